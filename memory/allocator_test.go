@@ -1,0 +1,311 @@
+package memory
+
+import (
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"unsafe"
+
+	"github.com/vkomp/vkomp/timeline"
+)
+
+func TestLargeRequestGetsABlockOfItsOwn(t *testing.T) {
+	h := &fakeHeap{}
+	a := newAllocator(t, h, AllocatorOptions{MinBlock: 1 << 16, MaxBlock: 1 << 20})
+	small := allocate(t, a, 100)
+	at := allocate(t, a, 1<<19)
+	large := allocate(t, a, 1<<19+1)
+	if at.Block.Size == 1<<19+256 || large.Block.Size != 1<<19+256 || large.Offset != 0 {
+		t.Errorf("half of MaxBlock lies in a block of %d, a byte more in one of %d", at.Block.Size, large.Block.Size)
+	}
+	if next := allocate(t, a, 100); next.Block.ID == large.Block.ID || next.Block.ID != small.Block.ID {
+		t.Errorf("a small request lies in block %d", next.Block.ID)
+	}
+}
+
+func TestEmptyDedicatedBlockServesSimilarSize(t *testing.T) {
+	h := &fakeHeap{}
+	a := newAllocator(t, h, AllocatorOptions{MinBlock: 1 << 16, MaxBlock: 1 << 20})
+	p := timeline.Point{Queue: 1, Value: 9}
+	first := allocate(t, a, 10<<20)
+	free(t, a, first, p)
+	again := allocate(t, a, 10<<20-5000)
+	if again.Block.ID != first.Block.ID || !again.LastUse.Covers(p) {
+		t.Errorf("got block %d after %v, want block %d after %v", again.Block.ID, again.LastUse, first.Block.ID, p)
+	}
+	free(t, a, again)
+	if other := allocate(t, a, 5<<20); other.Block.ID == first.Block.ID {
+		t.Error("a request of half the size wastes the other half")
+	}
+}
+
+// Blocks double once the total has grown, so that what is reserved stays in
+// proportion to what is used.
+func TestBlocksGrowFromMinToMax(t *testing.T) {
+	h := &fakeHeap{}
+	o := AllocatorOptions{MinBlock: 1 << 16, MaxBlock: 1 << 20}
+	a := newAllocator(t, h, o)
+	sizes := map[uint64]bool{}
+	previous := uint64(0)
+	for a.Stats().LiveBytes < 64<<20 {
+		s := allocate(t, a, 4096)
+		if s.Block.Size < previous {
+			t.Fatalf("a block of %d bytes follows one of %d", s.Block.Size, previous)
+		}
+		previous = s.Block.Size
+		sizes[s.Block.Size] = true
+		stats := a.Stats()
+		if slack := stats.BlockBytes - stats.LiveBytes; slack > max(o.MinBlock, stats.BlockBytes/growthShare) {
+			t.Fatalf("%+v reserves %d bytes in vain", stats, slack)
+		}
+	}
+	for size := o.MinBlock; size <= o.MaxBlock; size *= 2 {
+		if !sizes[size] {
+			t.Errorf("no block of %d bytes", size)
+		}
+	}
+	if len(sizes) != 5 {
+		t.Errorf("sizes are %v", sizes)
+	}
+}
+
+func TestFreeKeepsOneEmptyBlock(t *testing.T) {
+	h := &fakeHeap{}
+	a := newAllocator(t, h, AllocatorOptions{MinBlock: 1 << 16, MaxBlock: 1 << 20})
+	var all []Storage
+	for range 3 {
+		all = append(all, allocate(t, a, 1<<20))
+	}
+	for i, want := range []int{3, 2, 1} {
+		free(t, a, all[i])
+		if got := a.Stats().Blocks; got != want {
+			t.Errorf("%d blocks after %d frees, want %d", got, i+1, want)
+		}
+	}
+	if got := a.Trim(); got != 1<<20 || len(h.blocks) != 0 {
+		t.Errorf("trimmed %d bytes, %d blocks left", got, len(h.blocks))
+	}
+	if got := a.Trim(); got != 0 {
+		t.Errorf("trimmed %d bytes of nothing", got)
+	}
+}
+
+func TestTrimLeavesBlocksThatTheDeviceStillUses(t *testing.T) {
+	h := &fakeHeap{}
+	var passed timeline.Frontier
+	a := newAllocator(t, h, AllocatorOptions{
+		MinBlock: 1 << 16, MaxBlock: 1 << 20,
+		Completed: func(f timeline.Frontier) bool { return passed.Dominates(f) },
+	})
+	p, q := timeline.Point{Queue: 0, Value: 5}, timeline.Point{Queue: 1, Value: 2}
+	x, y := allocate(t, a, 1<<20), allocate(t, a, 2<<20)
+	free(t, a, x, p)
+	free(t, a, y, q)
+	if got := a.Trim(); got != 0 || len(h.blocks) != 2 {
+		t.Fatalf("trimmed %d bytes in use", got)
+	}
+	passed.Add(q)
+	if got := a.Trim(); got != 2<<20 {
+		t.Fatalf("trimmed %d bytes, want the second block", got)
+	}
+	// A block that was not used since keeps the frontier of its earlier use.
+	x = allocate(t, a, 1<<20)
+	if !x.LastUse.Covers(p) {
+		t.Fatalf("storage comes after %v, used at %v", x.LastUse, p)
+	}
+	free(t, a, x)
+	if got := a.Trim(); got != 0 {
+		t.Fatalf("trimmed %d bytes in use", got)
+	}
+	passed.Add(p)
+	if got := a.Trim(); got != 1<<20 {
+		t.Fatalf("trimmed %d bytes, want the first block", got)
+	}
+}
+
+// Memory that was never used comes after nothing, although the allocator's own
+// records are used again.
+func TestUnusedMemoryHasNoFrontier(t *testing.T) {
+	p := timeline.Point{Queue: 0, Value: 5}
+	for _, size := range []uint64{1000, 1 << 20} {
+		h := &fakeHeap{}
+		a := newAllocator(t, h, AllocatorOptions{MinBlock: 1 << 16, MaxBlock: 1 << 20})
+		var all []Storage
+		for range 5 {
+			all = append(all, allocate(t, a, size))
+		}
+		for _, s := range all {
+			free(t, a, s, p)
+		}
+		if s := allocate(t, a, size); !s.LastUse.Covers(p) {
+			t.Errorf("%d bytes come after %v, used at %v", s.Size, s.LastUse, p)
+		} else {
+			free(t, a, s)
+		}
+		a.Trim()
+		if len(h.blocks) != 0 {
+			t.Fatalf("%d blocks left", len(h.blocks))
+		}
+		for range 5 {
+			if s := allocate(t, a, size); !s.LastUse.Empty() {
+				t.Errorf("%d unused bytes come after %v", s.Size, s.LastUse)
+			}
+		}
+	}
+}
+
+func TestFreeRefusesForeignAndStaleStorage(t *testing.T) {
+	a := newAllocator(t, &fakeHeap{}, AllocatorOptions{})
+	b := newAllocator(t, &fakeHeap{}, AllocatorOptions{})
+	s := allocate(t, a, 100)
+	before := a.Stats()
+	for name, err := range map[string]error{
+		"zero":    a.Free(Storage{}, timeline.Frontier{}),
+		"made up": a.Free(Storage{Block: s.Block, Offset: s.Offset, Size: s.Size}, timeline.Frontier{}),
+		"foreign": b.Free(s, timeline.Frontier{}),
+	} {
+		if !errors.Is(err, ErrUnknownStorage) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if after := a.Stats(); after != before {
+		t.Errorf("refused frees changed %+v into %+v", before, after)
+	}
+	free(t, a, s)
+	again := allocate(t, a, 100)
+	if err := a.Free(s, timeline.Frontier{}); !errors.Is(err, ErrUnknownStorage) || again.Offset != s.Offset {
+		t.Errorf("the same bytes, freed through the storage of their previous user: %v", err)
+	}
+	free(t, a, again)
+}
+
+func TestOptionsAreValidated(t *testing.T) {
+	for name, o := range map[string]AllocatorOptions{
+		"alignment":      {Alignment: 3},
+		"blocks":         {MinBlock: 2048, MaxBlock: 1024},
+		"max allocation": {MaxAllocation: 100, Alignment: 256},
+		"block limit":    {MaxBlocks: -1},
+	} {
+		if _, err := NewAllocator(&fakeHeap{}, o); err == nil {
+			t.Errorf("%s: %+v was accepted", name, o)
+		}
+	}
+	if _, err := NewAllocator(nil, AllocatorOptions{}); err == nil {
+		t.Error("an allocator without a heap was accepted")
+	}
+	// Blocks never pass the largest allocation, and small devices are fine.
+	h := &fakeHeap{}
+	a := newAllocator(t, h, AllocatorOptions{MaxAllocation: 10_000})
+	if s := allocate(t, a, 100); s.Block.Size != 9984 {
+		t.Errorf("a block of %d bytes where the largest allocation is 10000", s.Block.Size)
+	}
+}
+
+func TestHostAndAddressFollowTheOffset(t *testing.T) {
+	a := newAllocator(t, &fakeHeap{host: true}, AllocatorOptions{MinBlock: 1 << 12, MaxBlock: 1 << 14})
+	x, y := allocate(t, a, 256), allocate(t, a, 256)
+	if x.Host() != x.Block.Host || y.Host() != unsafe.Add(y.Block.Host, y.Offset) || y.Offset == 0 {
+		t.Errorf("host pointers are %p and %p in a block at %p", x.Host(), y.Host(), x.Block.Host)
+	}
+	if y.Address() != 1<<40+y.Offset {
+		t.Errorf("device address is %#x", y.Address())
+	}
+	if z := allocate(t, newAllocator(t, &fakeHeap{}, AllocatorOptions{}), 1); z.Host() != nil || z.Address() != 0 {
+		t.Error("memory that the host does not see has a host pointer or an address")
+	}
+}
+
+func TestCloseCountsLeaksBySite(t *testing.T) {
+	h := &fakeHeap{}
+	a, err := NewAllocator(h, AllocatorOptions{Sites: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		allocate(t, a, 1000)
+	}
+	free(t, a, allocate(t, a, 5000))
+	kept := allocate(t, a, 300<<20)
+	err = a.Close()
+	if !errors.Is(err, ErrLeaked) {
+		t.Fatalf("close with leaks: %v", err)
+	}
+	for _, want := range []string{"4 allocations, 314575800 bytes", "3 allocations of 3000 bytes", "1 allocations of 314572800", "TestCloseCountsLeaksBySite", "allocator_test.go:"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%q is not in %v", want, err)
+		}
+	}
+	if len(h.blocks) != 0 || h.bad != nil {
+		t.Errorf("%d blocks left, %v", len(h.blocks), h.bad)
+	}
+	if err := a.Close(); err != nil {
+		t.Errorf("second close: %v", err)
+	}
+	if _, err := a.Allocate(1); !errors.Is(err, ErrClosed) {
+		t.Errorf("allocate after close: %v", err)
+	}
+	if err := a.Free(kept, timeline.Frontier{}); !errors.Is(err, ErrClosed) {
+		t.Errorf("free after close: %v", err)
+	}
+	if err := a.Validate(); err != nil {
+		t.Errorf("after close: %v", err)
+	}
+	if got := a.Trim(); got != 0 {
+		t.Errorf("trimmed %d bytes after close", got)
+	}
+}
+
+func TestConcurrentUsersNeverShareBytes(t *testing.T) {
+	h := &fakeHeap{host: true}
+	a := newAllocator(t, h, AllocatorOptions{MinBlock: 1 << 14, MaxBlock: 1 << 16})
+	var group sync.WaitGroup
+	for worker := range byte(8) {
+		group.Go(func() {
+			random := rand.New(rand.NewPCG(uint64(worker), 7))
+			var live []Storage
+			release := func(i int) {
+				s := live[i]
+				for j, b := range unsafe.Slice((*byte)(s.Host()), s.Size) {
+					if b != worker {
+						t.Errorf("byte %d of worker %d's storage was written by %d", j, worker, b)
+						break
+					}
+				}
+				if err := a.Free(s, timeline.NewFrontier(timeline.Point{Queue: timeline.Queue(worker), Value: 1})); err != nil {
+					t.Error(err)
+				}
+				live[i] = live[len(live)-1]
+				live = live[:len(live)-1]
+			}
+			for range 400 {
+				switch {
+				case len(live) > 0 && random.IntN(2) == 0:
+					release(random.IntN(len(live)))
+				case random.IntN(50) == 0:
+					a.Trim()
+					a.Stats()
+				default:
+					s, err := a.Allocate(1 + random.Uint64N(1<<random.UintN(17)))
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					bytes := unsafe.Slice((*byte)(s.Host()), s.Size)
+					for i := range bytes {
+						bytes[i] = worker
+					}
+					live = append(live, s)
+				}
+			}
+			for len(live) > 0 {
+				release(len(live) - 1)
+			}
+		})
+	}
+	group.Wait()
+	if s := a.Stats(); s.Allocations != 0 || s.LiveBytes != 0 {
+		t.Errorf("%+v once all is freed", s)
+	}
+}

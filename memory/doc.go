@@ -1,0 +1,28 @@
+// Package memory holds the two halves of device memory that need no device to
+// be right: an Allocator, which cuts the driver's few large blocks into
+// storage, and a Table, which remembers what host storage has a corresponding
+// storage on one device and how many constructs rely on it.
+//
+//	host    ──[ x 4096 B ]────────[ y 256 B ]──        Table: disjoint host
+//	               │ count 2           │ count ∞              intervals
+//	               ▼                   ▼
+//	block 0 [ x  | free {0:7} | y | free      ]        Allocator: TLSF over
+//	block 1 [ free {0:9 1:3}                  ]        a Heap's blocks
+//
+// Freed memory carries the frontier of its last use, {queue:value …}, and its
+// next user gets that frontier with it: memory is reused while the device may
+// still read it, and the new user is ordered after the old one. A block goes
+// back to the heap only when the device has passed its frontier.
+//
+// The scheduler is the one caller. It adapts the driver to Heap and guards a
+// Table with its own lock; an Allocator has a lock of its own. Neither ever
+// starts a copy: Enter and BeginExit say which copies are due (OpenMP 5.1
+// §2.21.7.1) and the caller makes them.
+//
+// Cost: Allocate and Free are constant time, whatever the number of blocks and
+// allocations, and touch no driver unless a block is made or given back. Enter
+// and the exit pair are linear in the items of the construct (n log n past a
+// dozen): an item that starts where its block starts is found by hashing, any
+// other in the depth of a B-tree over the blocks present. None of them allocates
+// Go memory in the steady state, a block that enters the table aside.
+package memory

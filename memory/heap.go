@@ -1,0 +1,60 @@
+package memory
+
+import (
+	"unsafe"
+
+	"github.com/vkomp/vkomp/timeline"
+)
+
+// Heap is device memory as the driver gives it: one block is one
+// VkDeviceMemory with one VkBuffer over it. The allocator calls it under its
+// own lock, one call at a time; a Heap must not call the allocator back.
+type Heap interface {
+	// AllocateBlock returns a block of at least size bytes. Its error wraps
+	// ErrOutOfMemory when the driver is out of memory.
+	AllocateBlock(size uint64) (HeapBlock, error)
+
+	// FreeBlock gives back a block that AllocateBlock returned.
+	FreeBlock(HeapBlock)
+}
+
+// HeapBlock is one block of a Heap.
+type HeapBlock struct {
+	ID      uint64         // the heap's own name for the block, never read here
+	Size    uint64         // bytes
+	Host    unsafe.Pointer // where the host sees the block, nil when it cannot
+	Address uint64         // device address of the first byte, 0 when unknown
+}
+
+// Storage is memory on the device: Size bytes at Offset of a heap's block. It
+// is a plain value, dead once it has been freed.
+type Storage struct {
+	Block  HeapBlock
+	Offset uint64 // bytes, a multiple of the allocator's alignment
+	Size   uint64 // bytes, as asked
+
+	// LastUse is the frontier of the memory's previous users: whoever uses the
+	// storage is ordered after it. It belongs to the allocator and holds until
+	// the storage is freed; Clone it to change it or to keep it for longer.
+	LastUse timeline.Frontier
+
+	owner      *Allocator
+	chunk      *chunk
+	generation uint64
+}
+
+// Host returns where the host sees the storage, nil when it cannot.
+func (s Storage) Host() unsafe.Pointer {
+	if s.Block.Host == nil {
+		return nil
+	}
+	return unsafe.Add(s.Block.Host, s.Offset)
+}
+
+// Address returns the device address of the storage, 0 when unknown.
+func (s Storage) Address() uint64 {
+	if s.Block.Address == 0 {
+		return 0
+	}
+	return s.Block.Address + s.Offset
+}

@@ -1,0 +1,122 @@
+package memory
+
+import (
+	"fmt"
+	"testing"
+	"unsafe"
+)
+
+// crowd returns a table with n blocks of 64 bytes, 128 bytes apart, and the
+// sections of a few of them, spread over the table.
+func crowd(tb testing.TB, n int) (*Table, []Section) {
+	const size, stride = 64, 128
+	host := make([]byte, n*stride)
+	table := NewTable()
+	allocate := func(size uint64) (Storage, error) { return Storage{Size: size}, nil }
+	var sections []Section
+	var uses []Use
+	for i := range n {
+		s := Section{Ptr: unsafe.Pointer(&host[i*stride]), Size: size}
+		var err error
+		if uses, err = table.Enter([]Map{{Section: s, Type: MapToFrom}}, uses, allocate, nil); err != nil {
+			tb.Fatal(err)
+		}
+		if i%max(1, n/64) == 0 {
+			sections = append(sections, s)
+		}
+	}
+	return table, sections
+}
+
+var crowds = []int{1, 100, 10_000, 100_000}
+
+func BenchmarkEnterExitHit(b *testing.B) {
+	for _, n := range crowds {
+		b.Run(fmt.Sprint("present=", n), func(b *testing.B) {
+			table, sections := crowd(b, n)
+			items := make([]Map, 1)
+			var uses []Use
+			var exits []Exit
+			var removed []*Present
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				items[0] = Map{Section: sections[i%len(sections)], Type: MapToFrom}
+				uses, _ = table.Enter(items, uses, nil, nil)
+				exits = table.BeginExit(items, exits)
+				removed = table.EndExit(exits, removed)
+			}
+		})
+	}
+}
+
+func BenchmarkEnterExitHitFourItems(b *testing.B) {
+	table, sections := crowd(b, 10_000)
+	items := make([]Map, 4)
+	for i := range items {
+		items[i] = Map{Section: sections[(i*37+5)%len(sections)], Type: MapToFrom}
+	}
+	var uses []Use
+	var exits []Exit
+	var removed []*Present
+	b.ReportAllocs()
+	for b.Loop() {
+		uses, _ = table.Enter(items, uses, nil, nil)
+		exits = table.BeginExit(items, exits)
+		removed = table.EndExit(exits, removed)
+	}
+}
+
+func BenchmarkEnterExitMiss(b *testing.B) {
+	host := make([]byte, 4096)
+	items := []Map{{Section: Section{Ptr: unsafe.Pointer(&host[0]), Size: 4096}, Type: MapToFrom}}
+	table, _ := crowd(b, 10_000)
+	allocate := func(size uint64) (Storage, error) { return Storage{Size: size}, nil }
+	var uses []Use
+	var exits []Exit
+	var removed []*Present
+	b.ReportAllocs()
+	for b.Loop() {
+		uses, _ = table.Enter(items, uses, allocate, nil)
+		exits = table.BeginExit(items, exits)
+		removed = table.EndExit(exits, removed)
+	}
+}
+
+func BenchmarkLookup(b *testing.B) {
+	for _, n := range crowds {
+		b.Run(fmt.Sprint("present=", n), func(b *testing.B) {
+			table, sections := crowd(b, n)
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				if p, _, _ := table.Lookup(sections[i%len(sections)]); p == nil {
+					b.Fatal("absent")
+				}
+			}
+		})
+	}
+}
+
+func TestHitsAllocateNothing(t *testing.T) {
+	table, sections := crowd(t, 1000)
+	items := []Map{
+		{Section: sections[7], Type: MapToFrom},
+		{Section: sections[3], Type: MapTo, Always: true},
+		{Section: Section{Ptr: sections[7].Ptr, Size: 8}, Type: MapFrom},
+	}
+	var uses []Use
+	var exits []Exit
+	var removed []*Present
+	if n := testing.AllocsPerRun(100, func() {
+		var err error
+		if uses, err = table.Enter(items, uses, nil, nil); err != nil {
+			t.Fatal(err)
+		}
+		exits = table.BeginExit(items, exits)
+		removed = table.EndExit(exits, removed)
+		if p, _, _ := table.Lookup(items[0].Section); p == nil || table.Exiting(items[0].Section) != nil {
+			t.Fatal("absent")
+		}
+	}); n != 0 {
+		t.Errorf("entering and leaving present blocks allocates %v objects", n)
+	}
+}

@@ -1,0 +1,351 @@
+package memory
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func TestTableAgreesWithByteModel(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := newTableMachine()
+		t.Repeat(map[string]func(*rapid.T){
+			"enter":     m.enter,
+			"enter2":    m.enter,
+			"begin":     m.begin,
+			"end":       m.end,
+			"end2":      m.end,
+			"associate": m.associate,
+			"remove":    m.remove,
+			"write":     m.write,
+			"write2":    m.write,
+			"":          m.check,
+		})
+	})
+}
+
+func (m *tableMachine) enter(t *rapid.T) {
+	model, items := m.drawItems(t, []MapType{MapAlloc, MapTo, MapFrom, MapToFrom, MapTo, MapToFrom, MapAlloc, MapRelease})
+	m.enterItems(t, model, items, rapid.IntRange(-1, 3).Draw(t, "failing allocation"))
+}
+
+// enterItems enters one construct; the allocation of index failing, if there
+// is one, fails.
+func (m *tableMachine) enterItems(t *rapid.T, model []modelItem, items []Map, failing int) {
+	var want []error // that the construct may be refused with
+	blocks := make([]*modelBlock, len(model))
+	var absent []int
+	for i, x := range model {
+		b, partly := m.find(x)
+		blocks[i] = b
+		if x.typ == MapRelease || x.typ == MapDelete {
+			want = append(want, ErrInvalidMapType)
+		}
+		if partly {
+			want = append(want, ErrPartialOverlap)
+		}
+		for _, b := range m.owner[x.start:max(x.end, x.start+1)] {
+			if b != nil && b.dying {
+				want = append(want, ErrExiting)
+			}
+		}
+		if b == nil && !partly && !x.empty() {
+			absent = append(absent, i)
+		}
+	}
+	// A block is made for every absent item that no other absent item encloses.
+	var made []*modelBlock
+	for _, i := range absent {
+		enclosed := false
+		for _, j := range absent {
+			enclosed = enclosed || j != i && model[j].encloses(model[i]) && (!model[i].encloses(model[j]) || j < i)
+		}
+		if enclosed {
+			continue
+		}
+		for _, b := range made {
+			if model[i].touches(modelItem{start: b.start, end: b.end}) {
+				want = append(want, ErrPartialOverlap)
+			}
+		}
+		made = append(made, &modelBlock{start: model[i].start, end: model[i].end})
+	}
+	if len(want) == 0 && failing >= 0 && failing < len(made) {
+		want = append(want, errFull)
+	}
+
+	allocated, released := map[uint64]bool{}, 0
+	allocate := func(size uint64) (Storage, error) {
+		if len(allocated) == failing {
+			return Storage{}, errFull
+		}
+		m.next++
+		allocated[m.next] = true
+		m.devices[m.next] = make([]byte, size)
+		return Storage{Block: HeapBlock{ID: m.next}, Size: size}, nil
+	}
+	release := func(s Storage) {
+		if !allocated[s.Block.ID] {
+			t.Fatalf("storage %d is given back and was not allocated, or twice", s.Block.ID)
+		}
+		delete(allocated, s.Block.ID)
+		delete(m.devices, s.Block.ID)
+		released++
+	}
+	uses, err := m.table.Enter(items, m.uses, allocate, release)
+	m.uses = uses
+	if len(want) > 0 {
+		if !slices.ContainsFunc(want, func(w error) bool { return errors.Is(err, w) }) {
+			t.Fatalf("entering %v: %v, want one of %v", items, err, want)
+		}
+		if len(uses) != 0 || len(allocated) != 0 {
+			t.Fatalf("a refused construct has %d uses and %d storages", len(uses), len(allocated))
+		}
+		return
+	}
+	if err != nil {
+		t.Fatalf("entering %v: %v", items, err)
+	}
+	if len(allocated) != len(made) || released != 0 || len(uses) != len(items) {
+		t.Fatalf("%d allocations, %d released, %d uses; want %d, 0, %d", len(allocated), released, len(uses), len(made), len(items))
+	}
+
+	// 1. create, 2. count once a block, 3. copy item by item.
+	for _, b := range made {
+		for i := b.start; i < b.end; i++ {
+			m.owner[i] = b
+		}
+	}
+	counted := map[*modelBlock]bool{}
+	for i, x := range model {
+		blocks[i], _ = m.find(x)
+		if b := blocks[i]; b != nil && !x.empty() && !counted[b] {
+			counted[b] = true
+			b.uses++
+			if !b.infinite {
+				b.count++
+			}
+		}
+	}
+	due := make([]bool, len(model))
+	for i, x := range model {
+		if b := blocks[i]; b != nil && !x.empty() && x.to() && (slices.Contains(made, b) || x.always) {
+			due[i] = true
+			copy(b.device[x.start:x.end], m.arena.bytes[x.start:x.end])
+		}
+	}
+	for i, u := range uses {
+		b := blocks[i]
+		if (b == nil) != (u.Present == nil) {
+			t.Fatalf("item %d: use %+v", i, u)
+		}
+		if b == nil {
+			if u != (Use{}) {
+				t.Fatalf("absent item %d: use %+v", i, u)
+			}
+			continue
+		}
+		if b.present == nil {
+			b.present = u.Present
+		}
+		if u.Present != b.present || u.Offset != uint64(model[i].start-b.start) || u.Created != slices.Contains(made, b) {
+			t.Fatalf("item %d: use %+v", i, u)
+		}
+		if want := due[i] && !enclosedByDue(model, due, i); u.CopyIn != want {
+			t.Fatalf("item %d of %v: copy in %t, want %t", i, items, u.CopyIn, want)
+		}
+		if u.CopyIn {
+			copy(m.device(u.Present)[u.Offset:], m.arena.bytes[model[i].start:model[i].end])
+		}
+	}
+}
+
+func enclosedByDue(model []modelItem, due []bool, i int) bool {
+	for j := range model {
+		if j != i && due[j] && model[j].encloses(model[i]) && (!model[i].encloses(model[j]) || j < i) {
+			return true
+		}
+	}
+	return false
+}
+
+func (m *tableMachine) device(p *Present) []byte { return m.devices[p.Storage.Block.ID] }
+
+// begin begins the exit of one construct.
+func (m *tableMachine) begin(t *rapid.T) {
+	model, items := m.drawItems(t, []MapType{MapRelease, MapFrom, MapToFrom, MapTo, MapAlloc, MapRelease, MapFrom, MapDelete})
+	partly := false
+	blocks := make([]*modelBlock, len(model))
+	present := make([]bool, len(model)) // and not removed by a construct before
+	var touched []*modelBlock
+	for i, x := range model {
+		b, p := m.find(x)
+		partly = partly || p
+		blocks[i] = b
+		present[i] = b != nil && !b.dying && !x.empty()
+		if present[i] && !slices.Contains(touched, b) {
+			touched = append(touched, b)
+		}
+	}
+	if err := m.table.CheckExit(items); errors.Is(err, ErrPartialOverlap) != partly || (err != nil) != partly {
+		t.Fatalf("check of %v: %v", items, err)
+	}
+	// 1. copy item by item, 2. count down, 3. delete, 4. at zero, remove.
+	due := make([]bool, len(model))
+	for i, x := range model {
+		if b := blocks[i]; present[i] && x.from() && (x.always || !b.infinite && b.count == 1) {
+			due[i] = true
+			copy(m.hostModel[x.start:x.end], b.device[x.start:x.end])
+		}
+	}
+	for _, b := range touched {
+		if b.infinite {
+			continue
+		}
+		b.ending++
+		b.count--
+		for i, x := range model {
+			if present[i] && blocks[i] == b && x.typ == MapDelete {
+				b.count = 0
+			}
+		}
+		b.dying = b.count == 0
+	}
+
+	exits := m.table.BeginExit(items, nil)
+	next := 0
+	for i := range model {
+		if !present[i] {
+			continue
+		}
+		if next >= len(exits) || exits[next].Item != i {
+			t.Fatalf("item %d has no exit in its place in %+v", i, exits)
+		}
+		e := exits[next]
+		next++
+		b := blocks[i]
+		if e.Present != b.present || e.Offset != uint64(model[i].start-b.start) {
+			t.Fatalf("item %d: exit %+v", i, e)
+		}
+		if want := due[i] && !enclosedByDue(model, due, i); e.CopyOut != want {
+			t.Fatalf("item %d of %v: copy out %t, want %t", i, items, e.CopyOut, want)
+		}
+		last := true
+		for j := i + 1; j < len(model); j++ {
+			last = last && !(present[j] && blocks[j] == b)
+		}
+		if want := last && b.dying; e.Remove != want {
+			t.Fatalf("item %d of %v: remove %t, want %t", i, items, e.Remove, want)
+		}
+		if e.CopyOut {
+			copy(m.arena.bytes[model[i].start:model[i].end], m.device(e.Present)[e.Offset:])
+		}
+	}
+	if next != len(exits) {
+		t.Fatalf("%d exits for %d present items", len(exits), next)
+	}
+	m.begun = append(m.begun, exits)
+}
+
+// end ends the exit of one construct that has begun.
+func (m *tableMachine) end(t *rapid.T) {
+	if len(m.begun) == 0 {
+		t.Skip("no exit has begun")
+	}
+	i := rapid.IntRange(0, len(m.begun)-1).Draw(t, "exit")
+	exits := m.begun[i]
+	m.begun = slices.Delete(m.begun, i, i+1)
+	var want, touched []*Present
+	for _, e := range exits {
+		for _, b := range m.modelBlocks() {
+			if b.present != e.Present || b.infinite || slices.Contains(touched, b.present) {
+				continue
+			}
+			touched = append(touched, b.present)
+			if b.ending--; b.ending == 0 && b.dying {
+				want = append(want, b.present)
+				m.drop(b)
+			}
+		}
+	}
+	m.checkRemoved(t, m.table.EndExit(exits, nil), want)
+	if again := m.table.EndExit(exits, nil); len(again) != 0 {
+		t.Fatalf("an exit that ended removes %d blocks again", len(again))
+	}
+}
+
+func (m *tableMachine) drop(b *modelBlock) {
+	for i := b.start; i < b.end; i++ {
+		m.owner[i] = nil
+	}
+}
+
+func (m *tableMachine) checkRemoved(t *rapid.T, got, want []*Present) {
+	if len(got) != len(want) {
+		t.Fatalf("%d blocks are removed, want %d", len(got), len(want))
+	}
+	for _, p := range got {
+		if !slices.Contains(want, p) {
+			t.Fatalf("block %s is removed", p.Section)
+		}
+		delete(m.devices, p.Storage.Block.ID)
+	}
+}
+
+func (m *tableMachine) associate(t *rapid.T) {
+	x := drawItem(t, []MapType{MapAlloc})
+	m.next++
+	s := Storage{Block: HeapBlock{ID: m.next}, Size: uint64(x.end - x.start)}
+	p, err := m.table.InsertInfinite(m.arena.section(x.start, x.end), s)
+	b, partly := m.find(x)
+	var want error
+	switch {
+	case x.empty():
+		want = ErrInvalidSection
+	case partly:
+		want = ErrPartialOverlap
+	case b != nil:
+		want = ErrAlreadyPresent
+	}
+	if !errors.Is(err, want) || (p == nil) != (want != nil) {
+		t.Fatalf("associating [%d,%d): %v, want %v", x.start, x.end, err, want)
+	}
+	if want != nil {
+		return
+	}
+	m.devices[m.next] = make([]byte, s.Size)
+	b = &modelBlock{start: x.start, end: x.end, infinite: true, present: p}
+	for i := b.start; i < b.end; i++ {
+		m.owner[i] = b
+	}
+}
+
+func (m *tableMachine) remove(t *rapid.T) {
+	blocks := m.modelBlocks()
+	if len(blocks) == 0 || rapid.IntRange(0, 3).Draw(t, "seldom") > 0 {
+		t.Skip("nothing to remove")
+	}
+	b := rapid.SampledFrom(blocks).Draw(t, "block")
+	if err := m.table.Remove(b.present); err != nil {
+		t.Fatal(err)
+	}
+	m.drop(b)
+	delete(m.devices, b.present.Storage.Block.ID)
+	if err := m.table.Remove(b.present); !errors.Is(err, ErrNotPresent) {
+		t.Fatalf("removing twice: %v", err)
+	}
+}
+
+// write changes a byte of the host or of a block's device memory, on both
+// sides.
+func (m *tableMachine) write(t *rapid.T) {
+	i, v := rapid.IntRange(0, modelBytes-1).Draw(t, "byte"), rapid.Byte().Draw(t, "value")
+	if b := m.owner[i]; b != nil && rapid.Bool().Draw(t, "on the device") {
+		b.device[i] = v
+		m.device(b.present)[i-b.start] = v
+		return
+	}
+	m.arena.bytes[i], m.hostModel[i] = v, v
+}

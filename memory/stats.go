@@ -1,0 +1,92 @@
+package memory
+
+import "fmt"
+
+// AllocatorStats are the figures of an Allocator at one moment.
+type AllocatorStats struct {
+	Blocks         int    `json:"blocks"`
+	BlockBytes     uint64 `json:"block_bytes"`      // taken from the heap
+	LiveBytes      uint64 `json:"live_bytes"`       // that allocations occupy, rounded to the alignment
+	PeakLiveBytes  uint64 `json:"peak_live_bytes"`  // highest LiveBytes so far
+	PeakBlockBytes uint64 `json:"peak_block_bytes"` // highest BlockBytes so far
+	Allocations    int    `json:"allocations"`      // live
+	LargestFree    uint64 `json:"largest_free"`     // bytes of the largest free chunk, dedicated blocks aside
+}
+
+// Stats returns the figures of a. Finding the largest free chunk is linear in
+// the chunks of one size class.
+func (a *Allocator) Stats() AllocatorStats {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return AllocatorStats{
+		Blocks:         len(a.blocks),
+		BlockBytes:     a.blockBytes,
+		LiveBytes:      a.liveBytes,
+		PeakLiveBytes:  a.peakLiveBytes,
+		PeakBlockBytes: a.peakBlockBytes,
+		Allocations:    a.allocations,
+		LargestFree:    a.index.largest() << a.shift,
+	}
+}
+
+// Validate re-derives every sum, list and link of a from its chunks and says
+// what does not agree. It is linear in the number of chunks.
+func (a *Allocator) Validate() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var pooled []*region
+	var pooledBytes, blockBytes, liveBytes uint64
+	allocations := 0
+	empty := map[*block]bool{}
+	for i, b := range a.blocks {
+		if b.index != i || b.owner != b {
+			return fmt.Errorf("memory: block %d says it is block %d", i, b.index)
+		}
+		if b.size != b.heap.Size>>a.shift {
+			return fmt.Errorf("memory: block %d of %d bytes has %d granules", i, b.heap.Size, b.size)
+		}
+		blockBytes += b.heap.Size
+		if b.dedicated {
+			if err := b.validate(); err != nil {
+				return err
+			}
+			if b.first.next != nil {
+				return fmt.Errorf("memory: dedicated block %d has several chunks", i)
+			}
+		} else {
+			pooled = append(pooled, &b.region)
+			pooledBytes += b.heap.Size
+		}
+		if b.live == 0 {
+			empty[b] = true
+		}
+		allocations += b.live
+		for c := b.first; c != nil; c = c.next {
+			if c.free {
+				continue
+			}
+			liveBytes += c.size << a.shift
+			if !b.dedicated && c.size != (c.asked-1)>>a.shift+1 {
+				return fmt.Errorf("memory: block %d has a chunk of %d granules for %d bytes", i, c.size, c.asked)
+			}
+		}
+	}
+	for _, b := range a.empty {
+		if !empty[b] {
+			return fmt.Errorf("memory: block %d is in the list of empty blocks wrongly or twice", b.index)
+		}
+		delete(empty, b)
+	}
+	if len(empty) > 0 {
+		return fmt.Errorf("memory: %d empty blocks are not in the list of empty blocks", len(empty))
+	}
+	got := [...]uint64{a.pooledBytes, a.blockBytes, a.liveBytes, uint64(a.allocations)}
+	want := [...]uint64{pooledBytes, blockBytes, liveBytes, uint64(allocations)}
+	if got != want {
+		return fmt.Errorf("memory: pooled, block and live bytes and allocations are %v, want %v", got, want)
+	}
+	if a.peakBlockBytes < blockBytes || a.peakLiveBytes < liveBytes {
+		return fmt.Errorf("memory: peaks of %d and %d bytes are below %d and %d", a.peakBlockBytes, a.peakLiveBytes, blockBytes, liveBytes)
+	}
+	return a.index.validate(pooled)
+}
