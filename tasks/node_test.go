@@ -1,0 +1,181 @@
+package tasks
+
+import (
+	"context"
+	"runtime/debug"
+	"slices"
+	"testing"
+	"unsafe"
+)
+
+// chain adds n tasks that each follow the one before, behind a first task that
+// the caller completes.
+func chain(t *testing.T, n int, runner Runner) (*Scope, *Node) {
+	t.Helper()
+	var g Graph
+	s := g.NewScope()
+	x := new(uint64)
+	var first *Node
+	var w Work
+	for i := range n + 1 {
+		task := Task{Runner: runner, Depend: []Depend{{Kind: DependInOut, Ptr: unsafe.Pointer(x)}}}
+		if i == 0 {
+			task.Runner = held{}
+		}
+		node, err := s.Add(task, &w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i == 0 {
+			first = node
+		}
+	}
+	w.Run()
+	return s, first
+}
+
+// held leaves its task to the test.
+type held struct{}
+
+func (held) Start(*Node, *Work) {}
+func (held) Drop(*Node, error)  {}
+
+const longChain = 100_000
+
+// A stack of this many bytes would not hold a frame for each link.
+const smallStack = 2 << 20
+
+func TestLongChainRunsWithoutRecursion(t *testing.T) {
+	defer debug.SetMaxStack(debug.SetMaxStack(smallStack))
+	s, first := chain(t, longChain, instant{})
+	var w Work
+	first.Complete(nil, &w)
+	w.Run()
+	if !s.Settled() {
+		t.Error("the chain did not run to its end")
+	}
+}
+
+func TestLongChainOfDependentsFailsWithoutRecursion(t *testing.T) {
+	defer debug.SetMaxStack(debug.SetMaxStack(smallStack))
+	s, first := chain(t, longChain, instant{})
+	var w Work
+	first.Complete(errBroken, &w)
+	w.Run()
+	err := s.Wait(context.Background())
+	if err == nil {
+		t.Fatal("no failure reported")
+	}
+	if got, want := err.Error(), `task "": broken (100000 dependent tasks not run)`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+func TestLongChainOnTheDeviceCompletesWithoutRecursion(t *testing.T) {
+	defer debug.SetMaxStack(debug.SetMaxStack(smallStack))
+	var g Graph
+	s := g.NewScope()
+	x := new(uint64)
+	var w Work
+	nodes := make([]*Node, longChain)
+	for i := range nodes {
+		var err error
+		nodes[i], err = s.Add(Task{Domain: 1, Runner: held{}, Depend: []Depend{{Kind: DependInOut, Ptr: unsafe.Pointer(x)}}}, &w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Run()
+		nodes[i].Placed(&w)
+	}
+	for _, n := range slices.Backward(nodes) {
+		if done, _ := n.Completed(); done {
+			t.Fatal("complete before its predecessors")
+		}
+		n.Complete(nil, &w)
+	}
+	w.Run()
+	if !s.Settled() {
+		t.Error("the chain is not complete")
+	}
+}
+
+// twice puts its task off once.
+type twice struct{ starts int }
+
+func (r *twice) Start(n *Node, w *Work) {
+	r.starts++
+	if r.starts == 1 {
+		w.Defer(func(w *Work) { w.Restart(n) })
+		return
+	}
+	n.Complete(nil, w)
+}
+func (*twice) Drop(*Node, error) {}
+
+func TestRestartStartsAgainAndDeferComesAfterWhatIsReady(t *testing.T) {
+	var g Graph
+	s := g.NewScope()
+	var w Work
+	r := &twice{}
+	if _, err := s.Add(Task{Runner: r}, &w); err != nil {
+		t.Fatal(err)
+	}
+	var order []int
+	w.Defer(func(*Work) { order = append(order, r.starts) })
+	w.Run()
+	if r.starts != 2 || !s.Settled() {
+		t.Errorf("started %d times, settled %v", r.starts, s.Settled())
+	}
+	if !slices.Equal(order, []int{1}) {
+		t.Errorf("deferred calls saw %v starts", order)
+	}
+}
+
+func TestRestartOfATaskWhosePredecessorFailedDropsIt(t *testing.T) {
+	s := newScript()
+	x := s.storage("x")
+	s.add(Task{Label: "a", Domain: 1, Depend: []Depend{{Kind: DependOut, Ptr: x}}})
+	s.add(Task{Label: "b", Domain: 1, Depend: []Depend{{Kind: DependIn, Ptr: x}}})
+	s.place("a")
+	b := s.nodes["b"]
+	if err := b.FailedBy(); err != nil {
+		t.Errorf("nothing failed yet: %v", err)
+	}
+	s.complete("a", errBroken)
+	failure := b.FailedBy()
+	if failure == nil {
+		t.Fatal("the failure did not reach a task that had started")
+	}
+	s.work.Restart(b)
+	s.work.Run()
+	s.expect(t, "start a", "start b after a", "drop b")
+	if _, err := b.Completed(); err == nil || !err.(*Error).Dependent {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestRunnerIsLetGoAtCompletion(t *testing.T) {
+	s := newScript()
+	n := s.add(Task{Label: "a"})
+	if n.Runner() == nil {
+		t.Error("no runner while under way")
+	}
+	s.complete("a", nil)
+	if n.Runner() != nil {
+		t.Error("the runner is kept")
+	}
+}
+
+func TestDoneIsClosedAtCompletion(t *testing.T) {
+	s := newScript()
+	n := s.add(Task{Label: "a"})
+	done := n.Done()
+	select {
+	case <-done:
+		t.Error("closed before completion")
+	default:
+	}
+	s.complete("a", nil)
+	<-done
+	<-n.Done()
+}

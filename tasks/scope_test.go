@@ -1,0 +1,372 @@
+package tasks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"unsafe"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// The table of OpenMP 5.2 §15.9.5 for in, out and inout: does the later task
+// wait for the earlier one?
+func TestDependKindsOrderAsTheTableSays(t *testing.T) {
+	kinds := []DependKind{DependIn, DependOut, DependInOut}
+	for _, earlier := range kinds {
+		for _, later := range kinds {
+			for _, same := range []bool{true, false} {
+				for _, early := range []bool{true, false} {
+					t.Run(fmt.Sprintf("%v then %v, same location %v, still running %v", earlier, later, same, early), func(t *testing.T) {
+						s := newScript()
+						s.add(Task{Label: "a", Depend: []Depend{{Kind: earlier, Ptr: s.storage("x")}}})
+						if !early {
+							s.complete("a", nil)
+						}
+						location := "x"
+						if !same {
+							location = "y"
+						}
+						s.add(Task{Label: "b", Depend: []Depend{{Kind: later, Ptr: s.storage(location)}}})
+						ordered := same && (earlier != DependIn || later != DependIn)
+						if edges := s.graph.Counts().Edges; (edges == 1) != ordered {
+							t.Errorf("%d dependences counted, ordered is %v", edges, ordered)
+						}
+						if ordered && early {
+							s.expect(t, "start a")
+							s.complete("a", nil)
+							s.expect(t, "start b")
+						} else {
+							s.expect(t, "start a", "start b")
+						}
+					})
+				}
+			}
+		}
+	}
+}
+
+func TestItemWithoutStorageOrdersNothing(t *testing.T) {
+	s := newScript()
+	for _, label := range []string{"a", "b"} {
+		s.add(Task{Label: label, Depend: []Depend{{Kind: DependInOut}}})
+	}
+	s.expect(t, "start a", "start b")
+}
+
+func TestInvalidDependKindAddsNothing(t *testing.T) {
+	s := newScript()
+	x := s.storage("x")
+	n, err := s.scope.Add(Task{Label: "odd", Depend: []Depend{{Kind: DependOut, Ptr: x}, {Kind: 9, Ptr: x}}, Runner: scripted{s, "odd"}}, &s.work)
+	if n != nil || !errors.Is(err, ErrInvalidDepend) {
+		t.Fatalf("got %v, %v", n, err)
+	}
+	for _, want := range []string{`"odd"`, "item 1", "DependKind(9)"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%q does not name %s", err, want)
+		}
+	}
+	if c := s.graph.Counts(); c != (Counts{}) {
+		t.Errorf("counts %+v", c)
+	}
+	s.add(Task{Label: "next", Depend: []Depend{{Kind: DependIn, Ptr: x}}})
+	s.expect(t, "start next")
+}
+
+func TestScopesDoNotOrderEachOther(t *testing.T) {
+	s := newScript()
+	x := s.storage("x")
+	s.add(Task{Label: "a", Depend: []Depend{{Kind: DependOut, Ptr: x}}})
+	s.scope = s.graph.NewScope()
+	s.add(Task{Label: "b", Depend: []Depend{{Kind: DependOut, Ptr: x}}})
+	s.expect(t, "start a", "start b")
+}
+
+// startWait begins a Wait and returns when it is under way.
+func startWait(s *script, ctx context.Context) <-chan error {
+	before := countWaiters(s.scope)
+	result := make(chan error, 1)
+	go func() { result <- s.scope.Wait(ctx) }()
+	for countWaiters(s.scope) == before {
+		// The waiter registers itself; there is no event to wait for.
+		select {
+		case err := <-result:
+			result <- err
+			return result
+		default:
+			runtime.Gosched()
+		}
+	}
+	return result
+}
+
+func countWaiters(s *Scope) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.waiters)
+}
+
+func TestWaitCoversOnlyChildrenMadeBefore(t *testing.T) {
+	s := newScript()
+	s.add(Task{Label: "before"})
+	result := startWait(s, context.Background())
+	s.add(Task{Label: "later"})
+	s.complete("before", nil)
+	if err := <-result; err != nil {
+		t.Error(err)
+	}
+	if s.scope.Settled() {
+		t.Error("the later task is not complete")
+	}
+	s.complete("later", nil)
+	if !s.scope.Settled() {
+		t.Error("all tasks are complete")
+	}
+}
+
+func TestConcurrentWaitsBothReportAndALaterOneDoesNot(t *testing.T) {
+	s := newScript()
+	s.add(Task{Label: "a"})
+	first := startWait(s, context.Background())
+	second := startWait(s, context.Background())
+	s.complete("a", errBroken)
+	for _, result := range []<-chan error{first, second} {
+		if err := <-result; !errors.Is(err, errBroken) {
+			t.Errorf("got %v", err)
+		}
+	}
+	if err := s.scope.Wait(context.Background()); err != nil {
+		t.Errorf("reported again: %v", err)
+	}
+}
+
+func TestCutWaitLeavesItsFailuresToTheOtherWaiters(t *testing.T) {
+	for _, cutFirst := range []bool{true, false} {
+		t.Run(fmt.Sprint("cut before the other wait ends ", cutFirst), func(t *testing.T) {
+			s := newScript()
+			s.add(Task{Label: "a", Depend: []Depend{{Kind: DependOut, Ptr: s.storage("x")}}})
+			other := startWait(s, context.Background())
+			s.add(Task{Label: "slow"})
+			ctx, cancel := context.WithCancelCause(context.Background())
+			cut := startWait(s, ctx)
+			why := errors.New("no more time")
+			if cutFirst {
+				cancel(why)
+				if err := <-cut; err != why {
+					t.Errorf("the cut wait returned %v", err)
+				}
+				s.complete("a", errBroken)
+			} else {
+				s.complete("a", errBroken)
+				cancel(why)
+				if err := <-cut; err != why {
+					t.Errorf("the cut wait returned %v", err)
+				}
+			}
+			if err := <-other; !errors.Is(err, errBroken) {
+				t.Errorf("the other wait returned %v", err)
+			}
+			s.complete("slow", nil)
+			if err := s.scope.Wait(context.Background()); err != nil {
+				t.Errorf("reported twice: %v", err)
+			}
+		})
+	}
+}
+
+func TestCutWaitKeepsPoisonUntilReported(t *testing.T) {
+	s := newScript()
+	x := s.storage("x")
+	s.add(Task{Label: "slow"})
+	ctx, cancel := context.WithCancel(context.Background())
+	cut := startWait(s, ctx)
+	s.add(Task{Label: "a", Depend: []Depend{{Kind: DependOut, Ptr: x}}})
+	s.complete("a", errBroken)
+	cancel()
+	if err := <-cut; !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	s.add(Task{Label: "b", Depend: []Depend{{Kind: DependIn, Ptr: x}}})
+	s.expect(t, "start slow", "start a", "drop b")
+	s.complete("slow", nil)
+	err := s.scope.Wait(context.Background())
+	if !errors.Is(err, errBroken) || !strings.Contains(err.Error(), "1 dependent tasks not run") {
+		t.Errorf("got %v", err)
+	}
+	s.add(Task{Label: "c", Depend: []Depend{{Kind: DependIn, Ptr: x}}})
+	s.expect(t, "start c")
+}
+
+func TestNodeWait(t *testing.T) {
+	s := newScript()
+	n := s.add(Task{Label: "a", Included: true})
+	ctx, cancel := context.WithCancelCause(context.Background())
+	why := errors.New("no more time")
+	cancel(why)
+	if err := n.Wait(ctx); err != why {
+		t.Errorf("got %v", err)
+	}
+	if done, err := n.Completed(); done || err != nil {
+		t.Errorf("complete %v, %v", done, err)
+	}
+	s.complete("a", errBroken)
+	// Complete as it is, an ended context does not matter.
+	err := n.Wait(ctx)
+	var failure *Error
+	if !errors.As(err, &failure) || failure.Task != "a" || failure.Dependent || !errors.Is(err, errBroken) {
+		t.Errorf("got %v", err)
+	}
+	if err := s.scope.Wait(context.Background()); err != nil {
+		t.Errorf("the included task's failure was reported twice: %v", err)
+	}
+}
+
+func TestDependentErrorNamesTaskAndRoot(t *testing.T) {
+	s := newScript()
+	x := s.storage("x")
+	for _, label := range []string{"a", "b", "c"} {
+		s.add(Task{Label: label, Depend: []Depend{{Kind: DependInOut, Ptr: x}}})
+	}
+	s.complete("a", errBroken)
+	_, err := s.nodes["c"].Completed()
+	if got, want := err.Error(), `task "c" not run: it depends on failed task "a": broken`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if c := s.graph.Counts(); c != (Counts{Tasks: 3, Edges: 2, Failures: 3}) {
+		t.Errorf("counts %+v", c)
+	}
+}
+
+// instant completes its task as soon as it starts.
+type instant struct{}
+
+func (instant) Start(n *Node, w *Work) { n.Complete(nil, w) }
+func (instant) Drop(*Node, error)      {}
+
+func TestTableForgetsLocationsOfCompletedTasks(t *testing.T) {
+	var g Graph
+	s := g.NewScope()
+	var w Work
+	addresses := make([]byte, 1_000_000)
+	largest := 0
+	for i := range addresses {
+		kind := DependOut
+		if i%3 == 0 {
+			kind = DependIn
+		}
+		if _, err := s.Add(Task{Depend: []Depend{{Kind: kind, Ptr: unsafe.Pointer(&addresses[i])}}, Runner: instant{}}, &w); err != nil {
+			t.Fatal(err)
+		}
+		w.Run()
+		largest = max(largest, len(s.locations))
+	}
+	if largest > 2*minSweep {
+		t.Errorf("%d locations remembered, with no task in flight", largest)
+	}
+	if err := s.Wait(context.Background()); err != nil || len(s.locations) != 0 {
+		t.Errorf("%v, %d locations at rest", err, len(s.locations))
+	}
+}
+
+func TestReadersOfOneLocationAreForgotten(t *testing.T) {
+	var g Graph
+	s := g.NewScope()
+	var w Work
+	var x uint64
+	for range 100_000 {
+		if _, err := s.Add(Task{Depend: []Depend{{Kind: DependIn, Ptr: unsafe.Pointer(&x)}}, Runner: instant{}}, &w); err != nil {
+			t.Fatal(err)
+		}
+		w.Run()
+		if n := len(s.locations[unsafe.Pointer(&x)].readers); n > 64 {
+			t.Fatalf("%d readers remembered, with no task in flight", n)
+		}
+	}
+}
+
+func TestSweepKeepsTasksInFlight(t *testing.T) {
+	s := newScript()
+	s.add(Task{Label: "a", Depend: []Depend{{Kind: DependOut, Ptr: s.storage("x")}}})
+	s.add(Task{Label: "r", Depend: []Depend{{Kind: DependIn, Ptr: s.storage("y")}}})
+	addresses := make([]byte, 8*minSweep)
+	for i := range addresses {
+		if _, err := s.scope.Add(Task{Depend: []Depend{{Kind: DependOut, Ptr: unsafe.Pointer(&addresses[i])}}, Runner: instant{}}, &s.work); err != nil {
+			t.Fatal(err)
+		}
+		s.work.Run()
+	}
+	s.add(Task{Label: "b", Depend: []Depend{{Kind: DependIn, Ptr: s.storage("x")}, {Kind: DependOut, Ptr: s.storage("y")}}})
+	s.expect(t, "start a", "start r")
+	s.complete("a", nil)
+	s.expect(t)
+	s.complete("r", nil)
+	s.expect(t, "start b")
+}
+
+// pooled completes its task on a goroutine of its own.
+type pooled struct {
+	done *sync.WaitGroup
+	body func() error
+}
+
+func (p pooled) Start(n *Node, _ *Work) {
+	p.done.Add(1)
+	go func() {
+		defer p.done.Done()
+		var w Work
+		n.Complete(p.body(), &w)
+		w.Run()
+	}()
+}
+
+func (pooled) Drop(*Node, error) {}
+
+func TestConcurrentUseKeepsEveryChain(t *testing.T) {
+	const chains, links = 8, 500
+	var g Graph
+	s := g.NewScope()
+	var done, makers sync.WaitGroup
+	var counters [chains]int
+	for c := range chains {
+		makers.Go(func() {
+			for i := range links {
+				var w Work
+				_, err := s.Add(Task{
+					Depend: []Depend{{Kind: DependInOut, Ptr: unsafe.Pointer(&counters[c])}},
+					Runner: pooled{&done, func() error {
+						if counters[c] != i {
+							return fmt.Errorf("link %d of chain %d ran as number %d", i, c, counters[c])
+						}
+						counters[c]++
+						return nil
+					}},
+				}, &w)
+				if err != nil {
+					t.Error(err)
+				}
+				w.Run()
+				if i%100 == 0 {
+					if err := s.Wait(context.Background()); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+		})
+	}
+	makers.Wait()
+	if err := s.Wait(context.Background()); err != nil {
+		t.Error(err)
+	}
+	done.Wait()
+	for c, n := range counters {
+		if n != links {
+			t.Errorf("chain %d ran %d links, want %d", c, n, links)
+		}
+	}
+}
