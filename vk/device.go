@@ -1,0 +1,179 @@
+//go:build cgo
+
+package vk
+
+// #include "vko.h"
+import "C"
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	vulkan "github.com/vulkan-go/vulkan"
+)
+
+// Device is an opened device with its queues.
+type Device struct {
+	physical *PhysicalDevice
+	instance *Instance
+	c        *C.vko_device
+	handle   vulkan.Device
+	queues   []*Queue
+
+	// life is read-held by every call into the device but those of Queue, and
+	// written by Close.
+	life   sync.RWMutex
+	closed bool // guarded by life
+
+	mu        sync.Mutex // guards what follows; a leaf
+	live      map[string]int
+	blocks    map[Buffer]Block
+	pipelines map[uint64]Pipeline
+}
+
+// Open makes a device with one compute queue, with all features of
+// Properties.Features enabled. A physical device may be opened more than once.
+// The error matches ErrUnsupported when something is missing.
+func (p *PhysicalDevice) Open(o DeviceOptions) (*Device, error) {
+	if len(p.missing) > 0 {
+		return nil, fmt.Errorf("%w: device %q lacks %s", ErrUnsupported, p.properties.Name,
+			strings.Join(p.missing, ", "))
+	}
+	if err := p.instance.retain(); err != nil {
+		return nil, err
+	}
+	d, err := p.open(o)
+	p.instance.drain()
+	if err != nil {
+		p.instance.release()
+		return nil, err
+	}
+	return d, nil
+}
+
+func (p *PhysicalDevice) open(o DeviceOptions) (*Device, error) {
+	enable := p.c
+	if o.NoPushDescriptors || !p.properties.Features.PushDescriptor {
+		enable.extensions &^= C.VKO_EXT_PUSH_DESCRIPTOR
+	}
+	limits := C.vko_limits{
+		storage_offset_alignment: C.uint64_t(max(1, p.properties.Limits.MinStorageBufferOffsetAlignment)),
+		storage_range:            C.uint64_t(p.properties.Limits.MaxStorageBufferRange),
+	}
+	for k, n := range p.properties.Limits.MaxComputeWorkGroupCount {
+		limits.group_count[k] = C.uint32_t(n)
+	}
+	family := uint32(p.computeFamily())
+	d := &Device{
+		physical:  p,
+		instance:  p.instance,
+		live:      map[string]int{},
+		blocks:    map[Buffer]Block{},
+		pipelines: map[uint64]Pipeline{},
+	}
+	var f C.vko_fault
+	if C.vko_device_create(p.instance.c, C.uintptr_t(p.handle), &enable, C.uint32_t(family),
+		&limits, &d.c, &f) != 0 {
+		return nil, faultError("PhysicalDevice.Open", &f)
+	}
+	d.handle = dispatchable[vulkan.Device](uintptr(d.c.handle))
+	q, err := d.openQueue(family, 0)
+	if err != nil {
+		vulkan.DestroyDevice(d.handle, nil)
+		C.vko_device_free(d.c)
+		return nil, err
+	}
+	d.queues = []*Queue{q}
+	return d, nil
+}
+
+// Properties describes the device.
+func (d *Device) Properties() *Properties { return &d.physical.properties }
+
+// Handle is the VkDevice.
+func (d *Device) Handle() uintptr { return address(d.handle) }
+
+// Queues lists the device's queues.
+func (d *Device) Queues() []*Queue { return d.queues }
+
+// Live counts the objects made for the caller and not destroyed yet, by their
+// Vulkan type; it has no entry of 0.
+func (d *Device) Live() map[string]int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return maps.Clone(d.live)
+}
+
+// Close waits until the device is idle and destroys it, with what the caller
+// left: then it returns an error that names the left objects, and the device is
+// closed all the same. Closing again does nothing.
+func (d *Device) Close() error {
+	d.life.Lock()
+	if d.closed {
+		d.life.Unlock()
+		return nil
+	}
+	d.closed = true
+	for _, q := range d.queues {
+		q.mu.Lock() // submissions end, and none follows
+	}
+	// A lost device is as idle as it will be, and can only be destroyed.
+	vulkan.DeviceWaitIdle(d.handle)
+	left := d.describeLive()
+	for _, b := range d.blocks {
+		d.destroyBlock(b)
+	}
+	for _, p := range d.pipelines {
+		d.destroyPipeline(p)
+	}
+	for _, q := range d.queues {
+		q.destroy()
+		q.mu.Unlock()
+	}
+	vulkan.DestroyDevice(d.handle, nil)
+	C.vko_device_free(d.c)
+	d.c = nil
+	d.life.Unlock()
+	d.instance.drain()
+	d.instance.release()
+	if left != "" {
+		return fmt.Errorf("%w: Device.Close: not destroyed before: %s", ErrBusy, left)
+	}
+	return nil
+}
+
+func (d *Device) describeLive() string {
+	live := d.Live()
+	var parts []string
+	for _, kind := range slices.Sorted(maps.Keys(live)) {
+		parts = append(parts, fmt.Sprintf("%d %s", live[kind], kind))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// count adds to the number of live objects of a kind.
+func (d *Device) count(kind string, n int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.live[kind] += n; d.live[kind] == 0 {
+		delete(d.live, kind)
+	}
+}
+
+// enter begins a call into the device; the caller leaves with d.leave.
+func (d *Device) enter() error {
+	d.life.RLock()
+	if d.closed {
+		d.life.RUnlock()
+		return fmt.Errorf("%w: device %q", ErrClosed, d.physical.properties.Name)
+	}
+	return nil
+}
+
+func (d *Device) leave() {
+	d.life.RUnlock()
+	d.instance.drain()
+}

@@ -1,0 +1,32 @@
+// Package vk is the project's Vulkan: it finds the loader, opens devices, makes
+// memory, pipelines and timelines, and turns a [Stream] of operations into one
+// submission. It is the only package with C in it.
+//
+//	Instance ── PhysicalDevice ── Device ─┬─ Block     VkDeviceMemory + one VkBuffer over it
+//	                                      ├─ Pipeline  compute pipeline and its layouts
+//	                                      └─ Queue ─── Submit(Stream) ──▶ timeline value
+//
+// Handles leave this package as plain integers ([Buffer], [Semaphore],
+// [Pipeline]): callers hold no pointer into the driver. A Stream is built
+// without Vulkan, so everything that decides what a queue is told can be tested
+// without a device.
+//
+// # Who may call what
+//
+// Instance, PhysicalDevice and Device are safe for concurrent use; destroying an
+// object while another call uses it, or while the device still works with it, is
+// the caller's error, as in Vulkan. Queue.Submit locks the queue; Queue.Completed
+// and Queue.Wait may run beside it and beside each other. A Stream belongs to one
+// goroutine at a time.
+//
+// # Cost
+//
+// Submit makes one call into C for the whole batch: encoding a barrier or a
+// dispatch costs what the driver takes for the commands, and nothing is
+// allocated in steady state. Wait blocks one operating system thread.
+//
+// # Without cgo
+//
+// The package builds with CGO_ENABLED=0; [Open] then returns an error that
+// matches [ErrUnsupported].
+package vk

@@ -1,0 +1,304 @@
+#include "vko.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+// The words of a stream; stream.go has the layout.
+enum {
+	OP_BARRIER = 1,
+	OP_DISPATCH = 2,
+	OP_COPY = 3,
+	OP_FILL = 4,
+
+	BARRIER_WORDS = 3,
+	DISPATCH_WORDS = 9,
+	COPY_WORDS = 6,
+	FILL_WORDS = 5,
+	RANGE_WORDS = 3,
+	MAX_BINDINGS = 32,
+};
+
+static uint32_t low(uint64_t w) { return (uint32_t)w; }
+static uint32_t high(uint64_t w) { return (uint32_t)(w >> 32); }
+static uint32_t op_code(const uint64_t *w) { return (uint32_t)(w[0] & 0xff); }
+static uint32_t op_bindings(const uint64_t *w) { return (uint32_t)(w[0] >> 8 & 0xffffff); }
+static uint32_t op_words(const uint64_t *w) { return high(w[0]); }
+
+static uint32_t bit_count(uint32_t bits)
+{
+	uint32_t n = 0;
+	for (; bits != 0; bits &= bits - 1)
+		n++;
+	return n;
+}
+
+static int32_t scan_bindings(const vko_device *d, const uint64_t *w, uint32_t bindings,
+	unsigned long long at, vko_fault *fault)
+{
+	const uint64_t *range = w + DISPATCH_WORDS;
+	for (uint32_t b = 0; b < bindings; b++, range += RANGE_WORDS) {
+		if (range[0] == 0 || range[2] == 0)
+			return vko_refuse(fault, "word %llu: dispatch: binding %u is empty", at, b);
+		if (range[1] % d->limits.storage_offset_alignment != 0)
+			return vko_refuse(fault,
+				"word %llu: dispatch: binding %u: offset %llu is no multiple of %llu",
+				at, b, (unsigned long long)range[1],
+				(unsigned long long)d->limits.storage_offset_alignment);
+		if (range[2] > d->limits.storage_range)
+			return vko_refuse(fault,
+				"word %llu: dispatch: binding %u: %llu bytes are above the limit of %llu",
+				at, b, (unsigned long long)range[2],
+				(unsigned long long)d->limits.storage_range);
+	}
+	return 0;
+}
+
+static int32_t scan_dispatch(const vko_device *d, const uint64_t *w, unsigned long long at,
+	vko_demand *demand, vko_fault *fault)
+{
+	uint32_t bindings = op_bindings(w);
+	// In 64 bits: 24 bits of bindings times 3 words cannot overflow them.
+	uint64_t fixed = DISPATCH_WORDS + (uint64_t)RANGE_WORDS * bindings;
+	if (op_words(w) < fixed)
+		return vko_refuse(fault, "word %llu: dispatch: too short", at);
+	uint32_t push = low(w[8]);
+	if (((uint64_t)push + 7) / 8 != op_words(w) - fixed)
+		return vko_refuse(fault, "word %llu: dispatch: %u push constant bytes in %llu words",
+			at, push, (unsigned long long)(op_words(w) - fixed));
+	if (w[1] == 0 || w[2] == 0 || (bindings > 0 && w[3] == 0))
+		return vko_refuse(fault, "word %llu: dispatch: no pipeline", at);
+	if (bindings > MAX_BINDINGS || bindings != low(w[4]) || bindings != bit_count(high(w[4])))
+		return vko_refuse(fault, "word %llu: dispatch: %u buffers for %u bindings", at, bindings,
+			low(w[4]));
+	if (push % 4 != 0 || push > high(w[8]))
+		return vko_refuse(fault, "word %llu: dispatch: %u push constant bytes, the pipeline takes %u",
+			at, push, high(w[8]));
+	const uint32_t base[3] = { low(w[5]), high(w[5]), low(w[6]) };
+	const uint32_t groups[3] = { high(w[6]), low(w[7]), high(w[7]) };
+	for (int k = 0; k < 3; k++)
+		if ((uint64_t)base[k] + groups[k] > d->limits.group_count[k] ||
+			(base[k] != 0 && base[k] == d->limits.group_count[k]))
+			return vko_refuse(fault,
+				"word %llu: dispatch: workgroups %u+%u of dimension %d are above the limit of %u",
+				at, base[k], groups[k], k, d->limits.group_count[k]);
+	demand->sets += bindings > 0;
+	demand->descriptors += bindings;
+	return scan_bindings(d, w, bindings, at, fault);
+}
+
+static int32_t scan_copy(const uint64_t *w, unsigned long long at, vko_fault *fault)
+{
+	uint64_t source = w[3], destination = w[4], size = w[5];
+	if (w[1] == 0 || w[2] == 0 || size == 0)
+		return vko_refuse(fault, "word %llu: copy: no buffer or no bytes", at);
+	if (source + size < source || destination + size < destination)
+		return vko_refuse(fault, "word %llu: copy: the range wraps around", at);
+	if (w[1] == w[2] && source < destination + size && destination < source + size)
+		return vko_refuse(fault, "word %llu: copy: the ranges overlap", at);
+	return 0;
+}
+
+static int32_t scan_fill(const uint64_t *w, unsigned long long at, vko_fault *fault)
+{
+	if (w[1] == 0 || w[3] == 0)
+		return vko_refuse(fault, "word %llu: fill: no buffer or no bytes", at);
+	if (w[2] % 4 != 0 || w[3] % 4 != 0 || w[2] + w[3] < w[2])
+		return vko_refuse(fault, "word %llu: fill: offset %llu, %llu bytes: no multiples of 4", at,
+			(unsigned long long)w[2], (unsigned long long)w[3]);
+	if (high(w[4]) != 0)
+		return vko_refuse(fault, "word %llu: fill: the value has more than 4 bytes", at);
+	return 0;
+}
+
+int32_t vko_scan(const vko_device *d, const uint64_t *words, uint64_t count, vko_demand *demand,
+	vko_fault *fault)
+{
+	*demand = (vko_demand){ 0 };
+	for (uint64_t at = 0; at < count;) {
+		const uint64_t *w = words + at;
+		const unsigned long long position = at;
+		uint64_t n = op_words(w);
+		uint32_t expected = 0;
+		int32_t refused = 0;
+		if (n == 0 || n > count - at)
+			return vko_refuse(fault, "word %llu: %llu words where %llu are left", position,
+				(unsigned long long)n, (unsigned long long)(count - at));
+		switch (op_code(w)) {
+		case OP_BARRIER:
+			expected = BARRIER_WORDS;
+			break;
+		case OP_DISPATCH:
+			refused = scan_dispatch(d, w, position, demand, fault);
+			break;
+		case OP_COPY:
+			expected = COPY_WORDS;
+			break;
+		case OP_FILL:
+			expected = FILL_WORDS;
+			break;
+		default:
+			return vko_refuse(fault, "word %llu: unknown operation %u", position, op_code(w));
+		}
+		if (expected != 0 && (n != expected || op_bindings(w) != 0))
+			return vko_refuse(fault, "word %llu: operation %u of %llu words with %u bindings",
+				position, op_code(w), (unsigned long long)n, op_bindings(w));
+		if (op_code(w) == OP_BARRIER && (low(w[1]) == 0 || high(w[1]) == 0))
+			refused = vko_refuse(fault, "word %llu: barrier: no stage", position);
+		if (op_code(w) == OP_COPY)
+			refused = scan_copy(w, position, fault);
+		if (op_code(w) == OP_FILL)
+			refused = scan_fill(w, position, fault);
+		if (refused)
+			return refused;
+		at += n;
+	}
+	return 0;
+}
+
+// What the command buffer has bound, so that repetitions are not recorded. Sets
+// and push constants count as lost when the layout changes: Vulkan keeps them
+// only between compatible layouts.
+typedef struct bound {
+	uint64_t pipeline, layout;
+	const uint64_t *ranges; // of the dispatch whose buffers are bound; NULL: none
+	uint32_t range_count;
+	const uint64_t *push; // push constants in effect; NULL: none
+	uint32_t push_bytes;
+} bound;
+
+static int32_t bind_buffers(const vko_device *d, void *commands, vkoHandle pool,
+	const uint64_t *w, vko_fault *fault)
+{
+	uint32_t bindings = op_bindings(w);
+	vkoHandle layout = w[2], set = 0;
+	if (d->CmdPushDescriptorSetKHR == NULL) {
+		const vkoHandle set_layout = w[3];
+		const vkoDescriptorSetAllocateInfo info = {
+			.sType = VKO_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO,
+			.descriptorPool = pool,
+			.descriptorSetCount = 1,
+			.pSetLayouts = &set_layout,
+		};
+		int32_t r = d->AllocateDescriptorSets(d->handle, &info, &set);
+		if (r < 0)
+			return vko_fail(fault, "vkAllocateDescriptorSets", r, "%u bindings", bindings);
+	}
+	vkoDescriptorBufferInfo buffers[MAX_BINDINGS];
+	vkoWriteDescriptorSet writes[MAX_BINDINGS];
+	const uint64_t *range = w + DISPATCH_WORDS;
+	uint32_t mask = high(w[4]);
+	for (uint32_t b = 0, number = 0; b < bindings; b++, number++, range += RANGE_WORDS) {
+		while (!(mask >> number & 1))
+			number++;
+		buffers[b] = (vkoDescriptorBufferInfo){
+			.buffer = range[0],
+			.offset = range[1],
+			.range = range[2],
+		};
+		writes[b] = (vkoWriteDescriptorSet){
+			.sType = VKO_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET,
+			.dstSet = set,
+			.dstBinding = number,
+			.descriptorCount = 1,
+			.descriptorType = VKO_DESCRIPTOR_TYPE_STORAGE_BUFFER,
+			.pBufferInfo = &buffers[b],
+		};
+	}
+	if (d->CmdPushDescriptorSetKHR != NULL) {
+		d->CmdPushDescriptorSetKHR(commands, VKO_PIPELINE_BIND_POINT_COMPUTE, layout, 0, bindings,
+			writes);
+		return 0;
+	}
+	d->UpdateDescriptorSets(d->handle, bindings, writes, 0, NULL);
+	d->CmdBindDescriptorSets(commands, VKO_PIPELINE_BIND_POINT_COMPUTE, layout, 0, 1, &set, 0, NULL);
+	return 0;
+}
+
+static int32_t record_dispatch(const vko_device *d, void *commands, vkoHandle pool,
+	const uint64_t *w, bound *now, vko_fault *fault)
+{
+	uint32_t bindings = op_bindings(w);
+	const uint64_t *ranges = w + DISPATCH_WORDS;
+	const uint64_t *push = ranges + (size_t)RANGE_WORDS * bindings;
+	uint32_t push_bytes = low(w[8]);
+	if (now->pipeline != w[1]) {
+		d->CmdBindPipeline(commands, VKO_PIPELINE_BIND_POINT_COMPUTE, w[1]);
+		now->pipeline = w[1];
+	}
+	if (now->layout != w[2]) {
+		now->layout = w[2];
+		now->ranges = NULL;
+		now->push = NULL;
+	}
+	if (bindings > 0 && (now->ranges == NULL || now->range_count != bindings ||
+			    memcmp(now->ranges, ranges, sizeof *w * RANGE_WORDS * bindings) != 0)) {
+		if (bind_buffers(d, commands, pool, w, fault))
+			return 1;
+		now->ranges = ranges;
+		now->range_count = bindings;
+	}
+	if (push_bytes > 0 && (now->push == NULL || now->push_bytes != push_bytes ||
+			      memcmp(now->push, push, push_bytes) != 0)) {
+		d->CmdPushConstants(commands, w[2], VKO_SHADER_STAGE_COMPUTE_BIT, 0, push_bytes, push);
+		now->push = push;
+		now->push_bytes = push_bytes;
+	}
+	if (w[5] == 0 && low(w[6]) == 0)
+		d->CmdDispatch(commands, high(w[6]), low(w[7]), high(w[7]));
+	else
+		d->CmdDispatchBase(commands, low(w[5]), high(w[5]), low(w[6]), high(w[6]), low(w[7]),
+			high(w[7]));
+	return 0;
+}
+
+static int32_t record_op(const vko_device *d, void *commands, vkoHandle pool, const uint64_t *w,
+	bound *now, vko_fault *fault)
+{
+	switch (op_code(w)) {
+	case OP_BARRIER: {
+		const vkoMemoryBarrier barrier = {
+			.sType = VKO_STRUCTURE_TYPE_MEMORY_BARRIER,
+			.srcAccessMask = low(w[2]),
+			.dstAccessMask = high(w[2]),
+		};
+		d->CmdPipelineBarrier(commands, low(w[1]), high(w[1]), 0, 1, &barrier, 0, NULL, 0, NULL);
+		return 0;
+	}
+	case OP_DISPATCH:
+		return record_dispatch(d, commands, pool, w, now, fault);
+	case OP_COPY: {
+		const vkoBufferCopy region = { .srcOffset = w[3], .dstOffset = w[4], .size = w[5] };
+		d->CmdCopyBuffer(commands, w[1], w[2], 1, &region);
+		return 0;
+	}
+	case OP_FILL:
+		d->CmdFillBuffer(commands, w[1], w[2], w[3], low(w[4]));
+		return 0;
+	}
+	return vko_refuse(fault, "unknown operation %u", op_code(w));
+}
+
+int32_t vko_record(const vko_device *d, void *commands, vkoHandle pool, const uint64_t *words,
+	uint64_t count, vko_fault *fault)
+{
+	const vkoCommandBufferBeginInfo begin = {
+		.sType = VKO_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO,
+		.flags = VKO_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT,
+	};
+	int32_t r = d->BeginCommandBuffer(commands, &begin);
+	if (r < 0)
+		return vko_fail(fault, "vkBeginCommandBuffer", r, "%s", "");
+	bound now = { 0 };
+	for (uint64_t at = 0; at < count; at += op_words(words + at))
+		if (record_op(d, commands, pool, words + at, &now, fault)) {
+			// Out of the recording state, which vkBeginCommandBuffer refuses.
+			d->ResetCommandBuffer(commands, 0);
+			return 1;
+		}
+	r = d->EndCommandBuffer(commands);
+	if (r < 0) {
+		d->ResetCommandBuffer(commands, 0);
+		return vko_fail(fault, "vkEndCommandBuffer", r, "%s", "");
+	}
+	return 0;
+}

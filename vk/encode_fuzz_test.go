@@ -1,0 +1,60 @@
+//go:build cgo
+
+package vk
+
+import (
+	"errors"
+	"testing"
+)
+
+// FuzzScan hands arbitrary words to the C encoder's check: it must neither read
+// past them nor pass what the decoder cannot read.
+func FuzzScan(f *testing.F) {
+	for _, seed := range seedStreams() {
+		f.Add(seed)
+	}
+	i, err := Open(InstanceOptions{})
+	if err != nil {
+		f.Fatal(err)
+	}
+	defer i.Close()
+	devices := i.PhysicalDevices()
+	if len(devices) == 0 {
+		f.Fatal("no device")
+	}
+	d, err := devices[0].Open(DeviceOptions{})
+	if err != nil {
+		f.Fatal(err)
+	}
+	defer d.Close()
+	f.Fuzz(func(t *testing.T, data []byte) {
+		s := streamOf(data)
+		s.words = append(make([]uint64, 0, len(s.words)), s.words...) // nothing behind the last word
+		err := d.Queues()[0].scan(s)
+		if err != nil {
+			if !errors.Is(err, ErrInvalid) {
+				t.Fatal(err)
+			}
+			return
+		}
+		read := 0
+		for op := range s.Ops() {
+			read += len(reencode(op))
+			for _, b := range op.Bindings {
+				if b.Buffer == 0 || b.Size == 0 {
+					t.Fatalf("passed an empty binding: %+v", op)
+				}
+			}
+		}
+		if read != len(s.words) {
+			t.Fatalf("passed %d words of which %d decode", len(s.words), read)
+		}
+	})
+}
+
+// reencode writes one operation alone.
+func reencode(op Op) []uint64 {
+	var s Stream
+	s.add(op)
+	return s.words
+}

@@ -1,0 +1,25 @@
+// The structures that features are asked for with and enabled with.
+#ifndef VKO_FEATURE_CHAIN_H
+#define VKO_FEATURE_CHAIN_H
+
+#include "vko.h"
+
+#define VKO_API_1_3 (1u << 22 | 3u << 12)
+
+typedef struct vko_feature_chain {
+	vkoPhysicalDeviceFeatures2 core;
+	vkoPhysicalDeviceVulkan11Features v11;
+	vkoPhysicalDeviceVulkan12Features v12;
+	vkoPhysicalDeviceRobustness2FeaturesEXT robustness2;
+	vkoPhysicalDeviceSynchronization2Features synchronization2;
+} vko_feature_chain;
+
+// Clears the chain and links, from core on, the structures that a device of this
+// version with these VKO_EXT_ extensions knows.
+void vko_feature_chain_link(vko_feature_chain *c, uint32_t version, uint32_t extensions);
+
+// Names of the VKO_EXT_ bits, bit 0 first.
+#define VKO_EXT_COUNT 6
+extern const char *const vko_extension_names[VKO_EXT_COUNT];
+
+#endif

@@ -1,0 +1,141 @@
+//go:build cgo
+
+package vk
+
+// #include "vko.h"
+import "C"
+
+import (
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	vulkan "github.com/vulkan-go/vulkan"
+)
+
+// Instance is a VkInstance with the physical devices that it shows.
+type Instance struct {
+	c          *C.vko_instance
+	address    uintptr // of vkGetInstanceProcAddr
+	devices    []*PhysicalDevice
+	validation bool
+	logger     *slog.Logger
+	heard      atomic.Uint64
+
+	mu       sync.Mutex
+	open     int // devices that are open; guarded by mu
+	closed   bool
+	messages *C.vko_messages // nil without validation, and once closed; guarded by mu
+}
+
+// Open finds the Vulkan loader and makes an instance. Several instances may be
+// open at once. The error matches ErrUnsupported when there is no loader, no
+// driver, or, with Validation, no validation layer.
+func Open(o InstanceOptions) (*Instance, error) {
+	getProcAddr, err := loadVulkan()
+	if err != nil {
+		return nil, err
+	}
+	if strings.ContainsRune(o.ApplicationName, 0) {
+		return nil, invalid("Open", "ApplicationName contains a zero byte")
+	}
+	i := &Instance{address: getProcAddr, validation: o.Validation, logger: o.Logger}
+	if i.logger == nil {
+		i.logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Validation {
+		if i.messages = C.vko_messages_create(); i.messages == nil {
+			return nil, &Error{Op: "vkCreateInstance", Result: ErrorOutOfHostMemory}
+		}
+	}
+	application := append([]byte(o.ApplicationName), 0)
+	var f C.vko_fault
+	if C.vko_instance_create(C.uintptr_t(getProcAddr), (*C.char)(unsafe.Pointer(&application[0])),
+		i.messages, i.severities(), &i.c, &f) != 0 {
+		err := faultError("Open", &f)
+		if isStartFailure(err) {
+			err = fmt.Errorf("%w: no Vulkan driver: %w", ErrUnsupported, err)
+		}
+		i.drain()
+		C.vko_messages_destroy(i.messages)
+		return nil, err
+	}
+	if err = initInstance(i.Handle()); err == nil {
+		i.devices, err = i.enumerate()
+	}
+	if err != nil {
+		i.Close()
+		return nil, err
+	}
+	i.drain()
+	return i, nil
+}
+
+// PhysicalDevices lists the devices: discrete, integrated, virtual, software,
+// then other ones; inside a class in the driver's order.
+func (i *Instance) PhysicalDevices() []*PhysicalDevice { return i.devices }
+
+// Handle is the VkInstance; 0 once closed.
+func (i *Instance) Handle() uintptr {
+	if i.c == nil {
+		return 0
+	}
+	return uintptr(i.c.handle)
+}
+
+// GetInstanceProcAddr is the address of the loader's vkGetInstanceProcAddr.
+func (i *Instance) GetInstanceProcAddr() uintptr { return i.address }
+
+// Messages counts the warnings and errors that validation has reported. Without
+// validation it stays 0.
+func (i *Instance) Messages() uint64 {
+	i.drain()
+	return i.heard.Load()
+}
+
+// Close destroys the instance. It refuses, with ErrBusy, while devices are open.
+// Closing again does nothing.
+func (i *Instance) Close() error {
+	i.mu.Lock()
+	if i.closed {
+		i.mu.Unlock()
+		return nil
+	}
+	if i.open > 0 {
+		i.mu.Unlock()
+		return fmt.Errorf("%w: Instance.Close: %d devices are open", ErrBusy, i.open)
+	}
+	i.closed = true
+	C.vko_instance_stop_messenger(i.c)
+	vulkan.DestroyInstance(dispatchable[vulkan.Instance](uintptr(i.c.handle)), nil)
+	C.vko_instance_free(i.c)
+	i.c = nil
+	i.mu.Unlock()
+
+	i.drain()
+	i.mu.Lock()
+	C.vko_messages_destroy(i.messages)
+	i.messages = nil
+	i.mu.Unlock()
+	return nil
+}
+
+// retain counts a device that is being opened.
+func (i *Instance) retain() error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.closed {
+		return fmt.Errorf("%w: the instance", ErrClosed)
+	}
+	i.open++
+	return nil
+}
+
+func (i *Instance) release() {
+	i.mu.Lock()
+	i.open--
+	i.mu.Unlock()
+}

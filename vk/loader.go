@@ -1,0 +1,129 @@
+//go:build cgo
+
+package vk
+
+// #cgo CFLAGS: -std=c11
+// #cgo linux LDFLAGS: -ldl
+// #include <stdlib.h>
+// #include "vko.h"
+import "C"
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"unsafe"
+
+	vulkan "github.com/vulkan-go/vulkan"
+)
+
+// loader is the Vulkan library of the process. Once found it stays: vulkan-go
+// keeps its functions in process-wide variables.
+var loader struct {
+	mu            sync.Mutex
+	address       uintptr // of vkGetInstanceProcAddr; 0: not found yet
+	instanceReady bool    // vulkan-go has resolved its instance functions
+}
+
+// libraryNames lists what the Vulkan loader is called, in the order to try.
+func libraryNames(goos string) []string {
+	switch goos {
+	case "windows":
+		return []string{"vulkan-1.dll"}
+	case "darwin", "ios":
+		return []string{"libvulkan.dylib", "libvulkan.1.dylib", "libMoltenVK.dylib"}
+	}
+	// The unversioned name is usually a development link only.
+	return []string{"libvulkan.so.1", "libvulkan.so"}
+}
+
+// loadVulkan finds the loader, hands it to vulkan-go and returns its
+// vkGetInstanceProcAddr. A failure is not remembered.
+func loadVulkan() (uintptr, error) {
+	loader.mu.Lock()
+	defer loader.mu.Unlock()
+	if loader.address != 0 {
+		return loader.address, nil
+	}
+	address, err := findLibrary(libraryNames(runtime.GOOS))
+	if err != nil {
+		return 0, err
+	}
+	vulkan.SetGetInstanceProcAddr(pointer(address))
+	if err := vulkan.Init(); err != nil {
+		return 0, fmt.Errorf("%w: %w", ErrUnsupported, err)
+	}
+	loader.address = address
+	return address, nil
+}
+
+func findLibrary(names []string) (uintptr, error) {
+	var tried []string
+	for _, name := range names {
+		library := C.CString(name)
+		var why [256]C.char
+		address := uintptr(C.vko_load(library, &why[0], C.size_t(len(why))))
+		C.free(unsafe.Pointer(library))
+		if address != 0 {
+			return address, nil
+		}
+		tried = append(tried, name+" ("+C.GoString(&why[0])+")")
+	}
+	return 0, fmt.Errorf("%w: no Vulkan loader: tried %s", ErrUnsupported, strings.Join(tried, ", "))
+}
+
+// initInstance lets vulkan-go resolve its instance functions, from the first
+// instance of the process: the loader's entry points serve every instance, and
+// resolving them again would write variables that other goroutines call through.
+func initInstance(handle uintptr) error {
+	loader.mu.Lock()
+	defer loader.mu.Unlock()
+	if loader.instanceReady {
+		return nil
+	}
+	if err := vulkan.InitInstance(dispatchable[vulkan.Instance](handle)); err != nil {
+		return fmt.Errorf("%w: %w", ErrUnsupported, err)
+	}
+	loader.instanceReady = true
+	return nil
+}
+
+// dispatchable turns an address into one of vulkan-go's handle types. They are
+// pointers to types that the garbage collector does not follow.
+func dispatchable[H any](address uintptr) H { return *(*H)(unsafe.Pointer(&address)) }
+
+// handle turns a 64-bit name into one of vulkan-go's non-dispatchable handle
+// types, which have 64 bits on every platform.
+func handle[H any](name uint64) H { return *(*H)(unsafe.Pointer(&name)) }
+
+// address is the inverse of dispatchable.
+func address[H any](h H) uintptr { return *(*uintptr)(unsafe.Pointer(&h)) }
+
+// name is the inverse of handle.
+func name[H any](h H) uint64 { return *(*uint64)(unsafe.Pointer(&h)) }
+
+// pointer makes a C address passable; it must not be an address in Go's heap.
+func pointer(address uintptr) unsafe.Pointer { return dispatchable[unsafe.Pointer](address) }
+
+// faultError turns a failure in C into an error; op is the Go method.
+func faultError(op string, f *C.vko_fault) error {
+	// Read in Go: handing the address to C would move every fault to the heap.
+	bytes := (*[len(f.detail)]byte)(unsafe.Pointer(&f.detail))
+	end := max(0, slices.Index(bytes[:], 0))
+	detail := string(bytes[:end])
+	if f.call == nil {
+		return invalid(op, "%s", detail)
+	}
+	return &Error{Op: C.GoString(f.call), Result: Result(f.result), Detail: detail}
+}
+
+// isStartFailure says whether creating an instance failed because the machine
+// has no driver that works.
+func isStartFailure(err error) bool {
+	var e *Error
+	return errors.As(err, &e) &&
+		(e.Result == ErrorIncompatibleDriver || e.Result == ErrorInitialization)
+}

@@ -1,0 +1,177 @@
+//go:build cgo
+
+package vk
+
+// #include "vko.h"
+import "C"
+
+import (
+	"unsafe"
+
+	vulkan "github.com/vulkan-go/vulkan"
+)
+
+// CreateBlock allocates size bytes of memory with one buffer over them, for
+// storage, transfers and, where the device has them, addresses. Memory that the
+// host can see stays mapped until DestroyBlock. The error matches ErrOutOfMemory
+// when the driver has no more, or when a single block can never be that large.
+func (d *Device) CreateBlock(size uint64, memoryType int) (Block, error) {
+	if err := d.enter(); err != nil {
+		return Block{}, err
+	}
+	defer d.leave()
+	if err := d.checkBlock(size, memoryType); err != nil {
+		return Block{}, err
+	}
+	buffer, required, bits, err := d.createBuffer(size)
+	if err != nil {
+		return Block{}, err
+	}
+	if bits>>memoryType&1 == 0 {
+		d.destroyBuffer(buffer)
+		return Block{}, invalid("Device.CreateBlock",
+			"a buffer of %d bytes cannot live in memory type %d, of %#b", size, memoryType, bits)
+	}
+	b, err := d.bindBlock(buffer, max(size, required), memoryType)
+	if err != nil {
+		d.destroyBuffer(buffer)
+		return Block{}, err
+	}
+	b.Size = size
+	d.mu.Lock()
+	d.blocks[b.Buffer] = b
+	d.mu.Unlock()
+	return b, nil
+}
+
+// DestroyBlock frees a block of this device. The device must not be using it. A
+// block that is not the device's, or not any more, is ignored.
+func (d *Device) DestroyBlock(b Block) {
+	if d.enter() != nil {
+		return
+	}
+	defer d.leave()
+	d.mu.Lock()
+	own, ok := d.blocks[b.Buffer]
+	delete(d.blocks, b.Buffer)
+	d.mu.Unlock()
+	if ok {
+		d.destroyBlock(own)
+	}
+}
+
+// BlockMemoryTypes says which memory types a block of that size can have: bit k
+// stands for type k.
+func (d *Device) BlockMemoryTypes(size uint64) (bits uint32, err error) {
+	if err := d.enter(); err != nil {
+		return 0, err
+	}
+	defer d.leave()
+	if size == 0 {
+		return 0, invalid("Device.BlockMemoryTypes", "no bytes")
+	}
+	buffer, _, bits, err := d.createBuffer(size)
+	if err != nil {
+		return 0, err
+	}
+	d.destroyBuffer(buffer)
+	return bits, nil
+}
+
+// checkBlock refuses what the driver must not even be asked for.
+func (d *Device) checkBlock(size uint64, memoryType int) error {
+	p := d.Properties()
+	if memoryType < 0 || memoryType >= len(p.MemoryTypes) {
+		return invalid("Device.CreateBlock", "memory type %d of %d", memoryType, len(p.MemoryTypes))
+	}
+	if size == 0 {
+		return invalid("Device.CreateBlock", "no bytes")
+	}
+	heap := p.MemoryHeaps[p.MemoryTypes[memoryType].Heap].Size
+	if most := min(heap, p.Limits.MaxMemoryAllocationSize); size > most {
+		return check("vkAllocateMemory", ErrorOutOfDeviceMemory,
+			"%d bytes of memory type %d, whose largest allocation is %d", size, memoryType, most)
+	}
+	return nil
+}
+
+// createBuffer makes the buffer of a block and says how many bytes of which
+// memory types it takes.
+func (d *Device) createBuffer(size uint64) (b vulkan.Buffer, bytes uint64, types uint32, err error) {
+	usage := vulkan.BufferUsageFlags(vulkan.BufferUsageStorageBufferBit |
+		vulkan.BufferUsageTransferSrcBit | vulkan.BufferUsageTransferDstBit)
+	if d.Properties().Features.BufferDeviceAddress {
+		usage |= C.VKO_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT
+	}
+	info := vulkan.BufferCreateInfo{
+		SType:       vulkan.StructureTypeBufferCreateInfo,
+		Size:        vulkan.DeviceSize(size),
+		Usage:       usage,
+		SharingMode: vulkan.SharingModeExclusive,
+	}
+	r := vulkan.CreateBuffer(d.handle, &info, nil, &b)
+	info.Free()
+	if err := check("vkCreateBuffer", Result(r), "%d bytes", size); err != nil {
+		return b, 0, 0, err
+	}
+	d.count("VkBuffer", 1)
+	var need vulkan.MemoryRequirements
+	vulkan.GetBufferMemoryRequirements(d.handle, b, &need)
+	need.Deref()
+	bytes, types = uint64(need.Size), need.MemoryTypeBits
+	need.Free()
+	return b, bytes, types, nil
+}
+
+func (d *Device) destroyBuffer(b vulkan.Buffer) {
+	vulkan.DestroyBuffer(d.handle, b, nil)
+	d.count("VkBuffer", -1)
+}
+
+// bindBlock allocates, binds and maps the memory of a buffer.
+func (d *Device) bindBlock(buffer vulkan.Buffer, bytes uint64, memoryType int) (Block, error) {
+	addressable := d.Properties().Features.BufferDeviceAddress
+	var memory C.vkoHandle
+	r := C.vko_memory_allocate(d.c, C.uint64_t(bytes), C.uint32_t(memoryType),
+		boolInt(addressable), &memory)
+	if err := check("vkAllocateMemory", Result(r), "%d bytes of memory type %d", bytes, memoryType); err != nil {
+		return Block{}, err
+	}
+	d.count("VkDeviceMemory", 1)
+	b := Block{Memory: Memory(memory), Buffer: Buffer(name(buffer)), MemoryType: memoryType}
+	bound := handle[vulkan.DeviceMemory](uint64(memory))
+	err := check("vkBindBufferMemory", Result(vulkan.BindBufferMemory(d.handle, buffer, bound, 0)),
+		"%d bytes of memory type %d", bytes, memoryType)
+	if err == nil && d.Properties().MemoryTypes[memoryType].Flags&MemoryHostVisible != 0 {
+		var host unsafe.Pointer
+		r := vulkan.MapMemory(d.handle, bound, 0, vulkan.DeviceSize(vulkan.WholeSize), 0, &host)
+		err = check("vkMapMemory", Result(r), "%d bytes of memory type %d", bytes, memoryType)
+		b.Host = host
+	}
+	if err != nil {
+		d.freeMemory(b.Memory)
+		return Block{}, err
+	}
+	if addressable {
+		b.Address = uint64(C.vko_buffer_address(d.c, C.vkoHandle(b.Buffer)))
+	}
+	return b, nil
+}
+
+// destroyBlock ends what CreateBlock made; freeing memory unmaps it.
+func (d *Device) destroyBlock(b Block) {
+	d.destroyBuffer(handle[vulkan.Buffer](uint64(b.Buffer)))
+	d.freeMemory(b.Memory)
+}
+
+func (d *Device) freeMemory(m Memory) {
+	vulkan.FreeMemory(d.handle, handle[vulkan.DeviceMemory](uint64(m)), nil)
+	d.count("VkDeviceMemory", -1)
+}
+
+func boolInt(b bool) C.int {
+	if b {
+		return 1
+	}
+	return 0
+}

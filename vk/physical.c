@@ -1,0 +1,136 @@
+#include "feature_chain.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+const char *const vko_extension_names[VKO_EXT_COUNT] = {
+	"VK_KHR_push_descriptor",
+	"VK_EXT_external_memory_host",
+	"VK_EXT_memory_budget",
+	"VK_EXT_robustness2",
+	"VK_KHR_synchronization2",
+	"VK_KHR_portability_subset",
+};
+
+void vko_feature_chain_link(vko_feature_chain *c, uint32_t version, uint32_t extensions)
+{
+	memset(c, 0, sizeof *c);
+	c->core.sType = VKO_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2;
+	c->v11.sType = VKO_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES;
+	c->v12.sType = VKO_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES;
+	c->robustness2.sType = VKO_STRUCTURE_TYPE_PHYSICAL_DEVICE_ROBUSTNESS_2_FEATURES_EXT;
+	c->synchronization2.sType = VKO_STRUCTURE_TYPE_PHYSICAL_DEVICE_SYNCHRONIZATION_2_FEATURES;
+	c->core.pNext = &c->v11;
+	c->v11.pNext = &c->v12;
+	void **tail = &c->v12.pNext;
+	if (extensions & VKO_EXT_ROBUSTNESS2) {
+		*tail = &c->robustness2;
+		tail = &c->robustness2.pNext;
+	}
+	if (version >= VKO_API_1_3 || (extensions & VKO_EXT_SYNCHRONIZATION2))
+		*tail = &c->synchronization2;
+}
+
+int32_t vko_physical_list(const vko_instance *i, uintptr_t *handles, uint32_t capacity,
+	uint32_t *count, vko_fault *fault)
+{
+	void **found = calloc(capacity, sizeof *found);
+	if (found == NULL)
+		return vko_fail(fault, "vkEnumeratePhysicalDevices", VKO_ERROR_OUT_OF_HOST_MEMORY, "%s", "");
+	*count = capacity;
+	int32_t r = i->EnumeratePhysicalDevices(i->handle, count, found);
+	for (uint32_t k = 0; r >= 0 && k < *count; k++)
+		handles[k] = (uintptr_t)found[k];
+	free(found);
+	if (r < 0)
+		return vko_fail(fault, "vkEnumeratePhysicalDevices", r, "%s", "");
+	return 0;
+}
+
+static int32_t list_extensions(const vko_instance *i, void *device,
+	vkoExtensionProperties **extensions, uint32_t *count)
+{
+	// The list may grow between the two calls.
+	for (;;) {
+		*extensions = NULL;
+		*count = 0;
+		int32_t r = i->EnumerateDeviceExtensionProperties(device, NULL, count, NULL);
+		if (r < 0 || *count == 0)
+			return r;
+		*extensions = calloc(*count, sizeof **extensions);
+		if (*extensions == NULL)
+			return VKO_ERROR_OUT_OF_HOST_MEMORY;
+		r = i->EnumerateDeviceExtensionProperties(device, NULL, count, *extensions);
+		if (r == VKO_SUCCESS)
+			return r;
+		free(*extensions);
+		*extensions = NULL;
+		if (r != VKO_INCOMPLETE)
+			return r;
+	}
+}
+
+int32_t vko_physical_basics(const vko_instance *i, uintptr_t device, vko_physical *p,
+	vkoExtensionProperties **extensions, uint32_t *extension_count, vko_fault *fault)
+{
+	p->family_count = sizeof p->families / sizeof p->families[0];
+	i->GetPhysicalDeviceQueueFamilyProperties((void *)device, &p->family_count, p->families);
+	int32_t r = list_extensions(i, (void *)device, extensions, extension_count);
+	if (r < 0)
+		return vko_fail(fault, "vkEnumerateDeviceExtensionProperties", r, "%s", "");
+	p->extensions = 0;
+	for (uint32_t k = 0; k < *extension_count; k++)
+		for (int e = 0; e < VKO_EXT_COUNT; e++)
+			if (strncmp((*extensions)[k].extensionName, vko_extension_names[e],
+				    VKO_MAX_EXTENSION_NAME_SIZE) == 0)
+				p->extensions |= 1u << e;
+	if (p->version >= VKO_API_1_3)
+		p->extensions &= ~(uint32_t)VKO_EXT_SYNCHRONIZATION2;
+	return 0;
+}
+
+void vko_physical_details(const vko_instance *i, uintptr_t device, vko_physical *p)
+{
+	vkoPhysicalDeviceExternalMemoryHostPropertiesEXT host = {
+		.sType = VKO_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_MEMORY_HOST_PROPERTIES_EXT,
+	};
+	vkoPhysicalDevicePushDescriptorPropertiesKHR push = {
+		.sType = VKO_STRUCTURE_TYPE_PHYSICAL_DEVICE_PUSH_DESCRIPTOR_PROPERTIES_KHR,
+	};
+	vkoPhysicalDeviceVulkan12Properties v12 = {
+		.sType = VKO_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_PROPERTIES,
+	};
+	vkoPhysicalDeviceVulkan11Properties v11 = {
+		.sType = VKO_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_PROPERTIES,
+		.pNext = &v12,
+	};
+	vkoPhysicalDeviceProperties2 properties = {
+		.sType = VKO_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2,
+		.pNext = &v11,
+	};
+	void **tail = &v12.pNext;
+	if (p->extensions & VKO_EXT_PUSH_DESCRIPTOR) {
+		*tail = &push;
+		tail = &push.pNext;
+	}
+	if (p->extensions & VKO_EXT_EXTERNAL_MEMORY_HOST)
+		*tail = &host;
+	i->GetPhysicalDeviceProperties2((void *)device, &properties);
+	memcpy(p->uuid, v11.deviceUUID, sizeof p->uuid);
+	p->subgroup_size = v11.subgroupSize;
+	if (v11.subgroupSupportedStages & VKO_SHADER_STAGE_COMPUTE_BIT)
+		p->subgroup_operations = v11.subgroupSupportedOperations;
+	p->max_allocation_size = v11.maxMemoryAllocationSize;
+	p->max_timeline_difference = v12.maxTimelineSemaphoreValueDifference;
+	memcpy(p->driver_name, v12.driverName, sizeof p->driver_name);
+	memcpy(p->driver_info, v12.driverInfo, sizeof p->driver_info);
+	p->max_push_descriptors = push.maxPushDescriptors;
+	p->min_import_alignment = host.minImportedHostPointerAlignment;
+
+	vko_feature_chain chain;
+	vko_feature_chain_link(&chain, p->version, p->extensions);
+	i->GetPhysicalDeviceFeatures2((void *)device, &chain.core);
+#define READ(name, member) p->features.name = chain.member;
+	VKO_FEATURES(READ)
+#undef READ
+}

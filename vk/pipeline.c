@@ -1,0 +1,94 @@
+#include "vko.h"
+
+#include <stdlib.h>
+
+int32_t vko_shader_module(const vko_device *d, const uint32_t *code, size_t words, vkoHandle *out)
+{
+	const vkoShaderModuleCreateInfo info = {
+		.sType = VKO_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
+		.codeSize = words * sizeof *code,
+		.pCode = code,
+	};
+	return d->CreateShaderModule(d->handle, &info, NULL, out);
+}
+
+int32_t vko_set_layout(const vko_device *d, uint32_t binding_mask, vkoHandle *out)
+{
+	vkoDescriptorSetLayoutBinding bindings[32];
+	uint32_t count = 0;
+	for (uint32_t b = 0; b < 32; b++) {
+		if (!(binding_mask >> b & 1))
+			continue;
+		bindings[count++] = (vkoDescriptorSetLayoutBinding){
+			.binding = b,
+			.descriptorType = VKO_DESCRIPTOR_TYPE_STORAGE_BUFFER,
+			.descriptorCount = 1,
+			.stageFlags = VKO_SHADER_STAGE_COMPUTE_BIT,
+		};
+	}
+	const vkoDescriptorSetLayoutCreateInfo info = {
+		.sType = VKO_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO,
+		.flags = d->CmdPushDescriptorSetKHR != NULL
+			? VKO_DESCRIPTOR_SET_LAYOUT_CREATE_PUSH_DESCRIPTOR_BIT_KHR
+			: 0,
+		.bindingCount = count,
+		.pBindings = bindings,
+	};
+	return d->CreateDescriptorSetLayout(d->handle, &info, NULL, out);
+}
+
+int32_t vko_pipeline_layout(const vko_device *d, vkoHandle set_layout, uint32_t push_bytes,
+	vkoHandle *out)
+{
+	const vkoPushConstantRange range = {
+		.stageFlags = VKO_SHADER_STAGE_COMPUTE_BIT,
+		.size = push_bytes,
+	};
+	const vkoPipelineLayoutCreateInfo info = {
+		.sType = VKO_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO,
+		.setLayoutCount = set_layout != 0,
+		.pSetLayouts = &set_layout,
+		.pushConstantRangeCount = push_bytes != 0,
+		.pPushConstantRanges = &range,
+	};
+	return d->CreatePipelineLayout(d->handle, &info, NULL, out);
+}
+
+int32_t vko_pipeline(const vko_device *d, vkoHandle module, const char *entry, vkoHandle layout,
+	uint32_t count, const uint32_t *ids, const uint32_t *sizes, const uint64_t *data,
+	vkoHandle *out)
+{
+	vkoSpecializationMapEntry *entries = NULL;
+	if (count > 0) {
+		entries = calloc(count, sizeof *entries);
+		if (entries == NULL)
+			return VKO_ERROR_OUT_OF_HOST_MEMORY;
+	}
+	for (uint32_t k = 0; k < count; k++) {
+		entries[k].constantID = ids[k];
+		entries[k].offset = k * (uint32_t)sizeof *data;
+		entries[k].size = sizes[k];
+	}
+	const vkoSpecializationInfo specialization = {
+		.mapEntryCount = count,
+		.pMapEntries = entries,
+		.dataSize = count * sizeof *data,
+		.pData = data,
+	};
+	const vkoComputePipelineCreateInfo info = {
+		.sType = VKO_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO,
+		.flags = VKO_PIPELINE_CREATE_DISPATCH_BASE_BIT,
+		.stage = {
+			.sType = VKO_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
+			.stage = VKO_SHADER_STAGE_COMPUTE_BIT,
+			.module = module,
+			.pName = entry,
+			.pSpecializationInfo = count > 0 ? &specialization : NULL,
+		},
+		.layout = layout,
+		.basePipelineIndex = -1,
+	};
+	int32_t r = d->CreateComputePipelines(d->handle, 0, 1, &info, NULL, out);
+	free(entries);
+	return r;
+}

@@ -1,0 +1,131 @@
+package vk
+
+import (
+	"encoding/binary"
+	"slices"
+	"strings"
+	"unsafe"
+)
+
+// SPIR-V §2.3 (physical layout), §3.32 (instructions).
+const (
+	spirvMagic          = 0x07230203
+	spirvHeaderWords    = 5
+	spirvOpEntryPoint   = 15
+	spirvOpFunction     = 54
+	spirvOpFunctionEnd  = 56
+	spirvModelGLCompute = 5
+)
+
+// name is how errors call the pipeline.
+func (o *PipelineOptions) name() string {
+	if o.Label != "" {
+		return o.Label
+	}
+	return o.Entry
+}
+
+// check refuses options that the driver must not see, and returns the mask of
+// the binding numbers.
+func (o *PipelineOptions) check(limits *Limits) (mask uint32, err error) {
+	const op = "Device.CreatePipeline"
+	if o.Entry == "" || strings.ContainsRune(o.Entry, 0) {
+		return 0, invalid(op, "%q: no entry point name", o.name())
+	}
+	if problem := checkCode(o.Code, o.Entry); problem != "" {
+		return 0, invalid(op, "%q: %s", o.name(), problem)
+	}
+	for k, b := range o.Bindings {
+		if b >= MaxBindings {
+			return 0, invalid(op, "%q: binding number %d is above %d", o.name(), b, MaxBindings-1)
+		}
+		if k > 0 && b <= o.Bindings[k-1] {
+			return 0, invalid(op, "%q: binding number %d does not ascend", o.name(), b)
+		}
+		mask |= 1 << b
+	}
+	if n := len(o.Bindings); n > int(limits.MaxPerStageDescriptorStorageBuffers) {
+		return 0, invalid(op, "%q: %d bindings, the device takes %d", o.name(), n,
+			limits.MaxPerStageDescriptorStorageBuffers)
+	}
+	if o.PushConstants%4 != 0 || o.PushConstants > limits.MaxPushConstantsSize {
+		return 0, invalid(op, "%q: %d push constant bytes, the device takes up to %d in steps of 4",
+			o.name(), o.PushConstants, limits.MaxPushConstantsSize)
+	}
+	for k, s := range o.Specialization {
+		if s.Size != 1 && s.Size != 2 && s.Size != 4 && s.Size != 8 {
+			return 0, invalid(op, "%q: specialization constant %d of %d bytes", o.name(), s.ID, s.Size)
+		}
+		if slices.ContainsFunc(o.Specialization[:k], func(t SpecEntry) bool { return t.ID == s.ID }) {
+			return 0, invalid(op, "%q: specialization constant %d twice", o.name(), s.ID)
+		}
+	}
+	return mask, nil
+}
+
+// checkCode walks the instructions of a module, far enough that a driver does
+// not read past the end or miss its entry point, and says what is wrong, or "".
+func checkCode(code []uint32, entry string) string {
+	if len(code) < spirvHeaderWords || code[0] != spirvMagic {
+		return "the code is not SPIR-V in native-endian words"
+	}
+	found, inFunction := false, false
+	for rest := code[spirvHeaderWords:]; len(rest) > 0; {
+		n := int(rest[0] >> 16)
+		if n == 0 || n > len(rest) {
+			return "the code is cut off or damaged"
+		}
+		switch rest[0] & 0xffff {
+		case spirvOpEntryPoint:
+			found = found || n > 3 && rest[1] == spirvModelGLCompute && literalIs(rest[3:n], entry)
+		case spirvOpFunction:
+			inFunction = true
+		case spirvOpFunctionEnd:
+			inFunction = false
+		}
+		rest = rest[n:]
+	}
+	if inFunction {
+		return "the code is cut off or damaged"
+	}
+	if !found {
+		return "the code has no compute entry point of that name"
+	}
+	return ""
+}
+
+// literalIs says whether a SPIR-V literal string, which begins with the low byte
+// of its first word, is s.
+func literalIs(words []uint32, s string) bool {
+	at := func(k int) byte { return byte(words[k/4] >> (k % 4 * 8)) }
+	if len(s) >= len(words)*4 || at(len(s)) != 0 {
+		return false
+	}
+	for k := 0; k < len(s); k++ {
+		if at(k) != s[k] {
+			return false
+		}
+	}
+	return true
+}
+
+// specialization lays the constants out as C takes them: each value in the first
+// bytes of a word of its own.
+func (o *PipelineOptions) specialization() (ids, sizes []uint32, data []uint64) {
+	for _, s := range o.Specialization {
+		var word uint64
+		bytes := (*[8]byte)(unsafe.Pointer(&word))[:]
+		switch s.Size {
+		case 1:
+			bytes[0] = byte(s.Value)
+		case 2:
+			binary.NativeEndian.PutUint16(bytes, uint16(s.Value))
+		case 4:
+			binary.NativeEndian.PutUint32(bytes, uint32(s.Value))
+		default:
+			word = s.Value
+		}
+		ids, sizes, data = append(ids, s.ID), append(sizes, s.Size), append(data, word)
+	}
+	return ids, sizes, data
+}

@@ -1,0 +1,303 @@
+#include "vko.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+// A command buffer with the descriptor pool that its dispatches are bound from.
+typedef struct slot {
+	struct slot *next;
+	void *commands;
+	vkoHandle pool; // 0 until a stream demands one
+	uint32_t pool_sets, pool_descriptors;
+	uint64_t value; // the timeline value after which the slot can be used again
+} slot;
+
+struct vko_queue {
+	const vko_device *d;
+	void *handle;
+	vkoHandle command_pool, timeline;
+	uint64_t submitted;             // the last value that a submission signals
+	uint64_t completed;             // the last value that recycling read
+	uint32_t slots;                 // how many slots there are
+	slot *idle;                     // slots that nothing uses
+	slot *flying, **flying_last;    // slots in flight, in the order of their values
+	vkoHandle *wait_semaphores;     // scratch, wait_capacity entries each
+	uint64_t *wait_values;
+	uint32_t *wait_stages;
+	uint32_t wait_capacity;
+};
+
+int32_t vko_queue_create(const vko_device *d, uintptr_t queue, vkoHandle command_pool,
+	vko_queue **out, vko_fault *fault)
+{
+	vko_queue *q = calloc(1, sizeof *q);
+	if (q == NULL)
+		return vko_fail(fault, "vkCreateSemaphore", VKO_ERROR_OUT_OF_HOST_MEMORY, "%s", "");
+	q->d = d;
+	q->handle = (void *)queue;
+	q->command_pool = command_pool;
+	q->flying_last = &q->flying;
+	const vkoSemaphoreTypeCreateInfo type = {
+		.sType = VKO_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO,
+		.semaphoreType = VKO_SEMAPHORE_TYPE_TIMELINE,
+	};
+	const vkoSemaphoreCreateInfo info = {
+		.sType = VKO_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO,
+		.pNext = &type,
+	};
+	int32_t r = d->CreateSemaphore(d->handle, &info, NULL, &q->timeline);
+	if (r < 0) {
+		free(q);
+		return vko_fail(fault, "vkCreateSemaphore", r, "a queue's timeline");
+	}
+	*out = q;
+	return 0;
+}
+
+static void destroy_slots(vko_queue *q, slot *s)
+{
+	while (s != NULL) {
+		slot *next = s->next;
+		if (s->pool != 0)
+			q->d->DestroyDescriptorPool(q->d->handle, s->pool, NULL);
+		free(s); // its command buffer goes with the command pool
+		s = next;
+	}
+}
+
+void vko_queue_destroy(vko_queue *q)
+{
+	destroy_slots(q, q->idle);
+	destroy_slots(q, q->flying);
+	free(q->wait_semaphores);
+	free(q->wait_values);
+	free(q->wait_stages);
+	free(q);
+}
+
+vkoHandle vko_queue_timeline(const vko_queue *q) { return q->timeline; }
+
+uint32_t vko_queue_slots(const vko_queue *q) { return q->slots; }
+
+// Takes an idle slot, or makes one while all are in flight.
+static slot *take_slot(vko_queue *q, vko_fault *fault)
+{
+	const vko_device *d = q->d;
+	if (q->idle == NULL && q->flying != NULL && q->flying->value > q->completed) {
+		int32_t r = d->GetSemaphoreCounterValue(d->handle, q->timeline, &q->completed);
+		if (r < 0) {
+			vko_fail(fault, "vkGetSemaphoreCounterValue", r, "%s", "");
+			return NULL;
+		}
+	}
+	while (q->flying != NULL && q->flying->value <= q->completed) {
+		slot *s = q->flying;
+		q->flying = s->next;
+		if (q->flying == NULL)
+			q->flying_last = &q->flying;
+		s->next = q->idle;
+		q->idle = s;
+	}
+	slot *s = q->idle;
+	if (s != NULL) {
+		q->idle = s->next;
+		return s;
+	}
+	s = calloc(1, sizeof *s);
+	int32_t r = VKO_ERROR_OUT_OF_HOST_MEMORY;
+	if (s != NULL) {
+		const vkoCommandBufferAllocateInfo info = {
+			.sType = VKO_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO,
+			.commandPool = q->command_pool,
+			.level = VKO_COMMAND_BUFFER_LEVEL_PRIMARY,
+			.commandBufferCount = 1,
+		};
+		r = d->AllocateCommandBuffers(d->handle, &info, &s->commands);
+	}
+	if (r < 0) {
+		free(s);
+		vko_fail(fault, "vkAllocateCommandBuffers", r, "%s", "");
+		return NULL;
+	}
+	q->slots++;
+	return s;
+}
+
+static void put_slot(vko_queue *q, slot *s)
+{
+	s->next = q->idle;
+	q->idle = s;
+}
+
+// The next power of two, at least 64, so that a pool serves batches to come.
+static uint32_t pool_room(uint64_t demand)
+{
+	uint64_t room = 64;
+	while (room < demand)
+		room *= 2;
+	return room < UINT32_MAX ? (uint32_t)room : UINT32_MAX;
+}
+
+static int32_t prepare_pool(const vko_device *d, slot *s, const vko_demand *demand, vko_fault *fault)
+{
+	int32_t r;
+	if (demand->sets == 0)
+		return 0;
+	if (s->pool != 0 && s->pool_sets >= demand->sets && s->pool_descriptors >= demand->descriptors) {
+		r = d->ResetDescriptorPool(d->handle, s->pool, 0);
+		if (r < 0)
+			return vko_fail(fault, "vkResetDescriptorPool", r, "%s", "");
+		return 0;
+	}
+	if (demand->descriptors > UINT32_MAX)
+		return vko_refuse(fault, "%llu descriptors in one stream",
+			(unsigned long long)demand->descriptors);
+	const vkoDescriptorPoolSize size = {
+		.type = VKO_DESCRIPTOR_TYPE_STORAGE_BUFFER,
+		.descriptorCount = pool_room(demand->descriptors),
+	};
+	const vkoDescriptorPoolCreateInfo info = {
+		.sType = VKO_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO,
+		.maxSets = pool_room(demand->sets),
+		.poolSizeCount = 1,
+		.pPoolSizes = &size,
+	};
+	vkoHandle pool = 0;
+	r = d->CreateDescriptorPool(d->handle, &info, NULL, &pool);
+	if (r < 0)
+		return vko_fail(fault, "vkCreateDescriptorPool", r, "%u sets, %u descriptors", info.maxSets,
+			size.descriptorCount);
+	if (s->pool != 0)
+		d->DestroyDescriptorPool(d->handle, s->pool, NULL);
+	s->pool = pool;
+	s->pool_sets = info.maxSets;
+	s->pool_descriptors = size.descriptorCount;
+	return 0;
+}
+
+static int32_t grow_waits(vko_queue *q, uint32_t count, vko_fault *fault)
+{
+	if (count <= q->wait_capacity)
+		return 0;
+	vkoHandle *semaphores = calloc(count, sizeof *semaphores);
+	uint64_t *values = calloc(count, sizeof *values);
+	uint32_t *stages = calloc(count, sizeof *stages);
+	if (semaphores == NULL || values == NULL || stages == NULL) {
+		free(semaphores);
+		free(values);
+		free(stages);
+		return vko_fail(fault, "vkQueueSubmit", VKO_ERROR_OUT_OF_HOST_MEMORY, "%u waits", count);
+	}
+	for (uint32_t k = 0; k < count; k++)
+		stages[k] = VKO_PIPELINE_STAGE_ALL_COMMANDS_BIT;
+	free(q->wait_semaphores);
+	free(q->wait_values);
+	free(q->wait_stages);
+	q->wait_semaphores = semaphores;
+	q->wait_values = values;
+	q->wait_stages = stages;
+	q->wait_capacity = count;
+	return 0;
+}
+
+static int32_t prepare_waits(vko_queue *q, const uint64_t *waits, uint32_t count, vko_fault *fault)
+{
+	if (grow_waits(q, count, fault))
+		return 1;
+	for (uint32_t k = 0; k < count; k++) {
+		vkoHandle semaphore = waits[2 * k];
+		uint64_t value = waits[2 * k + 1];
+		if (semaphore == 0)
+			return vko_refuse(fault, "wait %u names no semaphore", k);
+		if (semaphore == q->timeline && value > q->submitted)
+			return vko_refuse(fault,
+				"wait %u is for value %llu of the queue's own timeline, which only signals up to %llu: "
+				"it would never end", k, (unsigned long long)value,
+				(unsigned long long)q->submitted);
+		q->wait_semaphores[k] = semaphore;
+		q->wait_values[k] = value;
+	}
+	return 0;
+}
+
+static int32_t submit(vko_queue *q, slot *s, uint32_t wait_count, uint64_t signal, vko_fault *fault)
+{
+	const vkoTimelineSemaphoreSubmitInfo values = {
+		.sType = VKO_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO,
+		.waitSemaphoreValueCount = wait_count,
+		.pWaitSemaphoreValues = q->wait_values,
+		.signalSemaphoreValueCount = 1,
+		.pSignalSemaphoreValues = &signal,
+	};
+	const vkoSubmitInfo info = {
+		.sType = VKO_STRUCTURE_TYPE_SUBMIT_INFO,
+		.pNext = &values,
+		.waitSemaphoreCount = wait_count,
+		.pWaitSemaphores = q->wait_semaphores,
+		.pWaitDstStageMask = q->wait_stages,
+		.commandBufferCount = s != NULL,
+		.pCommandBuffers = s != NULL ? &s->commands : NULL,
+		.signalSemaphoreCount = 1,
+		.pSignalSemaphores = &q->timeline,
+	};
+	int32_t r = q->d->QueueSubmit(q->handle, 1, &info, 0);
+	if (r < 0)
+		return vko_fail(fault, "vkQueueSubmit", r, "signal %llu", (unsigned long long)signal);
+	q->submitted = signal;
+	return 0;
+}
+
+int32_t vko_queue_submit(vko_queue *q, const uint64_t *words, uint64_t count,
+	const uint64_t *waits, uint32_t wait_count, uint64_t signal, vko_fault *fault)
+{
+	if (signal <= q->submitted)
+		return vko_refuse(fault, "signal %llu is not above %llu, which is submitted",
+			(unsigned long long)signal, (unsigned long long)q->submitted);
+	if (prepare_waits(q, waits, wait_count, fault))
+		return 1;
+	if (count == 0)
+		return submit(q, NULL, wait_count, signal, fault);
+	vko_demand demand;
+	if (vko_scan(q->d, words, count, &demand, fault))
+		return 1;
+	slot *s = take_slot(q, fault);
+	if (s == NULL)
+		return 1;
+	if (q->d->CmdPushDescriptorSetKHR != NULL)
+		demand = (vko_demand){ 0 };
+	if (prepare_pool(q->d, s, &demand, fault) ||
+		vko_record(q->d, s->commands, s->pool, words, count, fault) ||
+		submit(q, s, wait_count, signal, fault)) {
+		put_slot(q, s);
+		return 1;
+	}
+	s->value = signal;
+	s->next = NULL;
+	*q->flying_last = s;
+	q->flying_last = &s->next;
+	return 0;
+}
+
+int32_t vko_queue_completed(const vko_queue *q, uint64_t *value, vko_fault *fault)
+{
+	int32_t r = q->d->GetSemaphoreCounterValue(q->d->handle, q->timeline, value);
+	if (r < 0)
+		return vko_fail(fault, "vkGetSemaphoreCounterValue", r, "%s", "");
+	return 0;
+}
+
+int32_t vko_queue_wait(const vko_queue *q, uint64_t value, uint64_t nanoseconds,
+	uint32_t *done, vko_fault *fault)
+{
+	const vkoSemaphoreWaitInfo info = {
+		.sType = VKO_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO,
+		.semaphoreCount = 1,
+		.pSemaphores = &q->timeline,
+		.pValues = &value,
+	};
+	int32_t r = q->d->WaitSemaphores(q->d->handle, &info, nanoseconds);
+	*done = r == VKO_SUCCESS;
+	if (r < 0)
+		return vko_fail(fault, "vkWaitSemaphores", r, "value %llu", (unsigned long long)value);
+	return 0;
+}

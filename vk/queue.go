@@ -1,0 +1,176 @@
+//go:build cgo
+
+package vk
+
+// #cgo noescape vko_queue_submit
+// #cgo nocallback vko_queue_submit
+// #cgo noescape vko_queue_completed
+// #cgo nocallback vko_queue_completed
+// #cgo noescape vko_queue_wait
+// #cgo nocallback vko_queue_wait
+// #cgo noescape vko_scan
+// #cgo nocallback vko_scan
+// #include "vko.h"
+import "C"
+
+import (
+	"fmt"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	vulkan "github.com/vulkan-go/vulkan"
+)
+
+// Queue is a VkQueue with a timeline of its own, which its submissions signal.
+type Queue struct {
+	device   *Device
+	handle   uintptr
+	family   uint32
+	pool     vulkan.CommandPool
+	timeline Semaphore
+	closed   atomic.Bool
+
+	mu sync.Mutex // the VkQueue, its command pool, and in C all of vko_queue but the timeline
+	c  *C.vko_queue
+}
+
+func (d *Device) openQueue(family, index uint32) (*Queue, error) {
+	q := &Queue{device: d, family: family}
+	var h vulkan.Queue
+	vulkan.GetDeviceQueue(d.handle, family, index, &h)
+	q.handle = address(h)
+	info := vulkan.CommandPoolCreateInfo{
+		SType: vulkan.StructureTypeCommandPoolCreateInfo,
+		Flags: vulkan.CommandPoolCreateFlags(vulkan.CommandPoolCreateTransientBit |
+			vulkan.CommandPoolCreateResetCommandBufferBit),
+		QueueFamilyIndex: family,
+	}
+	// A variable of its own: cgo inspects the whole Go object that it is given.
+	var pool vulkan.CommandPool
+	r := vulkan.CreateCommandPool(d.handle, &info, nil, &pool)
+	info.Free()
+	q.pool = pool
+	if err := check("vkCreateCommandPool", Result(r), "queue family %d", family); err != nil {
+		return nil, err
+	}
+	var f C.vko_fault
+	if C.vko_queue_create(d.c, C.uintptr_t(q.handle), C.vkoHandle(name(q.pool)), &q.c, &f) != 0 {
+		vulkan.DestroyCommandPool(d.handle, q.pool, nil)
+		return nil, faultError("PhysicalDevice.Open", &f)
+	}
+	q.timeline = Semaphore(C.vko_queue_timeline(q.c))
+	return q, nil
+}
+
+// destroy ends the queue; the device is idle and q.mu held.
+func (q *Queue) destroy() {
+	q.closed.Store(true)
+	C.vko_queue_destroy(q.c)
+	q.c = nil
+	vulkan.DestroySemaphore(q.device.handle, handle[vulkan.Semaphore](uint64(q.timeline)), nil)
+	vulkan.DestroyCommandPool(q.device.handle, q.pool, nil)
+}
+
+// Handle is the VkQueue.
+func (q *Queue) Handle() uintptr { return q.handle }
+
+// Family is the queue's family.
+func (q *Queue) Family() uint32 { return q.family }
+
+// Timeline is the semaphore that this queue's submissions signal. It begins at 0.
+func (q *Queue) Timeline() Semaphore { return q.timeline }
+
+// Submit hands the stream's operations to the queue, to begin once all waits are
+// satisfied, and to raise the queue's timeline to signal when they have ended.
+// Both ends take in all commands: whatever waits for the signal comes after
+// everything submitted to this queue before. The stream may be empty or nil, and
+// may be changed as soon as Submit returns.
+//
+// signal must be above every value submitted before. A wait must be for a value
+// that is already submitted somewhere: a queue that waits for what is never
+// signalled hangs, and with it every later submission.
+//
+// A stream that is malformed or outside the device's limits is refused with
+// ErrInvalid. After any error the queue is as it was, and usable unless the error
+// matches ErrDeviceLost.
+func (q *Queue) Submit(s *Stream, waits []SemaphoreWait, signal uint64) error {
+	var words []uint64
+	if s != nil {
+		words = s.words
+	}
+	var f C.vko_fault
+	q.mu.Lock()
+	if q.c == nil {
+		q.mu.Unlock()
+		return q.errClosed()
+	}
+	failed := C.vko_queue_submit(q.c,
+		(*C.uint64_t)(unsafe.Pointer(unsafe.SliceData(words))), C.uint64_t(len(words)),
+		(*C.uint64_t)(unsafe.Pointer(unsafe.SliceData(waits))), C.uint32_t(len(waits)),
+		C.uint64_t(signal), &f)
+	q.mu.Unlock()
+	q.device.instance.drain()
+	if failed != 0 {
+		return faultError("Queue.Submit", &f)
+	}
+	return nil
+}
+
+// Completed is the timeline's value now.
+func (q *Queue) Completed() (uint64, error) {
+	if q.closed.Load() {
+		return 0, q.errClosed()
+	}
+	var f C.vko_fault
+	var value C.uint64_t
+	if C.vko_queue_completed(q.c, &value, &f) != 0 {
+		return 0, faultError("Queue.Completed", &f)
+	}
+	return uint64(value), nil
+}
+
+// Wait blocks until the timeline has reached value or the timeout has passed, and
+// says whether it has; a negative timeout is for ever. What the device wrote is
+// visible to the host only after a barrier to [StageHost] before the signal.
+func (q *Queue) Wait(value uint64, timeout time.Duration) (done bool, err error) {
+	if q.closed.Load() {
+		return false, q.errClosed()
+	}
+	nanoseconds := uint64(math.MaxUint64)
+	if timeout >= 0 {
+		nanoseconds = uint64(timeout)
+	}
+	var f C.vko_fault
+	var reached C.uint32_t
+	failed := C.vko_queue_wait(q.c, C.uint64_t(value), C.uint64_t(nanoseconds), &reached, &f)
+	q.device.instance.drain()
+	if failed != 0 {
+		return false, faultError("Queue.Wait", &f)
+	}
+	return reached != 0, nil
+}
+
+// commandBuffers counts the command buffers that the queue has made.
+func (q *Queue) commandBuffers() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return int(C.vko_queue_slots(q.c))
+}
+
+// scan checks a stream as Submit does, and does nothing else.
+func (q *Queue) scan(s *Stream) error {
+	var f C.vko_fault
+	var demand C.vko_demand
+	if C.vko_scan(q.device.c, (*C.uint64_t)(unsafe.Pointer(unsafe.SliceData(s.words))),
+		C.uint64_t(len(s.words)), &demand, &f) != 0 {
+		return faultError("Queue.Submit", &f)
+	}
+	return nil
+}
+
+func (q *Queue) errClosed() error {
+	return fmt.Errorf("%w: queue of device %q", ErrClosed, q.device.physical.properties.Name)
+}

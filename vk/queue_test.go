@@ -1,0 +1,440 @@
+//go:build cgo
+
+package vk
+
+import (
+	"errors"
+	"log/slog"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+func TestFillThenBarrierThenCopyIsClean(t *testing.T) {
+	d := openDevice(t, DeviceOptions{})
+	src, _ := newBlock(t, d, 1024)
+	dst, data := newBlock(t, d, 1024)
+	var s Stream
+	s.Fill(src.Buffer, 0, src.Size, 0xfeedbeef)
+	s.Barrier(between)
+	s.Copy(src.Buffer, dst.Buffer, 4, 0, src.Size-4)
+	s.Barrier(toHost)
+	run(t, d, &s, 1)
+	for k, v := range data[:1023] {
+		if v != 0xfeedbeef {
+			t.Fatalf("word %d is %#x", k, v)
+		}
+	}
+	if data[1023] != 0 {
+		t.Errorf("the copy went past its end: %#x", data[1023])
+	}
+}
+
+// Without this one, a clean run of the test above could mean that nobody looks.
+func TestFillThenCopyWithoutBarrierIsReported(t *testing.T) {
+	log := &recorder{}
+	i, err := Open(InstanceOptions{Validation: true, Logger: slog.New(log)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer i.Close()
+	d, err := usable(t, i).Open(DeviceOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	t.Run("submit", func(t *testing.T) {
+		src, _ := newBlock(t, d, 64)
+		dst, _ := newBlock(t, d, 64)
+		var s Stream
+		s.Fill(src.Buffer, 0, src.Size, 1)
+		s.Copy(src.Buffer, dst.Buffer, 0, 0, src.Size)
+		s.Barrier(toHost)
+		run(t, d, &s, 1)
+	})
+	if i.Messages() == 0 {
+		t.Error("Messages is 0")
+	}
+	rec, ok := log.find("SYNC-HAZARD-READ-AFTER-WRITE")
+	if !ok {
+		t.Fatal("the hazard is not in the log")
+	}
+	if rec.Level != slog.LevelError {
+		t.Errorf("logged at level %v", rec.Level)
+	}
+}
+
+func TestThousandDispatchesInOneBatchRunInOrder(t *testing.T) {
+	withBothBindings(t, func(t *testing.T, d *Device) {
+		add := newPipeline(t, d, "add", PipelineOptions{Bindings: []uint32{0, 1}, PushConstants: 8})
+		x, xs := newBlock(t, d, 100)
+		y, ys := newBlock(t, d, 100)
+		for k := range xs {
+			xs[k], ys[k] = uint32(k), 1
+		}
+		// x and y add each other in turn, as a naive model does. Buffers change
+		// with every dispatch, so pools need a set for each.
+		wantX, wantY := append([]uint32(nil), xs...), append([]uint32(nil), ys...)
+		var s Stream
+		for value := uint64(1); value <= 3; value++ {
+			s.Reset()
+			for n := range 1000 {
+				src, dst, from, to := x, y, wantX, wantY
+				if n%2 == 1 {
+					src, dst, from, to = y, x, wantY, wantX
+				}
+				a := uint32(n%3 + 1)
+				s.Dispatch(add, []BufferRange{all(src), all(dst)}, push(90, a), [3]uint32{}, [3]uint32{2, 1, 1})
+				s.Barrier(between)
+				for k := range 90 {
+					to[k] += a * from[k]
+				}
+			}
+			s.Barrier(toHost)
+			run(t, d, &s, value)
+		}
+		for k := range xs {
+			if xs[k] != wantX[k] || ys[k] != wantY[k] {
+				t.Fatalf("element %d: %d, %d; want %d, %d", k, xs[k], ys[k], wantX[k], wantY[k])
+			}
+		}
+	})
+}
+
+func TestRepeatedBindingsAndPushConstantsStayInEffect(t *testing.T) {
+	withBothBindings(t, func(t *testing.T, d *Device) {
+		add := newPipeline(t, d, "add", PipelineOptions{Bindings: []uint32{0, 1}, PushConstants: 8})
+		group := newPipeline(t, d, "group", PipelineOptions{Bindings: []uint32{0}, PushConstants: 8})
+		x, xs := newBlock(t, d, 64)
+		y, ys := newBlock(t, d, 64)
+		for k := range xs {
+			xs[k] = 1
+		}
+		xy := []BufferRange{all(x), all(y)}
+		one := [3]uint32{1, 1, 1}
+		var s Stream
+		step := func(p Pipeline, b []BufferRange, c []byte) {
+			s.Dispatch(p, b, c, [3]uint32{}, one)
+			s.Barrier(between)
+		}
+		step(add, xy, push(64, 1))
+		step(add, xy, push(64, 1))                           // nothing changes
+		step(add, xy, push(64, 5))                           // only the constants
+		step(add, xy, push(1, 5))                            // one of them
+		step(group, []BufferRange{all(x)}, push(1, 1))       // another layout: x[0]++
+		step(add, xy, push(1, 5))                            // back: all is bound again
+		step(add, []BufferRange{all(y), all(x)}, push(1, 5)) // only the buffers: x[0] += 5*y[0]
+		s.Barrier(toHost)
+		run(t, d, &s, 1)
+		if ys[1] != 7 || ys[0] != 7+5+5*2 {
+			t.Errorf("y is %d, %d; want 22, 7", ys[0], ys[1])
+		}
+		if xs[0] != 2+5*22 || xs[1] != 1 {
+			t.Errorf("x is %d, %d; want 112, 1", xs[0], xs[1])
+		}
+	})
+}
+
+func TestDispatchBaseOffsetsWorkgroupIdentifiers(t *testing.T) {
+	d := openDevice(t, DeviceOptions{})
+	const width, height, depth = 5, 4, 3
+	group := newPipeline(t, d, "group", PipelineOptions{Bindings: []uint32{0}, PushConstants: 8})
+	b, data := newBlock(t, d, width*height*depth)
+	for _, c := range []struct{ base, count [3]uint32 }{
+		{[3]uint32{}, [3]uint32{width, height, depth}},
+		{[3]uint32{1, 2, 1}, [3]uint32{4, 2, 2}},
+		{[3]uint32{3, 0, 0}, [3]uint32{2, 1, 1}},
+		{[3]uint32{0, 0, 2}, [3]uint32{5, 4, 1}},
+		{[3]uint32{2, 2, 2}, [3]uint32{0, 1, 1}},
+	} {
+		clear(data)
+		var s Stream
+		s.Dispatch(group, []BufferRange{all(b)}, push(width, height), c.base, c.count)
+		s.Barrier(toHost)
+		completed, err := d.Queues()[0].Completed()
+		if err != nil {
+			t.Fatal(err)
+		}
+		run(t, d, &s, completed+1)
+		for k, got := range data {
+			id := [3]uint32{uint32(k) % width, uint32(k) / width % height, uint32(k) / (width * height)}
+			want := 1 + id[0] + 100*id[1] + 10000*id[2]
+			for dim := range 3 {
+				if id[dim] < c.base[dim] || id[dim] >= c.base[dim]+c.count[dim] {
+					want = 0
+				}
+			}
+			if got != want {
+				t.Fatalf("base %v, count %v: workgroup %v wrote %d, want %d", c.base, c.count, id, got, want)
+			}
+		}
+	}
+}
+
+func TestBindingNumbersMayHaveGaps(t *testing.T) {
+	withBothBindings(t, func(t *testing.T, d *Device) {
+		gaps := newPipeline(t, d, "gaps", PipelineOptions{Bindings: []uint32{1, 4, 31}})
+		block, data := newBlock(t, d, 3*256)
+		var ranges []BufferRange
+		for k := range uint64(3) {
+			ranges = append(ranges, BufferRange{block.Buffer, k * 1024, 4})
+		}
+		var s Stream
+		s.Dispatch(gaps, ranges, nil, [3]uint32{}, [3]uint32{1, 1, 1})
+		s.Barrier(toHost)
+		run(t, d, &s, 1)
+		if data[0] != 11 || data[256] != 44 || data[512] != 3131 {
+			t.Errorf("bindings 1, 4, 31 wrote %d, %d, %d", data[0], data[256], data[512])
+		}
+	})
+}
+
+func TestKernelWithoutBindingsWritesThroughAddress(t *testing.T) {
+	withBothBindings(t, func(t *testing.T, d *Device) {
+		b, data := newBlock(t, d, 8)
+		if !d.Properties().Features.BufferDeviceAddress {
+			if b.Address != 0 {
+				t.Error("an address from a device that has none")
+			}
+			return
+		}
+		none := newPipeline(t, d, "none", PipelineOptions{PushConstants: 16})
+		var s Stream
+		s.Dispatch(none, nil, append(push(uint32(b.Address), uint32(b.Address>>32)), push(40, 0)...),
+			[3]uint32{}, [3]uint32{3, 1, 1})
+		s.Barrier(toHost)
+		run(t, d, &s, 1)
+		for k, want := range []uint32{40, 41, 42, 0} {
+			if data[k] != want {
+				t.Errorf("word %d is %d, want %d", k, data[k], want)
+			}
+		}
+	})
+}
+
+func TestWaitEndsAtItsTimeout(t *testing.T) {
+	d := openDevice(t, DeviceOptions{})
+	q := d.Queues()[0]
+	for _, timeout := range []time.Duration{0, time.Millisecond} {
+		if done, err := q.Wait(1, timeout); done || err != nil {
+			t.Errorf("timeout %v: done %v, error %v", timeout, done, err)
+		}
+	}
+	if err := q.Submit(nil, nil, 7); err != nil {
+		t.Fatal(err)
+	}
+	if done, err := q.Wait(7, -1); !done || err != nil {
+		t.Errorf("for ever: done %v, error %v", done, err)
+	}
+	if value, err := q.Completed(); value != 7 || err != nil {
+		t.Errorf("completed %d, error %v", value, err)
+	}
+	if done, err := q.Wait(3, 0); !done || err != nil {
+		t.Errorf("a value long passed: done %v, error %v", done, err)
+	}
+}
+
+func TestWaiterInAnotherGoroutineWakes(t *testing.T) {
+	d := openDevice(t, DeviceOptions{})
+	q := d.Queues()[0]
+	woken := make(chan error, 1)
+	go func() {
+		done, err := q.Wait(2, -1)
+		if err == nil && !done {
+			err = errors.New("not done")
+		}
+		woken <- err
+	}()
+	for value := uint64(1); value <= 2; value++ {
+		if err := q.Submit(new(Stream), []SemaphoreWait{{q.Timeline(), value - 1}}, value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := <-woken; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestManyWaitsInOneSubmission(t *testing.T) {
+	d := openDevice(t, DeviceOptions{})
+	q := d.Queues()[0]
+	if err := q.Submit(nil, nil, 5); err != nil {
+		t.Fatal(err)
+	}
+	for k, n := range []int{1, 70, 3} {
+		waits := make([]SemaphoreWait, n)
+		for w := range waits {
+			waits[w] = SemaphoreWait{q.Timeline(), uint64(w%5 + 1)}
+		}
+		if err := q.Submit(nil, waits, uint64(6+k)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wait(t, q, 8)
+}
+
+func TestRefusedSubmissionLeavesTheQueueUsable(t *testing.T) {
+	withBothBindings(t, func(t *testing.T, d *Device) {
+		q := d.Queues()[0]
+		group := newPipeline(t, d, "group", PipelineOptions{Bindings: []uint32{0}, PushConstants: 8})
+		b, data := newBlock(t, d, 256)
+		limits := d.Properties().Limits
+		one := [3]uint32{1, 1, 1}
+		ok := []BufferRange{all(b)}
+		align := limits.MinStorageBufferOffsetAlignment
+		beyond := limits.MaxComputeWorkGroupCount
+		dispatch := func(p Pipeline, b []BufferRange, c []byte, base, count [3]uint32) func(*Stream) {
+			return func(s *Stream) { s.Dispatch(p, b, c, base, count) }
+		}
+		for name, build := range map[string]func(*Stream){
+			"dispatch without pipeline":  dispatch(Pipeline{}, nil, nil, [3]uint32{}, one),
+			"too few buffers":            dispatch(group, nil, push(1, 1), [3]uint32{}, one),
+			"too many buffers":           dispatch(group, append(ok, ok...), push(1, 1), [3]uint32{}, one),
+			"no buffer":                  dispatch(group, []BufferRange{{0, 0, 4}}, push(1, 1), [3]uint32{}, one),
+			"empty range":                dispatch(group, []BufferRange{{b.Buffer, 0, 0}}, push(1, 1), [3]uint32{}, one),
+			"misaligned range":           dispatch(group, []BufferRange{{b.Buffer, align / 2, 4}}, push(1, 1), [3]uint32{}, one),
+			"range too large":            dispatch(group, []BufferRange{{b.Buffer, 0, 1 << 40}}, push(1, 1), [3]uint32{}, one),
+			"too many push constants":    dispatch(group, ok, make([]byte, 12), [3]uint32{}, one),
+			"push constants of 3 bytes":  dispatch(group, ok, make([]byte, 3), [3]uint32{}, one),
+			"too many workgroups":        dispatch(group, ok, push(1, 1), [3]uint32{1, 0, 0}, [3]uint32{beyond[0], 1, 1}),
+			"base at the limit":          dispatch(group, ok, push(1, 1), [3]uint32{0, beyond[1], 0}, [3]uint32{1, 0, 1}),
+			"workgroups wrap around":     dispatch(group, ok, push(1, 1), [3]uint32{0, 0, 1<<32 - 1}, one),
+			"copy from nothing":          func(s *Stream) { s.Copy(0, b.Buffer, 0, 0, 4) },
+			"copy of nothing":            func(s *Stream) { s.Copy(b.Buffer, b.Buffer, 0, 64, 0) },
+			"overlapping copy":           func(s *Stream) { s.Copy(b.Buffer, b.Buffer, 0, 4, 8) },
+			"copy that wraps around":     func(s *Stream) { s.Copy(b.Buffer, b.Buffer, 1<<64-4, 0, 8) },
+			"fill of nothing":            func(s *Stream) { s.Fill(b.Buffer, 0, 0, 1) },
+			"fill at an odd offset":      func(s *Stream) { s.Fill(b.Buffer, 2, 4, 1) },
+			"fill of an odd size":        func(s *Stream) { s.Fill(b.Buffer, 0, 6, 1) },
+			"barrier without stages":     func(s *Stream) { s.Barrier(Barrier{}) },
+			"a zero word":                func(s *Stream) { s.words = append(s.words, 0) },
+			"unknown operation":          func(s *Stream) { s.words = append(s.words, header(9, 0, 1)) },
+			"operation cut off":          func(s *Stream) { s.words = append(s.words, header(OpFill, 0, fillWords), 1) },
+			"operation longer than all":  func(s *Stream) { s.words = append(s.words, header(OpFill, 0, 1<<31)) },
+			"bindings longer than all":   func(s *Stream) { s.words = append(s.words, header(OpDispatch, 1<<24-1, 9), 1, 1, 1, 0, 0, 0, 0, 0) },
+			"barrier of the wrong size":  func(s *Stream) { s.words = append(s.words, header(OpBarrier, 0, 2), 0) },
+			"push constants without end": func(s *Stream) { s.words = append(s.words, header(OpDispatch, 0, 9), 1, 1, 1, 0, 0, 0, 0, 1<<32-1) },
+		} {
+			var s Stream
+			s.Fill(b.Buffer, 0, 4, 99)
+			build(&s)
+			if err := q.Submit(&s, nil, 1); !errors.Is(err, ErrInvalid) {
+				t.Errorf("%s: error %v", name, err)
+			}
+		}
+		var s Stream
+		for name, c := range map[string]struct {
+			waits  []SemaphoreWait
+			signal uint64
+		}{
+			"signal not above the last": {nil, 0},
+			"wait for no semaphore":     {[]SemaphoreWait{{}}, 1},
+			"wait for itself":           {[]SemaphoreWait{{q.Timeline(), 1}}, 1},
+		} {
+			if err := q.Submit(&s, c.waits, c.signal); !errors.Is(err, ErrInvalid) {
+				t.Errorf("%s: error %v", name, err)
+			}
+		}
+		s.Dispatch(group, ok, push(1, 1), [3]uint32{}, one)
+		s.Barrier(toHost)
+		run(t, d, &s, 1)
+		if data[0] != 1 {
+			t.Errorf("the submission after the refused ones wrote %d", data[0])
+		}
+	})
+}
+
+func TestCommandBuffersAreRecycled(t *testing.T) {
+	withBothBindings(t, func(t *testing.T, d *Device) {
+		q := d.Queues()[0]
+		group := newPipeline(t, d, "group", PipelineOptions{Bindings: []uint32{0}, PushConstants: 8})
+		b, _ := newBlock(t, d, 64)
+		var s Stream
+		for value := uint64(1); value <= 200; value++ {
+			s.Reset()
+			// Growing batches make a descriptor pool be replaced by a larger one.
+			for range value {
+				s.Dispatch(group, []BufferRange{all(b)}, push(1, 1), [3]uint32{}, [3]uint32{1, 1, 1})
+				s.Barrier(between)
+			}
+			run(t, d, &s, value)
+		}
+		if n := q.commandBuffers(); n != 1 {
+			t.Errorf("%d command buffers for submissions that never overlapped", n)
+		}
+	})
+}
+
+func TestSubmissionsFromManyGoroutines(t *testing.T) {
+	d := openDevice(t, DeviceOptions{})
+	q := d.Queues()[0]
+	b, data := newBlock(t, d, 64)
+	group := newPipeline(t, d, "group", PipelineOptions{Bindings: []uint32{0}, PushConstants: 8})
+	var mu sync.Mutex // values must reach the queue in order
+	var last uint64
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			var s Stream
+			for range 25 {
+				s.Reset()
+				s.Barrier(between)
+				s.Dispatch(group, []BufferRange{{b.Buffer, 0, b.Size}}, push(1, 1), [3]uint32{}, [3]uint32{1, 1, 1})
+				s.Barrier(toHost)
+				mu.Lock()
+				last++
+				value := last
+				err := q.Submit(&s, nil, value)
+				mu.Unlock()
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if done, err := q.Wait(value, time.Minute); !done || err != nil {
+					t.Errorf("wait: done %v, error %v", done, err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if data[0] != 200 {
+		t.Errorf("200 increments gave %d", data[0])
+	}
+}
+
+func TestSubmissionSurvivesGarbageCollection(t *testing.T) {
+	withBothBindings(t, func(t *testing.T, d *Device) {
+		stop := make(chan struct{})
+		var collector sync.WaitGroup
+		collector.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+					runtime.GC()
+				}
+			}
+		})
+		defer collector.Wait()
+		defer close(stop)
+		group := newPipeline(t, d, "group", PipelineOptions{Bindings: []uint32{0}, PushConstants: 8})
+		b, data := newBlock(t, d, 64)
+		for value := uint64(1); value <= 150; value++ {
+			s := new(Stream)
+			s.Barrier(between)
+			s.Dispatch(group, []BufferRange{all(b)}, push(1, 1), [3]uint32{}, [3]uint32{1, 1, 1})
+			s.Barrier(toHost)
+			if err := d.Queues()[0].Submit(s, []SemaphoreWait{{d.Queues()[0].Timeline(), value - 1}}, value); err != nil {
+				t.Fatal(err)
+			}
+			_ = strings.Repeat("x", 4096) // garbage where freed stream memory would be
+		}
+		wait(t, d.Queues()[0], 150)
+		if data[0] != 150 {
+			t.Errorf("150 increments gave %d", data[0])
+		}
+	})
+}

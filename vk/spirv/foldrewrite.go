@@ -1,0 +1,318 @@
+package spirv
+
+import "slices"
+
+const (
+	opLine              = 8
+	opFunctionParameter = 55
+	opCompositeInsert   = 82
+	opLabel             = 248
+	opNoLine            = 317
+)
+
+// findPrologue finds where instructions can be put in front of what the entry
+// point's function does: behind the variables that its first block begins with.
+func (f *folding) findPrologue() error {
+	function := &f.functions[f.functionIndex.get(f.function)-1]
+	for word := f.at(function.start).next(); ; {
+		in := f.at(word)
+		word = in.next()
+		switch {
+		case in.opcode == opLabel && f.prologue == 0, in.opcode == opVariable && f.prologue != 0:
+			f.prologue = in.word
+		case in.opcode == opFunctionParameter && f.prologue == 0:
+		case in.opcode == opLine, in.opcode == opNoLine, f.isSilent(in):
+		case f.prologue == 0:
+			return in.errorf("function %%%d has no first block", f.function)
+		default:
+			return nil // OpFunctionEnd at the latest
+		}
+	}
+}
+
+// isSilent says whether an instruction is debug information.
+func (f *folding) isSilent(in instruction) bool {
+	return (in.opcode == opExtInst || in.opcode == opExtInstWithForwardRefsKHR) && f.silentSets[in.operands[2]]
+}
+
+// input returns the variable to fold that an id is, or is derived from, or nil.
+func (f *folding) input(id uint32) *foldedInput { return f.inputs[f.roots.get(id)] }
+
+// rewrite copies the module and changes what has to do with the inputs.
+func (f *folding) rewrite() ([]uint32, error) {
+	if f.workgroup == nil {
+		f.hardware = f.newID()
+	}
+	for _, in := range []*foldedInput{f.workgroup, f.global} {
+		if in != nil {
+			in.hardware = f.newID()
+		}
+	}
+	if f.workgroup != nil {
+		f.hardware = f.workgroup.hardware
+	}
+	f.out = append(make([]uint32, 0, len(f.words)+128), f.words[:headerWords]...)
+	for word := headerWords; word < len(f.words); {
+		in := f.at(word)
+		word = in.next()
+		if err := f.instruction(in); err != nil {
+			return nil, err
+		}
+		if in.word == f.prologue {
+			f.emitPrologue()
+		}
+	}
+	if f.nextID > maxBound {
+		return nil, headerError(3, "bound on ids would be %d, above %d", f.nextID, maxBound)
+	}
+	f.out[3] = f.nextID
+	return f.out, nil
+}
+
+func (f *folding) newID() uint32 {
+	f.nextID++
+	return f.nextID - 1
+}
+
+// emit appends an instruction.
+func (f *folding) emit(opcode uint16, operands ...uint32) {
+	f.out = append(f.out, uint32(len(operands)+1)<<16|uint32(opcode))
+	f.out = append(f.out, operands...)
+}
+
+// emitResult appends an instruction that has a result, and returns its id.
+func (f *folding) emitResult(opcode uint16, resultType uint32, operands ...uint32) uint32 {
+	id := f.newID()
+	f.emit(opcode, append([]uint32{resultType, id}, operands...)...)
+	return id
+}
+
+func (f *folding) copy(in instruction) { f.emit(in.opcode, in.operands...) }
+
+// instruction appends one instruction of the module, or what comes in its
+// place.
+func (f *folding) instruction(in instruction) error {
+	o := in.operands
+	switch in.opcode {
+	case opEntryPoint:
+		if in.word == f.entry.word {
+			return f.emitEntryPoint()
+		}
+		return nil
+	case opExecutionMode, opExecutionModeID:
+		if o[0] == f.function {
+			f.copy(in)
+		}
+		return nil
+	case opName:
+		f.copy(in)
+		return nil
+	case opDecorate, opDecorateID, opDecorateString, opDecorationGroup, opGroupDecorate,
+		opMemberDecorate, opMemberDecorateString, opGroupMemberDecorate:
+		f.emitAnnotation(in)
+		return nil
+	case opVariable:
+		if v := f.input(o[1]); v != nil {
+			f.emitVariables(v)
+			return nil
+		}
+	case opAccessChain, opInBoundsAccessChain, opCopyObject:
+		if v := f.input(o[2]); v != nil {
+			return f.emitDerived(in, v)
+		}
+	case opLoad:
+		f.copy(in)
+		return nil
+	case opCopyMemory:
+		// Read, a Private variable is as good as an Input.
+		if f.input(o[0]) == nil {
+			f.copy(in)
+			return nil
+		}
+	}
+	if err := f.refuseUse(in); err != nil {
+		return err
+	}
+	f.copy(in)
+	return nil
+}
+
+// emitEntryPoint appends the OpEntryPoint. Until SPIR-V 1.4 it lists variables
+// of the classes Input and Output only, and since then all.
+func (f *folding) emitEntryPoint() error {
+	operands := append([]uint32{f.entry.operands[0], f.function}, f.name...)
+	for _, id := range f.interfaceIDs {
+		if f.input(id) == nil || f.module.Version >= 0x00010400 {
+			operands = append(operands, id)
+		}
+	}
+	operands = append(operands, f.hardware)
+	if f.global != nil {
+		operands = append(operands, f.global.hardware)
+	}
+	if len(operands) >= 0xffff {
+		return f.entry.errorf("lists too many variables to add %d", 2)
+	}
+	f.emit(opEntryPoint, operands...)
+	return nil
+}
+
+// emitAnnotation appends an annotation; what it says of a folded variable goes
+// to the new Input.
+func (f *folding) emitAnnotation(in instruction) {
+	if !f.decorated && f.workgroup == nil {
+		f.emit(opDecorate, f.hardware, decorationBuiltIn, builtInWorkgroupID)
+	}
+	f.decorated = true
+	targets := 1
+	switch in.opcode {
+	case opGroupDecorate:
+		targets = len(in.operands)
+	case opDecorate, opDecorateID, opDecorateString:
+	default:
+		targets = 0
+	}
+	f.copy(in)
+	copied := f.out[len(f.out)-len(in.operands):]
+	for i, id := range copied[:targets] {
+		if v := f.input(id); v != nil && v.id == id {
+			copied[i] = v.hardware
+		}
+	}
+}
+
+// emitVariables appends the declarations that come in the place of a folded
+// variable.
+func (f *folding) emitVariables(v *foldedInput) {
+	v.privateVector, v.privateScalar = f.newID(), f.newID()
+	f.emit(opTypePointer, v.privateVector, uint32(classPrivate), v.vector)
+	f.emit(opTypePointer, v.privateScalar, uint32(classPrivate), v.scalar)
+	v.zero = f.emitResult(opConstantNull, v.scalar)
+	v.limit = f.emitResult(opConstant, v.scalar, f.limit)
+	if v == f.global {
+		v.sizes = f.sizeIDs
+		for i, id := range v.sizes {
+			if id == 0 {
+				v.sizes[i] = f.emitResult(opConstant, v.scalar, f.sizes[i])
+			}
+		}
+		if f.workgroup == nil {
+			f.emit(opVariable, v.pointer, f.hardware, uint32(classInput))
+		}
+	}
+	f.emit(opVariable, v.pointer, v.hardware, uint32(classInput))
+	f.emit(opVariable, v.privateVector, v.id, uint32(classPrivate))
+}
+
+const classPrivate storageClass = 6
+
+// emitDerived appends an instruction that makes a pointer into a folded
+// variable, now of class Private.
+func (f *folding) emitDerived(in instruction, v *foldedInput) error {
+	o := in.operands
+	for _, index := range o[3:] {
+		if f.input(index) != nil {
+			return f.refusal(in, index)
+		}
+	}
+	pointer, ok := f.definition(o[0])
+	if !ok || pointer.opcode != opTypePointer || storageClass(pointer.operands[1]) != classInput {
+		return in.errorf("%%%d is no type of a pointer into %s", o[0], foldedNames[v.builtIn])
+	}
+	f.copy(in)
+	resultType := &f.out[len(f.out)-len(o)]
+	switch pointer.operands[2] {
+	case v.vector:
+		*resultType = v.privateVector
+	case v.scalar:
+		*resultType = v.privateScalar
+	default:
+		return in.errorf("%%%d is no type of a pointer into %s", o[0], foldedNames[v.builtIn])
+	}
+	return nil
+}
+
+// refuseUse refuses an instruction that names a pointer into a folded variable.
+// Those that may are not asked.
+func (f *folding) refuseUse(in instruction) error {
+	operation, known := lookup(in.opcode)
+	if !known {
+		// Any word may be an id.
+		return f.refuseIDs(in, in.operands)
+	}
+	if f.isSilent(in) {
+		return nil
+	}
+	i := 0
+	for _, letter := range []byte(operation.shape) {
+		switch {
+		case i >= len(in.operands):
+			return nil
+		case letter == '*' || letter == '~' && holdsIDs(in.opcode):
+			return f.refuseIDs(in, in.operands[i:])
+		case letter == '-' || letter == '~':
+			return nil
+		case letter == 's':
+			i += literalStringWords(in.operands[i:])
+			continue
+		case letter == 'i' || letter == '?':
+			if err := f.refuseIDs(in, in.operands[i:i+1]); err != nil {
+				return err
+			}
+		}
+		i++
+	}
+	return nil
+}
+
+// holdsIDs tells the instructions whose last operands may be any ids from those
+// that end in a mask and what it calls for.
+func holdsIDs(opcode uint16) bool {
+	return opcode == opExtInst || opcode == opExtInstWithForwardRefsKHR || opcode == opSpecConstantOp
+}
+
+func (f *folding) refuseIDs(in instruction, ids []uint32) error {
+	if i := slices.IndexFunc(ids, func(id uint32) bool { return f.input(id) != nil }); i >= 0 {
+		return f.refusal(in, ids[i])
+	}
+	return nil
+}
+
+func (f *folding) refusal(in instruction, id uint32) error {
+	return in.errorf("%%%d points into the built-in %s, which can be folded only where it is loaded", id, foldedNames[f.input(id).builtIn])
+}
+
+// emitPrologue appends the computation of the built-ins. Operands of integer
+// arithmetic may differ in sign, so the types of the two inputs may.
+func (f *folding) emitPrologue() {
+	v := f.workgroup
+	if v == nil {
+		v = f.global
+	}
+	const z = 2
+	hardware := f.emitResult(opLoad, v.vector, f.hardware)
+	layer := f.emitResult(opCompositeExtract, v.scalar, hardware, z)
+	skipped := f.emitResult(opIMul, v.scalar, layer, v.limit) // workgroups in the layers before
+	if v := f.workgroup; v != nil {
+		index := f.emitResult(opCompositeExtract, v.scalar, hardware, f.dimension)
+		index = f.emitResult(opIAdd, v.scalar, index, skipped)
+		f.emitStore(v, hardware, index, v.zero)
+	}
+	if v := f.global; v != nil {
+		hardware := f.emitResult(opLoad, v.vector, v.hardware)
+		skipped := f.emitResult(opIMul, v.scalar, skipped, v.sizes[0]) // now invocations
+		index := f.emitResult(opCompositeExtract, v.scalar, hardware, f.dimension)
+		index = f.emitResult(opIAdd, v.scalar, index, skipped)
+		below := f.emitResult(opIMul, v.scalar, layer, v.sizes[1])
+		depth := f.emitResult(opCompositeExtract, v.scalar, hardware, z)
+		depth = f.emitResult(opISub, v.scalar, depth, below)
+		f.emitStore(v, hardware, index, depth)
+	}
+}
+
+// emitStore appends the store of a vector with two components replaced.
+func (f *folding) emitStore(v *foldedInput, vector, index, z uint32) {
+	vector = f.emitResult(opCompositeInsert, v.vector, index, vector, f.dimension)
+	vector = f.emitResult(opCompositeInsert, v.vector, z, vector, 2)
+	f.emit(opStore, v.id, vector)
+}

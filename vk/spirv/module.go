@@ -1,0 +1,142 @@
+package spirv
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Module is what Parse found in a SPIR-V module. It is immutable: its slices
+// and the blocks that they point to are shared and not to be changed.
+type Module struct {
+	Version      uint32       // as in the header: 0x00010500 is 1.5
+	Capabilities []Capability // in the order of declaration, each once
+	Extensions   []string     // in the order of declaration
+	EntryPoints  []EntryPoint // of every execution model, in the order of declaration
+	Words        []uint32     // the module in native byte order, for vkCreateShaderModule
+}
+
+// EntryPoint is one entry point of a module. Only a compute shader (Model
+// ModelGLCompute) is reflected; for the other models Name and Model are all
+// that is set.
+type EntryPoint struct {
+	Name  string
+	Model ExecutionModel
+
+	// LocalSize is the size of a workgroup in invocations, with every
+	// specialization constant at its default. It comes from the object
+	// decorated BuiltIn WorkgroupSize where the module has one, else from the
+	// execution mode LocalSize or LocalSizeId. A dimension that depends on a
+	// specialization constant may be zero by default.
+	LocalSize [3]uint32
+
+	// LocalSizeSpec has the SpecId of each dimension that is a specialization
+	// constant itself, else nil. A dimension computed from specialization
+	// constants has nil too: WorkgroupSize knows how.
+	LocalSizeSpec [3]*uint32
+
+	// Bindings are the descriptors that this entry point uses statically,
+	// sorted by set and binding, each pair once.
+	Bindings []Binding
+
+	// PushConstants is the push constant block that this entry point uses, or
+	// nil.
+	PushConstants *Block
+
+	// UsesNumWorkgroups says that the entry point reads the built-in
+	// NumWorkgroups, so its result depends on how a launch is cut into
+	// dispatches.
+	UsesNumWorkgroups bool
+
+	// UsesAddresses says that the entry point makes pointers to physical
+	// storage buffers: it may access memory that no binding names.
+	UsesAddresses bool
+
+	// SpecConstants are the specialization constants of the whole module that
+	// have a SpecId, sorted by it. All entry points share the slice.
+	SpecConstants []SpecConstant
+
+	size [3]constant
+}
+
+// EntryPoint returns the compute entry point of that name. The error, which
+// wraps ErrEntryPoint, lists the names that exist or names the execution model
+// that is not GLCompute.
+func (m *Module) EntryPoint(name string) (*EntryPoint, error) {
+	var other *EntryPoint
+	for i := range m.EntryPoints {
+		switch e := &m.EntryPoints[i]; {
+		case e.Name != name:
+		case e.Model == ModelGLCompute:
+			return e, nil
+		default:
+			other = e
+		}
+	}
+	if other != nil {
+		return nil, fmt.Errorf("%w: entry point %.64q has execution model %v, not GLCompute", ErrEntryPoint, name, other.Model)
+	}
+	return nil, fmt.Errorf("%w: %.64q: the module has %s", ErrEntryPoint, name, m.entryPointNames())
+}
+
+func (m *Module) entryPointNames() string {
+	const most = 16
+	if len(m.EntryPoints) == 0 {
+		return "no entry points"
+	}
+	var b strings.Builder
+	for i, e := range m.EntryPoints {
+		if i == most {
+			fmt.Fprintf(&b, " and %d more", len(m.EntryPoints)-most)
+			break
+		}
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		fmt.Fprintf(&b, "%.64q", e.Name)
+		if e.Model != ModelGLCompute {
+			fmt.Fprintf(&b, " (%v)", e.Model)
+		}
+	}
+	return b.String()
+}
+
+// WorkgroupSize returns the size of a workgroup when the specialization
+// constants named by spec, SpecId to value, have these values and the others
+// their defaults. A dimension whose computation divides by zero is zero, as is
+// one that does not fit 32 bits: a caller refuses a zero in any case.
+func (e *EntryPoint) WorkgroupSize(spec map[uint32]uint32) [3]uint32 {
+	size := e.LocalSize
+	for i := range e.size {
+		if e.size[i].specialized {
+			size[i] = e.size[i].dimension(spec)
+		}
+	}
+	return size
+}
+
+// ExecutionModel is the pipeline stage of an entry point.
+type ExecutionModel uint32
+
+// The execution models of the specification that a caller tells apart.
+const (
+	ModelVertex    ExecutionModel = 0
+	ModelFragment  ExecutionModel = 4
+	ModelGLCompute ExecutionModel = 5
+	ModelKernel    ExecutionModel = 6 // OpenCL
+)
+
+var executionModelNames = map[ExecutionModel]string{
+	ModelVertex: "Vertex", 1: "TessellationControl", 2: "TessellationEvaluation", 3: "Geometry",
+	ModelFragment: "Fragment", ModelGLCompute: "GLCompute", ModelKernel: "Kernel",
+	5267: "TaskNV", 5268: "MeshNV", 5313: "RayGenerationKHR", 5314: "IntersectionKHR",
+	5315: "AnyHitKHR", 5316: "ClosestHitKHR", 5317: "MissKHR", 5318: "CallableKHR",
+	5364: "TaskEXT", 5365: "MeshEXT",
+}
+
+// String returns the specification's name, or "ExecutionModel(number)".
+func (m ExecutionModel) String() string {
+	if name, ok := executionModelNames[m]; ok {
+		return name
+	}
+	return fmt.Sprintf("ExecutionModel(%d)", uint32(m))
+}

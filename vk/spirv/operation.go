@@ -1,0 +1,71 @@
+package spirv
+
+import (
+	"strconv"
+	"strings"
+)
+
+// operation is what the package knows of an instruction.
+type operation struct {
+	name string
+
+	// shape has a letter for each operand:
+	//
+	//	t  id of the result type
+	//	r  id of the result
+	//	i  id
+	//	?  id that may be absent
+	//	*  ids to the end
+	//	l  literal word
+	//	s  literal string
+	//	-  literals to the end, with ids among them that are never pointers
+	//	~  words to the end that only the instruction's own rules tell apart
+	shape string
+}
+
+// lookup returns the description of an opcode; ok is false for one that the
+// package does not know.
+func lookup(opcode uint16) (o operation, ok bool) {
+	if int(opcode) < len(coreOperations) {
+		o = coreOperations[opcode]
+		return o, o.name != ""
+	}
+	o, ok = extensionOperations[opcode]
+	return o, ok
+}
+
+// operationName returns the name of an opcode, or "Op(number)".
+func operationName(opcode uint16) string {
+	if o, ok := lookup(opcode); ok {
+		return o.name
+	}
+	return "Op(" + strconv.Itoa(int(opcode)) + ")"
+}
+
+// isType says whether an opcode declares a type.
+func (o operation) isType() bool { return strings.HasPrefix(o.name, "OpType") }
+
+// mayReferForward says whether an instruction may name ids that the module
+// defines later: labels, functions, the incoming values of OpPhi, and all that
+// comes before the types in a module's layout.
+func mayReferForward(opcode uint16) bool {
+	switch opcode {
+	case opEntryPoint, opExecutionMode, opExecutionModeID,
+		opPhi, opFunctionCall,
+		opLoopMerge, opSelectionMerge, opBranch, opBranchConditional, opSwitch,
+		opTypeForwardPointer:
+		return true
+	}
+	return false
+}
+
+// isAnnotation says whether an instruction only describes an id that it names,
+// which then need not exist.
+func isAnnotation(opcode uint16) bool {
+	switch opcode {
+	case opName, opMemberName, opDecorate, opDecorateID, opDecorateString,
+		opMemberDecorate, opMemberDecorateString, opGroupDecorate, opGroupMemberDecorate:
+		return true
+	}
+	return false
+}

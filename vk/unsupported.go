@@ -1,0 +1,55 @@
+//go:build !cgo
+
+package vk
+
+import (
+	"fmt"
+	"time"
+)
+
+// errNoCgo is what every operation of a build without cgo returns.
+var errNoCgo = fmt.Errorf("%w: built without cgo", ErrUnsupported)
+
+// Instance is never made in a build without cgo.
+type Instance struct{}
+
+// PhysicalDevice is never made in a build without cgo.
+type PhysicalDevice struct{}
+
+// Device is never made in a build without cgo.
+type Device struct{}
+
+// Queue is never made in a build without cgo.
+type Queue struct{}
+
+// Open returns an error that matches ErrUnsupported.
+func Open(InstanceOptions) (*Instance, error) { return nil, errNoCgo }
+
+func (*Instance) PhysicalDevices() []*PhysicalDevice { return nil }
+func (*Instance) Close() error                       { return nil }
+func (*Instance) Handle() uintptr                    { return 0 }
+func (*Instance) GetInstanceProcAddr() uintptr       { return 0 }
+func (*Instance) Messages() uint64                   { return 0 }
+
+func (*PhysicalDevice) Handle() uintptr                     { return 0 }
+func (*PhysicalDevice) Properties() *Properties             { return new(Properties) }
+func (*PhysicalDevice) Missing() []string                   { return []string{"cgo"} }
+func (*PhysicalDevice) Open(DeviceOptions) (*Device, error) { return nil, errNoCgo }
+
+func (*Device) Properties() *Properties                          { return new(Properties) }
+func (*Device) Handle() uintptr                                  { return 0 }
+func (*Device) Close() error                                     { return nil }
+func (*Device) Live() map[string]int                             { return map[string]int{} }
+func (*Device) Queues() []*Queue                                 { return nil }
+func (*Device) CreateBlock(uint64, int) (Block, error)           { return Block{}, errNoCgo }
+func (*Device) DestroyBlock(Block)                               {}
+func (*Device) BlockMemoryTypes(uint64) (bits uint32, err error) { return 0, errNoCgo }
+func (*Device) CreatePipeline(PipelineOptions) (Pipeline, error) { return Pipeline{}, errNoCgo }
+func (*Device) DestroyPipeline(Pipeline)                         {}
+
+func (*Queue) Handle() uintptr                                   { return 0 }
+func (*Queue) Family() uint32                                    { return 0 }
+func (*Queue) Submit(*Stream, []SemaphoreWait, uint64) error     { return errNoCgo }
+func (*Queue) Timeline() Semaphore                               { return 0 }
+func (*Queue) Completed() (uint64, error)                        { return 0, errNoCgo }
+func (*Queue) Wait(uint64, time.Duration) (done bool, err error) { return false, errNoCgo }

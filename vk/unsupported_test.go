@@ -1,0 +1,34 @@
+//go:build !cgo
+
+package vk
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+func TestEverythingIsUnsupportedWithoutCgo(t *testing.T) {
+	i, err := Open(InstanceOptions{})
+	if i != nil || !errors.Is(err, ErrUnsupported) || !strings.Contains(err.Error(), "built without cgo") {
+		t.Errorf("Open: %v, %v", i, err)
+	}
+	var p PhysicalDevice
+	var d Device
+	var q Queue
+	calls := map[string]error{"Submit": q.Submit(nil, nil, 1)}
+	_, calls["PhysicalDevice.Open"] = p.Open(DeviceOptions{})
+	_, calls["CreateBlock"] = d.CreateBlock(1, 0)
+	_, calls["BlockMemoryTypes"] = d.BlockMemoryTypes(1)
+	_, calls["CreatePipeline"] = d.CreatePipeline(PipelineOptions{})
+	_, calls["Completed"] = q.Completed()
+	_, calls["Wait"] = q.Wait(1, 0)
+	for name, err := range calls {
+		if !errors.Is(err, ErrUnsupported) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if len(p.Missing()) == 0 {
+		t.Error("a device that cannot be opened misses nothing")
+	}
+}

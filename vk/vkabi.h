@@ -1,0 +1,537 @@
+// The part of Vulkan's binary interface that this package's C uses, declared
+// here so that building needs a C compiler and no Vulkan headers. vkoName is
+// Vulkan's VkName and VKO_NAME is VK_NAME; members keep Vulkan's names, and
+// those that are not used are folded into reserved members. abicheck/abi_check.c
+// holds every size, offset and value against the real headers.
+#ifndef VKO_VKABI_H
+#define VKO_VKABI_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(_WIN32)
+#define VKO_CALL __stdcall
+#else
+#define VKO_CALL
+#endif
+
+// Non-dispatchable handles are 64 bits on every platform that Vulkan knows:
+// pointers where pointers have 64 bits, uint64_t elsewhere. Dispatchable handles
+// are pointers.
+typedef uint64_t vkoHandle;
+
+enum {
+	VKO_SUCCESS = 0,
+	VKO_TIMEOUT = 2,
+	VKO_INCOMPLETE = 5,
+	VKO_ERROR_OUT_OF_HOST_MEMORY = -1,
+	VKO_ERROR_INITIALIZATION_FAILED = -3,
+	VKO_ERROR_LAYER_NOT_PRESENT = -6,
+	VKO_ERROR_EXTENSION_NOT_PRESENT = -7,
+	VKO_ERROR_INCOMPATIBLE_DRIVER = -9,
+
+	VKO_STRUCTURE_TYPE_APPLICATION_INFO = 0,
+	VKO_STRUCTURE_TYPE_INSTANCE_CREATE_INFO = 1,
+	VKO_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO = 2,
+	VKO_STRUCTURE_TYPE_DEVICE_CREATE_INFO = 3,
+	VKO_STRUCTURE_TYPE_SUBMIT_INFO = 4,
+	VKO_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO = 5,
+	VKO_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO = 9,
+	VKO_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO = 16,
+	VKO_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO = 18,
+	VKO_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO = 29,
+	VKO_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO = 30,
+	VKO_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO = 32,
+	VKO_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO = 33,
+	VKO_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO = 34,
+	VKO_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET = 35,
+	VKO_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO = 40,
+	VKO_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO = 42,
+	VKO_STRUCTURE_TYPE_MEMORY_BARRIER = 46,
+	VKO_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES = 49,
+	VKO_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_PROPERTIES = 50,
+	VKO_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES = 51,
+	VKO_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_PROPERTIES = 52,
+	VKO_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2 = 1000059000,
+	VKO_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2 = 1000059001,
+	VKO_STRUCTURE_TYPE_MEMORY_ALLOCATE_FLAGS_INFO = 1000060000,
+	VKO_STRUCTURE_TYPE_PHYSICAL_DEVICE_PUSH_DESCRIPTOR_PROPERTIES_KHR = 1000080000,
+	VKO_STRUCTURE_TYPE_DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT = 1000128004,
+	VKO_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_MEMORY_HOST_PROPERTIES_EXT = 1000178002,
+	VKO_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO = 1000207002,
+	VKO_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO = 1000207003,
+	VKO_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO = 1000207004,
+	VKO_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO = 1000244001,
+	VKO_STRUCTURE_TYPE_VALIDATION_FEATURES_EXT = 1000247000,
+	VKO_STRUCTURE_TYPE_PHYSICAL_DEVICE_ROBUSTNESS_2_FEATURES_EXT = 1000286000,
+	VKO_STRUCTURE_TYPE_PHYSICAL_DEVICE_SYNCHRONIZATION_2_FEATURES = 1000314007,
+
+	VKO_INSTANCE_CREATE_ENUMERATE_PORTABILITY_BIT_KHR = 0x1,
+	VKO_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT = 4,
+	VKO_DEBUG_UTILS_MESSAGE_SEVERITY_VERBOSE_BIT_EXT = 0x1,
+	VKO_DEBUG_UTILS_MESSAGE_SEVERITY_INFO_BIT_EXT = 0x10,
+	VKO_DEBUG_UTILS_MESSAGE_SEVERITY_WARNING_BIT_EXT = 0x100,
+	VKO_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT = 0x1000,
+	VKO_DEBUG_UTILS_MESSAGE_TYPE_GENERAL_BIT_EXT = 0x1,
+	VKO_DEBUG_UTILS_MESSAGE_TYPE_VALIDATION_BIT_EXT = 0x2,
+	VKO_DEBUG_UTILS_MESSAGE_TYPE_PERFORMANCE_BIT_EXT = 0x4,
+
+	VKO_SHADER_STAGE_COMPUTE_BIT = 0x20,
+	VKO_SUBGROUP_FEATURE_BASIC_BIT = 0x1,
+	VKO_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT = 0x2,
+	VKO_BUFFER_USAGE_TRANSFER_SRC_BIT = 0x1,
+	VKO_BUFFER_USAGE_TRANSFER_DST_BIT = 0x2,
+	VKO_BUFFER_USAGE_STORAGE_BUFFER_BIT = 0x20,
+	VKO_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT = 0x20000,
+	VKO_SEMAPHORE_TYPE_TIMELINE = 1,
+	VKO_COMMAND_BUFFER_LEVEL_PRIMARY = 0,
+	VKO_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT = 0x1,
+	VKO_PIPELINE_BIND_POINT_COMPUTE = 1,
+	VKO_PIPELINE_CREATE_DISPATCH_BASE_BIT = 0x10,
+	VKO_PIPELINE_STAGE_COMPUTE_SHADER_BIT = 0x800,
+	VKO_PIPELINE_STAGE_TRANSFER_BIT = 0x1000,
+	VKO_PIPELINE_STAGE_HOST_BIT = 0x4000,
+	VKO_PIPELINE_STAGE_ALL_COMMANDS_BIT = 0x10000,
+	VKO_ACCESS_SHADER_READ_BIT = 0x20,
+	VKO_ACCESS_SHADER_WRITE_BIT = 0x40,
+	VKO_ACCESS_TRANSFER_READ_BIT = 0x800,
+	VKO_ACCESS_TRANSFER_WRITE_BIT = 0x1000,
+	VKO_ACCESS_HOST_READ_BIT = 0x2000,
+	VKO_ACCESS_HOST_WRITE_BIT = 0x4000,
+	VKO_ACCESS_MEMORY_READ_BIT = 0x8000,
+	VKO_ACCESS_MEMORY_WRITE_BIT = 0x10000,
+	VKO_DESCRIPTOR_TYPE_STORAGE_BUFFER = 7,
+	VKO_DESCRIPTOR_SET_LAYOUT_CREATE_PUSH_DESCRIPTOR_BIT_KHR = 0x1,
+	VKO_MAX_EXTENSION_NAME_SIZE = 256,
+};
+
+// Instance.
+
+typedef struct vkoApplicationInfo {
+	int32_t sType;
+	const void *pNext;
+	const char *pApplicationName;
+	uint32_t applicationVersion;
+	const char *pEngineName;
+	uint32_t engineVersion;
+	uint32_t apiVersion;
+} vkoApplicationInfo;
+
+typedef struct vkoInstanceCreateInfo {
+	int32_t sType;
+	const void *pNext;
+	uint32_t flags;
+	const vkoApplicationInfo *pApplicationInfo;
+	uint32_t enabledLayerCount;
+	const char *const *ppEnabledLayerNames;
+	uint32_t enabledExtensionCount;
+	const char *const *ppEnabledExtensionNames;
+} vkoInstanceCreateInfo;
+
+typedef struct vkoLayerProperties {
+	char layerName[256];
+	uint32_t specVersion;
+	uint32_t implementationVersion;
+	char description[256];
+} vkoLayerProperties;
+
+typedef struct vkoExtensionProperties {
+	char extensionName[256];
+	uint32_t specVersion;
+} vkoExtensionProperties;
+
+typedef struct vkoValidationFeaturesEXT {
+	int32_t sType;
+	const void *pNext;
+	uint32_t enabledValidationFeatureCount;
+	const int32_t *pEnabledValidationFeatures;
+	uint32_t disabledValidationFeatureCount;
+	const int32_t *pDisabledValidationFeatures;
+} vkoValidationFeaturesEXT;
+
+typedef struct vkoDebugUtilsMessengerCallbackDataEXT {
+	int32_t sType;
+	const void *pNext;
+	uint32_t flags;
+	const char *pMessageIdName;
+	int32_t messageIdNumber;
+	const char *pMessage;
+	uint32_t queueLabelCount;
+	const void *pQueueLabels;
+	uint32_t cmdBufLabelCount;
+	const void *pCmdBufLabels;
+	uint32_t objectCount;
+	const void *pObjects;
+} vkoDebugUtilsMessengerCallbackDataEXT;
+
+typedef uint32_t(VKO_CALL *vkoMessengerCallback)(uint32_t severity, uint32_t types,
+	const vkoDebugUtilsMessengerCallbackDataEXT *data, void *user);
+
+typedef struct vkoDebugUtilsMessengerCreateInfoEXT {
+	int32_t sType;
+	const void *pNext;
+	uint32_t flags;
+	uint32_t messageSeverity;
+	uint32_t messageType;
+	vkoMessengerCallback pfnUserCallback;
+	void *pUserData;
+} vkoDebugUtilsMessengerCreateInfoEXT;
+
+// Physical device.
+
+typedef struct vkoPhysicalDeviceProperties2 {
+	int32_t sType;
+	void *pNext;
+	uint64_t properties[103]; // VkPhysicalDeviceProperties
+} vkoPhysicalDeviceProperties2;
+
+typedef struct vkoPhysicalDeviceVulkan11Properties {
+	int32_t sType;
+	void *pNext;
+	uint8_t deviceUUID[16];
+	uint32_t reserved0[8];
+	uint32_t subgroupSize;
+	uint32_t subgroupSupportedStages;
+	uint32_t subgroupSupportedOperations;
+	uint32_t reserved1[7];
+	uint64_t maxMemoryAllocationSize;
+} vkoPhysicalDeviceVulkan11Properties;
+
+typedef struct vkoPhysicalDeviceVulkan12Properties {
+	int32_t sType;
+	void *pNext;
+	int32_t driverID;
+	char driverName[256];
+	char driverInfo[256];
+	uint8_t conformanceVersion[4];
+	uint32_t reserved0[46];
+	uint64_t maxTimelineSemaphoreValueDifference;
+	uint32_t reserved1[2];
+} vkoPhysicalDeviceVulkan12Properties;
+
+typedef struct vkoPhysicalDevicePushDescriptorPropertiesKHR {
+	int32_t sType;
+	void *pNext;
+	uint32_t maxPushDescriptors;
+} vkoPhysicalDevicePushDescriptorPropertiesKHR;
+
+typedef struct vkoPhysicalDeviceExternalMemoryHostPropertiesEXT {
+	int32_t sType;
+	void *pNext;
+	uint64_t minImportedHostPointerAlignment;
+} vkoPhysicalDeviceExternalMemoryHostPropertiesEXT;
+
+typedef struct vkoPhysicalDeviceFeatures {
+	uint32_t robustBufferAccess;
+	uint32_t reserved0[32];
+	uint32_t shaderUniformBufferArrayDynamicIndexing;
+	uint32_t reserved1[1];
+	uint32_t shaderStorageBufferArrayDynamicIndexing;
+	uint32_t reserved2[3];
+	uint32_t shaderFloat64;
+	uint32_t shaderInt64;
+	uint32_t shaderInt16;
+	uint32_t reserved3[13];
+} vkoPhysicalDeviceFeatures;
+
+typedef struct vkoPhysicalDeviceFeatures2 {
+	int32_t sType;
+	void *pNext;
+	vkoPhysicalDeviceFeatures features;
+} vkoPhysicalDeviceFeatures2;
+
+typedef struct vkoPhysicalDeviceVulkan11Features {
+	int32_t sType;
+	void *pNext;
+	uint32_t storageBuffer16BitAccess;
+	uint32_t uniformAndStorageBuffer16BitAccess;
+	uint32_t storagePushConstant16;
+	uint32_t reserved0[4];
+	uint32_t variablePointersStorageBuffer;
+	uint32_t variablePointers;
+	uint32_t reserved1[3];
+} vkoPhysicalDeviceVulkan11Features;
+
+typedef struct vkoPhysicalDeviceVulkan12Features {
+	int32_t sType;
+	void *pNext;
+	uint32_t reserved0[2];
+	uint32_t storageBuffer8BitAccess;
+	uint32_t uniformAndStorageBuffer8BitAccess;
+	uint32_t storagePushConstant8;
+	uint32_t shaderBufferInt64Atomics;
+	uint32_t shaderSharedInt64Atomics;
+	uint32_t shaderFloat16;
+	uint32_t shaderInt8;
+	uint32_t reserved1[6];
+	uint32_t shaderStorageBufferArrayNonUniformIndexing;
+	uint32_t reserved2[15];
+	uint32_t scalarBlockLayout;
+	uint32_t reserved3[2];
+	uint32_t shaderSubgroupExtendedTypes;
+	uint32_t reserved4[2];
+	uint32_t timelineSemaphore;
+	uint32_t bufferDeviceAddress;
+	uint32_t reserved5[2];
+	uint32_t vulkanMemoryModel;
+	uint32_t vulkanMemoryModelDeviceScope;
+	uint32_t reserved6[5];
+} vkoPhysicalDeviceVulkan12Features;
+
+typedef struct vkoPhysicalDeviceRobustness2FeaturesEXT {
+	int32_t sType;
+	void *pNext;
+	uint32_t robustBufferAccess2;
+	uint32_t robustImageAccess2;
+	uint32_t nullDescriptor;
+} vkoPhysicalDeviceRobustness2FeaturesEXT;
+
+typedef struct vkoPhysicalDeviceSynchronization2Features {
+	int32_t sType;
+	void *pNext;
+	uint32_t synchronization2;
+} vkoPhysicalDeviceSynchronization2Features;
+
+typedef struct vkoQueueFamilyProperties {
+	uint32_t queueFlags;
+	uint32_t queueCount;
+	uint32_t timestampValidBits;
+	uint32_t minImageTransferGranularity[3];
+} vkoQueueFamilyProperties;
+
+// Device and memory.
+
+typedef struct vkoDeviceQueueCreateInfo {
+	int32_t sType;
+	const void *pNext;
+	uint32_t flags;
+	uint32_t queueFamilyIndex;
+	uint32_t queueCount;
+	const float *pQueuePriorities;
+} vkoDeviceQueueCreateInfo;
+
+typedef struct vkoDeviceCreateInfo {
+	int32_t sType;
+	const void *pNext;
+	uint32_t flags;
+	uint32_t queueCreateInfoCount;
+	const vkoDeviceQueueCreateInfo *pQueueCreateInfos;
+	uint32_t enabledLayerCount;
+	const char *const *ppEnabledLayerNames;
+	uint32_t enabledExtensionCount;
+	const char *const *ppEnabledExtensionNames;
+	const vkoPhysicalDeviceFeatures *pEnabledFeatures;
+} vkoDeviceCreateInfo;
+
+typedef struct vkoMemoryAllocateInfo {
+	int32_t sType;
+	const void *pNext;
+	uint64_t allocationSize;
+	uint32_t memoryTypeIndex;
+} vkoMemoryAllocateInfo;
+
+typedef struct vkoMemoryAllocateFlagsInfo {
+	int32_t sType;
+	const void *pNext;
+	uint32_t flags;
+	uint32_t deviceMask;
+} vkoMemoryAllocateFlagsInfo;
+
+typedef struct vkoBufferDeviceAddressInfo {
+	int32_t sType;
+	const void *pNext;
+	vkoHandle buffer;
+} vkoBufferDeviceAddressInfo;
+
+// Timelines and submission.
+
+typedef struct vkoSemaphoreTypeCreateInfo {
+	int32_t sType;
+	const void *pNext;
+	int32_t semaphoreType;
+	uint64_t initialValue;
+} vkoSemaphoreTypeCreateInfo;
+
+typedef struct vkoSemaphoreCreateInfo {
+	int32_t sType;
+	const void *pNext;
+	uint32_t flags;
+} vkoSemaphoreCreateInfo;
+
+typedef struct vkoSemaphoreWaitInfo {
+	int32_t sType;
+	const void *pNext;
+	uint32_t flags;
+	uint32_t semaphoreCount;
+	const vkoHandle *pSemaphores;
+	const uint64_t *pValues;
+} vkoSemaphoreWaitInfo;
+
+typedef struct vkoTimelineSemaphoreSubmitInfo {
+	int32_t sType;
+	const void *pNext;
+	uint32_t waitSemaphoreValueCount;
+	const uint64_t *pWaitSemaphoreValues;
+	uint32_t signalSemaphoreValueCount;
+	const uint64_t *pSignalSemaphoreValues;
+} vkoTimelineSemaphoreSubmitInfo;
+
+typedef struct vkoSubmitInfo {
+	int32_t sType;
+	const void *pNext;
+	uint32_t waitSemaphoreCount;
+	const vkoHandle *pWaitSemaphores;
+	const uint32_t *pWaitDstStageMask;
+	uint32_t commandBufferCount;
+	void *const *pCommandBuffers;
+	uint32_t signalSemaphoreCount;
+	const vkoHandle *pSignalSemaphores;
+} vkoSubmitInfo;
+
+// Commands.
+
+typedef struct vkoCommandBufferAllocateInfo {
+	int32_t sType;
+	const void *pNext;
+	vkoHandle commandPool;
+	int32_t level;
+	uint32_t commandBufferCount;
+} vkoCommandBufferAllocateInfo;
+
+typedef struct vkoCommandBufferBeginInfo {
+	int32_t sType;
+	const void *pNext;
+	uint32_t flags;
+	const void *pInheritanceInfo;
+} vkoCommandBufferBeginInfo;
+
+typedef struct vkoMemoryBarrier {
+	int32_t sType;
+	const void *pNext;
+	uint32_t srcAccessMask;
+	uint32_t dstAccessMask;
+} vkoMemoryBarrier;
+
+typedef struct vkoBufferCopy {
+	uint64_t srcOffset;
+	uint64_t dstOffset;
+	uint64_t size;
+} vkoBufferCopy;
+
+// Descriptors and pipelines.
+
+typedef struct vkoDescriptorBufferInfo {
+	vkoHandle buffer;
+	uint64_t offset;
+	uint64_t range;
+} vkoDescriptorBufferInfo;
+
+typedef struct vkoWriteDescriptorSet {
+	int32_t sType;
+	const void *pNext;
+	vkoHandle dstSet;
+	uint32_t dstBinding;
+	uint32_t dstArrayElement;
+	uint32_t descriptorCount;
+	int32_t descriptorType;
+	const void *pImageInfo;
+	const vkoDescriptorBufferInfo *pBufferInfo;
+	const void *pTexelBufferView;
+} vkoWriteDescriptorSet;
+
+typedef struct vkoDescriptorPoolSize {
+	int32_t type;
+	uint32_t descriptorCount;
+} vkoDescriptorPoolSize;
+
+typedef struct vkoDescriptorPoolCreateInfo {
+	int32_t sType;
+	const void *pNext;
+	uint32_t flags;
+	uint32_t maxSets;
+	uint32_t poolSizeCount;
+	const vkoDescriptorPoolSize *pPoolSizes;
+} vkoDescriptorPoolCreateInfo;
+
+typedef struct vkoDescriptorSetAllocateInfo {
+	int32_t sType;
+	const void *pNext;
+	vkoHandle descriptorPool;
+	uint32_t descriptorSetCount;
+	const vkoHandle *pSetLayouts;
+} vkoDescriptorSetAllocateInfo;
+
+typedef struct vkoDescriptorSetLayoutBinding {
+	uint32_t binding;
+	int32_t descriptorType;
+	uint32_t descriptorCount;
+	uint32_t stageFlags;
+	const void *pImmutableSamplers;
+} vkoDescriptorSetLayoutBinding;
+
+typedef struct vkoDescriptorSetLayoutCreateInfo {
+	int32_t sType;
+	const void *pNext;
+	uint32_t flags;
+	uint32_t bindingCount;
+	const vkoDescriptorSetLayoutBinding *pBindings;
+} vkoDescriptorSetLayoutCreateInfo;
+
+typedef struct vkoPushConstantRange {
+	uint32_t stageFlags;
+	uint32_t offset;
+	uint32_t size;
+} vkoPushConstantRange;
+
+typedef struct vkoPipelineLayoutCreateInfo {
+	int32_t sType;
+	const void *pNext;
+	uint32_t flags;
+	uint32_t setLayoutCount;
+	const vkoHandle *pSetLayouts;
+	uint32_t pushConstantRangeCount;
+	const vkoPushConstantRange *pPushConstantRanges;
+} vkoPipelineLayoutCreateInfo;
+
+typedef struct vkoShaderModuleCreateInfo {
+	int32_t sType;
+	const void *pNext;
+	uint32_t flags;
+	size_t codeSize;
+	const uint32_t *pCode;
+} vkoShaderModuleCreateInfo;
+
+typedef struct vkoSpecializationMapEntry {
+	uint32_t constantID;
+	uint32_t offset;
+	size_t size;
+} vkoSpecializationMapEntry;
+
+typedef struct vkoSpecializationInfo {
+	uint32_t mapEntryCount;
+	const vkoSpecializationMapEntry *pMapEntries;
+	size_t dataSize;
+	const void *pData;
+} vkoSpecializationInfo;
+
+typedef struct vkoPipelineShaderStageCreateInfo {
+	int32_t sType;
+	const void *pNext;
+	uint32_t flags;
+	uint32_t stage;
+	vkoHandle module;
+	const char *pName;
+	const vkoSpecializationInfo *pSpecializationInfo;
+} vkoPipelineShaderStageCreateInfo;
+
+typedef struct vkoComputePipelineCreateInfo {
+	int32_t sType;
+	const void *pNext;
+	uint32_t flags;
+	vkoPipelineShaderStageCreateInfo stage;
+	vkoHandle layout;
+	vkoHandle basePipelineHandle;
+	int32_t basePipelineIndex;
+} vkoComputePipelineCreateInfo;
+
+#endif

@@ -1,0 +1,289 @@
+// The C side of package vk as its Go side calls it. Everything here runs without
+// calling back into Go, so the Go files may declare the hot functions noescape
+// and nocallback.
+//
+// Functions that can fail return 0, or another value with the fault filled in;
+// a failed function has undone what it had begun.
+#ifndef VKO_H
+#define VKO_H
+
+#include "vkabi.h"
+
+// A failure: a Vulkan call with its result, or an argument that C refused.
+typedef struct vko_fault {
+	int32_t result;   // VkResult, when call is set
+	const char *call; // static; NULL: the argument is invalid
+	char detail[192];
+} vko_fault;
+
+int32_t vko_fail(vko_fault *fault, const char *call, int32_t result, const char *format, ...)
+#if defined(__GNUC__)
+	__attribute__((format(printf, 4, 5)))
+#endif
+	;
+int32_t vko_refuse(vko_fault *fault, const char *format, ...)
+#if defined(__GNUC__)
+	__attribute__((format(printf, 2, 3)))
+#endif
+	;
+
+// loader.c
+
+// Opens a library and finds vkGetInstanceProcAddr in it; 0 with the reason in
+// why when there is none. An opened library stays loaded.
+uintptr_t vko_load(const char *library, char *why, size_t why_size);
+
+// messages.c
+
+// One message of the validation layer.
+typedef struct vko_message {
+	struct vko_message *next;
+	uint32_t severity, types;
+	int32_t number;
+	const char *name; // inside the same allocation
+	const char *text; // inside the same allocation
+} vko_message;
+
+// What the debug messenger has heard and Go has not yet taken. Bounded: past
+// VKO_MESSAGES_MAX messages only their number is kept.
+#define VKO_MESSAGES_MAX 1024
+typedef struct vko_messages vko_messages;
+
+vko_messages *vko_messages_create(void);
+void vko_messages_destroy(vko_messages *m);
+vko_message *vko_messages_take(vko_messages *m, uint64_t *dropped); // oldest first
+void vko_messages_free(vko_message *list);
+uint32_t VKO_CALL vko_messages_heard(uint32_t severity, uint32_t types,
+	const vkoDebugUtilsMessengerCallbackDataEXT *data, void *messages);
+
+// instance.c
+
+typedef void *(VKO_CALL *vko_get_proc)(void *handle, const char *name);
+
+typedef struct vko_instance {
+	void *handle;
+	uint32_t version; // the loader's
+	vko_get_proc GetInstanceProcAddr;
+	vko_get_proc GetDeviceProcAddr;
+	int32_t(VKO_CALL *EnumeratePhysicalDevices)(void *instance, uint32_t *count, void **devices);
+	int32_t(VKO_CALL *EnumerateDeviceExtensionProperties)(void *device, const char *layer,
+		uint32_t *count, vkoExtensionProperties *properties);
+	void(VKO_CALL *GetPhysicalDeviceProperties2)(void *device, vkoPhysicalDeviceProperties2 *properties);
+	void(VKO_CALL *GetPhysicalDeviceFeatures2)(void *device, vkoPhysicalDeviceFeatures2 *features);
+	void(VKO_CALL *GetPhysicalDeviceQueueFamilyProperties)(void *device, uint32_t *count,
+		vkoQueueFamilyProperties *properties);
+	int32_t(VKO_CALL *CreateDevice)(void *device, const vkoDeviceCreateInfo *info,
+		const void *allocator, void **out);
+	int32_t(VKO_CALL *CreateDebugUtilsMessengerEXT)(void *instance,
+		const vkoDebugUtilsMessengerCreateInfoEXT *info, const void *allocator, vkoHandle *out);
+	void(VKO_CALL *DestroyDebugUtilsMessengerEXT)(void *instance, vkoHandle messenger,
+		const void *allocator);
+	void(VKO_CALL *DestroyInstance)(void *instance, const void *allocator);
+	vkoHandle messenger; // 0 without validation
+} vko_instance;
+
+// messages is NULL without validation; severities is the mask to listen for.
+int32_t vko_instance_create(uintptr_t get_instance_proc_addr, const char *application,
+	vko_messages *messages, uint32_t severities, vko_instance **out, vko_fault *fault);
+// Ends listening; what vkDestroyInstance itself says is still heard.
+void vko_instance_stop_messenger(vko_instance *i);
+void vko_instance_free(vko_instance *i); // after vkDestroyInstance
+
+// physical.c
+
+// The features that are looked for and enabled: the flat name, and where
+// Vulkan keeps it in vko_feature_chain.
+#define VKO_FEATURES(F)                                                                      \
+	F(robust_buffer_access, core.features.robustBufferAccess)                            \
+	F(uniform_buffer_array_dynamic_indexing,                                             \
+		core.features.shaderUniformBufferArrayDynamicIndexing)                       \
+	F(storage_buffer_array_dynamic_indexing,                                             \
+		core.features.shaderStorageBufferArrayDynamicIndexing)                       \
+	F(shader_float64, core.features.shaderFloat64)                                       \
+	F(shader_int64, core.features.shaderInt64)                                           \
+	F(shader_int16, core.features.shaderInt16)                                           \
+	F(storage_buffer_16bit, v11.storageBuffer16BitAccess)                                \
+	F(uniform_and_storage_buffer_16bit, v11.uniformAndStorageBuffer16BitAccess)          \
+	F(storage_push_constant_16, v11.storagePushConstant16)                               \
+	F(variable_pointers_storage_buffer, v11.variablePointersStorageBuffer)               \
+	F(variable_pointers, v11.variablePointers)                                           \
+	F(storage_buffer_8bit, v12.storageBuffer8BitAccess)                                  \
+	F(uniform_and_storage_buffer_8bit, v12.uniformAndStorageBuffer8BitAccess)            \
+	F(storage_push_constant_8, v12.storagePushConstant8)                                 \
+	F(shader_buffer_int64_atomics, v12.shaderBufferInt64Atomics)                         \
+	F(shader_shared_int64_atomics, v12.shaderSharedInt64Atomics)                         \
+	F(shader_float16, v12.shaderFloat16)                                                 \
+	F(shader_int8, v12.shaderInt8)                                                       \
+	F(storage_buffer_array_non_uniform_indexing,                                         \
+		v12.shaderStorageBufferArrayNonUniformIndexing)                              \
+	F(scalar_block_layout, v12.scalarBlockLayout)                                        \
+	F(shader_subgroup_extended_types, v12.shaderSubgroupExtendedTypes)                   \
+	F(timeline_semaphore, v12.timelineSemaphore)                                         \
+	F(buffer_device_address, v12.bufferDeviceAddress)                                    \
+	F(vulkan_memory_model, v12.vulkanMemoryModel)                                        \
+	F(vulkan_memory_model_device_scope, v12.vulkanMemoryModelDeviceScope)                \
+	F(robust_buffer_access2, robustness2.robustBufferAccess2)                            \
+	F(synchronization2, synchronization2.synchronization2)
+
+typedef struct vko_features {
+#define VKO_FLAT(name, member) uint32_t name;
+	VKO_FEATURES(VKO_FLAT)
+#undef VKO_FLAT
+} vko_features;
+
+// Extensions that opening a device enables where they exist.
+enum {
+	VKO_EXT_PUSH_DESCRIPTOR = 1 << 0,
+	VKO_EXT_EXTERNAL_MEMORY_HOST = 1 << 1,
+	VKO_EXT_MEMORY_BUDGET = 1 << 2,
+	VKO_EXT_ROBUSTNESS2 = 1 << 3,
+	VKO_EXT_SYNCHRONIZATION2 = 1 << 4, // only below Vulkan 1.3, which has it in its core
+	VKO_EXT_PORTABILITY_SUBSET = 1 << 5,
+};
+
+// What the structures of Vulkan 1.1 and later say about a physical device.
+typedef struct vko_physical {
+	uint32_t version;    // apiVersion, given by the caller
+	uint32_t extensions; // VKO_EXT_ bits
+	vko_features features;
+	uint8_t uuid[16];
+	uint32_t subgroup_size, subgroup_operations; // operations: of the compute stage
+	uint64_t max_allocation_size, max_timeline_difference, min_import_alignment;
+	uint32_t max_push_descriptors;
+	char driver_name[256], driver_info[256];
+	uint32_t family_count;
+	vkoQueueFamilyProperties families[32];
+} vko_physical;
+
+// Fills handles with up to capacity of the instance's physical devices.
+int32_t vko_physical_list(const vko_instance *i, uintptr_t *handles, uint32_t capacity,
+	uint32_t *count, vko_fault *fault);
+// Queue families and extensions of any device; extensions is malloc'ed.
+int32_t vko_physical_basics(const vko_instance *i, uintptr_t device, vko_physical *p,
+	vkoExtensionProperties **extensions, uint32_t *extension_count, vko_fault *fault);
+// The rest, for a device of Vulkan 1.2 or later, after vko_physical_basics.
+void vko_physical_details(const vko_instance *i, uintptr_t device, vko_physical *p);
+
+// device.c
+
+#define VKO_DEVICE_FUNCTIONS(F)                                                              \
+	F(int32_t, AllocateMemory, (void *, const vkoMemoryAllocateInfo *, const void *,     \
+		vkoHandle *))                                                                \
+	F(uint64_t, GetBufferDeviceAddress, (void *, const vkoBufferDeviceAddressInfo *))    \
+	F(int32_t, CreateSemaphore, (void *, const vkoSemaphoreCreateInfo *, const void *,   \
+		vkoHandle *))                                                                \
+	F(int32_t, GetSemaphoreCounterValue, (void *, vkoHandle, uint64_t *))                \
+	F(int32_t, WaitSemaphores, (void *, const vkoSemaphoreWaitInfo *, uint64_t))         \
+	F(int32_t, QueueSubmit, (void *, uint32_t, const vkoSubmitInfo *, vkoHandle))        \
+	F(int32_t, AllocateCommandBuffers, (void *, const vkoCommandBufferAllocateInfo *,    \
+		void **))                                                                    \
+	F(int32_t, BeginCommandBuffer, (void *, const vkoCommandBufferBeginInfo *))          \
+	F(int32_t, EndCommandBuffer, (void *))                                               \
+	F(int32_t, ResetCommandBuffer, (void *, uint32_t))                                   \
+	F(int32_t, CreateDescriptorPool, (void *, const vkoDescriptorPoolCreateInfo *,       \
+		const void *, vkoHandle *))                                                  \
+	F(void, DestroyDescriptorPool, (void *, vkoHandle, const void *))                    \
+	F(int32_t, ResetDescriptorPool, (void *, vkoHandle, uint32_t))                       \
+	F(int32_t, AllocateDescriptorSets, (void *, const vkoDescriptorSetAllocateInfo *,    \
+		vkoHandle *))                                                                \
+	F(void, UpdateDescriptorSets, (void *, uint32_t, const vkoWriteDescriptorSet *,      \
+		uint32_t, const void *))                                                     \
+	F(int32_t, CreateDescriptorSetLayout, (void *,                                       \
+		const vkoDescriptorSetLayoutCreateInfo *, const void *, vkoHandle *))        \
+	F(int32_t, CreatePipelineLayout, (void *, const vkoPipelineLayoutCreateInfo *,       \
+		const void *, vkoHandle *))                                                  \
+	F(int32_t, CreateShaderModule, (void *, const vkoShaderModuleCreateInfo *,           \
+		const void *, vkoHandle *))                                                  \
+	F(int32_t, CreateComputePipelines, (void *, vkoHandle, uint32_t,                     \
+		const vkoComputePipelineCreateInfo *, const void *, vkoHandle *))            \
+	F(void, CmdPipelineBarrier, (void *, uint32_t, uint32_t, uint32_t, uint32_t,         \
+		const vkoMemoryBarrier *, uint32_t, const void *, uint32_t, const void *))   \
+	F(void, CmdBindPipeline, (void *, int32_t, vkoHandle))                               \
+	F(void, CmdBindDescriptorSets, (void *, int32_t, vkoHandle, uint32_t, uint32_t,      \
+		const vkoHandle *, uint32_t, const uint32_t *))                              \
+	F(void, CmdPushConstants, (void *, vkoHandle, uint32_t, uint32_t, uint32_t,          \
+		const void *))                                                               \
+	F(void, CmdDispatch, (void *, uint32_t, uint32_t, uint32_t))                         \
+	F(void, CmdDispatchBase, (void *, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t,  \
+		uint32_t))                                                                   \
+	F(void, CmdCopyBuffer, (void *, vkoHandle, vkoHandle, uint32_t,                      \
+		const vkoBufferCopy *))                                                      \
+	F(void, CmdFillBuffer, (void *, vkoHandle, uint64_t, uint64_t, uint32_t))            \
+	F(void, DestroyDevice, (void *, const void *))
+
+// The limits that a stream is held to.
+typedef struct vko_limits {
+	uint64_t storage_offset_alignment; // bytes
+	uint64_t storage_range;            // bytes
+	uint32_t group_count[3];
+} vko_limits;
+
+typedef struct vko_device {
+	void *handle;
+	vko_limits limits;
+#define VKO_POINTER(result, name, parameters) result(VKO_CALL *name) parameters;
+	VKO_DEVICE_FUNCTIONS(VKO_POINTER)
+#undef VKO_POINTER
+	// NULL: buffers are bound through descriptor pools.
+	void(VKO_CALL *CmdPushDescriptorSetKHR)(void *, int32_t, vkoHandle, uint32_t, uint32_t,
+		const vkoWriteDescriptorSet *);
+} vko_device;
+
+// Creates a device with one queue of the family, and all features and extensions
+// of p enabled but those cleared in it.
+int32_t vko_device_create(const vko_instance *i, uintptr_t physical, const vko_physical *p,
+	uint32_t family, const vko_limits *limits, vko_device **out, vko_fault *fault);
+void vko_device_free(vko_device *d); // after vkDestroyDevice
+
+int32_t vko_memory_allocate(const vko_device *d, uint64_t size, uint32_t type, int addressable,
+	vkoHandle *out);
+uint64_t vko_buffer_address(const vko_device *d, vkoHandle buffer);
+
+// pipeline.c
+
+int32_t vko_shader_module(const vko_device *d, const uint32_t *code, size_t words, vkoHandle *out);
+int32_t vko_set_layout(const vko_device *d, uint32_t binding_mask, vkoHandle *out);
+int32_t vko_pipeline_layout(const vko_device *d, vkoHandle set_layout, uint32_t push_bytes,
+	vkoHandle *out);
+// ids, sizes and data have count entries; an entry of data takes 8 bytes.
+int32_t vko_pipeline(const vko_device *d, vkoHandle module, const char *entry, vkoHandle layout,
+	uint32_t count, const uint32_t *ids, const uint32_t *sizes, const uint64_t *data,
+	vkoHandle *out);
+
+// encode.c
+
+// What a stream needs of a descriptor pool.
+typedef struct vko_demand {
+	uint64_t sets, descriptors;
+} vko_demand;
+
+// Checks every word of a stream against the layout of stream.go and the limits.
+int32_t vko_scan(const vko_device *d, const uint64_t *words, uint64_t count, vko_demand *demand,
+	vko_fault *fault);
+// Records a stream that vko_scan passed between vkBeginCommandBuffer and
+// vkEndCommandBuffer; pool must have room for the demand, and is not used when
+// the device has push descriptors.
+int32_t vko_record(const vko_device *d, void *commands, vkoHandle pool, const uint64_t *words,
+	uint64_t count, vko_fault *fault);
+
+// queue.c
+
+typedef struct vko_queue vko_queue;
+
+// The queue owns its timeline and, until it is destroyed, uses the command pool.
+int32_t vko_queue_create(const vko_device *d, uintptr_t queue, vkoHandle command_pool,
+	vko_queue **out, vko_fault *fault);
+// Frees all but the timeline and the command pool; nothing may be in flight.
+void vko_queue_destroy(vko_queue *q);
+vkoHandle vko_queue_timeline(const vko_queue *q);
+uint32_t vko_queue_slots(const vko_queue *q); // command buffers made so far; under the lock
+// waits holds wait_count pairs of semaphore and value. The caller holds the
+// queue's lock.
+int32_t vko_queue_submit(vko_queue *q, const uint64_t *words, uint64_t count,
+	const uint64_t *waits, uint32_t wait_count, uint64_t signal, vko_fault *fault);
+// These two may run beside everything else.
+int32_t vko_queue_completed(const vko_queue *q, uint64_t *value, vko_fault *fault);
+int32_t vko_queue_wait(const vko_queue *q, uint64_t value, uint64_t nanoseconds,
+	uint32_t *done, vko_fault *fault);
+
+#endif
