@@ -1,0 +1,169 @@
+package sched
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/vk"
+)
+
+// Device is what the scheduler asks of a device. Only Submit, Completed and
+// Wait are called for work; a Device need not lock Submit of one queue, since
+// the scheduler serialises it.
+type Device interface {
+	Properties() *vk.Properties
+	// BlockMemoryTypes returns the memory types, as bits, that a block can lie in.
+	BlockMemoryTypes(size uint64) (uint32, error)
+	CreateBlock(size uint64, memoryType int) (vk.Block, error)
+	DestroyBlock(vk.Block)
+	CreatePipeline(vk.PipelineOptions) (vk.Pipeline, error)
+	DestroyPipeline(vk.Pipeline)
+	// Submit runs the stream once the waits are satisfied, then signals the
+	// queue's timeline. The stream is the caller's again when it returns. On an
+	// error nothing was submitted.
+	Submit(queue int, s *vk.Stream, waits []vk.SemaphoreWait, signal uint64) error
+	// Completed returns the value that the queue's timeline has reached.
+	Completed(queue int) (uint64, error)
+	// Wait waits for a value of the queue's timeline; a negative timeout is
+	// none. It reports whether the value was reached.
+	Wait(queue int, value uint64, timeout time.Duration) (bool, error)
+	Close() error
+}
+
+// FromVulkan returns d as a Device. Closing the one closes the other.
+func FromVulkan(d *vk.Device) Device { return vulkanDevice{d} }
+
+type vulkanDevice struct{ *vk.Device }
+
+func (d vulkanDevice) Submit(queue int, s *vk.Stream, waits []vk.SemaphoreWait, signal uint64) error {
+	return d.Queues()[queue].Submit(s, waits, signal)
+}
+
+func (d vulkanDevice) Completed(queue int) (uint64, error) {
+	return d.Queues()[queue].Completed()
+}
+
+func (d vulkanDevice) Wait(queue int, value uint64, timeout time.Duration) (bool, error) {
+	return d.Queues()[queue].Wait(value, timeout)
+}
+
+// memoryUse is what a block of device memory is for.
+type memoryUse int
+
+const (
+	// useStorage: corresponding storage of mapped slices.
+	useStorage memoryUse = iota
+	// useStaging: buffers between the host and storage that it cannot see.
+	useStaging
+)
+
+// chooseMemoryType returns the memory type to use among those in bits: for
+// storage device-local, and host-visible too where that memory is no small
+// window (so that maps are plain copies), unless hidden is set; for staging
+// host-visible, cached if possible, since the host reads results from it.
+func chooseMemoryType(p *vk.Properties, bits uint32, use memoryUse, hidden bool) (int, error) {
+	const mapped = vk.MemoryHostVisible | vk.MemoryHostCoherent
+	var largest uint64
+	for _, h := range p.MemoryHeaps {
+		if h.DeviceLocal {
+			largest = max(largest, h.Size)
+		}
+	}
+	score := func(t vk.MemoryType) int {
+		if t.Flags&(vk.MemoryProtected|vk.MemoryLazy) != 0 {
+			return -1
+		}
+		n := 0
+		switch use {
+		case useStorage:
+			if t.Flags&vk.MemoryDeviceLocal != 0 {
+				n += 4
+			}
+			// A discrete GPU without resizable BAR shows the host only a
+			// window of its memory: too small to live in.
+			window := p.Type == vk.DeviceDiscrete && p.MemoryHeaps[t.Heap].Size < largest/2
+			switch {
+			case t.Flags&mapped == mapped && !window:
+				n += 2
+			case t.Flags&mapped == mapped:
+				n--
+			}
+		case useStaging:
+			if t.Flags&mapped != mapped {
+				return -1
+			}
+			n = 1
+			if t.Flags&vk.MemoryHostCached != 0 {
+				n += 4
+			}
+			if t.Flags&vk.MemoryDeviceLocal == 0 {
+				n += 2
+			}
+		}
+		return n
+	}
+	best, bestScore := -1, -1
+	for i, t := range p.MemoryTypes {
+		if bits&(1<<i) == 0 {
+			continue
+		}
+		if n := score(t); n > bestScore {
+			best, bestScore = i, n
+		}
+	}
+	if best < 0 {
+		what := "storage"
+		if use == useStaging {
+			what = "staging (host-visible and coherent)"
+		}
+		return 0, fmt.Errorf("%w: device %q has no memory type for %s among %#x", vk.ErrUnsupported, p.Name, what, bits)
+	}
+	return best, nil
+}
+
+// deviceHeap is one memory type of a device as a memory.Heap.
+type deviceHeap struct {
+	device     Device
+	memoryType int
+	// hidden keeps the host's view of the memory from the scheduler.
+	hidden bool
+	// blocks is guarded by the allocator's lock: it calls one at a time.
+	blocks map[uint64]vk.Block
+}
+
+func newDeviceHeap(d Device, use memoryUse, hidden bool) (*deviceHeap, error) {
+	bits, err := d.BlockMemoryTypes(1 << 20)
+	if err != nil {
+		return nil, err
+	}
+	t, err := chooseMemoryType(d.Properties(), bits, use, hidden)
+	if err != nil {
+		return nil, err
+	}
+	return &deviceHeap{device: d, memoryType: t, hidden: hidden, blocks: make(map[uint64]vk.Block)}, nil
+}
+
+// AllocateBlock implements memory.Heap.
+func (h *deviceHeap) AllocateBlock(size uint64) (memory.HeapBlock, error) {
+	b, err := h.device.CreateBlock(size, h.memoryType)
+	if err != nil {
+		return memory.HeapBlock{}, fmt.Errorf("%w: %w", memory.ErrOutOfMemory, err)
+	}
+	h.blocks[uint64(b.Buffer)] = b
+	hb := memory.HeapBlock{ID: uint64(b.Buffer), Size: b.Size, Host: b.Host, Address: b.Address}
+	if h.hidden {
+		hb.Host = nil
+	}
+	return hb, nil
+}
+
+// FreeBlock implements memory.Heap.
+func (h *deviceHeap) FreeBlock(hb memory.HeapBlock) {
+	b, ok := h.blocks[hb.ID]
+	if !ok {
+		return
+	}
+	delete(h.blocks, hb.ID)
+	h.device.DestroyBlock(b)
+}

@@ -1,0 +1,238 @@
+package sched
+
+import (
+	"fmt"
+	"unsafe"
+
+	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/tasks"
+	"github.com/vkomp/vkomp/timeline"
+)
+
+// placed returns the target of a predecessor that the device keeps, or nil when
+// it is complete. Complete is called under mu for every task that was placed.
+func placed(n *tasks.Node) *target {
+	t, _ := n.Runner().(*target)
+	return t
+}
+
+// mustWaitFor returns the list of parked tasks that t has to join before it can
+// enter, or nil.
+//
+// It waits for a block that it maps and that is being removed; and for a task
+// that it is ordered after, which holds the last reference to such a block and
+// has results in it: in the order of the program that block is copied out and
+// gone when t begins, and t maps the storage anew. A block whose contents equal
+// the host's can be shared instead: nothing that is ordered between the two can
+// have changed either copy.
+func (s *Scheduler) mustWaitFor(t *target) *[]*tasks.Node {
+	var after mark
+	for _, p := range t.node.Predecessors() {
+		if pt := placed(p); pt != nil {
+			after = later(after, pt.mark)
+		}
+	}
+	for _, maps := range [...][]memory.Map{t.Enter, t.Exit} {
+		for _, m := range maps {
+			if block := s.table.Exiting(m.Section); block != nil {
+				return &stateOf(block).parked
+			}
+			block, _, err := s.table.Lookup(m.Section)
+			if err != nil || block == nil {
+				// Enter reports the error; an absent block holds nobody up.
+				continue
+			}
+			state := stateOf(block)
+			count, infinite := block.Count()
+			if infinite || !state.dirty || int(count) > len(state.holders) {
+				continue
+			}
+			for _, h := range state.holders {
+				if h.mark.value != 0 && !after.before(h.mark) {
+					return &h.parked
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// enter carries out the entry sequence of the region's maps and takes the
+// staging memory that copies need. On an error nothing is changed.
+func (s *Scheduler) enter(t *target, w *tasks.Work) error {
+	if err := s.table.CheckExit(t.Exit); err != nil {
+		return err
+	}
+	var err error
+	t.uses, err = s.table.Enter(t.Enter, t.uses, s.storage.Allocate, func(st memory.Storage) {
+		s.storage.Free(st, timeline.Frontier{})
+	})
+	if err != nil {
+		return err
+	}
+	for i, u := range t.uses {
+		if u.Present == nil {
+			continue
+		}
+		if u.Present.State == nil {
+			// The memory's previous user may still be running: its use counts
+			// as a transfer, which everything is ordered after.
+			last := s.queue.markOf(u.Present.Storage.LastUse)
+			u.Present.State = &blockState{write: last, transfer: last, use: last}
+		}
+		if !u.CopyIn || s.hostCanFill(u) {
+			continue
+		}
+		st, err := s.staging.Allocate(t.Enter[i].Size)
+		if err != nil {
+			s.release(t, w)
+			s.freeStaging(t)
+			t.uploads = nil
+			return fmt.Errorf("staging for a copy of %d bytes to the device: %w", t.Enter[i].Size, err)
+		}
+		t.uploads = append(t.uploads, upload{i, st})
+		t.staging = append(t.staging, st)
+	}
+	for _, u := range t.uses {
+		if u.CopyIn && s.hostCanFill(u) && stateOf(u.Present).filling == nil {
+			stateOf(u.Present).filling = make(chan struct{})
+		}
+	}
+	for _, m := range t.Exit {
+		block, _, err := s.table.Lookup(m.Section)
+		if err == nil && block != nil && m.Size > 0 {
+			t.leave(block)
+		}
+	}
+	return nil
+}
+
+// leave notes that t gives back a reference to the block when it finishes.
+func (t *target) leave(block *memory.Present) {
+	for _, p := range t.leaves {
+		if p == block {
+			return
+		}
+	}
+	t.leaves = append(t.leaves, block)
+	state := stateOf(block)
+	state.holders = append(state.holders, t)
+}
+
+// left is the opposite of leave, for all of t's blocks.
+func (t *target) left() {
+	for _, p := range t.leaves {
+		state := stateOf(p)
+		for i, h := range state.holders {
+			if h == t {
+				state.holders = append(state.holders[:i], state.holders[i+1:]...)
+				break
+			}
+		}
+	}
+	t.leaves = nil
+}
+
+// hostCanFill reports whether the host may write the block itself: it sees the
+// memory, nothing on the device can still touch it, and what the device wrote
+// before is behind a barrier to the host.
+func (s *Scheduler) hostCanFill(u memory.Use) bool {
+	if !u.Created || u.Present.Storage.Host() == nil {
+		return false
+	}
+	state, q := stateOf(u.Present), s.queue
+	return state.use.value <= q.completed && state.write.value <= q.hostVisible
+}
+
+// copyIn does the host's part of copying in, without the lock: to the storage
+// itself or to staging.
+func (s *Scheduler) copyIn(t *target) {
+	bytes := uint64(0)
+	staged := make(map[int]bool, len(t.uploads))
+	for _, up := range t.uploads {
+		m := t.Enter[up.use]
+		copyBytes(up.staging.Host(), m.Ptr, m.Size)
+		bytes += m.Size
+		staged[up.use] = true
+	}
+	var filled []*blockState
+	for i, u := range t.uses {
+		if !u.CopyIn || staged[i] {
+			continue
+		}
+		m := t.Enter[i]
+		copyBytes(unsafe.Add(u.Present.Storage.Host(), u.Offset), m.Ptr, m.Size)
+		bytes += m.Size
+		filled = append(filled, stateOf(u.Present))
+	}
+	s.mu.Lock()
+	s.stats.BytesToDevice += bytes
+	for _, state := range filled {
+		if state.filling != nil {
+			close(state.filling)
+			state.filling = nil
+		}
+	}
+	var others []chan struct{}
+	for _, u := range t.uses {
+		if u.Present != nil && stateOf(u.Present).filling != nil {
+			others = append(others, stateOf(u.Present).filling)
+		}
+	}
+	s.mu.Unlock()
+	// Whoever fills a block finishes that before it waits for others: no cycle.
+	for _, c := range others {
+		<-c
+	}
+}
+
+// release gives back what enter counted, without copying anything.
+func (s *Scheduler) release(t *target, w *tasks.Work) {
+	maps := make([]memory.Map, len(t.Enter))
+	for i, m := range t.Enter {
+		maps[i] = memory.Map{Section: m.Section, Type: memory.MapRelease, Label: m.Label}
+	}
+	t.left()
+	s.endExit(s.table.BeginExit(maps, nil), w)
+}
+
+// endExit ends an exit: blocks that leave the presence table free their storage,
+// and who waited for that tries again.
+func (s *Scheduler) endExit(exits []memory.Exit, w *tasks.Work) {
+	for _, p := range s.table.EndExit(exits, nil) {
+		state := stateOf(p)
+		s.storage.Free(p.Storage, frontierOf(state.use))
+		for _, n := range state.parked {
+			w.Restart(n)
+		}
+	}
+}
+
+func (s *Scheduler) freeStaging(t *target) {
+	for _, st := range t.staging {
+		s.staging.Free(st, frontierOf(t.mark))
+	}
+	t.staging = nil
+}
+
+// frontierOf says that everything up to m has happened.
+func frontierOf(m mark) timeline.Frontier {
+	return timeline.NewFrontier(timeline.Point{Queue: 0, Value: m.value})
+}
+
+// markOf returns a mark after all commands so far that f covers.
+func (q *queue) markOf(f timeline.Frontier) mark {
+	v := f.Value(0)
+	switch v {
+	case 0:
+		return mark{}
+	case q.pending.value:
+		return mark{value: v, level: max(len(q.pending.levels)-1, 0)}
+	}
+	return mark{value: v, level: maxLevel}
+}
+
+// copyBytes copies n bytes between memory that does not overlap.
+func copyBytes(to, from unsafe.Pointer, n uint64) {
+	copy(unsafe.Slice((*byte)(to), n), unsafe.Slice((*byte)(from), n))
+}

@@ -1,0 +1,124 @@
+package sched
+
+import (
+	"fmt"
+	"unsafe"
+
+	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/tasks"
+)
+
+// finish is the host part of a task that the device is done with: the exit
+// sequence of its maps, with the copies to the host that are due. A copy that
+// was not foreseen when the task was placed goes out in a batch of its own, and
+// finish is called again when that is done.
+func (s *Scheduler) finish(t *target, w *tasks.Work) {
+	s.mu.Lock()
+	if !t.leaving {
+		t.exits = s.table.BeginExit(t.Exit, t.exits)
+		late, err := s.planResults(t)
+		if err != nil {
+			s.abort(t, err, w)
+			s.mu.Unlock()
+			return
+		}
+		if late {
+			s.flush(s.queue, true, w)
+			s.mu.Unlock()
+			return
+		}
+	}
+	s.mu.Unlock()
+
+	bytes := uint64(0)
+	for _, r := range t.results {
+		copyBytes(r.to, r.from, r.size)
+		bytes += r.size
+	}
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stats.BytesFromDevice += bytes
+	t.left()
+	s.endExit(t.exits, w)
+	s.complete(t, nil, w)
+}
+
+// planResults finds for each copy to the host where its bytes are. It reports
+// whether they have to be brought there first, in which case the task is in the
+// pending batch again.
+func (s *Scheduler) planResults(t *target) (late bool, err error) {
+	q := s.queue
+	var missing []download
+	hostReads := false
+	for _, e := range t.exits {
+		if !e.CopyOut {
+			continue
+		}
+		m := t.Exit[e.Item]
+		from := e.Present.Storage.Host()
+		switch {
+		case from != nil:
+			from = unsafe.Add(from, e.Offset)
+			hostReads = hostReads || stateOf(e.Present).write.value > q.hostVisible
+		default:
+			if from = t.downloaded(e.Present, e.Offset, m.Size); from != nil {
+				break
+			}
+			st, err := s.staging.Allocate(m.Size)
+			if err != nil {
+				return false, fmt.Errorf("staging for a copy of %d bytes from the device: %w", m.Size, err)
+			}
+			t.staging = append(t.staging, st)
+			missing = append(missing, download{e.Present, e.Offset, m.Size, st, e.Present.Uses()})
+			from = st.Host()
+		}
+		t.results = append(t.results, hostCopy{to: m.Ptr, from: from, size: m.Size})
+	}
+	if len(missing) == 0 && !hostReads {
+		return false, nil
+	}
+	t.mark = mark{value: q.pending.value}
+	if len(missing) > 0 {
+		t.mark = s.placeDownloads(missing, 0)
+	}
+	q.pending.hostRead = true
+	q.pending.tasks = append(q.pending.tasks, t)
+	t.leaving = true
+	return true, nil
+}
+
+// downloaded returns where the task's own batch left a copy of the section, or
+// nil if it made none or another construct used the block since.
+func (t *target) downloaded(block *memory.Present, offset, size uint64) unsafe.Pointer {
+	for _, d := range t.downloads {
+		if d.block == block && d.offset == offset && d.size == size && d.uses == block.Uses() {
+			return d.staging.Host()
+		}
+	}
+	return nil
+}
+
+// abort completes a task with an error after it entered, under mu: its
+// references are given back and nothing is copied.
+func (s *Scheduler) abort(t *target, err error, w *tasks.Work) {
+	if t.exits != nil {
+		t.left()
+		s.endExit(t.exits, w)
+	} else {
+		s.release(t, w)
+	}
+	s.complete(t, err, w)
+}
+
+// complete ends a task that had entered, under mu.
+func (s *Scheduler) complete(t *target, err error, w *tasks.Work) {
+	s.freeStaging(t)
+	for _, p := range t.parked {
+		w.Restart(p)
+	}
+	t.parked = nil
+	s.live--
+	s.wake.Broadcast()
+	t.node.Complete(err, w)
+}

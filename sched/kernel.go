@@ -1,0 +1,233 @@
+package sched
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/vkomp/vkomp/vk"
+	"github.com/vkomp/vkomp/vk/spirv"
+)
+
+// ErrInvalidLaunch: arguments or a range that do not fit the kernel or the
+// device.
+var ErrInvalidLaunch = errors.New("kernel and launch do not fit")
+
+// offsetPrefix begins the name of a push-constant member in which the runtime
+// passes how many elements into binding k the argument begins, where its address
+// misses the alignment that the device asks of bindings.
+const offsetPrefix = "vkomp_offset_"
+
+// Kernel is a compute shader's entry point, seen through reflection: what it
+// needs of a launch. It belongs to no device.
+type Kernel struct {
+	name    string
+	module  *spirv.Module
+	entry   *spirv.EntryPoint
+	spec    map[uint32]uint32
+	local   [3]uint32
+	buffers []binding
+	// values are the push-constant members that value arguments fill, in order.
+	values   []spirv.Member
+	pushSize uint32
+}
+
+// binding is what a kernel makes of one buffer argument.
+type binding struct {
+	// used: the kernel accesses the binding; one that it declares and never
+	// touches is mapped and not bound.
+	used     bool
+	readOnly bool
+	stride   uint32
+	minSize  uint64
+	// offsetAt is the byte offset of the binding's vkomp_offset_ member in the
+	// push constants, or -1.
+	offsetAt int
+}
+
+// NewKernel reads a SPIR-V module and one of its entry points; spec sets
+// specialization constants by their SpecId.
+func NewKernel(name string, code []byte, entry string, spec map[uint32]uint32) (*Kernel, error) {
+	fail := func(err error) (*Kernel, error) { return nil, fmt.Errorf("kernel %q: %w", name, err) }
+	module, err := spirv.Parse(code)
+	if err != nil {
+		return fail(err)
+	}
+	e, err := module.EntryPoint(entry)
+	if err != nil {
+		return fail(err)
+	}
+	for _, id := range slices.Sorted(maps.Keys(spec)) {
+		i := slices.IndexFunc(e.SpecConstants, func(c spirv.SpecConstant) bool { return c.ID == id })
+		if i < 0 {
+			return fail(fmt.Errorf("%w: entry point %q has no specialization constant with SpecId %d", ErrInvalidLaunch, e.Name, id))
+		}
+		if c := e.SpecConstants[i]; c.Size != 4 {
+			return fail(fmt.Errorf("%w: specialization constant %d (%s) is %d bytes, only constants of 4 bytes can be set", ErrInvalidLaunch, id, c.Name, c.Size))
+		}
+	}
+	k := &Kernel{name: name, module: module, entry: e, spec: maps.Clone(spec), local: e.WorkgroupSize(spec)}
+	if err := k.readBindings(); err != nil {
+		return fail(err)
+	}
+	if err := k.readPushConstants(); err != nil {
+		return fail(err)
+	}
+	return k, nil
+}
+
+// Name returns the kernel's label.
+func (k *Kernel) Name() string { return k.name }
+
+func (k *Kernel) readBindings() error {
+	for _, b := range k.entry.Bindings {
+		at := fmt.Sprintf("binding %d of set %d (%s)", b.Binding, b.Set, b.Name)
+		switch {
+		case b.Set != 0:
+			return fmt.Errorf("%w: %s: only set 0 can be bound", vk.ErrUnsupported, at)
+		case b.Kind != spirv.StorageBuffer:
+			return fmt.Errorf("%w: %s is a %v: only storage buffers can be bound", vk.ErrUnsupported, at, b.Kind)
+		case b.Count != 1:
+			return fmt.Errorf("%w: %s is an array of %d descriptors", vk.ErrUnsupported, at, b.Count)
+		case b.Binding >= vk.MaxBindings:
+			return fmt.Errorf("%w: %s: bindings go up to %d", vk.ErrUnsupported, at, vk.MaxBindings-1)
+		}
+		for len(k.buffers) <= int(b.Binding) {
+			k.buffers = append(k.buffers, binding{offsetAt: -1})
+		}
+		k.buffers[b.Binding] = binding{
+			used: true, readOnly: b.ReadOnly, stride: b.Stride, minSize: b.MinSize, offsetAt: -1,
+		}
+	}
+	return nil
+}
+
+func (k *Kernel) readPushConstants() error {
+	block := k.entry.PushConstants
+	if block == nil {
+		return nil
+	}
+	k.pushSize = (block.Size + 3) &^ 3
+	for _, m := range block.Members {
+		number, isOffset := strings.CutPrefix(m.Name, offsetPrefix)
+		if !isOffset {
+			k.values = append(k.values, m)
+			continue
+		}
+		n, err := strconv.ParseUint(number, 10, 32)
+		if err != nil || m.Size != 4 {
+			return fmt.Errorf("%w: push-constant member %q must be a uint named %s<binding>", ErrInvalidLaunch, m.Name, offsetPrefix)
+		}
+		// A member for a binding that the compiler dropped is never read.
+		if n < uint64(len(k.buffers)) {
+			k.buffers[n].offsetAt = int(m.Offset)
+		}
+	}
+	return nil
+}
+
+// Fits checks everything about a launch that does not depend on where its
+// storage lies: sizes are those of the buffer arguments, in bytes. With nil
+// properties it leaves out the limits of the device.
+func (k *Kernel) Fits(p *vk.Properties, sizes []uint64, values [][]byte) error {
+	if len(sizes) < len(k.buffers) {
+		missing := len(sizes)
+		return fmt.Errorf("%w: kernel %q uses binding %d of set 0, the launch has %d slice arguments (the k-th is binding k)", ErrInvalidLaunch, k.name, max(missing, k.highestUsed()), len(sizes))
+	}
+	if len(sizes) > len(k.buffers) {
+		return fmt.Errorf("%w: kernel %q uses no binding %d of set 0, the launch has %d slice arguments (the k-th is binding k)", ErrInvalidLaunch, k.name, len(sizes)-1, len(sizes))
+	}
+	for i, size := range sizes {
+		b := k.buffers[i]
+		if b.used && size > 0 && size < b.minSize {
+			return fmt.Errorf("%w: argument for binding %d of kernel %q is %d bytes, the binding needs at least %d", ErrInvalidLaunch, i, k.name, size, b.minSize)
+		}
+		if p == nil {
+			continue
+		}
+		if limit := uint64(p.Limits.MaxStorageBufferRange); b.used && size > limit {
+			return fmt.Errorf("%w: argument for binding %d of kernel %q is %d bytes, device %q binds at most %d (maxStorageBufferRange)", ErrInvalidLaunch, i, k.name, size, p.Name, limit)
+		}
+	}
+	if len(values) != len(k.values) {
+		names := make([]string, len(k.values))
+		for i, m := range k.values {
+			names[i] = m.Name
+		}
+		return fmt.Errorf("%w: kernel %q takes %d values in its push constants [%s], the launch has %d", ErrInvalidLaunch, k.name, len(k.values), strings.Join(names, " "), len(values))
+	}
+	for i, v := range values {
+		if m := k.values[i]; uint32(len(v)) != m.Size {
+			return fmt.Errorf("%w: value %d is %d bytes, push-constant member %q of kernel %q is %d", ErrInvalidLaunch, i, len(v), m.Name, k.name, m.Size)
+		}
+	}
+	return nil
+}
+
+func (k *Kernel) highestUsed() int { return len(k.buffers) - 1 }
+
+// push returns the push constants with the values in place.
+func (k *Kernel) push(values [][]byte) []byte {
+	if k.pushSize == 0 {
+		return nil
+	}
+	push := make([]byte, k.pushSize)
+	for i, v := range values {
+		copy(push[k.values[i].Offset:], v)
+	}
+	return push
+}
+
+// supported refuses a kernel that the device cannot run.
+func (k *Kernel) supported(p *vk.Properties) error {
+	for _, c := range k.module.Capabilities {
+		if !p.Supports(c) {
+			return fmt.Errorf("%w: kernel %q needs SPIR-V capability %v, which device %q lacks", vk.ErrUnsupported, k.name, c, p.Name)
+		}
+	}
+	l := p.Limits
+	invocations := uint64(1)
+	for d, n := range k.local {
+		if n > l.MaxComputeWorkGroupSize[d] {
+			return fmt.Errorf("%w: kernel %q has a workgroup of %d×%d×%d, device %q takes at most %v", vk.ErrUnsupported, k.name, k.local[0], k.local[1], k.local[2], p.Name, l.MaxComputeWorkGroupSize)
+		}
+		invocations *= uint64(n)
+	}
+	if invocations > uint64(l.MaxComputeWorkGroupInvocations) {
+		return fmt.Errorf("%w: kernel %q has workgroups of %d invocations, device %q takes at most %d", vk.ErrUnsupported, k.name, invocations, p.Name, l.MaxComputeWorkGroupInvocations)
+	}
+	if k.pushSize > l.MaxPushConstantsSize {
+		return fmt.Errorf("%w: kernel %q has %d bytes of push constants, device %q takes at most %d", vk.ErrUnsupported, k.name, k.pushSize, p.Name, l.MaxPushConstantsSize)
+	}
+	return nil
+}
+
+// pipelineOptions describes the kernel's pipeline.
+func (k *Kernel) pipelineOptions(code []uint32) vk.PipelineOptions {
+	o := vk.PipelineOptions{Code: code, Entry: k.entry.Name, PushConstants: k.pushSize, Label: k.name}
+	for i, b := range k.buffers {
+		if b.used {
+			o.Bindings = append(o.Bindings, uint32(i))
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(k.spec)) {
+		o.Specialization = append(o.Specialization, vk.SpecEntry{ID: id, Value: uint64(k.spec[id]), Size: 4})
+	}
+	return o
+}
+
+// groups returns the number of workgroups that cover the range in each
+// dimension, all zero for an empty range.
+func (k *Kernel) groups(r [3]uint64) [3]uint64 {
+	var g [3]uint64
+	for d := range r {
+		g[d] = (r[d] + uint64(k.local[d]) - 1) / uint64(k.local[d])
+	}
+	if g[0] == 0 || g[1] == 0 || g[2] == 0 {
+		return [3]uint64{}
+	}
+	return g
+}

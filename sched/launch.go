@@ -1,0 +1,101 @@
+package sched
+
+import (
+	"fmt"
+
+	"github.com/vkomp/vkomp/vk"
+)
+
+// call is one dispatch of a launch.
+type call struct {
+	base, count [3]uint32
+}
+
+// plan is how a range of workgroups becomes dispatches.
+type plan struct {
+	calls []call
+	// fold is 1 + the dimension that is folded into z, 0 for none.
+	fold int
+}
+
+// planDispatch covers g workgroups with dispatches within the device's limits.
+//
+// vkCmdDispatchBase does not reach beyond maxComputeWorkGroupCount: base and
+// count together stay below it (VUID-vkCmdDispatchBase-groupCountX-00424). A
+// dimension that is too long is therefore folded: layers of `limit` workgroups
+// stand along z, and a variant of the kernel takes its index apart again.
+// Because the kernel sees only indices, and exactly as many as it was launched
+// with, it cannot tell, unless it reads NumWorkgroups.
+func (k *Kernel) planDispatch(g [3]uint64, p *vk.Properties) (plan, error) {
+	limit := p.Limits.MaxComputeWorkGroupCount
+	if g[0] == 0 {
+		return plan{}, nil
+	}
+	long := -1
+	for d := range g {
+		if g[d] > uint64(limit[d]) {
+			if long >= 0 || d == 2 {
+				return plan{}, k.tooLong(d, g, p, "the range cannot be split")
+			}
+			long = d
+		}
+	}
+	if long < 0 {
+		return plan{calls: []call{{count: [3]uint32{uint32(g[0]), uint32(g[1]), uint32(g[2])}}}}, nil
+	}
+	if k.entry.UsesNumWorkgroups {
+		return plan{}, k.tooLong(long, g, p, "the kernel reads NumWorkgroups, so the range cannot be split")
+	}
+	fold := uint64(limit[long])
+	layers, rest := g[long]/fold, g[long]%fold
+	if g[2] != 1 || layers+1 > uint64(limit[2]) {
+		return plan{}, k.tooLong(long, g, p, "the range cannot be split along z")
+	}
+	whole := call{count: [3]uint32{uint32(g[0]), uint32(g[1]), uint32(layers)}}
+	whole.count[long] = uint32(fold)
+	pl := plan{fold: long + 1, calls: []call{whole}}
+	if rest > 0 {
+		last := call{base: [3]uint32{2: uint32(layers)}, count: whole.count}
+		last.count[long], last.count[2] = uint32(rest), 1
+		pl.calls = append(pl.calls, last)
+	}
+	return pl, nil
+}
+
+func (k *Kernel) tooLong(d int, g [3]uint64, p *vk.Properties, why string) error {
+	return fmt.Errorf("%w: kernel %q would run %d workgroups along %c, device %q takes at most %d: %s",
+		ErrInvalidLaunch, k.name, g[d], "xyz"[d], p.Name, p.Limits.MaxComputeWorkGroupCount[d], why)
+}
+
+// bind returns the descriptor for a buffer argument of size bytes that lies at
+// offset in its block, and writes the elements it begins before the argument
+// into the kernel's offset member.
+func (k *Kernel) bind(i int, buffer vk.Buffer, offset, size uint64, p *vk.Properties, push []byte) (vk.BufferRange, error) {
+	b := k.buffers[i]
+	align := max(p.Limits.MinStorageBufferOffsetAlignment, 4)
+	residual := offset % align
+	if residual != 0 {
+		if b.offsetAt < 0 {
+			return vk.BufferRange{}, fmt.Errorf("%w: argument for binding %d of kernel %q begins at byte %d of its storage, device %q binds at multiples of %d: map it on its own, or declare the push-constant member uint %s%d", ErrInvalidLaunch, i, k.name, offset, p.Name, align, offsetPrefix, i)
+		}
+		if b.stride == 0 || residual%uint64(b.stride) != 0 {
+			return vk.BufferRange{}, fmt.Errorf("%w: argument for binding %d of kernel %q begins at byte %d of its storage, %d past a multiple of %d, which is no whole number of its elements of %d bytes", ErrInvalidLaunch, i, k.name, offset, residual, align, b.stride)
+		}
+	}
+	// Descriptor sizes of whole words let a kernel that packs bytes into words
+	// reach the last one; storage is allocated in larger units than that.
+	r := vk.BufferRange{Buffer: buffer, Offset: offset - residual, Size: (size + residual + 3) &^ 3}
+	if limit := uint64(p.Limits.MaxStorageBufferRange); r.Size > limit && size+residual > limit {
+		return vk.BufferRange{}, fmt.Errorf("%w: argument for binding %d of kernel %q takes %d bytes from the aligned address below it, device %q binds at most %d (maxStorageBufferRange)", ErrInvalidLaunch, i, k.name, size+residual, p.Name, limit)
+	} else if r.Size > limit {
+		r.Size = limit
+	}
+	if b.offsetAt >= 0 {
+		elements := uint32(0)
+		if residual != 0 {
+			elements = uint32(residual / uint64(b.stride))
+		}
+		putUint32(push[b.offsetAt:], elements)
+	}
+	return r, nil
+}

@@ -1,0 +1,256 @@
+package sched
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/tasks"
+	"github.com/vkomp/vkomp/vk"
+)
+
+// place gives the task's commands their levels in the pending batch: copies to
+// storage, the kernel, copies to staging. On an error nothing was added.
+func (s *Scheduler) place(t *target, w *tasks.Work) error {
+	q := s.queue
+	ranges, err := s.bind(t)
+	if err != nil {
+		return err
+	}
+	hostReads, err := s.planDownloads(t)
+	if err != nil {
+		return err
+	}
+
+	var after mark
+	level := 0
+	for _, p := range t.node.Predecessors() {
+		if pt := placed(p); pt != nil {
+			level = max(level, q.after(pt.mark))
+			after = later(after, pt.mark)
+		}
+	}
+	last := mark{}
+	if len(t.uploads) > 0 {
+		last = s.placeUploads(t, level)
+		level = last.level + 1
+	}
+	if t.Kernel != nil {
+		last = s.placeKernel(t, ranges, level)
+		level = last.level + 1
+	}
+	if len(t.downloads) > 0 {
+		last = s.placeDownloads(t.downloads, level)
+	}
+
+	b := q.pending
+	if hostReads {
+		b.hostRead = true
+	}
+	switch {
+	case last.value != 0:
+		t.mark = last
+		b.tasks = append(b.tasks, t)
+	case hostReads || after.value == b.value:
+		// No command of its own: complete with the batch.
+		t.mark = later(after, mark{value: b.value})
+		b.tasks = append(b.tasks, t)
+	default:
+		t.mark = after
+		ride := q.flying(after.value)
+		if ride == nil {
+			// What it follows is complete. Its exit comes before its successors
+			// start, so it counts as complete rather than placed.
+			w.Defer(func(w *tasks.Work) { s.finish(t, w) })
+			return nil
+		}
+		ride.tasks = append(ride.tasks, t)
+	}
+	t.node.Placed(w)
+	return nil
+}
+
+// flying returns the batch in flight that signals value, or nil.
+func (q *queue) flying(value uint64) *batch {
+	for _, b := range q.inFlight {
+		if b.value == value {
+			return b
+		}
+	}
+	return nil
+}
+
+// bind returns the descriptors of the task's kernel.
+func (s *Scheduler) bind(t *target) ([]vk.BufferRange, error) {
+	if t.Kernel == nil {
+		return nil, nil
+	}
+	props := s.device.Properties()
+	ranges := make([]vk.BufferRange, 0, len(t.uses))
+	for i, u := range t.uses {
+		if !t.Kernel.buffers[i].used {
+			continue
+		}
+		st := u.Present.Storage
+		r, err := t.Kernel.bind(i, vk.Buffer(st.Block.ID), st.Offset+u.Offset, t.Enter[i].Size, props, t.push)
+		if err != nil {
+			return nil, err
+		}
+		ranges = append(ranges, r)
+	}
+	return ranges, nil
+}
+
+// placeUploads copies staging to storage.
+func (s *Scheduler) placeUploads(t *target, level int) mark {
+	q := s.queue
+	for _, up := range t.uploads {
+		state := stateOf(t.uses[up.use].Present)
+		level = max(level, q.after(state.transfer), q.afterWrite(state.write))
+	}
+	at := mark{q.pending.value, level}
+	for _, up := range t.uploads {
+		u := t.uses[up.use]
+		st := u.Present.Storage
+		q.pending.level(level).Copy(vk.Buffer(up.staging.Block.ID), vk.Buffer(st.Block.ID),
+			up.staging.Offset, st.Offset+u.Offset, t.Enter[up.use].Size)
+		state := stateOf(u.Present)
+		state.transfer, state.write, state.use = at, later(state.write, at), later(state.use, at)
+	}
+	s.stats.Copies += uint64(len(t.uploads))
+	q.pending.commands += len(t.uploads)
+	return at
+}
+
+// placeKernel dispatches the task's kernel.
+func (s *Scheduler) placeKernel(t *target, ranges []vk.BufferRange, level int) mark {
+	q := s.queue
+	for i, u := range t.uses {
+		if t.Kernel.buffers[i].used {
+			state := stateOf(u.Present)
+			level = max(level, q.after(state.transfer), q.afterWrite(state.write))
+		}
+	}
+	at := mark{q.pending.value, level}
+	stream := q.pending.level(level)
+	for _, c := range t.plan.calls {
+		stream.Dispatch(t.pipeline, ranges, t.push, c.base, c.count)
+	}
+	s.stats.Dispatches += uint64(len(t.plan.calls))
+	q.pending.commands += len(t.plan.calls)
+	q.pending.invocations += t.Range[0] * t.Range[1] * t.Range[2]
+	for i, u := range t.uses {
+		if !t.Kernel.buffers[i].used {
+			continue
+		}
+		state := stateOf(u.Present)
+		state.use = later(state.use, at)
+		if !t.Kernel.buffers[i].readOnly {
+			state.write = later(state.write, at)
+			state.dirty = true
+		}
+	}
+	return at
+}
+
+// planDownloads foresees the task's exit: which blocks will be copied
+// out or given back. For
+// storage that the host cannot see it takes staging memory; it reports whether
+// the batch has to end with a barrier to the host. What turns out otherwise at
+// the exit, finish puts right.
+func (s *Scheduler) planDownloads(t *target) (hostReads bool, err error) {
+	for _, m := range t.Exit {
+		block, offset, err := s.table.Lookup(m.Section)
+		if err != nil || block == nil || m.Size == 0 {
+			continue
+		}
+		if count, infinite := block.Count(); !m.Always && (infinite || count != 1) {
+			continue
+		}
+		if block.Storage.Host() != nil {
+			// The host reads the results, or writes the memory for its next
+			// user. What the task's own commands write comes on top of what is
+			// recorded of the block so far.
+			hostReads = hostReads || t.writes(block) || stateOf(block).write.value > s.queue.hostVisible
+			continue
+		}
+		if !m.Type.From() {
+			continue
+		}
+		st, err := s.staging.Allocate(m.Size)
+		if err != nil {
+			t.downloads = nil
+			return false, fmt.Errorf("staging for a copy of %d bytes from the device: %w", m.Size, err)
+		}
+		t.staging = append(t.staging, st)
+		t.downloads = append(t.downloads, download{block, offset, m.Size, st, block.Uses()})
+		hostReads = true
+	}
+	return hostReads, nil
+}
+
+// writes reports whether the task has commands that write the block.
+func (t *target) writes(block *memory.Present) bool {
+	for i, u := range t.uses {
+		if u.Present == block && t.Kernel != nil && t.Kernel.buffers[i].used && !t.Kernel.buffers[i].readOnly {
+			return true
+		}
+	}
+	for _, up := range t.uploads {
+		if t.uses[up.use].Present == block {
+			return true
+		}
+	}
+	return false
+}
+
+// placeDownloads copies blocks to staging.
+func (s *Scheduler) placeDownloads(downloads []download, level int) mark {
+	q := s.queue
+	for _, d := range downloads {
+		state := stateOf(d.block)
+		level = max(level, q.after(state.transfer), q.afterWrite(state.write))
+	}
+	at := mark{q.pending.value, level}
+	for _, d := range downloads {
+		st := d.block.Storage
+		q.pending.level(level).Copy(vk.Buffer(st.Block.ID), vk.Buffer(d.staging.Block.ID),
+			st.Offset+d.offset, d.staging.Offset, d.size)
+		state := stateOf(d.block)
+		state.transfer, state.use = at, later(state.use, at)
+	}
+	s.stats.Copies += uint64(len(downloads))
+	q.pending.commands += len(downloads)
+	q.pending.hostRead = true
+	return at
+}
+
+// failBatch fails the tasks of a batch that was not submitted or is lost.
+func (s *Scheduler) failBatch(q *queue, b *batch, err error, w *tasks.Work) {
+	if errors.Is(err, vk.ErrDeviceLost) && s.lost == nil {
+		s.lost = err
+	}
+	for _, t := range b.tasks {
+		s.abort(t, err, w)
+	}
+	q.free = append(q.free, b)
+	s.wake.Broadcast()
+}
+
+// failAll fails every task that is placed: the device is lost, or cannot be
+// waited for, which comes to the same.
+func (s *Scheduler) failAll(err error, w *tasks.Work) {
+	if s.lost == nil {
+		s.lost = err
+	}
+	q := s.queue
+	batches := append(q.inFlight, q.pending)
+	q.inFlight = nil
+	q.pending = q.newBatch(q.pending.value + 1)
+	for _, b := range batches {
+		s.failBatch(q, b, s.lost, w)
+	}
+}
+
+func putUint32(b []byte, v uint32) { binary.NativeEndian.PutUint32(b, v) }

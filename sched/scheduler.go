@@ -1,0 +1,215 @@
+package sched
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"golang.org/x/sync/singleflight"
+
+	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/tasks"
+	"github.com/vkomp/vkomp/timeline"
+	"github.com/vkomp/vkomp/vk"
+	"github.com/vkomp/vkomp/vk/spirv"
+)
+
+// ErrClosed: the scheduler is closed.
+var ErrClosed = errors.New("closed")
+
+// Options says how a Scheduler uses its device.
+type Options struct {
+	// Domain is the task domain of the device, unique in its graph and not
+	// tasks.Host.
+	Domain tasks.Domain
+	// HideHostVisible ignores that the host can see the device's memory, so
+	// that every map goes through staging.
+	HideHostVisible bool
+}
+
+// Stats are totals since the scheduler was made.
+type Stats struct {
+	// Submissions counts queue submissions, Barriers the pipeline barriers in
+	// them, those to the host included.
+	Submissions, Barriers uint64
+	// Dispatches and Copies count device commands.
+	Dispatches, Copies uint64
+	// BytesToDevice and BytesFromDevice count the bytes of mapped slices that
+	// were copied, whichever way they went.
+	BytesToDevice, BytesFromDevice uint64
+	// Storage and Staging are the device memory in use.
+	Storage, Staging memory.AllocatorStats
+}
+
+// Scheduler places target tasks on one device. It is safe for concurrent use.
+//
+// Lock order: mu before the lock of a tasks.Scope.
+type Scheduler struct {
+	device Device
+	domain tasks.Domain
+
+	pipelineFlight singleflight.Group
+	// pipelines holds vk.Pipeline by pipelineKey.
+	pipelines sync.Map
+
+	mu sync.Mutex
+	// wake is signalled when a waiter may have something to do.
+	wake  *sync.Cond
+	table *memory.Table
+	queue *queue
+	stats Stats
+	lost  error
+	// live counts tasks that have entered and are not complete.
+	live    int
+	closing bool
+	stopped bool
+	waiters sync.WaitGroup
+
+	// storage and staging have locks of their own.
+	storage, staging *memory.Allocator
+}
+
+// pipelineKey names a pipeline: a kernel, and the dimension of it that is
+// folded into z (see planDispatch).
+type pipelineKey struct {
+	kernel *Kernel
+	fold   int
+}
+
+// New returns a scheduler of the device, which it closes when it is closed
+// itself; on an error the device stays the caller's.
+func New(d Device, o Options) (*Scheduler, error) {
+	if o.Domain == tasks.Host {
+		return nil, errors.New("sched: a device needs a task domain of its own")
+	}
+	s := &Scheduler{
+		device: d,
+		domain: o.Domain,
+		table:  memory.NewTable(),
+		queue:  &queue{pending: &batch{value: 1}},
+	}
+	s.wake = sync.NewCond(&s.mu)
+	p := d.Properties()
+	// Storage lies at multiples of what bindings ask for, up to 256 bytes: no
+	// block needs an offset member, only sub-slices of one.
+	align := max(p.Limits.MinStorageBufferOffsetAlignment, p.Limits.NonCoherentAtomSize, 64)
+	newAllocator := func(use memoryUse, hidden bool) (*memory.Allocator, error) {
+		heap, err := newDeviceHeap(d, use, hidden)
+		if err != nil {
+			return nil, err
+		}
+		return memory.NewAllocator(heap, memory.AllocatorOptions{
+			MinBlock:      4 << 20,
+			MaxBlock:      256 << 20,
+			Alignment:     align,
+			MaxAllocation: p.Limits.MaxMemoryAllocationSize,
+			MaxBlocks:     int(p.Limits.MaxMemoryAllocationCount) / 2,
+			Completed:     s.reached,
+		})
+	}
+	var err error
+	if s.storage, err = newAllocator(useStorage, o.HideHostVisible); err != nil {
+		return nil, err
+	}
+	if s.staging, err = newAllocator(useStaging, false); err != nil {
+		return nil, err
+	}
+	s.waiters.Add(1)
+	go s.wait(s.queue)
+	return s, nil
+}
+
+// Properties describes the device.
+func (s *Scheduler) Properties() *vk.Properties { return s.device.Properties() }
+
+// reached reports whether the device has passed a frontier.
+func (s *Scheduler) reached(f timeline.Frontier) bool {
+	for i := range f.Len() {
+		p := f.At(i)
+		reached, err := s.device.Completed(int(p.Queue))
+		if err != nil || reached < p.Value {
+			return false
+		}
+	}
+	return true
+}
+
+// Stats returns the totals so far.
+func (s *Scheduler) Stats() Stats {
+	s.mu.Lock()
+	stats := s.stats
+	s.mu.Unlock()
+	stats.Storage, stats.Staging = s.storage.Stats(), s.staging.Stats()
+	return stats
+}
+
+// pipeline returns the kernel's pipeline on this device, making it when it is
+// first asked for.
+func (s *Scheduler) pipeline(k *Kernel, fold int) (vk.Pipeline, error) {
+	key := pipelineKey{k, fold}
+	if p, ok := s.pipelines.Load(key); ok {
+		return p.(vk.Pipeline), nil
+	}
+	p, err, _ := s.pipelineFlight.Do(fmt.Sprintf("%p %d", k, fold), func() (any, error) {
+		if p, ok := s.pipelines.Load(key); ok {
+			return p, nil
+		}
+		props := s.device.Properties()
+		if err := k.supported(props); err != nil {
+			return nil, err
+		}
+		code := k.module.Words
+		if fold > 0 {
+			var err error
+			code, err = spirv.Fold(k.module, k.entry.Name, fold-1, props.Limits.MaxComputeWorkGroupCount[fold-1])
+			if err != nil {
+				return nil, fmt.Errorf("kernel %q: %w", k.name, err)
+			}
+		}
+		p, err := s.device.CreatePipeline(k.pipelineOptions(code))
+		if err != nil {
+			return nil, fmt.Errorf("kernel %q: %w", k.name, err)
+		}
+		s.pipelines.Store(key, p)
+		return p, nil
+	})
+	if err != nil {
+		return vk.Pipeline{}, err
+	}
+	return p.(vk.Pipeline), nil
+}
+
+// Close waits for the device to finish what is in flight, fails what has not
+// been placed, and gives back everything: mapped data is not copied back. The
+// error lists what was still mapped. A second Close does nothing.
+func (s *Scheduler) Close() error {
+	s.mu.Lock()
+	if s.closing {
+		s.mu.Unlock()
+		return nil
+	}
+	s.closing = true
+	var w tasks.Work
+	s.flush(s.queue, true, &w)
+	for s.live > 0 {
+		s.wake.Wait()
+	}
+	s.stopped = true
+	s.wake.Broadcast()
+	s.mu.Unlock()
+	w.Run()
+	s.waiters.Wait()
+
+	var errs []error
+	if n := s.table.Len(); n > 0 {
+		errs = append(errs, fmt.Errorf("sched: %d blocks of storage still mapped at Close", n))
+	}
+	for p := range s.table.All() {
+		s.storage.Free(p.Storage, timeline.Frontier{})
+	}
+	for _, p := range s.pipelines.Range {
+		s.device.DestroyPipeline(p.(vk.Pipeline))
+	}
+	errs = append(errs, s.storage.Close(), s.staging.Close(), s.device.Close())
+	return errors.Join(errs...)
+}

@@ -1,0 +1,228 @@
+package sched
+
+import (
+	"context"
+	"fmt"
+	"unsafe"
+
+	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/tasks"
+	"github.com/vkomp/vkomp/vk"
+)
+
+// Region is a construct that a target task carries out: map its storage, run a
+// kernel, unmap.
+type Region struct {
+	Label string
+	// Scope is the task region that the construct belongs to.
+	Scope  *tasks.Scope
+	Depend []tasks.Depend
+	// NoWait lets the task be deferred; otherwise it is included.
+	NoWait bool
+	// Enter are the maps of the region's beginning, Exit those of its end. A
+	// target construct has the same in both; a data construct has one of them.
+	Enter, Exit []memory.Map
+	// Kernel is nil for a construct that only moves data. Its k-th buffer is
+	// Enter[k]; Values fill its push constants in order.
+	Kernel *Kernel
+	// Range is the number of invocations in each dimension.
+	Range  [3]uint64
+	Values [][]byte
+}
+
+// target is a target task under way. Until it is placed it belongs to the
+// goroutine that starts it, then to Scheduler.mu.
+type target struct {
+	s    *Scheduler
+	node *tasks.Node
+	Region
+
+	pipeline vk.Pipeline
+	plan     plan
+	push     []byte
+
+	// All below is guarded by s.mu, but for what copyIn does without it.
+
+	uses []memory.Use
+	// leaves are the blocks that lose a reference when the task finishes.
+	leaves []*memory.Present
+	// mark is where the task's last command is, or that of what it follows
+	// when it has none.
+	mark mark
+	// uploads are copy-ins through staging, downloads copy-outs that the task's
+	// batch brought to staging.
+	uploads   []upload
+	downloads []download
+	// staging is given back when the task is complete.
+	staging []memory.Storage
+	exits   []memory.Exit
+	// results are the copies to the host that finish makes.
+	results []hostCopy
+	// leaving: BeginExit is done, and the copies wait for a batch of their own.
+	leaving bool
+	// parked are tasks that wait for this one to finish before they can enter.
+	parked []*tasks.Node
+}
+
+type upload struct {
+	use     int
+	staging memory.Storage
+}
+
+// download is a copy from a block to staging.
+type download struct {
+	block        *memory.Present
+	offset, size uint64
+	staging      memory.Storage
+	// uses is the block's count of constructs when the copy was placed: a later
+	// one may have changed the contents since.
+	uses uint64
+}
+
+// hostCopy is a copy from memory that the host sees to a mapped slice.
+type hostCopy struct {
+	to, from unsafe.Pointer
+	size     uint64
+}
+
+// blockState is the scheduler's record of one present block.
+type blockState struct {
+	// write is the last device write, transfer the last command that moved the
+	// block's contents, use the last command of any kind.
+	write, transfer, use mark
+	// dirty: a kernel may have changed the contents since they were copied in.
+	dirty bool
+	// filling is closed when the host's copy-in is done; nil when none is under
+	// way.
+	filling chan struct{}
+	// holders are the tasks in flight that hold a reference which they give
+	// back when they finish.
+	holders []*target
+	// parked are tasks that wait for the block to be gone before they can enter.
+	parked []*tasks.Node
+}
+
+func stateOf(p *memory.Present) *blockState { return p.State.(*blockState) }
+
+// check refuses a region that this device cannot run, whatever the state of its
+// memory.
+func (s *Scheduler) check(t *target) error {
+	if t.Kernel == nil {
+		return nil
+	}
+	sizes := make([]uint64, len(t.Enter))
+	empty := false
+	for i, m := range t.Enter {
+		sizes[i] = m.Size
+		if m.Size == 0 && i < len(t.Kernel.buffers) && t.Kernel.buffers[i].used {
+			empty = true
+		}
+	}
+	p := s.device.Properties()
+	if err := t.Kernel.Fits(p, sizes, t.Values); err != nil {
+		return err
+	}
+	g := t.Kernel.groups(t.Range)
+	if g[0] == 0 || empty {
+		// Nothing to run: the task keeps its maps and dependences.
+		t.Kernel = nil
+		return nil
+	}
+	var err error
+	if t.plan, err = t.Kernel.planDispatch(g, p); err != nil {
+		return err
+	}
+	if t.pipeline, err = s.pipeline(t.Kernel, t.plan.fold); err != nil {
+		return err
+	}
+	t.push = t.Kernel.push(t.Values)
+	t.Values = nil
+	return nil
+}
+
+// Run generates the region's target task. An included one is complete when Run
+// returns, with its failure; of a deferred one only what can be told at once is
+// returned, the rest is the scope's to report.
+func (s *Scheduler) Run(ctx context.Context, r Region) error {
+	t := &target{s: s, Region: r}
+	if err := s.check(t); err != nil {
+		return fmt.Errorf("target %q: %w", r.Label, err)
+	}
+	s.mu.Lock()
+	closing, lost := s.closing, s.lost
+	s.mu.Unlock()
+	if closing {
+		return fmt.Errorf("target %q: %w", r.Label, ErrClosed)
+	}
+	if lost != nil {
+		return fmt.Errorf("target %q: %w", r.Label, lost)
+	}
+	var w tasks.Work
+	node, err := r.Scope.Add(tasks.Task{
+		Label: r.Label, Domain: s.domain, Included: !r.NoWait, Depend: r.Depend, Runner: t,
+	}, &w)
+	if err != nil {
+		return err
+	}
+	w.Run()
+	if r.NoWait {
+		return nil
+	}
+	if ctx.Done() == nil {
+		s.drive(s.queue, t, node.Done())
+	}
+	return node.Wait(ctx)
+}
+
+// Start implements tasks.Runner: it enters the task's storage and places its
+// commands.
+func (t *target) Start(n *tasks.Node, w *tasks.Work) {
+	s := t.s
+	t.node = n
+	s.mu.Lock()
+	if err := s.refusal(); err != nil {
+		s.mu.Unlock()
+		n.Complete(err, w)
+		return
+	}
+	if parked := s.mustWaitFor(t); parked != nil {
+		*parked = append(*parked, n)
+		s.mu.Unlock()
+		return
+	}
+	if err := s.enter(t, w); err != nil {
+		s.mu.Unlock()
+		n.Complete(err, w)
+		return
+	}
+	s.live++
+	s.mu.Unlock()
+
+	s.copyIn(t)
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.refusal(); err != nil {
+		s.abort(t, err, w)
+		return
+	}
+	if err := s.place(t, w); err != nil {
+		s.abort(t, err, w)
+		return
+	}
+	s.flush(s.queue, !t.NoWait, w)
+}
+
+// Drop implements tasks.Runner.
+func (t *target) Drop(*tasks.Node, error) {}
+
+// refusal is the reason for which no task can be placed any more.
+func (s *Scheduler) refusal() error {
+	if s.lost != nil {
+		return s.lost
+	}
+	if s.closing {
+		return ErrClosed
+	}
+	return nil
+}
