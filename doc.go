@@ -1,0 +1,45 @@
+// Package vkomp is OpenMP's device and task model for Go, on any GPU that
+// speaks Vulkan.
+//
+// A program maps its slices to a device, launches kernels on them as target
+// tasks ordered by depend clauses, and waits where it has to:
+//
+//	rt, err := vkomp.Open(vkomp.Options{})
+//	defer rt.Close()
+//	k, err := rt.NewKernel(shaders.Saxpy)
+//
+//	// #pragma omp target nowait map(to:x) map(tofrom:y) depend(inout:y)
+//	err = rt.Target(ctx, vkomp.Target{
+//		Kernel: k, Range: vkomp.Range{X: n},
+//		Args:   []vkomp.Arg{vkomp.To(x), vkomp.ToFrom(y), vkomp.Value(a), vkomp.Value(uint32(n))},
+//		Depend: []vkomp.Depend{vkomp.InOut(y)},
+//		NoWait: true,
+//	})
+//	err = rt.Taskwait(ctx)
+//
+// A directive is a method of [Runtime], its clauses are the fields of one
+// struct. Dependences between target tasks of one device are kept by the device
+// itself, with barriers inside few large submissions: the host waits only where
+// the program does.
+//
+// # Tasks and contexts
+//
+// A context carries the current task: constructs called with the context that a
+// [Task] body gets generate that task's children, which depend on each other
+// and for which a [Runtime.Taskwait] with that context waits. Any other context
+// stands for the initial task. Goroutines that use such contexts are therefore
+// siblings: they share dependences, waits and errors.
+//
+// # Storage
+//
+// A mapped slice belongs to the runtime while a region holds it. A wait that is
+// cut short by its context leaves it there until a later Taskwait returns.
+// Host storage holds no Go pointers; other element types are refused.
+//
+// # Errors
+//
+// Where OpenMP says "runtime error termination" a call returns an error and
+// leaves all state as it was. A deferred task's failure is returned by the
+// Taskwait that waits for it; its dependents are not run, those made later
+// neither, until then.
+package vkomp

@@ -1,0 +1,157 @@
+package vkomp_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+
+	"github.com/vkomp/vkomp"
+	"github.com/vkomp/vkomp/shaders"
+)
+
+func Example() {
+	rt, err := vkomp.Open(vkomp.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer rt.Close()
+	saxpy, err := rt.NewKernel(shaders.Saxpy)
+	if err != nil {
+		log.Fatal(err)
+	}
+	x, y := []float32{1, 2, 3}, []float32{10, 20, 30}
+	n := uint32(len(x))
+	err = rt.Target(context.Background(), vkomp.Target{
+		Kernel: saxpy,
+		Range:  vkomp.Range{X: len(x)},
+		Args:   []vkomp.Arg{vkomp.To(x), vkomp.ToFrom(y), vkomp.Value(n), vkomp.Value(float32(2))},
+	})
+	fmt.Println(y, err)
+	// Output: [12 24 36] <nil>
+}
+
+func ExampleRuntime_Target() {
+	rt, err := vkomp.Open(vkomp.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer rt.Close()
+	saxpy, err := rt.NewKernel(shaders.Saxpy)
+	if err != nil {
+		log.Fatal(err)
+	}
+	ctx := context.Background()
+	x, y, z := []float32{1, 1}, []float32{0, 0}, []float32{0, 0}
+
+	// y += 3x, then z += 2y: the second task waits for the first, this
+	// goroutine for neither.
+	first, _ := shaders.SaxpyTarget(saxpy, 3, x, y)
+	first.NoWait, first.Depend = true, []vkomp.Depend{vkomp.Out(y)}
+	second, _ := shaders.SaxpyTarget(saxpy, 2, y, z)
+	second.NoWait, second.Depend = true, []vkomp.Depend{vkomp.In(y), vkomp.Out(z)}
+	for _, target := range []vkomp.Target{first, second} {
+		if err := rt.Target(ctx, target); err != nil {
+			log.Fatal(err)
+		}
+	}
+	err = rt.Taskwait(ctx)
+	fmt.Println(z, err)
+	// Output: [6 6] <nil>
+}
+
+func ExampleRuntime_TargetData() {
+	rt, err := vkomp.Open(vkomp.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer rt.Close()
+	saxpy, err := rt.NewKernel(shaders.Saxpy)
+	if err != nil {
+		log.Fatal(err)
+	}
+	x, y := []float32{1, 2}, []float32{0, 0}
+	region := vkomp.TargetData{Maps: []vkomp.Arg{vkomp.To(x), vkomp.ToFrom(y)}}
+	err = rt.TargetData(context.Background(), region, func(ctx context.Context) error {
+		for range 4 {
+			// x and y stay on the device in between.
+			target, err := shaders.SaxpyTarget(saxpy, 1, x, y)
+			if err != nil {
+				return err
+			}
+			if err := rt.Target(ctx, target); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	fmt.Println(y, err)
+	// Output: [4 8] <nil>
+}
+
+func ExampleRuntime_Task() {
+	rt, err := vkomp.Open(vkomp.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer rt.Close()
+	ctx := context.Background()
+	v := []int{0}
+	for _, step := range []int{1, 2, 3} {
+		err := rt.Task(ctx, vkomp.Task{
+			Depend: []vkomp.Depend{vkomp.InOut(v)},
+			Body: func(context.Context) error {
+				v[0] = 10*v[0] + step
+				return nil
+			},
+		})
+		if err != nil {
+			log.Fatal(err)
+		}
+	}
+	err = rt.Taskwait(ctx)
+	fmt.Println(v[0], err)
+	// Output: 123 <nil>
+}
+
+func ExampleRuntime_Taskwait() {
+	rt, err := vkomp.Open(vkomp.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer rt.Close()
+	ctx := context.Background()
+	_ = rt.Task(ctx, vkomp.Task{Label: "flaky", Body: func(context.Context) error {
+		return fmt.Errorf("no luck")
+	}})
+	fmt.Println(rt.Taskwait(ctx))
+	fmt.Println(rt.Taskwait(ctx))
+	// Output:
+	// vkomp: task "flaky": no luck
+	// <nil>
+}
+
+func ExampleRuntime_NewKernel() {
+	rt, err := vkomp.Open(vkomp.Options{Device: "initial"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer rt.Close()
+	square, err := rt.NewKernel(vkomp.KernelSource{
+		Name: "square",
+		Host: func(c *vkomp.HostCall) error {
+			for i, v := range vkomp.HostSlice[int32](c, 0) {
+				vkomp.HostSlice[int32](c, 0)[i] = v * v
+			}
+			return nil
+		},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	v := []int32{1, 2, 3}
+	err = rt.Target(context.Background(), vkomp.Target{
+		Kernel: square, Range: vkomp.Range{X: len(v)}, Args: []vkomp.Arg{vkomp.ToFrom(v)},
+	})
+	fmt.Println(v, err)
+	// Output: [1 4 9] <nil>
+}

@@ -1,0 +1,138 @@
+package vkomp
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"unsafe"
+
+	"github.com/vkomp/vkomp/sched"
+)
+
+// KernelSource describes a kernel: a compute shader, a Host variant, or both.
+type KernelSource struct {
+	// Name labels the kernel in errors, logs and graphs.
+	Name string
+	// SPIRV is the module, in bytes. Empty for a kernel of the initial device
+	// only.
+	SPIRV []byte
+	// Entry is the entry point, "main" when empty.
+	Entry string
+	// Specialize sets specialization constants by their SpecId; values are the
+	// constants' bits (math.Float32bits for a float).
+	Specialize map[uint32]uint32
+	// Host runs the whole region on the initial device. It sees the caller's
+	// own slices: there original and corresponding storage are the same
+	// (OpenMP 5.2 §5.8.3). It may run on any goroutine; a panic in it becomes
+	// the region's error.
+	Host func(*HostCall) error
+}
+
+// Range is the number of invocations of a kernel in each dimension. Y and Z
+// count as 1 when 0; an X of 0 is the empty range, which runs nothing.
+//
+// Vulkan launches whole workgroups: the range is rounded up to a multiple of
+// the kernel's workgroup size, so a kernel compares its invocation with a bound
+// that it gets as an argument.
+type Range struct {
+	X, Y, Z int
+}
+
+// HostCall is one run of a kernel's Host variant.
+type HostCall struct {
+	// Range is the launch's range, with no dimension 0.
+	Range Range
+
+	name    string
+	buffers []*Arg
+	values  []*Arg
+	err     error
+}
+
+// HostSlice returns the k-th slice argument of the call, nil when there is
+// none of that number or its elements are not of type T; the call then fails
+// with an error that says so, whatever the Host variant returns.
+func HostSlice[T any](c *HostCall, k int) []T {
+	if k < 0 || k >= len(c.buffers) {
+		c.fail(fmt.Errorf("%w: the Host variant of kernel %q asks for slice argument %d of %d", ErrInvalidArgument, c.name, k, len(c.buffers)))
+		return nil
+	}
+	a := c.buffers[k]
+	if want := reflect.TypeFor[T](); a.elem != want {
+		c.fail(fmt.Errorf("%w: slice argument %d of kernel %q holds %s, its Host variant expects %s", ErrInvalidArgument, k, c.name, a.elem, want))
+		return nil
+	}
+	var zero T
+	if a.section.Size == 0 {
+		return nil
+	}
+	return unsafe.Slice((*T)(a.section.Ptr), a.section.Size/uint64(unsafe.Sizeof(zero)))
+}
+
+// HostValue returns the k-th value argument of the call, the zero T when there
+// is none of that number or it is not of type T; the call then fails with an
+// error that says so, whatever the Host variant returns.
+func HostValue[T any](c *HostCall, k int) T {
+	var v T
+	if k < 0 || k >= len(c.values) {
+		c.fail(fmt.Errorf("%w: the Host variant of kernel %q asks for value argument %d of %d", ErrInvalidArgument, c.name, k, len(c.values)))
+		return v
+	}
+	a := c.values[k]
+	if want := reflect.TypeFor[T](); a.elem != want {
+		c.fail(fmt.Errorf("%w: value argument %d of kernel %q is of type %s, its Host variant expects %s", ErrInvalidArgument, k, c.name, a.elem, want))
+		return v
+	}
+	copy(unsafe.Slice((*byte)(unsafe.Pointer(&v)), unsafe.Sizeof(v)), a.bytes())
+	return v
+}
+
+func (c *HostCall) fail(err error) { c.err = errors.Join(c.err, err) }
+
+// Kernel is a handle for a kernel of a Runtime.
+type Kernel struct {
+	k *kernel
+}
+
+type kernel struct {
+	rt   *Runtime
+	name string
+	// shader is nil for a kernel with a Host variant only.
+	shader *sched.Kernel
+	host   func(*HostCall) error
+}
+
+// Name returns the kernel's label.
+func (k Kernel) Name() string {
+	if k.k == nil {
+		return ""
+	}
+	return k.k.name
+}
+
+// NewKernel reads a kernel. Its module is checked against the entry point here
+// (ErrInvalidModule, ErrUnsupported for what no device can bind), against a
+// device when it is first launched there.
+func (rt *Runtime) NewKernel(src KernelSource) (Kernel, error) {
+	if err := rt.open(); err != nil {
+		return Kernel{}, err
+	}
+	k := &kernel{rt: rt, name: src.Name, host: src.Host}
+	if k.name == "" {
+		k.name = "kernel"
+	}
+	if len(src.SPIRV) == 0 && src.Host == nil {
+		return Kernel{}, fmt.Errorf("%w: kernel %q has neither SPIR-V nor a Host variant", ErrInvalidArgument, k.name)
+	}
+	if len(src.SPIRV) > 0 {
+		entry := src.Entry
+		if entry == "" {
+			entry = "main"
+		}
+		var err error
+		if k.shader, err = sched.NewKernel(k.name, src.SPIRV, entry, src.Specialize); err != nil {
+			return Kernel{}, err
+		}
+	}
+	return Kernel{k}, nil
+}

@@ -1,0 +1,77 @@
+package vkomp
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// Options says how to open a Runtime. The zero value takes the best device
+// there is and honours the OMP_ environment variables.
+type Options struct {
+	// Device selects the default device: a number, a UUID, or part of a name;
+	// "host", "initial" or "-1" is the initial device. It takes precedence over
+	// OMP_DEFAULT_DEVICE.
+	Device string
+	// Logger receives what the runtime has to say; nil is silence.
+	Logger *slog.Logger
+	// Validation loads Vulkan's validation layer, with synchronization checks;
+	// its messages go to Logger with the attribute "validation". Without that
+	// layer Open fails.
+	Validation bool
+	// Staging ignores that the host can see device memory, so that every map
+	// goes through staging buffers as on a discrete GPU. For tests.
+	Staging bool
+	// NoPushDescriptors binds buffers through descriptor pools even where the
+	// device has push descriptors. For tests.
+	NoPushDescriptors bool
+	// LookupEnv reads the environment; nil is os.LookupEnv.
+	LookupEnv func(name string) (value string, ok bool)
+}
+
+// offload is the value of the internal control variable target-offload-var
+// (OpenMP 5.2 §21.2.9).
+type offload uint8
+
+const (
+	offloadDefault offload = iota
+	offloadDisabled
+	offloadMandatory
+)
+
+// icvs are the internal control variables that the environment sets (OpenMP 5.2
+// §2).
+type icvs struct {
+	offload offload
+	// defaultDevice is default-device-var, -1 when the environment says nothing.
+	defaultDevice int
+}
+
+func (o *Options) icvs() (icvs, error) {
+	lookup := o.LookupEnv
+	if lookup == nil {
+		lookup = os.LookupEnv
+	}
+	v := icvs{defaultDevice: -1}
+	if s, ok := lookup("OMP_TARGET_OFFLOAD"); ok {
+		switch strings.ToLower(strings.TrimSpace(s)) {
+		case "", "default":
+		case "disabled":
+			v.offload = offloadDisabled
+		case "mandatory":
+			v.offload = offloadMandatory
+		default:
+			return icvs{}, fmt.Errorf("%w: OMP_TARGET_OFFLOAD=%q: want default, disabled or mandatory", ErrInvalidArgument, s)
+		}
+	}
+	if s, ok := lookup("OMP_DEFAULT_DEVICE"); ok && strings.TrimSpace(s) != "" {
+		n, err := strconv.ParseUint(strings.TrimSpace(s), 10, 31)
+		if err != nil {
+			return icvs{}, fmt.Errorf("%w: OMP_DEFAULT_DEVICE=%q: want a non-negative integer", ErrInvalidArgument, s)
+		}
+		v.defaultDevice = int(n)
+	}
+	return v, nil
+}

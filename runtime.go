@@ -1,0 +1,299 @@
+package vkomp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"strings"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/sched"
+	"github.com/vkomp/vkomp/tasks"
+	"github.com/vkomp/vkomp/vk"
+)
+
+// Runtime is an OpenMP device and task runtime. It is safe for concurrent use.
+type Runtime struct {
+	options Options
+	log     *slog.Logger
+	offload offload
+	// instance is nil without Vulkan.
+	instance *vk.Instance
+	// devices are the non-host devices by number; then comes the initial one.
+	devices []*device
+	host    *sched.HostDevice
+	graph   tasks.Graph
+	initial *tasks.Scope
+
+	mu sync.Mutex
+	// defaultDevice is default-device-var; the zero Device is omp_invalid_device.
+	defaultDevice Device
+	closed        bool
+	// orphans are scopes of finished tasks that had children left.
+	orphans []*tasks.Scope
+}
+
+// Open returns a runtime on the devices there are. Without any Vulkan device
+// target regions run on the initial device, unless OMP_TARGET_OFFLOAD is
+// mandatory.
+func Open(o Options) (*Runtime, error) {
+	v, err := o.icvs()
+	if err != nil {
+		return nil, fmt.Errorf("vkomp: %w", err)
+	}
+	rt := &Runtime{options: o, log: o.Logger, offload: v.offload, host: sched.NewHostDevice()}
+	if rt.log == nil {
+		rt.log = slog.New(slog.DiscardHandler)
+	}
+	rt.initial = rt.graph.NewScope()
+	if v.offload != offloadDisabled {
+		if err := rt.findDevices(); err != nil {
+			return nil, fmt.Errorf("vkomp: %w", err)
+		}
+	}
+	rt.devices = append(rt.devices, &device{rt: rt, number: len(rt.devices)})
+	if rt.defaultDevice, err = rt.chooseDefault(v); err != nil {
+		return nil, errors.Join(fmt.Errorf("vkomp: %w", err), rt.closeDevices())
+	}
+	return rt, nil
+}
+
+// findDevices opens Vulkan and numbers its usable devices.
+func (rt *Runtime) findDevices() error {
+	instance, err := vk.Open(vk.InstanceOptions{
+		ApplicationName: "vkomp",
+		Validation:      rt.options.Validation,
+		Logger:          rt.log,
+	})
+	if err != nil {
+		if errors.Is(err, vk.ErrUnsupported) && !rt.options.Validation {
+			rt.log.Warn("no Vulkan: target regions run on the initial device", "reason", err)
+			return nil
+		}
+		return err
+	}
+	rt.instance = instance
+	for _, p := range instance.PhysicalDevices() {
+		if missing := p.Missing(); len(missing) > 0 {
+			rt.log.Info("device left out", "name", p.Properties().Name, "lacks", strings.Join(missing, ", "))
+			continue
+		}
+		rt.devices = append(rt.devices, &device{rt: rt, number: len(rt.devices), physical: p})
+	}
+	if len(rt.devices) == 0 {
+		rt.log.Warn("no usable Vulkan device: target regions run on the initial device")
+	}
+	return nil
+}
+
+// chooseDefault sets default-device-var (OpenMP 5.2 §21.2.7).
+func (rt *Runtime) chooseDefault(v icvs) (Device, error) {
+	d := Device{rt.devices[0]}
+	switch n := rt.NumDevices(); {
+	case rt.options.Device != "":
+		var err error
+		if d, err = rt.SelectDevice(rt.options.Device); err != nil {
+			return Device{}, err
+		}
+	case v.defaultDevice > n && v.offload == offloadMandatory, v.defaultDevice < 0 && n == 0 && v.offload == offloadMandatory:
+		rt.log.Error("no such device, and OMP_TARGET_OFFLOAD is mandatory: constructs without a device clause fail", "OMP_DEFAULT_DEVICE", v.defaultDevice, "devices", n)
+		return Device{}, nil
+	case v.defaultDevice > n:
+		rt.log.Warn("no such device: target regions run on the initial device", "OMP_DEFAULT_DEVICE", v.defaultDevice, "devices", n)
+		d = rt.InitialDevice()
+	case v.defaultDevice >= 0:
+		d = Device{rt.devices[v.defaultDevice]}
+	}
+	if d.d.physical != nil && d.d.physical.Properties().Type == vk.DeviceSoftware {
+		rt.log.Warn("the default device is a software driver", "device", d.Number(), "name", d.d.physical.Properties().Name)
+	}
+	return d, nil
+}
+
+// Close waits for all tasks, unmaps what is left without copying it back, and
+// gives every device back. It returns the failures that no wait has reported.
+// A second Close does nothing.
+func (rt *Runtime) Close() error {
+	rt.mu.Lock()
+	if rt.closed {
+		rt.mu.Unlock()
+		return nil
+	}
+	rt.closed = true
+	rt.mu.Unlock()
+
+	errs := []error{rt.initial.Wait(context.Background())}
+	for {
+		rt.mu.Lock()
+		orphans := rt.orphans
+		rt.orphans = nil
+		rt.mu.Unlock()
+		if len(orphans) == 0 {
+			break
+		}
+		for _, s := range orphans {
+			errs = append(errs, s.Wait(context.Background()))
+		}
+	}
+	errs = append(errs, rt.closeDevices())
+	return errors.Join(errs...)
+}
+
+func (rt *Runtime) closeDevices() error {
+	var closing errgroup.Group
+	errs := make([]error, len(rt.devices))
+	for i, d := range rt.devices {
+		closing.Go(func() error {
+			errs[i] = d.close()
+			return nil
+		})
+	}
+	_ = closing.Wait()
+	if rt.instance != nil {
+		errs = append(errs, rt.instance.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// open refuses the use of a closed runtime.
+func (rt *Runtime) open() error {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	if rt.closed {
+		return fmt.Errorf("runtime is %w", ErrClosed)
+	}
+	return nil
+}
+
+// NumDevices returns the number of non-host devices (omp_get_num_devices).
+func (rt *Runtime) NumDevices() int { return len(rt.devices) - 1 }
+
+// InitialDevice returns the host as a device (omp_get_initial_device).
+func (rt *Runtime) InitialDevice() Device { return Device{rt.devices[len(rt.devices)-1]} }
+
+// Device returns the device of that number: 0..NumDevices, or
+// InitialDeviceNumber. Any other is ErrInvalidDevice.
+func (rt *Runtime) Device(number int) (Device, error) {
+	switch n := rt.NumDevices(); {
+	case number == InitialDeviceNumber:
+		return rt.InitialDevice(), nil
+	case number < 0 || number > n:
+		return Device{}, fmt.Errorf("%w: number %d: devices are 0 to %d, and %d or %d is the initial device", ErrInvalidDevice, number, n-1, n, InitialDeviceNumber)
+	default:
+		return Device{rt.devices[number]}, nil
+	}
+}
+
+// SelectDevice returns the device that selector names: a number as Device takes
+// it, "host" or "initial", a UUID, or part of a device's name.
+func (rt *Runtime) SelectDevice(selector string) (Device, error) {
+	switch strings.ToLower(selector) {
+	case "host", "initial":
+		return rt.InitialDevice(), nil
+	}
+	if number, err := strconv.Atoi(selector); err == nil {
+		return rt.Device(number)
+	}
+	properties := make([]*vk.Properties, rt.NumDevices())
+	for i := range properties {
+		properties[i] = rt.devices[i].physical.Properties()
+	}
+	i, err := vk.SelectDevice(properties, selector)
+	if err != nil {
+		return Device{}, fmt.Errorf("%w: %w", ErrInvalidDevice, err)
+	}
+	return Device{rt.devices[i]}, nil
+}
+
+// DefaultDevice returns the device of constructs without a device clause
+// (omp_get_default_device); the zero Device when there is none, which is when
+// OMP_TARGET_OFFLOAD is mandatory and cannot be met.
+func (rt *Runtime) DefaultDevice() Device {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	return rt.defaultDevice
+}
+
+// SetDefaultDevice sets the device of later constructs without a device clause
+// (omp_set_default_device).
+func (rt *Runtime) SetDefaultDevice(d Device) error {
+	if d.d == nil || d.d.rt != rt {
+		return fmt.Errorf("%w: not a device of this runtime", ErrInvalidDevice)
+	}
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	rt.defaultDevice = d
+	return nil
+}
+
+// resolve returns the device of a construct.
+func (rt *Runtime) resolve(d Device) (*device, error) {
+	if d.d == nil {
+		d = rt.DefaultDevice()
+	}
+	if d.d == nil {
+		return nil, fmt.Errorf("%w: OMP_TARGET_OFFLOAD is mandatory and the default device does not exist (%d non-host devices)", ErrInvalidDevice, rt.NumDevices())
+	}
+	if d.d.rt != rt {
+		return nil, fmt.Errorf("%w: device %d belongs to another runtime", ErrInvalidDevice, d.d.number)
+	}
+	return d.d, nil
+}
+
+// Stats are totals of a runtime since Open.
+type Stats struct {
+	// Tasks and Edges count the nodes of the task graph and the dependences
+	// between them, those on tasks already complete included. A data construct
+	// counts as two tasks, its beginning and its end.
+	Tasks, Edges uint64
+	// Submissions counts queue submissions, Barriers the barriers in them.
+	Submissions, Barriers uint64
+	// Dispatches and Copies count device commands.
+	Dispatches, Copies uint64
+	// HostRegions counts target regions that ran on the initial device.
+	HostRegions uint64
+	// BytesToDevice and BytesFromDevice count copied bytes of mapped slices.
+	BytesToDevice, BytesFromDevice uint64
+	// Storage and Staging are the device memory in use, of all devices.
+	Storage, Staging memory.AllocatorStats
+}
+
+// Stats returns the totals so far.
+func (rt *Runtime) Stats() Stats {
+	counts := rt.graph.Counts()
+	stats := Stats{Tasks: counts.Tasks, Edges: counts.Edges, HostRegions: rt.host.Regions()}
+	for _, d := range rt.devices {
+		scheduler := d.opened()
+		if scheduler == nil {
+			continue
+		}
+		s := scheduler.Stats()
+		stats.Submissions += s.Submissions
+		stats.Barriers += s.Barriers
+		stats.Dispatches += s.Dispatches
+		stats.Copies += s.Copies
+		stats.BytesToDevice += s.BytesToDevice
+		stats.BytesFromDevice += s.BytesFromDevice
+		stats.Storage = addStats(stats.Storage, s.Storage)
+		stats.Staging = addStats(stats.Staging, s.Staging)
+	}
+	return stats
+}
+
+// addStats sums two allocators' figures; peaks add up to a bound.
+func addStats(a, b memory.AllocatorStats) memory.AllocatorStats {
+	return memory.AllocatorStats{
+		Blocks:         a.Blocks + b.Blocks,
+		BlockBytes:     a.BlockBytes + b.BlockBytes,
+		LiveBytes:      a.LiveBytes + b.LiveBytes,
+		PeakLiveBytes:  a.PeakLiveBytes + b.PeakLiveBytes,
+		PeakBlockBytes: a.PeakBlockBytes + b.PeakBlockBytes,
+		Allocations:    a.Allocations + b.Allocations,
+		LargestFree:    max(a.LargestFree, b.LargestFree),
+	}
+}

@@ -1,0 +1,554 @@
+package vkomp_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"unsafe"
+
+	"github.com/vkomp/vkomp"
+	"github.com/vkomp/vkomp/shaders"
+	"github.com/vkomp/vkomp/tests/vktest"
+)
+
+// modes are the ways in which a target region can reach its data.
+var modes = []struct {
+	name   string
+	option func(*vkomp.Options)
+}{
+	{"device", func(*vkomp.Options) {}},
+	{"staging", vktest.Staging},
+	{"pools", func(o *vkomp.Options) { o.NoPushDescriptors = true }},
+	{"host", vktest.Host},
+}
+
+// inModes runs f on a runtime of each mode.
+func inModes(t *testing.T, f func(t *testing.T, rt *vkomp.Runtime)) {
+	for _, m := range modes {
+		t.Run(m.name, func(t *testing.T) { f(t, vktest.Open(t, m.option)) })
+	}
+}
+
+func newKernel(t testing.TB, rt *vkomp.Runtime, src vkomp.KernelSource) vkomp.Kernel {
+	t.Helper()
+	k, err := rt.NewKernel(src)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+// ramp returns 0, 1, 2, … up to n elements, all exact.
+func ramp(n int) []float32 {
+	s := make([]float32, n)
+	for i := range s {
+		s[i] = float32(i % 1024)
+	}
+	return s
+}
+
+func constant(n int, v float32) []float32 {
+	s := make([]float32, n)
+	for i := range s {
+		s[i] = v
+	}
+	return s
+}
+
+// saxpyOn returns y += a·x as a region.
+func saxpyOn(t testing.TB, k vkomp.Kernel, a float32, x, y []float32) vkomp.Target {
+	t.Helper()
+	target, err := shaders.SaxpyTarget(k, a, x, y)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return target
+}
+
+func TestTargetMapsRunsAndCopiesBack(t *testing.T) {
+	inModes(t, func(t *testing.T, rt *vkomp.Runtime) {
+		k := newKernel(t, rt, shaders.Saxpy)
+		for _, n := range []int{1, 127, 128, 129, 5000} {
+			x, y := ramp(n), constant(n, 1)
+			if err := rt.Target(t.Context(), saxpyOn(t, k, 2, x, y)); err != nil {
+				t.Fatal(err)
+			}
+			for i := range y {
+				if want := 2*x[i] + 1; y[i] != want {
+					t.Fatalf("n=%d: y[%d] = %v, want %v", n, i, y[i], want)
+				}
+			}
+		}
+	})
+}
+
+func TestChainWithoutDataRegionCopiesBetweenItsTasks(t *testing.T) {
+	inModes(t, func(t *testing.T, rt *vkomp.Runtime) {
+		k := newKernel(t, rt, shaders.Saxpy)
+		const n, steps = 300, 40
+		x, y := constant(n, 1), constant(n, 0)
+		for range steps {
+			target := saxpyOn(t, k, 1, x, y)
+			target.NoWait = true
+			target.Depend = []vkomp.Depend{vkomp.In(x), vkomp.InOut(y)}
+			if err := rt.Target(t.Context(), target); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := rt.Taskwait(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for i, v := range y {
+			if v != steps {
+				t.Fatalf("y[%d] = %v, want %d", i, v, steps)
+			}
+		}
+	})
+}
+
+func TestChainInDataRegionCopiesOnceEachWay(t *testing.T) {
+	for _, m := range modes[:3] {
+		t.Run(m.name, func(t *testing.T) {
+			rt := vktest.Open(t, m.option)
+			k := newKernel(t, rt, shaders.Saxpy)
+			const n, steps = 1000, 500
+			x, y := constant(n, 1), constant(n, 0)
+			err := rt.TargetData(t.Context(), vkomp.TargetData{Maps: []vkomp.Arg{vkomp.To(x), vkomp.ToFrom(y)}}, func(ctx context.Context) error {
+				for range steps {
+					target := saxpyOn(t, k, 1, x, y)
+					target.NoWait = true
+					target.Depend = []vkomp.Depend{vkomp.InOut(y)}
+					if err := rt.Target(ctx, target); err != nil {
+						return err
+					}
+				}
+				if y[0] != 0 {
+					t.Errorf("y[0] = %v on the host inside the region", y[0])
+				}
+				return rt.Taskwait(ctx)
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, v := range y {
+				if v != steps {
+					t.Fatalf("y[%d] = %v, want %d", i, v, steps)
+				}
+			}
+			s := rt.Stats()
+			if s.BytesToDevice != 2*4*n || s.BytesFromDevice != 4*n {
+				t.Errorf("%d bytes to the device and %d back, want %d and %d", s.BytesToDevice, s.BytesFromDevice, 2*4*n, 4*n)
+			}
+			if s.Edges != steps-1 || s.Dispatches != steps {
+				t.Errorf("%d edges and %d dispatches, want %d and %d", s.Edges, s.Dispatches, steps-1, steps)
+			}
+			// The first tasks go out at once; what the chain adds while they run
+			// collects.
+			if s.Submissions >= steps {
+				t.Errorf("%d submissions for %d tasks", s.Submissions, steps)
+			}
+			if s.Barriers == 0 {
+				t.Error("no barrier in a chain")
+			}
+			if s.Storage.Allocations != 0 || s.Staging.Allocations != 0 {
+				t.Errorf("%d storage and %d staging allocations left", s.Storage.Allocations, s.Staging.Allocations)
+			}
+		})
+	}
+}
+
+func TestSubSliceOfMappedSliceAtEveryOffset(t *testing.T) {
+	inModes(t, func(t *testing.T, rt *vkomp.Runtime) {
+		k := newKernel(t, rt, shaders.Saxpy)
+		const n = 400
+		x, y := ramp(n), constant(n, 0)
+		want := constant(n, 0)
+		err := rt.TargetData(t.Context(), vkomp.TargetData{Maps: []vkomp.Arg{vkomp.To(x), vkomp.ToFrom(y)}}, func(ctx context.Context) error {
+			for at := range 70 {
+				from, to := at, at+300
+				if err := rt.Target(ctx, saxpyOn(t, k, 1, x[from:to], y[n-to:n-from])); err != nil {
+					return err
+				}
+				for i := range 300 {
+					want[n-to+i] += x[from+i]
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range y {
+			if y[i] != want[i] {
+				t.Fatalf("y[%d] = %v, want %v", i, y[i], want[i])
+			}
+		}
+	})
+}
+
+func TestRangeBeyondWorkgroupCountIsSplit(t *testing.T) {
+	rt := vktest.Open(t)
+	k := newKernel(t, rt, shaders.Saxpy)
+	// 65,535 workgroups of 128 are what many devices take along x.
+	for _, n := range []int{65535*128 + 1, 2*65535*128 + 77} {
+		x, y := ramp(n), constant(n, 3)
+		if err := rt.Target(t.Context(), saxpyOn(t, k, 1, x, y)); err != nil {
+			t.Fatal(err)
+		}
+		for i := range y {
+			if want := x[i] + 3; y[i] != want {
+				t.Fatalf("n=%d: y[%d] = %v, want %v", n, i, y[i], want)
+			}
+		}
+	}
+}
+
+func TestEmptyRangeKeepsMapsAndDependences(t *testing.T) {
+	inModes(t, func(t *testing.T, rt *vkomp.Runtime) {
+		k := newKernel(t, rt, shaders.Saxpy)
+		const n = 100
+		x, y, z := constant(n, 1), constant(n, 0), constant(n, 0)
+		first := saxpyOn(t, k, 1, x, y)
+		first.Depend = []vkomp.Depend{vkomp.Out(y)}
+		empty := saxpyOn(t, k, 1, x, y)
+		empty.Range = vkomp.Range{}
+		empty.Depend = []vkomp.Depend{vkomp.In(y), vkomp.Out(z)}
+		last := saxpyOn(t, k, 1, y, z)
+		last.Depend = []vkomp.Depend{vkomp.InOut(z)}
+		for _, target := range []vkomp.Target{first, empty, last} {
+			target.NoWait = true
+			if err := rt.Target(t.Context(), target); err != nil {
+				t.Fatal(err)
+			}
+		}
+		nothing := saxpyOn(t, k, 1, x[:0], y[:0])
+		if err := rt.Target(t.Context(), nothing); err != nil {
+			t.Fatalf("empty slices: %v", err)
+		}
+		if err := rt.Taskwait(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if y[0] != 1 || z[0] != 1 {
+			t.Errorf("y[0] = %v and z[0] = %v, want 1 and 1", y[0], z[0])
+		}
+	})
+}
+
+type hasPointer struct {
+	n    int32
+	name string
+}
+
+func TestBadConstructsAreRefusedAndLeaveTheRuntimeUsable(t *testing.T) {
+	inModes(t, func(t *testing.T, rt *vkomp.Runtime) {
+		k := newKernel(t, rt, shaders.Saxpy)
+		const n = 256
+		x, y := ramp(n), constant(n, 0)
+		good := func() vkomp.Target { return saxpyOn(t, k, 1, x, y) }
+		other, err := vkomp.Open(vkomp.Options{LookupEnv: func(string) (string, bool) { return "", false }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer other.Close()
+		foreign := newKernel(t, other, shaders.Saxpy)
+		onHost := rt.NumDevices() == 0
+		cases := []struct {
+			name   string
+			change func(*vkomp.Target)
+			want   error
+			says   string
+			// deviceOnly: the initial device maps nothing, so it cannot object.
+			deviceOnly bool
+		}{
+			{"slice with pointers", func(t *vkomp.Target) { t.Args[0] = vkomp.To(make([]hasPointer, 4)) }, vkomp.ErrInvalidArgument, "hasPointer.name is a string", false},
+			{"pointer value", func(t *vkomp.Target) { t.Args[3] = vkomp.Value(&x[0]) }, vkomp.ErrInvalidArgument, "argument 3", false},
+			{"zero argument", func(t *vkomp.Target) { t.Args[1] = vkomp.Arg{} }, vkomp.ErrInvalidArgument, "argument 1", false},
+			{"no kernel", func(t *vkomp.Target) { t.Kernel, t.Label = vkomp.Kernel{}, "lost" }, vkomp.ErrInvalidArgument, `"lost"`, false},
+			{"kernel of another runtime", func(t *vkomp.Target) { t.Kernel = foreign }, vkomp.ErrInvalidArgument, "another runtime", false},
+			{"device of another runtime", func(t *vkomp.Target) { t.Device = other.InitialDevice() }, vkomp.ErrInvalidDevice, "another runtime", false},
+			{"negative range", func(t *vkomp.Target) { t.Range.Y = -1 }, vkomp.ErrInvalidArgument, "256×-1×0", false},
+			{"missing slice", func(t *vkomp.Target) { t.Args = t.Args[1:] }, vkomp.ErrInvalidLaunch, "binding 1", false},
+			{"slice too many", func(t *vkomp.Target) { t.Args = append(t.Args, vkomp.To(x)) }, vkomp.ErrInvalidLaunch, "binding 2", false},
+			{"missing value", func(t *vkomp.Target) { t.Args = t.Args[:3] }, vkomp.ErrInvalidLaunch, "takes 2 values", false},
+			{"value of a wrong size", func(t *vkomp.Target) { t.Args[3] = vkomp.Value(float64(1)) }, vkomp.ErrInvalidLaunch, `"a"`, false},
+			{"partly overlapping maps", func(t *vkomp.Target) { t.Args[0] = vkomp.To(x[:200]); t.Args[1] = vkomp.ToFrom(x[100:]) }, vkomp.ErrPartialOverlap, "argument 1", true},
+		}
+		for _, c := range cases {
+			t.Run(c.name, func(t *testing.T) {
+				if c.deviceOnly && onHost {
+					// Original and corresponding storage are the same there.
+					return
+				}
+				target := good()
+				c.change(&target)
+				err := rt.Target(t.Context(), target)
+				if !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.says) {
+					t.Errorf("got %v, want %q in a %v", err, c.says, c.want)
+				}
+				if s := rt.Stats(); s.Storage.Allocations != 0 {
+					t.Errorf("%d allocations left", s.Storage.Allocations)
+				}
+			})
+		}
+		if err := rt.Target(t.Context(), good()); err != nil {
+			t.Fatalf("a good region afterwards: %v", err)
+		}
+		if y[5] != x[5] {
+			t.Errorf("y[5] = %v, want %v", y[5], x[5])
+		}
+	})
+}
+
+func TestSectionPartlyPresentIsRefused(t *testing.T) {
+	rt := vktest.Open(t)
+	k := newKernel(t, rt, shaders.Saxpy)
+	x, y := ramp(100), constant(100, 0)
+	err := rt.TargetData(t.Context(), vkomp.TargetData{Maps: []vkomp.Arg{vkomp.ToFrom(y[:50])}}, func(ctx context.Context) error {
+		if err := rt.Target(ctx, saxpyOn(t, k, 1, x, y)); !errors.Is(err, vkomp.ErrPartialOverlap) {
+			t.Errorf("got %v, want ErrPartialOverlap", err)
+		}
+		return rt.Target(ctx, saxpyOn(t, k, 1, x[:20], y[20:40]))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if y[21] != 1 || y[60] != 0 {
+		t.Errorf("y[21] = %v and y[60] = %v, want 1 and 0", y[21], y[60])
+	}
+}
+
+func TestArgumentBeyondStorageBufferRangeIsRefused(t *testing.T) {
+	rt := vktest.Open(t)
+	limit := rt.DefaultDevice().Info().MaxStorageBufferRange
+	if limit > 1<<30 {
+		t.Logf("the device binds %d bytes: too much to allocate here", limit)
+		limit = 1 << 30
+	}
+	k := newKernel(t, rt, shaders.Saxpy)
+	big := make([]float32, limit/4+1)
+	target := saxpyOn(t, k, 1, big, big)
+	target.Range.X = 1
+	err := rt.Target(t.Context(), target)
+	if info := rt.DefaultDevice().Info(); info.MaxStorageBufferRange == limit {
+		if !errors.Is(err, vkomp.ErrInvalidLaunch) || !strings.Contains(err.Error(), "maxStorageBufferRange") || !strings.Contains(err.Error(), info.Name) {
+			t.Errorf("got %v", err)
+		}
+	} else if err != nil {
+		t.Error(err)
+	}
+}
+
+func TestKernelWithoutOffsetMemberTakesOnlyAlignedSubSlices(t *testing.T) {
+	rt := vktest.Open(t)
+	k := newKernel(t, rt, vkomp.KernelSource{Name: "double", SPIRV: doubleSPIRV})
+	v := ramp(1000)
+	err := rt.TargetData(t.Context(), vkomp.TargetData{Maps: []vkomp.Arg{vkomp.ToFrom(v)}}, func(ctx context.Context) error {
+		aligned := vkomp.Target{Kernel: k, Range: vkomp.Range{X: 10}, Args: []vkomp.Arg{vkomp.ToFrom(v[64:]), vkomp.Value(uint32(10))}}
+		if err := rt.Target(ctx, aligned); err != nil {
+			return err
+		}
+		misaligned := vkomp.Target{Kernel: k, Range: vkomp.Range{X: 10}, Args: []vkomp.Arg{vkomp.ToFrom(v[1:]), vkomp.Value(uint32(10))}}
+		err := rt.Target(ctx, misaligned)
+		if !errors.Is(err, vkomp.ErrInvalidLaunch) || !strings.Contains(err.Error(), "begins at byte 4") || !strings.Contains(err.Error(), "vkomp_offset_0") {
+			t.Errorf("got %v", err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v[64] != 128 || v[1] != 1 {
+		t.Errorf("v[64] = %v and v[1] = %v, want 128 and 1", v[64], v[1])
+	}
+}
+
+func TestKernelThatReadsNumWorkgroupsIsNotSplit(t *testing.T) {
+	rt := vktest.Open(t)
+	k := newKernel(t, rt, vkomp.KernelSource{Name: "groups", SPIRV: groupsSPIRV})
+	out := make([]uint32, 4)
+	if err := rt.Target(t.Context(), vkomp.Target{Kernel: k, Range: vkomp.Range{X: 3}, Args: []vkomp.Arg{vkomp.From(out)}}); err != nil {
+		t.Fatal(err)
+	}
+	if out[0] != 3 {
+		t.Errorf("the kernel saw %d workgroups, want 3", out[0])
+	}
+	err := rt.Target(t.Context(), vkomp.Target{Kernel: k, Range: vkomp.Range{X: math.MaxInt32 * 2}, Args: []vkomp.Arg{vkomp.From(out)}})
+	if !errors.Is(err, vkomp.ErrInvalidLaunch) || !strings.Contains(err.Error(), "NumWorkgroups") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestFailedTaskFailsItsDependentsUntilTheWaitThatReportsIt(t *testing.T) {
+	rt := vktest.Open(t)
+	k := newKernel(t, rt, shaders.Saxpy)
+	const n = 64
+	x, y, z := constant(n, 1), constant(2*n, 0), constant(n, 0)
+	err := rt.TargetData(t.Context(), vkomp.TargetData{Maps: []vkomp.Arg{vkomp.ToFrom(y[:n])}}, func(ctx context.Context) error {
+		deferred := func(label string, x, y []float32, depend ...vkomp.Depend) {
+			target := saxpyOn(t, k, 1, x, y)
+			target.Label, target.NoWait, target.Depend = label, true, depend
+			if err := rt.Target(ctx, target); err != nil {
+				t.Errorf("%s: %v", label, err)
+			}
+		}
+		// Half of what the first maps is present.
+		deferred("bad", x, y[n/2:n/2+n], vkomp.Out(y))
+		deferred("dependent", x, z, vkomp.In(y), vkomp.Out(z))
+		deferred("unrelated", x, y[:n], vkomp.InOut(x))
+		err := rt.Taskwait(ctx)
+		var failed *vkomp.TaskError
+		if !errors.Is(err, vkomp.ErrPartialOverlap) || !errors.As(err, &failed) || failed.Task != "bad" || !strings.Contains(err.Error(), "1 dependent") {
+			t.Errorf("Taskwait: got %v", err)
+		}
+		deferred("later", x, z, vkomp.In(y), vkomp.Out(z))
+		return rt.Taskwait(ctx)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if z[0] != 1 || y[0] != 1 {
+		t.Errorf("z[0] = %v and y[0] = %v, want 1 and 1", z[0], y[0])
+	}
+}
+
+func TestHostVariantMistakesAreErrors(t *testing.T) {
+	rt := vktest.Open(t, vktest.Host)
+	x := make([]float32, 3)
+	run := func(host func(*vkomp.HostCall) error) error {
+		k := newKernel(t, rt, vkomp.KernelSource{Name: "k", Host: host})
+		return rt.Target(t.Context(), vkomp.Target{Kernel: k, Range: vkomp.Range{X: 3}, Args: []vkomp.Arg{vkomp.ToFrom(x), vkomp.Value(int32(7))}})
+	}
+	if err := run(func(c *vkomp.HostCall) error { vkomp.HostSlice[int32](c, 0); return nil }); err == nil || !strings.Contains(err.Error(), "holds float32") {
+		t.Errorf("wrong element type: %v", err)
+	}
+	if err := run(func(c *vkomp.HostCall) error { vkomp.HostSlice[int32](c, 1); return nil }); err == nil || !strings.Contains(err.Error(), "slice argument 1 of 1") {
+		t.Errorf("missing slice: %v", err)
+	}
+	if err := run(func(c *vkomp.HostCall) error { vkomp.HostValue[int64](c, 0); return nil }); err == nil || !strings.Contains(err.Error(), "of type int32") {
+		t.Errorf("wrong value type: %v", err)
+	}
+	var panicked *vkomp.PanicError
+	if err := run(func(c *vkomp.HostCall) error { panic("ouch") }); !errors.As(err, &panicked) || panicked.Value != "ouch" {
+		t.Errorf("panic: %v", err)
+	}
+	broken := errors.New("broken")
+	if err := run(func(*vkomp.HostCall) error { return broken }); !errors.Is(err, broken) {
+		t.Errorf("error: %v", err)
+	}
+	if err := run(func(c *vkomp.HostCall) error {
+		s, v := vkomp.HostSlice[float32](c, 0), vkomp.HostValue[int32](c, 0)
+		for i := range c.Range.X * c.Range.Y * c.Range.Z {
+			s[i] = float32(v)
+		}
+		return nil
+	}); err != nil || x[2] != 7 {
+		t.Errorf("a good variant: %v, x = %v", err, x)
+	}
+}
+
+func TestModuleThatIsNoneIsRefused(t *testing.T) {
+	rt := vktest.Open(t)
+	cut := shaders.Saxpy.SPIRV[:len(shaders.Saxpy.SPIRV)/2]
+	for name, src := range map[string]vkomp.KernelSource{
+		"truncated": {SPIRV: cut},
+		"text":      {SPIRV: []byte("#version 450\nvoid main() {}\n")},
+		"short":     {SPIRV: []byte{3, 2, 35, 7}},
+	} {
+		if _, err := rt.NewKernel(src); !errors.Is(err, vkomp.ErrInvalidModule) {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+	if _, err := rt.NewKernel(vkomp.KernelSource{SPIRV: shaders.Saxpy.SPIRV, Entry: "Main"}); err == nil || !strings.Contains(err.Error(), `"main"`) {
+		t.Errorf("unknown entry point: got %v", err)
+	}
+	if _, err := rt.NewKernel(vkomp.KernelSource{Name: "empty"}); !errors.Is(err, vkomp.ErrInvalidArgument) {
+		t.Errorf("nothing: got %v", err)
+	}
+}
+
+func TestBytesReachTheLastElement(t *testing.T) {
+	rt := vktest.Open(t)
+	k := newKernel(t, rt, vkomp.KernelSource{Name: "invert", SPIRV: invertSPIRV})
+	for n := 1; n <= 9; n++ {
+		v := make([]byte, n)
+		for i := range v {
+			v[i] = byte(i * 37)
+		}
+		words := (n + 3) / 4
+		if err := rt.Target(t.Context(), vkomp.Target{Kernel: k, Range: vkomp.Range{X: words}, Args: []vkomp.Arg{vkomp.ToFrom(v), vkomp.Value(uint32(words))}}); err != nil {
+			t.Fatal(err)
+		}
+		for i := range v {
+			if want := ^byte(i * 37); v[i] != want {
+				t.Fatalf("n=%d: v[%d] = %#x, want %#x", n, i, v[i], want)
+			}
+		}
+	}
+}
+
+// structs of several fields fill a member of the same size.
+func TestSpecializationAndStructValues(t *testing.T) {
+	rt := vktest.Open(t)
+	type pair struct{ a, b uint32 }
+	if unsafe.Sizeof(pair{}) != 8 {
+		t.Fatal("a pair is not 8 bytes")
+	}
+	for _, factor := range []uint32{3, 10} {
+		src := vkomp.KernelSource{Name: "special", SPIRV: specialSPIRV, Specialize: map[uint32]uint32{0: factor, 1: 32}}
+		k := newKernel(t, rt, src)
+		out := make([]uint32, 100)
+		if err := rt.Target(t.Context(), vkomp.Target{Kernel: k, Range: vkomp.Range{X: len(out)}, Args: []vkomp.Arg{
+			vkomp.From(out), vkomp.Value(pair{5, 7}), vkomp.Value(uint32(len(out))),
+		}}); err != nil {
+			t.Fatal(err)
+		}
+		for i := range out {
+			if want := factor*uint32(i) + 5 + 2*7; out[i] != want {
+				t.Fatalf("factor %d: out[%d] = %d, want %d", factor, i, out[i], want)
+			}
+		}
+	}
+	_, err := rt.NewKernel(vkomp.KernelSource{SPIRV: specialSPIRV, Specialize: map[uint32]uint32{9: 1}})
+	if !errors.Is(err, vkomp.ErrInvalidLaunch) || !strings.Contains(err.Error(), "SpecId 9") {
+		t.Errorf("unknown constant: %v", err)
+	}
+}
+
+func TestConcurrentGoroutinesShareTheDevice(t *testing.T) {
+	inModes(t, func(t *testing.T, rt *vkomp.Runtime) {
+		k := newKernel(t, rt, shaders.Saxpy)
+		const goroutines, rounds, n = 8, 25, 500
+		failures := make(chan error, goroutines)
+		x := constant(n, 1)
+		for g := range goroutines {
+			go func() {
+				y := constant(n, float32(g))
+				for range rounds {
+					target, err := shaders.SaxpyTarget(k, 1, x, y)
+					if err == nil {
+						err = rt.Target(context.Background(), target)
+					}
+					if err != nil {
+						failures <- err
+						return
+					}
+				}
+				for i, v := range y {
+					if v != float32(g+rounds) {
+						failures <- fmt.Errorf("goroutine %d: y[%d] = %v, want %d", g, i, v, g+rounds)
+						return
+					}
+				}
+				failures <- nil
+			}()
+		}
+		for range goroutines {
+			if err := <-failures; err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}

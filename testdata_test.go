@@ -1,0 +1,19 @@
+package vkomp_test
+
+import _ "embed"
+
+//go:generate glslangValidator --quiet --target-env vulkan1.2 -V -o testdata/double.spv testdata/double.comp
+//go:generate glslangValidator --quiet --target-env vulkan1.2 -V -o testdata/groups.spv testdata/groups.comp
+//go:generate glslangValidator --quiet --target-env vulkan1.2 -V -o testdata/invert.spv testdata/invert.comp
+//go:generate glslangValidator --quiet --target-env vulkan1.2 -V -o testdata/special.spv testdata/special.comp
+
+var (
+	//go:embed testdata/double.spv
+	doubleSPIRV []byte
+	//go:embed testdata/groups.spv
+	groupsSPIRV []byte
+	//go:embed testdata/invert.spv
+	invertSPIRV []byte
+	//go:embed testdata/special.spv
+	specialSPIRV []byte
+)

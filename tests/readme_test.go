@@ -1,0 +1,92 @@
+package tests
+
+import (
+	"context"
+	"go/format"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// The reader's first program, taken out of the README with its shader and its
+// commands, in a module of its own beside the repository.
+func TestProgramInReadmeRuns(t *testing.T) {
+	readme, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, shader, commands := fenced(t, string(readme), "go"), fenced(t, string(readme), "glsl"), fenced(t, string(readme), "sh")
+	if lines := strings.Count(program, "\n"); lines > 30 {
+		t.Errorf("the program has %d lines, more than 30", lines)
+	}
+	if formatted, err := format.Source([]byte(program)); err != nil || string(formatted) != program {
+		t.Errorf("the program is not as gofmt leaves it: %v", err)
+	}
+	want := wantedOutput(t, commands)
+
+	root, err := filepath.Abs("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	work := t.TempDir()
+	folder := filepath.Join(work, "axpy")
+	if err := os.Mkdir(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(root, filepath.Join(work, "vkomp")); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{"main.go": program, "axpy.comp": shader} {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	// A program that hangs must not outlive the test.
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	command := exec.CommandContext(ctx, "sh", "-e", "-c", commands)
+	command.Dir = folder
+	command.Env = append(os.Environ(), "GOWORK=off", "OMP_TARGET_OFFLOAD=mandatory")
+	command.WaitDelay = 10 * time.Second
+	var stderr strings.Builder
+	command.Stderr = &stderr
+	output, err := command.Output()
+	if err != nil {
+		t.Fatalf("%v\n%s%s", err, output, stderr.String())
+	}
+	if lines := strings.Split(strings.TrimSpace(string(output)), "\n"); lines[len(lines)-1] != want {
+		t.Errorf("the program printed %q, not %q\n%s", lines[len(lines)-1], want, stderr.String())
+	}
+}
+
+// fenced returns the one code block of a language.
+func fenced(t *testing.T, text, language string) string {
+	t.Helper()
+	blocks := strings.Split(text, "```"+language+"\n")
+	if len(blocks) != 2 {
+		t.Fatalf("the README has %d blocks of %s, not one", len(blocks)-1, language)
+	}
+	block, _, closed := strings.Cut(blocks[1], "```")
+	if !closed {
+		t.Fatalf("the README's block of %s has no end", language)
+	}
+	return block
+}
+
+// wantedOutput returns what the README says go run prints.
+func wantedOutput(t *testing.T, commands string) string {
+	t.Helper()
+	_, comment, found := strings.Cut(commands, "go run .")
+	if !found {
+		t.Fatal("the README's commands do not run the program")
+	}
+	_, output, found := strings.Cut(comment, "# ")
+	if !found {
+		t.Fatal("the README does not say what the program prints")
+	}
+	return strings.TrimSpace(output)
+}

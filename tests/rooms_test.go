@@ -1,0 +1,184 @@
+package tests
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+const module = "github.com/vkomp/vkomp"
+
+// room is a folder of the module, with all folders below it that are no rooms
+// themselves, and what its files may import of the module. A room may always
+// import itself.
+type room struct {
+	// imports names rooms; the root is ".".
+	imports []string
+	// thirdParty lists import path prefixes; nil forbids all, nil files of the
+	// program's edge (samples, tests) use free instead.
+	thirdParty []string
+	// free lifts the limit on imports, of ours and of others.
+	free bool
+	// cgo allows C, as import "C" and as source files.
+	cgo bool
+}
+
+const xsync = "golang.org/x/sync"
+
+// rooms is the project's layout. Some rooms are yet to be built; their rule
+// stands already.
+var rooms = map[string]room{
+	"timeline": {},
+	"tasks":    {imports: []string{"timeline"}, thirdParty: []string{xsync}},
+	"memory":   {imports: []string{"timeline"}, thirdParty: []string{xsync, "github.com/tidwall/btree"}},
+	"ompt":     {imports: []string{"timeline"}, thirdParty: []string{xsync}},
+	"vk":       {imports: []string{"timeline"}, thirdParty: []string{xsync, vulkanGo}, cgo: true},
+	"sched":    {imports: []string{"timeline", "tasks", "memory", "ompt", "vk"}, thirdParty: []string{xsync}},
+	"interop":  {imports: []string{"timeline", "sched", "tasks", "memory", "ompt", "vk"}, thirdParty: []string{xsync}},
+	// gogpu/naga turns WGSL into SPIR-V.
+	".":       {imports: []string{"timeline", "sched", "tasks", "memory", "ompt", "vk", "interop"}, thirdParty: []string{xsync, "github.com/gogpu/naga"}},
+	"shaders": {imports: []string{"."}},
+
+	"interop/vgpu": {free: true, cgo: true},
+	"cmd":          {free: true},
+	"tests":        {free: true},
+	"tests/layers": {free: true, cgo: true},
+	"tests/vktest": {free: true},
+}
+
+const vulkanGo = "github.com/vulkan-go/vulkan"
+
+// onlyIn says who may import what even rooms without limit may not.
+var onlyIn = map[string][]string{
+	vulkanGo: {"vk"},
+	".":      {"cmd", "shaders", "tests", "tests/layers", "interop/vgpu", "tests/vktest"},
+	"cmd":    {},
+	"tests":  {},
+}
+
+// testImports lists what test files of a room may import of ours as well, "*"
+// those of every room. A test in a package of its own sees a room from outside,
+// as its users do: the root's examples run the shipped kernels. Shaders' tests
+// compare sources with what reflection finds in the modules.
+var testImports = map[string][]string{
+	"*":       {"tests/vktest"},
+	".":       {"shaders"},
+	"shaders": {"vk"},
+}
+
+// testLibraries is what test files of every room may import of others.
+var testLibraries = []string{
+	"github.com/cockroachdb/datadriven", "github.com/google/go-cmp", "github.com/rogpeppe/go-internal",
+	"go.uber.org/goleak", "pgregory.net/rapid",
+}
+
+// sourceFile is what the rules need to know of one file.
+type sourceFile struct {
+	path    string // from the module's root, with slashes
+	test    bool
+	imports []string
+	// c is set for a file in C or assembly; import "C" is among imports.
+	c bool
+}
+
+// roomOf returns the room that holds a folder or package of the module: the
+// longest prefix wins; "" where no room does.
+func roomOf(folder string) string {
+	if folder == "." || folder == "" {
+		return "."
+	}
+	for ; folder != "" && folder != "."; folder = parent(folder) {
+		if _, ok := rooms[folder]; ok {
+			return folder
+		}
+	}
+	return ""
+}
+
+// parent returns the folder that holds a folder or file, "." for the root.
+func parent(path string) string {
+	if i := strings.LastIndexByte(path, '/'); i >= 0 {
+		return path[:i]
+	}
+	return "."
+}
+
+// breaches lists every import and every piece of C that the layout forbids, in
+// order of the files.
+func breaches(files []sourceFile) []string {
+	var found []string
+	for _, file := range files {
+		report := func(format string, args ...any) {
+			found = append(found, file.path+": "+fmt.Sprintf(format, args...))
+		}
+		name := roomOf(parent(file.path))
+		if name == "" {
+			report("lies in no room of the layout")
+			continue
+		}
+		rule := rooms[name]
+		if file.c && !rule.cgo {
+			report("C source outside vk and the test layers")
+		}
+		for _, path := range file.imports {
+			if why := forbidden(name, rule, file.test, path); why != "" {
+				report("%s", why)
+			}
+		}
+	}
+	return found
+}
+
+// forbidden says why a file of a room may not import path, "" when it may.
+func forbidden(name string, rule room, test bool, path string) string {
+	switch {
+	case path == "C":
+		if !rule.cgo {
+			return "cgo outside vk and the test layers"
+		}
+		return ""
+	case path == module || strings.HasPrefix(path, module+"/"):
+		folder := strings.TrimPrefix(strings.TrimPrefix(path, module), "/")
+		to := roomOf(folder)
+		if to == "" {
+			return fmt.Sprintf("imports %s, which lies in no room of the layout", path)
+		}
+		// A package's own outside tests import it.
+		if to == name {
+			return ""
+		}
+		if test && (slices.Contains(testImports["*"], to) || slices.Contains(testImports[name], to)) {
+			return ""
+		}
+		if only, limited := onlyIn[to]; limited && !slices.Contains(only, name) {
+			return fmt.Sprintf("room %s may not import room %s", name, to)
+		}
+		if !rule.free && !slices.Contains(rule.imports, to) {
+			return fmt.Sprintf("room %s may not import room %s", name, to)
+		}
+		if !test && to == "tests/vktest" && name != "tests" {
+			return fmt.Sprintf("room %s may import room %s in tests alone", name, to)
+		}
+		return ""
+	case !strings.Contains(strings.SplitN(path, "/", 2)[0], "."):
+		return "" // the standard library
+	}
+	for prefix, only := range onlyIn {
+		if under(path, prefix) && !slices.Contains(only, name) {
+			return fmt.Sprintf("room %s may not import %s", name, path)
+		}
+	}
+	allowed := rule.thirdParty
+	if test {
+		allowed = slices.Concat(allowed, testLibraries)
+	}
+	if !rule.free && !slices.ContainsFunc(allowed, func(prefix string) bool { return under(path, prefix) }) {
+		return fmt.Sprintf("room %s may not import %s", name, path)
+	}
+	return ""
+}
+
+// under reports whether path is prefix or a package below it.
+func under(path, prefix string) bool {
+	return path == prefix || strings.HasPrefix(path, prefix+"/")
+}

@@ -1,0 +1,109 @@
+// Package vktest opens runtimes for tests: on a real Vulkan device, under
+// Khronos validation with synchronization checks, and closed by the test's
+// cleanup, which fails the test on whatever was left behind.
+package vktest
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/vkomp/vkomp"
+)
+
+// Open returns a runtime under validation. Its cleanup closes it and fails the
+// test on an error of Close, a validation message (a leaked Vulkan object is
+// one), or a goroutine that is still there. A missing driver or validation
+// layer fails the test: it is never skipped.
+//
+// Tests that call it must not run in parallel with others of their package,
+// whose goroutines would count as left behind.
+func Open(t testing.TB, options ...func(*vkomp.Options)) *vkomp.Runtime {
+	t.Helper()
+	before := goleak.IgnoreCurrent()
+	log := &recorder{}
+	o := vkomp.Options{Validation: true, Logger: slog.New(log)}
+	for _, change := range options {
+		change(&o)
+	}
+	rt, err := vkomp.Open(o)
+	if err != nil {
+		t.Fatalf("open a runtime: %v", err)
+	}
+	t.Cleanup(func() {
+		t.Helper()
+		if err := rt.Close(); err != nil {
+			t.Errorf("close the runtime: %v", err)
+		}
+		for _, message := range log.validation() {
+			t.Errorf("validation: %s", message)
+		}
+		if err := goleak.Find(before); err != nil {
+			t.Errorf("goroutines left behind: %v", err)
+		}
+	})
+	if rt.NumDevices() == 0 && o.Validation {
+		t.Fatal("no Vulkan device: install a driver, for example Mesa's lavapipe")
+	}
+	return rt
+}
+
+// Host is an option for a runtime without Vulkan devices.
+func Host(o *vkomp.Options) {
+	o.Validation = false
+	o.LookupEnv = func(name string) (string, bool) {
+		if name == "OMP_TARGET_OFFLOAD" {
+			return "disabled", true
+		}
+		return "", false
+	}
+}
+
+// Staging is an option that hides device memory from the host.
+func Staging(o *vkomp.Options) { o.Staging = true }
+
+// recorder is a slog.Handler that keeps the validation messages.
+type recorder struct {
+	mu       sync.Mutex
+	messages []string
+}
+
+// Enabled implements slog.Handler.
+func (*recorder) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelInfo }
+
+// Handle implements slog.Handler.
+func (r *recorder) Handle(_ context.Context, record slog.Record) error {
+	found := false
+	var b strings.Builder
+	b.WriteString(record.Message)
+	record.Attrs(func(a slog.Attr) bool {
+		if a.Key == "validation" {
+			found = true
+		}
+		b.WriteString(" ")
+		b.WriteString(a.String())
+		return true
+	})
+	if found {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.messages = append(r.messages, b.String())
+	}
+	return nil
+}
+
+// WithAttrs implements slog.Handler.
+func (r *recorder) WithAttrs([]slog.Attr) slog.Handler { return r }
+
+// WithGroup implements slog.Handler.
+func (r *recorder) WithGroup(string) slog.Handler { return r }
+
+func (r *recorder) validation() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.messages
+}
