@@ -57,8 +57,10 @@ func (s *Scheduler) mustWaitFor(t *target) *[]*tasks.Node {
 	return nil
 }
 
-// enter carries out the entry sequence of the region's maps and takes the
-// staging memory that copies need. On an error nothing is changed.
+// enter carries out the entry sequence of the region's maps, binds the kernel to
+// the storage and takes the staging memory that copies need: after it only the
+// loss of the device keeps the task from being placed, so that another one can
+// rely on its copies. On an error nothing is changed.
 func (s *Scheduler) enter(t *target, w *tasks.Work) error {
 	if err := s.table.CheckExit(t.Exit); err != nil {
 		return err
@@ -70,32 +72,24 @@ func (s *Scheduler) enter(t *target, w *tasks.Work) error {
 	if err != nil {
 		return err
 	}
-	for i, u := range t.uses {
-		if u.Present == nil {
-			continue
-		}
-		if u.Present.State == nil {
+	for _, u := range t.uses {
+		if u.Present != nil && u.Present.State == nil {
 			// The memory's previous user may still be running: its use counts
 			// as a transfer, which everything is ordered after.
 			last := s.queue.markOf(u.Present.Storage.LastUse)
 			u.Present.State = &blockState{write: last, transfer: last, use: last}
 		}
-		if !u.CopyIn || s.hostCanFill(u) {
-			continue
-		}
-		st, err := s.staging.Allocate(t.Enter[i].Size)
-		if err != nil {
-			s.release(t, w)
-			s.freeStaging(t)
-			t.uploads = nil
-			return fmt.Errorf("staging for a copy of %d bytes to the device: %w", t.Enter[i].Size, err)
-		}
-		t.uploads = append(t.uploads, upload{i, st})
-		t.staging = append(t.staging, st)
+	}
+	if err := s.prepare(t); err != nil {
+		s.release(t, w)
+		s.freeStaging(t)
+		t.uploads, t.downloads = nil, nil
+		return err
 	}
 	for _, u := range t.uses {
-		if u.CopyIn && s.hostCanFill(u) && stateOf(u.Present).filling == nil {
+		if u.Created && u.CopyIn && stateOf(u.Present).filling == nil {
 			stateOf(u.Present).filling = make(chan struct{})
+			t.fills = append(t.fills, stateOf(u.Present))
 		}
 	}
 	for _, m := range t.Exit {
@@ -105,6 +99,36 @@ func (s *Scheduler) enter(t *target, w *tasks.Work) error {
 		}
 	}
 	return nil
+}
+
+// prepare binds the kernel and takes staging memory.
+func (s *Scheduler) prepare(t *target) error {
+	var err error
+	if t.ranges, err = s.bind(t); err != nil {
+		return err
+	}
+	for i, u := range t.uses {
+		if !u.CopyIn || s.hostCanFill(u) {
+			continue
+		}
+		st, err := s.staging.Allocate(t.Enter[i].Size)
+		if err != nil {
+			return fmt.Errorf("staging for a copy of %d bytes to the device: %w", t.Enter[i].Size, err)
+		}
+		t.uploads = append(t.uploads, upload{i, st})
+		t.staging = append(t.staging, st)
+	}
+	return s.planDownloads(t)
+}
+
+// filled lets those go on who wait for blocks that t created: what copies them
+// in is done, or ahead of whatever is placed from now on.
+func (t *target) filled() {
+	for _, state := range t.fills {
+		close(state.filling)
+		state.filling = nil
+	}
+	t.fills = nil
 }
 
 // leave notes that t gives back a reference to the block when it finishes.
@@ -155,7 +179,6 @@ func (s *Scheduler) copyIn(t *target) {
 		bytes += m.Size
 		staged[up.use] = true
 	}
-	var filled []*blockState
 	for i, u := range t.uses {
 		if !u.CopyIn || staged[i] {
 			continue
@@ -163,24 +186,17 @@ func (s *Scheduler) copyIn(t *target) {
 		m := t.Enter[i]
 		copyBytes(unsafe.Add(u.Present.Storage.Host(), u.Offset), m.Ptr, m.Size)
 		bytes += m.Size
-		filled = append(filled, stateOf(u.Present))
 	}
 	s.mu.Lock()
 	s.stats.BytesToDevice += bytes
-	for _, state := range filled {
-		if state.filling != nil {
-			close(state.filling)
-			state.filling = nil
-		}
-	}
 	var others []chan struct{}
 	for _, u := range t.uses {
-		if u.Present != nil && stateOf(u.Present).filling != nil {
+		if u.Present != nil && !u.Created && stateOf(u.Present).filling != nil {
 			others = append(others, stateOf(u.Present).filling)
 		}
 	}
 	s.mu.Unlock()
-	// Whoever fills a block finishes that before it waits for others: no cycle.
+	// They entered before t did, so there is no cycle of tasks that wait.
 	for _, c := range others {
 		<-c
 	}

@@ -113,6 +113,7 @@ func (s *Scheduler) abort(t *target, err error, w *tasks.Work) {
 
 // complete ends a task that had entered, under mu.
 func (s *Scheduler) complete(t *target, err error, w *tasks.Work) {
+	t.filled()
 	s.freeStaging(t)
 	for _, p := range t.parked {
 		w.Restart(p)

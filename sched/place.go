@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"iter"
 
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/tasks"
@@ -11,18 +12,10 @@ import (
 )
 
 // place gives the task's commands their levels in the pending batch: copies to
-// storage, the kernel, copies to staging. On an error nothing was added.
-func (s *Scheduler) place(t *target, w *tasks.Work) error {
+// storage, the kernel, copies to staging.
+func (s *Scheduler) place(t *target, w *tasks.Work) {
 	q := s.queue
-	ranges, err := s.bind(t)
-	if err != nil {
-		return err
-	}
-	hostReads, err := s.planDownloads(t)
-	if err != nil {
-		return err
-	}
-
+	hostReads := s.hostReads(t)
 	var after mark
 	level := 0
 	for _, p := range t.node.Predecessors() {
@@ -37,12 +30,14 @@ func (s *Scheduler) place(t *target, w *tasks.Work) error {
 		level = last.level + 1
 	}
 	if t.Kernel != nil {
-		last = s.placeKernel(t, ranges, level)
+		last = s.placeKernel(t, level)
 		level = last.level + 1
 	}
 	if len(t.downloads) > 0 {
 		last = s.placeDownloads(t.downloads, level)
 	}
+
+	t.filled()
 
 	b := q.pending
 	if hostReads {
@@ -63,12 +58,11 @@ func (s *Scheduler) place(t *target, w *tasks.Work) error {
 			// What it follows is complete. Its exit comes before its successors
 			// start, so it counts as complete rather than placed.
 			w.Defer(func(w *tasks.Work) { s.finish(t, w) })
-			return nil
+			return
 		}
 		ride.tasks = append(ride.tasks, t)
 	}
 	t.node.Placed(w)
-	return nil
 }
 
 // flying returns the batch in flight that signals value, or nil.
@@ -124,7 +118,7 @@ func (s *Scheduler) placeUploads(t *target, level int) mark {
 }
 
 // placeKernel dispatches the task's kernel.
-func (s *Scheduler) placeKernel(t *target, ranges []vk.BufferRange, level int) mark {
+func (s *Scheduler) placeKernel(t *target, level int) mark {
 	q := s.queue
 	for i, u := range t.uses {
 		if t.Kernel.buffers[i].used {
@@ -135,7 +129,7 @@ func (s *Scheduler) placeKernel(t *target, ranges []vk.BufferRange, level int) m
 	at := mark{q.pending.value, level}
 	stream := q.pending.level(level)
 	for _, c := range t.plan.calls {
-		stream.Dispatch(t.pipeline, ranges, t.push, c.base, c.count)
+		stream.Dispatch(t.pipeline, t.ranges, t.push, c.base, c.count)
 	}
 	s.stats.Dispatches += uint64(len(t.plan.calls))
 	q.pending.commands += len(t.plan.calls)
@@ -154,40 +148,53 @@ func (s *Scheduler) placeKernel(t *target, ranges []vk.BufferRange, level int) m
 	return at
 }
 
-// planDownloads foresees the task's exit: which blocks will be copied
-// out or given back. For
-// storage that the host cannot see it takes staging memory; it reports whether
-// the batch has to end with a barrier to the host. What turns out otherwise at
+// lastItems yields the items of the task's exit that, as things stand, will take
+// their block's last reference or copy it out in any case.
+func (s *Scheduler) lastItems(t *target) iter.Seq2[memory.Map, *memory.Present] {
+	return func(yield func(memory.Map, *memory.Present) bool) {
+		for _, m := range t.Exit {
+			block, _, err := s.table.Lookup(m.Section)
+			if err != nil || block == nil || m.Size == 0 {
+				continue
+			}
+			count, infinite := block.Count()
+			if (m.Always || !infinite && count == 1) && !yield(m, block) {
+				return
+			}
+		}
+	}
+}
+
+// planDownloads foresees which blocks that the host cannot see the task's exit
+// will copy out, and takes staging memory for them. What turns out otherwise at
 // the exit, finish puts right.
-func (s *Scheduler) planDownloads(t *target) (hostReads bool, err error) {
-	for _, m := range t.Exit {
-		block, offset, err := s.table.Lookup(m.Section)
-		if err != nil || block == nil || m.Size == 0 {
-			continue
-		}
-		if count, infinite := block.Count(); !m.Always && (infinite || count != 1) {
-			continue
-		}
-		if block.Storage.Host() != nil {
-			// The host reads the results, or writes the memory for its next
-			// user. What the task's own commands write comes on top of what is
-			// recorded of the block so far.
-			hostReads = hostReads || t.writes(block) || stateOf(block).write.value > s.queue.hostVisible
-			continue
-		}
-		if !m.Type.From() {
+func (s *Scheduler) planDownloads(t *target) error {
+	for m, block := range s.lastItems(t) {
+		if !m.Type.From() || block.Storage.Host() != nil {
 			continue
 		}
 		st, err := s.staging.Allocate(m.Size)
 		if err != nil {
-			t.downloads = nil
-			return false, fmt.Errorf("staging for a copy of %d bytes from the device: %w", m.Size, err)
+			return fmt.Errorf("staging for a copy of %d bytes from the device: %w", m.Size, err)
 		}
 		t.staging = append(t.staging, st)
+		offset := uint64(m.Start() - block.Section.Start())
 		t.downloads = append(t.downloads, download{block, offset, m.Size, st, block.Uses()})
-		hostReads = true
 	}
-	return hostReads, nil
+	return nil
+}
+
+// hostReads reports whether the batch of the task's last command has to end
+// with a barrier to the host: its exit lets the host read results, or write the
+// memory for its next user. What the task's own commands write comes on top of
+// what is recorded of a block so far.
+func (s *Scheduler) hostReads(t *target) bool {
+	for _, block := range s.lastItems(t) {
+		if block.Storage.Host() != nil && (t.writes(block) || stateOf(block).write.value > s.queue.hostVisible) {
+			return true
+		}
+	}
+	return false
 }
 
 // writes reports whether the task has commands that write the block.

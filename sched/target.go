@@ -43,7 +43,10 @@ type target struct {
 
 	// All below is guarded by s.mu, but for what copyIn does without it.
 
-	uses []memory.Use
+	uses   []memory.Use
+	ranges []vk.BufferRange
+	// fills are the blocks that the task created and has not copied in yet.
+	fills []*blockState
 	// leaves are the blocks that lose a reference when the task finishes.
 	leaves []*memory.Present
 	// mark is where the task's last command is, or that of what it follows
@@ -92,8 +95,8 @@ type blockState struct {
 	write, transfer, use mark
 	// dirty: a kernel may have changed the contents since they were copied in.
 	dirty bool
-	// filling is closed when the host's copy-in is done; nil when none is under
-	// way.
+	// filling is closed when the copy-in of a new block is done or has its place
+	// on the device; nil from then on.
 	filling chan struct{}
 	// holders are the tasks in flight that hold a reference which they give
 	// back when they finish.
@@ -206,10 +209,7 @@ func (t *target) Start(n *tasks.Node, w *tasks.Work) {
 		s.abort(t, err, w)
 		return
 	}
-	if err := s.place(t, w); err != nil {
-		s.abort(t, err, w)
-		return
-	}
+	s.place(t, w)
 	s.flush(s.queue, !t.NoWait, w)
 }
 
