@@ -7,6 +7,7 @@ import (
 
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/sched"
+	"github.com/vkomp/vkomp/vk"
 )
 
 // Target is a target region (OpenMP target construct): a kernel, run on a
@@ -155,7 +156,22 @@ func splitArgs(args []Arg) (maps []memory.Map, values [][]byte) {
 			values = append(values, append([]byte(nil), a.bytes()...))
 			continue
 		}
-		maps = append(maps, memory.Map{Section: a.section, Type: a.mapType, Label: fmt.Sprintf("argument %d", k)})
+		maps = append(maps, memory.Map{Section: a.section, Type: a.mapType, Label: argumentLabel(k)})
 	}
 	return maps, values
+}
+
+// argumentLabels are made once: a label is only read when something fails.
+var argumentLabels = func() (labels [vk.MaxBindings]string) {
+	for k := range labels {
+		labels[k] = fmt.Sprintf("argument %d", k)
+	}
+	return labels
+}()
+
+func argumentLabel(k int) string {
+	if k < len(argumentLabels) {
+		return argumentLabels[k]
+	}
+	return fmt.Sprintf("argument %d", k)
 }

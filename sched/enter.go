@@ -48,8 +48,8 @@ func (s *Scheduler) mustWaitFor(t *target) *[]*tasks.Node {
 				continue
 			}
 			for _, h := range state.holders {
-				if h.mark.value != 0 && !after.before(h.mark) {
-					return &h.parked
+				if h.by.mark.value != 0 && !after.before(h.by.mark) {
+					return &h.by.parked
 				}
 			}
 		}
@@ -92,10 +92,12 @@ func (s *Scheduler) enter(t *target, w *tasks.Work) error {
 			t.fills = append(t.fills, stateOf(u.Present))
 		}
 	}
+	// Holders point into the slice: it must not move.
+	t.holds = make([]hold, 0, len(t.Exit))
 	for _, m := range t.Exit {
 		block, _, err := s.table.Lookup(m.Section)
 		if err == nil && block != nil && m.Size > 0 {
-			t.leave(block)
+			t.hold(block)
 		}
 	}
 	return nil
@@ -131,30 +133,30 @@ func (t *target) filled() {
 	t.fills = nil
 }
 
-// leave notes that t gives back a reference to the block when it finishes.
-func (t *target) leave(block *memory.Present) {
-	for _, p := range t.leaves {
-		if p == block {
+// hold notes that t gives back a reference to the block when it finishes.
+func (t *target) hold(block *memory.Present) {
+	for i := range t.holds {
+		if t.holds[i].block == block {
 			return
 		}
 	}
-	t.leaves = append(t.leaves, block)
 	state := stateOf(block)
-	state.holders = append(state.holders, t)
+	t.holds = append(t.holds, hold{by: t, block: block, index: len(state.holders)})
+	state.holders = append(state.holders, &t.holds[len(t.holds)-1])
 }
 
-// left is the opposite of leave, for all of t's blocks.
-func (t *target) left() {
-	for _, p := range t.leaves {
-		state := stateOf(p)
-		for i, h := range state.holders {
-			if h == t {
-				state.holders = append(state.holders[:i], state.holders[i+1:]...)
-				break
-			}
-		}
+// letGo is the opposite of hold, for all of t's blocks.
+func (t *target) letGo() {
+	for i := range t.holds {
+		h := &t.holds[i]
+		state := stateOf(h.block)
+		last := len(state.holders) - 1
+		state.holders[h.index] = state.holders[last]
+		state.holders[h.index].index = h.index
+		state.holders[last] = nil
+		state.holders = state.holders[:last]
 	}
-	t.leaves = nil
+	t.holds = nil
 }
 
 // hostCanFill reports whether the host may write the block itself: it sees the
@@ -208,7 +210,7 @@ func (s *Scheduler) release(t *target, w *tasks.Work) {
 	for i, m := range t.Enter {
 		maps[i] = memory.Map{Section: m.Section, Type: memory.MapRelease, Label: m.Label}
 	}
-	t.left()
+	t.letGo()
 	s.endExit(s.table.BeginExit(maps, nil), w)
 }
 

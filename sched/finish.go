@@ -39,7 +39,7 @@ func (s *Scheduler) finish(t *target, w *tasks.Work) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stats.BytesFromDevice += bytes
-	t.left()
+	t.letGo()
 	s.endExit(t.exits, w)
 	s.complete(t, nil, w)
 }
@@ -103,7 +103,7 @@ func (t *target) downloaded(block *memory.Present, offset, size uint64) unsafe.P
 // references are given back and nothing is copied.
 func (s *Scheduler) abort(t *target, err error, w *tasks.Work) {
 	if t.exits != nil {
-		t.left()
+		t.letGo()
 		s.endExit(t.exits, w)
 	} else {
 		s.release(t, w)

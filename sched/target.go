@@ -47,8 +47,8 @@ type target struct {
 	ranges []vk.BufferRange
 	// fills are the blocks that the task created and has not copied in yet.
 	fills []*blockState
-	// leaves are the blocks that lose a reference when the task finishes.
-	leaves []*memory.Present
+	// holds are the blocks that lose a reference when the task finishes.
+	holds []hold
 	// mark is where the task's last command is, or that of what it follows
 	// when it has none.
 	mark mark
@@ -88,6 +88,14 @@ type hostCopy struct {
 	size     uint64
 }
 
+// hold is a reference to a block that a task gives back when it finishes.
+type hold struct {
+	by    *target
+	block *memory.Present
+	// index is the hold's place among the block's holders.
+	index int
+}
+
 // blockState is the scheduler's record of one present block.
 type blockState struct {
 	// write is the last device write, transfer the last command that moved the
@@ -100,7 +108,7 @@ type blockState struct {
 	filling chan struct{}
 	// holders are the tasks in flight that hold a reference which they give
 	// back when they finish.
-	holders []*target
+	holders []*hold
 	// parked are tasks that wait for the block to be gone before they can enter.
 	parked []*tasks.Node
 }
