@@ -1,7 +1,6 @@
 package vkomp
 
 import (
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"strings"
@@ -71,7 +70,7 @@ func (d Device) Info() DeviceInfo {
 	}
 	p := d.d.physical.Properties()
 	info.Name, info.Type = p.Name, p.Type.String()
-	info.UUID = formatUUID(p.UUID)
+	info.UUID = vk.UUIDString(p.UUID)
 	info.Driver = strings.TrimSpace(p.DriverName + " " + p.DriverInfo)
 	info.Vulkan = vk.Version(p.APIVersion)
 	for _, h := range p.MemoryHeaps {
@@ -83,12 +82,6 @@ func (d Device) Info() DeviceInfo {
 	info.PushDescriptors = p.Features.PushDescriptor
 	info.SubgroupSize = p.Features.SubgroupSize
 	return info
-}
-
-// formatUUID writes a UUID the usual way, in groups of 4, 2, 2, 2 and 6 bytes.
-func formatUUID(u [16]byte) string {
-	h := hex.EncodeToString(u[:])
-	return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]
 }
 
 // device is one device of a runtime. A Vulkan device is opened when it is first

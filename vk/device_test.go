@@ -165,6 +165,23 @@ func TestLeakAtDeviceDestructionIsReported(t *testing.T) {
 	}
 }
 
+func TestLeakAtInstanceDestructionIsReported(t *testing.T) {
+	log := &recorder{}
+	i, err := Open(InstanceOptions{Validation: true, Logger: slog.New(log)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := usable(t, i).open(DeviceOptions{}); err != nil { // behind the instance's back
+		t.Fatal(err)
+	}
+	if err := i.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, ok := log.find("VkDevice"); !ok || i.Messages() == 0 {
+		t.Errorf("%d messages, none about the device", i.Messages())
+	}
+}
+
 func TestBlockIsMappedAndAddressable(t *testing.T) {
 	d := openDevice(t, DeviceOptions{})
 	p := d.Properties()
@@ -270,10 +287,10 @@ func TestMissingLibraryIsNamed(t *testing.T) {
 }
 
 func TestLibraryWithoutVulkanIsNotTaken(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		return // the name of the C library below is Linux's
-	}
-	_, err := findLibrary([]string{"libc.so.6"})
+	library := map[string]string{
+		"linux": "libc.so.6", "freebsd": "libc.so.7", "darwin": "/usr/lib/libSystem.B.dylib", "windows": "kernel32.dll",
+	}[runtime.GOOS]
+	_, err := findLibrary([]string{library})
 	if !errors.Is(err, ErrUnsupported) || !strings.Contains(err.Error(), "vkGetInstanceProcAddr") {
 		t.Errorf("error %v", err)
 	}

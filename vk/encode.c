@@ -36,10 +36,11 @@ static int32_t scan_bindings(const vko_device *d, const uint64_t *w, uint32_t bi
 	unsigned long long at, vko_fault *fault)
 {
 	const uint64_t *range = w + DISPATCH_WORDS;
+	const uint64_t below = d->limits.storage_offset_alignment - 1; // it is a power of two
 	for (uint32_t b = 0; b < bindings; b++, range += RANGE_WORDS) {
 		if (range[0] == 0 || range[2] == 0)
 			return vko_refuse(fault, "word %llu: dispatch: binding %u is empty", at, b);
-		if (range[1] % d->limits.storage_offset_alignment != 0)
+		if ((range[1] & below) != 0)
 			return vko_refuse(fault,
 				"word %llu: dispatch: binding %u: offset %llu is no multiple of %llu",
 				at, b, (unsigned long long)range[1],

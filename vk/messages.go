@@ -43,7 +43,8 @@ func isFinding(severity, types uint32) bool {
 			C.VKO_DEBUG_UTILS_MESSAGE_TYPE_PERFORMANCE_BIT_EXT) != 0
 }
 
-// drain hands what the messenger heard to the logger. The messenger itself
+// drain hands what the messenger heard to the logger, findings with the
+// attribute "validation". The messenger itself
 // cannot: it runs inside driver calls, which must not enter Go.
 func (i *Instance) drain() {
 	if !i.validation {
@@ -61,14 +62,15 @@ func (i *Instance) drain() {
 	defer C.vko_messages_free(list)
 	for m := list; m != nil; m = m.next {
 		severity, types := uint32(m.severity), uint32(m.types)
+		attrs := []slog.Attr{slog.String("id", C.GoString(m.name)), slog.Int("number", int(m.number))}
 		if isFinding(severity, types) {
 			i.heard.Add(1)
+			attrs = append(attrs, slog.Bool("validation", true))
 		}
-		i.logger.LogAttrs(context.Background(), severityLevel(severity), C.GoString(m.text),
-			slog.String("id", C.GoString(m.name)), slog.Int("number", int(m.number)))
+		i.logger.LogAttrs(context.Background(), severityLevel(severity), C.GoString(m.text), attrs...)
 	}
 	if dropped > 0 {
 		i.heard.Add(uint64(dropped))
-		i.logger.Warn("vk: more validation messages than are kept", slog.Uint64("dropped", uint64(dropped)))
+		i.logger.Warn("vk: more validation messages than are kept", slog.Uint64("dropped", uint64(dropped)), slog.Bool("validation", true))
 	}
 }

@@ -6,8 +6,6 @@ import (
 	"context"
 	"encoding/binary"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -183,13 +181,3 @@ var (
 		AccessShaderWrite | AccessTransferWrite,
 		AccessShaderRead | AccessShaderWrite | AccessTransferRead | AccessTransferWrite}
 )
-
-// shader reads a module of testdata.
-func shader(t testing.TB, name string) []uint32 {
-	t.Helper()
-	code, err := os.ReadFile(filepath.Join("testdata", name+".spv"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return moduleWords(code)
-}

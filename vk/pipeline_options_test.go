@@ -1,7 +1,6 @@
 package vk
 
 import (
-	"encoding/binary"
 	"errors"
 	"os"
 	"slices"
@@ -12,27 +11,9 @@ import (
 // leastLimits are the least that Vulkan allows.
 var leastLimits = Limits{MaxPushConstantsSize: 128, MaxPerStageDescriptorStorageBuffers: 4}
 
-func addModule(t testing.TB) []uint32 {
-	t.Helper()
-	code, err := os.ReadFile("testdata/add.spv")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return moduleWords(code)
-}
-
-// moduleWords reads the words of a little-endian module.
-func moduleWords(code []byte) []uint32 {
-	words := make([]uint32, len(code)/4)
-	for k := range words {
-		words[k] = binary.LittleEndian.Uint32(code[4*k:])
-	}
-	return words
-}
-
 // garbagePipelines are options that no device must accept, by what is wrong.
 func garbagePipelines(t testing.TB) map[string]PipelineOptions {
-	code := addModule(t)
+	code := shader(t, "add")
 	with := func(change func(o *PipelineOptions)) PipelineOptions {
 		o := PipelineOptions{Code: code, Entry: "main", Bindings: []uint32{0, 1}, PushConstants: 8}
 		change(&o)
@@ -71,14 +52,14 @@ func TestGarbageOptionsNeverReachTheDriver(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	o := PipelineOptions{Code: addModule(t), Entry: "main", Bindings: []uint32{0, 1, 2, 3, 4}}
+	o := PipelineOptions{Code: shader(t, "add"), Entry: "main", Bindings: []uint32{0, 1, 2, 3, 4}}
 	if _, err := o.check(&leastLimits); !errors.Is(err, ErrInvalid) {
 		t.Errorf("more bindings than the device takes: %v", err)
 	}
 }
 
 func TestBindingMaskHasTheBindingNumbers(t *testing.T) {
-	o := PipelineOptions{Code: addModule(t), Entry: "main", Bindings: []uint32{0, 3, 31}, PushConstants: 128}
+	o := PipelineOptions{Code: shader(t, "add"), Entry: "main", Bindings: []uint32{0, 3, 31}, PushConstants: 128}
 	mask, err := o.check(&leastLimits)
 	if err != nil || mask != 1|1<<3|1<<31 {
 		t.Errorf("mask %#x, error %v", mask, err)

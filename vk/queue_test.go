@@ -61,6 +61,14 @@ func TestFillThenCopyWithoutBarrierIsReported(t *testing.T) {
 	if !ok {
 		t.Fatal("the hazard is not in the log")
 	}
+	finding := false
+	rec.Attrs(func(a slog.Attr) bool {
+		finding = finding || a.Key == "validation"
+		return true
+	})
+	if !finding {
+		t.Errorf("the message lacks the attribute %q", "validation")
+	}
 	if rec.Level != slog.LevelError {
 		t.Errorf("logged at level %v", rec.Level)
 	}
@@ -126,13 +134,41 @@ func TestRepeatedBindingsAndPushConstantsStayInEffect(t *testing.T) {
 		step(group, []BufferRange{all(x)}, push(1, 1))       // another layout: x[0]++
 		step(add, xy, push(1, 5))                            // back: all is bound again
 		step(add, []BufferRange{all(y), all(x)}, push(1, 5)) // only the buffers: x[0] += 5*y[0]
+		step(add, xy, push(64, 0)[:4])                       // a stays 5: y += 5*x
+		step(add, xy, push(64, 0))                           // and is 0 now, as after the 4 bytes
 		s.Barrier(toHost)
 		run(t, d, &s, 1)
-		if ys[1] != 7 || ys[0] != 7+5+5*2 {
-			t.Errorf("y is %d, %d; want 22, 7", ys[0], ys[1])
-		}
 		if xs[0] != 2+5*22 || xs[1] != 1 {
 			t.Errorf("x is %d, %d; want 112, 1", xs[0], xs[1])
+		}
+		if ys[0] != 22+5*112 || ys[1] != 7+5 {
+			t.Errorf("y is %d, %d; want 582, 12", ys[0], ys[1])
+		}
+	})
+}
+
+// Sets and push constants bound for one layout are not valid for another: only
+// validation sees the difference on drivers that look at neither.
+func TestSameBuffersAreBoundAgainForAnotherLayout(t *testing.T) {
+	withBothBindings(t, func(t *testing.T, d *Device) {
+		b, data := newBlock(t, d, 64)
+		spec := newPipeline(t, d, "spec", PipelineOptions{
+			Bindings: []uint32{0}, Specialization: []SpecEntry{{0, 1, 4}}})
+		small := newPipeline(t, d, "group", PipelineOptions{Bindings: []uint32{0}, PushConstants: 8})
+		large := newPipeline(t, d, "group", PipelineOptions{Bindings: []uint32{0}, PushConstants: 16})
+		var s Stream
+		for _, p := range []Pipeline{spec, small, large, small, spec, large} {
+			constants := push(1, 1)
+			if p == spec {
+				constants = nil
+			}
+			s.Dispatch(p, []BufferRange{all(b)}, constants, [3]uint32{}, [3]uint32{1, 1, 1})
+			s.Barrier(between)
+		}
+		s.Barrier(toHost)
+		run(t, d, &s, 1)
+		if data[0] != 2 || data[1] != 7 {
+			t.Errorf("words %d, %d; want 2, 7", data[0], data[1])
 		}
 	})
 }
@@ -344,6 +380,57 @@ func TestRefusedSubmissionLeavesTheQueueUsable(t *testing.T) {
 			t.Errorf("the submission after the refused ones wrote %d", data[0])
 		}
 	})
+}
+
+// A stream that ends inside an operation is refused wherever it ends, though the
+// missing words lie right behind it.
+func TestStreamCutAnywhereInsideAnOperationIsRefused(t *testing.T) {
+	d := openDevice(t, DeviceOptions{})
+	range1 := BufferRange{1, 0, 64}
+	var s Stream
+	whole := map[int]bool{0: true}
+	for _, appendOp := range []func(){
+		func() { s.Fill(1, 0, 64, 1) },
+		func() { s.Barrier(between) },
+		func() {
+			s.Dispatch(Pipeline{1, 2, 3, 2, 3, 16}, []BufferRange{range1, range1}, make([]byte, 12), [3]uint32{}, [3]uint32{1, 1, 1})
+		},
+		func() { s.Copy(1, 2, 0, 0, 64) },
+	} {
+		appendOp()
+		whole[len(s.words)] = true
+	}
+	for end := range len(s.words) + 1 {
+		err := d.Queues()[0].scan(&Stream{words: s.words[:end]})
+		if whole[end] && err != nil || !whole[end] && !errors.Is(err, ErrInvalid) {
+			t.Errorf("the first %d words: %v", end, err)
+		}
+	}
+}
+
+func TestPoolGrowsWithSetsAndWithDescriptors(t *testing.T) {
+	d := openDevice(t, DeviceOptions{NoPushDescriptors: true})
+	add := newPipeline(t, d, "add", PipelineOptions{Bindings: []uint32{0, 1}, PushConstants: 8})
+	group := newPipeline(t, d, "group", PipelineOptions{Bindings: []uint32{0}, PushConstants: 8})
+	x, _ := newBlock(t, d, 64)
+	y, _ := newBlock(t, d, 64)
+	ranges := []BufferRange{all(x), all(y)}
+	var value uint64
+	// Dispatches of one binding, then of two: sets alone, descriptors alone, both.
+	for _, c := range [][2]int{{64, 0}, {0, 64}, {65, 0}, {0, 300}, {2000, 300}, {1, 1}, {2000, 300}} {
+		var s Stream
+		for k := range c[0] {
+			s.Dispatch(group, ranges[k%2:k%2+1], push(1, 1), [3]uint32{}, [3]uint32{1, 1, 1})
+			s.Barrier(between)
+		}
+		for k := range c[1] {
+			pair := []BufferRange{ranges[k%2], ranges[1-k%2]}
+			s.Dispatch(add, pair, push(1, 1), [3]uint32{}, [3]uint32{1, 1, 1})
+			s.Barrier(between)
+		}
+		value++
+		run(t, d, &s, value)
+	}
 }
 
 func TestCommandBuffersAreRecycled(t *testing.T) {
