@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/vkomp/vkomp/interop"
+	"github.com/vkomp/vkomp/ompt"
 	"github.com/vkomp/vkomp/sched"
 	"github.com/vkomp/vkomp/tasks"
 	"github.com/vkomp/vkomp/vk"
@@ -92,53 +94,126 @@ type device struct {
 	// physical is nil for the initial device.
 	physical *vk.PhysicalDevice
 
+	// life is held while the device is opened or closed, the tool's callbacks
+	// included; it is taken before mu.
+	life sync.Mutex
+
+	// mu guards what follows. It is held across no call that leaves this
+	// package, so that a tool may ask the runtime what it likes.
 	mu        sync.Mutex
 	scheduler *sched.Scheduler
+	vulkan    *vk.Device
+	objects   *interop.Device
 	closed    bool
 }
 
 // open returns the device's scheduler, opening the device if need be.
 func (d *device) open() (*sched.Scheduler, error) {
+	if s, err := d.current(); s != nil || err != nil {
+		return s, err
+	}
+	d.life.Lock()
+	defer d.life.Unlock()
+	if s, err := d.current(); s != nil || err != nil {
+		return s, err
+	}
+	o := &d.rt.options
+	p := d.physical.Properties()
+	vd, err := d.physical.Open(vk.DeviceOptions{NoPushDescriptors: o.NoPushDescriptors})
+	if err != nil {
+		return nil, fmt.Errorf("open device %d (%s): %w", d.number, p.Name, err)
+	}
+	scheduled := sched.FromVulkan(vd)
+	if o.Tool.DeviceFinalize != nil {
+		scheduled = finalizedDevice{scheduled, o.Tool.DeviceFinalize, d.number}
+	}
+	s, err := sched.New(scheduled, sched.Options{
+		Domain:          tasks.Domain(d.number + 1),
+		HideHostVisible: o.Staging,
+	})
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open device %d (%s): %w", d.number, p.Name, err), vd.Close())
+	}
+	d.rt.log.Info("device opened", "device", d.number, "name", p.Name)
+	if initialize := o.Tool.DeviceInitialize; initialize != nil {
+		initialize(ompt.DeviceInitialize{
+			DeviceNum:     d.number,
+			Type:          p.Name + " " + p.Type.String() + " Vulkan " + vk.Version(p.APIVersion),
+			Documentation: "The device has no entry points for tools: it cannot be traced.",
+		})
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.scheduler, d.vulkan = s, vd
+	d.objects = interop.NewDevice(d.number, d.handles())
+	return s, nil
+}
+
+// current returns the scheduler of a device in use, nil before its first use,
+// and ErrClosed after its last.
+func (d *device) current() (*sched.Scheduler, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.closed {
 		return nil, ErrClosed
 	}
-	if d.scheduler != nil {
-		return d.scheduler, nil
-	}
-	o := &d.rt.options
-	vd, err := d.physical.Open(vk.DeviceOptions{NoPushDescriptors: o.NoPushDescriptors})
-	if err != nil {
-		return nil, fmt.Errorf("open device %d (%s): %w", d.number, d.physical.Properties().Name, err)
-	}
-	s, err := sched.New(sched.FromVulkan(vd), sched.Options{
-		Domain:          tasks.Domain(d.number + 1),
-		HideHostVisible: o.Staging,
-	})
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("open device %d (%s): %w", d.number, d.physical.Properties().Name, err), vd.Close())
-	}
-	d.scheduler = s
-	d.rt.log.Info("device opened", "device", d.number, "name", d.physical.Properties().Name)
-	return s, nil
+	return d.scheduler, nil
 }
 
-// opened returns the scheduler of a device in use, else nil.
+// opened returns the scheduler of a device in use, else nil. While the device
+// is closed it still is in use.
 func (d *device) opened() *sched.Scheduler {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.scheduler
 }
 
-func (d *device) close() error {
+// interop returns what makes the interop objects of a device that was opened,
+// else nil.
+func (d *device) interop() *interop.Device {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	return d.objects
+}
+
+// handles are what an open device is to Vulkan; d.mu is held.
+func (d *device) handles() interop.Handles {
+	return interop.Handles{
+		Instance:            d.rt.instance.Handle(),
+		PhysicalDevice:      d.physical.Handle(),
+		Device:              d.vulkan.Handle(),
+		GetInstanceProcAddr: d.rt.instance.GetInstanceProcAddr(),
+	}
+}
+
+func (d *device) close() error {
+	d.life.Lock()
+	defer d.life.Unlock()
+	d.mu.Lock()
 	d.closed = true
-	if d.scheduler == nil {
+	s, objects := d.scheduler, d.objects
+	d.mu.Unlock()
+	if s == nil {
 		return nil
 	}
-	err := d.scheduler.Close()
-	d.scheduler = nil
+	objects.Close()
+	err := s.Close()
+	d.mu.Lock()
+	d.scheduler, d.vulkan = nil, nil
+	d.mu.Unlock()
 	return err
+}
+
+// finalizedDevice tells the tool of its end: a scheduler closes its device after
+// the last use, with no lock held.
+type finalizedDevice struct {
+	sched.Device
+	finalize func(ompt.DeviceFinalize)
+	number   int
+}
+
+// Close implements sched.Device.
+func (d finalizedDevice) Close() error {
+	d.finalize(ompt.DeviceFinalize{DeviceNum: d.number})
+	return d.Device.Close()
 }

@@ -6,6 +6,8 @@ import (
 	"os"
 	"strconv"
 	"strings"
+
+	"github.com/vkomp/vkomp/ompt"
 )
 
 // Options says how to open a Runtime. The zero value takes the best device
@@ -27,6 +29,10 @@ type Options struct {
 	// NoPushDescriptors binds buffers through descriptor pools even where the
 	// device has push descriptors. For tests.
 	NoPushDescriptors bool
+	// Tool hears of what the runtime does with its devices (OMPT). Its callbacks
+	// may call methods of the Runtime that make no construct and open or close
+	// nothing, such as Stats.
+	Tool ompt.Callbacks
 	// LookupEnv reads the environment; nil is os.LookupEnv.
 	LookupEnv func(name string) (value string, ok bool)
 }

@@ -238,8 +238,8 @@ func TestEmptyRangeKeepsMapsAndDependences(t *testing.T) {
 }
 
 type hasPointer struct {
-	n    int32
-	name string
+	N    int32
+	Name string
 }
 
 func TestBadConstructsAreRefusedAndLeaveTheRuntimeUsable(t *testing.T) {
@@ -263,7 +263,7 @@ func TestBadConstructsAreRefusedAndLeaveTheRuntimeUsable(t *testing.T) {
 			// deviceOnly: the initial device maps nothing, so it cannot object.
 			deviceOnly bool
 		}{
-			{"slice with pointers", func(t *vkomp.Target) { t.Args[0] = vkomp.To(make([]hasPointer, 4)) }, vkomp.ErrInvalidArgument, "hasPointer.name is a string", false},
+			{"slice with pointers", func(t *vkomp.Target) { t.Args[0] = vkomp.To(make([]hasPointer, 4)) }, vkomp.ErrInvalidArgument, "hasPointer.Name is a string", false},
 			{"pointer value", func(t *vkomp.Target) { t.Args[3] = vkomp.Value(&x[0]) }, vkomp.ErrInvalidArgument, "argument 3", false},
 			{"zero argument", func(t *vkomp.Target) { t.Args[1] = vkomp.Arg{} }, vkomp.ErrInvalidArgument, "argument 1", false},
 			{"no kernel", func(t *vkomp.Target) { t.Kernel, t.Label = vkomp.Kernel{}, "lost" }, vkomp.ErrInvalidArgument, `"lost"`, false},

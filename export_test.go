@@ -1,0 +1,15 @@
+package vkomp
+
+import "github.com/vkomp/vkomp/interop"
+
+// VulkanHandles asks package vk for the handles of a device in use.
+func VulkanHandles(d Device) interop.Handles {
+	d.d.mu.Lock()
+	defer d.d.mu.Unlock()
+	return interop.Handles{
+		Instance:            d.d.rt.instance.Handle(),
+		PhysicalDevice:      d.d.physical.Handle(),
+		Device:              d.d.vulkan.Handle(),
+		GetInstanceProcAddr: d.d.rt.instance.GetInstanceProcAddr(),
+	}
+}

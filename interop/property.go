@@ -1,0 +1,125 @@
+package interop
+
+// Property is omp_interop_property_t. Those that OpenMP defines are negative;
+// those from 0 are vkomp's own.
+type Property int
+
+const (
+	PropertyFrID          Property = -1 // omp_ipr_fr_id: int, a ForeignRuntime
+	PropertyFrName        Property = -2 // omp_ipr_fr_name: str
+	PropertyVendor        Property = -3 // omp_ipr_vendor: int, of the OpenMP implementation
+	PropertyVendorName    Property = -4 // omp_ipr_vendor_name: str
+	PropertyDeviceNum     Property = -5 // omp_ipr_device_num: int
+	PropertyPlatform      Property = -6 // omp_ipr_platform: ptr, the VkInstance; needs type target
+	PropertyDevice        Property = -7 // omp_ipr_device: ptr, the VkPhysicalDevice; needs type target
+	PropertyDeviceContext Property = -8 // omp_ipr_device_context: ptr, the VkDevice; needs type target
+	PropertyTargetSync    Property = -9 // omp_ipr_targetsync: ptr; needs type targetsync
+	PropertyFirst                  = PropertyTargetSync
+
+	// PropertyGetInstanceProcAddr is the address of the Vulkan loader's
+	// vkGetInstanceProcAddr, from which every Vulkan function can be had: ptr.
+	PropertyGetInstanceProcAddr Property = 0
+)
+
+// ownProperties counts the implementation-defined properties.
+const ownProperties = 1
+
+// RC is omp_interop_rc_t, the outcome of reading a property.
+type RC int
+
+const (
+	RCNoValue    RC = 1  // omp_irc_no_value: valid, but there is nothing meaningful to return
+	RCSuccess    RC = 0  // omp_irc_success
+	RCEmpty      RC = -1 // omp_irc_empty: the object is None, or is no more
+	RCOutOfRange RC = -2 // omp_irc_out_of_range: no such property
+	RCTypeInt    RC = -3 // omp_irc_type_int: Int is the getter to use
+	RCTypePtr    RC = -4 // omp_irc_type_ptr: Ptr is the getter to use
+	RCTypeStr    RC = -5 // omp_irc_type_str: Str is the getter to use
+	RCOther      RC = -6 // omp_irc_other
+)
+
+// property is what all objects have in common in one property.
+type property struct {
+	name     string
+	typeDesc string
+	// getter is the code that names the property's getter.
+	getter RC
+	// needs are the interop types of which an object must have one to have a
+	// value; 0 is any.
+	needs Types
+}
+
+// properties begins with PropertyFirst.
+var properties = [ownProperties - PropertyFirst]property{
+	PropertyTargetSync - PropertyFirst:          {"targetsync", "VkSemaphore", RCTypePtr, TypeTargetSync},
+	PropertyDeviceContext - PropertyFirst:       {"device_context", "VkDevice", RCTypePtr, TypeTarget},
+	PropertyDevice - PropertyFirst:              {"device", "VkPhysicalDevice", RCTypePtr, TypeTarget},
+	PropertyPlatform - PropertyFirst:            {"platform", "VkInstance", RCTypePtr, TypeTarget},
+	PropertyDeviceNum - PropertyFirst:           {"device_num", "int", RCTypeInt, 0},
+	PropertyVendorName - PropertyFirst:          {"vendor_name", "string", RCTypeStr, 0},
+	PropertyVendor - PropertyFirst:              {"vendor", "int", RCTypeInt, 0},
+	PropertyFrName - PropertyFirst:              {"fr_name", "string", RCTypeStr, 0},
+	PropertyFrID - PropertyFirst:                {"fr_id", "int", RCTypeInt, 0},
+	PropertyGetInstanceProcAddr - PropertyFirst: {"vkGetInstanceProcAddr", "PFN_vkGetInstanceProcAddr", RCTypePtr, 0},
+}
+
+// NumProperties is the number of implementation-defined properties
+// (omp_get_num_interop_properties): they are 0 to NumProperties()-1, after those
+// from PropertyFirst to -1. None has 0.
+func (o Object) NumProperties() int {
+	if o == None {
+		return 0
+	}
+	return ownProperties
+}
+
+// describe returns the property, nil when p is out of o's range.
+func (o Object) describe(p Property) *property {
+	if p < PropertyFirst || int(p) >= o.NumProperties() {
+		return nil
+	}
+	return &properties[p-PropertyFirst]
+}
+
+// PropertyName is the property's name (omp_get_interop_name), such as "fr_id";
+// "" when p is out of range. None knows the names of the negative properties.
+func (o Object) PropertyName(p Property) string {
+	if d := o.describe(p); d != nil {
+		return d.name
+	}
+	return ""
+}
+
+// PropertyTypeDesc describes the property's type (omp_get_interop_type_desc),
+// such as "int" or "VkDevice"; "" when p is out of range or the object is None or
+// is no more.
+func (o Object) PropertyTypeDesc(p Property) string {
+	if d := o.describe(p); d != nil && o.alive() {
+		return d.typeDesc
+	}
+	return ""
+}
+
+// RCDesc describes an outcome of reading o (omp_get_interop_rc_desc); "" for a
+// number that is none.
+func (o Object) RCDesc(rc RC) string {
+	switch rc {
+	case RCNoValue:
+		return "the object has no value for this property: it was not initialised with an interop type that gives one"
+	case RCSuccess:
+		return "success"
+	case RCEmpty:
+		return "the object is omp_interop_none, was destroyed, or its device was closed"
+	case RCOutOfRange:
+		return "the property ID is out of range"
+	case RCTypeInt:
+		return "the property is an integer"
+	case RCTypePtr:
+		return "the property is a pointer"
+	case RCTypeStr:
+		return "the property is a string"
+	case RCOther:
+		return "other error"
+	}
+	return ""
+}

@@ -1,0 +1,84 @@
+package interop
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// ForeignRuntime is omp_interop_fr_t: a runtime that interop objects are of.
+type ForeignRuntime int
+
+const (
+	ForeignRuntimeCUDA       ForeignRuntime = 1 // omp_ifr_cuda
+	ForeignRuntimeCUDADriver ForeignRuntime = 2 // omp_ifr_cuda_driver
+	ForeignRuntimeOpenCL     ForeignRuntime = 3 // omp_ifr_opencl
+	ForeignRuntimeSYCL       ForeignRuntime = 4 // omp_ifr_sycl
+	ForeignRuntimeHIP        ForeignRuntime = 5 // omp_ifr_hip
+	ForeignRuntimeLevelZero  ForeignRuntime = 6 // omp_ifr_level_zero
+	ForeignRuntimeHSA        ForeignRuntime = 7 // omp_ifr_hsa
+
+	// ForeignRuntimeVulkan is vkomp's own: OpenMP has no number for Vulkan. The
+	// number is "vk" in ASCII, far above those that later versions may assign.
+	ForeignRuntimeVulkan ForeignRuntime = 'v'<<8 | 'k'
+)
+
+// Vendor is the value of omp_ipr_vendor, VendorName that of omp_ipr_vendor_name:
+// whose OpenMP implementation this is. vkomp has no registered number; this one
+// is "vko" in ASCII.
+const (
+	Vendor     = 'v'<<16 | 'k'<<8 | 'o'
+	VendorName = "vkomp"
+)
+
+// String is the runtime's name (omp_ipr_fr_name), such as "cuda" or "vulkan".
+func (r ForeignRuntime) String() string {
+	switch r {
+	case ForeignRuntimeCUDA:
+		return "cuda"
+	case ForeignRuntimeCUDADriver:
+		return "cuda_driver"
+	case ForeignRuntimeOpenCL:
+		return "opencl"
+	case ForeignRuntimeSYCL:
+		return "sycl"
+	case ForeignRuntimeHIP:
+		return "hip"
+	case ForeignRuntimeLevelZero:
+		return "level_zero"
+	case ForeignRuntimeHSA:
+		return "hsa"
+	case ForeignRuntimeVulkan:
+		return "vulkan"
+	}
+	return fmt.Sprintf("ForeignRuntime(%d)", int(r))
+}
+
+// Preference is one item of a prefer_type modifier: a foreign runtime, by number
+// or by name, with attributes (OpenMP 6.0) if any. An item may have attributes
+// alone.
+type Preference struct {
+	Runtime ForeignRuntime
+	Name    string
+	// Attr are attributes; each begins with "ompx_" and has no comma in it. An
+	// unknown one is ignored.
+	Attr []string
+}
+
+// ErrInvalid: a clause that OpenMP does not allow, or an object that is no more.
+var ErrInvalid = errors.New("not allowed by OpenMP")
+
+func (p Preference) check() error {
+	if p.Runtime != 0 && p.Name != "" {
+		return fmt.Errorf("%w: a preference names its foreign runtime twice, as %v and as %q", ErrInvalid, p.Runtime, p.Name)
+	}
+	if p.Runtime == 0 && p.Name == "" && len(p.Attr) == 0 {
+		return fmt.Errorf("%w: a preference names no foreign runtime and has no attribute", ErrInvalid)
+	}
+	for _, a := range p.Attr {
+		if !strings.HasPrefix(a, "ompx_") || strings.Contains(a, ",") {
+			return fmt.Errorf("%w: attribute %q: want ompx_ and more, without a comma", ErrInvalid, a)
+		}
+	}
+	return nil
+}
