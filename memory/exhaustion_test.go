@@ -13,7 +13,7 @@ import (
 // reaches: the first request that cannot be served says so with the figures,
 // and nothing else changes.
 func TestHeapFailureAtEveryCallLeavesAllocatorUnchanged(t *testing.T) {
-	workload := func(a *Allocator) (live []Storage, failed error, before AllocatorStats) {
+	workload := func(a *Allocator) (live []Storage, before AllocatorStats, failed error) {
 		sizes := rand.New(rand.NewPCG(1, 2))
 		for i := range 60 {
 			size := 1 + sizes.Uint64N(40_000)
@@ -22,7 +22,7 @@ func TestHeapFailureAtEveryCallLeavesAllocatorUnchanged(t *testing.T) {
 			}
 			if i%5 == 4 { // leaves gaps, and now and then an empty block
 				if err := a.Free(live[0], timeline.Frontier{}); err != nil {
-					return live, err, before
+					return live, before, err
 				}
 				live = live[1:]
 			}
@@ -30,11 +30,11 @@ func TestHeapFailureAtEveryCallLeavesAllocatorUnchanged(t *testing.T) {
 			before = a.Stats()
 			s, err := a.Allocate(size)
 			if err != nil {
-				return live, err, before
+				return live, before, err
 			}
 			live = append(live, s)
 		}
-		return live, nil, before
+		return live, before, nil
 	}
 	options := AllocatorOptions{MinBlock: 1 << 16, MaxBlock: 1 << 20}
 	for n := 1; ; n++ {
@@ -45,7 +45,7 @@ func TestHeapFailureAtEveryCallLeavesAllocatorUnchanged(t *testing.T) {
 			return nil
 		}}
 		a := newAllocator(t, h, options)
-		live, err, before := workload(a)
+		live, before, err := workload(a)
 		if err == nil {
 			if n < 10 {
 				t.Fatalf("the workload makes only %d heap calls", n-1)
@@ -70,7 +70,7 @@ func TestHeapFailureAtEveryCallLeavesAllocatorUnchanged(t *testing.T) {
 			free(t, a, s)
 		}
 		h.fail = nil
-		if _, err, _ := workload(a); err != nil {
+		if _, _, err := workload(a); err != nil {
 			t.Fatalf("call %d: the allocator did not recover: %v", n, err)
 		}
 	}
