@@ -23,6 +23,11 @@ type Options struct {
 	// its messages go to Logger with the attribute "validation". Without that
 	// layer Open fails.
 	Validation bool
+	// NoSynchronizationChecks leaves the synchronization checks out of
+	// Validation. They take all bytes that a kernel binds for bytes that it
+	// accesses, and so report unordered tasks on neighbouring sub-slices where
+	// one begins off the alignment that the device asks of bindings.
+	NoSynchronizationChecks bool
 	// Staging ignores that the host can see device memory, so that every map
 	// goes through staging buffers as on a discrete GPU. For tests.
 	Staging bool

@@ -66,9 +66,10 @@ func Open(o Options) (*Runtime, error) {
 // findDevices opens Vulkan and numbers its usable devices.
 func (rt *Runtime) findDevices() error {
 	instance, err := vk.Open(vk.InstanceOptions{
-		ApplicationName: "vkomp",
-		Validation:      rt.options.Validation,
-		Logger:          rt.log,
+		ApplicationName:         "vkomp",
+		Validation:              rt.options.Validation,
+		NoSynchronizationChecks: rt.options.NoSynchronizationChecks,
+		Logger:                  rt.log,
 	})
 	if err != nil {
 		if errors.Is(err, vk.ErrUnsupported) && !rt.options.Validation {

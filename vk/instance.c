@@ -132,7 +132,8 @@ static const char *resolve_instance(vko_instance *i, int validation)
 }
 
 int32_t vko_instance_create(uintptr_t get_instance_proc_addr, const char *application,
-	vko_messages *messages, uint32_t severities, vko_instance **out, vko_fault *fault)
+	vko_messages *messages, uint32_t severities, uint32_t synchronization, vko_instance **out,
+	vko_fault *fault)
 {
 	vko_get_proc get;
 	memcpy(&get, &get_instance_proc_addr, sizeof get);
@@ -168,7 +169,7 @@ int32_t vko_instance_create(uintptr_t get_instance_proc_addr, const char *applic
 	const vkoValidationFeaturesEXT validation = {
 		.sType = VKO_STRUCTURE_TYPE_VALIDATION_FEATURES_EXT,
 		.pNext = &messenger,
-		.enabledValidationFeatureCount = 1,
+		.enabledValidationFeatureCount = synchronization != 0,
 		.pEnabledValidationFeatures = &enables,
 	};
 	const vkoApplicationInfo app = {

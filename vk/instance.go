@@ -52,9 +52,13 @@ func Open(o InstanceOptions) (*Instance, error) {
 		}
 	}
 	application := append([]byte(o.ApplicationName), 0)
+	var synchronization C.uint32_t
+	if !o.NoSynchronizationChecks {
+		synchronization = 1
+	}
 	var f C.vko_fault
 	if C.vko_instance_create(C.uintptr_t(getProcAddr), (*C.char)(unsafe.Pointer(&application[0])),
-		i.messages, i.severities(), &i.c, &f) != 0 {
+		i.messages, i.severities(), synchronization, &i.c, &f) != 0 {
 		err := faultError("Open", &f)
 		if isStartFailure(err) {
 			err = fmt.Errorf("%w: no Vulkan driver: %w", ErrUnsupported, err)

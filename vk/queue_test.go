@@ -32,10 +32,10 @@ func TestFillThenBarrierThenCopyIsClean(t *testing.T) {
 	}
 }
 
-// Without this one, a clean run of the test above could mean that nobody looks.
-func TestFillThenCopyWithoutBarrierIsReported(t *testing.T) {
-	log := &recorder{}
-	i, err := Open(InstanceOptions{Validation: true, Logger: slog.New(log)})
+// fillThenCopy runs both without a barrier between them, under validation.
+func fillThenCopy(t *testing.T, o InstanceOptions) (messages uint64) {
+	o.Validation = true
+	i, err := Open(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +54,13 @@ func TestFillThenCopyWithoutBarrierIsReported(t *testing.T) {
 		s.Barrier(toHost)
 		run(t, d, &s, 1)
 	})
-	if i.Messages() == 0 {
+	return i.Messages()
+}
+
+// Without this one, a clean run of the test above could mean that nobody looks.
+func TestFillThenCopyWithoutBarrierIsReported(t *testing.T) {
+	log := &recorder{}
+	if fillThenCopy(t, InstanceOptions{Logger: slog.New(log)}) == 0 {
 		t.Error("Messages is 0")
 	}
 	rec, ok := log.find("SYNC-HAZARD-READ-AFTER-WRITE")
@@ -71,6 +77,12 @@ func TestFillThenCopyWithoutBarrierIsReported(t *testing.T) {
 	}
 	if rec.Level != slog.LevelError {
 		t.Errorf("logged at level %v", rec.Level)
+	}
+}
+
+func TestSynchronizationChecksCanBeLeftOut(t *testing.T) {
+	if n := fillThenCopy(t, InstanceOptions{NoSynchronizationChecks: true}); n != 0 {
+		t.Errorf("%d messages", n)
 	}
 }
 

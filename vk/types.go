@@ -72,7 +72,11 @@ type InstanceOptions struct {
 	// Validation loads VK_LAYER_KHRONOS_validation with synchronization
 	// validation; Open fails, naming the layer, where it is not installed.
 	Validation bool
-	Logger     *slog.Logger // receives validation messages; nil: silent
+	// NoSynchronizationChecks leaves synchronization validation out. It takes
+	// every byte that a dispatch binds for one that it accesses, so it reports
+	// dispatches whose bindings overlap and whose accesses do not.
+	NoSynchronizationChecks bool
+	Logger                  *slog.Logger // receives validation messages; nil: silent
 }
 
 // DeviceOptions says how to open a device.

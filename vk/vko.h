@@ -84,7 +84,8 @@ typedef struct vko_instance {
 
 // messages is NULL without validation; severities is the mask to listen for.
 int32_t vko_instance_create(uintptr_t get_instance_proc_addr, const char *application,
-	vko_messages *messages, uint32_t severities, vko_instance **out, vko_fault *fault);
+	vko_messages *messages, uint32_t severities, uint32_t synchronization,
+	vko_instance **out, vko_fault *fault);
 // Ends listening; what vkDestroyInstance itself says is still heard.
 void vko_instance_stop_messenger(vko_instance *i);
 void vko_instance_free(vko_instance *i); // after vkDestroyInstance

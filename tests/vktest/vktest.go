@@ -66,6 +66,11 @@ func Host(o *vkomp.Options) {
 // Staging is an option that hides device memory from the host.
 func Staging(o *vkomp.Options) { o.Staging = true }
 
+// NoSynchronizationChecks is an option for tests with unordered tasks on
+// neighbouring sub-slices that are not aligned as the device asks: the layer
+// takes what a kernel binds for what it accesses.
+func NoSynchronizationChecks(o *vkomp.Options) { o.NoSynchronizationChecks = true }
+
 // recorder is a slog.Handler that keeps the validation messages.
 type recorder struct {
 	mu       sync.Mutex
