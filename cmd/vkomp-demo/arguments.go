@@ -1,0 +1,22 @@
+package main
+
+import "strings"
+
+// longFlags spells flags of several letters with two dashes, as the parser
+// wants them: -device 0 and --device 0 are the same. Arguments behind "--" and
+// negative numbers stay as they are.
+func longFlags(args []string) []string {
+	long := make([]string, len(args))
+	for i, arg := range args {
+		if arg == "--" {
+			copy(long[i:], args[i:])
+			break
+		}
+		long[i] = arg
+		name, _, _ := strings.Cut(strings.TrimPrefix(arg, "-"), "=")
+		if strings.HasPrefix(arg, "-") && len(name) > 1 && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz") == "" {
+			long[i] = "-" + arg
+		}
+	}
+	return long
+}

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"github.com/vkomp/vkomp"
+)
+
+type devicesCommand struct {
+	JSON bool `name:"json" help:"Print JSON."`
+}
+
+// Run lists the devices; the last is the initial device, the host.
+func (c *devicesCommand) Run(sh *shell) (err error) {
+	rt, err := sh.open(vkomp.Options{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, rt.Close()) }()
+	var list []vkomp.DeviceInfo
+	for number := range rt.NumDevices() + 1 {
+		device, err := rt.Device(number)
+		if err != nil {
+			return err
+		}
+		list = append(list, device.Info())
+	}
+	if c.JSON {
+		encoder := json.NewEncoder(sh.stdout)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(list)
+	}
+	return printDevices(sh.stdout, list)
+}
+
+// printDevices writes a table; a star marks the default device.
+func printDevices(w io.Writer, list []vkomp.DeviceInfo) error {
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "NUMBER\tTYPE\tNAME\tMEMORY\tVULKAN\tDRIVER\tUUID")
+	for _, info := range list {
+		mark, memory := " ", ""
+		if info.Default {
+			mark = "*"
+		}
+		if info.Memory > 0 {
+			memory = byteCount(info.Memory)
+		}
+		fmt.Fprintf(table, "%d%s\t%s\t%s\t%s\t%s\t%s\t%s\n", info.Number, mark,
+			info.Type, info.Name, orDash(memory), orDash(info.Vulkan), orDash(info.Driver), orDash(info.UUID))
+	}
+	return table.Flush()
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}

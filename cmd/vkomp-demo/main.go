@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+
+	"github.com/alecthomas/kong"
+	"github.com/vkomp/vkomp"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	status := run(shell{ctx: ctx, stdout: os.Stdout, stderr: os.Stderr, open: vkomp.Open}, os.Args[1:])
+	stop()
+	os.Exit(status)
+}
+
+// shell is where a sub-command runs.
+type shell struct {
+	ctx            context.Context
+	stdout, stderr io.Writer
+	// open opens the runtime; tests watch it.
+	open func(vkomp.Options) (*vkomp.Runtime, error)
+}
+
+type commands struct {
+	Help helpFlag `short:"h" help:"Say how a command is used."`
+
+	Devices devicesCommand `cmd:"" help:"List the devices that target regions can run on."`
+	Run     struct {
+		Saxpy saxpyCommand `cmd:"" help:"Compute y = 2x + y in pieces."`
+		Heat  heatCommand  `cmd:"" help:"Let heat spread over a plate, and draw it."`
+		Image imageCommand `cmd:"" help:"Blur a picture, find its edges, and blend both with it."`
+	} `cmd:"" help:"Run a sample."`
+}
+
+// samples names what can be run, for the message about one that is not known.
+const samples = "heat, image, saxpy"
+
+// run is the whole program: it returns the exit status.
+func run(sh shell, args []string) int {
+	err := execute(sh, args)
+	if err == nil {
+		return 0
+	}
+	fmt.Fprintf(sh.stderr, "vkomp-demo: %v\n", err)
+	return 1
+}
+
+func execute(sh shell, args []string) error {
+	var cli commands
+	parser, err := kong.New(&cli,
+		kong.Name("vkomp-demo"),
+		kong.Description("OpenMP's target tasks on Vulkan devices, in samples."),
+		kong.Writers(sh.stdout, sh.stderr),
+		kong.NoDefaultHelp(),
+		// -device -1 is the initial device.
+		kong.WithHyphenPrefixedParameters(true),
+	)
+	if err != nil {
+		return err
+	}
+	command, err := parser.Parse(longFlags(args))
+	if errors.Is(err, errHelpShown) {
+		return nil
+	}
+	if err != nil {
+		return unknownSample(err)
+	}
+	return command.Run(&sh)
+}
+
+// helpFlag prints the usage of the command it stands behind. Kong's own would
+// end the process.
+type helpFlag bool
+
+var errHelpShown = errors.New("help shown")
+
+// BeforeReset is called by kong when the flag is met, before it looks for what
+// is missing.
+func (helpFlag) BeforeReset(command *kong.Context) error {
+	if err := command.PrintUsage(false); err != nil {
+		return err
+	}
+	return errHelpShown
+}
+
+// unknownSample turns kong's error about a stray word behind run into one that
+// names the samples.
+func unknownSample(err error) error {
+	var parse *kong.ParseError
+	if !errors.As(err, &parse) || parse.Context == nil {
+		return err
+	}
+	command := ""
+	for _, step := range parse.Context.Path {
+		if step.Command != nil {
+			command = step.Command.Name
+		}
+	}
+	word, stray := strings.CutPrefix(err.Error(), "unexpected argument ")
+	if command != "run" || !stray {
+		return err
+	}
+	word, _, _ = strings.Cut(word, ", did you mean")
+	return fmt.Errorf("unknown sample %s: the samples are %s", word, samples)
+}

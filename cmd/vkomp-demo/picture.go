@@ -1,0 +1,117 @@
+package main
+
+import (
+	"bytes"
+	_ "embed"
+	"errors"
+	"fmt"
+	"image"
+	"image/draw"
+	_ "image/jpeg" // registers the decoder
+	"image/png"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// astronaut is the default picture; data/CREDITS says whose it is.
+//
+//go:embed data/astronaut.png
+var astronaut []byte
+
+// mostPixels bounds a picture: some forty bytes a pixel are needed to work on
+// it, and a file's header may claim anything.
+const mostPixels = 1 << 26
+
+// picture is width × height pixels row by row, each RGBA8 with red in the low
+// byte and colours not multiplied by alpha.
+type picture struct {
+	width, height int
+	pixels        []uint32
+}
+
+// readPicture reads a PNG or JPEG file, the astronaut when path is empty.
+func readPicture(path string) (picture, error) {
+	if path == "" {
+		return decodePicture(astronaut, "astronaut.png")
+	}
+	file, err := os.ReadFile(path)
+	if err != nil {
+		return picture{}, fmt.Errorf("cannot read the picture: %w", err)
+	}
+	return decodePicture(file, path)
+}
+
+func decodePicture(file []byte, name string) (picture, error) {
+	fail := func(err error) (picture, error) {
+		return picture{}, fmt.Errorf("cannot read the picture %s: %w", name, err)
+	}
+	config, _, err := image.DecodeConfig(bytes.NewReader(file))
+	if errors.Is(err, image.ErrFormat) {
+		err = errors.New("neither PNG nor JPEG")
+	}
+	if err != nil {
+		return fail(err)
+	}
+	if config.Width > 0 && config.Height > mostPixels/config.Width {
+		return fail(fmt.Errorf("%d×%d is more than %d pixels", config.Width, config.Height, mostPixels))
+	}
+	decoded, _, err := image.Decode(bytes.NewReader(file))
+	if err != nil {
+		return fail(err)
+	}
+	bounds := decoded.Bounds()
+	straight := image.NewNRGBA(image.Rect(0, 0, bounds.Dx(), bounds.Dy()))
+	draw.Draw(straight, straight.Rect, decoded, bounds.Min, draw.Src)
+	p := picture{width: bounds.Dx(), height: bounds.Dy(), pixels: make([]uint32, bounds.Dx()*bounds.Dy())}
+	for i := range p.pixels {
+		b := straight.Pix[4*i : 4*i+4]
+		p.pixels[i] = uint32(b[0]) | uint32(b[1])<<8 | uint32(b[2])<<16 | uint32(b[3])<<24
+	}
+	return p, nil
+}
+
+// encodePNG writes the picture.
+func (p *picture) encodePNG(w io.Writer) error {
+	straight := image.NewNRGBA(image.Rect(0, 0, p.width, p.height))
+	for i, pixel := range p.pixels {
+		copy(straight.Pix[4*i:], []byte{byte(pixel), byte(pixel >> 8), byte(pixel >> 16), byte(pixel >> 24)})
+	}
+	return png.Encode(w, straight)
+}
+
+// checkOutput refuses a name for a result whose extension is none of those, or
+// whose folder is not there, before the work is done.
+func checkOutput(path string, extensions ...string) error {
+	if !slices.Contains(extensions, strings.ToLower(filepath.Ext(path))) {
+		return fmt.Errorf("-out %s: the extension must be %s", path, strings.Join(extensions, " or "))
+	}
+	folder, err := os.Stat(filepath.Dir(path))
+	if err != nil {
+		return fmt.Errorf("-out %s: %w", path, err)
+	}
+	if !folder.IsDir() {
+		return fmt.Errorf("-out %s: %s is no folder", path, filepath.Dir(path))
+	}
+	return nil
+}
+
+// writeFile writes a file through encode. A file that cannot be written whole
+// does not appear, and one that was there before stays.
+func writeFile(path string, encode func(io.Writer) error) (err error) {
+	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
+		return fmt.Errorf("cannot write %s: %w", path, err)
+	}
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("cannot write %s: %w", path, errors.Join(err, os.Remove(file.Name())))
+		}
+	}()
+	if err := errors.Join(encode(file), file.Chmod(0o644), file.Close()); err != nil {
+		return err
+	}
+	return os.Rename(file.Name(), path)
+}

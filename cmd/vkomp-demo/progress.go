@@ -1,0 +1,115 @@
+package main
+
+import (
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+	"golang.org/x/term"
+)
+
+// progress shows how far a sample is, on a terminal, once it has taken a
+// second. A nil progress shows nothing.
+type progress struct {
+	w       io.Writer
+	stopped chan struct{}
+	shown   sync.WaitGroup
+
+	mu    sync.Mutex // guards what follows
+	total int
+	done  int
+	what  string
+}
+
+// patience is how long a sample runs unannounced; a bar is brought up to date
+// as often as refresh says.
+const (
+	patience = time.Second
+	refresh  = 100 * time.Millisecond
+)
+
+// newProgress returns nil where w is no terminal.
+func newProgress(w io.Writer) *progress {
+	file, ok := w.(*os.File)
+	if !ok || !term.IsTerminal(int(file.Fd())) {
+		return nil
+	}
+	ticker := time.NewTicker(refresh)
+	return startProgress(w, time.Now(), ticker.C, ticker.Stop)
+}
+
+// startProgress shows progress at each tick that comes patience after start or
+// later, until stop, which then calls release.
+func startProgress(w io.Writer, start time.Time, ticks <-chan time.Time, release func()) *progress {
+	p := &progress{w: w, stopped: make(chan struct{})}
+	p.shown.Go(func() {
+		defer release()
+		p.show(start, ticks)
+	})
+	return p
+}
+
+func (p *progress) show(start time.Time, ticks <-chan time.Time) {
+	var bar *progressbar.ProgressBar
+	for {
+		select {
+		case now := <-ticks:
+			if now.Sub(start) < patience {
+				continue
+			}
+			p.mu.Lock()
+			total, done, what := p.total, p.done, p.what
+			p.mu.Unlock()
+			if total == 0 {
+				continue
+			}
+			if bar == nil {
+				bar = progressbar.NewOptions(total,
+					progressbar.OptionSetWriter(p.w),
+					progressbar.OptionSetWidth(40),
+					progressbar.OptionClearOnFinish(),
+					progressbar.OptionSetPredictTime(true))
+			}
+			bar.ChangeMax(total)
+			bar.Describe(what)
+			// A terminal that is gone is no reason to fail.
+			_ = bar.Set(min(done, total-1))
+		case <-p.stopped:
+			if bar != nil {
+				_ = bar.Finish()
+			}
+			return
+		}
+	}
+}
+
+// begin starts an activity of total steps.
+func (p *progress) begin(what string, total int) {
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.what, p.total, p.done = what, total, 0
+}
+
+// advance says that so many steps more are done.
+func (p *progress) advance(steps int) {
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.done += steps
+}
+
+// stop takes the bar away.
+func (p *progress) stop() {
+	if p == nil {
+		return
+	}
+	close(p.stopped)
+	p.shown.Wait()
+}

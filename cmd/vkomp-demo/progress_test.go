@@ -1,0 +1,66 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestProgressShowsAfterASecondAndGoesAway(t *testing.T) {
+	var screen bytes.Buffer
+	start := time.Now()
+	ticks := make(chan time.Time)
+	released := false
+	p := startProgress(&screen, start, ticks, func() { released = true })
+	// tick returns when what an earlier tick shows is shown.
+	tick := func(after time.Duration) {
+		ticks <- start.Add(after)
+		ticks <- start
+	}
+
+	p.begin("image", 40)
+	p.advance(10)
+	tick(900 * time.Millisecond)
+	if screen.Len() != 0 {
+		t.Errorf("shown before a second has passed: %q", screen.String())
+	}
+	tick(time.Second)
+	if got := screen.String(); !strings.Contains(got, "image") || !strings.Contains(got, "25%") {
+		t.Errorf("after a second: %q, want image at 25%%", got)
+	}
+	p.advance(20)
+	tick(2 * time.Second)
+	if got := screen.String(); !strings.Contains(got, "75%") {
+		t.Errorf("then: %q, want 75%%", got)
+	}
+	p.stop()
+	if !released {
+		t.Error("the ticker was not released")
+	}
+	// The line is wiped and the cursor back at its start.
+	if got := screen.String(); !strings.HasSuffix(got, "\r") {
+		t.Errorf("at the end: %q, want a wiped line", got)
+	}
+}
+
+func TestNoProgressWhereThereIsNoTerminal(t *testing.T) {
+	file, err := os.Create(t.TempDir() + "/log")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if p := newProgress(file); p != nil {
+		p.stop()
+		t.Error("a file got a progress bar")
+	}
+	if p := newProgress(&bytes.Buffer{}); p != nil {
+		p.stop()
+		t.Error("a buffer got a progress bar")
+	}
+	var none *progress
+	none.begin("nothing", 1)
+	none.advance(1)
+	none.stop()
+}

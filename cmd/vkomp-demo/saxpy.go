@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/vkomp/vkomp"
+	"github.com/vkomp/vkomp/shaders"
+)
+
+type saxpyCommand struct {
+	N *int `name:"n" short:"n" placeholder:"N" help:"Elements, 0 to 268435456 (default 1048576)."`
+	sampleFlags
+}
+
+const (
+	saxpyDefault = 1 << 20
+	saxpyMost    = 1 << 28
+	// saxpyPiece elements make a task; saxpyWindow tasks are under way before
+	// the next wait, which bounds the device memory in use.
+	saxpyPiece  = 1 << 20
+	saxpyWindow = 16
+	saxpyA      = 2
+)
+
+// Run computes y = 2x + y.
+func (c *saxpyCommand) Run(sh *shell) error {
+	n := chosen(c.N, saxpyDefault)
+	if err := limit("n", n, 0, saxpyMost); err != nil {
+		return err
+	}
+	return c.with(sh, func(s *session) error {
+		x, y := make([]float32, n), make([]float32, n)
+		for i := range n {
+			x[i], y[i] = saxpyInput(i)
+		}
+		result, err := s.measure(func() error { return saxpy(sh.ctx, s, x, y) })
+		if err != nil {
+			return err
+		}
+		result.work = [2]string{"saxpy", fmt.Sprintf("%d elements", n)}
+		if err := result.print(sh.stdout); err != nil || !c.Verify {
+			return err
+		}
+		if err := s.checkFallback(result.stats); err != nil {
+			return err
+		}
+		if err := checkSaxpy(y); err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(sh.stdout, "verified: all %d elements exact\n", n)
+		return err
+	})
+}
+
+// saxpyInput returns element i of x and y: small integers, so that 2x + y is
+// exact in float32 whatever the device's rounding.
+func saxpyInput(i int) (x, y float32) { return float32(i % 1021), float32(i % 509) }
+
+// checkSaxpy compares each element of y with integer arithmetic.
+func checkSaxpy(y []float32) error {
+	for i, got := range y {
+		if want := float32(saxpyA*(i%1021) + i%509); got != want {
+			return fmt.Errorf("verify: y[%d] is %v, not %v", i, got, want)
+		}
+	}
+	return nil
+}
+
+// saxpy adds 2x to y, a piece a task. The pieces have nothing in common, so no
+// task waits for another.
+func saxpy(ctx context.Context, s *session, x, y []float32) error {
+	kernel, err := s.rt.NewKernel(shaders.Saxpy)
+	if err != nil {
+		return err
+	}
+	s.progress.begin("saxpy", len(y))
+	for first := 0; first < len(y); first += saxpyPiece * saxpyWindow {
+		window := min(first+saxpyPiece*saxpyWindow, len(y))
+		err := saxpyPieces(ctx, s, kernel, x[first:window], y[first:window])
+		if err := errors.Join(err, s.rt.Taskwait(ctx)); err != nil {
+			return err
+		}
+		s.progress.advance(window - first)
+	}
+	return nil
+}
+
+func saxpyPieces(ctx context.Context, s *session, kernel vkomp.Kernel, x, y []float32) error {
+	for first := 0; first < len(y); first += saxpyPiece {
+		end := min(first+saxpyPiece, len(y))
+		region, err := shaders.SaxpyTarget(kernel, saxpyA, x[first:end], y[first:end])
+		if err != nil {
+			return err
+		}
+		region.Device, region.NoWait = s.device, true
+		if err := s.rt.Target(ctx, region); err != nil {
+			return err
+		}
+	}
+	return nil
+}

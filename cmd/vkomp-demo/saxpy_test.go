@@ -1,0 +1,49 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestSaxpyIsExactInAnySize(t *testing.T) {
+	for _, c := range []struct {
+		n     string
+		tasks int
+	}{
+		{"0", 0}, {"1", 1}, {"1000", 1}, {"1048576", 1}, {"1048577", 2}, {"17825793", 18},
+	} {
+		t.Run(c.n, func(t *testing.T) {
+			printed := succeed(t, "run", "saxpy", "-n", c.n, "-verify")
+			if tasks := figure(t, printed, "tasks"); tasks != c.tasks {
+				t.Errorf("%d tasks, want %d", tasks, c.tasks)
+			}
+			if !strings.HasSuffix(printed, "verified: all "+c.n+" elements exact\n") {
+				t.Errorf("not verified:\n%s", printed)
+			}
+		})
+	}
+}
+
+func TestSaxpyOnTheInitialDeviceIsExact(t *testing.T) {
+	for _, device := range []string{"-1", "host", "initial"} {
+		printed := succeed(t, "run", "saxpy", "-n", "100000", "-verify", "-device", device)
+		if !strings.Contains(printed, "(initial)") || !strings.Contains(printed, "exact") {
+			t.Errorf("-device %s:\n%s", device, printed)
+		}
+	}
+}
+
+func TestWrongElementIsReported(t *testing.T) {
+	y := make([]float32, 2000)
+	for i := range y {
+		x, before := saxpyInput(i)
+		y[i] = saxpyA*x + before
+	}
+	if err := checkSaxpy(y); err != nil {
+		t.Fatal(err)
+	}
+	y[1999]++
+	if err := checkSaxpy(y); err == nil || !strings.Contains(err.Error(), "y[1999]") {
+		t.Errorf("error %v, want y[1999] named", err)
+	}
+}
