@@ -66,6 +66,7 @@ func (b *batch) reset(value uint64) {
 	for i := range b.levels {
 		b.levels[i].Reset()
 	}
+	b.levels = b.levels[:0]
 	clear(b.tasks)
 	b.value, b.tasks, b.hostRead, b.commands, b.invocations = value, b.tasks[:0], false, 0, 0
 }
@@ -73,6 +74,11 @@ func (b *batch) reset(value uint64) {
 // level returns the stream of a level.
 func (b *batch) level(l int) *vk.Stream {
 	for len(b.levels) <= l {
+		if n := len(b.levels); n < cap(b.levels) {
+			// The streams of an earlier use keep their memory.
+			b.levels = b.levels[:n+1]
+			continue
+		}
 		b.levels = append(b.levels, vk.Stream{})
 	}
 	return &b.levels[l]

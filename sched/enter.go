@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"errors"
 	"fmt"
 	"unsafe"
 
@@ -23,8 +24,12 @@ func placed(n *tasks.Node) *target {
 // that it is ordered after, which holds the last reference to such a block and
 // has results in it: in the order of the program that block is copied out and
 // gone when t begins, and t maps the storage anew. A block whose contents equal
-// the host's can be shared instead: nothing that is ordered between the two can
-// have changed either copy.
+// the host's can be shared instead, if t maps all of it and no more: nothing that
+// is ordered between the two can have changed either copy.
+//
+// It waits as well for a task that it is ordered after and that deletes such a
+// block, or copies it to the host, whatever its count: t may change the block,
+// or read the host's copy.
 func (s *Scheduler) mustWaitFor(t *target) *[]*tasks.Node {
 	var after mark
 	for _, p := range t.node.Predecessors() {
@@ -38,23 +43,43 @@ func (s *Scheduler) mustWaitFor(t *target) *[]*tasks.Node {
 				return &stateOf(block).parked
 			}
 			block, _, err := s.table.Lookup(m.Section)
-			if err != nil || block == nil {
-				// Enter reports the error; an absent block holds nobody up.
+			var overlap *memory.OverlapError
+			if errors.As(err, &overlap) {
+				block, _, _ = s.table.Lookup(overlap.With)
+			}
+			if block == nil {
 				continue
 			}
 			state := stateOf(block)
 			count, infinite := block.Count()
-			if infinite || !state.dirty || int(count) > len(state.holders) {
-				continue
-			}
+			last := int(count) <= len(state.holders)
+			same := m.Size == block.Section.Size
 			for _, h := range state.holders {
-				if h.by.mark.value != 0 && !after.before(h.by.mark) {
+				if h.by.mark.value == 0 || after.before(h.by.mark) {
+					continue
+				}
+				// An exit construct has no reference of its own: it would take
+				// that of t.
+				anew := !infinite && last && (state.dirty || !same || len(h.by.Enter) == 0)
+				if anew || h.by.ignoresCount(block) {
 					return &h.by.parked
 				}
 			}
 		}
 	}
 	return nil
+}
+
+// ignoresCount reports whether t's exit deletes the block, or copies part of it
+// to the host, whatever its count.
+func (t *target) ignoresCount(block *memory.Present) bool {
+	for _, m := range t.Exit {
+		if (m.Type == memory.MapDelete || m.Always && m.Type.From()) &&
+			m.Start() < block.Section.End() && block.Section.Start() < m.End() {
+			return true
+		}
+	}
+	return false
 }
 
 // enter carries out the entry sequence of the region's maps, binds the kernel to
@@ -72,12 +97,18 @@ func (s *Scheduler) enter(t *target, w *tasks.Work) error {
 	if err != nil {
 		return err
 	}
-	for _, u := range t.uses {
-		if u.Present != nil && u.Present.State == nil {
+	for i, u := range t.uses {
+		if u.Present == nil {
+			continue
+		}
+		if u.Present.State == nil {
 			// The memory's previous user may still be running: its use counts
 			// as a transfer, which everything is ordered after.
 			last := s.queue.markOf(u.Present.Storage.LastUse)
-			u.Present.State = &blockState{write: last, transfer: last, use: last}
+			u.Present.State = &blockState{write: last, transfer: last, use: last, dirty: true}
+		}
+		if u.CopyIn && u.Created && t.Enter[i].Size == u.Present.Section.Size {
+			stateOf(u.Present).dirty = false
 		}
 	}
 	if err := s.prepare(t); err != nil {
@@ -133,6 +164,29 @@ func (t *target) filled() {
 	t.fills = nil
 }
 
+// unfilled notes that the copies which the device should have made to storage
+// that t created were not made: whoever else holds it cannot run.
+func (t *target) unfilled(err error) {
+	for _, up := range t.uploads {
+		if u := t.uses[up.use]; u.Created {
+			stateOf(u.Present).broken = err
+		}
+	}
+}
+
+// shared returns why storage that t shares has no contents, or nil.
+func (t *target) shared() error {
+	for _, u := range t.uses {
+		if u.Present == nil {
+			continue
+		}
+		if err := stateOf(u.Present).broken; err != nil {
+			return fmt.Errorf("the copy to storage that it shares failed: %w", err)
+		}
+	}
+	return nil
+}
+
 // hold notes that t gives back a reference to the block when it finishes.
 func (t *target) hold(block *memory.Present) {
 	for i := range t.holds {
@@ -167,7 +221,7 @@ func (s *Scheduler) hostCanFill(u memory.Use) bool {
 		return false
 	}
 	state, q := stateOf(u.Present), s.queue
-	return state.use.value <= q.completed && state.write.value <= q.hostVisible
+	return state.use.value <= q.completed && state.write.value <= q.hostReached
 }
 
 // copyIn does the host's part of copying in, without the lock: to the storage

@@ -60,7 +60,7 @@ func (s *Scheduler) planResults(t *target) (late bool, err error) {
 		switch {
 		case from != nil:
 			from = unsafe.Add(from, e.Offset)
-			hostReads = hostReads || stateOf(e.Present).write.value > q.hostVisible
+			hostReads = hostReads || stateOf(e.Present).write.value > q.hostReached
 		default:
 			if from = t.downloaded(e.Present, e.Offset, m.Size); from != nil {
 				break

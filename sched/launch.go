@@ -2,6 +2,7 @@ package sched
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/vkomp/vkomp/vk"
 )
@@ -33,6 +34,9 @@ func (k *Kernel) planDispatch(g [3]uint64, p *vk.Properties) (plan, error) {
 	}
 	long := -1
 	for d := range g {
+		if g[d] > math.MaxUint32/uint64(k.local[d]) {
+			return plan{}, k.tooLong(d, g, p, "and GlobalInvocationId has 32 bits")
+		}
 		if g[d] > uint64(limit[d]) {
 			if long >= 0 || d == 2 {
 				return plan{}, k.tooLong(d, g, p, "the range cannot be split")

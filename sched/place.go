@@ -55,9 +55,10 @@ func (s *Scheduler) place(t *target, w *tasks.Work) {
 		t.mark = after
 		ride := q.flying(after.value)
 		if ride == nil {
-			// What it follows is complete. Its exit comes before its successors
-			// start, so it counts as complete rather than placed.
-			w.Defer(func(w *tasks.Work) { s.finish(t, w) })
+			// The device is done with what it follows. Its exit comes before its
+			// successors start, so it counts as complete rather than placed.
+			q.done = append(q.done, t)
+			w.Defer(func(w *tasks.Work) { s.finishDone(q, w) })
 			return
 		}
 		ride.tasks = append(ride.tasks, t)
@@ -101,7 +102,7 @@ func (s *Scheduler) placeUploads(t *target, level int) mark {
 	q := s.queue
 	for _, up := range t.uploads {
 		state := stateOf(t.uses[up.use].Present)
-		level = max(level, q.after(state.transfer), q.afterWrite(state.write))
+		level = max(level, q.after(state.transfer), q.afterWrites(state))
 	}
 	at := mark{q.pending.value, level}
 	for _, up := range t.uploads {
@@ -110,7 +111,8 @@ func (s *Scheduler) placeUploads(t *target, level int) mark {
 		q.pending.level(level).Copy(vk.Buffer(up.staging.Block.ID), vk.Buffer(st.Block.ID),
 			up.staging.Offset, st.Offset+u.Offset, t.Enter[up.use].Size)
 		state := stateOf(u.Present)
-		state.transfer, state.write, state.use = at, later(state.write, at), later(state.use, at)
+		state.transfer, state.use = at, later(state.use, at)
+		state.wrote(at)
 	}
 	s.stats.Copies += uint64(len(t.uploads))
 	q.pending.commands += len(t.uploads)
@@ -123,7 +125,7 @@ func (s *Scheduler) placeKernel(t *target, level int) mark {
 	for i, u := range t.uses {
 		if t.Kernel.buffers[i].used {
 			state := stateOf(u.Present)
-			level = max(level, q.after(state.transfer), q.afterWrite(state.write))
+			level = max(level, q.after(state.transfer), q.afterWrites(state))
 		}
 	}
 	at := mark{q.pending.value, level}
@@ -141,7 +143,7 @@ func (s *Scheduler) placeKernel(t *target, level int) mark {
 		state := stateOf(u.Present)
 		state.use = later(state.use, at)
 		if !t.Kernel.buffers[i].readOnly {
-			state.write = later(state.write, at)
+			state.wrote(at)
 			state.dirty = true
 		}
 	}
@@ -217,7 +219,7 @@ func (s *Scheduler) placeDownloads(downloads []download, level int) mark {
 	q := s.queue
 	for _, d := range downloads {
 		state := stateOf(d.block)
-		level = max(level, q.after(state.transfer), q.afterWrite(state.write))
+		level = max(level, q.after(state.transfer), q.afterWrites(state))
 	}
 	at := mark{q.pending.value, level}
 	for _, d := range downloads {
@@ -239,7 +241,14 @@ func (s *Scheduler) failBatch(q *queue, b *batch, err error, w *tasks.Work) {
 		s.lost = err
 	}
 	for _, t := range b.tasks {
-		s.abort(t, err, w)
+		cause := err
+		if !t.leaving {
+			t.unfilled(err)
+			if failure := t.node.FailedBy(); failure != nil {
+				cause = failure
+			}
+		}
+		s.abort(t, cause, w)
 	}
 	q.free = append(q.free, b)
 	s.wake.Broadcast()

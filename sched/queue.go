@@ -36,7 +36,12 @@ type queue struct {
 	ordered mark
 	// hostVisible is the last value whose batch ended with a barrier to the
 	// host: all that the queue wrote up to it can be read once it is reached.
-	hostVisible uint64
+	// hostReached is the last such value seen reached.
+	hostVisible, hostReached uint64
+	// done are tasks whose commands are complete and whose exits are not, in the
+	// order of the exits; finishing is set while a goroutine works them off.
+	done      []*target
+	finishing bool
 	// drivers counts goroutines that wait for the queue themselves; the waiter
 	// rests meanwhile.
 	drivers int
@@ -57,15 +62,21 @@ func (q *queue) after(m mark) int {
 	return 1
 }
 
-// afterWrite is after for a write that the program ordered before the command
-// by other means than an incomplete predecessor: one that is complete needs
-// making visible, one in flight was left unordered by the program and is its
-// own affair (OpenMP orders by depend clauses, not by accesses).
-func (q *queue) afterWrite(m mark) int {
-	if m.value <= q.completed {
-		return q.after(m)
+// afterWrites is after for the block's writes that the program ordered before
+// the command by other means than an incomplete predecessor: those that are
+// complete need making visible, those in flight were left unordered by the
+// program and are its own affair (OpenMP orders by depend clauses, not by
+// accesses).
+func (q *queue) afterWrites(b *blockState) int {
+	complete := 0
+	for complete < len(b.flying) && b.flying[complete].value <= q.completed {
+		b.settled = b.flying[complete]
+		complete++
 	}
-	return 0
+	if complete > 0 {
+		b.flying = append(b.flying[:0], b.flying[complete:]...)
+	}
+	return q.after(b.settled)
 }
 
 // flush submits the pending batch if the queue is about to run dry, the batch
@@ -198,26 +209,40 @@ func (s *Scheduler) reap(q *queue, err error) {
 		w.Run()
 		return
 	}
-	var done []*batch
 	for len(q.inFlight) > 0 && q.inFlight[0].value <= q.completed {
-		done = append(done, q.inFlight[0])
+		b := q.inFlight[0]
 		q.inFlight = append(q.inFlight[:0], q.inFlight[1:]...)
+		if b.hostRead {
+			q.hostReached = b.value
+		}
+		q.done = append(q.done, b.tasks...)
+		q.free = append(q.free, b)
 	}
 	// Refill the queue before the host parts: they may take long.
 	s.flush(q, false, &w)
 	s.mu.Unlock()
-	for _, b := range done {
-		for _, t := range b.tasks {
-			s.finish(t, &w)
-		}
-	}
+	s.finishDone(q, &w)
 	w.Run()
-	if len(done) == 0 {
+}
+
+// finishDone finishes the tasks that the device is done with, one after the
+// other: a task's exit must not overtake that of one it follows. If another
+// goroutine is at it, that one goes on to what was added.
+func (s *Scheduler) finishDone(q *queue, w *tasks.Work) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if q.finishing {
 		return
 	}
-	s.mu.Lock()
-	q.free = append(q.free, done...)
-	s.flush(q, false, &w)
-	s.mu.Unlock()
-	w.Run()
+	q.finishing = true
+	for len(q.done) > 0 {
+		done := q.done
+		q.done = nil
+		s.mu.Unlock()
+		for _, t := range done {
+			s.finish(t, w)
+		}
+		s.mu.Lock()
+	}
+	q.finishing = false
 }

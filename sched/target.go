@@ -101,7 +101,11 @@ type blockState struct {
 	// write is the last device write, transfer the last command that moved the
 	// block's contents, use the last command of any kind.
 	write, transfer, use mark
-	// dirty: a kernel may have changed the contents since they were copied in.
+	// flying are the writes of batches that may be in flight, one mark a batch,
+	// ascending; settled is the last one known to be complete.
+	flying  []mark
+	settled mark
+	// dirty: the contents can differ from the host's.
 	dirty bool
 	// filling is closed when the copy-in of a new block is done or has its place
 	// on the device; nil from then on.
@@ -111,9 +115,21 @@ type blockState struct {
 	holders []*hold
 	// parked are tasks that wait for the block to be gone before they can enter.
 	parked []*tasks.Node
+	// broken is why the first contents never came.
+	broken error
 }
 
 func stateOf(p *memory.Present) *blockState { return p.State.(*blockState) }
+
+// wrote records a device write.
+func (b *blockState) wrote(at mark) {
+	b.write = later(b.write, at)
+	if n := len(b.flying); n > 0 && b.flying[n-1].value == at.value {
+		b.flying[n-1] = later(b.flying[n-1], at)
+		return
+	}
+	b.flying = append(b.flying, at)
+}
 
 // check refuses a region that this device cannot run, whatever the state of its
 // memory.
@@ -155,10 +171,6 @@ func (s *Scheduler) check(t *target) error {
 // returns, with its failure; of a deferred one only what can be told at once is
 // returned, the rest is the scope's to report.
 func (s *Scheduler) Run(ctx context.Context, r Region) error {
-	t := &target{s: s, Region: r}
-	if err := s.check(t); err != nil {
-		return fmt.Errorf("target %q: %w", r.Label, err)
-	}
 	s.mu.Lock()
 	closing, lost := s.closing, s.lost
 	s.mu.Unlock()
@@ -167,6 +179,10 @@ func (s *Scheduler) Run(ctx context.Context, r Region) error {
 	}
 	if lost != nil {
 		return fmt.Errorf("target %q: %w", r.Label, lost)
+	}
+	t := &target{s: s, Region: r}
+	if err := s.check(t); err != nil {
+		return fmt.Errorf("target %q: %w", r.Label, err)
 	}
 	var w tasks.Work
 	node, err := r.Scope.Add(tasks.Task{
@@ -182,7 +198,13 @@ func (s *Scheduler) Run(ctx context.Context, r Region) error {
 	if ctx.Done() == nil {
 		s.drive(s.queue, t, node.Done())
 	}
-	return node.Wait(ctx)
+	if err := node.Wait(ctx); err != nil {
+		if done, _ := node.Completed(); !done {
+			node.Abandon()
+		}
+		return err
+	}
+	return nil
 }
 
 // Start implements tasks.Runner: it enters the task's storage and places its
@@ -213,7 +235,16 @@ func (t *target) Start(n *tasks.Node, w *tasks.Work) {
 
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.refusal(); err != nil {
+	err := s.refusal()
+	if err == nil {
+		// It can have failed since the task started.
+		err = n.FailedBy()
+	}
+	if err == nil {
+		err = t.shared()
+	}
+	if err != nil {
+		t.unfilled(err)
 		s.abort(t, err, w)
 		return
 	}

@@ -17,6 +17,7 @@ type modelTask struct {
 	depend []Depend
 	domain Domain
 	state  state
+	placed bool
 	failed bool
 	// follows are the earlier tasks that an item of this one demands order with.
 	follows []int
@@ -45,7 +46,7 @@ func (m *model) onDevice(p, i int) bool {
 // ready: nothing that i has to follow is still ahead of it.
 func (m *model) ready(i int) bool {
 	for _, p := range m.tasks[i].follows {
-		if m.settled(p) || m.onDevice(p, i) && m.tasks[p].state == statePlaced {
+		if m.settled(p) || m.onDevice(p, i) && m.tasks[p].placed {
 			continue
 		}
 		return false
@@ -175,7 +176,7 @@ func TestOrderIsWhatAllPairsOfItemsDemand(t *testing.T) {
 					return
 				}
 				task := m.tasks[rapid.SampledFrom(r).Draw(t, "task")]
-				task.state = statePlaced
+				task.state, task.placed = statePlaced, true
 				task.node.Placed(&w)
 				w.Run()
 			},

@@ -209,6 +209,21 @@ func (n *Node) Completed() (bool, error) {
 	return true, n.failure
 }
 
+// Abandon says that nobody waits for an included task any more: its failure is
+// the scope's to report.
+func (n *Node) Abandon() {
+	s := n.scope
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !n.included {
+		return
+	}
+	n.included = false
+	if n.state == stateComplete && n.failure != nil {
+		s.failures = append(s.failures, failure{n.seq, n.failure})
+	}
+}
+
 // Wait waits until the task is complete and returns its failure, or ctx's
 // error when that ends first; the task goes on then.
 func (n *Node) Wait(ctx context.Context) error {

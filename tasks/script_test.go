@@ -113,7 +113,7 @@ func (s *script) waitNow() error {
 // caused:
 //
 //	task NAME [on=DOMAIN] [included] [in=X] [out=X] [inout=X] ...
-//	place NAME | done NAME | fail NAME | wait | locations
+//	place NAME | done NAME | fail NAME | abandon NAME | wait
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
@@ -169,8 +169,8 @@ func (s *script) step(d *datadriven.TestData, t *testing.T, step []string) {
 		} else {
 			say("nothing failed")
 		}
-	case "locations":
-		say("%d", len(s.scope.locations))
+	case "abandon":
+		s.nodes[step[1]].Abandon()
 	default:
 		d.Fatalf(t, "unknown step %q", step[0])
 	}

@@ -1,0 +1,216 @@
+package sched
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+
+	"github.com/vkomp/vkomp/memory"
+)
+
+// busy stops the device and gives it as much work as it takes before work
+// collects; what is run from then on lies in the pending batch.
+func (r *rig) busy() {
+	r.d.hold()
+	for range maxInFlight {
+		x := filled(4, 0)
+		r.run(launch{label: "busy", kernel: "set", args: []arg{from(x)}})
+	}
+}
+
+// TestLevels runs the files of testdata/levels: a graph in, the levels of the
+// batch it makes out. A line is "NAME [in=X] [out=X] ...": a task on variables of
+// a data region. Variables whose names share a letter, as x0 and x1, are parts of
+// one block.
+func TestLevels(t *testing.T) {
+	datadriven.Walk(t, "testdata/levels", func(t *testing.T, path string) {
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			if d.Cmd != "graph" {
+				d.Fatalf(t, "unknown command %q", d.Cmd)
+			}
+			return levelsOf(t, d)
+		})
+	})
+}
+
+func levelsOf(t *testing.T, d *datadriven.TestData) string {
+	r := newRig(t, memoryModes[0], 1)
+	defer r.close()
+	const part = 16
+	arrays := make(map[byte][]uint32)
+	variable := func(name string) []uint32 {
+		i := 0
+		if len(name) > 1 {
+			fmt.Sscan(name[1:], &i)
+		}
+		return arrays[name[0]][part*i : part*(i+1)]
+	}
+	zero := filled(part, 0)
+	enter, exit := []arg{to(zero)}, []arg{{s: zero, kind: memory.MapRelease}}
+	for c := byte('a'); c <= 'z'; c++ {
+		arrays[c] = filled(4*part, 0)
+		enter = append(enter, to(arrays[c]))
+		exit = append(exit, arg{s: arrays[c], kind: memory.MapRelease})
+	}
+	r.run(launch{label: "enter", enter: enter, included: true})
+	r.busy()
+	for line := range strings.Lines(d.Input) {
+		words := strings.Fields(line)
+		l := launch{label: words[0]}
+		var writes, reads []arg
+		for _, w := range words[1:] {
+			kind, name, _ := strings.Cut(w, "=")
+			v := variable(name)
+			if kind == "in" {
+				l.in = append(l.in, v)
+				reads = append(reads, alloc(v))
+			} else {
+				l.out = append(l.out, v)
+				writes = append(writes, alloc(v))
+			}
+		}
+		l.kernel = "mix"
+		if len(writes) == 0 {
+			writes = []arg{alloc(make([]uint32, part))}
+		}
+		reads = append(reads, alloc(zero), alloc(zero))
+		l.args = append(writes[:1:1], reads[:2]...)
+		r.run(l)
+	}
+	batch := r.s.queue.pending
+	levels := make(map[int][]string)
+	highest := 0
+	for _, task := range batch.tasks {
+		levels[task.mark.level] = append(levels[task.mark.level], task.Label)
+		highest = max(highest, task.mark.level)
+	}
+	var out strings.Builder
+	for l := range highest + 1 {
+		slices.Sort(levels[l])
+		fmt.Fprintf(&out, "level %d: %s\n", l, strings.Join(levels[l], " "))
+	}
+	r.s.mu.Lock()
+	hostRead := batch.hostRead
+	r.s.mu.Unlock()
+	r.d.release()
+	r.taskwait()
+	// The batch was the third after that of the data region.
+	barriers := r.d.barriers[len(r.d.barriers)-1]
+	if hostRead {
+		barriers--
+	}
+	fmt.Fprintf(&out, "%d barriers\n", barriers)
+	r.run(launch{label: "exit", exit: exit, included: true})
+	return out.String()
+}
+
+func TestIdleQueueIsSubmittedToAtOnce(t *testing.T) {
+	r := newRig(t, memoryModes[0], 1)
+	defer r.close()
+	r.d.hold()
+	for i := 1; i <= maxInFlight; i++ {
+		r.run(launch{label: "task", kernel: "set", args: []arg{from(filled(4, 0))}})
+		if r.d.submits != i {
+			t.Errorf("%d submissions after %d tasks", r.d.submits, i)
+		}
+	}
+	for range 300 {
+		r.run(launch{label: "task", kernel: "set", args: []arg{from(filled(4, 0))}})
+	}
+	if r.d.submits != maxInFlight {
+		t.Errorf("%d submissions while the device is busy", r.d.submits)
+	}
+	r.d.release()
+	r.taskwait()
+	if r.d.submits != maxInFlight+1 {
+		t.Errorf("%d submissions for what collected", r.d.submits-maxInFlight)
+	}
+}
+
+func TestIncludedTaskDoesNotWaitForTheBatchToFill(t *testing.T) {
+	r := newRig(t, memoryModes[0], 1)
+	defer r.close()
+	r.busy()
+	before := r.d.submits
+	done := make(chan struct{})
+	x := filled(4, 0)
+	go func() {
+		defer close(done)
+		r.run(launch{label: "included", kernel: "set", args: []arg{from(x)}, constant: 3, included: true})
+	}()
+	r.d.mu.Lock()
+	for r.d.submits == before {
+		// Submit broadcasts.
+		r.d.changed.Wait()
+	}
+	r.d.mu.Unlock()
+	r.d.release()
+	<-done
+	r.expect("x", x, 3, 4, 5, 6)
+}
+
+func TestCapSubmitsWhateverIsInFlight(t *testing.T) {
+	r := newRig(t, memoryModes[0], 1)
+	defer r.close()
+	x := filled(16, 0)
+	r.run(launch{label: "enter", enter: []arg{to(x)}, included: true})
+	r.busy()
+	before := r.d.submits
+	for i := range maxCommands + 1 {
+		if got, want := r.d.submits-before, i/maxCommands; got != want {
+			t.Fatalf("%d submissions after %d commands", got, i)
+		}
+		r.run(launch{label: "task", kernel: "set", args: []arg{alloc(x)}})
+		if i == 0 {
+			// Unordered writes of one array: the device is right to complain, and
+			// it is not what this test is about.
+			r.d.report = func(string) {}
+		}
+	}
+	r.d.release()
+	r.taskwait()
+	r.run(launch{label: "exit", exit: []arg{{s: x, kind: memory.MapRelease}}, included: true})
+}
+
+func TestInvocationCapSubmitsWhateverIsInFlight(t *testing.T) {
+	r := newRig(t, memoryModes[0], 1)
+	defer r.close()
+	r.busy()
+	before := r.d.submits
+	g := r.region(launch{label: "large", kernel: "set", args: []arg{from(filled(4, 0))}})
+	g.Range = [3]uint64{1 << 15, 1 << 14, 2}
+	if err := r.s.Run(t.Context(), g); err != nil {
+		t.Fatal(err)
+	}
+	if r.d.submits != before+1 {
+		t.Errorf("%d submissions", r.d.submits-before)
+	}
+}
+
+// Batches are recycled; a level that one of them once had must not stay.
+func TestLevelsDoNotGrowWithRecycling(t *testing.T) {
+	r := newRig(t, memoryModes[0], 1)
+	defer r.close()
+	x := filled(4, 0)
+	r.run(launch{label: "enter", enter: []arg{to(x)}, included: true})
+	r.busy()
+	for range 50 {
+		r.run(launch{label: "link", kernel: "mix", args: []arg{alloc(x), alloc(x), alloc(x)}, out: [][]uint32{x}})
+	}
+	deep := r.s.queue.pending
+	r.d.release()
+	r.taskwait()
+	r.run(launch{label: "exit", exit: []arg{from(x)}, included: true})
+	r.s.mu.Lock()
+	defer r.s.mu.Unlock()
+	deep.reset(deep.value)
+	if len(deep.levels) > 0 {
+		t.Errorf("%d levels of an empty batch", len(deep.levels))
+	}
+	if s := deep.level(1); len(deep.levels) != 2 || s.Len() != 0 {
+		t.Errorf("%d levels, %d operations in a new one", len(deep.levels), s.Len())
+	}
+}

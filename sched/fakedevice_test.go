@@ -1,0 +1,390 @@
+package sched
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+	"unsafe"
+
+	"github.com/vkomp/vkomp/vk"
+)
+
+// fakeDevice is a Device that makes no promise beyond Vulkan's. It runs what is
+// submitted in a random order that respects only what the stream's barriers, the
+// semaphore waits and the host's own waits order (see orderCheck), and the host
+// sees of device writes only what a barrier to HOST and a wait have brought it:
+// each host-visible block is two arrays, the device's and the host's.
+//
+// It reports every pair of conflicting accesses that nothing orders, every
+// access outside a block, and every breach of the interface's contract.
+//
+// The device makes progress in Wait and Completed only, on the caller's
+// goroutine.
+type fakeDevice struct {
+	props  vk.Properties
+	report func(string)
+
+	mu sync.Mutex
+	// changed is signalled when hold, lost or completed change.
+	changed *sync.Cond
+	rng     *rand.Rand
+	order   orderCheck
+
+	blocks    map[vk.Buffer]*fakeBlock
+	pipelines map[uint64]vk.PipelineOptions
+	handles   uint64
+
+	// pending are the commands not executed, batches the submissions not
+	// complete, in order.
+	pending  []*fakeCommand
+	batches  []*fakeBatch
+	flushes  []*hostFlush
+	executed int
+
+	submitted, completed, observed uint64
+	// held keeps the device from making progress past the submission that signals
+	// upTo; Completed answers, Wait blocks.
+	held   bool
+	upTo   uint64
+	lost   bool
+	closed bool
+
+	// submit and create are asked before each Submit and CreateBlock.
+	submit func(call int) error
+	create func(call int) error
+
+	submits, creates int
+	live, peakLive   int
+	barriers         []int
+	reports          []string
+}
+
+// fakeBlock is memory as the device and as the host see it.
+type fakeBlock struct {
+	buffer vk.Buffer
+	size   uint64
+	device []byte
+	// host is nil where the host cannot see the block. synced is what the host
+	// was last known to have there.
+	host, synced []byte
+	// bound: a dispatch uses the block. One that none uses is staging, which the
+	// host overwrites before the device reads it again.
+	bound bool
+}
+
+type fakeBatch struct {
+	value uint64
+	left  int
+}
+
+// fakeCommand is one dispatch, copy or fill.
+type fakeCommand struct {
+	command
+	batch    *fakeBatch
+	executed bool
+	run      func()
+}
+
+// hostFlush is a device write on its way to the host.
+type hostFlush struct {
+	by     *command
+	access *access
+	buffer vk.Buffer
+	lo, hi uint64
+	// value is that of the batch whose barrier makes it visible, 0 for none yet;
+	// data is what it brings, from that batch's completion on.
+	value uint64
+	data  []byte
+}
+
+var _ Device = (*fakeDevice)(nil)
+
+// fakeMemory is the shape of a device's memory.
+type fakeMemory int
+
+const (
+	// unifiedMemory: one type, device-local and host-visible.
+	unifiedMemory fakeMemory = iota
+	// discreteMemory: the host sees staging only.
+	discreteMemory
+)
+
+func newFakeDevice(t reporter, memory fakeMemory, seed uint64) *fakeDevice {
+	d := &fakeDevice{
+		props: vk.Properties{
+			Name: "fake", Type: vk.DeviceIntegrated,
+			Limits: vk.Limits{
+				MaxStorageBufferRange:           1 << 27,
+				MinStorageBufferOffsetAlignment: 64,
+				MaxPushConstantsSize:            128,
+				MaxComputeWorkGroupCount:        [3]uint32{65535, 65535, 65535},
+				MaxComputeWorkGroupSize:         [3]uint32{128, 128, 64},
+				MaxComputeWorkGroupInvocations:  128,
+				MaxMemoryAllocationCount:        4096,
+				MaxMemoryAllocationSize:         1 << 30,
+				NonCoherentAtomSize:             64,
+			},
+			MemoryHeaps: []vk.MemoryHeap{{Size: 1 << 33, DeviceLocal: true}, {Size: 1 << 33}},
+		},
+		rng:       rand.New(rand.NewPCG(seed, 1)),
+		blocks:    make(map[vk.Buffer]*fakeBlock),
+		pipelines: make(map[uint64]vk.PipelineOptions),
+	}
+	mapped := vk.MemoryHostVisible | vk.MemoryHostCoherent
+	switch memory {
+	case unifiedMemory:
+		d.props.MemoryTypes = []vk.MemoryType{{Heap: 0, Flags: vk.MemoryDeviceLocal | mapped | vk.MemoryHostCached}}
+	case discreteMemory:
+		d.props.Type = vk.DeviceDiscrete
+		d.props.MemoryTypes = []vk.MemoryType{{Heap: 0, Flags: vk.MemoryDeviceLocal}, {Heap: 1, Flags: mapped | vk.MemoryHostCached}}
+	}
+	d.changed = sync.NewCond(&d.mu)
+	d.report = func(what string) { t.Error(what) }
+	return d
+}
+
+// fail reports something wrong, once for each text. The caller holds mu.
+func (d *fakeDevice) fail(format string, args ...any) {
+	what := fmt.Sprintf(format, args...)
+	if len(d.reports) < 20 {
+		d.reports = append(d.reports, what)
+		d.report(what)
+	}
+}
+
+func (d *fakeDevice) Properties() *vk.Properties { return &d.props }
+
+func (d *fakeDevice) BlockMemoryTypes(uint64) (uint32, error) {
+	return 1<<len(d.props.MemoryTypes) - 1, nil
+}
+
+// arrays recycles the memory of blocks: rapid makes thousands of devices.
+var arrays = sync.Pool{New: func() any { return new([4 << 20]byte) }}
+
+func array(size uint64) []byte {
+	if size <= 4<<20 {
+		return arrays.Get().(*[4 << 20]byte)[:size:size]
+	}
+	return make([]byte, size)
+}
+
+func (d *fakeDevice) CreateBlock(size uint64, memoryType int) (vk.Block, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.creates++
+	if d.create != nil {
+		if err := d.create(d.creates); err != nil {
+			return vk.Block{}, err
+		}
+	}
+	d.handles++
+	b := &fakeBlock{buffer: vk.Buffer(d.handles), size: size, device: array(size)}
+	// Fresh memory holds anything; a mark in every page is enough to notice.
+	for i := uint64(0); i < size; i += 64 {
+		b.device[i] = 0xA5
+	}
+	block := vk.Block{Buffer: b.buffer, Memory: vk.Memory(d.handles), Size: size, MemoryType: memoryType}
+	if d.props.MemoryTypes[memoryType].Flags&vk.MemoryHostVisible != 0 {
+		b.host, b.synced = array(size), array(size)
+		copy(b.host, b.device)
+		copy(b.synced, b.device)
+		block.Host = unsafe.Pointer(&b.host[0])
+	}
+	d.blocks[b.buffer] = b
+	d.live++
+	d.peakLive = max(d.peakLive, d.live)
+	return block, nil
+}
+
+func (d *fakeDevice) DestroyBlock(block vk.Block) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	b := d.blocks[block.Buffer]
+	if b == nil {
+		d.fail("buffer %d destroyed and does not exist", block.Buffer)
+		return
+	}
+	for _, c := range d.pending {
+		for _, a := range c.accesses {
+			if a.buffer == block.Buffer && !d.lost {
+				d.fail("buffer %d destroyed before %s", block.Buffer, &c.command)
+			}
+		}
+	}
+	delete(d.blocks, block.Buffer)
+	d.live--
+	for _, a := range [][]byte{b.device, b.host, b.synced} {
+		if len(a) == 4<<20 {
+			arrays.Put((*[4 << 20]byte)(a))
+		}
+	}
+}
+
+func (d *fakeDevice) CreatePipeline(o vk.PipelineOptions) (vk.Pipeline, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		d.fail("pipeline %q created after Close", o.Label)
+	}
+	k, ok := fakeKernels[o.Label]
+	if !ok || len(k.arguments) != len(o.Bindings) {
+		return vk.Pipeline{}, fmt.Errorf("the fake has no kernel %q of %d bindings", o.Label, len(o.Bindings))
+	}
+	d.handles++
+	d.pipelines[d.handles] = o
+	p := vk.Pipeline{Handle: d.handles, Layout: d.handles, SetLayout: d.handles, Bindings: uint32(len(o.Bindings)), PushConstants: o.PushConstants}
+	for _, b := range o.Bindings {
+		p.BindingMask |= 1 << b
+	}
+	return p, nil
+}
+
+func (d *fakeDevice) DestroyPipeline(p vk.Pipeline) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if _, ok := d.pipelines[p.Handle]; !ok {
+		d.fail("pipeline %d destroyed and does not exist", p.Handle)
+	}
+	delete(d.pipelines, p.Handle)
+}
+
+func (d *fakeDevice) Close() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		d.fail("closed twice")
+	}
+	d.closed = true
+	if len(d.pipelines) > 0 || len(d.blocks) > 0 {
+		d.fail("closed with %d pipelines and %d blocks alive", len(d.pipelines), len(d.blocks))
+	}
+	if len(d.batches) > 0 && !d.lost {
+		d.fail("closed with %d submissions under way", len(d.batches))
+	}
+	return nil
+}
+
+// step executes one command, any that may be next, and completes the batches
+// that are done. It reports whether there was something to do.
+func (d *fakeDevice) step() bool {
+	if len(d.pending) > 0 {
+		start := d.rng.IntN(len(d.pending))
+		for k := range d.pending {
+			i := (start + k) % len(d.pending)
+			c := d.pending[i]
+			if d.held && c.command.batch > d.upTo || !c.ready(&d.order) {
+				continue
+			}
+			c.run()
+			c.command.executed = true
+			c.batch.left--
+			d.executed++
+			d.pending = append(d.pending[:i], d.pending[i+1:]...)
+			d.retire()
+			return true
+		}
+	}
+	return d.retire()
+}
+
+func (d *fakeDevice) retire() (any bool) {
+	for len(d.batches) > 0 && d.batches[0].left == 0 && !(d.held && d.batches[0].value > d.upTo) {
+		any = true
+		d.completed = d.batches[0].value
+		d.batches = d.batches[1:]
+		for _, f := range d.flushes {
+			if f.value == d.completed {
+				f.data = bytes.Clone(d.blocks[f.buffer].device[f.lo:f.hi])
+			}
+		}
+		d.changed.Broadcast()
+	}
+	return any
+}
+
+// observe lets the host see that value was reached, and what that makes visible
+// to it.
+func (d *fakeDevice) observe(value uint64) {
+	if value <= d.observed {
+		return
+	}
+	d.observed = value
+	kept := d.flushes[:0]
+	for _, f := range d.flushes {
+		b := d.blocks[f.buffer]
+		if f.value == 0 || f.value > value {
+			if b != nil {
+				kept = append(kept, f)
+			}
+			continue
+		}
+		f.access.handed = b != nil && !b.bound
+		if b != nil {
+			copy(b.host[f.lo:f.hi], f.data)
+			copy(b.synced[f.lo:f.hi], f.data)
+		}
+	}
+	clear(d.flushes[len(kept):])
+	d.flushes = kept
+}
+
+func (d *fakeDevice) lose() {
+	d.lost = true
+	d.changed.Broadcast()
+}
+
+func (d *fakeDevice) Completed(queue int) (uint64, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.lost {
+		return 0, errLost
+	}
+	if d.rng.IntN(2) == 0 {
+		d.step()
+	}
+	d.observe(d.completed)
+	return d.completed, nil
+}
+
+func (d *fakeDevice) Wait(queue int, value uint64, timeout time.Duration) (bool, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if timeout >= 0 || value > d.submitted {
+		d.fail("wait for %d with timeout %v, %d is submitted", value, timeout, d.submitted)
+		return false, errLost
+	}
+	for d.completed < value {
+		switch {
+		case d.lost:
+			return false, errLost
+		case d.held && d.completed >= d.upTo:
+			d.changed.Wait()
+		default:
+			if !d.step() {
+				d.fail("nothing can run, and %d of %d is complete: the order has a cycle", d.completed, d.submitted)
+				return false, errLost
+			}
+			if d.rng.IntN(4) == 0 {
+				d.mu.Unlock()
+				d.mu.Lock()
+			}
+		}
+	}
+	d.observe(d.completed)
+	return true, nil
+}
+
+// hold stops the device, advance lets it go on to a value and stop there, and
+// release lets it go on.
+func (d *fakeDevice) hold()                { d.set(func() { d.held, d.upTo = true, 0 }) }
+func (d *fakeDevice) advance(value uint64) { d.set(func() { d.held, d.upTo = true, value }) }
+func (d *fakeDevice) release()             { d.set(func() { d.held = false }) }
+
+func (d *fakeDevice) set(change func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	change()
+	d.changed.Broadcast()
+}

@@ -1,0 +1,75 @@
+package sched
+
+import (
+	"os"
+	"path/filepath"
+)
+
+// fakeKernel is what a kernel of testdata does, for the fake device and for the
+// sequential oracle.
+type fakeKernel struct {
+	// arguments are the bindings that the kernel uses, ascending.
+	arguments []fakeArgument
+	// run makes the invocations from ≤ i < to.
+	run func(b [][]uint32, push []uint32, from, to uint64)
+}
+
+type fakeArgument struct {
+	writes bool
+	// offset is the push-constant word with the elements before the argument,
+	// or -1.
+	offset int
+}
+
+func rangeOf(push []uint32, from, to uint64) (lo, hi uint64) {
+	return from, min(to, uint64(push[0]))
+}
+
+var fakeKernels = map[string]fakeKernel{
+	"mix": {
+		arguments: []fakeArgument{{true, 2}, {false, 3}, {false, 4}},
+		run: func(b [][]uint32, push []uint32, from, to uint64) {
+			for i, hi := rangeOf(push, from, to); i < hi; i++ {
+				b[0][i] = 3*b[0][i] + b[1][i] + b[2][i] + push[1]
+			}
+		},
+	},
+	"set": {
+		arguments: []fakeArgument{{true, 2}},
+		run: func(b [][]uint32, push []uint32, from, to uint64) {
+			for i, hi := rangeOf(push, from, to); i < hi; i++ {
+				b[0][i] = push[1] + uint32(i)
+			}
+		},
+	},
+	"stencil": {
+		arguments: []fakeArgument{{true, -1}, {false, -1}, {false, -1}, {false, -1}},
+		run: func(b [][]uint32, push []uint32, from, to uint64) {
+			for i, hi := rangeOf(push, from, to); i < hi; i++ {
+				b[0][i] = b[1][i] + 2*b[2][i] + b[3][i] + 1
+			}
+		},
+	},
+	"read": {
+		arguments: []fakeArgument{{false, -1}, {true, -1}},
+		run: func(b [][]uint32, push []uint32, from, to uint64) {
+			for i, hi := rangeOf(push, from, to); i < hi; i++ {
+				b[1][i] = b[0][i] + 1
+			}
+		},
+	},
+}
+
+// kernel loads a kernel of testdata.
+func kernel(t reporter, name string) *Kernel {
+	t.Helper()
+	code, err := os.ReadFile(filepath.Join("testdata", name+".spv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, err := NewKernel(name, code, "main", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}

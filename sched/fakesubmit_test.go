@@ -1,0 +1,237 @@
+package sched
+
+import (
+	"bytes"
+	"errors"
+	"unsafe"
+
+	"github.com/vkomp/vkomp/vk"
+)
+
+var errLost = &vk.Error{Op: "vkQueueSubmit", Result: vk.ErrorDeviceLost}
+
+func (d *fakeDevice) Submit(queue int, s *vk.Stream, waits []vk.SemaphoreWait, signal uint64) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.submits++
+	if d.submit != nil {
+		if err := d.submit(d.submits); err != nil {
+			if errors.Is(err, vk.ErrDeviceLost) {
+				d.lose()
+			}
+			return err
+		}
+	}
+	if d.lost {
+		return errLost
+	}
+	if d.closed || queue != 0 || signal <= d.submitted {
+		d.fail("submission of value %d to queue %d, after %d (closed %v)", signal, queue, d.submitted, d.closed)
+	}
+	d.submitted = signal
+	for _, w := range waits {
+		if w.Value >= signal {
+			d.fail("submission of value %d waits for %d: it never ends", signal, w.Value)
+		}
+		d.order.waited(w.Value)
+	}
+	d.order.hostWaited(d.observed)
+	batch := &fakeBatch{value: signal}
+	d.batches = append(d.batches, batch)
+	barriers, ops := 0, 0
+	var last *fakeCommand
+	for op := range s.Ops() {
+		ops++
+		if op.Code == vk.OpBarrier {
+			barriers++
+			d.barrier(op.Barrier, signal)
+			last = nil
+			continue
+		}
+		c := d.decode(op, ops)
+		if c == nil {
+			continue
+		}
+		if last != nil && op.Code == vk.OpDispatch && last.continues(c) {
+			// Dispatches that make up one launch are one command: what it does
+			// inside is the kernel's affair.
+			first := last.run
+			last.run = func() { first(); c.run() }
+			continue
+		}
+		c.batch = batch
+		c.command.batch = signal
+		d.hostWrites(c)
+		for _, what := range d.order.add(&c.command) {
+			d.fail("%s", what)
+		}
+		for i := range c.accesses {
+			if a := &c.accesses[i]; a.writes && d.blocks[a.buffer].host != nil {
+				d.flushes = append(d.flushes, &hostFlush{by: &c.command, access: a, buffer: a.buffer, lo: a.lo, hi: a.hi})
+			}
+		}
+		d.pending = append(d.pending, c)
+		batch.left++
+		last = c
+	}
+	if ops != s.Len() {
+		d.fail("submission %d: %d of %d operations can be decoded", signal, ops, s.Len())
+	}
+	d.barriers = append(d.barriers, barriers)
+	d.changed.Broadcast()
+	return nil
+}
+
+// barrier records a barrier of the batch that signals value.
+func (d *fakeDevice) barrier(b vk.Barrier, value uint64) {
+	if b.SrcStage == 0 || b.DstStage == 0 {
+		d.fail("submission %d: a barrier without stages", value)
+	}
+	const toHost = vk.AccessHostRead | vk.AccessHostWrite
+	if b.DstStage&vk.StageHost != 0 && accessesOf(b.DstAccess)&toHost == toHost {
+		for _, f := range d.flushes {
+			if f.value == 0 && f.by.madeAvailable(b) {
+				f.value = value
+			}
+		}
+	}
+	d.order.barrier(b)
+}
+
+// decode turns an operation into a command, nil if it is nonsense.
+func (d *fakeDevice) decode(op vk.Op, n int) *fakeCommand {
+	c := &fakeCommand{}
+	inside := func(r vk.BufferRange) bool {
+		b := d.blocks[r.Buffer]
+		if b == nil || r.Size == 0 || r.Offset+r.Size > b.size {
+			d.fail("submission %d, operation %d (%v): range %+v is in no block", d.submitted, n, op.Code, r)
+			return false
+		}
+		return true
+	}
+	touch := func(r vk.BufferRange, read, write vk.Access) {
+		c.accesses = append(c.accesses, access{r.Buffer, r.Offset, r.Offset + r.Size, read, write, write != 0, false})
+	}
+	bytesOf := func(r vk.BufferRange) []byte { return d.blocks[r.Buffer].device[r.Offset : r.Offset+r.Size] }
+	switch op.Code {
+	case vk.OpCopy:
+		if !inside(op.Src) || !inside(op.Dst) {
+			return nil
+		}
+		c.stage, c.label = vk.StageTransfer, "copy"
+		touch(op.Src, vk.AccessTransferRead, 0)
+		touch(op.Dst, 0, vk.AccessTransferWrite)
+		c.run = func() { copy(bytesOf(op.Dst), bytesOf(op.Src)) }
+	case vk.OpFill:
+		if !inside(op.Dst) {
+			return nil
+		}
+		c.stage, c.label = vk.StageTransfer, "fill"
+		touch(op.Dst, 0, vk.AccessTransferWrite)
+		c.run = func() {
+			for i, b := 0, bytesOf(op.Dst); i < len(b); i++ {
+				b[i] = byte(op.Value >> (8 * (i % 4)))
+			}
+		}
+	case vk.OpDispatch:
+		o, ok := d.pipelines[op.Pipeline.Handle]
+		if !ok || len(op.Bindings) != len(o.Bindings) || uint32(len(op.Push)) > o.PushConstants {
+			d.fail("submission %d, operation %d: dispatch of pipeline %d with %d bindings and %d bytes", d.submitted, n, op.Pipeline.Handle, len(op.Bindings), len(op.Push))
+			return nil
+		}
+		for i, limit := range d.props.Limits.MaxComputeWorkGroupCount {
+			if op.Count[i] == 0 || uint64(op.Base[i])+uint64(op.Count[i]) > uint64(limit) {
+				d.fail("submission %d, operation %d: dispatch of %v workgroups from %v", d.submitted, n, op.Count, op.Base)
+			}
+		}
+		k := fakeKernels[o.Label]
+		c.stage, c.label, c.pipeline = vk.StageCompute, o.Label, op.Pipeline.Handle
+		push := words(bytes.Clone(op.Push))
+		ranges := append([]vk.BufferRange(nil), op.Bindings...)
+		for i, r := range ranges {
+			if !inside(r) {
+				return nil
+			}
+			if r.Offset%d.props.Limits.MinStorageBufferOffsetAlignment != 0 {
+				d.fail("submission %d, operation %d: binding at offset %d", d.submitted, n, r.Offset)
+			}
+			// The kernel's argument begins where its offset member says.
+			if at := k.arguments[i].offset; at >= 0 {
+				ranges[i].Offset += 4 * uint64(push[at])
+				ranges[i].Size -= 4 * uint64(push[at])
+			}
+			read, write := vk.AccessShaderRead, vk.Access(0)
+			if k.arguments[i].writes {
+				write = vk.AccessShaderWrite
+			}
+			touch(ranges[i], read, write)
+			d.blocks[r.Buffer].bound = true
+		}
+		base, count, limit := op.Base, op.Count, d.props.Limits.MaxComputeWorkGroupCount[0]
+		c.run = func() {
+			buffers := make([][]uint32, len(ranges))
+			for i, r := range ranges {
+				buffers[i] = words(bytesOf(r))
+			}
+			for z := base[2]; z < base[2]+count[2]; z++ {
+				// Layers along z are a folded x (see Kernel.planDispatch).
+				from := 4 * (uint64(z)*uint64(limit) + uint64(base[0]))
+				k.run(buffers, push, from, from+4*uint64(count[0]))
+			}
+		}
+	}
+	return c
+}
+
+// continues reports whether o is another dispatch of the launch that c began.
+func (c *fakeCommand) continues(o *fakeCommand) bool {
+	if c.pipeline == 0 || c.pipeline != o.pipeline || len(c.accesses) != len(o.accesses) {
+		return false
+	}
+	for i := range c.accesses {
+		if c.accesses[i] != o.accesses[i] {
+			return false
+		}
+	}
+	return o.run != nil
+}
+
+// hostWrites brings what the host wrote to the ranges of c to the device: a
+// submission orders it before the batch. The host must not have written where
+// the device was, or where it had not got to see what the device wrote.
+func (d *fakeDevice) hostWrites(c *fakeCommand) {
+	for _, a := range c.accesses {
+		b := d.blocks[a.buffer]
+		if b.host == nil || bytes.Equal(b.host[a.lo:a.hi], b.synced[a.lo:a.hi]) {
+			continue
+		}
+		for i := a.lo; i < a.hi; i++ {
+			if b.host[i] == b.synced[i] {
+				continue
+			}
+			for _, f := range d.flushes {
+				if f.buffer == a.buffer && f.lo <= i && i < f.hi && f.by != &c.command {
+					d.fail("the host wrote byte %d of buffer %d, for %s, before what %s wrote there was visible to it", i, a.buffer, &c.command, f.by)
+					return
+				}
+			}
+			for _, o := range d.order.unobserved(d.observed) {
+				for _, x := range o.accesses {
+					if x.buffer == a.buffer && x.lo <= i && i < x.hi && o.batch < d.submitted {
+						d.fail("the host wrote byte %d of buffer %d, for %s, while %s could use it", i, a.buffer, &c.command, o)
+						return
+					}
+				}
+			}
+			b.device[i], b.synced[i] = b.host[i], b.host[i]
+		}
+	}
+}
+
+// words views bytes as words.
+func words(b []byte) []uint32 {
+	if len(b) < 4 {
+		return nil
+	}
+	return unsafe.Slice((*uint32)(unsafe.Pointer(&b[0])), len(b)/4)
+}

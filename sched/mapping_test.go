@@ -1,0 +1,269 @@
+package sched
+
+import (
+	"fmt"
+	"runtime"
+	"sync"
+	"testing"
+
+	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/tasks"
+)
+
+// Two tasks that nothing orders hold one array: whoever ends last copies it.
+func TestLastOfConcurrentTasksCopiesOut(t *testing.T) {
+	inEveryMemory(t, func(t *testing.T, r *rig) {
+		x, zero := filled(32, 1), filled(32, 0)
+		r.d.hold()
+		// Both map all of x; nothing orders them, and the one only reads what the
+		// other leaves alone.
+		r.run(launch{label: "first", kernel: "mix", args: []arg{tofrom(x), to(zero), to(zero)}, constant: 5})
+		r.run(launch{label: "empty", kernel: "mix", args: []arg{tofrom(x), to(zero), to(zero)}, empty: true})
+		r.d.release()
+		r.taskwait()
+		r.expect("x", x, filled(32, 8)...)
+		if n := r.s.Stats().BytesFromDevice; n != 128 {
+			t.Errorf("%d bytes copied out", n)
+		}
+	})
+}
+
+// The exit of a data region that a task joined after its end was foreseen.
+func TestCopyOutThatWasNotForeseen(t *testing.T) {
+	inEveryMemory(t, func(t *testing.T, r *rig) {
+		x, zero := filled(16, 1), filled(16, 0)
+		r.d.hold()
+		r.run(launch{label: "keeps x", kernel: "mix", args: []arg{tofrom(x), to(zero), to(zero)}, constant: 2, out: [][]uint32{x}})
+		r.run(launch{label: "enter", enter: []arg{alloc(x)}})
+		r.run(launch{label: "exit", exit: []arg{from(x)}})
+		r.d.release()
+		r.taskwait()
+		// In whichever order the two ended, x came home.
+		r.expect("x", x, filled(16, 5)...)
+	})
+}
+
+func TestReadersShareOneCopy(t *testing.T) {
+	r := newRig(t, memoryModes[1], 1)
+	defer r.close()
+	x := filled(1024, 7)
+	r.d.hold()
+	var outs [][]uint32
+	for i := range 6 {
+		outs = append(outs, filled(1024, 0))
+		r.run(launch{label: fmt.Sprint("reader ", i), kernel: "mix", args: []arg{tofrom(outs[i]), to(x), to(x)},
+			in: [][]uint32{x}, out: [][]uint32{outs[i]}})
+	}
+	r.d.release()
+	r.taskwait()
+	for _, out := range outs {
+		r.expect("out", out, filled(1024, 14)...)
+	}
+	if n := r.s.Stats().BytesToDevice; n != 7*4096 {
+		t.Errorf("%d bytes to the device for seven arrays of 4096", n)
+	}
+}
+
+// In the order of the program an array that a task maps alone is gone when its
+// dependents begin; that the device runs ahead must not show.
+func TestDependentTasksMeetTheStorageThatOrderDemands(t *testing.T) {
+	type step = launch
+	x := make([]uint32, 32)
+	zero, other := make([]uint32, 32), make([]uint32, 32)
+	a, b := x[:16], x[16:]
+	all := [][]uint32{a, b}
+	mix := func(label string, args ...arg) step {
+		return step{label: label, kernel: "mix", args: append(args, to(zero), to(zero))[:3], constant: 1, out: all}
+	}
+	for _, c := range []struct {
+		name  string
+		steps []step
+		host  bool // a host task between the steps adds 10 to a
+		want  [2]uint32
+	}{
+		{name: "a larger section after a smaller", steps: []step{mix("a", tofrom(a)), mix("x", tofrom(x))}, want: [2]uint32{4, 1}},
+		{name: "a smaller section after a larger", steps: []step{mix("x", tofrom(x)), mix("a", tofrom(a))}, want: [2]uint32{4, 1}},
+		{name: "to after alloc", steps: []step{{label: "alloc", kernel: "mix", args: []arg{tofrom(other), alloc(x), to(zero)}, out: all}, mix("x", tofrom(x))}, want: [2]uint32{1, 1}},
+		{name: "alloc after to", steps: []step{mix("to", to(x)), mix("x", tofrom(x))}, want: [2]uint32{1, 1}},
+		{name: "an exit that finds nothing", steps: []step{
+			{label: "read", kernel: "mix", args: []arg{to(x), to(zero), to(zero)}, empty: true, out: all},
+			{label: "exit", exit: []arg{{s: x, kind: memory.MapRelease}}, out: all}, mix("x", tofrom(x))}, want: [2]uint32{1, 1}},
+		{name: "a region that was left", steps: []step{
+			{label: "enter", enter: []arg{to(x)}, out: all},
+			{label: "exit", exit: []arg{from(x)}, out: all}, mix("x", tofrom(x))}, want: [2]uint32{1, 1}},
+		{name: "a region deleted with references left", steps: []step{
+			{label: "enter", enter: []arg{to(x)}, out: all}, {label: "enter again", enter: []arg{to(x)}, out: all},
+			mix("inside", alloc(x)), {label: "delete", exit: []arg{{s: x, kind: memory.MapDelete}}, out: all}, mix("x", tofrom(x))}, want: [2]uint32{1, 1}},
+		{name: "the host changes its copy under a region", host: true, steps: []step{
+			{label: "enter", enter: []arg{to(x)}, out: all},
+			{label: "exit", exit: []arg{{s: x, kind: memory.MapRelease}}, out: all}, mix("x", tofrom(x))}, want: [2]uint32{31, 1}},
+		{name: "always from, then changed on the device", steps: []step{
+			{label: "enter", enter: []arg{to(x)}, out: all},
+			mix("always", arg{x, memory.MapFrom, true}), mix("changes", alloc(x)),
+			{label: "exit", exit: []arg{{s: x, kind: memory.MapRelease}}, out: all}}, want: [2]uint32{1, 1}},
+		{name: "always to reads what always from wrote", steps: []step{
+			{label: "enter", enter: []arg{to(x)}, out: all},
+			mix("always from", arg{x, memory.MapFrom, true}), mix("changes", alloc(x)), mix("always to", arg{x, memory.MapTo, true}),
+			{label: "exit", exit: []arg{from(x)}, out: all}}, want: [2]uint32{4, 4}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			inEveryMemory(t, func(t *testing.T, r *rig) {
+				clear(x)
+				r.d.hold()
+				for i, s := range c.steps {
+					r.run(s)
+					if c.host && i == 0 {
+						r.d.release()
+						r.host("host", nil, all, func() {
+							for k := range a {
+								a[k] += 10
+							}
+						})
+						r.taskwait()
+						r.d.hold()
+					}
+				}
+				r.d.release()
+				r.taskwait()
+				r.expect("x", x, append(filled(16, c.want[0]), filled(16, c.want[1])...)...)
+			})
+		})
+	}
+}
+
+// Tasks that are ordered after the same reader and not among themselves hold
+// blocks of their own.
+func TestUnorderedCellsAfterAReaderOfAll(t *testing.T) {
+	inEveryMemory(t, func(t *testing.T, r *rig) {
+		x, zero := make([]uint32, 48), make([]uint32, 48)
+		cell := func(i int) []uint32 { return x[16*i : 16*i+16] }
+		r.d.hold()
+		out := make([]uint32, 48)
+		r.run(launch{label: "reader", kernel: "mix", args: []arg{tofrom(out), to(x), to(zero)}, out: [][]uint32{cell(0), cell(1), cell(2)}})
+		for i := range 3 {
+			r.run(launch{label: fmt.Sprint("cell ", i), kernel: "set", args: []arg{from(cell(i))}, constant: uint32(100 * i), out: [][]uint32{cell(i)}})
+		}
+		r.d.release()
+		r.taskwait()
+		for i := range 3 {
+			for k, v := range cell(i) {
+				if v != uint32(100*i+k) {
+					t.Fatalf("cell %d is %v", i, cell(i))
+				}
+			}
+		}
+	})
+}
+
+func TestRecycledMemoryIsNotTouchedEarly(t *testing.T) {
+	inEveryMemory(t, func(t *testing.T, r *rig) {
+		zero := filled(1024, 0)
+		r.run(launch{label: "enter", enter: []arg{to(zero)}})
+		for i := range uint32(30) {
+			x := filled(1024, i)
+			r.mix(fmt.Sprint("user ", i), x, zero, zero, 1)
+			if i%3 == 0 {
+				r.taskwait()
+				r.expect("x", x, filled(1024, 3*i+1)...)
+			}
+		}
+		r.taskwait()
+		if n := r.s.Stats().Storage.Blocks; n > 1 {
+			t.Errorf("%d blocks for one array at a time", n)
+		}
+		r.run(launch{label: "exit", exit: []arg{{s: zero, kind: memory.MapRelease}}})
+	})
+}
+
+// Memory that the device wrote belongs to the host again only when a barrier to
+// the host was waited for; that one is on its way does not do.
+func TestHostFillsOnlyMemoryThatItHasSeen(t *testing.T) {
+	for seed := range uint64(4) {
+		r := newRig(t, memoryModes[0], seed)
+		x, y, z, zero := filled(256, 1), filled(64, 1), filled(256, 1), filled(256, 0)
+		r.run(launch{label: "enter", enter: []arg{to(x), to(zero)}, included: true})
+		r.run(launch{label: "enter again", enter: []arg{to(x)}, included: true})
+		r.run(launch{label: "write", kernel: "mix", args: []arg{alloc(x), to(zero), to(zero)}, constant: 9, included: true})
+		r.d.hold()
+		r.mix("host barrier in flight", y, zero, zero, 0)
+		r.run(launch{label: "delete", exit: []arg{{s: x, kind: memory.MapDelete}}})
+		r.mix("recycles x", z, zero, zero, 2)
+		r.d.release()
+		r.taskwait()
+		r.expect("z", z, filled(256, 5)...)
+		r.run(launch{label: "exit", exit: []arg{from(zero)}, included: true})
+		r.close()
+	}
+}
+
+// Whoever finds an array present can rely on its contents, though another task
+// may be busy bringing them.
+func TestSharerWaitsForTheFirstCopy(t *testing.T) {
+	for _, mode := range memoryModes {
+		t.Run(mode.name, func(t *testing.T) {
+			r := newRig(t, mode, 1)
+			defer r.close()
+			const readers = 6
+			for round := range uint32(10) {
+				shared, zero := filled(1<<18, round+1), filled(16, 0)
+				var outs [readers][]uint32
+				var all sync.WaitGroup
+				for i := range readers {
+					outs[i] = filled(16, 0)
+					all.Go(func() {
+						r.run(launch{label: fmt.Sprint("reader ", i), kernel: "mix", args: []arg{tofrom(outs[i]), to(shared), to(zero)}})
+					})
+				}
+				all.Wait()
+				r.taskwait()
+				for _, out := range outs {
+					r.expect("out", out, filled(16, round+1)...)
+				}
+			}
+		})
+	}
+}
+
+// eventually polls for a state that no event announces.
+func (r *rig) eventually(what string, reached func() bool) {
+	r.t.Helper()
+	for range 1 << 22 {
+		r.s.mu.Lock()
+		ok := reached()
+		r.s.mu.Unlock()
+		if ok {
+			return
+		}
+		runtime.Gosched()
+	}
+	r.t.Errorf("%s: not reached", what)
+}
+
+// The exits of tasks that follow one another come one after the other, whoever
+// works them off.
+func TestExitsKeepTheirOrder(t *testing.T) {
+	inEveryMemory(t, func(t *testing.T, r *rig) {
+		x, zero := filled(16, 1), filled(16, 0)
+		all := [][]uint32{x}
+		r.run(launch{label: "enter", enter: []arg{to(x)}, out: all, included: true})
+		q := r.s.queue
+		r.s.mu.Lock()
+		// As if another goroutine were at an earlier task.
+		q.finishing = true
+		r.s.mu.Unlock()
+		r.run(launch{label: "changes", kernel: "mix", args: []arg{alloc(x), to(zero), to(zero)}, constant: 1, out: all})
+		r.run(launch{label: "exit", exit: []arg{from(x)}, out: all})
+		r.eventually("the device is done", func() bool { return len(q.done) == 2 || r.s.live == 0 })
+		r.s.mu.Lock()
+		if len(q.done) != 2 || q.done[0].Label != "changes" || q.done[1].Label != "exit" {
+			t.Errorf("%d tasks wait for their exit", len(q.done))
+		}
+		q.finishing = false
+		r.s.mu.Unlock()
+		var w tasks.Work
+		r.s.finishDone(q, &w)
+		w.Run()
+		r.taskwait()
+		r.expect("x", x, filled(16, 4)...)
+	})
+}

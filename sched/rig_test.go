@@ -1,0 +1,268 @@
+package sched
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"testing"
+	"unsafe"
+
+	"go.uber.org/goleak"
+
+	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/tasks"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// memoryMode is a shape of memory together with what the scheduler is told of it.
+type memoryMode struct {
+	name   string
+	memory fakeMemory
+	hidden bool
+}
+
+var memoryModes = []memoryMode{
+	{"unified", unifiedMemory, false},
+	{"discrete", discreteMemory, false},
+	{"hidden", unifiedMemory, true},
+}
+
+// inEveryMemory runs a test in all memory modes and with several orders of the
+// device.
+func inEveryMemory(t *testing.T, test func(t *testing.T, r *rig)) {
+	for _, mode := range memoryModes {
+		for seed := range uint64(4) {
+			t.Run(fmt.Sprintf("%s/%d", mode.name, seed), func(t *testing.T) {
+				r := newRig(t, mode, seed)
+				defer r.close()
+				test(t, r)
+			})
+		}
+	}
+}
+
+// rig is a scheduler on a fake device, with a scope to run regions in.
+type rig struct {
+	t     reporter
+	d     *fakeDevice
+	s     *Scheduler
+	graph tasks.Graph
+	scope *tasks.Scope
+
+	kernels map[string]*Kernel
+	closed  bool
+}
+
+// reporter is the part of testing.TB that a rig needs.
+type reporter interface {
+	Helper()
+	Error(...any)
+	Errorf(string, ...any)
+	Fatal(...any)
+}
+
+const rigDomain tasks.Domain = 1
+
+func newRig(t reporter, mode memoryMode, seed uint64) *rig {
+	t.Helper()
+	return newRigOn(t, newFakeDevice(t, mode.memory, seed), mode)
+}
+
+func newRigOn(t reporter, d *fakeDevice, mode memoryMode) *rig {
+	t.Helper()
+	r := &rig{t: t, d: d, kernels: make(map[string]*Kernel)}
+	var err error
+	if r.s, err = New(r.d, Options{Domain: rigDomain, HideHostVisible: mode.hidden}); err != nil {
+		t.Fatal(err)
+	}
+	r.scope = r.graph.NewScope()
+	for name := range fakeKernels {
+		r.kernels[name] = kernel(t, name)
+	}
+	return r
+}
+
+// close waits for the tasks, checks that nothing is left behind, and closes.
+func (r *rig) close() {
+	if r.closed {
+		return
+	}
+	r.closed = true
+	r.t.Helper()
+	r.d.release()
+	if err := r.scope.Wait(context.Background()); err != nil {
+		r.t.Error(err)
+	}
+	r.checkEmpty()
+	if err := r.s.Close(); err != nil {
+		r.t.Error(err)
+	}
+	if err := r.s.Close(); err != nil {
+		r.t.Errorf("second Close: %v", err)
+	}
+}
+
+// checkEmpty checks that nothing is mapped, allocated or under way.
+func (r *rig) checkEmpty() {
+	r.t.Helper()
+	r.s.mu.Lock()
+	defer r.s.mu.Unlock()
+	if n := r.s.table.Len(); n != 0 {
+		r.t.Errorf("%d blocks are mapped", n)
+	}
+	if err := r.s.table.Validate(); err != nil {
+		r.t.Error(err)
+	}
+	if r.s.live != 0 || len(r.s.queue.inFlight) != 0 || !r.s.queue.pending.empty() {
+		r.t.Errorf("%d tasks live, %d batches in flight, %d commands pending", r.s.live, len(r.s.queue.inFlight), r.s.queue.pending.commands)
+	}
+	for name, a := range map[string]*memory.Allocator{"storage": r.s.storage, "staging": r.s.staging} {
+		if n := a.Stats().Allocations; n != 0 {
+			r.t.Errorf("%d allocations of %s are left", n, name)
+		}
+		if err := a.Validate(); err != nil {
+			r.t.Error(err)
+		}
+	}
+}
+
+// arg is a slice with its map.
+type arg struct {
+	s      []uint32
+	kind   memory.MapType
+	always bool
+}
+
+func to(s []uint32) arg     { return arg{s: s, kind: memory.MapTo} }
+func from(s []uint32) arg   { return arg{s: s, kind: memory.MapFrom} }
+func tofrom(s []uint32) arg { return arg{s: s, kind: memory.MapToFrom} }
+func alloc(s []uint32) arg  { return arg{s: s, kind: memory.MapAlloc} }
+
+func (a arg) item(label string) memory.Map {
+	return memory.Map{
+		Section: memory.Section{Ptr: unsafe.Pointer(unsafe.SliceData(a.s)), Size: 4 * uint64(len(a.s))},
+		Type:    a.kind, Always: a.always, Label: label,
+	}
+}
+
+// launch is a construct in short.
+type launch struct {
+	label  string
+	kernel string
+	args   []arg
+	// constant is the kernel's value after its number of elements.
+	constant uint32
+	// empty asks for no invocations.
+	empty bool
+	// in and out are the depend clause.
+	in, out [][]uint32
+	// included: the construct waits.
+	included bool
+	// enter and exit make a data construct of it.
+	enter, exit []arg
+}
+
+func dependOn(in, out [][]uint32) (d []tasks.Depend) {
+	add := func(kind tasks.DependKind, slices [][]uint32) {
+		for _, s := range slices {
+			d = append(d, tasks.Depend{Kind: kind, Ptr: unsafe.Pointer(unsafe.SliceData(s)), Size: 4 * uint64(len(s))})
+		}
+	}
+	add(tasks.DependIn, in)
+	add(tasks.DependInOut, out)
+	return d
+}
+
+func valueBytes(values ...uint32) (v [][]byte) {
+	for _, x := range values {
+		v = append(v, binary.NativeEndian.AppendUint32(nil, x))
+	}
+	return v
+}
+
+// elements is how many elements the kernel of a launch works on.
+func (l *launch) elements() uint32 {
+	n := len(l.args[0].s)
+	for _, a := range l.args {
+		n = min(n, len(a.s))
+	}
+	return uint32(n)
+}
+
+func (r *rig) region(l launch) Region {
+	g := Region{Label: l.label, Scope: r.scope, Depend: dependOn(l.in, l.out), NoWait: !l.included}
+	if l.kernel == "" {
+		for _, a := range l.enter {
+			g.Enter = append(g.Enter, a.item(""))
+		}
+		for _, a := range l.exit {
+			g.Exit = append(g.Exit, a.item(""))
+		}
+		return g
+	}
+	for i, a := range l.args {
+		m := a.item(fmt.Sprint("argument ", i))
+		g.Enter = append(g.Enter, m)
+		g.Exit = append(g.Exit, m)
+	}
+	g.Kernel = r.kernels[l.kernel]
+	n := l.elements()
+	g.Range = [3]uint64{uint64(n), 1, 1}
+	if l.empty {
+		g.Range[0] = 0
+	}
+	g.Values = valueBytes(n, l.constant)[:len(g.Kernel.values)]
+	return g
+}
+
+func (r *rig) run(l launch) {
+	r.t.Helper()
+	if err := r.s.Run(context.Background(), r.region(l)); err != nil {
+		r.t.Errorf("%s: %v", l.label, err)
+	}
+}
+
+// mix runs out = 3 out + a + b + c, mapped as tasks without a data region do.
+func (r *rig) mix(label string, out, a, b []uint32, c uint32) {
+	r.t.Helper()
+	r.run(launch{label: label, kernel: "mix", args: []arg{tofrom(out), to(a), to(b)}, constant: c,
+		in: [][]uint32{a, b}, out: [][]uint32{out}})
+}
+
+func (r *rig) taskwait() {
+	r.t.Helper()
+	if err := r.scope.Wait(context.Background()); err != nil {
+		r.t.Error(err)
+	}
+}
+
+func (r *rig) expect(name string, got []uint32, want ...uint32) {
+	r.t.Helper()
+	if !slices.Equal(got, want) {
+		r.t.Errorf("%s is %v, want %v", name, got, want)
+	}
+}
+
+// hostBody is a task of the host that runs a function on a goroutine of its own.
+type hostBody func()
+
+func (f hostBody) Start(n *tasks.Node, _ *tasks.Work) {
+	go func() {
+		f()
+		var w tasks.Work
+		n.Complete(nil, &w)
+		w.Run()
+	}()
+}
+
+func (f hostBody) Drop(*tasks.Node, error) {}
+
+func (r *rig) host(label string, in, out [][]uint32, f func()) {
+	var w tasks.Work
+	if _, err := r.scope.Add(tasks.Task{Label: label, Depend: dependOn(in, out), Runner: hostBody(f)}, &w); err != nil {
+		r.t.Error(err)
+	}
+	w.Run()
+}
