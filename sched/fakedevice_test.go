@@ -82,9 +82,8 @@ type fakeBatch struct {
 // fakeCommand is one dispatch, copy or fill.
 type fakeCommand struct {
 	command
-	batch    *fakeBatch
-	executed bool
-	run      func()
+	batch *fakeBatch
+	run   func()
 }
 
 // hostFlush is a device write on its way to the host.

@@ -119,6 +119,10 @@ func (s *Scheduler) complete(t *target, err error, w *tasks.Work) {
 		w.Restart(p)
 	}
 	t.parked = nil
+	for _, n := range s.starved {
+		w.Restart(n)
+	}
+	s.starved = nil
 	s.live--
 	s.wake.Broadcast()
 	t.node.Complete(err, w)

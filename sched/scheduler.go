@@ -59,8 +59,11 @@ type Scheduler struct {
 	queue *queue
 	stats Stats
 	lost  error
-	// live counts tasks that have entered and are not complete.
+	// live counts tasks that have entered and are not complete. starved are
+	// those that found no memory while others were live: they try again when one
+	// of those is complete.
 	live    int
+	starved []*tasks.Node
 	closing bool
 	stopped bool
 	waiters sync.WaitGroup

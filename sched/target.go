@@ -2,6 +2,7 @@ package sched
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"unsafe"
 
@@ -224,6 +225,12 @@ func (t *target) Start(n *tasks.Node, w *tasks.Work) {
 		return
 	}
 	if err := s.enter(t, w); err != nil {
+		if errors.Is(err, memory.ErrOutOfMemory) && s.live > 0 {
+			// What is in flight will give memory back.
+			s.starved = append(s.starved, n)
+			s.mu.Unlock()
+			return
+		}
 		s.mu.Unlock()
 		n.Complete(err, w)
 		return
