@@ -43,7 +43,7 @@ lint: vet
 shaders:
 	scripts/setup shaders
 	$(GO) generate ./...
-	git diff --exit-code -- '*.spv'
+	@changed=$$(git status --porcelain -- '*.spv'); if [ -n "$$changed" ]; then echo "the sources give other modules:"; echo "$$changed"; exit 1; fi
 
 # Our own Vulkan declarations against the headers of libvulkan-dev.
 abi:

@@ -27,43 +27,56 @@ type TargetData struct {
 // The region does not wait for deferred tasks that the body left behind: what
 // they hold stays mapped until they finish, so copies to the host may be theirs
 // to make. A body that needs results waits for them.
-func (rt *Runtime) TargetData(ctx context.Context, d TargetData, body func(ctx context.Context) error) error {
+func (rt *Runtime) TargetData(ctx context.Context, d TargetData, body func(ctx context.Context) error) (err error) {
 	if d.Label == "" {
 		d.Label = "target data"
 	}
-	if err := rt.targetData(ctx, &d, body); err != nil {
+	end, err := rt.beginTargetData(ctx, &d, body != nil)
+	if err != nil {
 		return fmt.Errorf("vkomp: %w", err)
 	}
-	return nil
+	// Deferred, because a body can leave by runtime.Goexit.
+	defer func() {
+		if ending := end(); ending != nil {
+			err = errors.Join(err, fmt.Errorf("vkomp: %w", ending))
+		}
+	}()
+	return sched.Protect(func() error { return body(ctx) })
 }
 
-func (rt *Runtime) targetData(ctx context.Context, d *TargetData, body func(ctx context.Context) error) error {
+// beginTargetData maps the region's storage; end unmaps it.
+func (rt *Runtime) beginTargetData(ctx context.Context, d *TargetData, hasBody bool) (end func() error, err error) {
 	if err := rt.open(); err != nil {
-		return err
+		return nil, err
 	}
 	if err := ctx.Err(); err != nil {
-		return context.Cause(ctx)
+		return nil, context.Cause(ctx)
 	}
-	inLabel := func(err error) error { return fmt.Errorf("target data %q: %w", d.Label, err) }
+	fail := func(err error) (func() error, error) {
+		return nil, fmt.Errorf("target data %q: %w", d.Label, err)
+	}
+	if !hasBody {
+		return fail(fmt.Errorf("%w: no body", ErrInvalidArgument))
+	}
 	if err := checkArgs(d.Maps); err != nil {
-		return inLabel(err)
+		return fail(err)
 	}
 	for k := range d.Maps {
 		if d.Maps[k].isValue {
-			return inLabel(fmt.Errorf("%w: map %d is a value", ErrInvalidArgument, k))
+			return fail(fmt.Errorf("%w: map %d is a value", ErrInvalidArgument, k))
 		}
 	}
 	dev, err := rt.resolve(d.Device)
 	if err != nil {
-		return inLabel(err)
+		return fail(err)
 	}
 	if dev.physical == nil {
 		// Original and corresponding storage are the same.
-		return sched.Protect(func() error { return body(ctx) })
+		return func() error { return nil }, nil
 	}
 	s, err := dev.open()
 	if err != nil {
-		return inLabel(err)
+		return fail(err)
 	}
 	maps, _ := splitArgs(d.Maps)
 	// Beginning and end follow no sibling, so they take no longer than their
@@ -71,8 +84,9 @@ func (rt *Runtime) targetData(ctx context.Context, d *TargetData, body func(ctx 
 	whole := context.WithoutCancel(ctx)
 	scope := rt.scope(ctx)
 	if err := s.Run(whole, sched.Region{Label: d.Label, Scope: scope, Enter: maps}); err != nil {
-		return err
+		return nil, err
 	}
-	err = sched.Protect(func() error { return body(ctx) })
-	return errors.Join(err, s.Run(whole, sched.Region{Label: d.Label, Scope: scope, Exit: maps}))
+	return func() error {
+		return s.Run(whole, sched.Region{Label: d.Label, Scope: scope, Exit: maps})
+	}, nil
 }

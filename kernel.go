@@ -15,6 +15,12 @@ type KernelSource struct {
 	Name string
 	// SPIRV is the module, in bytes. Empty for a kernel of the initial device
 	// only.
+	//
+	// A sub-slice of a mapped slice can begin where the device cannot bind: then
+	// the aligned address below it is bound, and the kernel told how many elements
+	// to skip in a push-constant member uint vkomp_offset_<k>, k the
+	// binding's number. The runtime fills such members, no value argument does.
+	// A kernel without one gets ErrInvalidLaunch for such a slice.
 	SPIRV []byte
 	// Entry is the entry point, "main" when empty.
 	Entry string
@@ -33,7 +39,9 @@ type KernelSource struct {
 //
 // Vulkan launches whole workgroups: the range is rounded up to a multiple of
 // the kernel's workgroup size, so a kernel compares its invocation with a bound
-// that it gets as an argument.
+// that it gets as an argument. One dimension may have more workgroups than the
+// device launches at once (maxComputeWorkGroupCount) and is split then, X or Y of
+// a range without Z; a kernel that reads NumWorkgroups gets ErrInvalidLaunch.
 type Range struct {
 	X, Y, Z int
 }

@@ -183,6 +183,8 @@ func (rt *Runtime) Device(number int) (Device, error) {
 	switch n := rt.NumDevices(); {
 	case number == InitialDeviceNumber:
 		return rt.InitialDevice(), nil
+	case (number < 0 || number > n) && n == 0:
+		return Device{}, fmt.Errorf("%w: number %d: there is no Vulkan device, 0 or %d is the initial device", ErrInvalidDevice, number, InitialDeviceNumber)
 	case number < 0 || number > n:
 		return Device{}, fmt.Errorf("%w: number %d: devices are 0 to %d, and %d or %d is the initial device", ErrInvalidDevice, number, n-1, n, InitialDeviceNumber)
 	default:

@@ -348,3 +348,22 @@ func TestTargetDataBodyPanicStillUnmaps(t *testing.T) {
 		t.Errorf("%d allocations left", n)
 	}
 }
+
+func TestTargetDataReturnsItsBodysErrorAsItIs(t *testing.T) {
+	for name, option := range map[string]func(*vkomp.Options){"device": func(*vkomp.Options) {}, "host": vktest.Host} {
+		t.Run(name, func(t *testing.T) {
+			rt := vktest.Open(t, option)
+			broken := errors.New("broken")
+			region := vkomp.TargetData{Maps: []vkomp.Arg{vkomp.To(ramp(10))}}
+			if err := rt.TargetData(t.Context(), region, func(context.Context) error { return broken }); err != broken {
+				t.Errorf("got %v", err)
+			}
+			if err := rt.TargetData(t.Context(), region, nil); !errors.Is(err, vkomp.ErrInvalidArgument) || !strings.Contains(err.Error(), "no body") {
+				t.Errorf("without a body: %v", err)
+			}
+			if n := rt.Stats().Storage.Allocations; n != 0 {
+				t.Errorf("%d allocations left", n)
+			}
+		})
+	}
+}

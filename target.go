@@ -116,12 +116,15 @@ func (rt *Runtime) targetOnHost(ctx context.Context, t *Target) error {
 		}
 		call.buffers = append(call.buffers, a)
 		sizes = append(sizes, a.section.Size)
-		empty = empty || a.section.Size == 0
+		if k.shader == nil && a.section.Size == 0 {
+			empty = true
+		}
 	}
 	if k.shader != nil {
 		if err := k.shader.Fits(nil, sizes, values); err != nil {
 			return fmt.Errorf("target %q: %w", t.Label, err)
 		}
+		empty = empty || k.shader.Empty(sizes)
 	}
 	r := sched.HostRegion{Label: t.Label, Scope: rt.scope(ctx), Depend: t.Depend, NoWait: t.NoWait}
 	if !empty {

@@ -11,7 +11,8 @@ import (
 // Task is an explicit task on the host (OpenMP task construct).
 type Task struct {
 	// Body runs on a goroutine of its own. Constructs called with its ctx
-	// generate children of this task.
+	// generate children of this task; that ctx is of no use once Body has
+	// returned. Body must not call Runtime.Close, which waits for it.
 	Body func(ctx context.Context) error
 	// Depend orders the task among its siblings, target tasks included.
 	Depend []Depend

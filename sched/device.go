@@ -84,6 +84,8 @@ func chooseMemoryType(p *vk.Properties, bits uint32, use memoryUse, hidden bool)
 			// window of its memory: too small to live in.
 			window := p.Type == vk.DeviceDiscrete && p.MemoryHeaps[t.Heap].Size < largest/2
 			switch {
+			case t.Flags&mapped == mapped && hidden:
+				// No use for the host's view: memory without one is as good.
 			case t.Flags&mapped == mapped && !window:
 				n += 2
 			case t.Flags&mapped == mapped:
@@ -126,7 +128,8 @@ func chooseMemoryType(p *vk.Properties, bits uint32, use memoryUse, hidden bool)
 type deviceHeap struct {
 	device     Device
 	memoryType int
-	// hidden keeps the host's view of the memory from the scheduler.
+	// hidden keeps the host's view of the memory from the scheduler: because it
+	// is told so, or because the view is not coherent.
 	hidden bool
 	// blocks is guarded by the allocator's lock: it calls one at a time.
 	blocks map[uint64]vk.Block
@@ -140,6 +143,9 @@ func newDeviceHeap(d Device, use memoryUse, hidden bool) (*deviceHeap, error) {
 	t, err := chooseMemoryType(d.Properties(), bits, use, hidden)
 	if err != nil {
 		return nil, err
+	}
+	if d.Properties().MemoryTypes[t].Flags&vk.MemoryHostCoherent == 0 {
+		hidden = true
 	}
 	return &deviceHeap{device: d, memoryType: t, hidden: hidden, blocks: make(map[uint64]vk.Block)}, nil
 }

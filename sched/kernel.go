@@ -134,8 +134,7 @@ func (k *Kernel) readPushConstants() error {
 // properties it leaves out the limits of the device.
 func (k *Kernel) Fits(p *vk.Properties, sizes []uint64, values [][]byte) error {
 	if len(sizes) < len(k.buffers) {
-		missing := len(sizes)
-		return fmt.Errorf("%w: kernel %q uses binding %d of set 0, the launch has %d slice arguments (the k-th is binding k)", ErrInvalidLaunch, k.name, max(missing, k.highestUsed()), len(sizes))
+		return fmt.Errorf("%w: kernel %q uses binding %d of set 0, the launch has %d slice arguments (the k-th is binding k)", ErrInvalidLaunch, k.name, len(k.buffers)-1, len(sizes))
 	}
 	if len(sizes) > len(k.buffers) {
 		return fmt.Errorf("%w: kernel %q uses no binding %d of set 0, the launch has %d slice arguments (the k-th is binding k)", ErrInvalidLaunch, k.name, len(sizes)-1, len(sizes))
@@ -167,7 +166,16 @@ func (k *Kernel) Fits(p *vk.Properties, sizes []uint64, values [][]byte) error {
 	return nil
 }
 
-func (k *Kernel) highestUsed() int { return len(k.buffers) - 1 }
+// Empty reports whether a launch with arguments of these sizes runs nothing: one
+// that the kernel accesses has no elements.
+func (k *Kernel) Empty(sizes []uint64) bool {
+	for i, b := range k.buffers {
+		if b.used && i < len(sizes) && sizes[i] == 0 {
+			return true
+		}
+	}
+	return false
+}
 
 // push returns the push constants with the values in place.
 func (k *Kernel) push(values [][]byte) []byte {

@@ -64,9 +64,11 @@ type Scheduler struct {
 	// of those is complete.
 	live    int
 	starved []*tasks.Node
-	closing bool
-	stopped bool
-	waiters sync.WaitGroup
+	// compiling counts pipelines being made: Close waits for them.
+	compiling int
+	closing   bool
+	stopped   bool
+	waiters   sync.WaitGroup
 
 	// storage and staging have locks of their own.
 	storage, staging *memory.Allocator
@@ -157,6 +159,10 @@ func (s *Scheduler) pipeline(k *Kernel, fold int) (vk.Pipeline, error) {
 		if p, ok := s.pipelines.Load(key); ok {
 			return p, nil
 		}
+		if err := s.beginCompile(); err != nil {
+			return nil, err
+		}
+		defer s.endCompile()
 		props := s.device.Properties()
 		if err := k.supported(props); err != nil {
 			return nil, err
@@ -182,6 +188,24 @@ func (s *Scheduler) pipeline(k *Kernel, fold int) (vk.Pipeline, error) {
 	return p.(vk.Pipeline), nil
 }
 
+// beginCompile keeps Close from giving the device back until endCompile.
+func (s *Scheduler) beginCompile() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closing {
+		return ErrClosed
+	}
+	s.compiling++
+	return nil
+}
+
+func (s *Scheduler) endCompile() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.compiling--
+	s.wake.Broadcast()
+}
+
 // Close waits for the device to finish what is in flight, fails what has not
 // been placed, and gives back everything: mapped data is not copied back. The
 // error lists what was still mapped. A second Close does nothing.
@@ -194,7 +218,7 @@ func (s *Scheduler) Close() error {
 	s.closing = true
 	var w tasks.Work
 	s.flush(s.queue, true, &w)
-	for s.live > 0 {
+	for s.live > 0 || s.compiling > 0 {
 		s.wake.Wait()
 	}
 	s.stopped = true

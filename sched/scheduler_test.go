@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/vkomp/vkomp/memory"
-	"github.com/vkomp/vkomp/vk"
 )
 
 // filled returns n words of value v.
@@ -396,50 +395,6 @@ func TestConcurrentProgramsOnOneDevice(t *testing.T) {
 				if err := <-results; err != nil {
 					t.Error(err)
 				}
-			}
-		})
-	}
-}
-
-func TestMemoryTypeFollowsUse(t *testing.T) {
-	const mapped = vk.MemoryHostVisible | vk.MemoryHostCoherent
-	heaps := []vk.MemoryHeap{{Size: 8 << 30, DeviceLocal: true}, {Size: 16 << 30}, {Size: 256 << 20, DeviceLocal: true}}
-	types := []vk.MemoryType{
-		{Heap: 1, Flags: mapped},
-		{Heap: 0, Flags: vk.MemoryDeviceLocal},
-		{Heap: 2, Flags: vk.MemoryDeviceLocal | mapped},
-		{Heap: 1, Flags: mapped | vk.MemoryHostCached},
-		{Heap: 0, Flags: vk.MemoryDeviceLocal | vk.MemoryLazy},
-		{Heap: 0, Flags: vk.MemoryDeviceLocal | mapped},
-	}
-	for _, c := range []struct {
-		name string
-		kind vk.DeviceType
-		bits uint32
-		use  memoryUse
-		want int
-	}{
-		{"storage of a discrete device avoids the window", vk.DeviceDiscrete, 0b011111, useStorage, 1},
-		{"storage takes memory that is all visible", vk.DeviceDiscrete, 0b111111, useStorage, 5},
-		{"the window serves when nothing else is local", vk.DeviceDiscrete, 0b011101, useStorage, 2},
-		{"storage of an integrated device is visible", vk.DeviceIntegrated, 0b011111, useStorage, 2},
-		{"staging is cached", vk.DeviceDiscrete, 0b111111, useStaging, 3},
-		{"staging takes any visible memory", vk.DeviceDiscrete, 0b000011, useStaging, 0},
-		{"storage without local memory", vk.DeviceSoftware, 0b000001, useStorage, 0},
-		{"no staging", vk.DeviceDiscrete, 0b000010, useStaging, -1},
-		{"lazy memory is no storage", vk.DeviceDiscrete, 0b010000, useStorage, -1},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			p := &vk.Properties{Name: "fake", Type: c.kind, MemoryTypes: types, MemoryHeaps: heaps}
-			got, err := chooseMemoryType(p, c.bits, c.use, false)
-			if c.want < 0 {
-				if !errors.Is(err, vk.ErrUnsupported) {
-					t.Errorf("got type %d, %v", got, err)
-				}
-				return
-			}
-			if err != nil || got != c.want {
-				t.Errorf("got type %d, %v, want %d", got, err, c.want)
 			}
 		})
 	}

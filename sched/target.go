@@ -139,19 +139,15 @@ func (s *Scheduler) check(t *target) error {
 		return nil
 	}
 	sizes := make([]uint64, len(t.Enter))
-	empty := false
 	for i, m := range t.Enter {
 		sizes[i] = m.Size
-		if m.Size == 0 && i < len(t.Kernel.buffers) && t.Kernel.buffers[i].used {
-			empty = true
-		}
 	}
 	p := s.device.Properties()
 	if err := t.Kernel.Fits(p, sizes, t.Values); err != nil {
 		return err
 	}
 	g := t.Kernel.groups(t.Range)
-	if g[0] == 0 || empty {
+	if g[0] == 0 || t.Kernel.Empty(sizes) {
 		// Nothing to run: the task keeps its maps and dependences.
 		t.Kernel = nil
 		return nil

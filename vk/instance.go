@@ -59,10 +59,7 @@ func Open(o InstanceOptions) (*Instance, error) {
 	var f C.vko_fault
 	if C.vko_instance_create(C.uintptr_t(getProcAddr), (*C.char)(unsafe.Pointer(&application[0])),
 		i.messages, i.severities(), synchronization, &i.c, &f) != 0 {
-		err := faultError("Open", &f)
-		if isStartFailure(err) {
-			err = fmt.Errorf("%w: no Vulkan driver: %w", ErrUnsupported, err)
-		}
+		err := startError(faultError("Open", &f))
 		i.drain()
 		C.vko_messages_destroy(i.messages)
 		return nil, err
@@ -72,7 +69,7 @@ func Open(o InstanceOptions) (*Instance, error) {
 	}
 	if err != nil {
 		i.Close()
-		return nil, err
+		return nil, startError(err)
 	}
 	i.drain()
 	return i, nil

@@ -120,10 +120,14 @@ func faultError(op string, f *C.vko_fault) error {
 	return &Error{Op: C.GoString(f.call), Result: Result(f.result), Detail: detail}
 }
 
-// isStartFailure says whether creating an instance failed because the machine
-// has no driver that works.
-func isStartFailure(err error) bool {
+// startError makes an error of opening an instance match ErrUnsupported where it
+// means that the machine has no driver that works. Which call fails then depends
+// on the drivers: where they are installed and find no device, the loader creates
+// an instance and fails vkEnumeratePhysicalDevices.
+func startError(err error) error {
 	var e *Error
-	return errors.As(err, &e) &&
-		(e.Result == ErrorIncompatibleDriver || e.Result == ErrorInitialization)
+	if errors.As(err, &e) && (e.Result == ErrorIncompatibleDriver || e.Result == ErrorInitialization) {
+		return fmt.Errorf("%w: no Vulkan driver: %w", ErrUnsupported, err)
+	}
+	return err
 }

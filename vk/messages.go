@@ -44,8 +44,8 @@ func isFinding(severity, types uint32) bool {
 }
 
 // drain hands what the messenger heard to the logger, findings with the
-// attribute "validation". The messenger itself
-// cannot: it runs inside driver calls, which must not enter Go.
+// attribute "validation". The messenger itself cannot: it runs inside driver
+// calls, which must not enter Go.
 func (i *Instance) drain() {
 	if !i.validation {
 		return

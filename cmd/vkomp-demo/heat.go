@@ -105,7 +105,7 @@ func (c *heatCommand) Run(sh *shell) error {
 		if err := s.checkFallback(result.stats); err != nil {
 			return err
 		}
-		largest, err := p.compareWithHost(sh.ctx, s.rt, steps)
+		largest, err := p.compareWithHost(sh.ctx, s, steps)
 		if err != nil {
 			return err
 		}
@@ -190,7 +190,9 @@ func (p *plate) step(cut []shaders.Tile, tile shaders.Tile) (vkomp.Target, error
 // compareWithHost steps a new plate on the initial device, in one piece, and
 // returns the largest difference; more than heatTolerance is an error that says
 // where.
-func (p *plate) compareWithHost(ctx context.Context, rt *vkomp.Runtime, steps int) (float32, error) {
+func (p *plate) compareWithHost(ctx context.Context, s *session, steps int) (float32, error) {
+	s.progress.begin("verify", steps)
+	defer s.progress.end()
 	host := newPlate(p.kernel, p.side)
 	whole := shaders.Whole(p.side, p.side)
 	for range steps {
@@ -198,11 +200,12 @@ func (p *plate) compareWithHost(ctx context.Context, rt *vkomp.Runtime, steps in
 		if err != nil {
 			return 0, err
 		}
-		region.Device = rt.InitialDevice()
-		if err := rt.Target(ctx, region); err != nil {
+		region.Device = s.rt.InitialDevice()
+		if err := s.rt.Target(ctx, region); err != nil {
 			return 0, err
 		}
 		host.now, host.next = host.next, host.now
+		s.progress.advance(1)
 	}
 	var largest float32
 	for i, want := range host.now {

@@ -145,12 +145,13 @@ func TestPlateIsHotAboveAndInTheMiddle(t *testing.T) {
 
 func TestWrongHeatIsReportedWithItsCell(t *testing.T) {
 	rt := vktest.Open(t)
+	s := &session{rt: rt}
 	p := newTestPlate(t, rt, 5)
-	if _, err := p.compareWithHost(t.Context(), rt, 0); err != nil {
+	if _, err := p.compareWithHost(t.Context(), s, 0); err != nil {
 		t.Fatal(err)
 	}
 	p.now[11] += 1e-3
-	if _, err := p.compareWithHost(t.Context(), rt, 0); err == nil || !strings.Contains(err.Error(), "cell (1, 2)") {
+	if _, err := p.compareWithHost(t.Context(), s, 0); err == nil || !strings.Contains(err.Error(), "cell (1, 2)") {
 		t.Errorf("error %v, want cell (1, 2) named", err)
 	}
 }

@@ -68,7 +68,7 @@ func (c *imageCommand) Run(sh *shell) error {
 		if err := s.checkFallback(result.stats); err != nil {
 			return err
 		}
-		largest, err := f.compareWithHost(sh.ctx, s.rt)
+		largest, err := f.compareWithHost(sh.ctx, s)
 		if err != nil {
 			return err
 		}
@@ -237,11 +237,14 @@ func reads[T any](image []T, cut []shaders.Tile) []vkomp.Depend {
 // kernel behind the other, so that bands, halos and order have no part in it.
 // It returns by how much a colour or alpha differs at most, in steps of 1/255;
 // more than one step is an error that says where.
-func (f *filter) compareWithHost(ctx context.Context, rt *vkomp.Runtime) (int, error) {
-	host, err := newFilter(rt, f.source)
+func (f *filter) compareWithHost(ctx context.Context, s *session) (int, error) {
+	host, err := newFilter(s.rt, f.source)
 	if err != nil {
 		return 0, err
 	}
+	const kernels = 4
+	s.progress.begin("verify", kernels)
+	defer s.progress.end()
 	for _, whole := range bands(f.source.width, f.source.height, 1) {
 		one := []shaders.Tile{whole}
 		for _, step := range []func() (vkomp.Target, error){
@@ -254,10 +257,11 @@ func (f *filter) compareWithHost(ctx context.Context, rt *vkomp.Runtime) (int, e
 			if err != nil {
 				return 0, err
 			}
-			region.Device = rt.InitialDevice()
-			if err := rt.Target(ctx, region); err != nil {
+			region.Device = s.rt.InitialDevice()
+			if err := s.rt.Target(ctx, region); err != nil {
 				return 0, err
 			}
+			s.progress.advance(1)
 		}
 	}
 	return compare(f.result, host.result)

@@ -206,7 +206,7 @@ func TestImageWithoutPixelsRunsNothing(t *testing.T) {
 	if err := f.run(t.Context(), s, bands(7, 0, 4)); err != nil {
 		t.Fatal(err)
 	}
-	if largest, err := f.compareWithHost(t.Context(), rt); err != nil || largest != 0 {
+	if largest, err := f.compareWithHost(t.Context(), s); err != nil || largest != 0 {
 		t.Errorf("difference %d, %v", largest, err)
 	}
 }

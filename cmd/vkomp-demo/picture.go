@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	_ "embed"
 	"errors"
@@ -35,20 +36,28 @@ type picture struct {
 // readPicture reads a PNG or JPEG file, the astronaut when path is empty.
 func readPicture(path string) (picture, error) {
 	if path == "" {
-		return decodePicture(astronaut, "astronaut.png")
+		return decodePicture(bytes.NewReader(astronaut), "astronaut.png")
 	}
-	file, err := os.ReadFile(path)
+	file, err := os.Open(path)
 	if err != nil {
 		return picture{}, fmt.Errorf("cannot read the picture: %w", err)
 	}
-	return decodePicture(file, path)
+	defer file.Close()
+	r := bufio.NewReader(file)
+	if _, err := r.Peek(1); err != nil && err != io.EOF {
+		return picture{}, fmt.Errorf("cannot read the picture: %w", err)
+	}
+	return decodePicture(r, path)
 }
 
-func decodePicture(file []byte, name string) (picture, error) {
+// decodePicture reads no more of a file than its header when that is refused: a
+// device file may have no end.
+func decodePicture(file io.Reader, name string) (picture, error) {
 	fail := func(err error) (picture, error) {
 		return picture{}, fmt.Errorf("cannot read the picture %s: %w", name, err)
 	}
-	config, _, err := image.DecodeConfig(bytes.NewReader(file))
+	var head bytes.Buffer
+	config, _, err := image.DecodeConfig(io.TeeReader(file, &head))
 	if errors.Is(err, image.ErrFormat) {
 		err = errors.New("neither PNG nor JPEG")
 	}
@@ -58,7 +67,7 @@ func decodePicture(file []byte, name string) (picture, error) {
 	if config.Width > 0 && config.Height > mostPixels/config.Width {
 		return fail(fmt.Errorf("%d×%d is more than %d pixels", config.Width, config.Height, mostPixels))
 	}
-	decoded, _, err := image.Decode(bytes.NewReader(file))
+	decoded, _, err := image.Decode(io.MultiReader(&head, file))
 	if err != nil {
 		return fail(err)
 	}

@@ -28,7 +28,7 @@ func TestPictureKeepsEveryPixelThroughPNG(t *testing.T) {
 	if err := want.encodePNG(&file); err != nil {
 		t.Fatal(err)
 	}
-	got, err := decodePicture(file.Bytes(), "six.png")
+	got, err := decodePicture(&file, "six.png")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +44,7 @@ func TestRedIsTheLowByte(t *testing.T) {
 	if err := png.Encode(&file, drawn); err != nil {
 		t.Fatal(err)
 	}
-	got, err := decodePicture(file.Bytes(), "one.png")
+	got, err := decodePicture(&file, "one.png")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,6 +105,26 @@ func TestUnreadablePicturesAreRefusedWithNameAndReason(t *testing.T) {
 				t.Errorf("error %v, want %s and %q in it", err, path, c.want)
 			}
 		})
+	}
+}
+
+// endless is a file without an end and without a picture, such as /dev/zero.
+type endless struct{ read int }
+
+func (e *endless) Read(b []byte) (int, error) {
+	clear(b)
+	e.read += len(b)
+	return len(b), nil
+}
+
+func TestFileWithoutEndIsRefusedByItsBeginning(t *testing.T) {
+	file := &endless{}
+	_, err := decodePicture(file, "zero")
+	if err == nil || !strings.Contains(err.Error(), "neither PNG nor JPEG") {
+		t.Errorf("error %v, want neither PNG nor JPEG", err)
+	}
+	if file.read > 1<<16 {
+		t.Errorf("%d bytes were read to see it", file.read)
 	}
 }
 

@@ -18,9 +18,10 @@ type progress struct {
 	shown   sync.WaitGroup
 
 	mu    sync.Mutex // guards what follows
-	total int
+	total int        // 0 between activities
 	done  int
 	what  string
+	bar   *progressbar.ProgressBar // nil while nothing is shown
 }
 
 // patience is how long a sample runs unannounced; a bar is brought up to date
@@ -52,40 +53,54 @@ func startProgress(w io.Writer, start time.Time, ticks <-chan time.Time, release
 }
 
 func (p *progress) show(start time.Time, ticks <-chan time.Time) {
-	var bar *progressbar.ProgressBar
 	for {
 		select {
 		case now := <-ticks:
-			if now.Sub(start) < patience {
-				continue
+			if now.Sub(start) >= patience {
+				p.update()
 			}
-			p.mu.Lock()
-			total, done, what := p.total, p.done, p.what
-			p.mu.Unlock()
-			if total == 0 {
-				continue
-			}
-			if bar == nil {
-				bar = progressbar.NewOptions(total,
-					progressbar.OptionSetWriter(p.w),
-					progressbar.OptionSetWidth(40),
-					progressbar.OptionClearOnFinish(),
-					progressbar.OptionSetPredictTime(true))
-			}
-			bar.ChangeMax(total)
-			bar.Describe(what)
-			// A terminal that is gone is no reason to fail.
-			_ = bar.Set(min(done, total-1))
 		case <-p.stopped:
-			if bar != nil {
-				_ = bar.Finish()
-			}
+			p.end()
 			return
 		}
 	}
 }
 
-// begin starts an activity of total steps.
+// update draws the bar as it is now.
+func (p *progress) update() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.total == 0 {
+		return
+	}
+	if p.bar == nil {
+		p.bar = progressbar.NewOptions(p.total,
+			progressbar.OptionSetWriter(p.w),
+			progressbar.OptionSetWidth(40),
+			progressbar.OptionClearOnFinish(),
+			progressbar.OptionSetPredictTime(true))
+	}
+	p.bar.Describe(p.what)
+	// A terminal that is gone is no reason to fail.
+	_ = p.bar.Set(min(p.done, p.total-1))
+}
+
+// end takes the bar away until the next activity begins, so that results can be
+// printed on the same terminal.
+func (p *progress) end() {
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.total = 0
+	if p.bar != nil {
+		_ = p.bar.Finish()
+		p.bar = nil
+	}
+}
+
+// begin starts an activity of total steps, which lasts until end.
 func (p *progress) begin(what string, total int) {
 	if p == nil {
 		return

@@ -35,6 +35,22 @@ func TestProgressShowsAfterASecondAndGoesAway(t *testing.T) {
 	if got := screen.String(); !strings.Contains(got, "75%") {
 		t.Errorf("then: %q, want 75%%", got)
 	}
+	p.end()
+	// Results may be printed now: the line is wiped, and ticks leave it so.
+	if got := screen.String(); !strings.HasSuffix(got, "\r") {
+		t.Errorf("between activities: %q, want a wiped line", got)
+	}
+	shown := screen.Len()
+	tick(3 * time.Second)
+	if got := screen.String()[shown:]; got != "" {
+		t.Errorf("shown between activities: %q", got)
+	}
+	p.begin("verify", 4)
+	p.advance(2)
+	tick(4 * time.Second)
+	if got := screen.String()[shown:]; !strings.Contains(got, "verify") || !strings.Contains(got, "50%") {
+		t.Errorf("the next activity: %q, want verify at 50%%", got)
+	}
 	p.stop()
 	if !released {
 		t.Error("the ticker was not released")
@@ -62,5 +78,6 @@ func TestNoProgressWhereThereIsNoTerminal(t *testing.T) {
 	var none *progress
 	none.begin("nothing", 1)
 	none.advance(1)
+	none.end()
 	none.stop()
 }

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -27,34 +30,52 @@ type session struct {
 
 // with opens a runtime for a sample and closes it when the sample is done.
 func (f *sampleFlags) with(sh *shell, sample func(*session) error) (err error) {
-	rt, err := sh.open(vkomp.Options{})
+	var warnings bytes.Buffer
+	rt, err := sh.open(vkomp.Options{Logger: slog.New(slog.NewTextHandler(&warnings, &slog.HandlerOptions{Level: slog.LevelWarn, ReplaceAttr: withoutTime}))})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, rt.Close()) }()
-	s := &session{rt: rt, device: rt.DefaultDevice(), hostWanted: offloadDisabled()}
+	s := &session{rt: rt, device: rt.DefaultDevice()}
+	selector := os.Getenv("OMP_DEFAULT_DEVICE")
 	if f.Device != "" {
-		if s.device, err = rt.SelectDevice(f.Device); err != nil {
+		selector = f.Device
+		if s.device, err = rt.SelectDevice(selector); err != nil {
 			return err
 		}
-		s.hostWanted = s.hostWanted || namesInitialDevice(f.Device)
+	}
+	s.hostWanted = offloadDisabled() || namesInitialDevice(rt, selector)
+	if !s.hostWanted && rt.NumDevices() == 0 {
+		// The report says where the work ran; this says why.
+		if _, err := warnings.WriteTo(sh.stderr); err != nil {
+			return err
+		}
 	}
 	if s.device == (vkomp.Device{}) {
-		return errors.New("no Vulkan device to run on, and OMP_TARGET_OFFLOAD is mandatory")
+		return fmt.Errorf("%s, and OMP_TARGET_OFFLOAD is mandatory", s.whyNone())
 	}
 	s.progress = newProgress(sh.stderr)
 	defer s.progress.stop()
 	return sample(s)
 }
 
+// withoutTime leaves the time out of a log line.
+func withoutTime(groups []string, a slog.Attr) slog.Attr {
+	if len(groups) == 0 && a.Key == slog.TimeKey {
+		return slog.Attr{}
+	}
+	return a
+}
+
 // namesInitialDevice tells asking for the initial device from getting it under
-// a number that a Vulkan device would have had.
-func namesInitialDevice(selector string) bool {
+// a number that a Vulkan device would have had: without Vulkan it is number 0.
+func namesInitialDevice(rt *vkomp.Runtime, selector string) bool {
 	switch strings.ToLower(selector) {
 	case "-1", "host", "initial":
 		return true
 	}
-	return false
+	n := rt.NumDevices()
+	return n > 0 && strings.TrimSpace(selector) == strconv.Itoa(n)
 }
 
 // offloadDisabled reports whether the environment asks for the host.
@@ -69,20 +90,31 @@ func (s *session) checkFallback(stats vkomp.Stats) error {
 	case s.hostWanted:
 		return nil
 	case s.device.IsInitial():
-		return errors.New("verify: no Vulkan device to run on: the work fell back to the initial device, which was not asked for")
+		return fmt.Errorf("verify: %s: the work fell back to the initial device, which was not asked for", s.whyNone())
 	case stats.HostRegions > 0:
 		return fmt.Errorf("verify: %d target regions fell back to the initial device, which was not asked for", stats.HostRegions)
 	}
 	return nil
 }
 
+// whyNone says why the work has no Vulkan device when -device did not decide it.
+func (s *session) whyNone() string {
+	if s.rt.NumDevices() > 0 {
+		return "OMP_DEFAULT_DEVICE=" + os.Getenv("OMP_DEFAULT_DEVICE") + " is no Vulkan device"
+	}
+	return "no Vulkan device to run on"
+}
+
 // measure runs the work of a sample and says what it took.
 func (s *session) measure(work func() error) (report, error) {
 	start := time.Now()
-	if err := work(); err != nil {
+	err := work()
+	took := time.Since(start)
+	s.progress.end()
+	if err != nil {
 		return report{}, err
 	}
-	return report{device: s.device.Info(), stats: s.rt.Stats(), time: time.Since(start)}, nil
+	return report{device: s.device.Info(), stats: s.rt.Stats(), time: took}, nil
 }
 
 // limit refuses a value of -n, or of another flag, that is out of range.

@@ -27,8 +27,12 @@ func Open(t testing.TB, options ...func(*vkomp.Options)) *vkomp.Runtime {
 	before := goleak.IgnoreCurrent()
 	log := &recorder{}
 	o := vkomp.Options{Validation: true, Logger: slog.New(log)}
+	own := o.Logger
 	for _, change := range options {
 		change(&o)
+	}
+	if o.Logger != own {
+		t.Fatal("an option replaced the Logger, which is how validation is watched")
 	}
 	rt, err := vkomp.Open(o)
 	if err != nil {

@@ -1,0 +1,102 @@
+package sched
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/vkomp/vkomp/vk"
+)
+
+func TestMemoryTypeFollowsUse(t *testing.T) {
+	const mapped = vk.MemoryHostVisible | vk.MemoryHostCoherent
+	heaps := []vk.MemoryHeap{{Size: 8 << 30, DeviceLocal: true}, {Size: 16 << 30}, {Size: 256 << 20, DeviceLocal: true}}
+	types := []vk.MemoryType{
+		{Heap: 1, Flags: mapped},
+		{Heap: 0, Flags: vk.MemoryDeviceLocal},
+		{Heap: 2, Flags: vk.MemoryDeviceLocal | mapped},
+		{Heap: 1, Flags: mapped | vk.MemoryHostCached},
+		{Heap: 0, Flags: vk.MemoryDeviceLocal | vk.MemoryLazy},
+		{Heap: 0, Flags: vk.MemoryDeviceLocal | mapped},
+		{Heap: 0, Flags: vk.MemoryDeviceLocal | vk.MemoryHostVisible | vk.MemoryHostCached},
+	}
+	for _, c := range []struct {
+		name   string
+		kind   vk.DeviceType
+		bits   uint32
+		use    memoryUse
+		hidden bool
+		want   int
+	}{
+		{"storage of a discrete device avoids the window", vk.DeviceDiscrete, 0b011111, useStorage, false, 1},
+		{"storage takes memory that is all visible", vk.DeviceDiscrete, 0b111111, useStorage, false, 5},
+		{"the window serves when nothing else is local", vk.DeviceDiscrete, 0b011101, useStorage, false, 2},
+		{"storage of an integrated device is visible", vk.DeviceIntegrated, 0b011111, useStorage, false, 2},
+		{"staging is cached", vk.DeviceDiscrete, 0b111111, useStaging, false, 3},
+		{"staging takes any visible memory", vk.DeviceDiscrete, 0b000011, useStaging, false, 0},
+		{"storage without local memory", vk.DeviceSoftware, 0b000001, useStorage, false, 0},
+		{"no staging", vk.DeviceDiscrete, 0b000010, useStaging, false, -1},
+		{"lazy memory is no storage", vk.DeviceDiscrete, 0b010000, useStorage, false, -1},
+		{"storage that is hidden anyway need not be visible", vk.DeviceDiscrete, 0b111111, useStorage, true, 1},
+		{"visible and not coherent is as good as local", vk.DeviceIntegrated, 0b1000010, useStorage, false, 1},
+		{"storage is coherent where it can be", vk.DeviceIntegrated, 0b1100000, useStorage, false, 5},
+		{"staging is coherent", vk.DeviceIntegrated, 0b1000001, useStaging, false, 0},
+		{"no coherent memory for staging", vk.DeviceIntegrated, 0b1000000, useStaging, false, -1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := &vk.Properties{Name: "fake", Type: c.kind, MemoryTypes: types, MemoryHeaps: heaps}
+			got, err := chooseMemoryType(p, c.bits, c.use, c.hidden)
+			if c.want < 0 {
+				if !errors.Is(err, vk.ErrUnsupported) {
+					t.Errorf("got type %d, %v", got, err)
+				}
+				return
+			}
+			if err != nil || got != c.want {
+				t.Errorf("got type %d, %v, want %d", got, err, c.want)
+			}
+		})
+	}
+}
+
+func TestMemoryThatIsNotCoherentIsNotWrittenByTheHost(t *testing.T) {
+	d := newFakeDevice(t, unifiedMemory, 1)
+	for i := range d.props.MemoryTypes {
+		d.props.MemoryTypes[i].Flags &^= vk.MemoryHostCoherent
+	}
+	h, err := newDeviceHeap(d, useStorage, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := h.AllocateBlock(1 << 16)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.FreeBlock(b)
+	if b.Host != nil {
+		t.Error("the scheduler sees memory that nobody flushes")
+	}
+}
+
+// A construct may make a pipeline while Close runs: either it is refused, or
+// Close gives the pipeline back.
+func TestCloseWaitsForPipelinesBeingMade(t *testing.T) {
+	for range 50 {
+		r := newRig(t, memoryModes[0], 1)
+		x := filled(8, 1)
+		ran := make(chan error)
+		go func() {
+			ran <- r.s.Run(t.Context(), r.region(launch{label: "late", kernel: "set", args: []arg{tofrom(x)}, included: true}))
+		}()
+		if err := r.s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-ran; err != nil && !errors.Is(err, ErrClosed) {
+			t.Fatal(err)
+		}
+		r.d.mu.Lock()
+		if r.d.live != 0 {
+			t.Errorf("%d objects of the device are left", r.d.live)
+		}
+		r.d.mu.Unlock()
+	}
+}

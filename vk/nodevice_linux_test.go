@@ -1,0 +1,42 @@
+//go:build cgo
+
+package vk
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// Drivers are often installed for devices that the machine does not have.
+func TestDriverWithoutDeviceIsNoDriver(t *testing.T) {
+	folder := t.TempDir()
+	library, manifest := filepath.Join(folder, "driver.so"), filepath.Join(folder, "driver.json")
+	compile := exec.Command(cmp.Or(os.Getenv("CC"), "gcc"), "-shared", "-fPIC", "-o", library, "testdata/nodevice/driver.c")
+	if output, err := compile.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, output)
+	}
+	text := fmt.Sprintf(`{"file_format_version": "1.0.0", "ICD": {"library_path": %q, "api_version": "1.0.0"}}`, library)
+	if err := os.WriteFile(manifest, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, variable := range []string{"VK_DRIVER_FILES", "VK_ICD_FILENAMES"} {
+		t.Setenv(variable, manifest)
+	}
+	i, err := Open(InstanceOptions{})
+	if err == nil {
+		// A loader may make an instance that shows no device.
+		if n := len(i.PhysicalDevices()); n != 0 {
+			t.Errorf("%d devices of a driver that has none", n)
+		}
+		i.Close()
+		return
+	}
+	if !errors.Is(err, ErrUnsupported) {
+		t.Errorf("error %v", err)
+	}
+}
