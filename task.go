@@ -74,7 +74,7 @@ func (b *hostBody) Start(n *tasks.Node, _ *tasks.Work) {
 }
 
 // Drop implements tasks.Runner.
-func (b *hostBody) Drop(*tasks.Node, error) {}
+func (b *hostBody) Drop(*tasks.Node) {}
 
 // scopeKey is the key of a context's current task in one runtime.
 type scopeKey struct{ rt *Runtime }

@@ -108,7 +108,7 @@ func (t *hostTask) Start(n *tasks.Node, w *tasks.Work) {
 }
 
 // Drop implements tasks.Runner.
-func (t *hostTask) Drop(*tasks.Node, error) {
+func (t *hostTask) Drop(*tasks.Node) {
 	t.state.Store(hostDropped)
 	close(t.ready)
 }

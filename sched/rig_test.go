@@ -257,7 +257,7 @@ func (f hostBody) Start(n *tasks.Node, _ *tasks.Work) {
 	}()
 }
 
-func (f hostBody) Drop(*tasks.Node, error) {}
+func (f hostBody) Drop(*tasks.Node) {}
 
 func (r *rig) host(label string, in, out [][]uint32, f func()) {
 	var w tasks.Work

@@ -256,7 +256,7 @@ func (t *target) Start(n *tasks.Node, w *tasks.Work) {
 }
 
 // Drop implements tasks.Runner.
-func (t *target) Drop(*tasks.Node, error) {}
+func (t *target) Drop(*tasks.Node) {}
 
 // refusal is the reason for which no task can be placed any more.
 func (s *Scheduler) refusal() error {

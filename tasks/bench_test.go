@@ -10,7 +10,7 @@ import (
 type placedAtOnce struct{}
 
 func (placedAtOnce) Start(n *Node, w *Work) { n.Placed(w) }
-func (placedAtOnce) Drop(*Node, error)      {}
+func (placedAtOnce) Drop(*Node)             {}
 
 // benchmarkTasks adds a task an iteration and completes it a window later.
 func benchmarkTasks(b *testing.B, domain Domain, runner Runner, depend func(i int, items []Depend) []Depend) {

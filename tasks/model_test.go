@@ -66,7 +66,7 @@ func (m *model) Start(n *Node, _ *Work) {
 	}
 	m.started[n] = true
 }
-func (m *model) Drop(n *Node, _ error) { m.dropped[n] = true }
+func (m *model) Drop(n *Node) { m.dropped[n] = true }
 
 // poisoned: a failure stops what follows it.
 func (m *model) poisoned(i int) bool {

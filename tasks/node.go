@@ -19,9 +19,9 @@ type Runner interface {
 	// if the node has a device's domain. Tasks that become ready on the way go
 	// to w; Start must not run w.
 	Start(n *Node, w *Work)
-	// Drop is called instead of Start when a predecessor failed; the node is
-	// complete, with err, when Drop returns.
-	Drop(n *Node, err error)
+	// Drop is called instead of Start when a predecessor failed: Complete was
+	// called for the node, whose failure is that it depends on another.
+	Drop(n *Node)
 }
 
 // Node is one task of the graph.
@@ -290,6 +290,5 @@ func (n *Node) start(w *Work) {
 		return
 	}
 	n.Complete(failedBy, w)
-	_, err := n.Completed()
-	runner.Drop(n, err)
+	runner.Drop(n)
 }

@@ -38,7 +38,7 @@ func chain(t *testing.T, n int, runner Runner) (*Scope, *Node) {
 type held struct{}
 
 func (held) Start(*Node, *Work) {}
-func (held) Drop(*Node, error)  {}
+func (held) Drop(*Node)         {}
 
 const longChain = 100_000
 
@@ -110,7 +110,7 @@ func (r *twice) Start(n *Node, w *Work) {
 	}
 	n.Complete(nil, w)
 }
-func (*twice) Drop(*Node, error) {}
+func (*twice) Drop(*Node) {}
 
 func TestRestartStartsAgainAndDeferComesAfterWhatIsReady(t *testing.T) {
 	var g Graph

@@ -247,7 +247,7 @@ func TestDependentErrorNamesTaskAndRoot(t *testing.T) {
 type instant struct{}
 
 func (instant) Start(n *Node, w *Work) { n.Complete(nil, w) }
-func (instant) Drop(*Node, error)      {}
+func (instant) Drop(*Node)             {}
 
 func TestTableForgetsLocationsOfCompletedTasks(t *testing.T) {
 	var g Graph
@@ -325,7 +325,7 @@ func (p pooled) Start(n *Node, _ *Work) {
 	}()
 }
 
-func (pooled) Drop(*Node, error) {}
+func (pooled) Drop(*Node) {}
 
 func TestConcurrentUseKeepsEveryChain(t *testing.T) {
 	const chains, links = 8, 500

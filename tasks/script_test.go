@@ -48,9 +48,9 @@ func (r scripted) Start(n *Node, _ *Work) {
 	r.script.events = append(r.script.events, event)
 }
 
-func (r scripted) Drop(n *Node, err error) {
-	if done, failure := n.Completed(); !done || failure != err {
-		r.script.events = append(r.script.events, fmt.Sprintf("dropped %s early: %v %v", r.label, done, failure))
+func (r scripted) Drop(n *Node) {
+	if done, failure := n.Completed(); done && failure == nil {
+		r.script.events = append(r.script.events, fmt.Sprintf("dropped %s, which did not fail", r.label))
 	}
 	r.script.events = append(r.script.events, "drop "+r.label)
 }
