@@ -52,7 +52,12 @@ func (s *Scheduler) mustWaitFor(t *target) *[]*tasks.Node {
 			}
 			state := stateOf(block)
 			count, infinite := block.Count()
-			last := int(count) <= len(state.holders)
+			last := !infinite && int(count) <= len(state.holders)
+			if !last && state.ignoring == 0 {
+				// The usual case, with thousands of holders in flight: the block
+				// outlives them all.
+				continue
+			}
 			same := m.Size == block.Section.Size
 			for _, h := range state.holders {
 				if h.by.mark.value == 0 || after.before(h.by.mark) {
@@ -60,8 +65,8 @@ func (s *Scheduler) mustWaitFor(t *target) *[]*tasks.Node {
 				}
 				// An exit construct has no reference of its own: it would take
 				// that of t.
-				anew := !infinite && last && (state.dirty || !same || len(h.by.Enter) == 0)
-				if anew || h.by.ignoresCount(block) {
+				anew := last && (state.dirty || !same || len(h.by.Enter) == 0)
+				if anew || h.ignoresCount {
 					return &h.by.parked
 				}
 			}
@@ -195,7 +200,11 @@ func (t *target) hold(block *memory.Present) {
 		}
 	}
 	state := stateOf(block)
-	t.holds = append(t.holds, hold{by: t, block: block, index: len(state.holders)})
+	h := hold{by: t, block: block, index: len(state.holders), ignoresCount: t.ignoresCount(block)}
+	if h.ignoresCount {
+		state.ignoring++
+	}
+	t.holds = append(t.holds, h)
 	state.holders = append(state.holders, &t.holds[len(t.holds)-1])
 }
 
@@ -204,6 +213,9 @@ func (t *target) letGo() {
 	for i := range t.holds {
 		h := &t.holds[i]
 		state := stateOf(h.block)
+		if h.ignoresCount {
+			state.ignoring--
+		}
 		last := len(state.holders) - 1
 		state.holders[h.index] = state.holders[last]
 		state.holders[h.index].index = h.index

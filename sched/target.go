@@ -95,6 +95,9 @@ type hold struct {
 	block *memory.Present
 	// index is the hold's place among the block's holders.
 	index int
+	// ignoresCount: the task's exit deletes the block, or copies of it, whatever
+	// its count.
+	ignoresCount bool
 }
 
 // blockState is the scheduler's record of one present block.
@@ -114,6 +117,8 @@ type blockState struct {
 	// holders are the tasks in flight that hold a reference which they give
 	// back when they finish.
 	holders []*hold
+	// ignoring counts the holders that ignore the count.
+	ignoring int
 	// parked are tasks that wait for the block to be gone before they can enter.
 	parked []*tasks.Node
 	// broken is why the first contents never came.
