@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"runtime"
 	"time"
 
 	"github.com/vkomp/vkomp/tasks"
@@ -183,7 +184,12 @@ func (s *Scheduler) drive(q *queue, t *target, done <-chan struct{}) {
 
 // waitFor waits for a value, looking a few times before it blocks.
 func (s *Scheduler) waitFor(q *queue, value uint64) (bool, error) {
-	for range spins {
+	looks := spins
+	if runtime.GOMAXPROCS(0) == 1 {
+		// A software driver needs the only processor to get anywhere.
+		looks = 1
+	}
+	for range looks {
 		reached, err := s.device.Completed(q.index)
 		if err != nil || reached >= value {
 			return err == nil, err
