@@ -32,9 +32,10 @@ func (c *saxpyCommand) Run(sh *shell) error {
 	}
 	return c.with(sh, func(s *session) error {
 		x, y := make([]float32, n), make([]float32, n)
-		for i := range n {
+		_ = s.inPieces("fill", n, func(i int) error {
 			x[i], y[i] = saxpyInput(i)
-		}
+			return nil
+		})
 		result, err := s.measure(func() error { return saxpy(sh.ctx, s, x, y) })
 		if err != nil {
 			return err
@@ -46,7 +47,8 @@ func (c *saxpyCommand) Run(sh *shell) error {
 		if err := s.checkFallback(result.stats); err != nil {
 			return err
 		}
-		if err := checkSaxpy(y); err != nil {
+		err = s.inPieces("verify", n, func(i int) error { return checkSaxpy(i, y[i]) })
+		if err != nil {
 			return err
 		}
 		_, err = fmt.Fprintf(sh.stdout, "verified: all %d elements exact\n", n)
@@ -58,12 +60,26 @@ func (c *saxpyCommand) Run(sh *shell) error {
 // exact in float32 whatever the device's rounding.
 func saxpyInput(i int) (x, y float32) { return float32(i % 1021), float32(i % 509) }
 
-// checkSaxpy compares each element of y with integer arithmetic.
-func checkSaxpy(y []float32) error {
-	for i, got := range y {
-		if want := float32(saxpyA*(i%1021) + i%509); got != want {
-			return fmt.Errorf("verify: y[%d] is %v, not %v", i, got, want)
+// checkSaxpy compares element i of y with integer arithmetic.
+func checkSaxpy(i int, got float32) error {
+	if want := float32(saxpyA*(i%1021) + i%509); got != want {
+		return fmt.Errorf("verify: y[%d] is %v, not %v", i, got, want)
+	}
+	return nil
+}
+
+// inPieces calls f for 0 to n-1, with a progress bar, until it fails.
+func (s *session) inPieces(what string, n int, f func(i int) error) error {
+	s.progress.begin(what, n)
+	defer s.progress.end()
+	for first := 0; first < n; first += saxpyPiece {
+		end := min(first+saxpyPiece, n)
+		for i := first; i < end; i++ {
+			if err := f(i); err != nil {
+				return err
+			}
 		}
+		s.progress.advance(end - first)
 	}
 	return nil
 }

@@ -39,11 +39,15 @@ func TestWrongElementIsReported(t *testing.T) {
 		x, before := saxpyInput(i)
 		y[i] = saxpyA*x + before
 	}
-	if err := checkSaxpy(y); err != nil {
+	var s session
+	check := func() error {
+		return s.inPieces("verify", len(y), func(i int) error { return checkSaxpy(i, y[i]) })
+	}
+	if err := check(); err != nil {
 		t.Fatal(err)
 	}
 	y[1999]++
-	if err := checkSaxpy(y); err == nil || !strings.Contains(err.Error(), "y[1999]") {
+	if err := check(); err == nil || !strings.Contains(err.Error(), "y[1999]") {
 		t.Errorf("error %v, want y[1999] named", err)
 	}
 }
