@@ -60,7 +60,9 @@ func (s *Scheduler) mustWaitFor(t *target) *[]*tasks.Node {
 			}
 			same := m.Size == block.Section.Size
 			for _, h := range state.holders {
-				if h.by.mark.value == 0 || after.before(h.by.mark) {
+				// Where the commands of a leaving one were is forgotten: its mark
+				// is that of a late copy.
+				if h.by.mark.value == 0 || !h.by.leaving && after.before(h.by.mark) {
 					continue
 				}
 				// An exit construct has no reference of its own: it would take

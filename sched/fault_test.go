@@ -393,3 +393,38 @@ func TestCloseNamesWhatIsStillMapped(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// endedContext is a context that has ended, and calls ask when it is asked why.
+type endedContext struct {
+	context.Context
+	ask func()
+}
+
+func (c endedContext) Done() <-chan struct{} { return closedChannel }
+func (c endedContext) Err() error {
+	c.ask()
+	return context.Canceled
+}
+
+var closedChannel = func() chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()
+
+// A task that fails while the wait for it is being cut short fails its
+// construct: nobody else would report it.
+func TestFailureAtTheEndOfTheContextIsNotLost(t *testing.T) {
+	r := newRig(t, memoryModes[0], 1)
+	defer r.close()
+	x := filled(16, 0)
+	r.d.hold()
+	ctx := endedContext{context.Background(), func() {
+		r.d.set(func() { r.d.lost = true })
+		r.eventually("failure", func() bool { return r.graph.Counts().Failures > 0 })
+	}}
+	err := r.s.Run(ctx, r.region(launch{label: "included", kernel: "set", args: []arg{from(x)}, included: true}))
+	if err = errors.Join(err, r.scope.Wait(context.Background())); !errors.Is(err, vk.ErrDeviceLost) {
+		t.Errorf("the program learned of %v", err)
+	}
+}

@@ -119,11 +119,29 @@ func (s *Scheduler) complete(t *target, err error, w *tasks.Work) {
 		w.Restart(p)
 	}
 	t.parked = nil
-	for _, n := range s.starved {
-		w.Restart(n)
-	}
-	s.starved = nil
+	s.retry(w)
 	s.live--
 	s.wake.Broadcast()
 	t.node.Complete(err, w)
+}
+
+// retry lets the longest starved task try again, under mu, and the next one
+// after it unless it has starved once more: all of them at each completion would
+// cost the square of their number, in calls of the driver.
+func (s *Scheduler) retry(w *tasks.Work) {
+	if len(s.starved) == 0 {
+		return
+	}
+	t := s.starved[0]
+	s.starved[0] = nil
+	s.starved = s.starved[1:]
+	t.starved = false
+	w.Restart(t.node)
+	w.Defer(func(w *tasks.Work) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if !t.starved {
+			s.retry(w)
+		}
+	})
 }

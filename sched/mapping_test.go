@@ -267,3 +267,78 @@ func TestExitsKeepTheirOrder(t *testing.T) {
 		r.expect("x", x, filled(16, 4)...)
 	})
 }
+
+// Who finishes tasks of others has tasks to start: what becomes ready in a later
+// round does not wait for it.
+func TestFinisherIsNotKeptByWhatOthersAdd(t *testing.T) {
+	r := newRig(t, memoryModes[1], 1)
+	defer r.close()
+	x, y, zero := filled(16, 1), filled(16, 1), filled(16, 0)
+	q := r.s.queue
+	r.run(launch{label: "enter", enter: []arg{to(x)}, included: true})
+	r.s.mu.Lock()
+	q.finishing = true
+	r.s.mu.Unlock()
+	// The second entry makes the copy out of the first task a late one.
+	r.run(launch{label: "late", kernel: "mix", args: []arg{{x, memory.MapFrom, true}, to(zero), to(zero)}, out: [][]uint32{x}})
+	r.run(launch{label: "enters x", kernel: "mix", args: []arg{tofrom(y), alloc(x), to(zero)}, out: [][]uint32{y}})
+	r.eventually("the device is done", func() bool { return len(q.done) == 2 })
+	ran := make(chan struct{})
+	r.host("follows", [][]uint32{y}, nil, func() { close(ran) })
+
+	r.s.mu.Lock()
+	rest := q.done[1]
+	q.done = q.done[:1]
+	q.finishing = false
+	r.s.mu.Unlock()
+	r.d.set(func() {
+		r.d.submit = func(int) error {
+			// The scheduler's lock is held: as if another goroutine saw the
+			// second task complete while the first is finished.
+			if rest != nil {
+				q.done = append(q.done, rest)
+				rest = nil
+			}
+			return nil
+		}
+	})
+	var w tasks.Work
+	r.s.finishDone(q, &w)
+	r.eventually("a task that became ready in the second round runs", func() bool {
+		select {
+		case <-ran:
+			return true
+		default:
+			return false
+		}
+	})
+	w.Run()
+	r.taskwait()
+	r.run(launch{label: "exit", exit: []arg{{s: x, kind: memory.MapRelease}}, included: true})
+	r.expect("x", x, filled(16, 3)...)
+}
+
+// A copy to the host that turned out late comes before a copy from there that is
+// ordered after it, by way of a task between the two.
+func TestLateCopyOutComesBeforeACopyInAfterIt(t *testing.T) {
+	r := newRig(t, memoryModes[1], 1)
+	defer r.close()
+	x, y, z, zero := filled(16, 1), filled(16, 1), filled(16, 1), filled(16, 0)
+	r.run(launch{label: "enter", enter: []arg{to(x), to(zero)}, included: true})
+	r.d.hold()
+	r.run(launch{label: "always from", kernel: "mix", args: []arg{{x, memory.MapFrom, true}, alloc(zero), alloc(zero)}, out: [][]uint32{x}})
+	first := r.d.submitted
+	r.run(launch{label: "enters x", kernel: "mix", args: []arg{tofrom(z), alloc(x), alloc(zero)}, in: [][]uint32{zero}})
+	r.run(launch{label: "between", kernel: "mix", args: []arg{tofrom(y), alloc(zero), alloc(zero)}, out: [][]uint32{x}})
+	r.eventually("two submissions", func() bool { return len(r.s.queue.inFlight) == 2 })
+	r.d.advance(first + 1)
+	r.eventually("late copy", func() bool {
+		n := len(r.s.queue.inFlight)
+		return n > 0 && r.s.queue.inFlight[n-1].value > first+1
+	})
+	r.run(launch{label: "always to", kernel: "mix", args: []arg{{x, memory.MapTo, true}, alloc(zero), alloc(zero)}, out: [][]uint32{x}})
+	r.d.release()
+	r.taskwait()
+	r.run(launch{label: "exit", exit: []arg{from(x), from(zero)}, included: true})
+	r.expect("x", x, filled(16, 9)...)
+}

@@ -233,7 +233,7 @@ func (s *Scheduler) reap(q *queue, err error) {
 
 // finishDone finishes the tasks that the device is done with, one after the
 // other: a task's exit must not overtake that of one it follows. If another
-// goroutine is at it, that one goes on to what was added.
+// goroutine is at it, that one sees to what was added.
 func (s *Scheduler) finishDone(q *queue, w *tasks.Work) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -241,14 +241,40 @@ func (s *Scheduler) finishDone(q *queue, w *tasks.Work) {
 		return
 	}
 	q.finishing = true
-	for len(q.done) > 0 {
-		done := q.done
-		q.done = nil
-		s.mu.Unlock()
-		for _, t := range done {
-			s.finish(t, w)
-		}
-		s.mu.Lock()
+	s.finishRound(q, w)
+	if len(q.done) > 0 {
+		// The caller has tasks to start and a construct to return from: other
+		// programs' tasks, of which there may always be more, must not keep it.
+		s.waiters.Go(func() { s.finishRest(q) })
+		return
 	}
 	q.finishing = false
+}
+
+// finishRound finishes what is in q.done now, under mu, which it gives up
+// meanwhile.
+func (s *Scheduler) finishRound(q *queue, w *tasks.Work) {
+	done := q.done
+	q.done = nil
+	s.mu.Unlock()
+	for _, t := range done {
+		s.finish(t, w)
+	}
+	s.mu.Lock()
+}
+
+// finishRest takes over from finishDone until nothing is left.
+func (s *Scheduler) finishRest(q *queue) {
+	for {
+		var w tasks.Work
+		s.mu.Lock()
+		if len(q.done) == 0 {
+			q.finishing = false
+			s.mu.Unlock()
+			return
+		}
+		s.finishRound(q, &w)
+		s.mu.Unlock()
+		w.Run()
+	}
 }

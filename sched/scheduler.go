@@ -60,10 +60,10 @@ type Scheduler struct {
 	stats Stats
 	lost  error
 	// live counts tasks that have entered and are not complete. starved are
-	// those that found no memory while others were live: they try again when one
-	// of those is complete.
+	// those that found no memory while others were live: one of them tries again
+	// when one of those is complete, and the next when that one needs no more.
 	live    int
-	starved []*tasks.Node
+	starved []*target
 	// compiling counts pipelines being made: Close waits for them.
 	compiling int
 	closing   bool

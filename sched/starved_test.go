@@ -1,8 +1,10 @@
 package sched
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/vkomp/vkomp/memory"
@@ -46,4 +48,61 @@ func TestTaskWithoutMemoryWaitsForThoseInFlight(t *testing.T) {
 		}
 		r.close()
 	}
+}
+
+// However many tasks wait for memory, an ending one makes few of them ask for it.
+func TestStarvedTasksDoNotAllAskAgainAtEachCompletion(t *testing.T) {
+	r := newRig(t, memoryModes[0], 1)
+	r.d.create = func(int) error {
+		if r.d.live >= 1 {
+			return errBlockMemory
+		}
+		return nil
+	}
+	r.d.hold()
+	const n, words = 200, 1 << 18 // at most four in a block of 4 MiB
+	memory := make([]uint32, n*words)
+	for i := range n {
+		g := r.region(launch{label: fmt.Sprint("task ", i), kernel: "set", args: []arg{alloc(memory[i*words:][:words])}})
+		g.Range = [3]uint64{1, 1, 1}
+		if err := r.s.Run(t.Context(), g); err != nil {
+			t.Fatal(err)
+		}
+	}
+	asked := r.d.creates
+	r.d.release()
+	r.taskwait()
+	// A request that fails tries blocks of a few sizes.
+	if again := r.d.creates - asked; again == 0 || again > 8*n {
+		t.Errorf("%d tasks asked the device for memory %d times more", n, again)
+	}
+	if got := r.s.Stats().Dispatches; got != n {
+		t.Errorf("%d tasks ran of %d", got, n)
+	}
+	r.close()
+}
+
+// Those that wait for memory are not forgotten when one before them is dropped.
+func TestStarvedTasksOutliveOneWhosePredecessorFailed(t *testing.T) {
+	r := newRig(t, memoryModes[1], 1)
+	r.d.hold()
+	const words = 3 << 18
+	a, b, c, x := make([]uint32, words), make([]uint32, words), make([]uint32, words), filled(16, 0)
+	r.busy()
+	r.run(launch{label: "fails", kernel: "set", args: []arg{alloc(a)}, out: [][]uint32{a}})
+	r.d.create = func(int) error { return errBlockMemory }
+	r.run(launch{label: "dropped", kernel: "set", args: []arg{alloc(b)}, in: [][]uint32{a}})
+	r.run(launch{label: "runs", kernel: "set", args: []arg{alloc(c)}, out: [][]uint32{x}})
+	r.s.mu.Lock()
+	if n := len(r.s.starved); n != 2 {
+		t.Errorf("%d tasks are starved", n)
+	}
+	r.s.mu.Unlock()
+	r.failNext()
+	r.d.release()
+	err := r.scope.Wait(context.Background())
+	if err == nil || !strings.Contains(err.Error(), "(1 dependent tasks not run)") || strings.Contains(err.Error(), `"runs"`) {
+		t.Errorf("got %v", err)
+	}
+	r.close()
 }

@@ -66,6 +66,8 @@ type target struct {
 	leaving bool
 	// parked are tasks that wait for this one to finish before they can enter.
 	parked []*tasks.Node
+	// starved: the task is in Scheduler.starved.
+	starved bool
 }
 
 type upload struct {
@@ -170,8 +172,9 @@ func (s *Scheduler) check(t *target) error {
 }
 
 // Run generates the region's target task. An included one is complete when Run
-// returns, with its failure; of a deferred one only what can be told at once is
-// returned, the rest is the scope's to report.
+// returns, with its failure, unless ctx ends first: then its cause is returned
+// and the task goes on as if it were deferred. Of a deferred one only what can
+// be told at once is returned, the rest is the scope's to report.
 func (s *Scheduler) Run(ctx context.Context, r Region) error {
 	s.mu.Lock()
 	closing, lost := s.closing, s.lost
@@ -201,9 +204,11 @@ func (s *Scheduler) Run(ctx context.Context, r Region) error {
 		s.drive(s.queue, t, node.Done())
 	}
 	if err := node.Wait(ctx); err != nil {
-		if done, _ := node.Completed(); !done {
-			node.Abandon()
+		if done, failure := node.Completed(); done {
+			// It may have ended since the wait was cut short.
+			return failure
 		}
+		node.Abandon()
 		return err
 	}
 	return nil
@@ -228,7 +233,8 @@ func (t *target) Start(n *tasks.Node, w *tasks.Work) {
 	if err := s.enter(t, w); err != nil {
 		if errors.Is(err, memory.ErrOutOfMemory) && s.live > 0 {
 			// What is in flight will give memory back.
-			s.starved = append(s.starved, n)
+			t.starved = true
+			s.starved = append(s.starved, t)
 			s.mu.Unlock()
 			return
 		}
