@@ -34,6 +34,10 @@ type Target struct {
 // What goes wrong when the task runs is a *TaskError, returned here for an
 // included task and by the next Taskwait for a deferred one: ErrOutOfMemory,
 // ErrPartialOverlap, ErrDeviceLost.
+//
+// When ctx ends before an included task, Target returns its cause. The task goes
+// on as if it were deferred, and its slices stay the runtime's until a Taskwait
+// returns; on the initial device one that has not started is dropped.
 func (rt *Runtime) Target(ctx context.Context, t Target) error {
 	if err := rt.target(ctx, &t); err != nil {
 		return fmt.Errorf("vkomp: %w", err)

@@ -53,12 +53,12 @@ func (s *Scheduler) mustWaitFor(t *target) *[]*tasks.Node {
 			state := stateOf(block)
 			count, infinite := block.Count()
 			last := !infinite && int(count) <= len(state.holders)
-			if !last && state.ignoring == 0 {
+			same := m.Size == block.Section.Size
+			if state.ignoring == 0 && (!last || !state.dirty && same && state.leaving == 0) {
 				// The usual case, with thousands of holders in flight: the block
-				// outlives them all.
+				// outlives them all, or equals the host's.
 				continue
 			}
-			same := m.Size == block.Section.Size
 			for _, h := range state.holders {
 				// Where the commands of a leaving one were is forgotten: its mark
 				// is that of a late copy.
@@ -206,6 +206,9 @@ func (t *target) hold(block *memory.Present) {
 	if h.ignoresCount {
 		state.ignoring++
 	}
+	if len(t.Enter) == 0 {
+		state.leaving++
+	}
 	t.holds = append(t.holds, h)
 	state.holders = append(state.holders, &t.holds[len(t.holds)-1])
 }
@@ -217,6 +220,9 @@ func (t *target) letGo() {
 		state := stateOf(h.block)
 		if h.ignoresCount {
 			state.ignoring--
+		}
+		if len(t.Enter) == 0 {
+			state.leaving--
 		}
 		last := len(state.holders) - 1
 		state.holders[h.index] = state.holders[last]

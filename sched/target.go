@@ -119,8 +119,9 @@ type blockState struct {
 	// holders are the tasks in flight that hold a reference which they give
 	// back when they finish.
 	holders []*hold
-	// ignoring counts the holders that ignore the count.
-	ignoring int
+	// ignoring counts the holders that ignore the count, leaving those that are
+	// exit constructs.
+	ignoring, leaving int
 	// parked are tasks that wait for the block to be gone before they can enter.
 	parked []*tasks.Node
 	// broken is why the first contents never came.
