@@ -277,11 +277,11 @@ func TestBadConstructsAreRefusedAndLeaveTheRuntimeUsable(t *testing.T) {
 			{"partly overlapping maps", func(t *vkomp.Target) { t.Args[0] = vkomp.To(x[:200]); t.Args[1] = vkomp.ToFrom(x[100:]) }, vkomp.ErrPartialOverlap, "argument 1", true},
 		}
 		for _, c := range cases {
+			if c.deviceOnly && onHost {
+				// Original and corresponding storage are the same there.
+				continue
+			}
 			t.Run(c.name, func(t *testing.T) {
-				if c.deviceOnly && onHost {
-					// Original and corresponding storage are the same there.
-					return
-				}
 				target := good()
 				c.change(&target)
 				err := rt.Target(t.Context(), target)

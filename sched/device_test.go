@@ -1,7 +1,9 @@
 package sched
 
 import (
+	"context"
 	"errors"
+	"runtime"
 	"testing"
 
 	"github.com/vkomp/vkomp/vk"
@@ -77,26 +79,49 @@ func TestMemoryThatIsNotCoherentIsNotWrittenByTheHost(t *testing.T) {
 	}
 }
 
-// A construct may make a pipeline while Close runs: either it is refused, or
-// Close gives the pipeline back.
-func TestCloseWaitsForPipelinesBeingMade(t *testing.T) {
-	for range 50 {
-		r := newRig(t, memoryModes[0], 1)
-		x := filled(8, 1)
-		ran := make(chan error)
-		go func() {
-			ran <- r.s.Run(t.Context(), r.region(launch{label: "late", kernel: "set", args: []arg{tofrom(x)}, included: true}))
-		}()
-		if err := r.s.Close(); err != nil {
-			t.Fatal(err)
-		}
-		if err := <-ran; err != nil && !errors.Is(err, ErrClosed) {
-			t.Fatal(err)
-		}
-		r.d.mu.Lock()
-		if r.d.live != 0 {
-			t.Errorf("%d objects of the device are left", r.d.live)
-		}
-		r.d.mu.Unlock()
+// gatedCompiler is a device that says when it begins to make a pipeline, and
+// waits to be let.
+type gatedCompiler struct {
+	*fakeDevice
+	begun, gate chan struct{}
+}
+
+func (d *gatedCompiler) CreatePipeline(o vk.PipelineOptions) (vk.Pipeline, error) {
+	close(d.begun)
+	<-d.gate
+	return d.fakeDevice.CreatePipeline(o)
+}
+
+// The fake fails the test for a pipeline that is made after Close, and for one
+// that Close leaves alive.
+func TestCloseWaitsForAPipelineBeingMade(t *testing.T) {
+	d := &gatedCompiler{newFakeDevice(t, unifiedMemory, 1), make(chan struct{}), make(chan struct{})}
+	s, err := New(d, Options{Domain: rigDomain})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &rig{t: t, d: d.fakeDevice, s: s, kernels: map[string]*Kernel{"set": kernel(t, "set")}}
+	r.scope = r.graph.NewScope()
+	region := r.region(launch{label: "late", kernel: "set", args: []arg{tofrom(filled(8, 1))}, included: true})
+	ran, closed := make(chan error), make(chan error, 1)
+	go func() { ran <- s.Run(context.Background(), region) }()
+	<-d.begun
+	go func() { closed <- s.Close() }()
+	for closing := false; !closing; {
+		runtime.Gosched()
+		s.mu.Lock()
+		closing = s.closing
+		s.mu.Unlock()
+	}
+	// A Close that does not wait has the processor to finish.
+	for range 10_000 {
+		runtime.Gosched()
+	}
+	close(d.gate)
+	if err := <-ran; !errors.Is(err, ErrClosed) {
+		t.Errorf("the late construct: %v", err)
+	}
+	if err := <-closed; err != nil {
+		t.Error(err)
 	}
 }
