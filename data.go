@@ -46,11 +46,8 @@ func (rt *Runtime) TargetData(ctx context.Context, d TargetData, body func(ctx c
 
 // beginTargetData maps the region's storage; end unmaps it.
 func (rt *Runtime) beginTargetData(ctx context.Context, d *TargetData, hasBody bool) (end func() error, err error) {
-	if err := rt.open(); err != nil {
+	if err := rt.construct(ctx); err != nil {
 		return nil, err
-	}
-	if err := ctx.Err(); err != nil {
-		return nil, context.Cause(ctx)
 	}
 	fail := func(err error) (func() error, error) {
 		return nil, fmt.Errorf("target data %q: %w", d.Label, err)

@@ -38,11 +38,8 @@ func (rt *Runtime) InteropInit(ctx context.Context, i InteropInit) (interop.Obje
 }
 
 func (rt *Runtime) interopInit(ctx context.Context, i *InteropInit) (interop.Object, error) {
-	if err := rt.open(); err != nil {
+	if err := rt.construct(ctx); err != nil {
 		return interop.None, err
-	}
-	if err := ctx.Err(); err != nil {
-		return interop.None, context.Cause(ctx)
 	}
 	if err := interop.CheckInit(i.Types, i.Prefer); err != nil {
 		return interop.None, fmt.Errorf("%w: %w", ErrInvalidArgument, err)
@@ -81,11 +78,8 @@ func (rt *Runtime) InteropDestroy(ctx context.Context, o *interop.Object) error 
 }
 
 func (rt *Runtime) interopDestroy(ctx context.Context, o *interop.Object) error {
-	if err := rt.open(); err != nil {
+	if err := rt.construct(ctx); err != nil {
 		return err
-	}
-	if err := ctx.Err(); err != nil {
-		return context.Cause(ctx)
 	}
 	switch {
 	case o == nil:

@@ -171,6 +171,18 @@ func (rt *Runtime) open() error {
 	return nil
 }
 
+// construct refuses a construct on a closed runtime, and one whose context has
+// ended.
+func (rt *Runtime) construct(ctx context.Context) error {
+	if err := rt.open(); err != nil {
+		return err
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
 // NumDevices returns the number of non-host devices (omp_get_num_devices).
 func (rt *Runtime) NumDevices() int { return len(rt.devices) - 1 }
 

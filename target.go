@@ -46,11 +46,8 @@ func (rt *Runtime) Target(ctx context.Context, t Target) error {
 }
 
 func (rt *Runtime) target(ctx context.Context, t *Target) error {
-	if err := rt.open(); err != nil {
+	if err := rt.construct(ctx); err != nil {
 		return err
-	}
-	if err := ctx.Err(); err != nil {
-		return context.Cause(ctx)
 	}
 	k := t.Kernel.k
 	switch {
@@ -154,13 +151,14 @@ func checkArgs(args []Arg) error {
 	return nil
 }
 
-// splitArgs returns the maps and the values among args, each in order.
+// splitArgs returns the maps and the values among args, each in order. The values
+// lie in args.
 func splitArgs(args []Arg) (maps []memory.Map, values [][]byte) {
 	maps = make([]memory.Map, 0, len(args))
 	for k := range args {
 		a := &args[k]
 		if a.isValue {
-			values = append(values, append([]byte(nil), a.bytes()...))
+			values = append(values, a.bytes())
 			continue
 		}
 		maps = append(maps, memory.Map{Section: a.section, Type: a.mapType, Label: argumentLabel(k)})

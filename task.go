@@ -31,11 +31,8 @@ func (rt *Runtime) Task(ctx context.Context, t Task) error {
 }
 
 func (rt *Runtime) task(ctx context.Context, t *Task) error {
-	if err := rt.open(); err != nil {
+	if err := rt.construct(ctx); err != nil {
 		return err
-	}
-	if err := ctx.Err(); err != nil {
-		return context.Cause(ctx)
 	}
 	if t.Label == "" {
 		t.Label = "task"

@@ -62,13 +62,13 @@ type batch struct {
 	invocations uint64
 }
 
+// reset makes an empty batch of a recycled one.
 func (b *batch) reset(value uint64) {
 	for i := range b.levels {
 		b.levels[i].Reset()
 	}
 	b.levels = b.levels[:0]
-	clear(b.tasks)
-	b.value, b.tasks, b.hostRead, b.commands, b.invocations = value, b.tasks[:0], false, 0, 0
+	b.value, b.hostRead, b.commands, b.invocations = value, false, 0, 0
 }
 
 // level returns the stream of a level.

@@ -214,3 +214,27 @@ func TestLevelsDoNotGrowWithRecycling(t *testing.T) {
 		t.Errorf("%d levels, %d operations in a new one", len(deep.levels), s.Len())
 	}
 }
+
+// A recycled batch may lie unused for long: it must not keep the program's
+// slices reachable.
+func TestRecycledBatchLetsGoOfItsTasks(t *testing.T) {
+	inEveryMemory(t, func(t *testing.T, r *rig) {
+		x, one := filled(8, 1), filled(8, 1)
+		for i := range uint32(10) {
+			r.mix("link", x, one, one, i)
+		}
+		r.taskwait()
+		r.s.mu.Lock()
+		defer r.s.mu.Unlock()
+		if len(r.s.queue.free) == 0 {
+			t.Fatal("no batch was recycled")
+		}
+		for _, b := range r.s.queue.free {
+			for _, kept := range b.tasks[:cap(b.tasks)] {
+				if kept != nil {
+					t.Fatalf("a batch keeps task %q", kept.Label)
+				}
+			}
+		}
+	})
+}

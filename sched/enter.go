@@ -248,19 +248,19 @@ func (s *Scheduler) hostCanFill(u memory.Use) bool {
 // itself or to staging.
 func (s *Scheduler) copyIn(t *target) {
 	bytes := uint64(0)
-	staged := make(map[int]bool, len(t.uploads))
-	for _, up := range t.uploads {
-		m := t.Enter[up.use]
-		copyBytes(up.staging.Host(), m.Ptr, m.Size)
-		bytes += m.Size
-		staged[up.use] = true
-	}
+	uploads := t.uploads // in the order of the uses
 	for i, u := range t.uses {
-		if !u.CopyIn || staged[i] {
+		if !u.CopyIn {
 			continue
 		}
+		var to unsafe.Pointer
+		if len(uploads) > 0 && uploads[0].use == i {
+			to, uploads = uploads[0].staging.Host(), uploads[1:]
+		} else {
+			to = unsafe.Add(u.Present.Storage.Host(), u.Offset)
+		}
 		m := t.Enter[i]
-		copyBytes(unsafe.Add(u.Present.Storage.Host(), u.Offset), m.Ptr, m.Size)
+		copyBytes(to, m.Ptr, m.Size)
 		bytes += m.Size
 	}
 	s.mu.Lock()

@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math"
 
@@ -99,7 +100,7 @@ func (k *Kernel) bind(i int, buffer vk.Buffer, offset, size uint64, p *vk.Proper
 		if residual != 0 {
 			elements = uint32(residual / uint64(b.stride))
 		}
-		putUint32(push[b.offsetAt:], elements)
+		binary.NativeEndian.PutUint32(push[b.offsetAt:], elements)
 	}
 	return r, nil
 }

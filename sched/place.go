@@ -1,7 +1,6 @@
 package sched
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"iter"
@@ -250,7 +249,7 @@ func (s *Scheduler) failBatch(q *queue, b *batch, err error, w *tasks.Work) {
 		}
 		s.abort(t, cause, w)
 	}
-	q.free = append(q.free, b)
+	q.recycle(b)
 	s.wake.Broadcast()
 }
 
@@ -268,5 +267,3 @@ func (s *Scheduler) failAll(err error, w *tasks.Work) {
 		s.failBatch(q, b, s.lost, w)
 	}
 }
-
-func putUint32(b []byte, v uint32) { binary.NativeEndian.PutUint32(b, v) }

@@ -2,7 +2,6 @@ package sched
 
 import (
 	"runtime"
-	"time"
 
 	"github.com/vkomp/vkomp/tasks"
 	"github.com/vkomp/vkomp/vk"
@@ -121,6 +120,14 @@ func (s *Scheduler) submit(q *queue, w *tasks.Work) {
 	s.wake.Broadcast()
 }
 
+// recycle keeps a batch for newBatch. It lets go of its tasks at once, and with
+// them of the program's slices.
+func (q *queue) recycle(b *batch) {
+	clear(b.tasks)
+	b.tasks = b.tasks[:0]
+	q.free = append(q.free, b)
+}
+
 func (q *queue) newBatch(value uint64) *batch {
 	if n := len(q.free); n > 0 {
 		b := q.free[n-1]
@@ -177,13 +184,12 @@ func (s *Scheduler) drive(q *queue, t *target, done <-chan struct{}) {
 		}
 		value := q.inFlight[0].value
 		s.mu.Unlock()
-		_, err := s.waitFor(q, value)
-		s.reap(q, err)
+		s.reap(q, s.waitFor(q, value))
 	}
 }
 
 // waitFor waits for a value, looking a few times before it blocks.
-func (s *Scheduler) waitFor(q *queue, value uint64) (bool, error) {
+func (s *Scheduler) waitFor(q *queue, value uint64) error {
 	looks := spins
 	if runtime.GOMAXPROCS(0) == 1 {
 		// A software driver needs the only processor to get anywhere.
@@ -192,10 +198,11 @@ func (s *Scheduler) waitFor(q *queue, value uint64) (bool, error) {
 	for range looks {
 		reached, err := s.device.Completed(q.index)
 		if err != nil || reached >= value {
-			return err == nil, err
+			return err
 		}
 	}
-	return s.device.Wait(q.index, value, time.Duration(-1))
+	_, err := s.device.Wait(q.index, value, -1)
+	return err
 }
 
 // reap finishes the tasks of completed batches; err is the error that the wait
@@ -222,7 +229,7 @@ func (s *Scheduler) reap(q *queue, err error) {
 			q.hostReached = b.value
 		}
 		q.done = append(q.done, b.tasks...)
-		q.free = append(q.free, b)
+		q.recycle(b)
 	}
 	// Refill the queue before the host parts: they may take long.
 	s.flush(q, false, &w)

@@ -27,7 +27,8 @@ type Region struct {
 	// Enter[k]; Values fill its push constants in order.
 	Kernel *Kernel
 	// Range is the number of invocations in each dimension.
-	Range  [3]uint64
+	Range [3]uint64
+	// Values are read before Run returns, and not kept.
 	Values [][]byte
 }
 
@@ -178,13 +179,10 @@ func (s *Scheduler) check(t *target) error {
 // be told at once is returned, the rest is the scope's to report.
 func (s *Scheduler) Run(ctx context.Context, r Region) error {
 	s.mu.Lock()
-	closing, lost := s.closing, s.lost
+	err := s.refusal()
 	s.mu.Unlock()
-	if closing {
-		return fmt.Errorf("target %q: %w", r.Label, ErrClosed)
-	}
-	if lost != nil {
-		return fmt.Errorf("target %q: %w", r.Label, lost)
+	if err != nil {
+		return fmt.Errorf("target %q: %w", r.Label, err)
 	}
 	t := &target{s: s, Region: r}
 	if err := s.check(t); err != nil {
