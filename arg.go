@@ -61,7 +61,9 @@ func Value[T any](v T) Arg {
 }
 
 func mapSlice[T any](s []T, t memory.MapType) Arg {
-	return Arg{elem: reflect.TypeFor[T](), section: sectionOf(s), mapType: t}
+	section := sectionOf(s)
+	escape(section.Ptr)
+	return Arg{elem: reflect.TypeFor[T](), section: section, mapType: t}
 }
 
 func sectionOf[T any](s []T) memory.Section {

@@ -8,38 +8,13 @@ import (
 	"github.com/vkomp/vkomp/shaders"
 )
 
-// BenchmarkTargetChain is the cost of a deferred target task on mapped data:
-// create, resolve, encode and run a one-workgroup kernel, each after the last.
-func BenchmarkTargetChain(b *testing.B) {
-	rt, err := vkomp.Open(vkomp.Options{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer rt.Close()
-	k, err := rt.NewKernel(shaders.Saxpy)
-	if err != nil {
-		b.Fatal(err)
-	}
-	x, y := constant(64, 1), constant(64, 0)
-	err = rt.TargetData(b.Context(), vkomp.TargetData{Maps: []vkomp.Arg{vkomp.To(x), vkomp.ToFrom(y)}}, func(ctx context.Context) error {
-		target := saxpyOn(b, k, 1, x, y)
-		target.NoWait, target.Depend = true, []vkomp.Depend{vkomp.InOut(y)}
-		b.ReportAllocs()
-		for b.Loop() {
-			if err := rt.Target(ctx, target); err != nil {
-				return err
-			}
-		}
-		return rt.Taskwait(ctx)
-	})
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.ReportMetric(float64(rt.Stats().Submissions)/float64(b.N), "submissions/op")
-}
+// window is the number of deferred tasks between two waits: enough to fill
+// batches, few enough for a steady state.
+const window = 512
 
-// BenchmarkTargetSynchronous is the latency of an included task on mapped data.
-func BenchmarkTargetSynchronous(b *testing.B) {
+// inDataRegion measures constructs on mapped data: step makes the i-th.
+func inDataRegion(b *testing.B, step func(ctx context.Context, rt *vkomp.Runtime, k vkomp.Kernel, x, y []float32) error) {
+	b.ReportAllocs()
 	rt, err := vkomp.Open(vkomp.Options{})
 	if err != nil {
 		b.Fatal(err)
@@ -50,18 +25,118 @@ func BenchmarkTargetSynchronous(b *testing.B) {
 		b.Fatal(err)
 	}
 	x, y := constant(64, 1), constant(64, 0)
-	err = rt.TargetData(b.Context(), vkomp.TargetData{Maps: []vkomp.Arg{vkomp.To(x), vkomp.ToFrom(y)}}, func(context.Context) error {
-		target := saxpyOn(b, k, 1, x, y)
-		b.ReportAllocs()
-		for b.Loop() {
-			// A context without an end, so that the construct waits itself.
-			if err := rt.Target(context.Background(), target); err != nil {
-				return err
+	maps := vkomp.TargetData{Maps: []vkomp.Arg{vkomp.To(x), vkomp.ToFrom(y)}}
+	// A context without an end, so that a synchronous construct waits itself.
+	err = rt.TargetData(context.Background(), maps, func(ctx context.Context) error {
+		run := func(n int) error {
+			for i := range n {
+				if err := step(ctx, rt, k, x, y); err != nil {
+					return err
+				}
+				if i%window == window-1 {
+					if err := rt.Taskwait(ctx); err != nil {
+						return err
+					}
+				}
 			}
+			return rt.Taskwait(ctx)
 		}
+		// Until everything that is used again is there.
+		if err := run(4 * window); err != nil {
+			return err
+		}
+		before := rt.Stats().Submissions
+		b.ResetTimer()
+		if err := run(b.N); err != nil {
+			return err
+		}
+		b.StopTimer()
+		b.ReportMetric(float64(rt.Stats().Submissions-before)/float64(b.N), "submissions/op")
 		return nil
 	})
 	if err != nil {
 		b.Fatal(err)
+	}
+}
+
+// constructs are those that a program makes over and over on mapped data. The
+// directives are written in place, as programs do.
+var constructs = []struct {
+	name string
+	step func(ctx context.Context, rt *vkomp.Runtime, k vkomp.Kernel, x, y []float32) error
+}{
+	{"chain", func(ctx context.Context, rt *vkomp.Runtime, k vkomp.Kernel, x, y []float32) error {
+		return rt.Target(ctx, vkomp.Target{
+			Kernel: k, Range: vkomp.Range{X: len(y)}, Label: "step",
+			Args:   []vkomp.Arg{vkomp.To(x), vkomp.ToFrom(y), vkomp.Value(uint32(len(y))), vkomp.Value(float32(1))},
+			Depend: []vkomp.Depend{vkomp.In(x), vkomp.InOut(y)},
+			NoWait: true,
+		})
+	}},
+	{"dependargs", func(ctx context.Context, rt *vkomp.Runtime, k vkomp.Kernel, x, y []float32) error {
+		return rt.Target(ctx, vkomp.Target{
+			Kernel: k, Range: vkomp.Range{X: len(y)},
+			Args:       []vkomp.Arg{vkomp.To(x), vkomp.ToFrom(y), vkomp.Value(uint32(len(y))), vkomp.Value(float32(1))},
+			DependArgs: true, NoWait: true,
+		})
+	}},
+	{"independent", func(ctx context.Context, rt *vkomp.Runtime, k vkomp.Kernel, x, y []float32) error {
+		return rt.Target(ctx, vkomp.Target{
+			Kernel: k, Range: vkomp.Range{X: len(y)},
+			Args:   []vkomp.Arg{vkomp.To(x), vkomp.ToFrom(y), vkomp.Value(uint32(len(y))), vkomp.Value(float32(1))},
+			NoWait: true,
+		})
+	}},
+	{"mutexinoutset", func(ctx context.Context, rt *vkomp.Runtime, k vkomp.Kernel, x, y []float32) error {
+		return rt.Target(ctx, vkomp.Target{
+			Kernel: k, Range: vkomp.Range{X: len(y)},
+			Args:   []vkomp.Arg{vkomp.To(x), vkomp.ToFrom(y), vkomp.Value(uint32(len(y))), vkomp.Value(float32(1))},
+			Depend: []vkomp.Depend{vkomp.In(x), vkomp.MutexInOutSet(y)},
+			NoWait: true,
+		})
+	}},
+	{"join", func(ctx context.Context, rt *vkomp.Runtime, _ vkomp.Kernel, x, y []float32) error {
+		return rt.TaskwaitNoWait(ctx, vkomp.In(x), vkomp.Out(y))
+	}},
+	{"synchronous", func(ctx context.Context, rt *vkomp.Runtime, k vkomp.Kernel, x, y []float32) error {
+		return rt.Target(ctx, vkomp.Target{
+			Kernel: k, Range: vkomp.Range{X: len(y)},
+			Args: []vkomp.Arg{vkomp.To(x), vkomp.ToFrom(y), vkomp.Value(uint32(len(y))), vkomp.Value(float32(1))},
+		})
+	}},
+	{"taskwait depend", func(ctx context.Context, rt *vkomp.Runtime, _ vkomp.Kernel, _, y []float32) error {
+		return rt.Taskwait(ctx, vkomp.In(y))
+	}},
+}
+
+// BenchmarkConstruct is what constructs on mapped data cost, all in: create,
+// resolve, encode and run a kernel of one workgroup, in windows of 512.
+func BenchmarkConstruct(b *testing.B) {
+	for _, c := range constructs {
+		b.Run(c.name, func(b *testing.B) { inDataRegion(b, c.step) })
+	}
+}
+
+// BenchmarkTask is an explicit task on the host with an empty body. It allocates:
+// what a body is given is never used again for another.
+func BenchmarkTask(b *testing.B) {
+	b.ReportAllocs()
+	rt, err := vkomp.Open(vkomp.Options{LookupEnv: environment("OMP_TARGET_OFFLOAD", "disabled")})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer rt.Close()
+	x := []int{0}
+	body := func(context.Context) error { return nil }
+	ctx := context.Background()
+	for i := 0; b.Loop(); i++ {
+		if err := rt.Task(ctx, vkomp.Task{Body: body, Depend: []vkomp.Depend{vkomp.InOut(x)}}); err != nil {
+			b.Fatal(err)
+		}
+		if i%window == window-1 {
+			if err := rt.Taskwait(ctx); err != nil {
+				b.Fatal(err)
+			}
+		}
 	}
 }

@@ -5,17 +5,28 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/sched"
+	"github.com/vkomp/vkomp/tasks"
 )
 
 // TargetData is a target data region (OpenMP target data construct): its slices
 // have storage on the device while the body runs.
 type TargetData struct {
-	// Device is the device clause; the zero Device is the default device.
+	// Device is the device clause; the zero Device is the current task's default
+	// device.
 	Device Device
+	// If false maps nothing: the region is on the initial device.
+	If Cond
 	// Maps are slices made with To, From, ToFrom or Alloc.
 	Maps []Arg
-	// Label names the region in errors; "target data" by default.
+	// Depend orders the beginning and the end of the region among the siblings, and
+	// with NoWait the whole of it (OpenMP 6.0).
+	Depend []Depend
+	// NoWait makes the region a deferred task (OpenMP 6.0), which begins, runs the
+	// body in a taskgroup on the host, and ends.
+	NoWait bool
+	// Label names the region in errors and graphs; "target data" by default.
 	Label string
 }
 
@@ -26,31 +37,44 @@ type TargetData struct {
 //
 // The region does not wait for deferred tasks that the body left behind: what
 // they hold stays mapped until they finish, so copies to the host may be theirs
-// to make. A body that needs results waits for them.
-func (rt *Runtime) TargetData(ctx context.Context, d TargetData, body func(ctx context.Context) error) (err error) {
-	if d.Label == "" {
-		d.Label = "target data"
-	}
-	end, err := rt.beginTargetData(ctx, &d, body != nil)
+// to make. A body that needs results waits for them. With NoWait the region does
+// wait for them, and TargetData returns when the task is generated: body's error
+// is a failure of the task then.
+func (rt *Runtime) TargetData(ctx context.Context, d TargetData, body func(ctx context.Context) error) error {
+	r, err := rt.meet(ctx, hide(&d), body != nil)
 	if err != nil {
 		return fmt.Errorf("vkomp: %w", err)
 	}
-	// Deferred, because a body can leave by runtime.Goexit.
-	defer func() {
-		if ending := end(); ending != nil {
-			err = errors.Join(err, fmt.Errorf("vkomp: %w", ending))
-		}
-	}()
-	return sched.Protect(func() error { return body(ctx) })
+	if !d.NoWait || rt.current(ctx).final {
+		return r.run(ctx, r.depend, body)
+	}
+	return rt.Task(ctx, Task{Label: r.label, Depend: r.depend, Body: func(ctx context.Context) error {
+		return r.run(ctx, nil, func(ctx context.Context) error { return rt.Taskgroup(ctx, body) })
+	}})
 }
 
-// beginTargetData maps the region's storage; end unmaps it.
-func (rt *Runtime) beginTargetData(ctx context.Context, d *TargetData, hasBody bool) (end func() error, err error) {
+// dataRegion is a target data region that was met: its clauses are evaluated, and
+// it can begin.
+type dataRegion struct {
+	rt    *Runtime
+	label string
+	// device is nil where original and corresponding storage are the same.
+	device *sched.Scheduler
+	maps   []memory.Map
+	depend []Depend
+}
+
+// meet evaluates the clauses of a region.
+func (rt *Runtime) meet(ctx context.Context, d *TargetData, hasBody bool) (*dataRegion, error) {
 	if err := rt.construct(ctx); err != nil {
 		return nil, err
 	}
-	fail := func(err error) (func() error, error) {
-		return nil, fmt.Errorf("target data %q: %w", d.Label, err)
+	r := &dataRegion{rt: rt, label: "target data"}
+	if d.Label != "" {
+		r.label = rt.labels.intern(d.Label)
+	}
+	fail := func(err error) (*dataRegion, error) {
+		return nil, fmt.Errorf("target data %q: %w", r.label, err)
 	}
 	if !hasBody {
 		return fail(fmt.Errorf("%w: no body", ErrInvalidArgument))
@@ -63,27 +87,70 @@ func (rt *Runtime) beginTargetData(ctx context.Context, d *TargetData, hasBody b
 			return fail(fmt.Errorf("%w: map %d is a value", ErrInvalidArgument, k))
 		}
 	}
-	dev, err := rt.resolve(d.Device)
+	dev, err := rt.resolve(rt.current(ctx), d.Device, d.If)
 	if err != nil {
 		return fail(err)
 	}
+	r.depend = append(r.depend, d.Depend...)
 	if dev.physical == nil {
-		// Original and corresponding storage are the same.
-		return func() error { return nil }, nil
+		return r, nil
 	}
-	s, err := dev.open()
-	if err != nil {
+	if r.device, err = dev.open(); err != nil {
 		return fail(err)
 	}
-	maps, _ := splitArgs(d.Maps)
-	// Beginning and end follow no sibling, so they take no longer than their
-	// copies: a ctx that ends meanwhile does not leave the region half mapped.
-	whole := context.WithoutCancel(ctx)
-	scope := rt.scope(ctx)
-	if err := s.Run(whole, sched.Region{Label: d.Label, Scope: scope, Enter: maps}); err != nil {
-		return nil, err
+	for k := range d.Maps {
+		r.maps = append(r.maps, memory.Map{Section: d.Maps[k].section, Type: d.Maps[k].mapType, Label: argumentLabel(k)})
 	}
-	return func() error {
-		return s.Run(whole, sched.Region{Label: d.Label, Scope: scope, Exit: maps})
-	}, nil
+	return r, nil
+}
+
+// run begins the region, calls body, and ends it.
+func (r *dataRegion) run(ctx context.Context, depend []Depend, body func(ctx context.Context) error) (err error) {
+	if len(depend) > 0 {
+		// What the region follows can take long: a ctx that ends meanwhile leaves
+		// nothing behind. Where that is over, beginning and end take no longer than
+		// their copies, and ctx no longer counts: it must not leave the region half
+		// mapped.
+		if err := r.rt.join(ctx, r.label, waitItems(depend), false); err != nil {
+			return fmt.Errorf("vkomp: %w", err)
+		}
+	}
+	if err := r.move(ctx, depend, r.maps, nil); err != nil {
+		return fmt.Errorf("vkomp: %w", err)
+	}
+	// Deferred, because a body can leave by runtime.Goexit.
+	defer func() {
+		if ending := r.move(ctx, depend, nil, r.maps); ending != nil {
+			err = errors.Join(err, fmt.Errorf("vkomp: %w", ending))
+		}
+	}()
+	return sched.Protect(func() error { return body(ctx) })
+}
+
+// move generates the included task of the region's beginning or end.
+func (r *dataRegion) move(ctx context.Context, depend []Depend, enter, exit []memory.Map) error {
+	c := r.rt.current(ctx)
+	if r.device == nil {
+		if len(depend) == 0 {
+			return nil
+		}
+		return r.rt.host.Run(context.WithoutCancel(ctx), sched.HostRegion{
+			Label: r.label, Scope: c.children(), Depend: depend, Group: c.group(), Place: c.place,
+		})
+	}
+	return r.device.Run(context.WithoutCancel(ctx), sched.Region{
+		Label: r.label, Scope: c.children(), Depend: depend, Enter: enter, Exit: exit, Group: c.group(), Place: c.place,
+	})
+}
+
+// waitItems returns the items with which an empty task follows whatever one with
+// these items does; taskwait takes no mutexinoutset.
+func waitItems(depend []Depend) []Depend {
+	items := append([]Depend(nil), depend...)
+	for k := range items {
+		if items[k].Kind == tasks.DependMutexInOutSet {
+			items[k].Kind = tasks.DependInOut
+		}
+	}
+	return items
 }

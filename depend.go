@@ -1,13 +1,33 @@
 package vkomp
 
-import "github.com/vkomp/vkomp/tasks"
+import (
+	"fmt"
+	"unsafe"
 
-// Depend is one item of a depend clause. Items match when they begin at the
-// same address; an item without storage orders nothing.
+	"github.com/vkomp/vkomp/tasks"
+)
+
+// Depend is one item of a depend clause. Items match when their storage has a
+// byte in common: identical slices, as in OpenMP, and overlapping ones too. An
+// empty slice orders nothing.
 type Depend = tasks.Depend
 
-// In orders the task after earlier siblings that have s as out or inout
-// (OpenMP depend(in: s)).
+// DependKind is the dependence type of an item, as Depobj.Update takes it.
+type DependKind = tasks.DependKind
+
+// The dependence types, with the values of ompt_dependence_type_t.
+const (
+	DependIn             = tasks.DependIn
+	DependOut            = tasks.DependOut
+	DependInOut          = tasks.DependInOut
+	DependMutexInOutSet  = tasks.DependMutexInOutSet
+	DependInOutSet       = tasks.DependInOutSet
+	DependOutAllMemory   = tasks.DependOutAllMemory
+	DependInOutAllMemory = tasks.DependInOutAllMemory
+)
+
+// In orders the task after earlier siblings that have s in any way but In (OpenMP
+// depend(in: s)).
 func In[T any](s []T) Depend { return dependOn(s, tasks.DependIn) }
 
 // Out orders the task after earlier siblings that have s in any way (OpenMP
@@ -17,7 +37,101 @@ func Out[T any](s []T) Depend { return dependOn(s, tasks.DependOut) }
 // InOut orders like Out (OpenMP depend(inout: s)).
 func InOut[T any](s []T) Depend { return dependOn(s, tasks.DependInOut) }
 
+// MutexInOutSet orders the task after earlier siblings that have s in any other
+// way; two with MutexInOutSet run in any order, never at once (OpenMP
+// depend(mutexinoutset: s)).
+func MutexInOutSet[T any](s []T) Depend { return dependOn(s, tasks.DependMutexInOutSet) }
+
+// InOutSet orders the task after earlier siblings that have s in any other way;
+// those with InOutSet may run at once (OpenMP 5.1 depend(inoutset: s)).
+func InOutSet[T any](s []T) Depend { return dependOn(s, tasks.DependInOutSet) }
+
+// InAllMemory orders the task after all earlier siblings that have a depend
+// clause, and before all later ones (OpenMP 5.1 depend(inout: omp_all_memory);
+// out is the same).
+func InOutAllMemory() Depend { return Depend{Kind: tasks.DependInOutAllMemory} }
+
 func dependOn[T any](s []T, kind tasks.DependKind) Depend {
+	var zero T
+	if unsafe.Sizeof(zero) == 0 && len(s) > 0 {
+		// No kind: the construct refuses it. Elements without bytes have no storage
+		// that could tell one slice from another.
+		return Depend{}
+	}
 	section := sectionOf(s)
+	escape(section.Ptr)
 	return Depend{Kind: kind, Ptr: section.Ptr, Size: section.Size}
 }
+
+// Iterate returns the items of a depend clause with an iterator: item(i) for
+// i = begin, begin+step, … short of end (OpenMP 5.0 depend(iterator(i =
+// begin:end:step), …)). A step of 0 counts as 1.
+func Iterate(begin, end, step int, item func(i int) Depend) []Depend {
+	if step == 0 {
+		step = 1
+	}
+	var items []Depend
+	for i := begin; step > 0 && i < end || step < 0 && i > end; i += step {
+		items = append(items, item(i))
+	}
+	return items
+}
+
+// Depobj is a depend object (OpenMP 5.0 omp_depend_t): a dependence kept in a
+// variable. The zero Depobj is uninitialised. It is not safe for concurrent use.
+type Depobj struct {
+	item        Depend
+	initialised bool
+}
+
+// Init gives the object its dependence (OpenMP depobj construct with a depend
+// clause). An initialised object is ErrInvalidDepend, as is an item that is none.
+func (o *Depobj) Init(item Depend) error {
+	if o.initialised {
+		return fmt.Errorf("vkomp: depobj: %w: the object is initialised already: destroy it first", ErrInvalidDepend)
+	}
+	if err := tasks.CheckDepend(item); err != nil {
+		return fmt.Errorf("vkomp: depobj: %w", err)
+	}
+	*o = Depobj{item: item, initialised: true}
+	return nil
+}
+
+// Update changes the dependence type (OpenMP depobj construct, update clause).
+// Of an object for omp_all_memory it stays one of the two all-memory types, or
+// DependOut or DependInOut for short.
+func (o *Depobj) Update(kind DependKind) error {
+	if !o.initialised {
+		return fmt.Errorf("vkomp: depobj: %w: update of an uninitialised object", ErrInvalidDepend)
+	}
+	item := o.item
+	switch {
+	case !item.Kind.AllMemory() && !kind.AllMemory():
+		item.Kind = kind
+	case item.Kind.AllMemory() && (kind == DependOut || kind == DependOutAllMemory):
+		item.Kind = DependOutAllMemory
+	case item.Kind.AllMemory() && (kind == DependInOut || kind == DependInOutAllMemory):
+		item.Kind = DependInOutAllMemory
+	default:
+		return fmt.Errorf("vkomp: depobj: %w: update from %v to %v: omp_all_memory has out and inout, storage has not", ErrInvalidDepend, item.Kind, kind)
+	}
+	if err := tasks.CheckDepend(item); err != nil {
+		return fmt.Errorf("vkomp: depobj: %w", err)
+	}
+	o.item = item
+	return nil
+}
+
+// Destroy makes the object uninitialised (OpenMP depobj construct, destroy
+// clause).
+func (o *Depobj) Destroy() error {
+	if !o.initialised {
+		return fmt.Errorf("vkomp: depobj: %w: destroy of an uninitialised object", ErrInvalidDepend)
+	}
+	*o = Depobj{}
+	return nil
+}
+
+// Depend returns the object's dependence as it is now (OpenMP depend(depobj: o)).
+// That of an uninitialised object is refused by the construct that uses it.
+func (o *Depobj) Depend() Depend { return o.item }

@@ -42,11 +42,12 @@ type DeviceInfo struct {
 	Name   string `json:"name"`
 	// Type is "discrete", "integrated", "virtual", "software", "other" or, for
 	// the initial device, "initial".
-	Type    string `json:"type"`
-	UUID    string `json:"uuid,omitempty"`
-	Driver  string `json:"driver,omitempty"`
-	Vulkan  string `json:"vulkan,omitempty"`
-	Default bool   `json:"default"`
+	Type   string `json:"type"`
+	UUID   string `json:"uuid,omitempty"`
+	Driver string `json:"driver,omitempty"`
+	Vulkan string `json:"vulkan,omitempty"`
+	// Default: it is the initial task's default device.
+	Default bool `json:"default"`
 	// Memory is the device-local memory in bytes.
 	Memory uint64 `json:"memoryBytes,omitempty"`
 	// MaxStorageBufferRange bounds one kernel argument, in bytes.
@@ -65,7 +66,7 @@ func (d Device) Info() DeviceInfo {
 		Number:  d.d.number,
 		Name:    "host",
 		Type:    "initial",
-		Default: d.d.rt.DefaultDevice() == d,
+		Default: d.d.rt.initial.device() == d,
 	}
 	if d.d.physical == nil {
 		return info

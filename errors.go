@@ -25,6 +25,11 @@ var (
 	ErrInvalidModule = spirv.ErrInvalid
 	// ErrInvalidDepend: a depend item that is not one.
 	ErrInvalidDepend = tasks.ErrInvalidDepend
+	// ErrCancelled: the taskgroup is cancelled. For a body to return, which is no
+	// failure then.
+	ErrCancelled = tasks.ErrCancelled
+	// ErrFulfilled: the event was fulfilled before.
+	ErrFulfilled = tasks.ErrFulfilled
 	// ErrPartialOverlap: a mapped section that is present on the device only in
 	// part (OpenMP 5.2 §5.8.3, a restriction to the map clause).
 	ErrPartialOverlap = memory.ErrPartialOverlap

@@ -44,7 +44,7 @@ func (rt *Runtime) interopInit(ctx context.Context, i *InteropInit) (interop.Obj
 	if err := interop.CheckInit(i.Types, i.Prefer); err != nil {
 		return interop.None, fmt.Errorf("%w: %w", ErrInvalidArgument, err)
 	}
-	d, err := rt.resolve(i.Device)
+	d, err := rt.resolve(rt.current(ctx), i.Device, condAbsent)
 	if err != nil {
 		return interop.None, err
 	}

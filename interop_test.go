@@ -60,8 +60,8 @@ func TestInteropObjectOfTheDefaultDevice(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n, ok := o.DeviceNum(); !ok || n != rt.DefaultDevice().Number() {
-		t.Errorf("device %d (%v), want %d", n, ok, rt.DefaultDevice().Number())
+	if n, ok := o.DeviceNum(); !ok || n != rt.DefaultDevice(context.Background()).Number() {
+		t.Errorf("device %d (%v), want %d", n, ok, rt.DefaultDevice(context.Background()).Number())
 	}
 }
 
@@ -100,7 +100,7 @@ func TestInteropMistakesAreErrors(t *testing.T) {
 		{t.Context(), vkomp.InteropInit{}, vkomp.ErrInvalidArgument, "without an interop type"},
 		{t.Context(), vkomp.InteropInit{Types: 0x80}, vkomp.ErrInvalidArgument, "0x80"},
 		{t.Context(), vkomp.InteropInit{Types: interop.TypeTarget, Prefer: []interop.Preference{{}}}, vkomp.ErrInvalidArgument, "item 0"},
-		{t.Context(), vkomp.InteropInit{Types: interop.TypeTarget, Device: other.DefaultDevice()}, vkomp.ErrInvalidDevice, "another runtime"},
+		{t.Context(), vkomp.InteropInit{Types: interop.TypeTarget, Device: other.DefaultDevice(context.Background())}, vkomp.ErrInvalidDevice, "another runtime"},
 		{ended, vkomp.InteropInit{Types: interop.TypeTarget}, context.Canceled, "interop init"},
 	} {
 		o, err := rt.InteropInit(c.ctx, c.init)

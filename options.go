@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"runtime"
 	"strconv"
 	"strings"
 
@@ -34,6 +35,9 @@ type Options struct {
 	// NoPushDescriptors binds buffers through descriptor pools even where the
 	// device has push descriptors. For tests.
 	NoPushDescriptors bool
+	// KeepGraph makes Graph show completed tasks too, with all their edges. Memory
+	// then grows with every task: for debugging and pictures.
+	KeepGraph bool
 	// Tool hears of what the runtime does with its devices (OMPT). Its callbacks
 	// may call methods of the Runtime that make no construct and open or close
 	// nothing, such as Stats.
@@ -58,6 +62,12 @@ type icvs struct {
 	offload offload
 	// defaultDevice is default-device-var, -1 when the environment says nothing.
 	defaultDevice int
+	// threads is the first of nthreads-var: how many host tasks run at once.
+	threads int
+	// maxPriority is max-task-priority-var.
+	maxPriority int
+	// cancellation is cancel-var.
+	cancellation bool
 }
 
 func (o *Options) icvs() (icvs, error) {
@@ -65,7 +75,7 @@ func (o *Options) icvs() (icvs, error) {
 	if lookup == nil {
 		lookup = os.LookupEnv
 	}
-	v := icvs{defaultDevice: -1}
+	v := icvs{defaultDevice: -1, threads: runtime.GOMAXPROCS(0)}
 	if s, ok := lookup("OMP_TARGET_OFFLOAD"); ok {
 		switch strings.ToLower(strings.TrimSpace(s)) {
 		case "", "default":
@@ -83,6 +93,34 @@ func (o *Options) icvs() (icvs, error) {
 			return icvs{}, fmt.Errorf("%w: OMP_DEFAULT_DEVICE=%q: want a non-negative integer", ErrInvalidArgument, s)
 		}
 		v.defaultDevice = int(n)
+	}
+	if s, ok := lookup("OMP_NUM_THREADS"); ok && strings.TrimSpace(s) != "" {
+		// One number for each level of parallel regions, of which there is one.
+		for i, item := range strings.Split(s, ",") {
+			n, err := strconv.ParseUint(strings.TrimSpace(item), 10, 31)
+			if err != nil || n == 0 {
+				return icvs{}, fmt.Errorf("%w: OMP_NUM_THREADS=%q: want a positive integer, or a list of them", ErrInvalidArgument, s)
+			}
+			if i == 0 {
+				v.threads = int(n)
+			}
+		}
+	}
+	if s, ok := lookup("OMP_MAX_TASK_PRIORITY"); ok && strings.TrimSpace(s) != "" {
+		n, err := strconv.ParseUint(strings.TrimSpace(s), 10, 31)
+		if err != nil {
+			return icvs{}, fmt.Errorf("%w: OMP_MAX_TASK_PRIORITY=%q: want a non-negative integer", ErrInvalidArgument, s)
+		}
+		v.maxPriority = int(n)
+	}
+	if s, ok := lookup("OMP_CANCELLATION"); ok {
+		switch strings.ToLower(strings.TrimSpace(s)) {
+		case "", "false":
+		case "true":
+			v.cancellation = true
+		default:
+			return icvs{}, fmt.Errorf("%w: OMP_CANCELLATION=%q: want true or false", ErrInvalidArgument, s)
+		}
 	}
 	return v, nil
 }

@@ -28,14 +28,19 @@ type Runtime struct {
 	devices []*device
 	host    *sched.HostDevice
 	graph   tasks.Graph
-	initial *tasks.Scope
+	// initial is the region of the initial task.
+	initial taskRegion
+	labels  labels
+	// cancellation is cancel-var, maxPriority max-task-priority-var.
+	cancellation bool
+	maxPriority  int
 
-	mu sync.Mutex
-	// defaultDevice is default-device-var; the zero Device is omp_invalid_device.
-	defaultDevice Device
-	closed        bool
-	// orphans are scopes of finished tasks that had children left.
-	orphans []*tasks.Scope
+	mu     sync.Mutex
+	closed bool
+	// orphans are scopes of finished tasks that had children left; those that have
+	// none any more are dropped when there are sweepOrphans.
+	orphans      []*tasks.Scope
+	sweepOrphans int
 }
 
 // Open returns a runtime on the devices there are. Without any Vulkan device
@@ -46,18 +51,23 @@ func Open(o Options) (*Runtime, error) {
 	if err != nil {
 		return nil, fmt.Errorf("vkomp: %w", err)
 	}
-	rt := &Runtime{options: o, log: o.Logger, offload: v.offload, host: sched.NewHostDevice()}
+	rt := &Runtime{options: o, log: o.Logger, offload: v.offload, host: sched.NewHostDevice(v.threads),
+		cancellation: v.cancellation, maxPriority: v.maxPriority, sweepOrphans: 16}
 	if rt.log == nil {
 		rt.log = slog.New(slog.DiscardHandler)
 	}
-	rt.initial = rt.graph.NewScope()
+	if o.KeepGraph {
+		rt.graph.Keep()
+	}
+	rt.initial.rt = rt
+	rt.initial.scope = rt.graph.NewScope()
 	if v.offload != offloadDisabled {
 		if err := rt.findDevices(); err != nil {
 			return nil, fmt.Errorf("vkomp: %w", err)
 		}
 	}
 	rt.devices = append(rt.devices, &device{rt: rt, number: len(rt.devices)})
-	if rt.defaultDevice, err = rt.chooseDefault(v); err != nil {
+	if rt.initial.defaultDevice, err = rt.chooseDefault(v); err != nil {
 		return nil, errors.Join(fmt.Errorf("vkomp: %w", err), rt.closeDevices())
 	}
 	return rt, nil
@@ -128,7 +138,7 @@ func (rt *Runtime) Close() error {
 	rt.closed = true
 	rt.mu.Unlock()
 
-	errs := []error{rt.initial.Wait(context.Background())}
+	errs := []error{rt.initial.scope.Wait(context.Background(), nil)}
 	for {
 		rt.mu.Lock()
 		orphans := rt.orphans
@@ -138,7 +148,7 @@ func (rt *Runtime) Close() error {
 			break
 		}
 		for _, s := range orphans {
-			errs = append(errs, s.Wait(context.Background()))
+			errs = append(errs, s.Wait(context.Background(), nil))
 		}
 	}
 	errs = append(errs, rt.closeDevices())
@@ -225,31 +235,14 @@ func (rt *Runtime) SelectDevice(selector string) (Device, error) {
 	return Device{rt.devices[i]}, nil
 }
 
-// DefaultDevice returns the device of constructs without a device clause
-// (omp_get_default_device); the zero Device when there is none, which is when
-// OMP_TARGET_OFFLOAD is mandatory and cannot be met.
-func (rt *Runtime) DefaultDevice() Device {
-	rt.mu.Lock()
-	defer rt.mu.Unlock()
-	return rt.defaultDevice
-}
-
-// SetDefaultDevice sets the device of later constructs without a device clause
-// (omp_set_default_device).
-func (rt *Runtime) SetDefaultDevice(d Device) error {
-	if d.d == nil || d.d.rt != rt {
-		return fmt.Errorf("%w: not a device of this runtime", ErrInvalidDevice)
+// resolve returns the device of a construct in c: that of its device clause, or
+// c's default device; the initial device if its if clause is false.
+func (rt *Runtime) resolve(c current, d Device, condition Cond) (*device, error) {
+	if condition.isFalse() {
+		return rt.InitialDevice().d, nil
 	}
-	rt.mu.Lock()
-	defer rt.mu.Unlock()
-	rt.defaultDevice = d
-	return nil
-}
-
-// resolve returns the device of a construct.
-func (rt *Runtime) resolve(d Device) (*device, error) {
 	if d.d == nil {
-		d = rt.DefaultDevice()
+		d = c.device()
 	}
 	if d.d == nil {
 		return nil, fmt.Errorf("%w: OMP_TARGET_OFFLOAD is mandatory and the default device does not exist (%d non-host devices)", ErrInvalidDevice, rt.NumDevices())
@@ -263,8 +256,9 @@ func (rt *Runtime) resolve(d Device) (*device, error) {
 // Stats are totals of a runtime since Open.
 type Stats struct {
 	// Tasks and Edges count the nodes of the task graph and the dependences
-	// between them, those on tasks already complete included. A data construct
-	// counts as two tasks, its beginning and its end.
+	// between them; those on tasks that were complete by then only with
+	// Options.KeepGraph. A data construct counts as two tasks, its beginning and
+	// its end.
 	Tasks, Edges uint64
 	// Submissions counts queue submissions, Barriers the barriers in them.
 	Submissions, Barriers uint64

@@ -48,7 +48,7 @@ func TestOffloadDisabledLeavesOnlyTheInitialDevice(t *testing.T) {
 	if n := rt.NumDevices(); n != 0 {
 		t.Errorf("%d devices", n)
 	}
-	d := rt.DefaultDevice()
+	d := rt.DefaultDevice(context.Background())
 	if !d.IsInitial() || d.Number() != 0 || d != rt.InitialDevice() {
 		t.Errorf("the default device is %+v", d.Info())
 	}
@@ -79,9 +79,9 @@ func TestDeviceNumbers(t *testing.T) {
 			t.Errorf("device %d: %v", number, err)
 		}
 	}
-	info := rt.DefaultDevice().Info()
+	info := rt.DefaultDevice(context.Background()).Info()
 	for _, selector := range []string{"0", info.UUID, strings.ToUpper(info.Name[:4])} {
-		if d, err := rt.SelectDevice(selector); err != nil || d != rt.DefaultDevice() {
+		if d, err := rt.SelectDevice(selector); err != nil || d != rt.DefaultDevice(context.Background()) {
 			t.Errorf("selector %q: %v", selector, err)
 		}
 	}
@@ -92,14 +92,14 @@ func TestDeviceNumbers(t *testing.T) {
 
 func TestDefaultDeviceCanBeSet(t *testing.T) {
 	rt := vktest.Open(t, func(o *vkomp.Options) { o.Device = "initial" })
-	if !rt.DefaultDevice().IsInitial() {
-		t.Errorf("the default device is %+v", rt.DefaultDevice().Info())
+	if !rt.DefaultDevice(context.Background()).IsInitial() {
+		t.Errorf("the default device is %+v", rt.DefaultDevice(context.Background()).Info())
 	}
 	d, err := rt.Device(0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := rt.SetDefaultDevice(d); err != nil {
+	if err := rt.SetDefaultDevice(context.Background(), d); err != nil {
 		t.Fatal(err)
 	}
 	k := newKernel(t, rt, shaders.Saxpy)
@@ -118,7 +118,7 @@ func TestDefaultDeviceCanBeSet(t *testing.T) {
 	if s := rt.Stats(); s.HostRegions != 1 || y[9] != 37 {
 		t.Errorf("%+v, y[9] = %v", s, y[9])
 	}
-	if err := rt.SetDefaultDevice(vkomp.Device{}); !errors.Is(err, vkomp.ErrInvalidDevice) {
+	if err := rt.SetDefaultDevice(context.Background(), vkomp.Device{}); !errors.Is(err, vkomp.ErrInvalidDevice) {
 		t.Errorf("the zero Device: %v", err)
 	}
 }
@@ -136,8 +136,8 @@ func TestUnknownDeviceSelectorFailsOpen(t *testing.T) {
 
 func TestDefaultDeviceBeyondTheLastFallsBackUnlessMandatory(t *testing.T) {
 	rt := vktest.Open(t, func(o *vkomp.Options) { o.LookupEnv = environment("OMP_DEFAULT_DEVICE", "77") })
-	if !rt.DefaultDevice().IsInitial() {
-		t.Errorf("the default device is %+v", rt.DefaultDevice().Info())
+	if !rt.DefaultDevice(context.Background()).IsInitial() {
+		t.Errorf("the default device is %+v", rt.DefaultDevice(context.Background()).Info())
 	}
 	rt = vktest.Open(t, func(o *vkomp.Options) {
 		o.LookupEnv = environment("OMP_DEFAULT_DEVICE", "77", "OMP_TARGET_OFFLOAD", "MANDATORY")

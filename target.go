@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/sched"
@@ -12,17 +13,30 @@ import (
 
 // Target is a target region (OpenMP target construct): a kernel, run on a
 // device over a range, with its data mapped for the duration.
+//
+// The clauses are evaluated when Target is called: sections, values and depend
+// items. What the mapped slices hold is read when the task runs.
 type Target struct {
-	// Device is the device clause; the zero Device is the default device.
+	// Device is the device clause; the zero Device is the current task's default
+	// device.
 	Device Device
+	// If false runs the region on the initial device.
+	If     Cond
 	Kernel Kernel
 	Range  Range
 	Args   []Arg
 	// Depend orders the task among its siblings.
 	Depend []Depend
+	// DependArgs adds a depend item for each slice argument: in for one that is
+	// mapped To or that the kernel declares readonly, else inout. It goes beyond
+	// OpenMP.
+	DependArgs bool
 	// NoWait lets the task be deferred: Target returns when it is generated.
 	// Otherwise the task is included, and Target returns when it is complete.
 	NoWait bool
+	// Priority is that of Task, for a region on the initial device; on others the
+	// order is the device's own.
+	Priority int
 	// Label names the task in errors and graphs; the kernel's name by default.
 	Label string
 }
@@ -37,9 +51,10 @@ type Target struct {
 //
 // When ctx ends before an included task, Target returns its cause. The task goes
 // on as if it were deferred, and its slices stay the runtime's until a Taskwait
-// returns; on the initial device one that has not started is dropped.
+// returns; on the initial device one that has not started is dropped. A deferred
+// task that has not started when ctx ends is dropped: that is its failure.
 func (rt *Runtime) Target(ctx context.Context, t Target) error {
-	if err := rt.target(ctx, &t); err != nil {
+	if err := rt.target(ctx, hide(&t)); err != nil {
 		return fmt.Errorf("vkomp: %w", err)
 	}
 	return nil
@@ -50,16 +65,19 @@ func (rt *Runtime) target(ctx context.Context, t *Target) error {
 		return err
 	}
 	k := t.Kernel.k
+	label := ""
+	if t.Label != "" {
+		label = rt.labels.intern(t.Label)
+	}
 	switch {
 	case k == nil:
-		return fmt.Errorf("%w: target %q has no kernel: make one with NewKernel", ErrInvalidArgument, t.Label)
+		return fmt.Errorf("%w: target %q has no kernel: make one with NewKernel", ErrInvalidArgument, label)
 	case k.rt != rt:
 		return fmt.Errorf("%w: kernel %q belongs to another runtime", ErrInvalidArgument, k.name)
+	case label == "":
+		label = k.name
 	}
-	if t.Label == "" {
-		t.Label = k.name
-	}
-	inLabel := func(err error) error { return fmt.Errorf("target %q: %w", t.Label, err) }
+	inLabel := func(err error) error { return fmt.Errorf("target %q: %w", label, err) }
 	extent, err := t.Range.extent()
 	if err != nil {
 		return inLabel(err)
@@ -67,12 +85,23 @@ func (rt *Runtime) target(ctx context.Context, t *Target) error {
 	if err := checkArgs(t.Args); err != nil {
 		return inLabel(err)
 	}
-	d, err := rt.resolve(t.Device)
+	c := rt.current(ctx)
+	d, err := rt.resolve(c, t.Device, t.If)
 	if err != nil {
 		return inLabel(err)
 	}
+	passed := newClauses()
+	defer passed.giveBack()
+	passed.depend = append(passed.depend, t.Depend...)
+	if t.DependArgs {
+		passed.dependOnArgs(k, t.Args)
+	}
+	noWait := t.NoWait && !c.final
 	if d.physical == nil {
-		return rt.targetOnHost(ctx, t)
+		return rt.targetOnHost(ctx, t, sched.HostRegion{
+			Label: label, Scope: c.children(), Depend: passed.depend, NoWait: noWait, Target: true,
+			Priority: rt.priority(t.Priority), Group: c.group(), Place: c.place,
+		})
 	}
 	if k.shader == nil {
 		return inLabel(fmt.Errorf("%w: kernel %q has no SPIR-V, only the initial device can run it", ErrUnsupported, k.name))
@@ -81,25 +110,27 @@ func (rt *Runtime) target(ctx context.Context, t *Target) error {
 	if err != nil {
 		return inLabel(err)
 	}
-	maps, values := splitArgs(t.Args)
+	passed.arguments(t.Args)
 	return s.Run(ctx, sched.Region{
-		Label:  t.Label,
-		Scope:  rt.scope(ctx),
-		Depend: t.Depend,
-		NoWait: t.NoWait,
-		Enter:  maps,
-		Exit:   maps,
+		Label:  label,
+		Scope:  c.children(),
+		Depend: passed.depend,
+		NoWait: noWait,
+		Enter:  passed.maps,
+		Exit:   passed.maps,
 		Kernel: k.shader,
 		Range:  extent,
-		Values: values,
+		Values: passed.values,
+		Group:  c.group(),
+		Place:  c.place,
 	})
 }
 
 // targetOnHost runs the kernel's Host variant on the initial device.
-func (rt *Runtime) targetOnHost(ctx context.Context, t *Target) error {
+func (rt *Runtime) targetOnHost(ctx context.Context, t *Target, r sched.HostRegion) error {
 	k := t.Kernel.k
 	if k.host == nil {
-		return fmt.Errorf("target %q: %w: kernel %q has no Host variant for the initial device", t.Label, ErrUnsupported, k.name)
+		return fmt.Errorf("target %q: %w: kernel %q has no Host variant for the initial device", r.Label, ErrUnsupported, k.name)
 	}
 	call := &HostCall{Range: t.Range, name: k.name}
 	call.Range.Y = max(call.Range.Y, 1)
@@ -111,6 +142,7 @@ func (rt *Runtime) targetOnHost(ctx context.Context, t *Target) error {
 	for i := range args {
 		a := &args[i]
 		if a.isValue {
+			a.long = slices.Clone(a.long)
 			call.values = append(call.values, a)
 			values = append(values, a.bytes())
 			continue
@@ -123,15 +155,31 @@ func (rt *Runtime) targetOnHost(ctx context.Context, t *Target) error {
 	}
 	if k.shader != nil {
 		if err := k.shader.Fits(nil, sizes, values); err != nil {
-			return fmt.Errorf("target %q: %w", t.Label, err)
+			return fmt.Errorf("target %q: %w", r.Label, err)
 		}
 		empty = empty || k.shader.Empty(sizes)
 	}
-	r := sched.HostRegion{Label: t.Label, Scope: rt.scope(ctx), Depend: t.Depend, NoWait: t.NoWait}
 	if !empty {
-		r.Body = func() error { return errors.Join(k.host(call), call.err) }
+		r.Body = func(context.Context) error { return errors.Join(k.host(call), call.err) }
 	}
 	return rt.host.Run(ctx, r)
+}
+
+// dependOnArgs adds a depend item for each slice argument.
+func (c *clauses) dependOnArgs(k *kernel, args []Arg) {
+	binding := 0
+	for i := range args {
+		a := &args[i]
+		if a.isValue {
+			continue
+		}
+		kind := DependInOut
+		if a.mapType == memory.MapTo || k.shader != nil && k.shader.ReadOnly(binding) {
+			kind = DependIn
+		}
+		binding++
+		c.depend = append(c.depend, Depend{Kind: kind, Ptr: a.section.Ptr, Size: a.section.Size})
+	}
 }
 
 // extent returns the range with its defaults filled in.
@@ -149,21 +197,6 @@ func checkArgs(args []Arg) error {
 		}
 	}
 	return nil
-}
-
-// splitArgs returns the maps and the values among args, each in order. The values
-// lie in args.
-func splitArgs(args []Arg) (maps []memory.Map, values [][]byte) {
-	maps = make([]memory.Map, 0, len(args))
-	for k := range args {
-		a := &args[k]
-		if a.isValue {
-			values = append(values, a.bytes())
-			continue
-		}
-		maps = append(maps, memory.Map{Section: a.section, Type: a.mapType, Label: argumentLabel(k)})
-	}
-	return maps, values
 }
 
 // argumentLabels are made once: a label is only read when something fails.

@@ -142,8 +142,8 @@ func TestChainInDataRegionCopiesOnceEachWay(t *testing.T) {
 			if s.BytesToDevice != 2*4*n || s.BytesFromDevice != 4*n {
 				t.Errorf("%d bytes to the device and %d back, want %d and %d", s.BytesToDevice, s.BytesFromDevice, 2*4*n, 4*n)
 			}
-			if s.Edges != steps-1 || s.Dispatches != steps {
-				t.Errorf("%d edges and %d dispatches, want %d and %d", s.Edges, s.Dispatches, steps-1, steps)
+			if s.Edges > steps-1 || s.Dispatches != steps {
+				t.Errorf("%d edges and %d dispatches, want %d at most and %d", s.Edges, s.Dispatches, steps-1, steps)
 			}
 			// The first tasks go out at once; what the chain adds while they run
 			// collects.
@@ -322,7 +322,7 @@ func TestSectionPartlyPresentIsRefused(t *testing.T) {
 
 func TestArgumentBeyondStorageBufferRangeIsRefused(t *testing.T) {
 	rt := vktest.Open(t)
-	limit := rt.DefaultDevice().Info().MaxStorageBufferRange
+	limit := rt.DefaultDevice(context.Background()).Info().MaxStorageBufferRange
 	if limit > 1<<30 {
 		t.Logf("the device binds %d bytes: too much to allocate here", limit)
 		limit = 1 << 30
@@ -332,7 +332,7 @@ func TestArgumentBeyondStorageBufferRangeIsRefused(t *testing.T) {
 	target := saxpyOn(t, k, 1, big, big)
 	target.Range.X = 1
 	err := rt.Target(t.Context(), target)
-	if info := rt.DefaultDevice().Info(); info.MaxStorageBufferRange == limit {
+	if info := rt.DefaultDevice(context.Background()).Info(); info.MaxStorageBufferRange == limit {
 		if !errors.Is(err, vkomp.ErrInvalidLaunch) || !strings.Contains(err.Error(), "maxStorageBufferRange") || !strings.Contains(err.Error(), info.Name) {
 			t.Errorf("got %v", err)
 		}

@@ -58,14 +58,14 @@ func TestToolHearsOfADeviceBeforeItsFirstAndAfterItsLastUse(t *testing.T) {
 	asking := ompt.Callbacks{
 		DeviceInitialize: func(e ompt.DeviceInitialize) {
 			told = e
-			h.add("%d dispatches on one of %d devices, default %d", rt.Stats().Dispatches, rt.NumDevices(), rt.DefaultDevice().Number())
+			h.add("%d dispatches on one of %d devices, default %d", rt.Stats().Dispatches, rt.NumDevices(), rt.DefaultDevice(context.Background()).Number())
 		},
 		DeviceFinalize: func(ompt.DeviceFinalize) {
 			h.add("%d dispatches", rt.Stats().Dispatches)
 		},
 	}
 	rt = vktest.Open(t, withTool(ompt.Tee(h.callbacks(), asking)))
-	d := rt.DefaultDevice()
+	d := rt.DefaultDevice(context.Background())
 	d.Info()
 	h.expect(t)
 

@@ -42,11 +42,7 @@ func (s *Scheduler) mustWaitFor(t *target) *[]*tasks.Node {
 			if block := s.table.Exiting(m.Section); block != nil {
 				return &stateOf(block).parked
 			}
-			block, _, err := s.table.Lookup(m.Section)
-			var overlap *memory.OverlapError
-			if errors.As(err, &overlap) {
-				block, _, _ = s.table.Lookup(overlap.With)
-			}
+			block := s.touched(m.Section)
 			if block == nil {
 				continue
 			}
@@ -77,6 +73,19 @@ func (s *Scheduler) mustWaitFor(t *target) *[]*tasks.Node {
 	return nil
 }
 
+// touched returns a block that shares bytes with the section, or nil.
+func (s *Scheduler) touched(section memory.Section) *memory.Present {
+	block, _, err := s.table.Lookup(section)
+	if err == nil {
+		return block
+	}
+	var overlap *memory.OverlapError
+	if errors.As(err, &overlap) {
+		block, _, _ = s.table.Lookup(overlap.With)
+	}
+	return block
+}
+
 // ignoresCount reports whether t's exit deletes the block, or copies part of it
 // to the host, whatever its count.
 func (t *target) ignoresCount(block *memory.Present) bool {
@@ -98,9 +107,7 @@ func (s *Scheduler) enter(t *target, w *tasks.Work) error {
 		return err
 	}
 	var err error
-	t.uses, err = s.table.Enter(t.Enter, t.uses, s.storage.Allocate, func(st memory.Storage) {
-		s.storage.Free(st, timeline.Frontier{})
-	})
+	t.uses, err = s.table.Enter(t.Enter, t.uses, s.allocateStorage, s.freeStorage)
 	if err != nil {
 		return err
 	}
@@ -121,7 +128,7 @@ func (s *Scheduler) enter(t *target, w *tasks.Work) error {
 	if err := s.prepare(t); err != nil {
 		s.release(t, w)
 		s.freeStaging(t)
-		t.uploads, t.downloads = nil, nil
+		t.uploads, t.downloads = t.uploads[:0], t.downloads[:0]
 		return err
 	}
 	for _, u := range t.uses {
@@ -131,7 +138,9 @@ func (s *Scheduler) enter(t *target, w *tasks.Work) error {
 		}
 	}
 	// Holders point into the slice: it must not move.
-	t.holds = make([]hold, 0, len(t.Exit))
+	if cap(t.holds) < len(t.Exit) {
+		t.holds = make([]hold, 0, len(t.Exit))
+	}
 	for _, m := range t.Exit {
 		block, _, err := s.table.Lookup(m.Section)
 		if err == nil && block != nil && m.Size > 0 {
@@ -144,7 +153,7 @@ func (s *Scheduler) enter(t *target, w *tasks.Work) error {
 // prepare binds the kernel and takes staging memory.
 func (s *Scheduler) prepare(t *target) error {
 	var err error
-	if t.ranges, err = s.bind(t); err != nil {
+	if err = s.bind(t); err != nil {
 		return err
 	}
 	for i, u := range t.uses {
@@ -168,7 +177,8 @@ func (t *target) filled() {
 		close(state.filling)
 		state.filling = nil
 	}
-	t.fills = nil
+	clear(t.fills)
+	t.fills = t.fills[:0]
 }
 
 // unfilled notes that the copies which the device should have made to storage
@@ -230,7 +240,8 @@ func (t *target) letGo() {
 		state.holders[last] = nil
 		state.holders = state.holders[:last]
 	}
-	t.holds = nil
+	clear(t.holds)
+	t.holds = t.holds[:0]
 }
 
 // hostCanFill reports whether the host may write the block itself: it sees the
@@ -285,13 +296,16 @@ func (s *Scheduler) release(t *target, w *tasks.Work) {
 		maps[i] = memory.Map{Section: m.Section, Type: memory.MapRelease, Label: m.Label}
 	}
 	t.letGo()
-	s.endExit(s.table.BeginExit(maps, nil), w)
+	t.exits = s.table.BeginExit(maps, t.exits)
+	s.endExit(t.exits, w)
 }
 
 // endExit ends an exit: blocks that leave the presence table free their storage,
 // and who waited for that tries again.
 func (s *Scheduler) endExit(exits []memory.Exit, w *tasks.Work) {
-	for _, p := range s.table.EndExit(exits, nil) {
+	s.removed = s.table.EndExit(exits, s.removed)
+	for i, p := range s.removed {
+		s.removed[i] = nil
 		state := stateOf(p)
 		s.storage.Free(p.Storage, frontierOf(state.use))
 		for _, n := range state.parked {
@@ -304,7 +318,8 @@ func (s *Scheduler) freeStaging(t *target) {
 	for _, st := range t.staging {
 		s.staging.Free(st, frontierOf(t.mark))
 	}
-	t.staging = nil
+	clear(t.staging)
+	t.staging = t.staging[:0]
 }
 
 // frontierOf says that everything up to m has happened.

@@ -46,7 +46,7 @@ func (p *workload) run(r *rig) error {
 	p.included = mix("included", true, p.y, p.x)
 	mix("last", false, p.z, p.y)
 	r.s.Run(context.Background(), r.region(launch{label: "exit", exit: []arg{from(p.region)}, out: all}))
-	return r.scope.Wait(context.Background())
+	return r.scope.Wait(context.Background(), nil)
 }
 
 // leave gives up what a failure left in the data region.
@@ -198,7 +198,7 @@ func TestDeviceLostWhileTasksAreInFlight(t *testing.T) {
 				r.mix(fmt.Sprint(i), x, zero, zero, 0)
 			}
 			r.d.set(func() { r.d.lost = true })
-			if err := r.scope.Wait(context.Background()); !errors.Is(err, vk.ErrDeviceLost) {
+			if err := r.scope.Wait(context.Background(), nil); !errors.Is(err, vk.ErrDeviceLost) {
 				t.Errorf("got %v", err)
 			}
 			r.checkEmpty()
@@ -223,7 +223,7 @@ func TestDependentsOfAFailedSubmissionDoNotRun(t *testing.T) {
 		r.mix("second", y, x, zero, 0)
 		r.mix("third", x, y, zero, 0)
 		r.mix("other", other, zero, zero, 0)
-		err := r.scope.Wait(context.Background())
+		err := r.scope.Wait(context.Background(), nil)
 		if err == nil || err.Error() != `task "first": vk: vkQueueSubmit: VK_ERROR_OUT_OF_DEVICE_MEMORY (2 dependent tasks not run)` {
 			t.Errorf("got %v", err)
 		}
@@ -244,7 +244,7 @@ func TestFailedBatchNamesItsRoots(t *testing.T) {
 		r.mix("y 1", y, zero, zero, 0)
 		r.failNext()
 		r.d.release()
-		err := r.scope.Wait(context.Background())
+		err := r.scope.Wait(context.Background(), nil)
 		if err == nil {
 			t.Fatal("no failure")
 		}
@@ -313,7 +313,7 @@ func TestSharedCopyThatFailedFailsItsSharers(t *testing.T) {
 	r.d.release()
 	r.eventually("failure", func() bool { return r.graph.Counts().Failures > 0 })
 	resume()
-	err := r.scope.Wait(context.Background())
+	err := r.scope.Wait(context.Background(), nil)
 	if !errors.Is(err, vk.ErrOutOfMemory) || !strings.Contains(err.Error(), `task "b": the copy to storage that it shares failed`) {
 		t.Errorf("got %v", err)
 	}
@@ -335,7 +335,7 @@ func TestFailureReachesATaskBetweenEntryAndPlace(t *testing.T) {
 		r.d.release()
 		r.eventually("failure", func() bool { return r.graph.Counts().Failures > 0 })
 		resume()
-		if err := r.scope.Wait(context.Background()); err == nil || !strings.Contains(err.Error(), "(1 dependent tasks not run)") {
+		if err := r.scope.Wait(context.Background(), nil); err == nil || !strings.Contains(err.Error(), "(1 dependent tasks not run)") {
 			t.Errorf("got %v", err)
 		}
 		r.expect("y", y, filled(16, 1)...)
@@ -372,7 +372,7 @@ func TestCloseWaitsForTheDeviceAndFailsWhatWasNotPlaced(t *testing.T) {
 			if err := <-closed; err != nil {
 				t.Error(err)
 			}
-			err := r.scope.Wait(context.Background())
+			err := r.scope.Wait(context.Background(), nil)
 			if !errors.Is(err, ErrClosed) || !strings.Contains(err.Error(), `"waits"`) {
 				t.Errorf("the task that was not placed got %v", err)
 			}
@@ -424,7 +424,7 @@ func TestFailureAtTheEndOfTheContextIsNotLost(t *testing.T) {
 		r.eventually("failure", func() bool { return r.graph.Counts().Failures > 0 })
 	}}
 	err := r.s.Run(ctx, r.region(launch{label: "included", kernel: "set", args: []arg{from(x)}, included: true}))
-	if err = errors.Join(err, r.scope.Wait(context.Background())); !errors.Is(err, vk.ErrDeviceLost) {
+	if err = errors.Join(err, r.scope.Wait(context.Background(), nil)); !errors.Is(err, vk.ErrDeviceLost) {
 		t.Errorf("the program learned of %v", err)
 	}
 }

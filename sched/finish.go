@@ -15,7 +15,7 @@ import (
 func (s *Scheduler) finish(t *target, w *tasks.Work) {
 	s.mu.Lock()
 	if !t.leaving {
-		t.exits = s.table.BeginExit(t.Exit, t.exits)
+		t.exits, t.exiting = s.table.BeginExit(t.Exit, t.exits), true
 		late, err := s.planResults(t)
 		if err != nil {
 			s.abort(t, err, w)
@@ -102,7 +102,7 @@ func (t *target) downloaded(block *memory.Present, offset, size uint64) unsafe.P
 // abort completes a task with an error after it entered, under mu: its
 // references are given back and nothing is copied.
 func (s *Scheduler) abort(t *target, err error, w *tasks.Work) {
-	if t.exits != nil {
+	if t.exiting {
 		t.letGo()
 		s.endExit(t.exits, w)
 	} else {
@@ -118,7 +118,8 @@ func (s *Scheduler) complete(t *target, err error, w *tasks.Work) {
 	for _, p := range t.parked {
 		w.Restart(p)
 	}
-	t.parked = nil
+	clear(t.parked)
+	t.parked = t.parked[:0]
 	s.retry(w)
 	s.live--
 	s.wake.Broadcast()

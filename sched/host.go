@@ -2,74 +2,130 @@ package sched
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"runtime"
 	"runtime/debug"
+	"sync"
 	"sync/atomic"
-
-	"golang.org/x/sync/semaphore"
 
 	"github.com/vkomp/vkomp/tasks"
 )
 
-// HostDevice is the initial device: its target regions are Go functions, on the
-// program's own storage. It is safe for concurrent use.
+// HostDevice is the initial device: explicit tasks and target regions that are Go
+// functions, on the program's own storage. It is safe for concurrent use.
 type HostDevice struct {
-	// slots bounds the deferred regions that run at once.
-	slots   *semaphore.Weighted
+	pool    *Pool
 	regions atomic.Uint64
+	spare   sync.Pool
 }
 
-// NewHostDevice returns the initial device.
-func NewHostDevice() *HostDevice {
-	return &HostDevice{slots: semaphore.NewWeighted(int64(runtime.GOMAXPROCS(0)))}
-}
+// NewHostDevice returns the initial device, which runs at most that many deferred
+// bodies at once.
+func NewHostDevice(places int) *HostDevice { return &HostDevice{pool: NewPool(places)} }
+
+// Pool returns the pool that deferred bodies run on. They hold a place of it.
+func (h *HostDevice) Pool() *Pool { return h.pool }
 
 // Regions returns the number of target regions that began to run here.
 func (h *HostDevice) Regions() uint64 { return h.regions.Load() }
 
-// HostRegion is a target region of the initial device.
+// HostRegion is an explicit task, or a target region of the initial device.
 type HostRegion struct {
 	Label  string
 	Scope  *tasks.Scope
 	Depend []tasks.Depend
+	// NoWait defers the task: it runs on the pool. Otherwise it is undeferred and
+	// runs on the goroutine that generates it.
 	NoWait bool
-	// Body is nil for a region that runs nothing and keeps its dependences.
-	Body func() error
+	// Target says that it is a target region, to be counted as such.
+	Target bool
+	// Body is nil for a region that runs nothing and keeps its dependences. The
+	// context is HostRegion.Context, or else that given to Run.
+	Body func(context.Context) error
+	// Context is what the body gets; nil for Run's.
+	Context context.Context
+	// Priority orders what is ready for the pool, the highest first.
+	Priority int
+	// Group is the taskgroup that the task belongs to, or nil.
+	Group *tasks.Group
+	// Event makes the task detachable, as in tasks.Task.
+	Event *tasks.Event
+	// Transparency and Inner are those of tasks.Task.
+	Transparency tasks.Transparency
+	Inner        *tasks.Scope
+	// Place is given back while Run waits, or nil.
+	Place tasks.Place
+	// Ender, if not nil, hears when the body is done, before the task is complete.
+	Ender interface{ Ended() }
 }
 
-// Run generates the region's target task: a deferred one runs on a goroutine of
-// its own, an included one on the caller's. A ctx that ends before an included
-// one could start drops it.
+// Run generates the task. An undeferred one is complete when Run returns, with its
+// failure, unless ctx ends first: then its cause is returned, and the task is
+// dropped if it has not started. The end of ctx drops a deferred one that has not
+// started. Run keeps nothing of the depend clause.
 func (h *HostDevice) Run(ctx context.Context, r HostRegion) error {
-	t := &hostTask{device: h, HostRegion: r, ready: make(chan struct{})}
-	var w tasks.Work
-	node, err := r.Scope.Add(tasks.Task{
-		Label: r.Label, Domain: tasks.Host, Included: !r.NoWait, Depend: r.Depend, Runner: t,
-	}, &w)
+	t, _ := h.spare.Get().(*hostTask)
+	if t == nil {
+		t = &hostTask{device: h, ready: make(chan struct{}, 1)}
+	}
+	depend := r.Depend
+	t.HostRegion, t.HostRegion.Depend = r, nil
+	t.state.Store(hostWaiting)
+	if t.Context == nil {
+		t.Context = ctx
+	}
+	task := tasks.Task{
+		Label: r.Label, Domain: tasks.Host, Included: !r.NoWait, Depend: depend, Runner: t,
+		Group: r.Group, Event: r.Event, Transparency: r.Transparency, Inner: r.Inner,
+	}
+	if r.NoWait {
+		task.Context = ctx
+	}
+	w := tasks.NewWork()
+	node, err := r.Scope.Add(&task, w)
+	w.Finish()
 	if err != nil {
+		t.giveBack()
 		return err
 	}
-	w.Run()
 	if r.NoWait {
 		return nil
 	}
-	select {
-	case <-t.ready:
-	default:
+	return t.include(ctx, node)
+}
+
+// include waits until an undeferred task may run, and runs it.
+func (t *hostTask) include(ctx context.Context, n *tasks.Node) error {
+	place := t.Place
+	if t.state.Load() == hostWaiting {
+		if place != nil {
+			place.Leave()
+		}
 		select {
 		case <-t.ready:
 		case <-ctx.Done():
-			if t.state.CompareAndSwap(hostWaiting, hostDropped) {
-				return context.Cause(ctx)
-			}
-			<-t.ready
+		}
+		if place != nil {
+			place.Return()
 		}
 	}
-	if t.state.Load() == hostStarted {
-		t.run(node)
+	if t.state.CompareAndSwap(hostWaiting, hostAbandoned) {
+		// Whoever finds it ready drops it.
+		n.Abandon()
+		return context.Cause(ctx)
 	}
-	_, err = node.Completed()
+	if t.state.Load() == hostStarted {
+		t.run(n)
+	}
+	if err := n.Wait(ctx, place); err != nil {
+		if done, _ := n.Completed(); !done {
+			n.Abandon()
+			return err
+		}
+	}
+	_, err := n.Completed()
+	n.Release()
+	t.giveBack()
 	return err
 }
 
@@ -77,51 +133,98 @@ func (h *HostDevice) Run(ctx context.Context, r HostRegion) error {
 type hostTask struct {
 	device *HostDevice
 	HostRegion
+	node  *tasks.Node
 	state atomic.Int32
-	// ready is closed when an included task may run, or never will.
+	// ready gets a token when an undeferred task may run, or never will.
 	ready chan struct{}
 }
 
 const (
 	hostWaiting int32 = iota
 	hostStarted
-	// hostDropped: the encountering goroutine went away, or a predecessor failed.
+	// hostDropped: it is not to be run.
 	hostDropped
+	// hostAbandoned: the encountering goroutine went away.
+	hostAbandoned
 )
 
 // Start implements tasks.Runner.
 func (t *hostTask) Start(n *tasks.Node, w *tasks.Work) {
+	if t.NoWait && t.Body == nil {
+		n.Complete(nil, w)
+		return
+	}
+	if t.NoWait {
+		t.node = n
+		t.device.pool.Submit(t, t.Priority)
+		return
+	}
 	if !t.state.CompareAndSwap(hostWaiting, hostStarted) {
 		n.Complete(context.Canceled, w)
 		return
 	}
-	if !t.NoWait {
-		close(t.ready)
+	t.ready <- struct{}{}
+}
+
+// Drop implements tasks.Runner. A deferred task is recycled by now.
+func (t *hostTask) Drop(n *tasks.Node) {
+	if !n.Included() {
 		return
 	}
-	go func() {
-		// Without a deadline Acquire cannot fail.
-		_ = t.device.slots.Acquire(context.Background(), 1)
-		defer t.device.slots.Release(1)
-		t.run(n)
-	}()
+	if t.state.CompareAndSwap(hostWaiting, hostDropped) {
+		t.ready <- struct{}{}
+	}
 }
 
-// Drop implements tasks.Runner.
-func (t *hostTask) Drop(*tasks.Node) {
-	t.state.Store(hostDropped)
-	close(t.ready)
-}
+// Run implements Job.
+func (t *hostTask) Run() { t.run(t.node) }
 
 func (t *hostTask) run(n *tasks.Node) {
-	var err error
-	if t.Body != nil {
-		t.device.regions.Add(1)
-		err = Protect(t.Body)
+	err := errGoexit
+	// Deferred, because a body can leave by runtime.Goexit.
+	defer func() {
+		if t.Ender != nil {
+			t.Ender.Ended()
+		}
+		if errors.Is(err, tasks.ErrCancelled) && t.Group.Cancelled() {
+			err = nil
+		}
+		w := tasks.NewWork()
+		n.Complete(err, w)
+		w.Finish()
+	}()
+	if t.Body == nil {
+		err = nil
+		return
 	}
-	var w tasks.Work
-	n.Complete(err, &w)
-	w.Run()
+	if t.Target {
+		t.device.regions.Add(1)
+	}
+	err = t.protected()
+}
+
+func (t *hostTask) protected() error {
+	return Protect(func() error { return t.Body(t.Context) })
+}
+
+// errGoexit: the body neither returned nor panicked.
+var errGoexit = errors.New("the body left by runtime.Goexit")
+
+// Recycle implements tasks.Recycler. The target of an undeferred task is given
+// back by Run, which still reads it.
+func (t *hostTask) Recycle() {
+	if t.NoWait {
+		t.giveBack()
+	}
+}
+
+func (t *hostTask) giveBack() {
+	select {
+	case <-t.ready:
+	default:
+	}
+	t.HostRegion, t.node = HostRegion{}, nil
+	t.device.spare.Put(t)
 }
 
 // PanicError is a panic of user code that the runtime called.
@@ -139,7 +242,8 @@ func (e *PanicError) Unwrap() error {
 	return err
 }
 
-// Protect calls f and returns its error, a panic as a *PanicError.
+// Protect calls f and returns its error, a panic as a *PanicError. A body that
+// leaves by runtime.Goexit ends its goroutine all the same.
 func Protect(f func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {

@@ -79,6 +79,12 @@ func NewKernel(name string, code []byte, entry string, spec map[uint32]uint32) (
 	return k, nil
 }
 
+// ReadOnly reports whether the kernel only reads the k-th buffer, or leaves it
+// alone.
+func (k *Kernel) ReadOnly(i int) bool {
+	return i < len(k.buffers) && (k.buffers[i].readOnly || !k.buffers[i].used)
+}
+
 // Name returns the kernel's label.
 func (k *Kernel) Name() string { return k.name }
 
@@ -177,12 +183,11 @@ func (k *Kernel) Empty(sizes []uint64) bool {
 	return false
 }
 
-// push returns the push constants with the values in place.
-func (k *Kernel) push(values [][]byte) []byte {
-	if k.pushSize == 0 {
-		return nil
-	}
-	push := make([]byte, k.pushSize)
+// push returns the push constants with the values in place, in memory of into if
+// that has room.
+func (k *Kernel) push(into []byte, values [][]byte) []byte {
+	push := slices.Grow(into[:0], int(k.pushSize))[:k.pushSize]
+	clear(push)
 	for i, v := range values {
 		copy(push[k.values[i].Offset:], v)
 	}

@@ -20,7 +20,8 @@ type plan struct {
 	fold int
 }
 
-// planDispatch covers g workgroups with dispatches within the device's limits.
+// planDispatch covers g workgroups with dispatches within the device's limits,
+// which it appends to calls[:0].
 //
 // vkCmdDispatchBase does not reach beyond maxComputeWorkGroupCount: base and
 // count together stay below it (VUID-vkCmdDispatchBase-groupCountX-00424). A
@@ -28,7 +29,8 @@ type plan struct {
 // stand along z, and a variant of the kernel takes its index apart again.
 // Because the kernel sees only indices, and exactly as many as it was launched
 // with, it cannot tell, unless it reads NumWorkgroups.
-func (k *Kernel) planDispatch(g [3]uint64, p *vk.Properties) (plan, error) {
+func (k *Kernel) planDispatch(g [3]uint64, p *vk.Properties, calls []call) (plan, error) {
+	calls = calls[:0]
 	limit := p.Limits.MaxComputeWorkGroupCount
 	if g[0] == 0 {
 		return plan{}, nil
@@ -46,7 +48,7 @@ func (k *Kernel) planDispatch(g [3]uint64, p *vk.Properties) (plan, error) {
 		}
 	}
 	if long < 0 {
-		return plan{calls: []call{{count: [3]uint32{uint32(g[0]), uint32(g[1]), uint32(g[2])}}}}, nil
+		return plan{calls: append(calls, call{count: [3]uint32{uint32(g[0]), uint32(g[1]), uint32(g[2])}})}, nil
 	}
 	if k.entry.UsesNumWorkgroups {
 		return plan{}, k.tooLong(long, g, p, "the kernel reads NumWorkgroups, so the range cannot be split")
@@ -58,7 +60,7 @@ func (k *Kernel) planDispatch(g [3]uint64, p *vk.Properties) (plan, error) {
 	}
 	whole := call{count: [3]uint32{uint32(g[0]), uint32(g[1]), uint32(layers)}}
 	whole.count[long] = uint32(fold)
-	pl := plan{fold: long + 1, calls: []call{whole}}
+	pl := plan{fold: long + 1, calls: append(calls, whole)}
 	if rest > 0 {
 		last := call{base: [3]uint32{2: uint32(layers)}, count: whole.count}
 		last.count[long], last.count[2] = uint32(rest), 1

@@ -22,7 +22,7 @@ func TestPlanCoversTheRangeOnce(t *testing.T) {
 			g[d] = rapid.Uint64Range(1, 30).Draw(t, "groups")
 		}
 		limit := p.Limits.MaxComputeWorkGroupCount
-		plan, err := k.planDispatch(g, &p)
+		plan, err := k.planDispatch(g, &p, nil)
 		if err != nil {
 			if !errors.Is(err, ErrInvalidLaunch) {
 				t.Fatal(err)

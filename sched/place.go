@@ -75,13 +75,13 @@ func (q *queue) flying(value uint64) *batch {
 	return nil
 }
 
-// bind returns the descriptors of the task's kernel.
-func (s *Scheduler) bind(t *target) ([]vk.BufferRange, error) {
+// bind makes the descriptors of the task's kernel.
+func (s *Scheduler) bind(t *target) error {
+	t.ranges = t.ranges[:0]
 	if t.Kernel == nil {
-		return nil, nil
+		return nil
 	}
 	props := s.device.Properties()
-	ranges := make([]vk.BufferRange, 0, len(t.uses))
 	for i, u := range t.uses {
 		if !t.Kernel.buffers[i].used {
 			continue
@@ -89,11 +89,11 @@ func (s *Scheduler) bind(t *target) ([]vk.BufferRange, error) {
 		st := u.Present.Storage
 		r, err := t.Kernel.bind(i, vk.Buffer(st.Block.ID), st.Offset+u.Offset, t.Enter[i].Size, props, t.push)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		ranges = append(ranges, r)
+		t.ranges = append(t.ranges, r)
 	}
-	return ranges, nil
+	return nil
 }
 
 // placeUploads copies staging to storage.

@@ -287,7 +287,7 @@ func runProgram(t *rapid.T, mode memoryMode) {
 			p.say("%d taskwait", len(p.log))
 			p.held = false
 			r.d.release()
-			if err := r.scope.Wait(context.Background()); err != nil {
+			if err := r.scope.Wait(context.Background(), nil); err != nil {
 				p.fail("%v", err)
 			}
 		case 6:
@@ -306,7 +306,7 @@ func runProgram(t *rapid.T, mode memoryMode) {
 		}
 	}
 	r.d.release()
-	if err := r.scope.Wait(context.Background()); err != nil {
+	if err := r.scope.Wait(context.Background(), nil); err != nil {
 		p.fail("%v", err)
 	}
 	for _, v := range p.variables {

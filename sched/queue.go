@@ -40,8 +40,8 @@ type queue struct {
 	hostVisible, hostReached uint64
 	// done are tasks whose commands are complete and whose exits are not, in the
 	// order of the exits; finishing is set while a goroutine works them off.
-	done      []*target
-	finishing bool
+	done, spareDone []*target
+	finishing       bool
 	// drivers counts goroutines that wait for the queue themselves; the waiter
 	// rests meanwhile.
 	drivers int
@@ -160,7 +160,7 @@ func (s *Scheduler) wait(q *queue) {
 
 // drive waits for the queue on the calling goroutine as long as t's batch is in
 // flight.
-func (s *Scheduler) drive(q *queue, t *target, done <-chan struct{}) {
+func (s *Scheduler) drive(q *queue, t *target, node *tasks.Node) {
 	s.mu.Lock()
 	q.drivers++
 	s.mu.Unlock()
@@ -171,10 +171,8 @@ func (s *Scheduler) drive(q *queue, t *target, done <-chan struct{}) {
 		s.mu.Unlock()
 	}()
 	for {
-		select {
-		case <-done:
+		if done, _ := node.Completed(); done {
 			return
-		default:
 		}
 		s.mu.Lock()
 		if len(q.inFlight) == 0 || q.inFlight[0].value > t.mark.value {
@@ -208,7 +206,8 @@ func (s *Scheduler) waitFor(q *queue, value uint64) error {
 // reap finishes the tasks of completed batches; err is the error that the wait
 // for them ended with.
 func (s *Scheduler) reap(q *queue, err error) {
-	var w tasks.Work
+	w := tasks.NewWork()
+	defer w.Finish()
 	s.mu.Lock()
 	if err == nil {
 		var reached uint64
@@ -217,9 +216,8 @@ func (s *Scheduler) reap(q *queue, err error) {
 		}
 	}
 	if err != nil {
-		s.failAll(err, &w)
+		s.failAll(err, w)
 		s.mu.Unlock()
-		w.Run()
 		return
 	}
 	for len(q.inFlight) > 0 && q.inFlight[0].value <= q.completed {
@@ -232,10 +230,9 @@ func (s *Scheduler) reap(q *queue, err error) {
 		q.recycle(b)
 	}
 	// Refill the queue before the host parts: they may take long.
-	s.flush(q, false, &w)
+	s.flush(q, false, w)
 	s.mu.Unlock()
-	s.finishDone(q, &w)
-	w.Run()
+	s.finishDone(q, w)
 }
 
 // finishDone finishes the tasks that the device is done with, one after the
@@ -262,26 +259,29 @@ func (s *Scheduler) finishDone(q *queue, w *tasks.Work) {
 // meanwhile.
 func (s *Scheduler) finishRound(q *queue, w *tasks.Work) {
 	done := q.done
-	q.done = nil
+	q.done, q.spareDone = q.spareDone[:0], nil
 	s.mu.Unlock()
-	for _, t := range done {
+	for i, t := range done {
+		done[i] = nil
 		s.finish(t, w)
 	}
 	s.mu.Lock()
+	q.spareDone = done[:0]
 }
 
 // finishRest takes over from finishDone until nothing is left.
 func (s *Scheduler) finishRest(q *queue) {
 	for {
-		var w tasks.Work
+		w := tasks.NewWork()
 		s.mu.Lock()
 		if len(q.done) == 0 {
 			q.finishing = false
 			s.mu.Unlock()
+			w.Finish()
 			return
 		}
-		s.finishRound(q, &w)
+		s.finishRound(q, w)
 		s.mu.Unlock()
-		w.Run()
+		w.Finish()
 	}
 }

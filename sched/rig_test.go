@@ -92,7 +92,7 @@ func (r *rig) close() {
 	r.closed = true
 	r.t.Helper()
 	r.d.release()
-	if err := r.scope.Wait(context.Background()); err != nil {
+	if err := r.scope.Wait(context.Background(), nil); err != nil {
 		r.t.Error(err)
 	}
 	r.checkEmpty()
@@ -233,7 +233,7 @@ func (r *rig) mix(label string, out, a, b []uint32, c uint32) {
 
 func (r *rig) taskwait() {
 	r.t.Helper()
-	if err := r.scope.Wait(context.Background()); err != nil {
+	if err := r.scope.Wait(context.Background(), nil); err != nil {
 		r.t.Error(err)
 	}
 }
@@ -261,7 +261,7 @@ func (f hostBody) Drop(*tasks.Node) {}
 
 func (r *rig) host(label string, in, out [][]uint32, f func()) {
 	var w tasks.Work
-	if _, err := r.scope.Add(tasks.Task{Label: label, Depend: dependOn(in, out), Runner: hostBody(f)}, &w); err != nil {
+	if _, err := r.scope.Add(&tasks.Task{Label: label, Depend: dependOn(in, out), Runner: hostBody(f)}, &w); err != nil {
 		r.t.Error(err)
 	}
 	w.Run()

@@ -3,7 +3,9 @@ package sched
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sync/singleflight"
 
@@ -49,8 +51,11 @@ type Scheduler struct {
 	domain tasks.Domain
 
 	pipelineFlight singleflight.Group
-	// pipelines holds vk.Pipeline by pipelineKey.
-	pipelines sync.Map
+	// pipelines are those made so far; the map is replaced, never changed, under
+	// mu.
+	pipelines atomic.Pointer[map[pipelineKey]vk.Pipeline]
+	// spare keeps targets for reuse.
+	spare sync.Pool
 
 	mu sync.Mutex
 	// wake is signalled when a waiter may have something to do.
@@ -72,6 +77,11 @@ type Scheduler struct {
 
 	// storage and staging have locks of their own.
 	storage, staging *memory.Allocator
+	// allocateStorage and freeStorage are storage's for the presence table.
+	allocateStorage func(uint64) (memory.Storage, error)
+	freeStorage     func(memory.Storage)
+	// removed is working memory of endExit, under mu.
+	removed []*memory.Present
 }
 
 // pipelineKey names a pipeline: a kernel, and the dimension of it that is
@@ -94,6 +104,7 @@ func New(d Device, o Options) (*Scheduler, error) {
 		queue:  &queue{pending: &batch{value: 1}},
 	}
 	s.wake = sync.NewCond(&s.mu)
+	s.pipelines.Store(&map[pipelineKey]vk.Pipeline{})
 	p := d.Properties()
 	// Storage lies at multiples of what bindings ask for, up to 256 bytes: no
 	// block needs an offset member, only sub-slices of one.
@@ -119,6 +130,8 @@ func New(d Device, o Options) (*Scheduler, error) {
 	if s.staging, err = newAllocator(useStaging, false); err != nil {
 		return nil, err
 	}
+	s.allocateStorage = s.storage.Allocate
+	s.freeStorage = func(st memory.Storage) { s.storage.Free(st, timeline.Frontier{}) }
 	s.waiters.Add(1)
 	go s.wait(s.queue)
 	return s, nil
@@ -152,11 +165,11 @@ func (s *Scheduler) Stats() Stats {
 // first asked for.
 func (s *Scheduler) pipeline(k *Kernel, fold int) (vk.Pipeline, error) {
 	key := pipelineKey{k, fold}
-	if p, ok := s.pipelines.Load(key); ok {
-		return p.(vk.Pipeline), nil
+	if p, ok := (*s.pipelines.Load())[key]; ok {
+		return p, nil
 	}
 	p, err, _ := s.pipelineFlight.Do(fmt.Sprintf("%p %d", k, fold), func() (any, error) {
-		if p, ok := s.pipelines.Load(key); ok {
+		if p, ok := (*s.pipelines.Load())[key]; ok {
 			return p, nil
 		}
 		if err := s.beginCompile(); err != nil {
@@ -179,7 +192,11 @@ func (s *Scheduler) pipeline(k *Kernel, fold int) (vk.Pipeline, error) {
 		if err != nil {
 			return nil, fmt.Errorf("kernel %q: %w", k.name, err)
 		}
-		s.pipelines.Store(key, p)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		more := maps.Clone(*s.pipelines.Load())
+		more[key] = p
+		s.pipelines.Store(&more)
 		return p, nil
 	})
 	if err != nil {
@@ -234,8 +251,8 @@ func (s *Scheduler) Close() error {
 	for p := range s.table.All() {
 		s.storage.Free(p.Storage, timeline.Frontier{})
 	}
-	for _, p := range s.pipelines.Range {
-		s.device.DestroyPipeline(p.(vk.Pipeline))
+	for _, p := range *s.pipelines.Load() {
+		s.device.DestroyPipeline(p)
 	}
 	errs = append(errs, s.storage.Close(), s.staging.Close(), s.device.Close())
 	return errors.Join(errs...)

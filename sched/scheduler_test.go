@@ -381,7 +381,7 @@ func TestConcurrentProgramsOnOneDevice(t *testing.T) {
 							}
 							want = 3*want + i
 						}
-						if err := scope.Wait(context.Background()); err != nil {
+						if err := scope.Wait(context.Background(), nil); err != nil {
 							return err
 						}
 						if !slices.Equal(x, filled(64, want)) {

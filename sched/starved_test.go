@@ -100,7 +100,7 @@ func TestStarvedTasksOutliveOneWhosePredecessorFailed(t *testing.T) {
 	r.s.mu.Unlock()
 	r.failNext()
 	r.d.release()
-	err := r.scope.Wait(context.Background())
+	err := r.scope.Wait(context.Background(), nil)
 	if err == nil || !strings.Contains(err.Error(), "(1 dependent tasks not run)") || strings.Contains(err.Error(), `"runs"`) {
 		t.Errorf("got %v", err)
 	}

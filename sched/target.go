@@ -30,6 +30,10 @@ type Region struct {
 	Range [3]uint64
 	// Values are read before Run returns, and not kept.
 	Values [][]byte
+	// Group is the taskgroup that the task belongs to, or nil.
+	Group *tasks.Group
+	// Place is given back while Run waits, or nil.
+	Place tasks.Place
 }
 
 // target is a target task under way. Until it is placed it belongs to the
@@ -42,6 +46,7 @@ type target struct {
 	pipeline vk.Pipeline
 	plan     plan
 	push     []byte
+	sizes    []uint64
 
 	// All below is guarded by s.mu, but for what copyIn does without it.
 
@@ -60,6 +65,8 @@ type target struct {
 	downloads []download
 	// staging is given back when the task is complete.
 	staging []memory.Storage
+	// exiting: BeginExit is done, and exits is what it returned.
+	exiting bool
 	exits   []memory.Exit
 	// results are the copies to the host that finish makes.
 	results []hostCopy
@@ -69,6 +76,8 @@ type target struct {
 	parked []*tasks.Node
 	// starved: the task is in Scheduler.starved.
 	starved bool
+	// single: the target is not used again for another task.
+	single bool
 }
 
 type upload struct {
@@ -147,36 +156,79 @@ func (s *Scheduler) check(t *target) error {
 	if t.Kernel == nil {
 		return nil
 	}
-	sizes := make([]uint64, len(t.Enter))
-	for i, m := range t.Enter {
-		sizes[i] = m.Size
+	t.sizes = t.sizes[:0]
+	for i := range t.Enter {
+		t.sizes = append(t.sizes, t.Enter[i].Size)
 	}
 	p := s.device.Properties()
-	if err := t.Kernel.Fits(p, sizes, t.Values); err != nil {
+	if err := t.Kernel.Fits(p, t.sizes, t.Values); err != nil {
 		return err
 	}
 	g := t.Kernel.groups(t.Range)
-	if g[0] == 0 || t.Kernel.Empty(sizes) {
+	if g[0] == 0 || t.Kernel.Empty(t.sizes) {
 		// Nothing to run: the task keeps its maps and dependences.
 		t.Kernel = nil
 		return nil
 	}
 	var err error
-	if t.plan, err = t.Kernel.planDispatch(g, p); err != nil {
+	if t.plan, err = t.Kernel.planDispatch(g, p, t.plan.calls); err != nil {
 		return err
 	}
 	if t.pipeline, err = s.pipeline(t.Kernel, t.plan.fold); err != nil {
 		return err
 	}
-	t.push = t.Kernel.push(t.Values)
-	t.Values = nil
+	t.push = t.Kernel.push(t.push, t.Values)
 	return nil
+}
+
+// newTarget returns a target for the region, of which it copies everything but
+// the depend clause.
+func (s *Scheduler) newTarget(r *Region) *target {
+	t, _ := s.spare.Get().(*target)
+	if t == nil {
+		t = &target{s: s}
+	}
+	enter, exit := append(t.Enter[:0], r.Enter...), append(t.Exit[:0], r.Exit...)
+	t.Region = *r
+	t.Enter, t.Exit, t.Depend = enter, exit, nil
+	return t
+}
+
+// Recycle implements tasks.Recycler. An included task's target is given back by
+// Run, which still reads it.
+func (t *target) Recycle() {
+	if t.NoWait {
+		t.giveBack()
+	}
+}
+
+// giveBack keeps the target for another task; nothing refers to it any more.
+func (t *target) giveBack() {
+	if t.single {
+		return
+	}
+	clear(t.Enter)
+	clear(t.Exit)
+	clear(t.uses)
+	clear(t.exits)
+	clear(t.downloads)
+	clear(t.results)
+	*t = target{
+		s:      t.s,
+		Region: Region{Enter: t.Enter[:0], Exit: t.Exit[:0]},
+		plan:   plan{calls: t.plan.calls[:0]}, push: t.push[:0], sizes: t.sizes[:0],
+		uses: t.uses[:0], ranges: t.ranges[:0], fills: t.fills[:0], holds: t.holds[:0],
+		uploads: t.uploads[:0], downloads: t.downloads[:0], staging: t.staging[:0],
+		exits: t.exits[:0], results: t.results[:0], parked: t.parked[:0],
+	}
+	t.s.spare.Put(t)
 }
 
 // Run generates the region's target task. An included one is complete when Run
 // returns, with its failure, unless ctx ends first: then its cause is returned
 // and the task goes on as if it were deferred. Of a deferred one only what can
-// be told at once is returned, the rest is the scope's to report.
+// be told at once is returned, the rest is the scope's to report. Run keeps
+// nothing of the region's slices.
 func (s *Scheduler) Run(ctx context.Context, r Region) error {
 	s.mu.Lock()
 	err := s.refusal()
@@ -184,33 +236,52 @@ func (s *Scheduler) Run(ctx context.Context, r Region) error {
 	if err != nil {
 		return fmt.Errorf("target %q: %w", r.Label, err)
 	}
-	t := &target{s: s, Region: r}
-	if err := s.check(t); err != nil {
+	t := s.newTarget(&r)
+	err = s.check(t)
+	t.Values = nil
+	if err != nil {
+		t.giveBack()
 		return fmt.Errorf("target %q: %w", r.Label, err)
 	}
-	var w tasks.Work
-	node, err := r.Scope.Add(tasks.Task{
-		Label: r.Label, Domain: s.domain, Included: !r.NoWait, Depend: r.Depend, Runner: t,
-	}, &w)
+	task := tasks.Task{
+		Label: r.Label, Domain: s.domain, Included: !r.NoWait, Depend: r.Depend, Runner: t, Group: r.Group,
+	}
+	if r.NoWait {
+		task.Context = ctx
+	}
+	w := tasks.NewWork()
+	node, err := r.Scope.Add(&task, w)
 	if err != nil {
+		t.giveBack()
+		w.Finish()
 		return err
 	}
-	w.Run()
+	w.Finish()
 	if r.NoWait {
 		return nil
 	}
-	if ctx.Done() == nil {
-		s.drive(s.queue, t, node.Done())
+	if ctx.Done() == nil && r.Place == nil {
+		s.drive(s.queue, t, node)
 	}
-	if err := node.Wait(ctx); err != nil {
-		if done, failure := node.Completed(); done {
-			// It may have ended since the wait was cut short.
-			return failure
+	if err := node.Wait(ctx, r.Place); err != nil {
+		if done, _ := node.Completed(); !done {
+			node.Abandon()
+			return err
 		}
-		node.Abandon()
-		return err
 	}
-	return nil
+	// It may have ended since the wait was cut short.
+	_, err = node.Completed()
+	node.Release()
+	t.giveBack()
+	return err
+}
+
+// Join carries out a task without work of its own, in place of the runner that
+// was started: its order is kept on the device.
+func (s *Scheduler) Join(n *tasks.Node, w *tasks.Work) {
+	t := s.newTarget(&Region{NoWait: true})
+	n.Hand(t)
+	t.Start(n, w)
 }
 
 // Start implements tasks.Runner: it enters the task's storage and places its
@@ -232,7 +303,7 @@ func (t *target) Start(n *tasks.Node, w *tasks.Work) {
 	if err := s.enter(t, w); err != nil {
 		if errors.Is(err, memory.ErrOutOfMemory) && s.live > 0 {
 			// What is in flight will give memory back.
-			t.starved = true
+			t.starved, t.single = true, true
 			s.starved = append(s.starved, t)
 			s.mu.Unlock()
 			return

@@ -22,7 +22,7 @@ type fixture struct {
 func open(t testing.TB, opts ...func(*vkomp.Options)) *fixture {
 	t.Helper()
 	rt := vktest.Open(t, opts...)
-	device := rt.DefaultDevice()
+	device := rt.DefaultDevice(context.Background())
 	if device.IsInitial() {
 		t.Fatal("the default device is the initial device")
 	}

@@ -5,14 +5,19 @@ import (
 	"unsafe"
 )
 
-// DependKind is a dependence type of the depend clause (OpenMP 5.2 §15.9.1).
-// The values are those of ompt_dependence_type_t.
+// DependKind is a dependence type of the depend clause (OpenMP 5.2 §15.9.1),
+// together with omp_all_memory where that takes the place of storage. The values
+// are those of ompt_dependence_type_t.
 type DependKind uint8
 
 const (
-	DependIn    DependKind = 1
-	DependOut   DependKind = 2
-	DependInOut DependKind = 3
+	DependIn             DependKind = 1
+	DependOut            DependKind = 2
+	DependInOut          DependKind = 3
+	DependMutexInOutSet  DependKind = 4
+	DependInOutSet       DependKind = 7
+	DependOutAllMemory   DependKind = 34
+	DependInOutAllMemory DependKind = 35
 )
 
 // String returns the type as OpenMP spells it.
@@ -24,28 +29,98 @@ func (k DependKind) String() string {
 		return "out"
 	case DependInOut:
 		return "inout"
+	case DependMutexInOutSet:
+		return "mutexinoutset"
+	case DependInOutSet:
+		return "inoutset"
+	case DependOutAllMemory:
+		return "out omp_all_memory"
+	case DependInOutAllMemory:
+		return "inout omp_all_memory"
 	}
 	return fmt.Sprintf("DependKind(%d)", uint8(k))
 }
 
-// writes reports whether the kind excludes every other access: out and inout
-// order alike.
-func (k DependKind) writes() bool { return k != DependIn }
+// AllMemory reports whether the kind stands for omp_all_memory.
+func (k DependKind) AllMemory() bool {
+	return k == DependOutAllMemory || k == DependInOutAllMemory
+}
+
+// class is what a dependence type means for order: out and inout are the same.
+type class uint8
+
+const (
+	classIn class = iota
+	classOut
+	classMutex
+	classSet
+	classes
+)
+
+func (k DependKind) class() class {
+	switch k {
+	case DependIn:
+		return classIn
+	case DependMutexInOutSet:
+		return classMutex
+	case DependInOutSet:
+		return classSet
+	}
+	return classOut
+}
+
+// ordered[a][b] reports whether a task with class b follows an earlier one with
+// class a on the same storage (OpenMP 5.2 §15.9.5). Two of classMutex exclude
+// each other instead. It is a variable for the tests that show that every entry
+// matters.
+var ordered = [classes][classes]bool{
+	classIn:    {classIn: false, classOut: true, classMutex: true, classSet: true},
+	classOut:   {classIn: true, classOut: true, classMutex: true, classSet: true},
+	classMutex: {classIn: true, classOut: true, classMutex: false, classSet: true},
+	classSet:   {classIn: true, classOut: true, classMutex: true, classSet: false},
+}
 
 // Depend is one item of a depend clause: storage and how the task uses it.
-// Items match by base address. An item without storage (nil Ptr) orders
-// nothing.
+// Items match when their storage has a byte in common, which goes beyond
+// OpenMP: there sections are identical or disjoint. An item without storage
+// (no Ptr, or Size 0) orders nothing.
 type Depend struct {
 	Kind DependKind
 	Ptr  unsafe.Pointer
-	// Size is the storage's size in bytes, for messages and graphs.
+	// Size is the storage's size in bytes.
 	Size uint64
 }
 
-func (d Depend) check(k int) error {
+// section returns the item's storage.
+func (d *Depend) section() section {
+	return section{start: uintptr(d.Ptr), size: uintptr(d.Size)}
+}
+
+// empty reports whether the item orders nothing.
+func (d *Depend) empty() bool { return d.Ptr == nil || d.Size == 0 }
+
+// CheckDepend refuses an item that is none.
+func CheckDepend(d Depend) error { return d.check(0) }
+
+func (d *Depend) check(k int) error {
 	switch d.Kind {
-	case DependIn, DependOut, DependInOut:
+	case DependIn, DependOut, DependInOut, DependMutexInOutSet, DependInOutSet:
+		if s := d.section(); !d.empty() && s.end() < s.start {
+			return fmt.Errorf("%w: depend item %d of %d bytes ends beyond the address space", ErrInvalidDepend, k, d.Size)
+		}
+		return nil
+	case DependOutAllMemory, DependInOutAllMemory:
 		return nil
 	}
-	return fmt.Errorf("%w: depend item %d has no dependence type (%v): make it with In, Out or InOut", ErrInvalidDepend, k, d.Kind)
+	return fmt.Errorf("%w: depend item %d has no dependence type (%v)", ErrInvalidDepend, k, d.Kind)
 }
+
+// section is storage as a depend item names it: size bytes from start on.
+type section struct {
+	start, size uintptr
+}
+
+func (s section) end() uintptr { return s.start + s.size }
+
+// covers reports whether o lies in s.
+func (s section) covers(o section) bool { return s.start <= o.start && o.end() <= s.end() }

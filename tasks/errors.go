@@ -1,12 +1,22 @@
 package tasks
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
+	"sync/atomic"
 )
 
-// ErrInvalidDepend: a depend item that is not one.
-var ErrInvalidDepend = errors.New("invalid depend clause")
+var (
+	// ErrInvalidDepend: a depend item that is not one.
+	ErrInvalidDepend = errors.New("invalid depend clause")
+	// ErrCancelled: the taskgroup is cancelled. A body that returns it has not
+	// failed.
+	ErrCancelled = errors.New("taskgroup cancelled")
+	// ErrFulfilled: the event of a detachable task was fulfilled before.
+	ErrFulfilled = errors.New("event was fulfilled before")
+)
 
 // Error is the failure of one task.
 type Error struct {
@@ -17,8 +27,6 @@ type Error struct {
 	Cause error
 	// Dependent is set when the task did not run because of a predecessor.
 	Dependent bool
-	// reported: a Wait returns the failure. Guarded by the scope's lock.
-	reported bool
 }
 
 // Error names the task and, for a task that was not run, the root cause.
@@ -32,14 +40,102 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Cause }
 
-// root returns the failure at the beginning of a chain of dependents.
-func (e *Error) root() *Error {
-	for e.Dependent {
-		cause, ok := e.Cause.(*Error)
-		if !ok {
-			return e
+// tally is one root failure as a wait reports it: the failure and how many tasks
+// were not run because of it. Fields other than reported are guarded by the lock
+// of the scope whose tasks it counts.
+type tally struct {
+	root *Error
+	// seq is that of the first task counted.
+	seq uint64
+	// dropped counts the dependents that were not run.
+	dropped int
+	// reported: a wait returned it. What it poisoned can be used again.
+	reported atomic.Bool
+	// scope is where the failure left its poison.
+	scope *Scope
+}
+
+// failures are those that one wait has to report, by root.
+type failures struct {
+	list []*tally
+	// byRoot serves when the list is long.
+	byRoot map[*Error]*tally
+}
+
+// note counts the failure of the task with that seq and returns its tally.
+func (f *failures) note(root *Error, seq uint64, dropped bool) *tally {
+	t := f.find(root)
+	if t == nil {
+		t = &tally{root: root, seq: seq}
+		f.list = append(f.list, t)
+		if f.byRoot != nil {
+			f.byRoot[root] = t
 		}
-		e = cause
 	}
-	return e
+	if dropped {
+		t.dropped++
+	}
+	return t
+}
+
+// share adds a tally that another wait reports as well.
+func (f *failures) share(t *tally) {
+	if f.find(t.root) != t {
+		f.list = append(f.list, t)
+		if f.byRoot != nil {
+			f.byRoot[t.root] = t
+		}
+	}
+}
+
+func (f *failures) find(root *Error) *tally {
+	if len(f.list) > 8 && f.byRoot == nil {
+		f.byRoot = make(map[*Error]*tally)
+		for _, t := range f.list {
+			f.byRoot[t.root] = t
+		}
+	}
+	t := f.byRoot[root]
+	if f.byRoot == nil {
+		if i := slices.IndexFunc(f.list, func(t *tally) bool { return t.root == root && !t.reported.Load() }); i >= 0 {
+			t = f.list[i]
+		}
+	}
+	if t != nil && t.reported.Load() {
+		return nil
+	}
+	return t
+}
+
+// unreported drops what other waits have reported since.
+func (f *failures) unreported() []*tally {
+	return slices.DeleteFunc(f.list, func(t *tally) bool { return t.reported.Load() })
+}
+
+// report counts the tallies as reported and joins their root failures in the
+// order of the tasks' making, with the number of tasks that were not run.
+func report(tallies []*tally) error {
+	if len(tallies) == 0 {
+		return nil
+	}
+	slices.SortFunc(tallies, func(a, b *tally) int { return cmp.Compare(a.seq, b.seq) })
+	tallies = slices.Compact(tallies)
+	roots := make([]error, 0, len(tallies))
+	// A wait can have two tallies of one failure: one it shares, and its own of what
+	// failed since that was reported.
+	known := make(map[*Error]bool, len(tallies))
+	dropped := 0
+	for _, t := range tallies {
+		t.reported.Store(true)
+		dropped += t.dropped
+		if !known[t.root] {
+			known[t.root] = true
+			roots = append(roots, t.root)
+		}
+	}
+	err := errors.Join(roots...)
+	if dropped > 0 {
+		return fmt.Errorf("%w (%d dependent tasks not run)", err, dropped)
+	}
+	return err
 }

@@ -2,14 +2,20 @@ package tasks
 
 import (
 	"context"
+	"fmt"
 )
 
 // Domain is a set of tasks whose order can be kept without the host: the
 // target tasks of one device. Tasks of Host are always ordered by the host.
 type Domain uint32
 
-// Host is the domain of tasks that run on the host.
-const Host Domain = 0
+const (
+	// Host is the domain of tasks that run on the host.
+	Host Domain = 0
+	// AnyDomain is for a task without work of its own, a join: it gets the domain
+	// of its predecessors where they have one in common, else Host.
+	AnyDomain Domain = ^Domain(0)
+)
 
 // Runner carries a task out.
 type Runner interface {
@@ -19,83 +25,184 @@ type Runner interface {
 	// if the node has a device's domain. Tasks that become ready on the way go
 	// to w; Start must not run w.
 	Start(n *Node, w *Work)
-	// Drop is called instead of Start when a predecessor failed: Complete was
-	// called for the node, whose failure is that it depends on another.
+	// Drop is called instead of Start for a task that is not run: a predecessor
+	// failed, its taskgroup was cancelled or its context has ended. Complete was
+	// called for the node.
 	Drop(n *Node)
 }
 
-// Node is one task of the graph.
+// Recycler is a Runner that hears when the graph has let go of it, which is when
+// its task is complete and no other task can ask for it. The scope's lock is
+// held: Recycle calls nothing of the graph.
+type Recycler interface {
+	Recycle()
+}
+
+// Place is what a goroutine gives back while it waits for tasks, so that they
+// find a place to run, and takes again before it goes on.
+type Place interface {
+	Leave()
+	Return()
+}
+
+// Node is one task of the graph. A node is used again for another task when its
+// own is complete and everybody who holds it has let go: its Runner holds it
+// until it calls Complete, and who asked for it with Task.Included or Task.Held
+// until Release.
 type Node struct {
+	scope *Scope
+
+	// What follows is written by Add and constant while the task lives.
+
 	label    string
 	domain   Domain
-	included bool
-	scope    *Scope
-	// seq numbers the children of a scope from 1.
-	seq uint64
+	id       uint64
+	seq      uint64
+	ctx      context.Context
+	group    *Group
+	inner    *Scope
+	exports  bool
+	imports  bool
+	detached bool
+	// locks: some item is mutexinoutset.
+	locks bool
 
-	// All below is guarded by scope.mu.
+	// All below is guarded by the scope's lock.
 
-	// runner is let go at completion, since the dependence table may remember
-	// the node for longer.
-	runner Runner
-	state  state
+	// generation counts the tasks that the node has been.
+	generation uint64
+	runner     Runner
+	state      State
+	included   bool
+	// dropped: not to be run.
+	dropped   bool
+	fulfilled bool
 	// waiting counts the predecessors not yet out of the way, and one more
 	// while the node is being added.
-	waiting int
+	waiting int32
+	// left counts what keeps the task from being complete: its own work, its
+	// event, and the predecessors that the device keeps. A complete task thereby
+	// stands for all it was ordered after.
+	left int32
+	// refs counts who may still ask the node something.
+	refs int32
+	// items are the accesses of the depend clauses.
+	items []access
 	// successors holds the edges that still have to be released.
 	successors []edge
 	// predecessors are those kept by the device, until Placed.
 	predecessors []*Node
-	// behind counts the predecessors kept by the device that are not complete.
-	// finished: Complete was called, and takes effect when behind is zero. A
-	// complete task thereby stands for all it was ordered after.
-	behind   int
-	finished bool
-	// failedBy is the failure of a predecessor: the task does not run, unless
-	// it was on the device already.
-	failedBy *Error
-	failure  *Error
-	done     chan struct{}
-	// visited is the seq of the sibling that last found this node among its
+	// failedBy is the root failure that keeps the task from running, unless it
+	// was on the device already; failure is its own.
+	failedBy, failure *Error
+	// visited is the seq of the task that last found this node among its
 	// predecessors: one edge between two tasks, however many items match.
 	visited uint64
+	// signal has room for one token, put there when the task completes and
+	// somebody waits.
+	signal  chan struct{}
+	awaited bool
+	// nextBlocked links tasks that wait for the same mutexinoutset storage.
+	nextBlocked *Node
+	// after and before link the live tasks of the scope, in order.
+	after, before *Node
+
+	firstItems [4]access
+	firstEdges [4]edge
 }
-
-type state uint8
-
-const (
-	stateWaiting state = iota
-	stateStarted
-	statePlaced
-	stateComplete
-)
 
 type edge struct {
 	to *Node
 	// onDevice: released when the predecessor is placed.
 	onDevice, released bool
+	// exclusion: the tasks exclude each other, and to came second.
+	exclusion bool
 }
 
 // Label returns the task's label.
 func (n *Node) Label() string { return n.label }
 
-// Included reports whether the task is included: its failure belongs to the
-// construct that waits for it and not to the scope.
-func (n *Node) Included() bool { return n.included }
+// Included reports whether the task is included and its construct still waits for
+// it: its failure belongs to that and not to the scope.
+func (n *Node) Included() bool {
+	n.scope.lock()
+	defer n.scope.unlock()
+	return n.included
+}
+
+// Domain returns the task's domain; that of a join is settled once it is added.
+func (n *Node) Domain() Domain { return n.domain }
 
 // Predecessors returns the predecessors whose order the device has to keep, less
 // those that were complete when the task was made; one that is complete by now
 // needs no keeping. Valid from Start until Placed or Complete.
 func (n *Node) Predecessors() []*Node { return n.predecessors }
 
+// Runner returns what carries the task out, nil once it is complete. The caller
+// orders the call with Complete itself.
+func (n *Node) Runner() Runner { return n.runner }
+
+func (s *Scope) newNode() *Node {
+	n := s.spareNodes
+	if n == nil {
+		n = &Node{scope: s}
+		n.items, n.successors = n.firstItems[:0], n.firstEdges[:0]
+		return n
+	}
+	s.spareNodes, n.nextBlocked = n.nextBlocked, nil
+	s.spareNodeCount--
+	return n
+}
+
+// forget drops a reference to the node.
+func (n *Node) forget() {
+	n.refs--
+	if n.refs > 0 || n.scope.graph.keep {
+		return
+	}
+	s := n.scope
+	if s.spareNodeCount >= maxSpare {
+		return
+	}
+	items, successors, predecessors := n.items[:0], n.successors[:0], n.predecessors[:0]
+	if cap(items) > 64 {
+		items = n.firstItems[:0]
+	}
+	if cap(successors) > 64 {
+		successors = n.firstEdges[:0]
+	}
+	if cap(predecessors) > 64 {
+		predecessors = nil
+	}
+	n.label, n.ctx, n.group, n.inner, n.runner = "", nil, nil, nil, nil
+	n.items, n.successors, n.predecessors = items, successors, predecessors
+	n.failedBy, n.failure = nil, nil
+	n.visited, n.awaited = 0, false
+	n.generation++
+	if n.signal != nil {
+		select {
+		case <-n.signal:
+		default:
+		}
+	}
+	n.nextBlocked, s.spareNodes = s.spareNodes, n
+	s.spareNodeCount++
+}
+
+// Release lets go of a node that Add returned for an included or held task.
+func (n *Node) Release() {
+	n.scope.lock()
+	defer n.scope.unlock()
+	n.forget()
+}
+
 // Placed says that the task has its place on a device: successors of the same
 // domain may start.
 func (n *Node) Placed(w *Work) {
-	s := n.scope
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	n.state = statePlaced
-	n.predecessors = nil
+	n.scope.lock()
+	defer n.scope.unlock()
+	n.state = StatePlaced
+	n.forgetPredecessors()
 	for i := range n.successors {
 		e := &n.successors[i]
 		if e.onDevice && !e.released {
@@ -103,51 +210,87 @@ func (n *Node) Placed(w *Work) {
 			e.to.release(w)
 		}
 	}
+	if n.locks {
+		n.unblock(w)
+	}
+}
+
+func (n *Node) forgetPredecessors() {
+	for i, p := range n.predecessors {
+		n.predecessors[i] = nil
+		p.forget()
+	}
+	n.predecessors = n.predecessors[:0]
 }
 
 // Complete says that the task is done; err is its failure, nil for none. The
 // dependents of a failed task that have not started are completed with an
 // error that names it. The task is complete when its predecessors are, those
-// that the device keeps included.
+// that the device keeps included, and its event, if it is detachable, is
+// fulfilled; a failed body does not wait for that.
 func (n *Node) Complete(err error, w *Work) {
-	s := n.scope
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	n.scope.lock()
+	defer n.scope.unlock()
+	n.finish(err, w)
+}
+
+func (n *Node) finish(err error, w *Work) {
 	switch dependent, ok := err.(*Error); {
 	case err == nil:
 	case ok && dependent == n.failedBy:
-		n.failure = &Error{Task: n.label, Cause: dependent.root(), Dependent: true}
+		n.dropped = true
 	default:
 		n.failure = &Error{Task: n.label, Cause: err}
 	}
-	n.finished = true
-	if n.behind > 0 {
-		return
+	if n.detached && !n.fulfilled && (err != nil || n.dropped) {
+		n.fulfilled = true
+		n.left--
 	}
-	for ready := []*Node{n}; len(ready) > 0; {
-		last := len(ready) - 1
-		next := ready[last]
-		ready = next.complete(ready[:last], w)
-	}
+	n.settle(w)
 }
 
-// complete makes a finished task complete, under scope.mu, and appends to ready
-// the finished successors that it held back.
-func (n *Node) complete(ready []*Node, w *Work) []*Node {
-	n.state = stateComplete
-	failedBy := n.failure
-	if failedBy == nil {
-		// A predecessor failed when n was on the device already: what follows n
-		// follows that one too.
-		failedBy = n.failedBy
+// settle takes away one of the things that keep n from being complete.
+func (n *Node) settle(w *Work) {
+	n.left--
+	if n.left > 0 {
+		return
 	}
-	for _, e := range n.successors {
+	s := n.scope
+	ready := append(s.family.completing[:0], n)
+	for len(ready) > 0 {
+		last := len(ready) - 1
+		next := ready[last]
+		ready[last] = nil
+		ready = next.complete(ready[:last], w)
+	}
+	s.family.completing = ready
+}
+
+// complete makes a task complete and appends to ready the finished successors
+// that it held back.
+func (n *Node) complete(ready []*Node, w *Work) []*Node {
+	s := n.scope
+	n.state = StateComplete
+	// A predecessor can have failed when n was on the device already: what follows
+	// n follows that one too.
+	failedBy := n.failedBy
+	if n.failure != nil {
+		failedBy = n.failure
+	}
+	s.childComplete(n)
+	n.letGo()
+	lingers := n.exports && n.inner.lasting()
+	for i := range n.successors {
+		e := &n.successors[i]
+		if lingers && e.to.state == StateWaiting && !e.to.dropped {
+			s.followExported(e.to, n.inner)
+		}
 		if e.to.failedBy == nil {
 			e.to.failedBy = failedBy
 		}
 		if e.onDevice {
-			e.to.behind--
-			if e.to.behind == 0 && e.to.finished {
+			e.to.left--
+			if e.to.left == 0 {
 				ready = append(ready, e.to)
 			}
 		}
@@ -155,85 +298,212 @@ func (n *Node) complete(ready []*Node, w *Work) []*Node {
 			e.to.release(w)
 		}
 	}
-	n.successors, n.predecessors, n.runner = nil, nil, nil
-	if n.done != nil {
-		close(n.done)
+	clear(n.successors)
+	n.successors = n.successors[:0]
+	n.forgetPredecessors()
+	n.unblock(w)
+	if r, ok := n.runner.(Recycler); ok {
+		r.Recycle()
 	}
-	n.scope.childComplete(n)
+	n.runner, n.ctx = nil, nil
+	if n.awaited {
+		n.signal <- struct{}{}
+	}
+	if lingers {
+		n.inner.lingerer = n
+		s.lingering++
+		if n.included {
+			s.exported = append(s.exported, n.inner)
+		}
+	} else {
+		n.depart()
+	}
+	if s.live == 0 {
+		s.settled()
+	}
 	return ready
+}
+
+// depart takes a complete task out of the histories of its storage.
+func (n *Node) depart() {
+	s := n.scope
+	if n.imports {
+		s.importers--
+	}
+	if !s.graph.keep {
+		for i := range n.items {
+			a := &n.items[i]
+			a.leave()
+			s.drop(a.loc)
+			a.loc, a.ptr = nil, nil
+		}
+	}
+	s.listed(n, false)
+	n.forget()
 }
 
 // FailedBy returns the failure of a predecessor that is complete, nil when none
 // failed so far. A runner that learns of one before it has placed the task
 // completes the task with it.
 func (n *Node) FailedBy() error {
-	n.scope.mu.Lock()
-	defer n.scope.mu.Unlock()
+	n.scope.lock()
+	defer n.scope.unlock()
 	if n.failedBy == nil {
 		return nil
 	}
 	return n.failedBy
 }
 
-// release takes one predecessor out of n's way, under scope.mu.
+// release takes one predecessor out of n's way.
 func (n *Node) release(w *Work) {
 	n.waiting--
-	if n.waiting == 0 {
-		n.state = stateStarted
-		w.push(n)
+	if n.waiting > 0 {
+		return
+	}
+	if n.failedBy != nil {
+		n.dropped = true
+	} else if n.locks && !n.acquire() {
+		return
+	}
+	n.state = StateStarted
+	w.push(n)
+}
+
+// start hands a ready task to its runner, or drops it.
+func (n *Node) start(w *Work) {
+	switch {
+	case n.dropped:
+		n.drop(n.failedBy, w)
+	case n.group != nil && n.group.Cancelled():
+		n.drop(nil, w)
+	case n.ctx != nil && n.ctx.Err() != nil:
+		n.drop(fmt.Errorf("not run: %w", context.Cause(n.ctx)), w)
+	default:
+		n.runner.Start(n, w)
 	}
 }
 
-// Done returns a channel that is closed when the task is complete.
-func (n *Node) Done() <-chan struct{} {
+func (n *Node) restart(w *Work) {
+	if err := n.FailedBy(); err != nil {
+		n.drop(err, w)
+		return
+	}
+	n.start(w)
+}
+
+// drop completes a task that is not run.
+func (n *Node) drop(err error, w *Work) {
+	n.scope.lock()
+	runner := n.runner
+	n.dropped = true
+	n.refs++
+	n.finish(err, w)
+	n.scope.unlock()
+	runner.Drop(n)
+	n.Release()
+}
+
+// Completed reports whether the task is complete, and its failure. For a task
+// that the caller holds.
+func (n *Node) Completed() (bool, error) {
+	n.scope.lock()
+	defer n.scope.unlock()
+	switch {
+	case n.state != StateComplete:
+		return false, nil
+	case n.failure != nil:
+		return true, n.failure
+	case n.dropped && n.failedBy != nil:
+		return true, &Error{Task: n.label, Cause: n.failedBy, Dependent: true}
+	}
+	return true, nil
+}
+
+// Dropped reports whether the task was not run, for a complete task that the
+// caller holds.
+func (n *Node) Dropped() bool {
+	n.scope.lock()
+	defer n.scope.unlock()
+	return n.dropped
+}
+
+// ReportFailure says that the caller reports the failure that kept the task, which
+// it holds and which is complete, from running: no wait has to report it again,
+// and what it poisoned can be used.
+func (n *Node) ReportFailure() {
 	s := n.scope
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if n.done == nil {
-		n.done = make(chan struct{})
-		if n.state == stateComplete {
-			close(n.done)
+	s.lock()
+	var reported []*tally
+	if n.dropped && n.failedBy != nil {
+		if t := s.failures.find(n.failedBy); t != nil {
+			t.reported.Store(true)
+			reported = append(reported, t)
 		}
 	}
-	return n.done
+	s.unlock()
+	cleanse(reported)
 }
 
-// Completed reports whether the task is complete, and its failure.
-func (n *Node) Completed() (bool, error) {
-	s := n.scope
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if n.state != stateComplete || n.failure == nil {
-		return n.state == stateComplete, nil
-	}
-	return true, n.failure
+// Hand gives the task, which has been started and not placed, to another runner.
+func (n *Node) Hand(r Runner) {
+	n.scope.lock()
+	defer n.scope.unlock()
+	n.runner = r
 }
 
 // Abandon says that nobody waits for an included task any more: its failure is
-// the scope's to report.
+// the scope's to report. It takes the place of Release.
 func (n *Node) Abandon() {
 	s := n.scope
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !n.included {
-		return
+	s.lock()
+	defer s.unlock()
+	if n.included {
+		n.included = false
+		if root := n.rootFailure(); n.state == StateComplete && root != nil {
+			s.failures.note(root, n.seq, n.failure == nil)
+		}
 	}
-	n.included = false
-	if n.state == stateComplete && n.failure != nil {
-		s.failures = append(s.failures, failure{n.seq, n.failure})
+	n.forget()
+}
+
+// rootFailure returns the failure that a wait reports for a complete task.
+func (n *Node) rootFailure() *Error {
+	if n.failure != nil {
+		return n.failure
 	}
+	if n.dropped {
+		return n.failedBy
+	}
+	return nil
 }
 
 // Wait waits until the task is complete and returns its failure, or ctx's
-// error when that ends first; the task goes on then.
-func (n *Node) Wait(ctx context.Context) error {
-	done := n.Done()
+// error when that ends first; the task goes on then. One goroutine waits for a
+// task, which it holds. It leaves place, if there is one, while it blocks.
+func (n *Node) Wait(ctx context.Context, place Place) error {
+	n.scope.lock()
+	if n.state == StateComplete {
+		n.scope.unlock()
+		_, err := n.Completed()
+		return err
+	}
+	if n.signal == nil {
+		n.signal = make(chan struct{}, 1)
+	}
+	n.awaited = true
+	n.scope.unlock()
+	if place != nil {
+		place.Leave()
+		defer place.Return()
+	}
 	select {
-	case <-done:
-	default:
-		select {
-		case <-done:
-		case <-ctx.Done():
+	case <-n.signal:
+	case <-ctx.Done():
+		n.scope.lock()
+		n.awaited = false
+		complete := n.state == StateComplete
+		n.scope.unlock()
+		if !complete {
 			return context.Cause(ctx)
 		}
 	}
@@ -241,54 +511,25 @@ func (n *Node) Wait(ctx context.Context) error {
 	return err
 }
 
-// Runner returns what carries the task out, nil once it is complete. The caller
-// orders the call with Complete itself.
-func (n *Node) Runner() Runner { return n.runner }
-
-// Work collects the tasks that became ready, so that a long chain is started
-// by a loop and not by recursion, outside of every lock.
-type Work struct {
-	ready []step
+// Event is the event of a detachable task (omp_event_handle_t).
+type Event struct {
+	node       *Node
+	generation uint64
 }
 
-// step is a task to start, or a function to call.
-type step struct {
-	node *Node
-	call func(*Work)
-}
-
-func (w *Work) push(n *Node) { w.ready = append(w.ready, step{node: n}) }
-
-// Restart starts a task once more whose Start put it off. The runner sees to it
-// that the task has not been placed or completed.
-func (w *Work) Restart(n *Node) { w.push(n) }
-
-// Defer calls f when what is ready now has been started.
-func (w *Work) Defer(f func(*Work)) { w.ready = append(w.ready, step{call: f}) }
-
-// Run starts what is ready, and what becomes ready by that, until nothing is.
-// The caller holds no locks.
-func (w *Work) Run() {
-	for i := 0; i < len(w.ready); i++ {
-		next := w.ready[i]
-		w.ready[i] = step{}
-		if next.call != nil {
-			next.call(w)
-			continue
-		}
-		next.node.start(w)
+// Fulfill lets the task complete once its body is done (omp_fulfill_event). On
+// the event of a task that is complete, or has failed, it has no effect.
+func (e Event) Fulfill(w *Work) error {
+	n := e.node
+	n.scope.lock()
+	defer n.scope.unlock()
+	if n.generation != e.generation || n.state == StateComplete || n.dropped || n.failure != nil {
+		return nil
 	}
-	w.ready = w.ready[:0]
-}
-
-func (n *Node) start(w *Work) {
-	n.scope.mu.Lock()
-	runner, failedBy := n.runner, n.failedBy
-	n.scope.mu.Unlock()
-	if failedBy == nil {
-		runner.Start(n, w)
-		return
+	if n.fulfilled {
+		return fmt.Errorf("task %q: %w", n.label, ErrFulfilled)
 	}
-	n.Complete(failedBy, w)
-	runner.Drop(n)
+	n.fulfilled = true
+	n.settle(w)
+	return nil
 }

@@ -18,11 +18,11 @@ func chain(t *testing.T, n int, runner Runner) (*Scope, *Node) {
 	var first *Node
 	var w Work
 	for i := range n + 1 {
-		task := Task{Runner: runner, Depend: []Depend{{Kind: DependInOut, Ptr: unsafe.Pointer(x)}}}
+		task := Task{Runner: runner, Depend: []Depend{{Kind: DependInOut, Ptr: unsafe.Pointer(x), Size: 8}}}
 		if i == 0 {
 			task.Runner = held{}
 		}
-		node, err := s.Add(task, &w)
+		node, err := s.Add(&task, &w)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -62,7 +62,7 @@ func TestLongChainOfDependentsFailsWithoutRecursion(t *testing.T) {
 	var w Work
 	first.Complete(errBroken, &w)
 	w.Run()
-	err := s.Wait(context.Background())
+	err := s.Wait(context.Background(), nil)
 	if err == nil {
 		t.Fatal("no failure reported")
 	}
@@ -80,7 +80,7 @@ func TestLongChainOnTheDeviceCompletesWithoutRecursion(t *testing.T) {
 	nodes := make([]*Node, longChain)
 	for i := range nodes {
 		var err error
-		nodes[i], err = s.Add(Task{Domain: 1, Runner: held{}, Depend: []Depend{{Kind: DependInOut, Ptr: unsafe.Pointer(x)}}}, &w)
+		nodes[i], err = s.Add(&Task{Held: true, Domain: 1, Runner: held{}, Depend: []Depend{{Kind: DependInOut, Ptr: unsafe.Pointer(x), Size: 8}}}, &w)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -117,7 +117,7 @@ func TestRestartStartsAgainAndDeferComesAfterWhatIsReady(t *testing.T) {
 	s := g.NewScope()
 	var w Work
 	r := &twice{}
-	if _, err := s.Add(Task{Runner: r}, &w); err != nil {
+	if _, err := s.Add(&Task{Held: true, Runner: r}, &w); err != nil {
 		t.Fatal(err)
 	}
 	var order []int
@@ -134,8 +134,8 @@ func TestRestartStartsAgainAndDeferComesAfterWhatIsReady(t *testing.T) {
 func TestRestartOfATaskWhosePredecessorFailedDropsIt(t *testing.T) {
 	s := newScript()
 	x := s.storage("x")
-	s.add(Task{Label: "a", Domain: 1, Depend: []Depend{{Kind: DependOut, Ptr: x}}})
-	s.add(Task{Label: "b", Domain: 1, Depend: []Depend{{Kind: DependIn, Ptr: x}}})
+	s.add(Task{Label: "a", Domain: 1, Depend: []Depend{{Kind: DependOut, Ptr: x, Size: 8}}})
+	s.add(Task{Label: "b", Domain: 1, Depend: []Depend{{Kind: DependIn, Ptr: x, Size: 8}}})
 	s.place("a")
 	b := s.nodes["b"]
 	if err := b.FailedBy(); err != nil {
@@ -164,18 +164,4 @@ func TestRunnerIsLetGoAtCompletion(t *testing.T) {
 	if n.Runner() != nil {
 		t.Error("the runner is kept")
 	}
-}
-
-func TestDoneIsClosedAtCompletion(t *testing.T) {
-	s := newScript()
-	n := s.add(Task{Label: "a"})
-	done := n.Done()
-	select {
-	case <-done:
-		t.Error("closed before completion")
-	default:
-	}
-	s.complete("a", nil)
-	<-done
-	<-n.Done()
 }

@@ -1,370 +1,403 @@
 package tasks
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"slices"
 	"sync"
-	"sync/atomic"
-	"unsafe"
 )
 
-// Graph counts what its scopes do.
-type Graph struct {
-	tasks, edges, failures atomic.Uint64
-}
+// maxSpare bounds the nodes, and the locations, that a scope keeps for reuse.
+const maxSpare = 4096
 
-// Counts are totals since the graph was made.
-type Counts struct {
-	// Tasks is the number of tasks added.
-	Tasks uint64
-	// Edges is the number of dependences found: pairs of a task and a
-	// predecessor that a depend clause names, those already complete included.
-	Edges uint64
-	// Failures is the number of tasks that failed or were not run because of
-	// a failed predecessor.
-	Failures uint64
+// family is one scope, or several that transparent tasks connect: their tasks
+// can follow each other, so they share a lock.
+type family struct {
+	mu sync.Mutex
+	// created numbers the tasks.
+	created uint64
+	// found are the predecessors of the task that is being added, and completing
+	// the tasks that are: working memory.
+	found, completing []*Node
 }
-
-// Counts returns the totals so far.
-func (g *Graph) Counts() Counts {
-	return Counts{Tasks: g.tasks.Load(), Edges: g.edges.Load(), Failures: g.failures.Load()}
-}
-
-// NewScope returns the scope of a new task region.
-func (g *Graph) NewScope() *Scope {
-	return &Scope{graph: g, locations: make(map[unsafe.Pointer]*location), sweepAt: minSweep}
-}
-
-// minSweep is the number of locations below which no sweep is worth its time.
-const minSweep = 1024
 
 // Scope holds the children of one task region: dependences hold among them,
 // and Wait waits for them.
 type Scope struct {
-	graph *Graph
+	graph  *Graph
+	family *family
+	// id is that of the task whose children these are, 0 for the initial task.
+	id uint64
 
-	mu sync.Mutex
-	// created and live count the children: made so far, and not complete.
-	created uint64
-	live    int
-	// locations are the depend items seen, by base address.
-	locations map[unsafe.Pointer]*location
-	// sweepAt is the size of locations at which the completed are forgotten.
-	sweepAt int
-	waiters []*waiter
-	// failures are those that no wait has reported yet.
-	failures []failure
-}
+	// All below is guarded by family.mu.
 
-// location is the history of one depend item that later tasks can depend on.
-type location struct {
-	// writer is the last task with out or inout.
-	writer *Node
-	// readers are the tasks with in since then.
-	readers []*Node
-	// compactAt is the length of readers at which completed ones are dropped.
-	compactAt int
-}
+	// outer is the scope from which the children import: they follow its tasks
+	// made before that seq.
+	outer  *Scope
+	before uint64
+	// importers counts the importing tasks of this scope that are not complete.
+	importers int
+	// lingerer is the complete exporting task whose children these are; lingering
+	// counts the children that are such. exported are the scopes of included ones.
+	lingerer  *Node
+	lingering int
+	exported  []*Scope
 
-type failure struct {
-	seq uint64
-	err *Error
-}
+	live int
+	// first and last are the ends of the list of the children that are not gone.
+	first, last *Node
 
-// waiter is one Wait under way.
-type waiter struct {
-	// upTo is the last child waited for.
-	upTo      uint64
-	remaining int
-	failures  []failure
-	done      chan struct{}
-}
+	index index
+	// epoch counts the tasks with omp_all_memory, which is the location everything.
+	epoch      uint64
+	everything location
+	// The heads of lists: locations with tasks that are not complete, without, and
+	// those kept for the poison alone.
+	liveLocations, deadLocations, poisoned location
+	dead                                   int
+	scratch                                []*location
 
-// Add makes a task of the scope, with a dependence on each earlier sibling
-// that the items of depend name, and puts it into w if nothing holds it back.
-// On an error nothing was added.
-func (s *Scope) Add(t Task, w *Work) (*Node, error) {
-	for k, d := range t.Depend {
-		if err := d.check(k); err != nil {
-			return nil, fmt.Errorf("task %q: %w", t.Label, err)
-		}
-	}
-	n := &Node{label: t.Label, domain: t.Domain, included: t.Included, runner: t.Runner, scope: s, waiting: 1}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.created++
-	s.live++
-	n.seq = s.created
-	s.graph.tasks.Add(1)
-	for _, d := range t.Depend {
-		if d.Ptr != nil {
-			s.follow(n, d)
-		}
-	}
-	// Recording comes after every look-up, so that no item of the task finds
-	// the task itself.
-	for _, d := range t.Depend {
-		if d.Ptr != nil {
-			s.record(n, d)
-		}
-	}
-	n.release(w)
-	return n, nil
+	spareNodes             *Node
+	spareLocations         *location
+	spareNodeCount, spares int
+
+	waiters      []*waiter
+	spareWaiters []*waiter
+	// failures are those that no wait under way will report.
+	failures failures
+
+	// registered: the scope is in the graph's list, which newer and older link under
+	// the graph's lock.
+	registered   bool
+	newer, older *Scope
 }
 
 // Task describes a task to add.
 type Task struct {
-	// Label names the task in errors.
+	// Label names the task in errors and graphs.
 	Label string
 	// Domain says who can keep the task's order.
 	Domain Domain
 	// Included: the generating construct waits for the task and returns its
-	// failure, so no Wait of the scope reports it.
+	// failure, so no Wait of the scope reports it. The caller holds the node.
 	Included bool
-	Depend   []Depend
-	Runner   Runner
+	// Held: the caller holds the node, until Release.
+	Held   bool
+	Depend []Depend
+	Runner Runner
+	// Context drops the task when it ends before the task starts. May be nil.
+	Context context.Context
+	// Group is the innermost taskgroup that the task belongs to, or nil.
+	Group *Group
+	// Event, if not nil, makes the task detachable; Add sets it before the task
+	// can start.
+	Event *Event
+	// Transparency is that of a task whose children's scope is Inner, from
+	// NewInner.
+	Transparency Transparency
+	Inner        *Scope
 }
 
-// follow makes n a successor of the tasks that d names.
-func (s *Scope) follow(n *Node, d Depend) {
-	l := s.locations[d.Ptr]
-	if l == nil {
-		return
-	}
-	if d.Kind.writes() {
-		for _, r := range l.readers {
-			s.edge(r, n)
+func (s *Scope) lock()   { s.family.mu.Lock() }
+func (s *Scope) unlock() { s.family.mu.Unlock() }
+
+// Add makes a task of the scope, with a dependence on each earlier sibling
+// that the items of depend name, and puts it into w if nothing holds it back.
+// The node is for the task's Runner, and for a caller who holds it. On an error
+// nothing was added. Add keeps nothing of t.Depend itself.
+func (s *Scope) Add(t *Task, w *Work) (*Node, error) {
+	for k := range t.Depend {
+		if err := t.Depend[k].check(k); err != nil {
+			return nil, fmt.Errorf("task %q: %w", t.Label, err)
 		}
-		// Readers follow the writer before them: who follows one follows it.
-		// Its failure can be later than they are, though.
-		if len(l.readers) > 0 && l.writer != nil && l.writer.failure == nil {
+	}
+	s.lock()
+	defer s.unlock()
+	if !s.registered {
+		s.register()
+	}
+	n := s.newNode()
+	s.family.created++
+	n.seq = s.family.created
+	n.id = s.graph.tasks.Add(1)
+	n.label, n.domain, n.runner, n.group = t.Label, t.Domain, t.Runner, t.Group
+	n.included, n.detached = t.Included, t.Event != nil
+	n.exports, n.imports, n.inner = t.Transparency&Export != 0, t.Transparency&Import != 0, t.Inner
+	n.state, n.dropped, n.fulfilled = StateWaiting, false, false
+	n.ctx = nil
+	if t.Context != nil && t.Context.Done() != nil {
+		n.ctx = t.Context
+	}
+	n.waiting, n.left, n.refs = 1, 1, 1
+	if t.Event != nil {
+		n.left++
+		*t.Event = Event{n, n.generation}
+	}
+	if t.Included || t.Held {
+		n.refs++
+	}
+	s.live++
+	s.listed(n, true)
+	n.group.add()
+
+	s.family.found = s.family.found[:0]
+	n.locks = false
+	if len(t.Depend) > 0 {
+		s.name(n, t.Depend)
+		for i := range n.items {
+			s.follow(n, &n.items[i])
+		}
+		s.followFurther(n)
+		// Recording comes after every look-up, so that no item of the task finds
+		// the task itself.
+		for i := range n.items {
+			s.record(&n.items[i])
+		}
+	}
+	if n.domain == AnyDomain {
+		n.domain = s.commonDomain()
+	}
+	if n.inner != nil {
+		n.inner.id = n.id
+	}
+	if n.imports {
+		n.inner.outer, n.inner.before = s, n.seq
+		s.importers++
+	}
+	s.edges(n)
+	n.release(w)
+	return n, nil
+}
+
+// name makes the accesses of the task's depend items, one for each section: a
+// section named with several types excludes all that any of them does.
+func (s *Scope) name(n *Node, items []Depend) {
+	if len(items) > cap(n.items) {
+		n.items = make([]access, 0, len(items))
+	}
+	n.items = n.items[:0]
+	for k := range items {
+		d := &items[k]
+		a := access{node: n, class: d.Kind.class(), kind: d.Kind, ptr: d.Ptr}
+		switch {
+		case d.Kind.AllMemory():
+			a.loc, a.ptr = &s.everything, nil
+			s.everything.refs++
+		case d.empty():
+			continue
+		default:
+			a.loc = s.locate(d.section())
+		}
+		if a.loc.seen == n.seq {
+			a.loc.refs--
+			for i := range n.items {
+				if same := &n.items[i]; same.loc == a.loc && same.class != a.class {
+					same.class, same.kind = classOut, DependInOut
+				}
+			}
+			continue
+		}
+		a.loc.seen = n.seq
+		n.items = append(n.items, a)
+	}
+	for i := range n.items {
+		n.locks = n.locks || n.items[i].class == classMutex
+	}
+}
+
+// follow collects the tasks of the scope that n follows by one item.
+func (s *Scope) follow(n *Node, a *access) {
+	if a.loc == &s.everything {
+		if !allMemoryFollows {
 			return
 		}
+		for l := s.liveLocations.after; l != nil && l != &s.liveLocations; l = l.after {
+			s.followOn(n, l, classOut)
+		}
+		for l := s.poisoned.after; l != nil && l != &s.poisoned; l = l.after {
+			n.infect(l, classOut)
+		}
+		return
 	}
-	if l.writer != nil {
-		s.edge(l.writer, n)
+	s.followOn(n, a.loc, a.class)
+	for i := range a.loc.overlaps {
+		s.followOn(n, a.loc.overlaps[i].with, a.class)
+	}
+}
+
+// followOn collects the tasks that n follows because it uses the location, or
+// one that overlaps it, as class says.
+func (s *Scope) followOn(n *Node, l *location, c class) {
+	n.infect(l, c)
+	if l.epoch != s.epoch {
+		return
+	}
+	set := l.cur
+	if set != nil && !ordered[l.class][c] {
+		set = l.prev
+	}
+	for ; set != nil; set = set.next {
+		s.meet(set.node, n)
+	}
+}
+
+// followFurther collects the tasks that n follows by omp_all_memory, and those of
+// other scopes that transparent tasks let it see.
+func (s *Scope) followFurther(n *Node) {
+	if len(n.items) == 0 {
+		return
+	}
+	if allMemoryOrders {
+		s.followOn(n, &s.everything, classOut)
+	}
+	for inner := s; inner.outer != nil; inner = inner.outer {
+		s.followIn(n, inner.outer, inner.before)
+	}
+	if len(s.exported) > 0 {
+		kept := s.exported[:0]
+		for _, inner := range s.exported {
+			if inner.lasting() {
+				kept = append(kept, inner)
+				s.followIn(n, inner, ^uint64(0))
+			}
+		}
+		clear(s.exported[len(kept):])
+		s.exported = kept
+	}
+}
+
+// allMemoryOrders is false, and later tasks do not follow one with
+// omp_all_memory, or allMemoryFollows, and it follows none, only in the test that
+// shows that they matter.
+var allMemoryOrders, allMemoryFollows = true, true
+
+// meet collects from as a predecessor of n.
+func (s *Scope) meet(from, n *Node) {
+	if from.visited == n.seq || from == n {
+		return
+	}
+	from.visited = n.seq
+	if from.state == StateComplete {
+		if from.exports && from.inner.lasting() {
+			s.followIn(n, from.inner, ^uint64(0))
+		}
+		if s.graph.keep {
+			s.graph.keepEdge(from, n, false)
+			s.graph.edges.Add(1)
+		}
+		return
+	}
+	s.family.found = append(s.family.found, from)
+}
+
+// infect makes n fail if a failure at the location is one that it follows.
+func (n *Node) infect(l *location, c class) {
+	if l.poison == nil {
+		return
+	}
+	if l.clean() {
+		if l.refs > 0 {
+			l.poison, l.keep = nil, nil
+		}
+		return
+	}
+	for k, failed := range l.poison {
+		if last := len(failed) - 1; last >= 0 && ordered[k][c] && n.failedBy == nil {
+			n.failedBy = failed[last].root
+		}
+	}
+}
+
+// record makes a the newest access of its location.
+func (s *Scope) record(a *access) {
+	a.join(s)
+	if a.loc == &s.everything {
+		// Whatever comes later follows the task, and with it all before.
+		s.epoch++
+		s.everything.epoch = s.epoch
+	}
+}
+
+// commonDomain returns the domain that all predecessors found have, if it is a
+// device's, else Host.
+func (s *Scope) commonDomain() Domain {
+	d := Host
+	for i, from := range s.family.found {
+		if i > 0 && from.domain != d {
+			return Host
+		}
+		d = from.domain
+	}
+	return d
+}
+
+// edges makes n a successor of the tasks found.
+func (s *Scope) edges(n *Node) {
+	for i, from := range s.family.found {
+		s.family.found[i] = nil
+		s.edge(from, n)
+	}
+	if k := len(s.family.found); k > 0 {
+		s.graph.edges.Add(uint64(k))
+		s.family.found = s.family.found[:0]
 	}
 }
 
 func (s *Scope) edge(from, to *Node) {
-	if from.visited == to.seq {
-		return
+	if s.graph.keep {
+		s.graph.keepEdge(from, to, false)
 	}
-	from.visited = to.seq
-	s.graph.edges.Add(1)
-	if from.state == stateComplete {
-		if !from.forgettable() && to.failedBy == nil {
-			to.failedBy = from.failure
-		}
-		return
-	}
-	onDevice := from.domain == to.domain && to.domain != Host
+	// The event of a detachable task is the host's to see.
+	onDevice := from.domain == to.domain && to.domain != Host && !from.detached
 	if onDevice {
 		to.predecessors = append(to.predecessors, from)
-		to.behind++
+		from.refs++
+		to.left++
 	}
-	released := onDevice && from.state == statePlaced
+	released := onDevice && from.state == StatePlaced
 	if !released {
 		to.waiting++
 	}
 	from.successors = append(from.successors, edge{to: to, onDevice: onDevice, released: released})
 }
 
-// record makes n what later items on d's storage follow.
-func (s *Scope) record(n *Node, d Depend) {
-	l := s.locations[d.Ptr]
-	if l == nil {
-		if len(s.locations) >= s.sweepAt {
-			s.sweep()
-		}
-		l = &location{compactAt: 16}
-		s.locations[d.Ptr] = l
-	}
-	switch {
-	case d.Kind.writes():
-		l.writer = n
-		clear(l.readers)
-		l.readers = l.readers[:0]
-	case l.writer == n:
-		// The same task writes the item too: that orders more.
-	default:
-		if len(l.readers) >= l.compactAt {
-			l.compact()
-		}
-		l.readers = append(l.readers, n)
-	}
-}
-
-// compact drops readers that nobody has to wait for.
-func (l *location) compact() {
-	kept := l.readers[:0]
-	for _, r := range l.readers {
-		if !r.forgettable() {
-			kept = append(kept, r)
-		}
-	}
-	clear(l.readers[len(kept):])
-	l.readers = kept
-	l.compactAt = max(16, 2*len(kept))
-}
-
-// forgettable reports whether no later task has to know of n: it is complete,
-// and its failure, if any, is reported.
-func (n *Node) forgettable() bool {
-	return n.state == stateComplete && (n.failure == nil || n.included || n.failure.reported)
-}
-
-// sweep forgets the locations whose tasks are all complete, so that the table
-// grows with the tasks in flight and not with the addresses ever named.
-func (s *Scope) sweep() {
-	for ptr, l := range s.locations {
-		l.compact()
-		if len(l.readers) == 0 && (l.writer == nil || l.writer.forgettable()) {
-			delete(s.locations, ptr)
-		}
-	}
-	s.sweepAt = max(minSweep, 2*len(s.locations))
-}
-
-// childComplete settles what waits for n, under mu.
-func (s *Scope) childComplete(n *Node) {
-	err := n.failure
-	s.live--
-	if err != nil {
-		s.graph.failures.Add(1)
-	}
-	awaited := false
-	kept := s.waiters[:0]
-	for _, wt := range s.waiters {
-		if n.seq > wt.upTo {
-			kept = append(kept, wt)
-			continue
-		}
-		awaited = true
-		if err != nil && !n.included {
-			wt.failures = append(wt.failures, failure{n.seq, err})
-		}
-		wt.remaining--
-		if wt.remaining == 0 {
-			wt.end()
+// listed puts n into the list of the scope's tasks, or takes it out.
+func (s *Scope) listed(n *Node, in bool) {
+	if in {
+		n.before, n.after = s.last, nil
+		if s.last == nil {
+			s.first = n
 		} else {
-			kept = append(kept, wt)
+			s.last.after = n
 		}
+		s.last = n
+		s.graph.keepNode(n)
+		return
 	}
-	clear(s.waiters[len(kept):])
-	s.waiters = kept
-	if err != nil && !n.included && !awaited {
-		s.failures = append(s.failures, failure{n.seq, err})
-	}
-}
-
-// Wait waits for the children made so far (OpenMP taskwait: direct children
-// only) and returns their failures joined: each root failure once, not those
-// of its dependents. A failure is reported by every wait that is under way when
-// the task completes, or else by the next one; what it poisoned can be used
-// again afterwards. When ctx ends first its cause is returned, and nothing
-// counts as reported.
-func (s *Scope) Wait(ctx context.Context) error {
-	s.mu.Lock()
-	wt := &waiter{upTo: s.created, remaining: s.live, done: make(chan struct{})}
-	wt.failures, s.failures = s.failures, nil
-	if wt.remaining > 0 {
-		s.waiters = append(s.waiters, wt)
+	if n.before == nil {
+		s.first = n.after
 	} else {
-		wt.end()
+		n.before.after = n.after
 	}
-	s.mu.Unlock()
-
-	select {
-	case <-wt.done:
-	default:
-		select {
-		case <-wt.done:
-		case <-ctx.Done():
-			if s.abandon(wt) {
-				return context.Cause(ctx)
-			}
-		}
+	if n.after == nil {
+		s.last = n.before
+	} else {
+		n.after.before = n.before
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.live == 0 && len(s.failures) == 0 {
-		// At rest, nothing is left to depend on.
-		clear(s.locations)
-		s.sweepAt = minSweep
-	}
-	return joinFailures(wt.failures)
+	n.before, n.after = nil, nil
 }
 
-// end finishes the wait, which reports its failures from here on, under mu.
-func (wt *waiter) end() {
-	for _, f := range wt.failures {
-		f.err.reported = true
-	}
-	close(wt.done)
-}
-
-// abandon takes back an unfinished wait and reports whether it was one.
-func (s *Scope) abandon(wt *waiter) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for i, other := range s.waiters {
-		if other == wt {
-			s.waiters = append(s.waiters[:i], s.waiters[i+1:]...)
-			for _, f := range wt.failures {
-				if !f.err.reported && !s.awaits(f) {
-					s.failures = append(s.failures, f)
-				}
-			}
-			return true
+// poisonItems leaves the failure where later tasks find it.
+func (n *Node) poisonItems(t *tally) {
+	for i := range n.items {
+		a := &n.items[i]
+		if a.loc.poison == nil {
+			a.loc.poison = new([classes][]*tally)
+		}
+		if failed := a.loc.poison[a.class]; len(failed) == 0 || failed[len(failed)-1] != t {
+			a.loc.poison[a.class] = append(failed, t)
+		}
+		if a.loc.keep == nil {
+			a.loc.keep = a.ptr
 		}
 	}
-	return false
-}
-
-// awaits reports whether a wait under way will report f.
-func (s *Scope) awaits(f failure) bool {
-	for _, wt := range s.waiters {
-		if slices.Contains(wt.failures, f) {
-			return true
-		}
-	}
-	return false
-}
-
-// Settled reports whether every child is complete and every failure reported.
-func (s *Scope) Settled() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.live == 0 && len(s.failures) == 0
-}
-
-// joinFailures joins the root failures, each once, in order of creation, and
-// counts the tasks that were not run because of them.
-func joinFailures(failures []failure) error {
-	if len(failures) == 0 {
-		return nil
-	}
-	slices.SortFunc(failures, func(a, b failure) int { return cmp.Compare(a.seq, b.seq) })
-	var roots []error
-	seen := make(map[*Error]bool)
-	dropped := 0
-	for _, f := range failures {
-		root := f.err.root()
-		if f.err.Dependent {
-			dropped++
-		}
-		if !seen[root] {
-			seen[root] = true
-			roots = append(roots, root)
-		}
-	}
-	err := errors.Join(roots...)
-	if dropped > 0 {
-		return fmt.Errorf("%w (%d dependent tasks not run)", err, dropped)
-	}
-	return err
 }

@@ -25,7 +25,7 @@ func TestDependKindsOrderAsTheTableSays(t *testing.T) {
 				for _, early := range []bool{true, false} {
 					t.Run(fmt.Sprintf("%v then %v, same location %v, still running %v", earlier, later, same, early), func(t *testing.T) {
 						s := newScript()
-						s.add(Task{Label: "a", Depend: []Depend{{Kind: earlier, Ptr: s.storage("x")}}})
+						s.add(Task{Label: "a", Depend: []Depend{{Kind: earlier, Ptr: s.storage("x"), Size: 8}}})
 						if !early {
 							s.complete("a", nil)
 						}
@@ -33,9 +33,9 @@ func TestDependKindsOrderAsTheTableSays(t *testing.T) {
 						if !same {
 							location = "y"
 						}
-						s.add(Task{Label: "b", Depend: []Depend{{Kind: later, Ptr: s.storage(location)}}})
+						s.add(Task{Label: "b", Depend: []Depend{{Kind: later, Ptr: s.storage(location), Size: 8}}})
 						ordered := same && (earlier != DependIn || later != DependIn)
-						if edges := s.graph.Counts().Edges; (edges == 1) != ordered {
+						if edges := s.graph.Counts().Edges; (edges == 1) != (ordered && early) {
 							t.Errorf("%d dependences counted, ordered is %v", edges, ordered)
 						}
 						if ordered && early {
@@ -63,7 +63,7 @@ func TestItemWithoutStorageOrdersNothing(t *testing.T) {
 func TestInvalidDependKindAddsNothing(t *testing.T) {
 	s := newScript()
 	x := s.storage("x")
-	n, err := s.scope.Add(Task{Label: "odd", Depend: []Depend{{Kind: DependOut, Ptr: x}, {Kind: 9, Ptr: x}}, Runner: scripted{s, "odd"}}, &s.work)
+	n, err := s.scope.Add(&Task{Label: "odd", Depend: []Depend{{Kind: DependOut, Ptr: x, Size: 8}, {Kind: 9, Ptr: x, Size: 8}}, Runner: scripted{s, "odd"}}, &s.work)
 	if n != nil || !errors.Is(err, ErrInvalidDepend) {
 		t.Fatalf("got %v, %v", n, err)
 	}
@@ -75,25 +75,25 @@ func TestInvalidDependKindAddsNothing(t *testing.T) {
 	if c := s.graph.Counts(); c != (Counts{}) {
 		t.Errorf("counts %+v", c)
 	}
-	s.add(Task{Label: "next", Depend: []Depend{{Kind: DependIn, Ptr: x}}})
+	s.add(Task{Label: "next", Depend: []Depend{{Kind: DependIn, Ptr: x, Size: 8}}})
 	s.expect(t, "start next")
 }
 
 func TestScopesDoNotOrderEachOther(t *testing.T) {
 	s := newScript()
 	x := s.storage("x")
-	s.add(Task{Label: "a", Depend: []Depend{{Kind: DependOut, Ptr: x}}})
+	s.add(Task{Label: "a", Depend: []Depend{{Kind: DependOut, Ptr: x, Size: 8}}})
 	s.scope = s.graph.NewScope()
-	s.add(Task{Label: "b", Depend: []Depend{{Kind: DependOut, Ptr: x}}})
+	s.add(Task{Label: "b", Depend: []Depend{{Kind: DependOut, Ptr: x, Size: 8}}})
 	s.expect(t, "start a", "start b")
 }
 
 // startWait begins a Wait and returns when it is under way.
-func startWait(s *script, ctx context.Context) <-chan error {
-	before := countWaiters(s.scope)
+func startWait(s *Scope, ctx context.Context) <-chan error {
+	before := countWaiters(s)
 	result := make(chan error, 1)
-	go func() { result <- s.scope.Wait(ctx) }()
-	for countWaiters(s.scope) == before {
+	go func() { result <- s.Wait(ctx, nil) }()
+	for countWaiters(s) == before {
 		// The waiter registers itself; there is no event to wait for.
 		select {
 		case err := <-result:
@@ -107,15 +107,15 @@ func startWait(s *script, ctx context.Context) <-chan error {
 }
 
 func countWaiters(s *Scope) int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.lock()
+	defer s.unlock()
 	return len(s.waiters)
 }
 
 func TestWaitCoversOnlyChildrenMadeBefore(t *testing.T) {
 	s := newScript()
 	s.add(Task{Label: "before"})
-	result := startWait(s, context.Background())
+	result := startWait(s.scope, context.Background())
 	s.add(Task{Label: "later"})
 	s.complete("before", nil)
 	if err := <-result; err != nil {
@@ -133,15 +133,15 @@ func TestWaitCoversOnlyChildrenMadeBefore(t *testing.T) {
 func TestConcurrentWaitsBothReportAndALaterOneDoesNot(t *testing.T) {
 	s := newScript()
 	s.add(Task{Label: "a"})
-	first := startWait(s, context.Background())
-	second := startWait(s, context.Background())
+	first := startWait(s.scope, context.Background())
+	second := startWait(s.scope, context.Background())
 	s.complete("a", errBroken)
 	for _, result := range []<-chan error{first, second} {
 		if err := <-result; !errors.Is(err, errBroken) {
 			t.Errorf("got %v", err)
 		}
 	}
-	if err := s.scope.Wait(context.Background()); err != nil {
+	if err := s.scope.Wait(context.Background(), nil); err != nil {
 		t.Errorf("reported again: %v", err)
 	}
 }
@@ -150,11 +150,11 @@ func TestCutWaitLeavesItsFailuresToTheOtherWaiters(t *testing.T) {
 	for _, cutFirst := range []bool{true, false} {
 		t.Run(fmt.Sprint("cut before the other wait ends ", cutFirst), func(t *testing.T) {
 			s := newScript()
-			s.add(Task{Label: "a", Depend: []Depend{{Kind: DependOut, Ptr: s.storage("x")}}})
-			other := startWait(s, context.Background())
+			s.add(Task{Label: "a", Depend: []Depend{{Kind: DependOut, Ptr: s.storage("x"), Size: 8}}})
+			other := startWait(s.scope, context.Background())
 			s.add(Task{Label: "slow"})
 			ctx, cancel := context.WithCancelCause(context.Background())
-			cut := startWait(s, ctx)
+			cut := startWait(s.scope, ctx)
 			why := errors.New("no more time")
 			if cutFirst {
 				cancel(why)
@@ -173,7 +173,7 @@ func TestCutWaitLeavesItsFailuresToTheOtherWaiters(t *testing.T) {
 				t.Errorf("the other wait returned %v", err)
 			}
 			s.complete("slow", nil)
-			if err := s.scope.Wait(context.Background()); err != nil {
+			if err := s.scope.Wait(context.Background(), nil); err != nil {
 				t.Errorf("reported twice: %v", err)
 			}
 		})
@@ -185,21 +185,21 @@ func TestCutWaitKeepsPoisonUntilReported(t *testing.T) {
 	x := s.storage("x")
 	s.add(Task{Label: "slow"})
 	ctx, cancel := context.WithCancel(context.Background())
-	cut := startWait(s, ctx)
-	s.add(Task{Label: "a", Depend: []Depend{{Kind: DependOut, Ptr: x}}})
+	cut := startWait(s.scope, ctx)
+	s.add(Task{Label: "a", Depend: []Depend{{Kind: DependOut, Ptr: x, Size: 8}}})
 	s.complete("a", errBroken)
 	cancel()
 	if err := <-cut; !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
-	s.add(Task{Label: "b", Depend: []Depend{{Kind: DependIn, Ptr: x}}})
+	s.add(Task{Label: "b", Depend: []Depend{{Kind: DependIn, Ptr: x, Size: 8}}})
 	s.expect(t, "start slow", "start a", "drop b")
 	s.complete("slow", nil)
-	err := s.scope.Wait(context.Background())
+	err := s.scope.Wait(context.Background(), nil)
 	if !errors.Is(err, errBroken) || !strings.Contains(err.Error(), "1 dependent tasks not run") {
 		t.Errorf("got %v", err)
 	}
-	s.add(Task{Label: "c", Depend: []Depend{{Kind: DependIn, Ptr: x}}})
+	s.add(Task{Label: "c", Depend: []Depend{{Kind: DependIn, Ptr: x, Size: 8}}})
 	s.expect(t, "start c")
 }
 
@@ -209,7 +209,7 @@ func TestNodeWait(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	why := errors.New("no more time")
 	cancel(why)
-	if err := n.Wait(ctx); err != why {
+	if err := n.Wait(ctx, nil); err != why {
 		t.Errorf("got %v", err)
 	}
 	if done, err := n.Completed(); done || err != nil {
@@ -217,12 +217,12 @@ func TestNodeWait(t *testing.T) {
 	}
 	s.complete("a", errBroken)
 	// Complete as it is, an ended context does not matter.
-	err := n.Wait(ctx)
+	err := n.Wait(ctx, nil)
 	var failure *Error
 	if !errors.As(err, &failure) || failure.Task != "a" || failure.Dependent || !errors.Is(err, errBroken) {
 		t.Errorf("got %v", err)
 	}
-	if err := s.scope.Wait(context.Background()); err != nil {
+	if err := s.scope.Wait(context.Background(), nil); err != nil {
 		t.Errorf("the included task's failure was reported twice: %v", err)
 	}
 }
@@ -231,7 +231,7 @@ func TestDependentErrorNamesTaskAndRoot(t *testing.T) {
 	s := newScript()
 	x := s.storage("x")
 	for _, label := range []string{"a", "b", "c"} {
-		s.add(Task{Label: label, Depend: []Depend{{Kind: DependInOut, Ptr: x}}})
+		s.add(Task{Label: label, Depend: []Depend{{Kind: DependInOut, Ptr: x, Size: 8}}})
 	}
 	s.complete("a", errBroken)
 	_, err := s.nodes["c"].Completed()
@@ -260,17 +260,17 @@ func TestTableForgetsLocationsOfCompletedTasks(t *testing.T) {
 		if i%3 == 0 {
 			kind = DependIn
 		}
-		if _, err := s.Add(Task{Depend: []Depend{{Kind: kind, Ptr: unsafe.Pointer(&addresses[i])}}, Runner: instant{}}, &w); err != nil {
+		if _, err := s.Add(&Task{Depend: []Depend{{Kind: kind, Ptr: unsafe.Pointer(&addresses[i]), Size: 8}}, Runner: instant{}}, &w); err != nil {
 			t.Fatal(err)
 		}
 		w.Run()
-		largest = max(largest, len(s.locations))
+		largest = max(largest, s.index.len())
 	}
-	if largest > 2*minSweep {
+	if largest > maxDead {
 		t.Errorf("%d locations remembered, with no task in flight", largest)
 	}
-	if err := s.Wait(context.Background()); err != nil || len(s.locations) != 0 {
-		t.Errorf("%v, %d locations at rest", err, len(s.locations))
+	if err := s.Wait(context.Background(), nil); err != nil || s.index.len() != 0 {
+		t.Errorf("%v, %d locations at rest", err, s.index.len())
 	}
 }
 
@@ -280,28 +280,28 @@ func TestReadersOfOneLocationAreForgotten(t *testing.T) {
 	var w Work
 	var x uint64
 	for range 100_000 {
-		if _, err := s.Add(Task{Depend: []Depend{{Kind: DependIn, Ptr: unsafe.Pointer(&x)}}, Runner: instant{}}, &w); err != nil {
+		if _, err := s.Add(&Task{Depend: []Depend{{Kind: DependIn, Ptr: unsafe.Pointer(&x), Size: 8}}, Runner: instant{}}, &w); err != nil {
 			t.Fatal(err)
 		}
 		w.Run()
-		if n := len(s.locations[unsafe.Pointer(&x)].readers); n > 64 {
-			t.Fatalf("%d readers remembered, with no task in flight", n)
+		if l := s.index.find(section{uintptr(unsafe.Pointer(&x)), 8}); l != nil && l.cur != nil {
+			t.Fatal("a reader is remembered, with no task in flight")
 		}
 	}
 }
 
 func TestSweepKeepsTasksInFlight(t *testing.T) {
 	s := newScript()
-	s.add(Task{Label: "a", Depend: []Depend{{Kind: DependOut, Ptr: s.storage("x")}}})
-	s.add(Task{Label: "r", Depend: []Depend{{Kind: DependIn, Ptr: s.storage("y")}}})
-	addresses := make([]byte, 8*minSweep)
+	s.add(Task{Label: "a", Depend: []Depend{{Kind: DependOut, Ptr: s.storage("x"), Size: 8}}})
+	s.add(Task{Label: "r", Depend: []Depend{{Kind: DependIn, Ptr: s.storage("y"), Size: 8}}})
+	addresses := make([]byte, 8*maxDead)
 	for i := range addresses {
-		if _, err := s.scope.Add(Task{Depend: []Depend{{Kind: DependOut, Ptr: unsafe.Pointer(&addresses[i])}}, Runner: instant{}}, &s.work); err != nil {
+		if _, err := s.scope.Add(&Task{Depend: []Depend{{Kind: DependOut, Ptr: unsafe.Pointer(&addresses[i]), Size: 8}}, Runner: instant{}}, &s.work); err != nil {
 			t.Fatal(err)
 		}
 		s.work.Run()
 	}
-	s.add(Task{Label: "b", Depend: []Depend{{Kind: DependIn, Ptr: s.storage("x")}, {Kind: DependOut, Ptr: s.storage("y")}}})
+	s.add(Task{Label: "b", Depend: []Depend{{Kind: DependIn, Ptr: s.storage("x"), Size: 8}, {Kind: DependOut, Ptr: s.storage("y"), Size: 8}}})
 	s.expect(t, "start a", "start r")
 	s.complete("a", nil)
 	s.expect(t)
@@ -337,8 +337,8 @@ func TestConcurrentUseKeepsEveryChain(t *testing.T) {
 		makers.Go(func() {
 			for i := range links {
 				var w Work
-				_, err := s.Add(Task{
-					Depend: []Depend{{Kind: DependInOut, Ptr: unsafe.Pointer(&counters[c])}},
+				_, err := s.Add(&Task{
+					Depend: []Depend{{Kind: DependInOut, Ptr: unsafe.Pointer(&counters[c]), Size: 8}},
 					Runner: pooled{&done, func() error {
 						if counters[c] != i {
 							return fmt.Errorf("link %d of chain %d ran as number %d", i, c, counters[c])
@@ -352,7 +352,7 @@ func TestConcurrentUseKeepsEveryChain(t *testing.T) {
 				}
 				w.Run()
 				if i%100 == 0 {
-					if err := s.Wait(context.Background()); err != nil {
+					if err := s.Wait(context.Background(), nil); err != nil {
 						t.Error(err)
 					}
 				}
@@ -360,7 +360,7 @@ func TestConcurrentUseKeepsEveryChain(t *testing.T) {
 		})
 	}
 	makers.Wait()
-	if err := s.Wait(context.Background()); err != nil {
+	if err := s.Wait(context.Background(), nil); err != nil {
 		t.Error(err)
 	}
 	done.Wait()

@@ -65,7 +65,8 @@ func (s *script) storage(name string) unsafe.Pointer {
 
 func (s *script) add(t Task) *Node {
 	t.Runner = scripted{s, t.Label}
-	n, err := s.scope.Add(t, &s.work)
+	t.Held = true
+	n, err := s.scope.Add(&t, &s.work)
 	if err != nil {
 		s.events = append(s.events, err.Error())
 		return nil
@@ -105,7 +106,7 @@ var errBroken = errors.New("broken")
 func (s *script) waitNow() error {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	cancel(errors.New("tasks are under way"))
-	return s.scope.Wait(ctx)
+	return s.scope.Wait(ctx, nil)
 }
 
 // TestScripts runs the files of testdata. A file is a list of "run" blocks, each

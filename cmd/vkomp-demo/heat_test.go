@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"image/gif"
 	"image/png"
@@ -81,7 +82,7 @@ func newTestPlate(t *testing.T, rt *vkomp.Runtime, side int) *plate {
 // each of its four neighbours.
 func TestHeatFlowsToTheNeighboursOfAWarmCell(t *testing.T) {
 	rt := vktest.Open(t)
-	s := &session{rt: rt, device: rt.DefaultDevice()}
+	s := &session{rt: rt, device: rt.DefaultDevice(context.Background())}
 	p := newTestPlate(t, rt, 5)
 	clear(p.now)
 	p.now[2*5+2] = 1

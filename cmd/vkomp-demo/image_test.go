@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -198,7 +199,7 @@ func TestImageOnTheInitialDeviceIsThatOfTheDevice(t *testing.T) {
 
 func TestImageWithoutPixelsRunsNothing(t *testing.T) {
 	rt := vktest.Open(t)
-	s := &session{rt: rt, device: rt.DefaultDevice()}
+	s := &session{rt: rt, device: rt.DefaultDevice(context.Background())}
 	f, err := newFilter(rt, picture{width: 7})
 	if err != nil {
 		t.Fatal(err)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -36,7 +37,7 @@ func (f *sampleFlags) with(sh *shell, sample func(*session) error) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, rt.Close()) }()
-	s := &session{rt: rt, device: rt.DefaultDevice()}
+	s := &session{rt: rt, device: rt.DefaultDevice(context.Background())}
 	selector := os.Getenv("OMP_DEFAULT_DEVICE")
 	if f.Device != "" {
 		selector = f.Device

@@ -1,0 +1,283 @@
+package vkomp
+
+import (
+	"bufio"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/vkomp/vkomp/tasks"
+)
+
+// Graph is the task graph of a runtime at one moment: see [Runtime.Graph].
+type Graph struct {
+	// Tasks are in the order of their making.
+	Tasks []GraphTask
+	Edges []GraphEdge
+}
+
+// GraphTask is a task of a Graph.
+type GraphTask struct {
+	// ID numbers the tasks of a runtime from 1, in the order of their making.
+	ID uint64
+	// Parent is the ID of the explicit task that generated this one, 0 for the
+	// initial task. A graph need not hold the parent: see Options.KeepGraph.
+	Parent uint64
+	Label  string
+	// Device is the number of the Vulkan device that a target task runs on;
+	// InitialDeviceNumber for one on the initial device and for a host task.
+	Device int
+	// Included: the construct that generated the task waits for it.
+	Included bool
+	State    GraphState
+	// Failure is why the task failed or did not run, nil if it did not fail; a
+	// *TaskError says which of the two.
+	Failure error
+	// Depend are the items of the task's depend clauses.
+	Depend []GraphDepend
+}
+
+// GraphState is where a task is in its life.
+type GraphState string
+
+const (
+	// GraphWaiting: a task that this one has to follow is not out of the way.
+	GraphWaiting GraphState = "waiting"
+	// GraphStarted: the task runs, or is being handed to its device.
+	GraphStarted GraphState = "started"
+	// GraphPlaced: the device has the task, and keeps its order.
+	GraphPlaced GraphState = "placed"
+	// GraphComplete: done, failed, or not run at all.
+	GraphComplete GraphState = "complete"
+)
+
+// GraphDepend is an item of a depend clause. It keeps no storage alive.
+type GraphDepend struct {
+	// Kind is the dependence type as OpenMP spells it.
+	Kind string
+	// Address is where the storage begins, 0 for none and for omp_all_memory;
+	// Size is in bytes.
+	Address uintptr
+	Size    uint64
+}
+
+// String returns the item in the form "inout 0xc000012000 +64 B".
+func (d GraphDepend) String() string {
+	if d.Address == 0 {
+		return d.Kind
+	}
+	return fmt.Sprintf("%s %#x +%d B", d.Kind, d.Address, d.Size)
+}
+
+// GraphEdge says that the task To follows the task From, by their IDs.
+type GraphEdge struct {
+	From, To uint64
+	// Exclusion: the two only exclude each other (mutexinoutset), and From came
+	// first.
+	Exclusion bool
+}
+
+// Graph returns the task graph as it is now: the tasks that are not complete,
+// with the dependences between them. With Options.KeepGraph it is all tasks
+// since Open. While tasks run, their states may be a moment apart.
+func (rt *Runtime) Graph() Graph { return graphOf(rt.graph.Snapshot()) }
+
+func graphOf(s tasks.Snapshot) Graph {
+	g := Graph{Tasks: make([]GraphTask, len(s.Tasks)), Edges: make([]GraphEdge, len(s.Edges))}
+	for i, t := range s.Tasks {
+		g.Tasks[i] = GraphTask{
+			ID:       t.ID,
+			Parent:   t.Parent,
+			Label:    t.Label,
+			Device:   InitialDeviceNumber,
+			Included: t.Included,
+			State:    GraphState(t.State.String()),
+			Failure:  t.Failure,
+			Depend:   make([]GraphDepend, len(t.Depend)),
+		}
+		if t.Domain != tasks.Host {
+			g.Tasks[i].Device = int(t.Domain) - 1
+		}
+		for k, d := range t.Depend {
+			g.Tasks[i].Depend[k] = GraphDepend{Kind: d.Kind.String(), Address: uintptr(d.Ptr), Size: d.Size}
+		}
+	}
+	for i, e := range s.Edges {
+		g.Edges[i] = GraphEdge(e)
+	}
+	return g
+}
+
+// WriteDOT writes the graph in the language of Graphviz's dot. A task is a node
+// with its label and ID: a box for a target task, an ellipse for a host task,
+// with a heavy outline if it is included. Its fill is its state: white waiting,
+// yellow started, blue placed, green complete, red failed, dashed if it was not
+// run because another failed. Tooltips (in SVG) hold the state, the device, the
+// depend items and the error. The children of an explicit task share a frame.
+// Dependences are arrows; a dashed line without a head joins tasks that exclude
+// each other.
+//
+// Equal graphs give equal bytes, whatever the order of tasks and edges. An edge
+// of a task that the graph does not hold is left out. What a label holds that
+// cannot be shown, such as control characters and bytes that are not UTF-8, is
+// written as in a Go string. The error is that of w.
+func (g Graph) WriteDOT(w io.Writer) error {
+	labels := make(map[uint64]string, len(g.Tasks))
+	families := make(map[uint64][]GraphTask)
+	for _, t := range g.Tasks {
+		labels[t.ID] = t.Label
+		families[t.Parent] = append(families[t.Parent], t)
+	}
+	// The writer keeps its first error for Flush.
+	out := bufio.NewWriter(w)
+	out.WriteString(dotHead)
+	for _, parent := range slices.Sorted(maps.Keys(families)) {
+		if parent != 0 {
+			name := "task"
+			if label, ok := labels[parent]; ok {
+				name = label
+			}
+			fmt.Fprintf(out, "\tsubgraph cluster_%d {\n\tlabel=%s\n", parent, dotLabel(fmt.Sprintf("children of %s #%d", name, parent)))
+		}
+		family := families[parent]
+		slices.SortFunc(family, func(a, b GraphTask) int { return cmp.Compare(a.ID, b.ID) })
+		for i := range family {
+			family[i].writeDOT(out)
+		}
+		if parent != 0 {
+			out.WriteString("\t}\n")
+		}
+	}
+	for _, e := range slices.SortedFunc(slices.Values(g.Edges), GraphEdge.compare) {
+		_, from := labels[e.From]
+		_, to := labels[e.To]
+		if !from || !to {
+			continue
+		}
+		fmt.Fprintf(out, "\tt%d -> t%d", e.From, e.To)
+		if e.Exclusion {
+			out.WriteString(` [style=dashed dir=none tooltip="mutually exclusive"]`)
+		}
+		out.WriteByte('\n')
+	}
+	out.WriteString("}\n")
+	return out.Flush()
+}
+
+// compare orders edges by the task that they lead to.
+func (e GraphEdge) compare(o GraphEdge) int {
+	exclusion := func(e GraphEdge) int {
+		if e.Exclusion {
+			return 1
+		}
+		return 0
+	}
+	return cmp.Or(cmp.Compare(e.To, o.To), cmp.Compare(e.From, o.From), exclusion(e)-exclusion(o))
+}
+
+const dotHead = `digraph vkomp {
+	graph [fontname="Helvetica" style=rounded color="#808080" tooltip=" "]
+	node [fontname="Helvetica" style=filled]
+	edge [color="#404040"]
+`
+
+// stateFill is the colour of a node that has not failed.
+var stateFill = map[GraphState]string{
+	GraphWaiting:  "#ffffff",
+	GraphStarted:  "#fff2a8",
+	GraphPlaced:   "#bcd9ff",
+	GraphComplete: "#c9eec9",
+}
+
+const failedFill = "#ff8f8f"
+
+// writeDOT writes the task's node.
+func (t *GraphTask) writeDOT(out *bufio.Writer) {
+	shape := "ellipse"
+	if t.Device != InitialDeviceNumber {
+		shape = "box"
+	}
+	fmt.Fprintf(out, "\tt%d [label=%s shape=%s", t.ID, dotLabel(fmt.Sprintf("%s\n#%d", t.Label, t.ID)), shape)
+	if t.Included {
+		out.WriteString(" penwidth=2.5")
+	}
+	if t.Failure != nil {
+		fmt.Fprintf(out, ` fillcolor=%q color="#c00000"`, failedFill)
+		if t.notRun() {
+			out.WriteString(` style="filled,dashed"`)
+		}
+	} else if fill, ok := stateFill[t.State]; ok {
+		fmt.Fprintf(out, " fillcolor=%q", fill)
+	}
+	fmt.Fprintf(out, " tooltip=%s]\n", dotTooltip(t.describe()))
+}
+
+// notRun reports whether the task failed by a predecessor's failure.
+func (t *GraphTask) notRun() bool {
+	var failure *TaskError
+	return errors.As(t.Failure, &failure) && failure.Dependent
+}
+
+// describe says in lines what the node of the task does not show in letters.
+func (t *GraphTask) describe() string {
+	var b strings.Builder
+	b.WriteString(string(t.State))
+	if t.Included {
+		b.WriteString(", included")
+	}
+	if t.Device == InitialDeviceNumber {
+		b.WriteString(", on the host")
+	} else {
+		fmt.Fprintf(&b, ", on device %d", t.Device)
+	}
+	for _, d := range t.Depend {
+		fmt.Fprintf(&b, "\ndepend %s", d)
+	}
+	if t.Failure != nil {
+		fmt.Fprintf(&b, "\n%v", t.Failure)
+	}
+	return b.String()
+}
+
+// dotLabel quotes s for a label, so that it shows s: there a backslash begins an
+// escape sequence and an ampersand an HTML entity.
+func dotLabel(s string) string { return dotQuoted(s, `\\`) }
+
+// dotTooltip quotes s for a tooltip, whose escape sequences Graphviz replaces
+// twice.
+func dotTooltip(s string) string { return dotQuoted(s, `\\\\`) }
+
+// dotQuoted quotes s with that for each backslash.
+func dotQuoted(s, backslash string) string {
+	b := append(make([]byte, 0, len(s)+2), '"')
+	for i := 0; i < len(s); {
+		r, size := utf8.DecodeRuneInString(s[i:])
+		switch {
+		case r == utf8.RuneError && size == 1:
+			b = fmt.Appendf(b, "%sx%02x", backslash, s[i])
+		case r == '\n':
+			b = append(b, `\n`...)
+		case r == '"':
+			b = append(b, `\"`...)
+		case r == '\\':
+			b = append(b, backslash...)
+		case r == '&':
+			b = append(b, "&amp;"...)
+		case !unicode.IsPrint(r):
+			escaped := strconv.QuoteRune(r)
+			b = append(b, backslash...)
+			b = append(b, escaped[2:len(escaped)-1]...)
+		default:
+			b = append(b, s[i:i+size]...)
+		}
+		i += size
+	}
+	return string(append(b, '"'))
+}

@@ -1,0 +1,199 @@
+package vkomp
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync"
+
+	"github.com/vkomp/vkomp/sched"
+	"github.com/vkomp/vkomp/tasks"
+)
+
+// taskRegion is the region of a task: the children it generates, and its data
+// environment's internal control variables.
+type taskRegion struct {
+	rt *Runtime
+	// final: the tasks generated here are final and included.
+	final bool
+	// place is what a goroutine of the region gives back while it waits, nil for
+	// one that holds none.
+	place tasks.Place
+
+	mu sync.Mutex
+	// scope is made when the first child is.
+	scope *tasks.Scope
+	// defaultDevice is default-device-var; the zero Device is omp_invalid_device.
+	defaultDevice Device
+}
+
+// children returns the scope of the region's children.
+func (r *taskRegion) children() *tasks.Scope {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.scope == nil {
+		r.scope = r.rt.graph.NewScope()
+	}
+	return r.scope
+}
+
+// generated returns the scope of the region's children, nil while it has none.
+func (r *taskRegion) generated() *tasks.Scope {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.scope
+}
+
+func (r *taskRegion) device() Device {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.defaultDevice
+}
+
+// current is what a context carries: the task region, and the innermost
+// taskgroup in it.
+type current struct {
+	*taskRegion
+	inside *taskgroup
+}
+
+// taskgroup is a taskgroup region.
+type taskgroup struct {
+	group  *tasks.Group
+	cancel context.CancelCauseFunc
+}
+
+// group returns the innermost taskgroup, or nil.
+func (c *current) group() *tasks.Group {
+	if c.inside == nil {
+		return nil
+	}
+	return c.inside.group
+}
+
+// regionKey is the key of a context's current region in one runtime.
+type regionKey struct{ rt *Runtime }
+
+// current returns the region that ctx carries, the initial task's if none.
+func (rt *Runtime) current(ctx context.Context) current {
+	if c, ok := ctx.Value(regionKey{rt}).(*current); ok {
+		return *c
+	}
+	return current{taskRegion: &rt.initial}
+}
+
+// taskContext is the context of an explicit task's body, and the task's region.
+type taskContext struct {
+	context.Context
+	current current
+	region  taskRegion
+	// holders counts the goroutines of the region that wait: the first gives the
+	// task's place back, the last takes it again.
+	mu      sync.Mutex
+	waiting int
+	pool    *sched.Pool
+}
+
+// Value implements context.Context.
+func (c *taskContext) Value(key any) any {
+	if k, ok := key.(regionKey); ok && k.rt == c.region.rt {
+		return &c.current
+	}
+	return c.Context.Value(key)
+}
+
+// Leave implements tasks.Place.
+func (c *taskContext) Leave() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.waiting++
+	if c.waiting == 1 {
+		c.pool.Leave()
+	}
+}
+
+// Return implements tasks.Place.
+func (c *taskContext) Return() {
+	c.mu.Lock()
+	c.waiting--
+	last := c.waiting == 0
+	c.mu.Unlock()
+	if last {
+		c.pool.Return()
+	}
+}
+
+// Ended keeps the scope of a finished task for Close while it has children that
+// are not complete or failures that no wait reported: a task need not wait for
+// its children.
+func (c *taskContext) Ended() {
+	if s := c.region.generated(); s != nil {
+		c.region.rt.adopt(s)
+	}
+}
+
+// newTaskContext returns the context for the body of a task generated in c.
+func (rt *Runtime) newTaskContext(ctx context.Context, c current) *taskContext {
+	t := &taskContext{Context: ctx, pool: rt.host.Pool()}
+	t.region.rt, t.region.final, t.region.defaultDevice = rt, c.final, c.device()
+	t.current = current{taskRegion: &t.region, inside: c.inside}
+	return t
+}
+
+// adopt keeps a scope for Close until it is settled.
+func (rt *Runtime) adopt(s *tasks.Scope) {
+	if s.Settled() {
+		s.Retire()
+		return
+	}
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	rt.orphans = append(rt.orphans, s)
+	if len(rt.orphans) < rt.sweepOrphans {
+		return
+	}
+	kept := rt.orphans[:0]
+	for _, o := range rt.orphans {
+		if o.Settled() {
+			o.Retire()
+		} else {
+			kept = append(kept, o)
+		}
+	}
+	clear(rt.orphans[len(kept):])
+	rt.orphans = kept
+	rt.sweepOrphans = max(16, 2*len(kept))
+}
+
+// InFinal reports whether the current task is final or included in one
+// (omp_in_final): the tasks it generates are included.
+func (rt *Runtime) InFinal(ctx context.Context) bool { return rt.current(ctx).final }
+
+// DefaultDevice returns the device of constructs without a device clause in the
+// current task (omp_get_default_device); the zero Device when there is none,
+// which is when OMP_TARGET_OFFLOAD is mandatory and cannot be met.
+func (rt *Runtime) DefaultDevice(ctx context.Context) Device { return rt.current(ctx).device() }
+
+// SetDefaultDevice sets the device of the current task's later constructs without
+// a device clause (omp_set_default_device). Tasks inherit it when they are
+// generated.
+func (rt *Runtime) SetDefaultDevice(ctx context.Context, d Device) error {
+	if d.d == nil || d.d.rt != rt {
+		return fmt.Errorf("%w: not a device of this runtime", ErrInvalidDevice)
+	}
+	c := rt.current(ctx)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.defaultDevice = d
+	return nil
+}
+
+// Taskyield lets a task that is ready run in place of the current one (OpenMP
+// taskyield). It is a hint; outside of a task's body it yields the processor.
+func (rt *Runtime) Taskyield(ctx context.Context) {
+	if c := rt.current(ctx); c.place == nil {
+		runtime.Gosched()
+		return
+	}
+	rt.host.Pool().Yield()
+}

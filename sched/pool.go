@@ -1,0 +1,478 @@
+package sched
+
+import (
+	"runtime"
+	"sync"
+)
+
+// Job is a host task that is ready to run.
+type Job interface {
+	// Run is called once, on a goroutine of the pool, with a place held. It does
+	// not panic. If it calls runtime.Goexit it holds a place then, as it does
+	// when it returns.
+	Run()
+}
+
+// Pool runs host tasks on a bounded number of places. A body holds a place
+// while it runs, and gives it back for as long as it blocks, so that no depth of
+// nesting can exhaust the pool:
+//
+//	parent  Run ── Submit(child) ── Leave ┄┄ waits ┄┄┄┄┄ Return ┄┄┄ ── ends
+//	                                     ╲ place        ╱ place
+//	child                                 Run ──── ends
+//
+// The places bound the bodies that run, not the goroutines: a body that has left
+// keeps its own. A pool with nothing to do has no goroutine and needs no Close.
+//
+// It is safe for concurrent use. Submit happens before the job's Run, and what
+// the last holder of a place did happens before what the next one does.
+//
+// Submit, Leave and Return cost O(1) for jobs of priority 0 and O(log n) for n
+// ready jobs of other priorities, and do not allocate in steady state.
+type Pool struct {
+	places int
+
+	// mu guards all below, and two facts that hold whenever it is free:
+	//
+	//	(1) free + held == places
+	//	(2) free > 0 implies that no job is ready and nobody waits to return
+	//
+	// A place is held by a worker, from hire until pass, or by a returner from
+	// the moment that it is off the list; a body between Leave and Return holds
+	// none. A place changes hands under mu and its holder names the next one:
+	// nobody competes for a place that was announced, so no announcement can
+	// reach the wrong goroutine or none.
+	//
+	// (1) bounds the bodies. It holds because a place is only taken by free--,
+	// given up by free++ in pass, or passed on with free as it was.
+	// (2) rules out a lost wake-up. Only three steps could break it: Submit and
+	// Return add a wish, and do so only if free is 0; pass adds to free, and does
+	// so only if there is no wish.
+	mu        sync.Mutex
+	free      int
+	ready     readyJobs
+	returners returnerList
+	// jobTurn says that the next Yield that finds both a returner and a ready
+	// job prefers the job.
+	jobTurn bool
+	// workers counts the goroutines of the pool, hired those there have been.
+	workers int
+	hired   uint64
+
+	// spareWorkers and spareReturners keep what is needed again soon; the
+	// garbage collector takes what a burst left.
+	spareWorkers   sync.Pool
+	spareReturners sync.Pool
+}
+
+// NewPool returns a pool of the given number of places, at least 1.
+func NewPool(places int) *Pool {
+	places = max(places, 1)
+	return &Pool{places: places, free: places}
+}
+
+// Places returns the number of bodies that may run at once.
+func (p *Pool) Places() int { return p.places }
+
+// Submit makes j ready to run: jobs start in the order of their priority, higher
+// first, and those of one priority in the order of their submission. It neither
+// blocks nor runs j on the caller's goroutine, which need not hold a place.
+func (p *Pool) Submit(j Job, priority int) {
+	p.mu.Lock()
+	if p.free == 0 {
+		p.ready.push(j, priority)
+		p.mu.Unlock()
+		return
+	}
+	p.free--
+	w := p.hire(j)
+	p.mu.Unlock()
+	go w.loop()
+}
+
+// Leave gives the caller's place back: it goes to the first who waits to return,
+// else to the first ready job, else it is free. The caller holds a place.
+func (p *Pool) Leave() {
+	p.mu.Lock()
+	g := p.pass()
+	p.mu.Unlock()
+	g.deliver()
+}
+
+// Return takes a place, and blocks until there is one. Those who wait to return
+// are served in their order, and before every job that has no place yet. The
+// caller holds no place; it need not be a goroutine of the pool: one that runs a
+// body itself brackets it with Return and Leave.
+func (p *Pool) Return() {
+	p.mu.Lock()
+	if p.free > 0 {
+		p.free--
+		p.mu.Unlock()
+		return
+	}
+	r := p.queue()
+	p.mu.Unlock()
+	p.await(r)
+}
+
+// Yield lets one other go first: somebody who waits to return or a ready job gets
+// the caller's place, and the caller takes one again as Return does. Yields that
+// find both favour them by turns, else two bodies that poll by Yield would pass
+// the place to and fro for ever and the job that they wait for would not start.
+// With neither it is runtime.Gosched. The caller holds a place.
+func (p *Pool) Yield() {
+	p.mu.Lock()
+	returner, job := p.returners.first != nil, p.ready.len() > 0
+	if !returner && !job {
+		p.mu.Unlock()
+		runtime.Gosched()
+		return
+	}
+	if returner && job {
+		returner = !p.jobTurn
+		p.jobTurn = !p.jobTurn
+	}
+	var g grant
+	if returner {
+		g.returner = p.returners.pop()
+	} else {
+		g.worker = p.hire(p.ready.pop())
+	}
+	r := p.queue()
+	p.mu.Unlock()
+	g.deliver()
+	p.await(r)
+}
+
+// PoolStats describes a pool at one moment.
+type PoolStats struct {
+	// Running is the number of places held, Ready that of the jobs without one,
+	// Returning that of the goroutines that wait in Return or Yield.
+	Running, Ready, Returning int
+	// Workers is the number of the pool's goroutines, those of bodies that have
+	// left included.
+	Workers int
+	// Hired is the number of goroutines that the pool has ever started.
+	Hired uint64
+}
+
+// Stats returns the pool's figures.
+func (p *Pool) Stats() PoolStats {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return PoolStats{
+		Running: p.places - p.free, Ready: p.ready.len(), Returning: p.returners.n,
+		Workers: p.workers, Hired: p.hired,
+	}
+}
+
+// Idle reports whether every submitted job has ended and no place is held.
+func (p *Pool) Idle() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.workers == 0 && p.free == p.places
+}
+
+// pass takes the caller's place from it and names the next holder. mu is held;
+// the caller delivers the grant once it has let go of mu.
+func (p *Pool) pass() grant {
+	switch {
+	case p.returners.first != nil:
+		return grant{returner: p.returners.pop()}
+	case p.ready.len() > 0:
+		return grant{worker: p.hire(p.ready.pop())}
+	}
+	p.free++
+	return grant{}
+}
+
+// grant is a place under way to its next holder. Delivery needs no lock: the
+// holder is off every list, so nobody else can grant it a place.
+type grant struct {
+	returner *returner
+	worker   *worker
+}
+
+func (g grant) deliver() {
+	switch {
+	case g.returner != nil:
+		g.returner.place <- struct{}{}
+	case g.worker != nil:
+		go g.worker.loop()
+	}
+}
+
+// worker is a goroutine of the pool. It holds a place, save while its body has
+// left.
+type worker struct {
+	pool *Pool
+	// job is the first that it runs, set by hire and taken by work.
+	job Job
+	// loop is work as a value: a go statement of a plain func() allocates nothing.
+	loop func()
+}
+
+// hire binds j and a place to a worker whose loop the caller starts. mu is held.
+func (p *Pool) hire(j Job) *worker {
+	w, _ := p.spareWorkers.Get().(*worker)
+	if w == nil {
+		w = &worker{pool: p}
+		w.loop = w.work
+	}
+	w.job = j
+	p.workers++
+	p.hired++
+	return w
+}
+
+func (w *worker) work() {
+	j := w.job
+	w.job = nil
+	// Deferred, so that a body that ends in runtime.Goexit passes its place on.
+	defer w.dismiss()
+	for j != nil {
+		j.Run()
+		j = w.pool.next()
+	}
+}
+
+// next returns the job that the caller's place is to be used for, or nil if it
+// is not for a job.
+func (p *Pool) next() Job {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.returners.first != nil || p.ready.len() == 0 {
+		return nil
+	}
+	return p.ready.pop()
+}
+
+// dismiss ends the worker and passes its place on.
+func (w *worker) dismiss() {
+	p := w.pool
+	p.mu.Lock()
+	p.workers--
+	g := p.pass()
+	p.mu.Unlock()
+	g.deliver()
+	p.spareWorkers.Put(w)
+}
+
+// returner is a goroutine that waits for a place.
+type returner struct {
+	// place has room for one: it is empty from queue until the returner is off
+	// the list, so the sender never blocks, and the receiver may come later.
+	place chan struct{}
+	next  *returner
+}
+
+// queue puts the caller at the end of those who wait to return. mu is held.
+func (p *Pool) queue() *returner {
+	r, _ := p.spareReturners.Get().(*returner)
+	if r == nil {
+		r = &returner{place: make(chan struct{}, 1)}
+	}
+	p.returners.push(r)
+	return r
+}
+
+// await blocks until r was granted a place.
+func (p *Pool) await(r *returner) {
+	<-r.place
+	p.spareReturners.Put(r)
+}
+
+// returnerList holds those who wait to return, in their order.
+type returnerList struct {
+	first, last *returner
+	n           int
+}
+
+func (l *returnerList) push(r *returner) {
+	if l.first == nil {
+		l.first = r
+	} else {
+		l.last.next = r
+	}
+	l.last = r
+	l.n++
+}
+
+// pop takes the first off the list, which is not empty.
+func (l *returnerList) pop() *returner {
+	r := l.first
+	l.first, r.next = r.next, nil
+	if l.first == nil {
+		l.last = nil
+	}
+	l.n--
+	return r
+}
+
+// readyJobs holds the jobs that have no place yet: a queue of those of priority
+// 0, which nearly all are, and a heap of the others.
+type readyJobs struct {
+	plain  jobQueue
+	ranked jobHeap
+	// number is that of the last ranked job.
+	number uint64
+}
+
+func (r *readyJobs) len() int { return r.plain.n + len(r.ranked) }
+
+func (r *readyJobs) push(j Job, priority int) {
+	if priority == 0 {
+		r.plain.push(j)
+		return
+	}
+	r.number++
+	r.ranked.push(rankedJob{job: j, priority: priority, number: r.number})
+}
+
+// pop takes the first job, of which there is one.
+func (r *readyJobs) pop() Job {
+	if r.plain.n > 0 && (len(r.ranked) == 0 || r.ranked[0].priority < 0) {
+		return r.plain.pop()
+	}
+	return r.ranked.pop()
+}
+
+// jobQueue is first-in first-out, in a list of chunks. It holds no job that was
+// popped, and besides the chunks that its jobs lie in at most jobChunksKept.
+type jobQueue struct {
+	head, tail *jobChunk
+	// first is the index in head of the next job out, end that in tail of the
+	// next one in.
+	first, end int
+	n          int
+	// spare lists chunks that were emptied, spares of them.
+	spare  *jobChunk
+	spares int
+}
+
+// jobChunksKept is the number of empty chunks that a queue keeps: a burst of
+// about 1,000 jobs needs no more.
+const jobChunksKept = 8
+
+// jobChunk is about 2 kB.
+type jobChunk struct {
+	jobs [128]Job
+	next *jobChunk
+}
+
+func (q *jobQueue) push(j Job) {
+	if q.tail == nil || q.end == len(q.tail.jobs) {
+		q.extend()
+	}
+	q.tail.jobs[q.end] = j
+	q.end++
+	q.n++
+}
+
+func (q *jobQueue) extend() {
+	c := q.spare
+	if c == nil {
+		c = new(jobChunk)
+	} else {
+		q.spare, c.next = c.next, nil
+		q.spares--
+	}
+	if q.tail == nil {
+		q.head = c
+	} else {
+		q.tail.next = c
+	}
+	q.tail, q.end = c, 0
+}
+
+// pop takes the first job off the queue, which is not empty.
+func (q *jobQueue) pop() Job {
+	c := q.head
+	j := c.jobs[q.first]
+	c.jobs[q.first] = nil
+	q.first++
+	q.n--
+	switch {
+	case q.n == 0:
+		// Only the tail is left: begin it anew.
+		q.first, q.end = 0, 0
+	case q.first == len(c.jobs):
+		q.head, q.first = c.next, 0
+		if q.spares < jobChunksKept {
+			q.spare, c.next = c, q.spare
+			q.spares++
+		}
+	}
+	return j
+}
+
+// rankedJob is a job of a priority other than 0.
+type rankedJob struct {
+	job      Job
+	priority int
+	// number orders the jobs of one priority by submission.
+	number uint64
+}
+
+func (a rankedJob) before(b rankedJob) bool {
+	if a.priority != b.priority {
+		return a.priority > b.priority
+	}
+	return a.number < b.number
+}
+
+// jobHeap is a binary heap whose first element is the next job out.
+type jobHeap []rankedJob
+
+func (h *jobHeap) push(j rankedJob) {
+	s := append(*h, j)
+	i := len(s) - 1
+	for i > 0 {
+		parent := (i - 1) / 2
+		if !j.before(s[parent]) {
+			break
+		}
+		s[i] = s[parent]
+		i = parent
+	}
+	s[i] = j
+	*h = s
+}
+
+// jobHeapKept is the capacity, in jobs of 32 bytes, below which a heap keeps its
+// storage.
+const jobHeapKept = 1024
+
+// pop takes the first job off the heap, which is not empty. A heap that is
+// three quarters empty moves to storage of half the size.
+func (h *jobHeap) pop() Job {
+	s := *h
+	first := s[0].job
+	n := len(s) - 1
+	j := s[n]
+	s[n] = rankedJob{}
+	s = s[:n]
+	i := 0
+	for {
+		child := 2*i + 1
+		if child >= n {
+			break
+		}
+		if child+1 < n && s[child+1].before(s[child]) {
+			child++
+		}
+		if !s[child].before(j) {
+			break
+		}
+		s[i] = s[child]
+		i = child
+	}
+	if n > 0 {
+		s[i] = j
+	}
+	if cap(s) > jobHeapKept && n < cap(s)/4 {
+		s = append(make(jobHeap, 0, cap(s)/2), s...)
+	}
+	*h = s
+	return first
+}

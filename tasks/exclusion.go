@@ -1,0 +1,162 @@
+package tasks
+
+// Two tasks that share mutexinoutset storage exclude each other (OpenMP 5.2
+// §15.9.5): a task takes all its storage of that type at once, when nothing else
+// is ahead of it, and gives it back when it is complete. Taking all at once
+// leaves no room for a deadlock.
+//
+// A taker of the same device need not wait for the holder to be complete: once
+// the holder is placed, the taker is ordered after it on the device, and is the
+// holder from then on.
+
+// acquire takes n's mutexinoutset storage; where another task holds some of it, n
+// is queued there instead, and acquire reports false.
+func (n *Node) acquire() bool {
+	if at := n.obstacle(); at != nil && mutexExcludes {
+		at.blocked.push(n)
+		return false
+	}
+	n.take()
+	return true
+}
+
+// mutexExcludes is false only in the test that shows that it matters.
+var mutexExcludes = true
+
+// obstacle returns a location whose holder keeps n from taking its storage.
+func (n *Node) obstacle() *location {
+	for i := range n.items {
+		a := &n.items[i]
+		if a.class != classMutex {
+			continue
+		}
+		if !n.passes(a.loc.holder) {
+			return a.loc
+		}
+		for _, o := range a.loc.overlaps {
+			if !n.passes(o.with.holder) {
+				return o.with
+			}
+		}
+	}
+	return nil
+}
+
+// passes reports whether n can take what h holds.
+func (n *Node) passes(h *Node) bool {
+	return h == nil || h == n || h.state == StatePlaced && h.domain == n.domain && n.domain != Host && !h.detached
+}
+
+func (n *Node) take() {
+	for i := range n.items {
+		a := &n.items[i]
+		if a.class != classMutex {
+			continue
+		}
+		n.followHolder(a.loc.holder)
+		for _, o := range a.loc.overlaps {
+			n.followHolder(o.with.holder)
+		}
+		a.loc.holder = n
+	}
+}
+
+// followHolder orders n after h on their device.
+func (n *Node) followHolder(h *Node) {
+	if h == nil || h == n {
+		return
+	}
+	for _, p := range n.predecessors {
+		if p == h {
+			return
+		}
+	}
+	n.predecessors = append(n.predecessors, h)
+	h.refs++
+	n.left++
+	h.successors = append(h.successors, edge{to: n, onDevice: true, released: true, exclusion: true})
+	n.scope.graph.keepEdge(h, n, true)
+}
+
+// letGo gives n's storage back.
+func (n *Node) letGo() {
+	if !n.locks {
+		return
+	}
+	for i := range n.items {
+		if l := n.items[i].loc; l.holder == n {
+			l.holder = nil
+		}
+	}
+}
+
+// unblock lets those go on who wait for storage that n has given back, or of
+// which the device can keep the order now.
+func (n *Node) unblock(w *Work) {
+	if !n.locks {
+		return
+	}
+	for i := range n.items {
+		if n.items[i].class == classMutex {
+			n.items[i].loc.wake(w)
+		}
+	}
+}
+
+// wake starts what is blocked at l and can go.
+func (l *location) wake(w *Work) {
+	var still nodeQueue
+	for m := l.blocked.pop(); m != nil; m = l.blocked.pop() {
+		switch at := m.obstacle(); at {
+		case nil:
+			m.take()
+			m.state = StateStarted
+			w.push(m)
+			if l.holder == m {
+				// All others here exclude m.
+				still.append(&l.blocked)
+			}
+		case l:
+			still.push(m)
+		default:
+			at.blocked.push(m)
+		}
+	}
+	l.blocked = still
+}
+
+// nodeQueue is a first-in, first-out list through Node.nextBlocked.
+type nodeQueue struct {
+	first, last *Node
+}
+
+func (q *nodeQueue) push(n *Node) {
+	n.nextBlocked = nil
+	if q.first == nil {
+		q.first = n
+	} else {
+		q.last.nextBlocked = n
+	}
+	q.last = n
+}
+
+func (q *nodeQueue) pop() *Node {
+	n := q.first
+	if n != nil {
+		q.first, n.nextBlocked = n.nextBlocked, nil
+	}
+	return n
+}
+
+// append moves what is in other to the end of q.
+func (q *nodeQueue) append(other *nodeQueue) {
+	if other.first == nil {
+		return
+	}
+	if q.first == nil {
+		*q = *other
+	} else {
+		q.last.nextBlocked, q.last = other.first, other.last
+	}
+	*other = nodeQueue{}
+}

@@ -1,0 +1,175 @@
+package tasks
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+// Graph is all tasks of a runtime, in the scopes made by NewScope.
+type Graph struct {
+	tasks, edges, failures atomic.Uint64
+	// keep: completed tasks are kept for snapshots. Set before the first task.
+	keep bool
+
+	mu sync.Mutex
+	// newest and oldest are the ends of the list of scopes.
+	newest, oldest *Scope
+	kept           []*Node
+	keptEdges      []EdgeInfo
+}
+
+// Counts are totals since the graph was made.
+type Counts struct {
+	// Tasks is the number of tasks added.
+	Tasks uint64
+	// Edges is the number of dependences found: pairs of a task and a
+	// predecessor that was not complete when the task was added, or, if Keep was
+	// called, of any predecessor.
+	Edges uint64
+	// Failures is the number of tasks that failed or were not run because of
+	// a failed predecessor.
+	Failures uint64
+}
+
+// Counts returns the totals so far.
+func (g *Graph) Counts() Counts {
+	return Counts{Tasks: g.tasks.Load(), Edges: g.edges.Load(), Failures: g.failures.Load()}
+}
+
+// Keep makes snapshots show the tasks that are complete too, with all their
+// edges. It is called before the first task is added; memory then grows with
+// every task.
+func (g *Graph) Keep() { g.keep = true }
+
+// NewScope returns the scope of a new task region.
+func (g *Graph) NewScope() *Scope {
+	s := &Scope{graph: g, family: &family{}}
+	s.everything.refs = 1
+	return s
+}
+
+// register puts the scope into snapshots.
+func (s *Scope) register() {
+	g := s.graph
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	s.registered = true
+	if g.newest == nil {
+		g.oldest = s
+	} else {
+		g.newest.newer, s.older = s, g.newest
+	}
+	g.newest = s
+}
+
+// Retire takes the scope out of snapshots, until another task is added: its region
+// is at its end.
+func (s *Scope) Retire() {
+	s.lock()
+	defer s.unlock()
+	if !s.registered {
+		return
+	}
+	s.registered = false
+	g := s.graph
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if s.older == nil {
+		g.oldest = s.newer
+	} else {
+		s.older.newer = s.newer
+	}
+	if s.newer == nil {
+		g.newest = s.older
+	} else {
+		s.newer.older = s.older
+	}
+	s.older, s.newer = nil, nil
+}
+
+func (g *Graph) keepNode(n *Node) {
+	if !g.keep {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.kept = append(g.kept, n)
+}
+
+func (g *Graph) keepEdge(from, to *Node, exclusion bool) {
+	if !g.keep {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.keptEdges = append(g.keptEdges, EdgeInfo{From: from.id, To: to.id, Exclusion: exclusion})
+}
+
+// Snapshot returns the tasks that are not complete and the edges among them, or
+// everything since the beginning if Keep was called. Tasks of different scopes
+// are not looked at in the same instant.
+func (g *Graph) Snapshot() Snapshot {
+	var snap Snapshot
+	if g.keep {
+		g.mu.Lock()
+		nodes := slices.Clone(g.kept)
+		snap.Edges = slices.Clone(g.keptEdges)
+		g.mu.Unlock()
+		known := uint64(0)
+		for _, n := range nodes {
+			n.scope.lock()
+			snap.Tasks = append(snap.Tasks, n.info())
+			n.scope.unlock()
+			known = max(known, n.id)
+		}
+		// Edges come after the tasks that they join.
+		snap.Edges = slices.DeleteFunc(snap.Edges, func(e EdgeInfo) bool { return e.To > known })
+	} else {
+		g.mu.Lock()
+		var scopes []*Scope
+		for s := g.oldest; s != nil; s = s.newer {
+			scopes = append(scopes, s)
+		}
+		g.mu.Unlock()
+		known := make(map[uint64]bool)
+		for _, s := range scopes {
+			s.lock()
+			for n := s.first; n != nil; n = n.after {
+				snap.Tasks = append(snap.Tasks, n.info())
+				known[n.id] = true
+				for _, e := range n.successors {
+					snap.Edges = append(snap.Edges, EdgeInfo{From: n.id, To: e.to.id, Exclusion: e.exclusion})
+				}
+			}
+			s.unlock()
+		}
+		snap.Edges = slices.DeleteFunc(snap.Edges, func(e EdgeInfo) bool { return !known[e.From] || !known[e.To] })
+	}
+	slices.SortFunc(snap.Tasks, func(a, b TaskInfo) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortFunc(snap.Edges, func(a, b EdgeInfo) int {
+		return cmp.Or(cmp.Compare(a.To, b.To), cmp.Compare(a.From, b.From))
+	})
+	snap.Edges = slices.Compact(snap.Edges)
+	return snap
+}
+
+// info describes the task, under the scope's lock.
+func (n *Node) info() TaskInfo {
+	i := TaskInfo{
+		ID: n.id, Parent: n.scope.id, Label: n.label, Domain: n.domain,
+		Included: n.included, State: n.state,
+	}
+	switch {
+	case n.failure != nil:
+		i.Failure = n.failure
+	case n.dropped && n.failedBy != nil:
+		i.Failure = &Error{Task: n.label, Cause: n.failedBy, Dependent: true}
+	}
+	for k := range n.items {
+		a := &n.items[k]
+		i.Depend = append(i.Depend, Depend{Kind: a.kind, Ptr: a.ptr, Size: uint64(a.loc.size)})
+	}
+	return i
+}

@@ -1,0 +1,144 @@
+package tasks
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+// Group is the set of a taskgroup: the tasks that a region generates, and their
+// descendants (OpenMP 5.2 §15.4). The lock of a scope may be held when that of a
+// group is taken, and a group's when its parent's is.
+type Group struct {
+	parent    *Group
+	cancelled atomic.Bool
+
+	mu sync.Mutex
+	// live counts the tasks that are not complete, and one for each group inside
+	// that has some.
+	live     int
+	failures []*tally
+	// abandoned: its wait was cut short, failures go to the parent too.
+	abandoned bool
+	waiters   []chan struct{}
+}
+
+// NewGroup returns a group inside of parent, nil for none.
+func NewGroup(parent *Group) *Group { return &Group{parent: parent} }
+
+// Cancel drops the tasks of the group that have not started: they count as
+// complete and have not failed (OpenMP 5.2 §11.4, cancel taskgroup).
+func (g *Group) Cancel() { g.cancelled.Store(true) }
+
+// Cancelled reports whether the group or one around it was cancelled.
+func (g *Group) Cancelled() bool {
+	for ; g != nil; g = g.parent {
+		if g.cancelled.Load() {
+			return true
+		}
+	}
+	return false
+}
+
+func (g *Group) add() {
+	if g == nil {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.live == 0 {
+		g.parent.add()
+	}
+	g.live++
+}
+
+func (g *Group) done() {
+	if g == nil {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.live--
+	if g.live > 0 {
+		return
+	}
+	for _, c := range g.waiters {
+		close(c)
+	}
+	g.waiters = nil
+	g.parent.done()
+}
+
+// fail notes a failure for the group to report.
+func (g *Group) fail(t *tally) {
+	for ; g != nil; g = g.parent {
+		g.mu.Lock()
+		if n := len(g.failures); n == 0 || g.failures[n-1] != t {
+			g.failures = append(g.failures, t)
+		}
+		abandoned := g.abandoned
+		g.mu.Unlock()
+		if !abandoned {
+			return
+		}
+	}
+}
+
+// Wait waits for all tasks of the group, those generated meanwhile too, and
+// returns the first failure that no other wait has reported; the others count
+// as reported. When ctx ends first its cause is returned: what fails from then
+// on is for the group around this one to report, and for the waits of the
+// scopes. It leaves place, if there is one, while it blocks.
+func (g *Group) Wait(ctx context.Context, place Place) error {
+	g.mu.Lock()
+	if g.live > 0 {
+		idle := make(chan struct{})
+		g.waiters = append(g.waiters, idle)
+		g.mu.Unlock()
+		if place != nil {
+			place.Leave()
+			defer place.Return()
+		}
+		select {
+		case <-idle:
+		case <-ctx.Done():
+			if g.abandon(idle) {
+				return context.Cause(ctx)
+			}
+		}
+		g.mu.Lock()
+	}
+	failed := g.failures
+	g.failures = nil
+	g.mu.Unlock()
+	failed = slices.DeleteFunc(failed, func(t *tally) bool { return t.reported.Load() })
+	if len(failed) == 0 {
+		return nil
+	}
+	first := failed[0]
+	for _, t := range failed {
+		t.reported.Store(true)
+	}
+	cleanse(failed)
+	return first.root
+}
+
+// abandon takes back a wait and reports whether it had not ended.
+func (g *Group) abandon(idle chan struct{}) bool {
+	g.mu.Lock()
+	i := slices.Index(g.waiters, idle)
+	if i < 0 {
+		g.mu.Unlock()
+		return false
+	}
+	g.waiters = slices.Delete(g.waiters, i, i+1)
+	g.abandoned = true
+	failed := g.failures
+	g.failures = nil
+	g.mu.Unlock()
+	for _, t := range failed {
+		g.parent.fail(t)
+	}
+	return true
+}

@@ -1,0 +1,266 @@
+package tasks
+
+import "unsafe"
+
+// location is the history of one section of storage that later tasks of a scope
+// can depend on. Everything of it is guarded by the scope's lock.
+//
+// The history is two sets of accesses, each of one class:
+//
+//	prev ◀── every member of cur follows every member of prev ──▶ cur
+//
+// A task of another class than cur's, and any that writes alone (classOut),
+// follows all of cur and begins a new set; one of cur's own class joins cur and
+// follows prev. What is older than prev is implied: a member of cur is complete
+// only when those that it follows are. So when cur is empty, so is prev.
+type location struct {
+	section
+	// chain links locations that share a unit of the index.
+	next *location
+
+	cur, prev *access
+	// class is that of cur's members.
+	class class
+	// refs counts the accesses of tasks that are not complete, those that a later
+	// set has superseded included. A location with none is dead.
+	refs int32
+	// seen is the seq of the last task that named the location.
+	seen uint64
+	// epoch is the scope's when cur was begun: what is older is superseded by a
+	// task with omp_all_memory.
+	epoch uint64
+	// older are accesses that were superseded while some task imports from the
+	// scope: its children may still have to follow them.
+	older *access
+	// overlaps are the other locations that share a byte with this one.
+	overlaps []overlap
+	// holder is the last task that took the storage for itself (mutexinoutset);
+	// blocked are those that wait for it here.
+	holder  *Node
+	blocked nodeQueue
+	// poison are unreported failures of tasks that used the storage, by class;
+	// keep holds the storage itself meanwhile, so that its address means nothing
+	// else.
+	poison *[classes][]*tally
+	keep   unsafe.Pointer
+
+	// after and before link the live locations of the scope, or the dead.
+	after, before *location
+}
+
+// overlap is one end of a pair of overlapping locations.
+type overlap struct {
+	with *location
+	// back is the index of the other end in with.overlaps.
+	back int32
+}
+
+// access is one depend item of a task that is not complete.
+type access struct {
+	node *Node
+	loc  *location
+	// next and prev link the members of a set.
+	next, prev *access
+	class      class
+	// kind and ptr are as the program gave them; ptr keeps the storage reachable.
+	kind DependKind
+	ptr  unsafe.Pointer
+}
+
+// maxDead is the number of dead locations that a scope keeps: storage that is
+// used over and over by one short task after the other then costs a look-up each
+// time. They hold an address as a number and nothing else.
+const maxDead = 256
+
+// locate returns the scope's location of that section, with one more reference.
+func (s *Scope) locate(at section) *location {
+	l := s.index.find(at)
+	switch {
+	case l == nil:
+		l = s.newLocation(at)
+		l.link(&s.liveLocations)
+	case l.refs == 0:
+		l.unlink()
+		if l.poison == nil {
+			s.dead--
+		}
+		l.link(&s.liveLocations)
+	}
+	l.refs++
+	return l
+}
+
+func (s *Scope) newLocation(at section) *location {
+	l := s.spareLocations
+	if l != nil {
+		s.spareLocations, l.next = l.next, nil
+		s.spares--
+	} else {
+		l = &location{}
+	}
+	l.section, l.epoch = at, s.epoch
+	s.scratch = s.index.appendOverlapping(s.scratch[:0], at)
+	for i, o := range s.scratch {
+		s.scratch[i] = nil
+		if o.refs == 0 && o.poison == nil {
+			// It orders nothing any more: not worth a pair.
+			s.evict(o)
+			s.dead--
+			continue
+		}
+		if !overlapsMatch {
+			continue
+		}
+		l.overlaps = append(l.overlaps, overlap{o, int32(len(o.overlaps))})
+		o.overlaps = append(o.overlaps, overlap{l, int32(len(l.overlaps) - 1)})
+	}
+	s.index.insert(l)
+	return l
+}
+
+// overlapsMatch is false only in the test that shows that it matters.
+var overlapsMatch = true
+
+// drop takes back a reference to the location.
+func (s *Scope) drop(l *location) {
+	l.refs--
+	if l.refs > 0 {
+		return
+	}
+	l.cur, l.prev, l.older, l.holder = nil, nil, nil, nil
+	l.unlink()
+	if l.poison != nil && l.clean() {
+		l.poison, l.keep = nil, nil
+	}
+	switch {
+	case l.poison != nil:
+		l.link(&s.poisoned)
+	case len(l.overlaps) > 0:
+		// Kept, it would cost those it overlaps.
+		s.spare(l)
+	default:
+		l.link(&s.deadLocations)
+		s.dead++
+		if s.dead > maxDead {
+			s.evict(s.deadLocations.before)
+			s.dead--
+		}
+	}
+}
+
+// evict forgets a location without references.
+func (s *Scope) evict(l *location) {
+	l.unlink()
+	s.spare(l)
+}
+
+// spare takes an unlinked location without references out of the index.
+func (s *Scope) spare(l *location) {
+	s.index.remove(l)
+	for i := range l.overlaps {
+		o := l.overlaps[i]
+		// The last pair of the other takes the place of this one.
+		last := len(o.with.overlaps) - 1
+		moved := o.with.overlaps[last]
+		o.with.overlaps[o.back] = moved
+		moved.with.overlaps[moved.back].back = o.back
+		o.with.overlaps[last] = overlap{}
+		o.with.overlaps = o.with.overlaps[:last]
+	}
+	clear(l.overlaps)
+	overlaps := l.overlaps[:0]
+	if cap(overlaps) > 64 {
+		overlaps = nil
+	}
+	*l = location{overlaps: overlaps}
+	if s.spares < maxSpare {
+		l.next, s.spareLocations = s.spareLocations, l
+		s.spares++
+	}
+}
+
+// link puts l at the front of the list that head closes.
+func (l *location) link(head *location) {
+	if head.after == nil {
+		head.after, head.before = head, head
+	}
+	l.after, l.before = head.after, head
+	head.after.before, head.after = l, l
+}
+
+func (l *location) unlink() {
+	l.before.after, l.after.before = l.after, l.before
+	l.after, l.before = nil, nil
+}
+
+// join makes a the newest access of its location.
+func (a *access) join(s *Scope) {
+	l := a.loc
+	if l.epoch != s.epoch {
+		s.supersede(l)
+		l.epoch = s.epoch
+	}
+	if l.cur == nil || a.class == classOut || l.class != a.class {
+		if s.importers > 0 {
+			l.retire(l.prev)
+		}
+		l.prev, l.cur, l.class = l.cur, nil, a.class
+	}
+	a.push(&l.cur)
+	if a.class != classOut || s.importers > 0 {
+		return
+	}
+	// Whoever follows storage inside of this follows this task.
+	for _, o := range l.overlaps {
+		if l.covers(o.with.section) {
+			o.with.cur, o.with.prev = nil, nil
+		}
+	}
+}
+
+// supersede forgets the location's history: a task that follows all of it will
+// be found in other ways.
+func (s *Scope) supersede(l *location) {
+	if s.importers > 0 {
+		l.retire(l.prev)
+		l.retire(l.cur)
+	}
+	l.cur, l.prev = nil, nil
+}
+
+// retire moves a set to the older accesses.
+func (l *location) retire(set *access) {
+	for set != nil {
+		a := set
+		set = a.next
+		a.next, a.prev = nil, nil
+		a.push(&l.older)
+	}
+}
+
+func (a *access) push(set **access) {
+	a.next = *set
+	if a.next != nil {
+		a.next.prev = a
+	}
+	*set = a
+}
+
+// leave takes a out of its location.
+func (a *access) leave() {
+	l := a.loc
+	switch {
+	case a.prev != nil:
+		a.prev.next = a.next
+	case l.cur == a:
+		l.cur = a.next
+	case l.prev == a:
+		l.prev = a.next
+	case l.older == a:
+		l.older = a.next
+	}
+	if a.next != nil {
+		a.next.prev = a.prev
+	}
+	a.next, a.prev = nil, nil
+}

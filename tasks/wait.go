@@ -1,0 +1,238 @@
+package tasks
+
+import (
+	"context"
+	"slices"
+)
+
+// waiter is one Wait under way.
+type waiter struct {
+	// upTo is the last child waited for.
+	upTo      uint64
+	remaining int
+	failures  failures
+	// done has room for one token.
+	done chan struct{}
+}
+
+// childComplete settles what waits for n.
+func (s *Scope) childComplete(n *Node) {
+	root := n.rootFailure()
+	dropped := n.failure == nil
+	s.live--
+	if root != nil {
+		s.graph.failures.Add(1)
+	}
+	reports := root != nil && !n.included
+	var t *tally
+	ended := false
+	for _, wt := range s.waiters {
+		if n.seq > wt.upTo {
+			continue
+		}
+		switch {
+		case !reports:
+		case t == nil:
+			t = wt.failures.note(root, n.seq, dropped)
+		default:
+			wt.failures.share(t)
+		}
+		wt.remaining--
+		ended = ended || wt.remaining == 0
+	}
+	if ended {
+		s.endWaits()
+	}
+	if reports {
+		if t == nil {
+			t = s.failures.note(root, n.seq, dropped)
+		}
+		if t.scope == nil {
+			t.scope = s
+		}
+		n.poisonItems(t)
+		n.group.fail(t)
+	}
+	n.group.done()
+}
+
+// endWaits ends the waits that wait for nothing any more.
+func (s *Scope) endWaits() {
+	s.waiters = slices.DeleteFunc(s.waiters, func(wt *waiter) bool {
+		if wt.remaining > 0 {
+			return false
+		}
+		for _, t := range wt.failures.list {
+			t.reported.Store(true)
+		}
+		wt.done <- struct{}{}
+		return true
+	})
+}
+
+// settled lets an exporting task go, and those around it, when none of its
+// children has to be followed any more.
+func (s *Scope) settled() {
+	for n := s.lingerer; n != nil && !s.lasting(); n = s.lingerer {
+		s.lingerer = nil
+		s = n.scope
+		s.lingering--
+		n.depart()
+	}
+}
+
+// Wait waits for the children made so far (OpenMP taskwait: direct children
+// only) and returns their failures joined: each root failure once, not those
+// of its dependents. A failure is reported by every wait that is under way when
+// the task completes, or else by the next one; what it poisoned can be used
+// again afterwards. When ctx ends first its cause is returned, and nothing
+// counts as reported. It leaves place, if there is one, while it blocks.
+func (s *Scope) Wait(ctx context.Context, place Place) error {
+	s.lock()
+	if s.live == 0 {
+		failed := s.takeFailures()
+		s.rest()
+		s.unlock()
+		return s.report(failed)
+	}
+	wt := s.newWaiter()
+	wt.upTo, wt.remaining = s.family.created, s.live
+	wt.failures.list = append(wt.failures.list, s.takeFailures()...)
+	s.waiters = append(s.waiters, wt)
+	s.unlock()
+
+	if place != nil {
+		place.Leave()
+		defer place.Return()
+	}
+	select {
+	case <-wt.done:
+	case <-ctx.Done():
+		if s.abandon(wt) {
+			return context.Cause(ctx)
+		}
+		<-wt.done
+	}
+	failed := wt.failures.list
+	s.lock()
+	wt.failures = failures{}
+	s.spareWaiters = append(s.spareWaiters, wt)
+	if s.live == 0 {
+		s.rest()
+	}
+	s.unlock()
+	return s.report(failed)
+}
+
+// report returns the failures, and gives back what was kept for them.
+func (s *Scope) report(failed []*tally) error {
+	if len(failed) == 0 {
+		return nil
+	}
+	err := report(failed)
+	cleanse(failed)
+	return err
+}
+
+// cleanse forgets the poison that reported failures left behind.
+func cleanse(reported []*tally) {
+	var scopes []*Scope
+	for _, t := range reported {
+		if t.scope != nil && !slices.Contains(scopes, t.scope) {
+			scopes = append(scopes, t.scope)
+		}
+	}
+	for _, s := range scopes {
+		s.lock()
+		for l := s.poisoned.after; l != nil && l != &s.poisoned; {
+			next := l.after
+			if l.clean() {
+				s.evict(l)
+			}
+			l = next
+		}
+		s.failures.list, s.failures.byRoot = s.failures.unreported(), nil
+		s.unlock()
+	}
+}
+
+// clean reports whether every failure at the location is reported. It forgets
+// those that are, the newest first.
+func (l *location) clean() bool {
+	clean := true
+	for k, failed := range l.poison {
+		for len(failed) > 0 && failed[len(failed)-1].reported.Load() {
+			failed = failed[:len(failed)-1]
+		}
+		l.poison[k] = failed
+		clean = clean && len(failed) == 0
+	}
+	return clean
+}
+
+// takeFailures returns the failures that no other wait has reported.
+func (s *Scope) takeFailures() []*tally {
+	if len(s.failures.list) == 0 {
+		return nil
+	}
+	failed := s.failures.unreported()
+	s.failures = failures{}
+	return failed
+}
+
+// rest gives back what a scope at rest has no use for.
+func (s *Scope) rest() {
+	for s.dead > 0 {
+		s.evict(s.deadLocations.before)
+		s.dead--
+	}
+}
+
+func (s *Scope) newWaiter() *waiter {
+	if n := len(s.spareWaiters); n > 0 {
+		wt := s.spareWaiters[n-1]
+		s.spareWaiters = s.spareWaiters[:n-1]
+		return wt
+	}
+	return &waiter{done: make(chan struct{}, 1)}
+}
+
+// abandon takes back an unfinished wait and reports whether it was one.
+func (s *Scope) abandon(wt *waiter) bool {
+	s.lock()
+	defer s.unlock()
+	i := slices.Index(s.waiters, wt)
+	if i < 0 {
+		return false
+	}
+	s.waiters = slices.Delete(s.waiters, i, i+1)
+	awaited := make(map[*tally]bool)
+	for _, other := range s.waiters {
+		for _, t := range other.failures.list {
+			awaited[t] = true
+		}
+	}
+	for _, t := range wt.failures.unreported() {
+		if !awaited[t] {
+			s.failures.list = append(s.failures.list, t)
+		}
+	}
+	s.failures.byRoot = nil
+	wt.failures = failures{}
+	s.spareWaiters = append(s.spareWaiters, wt)
+	return true
+}
+
+// Settled reports whether every child is complete and every failure reported.
+func (s *Scope) Settled() bool {
+	s.lock()
+	defer s.unlock()
+	return s.live == 0 && len(s.failures.unreported()) == 0
+}
+
+// Pending reports whether a child is not complete.
+func (s *Scope) Pending() bool {
+	s.lock()
+	defer s.unlock()
+	return s.live > 0
+}

@@ -1,0 +1,66 @@
+package tasks
+
+import "sync"
+
+// Work collects the tasks that became ready, so that a long chain is started
+// by a loop and not by recursion, outside of every lock.
+type Work struct {
+	ready []step
+	head  int
+}
+
+var spareWork = sync.Pool{New: func() any { return new(Work) }}
+
+// NewWork returns an empty Work, to be given back with Finish.
+func NewWork() *Work { return spareWork.Get().(*Work) }
+
+// Finish runs what is ready and gives w back.
+func (w *Work) Finish() {
+	w.Run()
+	if cap(w.ready) <= 1024 {
+		spareWork.Put(w)
+	}
+}
+
+// step is a task to start, once more if again is set, or a function to call.
+type step struct {
+	node  *Node
+	again bool
+	call  func(*Work)
+}
+
+func (w *Work) push(n *Node) { w.ready = append(w.ready, step{node: n}) }
+
+// Restart starts a task once more whose Start put it off. The runner sees to it
+// that the task has not been placed or completed.
+func (w *Work) Restart(n *Node) { w.ready = append(w.ready, step{node: n, again: true}) }
+
+// Defer calls f when what is ready now has been started.
+func (w *Work) Defer(f func(*Work)) { w.ready = append(w.ready, step{call: f}) }
+
+// Run starts what is ready, and what becomes ready by that, until nothing is.
+// The caller holds no locks.
+func (w *Work) Run() {
+	for w.head < len(w.ready) {
+		next := w.ready[w.head]
+		w.ready[w.head] = step{}
+		w.head++
+		switch {
+		case w.head == len(w.ready):
+			w.ready, w.head = w.ready[:0], 0
+		case w.head >= 1024 && 2*w.head >= len(w.ready):
+			// A stream of tasks that never runs dry must not grow the queue.
+			n := copy(w.ready, w.ready[w.head:])
+			clear(w.ready[n:])
+			w.ready, w.head = w.ready[:n], 0
+		}
+		switch {
+		case next.call != nil:
+			next.call(w)
+		case next.again:
+			next.node.restart(w)
+		default:
+			next.node.start(w)
+		}
+	}
+}

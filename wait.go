@@ -1,0 +1,163 @@
+package vkomp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/vkomp/vkomp/sched"
+	"github.com/vkomp/vkomp/tasks"
+)
+
+// Taskwait waits for the children that the current task has generated so far
+// (OpenMP taskwait) and returns their failures joined. With depend items it waits
+// only for those that a task with these items would follow (OpenMP 5.0 taskwait
+// with depend), and returns the failure of one of them; MutexInOutSet is
+// ErrInvalidDepend there.
+//
+// When ctx ends first its cause is returned. Tasks generated with that ctx which
+// have not started are dropped when their turn comes; what runs goes on, and its
+// slices stay the runtime's until a later Taskwait returns.
+func (rt *Runtime) Taskwait(ctx context.Context, depend ...Depend) error {
+	var err error
+	if len(depend) > 0 {
+		err = rt.join(ctx, "taskwait", depend, false)
+	} else {
+		c := rt.current(ctx)
+		if scope := c.generated(); scope != nil {
+			err = scope.Wait(ctx, c.place)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("vkomp: %w", err)
+	}
+	return nil
+}
+
+// TaskwaitNoWait generates an empty task with these depend items (OpenMP 5.1
+// taskwait nowait depend): a join node that later tasks can depend on, and that
+// blocks nobody. Between target tasks of one device the device keeps its order.
+func (rt *Runtime) TaskwaitNoWait(ctx context.Context, depend ...Depend) error {
+	if err := rt.join(ctx, "taskwait nowait", depend, true); err != nil {
+		return fmt.Errorf("vkomp: %w", err)
+	}
+	return nil
+}
+
+// join generates an empty task.
+func (rt *Runtime) join(ctx context.Context, label string, depend []Depend, noWait bool) error {
+	if err := rt.construct(ctx); err != nil {
+		return err
+	}
+	if len(depend) == 0 {
+		return fmt.Errorf("%s: %w: nowait needs depend items", label, ErrInvalidDepend)
+	}
+	for k := range depend {
+		if depend[k].Kind == tasks.DependMutexInOutSet {
+			return fmt.Errorf("%s: %w: depend item %d is mutexinoutset, which taskwait does not take", label, ErrInvalidDepend, k)
+		}
+	}
+	passed := newClauses()
+	defer passed.giveBack()
+	passed.depend = append(passed.depend, depend...)
+	c := rt.current(ctx)
+	scope := c.children()
+	t := tasks.Task{Label: label, Domain: tasks.AnyDomain, Included: !noWait, Depend: passed.depend, Runner: joiner{rt}, Group: c.group()}
+	if noWait {
+		t.Context = ctx
+	} else {
+		t.Domain = tasks.Host
+	}
+	w := tasks.NewWork()
+	n, err := scope.Add(&t, w)
+	w.Finish()
+	if err != nil || noWait {
+		return err
+	}
+	if err := n.Wait(ctx, c.place); err != nil {
+		if done, _ := n.Completed(); !done {
+			n.Abandon()
+			return err
+		}
+	}
+	_, err = n.Completed()
+	n.ReportFailure()
+	n.Release()
+	return err
+}
+
+// joiner carries out the empty task of a join, where its predecessors are.
+type joiner struct{ rt *Runtime }
+
+// Start implements tasks.Runner.
+func (j joiner) Start(n *tasks.Node, w *tasks.Work) {
+	if d := n.Domain(); d != tasks.Host {
+		if s := j.rt.devices[d-1].opened(); s != nil {
+			s.Join(n, w)
+			return
+		}
+	}
+	n.Complete(nil, w)
+}
+
+// Drop implements tasks.Runner.
+func (joiner) Drop(*tasks.Node) {}
+
+// Taskgroup calls body and then waits for all tasks that were generated in it,
+// and for their descendants (OpenMP taskgroup construct). It returns the error of
+// body, and the first failure of a task that no wait inside has reported; a panic
+// in body is a *PanicError.
+//
+// When ctx ends first its cause is returned, as by Taskwait.
+func (rt *Runtime) Taskgroup(ctx context.Context, body func(ctx context.Context) error) (err error) {
+	if err := rt.construct(ctx); err != nil {
+		return fmt.Errorf("vkomp: %w", err)
+	}
+	if body == nil {
+		return fmt.Errorf("vkomp: taskgroup: %w: no body", ErrInvalidArgument)
+	}
+	c := rt.current(ctx)
+	group := tasks.NewGroup(c.group())
+	bodies, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	c.inside = &taskgroup{group, cancel}
+	// Deferred, because a body can leave by runtime.Goexit.
+	defer func() {
+		ending := group.Wait(ctx, c.place)
+		if group.Cancelled() && errors.Is(err, ErrCancelled) {
+			err = nil
+		}
+		if ending != nil {
+			err = errors.Join(err, fmt.Errorf("vkomp: %w", ending))
+		}
+	}()
+	return sched.Protect(func() error { return body(context.WithValue(bodies, regionKey{rt}, &c)) })
+}
+
+// CancelTaskgroup cancels the innermost taskgroup (OpenMP cancel taskgroup): its
+// tasks that have not started are dropped, which is no failure; the contexts of
+// the bodies that run end with ErrCancelled as their cause; kernels run to their
+// end. It returns ErrCancelled, for the body to return, which is no failure of
+// its task then. Unless OMP_CANCELLATION is true it does nothing and returns nil.
+// Outside of any taskgroup it is ErrInvalidArgument.
+func (rt *Runtime) CancelTaskgroup(ctx context.Context) error {
+	inside := rt.current(ctx).inside
+	if inside == nil {
+		return fmt.Errorf("vkomp: cancel taskgroup: %w: the context is of no taskgroup", ErrInvalidArgument)
+	}
+	if !rt.cancellation {
+		return nil
+	}
+	inside.group.Cancel()
+	inside.cancel(ErrCancelled)
+	return ErrCancelled
+}
+
+// CancellationPoint returns ErrCancelled when the innermost taskgroup is
+// cancelled, else nil (OpenMP cancellation point taskgroup).
+func (rt *Runtime) CancellationPoint(ctx context.Context) error {
+	if c := rt.current(ctx); c.group().Cancelled() {
+		return ErrCancelled
+	}
+	return nil
+}
