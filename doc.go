@@ -28,7 +28,15 @@
 // [Task] body gets generate that task's children, which depend on each other
 // and for which a [Runtime.Taskwait] with that context waits. Any other context
 // stands for the initial task. Goroutines that use such contexts are therefore
-// siblings: they share dependences, waits and errors.
+// siblings: they share dependences, waits and errors, unless each opens a
+// [Runtime.Taskgroup].
+//
+// Depend clauses order siblings, target tasks and host tasks alike: [In], [Out],
+// [InOut], [MutexInOutSet], [InOutSet], [InOutAllMemory], or a [Depobj]. Items
+// match when their slices overlap.
+//
+// When a context ends, waits with it return, and tasks that were generated with it
+// and have not started are dropped.
 //
 // # Storage
 //
@@ -40,6 +48,6 @@
 //
 // Where OpenMP says "runtime error termination" a call returns an error and
 // leaves all state as it was. A deferred task's failure is returned by the
-// Taskwait that waits for it; its dependents are not run, those made later
-// neither, until then.
+// Taskwait or Taskgroup that waits for it; its dependents are not run, those made
+// later neither, until then.
 package vkomp

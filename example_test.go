@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log"
+	"os"
 
 	"github.com/vkomp/vkomp"
 	"github.com/vkomp/vkomp/shaders"
@@ -154,4 +155,61 @@ func ExampleRuntime_NewKernel() {
 	})
 	fmt.Println(v, err)
 	// Output: [1 4 9] <nil>
+}
+
+func ExampleRuntime_Graph() {
+	rt, err := vkomp.Open(vkomp.Options{KeepGraph: true})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer rt.Close()
+	ctx := context.Background()
+	v := []int{1}
+	for _, label := range []string{"double", "double again"} {
+		err := rt.Task(ctx, vkomp.Task{
+			Label:  label,
+			Depend: []vkomp.Depend{vkomp.InOut(v)},
+			Body: func(context.Context) error {
+				v[0] *= 2
+				return nil
+			},
+		})
+		if err != nil {
+			log.Fatal(err)
+		}
+	}
+	if err := rt.Taskwait(ctx); err != nil {
+		log.Fatal(err)
+	}
+	g := rt.Graph()
+	for _, t := range g.Tasks {
+		fmt.Println(t.ID, t.Label, t.State, t.Depend[0].Kind)
+	}
+	fmt.Println(g.Edges)
+	// Output:
+	// 1 double complete inout
+	// 2 double again complete inout
+	// [{1 2 false}]
+}
+
+func ExampleGraph_WriteDOT() {
+	g := vkomp.Graph{
+		Tasks: []vkomp.GraphTask{
+			{ID: 1, Label: "read", Device: vkomp.InitialDeviceNumber, State: vkomp.GraphComplete},
+			{ID: 2, Label: "blur", Device: 0, State: vkomp.GraphPlaced},
+		},
+		Edges: []vkomp.GraphEdge{{From: 1, To: 2}},
+	}
+	if err := g.WriteDOT(os.Stdout); err != nil {
+		log.Fatal(err)
+	}
+	// Output:
+	// digraph vkomp {
+	// 	graph [fontname="Helvetica" style=rounded color="#808080" tooltip=" "]
+	// 	node [fontname="Helvetica" style=filled]
+	// 	edge [color="#404040"]
+	// 	t1 [label="read\n#1" shape=ellipse fillcolor="#c9eec9" tooltip="complete, on the host"]
+	// 	t2 [label="blur\n#2" shape=box fillcolor="#bcd9ff" tooltip="placed, on device 0"]
+	// 	t1 -> t2
+	// }
 }

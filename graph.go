@@ -18,14 +18,15 @@ import (
 
 // Graph is the task graph of a runtime at one moment: see [Runtime.Graph].
 type Graph struct {
-	// Tasks are in the order of their making.
+	// Tasks are in the order of their IDs.
 	Tasks []GraphTask
 	Edges []GraphEdge
 }
 
 // GraphTask is a task of a Graph.
 type GraphTask struct {
-	// ID numbers the tasks of a runtime from 1, in the order of their making.
+	// ID is the task's number in its runtime, 1 or more; siblings are numbered in
+	// the order of their making.
 	ID uint64
 	// Parent is the ID of the explicit task that generated this one, 0 for the
 	// initial task. A graph need not hold the parent: see Options.KeepGraph.

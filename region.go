@@ -20,6 +20,9 @@ type taskRegion struct {
 	// one that holds none.
 	place tasks.Place
 
+	// id is the task's number in snapshots of the graph, 0 for the initial task.
+	id uint64
+
 	mu sync.Mutex
 	// scope is made when the first child is.
 	scope *tasks.Scope
@@ -32,7 +35,7 @@ func (r *taskRegion) children() *tasks.Scope {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.scope == nil {
-		r.scope = r.rt.graph.NewScope()
+		r.scope = r.rt.graph.NewScopeOf(r.id)
 	}
 	return r.scope
 }

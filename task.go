@@ -130,7 +130,7 @@ func (rt *Runtime) task(ctx context.Context, t *Task) error {
 			r.Transparency, r.Inner = t.Transparent, r.Scope.NewInner()
 			inner.region.scope = r.Inner
 		}
-		r.Context, r.Ender = inner, inner
+		r.Context, r.Ender, r.ID = inner, inner, &inner.region.id
 	}
 	if t.Detach != nil {
 		t.Detach.label = label

@@ -1,6 +1,7 @@
 // Package sched carries target tasks out: on a Vulkan device, by turning the
 // task graph into few large queue submissions whose order the device keeps
-// itself, or on the initial device, by running Host variants.
+// itself, or on the initial device, by running Host variants. Explicit tasks run
+// there too, deferred ones on a [Pool] with a bounded number of places.
 //
 //	tasks.Scope ──start──▶ enter ──────▶ place ──────▶ submit ─▶ device ─▶ finish ──▶ complete
 //	                       presence      level in the  one C               copy-out,

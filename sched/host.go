@@ -48,8 +48,9 @@ type HostRegion struct {
 	Priority int
 	// Group is the taskgroup that the task belongs to, or nil.
 	Group *tasks.Group
-	// Event makes the task detachable, as in tasks.Task.
+	// Event makes the task detachable, and ID gets its number, as in tasks.Task.
 	Event *tasks.Event
+	ID    *uint64
 	// Transparency and Inner are those of tasks.Task.
 	Transparency tasks.Transparency
 	Inner        *tasks.Scope
@@ -75,8 +76,8 @@ func (h *HostDevice) Run(ctx context.Context, r HostRegion) error {
 		t.Context = ctx
 	}
 	task := tasks.Task{
-		Label: r.Label, Domain: tasks.Host, Included: !r.NoWait, Depend: depend, Runner: t,
-		Group: r.Group, Event: r.Event, Transparency: r.Transparency, Inner: r.Inner,
+		Label: r.Label, Domain: tasks.Host, Included: !r.NoWait, Depend: depend, Runner: t, Recycler: t,
+		Group: r.Group, Event: r.Event, ID: r.ID, Transparency: r.Transparency, Inner: r.Inner,
 	}
 	if r.NoWait {
 		task.Context = ctx

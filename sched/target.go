@@ -244,7 +244,7 @@ func (s *Scheduler) Run(ctx context.Context, r Region) error {
 		return fmt.Errorf("target %q: %w", r.Label, err)
 	}
 	task := tasks.Task{
-		Label: r.Label, Domain: s.domain, Included: !r.NoWait, Depend: r.Depend, Runner: t, Group: r.Group,
+		Label: r.Label, Domain: s.domain, Included: !r.NoWait, Depend: r.Depend, Runner: t, Recycler: t, Group: r.Group,
 	}
 	if r.NoWait {
 		task.Context = ctx
@@ -260,27 +260,43 @@ func (s *Scheduler) Run(ctx context.Context, r Region) error {
 	if r.NoWait {
 		return nil
 	}
-	if ctx.Done() == nil && r.Place == nil {
-		s.drive(s.queue, t, node)
+	if err := s.await(ctx, t, node, r.Place); err != nil {
+		node.Abandon()
+		return err
 	}
-	if err := node.Wait(ctx, r.Place); err != nil {
-		if done, _ := node.Completed(); !done {
-			node.Abandon()
-			return err
-		}
-	}
-	// It may have ended since the wait was cut short.
 	_, err = node.Completed()
 	node.Release()
 	t.giveBack()
 	return err
 }
 
+// await waits until an included task is complete; when ctx ends before, it returns
+// the cause.
+func (s *Scheduler) await(ctx context.Context, t *target, node *tasks.Node, place tasks.Place) error {
+	if done, _ := node.Completed(); done {
+		return nil
+	}
+	if place != nil {
+		place.Leave()
+		defer place.Return()
+	}
+	if ctx.Done() == nil {
+		s.drive(s.queue, t, node)
+	}
+	if err := node.Wait(ctx, nil); err != nil {
+		// It may have ended since the wait was cut short.
+		if done, _ := node.Completed(); !done {
+			return err
+		}
+	}
+	return nil
+}
+
 // Join carries out a task without work of its own, in place of the runner that
 // was started: its order is kept on the device.
 func (s *Scheduler) Join(n *tasks.Node, w *tasks.Work) {
 	t := s.newTarget(&Region{NoWait: true})
-	n.Hand(t)
+	n.Hand(t, t)
 	t.Start(n, w)
 }
 

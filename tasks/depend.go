@@ -102,15 +102,23 @@ func (d *Depend) empty() bool { return d.Ptr == nil || d.Size == 0 }
 // CheckDepend refuses an item that is none.
 func CheckDepend(d Depend) error { return d.check(0) }
 
+// kinds are the dependence types, as bits.
+const kinds = 1<<DependIn | 1<<DependOut | 1<<DependInOut | 1<<DependMutexInOutSet | 1<<DependInOutSet |
+	1<<DependOutAllMemory | 1<<DependInOutAllMemory
+
+// valid reports whether the item has a type, and storage that an address space
+// can hold.
+func (d *Depend) valid() bool {
+	return d.Kind < 64 && uint64(kinds)>>d.Kind&1 != 0 && uintptr(d.Ptr)+uintptr(d.Size) >= uintptr(d.Ptr)
+}
+
+// check says what is wrong with an item.
 func (d *Depend) check(k int) error {
-	switch d.Kind {
-	case DependIn, DependOut, DependInOut, DependMutexInOutSet, DependInOutSet:
-		if s := d.section(); !d.empty() && s.end() < s.start {
-			return fmt.Errorf("%w: depend item %d of %d bytes ends beyond the address space", ErrInvalidDepend, k, d.Size)
-		}
+	switch {
+	case d.valid():
 		return nil
-	case DependOutAllMemory, DependInOutAllMemory:
-		return nil
+	case d.Kind < 64 && uint64(kinds)>>d.Kind&1 != 0:
+		return fmt.Errorf("%w: depend item %d of %d bytes ends beyond the address space", ErrInvalidDepend, k, d.Size)
 	}
 	return fmt.Errorf("%w: depend item %d has no dependence type (%v)", ErrInvalidDepend, k, d.Kind)
 }

@@ -1,7 +1,7 @@
 // Package tasks is the task graph: which task waits for which. It resolves
 // depend clauses between siblings, starts each task when nothing it must follow
-// is still ahead of it, carries failures to dependents, and lets a Taskwait
-// wait for the children of a region. It knows no device.
+// is still ahead of it, carries failures to dependents, and lets waits and
+// taskgroups wait. It knows no device.
 //
 //	        Add                 Placed               Complete
 //	created ───▶ waiting ─start─▶ started ──▶ placed ──────▶ complete
@@ -14,13 +14,21 @@
 // there the successor starts as soon as its predecessor is placed, and learns
 // from [Node.Predecessors] what it has to be ordered after. Every other edge is
 // kept by the host: the successor starts when the predecessor is complete.
+// Exclusion (mutexinoutset) is kept the same two ways.
 //
 // Rules and terms are those of OpenMP 5.2 §12.9 (task scheduling constraints)
-// and §15.9.5 (depend clause): dependences hold between siblings, that is
-// children of one task region, here one [Scope]; items match when their base
-// addresses are equal.
+// and §15.9.5 (depend clause), with the transparent tasks of 6.0. Dependences
+// hold between siblings, that is children of one task region, here one [Scope].
+// Items match when their storage has a byte in common, which goes beyond OpenMP.
 //
-// A Scope is safe for concurrent use. Adding a task costs a map look-up for
-// each depend item and an append for each edge; a location of completed tasks
-// is forgotten when the table is swept, so memory follows the tasks in flight.
+// # Cost
+//
+// A scope files the sections that its tasks name (see index): a section named
+// again is a hash look-up, a new one as much again, and a look at what it
+// overlaps. An edge is an append. Everything of a task is used again when it is
+// complete: memory follows the tasks in flight and not those ever made, nor the
+// addresses ever named, and a steady state allocates nothing.
+//
+// A Scope is safe for concurrent use; its tasks share one lock, with those of
+// scopes that transparent tasks connect.
 package tasks

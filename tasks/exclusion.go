@@ -80,9 +80,6 @@ func (n *Node) followHolder(h *Node) {
 
 // letGo gives n's storage back.
 func (n *Node) letGo() {
-	if !n.locks {
-		return
-	}
 	for i := range n.items {
 		if l := n.items[i].loc; l.holder == n {
 			l.holder = nil
@@ -93,9 +90,6 @@ func (n *Node) letGo() {
 // unblock lets those go on who wait for storage that n has given back, or of
 // which the device can keep the order now.
 func (n *Node) unblock(w *Work) {
-	if !n.locks {
-		return
-	}
 	for i := range n.items {
 		if n.items[i].class == classMutex {
 			n.items[i].loc.wake(w)
@@ -109,7 +103,10 @@ func (l *location) wake(w *Work) {
 	for m := l.blocked.pop(); m != nil; m = l.blocked.pop() {
 		switch at := m.obstacle(); at {
 		case nil:
-			m.take()
+			// A predecessor on the device can have failed meanwhile.
+			if m.dropped = m.failedBy != nil; !m.dropped {
+				m.take()
+			}
 			m.state = StateStarted
 			w.push(m)
 			if l.holder == m {

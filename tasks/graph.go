@@ -9,7 +9,8 @@ import (
 
 // Graph is all tasks of a runtime, in the scopes made by NewScope.
 type Graph struct {
-	tasks, edges, failures atomic.Uint64
+	// ids are the numbers given out to families.
+	ids, tasks, edges, failures atomic.Uint64
 	// keep: completed tasks are kept for snapshots. Set before the first task.
 	keep bool
 
@@ -35,6 +36,11 @@ type Counts struct {
 
 // Counts returns the totals so far.
 func (g *Graph) Counts() Counts {
+	for _, s := range g.scopes() {
+		s.lock()
+		s.family.flush(g)
+		s.unlock()
+	}
 	return Counts{Tasks: g.tasks.Load(), Edges: g.edges.Load(), Failures: g.failures.Load()}
 }
 
@@ -43,9 +49,24 @@ func (g *Graph) Counts() Counts {
 // every task.
 func (g *Graph) Keep() { g.keep = true }
 
-// NewScope returns the scope of a new task region.
-func (g *Graph) NewScope() *Scope {
-	s := &Scope{graph: g, family: &family{}}
+// scopes returns the scopes that tasks were added to and that are not retired.
+func (g *Graph) scopes() []*Scope {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var scopes []*Scope
+	for s := g.oldest; s != nil; s = s.newer {
+		scopes = append(scopes, s)
+	}
+	return scopes
+}
+
+// NewScope returns the scope of the initial task's region.
+func (g *Graph) NewScope() *Scope { return g.NewScopeOf(0) }
+
+// NewScopeOf returns the scope of the region of the task with that number in
+// snapshots (see Task.ID).
+func (g *Graph) NewScopeOf(task uint64) *Scope {
+	s := &Scope{graph: g, family: &family{}, id: task}
 	s.everything.refs = 1
 	return s
 }
@@ -74,6 +95,7 @@ func (s *Scope) Retire() {
 	}
 	s.registered = false
 	g := s.graph
+	s.family.flush(g)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if s.older == nil {
@@ -90,9 +112,6 @@ func (s *Scope) Retire() {
 }
 
 func (g *Graph) keepNode(n *Node) {
-	if !g.keep {
-		return
-	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.kept = append(g.kept, n)
@@ -127,16 +146,10 @@ func (g *Graph) Snapshot() Snapshot {
 		// Edges come after the tasks that they join.
 		snap.Edges = slices.DeleteFunc(snap.Edges, func(e EdgeInfo) bool { return e.To > known })
 	} else {
-		g.mu.Lock()
-		var scopes []*Scope
-		for s := g.oldest; s != nil; s = s.newer {
-			scopes = append(scopes, s)
-		}
-		g.mu.Unlock()
 		known := make(map[uint64]bool)
-		for _, s := range scopes {
+		for _, s := range g.scopes() {
 			s.lock()
-			for n := s.first; n != nil; n = n.after {
+			for _, n := range s.children {
 				snap.Tasks = append(snap.Tasks, n.info())
 				known[n.id] = true
 				for _, e := range n.successors {

@@ -29,8 +29,8 @@ type location struct {
 	// epoch is the scope's when cur was begun: what is older is superseded by a
 	// task with omp_all_memory.
 	epoch uint64
-	// older are accesses that were superseded while some task imports from the
-	// scope: its children may still have to follow them.
+	// older are accesses that were superseded while the scope has onlookers, which
+	// may still have to follow them.
 	older *access
 	// overlaps are the other locations that share a byte with this one.
 	overlaps []overlap
@@ -44,7 +44,8 @@ type location struct {
 	poison *[classes][]*tally
 	keep   unsafe.Pointer
 
-	// after and before link the live locations of the scope, or the dead.
+	// after and before link the locations of the scope, or those kept for their
+	// poison alone.
 	after, before *location
 }
 
@@ -67,9 +68,10 @@ type access struct {
 	ptr  unsafe.Pointer
 }
 
-// maxDead is the number of dead locations that a scope keeps: storage that is
-// used over and over by one short task after the other then costs a look-up each
-// time. They hold an address as a number and nothing else.
+// maxDead is the number of dead locations that a scope keeps; twice as many, or as
+// many as are in use, before it forgets some: storage that is used over and over
+// by one short task after the other then costs a look-up each time. They hold an
+// address as a number and nothing else.
 const maxDead = 256
 
 // locate returns the scope's location of that section, with one more reference.
@@ -78,13 +80,13 @@ func (s *Scope) locate(at section) *location {
 	switch {
 	case l == nil:
 		l = s.newLocation(at)
-		l.link(&s.liveLocations)
-	case l.refs == 0:
+		l.link(&s.locations)
+	case l.refs > 0:
+	case l.poison == nil:
+		s.dead--
+	default:
 		l.unlink()
-		if l.poison == nil {
-			s.dead--
-		}
-		l.link(&s.liveLocations)
+		l.link(&s.locations)
 	}
 	l.refs++
 	return l
@@ -128,23 +130,34 @@ func (s *Scope) drop(l *location) {
 		return
 	}
 	l.cur, l.prev, l.older, l.holder = nil, nil, nil, nil
-	l.unlink()
 	if l.poison != nil && l.clean() {
 		l.poison, l.keep = nil, nil
 	}
 	switch {
 	case l.poison != nil:
+		l.unlink()
 		l.link(&s.poisoned)
 	case len(l.overlaps) > 0:
 		// Kept, it would cost those it overlaps.
-		s.spare(l)
+		s.evict(l)
 	default:
-		l.link(&s.deadLocations)
 		s.dead++
-		if s.dead > maxDead {
-			s.evict(s.deadLocations.before)
+		// Not before as many have died as the search may come across.
+		if s.dead > 2*maxDead && 2*s.dead > s.index.len() {
+			s.bury(maxDead)
+		}
+	}
+}
+
+// bury forgets the dead locations, the oldest first, down to that many.
+func (s *Scope) bury(most int) {
+	for l := s.locations.before; s.dead > most; {
+		next := l.before
+		if l.refs == 0 {
+			s.evict(l)
 			s.dead--
 		}
+		l = next
 	}
 }
 
@@ -201,13 +214,13 @@ func (a *access) join(s *Scope) {
 		l.epoch = s.epoch
 	}
 	if l.cur == nil || a.class == classOut || l.class != a.class {
-		if s.importers > 0 {
+		if s.onlookers > 0 {
 			l.retire(l.prev)
 		}
 		l.prev, l.cur, l.class = l.cur, nil, a.class
 	}
 	a.push(&l.cur)
-	if a.class != classOut || s.importers > 0 {
+	if a.class != classOut || s.onlookers > 0 {
 		return
 	}
 	// Whoever follows storage inside of this follows this task.
@@ -221,7 +234,7 @@ func (a *access) join(s *Scope) {
 // supersede forgets the location's history: a task that follows all of it will
 // be found in other ways.
 func (s *Scope) supersede(l *location) {
-	if s.importers > 0 {
+	if s.onlookers > 0 {
 		l.retire(l.prev)
 		l.retire(l.cur)
 	}

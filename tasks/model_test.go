@@ -889,13 +889,8 @@ func (h *history) end() error {
 }
 
 // run takes steps, and then completes all that is left.
-func (h *history) run(steps int) (err error) {
+func (h *history) run(steps int) error {
 	defer h.close()
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("panic: %v", r)
-		}
-	}()
 	for range steps {
 		if err := h.step(); err != nil {
 			return err

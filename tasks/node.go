@@ -31,8 +31,8 @@ type Runner interface {
 	Drop(n *Node)
 }
 
-// Recycler is a Runner that hears when the graph has let go of it, which is when
-// its task is complete and no other task can ask for it. The scope's lock is
+// Recycler hears when the graph has let go of a task's Runner, which is when the
+// task is complete and no other task can ask for it. The scope's lock is
 // held: Recycle calls nothing of the graph.
 type Recycler interface {
 	Recycle()
@@ -64,14 +64,16 @@ type Node struct {
 	exports  bool
 	imports  bool
 	detached bool
-	// locks: some item is mutexinoutset.
-	locks bool
+	// locks: some item is mutexinoutset. conditional: the task has a context or a
+	// group that can keep it from being run.
+	locks, conditional bool
 
 	// All below is guarded by the scope's lock.
 
 	// generation counts the tasks that the node has been.
 	generation uint64
 	runner     Runner
+	recycler   Recycler
 	state      State
 	included   bool
 	// dropped: not to be run.
@@ -104,8 +106,8 @@ type Node struct {
 	awaited bool
 	// nextBlocked links tasks that wait for the same mutexinoutset storage.
 	nextBlocked *Node
-	// after and before link the live tasks of the scope, in order.
-	after, before *Node
+	// place is the task's index among the scope's children.
+	place int
 
 	firstItems [4]access
 	firstEdges [4]edge
@@ -256,7 +258,7 @@ func (n *Node) settle(w *Work) {
 		return
 	}
 	s := n.scope
-	ready := append(s.family.completing[:0], n)
+	ready := n.complete(s.family.completing[:0], w)
 	for len(ready) > 0 {
 		last := len(ready) - 1
 		next := ready[last]
@@ -277,15 +279,20 @@ func (n *Node) complete(ready []*Node, w *Work) []*Node {
 	if n.failure != nil {
 		failedBy = n.failure
 	}
-	s.childComplete(n)
-	n.letGo()
+	s.live--
+	if failedBy != nil || n.group != nil || len(s.waiters) > 0 {
+		s.childComplete(n)
+	}
+	if n.locks {
+		n.letGo()
+	}
 	lingers := n.exports && n.inner.lasting()
 	for i := range n.successors {
 		e := &n.successors[i]
 		if lingers && e.to.state == StateWaiting && !e.to.dropped {
 			s.followExported(e.to, n.inner)
 		}
-		if e.to.failedBy == nil {
+		if e.to.failedBy == nil && !e.exclusion {
 			e.to.failedBy = failedBy
 		}
 		if e.onDevice {
@@ -298,12 +305,16 @@ func (n *Node) complete(ready []*Node, w *Work) []*Node {
 			e.to.release(w)
 		}
 	}
-	clear(n.successors)
 	n.successors = n.successors[:0]
-	n.forgetPredecessors()
-	n.unblock(w)
-	if r, ok := n.runner.(Recycler); ok {
-		r.Recycle()
+	if len(n.predecessors) > 0 {
+		n.forgetPredecessors()
+	}
+	if n.locks {
+		n.unblock(w)
+	}
+	if n.recycler != nil {
+		n.recycler.Recycle()
+		n.recycler = nil
 	}
 	n.runner, n.ctx = nil, nil
 	if n.awaited {
@@ -318,7 +329,7 @@ func (n *Node) complete(ready []*Node, w *Work) []*Node {
 	} else {
 		n.depart()
 	}
-	if s.live == 0 {
+	if s.lingerer != nil {
 		s.settled()
 	}
 	return ready
@@ -327,8 +338,8 @@ func (n *Node) complete(ready []*Node, w *Work) []*Node {
 // depart takes a complete task out of the histories of its storage.
 func (n *Node) depart() {
 	s := n.scope
-	if n.imports {
-		s.importers--
+	if n.imports || n.exports {
+		n.look(-1)
 	}
 	if !s.graph.keep {
 		for i := range n.items {
@@ -338,7 +349,7 @@ func (n *Node) depart() {
 			a.loc, a.ptr = nil, nil
 		}
 	}
-	s.listed(n, false)
+	s.remove(n)
 	n.forget()
 }
 
@@ -374,6 +385,8 @@ func (n *Node) start(w *Work) {
 	switch {
 	case n.dropped:
 		n.drop(n.failedBy, w)
+	case !n.conditional:
+		n.runner.Start(n, w)
 	case n.group != nil && n.group.Cancelled():
 		n.drop(nil, w)
 	case n.ctx != nil && n.ctx.Err() != nil:
@@ -445,10 +458,10 @@ func (n *Node) ReportFailure() {
 }
 
 // Hand gives the task, which has been started and not placed, to another runner.
-func (n *Node) Hand(r Runner) {
+func (n *Node) Hand(r Runner, recycler Recycler) {
 	n.scope.lock()
 	defer n.scope.unlock()
-	n.runner = r
+	n.runner, n.recycler = r, recycler
 }
 
 // Abandon says that nobody waits for an included task any more: its failure is

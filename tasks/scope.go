@@ -13,11 +13,16 @@ const maxSpare = 4096
 // can follow each other, so they share a lock.
 type family struct {
 	mu sync.Mutex
-	// created numbers the tasks.
-	created uint64
+	// created numbers the tasks; id and lastID are the rest of a block of numbers
+	// in the whole graph.
+	created, id, lastID uint64
+	// tasks and edges are counted here until flush.
+	tasks, edges uint64
 	// found are the predecessors of the task that is being added, and completing
 	// the tasks that are: working memory.
 	found, completing []*Node
+	// exported are the scopes of complete exporting tasks among the predecessors.
+	exported []*Scope
 }
 
 // Scope holds the children of one task region: dependences hold among them,
@@ -34,8 +39,10 @@ type Scope struct {
 	// made before that seq.
 	outer  *Scope
 	before uint64
-	// importers counts the importing tasks of this scope that are not complete.
-	importers int
+	// exporters counts the exporting tasks of this scope that are not gone.
+	// onlookers counts those, and the importing tasks from which children can see
+	// this scope: the histories are kept whole for them.
+	exporters, onlookers int
 	// lingerer is the complete exporting task whose children these are; lingering
 	// counts the children that are such. exported are the scopes of included ones.
 	lingerer  *Node
@@ -43,18 +50,18 @@ type Scope struct {
 	exported  []*Scope
 
 	live int
-	// first and last are the ends of the list of the children that are not gone.
-	first, last *Node
+	// children are those that are not gone, in no order.
+	children []*Node
 
 	index index
 	// epoch counts the tasks with omp_all_memory, which is the location everything.
 	epoch      uint64
 	everything location
-	// The heads of lists: locations with tasks that are not complete, without, and
-	// those kept for the poison alone.
-	liveLocations, deadLocations, poisoned location
-	dead                                   int
-	scratch                                []*location
+	// The heads of lists: of all locations but those kept for the poison alone,
+	// and of these. dead counts the former that are of no task.
+	locations, poisoned location
+	dead                int
+	scratch             []*location
 
 	spareNodes             *Node
 	spareLocations         *location
@@ -84,10 +91,14 @@ type Task struct {
 	Held   bool
 	Depend []Depend
 	Runner Runner
+	// Recycler hears when the Runner is let go of. May be nil.
+	Recycler Recycler
 	// Context drops the task when it ends before the task starts. May be nil.
 	Context context.Context
 	// Group is the innermost taskgroup that the task belongs to, or nil.
 	Group *Group
+	// ID, if not nil, gets the task's number in snapshots before the task can start.
+	ID *uint64
 	// Event, if not nil, makes the task detachable; Add sets it before the task
 	// can start.
 	Event *Event
@@ -95,6 +106,29 @@ type Task struct {
 	// NewInner.
 	Transparency Transparency
 	Inner        *Scope
+}
+
+// nextID numbers a task in the graph: in the order of their making as far as the
+// tasks of one family go, and of all if the graph is kept.
+func (f *family) nextID(g *Graph) uint64 {
+	f.tasks++
+	if f.id == f.lastID {
+		block := uint64(256)
+		if g.keep {
+			block = 1
+		}
+		f.lastID = g.ids.Add(block)
+		f.id = f.lastID - block
+	}
+	f.id++
+	return f.id
+}
+
+// flush hands the counts on to the graph.
+func (f *family) flush(g *Graph) {
+	g.tasks.Add(f.tasks)
+	g.edges.Add(f.edges)
+	f.tasks, f.edges = 0, 0
 }
 
 func (s *Scope) lock()   { s.family.mu.Lock() }
@@ -106,8 +140,8 @@ func (s *Scope) unlock() { s.family.mu.Unlock() }
 // nothing was added. Add keeps nothing of t.Depend itself.
 func (s *Scope) Add(t *Task, w *Work) (*Node, error) {
 	for k := range t.Depend {
-		if err := t.Depend[k].check(k); err != nil {
-			return nil, fmt.Errorf("task %q: %w", t.Label, err)
+		if !t.Depend[k].valid() {
+			return nil, fmt.Errorf("task %q: %w", t.Label, t.Depend[k].check(k))
 		}
 	}
 	s.lock()
@@ -118,8 +152,8 @@ func (s *Scope) Add(t *Task, w *Work) (*Node, error) {
 	n := s.newNode()
 	s.family.created++
 	n.seq = s.family.created
-	n.id = s.graph.tasks.Add(1)
-	n.label, n.domain, n.runner, n.group = t.Label, t.Domain, t.Runner, t.Group
+	n.id = s.family.nextID(s.graph)
+	n.label, n.domain, n.runner, n.recycler, n.group = t.Label, t.Domain, t.Runner, t.Recycler, t.Group
 	n.included, n.detached = t.Included, t.Event != nil
 	n.exports, n.imports, n.inner = t.Transparency&Export != 0, t.Transparency&Import != 0, t.Inner
 	n.state, n.dropped, n.fulfilled = StateWaiting, false, false
@@ -127,6 +161,7 @@ func (s *Scope) Add(t *Task, w *Work) (*Node, error) {
 	if t.Context != nil && t.Context.Done() != nil {
 		n.ctx = t.Context
 	}
+	n.conditional = n.ctx != nil || n.group != nil
 	n.waiting, n.left, n.refs = 1, 1, 1
 	if t.Event != nil {
 		n.left++
@@ -136,22 +171,20 @@ func (s *Scope) Add(t *Task, w *Work) (*Node, error) {
 		n.refs++
 	}
 	s.live++
-	s.listed(n, true)
-	n.group.add()
+	n.place = len(s.children)
+	s.children = append(s.children, n)
+	if s.graph.keep {
+		s.graph.keepNode(n)
+	}
+	if n.group != nil {
+		n.group.add()
+	}
 
 	s.family.found = s.family.found[:0]
 	n.locks = false
 	if len(t.Depend) > 0 {
-		s.name(n, t.Depend)
-		for i := range n.items {
-			s.follow(n, &n.items[i])
-		}
+		s.depend(n, t.Depend)
 		s.followFurther(n)
-		// Recording comes after every look-up, so that no item of the task finds
-		// the task itself.
-		for i := range n.items {
-			s.record(&n.items[i])
-		}
 	}
 	if n.domain == AnyDomain {
 		n.domain = s.commonDomain()
@@ -159,58 +192,87 @@ func (s *Scope) Add(t *Task, w *Work) (*Node, error) {
 	if n.inner != nil {
 		n.inner.id = n.id
 	}
+	if t.ID != nil {
+		*t.ID = n.id
+	}
+	if n.imports || n.exports {
+		n.look(1)
+	}
 	if n.imports {
 		n.inner.outer, n.inner.before = s, n.seq
-		s.importers++
 	}
-	s.edges(n)
+	if len(s.family.found) > 0 {
+		s.edges(n)
+	}
 	n.release(w)
 	return n, nil
 }
 
-// name makes the accesses of the task's depend items, one for each section: a
-// section named with several types excludes all that any of them does.
-func (s *Scope) name(n *Node, items []Depend) {
+// depend makes the accesses of the task's depend items, one for each section,
+// and collects the tasks of the scope that n follows by them. An item does not
+// find the task itself, whatever other items have recorded of it.
+func (s *Scope) depend(n *Node, items []Depend) {
 	if len(items) > cap(n.items) {
 		n.items = make([]access, 0, len(items))
 	}
 	n.items = n.items[:0]
 	for k := range items {
 		d := &items[k]
-		a := access{node: n, class: d.Kind.class(), kind: d.Kind, ptr: d.Ptr}
+		c := d.Kind.class()
+		var l *location
 		switch {
 		case d.Kind.AllMemory():
-			a.loc, a.ptr = &s.everything, nil
-			s.everything.refs++
+			l = &s.everything
+			l.refs++
 		case d.empty():
 			continue
 		default:
-			a.loc = s.locate(d.section())
+			l = s.locate(d.section())
 		}
-		if a.loc.seen == n.seq {
-			a.loc.refs--
-			for i := range n.items {
-				if same := &n.items[i]; same.loc == a.loc && same.class != a.class {
-					same.class, same.kind = classOut, DependInOut
-				}
-			}
+		if l.seen == n.seq {
+			l.refs--
+			s.again(n, l, c)
 			continue
 		}
-		a.loc.seen = n.seq
-		n.items = append(n.items, a)
-	}
-	for i := range n.items {
-		n.locks = n.locks || n.items[i].class == classMutex
+		l.seen = n.seq
+		n.items = n.items[:len(n.items)+1]
+		a := &n.items[len(n.items)-1]
+		a.node, a.loc, a.class, a.kind, a.ptr = n, l, c, d.Kind, d.Ptr
+		s.follow(n, l, c)
+		s.record(a)
+		if c == classMutex {
+			n.locks = true
+		}
 	}
 }
 
+// again is for a section that the task names once more: with several types, it
+// excludes all that any of them does.
+func (s *Scope) again(n *Node, l *location, c class) {
+	locks := false
+	for i := range n.items {
+		a := &n.items[i]
+		if a.loc == l && a.class != c && a.class != classOut {
+			a.leave()
+			a.class, a.kind = classOut, DependInOut
+			s.follow(n, l, classOut)
+			s.record(a)
+		}
+		locks = locks || a.class == classMutex
+	}
+	n.locks = locks
+}
+
 // follow collects the tasks of the scope that n follows by one item.
-func (s *Scope) follow(n *Node, a *access) {
-	if a.loc == &s.everything {
+func (s *Scope) follow(n *Node, l *location, c class) {
+	if l == &s.everything {
+		if allMemoryOrders {
+			s.followOn(n, l, classOut)
+		}
 		if !allMemoryFollows {
 			return
 		}
-		for l := s.liveLocations.after; l != nil && l != &s.liveLocations; l = l.after {
+		for l := s.locations.after; l != nil && l != &s.locations; l = l.after {
 			s.followOn(n, l, classOut)
 		}
 		for l := s.poisoned.after; l != nil && l != &s.poisoned; l = l.after {
@@ -218,9 +280,9 @@ func (s *Scope) follow(n *Node, a *access) {
 		}
 		return
 	}
-	s.followOn(n, a.loc, a.class)
-	for i := range a.loc.overlaps {
-		s.followOn(n, a.loc.overlaps[i].with, a.class)
+	s.followOn(n, l, c)
+	for i := range l.overlaps {
+		s.followOn(n, l.overlaps[i].with, c)
 	}
 }
 
@@ -228,6 +290,10 @@ func (s *Scope) follow(n *Node, a *access) {
 // one that overlaps it, as class says.
 func (s *Scope) followOn(n *Node, l *location, c class) {
 	n.infect(l, c)
+	if s.exporters > 0 {
+		s.followWhole(n, l, c)
+		return
+	}
 	if l.epoch != s.epoch {
 		return
 	}
@@ -240,13 +306,25 @@ func (s *Scope) followOn(n *Node, l *location, c class) {
 	}
 }
 
+// followWhole is followOn where each predecessor counts, because it may be an
+// exporting task.
+func (s *Scope) followWhole(n *Node, l *location, c class) {
+	for _, set := range [...]*access{l.cur, l.prev, l.older} {
+		for a := set; a != nil; a = a.next {
+			if ordered[a.class][c] {
+				s.meet(a.node, n)
+			}
+		}
+	}
+}
+
 // followFurther collects the tasks that n follows by omp_all_memory, and those of
 // other scopes that transparent tasks let it see.
 func (s *Scope) followFurther(n *Node) {
 	if len(n.items) == 0 {
 		return
 	}
-	if allMemoryOrders {
+	if allMemoryOrders && (s.everything.cur != nil || s.everything.poison != nil) {
 		s.followOn(n, &s.everything, classOut)
 	}
 	for inner := s; inner.outer != nil; inner = inner.outer {
@@ -263,6 +341,7 @@ func (s *Scope) followFurther(n *Node) {
 		clear(s.exported[len(kept):])
 		s.exported = kept
 	}
+	s.followChildren(n)
 }
 
 // allMemoryOrders is false, and later tasks do not follow one with
@@ -278,11 +357,11 @@ func (s *Scope) meet(from, n *Node) {
 	from.visited = n.seq
 	if from.state == StateComplete {
 		if from.exports && from.inner.lasting() {
-			s.followIn(n, from.inner, ^uint64(0))
+			s.family.exported = append(s.family.exported, from.inner)
 		}
 		if s.graph.keep {
 			s.graph.keepEdge(from, n, false)
-			s.graph.edges.Add(1)
+			s.family.edges++
 		}
 		return
 	}
@@ -336,10 +415,8 @@ func (s *Scope) edges(n *Node) {
 		s.family.found[i] = nil
 		s.edge(from, n)
 	}
-	if k := len(s.family.found); k > 0 {
-		s.graph.edges.Add(uint64(k))
-		s.family.found = s.family.found[:0]
-	}
+	s.family.edges += uint64(len(s.family.found))
+	s.family.found = s.family.found[:0]
 }
 
 func (s *Scope) edge(from, to *Node) {
@@ -360,30 +437,16 @@ func (s *Scope) edge(from, to *Node) {
 	from.successors = append(from.successors, edge{to: to, onDevice: onDevice, released: released})
 }
 
-// listed puts n into the list of the scope's tasks, or takes it out.
-func (s *Scope) listed(n *Node, in bool) {
-	if in {
-		n.before, n.after = s.last, nil
-		if s.last == nil {
-			s.first = n
-		} else {
-			s.last.after = n
-		}
-		s.last = n
-		s.graph.keepNode(n)
-		return
+// remove takes n out of the scope's children.
+func (s *Scope) remove(n *Node) {
+	last := len(s.children) - 1
+	moved := s.children[last]
+	s.children[n.place], moved.place = moved, n.place
+	s.children[last] = nil
+	s.children = s.children[:last]
+	if last < cap(s.children)/8 && last >= 1024 {
+		s.children = append(make([]*Node, 0, 2*last), s.children...)
 	}
-	if n.before == nil {
-		s.first = n.after
-	} else {
-		n.before.after = n.after
-	}
-	if n.after == nil {
-		s.last = n.before
-	} else {
-		n.after.before = n.before
-	}
-	n.before, n.after = nil, nil
 }
 
 // poisonItems leaves the failure where later tasks find it.

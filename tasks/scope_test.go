@@ -15,43 +15,6 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// The table of OpenMP 5.2 §15.9.5 for in, out and inout: does the later task
-// wait for the earlier one?
-func TestDependKindsOrderAsTheTableSays(t *testing.T) {
-	kinds := []DependKind{DependIn, DependOut, DependInOut}
-	for _, earlier := range kinds {
-		for _, later := range kinds {
-			for _, same := range []bool{true, false} {
-				for _, early := range []bool{true, false} {
-					t.Run(fmt.Sprintf("%v then %v, same location %v, still running %v", earlier, later, same, early), func(t *testing.T) {
-						s := newScript()
-						s.add(Task{Label: "a", Depend: []Depend{{Kind: earlier, Ptr: s.storage("x"), Size: 8}}})
-						if !early {
-							s.complete("a", nil)
-						}
-						location := "x"
-						if !same {
-							location = "y"
-						}
-						s.add(Task{Label: "b", Depend: []Depend{{Kind: later, Ptr: s.storage(location), Size: 8}}})
-						ordered := same && (earlier != DependIn || later != DependIn)
-						if edges := s.graph.Counts().Edges; (edges == 1) != (ordered && early) {
-							t.Errorf("%d dependences counted, ordered is %v", edges, ordered)
-						}
-						if ordered && early {
-							s.expect(t, "start a")
-							s.complete("a", nil)
-							s.expect(t, "start b")
-						} else {
-							s.expect(t, "start a", "start b")
-						}
-					})
-				}
-			}
-		}
-	}
-}
-
 func TestItemWithoutStorageOrdersNothing(t *testing.T) {
 	s := newScript()
 	for _, label := range []string{"a", "b"} {
@@ -63,7 +26,7 @@ func TestItemWithoutStorageOrdersNothing(t *testing.T) {
 func TestInvalidDependKindAddsNothing(t *testing.T) {
 	s := newScript()
 	x := s.storage("x")
-	n, err := s.scope.Add(&Task{Label: "odd", Depend: []Depend{{Kind: DependOut, Ptr: x, Size: 8}, {Kind: 9, Ptr: x, Size: 8}}, Runner: scripted{s, "odd"}}, &s.work)
+	n, err := s.scope.Add(&Task{Label: "odd", Depend: []Depend{{Kind: DependOut, Ptr: x, Size: 8}, {Kind: 9, Ptr: x, Size: 8}}, Runner: scripted{script: s, label: "odd"}}, &s.work)
 	if n != nil || !errors.Is(err, ErrInvalidDepend) {
 		t.Fatalf("got %v, %v", n, err)
 	}
@@ -178,6 +141,61 @@ func TestCutWaitLeavesItsFailuresToTheOtherWaiters(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestTwoWaitsThatEndTogetherReportEachRootOnce(t *testing.T) {
+	s := newScript()
+	s.add(Task{Label: "a", Depend: s.use(DependOut, "x")})
+	s.add(Task{Label: "b", Depend: s.use(DependInOut, "x")})
+	first := startWait(s.scope, context.Background())
+	second := startWait(s.scope, context.Background())
+	s.complete("a", errBroken)
+	for _, result := range []<-chan error{first, second} {
+		if got, want := (<-result).Error(), `task "a": broken (1 dependent tasks not run)`; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
+
+func TestWaitReportsARootOnceThoughItsDependentsFailedLater(t *testing.T) {
+	s := newScript()
+	s.add(Task{Label: "slow"})
+	s.add(Task{Label: "a", Depend: s.use(DependOut, "x")})
+	first := startWait(s.scope, context.Background())
+	s.add(Task{Label: "gate", Depend: s.use(DependOut, "y")})
+	s.add(Task{Label: "b", Depend: append(s.use(DependIn, "x"), s.use(DependIn, "y")...)})
+	second := startWait(s.scope, context.Background())
+	s.complete("a", errBroken)
+	s.complete("slow", nil)
+	if got, want := (<-first).Error(), `task "a": broken`; got != want {
+		t.Errorf("the first wait returned %s, want %s", got, want)
+	}
+	s.complete("gate", nil)
+	if got, want := (<-second).Error(), `task "a": broken (1 dependent tasks not run)`; got != want {
+		t.Errorf("the second wait returned %s, want %s", got, want)
+	}
+}
+
+func TestCutWaitHandsOnWhatAnotherTaskOfTheSameRootHasPoisoned(t *testing.T) {
+	s := newScript()
+	s.add(Task{Label: "slow"})
+	s.add(Task{Label: "a", Depend: s.use(DependOut, "x")})
+	ctx, cut := context.WithCancelCause(context.Background())
+	wait := startWait(s.scope, ctx)
+	s.add(Task{Label: "b", Depend: append(s.use(DependIn, "x"), s.use(DependOut, "y")...)})
+	s.complete("a", errBroken)
+	cut(errCut)
+	if err := <-wait; err != errCut {
+		t.Fatal(err)
+	}
+	s.complete("slow", nil)
+	if got, want := s.waitNow().Error(), `task "a": broken (1 dependent tasks not run)`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	s.take()
+	s.add(Task{Label: "c", Depend: s.use(DependInOut, "x")})
+	s.add(Task{Label: "d", Depend: s.use(DependInOut, "y")})
+	s.expect(t, "start c", "start d")
 }
 
 func TestCutWaitKeepsPoisonUntilReported(t *testing.T) {

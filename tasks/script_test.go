@@ -20,11 +20,19 @@ type script struct {
 	work   Work
 	nodes  map[string]*Node
 	events []string
-	memory map[string]*uint64
+	memory map[string]*[16]byte
+	groups map[string]*Group
+	ends   map[string]context.CancelCauseFunc
+	live   map[string]context.Context
+	detach map[string]Event
 }
 
 func newScript() *script {
-	s := &script{nodes: make(map[string]*Node), memory: make(map[string]*uint64)}
+	s := &script{
+		nodes: make(map[string]*Node), memory: make(map[string]*[16]byte),
+		groups: make(map[string]*Group), ends: make(map[string]context.CancelCauseFunc),
+		live: make(map[string]context.Context), detach: make(map[string]Event),
+	}
 	s.scope = s.graph.NewScope()
 	return s
 }
@@ -33,9 +41,10 @@ func newScript() *script {
 type scripted struct {
 	script *script
 	label  string
+	join   bool
 }
 
-func (r scripted) Start(n *Node, _ *Work) {
+func (r scripted) Start(n *Node, w *Work) {
 	event := "start " + r.label
 	if p := n.Predecessors(); len(p) > 0 {
 		labels := make([]string, len(p))
@@ -46,25 +55,34 @@ func (r scripted) Start(n *Node, _ *Work) {
 		event += " after " + strings.Join(labels, " ")
 	}
 	r.script.events = append(r.script.events, event)
+	if !r.join {
+		return
+	}
+	if n.Domain() != Host {
+		r.script.say("%s is on %d", r.label, n.Domain())
+		n.Placed(w)
+	}
+	n.Complete(nil, w)
 }
 
 func (r scripted) Drop(n *Node) {
+	event := "drop " + r.label
 	if done, failure := n.Completed(); done && failure == nil {
-		r.script.events = append(r.script.events, fmt.Sprintf("dropped %s, which did not fail", r.label))
+		event += " without failure"
 	}
-	r.script.events = append(r.script.events, "drop "+r.label)
+	r.script.events = append(r.script.events, event)
 }
 
 // storage returns where the named variable lies.
 func (s *script) storage(name string) unsafe.Pointer {
 	if s.memory[name] == nil {
-		s.memory[name] = new(uint64)
+		s.memory[name] = new([16]byte)
 	}
 	return unsafe.Pointer(s.memory[name])
 }
 
 func (s *script) add(t Task) *Node {
-	t.Runner = scripted{s, t.Label}
+	t.Runner = scripted{s, t.Label, t.Domain == AnyDomain}
 	t.Held = true
 	n, err := s.scope.Add(&t, &s.work)
 	if err != nil {
@@ -113,8 +131,13 @@ func (s *script) waitNow() error {
 // a new scope; a line is a step, and the output gives each step with what it
 // caused:
 //
-//	task NAME [on=DOMAIN] [included] [in=X] [out=X] [inout=X] ...
-//	place NAME | done NAME | fail NAME | abandon NAME | wait
+//	task NAME [on=DOMAIN|join] [included] [detached] [group=G] [context=C] [KIND=X]...
+//	place NAME | done NAME | fail NAME | fulfill NAME | abandon NAME | wait
+//	group G [in PARENT] | cancel G | waitgroup G | context C | end C
+//
+// X is a variable, V[FROM:TO] some bytes of one, or * for omp_all_memory. The
+// wait steps wait for what is complete already. A join starts and is done by
+// itself, placed first if it is of a device's domain.
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
@@ -122,6 +145,11 @@ func TestScripts(t *testing.T) {
 				d.Fatalf(t, "unknown command %q", d.Cmd)
 			}
 			s := newScript()
+			defer func() {
+				for _, end := range s.ends {
+					end(nil)
+				}
+			}()
 			var out strings.Builder
 			for line := range strings.Lines(d.Input) {
 				step := strings.Fields(line)
@@ -137,42 +165,107 @@ func TestScripts(t *testing.T) {
 	})
 }
 
+func (s *script) say(format string, args ...any) {
+	s.events = append(s.events, fmt.Sprintf(format, args...))
+}
+
+func (s *script) report(err error) {
+	if err == nil {
+		s.say("nothing failed")
+		return
+	}
+	s.say("%s", strings.ReplaceAll(err.Error(), "\n", "; "))
+}
+
 func (s *script) step(d *datadriven.TestData, t *testing.T, step []string) {
-	say := func(format string, args ...any) { s.events = append(s.events, fmt.Sprintf(format, args...)) }
 	switch step[0] {
 	case "task":
-		task := Task{Label: step[1]}
-		for _, word := range step[2:] {
-			key, value, _ := strings.Cut(word, "=")
-			switch key {
-			case "on":
-				fmt.Sscan(value, &task.Domain)
-			case "included":
-				task.Included = true
-			default:
-				kind := map[string]DependKind{"in": DependIn, "out": DependOut, "inout": DependInOut}[key]
-				if kind == 0 {
-					d.Fatalf(t, "unknown word %q", word)
-				}
-				task.Depend = append(task.Depend, Depend{Kind: kind, Ptr: s.storage(value), Size: 8})
-			}
-		}
-		s.add(task)
+		s.stepTask(d, t, step)
 	case "place":
 		s.place(step[1])
 	case "done":
 		s.complete(step[1], nil)
 	case "fail":
 		s.complete(step[1], errBroken)
-	case "wait":
-		if err := s.waitNow(); err != nil {
-			say("%s", strings.ReplaceAll(err.Error(), "\n", "; "))
-		} else {
-			say("nothing failed")
+	case "fulfill":
+		if err := s.detach[step[1]].Fulfill(&s.work); err != nil {
+			s.say("%v", err)
 		}
+		s.work.Run()
+	case "wait":
+		s.report(s.waitNow())
 	case "abandon":
 		s.nodes[step[1]].Abandon()
+	case "group":
+		var parent *Group
+		if len(step) > 2 {
+			parent = s.groups[step[3]]
+		}
+		s.groups[step[1]] = NewGroup(parent)
+	case "cancel":
+		s.groups[step[1]].Cancel()
+	case "waitgroup":
+		ctx, cancel := context.WithCancelCause(context.Background())
+		cancel(errors.New("tasks are under way"))
+		s.report(s.groups[step[1]].Wait(ctx, nil))
+	case "context":
+		s.live[step[1]], s.ends[step[1]] = context.WithCancelCause(context.Background())
+	case "end":
+		s.ends[step[1]](fmt.Errorf("%s ended", step[1]))
 	default:
 		d.Fatalf(t, "unknown step %q", step[0])
 	}
+}
+
+func (s *script) stepTask(d *datadriven.TestData, t *testing.T, step []string) {
+	task := Task{Label: step[1]}
+	var event Event
+	for _, word := range step[2:] {
+		key, value, _ := strings.Cut(word, "=")
+		switch key {
+		case "on":
+			if value == "join" {
+				task.Domain = AnyDomain
+				continue
+			}
+			fmt.Sscan(value, &task.Domain)
+		case "included":
+			task.Included = true
+		case "detached":
+			task.Event = &event
+		case "group":
+			task.Group = s.groups[value]
+		case "context":
+			task.Context = s.live[value]
+		default:
+			item, ok := s.item(key, value)
+			if !ok {
+				d.Fatalf(t, "unknown word %q", word)
+			}
+			task.Depend = append(task.Depend, item)
+		}
+	}
+	s.add(task)
+	s.detach[task.Label] = event
+}
+
+// item reads a depend item.
+func (s *script) item(kind, storage string) (Depend, bool) {
+	d := Depend{Kind: map[string]DependKind{
+		"in": DependIn, "out": DependOut, "inout": DependInOut, "mutex": DependMutexInOutSet, "set": DependInOutSet,
+	}[kind], Size: 16}
+	if storage == "*" {
+		d.Kind = map[DependKind]DependKind{DependOut: DependOutAllMemory, DependInOut: DependInOutAllMemory}[d.Kind]
+		return d, d.Kind != 0
+	}
+	name, part, ok := strings.Cut(storage, "[")
+	d.Ptr = s.storage(name)
+	if ok {
+		var from, to uint64
+		if _, err := fmt.Sscanf(part, "%d:%d]", &from, &to); err != nil {
+			return d, false
+		}
+		d.Ptr, d.Size = unsafe.Add(d.Ptr, from), to-from
+	}
+	return d, d.Kind != 0
 }

@@ -28,11 +28,39 @@ func (s *Scope) NewInner() *Scope {
 // lasting reports whether some child of s may still have to be followed.
 func (s *Scope) lasting() bool { return s.live > 0 || s.lingering > 0 }
 
+// look counts n, or takes it back, as one that needs whole histories: what follows
+// an exporting task must find it though others have superseded it, and so must
+// the children of an importing task what precedes that.
+func (n *Node) look(by int) {
+	s := n.scope
+	if n.exports {
+		s.exporters += by
+	}
+	s.onlookers += by
+	if n.imports {
+		for s = s.outer; s != nil; s = s.outer {
+			s.onlookers += by
+		}
+	}
+}
+
 // followExported makes n, which waits, follow what inner, the scope of a
 // complete exporting task, has left.
 func (s *Scope) followExported(n *Node, inner *Scope) {
 	s.followIn(n, inner, ^uint64(0))
+	s.followChildren(n)
 	s.edges(n)
+}
+
+// followChildren makes n follow what the complete exporting tasks that it would
+// follow have left, and what those have.
+func (s *Scope) followChildren(n *Node) {
+	f := s.family
+	for i := 0; i < len(f.exported); i++ {
+		s.followIn(n, f.exported[i], ^uint64(0))
+		f.exported[i] = nil
+	}
+	f.exported = f.exported[:0]
 }
 
 // followIn collects the tasks of another scope, made before that seq, which
@@ -41,7 +69,7 @@ func (s *Scope) followIn(n *Node, other *Scope, before uint64) {
 	for i := range n.items {
 		a := &n.items[i]
 		if a.kind.AllMemory() {
-			for l := other.liveLocations.after; l != nil && l != &other.liveLocations; l = l.after {
+			for l := other.locations.after; l != nil && l != &other.locations; l = l.after {
 				s.followSets(n, l, classOut, before)
 			}
 			continue

@@ -19,7 +19,6 @@ type waiter struct {
 func (s *Scope) childComplete(n *Node) {
 	root := n.rootFailure()
 	dropped := n.failure == nil
-	s.live--
 	if root != nil {
 		s.graph.failures.Add(1)
 	}
@@ -182,10 +181,7 @@ func (s *Scope) takeFailures() []*tally {
 
 // rest gives back what a scope at rest has no use for.
 func (s *Scope) rest() {
-	for s.dead > 0 {
-		s.evict(s.deadLocations.before)
-		s.dead--
-	}
+	s.bury(0)
 }
 
 func (s *Scope) newWaiter() *waiter {

@@ -22,18 +22,19 @@ func (w *Work) Finish() {
 	}
 }
 
-// step is a task to start, once more if again is set, or a function to call.
+// step is a task to start or a function to call.
 type step struct {
-	node  *Node
-	again bool
-	call  func(*Work)
+	node *Node
+	call func(*Work)
 }
 
 func (w *Work) push(n *Node) { w.ready = append(w.ready, step{node: n}) }
 
 // Restart starts a task once more whose Start put it off. The runner sees to it
 // that the task has not been placed or completed.
-func (w *Work) Restart(n *Node) { w.ready = append(w.ready, step{node: n, again: true}) }
+func (w *Work) Restart(n *Node) {
+	w.ready = append(w.ready, step{call: func(w *Work) { n.restart(w) }})
+}
 
 // Defer calls f when what is ready now has been started.
 func (w *Work) Defer(f func(*Work)) { w.ready = append(w.ready, step{call: f}) }
@@ -54,13 +55,10 @@ func (w *Work) Run() {
 			clear(w.ready[n:])
 			w.ready, w.head = w.ready[:n], 0
 		}
-		switch {
-		case next.call != nil:
+		if next.call != nil {
 			next.call(w)
-		case next.again:
-			next.node.restart(w)
-		default:
-			next.node.start(w)
+			continue
 		}
+		next.node.start(w)
 	}
 }

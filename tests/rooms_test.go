@@ -68,7 +68,7 @@ var testImports = map[string][]string{
 
 // testLibraries is what test files of every room may import of others.
 var testLibraries = []string{
-	"github.com/cockroachdb/datadriven", "github.com/google/go-cmp", "github.com/rogpeppe/go-internal",
+	"github.com/cockroachdb/datadriven", "github.com/goccy/go-graphviz", "github.com/google/go-cmp", "github.com/rogpeppe/go-internal",
 	"go.uber.org/goleak", "pgregory.net/rapid",
 }
 

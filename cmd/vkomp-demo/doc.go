@@ -2,9 +2,9 @@
 // graph of target tasks.
 //
 //	vkomp-demo devices [-json]
-//	vkomp-demo run saxpy [-n elements] [-device d] [-verify]
-//	vkomp-demo run heat  [-n side] [-steps s] [-out picture.gif|.png] [-device d] [-verify]
-//	vkomp-demo run image [-n bands] [-in picture] [-out picture.png] [-device d] [-verify]
+//	vkomp-demo run saxpy [-n elements] [-device d] [-verify] [-graph file]
+//	vkomp-demo run heat  [-n side] [-steps s] [-out picture.gif|.png] [-device d] [-verify] [-graph file]
+//	vkomp-demo run image [-n bands] [-in picture] [-out picture.png] [-device d] [-verify] [-graph file]
 //
 // A sub-command is a file; bands.go cuts rows into the pieces that tasks work
 // on. Results go to standard output, messages and the progress bar to standard

@@ -168,22 +168,31 @@ func TestPictureThatCannotBeWrittenIsAnError(t *testing.T) {
 }
 
 func TestGraphOfFailedWorkIsWrittenWithTheError(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "run.dot")
-	var stdout, stderr bytes.Buffer
-	sh := shell{ctx: t.Context(), stdout: &stdout, stderr: &stderr, open: vkomp.Open}
-	flags := sampleFlags{Graph: path, Device: "initial"}
-	err := flags.with(&sh, func(s *session) error {
-		_, err := s.measure(func() error {
-			task := vkomp.Task{Label: "doomed", Body: func(context.Context) error { return errFullDisk }}
-			return errors.Join(s.rt.Task(sh.ctx, task), s.rt.Taskwait(sh.ctx))
+	folder := t.TempDir()
+	path, taken := filepath.Join(folder, "run.dot"), filepath.Join(folder, "taken.dot")
+	if err := os.Mkdir(taken, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	fail := func(path string) error {
+		var stdout, stderr bytes.Buffer
+		sh := shell{ctx: t.Context(), stdout: &stdout, stderr: &stderr, open: vkomp.Open}
+		flags := sampleFlags{Graph: path, Device: "initial"}
+		return flags.with(&sh, func(s *session) error {
+			_, err := s.measure(func() error {
+				task := vkomp.Task{Label: "doomed", Body: func(context.Context) error { return errFullDisk }}
+				return errors.Join(s.rt.Task(sh.ctx, task), s.rt.Taskwait(sh.ctx))
+			})
+			return err
 		})
-		return err
-	})
-	if !errors.Is(err, errFullDisk) {
+	}
+	if err := fail(path); !errors.Is(err, errFullDisk) {
 		t.Errorf("error %v, want %v", err, errFullDisk)
 	}
 	if file, err := os.ReadFile(path); err != nil || !strings.Contains(string(file), errFullDisk.Error()) {
 		t.Errorf("graph %q (%v), want the error in it", file, err)
+	}
+	if err := fail(taken); !errors.Is(err, errFullDisk) || !strings.Contains(err.Error(), taken) {
+		t.Errorf("error %v, want both %v and the file that cannot be written", err, errFullDisk)
 	}
 }
 

@@ -46,7 +46,7 @@ const (
 // Run lets heat spread and draws it.
 func (c *heatCommand) Run(sh *shell) error {
 	side, steps, count := chosen(c.N, sideDefault), chosen(c.Steps, stepsDefault), chosen(c.Bands, heatBandsDefault)
-	if err := checkOutput(c.Out, ".gif", ".png"); err != nil {
+	if err := checkOutput("out", c.Out, ".gif", ".png"); err != nil {
 		return err
 	}
 	animated := strings.EqualFold(filepath.Ext(c.Out), ".gif")

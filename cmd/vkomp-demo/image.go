@@ -38,7 +38,7 @@ func (c *imageCommand) Run(sh *shell) error {
 			return err
 		}
 	}
-	if err := checkOutput(c.Out, ".png"); err != nil {
+	if err := checkOutput("out", c.Out, ".png"); err != nil {
 		return err
 	}
 	source, err := readPicture(c.In)

@@ -91,18 +91,18 @@ func (p *picture) encodePNG(w io.Writer) error {
 	return png.Encode(w, straight)
 }
 
-// checkOutput refuses a name for a result whose extension is none of those, or
-// whose folder is not there, before the work is done.
-func checkOutput(path string, extensions ...string) error {
+// checkOutput refuses a flag's name for a result whose extension is none of
+// those, or whose folder is not there, before the work is done.
+func checkOutput(flag, path string, extensions ...string) error {
 	if !slices.Contains(extensions, strings.ToLower(filepath.Ext(path))) {
-		return fmt.Errorf("-out %s: the extension must be %s", path, strings.Join(extensions, " or "))
+		return fmt.Errorf("-%s %s: the extension must be %s", flag, path, strings.Join(extensions, " or "))
 	}
 	folder, err := os.Stat(filepath.Dir(path))
 	if err != nil {
-		return fmt.Errorf("-out %s: %w", path, err)
+		return fmt.Errorf("-%s %s: %w", flag, path, err)
 	}
 	if !folder.IsDir() {
-		return fmt.Errorf("-out %s: %s is no folder", path, filepath.Dir(path))
+		return fmt.Errorf("-%s %s: %s is no folder", flag, path, filepath.Dir(path))
 	}
 	return nil
 }

@@ -18,6 +18,7 @@ import (
 type sampleFlags struct {
 	Device string `name:"device" placeholder:"D" help:"Device to run on: its number, its UUID or part of its name; -1, host or initial for the initial device. By default the best there is."`
 	Verify bool   `name:"verify" help:"Compare with the host's own result, and fail if no device was there to run on."`
+	Graph  string `name:"graph" placeholder:"FILE" help:"Write the graph of the tasks: .svg, .png, or .dot for Graphviz."`
 }
 
 // session is a sample's runtime and device.
@@ -27,17 +28,26 @@ type session struct {
 	// hostWanted says that running on the initial device was asked for.
 	hostWanted bool
 	progress   *progress
+	// keepGraph: the runtime keeps the graph of all tasks, and graph is that of
+	// the work measured, nil before.
+	keepGraph bool
+	graph     *vkomp.Graph
 }
 
 // with opens a runtime for a sample and closes it when the sample is done.
 func (f *sampleFlags) with(sh *shell, sample func(*session) error) (err error) {
+	if f.Graph != "" {
+		if err := checkOutput("graph", f.Graph, graphExtensions...); err != nil {
+			return err
+		}
+	}
 	var warnings bytes.Buffer
-	rt, err := sh.open(vkomp.Options{Logger: slog.New(slog.NewTextHandler(&warnings, &slog.HandlerOptions{Level: slog.LevelWarn, ReplaceAttr: withoutTime}))})
+	rt, err := sh.open(vkomp.Options{KeepGraph: f.Graph != "", Logger: slog.New(slog.NewTextHandler(&warnings, &slog.HandlerOptions{Level: slog.LevelWarn, ReplaceAttr: withoutTime}))})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, rt.Close()) }()
-	s := &session{rt: rt, device: rt.DefaultDevice(context.Background())}
+	s := &session{rt: rt, device: rt.DefaultDevice(context.Background()), keepGraph: f.Graph != ""}
 	selector := os.Getenv("OMP_DEFAULT_DEVICE")
 	if f.Device != "" {
 		selector = f.Device
@@ -57,7 +67,16 @@ func (f *sampleFlags) with(sh *shell, sample func(*session) error) (err error) {
 	}
 	s.progress = newProgress(sh.stderr)
 	defer s.progress.stop()
-	return sample(s)
+	err = sample(s)
+	if s.graph == nil || sh.ctx.Err() != nil {
+		return err
+	}
+	// The graph of work that failed shows where.
+	if err2 := writeGraph(sh.ctx, f.Graph, *s.graph); err2 != nil {
+		return errors.Join(err, err2)
+	}
+	_, err2 := fmt.Fprintf(sh.stdout, "graph written to %s\n", f.Graph)
+	return errors.Join(err, err2)
 }
 
 // withoutTime leaves the time out of a log line.
@@ -112,6 +131,10 @@ func (s *session) measure(work func() error) (report, error) {
 	err := work()
 	took := time.Since(start)
 	s.progress.end()
+	if s.keepGraph {
+		graph := s.rt.Graph()
+		s.graph = &graph
+	}
 	if err != nil {
 		return report{}, err
 	}

@@ -1,0 +1,283 @@
+package tasks
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"unsafe"
+)
+
+// Locations that no task uses are as many as those in use at most, or twice maxDead.
+func TestLocationsOfCompleteTasksAreForgotten(t *testing.T) {
+	for _, load := range workloads() {
+		if load.prefill != nil || load.name == "fan" {
+			continue
+		}
+		for _, inline := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, inline %v", load.name, inline), func(t *testing.T) {
+				d := newDrive(load, inline)
+				largest := 0
+				for range 20_000 {
+					if err := d.task(); err != nil {
+						t.Fatal(err)
+					}
+					largest = max(largest, d.scope.index.len())
+				}
+				live := 5
+				if !inline {
+					live *= benchWindow + 1
+				}
+				if largest > live+max(live, 2*maxDead)+1 {
+					t.Errorf("%d locations remembered, %d in use", largest, live)
+				}
+				d.drain()
+				if err := d.scope.Wait(context.Background(), nil); err != nil || d.scope.index.len() != 0 {
+					t.Errorf("%v, %d locations at rest", err, d.scope.index.len())
+				}
+			})
+		}
+	}
+}
+
+// steady makes tasks, and asserts that once warm they allocate no more than so
+// often in so many.
+func steady(t *testing.T, task func() error, limit float64, tasks int) {
+	t.Helper()
+	many := func() {
+		for range tasks {
+			if err := task(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	many()
+	many()
+	if n := testing.AllocsPerRun(3, many); n > limit {
+		t.Errorf("%v allocations in %d tasks", n, tasks)
+	}
+}
+
+func TestTasksAllocateNothingOnceWarm(t *testing.T) {
+	for _, load := range workloads() {
+		if load.prefill != nil {
+			continue
+		}
+		for _, inline := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, inline %v", load.name, inline), func(t *testing.T) {
+				// A task with hundreds of successors, or a slice over hundreds of others,
+				// gives the room for them back.
+				limit := 0.0
+				if strings.HasPrefix(load.name, "random") || load.name == "fan" || strings.HasSuffix(load.name, "addresses") {
+					limit = 100
+				}
+				d := newDrive(load, inline)
+				steady(t, d.task, limit, 2000)
+				d.drain()
+			})
+		}
+	}
+	x := new(uint64)
+	for _, load := range []workload{
+		{name: "chain", items: func(_ int, items []Depend) []Depend { return append(items, cell(DependInOut, x)) }},
+		{name: "stencil", items: stencilRows(2)},
+		{name: "mutexinoutset", items: func(_ int, items []Depend) []Depend { return append(items, cell(DependMutexInOutSet, x)) }},
+	} {
+		t.Run(load.name+" on a device", func(t *testing.T) {
+			d := newDeviceDrive(load)
+			steady(t, d.task, 0, 2000)
+			d.drain()
+		})
+	}
+}
+
+func TestIncludedTasksAndWaitsAllocateNothingOnceWarm(t *testing.T) {
+	var g Graph
+	s := g.NewScope()
+	var w Work
+	x := new(uint64)
+	depend := []Depend{cell(DependInOut, x)}
+	steady(t, func() error {
+		n, err := s.Add(&Task{Runner: instant{}, Depend: depend, Included: true}, &w)
+		if err != nil {
+			return err
+		}
+		w.Run()
+		defer n.Release()
+		if err := n.Wait(context.Background(), nil); err != nil {
+			return err
+		}
+		return s.Wait(context.Background(), nil)
+	}, 0, 2000)
+}
+
+const deep = 10_000
+
+func TestDeeplyNestedGroups(t *testing.T) {
+	var g Graph
+	s := g.NewScope()
+	var w Work
+	var outermost, group *Group
+	var nodes []*Node
+	for range deep {
+		group = NewGroup(group)
+		if outermost == nil {
+			outermost = group
+		}
+		n, err := s.Add(&Task{Runner: held{}, Group: group}, &w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Run()
+		nodes = append(nodes, n)
+	}
+	ended, cut := context.WithCancelCause(context.Background())
+	cut(errCut)
+	for i, n := range nodes {
+		if err := outermost.Wait(ended, nil); i%1000 == 0 && err != errCut {
+			t.Fatalf("with %d tasks complete: %v", i, err)
+		}
+		n.Complete(nil, &w)
+	}
+	if err := outermost.Wait(ended, nil); err != nil {
+		t.Errorf("all are complete: %v", err)
+	}
+	outermost.Cancel()
+	if !group.Cancelled() {
+		t.Error("the innermost group is not cancelled with the outermost")
+	}
+}
+
+func TestDeeplyNestedScopes(t *testing.T) {
+	for _, how := range []Transparency{NotImpex, Export} {
+		t.Run(fmt.Sprint("transparency ", how), func(t *testing.T) {
+			var g Graph
+			s := g.NewScope()
+			root := s
+			var w Work
+			x := new(uint64)
+			var nodes []*Node
+			for range deep {
+				task := Task{Runner: held{}, Depend: []Depend{cell(DependInOut, x)}, Transparency: how}
+				inner := g.NewScope()
+				if how != NotImpex {
+					inner = s.NewInner()
+					task.Inner = inner
+				}
+				n, err := s.Add(&task, &w)
+				if err != nil {
+					t.Fatal(err)
+				}
+				w.Run()
+				nodes = append(nodes, n)
+				s = inner
+			}
+			// The outer ones first: all linger until the innermost is complete.
+			for _, n := range nodes {
+				n.Complete(nil, &w)
+			}
+			if err := root.Wait(context.Background(), nil); err != nil || root.index.len() != 0 || len(root.children) != 0 {
+				t.Errorf("%v, %d locations left", err, root.index.len())
+			}
+		})
+	}
+}
+
+func TestPoisonIsGivenBackAfterTheWaitThatReportsIt(t *testing.T) {
+	s := newScript()
+	memory := make([]uint64, 1000)
+	for i := range memory {
+		label := fmt.Sprint("t", i)
+		s.add(Task{Label: label, Depend: []Depend{cell(DependOut, &memory[i])}})
+		s.complete(label, errBroken)
+		s.nodes[label].Release()
+	}
+	if n := s.scope.index.len(); n != len(memory) {
+		t.Errorf("%d of %d poisoned locations are kept", n, len(memory))
+	}
+	if err := s.waitNow(); err == nil {
+		t.Error("nothing reported")
+	}
+	if n := s.scope.index.len(); n != 0 {
+		t.Errorf("%d locations kept", n)
+	}
+}
+
+func TestFailuresThatGroupsReportAreForgotten(t *testing.T) {
+	s := newScript()
+	slow := s.add(Task{Label: "slow"})
+	x := new(uint64)
+	for range 1000 {
+		group := NewGroup(nil)
+		n := s.add(Task{Label: "a", Group: group, Depend: []Depend{cell(DependOut, x)}})
+		s.complete("a", errBroken)
+		n.Release()
+		if err := group.Wait(context.Background(), nil); err == nil {
+			t.Fatal("nothing reported")
+		}
+	}
+	if n := len(s.scope.failures.list); n > 1 {
+		t.Errorf("%d reported failures are kept", n)
+	}
+	if l := s.scope.index.find(section{uintptr(unsafe.Pointer(x)), 8}); l != nil && l.poison != nil {
+		t.Error("the location is poisoned still")
+	}
+	slow.Complete(nil, &s.work)
+}
+
+func TestNodesAreReused(t *testing.T) {
+	var g Graph
+	s := g.NewScope()
+	var w Work
+	seen := make(map[*Node]bool)
+	for range 1000 {
+		n, err := s.Add(&Task{Runner: instant{}}, &w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Run()
+		seen[n] = true
+	}
+	if len(seen) != 1 {
+		t.Errorf("%d nodes for tasks one after the other", len(seen))
+	}
+}
+
+func TestHeldNodeIsNotReused(t *testing.T) {
+	s := newScript()
+	n := s.add(Task{Label: "a"})
+	s.complete("a", errBroken)
+	if m := s.add(Task{Label: "b"}); m == n {
+		t.Error("the node is somebody else's")
+	}
+	if done, err := n.Completed(); !done || err == nil {
+		t.Errorf("complete %v, %v", done, err)
+	}
+}
+
+func TestEventOfACompleteTaskFulfilsNoOther(t *testing.T) {
+	s := newScript()
+	var event, next Event
+	n := s.add(Task{Label: "a", Event: &event})
+	s.complete("a", nil)
+	if err := event.Fulfill(&s.work); err != nil {
+		t.Fatal(err)
+	}
+	n.Release()
+	if m := s.add(Task{Label: "b", Event: &next}); m != n {
+		t.Fatal("the node was not used again")
+	}
+	if err := event.Fulfill(&s.work); err != nil {
+		t.Fatal(err)
+	}
+	s.complete("b", nil)
+	if done, _ := s.nodes["b"].Completed(); done {
+		t.Error("an old event let the new task complete")
+	}
+	if err := next.Fulfill(&s.work); err != nil {
+		t.Fatal(err)
+	}
+	if done, _ := s.nodes["b"].Completed(); !done {
+		t.Error("the event did not let its task complete")
+	}
+}
