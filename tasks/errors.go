@@ -119,13 +119,15 @@ func report(tallies []*tally) error {
 		return nil
 	}
 	slices.SortFunc(tallies, func(a, b *tally) int { return cmp.Compare(a.seq, b.seq) })
-	tallies = slices.Compact(tallies)
 	roots := make([]error, 0, len(tallies))
 	// A wait can have two tallies of one failure: one it shares, and its own of what
 	// failed since that was reported.
 	known := make(map[*Error]bool, len(tallies))
 	dropped := 0
-	for _, t := range tallies {
+	for i, t := range tallies {
+		if i > 0 && t == tallies[i-1] {
+			continue
+		}
 		t.reported.Store(true)
 		dropped += t.dropped
 		if !known[t.root] {

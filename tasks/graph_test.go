@@ -110,8 +110,14 @@ func TestSnapshotDescribesTasks(t *testing.T) {
 	if len(snap.Tasks) != 3 || snap.Tasks[2].Label != "c" || snap.Tasks[2].Parent != snap.Tasks[1].ID {
 		t.Errorf("got %+v", snap.Tasks)
 	}
-	s.complete("c", errBroken)
+	s.add(Task{Label: "d", Depend: s.use(DependIn, "y")})
+	if e := s.graph.Snapshot().Edges; len(e) != 1 || e[0].From != parent.ID {
+		t.Errorf("got %+v", e)
+	}
 	s.scope.Retire()
+	if e := s.graph.Snapshot().Edges; len(e) != 0 {
+		t.Errorf("edges to tasks that are not shown: %+v", e)
+	}
 	if n := len(s.graph.Snapshot().Tasks); n != 2 {
 		t.Errorf("%d tasks after the scope has retired", n)
 	}

@@ -123,13 +123,9 @@ func (s *Scope) newLocation(at section) *location {
 // overlapsMatch is false only in the test that shows that it matters.
 var overlapsMatch = true
 
-// drop takes back a reference to the location.
-func (s *Scope) drop(l *location) {
-	l.refs--
-	if l.refs > 0 {
-		return
-	}
-	l.cur, l.prev, l.older, l.holder = nil, nil, nil, nil
+// died takes note that the location, whose sets are empty, has lost its last
+// reference.
+func (s *Scope) died(l *location) {
 	if l.poison != nil && l.clean() {
 		l.poison, l.keep = nil, nil
 	}
@@ -144,7 +140,7 @@ func (s *Scope) drop(l *location) {
 		s.dead++
 		// Not before as many have died as the search may come across.
 		if s.dead > 2*maxDead && 2*s.dead > s.index.len() {
-			s.bury(maxDead)
+			s.bury(s.dead / 2)
 		}
 	}
 }
@@ -170,6 +166,9 @@ func (s *Scope) evict(l *location) {
 // spare takes an unlinked location without references out of the index.
 func (s *Scope) spare(l *location) {
 	s.index.remove(l)
+	if recent := &s.recent[l.start>>3%recents]; *recent == l {
+		*recent = nil
+	}
 	for i := range l.overlaps {
 		o := l.overlaps[i]
 		// The last pair of the other takes the place of this one.

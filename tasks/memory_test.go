@@ -3,9 +3,11 @@ package tasks
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"unsafe"
+	"weak"
 )
 
 // Locations that no task uses are as many as those in use at most, or twice maxDead.
@@ -200,6 +202,36 @@ func TestPoisonIsGivenBackAfterTheWaitThatReportsIt(t *testing.T) {
 	}
 	if n := s.scope.index.len(); n != 0 {
 		t.Errorf("%d locations kept", n)
+	}
+}
+
+// Storage that a failure has poisoned is not used again for something else, and is
+// let go when the failure is reported.
+func TestPoisonedStorageIsKeptUntilTheFailureIsReported(t *testing.T) {
+	var g Graph
+	s := g.NewScope()
+	var w Work
+	fail := func() weak.Pointer[[512]byte] {
+		x := new([512]byte)
+		n, err := s.Add(&Task{Runner: held{}, Depend: []Depend{{Kind: DependOut, Ptr: unsafe.Pointer(x), Size: 512}}}, &w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Run()
+		n.Complete(errBroken, &w)
+		return weak.Make(x)
+	}
+	x := fail()
+	runtime.GC()
+	if x.Value() == nil {
+		t.Error("the storage is gone, and its address means something else")
+	}
+	if err := s.Wait(context.Background(), nil); err == nil {
+		t.Error("nothing reported")
+	}
+	runtime.GC()
+	if x.Value() != nil {
+		t.Error("the storage is kept")
 	}
 }
 

@@ -54,19 +54,13 @@ type Node struct {
 
 	// What follows is written by Add and constant while the task lives.
 
-	label    string
-	domain   Domain
-	id       uint64
-	seq      uint64
-	ctx      context.Context
-	group    *Group
-	inner    *Scope
-	exports  bool
-	imports  bool
-	detached bool
-	// locks: some item is mutexinoutset. conditional: the task has a context or a
-	// group that can keep it from being run.
-	locks, conditional bool
+	label  string
+	domain Domain
+	id     uint64
+	seq    uint64
+	ctx    context.Context
+	group  *Group
+	inner  *Scope
 
 	// All below is guarded by the scope's lock.
 
@@ -75,10 +69,7 @@ type Node struct {
 	runner     Runner
 	recycler   Recycler
 	state      State
-	included   bool
-	// dropped: not to be run.
-	dropped   bool
-	fulfilled bool
+	traits
 	// waiting counts the predecessors not yet out of the way, and one more
 	// while the node is being added.
 	waiting int32
@@ -111,6 +102,17 @@ type Node struct {
 
 	firstItems [4]access
 	firstEdges [4]edge
+}
+
+// traits are what most tasks have none of.
+type traits struct {
+	included, exports, imports, detached bool
+	// conditional: a context or a group can keep the task from being run.
+	conditional bool
+	// locks: some item is mutexinoutset.
+	locks bool
+	// dropped: not to be run. fulfilled: the event was.
+	dropped, fulfilled bool
 }
 
 type edge struct {
@@ -156,39 +158,51 @@ func (s *Scope) newNode() *Node {
 	return n
 }
 
-// forget drops a reference to the node.
+// forget drops a reference to the node. One that nobody refers to any more becomes
+// as a new one, but for the memory that it has.
 func (n *Node) forget() {
 	n.refs--
-	if n.refs > 0 || n.scope.graph.keep {
-		return
-	}
 	s := n.scope
-	if s.spareNodeCount >= maxSpare {
+	if n.refs > 0 || s.graph.keep {
 		return
 	}
-	items, successors, predecessors := n.items[:0], n.successors[:0], n.predecessors[:0]
-	if cap(items) > 64 {
-		items = n.firstItems[:0]
-	}
-	if cap(successors) > 64 {
-		successors = n.firstEdges[:0]
-	}
-	if cap(predecessors) > 64 {
-		predecessors = nil
-	}
-	n.label, n.ctx, n.group, n.inner, n.runner = "", nil, nil, nil, nil
-	n.items, n.successors, n.predecessors = items, successors, predecessors
-	n.failedBy, n.failure = nil, nil
-	n.visited, n.awaited = 0, false
+	n.items, n.successors, n.predecessors = n.items[:0], n.successors[:0], n.predecessors[:0]
+	n.state, n.visited = StateWaiting, 0
 	n.generation++
+	if n.unusual() {
+		n.reset()
+	}
+	if s.spareNodeCount < maxSpare {
+		n.nextBlocked, s.spareNodes = s.spareNodes, n
+		s.spareNodeCount++
+	}
+}
+
+// unusual reports whether the node has more to reset than any.
+func (n *Node) unusual() bool {
+	return n.traits != traits{} || n.inner != nil || n.failedBy != nil || n.failure != nil || n.signal != nil ||
+		cap(n.items) > 64 || cap(n.successors) > 64 || cap(n.predecessors) > 64
+}
+
+func (n *Node) reset() {
+	n.ctx, n.group, n.inner = nil, nil, nil
+	n.traits, n.awaited = traits{}, false
+	n.failedBy, n.failure = nil, nil
 	if n.signal != nil {
 		select {
 		case <-n.signal:
 		default:
 		}
 	}
-	n.nextBlocked, s.spareNodes = s.spareNodes, n
-	s.spareNodeCount++
+	if cap(n.items) > 64 {
+		n.items = n.firstItems[:0]
+	}
+	if cap(n.successors) > 64 {
+		n.successors = n.firstEdges[:0]
+	}
+	if cap(n.predecessors) > 64 {
+		n.predecessors = nil
+	}
 }
 
 // Release lets go of a node that Add returned for an included or held task.
@@ -231,9 +245,40 @@ func (n *Node) forgetPredecessors() {
 // that the device keeps included, and its event, if it is detachable, is
 // fulfilled; a failed body does not wait for that.
 func (n *Node) Complete(err error, w *Work) {
-	n.scope.lock()
-	defer n.scope.unlock()
-	n.finish(err, w)
+	f := n.scope.family
+	f.mu.Lock()
+	switch {
+	case err != nil || n.dropped:
+		n.finish(err, w)
+	case n.plain():
+		n.completePlain(w)
+	default:
+		n.settle(w)
+	}
+	f.mu.Unlock()
+}
+
+// plain reports whether nothing but successors takes note that the task, whose
+// body is done, is complete.
+func (n *Node) plain() bool {
+	s := n.scope
+	return n.domain == Host && n.traits == traits{} && n.failedBy == nil && n.recycler == nil &&
+		n.refs == 1 && s.lingerer == nil && len(s.waiters) == 0 && !s.graph.keep
+}
+
+// completePlain is complete, and what complete calls, for a plain task.
+func (n *Node) completePlain(w *Work) {
+	s := n.scope
+	n.left = 0
+	s.live--
+	for i := range n.successors {
+		n.successors[i].to.release(w)
+	}
+	n.successors = n.successors[:0]
+	n.runner = nil
+	n.leave()
+	s.remove(n)
+	n.forget()
 }
 
 func (n *Node) finish(err error, w *Work) {
@@ -316,7 +361,7 @@ func (n *Node) complete(ready []*Node, w *Work) []*Node {
 		n.recycler.Recycle()
 		n.recycler = nil
 	}
-	n.runner, n.ctx = nil, nil
+	n.runner = nil
 	if n.awaited {
 		n.signal <- struct{}{}
 	}
@@ -342,15 +387,25 @@ func (n *Node) depart() {
 		n.look(-1)
 	}
 	if !s.graph.keep {
-		for i := range n.items {
-			a := &n.items[i]
-			a.leave()
-			s.drop(a.loc)
-			a.loc, a.ptr = nil, nil
-		}
+		n.leave()
 	}
 	s.remove(n)
 	n.forget()
+}
+
+// leave takes the task's accesses out of their locations.
+func (n *Node) leave() {
+	s := n.scope
+	for i := range n.items {
+		a := &n.items[i]
+		a.leave()
+		l := a.loc
+		a.loc, a.ptr = nil, nil
+		l.refs--
+		if l.refs == 0 {
+			s.died(l)
+		}
+	}
 }
 
 // FailedBy returns the failure of a predecessor that is complete, nil when none
@@ -371,13 +426,21 @@ func (n *Node) release(w *Work) {
 	if n.waiting > 0 {
 		return
 	}
-	if n.failedBy != nil {
-		n.dropped = true
-	} else if n.locks && !n.acquire() {
+	if (n.failedBy != nil || n.locks) && !n.clear() {
 		return
 	}
 	n.state = StateStarted
 	w.push(n)
+}
+
+// clear reports whether a task that nothing is ahead of can go: to be dropped if
+// one that it follows failed, else when it has its mutexinoutset storage.
+func (n *Node) clear() bool {
+	if n.failedBy != nil {
+		n.dropped = true
+		return true
+	}
+	return n.acquire()
 }
 
 // start hands a ready task to its runner, or drops it.

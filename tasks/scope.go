@@ -9,6 +9,9 @@ import (
 // maxSpare bounds the nodes, and the locations, that a scope keeps for reuse.
 const maxSpare = 4096
 
+// recents is the number of recent locations, a power of two.
+const recents = 64
+
 // family is one scope, or several that transparent tasks connect: their tasks
 // can follow each other, so they share a lock.
 type family struct {
@@ -16,8 +19,8 @@ type family struct {
 	// created numbers the tasks; id and lastID are the rest of a block of numbers
 	// in the whole graph.
 	created, id, lastID uint64
-	// tasks and edges are counted here until flush.
-	tasks, edges uint64
+	// edges are counted here until flush; counted is what created was then.
+	edges, counted uint64
 	// found are the predecessors of the task that is being added, and completing
 	// the tasks that are: working memory.
 	found, completing []*Node
@@ -62,6 +65,9 @@ type Scope struct {
 	locations, poisoned location
 	dead                int
 	scratch             []*location
+	// recent are locations that items named of late, by address: most are named
+	// again.
+	recent [recents]*location
 
 	spareNodes             *Node
 	spareLocations         *location
@@ -108,27 +114,24 @@ type Task struct {
 	Inner        *Scope
 }
 
-// nextID numbers a task in the graph: in the order of their making as far as the
-// tasks of one family go, and of all if the graph is kept.
-func (f *family) nextID(g *Graph) uint64 {
-	f.tasks++
-	if f.id == f.lastID {
-		block := uint64(256)
-		if g.keep {
-			block = 1
-		}
-		f.lastID = g.ids.Add(block)
-		f.id = f.lastID - block
+// firstID takes the next block of numbers in the graph and returns its first: tasks
+// are numbered in the order of their making as far as one family goes, and all if
+// the graph is kept.
+func (f *family) firstID(g *Graph) uint64 {
+	block := uint64(256)
+	if g.keep {
+		block = 1
 	}
-	f.id++
+	f.lastID = g.ids.Add(block)
+	f.id = f.lastID - block + 1
 	return f.id
 }
 
 // flush hands the counts on to the graph.
 func (f *family) flush(g *Graph) {
-	g.tasks.Add(f.tasks)
+	g.tasks.Add(f.created - f.counted)
 	g.edges.Add(f.edges)
-	f.tasks, f.edges = 0, 0
+	f.counted, f.edges = f.created, 0
 }
 
 func (s *Scope) lock()   { s.family.mu.Lock() }
@@ -144,68 +147,88 @@ func (s *Scope) Add(t *Task, w *Work) (*Node, error) {
 			return nil, fmt.Errorf("task %q: %w", t.Label, t.Depend[k].check(k))
 		}
 	}
-	s.lock()
-	defer s.unlock()
-	if !s.registered {
-		s.register()
-	}
+	f := s.family
+	f.mu.Lock()
 	n := s.newNode()
-	s.family.created++
-	n.seq = s.family.created
-	n.id = s.family.nextID(s.graph)
-	n.label, n.domain, n.runner, n.recycler, n.group = t.Label, t.Domain, t.Runner, t.Recycler, t.Group
-	n.included, n.detached = t.Included, t.Event != nil
-	n.exports, n.imports, n.inner = t.Transparency&Export != 0, t.Transparency&Import != 0, t.Inner
-	n.state, n.dropped, n.fulfilled = StateWaiting, false, false
-	n.ctx = nil
-	if t.Context != nil && t.Context.Done() != nil {
-		n.ctx = t.Context
-	}
-	n.conditional = n.ctx != nil || n.group != nil
+	f.created++
+	f.id++
+	n.seq, n.id = f.created, f.id
+	n.label, n.domain, n.runner = t.Label, t.Domain, t.Runner
 	n.waiting, n.left, n.refs = 1, 1, 1
-	if t.Event != nil {
-		n.left++
-		*t.Event = Event{n, n.generation}
-	}
-	if t.Included || t.Held {
-		n.refs++
-	}
 	s.live++
 	n.place = len(s.children)
 	s.children = append(s.children, n)
-	if s.graph.keep {
-		s.graph.keepNode(n)
+	if t.special() || f.id > f.lastID || !s.registered || s.graph.keep {
+		s.addSpecial(n, t)
 	}
-	if n.group != nil {
-		n.group.add()
-	}
-
-	s.family.found = s.family.found[:0]
-	n.locks = false
+	f.found = f.found[:0]
 	if len(t.Depend) > 0 {
 		s.depend(n, t.Depend)
-		s.followFurther(n)
+		if s.further() {
+			s.followFurther(n)
+		}
 	}
 	if n.domain == AnyDomain {
 		n.domain = s.commonDomain()
 	}
-	if n.inner != nil {
-		n.inner.id = n.id
+	if n.imports || n.exports {
+		n.look(1)
+	}
+	if len(f.found) > 0 {
+		s.edges(n)
+	}
+	n.release(w)
+	f.mu.Unlock()
+	return n, nil
+}
+
+// special reports whether the task has more to it than a runner and a depend
+// clause.
+func (t *Task) special() bool {
+	return t.Included || t.Held || t.Recycler != nil || t.Context != nil || t.Group != nil ||
+		t.ID != nil || t.Event != nil || t.Inner != nil
+}
+
+// addSpecial does for a new task what most do not need.
+func (s *Scope) addSpecial(n *Node, t *Task) {
+	if !s.registered {
+		s.register()
+	}
+	if s.family.id > s.family.lastID {
+		n.id = s.family.firstID(s.graph)
+	}
+	if s.graph.keep {
+		s.graph.keepNode(n)
+	}
+	if t.Included || t.Held {
+		n.included = t.Included
+		n.refs++
+	}
+	n.recycler = t.Recycler
+	if t.Context != nil && t.Context.Done() != nil {
+		n.ctx, n.conditional = t.Context, true
+	}
+	if t.Group != nil {
+		n.group, n.conditional = t.Group, true
+		n.group.add()
 	}
 	if t.ID != nil {
 		*t.ID = n.id
 	}
-	if n.imports || n.exports {
-		n.look(1)
+	if t.Event != nil {
+		n.detached = true
+		n.left++
+		*t.Event = Event{n, n.generation}
 	}
+	if t.Inner == nil {
+		return
+	}
+	n.inner = t.Inner
+	n.inner.id = n.id
+	n.exports, n.imports = t.Transparency&Export != 0, t.Transparency&Import != 0
 	if n.imports {
 		n.inner.outer, n.inner.before = s, n.seq
 	}
-	if len(s.family.found) > 0 {
-		s.edges(n)
-	}
-	n.release(w)
-	return n, nil
 }
 
 // depend makes the accesses of the task's depend items, one for each section,
@@ -227,7 +250,17 @@ func (s *Scope) depend(n *Node, items []Depend) {
 		case d.empty():
 			continue
 		default:
-			l = s.locate(d.section())
+			at := d.section()
+			recent := &s.recent[at.start>>3%recents]
+			if l = *recent; l != nil && l.section == at && l.poison == nil {
+				if l.refs == 0 {
+					s.dead--
+				}
+				l.refs++
+				break
+			}
+			l = s.locate(at)
+			*recent = l
 		}
 		if l.seen == n.seq {
 			l.refs--
@@ -238,12 +271,34 @@ func (s *Scope) depend(n *Node, items []Depend) {
 		n.items = n.items[:len(n.items)+1]
 		a := &n.items[len(n.items)-1]
 		a.node, a.loc, a.class, a.kind, a.ptr = n, l, c, d.Kind, d.Ptr
-		s.follow(n, l, c)
-		s.record(a)
+		if s.plain(l) {
+			// As follow and record do, where there is nothing else to it.
+			set := l.cur
+			if set != nil && !ordered[l.class][c] {
+				set = l.prev
+			}
+			for ; set != nil; set = set.next {
+				if set.node.visited != n.seq {
+					s.meet(set.node, n)
+				}
+			}
+			if c == classOut || l.class != c {
+				l.prev, l.cur, l.class = l.cur, nil, c
+			}
+			a.push(&l.cur)
+		} else {
+			s.follow(n, l, c)
+			s.record(a)
+		}
 		if c == classMutex {
 			n.locks = true
 		}
 	}
+}
+
+// plain reports whether the location's two sets are all there is to its history.
+func (s *Scope) plain(l *location) bool {
+	return len(l.overlaps) == 0 && l.poison == nil && l.epoch == s.epoch && s.onlookers == 0 && l != &s.everything
 }
 
 // again is for a section that the task names once more: with several types, it
@@ -289,7 +344,9 @@ func (s *Scope) follow(n *Node, l *location, c class) {
 // followOn collects the tasks that n follows because it uses the location, or
 // one that overlaps it, as class says.
 func (s *Scope) followOn(n *Node, l *location, c class) {
-	n.infect(l, c)
+	if l.poison != nil {
+		n.infect(l, c)
+	}
 	if s.exporters > 0 {
 		s.followWhole(n, l, c)
 		return
@@ -342,6 +399,12 @@ func (s *Scope) followFurther(n *Node) {
 		s.exported = kept
 	}
 	s.followChildren(n)
+}
+
+// further reports whether there may be something for followFurther to find.
+func (s *Scope) further() bool {
+	return s.everything.cur != nil || s.everything.poison != nil || s.outer != nil ||
+		len(s.exported) > 0 || len(s.family.exported) > 0
 }
 
 // allMemoryOrders is false, and later tasks do not follow one with

@@ -42,6 +42,34 @@ func TestInvalidDependKindAddsNothing(t *testing.T) {
 	s.expect(t, "start next")
 }
 
+func TestItemBeyondTheAddressSpaceIsInvalid(t *testing.T) {
+	s := newScript()
+	d := Depend{Kind: DependIn, Ptr: s.storage("x"), Size: ^uint64(0)}
+	if _, err := s.scope.Add(&Task{Depend: []Depend{d}, Runner: held{}}, &s.work); !errors.Is(err, ErrInvalidDepend) || !strings.Contains(err.Error(), "address space") {
+		t.Errorf("got %v", err)
+	}
+	if s.scope.Pending() {
+		t.Error("the task was added")
+	}
+}
+
+// What a predecessor follows needs no edge.
+func TestImpliedEdgesAreNotMade(t *testing.T) {
+	for name, middle := range map[string]func(s *script) []Depend{
+		"write of the same":  func(s *script) []Depend { return s.use(DependInOut, "x") },
+		"write of the whole": func(s *script) []Depend { return []Depend{{Kind: DependOut, Ptr: s.storage("x"), Size: 16}} },
+		"omp_all_memory":     func(*script) []Depend { return []Depend{{Kind: DependInOutAllMemory}} },
+	} {
+		s := newScript()
+		s.add(Task{Label: "a", Depend: s.use(DependOut, "x")})
+		s.add(Task{Label: "b", Depend: middle(s)})
+		s.add(Task{Label: "c", Depend: s.use(DependIn, "x")})
+		if got := drawing(s.graph.Snapshot()); !strings.HasSuffix(got, "; a→b b→c") {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+}
+
 func TestScopesDoNotOrderEachOther(t *testing.T) {
 	s := newScript()
 	x := s.storage("x")
@@ -173,6 +201,45 @@ func TestWaitReportsARootOnceThoughItsDependentsFailedLater(t *testing.T) {
 	s.complete("gate", nil)
 	if got, want := (<-second).Error(), `task "a": broken (1 dependent tasks not run)`; got != want {
 		t.Errorf("the second wait returned %s, want %s", got, want)
+	}
+}
+
+func TestWaitCountsATaskOnceThoughTwoWaitsShareIt(t *testing.T) {
+	s := newScript()
+	s.add(Task{Label: "a", Depend: s.use(DependOut, "x")})
+	add := func(label, gate string) {
+		s.add(Task{Label: gate, Depend: s.use(DependOut, gate)})
+		s.add(Task{Label: label, Depend: append(s.use(DependIn, "x"), s.use(DependIn, gate)...)})
+	}
+	s.add(Task{Label: "slow"})
+	add("b", "gate b")
+	add("c", "gate c")
+	s.complete("a", errBroken)
+	first := startWait(s.scope, context.Background())
+	s.add(Task{Label: "gate d", Depend: s.use(DependOut, "gate d")})
+	s.add(Task{Label: "d", Depend: append(s.use(DependIn, "x"), s.use(DependIn, "gate d")...)})
+	second := startWait(s.scope, context.Background())
+	for _, gate := range []string{"gate d", "gate b", "gate c"} {
+		s.complete(gate, nil)
+	}
+	s.complete("slow", nil)
+	if got, want := (<-first).Error(), `task "a": broken (2 dependent tasks not run)`; got != want {
+		t.Errorf("the first wait returned %s, want %s", got, want)
+	}
+	if got, want := (<-second).Error(), `task "a": broken (3 dependent tasks not run)`; got != want {
+		t.Errorf("the second wait returned %s, want %s", got, want)
+	}
+}
+
+func TestFailureIsReportedTheMomentTheWaitEnds(t *testing.T) {
+	s := newScript()
+	s.add(Task{Label: "a", Depend: s.use(DependOut, "x")})
+	wait := startWait(s.scope, context.Background())
+	s.complete("a", errBroken)
+	s.add(Task{Label: "b", Depend: s.use(DependIn, "x")})
+	s.expect(t, "start a", "start b")
+	if err := <-wait; !errors.Is(err, errBroken) {
+		t.Errorf("got %v", err)
 	}
 }
 

@@ -127,7 +127,7 @@ func (s *script) waitNow() error {
 	return s.scope.Wait(ctx, nil)
 }
 
-// TestScripts runs the files of testdata. A file is a list of "run" blocks, each
+// TestScripts runs the files of testdata/scripts. A file is a list of "run" blocks, each
 // a new scope; a line is a step, and the output gives each step with what it
 // caused:
 //
@@ -139,7 +139,7 @@ func (s *script) waitNow() error {
 // wait steps wait for what is complete already. A join starts and is done by
 // itself, placed first if it is of a device's domain.
 func TestScripts(t *testing.T) {
-	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+	datadriven.Walk(t, "testdata/scripts", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			if d.Cmd != "run" {
 				d.Fatalf(t, "unknown command %q", d.Cmd)

@@ -59,6 +59,10 @@ func (w *Work) Run() {
 			next.call(w)
 			continue
 		}
-		next.node.start(w)
+		if n := next.node; !n.dropped && !n.conditional {
+			n.runner.Start(n, w)
+		} else {
+			n.start(w)
+		}
 	}
 }
