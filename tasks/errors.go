@@ -82,7 +82,7 @@ func (f *failures) note(root *Error, seq uint64, dropped bool) *tally {
 func (f *failures) share(t *tally) {
 	if f.find(t.root) != t {
 		f.list = append(f.list, t)
-		if f.byRoot != nil {
+		if f.byRoot != nil && f.byRoot[t.root] == nil {
 			f.byRoot[t.root] = t
 		}
 	}
@@ -91,8 +91,11 @@ func (f *failures) share(t *tally) {
 func (f *failures) find(root *Error) *tally {
 	if len(f.list) > 8 && f.byRoot == nil {
 		f.byRoot = make(map[*Error]*tally)
-		for _, t := range f.list {
-			f.byRoot[t.root] = t
+		// The first of several, as in a short list.
+		for _, t := range slices.Backward(f.list) {
+			if !t.reported.Load() {
+				f.byRoot[t.root] = t
+			}
 		}
 	}
 	t := f.byRoot[root]

@@ -158,6 +158,10 @@ func (s *Scope) newNode() *Node {
 	return n
 }
 
+// maxKept is the number of items, successors or predecessors for which a node
+// keeps memory.
+const maxKept = 64
+
 // forget drops a reference to the node. One that nobody refers to any more becomes
 // as a new one, but for the memory that it has.
 func (n *Node) forget() {
@@ -167,8 +171,7 @@ func (n *Node) forget() {
 		return
 	}
 	n.items, n.successors, n.predecessors = n.items[:0], n.successors[:0], n.predecessors[:0]
-	n.state, n.visited = StateWaiting, 0
-	n.generation++
+	n.state = StateWaiting
 	if n.unusual() {
 		n.reset()
 	}
@@ -181,10 +184,11 @@ func (n *Node) forget() {
 // unusual reports whether the node has more to reset than any.
 func (n *Node) unusual() bool {
 	return n.traits != traits{} || n.inner != nil || n.failedBy != nil || n.failure != nil || n.signal != nil ||
-		cap(n.items) > 64 || cap(n.successors) > 64 || cap(n.predecessors) > 64
+		cap(n.items) > maxKept || cap(n.successors) > maxKept || cap(n.predecessors) > maxKept
 }
 
 func (n *Node) reset() {
+	n.generation++
 	n.ctx, n.group, n.inner = nil, nil, nil
 	n.traits, n.awaited = traits{}, false
 	n.failedBy, n.failure = nil, nil
@@ -194,13 +198,13 @@ func (n *Node) reset() {
 		default:
 		}
 	}
-	if cap(n.items) > 64 {
+	if cap(n.items) > maxKept {
 		n.items = n.firstItems[:0]
 	}
-	if cap(n.successors) > 64 {
+	if cap(n.successors) > maxKept {
 		n.successors = n.firstEdges[:0]
 	}
-	if cap(n.predecessors) > 64 {
+	if cap(n.predecessors) > maxKept {
 		n.predecessors = nil
 	}
 }
@@ -272,13 +276,44 @@ func (n *Node) completePlain(w *Work) {
 	n.left = 0
 	s.live--
 	for i := range n.successors {
-		n.successors[i].to.release(w)
+		to := n.successors[i].to
+		to.waiting--
+		switch {
+		case to.waiting > 0:
+		case to.failedBy == nil && !to.locks:
+			to.state = StateStarted
+			w.push(to)
+		default:
+			to.waiting++
+			to.release(w)
+		}
 	}
-	n.successors = n.successors[:0]
 	n.runner = nil
-	n.leave()
-	s.remove(n)
-	n.forget()
+	for i := range n.items {
+		a := &n.items[i]
+		l := a.loc
+		a.leave()
+		a.loc, a.ptr = nil, nil
+		l.refs--
+		if l.refs == 0 {
+			s.died(l)
+		}
+	}
+	last := len(s.children) - 1
+	s.children[last].place = n.place
+	s.children[n.place], s.children[last] = s.children[last], nil
+	s.children = s.children[:last]
+	if last < cap(s.children)/8 && cap(s.children) > maxSpare {
+		s.shrink()
+	}
+	if len(n.items) > maxKept || len(n.successors) > maxKept || s.spareNodeCount >= maxSpare {
+		n.forget()
+		return
+	}
+	n.items, n.successors = n.items[:0], n.successors[:0]
+	n.state, n.refs = StateWaiting, 0
+	n.nextBlocked, s.spareNodes = s.spareNodes, n
+	s.spareNodeCount++
 }
 
 func (n *Node) finish(err error, w *Work) {

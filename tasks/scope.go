@@ -177,7 +177,12 @@ func (s *Scope) Add(t *Task, w *Work) (*Node, error) {
 	if len(f.found) > 0 {
 		s.edges(n)
 	}
-	n.release(w)
+	if n.waiting == 1 && n.failedBy == nil && !n.locks {
+		n.waiting, n.state = 0, StateStarted
+		w.push(n)
+	} else {
+		n.release(w)
+	}
 	f.mu.Unlock()
 	return n, nil
 }
@@ -474,11 +479,18 @@ func (s *Scope) commonDomain() Domain {
 
 // edges makes n a successor of the tasks found.
 func (s *Scope) edges(n *Node) {
-	for i, from := range s.family.found {
-		s.family.found[i] = nil
+	for _, from := range s.family.found {
+		if n.domain == Host && !s.graph.keep {
+			n.waiting++
+			from.successors = append(from.successors, edge{to: n})
+			continue
+		}
 		s.edge(from, n)
 	}
 	s.family.edges += uint64(len(s.family.found))
+	if cap(s.family.found) > maxSpare {
+		s.family.found = nil
+	}
 	s.family.found = s.family.found[:0]
 }
 
@@ -507,9 +519,14 @@ func (s *Scope) remove(n *Node) {
 	s.children[n.place], moved.place = moved, n.place
 	s.children[last] = nil
 	s.children = s.children[:last]
-	if last < cap(s.children)/8 && last >= 1024 {
-		s.children = append(make([]*Node, 0, 2*last), s.children...)
+	if last < cap(s.children)/8 && cap(s.children) > maxSpare {
+		s.shrink()
 	}
+}
+
+// shrink gives memory back of what was a long list of children.
+func (s *Scope) shrink() {
+	s.children = append(make([]*Node, 0, max(2*len(s.children), maxSpare)), s.children...)
 }
 
 // poisonItems leaves the failure where later tasks find it.
