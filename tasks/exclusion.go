@@ -57,6 +57,9 @@ func (n *Node) take() {
 		for _, o := range a.loc.overlaps {
 			n.followHolder(o.with.holder)
 		}
+		if a.loc.gave != nil {
+			n.scope.graph.keepEdge(a.loc.gave, n, true)
+		}
 		a.loc.holder = n
 	}
 }
@@ -83,6 +86,9 @@ func (n *Node) letGo() {
 	for i := range n.items {
 		if l := n.items[i].loc; l.holder == n {
 			l.holder = nil
+			if n.scope.graph.keep {
+				l.gave = n
+			}
 		}
 	}
 }

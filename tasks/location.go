@@ -38,6 +38,8 @@ type location struct {
 	// blocked are those that wait for it here.
 	holder  *Node
 	blocked nodeQueue
+	// gave is who held it last, where the graph is kept.
+	gave *Node
 	// poison are unreported failures of tasks that used the storage, by class;
 	// keep holds the storage itself meanwhile, so that its address means nothing
 	// else.
@@ -89,6 +91,11 @@ func (s *Scope) locate(at section) *location {
 		l.link(&s.locations)
 	}
 	l.refs++
+	if s.recent != nil {
+		s.recent[at.start>>3%recents] = l
+	} else if s.located++; s.located == recents {
+		s.recent = new([recents]*location)
+	}
 	return l
 }
 
@@ -166,8 +173,8 @@ func (s *Scope) evict(l *location) {
 // spare takes an unlinked location without references out of the index.
 func (s *Scope) spare(l *location) {
 	s.index.remove(l)
-	if recent := &s.recent[l.start>>3%recents]; *recent == l {
-		*recent = nil
+	if s.recent != nil && s.recent[l.start>>3%recents] == l {
+		s.recent[l.start>>3%recents] = nil
 	}
 	for i := range l.overlaps {
 		o := l.overlaps[i]

@@ -10,7 +10,7 @@ import (
 const maxSpare = 4096
 
 // recents is the number of recent locations, a power of two.
-const recents = 64
+const recents = 256
 
 // family is one scope, or several that transparent tasks connect: their tasks
 // can follow each other, so they share a lock.
@@ -66,8 +66,9 @@ type Scope struct {
 	dead                int
 	scratch             []*location
 	// recent are locations that items named of late, by address: most are named
-	// again.
-	recent [recents]*location
+	// again. A scope of few tasks, which located counts up to, has none.
+	recent  *[recents]*location
+	located int
 
 	spareNodes             *Node
 	spareLocations         *location
@@ -256,16 +257,16 @@ func (s *Scope) depend(n *Node, items []Depend) {
 			continue
 		default:
 			at := d.section()
-			recent := &s.recent[at.start>>3%recents]
-			if l = *recent; l != nil && l.section == at && l.poison == nil {
-				if l.refs == 0 {
-					s.dead--
+			if s.recent != nil {
+				if l = s.recent[at.start>>3%recents]; l != nil && l.section == at && l.poison == nil {
+					if l.refs == 0 {
+						s.dead--
+					}
+					l.refs++
+					break
 				}
-				l.refs++
-				break
 			}
 			l = s.locate(at)
-			*recent = l
 		}
 		if l.seen == n.seq {
 			l.refs--

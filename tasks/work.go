@@ -43,26 +43,29 @@ func (w *Work) Defer(f func(*Work)) { w.ready = append(w.ready, step{call: f}) }
 // The caller holds no locks.
 func (w *Work) Run() {
 	for w.head < len(w.ready) {
-		next := w.ready[w.head]
-		w.ready[w.head] = step{}
+		next := &w.ready[w.head]
+		n, call := next.node, next.call
+		next.node = nil
+		if call != nil {
+			next.call = nil
+		}
 		w.head++
 		switch {
 		case w.head == len(w.ready):
 			w.ready, w.head = w.ready[:0], 0
 		case w.head >= 1024 && 2*w.head >= len(w.ready):
 			// A stream of tasks that never runs dry must not grow the queue.
-			n := copy(w.ready, w.ready[w.head:])
-			clear(w.ready[n:])
-			w.ready, w.head = w.ready[:n], 0
+			rest := copy(w.ready, w.ready[w.head:])
+			clear(w.ready[rest:])
+			w.ready, w.head = w.ready[:rest], 0
 		}
-		if next.call != nil {
-			next.call(w)
-			continue
-		}
-		if n := next.node; !n.dropped && !n.conditional {
-			n.runner.Start(n, w)
-		} else {
+		switch {
+		case call != nil:
+			call(w)
+		case n.dropped || n.conditional:
 			n.start(w)
+		default:
+			n.runner.Start(n, w)
 		}
 	}
 }
