@@ -137,6 +137,10 @@ func (c *taskContext) Ended() {
 
 // newTaskContext returns the context for the body of a task generated in c.
 func (rt *Runtime) newTaskContext(ctx context.Context, c current) *taskContext {
+	if outer, ok := ctx.(*taskContext); ok && outer.region.rt == rt {
+		// All that it adds is hidden now: nesting makes no chain.
+		ctx = outer.Context
+	}
 	t := &taskContext{Context: ctx, pool: rt.host.Pool()}
 	t.region.rt, t.region.final, t.region.defaultDevice = rt, c.final, c.device()
 	t.current = current{taskRegion: &t.region, inside: c.inside}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"unsafe"
 
@@ -551,4 +552,319 @@ func TestConcurrentGoroutinesShareTheDevice(t *testing.T) {
 			}
 		}
 	})
+}
+
+// What a program changes of a directive after its construct has returned has no
+// effect; what the mapped slices hold is read when the task runs.
+func TestClausesAreEvaluatedWhenMetAndMappedDataReadWhenRun(t *testing.T) {
+	inModes(t, func(t *testing.T, rt *vkomp.Runtime) {
+		k := newKernel(t, rt, shaders.Saxpy)
+		const n = 100
+		held, x, y, z := []int{0}, constant(n, 1), constant(n, 0), constant(n, 0)
+		release := make(chan struct{})
+		generate(t, rt, t.Context(), vkomp.Task{Depend: []vkomp.Depend{vkomp.Out(held), vkomp.Out(x)}, Body: func(context.Context) error {
+			<-release
+			for i := range x {
+				x[i] = 5
+			}
+			return nil
+		}})
+		args := []vkomp.Arg{vkomp.To(x), vkomp.ToFrom(y), vkomp.Value(uint32(n)), vkomp.Value(float32(2))}
+		depend := []vkomp.Depend{vkomp.In(held), vkomp.Out(y)}
+		target := vkomp.Target{Kernel: k, Range: vkomp.Range{X: n}, Args: args, Depend: depend, NoWait: true}
+		if err := rt.Target(t.Context(), target); err != nil {
+			t.Fatal(err)
+		}
+		region := vkomp.TargetData{NoWait: true, Maps: []vkomp.Arg{vkomp.ToFrom(y)}, Depend: []vkomp.Depend{vkomp.InOut(y)}}
+		if err := rt.TargetData(t.Context(), region, nothing); err != nil {
+			t.Fatal(err)
+		}
+		// The program overwrites all that it passed.
+		args[0], args[1], args[3] = vkomp.To(z), vkomp.ToFrom(z), vkomp.Value(float32(100))
+		depend[0], depend[1] = vkomp.In(z), vkomp.In(z)
+		region.Maps[0], region.Depend[0] = vkomp.ToFrom(z), vkomp.Out(z)
+		target.Range.X = 1
+		if y[0] != 0 {
+			t.Error("the task ran before its predecessor")
+		}
+		close(release)
+		if err := rt.Taskwait(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for i := range y {
+			if y[i] != 10 || z[i] != 0 {
+				t.Fatalf("y[%d] = %v and z[%d] = %v, want 10 and 0", i, y[i], i, z[i])
+			}
+		}
+	})
+}
+
+func TestDefaultDeviceIsThatOfTheMoment(t *testing.T) {
+	rt := vktest.Open(t)
+	k := newKernel(t, rt, shaders.Saxpy)
+	held, x, y := []int{0}, constant(100, 1), constant(100, 0)
+	release := make(chan struct{})
+	generate(t, rt, t.Context(), vkomp.Task{Depend: []vkomp.Depend{vkomp.Out(held)}, Body: func(context.Context) error { <-release; return nil }})
+	target := saxpyOn(t, k, 1, x, y)
+	target.NoWait, target.Depend = true, []vkomp.Depend{vkomp.In(held), vkomp.InOut(y)}
+	// The first is for the device, the second for the initial device.
+	for _, d := range []vkomp.Device{rt.DefaultDevice(t.Context()), rt.InitialDevice()} {
+		if err := errors.Join(rt.SetDefaultDevice(t.Context(), d), rt.Target(t.Context(), target)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	close(release)
+	if err := rt.Taskwait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if s := rt.Stats(); s.Dispatches != 1 || s.HostRegions != 1 || y[99] != 2 {
+		t.Errorf("%d dispatches, %d host regions, y = %v, want 1, 1 and 2", s.Dispatches, s.HostRegions, y[99])
+	}
+}
+
+func TestIfAndDeviceChooseWhereATargetRuns(t *testing.T) {
+	rt := vktest.Open(t)
+	k := newKernel(t, rt, shaders.Saxpy)
+	other, err := vkomp.Open(vkomp.Options{LookupEnv: environment("OMP_TARGET_OFFLOAD", "disabled")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	device, host := rt.DefaultDevice(t.Context()), rt.InitialDevice()
+	for name, c := range map[string]struct {
+		device    vkomp.Device
+		condition vkomp.Cond
+		onHost    bool
+	}{
+		"neither clause": {}, "if(true)": {condition: vkomp.If(true)}, "if(false)": {condition: vkomp.If(false), onHost: true},
+		"device": {device: device}, "initial device": {device: host, onHost: true},
+		"device and if(false)":        {device: device, condition: vkomp.If(false), onHost: true},
+		"initial device and if(true)": {device: host, condition: vkomp.If(true), onHost: true},
+	} {
+		for _, noWait := range []bool{false, true} {
+			before := rt.Stats()
+			x, y := constant(100, 1), constant(100, 0)
+			target := saxpyOn(t, k, 3, x, y)
+			target.Device, target.If, target.NoWait, target.Depend = c.device, c.condition, noWait, []vkomp.Depend{vkomp.InOut(y)}
+			if err := errors.Join(rt.Target(t.Context(), target), rt.Taskwait(t.Context())); err != nil {
+				t.Fatal(err)
+			}
+			after := rt.Stats()
+			hosts, dispatches := after.HostRegions-before.HostRegions, after.Dispatches-before.Dispatches
+			if c.onHost != (hosts == 1) || c.onHost != (dispatches == 0) || hosts+dispatches != 1 || y[99] != 3 {
+				t.Errorf("%s, nowait %v: %d host regions and %d dispatches, y = %v", name, noWait, hosts, dispatches, y[99])
+			}
+			region := vkomp.TargetData{Device: c.device, If: c.condition, NoWait: noWait, Maps: []vkomp.Arg{vkomp.Alloc(y)}}
+			var mapped uint64
+			err := rt.TargetData(t.Context(), region, func(context.Context) error { mapped = uint64(rt.Stats().Storage.Allocations); return nil })
+			if err := errors.Join(err, rt.Taskwait(t.Context())); err != nil {
+				t.Fatal(err)
+			}
+			if c.onHost != (mapped == 0) {
+				t.Errorf("%s, nowait %v: %d allocations in the data region", name, noWait, mapped)
+			}
+		}
+	}
+}
+
+func TestTargetDataDependOrdersItsBeginningAndItsEnd(t *testing.T) {
+	inModes(t, func(t *testing.T, rt *vkomp.Runtime) {
+		k := newKernel(t, rt, shaders.Saxpy)
+		const n = 100
+		for _, noWait := range []bool{false, true} {
+			x, y := constant(n, 0), constant(n, 0)
+			depend := []vkomp.Depend{vkomp.InOut(x), vkomp.InOut(y)}
+			release := make(chan struct{})
+			generate(t, rt, t.Context(), vkomp.Task{Depend: depend, Body: func(context.Context) error {
+				<-release
+				for i := range x {
+					x[i], y[i] = 2, 3
+				}
+				return nil
+			}})
+			var began atomic.Bool
+			if !noWait {
+				generate(t, rt, t.Context(), vkomp.Task{Body: func(context.Context) error {
+					awaitState(rt, "region", vkomp.GraphWaiting)
+					close(release)
+					return nil
+				}})
+			}
+			region := vkomp.TargetData{Label: "region", NoWait: noWait, Maps: []vkomp.Arg{vkomp.To(x), vkomp.ToFrom(y)}, Depend: depend}
+			err := rt.TargetData(t.Context(), region, func(ctx context.Context) error {
+				began.Store(true)
+				for range 3 {
+					target := saxpyOn(t, k, 2, x, y)
+					target.NoWait, target.Depend = true, []vkomp.Depend{vkomp.In(x), vkomp.InOut(y)}
+					if err := rt.Target(ctx, target); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if noWait {
+				if began.Load() {
+					t.Error("the deferred region began before its predecessor ended")
+				}
+				close(release)
+				if err := rt.Taskwait(t.Context(), vkomp.In(y)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			// Its end follows the tasks inside, which have copied nothing back.
+			if y[n-1] != 15 {
+				t.Errorf("nowait %v: y = %v after the region, want 15", noWait, y[n-1])
+			}
+			if err := rt.Taskwait(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if s := rt.Stats(); s.Storage.Allocations != 0 {
+				t.Errorf("%d allocations left", s.Storage.Allocations)
+			}
+		}
+	})
+}
+
+func TestDeferredTargetDataReportsItsBodysErrorAndWaitsForItsTasks(t *testing.T) {
+	inModes(t, func(t *testing.T, rt *vkomp.Runtime) {
+		broken := errors.New("broken")
+		x := constant(10, 0)
+		var ended atomic.Bool
+		region := vkomp.TargetData{Label: "region", NoWait: true, Maps: []vkomp.Arg{vkomp.To(x)}, Depend: []vkomp.Depend{vkomp.Out(x)}}
+		err := rt.TargetData(t.Context(), region, func(ctx context.Context) error {
+			generate(t, rt, ctx, vkomp.Task{Body: func(context.Context) error { ended.Store(true); return nil }})
+			return broken
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = rt.Taskwait(t.Context())
+		var failed *vkomp.TaskError
+		if !errors.Is(err, broken) || !errors.As(err, &failed) || failed.Task != "region" || !ended.Load() {
+			t.Errorf("Taskwait: %v; the task inside had ended: %v", err, ended.Load())
+		}
+		if n := rt.Stats().Storage.Allocations; n != 0 {
+			t.Errorf("%d allocations left", n)
+		}
+	})
+}
+
+func TestTargetDataThatFollowsAFailureIsNotBegun(t *testing.T) {
+	inModes(t, func(t *testing.T, rt *vkomp.Runtime) {
+		broken := errors.New("broken")
+		x := constant(10, 0)
+		generate(t, rt, t.Context(), vkomp.Task{Depend: []vkomp.Depend{vkomp.Out(x)}, Body: func(context.Context) error { return broken }})
+		region := vkomp.TargetData{Maps: []vkomp.Arg{vkomp.To(x)}, Depend: []vkomp.Depend{vkomp.InOut(x)}}
+		err := rt.TargetData(t.Context(), region, func(context.Context) error { t.Error("the body ran"); return nil })
+		if !errors.Is(err, broken) {
+			t.Errorf("got %v", err)
+		}
+		if err := rt.Taskwait(t.Context()); err != nil && !errors.Is(err, broken) {
+			t.Error(err)
+		}
+		if n := rt.Stats().Storage.Allocations; n != 0 {
+			t.Errorf("%d allocations left", n)
+		}
+	})
+}
+
+// The dependences that DependArgs derives are in for what is only read, by map
+// type or by the kernel's declaration, and inout for all else.
+func TestDependArgsOrdersWritersAndNotReaders(t *testing.T) {
+	inModes(t, func(t *testing.T, rt *vkomp.Runtime) {
+		k := newKernel(t, rt, shaders.Saxpy)
+		const n = 100
+		x, y, z := constant(n, 1), constant(n, 0), constant(n, 0)
+		derived := func(a float32, x, y []float32) vkomp.Target {
+			target := saxpyOn(t, k, a, x, y)
+			target.NoWait, target.DependArgs = true, true
+			return target
+		}
+		// A chain by its arguments alone, with a host task that names them.
+		for round := range 5 {
+			if err := errors.Join(rt.Target(t.Context(), derived(1, x, y)), rt.Target(t.Context(), derived(1, y, z))); err != nil {
+				t.Fatal(err)
+			}
+			generate(t, rt, t.Context(), vkomp.Task{Depend: []vkomp.Depend{vkomp.InOut(x)}, Body: func(context.Context) error {
+				for i := range x {
+					x[i] = float32(round)
+				}
+				return nil
+			}})
+		}
+		if err := rt.Taskwait(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		wantY, wantZ := float32(0), float32(0)
+		for round := range 5 {
+			wantY += []float32{1, 0, 1, 2, 3}[round]
+			wantZ += wantY
+		}
+		if y[0] != wantY || z[n-1] != wantZ {
+			t.Errorf("y = %v and z = %v, want %v and %v", y[0], z[n-1], wantY, wantZ)
+		}
+
+		// A reader of x is held open: others that read it run, one that writes it
+		// does not. The kernel declares its first slice readonly, so that counts
+		// as read whatever its map type.
+		release := make(chan struct{})
+		generate(t, rt, t.Context(), vkomp.Task{Depend: []vkomp.Depend{vkomp.In(x)}, Body: func(context.Context) error { <-release; return nil }})
+		for _, arg := range []vkomp.Arg{vkomp.To(x), vkomp.ToFrom(x)} {
+			reader := derived(1, x, y)
+			reader.NoWait, reader.Args[0] = false, arg
+			if err := rt.Target(t.Context(), reader); err != nil {
+				t.Fatal(err)
+			}
+		}
+		writer := derived(2, z, x)
+		writer.Label = "writer"
+		if err := rt.Target(t.Context(), writer); err != nil {
+			t.Fatal(err)
+		}
+		states := make(map[string]vkomp.GraphState)
+		for _, task := range rt.Graph().Tasks {
+			states[task.Label] = task.State
+		}
+		if states["writer"] != vkomp.GraphWaiting {
+			t.Errorf("a task that writes what an earlier one reads is %q", states["writer"])
+		}
+		close(release)
+		if err := rt.Taskwait(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if want := 4 + 2*wantZ; x[0] != want {
+			t.Errorf("x = %v, want %v", x[0], want)
+		}
+	})
+}
+
+func TestDependArgsOfAHostVariantGoByTheMapType(t *testing.T) {
+	rt := vktest.Open(t, vktest.Host, func(o *vkomp.Options) { o.KeepGraph = true })
+	k := newKernel(t, rt, vkomp.KernelSource{Name: "k", Host: func(*vkomp.HostCall) error { return nil }})
+	x := []int32{1}
+	release := make(chan struct{})
+	generate(t, rt, t.Context(), vkomp.Task{Depend: []vkomp.Depend{vkomp.In(x)}, Body: func(context.Context) error { <-release; return nil }})
+	for name, c := range map[string]struct {
+		arg  vkomp.Arg
+		want string
+	}{"to": {vkomp.To(x), "in"}, "from": {vkomp.From(x), "inout"}, "tofrom": {vkomp.ToFrom(x), "inout"}, "alloc": {vkomp.Alloc(x), "inout"}} {
+		err := rt.Target(t.Context(), vkomp.Target{
+			Label: name, Kernel: k, Range: vkomp.Range{X: 1}, Args: []vkomp.Arg{vkomp.Value(int32(1)), c.arg}, DependArgs: true, NoWait: true,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		tasks := rt.Graph().Tasks
+		task := tasks[len(tasks)-1]
+		if task.Label != name || len(task.Depend) != 1 || task.Depend[0].Kind != c.want || task.Depend[0].Size != 4 {
+			t.Errorf("%s: task %q has the items %v, want %s alone", name, task.Label, task.Depend, c.want)
+		}
+	}
+	close(release)
+	if err := rt.Taskwait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 }

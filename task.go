@@ -3,7 +3,9 @@ package vkomp
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/vkomp/vkomp/sched"
 	"github.com/vkomp/vkomp/tasks"
@@ -116,27 +118,49 @@ func (rt *Runtime) task(ctx context.Context, t *Task) error {
 		Label: label, Scope: c.children(), Depend: passed.depend, NoWait: !undeferred,
 		Body: t.Body, Priority: rt.priority(t.Priority), Group: c.group(), Place: c.place,
 	}
-	if undeferred && t.Mergeable {
-		r.Context = ctx
-	} else {
-		inner := rt.newTaskContext(ctx, c)
-		inner.region.final = c.final || t.Final
-		if undeferred {
-			inner.region.place = c.place
-		} else {
-			inner.region.place = inner
-		}
-		if t.Transparent != NotImpex {
-			r.Transparency, r.Inner = t.Transparent, r.Scope.NewInner()
-			inner.region.scope = r.Inner
-		}
-		r.Context, r.Ender, r.ID = inner, inner, &inner.region.id
+	if undeferred && t.Mergeable && !excludes(t.Depend) {
+		return rt.merge(ctx, r)
 	}
+	inner := rt.newTaskContext(ctx, c)
+	inner.region.final = c.final || t.Final
+	if undeferred {
+		inner.region.place = c.place
+	} else {
+		inner.region.place = inner
+	}
+	if t.Transparent != NotImpex {
+		r.Transparency, r.Inner = t.Transparent, r.Scope.NewInner()
+		inner.region.scope = r.Inner
+	}
+	r.Context, r.Ender, r.ID = inner, inner, &inner.region.id
 	if t.Detach != nil {
 		t.Detach.label = label
 		r.Event = &t.Detach.event
 	}
 	return rt.host.Run(ctx, r)
+}
+
+// merge runs an undeferred task as part of the current one, once what it follows
+// is over. A task of its own would be among the children that its body waits for.
+func (rt *Runtime) merge(ctx context.Context, r sched.HostRegion) error {
+	body := r.Body
+	r.Body = nil
+	if len(r.Depend) > 0 {
+		if err := rt.host.Run(ctx, r); err != nil {
+			return err
+		}
+	}
+	err := sched.Protect(func() error { return body(ctx) })
+	if err == nil || errors.Is(err, ErrCancelled) && r.Group.Cancelled() {
+		return nil
+	}
+	return &TaskError{Task: r.Label, Cause: err}
+}
+
+// excludes reports whether a task with these items excludes others, for which it
+// has to be a task.
+func excludes(depend []Depend) bool {
+	return slices.ContainsFunc(depend, func(d Depend) bool { return d.Kind == DependMutexInOutSet })
 }
 
 // priority clamps a priority to max-task-priority-var.

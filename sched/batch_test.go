@@ -9,6 +9,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/tasks"
 )
 
 // busy stops the device and gives it as much work as it takes before work
@@ -22,9 +23,11 @@ func (r *rig) busy() {
 }
 
 // TestLevels runs the files of testdata/levels: a graph in, the levels of the
-// batch it makes out. A line is "NAME [in=X] [out=X] ...": a task on variables of
-// a data region. Variables whose names share a letter, as x0 and x1, are parts of
-// one block.
+// batch it makes out. A line is "NAME [KIND=X] ...": a task on variables of a data
+// region, that depends on them so; all= is for omp_all_memory, and names what the
+// task writes. Variables whose names share a letter, as x0 and x1, are parts of one
+// block, and x0:2 is both of these. KIND=X@Y depends on X and works on Y. "NAME join
+// ..." is a task without work.
 func TestLevels(t *testing.T) {
 	datadriven.Walk(t, "testdata/levels", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
@@ -36,17 +39,22 @@ func TestLevels(t *testing.T) {
 	})
 }
 
+var levelKinds = map[string]tasks.DependKind{
+	"in": tasks.DependIn, "out": tasks.DependOut, "mutex": tasks.DependMutexInOutSet, "set": tasks.DependInOutSet,
+	"all": tasks.DependInOutAllMemory,
+}
+
 func levelsOf(t *testing.T, d *datadriven.TestData) string {
 	r := newRig(t, memoryModes[0], 1)
 	defer r.close()
 	const part = 16
 	arrays := make(map[byte][]uint32)
 	variable := func(name string) []uint32 {
-		i := 0
-		if len(name) > 1 {
-			fmt.Sscan(name[1:], &i)
+		lo, hi := 0, 1
+		if n, _ := fmt.Sscanf(name[1:], "%d:%d", &lo, &hi); n < 2 {
+			hi = lo + 1
 		}
-		return arrays[name[0]][part*i : part*(i+1)]
+		return arrays[name[0]][part*lo : part*hi]
 	}
 	zero := filled(part, 0)
 	enter, exit := []arg{to(zero)}, []arg{{s: zero, kind: memory.MapRelease}}
@@ -61,16 +69,30 @@ func levelsOf(t *testing.T, d *datadriven.TestData) string {
 		words := strings.Fields(line)
 		l := launch{label: words[0]}
 		var writes, reads []arg
+		joins := words[1] == "join"
 		for _, w := range words[1:] {
-			kind, name, _ := strings.Cut(w, "=")
-			v := variable(name)
-			if kind == "in" {
-				l.in = append(l.in, v)
-				reads = append(reads, alloc(v))
-			} else {
-				l.out = append(l.out, v)
-				writes = append(writes, alloc(v))
+			name, clause, _ := strings.Cut(w, "=")
+			kind, ok := levelKinds[name]
+			if !ok {
+				if !joins {
+					d.Fatalf(t, "unknown dependence type %q", name)
+				}
+				continue
 			}
+			on, with, apart := strings.Cut(clause, "@")
+			if !apart {
+				with = on
+			}
+			l.depend = append(l.depend, depends(kind, variable(on))...)
+			if kind == tasks.DependIn {
+				reads = append(reads, alloc(variable(with)))
+			} else {
+				writes = append(writes, alloc(variable(with)))
+			}
+		}
+		if joins {
+			r.join("", l.depend...)
+			continue
 		}
 		l.kernel = "mix"
 		if len(writes) == 0 {
@@ -84,6 +106,9 @@ func levelsOf(t *testing.T, d *datadriven.TestData) string {
 	levels := make(map[int][]string)
 	highest := 0
 	for _, task := range batch.tasks {
+		if task.Label == "" {
+			continue
+		}
 		levels[task.mark.level] = append(levels[task.mark.level], task.Label)
 		highest = max(highest, task.mark.level)
 	}

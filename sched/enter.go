@@ -29,7 +29,8 @@ func placed(n *tasks.Node) *target {
 //
 // It waits as well for a task that it is ordered after and that deletes such a
 // block, or copies it to the host, whatever its count: t may change the block,
-// or read the host's copy.
+// or read the host's copy; and for one whose exit finds nothing there, but would
+// find what t makes.
 func (s *Scheduler) mustWaitFor(t *target) *[]*tasks.Node {
 	var after mark
 	for _, p := range t.node.Predecessors() {
@@ -42,6 +43,11 @@ func (s *Scheduler) mustWaitFor(t *target) *[]*tasks.Node {
 			if block := s.table.Exiting(m.Section); block != nil {
 				return &stateOf(block).parked
 			}
+			for _, b := range s.blind {
+				if b.mark.value != 0 && (b.leaving || !after.before(b.mark)) && b.leaves(m.Section) {
+					return &b.parked
+				}
+			}
 			block := s.touched(m.Section)
 			if block == nil {
 				continue
@@ -49,7 +55,7 @@ func (s *Scheduler) mustWaitFor(t *target) *[]*tasks.Node {
 			state := stateOf(block)
 			count, infinite := block.Count()
 			last := !infinite && int(count) <= len(state.holders)
-			same := m.Size == block.Section.Size
+			same := m.Section == block.Section
 			if state.ignoring == 0 && (!last || !state.dirty && same && state.leaving == 0) {
 				// The usual case, with thousands of holders in flight: the block
 				// outlives them all, or equals the host's.
@@ -84,6 +90,24 @@ func (s *Scheduler) touched(section memory.Section) *memory.Present {
 		block, _, _ = s.table.Lookup(overlap.With)
 	}
 	return block
+}
+
+// leaves reports whether t's exit has an item that shares bytes with the section.
+func (t *target) leaves(section memory.Section) bool {
+	for _, m := range t.Exit {
+		if m.Start() < section.End() && section.Start() < m.End() {
+			return true
+		}
+	}
+	return false
+}
+
+// noteBlind notes that there is nothing for t's exit to leave, so far.
+func (s *Scheduler) noteBlind(t *target) {
+	if !t.blind {
+		t.blind = true
+		s.blind = append(s.blind, t)
+	}
 }
 
 // ignoresCount reports whether t's exit deletes the block, or copies part of it
@@ -143,7 +167,11 @@ func (s *Scheduler) enter(t *target, w *tasks.Work) error {
 	}
 	for _, m := range t.Exit {
 		block, _, err := s.table.Lookup(m.Section)
-		if err == nil && block != nil && m.Size > 0 {
+		switch {
+		case err != nil || m.Size == 0:
+		case block == nil:
+			s.noteBlind(t)
+		default:
 			t.hold(block)
 		}
 	}
@@ -308,6 +336,9 @@ func (s *Scheduler) endExit(exits []memory.Exit, w *tasks.Work) {
 		s.removed[i] = nil
 		state := stateOf(p)
 		s.storage.Free(p.Storage, frontierOf(state.use))
+		for _, h := range state.holders {
+			s.noteBlind(h.by)
+		}
 		for _, n := range state.parked {
 			w.Restart(n)
 		}

@@ -42,6 +42,14 @@ var fakeKernels = map[string]fakeKernel{
 			}
 		},
 	},
+	"add": {
+		arguments: []fakeArgument{{true, 2}},
+		run: func(b [][]uint32, push []uint32, from, to uint64) {
+			for i, hi := rangeOf(push, from, to); i < hi; i++ {
+				b[0][i] += push[1]
+			}
+		},
+	},
 	"stencil": {
 		arguments: []fakeArgument{{true, -1}, {false, -1}, {false, -1}, {false, -1}},
 		run: func(b [][]uint32, push []uint32, from, to uint64) {

@@ -2,6 +2,7 @@ package sched
 
 import (
 	"fmt"
+	"slices"
 	"unsafe"
 
 	"github.com/vkomp/vkomp/memory"
@@ -120,6 +121,11 @@ func (s *Scheduler) complete(t *target, err error, w *tasks.Work) {
 	}
 	clear(t.parked)
 	t.parked = t.parked[:0]
+	if t.blind {
+		t.blind = false
+		i := slices.Index(s.blind, t)
+		s.blind = slices.Delete(s.blind, i, i+1)
+	}
 	s.retry(w)
 	s.live--
 	s.wake.Broadcast()

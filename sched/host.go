@@ -98,22 +98,31 @@ func (h *HostDevice) Run(ctx context.Context, r HostRegion) error {
 // include waits until an undeferred task may run, and runs it.
 func (t *hostTask) include(ctx context.Context, n *tasks.Node) error {
 	place := t.Place
-	if t.state.Load() == hostWaiting {
+	told := false
+	select {
+	case <-t.ready:
+		told = true
+	default:
 		if place != nil {
 			place.Leave()
 		}
 		select {
 		case <-t.ready:
+			told = true
 		case <-ctx.Done():
 		}
 		if place != nil {
 			place.Return()
 		}
 	}
-	if t.state.CompareAndSwap(hostWaiting, hostAbandoned) {
-		// Whoever finds it ready drops it.
-		n.Abandon()
-		return context.Cause(ctx)
+	if !told {
+		if t.state.CompareAndSwap(hostWaiting, hostAbandoned) {
+			// Whoever finds it ready drops it.
+			n.Abandon()
+			return context.Cause(ctx)
+		}
+		// It is being told: the token is not for the next task.
+		<-t.ready
 	}
 	if t.state.Load() == hostStarted {
 		t.run(n)
@@ -161,7 +170,7 @@ func (t *hostTask) Start(n *tasks.Node, w *tasks.Work) {
 		return
 	}
 	if !t.state.CompareAndSwap(hostWaiting, hostStarted) {
-		n.Complete(context.Canceled, w)
+		n.Complete(fmt.Errorf("not run: %w", context.Cause(t.Context)), w)
 		return
 	}
 	t.ready <- struct{}{}
@@ -220,10 +229,6 @@ func (t *hostTask) Recycle() {
 }
 
 func (t *hostTask) giveBack() {
-	select {
-	case <-t.ready:
-	default:
-	}
 	t.HostRegion, t.node = HostRegion{}, nil
 	t.device.spare.Put(t)
 }

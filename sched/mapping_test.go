@@ -342,3 +342,56 @@ func TestLateCopyOutComesBeforeACopyInAfterIt(t *testing.T) {
 	r.run(launch{label: "exit", exit: []arg{from(x), from(zero)}, included: true})
 	r.expect("x", x, filled(16, 9)...)
 }
+
+// The exit of what is not mapped does nothing, in the order of the program: nor to
+// what is mapped after it, while it waits for its place on the device.
+func TestExitThatFindsNothingLeavesAloneWhatIsMappedAfterIt(t *testing.T) {
+	for _, present := range []bool{false, true} {
+		inEveryMemory(t, func(t *testing.T, r *rig) {
+			x, y, zero := filled(16, 1), filled(16, 1), filled(16, 0)
+			if present {
+				r.run(launch{label: "enter", enter: []arg{to(x)}, included: true})
+			}
+			r.d.hold()
+			remove := func() {
+				r.mix("in flight", y, zero, zero, 0)
+				r.run(launch{label: "delete", exit: []arg{{s: x, kind: memory.MapDelete}}, out: [][]uint32{x, y}})
+			}
+			remove()
+			first := r.d.submitted
+			if present {
+				// Of two, the first to end takes the block.
+				remove()
+			}
+			r.run(launch{label: "enter anew", enter: []arg{to(x)}, out: [][]uint32{x}})
+			if present {
+				r.d.advance(first)
+				r.eventually("the first is complete", func() bool { return r.s.queue.completed == first && len(r.s.queue.done) == 0 && !r.s.queue.finishing })
+			}
+			r.d.release()
+			r.taskwait()
+			if n := r.s.table.Len(); n != 1 {
+				t.Errorf("%d blocks are mapped", n)
+			}
+			r.run(launch{label: "exit", exit: []arg{{s: x, kind: memory.MapRelease}}, included: true})
+		})
+	}
+}
+
+// Two readers map parts of one array that have the same length and are not the same.
+func TestStraddlingPartsAreNotTakenForOneAnother(t *testing.T) {
+	inEveryMemory(t, func(t *testing.T, r *rig) {
+		x := make([]uint32, 48)
+		for i := range x {
+			x[i] = uint32(i / 16)
+		}
+		a, b, zero := filled(32, 0), filled(32, 0), filled(32, 0)
+		r.d.hold()
+		r.run(launch{label: "low", kernel: "mix", args: []arg{tofrom(a), to(x[:32]), to(zero)}, out: [][]uint32{x[:32]}})
+		r.run(launch{label: "high", kernel: "mix", args: []arg{tofrom(b), to(x[16:]), to(zero)}, out: [][]uint32{x[16:]}})
+		r.d.release()
+		r.taskwait()
+		r.expect("a", a, append(filled(16, 0), filled(16, 1)...)...)
+		r.expect("b", b, append(filled(16, 1), filled(16, 2)...)...)
+	})
+}

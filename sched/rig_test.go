@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -158,20 +159,26 @@ type launch struct {
 	empty bool
 	// in and out are the depend clause.
 	in, out [][]uint32
+	// depend is the depend clause where in and out cannot say it.
+	depend []tasks.Depend
 	// included: the construct waits.
 	included bool
+	group    *tasks.Group
+	place    tasks.Place
+	// scope is the rig's if nil.
+	scope *tasks.Scope
 	// enter and exit make a data construct of it.
 	enter, exit []arg
 }
 
 func dependOn(in, out [][]uint32) (d []tasks.Depend) {
-	add := func(kind tasks.DependKind, slices [][]uint32) {
-		for _, s := range slices {
-			d = append(d, tasks.Depend{Kind: kind, Ptr: unsafe.Pointer(unsafe.SliceData(s)), Size: 4 * uint64(len(s))})
-		}
+	return append(depends(tasks.DependIn, in...), depends(tasks.DependInOut, out...)...)
+}
+
+func depends(kind tasks.DependKind, slices ...[]uint32) (d []tasks.Depend) {
+	for _, s := range slices {
+		d = append(d, tasks.Depend{Kind: kind, Ptr: unsafe.Pointer(unsafe.SliceData(s)), Size: 4 * uint64(len(s))})
 	}
-	add(tasks.DependIn, in)
-	add(tasks.DependInOut, out)
 	return d
 }
 
@@ -192,7 +199,10 @@ func (l *launch) elements() uint32 {
 }
 
 func (r *rig) region(l launch) Region {
-	g := Region{Label: l.label, Scope: r.scope, Depend: dependOn(l.in, l.out), NoWait: !l.included}
+	g := Region{
+		Label: l.label, Scope: cmp.Or(l.scope, r.scope), Depend: append(dependOn(l.in, l.out), l.depend...),
+		NoWait: !l.included, Group: l.group, Place: l.place,
+	}
 	if l.kernel == "" {
 		for _, a := range l.enter {
 			g.Enter = append(g.Enter, a.item(""))
@@ -260,9 +270,43 @@ func (f hostBody) Start(n *tasks.Node, _ *tasks.Work) {
 func (f hostBody) Drop(*tasks.Node) {}
 
 func (r *rig) host(label string, in, out [][]uint32, f func()) {
+	r.t.Helper()
+	r.add(&tasks.Task{Label: label, Depend: dependOn(in, out), Runner: hostBody(f)})
+}
+
+// add makes a task of the rig's scope.
+func (r *rig) add(t *tasks.Task) {
+	r.t.Helper()
+	r.addTo(r.scope, t)
+}
+
+func (r *rig) addTo(s *tasks.Scope, t *tasks.Task) *tasks.Node {
+	r.t.Helper()
 	var w tasks.Work
-	if _, err := r.scope.Add(&tasks.Task{Label: label, Depend: dependOn(in, out), Runner: hostBody(f)}, &w); err != nil {
+	n, err := s.Add(t, &w)
+	if err != nil {
 		r.t.Error(err)
 	}
 	w.Run()
+	return n
+}
+
+// joiner is the runner of a join, which is carried out where its predecessors
+// are.
+type joiner struct{ s *Scheduler }
+
+func (j joiner) Start(n *tasks.Node, w *tasks.Work) {
+	if n.Domain() == tasks.Host {
+		n.Complete(nil, w)
+		return
+	}
+	j.s.Join(n, w)
+}
+
+func (joiner) Drop(*tasks.Node) {}
+
+// join makes a task without work of its own.
+func (r *rig) join(label string, depend ...tasks.Depend) {
+	r.t.Helper()
+	r.add(&tasks.Task{Label: label, Domain: tasks.AnyDomain, Depend: depend, Runner: joiner{r.s}})
 }

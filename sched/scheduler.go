@@ -69,6 +69,8 @@ type Scheduler struct {
 	// when one of those is complete, and the next when that one needs no more.
 	live    int
 	starved []*target
+	// blind are tasks in flight whose exit has an item that is in no block.
+	blind []*target
 	// compiling counts pipelines being made: Close waits for them.
 	compiling int
 	closing   bool

@@ -74,8 +74,8 @@ type target struct {
 	leaving bool
 	// parked are tasks that wait for this one to finish before they can enter.
 	parked []*tasks.Node
-	// starved: the task is in Scheduler.starved.
-	starved bool
+	// starved: the task is in Scheduler.starved; blind: it is in Scheduler.blind.
+	starved, blind bool
 	// single: the target is not used again for another task.
 	single bool
 }
@@ -210,6 +210,7 @@ func (t *target) giveBack() {
 	clear(t.Enter)
 	clear(t.Exit)
 	clear(t.uses)
+	clear(t.uploads)
 	clear(t.exits)
 	clear(t.downloads)
 	clear(t.results)

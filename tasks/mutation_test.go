@@ -10,11 +10,11 @@ const modelSeeds = 3000
 
 // holdsUnder runs the model under the first seeds and returns the first seed whose
 // history it does not hold for, or −1. It gives each history to look.
-func holdsUnder(seeds uint64, look func(*history)) (int, error, *history) {
+func holdsUnder(seeds uint64, look func(*history)) (int, *history, error) {
 	for seed := range seeds {
 		h := seeded(seed)
 		if err := h.survive(80); err != nil {
-			return int(seed), err, h
+			return int(seed), h, err
 		}
 		look(h)
 	}
@@ -40,7 +40,7 @@ type pairs struct{ together, swapped int }
 // order is required where none is demanded.
 func TestOrderIsWhatAllPairsOfItemsDemandUnderManySeeds(t *testing.T) {
 	counts := map[DependKind]*pairs{DependIn: {}, DependInOutSet: {}, DependMutexInOutSet: {}}
-	seed, err, h := holdsUnder(modelSeeds, func(h *history) { countPairs(h, counts) })
+	seed, h, err := holdsUnder(modelSeeds, func(h *history) { countPairs(h, counts) })
 	if err != nil {
 		t.Fatalf("seed %d: %v\n%s", seed, err, h)
 	}
@@ -117,7 +117,7 @@ func TestModelNoticesEveryRuleTheEngineForgets(t *testing.T) {
 		t.Run(r.name, func(t *testing.T) {
 			*r.flag = !*r.flag
 			defer func() { *r.flag = !*r.flag }()
-			seed, err, _ := holdsUnder(modelSeeds, func(*history) {})
+			seed, _, err := holdsUnder(modelSeeds, func(*history) {})
 			if err == nil {
 				t.Fatalf("nothing noticed in %d histories", modelSeeds)
 			}

@@ -84,10 +84,7 @@ func (x *tree) mayGenerate(parent *treeTask) bool {
 }
 
 func (x *tree) add() error {
-	generators := []*treeTask{nil}
-	for _, t := range x.tasks {
-		generators = append(generators, t)
-	}
+	generators := append([]*treeTask{nil}, x.tasks...)
 	generators = slices.DeleteFunc(generators, func(t *treeTask) bool { return !x.mayGenerate(t) })
 	if len(generators) == 0 {
 		return nil

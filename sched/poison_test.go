@@ -1,0 +1,112 @@
+package sched
+
+import (
+	"context"
+	"fmt"
+	"testing"
+)
+
+// lateFailure is a task "fails" on x, whose copy to the host fails when its kernel
+// is done, and a successor "successor", which depends on x and adds 1 to y.
+type lateFailure struct {
+	r    *rig
+	x, y []uint32
+	// last is the last submission but those that follow.
+	last uint64
+}
+
+// newLateFailure leaves both on the device, which stands still. The copy is one
+// that was not foreseen, because a reader had x as well: it goes out in a batch of
+// its own, and that fails.
+func newLateFailure(r *rig) *lateFailure {
+	f := &lateFailure{r: r, x: filled(16, 1), y: filled(16, 1)}
+	r.d.hold()
+	r.run(launch{label: "reader", kernel: "mix", args: []arg{tofrom(filled(16, 0)), to(f.x), to(f.x)}, in: [][]uint32{f.x}})
+	r.run(launch{label: "fails", kernel: "add", args: []arg{tofrom(f.x)}, constant: 1, out: [][]uint32{f.x}})
+	f.last = r.d.submitted
+	return f
+}
+
+func (f *lateFailure) successor() {
+	f.r.run(launch{label: "successor", kernel: "add", args: []arg{tofrom(f.y)}, constant: 1, in: [][]uint32{f.x}, out: [][]uint32{f.y}})
+}
+
+// fail lets the device go on until the copy has failed.
+func (f *lateFailure) fail() {
+	d := f.r.d
+	d.set(func() {
+		pending := d.submitted
+		d.submit = func(int) error {
+			// The batch that collected, with the successor, is submitted first.
+			if d.submitted > pending {
+				return errSubmitMemory
+			}
+			return nil
+		}
+	})
+	d.advance(f.last)
+	f.r.eventually("failure", func() bool { return f.r.graph.Counts().Failures > 0 })
+	d.set(func() { d.submit = nil })
+}
+
+// What the device has, runs, though what it follows fails in its host part. What
+// the host keeps does not, whether it was made before the failure or after it, and
+// whether it follows the failed task itself or by way of the successor that ran.
+func TestFailureOfAHostPartReachesWhatTheHostKeeps(t *testing.T) {
+	for _, mode := range memoryModes {
+		for _, early := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s early %v", mode.name, early), func(t *testing.T) {
+				r := newRig(t, mode, 1)
+				defer r.close()
+				f := newLateFailure(r)
+				f.successor()
+				never := func(label string, of []uint32) {
+					r.host(label, [][]uint32{of}, nil, func() { t.Errorf("%q runs", label) })
+				}
+				made := func() {
+					never("follows the failed task", f.x)
+					never("follows its successor", f.y)
+				}
+				if early {
+					made()
+				}
+				f.fail()
+				if !early {
+					made()
+				}
+				r.d.release()
+				err := r.scope.Wait(context.Background(), nil)
+				if want := `task "fails": ` + errSubmitMemory.Error() + " (2 dependent tasks not run)"; err == nil || err.Error() != want {
+					t.Errorf("got %v", err)
+				}
+				r.expect("x", f.x, filled(16, 1)...)
+				r.expect("y", f.y, filled(16, 2)...)
+			})
+		}
+	}
+}
+
+// A task made after the failure of one that it depends on does not run, and neither
+// does what depends on it, until a wait has reported the failure.
+func TestFailureOfAHostPartReachesWhatIsMadeAfterIt(t *testing.T) {
+	for _, mode := range memoryModes {
+		t.Run(mode.name, func(t *testing.T) {
+			r := newRig(t, mode, 1)
+			defer r.close()
+			f := newLateFailure(r)
+			f.successor()
+			f.fail()
+			z, zero := filled(16, 1), filled(16, 0)
+			r.mix("made later", z, f.x, zero, 0)
+			r.mix("follows that", zero, z, z, 0)
+			r.d.release()
+			err := r.scope.Wait(context.Background(), nil)
+			if want := `task "fails": ` + errSubmitMemory.Error() + " (2 dependent tasks not run)"; err == nil || err.Error() != want {
+				t.Errorf("got %v", err)
+			}
+			r.mix("made after the wait", z, f.x, zero, 0)
+			r.taskwait()
+			r.expect("z", z, filled(16, 4)...)
+		})
+	}
+}

@@ -1,0 +1,429 @@
+package vkomp_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/vkomp/vkomp"
+	"github.com/vkomp/vkomp/shaders"
+	"github.com/vkomp/vkomp/tests/vktest"
+)
+
+func TestTaskgroupWaitsForDescendantsAndNobodyElse(t *testing.T) {
+	rt := openTasks(t, "OMP_NUM_THREADS", "2")
+	release := make(chan struct{})
+	var outside, descendants atomic.Int32
+	generate(t, rt, t.Context(), vkomp.Task{Body: func(context.Context) error { <-release; outside.Add(1); return nil }})
+	var nest func(depth int) func(context.Context) error
+	nest = func(depth int) func(context.Context) error {
+		return func(ctx context.Context) error {
+			descendants.Add(1)
+			if depth == 0 {
+				return nil
+			}
+			// Nobody waits here for the children.
+			return errors.Join(rt.Task(ctx, vkomp.Task{Body: nest(depth - 1)}), rt.Task(ctx, vkomp.Task{Body: nest(depth - 1)}))
+		}
+	}
+	err := rt.Taskgroup(t.Context(), func(ctx context.Context) error { return rt.Task(ctx, vkomp.Task{Body: nest(5)}) })
+	if n := descendants.Load(); err != nil || n != 63 || outside.Load() != 0 {
+		t.Errorf("%d of 63 descendants ran, %d tasks outside of the group ended: %v", n, outside.Load(), err)
+	}
+	close(release)
+	if err := rt.Taskwait(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := rt.Taskgroup(t.Context(), nil); !errors.Is(err, vkomp.ErrInvalidArgument) {
+		t.Errorf("without a body: %v", err)
+	}
+}
+
+func TestTaskgroupReturnsTheFirstFailureOnceAndWaitsForAll(t *testing.T) {
+	rt := openTasks(t, "OMP_NUM_THREADS", "2")
+	first, second := errors.New("first"), errors.New("second")
+	x := []int{0}
+	release := make(chan struct{})
+	var ended atomic.Int32
+	err := rt.Taskgroup(t.Context(), func(ctx context.Context) error {
+		generate(t, rt, ctx, vkomp.Task{Body: func(ctx context.Context) error {
+			// A descendant's failure is the group's.
+			return rt.Task(ctx, vkomp.Task{Label: "grandchild", Body: func(context.Context) error { defer close(release); return first }})
+		}})
+		generate(t, rt, ctx, vkomp.Task{Depend: []vkomp.Depend{vkomp.Out(x)}, Body: func(context.Context) error { <-release; ended.Add(1); return second }})
+		generate(t, rt, ctx, vkomp.Task{Body: func(context.Context) error { ended.Add(1); return nil }})
+		return nil
+	})
+	var failed *vkomp.TaskError
+	if !errors.As(err, &failed) || errors.Is(err, first) == errors.Is(err, second) {
+		t.Errorf("got %v, want one of the two failures", err)
+	}
+	if n := ended.Load(); n != 2 {
+		t.Errorf("%d of 2 tasks had ended", n)
+	}
+	ran := false
+	generate(t, rt, t.Context(), vkomp.Task{Depend: []vkomp.Depend{vkomp.InOut(x)}, Body: func(context.Context) error { ran = true; return nil }})
+	if err := rt.Taskwait(t.Context()); err != nil || !ran {
+		t.Errorf("a task after the report: ran %v, %v", ran, err)
+	}
+}
+
+func TestFailureReportedInsideTheGroupIsNotReportedByIt(t *testing.T) {
+	rt := openTasks(t)
+	broken := errors.New("broken")
+	fails := vkomp.Task{Body: func(context.Context) error { return broken }}
+	err := rt.Taskgroup(t.Context(), func(ctx context.Context) error {
+		generate(t, rt, ctx, fails)
+		if err := rt.Taskwait(ctx); !errors.Is(err, broken) {
+			t.Errorf("Taskwait in the group: %v", err)
+		}
+		inner := rt.Taskgroup(ctx, func(ctx context.Context) error { return rt.Task(ctx, fails) })
+		if !errors.Is(inner, broken) {
+			t.Errorf("the group inside: %v", inner)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Errorf("the group reports again: %v", err)
+	}
+	if err := rt.Taskwait(t.Context()); err != nil {
+		t.Errorf("Taskwait reports again: %v", err)
+	}
+}
+
+func TestTaskgroupBodyErrorsAndPanics(t *testing.T) {
+	rt := openTasks(t)
+	broken := errors.New("broken")
+	if err := rt.Taskgroup(t.Context(), func(context.Context) error { return broken }); err != broken {
+		t.Errorf("the body's error: %v", err)
+	}
+	ran := false
+	err := rt.Taskgroup(t.Context(), func(ctx context.Context) error {
+		generate(t, rt, ctx, vkomp.Task{Body: func(context.Context) error { ran = true; return nil }})
+		panic("ouch")
+	})
+	var panicked *vkomp.PanicError
+	if !errors.As(err, &panicked) || !ran {
+		t.Errorf("a panic: %v, and the group's task ran: %v", err, ran)
+	}
+	ran = false
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = rt.Taskgroup(context.Background(), func(ctx context.Context) error {
+			generate(t, rt, ctx, vkomp.Task{Body: func(context.Context) error { runtime.Gosched(); ran = true; return nil }})
+			runtime.Goexit()
+			return nil
+		})
+		t.Error("Taskgroup returned")
+	}()
+	<-done
+	if !ran {
+		t.Error("a body that left by Goexit did not wait for the group's task")
+	}
+}
+
+func TestCancelTaskgroupNeedsCancellation(t *testing.T) {
+	for _, c := range []struct {
+		value  string
+		cancel bool
+	}{{"true", true}, {" TRUE ", true}, {"false", false}, {"", false}} {
+		t.Run(c.value, func(t *testing.T) {
+			rt := openTasks(t, "OMP_NUM_THREADS", "2", "OMP_CANCELLATION", c.value)
+			started, release := make(chan struct{}), make(chan struct{})
+			var ran, grandchildren atomic.Int32
+			x := []int{0}
+			err := rt.Taskgroup(t.Context(), func(ctx context.Context) error {
+				generate(t, rt, ctx, vkomp.Task{Label: "runs", Depend: []vkomp.Depend{vkomp.Out(x)}, Body: func(ctx context.Context) error {
+					close(started)
+					<-release
+					if !c.cancel {
+						return rt.CancellationPoint(ctx)
+					}
+					<-ctx.Done()
+					if cause := context.Cause(ctx); !errors.Is(cause, vkomp.ErrCancelled) {
+						t.Errorf("the body's context ended with %v", cause)
+					}
+					if err := rt.Task(ctx, vkomp.Task{Body: func(context.Context) error { grandchildren.Add(1); return nil }}); !errors.Is(err, vkomp.ErrCancelled) {
+						t.Errorf("a construct in the cancelled group: %v", err)
+					}
+					ran.Add(1)
+					return rt.CancellationPoint(ctx)
+				}})
+				<-started
+				for range 5 {
+					generate(t, rt, ctx, vkomp.Task{Label: "waits", Depend: []vkomp.Depend{vkomp.InOut(x)}, Body: func(context.Context) error { ran.Add(1); return nil }})
+				}
+				if err := rt.CancellationPoint(ctx); err != nil {
+					t.Errorf("a cancellation point before: %v", err)
+				}
+				// The group inside is not the one that is cancelled, but lies in it.
+				err := rt.CancelTaskgroup(ctx)
+				if point := rt.CancellationPoint(ctx); !errors.Is(point, err) {
+					t.Errorf("a cancellation point afterwards: %v, want %v", point, err)
+				}
+				close(release)
+				return err
+			})
+			if err != nil {
+				t.Errorf("Taskgroup: %v", err)
+			}
+			want := int32(5)
+			if c.cancel {
+				want = 1
+			}
+			if n := ran.Load(); n != want || grandchildren.Load() != 0 {
+				t.Errorf("%d bodies ran to their ends, want %d; %d grandchildren", n, want, grandchildren.Load())
+			}
+			// The dropped are no failures, and what they name can be used.
+			after := false
+			generate(t, rt, t.Context(), vkomp.Task{Depend: []vkomp.Depend{vkomp.InOut(x)}, Body: func(context.Context) error { after = true; return nil }})
+			if err := rt.Taskwait(t.Context()); err != nil || !after {
+				t.Errorf("after the group: ran %v, %v", after, err)
+			}
+		})
+	}
+	rt := openTasks(t, "OMP_CANCELLATION", "true")
+	if err := rt.CancelTaskgroup(t.Context()); !errors.Is(err, vkomp.ErrInvalidArgument) {
+		t.Errorf("outside of any taskgroup: %v", err)
+	}
+	if err := rt.CancellationPoint(t.Context()); err != nil {
+		t.Errorf("a cancellation point outside of any taskgroup: %v", err)
+	}
+}
+
+func TestCancelledGroupInsideLeavesTheOneAroundAlone(t *testing.T) {
+	rt := openTasks(t, "OMP_NUM_THREADS", "1", "OMP_CANCELLATION", "true")
+	var outer, inner atomic.Int32
+	count := func(n *atomic.Int32) vkomp.Task {
+		return vkomp.Task{Body: func(context.Context) error { n.Add(1); return nil }}
+	}
+	err := rt.Taskgroup(t.Context(), func(ctx context.Context) error {
+		// One place: the tasks below are not started before the wait.
+		release := make(chan struct{})
+		generate(t, rt, ctx, vkomp.Task{Body: func(context.Context) error { <-release; return nil }})
+		generate(t, rt, ctx, count(&outer))
+		defer func() { generate(t, rt, ctx, count(&outer)) }()
+		return rt.Taskgroup(ctx, func(ctx context.Context) error {
+			defer close(release)
+			generate(t, rt, ctx, count(&inner))
+			return rt.CancelTaskgroup(ctx)
+		})
+	})
+	// The inner task was ready when the group was cancelled: it may be on its way.
+	if err != nil || outer.Load() != 2 {
+		t.Errorf("%d of 2 tasks of the outer group ran: %v", outer.Load(), err)
+	}
+	// Cancelling from a task cancels the group that the task belongs to.
+	var dropped atomic.Int32
+	err = rt.Taskgroup(t.Context(), func(ctx context.Context) error {
+		x := []int{0}
+		generate(t, rt, ctx, vkomp.Task{Depend: []vkomp.Depend{vkomp.Out(x)}, Body: rt.CancelTaskgroup})
+		generate(t, rt, ctx, vkomp.Task{Depend: []vkomp.Depend{vkomp.In(x)}, Body: func(context.Context) error { dropped.Add(1); return nil }})
+		return nil
+	})
+	if err != nil || dropped.Load() != 0 {
+		t.Errorf("cancelled by a task: %d tasks ran after it, %v", dropped.Load(), err)
+	}
+}
+
+// Every wait below ends by its deadline while a task is held open; then the tasks
+// that have not started are dropped, and those that run finish.
+func TestDeadlineEndsEveryWait(t *testing.T) {
+	late := errors.New("too late")
+	depend := func(x []int) []vkomp.Depend { return []vkomp.Depend{vkomp.InOut(x)} }
+	for name, wait := range map[string]func(ctx context.Context, rt *vkomp.Runtime, k vkomp.Kernel, x []int, body func(context.Context) error) error{
+		"Taskwait": func(ctx context.Context, rt *vkomp.Runtime, _ vkomp.Kernel, _ []int, _ func(context.Context) error) error {
+			return rt.Taskwait(ctx)
+		},
+		"Taskwait depend": func(ctx context.Context, rt *vkomp.Runtime, _ vkomp.Kernel, x []int, _ func(context.Context) error) error {
+			return rt.Taskwait(ctx, depend(x)...)
+		},
+		"Taskgroup": func(ctx context.Context, rt *vkomp.Runtime, _ vkomp.Kernel, x []int, body func(context.Context) error) error {
+			return rt.Taskgroup(ctx, func(ctx context.Context) error { return rt.Task(ctx, vkomp.Task{Depend: depend(x), Body: body}) })
+		},
+		"undeferred Task": func(ctx context.Context, rt *vkomp.Runtime, _ vkomp.Kernel, x []int, body func(context.Context) error) error {
+			return rt.Task(ctx, vkomp.Task{If: vkomp.If(false), Depend: depend(x), Body: body})
+		},
+		"merged Task": func(ctx context.Context, rt *vkomp.Runtime, _ vkomp.Kernel, x []int, body func(context.Context) error) error {
+			return rt.Task(ctx, vkomp.Task{If: vkomp.If(false), Mergeable: true, Depend: depend(x), Body: body})
+		},
+		"included Target": func(ctx context.Context, rt *vkomp.Runtime, k vkomp.Kernel, x []int, _ func(context.Context) error) error {
+			return rt.Target(ctx, vkomp.Target{Kernel: k, Range: vkomp.Range{X: 1}, Depend: depend(x)})
+		},
+		"TargetData": func(ctx context.Context, rt *vkomp.Runtime, _ vkomp.Kernel, x []int, body func(context.Context) error) error {
+			return rt.TargetData(ctx, vkomp.TargetData{Depend: depend(x)}, body)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rt := openTasks(t, "OMP_NUM_THREADS", "2")
+			never := func(context.Context) error { t.Error("a task that had not started has run"); return nil }
+			k := newKernel(t, rt, vkomp.KernelSource{Name: "k", Host: func(*vkomp.HostCall) error { return never(nil) }})
+			x := []int{0}
+			started, release := make(chan struct{}), make(chan struct{})
+			ctx, cancel := context.WithCancelCause(t.Context())
+			defer cancel(nil)
+			generate(t, rt, ctx, vkomp.Task{Label: "runs", Depend: depend(x), Body: func(context.Context) error { close(started); <-release; x[0] = 7; return nil }})
+			<-started
+			generate(t, rt, ctx, vkomp.Task{Label: "dropped", Depend: depend(x), Body: never})
+			go cancel(late)
+			if err := wait(ctx, rt, k, x, never); !errors.Is(err, late) {
+				t.Errorf("got %v, want the cause of the context's end", err)
+			}
+			if x[0] != 0 {
+				t.Error("the wait was for the task that is held open")
+			}
+			close(release)
+			// This wait gets the storage back.
+			err := rt.Taskwait(t.Context())
+			if x[0] != 7 {
+				t.Error("Taskwait returned before the running task had ended")
+			}
+			if !errors.Is(err, late) || !strings.Contains(err.Error(), `"dropped"`) {
+				t.Errorf("the dropped task: %v", err)
+			}
+			ran := false
+			generate(t, rt, t.Context(), vkomp.Task{Depend: depend(x), Body: func(context.Context) error { ran = true; return nil }})
+			if err := rt.Taskwait(t.Context()); err != nil || !ran {
+				t.Errorf("afterwards: ran %v, %v", ran, err)
+			}
+		})
+	}
+}
+
+func TestDeadlineIsTheCauseOfWhatItDrops(t *testing.T) {
+	rt := openTasks(t, "OMP_NUM_THREADS", "2")
+	x := []int{0}
+	release := make(chan struct{})
+	generate(t, rt, t.Context(), vkomp.Task{Depend: []vkomp.Depend{vkomp.Out(x)}, Body: func(context.Context) error { <-release; return nil }})
+	ctx, cancel := context.WithDeadline(t.Context(), time.Now())
+	defer cancel()
+	if err := rt.Taskwait(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Taskwait: %v", err)
+	}
+	if err := rt.Task(ctx, vkomp.Task{Body: nothing}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Task: %v", err)
+	}
+	ctx, cancel = context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	err := rt.Task(ctx, vkomp.Task{Label: "undeferred", If: vkomp.If(false), Depend: []vkomp.Depend{vkomp.InOut(x)}, Body: func(context.Context) error {
+		t.Error("the undeferred body ran")
+		return nil
+	}})
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("undeferred Task: %v", err)
+	}
+	close(release)
+	// It was not run: what follows it must not either, and the wait says why.
+	if err := rt.Taskwait(t.Context()); err != nil && (!errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), `"undeferred"`)) {
+		t.Errorf("Taskwait: %v", err)
+	}
+}
+
+func TestTargetWhoseContextEndsGoesOnAndGivesItsSlicesBack(t *testing.T) {
+	for _, m := range modes[:2] {
+		t.Run(m.name, func(t *testing.T) {
+			rt := vktest.Open(t, m.option)
+			k := newKernel(t, rt, shaders.Saxpy)
+			const n = 1000
+			x, y, z, held := ramp(n), constant(n, 0), constant(n, 0), []int{0}
+			release := make(chan struct{})
+			generate(t, rt, t.Context(), vkomp.Task{Depend: []vkomp.Depend{vkomp.Out(y), vkomp.Out(held)}, Body: func(context.Context) error { <-release; return nil }})
+			ctx, cancel := context.WithCancel(t.Context())
+			dropped := saxpyOn(t, k, 1, x, z)
+			dropped.NoWait, dropped.Label, dropped.Depend = true, "dropped", []vkomp.Depend{vkomp.In(held), vkomp.Out(z)}
+			if err := rt.Target(ctx, dropped); err != nil {
+				t.Fatal(err)
+			}
+			target := saxpyOn(t, k, 2, x, y)
+			target.Label, target.Depend = "goes on", []vkomp.Depend{vkomp.InOut(y)}
+			go func() {
+				awaitState(rt, "goes on", vkomp.GraphWaiting)
+				cancel()
+			}()
+			if err := rt.Target(ctx, target); !errors.Is(err, context.Canceled) {
+				t.Errorf("Target: %v", err)
+			}
+			close(release)
+			if err := rt.Taskwait(t.Context()); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), `"dropped"`) || strings.Contains(err.Error(), `"goes on"`) {
+				t.Errorf("Taskwait: %v", err)
+			}
+			if y[n-1] != 2*x[n-1] || z[n-1] != 0 {
+				t.Errorf("y = %v and z = %v, want %v and 0", y[n-1], z[n-1], 2*x[n-1])
+			}
+			if s := rt.Stats(); s.Storage.Allocations != 0 || s.Staging.Allocations != 0 {
+				t.Errorf("%d storage and %d staging allocations left", s.Storage.Allocations, s.Staging.Allocations)
+			}
+		})
+	}
+}
+
+func TestAbandonedTaskgroupLeavesItsFailuresToTheNextWait(t *testing.T) {
+	rt := openTasks(t, "OMP_NUM_THREADS", "2")
+	broken := errors.New("broken")
+	started, release := make(chan struct{}), make(chan struct{})
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { <-started; cancel() }()
+	err := rt.Taskgroup(ctx, func(ctx context.Context) error {
+		return rt.Task(ctx, vkomp.Task{Body: func(context.Context) error { close(started); <-release; return broken }})
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("Taskgroup: %v", err)
+	}
+	close(release)
+	if err := rt.Taskwait(t.Context()); !errors.Is(err, broken) {
+		t.Errorf("Taskwait: %v", err)
+	}
+	if err := rt.Taskwait(t.Context()); err != nil {
+		t.Errorf("reported twice: %v", err)
+	}
+}
+
+func TestTaskwaitWithDependReportsThatFailureOnce(t *testing.T) {
+	rt := openTasks(t, "OMP_NUM_THREADS", "2")
+	broken, other := errors.New("broken"), errors.New("other")
+	x, y := []int{0}, []int{0}
+	fail := func(on []int, err error) {
+		generate(t, rt, t.Context(), vkomp.Task{Depend: []vkomp.Depend{vkomp.Out(on)}, Body: func(context.Context) error { return err }})
+	}
+	fail(x, broken)
+	fail(y, other)
+	if err := rt.Taskwait(t.Context(), vkomp.In(x)); !errors.Is(err, broken) || errors.Is(err, other) {
+		t.Errorf("Taskwait with depend: %v", err)
+	}
+	ran := false
+	generate(t, rt, t.Context(), vkomp.Task{Depend: []vkomp.Depend{vkomp.InOut(x)}, Body: func(context.Context) error { ran = true; return nil }})
+	if err := rt.Taskwait(t.Context()); !errors.Is(err, other) || errors.Is(err, broken) || !ran {
+		t.Errorf("Taskwait: %v; a task on reported storage ran: %v", err, ran)
+	}
+	if err := rt.Taskwait(t.Context()); err != nil {
+		t.Errorf("reported twice: %v", err)
+	}
+}
+
+func TestWaitClausesThatMakeNoSense(t *testing.T) {
+	rt := openTasks(t)
+	x := []int{0}
+	var object vkomp.Depobj
+	if err := object.Init(vkomp.MutexInOutSet(x)); err != nil {
+		t.Fatal(err)
+	}
+	for name, err := range map[string]error{
+		"mutexinoutset on Taskwait":       rt.Taskwait(t.Context(), vkomp.MutexInOutSet(x)),
+		"mutexinoutset on TaskwaitNoWait": rt.TaskwaitNoWait(t.Context(), vkomp.In(x), vkomp.MutexInOutSet(x)),
+		"mutexinoutset by an object":      rt.Taskwait(t.Context(), object.Depend()),
+		"TaskwaitNoWait without items":    rt.TaskwaitNoWait(t.Context()),
+		"the zero item on Taskwait":       rt.Taskwait(t.Context(), vkomp.Depend{}),
+	} {
+		if !errors.Is(err, vkomp.ErrInvalidDepend) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if n := rt.Stats().Tasks; n != 0 {
+		t.Errorf("%d tasks were generated", n)
+	}
+}
