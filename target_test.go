@@ -700,6 +700,8 @@ func TestTargetDataDependOrdersItsBeginningAndItsEnd(t *testing.T) {
 						return err
 					}
 				}
+				// The end has the items that the region was met with.
+				depend[0], depend[1] = vkomp.In(make([]byte, 1)), vkomp.In(make([]byte, 1))
 				return nil
 			})
 			if err != nil {
@@ -867,4 +869,55 @@ func TestDependArgsOfAHostVariantGoByTheMapType(t *testing.T) {
 	if err := rt.Taskwait(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+}
+
+func TestTargetDataExcludesOthersAtItsBeginningAndItsEnd(t *testing.T) {
+	inModes(t, func(t *testing.T, rt *vkomp.Runtime) {
+		x := constant(100, 0)
+		exclusive := []vkomp.Depend{vkomp.MutexInOutSet(x)}
+		increment := vkomp.Task{Depend: exclusive, Body: func(context.Context) error { x[0]++; return nil }}
+		for _, noWait := range []bool{false, true} {
+			generate(t, rt, t.Context(), increment)
+			region := vkomp.TargetData{NoWait: noWait, Maps: []vkomp.Arg{vkomp.To(x)}, Depend: exclusive}
+			if err := rt.TargetData(t.Context(), region, nothing); err != nil {
+				t.Fatal(err)
+			}
+			generate(t, rt, t.Context(), increment)
+			if err := rt.Taskwait(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if x[0] != 4 {
+			t.Errorf("x = %v, want 4", x[0])
+		}
+	})
+}
+
+func TestTargetInFinalTaskIsIncluded(t *testing.T) {
+	inModes(t, func(t *testing.T, rt *vkomp.Runtime) {
+		k := newKernel(t, rt, shaders.Saxpy)
+		x, y := constant(1000, 1), constant(1000, 0)
+		generate(t, rt, t.Context(), vkomp.Task{Final: true, Body: func(ctx context.Context) error {
+			for round := range 10 {
+				target := saxpyOn(t, k, 1, x, y)
+				target.NoWait = true
+				if err := rt.Target(ctx, target); err != nil {
+					return err
+				}
+				if y[999] != float32(round+1) || len(rt.Graph().Tasks) != 1 {
+					t.Errorf("round %d: y = %v when Target returned, %d tasks are left", round, y[999], len(rt.Graph().Tasks))
+				}
+			}
+			region := vkomp.TargetData{NoWait: true, Maps: []vkomp.Arg{vkomp.ToFrom(y)}}
+			began := false
+			err := rt.TargetData(ctx, region, func(context.Context) error { began = true; return nil })
+			if !began {
+				t.Error("TargetData returned before its body ran")
+			}
+			return err
+		}})
+		if err := rt.Taskwait(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	})
 }

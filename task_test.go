@@ -289,6 +289,24 @@ func TestMergedTaskCanWaitForChildrenAndDependOnItsOwnStorage(t *testing.T) {
 	}
 }
 
+func TestMergeableTaskStillExcludesOthers(t *testing.T) {
+	rt := openTasks(t, "OMP_NUM_THREADS", "1")
+	x := []int{0}
+	var other atomic.Bool
+	exclusive := []vkomp.Depend{vkomp.MutexInOutSet(x)}
+	generate(t, rt, t.Context(), vkomp.Task{If: vkomp.If(false), Mergeable: true, Depend: exclusive, Body: func(context.Context) error {
+		generate(t, rt, t.Context(), vkomp.Task{Depend: exclusive, Body: func(context.Context) error { other.Store(true); return nil }})
+		letReadyRun(t, rt)
+		if other.Load() {
+			t.Error("two tasks with mutexinoutset of one element overlapped")
+		}
+		return nil
+	}})
+	if err := rt.Taskwait(t.Context()); err != nil || !other.Load() {
+		t.Errorf("the other ran: %v, %v", other.Load(), err)
+	}
+}
+
 func TestDefaultDeviceBelongsToTheTaskRegion(t *testing.T) {
 	rt := vktest.Open(t)
 	device, host := rt.DefaultDevice(t.Context()), rt.InitialDevice()
@@ -323,7 +341,10 @@ func TestDefaultDeviceBelongsToTheTaskRegion(t *testing.T) {
 	for name, task := range map[string]vkomp.Task{"undeferred": {If: vkomp.If(false)}, "deferred": {}, "transparent": {Transparent: vkomp.ImpEx}} {
 		task.Body = func(ctx context.Context) error {
 			set(ctx, host)
-			generate(t, rt, ctx, vkomp.Task{Body: func(ctx context.Context) error { check(ctx, "child of a task that set its own, "+name, host); return nil }})
+			generate(t, rt, ctx, vkomp.Task{Body: func(ctx context.Context) error {
+				check(ctx, "child of a task that set its own, "+name, host)
+				return nil
+			}})
 			return rt.Taskwait(ctx)
 		}
 		generate(t, rt, t.Context(), task)
@@ -736,6 +757,7 @@ func TestDetachedTaskIsCompleteWhenItsEventIsFulfilledToo(t *testing.T) {
 				close(start)
 				<-bodyDone
 				if !c.inside && !c.before {
+					letReadyRun(t, rt)
 					letReadyRun(t, rt)
 					if after.Load() {
 						t.Error("the successor ran before the event was fulfilled")

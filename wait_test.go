@@ -231,6 +231,46 @@ func TestCancelledGroupInsideLeavesTheOneAroundAlone(t *testing.T) {
 	}
 }
 
+func TestUndeferredTaskThatCancelsItsGroupHasNotFailed(t *testing.T) {
+	rt := openTasks(t, "OMP_CANCELLATION", "true")
+	for _, mergeable := range []bool{false, true} {
+		err := rt.Taskgroup(t.Context(), func(ctx context.Context) error {
+			return rt.Task(ctx, vkomp.Task{If: vkomp.If(false), Mergeable: mergeable, Body: rt.CancelTaskgroup})
+		})
+		if err != nil {
+			t.Errorf("mergeable %v: %v", mergeable, err)
+		}
+		// In a group that is not cancelled the error is one.
+		err = rt.Taskgroup(t.Context(), func(ctx context.Context) error {
+			err := rt.Task(ctx, vkomp.Task{If: vkomp.If(false), Mergeable: mergeable, Body: func(context.Context) error { return vkomp.ErrCancelled }})
+			if !errors.Is(err, vkomp.ErrCancelled) {
+				t.Errorf("mergeable %v, not cancelled: %v", mergeable, err)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Errorf("mergeable %v: %v", mergeable, err)
+		}
+	}
+}
+
+func TestJoinIsDroppedWhenItsContextHasEnded(t *testing.T) {
+	rt := openTasks(t, "OMP_NUM_THREADS", "2")
+	x, y := []int{0}, []int{0}
+	release := make(chan struct{})
+	generate(t, rt, t.Context(), vkomp.Task{Depend: []vkomp.Depend{vkomp.Out(x)}, Body: func(context.Context) error { <-release; return nil }})
+	ctx, cancel := context.WithCancel(t.Context())
+	if err := rt.TaskwaitNoWait(ctx, vkomp.In(x), vkomp.Out(y)); err != nil {
+		t.Fatal(err)
+	}
+	generate(t, rt, t.Context(), vkomp.Task{Depend: []vkomp.Depend{vkomp.In(y)}, Body: func(context.Context) error { t.Error("what follows it ran"); return nil }})
+	cancel()
+	close(release)
+	if err := rt.Taskwait(t.Context()); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), `"taskwait nowait"`) {
+		t.Errorf("Taskwait: %v", err)
+	}
+}
+
 // Every wait below ends by its deadline while a task is held open; then the tasks
 // that have not started are dropped, and those that run finish.
 func TestDeadlineEndsEveryWait(t *testing.T) {
@@ -308,19 +348,158 @@ func TestDeadlineIsTheCauseOfWhatItDrops(t *testing.T) {
 	if err := rt.Task(ctx, vkomp.Task{Body: nothing}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("Task: %v", err)
 	}
-	ctx, cancel = context.WithTimeout(t.Context(), time.Millisecond)
-	defer cancel()
-	err := rt.Task(ctx, vkomp.Task{Label: "undeferred", If: vkomp.If(false), Depend: []vkomp.Depend{vkomp.InOut(x)}, Body: func(context.Context) error {
-		t.Error("the undeferred body ran")
-		return nil
-	}})
-	if !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("undeferred Task: %v", err)
+	close(release)
+	if err := rt.Taskwait(t.Context()); err != nil {
+		t.Errorf("Taskwait: %v", err)
+	}
+}
+
+// An undeferred task that its construct gave up fails what follows it, as any that
+// is not run.
+func TestUndeferredTaskGivenUpFailsWhatFollowsIt(t *testing.T) {
+	rt := openTasks(t, "OMP_NUM_THREADS", "2")
+	late := errors.New("too late")
+	x := []int{0}
+	never := func(context.Context) error { t.Error("a body ran"); return nil }
+	release := make(chan struct{})
+	generate(t, rt, t.Context(), vkomp.Task{Depend: []vkomp.Depend{vkomp.Out(x)}, Body: func(context.Context) error { <-release; return nil }})
+	ctx, cancel := context.WithCancelCause(t.Context())
+	go func() {
+		awaitState(rt, "undeferred", vkomp.GraphWaiting)
+		cancel(late)
+	}()
+	err := rt.Task(ctx, vkomp.Task{Label: "undeferred", If: vkomp.If(false), Depend: []vkomp.Depend{vkomp.InOut(x)}, Body: never})
+	if !errors.Is(err, late) {
+		t.Errorf("Task: %v", err)
+	}
+	generate(t, rt, t.Context(), vkomp.Task{Depend: []vkomp.Depend{vkomp.In(x)}, Body: never})
+	close(release)
+	if err := rt.Taskwait(t.Context()); !errors.Is(err, late) || !strings.Contains(err.Error(), `"undeferred"`) || !strings.Contains(err.Error(), "1 dependent") {
+		t.Errorf("Taskwait: %v", err)
+	}
+}
+
+func TestConstructsThatGaveUpAreNotIncludedAnyMore(t *testing.T) {
+	rt := openTasks(t, "OMP_NUM_THREADS", "2")
+	x := []int{0}
+	release := make(chan struct{})
+	generate(t, rt, t.Context(), vkomp.Task{Depend: []vkomp.Depend{vkomp.Out(x)}, Body: func(context.Context) error { <-release; return nil }})
+	var event vkomp.Event
+	depend := []vkomp.Depend{vkomp.In(x)}
+	for label, construct := range map[string]func(ctx context.Context) error{
+		"taskwait": func(ctx context.Context) error { return rt.Taskwait(ctx, depend...) },
+		"undeferred": func(ctx context.Context) error {
+			return rt.Task(ctx, vkomp.Task{Label: "undeferred", If: vkomp.If(false), Depend: depend, Body: nothing})
+		},
+		"detached": func(ctx context.Context) error {
+			return rt.Task(ctx, vkomp.Task{Label: "detached", If: vkomp.If(false), Detach: &event, Body: nothing})
+		},
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		included := make(chan bool)
+		find := func() *vkomp.GraphTask {
+			for _, task := range rt.Graph().Tasks {
+				if task.Label == label {
+					return &task
+				}
+			}
+			return nil
+		}
+		go func() {
+			for find() == nil {
+				runtime.Gosched()
+			}
+			included <- find().Included
+			cancel()
+		}()
+		returned := make(chan error)
+		go func() { returned <- construct(ctx) }()
+		if !<-included {
+			t.Errorf("%s: not included while its construct waits", label)
+		}
+		if err := <-returned; !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: %v", label, err)
+		}
+		if task := find(); task == nil || task.Included {
+			t.Errorf("%s after its construct gave up: %+v", label, task)
+		}
 	}
 	close(release)
-	// It was not run: what follows it must not either, and the wait says why.
-	if err := rt.Taskwait(t.Context()); err != nil && (!errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), `"undeferred"`)) {
+	if err := event.Fulfill(); err != nil {
+		t.Error(err)
+	}
+	if err := rt.Taskwait(t.Context()); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), `"undeferred"`) {
 		t.Errorf("Taskwait: %v", err)
+	}
+}
+
+func TestGroupsInsideBelongToTheGroupAround(t *testing.T) {
+	rt := openTasks(t, "OMP_NUM_THREADS", "2", "OMP_CANCELLATION", "true")
+	x := []int{0}
+	depend := []vkomp.Depend{vkomp.InOut(x)}
+	// Cancelling the outer group drops the tasks of the inner one, which is no
+	// failure of theirs.
+	err := rt.Taskgroup(t.Context(), func(outer context.Context) error {
+		release := make(chan struct{})
+		generate(t, rt, outer, vkomp.Task{Depend: depend, Body: func(context.Context) error { <-release; return nil }})
+		return rt.Taskgroup(outer, func(ctx context.Context) error {
+			generate(t, rt, ctx, vkomp.Task{Depend: depend, Body: func(context.Context) error { t.Error("a task of a cancelled group ran"); return nil }})
+			err := rt.CancelTaskgroup(outer)
+			close(release)
+			if point := rt.CancellationPoint(ctx); !errors.Is(point, vkomp.ErrCancelled) {
+				t.Errorf("a cancellation point in the inner group: %v", point)
+			}
+			return err
+		})
+	})
+	if err != nil {
+		t.Errorf("cancelled groups: %v", err)
+	}
+	// The outer group waits for the tasks of an inner one that gave up waiting, and
+	// reports their failures.
+	broken := errors.New("broken")
+	release := make(chan struct{})
+	var ended atomic.Bool
+	err = rt.Taskgroup(t.Context(), func(ctx context.Context) error {
+		short, cancel := context.WithCancel(ctx)
+		err := rt.Taskgroup(short, func(ctx context.Context) error {
+			generate(t, rt, ctx, vkomp.Task{Label: "late", Depend: depend, Body: func(context.Context) error { <-release; ended.Store(true); return broken }})
+			awaitState(rt, "late", vkomp.GraphStarted)
+			cancel()
+			return nil
+		})
+		// It may have started and not begun: then it is not dropped any more.
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("the inner group: %v", err)
+		}
+		go close(release)
+		return nil
+	})
+	if !errors.Is(err, broken) || !ended.Load() {
+		t.Errorf("the outer group: %v; the task had ended: %v", err, ended.Load())
+	}
+	if err := rt.Taskwait(t.Context()); err != nil {
+		t.Errorf("reported twice: %v", err)
+	}
+}
+
+func TestTaskgroupWaitsForItsJoins(t *testing.T) {
+	rt := openTasks(t, "OMP_NUM_THREADS", "2")
+	x := []int{0}
+	release := make(chan struct{})
+	var ended atomic.Bool
+	// Not of the group: but the join inside follows it.
+	generate(t, rt, t.Context(), vkomp.Task{Depend: []vkomp.Depend{vkomp.Out(x)}, Body: func(context.Context) error { <-release; ended.Store(true); return nil }})
+	err := rt.Taskgroup(t.Context(), func(ctx context.Context) error {
+		err := rt.TaskwaitNoWait(ctx, vkomp.In(x))
+		go close(release)
+		return err
+	})
+	if err != nil || !ended.Load() {
+		t.Errorf("Taskgroup: %v; what its join follows had ended: %v", err, ended.Load())
+	}
+	if err := rt.Taskwait(t.Context()); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -258,6 +258,33 @@ func TestFailedBatchNamesItsRoots(t *testing.T) {
 	})
 }
 
+// A copy to the host that was not foreseen, and for which there is no memory when
+// it is found to be due, fails its task. What that held is given back once.
+func TestLateCopyWithoutMemoryFailsItsTask(t *testing.T) {
+	for _, mode := range memoryModes[1:] {
+		t.Run(mode.name, func(t *testing.T) {
+			r := newRig(t, mode, 1)
+			defer r.close()
+			x, y, last := make([]uint32, 1<<20+16), filled(16, 0), filled(16, 0)
+			r.d.hold()
+			r.run(launch{label: "y", kernel: "add", args: []arg{tofrom(y)}, out: [][]uint32{y}})
+			r.run(launch{label: "holds x", kernel: "add", args: []arg{alloc(x)}, empty: true, in: [][]uint32{y}})
+			r.run(launch{label: "fails", kernel: "set", args: []arg{from(x)}, constant: 1, out: [][]uint32{x}})
+			r.run(launch{label: "dependent", kernel: "set", args: []arg{from(x)}, constant: 2, out: [][]uint32{x}})
+			r.run(launch{label: "other", kernel: "add", args: []arg{tofrom(last)}, constant: 1})
+			r.d.set(func() { r.d.create = func(int) error { return errBlockMemory } })
+			r.d.release()
+			err := r.scope.Wait(context.Background(), nil)
+			if !errors.Is(err, memory.ErrOutOfMemory) || !strings.Contains(err.Error(), `task "fails"`) || !strings.Contains(err.Error(), "(1 dependent tasks not run)") {
+				t.Errorf("got %v", err)
+			}
+			if x[0] != 0 || last[0] != 1 {
+				t.Errorf("x = %d, last = %d", x[0], last[0])
+			}
+		})
+	}
+}
+
 // failNext makes the next submission fail.
 func (r *rig) failNext() {
 	r.d.set(func() {

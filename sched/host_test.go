@@ -108,6 +108,9 @@ func TestRegionWithoutABodyKeepsItsDependences(t *testing.T) {
 			t.Error("the empty task did not wait")
 		}
 		gate.complete(nil)
+		if n := r.h.Pool().Stats().Hired; n != 0 {
+			t.Errorf("%d goroutines ran it", n)
+		}
 		if err := errors.Join(r.h.Run(context.Background(), after), r.wait()); err != nil || r.x[0] != 1 || r.h.Regions() != 0 {
 			t.Errorf("x = %d, %d regions ran, %v", r.x[0], r.h.Regions(), err)
 		}
@@ -366,7 +369,7 @@ func TestCancelledGroupDropsTasksThatHaveNotStarted(t *testing.T) {
 	}
 }
 
-// started is a runner whose Start does nothing, for a task that the test starts.
+// startedByHand is a runner whose Start does nothing, for a task that the test starts.
 type startedByHand struct{}
 
 func (startedByHand) Start(*tasks.Node, *tasks.Work) {}

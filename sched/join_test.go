@@ -22,7 +22,7 @@ func TestJoinBetweenTargetTasksStaysOnTheDevice(t *testing.T) {
 				r.busy()
 			}
 			r.d.hold()
-			before := r.dispatches()
+			before, submits := r.dispatches(), r.d.submits
 			r.adds("before", tasks.DependInOut, x, 1)
 			r.joined(x, token)
 			r.run(launch{label: "after", kernel: "mix", args: []arg{alloc(x), alloc(x), alloc(x)}, depend: depends(tasks.DependIn, token)})
@@ -31,6 +31,10 @@ func TestJoinBetweenTargetTasksStaysOnTheDevice(t *testing.T) {
 			}
 			r.d.release()
 			r.taskwait()
+			// One for each kernel, or for both.
+			if want := map[bool]int{false: 2, true: 1}[pending]; r.d.submits-submits != want {
+				t.Errorf("%d submissions, want %d", r.d.submits-submits, want)
+			}
 			r.run(launch{label: "exit", exit: []arg{from(x)}, included: true})
 			r.expect("x", x, filled(16, 10)...)
 		})

@@ -346,36 +346,61 @@ func TestLateCopyOutComesBeforeACopyInAfterIt(t *testing.T) {
 // The exit of what is not mapped does nothing, in the order of the program: nor to
 // what is mapped after it, while it waits for its place on the device.
 func TestExitThatFindsNothingLeavesAloneWhatIsMappedAfterIt(t *testing.T) {
-	for _, present := range []bool{false, true} {
-		inEveryMemory(t, func(t *testing.T, r *rig) {
-			x, y, zero := filled(16, 1), filled(16, 1), filled(16, 0)
-			if present {
-				r.run(launch{label: "enter", enter: []arg{to(x)}, included: true})
-			}
-			r.d.hold()
-			remove := func() {
-				r.mix("in flight", y, zero, zero, 0)
-				r.run(launch{label: "delete", exit: []arg{{s: x, kind: memory.MapDelete}}, out: [][]uint32{x, y}})
-			}
-			remove()
-			first := r.d.submitted
-			if present {
-				// Of two, the first to end takes the block.
-				remove()
-			}
-			r.run(launch{label: "enter anew", enter: []arg{to(x)}, out: [][]uint32{x}})
-			if present {
-				r.d.advance(first)
-				r.eventually("the first is complete", func() bool { return r.s.queue.completed == first && len(r.s.queue.done) == 0 && !r.s.queue.finishing })
-			}
-			r.d.release()
-			r.taskwait()
-			if n := r.s.table.Len(); n != 1 {
-				t.Errorf("%d blocks are mapped", n)
-			}
-			r.run(launch{label: "exit", exit: []arg{{s: x, kind: memory.MapRelease}}, included: true})
+	inEveryMemory(t, func(t *testing.T, r *rig) {
+		x, y := filled(16, 1), filled(16, 1)
+		r.run(launch{label: "enter", enter: []arg{to(y)}, included: true})
+		r.d.hold()
+		r.adds("in flight", tasks.DependInOut, y, 1)
+		r.run(launch{label: "delete", exit: []arg{{s: x, kind: memory.MapDelete}}, out: [][]uint32{x, y}})
+		r.run(launch{label: "enter", enter: []arg{to(x)}, out: [][]uint32{x}})
+		r.d.release()
+		r.taskwait()
+		if n := r.s.table.Len(); n != 2 {
+			t.Errorf("%d blocks are mapped", n)
+		}
+		r.run(launch{label: "exit", exit: []arg{{s: x, kind: memory.MapRelease}, {s: y, kind: memory.MapRelease}}, included: true})
+	})
+}
+
+// Of two exits that nothing orders the one finds what the other has left. What is
+// mapped after both waits for both.
+func TestExitThatFindsNothingAnyMoreLeavesAloneWhatIsMappedAfterIt(t *testing.T) {
+	inEveryMemory(t, func(t *testing.T, r *rig) {
+		x, zero := filled(16, 1), filled(16, 0)
+		y := [][]uint32{filled(16, 1), filled(16, 1), filled(16, 1)}
+		r.run(launch{label: "enter", enter: []arg{to(x), to(y[0]), to(y[1]), to(y[2]), to(zero)}, included: true})
+		section := to(x).item("").Section
+		before, _, _ := r.s.table.Lookup(section)
+		r.d.hold()
+		start := r.d.submitted
+		r.run(launch{label: "reader", kernel: "mix", args: []arg{alloc(y[0]), alloc(x), alloc(zero)}, in: [][]uint32{x}, out: [][]uint32{y[0]}})
+		for _, of := range y[1:] {
+			r.adds("in flight", tasks.DependInOut, of, 1)
+		}
+		for _, of := range [][]uint32{y[2], y[1]} {
+			r.run(launch{label: "delete", exit: []arg{{s: x, kind: memory.MapDelete}}, in: [][]uint32{x}, out: [][]uint32{of}})
+		}
+		block := stateOf(before)
+		holders := func(n int) func() bool {
+			return func() bool { return len(block.holders) == n && !r.s.queue.finishing }
+		}
+		r.eventually("three hold x", holders(3))
+		r.d.advance(start + 1)
+		r.eventually("the reader is complete", holders(2))
+		r.run(launch{label: "enter anew", enter: []arg{to(x)}, out: [][]uint32{x}})
+		r.d.advance(start + 2)
+		r.eventually("the later exit is waited for, or not", func() bool {
+			now, _, _ := r.s.table.Lookup(section)
+			return now != nil && now != before || len(r.s.blind) == 1 && len(r.s.blind[0].parked) == 1
 		})
-	}
+		r.d.release()
+		r.taskwait()
+		if now, _, _ := r.s.table.Lookup(section); now == nil {
+			t.Fatal("what was mapped anew is gone")
+		}
+		r.run(launch{label: "exit", exit: []arg{{s: x, kind: memory.MapRelease}, {s: zero, kind: memory.MapRelease},
+			{s: y[0], kind: memory.MapRelease}, {s: y[1], kind: memory.MapRelease}, {s: y[2], kind: memory.MapRelease}}, included: true})
+	})
 }
 
 // Two readers map parts of one array that have the same length and are not the same.

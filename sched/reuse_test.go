@@ -92,8 +92,9 @@ func TestRecycledTargetCarriesNothingOver(t *testing.T) {
 				return nil
 			}
 			for range 4 {
-				x := make([]uint32, 3<<18)
-				r.run(launch{label: "large", kernel: "set", args: []arg{from(x)}, out: [][]uint32{x}})
+				g := r.region(launch{label: "large", kernel: "set", args: []arg{alloc(make([]uint32, 3<<18))}})
+				g.Range[0] = 1
+				r.s.Run(context.Background(), g)
 			}
 		},
 		"wait is cut short": func(r *rig) {
