@@ -90,7 +90,7 @@ type taskContext struct {
 	context.Context
 	current current
 	region  taskRegion
-	// holders counts the goroutines of the region that wait: the first gives the
+	// waiting counts the goroutines of the region that wait: the first gives the
 	// task's place back, the last takes it again.
 	mu      sync.Mutex
 	waiting int
@@ -117,11 +117,11 @@ func (c *taskContext) Leave() {
 
 // Return implements tasks.Place.
 func (c *taskContext) Return() {
+	// Held until the place is there: another goroutine cannot give it back before.
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.waiting--
-	last := c.waiting == 0
-	c.mu.Unlock()
-	if last {
+	if c.waiting == 0 {
 		c.pool.Return()
 	}
 }

@@ -620,6 +620,20 @@ func TestDefaultDeviceIsThatOfTheMoment(t *testing.T) {
 	if s := rt.Stats(); s.Dispatches != 1 || s.HostRegions != 1 || y[99] != 2 {
 		t.Errorf("%d dispatches, %d host regions, y = %v, want 1, 1 and 2", s.Dispatches, s.HostRegions, y[99])
 	}
+	// A task has its own: here the device, where the initial task has the host.
+	device, err := rt.Device(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	generate(t, rt, t.Context(), vkomp.Task{Body: func(ctx context.Context) error {
+		return errors.Join(rt.SetDefaultDevice(ctx, device), rt.Target(ctx, saxpyOn(t, k, 1, x, y)))
+	}})
+	if err := rt.Taskwait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if s := rt.Stats(); s.Dispatches != 2 || s.HostRegions != 1 || y[99] != 3 {
+		t.Errorf("in a task: %d dispatches, %d host regions, y = %v, want 2, 1 and 3", s.Dispatches, s.HostRegions, y[99])
+	}
 }
 
 func TestIfAndDeviceChooseWhereATargetRuns(t *testing.T) {

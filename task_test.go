@@ -491,8 +491,20 @@ func TestEveryWaitGivesItsPlaceBack(t *testing.T) {
 			if err := rt.Taskwait(t.Context()); err != nil {
 				t.Error(err)
 			}
-			// The place is there again.
-			generate(t, rt, t.Context(), vkomp.Task{Body: nothing})
+			// There is one place again, neither none nor more.
+			var running atomic.Int32
+			for range 20 {
+				generate(t, rt, t.Context(), vkomp.Task{Body: func(context.Context) error {
+					if n := running.Add(1); n > 1 {
+						t.Errorf("%d bodies at once", n)
+					}
+					for range 100 {
+						runtime.Gosched()
+					}
+					running.Add(-1)
+					return nil
+				}})
+			}
 			if err := rt.Taskwait(t.Context()); err != nil {
 				t.Error(err)
 			}
@@ -870,6 +882,38 @@ func TestTaskClausesThatExcludeEachOther(t *testing.T) {
 	// A final task itself can be detachable.
 	generate(t, rt, t.Context(), vkomp.Task{Final: true, Detach: &event, Body: nothing})
 	if err := errors.Join(event.Fulfill(), rt.Taskwait(t.Context())); err != nil {
+		t.Error(err)
+	}
+}
+
+// Goroutines that a body starts may wait too: the task has one place all the same.
+func TestGoroutinesOfOneBodyShareItsPlace(t *testing.T) {
+	rt := openTasks(t, "OMP_NUM_THREADS", "1")
+	var running atomic.Int32
+	child := vkomp.Task{Body: func(context.Context) error {
+		if n := running.Add(1); n > 1 {
+			t.Errorf("%d bodies at once on one place", n)
+		}
+		for range 10 {
+			runtime.Gosched()
+		}
+		running.Add(-1)
+		return nil
+	}}
+	generate(t, rt, t.Context(), vkomp.Task{Body: func(ctx context.Context) error {
+		var all sync.WaitGroup
+		failures := make([]error, 4)
+		for g := range failures {
+			all.Go(func() {
+				for range 200 {
+					failures[g] = errors.Join(failures[g], rt.Task(ctx, child), rt.Taskwait(ctx))
+				}
+			})
+		}
+		all.Wait()
+		return errors.Join(failures...)
+	}})
+	if err := rt.Taskwait(t.Context()); err != nil {
 		t.Error(err)
 	}
 }

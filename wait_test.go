@@ -235,7 +235,10 @@ func TestUndeferredTaskThatCancelsItsGroupHasNotFailed(t *testing.T) {
 	rt := openTasks(t, "OMP_CANCELLATION", "true")
 	for _, mergeable := range []bool{false, true} {
 		err := rt.Taskgroup(t.Context(), func(ctx context.Context) error {
-			return rt.Task(ctx, vkomp.Task{If: vkomp.If(false), Mergeable: mergeable, Body: rt.CancelTaskgroup})
+			if err := rt.Task(ctx, vkomp.Task{If: vkomp.If(false), Mergeable: mergeable, Body: rt.CancelTaskgroup}); err != nil {
+				t.Errorf("mergeable %v: Task: %v", mergeable, err)
+			}
+			return nil
 		})
 		if err != nil {
 			t.Errorf("mergeable %v: %v", mergeable, err)

@@ -176,3 +176,27 @@ func TestSetOnTheDeviceSharesALevel(t *testing.T) {
 		r.expect("x", x, want...)
 	})
 }
+
+// With a steady stream of target tasks the host task would never start.
+func TestHostTakerIsNotOvertakenByLaterTargetTasks(t *testing.T) {
+	r := newRig(t, memoryModes[0], 1)
+	defer r.close()
+	x := filled(16, 1)
+	r.run(launch{label: "enter", enter: []arg{to(x)}, included: true})
+	r.d.hold()
+	r.adds("holder", tasks.DependMutexInOutSet, x, 1)
+	taker := &heldTask{}
+	r.add(&tasks.Task{Label: "taker", Depend: depends(tasks.DependMutexInOutSet, x), Runner: taker})
+	before := r.dispatches()
+	for range 100 {
+		r.adds("later", tasks.DependMutexInOutSet, x, 1)
+	}
+	if n := r.dispatches() - before; n != 0 {
+		t.Errorf("%d target tasks placed ahead of the host task that came before them", n)
+	}
+	r.d.release()
+	r.eventually("start", taker.running)
+	taker.complete(nil)
+	r.taskwait()
+	r.run(launch{label: "exit", exit: []arg{from(x)}, included: true})
+}

@@ -3,6 +3,7 @@ package sched
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 )
 
@@ -107,6 +108,32 @@ func TestFailureOfAHostPartReachesWhatIsMadeAfterIt(t *testing.T) {
 			r.mix("made after the wait", z, f.x, zero, 0)
 			r.taskwait()
 			r.expect("z", z, filled(16, 4)...)
+		})
+	}
+}
+
+// What follows only the successor is treated alike, whether it is made before the
+// successor has ended or after.
+func TestHostDependentOfASuccessorThatRanIsNotRunWheneverMade(t *testing.T) {
+	for _, afterwards := range []bool{false, true} {
+		t.Run(fmt.Sprint("made after the successor ended ", afterwards), func(t *testing.T) {
+			r := newRig(t, memoryModes[1], 1)
+			defer r.close()
+			f := newLateFailure(r)
+			f.successor()
+			f.fail()
+			made := func() { r.host("host", [][]uint32{f.y}, nil, func() { t.Error("it ran") }) }
+			if !afterwards {
+				made()
+			}
+			r.d.release()
+			if afterwards {
+				r.eventually("end", func() bool { return r.s.live == 0 })
+				made()
+			}
+			if err := r.scope.Wait(context.Background(), nil); err == nil || !strings.Contains(err.Error(), "(1 dependent tasks not run)") {
+				t.Errorf("the wait reports %v", err)
+			}
 		})
 	}
 }

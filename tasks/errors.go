@@ -27,6 +27,8 @@ type Error struct {
 	Cause error
 	// Dependent is set when the task did not run because of a predecessor.
 	Dependent bool
+	// tally is the last that counts the failure, for the scope's lock to guard.
+	tally *tally
 }
 
 // Error names the task and, for a task that was not run, the root cause.
@@ -67,6 +69,7 @@ func (f *failures) note(root *Error, seq uint64, dropped bool) *tally {
 	t := f.find(root)
 	if t == nil {
 		t = &tally{root: root, seq: seq}
+		root.tally = t
 		f.list = append(f.list, t)
 		if f.byRoot != nil {
 			f.byRoot[root] = t

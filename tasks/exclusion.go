@@ -12,12 +12,36 @@ package tasks
 // acquire takes n's mutexinoutset storage; where another task holds some of it, n
 // is queued there instead, and acquire reports false.
 func (n *Node) acquire() bool {
-	if at := n.obstacle(); at != nil && mutexExcludes {
+	at := n.obstacle()
+	if at == nil {
+		at = n.queue()
+	}
+	if at != nil && mutexExcludes {
 		at.blocked.push(n)
 		return false
 	}
 	n.take()
 	return true
+}
+
+// queue returns a location where others wait for storage that n would take: they
+// came first, and one of them can need the host where n does not.
+func (n *Node) queue() *location {
+	for i := range n.items {
+		a := &n.items[i]
+		if a.class != classMutex {
+			continue
+		}
+		if a.loc.blocked.first != nil {
+			return a.loc
+		}
+		for _, o := range a.loc.overlaps {
+			if o.with.blocked.first != nil {
+				return o.with
+			}
+		}
+	}
+	return nil
 }
 
 // mutexExcludes is false only in the test that shows that it matters.
@@ -120,7 +144,9 @@ func (l *location) wake(w *Work) {
 				still.append(&l.blocked)
 			}
 		case l:
+			// Those behind came later.
 			still.push(m)
+			still.append(&l.blocked)
 		default:
 			at.blocked.push(m)
 		}

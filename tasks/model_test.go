@@ -379,6 +379,21 @@ func (h *history) obstacle(i int) bool {
 	})
 }
 
+// excluded: i is ready and neither started nor dropped, so another keeps it out.
+func (h *history) excluded(i int) bool {
+	task := h.tasks[i]
+	return !task.started && !task.dropped && h.ready(i)
+}
+
+// obstructed: a task that is under way excludes i, or one that waits for such a
+// thing itself and that i may have to come after.
+func (h *history) obstructed(i int, seen map[int]bool) bool {
+	seen[i] = true
+	return h.obstacle(i) || slices.ContainsFunc(h.tasks[i].excludes, func(k int) bool {
+		return !seen[k] && h.excluded(k) && h.obstructed(k, seen)
+	})
+}
+
 // finished: i is done by itself, and so is all that the device keeps before it.
 func (h *history) finished(i int) bool {
 	task := h.tasks[i]
@@ -507,7 +522,7 @@ func (h *history) check() error {
 		}) {
 			return fmt.Errorf("%s: not run because of %q, which it does not follow", task.label, task.root)
 		}
-		if !task.started && !task.dropped && h.ready(i) && !h.obstacle(i) {
+		if h.excluded(i) && !h.obstructed(i, make(map[int]bool)) {
 			return fmt.Errorf("%s: waits for nothing", task.label)
 		}
 		if err := h.checkExclusion(i); err != nil {

@@ -353,11 +353,9 @@ func (n *Node) settle(w *Work) {
 func (n *Node) complete(ready []*Node, w *Work) []*Node {
 	s := n.scope
 	n.state = StateComplete
-	// A predecessor can have failed when n was on the device already: what follows
-	// n follows that one too.
-	failedBy := n.failedBy
-	if n.failure != nil {
-		failedBy = n.failure
+	failedBy := n.rootFailure()
+	if failedBy == nil && n.failedBy != nil {
+		failedBy = n.inherit()
 	}
 	s.live--
 	if failedBy != nil || n.group != nil || len(s.waiters) > 0 {
@@ -413,6 +411,18 @@ func (n *Node) complete(ready []*Node, w *Work) []*Node {
 		s.settled()
 	}
 	return ready
+}
+
+// inherit returns the failure of a predecessor that came when n was on the device
+// already, nil if a wait has reported it: what follows n follows that one too,
+// whether it was made before n was complete or comes later.
+func (n *Node) inherit() *Error {
+	t := n.failedBy.tally
+	if t == nil || t.reported.Load() {
+		return nil
+	}
+	n.poisonItems(t)
+	return n.failedBy
 }
 
 // depart takes a complete task out of the histories of its storage.
