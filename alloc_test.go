@@ -12,8 +12,9 @@ func TestConstructsOnMappedDataAllocateNothing(t *testing.T) {
 			if r.N == 0 {
 				t.Fatal("the benchmark failed")
 			}
-			if allocs := r.AllocsPerOp(); allocs != 0 {
-				t.Errorf("%d allocations and %d bytes a construct, want none", allocs, r.AllocedBytesPerOp())
+			// Pools are emptied by the garbage collector now and then.
+			if allocs := float64(r.MemAllocs) / float64(r.N); allocs > 0.1 {
+				t.Errorf("%v allocations and %d bytes a construct, want none", allocs, r.AllocedBytesPerOp())
 			}
 		})
 	}

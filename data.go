@@ -48,7 +48,7 @@ func (rt *Runtime) TargetData(ctx context.Context, d TargetData, body func(ctx c
 	if !d.NoWait || rt.current(ctx).final {
 		return r.run(ctx, r.depend, body)
 	}
-	return rt.Task(ctx, Task{Label: r.label, Depend: r.depend, Body: func(ctx context.Context) error {
+	return rt.Task(ctx, Task{Label: r.label, Depend: d.Depend, Body: func(ctx context.Context) error {
 		return r.run(ctx, nil, func(ctx context.Context) error { return rt.Taskgroup(ctx, body) })
 	}})
 }
@@ -61,7 +61,7 @@ type dataRegion struct {
 	// device is nil where original and corresponding storage are the same.
 	device *sched.Scheduler
 	maps   []memory.Map
-	depend []Depend
+	depend []tasks.Depend
 }
 
 // meet evaluates the clauses of a region.
@@ -91,7 +91,7 @@ func (rt *Runtime) meet(ctx context.Context, d *TargetData, hasBody bool) (*data
 	if err != nil {
 		return fail(err)
 	}
-	r.depend = append(r.depend, d.Depend...)
+	r.depend = appendItems(r.depend, d.Depend)
 	if dev.physical == nil {
 		return r, nil
 	}
@@ -105,7 +105,7 @@ func (rt *Runtime) meet(ctx context.Context, d *TargetData, hasBody bool) (*data
 }
 
 // run begins the region, calls body, and ends it.
-func (r *dataRegion) run(ctx context.Context, depend []Depend, body func(ctx context.Context) error) (err error) {
+func (r *dataRegion) run(ctx context.Context, depend []tasks.Depend, body func(ctx context.Context) error) (err error) {
 	if len(depend) > 0 {
 		// What the region follows can take long: a ctx that ends meanwhile leaves
 		// nothing behind. Where that is over, beginning and end take no longer than
@@ -115,38 +115,44 @@ func (r *dataRegion) run(ctx context.Context, depend []Depend, body func(ctx con
 			return fmt.Errorf("vkomp: %w", err)
 		}
 	}
-	if err := r.move(ctx, depend, r.maps, nil); err != nil {
+	if err := r.move(ctx, depend, false); err != nil {
 		return fmt.Errorf("vkomp: %w", err)
 	}
 	// Deferred, because a body can leave by runtime.Goexit.
 	defer func() {
-		if ending := r.move(ctx, depend, nil, r.maps); ending != nil {
+		if ending := r.move(ctx, depend, true); ending != nil {
 			err = errors.Join(err, fmt.Errorf("vkomp: %w", ending))
 		}
 	}()
 	return sched.Protect(func() error { return body(ctx) })
 }
 
-// move generates the included task of the region's beginning or end.
-func (r *dataRegion) move(ctx context.Context, depend []Depend, enter, exit []memory.Map) error {
+// move generates the included task of the region's beginning, or of its end, which
+// unmaps what was mapped in any case.
+func (r *dataRegion) move(ctx context.Context, depend []tasks.Depend, ending bool) error {
 	c := r.rt.current(ctx)
+	enter, exit := r.maps, []memory.Map(nil)
+	if ending {
+		enter, exit = nil, r.maps
+	}
 	if r.device == nil {
 		if len(depend) == 0 {
 			return nil
 		}
 		return r.rt.host.Run(context.WithoutCancel(ctx), sched.HostRegion{
-			Label: r.label, Scope: c.children(), Depend: depend, Group: c.group(), Place: c.place,
+			Label: r.label, Scope: c.children(), Depend: depend, Group: c.group(), Place: c.place, Always: ending,
 		})
 	}
 	return r.device.Run(context.WithoutCancel(ctx), sched.Region{
 		Label: r.label, Scope: c.children(), Depend: depend, Enter: enter, Exit: exit, Group: c.group(), Place: c.place,
+		Always: ending,
 	})
 }
 
 // waitItems returns the items with which an empty task follows whatever one with
 // these items does; taskwait takes no mutexinoutset.
-func waitItems(depend []Depend) []Depend {
-	items := append([]Depend(nil), depend...)
+func waitItems(depend []tasks.Depend) []tasks.Depend {
+	items := append([]tasks.Depend(nil), depend...)
 	for k := range items {
 		if items[k].Kind == tasks.DependMutexInOutSet {
 			items[k].Kind = tasks.DependInOut

@@ -9,8 +9,28 @@ import (
 
 // Depend is one item of a depend clause. Items match when their storage has a
 // byte in common: identical slices, as in OpenMP, and overlapping ones too. An
-// empty slice orders nothing.
-type Depend = tasks.Depend
+// empty slice orders nothing. The zero Depend is no item: constructs refuse it.
+type Depend struct {
+	// item's storage lies on the heap: see escape.
+	item tasks.Depend
+}
+
+// Kind returns the item's dependence type.
+func (d Depend) Kind() DependKind { return d.item.Kind }
+
+// Address returns where the item's storage begins, 0 for omp_all_memory.
+func (d Depend) Address() uintptr { return uintptr(d.item.Ptr) }
+
+// Size returns the size of the item's storage in bytes.
+func (d Depend) Size() uint64 { return d.item.Size }
+
+// appendItems appends the items of a clause.
+func appendItems(to []tasks.Depend, items []Depend) []tasks.Depend {
+	for k := range items {
+		to = append(to, items[k].item)
+	}
+	return to
+}
 
 // DependKind is the dependence type of an item, as Depobj.Update takes it.
 type DependKind = tasks.DependKind
@@ -46,10 +66,19 @@ func MutexInOutSet[T any](s []T) Depend { return dependOn(s, tasks.DependMutexIn
 // those with InOutSet may run at once (OpenMP 5.1 depend(inoutset: s)).
 func InOutSet[T any](s []T) Depend { return dependOn(s, tasks.DependInOutSet) }
 
-// InAllMemory orders the task after all earlier siblings that have a depend
+// InOutAllMemory orders the task after all earlier siblings that have a depend
 // clause, and before all later ones (OpenMP 5.1 depend(inout: omp_all_memory);
 // out is the same).
-func InOutAllMemory() Depend { return Depend{Kind: tasks.DependInOutAllMemory} }
+func InOutAllMemory() Depend { return Depend{tasks.Depend{Kind: tasks.DependInOutAllMemory}} }
+
+// DependOn returns the item for s with a dependence type that is not known before.
+// With one that is none, or one of omp_all_memory, constructs refuse the item.
+func DependOn[T any](kind DependKind, s []T) Depend {
+	if kind.AllMemory() {
+		return Depend{}
+	}
+	return dependOn(s, kind)
+}
 
 func dependOn[T any](s []T, kind tasks.DependKind) Depend {
 	var zero T
@@ -60,7 +89,7 @@ func dependOn[T any](s []T, kind tasks.DependKind) Depend {
 	}
 	section := sectionOf(s)
 	escape(section.Ptr)
-	return Depend{Kind: kind, Ptr: section.Ptr, Size: section.Size}
+	return Depend{tasks.Depend{Kind: kind, Ptr: section.Ptr, Size: section.Size}}
 }
 
 // Iterate returns the items of a depend clause with an iterator: item(i) for
@@ -80,7 +109,7 @@ func Iterate(begin, end, step int, item func(i int) Depend) []Depend {
 // Depobj is a depend object (OpenMP 5.0 omp_depend_t): a dependence kept in a
 // variable. The zero Depobj is uninitialised. It is not safe for concurrent use.
 type Depobj struct {
-	item        Depend
+	item        tasks.Depend
 	initialised bool
 }
 
@@ -90,10 +119,10 @@ func (o *Depobj) Init(item Depend) error {
 	if o.initialised {
 		return fmt.Errorf("vkomp: depobj: %w: the object is initialised already: destroy it first", ErrInvalidDepend)
 	}
-	if err := tasks.CheckDepend(item); err != nil {
+	if err := tasks.CheckDepend(item.item); err != nil {
 		return fmt.Errorf("vkomp: depobj: %w", err)
 	}
-	*o = Depobj{item: item, initialised: true}
+	*o = Depobj{item: item.item, initialised: true}
 	return nil
 }
 
@@ -134,4 +163,4 @@ func (o *Depobj) Destroy() error {
 
 // Depend returns the object's dependence as it is now (OpenMP depend(depobj: o)).
 // That of an uninitialised object is refused by the construct that uses it.
-func (o *Depobj) Depend() Depend { return o.item }
+func (o *Depobj) Depend() Depend { return Depend{o.item} }

@@ -3,7 +3,6 @@ package vkomp_test
 import (
 	"context"
 	"errors"
-	"math"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -62,7 +61,9 @@ func TestDependObjectLifeCycle(t *testing.T) {
 		vkomp.DependOutAllMemory: vkomp.DependOutAllMemory, vkomp.DependInOutAllMemory: vkomp.DependInOutAllMemory,
 	} {
 		accepted("update of all memory", o.Update(kind))
-		is(vkomp.Depend{Kind: want})
+		if got := o.Depend(); got.Kind() != want || got.Size() != 0 {
+			t.Errorf("the object holds %v of %d bytes, want %v", got.Kind(), got.Size(), want)
+		}
 	}
 	before := o.Depend()
 	for _, kind := range []vkomp.DependKind{vkomp.DependIn, vkomp.DependMutexInOutSet, vkomp.DependInOutSet, 0} {
@@ -153,11 +154,9 @@ func TestDependItemsThatAreNoneAreRefusedByEveryConstruct(t *testing.T) {
 			"TaskwaitNoWait": func(items []vkomp.Depend) error { return rt.TaskwaitNoWait(t.Context(), items...) },
 		}
 		var uninitialised vkomp.Depobj
-		beyond := vkomp.In(v)
-		beyond.Size = math.MaxUint64
 		for what, item := range map[string]vkomp.Depend{
-			"the zero item": {}, "an unknown kind": {Kind: 6}, "an uninitialised object": uninitialised.Depend(),
-			"elements without size": vkomp.Out(make([]struct{}, 2)), "storage beyond the end": beyond,
+			"the zero item": {}, "an unknown kind": vkomp.DependOn(6, v), "all memory of a slice": vkomp.DependOn(vkomp.DependInOutAllMemory, v), "an uninitialised object": uninitialised.Depend(),
+			"elements without size": vkomp.Out(make([]struct{}, 2)),
 		} {
 			for name, construct := range constructs {
 				for _, items := range [][]vkomp.Depend{{item}, {vkomp.In(v), item}} {

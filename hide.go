@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/tasks"
 )
 
 // Escape analysis sends every slice of a directive to the heap as soon as one
@@ -60,7 +61,7 @@ func (l *labels) intern(label string) string {
 // clauses is heap memory for what a construct passes on of its directive.
 type clauses struct {
 	maps   []memory.Map
-	depend []Depend
+	depend []tasks.Depend
 	values [][]byte
 	bytes  []byte
 }

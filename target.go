@@ -8,6 +8,7 @@ import (
 
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/sched"
+	"github.com/vkomp/vkomp/tasks"
 	"github.com/vkomp/vkomp/vk"
 )
 
@@ -92,7 +93,7 @@ func (rt *Runtime) target(ctx context.Context, t *Target) error {
 	}
 	passed := newClauses()
 	defer passed.giveBack()
-	passed.depend = append(passed.depend, t.Depend...)
+	passed.depend = appendItems(passed.depend, t.Depend)
 	if t.DependArgs {
 		passed.dependOnArgs(k, t.Args)
 	}
@@ -178,7 +179,7 @@ func (c *clauses) dependOnArgs(k *kernel, args []Arg) {
 			kind = DependIn
 		}
 		binding++
-		c.depend = append(c.depend, Depend{Kind: kind, Ptr: a.section.Ptr, Size: a.section.Size})
+		c.depend = append(c.depend, tasks.Depend{Kind: kind, Ptr: a.section.Ptr, Size: a.section.Size})
 	}
 }
 

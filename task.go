@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/vkomp/vkomp/sched"
 	"github.com/vkomp/vkomp/tasks"
@@ -28,7 +27,8 @@ type Task struct {
 	// Final makes all tasks generated inside final and included.
 	Final bool
 	// Mergeable lets the runtime run an undeferred or included task as part of the
-	// current one: Body gets a ctx of the current task then.
+	// current one: Body gets a ctx of the current task then. It does so for a task
+	// without Depend that is no more final than the current one.
 	Mergeable bool
 	// Priority is a hint: of the tasks that are ready, those with a higher one start
 	// first. It counts as OMP_MAX_TASK_PRIORITY at most, which is 0 by default.
@@ -61,7 +61,6 @@ const (
 // be copied.
 type Event struct {
 	event tasks.Event
-	label string
 }
 
 // Fulfill lets the event's task complete when its body is done
@@ -112,14 +111,14 @@ func (rt *Runtime) task(ctx context.Context, t *Task) error {
 	}
 	passed := newClauses()
 	defer passed.giveBack()
-	passed.depend = append(passed.depend, t.Depend...)
+	passed.depend = appendItems(passed.depend, t.Depend)
 	undeferred := t.If.isFalse() || c.final
 	r := sched.HostRegion{
 		Label: label, Scope: c.children(), Depend: passed.depend, NoWait: !undeferred,
 		Body: t.Body, Priority: rt.priority(t.Priority), Group: c.group(), Place: c.place,
 	}
-	if undeferred && t.Mergeable && !excludes(t.Depend) {
-		return rt.merge(ctx, r)
+	if undeferred && t.Mergeable && len(t.Depend) == 0 && (c.final || !t.Final) {
+		return merge(ctx, &r)
 	}
 	inner := rt.newTaskContext(ctx, c)
 	inner.region.final = c.final || t.Final
@@ -134,33 +133,22 @@ func (rt *Runtime) task(ctx context.Context, t *Task) error {
 	}
 	r.Context, r.Ender, r.ID = inner, inner, &inner.region.id
 	if t.Detach != nil {
-		t.Detach.label = label
 		r.Event = &t.Detach.event
 	}
 	return rt.host.Run(ctx, r)
 }
 
-// merge runs an undeferred task as part of the current one, once what it follows
-// is over. A task of its own would be among the children that its body waits for.
-func (rt *Runtime) merge(ctx context.Context, r sched.HostRegion) error {
-	body := r.Body
-	r.Body = nil
-	if len(r.Depend) > 0 {
-		if err := rt.host.Run(ctx, r); err != nil {
-			return err
-		}
+// merge runs an undeferred task without depend items as part of the current one.
+// With such items it has to be a task, which others can follow.
+func merge(ctx context.Context, r *sched.HostRegion) error {
+	if r.Group.Cancelled() {
+		return ErrCancelled
 	}
-	err := sched.Protect(func() error { return body(ctx) })
+	err := sched.Protect(func() error { return r.Body(ctx) })
 	if err == nil || errors.Is(err, ErrCancelled) && r.Group.Cancelled() {
 		return nil
 	}
 	return &TaskError{Task: r.Label, Cause: err}
-}
-
-// excludes reports whether a task with these items excludes others, for which it
-// has to be a task.
-func excludes(depend []Depend) bool {
-	return slices.ContainsFunc(depend, func(d Depend) bool { return d.Kind == DependMutexInOutSet })
 }
 
 // priority clamps a priority to max-task-priority-var.

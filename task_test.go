@@ -241,7 +241,7 @@ func TestMergedTaskSharesTheRegionOfItsGenerator(t *testing.T) {
 	for _, merged := range []bool{true, false} {
 		release := make(chan struct{})
 		var child atomic.Bool
-		generate(t, rt, t.Context(), vkomp.Task{If: vkomp.If(false), Mergeable: merged, Body: func(ctx context.Context) error {
+		generate(t, rt, context.Background(), vkomp.Task{If: vkomp.If(false), Mergeable: merged, Body: func(ctx context.Context) error {
 			generate(t, rt, ctx, vkomp.Task{Body: func(context.Context) error { <-release; child.Store(true); return nil }})
 			return nil
 		}})
@@ -249,8 +249,8 @@ func TestMergedTaskSharesTheRegionOfItsGenerator(t *testing.T) {
 		opens := vkomp.Task{Label: "opens", Body: func(context.Context) error { close(release); close(opened); return nil }}
 		if merged {
 			// A child of the generator: its Taskwait is for it.
-			generate(t, rt, t.Context(), opens)
-			if err := rt.Taskwait(t.Context()); err != nil {
+			generate(t, rt, context.Background(), opens)
+			if err := rt.Taskwait(context.Background()); err != nil {
 				t.Fatal(err)
 			}
 			if !child.Load() {
@@ -259,13 +259,13 @@ func TestMergedTaskSharesTheRegionOfItsGenerator(t *testing.T) {
 			continue
 		}
 		// A grandchild of the generator, which Taskwait is not for.
-		if err := rt.Taskwait(t.Context()); err != nil {
+		if err := rt.Taskwait(context.Background()); err != nil {
 			t.Fatal(err)
 		}
 		if child.Load() {
 			t.Error("the grandchild has run")
 		}
-		generate(t, rt, t.Context(), opens)
+		generate(t, rt, context.Background(), opens)
 		<-opened
 	}
 }

@@ -21,7 +21,10 @@ import (
 func (rt *Runtime) Taskwait(ctx context.Context, depend ...Depend) error {
 	var err error
 	if len(depend) > 0 {
-		err = rt.join(ctx, "taskwait", depend, false)
+		passed := newClauses()
+		defer passed.giveBack()
+		passed.depend = appendItems(passed.depend, depend)
+		err = rt.join(ctx, "taskwait", passed.depend, false)
 	} else {
 		c := rt.current(ctx)
 		if scope := c.generated(); scope != nil {
@@ -38,14 +41,17 @@ func (rt *Runtime) Taskwait(ctx context.Context, depend ...Depend) error {
 // taskwait nowait depend): a join node that later tasks can depend on, and that
 // blocks nobody. Between target tasks of one device the device keeps its order.
 func (rt *Runtime) TaskwaitNoWait(ctx context.Context, depend ...Depend) error {
-	if err := rt.join(ctx, "taskwait nowait", depend, true); err != nil {
+	passed := newClauses()
+	defer passed.giveBack()
+	passed.depend = appendItems(passed.depend, depend)
+	if err := rt.join(ctx, "taskwait nowait", passed.depend, true); err != nil {
 		return fmt.Errorf("vkomp: %w", err)
 	}
 	return nil
 }
 
 // join generates an empty task.
-func (rt *Runtime) join(ctx context.Context, label string, depend []Depend, noWait bool) error {
+func (rt *Runtime) join(ctx context.Context, label string, depend []tasks.Depend, noWait bool) error {
 	if err := rt.construct(ctx); err != nil {
 		return err
 	}
@@ -57,12 +63,9 @@ func (rt *Runtime) join(ctx context.Context, label string, depend []Depend, noWa
 			return fmt.Errorf("%s: %w: depend item %d is mutexinoutset, which taskwait does not take", label, ErrInvalidDepend, k)
 		}
 	}
-	passed := newClauses()
-	defer passed.giveBack()
-	passed.depend = append(passed.depend, depend...)
 	c := rt.current(ctx)
 	scope := c.children()
-	t := tasks.Task{Label: label, Domain: tasks.AnyDomain, Included: !noWait, Depend: passed.depend, Runner: joiner{rt}, Group: c.group()}
+	t := tasks.Task{Label: label, Domain: tasks.AnyDomain, Included: !noWait, Depend: depend, Runner: joiner{rt}, Group: c.group()}
 	if noWait {
 		t.Context = ctx
 	} else {
@@ -81,6 +84,9 @@ func (rt *Runtime) join(ctx context.Context, label string, depend []Depend, noWa
 		}
 	}
 	_, err = n.Completed()
+	if err == nil && n.Dropped() {
+		err = ErrCancelled
+	}
 	n.ReportFailure()
 	n.Release()
 	return err
@@ -106,7 +112,8 @@ func (joiner) Drop(*tasks.Node) {}
 // Taskgroup calls body and then waits for all tasks that were generated in it,
 // and for their descendants (OpenMP taskgroup construct). It returns the error of
 // body, and the first failure of a task that no wait inside has reported; a panic
-// in body is a *PanicError.
+// in body is a *PanicError. ErrCancelled is no error of the taskgroup that was
+// cancelled, but it is one of those inside it.
 //
 // When ctx ends first its cause is returned, as by Taskwait.
 func (rt *Runtime) Taskgroup(ctx context.Context, body func(ctx context.Context) error) (err error) {
@@ -117,14 +124,15 @@ func (rt *Runtime) Taskgroup(ctx context.Context, body func(ctx context.Context)
 		return fmt.Errorf("vkomp: taskgroup: %w: no body", ErrInvalidArgument)
 	}
 	c := rt.current(ctx)
-	group := tasks.NewGroup(c.group())
+	outer := c.group()
+	group := tasks.NewGroup(outer)
 	bodies, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	c.inside = &taskgroup{group, cancel}
 	// Deferred, because a body can leave by runtime.Goexit.
 	defer func() {
 		ending := group.Wait(ctx, c.place)
-		if group.Cancelled() && errors.Is(err, ErrCancelled) {
+		if group.Cancelled() && !outer.Cancelled() && errors.Is(err, ErrCancelled) {
 			err = nil
 		}
 		if ending != nil {

@@ -48,7 +48,11 @@ func (p *program) dropped(s *programScope) {
 			})
 		case by.target():
 			l.included = true
-			afterTheGate = append(afterTheGate, func() { p.r.run(l) })
+			afterTheGate = append(afterTheGate, func() {
+				if err := p.r.s.Run(context.Background(), p.r.region(l)); err != tasks.ErrCancelled {
+					p.fail("%s: %v", label, err)
+				}
+			})
 		case by == onCaller || by == onCallerTarget:
 			host.NoWait, host.Target = false, by == onCallerTarget
 			switch cause {
@@ -65,7 +69,11 @@ func (p *program) dropped(s *programScope) {
 					}
 				})
 			case cancelled:
-				afterTheGate = append(afterTheGate, func() { p.onHostDevice(host) })
+				afterTheGate = append(afterTheGate, func() {
+					if err := p.host.Run(context.Background(), host); err != tasks.ErrCancelled {
+						p.fail("%s: %v", label, err)
+					}
+				})
 			}
 		default:
 			deferred = append(deferred, func() {

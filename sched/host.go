@@ -54,6 +54,8 @@ type HostRegion struct {
 	// Transparency and Inner are those of tasks.Task.
 	Transparency tasks.Transparency
 	Inner        *tasks.Scope
+	// Always: the task is run in any case, as in tasks.Task.
+	Always bool
 	// Place is given back while Run waits, or nil.
 	Place tasks.Place
 	// Ender, if not nil, hears when the body is done, before the task is complete.
@@ -77,7 +79,7 @@ func (h *HostDevice) Run(ctx context.Context, r HostRegion) error {
 	}
 	task := tasks.Task{
 		Label: r.Label, Domain: tasks.Host, Included: !r.NoWait, Depend: depend, Runner: t, Recycler: t,
-		Group: r.Group, Event: r.Event, ID: r.ID, Transparency: r.Transparency, Inner: r.Inner,
+		Group: r.Group, Event: r.Event, ID: r.ID, Always: r.Always, Transparency: r.Transparency, Inner: r.Inner,
 	}
 	if r.NoWait {
 		task.Context = ctx
@@ -134,6 +136,9 @@ func (t *hostTask) include(ctx context.Context, n *tasks.Node) error {
 		}
 	}
 	_, err := n.Completed()
+	if err == nil && n.Dropped() {
+		err = tasks.ErrCancelled
+	}
 	n.Release()
 	t.giveBack()
 	return err
@@ -187,7 +192,14 @@ func (t *hostTask) Drop(n *tasks.Node) {
 }
 
 // Run implements Job.
-func (t *hostTask) Run() { t.run(t.node) }
+func (t *hostTask) Run() {
+	w := tasks.NewWork()
+	dropped := t.node.DropCancelled(w)
+	w.Finish()
+	if !dropped {
+		t.run(t.node)
+	}
+}
 
 func (t *hostTask) run(n *tasks.Node) {
 	err := errGoexit

@@ -247,6 +247,7 @@ func TestExitsKeepTheirOrder(t *testing.T) {
 		all := [][]uint32{x}
 		r.run(launch{label: "enter", enter: []arg{to(x)}, out: all, included: true})
 		q := r.s.queue
+		r.eventually("nobody finishes tasks", func() bool { return !q.finishing })
 		r.s.mu.Lock()
 		// As if another goroutine were at an earlier task.
 		q.finishing = true
@@ -276,6 +277,7 @@ func TestFinisherIsNotKeptByWhatOthersAdd(t *testing.T) {
 	x, y, zero := filled(16, 1), filled(16, 1), filled(16, 0)
 	q := r.s.queue
 	r.run(launch{label: "enter", enter: []arg{to(x)}, included: true})
+	r.eventually("nobody finishes tasks", func() bool { return !q.finishing })
 	r.s.mu.Lock()
 	q.finishing = true
 	r.s.mu.Unlock()

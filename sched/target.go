@@ -32,6 +32,8 @@ type Region struct {
 	Values [][]byte
 	// Group is the taskgroup that the task belongs to, or nil.
 	Group *tasks.Group
+	// Always: the task is run in any case, as in tasks.Task.
+	Always bool
 	// Place is given back while Run waits, or nil.
 	Place tasks.Place
 }
@@ -245,7 +247,7 @@ func (s *Scheduler) Run(ctx context.Context, r Region) error {
 		return fmt.Errorf("target %q: %w", r.Label, err)
 	}
 	task := tasks.Task{
-		Label: r.Label, Domain: s.domain, Included: !r.NoWait, Depend: r.Depend, Runner: t, Recycler: t, Group: r.Group,
+		Label: r.Label, Domain: s.domain, Included: !r.NoWait, Depend: r.Depend, Runner: t, Recycler: t, Group: r.Group, Always: r.Always,
 	}
 	if r.NoWait {
 		task.Context = ctx
@@ -266,6 +268,9 @@ func (s *Scheduler) Run(ctx context.Context, r Region) error {
 		return err
 	}
 	_, err = node.Completed()
+	if err == nil && node.Dropped() {
+		err = tasks.ErrCancelled
+	}
 	node.Release()
 	t.giveBack()
 	return err

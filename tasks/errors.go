@@ -113,9 +113,15 @@ func (f *failures) find(root *Error) *tally {
 	return t
 }
 
-// unreported drops what other waits have reported since.
+// unreported returns those that no other wait has reported since.
 func (f *failures) unreported() []*tally {
-	return slices.DeleteFunc(f.list, func(t *tally) bool { return t.reported.Load() })
+	var list []*tally
+	for _, t := range f.list {
+		if !t.reported.Load() {
+			list = append(list, t)
+		}
+	}
+	return list
 }
 
 // report counts the tallies as reported and joins their root failures in the

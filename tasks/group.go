@@ -75,6 +75,9 @@ func (g *Group) fail(t *tally) {
 	for ; g != nil; g = g.parent {
 		g.mu.Lock()
 		if n := len(g.failures); n == 0 || g.failures[n-1] != t {
+			if n == cap(g.failures) {
+				g.failures = slices.DeleteFunc(g.failures, func(t *tally) bool { return t.reported.Load() })
+			}
 			g.failures = append(g.failures, t)
 		}
 		abandoned := g.abandoned

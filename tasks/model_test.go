@@ -882,6 +882,9 @@ func (h *history) abandon() error {
 		if task.root != task.label {
 			t.dropped++
 		}
+		if task.group != nil {
+			task.group.fail(t)
+		}
 	}
 	task.node.Abandon()
 	return h.check()

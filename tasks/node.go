@@ -111,8 +111,8 @@ type traits struct {
 	conditional bool
 	// locks: some item is mutexinoutset.
 	locks bool
-	// dropped: not to be run. fulfilled: the event was.
-	dropped, fulfilled bool
+	// dropped: not to be run. fulfilled: the event was. always: Task.Always.
+	dropped, fulfilled, always bool
 }
 
 type edge struct {
@@ -266,7 +266,7 @@ func (n *Node) Complete(err error, w *Work) {
 // body is done, is complete.
 func (n *Node) plain() bool {
 	s := n.scope
-	return n.domain == Host && n.traits == traits{} && n.failedBy == nil && n.recycler == nil &&
+	return n.domain == Host && n.traits == traits{} && n.failedBy == nil &&
 		n.refs == 1 && s.lingerer == nil && len(s.waiters) == 0 && !s.graph.keep
 }
 
@@ -287,6 +287,10 @@ func (n *Node) completePlain(w *Work) {
 			to.waiting++
 			to.release(w)
 		}
+	}
+	if n.recycler != nil {
+		n.recycler.Recycle()
+		n.recycler = nil
 	}
 	n.runner = nil
 	for i := range n.items {
@@ -459,7 +463,7 @@ func (n *Node) leave() {
 func (n *Node) FailedBy() error {
 	n.scope.lock()
 	defer n.scope.unlock()
-	if n.failedBy == nil {
+	if n.failedBy == nil || n.always {
 		return nil
 	}
 	return n.failedBy
@@ -481,11 +485,11 @@ func (n *Node) release(w *Work) {
 // clear reports whether a task that nothing is ahead of can go: to be dropped if
 // one that it follows failed, else when it has its mutexinoutset storage.
 func (n *Node) clear() bool {
-	if n.failedBy != nil {
+	if n.failedBy != nil && !n.always {
 		n.dropped = true
 		return true
 	}
-	return n.acquire()
+	return !n.locks || n.acquire()
 }
 
 // start hands a ready task to its runner, or drops it.
@@ -493,15 +497,26 @@ func (n *Node) start(w *Work) {
 	switch {
 	case n.dropped:
 		n.drop(n.failedBy, w)
-	case !n.conditional:
+	case !n.DropCancelled(w):
 		n.runner.Start(n, w)
+	}
+}
+
+// DropCancelled drops a task that was started and whose work its runner has put
+// off, if meanwhile its taskgroup was cancelled or its context has ended; it
+// reports whether it did. The node is not the runner's then any more.
+func (n *Node) DropCancelled(w *Work) bool {
+	switch {
+	case !n.conditional:
+		return false
 	case n.group != nil && n.group.Cancelled():
 		n.drop(nil, w)
 	case n.ctx != nil && n.ctx.Err() != nil:
 		n.drop(fmt.Errorf("not run: %w", context.Cause(n.ctx)), w)
 	default:
-		n.runner.Start(n, w)
+		return false
 	}
+	return true
 }
 
 func (n *Node) restart(w *Work) {
@@ -581,7 +596,11 @@ func (n *Node) Abandon() {
 	if n.included {
 		n.included = false
 		if root := n.rootFailure(); n.state == StateComplete && root != nil {
-			s.failures.note(root, n.seq, n.failure == nil)
+			t := s.failures.note(root, n.seq, n.failure == nil)
+			if t.scope == nil {
+				t.scope = s
+			}
+			n.group.fail(t)
 		}
 	}
 	n.forget()

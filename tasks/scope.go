@@ -104,6 +104,9 @@ type Task struct {
 	Context context.Context
 	// Group is the innermost taskgroup that the task belongs to, or nil.
 	Group *Group
+	// Always: the task is run whatever becomes of its predecessors, its taskgroup
+	// and its context, because it gives something back.
+	Always bool
 	// ID, if not nil, gets the task's number in snapshots before the task can start.
 	ID *uint64
 	// Event, if not nil, makes the task detachable; Add sets it before the task
@@ -155,6 +158,9 @@ func (s *Scope) Add(t *Task, w *Work) (*Node, error) {
 	f.id++
 	n.seq, n.id = f.created, f.id
 	n.label, n.domain, n.runner = t.Label, t.Domain, t.Runner
+	if t.Recycler != nil {
+		n.recycler = t.Recycler
+	}
 	n.waiting, n.left, n.refs = 1, 1, 1
 	s.live++
 	n.place = len(s.children)
@@ -191,8 +197,8 @@ func (s *Scope) Add(t *Task, w *Work) (*Node, error) {
 // special reports whether the task has more to it than a runner and a depend
 // clause.
 func (t *Task) special() bool {
-	return t.Included || t.Held || t.Recycler != nil || t.Context != nil || t.Group != nil ||
-		t.ID != nil || t.Event != nil || t.Inner != nil
+	return t.Included || t.Held || t.Context != nil || t.Group != nil ||
+		t.ID != nil || t.Event != nil || t.Inner != nil || t.Always
 }
 
 // addSpecial does for a new task what most do not need.
@@ -210,12 +216,13 @@ func (s *Scope) addSpecial(n *Node, t *Task) {
 		n.included = t.Included
 		n.refs++
 	}
-	n.recycler = t.Recycler
+	n.always = t.Always
 	if t.Context != nil && t.Context.Done() != nil {
-		n.ctx, n.conditional = t.Context, true
+		n.ctx, n.conditional = t.Context, !t.Always
 	}
 	if t.Group != nil {
-		n.group, n.conditional = t.Group, true
+		n.group = t.Group
+		n.conditional = !t.Always
 		n.group.add()
 	}
 	if t.ID != nil {
@@ -248,6 +255,11 @@ func (s *Scope) depend(n *Node, items []Depend) {
 	for k := range items {
 		d := &items[k]
 		c := d.Kind.class()
+		if c == classMutex && n.imports {
+			// Its children follow earlier takers of the storage: none of these may wait
+			// for it.
+			c = classOut
+		}
 		var l *location
 		switch {
 		case d.Kind.AllMemory():

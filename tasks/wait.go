@@ -223,7 +223,7 @@ func (s *Scope) abandon(wt *waiter) bool {
 func (s *Scope) Settled() bool {
 	s.lock()
 	defer s.unlock()
-	return s.live == 0 && len(s.failures.unreported()) == 0
+	return s.live == 0 && !slices.ContainsFunc(s.failures.list, func(t *tally) bool { return !t.reported.Load() })
 }
 
 // Pending reports whether a child is not complete.

@@ -318,9 +318,7 @@ func (s *state) depend(items []item) []vkomp.Depend {
 			depend = append(depend, vkomp.InOutAllMemory())
 			continue
 		}
-		d := vkomp.In(s.slice(i.area))
-		d.Kind = i.kind
-		depend = append(depend, d)
+		depend = append(depend, vkomp.DependOn(i.kind, s.slice(i.area)))
 	}
 	return depend
 }

@@ -113,11 +113,11 @@ func TestHeatTasksDependOnBothNeighbours(t *testing.T) {
 		var names []string
 		for _, d := range task.Depend {
 			for i, tile := range cut {
-				switch d.Ptr {
-				case unsafe.Pointer(&shaders.Rows(p.now, tile)[0]):
-					names = append(names, fmt.Sprint(d.Kind, " now", i))
-				case unsafe.Pointer(&shaders.Rows(p.next, tile)[0]):
-					names = append(names, fmt.Sprint(d.Kind, " next", i))
+				switch d.Address() {
+				case uintptr(unsafe.Pointer(&shaders.Rows(p.now, tile)[0])):
+					names = append(names, fmt.Sprint(d.Kind(), " now", i))
+				case uintptr(unsafe.Pointer(&shaders.Rows(p.next, tile)[0])):
+					names = append(names, fmt.Sprint(d.Kind(), " next", i))
 				}
 			}
 		}

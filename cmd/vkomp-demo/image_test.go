@@ -93,8 +93,8 @@ func (f *filter) names(task vkomp.Target, cut []shaders.Tile) []string {
 				"edges":   unsafe.Pointer(unsafe.SliceData(shaders.Rows(f.edges, tile))),
 				"result":  unsafe.Pointer(unsafe.SliceData(shaders.Rows(f.result.pixels, tile))),
 			} {
-				if d.Ptr == start {
-					name = fmt.Sprint(d.Kind, " ", image, i)
+				if d.Address() == uintptr(start) {
+					name = fmt.Sprint(d.Kind(), " ", image, i)
 				}
 			}
 		}
