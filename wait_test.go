@@ -222,7 +222,12 @@ func TestCancelledGroupInsideLeavesTheOneAroundAlone(t *testing.T) {
 	var dropped atomic.Int32
 	err = rt.Taskgroup(t.Context(), func(ctx context.Context) error {
 		x := []int{0}
-		generate(t, rt, ctx, vkomp.Task{Depend: []vkomp.Depend{vkomp.Out(x)}, Body: rt.CancelTaskgroup})
+		generated := make(chan struct{})
+		defer close(generated)
+		generate(t, rt, ctx, vkomp.Task{Depend: []vkomp.Depend{vkomp.Out(x)}, Body: func(ctx context.Context) error {
+			<-generated
+			return rt.CancelTaskgroup(ctx)
+		}})
 		generate(t, rt, ctx, vkomp.Task{Depend: []vkomp.Depend{vkomp.In(x)}, Body: func(context.Context) error { dropped.Add(1); return nil }})
 		return nil
 	})

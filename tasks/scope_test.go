@@ -455,3 +455,19 @@ func TestConcurrentUseKeepsEveryChain(t *testing.T) {
 		}
 	}
 }
+
+// Between a group's report and what follows it, Settled only looks.
+func TestSettledLeavesReportedFailuresWhereTheyAre(t *testing.T) {
+	s := newScript()
+	s.add(Task{Label: "a"})
+	s.complete("a", errBroken)
+	s.scope.failures.list[0].reported.Store(true)
+	for range 2 {
+		if !s.scope.Settled() {
+			t.Error("a reported failure is left to report")
+		}
+	}
+	if list := s.scope.failures.list; len(list) != 1 || list[0] == nil {
+		t.Errorf("the failures are %v", list)
+	}
+}
