@@ -38,13 +38,6 @@ type Recycler interface {
 	Recycle()
 }
 
-// Place is what a goroutine gives back while it waits for tasks, so that they
-// find a place to run, and takes again before it goes on.
-type Place interface {
-	Leave()
-	Return()
-}
-
 // Node is one task of the graph. A node is used again for another task when its
 // own is complete and everybody who holds it has let go: its Runner holds it
 // until it calls Complete, and who asked for it with Task.Included or Task.Held
@@ -145,76 +138,6 @@ func (n *Node) Predecessors() []*Node { return n.predecessors }
 // Runner returns what carries the task out, nil once it is complete. The caller
 // orders the call with Complete itself.
 func (n *Node) Runner() Runner { return n.runner }
-
-func (s *Scope) newNode() *Node {
-	n := s.spareNodes
-	if n == nil {
-		n = &Node{scope: s}
-		n.items, n.successors = n.firstItems[:0], n.firstEdges[:0]
-		return n
-	}
-	s.spareNodes, n.nextBlocked = n.nextBlocked, nil
-	s.spareNodeCount--
-	return n
-}
-
-// maxKept is the number of items, successors or predecessors for which a node
-// keeps memory.
-const maxKept = 64
-
-// forget drops a reference to the node. One that nobody refers to any more becomes
-// as a new one, but for the memory that it has.
-func (n *Node) forget() {
-	n.refs--
-	s := n.scope
-	if n.refs > 0 || s.graph.keep {
-		return
-	}
-	n.items, n.successors, n.predecessors = n.items[:0], n.successors[:0], n.predecessors[:0]
-	n.state = StateWaiting
-	if n.unusual() {
-		n.reset()
-	}
-	if s.spareNodeCount < maxSpare {
-		n.nextBlocked, s.spareNodes = s.spareNodes, n
-		s.spareNodeCount++
-	}
-}
-
-// unusual reports whether the node has more to reset than any.
-func (n *Node) unusual() bool {
-	return n.traits != traits{} || n.inner != nil || n.failedBy != nil || n.failure != nil || n.signal != nil ||
-		cap(n.items) > maxKept || cap(n.successors) > maxKept || cap(n.predecessors) > maxKept
-}
-
-func (n *Node) reset() {
-	n.generation++
-	n.ctx, n.group, n.inner = nil, nil, nil
-	n.traits, n.awaited = traits{}, false
-	n.failedBy, n.failure = nil, nil
-	if n.signal != nil {
-		select {
-		case <-n.signal:
-		default:
-		}
-	}
-	if cap(n.items) > maxKept {
-		n.items = n.firstItems[:0]
-	}
-	if cap(n.successors) > maxKept {
-		n.successors = n.firstEdges[:0]
-	}
-	if cap(n.predecessors) > maxKept {
-		n.predecessors = nil
-	}
-}
-
-// Release lets go of a node that Add returned for an included or held task.
-func (n *Node) Release() {
-	n.scope.lock()
-	defer n.scope.unlock()
-	n.forget()
-}
 
 // Placed says that the task has its place on a device: successors of the same
 // domain may start.
@@ -539,71 +462,11 @@ func (n *Node) drop(err error, w *Work) {
 	n.Release()
 }
 
-// Completed reports whether the task is complete, and its failure. For a task
-// that the caller holds.
-func (n *Node) Completed() (bool, error) {
-	n.scope.lock()
-	defer n.scope.unlock()
-	switch {
-	case n.state != StateComplete:
-		return false, nil
-	case n.failure != nil:
-		return true, n.failure
-	case n.dropped && n.failedBy != nil:
-		return true, &Error{Task: n.label, Cause: n.failedBy, Dependent: true}
-	}
-	return true, nil
-}
-
-// Dropped reports whether the task was not run, for a complete task that the
-// caller holds.
-func (n *Node) Dropped() bool {
-	n.scope.lock()
-	defer n.scope.unlock()
-	return n.dropped
-}
-
-// ReportFailure says that the caller reports the failure that kept the task, which
-// it holds and which is complete, from running: no wait has to report it again,
-// and what it poisoned can be used.
-func (n *Node) ReportFailure() {
-	s := n.scope
-	s.lock()
-	var reported []*tally
-	if n.dropped && n.failedBy != nil {
-		if t := s.failures.find(n.failedBy); t != nil {
-			t.reported.Store(true)
-			reported = append(reported, t)
-		}
-	}
-	s.unlock()
-	cleanse(reported)
-}
-
 // Hand gives the task, which has been started and not placed, to another runner.
 func (n *Node) Hand(r Runner, recycler Recycler) {
 	n.scope.lock()
 	defer n.scope.unlock()
 	n.runner, n.recycler = r, recycler
-}
-
-// Abandon says that nobody waits for an included task any more: its failure is
-// the scope's to report. It takes the place of Release.
-func (n *Node) Abandon() {
-	s := n.scope
-	s.lock()
-	defer s.unlock()
-	if n.included {
-		n.included = false
-		if root := n.rootFailure(); n.state == StateComplete && root != nil {
-			t := s.failures.note(root, n.seq, n.failure == nil)
-			if t.scope == nil {
-				t.scope = s
-			}
-			n.group.fail(t)
-		}
-	}
-	n.forget()
 }
 
 // rootFailure returns the failure that a wait reports for a complete task.
@@ -614,62 +477,5 @@ func (n *Node) rootFailure() *Error {
 	if n.dropped {
 		return n.failedBy
 	}
-	return nil
-}
-
-// Wait waits until the task is complete and returns its failure, or ctx's
-// error when that ends first; the task goes on then. One goroutine waits for a
-// task, which it holds. It leaves place, if there is one, while it blocks.
-func (n *Node) Wait(ctx context.Context, place Place) error {
-	n.scope.lock()
-	if n.state == StateComplete {
-		n.scope.unlock()
-		_, err := n.Completed()
-		return err
-	}
-	if n.signal == nil {
-		n.signal = make(chan struct{}, 1)
-	}
-	n.awaited = true
-	n.scope.unlock()
-	if place != nil {
-		place.Leave()
-		defer place.Return()
-	}
-	select {
-	case <-n.signal:
-	case <-ctx.Done():
-		n.scope.lock()
-		n.awaited = false
-		complete := n.state == StateComplete
-		n.scope.unlock()
-		if !complete {
-			return context.Cause(ctx)
-		}
-	}
-	_, err := n.Completed()
-	return err
-}
-
-// Event is the event of a detachable task (omp_event_handle_t).
-type Event struct {
-	node       *Node
-	generation uint64
-}
-
-// Fulfill lets the task complete once its body is done (omp_fulfill_event). On
-// the event of a task that is complete, or has failed, it has no effect.
-func (e Event) Fulfill(w *Work) error {
-	n := e.node
-	n.scope.lock()
-	defer n.scope.unlock()
-	if n.generation != e.generation || n.state == StateComplete || n.dropped || n.failure != nil {
-		return nil
-	}
-	if n.fulfilled {
-		return fmt.Errorf("task %q: %w", n.label, ErrFulfilled)
-	}
-	n.fulfilled = true
-	n.settle(w)
 	return nil
 }

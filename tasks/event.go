@@ -1,0 +1,28 @@
+package tasks
+
+import (
+	"fmt"
+)
+
+// Event is the event of a detachable task (omp_event_handle_t).
+type Event struct {
+	node       *Node
+	generation uint64
+}
+
+// Fulfill lets the task complete once its body is done (omp_fulfill_event). On
+// the event of a task that is complete, or has failed, it has no effect.
+func (e Event) Fulfill(w *Work) error {
+	n := e.node
+	n.scope.lock()
+	defer n.scope.unlock()
+	if n.generation != e.generation || n.state == StateComplete || n.dropped || n.failure != nil {
+		return nil
+	}
+	if n.fulfilled {
+		return fmt.Errorf("task %q: %w", n.label, ErrFulfilled)
+	}
+	n.fulfilled = true
+	n.settle(w)
+	return nil
+}

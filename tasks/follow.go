@@ -1,0 +1,298 @@
+package tasks
+
+// depend makes the accesses of the task's depend items, one for each section,
+// and collects the tasks of the scope that n follows by them. An item does not
+// find the task itself, whatever other items have recorded of it.
+func (s *Scope) depend(n *Node, items []Depend) {
+	if len(items) > cap(n.items) {
+		n.items = make([]access, 0, len(items))
+	}
+	n.items = n.items[:0]
+	for k := range items {
+		d := &items[k]
+		c := d.Kind.class()
+		if c == classMutex && n.imports {
+			// Its children follow earlier takers of the storage: none of these may wait
+			// for it.
+			c = classOut
+		}
+		var l *location
+		switch {
+		case d.Kind.AllMemory():
+			l = &s.everything
+			l.refs++
+		case d.empty():
+			continue
+		default:
+			at := d.section()
+			if s.recent != nil {
+				if l = s.recent[at.start>>3%recents]; l != nil && l.section == at && l.poison == nil {
+					if l.refs == 0 {
+						s.dead--
+					}
+					l.refs++
+					break
+				}
+			}
+			l = s.locate(at)
+		}
+		if l.seen == n.seq {
+			l.refs--
+			s.again(n, l, c)
+			continue
+		}
+		l.seen = n.seq
+		n.items = n.items[:len(n.items)+1]
+		a := &n.items[len(n.items)-1]
+		a.node, a.loc, a.class, a.kind, a.ptr = n, l, c, d.Kind, d.Ptr
+		if s.plain(l) {
+			// As follow and record do, where there is nothing else to it.
+			set := l.cur
+			if set != nil && !ordered[l.class][c] {
+				set = l.prev
+			}
+			for ; set != nil; set = set.next {
+				if set.node.visited != n.seq {
+					s.meet(set.node, n)
+				}
+			}
+			if c == classOut || l.class != c {
+				l.prev, l.cur, l.class = l.cur, nil, c
+			}
+			a.push(&l.cur)
+		} else {
+			s.follow(n, l, c)
+			s.record(a)
+		}
+		if c == classMutex {
+			n.locks = true
+		}
+	}
+}
+
+// plain reports whether the location's two sets are all there is to its history.
+func (s *Scope) plain(l *location) bool {
+	return len(l.overlaps) == 0 && l.poison == nil && l.epoch == s.epoch && s.onlookers == 0 && l != &s.everything
+}
+
+// again is for a section that the task names once more: with several types, it
+// excludes all that any of them does.
+func (s *Scope) again(n *Node, l *location, c class) {
+	locks := false
+	for i := range n.items {
+		a := &n.items[i]
+		if a.loc == l && a.class != c && a.class != classOut {
+			a.leave()
+			a.class, a.kind = classOut, DependInOut
+			s.follow(n, l, classOut)
+			s.record(a)
+		}
+		locks = locks || a.class == classMutex
+	}
+	n.locks = locks
+}
+
+// follow collects the tasks of the scope that n follows by one item.
+func (s *Scope) follow(n *Node, l *location, c class) {
+	if l == &s.everything {
+		if allMemoryOrders {
+			s.followOn(n, l, classOut)
+		}
+		if !allMemoryFollows {
+			return
+		}
+		for l := s.locations.after; l != nil && l != &s.locations; l = l.after {
+			s.followOn(n, l, classOut)
+		}
+		for l := s.poisoned.after; l != nil && l != &s.poisoned; l = l.after {
+			n.infect(l, classOut)
+		}
+		return
+	}
+	s.followOn(n, l, c)
+	for i := range l.overlaps {
+		s.followOn(n, l.overlaps[i].with, c)
+	}
+}
+
+// followOn collects the tasks that n follows because it uses the location, or
+// one that overlaps it, as class says.
+func (s *Scope) followOn(n *Node, l *location, c class) {
+	if l.poison != nil {
+		n.infect(l, c)
+	}
+	if s.exporters > 0 {
+		s.followWhole(n, l, c)
+		return
+	}
+	if l.epoch != s.epoch {
+		return
+	}
+	set := l.cur
+	if set != nil && !ordered[l.class][c] {
+		set = l.prev
+	}
+	for ; set != nil; set = set.next {
+		s.meet(set.node, n)
+	}
+}
+
+// followWhole is followOn where each predecessor counts, because it may be an
+// exporting task.
+func (s *Scope) followWhole(n *Node, l *location, c class) {
+	for _, set := range [...]*access{l.cur, l.prev, l.older} {
+		for a := set; a != nil; a = a.next {
+			if ordered[a.class][c] {
+				s.meet(a.node, n)
+			}
+		}
+	}
+}
+
+// followFurther collects the tasks that n follows by omp_all_memory, and those of
+// other scopes that transparent tasks let it see.
+func (s *Scope) followFurther(n *Node) {
+	if len(n.items) == 0 {
+		return
+	}
+	if allMemoryOrders && (s.everything.cur != nil || s.everything.poison != nil) {
+		s.followOn(n, &s.everything, classOut)
+	}
+	for inner := s; inner.outer != nil; inner = inner.outer {
+		s.followIn(n, inner.outer, inner.before)
+	}
+	if len(s.exported) > 0 {
+		kept := s.exported[:0]
+		for _, inner := range s.exported {
+			if inner.lasting() {
+				kept = append(kept, inner)
+				s.followIn(n, inner, ^uint64(0))
+			}
+		}
+		clear(s.exported[len(kept):])
+		s.exported = kept
+	}
+	s.followChildren(n)
+}
+
+// further reports whether there may be something for followFurther to find.
+func (s *Scope) further() bool {
+	return s.everything.cur != nil || s.everything.poison != nil || s.outer != nil ||
+		len(s.exported) > 0 || len(s.family.exported) > 0
+}
+
+// allMemoryOrders is false, and later tasks do not follow one with
+// omp_all_memory, or allMemoryFollows, and it follows none, only in the test that
+// shows that they matter.
+var allMemoryOrders, allMemoryFollows = true, true
+
+// meet collects from as a predecessor of n.
+func (s *Scope) meet(from, n *Node) {
+	if from.visited == n.seq || from == n {
+		return
+	}
+	from.visited = n.seq
+	if from.state == StateComplete {
+		if from.exports && from.inner.lasting() {
+			s.family.exported = append(s.family.exported, from.inner)
+		}
+		if s.graph.keep {
+			s.graph.keepEdge(from, n, false)
+			s.family.edges++
+		}
+		return
+	}
+	s.family.found = append(s.family.found, from)
+}
+
+// infect makes n fail if a failure at the location is one that it follows.
+func (n *Node) infect(l *location, c class) {
+	if l.poison == nil {
+		return
+	}
+	if l.clean() {
+		if l.refs > 0 {
+			l.poison, l.keep = nil, nil
+		}
+		return
+	}
+	for k, failed := range l.poison {
+		if last := len(failed) - 1; last >= 0 && ordered[k][c] && n.failedBy == nil {
+			n.failedBy = failed[last].root
+		}
+	}
+}
+
+// record makes a the newest access of its location.
+func (s *Scope) record(a *access) {
+	a.join(s)
+	if a.loc == &s.everything {
+		// Whatever comes later follows the task, and with it all before.
+		s.epoch++
+		s.everything.epoch = s.epoch
+	}
+}
+
+// commonDomain returns the domain that all predecessors found have, if it is a
+// device's, else Host.
+func (s *Scope) commonDomain() Domain {
+	d := Host
+	for i, from := range s.family.found {
+		if i > 0 && from.domain != d {
+			return Host
+		}
+		d = from.domain
+	}
+	return d
+}
+
+// edges makes n a successor of the tasks found.
+func (s *Scope) edges(n *Node) {
+	for _, from := range s.family.found {
+		if n.domain == Host && !s.graph.keep {
+			n.waiting++
+			from.successors = append(from.successors, edge{to: n})
+			continue
+		}
+		s.edge(from, n)
+	}
+	s.family.edges += uint64(len(s.family.found))
+	if cap(s.family.found) > maxSpare {
+		s.family.found = nil
+	}
+	s.family.found = s.family.found[:0]
+}
+
+func (s *Scope) edge(from, to *Node) {
+	if s.graph.keep {
+		s.graph.keepEdge(from, to, false)
+	}
+	// The event of a detachable task is the host's to see.
+	onDevice := from.domain == to.domain && to.domain != Host && !from.detached
+	if onDevice {
+		to.predecessors = append(to.predecessors, from)
+		from.refs++
+		to.left++
+	}
+	released := onDevice && from.state == StatePlaced
+	if !released {
+		to.waiting++
+	}
+	from.successors = append(from.successors, edge{to: to, onDevice: onDevice, released: released})
+}
+
+// poisonItems leaves the failure where later tasks find it.
+func (n *Node) poisonItems(t *tally) {
+	for i := range n.items {
+		a := &n.items[i]
+		if a.loc.poison == nil {
+			a.loc.poison = new([classes][]*tally)
+		}
+		if failed := a.loc.poison[a.class]; len(failed) == 0 || failed[len(failed)-1] != t {
+			a.loc.poison[a.class] = append(failed, t)
+		}
+		if a.loc.keep == nil {
+			a.loc.keep = a.ptr
+		}
+	}
+}

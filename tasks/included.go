@@ -1,0 +1,113 @@
+package tasks
+
+import (
+	"context"
+)
+
+// Place is what a goroutine gives back while it waits for tasks, so that they
+// find a place to run, and takes again before it goes on.
+type Place interface {
+	Leave()
+	Return()
+}
+
+// Release lets go of a node that Add returned for an included or held task.
+func (n *Node) Release() {
+	n.scope.lock()
+	defer n.scope.unlock()
+	n.forget()
+}
+
+// Completed reports whether the task is complete, and its failure. For a task
+// that the caller holds.
+func (n *Node) Completed() (bool, error) {
+	n.scope.lock()
+	defer n.scope.unlock()
+	switch {
+	case n.state != StateComplete:
+		return false, nil
+	case n.failure != nil:
+		return true, n.failure
+	case n.dropped && n.failedBy != nil:
+		return true, &Error{Task: n.label, Cause: n.failedBy, Dependent: true}
+	}
+	return true, nil
+}
+
+// Dropped reports whether the task was not run, for a complete task that the
+// caller holds.
+func (n *Node) Dropped() bool {
+	n.scope.lock()
+	defer n.scope.unlock()
+	return n.dropped
+}
+
+// ReportFailure says that the caller reports the failure that kept the task, which
+// it holds and which is complete, from running: no wait has to report it again,
+// and what it poisoned can be used.
+func (n *Node) ReportFailure() {
+	s := n.scope
+	s.lock()
+	var reported []*tally
+	if n.dropped && n.failedBy != nil {
+		if t := s.failures.find(n.failedBy); t != nil {
+			t.reported.Store(true)
+			reported = append(reported, t)
+		}
+	}
+	s.unlock()
+	cleanse(reported)
+}
+
+// Abandon says that nobody waits for an included task any more: its failure is
+// the scope's to report. It takes the place of Release.
+func (n *Node) Abandon() {
+	s := n.scope
+	s.lock()
+	defer s.unlock()
+	if n.included {
+		n.included = false
+		if root := n.rootFailure(); n.state == StateComplete && root != nil {
+			t := s.failures.note(root, n.seq, n.failure == nil)
+			if t.scope == nil {
+				t.scope = s
+			}
+			n.group.fail(t)
+		}
+	}
+	n.forget()
+}
+
+// Wait waits until the task is complete and returns its failure, or ctx's
+// error when that ends first; the task goes on then. One goroutine waits for a
+// task, which it holds. It leaves place, if there is one, while it blocks.
+func (n *Node) Wait(ctx context.Context, place Place) error {
+	n.scope.lock()
+	if n.state == StateComplete {
+		n.scope.unlock()
+		_, err := n.Completed()
+		return err
+	}
+	if n.signal == nil {
+		n.signal = make(chan struct{}, 1)
+	}
+	n.awaited = true
+	n.scope.unlock()
+	if place != nil {
+		place.Leave()
+		defer place.Return()
+	}
+	select {
+	case <-n.signal:
+	case <-ctx.Done():
+		n.scope.lock()
+		n.awaited = false
+		complete := n.state == StateComplete
+		n.scope.unlock()
+		if !complete {
+			return context.Cause(ctx)
+		}
+	}
+	_, err := n.Completed()
+	return err
+}

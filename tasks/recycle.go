@@ -1,0 +1,64 @@
+package tasks
+
+func (s *Scope) newNode() *Node {
+	n := s.spareNodes
+	if n == nil {
+		n = &Node{scope: s}
+		n.items, n.successors = n.firstItems[:0], n.firstEdges[:0]
+		return n
+	}
+	s.spareNodes, n.nextBlocked = n.nextBlocked, nil
+	s.spareNodeCount--
+	return n
+}
+
+// maxKept is the number of items, successors or predecessors for which a node
+// keeps memory.
+const maxKept = 64
+
+// forget drops a reference to the node. One that nobody refers to any more becomes
+// as a new one, but for the memory that it has.
+func (n *Node) forget() {
+	n.refs--
+	s := n.scope
+	if n.refs > 0 || s.graph.keep {
+		return
+	}
+	n.items, n.successors, n.predecessors = n.items[:0], n.successors[:0], n.predecessors[:0]
+	n.state = StateWaiting
+	if n.unusual() {
+		n.reset()
+	}
+	if s.spareNodeCount < maxSpare {
+		n.nextBlocked, s.spareNodes = s.spareNodes, n
+		s.spareNodeCount++
+	}
+}
+
+// unusual reports whether the node has more to reset than any.
+func (n *Node) unusual() bool {
+	return n.traits != traits{} || n.inner != nil || n.failedBy != nil || n.failure != nil || n.signal != nil ||
+		cap(n.items) > maxKept || cap(n.successors) > maxKept || cap(n.predecessors) > maxKept
+}
+
+func (n *Node) reset() {
+	n.generation++
+	n.ctx, n.group, n.inner = nil, nil, nil
+	n.traits, n.awaited = traits{}, false
+	n.failedBy, n.failure = nil, nil
+	if n.signal != nil {
+		select {
+		case <-n.signal:
+		default:
+		}
+	}
+	if cap(n.items) > maxKept {
+		n.items = n.firstItems[:0]
+	}
+	if cap(n.successors) > maxKept {
+		n.successors = n.firstEdges[:0]
+	}
+	if cap(n.predecessors) > maxKept {
+		n.predecessors = nil
+	}
+}
