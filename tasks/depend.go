@@ -42,9 +42,7 @@ func (k DependKind) String() string {
 }
 
 // AllMemory reports whether the kind stands for omp_all_memory.
-func (k DependKind) AllMemory() bool {
-	return k == DependOutAllMemory || k == DependInOutAllMemory
-}
+func (k DependKind) AllMemory() bool { return k-DependOutAllMemory <= 1 }
 
 // class is what a dependence type means for order: out and inout are the same.
 type class uint8
@@ -57,17 +55,13 @@ const (
 	classes
 )
 
-func (k DependKind) class() class {
-	switch k {
-	case DependIn:
-		return classIn
-	case DependMutexInOutSet:
-		return classMutex
-	case DependInOutSet:
-		return classSet
-	}
-	return classOut
+// classOfKind is for valid kinds.
+var classOfKind = [64]class{
+	DependIn: classIn, DependOut: classOut, DependInOut: classOut, DependMutexInOutSet: classMutex,
+	DependInOutSet: classSet, DependOutAllMemory: classOut, DependInOutAllMemory: classOut,
 }
+
+func (k DependKind) class() class { return classOfKind[k%64] }
 
 // ordered[a][b] reports whether a task with class b follows an earlier one with
 // class a on the same storage (OpenMP 5.2 §15.9.5). Two of classMutex exclude

@@ -76,7 +76,7 @@ func (s *Scope) register() {
 	g := s.graph
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	s.registered = true
+	s.registered, s.quiet = true, !g.keep
 	if g.newest == nil {
 		g.oldest = s
 	} else {
@@ -93,7 +93,7 @@ func (s *Scope) Retire() {
 	if !s.registered {
 		return
 	}
-	s.registered = false
+	s.registered, s.quiet = false, false
 	g := s.graph
 	s.family.flush(g)
 	g.mu.Lock()

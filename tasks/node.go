@@ -61,8 +61,9 @@ type Node struct {
 	generation uint64
 	runner     Runner
 	recycler   Recycler
-	state      State
+	// The traits are eight bytes, looked at together: here they are aligned.
 	traits
+	state State
 	// waiting counts the predecessors not yet out of the way, and one more
 	// while the node is being added.
 	waiting int32
@@ -190,7 +191,7 @@ func (n *Node) Complete(err error, w *Work) {
 func (n *Node) plain() bool {
 	s := n.scope
 	return n.domain == Host && n.traits == traits{} && n.failedBy == nil &&
-		n.refs == 1 && s.lingerer == nil && len(s.waiters) == 0 && !s.graph.keep
+		n.refs == 1 && s.lingerer == nil && len(s.waiters) == 0 && s.quiet
 }
 
 // completePlain is complete, and what complete calls, for a plain task.
@@ -222,7 +223,11 @@ func (n *Node) completePlain(w *Work) {
 		a.leave()
 		a.loc, a.ptr = nil, nil
 		l.refs--
-		if l.refs == 0 {
+		switch {
+		case l.refs > 0:
+		case l.poison == nil && len(l.overlaps) == 0 && s.dead < 2*maxDead:
+			s.dead++
+		default:
 			s.died(l)
 		}
 	}

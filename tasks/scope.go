@@ -83,6 +83,8 @@ type Scope struct {
 	// the graph's lock.
 	registered   bool
 	newer, older *Scope
+	// quiet: registered, and the graph is not kept.
+	quiet bool
 }
 
 // Task describes a task to add.
@@ -166,10 +168,9 @@ func (s *Scope) Add(t *Task, w *Work) (*Node, error) {
 	s.live++
 	n.place = len(s.children)
 	s.children = append(s.children, n)
-	if t.special() || f.id > f.lastID || !s.registered || s.graph.keep {
+	if t.special() || f.id > f.lastID || !s.quiet {
 		s.addSpecial(n, t)
 	}
-	f.found = f.found[:0]
 	if len(t.Depend) > 0 {
 		s.depend(n, t.Depend)
 		if s.further() {
@@ -179,7 +180,7 @@ func (s *Scope) Add(t *Task, w *Work) (*Node, error) {
 	if n.domain == AnyDomain {
 		n.domain = s.commonDomain()
 	}
-	if n.imports || n.exports {
+	if n.traits != (traits{}) && (n.imports || n.exports) {
 		n.look(1)
 	}
 	if len(f.found) > 0 {
