@@ -44,6 +44,8 @@ type Recycler interface {
 // until Release.
 type Node struct {
 	scope *Scope
+	// family is the scope's: one step less on the way to its lock.
+	family *family
 
 	// What follows is written by Add and constant while the task lives.
 
@@ -173,7 +175,7 @@ func (n *Node) forgetPredecessors() {
 // that the device keeps included, and its event, if it is detachable, is
 // fulfilled; a failed body does not wait for that.
 func (n *Node) Complete(err error, w *Work) {
-	f := n.scope.family
+	f := n.family
 	f.mu.Lock()
 	switch {
 	case err != nil || n.dropped:

@@ -3,7 +3,7 @@ package tasks
 func (s *Scope) newNode() *Node {
 	n := s.spareNodes
 	if n == nil {
-		n = &Node{scope: s}
+		n = &Node{scope: s, family: s.family}
 		n.items, n.successors = n.firstItems[:0], n.firstEdges[:0]
 		return n
 	}
