@@ -123,7 +123,7 @@ func (g *Graph) keepEdge(from, to *Node, exclusion bool) {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.keptEdges = append(g.keptEdges, EdgeInfo{From: from.id, To: to.id, Exclusion: exclusion})
+	g.keptEdges = append(g.keptEdges, EdgeInfo{From: from.seq, To: to.seq, Exclusion: exclusion})
 }
 
 // Snapshot returns the tasks that are not complete and the edges among them, or
@@ -141,7 +141,7 @@ func (g *Graph) Snapshot() Snapshot {
 			n.scope.lock()
 			snap.Tasks = append(snap.Tasks, n.info())
 			n.scope.unlock()
-			known = max(known, n.id)
+			known = max(known, n.seq)
 		}
 		// Edges come after the tasks that they join.
 		snap.Edges = slices.DeleteFunc(snap.Edges, func(e EdgeInfo) bool { return e.To > known })
@@ -151,9 +151,9 @@ func (g *Graph) Snapshot() Snapshot {
 			s.lock()
 			for _, n := range s.children {
 				snap.Tasks = append(snap.Tasks, n.info())
-				known[n.id] = true
+				known[n.seq] = true
 				for _, e := range n.successors {
-					snap.Edges = append(snap.Edges, EdgeInfo{From: n.id, To: e.to.id, Exclusion: e.exclusion})
+					snap.Edges = append(snap.Edges, EdgeInfo{From: n.seq, To: e.to.seq, Exclusion: e.exclusion})
 				}
 			}
 			s.unlock()
@@ -171,7 +171,7 @@ func (g *Graph) Snapshot() Snapshot {
 // info describes the task, under the scope's lock.
 func (n *Node) info() TaskInfo {
 	i := TaskInfo{
-		ID: n.id, Parent: n.scope.id, Label: n.label, Domain: n.domain,
+		ID: n.seq, Parent: n.scope.id, Label: n.label, Domain: n.domain,
 		Included: n.included, State: n.state,
 	}
 	switch {

@@ -51,11 +51,12 @@ type Node struct {
 
 	label  string
 	domain Domain
-	id     uint64
-	seq    uint64
-	ctx    context.Context
-	group  *Group
-	inner  *Scope
+	// seq is the task's number, in the order of making among those of a family, and
+	// unique in the graph.
+	seq   uint64
+	ctx   context.Context
+	group *Group
+	inner *Scope
 
 	// All below is guarded by the scope's lock.
 

@@ -16,11 +16,11 @@ const recents = 256
 // can follow each other, so they share a lock.
 type family struct {
 	mu sync.Mutex
-	// created numbers the tasks; id and lastID are the rest of a block of numbers
-	// in the whole graph.
-	created, id, lastID uint64
-	// edges are counted here until flush; counted is what created was then.
-	edges, counted uint64
+	// last is the number of the last task, end the end of the block of the graph's
+	// numbers that it is from.
+	last, end uint64
+	// tasks and edges are counted here until flush: tasks up to the number counted.
+	tasks, edges, counted uint64
 	// found are the predecessors of the task that is being added, and completing
 	// the tasks that are: working memory.
 	found, completing []*Node
@@ -128,16 +128,19 @@ func (f *family) firstID(g *Graph) uint64 {
 	if g.keep {
 		block = 1
 	}
-	f.lastID = g.ids.Add(block)
-	f.id = f.lastID - block + 1
-	return f.id
+	// The number that was one too many is given back.
+	f.tasks += f.last - 1 - f.counted
+	f.end = g.ids.Add(block)
+	f.last = f.end - block + 1
+	f.counted = f.last - 1
+	return f.last
 }
 
 // flush hands the counts on to the graph.
 func (f *family) flush(g *Graph) {
-	g.tasks.Add(f.created - f.counted)
+	g.tasks.Add(f.tasks + f.last - f.counted)
 	g.edges.Add(f.edges)
-	f.counted, f.edges = f.created, 0
+	f.counted, f.tasks, f.edges = f.last, 0, 0
 }
 
 func (s *Scope) lock() { s.family.mu.Lock() }
@@ -157,9 +160,8 @@ func (s *Scope) Add(t *Task, w *Work) (*Node, error) {
 	f := s.family
 	f.mu.Lock()
 	n := s.newNode()
-	f.created++
-	f.id++
-	n.seq, n.id = f.created, f.id
+	f.last++
+	n.seq = f.last
 	n.label, n.domain, n.runner = t.Label, t.Domain, t.Runner
 	if t.Recycler != nil {
 		n.recycler = t.Recycler
@@ -168,7 +170,7 @@ func (s *Scope) Add(t *Task, w *Work) (*Node, error) {
 	s.live++
 	n.place = len(s.children)
 	s.children = append(s.children, n)
-	if t.special() || f.id > f.lastID || !s.quiet {
+	if t.special() || f.last > f.end || !s.quiet {
 		s.addSpecial(n, t)
 	}
 	if len(t.Depend) > 0 {
@@ -208,8 +210,8 @@ func (s *Scope) addSpecial(n *Node, t *Task) {
 	if !s.registered {
 		s.register()
 	}
-	if s.family.id > s.family.lastID {
-		n.id = s.family.firstID(s.graph)
+	if s.family.last > s.family.end {
+		n.seq = s.family.firstID(s.graph)
 	}
 	if s.graph.keep {
 		s.graph.keepNode(n)
@@ -228,7 +230,7 @@ func (s *Scope) addSpecial(n *Node, t *Task) {
 		n.group.add()
 	}
 	if t.ID != nil {
-		*t.ID = n.id
+		*t.ID = n.seq
 	}
 	if t.Event != nil {
 		n.detached = true
@@ -239,7 +241,7 @@ func (s *Scope) addSpecial(n *Node, t *Task) {
 		return
 	}
 	n.inner = t.Inner
-	n.inner.id = n.id
+	n.inner.id = n.seq
 	n.exports, n.imports = t.Transparency&Export != 0, t.Transparency&Import != 0
 	if n.imports {
 		n.inner.outer, n.inner.before = s, n.seq

@@ -95,7 +95,7 @@ func (s *Scope) Wait(ctx context.Context, place Place) error {
 		return s.report(failed)
 	}
 	wt := s.newWaiter()
-	wt.upTo, wt.remaining = s.family.created, s.live
+	wt.upTo, wt.remaining = s.family.last, s.live
 	wt.failures.list = append(wt.failures.list, s.takeFailures()...)
 	s.waiters = append(s.waiters, wt)
 	s.unlock()
