@@ -77,16 +77,10 @@ func (rt *Runtime) join(ctx context.Context, label string, depend []tasks.Depend
 	if err != nil || noWait {
 		return err
 	}
-	if err := n.Wait(ctx, c.place); err != nil {
-		if done, _ := n.Completed(); !done {
-			n.Abandon()
-			return err
-		}
+	if err := n.Await(ctx, c.place); err != nil {
+		return err
 	}
-	_, err = n.Completed()
-	if err == nil && n.Dropped() {
-		err = ErrCancelled
-	}
+	err = n.Outcome()
 	n.ReportFailure()
 	n.Release()
 	return err

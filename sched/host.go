@@ -129,16 +129,10 @@ func (t *hostTask) include(ctx context.Context, n *tasks.Node) error {
 	if t.state.Load() == hostStarted {
 		t.run(n)
 	}
-	if err := n.Wait(ctx, place); err != nil {
-		if done, _ := n.Completed(); !done {
-			n.Abandon()
-			return err
-		}
+	if err := n.Await(ctx, place); err != nil {
+		return err
 	}
-	_, err := n.Completed()
-	if err == nil && n.Dropped() {
-		err = tasks.ErrCancelled
-	}
+	err := n.Outcome()
 	n.Release()
 	t.giveBack()
 	return err

@@ -264,20 +264,15 @@ func (s *Scheduler) Run(ctx context.Context, r Region) error {
 		return nil
 	}
 	if err := s.await(ctx, t, node, r.Place); err != nil {
-		node.Abandon()
 		return err
 	}
-	_, err = node.Completed()
-	if err == nil && node.Dropped() {
-		err = tasks.ErrCancelled
-	}
+	err = node.Outcome()
 	node.Release()
 	t.giveBack()
 	return err
 }
 
-// await waits until an included task is complete; when ctx ends before, it returns
-// the cause.
+// await is Node.Await, for which the caller waits for the device itself if it can.
 func (s *Scheduler) await(ctx context.Context, t *target, node *tasks.Node, place tasks.Place) error {
 	if done, _ := node.Completed(); done {
 		return nil
@@ -289,13 +284,7 @@ func (s *Scheduler) await(ctx context.Context, t *target, node *tasks.Node, plac
 	if ctx.Done() == nil {
 		s.drive(s.queue, t, node)
 	}
-	if err := node.Wait(ctx, nil); err != nil {
-		// It may have ended since the wait was cut short.
-		if done, _ := node.Completed(); !done {
-			return err
-		}
-	}
-	return nil
+	return node.Await(ctx, nil)
 }
 
 // Join carries out a task without work of its own, in place of the runner that

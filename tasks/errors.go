@@ -125,7 +125,8 @@ func (f *failures) unreported() []*tally {
 }
 
 // report counts the tallies as reported and joins their root failures in the
-// order of the tasks' making, with the number of tasks that were not run.
+// order of the tasks' making, with the number of tasks that were not run. What they
+// poisoned can be used again.
 func report(tallies []*tally) error {
 	if len(tallies) == 0 {
 		return nil
@@ -147,6 +148,7 @@ func report(tallies []*tally) error {
 			roots = append(roots, t.root)
 		}
 	}
+	cleanse(tallies)
 	err := errors.Join(roots...)
 	if dropped > 0 {
 		return fmt.Errorf("%w (%d dependent tasks not run)", err, dropped)

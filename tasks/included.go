@@ -111,3 +111,29 @@ func (n *Node) Wait(ctx context.Context, place Place) error {
 	_, err := n.Completed()
 	return err
 }
+
+// Await waits for an included task as Wait does, and returns nil when it is
+// complete, whatever has become of it. When ctx ends first it abandons the task and
+// returns the cause.
+func (n *Node) Await(ctx context.Context, place Place) error {
+	if err := n.Wait(ctx, place); err != nil {
+		// It may have ended since the wait was cut short.
+		if done, _ := n.Completed(); !done {
+			n.Abandon()
+			return err
+		}
+	}
+	return nil
+}
+
+// Outcome returns what the construct of a complete included task reports: its
+// failure, or ErrCancelled if its cancelled taskgroup dropped it.
+func (n *Node) Outcome() error {
+	if _, err := n.Completed(); err != nil {
+		return err
+	}
+	if n.Dropped() {
+		return ErrCancelled
+	}
+	return nil
+}

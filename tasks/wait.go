@@ -92,7 +92,7 @@ func (s *Scope) Wait(ctx context.Context, place Place) error {
 		failed := s.takeFailures()
 		s.rest()
 		s.unlock()
-		return s.report(failed)
+		return report(failed)
 	}
 	wt := s.newWaiter()
 	wt.upTo, wt.remaining = s.family.last, s.live
@@ -120,17 +120,7 @@ func (s *Scope) Wait(ctx context.Context, place Place) error {
 		s.rest()
 	}
 	s.unlock()
-	return s.report(failed)
-}
-
-// report returns the failures, and gives back what was kept for them.
-func (s *Scope) report(failed []*tally) error {
-	if len(failed) == 0 {
-		return nil
-	}
-	err := report(failed)
-	cleanse(failed)
-	return err
+	return report(failed)
 }
 
 // cleanse forgets the poison that reported failures left behind.
