@@ -38,6 +38,16 @@ func NewFrontier(points ...Point) Frontier {
 	return f
 }
 
+// FrontierIn returns the frontier that has p in buf, which has room for a point: it
+// needs no memory of its own until another queue is added.
+func FrontierIn(buf []Point, p Point) Frontier {
+	if p.Value == 0 {
+		return Frontier{points: buf[:0]}
+	}
+	buf[0] = p
+	return Frontier{points: buf[:1]}
+}
+
 // Add raises f to cover p.
 func (f *Frontier) Add(p Point) {
 	if p.Value == 0 {

@@ -20,6 +20,12 @@ static const char *resolve_device(const vko_instance *i, vko_device *d, uint32_t
 			return "vkCmdPushDescriptorSetKHR";
 		memcpy(&d->CmdPushDescriptorSetKHR, &found, sizeof found);
 	}
+	if (extensions & VKO_EXT_EXTERNAL_MEMORY_HOST) {
+		found = i->GetDeviceProcAddr(d->handle, "vkGetMemoryHostPointerPropertiesEXT");
+		if (found == NULL)
+			return "vkGetMemoryHostPointerPropertiesEXT";
+		memcpy(&d->GetMemoryHostPointerPropertiesEXT, &found, sizeof found);
+	}
 	return NULL;
 }
 
@@ -77,28 +83,3 @@ int32_t vko_device_create(const vko_instance *i, uintptr_t physical, const vko_p
 }
 
 void vko_device_free(vko_device *d) { free(d); }
-
-int32_t vko_memory_allocate(const vko_device *d, uint64_t size, uint32_t type, int addressable,
-	vkoHandle *out)
-{
-	const vkoMemoryAllocateFlagsInfo flags = {
-		.sType = VKO_STRUCTURE_TYPE_MEMORY_ALLOCATE_FLAGS_INFO,
-		.flags = VKO_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT,
-	};
-	const vkoMemoryAllocateInfo info = {
-		.sType = VKO_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO,
-		.pNext = addressable ? &flags : NULL,
-		.allocationSize = size,
-		.memoryTypeIndex = type,
-	};
-	return d->AllocateMemory(d->handle, &info, NULL, out);
-}
-
-uint64_t vko_buffer_address(const vko_device *d, vkoHandle buffer)
-{
-	const vkoBufferDeviceAddressInfo info = {
-		.sType = VKO_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO,
-		.buffer = buffer,
-	};
-	return d->GetBufferDeviceAddress(d->handle, &info);
-}

@@ -31,6 +31,7 @@ type Device struct {
 	mu        sync.Mutex // guards what follows; a leaf
 	live      map[string]int
 	blocks    map[Buffer]Block
+	mapped    map[Memory]uint64 // bytes of the memory that is mapped
 	pipelines map[uint64]Pipeline
 }
 
@@ -72,6 +73,7 @@ func (p *PhysicalDevice) open(o DeviceOptions) (*Device, error) {
 		instance:  p.instance,
 		live:      map[string]int{},
 		blocks:    map[Buffer]Block{},
+		mapped:    map[Memory]uint64{},
 		pipelines: map[uint64]Pipeline{},
 	}
 	var f C.vko_fault

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"unsafe"
 
 	vulkan "github.com/vulkan-go/vulkan"
 )
@@ -90,6 +91,8 @@ func TestCallsAfterCloseSayClosed(t *testing.T) {
 	calls := map[string]error{"Submit": q.Submit(nil, nil, 1)}
 	_, calls["CreateBlock"] = d.CreateBlock(64, 0)
 	_, calls["BlockMemoryTypes"] = d.BlockMemoryTypes(64)
+	_, calls["ImportBlock"] = d.ImportBlock(uintptr(unsafe.Pointer(new(int))), 4096)
+	calls["Flush"], calls["Invalidate"] = d.Flush(nil), d.Invalidate(nil)
 	_, calls["CreatePipeline"] = d.CreatePipeline(PipelineOptions{Code: shader(t, "add"), Entry: "main"})
 	_, calls["Completed"] = q.Completed()
 	_, calls["Wait"] = q.Wait(1, 0)

@@ -2,7 +2,8 @@
 // memory, pipelines and timelines, and turns a [Stream] of operations into one
 // submission. It is the only package with C in it.
 //
-//	Instance ── PhysicalDevice ── Device ─┬─ Block     VkDeviceMemory + one VkBuffer over it
+//	Instance ── PhysicalDevice ── Device ─┬─ Block     VkDeviceMemory, the device's or the
+//	                                      │            host's own, + one VkBuffer over it
 //	                                      ├─ Pipeline  compute pipeline and its layouts
 //	                                      └─ Queue ─── Submit(Stream) ──▶ timeline value
 //
@@ -21,9 +22,10 @@
 //
 // # Cost
 //
-// Submit makes one call into C for the whole batch: encoding a barrier or a
-// dispatch costs what the driver takes for the commands, and nothing is
-// allocated in steady state. Wait blocks one operating system thread.
+// Submit makes one call into C for the whole batch: encoding a barrier, a dispatch
+// or a copy of many regions costs what the driver takes for the commands, and
+// nothing is allocated in steady state. Wait blocks one operating system thread.
+// Flush and Invalidate are one call each for all their ranges and allocate nothing.
 //
 // # Without cgo
 //

@@ -12,9 +12,11 @@ enum {
 
 	BARRIER_WORDS = 3,
 	DISPATCH_WORDS = 9,
-	COPY_WORDS = 6,
+	COPY_WORDS = 3,
 	FILL_WORDS = 5,
 	RANGE_WORDS = 3,
+	REGION_WORDS = 3,
+	MAX_UNORDERED_REGIONS = 64,
 	MAX_BINDINGS = 32,
 };
 
@@ -87,15 +89,80 @@ static int32_t scan_dispatch(const vko_device *d, const uint64_t *w, unsigned lo
 	return scan_bindings(d, w, bindings, at, fault);
 }
 
+// The regions of a copy, as its words hold them.
+static const vkoBufferCopy *copy_regions(const uint64_t *w)
+{
+	return (const vkoBufferCopy *)(w + COPY_WORDS);
+}
+
+static uint32_t copy_region_count(const uint64_t *w) { return (op_words(w) - COPY_WORDS) / REGION_WORDS; }
+
+static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
+static uint64_t most(uint64_t a, uint64_t b) { return a > b ? a : b; }
+
+// Whether a byte is both read and written. The ends have been checked not to wrap
+// around. Both sides are gone through by offset: a region begins inside one of the
+// other side exactly when it begins below the furthest end met there.
+static bool ascending_regions_overlap(const vkoBufferCopy *r, uint32_t count)
+{
+	uint64_t read_end = 0, written_end = 0;
+	for (uint32_t s = 0, d = 0; s < count || d < count;) {
+		if (d == count || (s < count && r[s].srcOffset <= r[d].dstOffset)) {
+			if (r[s].srcOffset < written_end)
+				return true;
+			read_end = most(read_end, r[s].srcOffset + r[s].size);
+			s++;
+		} else {
+			if (r[d].dstOffset < read_end)
+				return true;
+			written_end = most(written_end, r[d].dstOffset + r[d].size);
+			d++;
+		}
+	}
+	return false;
+}
+
+static bool any_regions_overlap(const vkoBufferCopy *r, uint32_t count)
+{
+	for (uint32_t s = 0; s < count; s++)
+		for (uint32_t d = 0; d < count; d++)
+			if (r[s].srcOffset < r[d].dstOffset + r[d].size &&
+				r[d].dstOffset < r[s].srcOffset + r[s].size)
+				return true;
+	return false;
+}
+
 static int32_t scan_copy(const uint64_t *w, unsigned long long at, vko_fault *fault)
 {
-	uint64_t source = w[3], destination = w[4], size = w[5];
-	if (w[1] == 0 || w[2] == 0 || size == 0)
-		return vko_refuse(fault, "word %llu: copy: no buffer or no bytes", at);
-	if (source + size < source || destination + size < destination)
-		return vko_refuse(fault, "word %llu: copy: the range wraps around", at);
-	if (w[1] == w[2] && source < destination + size && destination < source + size)
-		return vko_refuse(fault, "word %llu: copy: the ranges overlap", at);
+	if (op_words(w) <= COPY_WORDS || (op_words(w) - COPY_WORDS) % REGION_WORDS != 0 ||
+		op_bindings(w) != 0)
+		return vko_refuse(fault, "word %llu: copy: %u words with %u bindings", at, op_words(w),
+			op_bindings(w));
+	if (w[1] == 0 || w[2] == 0)
+		return vko_refuse(fault, "word %llu: copy: no buffer", at);
+	const vkoBufferCopy *r = copy_regions(w);
+	const uint32_t count = copy_region_count(w);
+	uint64_t read_begin = UINT64_MAX, read_end = 0, written_begin = UINT64_MAX, written_end = 0;
+	bool ascending = true;
+	for (uint32_t k = 0; k < count; k++) {
+		if (r[k].size == 0)
+			return vko_refuse(fault, "word %llu: copy: region %u has no bytes", at, k);
+		if (r[k].srcOffset + r[k].size < r[k].srcOffset ||
+			r[k].dstOffset + r[k].size < r[k].dstOffset)
+			return vko_refuse(fault, "word %llu: copy: region %u wraps around", at, k);
+		read_begin = least(read_begin, r[k].srcOffset);
+		read_end = most(read_end, r[k].srcOffset + r[k].size);
+		written_begin = least(written_begin, r[k].dstOffset);
+		written_end = most(written_end, r[k].dstOffset + r[k].size);
+		ascending = ascending && (k == 0 || (r[k - 1].srcOffset <= r[k].srcOffset &&
+						     r[k - 1].dstOffset <= r[k].dstOffset));
+	}
+	if (w[1] != w[2] || read_end <= written_begin || written_end <= read_begin)
+		return 0;
+	if (!ascending && count > MAX_UNORDERED_REGIONS)
+		return vko_refuse(fault, "word %llu: copy: %u regions of one buffer in no order", at, count);
+	if (ascending ? ascending_regions_overlap(r, count) : any_regions_overlap(r, count))
+		return vko_refuse(fault, "word %llu: copy: what is read and what is written overlap", at);
 	return 0;
 }
 
@@ -132,7 +199,7 @@ int32_t vko_scan(const vko_device *d, const uint64_t *words, uint64_t count, vko
 			refused = scan_dispatch(d, w, position, demand, fault);
 			break;
 		case OP_COPY:
-			expected = COPY_WORDS;
+			refused = scan_copy(w, position, fault);
 			break;
 		case OP_FILL:
 			expected = FILL_WORDS;
@@ -145,8 +212,6 @@ int32_t vko_scan(const vko_device *d, const uint64_t *words, uint64_t count, vko
 				position, op_code(w), (unsigned long long)n, op_bindings(w));
 		if (op_code(w) == OP_BARRIER && (low(w[1]) == 0 || high(w[1]) == 0))
 			refused = vko_refuse(fault, "word %llu: barrier: no stage", position);
-		if (op_code(w) == OP_COPY)
-			refused = scan_copy(w, position, fault);
 		if (op_code(w) == OP_FILL)
 			refused = scan_fill(w, position, fault);
 		if (refused)
@@ -267,11 +332,9 @@ static int32_t record_op(const vko_device *d, void *commands, vkoHandle pool, co
 	}
 	case OP_DISPATCH:
 		return record_dispatch(d, commands, pool, w, now, fault);
-	case OP_COPY: {
-		const vkoBufferCopy region = { .srcOffset = w[3], .dstOffset = w[4], .size = w[5] };
-		d->CmdCopyBuffer(commands, w[1], w[2], 1, &region);
+	case OP_COPY:
+		d->CmdCopyBuffer(commands, w[1], w[2], copy_region_count(w), copy_regions(w));
 		return 0;
-	}
 	case OP_FILL:
 		d->CmdFillBuffer(commands, w[1], w[2], w[3], low(w[4]));
 		return 0;

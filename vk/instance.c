@@ -122,6 +122,8 @@ static const char *resolve_instance(vko_instance *i, int validation)
 	REQUIRE(GetPhysicalDeviceProperties2);
 	REQUIRE(GetPhysicalDeviceFeatures2);
 	REQUIRE(GetPhysicalDeviceQueueFamilyProperties);
+	REQUIRE(GetPhysicalDeviceExternalBufferProperties);
+	REQUIRE(GetPhysicalDeviceMemoryProperties2);
 	REQUIRE(CreateDevice);
 	if (validation) {
 		REQUIRE(CreateDebugUtilsMessengerEXT);

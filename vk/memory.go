@@ -23,7 +23,7 @@ func (d *Device) CreateBlock(size uint64, memoryType int) (Block, error) {
 	if err := d.checkBlock(size, memoryType); err != nil {
 		return Block{}, err
 	}
-	buffer, required, bits, err := d.createBuffer(size)
+	buffer, required, bits, err := d.createBuffer(size, false)
 	if err != nil {
 		return Block{}, err
 	}
@@ -32,15 +32,14 @@ func (d *Device) CreateBlock(size uint64, memoryType int) (Block, error) {
 		return Block{}, invalid("Device.CreateBlock",
 			"a buffer of %d bytes cannot live in memory type %d, of %#b", size, memoryType, bits)
 	}
-	b, err := d.bindBlock(buffer, max(size, required), memoryType)
+	// Whole atoms, so that one at the end can be flushed.
+	atom := max(1, d.Properties().Limits.NonCoherentAtomSize)
+	bytes := (max(size, required) + atom - 1) / atom * atom
+	b, err := d.bindBlock(buffer, size, bytes, memoryType, 0)
 	if err != nil {
 		d.destroyBuffer(buffer)
 		return Block{}, err
 	}
-	b.Size = size
-	d.mu.Lock()
-	d.blocks[b.Buffer] = b
-	d.mu.Unlock()
 	return b, nil
 }
 
@@ -54,6 +53,7 @@ func (d *Device) DestroyBlock(b Block) {
 	d.mu.Lock()
 	own, ok := d.blocks[b.Buffer]
 	delete(d.blocks, b.Buffer)
+	delete(d.mapped, own.Memory)
 	d.mu.Unlock()
 	if ok {
 		d.destroyBlock(own)
@@ -70,7 +70,7 @@ func (d *Device) BlockMemoryTypes(size uint64) (bits uint32, err error) {
 	if size == 0 {
 		return 0, invalid("Device.BlockMemoryTypes", "no bytes")
 	}
-	buffer, _, bits, err := d.createBuffer(size)
+	buffer, _, bits, err := d.createBuffer(size, false)
 	if err != nil {
 		return 0, err
 	}
@@ -95,26 +95,17 @@ func (d *Device) checkBlock(size uint64, memoryType int) error {
 	return nil
 }
 
-// createBuffer makes the buffer of a block and says how many bytes of which
-// memory types it takes.
-func (d *Device) createBuffer(size uint64) (b vulkan.Buffer, bytes uint64, types uint32, err error) {
-	usage := vulkan.BufferUsageFlags(vulkan.BufferUsageStorageBufferBit |
-		vulkan.BufferUsageTransferSrcBit | vulkan.BufferUsageTransferDstBit)
-	if d.Properties().Features.BufferDeviceAddress {
-		usage |= C.VKO_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT
-	}
-	info := vulkan.BufferCreateInfo{
-		SType:       vulkan.StructureTypeBufferCreateInfo,
-		Size:        vulkan.DeviceSize(size),
-		Usage:       usage,
-		SharingMode: vulkan.SharingModeExclusive,
-	}
-	r := vulkan.CreateBuffer(d.handle, &info, nil, &b)
-	info.Free()
+// createBuffer makes the buffer of a block, of one on imported memory or of any
+// other, and says how many bytes of which memory types it takes.
+func (d *Device) createBuffer(size uint64, imported bool) (b vulkan.Buffer, bytes uint64, types uint32, err error) {
+	var h C.vkoHandle
+	r := C.vko_block_buffer(d.c, C.uint64_t(size), number(d.Properties().Features.BufferDeviceAddress),
+		number(imported), &h)
 	if err := check("vkCreateBuffer", Result(r), "%d bytes", size); err != nil {
 		return b, 0, 0, err
 	}
 	d.count("VkBuffer", 1)
+	b = handle[vulkan.Buffer](uint64(h))
 	var need vulkan.MemoryRequirements
 	vulkan.GetBufferMemoryRequirements(d.handle, b, &need)
 	need.Deref()
@@ -128,25 +119,30 @@ func (d *Device) destroyBuffer(b vulkan.Buffer) {
 	d.count("VkBuffer", -1)
 }
 
-// bindBlock allocates, binds and maps the memory of a buffer.
-func (d *Device) bindBlock(buffer vulkan.Buffer, bytes uint64, memoryType int) (Block, error) {
+// bindBlock makes a block of size bytes of a buffer and the memory that it
+// allocates, or imports from host unless that is 0; it binds and maps them.
+// The device then owns the block; on an error the buffer is all that is left.
+func (d *Device) bindBlock(buffer vulkan.Buffer, size, bytes uint64, memoryType int, host uintptr) (Block, error) {
 	addressable := d.Properties().Features.BufferDeviceAddress
 	var memory C.vkoHandle
-	r := C.vko_memory_allocate(d.c, C.uint64_t(bytes), C.uint32_t(memoryType),
-		boolInt(addressable), &memory)
+	r := C.vko_memory_allocate(d.c, C.uint64_t(bytes), C.uint32_t(memoryType), number(addressable),
+		C.uintptr_t(host), &memory)
 	if err := check("vkAllocateMemory", Result(r), "%d bytes of memory type %d", bytes, memoryType); err != nil {
 		return Block{}, err
 	}
 	d.count("VkDeviceMemory", 1)
-	b := Block{Memory: Memory(memory), Buffer: Buffer(name(buffer)), MemoryType: memoryType}
+	b := Block{Memory: Memory(memory), Buffer: Buffer(name(buffer)), Size: size, MemoryType: memoryType}
 	bound := handle[vulkan.DeviceMemory](uint64(memory))
 	err := check("vkBindBufferMemory", Result(vulkan.BindBufferMemory(d.handle, buffer, bound, 0)),
 		"%d bytes of memory type %d", bytes, memoryType)
-	if err == nil && d.Properties().MemoryTypes[memoryType].Flags&MemoryHostVisible != 0 {
-		var host unsafe.Pointer
-		r := vulkan.MapMemory(d.handle, bound, 0, vulkan.DeviceSize(vulkan.WholeSize), 0, &host)
+	// The host has its own view of what it imported, and a mapping of that would be a
+	// pointer into the Go heap that the runtime does not know.
+	visible := host == 0 && d.Properties().MemoryTypes[memoryType].Flags&MemoryHostVisible != 0
+	if err == nil && visible {
+		var mapping unsafe.Pointer
+		r := vulkan.MapMemory(d.handle, bound, 0, vulkan.DeviceSize(vulkan.WholeSize), 0, &mapping)
 		err = check("vkMapMemory", Result(r), "%d bytes of memory type %d", bytes, memoryType)
-		b.Host = host
+		b.Host = mapping
 	}
 	if err != nil {
 		d.freeMemory(b.Memory)
@@ -155,10 +151,16 @@ func (d *Device) bindBlock(buffer vulkan.Buffer, bytes uint64, memoryType int) (
 	if addressable {
 		b.Address = uint64(C.vko_buffer_address(d.c, C.vkoHandle(b.Buffer)))
 	}
+	d.mu.Lock()
+	d.blocks[b.Buffer] = b
+	if visible {
+		d.mapped[b.Memory] = bytes
+	}
+	d.mu.Unlock()
 	return b, nil
 }
 
-// destroyBlock ends what CreateBlock made; freeing memory unmaps it.
+// destroyBlock ends what bindBlock made; freeing memory unmaps it.
 func (d *Device) destroyBlock(b Block) {
 	d.destroyBuffer(handle[vulkan.Buffer](uint64(b.Buffer)))
 	d.freeMemory(b.Memory)
@@ -169,7 +171,7 @@ func (d *Device) freeMemory(m Memory) {
 	d.count("VkDeviceMemory", -1)
 }
 
-func boolInt(b bool) C.int {
+func number(b bool) C.uint32_t {
 	if b {
 		return 1
 	}

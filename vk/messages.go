@@ -2,6 +2,8 @@
 
 package vk
 
+// #cgo noescape vko_messages_take
+// #cgo nocallback vko_messages_take
 // #include "vko.h"
 import "C"
 

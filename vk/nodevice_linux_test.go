@@ -12,14 +12,21 @@ import (
 	"testing"
 )
 
-// Drivers are often installed for devices that the machine does not have.
-func TestDriverWithoutDeviceIsNoDriver(t *testing.T) {
-	folder := t.TempDir()
-	library, manifest := filepath.Join(folder, "driver.so"), filepath.Join(folder, "driver.json")
-	compile := exec.Command(cmp.Or(os.Getenv("CC"), "gcc"), "-shared", "-fPIC", "-o", library, "testdata/nodevice/driver.c")
-	if output, err := compile.CombinedOutput(); err != nil {
+// compile makes a library of a source in C.
+func compile(t *testing.T, source string) (library string) {
+	t.Helper()
+	library = filepath.Join(t.TempDir(), "library.so")
+	run := exec.Command(cmp.Or(os.Getenv("CC"), "gcc"), "-std=c11", "-Wall", "-Werror", "-shared", "-fPIC", "-I.", "-o", library, source)
+	if output, err := run.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, output)
 	}
+	return library
+}
+
+// Drivers are often installed for devices that the machine does not have.
+func TestDriverWithoutDeviceIsNoDriver(t *testing.T) {
+	library := compile(t, "testdata/nodevice/driver.c")
+	manifest := filepath.Join(filepath.Dir(library), "driver.json")
 	text := fmt.Sprintf(`{"file_format_version": "1.0.0", "ICD": {"library_path": %q, "api_version": "1.0.0"}}`, library)
 	if err := os.WriteFile(manifest, []byte(text), 0o644); err != nil {
 		t.Fatal(err)

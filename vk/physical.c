@@ -89,6 +89,28 @@ int32_t vko_physical_basics(const vko_instance *i, uintptr_t device, vko_physica
 	return 0;
 }
 
+// Whether a block's buffer can be bound to the host's memory. A device that has the
+// extension may still not import for every usage; a buffer that takes memory of
+// its own kind of allocation is none for a block.
+static int can_import_block(const vko_instance *i, void *device, uint32_t addressable, int32_t driver)
+{
+	const vkoPhysicalDeviceExternalBufferInfo info = {
+		.sType = VKO_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_BUFFER_INFO,
+		.usage = vko_block_usage(addressable),
+		.handleType = VKO_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT,
+	};
+	vkoExternalBufferProperties properties = {
+		.sType = VKO_STRUCTURE_TYPE_EXTERNAL_BUFFER_PROPERTIES,
+	};
+	i->GetPhysicalDeviceExternalBufferProperties(device, &info, &properties);
+	const uint32_t features = properties.externalMemoryProperties.externalMemoryFeatures;
+	// It imports, and answers for other types of handles alone.
+	if (features == 0 && driver == VKO_DRIVER_ID_GOOGLE_SWIFTSHADER)
+		return 1;
+	return (features & VKO_EXTERNAL_MEMORY_FEATURE_IMPORTABLE_BIT) &&
+		!(features & VKO_EXTERNAL_MEMORY_FEATURE_DEDICATED_ONLY_BIT);
+}
+
 void vko_physical_details(const vko_instance *i, uintptr_t device, vko_physical *p)
 {
 	vkoPhysicalDeviceExternalMemoryHostPropertiesEXT host = {
@@ -125,12 +147,27 @@ void vko_physical_details(const vko_instance *i, uintptr_t device, vko_physical 
 	memcpy(p->driver_name, v12.driverName, sizeof p->driver_name);
 	memcpy(p->driver_info, v12.driverInfo, sizeof p->driver_info);
 	p->max_push_descriptors = push.maxPushDescriptors;
-	p->min_import_alignment = host.minImportedHostPointerAlignment;
-
 	vko_feature_chain chain;
 	vko_feature_chain_link(&chain, p->version, p->extensions);
 	i->GetPhysicalDeviceFeatures2((void *)device, &chain.core);
 #define READ(name, member) p->features.name = chain.member;
 	VKO_FEATURES(READ)
 #undef READ
+	if ((p->extensions & VKO_EXT_EXTERNAL_MEMORY_HOST) &&
+		can_import_block(i, (void *)device, p->features.buffer_device_address, v12.driverID))
+		p->min_import_alignment = host.minImportedHostPointerAlignment;
+}
+
+void vko_memory_budget(const vko_instance *i, uintptr_t device, uint64_t *budget, uint64_t *usage)
+{
+	vkoPhysicalDeviceMemoryBudgetPropertiesEXT heaps = {
+		.sType = VKO_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT,
+	};
+	vkoPhysicalDeviceMemoryProperties2 properties = {
+		.sType = VKO_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2,
+		.pNext = &heaps,
+	};
+	i->GetPhysicalDeviceMemoryProperties2((void *)device, &properties);
+	memcpy(budget, heaps.heapBudget, sizeof heaps.heapBudget);
+	memcpy(usage, heaps.heapUsage, sizeof heaps.heapUsage);
 }

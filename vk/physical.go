@@ -177,7 +177,7 @@ func (p *PhysicalDevice) readDetails() {
 		RobustBufferAccess:  f.robust_buffer_access != 0,
 		RobustBufferAccess2: f.robust_buffer_access2 != 0,
 		PushDescriptor:      has(C.VKO_EXT_PUSH_DESCRIPTOR) && p.c.max_push_descriptors >= MaxBindings,
-		ExternalMemoryHost:  has(C.VKO_EXT_EXTERNAL_MEMORY_HOST),
+		ExternalMemoryHost:  p.c.min_import_alignment != 0,
 		MemoryBudget:        has(C.VKO_EXT_MEMORY_BUDGET),
 
 		ShaderFloat64:                        f.shader_float64 != 0,

@@ -262,6 +262,45 @@ func TestKernelWithoutBindingsWritesThroughAddress(t *testing.T) {
 	})
 }
 
+// Addresses come as push constants, typed and as two words, from a buffer that is
+// bound, and from one that only an address leads to.
+func TestKernelFollowsAddressesKeptInBuffers(t *testing.T) {
+	withBothBindings(t, func(t *testing.T, d *Device) {
+		if !d.Properties().Features.BufferDeviceAddress {
+			t.Fatalf("device %q has no addresses", d.Properties().Name)
+		}
+		const n = 6
+		address := func(b Block) []uint32 { return []uint32{uint32(b.Address), uint32(b.Address >> 32)} }
+		table, tableWords := newBlock(t, d, 2*n)
+		plus, plusWords := newBlock(t, d, n)
+		bound, boundWords := newBlock(t, d, 2+2*2)
+		boundWords[0], boundWords[1] = 100, 2
+		var into [2][]uint32
+		for k := range into {
+			b, words := newBlock(t, d, n)
+			copy(boundWords[2+2*k:], address(b))
+			into[k] = words
+		}
+		for k := range n {
+			b, words := newBlock(t, d, 1)
+			words[0], plusWords[k] = uint32(k)+1, 10*uint32(k)
+			copy(tableWords[2*k:], address(b))
+		}
+		chase := newPipeline(t, d, "chase", PipelineOptions{Bindings: []uint32{0}, PushConstants: 20})
+		constants := append(push(address(table)[0], address(table)[1]), push(address(plus)[0], address(plus)[1])...)
+		var s Stream
+		s.Dispatch(chase, []BufferRange{all(bound)}, append(constants, push(1000, 0)[:4]...), [3]uint32{}, [3]uint32{n, 1, 1})
+		s.Barrier(toHost)
+		run(t, d, &s, 1)
+		for k := range uint32(n) {
+			want := (k+1)*100 + 10*k + 1000
+			if got := into[k%2][k]; got != want || into[1-k%2][k] != 0 {
+				t.Errorf("word %d is %d, want %d; beside it %d", k, got, want, into[1-k%2][k])
+			}
+		}
+	})
+}
+
 func TestWaitEndsAtItsTimeout(t *testing.T) {
 	d := openDevice(t, DeviceOptions{})
 	q := d.Queues()[0]
@@ -353,6 +392,13 @@ func TestRefusedSubmissionLeavesTheQueueUsable(t *testing.T) {
 			"copy of nothing":            func(s *Stream) { s.Copy(b.Buffer, b.Buffer, 0, 64, 0) },
 			"overlapping copy":           func(s *Stream) { s.Copy(b.Buffer, b.Buffer, 0, 4, 8) },
 			"copy that wraps around":     func(s *Stream) { s.Copy(b.Buffer, b.Buffer, 1<<64-4, 0, 8) },
+			"copy of no regions":         func(s *Stream) { s.CopyRegions(b.Buffer, b.Buffer, nil) },
+			"an empty region":            func(s *Stream) { s.CopyRegions(b.Buffer, b.Buffer, []CopyRegion{{0, 64, 4}, {4, 68, 0}}) },
+			"a region that wraps around": func(s *Stream) { s.CopyRegions(1, b.Buffer, []CopyRegion{{0, 64, 4}, {4, 1<<64 - 4, 8}}) },
+			"regions of no buffer":       func(s *Stream) { s.CopyRegions(b.Buffer, 0, []CopyRegion{{0, 64, 4}}) },
+			"overlapping regions":        func(s *Stream) { s.CopyRegions(b.Buffer, b.Buffer, []CopyRegion{{0, 8, 4}, {8, 16, 4}}) },
+			"a region of two words":      func(s *Stream) { s.words = append(s.words, header(OpCopy, 0, copyWords+2), 1, 2, 0, 0) },
+			"a copy with bindings":       func(s *Stream) { s.words = append(s.words, header(OpCopy, 1, copyWords+3), 1, 2, 0, 0, 4) },
 			"fill of nothing":            func(s *Stream) { s.Fill(b.Buffer, 0, 0, 1) },
 			"fill at an odd offset":      func(s *Stream) { s.Fill(b.Buffer, 2, 4, 1) },
 			"fill of an odd size":        func(s *Stream) { s.Fill(b.Buffer, 0, 6, 1) },
@@ -408,6 +454,7 @@ func TestStreamCutAnywhereInsideAnOperationIsRefused(t *testing.T) {
 			s.Dispatch(Pipeline{1, 2, 3, 2, 3, 16}, []BufferRange{range1, range1}, make([]byte, 12), [3]uint32{}, [3]uint32{1, 1, 1})
 		},
 		func() { s.Copy(1, 2, 0, 0, 64) },
+		func() { s.CopyRegions(1, 2, []CopyRegion{{0, 0, 64}, {64, 128, 7}, {71, 256, 1}}) },
 	} {
 		appendOp()
 		whole[len(s.words)] = true

@@ -8,7 +8,7 @@ import (
 // Conditions that errors of this package match through errors.Is.
 var (
 	// ErrUnsupported: there is no Vulkan here, or the device, the driver or this
-	// build lacks what was asked for.
+	// build lacks what was asked for, or the driver cannot use the memory given.
 	ErrUnsupported = errors.New("vk: unsupported")
 
 	// ErrDeviceLost: the device is gone. Every object of it can only be destroyed.
@@ -33,25 +33,26 @@ type Result int32
 
 // The results that the package itself tells apart.
 const (
-	Success                  Result = 0
-	NotReady                 Result = 1
-	Timeout                  Result = 2
-	Incomplete               Result = 5
-	ErrorOutOfHostMemory     Result = -1
-	ErrorOutOfDeviceMemory   Result = -2
-	ErrorInitialization      Result = -3
-	ErrorDeviceLost          Result = -4
-	ErrorMemoryMap           Result = -5
-	ErrorLayerNotPresent     Result = -6
-	ErrorExtensionNotPresent Result = -7
-	ErrorFeatureNotPresent   Result = -8
-	ErrorIncompatibleDriver  Result = -9
-	ErrorTooManyObjects      Result = -10
-	ErrorFormatNotSupported  Result = -11
-	ErrorFragmentedPool      Result = -12
-	ErrorUnknown             Result = -13
-	ErrorOutOfPoolMemory     Result = -1000069000
-	ErrorFragmentation       Result = -1000161000
+	Success                    Result = 0
+	NotReady                   Result = 1
+	Timeout                    Result = 2
+	Incomplete                 Result = 5
+	ErrorOutOfHostMemory       Result = -1
+	ErrorOutOfDeviceMemory     Result = -2
+	ErrorInitialization        Result = -3
+	ErrorDeviceLost            Result = -4
+	ErrorMemoryMap             Result = -5
+	ErrorLayerNotPresent       Result = -6
+	ErrorExtensionNotPresent   Result = -7
+	ErrorFeatureNotPresent     Result = -8
+	ErrorIncompatibleDriver    Result = -9
+	ErrorTooManyObjects        Result = -10
+	ErrorFormatNotSupported    Result = -11
+	ErrorFragmentedPool        Result = -12
+	ErrorUnknown               Result = -13
+	ErrorOutOfPoolMemory       Result = -1000069000
+	ErrorInvalidExternalHandle Result = -1000072003
+	ErrorFragmentation         Result = -1000161000
 )
 
 var resultNames = map[Result]string{
@@ -120,7 +121,7 @@ func (r Result) matches(target error) bool {
 		ErrorFragmentedPool, ErrorFragmentation, ErrorTooManyObjects:
 		return target == ErrOutOfMemory
 	case ErrorLayerNotPresent, ErrorExtensionNotPresent, ErrorFeatureNotPresent,
-		ErrorIncompatibleDriver, ErrorFormatNotSupported:
+		ErrorIncompatibleDriver, ErrorFormatNotSupported, ErrorInvalidExternalHandle:
 		return target == ErrUnsupported
 	}
 	return false

@@ -35,7 +35,7 @@ func TestResultsMatchTheirSentinel(t *testing.T) {
 			want = ErrDeviceLost
 		case ErrorOutOfHostMemory, ErrorOutOfDeviceMemory, ErrorOutOfPoolMemory, ErrorFragmentedPool, ErrorFragmentation, ErrorTooManyObjects:
 			want = ErrOutOfMemory
-		case ErrorLayerNotPresent, ErrorExtensionNotPresent, ErrorFeatureNotPresent, ErrorIncompatibleDriver, ErrorFormatNotSupported:
+		case ErrorLayerNotPresent, ErrorExtensionNotPresent, ErrorFeatureNotPresent, ErrorIncompatibleDriver, ErrorFormatNotSupported, ErrorInvalidExternalHandle:
 			want = ErrUnsupported
 		}
 		err := fmt.Errorf("wrapped: %w", &Error{Op: "vkCall", Result: r})

@@ -43,6 +43,14 @@ type BufferRange struct {
 	Offset, Size uint64
 }
 
+// CopyRegion is one range of bytes that a copy moves from one buffer to another.
+// It lies in memory as VkBufferCopy does.
+type CopyRegion struct{ SrcOffset, DstOffset, Size uint64 }
+
+// maxUnorderedRegions bounds what a submission compares of a copy inside one
+// buffer, region by region, where their order does not tell; see CopyRegions.
+const maxUnorderedRegions = 64
+
 // OpCode tells the operations of a Stream apart.
 type OpCode uint8
 
@@ -69,8 +77,9 @@ func (c OpCode) String() string {
 	return "unknown"
 }
 
-// Op is one decoded operation; Code says which fields are set. Bindings and Push
-// alias the stream: they are valid until it is changed, and must not be written.
+// Op is one decoded operation; Code says which fields are set. Bindings, Push and
+// Regions alias the stream: they are valid until it is changed, and must not be
+// written.
 type Op struct {
 	Code        OpCode
 	Barrier     Barrier       // OpBarrier
@@ -78,7 +87,9 @@ type Op struct {
 	Bindings    []BufferRange // OpDispatch
 	Push        []byte        // OpDispatch
 	Base, Count [3]uint32     // OpDispatch
-	Src, Dst    BufferRange   // OpCopy: both, of one size; OpFill: Dst
+	From, To    Buffer        // OpCopy
+	Regions     []CopyRegion  // OpCopy
+	Dst         BufferRange   // OpFill
 	Value       uint32        // OpFill
 }
 
@@ -91,7 +102,7 @@ type Op struct {
 //	          base x | base y<<32, base z | count x<<32, count y | count z<<32,
 //	          push bytes | push constants of the pipeline<<32,
 //	          {buffer, offset, size} a binding, the push bytes padded to whole words
-//	copy      source, destination, source offset, destination offset, size
+//	copy      source, destination, {source offset, destination offset, size} a region
 //	fill      destination, offset, size, value
 //
 // Nothing orders the operations but the barriers among them. The zero Stream is
@@ -105,9 +116,10 @@ type Stream struct {
 const (
 	barrierWords  = 3
 	dispatchWords = 9 // without bindings and push constants
-	copyWords     = 6
+	copyWords     = 3 // without regions
 	fillWords     = 5
 	rangeWords    = 3
+	regionWords   = 3
 
 	// A header has 24 bits for the number of bindings and 32 for the length; the
 	// methods of Stream truncate neither for anything that fits a device.
@@ -167,8 +179,23 @@ func (s *Stream) Dispatch(p Pipeline, bindings []BufferRange, push []byte, base,
 // Copy appends a copy of size bytes from one buffer to another. The ranges must
 // not overlap.
 func (s *Stream) Copy(src, dst Buffer, srcOffset, dstOffset, size uint64) {
-	s.words = append(s.words, header(OpCopy, 0, copyWords),
+	s.words = append(s.words, header(OpCopy, 0, copyWords+regionWords),
 		uint64(src), uint64(dst), srcOffset, dstOffset, size)
+	s.ops++
+}
+
+// CopyRegions appends one copy of all the regions, which are copied, in no order
+// among each other. A submission refuses a copy without regions and regions
+// without bytes.
+//
+// Inside one buffer no region may be copied from where any of them is copied to.
+// That is checked in one pass where all sources lie before or behind all
+// destinations, or where the regions ascend both by source and by destination
+// offset; otherwise a copy of more than 64 regions is refused.
+func (s *Stream) CopyRegions(src, dst Buffer, regions []CopyRegion) {
+	words := regionWords * len(regions)
+	s.words = append(s.words, header(OpCopy, 0, copyWords+words), uint64(src), uint64(dst))
+	s.words = append(s.words, unsafe.Slice((*uint64)(unsafe.Pointer(unsafe.SliceData(regions))), words)...)
 	s.ops++
 }
 
@@ -228,11 +255,13 @@ func decode(words []uint64) (op Op, n int) {
 			return Op{}, 0
 		}
 	case OpCopy:
-		if n != copyWords {
+		if n < copyWords || (n-copyWords)%regionWords != 0 {
 			return Op{}, 0
 		}
-		op.Src = BufferRange{Buffer(words[1]), words[3], words[5]}
-		op.Dst = BufferRange{Buffer(words[2]), words[4], words[5]}
+		op.From, op.To = Buffer(words[1]), Buffer(words[2])
+		if n > copyWords {
+			op.Regions = unsafe.Slice((*CopyRegion)(unsafe.Pointer(&words[copyWords])), (n-copyWords)/regionWords)
+		}
 	case OpFill:
 		if n != fillWords || words[4]>>32 != 0 {
 			return Op{}, 0

@@ -17,15 +17,19 @@ func streamOf(data []byte) *Stream {
 
 // seedStreams are well-formed streams to start fuzzing from.
 func seedStreams() [][]byte {
-	var plain, full Stream
+	var plain, none, full Stream
 	plain.Barrier(Barrier{StageCompute, StageHost, AccessShaderWrite, AccessHostRead})
 	plain.Fill(1, 4, 8, 9)
 	plain.Copy(1, 2, 0, 0, 16)
+	plain.CopyRegions(1, 2, []CopyRegion{{0, 3, 5}, {7, 11, 13}})
+	plain.CopyRegions(3, 3, []CopyRegion{{0, 4, 2}, {8, 12, 4}})              // interleaved, ascending
+	plain.CopyRegions(3, 3, []CopyRegion{{8, 12, 4}, {0, 4, 2}, {20, 24, 4}}) // in no order
+	none.CopyRegions(1, 2, nil)
 	full.Dispatch(Pipeline{1, 2, 3, 2, 3, 8}, []BufferRange{{1, 0, 64}, {2, 256, 64}}, make([]byte, 8),
 		[3]uint32{1, 2, 3}, [3]uint32{4, 5, 6})
 	full.Dispatch(Pipeline{Handle: 1, Layout: 2}, nil, nil, [3]uint32{}, [3]uint32{1, 1, 1})
 	var seeds [][]byte
-	for _, s := range []*Stream{new(Stream), &plain, &full} {
+	for _, s := range []*Stream{new(Stream), &plain, &none, &full} {
 		var data []byte
 		for _, w := range s.words {
 			data = binary.LittleEndian.AppendUint64(data, w)

@@ -29,9 +29,10 @@ func drawOp(t *rapid.T) Op {
 		}
 		op.Base, op.Count = vec("base"), vec("count")
 	case OpCopy:
-		size := u64("size")
-		op.Src = BufferRange{Buffer(u64("src")), u64("offset"), size}
-		op.Dst = BufferRange{Buffer(u64("dst")), u64("offset"), size}
+		op.From, op.To = Buffer(u64("src")), Buffer(u64("dst"))
+		for range rapid.IntRange(0, 40).Draw(t, "regions") {
+			op.Regions = append(op.Regions, CopyRegion{u64("offset"), u64("offset"), u64("size")})
+		}
 	case OpFill:
 		op.Dst = BufferRange{Buffer(u64("dst")), u64("offset"), u64("size")}
 		op.Value = u32("value")
@@ -47,7 +48,12 @@ func (s *Stream) add(op Op) {
 	case OpDispatch:
 		s.Dispatch(op.Pipeline, op.Bindings, op.Push, op.Base, op.Count)
 	case OpCopy:
-		s.Copy(op.Src.Buffer, op.Dst.Buffer, op.Src.Offset, op.Dst.Offset, op.Src.Size)
+		if len(op.Regions) == 1 {
+			r := op.Regions[0]
+			s.Copy(op.From, op.To, r.SrcOffset, r.DstOffset, r.Size)
+			return
+		}
+		s.CopyRegions(op.From, op.To, op.Regions)
 	case OpFill:
 		s.Fill(op.Dst.Buffer, op.Dst.Offset, op.Dst.Size, op.Value)
 	}
@@ -80,13 +86,17 @@ func TestOpsYieldsWhatWasAppended(t *testing.T) {
 func TestAppendedArgumentsAreCopied(t *testing.T) {
 	bindings := []BufferRange{{1, 2, 3}}
 	push := []byte{4, 5, 6, 7}
+	regions := []CopyRegion{{1, 2, 3}, {4, 5, 6}}
 	var s Stream
 	s.Dispatch(Pipeline{Handle: 9}, bindings, push, [3]uint32{}, [3]uint32{1, 1, 1})
-	bindings[0], push[0] = BufferRange{}, 0
-	for op := range s.Ops() {
-		if op.Bindings[0] != (BufferRange{1, 2, 3}) || op.Push[0] != 4 {
-			t.Errorf("the stream changed with the caller's slices: %+v", op)
-		}
+	s.CopyRegions(7, 8, regions)
+	bindings[0], push[0], regions[1] = BufferRange{}, 0, CopyRegion{}
+	ops := slices.Collect(s.Ops())
+	if op := ops[0]; op.Bindings[0] != (BufferRange{1, 2, 3}) || op.Push[0] != 4 {
+		t.Errorf("the stream changed with the caller's slices: %+v", op)
+	}
+	if op := ops[1]; !slices.Equal(op.Regions, []CopyRegion{{1, 2, 3}, {4, 5, 6}}) {
+		t.Errorf("the stream changed with the caller's regions: %+v", op)
 	}
 }
 
@@ -106,19 +116,37 @@ func TestOpsStopsWhenAsked(t *testing.T) {
 	}
 }
 
+func TestOpsEndBeforeWhatIsMalformed(t *testing.T) {
+	for name, words := range map[string][]uint64{
+		"copy without buffers":       {header(OpCopy, 0, copyWords-1), 1},
+		"copy with part of a region": {header(OpCopy, 0, copyWords+2), 1, 2, 0, 0},
+		"copy with bindings":         {header(OpCopy, 1, copyWords+3), 1, 2, 0, 0, 4},
+		"copy cut off":               {header(OpCopy, 0, copyWords+6), 1, 2, 0, 0, 4},
+	} {
+		var s Stream
+		s.Fill(1, 0, 4, 9)
+		s.words = append(s.words, words...)
+		if ops := slices.Collect(s.Ops()); len(ops) != 1 || ops[0].Code != OpFill {
+			t.Errorf("%s: %+v", name, ops)
+		}
+	}
+}
+
 func TestFillingAndReadingAWarmStreamDoesNotAllocate(t *testing.T) {
 	var s Stream
 	bindings := []BufferRange{{1, 0, 256}, {2, 0, 256}}
 	push := make([]byte, 12)
+	regions := make([]CopyRegion, 7)
 	total := uint32(0)
 	allocations := testing.AllocsPerRun(100, func() {
 		s.Reset()
 		for range 50 {
 			s.Dispatch(Pipeline{Handle: 1, Layout: 2, SetLayout: 3, Bindings: 2}, bindings, push, [3]uint32{}, [3]uint32{1, 1, 1})
 			s.Barrier(Barrier{StageCompute, StageCompute, AccessShaderWrite, AccessShaderRead})
+			s.CopyRegions(1, 2, regions)
 		}
 		for op := range s.Ops() {
-			total += op.Count[0]
+			total += op.Count[0] + uint32(len(op.Regions))
 		}
 	})
 	if allocations != 0 {

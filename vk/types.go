@@ -16,12 +16,24 @@ type Buffer uint64
 // Semaphore names a timeline VkSemaphore of one device. Zero is no semaphore.
 type Semaphore uint64
 
+// MemoryRange is Size bytes of a block's memory from byte Offset on.
+type MemoryRange struct {
+	Memory       Memory
+	Offset, Size uint64
+}
+
+// HeapBudget is what a memory heap has for this process, in bytes.
+type HeapBudget struct {
+	Budget uint64 // what the process may have in all before allocations fail or grow slow
+	Usage  uint64 // what it has now
+}
+
 // Block is one VkDeviceMemory with one VkBuffer bound over all of it.
 type Block struct {
 	Memory     Memory
 	Buffer     Buffer
 	Size       uint64         // bytes, as asked
-	Host       unsafe.Pointer // mapping of the whole block while it lives; nil when the host cannot see it
+	Host       unsafe.Pointer // mapping of the whole block while it lives; nil when the host cannot see it, or imported
 	Address    uint64         // buffer device address; 0 when the device has none
 	MemoryType int            // index into Properties.MemoryTypes
 }

@@ -44,6 +44,10 @@ func (*Device) Queues() []*Queue                                 { return nil }
 func (*Device) CreateBlock(uint64, int) (Block, error)           { return Block{}, errNoCgo }
 func (*Device) DestroyBlock(Block)                               {}
 func (*Device) BlockMemoryTypes(uint64) (bits uint32, err error) { return 0, errNoCgo }
+func (*Device) ImportBlock(uintptr, uint64) (Block, error)       { return Block{}, errNoCgo }
+func (*Device) Flush([]MemoryRange) error                        { return errNoCgo }
+func (*Device) Invalidate([]MemoryRange) error                   { return errNoCgo }
+func (*Device) MemoryBudget() (heaps []HeapBudget, ok bool)      { return nil, false }
 func (*Device) CreatePipeline(PipelineOptions) (Pipeline, error) { return Pipeline{}, errNoCgo }
 func (*Device) DestroyPipeline(Pipeline)                         {}
 

@@ -20,6 +20,8 @@ func TestEverythingIsUnsupportedWithoutCgo(t *testing.T) {
 	_, calls["PhysicalDevice.Open"] = p.Open(DeviceOptions{})
 	_, calls["CreateBlock"] = d.CreateBlock(1, 0)
 	_, calls["BlockMemoryTypes"] = d.BlockMemoryTypes(1)
+	_, calls["ImportBlock"] = d.ImportBlock(0, 1)
+	calls["Flush"], calls["Invalidate"] = d.Flush(nil), d.Invalidate(nil)
 	_, calls["CreatePipeline"] = d.CreatePipeline(PipelineOptions{})
 	_, calls["Completed"] = q.Completed()
 	_, calls["Wait"] = q.Wait(1, 0)
@@ -27,6 +29,9 @@ func TestEverythingIsUnsupportedWithoutCgo(t *testing.T) {
 		if !errors.Is(err, ErrUnsupported) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+	if _, ok := d.MemoryBudget(); ok {
+		t.Error("a budget of no device")
 	}
 	if len(p.Missing()) == 0 {
 		t.Error("a device that cannot be opened misses nothing")

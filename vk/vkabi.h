@@ -36,7 +36,9 @@ enum {
 	VKO_STRUCTURE_TYPE_DEVICE_CREATE_INFO = 3,
 	VKO_STRUCTURE_TYPE_SUBMIT_INFO = 4,
 	VKO_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO = 5,
+	VKO_STRUCTURE_TYPE_MAPPED_MEMORY_RANGE = 6,
 	VKO_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO = 9,
+	VKO_STRUCTURE_TYPE_BUFFER_CREATE_INFO = 12,
 	VKO_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO = 16,
 	VKO_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO = 18,
 	VKO_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO = 29,
@@ -54,13 +56,20 @@ enum {
 	VKO_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_PROPERTIES = 52,
 	VKO_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2 = 1000059000,
 	VKO_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2 = 1000059001,
+	VKO_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2 = 1000059006,
 	VKO_STRUCTURE_TYPE_MEMORY_ALLOCATE_FLAGS_INFO = 1000060000,
+	VKO_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_BUFFER_INFO = 1000071002,
+	VKO_STRUCTURE_TYPE_EXTERNAL_BUFFER_PROPERTIES = 1000071003,
+	VKO_STRUCTURE_TYPE_EXTERNAL_MEMORY_BUFFER_CREATE_INFO = 1000072000,
 	VKO_STRUCTURE_TYPE_PHYSICAL_DEVICE_PUSH_DESCRIPTOR_PROPERTIES_KHR = 1000080000,
 	VKO_STRUCTURE_TYPE_DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT = 1000128004,
+	VKO_STRUCTURE_TYPE_IMPORT_MEMORY_HOST_POINTER_INFO_EXT = 1000178000,
+	VKO_STRUCTURE_TYPE_MEMORY_HOST_POINTER_PROPERTIES_EXT = 1000178001,
 	VKO_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_MEMORY_HOST_PROPERTIES_EXT = 1000178002,
 	VKO_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO = 1000207002,
 	VKO_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO = 1000207003,
 	VKO_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO = 1000207004,
+	VKO_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT = 1000237000,
 	VKO_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO = 1000244001,
 	VKO_STRUCTURE_TYPE_VALIDATION_FEATURES_EXT = 1000247000,
 	VKO_STRUCTURE_TYPE_PHYSICAL_DEVICE_ROBUSTNESS_2_FEATURES_EXT = 1000286000,
@@ -79,6 +88,11 @@ enum {
 	VKO_SHADER_STAGE_COMPUTE_BIT = 0x20,
 	VKO_SUBGROUP_FEATURE_BASIC_BIT = 0x1,
 	VKO_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT = 0x2,
+	VKO_DRIVER_ID_GOOGLE_SWIFTSHADER = 10,
+	VKO_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT = 0x80,
+	VKO_EXTERNAL_MEMORY_FEATURE_DEDICATED_ONLY_BIT = 0x1,
+	VKO_EXTERNAL_MEMORY_FEATURE_IMPORTABLE_BIT = 0x4,
+	VKO_SHARING_MODE_EXCLUSIVE = 0,
 	VKO_BUFFER_USAGE_TRANSFER_SRC_BIT = 0x1,
 	VKO_BUFFER_USAGE_TRANSFER_DST_BIT = 0x2,
 	VKO_BUFFER_USAGE_STORAGE_BUFFER_BIT = 0x20,
@@ -103,6 +117,7 @@ enum {
 	VKO_DESCRIPTOR_TYPE_STORAGE_BUFFER = 7,
 	VKO_DESCRIPTOR_SET_LAYOUT_CREATE_PUSH_DESCRIPTOR_BIT_KHR = 0x1,
 	VKO_MAX_EXTENSION_NAME_SIZE = 256,
+	VKO_MAX_MEMORY_HEAPS = 16,
 };
 
 // Instance.
@@ -221,6 +236,39 @@ typedef struct vkoPhysicalDeviceExternalMemoryHostPropertiesEXT {
 	uint64_t minImportedHostPointerAlignment;
 } vkoPhysicalDeviceExternalMemoryHostPropertiesEXT;
 
+typedef struct vkoPhysicalDeviceExternalBufferInfo {
+	int32_t sType;
+	const void *pNext;
+	uint32_t flags;
+	uint32_t usage;
+	uint32_t handleType;
+} vkoPhysicalDeviceExternalBufferInfo;
+
+typedef struct vkoExternalMemoryProperties {
+	uint32_t externalMemoryFeatures;
+	uint32_t exportFromImportedHandleTypes;
+	uint32_t compatibleHandleTypes;
+} vkoExternalMemoryProperties;
+
+typedef struct vkoExternalBufferProperties {
+	int32_t sType;
+	void *pNext;
+	vkoExternalMemoryProperties externalMemoryProperties;
+} vkoExternalBufferProperties;
+
+typedef struct vkoPhysicalDeviceMemoryProperties2 {
+	int32_t sType;
+	void *pNext;
+	uint64_t memoryProperties[65]; // VkPhysicalDeviceMemoryProperties
+} vkoPhysicalDeviceMemoryProperties2;
+
+typedef struct vkoPhysicalDeviceMemoryBudgetPropertiesEXT {
+	int32_t sType;
+	void *pNext;
+	uint64_t heapBudget[16];
+	uint64_t heapUsage[16];
+} vkoPhysicalDeviceMemoryBudgetPropertiesEXT;
+
 typedef struct vkoPhysicalDeviceFeatures {
 	uint32_t robustBufferAccess;
 	uint32_t reserved0[32];
@@ -336,6 +384,44 @@ typedef struct vkoMemoryAllocateFlagsInfo {
 	uint32_t flags;
 	uint32_t deviceMask;
 } vkoMemoryAllocateFlagsInfo;
+
+typedef struct vkoImportMemoryHostPointerInfoEXT {
+	int32_t sType;
+	const void *pNext;
+	int32_t handleType;
+	void *pHostPointer;
+} vkoImportMemoryHostPointerInfoEXT;
+
+typedef struct vkoMemoryHostPointerPropertiesEXT {
+	int32_t sType;
+	void *pNext;
+	uint32_t memoryTypeBits;
+} vkoMemoryHostPointerPropertiesEXT;
+
+typedef struct vkoMappedMemoryRange {
+	int32_t sType;
+	const void *pNext;
+	vkoHandle memory;
+	uint64_t offset;
+	uint64_t size;
+} vkoMappedMemoryRange;
+
+typedef struct vkoBufferCreateInfo {
+	int32_t sType;
+	const void *pNext;
+	uint32_t flags;
+	uint64_t size;
+	uint32_t usage;
+	int32_t sharingMode;
+	uint32_t queueFamilyIndexCount;
+	const uint32_t *pQueueFamilyIndices;
+} vkoBufferCreateInfo;
+
+typedef struct vkoExternalMemoryBufferCreateInfo {
+	int32_t sType;
+	const void *pNext;
+	uint32_t handleTypes;
+} vkoExternalMemoryBufferCreateInfo;
 
 typedef struct vkoBufferDeviceAddressInfo {
 	int32_t sType;

@@ -72,6 +72,10 @@ typedef struct vko_instance {
 	void(VKO_CALL *GetPhysicalDeviceFeatures2)(void *device, vkoPhysicalDeviceFeatures2 *features);
 	void(VKO_CALL *GetPhysicalDeviceQueueFamilyProperties)(void *device, uint32_t *count,
 		vkoQueueFamilyProperties *properties);
+	void(VKO_CALL *GetPhysicalDeviceExternalBufferProperties)(void *device,
+		const vkoPhysicalDeviceExternalBufferInfo *info, vkoExternalBufferProperties *properties);
+	void(VKO_CALL *GetPhysicalDeviceMemoryProperties2)(void *device,
+		vkoPhysicalDeviceMemoryProperties2 *properties);
 	int32_t(VKO_CALL *CreateDevice)(void *device, const vkoDeviceCreateInfo *info,
 		const void *allocator, void **out);
 	int32_t(VKO_CALL *CreateDebugUtilsMessengerEXT)(void *instance,
@@ -149,7 +153,8 @@ typedef struct vko_physical {
 	vko_features features;
 	uint8_t uuid[16];
 	uint32_t subgroup_size, subgroup_operations; // operations: of the compute stage
-	uint64_t max_allocation_size, max_timeline_difference, min_import_alignment;
+	uint64_t max_allocation_size, max_timeline_difference;
+	uint64_t min_import_alignment; // 0: a block cannot be made of the host's memory
 	uint32_t max_push_descriptors;
 	char driver_name[256], driver_info[256];
 	uint32_t family_count;
@@ -164,12 +169,21 @@ int32_t vko_physical_basics(const vko_instance *i, uintptr_t device, vko_physica
 	vkoExtensionProperties **extensions, uint32_t *extension_count, vko_fault *fault);
 // The rest, for a device of Vulkan 1.2 or later, after vko_physical_basics.
 void vko_physical_details(const vko_instance *i, uintptr_t device, vko_physical *p);
+// What VK_EXT_memory_budget, which the device must have, says of each heap; both
+// arrays have VKO_MAX_MEMORY_HEAPS entries.
+void vko_memory_budget(const vko_instance *i, uintptr_t device, uint64_t *budget, uint64_t *usage);
 
 // device.c
 
 #define VKO_DEVICE_FUNCTIONS(F)                                                              \
 	F(int32_t, AllocateMemory, (void *, const vkoMemoryAllocateInfo *, const void *,     \
 		vkoHandle *))                                                                \
+	F(int32_t, CreateBuffer, (void *, const vkoBufferCreateInfo *, const void *,         \
+		vkoHandle *))                                                                \
+	F(int32_t, FlushMappedMemoryRanges, (void *, uint32_t,                               \
+		const vkoMappedMemoryRange *))                                               \
+	F(int32_t, InvalidateMappedMemoryRanges, (void *, uint32_t,                          \
+		const vkoMappedMemoryRange *))                                               \
 	F(uint64_t, GetBufferDeviceAddress, (void *, const vkoBufferDeviceAddressInfo *))    \
 	F(int32_t, CreateSemaphore, (void *, const vkoSemaphoreCreateInfo *, const void *,   \
 		vkoHandle *))                                                                \
@@ -228,6 +242,9 @@ typedef struct vko_device {
 	// NULL: buffers are bound through descriptor pools.
 	void(VKO_CALL *CmdPushDescriptorSetKHR)(void *, int32_t, vkoHandle, uint32_t, uint32_t,
 		const vkoWriteDescriptorSet *);
+	// NULL: no block can be made of the host's memory.
+	int32_t(VKO_CALL *GetMemoryHostPointerPropertiesEXT)(void *, int32_t, const void *,
+		vkoMemoryHostPointerPropertiesEXT *);
 } vko_device;
 
 // Creates a device with one queue of the family, and all features and extensions
@@ -236,9 +253,22 @@ int32_t vko_device_create(const vko_instance *i, uintptr_t physical, const vko_p
 	uint32_t family, const vko_limits *limits, vko_device **out, vko_fault *fault);
 void vko_device_free(vko_device *d); // after vkDestroyDevice
 
-int32_t vko_memory_allocate(const vko_device *d, uint64_t size, uint32_t type, int addressable,
+// memory.c; those that return int32_t give a VkResult.
+
+uint32_t vko_block_usage(uint32_t addressable); // VkBufferUsageFlags of a block's buffer
+int32_t vko_block_buffer(const vko_device *d, uint64_t size, uint32_t addressable, uint32_t imported,
 	vkoHandle *out);
+// host is 0, or where the memory is that is imported.
+int32_t vko_memory_allocate(const vko_device *d, uint64_t size, uint32_t type, uint32_t addressable,
+	uintptr_t host, vkoHandle *out);
+// The memory types, one a bit, that the host's memory can be imported as.
+int32_t vko_host_memory_types(const vko_device *d, uintptr_t host, uint32_t *types);
 uint64_t vko_buffer_address(const vko_device *d, vkoHandle buffer);
+// Flushes, or else invalidates, the ranges in one call. ranges holds count triples
+// of mapped memory, offset and size; each is widened to whole atoms, of which the
+// memory's size must be a multiple, and left out if it has no bytes.
+int32_t vko_memory_make_visible(const vko_device *d, uint32_t to_device, const uint64_t *ranges,
+	uint32_t count, uint64_t atom);
 
 // pipeline.c
 

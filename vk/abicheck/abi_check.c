@@ -40,7 +40,9 @@ VALUE(STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO);
 VALUE(STRUCTURE_TYPE_DEVICE_CREATE_INFO);
 VALUE(STRUCTURE_TYPE_SUBMIT_INFO);
 VALUE(STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO);
+VALUE(STRUCTURE_TYPE_MAPPED_MEMORY_RANGE);
 VALUE(STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO);
+VALUE(STRUCTURE_TYPE_BUFFER_CREATE_INFO);
 VALUE(STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO);
 VALUE(STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO);
 VALUE(STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO);
@@ -58,13 +60,20 @@ VALUE(STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES);
 VALUE(STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_PROPERTIES);
 VALUE(STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2);
 VALUE(STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2);
+VALUE(STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2);
 VALUE(STRUCTURE_TYPE_MEMORY_ALLOCATE_FLAGS_INFO);
+VALUE(STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_BUFFER_INFO);
+VALUE(STRUCTURE_TYPE_EXTERNAL_BUFFER_PROPERTIES);
+VALUE(STRUCTURE_TYPE_EXTERNAL_MEMORY_BUFFER_CREATE_INFO);
 VALUE(STRUCTURE_TYPE_PHYSICAL_DEVICE_PUSH_DESCRIPTOR_PROPERTIES_KHR);
 VALUE(STRUCTURE_TYPE_DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT);
+VALUE(STRUCTURE_TYPE_IMPORT_MEMORY_HOST_POINTER_INFO_EXT);
+VALUE(STRUCTURE_TYPE_MEMORY_HOST_POINTER_PROPERTIES_EXT);
 VALUE(STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_MEMORY_HOST_PROPERTIES_EXT);
 VALUE(STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO);
 VALUE(STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO);
 VALUE(STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO);
+VALUE(STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT);
 VALUE(STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO);
 VALUE(STRUCTURE_TYPE_VALIDATION_FEATURES_EXT);
 VALUE(STRUCTURE_TYPE_PHYSICAL_DEVICE_ROBUSTNESS_2_FEATURES_EXT);
@@ -81,6 +90,11 @@ VALUE(DEBUG_UTILS_MESSAGE_TYPE_PERFORMANCE_BIT_EXT);
 VALUE(SHADER_STAGE_COMPUTE_BIT);
 VALUE(SUBGROUP_FEATURE_BASIC_BIT);
 VALUE(MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT);
+VALUE(DRIVER_ID_GOOGLE_SWIFTSHADER);
+VALUE(EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT);
+VALUE(EXTERNAL_MEMORY_FEATURE_DEDICATED_ONLY_BIT);
+VALUE(EXTERNAL_MEMORY_FEATURE_IMPORTABLE_BIT);
+VALUE(SHARING_MODE_EXCLUSIVE);
 VALUE(BUFFER_USAGE_TRANSFER_SRC_BIT);
 VALUE(BUFFER_USAGE_TRANSFER_DST_BIT);
 VALUE(BUFFER_USAGE_STORAGE_BUFFER_BIT);
@@ -105,6 +119,7 @@ VALUE(ACCESS_MEMORY_WRITE_BIT);
 VALUE(DESCRIPTOR_TYPE_STORAGE_BUFFER);
 VALUE(DESCRIPTOR_SET_LAYOUT_CREATE_PUSH_DESCRIPTOR_BIT_KHR);
 VALUE(MAX_EXTENSION_NAME_SIZE);
+VALUE(MAX_MEMORY_HEAPS);
 
 STRUCT(ApplicationInfo);
 MEMBER(ApplicationInfo, sType);
@@ -199,6 +214,34 @@ MEMBER(PhysicalDeviceExternalMemoryHostPropertiesEXT, sType);
 MEMBER(PhysicalDeviceExternalMemoryHostPropertiesEXT, pNext);
 MEMBER(PhysicalDeviceExternalMemoryHostPropertiesEXT, minImportedHostPointerAlignment);
 
+STRUCT(PhysicalDeviceExternalBufferInfo);
+MEMBER(PhysicalDeviceExternalBufferInfo, sType);
+MEMBER(PhysicalDeviceExternalBufferInfo, pNext);
+MEMBER(PhysicalDeviceExternalBufferInfo, flags);
+MEMBER(PhysicalDeviceExternalBufferInfo, usage);
+MEMBER(PhysicalDeviceExternalBufferInfo, handleType);
+
+STRUCT(ExternalMemoryProperties);
+MEMBER(ExternalMemoryProperties, externalMemoryFeatures);
+MEMBER(ExternalMemoryProperties, exportFromImportedHandleTypes);
+MEMBER(ExternalMemoryProperties, compatibleHandleTypes);
+
+STRUCT(ExternalBufferProperties);
+MEMBER(ExternalBufferProperties, sType);
+MEMBER(ExternalBufferProperties, pNext);
+MEMBER(ExternalBufferProperties, externalMemoryProperties);
+
+STRUCT(PhysicalDeviceMemoryProperties2);
+MEMBER(PhysicalDeviceMemoryProperties2, sType);
+MEMBER(PhysicalDeviceMemoryProperties2, pNext);
+MEMBER(PhysicalDeviceMemoryProperties2, memoryProperties);
+
+STRUCT(PhysicalDeviceMemoryBudgetPropertiesEXT);
+MEMBER(PhysicalDeviceMemoryBudgetPropertiesEXT, sType);
+MEMBER(PhysicalDeviceMemoryBudgetPropertiesEXT, pNext);
+MEMBER(PhysicalDeviceMemoryBudgetPropertiesEXT, heapBudget);
+MEMBER(PhysicalDeviceMemoryBudgetPropertiesEXT, heapUsage);
+
 STRUCT(PhysicalDeviceFeatures);
 MEMBER(PhysicalDeviceFeatures, robustBufferAccess);
 MEMBER(PhysicalDeviceFeatures, shaderUniformBufferArrayDynamicIndexing);
@@ -288,6 +331,39 @@ MEMBER(MemoryAllocateFlagsInfo, sType);
 MEMBER(MemoryAllocateFlagsInfo, pNext);
 MEMBER(MemoryAllocateFlagsInfo, flags);
 MEMBER(MemoryAllocateFlagsInfo, deviceMask);
+
+STRUCT(ImportMemoryHostPointerInfoEXT);
+MEMBER(ImportMemoryHostPointerInfoEXT, sType);
+MEMBER(ImportMemoryHostPointerInfoEXT, pNext);
+MEMBER(ImportMemoryHostPointerInfoEXT, handleType);
+MEMBER(ImportMemoryHostPointerInfoEXT, pHostPointer);
+
+STRUCT(MemoryHostPointerPropertiesEXT);
+MEMBER(MemoryHostPointerPropertiesEXT, sType);
+MEMBER(MemoryHostPointerPropertiesEXT, pNext);
+MEMBER(MemoryHostPointerPropertiesEXT, memoryTypeBits);
+
+STRUCT(MappedMemoryRange);
+MEMBER(MappedMemoryRange, sType);
+MEMBER(MappedMemoryRange, pNext);
+MEMBER(MappedMemoryRange, memory);
+MEMBER(MappedMemoryRange, offset);
+MEMBER(MappedMemoryRange, size);
+
+STRUCT(BufferCreateInfo);
+MEMBER(BufferCreateInfo, sType);
+MEMBER(BufferCreateInfo, pNext);
+MEMBER(BufferCreateInfo, flags);
+MEMBER(BufferCreateInfo, size);
+MEMBER(BufferCreateInfo, usage);
+MEMBER(BufferCreateInfo, sharingMode);
+MEMBER(BufferCreateInfo, queueFamilyIndexCount);
+MEMBER(BufferCreateInfo, pQueueFamilyIndices);
+
+STRUCT(ExternalMemoryBufferCreateInfo);
+MEMBER(ExternalMemoryBufferCreateInfo, sType);
+MEMBER(ExternalMemoryBufferCreateInfo, pNext);
+MEMBER(ExternalMemoryBufferCreateInfo, handleTypes);
 
 STRUCT(BufferDeviceAddressInfo);
 MEMBER(BufferDeviceAddressInfo, sType);

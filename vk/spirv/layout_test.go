@@ -61,6 +61,40 @@ func TestAddressesTakeEightBytes(t *testing.T) {
 	}
 }
 
+// Addresses as pointers, as 64-bit numbers and as pairs of 32-bit ones, packed as
+// the scalar layout does.
+func TestAddressesInPushConstantsHaveTheirPlaces(t *testing.T) {
+	e := entryPoint(t, "address2.spv", "main")
+	want := &Block{Name: "Push", Size: 52, Members: []Member{
+		{Name: "first", Offset: 0, Size: 4, Kind: ScalarUint, Width: 4, Components: 1},
+		{Name: "value", Offset: 8, Size: 8, Kind: ScalarAddress, Width: 8, Components: 1},
+		{Name: "number", Offset: 16, Size: 8, Kind: ScalarUint, Width: 8, Components: 1},
+		{Name: "pair", Offset: 24, Size: 8, Kind: ScalarUint, Width: 4, Components: 2},
+		{Name: "table", Offset: 32, Size: 16, Kind: ScalarAddress, Width: 8, Components: 2},
+		{Name: "last", Offset: 48, Size: 4, Kind: ScalarUint, Width: 4, Components: 1},
+	}}
+	if diff := cmp.Diff(want, e.PushConstants); diff != "" {
+		t.Error(diff)
+	}
+	if !e.UsesAddresses {
+		t.Error("UsesAddresses is false")
+	}
+}
+
+// What is behind an address that a binding holds is no part of the binding: to
+// follow the address is to read the binding, whatever is done behind it.
+func TestBindingsThatHoldAddresses(t *testing.T) {
+	want := []Binding{
+		{Binding: 0, Name: "declared", Kind: StorageBuffer, Read: true, NonWritable: true, ReadOnly: true, Stride: 16, MinSize: 8, Count: 1},
+		{Binding: 1, Name: "followed", Kind: StorageBuffer, Read: true, ReadOnly: true, MinSize: 32, Count: 1},
+		{Binding: 2, Name: "relinked", Kind: StorageBuffer, Written: true, WriteOnly: true, Stride: 8, Count: 1},
+		{Binding: 3, Name: "numbers", Kind: StorageBuffer, Read: true, ReadOnly: true, MinSize: 20, Count: 1},
+	}
+	if diff := cmp.Diff(want, entryPoint(t, "address2.spv", "main").Bindings); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestEndOfRuntimeArrayBlockIsItsOffset(t *testing.T) {
 	// A runtime array 8 bytes after the end of the member before it.
 	s := storageBuffer()

@@ -95,6 +95,7 @@ func TestMalformedInstructions(t *testing.T) {
 		{"member of a group out of bound", [][]uint32{op(opDecorationGroup, 2), op(opGroupMemberDecorate, 2, 60, 0)}, "OpGroupMemberDecorate: id %60 is outside the bound 50"},
 		{"member index of a group", [][]uint32{op(opDecorationGroup, 2), op(opGroupMemberDecorate, 2, 1, 0xffffffff)}, "member index 4294967295 is beyond any structure"},
 		{"member index", [][]uint32{op(opMemberDecorate, 1, 0xffffffff, decorationOffset, 0)}, "OpMemberDecorate: member index 4294967295 is beyond any structure"},
+		{"type of untyped pointers", [][]uint32{op(opTypeUntypedPointerKHR, 1, uint32(classPhysicalStorageBuffer))}, "untyped pointers (SPV_KHR_untyped_pointers) are not supported"},
 		{"untyped pointers", [][]uint32{op(opTypeVoid, 1), op(opUntypedVariableKHR, 1, 2, 12)}, "untyped pointers (SPV_KHR_untyped_pointers) are not supported"},
 		{"local variable of the module", [][]uint32{op(opTypeVoid, 1), op(opTypePointer, 2, 7, 1), op(opVariable, 2, 3, 7)}, "OpVariable: a variable of storage class Function outside a function"},
 		{"float of an odd width", [][]uint32{op(opDecorate, 2, decorationSpecID, 0), op(opTypeFloat, 1, 24), op(opSpecConstant, 1, 2, 0)}, "OpTypeFloat: a width of 24 bits"},

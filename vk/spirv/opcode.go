@@ -115,6 +115,7 @@ const (
 	opPtrEqual                     = 401
 	opPtrNotEqual                  = 402
 	opPtrDiff                      = 403
+	opTypeUntypedPointerKHR        = 4417
 	opUntypedVariableKHR           = 4418
 	opExtInstWithForwardRefsKHR    = 4433
 	opCooperativeMatrixLoadKHR     = 4457

@@ -47,7 +47,7 @@ func TestInstructionsNamedInCodeAreInTheTable(t *testing.T) {
 		"OpDecorate": opDecorate, "OpGroupDecorate": opGroupDecorate, "OpImageRead": opImageRead, "OpImageWrite": opImageWrite,
 		"OpAtomicLoad": opAtomicLoad, "OpAtomicStore": opAtomicStore, "OpPhi": opPhi, "OpExecutionModeId": opExecutionModeID,
 		"OpPtrEqual": opPtrEqual, "OpPtrNotEqual": opPtrNotEqual, "OpPtrDiff": opPtrDiff,
-		"OpUntypedVariableKHR": opUntypedVariableKHR, "OpCooperativeMatrixStoreKHR": opCooperativeMatrixStoreKHR,
+		"OpUntypedVariableKHR": opUntypedVariableKHR, "OpTypeUntypedPointerKHR": opTypeUntypedPointerKHR, "OpCooperativeMatrixStoreKHR": opCooperativeMatrixStoreKHR,
 	} {
 		if got := operationName(opcode); got != name {
 			t.Errorf("%d is %s in the table, %s in code", opcode, got, name)

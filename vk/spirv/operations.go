@@ -321,7 +321,7 @@ var coreOperations = [...]operation{
 // modules use.
 var extensionOperations = map[uint16]operation{
 	4416:                           {"OpTerminateInvocation", ""},
-	4417:                           {"OpTypeUntypedPointerKHR", "rl"},
+	opTypeUntypedPointerKHR:        {"OpTypeUntypedPointerKHR", "rl"},
 	opUntypedVariableKHR:           {"OpUntypedVariableKHR", "trl??"},
 	4419:                           {"OpUntypedAccessChainKHR", "trii*"},
 	4420:                           {"OpUntypedInBoundsAccessChainKHR", "trii*"},

@@ -314,7 +314,7 @@ func (p *parser) collect(in instruction, inFunction bool) error {
 		p.specs = append(p.specs, in.word)
 	case opConstantComposite, opSpecConstantComposite:
 		p.composites = append(p.composites, in.word)
-	case opUntypedVariableKHR:
+	case opTypeUntypedPointerKHR, opUntypedVariableKHR:
 		return in.errorf("untyped pointers (SPV_KHR_untyped_pointers) are not supported")
 	case opVariable:
 		return p.collectVariable(in, inFunction)

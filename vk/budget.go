@@ -1,0 +1,25 @@
+//go:build cgo
+
+package vk
+
+// #cgo noescape vko_memory_budget
+// #cgo nocallback vko_memory_budget
+// #include "vko.h"
+import "C"
+
+import "unsafe"
+
+// MemoryBudget says what each heap of Properties.MemoryHeaps has for this process
+// at the moment (VK_EXT_memory_budget). ok is false where the device does not tell,
+// and once it is closed.
+func (d *Device) MemoryBudget() (heaps []HeapBudget, ok bool) {
+	p := d.Properties()
+	if !p.Features.MemoryBudget || d.enter() != nil {
+		return nil, false
+	}
+	defer d.leave()
+	var budget, usage [C.VKO_MAX_MEMORY_HEAPS]uint64
+	C.vko_memory_budget(d.instance.c, C.uintptr_t(d.physical.handle),
+		(*C.uint64_t)(unsafe.Pointer(&budget)), (*C.uint64_t)(unsafe.Pointer(&usage)))
+	return heapBudgets(p.MemoryHeaps, budget[:], usage[:]), true
+}

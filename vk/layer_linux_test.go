@@ -1,0 +1,185 @@
+//go:build cgo
+
+package vk
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unsafe"
+)
+
+// openLayered opens an instance under the layer of testdata. Close it.
+func openLayered(t *testing.T) *Instance {
+	t.Helper()
+	library := compile(t, "testdata/layer/layer.c")
+	const layer = "VK_LAYER_VKOMP_test"
+	text := fmt.Sprintf(`{"file_format_version": "1.1.2", "layer": {"name": %q, "type": "GLOBAL", "library_path": %q,
+		"api_version": "1.3.0", "implementation_version": "1", "description": "for tests"}}`, layer, library)
+	if err := os.WriteFile(filepath.Join(filepath.Dir(library), "layer.json"), []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("VK_LAYER_PATH", filepath.Dir(library))
+	t.Setenv("VK_INSTANCE_LAYERS", layer)
+	i, err := Open(InstanceOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := i.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return i
+}
+
+func layeredDevice(t *testing.T) *Device {
+	t.Helper()
+	d, err := usable(t, openLayered(t)).Open(DeviceOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return d
+}
+
+func TestMemoryBudgetIsTheDrivers(t *testing.T) {
+	d := layeredDevice(t)
+	heaps, ok := d.MemoryBudget()
+	if !ok || len(heaps) != len(d.Properties().MemoryHeaps) {
+		t.Fatalf("%v, %v", heaps, ok)
+	}
+	for k, h := range heaps {
+		if want := (HeapBudget{Budget: uint64(k+1) << 33, Usage: uint64(k+1) << 3}); h != want {
+			t.Errorf("heap %d: %+v, want %+v", k, h, want)
+		}
+	}
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if heaps, ok := d.MemoryBudget(); ok {
+		t.Errorf("of a closed device: %v", heaps)
+	}
+}
+
+// Each call on the way to a block fails in turn.
+func TestBlockThatFailsHalfwayLeavesNothing(t *testing.T) {
+	d := layeredDevice(t)
+	type making struct {
+		name  string
+		calls []string
+		make  func() (Block, error)
+	}
+	calls := []string{"vkCreateBuffer", "vkAllocateMemory", "vkBindBufferMemory"}
+	ways := []making{{"CreateBlock", append(calls, "vkMapMemory"), func() (Block, error) { return d.CreateBlock(64, 0) }}}
+	if unit := d.Properties().Limits.MinImportedHostPointerAlignment; d.Properties().Features.ExternalMemoryHost {
+		data := hostMemory(t, 3*unit, unit)
+		ways = append(ways, making{"ImportBlock", append(calls[:3:3], "vkGetMemoryHostPointerPropertiesEXT"),
+			func() (Block, error) { return d.ImportBlock(uintptr(unsafe.Pointer(&data[0])), unit) }})
+	}
+	for _, way := range ways {
+		for _, call := range way.calls {
+			for result, want := range map[Result]error{ErrorOutOfHostMemory: ErrOutOfMemory, ErrorInvalidExternalHandle: ErrUnsupported, ErrorDeviceLost: ErrDeviceLost} {
+				t.Setenv("VKOMP_TEST_FAIL", fmt.Sprintf("%s=%d", call, result))
+				b, err := way.make()
+				if !errors.Is(err, want) || !strings.Contains(err.Error(), call+": "+result.String()) || b != (Block{}) {
+					t.Errorf("%s, %s gives %v: %+v, %v", way.name, call, result, b, err)
+				}
+				if live := d.Live(); len(live) != 0 {
+					t.Errorf("%s, %s gives %v: %v are left", way.name, call, result, live)
+				}
+			}
+			t.Setenv("VKOMP_TEST_FAIL", "")
+			b, err := way.make()
+			if err != nil {
+				t.Fatalf("%s after %s failed: %v", way.name, call, err)
+			}
+			d.DestroyBlock(b)
+		}
+	}
+	if len(d.mapped) != 0 {
+		t.Errorf("mapped: %v", d.mapped)
+	}
+}
+
+func TestMemoryThatTheDriverGivesNoTypeIsNotImported(t *testing.T) {
+	d := layeredDevice(t)
+	unit := d.Properties().Limits.MinImportedHostPointerAlignment
+	if !d.Properties().Features.ExternalMemoryHost {
+		unit = 4096
+	}
+	data := hostMemory(t, unit, unit)
+	t.Setenv("VKOMP_TEST_FAIL", "memoryTypeBits=1")
+	if _, err := d.ImportBlock(uintptr(unsafe.Pointer(&data[0])), unit); !errors.Is(err, ErrUnsupported) {
+		t.Errorf("error %v", err)
+	}
+	if live := d.Live(); len(live) != 0 {
+		t.Errorf("left: %v", live)
+	}
+}
+
+// A device may have the extension and not import for buffers like a block's.
+func TestDeviceThatCannotImportBlocksSaysSo(t *testing.T) {
+	for features, want := range map[int]bool{
+		0x4: true, 0x6: true,
+		0x2:       false, // exportable alone
+		0x4 | 0x1: false, // of dedicated allocations alone
+	} {
+		t.Run(fmt.Sprint(features), func(t *testing.T) {
+			t.Setenv("VKOMP_TEST_FAIL", fmt.Sprintf("externalMemoryFeatures=%d", features))
+			d := layeredDevice(t)
+			p := d.Properties()
+			listed := false
+			for _, e := range p.Extensions {
+				listed = listed || e == "VK_EXT_external_memory_host"
+			}
+			if can := p.Features.ExternalMemoryHost; can != (want && listed) || can != (p.Limits.MinImportedHostPointerAlignment != 0) {
+				t.Errorf("listed %v, feature %v, alignment %d", listed, can, p.Limits.MinImportedHostPointerAlignment)
+			}
+			data := hostMemory(t, 1<<16, 1<<16)
+			b, err := d.ImportBlock(uintptr(unsafe.Pointer(&data[0])), 1<<16)
+			if p.Features.ExternalMemoryHost {
+				if err != nil {
+					t.Fatal(err)
+				}
+				d.DestroyBlock(b)
+			} else if !errors.Is(err, ErrUnsupported) || !strings.Contains(err.Error(), p.Name) {
+				t.Errorf("error %v", err)
+			}
+		})
+	}
+}
+
+func TestFlushGivesTheDriverNoEmptyRangeAndNamesWhatFailed(t *testing.T) {
+	d := layeredDevice(t)
+	b, err := d.CreateBlock(4096, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.DestroyBlock(b)
+	if b.Host == nil {
+		t.Fatal("memory type 0 is not the host's")
+	}
+	for call, sync := range map[string]func([]MemoryRange) error{
+		"vkFlushMappedMemoryRanges": d.Flush, "vkInvalidateMappedMemoryRanges": d.Invalidate,
+	} {
+		t.Setenv("VKOMP_TEST_FAIL", "")
+		for _, empty := range [][]MemoryRange{nil, {{b.Memory, 0, 0}}, {{b.Memory, 0, 0}, {b.Memory, 64, 4}}} {
+			if err := sync(empty); err != nil {
+				t.Errorf("%s of %v: %v", call, empty, err)
+			}
+		}
+		t.Setenv("VKOMP_TEST_FAIL", call+"=-2")
+		err := sync([]MemoryRange{{b.Memory, 64, 128}})
+		if !errors.Is(err, ErrOutOfMemory) || !strings.Contains(err.Error(), call+": VK_ERROR_OUT_OF_DEVICE_MEMORY: 1 ranges, the first of 128 bytes at byte 64") {
+			t.Errorf("%s: %v", call, err)
+		}
+	}
+}

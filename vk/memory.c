@@ -1,0 +1,102 @@
+#include "vko.h"
+
+#include <stdlib.h>
+
+uint32_t vko_block_usage(uint32_t addressable)
+{
+	uint32_t usage = VKO_BUFFER_USAGE_STORAGE_BUFFER_BIT | VKO_BUFFER_USAGE_TRANSFER_SRC_BIT |
+		VKO_BUFFER_USAGE_TRANSFER_DST_BIT;
+	if (addressable)
+		usage |= VKO_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT;
+	return usage;
+}
+
+int32_t vko_block_buffer(const vko_device *d, uint64_t size, uint32_t addressable, uint32_t imported,
+	vkoHandle *out)
+{
+	const vkoExternalMemoryBufferCreateInfo external = {
+		.sType = VKO_STRUCTURE_TYPE_EXTERNAL_MEMORY_BUFFER_CREATE_INFO,
+		.handleTypes = VKO_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT,
+	};
+	const vkoBufferCreateInfo info = {
+		.sType = VKO_STRUCTURE_TYPE_BUFFER_CREATE_INFO,
+		.pNext = imported ? &external : NULL,
+		.size = size,
+		.usage = vko_block_usage(addressable),
+		.sharingMode = VKO_SHARING_MODE_EXCLUSIVE,
+	};
+	return d->CreateBuffer(d->handle, &info, NULL, out);
+}
+
+int32_t vko_memory_allocate(const vko_device *d, uint64_t size, uint32_t type, uint32_t addressable,
+	uintptr_t host, vkoHandle *out)
+{
+	const vkoImportMemoryHostPointerInfoEXT import = {
+		.sType = VKO_STRUCTURE_TYPE_IMPORT_MEMORY_HOST_POINTER_INFO_EXT,
+		.handleType = VKO_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT,
+		.pHostPointer = (void *)host,
+	};
+	const void *chain = host != 0 ? &import : NULL;
+	const vkoMemoryAllocateFlagsInfo flags = {
+		.sType = VKO_STRUCTURE_TYPE_MEMORY_ALLOCATE_FLAGS_INFO,
+		.pNext = chain,
+		.flags = VKO_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT,
+	};
+	const vkoMemoryAllocateInfo info = {
+		.sType = VKO_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO,
+		.pNext = addressable ? &flags : chain,
+		.allocationSize = size,
+		.memoryTypeIndex = type,
+	};
+	return d->AllocateMemory(d->handle, &info, NULL, out);
+}
+
+int32_t vko_host_memory_types(const vko_device *d, uintptr_t host, uint32_t *types)
+{
+	vkoMemoryHostPointerPropertiesEXT properties = {
+		.sType = VKO_STRUCTURE_TYPE_MEMORY_HOST_POINTER_PROPERTIES_EXT,
+	};
+	int32_t r = d->GetMemoryHostPointerPropertiesEXT(d->handle,
+		VKO_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT, (const void *)host, &properties);
+	*types = properties.memoryTypeBits;
+	return r;
+}
+
+uint64_t vko_buffer_address(const vko_device *d, vkoHandle buffer)
+{
+	const vkoBufferDeviceAddressInfo info = {
+		.sType = VKO_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO,
+		.buffer = buffer,
+	};
+	return d->GetBufferDeviceAddress(d->handle, &info);
+}
+
+int32_t vko_memory_make_visible(const vko_device *d, uint32_t to_device, const uint64_t *ranges,
+	uint32_t count, uint64_t atom)
+{
+	vkoMappedMemoryRange few[16], *mapped = few;
+	if (count > sizeof few / sizeof few[0]) {
+		mapped = calloc(count, sizeof *mapped);
+		if (mapped == NULL)
+			return VKO_ERROR_OUT_OF_HOST_MEMORY;
+	}
+	uint32_t n = 0;
+	for (uint32_t k = 0; k < count; k++, ranges += 3) {
+		if (ranges[2] == 0)
+			continue;
+		const uint64_t before = ranges[1] % atom, size = before + ranges[2];
+		mapped[n++] = (vkoMappedMemoryRange){
+			.sType = VKO_STRUCTURE_TYPE_MAPPED_MEMORY_RANGE,
+			.memory = ranges[0],
+			.offset = ranges[1] - before,
+			.size = (size + atom - 1) / atom * atom,
+		};
+	}
+	int32_t r = VKO_SUCCESS;
+	if (n > 0)
+		r = (to_device ? d->FlushMappedMemoryRanges : d->InvalidateMappedMemoryRanges)(d->handle, n,
+			mapped);
+	if (mapped != few)
+		free(mapped);
+	return r;
+}

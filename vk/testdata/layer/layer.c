@@ -1,0 +1,272 @@
+// A Vulkan layer for tests. It gives every device VK_EXT_memory_budget, with
+// figures of its own, and it makes one call fail: VKOMP_TEST_FAIL is the call's
+// name, "=" and the VkResult.
+//
+// It knows one instance and one device at a time.
+#include "vkabi.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef void (*function)(void);
+typedef function (*get_proc)(void *handle, const char *name);
+
+// What the loader hands a layer in the chain of vkCreateInstance (47) and of
+// vkCreateDevice (48), as vk_layer.h has it.
+typedef struct link {
+	struct link *next;
+	get_proc instance_proc;
+	get_proc device_proc; // in the chain of vkCreateDevice
+} link;
+typedef struct link_info {
+	int32_t sType;
+	const void *pNext;
+	int32_t kind; // 0: links
+	link *links;
+} link_info;
+
+typedef struct negotiation {
+	int32_t sType;
+	void *pNext;
+	uint32_t version;
+	get_proc instance_proc, device_proc, physical_proc;
+} negotiation;
+
+static get_proc next_instance_proc, next_device_proc;
+
+// Looked up while an object is made: later the loader gives this layer itself.
+static struct {
+	int32_t (*CreateDevice)(void *, const vkoDeviceCreateInfo *, const void *, void **);
+	int32_t (*EnumerateDeviceExtensionProperties)(void *, const char *, uint32_t *,
+		vkoExtensionProperties *);
+	void (*GetPhysicalDeviceMemoryProperties2)(void *, vkoPhysicalDeviceMemoryProperties2 *);
+	void (*GetPhysicalDeviceExternalBufferProperties)(void *, const void *,
+		vkoExternalBufferProperties *);
+	int32_t (*CreateBuffer)(void *, const void *, const void *, vkoHandle *);
+	int32_t (*AllocateMemory)(void *, const void *, const void *, vkoHandle *);
+	int32_t (*BindBufferMemory)(void *, vkoHandle, vkoHandle, uint64_t);
+	int32_t (*MapMemory)(void *, vkoHandle, uint64_t, uint64_t, uint32_t, void **);
+	int32_t (*GetMemoryHostPointerPropertiesEXT)(void *, int32_t, const void *,
+		vkoMemoryHostPointerPropertiesEXT *);
+	int32_t (*FlushMappedMemoryRanges)(void *, uint32_t, const vkoMappedMemoryRange *);
+	int32_t (*InvalidateMappedMemoryRanges)(void *, uint32_t, const vkoMappedMemoryRange *);
+} next;
+
+#define BUDGET "VK_EXT_memory_budget"
+
+static int32_t fails(const char *call)
+{
+	const char *which = getenv("VKOMP_TEST_FAIL");
+	size_t n = strlen(call);
+	if (which == NULL || strncmp(which, call, n) != 0 || which[n] != '=')
+		return 0;
+	return atoi(which + n + 1);
+}
+
+static link *take_link(const void *chain, int32_t type)
+{
+	for (link_info *i = (link_info *)chain; i != NULL; i = (link_info *)i->pNext)
+		if (i->sType == type && i->kind == 0) {
+			link *l = i->links;
+			i->links = l->next;
+			return l;
+		}
+	abort();
+}
+
+static int32_t create_instance(const vkoInstanceCreateInfo *info, const void *allocator, void **out)
+{
+	next_instance_proc = take_link(info->pNext, 47)->instance_proc;
+	int32_t (*create)(const vkoInstanceCreateInfo *, const void *, void **) =
+		(void *)next_instance_proc(NULL, "vkCreateInstance");
+	int32_t r = create(info, allocator, out);
+	if (r != 0)
+		return r;
+#define LOOK_UP(name) next.name = (void *)next_instance_proc(*out, "vk" #name)
+	LOOK_UP(CreateDevice);
+	LOOK_UP(EnumerateDeviceExtensionProperties);
+	LOOK_UP(GetPhysicalDeviceMemoryProperties2);
+	LOOK_UP(GetPhysicalDeviceExternalBufferProperties);
+#undef LOOK_UP
+	return 0;
+}
+
+static int32_t create_device(void *physical, const vkoDeviceCreateInfo *info, const void *allocator,
+	void **out)
+{
+	next_device_proc = take_link(info->pNext, 48)->device_proc;
+	const char *names[32];
+	vkoDeviceCreateInfo without = *info;
+	without.ppEnabledExtensionNames = names;
+	without.enabledExtensionCount = 0;
+	for (uint32_t k = 0; k < info->enabledExtensionCount; k++)
+		if (strcmp(info->ppEnabledExtensionNames[k], BUDGET) != 0)
+			names[without.enabledExtensionCount++] = info->ppEnabledExtensionNames[k];
+	if (without.enabledExtensionCount == info->enabledExtensionCount)
+		return -7; // the extension is to be enabled
+	int32_t r = next.CreateDevice(physical, &without, allocator, out);
+	if (r != 0)
+		return r;
+#define LOOK_UP(name) next.name = (void *)next_device_proc(*out, "vk" #name)
+	LOOK_UP(CreateBuffer);
+	LOOK_UP(AllocateMemory);
+	LOOK_UP(BindBufferMemory);
+	LOOK_UP(MapMemory);
+	LOOK_UP(GetMemoryHostPointerPropertiesEXT);
+	LOOK_UP(FlushMappedMemoryRanges);
+	LOOK_UP(InvalidateMappedMemoryRanges);
+#undef LOOK_UP
+	return 0;
+}
+
+static int32_t list_extensions(void *physical, const char *layer, uint32_t *count,
+	vkoExtensionProperties *list)
+{
+	uint32_t room = *count;
+	int32_t r = next.EnumerateDeviceExtensionProperties(physical, layer, count, list);
+	if (r != 0 || layer != NULL)
+		return r;
+	if (list != NULL) {
+		if (*count == room)
+			return 5;
+		memset(&list[*count], 0, sizeof *list);
+		strcpy(list[*count].extensionName, BUDGET);
+	}
+	++*count;
+	return 0;
+}
+
+static void memory_properties(void *physical, vkoPhysicalDeviceMemoryProperties2 *properties)
+{
+	vkoPhysicalDeviceMemoryBudgetPropertiesEXT *budget = properties->pNext;
+	properties->pNext = NULL;
+	next.GetPhysicalDeviceMemoryProperties2(physical, properties);
+	properties->pNext = budget;
+	if (budget == NULL ||
+		budget->sType != VKO_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT)
+		return;
+	for (uint64_t k = 0; k < 16; k++) {
+		budget->heapBudget[k] = (k + 1) << 33;
+		budget->heapUsage[k] = (k + 1) << 3;
+	}
+}
+
+static void external_buffer(void *physical, const void *info, vkoExternalBufferProperties *properties)
+{
+	next.GetPhysicalDeviceExternalBufferProperties(physical, info, properties);
+	int32_t features = fails("externalMemoryFeatures");
+	if (features != 0)
+		properties->externalMemoryProperties.externalMemoryFeatures = (uint32_t)features;
+}
+
+static int32_t create_buffer(void *d, const void *info, const void *allocator, vkoHandle *out)
+{
+	int32_t failure = fails("vkCreateBuffer");
+	return failure != 0 ? failure : next.CreateBuffer(d, info, allocator, out);
+}
+
+static int32_t allocate_memory(void *d, const void *info, const void *allocator, vkoHandle *out)
+{
+	int32_t failure = fails("vkAllocateMemory");
+	return failure != 0 ? failure : next.AllocateMemory(d, info, allocator, out);
+}
+
+static int32_t bind_buffer(void *d, vkoHandle buffer, vkoHandle memory, uint64_t offset)
+{
+	int32_t failure = fails("vkBindBufferMemory");
+	return failure != 0 ? failure : next.BindBufferMemory(d, buffer, memory, offset);
+}
+
+static int32_t map_memory(void *d, vkoHandle memory, uint64_t offset, uint64_t size, uint32_t flags,
+	void **out)
+{
+	int32_t failure = fails("vkMapMemory");
+	return failure != 0 ? failure : next.MapMemory(d, memory, offset, size, flags, out);
+}
+
+static int32_t host_pointer(void *d, int32_t type, const void *host,
+	vkoMemoryHostPointerPropertiesEXT *properties)
+{
+	int32_t failure = fails("vkGetMemoryHostPointerPropertiesEXT");
+	if (failure != 0)
+		return failure;
+	int32_t r = next.GetMemoryHostPointerPropertiesEXT(d, type, host, properties);
+	if (fails("memoryTypeBits") != 0)
+		properties->memoryTypeBits = 0;
+	return r;
+}
+
+// Validation does not look for empty ranges.
+static int32_t check_ranges(uint32_t count, const vkoMappedMemoryRange *ranges)
+{
+	for (uint32_t k = 0; k < count; k++)
+		if (ranges[k].size == 0)
+			return -13;
+	return count == 0 ? -13 : 0;
+}
+
+static int32_t flush(void *d, uint32_t count, const vkoMappedMemoryRange *ranges)
+{
+	int32_t failure = fails("vkFlushMappedMemoryRanges");
+	if (failure == 0)
+		failure = check_ranges(count, ranges);
+	return failure != 0 ? failure : next.FlushMappedMemoryRanges(d, count, ranges);
+}
+
+static int32_t invalidate(void *d, uint32_t count, const vkoMappedMemoryRange *ranges)
+{
+	int32_t failure = fails("vkInvalidateMappedMemoryRanges");
+	if (failure == 0)
+		failure = check_ranges(count, ranges);
+	return failure != 0 ? failure : next.InvalidateMappedMemoryRanges(d, count, ranges);
+}
+
+static function device_proc(void *d, const char *name)
+{
+	static const struct {
+		const char *name;
+		function own;
+	} calls[] = {
+		{ "vkCreateBuffer", (function)create_buffer },
+		{ "vkAllocateMemory", (function)allocate_memory },
+		{ "vkBindBufferMemory", (function)bind_buffer },
+		{ "vkMapMemory", (function)map_memory },
+		{ "vkGetMemoryHostPointerPropertiesEXT", (function)host_pointer },
+		{ "vkFlushMappedMemoryRanges", (function)flush },
+		{ "vkInvalidateMappedMemoryRanges", (function)invalidate },
+		{ "vkGetDeviceProcAddr", (function)device_proc },
+	};
+	for (size_t k = 0; k < sizeof calls / sizeof calls[0]; k++)
+		if (strcmp(name, calls[k].name) == 0)
+			return calls[k].own;
+	return next_device_proc(d, name);
+}
+
+static function instance_proc(void *i, const char *name)
+{
+	static const struct {
+		const char *name;
+		function own;
+	} calls[] = {
+		{ "vkGetInstanceProcAddr", (function)instance_proc },
+		{ "vkGetDeviceProcAddr", (function)device_proc },
+		{ "vkCreateInstance", (function)create_instance },
+		{ "vkCreateDevice", (function)create_device },
+		{ "vkEnumerateDeviceExtensionProperties", (function)list_extensions },
+		{ "vkGetPhysicalDeviceMemoryProperties2", (function)memory_properties },
+		{ "vkGetPhysicalDeviceExternalBufferProperties", (function)external_buffer },
+	};
+	for (size_t k = 0; k < sizeof calls / sizeof calls[0]; k++)
+		if (strcmp(name, calls[k].name) == 0)
+			return calls[k].own;
+	return next_instance_proc(i, name);
+}
+
+int32_t vkNegotiateLoaderLayerInterfaceVersion(negotiation *n)
+{
+	n->version = 2;
+	n->instance_proc = (get_proc)instance_proc;
+	n->device_proc = (get_proc)device_proc;
+	n->physical_proc = NULL;
+	return 0;
+}
