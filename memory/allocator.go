@@ -110,6 +110,8 @@ type Allocator struct {
 	blockBytes, peakBlockBytes uint64
 	liveBytes, peakLiveBytes   uint64 // granules in use, in bytes
 	allocations                int
+	trimmedBlocks              uint64
+	trimmedBytes               uint64
 }
 
 // NewAllocator returns an allocator over h. It takes no block until the first
@@ -142,6 +144,9 @@ func (a *Allocator) Allocate(size uint64) (Storage, error) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if invariants {
+		defer a.holds()
+	}
 	if a.closed {
 		return Storage{}, fmt.Errorf("memory: allocate %d bytes: %w", size, ErrClosed)
 	}
@@ -204,6 +209,9 @@ func (a *Allocator) Allocate(size uint64) (Storage, error) {
 func (a *Allocator) Free(s Storage, lastUse timeline.Frontier) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if invariants {
+		defer a.holds()
+	}
 	if a.closed {
 		return fmt.Errorf("memory: free %d bytes at %d: %w", s.Size, s.Offset, ErrClosed)
 	}
@@ -232,6 +240,9 @@ func (a *Allocator) Free(s Storage, lastUse timeline.Frontier) error {
 func (a *Allocator) Trim() uint64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if invariants {
+		defer a.holds()
+	}
 	return a.trim()
 }
 
@@ -241,6 +252,9 @@ func (a *Allocator) Trim() uint64 {
 func (a *Allocator) Close() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if invariants {
+		defer a.holds()
+	}
 	if a.closed {
 		return nil
 	}
@@ -350,9 +364,11 @@ func (a *Allocator) trim() uint64 {
 			return false
 		}
 		bytes += b.heap.Size
+		a.trimmedBlocks++
 		a.freeBlock(b)
 		return true
 	})
+	a.trimmedBytes += bytes
 	return bytes
 }
 

@@ -3,6 +3,7 @@ package memory
 import (
 	"errors"
 	"math/rand/v2"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -232,7 +233,7 @@ func TestCloseCountsLeaksBySite(t *testing.T) {
 	if !errors.Is(err, ErrLeaked) {
 		t.Fatalf("close with leaks: %v", err)
 	}
-	for _, want := range []string{"4 allocations, 314575800 bytes", "3 allocations of 3000 bytes", "1 allocations of 314572800", "TestCloseCountsLeaksBySite", "allocator_test.go:"} {
+	for _, want := range []string{"4 allocations, 314575800 bytes", "3 allocations of 3000 bytes at\n\tgithub.com/vkomp/vkomp/memory.allocate\n", "1 allocations of 314572800", "TestCloseCountsLeaksBySite", "allocator_test.go:"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not in %v", want, err)
 		}
@@ -254,6 +255,41 @@ func TestCloseCountsLeaksBySite(t *testing.T) {
 	}
 	if got := a.Trim(); got != 0 {
 		t.Errorf("trimmed %d bytes after close", got)
+	}
+}
+
+// A leak is the fault of who asked, not of what lies between.
+func TestLeakReportStartsAtTheCaller(t *testing.T) {
+	const module = "github.com/vkomp/vkomp"
+	frames := func(functions ...string) (all []runtime.Frame) {
+		for _, f := range functions {
+			file := "a.go"
+			if strings.HasPrefix(f, "test ") {
+				f, file = strings.TrimPrefix(f, "test "), "a_test.go"
+			}
+			all = append(all, runtime.Frame{Function: f, File: file})
+		}
+		return all
+	}
+	for name, c := range map[string]struct {
+		stack []runtime.Frame
+		want  int // index of the first frame that is reported
+	}{
+		"program":           {frames("main.main", "runtime.main"), 0},
+		"table":             {frames(module+"/memory.(*Table).allocate", module+"/memory.(*Table).Enter", "main.main"), 2},
+		"scheduler":         {frames(module+"/sched.New.func1", module+"/memory.(*Table).Enter", module+"/sched.(*Scheduler).enter", module+".(*Device).Alloc", "main.f"), 3},
+		"scheduler's own":   {frames(module+"/sched.(*Scheduler).wait", "runtime.goexit"), 0},
+		"nothing else":      {frames(module + "/sched.(*Scheduler).wait"), 0},
+		"callback":          {frames("main.f", module+"/sched.(*Scheduler).enter", "main.main"), 0},
+		"similar name":      {frames(module+"/scheduler.F", "main.main"), 0},
+		"another's package": {frames("example.com/memory.F", "main.main"), 0},
+		"test":              {frames(module+"/memory.(*Table).Enter", "test "+module+"/memory.TestLeaks", "testing.tRunner"), 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := fromCaller(c.stack); len(got) != len(c.stack)-c.want {
+				t.Errorf("the report starts at %s", got[0].Function)
+			}
+		})
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"unsafe"
 )
 
-func anyStorage(size uint64) (Storage, error) { return Storage{Size: size}, nil }
+func anyStorage(m *Map) (Storage, error) { return Storage{Size: m.StorageSize()}, nil }
 
 // enterOne enters a construct of one item that must succeed.
 func enterOne(t testing.TB, table *Table, m Map) Use {
@@ -166,7 +166,7 @@ func TestRefusedEntryLeavesNothingBehind(t *testing.T) {
 	enterOne(t, table, present)
 	uses := make([]Use, 3)
 	got, err := table.Enter([]Map{present, {Section: a.section(8, 16)}, {Section: a.section(16, 24)}}, uses,
-		func(uint64) (Storage, error) { return Storage{}, errFull }, nil)
+		func(*Map) (Storage, error) { return Storage{}, errFull }, nil)
 	if !errors.Is(err, errFull) || len(got) != 0 {
 		t.Fatalf("%d uses, %v", len(got), err)
 	}
@@ -175,10 +175,13 @@ func TestRefusedEntryLeavesNothingBehind(t *testing.T) {
 			t.Errorf("use %d is left as %+v", i, u)
 		}
 	}
-	for _, p := range table.created[:cap(table.created)] {
-		if p != nil {
-			t.Errorf("the table holds on to %s", p.Section)
+	for _, c := range table.created[:cap(table.created)] {
+		if c != (creation{}) {
+			t.Errorf("the table holds on to %s", c.block.Section)
 		}
+	}
+	if table.asked != (Map{}) {
+		t.Errorf("the table holds on to %s", &table.asked)
 	}
 }
 
@@ -240,6 +243,116 @@ func TestManyItemsInAnyOrder(t *testing.T) {
 	}
 	if removed := table.EndExit(exits, nil); len(removed) != n || table.Len() != 0 {
 		t.Errorf("%d blocks removed, %d left", len(removed), table.Len())
+	}
+}
+
+func TestMapSpelling(t *testing.T) {
+	s := newArena(8).section(0, 8)
+	for want, m := range map[string]Map{
+		"map(to: x ":                               {Type: MapTo},
+		"map(always,tofrom: x ":                    {Type: MapToFrom, Always: true},
+		"map(present,from: x ":                     {Type: MapFrom, Presence: MustBePresent},
+		"map(always,present,self,delete,tofrom: x": {Type: MapToFrom, Always: true, Presence: MustBePresent, Share: ShareMust, Delete: true},
+		"map(alloc: x ":                            {Presence: IfPresent, Share: ShareMay},
+	} {
+		m.Section, m.Label = s, "x"
+		if got := m.String(); !strings.HasPrefix(got, want) {
+			t.Errorf("%+v is spelled %q, want %q", m, got, want)
+		}
+	}
+	if m := (Map{Section: s}); m.StorageSize() != 8 {
+		t.Errorf("the storage has %d bytes", m.StorageSize())
+	}
+	if m := (Map{Section: s, DeviceSize: 3}); m.StorageSize() != 3 {
+		t.Errorf("the image has %d bytes", m.StorageSize())
+	}
+}
+
+// A record that exits still refer to is not used again; one that nothing refers
+// to is, and is as new.
+func TestRecordsAreUsedAgain(t *testing.T) {
+	a := newArena(16)
+	x, y := Map{Section: a.section(0, 8), Type: MapTo, Label: "x"}, Map{Section: a.section(8, 16), Type: MapTo}
+	table := NewTable()
+	enterOne(t, table, x)
+	p := enterOne(t, table, x).Present
+	p.State, p.Shared = 1, true
+	table.Recycle(p)
+	if q, _, _ := table.Lookup(x.Section); q != p || p.count != 2 {
+		t.Fatal("a block was taken away by recycling it")
+	}
+	for _, begin := range []func() []Exit{
+		func() []Exit { return table.BeginExit([]Map{x}, nil) },
+		func() []Exit { table.MakeInfinite(p); return table.BeginExit([]Map{x}, nil) },
+	} {
+		exits := begin()
+		if err := table.Remove(p); err != nil {
+			t.Fatal(err)
+		}
+		table.Recycle(p)
+		if q := enterOne(t, table, y).Present; q == p || p.Label != "x" {
+			t.Error("a record that an exit refers to was used again")
+		} else if err := table.Remove(q); err != nil {
+			t.Fatal(err)
+		}
+		if removed := table.EndExit(exits, nil); len(removed) != 0 {
+			t.Error("a block was removed twice")
+		}
+		p = enterOne(t, table, x).Present
+	}
+	p.State, p.Shared = 1, true
+	if err := table.Remove(p); err != nil {
+		t.Fatal(err)
+	}
+	if table.MakeInfinite(p); p.infinite {
+		t.Error("a block that is not in the table was made infinite")
+	}
+	table.Recycle(p)
+	table.Recycle(p)
+	q, err := table.InsertInfinite(y.Section, Storage{})
+	if err != nil || q != p {
+		t.Fatalf("the record was not used again, %v", err)
+	}
+	if r := enterOne(t, table, x).Present; r == q || q.State != nil || q.Shared || q.Label != "" || q.uses != 0 || !q.infinite || q.removed {
+		t.Errorf("the record is %+v", *q)
+	}
+	if err := table.Validate(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Records of a refused construct serve the next one.
+func TestRefusedEntryGivesRecordsBack(t *testing.T) {
+	s := newArena(8).section(0, 8)
+	table := NewTable()
+	items := []Map{{Section: s}}
+	refuse := func(*Map) (Storage, error) { return Storage{}, ErrOutOfMemory }
+	for range 3 {
+		if _, err := table.Enter(items, nil, refuse, nil); !errors.Is(err, ErrOutOfMemory) {
+			t.Fatal(err)
+		}
+	}
+	if len(table.spares) != 1 {
+		t.Errorf("%d records are spare", len(table.spares))
+	}
+	if err := table.Validate(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Which of the two errors that a present item of a block in part has is asked
+// for.
+func TestPresentInPartIsBothErrors(t *testing.T) {
+	a := newArena(16)
+	table := NewTable()
+	enterOne(t, table, Map{Section: a.section(0, 8), Label: "u"})
+	m := Map{Section: a.section(4, 12), Presence: MustBePresent, Label: "v"}
+	_, entered := table.Enter([]Map{m}, nil, nil, nil)
+	for _, err := range []error{entered, table.CheckExit([]Map{m})} {
+		var overlap *OverlapError
+		if !errors.Is(err, ErrNotPresent) || !errors.As(err, &overlap) || overlap.WithLabel != "u" || !overlap.Present {
+			t.Errorf("%v", err)
+		}
 	}
 }
 

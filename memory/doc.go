@@ -1,7 +1,8 @@
 // Package memory holds the two halves of device memory that need no device to
 // be right: an Allocator, which cuts the driver's few large blocks into
 // storage, and a Table, which remembers what host storage has a corresponding
-// storage on one device and how many constructs rely on it.
+// storage on one device and how many constructs rely on it. Rows is what a
+// rectangular or strided copy comes to.
 //
 //	host    ──[ x 4096 B ]────────[ y 256 B ]──        Table: disjoint host
 //	               │ count 2           │ count ∞              intervals
@@ -17,12 +18,16 @@
 // The scheduler is the one caller. It adapts the driver to Heap and guards a
 // Table with its own lock; an Allocator has a lock of its own. Neither ever
 // starts a copy: Enter and BeginExit say which copies are due (OpenMP 5.1
-// §2.21.7.1) and the caller makes them.
+// §2.21.7.1) and the caller makes them, row by row or in one go.
 //
 // Cost: Allocate and Free are constant time, whatever the number of blocks and
 // allocations, and touch no driver unless a block is made or given back. Enter
 // and the exit pair are linear in the items of the construct (n log n past a
 // dozen): an item that starts where its block starts is found by hashing, any
-// other in the depth of a B-tree over the blocks present. None of them allocates
-// Go memory in the steady state, a block that enters the table aside.
+// other by two binary searches over the blocks present. A block that enters or
+// leaves moves a few dozen others by a place. None of them allocates Go memory in
+// the steady state, the record of a new block aside, and that only where removed
+// ones are not given to Recycle.
+//
+// Built with the tag invariants, every change is followed by Validate.
 package memory

@@ -9,7 +9,7 @@ import (
 
 // Use is what one item of a construct got at entry.
 type Use struct {
-	Present *Present // nil for an item of size zero that is in no block
+	Present *Present // nil for an item of size zero, or IfPresent, that is in no block
 	Offset  uint64   // bytes, of the item inside the block
 	Created bool     // this construct created the block
 
@@ -25,33 +25,55 @@ type Use struct {
 //
 // Items that lie in one block, be it present or created here, count once. A
 // block is created for each section that is absent and that no other absent
-// section encloses: allocate is called for it, and the storage it returned goes
-// back through release when a later one fails. Neither may use the table.
+// section encloses: allocate is called with that item, its Share being what all
+// items of the block can live with (ShareMust, where one insists, else the most
+// reserved). It must not keep the item. The storage it returned goes back
+// through release when a later one fails. Neither may use the table.
+//
+// MustBePresent is about the table as it was: before any block is created, all
+// of the item must lie in one block.
 //
 // An item of size zero creates and counts nothing: it is present where its
-// pointer lies in a block, those created here included.
+// pointer lies in a block, those created here included. An IfPresent item
+// creates nothing either, and counts where it lies in a block: all of it, or,
+// when its size is zero, its pointer (OpenMP 6.0 on assumed-size arrays). The
+// caller leaves those whose Use is empty out of the construct's exit.
 //
 // Errors leave the table unchanged: *OverlapError (ErrPartialOverlap) for an
-// item that covers a block or another item in part, ErrExiting for one that
-// touches a block being removed, ErrInvalidMapType, ErrInvalidSection,
-// ErrCountOverflow, and whatever allocate returned, wrapped. uses is then
-// returned empty.
-func (t *Table) Enter(items []Map, uses []Use, allocate func(size uint64) (Storage, error), release func(Storage)) ([]Use, error) {
+// item that covers a block or another item in part, ErrNotPresent, ErrExiting
+// for one that touches a block being removed, ErrNotShared, ErrInvalidMapType,
+// ErrInvalidSection, ErrCountOverflow, and whatever allocate returned, wrapped.
+// uses is then returned empty.
+func (t *Table) Enter(items []Map, uses []Use, allocate func(item *Map) (Storage, error), release func(Storage)) ([]Use, error) {
 	t.construct++
 	uses = slices.Grow(uses[:0], len(items))[:len(items)]
 	err := t.place(items, uses)
 	if err == nil {
-		err = t.allocate(allocate, release)
+		err = t.allocate(items, allocate, release)
 	}
 	if err != nil {
 		clear(uses)
 		uses = uses[:0]
+		for _, c := range t.created {
+			c.block.removed = true
+			t.Recycle(c.block)
+		}
 	} else {
 		t.commit(items, uses)
 	}
 	clear(t.created)
 	t.created = t.created[:0]
+	if invariants {
+		t.holds()
+	}
 	return uses, err
+}
+
+// creation is a block that a construct creates.
+type creation struct {
+	block *Present
+	item  int32 // that it is created for
+	share Share // of all its items
 }
 
 // place finds the block of every item, those to be created gathered in
@@ -76,25 +98,42 @@ func (t *Table) place(items []Map, uses []Use) error {
 		if current == nil || item.Start() >= current.Section.End() {
 			p, found := t.lookup(item.Section)
 			switch {
+			case found == partly && item.Presence == IfPresent:
+				uses[i] = Use{}
+				continue
 			case p != nil && p.exiting:
 				return fmt.Errorf("memory: enter %s: %w", item, ErrExiting)
 			case found == partly:
-				return p.overlap(item)
-			case found == absent && item.Size == 0:
+				return item.refused("enter", p.overlap(item))
+			case found == absent && item.Presence == MustBePresent:
+				return item.refused("enter", nil)
+			case found == absent && (item.Size == 0 || item.Presence == IfPresent):
 				uses[i] = Use{}
 				continue
 			case found == absent:
-				p = &Present{Section: item.Section, Label: item.Label}
-				t.created = append(t.created, p)
+				p = t.record(item.Section, item.Label)
+				t.created = append(t.created, creation{block: p, item: i, share: item.Share})
 			}
 			if !p.infinite && p.count == math.MaxUint32 {
 				return fmt.Errorf("memory: enter %s: %w", item, ErrCountOverflow)
 			}
 			current, created = p, found == absent
 		} else if !current.Section.contains(item.Section) {
-			err := current.overlap(item).(*OverlapError)
+			if item.Presence == IfPresent {
+				uses[i] = Use{}
+				continue
+			}
+			err := current.overlap(item)
 			err.Present = !created
-			return err
+			return item.refused("enter", err)
+		}
+		switch {
+		case created && item.Presence == MustBePresent:
+			return item.refused("enter", nil)
+		case created:
+			t.created[len(t.created)-1].join(item)
+		case item.Share == ShareMust && !current.Shared:
+			return fmt.Errorf("memory: enter %s: block %s: %w", item, describe(current.Section, current.Label), ErrNotShared)
 		}
 		use := Use{Present: current, Offset: uint64(item.Start() - current.Section.Start()), Created: created}
 		if item.Size > 0 && item.Type.To() && (created || item.Always) && item.End() > copied {
@@ -106,8 +145,31 @@ func (t *Table) place(items []Map, uses []Use) error {
 	return nil
 }
 
+// join takes note of what another item of the block asks. One of size zero has
+// no storage that could be kept apart.
+func (c *creation) join(item *Map) {
+	switch {
+	case item.Share == ShareMust:
+		c.share = ShareMust
+	case item.Size > 0 && c.share != ShareMust:
+		c.share = min(c.share, item.Share)
+	}
+}
+
+// refused is the error for an item that lies in no block: because of overlap,
+// unless that is nil, and because it must be present, if it must.
+func (m *Map) refused(verb string, overlap *OverlapError) error {
+	switch {
+	case m.Presence != MustBePresent:
+		return overlap
+	case overlap == nil:
+		return fmt.Errorf("memory: %s %s: %w", verb, m, ErrNotPresent)
+	}
+	return fmt.Errorf("memory: %s %s: %w: %w", verb, m, ErrNotPresent, overlap)
+}
+
 // sort leaves in t.order the items by address, at one address the largest
-// first.
+// first, and of equal ones those that create nothing last.
 func (t *Table) sort(items []Map) {
 	t.order = t.order[:0]
 	sorted := true
@@ -128,32 +190,42 @@ func before(items []Map, i, j int32) int {
 	if c := cmp.Compare(y.Size, x.Size); c != 0 {
 		return c
 	}
+	if xIf, yIf := x.Presence == IfPresent, y.Presence == IfPresent; xIf != yIf {
+		if yIf {
+			return -1
+		}
+		return 1
+	}
 	return cmp.Compare(i, j)
 }
 
 // allocate gives every block in t.created its storage, or none.
-func (t *Table) allocate(allocate func(uint64) (Storage, error), release func(Storage)) error {
-	for i, p := range t.created {
-		s, err := allocate(p.Section.Size)
+func (t *Table) allocate(items []Map, allocate func(*Map) (Storage, error), release func(Storage)) error {
+	for i := range t.created {
+		c := &t.created[i]
+		t.asked = items[c.item]
+		t.asked.Share = c.share
+		s, err := allocate(&t.asked)
+		t.asked = Map{}
 		if err != nil {
-			for _, q := range slices.Backward(t.created[:i]) {
-				release(q.Storage)
+			for _, d := range slices.Backward(t.created[:i]) {
+				release(d.block.Storage)
 			}
-			return fmt.Errorf("memory: enter section %s: %w", describe(p.Section, p.Label), err)
+			return fmt.Errorf("memory: enter section %s: %w", describe(c.block.Section, c.block.Label), err)
 		}
-		p.Storage = s
+		c.block.Storage = s
 	}
 	return nil
 }
 
 // commit files the new blocks and counts the construct once a block.
 func (t *Table) commit(items []Map, uses []Use) {
-	for _, p := range t.created {
-		t.insert(p)
+	for _, c := range t.created {
+		t.insert(c.block)
 	}
 	for i := range uses {
 		p := uses[i].Present
-		if p == nil || items[i].Size == 0 || p.construct == t.construct {
+		if p == nil || !items[i].counts() || p.construct == t.construct {
 			continue
 		}
 		p.construct = t.construct

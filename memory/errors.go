@@ -52,9 +52,17 @@ var (
 	// release and delete at entry.
 	ErrInvalidMapType = errors.New("map type is not allowed here")
 
+	// ErrNotShared says that an item must share the host's storage and that its
+	// block, present already, has storage of its own.
+	ErrNotShared = errors.New("present storage is not shared with the host")
+
 	// ErrCountOverflow says that a block's reference count is at its maximum.
 	ErrCountOverflow = errors.New("reference count is at its maximum")
 )
+
+// ErrInvalidRect says that a Rect or a strided section is not one: its
+// dimensions disagree, or a part lies outside of its array.
+var ErrInvalidRect = errors.New("invalid rectangular part")
 
 // OutOfMemoryError is a request that failed, with the figures at that time. It
 // matches ErrOutOfMemory.

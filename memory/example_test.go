@@ -52,6 +52,7 @@ func ExampleTable() {
 		fmt.Println(err)
 		return
 	}
+	allocate := func(m *memory.Map) (memory.Storage, error) { return a.Allocate(m.StorageSize()) }
 	release := func(s memory.Storage) {
 		if err := a.Free(s, timeline.Frontier{}); err != nil {
 			fmt.Println(err)
@@ -62,7 +63,7 @@ func ExampleTable() {
 	target := []memory.Map{{Section: section(10, 20), Type: memory.MapToFrom}}
 
 	for _, construct := range [][]memory.Map{region, target} {
-		uses, err := table.Enter(construct, nil, a.Allocate, release)
+		uses, err := table.Enter(construct, nil, allocate, release)
 		if err != nil {
 			fmt.Println(err)
 			return

@@ -12,22 +12,28 @@ type Exit struct {
 	Item    int    // index of the item
 
 	// CopyOut says that the item is to be copied from device to host: its type
-	// includes from, and the construct is the block's last or the item is
-	// always. An item whose bytes another item of the construct copies is not
-	// copied twice.
+	// includes from, and the construct is the block's last or the item is always
+	// or deletes. An item whose bytes another item of the construct copies is
+	// not copied twice.
 	CopyOut bool
 
 	// Remove says, on the last item of the block, that the construct leaves the
 	// block without a count: its storage comes back from EndExit.
 	Remove bool
 
-	ends    bool // on the last item of the block: EndExit lowers the count
+	ends    bool // on the last item of the block: EndExit lowers a finite count
 	deletes bool // with ends: to zero
 }
 
 // CheckExit returns an *OverlapError for the first item, by address, that
-// covers a block in part, and ErrInvalidSection for one that cannot be. An exit
-// construct is refused then: BeginExit would take the item as absent.
+// covers a block in part, ErrInvalidSection for one that cannot be, and, for one
+// that must be present and is not, ErrNotPresent, or ErrExiting when another
+// construct is removing it. An exit construct is refused then: BeginExit would
+// take the item as absent. An IfPresent item may be present in part: it is then
+// absent.
+//
+// The present modifier asks once, when its construct is met. The end of a
+// structured region is not asked: its items are MayBeAbsent, or not checked.
 func (t *Table) CheckExit(items []Map) error {
 	t.sort(items)
 	for _, i := range t.order {
@@ -35,8 +41,15 @@ func (t *Table) CheckExit(items []Map) error {
 		if !item.valid() {
 			return fmt.Errorf("memory: exit %s: %w", item, ErrInvalidSection)
 		}
-		if p, found := t.lookup(item.Section); found == partly {
-			return p.overlap(item)
+		p, found := t.lookup(item.Section)
+		switch {
+		case found == partly && item.Presence != IfPresent:
+			return item.refused("exit", p.overlap(item))
+		case item.Presence != MustBePresent:
+		case found == absent:
+			return item.refused("exit", nil)
+		case p.exiting:
+			return fmt.Errorf("memory: exit %s: %w", item, ErrExiting)
 		}
 	}
 	return nil
@@ -48,10 +61,11 @@ func (t *Table) CheckExit(items []Map) error {
 // caller makes the copies, then calls EndExit with what BeginExit returned.
 //
 // It appends to exits[:0] one Exit for each item whose block is present, in the
-// order of the items. An absent item is ignored, as are one of size zero, one
-// that covers a block in part, and one whose block another construct is
-// removing already: it comes after that removal and finds nothing. Constructs
-// whose exits overlap in time decide as if each had ended before the next began.
+// order of the items. An absent item is ignored, as are one of size zero that
+// is not IfPresent, one that covers a block in part, and one whose block another
+// construct is removing already: it comes after that removal and finds nothing.
+// Constructs whose exits overlap in time decide as if each had ended before the
+// next began.
 func (t *Table) BeginExit(items []Map, exits []Exit) []Exit {
 	t.sort(items)
 	exits = exits[:0]
@@ -61,7 +75,7 @@ func (t *Table) BeginExit(items []Map, exits []Exit) []Exit {
 	var copied uintptr   // up to here, the bytes from the item on are copied out
 	for _, i := range t.order {
 		item := &items[i]
-		if item.Size == 0 || !item.valid() {
+		if !item.counts() || !item.valid() {
 			continue
 		}
 		if current == nil || item.Start() >= current.Section.End() {
@@ -76,7 +90,7 @@ func (t *Table) BeginExit(items []Map, exits []Exit) []Exit {
 			continue
 		}
 		e := Exit{Present: current, Offset: uint64(item.Start() - current.Section.Start()), Item: int(i)}
-		if item.Type.From() && (last || item.Always) && item.End() > copied {
+		if item.Size > 0 && item.Type.From() && (last || item.Always || item.Delete) && item.End() > copied {
 			e.CopyOut = true
 			copied = item.End()
 		}
@@ -87,6 +101,9 @@ func (t *Table) BeginExit(items []Map, exits []Exit) []Exit {
 	if !slices.IsSortedFunc(exits, byItem) {
 		slices.SortFunc(exits, byItem)
 	}
+	if invariants {
+		t.holds()
+	}
 	return exits
 }
 
@@ -95,7 +112,7 @@ func (t *Table) BeginExit(items []Map, exits []Exit) []Exit {
 // goes through the items in order has met the block's copies before its
 // removal.
 func (t *Table) leave(items []Map, run []Exit) {
-	if len(run) == 0 || run[0].Present.infinite {
+	if len(run) == 0 {
 		return
 	}
 	p := run[0].Present
@@ -103,13 +120,13 @@ func (t *Table) leave(items []Map, run []Exit) {
 	deletes := false
 	for i := range run {
 		e := &run[i]
-		deletes = deletes || items[e.Item].Type == MapDelete
+		deletes = deletes || items[e.Item].Type == MapDelete || items[e.Item].Delete
 		if e.Item > end.Item {
 			end = e
 		}
 	}
 	end.ends, end.deletes = true, deletes
-	end.Remove = deletes || p.remaining() == 1
+	end.Remove = !p.infinite && (deletes || p.remaining() == 1)
 	p.ending++
 	if end.Remove {
 		p.exiting = true
@@ -124,7 +141,8 @@ func (t *Table) leave(items []Map, run []Exit) {
 // last gets the block, whichever decided its removal.
 //
 // EndExit takes note in exits that it has been called: calling it again with
-// the same exits does nothing.
+// the same exits does nothing. A block that is infinite or removed by now is
+// left alone.
 func (t *Table) EndExit(exits []Exit, removed []*Present) []*Present {
 	removed = removed[:0]
 	for i := range exits {
@@ -138,13 +156,16 @@ func (t *Table) EndExit(exits []Exit, removed []*Present) []*Present {
 		switch {
 		case e.deletes:
 			p.count = 0
-		case p.count > 0: // else deleted meanwhile
+		case p.count > 0: // else deleted meanwhile, or infinite
 			p.count--
 		}
 		if p.exiting && p.ending == 0 {
 			t.remove(p)
 			removed = append(removed, p)
 		}
+	}
+	if invariants {
+		t.holds()
 	}
 	return removed
 }

@@ -33,6 +33,10 @@ type Storage struct {
 	Offset uint64 // bytes, a multiple of the allocator's alignment
 	Size   uint64 // bytes, as asked
 
+	// Own is the host's own storage, where that is the storage on the device too;
+	// else nil.
+	Own unsafe.Pointer
+
 	// LastUse is the frontier of the memory's previous users: whoever uses the
 	// storage is ordered after it. It belongs to the allocator and holds until
 	// the storage is freed; Clone it to change it or to keep it for longer.
@@ -45,6 +49,9 @@ type Storage struct {
 
 // Host returns where the host sees the storage, nil when it cannot.
 func (s Storage) Host() unsafe.Pointer {
+	if s.Own != nil {
+		return s.Own
+	}
 	if s.Block.Host == nil {
 		return nil
 	}

@@ -3,6 +3,8 @@ package memory
 import (
 	"cmp"
 	"fmt"
+	"path"
+	"reflect"
 	"runtime"
 	"slices"
 	"strings"
@@ -11,8 +13,8 @@ import (
 // reportedSites bounds how many allocation sites a leak report names.
 const reportedSites = 10
 
-// site is where storage was allocated: the call stack above Allocate.
-type site [12]uintptr
+// site is the call stack above Allocate.
+type site [24]uintptr
 
 func callSite() *site {
 	s := new(site)
@@ -20,20 +22,51 @@ func callSite() *site {
 	return s
 }
 
-// String writes the site's frames, the innermost first.
+// internal are the beginnings of the functions between an allocation and who
+// asked for it: those of this package and of the scheduler beside it.
+var internal = func() [2]string {
+	own := reflect.TypeFor[Allocator]().PkgPath()
+	return [...]string{own + ".", path.Dir(own) + "/sched."}
+}()
+
+// String writes the site's frames, the innermost first, from the first one that
+// is not internal on; all of them when the scheduler allocated for itself.
 func (s *site) String() string {
-	var b strings.Builder
 	n := 0
 	for n < len(s) && s[n] != 0 {
 		n++
 	}
+	var all []runtime.Frame
 	frames := runtime.CallersFrames(s[:n])
 	for more := n > 0; more; {
 		var f runtime.Frame
 		f, more = frames.Next()
+		all = append(all, f)
+	}
+	var b strings.Builder
+	for _, f := range fromCaller(all) {
 		fmt.Fprintf(&b, "\n\t%s\n\t\t%s:%d", f.Function, f.File, f.Line)
 	}
 	return b.String()
+}
+
+// fromCaller returns the frames from the innermost one on that is not internal,
+// or all when only the goroutine's own remain.
+func fromCaller(frames []runtime.Frame) []runtime.Frame {
+	caller := slices.IndexFunc(frames, func(f runtime.Frame) bool { return !isInternal(f) })
+	if caller < 0 || strings.HasPrefix(frames[caller].Function, "runtime.") {
+		return frames
+	}
+	return frames[caller:]
+}
+
+// isInternal reports whether the frame is internal. A test of an internal
+// package is a caller like any other.
+func isInternal(f runtime.Frame) bool {
+	if strings.HasSuffix(f.File, "_test.go") {
+		return false
+	}
+	return slices.ContainsFunc(internal[:], func(prefix string) bool { return strings.HasPrefix(f.Function, prefix) })
 }
 
 // leaks returns an error that counts the storage still allocated, by site
@@ -43,11 +76,12 @@ func (a *Allocator) leaks() error {
 		return nil
 	}
 	type leak struct {
-		site        *site
+		frames      string
 		allocations int
 		bytes       uint64
 	}
-	bySite := map[site]*leak{}
+	frames := map[site]string{}
+	bySite := map[string]*leak{} // by frames: internal ones tell no callers apart
 	var bytes uint64
 	for _, b := range a.blocks {
 		for c := b.first; c != nil; c = c.next {
@@ -58,10 +92,15 @@ func (a *Allocator) leaks() error {
 			if c.site == nil {
 				continue
 			}
-			l := bySite[*c.site]
+			at, ok := frames[*c.site]
+			if !ok {
+				at = c.site.String()
+				frames[*c.site] = at
+			}
+			l := bySite[at]
 			if l == nil {
-				l = &leak{site: c.site}
-				bySite[*c.site] = l
+				l = &leak{frames: at}
+				bySite[at] = l
 			}
 			l.allocations++
 			l.bytes += c.asked
@@ -72,11 +111,11 @@ func (a *Allocator) leaks() error {
 		leaks = append(leaks, l)
 	}
 	slices.SortFunc(leaks, func(x, y *leak) int {
-		return cmp.Or(cmp.Compare(y.bytes, x.bytes), slices.Compare(x.site[:], y.site[:]))
+		return cmp.Or(cmp.Compare(y.bytes, x.bytes), cmp.Compare(x.frames, y.frames))
 	})
 	var report strings.Builder
 	for _, l := range leaks[:min(len(leaks), reportedSites)] {
-		fmt.Fprintf(&report, "\n%d allocations of %d bytes at%s", l.allocations, l.bytes, l.site)
+		fmt.Fprintf(&report, "\n%d allocations of %d bytes at%s", l.allocations, l.bytes, l.frames)
 	}
 	if more := len(leaks) - reportedSites; more > 0 {
 		fmt.Fprintf(&report, "\nand %d more sites", more)

@@ -2,6 +2,7 @@ package memory
 
 import (
 	"fmt"
+	"strings"
 	"unsafe"
 )
 
@@ -66,18 +67,66 @@ func (s Section) valid() bool {
 	return s.Ptr != nil && s.Size <= uint64(^uintptr(0)-s.Start())
 }
 
+// Presence is what an item asks of the presence table when its construct
+// enters, or when an exit construct is met.
+type Presence uint8
+
+const (
+	MayBeAbsent   Presence = iota // entry creates what is absent
+	MustBePresent                 // the present modifier (OpenMP 5.1): what is absent is refused
+	IfPresent                     // counts where it is present, creates nothing
+)
+
+// Share says whether corresponding storage may be the host's own.
+type Share uint8
+
+const (
+	ShareNever Share = iota // storage of its own
+	ShareMay                // the host's, if the device reaches it
+	ShareMust               // the self modifier (OpenMP 6.0): the host's, or an error
+)
+
 // Map is one list item of a map clause.
 type Map struct {
 	Section
-	Type   MapType
-	Always bool   // copy whatever the count
-	Label  string // names the item in errors; may be empty
+	Type     MapType
+	Always   bool // copy whatever the count
+	Delete   bool // delete-modifier (OpenMP 6.0): the exit copies out, then takes the count to zero
+	Presence Presence
+	Share    Share
+
+	// DeviceSize is how many bytes the corresponding storage has where that is
+	// not Size: it holds an image of the host's. 0: Size.
+	DeviceSize uint64
+
+	Label string // names the item in errors; may be empty
 }
 
-func (m *Map) String() string {
-	modifier := ""
-	if m.Always {
-		modifier = "always,"
+// StorageSize returns how many bytes the item's corresponding storage has.
+func (m *Map) StorageSize() uint64 {
+	if m.DeviceSize != 0 {
+		return m.DeviceSize
 	}
-	return fmt.Sprintf("map(%s%s: %s)", modifier, m.Type, describe(m.Section, m.Label))
+	return m.Size
+}
+
+// counts reports whether the item counts for the block that it lies in.
+func (m *Map) counts() bool { return m.Size > 0 || m.Presence == IfPresent }
+
+func (m *Map) String() string {
+	var modifiers strings.Builder
+	for _, modifier := range [...]struct {
+		set  bool
+		name string
+	}{
+		{m.Always, "always,"},
+		{m.Presence == MustBePresent, "present,"},
+		{m.Share == ShareMust, "self,"},
+		{m.Delete, "delete,"},
+	} {
+		if modifier.set {
+			modifiers.WriteString(modifier.name)
+		}
+	}
+	return fmt.Sprintf("map(%s%s: %s)", modifiers.String(), m.Type, describe(m.Section, m.Label))
 }

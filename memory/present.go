@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"iter"
 	"math"
-
-	"github.com/tidwall/btree"
 )
 
 // Present is one storage block that has corresponding storage on the device.
@@ -16,6 +14,9 @@ type Present struct {
 	Label   string  // of the item that created the block
 	State   any     // the scheduler's own; memory never reads it
 
+	// Shared says that the storage is the host's own. Whoever made it sets it.
+	Shared bool
+
 	// count is the reference count: it rises when a construct enters and falls
 	// when its exit ends.
 	count    uint32
@@ -23,10 +24,16 @@ type Present struct {
 	uses     uint64
 
 	// ending counts the exits that have begun and not ended, each of which will
-	// lower count. exiting says that no count will be left when they have.
+	// lower a finite count. exiting says that no count will be left when they
+	// have.
 	ending  uint32
 	exiting bool
 	removed bool
+
+	// referred says that exits of the block had begun and not ended when it was
+	// removed: its record is not used again.
+	referred bool
+	spare    bool // in Table.spares
 
 	// construct is the last one that counted this block: Table.construct.
 	construct uint64
@@ -45,7 +52,7 @@ func (p *Present) Exiting() bool { return p.exiting }
 // remaining is the count that is left once the exits that have begun end; 0
 // for an infinite one.
 func (p *Present) remaining() uint32 {
-	if p.exiting {
+	if p.exiting || p.infinite {
 		return 0
 	}
 	return p.count - p.ending
@@ -55,27 +62,27 @@ func (p *Present) remaining() uint32 {
 // with their corresponding storage. It is not safe for concurrent use: the
 // scheduler's lock guards it.
 type Table struct {
-	blocks  btree.Map[uintptr, *Present] // by Section.Start
-	starts  map[uintptr]*Present         // the same: a section is most often a whole block
-	exiting int                          // blocks that are exiting
+	blocks  order  // by Section.Start
+	starts  starts // the same: a section is most often a whole block
+	exiting int    // blocks that are exiting
+	spares  []*Present
 
 	construct uint64     // counts Enter and BeginExit
 	order     []int32    // scratch: items by address
-	created   []*Present // scratch: blocks that the construct creates
+	created   []creation // scratch: blocks that the construct creates
+	asked     Map        // scratch: the item handed to allocate
 }
 
 // NewTable returns an empty table.
-func NewTable() *Table { return &Table{starts: map[uintptr]*Present{}} }
+func NewTable() *Table { return &Table{} }
 
 // Len returns the number of blocks.
-func (t *Table) Len() int { return t.blocks.Len() }
+func (t *Table) Len() int { return t.blocks.n }
 
 // All returns the blocks in ascending order of address. The table must not
 // change during the iteration.
 func (t *Table) All() iter.Seq[*Present] {
-	return func(yield func(*Present) bool) {
-		t.blocks.Scan(func(_ uintptr, p *Present) bool { return yield(p) })
-	}
+	return t.blocks.all(place{})
 }
 
 // Lookup returns the block that s lies in and where in the block, in bytes.
@@ -105,10 +112,11 @@ const (
 
 // lookup returns the block that s lies in, or the first that it touches.
 func (t *Table) lookup(s Section) (*Present, presence) {
-	if p := t.starts[s.Start()]; p != nil && s.Size <= p.Section.Size {
+	if p := t.starts.at(s.Start()); p != nil && s.Size <= p.Section.Size {
 		return p, inside
 	}
-	if p := t.atOrBelow(s.Start()); p != nil && s.Start() < p.Section.End() {
+	at := t.blocks.below(s.Start())
+	if p := t.blocks.at(at); p != nil && s.Start() < p.Section.End() {
 		if p.Section.contains(s) {
 			return p, inside
 		}
@@ -117,52 +125,34 @@ func (t *Table) lookup(s Section) (*Present, presence) {
 	if s.Size == 0 {
 		return nil, absent
 	}
-	if p := t.atOrAbove(s.Start()); p != nil && p.Section.Start() < s.End() {
+	if p := t.blocks.at(t.blocks.after(at)); p != nil && p.Section.Start() < s.End() {
 		return p, partly
 	}
 	return nil, absent
 }
 
-// atOrBelow returns the last block that starts at address or below it.
-func (t *Table) atOrBelow(address uintptr) (found *Present) {
-	t.blocks.Descend(address, func(_ uintptr, p *Present) bool {
-		found = p
-		return false
-	})
-	return found
-}
-
-// atOrAbove returns the first block that starts at address or above it.
-func (t *Table) atOrAbove(address uintptr) (found *Present) {
-	t.blocks.Ascend(address, func(_ uintptr, p *Present) bool {
-		found = p
-		return false
-	})
-	return found
-}
-
 // Exiting returns the first exiting block that s touches, or nil: a construct
 // that enters s waits until that exit ended.
-func (t *Table) Exiting(s Section) (found *Present) {
+func (t *Table) Exiting(s Section) *Present {
 	if t.exiting == 0 {
 		return nil
 	}
-	if p := t.atOrBelow(s.Start()); p != nil && s.Start() < p.Section.End() && p.exiting {
+	at := t.blocks.below(s.Start())
+	if p := t.blocks.at(at); p != nil && s.Start() < p.Section.End() && p.exiting {
 		return p
 	}
 	if s.Size == 0 || !s.valid() {
 		return nil
 	}
-	t.blocks.Ascend(s.Start(), func(start uintptr, p *Present) bool {
-		if start >= s.End() {
-			return false
+	for p := range t.blocks.all(t.blocks.after(at)) {
+		if p.Section.Start() >= s.End() {
+			break
 		}
 		if p.exiting {
-			found = p
+			return p
 		}
-		return found == nil
-	})
-	return found
+	}
+	return nil
 }
 
 // InsertInfinite associates s with st: a block whose count is infinite, which
@@ -179,81 +169,152 @@ func (t *Table) InsertInfinite(s Section, st Storage) (*Present, error) {
 	case partly:
 		return nil, p.overlap(&Map{Section: s})
 	}
-	p := &Present{Section: s, Storage: st, infinite: true}
+	p := t.record(s, "")
+	p.Storage, p.infinite = st, true
 	t.insert(p)
+	if invariants {
+		t.holds()
+	}
 	return p, nil
 }
 
+// MakeInfinite makes p count nothing any more, so that only Remove takes it
+// away: storage of a variable that is declared for the target. Exits of p that
+// have begun end to no effect, whatever they said. A block that is not in the
+// table stays as it is.
+func (t *Table) MakeInfinite(p *Present) {
+	if p.removed {
+		return
+	}
+	if p.exiting {
+		t.exiting--
+	}
+	p.infinite, p.count, p.exiting = true, 0, false
+	if invariants {
+		t.holds()
+	}
+}
+
 func (t *Table) insert(p *Present) {
-	t.blocks.Set(p.Section.Start(), p)
-	t.starts[p.Section.Start()] = p
+	start := p.Section.Start()
+	t.blocks.insert(t.blocks.below(start), p)
+	t.starts.insert(p)
+}
+
+// record returns an empty record for a block.
+func (t *Table) record(s Section, label string) *Present {
+	var p *Present
+	if last := len(t.spares) - 1; last >= 0 {
+		p = t.spares[last]
+		t.spares[last] = nil
+		t.spares = t.spares[:last]
+		p.removed, p.spare = false, false
+	} else {
+		p = new(Present)
+	}
+	p.Section, p.Label = s, label
+	return p
+}
+
+// Recycle gives the record of a removed block back to the table, which makes it
+// the record of another one. The caller has kept no reference to it, exits that
+// have begun aside: while there are any, and for a block that is still in the
+// table, Recycle does nothing. Whoever never calls it leaves records to Go.
+func (t *Table) Recycle(p *Present) {
+	if !p.removed || p.referred || p.spare {
+		return
+	}
+	*p = Present{removed: true, spare: true}
+	t.spares = append(t.spares, p)
 }
 
 // Remove takes p away whatever its count, as a disassociation and a hard pause
 // do. Exits of p that have begun may still be ended, to no effect. The caller
 // frees the storage. A block that is not in the table is ErrNotPresent.
 func (t *Table) Remove(p *Present) error {
-	if t.starts[p.Section.Start()] != p {
+	if t.starts.at(p.Section.Start()) != p {
 		return fmt.Errorf("memory: remove %s: %w", describe(p.Section, p.Label), ErrNotPresent)
 	}
 	t.remove(p)
+	if invariants {
+		t.holds()
+	}
 	return nil
 }
 
 func (t *Table) remove(p *Present) {
-	t.blocks.Delete(p.Section.Start())
-	delete(t.starts, p.Section.Start())
+	start := p.Section.Start()
+	t.blocks.remove(t.blocks.below(start))
+	t.starts.remove(start)
 	if p.exiting {
 		t.exiting--
 	}
+	p.referred = p.ending > 0
 	p.count, p.ending, p.infinite, p.exiting, p.removed = 0, 0, false, false, true
 }
 
 // overlap is the error for item, which touches p and is not inside it.
-func (p *Present) overlap(item *Map) error {
+func (p *Present) overlap(item *Map) *OverlapError {
 	return &OverlapError{
 		Section: item.Section, Label: item.Label,
 		With: p.Section, WithLabel: p.Label, Present: true,
 	}
 }
 
-// Validate checks the order of the blocks, that none touches another, and
-// their counts. It is linear in the number of blocks.
+// Validate checks the order of the blocks, that none touches another, that all
+// are filed where they are looked for, and their counts. It is linear in the
+// number of blocks.
 func (t *Table) Validate() error {
+	if err := t.blocks.validate(); err != nil {
+		return err
+	}
+	if err := t.starts.validate(); err != nil {
+		return err
+	}
 	var previous *Present
-	var err error
 	exiting := 0
-	t.blocks.Scan(func(start uintptr, p *Present) bool {
-		name := describe(p.Section, p.Label)
-		switch {
-		case start != p.Section.Start():
-			err = fmt.Errorf("memory: block %s is filed at %#x", name, start)
-		case t.starts[start] != p:
-			err = fmt.Errorf("memory: block %s is not filed by its start", name)
-		case p.Section.Size == 0 || !p.Section.valid():
-			err = fmt.Errorf("memory: block %s: %w", name, ErrInvalidSection)
-		case previous != nil && start < previous.Section.End():
-			err = fmt.Errorf("memory: block %s overlaps block %s", name, describe(previous.Section, previous.Label))
-		case p.removed:
-			err = fmt.Errorf("memory: block %s is removed and in the table", name)
-		case p.infinite && (p.count != 0 || p.ending != 0 || p.exiting):
-			err = fmt.Errorf("memory: block %s is infinite and counts %d, %d of them ending", name, p.count, p.ending)
-		case !p.infinite && p.exiting != (p.remaining() == 0):
-			err = fmt.Errorf("memory: block %s counts %d, %d of them ending; exiting is %t", name, p.count, p.ending, p.exiting)
-		case p.exiting && p.ending == 0 || p.ending > math.MaxInt32 || !p.exiting && p.ending > p.count:
-			err = fmt.Errorf("memory: block %s counts %d, %d of them ending", name, p.count, p.ending)
+	for p := range t.All() {
+		if err := p.validate(previous); err != nil {
+			return err
+		}
+		if t.starts.at(p.Section.Start()) != p {
+			return fmt.Errorf("memory: block %s is not filed by its start", describe(p.Section, p.Label))
 		}
 		if p.exiting {
 			exiting++
 		}
 		previous = p
-		return err == nil
-	})
-	if err == nil && len(t.starts) != t.blocks.Len() {
-		err = fmt.Errorf("memory: %d blocks by start, %d by order", len(t.starts), t.blocks.Len())
 	}
-	if err == nil && exiting != t.exiting {
-		err = fmt.Errorf("memory: %d blocks are exiting, %d are counted", exiting, t.exiting)
+	if t.starts.n != t.blocks.n {
+		return fmt.Errorf("memory: %d blocks by start, %d by order", t.starts.n, t.blocks.n)
 	}
-	return err
+	if exiting != t.exiting {
+		return fmt.Errorf("memory: %d blocks are exiting, %d are counted", exiting, t.exiting)
+	}
+	for _, p := range t.spares {
+		if !p.spare || !p.removed || p.referred || p.Section.Ptr != nil || p.State != nil {
+			return fmt.Errorf("memory: the record of block %s is spare and in use", describe(p.Section, p.Label))
+		}
+	}
+	return nil
+}
+
+// validate checks a block that follows previous, which may be nil.
+func (p *Present) validate(previous *Present) error {
+	name := describe(p.Section, p.Label)
+	switch {
+	case p.Section.Size == 0 || !p.Section.valid():
+		return fmt.Errorf("memory: block %s: %w", name, ErrInvalidSection)
+	case previous != nil && p.Section.Start() < previous.Section.End():
+		return fmt.Errorf("memory: block %s overlaps block %s", name, describe(previous.Section, previous.Label))
+	case p.removed || p.spare:
+		return fmt.Errorf("memory: block %s is removed and in the table", name)
+	case p.infinite && (p.count != 0 || p.exiting):
+		return fmt.Errorf("memory: block %s is infinite and counts %d, %d of them ending", name, p.count, p.ending)
+	case !p.infinite && p.exiting != (p.remaining() == 0):
+		return fmt.Errorf("memory: block %s counts %d, %d of them ending; exiting is %t", name, p.count, p.ending, p.exiting)
+	case p.exiting && p.ending == 0 || p.ending > math.MaxInt32 || !p.exiting && !p.infinite && p.ending > p.count:
+		return fmt.Errorf("memory: block %s counts %d, %d of them ending", name, p.count, p.ending)
+	}
+	return nil
 }

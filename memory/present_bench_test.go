@@ -12,13 +12,12 @@ func crowd(tb testing.TB, n int) (*Table, []Section) {
 	const size, stride = 64, 128
 	host := make([]byte, n*stride)
 	table := NewTable()
-	allocate := func(size uint64) (Storage, error) { return Storage{Size: size}, nil }
 	var sections []Section
 	var uses []Use
 	for i := range n {
 		s := Section{Ptr: unsafe.Pointer(&host[i*stride]), Size: size}
 		var err error
-		if uses, err = table.Enter([]Map{{Section: s, Type: MapToFrom}}, uses, allocate, nil); err != nil {
+		if uses, err = table.Enter([]Map{{Section: s, Type: MapToFrom}}, uses, anyStorage, nil); err != nil {
 			tb.Fatal(err)
 		}
 		if i%max(1, n/64) == 0 {
@@ -70,15 +69,46 @@ func BenchmarkEnterExitMiss(b *testing.B) {
 	host := make([]byte, 4096)
 	items := []Map{{Section: Section{Ptr: unsafe.Pointer(&host[0]), Size: 4096}, Type: MapToFrom}}
 	table, _ := crowd(b, 10_000)
-	allocate := func(size uint64) (Storage, error) { return Storage{Size: size}, nil }
 	var uses []Use
 	var exits []Exit
 	var removed []*Present
 	b.ReportAllocs()
 	for b.Loop() {
-		uses, _ = table.Enter(items, uses, allocate, nil)
+		uses, _ = table.Enter(items, uses, anyStorage, nil)
 		exits = table.BeginExit(items, exits)
 		removed = table.EndExit(exits, removed)
+	}
+}
+
+// An association made and taken away again among others, in one place and all
+// over the table.
+func BenchmarkInsertRemoveInfinite(b *testing.B) {
+	for _, c := range []struct{ others, places int }{{0, 1}, {10_000, 1}, {10_000, 64}} {
+		b.Run(fmt.Sprintf("others=%d/places=%d", c.others, c.places), func(b *testing.B) {
+			host := make([]byte, 128*(c.others+1))
+			table := NewTable()
+			var sections []Section
+			for i := range c.others + 1 {
+				s := Section{Ptr: unsafe.Pointer(&host[i*128]), Size: 64}
+				if i > 0 {
+					enterOne(b, table, Map{Section: s})
+				}
+				if len(sections) < c.places && i >= len(sections)*c.others/c.places {
+					sections = append(sections, Section{Ptr: unsafe.Add(s.Ptr, 64), Size: 64})
+				}
+			}
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				p, err := table.InsertInfinite(sections[i&(c.places-1)], Storage{})
+				if err != nil {
+					b.Fatal(err)
+				}
+				if err := table.Remove(p); err != nil {
+					b.Fatal(err)
+				}
+				table.Recycle(p)
+			}
+		})
 	}
 }
 
@@ -116,7 +146,34 @@ func TestHitsAllocateNothing(t *testing.T) {
 		if p, _, _ := table.Lookup(items[0].Section); p == nil || table.Exiting(items[0].Section) != nil {
 			t.Fatal("absent")
 		}
-	}); n != 0 {
+	}); n != 0 && !invariants {
 		t.Errorf("entering and leaving present blocks allocates %v objects", n)
+	}
+}
+
+func TestAssociationsAllocateNothing(t *testing.T) {
+	table, sections := crowd(t, 1000)
+	gap := Section{Ptr: unsafe.Add(sections[30].Ptr, 64), Size: 64}
+	item := []Map{{Section: gap, Type: MapToFrom}}
+	var uses []Use
+	var exits []Exit
+	var removed []*Present
+	if n := testing.AllocsPerRun(100, func() {
+		p, err := table.InsertInfinite(gap, Storage{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := table.Remove(p); err != nil {
+			t.Fatal(err)
+		}
+		table.Recycle(p)
+		if uses, err = table.Enter(item, uses, anyStorage, nil); err != nil {
+			t.Fatal(err)
+		}
+		exits = table.BeginExit(item, exits)
+		removed = table.EndExit(exits, removed)
+		table.Recycle(removed[0])
+	}); n != 0 && !invariants {
+		t.Errorf("inserting and removing blocks allocates %v objects", n)
 	}
 }

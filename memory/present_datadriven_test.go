@@ -14,18 +14,19 @@ import (
 // The files under testdata/present draw one byte of host storage a column.
 //
 //	enter [fail=n]       one construct; the n-th allocation fails
-//	x tofrom         ..####....        an item: label, [always,]type, section
+//	x tofrom         ..####....        an item: label, [modifiers,]type, section
 //	p alloc          ...@......        of size zero, pointing at the @
 //	exit                 begins and ends the exit of one construct
 //	begin name=e         begins it, end name=e ends it
 //	associate            x  ..####.. a block with infinite count
 //	remove, lookup, exiting, check     one section each
+//	declare                            makes its block infinite
 //
 // Each answers what is due item by item, then draws the table: a letter a
 // block, then the blocks' counts.
 func TestPresenceTableCases(t *testing.T) {
 	datadriven.Walk(t, "testdata/present", func(t *testing.T, path string) {
-		d := &drawing{arena: newArena(80), table: NewTable(), begun: map[string][]Exit{}}
+		d := &drawing{arena: newArena(80), table: NewTable(), begun: map[string][]Exit{}, shared: map[uint64]bool{}}
 		datadriven.RunTest(t, path, func(t *testing.T, td *datadriven.TestData) string {
 			out := d.run(t, td)
 			if err := d.table.Validate(); err != nil {
@@ -41,6 +42,7 @@ type drawing struct {
 	table    *Table
 	begun    map[string][]Exit
 	storages int
+	shared   map[uint64]bool // by storage: with the host
 }
 
 func (d *drawing) run(t *testing.T, td *datadriven.TestData) string {
@@ -51,18 +53,22 @@ func (d *drawing) run(t *testing.T, td *datadriven.TestData) string {
 		fail := 0
 		td.MaybeScanArgs(t, "fail", &fail)
 		calls := 0
-		uses, err := d.table.Enter(items, nil, func(size uint64) (Storage, error) {
+		uses, err := d.table.Enter(items, nil, func(m *Map) (Storage, error) {
 			if calls++; calls == fail {
 				return Storage{}, errFull
 			}
 			d.storages++
-			fmt.Fprintf(&b, "allocate #%d, %d bytes\n", d.storages, size)
-			return Storage{Block: HeapBlock{ID: uint64(d.storages)}, Size: size}, nil
+			fmt.Fprintf(&b, "allocate #%d, %d bytes%s\n", d.storages, m.StorageSize(), [...]string{"", ", may share", ", must share"}[m.Share])
+			d.shared[uint64(d.storages)] = m.Share != ShareNever
+			return Storage{Block: HeapBlock{ID: uint64(d.storages)}, Size: m.StorageSize()}, nil
 		}, func(s Storage) { fmt.Fprintf(&b, "release #%d\n", s.Block.ID) })
 		if err != nil {
 			return b.String() + d.describe(err)
 		}
 		for i, u := range uses {
+			if u.Created {
+				u.Present.Shared = d.shared[u.Present.Storage.Block.ID]
+			}
 			fmt.Fprintf(&b, "%s: %s\n", items[i].Label, describeUse(u))
 		}
 	case "exit":
@@ -92,6 +98,12 @@ func (d *drawing) run(t *testing.T, td *datadriven.TestData) string {
 		if err != nil {
 			return d.describe(err)
 		}
+	case "declare":
+		p, _, err := d.table.Lookup(items[0].Section)
+		if err != nil {
+			return d.describe(err)
+		}
+		d.table.MakeInfinite(p)
 	case "lookup":
 		p, offset, err := d.table.Lookup(items[0].Section)
 		switch {
@@ -156,8 +168,8 @@ func (d *drawing) end(b *strings.Builder, exits []Exit) {
 // describe writes err with columns instead of addresses.
 func (d *drawing) describe(err error) string {
 	var overlap *OverlapError
-	if !errors.As(err, &overlap) {
-		for _, sentinel := range []error{ErrExiting, ErrInvalidMapType, ErrInvalidSection, ErrAlreadyPresent, ErrNotPresent, ErrOutOfMemory} {
+	if !errors.As(err, &overlap) || errors.Is(err, ErrNotPresent) {
+		for _, sentinel := range []error{ErrExiting, ErrInvalidMapType, ErrInvalidSection, ErrAlreadyPresent, ErrNotPresent, ErrNotShared, ErrOutOfMemory} {
 			if errors.Is(err, sentinel) {
 				return "error: " + sentinel.Error() + "\n"
 			}
@@ -192,8 +204,16 @@ func (d *drawing) items(t *testing.T, td *datadriven.TestData) []Map {
 			m.Label = fields[0]
 		}
 		if len(fields) > 2 {
-			name, always := strings.CutPrefix(fields[1], "always,")
-			m.Always = always
+			name := fields[1]
+			for again := true; again; {
+				again = false
+				for modifier, set := range modifiers {
+					if rest, ok := strings.CutPrefix(name, modifier+","); ok {
+						name, again = rest, true
+						set(&m)
+					}
+				}
+			}
 			i := slices.Index(mapTypeNames[:], name)
 			if i < 0 {
 				td.Fatalf(t, "unknown map type %s", name)
@@ -203,6 +223,17 @@ func (d *drawing) items(t *testing.T, td *datadriven.TestData) []Map {
 		items = append(items, m)
 	}
 	return items
+}
+
+// modifiers may precede the type of an item.
+var modifiers = map[string]func(*Map){
+	"always":    func(m *Map) { m.Always = true },
+	"delete":    func(m *Map) { m.Delete = true },
+	"present":   func(m *Map) { m.Presence = MustBePresent },
+	"ifpresent": func(m *Map) { m.Presence = IfPresent },
+	"may":       func(m *Map) { m.Share = ShareMay },
+	"self":      func(m *Map) { m.Share = ShareMust },
+	"image":     func(m *Map) { m.DeviceSize = 3 * m.Size },
 }
 
 func (d *drawing) draw() string {
@@ -219,6 +250,9 @@ func (d *drawing) draw() string {
 		fmt.Fprintf(&list, "%c: #%d count %d", letter, p.Storage.Block.ID, count)
 		if infinite {
 			list.WriteString(" infinite")
+		}
+		if p.Shared {
+			list.WriteString(" shared")
 		}
 		if p.Exiting() {
 			list.WriteString(" exiting")

@@ -31,6 +31,7 @@ type modelBlock struct {
 	count      int
 	infinite   bool
 	uses       uint64
+	shared     bool
 	ending     int  // exits that have begun and not ended
 	dying      bool // the count has reached zero, the storage is still there
 	present    *Present
@@ -42,6 +43,9 @@ type modelItem struct {
 	start, end int
 	typ        MapType
 	always     bool
+	delete     bool
+	presence   Presence
+	share      Share
 }
 
 func (i modelItem) encloses(o modelItem) bool { return i.start <= o.start && o.end <= i.end }
@@ -49,6 +53,16 @@ func (i modelItem) touches(o modelItem) bool  { return i.start < o.end && o.star
 func (i modelItem) empty() bool               { return i.start == i.end }
 func (i modelItem) to() bool                  { return i.typ == MapTo || i.typ == MapToFrom }
 func (i modelItem) from() bool                { return i.typ == MapFrom || i.typ == MapToFrom }
+func (i modelItem) counts() bool              { return !i.empty() || i.presence == IfPresent }
+func (i modelItem) deletes() bool             { return i.typ == MapDelete || i.delete }
+func (i modelItem) equals(o modelItem) bool   { return i.encloses(o) && o.encloses(i) }
+
+// begun is the exit of a construct that has begun, and the blocks that it
+// leaves.
+type begun struct {
+	exits  []Exit
+	blocks []*modelBlock
+}
 
 // tableMachine runs a Table, with simulated device memory that gets exactly
 // the copies that the table asks for, beside a model that knows the block of
@@ -62,7 +76,7 @@ type tableMachine struct {
 
 	devices map[uint64][]byte // of the storage that the table holds
 	next    uint64
-	begun   [][]Exit
+	begun   []begun
 	uses    []Use // kept between calls, as a scheduler would
 }
 
@@ -80,6 +94,11 @@ func drawItem(t *rapid.T, types []MapType) modelItem {
 		end:    min(start+length, modelBytes),
 		typ:    rapid.SampledFrom(types).Draw(t, "type"),
 		always: rapid.IntRange(0, 3).Draw(t, "always") == 0,
+		delete: rapid.IntRange(0, 7).Draw(t, "delete") == 0,
+		presence: rapid.SampledFrom([]Presence{
+			MayBeAbsent, MayBeAbsent, MayBeAbsent, MayBeAbsent, MustBePresent, IfPresent,
+		}).Draw(t, "presence"),
+		share: rapid.SampledFrom([]Share{ShareNever, ShareNever, ShareNever, ShareMay, ShareMay, ShareMust}).Draw(t, "share"),
 	}
 }
 
@@ -102,7 +121,10 @@ func (m *tableMachine) drawItems(t *rapid.T, types []MapType) ([]modelItem, []Ma
 func (m *tableMachine) maps(model []modelItem) []Map {
 	var items []Map
 	for i, x := range model {
-		items = append(items, Map{Section: m.arena.section(x.start, x.end), Type: x.typ, Always: x.always, Label: fmt.Sprint("item", i)})
+		items = append(items, Map{
+			Section: m.arena.section(x.start, x.end), Type: x.typ, Always: x.always, Delete: x.delete,
+			Presence: x.presence, Share: x.share, DeviceSize: uint64(i), Label: fmt.Sprint("item", i),
+		})
 	}
 	return items
 }
@@ -149,7 +171,7 @@ func (m *tableMachine) check(t *rapid.T) {
 			t.Fatalf("block %d is %s, want [%d,%d)", i, p.Section, b.start, b.end)
 		}
 		count, infinite := p.Count()
-		if infinite != b.infinite || int(p.remaining()) != b.count || p.Exiting() != b.dying || p.Uses() != b.uses {
+		if infinite != b.infinite || int(p.remaining()) != b.count || p.Exiting() != b.dying || p.Uses() != b.uses || p.Shared != b.shared {
 			t.Fatalf("block %+v: %+v", *p, *b)
 		}
 		if b.ending == 0 && int(count) != b.count {

@@ -8,21 +8,22 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestTableAgreesWithByteModel(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		m := newTableMachine()
-		t.Repeat(map[string]func(*rapid.T){
-			"enter":     m.enter,
-			"enter2":    m.enter,
-			"begin":     m.begin,
-			"end":       m.end,
-			"end2":      m.end,
-			"associate": m.associate,
-			"remove":    m.remove,
-			"write":     m.write,
-			"write2":    m.write,
-			"":          m.check,
-		})
+func TestTableAgreesWithByteModel(t *testing.T) { rapid.Check(t, tableHistory) }
+
+func tableHistory(t *rapid.T) {
+	m := newTableMachine()
+	t.Repeat(map[string]func(*rapid.T){
+		"enter":     m.enter,
+		"enter2":    m.enter,
+		"begin":     m.begin,
+		"end":       m.end,
+		"end2":      m.end,
+		"associate": m.associate,
+		"remove":    m.remove,
+		"declare":   m.makeInfinite,
+		"write":     m.write,
+		"write2":    m.write,
+		"":          m.check,
 	})
 }
 
@@ -31,32 +32,38 @@ func (m *tableMachine) enter(t *rapid.T) {
 	m.enterItems(t, model, items, rapid.IntRange(-1, 3).Draw(t, "failing allocation"))
 }
 
-// enterItems enters one construct; the allocation of index failing, if there
-// is one, fails.
-func (m *tableMachine) enterItems(t *rapid.T, model []modelItem, items []Map, failing int) {
-	var want []error // that the construct may be refused with
-	blocks := make([]*modelBlock, len(model))
+// refusals are the errors that entering the items may be refused with, and the
+// blocks that it makes when there are none, with the item of each.
+func (m *tableMachine) refusals(model []modelItem) (want []error, made map[*modelBlock]int) {
 	var absent []int
 	for i, x := range model {
 		b, partly := m.find(x)
-		blocks[i] = b
 		if x.typ == MapRelease || x.typ == MapDelete {
 			want = append(want, ErrInvalidMapType)
 		}
+		if partly && x.presence == IfPresent {
+			continue
+		}
 		if partly {
 			want = append(want, ErrPartialOverlap)
+		}
+		if b == nil && x.presence == MustBePresent {
+			want = append(want, ErrNotPresent)
+		}
+		if b != nil && x.share == ShareMust && !b.shared {
+			want = append(want, ErrNotShared)
 		}
 		for _, b := range m.owner[x.start:max(x.end, x.start+1)] {
 			if b != nil && b.dying {
 				want = append(want, ErrExiting)
 			}
 		}
-		if b == nil && !partly && !x.empty() {
+		if b == nil && !partly && !x.empty() && x.presence == MayBeAbsent {
 			absent = append(absent, i)
 		}
 	}
 	// A block is made for every absent item that no other absent item encloses.
-	var made []*modelBlock
+	made = map[*modelBlock]int{}
 	for _, i := range absent {
 		enclosed := false
 		for _, j := range absent {
@@ -65,26 +72,61 @@ func (m *tableMachine) enterItems(t *rapid.T, model []modelItem, items []Map, fa
 		if enclosed {
 			continue
 		}
-		for _, b := range made {
+		for b := range made {
 			if model[i].touches(modelItem{start: b.start, end: b.end}) {
 				want = append(want, ErrPartialOverlap)
 			}
 		}
-		made = append(made, &modelBlock{start: model[i].start, end: model[i].end})
+		made[&modelBlock{start: model[i].start, end: model[i].end}] = i
 	}
+	return want, made
+}
+
+// shareOf is what all items of a new block can live with.
+func shareOf(model []modelItem, b *modelBlock) Share {
+	share := ShareMust
+	for _, x := range model {
+		if !(modelItem{start: b.start, end: b.end}).encloses(x) || x.start == b.end {
+			continue
+		}
+		if x.share == ShareMust {
+			return ShareMust
+		}
+		if !x.empty() {
+			share = min(share, x.share)
+		}
+	}
+	return share
+}
+
+// enterItems enters one construct; the allocation of index failing, if there
+// is one, fails.
+func (m *tableMachine) enterItems(t *rapid.T, model []modelItem, items []Map, failing int) {
+	want, made := m.refusals(model)
 	if len(want) == 0 && failing >= 0 && failing < len(made) {
 		want = append(want, errFull)
 	}
+	blocks := make([]*modelBlock, len(model))
 
 	allocated, released := map[uint64]bool{}, 0
-	allocate := func(size uint64) (Storage, error) {
+	allocate := func(item *Map) (Storage, error) {
 		if len(allocated) == failing {
 			return Storage{}, errFull
 		}
+		for b, i := range made {
+			if b.start != m.arena.offset(item.Section) {
+				continue
+			}
+			expected := items[i]
+			expected.Share = shareOf(model, b)
+			if *item != expected {
+				t.Fatalf("storage is asked for %+v, want %+v", *item, expected)
+			}
+		}
 		m.next++
 		allocated[m.next] = true
-		m.devices[m.next] = make([]byte, size)
-		return Storage{Block: HeapBlock{ID: m.next}, Size: size}, nil
+		m.devices[m.next] = make([]byte, item.Size)
+		return Storage{Block: HeapBlock{ID: m.next}, Size: item.StorageSize()}, nil
 	}
 	release := func(s Storage) {
 		if !allocated[s.Block.ID] {
@@ -113,15 +155,18 @@ func (m *tableMachine) enterItems(t *rapid.T, model []modelItem, items []Map, fa
 	}
 
 	// 1. create, 2. count once a block, 3. copy item by item.
-	for _, b := range made {
+	for b := range made {
+		share := shareOf(model, b)
+		b.shared = share == ShareMust || share == ShareMay && b.start%2 == 0
 		for i := b.start; i < b.end; i++ {
 			m.owner[i] = b
 		}
 	}
+	isMade := func(b *modelBlock) bool { _, ok := made[b]; return ok }
 	counted := map[*modelBlock]bool{}
 	for i, x := range model {
 		blocks[i], _ = m.find(x)
-		if b := blocks[i]; b != nil && !x.empty() && !counted[b] {
+		if b := blocks[i]; b != nil && x.counts() && !counted[b] {
 			counted[b] = true
 			b.uses++
 			if !b.infinite {
@@ -131,7 +176,7 @@ func (m *tableMachine) enterItems(t *rapid.T, model []modelItem, items []Map, fa
 	}
 	due := make([]bool, len(model))
 	for i, x := range model {
-		if b := blocks[i]; b != nil && !x.empty() && x.to() && (slices.Contains(made, b) || x.always) {
+		if b := blocks[i]; b != nil && !x.empty() && x.to() && (isMade(b) || x.always) {
 			due[i] = true
 			copy(b.device[x.start:x.end], m.arena.bytes[x.start:x.end])
 		}
@@ -149,8 +194,9 @@ func (m *tableMachine) enterItems(t *rapid.T, model []modelItem, items []Map, fa
 		}
 		if b.present == nil {
 			b.present = u.Present
+			u.Present.Shared = b.shared
 		}
-		if u.Present != b.present || u.Offset != uint64(model[i].start-b.start) || u.Created != slices.Contains(made, b) {
+		if u.Present != b.present || u.Offset != uint64(model[i].start-b.start) || u.Created != isMade(b) {
 			t.Fatalf("item %d: use %+v", i, u)
 		}
 		if want := due[i] && !enclosedByDue(model, due, i); u.CopyIn != want {
@@ -164,7 +210,12 @@ func (m *tableMachine) enterItems(t *rapid.T, model []modelItem, items []Map, fa
 
 func enclosedByDue(model []modelItem, due []bool, i int) bool {
 	for j := range model {
-		if j != i && due[j] && model[j].encloses(model[i]) && (!model[i].encloses(model[j]) || j < i) {
+		if j == i || !due[j] || !model[j].encloses(model[i]) {
+			continue
+		}
+		// Of equal ones the first copies, those that only ask last.
+		asksI, asksJ := model[i].presence == IfPresent, model[j].presence == IfPresent
+		if !model[i].equals(model[j]) || (asksI == asksJ && j < i) || asksI && !asksJ {
 			return true
 		}
 	}
@@ -176,38 +227,50 @@ func (m *tableMachine) device(p *Present) []byte { return m.devices[p.Storage.Bl
 // begin begins the exit of one construct.
 func (m *tableMachine) begin(t *rapid.T) {
 	model, items := m.drawItems(t, []MapType{MapRelease, MapFrom, MapToFrom, MapTo, MapAlloc, MapRelease, MapFrom, MapDelete})
-	partly := false
+	var want []error
 	blocks := make([]*modelBlock, len(model))
 	present := make([]bool, len(model)) // and not removed by a construct before
 	var touched []*modelBlock
 	for i, x := range model {
-		b, p := m.find(x)
-		partly = partly || p
+		b, partly := m.find(x)
+		switch {
+		case partly && x.presence == IfPresent:
+		case partly:
+			want = append(want, ErrPartialOverlap)
+			if x.presence == MustBePresent {
+				want = append(want, ErrNotPresent)
+			}
+		case b == nil && x.presence == MustBePresent:
+			want = append(want, ErrNotPresent)
+		case b != nil && b.dying && x.presence == MustBePresent:
+			want = append(want, ErrExiting)
+		}
 		blocks[i] = b
-		present[i] = b != nil && !b.dying && !x.empty()
+		present[i] = b != nil && !b.dying && x.counts()
 		if present[i] && !slices.Contains(touched, b) {
 			touched = append(touched, b)
 		}
 	}
-	if err := m.table.CheckExit(items); errors.Is(err, ErrPartialOverlap) != partly || (err != nil) != partly {
-		t.Fatalf("check of %v: %v", items, err)
+	if err := m.table.CheckExit(items); (err != nil) != (len(want) > 0) ||
+		err != nil && !slices.ContainsFunc(want, func(w error) bool { return errors.Is(err, w) }) {
+		t.Fatalf("check of %v: %v, want one of %v", items, err, want)
 	}
 	// 1. copy item by item, 2. count down, 3. delete, 4. at zero, remove.
 	due := make([]bool, len(model))
 	for i, x := range model {
-		if b := blocks[i]; present[i] && x.from() && (x.always || !b.infinite && b.count == 1) {
+		if b := blocks[i]; present[i] && x.from() && !x.empty() && (x.always || x.delete || !b.infinite && b.count == 1) {
 			due[i] = true
 			copy(m.hostModel[x.start:x.end], b.device[x.start:x.end])
 		}
 	}
 	for _, b := range touched {
+		b.ending++
 		if b.infinite {
 			continue
 		}
-		b.ending++
 		b.count--
 		for i, x := range model {
-			if present[i] && blocks[i] == b && x.typ == MapDelete {
+			if present[i] && blocks[i] == b && x.deletes() {
 				b.count = 0
 			}
 		}
@@ -246,7 +309,7 @@ func (m *tableMachine) begin(t *rapid.T) {
 	if next != len(exits) {
 		t.Fatalf("%d exits for %d present items", len(exits), next)
 	}
-	m.begun = append(m.begun, exits)
+	m.begun = append(m.begun, begun{exits, touched})
 }
 
 // end ends the exit of one construct that has begun.
@@ -255,19 +318,16 @@ func (m *tableMachine) end(t *rapid.T) {
 		t.Skip("no exit has begun")
 	}
 	i := rapid.IntRange(0, len(m.begun)-1).Draw(t, "exit")
-	exits := m.begun[i]
+	exits, blocks := m.begun[i].exits, m.begun[i].blocks
 	m.begun = slices.Delete(m.begun, i, i+1)
-	var want, touched []*Present
-	for _, e := range exits {
-		for _, b := range m.modelBlocks() {
-			if b.present != e.Present || b.infinite || slices.Contains(touched, b.present) {
-				continue
-			}
-			touched = append(touched, b.present)
-			if b.ending--; b.ending == 0 && b.dying {
-				want = append(want, b.present)
-				m.drop(b)
-			}
+	var want []*Present
+	for _, b := range blocks {
+		if m.owner[b.start] != b {
+			continue // removed meanwhile
+		}
+		if b.ending--; b.ending == 0 && b.dying {
+			want = append(want, b.present)
+			m.drop(b)
 		}
 	}
 	m.checkRemoved(t, m.table.EndExit(exits, nil), want)
@@ -291,6 +351,7 @@ func (m *tableMachine) checkRemoved(t *rapid.T, got, want []*Present) {
 			t.Fatalf("block %s is removed", p.Section)
 		}
 		delete(m.devices, p.Storage.Block.ID)
+		m.table.Recycle(p)
 	}
 }
 
@@ -336,6 +397,22 @@ func (m *tableMachine) remove(t *rapid.T) {
 	if err := m.table.Remove(b.present); !errors.Is(err, ErrNotPresent) {
 		t.Fatalf("removing twice: %v", err)
 	}
+	// To no effect while exits of it have begun.
+	m.table.Recycle(b.present)
+	m.table.Recycle(b.present)
+	m.table.MakeInfinite(b.present)
+}
+
+// makeInfinite declares a block for the target.
+func (m *tableMachine) makeInfinite(t *rapid.T) {
+	blocks := m.modelBlocks()
+	if len(blocks) == 0 || rapid.IntRange(0, 3).Draw(t, "seldom") > 0 {
+		t.Skip("nothing to declare")
+	}
+	b := rapid.SampledFrom(blocks).Draw(t, "block")
+	m.table.Recycle(b.present) // to no effect
+	m.table.MakeInfinite(b.present)
+	b.infinite, b.count, b.dying = true, 0, false
 }
 
 // write changes a byte of the host or of a block's device memory, on both

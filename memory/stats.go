@@ -10,14 +10,41 @@ type AllocatorStats struct {
 	PeakLiveBytes  uint64 `json:"peak_live_bytes"`  // highest LiveBytes so far
 	PeakBlockBytes uint64 `json:"peak_block_bytes"` // highest BlockBytes so far
 	Allocations    int    `json:"allocations"`      // live
-	LargestFree    uint64 `json:"largest_free"`     // bytes of the largest free chunk, dedicated blocks aside
+
+	// Of the blocks that allocations share: bytes that are free, those of the
+	// largest free chunk, and the part of the free bytes that a request for all
+	// of them could not have, from 0, also with nothing free, to 1.
+	FreeBytes     uint64  `json:"free_bytes"`
+	LargestFree   uint64  `json:"largest_free"`
+	Fragmentation float64 `json:"fragmentation"`
+
+	// Empty blocks given back to the heap so far, by Trim, by Free, and before
+	// a request fails.
+	TrimmedBlocks uint64 `json:"trimmed_blocks"`
+	TrimmedBytes  uint64 `json:"trimmed_bytes"`
 }
 
-// Stats returns the figures of a. Finding the largest free chunk is linear in
-// the chunks of one size class.
+// Stats returns the figures of a. It is linear in the blocks, and in the chunks
+// of the size class of the largest free one.
 func (a *Allocator) Stats() AllocatorStats {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	free := uint64(0)
+	sharedLive := a.liveBytes
+	for _, b := range a.blocks {
+		switch {
+		case !b.dedicated:
+			free += b.size << a.shift
+		case b.live > 0:
+			sharedLive -= b.size << a.shift
+		}
+	}
+	free -= sharedLive
+	largest := a.index.largest() << a.shift
+	fragmentation := 0.0
+	if free > 0 {
+		fragmentation = 1 - float64(largest)/float64(free)
+	}
 	return AllocatorStats{
 		Blocks:         len(a.blocks),
 		BlockBytes:     a.blockBytes,
@@ -25,7 +52,11 @@ func (a *Allocator) Stats() AllocatorStats {
 		PeakLiveBytes:  a.peakLiveBytes,
 		PeakBlockBytes: a.peakBlockBytes,
 		Allocations:    a.allocations,
-		LargestFree:    a.index.largest() << a.shift,
+		FreeBytes:      free,
+		LargestFree:    largest,
+		Fragmentation:  fragmentation,
+		TrimmedBlocks:  a.trimmedBlocks,
+		TrimmedBytes:   a.trimmedBytes,
 	}
 }
 
@@ -34,6 +65,11 @@ func (a *Allocator) Stats() AllocatorStats {
 func (a *Allocator) Validate() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	return a.validate()
+}
+
+// validate is Validate for one who has the lock.
+func (a *Allocator) validate() error {
 	var pooled []*region
 	var pooledBytes, blockBytes, liveBytes uint64
 	allocations := 0

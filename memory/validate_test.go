@@ -105,8 +105,28 @@ func TestTableValidateSeesDamage(t *testing.T) {
 		"empty":                  func(_ *Table, x, _, _, _ *Present) { x.Section.Size = 0 },
 		"overlap":                func(_ *Table, x, _, _, _ *Present) { x.Section.Size += 8 },
 		"exiting counter":        func(table *Table, _, _, _, _ *Present) { table.exiting++ },
-		"start missing":          func(table *Table, x, _, _, _ *Present) { delete(table.starts, x.Section.Start()) },
-		"start too many":         func(table *Table, x, _, _, _ *Present) { table.starts[1] = x },
+		"start missing":          func(table *Table, x, _, _, _ *Present) { table.starts.remove(x.Section.Start()) },
+		"start too many":         func(table *Table, x, _, _, _ *Present) { table.starts.put(startSlot{1, x}) },
+		"start of another":       func(table *Table, x, y, _, _ *Present) { table.starts.slotOf(x).block = y },
+		"start out of reach": func(table *Table, x, _, _, _ *Present) {
+			slot := table.starts.slotOf(x)
+			moved := *slot
+			*slot = startSlot{}
+			table.starts.slots[(table.starts.home(x.Section.Start())+9)%len(table.starts.slots)] = moved
+		},
+		"start counter": func(table *Table, _, _, _, _ *Present) { table.starts.n++ },
+		"order counter": func(table *Table, _, _, _, _ *Present) { table.blocks.n-- },
+		"order of a leaf": func(table *Table, _, _, _, _ *Present) {
+			f := table.blocks.leaves[0]
+			f.slots[0], f.slots[1] = f.slots[1], f.slots[0]
+		},
+		"leaf start":       func(table *Table, _, _, _, _ *Present) { table.blocks.starts[0]++ },
+		"leaf list":        func(table *Table, _, _, _, _ *Present) { table.blocks.starts = append(table.blocks.starts, 1<<60) },
+		"empty leaf":       func(table *Table, _, _, _, _ *Present) { table.blocks.addLeaf(1, 1<<60) },
+		"leaf remembers":   func(table *Table, x, _, _, _ *Present) { table.blocks.leaves[0].slots[4].block = x },
+		"spare leaf":       func(table *Table, x, _, _, _ *Present) { table.blocks.spare = &leaf{n: 1} },
+		"spare and filed":  func(_ *Table, x, _, _, _ *Present) { x.spare = true },
+		"spare and in use": func(table *Table, x, _, _, _ *Present) { table.spares = append(table.spares, x) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := newArena(40)
@@ -134,4 +154,14 @@ func TestTableValidateSeesDamage(t *testing.T) {
 			}
 		})
 	}
+}
+
+// slotOf returns the slot of a block.
+func (s *starts) slotOf(p *Present) *startSlot {
+	for i := range s.slots {
+		if s.slots[i].block == p {
+			return &s.slots[i]
+		}
+	}
+	return nil
 }

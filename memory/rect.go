@@ -1,0 +1,255 @@
+package memory
+
+import (
+	"fmt"
+	"iter"
+	"math/bits"
+	"slices"
+)
+
+// MaxRectDims is the largest number of dimensions of a Rect and of a strided
+// section: what omp_target_memcpy_rect answers when asked for its maximum.
+const MaxRectDims = 8
+
+// Rect is a copy between rectangular parts of two arrays, as
+// omp_target_memcpy_rect has it (OpenMP 5.1 §3.8.7): all counts are elements,
+// the first dimension is the outermost. All slices have one length.
+type Rect struct {
+	Elem       uint64   // bytes of an element
+	Volume     []uint64 // what is copied
+	DstOffsets []uint64 // where it goes in the destination
+	SrcOffsets []uint64
+	DstDims    []uint64 // the whole destination
+	SrcDims    []uint64
+}
+
+// Span selects indices of one dimension: Start, Start+Stride, and so on, Count
+// of them. Stride 0 is 1.
+type Span struct{ Start, Count, Stride uint64 }
+
+// Rows is a copy as rows of bytes: the normal form of a Rect. Every row is as
+// long as both sides are contiguous, no dimension has one index, and no two can
+// be one. The zero value copies nothing. Offsets are bytes from the beginning of
+// either array.
+type Rows struct {
+	RowBytes uint64 // of every row; 0 when nothing is copied
+	dst, src uint64 // offsets of the first row
+	dims     int
+	axes     [MaxRectDims]axis // dims of them, the innermost first
+}
+
+// axis is one dimension of rows: count indices, at least 2, and how far apart
+// they are.
+type axis struct{ count, dst, src uint64 }
+
+// Rows returns the normal form of r. The error matches ErrInvalidRect: the
+// slices' lengths differ or are not 1 to MaxRectDims, an element has no bytes, a
+// part does not fit in its array, or an array has more bytes than 64 bits count.
+// A volume of nothing is Rows without bytes.
+func (r *Rect) Rows() (Rows, error) {
+	n := len(r.Volume)
+	for _, s := range [...][]uint64{r.DstOffsets, r.SrcOffsets, r.DstDims, r.SrcDims} {
+		if len(s) != n {
+			return Rows{}, fmt.Errorf("memory: rect: %w: %d dimensions and %d", ErrInvalidRect, n, len(s))
+		}
+	}
+	var dst, src layout
+	if err := dst.of("rect: destination", r.Elem, r.DstDims); err != nil {
+		return Rows{}, err
+	}
+	if err := src.of("rect: source", r.Elem, r.SrcDims); err != nil {
+		return Rows{}, err
+	}
+	rows := Rows{RowBytes: r.Elem}
+	for i := n - 1; i >= 0; i-- {
+		d, s := Span{r.DstOffsets[i], r.Volume[i], 1}, Span{r.SrcOffsets[i], r.Volume[i], 1}
+		if err := d.within("rect: destination", i, r.DstDims[i]); err != nil {
+			return Rows{}, err
+		}
+		if err := s.within("rect: source", i, r.SrcDims[i]); err != nil {
+			return Rows{}, err
+		}
+		rows.dst += d.Start * dst[i]
+		rows.src += s.Start * src[i]
+		rows.push(axis{r.Volume[i], dst[i], src[i]})
+	}
+	if slices.Contains(r.Volume, 0) {
+		return Rows{}, nil
+	}
+	return rows, nil
+}
+
+// Strided returns the rows of a strided section (OpenMP 5.0 §2.1.5) of an array
+// of dims elements, the first dimension the outermost, that has one layout on
+// host and device: a target update's. The error matches ErrInvalidRect, as that
+// of Rect.Rows does.
+func Strided(elem uint64, dims []uint64, spans []Span) (Rows, error) {
+	if len(spans) != len(dims) {
+		return Rows{}, fmt.Errorf("memory: strided section: %w: %d dimensions and %d spans", ErrInvalidRect, len(dims), len(spans))
+	}
+	var bytes layout
+	if err := bytes.of("strided section", elem, dims); err != nil {
+		return Rows{}, err
+	}
+	rows, nothing := Rows{RowBytes: elem}, false
+	for i := len(dims) - 1; i >= 0; i-- {
+		s := spans[i]
+		s.Stride = max(s.Stride, 1)
+		if err := s.within("strided section", i, dims[i]); err != nil {
+			return Rows{}, err
+		}
+		if s.Count == 0 {
+			nothing = true
+			continue
+		}
+		rows.dst += s.Start * bytes[i]
+		stride := s.Stride * bytes[i] // of one index it may be anything
+		rows.push(axis{s.Count, stride, stride})
+	}
+	if nothing {
+		return Rows{}, nil
+	}
+	rows.src = rows.dst
+	return rows, nil
+}
+
+// layout is how many bytes apart neighbours of each dimension are.
+type layout [MaxRectDims]uint64
+
+// of fills l for an array of dims elements. An array with a dimension of
+// nothing has no bytes, whatever the others are.
+func (l *layout) of(what string, elem uint64, dims []uint64) error {
+	if n := len(dims); n < 1 || n > MaxRectDims {
+		return fmt.Errorf("memory: %s: %w: %d dimensions, 1 to %d are possible", what, ErrInvalidRect, n, MaxRectDims)
+	}
+	if elem == 0 {
+		return fmt.Errorf("memory: %s: %w: elements of no bytes", what, ErrInvalidRect)
+	}
+	if slices.Contains(dims, 0) {
+		return nil
+	}
+	bytes := elem
+	for i, dim := range slices.Backward(dims) {
+		l[i] = bytes
+		high, low := bits.Mul64(bytes, dim)
+		if high != 0 {
+			return fmt.Errorf("memory: %s: %w: dimensions %d of %d bytes do not fit in 64 bits", what, ErrInvalidRect, dims, elem)
+		}
+		bytes = low
+	}
+	return nil
+}
+
+// within says whether all indices of s, whose stride is not 0, are below dim.
+func (s Span) within(what string, i int, dim uint64) error {
+	if s.Start <= dim && (s.Count == 0 || s.Start < dim && (s.Count-1) <= (dim-1-s.Start)/s.Stride) {
+		return nil
+	}
+	return fmt.Errorf("memory: %s: %w: dimension %d: %d elements from %d on, every %d, where there are %d",
+		what, ErrInvalidRect, i, s.Count, s.Start, s.Stride, dim)
+}
+
+// push adds an axis outside of those that r has: as one of its own, or as more
+// of the row or of the outermost axis.
+func (r *Rows) push(a axis) {
+	switch outer := &r.axes[max(r.dims-1, 0)]; {
+	case a.count == 1:
+	case a.dst == r.RowBytes && a.src == r.RowBytes:
+		r.RowBytes *= a.count
+	case r.dims > 0 && a.dst == outer.count*outer.dst && a.src == outer.count*outer.src:
+		outer.count *= a.count
+	default:
+		r.axes[r.dims] = a
+		r.dims++
+	}
+}
+
+// Count returns the number of rows.
+func (r Rows) Count() uint64 {
+	if r.RowBytes == 0 {
+		return 0
+	}
+	n := uint64(1)
+	for _, a := range r.axes[:r.dims] {
+		n *= a.count
+	}
+	return n
+}
+
+// Bytes returns how many bytes are copied.
+func (r Rows) Bytes() uint64 { return r.Count() * r.RowBytes }
+
+// DstSpan returns the range of the destination from the first byte that is
+// written to past the last one.
+func (r Rows) DstSpan() (offset, size uint64) {
+	size = r.RowBytes
+	for _, a := range r.axes[:r.dims] {
+		size += (a.count - 1) * a.dst
+	}
+	return r.dst, size
+}
+
+// SrcSpan returns the range of the source from the first byte that is read to
+// past the last one.
+func (r Rows) SrcSpan() (offset, size uint64) {
+	size = r.RowBytes
+	for _, a := range r.axes[:r.dims] {
+		size += (a.count - 1) * a.src
+	}
+	return r.src, size
+}
+
+// All yields the offset of each row in the destination and in the source, in
+// the order of the array.
+func (r Rows) All() iter.Seq2[uint64, uint64] {
+	return func(yield func(dst, src uint64) bool) {
+		if r.RowBytes == 0 {
+			return
+		}
+		dst, src := r.dst, r.src
+		var index [MaxRectDims]uint64
+		for {
+			if !yield(dst, src) {
+				return
+			}
+			i := 0
+			for ; i < r.dims; i++ {
+				a := r.axes[i]
+				if index[i]++; index[i] < a.count {
+					dst += a.dst
+					src += a.src
+					break
+				}
+				index[i] = 0
+				dst -= (a.count - 1) * a.dst
+				src -= (a.count - 1) * a.src
+			}
+			if i == r.dims {
+				return
+			}
+		}
+	}
+}
+
+// Packed returns the copy of the same source to a destination without gaps, its
+// first byte at offset 0: what Unpacked, from there, copies to r's destination.
+func (r Rows) Packed() Rows {
+	p := Rows{RowBytes: r.RowBytes, src: r.src}
+	bytes := r.RowBytes
+	for _, a := range r.axes[:r.dims] {
+		p.push(axis{a.count, bytes, a.src})
+		bytes *= a.count
+	}
+	return p
+}
+
+// Unpacked returns the copy to the same destination from a source without gaps.
+func (r Rows) Unpacked() Rows {
+	u := Rows{RowBytes: r.RowBytes, dst: r.dst}
+	bytes := r.RowBytes
+	for _, a := range r.axes[:r.dims] {
+		u.push(axis{a.count, a.dst, bytes})
+		bytes *= a.count
+	}
+	return u
+}

@@ -1,0 +1,108 @@
+package memory
+
+import (
+	"fmt"
+	"math/bits"
+)
+
+// starts finds a block by the address that it starts at: a section is most
+// often a whole block. It is a hash table of linear probes, at most half full.
+type starts struct {
+	slots []startSlot // a power of two of them
+	shift int         // 64 less its logarithm
+	n     int
+}
+
+// startSlot is empty when its block is nil.
+type startSlot struct {
+	start uintptr
+	block *Present
+}
+
+const fewestStarts = 16
+
+// home is where the search for an address begins. Addresses are multiples of
+// something: the product spreads them over its high bits.
+func (s *starts) home(address uintptr) int {
+	return int(uint64(address) * 0x9e3779b97f4a7c15 >> s.shift)
+}
+
+// at returns the block that starts at the address, or nil.
+func (s *starts) at(address uintptr) *Present {
+	if s.n == 0 {
+		return nil
+	}
+	mask := len(s.slots) - 1
+	for i := s.home(address); ; i++ {
+		slot := &s.slots[i&mask]
+		if slot.start == address || slot.block == nil {
+			return slot.block
+		}
+	}
+}
+
+// insert adds a block that starts where no other does.
+func (s *starts) insert(block *Present) {
+	if 2*(s.n+1) > len(s.slots) {
+		s.grow()
+	}
+	s.n++
+	s.put(startSlot{block.Section.Start(), block})
+}
+
+func (s *starts) put(slot startSlot) {
+	mask := len(s.slots) - 1
+	i := s.home(slot.start) & mask
+	for s.slots[i].block != nil {
+		i = (i + 1) & mask
+	}
+	s.slots[i] = slot
+}
+
+func (s *starts) grow() {
+	old := s.slots
+	s.slots = make([]startSlot, max(2*len(old), fewestStarts))
+	s.shift = 64 - bits.TrailingZeros(uint(len(s.slots)))
+	for _, slot := range old {
+		if slot.block != nil {
+			s.put(slot)
+		}
+	}
+}
+
+// remove takes away the block that starts at the address, which there is. Those
+// that a search would meet behind it move up, so that no gap hides them.
+func (s *starts) remove(address uintptr) {
+	mask := len(s.slots) - 1
+	gap := s.home(address) & mask
+	for s.slots[gap].start != address || s.slots[gap].block == nil {
+		gap = (gap + 1) & mask
+	}
+	for i := (gap + 1) & mask; s.slots[i].block != nil; i = (i + 1) & mask {
+		// It may move where it is no nearer than its home.
+		if (i-s.home(s.slots[i].start))&mask >= (i-gap)&mask {
+			s.slots[gap] = s.slots[i]
+			gap = i
+		}
+	}
+	s.slots[gap] = startSlot{}
+	s.n--
+}
+
+// validate checks that every block is found by its start.
+func (s *starts) validate() error {
+	n := 0
+	for _, slot := range s.slots {
+		if slot.block == nil {
+			continue
+		}
+		n++
+		if slot.start != slot.block.Section.Start() || s.at(slot.start) != slot.block {
+			return fmt.Errorf("memory: block %s is not found at %#x", describe(slot.block.Section, slot.block.Label), slot.start)
+		}
+	}
+	if n != s.n || 2*n > len(s.slots) {
+		return fmt.Errorf("memory: %d blocks in %d slots, %d are counted", n, len(s.slots), s.n)
+	}
+	return nil
+}
