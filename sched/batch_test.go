@@ -96,7 +96,7 @@ func levelsOf(t *testing.T, d *datadriven.TestData) string {
 		}
 		l.kernel = "mix"
 		if len(writes) == 0 {
-			writes = []arg{alloc(make([]uint32, part))}
+			writes = []arg{alloc(array32(part))}
 		}
 		reads = append(reads, alloc(zero), alloc(zero))
 		l.args = append(writes[:1:1], reads[:2]...)

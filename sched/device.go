@@ -2,6 +2,7 @@ package sched
 
 import (
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/vkomp/vkomp/memory"
@@ -17,6 +18,14 @@ type Device interface {
 	BlockMemoryTypes(size uint64) (uint32, error)
 	CreateBlock(size uint64, memoryType int) (vk.Block, error)
 	DestroyBlock(vk.Block)
+	// ImportBlock makes a block of the host's own memory.
+	ImportBlock(host uintptr, size uint64) (vk.Block, error)
+	// Flush and Invalidate make what the host wrote visible to the device, and the
+	// other way round, in memory that is not coherent.
+	Flush([]vk.MemoryRange) error
+	Invalidate([]vk.MemoryRange) error
+	// MemoryBudget says what the heaps have for this process, if the device tells.
+	MemoryBudget() (heaps []vk.HeapBudget, ok bool)
 	CreatePipeline(vk.PipelineOptions) (vk.Pipeline, error)
 	DestroyPipeline(vk.Pipeline)
 	// Submit runs the stream once the waits are satisfied, then signals the
@@ -63,7 +72,7 @@ const (
 // window (so that maps are plain copies), unless hidden is set; for staging
 // host-visible, cached if possible, since the host reads results from it.
 func chooseMemoryType(p *vk.Properties, bits uint32, use memoryUse, hidden bool) (int, error) {
-	const mapped = vk.MemoryHostVisible | vk.MemoryHostCoherent
+	const mapped = vk.MemoryHostVisible
 	var largest uint64
 	for _, h := range p.MemoryHeaps {
 		if h.DeviceLocal {
@@ -88,6 +97,9 @@ func chooseMemoryType(p *vk.Properties, bits uint32, use memoryUse, hidden bool)
 				// No use for the host's view: memory without one is as good.
 			case t.Flags&mapped == mapped && !window:
 				n += 2
+				if t.Flags&vk.MemoryHostCoherent == 0 {
+					n--
+				}
 			case t.Flags&mapped == mapped:
 				n--
 			}
@@ -101,6 +113,9 @@ func chooseMemoryType(p *vk.Properties, bits uint32, use memoryUse, hidden bool)
 			}
 			if t.Flags&vk.MemoryDeviceLocal == 0 {
 				n += 2
+			}
+			if t.Flags&vk.MemoryHostCoherent != 0 {
+				n++
 			}
 		}
 		return n
@@ -117,7 +132,7 @@ func chooseMemoryType(p *vk.Properties, bits uint32, use memoryUse, hidden bool)
 	if best < 0 {
 		what := "storage"
 		if use == useStaging {
-			what = "staging (host-visible and coherent)"
+			what = "staging (host-visible)"
 		}
 		return 0, fmt.Errorf("%w: device %q has no memory type for %s among %#x", vk.ErrUnsupported, p.Name, what, bits)
 	}
@@ -128,14 +143,16 @@ func chooseMemoryType(p *vk.Properties, bits uint32, use memoryUse, hidden bool)
 type deviceHeap struct {
 	device     Device
 	memoryType int
-	// hidden keeps the host's view of the memory from the scheduler: because it
-	// is told so, or because the view is not coherent.
+	// hidden keeps the host's view of the memory from the scheduler.
 	hidden bool
-	// blocks is guarded by the allocator's lock: it calls one at a time.
+	// coherent: what host and device write they see without being told.
+	coherent bool
+
+	mu     sync.RWMutex
 	blocks map[uint64]vk.Block
 }
 
-func newDeviceHeap(d Device, use memoryUse, hidden bool) (*deviceHeap, error) {
+func newDeviceHeap(d Device, use memoryUse, hidden, coherent bool) (*deviceHeap, error) {
 	bits, err := d.BlockMemoryTypes(1 << 20)
 	if err != nil {
 		return nil, err
@@ -144,10 +161,8 @@ func newDeviceHeap(d Device, use memoryUse, hidden bool) (*deviceHeap, error) {
 	if err != nil {
 		return nil, err
 	}
-	if d.Properties().MemoryTypes[t].Flags&vk.MemoryHostCoherent == 0 {
-		hidden = true
-	}
-	return &deviceHeap{device: d, memoryType: t, hidden: hidden, blocks: make(map[uint64]vk.Block)}, nil
+	coherent = coherent && d.Properties().MemoryTypes[t].Flags&vk.MemoryHostCoherent != 0
+	return &deviceHeap{device: d, memoryType: t, hidden: hidden, coherent: coherent, blocks: make(map[uint64]vk.Block)}, nil
 }
 
 // AllocateBlock implements memory.Heap.
@@ -156,7 +171,9 @@ func (h *deviceHeap) AllocateBlock(size uint64) (memory.HeapBlock, error) {
 	if err != nil {
 		return memory.HeapBlock{}, fmt.Errorf("%w: %w", memory.ErrOutOfMemory, err)
 	}
+	h.mu.Lock()
 	h.blocks[uint64(b.Buffer)] = b
+	h.mu.Unlock()
 	hb := memory.HeapBlock{ID: uint64(b.Buffer), Size: b.Size, Host: b.Host, Address: b.Address}
 	if h.hidden {
 		hb.Host = nil
@@ -166,10 +183,18 @@ func (h *deviceHeap) AllocateBlock(size uint64) (memory.HeapBlock, error) {
 
 // FreeBlock implements memory.Heap.
 func (h *deviceHeap) FreeBlock(hb memory.HeapBlock) {
+	h.mu.Lock()
 	b, ok := h.blocks[hb.ID]
-	if !ok {
-		return
-	}
 	delete(h.blocks, hb.ID)
-	h.device.DestroyBlock(b)
+	h.mu.Unlock()
+	if ok {
+		h.device.DestroyBlock(b)
+	}
+}
+
+// memoryOf returns the memory of a block.
+func (h *deviceHeap) memoryOf(id uint64) vk.Memory {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	return h.blocks[id].Memory
 }

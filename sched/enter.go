@@ -7,7 +7,6 @@ import (
 
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/tasks"
-	"github.com/vkomp/vkomp/timeline"
 )
 
 // placed returns the target of a predecessor that the device keeps, or nil when
@@ -31,6 +30,13 @@ func placed(n *tasks.Node) *target {
 // block, or copies it to the host, whatever its count: t may change the block,
 // or read the host's copy; and for one whose exit finds nothing there, but would
 // find what t makes.
+//
+// Storage that target constructs share with the host for as long as they run is for
+// no other: it waits until that is gone.
+//
+// What t copies from the host, or updates, is treated as what it maps; and it
+// waits for tasks that are to write the host's storage which it reads, or are to
+// read device memory of its own themselves.
 func (s *Scheduler) mustWaitFor(t *target) *[]*tasks.Node {
 	var after mark
 	for _, p := range t.node.Predecessors() {
@@ -38,8 +44,9 @@ func (s *Scheduler) mustWaitFor(t *target) *[]*tasks.Node {
 			after = later(after, pt.mark)
 		}
 	}
-	for _, maps := range [...][]memory.Map{t.Enter, t.Exit} {
-		for _, m := range maps {
+	for k, maps := range [...][]memory.Map{t.Enter, t.Exit} {
+		for i := range maps {
+			m := &maps[i]
 			if block := s.table.Exiting(m.Section); block != nil {
 				return &stateOf(block).parked
 			}
@@ -48,32 +55,80 @@ func (s *Scheduler) mustWaitFor(t *target) *[]*tasks.Node {
 					return &b.parked
 				}
 			}
-			block := s.touched(m.Section)
-			if block == nil {
-				continue
-			}
-			state := stateOf(block)
-			count, infinite := block.Count()
-			last := !infinite && int(count) <= len(state.holders)
-			same := m.Section == block.Section
-			if state.ignoring == 0 && (!last || !state.dirty && same && state.leaving == 0) {
-				// The usual case, with thousands of holders in flight: the block
-				// outlives them all, or equals the host's.
-				continue
-			}
-			for _, h := range state.holders {
-				// Where the commands of a leaving one were is forgotten: its mark
-				// is that of a late copy.
-				if h.by.mark.value == 0 || !h.by.leaving && after.before(h.by.mark) {
-					continue
+			if block := s.touched(m.Section); block != nil {
+				if k == 0 && stateOf(block).passing && m.Share != memory.ShareMay {
+					return &stateOf(block).parked
 				}
-				// An exit construct has no reference of its own: it would take
-				// that of t.
-				anew := last && (state.dirty || !same || len(h.by.Enter) == 0)
-				if anew || h.ignoresCount {
-					return &h.by.parked
+				if parked := s.mustWaitForHolders(block, m.Section, after, true); parked != nil {
+					return parked
 				}
 			}
+			if m.Type.To() {
+				if writer := s.hostWrites.touching(m.Section); writer != nil {
+					return &writer.parked
+				}
+			}
+		}
+	}
+	for i := range t.moves {
+		if parked := s.moveMustWait(&t.moves[i], after); parked != nil {
+			return parked
+		}
+	}
+	if s.reading > 0 {
+		return s.mustWaitForReaders(t)
+	}
+	return nil
+}
+
+// mustWaitForHolders is mustWaitFor for a block that shares bytes with a section
+// that t uses. maps says that t could go on with the block as it is.
+func (s *Scheduler) mustWaitForHolders(block *memory.Present, section memory.Section, after mark, maps bool) *[]*tasks.Node {
+	state := stateOf(block)
+	count, infinite := block.Count()
+	last := !infinite && int(count) <= len(state.holders)
+	same := maps && section == block.Section
+	if state.ignoring == 0 && (!last || !state.dirty && same && state.leaving == 0) {
+		// The usual case, with thousands of holders in flight: the block
+		// outlives them all, or equals the host's.
+		return nil
+	}
+	for _, h := range state.holders {
+		// Where the commands of a leaving one were is forgotten: its mark
+		// is that of a late copy.
+		if h.by.mark.value == 0 || !h.by.leaving && after.before(h.by.mark) {
+			continue
+		}
+		// An exit construct has no reference of its own: it would take
+		// that of t.
+		anew := last && (state.dirty || !same || len(h.by.Enter) == 0)
+		if anew || h.ignoresCount {
+			return &h.by.parked
+		}
+	}
+	return nil
+}
+
+// mustWaitForReaders is mustWaitFor for tasks that are to read device memory which
+// t uses themselves.
+func (s *Scheduler) mustWaitForReaders(t *target) *[]*tasks.Node {
+	for _, m := range t.pins {
+		if len(m.readers) > 0 {
+			return &m.readers[0].parked
+		}
+	}
+	for i := range t.Enter {
+		if block := s.touched(t.Enter[i].Section); block != nil && len(stateOf(block).readers) > 0 {
+			return &stateOf(block).readers[0].parked
+		}
+	}
+	for i := range t.moves {
+		m := &t.moves[i]
+		if m.Kind != UpdateTo && m.Kind != UpdateFrom {
+			continue
+		}
+		if block := s.touched(m.Host); block != nil && len(stateOf(block).readers) > 0 {
+			return &stateOf(block).readers[0].parked
 		}
 	}
 	return nil
@@ -114,7 +169,7 @@ func (s *Scheduler) noteBlind(t *target) {
 // to the host, whatever its count.
 func (t *target) ignoresCount(block *memory.Present) bool {
 	for _, m := range t.Exit {
-		if (m.Type == memory.MapDelete || m.Always && m.Type.From()) &&
+		if (m.Type == memory.MapDelete || m.Delete || m.Always && m.Type.From()) &&
 			m.Start() < block.Section.End() && block.Section.Start() < m.End() {
 			return true
 		}
@@ -130,37 +185,59 @@ func (s *Scheduler) enter(t *target, w *tasks.Work) error {
 	if err := s.table.CheckExit(t.Exit); err != nil {
 		return err
 	}
+	if t.Infinite {
+		if err := s.checkUndeclared(t.Enter); err != nil {
+			return err
+		}
+	}
+	pinned := len(t.pins)
+	s.entries++
+	t.entry = s.entries
 	var err error
 	t.uses, err = s.table.Enter(t.Enter, t.uses, s.allocateStorage, s.freeStorage)
 	if err != nil {
 		return err
 	}
-	for i, u := range t.uses {
+	for i := range t.uses {
+		u := &t.uses[i]
 		if u.Present == nil {
+			t.leaveOut(i)
 			continue
 		}
-		if u.Present.State == nil {
-			// The memory's previous user may still be running: its use counts
-			// as a transfer, which everything is ordered after.
-			last := s.queue.markOf(u.Present.Storage.LastUse)
-			u.Present.State = &blockState{write: last, transfer: last, use: last, dirty: true}
+		state, _ := u.Present.State.(*blockState)
+		if state == nil {
+			state = &blockState{dirty: true}
+			state.store = &state.own
+			state.open(s, u.Present.Storage)
+			state.passing = state.shared && t.Enter[i].Share == memory.ShareMay
+			u.Present.State, u.Present.Shared = state, state.shared
 		}
 		if u.CopyIn && u.Created && t.Enter[i].Size == u.Present.Section.Size {
-			stateOf(u.Present).dirty = false
+			state.dirty = false
 		}
+		t.pin(state.store)
 	}
 	if err := s.prepare(t); err != nil {
 		s.release(t, w)
 		s.freeStaging(t)
 		t.uploads, t.downloads = t.uploads[:0], t.downloads[:0]
+		s.undoMoves(t)
+		t.unpinFrom(pinned)
 		return err
 	}
-	for _, u := range t.uses {
-		if u.Created && u.CopyIn && stateOf(u.Present).filling == nil {
-			stateOf(u.Present).filling = make(chan struct{})
-			t.fills = append(t.fills, stateOf(u.Present))
+	for i := range t.uses {
+		u := &t.uses[i]
+		if u.Created && t.Infinite {
+			s.table.MakeInfinite(u.Present)
+		}
+		if t.Found != nil {
+			t.Found[i] = u.Present != nil
+		}
+		if u.Created && u.CopyIn {
+			t.fill(stateOf(u.Present))
 		}
 	}
+	s.beginMoves(t)
 	// Holders point into the slice: it must not move.
 	if cap(t.holds) < len(t.Exit) {
 		t.holds = make([]hold, 0, len(t.Exit))
@@ -178,13 +255,60 @@ func (s *Scheduler) enter(t *target, w *tasks.Work) error {
 	return nil
 }
 
-// prepare binds the kernel and takes staging memory.
+// leaveOut takes an item out of t's exit that found nothing at its entry.
+func (t *target) leaveOut(i int) {
+	if t.Enter[i].Presence == memory.IfPresent && len(t.Exit) == len(t.Enter) {
+		t.Exit[i] = memory.Map{Section: memory.Section{Ptr: t.Exit[i].Ptr}}
+	}
+}
+
+// fill makes those who find the block wait until t's copies to it have been made,
+// or have their place.
+func (t *target) fill(state *blockState) {
+	if state.filling == 0 {
+		state.filling = t.entry
+		t.fills = append(t.fills, state)
+	}
+}
+
+// pin keeps m until t is complete.
+func (t *target) pin(m *store) {
+	m.pin()
+	t.pins = append(t.pins, m)
+}
+
+// unpinFrom gives up the pins from the n-th on.
+func (t *target) unpinFrom(n int) {
+	for i, m := range t.pins[n:] {
+		m.unpin()
+		t.pins[n+i] = nil
+	}
+	t.pins = t.pins[:n]
+}
+
+func (t *target) unpin() { t.unpinFrom(0) }
+
+// checkUndeclared refuses to declare what is present already.
+func (s *Scheduler) checkUndeclared(maps []memory.Map) error {
+	for i := range maps {
+		if block := s.touched(maps[i].Section); block != nil {
+			return fmt.Errorf("%w: %s: %s is present", ErrAssociated, maps[i].Label, block.Section)
+		}
+	}
+	return nil
+}
+
+// prepare binds the kernel, finds what moves move, and takes staging memory.
 func (s *Scheduler) prepare(t *target) error {
 	var err error
 	if err = s.bind(t); err != nil {
 		return err
 	}
-	for i, u := range t.uses {
+	if err = s.planMoves(t); err != nil {
+		return err
+	}
+	for i := range t.uses {
+		u := &t.uses[i]
 		if !u.CopyIn || s.hostCanFill(u) {
 			continue
 		}
@@ -202,8 +326,10 @@ func (s *Scheduler) prepare(t *target) error {
 // in is done, or ahead of whatever is placed from now on.
 func (t *target) filled() {
 	for _, state := range t.fills {
-		close(state.filling)
-		state.filling = nil
+		state.filling = 0
+	}
+	if len(t.fills) > 0 && t.s.fillWaiters > 0 {
+		t.s.filling.Broadcast()
 	}
 	clear(t.fills)
 	t.fills = t.fills[:0]
@@ -272,48 +398,68 @@ func (t *target) letGo() {
 	t.holds = t.holds[:0]
 }
 
-// hostCanFill reports whether the host may write the block itself: it sees the
-// memory, nothing on the device can still touch it, and what the device wrote
-// before is behind a barrier to the host.
-func (s *Scheduler) hostCanFill(u memory.Use) bool {
-	if !u.Created || u.Present.Storage.Host() == nil {
-		return false
-	}
-	state, q := stateOf(u.Present), s.queue
-	return state.use.value <= q.completed && state.write.value <= q.hostReached
+// hostCanFill reports whether the host may copy to a block itself, or need not at
+// all.
+func (s *Scheduler) hostCanFill(u *memory.Use) bool {
+	state := stateOf(u.Present)
+	return state.shared || u.Created && state.quiet()
 }
 
 // copyIn does the host's part of copying in, without the lock: to the storage
 // itself or to staging.
-func (s *Scheduler) copyIn(t *target) {
+func (s *Scheduler) copyIn(t *target) error {
+	for i := range t.moves {
+		t.moves[i].touchBegin(t)
+	}
+	err := t.invalidateTouched()
 	bytes := uint64(0)
 	uploads := t.uploads // in the order of the uses
 	for i, u := range t.uses {
 		if !u.CopyIn {
 			continue
 		}
+		m := &t.Enter[i]
 		var to unsafe.Pointer
 		if len(uploads) > 0 && uploads[0].use == i {
-			to, uploads = uploads[0].staging.Host(), uploads[1:]
+			st := &uploads[0].staging
+			to, uploads = st.Host(), uploads[1:]
+			t.touches(s.stagingHeap, st, 0, m.Size)
 		} else {
-			to = unsafe.Add(u.Present.Storage.Host(), u.Offset)
+			st := &u.Present.Storage
+			to = unsafe.Add(st.Host(), u.Offset)
+			t.touches(s.storageHeap, st, u.Offset, m.Size)
 		}
-		m := t.Enter[i]
-		copyBytes(to, m.Ptr, m.Size)
-		bytes += m.Size
+		bytes += copyBytes(to, m.Ptr, m.Size)
+	}
+	for i := range t.moves {
+		bytes += t.moves[i].begin(t)
+	}
+	if flushing := t.flushTouched(); err == nil {
+		err = flushing
 	}
 	s.mu.Lock()
 	s.stats.BytesToDevice += bytes
-	var others []chan struct{}
-	for _, u := range t.uses {
-		if u.Present != nil && !u.Created && stateOf(u.Present).filling != nil {
-			others = append(others, stateOf(u.Present).filling)
+	for i := range t.uses {
+		if u := &t.uses[i]; u.Present != nil && !u.Created {
+			s.waitUntilFilled(t, stateOf(u.Present))
+		}
+	}
+	for i := range t.moves {
+		if b := t.moves[i].block; b != nil {
+			s.waitUntilFilled(t, stateOf(b))
 		}
 	}
 	s.mu.Unlock()
-	// They entered before t did, so there is no cycle of tasks that wait.
-	for _, c := range others {
-		<-c
+	return err
+}
+
+// waitUntilFilled waits, under mu, for the task that fills the block, if that
+// entered before t did: so there is no cycle of tasks that wait.
+func (s *Scheduler) waitUntilFilled(t *target, state *blockState) {
+	for state.filling != 0 && state.filling < t.entry {
+		s.fillWaiters++
+		s.filling.Wait()
+		s.fillWaiters--
 	}
 }
 
@@ -321,7 +467,9 @@ func (s *Scheduler) copyIn(t *target) {
 func (s *Scheduler) release(t *target, w *tasks.Work) {
 	maps := make([]memory.Map, len(t.Enter))
 	for i, m := range t.Enter {
-		maps[i] = memory.Map{Section: m.Section, Type: memory.MapRelease, Label: m.Label}
+		if t.uses[i].Present != nil {
+			maps[i] = memory.Map{Section: m.Section, Type: memory.MapRelease, Presence: m.Presence, Label: m.Label}
+		}
 	}
 	t.letGo()
 	t.exits = s.table.BeginExit(maps, t.exits)
@@ -334,43 +482,40 @@ func (s *Scheduler) endExit(exits []memory.Exit, w *tasks.Work) {
 	s.removed = s.table.EndExit(exits, s.removed)
 	for i, p := range s.removed {
 		s.removed[i] = nil
-		state := stateOf(p)
-		s.storage.Free(p.Storage, frontierOf(state.use))
-		for _, h := range state.holders {
-			s.noteBlind(h.by)
-		}
-		for _, n := range state.parked {
-			w.Restart(n)
-		}
+		s.gone(p, w)
 	}
+}
+
+// gone gives up a block that has left the presence table: who waited for that
+// tries again, and its memory is free once nobody uses it.
+func (s *Scheduler) gone(p *memory.Present, w *tasks.Work) {
+	state := stateOf(p)
+	for _, h := range state.holders {
+		s.noteBlind(h.by)
+	}
+	for _, n := range state.parked {
+		w.Restart(n)
+	}
+	if !state.associated {
+		s.forgetPointers(state.store)
+	}
+	state.unpin()
 }
 
 func (s *Scheduler) freeStaging(t *target) {
 	for _, st := range t.staging {
-		s.staging.Free(st, frontierOf(t.mark))
+		freeAfter(s.staging, st, t.mark)
 	}
 	clear(t.staging)
 	t.staging = t.staging[:0]
 }
 
-// frontierOf says that everything up to m has happened.
-func frontierOf(m mark) timeline.Frontier {
-	return timeline.NewFrontier(timeline.Point{Queue: 0, Value: m.value})
-}
-
-// markOf returns a mark after all commands so far that f covers.
-func (q *queue) markOf(f timeline.Frontier) mark {
-	v := f.Value(0)
-	switch v {
-	case 0:
-		return mark{}
-	case q.pending.value:
-		return mark{value: v, level: max(len(q.pending.levels)-1, 0)}
+// copyBytes copies n bytes between memory that does not overlap, or that is the
+// same, and returns how many it copied.
+func copyBytes(to, from unsafe.Pointer, n uint64) uint64 {
+	if to == from {
+		return 0
 	}
-	return mark{value: v, level: maxLevel}
-}
-
-// copyBytes copies n bytes between memory that does not overlap.
-func copyBytes(to, from unsafe.Pointer, n uint64) {
 	copy(unsafe.Slice((*byte)(to), n), unsafe.Slice((*byte)(from), n))
+	return n
 }

@@ -55,10 +55,11 @@ type fakeDevice struct {
 	submit func(call int) error
 	create func(call int) error
 
-	submits, creates int
-	live, peakLive   int
-	barriers         []int
-	reports          []string
+	submits, creates, imports int
+	budget                    []vk.HeapBudget
+	live, peakLive            int
+	barriers                  []int
+	reports                   []string
 }
 
 // fakeBlock is memory as the device and as the host see it.
@@ -69,6 +70,13 @@ type fakeBlock struct {
 	// host is nil where the host cannot see the block. synced is what the host
 	// was last known to have there.
 	host, synced []byte
+	// cache is what the scheduler sees as host where the memory is not coherent:
+	// host gets of it what is flushed, and it of host what is invalidated.
+	cache []byte
+	// imported: host is the program's own storage, of which the device knows what it
+	// has used.
+	imported bool
+	known    []bool
 	// bound: a dispatch uses the block. One that none uses is staging, which the
 	// host overwrites before the device reads it again.
 	bound bool
@@ -108,6 +116,9 @@ const (
 	unifiedMemory fakeMemory = iota
 	// discreteMemory: the host sees staging only.
 	discreteMemory
+	// incoherentMemory: as unified, and no side sees what the other writes without
+	// being told.
+	incoherentMemory
 )
 
 func newFakeDevice(t reporter, memory fakeMemory, seed uint64) *fakeDevice {
@@ -124,7 +135,9 @@ func newFakeDevice(t reporter, memory fakeMemory, seed uint64) *fakeDevice {
 				MaxMemoryAllocationCount:        4096,
 				MaxMemoryAllocationSize:         1 << 30,
 				NonCoherentAtomSize:             64,
+				MinImportedHostPointerAlignment: 4096,
 			},
+			Features:    vk.Features{RobustBufferAccess2: true, ExternalMemoryHost: true},
 			MemoryHeaps: []vk.MemoryHeap{{Size: 1 << 33, DeviceLocal: true}, {Size: 1 << 33}},
 		},
 		rng:       rand.New(rand.NewPCG(seed, 1)),
@@ -135,6 +148,9 @@ func newFakeDevice(t reporter, memory fakeMemory, seed uint64) *fakeDevice {
 	switch memory {
 	case unifiedMemory:
 		d.props.MemoryTypes = []vk.MemoryType{{Heap: 0, Flags: vk.MemoryDeviceLocal | mapped | vk.MemoryHostCached}}
+	case incoherentMemory:
+		d.props.MemoryTypes = []vk.MemoryType{{Heap: 0, Flags: vk.MemoryDeviceLocal | vk.MemoryHostVisible | vk.MemoryHostCached},
+			{Heap: 0, Flags: mapped}}
 	case discreteMemory:
 		d.props.Type = vk.DeviceDiscrete
 		d.props.MemoryTypes = []vk.MemoryType{{Heap: 0, Flags: vk.MemoryDeviceLocal}, {Heap: 1, Flags: mapped | vk.MemoryHostCached}}
@@ -190,12 +206,70 @@ func (d *fakeDevice) CreateBlock(size uint64, memoryType int) (vk.Block, error) 
 		copy(b.host, b.device)
 		copy(b.synced, b.device)
 		block.Host = unsafe.Pointer(&b.host[0])
+		if d.props.MemoryTypes[memoryType].Flags&vk.MemoryHostCoherent == 0 {
+			b.cache = make([]byte, size)
+			block.Host = unsafe.Pointer(&b.cache[0])
+		}
 	}
 	d.blocks[b.buffer] = b
 	d.live++
 	d.peakLive = max(d.peakLive, d.live)
 	return block, nil
 }
+
+// ImportBlock takes host storage whose pages hold nothing else (see filled): what it
+// makes of the pointer is one into that object.
+func (d *fakeDevice) ImportBlock(host uintptr, size uint64) (vk.Block, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if align := d.props.Limits.MinImportedHostPointerAlignment; uint64(host)%align != 0 || size%align != 0 || size == 0 {
+		d.fail("import of %d bytes at %#x", size, host)
+	}
+	d.imports++
+	if d.create != nil {
+		d.creates++
+		if err := d.create(d.creates); err != nil {
+			return vk.Block{}, err
+		}
+	}
+	d.handles++
+	b := &fakeBlock{buffer: vk.Buffer(d.handles), size: size, imported: true}
+	b.host = unsafe.Slice(*(**byte)(unsafe.Pointer(&host)), size)
+	b.device, b.synced, b.known = make([]byte, size), make([]byte, size), make([]bool, size)
+	d.blocks[b.buffer] = b
+	d.live++
+	return vk.Block{Buffer: b.buffer, Memory: vk.Memory(d.handles), Size: size, MemoryType: len(d.props.MemoryTypes) - 1}, nil
+}
+
+func (d *fakeDevice) Flush(ranges []vk.MemoryRange) error { return d.sync(ranges, true) }
+
+func (d *fakeDevice) Invalidate(ranges []vk.MemoryRange) error { return d.sync(ranges, false) }
+
+// sync moves whole units between what the host sees and memory.
+func (d *fakeDevice) sync(ranges []vk.MemoryRange, toMemory bool) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, r := range ranges {
+		b := d.blocks[vk.Buffer(r.Memory)]
+		if b == nil || r.Size == 0 || r.Offset+r.Size > b.size || b.host == nil {
+			d.fail("flush or invalidation of %+v, which is in no block that the host sees", r)
+			continue
+		}
+		if b.cache == nil {
+			continue
+		}
+		atom := d.props.Limits.NonCoherentAtomSize
+		lo, hi := r.Offset/atom*atom, min((r.Offset+r.Size+atom-1)/atom*atom, b.size)
+		if toMemory {
+			copy(b.host[lo:hi], b.cache[lo:hi])
+		} else {
+			copy(b.cache[lo:hi], b.host[lo:hi])
+		}
+	}
+	return nil
+}
+
+func (d *fakeDevice) MemoryBudget() ([]vk.HeapBudget, bool) { return d.budget, d.budget != nil }
 
 func (d *fakeDevice) DestroyBlock(block vk.Block) {
 	d.mu.Lock()
@@ -215,7 +289,7 @@ func (d *fakeDevice) DestroyBlock(block vk.Block) {
 	delete(d.blocks, block.Buffer)
 	d.live--
 	for _, a := range [][]byte{b.device, b.host, b.synced} {
-		if len(a) == 4<<20 {
+		if len(a) == 4<<20 && !b.imported {
 			arrays.Put((*[4 << 20]byte)(a))
 		}
 	}
@@ -294,7 +368,7 @@ func (d *fakeDevice) retire() (any bool) {
 		d.completed = d.batches[0].value
 		d.batches = d.batches[1:]
 		for _, f := range d.flushes {
-			if f.value == d.completed {
+			if f.value == d.completed && d.blocks[f.buffer] != nil {
 				f.data = bytes.Clone(d.blocks[f.buffer].device[f.lo:f.hi])
 			}
 		}

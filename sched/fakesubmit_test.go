@@ -115,13 +115,27 @@ func (d *fakeDevice) decode(op vk.Op, n int) *fakeCommand {
 	bytesOf := func(r vk.BufferRange) []byte { return d.blocks[r.Buffer].device[r.Offset : r.Offset+r.Size] }
 	switch op.Code {
 	case vk.OpCopy:
-		if !inside(op.Src) || !inside(op.Dst) {
+		c.stage, c.label = vk.StageTransfer, "copy"
+		type move struct{ to, from []byte }
+		var moves []move
+		for _, r := range op.Regions {
+			src, dst := vk.BufferRange{Buffer: op.From, Offset: r.SrcOffset, Size: r.Size}, vk.BufferRange{Buffer: op.To, Offset: r.DstOffset, Size: r.Size}
+			if !inside(src) || !inside(dst) {
+				return nil
+			}
+			touch(src, vk.AccessTransferRead, 0)
+			touch(dst, 0, vk.AccessTransferWrite)
+			moves = append(moves, move{bytesOf(dst), bytesOf(src)})
+		}
+		if len(moves) == 0 {
+			d.fail("submission %d, operation %d: a copy of nothing", d.submitted, n)
 			return nil
 		}
-		c.stage, c.label = vk.StageTransfer, "copy"
-		touch(op.Src, vk.AccessTransferRead, 0)
-		touch(op.Dst, 0, vk.AccessTransferWrite)
-		c.run = func() { copy(bytesOf(op.Dst), bytesOf(op.Src)) }
+		c.run = func() {
+			for _, m := range moves {
+				copy(m.to, m.from)
+			}
+		}
 	case vk.OpFill:
 		if !inside(op.Dst) {
 			return nil
@@ -202,6 +216,13 @@ func (c *fakeCommand) continues(o *fakeCommand) bool {
 func (d *fakeDevice) hostWrites(c *fakeCommand) {
 	for _, a := range c.accesses {
 		b := d.blocks[a.buffer]
+		if b.imported {
+			for i := a.lo; i < a.hi; i++ {
+				if !b.known[i] {
+					b.known[i], b.device[i], b.synced[i] = true, b.host[i], b.host[i]
+				}
+			}
+		}
 		if b.host == nil || bytes.Equal(b.host[a.lo:a.hi], b.synced[a.lo:a.hi]) {
 			continue
 		}

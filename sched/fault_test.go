@@ -261,11 +261,11 @@ func TestFailedBatchNamesItsRoots(t *testing.T) {
 // A copy to the host that was not foreseen, and for which there is no memory when
 // it is found to be due, fails its task. What that held is given back once.
 func TestLateCopyWithoutMemoryFailsItsTask(t *testing.T) {
-	for _, mode := range memoryModes[1:] {
+	for _, mode := range memoryModes[1:3] {
 		t.Run(mode.name, func(t *testing.T) {
 			r := newRig(t, mode, 1)
 			defer r.close()
-			x, y, last := make([]uint32, 1<<20+16), filled(16, 0), filled(16, 0)
+			x, y, last := array32(1<<20+16), filled(16, 0), filled(16, 0)
 			r.d.hold()
 			r.run(launch{label: "y", kernel: "add", args: []arg{tofrom(y)}, out: [][]uint32{y}})
 			r.run(launch{label: "holds x", kernel: "add", args: []arg{alloc(x)}, empty: true, in: [][]uint32{y}})
@@ -302,14 +302,14 @@ func (r *rig) failNext() {
 // to where it would wait for another task to bring region's contents. The result
 // lets it go on.
 func (r *rig) stopBetweenEntryAndPlace(region []uint32, l launch) (resume func()) {
-	stop := make(chan struct{})
 	r.s.mu.Lock()
 	block, _, err := r.s.table.Lookup(alloc(region).item("").Section)
 	if err != nil || block == nil {
 		r.t.Fatal(err)
 	}
 	before, _ := block.Count()
-	stateOf(block).filling = stop
+	// As if the last task that entered were at it.
+	stateOf(block).filling = r.s.entries
 	r.s.mu.Unlock()
 	ran := make(chan struct{})
 	go func() {
@@ -319,9 +319,9 @@ func (r *rig) stopBetweenEntryAndPlace(region []uint32, l launch) (resume func()
 	r.eventually("entry", func() bool { n, _ := block.Count(); return n > before })
 	return func() {
 		r.s.mu.Lock()
-		stateOf(block).filling = nil
+		stateOf(block).filling = 0
+		r.s.filling.Broadcast()
 		r.s.mu.Unlock()
-		close(stop)
 		<-ran
 	}
 }

@@ -31,10 +31,20 @@ func (s *Scheduler) finish(t *target, w *tasks.Work) {
 	}
 	s.mu.Unlock()
 
+	for i := range t.moves {
+		t.moves[i].touchEnd(t)
+	}
+	err := t.invalidateTouched()
 	bytes := uint64(0)
 	for _, r := range t.results {
-		copyBytes(r.to, r.from, r.size)
-		bytes += r.size
+		if err == nil {
+			bytes += copyBytes(r.to, r.from, r.size)
+		}
+	}
+	for i := range t.moves {
+		if err == nil {
+			bytes += t.moves[i].end()
+		}
 	}
 
 	s.mu.Lock()
@@ -42,7 +52,7 @@ func (s *Scheduler) finish(t *target, w *tasks.Work) {
 	s.stats.BytesFromDevice += bytes
 	t.letGo()
 	s.endExit(t.exits, w)
-	s.complete(t, nil, w)
+	s.complete(t, err, w)
 }
 
 // planResults finds for each copy to the host where its bytes are. It reports
@@ -61,9 +71,12 @@ func (s *Scheduler) planResults(t *target) (late bool, err error) {
 		switch {
 		case from != nil:
 			from = unsafe.Add(from, e.Offset)
+			t.touches(s.storageHeap, &e.Present.Storage, e.Offset, m.Size)
 			hostReads = hostReads || stateOf(e.Present).write.value > q.hostReached
 		default:
-			if from = t.downloaded(e.Present, e.Offset, m.Size); from != nil {
+			if st := t.downloaded(e.Present, e.Offset, m.Size); st != nil {
+				from = st.Host()
+				t.touches(s.stagingHeap, st, 0, m.Size)
 				break
 			}
 			st, err := s.staging.Allocate(m.Size)
@@ -73,6 +86,7 @@ func (s *Scheduler) planResults(t *target) (late bool, err error) {
 			t.staging = append(t.staging, st)
 			missing = append(missing, download{e.Present, e.Offset, m.Size, st, e.Present.Uses()})
 			from = st.Host()
+			t.touches(s.stagingHeap, &st, 0, m.Size)
 		}
 		t.results = append(t.results, hostCopy{to: m.Ptr, from: from, size: m.Size})
 	}
@@ -91,10 +105,11 @@ func (s *Scheduler) planResults(t *target) (late bool, err error) {
 
 // downloaded returns where the task's own batch left a copy of the section, or
 // nil if it made none or another construct used the block since.
-func (t *target) downloaded(block *memory.Present, offset, size uint64) unsafe.Pointer {
-	for _, d := range t.downloads {
+func (t *target) downloaded(block *memory.Present, offset, size uint64) *memory.Storage {
+	for i := range t.downloads {
+		d := &t.downloads[i]
 		if d.block == block && d.offset == offset && d.size == size && d.uses == block.Uses() {
-			return d.staging.Host()
+			return &d.staging
 		}
 	}
 	return nil
@@ -115,6 +130,7 @@ func (s *Scheduler) abort(t *target, err error, w *tasks.Work) {
 // complete ends a task that had entered, under mu.
 func (s *Scheduler) complete(t *target, err error, w *tasks.Work) {
 	t.filled()
+	s.endMoves(t)
 	s.freeStaging(t)
 	for _, p := range t.parked {
 		w.Restart(p)

@@ -26,7 +26,7 @@ type hostRig struct {
 }
 
 func newHostRig(t *testing.T) *hostRig {
-	r := &hostRig{t: t, h: NewHostDevice(2), x: make([]uint32, 1)}
+	r := &hostRig{t: t, h: NewHostDevice(2), x: array32(1)}
 	r.scope = r.graph.NewScope()
 	return r
 }
@@ -426,7 +426,7 @@ func TestHostTasksAreUsedAgainSafely(t *testing.T) {
 		wg.Go(func() {
 			rng := rand.New(rand.NewPCG(uint64(worker), 2))
 			scope := graph.NewScope()
-			x := make([]uint32, 1)
+			x := array32(1)
 			var ran, dropped atomic.Int64
 			deferred, expected := 0, int64(0)
 			for i := range 1500 {

@@ -16,7 +16,7 @@ func (r *rig) joined(in, token []uint32) {
 func TestJoinBetweenTargetTasksStaysOnTheDevice(t *testing.T) {
 	for _, pending := range []bool{false, true} {
 		inEveryMemory(t, func(t *testing.T, r *rig) {
-			x, token := filled(16, 1), make([]uint32, 1)
+			x, token := filled(16, 1), array32(1)
 			r.run(launch{label: "enter", enter: []arg{to(x)}, included: true})
 			if pending {
 				r.busy()
@@ -45,7 +45,7 @@ func TestJoinBetweenTargetTasksStaysOnTheDevice(t *testing.T) {
 func TestJoinStandsForTheLastOfItsPredecessors(t *testing.T) {
 	for _, swapped := range []bool{false, true} {
 		inEveryMemory(t, func(t *testing.T, r *rig) {
-			x, y, token := filled(16, 1), filled(16, 2), make([]uint32, 1)
+			x, y, token := filled(16, 1), filled(16, 2), array32(1)
 			r.run(launch{label: "enter", enter: []arg{to(x), to(y)}, included: true})
 			r.busy()
 			r.adds("x", tasks.DependInOut, x, 1)
@@ -70,12 +70,12 @@ func TestJoinStandsForTheLastOfItsPredecessors(t *testing.T) {
 func TestJoinOfNothingInFlightIsCompleteAtOnce(t *testing.T) {
 	r := newRig(t, memoryModes[0], 1)
 	defer r.close()
-	x, token := filled(16, 1), make([]uint32, 1)
+	x, token := filled(16, 1), array32(1)
 	r.joined(x, token)
 	if r.scope.Pending() {
 		t.Error("a join of nothing waits")
 	}
-	r.mix("before", x, make([]uint32, 16), make([]uint32, 16), 0)
+	r.mix("before", x, array32(16), array32(16), 0)
 	r.taskwait()
 	before := r.d.submits
 	r.joined(x, token)
@@ -86,7 +86,7 @@ func TestJoinOfNothingInFlightIsCompleteAtOnce(t *testing.T) {
 
 func TestJoinOfHostAndTargetTasksIsKeptByTheHost(t *testing.T) {
 	inEveryMemory(t, func(t *testing.T, r *rig) {
-		x, y, z, token := filled(16, 1), filled(16, 1), filled(16, 1), make([]uint32, 1)
+		x, y, z, token := filled(16, 1), filled(16, 1), filled(16, 1), array32(1)
 		r.d.hold()
 		r.run(launch{label: "target", kernel: "add", args: []arg{tofrom(x)}, constant: 1, depend: depends(tasks.DependOut, x)})
 		host := &heldTask{}
@@ -109,7 +109,7 @@ func TestJoinOfHostAndTargetTasksIsKeptByTheHost(t *testing.T) {
 // A join whose predecessor fails does not run, and neither does what follows it.
 func TestFailurePassesThroughAJoin(t *testing.T) {
 	inEveryMemory(t, func(t *testing.T, r *rig) {
-		x, z, token := filled(16, 1), filled(16, 1), make([]uint32, 1)
+		x, z, token := filled(16, 1), filled(16, 1), array32(1)
 		r.d.submit = func(call int) error {
 			if call == 3 {
 				return errSubmitMemory

@@ -126,7 +126,7 @@ func TestLaunchThatDoesNotFitIsRefused(t *testing.T) {
 	r := newRig(t, memoryModes[0], 1)
 	defer r.close()
 	x := filled(8, 0)
-	large := make([]uint32, 1<<20)
+	large := array32(1 << 20)
 	r.d.props.Limits.MaxStorageBufferRange = 1 << 20
 	for _, c := range []struct {
 		name, want string

@@ -32,6 +32,15 @@ func (s *Scheduler) place(t *target, w *tasks.Work) {
 		last = s.placeKernel(t, level)
 		level = last.level + 1
 	}
+	if len(t.moves) > 0 {
+		if at := s.placeMoves(t, level); at.value != 0 {
+			last = at
+			level = last.level + 1
+		}
+		if at := s.placeMovesToHost(t, level); at.value != 0 {
+			last = at
+		}
+	}
 	if len(t.downloads) > 0 {
 		last = s.placeDownloads(t.downloads, level)
 	}
@@ -57,7 +66,7 @@ func (s *Scheduler) place(t *target, w *tasks.Work) {
 			// The device is done with what it follows. Its exit comes before its
 			// successors start, so it counts as complete rather than placed.
 			q.done = append(q.done, t)
-			w.Defer(func(w *tasks.Work) { s.finishDone(q, w) })
+			w.Defer(q.finish)
 			return
 		}
 		ride.tasks = append(ride.tasks, t)
@@ -75,33 +84,12 @@ func (q *queue) flying(value uint64) *batch {
 	return nil
 }
 
-// bind makes the descriptors of the task's kernel.
-func (s *Scheduler) bind(t *target) error {
-	t.ranges = t.ranges[:0]
-	if t.Kernel == nil {
-		return nil
-	}
-	props := s.device.Properties()
-	for i, u := range t.uses {
-		if !t.Kernel.buffers[i].used {
-			continue
-		}
-		st := u.Present.Storage
-		r, err := t.Kernel.bind(i, vk.Buffer(st.Block.ID), st.Offset+u.Offset, t.Enter[i].Size, props, t.push)
-		if err != nil {
-			return err
-		}
-		t.ranges = append(t.ranges, r)
-	}
-	return nil
-}
-
 // placeUploads copies staging to storage.
 func (s *Scheduler) placeUploads(t *target, level int) mark {
 	q := s.queue
 	for _, up := range t.uploads {
 		state := stateOf(t.uses[up.use].Present)
-		level = max(level, q.after(state.transfer), q.afterWrites(state))
+		level = max(level, q.after(state.transfer), q.afterWrites(state.store))
 	}
 	at := mark{q.pending.value, level}
 	for _, up := range t.uploads {
@@ -121,10 +109,9 @@ func (s *Scheduler) placeUploads(t *target, level int) mark {
 // placeKernel dispatches the task's kernel.
 func (s *Scheduler) placeKernel(t *target, level int) mark {
 	q := s.queue
-	for i, u := range t.uses {
-		if t.Kernel.buffers[i].used {
-			state := stateOf(u.Present)
-			level = max(level, q.after(state.transfer), q.afterWrites(state))
+	for i := range t.arguments {
+		if a := &t.arguments[i]; a.store != nil {
+			level = max(level, q.after(a.transfer), q.afterWrites(a.store))
 		}
 	}
 	at := mark{q.pending.value, level}
@@ -135,15 +122,17 @@ func (s *Scheduler) placeKernel(t *target, level int) mark {
 	s.stats.Dispatches += uint64(len(t.plan.calls))
 	q.pending.commands += len(t.plan.calls)
 	q.pending.invocations += t.Range[0] * t.Range[1] * t.Range[2]
-	for i, u := range t.uses {
-		if !t.Kernel.buffers[i].used {
+	for i := range t.arguments {
+		a := &t.arguments[i]
+		if a.store == nil {
 			continue
 		}
-		state := stateOf(u.Present)
-		state.use = later(state.use, at)
-		if !t.Kernel.buffers[i].readOnly {
-			state.wrote(at)
-			state.dirty = true
+		a.use = later(a.use, at)
+		if !a.readOnly {
+			a.wrote(at)
+			if a.block != nil {
+				a.block.dirty = true
+			}
 		}
 	}
 	return at
@@ -159,7 +148,7 @@ func (s *Scheduler) lastItems(t *target) iter.Seq2[memory.Map, *memory.Present] 
 				continue
 			}
 			count, infinite := block.Count()
-			if (m.Always || !infinite && count == 1) && !yield(m, block) {
+			if (m.Always || m.Delete || !infinite && count == 1) && !yield(m, block) {
 				return
 			}
 		}
@@ -190,6 +179,9 @@ func (s *Scheduler) planDownloads(t *target) error {
 // memory for its next user. What the task's own commands write comes on top of
 // what is recorded of a block so far.
 func (s *Scheduler) hostReads(t *target) bool {
+	if s.movesReadByHost(t) {
+		return true
+	}
 	for _, block := range s.lastItems(t) {
 		if block.Storage.Host() != nil && (t.writes(block) || stateOf(block).write.value > s.queue.hostVisible) {
 			return true
@@ -200,8 +192,9 @@ func (s *Scheduler) hostReads(t *target) bool {
 
 // writes reports whether the task has commands that write the block.
 func (t *target) writes(block *memory.Present) bool {
-	for i, u := range t.uses {
-		if u.Present == block && t.Kernel != nil && t.Kernel.buffers[i].used && !t.Kernel.buffers[i].readOnly {
+	state := stateOf(block)
+	for i := range t.arguments {
+		if a := &t.arguments[i]; a.store == state.store && !a.readOnly {
 			return true
 		}
 	}
@@ -218,7 +211,7 @@ func (s *Scheduler) placeDownloads(downloads []download, level int) mark {
 	q := s.queue
 	for _, d := range downloads {
 		state := stateOf(d.block)
-		level = max(level, q.after(state.transfer), q.afterWrites(state))
+		level = max(level, q.after(state.transfer), q.afterWrites(state.store))
 	}
 	at := mark{q.pending.value, level}
 	for _, d := range downloads {

@@ -40,6 +40,8 @@ type variable struct {
 	count  int
 	// defined: the device copy has contents.
 	defined bool
+	// associated is the memory that the variable is associated with.
+	associated *chunk
 	// members are the cells that members of one inoutset have: nothing orders
 	// another member that takes the same one.
 	members [programCells]bool
@@ -49,6 +51,8 @@ type variable struct {
 type programScope struct {
 	scope     *tasks.Scope
 	variables []*variable
+	// chunks are its allocations.
+	chunks []*chunk
 	// token is storage that only depend clauses name.
 	token []uint32
 	// groups are the taskgroups that the next construct lies in, the innermost last.
@@ -88,6 +92,8 @@ type program struct {
 	all   []*programScope
 	steps []step
 	log   []string
+	// chunks counts allocations.
+	chunks int
 	// held: the device stands still. Only a program on one goroutine holds it.
 	held bool
 
@@ -173,11 +179,11 @@ func runProgram(t *rapid.T, mode memoryMode, concurrent bool) {
 	p.r = r
 	r.d.report = func(what string) { p.fail("%s", what) }
 	for range programScopes {
-		s := &programScope{scope: r.graph.NewScope(), token: make([]uint32, 1)}
+		s := &programScope{scope: r.graph.NewScope(), token: array32(1)}
 		for range programVariables {
 			i := len(p.all)*programVariables + len(s.variables)
 			v := &variable{name: string(rune('w' + i)), scope: s, cell: rapid.SampledFrom([]int{5, 16}).Draw(t, "cell size")}
-			v.host = make([]uint32, programCells*v.cell)
+			v.host = array32(programCells * v.cell)
 			for k := range v.host {
 				v.host[k] = uint32(100*i + k)
 			}
@@ -190,6 +196,7 @@ func runProgram(t *rapid.T, mode memoryMode, concurrent bool) {
 		p.construct(rapid.SampledFrom(p.all).Draw(t, "scope"), concurrent)
 	}
 	for _, s := range p.all {
+		p.endMemory(s)
 		for _, v := range s.variables {
 			for v.count > 0 {
 				p.exitData(v)

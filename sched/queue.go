@@ -42,6 +42,8 @@ type queue struct {
 	// order of the exits; finishing is set while a goroutine works them off.
 	done, spareDone []*target
 	finishing       bool
+	// finish is finishDone of the queue.
+	finish func(*tasks.Work)
 	// drivers counts goroutines that wait for the queue themselves; the waiter
 	// rests meanwhile.
 	drivers int
@@ -62,12 +64,12 @@ func (q *queue) after(m mark) int {
 	return 1
 }
 
-// afterWrites is after for the block's writes that the program ordered before
+// afterWrites is after for the store's writes that the program ordered before
 // the command by other means than an incomplete predecessor: those that are
 // complete need making visible, those in flight were left unordered by the
 // program and are its own affair (OpenMP orders by depend clauses, not by
 // accesses).
-func (q *queue) afterWrites(b *blockState) int {
+func (q *queue) afterWrites(b *store) int {
 	complete := 0
 	for complete < len(b.flying) && b.flying[complete].value <= q.completed {
 		b.settled = b.flying[complete]

@@ -92,7 +92,7 @@ func TestRecycledTargetCarriesNothingOver(t *testing.T) {
 				return nil
 			}
 			for range 4 {
-				g := r.region(launch{label: "large", kernel: "set", args: []arg{alloc(make([]uint32, 3<<18))}})
+				g := r.region(launch{label: "large", kernel: "set", args: []arg{alloc(array32(3 << 18))}})
 				g.Range[0] = 1
 				r.s.Run(context.Background(), g)
 			}
@@ -111,7 +111,7 @@ func TestRecycledTargetCarriesNothingOver(t *testing.T) {
 			}
 		},
 		"join": func(r *rig) {
-			x, token := filled(16, 0), make([]uint32, 1)
+			x, token := filled(16, 0), array32(1)
 			r.d.hold()
 			for range 4 {
 				r.run(launch{label: "before", kernel: "add", args: []arg{tofrom(x)}, out: [][]uint32{x}})
@@ -160,7 +160,7 @@ func TestStarvedTargetIsNotUsedAgain(t *testing.T) {
 		return nil
 	}
 	for range 4 {
-		r.run(launch{label: "large", kernel: "set", args: []arg{from(make([]uint32, 3<<18))}})
+		r.run(launch{label: "large", kernel: "set", args: []arg{from(array32(3 << 18))}})
 	}
 	r.s.mu.Lock()
 	starved := append([]*target(nil), r.s.starved...)
@@ -192,7 +192,7 @@ func TestTargetsWhoseWaitIsCutShortAreNotMistaken(t *testing.T) {
 				wg.Go(func() {
 					rng := rand.New(rand.NewPCG(uint64(worker), 3))
 					scope := r.graph.NewScope()
-					x, token := filled(16, 0), make([]uint32, 1)
+					x, token := filled(16, 0), array32(1)
 					want := uint32(0)
 					for i := range uint32(120) {
 						want += i

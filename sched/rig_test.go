@@ -22,12 +22,15 @@ type memoryMode struct {
 	name   string
 	memory fakeMemory
 	hidden bool
+	share  Sharing
 }
 
 var memoryModes = []memoryMode{
-	{"unified", unifiedMemory, false},
-	{"discrete", discreteMemory, false},
-	{"hidden", unifiedMemory, true},
+	{"unified", unifiedMemory, false, ShareNothing},
+	{"discrete", discreteMemory, false, ShareNothing},
+	{"hidden", unifiedMemory, true, ShareNothing},
+	{"incoherent", incoherentMemory, false, ShareNothing},
+	{"imported", unifiedMemory, false, ShareAll},
 }
 
 // inEveryMemory runs a test in all memory modes and with several orders of the
@@ -54,6 +57,8 @@ type rig struct {
 
 	kernels map[string]*Kernel
 	closed  bool
+	// share: target constructs use the host's storage.
+	share bool
 }
 
 // reporter is the part of testing.TB that a rig needs.
@@ -73,9 +78,9 @@ func newRig(t reporter, mode memoryMode, seed uint64) *rig {
 
 func newRigOn(t reporter, d *fakeDevice, mode memoryMode) *rig {
 	t.Helper()
-	r := &rig{t: t, d: d, kernels: make(map[string]*Kernel)}
+	r := &rig{t: t, d: d, kernels: make(map[string]*Kernel), share: mode.share == ShareAll}
 	var err error
-	if r.s, err = New(r.d, Options{Domain: rigDomain, HideHostVisible: mode.hidden}); err != nil {
+	if r.s, err = New(r.d, Options{Domain: rigDomain, HideHostVisible: mode.hidden, Sharing: mode.share}); err != nil {
 		t.Fatal(err)
 	}
 	r.scope = r.graph.NewScope()

@@ -27,6 +27,10 @@ type Options struct {
 	// HideHostVisible ignores that the host can see the device's memory, so
 	// that every map goes through staging.
 	HideHostVisible bool
+	// Incoherent takes all memory for memory that is not coherent.
+	Incoherent bool
+	// Sharing says when target constructs use the host's own storage.
+	Sharing Sharing
 }
 
 // Stats are totals since the scheduler was made.
@@ -54,8 +58,8 @@ type Scheduler struct {
 	// pipelines are those made so far; the map is replaced, never changed, under
 	// mu.
 	pipelines atomic.Pointer[map[pipelineKey]vk.Pipeline]
-	// spare keeps targets for reuse.
-	spare sync.Pool
+	// spare keeps targets for reuse, spareStores those of allocations.
+	spare, spareStores sync.Pool
 
 	mu sync.Mutex
 	// wake is signalled when a waiter may have something to do.
@@ -69,6 +73,11 @@ type Scheduler struct {
 	// when one of those is complete, and the next when that one needs no more.
 	live    int
 	starved []*target
+	// entries counts the entries of tasks. filling is signalled when a block has been
+	// filled, for which fillWaiters goroutines wait.
+	entries     uint64
+	filling     *sync.Cond
+	fillWaiters int
 	// blind are tasks in flight whose exit has an item that is in no block.
 	blind []*target
 	// compiling counts pipelines being made: Close waits for them.
@@ -77,13 +86,27 @@ type Scheduler struct {
 	stopped   bool
 	waiters   sync.WaitGroup
 
-	// storage and staging have locks of their own.
-	storage, staging *memory.Allocator
+	// storage and staging have locks of their own, as have their heaps and imports.
+	storage, staging         *memory.Allocator
+	storageHeap, stagingHeap *deviceHeap
+	imports                  imports
 	// allocateStorage and freeStorage are storage's for the presence table.
-	allocateStorage func(uint64) (memory.Storage, error)
+	allocateStorage func(*memory.Map) (memory.Storage, error)
 	freeStorage     func(memory.Storage)
-	// removed is working memory of endExit, under mu.
+	// slots are what pointers name, freeSlots those that name nothing; addresses
+	// from nextAddress on stand for memory whose address is not known. allocations
+	// counts what Allocate returned and Free has not got back.
+	slots       []slot
+	freeSlots   []uint32
+	nextAddress uint64
+	allocations int
+	// hostWrites are the host's storage that tasks in flight are to write; reading
+	// counts the stores that some are to read themselves.
+	hostWrites hostWrites
+	reading    int
+	// removed is working memory of endExit, regions of placeCopy, under mu.
 	removed []*memory.Present
+	regions []vk.CopyRegion
 }
 
 // pipelineKey names a pipeline: a kernel, and the dimension of it that is
@@ -105,18 +128,19 @@ func New(d Device, o Options) (*Scheduler, error) {
 		table:  memory.NewTable(),
 		queue:  &queue{pending: &batch{value: 1}},
 	}
-	s.wake = sync.NewCond(&s.mu)
+	s.queue.finish = func(w *tasks.Work) { s.finishDone(s.queue, w) }
+	s.wake, s.filling = sync.NewCond(&s.mu), sync.NewCond(&s.mu)
 	s.pipelines.Store(&map[pipelineKey]vk.Pipeline{})
 	p := d.Properties()
 	// Storage lies at multiples of what bindings ask for, up to 256 bytes: no
 	// block needs an offset member, only sub-slices of one.
 	align := max(p.Limits.MinStorageBufferOffsetAlignment, p.Limits.NonCoherentAtomSize, 64)
-	newAllocator := func(use memoryUse, hidden bool) (*memory.Allocator, error) {
-		heap, err := newDeviceHeap(d, use, hidden)
+	newAllocator := func(use memoryUse, hidden bool) (*deviceHeap, *memory.Allocator, error) {
+		heap, err := newDeviceHeap(d, use, hidden, !o.Incoherent)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		return memory.NewAllocator(heap, memory.AllocatorOptions{
+		a, err := memory.NewAllocator(heap, memory.AllocatorOptions{
 			MinBlock:      4 << 20,
 			MaxBlock:      256 << 20,
 			Alignment:     align,
@@ -124,16 +148,20 @@ func New(d Device, o Options) (*Scheduler, error) {
 			MaxBlocks:     int(p.Limits.MaxMemoryAllocationCount) / 2,
 			Completed:     s.reached,
 		})
+		return heap, a, err
 	}
 	var err error
-	if s.storage, err = newAllocator(useStorage, o.HideHostVisible); err != nil {
+	if s.storageHeap, s.storage, err = newAllocator(useStorage, o.HideHostVisible); err != nil {
 		return nil, err
 	}
-	if s.staging, err = newAllocator(useStaging, false); err != nil {
+	if s.stagingHeap, s.staging, err = newAllocator(useStaging, false); err != nil {
 		return nil, err
 	}
-	s.allocateStorage = s.storage.Allocate
-	s.freeStorage = func(st memory.Storage) { s.storage.Free(st, timeline.Frontier{}) }
+	s.imports.mode = o.Sharing
+	s.imports.unified = p.Type != vk.DeviceDiscrete && !o.HideHostVisible &&
+		p.MemoryTypes[s.storageHeap.memoryType].Flags&vk.MemoryHostVisible != 0
+	s.allocateStorage = s.allocateFor
+	s.freeStorage = func(st memory.Storage) { s.giveBack(st, mark{}) }
 	s.waiters.Add(1)
 	go s.wait(s.queue)
 	return s, nil
@@ -251,7 +279,15 @@ func (s *Scheduler) Close() error {
 		errs = append(errs, fmt.Errorf("sched: %d blocks of storage still mapped at Close", n))
 	}
 	for p := range s.table.All() {
-		s.storage.Free(p.Storage, timeline.Frontier{})
+		stateOf(p).unpin()
+	}
+	if s.allocations > 0 {
+		errs = append(errs, fmt.Errorf("sched: %d allocations of device memory not freed at Close", s.allocations))
+	}
+	for i := range s.slots {
+		if m := s.slots[i].store; m != nil && m.allocation {
+			m.unpin()
+		}
 	}
 	for _, p := range *s.pipelines.Load() {
 		s.device.DestroyPipeline(p)

@@ -6,17 +6,42 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"unsafe"
 
 	"github.com/vkomp/vkomp/memory"
 )
 
 // filled returns n words of value v.
 func filled(n int, v uint32) []uint32 {
-	s := make([]uint32, n)
+	s := array32(n)
 	for i := range s {
 		s[i] = v
 	}
+	return s
+}
+
+// arena is where array32 takes its arrays from: a device that imports them has their
+// pages, on which nothing else may lie.
+var arena struct {
+	sync.Mutex
+	free []uint32
+}
+
+func array32(n int) []uint32 {
+	const page = 4096 / 4
+	pages := (n + page - 1) / page * page
+	arena.Lock()
+	defer arena.Unlock()
+	if len(arena.free) < pages {
+		arena.free = make([]uint32, max(1<<18, pages+page))
+		start := uintptr(unsafe.Pointer(&arena.free[0]))
+		arena.free = arena.free[(-start&4095)/4:]
+		arena.free = arena.free[:len(arena.free)/page*page]
+	}
+	s := arena.free[:n:n]
+	arena.free = arena.free[pages:]
 	return s
 }
 

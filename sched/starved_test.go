@@ -25,7 +25,7 @@ func TestTaskWithoutMemoryWaitsForThoseInFlight(t *testing.T) {
 		const words = 3 << 18 // of a block's 4 MiB, more than half
 		slices := make([][]uint32, 5)
 		for i := range slices {
-			slices[i] = make([]uint32, words)
+			slices[i] = array32(words)
 			r.run(launch{label: fmt.Sprint("task ", i), kernel: "set", args: []arg{from(slices[i])}, constant: uint32(i)})
 		}
 		r.d.release()
@@ -61,7 +61,7 @@ func TestStarvedTasksDoNotAllAskAgainAtEachCompletion(t *testing.T) {
 	}
 	r.d.hold()
 	const n, words = 200, 1 << 18 // at most four in a block of 4 MiB
-	memory := make([]uint32, n*words)
+	memory := array32(n * words)
 	for i := range n {
 		g := r.region(launch{label: fmt.Sprint("task ", i), kernel: "set", args: []arg{alloc(memory[i*words:][:words])}})
 		g.Range = [3]uint64{1, 1, 1}
@@ -87,7 +87,7 @@ func TestStarvedTasksOutliveOneWhosePredecessorFailed(t *testing.T) {
 	r := newRig(t, memoryModes[1], 1)
 	r.d.hold()
 	const words = 3 << 18
-	a, b, c, x := make([]uint32, words), make([]uint32, words), make([]uint32, words), filled(16, 0)
+	a, b, c, x := array32(words), array32(words), array32(words), filled(16, 0)
 	r.busy()
 	r.run(launch{label: "fails", kernel: "set", args: []arg{alloc(a)}, out: [][]uint32{a}})
 	r.d.create = func(int) error { return errBlockMemory }

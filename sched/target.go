@@ -23,9 +23,23 @@ type Region struct {
 	// Enter are the maps of the region's beginning, Exit those of its end. A
 	// target construct has the same in both; a data construct has one of them.
 	Enter, Exit []memory.Map
+	// Infinite: the blocks that Enter creates count nothing, and no exit removes
+	// them (globals that are declared for the target).
+	Infinite bool
+	// Moves are made between Enter and Exit, by a construct without a kernel.
+	Moves []Move
 	// Kernel is nil for a construct that only moves data. Its k-th buffer is
-	// Enter[k]; Values fill its push constants in order.
-	Kernel *Kernel
+	// Buffers[k], or Enter[k] where Buffers is nil; Values fill its push constants
+	// in order.
+	Kernel  *Kernel
+	Buffers []Buffer
+	// Addresses are values that become device addresses.
+	Addresses []Address
+	// Pointers point to the storage that the kernel reaches by its address alone.
+	Pointers []Pointer
+	// Found, if not nil, has an element for each item of Enter: the task sets those
+	// whose storage is on the device.
+	Found []bool
 	// Range is the number of invocations in each dimension.
 	Range [3]uint64
 	// Values are read before Run returns, and not kept.
@@ -45,6 +59,8 @@ type target struct {
 	node *tasks.Node
 	Region
 
+	// explicit: Region.Buffers was there.
+	explicit bool
 	pipeline vk.Pipeline
 	plan     plan
 	push     []byte
@@ -54,7 +70,23 @@ type target struct {
 
 	uses   []memory.Use
 	ranges []vk.BufferRange
-	// fills are the blocks that the task created and has not copied in yet.
+	// arguments are the stores that the kernel uses, those bound first; targets has
+	// what Buffers' pointers point to, pointed what Pointers do.
+	arguments, targets []argument
+	pointed            []*store
+	// moves are Region.Moves under way, reading the stores from which the task
+	// copies when it finishes.
+	moves   []move
+	reading []*store
+	// writing are the host's storage that the task writes when it finishes.
+	writing []memory.Section
+	// entry is the number of the task's last entry.
+	entry uint64
+	// incoherent is memory that the host has written or is to read.
+	incoherent []vk.MemoryRange
+	// pins are the stores that the task keeps.
+	pins []*store
+	// fills are the blocks that the task has not copied in yet.
 	fills []*blockState
 	// holds are the blocks that lose a reference when the task finishes.
 	holds []hold
@@ -116,18 +148,18 @@ type hold struct {
 
 // blockState is the scheduler's record of one present block.
 type blockState struct {
-	// write is the last device write, transfer the last command that moved the
-	// block's contents, use the last command of any kind.
-	write, transfer, use mark
-	// flying are the writes of batches that may be in flight, one mark a batch,
-	// ascending; settled is the last one known to be complete.
-	flying  []mark
-	settled mark
+	// store is own, or that of the allocation which the block is associated with.
+	*store
+	own        store
+	associated bool
+	// passing: the memory is the host's own, and the block goes with the target
+	// constructs that map it.
+	passing bool
 	// dirty: the contents can differ from the host's.
 	dirty bool
-	// filling is closed when the copy-in of a new block is done or has its place
-	// on the device; nil from then on.
-	filling chan struct{}
+	// filling is the entry of the task that copies to the block and whose copy is
+	// neither made nor placed; 0 for none.
+	filling uint64
 	// holders are the tasks in flight that hold a reference which they give
 	// back when they finish.
 	holders []*hold
@@ -142,33 +174,24 @@ type blockState struct {
 
 func stateOf(p *memory.Present) *blockState { return p.State.(*blockState) }
 
-// wrote records a device write.
-func (b *blockState) wrote(at mark) {
-	b.write = later(b.write, at)
-	if n := len(b.flying); n > 0 && b.flying[n-1].value == at.value {
-		b.flying[n-1] = later(b.flying[n-1], at)
-		return
-	}
-	b.flying = append(b.flying, at)
-}
-
 // check refuses a region that this device cannot run, whatever the state of its
 // memory.
 func (s *Scheduler) check(t *target) error {
 	if t.Kernel == nil {
 		return nil
 	}
-	t.sizes = t.sizes[:0]
-	for i := range t.Enter {
-		t.sizes = append(t.sizes, t.Enter[i].Size)
-	}
 	p := s.device.Properties()
+	t.sizes = t.sizes[:0]
+	for k := range t.buffers() {
+		t.sizes = append(t.sizes, t.bufferSize(k, p))
+	}
 	if err := t.Kernel.Fits(p, t.sizes, t.Values); err != nil {
 		return err
 	}
 	g := t.Kernel.groups(t.Range)
 	if g[0] == 0 || t.Kernel.Empty(t.sizes) {
 		// Nothing to run: the task keeps its maps and dependences.
+		s.share(t)
 		t.Kernel = nil
 		return nil
 	}
@@ -180,6 +203,7 @@ func (s *Scheduler) check(t *target) error {
 		return err
 	}
 	t.push = t.Kernel.push(t.push, t.Values)
+	s.share(t)
 	return nil
 }
 
@@ -191,14 +215,18 @@ func (s *Scheduler) newTarget(r *Region) *target {
 		t = &target{s: s}
 	}
 	enter, exit := append(t.Enter[:0], r.Enter...), append(t.Exit[:0], r.Exit...)
+	buffers, addresses := append(t.Buffers[:0], r.Buffers...), append(t.Addresses[:0], r.Addresses...)
 	t.Region = *r
 	t.Enter, t.Exit, t.Depend = enter, exit, nil
+	t.Addresses, t.Moves, t.Pointers = addresses, nil, nil
+	t.explicit, t.Buffers = r.Buffers != nil, buffers
 	return t
 }
 
 // Recycle implements tasks.Recycler. An included task's target is given back by
 // Run, which still reads it.
 func (t *target) Recycle() {
+	t.unpin()
 	if t.NoWait {
 		t.giveBack()
 	}
@@ -206,6 +234,7 @@ func (t *target) Recycle() {
 
 // giveBack keeps the target for another task; nothing refers to it any more.
 func (t *target) giveBack() {
+	t.unpin()
 	if t.single {
 		return
 	}
@@ -216,11 +245,17 @@ func (t *target) giveBack() {
 	clear(t.exits)
 	clear(t.downloads)
 	clear(t.results)
+	t.forgetTouched()
+	clear(t.arguments)
+	clear(t.targets)
+	clear(t.pointed)
+	clear(t.moves)
 	*t = target{
 		s:      t.s,
-		Region: Region{Enter: t.Enter[:0], Exit: t.Exit[:0]},
+		Region: Region{Enter: t.Enter[:0], Exit: t.Exit[:0], Buffers: t.Buffers[:0], Addresses: t.Addresses[:0]},
 		plan:   plan{calls: t.plan.calls[:0]}, push: t.push[:0], sizes: t.sizes[:0],
 		uses: t.uses[:0], ranges: t.ranges[:0], fills: t.fills[:0], holds: t.holds[:0],
+		arguments: t.arguments[:0], targets: t.targets[:0], pointed: t.pointed[:0], moves: t.moves[:0], reading: t.reading[:0], writing: t.writing[:0], pins: t.pins[:0], incoherent: t.incoherent[:0],
 		uploads: t.uploads[:0], downloads: t.downloads[:0], staging: t.staging[:0],
 		exits: t.exits[:0], results: t.results[:0], parked: t.parked[:0],
 	}
@@ -240,7 +275,10 @@ func (s *Scheduler) Run(ctx context.Context, r Region) error {
 		return fmt.Errorf("target %q: %w", r.Label, err)
 	}
 	t := s.newTarget(&r)
-	err = s.check(t)
+	err = s.resolve(t, &r)
+	if err == nil {
+		err = s.check(t)
+	}
 	t.Values = nil
 	if err != nil {
 		t.giveBack()
@@ -326,11 +364,14 @@ func (t *target) Start(n *tasks.Node, w *tasks.Work) {
 	s.live++
 	s.mu.Unlock()
 
-	s.copyIn(t)
+	copying := s.copyIn(t)
 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	err := s.refusal()
+	if err == nil {
+		err = copying
+	}
 	if err == nil {
 		// It can have failed since the task started.
 		err = n.FailedBy()

@@ -1,0 +1,134 @@
+package sched
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/vk"
+)
+
+// argument is a store that the task's kernel uses, bound or reached by address.
+type argument struct {
+	*store
+	// block is the record of a mapped one.
+	block *blockState
+	// at is where a bound one begins in the store, in bytes.
+	at, size uint64
+	readOnly bool
+}
+
+// buffers is the number of the kernel's buffer arguments.
+func (t *target) buffers() int {
+	if t.explicit {
+		return len(t.Buffers)
+	}
+	return len(t.Enter)
+}
+
+// bufferSize returns the bytes of a buffer argument as far as they are known before
+// the task runs: of one that goes to the end of a block, as many as are needed.
+func (t *target) bufferSize(k int, p *vk.Properties) uint64 {
+	if !t.explicit {
+		return t.Enter[k].Size
+	}
+	b := &t.Buffers[k]
+	switch {
+	case b.Map < 0 && b.ToEnd:
+		return min(b.Size, uint64(p.Limits.MaxStorageBufferRange))
+	case b.Map < 0:
+		return b.Size
+	case b.ToEnd && k < len(t.Kernel.buffers):
+		return max(t.Kernel.buffers[k].minSize, 1)
+	case b.ToEnd:
+		return 1
+	}
+	return t.Enter[b.Map].Size
+}
+
+// bind finds the stores that the task's kernel uses, makes its descriptors, and
+// fills in the addresses among its values.
+func (s *Scheduler) bind(t *target) error {
+	t.ranges, t.arguments = t.ranges[:0], t.arguments[:0]
+	if t.Kernel == nil {
+		return nil
+	}
+	props := s.device.Properties()
+	for k := range t.Kernel.buffers {
+		if !t.Kernel.buffers[k].used {
+			continue
+		}
+		a, err := t.argument(k, props)
+		if err != nil {
+			return err
+		}
+		r, err := t.Kernel.bind(k, vk.Buffer(a.Block.ID), a.Offset+a.at, a.size, props, t.push)
+		if err != nil {
+			return err
+		}
+		t.ranges = append(t.ranges, r)
+		t.arguments = append(t.arguments, a)
+	}
+	if !t.explicit {
+		return nil
+	}
+	for _, a := range t.Addresses {
+		value := uint64(t.Enter[a.Map].Start())
+		if u := &t.uses[a.Map]; u.Present != nil {
+			value = s.pointerInto(u.Present, u.Offset).Address
+		}
+		binary.NativeEndian.PutUint64(t.push[t.Kernel.values[a.Value].Offset:], value)
+	}
+	for _, m := range t.pointed {
+		t.arguments = append(t.arguments, argument{store: m})
+	}
+	// What no binding names is there to be reached by its address.
+	for i := range t.uses {
+		if t.uses[i].Present != nil && !t.bound(i) {
+			state := stateOf(t.uses[i].Present)
+			t.arguments = append(t.arguments, argument{store: state.store, block: state})
+		}
+	}
+	return nil
+}
+
+// argument returns what the k-th binding is bound to.
+func (t *target) argument(k int, p *vk.Properties) (argument, error) {
+	b := Buffer{Map: k}
+	if t.explicit {
+		b = t.Buffers[k]
+	}
+	readOnly := t.Kernel.buffers[k].readOnly
+	if b.Map < 0 {
+		a := t.targets[k]
+		if b.ToEnd {
+			a.size = min(a.size, uint64(p.Limits.MaxStorageBufferRange)&^3)
+		}
+		a.readOnly = readOnly
+		return a, nil
+	}
+	u, item := &t.uses[b.Map], &t.Enter[b.Map]
+	if u.Present == nil {
+		return argument{}, fmt.Errorf("binding %d of kernel %q: %s %s: %w", k, t.Kernel.name, item.Label, item.Section, memory.ErrNotPresent)
+	}
+	state := stateOf(u.Present)
+	size := item.StorageSize()
+	if b.ToEnd {
+		size = min(u.Present.Storage.Size-u.Offset, uint64(p.Limits.MaxStorageBufferRange)&^3)
+		if least := t.Kernel.buffers[k].minSize; size < least {
+			return argument{}, fmt.Errorf("%w: binding %d of kernel %q: %d bytes of storage from %s on, the binding needs at least %d", ErrInvalidLaunch, k, t.Kernel.name, size, item.Label, least)
+		}
+	}
+	at := u.Present.Storage.Offset - state.Offset + u.Offset
+	return argument{store: state.store, block: state, at: at, size: size, readOnly: readOnly}, nil
+}
+
+// bound reports whether some binding names the item.
+func (t *target) bound(item int) bool {
+	for k := range t.Buffers {
+		if t.Buffers[k].Map == item {
+			return true
+		}
+	}
+	return false
+}

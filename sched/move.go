@@ -1,0 +1,604 @@
+package sched
+
+import (
+	"fmt"
+	"iter"
+	"unsafe"
+
+	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/tasks"
+	"github.com/vkomp/vkomp/vk"
+)
+
+// MoveKind says what a Move does.
+type MoveKind uint8
+
+const (
+	// CopyToDevice copies Host to device memory at Dst.
+	CopyToDevice MoveKind = iota
+	// CopyToHost copies device memory at Src to Host.
+	CopyToHost
+	// CopyWithin copies device memory at Src to Dst, which must not overlap.
+	CopyWithin
+	// Fill sets device memory at Dst to Value.
+	Fill
+	// UpdateTo copies Host to its corresponding storage, UpdateFrom the other way
+	// (OpenMP target update): when the task runs, and not at all if Host is not
+	// present then.
+	UpdateTo
+	UpdateFrom
+)
+
+// Move is a copy or a fill that a target task makes.
+type Move struct {
+	Kind MoveKind
+	// Host is the host's side of a copy. Of an update it is the section that has
+	// to be present as a whole.
+	Host memory.Section
+	// Dst and Src are the device's sides.
+	Dst, Src Pointer
+	// Size is the number of bytes; Rows has it where it is not nil.
+	Size uint64
+	// Rows are those of a move that is not contiguous, nil for one that is. Their
+	// offsets count from Host.Ptr, Dst and Src.
+	Rows *memory.Rows
+	// Value is what Fill writes.
+	Value byte
+	// Present makes an update of storage that is absent an error.
+	Present bool
+	// Label names the item in errors.
+	Label string
+}
+
+// Buffer is what a kernel's binding is bound to.
+type Buffer struct {
+	// Map is the index of an item of Region.Enter; -1: the memory at Pointer.
+	Map     int
+	Pointer Pointer
+	// Size is the number of bytes at Pointer.
+	Size uint64
+	// ToEnd binds everything from the item's or the pointer's first byte to the end
+	// of the storage, as far as the device can bind.
+	ToEnd bool
+}
+
+// Address is a value argument that is filled with a device address when the task
+// runs: that of the item's corresponding storage. Where there is none the value
+// stays as it is.
+type Address struct {
+	// Value is the index among Region.Values of a value of 8 bytes.
+	Value int
+	// Map is the index of an item of Region.Enter.
+	Map int
+}
+
+// updates reports whether the kind goes through the presence table.
+func (k MoveKind) updates() bool { return k == UpdateTo || k == UpdateFrom }
+
+// fromHost and toHost say on which side of the kind the host is, if on any.
+func (k MoveKind) fromHost() bool { return k == CopyToDevice || k == UpdateTo }
+func (k MoveKind) toHost() bool   { return k == CopyToHost || k == UpdateFrom }
+
+// directBytes is up to how many bytes the host makes a move between places of the
+// device itself, if nothing is in flight there: a submission costs more.
+const directBytes = 64 << 10
+
+// move is a Move under way.
+type move struct {
+	Move
+	// rows are a copy of Move.Rows, if strided says that there are any.
+	rows    memory.Rows
+	strided bool
+	// dst and src are the device's sides, nil for the host's, dstAt and srcAt where
+	// they begin in them, in bytes.
+	dst, src     *store
+	dstAt, srcAt uint64
+	// block is what an update found, nil for nothing.
+	block *memory.Present
+	// staging holds the bytes of the move, packed, on their way; without any, direct
+	// says that the host makes the move itself.
+	staging memory.Storage
+	direct  bool
+}
+
+// bytes is how many the move moves.
+func (m *move) bytes() uint64 {
+	if m.strided {
+		return m.rows.Bytes()
+	}
+	return m.Size
+}
+
+// span is where bytes lie, from where a move begins.
+type span struct{ start, size uint64 }
+
+// spans are those of the bytes that the move touches on its sides.
+func (m *move) spans() (dst, src span) {
+	if !m.strided {
+		return span{size: m.Size}, span{size: m.Size}
+	}
+	dst.start, dst.size = m.rows.DstSpan()
+	src.start, src.size = m.rows.SrcSpan()
+	return dst, src
+}
+
+// hostSpan is the host's storage that the move touches.
+func (m *move) hostSpan() memory.Section {
+	dst, src := m.spans()
+	if m.Kind.toHost() {
+		src = dst
+	}
+	return memory.Section{Ptr: unsafe.Add(m.Host.Ptr, src.start), Size: src.size}
+}
+
+// resolve finds what the region's pointers point to, and keeps it for the task. It
+// copies what the task keeps of the region's moves.
+func (s *Scheduler) resolve(t *target, r *Region) error {
+	if len(r.Moves) == 0 && len(r.Buffers) == 0 && len(r.Pointers) == 0 {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range t.Buffers {
+		b := &t.Buffers[i]
+		if b.Map >= 0 {
+			t.targets = append(t.targets, argument{})
+			continue
+		}
+		m, at, err := s.find(b.Pointer, b.Size)
+		if err != nil {
+			return fmt.Errorf("binding %d: %w", i, err)
+		}
+		if b.ToEnd {
+			b.Size = m.Size - at
+		}
+		t.pin(m)
+		t.targets = append(t.targets, argument{store: m, at: at, size: b.Size})
+	}
+	for _, p := range r.Pointers {
+		m, _, err := s.find(p, 0)
+		if err != nil {
+			return err
+		}
+		t.pin(m)
+		t.pointed = append(t.pointed, m)
+	}
+	for i := range r.Moves {
+		m := move{Move: r.Moves[i]}
+		if m.Rows != nil {
+			m.strided, m.rows, m.Rows = true, *m.Rows, nil
+		}
+		if m.bytes() == 0 {
+			continue
+		}
+		dst, src := m.spans()
+		var err error
+		switch m.Kind {
+		case CopyToDevice, Fill, CopyWithin:
+			m.dst, m.dstAt, err = s.findSpan(m.Dst, dst)
+		}
+		if err == nil && (m.Kind == CopyToHost || m.Kind == CopyWithin) {
+			m.src, m.srcAt, err = s.findSpan(m.Src, src)
+		}
+		if err == nil && m.Kind == CopyWithin && m.dst == m.src && m.overlaps(dst, src) {
+			err = fmt.Errorf("%w: bytes %d to %d and %d to %d of %s", ErrOverlap, m.srcAt+src.start, m.srcAt+src.start+src.size,
+				m.dstAt+dst.start, m.dstAt+dst.start+dst.size, m.dst.describe())
+		}
+		if err != nil {
+			return err
+		}
+		for _, side := range [...]*store{m.dst, m.src} {
+			if side != nil {
+				t.pin(side)
+			}
+		}
+		t.moves = append(t.moves, m)
+	}
+	return nil
+}
+
+// overlaps reports whether a copy inside of one store reads bytes that it writes.
+func (m *move) overlaps(dst, src span) bool {
+	dst.start, src.start = dst.start+m.dstAt, src.start+m.srcAt
+	if dst.start >= src.start+src.size || src.start >= dst.start+dst.size {
+		return false
+	}
+	if !m.strided {
+		return true
+	}
+	// Both sides' rows are in ascending order.
+	nextDst, stop := iter.Pull2(m.rows.All())
+	defer stop()
+	d, _, more := nextDst()
+	for _, s := range m.rows.All() {
+		for more && m.dstAt+d+m.rows.RowBytes <= m.srcAt+s {
+			d, _, more = nextDst()
+		}
+		if more && m.dstAt+d < m.srcAt+s+m.rows.RowBytes {
+			return true
+		}
+	}
+	return false
+}
+
+// findSpan is find for the bytes of a move that begins at p.
+func (s *Scheduler) findSpan(p Pointer, bytes span) (*store, uint64, error) {
+	m, at, err := s.find(p.Add(int64(bytes.start)), bytes.size)
+	return m, at - bytes.start, err
+}
+
+// moveMustWait is mustWaitFor for one of the task's moves. What it writes to the
+// host comes after copies to the same storage that are under way: these can be late,
+// and would then overwrite it.
+func (s *Scheduler) moveMustWait(m *move, after mark) *[]*tasks.Node {
+	if !m.Kind.fromHost() && !m.Kind.toHost() {
+		return nil
+	}
+	host := m.hostSpan()
+	if m.Kind.updates() {
+		host = m.Host
+	}
+	if block := s.table.Exiting(host); block != nil {
+		return &stateOf(block).parked
+	}
+	for rest := host; rest.Size > 0; {
+		block := s.touched(rest)
+		if block == nil {
+			break
+		}
+		if parked := s.mustWaitForHolders(block, rest, after, false); parked != nil {
+			return parked
+		}
+		if block.Section.End() >= rest.End() {
+			break
+		}
+		past := uint64(block.Section.End() - rest.Start())
+		rest = memory.Section{Ptr: unsafe.Add(rest.Ptr, past), Size: rest.Size - past}
+	}
+	if m.Kind.fromHost() {
+		if writer := s.hostWrites.touching(host); writer != nil {
+			return &writer.parked
+		}
+	}
+	return nil
+}
+
+// planMoves finds the storage of updates, and decides how each move is made. On an
+// error the caller undoes it.
+func (s *Scheduler) planMoves(t *target) error {
+	for i := range t.moves {
+		m := &t.moves[i]
+		if m.Kind.updates() {
+			if err := s.findUpdate(t, m); err != nil {
+				return err
+			}
+			if m.block == nil {
+				continue
+			}
+		}
+		bytes := m.bytes()
+		switch {
+		case m.Kind.fromHost():
+			m.direct = m.dst.shared || m.dst.quiet() && (m.block == nil || stateOf(m.block).filling == 0)
+		case m.Kind.toHost():
+			// The host reads the memory when the task finishes: who is ordered after
+			// the task waits for that. A deferred task leaves a copy instead.
+			m.direct = m.src.Host() != nil && (!t.NoWait || m.src.shared)
+		case m.Kind == Fill:
+			m.direct = bytes <= directBytes && m.dst.quiet()
+			if !m.direct {
+				// For the bytes before and after the whole words.
+				bytes = 4
+			}
+		case m.Kind == CopyWithin:
+			m.direct = bytes <= directBytes && m.dst.quiet() && m.src.quiet()
+		}
+		if m.direct || m.Kind == CopyWithin {
+			continue
+		}
+		st, err := s.staging.Allocate(bytes)
+		if err != nil {
+			return fmt.Errorf("staging for %d bytes: %w", bytes, err)
+		}
+		m.staging = st
+		t.staging = append(t.staging, st)
+	}
+	return nil
+}
+
+// findUpdate finds the storage that an update is about.
+func (s *Scheduler) findUpdate(t *target, m *move) error {
+	block, offset, err := s.table.Lookup(m.Host)
+	switch {
+	case err != nil && m.Present:
+		return fmt.Errorf("%s: %w: %w", m.Label, memory.ErrNotPresent, err)
+	case err != nil:
+		return fmt.Errorf("%s: %w", m.Label, err)
+	case block == nil && m.Present:
+		return fmt.Errorf("%s %s: %w", m.Label, m.Host, memory.ErrNotPresent)
+	case block == nil:
+		return nil
+	}
+	m.block = block
+	state := stateOf(block)
+	at := block.Storage.Offset - state.Offset + offset
+	if m.Kind == UpdateTo {
+		m.dst, m.dstAt = state.store, at
+	} else {
+		m.src, m.srcAt = state.store, at
+	}
+	t.pin(state.store)
+	return nil
+}
+
+// undoMoves is the opposite of planMoves, but for the staging and the pins.
+func (s *Scheduler) undoMoves(t *target) {
+	for i := range t.moves {
+		m := &t.moves[i]
+		m.staging, m.direct = memory.Storage{}, false
+		if m.Kind.updates() {
+			m.block, m.dst, m.src = nil, nil, nil
+		}
+	}
+}
+
+// beginMoves makes known what the moves are about to do.
+func (s *Scheduler) beginMoves(t *target) {
+	for i := range t.moves {
+		m := &t.moves[i]
+		switch {
+		case m.Kind.updates() && m.block == nil:
+		case m.Kind.fromHost():
+			if m.direct && m.block != nil {
+				t.fill(stateOf(m.block))
+			}
+		case m.Kind.toHost():
+			section := m.hostSpan()
+			s.hostWrites.add(t, section)
+			t.writing = append(t.writing, section)
+			if m.direct {
+				m.src.readers = append(m.src.readers, t)
+				t.reading = append(t.reading, m.src)
+				s.reading++
+			}
+		}
+		if m.Kind.updates() && m.block != nil {
+			stateOf(m.block).dirty = true
+		}
+	}
+}
+
+// endMoves is the opposite of beginMoves.
+func (s *Scheduler) endMoves(t *target) {
+	for i, section := range t.writing {
+		s.hostWrites.remove(t, section)
+		t.writing[i] = memory.Section{}
+	}
+	t.writing = t.writing[:0]
+	for i, m := range t.reading {
+		for k, r := range m.readers {
+			if r == t {
+				last := len(m.readers) - 1
+				m.readers[k], m.readers[last] = m.readers[last], nil
+				m.readers = m.readers[:last]
+				break
+			}
+		}
+		s.reading--
+		t.reading[i] = nil
+	}
+	t.reading = t.reading[:0]
+}
+
+// touchBegin notes the device memory that begin reads, or writes in parts of units
+// that have to be flushed as a whole.
+func (m *move) touchBegin(t *target) {
+	if !m.direct || m.Kind.toHost() {
+		return
+	}
+	dst, src := m.spans()
+	t.touches(t.s.storageHeap, &m.dst.Storage, m.dstAt+dst.start, dst.size)
+	if m.src != nil {
+		t.touches(t.s.storageHeap, &m.src.Storage, m.srcAt+src.start, src.size)
+	}
+}
+
+// begin does the host's part of a move before it is placed, without the lock, and
+// returns how many bytes of host storage it copied.
+func (m *move) begin(t *target) uint64 {
+	switch {
+	case m.dst == nil:
+	case m.direct:
+		dst, _ := m.spans()
+		t.touches(t.s.storageHeap, &m.dst.Storage, m.dstAt+dst.start, dst.size)
+	case m.staging.Size > 0:
+		t.touches(t.s.stagingHeap, &m.staging, 0, m.staging.Size)
+	}
+	switch {
+	case m.Kind.fromHost() && m.direct:
+		return m.copyRows(unsafe.Add(m.dst.Host(), m.dstAt), m.Host.Ptr, m.rows)
+	case m.Kind.fromHost() && m.staging.Size > 0:
+		return m.copyRows(m.staging.Host(), m.Host.Ptr, m.rows.Packed())
+	case m.Kind == Fill && m.direct:
+		fillBytes(unsafe.Add(m.dst.Host(), m.dstAt), m.Value, m.Size)
+	case m.Kind == Fill:
+		fillBytes(m.staging.Host(), m.Value, m.staging.Size)
+	case m.Kind == CopyWithin && m.direct:
+		m.copyRows(unsafe.Add(m.dst.Host(), m.dstAt), unsafe.Add(m.src.Host(), m.srcAt), m.rows)
+	}
+	return 0
+}
+
+// touchEnd notes what end reads.
+func (m *move) touchEnd(t *target) {
+	switch {
+	case !m.Kind.toHost() || m.src == nil:
+	case m.direct:
+		_, src := m.spans()
+		t.touches(t.s.storageHeap, &m.src.Storage, m.srcAt+src.start, src.size)
+	default:
+		t.touches(t.s.stagingHeap, &m.staging, 0, m.staging.Size)
+	}
+}
+
+// end does the host's part of a move after the device's, and returns how many
+// bytes of host storage it copied.
+func (m *move) end() uint64 {
+	switch {
+	case m.Kind.toHost() && m.direct:
+		return m.copyRows(m.Host.Ptr, unsafe.Add(m.src.Host(), m.srcAt), m.rows)
+	case m.Kind.toHost() && m.staging.Size > 0:
+		return m.copyRows(m.Host.Ptr, m.staging.Host(), m.rows.Unpacked())
+	}
+	return 0
+}
+
+// copyRows makes a copy between memory that the host sees.
+func (m *move) copyRows(dst, src unsafe.Pointer, rows memory.Rows) uint64 {
+	if !m.strided {
+		return copyBytes(dst, src, m.Size)
+	}
+	if m.block != nil && dst == src {
+		return 0
+	}
+	for d, s := range rows.All() {
+		copyBytes(unsafe.Add(dst, d), unsafe.Add(src, s), rows.RowBytes)
+	}
+	return rows.Bytes()
+}
+
+func fillBytes(to unsafe.Pointer, value byte, n uint64) {
+	bytes := unsafe.Slice((*byte)(to), n)
+	for i := range bytes {
+		bytes[i] = value
+	}
+}
+
+// placeMoves places the commands of the moves that the device makes, but for those
+// to the host, and returns where the last one is; the zero mark without any.
+func (s *Scheduler) placeMoves(t *target, level int) (last mark) {
+	q := s.queue
+	any := false
+	for i := range t.moves {
+		m := &t.moves[i]
+		if m.direct || m.dst == nil {
+			continue
+		}
+		any = true
+		for _, side := range [...]*store{m.dst, m.src} {
+			if side != nil {
+				level = max(level, q.after(side.transfer), q.afterWrites(side))
+			}
+		}
+	}
+	if !any {
+		return mark{}
+	}
+	at := mark{q.pending.value, level}
+	for i := range t.moves {
+		m := &t.moves[i]
+		if m.direct || m.dst == nil {
+			continue
+		}
+		dst := vk.Buffer(m.dst.Block.ID)
+		switch {
+		case m.Kind == Fill:
+			s.placeFill(m, level)
+		case m.Kind == CopyWithin:
+			s.placeCopy(level, dst, vk.Buffer(m.src.Block.ID), m.dst.Offset+m.dstAt, m.src.Offset+m.srcAt, m, m.rows)
+			m.src.use = later(m.src.use, at)
+		default:
+			s.placeCopy(level, dst, vk.Buffer(m.staging.Block.ID), m.dst.Offset+m.dstAt, m.staging.Offset, m, m.rows.Unpacked())
+		}
+		m.dst.use = later(m.dst.use, at)
+		m.dst.wrote(at)
+		if m.block != nil {
+			m.dst.transfer = at
+		}
+	}
+	return at
+}
+
+// placeMovesToHost places the commands of the moves to the host.
+func (s *Scheduler) placeMovesToHost(t *target, level int) (last mark) {
+	q := s.queue
+	any := false
+	for i := range t.moves {
+		m := &t.moves[i]
+		if m.Kind.toHost() && !m.direct && m.src != nil {
+			any = true
+			level = max(level, q.after(m.src.transfer), q.afterWrites(m.src))
+		}
+	}
+	if !any {
+		return mark{}
+	}
+	at := mark{q.pending.value, level}
+	for i := range t.moves {
+		m := &t.moves[i]
+		if !m.Kind.toHost() || m.direct || m.src == nil {
+			continue
+		}
+		s.placeCopy(level, vk.Buffer(m.staging.Block.ID), vk.Buffer(m.src.Block.ID), m.staging.Offset, m.src.Offset+m.srcAt, m, m.rows.Packed())
+		m.src.use = later(m.src.use, at)
+	}
+	q.pending.hostRead = true
+	return at
+}
+
+// placeCopy places the command of one copy.
+func (s *Scheduler) placeCopy(level int, dst, src vk.Buffer, dstAt, srcAt uint64, m *move, rows memory.Rows) {
+	b := s.queue.pending
+	stream := b.level(level)
+	s.stats.Copies++
+	b.commands++
+	if !m.strided {
+		stream.Copy(src, dst, srcAt, dstAt, m.Size)
+		return
+	}
+	regions := s.regions[:0]
+	for d, r := range rows.All() {
+		regions = append(regions, vk.CopyRegion{SrcOffset: srcAt + r, DstOffset: dstAt + d, Size: rows.RowBytes})
+	}
+	s.regions = regions
+	stream.CopyRegions(src, dst, regions)
+}
+
+// placeFill places the commands of a fill: vkCmdFillBuffer for whole words, copies
+// for the bytes before and after them.
+func (s *Scheduler) placeFill(m *move, level int) {
+	b := s.queue.pending
+	stream := b.level(level)
+	buffer, staging := vk.Buffer(m.dst.Block.ID), vk.Buffer(m.staging.Block.ID)
+	from := m.dst.Offset + m.dstAt
+	to := from + m.Size
+	edge := func(lo, hi uint64) {
+		if lo < hi {
+			stream.Copy(staging, buffer, m.staging.Offset, lo, hi-lo)
+			s.stats.Copies++
+			b.commands++
+		}
+	}
+	first, last := (from+3)&^3, to&^3
+	if first >= last {
+		edge(from, min(first, to))
+		edge(min(first, to), to)
+		return
+	}
+	edge(from, first)
+	edge(last, to)
+	stream.Fill(buffer, first, last-first, uint32(m.Value)*0x01010101)
+	b.commands++
+}
+
+// movesReadByHost reports whether the host reads device memory itself when the
+// task finishes, that is not visible to it yet. A barrier that is on its way does
+// not help a task that may finish before.
+func (s *Scheduler) movesReadByHost(t *target) bool {
+	for _, m := range t.reading {
+		if m.write.value > s.queue.hostReached {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,452 @@
+package sched
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"unsafe"
+
+	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/tasks"
+)
+
+// words of a slice as a section.
+func sectionOf(s []uint32) memory.Section {
+	return memory.Section{Ptr: unsafe.Pointer(unsafe.SliceData(s)), Size: 4 * uint64(len(s))}
+}
+
+func toDevice(p Pointer, s []uint32) Move {
+	return Move{Kind: CopyToDevice, Dst: p, Host: sectionOf(s), Size: 4 * uint64(len(s))}
+}
+
+func toHost(s []uint32, p Pointer) Move {
+	return Move{Kind: CopyToHost, Src: p, Host: sectionOf(s), Size: 4 * uint64(len(s))}
+}
+
+func within(dst, src Pointer, elements int) Move {
+	return Move{Kind: CopyWithin, Dst: dst, Src: src, Size: 4 * uint64(elements)}
+}
+
+func update(kind MoveKind, s []uint32) Move {
+	return Move{Kind: kind, Host: sectionOf(s), Size: 4 * uint64(len(s)), Label: "item"}
+}
+
+// move runs a task with moves.
+func (r *rig) move(l launch, moves ...Move) {
+	r.t.Helper()
+	if err := r.tryMove(l, moves...); err != nil {
+		r.t.Errorf("%s: %v", l.label, err)
+	}
+}
+
+func (r *rig) tryMove(l launch, moves ...Move) error {
+	g := r.region(launch{label: l.label, in: l.in, out: l.out, depend: l.depend, included: l.included, group: l.group, scope: l.scope})
+	g.Moves = moves
+	return r.s.Run(context.Background(), g)
+}
+
+func (r *rig) allocate(elements int) Pointer {
+	r.t.Helper()
+	p, err := r.s.Allocate(4 * uint64(elements))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return p
+}
+
+func (r *rig) free(p Pointer) {
+	r.t.Helper()
+	if err := r.s.Free(p); err != nil {
+		r.t.Error(err)
+	}
+}
+
+// on runs a kernel on device memory: out, a and b are its buffers.
+func (r *rig) on(l launch, elements int, pointers ...Pointer) {
+	r.t.Helper()
+	r.onIn(r.scope, l, elements, pointers...)
+}
+
+func (r *rig) onIn(scope *tasks.Scope, l launch, elements int, pointers ...Pointer) {
+	r.t.Helper()
+	g := Region{Label: l.label, Scope: scope, Depend: append(dependOn(l.in, l.out), l.depend...), NoWait: !l.included, Kernel: r.kernels[l.kernel], Range: [3]uint64{uint64(elements), 1, 1}}
+	g.Buffers = []Buffer{}
+	for _, p := range pointers {
+		g.Buffers = append(g.Buffers, Buffer{Map: -1, Pointer: p, Size: 4 * uint64(elements)})
+	}
+	g.Values = valueBytes(uint32(elements), l.constant)[:len(g.Kernel.values)]
+	if err := r.s.Run(context.Background(), g); err != nil {
+		r.t.Errorf("%s: %v", l.label, err)
+	}
+}
+
+func TestCopiesToAndFromAllocations(t *testing.T) {
+	inEveryMemory(t, func(t *testing.T, r *rig) {
+		for _, included := range []bool{true, false} {
+			x, y := filled(100, 5), filled(100, 0)
+			p, q := r.allocate(100), r.allocate(100)
+			token := array32(1)
+			if !included {
+				r.d.hold()
+			}
+			step := launch{label: "move", included: included, out: [][]uint32{token}}
+			r.move(step, toDevice(p, x))
+			r.on(launch{label: "add", kernel: "add", constant: 3, included: included, out: step.out}, 100, p)
+			r.move(step, within(q, p, 100))
+			r.move(step, Move{Kind: Fill, Dst: q.Add(7), Size: 10, Value: 0xFF})
+			r.move(step, toHost(y, q))
+			// What follows must not be what the copy sees.
+			r.move(step, Move{Kind: Fill, Dst: q, Size: 400, Value: 1})
+			r.d.release()
+			r.taskwait()
+			want := filled(100, 8)
+			bytes := unsafe.Slice((*byte)(unsafe.Pointer(&want[0])), 400)
+			for i := 7; i < 17; i++ {
+				bytes[i] = 0xFF
+			}
+			r.expect("y", y, want...)
+			r.free(p)
+			r.free(q)
+		}
+	})
+}
+
+func TestFillsOfEveryOffsetAndLength(t *testing.T) {
+	inEveryMemory(t, func(t *testing.T, r *rig) {
+		p := r.allocate(16)
+		defer r.free(p)
+		token := array32(1)
+		for offset := range 9 {
+			for size := range 14 {
+				got := filled(16, 0x11111111)
+				want := filled(16, 0x11111111)
+				bytes := unsafe.Slice((*byte)(unsafe.Pointer(&want[0])), 64)
+				for i := range size {
+					bytes[offset+i] = 0xAB
+				}
+				r.d.hold() // the deferred moves go through the device
+				step := launch{label: "step", out: [][]uint32{token}}
+				r.move(step, toDevice(p, filled(16, 0x11111111)))
+				r.move(step, Move{Kind: Fill, Dst: p.Add(int64(offset)), Size: uint64(size), Value: 0xAB})
+				r.move(step, toHost(got, p))
+				r.d.release()
+				r.taskwait()
+				r.expect(fmt.Sprintf("offset %d, %d bytes", offset, size), got, want...)
+			}
+		}
+	})
+}
+
+func TestStridedCopiesMoveTheirRows(t *testing.T) {
+	inEveryMemory(t, func(t *testing.T, r *rig) {
+		x, y := array32(30), filled(30, 0)
+		for i := range x {
+			x[i] = uint32(i)
+		}
+		// Columns 1 to 3 of 5×6, to rows 1… of the device's 6×5.
+		in := memory.Rect{Elem: 4, Volume: []uint64{5, 3}, DstOffsets: []uint64{1, 2}, SrcOffsets: []uint64{0, 1}, DstDims: []uint64{6, 5}, SrcDims: []uint64{5, 6}}
+		rows, err := in.Rows()
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, q := r.allocate(30), r.allocate(30)
+		defer r.free(p)
+		defer r.free(q)
+		token := array32(1)
+		for _, included := range []bool{true, false} {
+			clear(y)
+			if !included {
+				r.d.hold()
+			}
+			step := launch{label: "step", included: included, out: [][]uint32{token}}
+			r.move(step, Move{Kind: Fill, Dst: p, Size: 120}, Move{Kind: Fill, Dst: q, Size: 120})
+			r.move(step, Move{Kind: CopyToDevice, Dst: p, Host: sectionOf(x), Rows: &rows})
+			out := memory.Rect{Elem: 4, Volume: []uint64{5, 3}, DstOffsets: []uint64{1, 0}, SrcOffsets: []uint64{1, 2}, DstDims: []uint64{6, 5}, SrcDims: []uint64{6, 5}}
+			again, _ := out.Rows()
+			r.move(step, Move{Kind: CopyWithin, Dst: q, Src: p, Rows: &again})
+			home := memory.Rect{Elem: 4, Volume: []uint64{5, 3}, DstOffsets: []uint64{0, 2}, SrcOffsets: []uint64{1, 0}, DstDims: []uint64{5, 6}, SrcDims: []uint64{6, 5}}
+			back, _ := home.Rows()
+			r.move(step, Move{Kind: CopyToHost, Src: q, Host: sectionOf(y), Rows: &back})
+			r.d.release()
+			r.taskwait()
+			want := array32(30)
+			for i := range 5 {
+				copy(want[6*i+2:6*i+5], x[6*i+1:6*i+4])
+			}
+			r.expect("y", y, want...)
+		}
+	})
+}
+
+func TestUpdatesMovePresentStorageOnly(t *testing.T) {
+	inEveryMemory(t, func(t *testing.T, r *rig) {
+		x, absent := filled(64, 1), filled(64, 9)
+		zero := filled(64, 0)
+		r.run(launch{label: "enter", enter: []arg{to(x)}})
+		r.taskwait()
+		r.d.hold()
+		for i := range x {
+			x[i] = 2
+		}
+		all := [][]uint32{x}
+		r.move(launch{label: "update to", out: all}, update(UpdateTo, x[16:32]), update(UpdateTo, absent))
+		r.run(launch{label: "kernel", kernel: "mix", args: []arg{tofrom(x), to(zero), to(zero)}, constant: 1, out: all})
+		r.move(launch{label: "update from", out: all}, update(UpdateFrom, x[:48]), update(UpdateFrom, absent))
+		r.run(launch{label: "kernel", kernel: "mix", args: []arg{tofrom(x), to(zero), to(zero)}, constant: 1, out: all})
+		r.d.release()
+		r.taskwait()
+		r.expect("x", x, append(append(append(filled(16, 4), filled(16, 7)...), filled(16, 4)...), filled(16, 2)...)...)
+		r.expect("absent", absent, filled(64, 9)...)
+		r.run(launch{label: "exit", exit: []arg{{s: x, kind: memory.MapRelease}}})
+		r.taskwait()
+	})
+}
+
+// The host's storage that a task in flight writes when it finishes is not read
+// before that by tasks that follow it.
+func TestHostReadsFollowHostWrites(t *testing.T) {
+	inEveryMemory(t, func(t *testing.T, r *rig) {
+		x, y, zero := filled(64, 1), filled(64, 0), filled(64, 0)
+		p, q := r.allocate(64), r.allocate(64)
+		all := [][]uint32{x}
+		r.d.hold()
+		r.move(launch{label: "in", out: all}, toDevice(p, x))
+		r.on(launch{label: "add", kernel: "add", constant: 6, out: all}, 64, p)
+		r.move(launch{label: "out", out: all}, toHost(x, p))
+		r.move(launch{label: "in again", out: all}, toDevice(q, x))
+		r.move(launch{label: "out again", out: all}, toHost(y, q))
+		r.run(launch{label: "maps", kernel: "mix", args: []arg{tofrom(x), to(zero), to(zero)}, constant: 1, out: all})
+		r.d.release()
+		r.taskwait()
+		r.expect("y", y, filled(64, 7)...)
+		r.expect("x", x, filled(64, 22)...)
+		r.free(p)
+		r.free(q)
+	})
+}
+
+// The last reference of a block goes with results in it: an update ordered after
+// that finds nothing, and a copy from the host finds the results.
+func TestMovesFollowCopyOuts(t *testing.T) {
+	inEveryMemory(t, func(t *testing.T, r *rig) {
+		x, y, zero := filled(64, 1), filled(64, 0), filled(64, 0)
+		p := r.allocate(64)
+		all := [][]uint32{x}
+		r.d.hold()
+		r.run(launch{label: "maps", kernel: "mix", args: []arg{tofrom(x), to(zero), to(zero)}, constant: 1, out: all})
+		r.move(launch{label: "update", out: all}, update(UpdateTo, x))
+		r.run(launch{label: "maps", kernel: "mix", args: []arg{tofrom(x), to(zero), to(zero)}, constant: 1, out: all})
+		r.move(launch{label: "in", out: all}, toDevice(p, x))
+		r.move(launch{label: "out", out: all}, toHost(y, p))
+		r.d.release()
+		r.taskwait()
+		r.expect("x", x, filled(64, 13)...)
+		r.expect("y", y, filled(64, 13)...)
+		r.free(p)
+	})
+}
+
+func TestFreedMemoryIsReusedOnlyAfterItsTasks(t *testing.T) {
+	inEveryMemory(t, func(t *testing.T, r *rig) {
+		r.d.hold()
+		token := array32(1)
+		outs := make([][]uint32, 40)
+		for i := range outs {
+			outs[i] = filled(4096, 0)
+			p := r.allocate(4096)
+			x := filled(4096, uint32(i))
+			step := launch{label: fmt.Sprint("step ", i), out: [][]uint32{outs[i]}}
+			if i%3 == 0 {
+				step.out = append(step.out, token)
+			}
+			r.move(step, toDevice(p, x))
+			r.on(launch{label: "add", kernel: "add", constant: 100, out: step.out}, 4096, p)
+			r.move(step, toHost(outs[i], p))
+			r.free(p)
+			if _, _, err := r.s.find(p, 1); !errors.Is(err, ErrInvalidPointer) {
+				t.Errorf("a freed pointer: %v", err)
+			}
+		}
+		r.d.release()
+		r.taskwait()
+		for i := range outs {
+			r.expect(fmt.Sprint("out ", i), outs[i], filled(4096, uint32(100+i))...)
+		}
+	})
+}
+
+// A task that has not started keeps the memory that it was generated for.
+func TestFreeBeforeATaskStarts(t *testing.T) {
+	r := newRig(t, memoryModes[0], 1)
+	defer r.close()
+	x, y := filled(64, 3), filled(64, 0)
+	gate := make(chan struct{})
+	r.host("gate", nil, [][]uint32{x}, func() { <-gate })
+	p := r.allocate(64)
+	r.move(launch{label: "in", out: [][]uint32{x}}, toDevice(p, x))
+	r.move(launch{label: "out", in: [][]uint32{x}}, toHost(y, p))
+	r.free(p)
+	q := r.allocate(64)
+	r.move(launch{label: "other", included: true}, Move{Kind: Fill, Dst: q, Size: 256, Value: 0xEE})
+	close(gate)
+	r.taskwait()
+	r.expect("y", y, filled(64, 3)...)
+	r.free(q)
+}
+
+func TestPointersThatAreRefused(t *testing.T) {
+	r := newRig(t, memoryModes[0], 1)
+	defer r.close()
+	p, q := r.allocate(64), r.allocate(64)
+	x := filled(64, 0)
+	stale := p
+	r.free(p)
+	p = r.allocate(64)
+	for name, err := range map[string]error{
+		"free of an interior pointer": r.s.Free(p.Add(4)),
+		"second free":                 r.s.Free(stale),
+		"copy past the end":           r.tryMove(launch{label: "c"}, toDevice(p.Add(4), x)),
+		"copy before the beginning":   r.tryMove(launch{label: "c"}, toDevice(p.Add(-4), x)),
+		"copy to a stale pointer":     r.tryMove(launch{label: "c"}, toDevice(stale, x)),
+		"copy to nil":                 r.tryMove(launch{label: "c"}, toDevice(Pointer{}, x)),
+		"copy from past the end":      r.tryMove(launch{label: "c"}, toHost(x, p.Add(252))),
+		"fill past the end":           r.tryMove(launch{label: "c"}, Move{Kind: Fill, Dst: p.Add(200), Size: 57}),
+	} {
+		if !errors.Is(err, ErrInvalidPointer) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := r.tryMove(launch{label: "c"}, within(p.Add(4), p, 10)); !errors.Is(err, ErrOverlap) {
+		t.Errorf("overlapping copy: %v", err)
+	}
+	if err := r.s.Free(Pointer{}); err != nil {
+		t.Errorf("free of nil: %v", err)
+	}
+	r.free(p)
+	r.free(q)
+}
+
+func TestAssociatedMemoryMovesOnlyWhenAsked(t *testing.T) {
+	inEveryMemory(t, func(t *testing.T, r *rig) {
+		x, zero := filled(64, 1), filled(64, 0)
+		p := r.allocate(96)
+		host := sectionOf(x)
+		if err := r.s.Associate(host, p, 64, "x"); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.s.Associate(host, p, 64, "x"); err != nil {
+			t.Errorf("the same again: %v", err)
+		}
+		for name, err := range map[string]error{
+			"another offset":  r.s.Associate(host, p, 68, "x"),
+			"a part of it":    r.s.Associate(sectionOf(x[:32]), p, 64, "x"),
+			"not all of it":   r.s.Disassociate(sectionOf(x[1:])),
+			"past the end":    r.s.Associate(sectionOf(filled(90, 0)), p, 64, "y"),
+			"freed too early": r.s.Free(p),
+		} {
+			if err == nil {
+				t.Errorf("%s: no error", name)
+			}
+		}
+		if err := r.s.Free(p); !errors.Is(err, ErrBusy) {
+			t.Errorf("free of associated memory: %v", err)
+		}
+		if got, ok := r.s.MappedPointer(sectionOf(x[3:])); !ok || got != p.Add(64+12) {
+			t.Errorf("mapped pointer %+v, %v", got, ok)
+		}
+		all := [][]uint32{x}
+		r.d.hold()
+		r.move(launch{label: "update", out: all}, update(UpdateTo, x))
+		r.run(launch{label: "kernel", kernel: "mix", args: []arg{tofrom(x), to(zero), to(zero)}, constant: 1, out: all})
+		r.on(launch{label: "by pointer", kernel: "add", constant: 10, out: all}, 64, p.Add(64))
+		r.d.release()
+		r.taskwait()
+		r.expect("x before the update", x, filled(64, 1)...)
+		r.move(launch{label: "update", included: true}, update(UpdateFrom, x))
+		r.expect("x", x, filled(64, 14)...)
+		r.run(launch{label: "delete", included: true, exit: []arg{{s: x, kind: memory.MapDelete}}})
+		if !r.s.Present(host) {
+			t.Error("delete ended an association")
+		}
+		if err := r.s.Disassociate(host); err != nil {
+			t.Error(err)
+		}
+		if err := r.s.Disassociate(host); !errors.Is(err, memory.ErrNotPresent) {
+			t.Errorf("second disassociation: %v", err)
+		}
+		y := filled(64, 0)
+		r.move(launch{label: "out", included: true}, toHost(y, p.Add(64)))
+		r.expect("the memory afterwards", y, filled(64, 14)...)
+		r.free(p)
+	})
+}
+
+func TestDisassociateOfMappedStorage(t *testing.T) {
+	r := newRig(t, memoryModes[0], 1)
+	defer r.close()
+	x := filled(64, 1)
+	p := r.allocate(64)
+	r.run(launch{label: "enter", enter: []arg{to(x)}, included: true})
+	if err := r.s.Disassociate(sectionOf(x)); !errors.Is(err, ErrAssociated) {
+		t.Errorf("disassociate: %v", err)
+	}
+	if err := r.s.Associate(sectionOf(x), p, 0, "x"); !errors.Is(err, ErrAssociated) {
+		t.Errorf("associate: %v", err)
+	}
+	if err := r.s.Associate(sectionOf(x[:32]), p, 0, "x"); !errors.Is(err, ErrAssociated) {
+		t.Errorf("associate a part: %v", err)
+	}
+	r.run(launch{label: "exit", exit: []arg{{s: x, kind: memory.MapRelease}}, included: true})
+	r.free(p)
+}
+
+// A pointer to mapped storage is stale once that is gone; a task that has it keeps
+// the memory.
+func TestMappedPointersGoStale(t *testing.T) {
+	r := newRig(t, memoryModes[0], 1)
+	defer r.close()
+	x, y := filled(64, 5), filled(64, 0)
+	r.run(launch{label: "enter", enter: []arg{to(x)}, included: true})
+	p, ok := r.s.MappedPointer(sectionOf(x[16:]))
+	if !ok {
+		t.Fatal("not mapped")
+	}
+	gate := make(chan struct{})
+	r.host("gate", nil, [][]uint32{y}, func() { <-gate })
+	r.move(launch{label: "out", out: [][]uint32{y}}, toHost(y[:48], p))
+	r.run(launch{label: "exit", exit: []arg{{s: x, kind: memory.MapDelete}}, included: true})
+	if err := r.tryMove(launch{label: "late"}, toHost(y, p)); !errors.Is(err, ErrInvalidPointer) {
+		t.Errorf("a pointer to what is gone: %v", err)
+	}
+	close(gate)
+	r.taskwait()
+	r.expect("y", y, append(filled(48, 5), filled(16, 0)...)...)
+}
+
+func TestDeclaredStorageIsNeverRemoved(t *testing.T) {
+	inEveryMemory(t, func(t *testing.T, r *rig) {
+		x := filled(64, 5)
+		g := r.region(launch{label: "declare", enter: []arg{to(x)}, included: true})
+		g.Infinite = true
+		if err := r.s.Run(context.Background(), g); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.s.Run(context.Background(), g); !errors.Is(err, ErrAssociated) {
+			t.Errorf("declared twice: %v", err)
+		}
+		for i := range x {
+			x[i] = 0
+		}
+		r.run(launch{label: "delete", included: true, exit: []arg{{s: x, kind: memory.MapDelete}}})
+		r.move(launch{label: "update", included: true}, update(UpdateFrom, x))
+		r.expect("x", x, filled(64, 5)...)
+		// It goes with the device.
+		r.s.mu.Lock()
+		block, _, _ := r.s.table.Lookup(sectionOf(x))
+		_ = r.s.table.Remove(block)
+		var w tasks.Work
+		r.s.gone(block, &w)
+		r.s.mu.Unlock()
+	})
+}

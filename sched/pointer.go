@@ -1,0 +1,277 @@
+package sched
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/tasks"
+)
+
+// Errors of device pointers.
+var (
+	// ErrInvalidPointer: a pointer that is nil where one is needed, that points
+	// into memory which was freed, past its end, or not to the beginning of an
+	// allocation where that is asked for.
+	ErrInvalidPointer = errors.New("invalid device pointer")
+	// ErrOverlap: the source of a copy shares bytes with its destination.
+	ErrOverlap = errors.New("source and destination overlap")
+	// ErrBusy: what is to go is still in use.
+	ErrBusy = errors.New("still in use")
+	// ErrAssociated: host storage is associated with other device memory, or is
+	// mapped and not associated where it has to be.
+	ErrAssociated = errors.New("host storage has other corresponding storage")
+)
+
+// Pointer is an address in the memory of a device. It remembers the storage that
+// it points into, so that a stale one is told from a pointer to what lies there
+// now. The zero Pointer is nil.
+type Pointer struct {
+	Address uint64
+	// storage names a slot and its generation.
+	storage uint64
+}
+
+// Add returns the pointer n bytes further on.
+func (p Pointer) Add(n int64) Pointer {
+	p.Address += uint64(n)
+	return p
+}
+
+// IsNil reports whether p is the zero Pointer.
+func (p Pointer) IsNil() bool { return p == Pointer{} }
+
+// firstAddress is where the addresses begin that stand for memory of a device
+// that tells none; they are not used twice.
+const firstAddress = 1 << 44
+
+// slot is what a pointer's storage names.
+type slot struct {
+	store      *store
+	generation uint32
+}
+
+// pointer returns the pointer to the first byte of m.
+func (s *Scheduler) pointer(m *store) Pointer {
+	if m.slot == 0 {
+		if n := len(s.freeSlots); n > 0 {
+			m.slot = s.freeSlots[n-1]
+			s.freeSlots = s.freeSlots[:n-1]
+		} else {
+			s.slots = append(s.slots, slot{generation: 1})
+			m.slot = uint32(len(s.slots))
+		}
+		s.slots[m.slot-1].store = m
+		if m.address = m.Address(); m.address == 0 {
+			s.nextAddress = max(s.nextAddress, firstAddress)
+			m.address = s.nextAddress
+			s.nextAddress += (m.Size + 255) &^ 255
+		}
+	}
+	return Pointer{Address: m.address, storage: uint64(s.slots[m.slot-1].generation)<<32 | uint64(m.slot)}
+}
+
+// forgetPointers makes all pointers to m stale.
+func (s *Scheduler) forgetPointers(m *store) {
+	if m.slot == 0 {
+		return
+	}
+	at := &s.slots[m.slot-1]
+	at.store = nil
+	if at.generation++; at.generation != 0 {
+		s.freeSlots = append(s.freeSlots, m.slot)
+	}
+	m.slot = 0
+}
+
+// find returns the store that p points into, and where, in bytes. size bytes from
+// there on have to lie in it.
+func (s *Scheduler) find(p Pointer, size uint64) (*store, uint64, error) {
+	if p.IsNil() {
+		return nil, 0, fmt.Errorf("%w: nil", ErrInvalidPointer)
+	}
+	index, generation := uint32(p.storage), uint32(p.storage>>32)
+	if index == 0 || int(index) > len(s.slots) || s.slots[index-1].generation != generation || s.slots[index-1].store == nil {
+		return nil, 0, fmt.Errorf("%w: what %#x pointed into was freed%s", ErrInvalidPointer, p.Address, s.whereabouts(p.Address))
+	}
+	m := s.slots[index-1].store
+	offset := p.Address - m.address
+	if offset > m.Size || size > m.Size-offset {
+		return nil, 0, fmt.Errorf("%w: %d bytes at %#x are not all inside of %s%s", ErrInvalidPointer, size, p.Address, m.describe(), s.whereabouts(p.Address))
+	}
+	return m, offset, nil
+}
+
+// describe names the store in errors.
+func (m *store) describe() string {
+	what := "mapped storage"
+	if m.allocation {
+		what = "allocation"
+	}
+	return fmt.Sprintf("%s [%#x,%#x) of %d bytes", what, m.address, m.address+m.Size, m.Size)
+}
+
+// whereabouts says what lives at an address, for errors.
+func (s *Scheduler) whereabouts(address uint64) string {
+	for i := range s.slots {
+		if m := s.slots[i].store; m != nil && address-m.address < m.Size {
+			return fmt.Sprintf("; %d bytes into %s now", address-m.address, m.describe())
+		}
+	}
+	return ""
+}
+
+// Allocate returns a pointer to size bytes of device memory, contents undefined.
+// Its error matches memory.ErrOutOfMemory when there is none.
+func (s *Scheduler) Allocate(size uint64) (Pointer, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.refusal(); err != nil {
+		return Pointer{}, err
+	}
+	st, err := s.storage.Allocate(size)
+	if err != nil {
+		return Pointer{}, err
+	}
+	m, _ := s.spareStores.Get().(*store)
+	if m == nil {
+		m = new(store)
+	}
+	m.open(s, st)
+	m.allocation = true
+	s.allocations++
+	return s.pointer(m), nil
+}
+
+// Free takes back what Allocate returned. Tasks that were generated with a pointer
+// to it keep the memory until they are complete; it is used again only after them.
+// The nil pointer is ignored.
+func (s *Scheduler) Free(p Pointer) error {
+	if p.IsNil() {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m, offset, err := s.find(p, 0)
+	switch {
+	case err != nil:
+		return err
+	case !m.allocation:
+		return fmt.Errorf("%w: %#x is in %s, which was not allocated but mapped", ErrInvalidPointer, p.Address, m.describe())
+	case offset != 0:
+		return fmt.Errorf("%w: %#x is %d bytes into %s, not its beginning", ErrInvalidPointer, p.Address, offset, m.describe())
+	case m.associations > 0:
+		return fmt.Errorf("%w: %s is associated with host storage (%d times)", ErrBusy, m.describe(), m.associations)
+	}
+	s.forgetPointers(m)
+	s.allocations--
+	m.unpin()
+	return nil
+}
+
+// Associate makes the bytes at offset from p the corresponding storage of the host
+// section, with an infinite count. The same again does nothing. Host storage that
+// is present otherwise is ErrAssociated, or memory.ErrPartialOverlap when a part
+// of it is.
+func (s *Scheduler) Associate(host memory.Section, p Pointer, offset uint64, label string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.refusal(); err != nil {
+		return err
+	}
+	m, at, err := s.find(p, 0)
+	switch {
+	case err != nil:
+		return err
+	case !m.allocation:
+		return fmt.Errorf("%w: %#x is in %s, which was not allocated but mapped", ErrInvalidPointer, p.Address, m.describe())
+	case host.Size > m.Size-at || offset > m.Size-at-host.Size:
+		return fmt.Errorf("%w: %d bytes at offset %d from %#x run past the end of %s", ErrInvalidPointer, host.Size, offset, p.Address, m.describe())
+	}
+	at += offset
+	old, _, err := s.table.Lookup(host)
+	switch {
+	case err != nil:
+		return err
+	case old != nil && old.Section == host && stateOf(old).associated && stateOf(old).store == m && old.Storage.Offset == m.Offset+at:
+		return nil
+	case old != nil && stateOf(old).associated:
+		return fmt.Errorf("%w: %s is associated with %s", ErrAssociated, old.Section, stateOf(old).store.describe())
+	case old != nil:
+		return fmt.Errorf("%w: %s is mapped", ErrAssociated, old.Section)
+	}
+	st := m.Storage
+	st.Offset, st.Size = st.Offset+at, host.Size
+	block, err := s.table.InsertInfinite(host, st)
+	if err != nil {
+		return err
+	}
+	block.Label = label
+	block.State = &blockState{store: m, associated: true, dirty: true}
+	m.associations++
+	m.pin()
+	return nil
+}
+
+// Disassociate ends an association of the section's first byte, whatever the
+// count. The contents of the device memory stay. Storage that is not present is
+// memory.ErrNotPresent, other storage ErrAssociated.
+func (s *Scheduler) Disassociate(host memory.Section) error {
+	w := tasks.NewWork()
+	defer w.Finish()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	host.Size = 0
+	block, offset, err := s.table.Lookup(host)
+	switch {
+	case err != nil:
+		return err
+	case block == nil:
+		return fmt.Errorf("%w: nothing is associated with host address %#x", memory.ErrNotPresent, host.Start())
+	case !stateOf(block).associated:
+		return fmt.Errorf("%w: %s is mapped and not associated", ErrAssociated, block.Section)
+	case offset != 0:
+		return fmt.Errorf("%w: host address %#x is %d bytes into the associated %s, not its beginning", memory.ErrNotPresent, host.Start(), offset, block.Section)
+	}
+	if err := s.table.Remove(block); err != nil {
+		return err
+	}
+	stateOf(block).store.associations--
+	s.gone(block, w)
+	return nil
+}
+
+// MappedPointer returns the pointer to the storage that corresponds to the
+// section, and whether there is any.
+func (s *Scheduler) MappedPointer(host memory.Section) (Pointer, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	block, offset, err := s.table.Lookup(host)
+	if err != nil || block == nil {
+		return Pointer{}, false
+	}
+	return s.pointerInto(block, offset), true
+}
+
+// pointerInto returns the pointer to a byte of the block's storage.
+func (s *Scheduler) pointerInto(block *memory.Present, offset uint64) Pointer {
+	m := stateOf(block).store
+	return s.pointer(m).Add(int64(block.Storage.Offset - m.Offset + offset))
+}
+
+// Present reports whether the section's first byte has corresponding storage.
+func (s *Scheduler) Present(host memory.Section) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	host.Size = 0
+	block, _, err := s.table.Lookup(host)
+	return err == nil && block != nil
+}
+
+// Accessible reports whether size bytes at p are memory of the device.
+func (s *Scheduler) Accessible(p Pointer, size uint64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, _, err := s.find(p, size)
+	return err == nil
+}
