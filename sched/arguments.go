@@ -30,7 +30,7 @@ func (t *target) buffers() int {
 // the task runs: of one that goes to the end of a block, as many as are needed.
 func (t *target) bufferSize(k int, p *vk.Properties) uint64 {
 	if !t.explicit {
-		return t.Enter[k].Size
+		return t.Enter[k].StorageSize()
 	}
 	b := &t.Buffers[k]
 	switch {
@@ -43,7 +43,7 @@ func (t *target) bufferSize(k int, p *vk.Properties) uint64 {
 	case b.ToEnd:
 		return 1
 	}
-	return t.Enter[b.Map].Size
+	return t.Enter[b.Map].StorageSize()
 }
 
 // bind finds the stores that the task's kernel uses, makes its descriptors, and

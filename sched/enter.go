@@ -237,6 +237,7 @@ func (s *Scheduler) enter(t *target, w *tasks.Work) error {
 			t.fill(stateOf(u.Present))
 		}
 	}
+	t.attach()
 	s.beginMoves(t)
 	// Holders point into the slice: it must not move.
 	if cap(t.holds) < len(t.Exit) {
@@ -301,9 +302,13 @@ func (s *Scheduler) checkUndeclared(maps []memory.Map) error {
 // prepare binds the kernel, finds what moves move, and takes staging memory.
 func (s *Scheduler) prepare(t *target) error {
 	var err error
+	if err = t.checkImages(); err != nil {
+		return err
+	}
 	if err = s.bind(t); err != nil {
 		return err
 	}
+	s.planAttachments(t)
 	if err = s.planMoves(t); err != nil {
 		return err
 	}
@@ -312,9 +317,10 @@ func (s *Scheduler) prepare(t *target) error {
 		if !u.CopyIn || s.hostCanFill(u) {
 			continue
 		}
-		st, err := s.staging.Allocate(t.Enter[i].Size)
+		size := t.Enter[i].StorageSize()
+		st, err := s.staging.Allocate(size)
 		if err != nil {
-			return fmt.Errorf("staging for a copy of %d bytes to the device: %w", t.Enter[i].Size, err)
+			return fmt.Errorf("staging for a copy of %d bytes to the device: %w", size, err)
 		}
 		t.uploads = append(t.uploads, upload{i, st})
 		t.staging = append(t.staging, st)
@@ -423,13 +429,17 @@ func (s *Scheduler) copyIn(t *target) error {
 		if len(uploads) > 0 && uploads[0].use == i {
 			st := &uploads[0].staging
 			to, uploads = st.Host(), uploads[1:]
-			t.touches(s.stagingHeap, st, 0, m.Size)
+			t.touches(s.stagingHeap, st, 0, m.StorageSize())
 		} else {
 			st := &u.Present.Storage
 			to = unsafe.Add(st.Host(), u.Offset)
-			t.touches(s.storageHeap, st, u.Offset, m.Size)
+			t.touches(s.storageHeap, st, u.Offset, m.StorageSize())
 		}
-		bytes += copyBytes(to, m.Ptr, m.Size)
+		if image := t.image(i); image != nil {
+			bytes += image.write(to, m.StorageSize())
+		} else {
+			bytes += copyBytes(to, m.Ptr, m.Size)
+		}
 	}
 	for i := range t.moves {
 		bytes += t.moves[i].begin(t)
@@ -498,6 +508,13 @@ func (s *Scheduler) gone(p *memory.Present, w *tasks.Work) {
 	}
 	if !state.associated {
 		s.forgetPointers(state.store)
+	}
+	if m := state.store; state.associated && len(state.holders) == 0 && int(m.refs.Load()) == m.associations+2 {
+		// Nobody but the program and the associations keeps the memory: no task knows
+		// the block.
+		p.State = nil
+		s.table.Recycle(p)
+		s.spareBlocks = append(s.spareBlocks, state)
 	}
 	state.unpin()
 }

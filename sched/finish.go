@@ -37,7 +37,12 @@ func (s *Scheduler) finish(t *target, w *tasks.Work) {
 	err := t.invalidateTouched()
 	bytes := uint64(0)
 	for _, r := range t.results {
-		if err == nil {
+		switch {
+		case err != nil:
+		case r.image != nil:
+			r.image.Read(r.from)
+			bytes += r.size
+		default:
 			bytes += copyBytes(r.to, r.from, r.size)
 		}
 	}
@@ -67,28 +72,29 @@ func (s *Scheduler) planResults(t *target) (late bool, err error) {
 			continue
 		}
 		m := t.Exit[e.Item]
+		size := m.StorageSize()
 		from := e.Present.Storage.Host()
 		switch {
 		case from != nil:
 			from = unsafe.Add(from, e.Offset)
-			t.touches(s.storageHeap, &e.Present.Storage, e.Offset, m.Size)
+			t.touches(s.storageHeap, &e.Present.Storage, e.Offset, size)
 			hostReads = hostReads || stateOf(e.Present).write.value > q.hostReached
 		default:
-			if st := t.downloaded(e.Present, e.Offset, m.Size); st != nil {
+			if st := t.downloaded(e.Present, e.Offset, size); st != nil {
 				from = st.Host()
-				t.touches(s.stagingHeap, st, 0, m.Size)
+				t.touches(s.stagingHeap, st, 0, size)
 				break
 			}
-			st, err := s.staging.Allocate(m.Size)
+			st, err := s.staging.Allocate(size)
 			if err != nil {
-				return false, fmt.Errorf("staging for a copy of %d bytes from the device: %w", m.Size, err)
+				return false, fmt.Errorf("staging for a copy of %d bytes from the device: %w", size, err)
 			}
 			t.staging = append(t.staging, st)
-			missing = append(missing, download{e.Present, e.Offset, m.Size, st, e.Present.Uses()})
+			missing = append(missing, download{e.Present, e.Offset, size, st, e.Present.Uses()})
 			from = st.Host()
-			t.touches(s.stagingHeap, &st, 0, m.Size)
+			t.touches(s.stagingHeap, &st, 0, size)
 		}
-		t.results = append(t.results, hostCopy{to: m.Ptr, from: from, size: m.Size})
+		t.results = append(t.results, hostCopy{to: m.Ptr, from: from, size: size, image: t.image(e.Item)})
 	}
 	if len(missing) == 0 && !hostReads {
 		return false, nil

@@ -44,6 +44,8 @@ type Move struct {
 	Rows *memory.Rows
 	// Value is what Fill writes.
 	Value byte
+	// Image, if not nil, is that of an update's value; Size is the image's then.
+	Image *Image
 	// Present makes an update of storage that is absent an error.
 	Present bool
 	// Label names the item in errors.
@@ -99,6 +101,10 @@ type move struct {
 	// says that the host makes the move itself.
 	staging memory.Storage
 	direct  bool
+	// attaches: the move was made by planAttachments.
+	attaches bool
+	// image is a copy of Move.Image.
+	image Image
 }
 
 // bytes is how many the move moves.
@@ -124,6 +130,9 @@ func (m *move) spans() (dst, src span) {
 
 // hostSpan is the host's storage that the move touches.
 func (m *move) hostSpan() memory.Section {
+	if m.Image != nil {
+		return m.Host
+	}
 	dst, src := m.spans()
 	if m.Kind.toHost() {
 		src = dst
@@ -319,8 +328,15 @@ func (s *Scheduler) findUpdate(t *target, m *move) error {
 	case block == nil:
 		return nil
 	}
-	m.block = block
 	state := stateOf(block)
+	if state.image != (m.Image != nil) || state.image && (m.Host != block.Section || m.Size != block.Storage.Size) {
+		return fmt.Errorf("%s: %w: %s is mapped with another image, or none", m.Label, memory.ErrPartialOverlap, block.Section)
+	}
+	m.block = block
+	if m.Image != nil {
+		m.image = *m.Image
+		m.image.pointers = append([]attached(nil), state.pointers...)
+	}
 	at := block.Storage.Offset - state.Offset + offset
 	if m.Kind == UpdateTo {
 		m.dst, m.dstAt = state.store, at
@@ -335,6 +351,11 @@ func (s *Scheduler) findUpdate(t *target, m *move) error {
 func (s *Scheduler) undoMoves(t *target) {
 	for i := range t.moves {
 		m := &t.moves[i]
+		if m.attaches {
+			clear(t.moves[i:])
+			t.moves = t.moves[:i]
+			break
+		}
 		m.staging, m.direct = memory.Storage{}, false
 		if m.Kind.updates() {
 			m.block, m.dst, m.src = nil, nil, nil
@@ -415,6 +436,10 @@ func (m *move) begin(t *target) uint64 {
 		t.touches(t.s.stagingHeap, &m.staging, 0, m.staging.Size)
 	}
 	switch {
+	case m.Kind.fromHost() && m.Image != nil && m.direct:
+		return m.image.write(unsafe.Add(m.dst.Host(), m.dstAt), m.Size)
+	case m.Kind.fromHost() && m.Image != nil && m.staging.Size > 0:
+		return m.image.write(m.staging.Host(), m.Size)
 	case m.Kind.fromHost() && m.direct:
 		return m.copyRows(unsafe.Add(m.dst.Host(), m.dstAt), m.Host.Ptr, m.rows)
 	case m.Kind.fromHost() && m.staging.Size > 0:
@@ -445,6 +470,12 @@ func (m *move) touchEnd(t *target) {
 // bytes of host storage it copied.
 func (m *move) end() uint64 {
 	switch {
+	case m.Kind.toHost() && m.Image != nil && m.direct:
+		m.image.Read(unsafe.Add(m.src.Host(), m.srcAt))
+		return m.Size
+	case m.Kind.toHost() && m.Image != nil && m.staging.Size > 0:
+		m.image.Read(m.staging.Host())
+		return m.Size
 	case m.Kind.toHost() && m.direct:
 		return m.copyRows(m.Host.Ptr, unsafe.Add(m.src.Host(), m.srcAt), m.rows)
 	case m.Kind.toHost() && m.staging.Size > 0:

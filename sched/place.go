@@ -28,15 +28,17 @@ func (s *Scheduler) place(t *target, w *tasks.Work) {
 		last = s.placeUploads(t, level)
 		level = last.level + 1
 	}
-	if t.Kernel != nil {
-		last = s.placeKernel(t, level)
-		level = last.level + 1
-	}
 	if len(t.moves) > 0 {
 		if at := s.placeMoves(t, level); at.value != 0 {
 			last = at
 			level = last.level + 1
 		}
+	}
+	if t.Kernel != nil {
+		last = s.placeKernel(t, level)
+		level = last.level + 1
+	}
+	if len(t.moves) > 0 {
 		if at := s.placeMovesToHost(t, level); at.value != 0 {
 			last = at
 		}
@@ -96,7 +98,7 @@ func (s *Scheduler) placeUploads(t *target, level int) mark {
 		u := t.uses[up.use]
 		st := u.Present.Storage
 		q.pending.level(level).Copy(vk.Buffer(up.staging.Block.ID), vk.Buffer(st.Block.ID),
-			up.staging.Offset, st.Offset+u.Offset, t.Enter[up.use].Size)
+			up.staging.Offset, st.Offset+u.Offset, t.Enter[up.use].StorageSize())
 		state := stateOf(u.Present)
 		state.transfer, state.use = at, later(state.use, at)
 		state.wrote(at)
@@ -163,13 +165,14 @@ func (s *Scheduler) planDownloads(t *target) error {
 		if !m.Type.From() || block.Storage.Host() != nil {
 			continue
 		}
-		st, err := s.staging.Allocate(m.Size)
+		size := m.StorageSize()
+		st, err := s.staging.Allocate(size)
 		if err != nil {
-			return fmt.Errorf("staging for a copy of %d bytes from the device: %w", m.Size, err)
+			return fmt.Errorf("staging for a copy of %d bytes from the device: %w", size, err)
 		}
 		t.staging = append(t.staging, st)
 		offset := uint64(m.Start() - block.Section.Start())
-		t.downloads = append(t.downloads, download{block, offset, m.Size, st, block.Uses()})
+		t.downloads = append(t.downloads, download{block, offset, size, st, block.Uses()})
 	}
 	return nil
 }

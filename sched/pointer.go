@@ -207,7 +207,15 @@ func (s *Scheduler) Associate(host memory.Section, p Pointer, offset uint64, lab
 		return err
 	}
 	block.Label = label
-	block.State = &blockState{store: m, associated: true, dirty: true}
+	state := new(blockState)
+	if n := len(s.spareBlocks); n > 0 {
+		state = s.spareBlocks[n-1]
+		s.spareBlocks[n-1], s.spareBlocks = nil, s.spareBlocks[:n-1]
+		clear(state.holders[:cap(state.holders)])
+		*state = blockState{holders: state.holders[:0]}
+	}
+	state.store, state.associated, state.dirty = m, true, true
+	block.State = state
 	m.associations++
 	m.pin()
 	return nil

@@ -100,6 +100,8 @@ type Scheduler struct {
 	freeSlots   []uint32
 	nextAddress uint64
 	allocations int
+	// spareBlocks are for associations.
+	spareBlocks []*blockState
 	// hostWrites are the host's storage that tasks in flight are to write; reading
 	// counts the stores that some are to read themselves.
 	hostWrites hostWrites

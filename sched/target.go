@@ -37,6 +37,8 @@ type Region struct {
 	Addresses []Address
 	// Pointers point to the storage that the kernel reaches by its address alone.
 	Pointers []Pointer
+	// Images are the items that are no copies of bytes.
+	Images []Image
 	// Found, if not nil, has an element for each item of Enter: the task sets those
 	// whose storage is on the device.
 	Found []bool
@@ -133,6 +135,8 @@ type download struct {
 type hostCopy struct {
 	to, from unsafe.Pointer
 	size     uint64
+	// image, if not nil, reads what to gets.
+	image *Image
 }
 
 // hold is a reference to a block that a task gives back when it finishes.
@@ -155,6 +159,9 @@ type blockState struct {
 	// passing: the memory is the host's own, and the block goes with the target
 	// constructs that map it.
 	passing bool
+	// image: the storage is an image of a value; pointers are those it has.
+	image    bool
+	pointers []attached
 	// dirty: the contents can differ from the host's.
 	dirty bool
 	// filling is the entry of the task that copies to the block and whose copy is
@@ -219,6 +226,7 @@ func (s *Scheduler) newTarget(r *Region) *target {
 	t.Region = *r
 	t.Enter, t.Exit, t.Depend = enter, exit, nil
 	t.Addresses, t.Moves, t.Pointers = addresses, nil, nil
+	t.Images = append([]Image(nil), r.Images...)
 	t.explicit, t.Buffers = r.Buffers != nil, buffers
 	return t
 }

@@ -65,6 +65,10 @@ func (f *Frontier) Add(p Point) {
 
 // Join raises f to cover everything that g covers.
 func (f *Frontier) Join(g Frontier) {
+	if len(f.points) == 1 && len(g.points) == 1 && f.points[0].Queue == g.points[0].Queue {
+		f.points[0].Value = max(f.points[0].Value, g.points[0].Value)
+		return
+	}
 	for _, p := range g.points {
 		f.Add(p)
 	}

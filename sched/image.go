@@ -1,0 +1,130 @@
+package sched
+
+import (
+	"encoding/binary"
+	"fmt"
+	"unsafe"
+
+	"github.com/vkomp/vkomp/memory"
+)
+
+// Image is a mapped value whose corresponding storage is no copy of its bytes but a
+// pointer-free image of it (OpenMP declare mapper). The item's DeviceSize is the
+// image's size.
+type Image struct {
+	// Item is the index of the value's item, in Region.Enter, in Region.Exit, or in
+	// both.
+	Item int
+	// Write writes the image of the value, Read reads the value from one. Neither
+	// has to do with attached pointers.
+	Write, Read func(image unsafe.Pointer)
+	// Attach are the image's pointers to other items. The task keeps the slice.
+	Attach []Attachment
+
+	// pointers are those that the image has when the task enters.
+	pointers []attached
+}
+
+// Attachment is a pointer in an image, of 8 bytes: the device address of an item's
+// storage (OpenMP 5.1 §2.21.7.1, pointer attachment).
+type Attachment struct {
+	// Offset is where it is in the image, in bytes.
+	Offset uint64
+	// Item is the index of the item that it points to.
+	Item int
+}
+
+// attached is a pointer in the image that a block is, and what it points to.
+type attached struct{ offset, address uint64 }
+
+// image returns the image that an item is, nil for one that is mapped as it is.
+func (t *target) image(item int) *Image {
+	for i := range t.Images {
+		if t.Images[i].Item == item {
+			return &t.Images[i]
+		}
+	}
+	return nil
+}
+
+// checkImages refuses items that are in a block as an image and otherwise.
+func (t *target) checkImages() error {
+	for i := range t.uses {
+		u, m := &t.uses[i], &t.Enter[i]
+		if u.Present == nil {
+			continue
+		}
+		state := stateOf(u.Present)
+		if u.Created && m.DeviceSize != 0 && m.Section == u.Present.Section {
+			state.image = true
+		}
+		if state.image != (m.DeviceSize != 0) || state.image && (m.Section != u.Present.Section || m.DeviceSize != u.Present.Storage.Size) {
+			return fmt.Errorf("%s: %w: %s is mapped with another image, or none", m.Label, memory.ErrPartialOverlap, u.Present.Section)
+		}
+	}
+	return nil
+}
+
+// planAttachments finds the pointers of images that are new, or that point to what
+// is new, and makes moves of those in an image which is not copied in anyway.
+func (s *Scheduler) planAttachments(t *target) {
+	for i := range t.Images {
+		image := &t.Images[i]
+		if image.Item >= len(t.uses) || t.uses[image.Item].Present == nil {
+			continue
+		}
+		u := &t.uses[image.Item]
+		state := stateOf(u.Present)
+		image.pointers = append(image.pointers[:0], state.pointers...)
+		for _, a := range image.Attach {
+			pointee := &t.uses[a.Item]
+			if pointee.Present == nil || !u.Created && !pointee.Created {
+				continue
+			}
+			address := s.pointerInto(pointee.Present, pointee.Offset).Address
+			image.pointers = withPointer(image.pointers, attached{a.Offset, address})
+			if u.CopyIn {
+				continue
+			}
+			bytes := binary.NativeEndian.AppendUint64(nil, address)
+			at := u.Present.Storage.Offset - state.Offset + a.Offset
+			t.pin(state.store)
+			t.moves = append(t.moves, move{
+				Move: Move{Kind: CopyToDevice, Host: memory.Section{Ptr: unsafe.Pointer(&bytes[0]), Size: 8}, Size: 8, Label: "attachment"},
+				dst:  state.store, dstAt: at, block: u.Present, attaches: true,
+			})
+		}
+	}
+}
+
+// attach notes the pointers that planAttachments found.
+func (t *target) attach() {
+	for i := range t.Images {
+		if image := &t.Images[i]; image.Item < len(t.uses) && t.uses[image.Item].Present != nil {
+			state := stateOf(t.uses[image.Item].Present)
+			state.pointers = append(state.pointers[:0], image.pointers...)
+		}
+	}
+}
+
+// withPointer returns the pointers with one more, or with another in its place.
+func withPointer(pointers []attached, a attached) []attached {
+	for i := range pointers {
+		if pointers[i].offset == a.offset {
+			pointers[i] = a
+			return pointers
+		}
+	}
+	return append(pointers, a)
+}
+
+// write writes the image, with its pointers, to memory that the host sees, and
+// returns how many bytes that is.
+func (image *Image) write(to unsafe.Pointer, size uint64) uint64 {
+	clear(unsafe.Slice((*byte)(to), size))
+	image.Write(to)
+	for _, p := range image.pointers {
+		binary.NativeEndian.PutUint64(unsafe.Slice((*byte)(unsafe.Add(to, p.offset)), 8), p.address)
+	}
+	return size
+}
