@@ -47,6 +47,11 @@ type AllocatorOptions struct {
 	// always has.
 	Completed func(timeline.Frontier) bool
 
+	// Reclaim frees memory elsewhere that the heap may have then, and reports
+	// whether there was any. It is called before a request fails for want of memory,
+	// without the allocator's lock. Nil: there is none.
+	Reclaim func() bool
+
 	// Sites records the call stack of every allocation, for the report of
 	// Close. It costs a microsecond and an object an allocation.
 	Sites bool
@@ -134,14 +139,23 @@ func NewAllocator(h Heap, o AllocatorOptions) (*Allocator, error) {
 // Allocate returns storage of size bytes, contents undefined, whose user is to
 // be ordered after its LastUse.
 //
-// When the heap refuses, empty blocks are given back and the request is tried
-// again; then the error is an *OutOfMemoryError, which matches ErrOutOfMemory,
+// When the heap refuses, empty blocks are given back, then Reclaim is called, and
+// the request is tried again each time; then the error is an *OutOfMemoryError, which matches ErrOutOfMemory,
 // and nothing else has changed. A heap's error that does not match
 // ErrOutOfMemory is returned at once. Size zero is ErrInvalidSize.
 func (a *Allocator) Allocate(size uint64) (Storage, error) {
 	if size == 0 {
 		return Storage{}, fmt.Errorf("memory: allocate: %w", ErrInvalidSize)
 	}
+	s, err := a.allocate(size)
+	if err != nil && a.options.Reclaim != nil && errors.Is(err, ErrOutOfMemory) && a.options.Reclaim() {
+		s, err = a.allocate(size)
+	}
+	return s, err
+}
+
+// allocate is Allocate with what the allocator has and gets from its heap.
+func (a *Allocator) allocate(size uint64) (Storage, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if invariants {
@@ -186,7 +200,7 @@ func (a *Allocator) Allocate(size uint64) (Storage, error) {
 
 	c.asked = size
 	if a.options.Sites {
-		c.site = callSite()
+		c.site = CallSite()
 	}
 	a.allocations++
 	a.liveBytes += c.size << a.shift

@@ -10,44 +10,61 @@ import (
 	"strings"
 )
 
-// reportedSites bounds how many allocation sites a leak report names.
-const reportedSites = 10
+// reportedLines bounds how many lines of a leak report there are.
+const reportedLines = 10
 
-// site is the call stack above Allocate.
-type site [24]uintptr
+// Site is the call stack above a request for storage.
+type Site struct{ frames [24]uintptr }
 
-func callSite() *site {
-	s := new(site)
-	runtime.Callers(3, s[:]) // 3: above Callers, callSite and Allocate
+// CallSite returns the site of its caller. It costs about a microsecond, and an
+// object.
+func CallSite() *Site {
+	s := new(Site)
+	runtime.Callers(2, s.frames[:]) // 2: above Callers and CallSite
 	return s
 }
 
-// internal are the beginnings of the functions between an allocation and who
-// asked for it: those of this package and of the scheduler beside it.
-var internal = func() [2]string {
+// internal are the beginnings of the functions between a request for storage and
+// who made it: those of this package, of the scheduler beside it, and of the API
+// above both.
+var internal = func() [3]string {
 	own := reflect.TypeFor[Allocator]().PkgPath()
-	return [...]string{own + ".", path.Dir(own) + "/sched."}
+	return [...]string{own + ".", path.Dir(own) + "/sched.", path.Dir(own) + "."}
 }()
 
 // String writes the site's frames, the innermost first, from the first one that
-// is not internal on; all of them when the scheduler allocated for itself.
-func (s *site) String() string {
-	n := 0
-	for n < len(s) && s[n] != 0 {
-		n++
+// is not internal on; all of them when the scheduler asked for itself.
+func (s *Site) String() string {
+	var b strings.Builder
+	for _, f := range fromCaller(s.all()) {
+		fmt.Fprintf(&b, "\n\t%s\n\t\t%s:%d", f.Function, f.File, f.Line)
+	}
+	return b.String()
+}
+
+// Caller writes the first frame of String alone, as " file:line (function)".
+func (s *Site) Caller() string {
+	frames := fromCaller(s.all())
+	if len(frames) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" %s:%d (%s)", frames[0].File, frames[0].Line, frames[0].Function)
+}
+
+// all returns the site's frames, the innermost first.
+func (s *Site) all() []runtime.Frame {
+	n := slices.Index(s.frames[:], 0)
+	if n < 0 {
+		n = len(s.frames)
 	}
 	var all []runtime.Frame
-	frames := runtime.CallersFrames(s[:n])
+	frames := runtime.CallersFrames(s.frames[:n])
 	for more := n > 0; more; {
 		var f runtime.Frame
 		f, more = frames.Next()
 		all = append(all, f)
 	}
-	var b strings.Builder
-	for _, f := range fromCaller(all) {
-		fmt.Fprintf(&b, "\n\t%s\n\t\t%s:%d", f.Function, f.File, f.Line)
-	}
-	return b.String()
+	return all
 }
 
 // fromCaller returns the frames from the innermost one on that is not internal,
@@ -69,56 +86,112 @@ func isInternal(f runtime.Frame) bool {
 	return slices.ContainsFunc(internal[:], func(prefix string) bool { return strings.HasPrefix(f.Function, prefix) })
 }
 
+// Leaks adds up storage that was not given back. The zero Leaks is empty.
+type Leaks struct {
+	all map[leak]Tally
+}
+
+// Tally is a number of things and how many bytes they have together.
+type Tally struct {
+	Count int    `json:"count"`
+	Bytes uint64 `json:"bytes"`
+}
+
+// Add counts one more of so many bytes.
+func (t *Tally) Add(bytes uint64) {
+	t.Count++
+	t.Bytes += bytes
+}
+
+// Remove is the opposite of Add.
+func (t *Tally) Remove(bytes uint64) {
+	t.Count--
+	t.Bytes -= bytes
+}
+
+// leak is what a line of a report tells from others.
+type leak struct {
+	kind, label string
+	site        Site // the zero Site where none was recorded
+}
+
+// Add adds storage of a kind, such as "allocations". label and site are empty and
+// nil where they are not known.
+func (l *Leaks) Add(kind, label string, site *Site, bytes uint64) {
+	if l.all == nil {
+		l.all = make(map[leak]Tally)
+	}
+	of := leak{kind: kind, label: label}
+	if site != nil {
+		of.site = *site
+	}
+	t := l.all[of]
+	t.Add(bytes)
+	l.all[of] = t
+}
+
+// Report writes a line for each kind, label and site, the one with the most bytes
+// first, and at most ten; where writes a site. What has neither label nor site is
+// left out.
+func (l *Leaks) Report(where func(*Site) string) string {
+	type line struct {
+		kind, at string
+		Tally
+	}
+	byText := map[[2]string]*line{} // frames that where leaves out tell none apart
+	var lines []*line
+	for of, t := range l.all {
+		at := ""
+		if of.label != "" {
+			at = fmt.Sprintf(" (%s)", of.label)
+		}
+		if of.site != (Site{}) {
+			at += " at" + where(&of.site)
+		}
+		if at == "" {
+			continue
+		}
+		key := [2]string{of.kind, at}
+		if byText[key] == nil {
+			byText[key] = &line{kind: of.kind, at: at}
+			lines = append(lines, byText[key])
+		}
+		byText[key].Count += t.Count
+		byText[key].Bytes += t.Bytes
+	}
+	slices.SortFunc(lines, func(x, y *line) int {
+		return cmp.Or(cmp.Compare(y.Bytes, x.Bytes), cmp.Compare(x.kind, y.kind), cmp.Compare(x.at, y.at))
+	})
+	var report strings.Builder
+	for _, l := range lines[:min(len(lines), reportedLines)] {
+		fmt.Fprintf(&report, "\n%d %s of %d bytes%s", l.Count, l.kind, l.Bytes, l.at)
+	}
+	if rest := lines[min(len(lines), reportedLines):]; len(rest) > 0 {
+		var more Tally
+		for _, l := range rest {
+			more.Count += l.Count
+			more.Bytes += l.Bytes
+		}
+		fmt.Fprintf(&report, "\nand %d of %d bytes at %d more sites", more.Count, more.Bytes, len(rest))
+	}
+	return report.String()
+}
+
 // leaks returns an error that counts the storage still allocated, by site
 // where sites are recorded; nil when there is none.
 func (a *Allocator) leaks() error {
 	if a.allocations == 0 {
 		return nil
 	}
-	type leak struct {
-		frames      string
-		allocations int
-		bytes       uint64
-	}
-	frames := map[site]string{}
-	bySite := map[string]*leak{} // by frames: internal ones tell no callers apart
+	var leaks Leaks
 	var bytes uint64
 	for _, b := range a.blocks {
 		for c := b.first; c != nil; c = c.next {
-			if c.free {
-				continue
+			if !c.free {
+				bytes += c.asked
+				leaks.Add("allocations", "", c.site, c.asked)
 			}
-			bytes += c.asked
-			if c.site == nil {
-				continue
-			}
-			at, ok := frames[*c.site]
-			if !ok {
-				at = c.site.String()
-				frames[*c.site] = at
-			}
-			l := bySite[at]
-			if l == nil {
-				l = &leak{frames: at}
-				bySite[at] = l
-			}
-			l.allocations++
-			l.bytes += c.asked
 		}
 	}
-	leaks := make([]*leak, 0, len(bySite))
-	for _, l := range bySite {
-		leaks = append(leaks, l)
-	}
-	slices.SortFunc(leaks, func(x, y *leak) int {
-		return cmp.Or(cmp.Compare(y.bytes, x.bytes), cmp.Compare(x.frames, y.frames))
-	})
-	var report strings.Builder
-	for _, l := range leaks[:min(len(leaks), reportedSites)] {
-		fmt.Fprintf(&report, "\n%d allocations of %d bytes at%s", l.allocations, l.bytes, l.frames)
-	}
-	if more := len(leaks) - reportedSites; more > 0 {
-		fmt.Fprintf(&report, "\nand %d more sites", more)
-	}
-	return fmt.Errorf("memory: close: %w: %d allocations, %d bytes%s", ErrLeaked, a.allocations, bytes, report.String())
+	return fmt.Errorf("memory: close: %w: %d allocations, %d bytes%s", ErrLeaked, a.allocations, bytes, leaks.Report((*Site).String))
 }

@@ -24,6 +24,31 @@ type AllocatorStats struct {
 	TrimmedBytes  uint64 `json:"trimmed_bytes"`
 }
 
+// Plus returns the figures of two allocators as those of one that has the memory
+// of both. Its peaks are bounds: the two need not have had theirs at one time.
+func (s AllocatorStats) Plus(o AllocatorStats) AllocatorStats {
+	s.Blocks += o.Blocks
+	s.BlockBytes += o.BlockBytes
+	s.LiveBytes += o.LiveBytes
+	s.PeakLiveBytes += o.PeakLiveBytes
+	s.PeakBlockBytes += o.PeakBlockBytes
+	s.Allocations += o.Allocations
+	s.FreeBytes += o.FreeBytes
+	s.LargestFree = max(s.LargestFree, o.LargestFree)
+	s.Fragmentation = fragmentation(s.FreeBytes, s.LargestFree)
+	s.TrimmedBlocks += o.TrimmedBlocks
+	s.TrimmedBytes += o.TrimmedBytes
+	return s
+}
+
+// fragmentation is that of free bytes, those of the largest chunk given.
+func fragmentation(free, largest uint64) float64 {
+	if free == 0 {
+		return 0
+	}
+	return 1 - float64(largest)/float64(free)
+}
+
 // Stats returns the figures of a. It is linear in the blocks, and in the chunks
 // of the size class of the largest free one.
 func (a *Allocator) Stats() AllocatorStats {
@@ -41,10 +66,6 @@ func (a *Allocator) Stats() AllocatorStats {
 	}
 	free -= sharedLive
 	largest := a.index.largest() << a.shift
-	fragmentation := 0.0
-	if free > 0 {
-		fragmentation = 1 - float64(largest)/float64(free)
-	}
 	return AllocatorStats{
 		Blocks:         len(a.blocks),
 		BlockBytes:     a.blockBytes,
@@ -54,7 +75,7 @@ func (a *Allocator) Stats() AllocatorStats {
 		Allocations:    a.allocations,
 		FreeBytes:      free,
 		LargestFree:    largest,
-		Fragmentation:  fragmentation,
+		Fragmentation:  fragmentation(free, largest),
 		TrimmedBlocks:  a.trimmedBlocks,
 		TrimmedBytes:   a.trimmedBytes,
 	}

@@ -39,7 +39,7 @@ type chunk struct {
 	generation uint64
 
 	asked uint64 // bytes, as asked, while in use
-	site  *site  // where it was allocated, while in use, when asked for
+	site  *Site  // where it was allocated, while in use, when asked for
 }
 
 // region is a run of granules [0, size) that chunks divide without gaps; no

@@ -69,6 +69,9 @@ func (s *Scheduler) bind(t *target) error {
 		t.ranges = append(t.ranges, r)
 		t.arguments = append(t.arguments, a)
 	}
+	for _, m := range t.pointed {
+		t.arguments = append(t.arguments, argument{store: m})
+	}
 	if !t.explicit {
 		return nil
 	}
@@ -78,9 +81,6 @@ func (s *Scheduler) bind(t *target) error {
 			value = s.pointerInto(u.Present, u.Offset).Address
 		}
 		binary.NativeEndian.PutUint64(t.push[t.Kernel.values[a.Value].Offset:], value)
-	}
-	for _, m := range t.pointed {
-		t.arguments = append(t.arguments, argument{store: m})
 	}
 	// What no binding names is there to be reached by its address.
 	for i := range t.uses {

@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -147,12 +148,14 @@ type deviceHeap struct {
 	hidden bool
 	// coherent: what host and device write they see without being told.
 	coherent bool
+	// taken counts the blocks of all heaps of the device.
+	taken *footprint
 
 	mu     sync.RWMutex
 	blocks map[uint64]vk.Block
 }
 
-func newDeviceHeap(d Device, use memoryUse, hidden, coherent bool) (*deviceHeap, error) {
+func newDeviceHeap(d Device, use memoryUse, hidden, coherent bool, taken *footprint) (*deviceHeap, error) {
 	bits, err := d.BlockMemoryTypes(1 << 20)
 	if err != nil {
 		return nil, err
@@ -162,15 +165,24 @@ func newDeviceHeap(d Device, use memoryUse, hidden, coherent bool) (*deviceHeap,
 		return nil, err
 	}
 	coherent = coherent && d.Properties().MemoryTypes[t].Flags&vk.MemoryHostCoherent != 0
-	return &deviceHeap{device: d, memoryType: t, hidden: hidden, coherent: coherent, blocks: make(map[uint64]vk.Block)}, nil
+	return &deviceHeap{device: d, memoryType: t, hidden: hidden, coherent: coherent, taken: taken, blocks: make(map[uint64]vk.Block)}, nil
 }
 
-// AllocateBlock implements memory.Heap.
+// AllocateBlock implements memory.Heap. A block beyond the heap's budget is refused,
+// where the device tells that.
 func (h *deviceHeap) AllocateBlock(size uint64) (memory.HeapBlock, error) {
-	b, err := h.device.CreateBlock(size, h.memoryType)
-	if err != nil {
-		return memory.HeapBlock{}, fmt.Errorf("%w: %w", memory.ErrOutOfMemory, err)
+	room := h.room()
+	if room.told && size > room.left() {
+		return memory.HeapBlock{}, fmt.Errorf("%w: a block of %d bytes is beyond the budget: %v", memory.ErrOutOfMemory, size, room)
 	}
+	b, err := h.device.CreateBlock(size, h.memoryType)
+	if errors.Is(err, vk.ErrOutOfMemory) {
+		err = fmt.Errorf("%w: %w: %v", memory.ErrOutOfMemory, err, room)
+	}
+	if err != nil {
+		return memory.HeapBlock{}, err
+	}
+	h.taken.add(h.heap(), b.Size)
 	h.mu.Lock()
 	h.blocks[uint64(b.Buffer)] = b
 	h.mu.Unlock()
@@ -189,6 +201,7 @@ func (h *deviceHeap) FreeBlock(hb memory.HeapBlock) {
 	h.mu.Unlock()
 	if ok {
 		h.device.DestroyBlock(b)
+		h.taken.remove(h.heap(), b.Size)
 	}
 }
 

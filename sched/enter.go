@@ -55,24 +55,39 @@ func (s *Scheduler) mustWaitFor(t *target) *[]*tasks.Node {
 					return &b.parked
 				}
 			}
+			section := m.Section
+			reads := m.Type.To() || m.Share != memory.ShareNever
 			if block := s.touched(m.Section); block != nil {
+				if stateOf(block).shared {
+					section, reads = block.Section, true
+				}
 				if k == 0 && stateOf(block).passing && m.Share != memory.ShareMay {
 					return &stateOf(block).parked
 				}
-				if parked := s.mustWaitForHolders(block, m.Section, after, true); parked != nil {
+				if parked := s.mustWaitForHolders(block, m, after); parked != nil {
 					return parked
 				}
 			}
-			if m.Type.To() {
-				if writer := s.hostWrites.touching(m.Section); writer != nil {
+			if reads {
+				if writer := s.hostWrites.touching(section); writer != nil {
 					return &writer.parked
 				}
 			}
 		}
 	}
 	for i := range t.moves {
-		if parked := s.moveMustWait(&t.moves[i], after); parked != nil {
+		if parked := s.moveMustWait(t, &t.moves[i], after); parked != nil {
 			return parked
+		}
+	}
+	for _, m := range t.pins {
+		for _, block := range m.blocks {
+			if writer := s.hostWrites.touching(block.Section); m.shared && writer != nil {
+				return &writer.parked
+			}
+			if parked := s.mustWaitForHolders(block, &memory.Map{}, after); parked != nil {
+				return parked
+			}
 		}
 	}
 	if s.reading > 0 {
@@ -81,13 +96,16 @@ func (s *Scheduler) mustWaitFor(t *target) *[]*tasks.Node {
 	return nil
 }
 
-// mustWaitForHolders is mustWaitFor for a block that shares bytes with a section
-// that t uses. maps says that t could go on with the block as it is.
-func (s *Scheduler) mustWaitForHolders(block *memory.Present, section memory.Section, after mark, maps bool) *[]*tasks.Node {
+// mustWaitForHolders is mustWaitFor for a block whose storage t uses: through an item
+// that maps it, or otherwise.
+func (s *Scheduler) mustWaitForHolders(block *memory.Present, item *memory.Map, after mark) *[]*tasks.Node {
 	state := stateOf(block)
 	count, infinite := block.Count()
 	last := !infinite && int(count) <= len(state.holders)
-	same := maps && section == block.Section
+	// The block is as good as a new one, unless the item asks whether there is one;
+	// the host's own storage only for who would have that too.
+	same := item.Section == block.Section && item.Presence == memory.MayBeAbsent && item.Share != memory.ShareMust &&
+		(!state.shared || state.passing && item.Share == memory.ShareMay)
 	if state.ignoring == 0 && (!last || !state.dirty && same && state.leaving == 0) {
 		// The usual case, with thousands of holders in flight: the block
 		// outlives them all, or equals the host's.
@@ -209,6 +227,8 @@ func (s *Scheduler) enter(t *target, w *tasks.Work) error {
 			state = &blockState{dirty: true}
 			state.store = &state.own
 			state.open(s, u.Present.Storage)
+			state.own.blocks = append(state.own.blocks, u.Present)
+			state.site, state.label = t.Site, t.Label
 			state.passing = state.shared && t.Enter[i].Share == memory.ShareMay
 			u.Present.State, u.Present.Shared = state, state.shared
 		}
@@ -220,7 +240,7 @@ func (s *Scheduler) enter(t *target, w *tasks.Work) error {
 	if err := s.prepare(t); err != nil {
 		s.release(t, w)
 		s.freeStaging(t)
-		t.uploads, t.downloads = t.uploads[:0], t.downloads[:0]
+		t.uploads, t.downloads, t.streams = t.uploads[:0], t.downloads[:0], t.streams[:0]
 		s.undoMoves(t)
 		t.unpinFrom(pinned)
 		return err
@@ -246,7 +266,7 @@ func (s *Scheduler) enter(t *target, w *tasks.Work) error {
 	for _, m := range t.Exit {
 		block, _, err := s.table.Lookup(m.Section)
 		switch {
-		case err != nil || m.Size == 0:
+		case err != nil || m.Size == 0 && m.Presence != memory.IfPresent:
 		case block == nil:
 			s.noteBlind(t)
 		default:
@@ -318,6 +338,17 @@ func (s *Scheduler) prepare(t *target) error {
 			continue
 		}
 		size := t.Enter[i].StorageSize()
+		if s.streams(size) && t.image(i) == nil {
+			state := stateOf(u.Present)
+			at := u.Present.Storage.Offset - state.Offset + u.Offset
+			ring, err := s.newStream(t, state.store, state, at, size, t.Enter[i].Ptr)
+			if err != nil {
+				return err
+			}
+			ring.item = i
+			t.streams = append(t.streams, ring)
+			continue
+		}
 		st, err := s.staging.Allocate(size)
 		if err != nil {
 			return fmt.Errorf("staging for a copy of %d bytes to the device: %w", size, err)
@@ -347,6 +378,11 @@ func (t *target) unfilled(err error) {
 	for _, up := range t.uploads {
 		if u := t.uses[up.use]; u.Created {
 			stateOf(u.Present).broken = err
+		}
+	}
+	for _, st := range t.streams {
+		if st.block != nil && st.transfer.value == 0 {
+			st.block.broken = err
 		}
 	}
 }
@@ -413,7 +449,7 @@ func (s *Scheduler) hostCanFill(u *memory.Use) bool {
 
 // copyIn does the host's part of copying in, without the lock: to the storage
 // itself or to staging.
-func (s *Scheduler) copyIn(t *target) error {
+func (s *Scheduler) copyIn(t *target, w *tasks.Work) error {
 	for i := range t.moves {
 		t.moves[i].touchBegin(t)
 	}
@@ -421,7 +457,7 @@ func (s *Scheduler) copyIn(t *target) error {
 	bytes := uint64(0)
 	uploads := t.uploads // in the order of the uses
 	for i, u := range t.uses {
-		if !u.CopyIn {
+		if !u.CopyIn || t.streaming(i) {
 			continue
 		}
 		m := &t.Enter[i]
@@ -447,6 +483,11 @@ func (s *Scheduler) copyIn(t *target) error {
 	if flushing := t.flushTouched(); err == nil {
 		err = flushing
 	}
+	if err == nil {
+		var streamed uint64
+		streamed, err = s.streamsIn(t, w)
+		bytes += streamed
+	}
 	s.mu.Lock()
 	s.stats.BytesToDevice += bytes
 	for i := range t.uses {
@@ -461,6 +502,16 @@ func (s *Scheduler) copyIn(t *target) error {
 	}
 	s.mu.Unlock()
 	return err
+}
+
+// streaming reports whether the item is copied in through a ring.
+func (t *target) streaming(item int) bool {
+	for _, st := range t.streams {
+		if st.item == item {
+			return true
+		}
+	}
+	return false
 }
 
 // waitUntilFilled waits, under mu, for the task that fills the block, if that
@@ -500,6 +551,7 @@ func (s *Scheduler) endExit(exits []memory.Exit, w *tasks.Work) {
 // tries again, and its memory is free once nobody uses it.
 func (s *Scheduler) gone(p *memory.Present, w *tasks.Work) {
 	state := stateOf(p)
+	state.forgetBlock(p)
 	for _, h := range state.holders {
 		s.noteBlind(h.by)
 	}

@@ -39,6 +39,9 @@ func (s *Scheduler) finish(t *target, w *tasks.Work) {
 	for _, r := range t.results {
 		switch {
 		case err != nil:
+		case r.stream != nil:
+			err = s.streamOut(t, r.stream, w)
+			bytes += r.size
 		case r.image != nil:
 			r.image.Read(r.from)
 			bytes += r.size
@@ -47,8 +50,14 @@ func (s *Scheduler) finish(t *target, w *tasks.Work) {
 		}
 	}
 	for i := range t.moves {
-		if err == nil {
-			bytes += t.moves[i].end()
+		m := &t.moves[i]
+		switch {
+		case err != nil:
+		case m.ring != nil && m.Kind.toHost():
+			err = s.streamOut(t, m.ring, w)
+			bytes += m.Size
+		default:
+			bytes += m.end()
 		}
 	}
 
@@ -84,6 +93,14 @@ func (s *Scheduler) planResults(t *target) (late bool, err error) {
 				from = st.Host()
 				t.touches(s.stagingHeap, st, 0, size)
 				break
+			}
+			if state := stateOf(e.Present); s.streams(size) && !state.image {
+				ring, err := s.newStream(t, state.store, state, e.Present.Storage.Offset-state.Offset+e.Offset, size, m.Ptr)
+				if err != nil {
+					return false, err
+				}
+				t.results = append(t.results, hostCopy{to: m.Ptr, size: size, stream: ring})
+				continue
 			}
 			st, err := s.staging.Allocate(size)
 			if err != nil {

@@ -101,6 +101,8 @@ type move struct {
 	// says that the host makes the move itself.
 	staging memory.Storage
 	direct  bool
+	// ring brings the bytes of a large move, if it is not nil.
+	ring *stream
 	// attaches: the move was made by planAttachments.
 	attaches bool
 	// image is a copy of Move.Image.
@@ -239,7 +241,8 @@ func (s *Scheduler) findSpan(p Pointer, bytes span) (*store, uint64, error) {
 // moveMustWait is mustWaitFor for one of the task's moves. What it writes to the
 // host comes after copies to the same storage that are under way: these can be late,
 // and would then overwrite it.
-func (s *Scheduler) moveMustWait(m *move, after mark) *[]*tasks.Node {
+// Storage that the device shares comes after what the device does there.
+func (s *Scheduler) moveMustWait(t *target, m *move, after mark) *[]*tasks.Node {
 	if !m.Kind.fromHost() && !m.Kind.toHost() {
 		return nil
 	}
@@ -255,8 +258,15 @@ func (s *Scheduler) moveMustWait(m *move, after mark) *[]*tasks.Node {
 		if block == nil {
 			break
 		}
-		if parked := s.mustWaitForHolders(block, rest, after, false); parked != nil {
+		if parked := s.mustWaitForHolders(block, &memory.Map{}, after); parked != nil {
 			return parked
+		}
+		if stateOf(block).shared {
+			for _, p := range t.node.Predecessors() {
+				if pt := placed(p); pt != nil {
+					return &pt.parked
+				}
+			}
 		}
 		if block.Section.End() >= rest.End() {
 			break
@@ -305,6 +315,12 @@ func (s *Scheduler) planMoves(t *target) error {
 		if m.direct || m.Kind == CopyWithin {
 			continue
 		}
+		if m.Kind != Fill && s.streams(bytes) && !m.strided && m.Image == nil {
+			if err := s.planStream(t, m); err != nil {
+				return err
+			}
+			continue
+		}
 		st, err := s.staging.Allocate(bytes)
 		if err != nil {
 			return fmt.Errorf("staging for %d bytes: %w", bytes, err)
@@ -313,6 +329,24 @@ func (s *Scheduler) planMoves(t *target) error {
 		t.staging = append(t.staging, st)
 	}
 	return nil
+}
+
+// planStream has the move go through a ring.
+func (s *Scheduler) planStream(t *target, m *move) error {
+	side, at := m.dst, m.dstAt
+	if m.Kind.toHost() {
+		side, at = m.src, m.srcAt
+	}
+	var block *blockState
+	if m.block != nil {
+		block = stateOf(m.block)
+	}
+	var err error
+	m.ring, err = s.newStream(t, side, block, at, m.Size, m.Host.Ptr)
+	if err == nil && m.Kind.fromHost() {
+		t.streams = append(t.streams, m.ring)
+	}
+	return err
 }
 
 // findUpdate finds the storage that an update is about.
@@ -356,7 +390,7 @@ func (s *Scheduler) undoMoves(t *target) {
 			t.moves = t.moves[:i]
 			break
 		}
-		m.staging, m.direct = memory.Storage{}, false
+		m.staging, m.direct, m.ring = memory.Storage{}, false, nil
 		if m.Kind.updates() {
 			m.block, m.dst, m.src = nil, nil, nil
 		}
@@ -370,14 +404,14 @@ func (s *Scheduler) beginMoves(t *target) {
 		switch {
 		case m.Kind.updates() && m.block == nil:
 		case m.Kind.fromHost():
-			if m.direct && m.block != nil {
+			if (m.direct || m.ring != nil) && m.block != nil {
 				t.fill(stateOf(m.block))
 			}
 		case m.Kind.toHost():
 			section := m.hostSpan()
 			s.hostWrites.add(t, section)
 			t.writing = append(t.writing, section)
-			if m.direct {
+			if m.direct || m.ring != nil {
 				m.src.readers = append(m.src.readers, t)
 				t.reading = append(t.reading, m.src)
 				s.reading++
@@ -457,7 +491,7 @@ func (m *move) begin(t *target) uint64 {
 // touchEnd notes what end reads.
 func (m *move) touchEnd(t *target) {
 	switch {
-	case !m.Kind.toHost() || m.src == nil:
+	case !m.Kind.toHost() || m.src == nil || m.ring != nil:
 	case m.direct:
 		_, src := m.spans()
 		t.touches(t.s.storageHeap, &m.src.Storage, m.srcAt+src.start, src.size)
@@ -512,7 +546,7 @@ func (s *Scheduler) placeMoves(t *target, level int) (last mark) {
 	any := false
 	for i := range t.moves {
 		m := &t.moves[i]
-		if m.direct || m.dst == nil {
+		if m.direct || m.ring != nil || m.dst == nil {
 			continue
 		}
 		any = true
@@ -528,7 +562,7 @@ func (s *Scheduler) placeMoves(t *target, level int) (last mark) {
 	at := mark{q.pending.value, level}
 	for i := range t.moves {
 		m := &t.moves[i]
-		if m.direct || m.dst == nil {
+		if m.direct || m.ring != nil || m.dst == nil {
 			continue
 		}
 		dst := vk.Buffer(m.dst.Block.ID)
@@ -556,7 +590,7 @@ func (s *Scheduler) placeMovesToHost(t *target, level int) (last mark) {
 	any := false
 	for i := range t.moves {
 		m := &t.moves[i]
-		if m.Kind.toHost() && !m.direct && m.src != nil {
+		if m.Kind.toHost() && !m.direct && m.ring == nil && m.src != nil {
 			any = true
 			level = max(level, q.after(m.src.transfer), q.afterWrites(m.src))
 		}
@@ -567,7 +601,7 @@ func (s *Scheduler) placeMovesToHost(t *target, level int) (last mark) {
 	at := mark{q.pending.value, level}
 	for i := range t.moves {
 		m := &t.moves[i]
-		if !m.Kind.toHost() || m.direct || m.src == nil {
+		if !m.Kind.toHost() || m.direct || m.ring != nil || m.src == nil {
 			continue
 		}
 		s.placeCopy(level, vk.Buffer(m.staging.Block.ID), vk.Buffer(m.src.Block.ID), m.staging.Offset, m.src.Offset+m.srcAt, m, m.rows.Packed())
@@ -627,6 +661,9 @@ func (s *Scheduler) placeFill(m *move, level int) {
 // not help a task that may finish before.
 func (s *Scheduler) movesReadByHost(t *target) bool {
 	for _, m := range t.reading {
+		if m.Host() == nil {
+			continue // it is to be streamed
+		}
 		if m.write.value > s.queue.hostReached {
 			return true
 		}

@@ -15,8 +15,8 @@ import (
 func (s *Scheduler) place(t *target, w *tasks.Work) {
 	q := s.queue
 	hostReads := s.hostReads(t)
-	var after mark
-	level := 0
+	after := t.mark // of its streams
+	level := q.after(after)
 	for _, p := range t.node.Predecessors() {
 		if pt := placed(p); pt != nil {
 			level = max(level, q.after(pt.mark))
@@ -166,6 +166,9 @@ func (s *Scheduler) planDownloads(t *target) error {
 			continue
 		}
 		size := m.StorageSize()
+		if s.streams(size) && !stateOf(block).image {
+			continue
+		}
 		st, err := s.staging.Allocate(size)
 		if err != nil {
 			return fmt.Errorf("staging for a copy of %d bytes from the device: %w", size, err)
@@ -184,6 +187,17 @@ func (s *Scheduler) planDownloads(t *target) error {
 func (s *Scheduler) hostReads(t *target) bool {
 	if s.movesReadByHost(t) {
 		return true
+	}
+	for i := range t.arguments {
+		// What target constructs share on their own the last one lets the host see.
+		if a := &t.arguments[i]; a.shared && !a.readOnly && !(a.block != nil && a.block.passing) {
+			return true
+		}
+	}
+	for i := range t.moves {
+		if m := &t.moves[i]; m.dst != nil && m.dst.shared && !m.direct {
+			return true
+		}
 	}
 	for _, block := range s.lastItems(t) {
 		if block.Storage.Host() != nil && (t.writes(block) || stateOf(block).write.value > s.queue.hostVisible) {

@@ -139,7 +139,10 @@ func (s *Scheduler) Allocate(size uint64) (Pointer, error) {
 	}
 	m.open(s, st)
 	m.allocation = true
-	s.allocations++
+	if s.leakSites {
+		m.site = memory.CallSite()
+	}
+	s.allocated.Add(m.Size)
 	return s.pointer(m), nil
 }
 
@@ -164,7 +167,7 @@ func (s *Scheduler) Free(p Pointer) error {
 		return fmt.Errorf("%w: %s is associated with host storage (%d times)", ErrBusy, m.describe(), m.associations)
 	}
 	s.forgetPointers(m)
-	s.allocations--
+	s.allocated.Remove(m.Size)
 	m.unpin()
 	return nil
 }
@@ -217,6 +220,7 @@ func (s *Scheduler) Associate(host memory.Section, p Pointer, offset uint64, lab
 	state.store, state.associated, state.dirty = m, true, true
 	block.State = state
 	m.associations++
+	m.blocks = append(m.blocks, block)
 	m.pin()
 	return nil
 }

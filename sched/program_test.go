@@ -171,6 +171,11 @@ func TestRandomProgramsMeanWhatTheirConstructsMeanInOrder(t *testing.T) {
 			rapid.Check(t, func(rt *rapid.T) { runProgram(rt, mode, true) })
 		})
 	}
+	for _, mode := range pieceModes {
+		t.Run(mode.name+" on several", func(t *testing.T) {
+			rapid.Check(t, func(rt *rapid.T) { runProgram(rt, mode, true) })
+		})
+	}
 }
 
 func runProgram(t *rapid.T, mode memoryMode, concurrent bool) {

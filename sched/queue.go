@@ -91,11 +91,11 @@ func (s *Scheduler) flush(q *queue, force bool, w *tasks.Work) {
 	if !force && len(q.inFlight) >= maxInFlight && b.commands < maxCommands && b.invocations < maxInvocations {
 		return
 	}
-	s.submit(q, w)
+	_ = s.submit(q, w) // its tasks have the error
 }
 
 // submit submits the pending batch; when that fails, its tasks do.
-func (s *Scheduler) submit(q *queue, w *tasks.Work) {
+func (s *Scheduler) submit(q *queue, w *tasks.Work) error {
 	b := q.pending
 	q.stream.Reset()
 	barriers, ordered := b.encode(&q.stream)
@@ -108,7 +108,7 @@ func (s *Scheduler) submit(q *queue, w *tasks.Work) {
 		// The value is skipped: marks of the failed batch stay before those of
 		// every later one.
 		s.failBatch(q, b, err, w)
-		return
+		return err
 	}
 	s.stats.Submissions++
 	s.stats.Barriers += uint64(barriers)
@@ -120,6 +120,7 @@ func (s *Scheduler) submit(q *queue, w *tasks.Work) {
 	}
 	q.inFlight = append(q.inFlight, b)
 	s.wake.Broadcast()
+	return nil
 }
 
 // recycle keeps a batch for newBatch. It lets go of its tasks at once, and with

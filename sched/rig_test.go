@@ -23,14 +23,22 @@ type memoryMode struct {
 	memory fakeMemory
 	hidden bool
 	share  Sharing
+	piece  uint64
 }
 
 var memoryModes = []memoryMode{
-	{"unified", unifiedMemory, false, ShareNothing},
-	{"discrete", discreteMemory, false, ShareNothing},
-	{"hidden", unifiedMemory, true, ShareNothing},
-	{"incoherent", incoherentMemory, false, ShareNothing},
-	{"imported", unifiedMemory, false, ShareAll},
+	{"unified", unifiedMemory, false, ShareNothing, 0},
+	{"discrete", discreteMemory, false, ShareNothing, 0},
+	{"hidden", unifiedMemory, true, ShareNothing, 0},
+	{"incoherent", incoherentMemory, false, ShareNothing, 0},
+	{"imported", unifiedMemory, false, ShareAll, 0},
+}
+
+// pieceModes have copies of more than a few words go through rings. A construct then
+// waits for the device, which must not stand still.
+var pieceModes = []memoryMode{
+	{"pieces", discreteMemory, false, ShareNothing, 12},
+	{"incoherent pieces", incoherentMemory, true, ShareNothing, 20},
 }
 
 // inEveryMemory runs a test in all memory modes and with several orders of the
@@ -80,7 +88,7 @@ func newRigOn(t reporter, d *fakeDevice, mode memoryMode) *rig {
 	t.Helper()
 	r := &rig{t: t, d: d, kernels: make(map[string]*Kernel), share: mode.share == ShareAll}
 	var err error
-	if r.s, err = New(r.d, Options{Domain: rigDomain, HideHostVisible: mode.hidden, Sharing: mode.share}); err != nil {
+	if r.s, err = New(r.d, Options{Domain: rigDomain, HideHostVisible: mode.hidden, Sharing: mode.share, Piece: mode.piece}); err != nil {
 		t.Fatal(err)
 	}
 	r.scope = r.graph.NewScope()
@@ -113,6 +121,8 @@ func (r *rig) close() {
 // checkEmpty checks that nothing is mapped, allocated or under way.
 func (r *rig) checkEmpty() {
 	r.t.Helper()
+	// The last pieces of a ring belong to no task.
+	r.eventually("no batch is in flight", func() bool { return len(r.s.queue.inFlight) == 0 })
 	r.s.mu.Lock()
 	defer r.s.mu.Unlock()
 	if n := r.s.table.Len(); n != 0 {

@@ -29,8 +29,15 @@ type Options struct {
 	HideHostVisible bool
 	// Incoherent takes all memory for memory that is not coherent.
 	Incoherent bool
+	// Piece is the size of the pieces in which large copies go through staging, in
+	// bytes; 0: 4 MiB.
+	Piece uint64
 	// Sharing says when target constructs use the host's own storage.
 	Sharing Sharing
+	// LeakSites notes where in the program memory was asked for, for the error of
+	// Close: a microsecond and an object for each allocation and each construct that
+	// maps.
+	LeakSites bool
 }
 
 // Stats are totals since the scheduler was made.
@@ -89,17 +96,22 @@ type Scheduler struct {
 	// storage and staging have locks of their own, as have their heaps and imports.
 	storage, staging         *memory.Allocator
 	storageHeap, stagingHeap *deviceHeap
+	taken                    footprint
 	imports                  imports
+	// piece is Options.Piece.
+	piece uint64
 	// allocateStorage and freeStorage are storage's for the presence table.
 	allocateStorage func(*memory.Map) (memory.Storage, error)
 	freeStorage     func(memory.Storage)
 	// slots are what pointers name, freeSlots those that name nothing; addresses
-	// from nextAddress on stand for memory whose address is not known. allocations
-	// counts what Allocate returned and Free has not got back.
+	// from nextAddress on stand for memory whose address is not known. allocated is
+	// what Allocate returned and Free has not got back.
 	slots       []slot
 	freeSlots   []uint32
 	nextAddress uint64
-	allocations int
+	allocated   memory.Tally
+	// leakSites is Options.LeakSites.
+	leakSites bool
 	// spareBlocks are for associations.
 	spareBlocks []*blockState
 	// hostWrites are the host's storage that tasks in flight are to write; reading
@@ -137,8 +149,9 @@ func New(d Device, o Options) (*Scheduler, error) {
 	// Storage lies at multiples of what bindings ask for, up to 256 bytes: no
 	// block needs an offset member, only sub-slices of one.
 	align := max(p.Limits.MinStorageBufferOffsetAlignment, p.Limits.NonCoherentAtomSize, 64)
-	newAllocator := func(use memoryUse, hidden bool) (*deviceHeap, *memory.Allocator, error) {
-		heap, err := newDeviceHeap(d, use, hidden, !o.Incoherent)
+	s.taken.heaps = make([]taken, len(p.MemoryHeaps))
+	newAllocator := func(use memoryUse, hidden bool, other **memory.Allocator) (*deviceHeap, *memory.Allocator, error) {
+		heap, err := newDeviceHeap(d, use, hidden, !o.Incoherent, &s.taken)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -149,16 +162,22 @@ func New(d Device, o Options) (*Scheduler, error) {
 			MaxAllocation: p.Limits.MaxMemoryAllocationSize,
 			MaxBlocks:     int(p.Limits.MaxMemoryAllocationCount) / 2,
 			Completed:     s.reached,
+			Reclaim:       func() bool { return (*other).Trim() > 0 },
 		})
 		return heap, a, err
 	}
 	var err error
-	if s.storageHeap, s.storage, err = newAllocator(useStorage, o.HideHostVisible); err != nil {
+	if s.storageHeap, s.storage, err = newAllocator(useStorage, o.HideHostVisible, &s.staging); err != nil {
 		return nil, err
 	}
-	if s.stagingHeap, s.staging, err = newAllocator(useStaging, false); err != nil {
+	if s.stagingHeap, s.staging, err = newAllocator(useStaging, false, &s.storage); err != nil {
 		return nil, err
 	}
+	if s.piece = o.Piece; s.piece == 0 {
+		s.piece = pieceBytes
+	}
+	s.leakSites = o.LeakSites
+	s.imports.heaps = make([]Imports, len(p.MemoryHeaps))
 	s.imports.mode = o.Sharing
 	s.imports.unified = p.Type != vk.DeviceDiscrete && !o.HideHostVisible &&
 		p.MemoryTypes[s.storageHeap.memoryType].Flags&vk.MemoryHostVisible != 0
@@ -257,7 +276,8 @@ func (s *Scheduler) endCompile() {
 
 // Close waits for the device to finish what is in flight, fails what has not
 // been placed, and gives back everything: mapped data is not copied back. The
-// error lists what was still mapped. A second Close does nothing.
+// error, memory.ErrLeaked, lists what was still mapped and allocated. Storage that
+// is declared is meant to stay. A second Close does nothing.
 func (s *Scheduler) Close() error {
 	s.mu.Lock()
 	if s.closing {
@@ -276,24 +296,27 @@ func (s *Scheduler) Close() error {
 	w.Run()
 	s.waiters.Wait()
 
-	var errs []error
-	if n := s.table.Len(); n > 0 {
-		errs = append(errs, fmt.Errorf("sched: %d blocks of storage still mapped at Close", n))
+	leaked := s.dropMemory()
+	for _, p := range *s.pipelines.Load() {
+		s.device.DestroyPipeline(p)
 	}
+	return errors.Join(leaked, s.storage.Close(), s.staging.Close(), s.device.Close())
+}
+
+// dropMemory gives up all mapped and allocated memory. Its error says what there
+// was of it that should not have been.
+func (s *Scheduler) dropMemory() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	err := s.leaks()
 	for p := range s.table.All() {
 		stateOf(p).unpin()
-	}
-	if s.allocations > 0 {
-		errs = append(errs, fmt.Errorf("sched: %d allocations of device memory not freed at Close", s.allocations))
 	}
 	for i := range s.slots {
 		if m := s.slots[i].store; m != nil && m.allocation {
 			m.unpin()
 		}
 	}
-	for _, p := range *s.pipelines.Load() {
-		s.device.DestroyPipeline(p)
-	}
-	errs = append(errs, s.storage.Close(), s.staging.Close(), s.device.Close())
-	return errors.Join(errs...)
+	s.table, s.slots, s.freeSlots, s.allocated = memory.NewTable(), nil, nil, memory.Tally{}
+	return err
 }

@@ -36,6 +36,7 @@ type imports struct {
 	live    atomic.Int32
 	mu      sync.Mutex
 	blocks  map[uint64]*imported // by HeapBlock.ID
+	heaps   []Imports            // by Vulkan heap
 }
 
 type imported struct {
@@ -60,7 +61,7 @@ func (s *Scheduler) share(t *target) {
 			continue
 		}
 		if s.canShare(t, i) {
-			m.Share = memory.ShareMay
+			m.Share, t.Exit[i].Share = memory.ShareMay, memory.ShareMay
 		}
 	}
 }
@@ -86,7 +87,32 @@ func (s *Scheduler) canShare(t *target, item int) bool {
 		}
 		bound, readOnly = true, readOnly && b.readOnly
 	}
-	return m.Type.From() || m.Type == memory.MapTo && bound && readOnly
+	return m.Type.From() || m.Type == memory.MapTo && bound && readOnly && !t.reachedOtherwise(item)
+}
+
+// reachedOtherwise reports whether the kernel may write to an item through another
+// one, or through an address.
+func (t *target) reachedOtherwise(item int) bool {
+	m := &t.Enter[item]
+	for i := range t.Enter {
+		o := &t.Enter[i]
+		if i == item || o.Start() >= m.End() || m.Start() >= max(o.End(), o.Start()+1) {
+			continue
+		}
+		readOnly := false
+		for k := range t.Kernel.buffers {
+			if b := &t.Kernel.buffers[k]; b.used && t.bufferItem(k) == i {
+				if !b.readOnly {
+					return true
+				}
+				readOnly = true
+			}
+		}
+		if !readOnly && t.explicit {
+			return true
+		}
+	}
+	return false
 }
 
 // bufferItem returns the item of Enter that the k-th binding is bound to, or -1.
@@ -147,6 +173,7 @@ func (s *Scheduler) importStorage(section memory.Section) (memory.Storage, error
 	}
 	s.imports.blocks[id] = i
 	s.imports.live.Add(1)
+	s.imports.heaps[p.MemoryTypes[i.block.MemoryType].Heap].add(i.block.Size)
 	return memory.Storage{
 		Block:  memory.HeapBlock{ID: id, Size: uint64(size), Address: i.block.Address},
 		Offset: uint64(before), Size: section.Size, Own: section.Ptr,
@@ -171,7 +198,10 @@ func (s *Scheduler) dropImport(st memory.Storage) bool {
 	}
 	s.imports.mu.Lock()
 	i := s.imports.blocks[st.Block.ID]
-	delete(s.imports.blocks, st.Block.ID)
+	if i != nil {
+		delete(s.imports.blocks, st.Block.ID)
+		s.imports.heaps[s.device.Properties().MemoryTypes[i.block.MemoryType].Heap].Remove(i.block.Size)
+	}
 	s.imports.mu.Unlock()
 	if i == nil {
 		return false

@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"slices"
 	"sync/atomic"
 
 	"github.com/vkomp/vkomp/memory"
@@ -25,6 +26,8 @@ type store struct {
 	// ascending; settled is the last one known to be complete.
 	flying  []mark
 	settled mark
+	// blocks are those whose corresponding storage the memory is.
+	blocks []*memory.Present
 	// readers are tasks in flight that copy from the memory itself when they
 	// finish: who might change it waits for them.
 	readers []*target
@@ -39,6 +42,10 @@ type store struct {
 	// corresponds to.
 	allocation   bool
 	associations int
+	// site is where in the program the memory was asked for, label names the
+	// construct: for the report of what is left at Close.
+	site  *memory.Site
+	label string
 }
 
 // open makes a store of storage that has just been allocated. Its previous user
@@ -70,8 +77,15 @@ func (m *store) unpin() {
 // forget makes m as new, but for the memory that it has.
 func (m *store) forget() *store {
 	clear(m.readers)
-	*m = store{flying: m.flying[:0], readers: m.readers[:0]}
+	*m = store{flying: m.flying[:0], readers: m.readers[:0], blocks: m.blocks[:0]}
 	return m
+}
+
+// forgetBlock takes a block off the store's.
+func (m *store) forgetBlock(block *memory.Present) {
+	if i := slices.Index(m.blocks, block); i >= 0 {
+		m.blocks = slices.Delete(m.blocks, i, i+1)
+	}
 }
 
 // wrote records a device write.

@@ -52,6 +52,9 @@ type Region struct {
 	Always bool
 	// Place is given back while Run waits, or nil.
 	Place tasks.Place
+	// Site is where the construct is in the program, for the report of what is left
+	// at Close; if nil, where Run is called, where that is asked for.
+	Site *memory.Site
 }
 
 // target is a target task under way. Until it is placed it belongs to the
@@ -99,6 +102,8 @@ type target struct {
 	// batch brought to staging.
 	uploads   []upload
 	downloads []download
+	// streams are copy-ins through rings.
+	streams []*stream
 	// staging is given back when the task is complete.
 	staging []memory.Storage
 	// exiting: BeginExit is done, and exits is what it returned.
@@ -135,8 +140,9 @@ type download struct {
 type hostCopy struct {
 	to, from unsafe.Pointer
 	size     uint64
-	// image, if not nil, reads what to gets.
-	image *Image
+	// image, if not nil, reads what to gets; stream brings it.
+	image  *Image
+	stream *stream
 }
 
 // hold is a reference to a block that a task gives back when it finishes.
@@ -250,6 +256,7 @@ func (t *target) giveBack() {
 	clear(t.Exit)
 	clear(t.uses)
 	clear(t.uploads)
+	clear(t.streams)
 	clear(t.exits)
 	clear(t.downloads)
 	clear(t.results)
@@ -264,7 +271,7 @@ func (t *target) giveBack() {
 		plan:   plan{calls: t.plan.calls[:0]}, push: t.push[:0], sizes: t.sizes[:0],
 		uses: t.uses[:0], ranges: t.ranges[:0], fills: t.fills[:0], holds: t.holds[:0],
 		arguments: t.arguments[:0], targets: t.targets[:0], pointed: t.pointed[:0], moves: t.moves[:0], reading: t.reading[:0], writing: t.writing[:0], pins: t.pins[:0], incoherent: t.incoherent[:0],
-		uploads: t.uploads[:0], downloads: t.downloads[:0], staging: t.staging[:0],
+		uploads: t.uploads[:0], streams: t.streams[:0], downloads: t.downloads[:0], staging: t.staging[:0],
 		exits: t.exits[:0], results: t.results[:0], parked: t.parked[:0],
 	}
 	t.s.spare.Put(t)
@@ -281,6 +288,9 @@ func (s *Scheduler) Run(ctx context.Context, r Region) error {
 	s.mu.Unlock()
 	if err != nil {
 		return fmt.Errorf("target %q: %w", r.Label, err)
+	}
+	if s.leakSites && r.Site == nil && len(r.Enter) > 0 {
+		r.Site = memory.CallSite()
 	}
 	t := s.newTarget(&r)
 	err = s.resolve(t, &r)
@@ -372,7 +382,7 @@ func (t *target) Start(n *tasks.Node, w *tasks.Work) {
 	s.live++
 	s.mu.Unlock()
 
-	copying := s.copyIn(t)
+	copying := s.copyIn(t, w)
 
 	s.mu.Lock()
 	defer s.mu.Unlock()

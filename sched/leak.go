@@ -1,0 +1,63 @@
+package sched
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/vkomp/vkomp/memory"
+)
+
+// leaks returns an error that counts the memory which the program has not given
+// back: blocks that are mapped, and allocations; by label, and by site where sites
+// are recorded. Blocks that are declared stay until the end, and the memory of an
+// association is its allocation's. It is nil where there is nothing, and linear in
+// the blocks and pointers.
+func (s *Scheduler) leaks() error {
+	var leaks memory.Leaks
+	var mapped, associated memory.Tally
+	for p := range s.table.All() {
+		state := stateOf(p)
+		if _, infinite := p.Count(); infinite {
+			if state.associated {
+				associated.Add(p.Storage.Size)
+			}
+			continue
+		}
+		mapped.Add(p.Storage.Size)
+		leaks.Add("blocks still mapped", itemName(state.label, p.Label), state.site, p.Storage.Size)
+	}
+	for i := range s.slots {
+		if m := s.slots[i].store; m != nil && m.allocation {
+			kind := "allocations"
+			if m.associations > 0 {
+				kind = "associated allocations"
+			}
+			leaks.Add(kind, "", m.site, m.Size)
+		}
+	}
+	var what []string
+	if mapped.Count > 0 {
+		what = append(what, fmt.Sprintf("%d blocks of storage still mapped, %d bytes", mapped.Count, mapped.Bytes))
+	}
+	if s.allocated.Count > 0 {
+		what = append(what, fmt.Sprintf("%d allocations not freed, %d bytes", s.allocated.Count, s.allocated.Bytes))
+	}
+	if associated.Count > 0 {
+		what = append(what, fmt.Sprintf("%d blocks of host storage still associated with them, %d bytes", associated.Count, associated.Bytes))
+	}
+	if len(what) == 0 {
+		return nil
+	}
+	return fmt.Errorf("sched: close: %w: %s%s", memory.ErrLeaked, strings.Join(what, "; "), leaks.Report((*memory.Site).Caller))
+}
+
+// itemName names an item of a construct.
+func itemName(construct, item string) string {
+	switch {
+	case construct == "":
+		return item
+	case item == "":
+		return construct
+	}
+	return construct + ", " + item
+}

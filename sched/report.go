@@ -1,0 +1,199 @@
+package sched
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/vk"
+)
+
+// MemoryReport says what a device's memory is used for at one moment. All sizes are
+// in bytes.
+type MemoryReport struct {
+	// Heaps are the device's, by their number in Vulkan; Total is their sum.
+	Heaps []HeapReport          `json:"heaps"`
+	Total memory.AllocatorStats `json:"total"`
+
+	// Mapped are the blocks of host storage that have corresponding storage and a
+	// reference count, Associated those whose storage is an allocation's, Declared
+	// those that are declared for the target; each with the bytes of its
+	// corresponding storage.
+	Mapped     memory.Tally `json:"mapped"`
+	Associated memory.Tally `json:"associated"`
+	Declared   memory.Tally `json:"declared"`
+	// Allocated is the memory that the program has allocated and not freed.
+	Allocated memory.Tally `json:"allocated"`
+}
+
+// HeapReport says what one memory heap is used for.
+type HeapReport struct {
+	Size        uint64 `json:"size"`
+	DeviceLocal bool   `json:"device_local"`
+	// BudgetKnown: the device tells Budget, what the process may have of the heap,
+	// and Usage, what it has (VK_EXT_memory_budget).
+	BudgetKnown bool   `json:"budget_known"`
+	Budget      uint64 `json:"budget"`
+	Usage       uint64 `json:"usage"`
+
+	// Storage is what mapped slices and allocations have of the heap, Staging the
+	// buffers for copies between it and the host. Total is both. Its
+	// PeakBlockBytes is exact; its PeakLiveBytes is a bound where both were used.
+	Total   memory.AllocatorStats `json:"total"`
+	Storage memory.AllocatorStats `json:"storage"`
+	Staging memory.AllocatorStats `json:"staging"`
+	// Imported is host storage that the device uses in place. It is in no total,
+	// since the heap gives nothing for it.
+	Imported Imports `json:"imported"`
+}
+
+// Imports counts host storage that is device memory: what is so now, in whole
+// pages, the highest Bytes so far, and how often storage was imported.
+type Imports struct {
+	memory.Tally
+	PeakBytes uint64 `json:"peak_bytes"`
+	Imports   uint64 `json:"imports"`
+}
+
+// add counts one more import.
+func (i *Imports) add(bytes uint64) {
+	i.Add(bytes)
+	i.Imports++
+	i.PeakBytes = max(i.PeakBytes, i.Bytes)
+}
+
+// ReportHeaps returns a report of a device that is not in use.
+func ReportHeaps(p *vk.Properties) MemoryReport {
+	r := MemoryReport{Heaps: make([]HeapReport, len(p.MemoryHeaps))}
+	for k, h := range p.MemoryHeaps {
+		r.Heaps[k] = HeapReport{Size: h.Size, DeviceLocal: h.DeviceLocal}
+	}
+	return r
+}
+
+// Memory returns what the device's memory is used for. It can be called at any
+// time; with tasks in flight, whose storage comes and goes, the figures of storage,
+// staging and blocks are of moments close to each other. It is linear in the blocks
+// of host storage that are present, and of device memory.
+func (s *Scheduler) Memory() MemoryReport {
+	r := ReportHeaps(s.device.Properties())
+	if budgets, told := s.device.MemoryBudget(); told {
+		for k := range min(len(budgets), len(r.Heaps)) {
+			h := &r.Heaps[k]
+			h.BudgetKnown, h.Budget, h.Usage = true, budgets[k].Budget, budgets[k].Usage
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for p := range s.table.All() {
+		tally := &r.Mapped
+		if _, infinite := p.Count(); infinite {
+			tally = &r.Declared
+			if stateOf(p).associated {
+				tally = &r.Associated
+			}
+		}
+		tally.Add(p.Storage.Size)
+	}
+	r.Allocated = s.allocated
+	r.Heaps[s.storageHeap.heap()].Storage = s.storage.Stats()
+	r.Heaps[s.stagingHeap.heap()].Staging = s.staging.Stats()
+	s.imports.mu.Lock()
+	for k, i := range s.imports.heaps {
+		r.Heaps[k].Imported = i
+	}
+	s.imports.mu.Unlock()
+	s.taken.mu.Lock()
+	defer s.taken.mu.Unlock()
+	for k := range r.Heaps {
+		h := &r.Heaps[k]
+		h.Total = s.taken.heaps[k].peakOf(h.Storage.Plus(h.Staging))
+		r.Total = r.Total.Plus(h.Total)
+	}
+	r.Total = s.taken.all.peakOf(r.Total)
+	return r
+}
+
+// footprint is what the blocks of a device's memory take of each of its heaps, and
+// of all.
+type footprint struct {
+	mu    sync.Mutex
+	heaps []taken
+	all   taken
+}
+
+// taken is a number of bytes, and the highest so far.
+type taken struct{ bytes, peak uint64 }
+
+func (t *taken) add(bytes uint64) {
+	t.bytes += bytes
+	t.peak = max(t.peak, t.bytes)
+}
+
+func (f *footprint) add(heap int, bytes uint64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.heaps[heap].add(bytes)
+	f.all.add(bytes)
+}
+
+func (f *footprint) remove(heap int, bytes uint64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.heaps[heap].bytes -= bytes
+	f.all.bytes -= bytes
+}
+
+// peakOf returns the figures of several allocators with the peak that their blocks
+// had together, which bounds that of what was in use.
+func (t *taken) peakOf(sum memory.AllocatorStats) memory.AllocatorStats {
+	sum.PeakBlockBytes = max(t.peak, sum.BlockBytes)
+	sum.PeakLiveBytes = max(min(sum.PeakLiveBytes, sum.PeakBlockBytes), sum.LiveBytes)
+	return sum
+}
+
+// room is what a heap of a device has for the process.
+type room struct {
+	name string // of the device
+	heap int
+	size uint64
+	// told: the device tells what budget says.
+	told   bool
+	budget vk.HeapBudget
+	// taken is what vkomp has of the heap.
+	taken uint64
+}
+
+// heap returns which of the device's heaps h is of.
+func (h *deviceHeap) heap() int { return h.device.Properties().MemoryTypes[h.memoryType].Heap }
+
+// room asks the device what h's heap has left.
+func (h *deviceHeap) room() room {
+	p, heap := h.device.Properties(), h.heap()
+	r := room{name: p.Name, heap: heap, size: p.MemoryHeaps[heap].Size}
+	budgets, told := h.device.MemoryBudget()
+	if told && heap < len(budgets) {
+		r.told, r.budget = true, budgets[heap]
+	}
+	h.taken.mu.Lock()
+	defer h.taken.mu.Unlock()
+	r.taken = h.taken.heaps[heap].bytes
+	return r
+}
+
+// left returns how many bytes of the budget are left.
+func (r *room) left() uint64 {
+	if r.budget.Usage >= r.budget.Budget {
+		return 0
+	}
+	return r.budget.Budget - r.budget.Usage
+}
+
+// String gives the figures.
+func (r room) String() string {
+	budget := "budget unknown"
+	if r.told {
+		budget = fmt.Sprintf("%d bytes of a budget of %d in use by the process", r.budget.Usage, r.budget.Budget)
+	}
+	return fmt.Sprintf("heap %d of device %q has %d bytes, %d of them in blocks of vkomp, %s", r.heap, r.name, r.size, r.taken, budget)
+}

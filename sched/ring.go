@@ -1,0 +1,190 @@
+package sched
+
+import (
+	"fmt"
+	"unsafe"
+
+	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/tasks"
+	"github.com/vkomp/vkomp/vk"
+)
+
+// What goes through staging and is larger than a few pieces does not get staging of
+// its own size: it streams through a ring of pieces, so that staging stays small
+// whatever the program maps, and the host fills one piece while the device empties
+// another.
+const (
+	// pieceBytes is the size of a piece: large enough that a submission a piece
+	// costs little (some 15 µs against 400 µs of copying).
+	pieceBytes = 4 << 20
+	ringPieces = 3
+)
+
+// stream is a copy between the host and a store through a ring.
+type stream struct {
+	*store
+	// item is the index of the item that is copied in, -1 for a move.
+	item int
+	// block is the store's, if it is that of a block.
+	block *blockState
+	// at is where the copy begins in the store, in bytes, host the other side.
+	at, size uint64
+	host     unsafe.Pointer
+	pieces   [ringPieces]piece
+}
+
+// piece is one part of a ring.
+type piece struct {
+	memory.Storage
+	// busy is the value of the batch that uses the piece, offset where in the copy.
+	busy, offset uint64
+}
+
+// streams reports whether a copy of that size goes through a ring.
+func (s *Scheduler) streams(size uint64) bool { return size > ringPieces*s.piece }
+
+// newStream takes the ring's memory, which is the task's staging.
+func (s *Scheduler) newStream(t *target, m *store, block *blockState, at, size uint64, host unsafe.Pointer) (*stream, error) {
+	st := &stream{item: -1, store: m, block: block, at: at, size: size, host: host}
+	for i := range st.pieces {
+		p, err := s.staging.Allocate(s.piece)
+		if err != nil {
+			return nil, fmt.Errorf("staging for a part of %d bytes of a copy of %d: %w", s.piece, size, err)
+		}
+		t.staging = append(t.staging, p)
+		st.pieces[i].Storage = p
+	}
+	return st, nil
+}
+
+// streamsIn makes the task's copies from the host that go through rings, without the
+// lock. They are ahead of whatever is placed from now on.
+func (s *Scheduler) streamsIn(t *target, w *tasks.Work) (bytes uint64, err error) {
+	for _, st := range t.streams {
+		if err = s.streamIn(t, st, w); err != nil {
+			// The task's end gives the rings back.
+			for _, st := range t.streams {
+				s.awaitStream(st)
+			}
+			return bytes, err
+		}
+		bytes += st.size
+	}
+	return bytes, nil
+}
+
+func (s *Scheduler) streamIn(t *target, st *stream, w *tasks.Work) error {
+	s.mu.Lock()
+	first := st.transfer
+	s.mu.Unlock()
+	for offset := uint64(0); offset < st.size; offset += s.piece {
+		p := &st.pieces[offset/s.piece%ringPieces]
+		if err := s.awaitPiece(p); err != nil {
+			return err
+		}
+		n := min(s.piece, st.size-offset)
+		copyBytes(p.Host(), unsafe.Add(st.host, offset), n)
+		t.touches(s.stagingHeap, &p.Storage, 0, n)
+		if err := t.flushTouched(); err != nil {
+			return err
+		}
+		s.mu.Lock()
+		level := max(s.afterPredecessors(t), s.queue.after(first), s.queue.afterWrites(st.store))
+		err := s.placePiece(p, level, w, func(out *vk.Stream) {
+			out.Copy(vk.Buffer(p.Block.ID), vk.Buffer(st.Block.ID), p.Offset, st.Offset+st.at+offset, n)
+		}, func(at mark) {
+			st.use = later(st.use, at)
+			if st.block != nil {
+				st.transfer = later(st.transfer, at)
+			}
+			st.wrote(at)
+			t.mark = later(t.mark, at)
+		})
+		s.mu.Unlock()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// streamOut copies from the store to the host, without the lock.
+func (s *Scheduler) streamOut(t *target, st *stream, w *tasks.Work) error {
+	defer s.awaitStream(st)
+	for ask, got := uint64(0), uint64(0); got < st.size; {
+		for ask < st.size && ask-got < ringPieces*s.piece {
+			p, n := &st.pieces[ask/s.piece%ringPieces], min(s.piece, st.size-ask)
+			s.mu.Lock()
+			level := max(s.queue.after(st.transfer), s.queue.afterWrites(st.store))
+			err := s.placePiece(p, level, w, func(out *vk.Stream) {
+				out.Copy(vk.Buffer(st.Block.ID), vk.Buffer(p.Block.ID), st.Offset+st.at+ask, p.Offset, n)
+				s.queue.pending.hostRead = true
+			}, func(at mark) { st.use = later(st.use, at) })
+			s.mu.Unlock()
+			if err != nil {
+				return err
+			}
+			ask += n
+		}
+		p, n := &st.pieces[got/s.piece%ringPieces], min(s.piece, st.size-got)
+		if err := s.awaitPiece(p); err != nil {
+			return err
+		}
+		t.touches(s.stagingHeap, &p.Storage, 0, n)
+		if err := t.invalidateTouched(); err != nil {
+			return err
+		}
+		copyBytes(unsafe.Add(st.host, got), p.Host(), n)
+		got += n
+	}
+	return nil
+}
+
+// placePiece places a copy and submits it, under mu. placed notes where it is.
+func (s *Scheduler) placePiece(p *piece, level int, w *tasks.Work, place func(*vk.Stream), placed func(mark)) error {
+	if err := s.lost; err != nil {
+		return err
+	}
+	b := s.queue.pending
+	at := mark{b.value, level}
+	place(b.level(level))
+	b.commands++
+	s.stats.Copies++
+	if err := s.submit(s.queue, w); err != nil {
+		return err
+	}
+	placed(at)
+	p.busy = at.value
+	return nil
+}
+
+// awaitPiece waits until the device is done with the piece.
+func (s *Scheduler) awaitPiece(p *piece) error {
+	if p.busy == 0 {
+		return nil
+	}
+	_, err := s.device.Wait(s.queue.index, p.busy, -1)
+	p.busy = 0
+	return err
+}
+
+// awaitStream waits until the device is done with the ring, or lost.
+func (s *Scheduler) awaitStream(st *stream) {
+	for i := range st.pieces {
+		if s.awaitPiece(&st.pieces[i]) != nil {
+			return
+		}
+	}
+}
+
+// afterPredecessors returns the lowest level at which a command follows those that
+// t follows.
+func (s *Scheduler) afterPredecessors(t *target) int {
+	level := 0
+	for _, p := range t.node.Predecessors() {
+		if pt := placed(p); pt != nil {
+			level = max(level, s.queue.after(pt.mark))
+		}
+	}
+	return level
+}
