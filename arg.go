@@ -9,61 +9,207 @@ import (
 	"github.com/vkomp/vkomp/memory"
 )
 
-// Arg is one argument of a target region: a slice with its map type, or a
-// firstprivate value. The k-th slice of Target.Args is binding k of the
-// kernel's descriptor set 0; the values fill the kernel's push constants in
-// order.
+// Arg is one item of a construct: storage with its map type or the direction of
+// its motion, memory of a device, or a firstprivate value. Of a target region the
+// k-th item with storage is binding k of the kernel's descriptor set 0, and the
+// values fill the kernel's push constants in order.
+//
+// Modifiers return a changed copy: To(x).Always().Present().
 //
 // An Arg refers to the caller's slice; it copies a value when it is made.
 type Arg struct {
-	elem    reflect.Type
-	section memory.Section
-	mapType memory.MapType
-	// isValue tells a firstprivate value from a mapped slice.
-	isValue bool
-	// size is a value's size in bytes; up to inlineValue of them lie in data,
-	// else all in long.
-	size int
+	// at is a slice, as HostPtr has it, or memory of a device. Of a value of more
+	// than inlineValue bytes its host storage holds the bytes.
+	at DevicePtr
+	// size is a value's size in bytes, that of the elements of HasDeviceAddr, and
+	// of the other pointers the bytes up to the slice's capacity.
+	size     int
+	kind     argKind
+	mapType  memory.MapType
+	presence memory.Presence
+	// always, deletes and self are the modifiers of that name.
+	always, deletes, self bool
+	// data holds a value of up to inlineValue bytes.
 	data [inlineValue]byte
-	long []byte
+	// part is what of the slice is meant, nil for all of it.
+	part *arraySection
 }
+
+// argKind says which constructor made an Arg.
+type argKind uint8
+
+const (
+	// argZero: none did.
+	argZero argKind = iota
+	// argMap is a slice with a map type.
+	argMap
+	// argImplicit is a slice where it is present.
+	argImplicit
+	// argDevicePtr and argDeviceAddr are memory of a device: to the end of its
+	// storage, and size bytes.
+	argDevicePtr
+	argDeviceAddr
+	// argValue is a value, argPointer one that is a DevicePtr, argAddress the
+	// address of a slice.
+	argValue
+	argPointer
+	argAddress
+)
 
 // inlineValue is the size in bytes up to which a value needs no allocation.
 const inlineValue = 16
 
-// To maps s to the device: its elements are copied there when the region is
-// the first to hold them (OpenMP map(to: s)).
+// pointerSize is the size in bytes of an address in a kernel's push constants.
+const pointerSize = 8
+
+// To maps s to the device: its elements are copied there when the construct is
+// the first to hold them (OpenMP map(to: s)). As a motion it copies them there
+// (OpenMP target update to(s)).
 func To[T any](s []T) Arg { return mapSlice(s, memory.MapTo) }
 
-// From maps s from the device: its elements are copied back when no region
-// holds them any more; until then the device's storage is uninitialised
-// (OpenMP map(from: s)).
+// From maps s from the device: its elements are copied back when no construct
+// holds them any more; until then the device's storage is uninitialised (OpenMP
+// map(from: s)). As a motion it copies them back (OpenMP target update from(s)).
 func From[T any](s []T) Arg { return mapSlice(s, memory.MapFrom) }
 
-// ToFrom maps s both ways (OpenMP map(tofrom: s)).
+// ToFrom maps s both ways (OpenMP map(tofrom: s), which is what no map type
+// stands for).
 func ToFrom[T any](s []T) Arg { return mapSlice(s, memory.MapToFrom) }
 
 // Alloc gives s storage on the device and copies nothing (OpenMP
 // map(alloc: s), which 6.0 spells storage).
 func Alloc[T any](s []T) Arg { return mapSlice(s, memory.MapAlloc) }
 
-// Value passes v by value, as it is now (OpenMP firstprivate). Its size must
-// be that of the push-constant member it fills.
+// Release lets s go: it counts one holder less and copies nothing (OpenMP
+// target exit data map(release: s)). It is for TargetExitData alone.
+func Release[T any](s []T) Arg { return mapSlice(s, memory.MapRelease) }
+
+// Delete takes s off the device whoever holds it, and copies nothing (OpenMP
+// target exit data map(delete: s)). Storage whose count is infinite stays. It is
+// for TargetExitData alone.
+func Delete[T any](s []T) Arg { return mapSlice(s, memory.MapDelete) }
+
+// Implicit is a slice that no clause names and a kernel uses through a pointer
+// (OpenMP 5.0 §2.19.7: such a pointer p counts as map(alloc: p[:0]); 6.0: as an
+// assumed-size array). Nothing is mapped for it. Where the first element of s is
+// present the binding reaches from there to the end of the storage that it is
+// present in, which the region holds, counting once. Where it is not, a kernel that
+// uses the binding fails the region with ErrNotPresent.
+//
+// The length of s does not matter; a Host variant gets s up to its capacity.
+func Implicit[T any](s []T) Arg {
+	a := mapSlice(s, memory.MapAlloc)
+	a.kind, a.presence, a.size = argImplicit, memory.IfPresent, capacity(s)
+	return a
+}
+
+// AddressOf passes the address of the first element of s as a value of 8 bytes:
+// its address on the device where it is present, and the region holds it then, as
+// with Implicit; else the host's (OpenMP 5.2 §5.8.6: a pointer that matches nothing
+// keeps its value). A nil slice gives 0. In a Host variant it is the host's, as a
+// uint64 or a DevicePtr, and HostPointee returns the slice.
+func AddressOf[T any](s []T) Arg {
+	a := Implicit(s)
+	a.kind = argAddress
+	address := uint64(uintptr(a.at.host.Ptr))
+	copy(a.data[:], unsafe.Slice((*byte)(unsafe.Pointer(&address)), pointerSize))
+	return a
+}
+
+// IsDevicePtr binds memory of the device: from p to the end of the allocation, or
+// of the mapped storage, that p points into (OpenMP 4.5 is_device_ptr). A p that is
+// nil or points into memory which is gone is ErrInvalidPointer, one of another
+// device, the initial one included, ErrInvalidDevice. On the initial device p may be
+// a HostPtr.
+func IsDevicePtr(p DevicePtr) Arg { return Arg{at: p, kind: argDevicePtr} }
+
+// HasDeviceAddr binds n elements at p, which are on the device already (OpenMP 5.1
+// has_device_addr). It refuses what IsDevicePtr refuses, and with ErrInvalidPointer
+// elements that go beyond the end of p's storage.
+func HasDeviceAddr[T any](p DevicePtr, n int) Arg {
+	a := Arg{at: p, kind: argDeviceAddr, size: -1}
+	var zero T
+	if size := int(unsafe.Sizeof(zero)); n >= 0 && (size == 0 || n <= int(^uint(0)>>1)/size) {
+		a.size = n * size
+	}
+	if a.at.elem == nil {
+		a.at.elem = reflect.TypeFor[T]()
+	}
+	return a
+}
+
+// Value passes v by value, as it is now (OpenMP firstprivate). Its size must be
+// that of the push-constant member it fills.
+//
+// A DevicePtr is passed as its address, of 8 bytes, and its memory is kept for the
+// region; one that points into memory which is gone is ErrInvalidPointer, one of
+// another device ErrInvalidDevice. Nil is 0, a HostPtr the host's address.
 func Value[T any](v T) Arg {
-	a := Arg{elem: reflect.TypeFor[T](), isValue: true, size: int(unsafe.Sizeof(v))}
+	if p, ok := any(&v).(*DevicePtr); ok {
+		a := Arg{at: *p, kind: argPointer, size: pointerSize}
+		address := p.Address()
+		copy(a.data[:], unsafe.Slice((*byte)(unsafe.Pointer(&address)), pointerSize))
+		return a
+	}
+	a := Arg{kind: argValue, size: int(unsafe.Sizeof(v))}
+	a.at.elem = reflect.TypeFor[T]()
 	bytes := unsafe.Slice((*byte)(unsafe.Pointer(&v)), a.size)
 	if a.size <= inlineValue {
 		copy(a.data[:], bytes)
 	} else {
-		a.long = append([]byte(nil), bytes...)
+		long := append([]byte(nil), bytes...)
+		a.at.host = memory.Section{Ptr: unsafe.Pointer(unsafe.SliceData(long)), Size: uint64(a.size)}
 	}
+	return a
+}
+
+// IterateMaps returns the items of a map or motion clause with an iterator: item(i)
+// for i = begin, begin+step, … short of end (OpenMP 5.1 map(iterator(i =
+// begin:end:step), …)). A step of 0 counts as 1.
+func IterateMaps(begin, end, step int, item func(i int) Arg) []Arg {
+	return iterate(begin, end, step, item)
+}
+
+// Always copies as the map type says, whatever the count (OpenMP 4.5 always
+// modifier). It is for maps.
+func (a Arg) Always() Arg {
+	a.always = true
+	return a
+}
+
+// Close asks for storage near the device (OpenMP 5.0 close modifier). It is a hint,
+// and storage is as near as it can be without it.
+func (a Arg) Close() Arg { return a }
+
+// Present makes it ErrNotPresent that the storage, or part of it, is absent when
+// the construct begins (OpenMP 5.1 present modifier). It is for maps and motions.
+func (a Arg) Present() Arg {
+	a.presence = memory.MustBePresent
+	return a
+}
+
+// Self makes the device use the host's own storage (OpenMP 6.0 self modifier):
+// nothing is copied, and either side sees what the other writes, a running kernel's
+// writes included. Where the device cannot reach that storage, or has other storage
+// for it already, the construct fails with ErrNotShared. It is for maps, but those of
+// TargetExitData.
+func (a Arg) Self() Arg {
+	a.self = true
+	return a
+}
+
+// Deleting takes the storage off the device whoever holds it, after a copy to the
+// host where the map type includes one (OpenMP 6.0 delete modifier). It is for
+// TargetExitData alone.
+func (a Arg) Deleting() Arg {
+	a.deletes = true
 	return a
 }
 
 func mapSlice[T any](s []T, t memory.MapType) Arg {
 	section := sectionOf(s)
 	escape(section.Ptr)
-	return Arg{elem: reflect.TypeFor[T](), section: section, mapType: t}
+	return Arg{at: DevicePtr{host: section, elem: reflect.TypeFor[T]()}, kind: argMap, mapType: t}
 }
 
 func sectionOf[T any](s []T) memory.Section {
@@ -74,27 +220,84 @@ func sectionOf[T any](s []T) memory.Section {
 	}
 }
 
-// bytes returns a value's bytes.
-func (a *Arg) bytes() []byte {
-	if a.size <= inlineValue {
-		return a.data[:a.size]
-	}
-	return a.long
+// capacity returns the bytes of s up to its capacity.
+func capacity[T any](s []T) int {
+	var zero T
+	return cap(s) * int(unsafe.Sizeof(zero))
 }
 
-// check refuses arguments that cannot live on a device.
-func (a *Arg) check(k int) error {
-	if a.elem == nil {
-		return fmt.Errorf("%w: argument %d is the zero Arg: make it with To, From, ToFrom, Alloc or Value", ErrInvalidArgument, k)
+// isValue tells what fills push constants from what is bound.
+func (a *Arg) isValue() bool { return a.kind >= argValue }
+
+// bytes returns a value's bytes; of an address those of the host's.
+func (a *Arg) bytes() []byte {
+	switch {
+	case a.kind != argValue:
+		return a.data[:pointerSize]
+	case a.size <= inlineValue:
+		return a.data[:a.size]
 	}
-	if path := pointerPath(a.elem); path != "" {
+	return unsafe.Slice((*byte)(a.at.host.Ptr), a.size)
+}
+
+// check refuses what cannot live on a device: label names the item.
+func (a *Arg) check(label string) error {
+	if a.kind == argZero {
+		return fmt.Errorf("%w: %s is the zero Arg: make it with To or another function that returns an Arg", ErrInvalidArgument, label)
+	}
+	if a.kind != argMap && (a.always || a.deletes || a.self || a.part != nil || a.presence == memory.MustBePresent) {
+		return fmt.Errorf("%w: %s has a modifier or a section, which are for slices that are mapped or updated", ErrInvalidArgument, label)
+	}
+	if a.at.elem == nil {
+		return nil
+	}
+	if path := pointerPath(a.at.elem); path != "" {
 		what := "slice of"
-		if a.isValue {
+		if a.kind == argValue {
 			what = "value of type"
 		}
-		return fmt.Errorf("%w: argument %d: %s %s holds Go pointers (%s), which mean nothing on a device", ErrInvalidArgument, k, what, a.elem, path)
+		return fmt.Errorf("%w: %s: %s %s holds Go pointers (%s), which mean nothing on a device", ErrInvalidArgument, label, what, a.at.elem, path)
 	}
 	return nil
+}
+
+// item returns the item of a construct's map clauses. Its storage is contiguous.
+func (a *Arg) item(label string) (memory.Map, error) {
+	section := a.at.host
+	if a.part != nil {
+		var err error
+		if section, err = a.contiguous(); err != nil {
+			return memory.Map{}, fmt.Errorf("%s: %w", label, err)
+		}
+	}
+	m := memory.Map{Section: section, Type: a.mapType, Always: a.always, Delete: a.deletes, Presence: a.presence, Label: label}
+	if a.self {
+		m.Share = memory.ShareMust
+	}
+	return m, nil
+}
+
+// entering returns the item for the beginning of a construct, of which the map
+// types that only end one are refused.
+func (a *Arg) entering(label string) (memory.Map, error) {
+	switch {
+	case a.kind != argMap:
+		return memory.Map{}, a.notA("mapped slice", label)
+	case !a.mapType.Enters():
+		return memory.Map{}, fmt.Errorf("%w: %s: map type %v is for target exit data alone", ErrInvalidArgument, label, a.mapType)
+	case a.deletes:
+		return memory.Map{}, fmt.Errorf("%w: %s: the delete modifier is for target exit data alone", ErrInvalidArgument, label)
+	}
+	return a.item(label)
+}
+
+// notA is the error of an item that is something else.
+func (a *Arg) notA(what, label string) error {
+	is := [...]string{
+		argImplicit: "an implicit slice", argDevicePtr: "a device pointer", argDeviceAddr: "a device address",
+		argValue: "a value", argPointer: "a pointer value", argAddress: "the address of a slice", argMap: "a mapped slice", argZero: "nothing",
+	}
+	return fmt.Errorf("%w: %s is %s, not a %s", ErrInvalidArgument, label, is[a.kind], what)
 }
 
 // pointerPaths remembers pointerPath's answer for each type met.

@@ -104,6 +104,37 @@ var constructs = []struct {
 			Args: []vkomp.Arg{vkomp.To(x), vkomp.ToFrom(y), vkomp.Value(uint32(len(y))), vkomp.Value(float32(1))},
 		})
 	}},
+	{"enter and exit data", func(ctx context.Context, rt *vkomp.Runtime, _ vkomp.Kernel, x, y []float32) error {
+		err := rt.TargetEnterData(ctx, vkomp.TargetEnterData{
+			Maps:   []vkomp.Arg{vkomp.To(x), vkomp.Alloc(y[:32])},
+			Depend: []vkomp.Depend{vkomp.In(x), vkomp.InOut(y)}, Label: "enter", NoWait: true,
+		})
+		if err != nil {
+			return err
+		}
+		return rt.TargetExitData(ctx, vkomp.TargetExitData{
+			Maps:   []vkomp.Arg{vkomp.Release(x), vkomp.From(y[:32])},
+			Depend: []vkomp.Depend{vkomp.In(x), vkomp.InOut(y)}, Label: "exit", NoWait: true,
+		})
+	}},
+	{"update", func(ctx context.Context, rt *vkomp.Runtime, _ vkomp.Kernel, x, y []float32) error {
+		return rt.TargetUpdate(ctx, vkomp.TargetUpdate{
+			Motions: []vkomp.Arg{vkomp.To(x), vkomp.From(y)},
+			Depend:  []vkomp.Depend{vkomp.In(x), vkomp.InOut(y)}, Label: "update", NoWait: true,
+		})
+	}},
+	{"synchronous update", func(ctx context.Context, rt *vkomp.Runtime, _ vkomp.Kernel, _, y []float32) error {
+		return rt.TargetUpdate(ctx, vkomp.TargetUpdate{Motions: []vkomp.Arg{vkomp.From(y).Present()}})
+	}},
+	{"device pointers", func(ctx context.Context, rt *vkomp.Runtime, k vkomp.Kernel, x, y []float32) error {
+		p := rt.DefaultDevice(ctx).MappedPtr(vkomp.HostPtr(x))
+		return rt.Target(ctx, vkomp.Target{
+			Kernel: k, Range: vkomp.Range{X: len(y)},
+			Args:   []vkomp.Arg{vkomp.IsDevicePtr(p), vkomp.Implicit(y), vkomp.Value(uint32(len(y))), vkomp.Value(float32(1))},
+			Depend: []vkomp.Depend{vkomp.In(x), vkomp.InOut(y)},
+			NoWait: true,
+		})
+	}},
 	{"taskwait depend", func(ctx context.Context, rt *vkomp.Runtime, _ vkomp.Kernel, _, y []float32) error {
 		return rt.Taskwait(ctx, vkomp.In(y))
 	}},

@@ -1,5 +1,11 @@
 package vkomp
 
+import (
+	"strconv"
+	"sync"
+	"sync/atomic"
+)
+
 // Cond is the value of an if clause. The zero Cond is the clause's absence, which
 // counts as true.
 type Cond uint8
@@ -20,3 +26,48 @@ func If(condition bool) Cond {
 
 // isFalse reports whether the clause is there and false.
 func (c Cond) isFalse() bool { return c == condFalse }
+
+// iterate returns the items of a clause with an iterator.
+func iterate[T any](begin, end, step int, item func(i int) T) []T {
+	if step == 0 {
+		step = 1
+	}
+	var items []T
+	for i := begin; step > 0 && i < end || step < 0 && i > end; i += step {
+		items = append(items, item(i))
+	}
+	return items
+}
+
+// itemLabels name the items of a clause: "map 0", "map 1", … A label is only read
+// when something fails, so they are made once and kept.
+type itemLabels struct {
+	noun string
+	mu   sync.Mutex
+	made atomic.Pointer[[]string]
+}
+
+var (
+	argumentLabels = itemLabels{noun: "argument"}
+	mapLabels      = itemLabels{noun: "map"}
+	motionLabels   = itemLabels{noun: "motion"}
+	useLabels      = itemLabels{noun: "use"}
+)
+
+// of returns the label of the k-th item.
+func (l *itemLabels) of(k int) string {
+	if made := l.made.Load(); made != nil && k < len(*made) {
+		return (*made)[k]
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var made []string
+	if before := l.made.Load(); before != nil {
+		made = append(made, *before...)
+	}
+	for n := max(16, 2*k); len(made) < n; {
+		made = append(made, l.noun+" "+strconv.Itoa(len(made)))
+	}
+	l.made.Store(&made)
+	return made[k]
+}

@@ -18,8 +18,11 @@ type TargetData struct {
 	Device Device
 	// If false maps nothing: the region is on the initial device.
 	If Cond
-	// Maps are slices made with To, From, ToFrom or Alloc.
+	// Maps are slices made with To, From, ToFrom or Alloc. Always, Close, Present and
+	// Self may modify them.
 	Maps []Arg
+	// Use sets device pointers to storage that is present, by Maps or before.
+	Use []UseDevice
 	// Depend orders the beginning and the end of the region among the siblings, and
 	// with NoWait the whole of it (OpenMP 6.0).
 	Depend []Depend
@@ -58,10 +61,18 @@ func (rt *Runtime) TargetData(ctx context.Context, d TargetData, body func(ctx c
 type dataRegion struct {
 	rt    *Runtime
 	label string
-	// device is nil where original and corresponding storage are the same.
+	// device is that of the region, nil where original and corresponding storage are
+	// the same; of is the device's record.
 	device *sched.Scheduler
-	maps   []memory.Map
-	depend []tasks.Depend
+	of     *device
+	// enter are the maps, then the items of uses; found says which of them are on the
+	// device. exit are those that the region's end lets go.
+	enter, exit []memory.Map
+	found       []bool
+	uses        []UseDevice
+	depend      []tasks.Depend
+	// site is where the construct is in the program, with Options.LeakSites.
+	site *memory.Site
 }
 
 // meet evaluates the clauses of a region.
@@ -70,6 +81,9 @@ func (rt *Runtime) meet(ctx context.Context, d *TargetData, hasBody bool) (*data
 		return nil, err
 	}
 	r := &dataRegion{rt: rt, label: "target data"}
+	if rt.options.LeakSites {
+		r.site = memory.CallSite()
+	}
 	if d.Label != "" {
 		r.label = rt.labels.intern(d.Label)
 	}
@@ -79,13 +93,8 @@ func (rt *Runtime) meet(ctx context.Context, d *TargetData, hasBody bool) (*data
 	if !hasBody {
 		return fail(fmt.Errorf("%w: no body", ErrInvalidArgument))
 	}
-	if err := checkArgs(d.Maps); err != nil {
+	if err := r.items(d); err != nil {
 		return fail(err)
-	}
-	for k := range d.Maps {
-		if d.Maps[k].isValue {
-			return fail(fmt.Errorf("%w: map %d is a value", ErrInvalidArgument, k))
-		}
 	}
 	dev, err := rt.resolve(rt.current(ctx), d.Device, d.If)
 	if err != nil {
@@ -95,13 +104,34 @@ func (rt *Runtime) meet(ctx context.Context, d *TargetData, hasBody bool) (*data
 	if dev.physical == nil {
 		return r, nil
 	}
+	r.of = dev
 	if r.device, err = dev.open(); err != nil {
 		return fail(err)
 	}
-	for k := range d.Maps {
-		r.maps = append(r.maps, memory.Map{Section: d.Maps[k].section, Type: d.Maps[k].mapType, Label: argumentLabel(k)})
-	}
 	return r, nil
+}
+
+// items evaluates the data clauses.
+func (r *dataRegion) items(d *TargetData) error {
+	if err := checkArgs(d.Maps, &mapLabels); err != nil {
+		return err
+	}
+	for k := range d.Maps {
+		m, err := d.Maps[k].entering(mapLabels.of(k))
+		if err != nil {
+			return err
+		}
+		r.enter = append(r.enter, m)
+	}
+	for k := range d.Use {
+		u, label := d.Use[k], useLabels.of(k)
+		if err := u.check(r.rt, label); err != nil {
+			return err
+		}
+		r.uses = append(r.uses, u)
+		r.enter = append(r.enter, u.item(label))
+	}
+	return nil
 }
 
 // run begins the region, calls body, and ends it.
@@ -115,7 +145,7 @@ func (r *dataRegion) run(ctx context.Context, depend []tasks.Depend, body func(c
 			return fmt.Errorf("vkomp: %w", err)
 		}
 	}
-	if err := r.move(ctx, depend, false); err != nil {
+	if err := r.begin(ctx, depend); err != nil {
 		return fmt.Errorf("vkomp: %w", err)
 	}
 	// Deferred, because a body can leave by runtime.Goexit.
@@ -127,14 +157,38 @@ func (r *dataRegion) run(ctx context.Context, depend []tasks.Depend, body func(c
 	return sched.Protect(func() error { return body(ctx) })
 }
 
+// begin maps the region's items and sets the pointers to them.
+func (r *dataRegion) begin(ctx context.Context, depend []tasks.Depend) error {
+	r.found = make([]bool, len(r.enter))
+	if err := r.move(ctx, depend, false); err != nil {
+		return err
+	}
+	maps := len(r.enter) - len(r.uses)
+	for k, m := range r.enter {
+		if k < maps || r.found[k] {
+			// Present was asked at the beginning.
+			m.Presence = memory.MayBeAbsent
+			if k >= maps {
+				m.Presence = memory.IfPresent
+			}
+			r.exit = append(r.exit, m)
+		}
+	}
+	err := r.set(r.found[maps:])
+	if err != nil {
+		// The body has not run: there is nothing to copy back.
+		for k := range r.exit {
+			r.exit[k].Type, r.exit[k].Always = memory.MapRelease, false
+		}
+		err = errors.Join(err, r.move(ctx, depend, true))
+	}
+	return err
+}
+
 // move generates the included task of the region's beginning, or of its end, which
 // unmaps what was mapped in any case.
 func (r *dataRegion) move(ctx context.Context, depend []tasks.Depend, ending bool) error {
 	c := r.rt.current(ctx)
-	enter, exit := r.maps, []memory.Map(nil)
-	if ending {
-		enter, exit = nil, r.maps
-	}
 	if r.device == nil {
 		if len(depend) == 0 {
 			return nil
@@ -143,10 +197,13 @@ func (r *dataRegion) move(ctx context.Context, depend []tasks.Depend, ending boo
 			Label: r.label, Scope: c.children(), Depend: depend, Group: c.group(), Place: c.place, Always: ending,
 		})
 	}
-	return r.device.Run(context.WithoutCancel(ctx), sched.Region{
-		Label: r.label, Scope: c.children(), Depend: depend, Enter: enter, Exit: exit, Group: c.group(), Place: c.place,
-		Always: ending,
-	})
+	region := sched.Region{Label: r.label, Scope: c.children(), Depend: depend, Group: c.group(), Place: c.place, Always: ending}
+	if ending {
+		region.Exit = r.exit
+	} else {
+		region.Enter, region.Found, region.Site = r.enter, r.found, r.site
+	}
+	return r.device.Run(context.WithoutCancel(ctx), region)
 }
 
 // waitItems returns the items with which an empty task follows whatever one with

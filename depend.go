@@ -96,14 +96,7 @@ func dependOn[T any](s []T, kind tasks.DependKind) Depend {
 // i = begin, begin+step, … short of end (OpenMP 5.0 depend(iterator(i =
 // begin:end:step), …)). A step of 0 counts as 1.
 func Iterate(begin, end, step int, item func(i int) Depend) []Depend {
-	if step == 0 {
-		step = 1
-	}
-	var items []Depend
-	for i := begin; step > 0 && i < end || step < 0 && i > end; i += step {
-		items = append(items, item(i))
-	}
-	return items
+	return iterate(begin, end, step, item)
 }
 
 // Depobj is a depend object (OpenMP 5.0 omp_depend_t): a dependence kept in a

@@ -128,10 +128,10 @@ func (d *device) open() (*sched.Scheduler, error) {
 	if o.Tool.DeviceFinalize != nil {
 		scheduled = finalizedDevice{scheduled, o.Tool.DeviceFinalize, d.number}
 	}
-	s, err := sched.New(scheduled, sched.Options{
-		Domain:          tasks.Domain(d.number + 1),
-		HideHostVisible: o.Staging,
-	})
+	scheduling := o.MemoryPath.scheduling()
+	scheduling.Domain = tasks.Domain(d.number + 1)
+	scheduling.LeakSites = o.LeakSites
+	s, err := sched.New(scheduled, scheduling)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open device %d (%s): %w", d.number, p.Name, err), vd.Close())
 	}
@@ -142,6 +142,9 @@ func (d *device) open() (*sched.Scheduler, error) {
 			Type:          p.Name + " " + p.Type.String() + " Vulkan " + vk.Version(p.APIVersion),
 			Documentation: "The device has no entry points for tools: it cannot be traced.",
 		})
+	}
+	if err := d.declare(s, "declare target", d.rt.declared); err != nil {
+		return nil, errors.Join(fmt.Errorf("open device %d (%s): %w", d.number, p.Name, err), s.Close())
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -199,6 +202,9 @@ func (d *device) close() error {
 	}
 	objects.Close()
 	err := s.Close()
+	if err != nil {
+		err = fmt.Errorf("vkomp: device %d (%s): %w", d.number, d.physical.Properties().Name, err)
+	}
 	d.mu.Lock()
 	d.scheduler, d.vulkan = nil, nil
 	d.mu.Unlock()

@@ -33,8 +33,26 @@ var (
 	// ErrPartialOverlap: a mapped section that is present on the device only in
 	// part (OpenMP 5.2 §5.8.3, a restriction to the map clause).
 	ErrPartialOverlap = memory.ErrPartialOverlap
+	// ErrNotPresent: host storage that has no corresponding storage on the device,
+	// where a clause or a routine needs that it has.
+	ErrNotPresent = memory.ErrNotPresent
+	// ErrNotShared: storage that must be the host's own on the device, and is not
+	// (OpenMP 6.0 §7.10.4, the self modifier).
+	ErrNotShared = memory.ErrNotShared
+	// ErrAssociated: host storage that has corresponding storage already, where
+	// other storage was to be associated with it.
+	ErrAssociated = sched.ErrAssociated
+	// ErrInvalidPointer: a DevicePtr that is nil, that points into memory which was
+	// freed, or past the end of its storage, or not to where an allocation begins
+	// if that is asked for.
+	ErrInvalidPointer = sched.ErrInvalidPointer
+	// ErrBusy: what is to go is still in use.
+	ErrBusy = sched.ErrBusy
 	// ErrOutOfMemory: the device, or the host on its behalf, is out of memory.
 	ErrOutOfMemory = memory.ErrOutOfMemory
+	// ErrLeaked: storage was still mapped, or memory not freed, when the runtime was
+	// closed.
+	ErrLeaked = memory.ErrLeaked
 	// ErrUnsupported: the device, the driver or this build lacks something.
 	ErrUnsupported = vk.ErrUnsupported
 	// ErrDeviceLost: the device is gone; its tasks and mapped contents with it.

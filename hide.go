@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/sched"
 	"github.com/vkomp/vkomp/tasks"
 )
 
@@ -60,41 +61,35 @@ func (l *labels) intern(label string) string {
 
 // clauses is heap memory for what a construct passes on of its directive.
 type clauses struct {
-	maps   []memory.Map
-	depend []tasks.Depend
-	values [][]byte
-	bytes  []byte
+	// enter and exit are the items of map clauses for the construct's beginning and
+	// its end; moves are motions.
+	enter, exit []memory.Map
+	moves       []sched.Move
+	depend      []tasks.Depend
+	// buffers, never nil, are what a kernel is bound to, where bound says that it is
+	// not enter as it is.
+	bound     bool
+	buffers   []sched.Buffer
+	addresses []sched.Address
+	pointers  []sched.Pointer
+	values    [][]byte
+	bytes     []byte
 }
 
-var spareClauses = sync.Pool{New: func() any { return new(clauses) }}
+var spareClauses = sync.Pool{New: func() any { return &clauses{buffers: make([]sched.Buffer, 0, 4)} }}
 
 func newClauses() *clauses { return spareClauses.Get().(*clauses) }
 
 func (c *clauses) giveBack() {
-	clear(c.maps)
+	clear(c.enter)
+	clear(c.exit)
+	clear(c.moves)
 	clear(c.depend)
 	clear(c.values)
-	c.maps, c.depend, c.values, c.bytes = c.maps[:0], c.depend[:0], c.values[:0], c.bytes[:0]
+	*c = clauses{
+		enter: c.enter[:0], exit: c.exit[:0], moves: c.moves[:0], depend: c.depend[:0],
+		buffers: c.buffers[:0], addresses: c.addresses[:0], pointers: c.pointers[:0],
+		values: c.values[:0], bytes: c.bytes[:0],
+	}
 	spareClauses.Put(c)
-}
-
-// arguments adds the maps and values among args, each in order.
-func (c *clauses) arguments(args []Arg) {
-	total := 0
-	for k := range args {
-		total += args[k].size
-	}
-	if cap(c.bytes) < total {
-		c.bytes = make([]byte, 0, total)
-	}
-	for k := range args {
-		a := &args[k]
-		if !a.isValue {
-			c.maps = append(c.maps, memory.Map{Section: a.section, Type: a.mapType, Label: argumentLabel(k)})
-			continue
-		}
-		from := len(c.bytes)
-		c.bytes = append(c.bytes, a.bytes()...)
-		c.values = append(c.values, c.bytes[from:len(c.bytes):len(c.bytes)])
-	}
 }

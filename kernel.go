@@ -52,43 +52,82 @@ type HostCall struct {
 	Range Range
 
 	name    string
-	buffers []*Arg
-	values  []*Arg
+	buffers []hostArg
+	values  []hostArg
 	err     error
 }
 
-// HostSlice returns the k-th slice argument of the call, nil when there is
-// none of that number or its elements are not of type T; the call then fails
-// with an error that says so, whatever the Host variant returns.
+// HostSlice returns the k-th argument of the call with storage, nil when there is
+// none of that number or its elements are not of type T; the call then fails with
+// an error that says so, whatever the Host variant returns. Of Implicit it is the
+// slice up to its capacity, of IsDevicePtr all that follows the pointer.
 func HostSlice[T any](c *HostCall, k int) []T {
 	if k < 0 || k >= len(c.buffers) {
 		c.fail(fmt.Errorf("%w: the Host variant of kernel %q asks for slice argument %d of %d", ErrInvalidArgument, c.name, k, len(c.buffers)))
 		return nil
 	}
-	a := c.buffers[k]
-	if want := reflect.TypeFor[T](); a.elem != want {
-		c.fail(fmt.Errorf("%w: slice argument %d of kernel %q holds %s, its Host variant expects %s", ErrInvalidArgument, k, c.name, a.elem, want))
+	return hostElements[T](c, &c.buffers[k], "slice", k)
+}
+
+// HostPointee returns what the k-th value argument of the call points to, a
+// DevicePtr or an AddressOf: the elements from there to the end of its storage. It
+// is nil for a nil pointer, and where HostSlice is; the call then fails likewise.
+func HostPointee[T any](c *HostCall, k int) []T {
+	if k < 0 || k >= len(c.values) {
+		c.fail(fmt.Errorf("%w: the Host variant of kernel %q asks for value argument %d of %d", ErrInvalidArgument, c.name, k, len(c.values)))
+		return nil
+	}
+	a := &c.values[k]
+	if a.kind == argValue {
+		c.fail(fmt.Errorf("%w: value argument %d of kernel %q is of type %s, its Host variant expects a pointer", ErrInvalidArgument, k, c.name, a.at.elem))
+		return nil
+	}
+	return hostElements[T](c, a, "value", k)
+}
+
+// hostElements returns an argument's storage as elements of type T.
+func hostElements[T any](c *HostCall, a *hostArg, what string, k int) []T {
+	want := reflect.TypeFor[T]()
+	if a.at.elem != nil && a.at.elem != want {
+		c.fail(fmt.Errorf("%w: %s argument %d of kernel %q holds %s, its Host variant expects %s", ErrInvalidArgument, what, k, c.name, a.at.elem, want))
 		return nil
 	}
 	var zero T
-	if a.section.Size == 0 {
+	if a.storage.Size == 0 || unsafe.Sizeof(zero) == 0 {
 		return nil
 	}
-	return unsafe.Slice((*T)(a.section.Ptr), a.section.Size/uint64(unsafe.Sizeof(zero)))
+	if path := pointerPath(want); path != "" {
+		c.fail(fmt.Errorf("%w: %s argument %d of kernel %q is memory of a device, where its Host variant expects Go pointers (%s)", ErrInvalidArgument, what, k, c.name, path))
+		return nil
+	}
+	if a.storage.Start()%unsafe.Alignof(zero) != 0 {
+		c.fail(fmt.Errorf("%w: %s argument %d of kernel %q, at %#x, is not aligned for %s", ErrInvalidArgument, what, k, c.name, a.storage.Start(), want))
+		return nil
+	}
+	return unsafe.Slice((*T)(a.storage.Ptr), a.storage.Size/uint64(unsafe.Sizeof(zero)))
 }
 
 // HostValue returns the k-th value argument of the call, the zero T when there
 // is none of that number or it is not of type T; the call then fails with an
-// error that says so, whatever the Host variant returns.
+// error that says so, whatever the Host variant returns. A DevicePtr and an
+// AddressOf are a DevicePtr, or their address as a uint64.
 func HostValue[T any](c *HostCall, k int) T {
 	var v T
 	if k < 0 || k >= len(c.values) {
 		c.fail(fmt.Errorf("%w: the Host variant of kernel %q asks for value argument %d of %d", ErrInvalidArgument, c.name, k, len(c.values)))
 		return v
 	}
-	a := c.values[k]
-	if want := reflect.TypeFor[T](); a.elem != want {
-		c.fail(fmt.Errorf("%w: value argument %d of kernel %q is of type %s, its Host variant expects %s", ErrInvalidArgument, k, c.name, a.elem, want))
+	a := &c.values[k]
+	is, want := a.at.elem, reflect.TypeFor[T]()
+	if a.kind != argValue {
+		if p, ok := any(&v).(*DevicePtr); ok {
+			*p = a.at
+			return v
+		}
+		is = reflect.TypeFor[uint64]()
+	}
+	if is != want {
+		c.fail(fmt.Errorf("%w: value argument %d of kernel %q is of type %s, its Host variant expects %s", ErrInvalidArgument, k, c.name, is, want))
 		return v
 	}
 	copy(unsafe.Slice((*byte)(unsafe.Pointer(&v)), unsafe.Sizeof(v)), a.bytes())

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/vkomp/vkomp/ompt"
+	"github.com/vkomp/vkomp/sched"
 )
 
 // Options says how to open a Runtime. The zero value takes the best device
@@ -29,12 +30,16 @@ type Options struct {
 	// accesses, and so report unordered tasks on neighbouring sub-slices where
 	// one begins off the alignment that the device asks of bindings.
 	NoSynchronizationChecks bool
-	// Staging ignores that the host can see device memory, so that every map
-	// goes through staging buffers as on a discrete GPU. For tests.
-	Staging bool
+	// MemoryPath says how what is mapped gets to the device and back; the zero value
+	// takes what costs least. All but that are for tests and measurements.
+	MemoryPath MemoryPath
 	// NoPushDescriptors binds buffers through descriptor pools even where the
 	// device has push descriptors. For tests.
 	NoPushDescriptors bool
+	// LeakSites notes where in the program memory was allocated and storage mapped:
+	// the error of Close then says so for what is left. It costs about a microsecond
+	// and an object for each allocation and each construct that maps: for debugging.
+	LeakSites bool
 	// KeepGraph makes Graph show completed tasks too, with all their edges. Memory
 	// then grows with every task: for debugging and pictures.
 	KeepGraph bool
@@ -44,6 +49,50 @@ type Options struct {
 	Tool ompt.Callbacks
 	// LookupEnv reads the environment; nil is os.LookupEnv.
 	LookupEnv func(name string) (value string, ok bool)
+}
+
+// MemoryPath is a way between the host's storage and a device's.
+type MemoryPath uint8
+
+const (
+	// MemoryAuto copies by the host where it sees the device's memory, through
+	// staging where it does not, and uses large slices in place where device and host
+	// have one memory and the construct allows it (see Target).
+	MemoryAuto MemoryPath = iota
+	// MemoryUnified is MemoryAuto with nothing used in place.
+	MemoryUnified
+	// MemoryStaged ignores that the host can see device memory: all that is mapped
+	// goes through staging, as on a discrete GPU.
+	MemoryStaged
+	// MemoryNonCoherent is MemoryUnified with all memory flushed and invalidated as if
+	// it were not coherent.
+	MemoryNonCoherent
+	// MemoryImported is MemoryAuto with slices of every size used in place.
+	MemoryImported
+)
+
+// String returns the path's name, such as "staged".
+func (p MemoryPath) String() string {
+	names := [...]string{"auto", "unified", "staged", "noncoherent", "imported"}
+	if int(p) < len(names) {
+		return names[p]
+	}
+	return fmt.Sprintf("MemoryPath(%d)", uint8(p))
+}
+
+// scheduling returns the options of a device's scheduler.
+func (p MemoryPath) scheduling() sched.Options {
+	switch p {
+	case MemoryUnified:
+		return sched.Options{Sharing: sched.ShareNothing}
+	case MemoryStaged:
+		return sched.Options{Sharing: sched.ShareNothing, HideHostVisible: true}
+	case MemoryNonCoherent:
+		return sched.Options{Sharing: sched.ShareNothing, Incoherent: true}
+	case MemoryImported:
+		return sched.Options{Sharing: sched.ShareAll}
+	}
+	return sched.Options{}
 }
 
 // offload is the value of the internal control variable target-offload-var

@@ -27,10 +27,15 @@ type Runtime struct {
 	// devices are the non-host devices by number; then comes the initial one.
 	devices []*device
 	host    *sched.HostDevice
-	graph   tasks.Graph
+	// hostMemory is what Alloc gave out on the initial device.
+	hostMemory hostMemory
+	graph      tasks.Graph
 	// initial is the region of the initial task.
 	initial taskRegion
 	labels  labels
+	// declared are the sections that DeclareTarget declared. They are written with
+	// every device's life held, and read with one.
+	declared []memory.Map
 	// cancellation is cancel-var, maxPriority max-task-priority-var.
 	cancellation bool
 	maxPriority  int
@@ -53,6 +58,7 @@ func Open(o Options) (*Runtime, error) {
 	}
 	rt := &Runtime{options: o, log: o.Logger, offload: v.offload, host: sched.NewHostDevice(v.threads),
 		cancellation: v.cancellation, maxPriority: v.maxPriority, sweepOrphans: 16}
+	rt.hostMemory.leakSites = o.LeakSites
 	if rt.log == nil {
 		rt.log = slog.New(slog.DiscardHandler)
 	}
@@ -127,8 +133,11 @@ func (rt *Runtime) chooseDefault(v icvs) (Device, error) {
 }
 
 // Close waits for all tasks, unmaps what is left without copying it back, and
-// gives every device back. It returns the failures that no wait has reported.
-// A second Close does nothing.
+// gives every device back. It returns the failures that no wait has reported, and
+// ErrLeaked if storage was still mapped or memory from [Device.Alloc] not freed: how
+// much, by label, and with Options.LeakSites by the line of the program that asked
+// for it. Storage that is declared is no leak, an association only by the memory
+// that it keeps. A second Close does nothing.
 func (rt *Runtime) Close() error {
 	rt.mu.Lock()
 	if rt.closed {
@@ -151,7 +160,7 @@ func (rt *Runtime) Close() error {
 			errs = append(errs, s.Wait(context.Background(), nil))
 		}
 	}
-	errs = append(errs, rt.closeDevices())
+	errs = append(errs, rt.hostMemory.close(), rt.closeDevices())
 	return errors.Join(errs...)
 }
 
@@ -268,7 +277,8 @@ type Stats struct {
 	HostRegions uint64
 	// BytesToDevice and BytesFromDevice count copied bytes of mapped slices.
 	BytesToDevice, BytesFromDevice uint64
-	// Storage and Staging are the device memory in use, of all devices.
+	// Storage and Staging are the device memory in use, of all devices; their peaks
+	// are bounds where there are several. MemoryReport has more.
 	Storage, Staging memory.AllocatorStats
 }
 
@@ -288,21 +298,8 @@ func (rt *Runtime) Stats() Stats {
 		stats.Copies += s.Copies
 		stats.BytesToDevice += s.BytesToDevice
 		stats.BytesFromDevice += s.BytesFromDevice
-		stats.Storage = addStats(stats.Storage, s.Storage)
-		stats.Staging = addStats(stats.Staging, s.Staging)
+		stats.Storage = stats.Storage.Plus(s.Storage)
+		stats.Staging = stats.Staging.Plus(s.Staging)
 	}
 	return stats
-}
-
-// addStats sums two allocators' figures; peaks add up to a bound.
-func addStats(a, b memory.AllocatorStats) memory.AllocatorStats {
-	return memory.AllocatorStats{
-		Blocks:         a.Blocks + b.Blocks,
-		BlockBytes:     a.BlockBytes + b.BlockBytes,
-		LiveBytes:      a.LiveBytes + b.LiveBytes,
-		PeakLiveBytes:  a.PeakLiveBytes + b.PeakLiveBytes,
-		PeakBlockBytes: a.PeakBlockBytes + b.PeakBlockBytes,
-		Allocations:    a.Allocations + b.Allocations,
-		LargestFree:    max(a.LargestFree, b.LargestFree),
-	}
 }

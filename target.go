@@ -4,12 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
-	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/sched"
-	"github.com/vkomp/vkomp/tasks"
-	"github.com/vkomp/vkomp/vk"
 )
 
 // Target is a target region (OpenMP target construct): a kernel, run on a
@@ -25,7 +21,9 @@ type Target struct {
 	If     Cond
 	Kernel Kernel
 	Range  Range
-	Args   []Arg
+	// Args are the data clauses: slices mapped with To, From, ToFrom or Alloc,
+	// Implicit, IsDevicePtr, HasDeviceAddr; and values made with Value or AddressOf.
+	Args []Arg
 	// Depend orders the task among its siblings.
 	Depend []Depend
 	// DependArgs adds a depend item for each slice argument: in for one that is
@@ -45,10 +43,10 @@ type Target struct {
 // Target generates a target task (OpenMP target).
 //
 // What is wrong with the construct itself is returned at once and generates no
-// task: ErrInvalidArgument, ErrInvalidLaunch, ErrInvalidDevice, ErrUnsupported.
-// What goes wrong when the task runs is a *TaskError, returned here for an
-// included task and by the next Taskwait for a deferred one: ErrOutOfMemory,
-// ErrPartialOverlap, ErrDeviceLost.
+// task: ErrInvalidArgument, ErrInvalidLaunch, ErrInvalidDevice, ErrInvalidPointer,
+// ErrUnsupported. What goes wrong when the task runs is a *TaskError, returned here
+// for an included task and by the next Taskwait for a deferred one: ErrOutOfMemory,
+// ErrPartialOverlap, ErrNotPresent, ErrNotShared, ErrDeviceLost.
 //
 // When ctx ends before an included task, Target returns its cause. The task goes
 // on as if it were deferred, and its slices stay the runtime's until a Taskwait
@@ -83,7 +81,7 @@ func (rt *Runtime) target(ctx context.Context, t *Target) error {
 	if err != nil {
 		return inLabel(err)
 	}
-	if err := checkArgs(t.Args); err != nil {
+	if err := checkArgs(t.Args, &argumentLabels); err != nil {
 		return inLabel(err)
 	}
 	c := rt.current(ctx)
@@ -111,20 +109,28 @@ func (rt *Runtime) target(ctx context.Context, t *Target) error {
 	if err != nil {
 		return inLabel(err)
 	}
-	passed.arguments(t.Args)
-	return s.Run(ctx, sched.Region{
-		Label:  label,
-		Scope:  c.children(),
-		Depend: passed.depend,
-		NoWait: noWait,
-		Enter:  passed.maps,
-		Exit:   passed.maps,
-		Kernel: k.shader,
-		Range:  extent,
-		Values: passed.values,
-		Group:  c.group(),
-		Place:  c.place,
-	})
+	if err := passed.arguments(t.Args, d); err != nil {
+		return inLabel(err)
+	}
+	r := sched.Region{
+		Label:     label,
+		Scope:     c.children(),
+		Depend:    passed.depend,
+		NoWait:    noWait,
+		Enter:     passed.enter,
+		Exit:      passed.enter,
+		Kernel:    k.shader,
+		Addresses: passed.addresses,
+		Pointers:  passed.pointers,
+		Range:     extent,
+		Values:    passed.values,
+		Group:     c.group(),
+		Place:     c.place,
+	}
+	if passed.bound {
+		r.Buffers = passed.buffers
+	}
+	return s.Run(ctx, r)
 }
 
 // targetOnHost runs the kernel's Host variant on the initial device.
@@ -136,21 +142,22 @@ func (rt *Runtime) targetOnHost(ctx context.Context, t *Target, r sched.HostRegi
 	call := &HostCall{Range: t.Range, name: k.name}
 	call.Range.Y = max(call.Range.Y, 1)
 	call.Range.Z = max(call.Range.Z, 1)
-	args := append([]Arg(nil), t.Args...)
 	empty := t.Range.X == 0
 	var sizes []uint64
 	var values [][]byte
-	for i := range args {
-		a := &args[i]
-		if a.isValue {
-			a.long = slices.Clone(a.long)
+	for i := range t.Args {
+		a, err := t.Args[i].hostArg(rt, argumentLabels.of(i))
+		if err != nil {
+			return fmt.Errorf("target %q: %w", r.Label, err)
+		}
+		if a.isValue() {
 			call.values = append(call.values, a)
-			values = append(values, a.bytes())
+			values = append(values, t.Args[i].bytes())
 			continue
 		}
 		call.buffers = append(call.buffers, a)
-		sizes = append(sizes, a.section.Size)
-		if k.shader == nil && a.section.Size == 0 {
+		sizes = append(sizes, a.storage.Size)
+		if k.shader == nil && a.storage.Size == 0 {
 			empty = true
 		}
 	}
@@ -166,51 +173,10 @@ func (rt *Runtime) targetOnHost(ctx context.Context, t *Target, r sched.HostRegi
 	return rt.host.Run(ctx, r)
 }
 
-// dependOnArgs adds a depend item for each slice argument.
-func (c *clauses) dependOnArgs(k *kernel, args []Arg) {
-	binding := 0
-	for i := range args {
-		a := &args[i]
-		if a.isValue {
-			continue
-		}
-		kind := DependInOut
-		if a.mapType == memory.MapTo || k.shader != nil && k.shader.ReadOnly(binding) {
-			kind = DependIn
-		}
-		binding++
-		c.depend = append(c.depend, tasks.Depend{Kind: kind, Ptr: a.section.Ptr, Size: a.section.Size})
-	}
-}
-
 // extent returns the range with its defaults filled in.
 func (r Range) extent() ([3]uint64, error) {
 	if r.X < 0 || r.Y < 0 || r.Z < 0 {
 		return [3]uint64{}, fmt.Errorf("%w: range %d×%d×%d is negative", ErrInvalidArgument, r.X, r.Y, r.Z)
 	}
 	return [3]uint64{uint64(r.X), uint64(max(r.Y, 1)), uint64(max(r.Z, 1))}, nil
-}
-
-func checkArgs(args []Arg) error {
-	for k := range args {
-		if err := args[k].check(k); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// argumentLabels are made once: a label is only read when something fails.
-var argumentLabels = func() (labels [vk.MaxBindings]string) {
-	for k := range labels {
-		labels[k] = fmt.Sprintf("argument %d", k)
-	}
-	return labels
-}()
-
-func argumentLabel(k int) string {
-	if k < len(argumentLabels) {
-		return argumentLabels[k]
-	}
-	return fmt.Sprintf("argument %d", k)
 }

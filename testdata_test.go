@@ -6,6 +6,8 @@ import _ "embed"
 //go:generate glslangValidator --quiet --target-env vulkan1.2 -V -o testdata/groups.spv testdata/groups.comp
 //go:generate glslangValidator --quiet --target-env vulkan1.2 -V -o testdata/invert.spv testdata/invert.comp
 //go:generate glslangValidator --quiet --target-env vulkan1.2 -V -o testdata/special.spv testdata/special.comp
+//go:generate glslangValidator --quiet --target-env vulkan1.2 -V -o testdata/reach.spv testdata/reach.comp
+//go:generate glslangValidator --quiet --target-env vulkan1.2 -V -o testdata/through.spv testdata/through.comp
 
 var (
 	//go:embed testdata/double.spv
@@ -16,4 +18,8 @@ var (
 	invertSPIRV []byte
 	//go:embed testdata/special.spv
 	specialSPIRV []byte
+	//go:embed testdata/reach.spv
+	reachSPIRV []byte
+	//go:embed testdata/through.spv
+	throughSPIRV []byte
 )

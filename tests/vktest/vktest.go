@@ -68,7 +68,15 @@ func Host(o *vkomp.Options) {
 }
 
 // Staging is an option that hides device memory from the host.
-func Staging(o *vkomp.Options) { o.Staging = true }
+func Staging(o *vkomp.Options) { o.MemoryPath = vkomp.MemoryStaged }
+
+// Paths are all ways that mapped data can take, for tests to run on each.
+var Paths = []vkomp.MemoryPath{vkomp.MemoryAuto, vkomp.MemoryUnified, vkomp.MemoryStaged, vkomp.MemoryNonCoherent, vkomp.MemoryImported}
+
+// Path is an option that forces a memory path.
+func Path(p vkomp.MemoryPath) func(*vkomp.Options) {
+	return func(o *vkomp.Options) { o.MemoryPath = p }
+}
 
 // NoSynchronizationChecks is an option for tests with unordered tasks on
 // neighbouring sub-slices that are not aligned as the device asks: the layer

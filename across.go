@@ -1,0 +1,129 @@
+package vkomp
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"unsafe"
+
+	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/sched"
+)
+
+// A copy between two Vulkan devices goes through the host: pieces of it are copied
+// to a buffer by the one device, and from there by the other.
+
+const (
+	// pieceBytes is how much is copied at once.
+	pieceBytes = 4 << 20
+	// pieceRows bounds the rows of a piece.
+	pieceRows = 4096
+)
+
+// piece is what is copied at once.
+type piece struct {
+	bytes  []byte
+	filled uint64
+	// from are the copies to bytes, to those from there.
+	from, to []sched.Move
+}
+
+// bothThere refuses a copy between two Vulkan devices when an end of it is not live
+// memory as a whole.
+func (r *routine) bothThere() error {
+	there := func(what string, e *endpoint, span func() (offset, size uint64)) error {
+		offset, size := span()
+		s, err := e.d.open()
+		if err != nil {
+			return err
+		}
+		if !s.Accessible(e.p.Add(int64(offset)), size) {
+			return fmt.Errorf("%s: %w: %d bytes from %#x on are not all live memory of device %d", what, ErrInvalidPointer, size, e.p.Add(int64(offset)).Address, e.d.number)
+		}
+		return nil
+	}
+	if err := there("the destination", &r.dst, r.rows.DstSpan); err != nil {
+		return err
+	}
+	return there("the source", &r.src, r.rows.SrcSpan)
+}
+
+var sparePieces = sync.Pool{New: func() any { return &piece{bytes: make([]byte, pieceBytes)} }}
+
+// acrossDevices copies rows between two Vulkan devices. Once it runs it goes on to
+// the end: the devices must be done with a piece before it is used again.
+func (r *routine) acrossDevices(ctx context.Context) error {
+	from, err := r.src.d.open()
+	if err != nil {
+		return err
+	}
+	to, err := r.dst.d.open()
+	if err != nil {
+		return err
+	}
+	ctx = context.WithoutCancel(ctx)
+	// The pieces are no siblings of the routine's task.
+	scope := r.rt.graph.NewScope()
+	defer scope.Retire()
+	region := sched.Region{Label: r.label, Scope: scope, Place: r.place}
+	if r.deferred {
+		region.Place = r.rt.host.Pool()
+	}
+	p := sparePieces.Get().(*piece)
+	defer p.giveBack()
+	move := func() error {
+		if len(p.from) == 0 {
+			return nil
+		}
+		region.Moves = p.from
+		if err := from.Run(ctx, region); err != nil {
+			return err
+		}
+		region.Moves = p.to
+		if err := to.Run(ctx, region); err != nil {
+			return err
+		}
+		p.empty()
+		return nil
+	}
+	for dst, src := range r.rows.All() {
+		for done := uint64(0); done < r.rows.RowBytes; {
+			done += p.add(r.dst.p.Add(int64(dst+done)), r.src.p.Add(int64(src+done)), r.rows.RowBytes-done)
+			if !p.full() {
+				continue
+			}
+			if err := move(); err != nil {
+				return err
+			}
+		}
+	}
+	return move()
+}
+
+// add puts the beginning of a copy of size bytes into the piece, and returns how
+// much that is.
+func (p *piece) add(dst, src sched.Pointer, size uint64) uint64 {
+	size = min(size, uint64(len(p.bytes))-p.filled)
+	host := memory.Section{Ptr: unsafe.Pointer(&p.bytes[p.filled]), Size: size}
+	p.from = append(p.from, sched.Move{Kind: sched.CopyToHost, Host: host, Src: src, Size: size})
+	p.to = append(p.to, sched.Move{Kind: sched.CopyToDevice, Host: host, Dst: dst, Size: size})
+	p.filled += size
+	return size
+}
+
+// full reports whether nothing can be added.
+func (p *piece) full() bool {
+	return p.filled == uint64(len(p.bytes)) || len(p.from) == pieceRows
+}
+
+// empty makes room for other copies.
+func (p *piece) empty() {
+	clear(p.from)
+	clear(p.to)
+	p.from, p.to, p.filled = p.from[:0], p.to[:0], 0
+}
+
+func (p *piece) giveBack() {
+	p.empty()
+	sparePieces.Put(p)
+}

@@ -1,0 +1,123 @@
+package vkomp
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/sched"
+)
+
+// AssociatePtr makes device memory the corresponding storage of host storage
+// (OpenMP 4.5 omp_target_associate_ptr): that of size bytes from host on, a
+// [HostPtr], is the memory offset bytes past p, which is from [Device.Alloc]. Its
+// reference count is infinite: maps of the host storage find it present, copy only
+// where they say Always, and remove nothing; [Runtime.TargetUpdate] copies.
+// [Device.DisassociatePtr] ends it. Until then the memory cannot be freed; it may
+// be used through p all the same.
+//
+// The same association again does nothing and succeeds. Host storage that has other
+// corresponding storage is ErrAssociated, or ErrPartialOverlap if only a part of it
+// has; a size that the slice or the memory does not have is ErrInvalidPointer; one
+// that is not positive, and a negative offset, are ErrInvalidArgument; the initial
+// device, where host storage corresponds to itself, is ErrInvalidDevice.
+func (d Device) AssociatePtr(ctx context.Context, host, p DevicePtr, size, offset int) error {
+	if err := d.associate(ctx, &host, &p, size, offset); err != nil {
+		return fmt.Errorf("vkomp: associate: %w", err)
+	}
+	return nil
+}
+
+func (d Device) associate(ctx context.Context, host, p *DevicePtr, size, offset int) error {
+	if size <= 0 || offset < 0 {
+		return fmt.Errorf("%w: %d bytes at offset %d", ErrInvalidArgument, size, offset)
+	}
+	s, section, err := d.correspondence(ctx, host, uint64(size))
+	if err != nil {
+		return err
+	}
+	switch {
+	case p.IsNil():
+		return fmt.Errorf("%w: the device pointer is nil", ErrInvalidPointer)
+	case p.d != d.d:
+		return d.notOf(p)
+	}
+	return s.Associate(memory.Section{Ptr: section.Ptr, Size: uint64(size)}, p.p, uint64(offset), "host")
+}
+
+// DisassociatePtr ends an association (OpenMP 4.5 omp_target_disassociate_ptr):
+// host points to where the associated storage begins. The memory and what it holds
+// stay as they are. It does not wait; tasks that were generated before and use the
+// storage keep it until they are complete.
+//
+// Host storage without corresponding storage is ErrNotPresent, storage that is
+// mapped and not associated ErrAssociated. Nil is ErrInvalidPointer.
+func (d Device) DisassociatePtr(ctx context.Context, host DevicePtr) error {
+	if err := d.disassociate(ctx, &host); err != nil {
+		return fmt.Errorf("vkomp: disassociate: %w", err)
+	}
+	return nil
+}
+
+func (d Device) disassociate(ctx context.Context, host *DevicePtr) error {
+	s, section, err := d.correspondence(ctx, host, 0)
+	if err != nil {
+		return err
+	}
+	return s.Disassociate(memory.Section{Ptr: section.Ptr})
+}
+
+// correspondence returns what knows the corresponding storage of the device, and
+// the host storage from host on, which is size bytes at least.
+func (d Device) correspondence(ctx context.Context, host *DevicePtr, size uint64) (*sched.Scheduler, memory.Section, error) {
+	fail := func(err error) (*sched.Scheduler, memory.Section, error) { return nil, memory.Section{}, err }
+	rt, err := d.runtime()
+	if err != nil {
+		return fail(err)
+	}
+	if err := rt.construct(ctx); err != nil {
+		return fail(err)
+	}
+	if d.IsInitial() {
+		return fail(fmt.Errorf("%w: on the initial device host storage corresponds to itself", ErrInvalidDevice))
+	}
+	at, err := rt.endpoint(host, 0, size)
+	switch {
+	case err != nil:
+		return fail(fmt.Errorf("the host pointer: %w", err))
+	case at.d != nil:
+		return fail(fmt.Errorf("%w: %v is no host pointer", ErrInvalidPointer, *host))
+	}
+	s, err := d.d.open()
+	return s, at.host, err
+}
+
+// IsPresent reports whether the storage that host points into has corresponding
+// storage on the device (OpenMP 4.5 omp_target_is_present), by a map or by an
+// association. On the initial device every host pointer has. Nil has not.
+func (d Device) IsPresent(host DevicePtr) bool { return !d.MappedPtr(host).IsNil() }
+
+// MappedPtr returns the device address that corresponds to host (OpenMP 5.1
+// omp_get_mapped_ptr), nil if there is none; on the initial device it is host
+// itself. It is good while the storage is mapped.
+func (d Device) MappedPtr(host DevicePtr) DevicePtr {
+	if d.d == nil || d.d.rt.open() != nil {
+		return DevicePtr{}
+	}
+	at, err := d.d.rt.endpoint(&host, 0, 0)
+	switch {
+	case err != nil || at.d != nil:
+		return DevicePtr{}
+	case d.IsInitial():
+		return host
+	}
+	s := d.d.opened()
+	if s == nil {
+		return DevicePtr{}
+	}
+	p, ok := s.MappedPointer(memory.Section{Ptr: at.host.Ptr})
+	if !ok {
+		return DevicePtr{}
+	}
+	return DevicePtr{d: d.d, p: p}
+}

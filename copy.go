@@ -1,0 +1,273 @@
+package vkomp
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"unsafe"
+
+	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/sched"
+	"github.com/vkomp/vkomp/tasks"
+)
+
+// Memcpy copies size bytes from src to dst (OpenMP 4.5 omp_target_memcpy, whose
+// offsets [DevicePtr.Add] makes): from or to host storage (a [HostPtr]), within a
+// device, between devices, or on the host. It returns when the copy is done.
+//
+// On the host the two may overlap; in the memory of a Vulkan device that is
+// ErrInvalidArgument, as is a negative size. ErrInvalidPointer is nil, a pointer
+// into memory that was freed, and a copy past the end of a slice or an allocation;
+// ErrInvalidDevice a pointer of another runtime. A size of 0 does nothing, whatever
+// the pointers. When ctx ends first its cause is returned, and what it would copy
+// stays the runtime's until a Taskwait returns.
+func (rt *Runtime) Memcpy(ctx context.Context, dst, src DevicePtr, size int) error {
+	return rt.memcpy(ctx, &dst, &src, size, false, nil)
+}
+
+// MemcpyAsync is Memcpy as a task that may be deferred, with depend items (OpenMP
+// 5.1 omp_target_memcpy_async, whose depend objects are [Depobj.Depend]). What is
+// wrong with its arguments is returned at once, what fails later by the Taskwait
+// that waits for the task. Memory that is freed meanwhile is kept for it, but not
+// for a copy between two Vulkan devices: that fails with ErrInvalidPointer if it has
+// not begun.
+func (rt *Runtime) MemcpyAsync(ctx context.Context, dst, src DevicePtr, size int, depend ...Depend) error {
+	return rt.memcpy(ctx, &dst, &src, size, true, depend)
+}
+
+func (rt *Runtime) memcpy(ctx context.Context, dst, src *DevicePtr, size int, async bool, depend []Depend) error {
+	r := newRoutine(rt, "memcpy")
+	err := rt.construct(ctx)
+	if err == nil && size < 0 {
+		err = fmt.Errorf("%w: %d bytes", ErrInvalidArgument, size)
+	}
+	if err == nil {
+		err = r.between(dst, src, memory.Rows{RowBytes: uint64(max(size, 0))})
+	}
+	if err == nil && r.overlaps() && r.dst.d != nil {
+		err = fmt.Errorf("%w: %d bytes from %v to %v overlap", ErrInvalidArgument, size, *src, *dst)
+	}
+	return r.generate(ctx, async, depend, err)
+}
+
+// routine is a memory routine that was called: a copy, or a fill.
+type routine struct {
+	rt    *Runtime
+	label string
+	// dst and src are the ends of what is copied; a fill has no src.
+	dst, src endpoint
+	// rows are what is copied, in bytes from dst and src; fill sets those of dst to
+	// value.
+	rows  memory.Rows
+	fill  bool
+	value byte
+	// deferred: the task gives the routine back.
+	deferred bool
+	// place is what the task's goroutine gives back while it waits.
+	place  tasks.Place
+	moves  [1]sched.Move
+	rect   rectNumbers
+	depend []tasks.Depend
+	// body is onHost, made once.
+	body func(context.Context) error
+}
+
+var spareRoutines sync.Pool
+
+func newRoutine(rt *Runtime, label string) *routine {
+	r, _ := spareRoutines.Get().(*routine)
+	if r == nil {
+		r = new(routine)
+		r.body = r.onHost
+	}
+	r.rt, r.label = rt, label
+	return r
+}
+
+func (r *routine) giveBack() {
+	clear(r.depend)
+	*r = routine{depend: r.depend[:0], body: r.body}
+	spareRoutines.Put(r)
+}
+
+// between sets the ends of a copy of rows.
+func (r *routine) between(dst, src *DevicePtr, rows memory.Rows) error {
+	r.rows = rows
+	var err error
+	if r.dst, err = r.end(dst, rows.DstSpan); err != nil {
+		return fmt.Errorf("the destination: %w", err)
+	}
+	if r.src, err = r.end(src, rows.SrcSpan); err != nil {
+		return fmt.Errorf("the source: %w", err)
+	}
+	if r.across() && rows.RowBytes > 0 {
+		return r.bothThere()
+	}
+	return nil
+}
+
+// across reports whether the routine copies between two Vulkan devices.
+func (r *routine) across() bool { return r.dst.d != nil && r.src.d != nil && r.dst.d != r.src.d }
+
+// end returns the end p of r.rows.
+func (r *routine) end(p *DevicePtr, span func() (offset, size uint64)) (endpoint, error) {
+	if r.rows.RowBytes > 0 {
+		offset, size := span()
+		return r.rt.endpoint(p, offset, size)
+	}
+	// Wherever it points.
+	if err := r.rt.owns(p); err != nil || !p.onVulkan() {
+		return endpoint{}, err
+	}
+	return endpoint{d: p.d}, nil
+}
+
+// overlaps reports whether a byte is both read and written.
+func (r *routine) overlaps() bool {
+	if r.rows.RowBytes == 0 || r.dst.d != r.src.d {
+		return false
+	}
+	dst, src := r.dst.address(), r.src.address()
+	dstAt, dstSize := r.rows.DstSpan()
+	srcAt, srcSize := r.rows.SrcSpan()
+	if dst+dstAt+dstSize <= src+srcAt || src+srcAt+srcSize <= dst+dstAt {
+		return false
+	}
+	if r.rows.Count() == 1 {
+		return true
+	}
+	// Rows ascend on either side.
+	var written, read []uint64
+	for d, s := range r.rows.All() {
+		written, read = append(written, dst+d), append(read, src+s)
+	}
+	for len(written) > 0 && len(read) > 0 {
+		switch w, s := written[0], read[0]; {
+		case w+r.rows.RowBytes <= s:
+			written = written[1:]
+		case s+r.rows.RowBytes <= w:
+			read = read[1:]
+		default:
+			return true
+		}
+	}
+	return false
+}
+
+// address returns where the endpoint is, among all of its device.
+func (e *endpoint) address() uint64 {
+	if e.d != nil {
+		return e.p.Address
+	}
+	return uint64(e.host.Start())
+}
+
+// generate makes the routine's task, unless its arguments were refused, and gives
+// the routine back.
+func (r *routine) generate(ctx context.Context, async bool, depend []Depend, refused error) error {
+	if refused != nil {
+		refused = fmt.Errorf("vkomp: %s: %w", r.label, refused)
+		r.giveBack()
+		return refused
+	}
+	if r.rows.RowBytes == 0 && len(depend) == 0 {
+		r.giveBack()
+		return nil
+	}
+	c := r.rt.current(ctx)
+	r.deferred = async && !c.final
+	r.depend = appendItems(r.depend, depend)
+	given, err := r.run(ctx, &c)
+	if !given {
+		r.giveBack()
+	}
+	if err != nil {
+		return fmt.Errorf("vkomp: %w", err)
+	}
+	return nil
+}
+
+// run makes the task where its storage is. It reports whether the task has the
+// routine.
+func (r *routine) run(ctx context.Context, c *current) (given bool, err error) {
+	d := r.dst.d
+	if d == nil {
+		d = r.src.d
+	}
+	if d == nil || r.across() {
+		region := sched.HostRegion{
+			Label: r.label, Scope: c.children(), Depend: r.depend, NoWait: r.deferred, Group: c.group(), Place: c.place,
+		}
+		if r.rows.RowBytes > 0 {
+			region.Body = r.body
+			r.place = c.place
+			given = r.deferred
+		}
+		err = r.rt.host.Run(ctx, region)
+		// The body of an included task has run, or never will.
+		return given && err == nil, err
+	}
+	s, err := d.open()
+	if err != nil {
+		return false, err
+	}
+	region := sched.Region{
+		Label: r.label, Scope: c.children(), Depend: r.depend, NoWait: r.deferred, Group: c.group(), Place: c.place,
+	}
+	if r.rows.RowBytes > 0 {
+		r.moves[0] = r.move()
+		region.Moves = r.moves[:]
+	}
+	return false, s.Run(ctx, region)
+}
+
+// move returns what the device of a routine of one device is to do.
+func (r *routine) move() sched.Move {
+	dstAt, dstSize := r.rows.DstSpan()
+	srcAt, srcSize := r.rows.SrcSpan()
+	m := sched.Move{Dst: r.dst.p, Src: r.src.p, Value: r.value, Label: r.label}
+	switch {
+	case r.fill:
+		m.Kind = sched.Fill
+	case r.src.d == nil:
+		m.Kind, m.Host = sched.CopyToDevice, r.src.host
+	case r.dst.d == nil:
+		m.Kind, m.Host = sched.CopyToHost, r.dst.host
+	default:
+		m.Kind = sched.CopyWithin
+	}
+	if r.rows.Count() > 1 {
+		rows := r.rows
+		m.Rows = &rows
+		return m
+	}
+	m.Size = r.rows.RowBytes
+	m.Dst, m.Src = m.Dst.Add(int64(dstAt)), m.Src.Add(int64(srcAt))
+	switch m.Kind {
+	case sched.CopyToDevice:
+		m.Host = memory.Section{Ptr: unsafe.Add(m.Host.Ptr, srcAt), Size: srcSize}
+	case sched.CopyToHost:
+		m.Host = memory.Section{Ptr: unsafe.Add(m.Host.Ptr, dstAt), Size: dstSize}
+	}
+	return m
+}
+
+// onHost is the body of a routine that the host carries out.
+func (r *routine) onHost(ctx context.Context) error {
+	if r.deferred {
+		defer r.giveBack()
+	}
+	if r.dst.d != nil {
+		return r.acrossDevices(ctx)
+	}
+	dst := unsafe.Slice((*byte)(r.dst.host.Ptr), r.dst.host.Size)
+	if r.fill {
+		setBytes(dst[:r.rows.RowBytes], r.value)
+		return nil
+	}
+	src := unsafe.Slice((*byte)(r.src.host.Ptr), r.src.host.Size)
+	for to, from := range r.rows.All() {
+		copy(dst[to:to+r.rows.RowBytes], src[from:])
+	}
+	return nil
+}

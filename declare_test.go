@@ -1,0 +1,142 @@
+package vkomp_test
+
+import (
+	"testing"
+
+	"github.com/vkomp/vkomp"
+	"github.com/vkomp/vkomp/ompt"
+	"github.com/vkomp/vkomp/tests/vktest"
+)
+
+func declare(t testing.TB, rt *vkomp.Runtime, items ...vkomp.Arg) {
+	t.Helper()
+	must(t, rt.DeclareTarget(t.Context(), vkomp.DeclareTarget{Enter: items}))
+}
+
+func TestDeclaredStorageIsOnEveryDeviceForGood(t *testing.T) {
+	for _, first := range []string{"declared first", "opened first"} {
+		t.Run(first, func(t *testing.T) {
+			rt, devices := openTwice(t)
+			x, y, z := fill(100, 1), fill(100, 2), fill(10, 3)
+			if first == "opened first" {
+				for _, d := range devices {
+					must(t, rt.TargetEnterData(t.Context(), vkomp.TargetEnterData{Device: d, Maps: []vkomp.Arg{vkomp.To(z)}}))
+				}
+			}
+			declare(t, rt, vkomp.To(x[10:20]), vkomp.To(x), vkomp.Alloc(y), vkomp.To(z[:0]))
+			for _, d := range devices {
+				// Anything opens a device that is not open.
+				must(t, rt.TargetEnterData(t.Context(), vkomp.TargetEnterData{Device: d, Maps: []vkomp.Arg{vkomp.To(z)}}))
+				if !present(d, x) || !present(d, y) {
+					t.Fatalf("absent on device %d", d.Number())
+				}
+				if got := onDevice(t, rt, d, x)[99]; got != 1 {
+					t.Errorf("x[99] = %d on device %d", got, d.Number())
+				}
+				setOnDevice(t, rt, d, x, fill(100, 7))
+				for _, maps := range [][]vkomp.Arg{{vkomp.From(x)}, {vkomp.Delete(x), vkomp.Delete(y)}, {vkomp.From(x[10:20]).Deleting()}} {
+					must(t, rt.TargetEnterData(t.Context(), vkomp.TargetEnterData{Device: d, Maps: []vkomp.Arg{vkomp.To(x), vkomp.To(y)}}))
+					must(t, rt.TargetExitData(t.Context(), vkomp.TargetExitData{Device: d, Maps: maps}))
+				}
+				if !present(d, x) || !present(d, y) || onDevice(t, rt, d, x)[99] != 7 {
+					t.Errorf("an exit construct has taken declared storage off device %d, or maps have copied to it", d.Number())
+				}
+				if x[0] != 1 || x[9] != 1 || x[20] != 1 {
+					t.Errorf("x = %d: exits of declared storage have copied", x)
+				}
+				x = x[:100:100]
+				must(t, rt.TargetUpdate(t.Context(), vkomp.TargetUpdate{Device: d, Motions: []vkomp.Arg{vkomp.From(x[50:60])}}))
+				if x[49] != 1 || x[50] != 7 {
+					t.Errorf("x = … %d %d …", x[49], x[50])
+				}
+				copy(x, fill(100, 1))
+				must(t, rt.TargetExitData(t.Context(), vkomp.TargetExitData{Device: d, Maps: []vkomp.Arg{vkomp.Delete(z)}}))
+			}
+			// The same again, and part of it, changes nothing.
+			declare(t, rt, vkomp.To(x))
+			declare(t, rt, vkomp.Alloc(x[50:60]))
+			if got := onDevice(t, rt, devices[0], x)[99]; got != 7 {
+				t.Errorf("x[99] = %d after a second declaration", got)
+			}
+		})
+	}
+}
+
+func TestDeclarationOnTheInitialDeviceChangesNothing(t *testing.T) {
+	rt := vktest.Open(t, vktest.Host)
+	x := fill(10, 1)
+	declare(t, rt, vkomp.To(x))
+	declare(t, rt)
+	exit(t, rt, vkomp.Delete(x))
+	if !present(rt.InitialDevice(), x) || x[0] != 1 {
+		t.Error("the host's own storage has gone")
+	}
+}
+
+func TestDeclarationThatOneDeviceRefusesIsMadeOnNone(t *testing.T) {
+	rt, devices := openTwice(t)
+	ctx := t.Context()
+	x, y := fill(100, 1), fill(100, 1)
+	must(t, rt.TargetEnterData(ctx, vkomp.TargetEnterData{Device: devices[0], Maps: []vkomp.Arg{vkomp.To(y)}}))
+	for what, c := range map[string]struct {
+		mapped vkomp.Arg
+		delete vkomp.Arg
+	}{
+		"mapped":           {vkomp.To(x), vkomp.Delete(x)},
+		"mapped in part":   {vkomp.To(x[:50]), vkomp.Delete(x[:50])},
+		"mapped at an end": {vkomp.To(x[90:]), vkomp.Delete(x[90:])},
+	} {
+		must(t, rt.TargetEnterData(ctx, vkomp.TargetEnterData{Device: devices[1], Maps: []vkomp.Arg{c.mapped}}))
+		err := rt.DeclareTarget(ctx, vkomp.DeclareTarget{Label: "globals", Enter: []vkomp.Arg{vkomp.To(x)}})
+		refused(t, what, err, vkomp.ErrAssociated, "globals", "device 1")
+		if present(devices[0], x) {
+			t.Errorf("%s: one device refused the storage and another has it", what)
+		}
+		must(t, rt.TargetExitData(ctx, vkomp.TargetExitData{Device: devices[1], Maps: []vkomp.Arg{c.delete}}))
+	}
+	// It can be declared now that nothing is in the way.
+	declare(t, rt, vkomp.To(x))
+	if !present(devices[0], x) || !present(devices[1], x) {
+		t.Error("absent after the declaration")
+	}
+	err := rt.DeclareTarget(ctx, vkomp.DeclareTarget{Enter: []vkomp.Arg{vkomp.To(x[50:]), vkomp.To(y)}})
+	refused(t, "a declaration beside another", err, vkomp.ErrAssociated)
+	must(t, rt.TargetExitData(ctx, vkomp.TargetExitData{Device: devices[0], Maps: []vkomp.Arg{vkomp.Delete(y)}}))
+}
+
+func TestDeclarationsThatOverlapInPartAreRefused(t *testing.T) {
+	rt := vktest.Open(t)
+	x := fill(100, 1)
+	one := func(items ...vkomp.Arg) error {
+		return rt.DeclareTarget(t.Context(), vkomp.DeclareTarget{Enter: items})
+	}
+	refused(t, "in one directive", one(vkomp.To(x[:50]), vkomp.To(x[40:])), vkomp.ErrPartialOverlap, "map 1")
+	declare(t, rt, vkomp.To(x[20:50]))
+	refused(t, "with another", one(vkomp.To(x[40:])), vkomp.ErrPartialOverlap)
+	refused(t, "around another", one(vkomp.To(x)), vkomp.ErrPartialOverlap)
+	declare(t, rt, vkomp.To(x[50:]), vkomp.To(x[:20]))
+	enter(t, rt, vkomp.To(x[55:60]))
+	if d := rt.DefaultDevice(t.Context()); !present(d, x) || !present(d, x[99:]) {
+		t.Error("absent when the device was opened")
+	}
+}
+
+func TestDeviceThatCannotTakeTheDeclarationDoesNotOpen(t *testing.T) {
+	begun, ended := 0, 0
+	rt := vktest.Open(t, func(o *vkomp.Options) {
+		o.Tool.DeviceInitialize = func(ompt.DeviceInitialize) { begun++ }
+		o.Tool.DeviceFinalize = func(ompt.DeviceFinalize) { ended++ }
+	})
+	x, y := fill(100, 1), fill(100, 1)
+	undo := vkomp.DeclareUnchecked(rt, vkomp.To(x[:50]), vkomp.To(x[40:]))
+	for range 2 {
+		err := rt.TargetEnterData(t.Context(), vkomp.TargetEnterData{Maps: []vkomp.Arg{vkomp.To(y)}})
+		refused(t, "the first use", err, vkomp.ErrPartialOverlap, "open device 0")
+	}
+	if begun != 2 || ended != 2 {
+		t.Errorf("the tool heard of %d beginnings and %d ends", begun, ended)
+	}
+	undo()
+	enter(t, rt, vkomp.To(y))
+	exit(t, rt, vkomp.Release(y))
+}

@@ -1,0 +1,185 @@
+package vkomp
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/sched"
+)
+
+// TargetEnterData maps storage that stays mapped until something unmaps it (OpenMP
+// 4.5 target enter data construct).
+type TargetEnterData struct {
+	// Device is the device clause; the zero Device is the current task's default
+	// device.
+	Device Device
+	// If false maps nothing: the construct is on the initial device.
+	If Cond
+	// Maps are slices made with To or Alloc; of From and ToFrom the half that enters
+	// counts, which is that of Alloc and of To (OpenMP 5.2). Always, Close, Present
+	// and Self may modify them.
+	Maps []Arg
+	// Depend orders the task among its siblings.
+	Depend []Depend
+	// NoWait lets the task be deferred.
+	NoWait bool
+	// Label names the task in errors and graphs; "target enter data" by default.
+	Label string
+}
+
+// TargetExitData lets mapped storage go (OpenMP 4.5 target exit data construct).
+type TargetExitData struct {
+	// Device is the device clause; the zero Device is the current task's default
+	// device.
+	Device Device
+	// If false unmaps nothing: the construct is on the initial device.
+	If Cond
+	// Maps are slices made with From, Release or Delete; of ToFrom the half that
+	// exits counts, which is that of From, and To and Alloc count as Release (OpenMP
+	// 5.2). Always, Close, Present and Deleting may modify them.
+	Maps []Arg
+	// Depend orders the task among its siblings.
+	Depend []Depend
+	// NoWait lets the task be deferred.
+	NoWait bool
+	// Label names the task in errors and graphs; "target exit data" by default.
+	Label string
+}
+
+// TargetEnterData generates a target task that gives storage on the device to what
+// has none, counts one holder more for each storage block that its items lie in, and
+// copies as the map types say (OpenMP 4.5 target enter data). On the initial device
+// it moves nothing and keeps the dependences.
+//
+// The clauses are evaluated when it is called; what the slices hold is read when the
+// task runs. Errors are those of Target: ErrInvalidArgument, naming the item, for
+// Release, Delete and what is no slice; when the task runs ErrOutOfMemory,
+// ErrPartialOverlap, ErrNotPresent, ErrNotShared, and then nothing is mapped.
+func (rt *Runtime) TargetEnterData(ctx context.Context, d TargetEnterData) error {
+	h := hide(&d)
+	return rt.standalone(ctx, &standalone{
+		name: "target enter data", labels: &mapLabels, add: (*clauses).enterItem,
+		label: h.Label, device: h.Device, condition: h.If, items: h.Maps, depend: h.Depend, noWait: h.NoWait,
+	})
+}
+
+// TargetExitData generates a target task that counts one holder less for each
+// storage block that its items lie in, none for one that is deleted; with none left
+// it copies to the host as the map types say and takes the storage off the device
+// (OpenMP 4.5 target exit data). Storage that is absent is ignored, unless it is
+// Present; storage whose count is infinite stays. On the initial device it moves
+// nothing and keeps the dependences.
+//
+// The clauses are evaluated when it is called. Errors are those of Target:
+// ErrInvalidArgument, naming the item, for Self and what is no slice; when the task
+// runs ErrPartialOverlap and ErrNotPresent, and then nothing is unmapped.
+func (rt *Runtime) TargetExitData(ctx context.Context, d TargetExitData) error {
+	h := hide(&d)
+	return rt.standalone(ctx, &standalone{
+		name: "target exit data", labels: &mapLabels, add: (*clauses).exitItem,
+		label: h.Label, device: h.Device, condition: h.If, items: h.Maps, depend: h.Depend, noWait: h.NoWait,
+	})
+}
+
+// enterItem adds an item of a map clause that only enters.
+func (c *clauses) enterItem(a *Arg, label string) error {
+	m, err := a.entering(label)
+	if err != nil {
+		return err
+	}
+	if m.Type.To() {
+		m.Type = memory.MapTo
+	} else {
+		m.Type = memory.MapAlloc
+	}
+	c.enter = append(c.enter, m)
+	return nil
+}
+
+// exitItem adds an item of a map clause that only exits.
+func (c *clauses) exitItem(a *Arg, label string) error {
+	switch {
+	case a.kind != argMap:
+		return a.notA("mapped slice", label)
+	case a.self:
+		return fmt.Errorf("%w: %s: the self modifier is not for target exit data", ErrInvalidArgument, label)
+	}
+	m, err := a.item(label)
+	if err != nil {
+		return err
+	}
+	switch {
+	case m.Type.From():
+		m.Type = memory.MapFrom
+	case m.Type != memory.MapDelete:
+		m.Type = memory.MapRelease
+	}
+	c.exit = append(c.exit, m)
+	return nil
+}
+
+// standalone is a data directive without a body or a kernel. It lies on the stack,
+// as what its slices are of may: a function that is kept from escape analysis by
+// hide fills it, and nothing keeps any of it.
+type standalone struct {
+	name   string
+	labels *itemLabels
+	// add checks one of the items and adds it to the clauses that the task gets.
+	add func(c *clauses, a *Arg, label string) error
+
+	label     string
+	device    Device
+	condition Cond
+	items     []Arg
+	depend    []Depend
+	noWait    bool
+}
+
+// standalone generates the directive's target task.
+func (rt *Runtime) standalone(ctx context.Context, d *standalone) error {
+	if err := rt.construct(ctx); err != nil {
+		return fmt.Errorf("vkomp: %w", err)
+	}
+	label := d.name
+	if d.label != "" {
+		label = rt.labels.intern(d.label)
+	}
+	passed := newClauses()
+	defer passed.giveBack()
+	c := rt.current(ctx)
+	dev, err := rt.resolve(c, d.device, d.condition)
+	for k := 0; k < len(d.items) && err == nil; k++ {
+		a, item := &d.items[k], d.labels.of(k)
+		if err = a.check(item); err == nil {
+			err = d.add(passed, a, item)
+		}
+	}
+	var s *sched.Scheduler
+	if err == nil && dev.physical != nil {
+		s, err = dev.open()
+	}
+	if err != nil {
+		if label == d.name {
+			return fmt.Errorf("vkomp: %s: %w", d.name, err)
+		}
+		return fmt.Errorf("vkomp: %s %q: %w", d.name, label, err)
+	}
+	passed.depend = appendItems(passed.depend, d.depend)
+	noWait := d.noWait && !c.final
+	switch {
+	case s != nil:
+		err = s.Run(ctx, sched.Region{
+			Label: label, Scope: c.children(), Depend: passed.depend, NoWait: noWait,
+			Enter: passed.enter, Exit: passed.exit, Moves: passed.moves, Group: c.group(), Place: c.place,
+		})
+	case len(passed.depend) > 0:
+		err = rt.host.Run(ctx, sched.HostRegion{
+			Label: label, Scope: c.children(), Depend: passed.depend, NoWait: noWait, Group: c.group(), Place: c.place,
+		})
+	}
+	if err != nil {
+		return fmt.Errorf("vkomp: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,63 @@
+package vkomp
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/vkomp/vkomp/memory"
+)
+
+// Memset sets count bytes of the device's memory from p on to value (OpenMP 6.0
+// omp_target_memset). On the initial device p may be a [HostPtr]. It returns when
+// that is done. The errors are those of [Runtime.Memcpy]; a pointer that is not one
+// of this device is ErrInvalidDevice. A count of 0 does nothing.
+func (d Device) Memset(ctx context.Context, p DevicePtr, value byte, count int) error {
+	return d.memset(ctx, &p, value, count, false, nil)
+}
+
+// MemsetAsync is Memset as a task that may be deferred, with depend items (OpenMP
+// 6.0 omp_target_memset_async). What is wrong with its arguments is returned at
+// once, what fails later by the Taskwait that waits for the task.
+func (d Device) MemsetAsync(ctx context.Context, p DevicePtr, value byte, count int, depend ...Depend) error {
+	return d.memset(ctx, &p, value, count, true, depend)
+}
+
+func (d Device) memset(ctx context.Context, p *DevicePtr, value byte, count int, async bool, depend []Depend) error {
+	rt, err := d.runtime()
+	if err != nil {
+		return fmt.Errorf("vkomp: memset: %w", err)
+	}
+	r := newRoutine(rt, "memset")
+	err = rt.construct(ctx)
+	if err == nil && count < 0 {
+		err = fmt.Errorf("%w: %d bytes", ErrInvalidArgument, count)
+	}
+	if err == nil && !p.IsNil() && p.d != d.d && (p.d != nil || !d.IsInitial()) {
+		err = d.notOf(p)
+	}
+	if err == nil {
+		r.fill, r.value = true, value
+		r.rows = memory.Rows{RowBytes: uint64(count)}
+		r.dst, err = r.end(p, r.rows.DstSpan)
+	}
+	return r.generate(ctx, async, depend, err)
+}
+
+// fillRun is how many bytes are set one by one, and at most that many are copied
+// from those before: they stay in the processor's nearest cache.
+const fillRun = 16 << 10
+
+// setBytes sets all of b to v.
+func setBytes(b []byte, v byte) {
+	if v == 0 {
+		clear(b)
+		return
+	}
+	n := min(len(b), 64)
+	for i := range n {
+		b[i] = v
+	}
+	for n < len(b) {
+		n += copy(b[n:], b[:min(n, fillRun)])
+	}
+}

@@ -1,0 +1,128 @@
+package vkomp
+
+import (
+	"fmt"
+	"sync"
+	"unsafe"
+
+	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/sched"
+)
+
+// hostMemory is the memory that was allocated on the initial device: Go memory
+// that is reachable while it is live or a task uses it. The zero hostMemory is
+// empty.
+type hostMemory struct {
+	mu sync.RWMutex
+	// live are the allocations by their number; those of different moments at one
+	// address have different ones.
+	live map[uint64]memory.Section
+	last uint64
+	// allocated counts live, peak is the highest allocated.Bytes so far.
+	allocated memory.Tally
+	peak      uint64
+	// leakSites is Options.LeakSites; sites are those of live then.
+	leakSites bool
+	sites     map[uint64]*memory.Site
+}
+
+// hostBlock is an allocation of a hostMemory. It keeps nothing reachable.
+type hostBlock struct {
+	number  uint64
+	address uintptr
+}
+
+// hostAlignment is that of a uint64.
+const hostAlignment = 8
+
+// alloc returns a new allocation of size bytes, at least one.
+func (m *hostMemory) alloc(size uint64) (hostBlock, error) {
+	if err := canReserve(size); err != nil {
+		return hostBlock{}, fmt.Errorf("%w: %d bytes on the initial device: %w", ErrOutOfMemory, size, err)
+	}
+	words := make([]uint64, (size+hostAlignment-1)/hostAlignment)
+	storage := memory.Section{Ptr: unsafe.Pointer(unsafe.SliceData(words)), Size: size}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.live == nil {
+		m.live = make(map[uint64]memory.Section)
+	}
+	m.last++
+	m.live[m.last] = storage
+	m.allocated.Add(size)
+	m.peak = max(m.peak, m.allocated.Bytes)
+	if m.leakSites {
+		if m.sites == nil {
+			m.sites = make(map[uint64]*memory.Site)
+		}
+		m.sites[m.last] = memory.CallSite()
+	}
+	return hostBlock{number: m.last, address: storage.Start()}, nil
+}
+
+// find returns the storage of the allocation that p points into.
+func (m *hostMemory) find(p *DevicePtr) (memory.Section, error) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	if storage, ok := m.live[p.block.number]; ok {
+		return storage, nil
+	}
+	return memory.Section{}, m.stale(p)
+}
+
+// free ends the allocation that p points to the beginning of.
+func (m *hostMemory) free(p *DevicePtr) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	storage, ok := m.live[p.block.number]
+	switch {
+	case !ok:
+		return m.stale(p)
+	case p.at != 0:
+		return fmt.Errorf("%w: %v is %d bytes from the beginning of the allocation %v", ErrInvalidPointer, *p, p.at, storage)
+	}
+	delete(m.live, p.block.number)
+	delete(m.sites, p.block.number)
+	m.allocated.Remove(storage.Size)
+	return nil
+}
+
+// close gives all memory back, and returns ErrLeaked if a part was not freed.
+func (m *hostMemory) close() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var leaks memory.Leaks
+	for number, storage := range m.live {
+		leaks.Add("allocations", "", m.sites[number], storage.Size)
+	}
+	left := m.allocated
+	m.live, m.sites, m.allocated = nil, nil, memory.Tally{}
+	if left.Count == 0 {
+		return nil
+	}
+	return fmt.Errorf("vkomp: initial device: close: %w: %d allocations not freed, %d bytes%s",
+		ErrLeaked, left.Count, left.Bytes, leaks.Report((*memory.Site).Caller))
+}
+
+// report says what the memory is used for.
+func (m *hostMemory) report() sched.MemoryReport {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return sched.MemoryReport{
+		Heaps:     []sched.HeapReport{},
+		Total:     memory.AllocatorStats{LiveBytes: m.allocated.Bytes, PeakLiveBytes: m.peak, Allocations: m.allocated.Count},
+		Allocated: m.allocated,
+	}
+}
+
+// stale is the error of a pointer into an allocation that is not live; m.mu is
+// held.
+func (m *hostMemory) stale(p *DevicePtr) error {
+	at := uintptr(p.Address())
+	for _, storage := range m.live {
+		if storage.Start() <= at && at < storage.End() {
+			return fmt.Errorf("%w: %v points into memory that was freed; there the allocation %v lies now", ErrInvalidPointer, *p, storage)
+		}
+	}
+	return fmt.Errorf("%w: %v points into memory that was freed", ErrInvalidPointer, *p)
+}

@@ -1,0 +1,61 @@
+//go:build !race
+
+package vkomp_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/vkomp/vkomp"
+)
+
+// Not under the race detector, which makes pools drop memory at random.
+func TestMemoryRoutinesAllocateNothing(t *testing.T) {
+	inMemoryModes(t, func(t *testing.T, rt *vkomp.Runtime, d vkomp.Device) {
+		// A context without an end, so that a synchronous routine waits itself.
+		ctx := context.Background()
+		const size = 200_000
+		p, q := alloc(t, d, size), alloc(t, d, size)
+		x, y := make([]byte, size), make([]byte, size)
+		for name, routine := range map[string]func() error{
+			"to the device":      func() error { return rt.Memcpy(ctx, p, vkomp.HostPtr(x), size) },
+			"from the device":    func() error { return rt.Memcpy(ctx, vkomp.HostPtr(x), p, size) },
+			"within the device":  func() error { return rt.Memcpy(ctx, q, p, size) },
+			"on the host":        func() error { return rt.Memcpy(ctx, vkomp.HostPtr(y), vkomp.HostPtr(x), size) },
+			"a few bytes":        func() error { return rt.Memcpy(ctx, p.Add(3), vkomp.HostPtr(x).Add(5), 7) },
+			"memset":             func() error { return d.Memset(ctx, p, 3, size) },
+			"rect of whole rows": func() error { return rt.MemcpyRect(ctx, p, vkomp.HostPtr(x), wholeRows) },
+			"alloc and free": func() error {
+				p, err := d.Alloc(ctx, 1000)
+				if err != nil {
+					return err
+				}
+				return d.Free(ctx, p)
+			},
+			"is present": func() error {
+				d.IsPresent(vkomp.HostPtr(x))
+				d.IsAccessible(p, size)
+				return nil
+			},
+		} {
+			if name == "alloc and free" && d.IsInitial() {
+				continue // it allocates Go memory
+			}
+			run := func() {
+				if err := routine(); err != nil {
+					t.Fatal(name, err)
+				}
+			}
+			for range 100 {
+				run()
+			}
+			if n := testing.AllocsPerRun(500, run); n != 0 {
+				t.Errorf("%s: %v allocations", name, n)
+			}
+		}
+	})
+}
+
+var wholeRows = vkomp.Rect{
+	Elem: 4, Volume: []int{50, 100}, DstOffsets: []int{0, 0}, SrcOffsets: []int{10, 0}, DstDims: []int{50, 100}, SrcDims: []int{100, 100},
+}

@@ -1,0 +1,114 @@
+package vkomp_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/vkomp/vkomp"
+)
+
+// BenchmarkMemcpy copies 64 MiB with the default device; "plain" is what Go's copy
+// takes for as much.
+func BenchmarkMemcpy(b *testing.B) {
+	const size = 64 << 20
+	rt, d := openBench(b)
+	ctx := context.Background()
+	x, y := noise(size, 1), noise(size, 2)
+	p, q := alloc(b, d, size), alloc(b, d, size)
+	for _, c := range []struct {
+		name string
+		copy func() error
+	}{
+		{"plain", func() error { copy(y, x); return nil }},
+		{"host to host", func() error { return rt.Memcpy(ctx, vkomp.HostPtr(y), vkomp.HostPtr(x), size) }},
+		{"host to device", func() error { return rt.Memcpy(ctx, p, vkomp.HostPtr(x), size) }},
+		{"device to host", func() error { return rt.Memcpy(ctx, vkomp.HostPtr(y), p, size) }},
+		{"within the device", func() error { return rt.Memcpy(ctx, q, p, size) }},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			b.SetBytes(size)
+			b.ReportAllocs()
+			// The first one is the first to touch the pages.
+			must(b, c.copy())
+			for b.Loop() {
+				if err := c.copy(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkMemset sets 64 MiB.
+func BenchmarkMemset(b *testing.B) {
+	const size = 64 << 20
+	rt, d := openBench(b)
+	ctx := context.Background()
+	p, host := alloc(b, d, size), vkomp.HostPtr(noise(size, 1))
+	for _, c := range []struct {
+		name string
+		set  func() error
+	}{
+		{"device", func() error { return d.Memset(ctx, p, 1, size) }},
+		{"off a word's beginning", func() error { return d.Memset(ctx, p.Add(1), 1, size-2) }},
+		{"host", func() error { return rt.InitialDevice().Memset(ctx, host, 1, size) }},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			b.SetBytes(size)
+			b.ReportAllocs()
+			must(b, c.set())
+			for b.Loop() {
+				if err := c.set(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkSmallRoutines are those of which the fixed cost counts.
+func BenchmarkSmallRoutines(b *testing.B) {
+	rt, d := openBench(b)
+	ctx := context.Background()
+	s := make([]byte, 64)
+	p := alloc(b, d, 64)
+	for _, c := range []struct {
+		name string
+		call func() error
+	}{
+		{"memcpy to the device", func() error { return rt.Memcpy(ctx, p, vkomp.HostPtr(s), 64) }},
+		{"memcpy from the device", func() error { return rt.Memcpy(ctx, vkomp.HostPtr(s), p, 64) }},
+		{"memset", func() error { return d.Memset(ctx, p, 1, 64) }},
+		{"alloc and free", func() error {
+			p, err := d.Alloc(ctx, 1000)
+			if err != nil {
+				return err
+			}
+			return d.Free(ctx, p)
+		}},
+		{"associate and disassociate", func() error {
+			if err := d.AssociatePtr(ctx, vkomp.HostPtr(s), p, 64, 0); err != nil {
+				return err
+			}
+			return d.DisassociatePtr(ctx, vkomp.HostPtr(s))
+		}},
+		{"mapped ptr", func() error { d.MappedPtr(vkomp.HostPtr(s)); return nil }},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := c.call(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// openBench opens a runtime without validation, whose time would be measured.
+func openBench(b *testing.B) (*vkomp.Runtime, vkomp.Device) {
+	rt, err := vkomp.Open(vkomp.Options{})
+	must(b, err)
+	b.Cleanup(func() { must(b, rt.Close()) })
+	return rt, rt.DefaultDevice(context.Background())
+}

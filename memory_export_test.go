@@ -1,0 +1,17 @@
+package vkomp
+
+// PieceBytes and PieceRows are how much is copied at once between devices.
+const (
+	PieceBytes = pieceBytes
+	PieceRows  = pieceRows
+)
+
+// OpenAgain adds a device to a runtime in which nothing has happened yet: one more
+// on the physical device of d.
+func OpenAgain(rt *Runtime, d Device) Device {
+	initial := rt.devices[len(rt.devices)-1]
+	again := &device{rt: rt, number: initial.number, physical: d.d.physical}
+	initial.number++
+	rt.devices = append(rt.devices[:again.number], again, initial)
+	return Device{again}
+}

@@ -1,0 +1,30 @@
+package vkomp
+
+import (
+	"fmt"
+	"syscall"
+)
+
+// reserveFrom is the size in bytes from which the system is asked whether it has
+// that much: a Go program that allocates more than that ends.
+const reserveFrom = 1 << 30
+
+// canReserve refuses a block of that size if the system would not give it, or has
+// not as much memory at all: it may promise more.
+func canReserve(size uint64) error {
+	if size < reserveFrom {
+		return nil
+	}
+	var info syscall.Sysinfo_t
+	if err := syscall.Sysinfo(&info); err != nil {
+		return fmt.Errorf("sysinfo: %w", err)
+	}
+	if total := (uint64(info.Totalram) + uint64(info.Totalswap)) * uint64(info.Unit); size > total {
+		return fmt.Errorf("the system has %d bytes", total)
+	}
+	b, err := syscall.Mmap(-1, 0, int(size), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON)
+	if err != nil {
+		return fmt.Errorf("mmap: %w", err)
+	}
+	return syscall.Munmap(b)
+}

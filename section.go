@@ -1,0 +1,138 @@
+package vkomp
+
+import (
+	"fmt"
+	"slices"
+	"unsafe"
+
+	"github.com/vkomp/vkomp/memory"
+)
+
+// Span selects indices of one dimension: Count of them, from Start on, every
+// Stride-th (OpenMP 5.0 array section [Start : Count : Stride]). A Stride of 0
+// counts as 1.
+type Span struct {
+	Start, Count, Stride int
+}
+
+// Shape says that the slice is an array of these dimensions, the first the
+// outermost (OpenMP 5.0 shape-operator). The slice must have elements for all of
+// it; what it has beyond is left out. At most MaxRectDims dimensions are possible.
+func (a Arg) Shape(dims ...int) Arg {
+	part := arraySection{dims: slices.Clone(dims)}
+	if a.part != nil {
+		part.spans = a.part.spans
+	}
+	if part.dims == nil {
+		part.dims = []int{}
+	}
+	a.part = &part
+	return a
+}
+
+// Section selects part of the slice (OpenMP 5.0 array section): a span for each
+// dimension of its Shape, the first for the outermost; without a Shape the slice has
+// one. Dimensions that get no span are meant as a whole. A section that is not
+// contiguous is for TargetUpdate alone: all others refuse it with
+// ErrInvalidArgument, as they do one that leaves the array.
+func (a Arg) Section(spans ...Span) Arg {
+	part := arraySection{spans: slices.Clone(spans)}
+	if a.part != nil {
+		part.dims = a.part.dims
+	}
+	a.part = &part
+	return a
+}
+
+// arraySection is a section of an array. It is never changed.
+type arraySection struct {
+	// dims is nil for a slice of one dimension.
+	dims  []int
+	spans []Span
+}
+
+// selection is an array section in bytes.
+type selection struct {
+	// section reaches from the first byte to past the last.
+	section memory.Section
+	// gaps: there are bytes in it that are not selected.
+	gaps bool
+	elem uint64
+	dims []uint64
+	// spans all start at the section's beginning.
+	spans []memory.Span
+}
+
+// selected evaluates the item's array section.
+func (a *Arg) selected() (selection, error) {
+	elem := uint64(a.at.elem.Size())
+	if elem == 0 {
+		return selection{}, fmt.Errorf("%w: a section of %v, whose elements have no bytes", ErrInvalidArgument, a.at.elem)
+	}
+	elements := a.at.host.Size / elem
+	dims := a.part.dims
+	if dims == nil {
+		dims = []int{int(elements)}
+	}
+	if n := len(dims); n == 0 || n > memory.MaxRectDims {
+		return selection{}, fmt.Errorf("%w: a shape of %d dimensions: 1 to %d are possible", ErrInvalidArgument, n, memory.MaxRectDims)
+	}
+	if len(a.part.spans) > len(dims) {
+		return selection{}, fmt.Errorf("%w: %d spans for %d dimensions", ErrInvalidArgument, len(a.part.spans), len(dims))
+	}
+	left := elements
+	for _, d := range dims {
+		if d < 0 || d > 0 && left/uint64(d) == 0 {
+			return selection{}, fmt.Errorf("%w: shape %d of a slice of %d elements", ErrInvalidArgument, dims, elements)
+		}
+		left /= uint64(max(d, 1))
+	}
+	s := selection{section: a.at.host, elem: elem, dims: make([]uint64, len(dims)), spans: make([]memory.Span, len(dims))}
+	first, last, volume, bytes := uint64(0), uint64(0), elem, elem
+	for i := len(dims) - 1; i >= 0; i-- {
+		span := Span{Count: dims[i], Stride: 1}
+		if i < len(a.part.spans) {
+			span = a.part.spans[i]
+		}
+		if span.Stride == 0 {
+			span.Stride = 1
+		}
+		if span.Start < 0 || span.Count < 0 || span.Stride < 0 || span.Start > dims[i] ||
+			span.Count > 0 && (span.Start == dims[i] || span.Count-1 > (dims[i]-1-span.Start)/span.Stride) {
+			return selection{}, fmt.Errorf("%w: section [%d:%d:%d] of dimension %d, which has %d elements", ErrInvalidArgument, span.Start, span.Count, span.Stride, i, dims[i])
+		}
+		s.dims[i] = uint64(dims[i])
+		s.spans[i] = memory.Span{Count: uint64(span.Count), Stride: uint64(span.Stride)}
+		volume *= uint64(span.Count)
+		if volume > 0 {
+			first += uint64(span.Start) * bytes
+			last += uint64((span.Count-1)*span.Stride) * bytes
+		}
+		bytes *= uint64(dims[i])
+	}
+	if volume == 0 {
+		s.section.Size = 0
+		return s, nil
+	}
+	s.section = memory.Section{Ptr: unsafe.Add(a.at.host.Ptr, first), Size: last + elem}
+	s.gaps = s.section.Size != volume
+	return s, nil
+}
+
+// contiguous returns the storage of a section without gaps.
+func (a *Arg) contiguous() (memory.Section, error) {
+	s, err := a.selected()
+	if err == nil && s.gaps {
+		err = fmt.Errorf("%w: a section that is not contiguous: only target update takes those", ErrInvalidArgument)
+	}
+	return s.section, err
+}
+
+// rows returns the rows of bytes of a section with gaps, on the heap.
+func (s *selection) rows() (*memory.Rows, error) {
+	rows, err := memory.Strided(s.elem, s.dims, s.spans)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrInvalidArgument, err)
+	}
+	return &rows, nil
+}

@@ -1,0 +1,185 @@
+package vkomp
+
+import (
+	"fmt"
+	"slices"
+	"unsafe"
+
+	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/sched"
+	"github.com/vkomp/vkomp/tasks"
+)
+
+func checkArgs(args []Arg, labels *itemLabels) error {
+	for k := range args {
+		if err := args[k].check(labels.of(k)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// arguments adds what a target region on d, no initial device, makes of its
+// arguments.
+func (c *clauses) arguments(args []Arg, d *device) error {
+	total := 0
+	for i := range args {
+		switch a := &args[i]; {
+		case a.isValue():
+			total += len(a.bytes())
+			c.bound = c.bound || a.kind == argAddress
+		default:
+			c.bound = c.bound || a.kind != argMap
+		}
+	}
+	c.bytes = slices.Grow(c.bytes, total)
+	for i := range args {
+		a, label := &args[i], argumentLabels.of(i)
+		if err := a.reaches(d, label); err != nil {
+			return err
+		}
+		switch a.kind {
+		case argMap, argImplicit, argAddress:
+			m, err := a.mapped(label)
+			if err != nil {
+				return err
+			}
+			c.enter = append(c.enter, m)
+		case argPointer:
+			if a.at.onVulkan() {
+				c.pointers = append(c.pointers, a.at.p)
+			}
+		}
+		if a.kind == argAddress {
+			c.addresses = append(c.addresses, sched.Address{Value: len(c.values), Map: len(c.enter) - 1})
+		}
+		if a.isValue() {
+			from := len(c.bytes)
+			c.bytes = append(c.bytes, a.bytes()...)
+			c.values = append(c.values, c.bytes[from:len(c.bytes):len(c.bytes)])
+			continue
+		}
+		if !c.bound {
+			continue
+		}
+		b := sched.Buffer{Map: len(c.enter) - 1, ToEnd: a.kind == argImplicit || a.kind == argDevicePtr}
+		if a.kind == argDevicePtr || a.kind == argDeviceAddr {
+			b.Map, b.Pointer = -1, a.at.p
+		}
+		if a.kind == argDeviceAddr {
+			b.Size = uint64(a.size)
+		}
+		c.buffers = append(c.buffers, b)
+	}
+	return nil
+}
+
+// mapped returns the item that a target region maps for the argument.
+func (a *Arg) mapped(label string) (memory.Map, error) {
+	if a.kind == argMap {
+		return a.entering(label)
+	}
+	m, err := a.item(label)
+	m.Size = 0
+	return m, err
+}
+
+// reaches refuses a pointer that means nothing on d.
+func (a *Arg) reaches(d *device, label string) error {
+	p := &a.at
+	switch a.kind {
+	case argDevicePtr, argDeviceAddr:
+	case argPointer:
+		if p.IsNil() || p.d == nil {
+			return d.rt.owns(p)
+		}
+	default:
+		return nil
+	}
+	if a.kind == argDeviceAddr && a.size < 0 {
+		return fmt.Errorf("%w: %s: no such number of elements", ErrInvalidArgument, label)
+	}
+	if err := d.rt.owns(p); err != nil {
+		return fmt.Errorf("%s: %w", label, err)
+	}
+	switch {
+	case p.IsNil() && a.kind == argDeviceAddr && a.size == 0:
+	case p.IsNil():
+		return fmt.Errorf("%w: %s is nil", ErrInvalidPointer, label)
+	case p.d != d && (p.d != nil || d.physical != nil):
+		return fmt.Errorf("%w: %s: %v is no memory of device %d", ErrInvalidDevice, label, *p, d.number)
+	}
+	return nil
+}
+
+// hostArg is an argument of a Host variant.
+type hostArg struct {
+	Arg
+	// storage is the host storage of a slice, or what a pointer points to.
+	storage memory.Section
+}
+
+// hostArg returns the argument as a Host variant gets it. Nothing of it is the
+// caller's but storage.
+func (a *Arg) hostArg(rt *Runtime, label string) (hostArg, error) {
+	if err := a.reaches(rt.InitialDevice().d, label); err != nil {
+		return hostArg{}, err
+	}
+	h := hostArg{Arg: *a}
+	h.part = nil
+	switch a.kind {
+	case argMap:
+		m, err := a.entering(label)
+		if err != nil {
+			return hostArg{}, err
+		}
+		h.storage = m.Section
+	case argImplicit, argAddress:
+		h.storage = memory.Section{Ptr: a.at.host.Ptr, Size: uint64(a.size)}
+	case argValue:
+		if a.size > inlineValue {
+			bytes := slices.Clone(a.bytes())
+			h.at.host.Ptr = unsafe.Pointer(unsafe.SliceData(bytes))
+		}
+	default:
+		size := uint64(0)
+		if a.kind == argDeviceAddr {
+			size = uint64(a.size)
+		}
+		if a.at.IsNil() {
+			break
+		}
+		at, err := rt.endpoint(&a.at, 0, size)
+		if err != nil {
+			return hostArg{}, fmt.Errorf("%s: %w", label, err)
+		}
+		h.storage = at.host
+		if a.kind == argDeviceAddr {
+			h.storage.Size = size
+		}
+	}
+	return h, nil
+}
+
+// dependOnArgs adds a depend item for each slice argument.
+func (c *clauses) dependOnArgs(k *kernel, args []Arg) {
+	binding := -1
+	for i := range args {
+		a := &args[i]
+		if !a.isValue() {
+			binding++
+		}
+		if a.kind != argMap && a.kind != argImplicit && a.kind != argAddress {
+			continue
+		}
+		kind := DependInOut
+		if a.kind == argMap && a.mapType == memory.MapTo || a.kind != argAddress && k.shader != nil && k.shader.ReadOnly(binding) {
+			kind = DependIn
+		}
+		section := a.at.host
+		if a.part != nil {
+			section, _ = a.contiguous() // else the argument is refused
+		}
+		c.depend = append(c.depend, tasks.Depend{Kind: kind, Ptr: section.Ptr, Size: section.Size})
+	}
+}

@@ -1,0 +1,78 @@
+package vkomp
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/sched"
+)
+
+// TargetUpdate makes mapped storage and the host's equal (OpenMP target update
+// construct).
+type TargetUpdate struct {
+	// Device is the device clause; the zero Device is the current task's default
+	// device.
+	Device Device
+	// If false copies nothing.
+	If Cond
+	// Motions are slices made with To, which copies to the device, or From, which
+	// copies to the host. Present may modify them, and Shape and Section select what
+	// is copied, with gaps if need be (OpenMP 5.0).
+	Motions []Arg
+	// Depend orders the task among its siblings.
+	Depend []Depend
+	// NoWait lets the task be deferred.
+	NoWait bool
+	// Label names the task in errors and graphs; "target update" by default.
+	Label string
+}
+
+// TargetUpdate generates a target task that copies between the host's storage and
+// its corresponding storage, whatever the count, an infinite one included; counts
+// stay as they are (OpenMP 4.0 target update). An item that is absent when the task
+// runs is left out, unless it is Present (OpenMP 5.1): then nothing is copied, and
+// the task fails with ErrNotPresent. All of an item must be in one mapped block: one
+// that is in part is ErrPartialOverlap. On the initial device it moves nothing and
+// keeps the dependences.
+//
+// The clauses are evaluated when it is called; what the slices hold is read when the
+// task runs. What is wrong with the construct itself is returned at once:
+// ErrInvalidArgument names the item and what it is; what fails later is returned as
+// by Target.
+func (rt *Runtime) TargetUpdate(ctx context.Context, d TargetUpdate) error {
+	h := hide(&d)
+	return rt.standalone(ctx, &standalone{
+		name: "target update", labels: &motionLabels, add: (*clauses).motion,
+		label: h.Label, device: h.Device, condition: h.If, items: h.Motions, depend: h.Depend, noWait: h.NoWait,
+	})
+}
+
+// motion adds an item of a motion clause.
+func (c *clauses) motion(a *Arg, label string) error {
+	switch {
+	case a.kind != argMap:
+		return a.notA("slice made with To or From", label)
+	case a.mapType != memory.MapTo && a.mapType != memory.MapFrom:
+		return fmt.Errorf("%w: %s has map type %v: a motion is To or From", ErrInvalidArgument, label, a.mapType)
+	case a.always, a.self, a.deletes:
+		return fmt.Errorf("%w: %s has a modifier of maps: Present is that of motions", ErrInvalidArgument, label)
+	}
+	m := sched.Move{Kind: sched.UpdateTo, Host: a.at.host, Present: a.presence == memory.MustBePresent, Label: label}
+	if a.mapType == memory.MapFrom {
+		m.Kind = sched.UpdateFrom
+	}
+	if a.part != nil {
+		s, err := a.selected()
+		if err == nil && s.gaps {
+			m.Rows, err = s.rows()
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", label, err)
+		}
+		m.Host = s.section
+	}
+	m.Size = m.Host.Size
+	c.moves = append(c.moves, m)
+	return nil
+}
