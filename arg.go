@@ -33,6 +33,8 @@ type Arg struct {
 	data [inlineValue]byte
 	// part is what of the slice is meant, nil for all of it.
 	part *arraySection
+	// image is of a value that a Mapper maps, else nil.
+	image *imageArg
 }
 
 // argKind says which constructor made an Arg.
@@ -247,6 +249,9 @@ func (a *Arg) check(label string) error {
 	}
 	if a.kind != argMap && (a.always || a.deletes || a.self || a.part != nil || a.presence == memory.MustBePresent) {
 		return fmt.Errorf("%w: %s has a modifier or a section, which are for slices that are mapped or updated", ErrInvalidArgument, label)
+	}
+	if a.image != nil {
+		return a.image.check(a, label)
 	}
 	if a.at.elem == nil {
 		return nil

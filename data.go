@@ -73,6 +73,8 @@ type dataRegion struct {
 	depend      []tasks.Depend
 	// site is where the construct is in the program, with Options.LeakSites.
 	site *memory.Site
+	// images are items of enter, and of exit under the same indices.
+	images []sched.Image
 }
 
 // meet evaluates the clauses of a region.
@@ -122,6 +124,11 @@ func (r *dataRegion) items(d *TargetData) error {
 			return err
 		}
 		r.enter = append(r.enter, m)
+		if a := &d.Maps[k]; a.image != nil {
+			if r.images, err = a.image.addTo(r.images, &r.enter, a, mapLabels.of(k), r.member); err != nil {
+				return err
+			}
+		}
 	}
 	for k := range d.Use {
 		u, label := d.Use[k], useLabels.of(k)
@@ -132,6 +139,13 @@ func (r *dataRegion) items(d *TargetData) error {
 		r.enter = append(r.enter, u.item(label))
 	}
 	return nil
+}
+
+// member adds the item of a mapped value's member.
+func (r *dataRegion) member(a *Arg, label string) error {
+	m, err := a.entering(label)
+	r.enter = append(r.enter, m)
+	return err
 }
 
 // run begins the region, calls body, and ends it.
@@ -197,7 +211,7 @@ func (r *dataRegion) move(ctx context.Context, depend []tasks.Depend, ending boo
 			Label: r.label, Scope: c.children(), Depend: depend, Group: c.group(), Place: c.place, Always: ending,
 		})
 	}
-	region := sched.Region{Label: r.label, Scope: c.children(), Depend: depend, Group: c.group(), Place: c.place, Always: ending}
+	region := sched.Region{Label: r.label, Scope: c.children(), Depend: depend, Group: c.group(), Place: c.place, Always: ending, Images: r.images}
 	if ending {
 		region.Exit = r.exit
 	} else {

@@ -94,7 +94,10 @@ func (c *clauses) enterItem(a *Arg, label string) error {
 		m.Type = memory.MapAlloc
 	}
 	c.enter = append(c.enter, m)
-	return nil
+	if a.image != nil {
+		c.images, err = a.image.addTo(c.images, &c.enter, a, label, c.enterItem)
+	}
+	return err
 }
 
 // exitItem adds an item of a map clause that only exits.
@@ -116,7 +119,10 @@ func (c *clauses) exitItem(a *Arg, label string) error {
 		m.Type = memory.MapRelease
 	}
 	c.exit = append(c.exit, m)
-	return nil
+	if a.image != nil {
+		c.images, err = a.image.addTo(c.images, &c.exit, a, label, c.exitItem)
+	}
+	return err
 }
 
 // standalone is a data directive without a body or a kernel. It lies on the stack,
@@ -171,7 +177,7 @@ func (rt *Runtime) standalone(ctx context.Context, d *standalone) error {
 	case s != nil:
 		err = s.Run(ctx, sched.Region{
 			Label: label, Scope: c.children(), Depend: passed.depend, NoWait: noWait,
-			Enter: passed.enter, Exit: passed.exit, Moves: passed.moves, Group: c.group(), Place: c.place,
+			Enter: passed.enter, Exit: passed.exit, Moves: passed.moves, Images: passed.images, Group: c.group(), Place: c.place,
 		})
 	case len(passed.depend) > 0:
 		err = rt.host.Run(ctx, sched.HostRegion{

@@ -69,6 +69,7 @@ type clauses struct {
 	// buffers, never nil, are what a kernel is bound to, where bound says that it is
 	// not enter as it is.
 	bound     bool
+	images    []sched.Image
 	buffers   []sched.Buffer
 	addresses []sched.Address
 	pointers  []sched.Pointer

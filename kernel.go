@@ -96,7 +96,7 @@ func hostElements[T any](c *HostCall, a *hostArg, what string, k int) []T {
 	if a.storage.Size == 0 || unsafe.Sizeof(zero) == 0 {
 		return nil
 	}
-	if path := pointerPath(want); path != "" {
+	if path := pointerPath(want); path != "" && a.at.elem == nil {
 		c.fail(fmt.Errorf("%w: %s argument %d of kernel %q is memory of a device, where its Host variant expects Go pointers (%s)", ErrInvalidArgument, what, k, c.name, path))
 		return nil
 	}

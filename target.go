@@ -122,6 +122,7 @@ func (rt *Runtime) target(ctx context.Context, t *Target) error {
 		Kernel:    k.shader,
 		Addresses: passed.addresses,
 		Pointers:  passed.pointers,
+		Images:    passed.images,
 		Range:     extent,
 		Values:    passed.values,
 		Group:     c.group(),

@@ -29,7 +29,7 @@ func (c *clauses) arguments(args []Arg, d *device) error {
 			total += len(a.bytes())
 			c.bound = c.bound || a.kind == argAddress
 		default:
-			c.bound = c.bound || a.kind != argMap
+			c.bound = c.bound || a.kind != argMap || a.image != nil
 		}
 	}
 	c.bytes = slices.Grow(c.bytes, total)
@@ -38,6 +38,7 @@ func (c *clauses) arguments(args []Arg, d *device) error {
 		if err := a.reaches(d, label); err != nil {
 			return err
 		}
+		item := -1
 		switch a.kind {
 		case argMap, argImplicit, argAddress:
 			m, err := a.mapped(label)
@@ -45,13 +46,19 @@ func (c *clauses) arguments(args []Arg, d *device) error {
 				return err
 			}
 			c.enter = append(c.enter, m)
+			item = len(c.enter) - 1
+			if a.image != nil {
+				if c.images, err = a.image.addTo(c.images, &c.enter, a, label, c.member); err != nil {
+					return err
+				}
+			}
 		case argPointer:
 			if a.at.onVulkan() {
 				c.pointers = append(c.pointers, a.at.p)
 			}
 		}
 		if a.kind == argAddress {
-			c.addresses = append(c.addresses, sched.Address{Value: len(c.values), Map: len(c.enter) - 1})
+			c.addresses = append(c.addresses, sched.Address{Value: len(c.values), Map: item})
 		}
 		if a.isValue() {
 			from := len(c.bytes)
@@ -62,7 +69,7 @@ func (c *clauses) arguments(args []Arg, d *device) error {
 		if !c.bound {
 			continue
 		}
-		b := sched.Buffer{Map: len(c.enter) - 1, ToEnd: a.kind == argImplicit || a.kind == argDevicePtr}
+		b := sched.Buffer{Map: item, ToEnd: a.kind == argImplicit || a.kind == argDevicePtr}
 		if a.kind == argDevicePtr || a.kind == argDeviceAddr {
 			b.Map, b.Pointer = -1, a.at.p
 		}
@@ -72,6 +79,13 @@ func (c *clauses) arguments(args []Arg, d *device) error {
 		c.buffers = append(c.buffers, b)
 	}
 	return nil
+}
+
+// member adds the item of a mapped value's member, which no binding is bound to.
+func (c *clauses) member(a *Arg, label string) error {
+	m, err := a.entering(label)
+	c.enter = append(c.enter, m)
+	return err
 }
 
 // mapped returns the item that a target region maps for the argument.
@@ -181,5 +195,13 @@ func (c *clauses) dependOnArgs(k *kernel, args []Arg) {
 			section, _ = a.contiguous() // else the argument is refused
 		}
 		c.depend = append(c.depend, tasks.Depend{Kind: kind, Ptr: section.Ptr, Size: section.Size})
+		for k := 0; a.image != nil && k < len(a.image.slices); k++ {
+			m := a.image.member(a, k)
+			kind := DependInOut
+			if m.mapType == memory.MapTo {
+				kind = DependIn
+			}
+			c.depend = append(c.depend, tasks.Depend{Kind: kind, Ptr: m.at.host.Ptr, Size: m.at.host.Size})
+		}
 	}
 }

@@ -73,6 +73,19 @@ func (c *clauses) motion(a *Arg, label string) error {
 		m.Host = s.section
 	}
 	m.Size = m.Host.Size
+	if a.image != nil {
+		m.Size, m.Image = a.image.size, &sched.Image{Write: a.image.write, Read: a.image.read}
+	}
 	c.moves = append(c.moves, m)
+	for k := 0; a.image != nil && k < len(a.image.slices); k++ {
+		member := a.image.member(a, k)
+		if member.mapType != a.mapType {
+			continue // it does not move that way
+		}
+		member.always, member.deletes = false, false // modifiers of maps
+		if err := c.motion(&member, fmt.Sprintf("%s, member %d", label, k)); err != nil {
+			return err
+		}
+	}
 	return nil
 }

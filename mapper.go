@@ -1,0 +1,191 @@
+package vkomp
+
+import (
+	"fmt"
+	"reflect"
+	"unsafe"
+
+	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/sched"
+)
+
+// Mapper says how values of type T, which may hold Go pointers, are mapped (OpenMP
+// 5.0 declare mapper directive). The device gets a pointer-free image of type D in
+// their place: Go pointers mean nothing there, and device addresses never get into a
+// Go pointer.
+//
+// D is laid out as the kernel's block is: its fields have the offsets that std430 or
+// scalar layout gives them, and a DeviceAddress stands for a buffer reference.
+type Mapper[T, D any] struct {
+	// Encode writes the members of the value into its image, all but addresses,
+	// when the value is copied to the device.
+	Encode func(image *D, value *T)
+	// Decode reads them back when it is copied to the host.
+	Decode func(value *T, image *D)
+	// Members returns what the value's pointers point to, with its map types, and
+	// where in the image the addresses belong. It is called when the value is made an
+	// argument; the image is there for its addresses alone.
+	Members func(value *T, image *D) []Member
+}
+
+// DeviceAddress is the address of device memory in an image.
+type DeviceAddress uint64
+
+// Member is what a pointer of a mapped value points to: see Attach.
+type Member struct {
+	// address is where in the image the pointer is.
+	address unsafe.Pointer
+	arg     Arg
+}
+
+// Attach maps a slice that a value points to, made with To, From, ToFrom or Alloc,
+// and has the image's field point to it (OpenMP 5.0 pointer attachment): the address
+// is written when the image or the slice is new on the device and both are there.
+func Attach(address *DeviceAddress, slice Arg) Member {
+	return Member{address: unsafe.Pointer(address), arg: slice}
+}
+
+// To maps a value, as the function To does a slice. What the value's map type does
+// not do its members do not either: one that is mapped ToFrom is only copied to the
+// device (OpenMP 5.0 §2.19.7.3, map-type decay). Modifiers hold for the members too.
+func (m Mapper[T, D]) To(value *T) Arg { return m.arg(value, memory.MapTo) }
+
+// From maps a value, as the function From does a slice.
+func (m Mapper[T, D]) From(value *T) Arg { return m.arg(value, memory.MapFrom) }
+
+// ToFrom maps a value both ways, each of its members as Members says.
+func (m Mapper[T, D]) ToFrom(value *T) Arg { return m.arg(value, memory.MapToFrom) }
+
+// Alloc gives the value's image and its members storage and copies nothing but
+// addresses.
+func (m Mapper[T, D]) Alloc(value *T) Arg { return m.arg(value, memory.MapAlloc) }
+
+// Release lets the value and its members go, in TargetExitData.
+func (m Mapper[T, D]) Release(value *T) Arg { return m.arg(value, memory.MapRelease) }
+
+// Delete takes the value and its members off the device, in TargetExitData.
+func (m Mapper[T, D]) Delete(value *T) Arg { return m.arg(value, memory.MapDelete) }
+
+func (m Mapper[T, D]) arg(value *T, t memory.MapType) Arg {
+	escape(unsafe.Pointer(value))
+	var image D
+	i := &imageArg{size: uint64(unsafe.Sizeof(image))}
+	escape(unsafe.Pointer(i))
+	a := Arg{kind: argMap, mapType: t, image: i}
+	a.at = DevicePtr{host: memory.Section{Ptr: unsafe.Pointer(value), Size: uint64(unsafe.Sizeof(*value))}, elem: reflect.TypeFor[T]()}
+	switch path := pointerPath(reflect.TypeFor[D]()); {
+	case value == nil:
+		i.err = fmt.Errorf("%w: no value to map", ErrInvalidArgument)
+	case i.size == 0 || a.at.host.Size == 0:
+		i.err = fmt.Errorf("%w: values of %v with images of %v have no bytes", ErrInvalidArgument, reflect.TypeFor[T](), reflect.TypeFor[D]())
+	case path != "":
+		i.err = fmt.Errorf("%w: images of %v hold Go pointers (%s), which mean nothing on a device", ErrInvalidArgument, reflect.TypeFor[D](), path)
+	case t.To() && m.Encode == nil:
+		i.err = fmt.Errorf("%w: map type %v of a mapper without Encode", ErrInvalidArgument, t)
+	case t.From() && m.Decode == nil:
+		i.err = fmt.Errorf("%w: map type %v of a mapper without Decode", ErrInvalidArgument, t)
+	}
+	if i.err != nil {
+		return a
+	}
+	// The image lies on the heap: device memory may be slow to read, and a method of
+	// the program's should not get hold of it.
+	i.write = func(to unsafe.Pointer) {
+		image := new(D)
+		m.Encode(image, value)
+		*(*D)(to) = *image
+	}
+	i.read = func(from unsafe.Pointer) {
+		image := new(D)
+		*image = *(*D)(from)
+		m.Decode(value, image)
+	}
+	if m.Members != nil {
+		image := new(D)
+		i.members(m.Members(value, image), unsafe.Pointer(image))
+	}
+	return a
+}
+
+// imageArg is what an Arg made by a Mapper has more than others.
+type imageArg struct {
+	size uint64
+	// write and read are those of sched.Image.
+	write, read func(image unsafe.Pointer)
+	slices      []imageMember
+	err         error
+}
+
+// imageMember is a slice that the value points to.
+type imageMember struct {
+	offset uint64
+	arg    Arg
+}
+
+func (i *imageArg) members(members []Member, image unsafe.Pointer) {
+	for k, m := range members {
+		offset := uint64(uintptr(m.address) - uintptr(image))
+		switch {
+		case m.address == nil || offset >= i.size || i.size-offset < pointerSize:
+			i.err = fmt.Errorf("%w: member %d is attached to no address in the image", ErrInvalidArgument, k)
+			return
+		case m.arg.kind != argMap || m.arg.image != nil || m.arg.part != nil || !m.arg.mapType.Enters():
+			i.err = fmt.Errorf("%w: member %d is not made with To, From, ToFrom or Alloc", ErrInvalidArgument, k)
+			return
+		}
+		if err := m.arg.check(fmt.Sprintf("member %d", k)); err != nil {
+			i.err = err
+			return
+		}
+		i.slices = append(i.slices, imageMember{offset, m.arg})
+	}
+}
+
+// check refuses what a mapped value cannot have.
+func (i *imageArg) check(a *Arg, label string) error {
+	switch {
+	case i.err != nil:
+		return fmt.Errorf("%s: %w", label, i.err)
+	case a.self:
+		return fmt.Errorf("%w: %s: an image is no storage of the host's own", ErrInvalidArgument, label)
+	case a.part != nil:
+		return fmt.Errorf("%w: %s: a section of a mapped value", ErrInvalidArgument, label)
+	}
+	return nil
+}
+
+// member returns the k-th member as it is mapped with the value, which decides what
+// is left of its map type (OpenMP 5.0 §2.19.7.3).
+func (i *imageArg) member(a *Arg, k int) Arg {
+	m := i.slices[k].arg
+	switch inner := m.mapType; {
+	case a.mapType == memory.MapRelease || a.mapType == memory.MapDelete:
+		m.mapType = a.mapType
+	case a.mapType.To() && a.mapType.From():
+	case a.mapType.To() && inner.To():
+		m.mapType = memory.MapTo
+	case a.mapType.From() && inner.From():
+		m.mapType = memory.MapFrom
+	default:
+		m.mapType = memory.MapAlloc
+	}
+	m.always, m.deletes = m.always || a.always, m.deletes || a.deletes
+	m.presence = max(m.presence, a.presence)
+	return m
+}
+
+// images adds the image that the last item of list is, made from a, and the items of
+// its members, which add makes.
+func (i *imageArg) addTo(images []sched.Image, list *[]memory.Map, a *Arg, label string, add func(a *Arg, label string) error) ([]sched.Image, error) {
+	item := len(*list) - 1
+	(*list)[item].DeviceSize = i.size
+	image := sched.Image{Item: item, Write: i.write, Read: i.read}
+	for k := range i.slices {
+		m := i.member(a, k)
+		image.Attach = append(image.Attach, sched.Attachment{Offset: i.slices[k].offset, Item: len(*list)})
+		if err := add(&m, fmt.Sprintf("%s, member %d", label, k)); err != nil {
+			return nil, err
+		}
+	}
+	return append(images, image), nil
+}
