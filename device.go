@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/vkomp/vkomp/interop"
 	"github.com/vkomp/vkomp/ompt"
@@ -99,6 +100,9 @@ type device struct {
 	// included; it is taken before mu.
 	life sync.Mutex
 
+	// live is scheduler while the device can be used.
+	live atomic.Pointer[sched.Scheduler]
+
 	// mu guards what follows. It is held across no call that leaves this
 	// package, so that a tool may ask the runtime what it likes.
 	mu        sync.Mutex
@@ -110,6 +114,9 @@ type device struct {
 
 // open returns the device's scheduler, opening the device if need be.
 func (d *device) open() (*sched.Scheduler, error) {
+	if s := d.live.Load(); s != nil {
+		return s, nil
+	}
 	if s, err := d.current(); s != nil || err != nil {
 		return s, err
 	}
@@ -149,6 +156,7 @@ func (d *device) open() (*sched.Scheduler, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.scheduler, d.vulkan = s, vd
+	d.live.Store(s)
 	d.objects = interop.NewDevice(d.number, d.handles())
 	return s, nil
 }
@@ -195,6 +203,7 @@ func (d *device) close() error {
 	defer d.life.Unlock()
 	d.mu.Lock()
 	d.closed = true
+	d.live.Store(nil)
 	s, objects := d.scheduler, d.objects
 	d.mu.Unlock()
 	if s == nil {

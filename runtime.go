@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 
@@ -40,8 +41,9 @@ type Runtime struct {
 	cancellation bool
 	maxPriority  int
 
-	mu     sync.Mutex
-	closed bool
+	closed atomic.Bool
+
+	mu sync.Mutex
 	// orphans are scopes of finished tasks that had children left; those that have
 	// none any more are dropped when there are sweepOrphans.
 	orphans      []*tasks.Scope
@@ -139,13 +141,9 @@ func (rt *Runtime) chooseDefault(v icvs) (Device, error) {
 // for it. Storage that is declared is no leak, an association only by the memory
 // that it keeps. A second Close does nothing.
 func (rt *Runtime) Close() error {
-	rt.mu.Lock()
-	if rt.closed {
-		rt.mu.Unlock()
+	if rt.closed.Swap(true) {
 		return nil
 	}
-	rt.closed = true
-	rt.mu.Unlock()
 
 	errs := []error{rt.initial.scope.Wait(context.Background(), nil)}
 	for {
@@ -182,9 +180,7 @@ func (rt *Runtime) closeDevices() error {
 
 // open refuses the use of a closed runtime.
 func (rt *Runtime) open() error {
-	rt.mu.Lock()
-	defer rt.mu.Unlock()
-	if rt.closed {
+	if rt.closed.Load() {
 		return fmt.Errorf("runtime is %w", ErrClosed)
 	}
 	return nil

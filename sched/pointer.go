@@ -210,12 +210,14 @@ func (s *Scheduler) Associate(host memory.Section, p Pointer, offset uint64, lab
 		return err
 	}
 	block.Label = label
-	state := new(blockState)
+	var state *blockState
 	if n := len(s.spareBlocks); n > 0 {
 		state = s.spareBlocks[n-1]
 		s.spareBlocks[n-1], s.spareBlocks = nil, s.spareBlocks[:n-1]
 		clear(state.holders[:cap(state.holders)])
 		*state = blockState{holders: state.holders[:0]}
+	} else {
+		state = new(blockState)
 	}
 	state.store, state.associated, state.dirty = m, true, true
 	block.State = state
