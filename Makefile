@@ -6,7 +6,7 @@ export GO
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME ?= 30s
 
-.PHONY: all build demo test race vet lint shaders abi nocgo fuzz bench cover clean
+.PHONY: all build demo test race invariants vet lint shaders abi nocgo fuzz bench cover clean
 
 all: build vet
 
@@ -31,6 +31,10 @@ test:
 race:
 	scripts/setup test
 	DRIVERS=lavapipe scripts/test -race ./...
+
+# Allocator and presence table validated after every change.
+invariants:
+	$(GO) test -tags invariants ./memory ./sched
 
 vet:
 	$(GO) vet ./...

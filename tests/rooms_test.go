@@ -30,7 +30,7 @@ const xsync = "golang.org/x/sync"
 var rooms = map[string]room{
 	"timeline": {},
 	"tasks":    {imports: []string{"timeline"}, thirdParty: []string{xsync}},
-	"memory":   {imports: []string{"timeline"}, thirdParty: []string{xsync, "github.com/tidwall/btree"}},
+	"memory":   {imports: []string{"timeline"}, thirdParty: []string{xsync}},
 	"ompt":     {imports: []string{"timeline"}, thirdParty: []string{xsync}},
 	"vk":       {imports: []string{"timeline"}, thirdParty: []string{xsync, vulkanGo}, cgo: true},
 	"sched":    {imports: []string{"timeline", "tasks", "memory", "ompt", "vk"}, thirdParty: []string{xsync}},
