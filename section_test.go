@@ -163,6 +163,15 @@ func TestSectionsWithoutGapsAreMapped(t *testing.T) {
 	})
 }
 
+func TestHostVariantGetsASectionAlone(t *testing.T) {
+	rt := vktest.Open(t, vktest.Host)
+	x := fill(24, 1)
+	item := vkomp.ToFrom(x).Shape(4, 6).Section(vkomp.Span{Start: 1, Count: 1}, vkomp.Span{Start: 2, Count: 3})
+	if got := reached(t, rt, newKernel(t, rt, reach), item, 4); got != 3 || x[7] != 1 || x[8] != 5 || x[10] != 5 || x[11] != 1 {
+		t.Errorf("%d elements reached, x = %d", got, x)
+	}
+}
+
 func btoi(b bool) int {
 	if b {
 		return 1

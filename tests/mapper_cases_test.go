@@ -12,9 +12,9 @@ import (
 	"github.com/vkomp/vkomp/tests/vktest"
 )
 
-//go:generate glslangValidator --quiet --target-env vulkan1.2 -V -o testdata/affine.spv testdata/affine.comp
+//go:generate glslangValidator --quiet --target-env vulkan1.2 -V -o testdata/segment.spv testdata/segment.comp
 
-//go:embed testdata/affine.spv
+//go:embed testdata/segment.spv
 var segmentModule []byte
 
 // segment is a structure with a pointer member, as C38 has it.
@@ -24,7 +24,7 @@ type segment struct {
 	a, b int32
 }
 
-// segmentImage is what the kernel affine sees of it.
+// segmentImage is what the kernel segment sees of it.
 type segmentImage struct {
 	P    vkomp.DeviceAddress
 	A, B int32
@@ -41,7 +41,7 @@ var segments = vkomp.Mapper[segment, segmentImage]{
 
 // segmentSource computes p[i] = p[i]·a + b for the elements of a segment.
 var segmentSource = vkomp.KernelSource{
-	Name:  "affine",
+	Name:  "segment",
 	SPIRV: segmentModule,
 	Host: func(c *vkomp.HostCall) error {
 		v := &vkomp.HostSlice[segment](c, 0)[0]

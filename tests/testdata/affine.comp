@@ -1,16 +1,17 @@
 #version 450
-#extension GL_EXT_buffer_reference : require
-// p[i] = p[i]·a + b for the elements of a structure that has p as a pointer.
+// dst = mul·dst + fac·src + add on n elements, modulo 2^32. src may be dst.
 layout(local_size_x = 64) in;
-layout(buffer_reference, std430, buffer_reference_align = 4) buffer Elements { int at[]; };
-layout(std430, set = 0, binding = 0) buffer S {
-    Elements p;
-    int a, b;
-} s;
-layout(push_constant) uniform Arguments { uint n; };
+layout(std430, set = 0, binding = 0) readonly buffer Src { uint src[]; };
+layout(std430, set = 0, binding = 1) buffer Dst { uint dst[]; };
+layout(push_constant) uniform Arguments {
+    uint n, mul, fac, add;
+    uint vkomp_offset_0;
+    uint vkomp_offset_1;
+};
 void main() {
     uint i = gl_GlobalInvocationID.x;
     if (i < n) {
-        s.p.at[i] = s.p.at[i] * s.a + s.b;
+        uint from = src[vkomp_offset_0 + i];
+        dst[vkomp_offset_1 + i] = mul * dst[vkomp_offset_1 + i] + fac * from + add;
     }
 }
