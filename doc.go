@@ -42,7 +42,23 @@
 //
 // A mapped slice belongs to the runtime while a region holds it. A wait that is
 // cut short by its context leaves it there until a later Taskwait returns.
-// Host storage holds no Go pointers; other element types are refused.
+// Host storage holds no Go pointers; other element types are refused, unless a
+// [Mapper] says what the device has in their place.
+//
+// Maps count: the first construct that holds a slice gives it storage on the device
+// and copies it there, the last one copies it back and takes the storage away.
+// [Runtime.TargetData] holds slices for a body, [Runtime.TargetEnterData] until a
+// [Runtime.TargetExitData]; [Runtime.TargetUpdate] copies in between. Sections of a
+// slice that is present are part of it; one that is present in part is
+// [ErrPartialOverlap].
+//
+// A [DevicePtr] is memory that the program has from [Device.Alloc], or that of a
+// mapped slice. [Runtime.Memcpy] and [Runtime.MemcpyRect] copy between devices and
+// the host ([HostPtr]), [Device.AssociatePtr] makes it the storage of a slice. One
+// whose memory is gone is recognised: [ErrInvalidPointer].
+//
+// Where device and host have one memory, large slices that a single target region
+// maps are used in place and not copied.
 //
 // # Errors
 //

@@ -143,33 +143,33 @@ func NewAllocator(h Heap, o AllocatorOptions) (*Allocator, error) {
 // the request is tried again each time; then the error is an *OutOfMemoryError, which matches ErrOutOfMemory,
 // and nothing else has changed. A heap's error that does not match
 // ErrOutOfMemory is returned at once. Size zero is ErrInvalidSize.
-func (a *Allocator) Allocate(size uint64) (Storage, error) {
+func (a *Allocator) Allocate(size uint64) (s Storage, err error) {
 	if size == 0 {
 		return Storage{}, fmt.Errorf("memory: allocate: %w", ErrInvalidSize)
 	}
-	s, err := a.allocate(size)
+	err = a.allocate(size, &s)
 	if err != nil && a.options.Reclaim != nil && errors.Is(err, ErrOutOfMemory) && a.options.Reclaim() {
-		s, err = a.allocate(size)
+		err = a.allocate(size, &s)
 	}
 	return s, err
 }
 
 // allocate is Allocate with what the allocator has and gets from its heap.
-func (a *Allocator) allocate(size uint64) (Storage, error) {
+func (a *Allocator) allocate(size uint64, s *Storage) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if invariants {
 		defer a.holds()
 	}
 	if a.closed {
-		return Storage{}, fmt.Errorf("memory: allocate %d bytes: %w", size, ErrClosed)
+		return fmt.Errorf("memory: allocate %d bytes: %w", size, ErrClosed)
 	}
 	granules := (size-1)>>a.shift + 1
 	if limit := a.options.MaxAllocation; limit != 0 && granules > limit>>a.shift {
-		return Storage{}, a.outOfMemory(size, fmt.Errorf("above the largest allocation, %d bytes", limit))
+		return a.outOfMemory(size, fmt.Errorf("above the largest allocation, %d bytes", limit))
 	}
 	if granules > ^uint64(0)>>a.shift {
-		return Storage{}, a.outOfMemory(size, errors.New("above what 64 bits can address"))
+		return a.outOfMemory(size, errors.New("above what 64 bits can address"))
 	}
 
 	var b *block
@@ -193,9 +193,9 @@ func (a *Allocator) allocate(size uint64) (Storage, error) {
 	}
 	if err != nil {
 		if errors.Is(err, ErrOutOfMemory) {
-			return Storage{}, a.outOfMemory(size, err)
+			return a.outOfMemory(size, err)
 		}
-		return Storage{}, fmt.Errorf("memory: allocate %d bytes: %w", size, err)
+		return fmt.Errorf("memory: allocate %d bytes: %w", size, err)
 	}
 
 	c.asked = size
@@ -205,7 +205,7 @@ func (a *Allocator) allocate(size uint64) (Storage, error) {
 	a.allocations++
 	a.liveBytes += c.size << a.shift
 	a.peakLiveBytes = max(a.peakLiveBytes, a.liveBytes)
-	return Storage{
+	*s = Storage{
 		Block:      b.heap,
 		Offset:     c.offset << a.shift,
 		Size:       size,
@@ -213,7 +213,8 @@ func (a *Allocator) allocate(size uint64) (Storage, error) {
 		owner:      a,
 		chunk:      c,
 		generation: c.generation,
-	}, nil
+	}
+	return nil
 }
 
 // Free takes s back. The memory may be handed out again at once; whoever gets

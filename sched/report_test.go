@@ -94,13 +94,17 @@ func TestPeakOfAHeapIsThatOfAllItsBlocks(t *testing.T) {
 	defer r.close()
 	r.free(r.allocate(6 * mebibyte))
 	r.s.storage.Trim()
-	x := filled(100, 1)
+	x := filled(3*mebibyte, 1)
 	r.run(launch{label: "enter", enter: []arg{to(x)}, included: true})
 	r.run(launch{label: "exit", exit: []arg{from(x)}, included: true})
 	report := r.s.Memory()
 	h := report.Heaps[0]
 	if h.Storage.PeakBlockBytes != 6<<20 || h.Staging.PeakBlockBytes != 4<<20 || h.Total.PeakBlockBytes != 8<<20 || report.Total.PeakBlockBytes != 8<<20 {
 		t.Errorf("%+v", report)
+	}
+	// What was in use was in those blocks.
+	if sum := h.Storage.PeakLiveBytes + h.Staging.PeakLiveBytes; sum != 9<<20 || h.Total.PeakLiveBytes != 8<<20 || report.Total.PeakLiveBytes != 8<<20 {
+		t.Errorf("%d bytes, %+v", sum, report)
 	}
 	if h.Total.Blocks != h.Storage.Blocks+h.Staging.Blocks || report.Total.Blocks != h.Total.Blocks {
 		t.Errorf("%+v", report)

@@ -118,6 +118,9 @@ type Scheduler struct {
 	// counts the stores that some are to read themselves.
 	hostWrites hostWrites
 	reading    int
+	// hits and left are working memory of hit, under mu.
+	hits []memory.Use
+	left []memory.Exit
 	// removed is working memory of endExit, regions of placeCopy, under mu.
 	removed []*memory.Present
 	regions []vk.CopyRegion

@@ -283,6 +283,9 @@ func (t *target) giveBack() {
 // be told at once is returned, the rest is the scope's to report. Run keeps
 // nothing of the region's slices.
 func (s *Scheduler) Run(ctx context.Context, r Region) error {
+	if s.hit(&r) {
+		return nil
+	}
 	s.mu.Lock()
 	err := s.refusal()
 	s.mu.Unlock()

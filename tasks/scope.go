@@ -147,6 +147,19 @@ func (s *Scope) lock() { s.family.mu.Lock() }
 
 func (s *Scope) unlock() { s.family.mu.Unlock() }
 
+// Pass counts a task of the scope that is complete as soon as it is made: it has no
+// dependences, and its work is done by the caller. It reports false where tasks that
+// are complete are kept: then Add has to make it.
+func (s *Scope) Pass() bool {
+	if s.graph.keep {
+		return false
+	}
+	s.lock()
+	defer s.unlock()
+	s.family.tasks++
+	return true
+}
+
 // Add makes a task of the scope, with a dependence on each earlier sibling
 // that the items of depend name, and puts it into w if nothing holds it back.
 // The node is for the task's Runner, and for a caller who holds it. On an error

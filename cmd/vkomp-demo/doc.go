@@ -1,7 +1,8 @@
-// Vkomp-demo shows vkomp at work: it lists devices and runs samples, each a
-// graph of target tasks.
+// Vkomp-demo shows vkomp at work: it lists devices, shows what their memory is used
+// for, and runs samples, each a graph of target tasks.
 //
 //	vkomp-demo devices [-json]
+//	vkomp-demo memory [-n slices] [-device d|all] [-json]
 //	vkomp-demo run saxpy [-n elements] [-device d] [-verify] [-graph file]
 //	vkomp-demo run heat  [-n side] [-steps s] [-out picture.gif|.png] [-device d] [-verify] [-graph file]
 //	vkomp-demo run image [-n bands] [-in picture] [-out picture.png] [-device d] [-verify] [-graph file]

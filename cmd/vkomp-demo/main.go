@@ -32,6 +32,7 @@ type commands struct {
 	Help helpFlag `short:"h" help:"Say how a command is used."`
 
 	Devices devicesCommand `cmd:"" help:"List the devices that target regions can run on."`
+	Memory  memoryCommand  `cmd:"" help:"Fill devices with slices and allocations, and show what their memory is used for."`
 	Run     struct {
 		Saxpy saxpyCommand `cmd:"" help:"Compute y = 2x + y in pieces."`
 		Heat  heatCommand  `cmd:"" help:"Let heat spread over a plate, and draw it."`

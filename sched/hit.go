@@ -1,0 +1,71 @@
+package sched
+
+import (
+	"errors"
+
+	"github.com/vkomp/vkomp/memory"
+)
+
+// hit carries out a data construct that only counts: an included one without
+// dependences, all of whose items are present before and after it, and that copies
+// nothing. It would be a task that follows nobody and that nobody follows: it needs
+// to be none. hit reports whether the region was such a construct; else nothing has
+// happened.
+func (s *Scheduler) hit(r *Region) bool {
+	if r.NoWait || len(r.Depend) > 0 || r.Kernel != nil || len(r.Moves) > 0 || len(r.Images) > 0 || r.Infinite ||
+		len(r.Enter) > 0 == (len(r.Exit) > 0) || r.Group.Cancelled() {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.refusal() != nil || len(s.blind) > 0 {
+		return false
+	}
+	for i := range r.Enter {
+		if m := &r.Enter[i]; m.Always || m.DeviceSize != 0 || !s.counts(m, 0) {
+			return false
+		}
+	}
+	for i := range r.Exit {
+		m := &r.Exit[i]
+		if m.Always || m.Delete || m.Type == memory.MapDelete || m.DeviceSize != 0 || !s.counts(m, 1) {
+			return false
+		}
+	}
+	if !r.Scope.Pass() {
+		return false
+	}
+	if len(r.Enter) > 0 {
+		var err error
+		if s.hits, err = s.table.Enter(r.Enter, s.hits, allocateNothing, s.freeStorage); err != nil {
+			return false // the task says why
+		}
+		clear(s.hits)
+		for i := range r.Found {
+			r.Found[i] = true
+		}
+		return true
+	}
+	s.left = s.table.BeginExit(r.Exit, s.left)
+	s.removed = s.table.EndExit(s.left, s.removed)
+	clear(s.left)
+	return true
+}
+
+// counts reports whether the item lies in a block that more than so many constructs
+// hold besides the tasks in flight, and that is what it will be.
+func (s *Scheduler) counts(m *memory.Map, others int) bool {
+	block, _, err := s.table.Lookup(m.Section)
+	if err != nil || block == nil || block.Exiting() || m.Size == 0 {
+		return false
+	}
+	state := stateOf(block)
+	count, infinite := block.Count()
+	return state.filling == 0 && state.ignoring == 0 && state.broken == nil && !state.shared && !state.image &&
+		(infinite || int(count) > len(state.holders)+others)
+}
+
+var errNothing = errors.New("sched: no storage to allocate")
+
+// allocateNothing is for constructs that create no block.
+func allocateNothing(*memory.Map) (memory.Storage, error) { return memory.Storage{}, errNothing }
