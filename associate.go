@@ -87,6 +87,8 @@ func (d Device) correspondence(ctx context.Context, host *DevicePtr, size uint64
 		return fail(fmt.Errorf("the host pointer: %w", err))
 	case at.d != nil:
 		return fail(fmt.Errorf("%w: %v is no host pointer", ErrInvalidPointer, *host))
+	case at.atEnd:
+		return fail(fmt.Errorf("%w: %v is the end of its storage", ErrNotPresent, *host))
 	}
 	s, err := d.d.open()
 	return s, at.host, err
@@ -110,6 +112,8 @@ func (d Device) MappedPtr(host DevicePtr) DevicePtr {
 		return DevicePtr{}
 	case d.IsInitial():
 		return host
+	case at.atEnd:
+		return DevicePtr{}
 	}
 	s := d.d.opened()
 	if s == nil {

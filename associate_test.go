@@ -3,6 +3,7 @@ package vkomp_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"slices"
 	"testing"
 
@@ -218,5 +219,22 @@ func TestDisassociateWhileTasksUseTheStorage(t *testing.T) {
 		if sum := got[0] + y[0]; sum != 10+5+100 || !slices.Equal(got, constant(n, got[0])) || !slices.Equal(y, constant(n, y[0])) {
 			t.Errorf("the memory holds %v and y %v: 100 were added to 10 and 5", got[0], y[0])
 		}
+	})
+}
+
+func TestEndOfASliceIsNotItsBeginning(t *testing.T) {
+	onVulkan(t, func(t *testing.T, rt *vkomp.Runtime, d vkomp.Device) {
+		ctx := t.Context()
+		s := make([]int32, 100)
+		p := alloc(t, d, 400)
+		host := vkomp.HostPtr(s)
+		must(t, d.AssociatePtr(ctx, host, p, 400, 0))
+		if got := d.MappedPtr(host.Add(400)); !got.IsNil() {
+			t.Errorf("past the end: %v, first byte %v", got, d.MappedPtr(host))
+		}
+		if err := d.DisassociatePtr(ctx, host.Add(400)); !errors.Is(err, vkomp.ErrNotPresent) {
+			t.Errorf("disassociated through the end: %v", err)
+		}
+		must(t, d.DisassociatePtr(ctx, host))
 	})
 }

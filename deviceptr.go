@@ -97,6 +97,9 @@ type endpoint struct {
 	d    *device
 	p    sched.Pointer
 	host memory.Section
+	// atEnd: the pointer is past the last byte of the storage, which host has the
+	// address of only to keep it.
+	atEnd bool
 }
 
 // owns refuses a pointer that nothing of this runtime can be done with, wherever it
@@ -143,7 +146,7 @@ func (rt *Runtime) endpoint(p *DevicePtr, offset, size uint64) (endpoint, error)
 		// At the end it would be a pointer to something else.
 		all.Ptr = unsafe.Add(all.Ptr, p.at)
 	}
-	return endpoint{host: memory.Section{Ptr: all.Ptr, Size: left}}, nil
+	return endpoint{host: memory.Section{Ptr: all.Ptr, Size: left}, atEnd: left == 0 && p.at > 0}, nil
 }
 
 // runtime returns the runtime that the device is of. The zero Device is of none;

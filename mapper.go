@@ -14,6 +14,8 @@ import (
 // their place: Go pointers mean nothing there, and device addresses never get into a
 // Go pointer.
 //
+// The functions run on any goroutine; a panic in one is a failure of the task.
+//
 // D is laid out as the kernel's block is: its fields have the offsets that std430 or
 // scalar layout gives them, and a DeviceAddress stands for a buffer reference.
 type Mapper[T, D any] struct {
@@ -90,15 +92,16 @@ func (m Mapper[T, D]) arg(value *T, t memory.MapType) Arg {
 	}
 	// The image lies on the heap: device memory may be slow to read, and a method of
 	// the program's should not get hold of it.
-	i.write = func(to unsafe.Pointer) {
+	i.write = func(to unsafe.Pointer) error {
 		image := new(D)
-		m.Encode(image, value)
+		err := sched.Protect(func() error { m.Encode(image, value); return nil })
 		*(*D)(to) = *image
+		return err
 	}
-	i.read = func(from unsafe.Pointer) {
+	i.read = func(from unsafe.Pointer) error {
 		image := new(D)
 		*image = *(*D)(from)
-		m.Decode(value, image)
+		return sched.Protect(func() error { m.Decode(value, image); return nil })
 	}
 	if m.Members != nil {
 		image := new(D)
@@ -111,7 +114,7 @@ func (m Mapper[T, D]) arg(value *T, t memory.MapType) Arg {
 type imageArg struct {
 	size uint64
 	// write and read are those of sched.Image.
-	write, read func(image unsafe.Pointer)
+	write, read func(image unsafe.Pointer) error
 	slices      []imageMember
 	err         error
 }

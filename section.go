@@ -80,9 +80,9 @@ func (a *Arg) selected() (selection, error) {
 	if len(a.part.spans) > len(dims) {
 		return selection{}, fmt.Errorf("%w: %d spans for %d dimensions", ErrInvalidArgument, len(a.part.spans), len(dims))
 	}
-	left := elements
+	left, none := elements, slices.Contains(dims, 0)
 	for _, d := range dims {
-		if d < 0 || d > 0 && left/uint64(d) == 0 {
+		if d < 0 || d > 0 && left/uint64(d) == 0 && !none {
 			return selection{}, fmt.Errorf("%w: shape %d of a slice of %d elements", ErrInvalidArgument, dims, elements)
 		}
 		left /= uint64(max(d, 1))

@@ -194,3 +194,12 @@ func TestUpdateOfAnEmptySectionDoesNothing(t *testing.T) {
 		}
 	})
 }
+
+func TestEmptyShapes(t *testing.T) {
+	onVulkan(t, func(t *testing.T, rt *vkomp.Runtime, d vkomp.Device) {
+		var s []int32
+		for _, dims := range [][]int{{0}, {5, 0}, {0, 5}} {
+			must(t, rt.TargetUpdate(t.Context(), vkomp.TargetUpdate{Motions: []vkomp.Arg{vkomp.To(s).Shape(dims...)}}))
+		}
+	})
+}

@@ -18,6 +18,9 @@ type Use struct {
 	// always. An item whose bytes another item of the construct copies is not
 	// copied twice.
 	CopyIn bool
+
+	// Skip is how many of the item's first bytes another item copies.
+	Skip uint64
 }
 
 // Enter is the entry sequence of OpenMP 5.1 §2.21.7.1 for all items of one
@@ -138,6 +141,9 @@ func (t *Table) place(items []Map, uses []Use) error {
 		use := Use{Present: current, Offset: uint64(item.Start() - current.Section.Start()), Created: created}
 		if item.Size > 0 && item.Type.To() && (created || item.Always) && item.End() > copied {
 			use.CopyIn = true
+			if copied > item.Start() {
+				use.Skip = uint64(copied - item.Start())
+			}
 			copied = item.End()
 		}
 		uses[i] = use

@@ -159,10 +159,48 @@ func (t *Table) EndExit(exits []Exit, removed []*Present) []*Present {
 		case p.count > 0: // else deleted meanwhile, or infinite
 			p.count--
 		}
-		if p.exiting && p.ending == 0 {
-			t.remove(p)
-			removed = append(removed, p)
+		removed = t.ended(p, removed)
+	}
+	if invariants {
+		t.holds()
+	}
+	return removed
+}
+
+// ended sees to a block that one exit less is under way of.
+func (t *Table) ended(p *Present, removed []*Present) []*Present {
+	switch {
+	case !p.exiting || p.ending > 0:
+	case p.count > 0:
+		// An exit that was to take the rest of the counts was cancelled.
+		p.exiting = false
+		t.exiting--
+	default:
+		t.remove(p)
+		removed = append(removed, p)
+	}
+	return removed
+}
+
+// CancelExit is called in place of EndExit: the construct leaves its blocks as they
+// were, with the count that it was to lower. It appends to removed[:0] the blocks
+// that exits which ended meanwhile have taken all counts of.
+func (t *Table) CancelExit(exits []Exit, removed []*Present) []*Present {
+	removed = removed[:0]
+	for i := range exits {
+		e := &exits[i]
+		p := e.Present
+		if !e.ends || p.removed {
+			continue
 		}
+		e.ends = false
+		p.ending--
+		if e.Remove && p.count > 0 {
+			p.exiting = false
+			t.exiting--
+			continue
+		}
+		removed = t.ended(p, removed)
 	}
 	if invariants {
 		t.holds()

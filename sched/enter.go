@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"unsafe"
@@ -183,16 +184,10 @@ func (s *Scheduler) noteBlind(t *target) {
 	}
 }
 
-// ignoresCount reports whether t's exit deletes the block, or copies part of it
-// to the host, whatever its count.
-func (t *target) ignoresCount(block *memory.Present) bool {
-	for _, m := range t.Exit {
-		if (m.Type == memory.MapDelete || m.Delete || m.Always && m.Type.From()) &&
-			m.Start() < block.Section.End() && block.Section.Start() < m.End() {
-			return true
-		}
-	}
-	return false
+// ignoresCount reports whether the exit of an item deletes its block, or copies part
+// of it to the host, whatever its count.
+func ignoresCount(m *memory.Map) bool {
+	return m.Type == memory.MapDelete || m.Delete || m.Always && m.Type.From()
 }
 
 // enter carries out the entry sequence of the region's maps, binds the kernel to
@@ -219,7 +214,6 @@ func (s *Scheduler) enter(t *target, w *tasks.Work) error {
 	for i := range t.uses {
 		u := &t.uses[i]
 		if u.Present == nil {
-			t.leaveOut(i)
 			continue
 		}
 		state, _ := u.Present.State.(*blockState)
@@ -240,13 +234,16 @@ func (s *Scheduler) enter(t *target, w *tasks.Work) error {
 	if err := s.prepare(t); err != nil {
 		s.release(t, w)
 		s.freeStaging(t)
-		t.uploads, t.downloads, t.streams = t.uploads[:0], t.downloads[:0], t.streams[:0]
+		t.uploads, t.downloads, t.streams, t.outs = t.uploads[:0], t.downloads[:0], t.streams[:0], t.outs[:0]
 		s.undoMoves(t)
 		t.unpinFrom(pinned)
 		return err
 	}
 	for i := range t.uses {
 		u := &t.uses[i]
+		if u.Present == nil {
+			t.leaveOut(i)
+		}
 		if u.Created && t.Infinite {
 			s.table.MakeInfinite(u.Present)
 		}
@@ -263,14 +260,15 @@ func (s *Scheduler) enter(t *target, w *tasks.Work) error {
 	if cap(t.holds) < len(t.Exit) {
 		t.holds = make([]hold, 0, len(t.Exit))
 	}
-	for _, m := range t.Exit {
+	for i := range t.Exit {
+		m := &t.Exit[i]
 		block, _, err := s.table.Lookup(m.Section)
 		switch {
 		case err != nil || m.Size == 0 && m.Presence != memory.IfPresent:
 		case block == nil:
 			s.noteBlind(t)
 		default:
-			t.hold(block)
+			t.hold(block, ignoresCount(m))
 		}
 	}
 	return nil
@@ -337,11 +335,11 @@ func (s *Scheduler) prepare(t *target) error {
 		if !u.CopyIn || s.hostCanFill(u) {
 			continue
 		}
-		size := t.Enter[i].StorageSize()
+		size := t.Enter[i].StorageSize() - u.Skip
 		if s.streams(size) && t.image(i) == nil {
 			state := stateOf(u.Present)
-			at := u.Present.Storage.Offset - state.Offset + u.Offset
-			ring, err := s.newStream(t, state.store, state, at, size, t.Enter[i].Ptr)
+			at := u.Present.Storage.Offset - state.Offset + u.Offset + u.Skip
+			ring, err := s.newStream(t, state.store, state, at, size, unsafe.Add(t.Enter[i].Ptr, u.Skip))
 			if err != nil {
 				return err
 			}
@@ -380,11 +378,6 @@ func (t *target) unfilled(err error) {
 			stateOf(u.Present).broken = err
 		}
 	}
-	for _, st := range t.streams {
-		if st.block != nil && st.transfer.value == 0 {
-			st.block.broken = err
-		}
-	}
 }
 
 // shared returns why storage that t shares has no contents, or nil.
@@ -400,23 +393,26 @@ func (t *target) shared() error {
 	return nil
 }
 
-// hold notes that t gives back a reference to the block when it finishes.
-func (t *target) hold(block *memory.Present) {
-	for i := range t.holds {
-		if t.holds[i].block == block {
-			return
+// hold notes that t gives back a reference to the block when it finishes, and
+// whether one of its items there ignores the count.
+func (t *target) hold(block *memory.Present, ignoresCount bool) {
+	state := stateOf(block)
+	last := len(state.holders) - 1
+	// The items of a construct are noted all at once.
+	if last < 0 || state.holders[last].by != t {
+		t.holds = append(t.holds, hold{by: t, block: block, index: len(state.holders)})
+		state.holders = append(state.holders, &t.holds[len(t.holds)-1])
+		last++
+		if len(t.Enter) == 0 {
+			state.leaving++
+			// What it is to copy from there must not go under its hands.
+			t.pin(state.store)
 		}
 	}
-	state := stateOf(block)
-	h := hold{by: t, block: block, index: len(state.holders), ignoresCount: t.ignoresCount(block)}
-	if h.ignoresCount {
+	if h := state.holders[last]; ignoresCount && !h.ignoresCount {
+		h.ignoresCount = true
 		state.ignoring++
 	}
-	if len(t.Enter) == 0 {
-		state.leaving++
-	}
-	t.holds = append(t.holds, h)
-	state.holders = append(state.holders, &t.holds[len(t.holds)-1])
 }
 
 // letGo is the opposite of hold, for all of t's blocks.
@@ -465,20 +461,24 @@ func (s *Scheduler) copyIn(t *target, w *tasks.Work) error {
 		if len(uploads) > 0 && uploads[0].use == i {
 			st := &uploads[0].staging
 			to, uploads = st.Host(), uploads[1:]
-			t.touches(s.stagingHeap, st, 0, m.StorageSize())
+			t.touches(s.stagingHeap, st, 0, m.StorageSize()-u.Skip)
 		} else {
 			st := &u.Present.Storage
-			to = unsafe.Add(st.Host(), u.Offset)
-			t.touches(s.storageHeap, st, u.Offset, m.StorageSize())
+			to = unsafe.Add(st.Host(), u.Offset+u.Skip)
+			t.touches(s.storageHeap, st, u.Offset+u.Skip, m.StorageSize()-u.Skip)
 		}
 		if image := t.image(i); image != nil {
-			bytes += image.write(to, m.StorageSize())
+			n, writing := image.write(to, m.StorageSize())
+			bytes += n
+			err = cmp.Or(err, writing)
 		} else {
-			bytes += copyBytes(to, m.Ptr, m.Size)
+			bytes += copyBytes(to, unsafe.Add(m.Ptr, u.Skip), m.Size-u.Skip)
 		}
 	}
 	for i := range t.moves {
-		bytes += t.moves[i].begin(t)
+		n, moving := t.moves[i].begin(t)
+		bytes += n
+		err = cmp.Or(err, moving)
 	}
 	if flushing := t.flushTouched(); err == nil {
 		err = flushing
@@ -541,6 +541,11 @@ func (s *Scheduler) release(t *target, w *tasks.Work) {
 // and who waited for that tries again.
 func (s *Scheduler) endExit(exits []memory.Exit, w *tasks.Work) {
 	s.removed = s.table.EndExit(exits, s.removed)
+	s.goneAll(w)
+}
+
+// goneAll gives up the blocks that have just left the presence table.
+func (s *Scheduler) goneAll(w *tasks.Work) {
 	for i, p := range s.removed {
 		s.removed[i] = nil
 		s.gone(p, w)

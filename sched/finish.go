@@ -43,7 +43,7 @@ func (s *Scheduler) finish(t *target, w *tasks.Work) {
 			err = s.streamOut(t, r.stream, w)
 			bytes += r.size
 		case r.image != nil:
-			r.image.Read(r.from)
+			err = r.image.Read(r.from)
 			bytes += r.size
 		default:
 			bytes += copyBytes(r.to, r.from, r.size)
@@ -57,7 +57,9 @@ func (s *Scheduler) finish(t *target, w *tasks.Work) {
 			err = s.streamOut(t, m.ring, w)
 			bytes += m.Size
 		default:
-			bytes += m.end()
+			var n uint64
+			n, err = m.end()
+			bytes += n
 		}
 	}
 
@@ -95,9 +97,13 @@ func (s *Scheduler) planResults(t *target) (late bool, err error) {
 				break
 			}
 			if state := stateOf(e.Present); s.streams(size) && !state.image {
-				ring, err := s.newStream(t, state.store, state, e.Present.Storage.Offset-state.Offset+e.Offset, size, m.Ptr)
-				if err != nil {
-					return false, err
+				at := e.Present.Storage.Offset - state.Offset + e.Offset
+				ring := t.foreseen(state.store, at, size)
+				if ring == nil {
+					var err error
+					if ring, err = s.newStream(t, state.store, state, at, size, m.Ptr); err != nil {
+						return false, err
+					}
 				}
 				t.results = append(t.results, hostCopy{to: m.Ptr, size: size, stream: ring})
 				continue
@@ -126,6 +132,16 @@ func (s *Scheduler) planResults(t *target) (late bool, err error) {
 	return true, nil
 }
 
+// foreseen returns the ring that was taken for a copy to the host, or nil.
+func (t *target) foreseen(m *store, at, size uint64) *stream {
+	for _, st := range t.outs {
+		if st.store == m && st.at == at && st.size == size {
+			return st
+		}
+	}
+	return nil
+}
+
 // downloaded returns where the task's own batch left a copy of the section, or
 // nil if it made none or another construct used the block since.
 func (t *target) downloaded(block *memory.Present, offset, size uint64) *memory.Storage {
@@ -139,12 +155,28 @@ func (t *target) downloaded(block *memory.Present, offset, size uint64) *memory.
 }
 
 // abort completes a task with an error after it entered, under mu: its
-// references are given back and nothing is copied.
+// references are given back and nothing is copied. An exit construct has no
+// reference of its own: what it was to take away stays, with its contents, unless
+// the device is lost.
 func (s *Scheduler) abort(t *target, err error, w *tasks.Work) {
-	if t.exiting {
+	switch {
+	case t.exiting && len(t.Enter) == 0 && s.lost == nil:
+		t.letGo()
+		s.removed = s.table.CancelExit(t.exits, s.removed)
+		s.goneAll(w)
+		for i := range t.exits {
+			// Who waited for the block to be gone finds it present.
+			state := stateOf(t.exits[i].Present)
+			for k, n := range state.parked {
+				w.Restart(n)
+				state.parked[k] = nil
+			}
+			state.parked = state.parked[:0]
+		}
+	case t.exiting:
 		t.letGo()
 		s.endExit(t.exits, w)
-	} else {
+	default:
 		s.release(t, w)
 	}
 	s.complete(t, err, w)

@@ -16,8 +16,9 @@ type Image struct {
 	// both.
 	Item int
 	// Write writes the image of the value, Read reads the value from one. Neither
-	// has to do with attached pointers.
-	Write, Read func(image unsafe.Pointer)
+	// has to do with attached pointers. Their errors are the task's; they must not
+	// panic.
+	Write, Read func(image unsafe.Pointer) error
 	// Attach are the image's pointers to other items. The task keeps the slice.
 	Attach []Attachment
 
@@ -120,11 +121,11 @@ func withPointer(pointers []attached, a attached) []attached {
 
 // write writes the image, with its pointers, to memory that the host sees, and
 // returns how many bytes that is.
-func (image *Image) write(to unsafe.Pointer, size uint64) uint64 {
+func (image *Image) write(to unsafe.Pointer, size uint64) (uint64, error) {
 	clear(unsafe.Slice((*byte)(to), size))
-	image.Write(to)
+	err := image.Write(to)
 	for _, p := range image.pointers {
 		binary.NativeEndian.PutUint64(unsafe.Slice((*byte)(unsafe.Add(to, p.offset)), 8), p.address)
 	}
-	return size
+	return size, err
 }

@@ -1,8 +1,10 @@
 package sched
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
+	"slices"
 	"unsafe"
 
 	"github.com/vkomp/vkomp/memory"
@@ -298,19 +300,20 @@ func (s *Scheduler) planMoves(t *target) error {
 		bytes := m.bytes()
 		switch {
 		case m.Kind.fromHost():
-			m.direct = m.dst.shared || m.dst.quiet() && (m.block == nil || stateOf(m.block).filling == 0)
+			m.direct = m.Kind == UpdateTo && m.dst.shared ||
+				m.dst.quiet() && m.wholeUnits() && (m.block == nil || stateOf(m.block).filling == 0)
 		case m.Kind.toHost():
 			// The host reads the memory when the task finishes: who is ordered after
 			// the task waits for that. A deferred task leaves a copy instead.
 			m.direct = m.src.Host() != nil && (!t.NoWait || m.src.shared)
 		case m.Kind == Fill:
-			m.direct = bytes <= directBytes && m.dst.quiet()
+			m.direct = bytes <= directBytes && m.dst.quiet() && m.wholeUnits()
 			if !m.direct {
 				// For the bytes before and after the whole words.
 				bytes = 4
 			}
 		case m.Kind == CopyWithin:
-			m.direct = bytes <= directBytes && m.dst.quiet() && m.src.quiet()
+			m.direct = bytes <= directBytes && m.dst.quiet() && m.src.quiet() && m.wholeUnits()
 		}
 		if m.direct || m.Kind == CopyWithin {
 			continue
@@ -329,6 +332,20 @@ func (s *Scheduler) planMoves(t *target) error {
 		t.staging = append(t.staging, st)
 	}
 	return nil
+}
+
+// wholeUnits reports whether the host can write what the move does without touching
+// what lies beside it: memory that is not coherent is flushed in whole units, which
+// somebody else may be writing to.
+func (m *move) wholeUnits() bool {
+	s := m.dst.s
+	if s.storageHeap.coherent || m.dst.shared {
+		return true
+	}
+	dst, _ := m.spans()
+	unit := max(s.device.Properties().Limits.NonCoherentAtomSize, 1)
+	from := m.dst.Offset + m.dstAt + dst.start
+	return !m.strided && from%unit == 0 && dst.size%unit == 0
 }
 
 // planStream has the move go through a ring.
@@ -460,7 +477,7 @@ func (m *move) touchBegin(t *target) {
 
 // begin does the host's part of a move before it is placed, without the lock, and
 // returns how many bytes of host storage it copied.
-func (m *move) begin(t *target) uint64 {
+func (m *move) begin(t *target) (uint64, error) {
 	switch {
 	case m.dst == nil:
 	case m.direct:
@@ -475,9 +492,9 @@ func (m *move) begin(t *target) uint64 {
 	case m.Kind.fromHost() && m.Image != nil && m.staging.Size > 0:
 		return m.image.write(m.staging.Host(), m.Size)
 	case m.Kind.fromHost() && m.direct:
-		return m.copyRows(unsafe.Add(m.dst.Host(), m.dstAt), m.Host.Ptr, m.rows)
+		return m.copyRows(unsafe.Add(m.dst.Host(), m.dstAt), m.Host.Ptr, m.rows), nil
 	case m.Kind.fromHost() && m.staging.Size > 0:
-		return m.copyRows(m.staging.Host(), m.Host.Ptr, m.rows.Packed())
+		return m.copyRows(m.staging.Host(), m.Host.Ptr, m.rows.Packed()), nil
 	case m.Kind == Fill && m.direct:
 		fillBytes(unsafe.Add(m.dst.Host(), m.dstAt), m.Value, m.Size)
 	case m.Kind == Fill:
@@ -485,7 +502,7 @@ func (m *move) begin(t *target) uint64 {
 	case m.Kind == CopyWithin && m.direct:
 		m.copyRows(unsafe.Add(m.dst.Host(), m.dstAt), unsafe.Add(m.src.Host(), m.srcAt), m.rows)
 	}
-	return 0
+	return 0, nil
 }
 
 // touchEnd notes what end reads.
@@ -502,20 +519,18 @@ func (m *move) touchEnd(t *target) {
 
 // end does the host's part of a move after the device's, and returns how many
 // bytes of host storage it copied.
-func (m *move) end() uint64 {
+func (m *move) end() (uint64, error) {
 	switch {
 	case m.Kind.toHost() && m.Image != nil && m.direct:
-		m.image.Read(unsafe.Add(m.src.Host(), m.srcAt))
-		return m.Size
+		return m.Size, m.image.Read(unsafe.Add(m.src.Host(), m.srcAt))
 	case m.Kind.toHost() && m.Image != nil && m.staging.Size > 0:
-		m.image.Read(m.staging.Host())
-		return m.Size
+		return m.Size, m.image.Read(m.staging.Host())
 	case m.Kind.toHost() && m.direct:
-		return m.copyRows(m.Host.Ptr, unsafe.Add(m.src.Host(), m.srcAt), m.rows)
+		return m.copyRows(m.Host.Ptr, unsafe.Add(m.src.Host(), m.srcAt), m.rows), nil
 	case m.Kind.toHost() && m.staging.Size > 0:
-		return m.copyRows(m.Host.Ptr, m.staging.Host(), m.rows.Unpacked())
+		return m.copyRows(m.Host.Ptr, m.staging.Host(), m.rows.Unpacked()), nil
 	}
-	return 0
+	return 0, nil
 }
 
 // copyRows makes a copy between memory that the host sees.
@@ -560,11 +575,17 @@ func (s *Scheduler) placeMoves(t *target, level int) (last mark) {
 		return mark{}
 	}
 	at := mark{q.pending.value, level}
+	apart := t.movesApart()
 	for i := range t.moves {
 		m := &t.moves[i]
 		if m.direct || m.ring != nil || m.dst == nil {
 			continue
 		}
+		if last.value != 0 && !apart {
+			level++
+			at = mark{q.pending.value, level}
+		}
+		last = at
 		dst := vk.Buffer(m.dst.Block.ID)
 		switch {
 		case m.Kind == Fill:
@@ -581,7 +602,30 @@ func (s *Scheduler) placeMoves(t *target, level int) (last mark) {
 			m.dst.transfer = at
 		}
 	}
-	return at
+	return last
+}
+
+// movesApart reports whether no two of the task's moves write to the same bytes of
+// the device: else they are made one after the other.
+func (t *target) movesApart() bool {
+	written := t.written[:0]
+	for i := range t.moves {
+		if m := &t.moves[i]; m.dst != nil {
+			dst, _ := m.spans()
+			from := m.dst.Offset + m.dstAt + dst.start
+			written = append(written, vk.BufferRange{Buffer: vk.Buffer(m.dst.Block.ID), Offset: from, Size: dst.size})
+		}
+	}
+	t.written = written
+	slices.SortFunc(written, func(a, b vk.BufferRange) int {
+		return cmp.Or(cmp.Compare(a.Buffer, b.Buffer), cmp.Compare(a.Offset, b.Offset))
+	})
+	for i := 1; i < len(written); i++ {
+		if before := written[i-1]; before.Buffer == written[i].Buffer && before.Offset+before.Size > written[i].Offset {
+			return false
+		}
+	}
+	return true
 }
 
 // placeMovesToHost places the commands of the moves to the host.

@@ -450,3 +450,31 @@ func TestDeclaredStorageIsNeverRemoved(t *testing.T) {
 		r.s.mu.Unlock()
 	})
 }
+
+// Items of one construct may share bytes: each is copied once, and moves that write
+// the same bytes come one after the other.
+func TestItemsOfAConstructThatShareBytes(t *testing.T) {
+	inEveryMemory(t, func(t *testing.T, r *rig) {
+		x := filled(64, 1)
+		r.run(launch{label: "enter", enter: []arg{alloc(x)}, included: true})
+		for i := range x {
+			x[i] = uint32(100 + i)
+		}
+		always := func(s []uint32) arg { return arg{s, memory.MapTo, true} }
+		token := array32(1)
+		before := r.s.Stats().BytesToDevice
+		r.busy()
+		r.run(launch{label: "always", enter: []arg{always(x[16:48]), always(x[:32]), always(x[8:24])}, out: [][]uint32{token}})
+		r.move(launch{label: "update", out: [][]uint32{token}}, update(UpdateTo, x[40:]), update(UpdateTo, x[32:48]))
+		r.d.release()
+		r.taskwait()
+		if n := r.s.Stats().BytesToDevice - before; n != 4*(48+24+16) {
+			t.Errorf("%d bytes copied to the device", n)
+		}
+		want := append([]uint32(nil), x...)
+		clear(x)
+		r.run(launch{label: "release", exit: []arg{{s: x, kind: memory.MapRelease}}, included: true})
+		r.run(launch{label: "exit", exit: []arg{from(x)}, included: true})
+		r.expect("x", x, want...)
+	})
+}

@@ -98,7 +98,7 @@ func (s *Scheduler) placeUploads(t *target, level int) mark {
 		u := t.uses[up.use]
 		st := u.Present.Storage
 		q.pending.level(level).Copy(vk.Buffer(up.staging.Block.ID), vk.Buffer(st.Block.ID),
-			up.staging.Offset, st.Offset+u.Offset, t.Enter[up.use].StorageSize())
+			up.staging.Offset, st.Offset+u.Offset+u.Skip, t.Enter[up.use].StorageSize()-u.Skip)
 		state := stateOf(u.Present)
 		state.transfer, state.use = at, later(state.use, at)
 		state.wrote(at)
@@ -166,7 +166,13 @@ func (s *Scheduler) planDownloads(t *target) error {
 			continue
 		}
 		size := m.StorageSize()
-		if s.streams(size) && !stateOf(block).image {
+		if state := stateOf(block); s.streams(size) && !state.image {
+			at := block.Storage.Offset - state.Offset + uint64(m.Start()-block.Section.Start())
+			ring, err := s.newStream(t, state.store, state, at, size, m.Ptr)
+			if err != nil {
+				return err
+			}
+			t.outs = append(t.outs, ring)
 			continue
 		}
 		st, err := s.staging.Allocate(size)

@@ -30,7 +30,7 @@ type stream struct {
 	// at is where the copy begins in the store, in bytes, host the other side.
 	at, size uint64
 	host     unsafe.Pointer
-	pieces   [ringPieces]piece
+	pieces   []piece
 }
 
 // piece is one part of a ring.
@@ -43,16 +43,20 @@ type piece struct {
 // streams reports whether a copy of that size goes through a ring.
 func (s *Scheduler) streams(size uint64) bool { return size > ringPieces*s.piece }
 
-// newStream takes the ring's memory, which is the task's staging.
+// newStream takes the ring's memory, which is the task's staging. One piece is
+// enough.
 func (s *Scheduler) newStream(t *target, m *store, block *blockState, at, size uint64, host unsafe.Pointer) (*stream, error) {
 	st := &stream{item: -1, store: m, block: block, at: at, size: size, host: host}
-	for i := range st.pieces {
+	for range ringPieces {
 		p, err := s.staging.Allocate(s.piece)
-		if err != nil {
+		if err != nil && len(st.pieces) == 0 {
 			return nil, fmt.Errorf("staging for a part of %d bytes of a copy of %d: %w", s.piece, size, err)
 		}
+		if err != nil {
+			break
+		}
 		t.staging = append(t.staging, p)
-		st.pieces[i].Storage = p
+		st.pieces = append(st.pieces, piece{Storage: p})
 	}
 	return st, nil
 }
@@ -78,7 +82,7 @@ func (s *Scheduler) streamIn(t *target, st *stream, w *tasks.Work) error {
 	first := st.transfer
 	s.mu.Unlock()
 	for offset := uint64(0); offset < st.size; offset += s.piece {
-		p := &st.pieces[offset/s.piece%ringPieces]
+		p := &st.pieces[offset/s.piece%uint64(len(st.pieces))]
 		if err := s.awaitPiece(p); err != nil {
 			return err
 		}
@@ -111,9 +115,10 @@ func (s *Scheduler) streamIn(t *target, st *stream, w *tasks.Work) error {
 // streamOut copies from the store to the host, without the lock.
 func (s *Scheduler) streamOut(t *target, st *stream, w *tasks.Work) error {
 	defer s.awaitStream(st)
+	ring := uint64(len(st.pieces))
 	for ask, got := uint64(0), uint64(0); got < st.size; {
-		for ask < st.size && ask-got < ringPieces*s.piece {
-			p, n := &st.pieces[ask/s.piece%ringPieces], min(s.piece, st.size-ask)
+		for ask < st.size && ask-got < ring*s.piece {
+			p, n := &st.pieces[ask/s.piece%ring], min(s.piece, st.size-ask)
 			s.mu.Lock()
 			level := max(s.queue.after(st.transfer), s.queue.afterWrites(st.store))
 			err := s.placePiece(p, level, w, func(out *vk.Stream) {
@@ -126,7 +131,7 @@ func (s *Scheduler) streamOut(t *target, st *stream, w *tasks.Work) error {
 			}
 			ask += n
 		}
-		p, n := &st.pieces[got/s.piece%ringPieces], min(s.piece, st.size-got)
+		p, n := &st.pieces[got/s.piece%ring], min(s.piece, st.size-got)
 		if err := s.awaitPiece(p); err != nil {
 			return err
 		}

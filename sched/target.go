@@ -85,6 +85,8 @@ type target struct {
 	reading []*store
 	// writing are the host's storage that the task writes when it finishes.
 	writing []memory.Section
+	// written is working memory of movesApart.
+	written []vk.BufferRange
 	// entry is the number of the task's last entry.
 	entry uint64
 	// incoherent is memory that the host has written or is to read.
@@ -102,8 +104,8 @@ type target struct {
 	// batch brought to staging.
 	uploads   []upload
 	downloads []download
-	// streams are copy-ins through rings.
-	streams []*stream
+	// streams are copy-ins through rings, outs the copy-outs that were foreseen.
+	streams, outs []*stream
 	// staging is given back when the task is complete.
 	staging []memory.Storage
 	// exiting: BeginExit is done, and exits is what it returned.
@@ -257,6 +259,7 @@ func (t *target) giveBack() {
 	clear(t.uses)
 	clear(t.uploads)
 	clear(t.streams)
+	clear(t.outs)
 	clear(t.exits)
 	clear(t.downloads)
 	clear(t.results)
@@ -265,13 +268,14 @@ func (t *target) giveBack() {
 	clear(t.targets)
 	clear(t.pointed)
 	clear(t.moves)
+	clear(t.written)
 	*t = target{
 		s:      t.s,
 		Region: Region{Enter: t.Enter[:0], Exit: t.Exit[:0], Buffers: t.Buffers[:0], Addresses: t.Addresses[:0]},
 		plan:   plan{calls: t.plan.calls[:0]}, push: t.push[:0], sizes: t.sizes[:0],
 		uses: t.uses[:0], ranges: t.ranges[:0], fills: t.fills[:0], holds: t.holds[:0],
-		arguments: t.arguments[:0], targets: t.targets[:0], pointed: t.pointed[:0], moves: t.moves[:0], reading: t.reading[:0], writing: t.writing[:0], pins: t.pins[:0], incoherent: t.incoherent[:0],
-		uploads: t.uploads[:0], streams: t.streams[:0], downloads: t.downloads[:0], staging: t.staging[:0],
+		arguments: t.arguments[:0], targets: t.targets[:0], pointed: t.pointed[:0], moves: t.moves[:0], written: t.written[:0], reading: t.reading[:0], writing: t.writing[:0], pins: t.pins[:0], incoherent: t.incoherent[:0],
+		uploads: t.uploads[:0], streams: t.streams[:0], outs: t.outs[:0], downloads: t.downloads[:0], staging: t.staging[:0],
 		exits: t.exits[:0], results: t.results[:0], parked: t.parked[:0],
 	}
 	t.s.spare.Put(t)
@@ -390,8 +394,13 @@ func (t *target) Start(n *tasks.Node, w *tasks.Work) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	err := s.refusal()
-	if err == nil {
+	if err == nil && copying != nil {
 		err = copying
+		for i := range t.uses {
+			if u := &t.uses[i]; u.Created && u.CopyIn {
+				stateOf(u.Present).broken = err
+			}
+		}
 	}
 	if err == nil {
 		// It can have failed since the task started.

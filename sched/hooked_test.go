@@ -1,0 +1,138 @@
+package sched
+
+import (
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/vk"
+)
+
+// hookedDevice calls the test in the middle of what a task does, once each.
+type hookedDevice struct {
+	*fakeDevice
+	// wait is called after a wait for a value of 3 or more; flush and invalidate are
+	// called before those.
+	wait, flush, invalidate func()
+}
+
+func once(f *func()) {
+	if g := *f; g != nil {
+		*f = nil
+		g()
+	}
+}
+
+func (h *hookedDevice) Wait(queue int, value uint64, timeout time.Duration) (bool, error) {
+	ok, err := h.fakeDevice.Wait(queue, value, timeout)
+	if value >= 3 {
+		once(&h.wait)
+	}
+	return ok, err
+}
+
+func (h *hookedDevice) Flush(r []vk.MemoryRange) error {
+	once(&h.flush)
+	return h.fakeDevice.Flush(r)
+}
+
+func (h *hookedDevice) Invalidate(r []vk.MemoryRange) error {
+	once(&h.invalidate)
+	return h.fakeDevice.Invalidate(r)
+}
+
+func newHookedRig(t *testing.T, memory fakeMemory, o Options) (*rig, *hookedDevice) {
+	h := &hookedDevice{fakeDevice: newFakeDevice(t, memory, 1)}
+	o.Domain = rigDomain
+	s, err := New(h, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &rig{t: t, d: h.fakeDevice, s: s, kernels: make(map[string]*Kernel)}
+	r.scope = r.graph.NewScope()
+	return r, h
+}
+
+// A block whose stream fails half way has no contents for who shares it.
+func TestHalfStreamedBlockIsBroken(t *testing.T) {
+	r, h := newHookedRig(t, discreteMemory, Options{Piece: 64})
+	defer r.close()
+	x := filled(256, 7) // 16 pieces
+	shared := make(chan error, 1)
+	h.wait = func() {
+		go func() {
+			shared <- r.s.Run(t.Context(), r.region(launch{label: "sharer", enter: []arg{to(x)}, included: true, scope: r.graph.NewScope()}))
+		}()
+		for waiting := 0; waiting == 0; runtime.Gosched() {
+			r.s.mu.Lock()
+			waiting = r.s.fillWaiters
+			r.s.mu.Unlock()
+		}
+		r.d.set(func() { r.d.submit = func(int) error { return errSubmitMemory } })
+	}
+	if err := r.s.Run(t.Context(), r.region(launch{label: "first", enter: []arg{to(x)}, included: true})); err == nil {
+		t.Error("the first did not fail")
+	}
+	r.d.set(func() { r.d.submit = nil })
+	if err := <-shared; err == nil {
+		t.Error("the sharer did not hear that the copy failed")
+	}
+}
+
+// Memory that an exit construct reads is not used again before it has.
+func TestExitKeepsAssociatedMemory(t *testing.T) {
+	r, h := newHookedRig(t, incoherentMemory, Options{Sharing: ShareNothing})
+	defer r.close()
+	x := filled(256, 7)
+	p := r.allocate(256)
+	if err := r.s.Associate(sectionOf(x), p, 0, "x"); err != nil {
+		t.Fatal(err)
+	}
+	r.run(launch{label: "fill", enter: []arg{{s: x, kind: memory.MapTo, always: true}}, included: true})
+	r.s.mu.Lock()
+	before, _, _ := r.s.find(p, 0)
+	had := before.Storage
+	r.s.mu.Unlock()
+	called := false
+	h.invalidate = func() {
+		// The task is in flight: these do not wait for it.
+		called = true
+		if err := r.s.Disassociate(sectionOf(x)); err != nil {
+			t.Error(err)
+		}
+		r.free(p)
+		q := r.allocate(256)
+		r.s.mu.Lock()
+		m, _, _ := r.s.find(q, 0)
+		if m.Block.ID == had.Block.ID && m.Offset == had.Offset {
+			t.Error("the memory is another's while the task reads it")
+		}
+		r.s.mu.Unlock()
+		r.free(q)
+	}
+	r.run(launch{label: "exit", exit: []arg{{s: x, kind: memory.MapFrom, always: true}}, included: true})
+	if !called {
+		t.Error("nothing was invalidated")
+	}
+}
+
+// Copies of two goroutines to neighbours that share a unit of incoherent memory.
+func TestCopiesToNeighboursInOneUnit(t *testing.T) {
+	r, h := newHookedRig(t, incoherentMemory, Options{})
+	defer r.close()
+	p := r.allocate(8)
+	a, b, out := filled(4, 1), filled(4, 2), filled(8, 0)
+	called := false
+	h.flush = func() {
+		called = true
+		r.move(launch{label: "b", included: true, scope: r.graph.NewScope()}, toDevice(p.Add(16), b))
+	}
+	r.move(launch{label: "a", included: true}, toDevice(p, a))
+	if !called {
+		t.Fatal("nothing was flushed")
+	}
+	r.move(launch{label: "out", included: true}, toHost(out, p))
+	r.expect("out", out, 1, 1, 1, 1, 2, 2, 2, 2)
+	r.free(p)
+}

@@ -1,0 +1,133 @@
+package sched
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/vkomp/vkomp/memory"
+)
+
+// A copy to storage that is the host's own follows the kernels before it.
+func TestCopyToSharedStorageFollowsItsPredecessors(t *testing.T) {
+	r := newRig(t, memoryModes[0], 1)
+	defer r.close()
+	x, y := filled(100, 5), filled(100, 50)
+	token := array32(1)
+	g := r.region(launch{label: "enter", enter: []arg{to(x)}, included: true})
+	g.Enter[0].Share = memory.ShareMust
+	if err := r.s.Run(t.Context(), g); err != nil {
+		t.Fatal(err)
+	}
+	p, ok := r.s.MappedPointer(sectionOf(x))
+	if !ok {
+		t.Fatal("not mapped")
+	}
+	r.d.hold()
+	r.on(launch{label: "add", kernel: "add", constant: 3, out: [][]uint32{token}}, 100, p)
+	r.move(launch{label: "copy", out: [][]uint32{token}}, toDevice(p, y))
+	r.d.release()
+	r.taskwait()
+	r.expect("x", x, filled(100, 50)...)
+	r.run(launch{label: "exit", exit: []arg{{s: x, kind: memory.MapDelete}}, included: true})
+}
+
+// A task that found no memory asks again what is present, and leaves what it entered.
+func TestStarvedTaskKeepsItsExit(t *testing.T) {
+	r := newRig(t, memoryModes[1], 1)
+	defer r.close()
+	x, y, z := filled(16, 1), array32(3<<18), array32(3<<18)
+	refuse := false
+	r.d.create = func(int) error {
+		if refuse {
+			return errBlockMemory
+		}
+		return nil
+	}
+	// Storage for y and z is there before; staging has room for one of them.
+	r.run(launch{label: "warm", enter: []arg{alloc(y), alloc(z)}, included: true})
+	r.run(launch{label: "first", enter: []arg{{s: y[:16], kind: memory.MapTo, always: true}}, included: true})
+	refuse = true
+	r.d.hold()
+	r.run(launch{label: "y", enter: []arg{{s: y, kind: memory.MapTo, always: true}}})
+	// Its item x is absent, and it finds no staging.
+	g := r.region(launch{label: "z"})
+	g.Enter = []memory.Map{to(z).item("z"), alloc(x).item("x")}
+	g.Enter[0].Always = true
+	g.Enter[1].Presence = memory.IfPresent
+	g.Exit = append([]memory.Map(nil), g.Enter...)
+	if err := r.s.Run(t.Context(), g); err != nil {
+		t.Fatal(err)
+	}
+	r.s.mu.Lock()
+	starved := len(r.s.starved)
+	r.s.mu.Unlock()
+	if starved != 1 {
+		t.Fatalf("%d starved", starved)
+	}
+	// x becomes present meanwhile.
+	r.run(launch{label: "x", enter: []arg{alloc(x)}})
+	r.d.release()
+	r.taskwait()
+	block, _, _ := r.s.table.Lookup(sectionOf(x))
+	if n, _ := block.Count(); n != 1 {
+		t.Errorf("x counts %d, want 1", n)
+	}
+	refuse = false
+	for _, s := range [][]uint32{x, y, z} {
+		r.run(launch{label: "delete", exit: []arg{{s: s, kind: memory.MapDelete}}, included: true})
+	}
+}
+
+// What an exit finds no memory for stays mapped, with its contents.
+func TestExitWithoutStagingLosesNothing(t *testing.T) {
+	for _, piece := range []uint64{0, 64 << 10} {
+		mode := memoryModes[1]
+		mode.piece = piece
+		r := newRig(t, mode, 1)
+		x, y := filled(1<<18, 7), filled(16, 8)
+		r.run(launch{label: "enter", enter: []arg{to(x), to(y)}, included: true})
+		clear(x)
+		r.s.staging.Trim()
+		r.d.create = func(int) error { return errBlockMemory }
+		exit := launch{label: "exit", exit: []arg{from(x), from(y)}, included: true}
+		for range 2 {
+			if err := r.s.Run(t.Context(), r.region(exit)); !errors.Is(err, memory.ErrOutOfMemory) {
+				t.Errorf("pieces of %d: %v", piece, err)
+			}
+		}
+		r.d.create = nil
+		r.run(exit)
+		r.expect("x", x[:4], filled(4, 7)...)
+		r.close()
+	}
+}
+
+// The submission of a copy that an exit makes late fails: what it was to take away
+// is there as before.
+func TestExitWhoseLateCopyFailsTakesNothing(t *testing.T) {
+	inEveryMemory(t, func(t *testing.T, r *rig) {
+		x, zero := filled(16, 1), filled(16, 0)
+		token := [][]uint32{array32(1)}
+		r.run(launch{label: "enter", enter: []arg{to(x)}, included: true})
+		r.run(launch{label: "again", enter: []arg{to(x)}, included: true})
+		r.d.hold()
+		r.run(launch{label: "set", kernel: "mix", args: []arg{alloc(x), to(zero), to(zero)}, constant: 2, out: token})
+		// The exit cannot foresee that it will be the last.
+		r.run(launch{label: "release", exit: []arg{{s: x, kind: memory.MapRelease}}, out: token})
+		r.run(launch{label: "exit", exit: []arg{from(x)}, out: token})
+		r.failNext()
+		r.d.release()
+		err := r.scope.Wait(t.Context(), nil)
+		block, _, _ := r.s.table.Lookup(sectionOf(x))
+		switch {
+		case err == nil && block != nil:
+			t.Error("the block is left without an error")
+		case err != nil && block == nil:
+			t.Errorf("the block is gone: %v", err)
+		}
+		if block != nil {
+			r.run(launch{label: "exit again", exit: []arg{from(x)}, included: true})
+		}
+		r.expect("x", x, filled(16, 5)...)
+	})
+}
