@@ -35,6 +35,9 @@ func iterate[T any](begin, end, step int, item func(i int) T) []T {
 	var items []T
 	for i := begin; step > 0 && i < end || step < 0 && i > end; i += step {
 		items = append(items, item(i))
+		if next := i + step; next > i != (step > 0) {
+			break // past the largest or the smallest integer
+		}
 	}
 	return items
 }

@@ -132,8 +132,8 @@ func (i *imageArg) members(members []Member, image unsafe.Pointer) {
 		case m.address == nil || offset >= i.size || i.size-offset < pointerSize:
 			i.err = fmt.Errorf("%w: member %d is attached to no address in the image", ErrInvalidArgument, k)
 			return
-		case m.arg.kind != argMap || m.arg.image != nil || m.arg.part != nil || !m.arg.mapType.Enters():
-			i.err = fmt.Errorf("%w: member %d is not made with To, From, ToFrom or Alloc", ErrInvalidArgument, k)
+		case m.arg.kind != argMap || m.arg.image != nil || m.arg.part != nil || m.arg.self || !m.arg.mapType.Enters():
+			i.err = fmt.Errorf("%w: member %d is not made with To, From, ToFrom or Alloc, or is Self", ErrInvalidArgument, k)
 			return
 		}
 		if err := m.arg.check(fmt.Sprintf("member %d", k)); err != nil {

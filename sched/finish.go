@@ -186,6 +186,10 @@ func (s *Scheduler) abort(t *target, err error, w *tasks.Work) {
 func (s *Scheduler) complete(t *target, err error, w *tasks.Work) {
 	t.filled()
 	s.endMoves(t)
+	for _, st := range t.streams {
+		// Done by now, unless the task failed after them.
+		s.awaitStream(st)
+	}
 	s.freeStaging(t)
 	for _, p := range t.parked {
 		w.Restart(p)

@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"errors"
 	"runtime"
 	"testing"
 	"time"
@@ -135,4 +136,33 @@ func TestCopiesToNeighboursInOneUnit(t *testing.T) {
 	r.move(launch{label: "out", included: true}, toHost(out, p))
 	r.expect("out", out, 1, 1, 1, 1, 2, 2, 2, 2)
 	r.free(p)
+}
+
+// A task that fails after it streamed its slice in gives back the ring only when the
+// device is done with it.
+func TestRingOfAFailedTaskIsNotUsedUnderItsCopies(t *testing.T) {
+	for seed := range uint64(8) {
+		d := newFakeDevice(t, discreteMemory, seed)
+		r := newRigOn(t, d, memoryMode{memory: discreteMemory, share: ShareNothing, piece: 64})
+		x := filled(64, 7)
+		l := launch{label: "streams", kernel: "mix", args: []arg{tofrom(x), to(x), to(x)}, constant: 1, included: true}
+		// Four pieces, then the kernel.
+		kernel := d.submits + 5
+		d.submit = func(call int) error {
+			if call == kernel {
+				return errSubmitMemory
+			}
+			return nil
+		}
+		if err := r.s.Run(t.Context(), r.region(l)); !errors.Is(err, vk.ErrOutOfMemory) {
+			t.Fatalf("got %v", err)
+		}
+		r.expect("x", x, filled(64, 7)...)
+		for i := range x {
+			x[i] = 9
+		}
+		r.run(l)
+		r.expect("x", x, filled(64, 46)...)
+		r.close()
+	}
 }

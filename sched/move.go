@@ -158,6 +158,10 @@ func (s *Scheduler) resolve(t *target, r *Region) error {
 			t.targets = append(t.targets, argument{})
 			continue
 		}
+		if b.Pointer.IsNil() && b.Size == 0 && !b.ToEnd {
+			t.targets = append(t.targets, argument{}) // no elements of nothing
+			continue
+		}
 		m, at, err := s.find(b.Pointer, b.Size)
 		if err != nil {
 			return fmt.Errorf("binding %d: %w", i, err)
