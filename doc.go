@@ -11,7 +11,7 @@
 //	// #pragma omp target nowait map(to:x) map(tofrom:y) depend(inout:y)
 //	err = rt.Target(ctx, vkomp.Target{
 //		Kernel: k, Range: vkomp.Range{X: n},
-//		Args:   []vkomp.Arg{vkomp.To(x), vkomp.ToFrom(y), vkomp.Value(a), vkomp.Value(uint32(n))},
+//		Args:   []vkomp.Arg{vkomp.To(x), vkomp.ToFrom(y), vkomp.Value(uint32(n)), vkomp.Value(a)},
 //		Depend: []vkomp.Depend{vkomp.InOut(y)},
 //		NoWait: true,
 //	})

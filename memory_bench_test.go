@@ -2,6 +2,7 @@ package vkomp_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 
 	"github.com/vkomp/vkomp"
@@ -111,4 +112,46 @@ func openBench(b *testing.B) (*vkomp.Runtime, vkomp.Device) {
 	must(b, err)
 	b.Cleanup(func() { must(b, rt.Close()) })
 	return rt, rt.DefaultDevice(context.Background())
+}
+
+// BenchmarkMapHit is a data construct whose storage is present among others.
+func BenchmarkMapHit(b *testing.B) {
+	for _, others := range []int{1, 10000, 100000} {
+		b.Run(fmt.Sprint(others), func(b *testing.B) {
+			rt, err := vkomp.Open(vkomp.Options{})
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer rt.Close()
+			ctx := context.Background()
+			all := make([][]byte, others)
+			var args []vkomp.Arg
+			for i := range all {
+				all[i] = make([]byte, 64)
+				args = append(args, vkomp.Alloc(all[i]))
+			}
+			if err := rt.TargetEnterData(ctx, vkomp.TargetEnterData{Maps: args}); err != nil {
+				b.Fatal(err)
+			}
+			x := all[others/2]
+			b.Run("enter and exit data", func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					rt.TargetEnterData(ctx, vkomp.TargetEnterData{Maps: []vkomp.Arg{vkomp.Alloc(x)}})
+					rt.TargetExitData(ctx, vkomp.TargetExitData{Maps: []vkomp.Arg{vkomp.Release(x)}})
+				}
+			})
+			b.Run("target data", func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					rt.TargetData(ctx, vkomp.TargetData{Maps: []vkomp.Arg{vkomp.Alloc(x)}}, func(context.Context) error { return nil })
+				}
+			})
+			rt.TargetExitData(ctx, vkomp.TargetExitData{Maps: args})
+			for i := range args {
+				args[i] = vkomp.Delete(all[i])
+			}
+			rt.TargetExitData(ctx, vkomp.TargetExitData{Maps: args})
+		})
+	}
 }

@@ -42,6 +42,11 @@ type Target struct {
 
 // Target generates a target task (OpenMP target).
 //
+// Where device and host have one memory, slices of a MiB and more that no other
+// construct holds are used in place and not copied, if they are mapped From or ToFrom,
+// or To and the kernel declares them readonly: the device then reads and writes them
+// while the task runs.
+//
 // What is wrong with the construct itself is returned at once and generates no
 // task: ErrInvalidArgument, ErrInvalidLaunch, ErrInvalidDevice, ErrInvalidPointer,
 // ErrUnsupported. What goes wrong when the task runs is a *TaskError, returned here
