@@ -193,7 +193,9 @@ func (a Arg) Present() Arg {
 // Self makes the device use the host's own storage (OpenMP 6.0 self modifier):
 // nothing is copied, and either side sees what the other writes, a running kernel's
 // writes included. Where the device cannot reach that storage, or has other storage
-// for it already, the construct fails with ErrNotShared. It is for maps, but those of
+// for it already, the construct fails with ErrNotShared. A kernel that leaves the
+// bounds of the slice can reach what else lies on its pages, where the device has no
+// robustBufferAccess2. It is for maps, but those of
 // TargetExitData.
 func (a Arg) Self() Arg {
 	a.self = true

@@ -127,7 +127,7 @@ func (t *target) bufferItem(k int) int {
 // has to share it, else device memory.
 func (s *Scheduler) allocateFor(m *memory.Map) (memory.Storage, error) {
 	if m.Share != memory.ShareNever {
-		st, err := s.importStorage(m.Section)
+		st, err := s.importStorage(m.Section, m.Share == memory.ShareMust || s.imports.mode == ShareAll)
 		if err == nil {
 			return st, nil
 		}
@@ -141,8 +141,10 @@ func (s *Scheduler) allocateFor(m *memory.Map) (memory.Storage, error) {
 	return s.storage.Allocate(m.StorageSize())
 }
 
-// importStorage makes the section device memory: the pages that it lies on.
-func (s *Scheduler) importStorage(section memory.Section) (memory.Storage, error) {
+// importStorage makes the section device memory: the pages that it lies on. What else
+// is on them a kernel that leaves its bounds can reach, unless the device has
+// robustBufferAccess2; where it has not, only who insists gets them.
+func (s *Scheduler) importStorage(section memory.Section, insist bool) (memory.Storage, error) {
 	p := s.device.Properties()
 	align := uintptr(p.Limits.MinImportedHostPointerAlignment)
 	if align == 0 {
@@ -150,7 +152,7 @@ func (s *Scheduler) importStorage(section memory.Section) (memory.Storage, error
 	}
 	before := section.Start() % align
 	size := (before + uintptr(section.Size) + align - 1) &^ (align - 1)
-	if !p.Features.RobustBufferAccess2 && size != uintptr(section.Size) {
+	if !insist && !p.Features.RobustBufferAccess2 && size != uintptr(section.Size) {
 		return memory.Storage{}, fmt.Errorf("%w: section %s does not fill its pages, and device %q has no robustBufferAccess2 to keep kernels out of the rest", vk.ErrUnsupported, section, p.Name)
 	}
 	i := new(imported)
