@@ -26,7 +26,14 @@
 //
 // The host writes device memory only where no task in flight can touch it; every
 // other copy goes through staging memory and a command of the device, and what
-// the host reads is behind a barrier to HOST/HOST_READ.
+// the host reads is behind a barrier to HOST/HOST_READ. What is larger than a few
+// pieces streams through a ring of them; a construct that starts such a copy waits
+// for the device to empty pieces. Where device and host have one memory, large slices
+// that target constructs alone map are imported and not copied at all.
+//
+// Device memory is a store: its history of device work, and a count of who keeps it,
+// which are the presence table or the program and every task that was generated with
+// it. Memory that is freed or unmapped is used again after the last of them.
 //
 // The package sees a device through the interface Device; vk provides one, the
 // tests another that runs commands in the least convenient order.
