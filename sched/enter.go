@@ -566,14 +566,15 @@ func (s *Scheduler) gone(p *memory.Present, w *tasks.Work) {
 	if !state.associated {
 		s.forgetPointers(state.store)
 	}
-	if m := state.store; state.associated && len(state.holders) == 0 && int(m.refs.Load()) == m.associations+2 {
+	m := state.store
+	if state.associated && int(m.refs.Load()) == m.associations+2 && len(state.parked) == 0 && state.broken == nil {
 		// Nobody but the program and the associations keeps the memory: no task knows
 		// the block.
-		p.State = nil
+		p.State, state.store = nil, nil
 		s.table.Recycle(p)
 		s.spareBlocks = append(s.spareBlocks, state)
 	}
-	state.unpin()
+	m.unpin()
 }
 
 func (s *Scheduler) freeStaging(t *target) {

@@ -192,10 +192,28 @@ func (s *Scheduler) Associate(host memory.Section, p Pointer, offset uint64, lab
 		return fmt.Errorf("%w: %d bytes at offset %d from %#x run past the end of %s", ErrInvalidPointer, host.Size, offset, p.Address, m.describe())
 	}
 	at += offset
-	old, _, err := s.table.Lookup(host)
+	st := m.Storage
+	st.Offset, st.Size = st.Offset+at, host.Size
+	block, err := s.table.InsertInfinite(host, st)
+	if err != nil {
+		return s.associated(host, m, at, err)
+	}
+	block.Label = label
+	block.State = s.associatedState(m)
+	m.associations++
+	m.blocks = append(m.blocks, block)
+	m.pin()
+	return nil
+}
+
+// associated returns nil if the section is associated with the bytes at an offset of
+// the store already, else what is wrong about associating it; err is why the
+// presence table does not take it.
+func (s *Scheduler) associated(host memory.Section, m *store, at uint64, err error) error {
+	old, _, overlap := s.table.Lookup(host)
 	switch {
-	case err != nil:
-		return err
+	case overlap != nil:
+		return overlap
 	case old != nil && old.Section == host && stateOf(old).associated && stateOf(old).store == m && old.Storage.Offset == m.Offset+at:
 		return nil
 	case old != nil && stateOf(old).associated:
@@ -203,56 +221,59 @@ func (s *Scheduler) Associate(host memory.Section, p Pointer, offset uint64, lab
 	case old != nil:
 		return fmt.Errorf("%w: %s is mapped", ErrAssociated, old.Section)
 	}
-	st := m.Storage
-	st.Offset, st.Size = st.Offset+at, host.Size
-	block, err := s.table.InsertInfinite(host, st)
-	if err != nil {
-		return err
+	return err
+}
+
+// associatedState returns the state of a new block that is associated with m.
+func (s *Scheduler) associatedState(m *store) *blockState {
+	n := len(s.spareBlocks)
+	if n == 0 {
+		return &blockState{store: m, associated: true, dirty: true}
 	}
-	block.Label = label
-	var state *blockState
-	if n := len(s.spareBlocks); n > 0 {
-		state = s.spareBlocks[n-1]
-		s.spareBlocks[n-1], s.spareBlocks = nil, s.spareBlocks[:n-1]
-		clear(state.holders[:cap(state.holders)])
-		*state = blockState{holders: state.holders[:0]}
-	} else {
-		state = new(blockState)
-	}
-	state.store, state.associated, state.dirty = m, true, true
-	block.State = state
-	m.associations++
-	m.blocks = append(m.blocks, block)
-	m.pin()
-	return nil
+	state := s.spareBlocks[n-1]
+	s.spareBlocks[n-1], s.spareBlocks = nil, s.spareBlocks[:n-1]
+	state.store, state.dirty = m, true
+	return state
 }
 
 // Disassociate ends an association of the section's first byte, whatever the
 // count. The contents of the device memory stay. Storage that is not present is
 // memory.ErrNotPresent, other storage ErrAssociated.
 func (s *Scheduler) Disassociate(host memory.Section) error {
-	w := tasks.NewWork()
-	defer w.Finish()
+	w, err := s.disassociate(host)
+	if w != nil {
+		w.Finish()
+	}
+	return err
+}
+
+// disassociate is Disassociate without the work that comes of it, nil for none.
+func (s *Scheduler) disassociate(host memory.Section) (*tasks.Work, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	host.Size = 0
 	block, offset, err := s.table.Lookup(host)
 	switch {
 	case err != nil:
-		return err
+		return nil, err
 	case block == nil:
-		return fmt.Errorf("%w: nothing is associated with host address %#x", memory.ErrNotPresent, host.Start())
+		return nil, fmt.Errorf("%w: nothing is associated with host address %#x", memory.ErrNotPresent, host.Start())
 	case !stateOf(block).associated:
-		return fmt.Errorf("%w: %s is mapped and not associated", ErrAssociated, block.Section)
+		return nil, fmt.Errorf("%w: %s is mapped and not associated", ErrAssociated, block.Section)
 	case offset != 0:
-		return fmt.Errorf("%w: host address %#x is %d bytes into the associated %s, not its beginning", memory.ErrNotPresent, host.Start(), offset, block.Section)
+		return nil, fmt.Errorf("%w: host address %#x is %d bytes into the associated %s, not its beginning", memory.ErrNotPresent, host.Start(), offset, block.Section)
 	}
 	if err := s.table.Remove(block); err != nil {
-		return err
+		return nil, err
 	}
-	stateOf(block).store.associations--
+	state := stateOf(block)
+	state.associations--
+	var w *tasks.Work
+	if len(state.parked) > 0 {
+		w = tasks.NewWork()
+	}
 	s.gone(block, w)
-	return nil
+	return w, nil
 }
 
 // MappedPointer returns the pointer to the storage that corresponds to the
