@@ -59,8 +59,8 @@ func TestDevicePtrAddsBytes(t *testing.T) {
 
 func TestSlicesWithGoPointersAreRefusedByName(t *testing.T) {
 	type node struct {
-		value int32
-		next  *node
+		Value int32
+		Next  *node
 	}
 	ctx := t.Context()
 	rt := vktest.Open(t)
@@ -73,11 +73,11 @@ func TestSlicesWithGoPointersAreRefusedByName(t *testing.T) {
 			"memcpy async":      rt.MemcpyAsync(ctx, p, bad, 8),
 			"memset":            rt.InitialDevice().Memset(ctx, bad, 1, 8),
 		} {
-			refused(t, what, err, vkomp.ErrInvalidArgument, strings.Fields(what)[0], "vkomp_test.node.next is a ptr")
+			refused(t, what, err, vkomp.ErrInvalidArgument, strings.Fields(what)[0], "vkomp_test.node.Next is a ptr")
 		}
 		if !d.IsInitial() {
-			refused(t, "associate", d.AssociatePtr(ctx, bad, p, 8, 0), vkomp.ErrInvalidArgument, "node.next")
-			refused(t, "disassociate", d.DisassociatePtr(ctx, bad), vkomp.ErrInvalidArgument, "node.next")
+			refused(t, "associate", d.AssociatePtr(ctx, bad, p, 8, 0), vkomp.ErrInvalidArgument, "node.Next")
+			refused(t, "disassociate", d.DisassociatePtr(ctx, bad), vkomp.ErrInvalidArgument, "node.Next")
 		}
 		if d.IsPresent(bad) || d.IsAccessible(bad, 8) || !d.MappedPtr(bad).IsNil() {
 			t.Error("storage with Go pointers is there for a device")

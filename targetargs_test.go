@@ -223,7 +223,7 @@ func TestPointersThatMeanNothingOnTheDeviceAreRefused(t *testing.T) {
 		p, n, x := alloc(t, d, 400), make([]uint32, 1), fill(100, 0)
 		elsewhere := vktest.Open(t, vktest.Host)
 		foreign := alloc(t, elsewhere.InitialDevice(), 400)
-		type node struct{ next *node }
+		type node struct{ Next *node }
 		for _, c := range []struct {
 			what string
 			a    vkomp.Arg
@@ -239,7 +239,7 @@ func TestPointersThatMeanNothingOnTheDeviceAreRefused(t *testing.T) {
 			{"before the beginning", vkomp.HasDeviceAddr[uint32](p.Add(-4), 1), vkomp.ErrInvalidPointer, ""},
 			{"another runtime", vkomp.IsDevicePtr(foreign), vkomp.ErrInvalidDevice, "another runtime"},
 			{"another runtime's address", vkomp.HasDeviceAddr[uint32](foreign, 1), vkomp.ErrInvalidDevice, "another runtime"},
-			{"Go pointers", vkomp.HasDeviceAddr[node](p, 1), vkomp.ErrInvalidArgument, "node.next"},
+			{"Go pointers", vkomp.HasDeviceAddr[node](p, 1), vkomp.ErrInvalidArgument, "node.Next"},
 			{"modifier", vkomp.IsDevicePtr(p).Always(), vkomp.ErrInvalidArgument, "modifier"},
 		} {
 			err := rt.Target(ctx, vkomp.Target{Kernel: bind, Range: vkomp.Range{X: 1}, Args: []vkomp.Arg{c.a, vkomp.From(n), vkomp.Value(uint32(1))}})

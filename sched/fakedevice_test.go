@@ -350,6 +350,7 @@ func (d *fakeDevice) step() bool {
 			if d.held && c.command.batch > d.upTo || !c.ready(&d.order) {
 				continue
 			}
+			d.checkHostWrites(c)
 			c.run()
 			c.command.executed = true
 			c.batch.left--

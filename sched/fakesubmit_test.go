@@ -210,6 +210,23 @@ func (c *fakeCommand) continues(o *fakeCommand) bool {
 	return o.run != nil
 }
 
+// checkHostWrites reports that the host wrote where a command that has not run yet
+// was submitted to read or write: it could see either.
+func (d *fakeDevice) checkHostWrites(c *fakeCommand) {
+	for _, a := range c.accesses {
+		b := d.blocks[a.buffer]
+		if b == nil || b.host == nil || bytes.Equal(b.host[a.lo:a.hi], b.synced[a.lo:a.hi]) {
+			continue
+		}
+		for i := a.lo; i < a.hi; i++ {
+			if b.host[i] != b.synced[i] && (b.known == nil || b.known[i]) {
+				d.fail("the host wrote byte %d of buffer %d before %s, which was submitted to use it, had run", i, a.buffer, &c.command)
+				return
+			}
+		}
+	}
+}
+
 // hostWrites brings what the host wrote to the ranges of c to the device: a
 // submission orders it before the batch. The host must not have written where
 // the device was, or where it had not got to see what the device wrote.

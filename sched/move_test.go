@@ -478,3 +478,29 @@ func TestItemsOfAConstructThatShareBytes(t *testing.T) {
 		r.expect("x", x, want...)
 	})
 }
+
+// The host does not write what a kernel in flight is still to read.
+func TestUpdateComesAfterTheLastReader(t *testing.T) {
+	inEveryMemory(t, func(t *testing.T, r *rig) {
+		x, y, zero := filled(64, 1), filled(64, 0), filled(64, 0)
+		p := r.allocate(64)
+		r.run(launch{label: "enter", enter: []arg{to(x), to(zero)}, included: true})
+		r.move(launch{label: "in", included: true}, toDevice(p, x))
+		r.d.hold()
+		token := [][]uint32{x}
+		r.run(launch{label: "reads x", kernel: "mix", args: []arg{tofrom(y), alloc(x), alloc(zero)}, constant: 1, out: append(token, y)})
+		z := filled(64, 0)
+		r.move(launch{label: "reads p", out: token}, toHost(z, p))
+		for i := range x {
+			x[i] = 50
+		}
+		r.move(launch{label: "update", out: token}, update(UpdateTo, x))
+		r.move(launch{label: "to p", out: token}, toDevice(p, x))
+		r.d.release()
+		r.taskwait()
+		r.expect("y", y, filled(64, 2)...)
+		r.expect("z", z, filled(64, 1)...)
+		r.free(p)
+		r.run(launch{label: "exit", exit: []arg{{s: x, kind: memory.MapRelease}, {s: zero, kind: memory.MapRelease}}, included: true})
+	})
+}

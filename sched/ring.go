@@ -36,8 +36,8 @@ type stream struct {
 // piece is one part of a ring.
 type piece struct {
 	memory.Storage
-	// busy is the value of the batch that uses the piece, offset where in the copy.
-	busy, offset uint64
+	// busy is the value of the batch that uses the piece, 0 for none.
+	busy uint64
 }
 
 // streams reports whether a copy of that size goes through a ring.

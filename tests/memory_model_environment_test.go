@@ -22,8 +22,6 @@ type modelSnapshot struct {
 // modelStored is what the storage of a block, or a chunk, should hold.
 type modelStored struct {
 	say     string
-	block   *modelBlock
-	chunk   *modelChunk
 	want    contents
 	got     []byte
 	pointer func() vkomp.DevicePtr

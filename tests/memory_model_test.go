@@ -52,9 +52,6 @@ func (p memoryPlace) overlaps(o memoryPlace) bool {
 	return p.of == o.of && p.lo < o.hi && o.lo < p.hi
 }
 
-// same reports whether the two are the same bytes.
-func (p memoryPlace) same(o memoryPlace) bool { return p == o }
-
 // copyFrom copies as memmove does.
 func (p memoryPlace) copyFrom(o memoryPlace) { copy(p.bytes(), o.bytes()) }
 
