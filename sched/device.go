@@ -19,7 +19,7 @@ type Device interface {
 	BlockMemoryTypes(size uint64) (uint32, error)
 	CreateBlock(size uint64, memoryType int) (vk.Block, error)
 	DestroyBlock(vk.Block)
-	// ImportBlock makes a block of the host's own memory.
+	// ImportBlock makes a block of the host's own memory, which is coherent.
 	ImportBlock(host uintptr, size uint64) (vk.Block, error)
 	// Flush and Invalidate make what the host wrote visible to the device, and the
 	// other way round, in memory that is not coherent.

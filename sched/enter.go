@@ -17,6 +17,17 @@ func placed(n *tasks.Node) *target {
 	return t
 }
 
+// afterPredecessors returns where the last command is that t follows; what follows
+// that follows them all.
+func (t *target) afterPredecessors() (after mark) {
+	for _, p := range t.node.Predecessors() {
+		if pt := placed(p); pt != nil {
+			after = later(after, pt.mark)
+		}
+	}
+	return after
+}
+
 // mustWaitFor returns the list of parked tasks that t has to join before it can
 // enter, or nil.
 //
@@ -39,12 +50,7 @@ func placed(n *tasks.Node) *target {
 // waits for tasks that are to write the host's storage which it reads, or are to
 // read device memory of its own themselves.
 func (s *Scheduler) mustWaitFor(t *target) *[]*tasks.Node {
-	var after mark
-	for _, p := range t.node.Predecessors() {
-		if pt := placed(p); pt != nil {
-			after = later(after, pt.mark)
-		}
-	}
+	after := t.afterPredecessors()
 	for k, maps := range [...][]memory.Map{t.Enter, t.Exit} {
 		for i := range maps {
 			m := &maps[i]
@@ -560,9 +566,7 @@ func (s *Scheduler) gone(p *memory.Present, w *tasks.Work) {
 	for _, h := range state.holders {
 		s.noteBlind(h.by)
 	}
-	for _, n := range state.parked {
-		w.Restart(n)
-	}
+	restartAll(&state.parked, w)
 	if !state.associated {
 		s.forgetPointers(state.store)
 	}

@@ -66,9 +66,13 @@ func (s *Scheduler) finish(t *target, w *tasks.Work) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stats.BytesFromDevice += bytes
+	if err != nil {
+		s.abort(t, err, w)
+		return
+	}
 	t.letGo()
 	s.endExit(t.exits, w)
-	s.complete(t, err, w)
+	s.complete(t, nil, w)
 }
 
 // planResults finds for each copy to the host where its bytes are. It reports
@@ -166,12 +170,7 @@ func (s *Scheduler) abort(t *target, err error, w *tasks.Work) {
 		s.goneAll(w)
 		for i := range t.exits {
 			// Who waited for the block to be gone finds it present.
-			state := stateOf(t.exits[i].Present)
-			for k, n := range state.parked {
-				w.Restart(n)
-				state.parked[k] = nil
-			}
-			state.parked = state.parked[:0]
+			restartAll(&stateOf(t.exits[i].Present).parked, w)
 		}
 	case t.exiting:
 		t.letGo()
@@ -180,6 +179,15 @@ func (s *Scheduler) abort(t *target, err error, w *tasks.Work) {
 		s.release(t, w)
 	}
 	s.complete(t, err, w)
+}
+
+// restartAll lets parked tasks try again.
+func restartAll(parked *[]*tasks.Node, w *tasks.Work) {
+	for i, n := range *parked {
+		w.Restart(n)
+		(*parked)[i] = nil
+	}
+	*parked = (*parked)[:0]
 }
 
 // complete ends a task that had entered, under mu.
@@ -191,11 +199,7 @@ func (s *Scheduler) complete(t *target, err error, w *tasks.Work) {
 		s.awaitStream(st)
 	}
 	s.freeStaging(t)
-	for _, p := range t.parked {
-		w.Restart(p)
-	}
-	clear(t.parked)
-	t.parked = t.parked[:0]
+	restartAll(&t.parked, w)
 	if t.blind {
 		t.blind = false
 		i := slices.Index(s.blind, t)

@@ -22,7 +22,7 @@ func (s *Scheduler) hit(r *Region) bool {
 		return false
 	}
 	for i := range r.Enter {
-		if m := &r.Enter[i]; m.Always || m.DeviceSize != 0 || !s.counts(m, 0) {
+		if m := &r.Enter[i]; m.Always || m.Share == memory.ShareMust || m.DeviceSize != 0 || !s.counts(m, 0) {
 			return false
 		}
 	}

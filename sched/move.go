@@ -466,15 +466,11 @@ func (s *Scheduler) endMoves(t *target) {
 	t.reading = t.reading[:0]
 }
 
-// touchBegin notes the device memory that begin reads, or writes in parts of units
-// that have to be flushed as a whole.
+// touchBegin notes the device memory that begin reads. What it writes are whole units
+// (see wholeUnits), of which nothing has to be kept.
 func (m *move) touchBegin(t *target) {
-	if !m.direct || m.Kind.toHost() {
-		return
-	}
-	dst, src := m.spans()
-	t.touches(t.s.storageHeap, &m.dst.Storage, m.dstAt+dst.start, dst.size)
-	if m.src != nil {
+	if m.direct && m.Kind == CopyWithin {
+		_, src := m.spans()
 		t.touches(t.s.storageHeap, &m.src.Storage, m.srcAt+src.start, src.size)
 	}
 }

@@ -15,14 +15,8 @@ import (
 func (s *Scheduler) place(t *target, w *tasks.Work) {
 	q := s.queue
 	hostReads := s.hostReads(t)
-	after := t.mark // of its streams
+	after := later(t.mark, t.afterPredecessors()) // t.mark is that of its streams
 	level := q.after(after)
-	for _, p := range t.node.Predecessors() {
-		if pt := placed(p); pt != nil {
-			level = max(level, q.after(pt.mark))
-			after = later(after, pt.mark)
-		}
-	}
 	last := mark{}
 	if len(t.uploads) > 0 {
 		last = s.placeUploads(t, level)

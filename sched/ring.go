@@ -93,7 +93,7 @@ func (s *Scheduler) streamIn(t *target, st *stream, w *tasks.Work) error {
 			return err
 		}
 		s.mu.Lock()
-		level := max(s.afterPredecessors(t), s.queue.after(first), s.queue.afterWrites(st.store))
+		level := max(s.queue.after(t.afterPredecessors()), s.queue.after(first), s.queue.afterWrites(st.store))
 		err := s.placePiece(p, level, w, func(out *vk.Stream) {
 			out.Copy(vk.Buffer(p.Block.ID), vk.Buffer(st.Block.ID), p.Offset, st.Offset+st.at+offset, n)
 		}, func(at mark) {
@@ -180,16 +180,4 @@ func (s *Scheduler) awaitStream(st *stream) {
 			return
 		}
 	}
-}
-
-// afterPredecessors returns the lowest level at which a command follows those that
-// t follows.
-func (s *Scheduler) afterPredecessors(t *target) int {
-	level := 0
-	for _, p := range t.node.Predecessors() {
-		if pt := placed(p); pt != nil {
-			level = max(level, s.queue.after(pt.mark))
-		}
-	}
-	return level
 }

@@ -162,11 +162,6 @@ func (s *Scheduler) importStorage(section memory.Section, insist bool) (memory.S
 		i.pin.Unpin()
 		return memory.Storage{}, err
 	}
-	if p.MemoryTypes[i.block.MemoryType].Flags&vk.MemoryHostCoherent == 0 {
-		s.device.DestroyBlock(i.block)
-		i.pin.Unpin()
-		return memory.Storage{}, fmt.Errorf("%w: device %q imports host memory as memory that is not coherent", vk.ErrUnsupported, p.Name)
-	}
 	id := uint64(i.block.Buffer)
 	s.imports.mu.Lock()
 	defer s.imports.mu.Unlock()

@@ -3,6 +3,7 @@ package sched
 import (
 	"errors"
 	"testing"
+	"unsafe"
 
 	"github.com/vkomp/vkomp/memory"
 )
@@ -130,4 +131,58 @@ func TestExitWhoseLateCopyFailsTakesNothing(t *testing.T) {
 		}
 		r.expect("x", x, filled(16, 5)...)
 	})
+}
+
+// A value that cannot be read from its image is not taken off the device.
+func TestExitWhoseImageCannotBeReadTakesNothing(t *testing.T) {
+	inEveryMemory(t, func(t *testing.T, r *rig) {
+		x := filled(4, 1)
+		failure := errors.New("unreadable")
+		image := Image{
+			Write: func(to unsafe.Pointer) error { *(*uint64)(to) = 7; return nil },
+			Read: func(from unsafe.Pointer) error {
+				if failure == nil && *(*uint64)(from) != 7 {
+					return errors.New("other contents")
+				}
+				return failure
+			},
+		}
+		item := arg{s: x, kind: memory.MapToFrom}.item("x")
+		item.DeviceSize = 8
+		enter := r.region(launch{label: "enter", included: true})
+		enter.Enter, enter.Images = []memory.Map{item}, []Image{image}
+		exit := r.region(launch{label: "exit", included: true})
+		exit.Exit, exit.Images = []memory.Map{item}, []Image{image}
+		if err := r.s.Run(t.Context(), enter); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.s.Run(t.Context(), exit); !errors.Is(err, failure) {
+			t.Errorf("got %v", err)
+		}
+		if !r.s.Present(sectionOf(x)) {
+			t.Error("the value is gone")
+		}
+		failure = nil
+		if err := r.s.Run(t.Context(), exit); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A construct that is refused counts as the one task that it is.
+func TestRefusedConstructCountsOnce(t *testing.T) {
+	r := newRig(t, memoryModes[0], 1)
+	defer r.close()
+	x := filled(16, 1)
+	r.run(launch{label: "enter", enter: []arg{to(x)}, included: true})
+	before := r.graph.Counts().Tasks
+	g := r.region(launch{label: "self", enter: []arg{alloc(x)}, included: true})
+	g.Enter[0].Share = memory.ShareMust
+	if err := r.s.Run(t.Context(), g); !errors.Is(err, memory.ErrNotShared) {
+		t.Errorf("got %v", err)
+	}
+	if n := r.graph.Counts().Tasks - before; n != 1 {
+		t.Errorf("%d tasks", n)
+	}
+	r.run(launch{label: "exit", exit: []arg{{s: x, kind: memory.MapRelease}}, included: true})
 }
