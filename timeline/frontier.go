@@ -1,7 +1,9 @@
 package timeline
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -46,6 +48,13 @@ func FrontierIn(buf []Point, p Point) Frontier {
 	}
 	buf[0] = p
 	return Frontier{points: buf[:1]}
+}
+
+// FrontierOf returns the frontier of points, which it sorts and keeps: they are of
+// different queues, with values above 0.
+func FrontierOf(points []Point) Frontier {
+	slices.SortFunc(points, func(a, b Point) int { return cmp.Compare(a.Queue, b.Queue) })
+	return Frontier{points: points}
 }
 
 // Add raises f to cover p.

@@ -111,3 +111,21 @@ func TestFrontierInNeedsNoMemory(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 }
+
+func TestFrontierOfSortsItsPointsInPlace(t *testing.T) {
+	points := []Point{{Queue: 3, Value: 7}, {Queue: 1, Value: 2}, {Queue: 2, Value: 9}}
+	if n := testing.AllocsPerRun(100, func() {
+		buf := [...]Point{points[0], points[1], points[2]}
+		if f := FrontierOf(buf[:]); f.Len() != 3 || f.Value(1) != 2 || f.Value(2) != 9 || f.Value(3) != 7 {
+			t.Errorf("got %v", f.Len())
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+	if got := FrontierOf(points).String(); got != "{1:2 2:9 3:7}" {
+		t.Errorf("got %s", got)
+	}
+	if f := FrontierOf(nil); !f.Empty() {
+		t.Errorf("got %v", f)
+	}
+}

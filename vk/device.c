@@ -1,5 +1,6 @@
 #include "feature_chain.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,9 +30,65 @@ static const char *resolve_device(const vko_instance *i, vko_device *d, uint32_t
 	return NULL;
 }
 
-int32_t vko_device_create(const vko_instance *i, uintptr_t physical, const vko_physical *p,
-	uint32_t family, const vko_limits *limits, vko_device **out, vko_fault *fault)
+// Fills in an entry of queues for each family that there are to be queues of, and
+// the families of d. The entries' priorities are the caller's to free.
+static int32_t describe_queues(const vko_physical *p, const uint32_t *counts, vko_device *d,
+	vkoDeviceQueueCreateInfo *queues, float **priorities, vko_fault *fault)
 {
+	uint32_t most = 0;
+	for (uint32_t f = 0; f < p->family_count; f++) {
+		if (counts[f] > p->families[f].queueCount)
+			return vko_refuse(fault, "%u queues of family %u, which has %u", counts[f], f,
+				p->families[f].queueCount);
+		if (counts[f] > most)
+			most = counts[f];
+	}
+	if (most == 0)
+		return vko_refuse(fault, "no queue");
+	*priorities = calloc(most, sizeof **priorities);
+	if (*priorities == NULL)
+		return vko_fail(fault, "vkCreateDevice", VKO_ERROR_OUT_OF_HOST_MEMORY, "%u queues", most);
+	for (uint32_t k = 0; k < most; k++)
+		(*priorities)[k] = 1;
+	for (uint32_t f = 0; f < p->family_count; f++) {
+		if (counts[f] == 0)
+			continue;
+		queues[d->family_count] = (vkoDeviceQueueCreateInfo){
+			.sType = VKO_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
+			.queueFamilyIndex = f,
+			.queueCount = counts[f],
+			.pQueuePriorities = *priorities,
+		};
+		d->families[d->family_count++] = f;
+	}
+	return 0;
+}
+
+// Says which queues the device was to have.
+static void fail_create(const vko_device *d, const vkoDeviceQueueCreateInfo *queues, int32_t result,
+	vko_fault *fault)
+{
+	char list[sizeof fault->detail] = "";
+	size_t at = 0;
+	for (uint32_t k = 0; k < d->family_count && at < sizeof list; k++)
+		at += (size_t)snprintf(list + at, sizeof list - at, "%s%u of family %u", k == 0 ? "" : ", ",
+			queues[k].queueCount, queues[k].queueFamilyIndex);
+	vko_fail(fault, "vkCreateDevice", result, "queues: %s", list);
+}
+
+int32_t vko_device_create(const vko_instance *i, uintptr_t physical, const vko_physical *p,
+	const uint32_t *counts, const vko_limits *limits, vko_device **out, vko_fault *fault)
+{
+	vkoDeviceQueueCreateInfo queues[VKO_FAMILIES_MAX];
+	float *priorities;
+	vko_device *d = calloc(1, sizeof *d);
+	if (d == NULL)
+		return vko_fail(fault, "vkCreateDevice", VKO_ERROR_OUT_OF_HOST_MEMORY, "%s", "");
+	d->limits = *limits;
+	if (describe_queues(p, counts, d, queues, &priorities, fault)) {
+		free(d);
+		return 1;
+	}
 	vko_feature_chain chain;
 	vko_feature_chain_link(&chain, p->version, p->extensions);
 #define ENABLE(name, member) chain.member = p->features.name;
@@ -42,30 +99,21 @@ int32_t vko_device_create(const vko_instance *i, uintptr_t physical, const vko_p
 	for (int e = 0; e < VKO_EXT_COUNT; e++)
 		if (p->extensions & 1u << e)
 			extensions[extension_count++] = vko_extension_names[e];
-	const float priority = 1;
-	const vkoDeviceQueueCreateInfo queue = {
-		.sType = VKO_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
-		.queueFamilyIndex = family,
-		.queueCount = 1,
-		.pQueuePriorities = &priority,
-	};
 	const vkoDeviceCreateInfo info = {
 		.sType = VKO_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
 		.pNext = &chain.core,
-		.queueCreateInfoCount = 1,
-		.pQueueCreateInfos = &queue,
+		.queueCreateInfoCount = d->family_count,
+		.pQueueCreateInfos = queues,
 		.enabledExtensionCount = extension_count,
 		.ppEnabledExtensionNames = extensions,
 	};
 
-	vko_device *d = calloc(1, sizeof *d);
-	if (d == NULL)
-		return vko_fail(fault, "vkCreateDevice", VKO_ERROR_OUT_OF_HOST_MEMORY, "%s", "");
-	d->limits = *limits;
 	int32_t r = i->CreateDevice((void *)physical, &info, NULL, &d->handle);
+	free(priorities);
 	if (r < 0) {
+		fail_create(d, queues, r, fault);
 		free(d);
-		return vko_fail(fault, "vkCreateDevice", r, "%s", "");
+		return 1;
 	}
 	const char *missing = resolve_device(i, d, p->extensions);
 	if (missing == NULL) {

@@ -6,11 +6,13 @@ package vk
 import "C"
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"sync"
+	"unsafe"
 
 	vulkan "github.com/vulkan-go/vulkan"
 )
@@ -35,13 +37,18 @@ type Device struct {
 	pipelines map[uint64]Pipeline
 }
 
-// Open makes a device with one compute queue, with all features of
-// Properties.Features enabled. A physical device may be opened more than once.
-// The error matches ErrUnsupported when something is missing.
+// Open makes a device with queues of all its families that compute or transfer,
+// up to the numbers of the options and never more of a family than it has, and
+// with all features of Properties.Features enabled. A physical device may be
+// opened more than once. The error matches ErrUnsupported when something is
+// missing.
 func (p *PhysicalDevice) Open(o DeviceOptions) (*Device, error) {
 	if len(p.missing) > 0 {
 		return nil, fmt.Errorf("%w: device %q lacks %s", ErrUnsupported, p.properties.Name,
 			strings.Join(p.missing, ", "))
+	}
+	if o.ComputeQueues < 0 {
+		return nil, invalid("PhysicalDevice.Open", "%d compute queues", o.ComputeQueues)
 	}
 	if err := p.instance.retain(); err != nil {
 		return nil, err
@@ -56,6 +63,14 @@ func (p *PhysicalDevice) Open(o DeviceOptions) (*Device, error) {
 }
 
 func (p *PhysicalDevice) open(o DeviceOptions) (*Device, error) {
+	families := planQueues(p.properties.QueueFamilies, cmp.Or(o.ComputeQueues, defaultComputeQueues),
+		cmp.Or(o.TransferQueues, defaultTransferQueues))
+	return p.openQueues(families, o)
+}
+
+// openQueues makes a device with a queue for each of the families given, of which
+// one may occur as often as it has queues.
+func (p *PhysicalDevice) openQueues(families []int, o DeviceOptions) (*Device, error) {
 	enable := p.c
 	if o.NoPushDescriptors || !p.properties.Features.PushDescriptor {
 		enable.extensions &^= C.VKO_EXT_PUSH_DESCRIPTOR
@@ -67,7 +82,10 @@ func (p *PhysicalDevice) open(o DeviceOptions) (*Device, error) {
 	for k, n := range p.properties.Limits.MaxComputeWorkGroupCount {
 		limits.group_count[k] = C.uint32_t(n)
 	}
-	family := uint32(p.computeFamily())
+	counts := make([]C.uint32_t, p.c.family_count)
+	for _, family := range families {
+		counts[family]++
+	}
 	d := &Device{
 		physical:  p,
 		instance:  p.instance,
@@ -77,19 +95,32 @@ func (p *PhysicalDevice) open(o DeviceOptions) (*Device, error) {
 		pipelines: map[uint64]Pipeline{},
 	}
 	var f C.vko_fault
-	if C.vko_device_create(p.instance.c, C.uintptr_t(p.handle), &enable, C.uint32_t(family),
+	if C.vko_device_create(p.instance.c, C.uintptr_t(p.handle), &enable, unsafe.SliceData(counts),
 		&limits, &d.c, &f) != 0 {
 		return nil, faultError("PhysicalDevice.Open", &f)
 	}
 	d.handle = dispatchable[vulkan.Device](uintptr(d.c.handle))
-	q, err := d.openQueue(family, 0)
-	if err != nil {
-		vulkan.DestroyDevice(d.handle, nil)
-		C.vko_device_free(d.c)
-		return nil, err
+	clear(counts)
+	for _, family := range families {
+		q, err := d.openQueue(uint32(family), uint32(counts[family]))
+		counts[family]++
+		if err != nil {
+			for _, opened := range d.queues {
+				opened.destroy()
+			}
+			d.destroy()
+			return nil, err
+		}
+		d.queues = append(d.queues, q)
 	}
-	d.queues = []*Queue{q}
 	return d, nil
+}
+
+// destroy ends the VkDevice; nothing else is left of it.
+func (d *Device) destroy() {
+	vulkan.DestroyDevice(d.handle, nil)
+	C.vko_device_free(d.c)
+	d.c = nil
 }
 
 // Properties describes the device.
@@ -98,7 +129,9 @@ func (d *Device) Properties() *Properties { return &d.physical.properties }
 // Handle is the VkDevice.
 func (d *Device) Handle() uintptr { return address(d.handle) }
 
-// Queues lists the device's queues.
+// Queues lists the device's queues: those that compute first, the main family's
+// first of all, then those that only transfer. There is at least one, and the
+// list stays as it is.
 func (d *Device) Queues() []*Queue { return d.queues }
 
 // Live counts the objects made for the caller and not destroyed yet, by their
@@ -135,9 +168,7 @@ func (d *Device) Close() error {
 		q.destroy()
 		q.mu.Unlock()
 	}
-	vulkan.DestroyDevice(d.handle, nil)
-	C.vko_device_free(d.c)
-	d.c = nil
+	d.destroy()
 	d.life.Unlock()
 	d.instance.drain()
 	d.instance.release()

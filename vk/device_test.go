@@ -3,10 +3,13 @@
 package vk
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -140,6 +143,59 @@ func TestCloseDestroysAndNamesWhatIsLeft(t *testing.T) {
 	// The instance's clean-up finds no leak message: all were destroyed.
 	if live := d.Live(); len(live) != 0 {
 		t.Errorf("live after Close: %v", live)
+	}
+}
+
+func TestQueuesAreAsPlannedAndDistinct(t *testing.T) {
+	p := usable(t, openInstance(t))
+	families := p.Properties().QueueFamilies
+	for _, o := range []DeviceOptions{{}, {ComputeQueues: 1, TransferQueues: -1}, {ComputeQueues: 100, TransferQueues: 100}} {
+		d, err := p.Open(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkQueues(t, d, planQueues(families, cmp.Or(o.ComputeQueues, 8), cmp.Or(o.TransferQueues, 2)))
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// checkQueues holds the device's queues against the families that they are to be of.
+func checkQueues(t *testing.T, d *Device, want []int) {
+	t.Helper()
+	seen := map[uintptr]bool{}
+	timelines := map[Semaphore]bool{}
+	var got []int
+	for _, q := range d.Queues() {
+		got = append(got, int(q.Family()))
+		seen[q.Handle()], timelines[q.Timeline()] = true, true
+		if flags := d.Properties().QueueFamilies[q.Family()].Flags; q.Compute() != (flags&QueueCompute != 0) {
+			t.Errorf("queue of family %d, %v: computes %v", q.Family(), flags, q.Compute())
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("queues of families %v, want %v", got, want)
+	}
+	if len(seen) != len(want) || len(timelines) != len(want) || seen[0] || timelines[0] {
+		t.Errorf("%d queues have handles %v and timelines %v", len(want), seen, timelines)
+	}
+}
+
+func TestNumbersOfQueuesThatCannotBeAreRefused(t *testing.T) {
+	p := usable(t, openInstance(t))
+	if _, err := p.Open(DeviceOptions{ComputeQueues: -1}); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "-1 compute queues") {
+		t.Errorf("-1 compute queues: %v", err)
+	}
+	family := mainFamily(p.Properties().QueueFamilies)
+	count := p.Properties().QueueFamilies[family].Count
+	beyond := slices.Repeat([]int{family}, count+1)
+	want := fmt.Sprintf("%d queues of family %d, which has %d", count+1, family, count)
+	if _, err := p.openQueues(beyond, DeviceOptions{}); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), want) {
+		t.Errorf("%d queues of a family that has %d: %v", len(beyond), count, err)
+	}
+	if _, err := p.openQueues(nil, DeviceOptions{}); !errors.Is(err, ErrInvalid) {
+		t.Errorf("no queue: %v", err)
 	}
 }
 
@@ -380,7 +436,7 @@ func TestConstantsAreVulkans(t *testing.T) {
 		"QueueGraphics":       {uint64(QueueGraphics), uint64(vulkan.QueueGraphicsBit)},
 		"QueueCompute":        {uint64(QueueCompute), uint64(vulkan.QueueComputeBit)},
 		"QueueTransfer":       {uint64(QueueTransfer), uint64(vulkan.QueueTransferBit)},
-		"QueueSparse":         {uint64(QueueSparse), uint64(vulkan.QueueSparseBindingBit)},
+		"QueueSparseBinding":  {uint64(QueueSparseBinding), uint64(vulkan.QueueSparseBindingBit)},
 		"DeviceOther":         {uint64(DeviceOther), uint64(vulkan.PhysicalDeviceTypeOther)},
 		"DeviceIntegrated":    {uint64(DeviceIntegrated), uint64(vulkan.PhysicalDeviceTypeIntegratedGpu)},
 		"DeviceDiscrete":      {uint64(DeviceDiscrete), uint64(vulkan.PhysicalDeviceTypeDiscreteGpu)},

@@ -5,7 +5,16 @@
 //	Instance ── PhysicalDevice ── Device ─┬─ Block     VkDeviceMemory, the device's or the
 //	                                      │            host's own, + one VkBuffer over it
 //	                                      ├─ Pipeline  compute pipeline and its layouts
-//	                                      └─ Queue ─── Submit(Stream) ──▶ timeline value
+//	                                      ├─ Queue ─── Submit(Stream) ──▶ timeline value
+//	                                      ├─ Queue ─── …, of the same family or another
+//	                                      ┆
+//
+// A device is opened with several queues: some compute, those of a family for
+// transfers only copy and fill. Each has a timeline and a command pool of its own.
+// Nothing orders two queues but waits for each other's timelines. Blocks and
+// pipelines are the whole device's: a block is shared among the families in use
+// (VK_SHARING_MODE_CONCURRENT where there are several), so no queue ever hands its
+// ownership to another.
 //
 // Handles leave this package as plain integers ([Buffer], [Semaphore],
 // [Pipeline]): callers hold no pointer into the driver. A Stream is built

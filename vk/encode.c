@@ -178,8 +178,21 @@ static int32_t scan_fill(const uint64_t *w, unsigned long long at, vko_fault *fa
 	return 0;
 }
 
-int32_t vko_scan(const vko_device *d, const uint64_t *words, uint64_t count, vko_demand *demand,
+// What only the device's other families can do.
+static int32_t scan_for_transfers_only(const uint64_t *w, uint32_t family, unsigned long long at,
 	vko_fault *fault)
+{
+	if (op_code(w) == OP_DISPATCH)
+		return vko_refuse(fault, "word %llu: dispatch: queue family %u only transfers", at, family);
+	if (op_code(w) == OP_BARRIER && ((low(w[1]) | high(w[1])) & VKO_PIPELINE_STAGE_COMPUTE_SHADER_BIT))
+		return vko_refuse(fault,
+			"word %llu: barrier: queue family %u only transfers and has no compute stage", at,
+			family);
+	return 0;
+}
+
+int32_t vko_scan(const vko_device *d, vko_family family, const uint64_t *words, uint64_t count,
+	vko_demand *demand, vko_fault *fault)
 {
 	*demand = (vko_demand){ 0 };
 	for (uint64_t at = 0; at < count;) {
@@ -214,6 +227,8 @@ int32_t vko_scan(const vko_device *d, const uint64_t *words, uint64_t count, vko
 			refused = vko_refuse(fault, "word %llu: barrier: no stage", position);
 		if (op_code(w) == OP_FILL)
 			refused = scan_fill(w, position, fault);
+		if (!refused && !family.computes)
+			refused = scan_for_transfers_only(w, family.index, position, fault);
 		if (refused)
 			return refused;
 		at += n;

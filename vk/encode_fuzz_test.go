@@ -8,7 +8,8 @@ import (
 )
 
 // FuzzScan hands arbitrary words to the C encoder's check: it must neither read
-// past them nor pass what the decoder cannot read.
+// past them nor pass what the decoder cannot read, nor, for a queue that only
+// transfers, what needs one that computes.
 func FuzzScan(f *testing.F) {
 	for _, seed := range seedStreams() {
 		f.Add(seed)
@@ -31,20 +32,29 @@ func FuzzScan(f *testing.F) {
 		s := streamOf(data)
 		s.words = append(make([]uint64, 0, len(s.words)), s.words...) // nothing behind the last word
 		err := d.Queues()[0].scan(s)
+		transferErr := (&Queue{device: d}).scan(s)
+		if transferErr != nil && !errors.Is(transferErr, ErrInvalid) || err != nil && transferErr == nil {
+			t.Fatalf("%v; on a queue that only transfers: %v", err, transferErr)
+		}
 		if err != nil {
 			if !errors.Is(err, ErrInvalid) {
 				t.Fatal(err)
 			}
 			return
 		}
-		read := 0
+		read, computing := 0, false
 		for op := range s.Ops() {
+			computing = computing || op.Code == OpDispatch ||
+				op.Code == OpBarrier && (op.Barrier.SrcStage|op.Barrier.DstStage)&StageCompute != 0
 			read += len(reencode(op))
 			for _, b := range op.Bindings {
 				if b.Buffer == 0 || b.Size == 0 {
 					t.Fatalf("passed an empty binding: %+v", op)
 				}
 			}
+		}
+		if computing != (transferErr != nil) {
+			t.Fatalf("on a queue that only transfers: %v", transferErr)
 		}
 		if read != len(s.words) {
 			t.Fatalf("passed %d words of which %d decode", len(s.words), read)

@@ -12,18 +12,42 @@ import (
 	"unsafe"
 )
 
-// openLayered opens an instance under the layer of testdata. Close it.
+// layer is a layer that a test compiles.
+type layer struct {
+	name    string
+	sources []string
+}
+
+// faultLayer makes calls fail; see its source.
+var faultLayer = layer{"VK_LAYER_VKOMP_test", []string{"testdata/layer/layer.c"}}
+
+const validationLayer = "VK_LAYER_KHRONOS_validation"
+
+// useLayers puts layers between the driver and the instances that the test opens:
+// validation nearest to the program, then these in turn.
+func useLayers(t *testing.T, layers ...layer) {
+	t.Helper()
+	folders := []string{"/usr/share/vulkan/explicit_layer.d", "/usr/local/share/vulkan/explicit_layer.d", "/etc/vulkan/explicit_layer.d"}
+	names := []string{validationLayer}
+	for _, l := range layers {
+		library := compile(t, l.sources...)
+		text := fmt.Sprintf(`{"file_format_version": "1.1.2", "layer": {"name": %q, "type": "GLOBAL", "library_path": %q,
+			"api_version": "1.3.0", "implementation_version": "1", "description": "for tests"}}`, l.name, library)
+		if err := os.WriteFile(filepath.Join(filepath.Dir(library), "layer.json"), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		folders = append(folders, filepath.Dir(library))
+		names = append(names, l.name)
+	}
+	t.Setenv("VK_LAYER_PATH", strings.Join(folders, ":"))
+	t.Setenv("VK_INSTANCE_LAYERS", strings.Join(names, ":"))
+}
+
+// openLayered opens an instance under the layer of testdata alone.
 func openLayered(t *testing.T) *Instance {
 	t.Helper()
-	library := compile(t, "testdata/layer/layer.c")
-	const layer = "VK_LAYER_VKOMP_test"
-	text := fmt.Sprintf(`{"file_format_version": "1.1.2", "layer": {"name": %q, "type": "GLOBAL", "library_path": %q,
-		"api_version": "1.3.0", "implementation_version": "1", "description": "for tests"}}`, layer, library)
-	if err := os.WriteFile(filepath.Join(filepath.Dir(library), "layer.json"), []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("VK_LAYER_PATH", filepath.Dir(library))
-	t.Setenv("VK_INSTANCE_LAYERS", layer)
+	useLayers(t, faultLayer)
+	t.Setenv("VK_INSTANCE_LAYERS", faultLayer.name)
 	i, err := Open(InstanceOptions{})
 	if err != nil {
 		t.Fatal(err)

@@ -23,7 +23,10 @@ int32_t vko_block_buffer(const vko_device *d, uint64_t size, uint32_t addressabl
 		.pNext = imported ? &external : NULL,
 		.size = size,
 		.usage = vko_block_usage(addressable),
-		.sharingMode = VKO_SHARING_MODE_EXCLUSIVE,
+		.sharingMode = d->family_count > 1 ? VKO_SHARING_MODE_CONCURRENT
+						   : VKO_SHARING_MODE_EXCLUSIVE,
+		.queueFamilyIndexCount = d->family_count, // ignored where exclusive
+		.pQueueFamilyIndices = d->families,
 	};
 	return d->CreateBuffer(d->handle, &info, NULL, out);
 }

@@ -12,11 +12,12 @@ import (
 	"testing"
 )
 
-// compile makes a library of a source in C.
-func compile(t *testing.T, source string) (library string) {
+// compile makes a library of sources in C; options of the compiler may be among them.
+func compile(t *testing.T, sources ...string) (library string) {
 	t.Helper()
 	library = filepath.Join(t.TempDir(), "library.so")
-	run := exec.Command(cmp.Or(os.Getenv("CC"), "gcc"), "-std=c11", "-Wall", "-Werror", "-shared", "-fPIC", "-I.", "-o", library, source)
+	args := []string{"-std=c11", "-Wall", "-Werror", "-shared", "-fPIC", "-I.", "-o", library}
+	run := exec.Command(cmp.Or(os.Getenv("CC"), "gcc"), append(args, sources...)...)
 	if output, err := run.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, output)
 	}

@@ -73,7 +73,10 @@ static int32_t list_extensions(const vko_instance *i, void *device,
 int32_t vko_physical_basics(const vko_instance *i, uintptr_t device, vko_physical *p,
 	vkoExtensionProperties **extensions, uint32_t *extension_count, vko_fault *fault)
 {
-	p->family_count = sizeof p->families / sizeof p->families[0];
+	// SwiftShader fills in as many as it is asked for, and has one.
+	i->GetPhysicalDeviceQueueFamilyProperties((void *)device, &p->family_count, NULL);
+	if (p->family_count > VKO_FAMILIES_MAX)
+		p->family_count = VKO_FAMILIES_MAX;
 	i->GetPhysicalDeviceQueueFamilyProperties((void *)device, &p->family_count, p->families);
 	int32_t r = list_extensions(i, (void *)device, extensions, extension_count);
 	if (r < 0)

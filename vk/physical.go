@@ -76,9 +76,9 @@ func (i *Instance) describe(h uintptr) (*PhysicalDevice, error) {
 	}
 	for _, family := range p.c.families[:p.c.family_count] {
 		p.properties.QueueFamilies = append(p.properties.QueueFamilies, QueueFamily{
-			Flags:         QueueFlags(family.queueFlags),
-			Count:         uint32(family.queueCount),
-			TimestampBits: uint32(family.timestampValidBits),
+			Flags:              QueueFlags(family.queueFlags),
+			Count:              int(family.queueCount),
+			TimestampValidBits: int(family.timestampValidBits),
 		})
 	}
 	if p.properties.APIVersion >= apiVersion12 {
@@ -90,7 +90,7 @@ func (i *Instance) describe(h uintptr) (*PhysicalDevice, error) {
 	if !p.properties.Features.TimelineSemaphore {
 		p.missing = append(p.missing, "timelineSemaphore")
 	}
-	if p.computeFamily() < 0 {
+	if mainFamily(p.properties.QueueFamilies) < 0 {
 		p.missing = append(p.missing, "a compute queue")
 	}
 	return p, nil
@@ -206,12 +206,4 @@ func (p *PhysicalDevice) readDetails() {
 		SubgroupSize:       uint32(p.c.subgroup_size),
 		SubgroupOperations: uint32(p.c.subgroup_operations),
 	}
-}
-
-// computeFamily is the first queue family that can compute, or -1. Such a family
-// can transfer too.
-func (p *PhysicalDevice) computeFamily() int {
-	return slices.IndexFunc(p.properties.QueueFamilies, func(f QueueFamily) bool {
-		return f.Flags&QueueCompute != 0 && f.Count > 0
-	})
 }

@@ -15,6 +15,7 @@ typedef struct slot {
 struct vko_queue {
 	const vko_device *d;
 	void *handle;
+	vko_family family;
 	vkoHandle command_pool, timeline;
 	uint64_t submitted;             // the last value that a submission signals
 	uint64_t completed;             // the last value that recycling read
@@ -27,14 +28,15 @@ struct vko_queue {
 	uint32_t wait_capacity;
 };
 
-int32_t vko_queue_create(const vko_device *d, uintptr_t queue, vkoHandle command_pool,
-	vko_queue **out, vko_fault *fault)
+int32_t vko_queue_create(const vko_device *d, uintptr_t queue, vko_family family,
+	vkoHandle command_pool, vko_queue **out, vko_fault *fault)
 {
 	vko_queue *q = calloc(1, sizeof *q);
 	if (q == NULL)
 		return vko_fail(fault, "vkCreateSemaphore", VKO_ERROR_OUT_OF_HOST_MEMORY, "%s", "");
 	q->d = d;
 	q->handle = (void *)queue;
+	q->family = family;
 	q->command_pool = command_pool;
 	q->flying_last = &q->flying;
 	const vkoSemaphoreTypeCreateInfo type = {
@@ -48,7 +50,7 @@ int32_t vko_queue_create(const vko_device *d, uintptr_t queue, vkoHandle command
 	int32_t r = d->CreateSemaphore(d->handle, &info, NULL, &q->timeline);
 	if (r < 0) {
 		free(q);
-		return vko_fail(fault, "vkCreateSemaphore", r, "a queue's timeline");
+		return vko_fail(fault, "vkCreateSemaphore", r, "timeline of a queue of family %u", family.index);
 	}
 	*out = q;
 	return 0;
@@ -86,7 +88,8 @@ static slot *take_slot(vko_queue *q, vko_fault *fault)
 	if (q->idle == NULL && q->flying != NULL && q->flying->value > q->completed) {
 		int32_t r = d->GetSemaphoreCounterValue(d->handle, q->timeline, &q->completed);
 		if (r < 0) {
-			vko_fail(fault, "vkGetSemaphoreCounterValue", r, "%s", "");
+			vko_fail(fault, "vkGetSemaphoreCounterValue", r, "queue of family %u",
+				q->family.index);
 			return NULL;
 		}
 	}
@@ -116,7 +119,7 @@ static slot *take_slot(vko_queue *q, vko_fault *fault)
 	}
 	if (r < 0) {
 		free(s);
-		vko_fail(fault, "vkAllocateCommandBuffers", r, "%s", "");
+		vko_fail(fault, "vkAllocateCommandBuffers", r, "queue of family %u", q->family.index);
 		return NULL;
 	}
 	q->slots++;
@@ -242,7 +245,8 @@ static int32_t submit(vko_queue *q, slot *s, uint32_t wait_count, uint64_t signa
 	};
 	int32_t r = q->d->QueueSubmit(q->handle, 1, &info, 0);
 	if (r < 0)
-		return vko_fail(fault, "vkQueueSubmit", r, "signal %llu", (unsigned long long)signal);
+		return vko_fail(fault, "vkQueueSubmit", r, "queue of family %u, signal %llu",
+			q->family.index, (unsigned long long)signal);
 	q->submitted = signal;
 	return 0;
 }
@@ -258,7 +262,7 @@ int32_t vko_queue_submit(vko_queue *q, const uint64_t *words, uint64_t count,
 	if (count == 0)
 		return submit(q, NULL, wait_count, signal, fault);
 	vko_demand demand;
-	if (vko_scan(q->d, words, count, &demand, fault))
+	if (vko_scan(q->d, q->family, words, count, &demand, fault))
 		return 1;
 	slot *s = take_slot(q, fault);
 	if (s == NULL)
@@ -282,7 +286,8 @@ int32_t vko_queue_completed(const vko_queue *q, uint64_t *value, vko_fault *faul
 {
 	int32_t r = q->d->GetSemaphoreCounterValue(q->d->handle, q->timeline, value);
 	if (r < 0)
-		return vko_fail(fault, "vkGetSemaphoreCounterValue", r, "%s", "");
+		return vko_fail(fault, "vkGetSemaphoreCounterValue", r, "queue of family %u",
+			q->family.index);
 	return 0;
 }
 
@@ -298,6 +303,7 @@ int32_t vko_queue_wait(const vko_queue *q, uint64_t value, uint64_t nanoseconds,
 	int32_t r = q->d->WaitSemaphores(q->d->handle, &info, nanoseconds);
 	*done = r == VKO_SUCCESS;
 	if (r < 0)
-		return vko_fail(fault, "vkWaitSemaphores", r, "value %llu", (unsigned long long)value);
+		return vko_fail(fault, "vkWaitSemaphores", r, "queue of family %u, value %llu",
+			q->family.index, (unsigned long long)value);
 	return 0;
 }

@@ -29,6 +29,7 @@ type Queue struct {
 	device   *Device
 	handle   uintptr
 	family   uint32
+	compute  bool
 	pool     vulkan.CommandPool
 	timeline Semaphore
 	closed   atomic.Bool
@@ -38,7 +39,8 @@ type Queue struct {
 }
 
 func (d *Device) openQueue(family, index uint32) (*Queue, error) {
-	q := &Queue{device: d, family: family}
+	flags := d.Properties().QueueFamilies[family].Flags
+	q := &Queue{device: d, family: family, compute: flags&QueueCompute != 0}
 	var h vulkan.Queue
 	vulkan.GetDeviceQueue(d.handle, family, index, &h)
 	q.handle = address(h)
@@ -57,7 +59,7 @@ func (d *Device) openQueue(family, index uint32) (*Queue, error) {
 		return nil, err
 	}
 	var f C.vko_fault
-	if C.vko_queue_create(d.c, C.uintptr_t(q.handle), C.vkoHandle(name(q.pool)), &q.c, &f) != 0 {
+	if C.vko_queue_create(d.c, C.uintptr_t(q.handle), q.cFamily(), C.vkoHandle(name(q.pool)), &q.c, &f) != 0 {
 		vulkan.DestroyCommandPool(d.handle, q.pool, nil)
 		return nil, faultError("PhysicalDevice.Open", &f)
 	}
@@ -65,7 +67,7 @@ func (d *Device) openQueue(family, index uint32) (*Queue, error) {
 	return q, nil
 }
 
-// destroy ends the queue; the device is idle and q.mu held.
+// destroy ends the queue; the device is idle, and q.mu held where others know q.
 func (q *Queue) destroy() {
 	q.closed.Store(true)
 	C.vko_queue_destroy(q.c)
@@ -77,8 +79,12 @@ func (q *Queue) destroy() {
 // Handle is the VkQueue.
 func (q *Queue) Handle() uintptr { return q.handle }
 
-// Family is the queue's family.
+// Family is the queue's family, an index into Properties.QueueFamilies.
 func (q *Queue) Family() uint32 { return q.family }
+
+// Compute says whether the queue takes dispatches. One that does not takes copies,
+// fills, and barriers without StageCompute.
+func (q *Queue) Compute() bool { return q.compute }
 
 // Timeline is the semaphore that this queue's submissions signal. It begins at 0.
 func (q *Queue) Timeline() Semaphore { return q.timeline }
@@ -93,9 +99,9 @@ func (q *Queue) Timeline() Semaphore { return q.timeline }
 // that is already submitted somewhere: a queue that waits for what is never
 // signalled hangs, and with it every later submission.
 //
-// A stream that is malformed or outside the device's limits is refused with
-// ErrInvalid. After any error the queue is as it was, and usable unless the error
-// matches ErrDeviceLost.
+// A stream that is malformed, outside the device's limits, or not for a queue
+// that only transfers (see Compute) is refused with ErrInvalid. After any error the
+// queue is as it was, and usable unless the error matches ErrDeviceLost.
 func (q *Queue) Submit(s *Stream, waits []SemaphoreWait, signal uint64) error {
 	var words []uint64
 	if s != nil {
@@ -164,13 +170,17 @@ func (q *Queue) commandBuffers() int {
 func (q *Queue) scan(s *Stream) error {
 	var f C.vko_fault
 	var demand C.vko_demand
-	if C.vko_scan(q.device.c, (*C.uint64_t)(unsafe.Pointer(unsafe.SliceData(s.words))),
+	if C.vko_scan(q.device.c, q.cFamily(), (*C.uint64_t)(unsafe.Pointer(unsafe.SliceData(s.words))),
 		C.uint64_t(len(s.words)), &demand, &f) != 0 {
 		return faultError("Queue.Submit", &f)
 	}
 	return nil
 }
 
+func (q *Queue) cFamily() C.vko_family {
+	return C.vko_family{index: C.uint32_t(q.family), computes: number(q.compute)}
+}
+
 func (q *Queue) errClosed() error {
-	return fmt.Errorf("%w: queue of device %q", ErrClosed, q.device.physical.properties.Name)
+	return fmt.Errorf("%w: queue of family %d of device %q", ErrClosed, q.family, q.device.physical.properties.Name)
 }

@@ -440,6 +440,47 @@ func TestRefusedSubmissionLeavesTheQueueUsable(t *testing.T) {
 	})
 }
 
+func TestTransferOnlyQueueRefusesWhatComputes(t *testing.T) {
+	d := openDevice(t, DeviceOptions{})
+	transfers := &Queue{device: d, family: 5}
+	main := d.Queues()[0]
+	if !main.Compute() || transfers.Compute() {
+		t.Errorf("computing: main queue %v, transfer queue %v", main.Compute(), transfers.Compute())
+	}
+	for name, c := range map[string]struct {
+		want  string // how the error ends; "" when there is none
+		build func(*Stream)
+	}{
+		"fill": {"", func(s *Stream) { s.Fill(1, 0, 64, 1) }},
+		"copy": {"", func(s *Stream) { s.Copy(1, 2, 0, 0, 64) }},
+		"barrier between transfers": {"", func(s *Stream) {
+			s.Barrier(Barrier{StageTransfer, StageTransfer, AccessTransferWrite, AccessTransferRead})
+		}},
+		"barrier to the host": {"", func(s *Stream) { s.Barrier(toHost) }},
+		"dispatch": {"word 0: dispatch: queue family 5 only transfers", func(s *Stream) {
+			s.Dispatch(Pipeline{Handle: 1, Layout: 2}, nil, nil, [3]uint32{}, [3]uint32{1, 1, 1})
+		}},
+		"barrier after compute": {"word 6: barrier: queue family 5 only transfers and has no compute stage", func(s *Stream) {
+			s.Copy(1, 2, 0, 0, 64)
+			s.Barrier(Barrier{StageCompute | StageTransfer, StageTransfer, AccessTransferWrite, AccessTransferRead})
+		}},
+		"barrier before compute": {"word 0: barrier: queue family 5 only transfers and has no compute stage", func(s *Stream) {
+			s.Barrier(Barrier{StageTransfer, StageCompute, AccessTransferWrite, AccessShaderRead})
+			s.Fill(1, 0, 64, 1)
+		}},
+	} {
+		var s Stream
+		c.build(&s)
+		if err := main.scan(&s); err != nil {
+			t.Errorf("%s, on a queue that computes: %v", name, err)
+		}
+		err := transfers.scan(&s)
+		if c.want == "" && err != nil || c.want != "" && (!errors.Is(err, ErrInvalid) || !strings.HasSuffix(err.Error(), c.want)) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // A stream that ends inside an operation is refused wherever it ends, though the
 // missing words lie right behind it.
 func TestStreamCutAnywhereInsideAnOperationIsRefused(t *testing.T) {

@@ -96,6 +96,11 @@ type DeviceOptions struct {
 	// NoPushDescriptors binds buffers through descriptor pools even where the
 	// device has push descriptors.
 	NoPushDescriptors bool
+	// ComputeQueues is the most queues that compute; 0: 8. Fewer than 0 is an error.
+	ComputeQueues int
+	// TransferQueues is the most queues of families that transfer and neither
+	// compute nor draw; 0: 2; negative: none.
+	TransferQueues int
 }
 
 // DeviceType is VkPhysicalDeviceType.
@@ -150,15 +155,15 @@ type QueueFlags uint32
 
 // The queue capabilities, with Vulkan's values.
 const (
-	QueueGraphics QueueFlags = 1 << 0
-	QueueCompute  QueueFlags = 1 << 1
-	QueueTransfer QueueFlags = 1 << 2
-	QueueSparse   QueueFlags = 1 << 3
+	QueueGraphics      QueueFlags = 1 << 0
+	QueueCompute       QueueFlags = 1 << 1
+	QueueTransfer      QueueFlags = 1 << 2
+	QueueSparseBinding QueueFlags = 1 << 3
 )
 
 // String lists the flags, such as "graphics|compute|transfer".
 func (f QueueFlags) String() string {
-	return flagNames(uint32(f), "graphics", "compute", "transfer", "sparse")
+	return flagNames(uint32(f), "graphics", "compute", "transfer", "sparse-binding")
 }
 
 // flagNames joins the names of the bits that are set; a bit past the names is
@@ -192,11 +197,12 @@ type MemoryHeap struct {
 	DeviceLocal bool
 }
 
-// QueueFamily is one of a device's queue families.
+// QueueFamily is one of a device's queue families. Every family that draws or
+// computes can transfer, whether its flags say so or not.
 type QueueFamily struct {
-	Flags         QueueFlags
-	Count         uint32
-	TimestampBits uint32 // meaningful bits of a timestamp; 0: none
+	Flags              QueueFlags
+	Count              int // queues
+	TimestampValidBits int // meaningful bits of a timestamp; 0: none
 }
 
 // Limits are the figures of VkPhysicalDeviceLimits and its extensions that the

@@ -53,6 +53,7 @@ func (*Device) DestroyPipeline(Pipeline)                         {}
 
 func (*Queue) Handle() uintptr                                   { return 0 }
 func (*Queue) Family() uint32                                    { return 0 }
+func (*Queue) Compute() bool                                     { return false }
 func (*Queue) Submit(*Stream, []SemaphoreWait, uint64) error     { return errNoCgo }
 func (*Queue) Timeline() Semaphore                               { return 0 }
 func (*Queue) Completed() (uint64, error)                        { return 0, errNoCgo }

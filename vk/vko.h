@@ -146,6 +146,9 @@ enum {
 	VKO_EXT_PORTABILITY_SUBSET = 1 << 5,
 };
 
+// Queue families past this many are not looked at.
+#define VKO_FAMILIES_MAX 32
+
 // What the structures of Vulkan 1.1 and later say about a physical device.
 typedef struct vko_physical {
 	uint32_t version;    // apiVersion, given by the caller
@@ -158,7 +161,7 @@ typedef struct vko_physical {
 	uint32_t max_push_descriptors;
 	char driver_name[256], driver_info[256];
 	uint32_t family_count;
-	vkoQueueFamilyProperties families[32];
+	vkoQueueFamilyProperties families[VKO_FAMILIES_MAX];
 } vko_physical;
 
 // Fills handles with up to capacity of the instance's physical devices.
@@ -236,6 +239,8 @@ typedef struct vko_limits {
 typedef struct vko_device {
 	void *handle;
 	vko_limits limits;
+	// The families that there are queues of; blocks are shared among them.
+	uint32_t family_count, families[VKO_FAMILIES_MAX];
 #define VKO_POINTER(result, name, parameters) result(VKO_CALL *name) parameters;
 	VKO_DEVICE_FUNCTIONS(VKO_POINTER)
 #undef VKO_POINTER
@@ -247,10 +252,10 @@ typedef struct vko_device {
 		vkoMemoryHostPointerPropertiesEXT *);
 } vko_device;
 
-// Creates a device with one queue of the family, and all features and extensions
-// of p enabled but those cleared in it.
+// Creates a device with counts[f] queues of family f, for each of p's families,
+// and all features and extensions of p enabled but those cleared in it.
 int32_t vko_device_create(const vko_instance *i, uintptr_t physical, const vko_physical *p,
-	uint32_t family, const vko_limits *limits, vko_device **out, vko_fault *fault);
+	const uint32_t *counts, const vko_limits *limits, vko_device **out, vko_fault *fault);
 void vko_device_free(vko_device *d); // after vkDestroyDevice
 
 // memory.c; those that return int32_t give a VkResult.
@@ -283,14 +288,21 @@ int32_t vko_pipeline(const vko_device *d, vkoHandle module, const char *entry, v
 
 // encode.c
 
+// The family of the queue that a stream is for. One that does not compute only
+// transfers.
+typedef struct vko_family {
+	uint32_t index, computes;
+} vko_family;
+
 // What a stream needs of a descriptor pool.
 typedef struct vko_demand {
 	uint64_t sets, descriptors;
 } vko_demand;
 
-// Checks every word of a stream against the layout of stream.go and the limits.
-int32_t vko_scan(const vko_device *d, const uint64_t *words, uint64_t count, vko_demand *demand,
-	vko_fault *fault);
+// Checks every word of a stream against the layout of stream.go, the limits and
+// what the family can do.
+int32_t vko_scan(const vko_device *d, vko_family family, const uint64_t *words, uint64_t count,
+	vko_demand *demand, vko_fault *fault);
 // Records a stream that vko_scan passed between vkBeginCommandBuffer and
 // vkEndCommandBuffer; pool must have room for the demand, and is not used when
 // the device has push descriptors.
@@ -302,8 +314,8 @@ int32_t vko_record(const vko_device *d, void *commands, vkoHandle pool, const ui
 typedef struct vko_queue vko_queue;
 
 // The queue owns its timeline and, until it is destroyed, uses the command pool.
-int32_t vko_queue_create(const vko_device *d, uintptr_t queue, vkoHandle command_pool,
-	vko_queue **out, vko_fault *fault);
+int32_t vko_queue_create(const vko_device *d, uintptr_t queue, vko_family family,
+	vkoHandle command_pool, vko_queue **out, vko_fault *fault);
 // Frees all but the timeline and the command pool; nothing may be in flight.
 void vko_queue_destroy(vko_queue *q);
 vkoHandle vko_queue_timeline(const vko_queue *q);

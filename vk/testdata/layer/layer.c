@@ -1,6 +1,10 @@
 // A Vulkan layer for tests. It gives every device VK_EXT_memory_budget, with
 // figures of its own, and it makes one call fail: VKOMP_TEST_FAIL is the call's
-// name, "=" and the VkResult.
+// name, "=" and the VkResult. A name with "@n" fails the n-th time from 1 on that
+// it is called with that setting, else each time.
+//
+// VKOMP_TEST_SHARING is the queue families, as in "0,2", that each buffer must be
+// shared among, or "" where it must be exclusive: vkCreateBuffer fails where it is not.
 //
 // It knows one instance and one device at a time.
 #include "vkabi.h"
@@ -43,6 +47,9 @@ static struct {
 	void (*GetPhysicalDeviceExternalBufferProperties)(void *, const void *,
 		vkoExternalBufferProperties *);
 	int32_t (*CreateBuffer)(void *, const void *, const void *, vkoHandle *);
+	int32_t (*CreateCommandPool)(void *, const void *, const void *, vkoHandle *);
+	int32_t (*CreateSemaphore)(void *, const void *, const void *, vkoHandle *);
+	int32_t (*QueueSubmit)(void *, uint32_t, const void *, vkoHandle);
 	int32_t (*AllocateMemory)(void *, const void *, const void *, vkoHandle *);
 	int32_t (*BindBufferMemory)(void *, vkoHandle, vkoHandle, uint64_t);
 	int32_t (*MapMemory)(void *, vkoHandle, uint64_t, uint64_t, uint32_t, void **);
@@ -56,11 +63,40 @@ static struct {
 
 static int32_t fails(const char *call)
 {
+	static char setting[128];
+	static long calls;
 	const char *which = getenv("VKOMP_TEST_FAIL");
 	size_t n = strlen(call);
-	if (which == NULL || strncmp(which, call, n) != 0 || which[n] != '=')
+	if (which == NULL || strncmp(which, call, n) != 0)
 		return 0;
-	return atoi(which + n + 1);
+	if (which[n] == '=')
+		return atoi(which + n + 1);
+	if (which[n] != '@')
+		return 0;
+	if (strncmp(setting, which, sizeof setting - 1) != 0) {
+		strncpy(setting, which, sizeof setting - 1);
+		calls = 0;
+	}
+	char *end;
+	return ++calls == strtol(which + n + 1, &end, 10) ? atoi(end + 1) : 0;
+}
+
+// Whether the buffer is shared as VKOMP_TEST_SHARING wants it.
+static int32_t check_sharing(const vkoBufferCreateInfo *info)
+{
+	const char *want = getenv("VKOMP_TEST_SHARING");
+	if (want == NULL)
+		return 0;
+	if (info->sharingMode == VKO_SHARING_MODE_EXCLUSIVE)
+		return *want == '\0' ? 0 : -3;
+	uint32_t count = 0;
+	for (char *end; *want != '\0'; want = *end == ',' ? end + 1 : end, count++) {
+		uint32_t family = (uint32_t)strtoul(want, &end, 10);
+		if (end == want || count >= info->queueFamilyIndexCount ||
+			info->pQueueFamilyIndices[count] != family)
+			return -3;
+	}
+	return count == info->queueFamilyIndexCount ? 0 : -3;
 }
 
 static link *take_link(const void *chain, int32_t type)
@@ -94,6 +130,9 @@ static int32_t create_instance(const vkoInstanceCreateInfo *info, const void *al
 static int32_t create_device(void *physical, const vkoDeviceCreateInfo *info, const void *allocator,
 	void **out)
 {
+	int32_t failure = fails("vkCreateDevice");
+	if (failure != 0)
+		return failure;
 	next_device_proc = take_link(info->pNext, 48)->device_proc;
 	const char *names[32];
 	vkoDeviceCreateInfo without = *info;
@@ -109,6 +148,9 @@ static int32_t create_device(void *physical, const vkoDeviceCreateInfo *info, co
 		return r;
 #define LOOK_UP(name) next.name = (void *)next_device_proc(*out, "vk" #name)
 	LOOK_UP(CreateBuffer);
+	LOOK_UP(CreateCommandPool);
+	LOOK_UP(CreateSemaphore);
+	LOOK_UP(QueueSubmit);
 	LOOK_UP(AllocateMemory);
 	LOOK_UP(BindBufferMemory);
 	LOOK_UP(MapMemory);
@@ -159,9 +201,29 @@ static void external_buffer(void *physical, const void *info, vkoExternalBufferP
 		properties->externalMemoryProperties.externalMemoryFeatures = (uint32_t)features;
 }
 
+static int32_t create_command_pool(void *d, const void *info, const void *allocator, vkoHandle *out)
+{
+	int32_t failure = fails("vkCreateCommandPool");
+	return failure != 0 ? failure : next.CreateCommandPool(d, info, allocator, out);
+}
+
+static int32_t create_semaphore(void *d, const void *info, const void *allocator, vkoHandle *out)
+{
+	int32_t failure = fails("vkCreateSemaphore");
+	return failure != 0 ? failure : next.CreateSemaphore(d, info, allocator, out);
+}
+
+static int32_t queue_submit(void *q, uint32_t count, const void *infos, vkoHandle fence)
+{
+	int32_t failure = fails("vkQueueSubmit");
+	return failure != 0 ? failure : next.QueueSubmit(q, count, infos, fence);
+}
+
 static int32_t create_buffer(void *d, const void *info, const void *allocator, vkoHandle *out)
 {
 	int32_t failure = fails("vkCreateBuffer");
+	if (failure == 0)
+		failure = check_sharing(info);
 	return failure != 0 ? failure : next.CreateBuffer(d, info, allocator, out);
 }
 
@@ -228,6 +290,9 @@ static function device_proc(void *d, const char *name)
 		function own;
 	} calls[] = {
 		{ "vkCreateBuffer", (function)create_buffer },
+		{ "vkCreateCommandPool", (function)create_command_pool },
+		{ "vkCreateSemaphore", (function)create_semaphore },
+		{ "vkQueueSubmit", (function)queue_submit },
 		{ "vkAllocateMemory", (function)allocate_memory },
 		{ "vkBindBufferMemory", (function)bind_buffer },
 		{ "vkMapMemory", (function)map_memory },

@@ -1,0 +1,203 @@
+package vk
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"unicode"
+)
+
+// familiesOf reads families as in "GCT16 T2 CT8": what they can do (graphics,
+// compute, transfer, sparse binding, decoding video), then how many queues.
+func familiesOf(t *testing.T, text string) (families []QueueFamily) {
+	t.Helper()
+	for _, word := range strings.Fields(text) {
+		var f QueueFamily
+		digits := strings.IndexFunc(word, unicode.IsDigit)
+		for _, letter := range word[:digits] {
+			f.Flags |= map[rune]QueueFlags{'G': QueueGraphics, 'C': QueueCompute, 'T': QueueTransfer,
+				'S': QueueSparseBinding, 'V': 1 << 5}[letter]
+		}
+		if _, err := fmt.Sscan(word[digits:], &f.Count); err != nil {
+			t.Fatal(err)
+		}
+		families = append(families, f)
+	}
+	return families
+}
+
+func TestQueuesOfKnownDevices(t *testing.T) {
+	const (
+		nvidia = "GCTS16 TS2 CTS8 TSV1 TV1"
+		old    = "GCTS16 TS1" // without a family that computes and does not draw
+		amd    = "GCTS1 CTS4 TS1"
+		intel  = "GCT1"
+		arc    = "GCTS1 TS1 CTS4 V1"
+	)
+	for _, c := range []struct {
+		families          string
+		compute, transfer int
+		want              string // the queues' families
+	}{
+		{intel, 8, 2, "0"}, // lavapipe and SwiftShader, too
+		{intel, 1, -1, "0"},
+		{nvidia, 8, 2, "0 0 0 0 0 0 0 2 1 1"},
+		{nvidia, 1, 2, "0 1 1"},
+		{nvidia, 2, 1, "0 2 1"},
+		{nvidia, 17, 0, strings.Repeat("0 ", 16) + "2"},
+		{nvidia, 20, -1, strings.Repeat("0 ", 16) + "2 2 2 2"},
+		{nvidia, 99, 99, strings.Repeat("0 ", 16) + strings.Repeat("2 ", 8) + "1 1 3 4"},
+		{nvidia, 3, 3, "0 0 2 1 1 3"},
+		{old, 8, 2, "0 0 0 0 0 0 0 0 1"},
+		{amd, 8, 2, "0 1 1 1 1 2"},
+		{amd, 2, 2, "0 1 2"},
+		{amd, 1, -1, "0"},
+		{arc, 8, 2, "0 2 2 2 2 1"},
+		// The many-queue layer's.
+		{"GCT3 CT2 T2", 8, 2, "0 0 0 1 1 2 2"},
+		{"GCT3 CT2 T2", 3, 2, "0 0 1 2 2"},
+		// The main family is the first that computes, whatever it else does.
+		{"T2 CT2 GCT4", 8, 2, "1 1 2 2 2 2 0 0"},
+		{"CT4 GCT16", 4, 0, "0 0 0 0"},
+		{"CT4 CT8 GCT1", 5, 0, "0 0 0 0 1"},
+		{"CT4 CT8 GCT1", 4, 0, "0 0 0 0"},
+		{"G4 GCT2 CT1 GC1", 8, 2, "1 1 2 3"},
+		{"GC2 C1", 2, 2, "0 1"}, // transfer is implied, and need not be said
+		{"GCT2 CT1 CT1 CT1", 3, 2, "0 0 1"},
+		{"GCT0 CT0 GCT1 T0 T1", 8, 2, "2 4"}, // families without queues
+		// A family that decodes video, or draws, is no family for transfers.
+		{"GCT1 TV1 T1", 8, 1, "0 2"},
+		{"GCT1 TV1 T1", 8, 2, "0 2 1"},
+		{"GCT1 GT1 V1 S1", 8, 2, "0"},
+		{"GT4 T2 V1", 8, 2, ""}, // nothing computes
+		{"", 8, 2, ""},
+	} {
+		got := strings.Trim(fmt.Sprint(planQueues(familiesOf(t, c.families), c.compute, c.transfer)), "[]")
+		if want := strings.TrimSpace(c.want); got != want {
+			t.Errorf("%s, %d and %d: queues of families %s; want %s", c.families, c.compute, c.transfer, got, want)
+		}
+	}
+}
+
+// forEachFamilies calls do with every list of up to four families out of kinds.
+func forEachFamilies(kinds []QueueFamily, do func([]QueueFamily)) {
+	var grow func(list []QueueFamily)
+	grow = func(list []QueueFamily) {
+		do(list)
+		if len(list) == 4 {
+			return
+		}
+		for _, k := range kinds {
+			grow(append(list[:len(list):len(list)], k))
+		}
+	}
+	grow(nil)
+}
+
+func TestQueuesOfAllSmallDevices(t *testing.T) {
+	var kinds []QueueFamily
+	for _, flags := range []QueueFlags{
+		QueueGraphics | QueueCompute | QueueTransfer, QueueCompute | QueueTransfer, QueueCompute,
+		QueueTransfer, QueueGraphics | QueueTransfer, QueueTransfer | 1<<5,
+	} {
+		for _, count := range []int{0, 1, 3} {
+			kinds = append(kinds, QueueFamily{Flags: flags, Count: count})
+		}
+	}
+	lists := 0
+	forEachFamilies(kinds, func(families []QueueFamily) {
+		lists++
+		for _, most := range [][2]int{{1, -1}, {1, 0}, {2, 1}, {3, 2}, {8, 2}, {99, 99}} {
+			plan := planQueues(families, most[0], most[1])
+			if why := wrongPlan(families, most[0], most[1], plan); why != "" {
+				t.Fatalf("%v, at most %v: plan %v: %s", families, most, plan, why)
+			}
+		}
+	})
+	if n := len(kinds); lists != 1+n+n*n+n*n*n+n*n*n*n {
+		t.Errorf("%d lists of families", lists)
+	}
+}
+
+// wrongPlan says what a device with these queues would not be.
+func wrongPlan(families []QueueFamily, mostCompute, mostTransfer int, plan []int) string {
+	main := -1
+	haveCompute, haveTransfer, haveAsync := 0, 0, false
+	for k, f := range families {
+		if f.Count == 0 {
+			continue
+		}
+		if f.Flags&QueueCompute != 0 {
+			haveCompute += f.Count
+			haveAsync = haveAsync || f.Flags&QueueGraphics == 0
+			if main < 0 {
+				main = k
+			}
+		} else if f.Flags&QueueGraphics == 0 && f.Flags&QueueTransfer != 0 {
+			haveTransfer += f.Count
+		}
+	}
+	if main < 0 {
+		if len(plan) != 0 {
+			return "queues of a device that cannot compute"
+		}
+		return ""
+	}
+	if len(plan) == 0 || plan[0] != main {
+		return "the first queue is not the main family's"
+	}
+	used := map[int]int{}
+	compute, transfer := 0, 0
+	async, drawn, special := false, false, false
+	for k, f := range plan {
+		used[f]++
+		if k > 0 && plan[k-1] != f && used[f] > 1 {
+			return "a family's queues are not together"
+		}
+		if families[f].Flags&QueueCompute != 0 {
+			compute++
+			async = async || families[f].Flags&QueueGraphics == 0
+			if transfer > 0 {
+				return "a queue that computes comes after one that does not"
+			}
+			// Beside the main family, those that draw come last.
+			draws := f != main && families[f].Flags&QueueGraphics != 0
+			if drawn && !draws {
+				return "a family that draws comes before one that does not"
+			}
+			drawn = draws
+		} else {
+			transfer++
+			if families[f].Flags&QueueGraphics != 0 || families[f].Flags&QueueTransfer == 0 {
+				return "a queue that neither computes nor only transfers"
+			}
+			other := families[f].Flags != QueueTransfer
+			if special && !other {
+				return "a family of another purpose comes before one for transfers"
+			}
+			special = other
+		}
+	}
+	for f, n := range used {
+		if n > families[f].Count {
+			return fmt.Sprintf("%d queues of family %d", n, f)
+		}
+	}
+	if want := min(haveCompute, mostCompute); compute != want {
+		return fmt.Sprintf("%d queues that compute, not %d", compute, want)
+	}
+	if want := min(haveTransfer, max(0, mostTransfer)); transfer != want {
+		return fmt.Sprintf("%d queues that transfer, not %d", transfer, want)
+	}
+	if mostCompute > 1 && haveAsync && !async {
+		return "no queue of a family that computes and does not draw"
+	}
+	kept := 0
+	if families[main].Flags&QueueGraphics != 0 && async {
+		kept = 1
+	}
+	if used[main] < families[main].Count && compute-used[main] > kept {
+		return "the main family has queues left that others took the place of"
+	}
+	return ""
+}
