@@ -18,6 +18,15 @@ type argument struct {
 	readOnly bool
 }
 
+// bytes are those of the store that the kernel can use: all if it reaches them by
+// address. Kernels that pack bytes into words may write the whole last word.
+func (a *argument) bytes() span {
+	if a.size == 0 {
+		return a.whole()
+	}
+	return span{a.at, min((a.at+a.size+3)&^3, a.Size) - a.at}
+}
+
 // buffers is the number of the kernel's buffer arguments.
 func (t *target) buffers() int {
 	if t.explicit {

@@ -4,29 +4,6 @@ import (
 	"github.com/vkomp/vkomp/vk"
 )
 
-// mark is a place in the order of one queue: a level of the batch that signals
-// value. The zero mark is before everything.
-type mark struct {
-	value uint64
-	level int
-}
-
-// maxLevel is past every level of a batch.
-const maxLevel = 1 << 30
-
-// before reports whether m comes before o.
-func (m mark) before(o mark) bool {
-	return m.value < o.value || m.value == o.value && m.level < o.level
-}
-
-// later returns the later of two marks.
-func later(a, b mark) mark {
-	if a.before(b) {
-		return b
-	}
-	return a
-}
-
 // The barrier between two levels. Masks are the same for all: a later batch may
 // then rely on any barrier of an earlier one for everything before it.
 var levelBarrier = vk.Barrier{
@@ -46,10 +23,28 @@ var hostBarrier = vk.Barrier{
 	DstAccess: vk.AccessHostRead | vk.AccessHostWrite,
 }
 
+// ofTransfers returns the barrier for a queue that only transfers, whose barriers
+// name no other stage than those of the queue (VUID-vkCmdPipelineBarrier-srcStageMask-06461).
+func ofTransfers(b vk.Barrier) vk.Barrier {
+	b.SrcStage &^= vk.StageCompute
+	b.DstStage &^= vk.StageCompute
+	b.SrcAccess &^= vk.AccessShaderWrite
+	b.DstAccess &^= vk.AccessShaderRead | vk.AccessShaderWrite
+	return b
+}
+
 // batch is what one submission carries.
 type batch struct {
-	// value is what the queue's timeline reaches when the batch is done.
-	value uint64
+	// value is what the queue's timeline reaches when the batch is done. seq counts
+	// the submissions of all queues, 0 before that of the batch.
+	value, seq uint64
+	// clock is what the batch follows by the waits of it and of earlier batches of
+	// its queue; its queue's own element too is by waits alone. waits are the values
+	// that this batch waits for, by queue, 0 for none.
+	clock, waits clock
+	// seen is what the host had seen the end of when it submitted the batch: whoever
+	// waits for the batch sees that too.
+	seen clock
 	// levels[l] holds commands that need no order among themselves, and come
 	// after those of lower levels. Those of level 0 follow nothing that earlier
 	// batches do either.
@@ -58,22 +53,30 @@ type batch struct {
 	hostRead bool
 	tasks    []*target
 	commands int
-	// invocations counts shader invocations, the batch's cost.
-	invocations uint64
+	// work is the estimated cost of the commands, in nanoseconds.
+	work uint64
+}
+
+// wait has the batch wait for a value of a queue, of which known is the clock.
+func (b *batch) wait(queue int32, value uint64, known clock) {
+	b.waits[queue] = max(b.waits[queue], value)
+	b.clock[queue] = max(b.clock[queue], value)
+	b.clock.join(known)
 }
 
 // reset makes an empty batch of a recycled one.
 func (b *batch) reset(value uint64) {
+	clear(b.waits)
 	for i := range b.levels {
 		b.levels[i].Reset()
 	}
 	b.levels = b.levels[:0]
-	b.value, b.hostRead, b.commands, b.invocations = value, false, 0, 0
+	b.value, b.seq, b.hostRead, b.commands, b.work = value, 0, false, 0, 0
 }
 
 // level returns the stream of a level.
-func (b *batch) level(l int) *vk.Stream {
-	for len(b.levels) <= l {
+func (b *batch) level(l int32) *vk.Stream {
+	for len(b.levels) <= int(l) {
 		if n := len(b.levels); n < cap(b.levels) {
 			// The streams of an earlier use keep their memory.
 			b.levels = b.levels[:n+1]
@@ -87,22 +90,30 @@ func (b *batch) level(l int) *vk.Stream {
 // empty reports whether submitting the batch would have no effect.
 func (b *batch) empty() bool { return b.commands == 0 && !b.hostRead && len(b.tasks) == 0 }
 
-// encode writes the batch into out and returns the number of barriers and the
-// last level that a barrier stands before (0: none does).
-func (b *batch) encode(out *vk.Stream) (barriers, ordered int) {
+// encode writes the batch into out, for a queue that computes or one that only
+// transfers, and returns the number of barriers and the last level that a barrier
+// stands before (0: none does).
+func (b *batch) encode(out *vk.Stream, computes bool) (barriers int, ordered int32) {
+	between, toHost := levelBarrier, hostBarrier
+	if !computes {
+		between, toHost = ofTransfers(between), ofTransfers(toHost)
+	}
+	if mutated(copiesUnseen) {
+		between.SrcAccess &^= vk.AccessTransferWrite
+	}
 	for l := range b.levels {
 		if b.levels[l].Len() == 0 {
 			continue
 		}
-		if l > 0 {
-			out.Barrier(levelBarrier)
+		if l > 0 && !mutated(barrierDropped) {
+			out.Barrier(between)
 			barriers++
-			ordered = l
+			ordered = int32(l) + int32(offBy(orderedTooHigh))
 		}
 		out.Append(&b.levels[l])
 	}
-	if b.hostRead {
-		out.Barrier(hostBarrier)
+	if b.hostRead && !mutated(hostBarrierDropped) {
+		out.Barrier(toHost)
 		barriers++
 	}
 	return barriers, ordered

@@ -102,15 +102,16 @@ func levelsOf(t *testing.T, d *datadriven.TestData) string {
 		l.args = append(writes[:1:1], reads[:2]...)
 		r.run(l)
 	}
-	batch := r.s.queue.pending
+	batch := r.s.queues[0].pending
 	levels := make(map[int][]string)
 	highest := 0
 	for _, task := range batch.tasks {
 		if task.Label == "" {
 			continue
 		}
-		levels[task.mark.level] = append(levels[task.mark.level], task.Label)
-		highest = max(highest, task.mark.level)
+		at := int(task.mark.level)
+		levels[at] = append(levels[at], task.Label)
+		highest = max(highest, at)
 	}
 	var out strings.Builder
 	for l := range highest + 1 {
@@ -152,6 +153,25 @@ func TestIdleQueueIsSubmittedToAtOnce(t *testing.T) {
 	r.taskwait()
 	if r.d.submits != maxInFlight+1 {
 		t.Errorf("%d submissions for what collected", r.d.submits-maxInFlight)
+	}
+}
+
+// What collected before it goes with it: nobody is passed over for ever.
+func TestTaskOfHigherPriorityDoesNotWaitForTheBatchToFill(t *testing.T) {
+	r := newRig(t, memoryModes[0], 1)
+	defer r.close()
+	r.busy()
+	for range 10 {
+		r.run(launch{label: "task", kernel: "set", args: []arg{from(filled(4, 0))}})
+	}
+	if r.d.submits != maxInFlight {
+		t.Errorf("%d submissions while the device is busy", r.d.submits)
+	}
+	r.run(launch{label: "urgent", kernel: "set", args: []arg{from(filled(4, 0))}, priority: 1})
+	r.s.mu.Lock()
+	defer r.s.mu.Unlock()
+	if q := r.s.queues[0]; r.d.submits != maxInFlight+1 || !q.pending.empty() {
+		t.Errorf("%d submissions, %d commands left", r.d.submits, q.pending.commands)
 	}
 }
 
@@ -225,7 +245,7 @@ func TestLevelsDoNotGrowWithRecycling(t *testing.T) {
 	for range 50 {
 		r.run(launch{label: "link", kernel: "mix", args: []arg{alloc(x), alloc(x), alloc(x)}, out: [][]uint32{x}})
 	}
-	deep := r.s.queue.pending
+	deep := r.s.queues[0].pending
 	r.d.release()
 	r.taskwait()
 	r.run(launch{label: "exit", exit: []arg{from(x)}, included: true})
@@ -251,10 +271,10 @@ func TestRecycledBatchLetsGoOfItsTasks(t *testing.T) {
 		r.taskwait()
 		r.s.mu.Lock()
 		defer r.s.mu.Unlock()
-		if len(r.s.queue.free) == 0 {
+		if len(r.s.queues[0].free) == 0 {
 			t.Fatal("no batch was recycled")
 		}
-		for _, b := range r.s.queue.free {
+		for _, b := range r.s.queues[0].free {
 			for _, kept := range b.tasks[:cap(b.tasks)] {
 				if kept != nil {
 					t.Fatalf("a batch keeps task %q", kept.Label)

@@ -7,14 +7,26 @@ import (
 	"time"
 
 	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/timeline"
 	"github.com/vkomp/vkomp/vk"
 )
+
+// QueueInfo describes a queue of a device.
+type QueueInfo struct {
+	// Family is the queue's family, by its number in Vulkan.
+	Family int
+	// Compute: it runs kernels. Every queue makes copies and fills.
+	Compute bool
+}
 
 // Device is what the scheduler asks of a device. Only Submit, Completed and
 // Wait are called for work; a Device need not lock Submit of one queue, since
 // the scheduler serialises it.
 type Device interface {
 	Properties() *vk.Properties
+	// QueueInfos describes the queues, by the index that the other methods take. The
+	// first one computes, and those that do not come last.
+	QueueInfos() []QueueInfo
 	// BlockMemoryTypes returns the memory types, as bits, that a block can lie in.
 	BlockMemoryTypes(size uint64) (uint32, error)
 	CreateBlock(size uint64, memoryType int) (vk.Block, error)
@@ -29,10 +41,11 @@ type Device interface {
 	MemoryBudget() (heaps []vk.HeapBudget, ok bool)
 	CreatePipeline(vk.PipelineOptions) (vk.Pipeline, error)
 	DestroyPipeline(vk.Pipeline)
-	// Submit runs the stream once the waits are satisfied, then signals the
-	// queue's timeline. The stream is the caller's again when it returns. On an
-	// error nothing was submitted.
-	Submit(queue int, s *vk.Stream, waits []vk.SemaphoreWait, signal uint64) error
+	// Submit runs the stream once the waits are satisfied, values of the timelines of
+	// other queues that have been submitted, then signals the queue's timeline. The
+	// stream and the waits are the caller's again when it returns. On an error nothing
+	// was submitted.
+	Submit(queue int, s *vk.Stream, waits []timeline.Point, signal uint64) error
 	// Completed returns the value that the queue's timeline has reached.
 	Completed(queue int) (uint64, error)
 	// Wait waits for a value of the queue's timeline; a negative timeout is
@@ -46,8 +59,25 @@ func FromVulkan(d *vk.Device) Device { return vulkanDevice{d} }
 
 type vulkanDevice struct{ *vk.Device }
 
-func (d vulkanDevice) Submit(queue int, s *vk.Stream, waits []vk.SemaphoreWait, signal uint64) error {
-	return d.Queues()[queue].Submit(s, waits, signal)
+func (d vulkanDevice) QueueInfos() []QueueInfo {
+	infos := make([]QueueInfo, len(d.Queues()))
+	for i, q := range d.Queues() {
+		infos[i] = QueueInfo{Family: int(q.Family()), Compute: q.Compute()}
+	}
+	return infos
+}
+
+func (d vulkanDevice) Submit(queue int, s *vk.Stream, waits []timeline.Point, signal uint64) error {
+	queues := d.Queues()
+	if len(waits) == 0 {
+		return queues[queue].Submit(s, nil, signal)
+	}
+	var few [8]vk.SemaphoreWait
+	semaphores := few[:0]
+	for _, p := range waits {
+		semaphores = append(semaphores, vk.SemaphoreWait{Semaphore: queues[p.Queue].Timeline(), Value: p.Value})
+	}
+	return queues[queue].Submit(s, semaphores, signal)
 }
 
 func (d vulkanDevice) Completed(queue int) (uint64, error) {

@@ -17,15 +17,20 @@ func placed(n *tasks.Node) *target {
 	return t
 }
 
-// afterPredecessors returns where the last command is that t follows; what follows
-// that follows them all.
-func (t *target) afterPredecessors() (after mark) {
+// afterPredecessors sets t.after to where the last commands are that t follows; what
+// follows those follows them all. It returns one that has failed and is not complete
+// yet, or nil.
+func (t *target) afterPredecessors() (failing *target) {
+	t.after.set(mark{})
 	for _, p := range t.node.Predecessors() {
-		if pt := placed(p); pt != nil {
-			after = later(after, pt.mark)
+		if pt := placed(p); pt != nil && !mutated(predecessorForgotten) {
+			t.after.add(pt.mark)
+			if pt.failed != nil {
+				failing = pt
+			}
 		}
 	}
-	return after
+	return failing
 }
 
 // mustWaitFor returns the list of parked tasks that t has to join before it can
@@ -50,7 +55,9 @@ func (t *target) afterPredecessors() (after mark) {
 // waits for tasks that are to write the host's storage which it reads, or are to
 // read device memory of its own themselves.
 func (s *Scheduler) mustWaitFor(t *target) *[]*tasks.Node {
-	after := t.afterPredecessors()
+	if failing := t.afterPredecessors(); failing != nil {
+		return &failing.parked
+	}
 	for k, maps := range [...][]memory.Map{t.Enter, t.Exit} {
 		for i := range maps {
 			m := &maps[i]
@@ -58,7 +65,7 @@ func (s *Scheduler) mustWaitFor(t *target) *[]*tasks.Node {
 				return &stateOf(block).parked
 			}
 			for _, b := range s.blind {
-				if b.mark.value != 0 && (b.leaving || !after.before(b.mark)) && b.leaves(m.Section) {
+				if b.mark.value != 0 && b.leaves(m.Section) && (b.leaving || s.follows(&t.after, b.mark)) {
 					return &b.parked
 				}
 			}
@@ -71,7 +78,7 @@ func (s *Scheduler) mustWaitFor(t *target) *[]*tasks.Node {
 				if k == 0 && stateOf(block).passing && m.Share != memory.ShareMay {
 					return &stateOf(block).parked
 				}
-				if parked := s.mustWaitForHolders(block, m, after); parked != nil {
+				if parked := s.mustWaitForHolders(t, block, m); parked != nil {
 					return parked
 				}
 			}
@@ -83,7 +90,7 @@ func (s *Scheduler) mustWaitFor(t *target) *[]*tasks.Node {
 		}
 	}
 	for i := range t.moves {
-		if parked := s.moveMustWait(t, &t.moves[i], after); parked != nil {
+		if parked := s.moveMustWait(t, &t.moves[i]); parked != nil {
 			return parked
 		}
 	}
@@ -92,7 +99,7 @@ func (s *Scheduler) mustWaitFor(t *target) *[]*tasks.Node {
 			if writer := s.hostWrites.touching(block.Section); m.shared && writer != nil {
 				return &writer.parked
 			}
-			if parked := s.mustWaitForHolders(block, &memory.Map{}, after); parked != nil {
+			if parked := s.mustWaitForHolders(t, block, &memory.Map{}); parked != nil {
 				return parked
 			}
 		}
@@ -103,9 +110,9 @@ func (s *Scheduler) mustWaitFor(t *target) *[]*tasks.Node {
 	return nil
 }
 
-// mustWaitForHolders is mustWaitFor for a block whose storage t uses: through an item
+// mustWaitForHolders is mustWaitFor, with t.after set, for a block whose storage t uses: through an item
 // that maps it, or otherwise.
-func (s *Scheduler) mustWaitForHolders(block *memory.Present, item *memory.Map, after mark) *[]*tasks.Node {
+func (s *Scheduler) mustWaitForHolders(t *target, block *memory.Present, item *memory.Map) *[]*tasks.Node {
 	state := stateOf(block)
 	count, infinite := block.Count()
 	last := !infinite && int(count) <= len(state.holders)
@@ -121,7 +128,7 @@ func (s *Scheduler) mustWaitForHolders(block *memory.Present, item *memory.Map, 
 	for _, h := range state.holders {
 		// Where the commands of a leaving one were is forgotten: its mark
 		// is that of a late copy.
-		if h.by.mark.value == 0 || !h.by.leaving && after.before(h.by.mark) {
+		if h.by.mark.value == 0 || !h.by.leaving && !s.follows(&t.after, h.by.mark) {
 			continue
 		}
 		// An exit construct has no reference of its own: it would take
@@ -583,7 +590,7 @@ func (s *Scheduler) gone(p *memory.Present, w *tasks.Work) {
 
 func (s *Scheduler) freeStaging(t *target) {
 	for _, st := range t.staging {
-		freeAfter(s.staging, st, t.mark)
+		freeAfter(s.staging, st, &t.used)
 	}
 	clear(t.staging)
 	t.staging = t.staging[:0]

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 	"unsafe"
 
+	"github.com/vkomp/vkomp/timeline"
 	"github.com/vkomp/vkomp/vk"
 )
 
@@ -36,15 +38,18 @@ type fakeDevice struct {
 	pipelines map[uint64]vk.PipelineOptions
 	handles   uint64
 
-	// pending are the commands not executed, batches the submissions not
-	// complete, in order.
+	infos  []QueueInfo
+	queues []fakeQueue
+	// pending are the commands not executed.
 	pending  []*fakeCommand
-	batches  []*fakeBatch
 	flushes  []*hostFlush
 	executed int
-
-	submitted, completed, observed uint64
-	// held keeps the device from making progress past the submission that signals
+	// hostSeen are the values that the host had seen at the last submission.
+	hostSeen []uint64
+	// submitted counts submissions, waits those for other queues.
+	submitted uint64
+	waits     int
+	// held keeps the device from making progress past the submission of that number,
 	// upTo; Completed answers, Wait blocks.
 	held   bool
 	upTo   uint64
@@ -82,9 +87,39 @@ type fakeBlock struct {
 	bound bool
 }
 
+type fakeQueue struct {
+	submitted, completed, observed uint64
+	// batches are the submissions not complete, all those ever made.
+	batches, all []*fakeBatch
+	// implies are the values of the queues that come before whatever is submitted from
+	// now on, by the waits of the submissions so far.
+	implies []uint64
+}
+
 type fakeBatch struct {
-	value uint64
-	left  int
+	// number counts submissions of all queues.
+	number, value uint64
+	left          int
+	waits         []timeline.Point
+	// implies are the values of the queues that are reached when this one's is.
+	implies []uint64
+}
+
+// impliedBy reports whether the queue's reaching a value implies p.
+func (q *fakeQueue) impliedBy(value uint64, p timeline.Point) bool {
+	for _, b := range q.all {
+		if b.value <= value && b.implies[p.Queue] >= p.Value {
+			return true
+		}
+	}
+	return false
+}
+
+// follows adds what is implied by a submission that this one comes after.
+func (b *fakeBatch) follows(implied []uint64) {
+	for i, v := range implied {
+		b.implies[i] = max(b.implies[i], v)
+	}
 }
 
 // fakeCommand is one dispatch, copy or fill.
@@ -100,10 +135,10 @@ type hostFlush struct {
 	access *access
 	buffer vk.Buffer
 	lo, hi uint64
-	// value is that of the batch whose barrier makes it visible, 0 for none yet;
-	// data is what it brings, from that batch's completion on.
-	value uint64
-	data  []byte
+	// visible are the batches whose barriers make it visible; data is what they bring,
+	// from the completion of one on.
+	visible []timeline.Point
+	data    []byte
 }
 
 var _ Device = (*fakeDevice)(nil)
@@ -121,8 +156,19 @@ const (
 	incoherentMemory
 )
 
+// oneQueue is what most software drivers have, manyQueues what GPUs do.
+var (
+	oneQueue   = []QueueInfo{{Compute: true}}
+	manyQueues = []QueueInfo{{Compute: true}, {Compute: true}, {Family: 1, Compute: true}, {Family: 2}}
+)
+
 func newFakeDevice(t reporter, memory fakeMemory, seed uint64) *fakeDevice {
+	return newFakeDeviceWith(t, oneQueue, memory, seed)
+}
+
+func newFakeDeviceWith(t reporter, queues []QueueInfo, memory fakeMemory, seed uint64) *fakeDevice {
 	d := &fakeDevice{
+		infos: queues, queues: make([]fakeQueue, len(queues)), hostSeen: make([]uint64, len(queues)),
 		props: vk.Properties{
 			Name: "fake", Type: vk.DeviceIntegrated,
 			Limits: vk.Limits{
@@ -143,6 +189,10 @@ func newFakeDevice(t reporter, memory fakeMemory, seed uint64) *fakeDevice {
 		rng:       rand.New(rand.NewPCG(seed, 1)),
 		blocks:    make(map[vk.Buffer]*fakeBlock),
 		pipelines: make(map[uint64]vk.PipelineOptions),
+	}
+	d.order.queues, d.order.told = len(queues), make([]int, len(queues))
+	for i := range d.queues {
+		d.queues[i].implies = make([]uint64, len(queues))
 	}
 	mapped := vk.MemoryHostVisible | vk.MemoryHostCoherent
 	switch memory {
@@ -168,6 +218,8 @@ func (d *fakeDevice) fail(format string, args ...any) {
 		d.report(what)
 	}
 }
+
+func (d *fakeDevice) QueueInfos() []QueueInfo { return d.infos }
 
 func (d *fakeDevice) Properties() *vk.Properties { return &d.props }
 
@@ -333,8 +385,10 @@ func (d *fakeDevice) Close() error {
 	if len(d.pipelines) > 0 || len(d.blocks) > 0 {
 		d.fail("closed with %d pipelines and %d blocks alive", len(d.pipelines), len(d.blocks))
 	}
-	if len(d.batches) > 0 && !d.lost {
-		d.fail("closed with %d submissions under way", len(d.batches))
+	for i := range d.queues {
+		if n := len(d.queues[i].batches); n > 0 && !d.lost {
+			d.fail("closed with %d submissions of queue %d under way", n, i)
+		}
 	}
 	return nil
 }
@@ -363,32 +417,62 @@ func (d *fakeDevice) step() bool {
 	return d.retire()
 }
 
+// retire completes the batches that are done. It reports whether there were any.
 func (d *fakeDevice) retire() (any bool) {
-	for len(d.batches) > 0 && d.batches[0].left == 0 && !(d.held && d.batches[0].value > d.upTo) {
-		any = true
-		d.completed = d.batches[0].value
-		d.batches = d.batches[1:]
-		for _, f := range d.flushes {
-			if f.value == d.completed && d.blocks[f.buffer] != nil {
-				f.data = bytes.Clone(d.blocks[f.buffer].device[f.lo:f.hi])
+	for more := true; more; {
+		more = false
+		for i := range d.queues {
+			q := &d.queues[i]
+			for len(q.batches) > 0 && d.done(q.batches[0]) {
+				any, more = true, true
+				q.completed = q.batches[0].value
+				q.batches = q.batches[1:]
+				for _, f := range d.flushes {
+					if slices.Contains(f.visible, timeline.Point{Queue: timeline.Queue(i), Value: q.completed}) && d.blocks[f.buffer] != nil {
+						f.data = bytes.Clone(d.blocks[f.buffer].device[f.lo:f.hi])
+					}
+				}
+				d.changed.Broadcast()
 			}
 		}
-		d.changed.Broadcast()
 	}
 	return any
 }
 
-// observe lets the host see that value was reached, and what that makes visible
-// to it.
-func (d *fakeDevice) observe(value uint64) {
-	if value <= d.observed {
+// done reports whether a batch, the first of its queue, is complete.
+func (d *fakeDevice) done(b *fakeBatch) bool {
+	if b.left > 0 || d.held && b.number > d.upTo {
+		return false
+	}
+	for _, w := range b.waits {
+		if d.queues[w.Queue].completed < w.Value {
+			return false
+		}
+	}
+	return true
+}
+
+// observe lets the host see that a value of the queue was reached, and with it those
+// that it implies, and what that makes visible to it.
+func (d *fakeDevice) observe(queue int, value uint64) {
+	q := &d.queues[queue]
+	if value <= q.observed {
 		return
 	}
-	d.observed = value
+	for _, b := range q.all {
+		if b.value > q.observed && b.value <= value {
+			for i, v := range b.implies {
+				if i != queue && v > 0 {
+					d.observe(i, v)
+				}
+			}
+		}
+	}
+	q.observed = value
 	kept := d.flushes[:0]
 	for _, f := range d.flushes {
 		b := d.blocks[f.buffer]
-		if f.value == 0 || f.value > value {
+		if !slices.ContainsFunc(f.visible, func(p timeline.Point) bool { return int(p.Queue) == queue && p.Value <= value }) {
 			if b != nil {
 				kept = append(kept, f)
 			}
@@ -418,43 +502,43 @@ func (d *fakeDevice) Completed(queue int) (uint64, error) {
 	if d.rng.IntN(2) == 0 {
 		d.step()
 	}
-	d.observe(d.completed)
-	return d.completed, nil
+	d.observe(queue, d.queues[queue].completed)
+	return d.queues[queue].completed, nil
 }
 
 func (d *fakeDevice) Wait(queue int, value uint64, timeout time.Duration) (bool, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if timeout >= 0 || value > d.submitted {
-		d.fail("wait for %d with timeout %v, %d is submitted", value, timeout, d.submitted)
+	q := &d.queues[queue]
+	if timeout >= 0 || value > q.submitted {
+		d.fail("wait for %d of queue %d with timeout %v, %d is submitted", value, queue, timeout, q.submitted)
 		return false, errLost
 	}
-	for d.completed < value {
+	for q.completed < value {
 		switch {
 		case d.lost:
 			return false, errLost
-		case d.held && d.completed >= d.upTo:
-			d.changed.Wait()
-		default:
-			if !d.step() {
-				d.fail("nothing can run, and %d of %d is complete: the order has a cycle", d.completed, d.submitted)
-				return false, errLost
-			}
+		case d.step():
 			if d.rng.IntN(4) == 0 {
 				d.mu.Unlock()
 				d.mu.Lock()
 			}
+		case d.held:
+			d.changed.Wait()
+		default:
+			d.fail("nothing can run, and %d of %d is complete on queue %d: the order has a cycle", q.completed, q.submitted, queue)
+			return false, errLost
 		}
 	}
-	d.observe(d.completed)
+	d.observe(queue, q.completed)
 	return true, nil
 }
 
-// hold stops the device, advance lets it go on to a value and stop there, and
+// hold stops the device, advance lets it go on to a submission and stop there, and
 // release lets it go on.
-func (d *fakeDevice) hold()                { d.set(func() { d.held, d.upTo = true, 0 }) }
-func (d *fakeDevice) advance(value uint64) { d.set(func() { d.held, d.upTo = true, value }) }
-func (d *fakeDevice) release()             { d.set(func() { d.held = false }) }
+func (d *fakeDevice) hold()               { d.set(func() { d.held, d.upTo = true, 0 }) }
+func (d *fakeDevice) advance(upTo uint64) { d.set(func() { d.held, d.upTo = true, upTo }) }
+func (d *fakeDevice) release()            { d.set(func() { d.held = false }) }
 
 func (d *fakeDevice) set(change func()) {
 	d.mu.Lock()

@@ -2,16 +2,17 @@ package sched
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/vkomp/vkomp/vk"
 )
 
-// orderCheck knows which commands of a queue are ordered, and what of their
+// orderCheck knows which commands of a device's queues are ordered, and what of their
 // writes others see. Program order orders nothing: two commands are ordered if
-// a chain of barriers leads from the one to the other, if the later submission
-// waits for a semaphore that the earlier signals, or if the host has seen that
-// signal before it submits. A write is seen if such a barrier makes it available
-// and such a barrier makes it visible.
+// a chain of barriers of a queue and of semaphores between them leads from the one to
+// the other, or if the host has seen a signal after the one before it submits the
+// other. A write is seen if such a barrier or signal makes it available and such a
+// barrier or wait makes it visible.
 //
 // It decides from the stream alone, and shares no code with the scheduler.
 type orderCheck struct {
@@ -20,26 +21,31 @@ type orderCheck struct {
 	open, retired []*command
 	// ran is the number of retired commands, from the first on, that have been
 	// executed.
-	ran   int
-	count int
-	// seen is the value that the host has waited for.
-	seen uint64
+	ran    int
+	count  int
+	queues int
+	// told is the number of retired commands that have their signalled value, by queue.
+	told []int
 }
 
 // command is what orderCheck knows of one.
 type command struct {
-	number   int
+	number int
+	// batch is the number of the submission, of all queues.
 	batch    uint64
+	queue    int
 	label    string
 	pipeline uint64
 	stage    vk.Stage
 	accesses []access
 
-	// reached are the stages ordered after the command, available says that its
-	// writes are, visible to which accesses.
-	reached   vk.Stage
+	// reached are the stages ordered after the command, by queue, available says that
+	// its writes are, visible to which accesses. signalled are the first values of the
+	// queues' timelines that come after it, 0 for none yet.
+	reached   []vk.Stage
 	available bool
-	visible   vk.Access
+	visible   []vk.Access
+	signalled []uint64
 
 	// after are open commands that this one is ordered after, and so are the
 	// first afterRetired that were retired.
@@ -97,15 +103,19 @@ func stageAccesses(s vk.Stage) vk.Access {
 	return a
 }
 
-// before reports whether the command is in the first scope of the barrier.
-func (c *command) before(b vk.Barrier) bool {
-	return stagesOf(b.SrcStage)&(c.stage|c.reached) != 0
+// before reports whether the command is in the first scope of a barrier of the queue.
+func (c *command) before(b vk.Barrier, queue int) bool {
+	stages := c.reached[queue]
+	if c.queue == queue {
+		stages |= c.stage
+	}
+	return stagesOf(b.SrcStage)&stages != 0
 }
 
-// madeAvailable reports whether the command's writes are available after the
-// barrier.
-func (c *command) madeAvailable(b vk.Barrier) bool {
-	if !c.before(b) {
+// madeAvailable reports whether the command's writes are available after a barrier
+// of the queue.
+func (c *command) madeAvailable(b vk.Barrier, queue int) bool {
+	if !c.before(b, queue) {
 		return false
 	}
 	var writes vk.Access
@@ -115,60 +125,76 @@ func (c *command) madeAvailable(b vk.Barrier) bool {
 	return c.available || accessesOf(b.SrcAccess)&writes == writes
 }
 
-func (o *orderCheck) barrier(b vk.Barrier) {
-	kept := o.open[:0]
-	for _, c := range o.open {
-		if c.before(b) {
-			c.available = c.madeAvailable(b)
+func (o *orderCheck) barrier(b vk.Barrier, queue int) {
+	o.each(func(c *command) {
+		if c.before(b, queue) {
+			c.available = c.madeAvailable(b, queue)
 			if c.available {
-				c.visible |= accessesOf(b.DstAccess) & stageAccesses(stagesOf(b.DstStage))
+				c.visible[queue] |= accessesOf(b.DstAccess) & stageAccesses(stagesOf(b.DstStage))
 			}
-			c.reached |= stagesOf(b.DstStage)
+			c.reached[queue] |= stagesOf(b.DstStage)
 		}
-		kept = o.keep(kept, c)
-	}
-	clear(o.open[len(kept):])
-	o.open = kept
+	})
 }
 
-// keep appends c to kept, or retires it.
-func (o *orderCheck) keep(kept []*command, c *command) []*command {
-	if c.reached&deviceStages == deviceStages && c.visible&deviceAccesses == deviceAccesses {
-		o.retired = append(o.retired, c)
-		return kept
-	}
-	return append(kept, c)
-}
-
-// waited: what is submitted from now on waits for a semaphore of this value, a
-// full dependency.
-func (o *orderCheck) waited(value uint64) {
+// each calls f for the open commands, and retires those that everything is ordered
+// after and sees.
+func (o *orderCheck) each(f func(*command)) {
 	kept := o.open[:0]
 	for _, c := range o.open {
-		if c.batch <= value {
-			c.reached, c.available, c.visible = deviceStages, true, deviceAccesses
+		f(c)
+		done := true
+		for q := range o.queues {
+			done = done && c.reached[q]&deviceStages == deviceStages && c.visible[q]&deviceAccesses == deviceAccesses
 		}
-		kept = o.keep(kept, c)
+		if done {
+			o.retired = append(o.retired, c)
+		} else {
+			kept = append(kept, c)
+		}
 	}
 	clear(o.open[len(kept):])
 	o.open = kept
 }
 
-// hostWaited: the host has seen value before it submits what follows. That
-// orders, and the signal made writes available, but makes them visible to no
-// read on the device.
-func (o *orderCheck) hostWaited(value uint64) {
-	if value == o.seen {
-		return
-	}
-	o.seen = value
-	for _, c := range o.open {
-		if c.batch <= value {
-			c.reached |= deviceStages
+// signals: the queue signals the value after what it has been given, and after what
+// that follows.
+func (o *orderCheck) signals(queue int, value uint64) {
+	follows := func(c *command) {
+		if c.signalled[queue] == 0 && (c.queue == queue || c.reached[queue] != 0) {
+			c.signalled[queue] = value
 			c.available = true
-			c.visible |= vk.AccessShaderWrite | vk.AccessTransferWrite
 		}
 	}
+	o.each(follows)
+	for _, c := range o.retired[o.told[queue]:] {
+		follows(c)
+	}
+	o.told[queue] = len(o.retired)
+}
+
+// waited: what the queue is given from now on waits for a value of another queue's
+// timeline, a full dependency.
+func (o *orderCheck) waited(queue, other int, value uint64) {
+	o.each(func(c *command) {
+		if v := c.signalled[other]; v != 0 && v <= value {
+			c.reached[queue], c.visible[queue] = deviceStages, deviceAccesses
+		}
+	})
+}
+
+// hostWaited: the host has seen a value of a queue's timeline before it submits what
+// follows. That orders, and the signal made writes available, but makes them visible
+// to no read on the device.
+func (o *orderCheck) hostWaited(queue int, value uint64) {
+	o.each(func(c *command) {
+		if v := c.signalled[queue]; v != 0 && v <= value {
+			for q := range o.queues {
+				c.reached[q] |= deviceStages
+				c.visible[q] |= vk.AccessShaderWrite | vk.AccessTransferWrite
+			}
+		}
+	})
 }
 
 // add enters a command, and returns what is wrong with its place.
@@ -176,8 +202,9 @@ func (o *orderCheck) add(c *command) (wrong []string) {
 	o.count++
 	c.number = o.count
 	c.afterRetired = len(o.retired)
+	c.reached, c.visible, c.signalled = make([]vk.Stage, o.queues), make([]vk.Access, o.queues), make([]uint64, o.queues)
 	for _, e := range o.open {
-		ordered := e.reached&c.stage != 0
+		ordered := e.reached[c.queue]&c.stage != 0
 		if ordered && !e.executed {
 			c.after = append(c.after, e)
 		}
@@ -203,7 +230,7 @@ func (e *command) conflict(c *command, ordered bool) string {
 			if !x.writes || x.handed {
 				continue
 			}
-			if want := y.read | y.write; e.visible&want != want {
+			if want := y.read | y.write; e.visible[c.queue]&want != want {
 				return fmt.Sprintf("what %s wrote %s is not visible to %s", e, where, c)
 			}
 		}
@@ -228,12 +255,17 @@ func (c *command) ready(o *orderCheck) bool {
 	return true
 }
 
-// unobserved returns the commands that the host has not seen the end of.
-func (o *orderCheck) unobserved(observed uint64) (cs []*command) {
+// unobserved returns the commands that the host has not seen the end of; observed
+// are the values of the queues that it has seen.
+func (o *orderCheck) unobserved(observed []uint64) (cs []*command) {
 	for _, list := range [][]*command{o.retired, o.open} {
-		for i := len(list) - 1; i >= 0; i-- {
-			if list[i].batch > observed {
-				cs = append(cs, list[i])
+		for _, c := range slices.Backward(list) {
+			seen := false
+			for q, v := range observed {
+				seen = seen || c.signalled[q] != 0 && c.signalled[q] <= v
+			}
+			if !seen {
+				cs = append(cs, c)
 			}
 		}
 	}

@@ -3,14 +3,16 @@ package sched
 import (
 	"bytes"
 	"errors"
+	"slices"
 	"unsafe"
 
+	"github.com/vkomp/vkomp/timeline"
 	"github.com/vkomp/vkomp/vk"
 )
 
 var errLost = &vk.Error{Op: "vkQueueSubmit", Result: vk.ErrorDeviceLost}
 
-func (d *fakeDevice) Submit(queue int, s *vk.Stream, waits []vk.SemaphoreWait, signal uint64) error {
+func (d *fakeDevice) Submit(queue int, s *vk.Stream, waits []timeline.Point, signal uint64) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.submits++
@@ -25,26 +27,48 @@ func (d *fakeDevice) Submit(queue int, s *vk.Stream, waits []vk.SemaphoreWait, s
 	if d.lost {
 		return errLost
 	}
-	if d.closed || queue != 0 || signal <= d.submitted {
-		d.fail("submission of value %d to queue %d, after %d (closed %v)", signal, queue, d.submitted, d.closed)
+	q := &d.queues[queue]
+	if d.closed || signal <= q.submitted {
+		d.fail("submission of value %d to queue %d, after %d (closed %v)", signal, queue, q.submitted, d.closed)
 	}
-	d.submitted = signal
-	for _, w := range waits {
-		if w.Value >= signal {
-			d.fail("submission of value %d waits for %d: it never ends", signal, w.Value)
+	d.submitted++
+	batch := &fakeBatch{number: d.submitted, value: signal, waits: slices.Clone(waits), implies: slices.Clone(q.implies)}
+	for i, w := range waits {
+		if int(w.Queue) == queue || w.Value == 0 || w.Value > d.queues[w.Queue].submitted {
+			d.fail("submission of value %d to queue %d waits for %v: it may never end", signal, queue, w)
 		}
-		d.order.waited(w.Value)
+		for k, o := range waits {
+			if q.implies[w.Queue] >= w.Value || k != i && d.queues[o.Queue].impliedBy(o.Value, w) {
+				d.fail("submission of value %d to queue %d waits for %v, which is implied already (%v)", signal, queue, w, waits)
+			}
+		}
+		d.order.waited(queue, int(w.Queue), w.Value)
+		for _, b := range d.queues[w.Queue].all {
+			if b.value <= w.Value {
+				batch.follows(b.implies)
+			}
+		}
+		batch.implies[w.Queue] = max(batch.implies[w.Queue], w.Value)
 	}
-	d.order.hostWaited(d.observed)
-	batch := &fakeBatch{value: signal}
-	d.batches = append(d.batches, batch)
+	d.waits += len(waits)
+	for i := range d.queues {
+		if o := d.queues[i].observed; o > d.hostSeen[i] {
+			d.hostSeen[i] = o
+			d.order.hostWaited(i, o)
+		}
+	}
+	q.implies = slices.Clone(batch.implies)
+	batch.implies[queue] = signal
+	q.submitted = signal
+	q.all = append(q.all, batch)
+	q.batches = append(q.batches, batch)
 	barriers, ops := 0, 0
 	var last *fakeCommand
 	for op := range s.Ops() {
 		ops++
 		if op.Code == vk.OpBarrier {
 			barriers++
-			d.barrier(op.Barrier, signal)
+			d.barrier(op.Barrier, queue, signal)
 			last = nil
 			continue
 		}
@@ -59,8 +83,11 @@ func (d *fakeDevice) Submit(queue int, s *vk.Stream, waits []vk.SemaphoreWait, s
 			last.run = func() { first(); c.run() }
 			continue
 		}
+		if c.stage == vk.StageCompute && !d.infos[queue].Compute {
+			d.fail("%s on queue %d, which only transfers", &c.command, queue)
+		}
 		c.batch = batch
-		c.command.batch = signal
+		c.command.batch, c.command.queue = d.submitted, queue
 		d.hostWrites(c)
 		for _, what := range d.order.add(&c.command) {
 			d.fail("%s", what)
@@ -77,25 +104,29 @@ func (d *fakeDevice) Submit(queue int, s *vk.Stream, waits []vk.SemaphoreWait, s
 	if ops != s.Len() {
 		d.fail("submission %d: %d of %d operations can be decoded", signal, ops, s.Len())
 	}
+	d.order.signals(queue, signal)
 	d.barriers = append(d.barriers, barriers)
 	d.changed.Broadcast()
 	return nil
 }
 
-// barrier records a barrier of the batch that signals value.
-func (d *fakeDevice) barrier(b vk.Barrier, value uint64) {
+// barrier records a barrier of the queue's batch that signals value.
+func (d *fakeDevice) barrier(b vk.Barrier, queue int, value uint64) {
 	if b.SrcStage == 0 || b.DstStage == 0 {
 		d.fail("submission %d: a barrier without stages", value)
+	}
+	if !d.infos[queue].Compute && (b.SrcStage|b.DstStage)&vk.StageCompute != 0 {
+		d.fail("submission %d: a barrier of compute shaders on queue %d, which only transfers", value, queue)
 	}
 	const toHost = vk.AccessHostRead | vk.AccessHostWrite
 	if b.DstStage&vk.StageHost != 0 && accessesOf(b.DstAccess)&toHost == toHost {
 		for _, f := range d.flushes {
-			if f.value == 0 && f.by.madeAvailable(b) {
-				f.value = value
+			if f.by.madeAvailable(b, queue) {
+				f.visible = append(f.visible, timeline.Point{Queue: timeline.Queue(queue), Value: value})
 			}
 		}
 	}
-	d.order.barrier(b)
+	d.order.barrier(b, queue)
 }
 
 // decode turns an operation into a command, nil if it is nonsense.
@@ -253,7 +284,7 @@ func (d *fakeDevice) hostWrites(c *fakeCommand) {
 					return
 				}
 			}
-			for _, o := range d.order.unobserved(d.observed) {
+			for _, o := range d.order.unobserved(d.hostSeen) {
 				for _, x := range o.accesses {
 					if x.buffer == a.buffer && x.lo <= i && i < x.hi && o.batch < d.submitted {
 						d.fail("the host wrote byte %d of buffer %d, for %s, while %s could use it", i, a.buffer, &c.command, o)

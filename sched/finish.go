@@ -15,16 +15,21 @@ import (
 // finish is called again when that is done.
 func (s *Scheduler) finish(t *target, w *tasks.Work) {
 	s.mu.Lock()
+	if t.failed != nil {
+		s.abort(t, t.failed, w)
+		s.mu.Unlock()
+		return
+	}
 	if !t.leaving {
 		t.exits, t.exiting = s.table.BeginExit(t.Exit, t.exits), true
-		late, err := s.planResults(t)
+		late, err := s.planResults(t, w)
 		if err != nil {
 			s.abort(t, err, w)
 			s.mu.Unlock()
 			return
 		}
 		if late {
-			s.flush(s.queue, true, w)
+			s.flush(s.queues[t.mark.queue], true, w)
 			s.mu.Unlock()
 			return
 		}
@@ -78,10 +83,9 @@ func (s *Scheduler) finish(t *target, w *tasks.Work) {
 // planResults finds for each copy to the host where its bytes are. It reports
 // whether they have to be brought there first, in which case the task is in the
 // pending batch again.
-func (s *Scheduler) planResults(t *target) (late bool, err error) {
-	q := s.queue
+func (s *Scheduler) planResults(t *target, w *tasks.Work) (late bool, err error) {
 	var missing []download
-	hostReads := false
+	var hostReads []*store
 	for _, e := range t.exits {
 		if !e.CopyOut {
 			continue
@@ -93,7 +97,9 @@ func (s *Scheduler) planResults(t *target) (late bool, err error) {
 		case from != nil:
 			from = unsafe.Add(from, e.Offset)
 			t.touches(s.storageHeap, &e.Present.Storage, e.Offset, size)
-			hostReads = hostReads || stateOf(e.Present).write.value > q.hostReached
+			if m := stateOf(e.Present).store; !m.visible(s.hostReached) {
+				hostReads = append(hostReads, m)
+			}
 		default:
 			if st := t.downloaded(e.Present, e.Offset, size); st != nil {
 				from = st.Host()
@@ -123,15 +129,27 @@ func (s *Scheduler) planResults(t *target) (late bool, err error) {
 		}
 		t.results = append(t.results, hostCopy{to: m.Ptr, from: from, size: size, image: t.image(e.Item)})
 	}
-	if len(missing) == 0 && !hostReads {
+	if len(missing) == 0 && len(hostReads) == 0 {
 		return false, nil
 	}
-	t.mark = mark{value: q.pending.value}
-	if len(missing) > 0 {
-		t.mark = s.placeDownloads(missing, 0)
+	s.gather.set(mark{})
+	for _, m := range hostReads {
+		s.gatherStore(m, m.whole())
 	}
-	q.pending.hostRead = true
-	q.pending.tasks = append(q.pending.tasks, t)
+	var at mark
+	if len(missing) > 0 {
+		at, err = s.placeDownloads(missing, w)
+	} else {
+		_, at, err = s.begin(s.earliest(s.queues, 0), w)
+	}
+	if err != nil {
+		return false, err
+	}
+	b := s.queues[at.queue].pending
+	b.hostRead = true
+	b.tasks = append(b.tasks, t)
+	t.mark = at
+	t.used.add(at)
 	t.leaving = true
 	return true, nil
 }

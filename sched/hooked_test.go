@@ -61,6 +61,11 @@ func TestHalfStreamedBlockIsBroken(t *testing.T) {
 	defer r.close()
 	x := filled(256, 7) // 16 pieces
 	shared := make(chan error, 1)
+	// Only the stream waits for the device: else its end can overtake the sharer.
+	q := r.s.queues[0]
+	r.s.mu.Lock()
+	q.drivers++
+	r.s.mu.Unlock()
 	h.wait = func() {
 		go func() {
 			shared <- r.s.Run(t.Context(), r.region(launch{label: "sharer", enter: []arg{to(x)}, included: true, scope: r.graph.NewScope()}))
@@ -79,6 +84,10 @@ func TestHalfStreamedBlockIsBroken(t *testing.T) {
 	if err := <-shared; err == nil {
 		t.Error("the sharer did not hear that the copy failed")
 	}
+	r.s.mu.Lock()
+	q.drivers--
+	q.wake.Signal()
+	r.s.mu.Unlock()
 }
 
 // Memory that an exit construct reads is not used again before it has.

@@ -251,7 +251,7 @@ func TestExitsKeepTheirOrder(t *testing.T) {
 		x, zero := filled(16, 1), filled(16, 0)
 		all := [][]uint32{x}
 		r.run(launch{label: "enter", enter: []arg{to(x)}, out: all, included: true})
-		q := r.s.queue
+		q := r.s
 		r.eventually("nobody finishes tasks", func() bool { return !q.finishing })
 		r.s.mu.Lock()
 		// As if another goroutine were at an earlier task.
@@ -267,7 +267,7 @@ func TestExitsKeepTheirOrder(t *testing.T) {
 		q.finishing = false
 		r.s.mu.Unlock()
 		var w tasks.Work
-		r.s.finishDone(q, &w)
+		r.s.finishDone(&w)
 		w.Run()
 		r.taskwait()
 		r.expect("x", x, filled(16, 4)...)
@@ -280,7 +280,7 @@ func TestFinisherIsNotKeptByWhatOthersAdd(t *testing.T) {
 	r := newRig(t, memoryModes[1], 1)
 	defer r.close()
 	x, y, zero := filled(16, 1), filled(16, 1), filled(16, 0)
-	q := r.s.queue
+	q := r.s
 	r.run(launch{label: "enter", enter: []arg{to(x)}, included: true})
 	r.eventually("nobody finishes tasks", func() bool { return !q.finishing })
 	r.s.mu.Lock()
@@ -310,7 +310,7 @@ func TestFinisherIsNotKeptByWhatOthersAdd(t *testing.T) {
 		}
 	})
 	var w tasks.Work
-	r.s.finishDone(q, &w)
+	r.s.finishDone(&w)
 	r.eventually("a task that became ready in the second round runs", func() bool {
 		select {
 		case <-ran:
@@ -337,11 +337,11 @@ func TestLateCopyOutComesBeforeACopyInAfterIt(t *testing.T) {
 	first := r.d.submitted
 	r.run(launch{label: "enters x", kernel: "mix", args: []arg{tofrom(z), alloc(x), alloc(zero)}, in: [][]uint32{zero}})
 	r.run(launch{label: "between", kernel: "mix", args: []arg{tofrom(y), alloc(zero), alloc(zero)}, out: [][]uint32{x}})
-	r.eventually("two submissions", func() bool { return len(r.s.queue.inFlight) == 2 })
+	r.eventually("two submissions", func() bool { return len(r.s.queues[0].inFlight) == 2 })
 	r.d.advance(first + 1)
 	r.eventually("late copy", func() bool {
-		n := len(r.s.queue.inFlight)
-		return n > 0 && r.s.queue.inFlight[n-1].value > first+1
+		n := len(r.s.queues[0].inFlight)
+		return n > 0 && r.s.queues[0].inFlight[n-1].value > first+1
 	})
 	r.run(launch{label: "always to", kernel: "mix", args: []arg{{x, memory.MapTo, true}, alloc(zero), alloc(zero)}, out: [][]uint32{x}})
 	r.d.release()
@@ -389,7 +389,7 @@ func TestExitThatFindsNothingAnyMoreLeavesAloneWhatIsMappedAfterIt(t *testing.T)
 		}
 		block := stateOf(before)
 		holders := func(n int) func() bool {
-			return func() bool { return len(block.holders) == n && !r.s.queue.finishing }
+			return func() bool { return len(block.holders) == n && !r.s.finishing }
 		}
 		r.eventually("three hold x", holders(3))
 		r.d.advance(start + 1)

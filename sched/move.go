@@ -132,6 +132,14 @@ func (m *move) spans() (dst, src span) {
 	return dst, src
 }
 
+// places are the bytes of its stores that the move touches.
+func (m *move) places() (dst, src span) {
+	dst, src = m.spans()
+	dst.start += m.dstAt
+	src.start += m.srcAt
+	return dst, src
+}
+
 // hostSpan is the host's storage that the move touches.
 func (m *move) hostSpan() memory.Section {
 	if m.Image != nil {
@@ -248,7 +256,7 @@ func (s *Scheduler) findSpan(p Pointer, bytes span) (*store, uint64, error) {
 // host comes after copies to the same storage that are under way: these can be late,
 // and would then overwrite it.
 // Storage that the device shares comes after what the device does there.
-func (s *Scheduler) moveMustWait(t *target, m *move, after mark) *[]*tasks.Node {
+func (s *Scheduler) moveMustWait(t *target, m *move) *[]*tasks.Node {
 	if !m.Kind.fromHost() && !m.Kind.toHost() {
 		return nil
 	}
@@ -264,7 +272,7 @@ func (s *Scheduler) moveMustWait(t *target, m *move, after mark) *[]*tasks.Node 
 		if block == nil {
 			break
 		}
-		if parked := s.mustWaitForHolders(block, &memory.Map{}, after); parked != nil {
+		if parked := s.mustWaitForHolders(t, block, &memory.Map{}); parked != nil {
 			return parked
 		}
 		if stateOf(block).shared {
@@ -554,55 +562,65 @@ func fillBytes(to unsafe.Pointer, value byte, n uint64) {
 	}
 }
 
+// onDevice reports whether the device makes the move, before the task's kernel.
+func (m *move) onDevice() bool { return !m.direct && m.ring == nil && m.dst != nil }
+
 // placeMoves places the commands of the moves that the device makes, but for those
-// to the host, and returns where the last one is; the zero mark without any.
-func (s *Scheduler) placeMoves(t *target, level int) (last mark) {
-	q := s.queue
-	any := false
+// to the host.
+func (s *Scheduler) placeMoves(t *target, w *tasks.Work) (mark, error) {
+	any, bytes := false, uint64(0)
 	for i := range t.moves {
 		m := &t.moves[i]
-		if m.direct || m.ring != nil || m.dst == nil {
+		if !m.onDevice() {
 			continue
 		}
-		any = true
-		for _, side := range [...]*store{m.dst, m.src} {
-			if side != nil {
-				level = max(level, q.after(side.transfer), q.afterWrites(side))
-			}
+		if !any {
+			s.gather.setAll(&t.after)
+			any = true
+		}
+		bytes += m.bytes()
+		dst, src := m.places()
+		s.gatherStore(m.dst, dst)
+		if m.src != nil {
+			s.gatherStore(m.src, src)
 		}
 	}
 	if !any {
-		return mark{}
+		return mark{}, nil
 	}
-	at := mark{q.pending.value, level}
-	apart := t.movesApart()
+	q := s.copyQueue(bytes)
+	b, at, err := s.begin(q, w)
+	if err != nil {
+		return mark{}, err
+	}
+	apart, first := t.movesApart(), true
 	for i := range t.moves {
 		m := &t.moves[i]
-		if m.direct || m.ring != nil || m.dst == nil {
+		if !m.onDevice() {
 			continue
 		}
-		if last.value != 0 && !apart {
-			level++
-			at = mark{q.pending.value, level}
+		if !first && !apart {
+			at.level++
 		}
-		last = at
+		first = false
+		stream := b.level(at.level)
 		dst := vk.Buffer(m.dst.Block.ID)
 		switch {
 		case m.Kind == Fill:
-			s.placeFill(m, level)
+			s.placeFill(q, stream, m)
 		case m.Kind == CopyWithin:
-			s.placeCopy(level, dst, vk.Buffer(m.src.Block.ID), m.dst.Offset+m.dstAt, m.src.Offset+m.srcAt, m, m.rows)
-			m.src.use = later(m.src.use, at)
+			s.placeCopy(q, stream, dst, vk.Buffer(m.src.Block.ID), m.dst.Offset+m.dstAt, m.src.Offset+m.srcAt, m, m.rows)
+			m.src.use.add(at)
 		default:
-			s.placeCopy(level, dst, vk.Buffer(m.staging.Block.ID), m.dst.Offset+m.dstAt, m.staging.Offset, m, m.rows.Unpacked())
+			s.placeCopy(q, stream, dst, vk.Buffer(m.staging.Block.ID), m.dst.Offset+m.dstAt, m.staging.Offset, m, m.rows.Unpacked())
 		}
-		m.dst.use = later(m.dst.use, at)
-		m.dst.wrote(at)
+		to, _ := m.places()
+		m.dst.wrote(to, at)
 		if m.block != nil {
-			m.dst.transfer = at
+			m.dst.moved(to, at)
 		}
 	}
-	return last
+	return at, nil
 }
 
 // movesApart reports whether no two of the task's moves write to the same bytes of
@@ -629,38 +647,46 @@ func (t *target) movesApart() bool {
 }
 
 // placeMovesToHost places the commands of the moves to the host.
-func (s *Scheduler) placeMovesToHost(t *target, level int) (last mark) {
-	q := s.queue
-	any := false
+func (s *Scheduler) placeMovesToHost(t *target, w *tasks.Work) (mark, error) {
+	any, bytes := false, uint64(0)
+	placed := func(m *move) bool { return m.Kind.toHost() && !m.direct && m.ring == nil && m.src != nil }
 	for i := range t.moves {
 		m := &t.moves[i]
-		if m.Kind.toHost() && !m.direct && m.ring == nil && m.src != nil {
-			any = true
-			level = max(level, q.after(m.src.transfer), q.afterWrites(m.src))
-		}
-	}
-	if !any {
-		return mark{}
-	}
-	at := mark{q.pending.value, level}
-	for i := range t.moves {
-		m := &t.moves[i]
-		if !m.Kind.toHost() || m.direct || m.ring != nil || m.src == nil {
+		if !placed(m) {
 			continue
 		}
-		s.placeCopy(level, vk.Buffer(m.staging.Block.ID), vk.Buffer(m.src.Block.ID), m.staging.Offset, m.src.Offset+m.srcAt, m, m.rows.Packed())
-		m.src.use = later(m.src.use, at)
+		if !any {
+			s.gather.setAll(&t.after)
+			any = true
+		}
+		bytes += m.bytes()
+		_, from := m.places()
+		s.gatherStore(m.src, from)
 	}
-	q.pending.hostRead = true
-	return at
+	if !any {
+		return mark{}, nil
+	}
+	q := s.copyQueue(bytes)
+	b, at, err := s.begin(q, w)
+	if err != nil {
+		return mark{}, err
+	}
+	stream := b.level(at.level)
+	for i := range t.moves {
+		m := &t.moves[i]
+		if !placed(m) {
+			continue
+		}
+		s.placeCopy(q, stream, vk.Buffer(m.staging.Block.ID), vk.Buffer(m.src.Block.ID), m.staging.Offset, m.src.Offset+m.srcAt, m, m.rows.Packed())
+		m.src.use.add(at)
+	}
+	b.hostRead = true
+	return at, nil
 }
 
 // placeCopy places the command of one copy.
-func (s *Scheduler) placeCopy(level int, dst, src vk.Buffer, dstAt, srcAt uint64, m *move, rows memory.Rows) {
-	b := s.queue.pending
-	stream := b.level(level)
-	s.stats.Copies++
-	b.commands++
+func (s *Scheduler) placeCopy(q *queue, stream *vk.Stream, dst, src vk.Buffer, dstAt, srcAt uint64, m *move, rows memory.Rows) {
+	q.copies(1, m.bytes())
 	if !m.strided {
 		stream.Copy(src, dst, srcAt, dstAt, m.Size)
 		return
@@ -675,17 +701,14 @@ func (s *Scheduler) placeCopy(level int, dst, src vk.Buffer, dstAt, srcAt uint64
 
 // placeFill places the commands of a fill: vkCmdFillBuffer for whole words, copies
 // for the bytes before and after them.
-func (s *Scheduler) placeFill(m *move, level int) {
-	b := s.queue.pending
-	stream := b.level(level)
+func (s *Scheduler) placeFill(q *queue, stream *vk.Stream, m *move) {
 	buffer, staging := vk.Buffer(m.dst.Block.ID), vk.Buffer(m.staging.Block.ID)
 	from := m.dst.Offset + m.dstAt
 	to := from + m.Size
 	edge := func(lo, hi uint64) {
 		if lo < hi {
 			stream.Copy(staging, buffer, m.staging.Offset, lo, hi-lo)
-			s.stats.Copies++
-			b.commands++
+			q.copies(1, hi-lo)
 		}
 	}
 	first, last := (from+3)&^3, to&^3
@@ -697,20 +720,6 @@ func (s *Scheduler) placeFill(m *move, level int) {
 	edge(from, first)
 	edge(last, to)
 	stream.Fill(buffer, first, last-first, uint32(m.Value)*0x01010101)
-	b.commands++
-}
-
-// movesReadByHost reports whether the host reads device memory itself when the
-// task finishes, that is not visible to it yet. A barrier that is on its way does
-// not help a task that may finish before.
-func (s *Scheduler) movesReadByHost(t *target) bool {
-	for _, m := range t.reading {
-		if m.Host() == nil {
-			continue // it is to be streamed
-		}
-		if m.write.value > s.queue.hostReached {
-			return true
-		}
-	}
-	return false
+	q.pending.commands++
+	q.pending.work += m.Size / copyRate
 }

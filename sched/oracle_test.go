@@ -5,6 +5,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/vkomp/vkomp/timeline"
 	"github.com/vkomp/vkomp/vk"
 )
 
@@ -14,16 +15,20 @@ import (
 // probe is a fake device with one block, and its reports.
 type probe struct {
 	*fakeDevice
-	t       *testing.T
-	block   vk.Block
-	mix     vk.Pipeline
-	value   uint64
+	t     *testing.T
+	block vk.Block
+	mix   vk.Pipeline
+	// queue is the one that send submits to, values what they signalled last.
+	queue   int
+	values  [len(probeQueues)]uint64
 	stream  vk.Stream
 	reports []string
 }
 
+var probeQueues = [...]QueueInfo{{Compute: true}, {Compute: true}, {Family: 1}}
+
 func newProbe(t *testing.T, seed uint64) *probe {
-	p := &probe{fakeDevice: newFakeDevice(t, unifiedMemory, seed), t: t}
+	p := &probe{fakeDevice: newFakeDeviceWith(t, probeQueues[:], unifiedMemory, seed), t: t}
 	p.fakeDevice.report = func(what string) { p.reports = append(p.reports, what) }
 	var err error
 	if p.block, err = p.CreateBlock(1<<16, 0); err != nil {
@@ -51,10 +56,10 @@ func (p *probe) copy(from, to uint64) {
 	p.stream.Copy(p.block.Buffer, p.block.Buffer, 64*from, 64*to, 64)
 }
 
-func (p *probe) send(waits ...vk.SemaphoreWait) {
+func (p *probe) send(waits ...timeline.Point) {
 	p.t.Helper()
-	p.value++
-	if err := p.Submit(0, &p.stream, waits, p.value); err != nil {
+	p.values[p.queue]++
+	if err := p.Submit(p.queue, &p.stream, waits, p.values[p.queue]); err != nil {
 		p.t.Fatal(err)
 	}
 	p.stream.Reset()
@@ -62,7 +67,7 @@ func (p *probe) send(waits ...vk.SemaphoreWait) {
 
 func (p *probe) wait() {
 	p.t.Helper()
-	if ok, err := p.Wait(0, p.value, -1); !ok || err != nil {
+	if ok, err := p.Wait(p.queue, p.values[p.queue], -1); !ok || err != nil {
 		p.t.Fatal(ok, err)
 	}
 }
@@ -88,6 +93,11 @@ func TestOracleReportsWhatNothingOrders(t *testing.T) {
 	fill := func(p *probe) { p.stream.Fill(p.block.Buffer, 64, 64, 5) }
 	send := func(p *probe) { p.send() }
 	waited := func(p *probe) { p.send(); p.wait() }
+	on := func(queue int) func(*probe) { return func(p *probe) { p.queue = queue } }
+	// after submits what there is, after a value of a queue.
+	after := func(queue timeline.Queue, value uint64) func(*probe) {
+		return func(p *probe) { p.send(timeline.Point{Queue: queue, Value: value}) }
+	}
 	for _, c := range []struct {
 		name  string
 		want  string // part of the report, "" for none
@@ -151,10 +161,21 @@ func TestOracleReportsWhatNothingOrders(t *testing.T) {
 		{"the host waited between read and write", "", []func(*probe){read, waited, overwrite}},
 		{"the host waited between two writes", "", []func(*probe){fill, waited, copyIn}},
 		{"the host waited between write and read", "not visible", []func(*probe){write, waited, read}},
-		{"semaphore wait", "", []func(*probe){write, send, read,
-			func(p *probe) { p.send(vk.SemaphoreWait{Value: 1}) }}},
-		{"semaphore wait for an earlier value", "nothing orders", []func(*probe){send, write, send, read,
-			func(p *probe) { p.send(vk.SemaphoreWait{Value: 1}) }}},
+
+		{"on another queue", "nothing orders", []func(*probe){write, send, on(1), read}},
+		{"a barrier of another queue", "nothing orders", []func(*probe){write, send, on(1), barrier, read}},
+		{"semaphore wait", "", []func(*probe){write, send, on(1), read, after(0, 1)}},
+		{"semaphore wait of a copy", "", []func(*probe){write, send, on(2), copyOut, after(0, 1)}},
+		{"semaphore wait for an earlier value", "nothing orders", []func(*probe){send, write, send, on(1), read, after(0, 1)}},
+		{"semaphore wait of an earlier submission", "", []func(*probe){write, send, on(1), after(0, 1), read, send}},
+		{"semaphore wait of a later submission", "nothing orders", []func(*probe){write, send, on(1), read, send, after(0, 1)}},
+		{"by way of a third queue", "", []func(*probe){write, send, on(2), after(0, 1), on(1), read, after(2, 1)}},
+		{"there and back", "", []func(*probe){write, send, on(1), after(0, 1), on(0), read, after(1, 1)}},
+		{"there and back without a wait", "nothing orders", []func(*probe){write, send, on(1), after(0, 1), on(0), read, send}},
+		{"a wait that is implied", "implied already", []func(*probe){write, send, on(1), after(0, 1), read, after(0, 1)}},
+		{"a wait that another implies", "implied already", []func(*probe){send, on(1), after(0, 1), on(2),
+			func(p *probe) { p.send(timeline.Point{Queue: 0, Value: 1}, timeline.Point{Queue: 1, Value: 1}) }}},
+		{"a kernel on a queue that transfers", "only transfers", []func(*probe){on(2), write}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := newProbe(t, 1)
@@ -297,11 +318,13 @@ func TestOracleReportsHostWritesThatNothingOrders(t *testing.T) {
 
 func TestOracleReportsAccessesOutsideBlocksAndBadLaunches(t *testing.T) {
 	for name, step := range map[string]func(p *probe){
-		"copy past the end":   func(p *probe) { p.stream.Copy(p.block.Buffer, p.block.Buffer, 0, 1<<16-32, 64) },
-		"unknown buffer":      func(p *probe) { p.stream.Fill(99, 0, 4, 0) },
-		"unaligned binding":   func(p *probe) { p.unaligned() },
-		"barrier of no stage": func(p *probe) { p.stream.Barrier(vk.Barrier{DstStage: vk.StageHost}) },
-		"value that was used": func(p *probe) { p.send(); p.value-- },
+		"copy past the end":              func(p *probe) { p.stream.Copy(p.block.Buffer, p.block.Buffer, 0, 1<<16-32, 64) },
+		"unknown buffer":                 func(p *probe) { p.stream.Fill(99, 0, 4, 0) },
+		"unaligned binding":              func(p *probe) { p.unaligned() },
+		"barrier of no stage":            func(p *probe) { p.stream.Barrier(vk.Barrier{DstStage: vk.StageHost}) },
+		"value that was used":            func(p *probe) { p.send(); p.values[0]-- },
+		"wait for what is not submitted": func(p *probe) { p.send(timeline.Point{Queue: 1, Value: 1}) },
+		"wait for its own queue":         func(p *probe) { p.send(); p.send(timeline.Point{Queue: 0, Value: 1}) },
 		"pipeline that is not": func(p *probe) {
 			p.stream.Dispatch(vk.Pipeline{Handle: 77}, nil, nil, [3]uint32{}, [3]uint32{1, 1, 1})
 		},

@@ -10,64 +10,137 @@ import (
 	"github.com/vkomp/vkomp/vk"
 )
 
-// place gives the task's commands their levels in the pending batch: copies to
-// storage, the kernel, copies to staging.
-func (s *Scheduler) place(t *target, w *tasks.Work) {
-	q := s.queue
-	hostReads := s.hostReads(t)
-	after := later(t.mark, t.afterPredecessors()) // t.mark is that of its streams
-	level := q.after(after)
-	last := mark{}
-	if len(t.uploads) > 0 {
-		last = s.placeUploads(t, level)
-		level = last.level + 1
-	}
-	if len(t.moves) > 0 {
-		if at := s.placeMoves(t, level); at.value != 0 {
-			last = at
-			level = last.level + 1
+// place gives the task's commands their queues, and their levels in the pending
+// batches of these: copies to storage, the kernel, copies to staging, each of them
+// after the one before. On an error some have been placed (see abandon).
+func (s *Scheduler) place(t *target, w *tasks.Work) error {
+	t.afterPredecessors()
+	t.after.addAll(&t.used) // its streams'
+	placed := false
+	for _, step := range [...]func(*Scheduler, *target, *tasks.Work) (mark, error){
+		(*Scheduler).placeUploads, (*Scheduler).placeMoves, (*Scheduler).placeKernel, (*Scheduler).placeMovesToHost, (*Scheduler).placeOuts,
+	} {
+		at, err := step(s, t, w)
+		if err != nil {
+			return err
+		}
+		if at.value != 0 {
+			t.placedAt(at)
+			placed = true
 		}
 	}
-	if t.Kernel != nil {
-		last = s.placeKernel(t, level)
-		level = last.level + 1
-	}
-	if len(t.moves) > 0 {
-		if at := s.placeMovesToHost(t, level); at.value != 0 {
-			last = at
-		}
-	}
-	if len(t.downloads) > 0 {
-		last = s.placeDownloads(t.downloads, level)
-	}
-
 	t.filled()
-
-	b := q.pending
-	if hostReads {
-		b.hostRead = true
-	}
+	hostReads, err := s.placeHostReads(t, w)
 	switch {
-	case last.value != 0:
-		t.mark = last
-		b.tasks = append(b.tasks, t)
-	case hostReads || after.value == b.value:
-		// No command of its own: complete with the batch.
-		t.mark = later(after, mark{value: b.value})
-		b.tasks = append(b.tasks, t)
+	case err != nil:
+		return err
+	case placed || hostReads:
+		q := s.queues[t.mark.queue]
+		q.pending.tasks = append(q.pending.tasks, t)
 	default:
-		t.mark = after
-		ride := q.flying(after.value)
-		if ride == nil {
+		if err := s.placeNothing(t, w); err != nil {
+			return err
+		}
+		if t.mark.value == 0 || s.ride(t) == nil {
 			// The device is done with what it follows. Its exit comes before its
 			// successors start, so it counts as complete rather than placed.
-			q.done = append(q.done, t)
-			w.Defer(q.finish)
-			return
+			s.done = append(s.done, t)
+			w.Defer(s.finishLater)
+			return nil
 		}
-		ride.tasks = append(ride.tasks, t)
 	}
 	t.node.Placed(w)
+	return nil
+}
+
+// placedAt notes the place of the task's last command so far.
+func (t *target) placedAt(at mark) {
+	if !t.ahead {
+		t.after.set(at)
+	}
+	t.ahead = false
+	t.mark = at
+	t.after.add(at)
+	t.used.add(at)
+}
+
+// begin returns the pending batch of a queue and the place in it for commands that
+// come after what s.gather has.
+func (s *Scheduler) begin(q *queue, w *tasks.Work) (*batch, mark, error) {
+	level, err := s.join(q, &s.gather, w)
+	return q.pending, mark{value: q.pending.value, level: level, queue: q.index}, err
+}
+
+// placeNothing places a task that has no commands: its mark follows what it does.
+func (s *Scheduler) placeNothing(t *target, w *tasks.Work) error {
+	s.gather.set(mark{})
+	for i := range t.after.len() {
+		// What is complete needs no waiting for, and nobody finds it through t.
+		if m := t.after.at(i); m.value > s.queues[m.queue].completed {
+			s.gather.add(m)
+		}
+	}
+	switch s.gather.len() {
+	case 0:
+		t.mark = t.after.first
+		return nil
+	case 1:
+		t.mark = s.gather.first
+		return nil
+	}
+	_, at, err := s.begin(s.earliest(s.queues, 0), w)
+	if err == nil {
+		t.mark = at.last()
+	}
+	return err
+}
+
+// last returns the mark of what is last before the commands at m.
+func (m mark) last() mark {
+	m.level = max(m.level-1, 0)
+	return m
+}
+
+// ride has the task be done with the batch of its mark, and returns that; nil if the
+// device is done with it.
+func (s *Scheduler) ride(t *target) *batch {
+	q := s.queues[t.mark.queue]
+	b := q.pending
+	if t.mark.value != b.value {
+		b = q.flying(t.mark.value)
+	}
+	if b != nil {
+		b.tasks = append(b.tasks, t)
+	}
+	return b
+}
+
+// abandon fails a task of which some commands may have been placed: it is complete
+// when these are.
+func (s *Scheduler) abandon(t *target, err error, w *tasks.Work) {
+	if !t.leaving {
+		t.unfilled(err)
+	}
+	t.filled()
+	var last *batch
+	for i := range t.used.len() {
+		m := t.used.at(i)
+		q := s.queues[m.queue]
+		b := q.flying(m.value)
+		if m.value == q.pending.value {
+			b = q.pending
+		}
+		// They follow one another, but for rings, which end with the task.
+		if b != nil && (last == nil || b.seq == 0 || last.seq != 0 && last.seq < b.seq) {
+			last = b
+		}
+	}
+	if last == nil || s.lost != nil {
+		s.abort(t, err, w)
+		return
+	}
+	t.failed = err
+	last.tasks = append(last.tasks, t)
 }
 
 // flying returns the batch in flight that signals value, or nil.
@@ -81,57 +154,98 @@ func (q *queue) flying(value uint64) *batch {
 }
 
 // placeUploads copies staging to storage.
-func (s *Scheduler) placeUploads(t *target, level int) mark {
-	q := s.queue
-	for _, up := range t.uploads {
-		state := stateOf(t.uses[up.use].Present)
-		level = max(level, q.after(state.transfer), q.afterWrites(state.store))
+func (s *Scheduler) placeUploads(t *target, w *tasks.Work) (mark, error) {
+	if len(t.uploads) == 0 {
+		return mark{}, nil
 	}
-	at := mark{q.pending.value, level}
+	// What comes after the task comes after its kernel.
+	t.ahead = t.Kernel != nil
 	for _, up := range t.uploads {
-		u := t.uses[up.use]
-		st := u.Present.Storage
-		q.pending.level(level).Copy(vk.Buffer(up.staging.Block.ID), vk.Buffer(st.Block.ID),
-			up.staging.Offset, st.Offset+u.Offset+u.Skip, t.Enter[up.use].StorageSize()-u.Skip)
-		state := stateOf(u.Present)
-		state.transfer, state.use = at, later(state.use, at)
-		state.wrote(at)
+		t.ahead = t.ahead && t.uses[up.use].Created
 	}
-	s.stats.Copies += uint64(len(t.uploads))
-	q.pending.commands += len(t.uploads)
-	return at
+	bytes := uint64(0)
+	s.gather.setAll(&t.after)
+	for _, up := range t.uploads {
+		m, to := t.uploadTo(up)
+		s.gatherStore(m, to)
+		bytes += to.size
+	}
+	// Where what the task follows is, its kernel is likely to be.
+	q := s.copyQueue(bytes)
+	if t.ahead {
+		s.gather.set(mark{})
+		for _, up := range t.uploads {
+			m, to := t.uploadTo(up)
+			s.gatherStore(m, to)
+		}
+	}
+	b, at, err := s.begin(q, w)
+	if err != nil {
+		return mark{}, err
+	}
+	stream := b.level(at.level)
+	for _, up := range t.uploads {
+		m, to := t.uploadTo(up)
+		stream.Copy(vk.Buffer(up.staging.Block.ID), vk.Buffer(m.Block.ID), up.staging.Offset, m.Offset+to.start, to.size)
+		m.moved(to, at)
+		m.wrote(to, at)
+	}
+	q.copies(len(t.uploads), bytes)
+	return at, nil
+}
+
+// uploadTo returns where an upload goes.
+func (t *target) uploadTo(up upload) (*store, span) {
+	u := &t.uses[up.use]
+	m := stateOf(u.Present).store
+	return m, span{u.Present.Storage.Offset - m.Offset + u.Offset + u.Skip, t.Enter[up.use].StorageSize() - u.Skip}
+}
+
+// copies counts copies in the pending batch.
+func (q *queue) copies(n int, bytes uint64) {
+	q.stats.Copies += uint64(n)
+	q.pending.commands += n
+	q.pending.work += bytes / copyRate
 }
 
 // placeKernel dispatches the task's kernel.
-func (s *Scheduler) placeKernel(t *target, level int) mark {
-	q := s.queue
+func (s *Scheduler) placeKernel(t *target, w *tasks.Work) (mark, error) {
+	if t.Kernel == nil {
+		return mark{}, nil
+	}
+	s.gather.setAll(&t.after)
 	for i := range t.arguments {
 		if a := &t.arguments[i]; a.store != nil {
-			level = max(level, q.after(a.transfer), q.afterWrites(a.store))
+			s.gatherStore(a.store, a.bytes())
 		}
 	}
-	at := mark{q.pending.value, level}
-	stream := q.pending.level(level)
+	work := t.Range[0] * t.Range[1] * t.Range[2]
+	q := s.kernelQueue(work)
+	b, at, err := s.begin(q, w)
+	if err != nil {
+		return mark{}, err
+	}
+	stream := b.level(at.level)
 	for _, c := range t.plan.calls {
 		stream.Dispatch(t.pipeline, t.ranges, t.push, c.base, c.count)
 	}
-	s.stats.Dispatches += uint64(len(t.plan.calls))
-	q.pending.commands += len(t.plan.calls)
-	q.pending.invocations += t.Range[0] * t.Range[1] * t.Range[2]
+	q.stats.Dispatches += uint64(len(t.plan.calls))
+	b.commands += len(t.plan.calls)
+	b.work += work
 	for i := range t.arguments {
 		a := &t.arguments[i]
 		if a.store == nil {
 			continue
 		}
-		a.use = later(a.use, at)
+		a.use.add(at)
 		if !a.readOnly {
-			a.wrote(at)
+			a.wrote(a.bytes(), at)
 			if a.block != nil {
 				a.block.dirty = true
 			}
 		}
 	}
-	return at
+	return at, nil
 }
 
 // lastItems yields the items of the task's exit that, as things stand, will take
@@ -180,68 +294,98 @@ func (s *Scheduler) planDownloads(t *target) error {
 	return nil
 }
 
-// hostReads reports whether the batch of the task's last command has to end
-// with a barrier to the host: its exit lets the host read results, or write the
-// memory for its next user. What the task's own commands write comes on top of
-// what is recorded of a block so far.
-func (s *Scheduler) hostReads(t *target) bool {
-	if s.movesReadByHost(t) {
-		return true
+// placeHostReads sees to it that the batch in which the task's last command is ends
+// with a barrier to the host, if it has to: the task's exit lets the host read
+// results, or write the memory for its next user. It reports whether it has to.
+func (s *Scheduler) placeHostReads(t *target, w *tasks.Work) (bool, error) {
+	if len(t.Exit) == 0 && len(t.reading) == 0 && len(t.arguments) == 0 && len(t.moves) == 0 {
+		return false, nil
+	}
+	q := s.queues[t.after.first.queue]
+	s.gather.setAll(&t.after)
+	reads := false
+	read := func(m *store) {
+		reads = true
+		s.gatherStore(m, m.whole())
+	}
+	for _, m := range t.reading {
+		// What is to be streamed is not read itself. A barrier that is on its way does
+		// not help a task that may finish before.
+		if m.Host() != nil && !m.visible(s.hostReached) {
+			read(m)
+		}
 	}
 	for i := range t.arguments {
 		// What target constructs share on their own the last one lets the host see.
 		if a := &t.arguments[i]; a.shared && !a.readOnly && !(a.block != nil && a.block.passing) {
-			return true
+			read(a.store)
 		}
 	}
 	for i := range t.moves {
 		if m := &t.moves[i]; m.dst != nil && m.dst.shared && !m.direct {
-			return true
+			read(m.dst)
 		}
 	}
 	for _, block := range s.lastItems(t) {
-		if block.Storage.Host() != nil && (t.writes(block) || stateOf(block).write.value > s.queue.hostVisible) {
-			return true
+		// The task comes after what its queue has in flight.
+		if m := stateOf(block).store; block.Storage.Host() != nil && !m.visible(s.hostReached) && !m.visible(q.hostVisible) {
+			read(m)
 		}
 	}
-	return false
+	if !reads {
+		return false, nil
+	}
+	if t.used.len() == 0 {
+		q = s.earliest(s.queues, 0)
+	}
+	b, at, err := s.begin(q, w)
+	if err != nil {
+		return false, err
+	}
+	b.hostRead = true
+	if t.mark.queue != q.index || t.mark.value != b.value {
+		t.mark = at.last()
+	}
+	return true, nil
 }
 
-// writes reports whether the task has commands that write the block.
-func (t *target) writes(block *memory.Present) bool {
-	state := stateOf(block)
-	for i := range t.arguments {
-		if a := &t.arguments[i]; a.store == state.store && !a.readOnly {
-			return true
-		}
+// placeOuts copies blocks to staging that the task's exit will copy out.
+func (s *Scheduler) placeOuts(t *target, w *tasks.Work) (mark, error) {
+	if len(t.downloads) == 0 {
+		return mark{}, nil
 	}
-	for _, up := range t.uploads {
-		if t.uses[up.use].Present == block {
-			return true
-		}
-	}
-	return false
+	s.gather.setAll(&t.after)
+	return s.placeDownloads(t.downloads, w)
 }
 
-// placeDownloads copies blocks to staging.
-func (s *Scheduler) placeDownloads(downloads []download, level int) mark {
-	q := s.queue
+// placeDownloads copies blocks to staging, after what s.gather has.
+func (s *Scheduler) placeDownloads(downloads []download, w *tasks.Work) (mark, error) {
+	bytes := uint64(0)
 	for _, d := range downloads {
-		state := stateOf(d.block)
-		level = max(level, q.after(state.transfer), q.afterWrites(state.store))
+		m, from := d.from()
+		s.gatherStore(m, from)
+		bytes += d.size
 	}
-	at := mark{q.pending.value, level}
+	q := s.copyQueue(bytes)
+	b, at, err := s.begin(q, w)
+	if err != nil {
+		return mark{}, err
+	}
+	stream := b.level(at.level)
 	for _, d := range downloads {
-		st := d.block.Storage
-		q.pending.level(level).Copy(vk.Buffer(st.Block.ID), vk.Buffer(d.staging.Block.ID),
-			st.Offset+d.offset, d.staging.Offset, d.size)
-		state := stateOf(d.block)
-		state.transfer, state.use = at, later(state.use, at)
+		m, from := d.from()
+		stream.Copy(vk.Buffer(m.Block.ID), vk.Buffer(d.staging.Block.ID), m.Offset+from.start, d.staging.Offset, d.size)
+		m.moved(from, at)
 	}
-	s.stats.Copies += uint64(len(downloads))
-	q.pending.commands += len(downloads)
-	q.pending.hostRead = true
-	return at
+	q.copies(len(downloads), bytes)
+	b.hostRead = true
+	return at, nil
+}
+
+// from returns what a download copies.
+func (d *download) from() (*store, span) {
+	m := stateOf(d.block).store
+	return m, span{d.block.Storage.Offset - m.Offset + d.offset, d.size}
 }
 
 // failBatch fails the tasks of a batch that was not submitted or is lost.
@@ -251,13 +395,12 @@ func (s *Scheduler) failBatch(q *queue, b *batch, err error, w *tasks.Work) {
 	}
 	for _, t := range b.tasks {
 		cause := err
-		if !t.leaving {
-			t.unfilled(err)
-			if failure := t.node.FailedBy(); failure != nil {
-				cause = failure
-			}
+		if t.failed != nil {
+			cause = t.failed
+		} else if failure := t.node.FailedBy(); failure != nil && !t.leaving {
+			cause = failure
 		}
-		s.abort(t, cause, w)
+		s.abandon(t, cause, w)
 	}
 	q.recycle(b)
 	s.wake.Broadcast()
@@ -269,11 +412,12 @@ func (s *Scheduler) failAll(err error, w *tasks.Work) {
 	if s.lost == nil {
 		s.lost = err
 	}
-	q := s.queue
-	batches := append(q.inFlight, q.pending)
-	q.inFlight = nil
-	q.pending = q.newBatch(q.pending.value + 1)
-	for _, b := range batches {
-		s.failBatch(q, b, s.lost, w)
+	for _, q := range s.queues {
+		batches := append(q.inFlight, q.pending)
+		q.inFlight, q.backlog = nil, 0
+		q.pending = q.newBatch(q.pending.value+1, q.pending.clock)
+		for _, b := range batches {
+			s.failBatch(q, b, s.lost, w)
+		}
 	}
 }

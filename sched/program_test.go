@@ -171,7 +171,12 @@ func TestRandomProgramsMeanWhatTheirConstructsMeanInOrder(t *testing.T) {
 			rapid.Check(t, func(rt *rapid.T) { runProgram(rt, mode, true) })
 		})
 	}
-	for _, mode := range pieceModes {
+	for _, mode := range queueModes(memoryModes...) {
+		t.Run(mode.name+" on one goroutine", func(t *testing.T) {
+			rapid.Check(t, func(rt *rapid.T) { runProgram(rt, mode, false) })
+		})
+	}
+	for _, mode := range append(queueModes(append(pieceModes, memoryModes...)...), pieceModes...) {
 		t.Run(mode.name+" on several", func(t *testing.T) {
 			rapid.Check(t, func(rt *rapid.T) { runProgram(rt, mode, true) })
 		})

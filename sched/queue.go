@@ -1,9 +1,13 @@
 package sched
 
 import (
+	"cmp"
 	"runtime"
+	"slices"
+	"sync"
 
 	"github.com/vkomp/vkomp/tasks"
+	"github.com/vkomp/vkomp/timeline"
 	"github.com/vkomp/vkomp/vk"
 )
 
@@ -11,11 +15,11 @@ const (
 	// maxInFlight is the number of submitted batches beyond which work collects:
 	// one running and one behind it keep the queue from running dry.
 	maxInFlight = 2
-	// A pending batch of this many commands, or of this many invocations, is
+	// A pending batch of this many commands, or of this much estimated work, is
 	// submitted however many are in flight: it bounds memory, and keeps one
 	// submission below the watchdog of consumer drivers.
-	maxCommands    = 4096
-	maxInvocations = 1 << 30
+	maxCommands = 4096
+	maxWork     = 1 << 30
 	// spins is how often a synchronous construct looks at the timeline before
 	// it blocks: a thread hand-over costs more than a small kernel.
 	spins = 64
@@ -23,39 +27,63 @@ const (
 
 // queue is one device queue. All fields are guarded by Scheduler.mu.
 type queue struct {
-	index int
+	index    int32
+	computes bool
 	// pending is collecting commands; its value is the next to be submitted.
 	pending *batch
-	// inFlight are the submitted batches, oldest first.
+	// inFlight are the submitted batches, oldest first, all past completed.
 	inFlight []*batch
 	free     []*batch
-	// completed is the last value seen reached.
+	// completed is the last value known to be reached, known the clock of the last
+	// batch up to there.
 	completed uint64
+	known     clock
+	// last is the value of the last batch that was submitted.
+	last uint64
 	// ordered: whatever is before this mark is ordered before every command of
 	// later batches, by a barrier already submitted.
 	ordered mark
-	// hostVisible is the last value whose batch ended with a barrier to the
-	// host: all that the queue wrote up to it can be read once it is reached.
-	// hostReached is the last such value seen reached.
-	hostVisible, hostReached uint64
-	// done are tasks whose commands are complete and whose exits are not, in the
-	// order of the exits; finishing is set while a goroutine works them off.
-	done, spareDone []*target
-	finishing       bool
-	// finish is finishDone of the queue.
-	finish func(*tasks.Work)
+	// seen is what the host had seen the end of when it submitted the last barrier of
+	// the queue: whatever comes later on the queue sees it too.
+	seen clock
+	// hostVisible is what the host sees of what the device wrote once the batches in
+	// flight are complete.
+	hostVisible clock
 	// drivers counts goroutines that wait for the queue themselves; the waiter
-	// rests meanwhile.
+	// rests meanwhile. wake is signalled when it may have something to do.
 	drivers int
+	wake    *sync.Cond
 	stream  vk.Stream
+	stats   QueueStats
+	// backlog is the estimated cost of what is in flight, in nanoseconds.
+	backlog uint64
+}
+
+// openQueues makes the scheduler's queues.
+func (s *Scheduler) openQueues(infos []QueueInfo) {
+	s.queueInfos = infos
+	n := len(infos)
+	s.hostReached, s.ended = make(clock, n), make(clock, n)
+	for i, info := range infos {
+		q := &queue{index: int32(i), computes: info.Compute, known: make(clock, n), seen: make(clock, n), hostVisible: make(clock, n), wake: sync.NewCond(&s.mu)}
+		q.pending = q.newBatch(1, q.known)
+		s.queues = append(s.queues, q)
+		if info.Compute {
+			s.computing = append(s.computing, q)
+		} else {
+			s.copying = append(s.copying, q)
+		}
+	}
 }
 
 // after returns the lowest level of the pending batch at which a command
-// follows m.
-func (q *queue) after(m mark) int {
+// follows m, which is on the queue, or complete: then it has to see it.
+func (q *queue) after(m mark) int32 {
 	switch {
-	case m.value == 0:
+	case m.value == 0, q.pending.clock.covers(m), q.seen.covers(m):
 		return 0
+	case m.queue != q.index:
+		return 1
 	case m.value == q.pending.value:
 		return m.level + 1
 	case m.before(q.ordered):
@@ -64,21 +92,96 @@ func (q *queue) after(m mark) int {
 	return 1
 }
 
-// afterWrites is after for the store's writes that the program ordered before
-// the command by other means than an incomplete predecessor: those that are
-// complete need making visible, those in flight were left unordered by the
-// program and are its own affair (OpenMP orders by depend clauses, not by
-// accesses).
-func (q *queue) afterWrites(b *store) int {
-	complete := 0
-	for complete < len(b.flying) && b.flying[complete].value <= q.completed {
-		b.settled = b.flying[complete]
-		complete++
+// join has what q's pending batch gets from now on follow the marks of r, and
+// returns the lowest level at which it does. Batches of other queues that it has to
+// wait for are submitted: what is waited for is on its way. An error is that of such
+// a submission.
+func (s *Scheduler) join(q *queue, r *trail, w *tasks.Work) (level int32, err error) {
+	late := false
+	for i := range r.len() {
+		m := r.at(i)
+		if !s.waitsFor(q, m) {
+			continue
+		}
+		p := s.queues[m.queue]
+		if m.value > p.last {
+			err = cmp.Or(err, s.submit(p, w))
+		}
+		late = true
 	}
-	if complete > 0 {
-		b.flying = append(b.flying[:0], b.flying[complete:]...)
+	if late && err == nil && !q.pending.empty() {
+		// What is there already would wait as well.
+		err = s.submit(q, w)
 	}
-	return q.after(b.settled)
+	if err != nil {
+		return 0, err
+	}
+	for i := range r.len() {
+		m := r.at(i)
+		if s.waitsFor(q, m) {
+			p := s.queues[m.queue]
+			value, known := p.knownAt(m.value)
+			q.pending.wait(m.queue, value, known)
+			if b := p.flying(value); b != nil {
+				q.seen.join(b.seen)
+			}
+		}
+	}
+	for i := range r.len() {
+		level = max(level, q.after(r.at(i)))
+	}
+	if mutated(levelTooLow) {
+		level = max(level-1, 0)
+	}
+	return level, nil
+}
+
+// followed is what commands follow that are placed in the pending batch behind all
+// complete writes to what they use.
+func (s *Scheduler) followed(q *queue) clock {
+	copy(s.ended, q.pending.clock)
+	for p, o := range s.queues {
+		s.ended[p] = max(s.ended[p], o.completed)
+	}
+	return s.ended
+}
+
+// waitsFor reports whether q has to wait for another queue in order to follow m.
+// What the host has seen the end of a barrier makes visible.
+func (s *Scheduler) waitsFor(q *queue, m mark) bool {
+	return m.queue != q.index && m.value > s.queues[m.queue].completed && !q.pending.clock.covers(m)
+}
+
+// gatherStore adds what commands on bytes of a store come after whatever the program
+// says: transfers in flight, and writes that the program ordered before them by other
+// means than an incomplete predecessor. Those that are complete need making visible;
+// those in flight were left unordered by the program and are its own affair (OpenMP
+// orders by depend clauses, not by accesses).
+func (s *Scheduler) gatherStore(m *store, bytes span) {
+	for g := range m.past.within(bytes) {
+		if !mutated(writesForgotten) {
+			s.gatherIf(&g.wrote, true)
+		}
+		if !mutated(transfersForgotten) {
+			s.gatherIf(&g.moved, false)
+		}
+	}
+}
+
+// gatherWrites is gatherStore without the transfers.
+func (s *Scheduler) gatherWrites(m *store, bytes span) {
+	for g := range m.past.within(bytes) {
+		s.gatherIf(&g.wrote, true)
+	}
+}
+
+// gatherIf adds the marks that are complete, or those that are not.
+func (s *Scheduler) gatherIf(r *trail, complete bool) {
+	for i := range r.len() {
+		if at := r.at(i); (at.value <= s.queues[at.queue].completed) == complete {
+			s.gather.add(at)
+		}
+	}
 }
 
 // flush submits the pending batch if the queue is about to run dry, the batch
@@ -88,7 +191,7 @@ func (s *Scheduler) flush(q *queue, force bool, w *tasks.Work) {
 	if b.empty() {
 		return
 	}
-	if !force && len(q.inFlight) >= maxInFlight && b.commands < maxCommands && b.invocations < maxInvocations {
+	if !force && len(q.inFlight) >= maxInFlight && b.commands < maxCommands && b.work < maxWork {
 		return
 	}
 	_ = s.submit(q, w) // its tasks have the error
@@ -98,29 +201,74 @@ func (s *Scheduler) flush(q *queue, force bool, w *tasks.Work) {
 func (s *Scheduler) submit(q *queue, w *tasks.Work) error {
 	b := q.pending
 	q.stream.Reset()
-	barriers, ordered := b.encode(&q.stream)
+	barriers, ordered := b.encode(&q.stream, q.computes)
+	waits := s.waitsOf(b)
 	err := s.lost
 	if err == nil {
-		err = s.device.Submit(q.index, &q.stream, nil, b.value)
+		err = s.device.Submit(int(q.index), &q.stream, waits, b.value)
 	}
-	q.pending = q.newBatch(b.value + 1)
 	if err != nil {
 		// The value is skipped: marks of the failed batch stay before those of
-		// every later one.
+		// every later one, which waits for what it was to wait for.
+		q.pending = q.newBatch(b.value+1, b.clock)
+		copy(q.pending.waits, b.waits)
 		s.failBatch(q, b, err, w)
 		return err
 	}
-	s.stats.Submissions++
-	s.stats.Barriers += uint64(barriers)
+	q.last = b.value
+	q.pending = q.newBatch(b.value+1, b.clock)
+	s.submissions++
+	b.seq = s.submissions
+	for p, o := range s.queues {
+		b.seen[p] = o.completed
+	}
+	q.stats.Submissions++
+	q.stats.Barriers += uint64(barriers)
+	q.stats.SemaphoreWaits += uint64(len(waits))
 	if ordered > 0 {
-		q.ordered = mark{b.value, ordered}
+		q.ordered = mark{value: b.value, level: ordered, queue: q.index}
+		for p, v := range b.seen {
+			q.seen[p] = v + offBy(seenTooMuch)
+		}
 	}
 	if b.hostRead {
-		q.hostVisible = b.value
+		q.hostVisible.join(b.clock)
+		q.hostVisible[q.index] = b.value
 	}
 	q.inFlight = append(q.inFlight, b)
-	s.wake.Broadcast()
+	q.backlog += b.stall()
+	q.wake.Signal()
 	return nil
+}
+
+// waitsOf returns the waits of a batch that no other one of them implies. What its
+// queues have reached since it was to wait for them it gets at no cost.
+func (s *Scheduler) waitsOf(b *batch) []timeline.Point {
+	waits := s.waits[:0]
+	for p, value := range b.waits {
+		if value > 0 && !mutated(waitDropped) {
+			value, known := s.queues[p].knownAt(value)
+			b.wait(int32(p), value, known)
+			waits = append(waits, timeline.Point{Queue: timeline.Queue(p), Value: value - offBy(waitTooLow) + offBy(waitTooHigh)})
+		}
+	}
+	if len(waits) > 1 {
+		kept := waits[:0]
+		for i, p := range waits {
+			implied := false
+			for k, o := range waits {
+				_, known := s.queues[o.Queue].knownAt(o.Value)
+				// Those before i that were dropped are implied themselves.
+				implied = implied || k != i && known[p.Queue]+offBy(waitImpliedTooEarly) >= p.Value
+			}
+			if !implied {
+				kept = append(kept, p)
+			}
+		}
+		waits = kept
+	}
+	s.waits = waits[:0]
+	return waits
 }
 
 // recycle keeps a batch for newBatch. It lets go of its tasks at once, and with
@@ -131,20 +279,23 @@ func (q *queue) recycle(b *batch) {
 	q.free = append(q.free, b)
 }
 
-func (q *queue) newBatch(value uint64) *batch {
+// newBatch returns an empty batch, which follows what the one before it does.
+func (q *queue) newBatch(value uint64, known clock) *batch {
+	var b *batch
 	if n := len(q.free); n > 0 {
-		b := q.free[n-1]
+		b = q.free[n-1]
 		q.free = q.free[:n-1]
 		b.reset(value)
-		return b
+	} else {
+		b = &batch{value: value, clock: make(clock, len(known)), waits: make(clock, len(known)), seen: make(clock, len(known))}
 	}
-	return &batch{value: value}
+	copy(b.clock, known)
+	return b
 }
 
 // wait is the queue's waiter: it blocks on the oldest batch in flight while
 // nobody else does, and finishes what completes.
 func (s *Scheduler) wait(q *queue) {
-	defer s.waiters.Done()
 	for {
 		s.mu.Lock()
 		for len(q.inFlight) == 0 || q.drivers > 0 {
@@ -152,40 +303,41 @@ func (s *Scheduler) wait(q *queue) {
 				s.mu.Unlock()
 				return
 			}
-			s.wake.Wait()
+			q.wake.Wait()
 		}
 		value := q.inFlight[0].value
+		s.stats.HostWaits++
 		s.mu.Unlock()
-		_, err := s.device.Wait(q.index, value, -1)
+		_, err := s.device.Wait(int(q.index), value, -1)
 		s.reap(q, err)
 	}
 }
 
-// drive waits for the queue on the calling goroutine as long as t's batch is in
-// flight.
-func (s *Scheduler) drive(q *queue, t *target, node *tasks.Node) {
-	s.mu.Lock()
-	q.drivers++
-	s.mu.Unlock()
-	defer func() {
-		s.mu.Lock()
-		q.drivers--
-		s.wake.Broadcast()
-		s.mu.Unlock()
-	}()
+// drive waits for the task's queue on the calling goroutine as long as the task's
+// batch is in flight.
+func (s *Scheduler) drive(t *target, node *tasks.Node) {
 	for {
 		if done, _ := node.Completed(); done {
 			return
 		}
 		s.mu.Lock()
+		q := s.queues[t.mark.queue]
 		if len(q.inFlight) == 0 || q.inFlight[0].value > t.mark.value {
 			// Held by a predecessor, or being finished elsewhere.
 			s.mu.Unlock()
 			return
 		}
 		value := q.inFlight[0].value
+		q.drivers++
+		s.stats.HostWaits++
 		s.mu.Unlock()
-		s.reap(q, s.waitFor(q, value))
+		err := s.waitFor(q, value)
+		s.reap(q, err)
+		s.mu.Lock()
+		if q.drivers--; len(q.inFlight) > 0 {
+			q.wake.Signal()
+		}
+		s.mu.Unlock()
 	}
 }
 
@@ -197,12 +349,12 @@ func (s *Scheduler) waitFor(q *queue, value uint64) error {
 		looks = 1
 	}
 	for range looks {
-		reached, err := s.device.Completed(q.index)
+		reached, err := s.device.Completed(int(q.index))
 		if err != nil || reached >= value {
 			return err
 		}
 	}
-	_, err := s.device.Wait(q.index, value, -1)
+	_, err := s.device.Wait(int(q.index), value, -1)
 	return err
 }
 
@@ -212,78 +364,122 @@ func (s *Scheduler) reap(q *queue, err error) {
 	w := tasks.NewWork()
 	defer w.Finish()
 	s.mu.Lock()
+	reached := uint64(0)
 	if err == nil {
-		var reached uint64
-		if reached, err = s.device.Completed(q.index); err == nil {
-			q.completed = max(q.completed, reached)
-		}
+		reached, err = s.device.Completed(int(q.index))
 	}
 	if err != nil {
 		s.failAll(err, w)
 		s.mu.Unlock()
 		return
 	}
-	for len(q.inFlight) > 0 && q.inFlight[0].value <= q.completed {
-		b := q.inFlight[0]
-		q.inFlight = append(q.inFlight[:0], q.inFlight[1:]...)
-		if b.hostRead {
-			q.hostReached = b.value
-		}
-		q.done = append(q.done, b.tasks...)
-		q.recycle(b)
+	s.arrive(q, reached)
+	// Refill the queues before the host parts: they may take long.
+	for _, q := range s.queues {
+		s.flush(q, false, w)
 	}
-	// Refill the queue before the host parts: they may take long.
-	s.flush(q, false, w)
 	s.mu.Unlock()
-	s.finishDone(q, w)
+	s.finishDone(w)
+}
+
+// arrive notes that the device has reached a value of q's timeline, and with it
+// whatever the batches up to there follow on other queues: all their tasks are done.
+// Exits come in the order of the submissions, in which no batch is before one that
+// it follows.
+func (s *Scheduler) arrive(q *queue, value uint64) {
+	s.landed = s.landed[:0]
+	s.land(q, value)
+	if len(s.landed) > 1 && !mutated(exitsUnordered) {
+		slices.SortFunc(s.landed, func(a, b landing) int { return cmp.Compare(a.seq, b.seq) })
+	}
+	for i, l := range s.landed {
+		s.done = append(s.done, l.tasks...)
+		l.queue.recycle(l.batch)
+		s.landed[i] = landing{}
+	}
+}
+
+// landing is a batch that is complete.
+type landing struct {
+	*batch
+	queue *queue
+}
+
+// land takes the batches of q up to a value off those in flight, and those that they
+// follow.
+func (s *Scheduler) land(q *queue, value uint64) {
+	n := 0
+	for n < len(q.inFlight) && q.inFlight[n].value <= value+offBy(completeTooEarly) {
+		b := q.inFlight[n]
+		q.backlog -= b.stall()
+		copy(q.known, b.clock)
+		if b.hostRead {
+			s.hostReached.join(b.clock)
+			s.hostReached[q.index] = b.value
+		}
+		s.landed = append(s.landed, landing{b, q})
+		n++
+	}
+	q.completed = max(q.completed, value)
+	if n == 0 {
+		return
+	}
+	rest := copy(q.inFlight, q.inFlight[n:])
+	clear(q.inFlight[rest:])
+	q.inFlight = q.inFlight[:rest]
+	for i, v := range q.known {
+		if p := s.queues[i]; p.completed < v {
+			s.land(p, v)
+		}
+	}
 }
 
 // finishDone finishes the tasks that the device is done with, one after the
 // other: a task's exit must not overtake that of one it follows. If another
 // goroutine is at it, that one sees to what was added.
-func (s *Scheduler) finishDone(q *queue, w *tasks.Work) {
+func (s *Scheduler) finishDone(w *tasks.Work) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if q.finishing {
+	if s.finishing {
 		return
 	}
-	q.finishing = true
-	s.finishRound(q, w)
-	if len(q.done) > 0 {
+	s.finishing = true
+	s.finishRound(w)
+	if len(s.done) > 0 {
 		// The caller has tasks to start and a construct to return from: other
 		// programs' tasks, of which there may always be more, must not keep it.
-		s.waiters.Go(func() { s.finishRest(q) })
+		s.waiters.Go(s.finishRest)
 		return
 	}
-	q.finishing = false
+	s.finishing = false
 }
 
-// finishRound finishes what is in q.done now, under mu, which it gives up
+// finishRound finishes what is in s.done now, under mu, which it gives up
 // meanwhile.
-func (s *Scheduler) finishRound(q *queue, w *tasks.Work) {
-	done := q.done
-	q.done, q.spareDone = q.spareDone[:0], nil
+func (s *Scheduler) finishRound(w *tasks.Work) {
+	done := s.done
+	s.done, s.spareDone = s.spareDone[:0], nil
 	s.mu.Unlock()
 	for i, t := range done {
 		done[i] = nil
 		s.finish(t, w)
 	}
 	s.mu.Lock()
-	q.spareDone = done[:0]
+	s.spareDone = done[:0]
 }
 
 // finishRest takes over from finishDone until nothing is left.
-func (s *Scheduler) finishRest(q *queue) {
+func (s *Scheduler) finishRest() {
 	for {
 		w := tasks.NewWork()
 		s.mu.Lock()
-		if len(q.done) == 0 {
-			q.finishing = false
+		if len(s.done) == 0 {
+			s.finishing = false
 			s.mu.Unlock()
 			w.Finish()
 			return
 		}
-		s.finishRound(q, w)
+		s.finishRound(w)
 		s.mu.Unlock()
 		w.Finish()
 	}

@@ -24,21 +24,38 @@ type memoryMode struct {
 	hidden bool
 	share  Sharing
 	piece  uint64
+	// queues are those of the device, nil for one.
+	queues    []QueueInfo
+	placement Placement
 }
 
 var memoryModes = []memoryMode{
-	{"unified", unifiedMemory, false, ShareNothing, 0},
-	{"discrete", discreteMemory, false, ShareNothing, 0},
-	{"hidden", unifiedMemory, true, ShareNothing, 0},
-	{"incoherent", incoherentMemory, false, ShareNothing, 0},
-	{"imported", unifiedMemory, false, ShareAll, 0},
+	{name: "unified", memory: unifiedMemory, share: ShareNothing},
+	{name: "discrete", memory: discreteMemory, share: ShareNothing},
+	{name: "hidden", memory: unifiedMemory, share: ShareNothing, hidden: true},
+	{name: "incoherent", memory: incoherentMemory, share: ShareNothing},
+	{name: "imported", memory: unifiedMemory, share: ShareAll},
 }
 
 // pieceModes have copies of more than a few words go through rings. A construct then
 // waits for the device, which must not stand still.
 var pieceModes = []memoryMode{
-	{"pieces", discreteMemory, false, ShareNothing, 12},
-	{"incoherent pieces", incoherentMemory, true, ShareNothing, 20},
+	{name: "pieces", memory: discreteMemory, share: ShareNothing, piece: 12},
+	{name: "incoherent pieces", memory: incoherentMemory, share: ShareNothing, hidden: true, piece: 20},
+}
+
+// queueModes spread what a program does over several queues, wherever it can run, or
+// where the scheduler sees fit.
+func queueModes(modes ...memoryMode) (spread []memoryMode) {
+	for _, m := range modes {
+		for _, placement := range []Placement{PlaceByFinish, PlaceRandom} {
+			of := m
+			of.queues, of.placement = manyQueues, placement
+			of.name += [...]string{" on many queues", " on any queue"}[placement]
+			spread = append(spread, of)
+		}
+	}
+	return spread
 }
 
 // inEveryMemory runs a test in all memory modes and with several orders of the
@@ -81,14 +98,18 @@ const rigDomain tasks.Domain = 1
 
 func newRig(t reporter, mode memoryMode, seed uint64) *rig {
 	t.Helper()
-	return newRigOn(t, newFakeDevice(t, mode.memory, seed), mode)
+	queues := mode.queues
+	if queues == nil {
+		queues = oneQueue
+	}
+	return newRigOn(t, newFakeDeviceWith(t, queues, mode.memory, seed), mode)
 }
 
 func newRigOn(t reporter, d *fakeDevice, mode memoryMode) *rig {
 	t.Helper()
 	r := &rig{t: t, d: d, kernels: make(map[string]*Kernel), share: mode.share == ShareAll}
 	var err error
-	if r.s, err = New(r.d, Options{Domain: rigDomain, HideHostVisible: mode.hidden, Sharing: mode.share, Piece: mode.piece}); err != nil {
+	if r.s, err = New(r.d, Options{Domain: rigDomain, HideHostVisible: mode.hidden, Sharing: mode.share, Piece: mode.piece, Placement: mode.placement, Seed: d.rng.Uint64()}); err != nil {
 		t.Fatal(err)
 	}
 	r.scope = r.graph.NewScope()
@@ -122,7 +143,9 @@ func (r *rig) close() {
 func (r *rig) checkEmpty() {
 	r.t.Helper()
 	// The last pieces of a ring belong to no task.
-	r.eventually("no batch is in flight", func() bool { return len(r.s.queue.inFlight) == 0 })
+	r.eventually("no batch is in flight", func() bool {
+		return !slices.ContainsFunc(r.s.queues, func(q *queue) bool { return len(q.inFlight) > 0 })
+	})
 	r.s.mu.Lock()
 	defer r.s.mu.Unlock()
 	if n := r.s.table.Len(); n != 0 {
@@ -131,8 +154,10 @@ func (r *rig) checkEmpty() {
 	if err := r.s.table.Validate(); err != nil {
 		r.t.Error(err)
 	}
-	if r.s.live != 0 || len(r.s.queue.inFlight) != 0 || !r.s.queue.pending.empty() {
-		r.t.Errorf("%d tasks live, %d batches in flight, %d commands pending", r.s.live, len(r.s.queue.inFlight), r.s.queue.pending.commands)
+	for _, q := range r.s.queues {
+		if r.s.live != 0 || len(q.inFlight) != 0 || !q.pending.empty() {
+			r.t.Errorf("%d tasks live, %d batches of queue %d in flight, %d commands pending", r.s.live, len(q.inFlight), q.index, q.pending.commands)
+		}
 	}
 	for name, a := range map[string]*memory.Allocator{"storage": r.s.storage, "staging": r.s.staging} {
 		if n := a.Stats().Allocations; n != 0 {
@@ -178,6 +203,7 @@ type launch struct {
 	depend []tasks.Depend
 	// included: the construct waits.
 	included bool
+	priority int
 	group    *tasks.Group
 	place    tasks.Place
 	// scope is the rig's if nil.
@@ -216,7 +242,7 @@ func (l *launch) elements() uint32 {
 func (r *rig) region(l launch) Region {
 	g := Region{
 		Label: l.label, Scope: cmp.Or(l.scope, r.scope), Depend: append(dependOn(l.in, l.out), l.depend...),
-		NoWait: !l.included, Group: l.group, Place: l.place,
+		NoWait: !l.included, Group: l.group, Place: l.place, Priority: l.priority,
 	}
 	if l.kernel == "" {
 		for _, a := range l.enter {

@@ -31,13 +31,15 @@ type stream struct {
 	at, size uint64
 	host     unsafe.Pointer
 	pieces   []piece
+	// queue makes the copies, nil until the first of them.
+	queue *queue
 }
 
 // piece is one part of a ring.
 type piece struct {
 	memory.Storage
-	// busy is the value of the batch that uses the piece, 0 for none.
-	busy uint64
+	// busy is where the batch is that uses the piece.
+	busy mark
 }
 
 // streams reports whether a copy of that size goes through a ring.
@@ -79,7 +81,10 @@ func (s *Scheduler) streamsIn(t *target, w *tasks.Work) (bytes uint64, err error
 
 func (s *Scheduler) streamIn(t *target, st *stream, w *tasks.Work) error {
 	s.mu.Lock()
-	first := st.transfer
+	s.gather.set(mark{})
+	s.gatherStore(st.store, span{st.at, st.size})
+	var first trail
+	first.setAll(&s.gather)
 	s.mu.Unlock()
 	for offset := uint64(0); offset < st.size; offset += s.piece {
 		p := &st.pieces[offset/s.piece%uint64(len(st.pieces))]
@@ -93,16 +98,20 @@ func (s *Scheduler) streamIn(t *target, st *stream, w *tasks.Work) error {
 			return err
 		}
 		s.mu.Lock()
-		level := max(s.queue.after(t.afterPredecessors()), s.queue.after(first), s.queue.afterWrites(st.store))
-		err := s.placePiece(p, level, w, func(out *vk.Stream) {
-			out.Copy(vk.Buffer(p.Block.ID), vk.Buffer(st.Block.ID), p.Offset, st.Offset+st.at+offset, n)
+		t.afterPredecessors()
+		s.gather.setAll(&t.after)
+		s.gather.addAll(&first)
+		piece := span{st.at + offset, n}
+		s.gatherWrites(st.store, piece)
+		err := s.placePiece(st, p, n, w, func(b *batch, at mark) {
+			b.level(at.level).Copy(vk.Buffer(p.Block.ID), vk.Buffer(st.Block.ID), p.Offset, st.Offset+st.at+offset, n)
 		}, func(at mark) {
-			st.use = later(st.use, at)
+			st.wrote(piece, at)
 			if st.block != nil {
-				st.transfer = later(st.transfer, at)
+				st.moved(piece, at)
 			}
-			st.wrote(at)
-			t.mark = later(t.mark, at)
+			t.mark = at
+			t.used.add(at)
 		})
 		s.mu.Unlock()
 		if err != nil {
@@ -120,11 +129,15 @@ func (s *Scheduler) streamOut(t *target, st *stream, w *tasks.Work) error {
 		for ask < st.size && ask-got < ring*s.piece {
 			p, n := &st.pieces[ask/s.piece%ring], min(s.piece, st.size-ask)
 			s.mu.Lock()
-			level := max(s.queue.after(st.transfer), s.queue.afterWrites(st.store))
-			err := s.placePiece(p, level, w, func(out *vk.Stream) {
-				out.Copy(vk.Buffer(st.Block.ID), vk.Buffer(p.Block.ID), st.Offset+st.at+ask, p.Offset, n)
-				s.queue.pending.hostRead = true
-			}, func(at mark) { st.use = later(st.use, at) })
+			s.gather.set(mark{})
+			s.gatherStore(st.store, span{st.at + ask, n})
+			err := s.placePiece(st, p, n, w, func(b *batch, at mark) {
+				b.level(at.level).Copy(vk.Buffer(st.Block.ID), vk.Buffer(p.Block.ID), st.Offset+st.at+ask, p.Offset, n)
+				b.hostRead = true
+			}, func(at mark) {
+				st.use.add(at)
+				t.used.add(at)
+			})
 			s.mu.Unlock()
 			if err != nil {
 				return err
@@ -145,31 +158,36 @@ func (s *Scheduler) streamOut(t *target, st *stream, w *tasks.Work) error {
 	return nil
 }
 
-// placePiece places a copy and submits it, under mu. placed notes where it is.
-func (s *Scheduler) placePiece(p *piece, level int, w *tasks.Work, place func(*vk.Stream), placed func(mark)) error {
+// placePiece places a copy of so many bytes, after what s.gather has, and submits it,
+// under mu. placed notes where it is.
+func (s *Scheduler) placePiece(st *stream, p *piece, bytes uint64, w *tasks.Work, place func(*batch, mark), placed func(mark)) error {
 	if err := s.lost; err != nil {
 		return err
 	}
-	b := s.queue.pending
-	at := mark{b.value, level}
-	place(b.level(level))
-	b.commands++
-	s.stats.Copies++
-	if err := s.submit(s.queue, w); err != nil {
+	if st.queue == nil {
+		st.queue = s.copyQueue(max(st.size, copyApart))
+	}
+	b, at, err := s.begin(st.queue, w)
+	if err != nil {
+		return err
+	}
+	place(b, at)
+	st.queue.copies(1, bytes)
+	if err := s.submit(st.queue, w); err != nil {
 		return err
 	}
 	placed(at)
-	p.busy = at.value
+	p.busy = at
 	return nil
 }
 
 // awaitPiece waits until the device is done with the piece.
 func (s *Scheduler) awaitPiece(p *piece) error {
-	if p.busy == 0 {
+	if p.busy.value == 0 {
 		return nil
 	}
-	_, err := s.device.Wait(s.queue.index, p.busy, -1)
-	p.busy = 0
+	_, err := s.device.Wait(int(p.busy.queue), p.busy.value, -1)
+	p.busy = mark{}
 	return err
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 
@@ -34,10 +35,33 @@ type Options struct {
 	Piece uint64
 	// Sharing says when target constructs use the host's own storage.
 	Sharing Sharing
+	// Placement is how to choose among the device's queues, Seed the beginning of
+	// PlaceRandom's choices.
+	Placement Placement
+	Seed      uint64
 	// LeakSites notes where in the program memory was asked for, for the error of
 	// Close: a microsecond and an object for each allocation and each construct that
 	// maps.
 	LeakSites bool
+}
+
+// Placement is a way to choose among the queues of a device.
+type Placement int
+
+const (
+	// PlaceByFinish: where a command is estimated to finish first.
+	PlaceByFinish Placement = iota
+	// PlaceRandom: any queue that can run it.
+	PlaceRandom
+)
+
+// QueueStats are totals of one queue.
+type QueueStats struct {
+	// Family is the queue's family. Transfer: it runs no kernels.
+	Family   int
+	Transfer bool
+	// Submissions, Dispatches, Copies, Barriers and SemaphoreWaits are as in Stats.
+	Submissions, Dispatches, Copies, Barriers, SemaphoreWaits uint64
 }
 
 // Stats are totals since the scheduler was made.
@@ -47,6 +71,11 @@ type Stats struct {
 	Submissions, Barriers uint64
 	// Dispatches and Copies count device commands.
 	Dispatches, Copies uint64
+	// SemaphoreWaits counts the waits of one queue for another in submissions,
+	// HostWaits how often the host has waited for a queue.
+	SemaphoreWaits, HostWaits uint64
+	// Queues are the device's.
+	Queues []QueueStats
 	// BytesToDevice and BytesFromDevice count the bytes of mapped slices that
 	// were copied, whichever way they went.
 	BytesToDevice, BytesFromDevice uint64
@@ -72,9 +101,34 @@ type Scheduler struct {
 	// wake is signalled when a waiter may have something to do.
 	wake  *sync.Cond
 	table *memory.Table
-	queue *queue
-	stats Stats
-	lost  error
+	// queues are those of the device, the main one first; computing are those that
+	// run kernels, the others only copy. queueInfos describes them.
+	queues     []*queue
+	computing  []*queue
+	copying    []*queue
+	queueInfos []QueueInfo
+	// place says how to choose among them, random is for PlaceRandom.
+	placement Placement
+	random    *rand.Rand
+	// submissions counts those of all queues. hostReached is what the host sees of
+	// what the device wrote.
+	submissions uint64
+	hostReached clock
+	// ended is what followed returns.
+	ended clock
+	// done are tasks whose commands are complete and whose exits are not, in the
+	// order of the exits; finishing is set while a goroutine works them off.
+	done, spareDone []*target
+	finishing       bool
+	// finishLater is finishDone.
+	finishLater func(*tasks.Work)
+	// gather is working memory of what places commands, waits that of submit, landed
+	// that of arrive.
+	gather trail
+	waits  []timeline.Point
+	landed []landing
+	stats  Stats
+	lost   error
 	// live counts tasks that have entered and are not complete. starved are
 	// those that found no memory while others were live: one of them tries again
 	// when one of those is complete, and the next when that one needs no more.
@@ -143,9 +197,10 @@ func New(d Device, o Options) (*Scheduler, error) {
 		device: d,
 		domain: o.Domain,
 		table:  memory.NewTable(),
-		queue:  &queue{pending: &batch{value: 1}},
 	}
-	s.queue.finish = func(w *tasks.Work) { s.finishDone(s.queue, w) }
+	s.placement, s.random = o.Placement, rand.New(rand.NewPCG(o.Seed, 0))
+	s.openQueues(d.QueueInfos())
+	s.finishLater = s.finishDone
 	s.wake, s.filling = sync.NewCond(&s.mu), sync.NewCond(&s.mu)
 	s.pipelines.Store(&map[pipelineKey]vk.Pipeline{})
 	p := d.Properties()
@@ -185,9 +240,10 @@ func New(d Device, o Options) (*Scheduler, error) {
 	s.imports.unified = p.Type != vk.DeviceDiscrete && !o.HideHostVisible &&
 		p.MemoryTypes[s.storageHeap.memoryType].Flags&vk.MemoryHostVisible != 0
 	s.allocateStorage = s.allocateFor
-	s.freeStorage = func(st memory.Storage) { s.giveBack(st, mark{}) }
-	s.waiters.Add(1)
-	go s.wait(s.queue)
+	s.freeStorage = func(st memory.Storage) { s.giveBack(st, &trail{}) }
+	for _, q := range s.queues {
+		s.waiters.Go(func() { s.wait(q) })
+	}
 	return s, nil
 }
 
@@ -210,6 +266,15 @@ func (s *Scheduler) reached(f timeline.Frontier) bool {
 func (s *Scheduler) Stats() Stats {
 	s.mu.Lock()
 	stats := s.stats
+	for i, q := range s.queues {
+		stats.Submissions += q.stats.Submissions
+		stats.Barriers += q.stats.Barriers
+		stats.Dispatches += q.stats.Dispatches
+		stats.Copies += q.stats.Copies
+		stats.SemaphoreWaits += q.stats.SemaphoreWaits
+		q.stats.Family, q.stats.Transfer = s.queueInfos[i].Family, !q.computes
+		stats.Queues = append(stats.Queues, q.stats)
+	}
 	s.mu.Unlock()
 	stats.Storage, stats.Staging = s.storage.Stats(), s.staging.Stats()
 	return stats
@@ -289,12 +354,16 @@ func (s *Scheduler) Close() error {
 	}
 	s.closing = true
 	var w tasks.Work
-	s.flush(s.queue, true, &w)
+	for _, q := range s.queues {
+		s.flush(q, true, &w)
+	}
 	for s.live > 0 || s.compiling > 0 {
 		s.wake.Wait()
 	}
 	s.stopped = true
-	s.wake.Broadcast()
+	for _, q := range s.queues {
+		q.wake.Signal()
+	}
 	s.mu.Unlock()
 	w.Run()
 	s.waiters.Wait()

@@ -5,7 +5,6 @@ import (
 	"sync/atomic"
 
 	"github.com/vkomp/vkomp/memory"
-	"github.com/vkomp/vkomp/timeline"
 )
 
 // store is device memory with its history: what of the device's work has touched
@@ -19,13 +18,10 @@ type store struct {
 	// may let go while tasks still use it, and each of those tasks.
 	refs atomic.Int32
 
-	// write is the last device write, transfer the last command that moved the
-	// contents of a block, use the last command of any kind.
-	write, transfer, use mark
-	// flying are the writes of batches that may be in flight, one mark a batch,
-	// ascending; settled is the last one known to be complete.
-	flying  []mark
-	settled mark
+	// write are the last device writes, use the last commands of any kind; past says
+	// which bytes were written and moved.
+	write, use trail
+	past       history
 	// blocks are those whose corresponding storage the memory is.
 	blocks []*memory.Present
 	// readers are tasks in flight that copy from the memory itself when they
@@ -52,10 +48,13 @@ type store struct {
 // may still be running: that counts as a transfer, which everything is ordered
 // after.
 func (m *store) open(s *Scheduler, st memory.Storage) {
-	last := s.queue.markOf(st.LastUse)
 	m.Storage, m.s, m.shared = st, s, s.isImported(st)
-	m.write, m.transfer, m.use, m.settled = last, last, last, mark{}
-	m.flying = m.flying[:0]
+	m.use.set(mark{})
+	if !mutated(memoryReusedEarly) {
+		s.addFrontier(&m.use, st.LastUse)
+	}
+	m.write.setAll(&m.use)
+	m.past.reset(st.Size, &m.use)
 	m.refs.Store(1)
 }
 
@@ -67,7 +66,7 @@ func (m *store) pin() { m.refs.Add(1) }
 func (m *store) unpin() {
 	if m.refs.Add(-1) == 0 {
 		s := m.s
-		s.giveBack(m.Storage, m.use)
+		s.giveBack(m.Storage, &m.use)
 		if m.allocation {
 			s.spareStores.Put(m.forget())
 		}
@@ -77,7 +76,8 @@ func (m *store) unpin() {
 // forget makes m as new, but for the memory that it has.
 func (m *store) forget() *store {
 	clear(m.readers)
-	*m = store{flying: m.flying[:0], readers: m.readers[:0], blocks: m.blocks[:0]}
+	*m = store{readers: m.readers[:0], blocks: m.blocks[:0], past: m.past,
+		write: trail{more: m.write.more[:0]}, use: trail{more: m.use.more[:0]}}
 	return m
 }
 
@@ -88,46 +88,53 @@ func (m *store) forgetBlock(block *memory.Present) {
 	}
 }
 
-// wrote records a device write.
-func (m *store) wrote(at mark) {
-	m.write = later(m.write, at)
-	if n := len(m.flying); n > 0 && m.flying[n-1].value == at.value {
-		m.flying[n-1] = later(m.flying[n-1], at)
-		return
-	}
-	m.flying = append(m.flying, at)
+// whole are all of the store's bytes.
+func (m *store) whole() span { return span{size: m.Size} }
+
+// wrote records a device write, at a mark of a pending batch.
+func (m *store) wrote(bytes span, at mark) {
+	m.use.add(at)
+	m.write.add(at)
+	m.past.touch(bytes, at, m.s.followed(m.s.queues[at.queue]), true, false)
+}
+
+// moved records that the device copied bytes of a block from or to somewhere else,
+// at a mark of a pending batch.
+func (m *store) moved(bytes span, at mark) {
+	m.use.add(at)
+	m.past.touch(bytes, at, m.s.queues[at.queue].pending.clock, false, true)
 }
 
 // quiet reports whether the host may write the memory itself: it sees it, nothing
 // on the device can still touch it, and what the device wrote before is behind a
 // barrier to the host.
 func (m *store) quiet() bool {
-	q := m.s.queue
-	return m.Host() != nil && m.use.value <= q.completed && m.write.value <= q.hostReached
+	if m.Host() == nil {
+		return false
+	}
+	for i := range m.use.len() {
+		if at := m.use.at(i); at.value > m.s.queues[at.queue].completed && !mutated(hostWritesEarly) {
+			return false
+		}
+	}
+	return m.visible(m.s.hostReached)
 }
 
-// giveBack frees storage that was last used at a mark.
-func (s *Scheduler) giveBack(st memory.Storage, last mark) {
+// visible reports whether the host sees what the device wrote, where it sees what
+// is before c.
+func (m *store) visible(c clock) bool {
+	for i := range m.write.len() {
+		if !c.covers(m.write.at(i)) {
+			return false
+		}
+	}
+	return true
+}
+
+// giveBack frees storage that was last used at the marks.
+func (s *Scheduler) giveBack(st memory.Storage, last *trail) {
 	if s.dropImport(st) {
 		return
 	}
 	freeAfter(s.storage, st, last)
-}
-
-// freeAfter frees storage whose last use is up to a mark.
-func freeAfter(a *memory.Allocator, st memory.Storage, last mark) {
-	var points [1]timeline.Point
-	a.Free(st, timeline.FrontierIn(points[:], timeline.Point{Queue: 0, Value: last.value}))
-}
-
-// markOf returns a mark after all commands so far that f covers.
-func (q *queue) markOf(f timeline.Frontier) mark {
-	v := f.Value(0)
-	switch v {
-	case 0:
-		return mark{}
-	case q.pending.value:
-		return mark{value: v, level: max(len(q.pending.levels)-1, 0)}
-	}
-	return mark{value: v, level: maxLevel}
 }

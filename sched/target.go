@@ -48,6 +48,8 @@ type Region struct {
 	Values [][]byte
 	// Group is the taskgroup that the task belongs to, or nil.
 	Group *tasks.Group
+	// Priority above 0 has the commands submitted at once.
+	Priority int
 	// Always: the task is run in any case, as in tasks.Task.
 	Always bool
 	// Place is given back while Run waits, or nil.
@@ -98,8 +100,16 @@ type target struct {
 	// holds are the blocks that lose a reference when the task finishes.
 	holds []hold
 	// mark is where the task's last command is, or that of what it follows
-	// when it has none.
+	// when it has none. Its other commands come before it.
 	mark mark
+	// after are the marks of its predecessors, or of the last of its own commands, to
+	// which the next one is added; used are where its commands are.
+	after, used trail
+	// ahead: the copies to storage go ahead of what the task follows, which cannot know
+	// that storage.
+	ahead bool
+	// failed is why the task fails when the commands are complete that it has.
+	failed error
 	// uploads are copy-ins through staging, downloads copy-outs that the task's
 	// batch brought to staging.
 	uploads   []upload
@@ -276,6 +286,7 @@ func (t *target) giveBack() {
 		uses: t.uses[:0], ranges: t.ranges[:0], fills: t.fills[:0], holds: t.holds[:0],
 		arguments: t.arguments[:0], targets: t.targets[:0], pointed: t.pointed[:0], moves: t.moves[:0], written: t.written[:0], reading: t.reading[:0], writing: t.writing[:0], pins: t.pins[:0], incoherent: t.incoherent[:0],
 		uploads: t.uploads[:0], streams: t.streams[:0], outs: t.outs[:0], downloads: t.downloads[:0], staging: t.staging[:0],
+		after: trail{more: t.after.more[:0]}, used: trail{more: t.used.more[:0]},
 		exits: t.exits[:0], results: t.results[:0], parked: t.parked[:0],
 	}
 	t.s.spare.Put(t)
@@ -345,7 +356,7 @@ func (s *Scheduler) await(ctx context.Context, t *target, node *tasks.Node, plac
 		defer place.Return()
 	}
 	if ctx.Done() == nil {
-		s.drive(s.queue, t, node)
+		s.drive(t, node)
 	}
 	return node.Await(ctx, nil)
 }
@@ -414,8 +425,22 @@ func (t *target) Start(n *tasks.Node, w *tasks.Work) {
 		s.abort(t, err, w)
 		return
 	}
-	s.place(t, w)
-	s.flush(s.queue, !t.NoWait, w)
+	if err := s.place(t, w); err != nil {
+		s.abandon(t, err, w)
+		return
+	}
+	// A batch that cannot be submitted ends its tasks: t is not to be read then.
+	now, last := !t.NoWait || t.Priority > 0, s.queues[t.mark.queue]
+	var few [8]*queue
+	touched := few[:0]
+	for i := range t.used.len() {
+		if q := s.queues[t.used.at(i).queue]; q != last {
+			touched = append(touched, q)
+		}
+	}
+	for _, q := range append(touched, last) {
+		s.flush(q, now, w)
+	}
 }
 
 // Drop implements tasks.Runner.

@@ -278,6 +278,10 @@ func (s *Scope) edge(from, to *Node) {
 	if !released {
 		to.waiting++
 	}
+	if to.failedBy == nil {
+		// It may have failed and not be complete yet.
+		to.failedBy = from.rootFailure()
+	}
 	from.successors = append(from.successors, edge{to: to, onDevice: onDevice, released: released})
 }
 

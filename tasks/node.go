@@ -263,6 +263,15 @@ func (n *Node) finish(err error, w *Work) {
 		n.fulfilled = true
 		n.left--
 	}
+	if failure := n.rootFailure(); failure != nil && n.left > 1 {
+		// What it follows on the device keeps it from being complete: who follows it
+		// has to know before that.
+		for i := range n.successors {
+			if e := &n.successors[i]; e.to.failedBy == nil && !e.exclusion {
+				e.to.failedBy = failure
+			}
+		}
+	}
 	n.settle(w)
 }
 

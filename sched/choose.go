@@ -1,0 +1,98 @@
+package sched
+
+// Costs, in nanoseconds, by which queues are compared. Only their proportions
+// matter; they are those of drivers measured, in whole microseconds.
+const (
+	// stallCost is that of a barrier, for which what is before it drains.
+	stallCost = 4_000
+	// crossCost is that of following a command of another queue: a submission of its
+	// own on either side, and the semaphore's way from one to the other.
+	crossCost = 16_000
+	// startCost is that of a queue which has nothing to do.
+	startCost = 8_000
+	// Kernels are taken to need a nanosecond for each invocation, copies one for each
+	// copyRate bytes.
+	copyRate = 8
+	// copyApart is from how many bytes a copy is worth a crossing.
+	copyApart = 256 << 10
+)
+
+// stall returns the estimated time, in nanoseconds, for which a batch keeps its queue
+// from beginning what comes after it.
+func (b *batch) stall() uint64 { return b.work + stallCost*uint64(max(len(b.levels)-1, 0)) }
+
+// kernelQueue returns the queue for a kernel of that many nanoseconds which follows
+// what s.gather has.
+func (s *Scheduler) kernelQueue(work uint64) *queue {
+	if len(s.computing) == 1 {
+		return s.computing[0]
+	}
+	if s.placement == PlaceRandom {
+		return s.computing[s.random.IntN(len(s.computing))]
+	}
+	return s.earliest(s.computing, work)
+}
+
+// copyQueue returns the queue for copies and fills of so many bytes that follow what
+// s.gather has.
+func (s *Scheduler) copyQueue(bytes uint64) *queue {
+	switch {
+	case len(s.queues) == 1:
+		return s.queues[0]
+	case s.placement == PlaceRandom:
+		return s.queues[s.random.IntN(len(s.queues))]
+	case len(s.copying) > 0 && bytes >= copyApart:
+		return s.earliest(s.copying, bytes/copyRate)
+	}
+	return s.earliest(s.computing, bytes/copyRate)
+}
+
+// earliest returns the queue on which the work is estimated to finish first, the
+// first of those that are as good.
+func (s *Scheduler) earliest(queues []*queue, work uint64) *queue {
+	best, first := queues[0], ^uint64(0)
+	for _, q := range queues {
+		if at := s.finishOn(q, work); at < first {
+			best, first = q, at
+		}
+	}
+	return best
+}
+
+// finishOn estimates in how many nanoseconds work that follows what s.gather has is
+// done if q does it.
+func (s *Scheduler) finishOn(q *queue, work uint64) uint64 {
+	level, ready := int32(0), uint64(0)
+	for i := range s.gather.len() {
+		m := s.gather.at(i)
+		switch {
+		case m.queue == q.index:
+			level = max(level, q.after(m))
+		case !q.pending.clock.covers(m):
+			ready = max(ready, s.queues[m.queue].until(m)+crossCost)
+		}
+	}
+	begin := q.backlog + q.pending.work + stallCost*uint64(level)
+	if len(q.inFlight) == 0 && q.pending.empty() {
+		begin += startCost
+	}
+	return max(begin, ready) + work
+}
+
+// until estimates in how many nanoseconds the queue has done what is up to m.
+func (q *queue) until(m mark) uint64 {
+	switch {
+	case m.value <= q.completed:
+		return 0
+	case m.value == q.pending.value:
+		return q.backlog + q.pending.work + stallCost*uint64(m.level)
+	}
+	sum := uint64(0)
+	for _, b := range q.inFlight {
+		if b.value > m.value {
+			break
+		}
+		sum += b.stall()
+	}
+	return sum
+}

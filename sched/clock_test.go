@@ -1,0 +1,325 @@
+package sched
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/vkomp/vkomp/tasks"
+	"github.com/vkomp/vkomp/timeline"
+	"github.com/vkomp/vkomp/vk"
+)
+
+// The tests of this file compare what clocks say with a naive graph of batches: one
+// that is made of nothing but the waits that the device was given.
+
+// naiveBatch is a batch of the graph.
+type naiveBatch struct {
+	queue         int32
+	value         uint64
+	failed, ended bool
+	// waits are those of the submission.
+	waits []timeline.Point
+	// followed are what the batch was to follow.
+	followed []mark
+	// needs are the batches that it had to follow and that had not ended by then.
+	needs []*naiveBatch
+}
+
+func (b *naiveBatch) String() string { return fmt.Sprintf("%d:%d", b.queue, b.value) }
+
+// batchGraph is a scheduler without tasks, its device, and what happens before what.
+type batchGraph struct {
+	Device // none: nothing but Submit is asked
+	t      *rapid.T
+	s      *Scheduler
+	// batches are those of the queues by value, the pending ones too.
+	batches [][]*naiveBatch
+	marks   []mark
+	// fail: the next submission does.
+	fail bool
+}
+
+func newBatchGraph(t *rapid.T) *batchGraph {
+	g := &batchGraph{t: t}
+	g.s = &Scheduler{device: g}
+	g.s.wake = sync.NewCond(&g.s.mu)
+	g.s.openQueues(manyQueues)
+	for i := range g.s.queues {
+		g.batches = append(g.batches, []*naiveBatch{{queue: int32(i), value: 1}})
+	}
+	return g
+}
+
+func (g *batchGraph) batch(queue int32, value uint64) *naiveBatch { return g.batches[queue][value-1] }
+
+// waitedFor returns what a submission with waits comes after, those of earlier ones of
+// its queue included.
+func (g *batchGraph) waitedFor(queue int32, before uint64, waits []timeline.Point) map[*naiveBatch]bool {
+	before--
+	seen := make(map[*naiveBatch]bool)
+	var follow func(waits []timeline.Point)
+	inherit := func(queue int32, upTo uint64, each func(*naiveBatch)) {
+		for _, b := range g.batches[queue] {
+			if b.value <= upTo && !b.failed {
+				each(b)
+			}
+		}
+	}
+	follow = func(waits []timeline.Point) {
+		for _, p := range waits {
+			inherit(int32(p.Queue), p.Value, func(b *naiveBatch) {
+				if !seen[b] {
+					seen[b] = true
+					follow(b.waits)
+				}
+			})
+		}
+	}
+	follow(waits)
+	inherit(queue, before, func(b *naiveBatch) { follow(b.waits) })
+	return seen
+}
+
+// behind returns what b, which was submitted, comes after.
+func (g *batchGraph) behind(b *naiveBatch) map[*naiveBatch]bool {
+	return g.waitedFor(b.queue, b.value, b.waits)
+}
+
+// meant are the batches that whoever follows m has to come after: a batch that failed
+// stands for what it was to follow.
+func (g *batchGraph) meant(m mark) (all []*naiveBatch) {
+	b := g.batch(m.queue, m.value)
+	if !b.failed {
+		return []*naiveBatch{b}
+	}
+	for _, e := range g.batches[m.queue][:m.value-1] {
+		if !e.failed {
+			all = append(all, e)
+		}
+	}
+	for _, f := range b.followed {
+		all = append(all, g.meant(f)...)
+	}
+	return all
+}
+
+// Submit checks the waits, and what the batch's clock says of them.
+func (g *batchGraph) Submit(queue int, _ *vk.Stream, waits []timeline.Point, signal uint64) error {
+	b := g.batch(int32(queue), signal)
+	if g.fail {
+		g.fail = false
+		b.failed = true
+		g.batches[queue] = append(g.batches[queue], &naiveBatch{queue: int32(queue), value: signal + 1})
+		return errSubmitMemory
+	}
+	for i, p := range waits {
+		w := g.batch(int32(p.Queue), p.Value)
+		if int(p.Queue) == queue || w.failed || p.Value > g.s.queues[p.Queue].last {
+			g.t.Fatalf("%v waits for %v, which is not on its way", b, p)
+		}
+		others := slices.Delete(slices.Clone(waits), i, i+1)
+		if g.waitedFor(b.queue, signal, others)[w] {
+			g.t.Fatalf("%v waits for %v, which is implied by %v", b, p, others)
+		}
+	}
+	b.waits = slices.Clone(waits)
+	behind := g.behind(b)
+	for _, n := range b.needs {
+		if n.queue != b.queue && !behind[n] && !n.failed {
+			g.t.Fatalf("%v with waits %v does not follow %v, which it has to", b, waits, n)
+		}
+	}
+	known := g.s.queues[queue].pending.clock
+	g.sound(b.String(), known, behind)
+	for o := range behind {
+		if !o.ended && known[o.queue] < o.value {
+			g.t.Fatalf("the clock %v of %v does not cover %v, which it follows", known, b, o)
+		}
+	}
+	g.batches[queue] = append(g.batches[queue], &naiveBatch{queue: int32(queue), value: signal + 1})
+	return nil
+}
+
+// sound checks that all of what a clock covers is there: a batch that has ended is
+// nobody's concern any more.
+func (g *batchGraph) sound(what string, c clock, behind map[*naiveBatch]bool) {
+	for p, v := range c {
+		for _, b := range g.batches[p] {
+			if b.value <= v && !b.failed && !behind[b] {
+				g.t.Fatalf("the clock %v of %s covers %v, which it does not follow", c, what, b)
+			}
+		}
+	}
+}
+
+// put has a command on a queue follow marks, and returns whether it could.
+func (g *batchGraph) put(queue int32, after []mark) bool {
+	q := g.s.queues[queue]
+	var r trail
+	for _, m := range after {
+		r.add(m)
+	}
+	open := make([][]*naiveBatch, r.len())
+	for i := range open {
+		open[i] = g.meant(r.at(i))
+	}
+	level, err := g.s.join(q, &r, tasks.NewWork())
+	if err != nil {
+		return false
+	}
+	b := g.batch(queue, q.pending.value)
+	for i := range open {
+		m := r.at(i)
+		if g.batch(m.queue, m.value) != b {
+			b.followed = append(b.followed, m)
+		}
+		for _, n := range append(open[i], g.meant(m)...) {
+			if !n.ended {
+				b.needs = append(b.needs, n)
+			}
+		}
+		// What is before the command on its own queue stays so within the batch.
+		if m.queue == queue && m.value == q.pending.value && level <= m.level && !q.pending.clock.covers(m) {
+			g.t.Fatalf("a command after %v is at level %d of the same batch", m, level)
+		}
+	}
+	q.pending.commands++
+	q.pending.level(level).Fill(1, 0, 4, 0)
+	g.marks = append(g.marks, mark{value: q.pending.value, level: level, queue: queue})
+	return true
+}
+
+// reach ends a batch in flight, and what that implies.
+func (g *batchGraph) reach(b *naiveBatch) {
+	for o := range g.behind(b) {
+		o.ended = true
+	}
+	for _, o := range g.batches[b.queue][:b.value] {
+		if !o.failed {
+			for p := range g.behind(o) {
+				p.ended = true
+			}
+			o.ended = true
+		}
+	}
+	g.s.arrive(g.s.queues[b.queue], b.value)
+}
+
+// reaching returns the first value to be signalled that is v or later, one that was if
+// there is such.
+func (g *batchGraph) reaching(q *queue, v uint64) uint64 {
+	for _, b := range g.batches[q.index][:q.last] {
+		if b.value >= v && !b.failed && !b.ended {
+			return b.value
+		}
+		if b.value >= v && b.ended {
+			return q.completed
+		}
+	}
+	return q.completed
+}
+
+func (g *batchGraph) check(t *rapid.T) {
+	g.t = t
+	for _, q := range g.s.queues {
+		var want, got []uint64
+		for _, b := range g.batches[q.index] {
+			if b.value <= q.last && !b.failed && !b.ended {
+				want = append(want, b.value)
+			}
+		}
+		for _, b := range q.inFlight {
+			got = append(got, b.value)
+		}
+		if !slices.Equal(got, want) {
+			t.Fatalf("queue %d has %v in flight, want %v", q.index, got, want)
+		}
+		if q.completed > 0 {
+			g.sound(fmt.Sprint("what is complete on queue ", q.index), q.known, g.behind(g.batch(q.index, q.completed)))
+		}
+		for v := uint64(1); v <= q.last; v++ {
+			value, known := q.knownAt(v)
+			switch b := g.batch(q.index, max(value, 1)); {
+			case value != g.reaching(q, v) || b.failed:
+				t.Fatalf("to follow %d of queue %d, whose last is %d, one is to wait for %d", v, q.index, q.last, value)
+			default:
+				g.sound(fmt.Sprintf("value %d of queue %d", v, q.index), known, g.behind(b))
+			}
+		}
+	}
+}
+
+func TestClocksSayWhatWaitsOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		g := newBatchGraph(t)
+		anyQueue := rapid.Int32Range(0, int32(len(manyQueues))-1)
+		put := func(t *rapid.T) {
+			g.t = t
+			var after []mark
+			if len(g.marks) > 0 {
+				// Late ones are more likely to be under way.
+				recent := g.marks[max(0, len(g.marks)-10):]
+				after = rapid.SliceOfN(rapid.SampledFrom(recent), 0, 4).Draw(t, "after")
+			}
+			g.fail = rapid.IntRange(0, 9).Draw(t, "fails") == 0
+			g.put(anyQueue.Draw(t, "queue"), after)
+			g.fail = false
+		}
+		t.Repeat(map[string]func(*rapid.T){
+			"put": put, "put another": put, "put one more": put,
+			"submit": func(t *rapid.T) {
+				g.t = t
+				g.fail = rapid.IntRange(0, 4).Draw(t, "fails") == 0
+				_ = g.s.submit(g.s.queues[anyQueue.Draw(t, "queue")], tasks.NewWork())
+				g.fail = false
+			},
+			"end": func(t *rapid.T) {
+				g.t = t
+				var flying []*naiveBatch
+				for _, q := range g.s.queues {
+					for _, b := range q.inFlight {
+						flying = append(flying, g.batch(q.index, b.value))
+					}
+				}
+				if len(flying) > 0 {
+					g.reach(rapid.SampledFrom(flying).Draw(t, "batch"))
+				}
+			},
+			"follows": func(t *rapid.T) {
+				g.t = t
+				if len(g.marks) == 0 {
+					return
+				}
+				some := rapid.SampledFrom(g.marks)
+				var r trail
+				for range rapid.IntRange(1, 3).Draw(t, "marks") {
+					r.add(some.Draw(t, "mark"))
+				}
+				m := some.Draw(t, "before")
+				target := g.batch(m.queue, m.value)
+				if !g.s.follows(&r, m) || target.failed {
+					return
+				}
+				for i := range r.len() {
+					a := r.at(i)
+					if a.queue == m.queue && !a.before(m) {
+						return
+					}
+					if a.value > g.s.queues[a.queue].last {
+						return // its batch is not submitted: Submit checks what it follows
+					}
+					value, _ := g.s.queues[a.queue].knownAt(a.value)
+					if value > 0 && g.behind(g.batch(a.queue, value))[target] {
+						return
+					}
+				}
+				t.Fatalf("what is after %v is taken to be after %v too", r, m)
+			},
+			"": g.check,
+		})
+	})
+}

@@ -1,0 +1,176 @@
+package sched
+
+import (
+	"fmt"
+	"maps"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// naiveHistory has the trails of each byte for itself.
+type naiveHistory []struct{ wrote, moved naiveTrail }
+
+func newNaiveHistory(size uint64) naiveHistory {
+	n := make(naiveHistory, size)
+	for i := range n {
+		n[i].wrote, n[i].moved = naiveTrail{}, naiveTrail{}
+	}
+	return n
+}
+
+func (n naiveHistory) touch(bytes span, at mark, known clock, wrote, moved bool) {
+	for i := bytes.start; i < bytes.start+bytes.size; i++ {
+		if wrote {
+			n[i].wrote.follow(at, known)
+		}
+		if moved {
+			n[i].moved.follow(at, known)
+		}
+	}
+}
+
+// shape returns what is wrong with the segments themselves, "" for nothing.
+func (h *history) shape() string {
+	end := uint64(0)
+	for i, g := range h.segments {
+		if g.lo >= g.hi || g.lo < end {
+			return fmt.Sprintf("segment %d is %d to %d, after one up to %d", i, g.lo, g.hi, end)
+		}
+		end = g.hi
+	}
+	return ""
+}
+
+// byteTrails returns the trails that within yields for one byte.
+func (h *history) byteTrails(i uint64) (wrote, moved trail, segments int) {
+	for g := range h.within(span{start: i, size: 1}) {
+		wrote.setAll(&g.wrote)
+		moved.setAll(&g.moved)
+		segments++
+	}
+	return wrote, moved, segments
+}
+
+func drawSpan(t *rapid.T, size uint64) span {
+	start := rapid.Uint64Range(0, size-1).Draw(t, "start")
+	return span{start: start, size: rapid.Uint64Range(1, size-start).Draw(t, "size")}
+}
+
+func TestHistoryKnowsTheTrailsOfEachByte(t *testing.T) {
+	const size = 24
+	rapid.Check(t, func(t *rapid.T) {
+		var h history
+		naive := newNaiveHistory(size)
+		t.Repeat(map[string]func(*rapid.T){
+			"touch": func(t *rapid.T) {
+				bytes, at, known := drawSpan(t, size), drawMark(t), drawClock(t)
+				at.value++
+				wrote, moved := rapid.Bool().Draw(t, "wrote"), rapid.Bool().Draw(t, "moved")
+				h.touch(bytes, at, known, wrote, moved)
+				naive.touch(bytes, at, known, wrote, moved)
+			},
+			"reset": func(t *rapid.T) {
+				if rapid.IntRange(0, 9).Draw(t, "chance") > 0 {
+					return
+				}
+				var r trail
+				want := naiveTrail{}
+				for range rapid.IntRange(0, 3).Draw(t, "marks") {
+					m := drawMark(t)
+					r.add(m)
+					want.add(m)
+				}
+				h.reset(size, &r)
+				for i := range naive {
+					naive[i].wrote, naive[i].moved = maps.Clone(want), maps.Clone(want)
+				}
+			},
+			"within": func(t *rapid.T) {
+				bytes := drawSpan(t, size)
+				var got []segment
+				for g := range h.within(bytes) {
+					got = append(got, *g)
+				}
+				n := 0
+				for _, g := range h.segments {
+					if g.lo < bytes.start+bytes.size && g.hi > bytes.start {
+						if n >= len(got) || got[n].lo != g.lo || got[n].hi != g.hi {
+							t.Fatalf("within %+v lacks %d to %d", bytes, g.lo, g.hi)
+						}
+						n++
+					}
+				}
+				if n != len(got) {
+					t.Fatalf("within %+v are %d segments, want %d", bytes, len(got), n)
+				}
+			},
+			"": func(t *rapid.T) {
+				if wrong := h.shape(); wrong != "" {
+					t.Fatal(wrong)
+				}
+				for i := range naive {
+					wrote, moved, segments := h.byteTrails(uint64(i))
+					if segments > 1 || !naive[i].wrote.equal(&wrote) || !naive[i].moved.equal(&moved) {
+						t.Fatalf("byte %d, in %d segments: wrote %v, moved %v, want %v", i, segments, wrote, moved, naive[i])
+					}
+				}
+			},
+		})
+	})
+}
+
+// A history that is kept coarser forgets nothing, and stays small.
+func TestCoarserHistoryOnlyAddsOrder(t *testing.T) {
+	const size = 4 * maxSegments
+	rapid.Check(t, func(t *rapid.T) {
+		var h history
+		naive := newNaiveHistory(size)
+		touch := func(bytes span, at mark, known clock, wrote bool) {
+			h.touch(bytes, at, known, wrote, !wrote)
+			naive.touch(bytes, at, known, wrote, !wrote)
+		}
+		nothing := make(clock, len(manyQueues))
+		coarser := false
+		value := uint64(1)
+		for range rapid.IntRange(1, 4).Draw(t, "rounds") {
+			step := rapid.Uint64Range(2, 5).Draw(t, "step")
+			queue := rapid.Int32Range(0, int32(len(manyQueues))-1).Draw(t, "queue")
+			for at := rapid.Uint64Range(0, 3).Draw(t, "first"); at < size; at += step {
+				before := len(h.segments)
+				touch(span{start: at, size: 1}, mark{value: value, level: int32(at % 3), queue: queue}, nothing, at%2 == 0)
+				coarser = coarser || len(h.segments) < before
+				value++
+			}
+			bytes, at := drawSpan(t, size), drawMark(t)
+			at.value += value
+			known := drawClock(t)
+			for i := range known {
+				known[i] += value / 2
+			}
+			touch(bytes, at, known, rapid.Bool().Draw(t, "wrote"))
+			if wrong := h.shape(); wrong != "" {
+				t.Fatal(wrong)
+			}
+			// One touch fills the gaps between all that there are.
+			if n := len(h.segments); n > 2*maxSegments+2 {
+				t.Fatalf("%d segments", n)
+			}
+		}
+		if !coarser && value > size/2 {
+			t.Fatal("the history was never made coarser")
+		}
+		keeps := func(what string, i int, has trail, want naiveTrail) {
+			for q, m := range want {
+				if has.on(q).before(m) {
+					t.Fatalf("byte %d lost %s by %v: it has %v", i, what, m, has)
+				}
+			}
+		}
+		for i := range naive {
+			wrote, moved, _ := h.byteTrails(uint64(i))
+			keeps("a write", i, wrote, naive[i].wrote)
+			keeps("a move", i, moved, naive[i].moved)
+		}
+	})
+}

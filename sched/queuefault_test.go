@@ -1,0 +1,314 @@
+package sched
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/tasks"
+	"github.com/vkomp/vkomp/timeline"
+	"github.com/vkomp/vkomp/vk"
+)
+
+// faultyQueues is a device whose n-th submission fails. It notes the tasks of the
+// batch.
+type faultyQueues struct {
+	*fakeDevice
+	s      *Scheduler
+	n      int
+	err    error
+	calls  int
+	struck map[string]bool
+	queue  int
+	fell   bool
+	// late: a task was struck when its successors were under way or done.
+	late bool
+}
+
+func (d *faultyQueues) Submit(queue int, stream *vk.Stream, waits []timeline.Point, signal uint64) error {
+	// The caller has the scheduler's lock.
+	d.calls++
+	if d.calls != d.n {
+		return d.fakeDevice.Submit(queue, stream, waits, signal)
+	}
+	d.queue, d.fell = queue, true
+	for _, t := range d.s.queues[queue].pending.tasks {
+		d.struck[t.Label] = true
+		d.late = d.late || t.leaving
+	}
+	if errors.Is(d.err, vk.ErrDeviceLost) {
+		d.set(d.lose)
+	}
+	return d.err
+}
+
+// over reports whether the submission has failed; if not, none will.
+func (d *faultyQueues) over() bool {
+	d.s.mu.Lock()
+	defer d.s.mu.Unlock()
+	d.n = 0
+	return d.fell
+}
+
+// spread is a program over many queues of which each task says what it depends on.
+type spread struct {
+	r *rig
+	// arrays are the host's storage, want what is there if nothing fails.
+	arrays, want [][]uint32
+	// on[label] are the labels of a task and of all that it depends on.
+	on map[string]map[string]bool
+	// writers are the last writers of each array, readers those who read since.
+	writers, readers []map[string]bool
+	// touched are all who wrote an array.
+	touched []map[string]bool
+}
+
+const spreadArrays = 6
+
+func newSpread(r *rig) *spread {
+	p := &spread{r: r, on: make(map[string]map[string]bool)}
+	for i := range spreadArrays {
+		n := 16
+		if i == spreadArrays-1 {
+			n = 96 // a stream, where pieces are small
+		}
+		p.arrays = append(p.arrays, filled(n, uint32(i)))
+		p.want = append(p.want, filled(n, uint32(i)))
+		for _, s := range []*[]map[string]bool{&p.writers, &p.readers, &p.touched} {
+			*s = append(*s, make(map[string]bool))
+		}
+	}
+	return p
+}
+
+// task notes what a task depends on.
+func (p *spread) task(label string, in, out []int) string {
+	on := map[string]bool{label: true}
+	follow := func(labels map[string]bool) {
+		for l := range labels {
+			maps.Copy(on, p.on[l])
+		}
+	}
+	for _, i := range append(in, out...) {
+		follow(p.writers[i])
+	}
+	for _, i := range out {
+		follow(p.readers[i])
+		p.writers[i], p.readers[i] = map[string]bool{label: true}, make(map[string]bool)
+		p.touched[i][label] = true
+	}
+	for _, i := range in {
+		p.readers[i][label] = true
+	}
+	p.on[label] = on
+	return label
+}
+
+// mix runs out = 3 out + a + b + 1, with maps of its own.
+func (p *spread) mix(label string, out, a, b int) {
+	label = p.task(label, []int{a, b}, []int{out})
+	x := p.arrays
+	p.r.t.Helper()
+	p.run(p.r.region(launch{label: label, kernel: "mix", args: []arg{tofrom(x[out]), to(x[a]), to(x[b])}, constant: 1,
+		in: [][]uint32{x[a], x[b]}, out: [][]uint32{x[out]}}))
+	for i := range min(len(x[out]), len(x[a]), len(x[b])) {
+		p.want[out][i] = 3*p.want[out][i] + p.want[a][i] + p.want[b][i] + 1
+	}
+}
+
+func (p *spread) run(g Region) { _ = p.r.s.Run(context.Background(), g) }
+
+// generate makes the tasks: chains and a diamond with maps of their own, a data region
+// with kernels in it, a join, updates and a stream of pieces.
+func (p *spread) generate() error {
+	region, stream := 4, 5
+	x := p.arrays
+	p.run(p.r.region(launch{label: p.task("enter", nil, []int{region}), enter: []arg{to(x[region])}, out: [][]uint32{x[region]}}))
+	for i := range 3 {
+		p.mix(fmt.Sprint("chain 0.", i), 0, 3, 3)
+		p.mix(fmt.Sprint("chain 1.", i), 1, 3, 3)
+		p.mix(fmt.Sprint("diamond ", i), 2, 0, 1)
+		p.mix(fmt.Sprint("region ", i), region, 3, 0)
+		p.mix(fmt.Sprint("stream ", i), stream, stream, stream)
+	}
+	join := p.task("join", []int{0}, []int{1})
+	p.r.join(join, append(depends(tasks.DependIn, x[0]), depends(tasks.DependInOut, x[1])...)...)
+	p.mix("after the join", 1, 2, 3)
+	g := p.r.region(launch{label: p.task("update", nil, []int{region}), out: [][]uint32{x[region]}})
+	g.Moves = []Move{update(UpdateFrom, x[region])}
+	p.run(g)
+	p.mix("last", 0, region, 2)
+	p.run(p.r.region(launch{label: p.task("exit", nil, []int{region}), exit: []arg{from(x[region])}, out: [][]uint32{x[region]}}))
+	return p.r.scope.Wait(context.Background(), nil)
+}
+
+// failed returns who fails with those that are the roots of a failure.
+func (p *spread) failed(roots []string) map[string]bool {
+	failed := make(map[string]bool)
+	for label, on := range p.on {
+		for _, root := range roots {
+			if on[root] {
+				failed[label] = true
+			}
+		}
+	}
+	return failed
+}
+
+var taskName = regexp.MustCompile(`task "([^"]*)"`)
+
+// rootsOf returns the tasks that a failure names.
+func rootsOf(err error) (roots []string) {
+	if err == nil {
+		return nil
+	}
+	for _, m := range taskName.FindAllStringSubmatch(err.Error(), -1) {
+		roots = append(roots, m[1])
+	}
+	return roots
+}
+
+// checkRest checks what no task that failed has written.
+func (p *spread) checkRest(failed map[string]bool) (checked int) {
+	p.r.t.Helper()
+	for i := range p.arrays {
+		if slices.ContainsFunc(slices.Collect(maps.Keys(p.touched[i])), func(l string) bool { return failed[l] }) {
+			continue
+		}
+		checked++
+		if !slices.Equal(p.arrays[i], p.want[i]) {
+			p.r.t.Errorf("array %d is %v, want %v", i, p.arrays[i], p.want[i])
+		}
+	}
+	return checked
+}
+
+// leave gives up what a failure left in the data region.
+func (p *spread) leave() {
+	p.run(p.r.region(launch{label: "give up", exit: []arg{{s: p.arrays[4], kind: memory.MapDelete}}, included: true}))
+}
+
+// inEveryQueueFault runs a test with the n-th submission failing, for n from 1 until
+// there are fewer, in modes with many queues.
+func inEveryQueueFault(t *testing.T, failure error, test func(t *testing.T, r *rig, d *faultyQueues)) {
+	var mu sync.Mutex
+	queues := make(map[int]bool)
+	pieces := pieceModes[0]
+	pieces.piece = 64 // of the arrays the last one alone is more
+	for _, mode := range append(queueModes(memoryModes[0]), queueModes(memoryModes[1], pieces)[1:]...) {
+		for n := 1; n <= 200; n++ {
+			more := false
+			t.Run(fmt.Sprintf("%s/call %d", mode.name, n), func(t *testing.T) {
+				d := &faultyQueues{fakeDevice: newFakeDeviceWith(t, mode.queues, mode.memory, uint64(n)), n: n, err: failure, struck: make(map[string]bool)}
+				s, err := New(d, Options{Domain: rigDomain, HideHostVisible: mode.hidden, Sharing: mode.share, Piece: mode.piece, Placement: mode.placement, Seed: uint64(n)})
+				if err != nil {
+					t.Fatal(err)
+				}
+				d.s = s
+				r := &rig{t: t, d: d.fakeDevice, s: s, kernels: map[string]*Kernel{"mix": kernel(t, "mix"), "set": kernel(t, "set")}}
+				r.scope = r.graph.NewScope()
+				test(t, r, d)
+				if more = d.fell; more {
+					mu.Lock()
+					queues[d.queue] = true
+					mu.Unlock()
+				}
+			})
+			if !more {
+				break
+			}
+		}
+	}
+	for i := range manyQueues {
+		if !queues[i] {
+			t.Errorf("no submission of queue %d has failed", i)
+		}
+	}
+}
+
+func TestFailedSubmissionOfAnyQueueFailsItsTasksAndTheirDependents(t *testing.T) {
+	rest := 0
+	inEveryQueueFault(t, errSubmitMemory, func(t *testing.T, r *rig, d *faultyQueues) {
+		defer r.close()
+		r.graph.Keep()
+		p := newSpread(r)
+		err := p.generate()
+		roots := rootsOf(err)
+		fell := d.over()
+		if fell && (len(roots) == 0 || !errors.Is(err, vk.ErrOutOfMemory)) {
+			t.Errorf("a submission of queue %d failed, the program learned of %v", d.queue, err)
+		}
+		// Besides the batch's own, the task fails that is being placed, and those that
+		// share what it or they were to bring.
+		others := slices.DeleteFunc(slices.Clone(roots), func(root string) bool {
+			return d.struck[root] || strings.Contains(err.Error(), fmt.Sprintf("task %q: the copy to storage that it shares failed", root))
+		})
+		if len(others) > 1 || !fell && len(roots) > 0 {
+			t.Errorf("%v failed, which are none of %v: %v", others, d.struck, err)
+		}
+		failed := p.failed(roots)
+		n := 0
+		for _, task := range r.graph.Snapshot().Tasks {
+			if task.Failure != nil {
+				n++
+			}
+			if task.Failure != nil && !failed[task.Label] {
+				t.Errorf("%q follows none of the tasks that failed, and got %v", task.Label, task.Failure)
+			}
+		}
+		// The end of a copy to the host is not in the way of those who read as well.
+		if late := d.late || len(others) > 0; n != len(failed) && !late {
+			t.Errorf("%d tasks failed, want %d: %v", n, len(failed), err)
+		}
+		checked := p.checkRest(failed)
+		if fell {
+			rest += checked
+		}
+		p.leave()
+		r.checkEmpty()
+		again := newSpread(r)
+		if err := again.generate(); err != nil {
+			t.Errorf("the scheduler is not usable afterwards: %v", err)
+		}
+		again.checkRest(nil)
+	})
+	if rest == 0 {
+		t.Error("no failure has left anything right: nothing was checked")
+	}
+}
+
+func TestDeviceLostByAnyQueueEndsAllTasks(t *testing.T) {
+	inEveryQueueFault(t, errLost, func(t *testing.T, r *rig, d *faultyQueues) {
+		p := newSpread(r)
+		err := p.generate()
+		if d.over() {
+			if !errors.Is(err, vk.ErrDeviceLost) {
+				t.Errorf("the program learned of %v", err)
+			}
+			x := filled(16, 1)
+			late := r.s.Run(context.Background(), r.region(launch{label: "late", kernel: "set", args: []arg{tofrom(x)}, included: true}))
+			if !errors.Is(late, vk.ErrDeviceLost) {
+				t.Errorf("a later construct got %v", late)
+			}
+			r.expect("x", x, filled(16, 1)...)
+		} else if err != nil {
+			t.Errorf("nothing was lost: %v", err)
+		}
+		// What the data region held is lost with the device.
+		_ = r.s.Close()
+		r.s.mu.Lock()
+		defer r.s.mu.Unlock()
+		for _, q := range r.s.queues {
+			if r.s.live != 0 || len(q.inFlight) > 0 || !q.pending.empty() {
+				t.Errorf("%d tasks live, %d batches of queue %d in flight", r.s.live, len(q.inFlight), q.index)
+			}
+		}
+	})
+}

@@ -1,0 +1,37 @@
+package sched
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+)
+
+// Readers that nothing orders share a copy that one of them had made: the others come
+// after it all the same.
+func TestSharersComeAfterTheCopyThatTheyFind(t *testing.T) {
+	staged := slices.DeleteFunc(slices.Clone(memoryModes), func(m memoryMode) bool { return m.memory != discreteMemory && !m.hidden })
+	for _, mode := range append(staged, queueModes(staged...)...) {
+		for seed := range uint64(4) {
+			t.Run(fmt.Sprintf("%s/%d", mode.name, seed), func(t *testing.T) {
+				r := newRig(t, mode, seed)
+				defer r.close()
+				x := filled(64, 7)
+				var outs [4][]uint32
+				for i := range outs {
+					outs[i] = filled(64, 0)
+					r.run(launch{label: "enter", enter: []arg{to(outs[i])}, included: true})
+				}
+				r.d.hold()
+				for i := range outs {
+					r.run(launch{label: fmt.Sprint("reader ", i), kernel: "mix", args: []arg{alloc(outs[i]), to(x), to(x)}, constant: 1})
+				}
+				r.d.release()
+				r.taskwait()
+				for i := range outs {
+					r.run(launch{label: "exit", exit: []arg{from(outs[i])}, included: true})
+					r.expect(fmt.Sprint("out ", i), outs[i], filled(64, 15)...)
+				}
+			})
+		}
+	}
+}
