@@ -1,0 +1,552 @@
+package order
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+)
+
+// Options says what to check a log for.
+type Options struct {
+	// Clauses is a clauses file; nil: none.
+	Clauses io.Reader
+	// Limit is how many violations are kept with their text; 0: 100.
+	Limit int
+}
+
+// Check reads a log to its end and reports what is wrong in it. The error is for a
+// log or a clauses file that cannot be read; the report then covers what was.
+func Check(log io.Reader, o Options) (*Report, error) {
+	c := newChecker(o)
+	err := c.run(log)
+	return c.report, err
+}
+
+// checker follows a log.
+type checker struct {
+	*reader
+	engine  *engine
+	report  *Report
+	limit   int
+	clauses *clauses
+	// trace, if not nil, gets every event that the engine does.
+	trace func(*event)
+
+	thread     *HostTotals
+	devices    map[int]*device
+	queues     map[int]*queue
+	memories   map[int]*memory
+	buffers    map[int]*buffer
+	modules    map[int]*module
+	pipelines  map[int]*pipeline
+	semaphores map[int]*heldSemaphore
+	fences     map[int]*device
+	commands   map[int]*commandBuffer
+	signaller  map[int]*queue // by semaphore
+	addresses  *space         // of the host
+	freeLanes  []*queue       // of devices that are gone
+	lanes      int
+
+	// pending is a submission that may still turn out to have failed.
+	pending     []byte
+	pendingLine int
+
+	bound map[uint64][]bufferRange // of the command buffer being read, by set and binding
+	push  [4]uint32
+	ev    event
+	// touched is what the event to come touches, when there is a trace.
+	touched []touch
+}
+
+func newChecker(o Options) *checker {
+	c := &checker{
+		engine: newEngine(), limit: o.Limit,
+		report:  &Report{Kinds: map[Kind]uint64{}},
+		devices: map[int]*device{}, queues: map[int]*queue{}, memories: map[int]*memory{},
+		buffers: map[int]*buffer{}, modules: map[int]*module{}, pipelines: map[int]*pipeline{},
+		semaphores: map[int]*heldSemaphore{}, fences: map[int]*device{}, commands: map[int]*commandBuffer{},
+		signaller: map[int]*queue{}, addresses: &space{name: "host memory"},
+	}
+	if c.limit == 0 {
+		c.limit = 100
+	}
+	if o.Clauses != nil {
+		c.clauses = newClauses(o.Clauses)
+	}
+	c.engine.found = c.found
+	return c
+}
+
+func (c *checker) run(log io.Reader) error {
+	r, err := newReader(log)
+	if err != nil {
+		return err
+	}
+	c.reader = r
+	c.thread = c.host(0)
+	for c.next() {
+		c.report.Bytes += uint64(len(c.text)) + 1
+		c.dispatch()
+	}
+	c.settle()
+	c.report.Lines = uint64(c.line)
+	c.engine.end()
+	if c.err == nil && c.clauses != nil {
+		c.err = c.clauses.err
+	}
+	return c.err
+}
+
+func (c *checker) host(thread int) *HostTotals {
+	for _, h := range c.report.Hosts {
+		if h.Thread == thread {
+			return h
+		}
+	}
+	h := &HostTotals{Thread: thread}
+	c.report.Hosts = append(c.report.Hosts, h)
+	return h
+}
+
+// do has the engine make a step.
+func (c *checker) do(ev *event) {
+	ev.line = c.reader.line
+	if c.trace != nil {
+		ev.touched = c.touched
+		c.trace(ev)
+		c.touched = nil
+	}
+	c.engine.do(ev)
+}
+
+func (c *checker) violation(kind Kind, line int, format string, args ...any) {
+	c.report.Total++
+	c.report.Kinds[kind]++
+	if len(c.report.Violations) < c.limit {
+		c.report.Violations = append(c.report.Violations, Violation{kind, line, fmt.Sprintf(format, args...)})
+	}
+}
+
+// found puts what the engine says into words.
+func (c *checker) found(p problem, ev *event, n *need) {
+	name := func() string {
+		if s := c.semaphores[ev.semaphore]; s != nil {
+			return s.name
+		}
+		return fmt.Sprintf("semaphore %d", ev.semaphore)
+	}
+	switch p {
+	case unordered:
+		how := map[needKind]string{
+			needDone:    "is not ordered after",
+			needRead:    "reads without a memory dependency what was written by",
+			needWritten: "writes without a memory dependency over what was written by",
+		}[n.kind]
+		if n.edge != "" {
+			c.violation(Dependence, ev.line, "%s: %v %s %v", n.edge, ev.command, how, n.other)
+			return
+		}
+		if ev.kind == evRetire {
+			c.violation(Leftover, ev.line, "%s: the host does not know the end of %v", ev.command.What, n.other)
+			return
+		}
+		c.violation(Unordered, ev.line, "%s bytes [%d, %d): %v %s %v", n.at.space.name, n.at.lo, n.at.hi, ev.command, how, n.other)
+	case early:
+		if c.semaphores[ev.semaphore] != nil && c.semaphores[ev.semaphore].binary {
+			c.violation(WaitBeforeSignal, ev.line, "%v: a wait for %s was submitted before its signal", ev.command, name())
+			return
+		}
+		c.violation(WaitBeforeSignal, ev.line, "%v: a wait for value %d of %s was submitted before its signal", ev.command, ev.value, name())
+	case hang:
+		c.violation(Hang, ev.line, "%v waits for value %d of %s, which is never signalled", ev.command, ev.value, name())
+	case notGrowing:
+		c.violation(BadSignal, ev.line, "%s is signalled with %d, which is not above its last value", name(), ev.value)
+	case doubleSignal:
+		c.violation(BadSignal, ev.line, "%s is signalled twice without a wait between", name())
+	case sawUnsignaled:
+		c.violation(Hang, ev.line, "the host waits for value %d of %s, which nothing submitted signals", ev.value, name())
+	}
+}
+
+// dispatch carries out a line.
+func (c *checker) dispatch() {
+	if len(c.pending) > 0 {
+		if string(c.text) == "failed" {
+			c.pending = c.pending[:0]
+			return
+		}
+		c.settle()
+	}
+	switch kind := string(c.word()); kind {
+	case "thread":
+		c.thread = c.host(c.id())
+	case "submit":
+		c.pending = append(c.pending[:0], c.text...)
+		c.pendingLine = c.line
+	case "commands":
+		c.record()
+	case "wait":
+		c.waited(func(id int) {
+			value := c.number()
+			if c.semaphores[id] == nil {
+				c.fail("no semaphore %d", id)
+				return
+			}
+			c.do(&event{kind: evReach, semaphore: id, value: value})
+		})
+	case "fences":
+		c.waited(func(id int) {
+			if c.fences[id] == nil {
+				c.fail("no fence %d", id)
+				return
+			}
+			c.do(&event{kind: evFenceMet, semaphore: id})
+		})
+	case "idle":
+		c.waited(func(id int) {
+			if q := c.queues[id]; q != nil {
+				c.do(&event{kind: evIdle, queue: q.lane()})
+			} else {
+				c.fail("no queue %d", id)
+			}
+		})
+	case "count":
+		id, value := c.id(), c.number()
+		if c.semaphores[id] == nil {
+			c.fail("no semaphore %d", id)
+			return
+		}
+		c.thread.Observed++
+		c.do(&event{kind: evReach, semaphore: id, value: value})
+	case "signal":
+		id, value := c.id(), c.number()
+		if c.semaphores[id] == nil {
+			c.fail("no semaphore %d", id)
+			return
+		}
+		delete(c.signaller, id)
+		c.do(&event{kind: evHostSignal, semaphore: id, value: value})
+	case "flush":
+		c.report.Flushes++
+		c.hostAccess("flush", true)
+	case "invalidate":
+		c.report.Invalidates++
+		c.hostAccess("invalidate", false)
+	case "destroy":
+		c.destroy(string(c.word()), c.id())
+	case "map", "unmap", "note", "reset":
+	case "unknown":
+		c.violation(Unknown, c.line, "%s", c.rest())
+	case "failed":
+		c.violation(Unknown, c.line, "a call failed after another thread had gone on: the log does not say what it did")
+	default:
+		c.create(kind)
+	}
+}
+
+// waited counts a wait of the host and calls met for all that it waited for,
+// unless its time ran out.
+func (c *checker) waited(met func(id int)) {
+	c.thread.Waits++
+	how := string(c.word())
+	if how == "b" || how == "t" {
+		c.thread.Blocked++
+	}
+	if how == "t" {
+		return
+	}
+	for c.more() && c.err == nil {
+		met(c.id())
+	}
+}
+
+// create carries out a line that makes an object.
+func (c *checker) create(kind string) {
+	if kind == "device" {
+		id := c.id()
+		c.devices[id] = &device{id: id, name: c.rest(), live: map[string]int{}}
+		c.report.Devices++
+		return
+	}
+	id := c.id()
+	if kind == "bind" {
+		b, m, offset := c.buffers[id], c.memories[c.id()], c.number()
+		if b == nil || m == nil {
+			c.fail("no such buffer or memory")
+			return
+		}
+		b.memory, b.offset = m, offset
+		return
+	}
+	d := c.devices[c.id()]
+	if c.err == nil && d == nil {
+		c.fail("no such device")
+	}
+	if c.err != nil {
+		return
+	}
+	switch kind {
+	case "queue":
+		c.addQueue(id, d)
+		return
+	case "buffer":
+		c.buffers[id] = &buffer{id: id, device: d, size: c.number(), exclusive: string(c.word()) == "exclusive", family: -1}
+	case "memory":
+		m := &memory{device: d, size: c.number(), space: &space{name: fmt.Sprintf("memory %d", id)}}
+		c.hex()
+		if host := c.hex(); host != 0 {
+			m.space, m.base = c.addresses, host
+		}
+		c.memories[id] = m
+	case "module":
+		parsed, err := parseModule(c.text)
+		if err != nil {
+			c.fail("module %d: %v", id, err)
+			return
+		}
+		c.modules[id] = &module{device: d, parsed: parsed}
+	case "pipeline":
+		c.addPipeline(id, d)
+	case "semaphore":
+		binary := string(c.word()) == "binary"
+		c.semaphores[id] = &heldSemaphore{device: d, binary: binary, name: fmt.Sprintf("semaphore %d", id)}
+		c.do(&event{kind: evSemaphore, semaphore: id, binary: binary, value: c.number()})
+	case "fence":
+		c.fences[id] = d
+		if c.number() != 0 {
+			c.do(&event{kind: evFence, queue: -1, semaphore: id})
+		}
+	default:
+		c.fail("unknown line")
+		return
+	}
+	d.live[kind]++
+}
+
+func (c *checker) addQueue(id int, d *device) {
+	q := &queue{id: id, device: d, QueueTotals: &QueueTotals{Device: d.id, Family: int(c.number()), Index: int(c.number())}}
+	if n := len(c.freeLanes); n > 0 {
+		// Knowledge of the old queue ends before the new one's first command.
+		q.column, q.pos = c.freeLanes[n-1].column, c.freeLanes[n-1].pos
+		c.freeLanes = c.freeLanes[:n-1]
+	} else {
+		q.column = 1 + c.lanes*deviceClasses
+		c.lanes++
+	}
+	c.queues[id] = q
+	c.report.Queues = append(c.report.Queues, q.QueueTotals)
+	c.do(&event{kind: evQueue, queue: q.lane(), pos: q.pos})
+}
+
+// lane is the queue's place in the engine.
+func (q *queue) lane() int { return (q.column - 1) / deviceClasses }
+
+func (c *checker) addPipeline(id int, d *device) {
+	m, entry := c.modules[c.id()], c.rest()
+	if m == nil {
+		c.fail("no such module")
+		return
+	}
+	e, err := m.parsed.EntryPoint(entry)
+	if err != nil {
+		c.fail("%v", err)
+		return
+	}
+	c.pipelines[id] = &pipeline{device: d, name: fmt.Sprintf("pipeline %d %s", id, entry), bindings: e.Bindings, addresses: e.UsesAddresses}
+}
+
+// destroy forgets an object.
+func (c *checker) destroy(kind string, id int) {
+	var d *device
+	switch kind {
+	case "device":
+		c.destroyDevice(c.devices[id])
+		delete(c.devices, id)
+		return
+	case "buffer":
+		if b := c.buffers[id]; b != nil {
+			d = b.device
+		}
+		delete(c.buffers, id)
+	case "memory":
+		if m := c.memories[id]; m != nil {
+			d = m.device
+			delete(c.memories, id)
+			c.free(id, m)
+		}
+	case "module":
+		if m := c.modules[id]; m != nil {
+			d = m.device
+		}
+		delete(c.modules, id)
+	case "pipeline":
+		if p := c.pipelines[id]; p != nil {
+			d = p.device
+		}
+		delete(c.pipelines, id)
+	case "semaphore":
+		if s := c.semaphores[id]; s != nil {
+			d = s.device
+			c.do(&event{kind: evForget, semaphore: id})
+		}
+		delete(c.semaphores, id)
+		delete(c.signaller, id)
+	case "fence":
+		d = c.fences[id]
+		delete(c.fences, id)
+	case "commands":
+		delete(c.commands, id)
+		return
+	}
+	if d == nil {
+		c.fail("no %s %d", kind, id)
+		return
+	}
+	d.live[kind]--
+}
+
+// free ends memory, which nothing may use any more.
+func (c *checker) free(id int, m *memory) {
+	var needs []need
+	imported := m.space == c.addresses
+	collect := func(other access, lo, hi uint64) {
+		if other.column == hostColumn || imported && other.by.Submission.Queue.Device != m.device.id {
+			return
+		}
+		needs = addNeed(needs, need{kind: needDone, column: other.column, pos: other.pos, other: other.by, at: section{m.space, lo, hi}})
+	}
+	if imported && slices.ContainsFunc(mapValues(c.memories), func(o *memory) bool {
+		return o.space == m.space && o.base < m.base+m.size && m.base < o.base+o.size
+	}) {
+		m.space.overlapping(m.base, m.base+m.size, func(p span) {
+			for _, a := range append(slices.Clip(p.reads), p.write) {
+				if a.by != nil {
+					collect(a, p.lo, p.hi)
+				}
+			}
+		})
+	} else {
+		m.space.forget(m.base, m.base+m.size, collect)
+	}
+	if c.trace != nil && m.size > 0 {
+		at := section{m.space, m.base, m.base + m.size}
+		c.touched = append(c.touched, touch{section: at, retired: 1 + m.device.id})
+	}
+	c.retire(fmt.Sprintf("memory %d is freed", id), needs)
+}
+
+func mapValues[K comparable, V any](m map[K]V) []V {
+	out := make([]V, 0, len(m))
+	for _, v := range m {
+		out = append(out, v)
+	}
+	return out
+}
+
+func (c *checker) retire(what string, needs []need) {
+	if len(needs) > 0 || len(c.touched) > 0 {
+		c.do(&event{kind: evRetire, needs: needs, command: &Command{What: what, Thread: c.thread.Thread, Line: c.line}})
+	}
+}
+
+func (c *checker) destroyDevice(d *device) {
+	if d == nil {
+		c.fail("no such device")
+		return
+	}
+	var left []string
+	for kind, n := range d.live {
+		if n > 0 {
+			left = append(left, fmt.Sprintf("%d of %s", n, kind))
+		}
+	}
+	if len(left) > 0 {
+		slices.Sort(left)
+		c.violation(Leftover, c.line, "device %d leaves %s", d.id, strings.Join(left, ", "))
+	}
+	var needs []need
+	for id, q := range c.queues {
+		if q.device != d {
+			continue
+		}
+		for _, p := range q.lastOf {
+			if p.by != nil {
+				needs = append(needs, need{kind: needDone, column: p.column, pos: p.pos, other: p.by})
+			}
+		}
+		c.freeLanes = append(c.freeLanes, q)
+		delete(c.queues, id)
+	}
+	c.retire(fmt.Sprintf("device %d is destroyed", d.id), needs)
+	for id, b := range c.commands {
+		if b.device == d {
+			delete(c.commands, id)
+		}
+	}
+}
+
+// hostAccess is a flush or an invalidation: the host wrote, or reads from now on.
+func (c *checker) hostAccess(what string, write bool) {
+	id := c.id()
+	m, offset, size := c.memories[id], c.number(), c.number()
+	if m == nil {
+		c.fail("no memory %d", id)
+		return
+	}
+	if size == math.MaxUint64 {
+		size = m.size - min(offset, m.size)
+	}
+	if offset > m.size || size > m.size-offset {
+		// To the end in whole units is allowed.
+		size = m.size - min(offset, m.size)
+	}
+	if size == 0 {
+		return
+	}
+	by := &Command{What: what, Thread: c.thread.Thread, Line: c.line}
+	pos := c.engine.hostPos + 1
+	var needs []need
+	at := section{m.space, m.base + offset, m.base + offset + size}
+	c.touch(&needs, at, access{hostColumn, pos, by}, !write, write)
+	c.do(&event{kind: evHost, pos: pos, needs: needs, command: by})
+}
+
+// touch notes an access and gathers what it must come after.
+func (c *checker) touch(needs *[]need, at section, by access, read, write bool) {
+	if c.trace != nil {
+		c.touched = append(c.touched, touch{section: at, read: read, write: write})
+	}
+	add := func(kind needKind, other access, lo, hi uint64) {
+		if other.by != by.by && (by.column != hostColumn || other.column != hostColumn) {
+			*needs = addNeed(*needs, need{kind: kind, column: other.column, pos: other.pos, other: other.by, at: section{at.space, lo, hi}})
+		}
+	}
+	if read && !write {
+		at.space.read(at.lo, at.hi, by, func(o access, lo, hi uint64) { add(needRead, o, lo, hi) })
+		return
+	}
+	at.space.write(at.lo, at.hi, by, func(o access, wrote bool, lo, hi uint64) {
+		if !wrote {
+			add(needDone, o, lo, hi)
+			return
+		}
+		add(needWritten, o, lo, hi)
+		if read {
+			add(needRead, o, lo, hi)
+		}
+	})
+}
+
+// addNeed adds an order, unless the last ones ask for the same of more.
+func addNeed(needs []need, n need) []need {
+	for i := max(0, len(needs)-4); i < len(needs); i++ {
+		o := &needs[i]
+		if o.kind == n.kind && o.column == n.column && o.pos == n.pos && o.edge == n.edge && o.at.space == n.at.space && o.at.hi == n.at.lo {
+			o.at.hi = n.at.hi
+			return needs
+		}
+	}
+	return append(needs, n)
+}

@@ -1,0 +1,636 @@
+package order
+
+import "slices"
+
+// hostColumn is the column of the host's accesses; those of a queue follow.
+const hostColumn = 0
+
+// knowledge is what a later command of one class is ordered after.
+type knowledge struct {
+	// done: has executed. available: its writes are available to the device.
+	// read, written: its writes are visible to reads, to writes of the class.
+	done, available, read, written vector
+}
+
+// part is knowledge of the writes to one section, from barriers for buffers.
+type part struct {
+	section
+	class                    class
+	available, read, written vector
+}
+
+// signal is a signal operation that has been submitted. Its vectors are shared.
+type signal struct {
+	value           uint64
+	queue           int // -1: the host's
+	done, available vector
+	// Writes that a barrier has made visible to the host's reads and writes.
+	hostRead, hostWritten vector
+	parts                 []part // for the host
+}
+
+// waiting is a wait whose signal is not submitted.
+type waiting struct {
+	value uint64
+	of    *event
+}
+
+// semaphore is one of either type: a binary one has at most one signal, without
+// value.
+type semaphore struct {
+	binary bool
+	// begin is the value it was made with, last the largest submitted, seen the
+	// largest that the host saw.
+	begin, last, seen uint64
+	signals           []signal // ascending
+	waiting           []waiting
+}
+
+// lane is the knowledge of one queue.
+type lane struct {
+	column int    // the first of its deviceClasses columns
+	pos    uint64 // of its last command
+	after  [classes]knowledge
+	// What barriers made visible to the host.
+	hostRead, hostWritten vector
+	parts                 []part
+}
+
+// hearing is what a submission gives of what the host has seen of the device.
+type hearing uint8
+
+const (
+	// hearsAll: it executed and is visible: a submission's second access scope is all
+	// that the device does.
+	hearsAll hearing = iota
+	// hearsEnd: it executed and is available, and to be visible needs a barrier: a
+	// submission's first access scope is what the host wrote.
+	hearsEnd
+	// deaf: nothing; and what the host does it does as soon as it can.
+	deaf
+)
+
+// engine replays synchronization: all that orders commands and nothing of what
+// they access.
+type engine struct {
+	lanes      []*lane
+	host       knowledge
+	hostParts  []part
+	hostPos    uint64
+	semaphores map[int]*semaphore
+	fences     map[int]*signal
+	hears      hearing
+	// found is told what is wrong: the event, and of an order that is missing which.
+	found func(problem, *event, *need)
+}
+
+// problem is a kind of what can be wrong.
+type problem uint8
+
+const (
+	unordered     problem = iota // an order that accesses need is missing
+	early                        // a wait was submitted before its signal
+	hang                         // what is waited for is never signalled
+	notGrowing                   // a timeline is signalled with no larger value
+	doubleSignal                 // a binary semaphore is signalled twice
+	sawUnsignaled                // the host saw what nothing signals
+)
+
+// needKind says how a command must come after another.
+type needKind uint8
+
+const (
+	needDone    needKind = iota // executed before
+	needRead                    // and its writes visible to reads
+	needWritten                 // and its writes visible to writes
+)
+
+// need is an order that two accesses, or a clause, require.
+type need struct {
+	kind   needKind
+	column int
+	pos    uint64
+	other  *Command
+	at     section // where both access; without space: of a clause
+	edge   string  // the clause's edge
+}
+
+// kind of an event.
+type eventKind uint8
+
+const (
+	evQueue eventKind = iota // a lane is there: queue
+	evSemaphore
+	evSubmit   // a batch of the queue begins
+	evWait     // of a batch: semaphore, value, stages
+	evBarrier  // dependencies
+	evCommand  // of the queue: class, pos, needs
+	evSignal   // of a batch: semaphore, value, stages
+	evFence    // of the queue
+	evHost     // an access by the host: pos, needs
+	evReach    // the host saw a semaphore's value
+	evFenceMet // the host saw the fence signalled
+	evIdle     // the host saw the queue idle
+	evHostSignal
+	evRetire // memory goes: needs
+	evForget // the semaphore goes
+)
+
+// touch is an access to bytes, or the end of their memory.
+type touch struct {
+	section
+	read, write bool
+	// retired is 1 more than the device whose memory ends; 0: an access.
+	retired int
+}
+
+// event is one step of a replay.
+type event struct {
+	kind         eventKind
+	class        class
+	binary       bool
+	queue        int
+	semaphore    int // or fence
+	value        uint64
+	stages       uint64
+	pos          uint64
+	dependencies []dependency
+	needs        []need
+	command      *Command
+	line         int
+	// foretold are, of a signal, the needs of what the host does later that it may do
+	// once it sees this signal; kept for traces alone.
+	foretold []need
+	// touched is what a command, the host or the end of memory touches; kept for
+	// traces alone.
+	touched []touch
+}
+
+func newEngine() *engine {
+	return &engine{semaphores: map[int]*semaphore{}, fences: map[int]*signal{}}
+}
+
+// do makes one step.
+func (e *engine) do(ev *event) {
+	switch ev.kind {
+	case evQueue:
+		for len(e.lanes) <= ev.queue {
+			e.lanes = append(e.lanes, nil)
+		}
+		e.lanes[ev.queue] = &lane{column: 1 + ev.queue*deviceClasses, pos: ev.pos}
+	case evSemaphore:
+		e.semaphores[ev.semaphore] = &semaphore{binary: ev.binary, begin: ev.value, last: ev.value, seen: ev.value}
+	case evForget:
+		e.forget(ev)
+	case evSubmit:
+		e.submit(e.lanes[ev.queue])
+	case evWait:
+		e.wait(ev)
+	case evBarrier:
+		e.lanes[ev.queue].barrier(ev.dependencies)
+	case evCommand:
+		l := e.lanes[ev.queue]
+		for i := range ev.needs {
+			if n := &ev.needs[i]; !l.follows(ev.class, n) {
+				e.found(unordered, ev, n)
+			}
+		}
+		l.pos = ev.pos
+	case evSignal:
+		e.signal(ev)
+	case evFence:
+		var s signal // of a fence that is made signalled
+		if ev.queue >= 0 {
+			s = e.lanes[ev.queue].signals(source(stageAllCommands))
+			e.foretell(ev, &s)
+		}
+		e.fences[ev.semaphore] = &s
+	case evHost, evRetire:
+		for i := range ev.needs {
+			if n := &ev.needs[i]; !e.hostFollows(n) {
+				e.found(unordered, ev, n)
+			}
+		}
+		e.hostPos = max(e.hostPos, ev.pos)
+	case evReach:
+		e.reach(ev)
+	case evFenceMet:
+		if s := e.fences[ev.semaphore]; s != nil {
+			e.learn(s)
+		} else {
+			e.found(sawUnsignaled, ev, nil)
+		}
+	case evIdle:
+		s := e.lanes[ev.queue].signals(source(stageAllCommands))
+		e.foretell(ev, &s)
+		e.learn(&s)
+	case evHostSignal:
+		e.hostSignal(ev)
+	}
+}
+
+// submit orders what is submitted after all that the host knows (Vulkan 1.3 §7.9,
+// "Host Write Ordering Guarantees").
+func (e *engine) submit(l *lane) {
+	for c := range deviceClasses {
+		k := &l.after[c]
+		for _, v := range [...]*vector{&k.done, &k.available, &k.read, &k.written} {
+			v.raise(hostColumn, e.hostPos)
+		}
+	}
+	if e.hears == deaf {
+		return
+	}
+	e.host.done.raise(hostColumn, e.hostPos)
+	e.host.available.raise(hostColumn, e.hostPos)
+	for c := range deviceClasses {
+		k := &l.after[c]
+		k.done.join(e.host.done)
+		k.available.join(e.host.available)
+		if e.hears == hearsAll {
+			k.read.join(e.host.available)
+			k.written.join(e.host.available)
+		}
+	}
+	l.after[hosting].done.join(e.host.done)
+}
+
+// scope is what the first scopes of a dependency hold.
+type scope struct {
+	done vector
+	// available was so before, and what the dependency makes available with it.
+	before, available vector
+	parts             []part
+}
+
+func (l *lane) scope(d *dependency) scope {
+	var s scope
+	src, available := source(d.srcStages), d.available()
+	for c := range classes {
+		if !src.has(c) {
+			continue
+		}
+		s.done.join(l.after[c].done)
+		s.before.join(l.after[c].available)
+	}
+	s.available = s.before.clone()
+	for c := range classes {
+		if !src.has(c) {
+			continue
+		}
+		if c < hosting {
+			s.done.raise(l.column+int(c), l.pos)
+			if available.has(c) {
+				s.available.raise(l.column+int(c), l.pos)
+			}
+		} else if available.has(c) {
+			s.available.raise(hostColumn, l.after[c].done.at(hostColumn))
+		}
+	}
+	for _, p := range l.parts {
+		if src.has(p.class) && len(p.available) > 0 {
+			s.parts = append(s.parts, p)
+		}
+	}
+	return s
+}
+
+// barrier carries out the dependencies of one pipeline barrier: none of them orders
+// another.
+func (l *lane) barrier(dependencies []dependency) {
+	var room [2]scope
+	scopes := room[:0]
+	for i := range dependencies {
+		scopes = append(scopes, l.scope(&dependencies[i]))
+	}
+	for i := range dependencies {
+		l.second(&dependencies[i], &scopes[i])
+	}
+}
+
+func (l *lane) second(d *dependency, s *scope) {
+	dst := destination(d.dstStages)
+	read, written := d.visible()
+	all := s.available
+	if d.within != nil {
+		all = s.before
+	}
+	for c := range classes {
+		if !dst.has(c) {
+			continue
+		}
+		l.after[c].done.join(s.done)
+		l.after[c].available.join(all)
+		if d.within != nil {
+			l.learnPart(*d.within, c, s.available, read.only(c, s.available), written.only(c, s.available))
+		}
+		for _, p := range s.parts {
+			if d.within == nil {
+				l.learnPart(p.section, c, p.available, read.only(c, p.available), written.only(c, p.available))
+				continue
+			}
+			l.learnPart(p.section, c, p.available, nil, nil)
+			if at := intersection(p.section, *d.within); at.lo < at.hi {
+				l.learnPart(at, c, nil, read.only(c, p.available), written.only(c, p.available))
+			}
+		}
+		if d.within != nil {
+			continue
+		}
+		if c < hosting {
+			if read.has(c) {
+				l.after[c].read.join(all)
+			}
+			if written.has(c) {
+				l.after[c].written.join(all)
+			}
+			continue
+		}
+		if read.has(c) {
+			l.hostRead.join(all)
+		}
+		if written.has(c) {
+			l.hostWritten.join(all)
+		}
+	}
+}
+
+func intersection(a, b section) section {
+	if a.space != b.space {
+		return section{}
+	}
+	return section{a.space, max(a.lo, b.lo), min(a.hi, b.hi)}
+}
+
+// learnPart adds what is known of a section; what is nil adds nothing.
+func (l *lane) learnPart(at section, c class, available, read, written vector) {
+	l.parts = learnPart(l.parts, at, c, available, read, written)
+}
+
+// learnPart returns other parts: those there are may be shared.
+func learnPart(parts []part, at section, c class, available, read, written vector) []part {
+	i := slices.IndexFunc(parts, func(p part) bool { return p.section == at && p.class == c })
+	if i < 0 {
+		parts = append(slices.Clip(parts), part{section: at, class: c})
+		i = len(parts) - 1
+	} else {
+		parts = slices.Clone(parts)
+	}
+	p := &parts[i]
+	p.available, p.read, p.written = p.available.clone(), p.read.clone(), p.written.clone()
+	p.available.join(available)
+	p.read.join(read)
+	p.written.join(written)
+	return parts
+}
+
+// only returns the vector if the set has the class.
+func (s classSet) only(c class, v vector) vector {
+	if s.has(c) {
+		return v
+	}
+	return nil
+}
+
+// follows reports whether a command of the class that comes now is after what n
+// names, as n asks.
+func (l *lane) follows(c class, n *need) bool {
+	k := &l.after[c]
+	switch n.kind {
+	case needDone:
+		return k.done.at(n.column) >= n.pos
+	case needRead:
+		return k.read.at(n.column) >= n.pos || covered(l.parts, c, n)
+	}
+	return k.written.at(n.column) >= n.pos || covered(l.parts, c, n)
+}
+
+func (e *engine) hostFollows(n *need) bool {
+	switch n.kind {
+	case needDone:
+		return e.host.done.at(n.column) >= n.pos
+	case needRead:
+		return e.host.read.at(n.column) >= n.pos || covered(e.hostParts, hosting, n)
+	}
+	return e.host.written.at(n.column) >= n.pos || covered(e.hostParts, hosting, n)
+}
+
+// foretell finds what the host lacks if it sees a signal and nothing else, and goes
+// on at once.
+func (e *engine) foretell(ev *event, s *signal) {
+	if e.hears != deaf {
+		return
+	}
+	for i := range ev.foretold {
+		n := &ev.foretold[i]
+		v := s.hostRead
+		switch n.kind {
+		case needDone:
+			v = s.done
+		case needWritten:
+			v = s.hostWritten
+		}
+		if v.at(n.column) < n.pos && (n.kind == needDone || !covered(s.parts, hosting, n)) {
+			e.found(unordered, ev, n)
+		}
+	}
+}
+
+// covered reports whether the parts together know what n asks, for all its bytes.
+func covered(parts []part, c class, n *need) bool {
+	if n.at.space == nil {
+		return false
+	}
+	for lo := n.at.lo; ; {
+		next := lo
+		for i := range parts {
+			p := &parts[i]
+			v := p.read
+			if n.kind == needWritten {
+				v = p.written
+			}
+			if p.class == c && p.space == n.at.space && p.lo <= lo && v.at(n.column) >= n.pos {
+				next = max(next, p.hi)
+			}
+		}
+		if next >= n.at.hi {
+			return true
+		}
+		if next == lo {
+			return false
+		}
+		lo = next
+	}
+}
+
+// signals is a signal operation of the queue after all its commands so far.
+func (l *lane) signals(src classSet) signal {
+	s := signal{hostRead: l.hostRead.clone(), hostWritten: l.hostWritten.clone()}
+	for c := range classes {
+		if src.has(c) && c < hosting {
+			s.done.join(l.after[c].done)
+			s.done.raise(l.column+int(c), l.pos)
+		}
+	}
+	// All that has executed is available: the access scope of a signal is all
+	// access by the device.
+	s.available = s.done
+	s.hostRead.meet(s.done)
+	s.hostWritten.meet(s.done)
+	for _, p := range l.parts {
+		if p.class == hosting {
+			p.available, p.read, p.written = nil, p.read.clone(), p.written.clone()
+			p.read.meet(s.done)
+			p.written.meet(s.done)
+			s.parts = append(s.parts, p)
+		}
+	}
+	return s
+}
+
+func (e *engine) signal(ev *event) {
+	l, sem := e.lanes[ev.queue], e.semaphores[ev.semaphore]
+	s := l.signals(source(ev.stages))
+	s.queue, s.value = ev.queue, ev.value
+	e.foretell(ev, &s)
+	e.add(ev, sem, s)
+	l.prune()
+}
+
+// prune forgets parts that say nothing the queue does not know of all memory.
+func (l *lane) prune() {
+	if len(l.parts) == 0 {
+		return
+	}
+	l.parts = slices.DeleteFunc(slices.Clone(l.parts), func(p part) bool {
+		if p.class == hosting {
+			return p.read.within(l.hostRead) && p.written.within(l.hostWritten)
+		}
+		k := &l.after[p.class]
+		return p.available.within(k.available) && p.read.within(k.read) && p.written.within(k.written)
+	})
+}
+
+func (e *engine) add(ev *event, sem *semaphore, s signal) {
+	if sem.binary {
+		if len(sem.signals) > 0 {
+			e.found(doubleSignal, ev, nil)
+		}
+		sem.signals = append(sem.signals[:0:0], s)
+		sem.waiting = sem.waiting[:0:0]
+		return
+	}
+	if s.value <= sem.last {
+		e.found(notGrowing, ev, nil)
+		return
+	}
+	sem.last = s.value
+	sem.signals = append(sem.signals, s)
+	sem.waiting = slices.DeleteFunc(slices.Clone(sem.waiting), func(w waiting) bool { return w.value <= s.value })
+}
+
+func (e *engine) hostSignal(ev *event) {
+	e.host.done.raise(hostColumn, e.hostPos)
+	e.add(ev, e.semaphores[ev.semaphore], signal{value: ev.value, queue: -1, done: e.host.done.clone(), available: e.host.available.clone()})
+}
+
+// first returns the place of the first signal with at least that value.
+func (s *semaphore) first(value uint64) int {
+	i, _ := slices.BinarySearchFunc(s.signals, value, func(s signal, value uint64) int {
+		if s.value < value {
+			return -1
+		}
+		return 1
+	})
+	return i
+}
+
+func (e *engine) wait(ev *event) {
+	sem := e.semaphores[ev.semaphore]
+	i := 0
+	if !sem.binary {
+		if ev.value <= sem.begin || ev.value <= sem.seen && e.hears == hearsAll {
+			return // the host knew, and so does what it submits
+		}
+		i = sem.first(ev.value)
+	}
+	if i == len(sem.signals) {
+		e.found(early, ev, nil)
+		sem.waiting = append(slices.Clip(sem.waiting), waiting{ev.value, ev})
+		return
+	}
+	s := &sem.signals[i]
+	l := e.lanes[ev.queue]
+	dst := destination(ev.stages)
+	for c := range classes {
+		if !dst.has(c) || c == hosting {
+			continue
+		}
+		k := &l.after[c]
+		k.done.join(s.done)
+		k.available.join(s.available)
+		k.read.join(s.available)
+		k.written.join(s.available)
+	}
+	l.hostRead.join(s.hostRead)
+	l.hostWritten.join(s.hostWritten)
+	if s.queue < 0 {
+		l.after[hosting].done.join(s.done)
+	}
+	for _, p := range s.parts {
+		l.learnPart(p.section, hosting, nil, p.read, p.written)
+	}
+	if sem.binary {
+		sem.signals = nil
+	}
+}
+
+func (e *engine) reach(ev *event) {
+	sem := e.semaphores[ev.semaphore]
+	if ev.value <= sem.seen {
+		return
+	}
+	i := sem.first(ev.value)
+	if i == len(sem.signals) {
+		e.found(sawUnsignaled, ev, nil)
+		return
+	}
+	e.learn(&sem.signals[i])
+	sem.seen = ev.value
+	if e.hears != hearsAll {
+		return // a later wait may be the first to tell a queue
+	}
+	if sem.signals[i].value == ev.value {
+		i++
+	}
+	sem.signals = sem.signals[i:]
+}
+
+// learn is what the host knows once it saw a signal.
+func (e *engine) learn(s *signal) {
+	e.host.done.join(s.done)
+	e.host.available.join(s.available)
+	e.host.read.join(s.hostRead)
+	e.host.written.join(s.hostWritten)
+	for _, p := range s.parts {
+		e.hostParts = learnPart(e.hostParts, p.section, hosting, nil, p.read, p.written)
+	}
+}
+
+func (e *engine) forget(ev *event) {
+	if sem := e.semaphores[ev.semaphore]; sem != nil {
+		for _, w := range sem.waiting {
+			e.found(hang, w.of, nil)
+		}
+		delete(e.semaphores, ev.semaphore)
+	}
+}
+
+// end reports what is still waited for.
+func (e *engine) end() {
+	for _, sem := range e.semaphores {
+		for _, w := range sem.waiting {
+			e.found(hang, w.of, nil)
+		}
+	}
+}

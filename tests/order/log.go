@@ -1,0 +1,150 @@
+package order
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// header is the first line of a log.
+const header = "vkomp-order 1"
+
+// ErrLog is matched by the error of a log that cannot be read: it is no log, or of
+// another version, or a line of it makes no sense.
+var ErrLog = errors.New("not a log of the recording layer")
+
+// reader reads a log line by line, and a line field by field. After an error, which
+// err keeps, fields are zero.
+type reader struct {
+	in    *bufio.Reader
+	long  []byte
+	line  int
+	text  []byte // what is left of the line
+	whole []byte
+	err   error
+}
+
+func newReader(in io.Reader) (*reader, error) {
+	r := &reader{in: bufio.NewReaderSize(in, 1<<18)}
+	if !r.next() || string(r.text) != header {
+		if r.err != nil && !errors.Is(r.err, io.EOF) {
+			return nil, r.err
+		}
+		return nil, fmt.Errorf("%w: it does not begin with %q", ErrLog, header)
+	}
+	return r, nil
+}
+
+// next goes to the next line; at the end of the log, or after an error, it returns
+// false.
+func (r *reader) next() bool {
+	if r.err != nil {
+		return false
+	}
+	text, err := r.in.ReadSlice('\n')
+	if errors.Is(err, bufio.ErrBufferFull) {
+		r.long = append(r.long[:0], text...)
+		for errors.Is(err, bufio.ErrBufferFull) {
+			text, err = r.in.ReadSlice('\n')
+			r.long = append(r.long, text...)
+		}
+		text = r.long
+	}
+	r.line++
+	if err != nil && !errors.Is(err, io.EOF) {
+		r.err = err
+		return false
+	}
+	if len(text) == 0 {
+		return false
+	}
+	if text[len(text)-1] != '\n' {
+		// Cut off while it was written: the program ended there.
+		return false
+	}
+	r.text = text[:len(text)-1]
+	r.whole = r.text
+	return true
+}
+
+func (r *reader) fail(format string, args ...any) {
+	if r.err == nil {
+		r.err = fmt.Errorf("%w: line %d, %.100q: %s", ErrLog, r.line, r.whole, fmt.Sprintf(format, args...))
+	}
+}
+
+// word returns the next field, empty at the end of the line. It is valid until the
+// next line is read.
+func (r *reader) word() []byte {
+	i := 0
+	for i < len(r.text) && r.text[i] != ' ' {
+		i++
+	}
+	w := r.text[:i]
+	if i < len(r.text) {
+		i++
+	}
+	r.text = r.text[i:]
+	return w
+}
+
+// rest returns what is left of the line.
+func (r *reader) rest() string {
+	s := string(r.text)
+	r.text = nil
+	return s
+}
+
+func (r *reader) more() bool { return len(r.text) > 0 }
+
+// number reads a decimal number up to a blank, a colon, a comma, or the end.
+func (r *reader) number() uint64 {
+	var n uint64
+	i := 0
+	for ; i < len(r.text) && r.text[i]-'0' < 10; i++ {
+		n = n*10 + uint64(r.text[i]-'0')
+	}
+	r.after(i, "a decimal number")
+	return n
+}
+
+// hex reads a hexadecimal number as number does a decimal one.
+func (r *reader) hex() uint64 {
+	var n uint64
+	i := 0
+	for ; i < len(r.text); i++ {
+		switch c := r.text[i]; {
+		case c-'0' < 10:
+			n = n<<4 | uint64(c-'0')
+		case c-'a' < 6:
+			n = n<<4 | uint64(c-'a'+10)
+		default:
+			r.after(i, "a hexadecimal number")
+			return n
+		}
+	}
+	r.after(i, "a hexadecimal number")
+	return n
+}
+
+func (r *reader) after(i int, what string) {
+	if i == 0 || i < len(r.text) && r.text[i] != ' ' && r.text[i] != ':' && r.text[i] != ',' {
+		r.fail("want %s at %.20q", what, r.text)
+		r.text = nil
+		return
+	}
+	if i < len(r.text) {
+		i++
+	}
+	r.text = r.text[i:]
+}
+
+func (r *reader) id() int {
+	n := r.number()
+	if n > 1<<31 {
+		r.fail("object %d", n)
+		return 0
+	}
+	return int(n)
+}

@@ -1,0 +1,408 @@
+package order
+
+import "slices"
+
+// The oracle says of a trace whether an order is missing, by the definitions: it
+// compares every access with every other one, and follows every chain of
+// synchronization between them in an explicit graph. It shares nothing with the
+// engine but the events and the meaning of masks. Time and memory grow with the
+// square of the trace, and worse.
+
+// loses reports whether an order that accesses or clauses need is missing, or a
+// wait is for what has not been signalled.
+func loses(events []*event) bool { return firstLoss(events, hearsAll) >= 0 }
+
+// firstLoss is the first event at which that shows where a submission gives all that
+// the host has seen, or the end of it; -1: it does not.
+func firstLoss(events []*event, hears hearing) int {
+	g := &graph{events: events, hears: hears}
+	unresolved := g.resolve()
+	if unresolved >= 0 {
+		g.events = events[:unresolved]
+	}
+	g.connect()
+	for j := range g.events {
+		for i := range j {
+			if g.conflict(i, j) {
+				return j
+			}
+		}
+		if g.edges(j) {
+			return j
+		}
+	}
+	return unresolved
+}
+
+// node is a synchronization operation: one dependency of a barrier, a wait, the
+// beginning or the signal of a batch, or something that the host does.
+type node struct {
+	event int
+	kind  eventKind
+	queue int // -1: none
+	dep   *dependency
+	// from are the classes of the queue's commands before it that it is after, to
+	// those of the commands after it that are after it.
+	from, to classSet
+	host     bool // a step of the host
+	reach    []uint64
+}
+
+type graph struct {
+	events []*event
+	hears  hearing
+	nodes  []node
+	first  []int // of an event's nodes; one more than there are events
+	// source is, by event, the event of the signal that a wait is for; -1: none.
+	source []int
+}
+
+// resolve finds the signal of each wait, and returns the first event where there is
+// none or where values are wrong; -1: nowhere.
+func (g *graph) resolve() int {
+	g.source = make([]int, len(g.events))
+	type timeline struct {
+		binary  bool
+		begin   uint64
+		last    uint64
+		signals []int
+	}
+	all := map[int]*timeline{}
+	fences := map[int]int{}
+	for i, ev := range g.events {
+		g.source[i] = -1
+		s := all[ev.semaphore]
+		switch ev.kind {
+		case evSemaphore:
+			all[ev.semaphore] = &timeline{binary: ev.binary, begin: ev.value, last: ev.value}
+		case evSignal, evHostSignal:
+			if s.binary && len(s.signals) > 0 || !s.binary && ev.value <= s.last {
+				return i
+			}
+			s.last = ev.value
+			s.signals = append(s.signals, i)
+		case evWait, evReach:
+			if !s.binary && ev.value <= s.begin {
+				continue
+			}
+			k := slices.IndexFunc(s.signals, func(k int) bool { return s.binary || g.events[k].value >= ev.value })
+			if k < 0 {
+				return i
+			}
+			g.source[i] = s.signals[k]
+			if s.binary {
+				s.signals = nil
+			}
+		case evFence:
+			fences[ev.semaphore] = i
+		case evFenceMet:
+			k, ok := fences[ev.semaphore]
+			if !ok {
+				return i
+			}
+			g.source[i] = k
+		}
+	}
+	return -1
+}
+
+func (g *graph) connect() {
+	for i, ev := range g.events {
+		g.first = append(g.first, len(g.nodes))
+		n := node{event: i, kind: ev.kind, queue: -1}
+		switch ev.kind {
+		case evBarrier:
+			for k := range ev.dependencies {
+				n.queue, n.dep = ev.queue, &ev.dependencies[k]
+				n.from, n.to = source(n.dep.srcStages), destination(n.dep.dstStages)
+				g.nodes = append(g.nodes, n)
+			}
+			continue
+		case evSubmit:
+			n.queue, n.host, n.to = ev.queue, true, onDevice|1<<hosting
+		case evWait:
+			n.queue, n.to = ev.queue, destination(ev.stages)&onDevice
+			if s := g.source[i]; s >= 0 && g.events[s].kind == evHostSignal {
+				n.to |= 1 << hosting
+			}
+		case evSignal:
+			n.queue, n.from = ev.queue, source(ev.stages)&onDevice
+		case evFence:
+			n.queue, n.from = ev.queue, onDevice
+		case evIdle:
+			n.queue, n.from, n.host = ev.queue, onDevice, true
+		case evHost, evReach, evFenceMet, evHostSignal, evRetire:
+			n.host = true
+		default:
+			continue
+		}
+		g.nodes = append(g.nodes, n)
+	}
+	g.first = append(g.first, len(g.nodes))
+	words := (len(g.nodes) + 63) / 64
+	for a := len(g.nodes) - 1; a >= 0; a-- {
+		n := &g.nodes[a]
+		n.reach = make([]uint64, words)
+		n.reach[a/64] |= 1 << (a % 64)
+		for b := a + 1; b < len(g.nodes); b++ {
+			if n.reach[b/64]>>(b%64)&1 == 0 && g.follows(n, &g.nodes[b]) {
+				for w, bitsOf := range g.nodes[b].reach {
+					n.reach[w] |= bitsOf
+				}
+			}
+		}
+	}
+}
+
+// follows reports whether m, which is later in the log, is directly after n.
+func (g *graph) follows(n, m *node) bool {
+	switch {
+	case n.event == m.event:
+		return false
+	case n.host && m.host:
+		return true
+	case n.queue >= 0 && n.queue == m.queue && n.to&m.from != 0:
+		return true
+	}
+	return g.source[m.event] == n.event && (m.kind == evWait || m.kind == evReach || m.kind == evFenceMet)
+}
+
+func (n *node) reaches(m int) bool { return n.reach[m/64]>>(m%64)&1 != 0 }
+
+// after reports whether node a is directly after what event i does.
+func (g *graph) after(i int, a *node) bool {
+	ev := g.events[i]
+	if ev.kind != evCommand {
+		return a.host && a.event > i
+	}
+	return a.event > i && a.queue == ev.queue && a.from.has(ev.class)
+}
+
+// before reports whether node a is directly before what event j does.
+func (g *graph) before(a *node, j int) bool {
+	ev := g.events[j]
+	if ev.kind != evCommand {
+		return a.host && a.event < j
+	}
+	return a.event < j && a.queue == ev.queue && a.to.has(ev.class)
+}
+
+// executed reports whether event j comes after event i.
+func (g *graph) executed(i, j int) bool {
+	if g.events[i].kind != evCommand && g.events[j].kind != evCommand {
+		return true // the host is one agent
+	}
+	for a := range g.nodes {
+		if !g.after(i, &g.nodes[a]) {
+			continue
+		}
+		for b := a; b < len(g.nodes); b++ {
+			if g.nodes[a].reaches(b) && g.before(&g.nodes[b], j) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// within reports whether a barrier is for the section too.
+func (n *node) within(at section) bool {
+	w := n.dep.within
+	return w == nil || w.space == at.space && w.lo <= at.lo && at.hi <= w.hi
+}
+
+// reachable are the nodes that are after event i.
+func (g *graph) reachable(i int) []bool {
+	out := make([]bool, len(g.nodes))
+	for a := range g.nodes {
+		if !g.after(i, &g.nodes[a]) {
+			continue
+		}
+		for b := a; b < len(g.nodes); b++ {
+			out[b] = out[b] || g.nodes[a].reaches(b)
+		}
+	}
+	return out
+}
+
+// visible reports whether the writes that event i makes at the section are visible
+// to accesses of event j there.
+func (g *graph) visible(i, j int, at section, write bool) bool {
+	from, to := g.events[i], g.events[j]
+	if from.kind != evCommand && to.kind != evCommand {
+		return true
+	}
+	done := g.reachable(i)
+	available := make([]bool, len(g.nodes))
+	for a := range g.nodes {
+		n := &g.nodes[a]
+		switch {
+		case !done[a]:
+		case n.kind == evSignal || n.kind == evFence || n.kind == evIdle:
+			available[a] = from.kind == evCommand || g.hostWroteBeforeSubmit(i, n)
+		case n.kind == evSubmit:
+			available[a] = from.kind != evCommand
+		case n.kind == evBarrier && n.within(at) && from.kind == evCommand:
+			available[a] = g.after(i, n) && n.dep.available().has(from.class)
+		case n.kind == evBarrier && n.within(at):
+			available[a] = n.dep.available().has(hosting) && g.reachedAsHost(done, n)
+		}
+	}
+	g.spread(available)
+	if to.kind == evCommand {
+		for a := range g.nodes {
+			if n := &g.nodes[a]; available[a] && g.before(n, j) && g.sees(n, to.class, at, write) {
+				if n.kind != evSubmit || g.hears == hearsAll || from.kind != evCommand {
+					return true
+				}
+			}
+		}
+		return false
+	}
+	return g.visibleToHost(available, done, j, at, write)
+}
+
+// hostWroteBeforeSubmit: what the host wrote is available to all that follows a
+// submission, so also at any signal that follows one.
+func (g *graph) hostWroteBeforeSubmit(i int, n *node) bool { return n.event > i }
+
+// reachedAsHost reports whether the barrier's source stage HOST takes in what the
+// host did.
+func (g *graph) reachedAsHost(done []bool, n *node) bool {
+	for a := range g.nodes {
+		if m := &g.nodes[a]; done[a] && m.event < n.event && m.queue == n.queue && m.to.has(hosting) && n.from.has(hosting) {
+			return true
+		}
+	}
+	return false
+}
+
+// spread follows availability along chains.
+func (g *graph) spread(available []bool) {
+	for a := range g.nodes {
+		if !available[a] {
+			continue
+		}
+		n := &g.nodes[a]
+		for b := a + 1; b < len(g.nodes); b++ {
+			m := &g.nodes[b]
+			if g.follows(n, m) {
+				available[b] = true
+			}
+		}
+	}
+}
+
+// sees reports whether the node makes what is available visible to such accesses.
+func (g *graph) sees(n *node, c class, at section, write bool) bool {
+	if n.kind != evBarrier {
+		return n.kind == evWait || n.kind == evSubmit
+	}
+	read, written := n.dep.visible()
+	if write {
+		read = written
+	}
+	return n.within(at) && read.has(c)
+}
+
+// visibleToHost: a barrier to the host made it so, and the host knows of the
+// barrier's end.
+func (g *graph) visibleToHost(available, done []bool, j int, at section, write bool) bool {
+	told := make([]bool, len(g.nodes))
+	for a := range g.nodes {
+		n := &g.nodes[a]
+		if n.kind == evBarrier && available[a] && g.sees(n, hosting, at, write) {
+			told[a] = true
+		}
+		if !told[a] {
+			continue
+		}
+		if n.host && n.event < j {
+			return true
+		}
+		for b := a + 1; b < len(g.nodes); b++ {
+			m := &g.nodes[b]
+			switch {
+			case n.queue >= 0 && n.queue == m.queue && (n.kind == evBarrier || n.kind == evWait) &&
+				(m.kind == evSignal || m.kind == evFence || m.kind == evIdle):
+				told[b] = told[b] || done[b]
+			case g.source[m.event] == n.event && (m.kind == evWait || m.kind == evReach || m.kind == evFenceMet):
+				told[b] = true
+			}
+		}
+	}
+	return false
+}
+
+// conflict reports whether events i and j touch the same bytes without the order
+// that it needs.
+func (g *graph) conflict(i, j int) bool {
+	a, b := g.events[i], g.events[j]
+	if len(a.touched) == 0 || len(b.touched) == 0 || a.command == b.command ||
+		a.kind != evCommand && b.kind != evCommand {
+		return false
+	}
+	for _, x := range a.touched {
+		for _, y := range b.touched {
+			at := intersection(x.section, y.section)
+			if at.lo >= at.hi || x.retired > 0 {
+				continue
+			}
+			if y.retired > 0 {
+				if a.command.Submission.Queue.Device == y.retired-1 && !g.executed(i, j) {
+					return true
+				}
+				continue
+			}
+			if !x.write && !y.write {
+				continue
+			}
+			if !g.executed(i, j) || x.write && g.unseen(i, j, at, y) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// unseen reports whether event j misses some of what event i wrote. Barriers for
+// buffers may make it visible piece by piece.
+func (g *graph) unseen(i, j int, at section, y touch) bool {
+	cuts := []uint64{at.lo, at.hi}
+	for a := range g.nodes {
+		if d := g.nodes[a].dep; d != nil && d.within != nil && d.within.space == at.space {
+			for _, cut := range [...]uint64{d.within.lo, d.within.hi} {
+				if at.lo < cut && cut < at.hi {
+					cuts = append(cuts, cut)
+				}
+			}
+		}
+	}
+	slices.Sort(cuts)
+	for k := 1; k < len(cuts); k++ {
+		piece := section{at.space, cuts[k-1], cuts[k]}
+		if piece.lo < piece.hi && (y.read && !g.visible(i, j, piece, false) || y.write && !g.visible(i, j, piece, true)) {
+			return true
+		}
+	}
+	return false
+}
+
+// edges reports whether an order is missing that event j asks for without bytes: an
+// edge of clauses, or the end of all work before that of its device.
+func (g *graph) edges(j int) bool {
+	for _, n := range g.events[j].needs {
+		if n.at.space != nil {
+			continue
+		}
+		for i, ev := range g.events[:j] {
+			if ev.kind != evCommand || ev.command != n.other || int(ev.class) != (n.column-1)%deviceClasses {
+				continue
+			}
+			if !g.executed(i, j) || n.kind != needDone && !g.visible(i, j, section{}, n.kind == needWritten) {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,390 @@
+package order
+
+import (
+	"fmt"
+	"math"
+)
+
+// record reads the contents of a command buffer: the lines up to "end".
+func (c *checker) record() {
+	id, d := c.id(), c.devices[c.id()]
+	if d == nil {
+		c.fail("no such device")
+		return
+	}
+	b := c.commands[id]
+	if b == nil {
+		b = &commandBuffer{}
+		c.commands[id] = b
+	}
+	b.device, b.commands = d, b.commands[:0]
+	c.bound = map[uint64][]bufferRange{}
+	c.push = [4]uint32{}
+	pushes := 0
+	var p *pipeline
+	for c.next() {
+		c.report.Bytes += uint64(len(c.text)) + 1
+		switch kind := string(c.word()); kind {
+		case "end":
+			return
+		case "p":
+			if p = c.pipelines[c.id()]; p == nil {
+				c.fail("no such pipeline")
+			}
+		case "r", "R":
+			c.bind(uint64(c.id()), kind == "r")
+		case "k":
+			for word := c.number() / 4; c.more() && c.err == nil; word++ {
+				w := uint32(c.hex())
+				if word < uint64(len(c.push)) {
+					c.push[word] = w
+					pushes = max(pushes, int(word)+1)
+				}
+			}
+		case "d":
+			b.commands = append(b.commands, c.launch("dispatch", p, pushes))
+		case "i":
+			x := c.launch("dispatch indirect", p, pushes)
+			const size = 12
+			x.uses = append(x.uses, use{buffer: c.bufferNamed(), offset: c.number(), size: size, class: drawing, read: true})
+			b.commands = append(b.commands, x)
+		case "c":
+			src, dst := c.bufferNamed(), c.bufferNamed()
+			x := command{kind: "copy", class: copying}
+			for c.more() && c.err == nil {
+				from, to, size := c.number(), c.number(), c.number()
+				x.uses = append(x.uses, use{src, from, size, copying, true, false}, use{dst, to, size, copying, false, true})
+			}
+			b.commands = append(b.commands, x)
+		case "f", "u":
+			x := command{kind: "fill", class: clearing}
+			if kind == "u" {
+				x.kind = "update"
+			}
+			x.uses = []use{{buffer: c.bufferNamed(), offset: c.number(), size: c.number(), class: clearing, write: true}}
+			b.commands = append(b.commands, x)
+		case "b":
+			b.commands = append(b.commands, c.readBarrier())
+		case "?":
+			b.commands = append(b.commands, command{kind: "unknown", unknown: c.rest()})
+		default:
+			c.fail("unknown command")
+		}
+		if c.err != nil {
+			return
+		}
+	}
+	if c.err == nil {
+		c.fail("the log ends inside a command buffer")
+	}
+}
+
+func (c *checker) bufferNamed() *buffer {
+	b := c.buffers[c.id()]
+	if b == nil {
+		c.fail("no such buffer")
+	}
+	return b
+}
+
+// bind reads the ranges bound to a set; anew: they are all that is bound to it.
+func (c *checker) bind(set uint64, anew bool) {
+	if anew {
+		for key := range c.bound {
+			if key>>32 == set {
+				delete(c.bound, key)
+			}
+		}
+	}
+	seen := map[uint64]bool{}
+	for c.more() && c.err == nil {
+		key := set<<32 | c.number()
+		r := bufferRange{c.buffers[c.id()], c.number(), c.number()}
+		if !seen[key] {
+			seen[key] = true
+			c.bound[key] = nil
+		}
+		c.bound[key] = append(c.bound[key], r)
+	}
+}
+
+// launch is a dispatch with what is bound.
+func (c *checker) launch(kind string, p *pipeline, pushes int) command {
+	x := command{kind: kind, class: computing, pipeline: p, push: c.push, pushes: pushes}
+	if p == nil {
+		c.fail("no pipeline is bound")
+		return x
+	}
+	if kind == "dispatch" {
+		c.text = nil // the sizes are for people
+	}
+	for i := range p.bindings {
+		b := &p.bindings[i]
+		read, write := b.Read && !b.NonReadable, b.Written && !b.NonWritable
+		if !read && !write {
+			continue
+		}
+		ranges, ok := c.bound[uint64(b.Set)<<32|uint64(b.Binding)]
+		if !ok {
+			x.unknown = fmt.Sprintf("nothing is bound to set %d binding %d", b.Set, b.Binding)
+		}
+		for _, r := range ranges {
+			if r.buffer != nil { // else an image, or a null descriptor
+				x.uses = append(x.uses, use{r.buffer, r.offset, r.size, computing, read, write})
+			}
+		}
+	}
+	return x
+}
+
+// readBarrier reads the dependencies of a pipeline barrier.
+func (c *checker) readBarrier() command {
+	x := command{kind: "barrier"}
+	for c.more() && c.err == nil {
+		d := dependency{srcStages: c.hex(), dstStages: c.hex(), srcAccess: c.hex(), dstAccess: c.hex()}
+		var r bufferRange
+		switch kind := c.number(); kind {
+		case 0: // of all memory
+		case 1:
+			r = bufferRange{c.bufferNamed(), c.number(), c.number()}
+		case 2: // of an image
+			d.srcAccess, d.dstAccess = 0, 0
+		default:
+			c.fail("a barrier of kind %d", kind)
+		}
+		x.dependencies = append(x.dependencies, d)
+		x.buffers = append(x.buffers, r)
+	}
+	return x
+}
+
+// settle carries out the submission that is pending, if any.
+func (c *checker) settle() {
+	if len(c.pending) == 0 {
+		return
+	}
+	text, whole, line := c.text, c.whole, c.line
+	c.text, c.whole, c.line = c.pending, c.pending, c.pendingLine
+	if q := c.queues[c.id()]; q != nil {
+		c.submit(q)
+	} else {
+		c.fail("no such queue")
+	}
+	c.pending = c.pending[:0]
+	c.text, c.whole, c.line = text, whole, line
+}
+
+// submit carries out the batches of a vkQueueSubmit.
+func (c *checker) submit(q *queue) {
+	batch := false
+	begin := func() {
+		if !batch {
+			batch = true
+			q.Submissions++
+			q.last = &Submission{Queue: q.QueueTotals, Number: q.Submissions, Signal: c.firstSignal()}
+			c.do(&event{kind: evSubmit, queue: q.lane(), pos: c.engine.hostPos})
+		}
+	}
+	index := 0
+	for part := ""; c.more() && c.err == nil; {
+		switch w := c.text[0]; {
+		case w == 'w' || w == 'c' || w == 's' || w == '|' || w == 'f':
+			part = string(c.word())
+			if part == "|" {
+				batch, index = false, 0
+			} else if part != "f" {
+				begin()
+			}
+			continue
+		}
+		switch part {
+		case "w":
+			id, value, stages := c.id(), c.number(), c.hex()
+			if c.semaphores[id] == nil {
+				c.fail("no semaphore %d", id)
+				return
+			}
+			q.Waits++
+			if s := c.signaller[id]; s != nil && s != q {
+				q.CrossWaits++
+			}
+			by := &Command{Submission: q.last, What: "wait", Line: c.line}
+			c.do(&event{kind: evWait, queue: q.lane(), semaphore: id, value: value, stages: stages, command: by})
+		case "c":
+			b := c.commands[c.id()]
+			if b == nil {
+				c.fail("no such command buffer")
+				return
+			}
+			for i := range b.commands {
+				c.execute(q, &b.commands[i], index)
+				index++
+			}
+		case "s":
+			id, value, stages := c.id(), c.number(), c.hex()
+			if c.semaphores[id] == nil {
+				c.fail("no semaphore %d", id)
+				return
+			}
+			q.Signals++
+			c.signaller[id] = q
+			by := &Command{Submission: q.last, What: "signal", Line: c.line}
+			c.do(&event{kind: evSignal, queue: q.lane(), semaphore: id, value: value, stages: stages, command: by})
+		case "f":
+			c.do(&event{kind: evFence, queue: q.lane(), semaphore: c.id()})
+		default:
+			c.fail("want w, c, s, f or |")
+		}
+	}
+}
+
+// firstSignal looks ahead for what the batch signals.
+func (c *checker) firstSignal() string {
+	for i := 0; i+2 < len(c.text) && c.text[i] != '|'; i++ {
+		if c.text[i] == 's' {
+			r := reader{text: c.text[i+2:]}
+			id, value := r.number(), r.number()
+			if s := c.semaphores[int(id)]; s != nil && s.binary {
+				return s.name
+			}
+			return fmt.Sprintf("semaphore %d value %d", id, value)
+		}
+	}
+	return ""
+}
+
+// execute carries out one command.
+func (c *checker) execute(q *queue, x *command, index int) {
+	if x.unknown != "" {
+		c.violation(Unknown, c.line, "%v command %d: %s", q.last, index, x.unknown)
+		return
+	}
+	if x.dependencies != nil || x.kind == "barrier" {
+		q.Barriers++
+		c.barrier(q, x, index)
+		return
+	}
+	by := &Command{Submission: q.last, Index: index, What: x.kind, Line: c.line}
+	switch x.class {
+	case computing:
+		q.Dispatches++
+		by.Kernel = x.pipeline.name
+		if x.pushes > 0 {
+			by.Push = append([]uint32(nil), x.push[:x.pushes]...)
+		}
+		if x.pipeline.addresses {
+			c.report.Addressed++
+		}
+	case copying:
+		q.Copies++
+	case clearing:
+		q.Fills++
+	}
+	q.pos++
+	// Reads of a class before its writes: the command is one.
+	for of := computing; of < hosting; of++ {
+		var needs []need
+		used := of == x.class
+		for _, write := range [...]bool{false, true} {
+			for i := range x.uses {
+				if u := &x.uses[i]; u.class == of && u.write == write {
+					used = true
+					c.use(q, u, by, &needs)
+				}
+			}
+		}
+		if !used {
+			continue
+		}
+		a := access{q.column + int(of), q.pos, by}
+		if of == computing && c.clauses != nil && x.pushes >= 2 {
+			needs = c.clauseNeeds(needs, a)
+		}
+		q.lastOf[of] = a
+		c.ev = event{kind: evCommand, queue: q.lane(), class: of, pos: q.pos, needs: needs, command: by}
+		c.do(&c.ev)
+	}
+}
+
+// use carries out a command's access to a buffer.
+func (c *checker) use(q *queue, u *use, by *Command, needs *[]need) {
+	b := u.buffer
+	size := u.size
+	if size == math.MaxUint64 {
+		size = b.size - min(u.offset, b.size)
+	}
+	switch {
+	case c.buffers[b.id] != b:
+		c.violation(Unbound, c.line, "%v uses buffer %d, which is destroyed", by, b.id)
+		return
+	case b.memory == nil:
+		c.violation(Unbound, c.line, "%v uses buffer %d, which has no memory", by, b.id)
+		return
+	case u.offset > b.size || size > b.size-u.offset:
+		c.violation(Unbound, c.line, "%v uses bytes [%d, %d) of buffer %d, which has %d", by, u.offset, u.offset+size, b.id, b.size)
+		return
+	}
+	if b.exclusive {
+		if b.family >= 0 && b.family != q.Family {
+			c.violation(Ownership, c.line, "%v uses buffer %d, which a queue of family %d used and which is exclusive", by, b.id, b.family)
+		}
+		b.family = q.Family
+	}
+	if size > 0 {
+		c.touch(needs, b.section(u.offset, size), access{q.column + int(u.class), q.pos, by}, u.read, u.write)
+	}
+}
+
+func (c *checker) barrier(q *queue, x *command, index int) {
+	dependencies := x.dependencies
+	for i, r := range x.buffers {
+		if r.buffer == nil {
+			continue
+		}
+		if i == 0 || &dependencies[0] == &x.dependencies[0] {
+			dependencies = append([]dependency(nil), dependencies...)
+		}
+		size := r.size
+		if size == math.MaxUint64 {
+			size = r.buffer.size - min(r.offset, r.buffer.size)
+		}
+		at := r.buffer.section(r.offset, size)
+		dependencies[i].within = &at
+	}
+	c.ev = event{kind: evBarrier, queue: q.lane(), dependencies: dependencies, pos: uint64(index),
+		command: &Command{Submission: q.last, Index: index, What: "barrier", Line: c.line}}
+	c.do(&c.ev)
+}
+
+// clauseNeeds adds the orders that the clauses of the dispatch's task ask for.
+func (c *checker) clauseNeeds(needs []need, a access) []need {
+	push := [3]uint32{}
+	copy(push[:], a.by.Push)
+	t, g := c.clauses.find(push[0], push[1], push[2])
+	if t == nil {
+		return needs
+	}
+	if t.next != nil {
+		c.violation(Dependence, c.line, "%s: %v comes after %v, which must follow it", t.name, a.by, t.next)
+	}
+	if len(t.runs) == 0 {
+		c.report.Tasks++
+		if !t.host {
+			g.waiting--
+		}
+	}
+	t.runs = append(t.runs, a)
+	for _, e := range t.from {
+		c.report.Edges++
+		if len(e.task.runs) == 0 && len(t.runs) == 1 {
+			c.violation(Dependence, c.line, "%s -> %s: %v was submitted, and nothing of what it must follow", e.task.name, t.name, a.by)
+		}
+		for _, r := range e.task.runs {
+			needs = append(needs, need{kind: e.kind, column: r.column, pos: r.pos, other: r.by, edge: e.task.name + " -> " + t.name})
+		}
+		if e.task.next == nil {
+			e.task.next = a.by
+		}
+	}
+	return needs
+}

@@ -1,0 +1,169 @@
+package order
+
+import (
+	"fmt"
+	"io"
+	"strings"
+)
+
+// Kind says what is wrong.
+type Kind string
+
+// The kinds of violations.
+const (
+	Unordered        Kind = "unordered"          // conflicting accesses that nothing orders
+	Dependence       Kind = "dependence"         // a clause's edge is not kept
+	WaitBeforeSignal Kind = "wait before signal" // legal, and against the rules of the runtime
+	Hang             Kind = "hang"               // what is waited for is never signalled
+	BadSignal        Kind = "signal"             // a value that is not above the last
+	Unbound          Kind = "unbound"            // an access outside of memory or objects
+	Ownership        Kind = "ownership"          // an exclusive buffer on queues of two families
+	Leftover         Kind = "leftover"           // objects that their device leaves, work it is not waited for
+	Unknown          Kind = "unknown"            // a command that the checker does not understand
+)
+
+// Submission is one batch of a vkQueueSubmit.
+type Submission struct {
+	Queue  *QueueTotals
+	Number uint64 // of the queue, from 1
+	Signal string // the first semaphore that it signals, with the value
+}
+
+// String names it by its queue and what it signals.
+func (s *Submission) String() string {
+	if s.Signal == "" {
+		return fmt.Sprintf("%v submission %d", s.Queue, s.Number)
+	}
+	return fmt.Sprintf("%v submission %d (signals %s)", s.Queue, s.Number, s.Signal)
+}
+
+// Command is a command of a queue, or what the host did.
+type Command struct {
+	Submission *Submission // nil: the host's
+	Index      int         // in its submission, from 0, barriers counted
+	What       string      // "dispatch", "copy", "flush", ...
+	Kernel     string
+	Push       []uint32 // the first push constants
+	Thread     int      // of the host
+	Line       int      // of the log
+}
+
+// String names everything that is known of the command.
+func (c *Command) String() string {
+	if c.Submission == nil {
+		return fmt.Sprintf("host thread %d %s (line %d)", c.Thread, c.What, c.Line)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%v command %d %s", c.Submission, c.Index, c.What)
+	if c.Kernel != "" {
+		fmt.Fprintf(&b, " %s", c.Kernel)
+	}
+	if len(c.Push) > 0 {
+		fmt.Fprintf(&b, " push %d", c.Push)
+	}
+	return b.String()
+}
+
+// Violation is something that is wrong in a log.
+type Violation struct {
+	Kind Kind
+	Line int // of the log, at which it shows
+	Text string
+}
+
+// String is one line.
+func (v Violation) String() string { return fmt.Sprintf("line %d: %s: %s", v.Line, v.Kind, v.Text) }
+
+// QueueTotals counts what a queue got.
+type QueueTotals struct {
+	Device, Family, Index int
+	Submissions           uint64
+	Dispatches            uint64
+	Copies                uint64
+	Fills                 uint64 // and updates
+	Barriers              uint64
+	Waits                 uint64 // on semaphores, all of them
+	CrossWaits            uint64 // of them, for another queue's signal
+	Signals               uint64
+}
+
+// String names the queue.
+func (q *QueueTotals) String() string {
+	return fmt.Sprintf("device %d queue %d.%d", q.Device, q.Family, q.Index)
+}
+
+// HostTotals counts the calls of one host thread that waited.
+type HostTotals struct {
+	Thread   int
+	Waits    uint64 // vkWaitSemaphores, vkWaitForFences, idle waits
+	Blocked  uint64 // of them, that had to wait
+	Observed uint64 // values that vkGetSemaphoreCounterValue was first to show
+}
+
+// Report is what Check found.
+type Report struct {
+	// Violations are the first, in the order of the log; Total counts all.
+	Violations  []Violation
+	Total       uint64
+	Kinds       map[Kind]uint64
+	Queues      []*QueueTotals // in the order that the program took them
+	Hosts       []*HostTotals
+	Lines       uint64
+	Bytes       uint64
+	Flushes     uint64 // ranges
+	Invalidates uint64 // ranges
+	// Addressed are dispatches whose kernels access memory by address: those
+	// accesses are not seen.
+	Addressed uint64
+	Tasks     uint64 // of the clauses that were dispatched
+	Edges     uint64 // of the clauses that were checked
+	Devices   uint64
+}
+
+// Sum adds up the queues.
+func (r *Report) Sum() QueueTotals {
+	var s QueueTotals
+	for _, q := range r.Queues {
+		s.Submissions += q.Submissions
+		s.Dispatches += q.Dispatches
+		s.Copies += q.Copies
+		s.Fills += q.Fills
+		s.Barriers += q.Barriers
+		s.Waits += q.Waits
+		s.CrossWaits += q.CrossWaits
+		s.Signals += q.Signals
+	}
+	return s
+}
+
+// Print writes the report for people.
+func (r *Report) Print(w io.Writer) error {
+	var b strings.Builder
+	for _, v := range r.Violations {
+		fmt.Fprintln(&b, v)
+	}
+	if n := r.Total - uint64(len(r.Violations)); n > 0 {
+		fmt.Fprintf(&b, "and %d more\n", n)
+	}
+	for _, q := range r.Queues {
+		fmt.Fprintf(&b, "%v: %d submissions, %d dispatches, %d copies, %d fills, %d barriers, %d waits (%d for other queues), %d signals\n",
+			q, q.Submissions, q.Dispatches, q.Copies, q.Fills, q.Barriers, q.Waits, q.CrossWaits, q.Signals)
+	}
+	for _, h := range r.Hosts {
+		if h.Waits+h.Observed > 0 {
+			fmt.Fprintf(&b, "host thread %d: %d waits (%d blocked), %d values seen\n", h.Thread, h.Waits, h.Blocked, h.Observed)
+		}
+	}
+	s := r.Sum()
+	fmt.Fprintf(&b, "total: %d submissions, %d dispatches, %d copies, %d fills, %d barriers, %d waits (%d across queues), %d flushes, %d invalidations\n",
+		s.Submissions, s.Dispatches, s.Copies, s.Fills, s.Barriers, s.Waits, s.CrossWaits, r.Flushes, r.Invalidates)
+	if r.Edges+r.Tasks > 0 {
+		fmt.Fprintf(&b, "clauses: %d tasks, %d edges\n", r.Tasks, r.Edges)
+	}
+	if r.Addressed > 0 {
+		fmt.Fprintf(&b, "%d dispatches access memory by address, which the log does not show\n", r.Addressed)
+	}
+	fmt.Fprintf(&b, "%d violations\n", r.Total)
+	_, err := io.WriteString(w, b.String())
+	return err
+}
