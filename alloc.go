@@ -47,6 +47,7 @@ func (d Device) alloc(ctx context.Context, size int) (DevicePtr, error) {
 	if err != nil {
 		return DevicePtr{}, err
 	}
+	rt.race.allocated(d.d, p, uint64(size))
 	return DevicePtr{d: d.d, p: p}, nil
 }
 

@@ -42,7 +42,12 @@ func (d Device) associate(ctx context.Context, host, p *DevicePtr, size, offset 
 	case p.d != d.d:
 		return d.notOf(p)
 	}
-	return s.Associate(memory.Section{Ptr: section.Ptr, Size: uint64(size)}, p.p, uint64(offset), "host")
+	section.Size = uint64(size)
+	if err := s.Associate(section, p.p, uint64(offset), "host"); err != nil {
+		return err
+	}
+	d.d.rt.race.associates(d.d, p.p.Add(int64(offset)), section)
+	return nil
 }
 
 // DisassociatePtr ends an association (OpenMP 4.5 omp_target_disassociate_ptr):
@@ -64,7 +69,11 @@ func (d Device) disassociate(ctx context.Context, host *DevicePtr) error {
 	if err != nil {
 		return err
 	}
-	return s.Disassociate(memory.Section{Ptr: section.Ptr})
+	if err := s.Disassociate(memory.Section{Ptr: section.Ptr}); err != nil {
+		return err
+	}
+	d.d.rt.race.drops(d.d, section)
+	return nil
 }
 
 // correspondence returns what knows the corresponding storage of the device, and
@@ -123,5 +132,6 @@ func (d Device) MappedPtr(host DevicePtr) DevicePtr {
 	if !ok {
 		return DevicePtr{}
 	}
+	d.d.rt.race.points(d.d, p, at.host.Ptr)
 	return DevicePtr{d: d.d, p: p}
 }

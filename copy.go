@@ -177,7 +177,10 @@ func (r *routine) generate(ctx context.Context, async bool, depend []Depend, ref
 	c := r.rt.current(ctx)
 	r.deferred = async && !c.final
 	r.depend = appendItems(r.depend, depend)
+	detector, label, deferred := r.rt.race, r.label, r.deferred
+	accesses := detector.routine(r)
 	given, err := r.run(ctx, &c)
+	detector.copied(ctx, c, label, depend, accesses, deferred, err)
 	if !given {
 		r.giveBack()
 	}

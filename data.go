@@ -73,6 +73,8 @@ type dataRegion struct {
 	depend      []tasks.Depend
 	// site is where the construct is in the program, with Options.LeakSites.
 	site *memory.Site
+	// stack is where the construct is, with Options.Race.
+	stack *raceStack
 	// images are items of enter, and of exit under the same indices.
 	images []sched.Image
 }
@@ -82,7 +84,7 @@ func (rt *Runtime) meet(ctx context.Context, d *TargetData, hasBody bool) (*data
 	if err := rt.construct(ctx); err != nil {
 		return nil, err
 	}
-	r := &dataRegion{rt: rt, label: "target data"}
+	r := &dataRegion{rt: rt, label: "target data", stack: rt.race.callers()}
 	if rt.options.LeakSites {
 		r.site = memory.CallSite()
 	}
@@ -207,9 +209,11 @@ func (r *dataRegion) move(ctx context.Context, depend []tasks.Depend, ending boo
 		if len(depend) == 0 {
 			return nil
 		}
-		return r.rt.host.Run(context.WithoutCancel(ctx), sched.HostRegion{
+		err := r.rt.host.Run(context.WithoutCancel(ctx), sched.HostRegion{
 			Label: r.label, Scope: c.children(), Depend: depend, Group: c.group(), Place: c.place, Always: ending,
 		})
+		r.rt.race.move(ctx, c, r, depend, ending, err)
+		return err
 	}
 	region := sched.Region{Label: r.label, Scope: c.children(), Depend: depend, Group: c.group(), Place: c.place, Always: ending, Images: r.images}
 	if ending {
@@ -217,7 +221,9 @@ func (r *dataRegion) move(ctx context.Context, depend []tasks.Depend, ending boo
 	} else {
 		region.Enter, region.Found, region.Site = r.enter, r.found, r.site
 	}
-	return r.device.Run(context.WithoutCancel(ctx), region)
+	err := r.device.Run(context.WithoutCancel(ctx), region)
+	r.rt.race.move(ctx, c, r, depend, ending, err)
+	return err
 }
 
 // waitItems returns the items with which an empty task follows whatever one with

@@ -83,6 +83,7 @@ func (rt *Runtime) declareTarget(ctx context.Context, d *DeclareTarget) error {
 		}
 	}
 	rt.declared = append(rt.declared, items...)
+	rt.race.declared(rt.devices, items)
 	return nil
 }
 

@@ -127,7 +127,7 @@ func (d *device) open() (*sched.Scheduler, error) {
 	}
 	o := &d.rt.options
 	p := d.physical.Properties()
-	vd, err := d.physical.Open(vk.DeviceOptions{NoPushDescriptors: o.NoPushDescriptors})
+	vd, err := d.physical.Open(o.queues())
 	if err != nil {
 		return nil, fmt.Errorf("open device %d (%s): %w", d.number, p.Name, err)
 	}
@@ -138,6 +138,7 @@ func (d *device) open() (*sched.Scheduler, error) {
 	scheduling := o.MemoryPath.scheduling()
 	scheduling.Domain = tasks.Domain(d.number + 1)
 	scheduling.LeakSites = o.LeakSites
+	scheduling.Placement, scheduling.Seed = o.Placement, o.PlacementSeed
 	s, err := sched.New(scheduled, scheduling)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open device %d (%s): %w", d.number, p.Name, err), vd.Close())

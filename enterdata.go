@@ -184,6 +184,7 @@ func (rt *Runtime) standalone(ctx context.Context, d *standalone) error {
 			Label: label, Scope: c.children(), Depend: passed.depend, NoWait: noWait, Group: c.group(), Place: c.place,
 		})
 	}
+	rt.race.standalone(ctx, c, label, passed, dev, noWait, err)
 	if err != nil {
 		return fmt.Errorf("vkomp: %w", err)
 	}

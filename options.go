@@ -10,6 +10,7 @@ import (
 
 	"github.com/vkomp/vkomp/ompt"
 	"github.com/vkomp/vkomp/sched"
+	"github.com/vkomp/vkomp/vk"
 )
 
 // Options says how to open a Runtime. The zero value takes the best device
@@ -36,10 +37,37 @@ type Options struct {
 	// NoPushDescriptors binds buffers through descriptor pools even where the
 	// device has push descriptors. For tests.
 	NoPushDescriptors bool
+	// ComputeQueues is how many queues of a device run kernels at most; 0: 8. With one
+	// there are no transfer queues either.
+	ComputeQueues int
+	// TransferQueues is how many queues of families that only transfer make copies at
+	// most; 0: 2, negative: none.
+	TransferQueues int
+	// Placement says which queue a command is put on. All but the zero value are for
+	// tests.
+	Placement Placement
+	// PlacementSeed is the beginning of PlaceRandom's choices.
+	PlacementSeed uint64
 	// LeakSites notes where in the program memory was allocated and storage mapped:
 	// the error of Close then says so for what is left. It costs about a microsecond
 	// and an object for each allocation and each construct that maps: for debugging.
 	LeakSites bool
+	// Race finds accesses of tasks that the task graph does not order: two tasks use the
+	// same bytes, one of them writes, and no path leads from one to the other, by depend
+	// clauses, waits or otherwise. What counts is the graph: a pair that ran in order, or
+	// on a device that happens to keep it, is found too. Each pair of places in the program
+	// is reported once: to Logger as a warning, by Runtime.Races, and as an error of Close
+	// that matches ErrRace.
+	//
+	// A target region accesses what its arguments name: it writes what the instructions
+	// of its kernel write, or parts thereof where its depend items name parts. Maps and
+	// updates access the host's storage as well as the device's; memory routines what they
+	// copy. A host task is taken to access what its depend items name. What kernels reach
+	// by addresses, and what the program does outside of tasks, is not seen.
+	//
+	// It costs microseconds a task, and keeps storage reachable that tasks have used since
+	// the last wait: for tests and debugging.
+	Race bool
 	// KeepGraph makes Graph show completed tasks too, with all their edges. Memory
 	// then grows with every task: for debugging and pictures.
 	KeepGraph bool
@@ -78,6 +106,27 @@ func (p MemoryPath) String() string {
 		return names[p]
 	}
 	return fmt.Sprintf("MemoryPath(%d)", uint8(p))
+}
+
+// Placement is a way to choose among the queues of a device.
+type Placement = sched.Placement
+
+const (
+	// PlaceByFinish puts a command where it is estimated to finish first: what follows
+	// a command of another queue begins later there, and an idle queue has to be
+	// started. Large copies go to a queue that only transfers.
+	PlaceByFinish = sched.PlaceByFinish
+	// PlaceRandom puts every command on any queue that can run it.
+	PlaceRandom = sched.PlaceRandom
+)
+
+// queues returns the options with which a device is opened.
+func (o *Options) queues() vk.DeviceOptions {
+	d := vk.DeviceOptions{NoPushDescriptors: o.NoPushDescriptors, ComputeQueues: o.ComputeQueues, TransferQueues: o.TransferQueues}
+	if d.ComputeQueues == 1 && d.TransferQueues == 0 {
+		d.TransferQueues = -1
+	}
+	return d
 }
 
 // scheduling returns the options of a device's scheduler.
@@ -123,6 +172,9 @@ func (o *Options) icvs() (icvs, error) {
 	lookup := o.LookupEnv
 	if lookup == nil {
 		lookup = os.LookupEnv
+	}
+	if o.ComputeQueues < 0 {
+		return icvs{}, fmt.Errorf("%w: Options.ComputeQueues is %d", ErrInvalidArgument, o.ComputeQueues)
 	}
 	v := icvs{defaultDevice: -1, threads: runtime.GOMAXPROCS(0)}
 	if s, ok := lookup("OMP_TARGET_OFFLOAD"); ok {

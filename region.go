@@ -8,6 +8,7 @@ import (
 
 	"github.com/vkomp/vkomp/sched"
 	"github.com/vkomp/vkomp/tasks"
+	"github.com/vkomp/vkomp/tasks/race"
 )
 
 // taskRegion is the region of a task: the children it generates, and its data
@@ -20,6 +21,8 @@ type taskRegion struct {
 	// one that holds none.
 	place tasks.Place
 
+	// race is the task as Options.Race sees it, nil for the initial task.
+	race *race.Task
 	// id is the task's number in snapshots of the graph, 0 for the initial task.
 	id uint64
 
@@ -64,6 +67,8 @@ type current struct {
 type taskgroup struct {
 	group  *tasks.Group
 	cancel context.CancelCauseFunc
+	// race is nil without Options.Race.
+	race *race.Group
 }
 
 // group returns the innermost taskgroup, or nil.

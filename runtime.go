@@ -41,6 +41,9 @@ type Runtime struct {
 	cancellation bool
 	maxPriority  int
 
+	// race is nil without Options.Race.
+	race *raceDetector
+
 	closed atomic.Bool
 
 	mu sync.Mutex
@@ -75,6 +78,9 @@ func Open(o Options) (*Runtime, error) {
 		}
 	}
 	rt.devices = append(rt.devices, &device{rt: rt, number: len(rt.devices)})
+	if o.Race {
+		rt.race = newRaceDetector(rt)
+	}
 	if rt.initial.defaultDevice, err = rt.chooseDefault(v); err != nil {
 		return nil, errors.Join(fmt.Errorf("vkomp: %w", err), rt.closeDevices())
 	}
@@ -158,7 +164,7 @@ func (rt *Runtime) Close() error {
 			errs = append(errs, s.Wait(context.Background(), nil))
 		}
 	}
-	errs = append(errs, rt.hostMemory.close(), rt.closeDevices())
+	errs = append(errs, rt.race.close(), rt.hostMemory.close(), rt.closeDevices())
 	return errors.Join(errs...)
 }
 
@@ -269,6 +275,11 @@ type Stats struct {
 	Submissions, Barriers uint64
 	// Dispatches and Copies count device commands.
 	Dispatches, Copies uint64
+	// SemaphoreWaits counts the waits of one queue for another in submissions,
+	// HostWaits how often the host has waited for a queue.
+	SemaphoreWaits, HostWaits uint64
+	// Queues are those of all devices in use, by device.
+	Queues []QueueStats
 	// HostRegions counts target regions that ran on the initial device.
 	HostRegions uint64
 	// BytesToDevice and BytesFromDevice count copied bytes of mapped slices.
@@ -276,6 +287,13 @@ type Stats struct {
 	// Storage and Staging are the device memory in use, of all devices; their peaks
 	// are bounds where there are several. MemoryReport has more.
 	Storage, Staging memory.AllocatorStats
+}
+
+// QueueStats are totals of one queue of a device.
+type QueueStats struct {
+	// Device is the device's number, Index the queue's among the device's.
+	Device, Index int
+	sched.QueueStats
 }
 
 // Stats returns the totals so far.
@@ -292,6 +310,11 @@ func (rt *Runtime) Stats() Stats {
 		stats.Barriers += s.Barriers
 		stats.Dispatches += s.Dispatches
 		stats.Copies += s.Copies
+		stats.SemaphoreWaits += s.SemaphoreWaits
+		stats.HostWaits += s.HostWaits
+		for i, q := range s.Queues {
+			stats.Queues = append(stats.Queues, QueueStats{Device: d.number, Index: i, QueueStats: q})
+		}
 		stats.BytesToDevice += s.BytesToDevice
 		stats.BytesFromDevice += s.BytesFromDevice
 		stats.Storage = stats.Storage.Plus(s.Storage)

@@ -33,8 +33,9 @@ type Target struct {
 	// NoWait lets the task be deferred: Target returns when it is generated.
 	// Otherwise the task is included, and Target returns when it is complete.
 	NoWait bool
-	// Priority is that of Task, for a region on the initial device; on others the
-	// order is the device's own.
+	// Priority is that of Task. On a Vulkan device what has one above 0 is submitted at
+	// once, with what its queue has collected by then: a queue begins its work in the
+	// order of the submissions, so that nothing starves.
 	Priority int
 	// Label names the task in errors and graphs; the kernel's name by default.
 	Label string
@@ -102,10 +103,12 @@ func (rt *Runtime) target(ctx context.Context, t *Target) error {
 	}
 	noWait := t.NoWait && !c.final
 	if d.physical == nil {
-		return rt.targetOnHost(ctx, t, sched.HostRegion{
+		err := rt.targetOnHost(ctx, t, sched.HostRegion{
 			Label: label, Scope: c.children(), Depend: passed.depend, NoWait: noWait, Target: true,
 			Priority: rt.priority(t.Priority), Group: c.group(), Place: c.place,
 		})
+		rt.race.target(ctx, c, t, d, label, passed.depend, noWait, err)
+		return err
 	}
 	if k.shader == nil {
 		return inLabel(fmt.Errorf("%w: kernel %q has no SPIR-V, only the initial device can run it", ErrUnsupported, k.name))
@@ -132,11 +135,14 @@ func (rt *Runtime) target(ctx context.Context, t *Target) error {
 		Values:    passed.values,
 		Group:     c.group(),
 		Place:     c.place,
+		Priority:  rt.priority(t.Priority),
 	}
 	if passed.bound {
 		r.Buffers = passed.buffers
 	}
-	return s.Run(ctx, r)
+	err = s.Run(ctx, r)
+	rt.race.target(ctx, c, t, d, label, passed.depend, noWait, err)
+	return err
 }
 
 // targetOnHost runs the kernel's Host variant on the initial device.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/vkomp/vkomp/sched"
 	"github.com/vkomp/vkomp/tasks"
+	"github.com/vkomp/vkomp/tasks/race"
 )
 
 // Task is an explicit task on the host (OpenMP task construct).
@@ -61,6 +62,9 @@ const (
 // be copied.
 type Event struct {
 	event tasks.Event
+	// race is the event's task as Options.Race sees it, and of who does: nil without.
+	race *race.Task
+	of   *raceDetector
 }
 
 // Fulfill lets the event's task complete when its body is done
@@ -71,6 +75,7 @@ func (e Event) Fulfill() error {
 	if e.event == (tasks.Event{}) {
 		return fmt.Errorf("vkomp: %w: the zero Event is no task's", ErrInvalidArgument)
 	}
+	e.fulfilled()
 	w := tasks.NewWork()
 	err := e.event.Fulfill(w)
 	w.Finish()
@@ -135,7 +140,12 @@ func (rt *Runtime) task(ctx context.Context, t *Task) error {
 	if t.Detach != nil {
 		r.Event = &t.Detach.event
 	}
-	return rt.host.Run(ctx, r)
+	if rt.race != nil {
+		r.Body = rt.race.task(c, inner, label, passed.depend, t, undeferred)
+	}
+	err := rt.host.Run(ctx, r)
+	rt.race.ran(ctx, inner, undeferred, err)
+	return err
 }
 
 // merge runs an undeferred task without depend items as part of the current one.

@@ -28,7 +28,9 @@ func (rt *Runtime) Taskwait(ctx context.Context, depend ...Depend) error {
 	} else {
 		c := rt.current(ctx)
 		if scope := c.generated(); scope != nil {
+			w := rt.race.waits(c, nil)
 			err = scope.Wait(ctx, c.place)
+			rt.race.waited(ctx, w, err)
 		}
 	}
 	if err != nil {
@@ -74,15 +76,14 @@ func (rt *Runtime) join(ctx context.Context, label string, depend []tasks.Depend
 	w := tasks.NewWork()
 	n, err := scope.Add(&t, w)
 	w.Finish()
-	if err != nil || noWait {
-		return err
+	if err == nil && !noWait {
+		if err = n.Await(ctx, c.place); err == nil {
+			err = n.Outcome()
+			n.ReportFailure()
+			n.Release()
+		}
 	}
-	if err := n.Await(ctx, c.place); err != nil {
-		return err
-	}
-	err = n.Outcome()
-	n.ReportFailure()
-	n.Release()
+	rt.race.join(ctx, c, label, depend, noWait, err)
 	return err
 }
 
@@ -122,10 +123,12 @@ func (rt *Runtime) Taskgroup(ctx context.Context, body func(ctx context.Context)
 	group := tasks.NewGroup(outer)
 	bodies, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	c.inside = &taskgroup{group, cancel}
+	c.inside = &taskgroup{group, cancel, rt.race.group(c)}
 	// Deferred, because a body can leave by runtime.Goexit.
 	defer func() {
+		w := rt.race.waits(c, c.inside)
 		ending := group.Wait(ctx, c.place)
+		rt.race.waited(ctx, w, ending)
 		if group.Cancelled() && !outer.Cancelled() && errors.Is(err, ErrCancelled) {
 			err = nil
 		}

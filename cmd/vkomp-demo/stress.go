@@ -1,0 +1,287 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/vkomp/vkomp"
+)
+
+type stressCommand struct {
+	Pattern   string         `name:"pattern" placeholder:"P" default:"all" help:"Task Bench's patterns to run, with commas between them: trivial, no_comm, stencil_1d, stencil_1d_periodic, dom, tree, fft, all_to_all, nearest, spread, random_nearest, and random; or all (default all)."`
+	Width     *int           `name:"width" placeholder:"W" help:"Points, 1 to 1024 (default 64)."`
+	Steps     *int           `name:"steps" placeholder:"S" help:"Steps in time, 1 to 1000000 (default 100)."`
+	Radix     *int           `name:"radix" placeholder:"R" help:"Inputs of a task of nearest, spread, random_nearest and random, 1 to 8 (default 5)."`
+	Seed      uint64         `name:"seed" placeholder:"N" default:"1" help:"Seed of all choices (default 1)."`
+	Seeds     *int           `name:"seeds" placeholder:"N" help:"How many seeds to run, from -seed on (default 1, with -duration or -tasks until their end)."`
+	Tasks     *int           `name:"tasks" placeholder:"N" help:"Begin no graph any more when so many tasks have run."`
+	Duration  *time.Duration `name:"duration" placeholder:"T" help:"Begin no graph any more when that time has passed, such as 90s or 10m."`
+	Placement string         `name:"placement" placeholder:"P" default:"finish" help:"How tasks come to queues: finish, where they finish first, or random (default finish)."`
+	Queues    *int           `name:"queues" placeholder:"N" help:"Queues that run kernels at most (default 8)."`
+	Kernel    string         `name:"kernel" placeholder:"K" default:"empty" help:"What tasks do beside checking and writing: empty, nothing; compute, seeded arithmetic; memory, more bytes, and copies beside the kernels (default empty)."`
+	Mix       string         `name:"mix" placeholder:"M" help:"host: a share of the tasks are host tasks."`
+	Path      string         `name:"path" placeholder:"P" default:"auto" help:"Way between host and device: auto, unified, staged, noncoherent or imported (default auto)."`
+	Device    string         `name:"device" placeholder:"D" help:"Device to run on: its number, its UUID or part of its name; -1, host or initial for the initial device. By default the best there is."`
+	Clauses   string         `name:"clauses" placeholder:"FILE" help:"Write the depend clauses of the tasks, for the order checker."`
+	METG      bool           `name:"metg" help:"Measure the minimum effective task granularity (50%) of each pattern."`
+	Workers   *int           `name:"workers" placeholder:"N" help:"Processors that the device's work counts as, for -metg (default 1, of a software driver those it uses)."`
+}
+
+const (
+	stressWidth, stressWidthMost = 64, 1024
+	stressSteps, stressStepsMost = 100, 1000000
+	stressRadix                  = 5
+)
+
+var (
+	stressKinds = []string{"empty", "compute", "memory"}
+	stressPaths = []vkomp.MemoryPath{vkomp.MemoryAuto, vkomp.MemoryUnified, vkomp.MemoryStaged, vkomp.MemoryNonCoherent, vkomp.MemoryImported}
+)
+
+// stress is a run of the command: graphs of tasks, by pattern and seed.
+type stress struct {
+	sh    *shell
+	flags *stressCommand
+	// patterns have the seed left out.
+	patterns []pattern
+	kind     stressKind
+	options  vkomp.Options
+	fault    *stressFault
+	clauses  *clauseWriter
+	progress *progress
+	start    time.Time
+
+	// rt is the runtime of the seed, nil before and after.
+	rt      *vkomp.Runtime
+	device  vkomp.Device
+	kernels stressKernels
+
+	graphs uint32
+	totals stressTotals
+}
+
+// Run runs graphs of tasks, each of which asserts what it reads.
+func (c *stressCommand) Run(sh *shell) error { return c.run(sh, nil) }
+
+func (c *stressCommand) run(sh *shell, fault *stressFault) (err error) {
+	s := &stress{sh: sh, flags: c, fault: fault, start: time.Now()}
+	if err := s.read(); err != nil {
+		return err
+	}
+	if c.Clauses != "" {
+		file, err2 := os.Create(c.Clauses)
+		if err2 != nil {
+			return err2
+		}
+		s.clauses = newClauseWriter(file)
+		defer func() { err = errors.Join(err, s.clauses.flush(), file.Close()) }()
+	}
+	s.progress = newProgress(sh.stderr)
+	defer s.progress.stop()
+	if c.METG {
+		err = s.measure()
+	} else {
+		err = s.seeds()
+	}
+	s.progress.end()
+	if err = errors.Join(err, s.close()); err != nil {
+		return err
+	}
+	if err := s.totals.print(sh.stdout, time.Since(s.start)); err != nil {
+		return err
+	}
+	if n := s.totals.failed; n > 0 {
+		return fmt.Errorf("stress: %d of %d graphs failed", n, n+s.totals.passed)
+	}
+	return nil
+}
+
+// read checks the flags.
+func (s *stress) read() error {
+	c := s.flags
+	kinds, err := parsePatterns(c.Pattern)
+	if err != nil {
+		return err
+	}
+	p := pattern{width: chosen(c.Width, stressWidth), steps: chosen(c.Steps, stressSteps), radix: chosen(c.Radix, stressRadix)}
+	for _, p.kind = range kinds {
+		s.patterns = append(s.patterns, p)
+	}
+	if c.Duration != nil && *c.Duration <= 0 {
+		return fmt.Errorf("-duration %v is out of range: it must be positive", *c.Duration)
+	}
+	kind := slices.Index(stressKinds, c.Kernel)
+	path := slices.IndexFunc(stressPaths, func(p vkomp.MemoryPath) bool { return p.String() == c.Path })
+	switch {
+	case kind < 0:
+		return fmt.Errorf("-kernel %s: it must be %s", c.Kernel, strings.Join(stressKinds, " or "))
+	case path < 0:
+		return fmt.Errorf("-path %s: it must be auto or unified or staged or noncoherent or imported", c.Path)
+	case c.Placement != "finish" && c.Placement != "random":
+		return fmt.Errorf("-placement %s: it must be finish or random", c.Placement)
+	case c.Mix != "" && c.Mix != "host":
+		return fmt.Errorf("-mix %s: it must be host", c.Mix)
+	}
+	s.kind = stressKind(kind)
+	s.options = vkomp.Options{Device: c.Device, MemoryPath: stressPaths[path], ComputeQueues: chosen(c.Queues, 0)}
+	if c.Placement == "random" {
+		s.options.Placement = vkomp.PlaceRandom
+	}
+	return errors.Join(limit("width", p.width, 1, stressWidthMost), limit("steps", p.steps, 1, stressStepsMost), limit("radix", p.radix, 1, radixMost),
+		limit("seeds", chosen(c.Seeds, 1), 1, 1<<30), limit("tasks", chosen(c.Tasks, 1), 1, 1<<40),
+		limit("queues", chosen(c.Queues, 1), 1, 64), limit("workers", chosen(c.Workers, 1), 1, 1<<10))
+}
+
+// seeds runs all patterns with one seed after the other.
+func (s *stress) seeds() error {
+	c := s.flags
+	seeds := chosen(c.Seeds, 1)
+	perSeed := 0
+	for k := range s.patterns {
+		perSeed += s.patterns[k].tasks()
+	}
+	switch {
+	case c.Duration != nil:
+		s.progress.begin("stress", int(c.Duration.Milliseconds()))
+	case c.Tasks != nil && (c.Seeds == nil || *c.Tasks < perSeed*seeds):
+		s.progress.begin("stress", *c.Tasks)
+	default:
+		s.progress.begin("stress", perSeed*seeds)
+	}
+	if c.Seeds == nil && (c.Duration != nil || c.Tasks != nil) {
+		seeds = 1<<63 - 1
+	}
+	for k := range uint64(seeds) {
+		if err := s.seed(c.Seed + k); err != nil {
+			return err
+		}
+		if s.atEnd() {
+			break
+		}
+	}
+	return nil
+}
+
+// atEnd reports whether -tasks or -duration says so.
+func (s *stress) atEnd() bool {
+	c := s.flags
+	return c.Tasks != nil && s.totals.tasks >= *c.Tasks || c.Duration != nil && time.Since(s.start) >= *c.Duration
+}
+
+// seed runs all patterns with a seed, on a runtime of its own.
+func (s *stress) seed(seed uint64) error {
+	s.totals.seeds++
+	shown := time.Since(s.start)
+	for _, p := range s.patterns {
+		p.seed = seed
+		g := s.newGraph(p)
+		err := s.runGraph(g, func(tasks int) {
+			if s.flags.Duration != nil {
+				now := time.Since(s.start)
+				tasks = int(now.Milliseconds() - shown.Milliseconds())
+				shown = now
+			}
+			s.progress.advance(tasks)
+		})
+		if err != nil {
+			return err
+		}
+		if s.atEnd() {
+			break
+		}
+	}
+	return s.close()
+}
+
+// newGraph returns the next graph.
+func (s *stress) newGraph(p pattern) *stressGraph {
+	s.graphs++
+	return &stressGraph{pattern: p, number: s.graphs, kind: s.kind, mixed: s.flags.Mix != "", clauses: s.clauses, fault: s.fault}
+}
+
+// runGraph runs a graph, on the seed's runtime, and counts it. What is wrong with it
+// is printed; the error is of the command.
+func (s *stress) runGraph(g *stressGraph, progress func(tasks int)) error {
+	if err := s.open(g.seed, g.elements()); err != nil {
+		return err
+	}
+	g.rt, g.device, g.kernels = s.rt, s.device, &s.kernels
+	g.draw()
+	failure := g.run(s.sh.ctx, progress)
+	s.totals.tasks += g.created
+	s.totals.others += g.others
+	if failure != nil && s.sh.ctx.Err() != nil {
+		return failure
+	}
+	if failure == nil && g.found.count == 0 {
+		s.totals.passed++
+		return nil
+	}
+	s.totals.failed++
+	s.progress.end()
+	var text bytes.Buffer
+	for _, message := range g.found.first {
+		fmt.Fprintf(&text, "violation: %v, seed %d: %s\n", g.pattern.kind, g.seed, message)
+	}
+	if n := g.found.count - len(g.found.first); n > 0 {
+		fmt.Fprintf(&text, "violation: %v, seed %d: and %d more\n", g.pattern.kind, g.seed, n)
+	}
+	if failure != nil {
+		fmt.Fprintf(&text, "failed: %v, seed %d: %v\n", g.pattern.kind, g.seed, failure)
+	}
+	fmt.Fprintf(&text, "reproduce: %s\n", s.flags.reproduction(g, os.Environ()))
+	if _, err := text.WriteTo(s.sh.stdout); err != nil {
+		return err
+	}
+	if failure != nil {
+		// The next graph gets a runtime that has not failed.
+		if err := s.close(); err != nil {
+			fmt.Fprintf(s.sh.stderr, "vkomp-demo: %v\n", err)
+		}
+	}
+	return nil
+}
+
+// open brings up the runtime of a seed, unless it is there.
+func (s *stress) open(seed uint64, elements int) (err error) {
+	if s.rt != nil {
+		return nil
+	}
+	var warnings bytes.Buffer
+	o := s.options
+	o.PlacementSeed = seed
+	o.Logger = slog.New(slog.NewTextHandler(&warnings, &slog.HandlerOptions{Level: slog.LevelWarn, ReplaceAttr: withoutTime}))
+	if s.rt, err = s.sh.open(o); err != nil {
+		return err
+	}
+	s.device = s.rt.DefaultDevice(context.Background())
+	if s.device == (vkomp.Device{}) {
+		return errors.New("there is no default device, and OMP_TARGET_OFFLOAD is mandatory")
+	}
+	if s.rt.NumDevices() == 0 && s.totals.seeds <= 1 {
+		if _, err := warnings.WriteTo(s.sh.stderr); err != nil {
+			return err
+		}
+	}
+	s.totals.device = s.device.Info()
+	s.kernels, err = newStressKernels(s.rt, elements)
+	return err
+}
+
+// close counts what the runtime did, and closes it.
+func (s *stress) close() error {
+	if s.rt == nil {
+		return nil
+	}
+	s.totals.add(s.rt.Stats())
+	err := s.rt.Close()
+	s.rt = nil
+	return err
+}

@@ -1,0 +1,376 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"github.com/vkomp/vkomp"
+	"github.com/vkomp/vkomp/sched"
+)
+
+// stressed runs small graphs that must all be right, and returns what was printed.
+func stressed(t *testing.T, args ...string) string {
+	t.Helper()
+	printed := succeed(t, append([]string{"stress", "-width", "7", "-steps", "12"}, args...)...)
+	if !regexp.MustCompile(`(?m)^\d+ passed, 0 failed\n\z`).MatchString(printed) {
+		t.Errorf("the last line is not of passes alone:\n%s", printed)
+	}
+	return printed
+}
+
+func TestEveryPatternPasses(t *testing.T) {
+	for kind := range patternKinds {
+		t.Run(kind.String(), func(t *testing.T) {
+			p := pattern{kind: kind, width: 7, steps: 12}
+			printed := stressed(t, "-pattern", kind.String(), "-seeds", "3")
+			if n := figure(t, printed, "tasks"); n != 3*p.tasks() {
+				t.Errorf("%d tasks, want %d", n, 3*p.tasks())
+			}
+			if !strings.HasSuffix(printed, "\n3 passed, 0 failed\n") {
+				t.Errorf("want 3 passes:\n%s", printed)
+			}
+		})
+	}
+}
+
+func TestTasksPassWhateverTheyDo(t *testing.T) {
+	for _, flags := range []string{
+		"-kernel compute", "-kernel memory", "-kernel empty -mix host", "-kernel memory -mix host -seeds 2",
+		"-kernel memory -path staged", "-kernel memory -path noncoherent -mix host", "-kernel memory -path imported", "-kernel memory -path unified -queues 1",
+		"-placement random -kernel compute", "-width 1 -steps 1", "-width 1 -steps 40", "-width 40 -steps 3 -radix 8", "-width 130 -steps 40 -pattern stencil_1d,trivial",
+		"-device host -kernel memory -mix host", "-device host -kernel compute",
+	} {
+		t.Run(flags, func(t *testing.T) { stressed(t, strings.Fields(flags)...) })
+	}
+}
+
+// broken runs a graph with a fault, which must be found.
+func broken(t *testing.T, c stressCommand, fault *stressFault) string {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	sh := shell{ctx: t.Context(), stdout: &stdout, stderr: &stderr, open: vkomp.Open}
+	leaks := goleak.IgnoreCurrent()
+	err := c.run(&sh, fault)
+	goleak.VerifyNone(t, leaks)
+	printed := stdout.String()
+	if err == nil || !strings.Contains(err.Error(), "graphs failed") {
+		t.Errorf("error %v, want that graphs failed", err)
+	}
+	if !strings.Contains(printed, "violation: ") || !strings.HasSuffix(printed, " failed\n") || strings.HasSuffix(printed, " 0 failed\n") {
+		t.Errorf("printed\n%s", printed)
+	}
+	return printed
+}
+
+// small is a command with 6 points and 40 steps.
+func small(names string) stressCommand {
+	width, steps := 6, 40
+	return stressCommand{Pattern: names, Width: &width, Steps: &steps, Seed: 1, Placement: "finish", Kernel: "empty", Path: "auto"}
+}
+
+// one is a fault of the task of step 20 and point 3.
+func one(step, point int) bool { return step == 20 && point == 3 }
+
+func TestWrongResultIsFoundByTheKernelsThatReadIt(t *testing.T) {
+	for _, device := range []string{"", "host"} {
+		for _, names := range []string{"stencil_1d", "all_to_all", "fft", "no_comm", "stencil_1d_periodic", "nearest"} {
+			t.Run(names+" "+device, func(t *testing.T) {
+				c := small(names)
+				c.Device = device
+				printed := broken(t, c, &stressFault{lies: one})
+				want := regexp.MustCompile(`(?m)^violation: ` + names + `, seed 1: step 21 point \d read the result of point 3, element \d+: want step 20 point 3 graph 1, found step 27 point 3 graph 1 value 0x`)
+				if !want.MatchString(printed) {
+					t.Errorf("no violation as %v\n%s", want, printed)
+				}
+				if want := "vkomp-demo stress -pattern " + names + " -width 6 -steps 40 -radix 5 -seed 1 -placement finish -kernel empty"; !strings.Contains(printed, "\nreproduce: ") || !strings.Contains(printed, want) {
+					t.Errorf("no command that reproduces it, %s:\n%s", want, printed)
+				}
+			})
+		}
+	}
+}
+
+func TestWrongResultIsFoundByHostTasksAndCarriers(t *testing.T) {
+	c := small("stencil_1d")
+	c.Mix = "host"
+	every := func(step, _ int) bool { return step%5 == 2 }
+	if printed := broken(t, c, &stressFault{lies: every}); !strings.Contains(printed, "a host task read a result, element") {
+		t.Errorf("no host task found it:\n%s", printed)
+	}
+	c = small("trivial")
+	c.Kernel = "memory"
+	if printed := broken(t, c, &stressFault{lies: every}); !regexp.MustCompile(`step (2|7|12|17|22|27|32|37) point \d+ read the result of point`).MatchString(printed) {
+		t.Errorf("no carrier found it:\n%s", printed)
+	}
+}
+
+func TestWrongLastResultIsFoundByTheOracle(t *testing.T) {
+	printed := broken(t, small("trivial"), &stressFault{lies: func(step, point int) bool { return step == 39 && point == 5 }})
+	if !strings.Contains(printed, "the result of step 39 point 5") || strings.Contains(printed, "read the result") {
+		t.Errorf("printed\n%s", printed)
+	}
+}
+
+// A task that does not name its inputs comes as early as its own slot is free: the
+// batch is sorted by level, and what it reads is not written yet. The gate makes a
+// batch of the whole graph.
+func TestForgottenDependClauseIsFound(t *testing.T) {
+	for _, names := range []string{"stencil_1d", "all_to_all", "nearest"} {
+		t.Run(names, func(t *testing.T) {
+			c := small(names)
+			c.Seed = gatedSeed(t, names, *c.Width, *c.Steps)
+			printed := broken(t, c, &stressFault{forgets: func(step, _ int) bool { return step == 20 }})
+			if !strings.Contains(printed, "step 20 point ") || !strings.Contains(printed, "want step 19 point ") {
+				t.Errorf("printed\n%s", printed)
+			}
+		})
+	}
+}
+
+// gatedSeed returns a seed that draws a gate and the longest ring of rows, behind
+// which a task without inputs comes steps too early.
+func gatedSeed(t *testing.T, names string, width, steps int) uint64 {
+	kinds, err := parsePatterns(names)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for seed := range uint64(1000) {
+		g := stressGraph{pattern: pattern{kind: kinds[0], width: width, steps: steps, radix: stressRadix, seed: seed}}
+		if g.draw(); g.gated && g.rows == 4 {
+			return seed
+		}
+	}
+	t.Fatal("no seed draws a gate")
+	return 0
+}
+
+func TestEverySeededChoiceIsDrawn(t *testing.T) {
+	seen := map[string]int{}
+	for seed := range uint64(64) {
+		g := stressGraph{pattern: pattern{kind: fft, width: 6, steps: 10, radix: stressRadix, seed: seed}}
+		g.draw()
+		for _, what := range []string{fmt.Sprint("rows ", g.rows), fmt.Sprint("apart ", g.apart), fmt.Sprint("per span ", g.perSpan),
+			fmt.Sprint("shuffled ", g.shuffled), fmt.Sprint("gated ", g.gated), fmt.Sprint("async ", g.async)} {
+			seen[what]++
+		}
+	}
+	if len(seen) != 13 {
+		t.Errorf("drawn: %v, want 13 different", seen)
+	}
+	g := stressGraph{pattern: pattern{kind: allToAll, width: 9, steps: 10, seed: 1}}
+	for g.seed = range uint64(64) {
+		if g.draw(); g.apart {
+			t.Fatal("9 inputs, each bound by itself")
+		}
+	}
+}
+
+func TestShuffledStepsAreStillWhole(t *testing.T) {
+	for n := 1; n < 40; n++ {
+		for draw := range uint64(50) {
+			stride := coprime(n, draw)
+			seen := map[int]bool{}
+			for i := range n {
+				seen[i*stride%n] = true
+			}
+			if len(seen) != n {
+				t.Fatalf("stride %d visits %d of %d", stride, len(seen), n)
+			}
+		}
+	}
+}
+
+func TestManyRoundsAreOneOnTheHost(t *testing.T) {
+	for _, rounds := range []uint32{0, 1, 2, 3, 63, 64, 65, 1000} {
+		who := [4]uint32{5, 6, 7, rounds}
+		v, want := beginning(who), beginning(who)
+		v.work(who)
+		for range rounds {
+			for l := range want {
+				want[l] = want[l]*(1664525+8*7) + 1013904223
+			}
+		}
+		if v != want {
+			t.Errorf("%d rounds: %v, want %v", rounds, v, want)
+		}
+	}
+}
+
+func TestStressEndsWithTasksOrTime(t *testing.T) {
+	printed := stressed(t, "-pattern", "no_comm", "-tasks", "200")
+	if n, seeds := figure(t, printed, "tasks"), figure(t, printed, "seeds"); n != 3*7*12 || seeds != 3 {
+		t.Errorf("%d tasks of %d seeds, want the first that are 200:\n%s", n, seeds, printed)
+	}
+	printed = stressed(t, "-pattern", "no_comm,tree", "-duration", "1ns")
+	if n := figure(t, printed, "tasks"); n != 7*12 {
+		t.Errorf("%d tasks, want those of one graph:\n%s", n, printed)
+	}
+	printed = stressed(t, "-pattern", "no_comm", "-duration", "1h", "-seeds", "2")
+	if n := figure(t, printed, "seeds"); n != 2 {
+		t.Errorf("%d seeds, want 2:\n%s", n, printed)
+	}
+}
+
+func TestInterruptedStressEndsWithAnErrorAndLeaksNothing(t *testing.T) {
+	for _, kernel := range []string{"empty", "memory"} {
+		ctx, cancel := context.WithCancel(t.Context())
+		var stdout, stderr bytes.Buffer
+		sh := shell{ctx: ctx, stdout: &stdout, stderr: &stderr, open: func(o vkomp.Options) (*vkomp.Runtime, error) {
+			cancel()
+			return vkomp.Open(o)
+		}}
+		leaks := goleak.IgnoreCurrent()
+		status := run(sh, []string{"stress", "-kernel", kernel})
+		goleak.VerifyNone(t, leaks)
+		if status != 1 || stderr.String() != "vkomp-demo: context canceled\n" || stdout.Len() > 0 {
+			t.Errorf("status %d, stdout %q, stderr %q", status, stdout.String(), stderr.String())
+		}
+	}
+}
+
+func TestStressFailsWhereItCannotWrite(t *testing.T) {
+	var stderr bytes.Buffer
+	sh := shell{ctx: t.Context(), stdout: full{}, stderr: &stderr, open: vkomp.Open}
+	if status := run(sh, []string{"stress", "-width", "2", "-steps", "2", "-pattern", "tree"}); status != 1 || !strings.Contains(stderr.String(), errFull.Error()) {
+		t.Errorf("status %d, stderr %q", status, stderr.String())
+	}
+	if result := demo(t, "stress", "-clauses", filepath.Join(t.TempDir(), "absent", "file")); result.status != 1 || !strings.Contains(result.stderr, "no such file") {
+		t.Errorf("%+v", result)
+	}
+}
+
+func TestGraphThatCannotRunIsAFailureAndTheNextOneRuns(t *testing.T) {
+	opened := 0
+	var stdout, stderr bytes.Buffer
+	sh := shell{ctx: t.Context(), stdout: &stdout, stderr: &stderr, open: func(o vkomp.Options) (*vkomp.Runtime, error) {
+		rt, err := vkomp.Open(o)
+		if opened++; opened == 1 && err == nil {
+			err = rt.Close() // what comes is refused
+		}
+		return rt, err
+	}}
+	// The kernels are made on a runtime that is closed: that is an error of the command.
+	if status := run(sh, []string{"stress", "-pattern", "tree", "-width", "2"}); status != 1 || !strings.Contains(stderr.String(), vkomp.ErrClosed.Error()) {
+		t.Errorf("status %d, stdout %q, stderr %q", status, stdout.String(), stderr.String())
+	}
+}
+
+func TestClausesAreThoseOfThePattern(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "clauses")
+	stressed(t, "-pattern", "tree,fft", "-width", "3", "-steps", "3", "-seed", "5", "-clauses", path)
+	file, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	number := 0
+	for _, kind := range []patternKind{tree, fft} {
+		number++
+		g := stressGraph{pattern: pattern{kind: kind, width: 3, steps: 3, radix: stressRadix, seed: 5}}
+		g.draw()
+		want = append(want, fmt.Sprintf("graph %d", number))
+		for step := range 3 {
+			for _, point := range naiveRow(&g.pattern, step) {
+				line := fmt.Sprintf("task %d %d", step, point)
+				separator := " in="
+				for _, from := range expand(g.inputs(step, point, nil)) {
+					line += fmt.Sprintf("%s%d", separator, (step-1)%g.rows*3+from)
+					separator = ","
+				}
+				want = append(want, fmt.Sprintf("%s out=%d", line, step%g.rows*3+point))
+			}
+		}
+	}
+	got := strings.Split(strings.TrimSuffix(string(file), "\n"), "\n")
+	// The order within a step is drawn.
+	slices.Sort(got)
+	slices.Sort(want)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("clauses (-want +got):\n%s", diff)
+	}
+}
+
+// Every dispatch has a line, by its step and point.
+func TestClausesNameHostTasksAndCarriers(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "clauses")
+	stressed(t, "-pattern", "nearest", "-width", "9", "-steps", "30", "-kernel", "memory", "-mix", "host", "-clauses", path)
+	file, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]int{}
+	lines := strings.Split(strings.TrimSuffix(string(file), "\n"), "\n")
+	for _, line := range lines[1:] {
+		var step, point int
+		if n, err := fmt.Sscanf(line, "task %d %d", &step, &point); n != 2 || err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+		kind := fmt.Sprintf("range %d, host %v, out %v", point/9, strings.Contains(line, " host"), strings.Contains(line, "out="))
+		seen[kind]++
+		seen[fmt.Sprintf("task %d %d", step, point)]++
+	}
+	for _, kind := range []string{"range 0, host false, out true", "range 0, host true, out true", "range 1, host false, out false", "range 2, host true, out true"} {
+		if seen[kind] == 0 {
+			t.Errorf("no line of %s", kind)
+		}
+	}
+	if want := len(lines) - 1 + 4; len(seen) != want {
+		t.Errorf("%d kinds and tasks, want %d: every task once", len(seen), want)
+	}
+}
+
+func TestReproductionIsACommandForAShell(t *testing.T) {
+	queues := 3
+	c := stressCommand{Placement: "random", Kernel: "memory", Mix: "host", Path: "staged", Device: "it's", Queues: &queues}
+	g := stressGraph{pattern: pattern{kind: spread, width: 3, steps: 4, radix: 5, seed: 6}}
+	got := c.reproduction(&g, []string{"HOME=/root", "VK_LAYER_PATH=/a b", "LP_NUM_THREADS=0", "VKOMP_MANYQUEUE_FAMILIES=GCT3,CT2", "VK_X="})
+	want := `LP_NUM_THREADS=0 VKOMP_MANYQUEUE_FAMILIES=GCT3,CT2 VK_LAYER_PATH='/a b' VK_X='' vkomp-demo stress -pattern spread -width 3 -steps 4 -radix 5 -seed 6` +
+		` -placement random -kernel memory -mix host -path staged -device 'it'\''s' -queues 3`
+	if got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+func TestStressReportNamesEveryFigure(t *testing.T) {
+	queue := func(index int, transfer bool, dispatches, copies uint64) vkomp.QueueStats {
+		return vkomp.QueueStats{Index: index, QueueStats: sched.QueueStats{Family: index / 2, Transfer: transfer, Submissions: 10, Dispatches: dispatches, Copies: copies, Barriers: 7, SemaphoreWaits: 5}}
+	}
+	totals := stressTotals{device: vkomp.DeviceInfo{Name: "llvmpipe", Type: "software"}, passed: 23, failed: 1, seeds: 2, tasks: 153600, others: 12}
+	totals.add(vkomp.Stats{Edges: 400, Submissions: 30, Barriers: 21, SemaphoreWaits: 15, HostWaits: 4,
+		Queues: []vkomp.QueueStats{queue(0, false, 100000, 1), queue(1, false, 53600, 0), queue(2, true, 0, 3)}})
+	totals.add(vkomp.Stats{Edges: 100, Submissions: 10, Barriers: 7, SemaphoreWaits: 5, HostWaits: 1, Queues: []vkomp.QueueStats{queue(1, false, 1000, 0)}})
+	var printed bytes.Buffer
+	if err := totals.print(&printed, 12345*time.Millisecond); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "stress.golden", printed.Bytes())
+	// The time differs.
+	for room := range printed.Len() - 10 {
+		if err := totals.print(&little{room}, time.Second); !errors.Is(err, errFull) {
+			t.Fatalf("a disk with room for %d bytes: error %v, want %v", room, err, errFull)
+		}
+	}
+}
+
+// little is a file on a disk with room for so many bytes.
+type little struct{ room int }
+
+func (l *little) Write(b []byte) (int, error) {
+	n := min(len(b), l.room)
+	if l.room -= n; n < len(b) {
+		return n, errFull
+	}
+	return n, nil
+}

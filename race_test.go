@@ -1,0 +1,548 @@
+package vkomp_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/vkomp/vkomp"
+	"github.com/vkomp/vkomp/shaders"
+)
+
+// racing is a program under the race detector, with slices for its tasks.
+type racing struct {
+	t       *testing.T
+	rt      *vkomp.Runtime
+	k       vkomp.Kernel
+	x, y, z []float32
+}
+
+// axpy generates y += x, with or without waiting for it.
+func (p *racing) axpy(ctx context.Context, noWait bool, x, y []float32, depend ...vkomp.Depend) {
+	p.t.Helper()
+	must(p.t, p.rt.Target(ctx, vkomp.Target{
+		Kernel: p.k, Range: vkomp.Range{X: len(y)}, NoWait: noWait, Depend: depend,
+		Args: []vkomp.Arg{vkomp.To(x[:len(y)]), vkomp.ToFrom(y), vkomp.Value(uint32(len(y))), vkomp.Value(float32(1))},
+	}))
+}
+
+func (p *racing) task(ctx context.Context, body func(ctx context.Context), depend ...vkomp.Depend) {
+	p.t.Helper()
+	must(p.t, p.rt.Task(ctx, vkomp.Task{Depend: depend, Body: func(ctx context.Context) error {
+		if body != nil {
+			body(ctx)
+		}
+		return nil
+	}}))
+}
+
+func (p *racing) enter(ctx context.Context, noWait bool, m vkomp.Arg, depend ...vkomp.Depend) {
+	p.t.Helper()
+	must(p.t, p.rt.TargetEnterData(ctx, vkomp.TargetEnterData{Maps: []vkomp.Arg{m}, NoWait: noWait, Depend: depend}))
+}
+
+func (p *racing) exit(ctx context.Context, noWait bool, m vkomp.Arg, depend ...vkomp.Depend) {
+	p.t.Helper()
+	must(p.t, p.rt.TargetExitData(ctx, vkomp.TargetExitData{Maps: []vkomp.Arg{m}, NoWait: noWait, Depend: depend}))
+}
+
+func (p *racing) update(ctx context.Context, noWait bool, m vkomp.Arg, depend ...vkomp.Depend) {
+	p.t.Helper()
+	must(p.t, p.rt.TargetUpdate(ctx, vkomp.TargetUpdate{Motions: []vkomp.Arg{m}, NoWait: noWait, Depend: depend}))
+}
+
+func (p *racing) wait(ctx context.Context, depend ...vkomp.Depend) {
+	p.t.Helper()
+	must(p.t, p.rt.Taskwait(ctx, depend...))
+}
+
+// races runs a program to its end and returns what was found. Close must say the same.
+func races(t *testing.T, o vkomp.Options, program func(ctx context.Context, p *racing)) []vkomp.Race {
+	t.Helper()
+	o.Race = true
+	rt, err := vkomp.Open(o)
+	must(t, err)
+	p := &racing{t: t, rt: rt, k: newKernel(t, rt, shaders.Saxpy), x: constant(64, 1), y: constant(64, 0), z: constant(64, 0)}
+	program(t.Context(), p)
+	must(t, rt.Taskwait(t.Context()))
+	err = rt.Close()
+	found := rt.Races()
+	if errors.Is(err, vkomp.ErrRace) != (len(found) > 0) {
+		t.Errorf("%d races, and Close returns %v", len(found), err)
+	}
+	for _, r := range found {
+		if !strings.Contains(err.Error(), r.Error()) {
+			t.Errorf("Close returns %v, which lacks %v", err, r)
+		}
+	}
+	return found
+}
+
+var in, out, inout = vkomp.In[float32], vkomp.Out[float32], vkomp.InOut[float32]
+
+// racePrograms are constructs that order two tasks, each once as it should be used and
+// once without what orders. device: only where the data environment is a device's.
+var racePrograms = []struct {
+	name        string
+	device      bool
+	racy, clean func(ctx context.Context, p *racing)
+}{
+	{"depend out, in", false, func(ctx context.Context, p *racing) {
+		p.axpy(ctx, true, p.x, p.y)
+		p.axpy(ctx, true, p.y, p.z)
+	}, func(ctx context.Context, p *racing) {
+		p.axpy(ctx, true, p.x, p.y, out(p.y))
+		p.axpy(ctx, true, p.y, p.z, in(p.y))
+	}},
+	{"depend of one task alone", false, func(ctx context.Context, p *racing) {
+		p.axpy(ctx, true, p.x, p.y, out(p.y))
+		p.axpy(ctx, true, p.y, p.z)
+	}, func(ctx context.Context, p *racing) {
+		p.axpy(ctx, true, p.x, p.y, out(p.y))
+		p.axpy(ctx, true, p.x, p.z)
+	}},
+	{"depend in where the task writes", false, func(ctx context.Context, p *racing) {
+		p.axpy(ctx, true, p.x, p.y, in(p.y))
+		p.axpy(ctx, true, p.y, p.z, in(p.y))
+	}, func(ctx context.Context, p *racing) {
+		p.axpy(ctx, true, p.x, p.y, in(p.x))
+		p.axpy(ctx, true, p.x, p.z, in(p.x))
+	}},
+	{"a path by another slice", false, func(ctx context.Context, p *racing) {
+		p.axpy(ctx, true, p.x, p.y, out(p.y))
+		p.axpy(ctx, true, p.x, p.z, out(p.z))
+		p.axpy(ctx, true, p.z, p.y, in(p.z))
+	}, func(ctx context.Context, p *racing) {
+		p.axpy(ctx, true, p.x, p.y, out(p.y))
+		p.axpy(ctx, true, p.y, p.z, in(p.y), out(p.z))
+		p.axpy(ctx, true, p.z, p.y, in(p.z))
+	}},
+	{"mutexinoutset", false, func(ctx context.Context, p *racing) {
+		p.axpy(ctx, true, p.x, p.y, vkomp.MutexInOutSet(p.y))
+		p.axpy(ctx, true, p.z, p.y, vkomp.MutexInOutSet(p.z))
+	}, func(ctx context.Context, p *racing) {
+		p.axpy(ctx, true, p.x, p.y, vkomp.MutexInOutSet(p.y))
+		p.axpy(ctx, true, p.z, p.y, vkomp.MutexInOutSet(p.y))
+	}},
+	{"inoutset", false, func(ctx context.Context, p *racing) {
+		p.axpy(ctx, true, p.x, p.y, vkomp.InOutSet(p.x))
+		p.axpy(ctx, true, p.z, p.y, vkomp.InOutSet(p.x))
+	}, func(ctx context.Context, p *racing) {
+		p.axpy(ctx, true, p.x, p.y, vkomp.InOutSet(p.y))
+		p.axpy(ctx, true, p.z, p.y, vkomp.InOutSet(p.y))
+	}},
+	{"omp_all_memory", false, func(ctx context.Context, p *racing) {
+		p.axpy(ctx, true, p.x, p.y)
+		p.axpy(ctx, true, p.z, p.y, vkomp.InOutAllMemory())
+	}, func(ctx context.Context, p *racing) {
+		p.axpy(ctx, true, p.x, p.y, in(p.x))
+		p.axpy(ctx, true, p.z, p.y, vkomp.InOutAllMemory())
+		p.axpy(ctx, true, p.y, p.z, in(p.x))
+	}},
+	{"taskwait", false, func(ctx context.Context, p *racing) {
+		p.task(ctx, func(ctx context.Context) { p.axpy(ctx, true, p.x, p.y) })
+		p.wait(ctx) // for the task, not for its child
+		p.axpy(ctx, true, p.z, p.y)
+	}, func(ctx context.Context, p *racing) {
+		p.axpy(ctx, true, p.x, p.y)
+		p.wait(ctx)
+		p.axpy(ctx, true, p.z, p.y)
+	}},
+	{"taskwait with depend", false, func(ctx context.Context, p *racing) {
+		p.axpy(ctx, true, p.x, p.y, out(p.y))
+		p.axpy(ctx, true, p.x, p.z, out(p.z))
+		p.wait(ctx, in(p.z))
+		p.axpy(ctx, true, p.x, p.y)
+	}, func(ctx context.Context, p *racing) {
+		p.axpy(ctx, true, p.x, p.y, out(p.y))
+		p.axpy(ctx, true, p.x, p.z, out(p.z))
+		p.wait(ctx, in(p.y))
+		p.axpy(ctx, true, p.x, p.y)
+	}},
+	{"taskwait nowait depend", false, func(ctx context.Context, p *racing) {
+		p.axpy(ctx, true, p.x, p.y, out(p.y))
+		must(p.t, p.rt.TaskwaitNoWait(ctx, in(p.y), out(p.z)))
+		p.axpy(ctx, true, p.x, p.y)
+	}, func(ctx context.Context, p *racing) {
+		p.axpy(ctx, true, p.x, p.y, out(p.y))
+		must(p.t, p.rt.TaskwaitNoWait(ctx, in(p.y), out(p.z)))
+		p.axpy(ctx, true, p.x, p.y, in(p.z))
+	}},
+	{"taskgroup", false, func(ctx context.Context, p *racing) {
+		p.axpy(ctx, true, p.x, p.y)
+		must(p.t, p.rt.Taskgroup(ctx, func(ctx context.Context) error { p.axpy(ctx, true, p.x, p.z); return nil }))
+		p.axpy(ctx, true, p.z, p.y)
+	}, func(ctx context.Context, p *racing) {
+		must(p.t, p.rt.Taskgroup(ctx, func(ctx context.Context) error {
+			p.task(ctx, func(ctx context.Context) { p.axpy(ctx, true, p.x, p.y) })
+			return nil
+		}))
+		p.axpy(ctx, true, p.z, p.y)
+	}},
+	{"a child", false, func(ctx context.Context, p *racing) {
+		p.task(ctx, func(ctx context.Context) {
+			p.axpy(ctx, true, p.x, p.y)
+			p.axpy(ctx, true, p.z, p.y)
+		}, inout(p.y))
+	}, func(ctx context.Context, p *racing) {
+		p.task(ctx, func(ctx context.Context) { p.axpy(ctx, true, p.x, p.y) }, inout(p.y))
+	}},
+	{"a child that its parent does not wait for", false, func(ctx context.Context, p *racing) {
+		p.task(ctx, func(ctx context.Context) { p.axpy(ctx, true, p.x, p.y) }, out(p.y))
+		p.axpy(ctx, true, p.y, p.z, in(p.y))
+	}, func(ctx context.Context, p *racing) {
+		p.task(ctx, func(ctx context.Context) { p.axpy(ctx, true, p.x, p.y); p.wait(ctx) }, out(p.y))
+		p.axpy(ctx, true, p.y, p.z, in(p.y))
+	}},
+	{"included target", false, func(ctx context.Context, p *racing) {
+		p.axpy(ctx, true, p.x, p.y)
+		p.axpy(ctx, false, p.z, p.y)
+	}, func(ctx context.Context, p *racing) {
+		p.axpy(ctx, false, p.x, p.y)
+		p.axpy(ctx, true, p.z, p.y)
+	}},
+	{"undeferred task", false, func(ctx context.Context, p *racing) {
+		p.task(ctx, nil, out(p.x))
+		must(p.t, p.rt.Task(ctx, vkomp.Task{If: vkomp.If(false), Body: func(ctx context.Context) error {
+			p.axpy(ctx, true, p.x, p.y)
+			return nil
+		}}))
+	}, func(ctx context.Context, p *racing) {
+		must(p.t, p.rt.Task(ctx, vkomp.Task{If: vkomp.If(false), Depend: []vkomp.Depend{out(p.x)}, Body: func(context.Context) error { return nil }}))
+		p.axpy(ctx, true, p.x, p.y)
+	}},
+	{"host task", false, func(ctx context.Context, p *racing) {
+		p.axpy(ctx, true, p.x, p.y)
+		p.task(ctx, nil, in(p.y))
+	}, func(ctx context.Context, p *racing) {
+		p.axpy(ctx, true, p.x, p.y, out(p.y))
+		p.task(ctx, nil, in(p.y))
+	}},
+	{"detached task", false, func(ctx context.Context, p *racing) {
+		var event vkomp.Event
+		must(p.t, p.rt.Task(ctx, vkomp.Task{Detach: &event, Depend: []vkomp.Depend{out(p.x)}, Body: func(context.Context) error { return nil }}))
+		p.axpy(ctx, true, p.x, p.y)
+		must(p.t, event.Fulfill())
+	}, func(ctx context.Context, p *racing) {
+		var event vkomp.Event
+		must(p.t, p.rt.Task(ctx, vkomp.Task{Detach: &event, Depend: []vkomp.Depend{out(p.z)}, Body: func(context.Context) error { return nil }}))
+		// What fulfils the event waited for a task that the detached one's dependent follows.
+		p.task(ctx, func(ctx context.Context) {
+			p.axpy(ctx, false, p.x, p.y)
+			must(p.t, event.Fulfill())
+		})
+		p.axpy(ctx, true, p.y, p.x, in(p.z))
+	}},
+	{"final task", false, func(ctx context.Context, p *racing) {
+		p.axpy(ctx, true, p.x, p.y)
+		must(p.t, p.rt.Task(ctx, vkomp.Task{Final: true, Body: func(ctx context.Context) error { p.axpy(ctx, true, p.z, p.y); return nil }}))
+	}, func(ctx context.Context, p *racing) {
+		must(p.t, p.rt.Task(ctx, vkomp.Task{Final: true, Body: func(ctx context.Context) error {
+			p.axpy(ctx, true, p.x, p.y)
+			p.axpy(ctx, true, p.z, p.y)
+			return nil
+		}}))
+	}},
+	{"transparent task", false, func(ctx context.Context, p *racing) {
+		must(p.t, p.rt.Task(ctx, vkomp.Task{Depend: []vkomp.Depend{out(p.z)}, Body: func(ctx context.Context) error { p.axpy(ctx, true, p.x, p.y, out(p.y)); return nil }}))
+		p.axpy(ctx, true, p.x, p.y, in(p.z), out(p.y))
+	}, func(ctx context.Context, p *racing) {
+		must(p.t, p.rt.Task(ctx, vkomp.Task{Transparent: vkomp.Export, Depend: []vkomp.Depend{out(p.z)}, Body: func(ctx context.Context) error { p.axpy(ctx, true, p.x, p.y, out(p.y)); return nil }}))
+		p.axpy(ctx, true, p.x, p.y, in(p.z), out(p.y))
+	}},
+	{"priority", false, func(ctx context.Context, p *racing) {
+		must(p.t, p.rt.Task(ctx, vkomp.Task{Priority: 2, Depend: []vkomp.Depend{out(p.y)}, Body: func(context.Context) error { return nil }}))
+		p.axpy(ctx, true, p.x, p.y)
+	}, func(ctx context.Context, p *racing) {
+		must(p.t, p.rt.Task(ctx, vkomp.Task{Priority: 2, Depend: []vkomp.Depend{out(p.y)}, Body: func(context.Context) error { return nil }}))
+		p.axpy(ctx, true, p.x, p.y, out(p.y))
+	}},
+	{"sub-slices", false, func(ctx context.Context, p *racing) {
+		p.enter(ctx, false, vkomp.To(p.y))
+		p.axpy(ctx, true, p.x, p.y[:33])
+		p.axpy(ctx, true, p.x, p.y[32:])
+		p.wait(ctx)
+		p.exit(ctx, false, vkomp.Release(p.y))
+	}, func(ctx context.Context, p *racing) {
+		p.enter(ctx, false, vkomp.To(p.y))
+		p.axpy(ctx, true, p.x, p.y[:32])
+		p.axpy(ctx, true, p.x, p.y[32:])
+		p.wait(ctx)
+		p.exit(ctx, false, vkomp.Release(p.y))
+	}},
+	{"depend items that name parts", false, func(ctx context.Context, p *racing) {
+		p.axpy(ctx, true, p.x, p.y, in(p.x), out(p.y[:33]))
+		p.axpy(ctx, true, p.x, p.y, in(p.x), vkomp.InOutSet(p.y[32:]))
+		p.axpy(ctx, true, p.x, p.y)
+	}, func(ctx context.Context, p *racing) {
+		p.axpy(ctx, true, p.x, p.y, in(p.x), out(p.y[:32]))
+		p.axpy(ctx, true, p.x, p.y, in(p.x), out(p.y[32:]))
+	}},
+	{"memcpy", false, func(ctx context.Context, p *racing) {
+		p.axpy(ctx, true, p.x, p.y)
+		must(p.t, p.rt.MemcpyAsync(ctx, vkomp.HostPtr(p.z), vkomp.HostPtr(p.y), 256))
+	}, func(ctx context.Context, p *racing) {
+		p.axpy(ctx, true, p.x, p.y, out(p.y))
+		must(p.t, p.rt.MemcpyAsync(ctx, vkomp.HostPtr(p.z), vkomp.HostPtr(p.y), 256, in(p.y)))
+	}},
+	{"device pointers", false, func(ctx context.Context, p *racing) { p.pointers(ctx) }, func(ctx context.Context, p *racing) {
+		p.pointers(ctx, inout(p.x))
+	}},
+	{"target data", true, func(ctx context.Context, p *racing) {
+		must(p.t, p.rt.TargetData(ctx, vkomp.TargetData{Maps: []vkomp.Arg{vkomp.ToFrom(p.y)}}, func(ctx context.Context) error {
+			p.axpy(ctx, true, p.x, p.y)
+			return nil // the region's end does not wait
+		}))
+	}, func(ctx context.Context, p *racing) {
+		must(p.t, p.rt.TargetData(ctx, vkomp.TargetData{Maps: []vkomp.Arg{vkomp.ToFrom(p.y)}}, func(ctx context.Context) error {
+			p.axpy(ctx, true, p.x, p.y)
+			p.wait(ctx)
+			return nil
+		}))
+		p.task(ctx, nil, inout(p.y))
+	}},
+	{"target data nowait", true, func(ctx context.Context, p *racing) {
+		must(p.t, p.rt.TargetData(ctx, vkomp.TargetData{NoWait: true, Maps: []vkomp.Arg{vkomp.ToFrom(p.y)}}, func(ctx context.Context) error {
+			return nil
+		}))
+		p.axpy(ctx, true, p.x, p.y)
+	}, func(ctx context.Context, p *racing) {
+		must(p.t, p.rt.TargetData(ctx, vkomp.TargetData{NoWait: true, Depend: []vkomp.Depend{vkomp.MutexInOutSet(p.y)}, Maps: []vkomp.Arg{vkomp.ToFrom(p.y)}}, func(ctx context.Context) error {
+			p.axpy(ctx, true, p.x, p.y)
+			return nil
+		}))
+		p.task(ctx, nil, vkomp.MutexInOutSet(p.y))
+		p.axpy(ctx, true, p.x, p.y, out(p.y))
+	}},
+	{"target update", true, func(ctx context.Context, p *racing) {
+		p.enter(ctx, false, vkomp.To(p.y))
+		p.axpy(ctx, true, p.x, p.y)
+		p.update(ctx, true, vkomp.From(p.y))
+		p.wait(ctx)
+		p.exit(ctx, false, vkomp.Release(p.y))
+	}, func(ctx context.Context, p *racing) {
+		p.enter(ctx, false, vkomp.To(p.y))
+		p.axpy(ctx, true, p.x, p.y, out(p.y))
+		p.update(ctx, true, vkomp.From(p.y), in(p.y))
+		p.axpy(ctx, true, p.y, p.z, in(p.y)) // reads the device's storage, as the update does
+		p.wait(ctx)
+		p.exit(ctx, false, vkomp.Release(p.y))
+	}},
+	{"sections of target update", true, func(ctx context.Context, p *racing) {
+		p.enter(ctx, false, vkomp.To(p.y))
+		p.update(ctx, true, vkomp.From(p.y).Shape(8, 8).Section(vkomp.Span{Count: 8}, vkomp.Span{Count: 4}))
+		p.update(ctx, true, vkomp.From(p.y).Shape(8, 8).Section(vkomp.Span{Count: 8}, vkomp.Span{Start: 3, Count: 5}))
+		p.wait(ctx)
+		p.exit(ctx, false, vkomp.Release(p.y))
+	}, func(ctx context.Context, p *racing) {
+		p.enter(ctx, false, vkomp.To(p.y))
+		p.update(ctx, true, vkomp.From(p.y).Shape(8, 8).Section(vkomp.Span{Count: 8}, vkomp.Span{Count: 4}))
+		p.update(ctx, true, vkomp.From(p.y).Shape(8, 8).Section(vkomp.Span{Count: 8}, vkomp.Span{Start: 4, Count: 4}))
+		p.wait(ctx)
+		p.exit(ctx, false, vkomp.Release(p.y))
+	}},
+	{"the host's storage of what is mapped", true, func(ctx context.Context, p *racing) {
+		p.enter(ctx, false, vkomp.To(p.y))
+		p.task(ctx, nil, out(p.y))
+		p.update(ctx, true, vkomp.To(p.y))
+		p.wait(ctx)
+		p.exit(ctx, false, vkomp.Release(p.y))
+	}, func(ctx context.Context, p *racing) {
+		p.enter(ctx, false, vkomp.To(p.y))
+		p.task(ctx, nil, out(p.y)) // the host's storage
+		p.axpy(ctx, true, p.x, p.y)
+		p.wait(ctx)
+		p.exit(ctx, false, vkomp.Release(p.y))
+	}},
+	{"target enter data", true, func(ctx context.Context, p *racing) {
+		p.enter(ctx, true, vkomp.To(p.y))
+		p.axpy(ctx, true, p.x, p.y)
+		p.wait(ctx)
+		p.exit(ctx, false, vkomp.Release(p.y))
+	}, func(ctx context.Context, p *racing) {
+		p.enter(ctx, true, vkomp.To(p.y), out(p.y))
+		p.axpy(ctx, true, p.x, p.y, inout(p.y))
+		p.wait(ctx)
+		p.exit(ctx, false, vkomp.Release(p.y))
+	}},
+	{"target exit data", true, func(ctx context.Context, p *racing) {
+		p.enter(ctx, false, vkomp.To(p.y))
+		p.axpy(ctx, true, p.y, p.z)
+		p.exit(ctx, true, vkomp.Release(p.y))
+	}, func(ctx context.Context, p *racing) {
+		p.enter(ctx, false, vkomp.To(p.y))
+		p.enter(ctx, false, vkomp.To(p.y))
+		p.axpy(ctx, true, p.y, p.z, in(p.y))
+		p.exit(ctx, true, vkomp.Release(p.y)) // one holder less
+		p.exit(ctx, true, vkomp.From(p.y), out(p.y))
+		p.task(ctx, nil, in(p.y))
+	}},
+	{"a pointer to mapped storage", true, func(ctx context.Context, p *racing) { p.through(ctx) }, func(ctx context.Context, p *racing) {
+		p.through(ctx, inout(p.y))
+	}},
+}
+
+// pointers fills memory of the device and copies it, with depend items for both.
+func (p *racing) pointers(ctx context.Context, depend ...vkomp.Depend) {
+	d := p.rt.DefaultDevice(ctx)
+	m, err := d.Alloc(ctx, 512)
+	must(p.t, err)
+	must(p.t, d.MemsetAsync(ctx, m, 1, 260, depend...))
+	must(p.t, p.rt.MemcpyAsync(ctx, vkomp.HostPtr(p.y), m.Add(256), 256, depend...))
+	p.wait(ctx)
+	must(p.t, d.Free(ctx, m))
+	// What lies there next is something else.
+	m, err = d.Alloc(ctx, 512)
+	must(p.t, err)
+	must(p.t, d.MemsetAsync(ctx, m, 1, 512))
+	p.wait(ctx)
+	must(p.t, d.Free(ctx, m))
+}
+
+// through copies to storage on the device by a pointer that a region gives, after a
+// kernel on the slice.
+func (p *racing) through(ctx context.Context, depend ...vkomp.Depend) {
+	var at vkomp.DevicePtr
+	region := vkomp.TargetData{Maps: []vkomp.Arg{vkomp.ToFrom(p.y)}, Use: []vkomp.UseDevice{vkomp.UseDevicePtr(p.y[8:], &at)}}
+	must(p.t, p.rt.TargetData(ctx, region, func(ctx context.Context) error {
+		p.axpy(ctx, true, p.x, p.y, depend...)
+		must(p.t, p.rt.MemcpyAsync(ctx, at, vkomp.HostPtr(p.z), 64, depend...))
+		p.wait(ctx)
+		return nil
+	}))
+}
+
+func TestRacesOfProgramsAndNoneOfThoseThatOrder(t *testing.T) {
+	host := vkomp.Options{LookupEnv: environment("OMP_TARGET_OFFLOAD", "disabled", "OMP_NUM_THREADS", "3", "OMP_MAX_TASK_PRIORITY", "5")}
+	for _, c := range racePrograms {
+		t.Run(c.name, func(t *testing.T) {
+			for where, o := range map[string]vkomp.Options{"device": {LookupEnv: environment("OMP_MAX_TASK_PRIORITY", "5")}, "staging": {MemoryPath: vkomp.MemoryStaged}, "host": host} {
+				if c.device && where == "host" {
+					continue
+				}
+				// Go's own detector sees the races of those that copy or run on the host.
+				if !goRaces {
+					if found := races(t, o, c.racy); len(found) == 0 {
+						t.Errorf("%s: no race is found", where)
+					}
+				}
+				if found := races(t, o, c.clean); len(found) != 0 {
+					t.Errorf("%s: found %v", where, found)
+				}
+			}
+		})
+	}
+}
+
+// TestRaceNamesBothPlacesAndTheMissingClause pins the report: two target tasks write and
+// read part of y, and no depend clause, or that of one alone, says so.
+func TestRaceNamesBothPlacesAndTheMissingClause(t *testing.T) {
+	for _, c := range []struct {
+		first, second func(y []float32) []vkomp.Depend
+		advice        string
+	}{
+		{none, none, "add depend(out: argument 1) to the first and depend(in: argument 0) to the second, or wait in between"},
+		{one(out), none, "add depend(in: argument 0) to the second, or wait in between"},
+		{one(in), one(in), "add depend(out: argument 1) to the first, or wait in between"},
+		{one(inout), one(in), ""},
+	} {
+		if goRaces && c.advice != "" {
+			continue
+		}
+		var log bytes.Buffer
+		o := vkomp.Options{Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelError - 1}))}
+		o.Logger = slog.New(onlyRaces{o.Logger.Handler()})
+		found := races(t, o, func(ctx context.Context, p *racing) {
+			y := p.y[16:48]
+			for range 3 { // reported once
+				must(t, p.rt.Target(ctx, vkomp.Target{Kernel: p.k, Range: vkomp.Range{X: 64}, Args: saxpyArgs(p.x, p.y), NoWait: true, Depend: c.first(p.y), Label: "first"}))
+				must(t, p.rt.Target(ctx, vkomp.Target{Kernel: p.k, Range: vkomp.Range{X: 32}, Args: saxpyArgs(y, p.z[:32]), NoWait: true, Depend: c.second(p.y)}))
+				must(t, p.rt.Taskwait(ctx))
+			}
+		})
+		if c.advice == "" {
+			if len(found) != 0 || log.Len() != 0 {
+				t.Errorf("with the clause: found %v, logged %q", found, log.String())
+			}
+			continue
+		}
+		if len(found) != 1 {
+			t.Fatalf("found %v, want one race", found)
+		}
+		want := regexp.MustCompile(`^race between tasks: task "first" \(.*race_test\.go:(\d+)\) writes argument 1, and task "saxpy" \(.*race_test\.go:(\d+)\) reads argument 0, both the 128 bytes at 0x[0-9a-f]+ on the host: ` + regexp.QuoteMeta(c.advice) + `$`)
+		m := want.FindStringSubmatch(found[0].Error())
+		if m == nil {
+			t.Fatalf("the report is\n%v\nwant\n%v", found[0], want)
+		}
+		var a, b int
+		fmt.Sscan(m[1]+" "+m[2], &a, &b)
+		if b != a+1 {
+			t.Errorf("the places are lines %d and %d", a, b)
+		}
+		if f := found[0].First; !strings.HasSuffix(f.Function, "TestRaceNamesBothPlacesAndTheMissingClause.func1") || len(f.Stack) < 2 || !strings.HasSuffix(f.Site, fmt.Sprintf("race_test.go:%d", f.Stack[0].Line)) {
+			t.Errorf("the first place is %+v", f)
+		}
+		if strings.Count(log.String(), "\n") != 1 || !strings.Contains(log.String(), c.advice) {
+			t.Errorf("the log has %q", log.String())
+		}
+	}
+}
+
+func none([]float32) []vkomp.Depend { return nil }
+
+func one(kind func([]float32) vkomp.Depend) func(y []float32) []vkomp.Depend {
+	return func(y []float32) []vkomp.Depend { return []vkomp.Depend{kind(y)} }
+}
+
+func saxpyArgs(x, y []float32) []vkomp.Arg {
+	return []vkomp.Arg{vkomp.To(x), vkomp.ToFrom(y), vkomp.Value(uint32(len(y))), vkomp.Value(float32(2))}
+}
+
+// onlyRaces passes on what is logged of races.
+type onlyRaces struct{ slog.Handler }
+
+func (h onlyRaces) Enabled(_ context.Context, l slog.Level) bool { return l >= slog.LevelWarn }
+
+func (h onlyRaces) Handle(ctx context.Context, r slog.Record) error {
+	if r.Message != vkomp.ErrRace.Error() {
+		return nil
+	}
+	return h.Handler.Handle(ctx, r)
+}
+
+func TestNothingIsFoundWithoutTheOption(t *testing.T) {
+	rt, err := vkomp.Open(vkomp.Options{})
+	must(t, err)
+	p := &racing{t: t, rt: rt, k: newKernel(t, rt, shaders.Saxpy), x: constant(64, 1), y: constant(64, 0)}
+	p.axpy(t.Context(), true, p.x, p.y)
+	p.axpy(t.Context(), true, p.x, p.y)
+	p.wait(t.Context())
+	if err := rt.Close(); err != nil || len(rt.Races()) != 0 {
+		t.Errorf("Close: %v; races %v", err, rt.Races())
+	}
+}
+
+// A dropped task is complete though it never ran: what follows it follows what it would
+// have followed.
+func TestRaceDetectorTakesDroppedTasksForComplete(t *testing.T) {
+	found := races(t, vkomp.Options{LookupEnv: environment("OMP_CANCELLATION", "true")}, func(ctx context.Context, p *racing) {
+		gate, w := make(chan struct{}), constant(1, 0)
+		p.task(ctx, func(context.Context) { <-gate }, out(w))
+		p.axpy(ctx, true, p.x, p.y, out(p.y))
+		must(t, p.rt.Taskgroup(ctx, func(ctx context.Context) error {
+			p.task(ctx, nil, in(w), in(p.y), out(p.z))
+			err := p.rt.CancelTaskgroup(ctx)
+			close(gate)
+			return err
+		}))
+		p.axpy(ctx, true, p.x, p.y, in(p.z))
+	})
+	if len(found) != 0 {
+		t.Errorf("found %v", found)
+	}
+}

@@ -1,0 +1,444 @@
+package race
+
+import (
+	"slices"
+	"unsafe"
+
+	"github.com/vkomp/vkomp/tasks"
+)
+
+// class is what a dependence type means for order.
+type class uint8
+
+const (
+	reads class = iota
+	writes
+	excludes
+	joins
+	classes
+)
+
+// classOf returns the class of a valid kind.
+func classOf(k tasks.DependKind) class {
+	switch k {
+	case tasks.DependIn:
+		return reads
+	case tasks.DependMutexInOutSet:
+		return excludes
+	case tasks.DependInOutSet:
+		return joins
+	}
+	return writes
+}
+
+// orders[a][b] reports whether a task follows an earlier sibling that names the same
+// byte, by their classes (OpenMP 5.2 §15.9.5).
+var orders = [classes][classes]bool{
+	reads:    {reads: false, writes: true, excludes: true, joins: true},
+	writes:   {reads: true, writes: true, excludes: true, joins: true},
+	excludes: {reads: true, writes: true, excludes: false, joins: true},
+	joins:    {reads: true, writes: true, excludes: true, joins: false},
+}
+
+// item is a depend item, or the part of one.
+type item struct {
+	start, end uint64
+	class      class
+	keep       unsafe.Pointer
+}
+
+// itemsOf returns the items of a clause without overlaps: bytes that several items
+// name with different classes are written. all: omp_all_memory is among them.
+func itemsOf(depend []tasks.Depend, imports bool) (items []item, all bool) {
+	for k := range depend {
+		d := &depend[k]
+		switch {
+		case d.Kind.AllMemory():
+			all = true
+			continue
+		case d.Ptr == nil || d.Size == 0:
+			continue
+		}
+		start := uint64(uintptr(d.Ptr))
+		i := item{start, start + d.Size, classOf(d.Kind), d.Ptr}
+		if i.class == excludes && imports {
+			// Children of the task follow those that took the storage before: order takes
+			// the place of exclusion.
+			i.class = writes
+		}
+		items = append(items, i)
+	}
+	slices.SortStableFunc(items, func(a, b item) int {
+		switch {
+		case a.start < b.start:
+			return -1
+		case a.start > b.start:
+			return 1
+		}
+		return 0
+	})
+	overlap := false
+	reach := uint64(0)
+	for _, i := range items {
+		overlap = overlap || i.start < reach
+		reach = max(reach, i.end)
+	}
+	if overlap {
+		items = flatten(items)
+	}
+	return items, all
+}
+
+// flatten cuts items, which are in order, where others begin or end.
+func flatten(items []item) []item {
+	bounds := make([]uint64, 0, 2*len(items))
+	for _, i := range items {
+		bounds = append(bounds, i.start, i.end)
+	}
+	slices.Sort(bounds)
+	bounds = slices.Compact(bounds)
+	var flat []item
+	// open are the items that the run between two bounds lies in.
+	var open []item
+	next := 0
+	for b := 0; b+1 < len(bounds); b++ {
+		open = slices.DeleteFunc(open, func(i item) bool { return i.end <= bounds[b] })
+		for ; next < len(items) && items[next].start == bounds[b]; next++ {
+			open = append(open, items[next])
+		}
+		if len(open) == 0 {
+			continue
+		}
+		run := item{bounds[b], bounds[b+1], open[0].class, open[0].keep}
+		for _, i := range open {
+			if i.class != run.class {
+				run.class = writes
+			}
+		}
+		flat = append(flat, run)
+	}
+	return flat
+}
+
+// users are the tasks that a later one may follow by one byte: every member of last
+// follows every member of before. Either is of one class.
+type users struct {
+	class, was   class
+	last, before []*Task
+	// crowd is the number of members of last at which they are thinned out.
+	crowd int
+	// exporting are exporting tasks that others have superseded: what follows them
+	// follows their children too, and those others need not.
+	exporting []exporter
+	// keep is the storage, so that its address means nothing else.
+	keep unsafe.Pointer
+}
+
+type exporter struct {
+	task  *Task
+	class class
+}
+
+func (u *users) each(f func(t *Task)) {
+	for _, t := range u.last {
+		f(t)
+	}
+	for _, t := range u.before {
+		f(t)
+	}
+	for _, e := range u.exporting {
+		f(e.task)
+	}
+}
+
+// depends are the users of a region's storage, by the byte.
+type depends struct {
+	by segments[users]
+	// all is the last task with omp_all_memory.
+	all *Task
+	// included are exporting tasks that were included: whatever comes later follows
+	// their children.
+	included []*Task
+	// named counts the places of tasks in all of this, exporters those of exporting ones.
+	named, exporters int
+	// kept is how many places the last prune left.
+	kept int
+}
+
+func (d *depends) hold(t *Task) {
+	d.named++
+	if t.exports {
+		d.exporters++
+	}
+	t.hold()
+}
+
+func (d *depends) drop(t *Task) {
+	d.named--
+	if t.exports {
+		d.exporters--
+	}
+	t.drop()
+}
+
+// clone returns users for a segment of their own.
+func (d *depends) clone(u users) users {
+	u.last, u.before, u.exporting = slices.Clone(u.last), slices.Clone(u.before), slices.Clone(u.exporting)
+	u.each(d.hold)
+	return u
+}
+
+// name makes t, which is being made, a user of what its items name, and collects the
+// siblings that it follows.
+func (d *depends) name(t *Task) {
+	if !t.all && len(t.items) == 0 {
+		return
+	}
+	if d.all != nil {
+		t.follow(d.all)
+	}
+	for _, e := range d.included {
+		t.followChildren(e)
+	}
+	if t.all {
+		d.nameAll(t)
+		return
+	}
+	for _, i := range t.items {
+		d.by.splice(i.start, i.end, d.clone, func(pieces []segment[users]) []segment[users] {
+			if len(pieces) == 1 && pieces[0].start == i.start && pieces[0].end == i.end {
+				d.use(&pieces[0].value, t, i.class)
+				pieces[0].value.keep = i.keep
+				return pieces
+			}
+			named := make([]segment[users], 0, 2*len(pieces)+1)
+			at := i.start
+			fresh := func(end uint64) {
+				if at < end {
+					named = append(named, segment[users]{at, end, users{class: i.class, last: []*Task{t}, keep: i.keep}})
+					d.hold(t)
+				}
+			}
+			for _, p := range pieces {
+				fresh(p.start)
+				d.use(&p.value, t, i.class)
+				p.value.keep = i.keep
+				named = append(named, p)
+				at = p.end
+			}
+			fresh(i.end)
+			return named
+		})
+	}
+}
+
+// use makes t a user of a byte.
+func (d *depends) use(u *users, t *Task, c class) {
+	for _, e := range u.exporting {
+		if orders[e.class][c] {
+			t.follow(e.task)
+		}
+	}
+	ahead := u.last
+	if !orders[u.class][c] {
+		ahead = u.before
+	}
+	for _, p := range ahead {
+		t.follow(p)
+	}
+	if d.exporters > 0 && orders[u.was][c] {
+		for _, p := range u.before {
+			if p.exports {
+				t.follow(p)
+			}
+		}
+	}
+	if c == writes || c != u.class {
+		for _, p := range u.before {
+			if p.exports {
+				u.exporting = append(u.exporting, exporter{p, u.was})
+			} else {
+				d.drop(p)
+			}
+		}
+		u.before, u.last = u.last, append(u.before[:0:0], t)
+		u.was, u.class, u.crowd = u.class, c, 0
+	} else {
+		if len(u.last) >= max(u.crowd, minCrowd) {
+			d.thin(u)
+		}
+		u.last = append(u.last, t)
+	}
+	d.hold(t)
+}
+
+// thin drops the members of last whose ends another one later on their chain follows.
+func (d *depends) thin(u *users) {
+	last := make(map[uint32]uint32, len(u.last))
+	for _, t := range u.last {
+		if t.started {
+			last[t.at.chain] = max(last[t.at.chain], t.at.position)
+		}
+	}
+	u.last = slices.DeleteFunc(u.last, func(t *Task) bool {
+		// A body may go on when what follows its beginning has its place on the chain.
+		gone := t.ended && !t.body && !t.exports && t.at.position < last[t.at.chain]
+		if gone {
+			d.drop(t)
+		}
+		return gone
+	})
+	u.crowd = 2 * len(u.last)
+}
+
+// nameAll makes t follow all users there are, with their children if they export them,
+// and whatever comes later follow t.
+func (d *depends) nameAll(t *Task) {
+	d.by.each(func(at *segment[users]) { at.value.each(t.follow) })
+	d.release()
+	d.all = t
+	d.hold(t)
+}
+
+// find collects those of whom t, no sibling of theirs, follows by its items. Exclusion
+// between regions is kept by an order.
+func (d *depends) find(t *Task) {
+	if !t.all && len(t.items) == 0 {
+		return
+	}
+	if d.all != nil {
+		t.follow(d.all)
+	}
+	for _, e := range d.included {
+		t.followChildren(e)
+	}
+	if t.all {
+		d.by.each(func(at *segment[users]) { at.value.each(t.follow) })
+		return
+	}
+	for _, i := range t.items {
+		ordered := func(c class) bool { return orders[c][i.class] || c == excludes && i.class == excludes }
+		d.by.overlapping(i.start, i.end, func(at *segment[users]) {
+			u := &at.value
+			if ordered(u.class) {
+				for _, p := range u.last {
+					t.follow(p)
+				}
+			}
+			if ordered(u.was) {
+				for _, p := range u.before {
+					t.follow(p)
+				}
+			}
+			for _, e := range u.exporting {
+				if ordered(e.class) {
+					t.follow(e.task)
+				}
+			}
+		})
+	}
+}
+
+// snapshot returns the users as they are now.
+func (d *depends) snapshot() *depends {
+	s := &depends{all: d.all, included: slices.Clone(d.included)}
+	d.by.each(func(at *segment[users]) {
+		u := at.value
+		u.last, u.before, u.exporting = slices.Clone(u.last), slices.Clone(u.before), slices.Clone(u.exporting)
+		s.by.splice(at.start, at.end, s.clone, func([]segment[users]) []segment[users] {
+			return []segment[users]{{at.start, at.end, u}}
+		})
+		u.each(s.hold)
+	})
+	if s.all != nil {
+		s.hold(s.all)
+	}
+	for _, t := range s.included {
+		s.hold(t)
+	}
+	return s
+}
+
+// prune forgets what every later sibling follows, which is what the clock's merge has:
+// exporting tasks only when that has their children too.
+func (d *depends) prune(c *clock) {
+	gone := func(t *Task) bool {
+		if t.lingers(c) {
+			return false
+		}
+		d.drop(t)
+		return true
+	}
+	d.by.filter(func(at *segment[users]) bool {
+		u := &at.value
+		u.before = slices.DeleteFunc(u.before, gone)
+		u.last = slices.DeleteFunc(u.last, gone)
+		u.exporting = slices.DeleteFunc(u.exporting, func(e exporter) bool { return gone(e.task) })
+		return len(u.last)+len(u.before)+len(u.exporting) > 0
+	}, func(a, b users) bool { return false })
+	if d.all != nil && gone(d.all) {
+		d.all = nil
+	}
+	d.included = slices.DeleteFunc(d.included, gone)
+}
+
+// lingers reports whether the clock's merge lacks something that follows from following
+// the end of t.
+func (t *Task) lingers(c *clock) bool {
+	if !t.ended || !c.follows(t.at) || t.exports && t.depends.lingers(c) {
+		return true
+	}
+	// Who follows a task without a body follows its end.
+	return t.body && slices.ContainsFunc(t.after.entries, func(e entry) bool { return !c.follows(e) })
+}
+
+// lingers reports whether some user is not in the clock's merge.
+func (d *depends) lingers(c *clock) bool {
+	lingers := false
+	look := func(t *Task) {
+		if lingers {
+			return
+		}
+		lingers = t.lingers(c)
+	}
+	d.by.each(func(at *segment[users]) { at.value.each(look) })
+	if d.all != nil {
+		look(d.all)
+	}
+	for _, t := range d.included {
+		look(t)
+	}
+	return lingers
+}
+
+// release forgets all users.
+func (d *depends) release() {
+	d.by.each(func(at *segment[users]) { at.value.each(d.drop) })
+	if d.all != nil {
+		d.drop(d.all)
+	}
+	for _, t := range d.included {
+		d.drop(t)
+	}
+	d.by, d.all, d.included = segments[users]{}, nil, nil
+}
+
+// view is what the children of an importing task see besides their siblings: those
+// that it was made after, and what it sees itself if its region imports too.
+type view struct {
+	siblings *depends
+	outer    *view
+	// regions counts the tasks that have not ended, and the inner views, that use it.
+	regions int
+}
+
+// release gives up one use.
+func (v *view) release() {
+	for ; v != nil; v = v.outer {
+		v.regions--
+		if v.regions > 0 {
+			return
+		}
+		v.siblings.release()
+	}
+}

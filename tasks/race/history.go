@@ -1,0 +1,270 @@
+package race
+
+import "slices"
+
+// history is who used the bytes of a space, as far as a later access may conflict
+// with it.
+type history struct {
+	by segments[uses]
+}
+
+// uses are the accesses that a byte is remembered by: the writes that nothing later
+// follows and supersedes, and the reads since, without those that a later read follows
+// as far as somebody has looked.
+type uses struct {
+	writes, reads []use
+	// crowd is the number of reads at which they are looked through.
+	crowd int
+}
+
+// use is an access of a task, by its index.
+type use struct {
+	task   *Task
+	access int
+}
+
+const (
+	// maxWrites bounds the unordered writes of a byte that are remembered. More than one
+	// are racing already, or members of a set that the program asked for.
+	maxWrites = 64
+	// minCrowd is the least number of reads that are looked through.
+	minCrowd = 8
+)
+
+func (d *Detector) hold(t *Task) {
+	d.remembered++
+	t.hold()
+}
+
+func (d *Detector) drop(t *Task) {
+	d.remembered--
+	t.drop()
+}
+
+func (d *Detector) clone(u uses) uses {
+	u.writes, u.reads = slices.Clone(u.writes), slices.Clone(u.reads)
+	for _, a := range u.writes {
+		d.hold(a.task)
+	}
+	for _, a := range u.reads {
+		d.hold(a.task)
+	}
+	return u
+}
+
+// check looks at the accesses of a task that starts, whose predecessors the clock's
+// merge has, and remembers them.
+func (d *Detector) check(t *Task) {
+	for i := range t.accesses {
+		a := &t.accesses[i]
+		if a.Size == 0 || a.end() < a.Start {
+			continue
+		}
+		h := d.history[a.Space]
+		if h == nil {
+			h = &history{}
+			d.history[a.Space] = h
+		}
+		h.by.splice(a.Start, a.end(), d.clone, func(pieces []segment[uses]) []segment[uses] {
+			if len(pieces) == 1 && pieces[0].start == a.Start && pieces[0].end == a.end() {
+				d.use(&pieces[0], t, i)
+				return pieces
+			}
+			return d.spread(pieces, t, i)
+		})
+	}
+}
+
+// spread makes a task that starts a user of all of an access; pieces are the bytes of
+// it that have been used.
+func (d *Detector) spread(pieces []segment[uses], t *Task, i int) []segment[uses] {
+	a := &t.accesses[i]
+	used := make([]segment[uses], 0, len(pieces)+1)
+	put := func(s segment[uses]) {
+		if n := len(used); n > 0 && used[n-1].end == s.start && s.value.only(t, i) && used[n-1].value.only(t, i) {
+			used[n-1].end = s.end
+			d.drop(t)
+			return
+		}
+		used = append(used, s)
+	}
+	at := a.Start
+	fresh := func(end uint64) {
+		if at < end {
+			s := segment[uses]{start: at, end: end}
+			d.use(&s, t, i)
+			put(s)
+		}
+	}
+	for _, p := range pieces {
+		fresh(p.start)
+		d.use(&p, t, i)
+		put(p)
+		at = p.end
+	}
+	fresh(a.end())
+	return used
+}
+
+// only reports whether a task's access is all there is to remember.
+func (u *uses) only(t *Task, i int) bool {
+	only := use{t, i}
+	return len(u.writes)+len(u.reads) == 1 && (len(u.writes) == 1 && u.writes[0] == only || len(u.reads) == 1 && u.reads[0] == only)
+}
+
+// use looks at what a task's access conflicts with in a run of bytes, and adds it.
+func (d *Detector) use(at *segment[uses], t *Task, i int) {
+	u := &at.value
+	ordered := func(o use) bool { return o.task == t || d.clock.follows(o.task.at) }
+	local := t.accesses[i].Local
+	superseded := func(o use) bool {
+		if o.task == t {
+			return !local || t.accesses[o.access].Local
+		}
+		return !t.shares && !local && d.clock.follows(o.task.at)
+	}
+	look := func(o use) {
+		if !ordered(o) {
+			d.conflict(at.start, at.end, o, use{t, i})
+		}
+	}
+	for _, o := range u.writes {
+		look(o)
+	}
+	if !t.accesses[i].Write {
+		for _, o := range u.writes {
+			if o.task == t && (local || !t.accesses[o.access].Local) {
+				return // what it has read too
+			}
+		}
+		if len(u.reads) >= max(u.crowd, minCrowd) {
+			u.reads = d.without(u.reads, superseded)
+			u.reads = d.thin(u.reads)
+			u.crowd = 2 * len(u.reads)
+		}
+		u.reads = append(u.reads, use{t, i})
+		d.hold(t)
+		return
+	}
+	for _, o := range u.reads {
+		look(o)
+	}
+	u.reads = d.without(u.reads, superseded)
+	u.writes = d.without(u.writes, superseded)
+	if n := len(u.writes) - maxWrites + 1; n > 0 {
+		for _, o := range u.writes[:n] {
+			d.drop(o.task)
+		}
+		u.writes = slices.Delete(u.writes, 0, n)
+	}
+	u.writes = append(u.writes, use{t, i})
+	d.hold(t)
+}
+
+// thin drops the reads that another one later on their chain supersedes.
+func (d *Detector) thin(reads []use) []use {
+	last := make(map[uint32]uint32, len(reads))
+	for _, o := range reads {
+		if at := o.task.at; !o.task.shares && !o.task.accesses[o.access].Local {
+			last[at.chain] = max(last[at.chain], at.position)
+		}
+	}
+	return d.without(reads, func(o use) bool { return o.task.at.position < last[o.task.at.chain] })
+}
+
+// without drops the accesses that gone says.
+func (d *Detector) without(list []use, gone func(use) bool) []use {
+	return slices.DeleteFunc(list, func(o use) bool {
+		if !gone(o) {
+			return false
+		}
+		d.drop(o.task)
+		return true
+	})
+}
+
+// conflict reports a pair of unordered accesses to a run of bytes, unless their depend
+// clauses say that they may be so.
+func (d *Detector) conflict(start, end uint64, a, b use) {
+	first, second := a.task, b.task
+	if first.accesses[a.access].Local && !second.in(first.parent) || second.accesses[b.access].Local && !first.in(second.parent) {
+		return
+	}
+	unnamed := first.accesses[a.access].Unnamed
+	if one, other := kin(first, second); one != nil && (common(one.items, other.items, excludes) || together(one, other, start, end, unnamed)) {
+		return
+	}
+	// Exporting tasks, and importing ones, bring tasks of different regions together.
+	if together(first, second, start, end, unnamed) {
+		return
+	}
+	c := Conflict{
+		First: first, FirstAccess: &first.accesses[a.access], Second: second, SecondAccess: &second.accesses[b.access],
+		Start: start, Size: end - start,
+	}
+	if c.First.number > c.Second.number {
+		c.First, c.Second, c.FirstAccess, c.SecondAccess = c.Second, c.First, c.SecondAccess, c.FirstAccess
+	}
+	d.report(c)
+}
+
+// in reports whether t is of a region, or descends from one that is.
+func (t *Task) in(region *Task) bool {
+	for t.depth > region.depth {
+		t = t.parent
+	}
+	return t == region
+}
+
+// kin returns the siblings that two tasks are, or descend from: what the clauses of
+// these say of their order holds for what they make, as long as they wait for it. It
+// returns nil if one task descends from the other.
+func kin(a, b *Task) (one, other *Task) {
+	for a.depth > b.depth {
+		a = a.parent
+	}
+	for b.depth > a.depth {
+		b = b.parent
+	}
+	if a == b {
+		return nil, nil
+	}
+	for a.parent != b.parent {
+		a, b = a.parent, b.parent
+	}
+	return a, b
+}
+
+// together reports whether depend items of both tasks let them use the bytes in no
+// order (inoutset); what no item can name is let go with any bytes.
+func together(a, b *Task, start, end uint64, unnamed bool) bool {
+	if unnamed {
+		return common(a.items, b.items, joins)
+	}
+	return a.joined(start, end) && b.joined(start, end)
+}
+
+// common reports whether items of that class have a byte in common.
+func common(a, b []item, c class) bool {
+	for len(a) > 0 && len(b) > 0 {
+		switch {
+		case a[0].class != c || a[0].end <= b[0].start:
+			a = a[1:]
+		case b[0].class != c || b[0].end <= a[0].start:
+			b = b[1:]
+		default:
+			return true
+		}
+	}
+	return false
+}
+
+// joined reports whether all of the bytes are of items that are inoutset.
+func (t *Task) joined(start, end uint64) bool {
+	for _, i := range t.items {
+		if i.class == joins && i.start <= start && start < i.end {
+			start = i.end
+		}
+	}
+	return start >= end
+}

@@ -1,0 +1,727 @@
+package race
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"unsafe"
+
+	"pgregory.net/rapid"
+
+	"github.com/vkomp/vkomp/tasks"
+)
+
+// memory is what the items of a random program name: items are pointers into it, and
+// accesses offsets, so that space 1 has the bytes that items name.
+var memory [16]byte
+
+var base = uint64(uintptr(unsafe.Pointer(&memory[0])))
+
+// node is a point of a program: what it follows directly.
+type node struct {
+	after []*node
+}
+
+// follows reports whether a path leads from o to n.
+func (n *node) follows(o *node) bool {
+	seen := map[*node]bool{}
+	var search func(n *node) bool
+	search = func(n *node) bool {
+		if n == o {
+			return true
+		}
+		if seen[n] {
+			return false
+		}
+		seen[n] = true
+		for _, p := range n.after {
+			if search(p) {
+				return true
+			}
+		}
+		return false
+	}
+	return search(n)
+}
+
+// modelTask is a task of a random program, and what the model knows of it.
+type modelTask struct {
+	number   int
+	parent   *modelTask
+	group    *modelGroup
+	depend   []tasks.Depend
+	accesses []Access
+	body     bool
+	included bool
+	event    bool
+	// never: the body is not run, as in a cancelled taskgroup.
+	never            bool
+	imports, exports bool
+
+	start, end *node
+	// now is where the region is.
+	now *node
+	// includedBefore are the included exporting siblings that the task comes after.
+	includedBefore []*modelTask
+
+	begun, left, fulfilled, complete bool
+	steps                            int
+	// waiting are the tasks that the region waits for; resume is what it does then.
+	waiting func() []*modelTask
+	resume  func()
+	groups  []*modelGroup
+
+	task *Task
+}
+
+type modelGroup struct {
+	parent  *modelGroup
+	members []*modelTask
+	group   *Group
+}
+
+type pair struct{ a, b int }
+
+// program is a random program that is carried out.
+type program struct {
+	t        *rapid.T
+	detector *Detector
+	initial  *modelTask
+	all      []*modelTask
+	// found are the bytes of the pairs that the detector has reported.
+	found map[pair]map[uint64]bool
+	limit int
+	trace strings.Builder
+}
+
+func (p *program) say(format string, args ...any) { fmt.Fprintf(&p.trace, format+"\n", args...) }
+
+func newProgram(t *rapid.T) *program {
+	p := &program{t: t, found: make(map[pair]map[uint64]bool), limit: rapid.IntRange(2, 18).Draw(t, "tasks")}
+	p.detector = New(func(c Conflict) {
+		a, b := c.First.Info().(*modelTask), c.Second.Info().(*modelTask)
+		if a.number >= b.number {
+			t.Fatalf("pair %d, %d is not in order of making", a.number, b.number)
+		}
+		if c.FirstAccess.Space != c.SecondAccess.Space || !c.FirstAccess.Write && !c.SecondAccess.Write {
+			t.Fatalf("pair %d, %d does not conflict: %+v %+v", a.number, b.number, c.FirstAccess, c.SecondAccess)
+		}
+		bytes := p.found[pair{a.number, b.number}]
+		if bytes == nil {
+			bytes = make(map[uint64]bool)
+			p.found[pair{a.number, b.number}] = bytes
+		}
+		for i := c.Start; i < c.Start+c.Size; i++ {
+			bytes[uint64(c.FirstAccess.Space)<<60|i] = true
+		}
+	})
+	n := &node{}
+	p.initial = &modelTask{body: true, begun: true, start: n, end: &node{}, now: n, task: p.detector.Initial(), steps: 40}
+	return p
+}
+
+var kinds = []tasks.DependKind{
+	tasks.DependIn, tasks.DependIn, tasks.DependOut, tasks.DependInOut, tasks.DependMutexInOutSet, tasks.DependInOutSet, tasks.DependInOutAllMemory,
+}
+
+func drawRange(t *rapid.T) (start, size int) {
+	if rapid.IntRange(0, 2).Draw(t, "block") > 0 {
+		// Mostly the same few slices, as programs have them.
+		return 4 * rapid.IntRange(0, 3).Draw(t, "slice"), 4
+	}
+	start = rapid.IntRange(0, len(memory)-1).Draw(t, "start")
+	return start, rapid.IntRange(0, len(memory)-start).Draw(t, "size")
+}
+
+func drawDepend(t *rapid.T) []tasks.Depend {
+	var depend []tasks.Depend
+	for range rapid.SampledFrom([]int{0, 1, 1, 2, 3}).Draw(t, "items") {
+		d := tasks.Depend{Kind: rapid.SampledFrom(kinds).Draw(t, "kind")}
+		if !d.Kind.AllMemory() {
+			start, size := drawRange(t)
+			d.Ptr, d.Size = unsafe.Pointer(&memory[start]), uint64(size)
+		}
+		depend = append(depend, d)
+	}
+	return depend
+}
+
+func drawAccesses(t *rapid.T) []Access {
+	var accesses []Access
+	for range rapid.IntRange(0, 2).Draw(t, "accesses") {
+		start, size := drawRange(t)
+		a := Access{Space: 1, Start: base + uint64(start), Size: uint64(size), Write: rapid.Bool().Draw(t, "write")}
+		if rapid.IntRange(0, 5).Draw(t, "other space") == 0 {
+			a.Space, a.Unnamed = 2, true
+		}
+		a.Local = rapid.IntRange(0, 5).Draw(t, "local") == 0
+		accesses = append(accesses, a)
+	}
+	return accesses
+}
+
+// create makes a task in the region of parent.
+func (p *program) create(parent *modelTask) {
+	t := p.t
+	c := &modelTask{
+		number: len(p.all), parent: parent, depend: drawDepend(t), accesses: drawAccesses(t),
+		body: rapid.IntRange(0, 2).Draw(t, "host") == 0, included: rapid.IntRange(0, 4).Draw(t, "included") == 0,
+		start: &node{}, end: &node{},
+	}
+	if n := len(parent.groups); n > 0 {
+		c.group = parent.groups[n-1]
+	} else {
+		c.group = parent.group
+	}
+	s := Spec{Info: c, Parent: parent.task, Depend: c.depend, Accesses: c.accesses, Body: c.body, Included: c.included}
+	if c.group != nil {
+		s.Group = c.group.group
+		c.group.members = append(c.group.members, c)
+	}
+	if c.body {
+		c.steps = rapid.IntRange(0, 6).Draw(t, "steps")
+		c.never = rapid.IntRange(0, 7).Draw(t, "never") == 0
+		c.event = rapid.IntRange(0, 4).Draw(t, "event") == 0
+		s.Event = c.event
+		if rapid.IntRange(0, 3).Draw(t, "transparent") == 0 {
+			s.Transparency = tasks.Transparency(rapid.IntRange(1, 3).Draw(t, "transparency"))
+			c.imports, c.exports = s.Transparency&tasks.Import != 0, s.Transparency&tasks.Export != 0
+		}
+	}
+	for _, o := range p.all {
+		if o.parent == parent && o.included && o.exports && o.complete {
+			c.includedBefore = append(c.includedBefore, o)
+		}
+	}
+	c.start.after = append(c.start.after, parent.now)
+	p.all = append(p.all, c)
+	p.say("%d makes %d: body %v included %v event %v never %v imports %v exports %v depend %v accesses %v", parent.id(), c.number, c.body, c.included, c.event, c.never, c.imports, c.exports, spell(c.depend), spellAccesses(c.accesses))
+	c.task = p.detector.Create(s)
+	if c.included {
+		p.wait(parent, func() []*modelTask { return []*modelTask{c} }, func() { p.detector.Returned(c.task) })
+	}
+}
+
+func (m *modelTask) id() int {
+	if m.parent == nil {
+		return -1
+	}
+	return m.number
+}
+
+func spell(depend []tasks.Depend) string {
+	var b strings.Builder
+	for _, d := range depend {
+		fmt.Fprintf(&b, " %v:%d+%d", d.Kind, int64(uintptr(d.Ptr))-int64(base), d.Size)
+	}
+	return b.String()
+}
+
+func spellAccesses(accesses []Access) string {
+	var b strings.Builder
+	for _, a := range accesses {
+		fmt.Fprintf(&b, " %d:%d+%d write %v", a.Space, a.Start-base, a.Size, a.Write)
+	}
+	return b.String()
+}
+
+// wait lets a region wait for tasks; told says to the detector that it has.
+func (p *program) wait(m *modelTask, what func() []*modelTask, told func()) {
+	m.waiting = what
+	m.resume = func() {
+		now := &node{after: []*node{m.now}}
+		for _, c := range what() {
+			now.after = append(now.after, c.end)
+		}
+		m.now, m.waiting, m.resume = now, nil, nil
+		told()
+	}
+}
+
+// ordered is the table of OpenMP 5.2 §15.9.5.
+func modelOrdered(a, b tasks.DependKind, exclusionToo bool) bool {
+	switch {
+	case a == tasks.DependIn && b == tasks.DependIn, a == tasks.DependInOutSet && b == tasks.DependInOutSet:
+		return false
+	case a == tasks.DependMutexInOutSet && b == tasks.DependMutexInOutSet:
+		return exclusionToo
+	}
+	return true
+}
+
+func named(depend []tasks.Depend) bool {
+	for _, d := range depend {
+		if d.Kind.AllMemory() || d.Size > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// kindsAt returns the kinds with which a task names a byte, that of several being out.
+func kindAt(m *modelTask, at int) (tasks.DependKind, bool) {
+	found := tasks.DependKind(0)
+	for _, d := range m.depend {
+		start := int(int64(uintptr(d.Ptr)) - int64(base))
+		if d.Kind.AllMemory() || at < start || at >= start+int(d.Size) {
+			continue
+		}
+		k := d.Kind
+		if k == tasks.DependOut || k == tasks.DependMutexInOutSet && m.imports {
+			k = tasks.DependInOut
+		}
+		if found != 0 && found != k {
+			k = tasks.DependInOut
+		}
+		found = k
+	}
+	return found, found != 0
+}
+
+func hasAll(m *modelTask) bool {
+	for _, d := range m.depend {
+		if d.Kind.AllMemory() {
+			return true
+		}
+	}
+	return false
+}
+
+// matches reports whether b, made later, follows a by their items.
+func matches(a, b *modelTask, exclusionToo bool) bool {
+	if hasAll(a) && named(b.depend) || hasAll(b) && named(a.depend) {
+		return true
+	}
+	for at := range memory {
+		x, ok := kindAt(a, at)
+		y, ok2 := kindAt(b, at)
+		if ok && ok2 && modelOrdered(x, y, exclusionToo) {
+			return true
+		}
+	}
+	return false
+}
+
+// predecessors returns the tasks that m follows by dependences, of those that the
+// program has made.
+func (p *program) predecessors(m *modelTask) []*modelTask {
+	var found []*modelTask
+	seen := map[*modelTask]bool{}
+	var add func(o *modelTask)
+	children := func(o *modelTask) {
+		for _, c := range p.all {
+			if c.parent == o && matches(c, m, true) {
+				add(c)
+			}
+			if c.parent == o && c.included && c.exports && named(m.depend) {
+				// What comes after an included exporting task follows its children.
+				for _, inner := range p.all {
+					if inner.parent == c && matches(inner, m, true) {
+						add(inner)
+					}
+				}
+			}
+		}
+	}
+	add = func(o *modelTask) {
+		if seen[o] {
+			return
+		}
+		seen[o] = true
+		found = append(found, o)
+		if o.exports {
+			children(o)
+		}
+	}
+	for _, o := range p.all {
+		if o.parent == m.parent && o.number < m.number && matches(o, m, false) {
+			add(o)
+		}
+	}
+	if named(m.depend) {
+		for _, o := range m.includedBefore {
+			children(o)
+		}
+	}
+	for region := m.parent; region != nil && region.imports; region = region.parent {
+		for _, o := range p.all {
+			if o.parent == region.parent && o.number < region.number && matches(o, m, true) {
+				add(o)
+			}
+			if o.parent == region.parent && o.number < region.number && named(m.depend) {
+				for _, before := range region.includedBefore {
+					if before == o {
+						children(o)
+					}
+				}
+			}
+		}
+	}
+	return found
+}
+
+func completed(list []*modelTask) bool {
+	for _, c := range list {
+		if !c.complete {
+			return false
+		}
+	}
+	return true
+}
+
+// step carries out one step of the program, and reports whether there was one.
+func (p *program) step() bool {
+	var steps []func()
+	for _, m := range append([]*modelTask{p.initial}, p.all...) {
+		switch {
+		case m.complete:
+		case !m.begun:
+			if completed(p.predecessors(m)) {
+				steps = append(steps, func() { p.begin(m) })
+			}
+		case m.left || !m.body:
+			if !m.event || m.fulfilled {
+				steps = append(steps, func() { m.complete = true })
+			}
+		case m.resume != nil:
+			if completed(m.waiting()) {
+				steps = append(steps, m.resume)
+			}
+		default:
+			steps = append(steps, func() { p.act(m) })
+		}
+	}
+	if len(steps) == 0 {
+		return false
+	}
+	steps[rapid.IntRange(0, len(steps)-1).Draw(p.t, "next")]()
+	return true
+}
+
+func (p *program) begin(m *modelTask) {
+	m.begun, m.now = true, m.start
+	if !m.body {
+		return
+	}
+	if m.never {
+		m.left, m.event = true, false
+		return
+	}
+	p.say("%d begins", m.number)
+	p.detector.Begin(m.task)
+}
+
+// act lets a body do something.
+func (p *program) act(m *modelTask) {
+	t := p.t
+	if m.steps == 0 {
+		p.leave(m)
+		return
+	}
+	m.steps--
+	switch what := rapid.IntRange(0, 11).Draw(t, "act"); {
+	case what <= 6:
+		if len(p.all) < p.limit {
+			p.create(m)
+		}
+	case what <= 8:
+		var children []*modelTask
+		for _, c := range p.all {
+			if c.parent == m {
+				children = append(children, c)
+			}
+		}
+		p.say("%d waits", m.id())
+		w := p.detector.Wait(m.task)
+		if rapid.IntRange(0, 5).Draw(t, "gives up") == 0 {
+			p.detector.GaveUp(w)
+			return
+		}
+		p.wait(m, func() []*modelTask { return children }, func() { p.say("%d waited", m.id()); p.detector.Waited(w) })
+	case what == 9:
+		g := &modelGroup{parent: m.group}
+		if n := len(m.groups); n > 0 {
+			g.parent = m.groups[n-1]
+		}
+		var outer *Group
+		if g.parent != nil {
+			outer = g.parent.group
+		}
+		p.say("%d opens a group", m.id())
+		g.group = p.detector.NewGroup(outer)
+		m.groups = append(m.groups, g)
+	case what == 10 && len(m.groups) > 0:
+		p.closeGroup(m)
+	default:
+		for _, o := range p.all {
+			if o.event && !o.fulfilled && !o.complete {
+				p.fulfill(o)
+				return
+			}
+		}
+	}
+}
+
+func (p *program) fulfill(o *modelTask) {
+	p.say("%d is fulfilled", o.number)
+	for _, r := range append([]*modelTask{p.initial}, p.all...) {
+		if r.body && r.begun && !r.left && !r.never {
+			o.end.after = append(o.end.after, r.now)
+		}
+	}
+	o.fulfilled = true
+	p.detector.Fulfill(o.task)
+}
+
+// in reports whether g is inside of outer.
+func (g *modelGroup) in(outer *modelGroup) bool {
+	for ; g != nil; g = g.parent {
+		if g == outer {
+			return true
+		}
+	}
+	return false
+}
+
+// closeGroup ends the innermost taskgroup of a region.
+func (p *program) closeGroup(m *modelTask) {
+	g := m.groups[len(m.groups)-1]
+	m.groups = m.groups[:len(m.groups)-1]
+	w := p.detector.WaitGroup(m.task, g.group)
+	// The members are those at the end: tasks of the taskgroup make others.
+	p.wait(m, func() []*modelTask {
+		var members []*modelTask
+		for _, o := range p.all {
+			if o.group.in(g) {
+				members = append(members, o)
+			}
+		}
+		return members
+	}, func() { p.say("%d ends a group", m.id()); p.detector.Waited(w) })
+}
+
+func (p *program) leave(m *modelTask) {
+	if len(m.groups) > 0 {
+		p.closeGroup(m)
+		return
+	}
+	if m == p.initial {
+		m.complete = true
+		return
+	}
+	m.left = true
+	failed := m.event && rapid.IntRange(0, 5).Draw(p.t, "fails") == 0
+	if failed {
+		m.event = false
+	}
+	p.say("%d ends, failed %v", m.number, failed)
+	m.end.after = append(m.end.after, m.now)
+	p.detector.End(m.task, failed)
+}
+
+// finish carries out what is left of the program.
+func (p *program) finish() {
+	for range 4000 {
+		done := true
+		for _, m := range append([]*modelTask{p.initial}, p.all...) {
+			done = done && m.complete
+		}
+		if done {
+			break
+		}
+		if !p.step() {
+			// Everything waits for an event.
+			for _, o := range p.all {
+				if o.event && !o.fulfilled && !o.complete {
+					p.fulfill(o)
+					break
+				}
+			}
+		}
+	}
+	p.detector.Close()
+	for _, m := range p.all {
+		if !m.complete {
+			p.t.Skip("the program did not come to its end")
+		}
+		m.end.after = append(m.end.after, m.start)
+		for _, o := range p.predecessors(m) {
+			m.start.after = append(m.start.after, o.end)
+		}
+	}
+}
+
+// compare holds what the detector found against all pairs of the program's tasks.
+func (p *program) compare() {
+	races := make(map[pair]map[uint64]bool)
+	for j, b := range p.all {
+		for _, a := range p.all[:j] {
+			bytes := conflicting(a, b)
+			if len(bytes) == 0 || b.start.follows(a.start) || a.start.follows(b.start) {
+				continue
+			}
+			races[pair{a.number, b.number}] = bytes
+		}
+	}
+	for pr, bytes := range p.found {
+		for at := range bytes {
+			if !races[pr][at] && !p.exempt(pr, at) {
+				p.t.Fatalf("%s\nreported: tasks %d and %d at byte %#x, which do not race there", p.trace.String(), pr.a, pr.b, at)
+			}
+		}
+	}
+	found := func(a, b int, at uint64) bool { return p.found[pair{min(a, b), max(a, b)}][at] }
+	for pr, bytes := range races {
+		a, b := p.all[pr.a], p.all[pr.b]
+		for at := range bytes {
+			ok := false
+			for _, o := range p.all {
+				// One that follows the first and is in the way of the second will do.
+				ok = ok || o != b && (o == a || o.start.follows(a.start)) && found(o.number, b.number, at)
+				ok = ok || o != a && (o == b || o.start.follows(b.start)) && found(o.number, a.number, at)
+			}
+			if !ok {
+				p.t.Fatalf("%s\nnot reported: tasks %d and %d at byte %#x; found %v", p.trace.String(), pr.a, pr.b, at, p.found)
+			}
+		}
+	}
+}
+
+// exempt: a run of bytes is reported as a whole where part of it is of an inoutset.
+func (p *program) exempt(pr pair, at uint64) bool {
+	for o := range memory {
+		other := at&^(1<<60-1) | (base + uint64(o))
+		if p.found[pr][other] && other != at && !p.byteExempt(pr, other) {
+			return p.byteExempt(pr, at)
+		}
+	}
+	return false
+}
+
+func (p *program) byteExempt(pr pair, at uint64) bool {
+	a, b, siblings := modelKin(p.all[pr.a], p.all[pr.b])
+	o := int(at&(1<<60-1) - base)
+	x, _ := kindAt(a, o)
+	y, _ := kindAt(b, o)
+	return siblings && x == tasks.DependInOutSet && y == tasks.DependInOutSet || bothJoin(p.all[pr.a], p.all[pr.b], o)
+}
+
+// bothJoin reports whether two tasks name a byte as that of an inoutset.
+func bothJoin(a, b *modelTask, at int) bool {
+	x, _ := kindAt(a, at)
+	y, _ := kindAt(b, at)
+	return x == tasks.DependInOutSet && y == x
+}
+
+// modelKin returns the siblings that two tasks are or descend from.
+func modelKin(a, b *modelTask) (one, other *modelTask, ok bool) {
+	for x := a; x.parent != nil; x = x.parent {
+		for y := b; y.parent != nil; y = y.parent {
+			if x != y && x.parent == y.parent {
+				return x, y, true
+			}
+		}
+	}
+	return a, b, false
+}
+
+// inRegion reports whether a task descends from another.
+func inRegion(m, region *modelTask) bool {
+	for ; m != nil; m = m.parent {
+		if m == region {
+			return true
+		}
+	}
+	return false
+}
+
+// conflicting returns the bytes that one of the tasks writes and the other uses, but
+// those that their depend clauses let them use in no order.
+func conflicting(a, b *modelTask) map[uint64]bool {
+	bytes := make(map[uint64]bool)
+	first, second, siblings := modelKin(a, b)
+	joint := false
+	for at := range memory {
+		x, _ := kindAt(first, at)
+		y, _ := kindAt(second, at)
+		if siblings && x == tasks.DependMutexInOutSet && y == x {
+			return nil
+		}
+		joint = joint || siblings && x == tasks.DependInOutSet && y == x || bothJoin(a, b, at)
+	}
+	for _, x := range a.accesses {
+		for _, y := range b.accesses {
+			if x.Local && !inRegion(b, a.parent) || y.Local && !inRegion(a, b.parent) {
+				continue
+			}
+			if x.Space != y.Space || !x.Write && !y.Write || x.Unnamed && joint {
+				continue
+			}
+			for at := max(x.Start, y.Start); at < min(x.end(), y.end()); at++ {
+				i, _ := kindAt(first, int(at-base))
+				j, _ := kindAt(second, int(at-base))
+				if !x.Unnamed && (siblings && i == tasks.DependInOutSet && j == i || bothJoin(a, b, int(at-base))) {
+					continue
+				}
+				bytes[uint64(x.Space)<<60|at] = true
+			}
+		}
+	}
+	return bytes
+}
+
+// TestRandomProgramsAgainstAllPairs carries out random programs in random orders and
+// compares what is reported with the paths between all pairs of tasks.
+func TestRandomProgramsAgainstAllPairs(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := newProgram(t)
+		for !p.initial.complete && p.step() {
+		}
+		p.finish()
+		p.compare()
+		p.clean()
+	})
+}
+
+// clean fails unless the counts of what is remembered agree with what is there.
+func (p *program) clean() {
+	d := p.detector
+	holds := map[*Task]int32{}
+	remembered := 0
+	d.eachUse(func(o use) { holds[o.task]++; remembered++ })
+	if remembered != d.remembered {
+		p.t.Fatalf("%d accesses are remembered, %d counted", remembered, d.remembered)
+	}
+	count := func(d *depends) {
+		named := 0
+		hold := func(t *Task) { holds[t]++; named++ }
+		d.by.each(func(at *segment[users]) { at.value.each(hold) })
+		if d.all != nil {
+			hold(d.all)
+		}
+		for _, t := range d.included {
+			hold(t)
+		}
+		if named != d.named {
+			p.t.Fatalf("%d places are named, %d counted", named, d.named)
+		}
+	}
+	count(&p.initial.task.depends)
+	for _, m := range p.all {
+		count(&m.task.depends)
+	}
+	chains := map[uint32]int32{}
+	for _, m := range p.all {
+		if m.task.holds != holds[m.task] {
+			p.t.Fatalf("task %d is held %d times, %d counted", m.number, holds[m.task], m.task.holds)
+		}
+		if m.task.holds > 0 {
+			chains[m.task.at.chain]++
+		}
+	}
+	for i := range d.clock.chains {
+		if d.clock.chains[i].tasks != chains[uint32(i)] {
+			p.t.Fatalf("chain %d has %d tasks, %d counted", i, chains[uint32(i)], d.clock.chains[i].tasks)
+		}
+	}
+}

@@ -1,0 +1,148 @@
+package race
+
+import (
+	"testing"
+
+	"github.com/vkomp/vkomp/tasks"
+)
+
+// scenario is a program that is told to a detector step by step. Its tasks use the
+// slices of memory_test.go.
+type scenario struct {
+	*Detector
+	found [][2]any
+}
+
+func newScenario() *scenario {
+	s := &scenario{}
+	s.Detector = New(func(c Conflict) { s.found = append(s.found, [2]any{c.First.Info(), c.Second.Info()}) })
+	return s
+}
+
+func on(kind tasks.DependKind, k int) tasks.Depend {
+	d, _ := reading(k)
+	d.Kind = kind
+	return d
+}
+
+func access(write bool, k int) Access {
+	_, a := reading(k)
+	a.Write = write
+	return a
+}
+
+// make makes a task, with that in place of what of says of its parent and name.
+func (s *scenario) make(parent *Task, name string, of Spec) *Task {
+	of.Info, of.Parent = name, parent
+	return s.Create(of)
+}
+
+func (s *scenario) want(t *testing.T, pairs ...[2]any) {
+	t.Helper()
+	s.Close()
+	if len(s.found) != len(pairs) {
+		t.Fatalf("found %v, want %v", s.found, pairs)
+	}
+	for i, p := range pairs {
+		if s.found[i] != p {
+			t.Errorf("found %v, want %v", s.found, pairs)
+		}
+	}
+}
+
+// The event of a task is fulfilled while another's body runs: who waits for the event
+// follows the beginning of that body, and not its end.
+func fulfilledMeanwhile(s *scenario) (host *Task) {
+	g := s.NewGroup(nil)
+	event := s.make(s.Initial(), "event", Spec{Body: true, Event: true, Group: g})
+	s.Begin(event)
+	s.End(event, false)
+	host = s.make(s.Initial(), "host", Spec{Body: true, Depend: []tasks.Depend{on(tasks.DependIn, 0)}, Accesses: []Access{access(false, 8)}})
+	s.Begin(host)
+	w := s.WaitGroup(s.Initial(), g)
+	s.Fulfill(event)
+	s.Waited(w)
+	return host
+}
+
+func TestEndOfABodyIsNotItsBeginningWhenUsersArePruned(t *testing.T) {
+	s := newScenario()
+	host := fulfilledMeanwhile(s)
+	s.make(host, "child", Spec{Accesses: []Access{access(true, 5)}})
+	s.Waited(s.Wait(host))
+	s.End(host, false)
+	for k := range 4 {
+		s.make(s.Initial(), "other", Spec{Depend: []tasks.Depend{on(tasks.DependOut, 10+k)}})
+	}
+	s.Waited(s.WaitGroup(s.Initial(), s.NewGroup(nil)))
+	s.make(s.Initial(), "after", Spec{Depend: []tasks.Depend{on(tasks.DependOut, 0)}, Accesses: []Access{access(true, 5)}})
+	s.want(t)
+}
+
+func TestEndOfABodyIsNotItsBeginningWhenReadersAreThinnedOut(t *testing.T) {
+	s := newScenario()
+	host := fulfilledMeanwhile(s)
+	reader := Spec{Depend: []tasks.Depend{on(tasks.DependIn, 0)}, Accesses: []Access{access(false, 9)}}
+	for range 3 * minCrowd {
+		s.make(s.Initial(), "reader", reader)
+	}
+	s.make(host, "child", Spec{Accesses: []Access{access(true, 5)}})
+	s.Waited(s.Wait(host))
+	s.End(host, false)
+	for range 3 * minCrowd {
+		s.make(s.Initial(), "reader", reader)
+	}
+	s.make(s.Initial(), "after", Spec{Depend: []tasks.Depend{on(tasks.DependOut, 0)}, Accesses: []Access{access(true, 5)}})
+	s.want(t)
+}
+
+// Of three writers the last excludes the second, which follows the first.
+func TestExclusionOfASuccessorHidesNoRace(t *testing.T) {
+	for _, kind := range []tasks.DependKind{tasks.DependMutexInOutSet, tasks.DependInOutSet} {
+		s := newScenario()
+		write := []Access{{Space: 7, Start: 1, Size: 1, Write: true, Unnamed: true}}
+		s.make(s.Initial(), "first", Spec{Depend: []tasks.Depend{on(tasks.DependOut, 2)}, Accesses: write})
+		s.make(s.Initial(), "second", Spec{Depend: []tasks.Depend{on(tasks.DependIn, 2), on(kind, 3)}, Accesses: write})
+		s.make(s.Initial(), "third", Spec{Depend: []tasks.Depend{on(kind, 3)}, Accesses: write})
+		s.want(t, [2]any{"first", "third"})
+	}
+}
+
+// A task that waits for another has its place among what it was made after, however
+// much the region has waited for since.
+func TestTaskThatHasNotStartedKeepsWhatItMayRaceWith(t *testing.T) {
+	s := newScenario()
+	host := s.make(s.Initial(), "host", Spec{Body: true, Event: true, Depend: []tasks.Depend{on(tasks.DependOut, 0)}})
+	s.Begin(host)
+	s.End(host, false)
+	s.make(s.Initial(), "pending", Spec{Depend: []tasks.Depend{on(tasks.DependIn, 0)}, Accesses: []Access{access(true, 1)}})
+	s.Returned(s.make(s.Initial(), "included", Spec{Included: true, Accesses: []Access{access(true, 1)}}))
+	s.want(t, [2]any{"pending", "included"})
+}
+
+// Nothing remembers an included exporting task but that it is to return.
+func TestIncludedExportingTaskExportsUntilItReturns(t *testing.T) {
+	s := newScenario()
+	exporter := s.make(s.Initial(), "exporter", Spec{Body: true, Included: true, Transparency: tasks.Export, Accesses: []Access{access(true, 1)}})
+	s.Begin(exporter)
+	before := s.make(exporter, "before", Spec{Body: true, Depend: []tasks.Depend{on(tasks.DependOut, 6)}})
+	s.make(exporter, "child", Spec{Depend: []tasks.Depend{on(tasks.DependIn, 6), on(tasks.DependOut, 7)}, Accesses: []Access{access(true, 1)}})
+	s.End(exporter, false)
+	s.Begin(before)
+	s.End(before, false)
+	s.Returned(exporter)
+	s.make(s.Initial(), "after", Spec{Depend: []tasks.Depend{on(tasks.DependIn, 7)}, Accesses: []Access{access(true, 1)}})
+	s.want(t)
+}
+
+// A wait for a taskgroup is for those inside of it whose waits were cut short.
+func TestTaskgroupIsWaitedForWithThoseInsideThatWereAbandoned(t *testing.T) {
+	s := newScenario()
+	outer := s.NewGroup(nil)
+	inner := s.NewGroup(outer)
+	s.make(s.Initial(), "never run", Spec{Body: true, Group: inner, Accesses: []Access{access(true, 1)}})
+	s.GaveUp(s.WaitGroup(s.Initial(), inner))
+	s.Waited(s.WaitGroup(s.Initial(), outer))
+	s.make(s.Initial(), "after", Spec{Accesses: []Access{access(true, 1)}})
+	s.want(t)
+}

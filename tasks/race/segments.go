@@ -1,0 +1,139 @@
+package race
+
+import "sort"
+
+// segment is a run of bytes [start, end) of one value.
+type segment[V any] struct {
+	start, end uint64
+	value      V
+}
+
+// maxChunk is the number of segments that a chunk is split at.
+const maxChunk = 256
+
+// segments maps bytes to values: disjoint segments in ascending order, in chunks of
+// at most maxChunk, none of them empty. The zero value is empty.
+type segments[V any] struct {
+	chunks [][]segment[V]
+	count  int
+	// pieces and built are working memory of splice.
+	pieces, built []segment[V]
+}
+
+// len returns the number of segments.
+func (s *segments[V]) len() int { return s.count }
+
+// splice replaces what lies in [start, end), which is not empty. f gets the segments
+// there, in order, the outermost cut at the bounds, and returns what takes their place:
+// disjoint segments within the bounds, in order; it may return its argument, which is
+// not its own afterwards. clone makes a second value where a segment is cut.
+func (s *segments[V]) splice(start, end uint64, clone func(V) V, f func(pieces []segment[V]) []segment[V]) {
+	first := max(sort.Search(len(s.chunks), func(c int) bool { return s.chunks[c][0].start > start })-1, 0)
+	s.pieces, s.built = s.pieces[:0], s.built[:0]
+	var rest segment[V]
+	var behind []segment[V]
+	last := first
+	for ; last < len(s.chunks); last++ {
+		chunk := s.chunks[last]
+		if last > first && chunk[0].start >= end {
+			break
+		}
+		s.count -= len(chunk)
+		from := sort.Search(len(chunk), func(i int) bool { return chunk[i].end > start })
+		s.built = append(s.built, chunk[:from]...)
+		for ; from < len(chunk) && chunk[from].start < end; from++ {
+			p := chunk[from]
+			if p.start < start {
+				s.built = append(s.built, segment[V]{p.start, start, clone(p.value)})
+				p.start = start
+			}
+			if p.end > end {
+				rest = segment[V]{end, p.end, clone(p.value)}
+				p.end = end
+			}
+			s.pieces = append(s.pieces, p)
+		}
+		// Only the last chunk that is looked at has anything behind the end.
+		behind = chunk[from:]
+	}
+	s.built = append(s.built, f(s.pieces)...)
+	if rest.end > rest.start {
+		s.built = append(s.built, rest)
+	}
+	s.built = append(s.built, behind...)
+	s.count += len(s.built)
+	s.place(first, last)
+	clear(s.pieces)
+	clear(s.built)
+	if cap(s.built) > 16*maxChunk {
+		s.pieces, s.built = nil, nil
+	}
+}
+
+// place puts what was built into the place of chunks first to last.
+func (s *segments[V]) place(first, last int) {
+	if last-first == 1 && len(s.built) > 0 && len(s.built) <= maxChunk {
+		chunk := s.chunks[first]
+		if n := len(chunk); n > len(s.built) {
+			clear(chunk[len(s.built):])
+		}
+		s.chunks[first] = append(chunk[:0], s.built...)
+		return
+	}
+	var fresh [][]segment[V]
+	for rest := s.built; len(rest) > 0; {
+		n := len(rest)
+		if n > maxChunk {
+			n = min(n/2, maxChunk/2)
+		}
+		fresh = append(fresh, append(make([]segment[V], 0, n+n/4+1), rest[:n]...))
+		rest = rest[n:]
+	}
+	s.chunks = append(s.chunks[:first], append(fresh, s.chunks[last:]...)...)
+}
+
+// filter visits all segments, in order: keep may change the value, and says whether
+// the segment stays. Neighbours whose values are the same, as same has it, become one.
+func (s *segments[V]) filter(keep func(at *segment[V]) bool, same func(a, b V) bool) {
+	s.built = s.built[:0]
+	for _, chunk := range s.chunks {
+		for i := range chunk {
+			p := &chunk[i]
+			if !keep(p) {
+				continue
+			}
+			if n := len(s.built); n > 0 && s.built[n-1].end == p.start && same(s.built[n-1].value, p.value) {
+				s.built[n-1].end = p.end
+				continue
+			}
+			s.built = append(s.built, *p)
+		}
+	}
+	s.count = len(s.built)
+	s.chunks = s.chunks[:0:0]
+	s.place(0, 0)
+	s.built = nil
+}
+
+// each visits all segments, in order.
+func (s *segments[V]) each(f func(at *segment[V])) {
+	for _, chunk := range s.chunks {
+		for i := range chunk {
+			f(&chunk[i])
+		}
+	}
+}
+
+// overlapping visits the segments that have a byte of [start, end), in order.
+func (s *segments[V]) overlapping(start, end uint64, f func(at *segment[V])) {
+	first := max(sort.Search(len(s.chunks), func(c int) bool { return s.chunks[c][0].start > start })-1, 0)
+	for _, chunk := range s.chunks[min(first, len(s.chunks)):] {
+		if chunk[0].start >= end {
+			return
+		}
+		from := sort.Search(len(chunk), func(i int) bool { return chunk[i].end > start })
+		for ; from < len(chunk) && chunk[from].start < end; from++ {
+			f(&chunk[from])
+		}
+	}
+}

@@ -1,0 +1,171 @@
+package tests
+
+import (
+	"bufio"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/vkomp/vkomp"
+	checker "github.com/vkomp/vkomp/tests/order"
+	"github.com/vkomp/vkomp/tests/vktest"
+)
+
+// grid is a graph of target tasks, as long as it is wide: each adds its neighbours of
+// the step before, two of them, modulo 2^32.
+func grid(t *testing.T, rt *vkomp.Runtime, width, steps int) (got, want []uint32) {
+	t.Helper()
+	k := newCaseKernel(t, rt, affineSource)
+	const n = 64
+	rows := [2][][]uint32{}
+	var maps []vkomp.Arg
+	for r := range rows {
+		for p := range width {
+			cell := make([]uint32, n)
+			for i := range cell {
+				cell[i] = uint32(p + 1)
+			}
+			rows[r] = append(rows[r], cell)
+			maps = append(maps, vkomp.ToFrom(cell))
+		}
+	}
+	model := [2][]uint32{}
+	for r := range model {
+		for p := range width {
+			model[r] = append(model[r], uint32(p+1))
+		}
+	}
+	ctx := t.Context()
+	if err := rt.TargetEnterData(ctx, vkomp.TargetEnterData{Maps: maps}); err != nil {
+		t.Fatal(err)
+	}
+	for s := range steps {
+		from, to := rows[s%2], rows[(s+1)%2]
+		for p := range width {
+			for i, q := range []int{p, (p + 1) % width} {
+				mul := uint32(0)
+				if i == 1 {
+					mul = 3
+				}
+				err := rt.Target(ctx, vkomp.Target{
+					Kernel: k, Range: vkomp.Range{X: n}, NoWait: true,
+					Args: []vkomp.Arg{vkomp.To(from[q]), vkomp.ToFrom(to[p]), vkomp.Value(uint32(n)), vkomp.Value(mul),
+						vkomp.Value(uint32(1)), vkomp.Value(uint32(s))},
+					Depend: []vkomp.Depend{vkomp.In(from[q]), vkomp.InOut(to[p])},
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				model[(s+1)%2][p] = mul*model[(s+1)%2][p] + model[s%2][q] + uint32(s)
+			}
+		}
+	}
+	if err := rt.Taskwait(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := rt.TargetExitData(ctx, vkomp.TargetExitData{Maps: maps}); err != nil {
+		t.Fatal(err)
+	}
+	for p := range width {
+		got, want = append(got, rows[steps%2][p]...), append(want, make([]uint32, n)...)
+		for i := range n {
+			want[p*n+i] = model[steps%2][p]
+		}
+	}
+	return got, want
+}
+
+// What follows a command of another queue follows it on the device: while the graph is
+// made, its goroutine waits for nothing, however many edges lead from queue to queue.
+func TestEdgesBetweenQueuesMakeNoHostWait(t *testing.T) {
+	vktest.Layers(t, "record", "manyqueue")
+	log := filepath.Join(t.TempDir(), "log")
+	t.Setenv("VKOMP_RECORD", log)
+	t.Setenv("VKOMP_MANYQUEUE_DELAY_US", "50")
+	// All calls that this goroutine makes are on one thread, and no others.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	rt, err := vkomp.Open(vkomp.Options{Placement: vkomp.PlaceRandom, PlacementSeed: 1, MemoryPath: vkomp.MemoryNonCoherent})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, want := grid(t, rt, 16, 20)
+	queues := rt.Stats().Queues
+	if err := rt.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for i := range want {
+		if got[i] != want[i] {
+			t.Fatalf("element %d is %d, want %d", i, got[i], want[i])
+		}
+	}
+	if len(queues) != 7 {
+		t.Errorf("%d queues, want the layer's 7", len(queues))
+	}
+	for _, q := range queues {
+		if q.Transfer != (q.Family == 2) || !q.Transfer && q.Dispatches == 0 {
+			t.Errorf("queue %+v", q)
+		}
+	}
+	waits, between := waitsOfFirstThread(t, log)
+	if waits < 200 || between != 0 {
+		t.Errorf("%d waits of queues for each other, the host waited %d times between them", waits, between)
+	}
+	f, err := os.Open(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	report, err := checker.Check(f, checker.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(report.Violations) > 0 {
+		t.Errorf("%d violations of order, the first: %v", len(report.Violations), report.Violations[0])
+	}
+}
+
+// waitsOfFirstThread counts the waits of queues in what the first thread of a log
+// submitted, and how often that thread waited itself between the first of them and the
+// last.
+func waitsOfFirstThread(t *testing.T, log string) (waits, between int) {
+	t.Helper()
+	f, err := os.Open(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	first, host := true, 0
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, 1<<24)
+	for lines.Scan() {
+		fields := strings.Fields(lines.Text())
+		switch {
+		case len(fields) == 0:
+		case fields[0] == "thread":
+			first = fields[1] == "1"
+		case !first:
+		case fields[0] == "wait" && waits > 0:
+			host++
+		case fields[0] == "submit":
+			found := 0
+			for _, field := range fields[2:] {
+				if field == "c" || field == "s" {
+					break
+				}
+				if field != "w" {
+					found++
+				}
+			}
+			if found > 0 {
+				waits, between = waits+found, host
+			}
+		}
+	}
+	if err := lines.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return waits, between
+}
