@@ -6,7 +6,7 @@ export GO
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME ?= 30s
 
-.PHONY: all build demo test race invariants vet lint shaders abi nocgo fuzz bench cover clean
+.PHONY: all build demo test stress mutations mutants race invariants vet lint shaders abi layers layers-test nocgo fuzz bench cover clean
 
 all: build vet
 
@@ -23,10 +23,26 @@ demo: bin/vkomp-demo
 	scripts/setup driver
 	bin/vkomp-demo run image -verify
 
-# Everything, on lavapipe and then on SwiftShader.
-test:
+# Everything, on lavapipe and then on SwiftShader, and a minute of stress.
+test: bin/vkomp-demo layers
 	scripts/setup test
 	scripts/test ./...
+	scripts/stress short
+
+# Ten minutes of task graphs over many queues, reordered and checked: see scripts/stress.
+stress: bin/vkomp-demo layers
+	scripts/setup test
+	scripts/stress
+
+# Defects of the scheduler, each of which has to show: see scripts/mutants.
+mutants: layers
+	scripts/setup test
+	scripts/mutants
+
+# The synchronization of recorded runs, changed piece by piece: see scripts/mutations.
+mutations: bin/vkomp-demo layers
+	scripts/setup test
+	scripts/mutations
 
 race:
 	scripts/setup test
@@ -53,6 +69,52 @@ shaders:
 abi:
 	scripts/setup abi
 	gcc -std=c11 -Wall -Wextra -Werror -fsyntax-only -Ivk vk/abicheck/abi_check.c
+
+# Vulkan layers that make wrong order show, and their manifests; see tests/layers.
+LAYER_SOURCES = tests/layers/layer.c tests/layers/map.c
+# Headers made of shaders; hidden from the go tool and from the rules of the layout.
+LAYER_BUILD = .cache/layers
+LAYER_CFLAGS = -std=c11 -g -O2 -Wall -Wextra -Werror -fPIC -pthread -fvisibility=hidden
+LAYERS = $(patsubst tests/layers/%.c,%,$(wildcard $(foreach l,manyqueue shuffle record,tests/layers/$l.c)))
+LAYER_SHADERS = $(patsubst tests/layers/%.comp,$(LAYER_BUILD)/%.spv.h,$(wildcard tests/layers/*.comp))
+LAYER_TESTS = $(patsubst tests/layers/%.c,bin/layers/%,$(wildcard tests/layers/test_*.c))
+
+manyqueue_DOES = Shows a queue as several families of several queues that only semaphores order
+shuffle_DOES = Reorders commands as far as barriers and semaphores allow
+record_DOES = Records what reaches the driver
+
+layers:
+	scripts/setup layers
+	@$(MAKE) --no-print-directory $(foreach l,$(LAYERS),bin/layers/libVkLayer_vkomp_$l.so bin/layers/$l/layer.json)
+
+# A layer may have more files, called tests/layers/<its name>_*.c and .h. Programs
+# that run meanwhile keep the library that they have.
+.SECONDEXPANSION:
+bin/layers/libVkLayer_vkomp_%.so: tests/layers/%.c $$(wildcard tests/layers/%_*.[ch] tests/layers/%.h) $(LAYER_SOURCES) $(wildcard tests/layers/*.h) Makefile
+	@mkdir -p $(@D)
+	gcc $(LAYER_CFLAGS) -shared -o $@.partial $(filter %.c,$^)
+	@mv $@.partial $@
+
+bin/layers/test_%: tests/layers/test_%.c tests/layers/program.c $(wildcard tests/layers/*.h) $(LAYER_SHADERS) Makefile
+	@mkdir -p $(@D)
+	gcc $(LAYER_CFLAGS) -I$(LAYER_BUILD) -o $@ $< tests/layers/program.c -lvulkan
+
+.SECONDARY: $(LAYER_SHADERS)
+$(LAYER_BUILD)/%.spv.h: tests/layers/%.comp Makefile
+	@mkdir -p $(@D)
+	glslangValidator -V --target-env vulkan1.2 --quiet --vn spirv_$* -o $@ $<
+
+# A folder for each manifest: the order of the layers is that in which the loader finds
+# them, along VK_LAYER_PATH, whatever VK_INSTANCE_LAYERS says.
+bin/layers/%/layer.json: tests/layers/manifest Makefile
+	@mkdir -p $(@D)
+	tests/layers/manifest $* "$($*_DOES)" >$@
+
+# Their own tests, C programs, on lavapipe and then on SwiftShader.
+layers-test: layers
+	scripts/setup test
+	@$(MAKE) --no-print-directory $(LAYER_TESTS)
+	tests/layers/run $(LAYER_TESTS)
 
 nocgo:
 	CGO_ENABLED=0 $(GO) build ./...
