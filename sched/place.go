@@ -126,9 +126,11 @@ func (s *Scheduler) abandon(t *target, err error, w *tasks.Work) {
 	for i := range t.used.len() {
 		m := t.used.at(i)
 		q := s.queues[m.queue]
-		b := q.flying(m.value)
-		if m.value == q.pending.value {
-			b = q.pending
+		b := q.pending
+		if m.value != b.value {
+			// The batch of the mark may be the one that failed: commands before that are
+			// in what is in flight.
+			b = q.lastUpTo(m.value)
 		}
 		// They follow one another, but for rings, which end with the task.
 		if b != nil && (last == nil || b.seq == 0 || last.seq != 0 && last.seq < b.seq) {
@@ -151,6 +153,16 @@ func (q *queue) flying(value uint64) *batch {
 		}
 	}
 	return nil
+}
+
+// lastUpTo returns the last batch in flight that signals value or less, or nil.
+func (q *queue) lastUpTo(value uint64) (last *batch) {
+	for _, b := range q.inFlight {
+		if b.value <= value {
+			last = b
+		}
+	}
+	return last
 }
 
 // placeUploads copies staging to storage.
