@@ -136,7 +136,7 @@ func TestFoldedDispatchesShowIndicesOfLaunch(t *testing.T) {
 			})
 			value++
 			queue := device.Queues()[0]
-			if err := queue.Submit(&stream, nil, value); err != nil {
+			if err := queue.Submit(&stream, nil, nil, value); err != nil {
 				t.Fatal(err)
 			}
 			if done, err := queue.Wait(value, time.Minute); !done || err != nil {

@@ -74,7 +74,7 @@ func BenchmarkBatch(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				value++
-				if err := q.Submit(&s, nil, value); err != nil {
+				if err := q.Submit(&s, nil, nil, value); err != nil {
 					b.Fatal(err)
 				}
 				if done, err := q.Wait(value, -1); !done || err != nil {
@@ -109,7 +109,7 @@ func BenchmarkEmptySubmit(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		value++
-		if err := q.Submit(nil, nil, value); err != nil {
+		if err := q.Submit(nil, nil, nil, value); err != nil {
 			b.Fatal(err)
 		}
 		if done, err := q.Wait(value, -1); !done || err != nil {

@@ -39,6 +39,9 @@ var capabilityOf = map[string][]spirv.Capability{
 	"PushDescriptor":                       nil,
 	"ExternalMemoryHost":                   nil,
 	"MemoryBudget":                         nil,
+	"ExternalMemoryFd":                     nil,
+	"ExternalTimelineFd":                   nil,
+	"ExternalBinaryFd":                     nil,
 	"ScalarBlockLayout":                    nil,
 	"ShaderSubgroupExtendedTypes":          nil,
 }

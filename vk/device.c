@@ -4,8 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Returns the name of the first function that is missing, or NULL.
-static const char *resolve_device(const vko_instance *i, vko_device *d, uint32_t extensions)
+const char *vko_device_resolve(const vko_instance *i, vko_device *d, uint32_t extensions)
 {
 	void *found;
 #define REQUIRE(result, name, parameters)                                                    \
@@ -15,18 +14,19 @@ static const char *resolve_device(const vko_instance *i, vko_device *d, uint32_t
 	memcpy(&d->name, &found, sizeof found);
 	VKO_DEVICE_FUNCTIONS(REQUIRE)
 #undef REQUIRE
-	if (extensions & VKO_EXT_PUSH_DESCRIPTOR) {
-		found = i->GetDeviceProcAddr(d->handle, "vkCmdPushDescriptorSetKHR");
-		if (found == NULL)
-			return "vkCmdPushDescriptorSetKHR";
-		memcpy(&d->CmdPushDescriptorSetKHR, &found, sizeof found);
+#define OPTIONAL(extension, name)                                                            \
+	if (extensions & (extension)) {                                                      \
+		found = i->GetDeviceProcAddr(d->handle, "vk" #name);                         \
+		if (found == NULL)                                                           \
+			return "vk" #name;                                                   \
+		memcpy(&d->name, &found, sizeof found);                                      \
 	}
-	if (extensions & VKO_EXT_EXTERNAL_MEMORY_HOST) {
-		found = i->GetDeviceProcAddr(d->handle, "vkGetMemoryHostPointerPropertiesEXT");
-		if (found == NULL)
-			return "vkGetMemoryHostPointerPropertiesEXT";
-		memcpy(&d->GetMemoryHostPointerPropertiesEXT, &found, sizeof found);
-	}
+	OPTIONAL(VKO_EXT_PUSH_DESCRIPTOR, CmdPushDescriptorSetKHR)
+	OPTIONAL(VKO_EXT_EXTERNAL_MEMORY_HOST, GetMemoryHostPointerPropertiesEXT)
+	OPTIONAL(VKO_EXT_EXTERNAL_MEMORY_FD, GetMemoryFdKHR)
+	OPTIONAL(VKO_EXT_EXTERNAL_SEMAPHORE_FD, GetSemaphoreFdKHR)
+	OPTIONAL(VKO_EXT_EXTERNAL_SEMAPHORE_FD, ImportSemaphoreFdKHR)
+#undef OPTIONAL
 	return NULL;
 }
 
@@ -115,7 +115,7 @@ int32_t vko_device_create(const vko_instance *i, uintptr_t physical, const vko_p
 		free(d);
 		return 1;
 	}
-	const char *missing = resolve_device(i, d, p->extensions);
+	const char *missing = vko_device_resolve(i, d, p->extensions);
 	if (missing == NULL) {
 		*out = d;
 		return 0;

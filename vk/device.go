@@ -24,17 +24,20 @@ type Device struct {
 	c        *C.vko_device
 	handle   vulkan.Device
 	queues   []*Queue
+	interop  []*Queue
 
 	// life is read-held by every call into the device but those of Queue, and
 	// written by Close.
 	life   sync.RWMutex
 	closed bool // guarded by life
 
-	mu        sync.Mutex // guards what follows; a leaf
-	live      map[string]int
-	blocks    map[Buffer]Block
-	mapped    map[Memory]uint64 // bytes of the memory that is mapped
-	pipelines map[uint64]Pipeline
+	mu         sync.Mutex // guards what follows; a leaf
+	live       map[string]int
+	blocks     map[Buffer]Block
+	mapped     map[Memory]uint64 // bytes of the memory that is mapped
+	pipelines  map[uint64]Pipeline
+	semaphores map[Semaphore]struct{} // those that belong to no queue
+	exportable map[any]bool           // each a Memory or a Semaphore
 }
 
 // Open makes a device with queues of all its families that compute or transfer,
@@ -63,14 +66,14 @@ func (p *PhysicalDevice) Open(o DeviceOptions) (*Device, error) {
 }
 
 func (p *PhysicalDevice) open(o DeviceOptions) (*Device, error) {
-	families := planQueues(p.properties.QueueFamilies, cmp.Or(o.ComputeQueues, defaultComputeQueues),
-		cmp.Or(o.TransferQueues, defaultTransferQueues))
-	return p.openQueues(families, o)
+	queues, interop := planDevice(p.queueFamilies(), cmp.Or(o.ComputeQueues, defaultComputeQueues),
+		cmp.Or(o.TransferQueues, defaultTransferQueues), cmp.Or(o.InteropQueues, defaultInteropQueues))
+	return p.openQueues(queues, interop, o)
 }
 
 // openQueues makes a device with a queue for each of the families given, of which
 // one may occur as often as it has queues.
-func (p *PhysicalDevice) openQueues(families []int, o DeviceOptions) (*Device, error) {
+func (p *PhysicalDevice) openQueues(queues, interop []int, o DeviceOptions) (*Device, error) {
 	enable := p.c
 	if o.NoPushDescriptors || !p.properties.Features.PushDescriptor {
 		enable.extensions &^= C.VKO_EXT_PUSH_DESCRIPTOR
@@ -82,27 +85,40 @@ func (p *PhysicalDevice) openQueues(families []int, o DeviceOptions) (*Device, e
 	for k, n := range p.properties.Limits.MaxComputeWorkGroupCount {
 		limits.group_count[k] = C.uint32_t(n)
 	}
+	families := slices.Concat(queues, interop)
 	counts := make([]C.uint32_t, p.c.family_count)
 	for _, family := range families {
 		counts[family]++
 	}
 	d := &Device{
-		physical:  p,
-		instance:  p.instance,
-		live:      map[string]int{},
-		blocks:    map[Buffer]Block{},
-		mapped:    map[Memory]uint64{},
-		pipelines: map[uint64]Pipeline{},
+		physical:   p,
+		instance:   p.instance,
+		live:       map[string]int{},
+		blocks:     map[Buffer]Block{},
+		mapped:     map[Memory]uint64{},
+		pipelines:  map[uint64]Pipeline{},
+		semaphores: map[Semaphore]struct{}{},
+		exportable: map[any]bool{},
 	}
 	var f C.vko_fault
-	if C.vko_device_create(p.instance.c, C.uintptr_t(p.handle), &enable, unsafe.SliceData(counts),
-		&limits, &d.c, &f) != 0 {
+	var failed C.int32_t
+	if a := p.adopted; a != nil {
+		for _, family := range a.Families {
+			counts[family]++
+		}
+		failed = C.vko_device_adopt(p.instance.c, C.uintptr_t(a.Device), &enable, unsafe.SliceData(counts),
+			&limits, &d.c, &f)
+	} else {
+		failed = C.vko_device_create(p.instance.c, C.uintptr_t(p.handle), &enable, unsafe.SliceData(counts),
+			&limits, &d.c, &f)
+	}
+	if failed != 0 {
 		return nil, faultError("PhysicalDevice.Open", &f)
 	}
 	d.handle = dispatchable[vulkan.Device](uintptr(d.c.handle))
 	clear(counts)
 	for _, family := range families {
-		q, err := d.openQueue(uint32(family), uint32(counts[family]))
+		q, err := d.openQueue(uint32(family), int(counts[family]))
 		counts[family]++
 		if err != nil {
 			for _, opened := range d.queues {
@@ -113,12 +129,15 @@ func (p *PhysicalDevice) openQueues(families []int, o DeviceOptions) (*Device, e
 		}
 		d.queues = append(d.queues, q)
 	}
+	d.queues, d.interop = d.queues[:len(queues):len(queues)], d.queues[len(queues):]
 	return d, nil
 }
 
-// destroy ends the VkDevice; nothing else is left of it.
+// destroy ends the VkDevice, unless it is adopted; nothing else is left of it.
 func (d *Device) destroy() {
-	vulkan.DestroyDevice(d.handle, nil)
+	if d.physical.adopted == nil {
+		vulkan.DestroyDevice(d.handle, nil)
+	}
 	C.vko_device_free(d.c)
 	d.c = nil
 }
@@ -134,6 +153,14 @@ func (d *Device) Handle() uintptr { return address(d.handle) }
 // list stays as it is.
 func (d *Device) Queues() []*Queue { return d.queues }
 
+// InteropQueues lists the queues that others than the one who schedules the
+// device's work have to themselves; see DeviceOptions.InteropQueues. They compute.
+// Where a device has too few queues there is none.
+func (d *Device) InteropQueues() []*Queue { return d.interop }
+
+// allQueues lists Queues and InteropQueues.
+func (d *Device) allQueues() []*Queue { return slices.Concat(d.queues, d.interop) }
+
 // Live counts the objects made for the caller and not destroyed yet, by their
 // Vulkan type; it has no entry of 0.
 func (d *Device) Live() map[string]int {
@@ -144,7 +171,8 @@ func (d *Device) Live() map[string]int {
 
 // Close waits until the device is idle and destroys it, with what the caller
 // left: then it returns an error that names the left objects, and the device is
-// closed all the same. Closing again does nothing.
+// closed all the same. Closing again does nothing. Of a device that is adopted Close
+// destroys only what was made here, and waits for what was submitted here.
 func (d *Device) Close() error {
 	d.life.Lock()
 	if d.closed {
@@ -152,11 +180,20 @@ func (d *Device) Close() error {
 		return nil
 	}
 	d.closed = true
-	for _, q := range d.queues {
+	queues := d.allQueues()
+	for _, q := range queues {
 		q.mu.Lock() // submissions end, and none follows
 	}
 	// A lost device is as idle as it will be, and can only be destroyed.
-	vulkan.DeviceWaitIdle(d.handle)
+	if d.physical.adopted == nil {
+		vulkan.DeviceWaitIdle(d.handle)
+	} else {
+		// All queues of the VkDevice would have to be locked for that, the application's
+		// as well.
+		for _, q := range queues {
+			C.vko_queue_finish(q.c)
+		}
+	}
 	left := d.describeLive()
 	for _, b := range d.blocks {
 		d.destroyBlock(b)
@@ -164,7 +201,10 @@ func (d *Device) Close() error {
 	for _, p := range d.pipelines {
 		d.destroyPipeline(p)
 	}
-	for _, q := range d.queues {
+	for s := range d.semaphores {
+		d.destroySemaphore(s)
+	}
+	for _, q := range queues {
 		q.destroy()
 		q.mu.Unlock()
 	}

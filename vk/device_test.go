@@ -91,16 +91,22 @@ func TestCallsAfterCloseSayClosed(t *testing.T) {
 		t.Fatal(err)
 	}
 	q := d.Queues()[0]
-	calls := map[string]error{"Submit": q.Submit(nil, nil, 1)}
+	calls := map[string]error{"Submit": q.Submit(nil, nil, nil, 1)}
 	_, calls["CreateBlock"] = d.CreateBlock(64, 0)
 	_, calls["BlockMemoryTypes"] = d.BlockMemoryTypes(64)
+	_, calls["AdoptBuffer"] = d.AdoptBuffer(ForeignBuffer{})
 	_, calls["ImportBlock"] = d.ImportBlock(uintptr(unsafe.Pointer(new(int))), 4096)
 	calls["Flush"], calls["Invalidate"] = d.Flush(nil), d.Invalidate(nil)
+	_, calls["CreateTimeline"] = d.CreateTimeline(0)
+	_, calls["SemaphoreValue"] = d.SemaphoreValue(1)
+	_, calls["WaitSemaphore"] = d.WaitSemaphore(1, 1, 0)
+	calls["SignalSemaphore"] = d.SignalSemaphore(1, 1)
 	_, calls["CreatePipeline"] = d.CreatePipeline(PipelineOptions{Code: shader(t, "add"), Entry: "main"})
 	_, calls["Completed"] = q.Completed()
 	_, calls["Wait"] = q.Wait(1, 0)
 	d.DestroyBlock(Block{Buffer: 1})
 	d.DestroyPipeline(Pipeline{Handle: 1})
+	d.DestroySemaphore(1)
 	if err := i.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +131,10 @@ func TestCloseDestroysAndNamesWhatIsLeft(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]int{"VkBuffer": 1, "VkDeviceMemory": 1,
+	if _, err := d.CreateTimeline(0); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]int{"VkBuffer": 1, "VkDeviceMemory": 1, "VkSemaphore": 1,
 		"VkDescriptorSetLayout": 1, "VkPipelineLayout": 1, "VkPipeline": 1}
 	live := d.Live()
 	for kind, n := range want {
@@ -149,36 +158,43 @@ func TestCloseDestroysAndNamesWhatIsLeft(t *testing.T) {
 func TestQueuesAreAsPlannedAndDistinct(t *testing.T) {
 	p := usable(t, openInstance(t))
 	families := p.Properties().QueueFamilies
-	for _, o := range []DeviceOptions{{}, {ComputeQueues: 1, TransferQueues: -1}, {ComputeQueues: 100, TransferQueues: 100}} {
+	for _, o := range []DeviceOptions{{}, {ComputeQueues: 1, TransferQueues: -1}, {ComputeQueues: 100, TransferQueues: 100}, {InteropQueues: -1}, {InteropQueues: 100}} {
 		d, err := p.Open(o)
 		if err != nil {
 			t.Fatal(err)
 		}
-		checkQueues(t, d, planQueues(families, cmp.Or(o.ComputeQueues, 8), cmp.Or(o.TransferQueues, 2)))
+		queues, interop := planDevice(families, cmp.Or(o.ComputeQueues, 8), cmp.Or(o.TransferQueues, 2), cmp.Or(o.InteropQueues, 1))
+		checkQueues(t, d, queues, interop)
 		if err := d.Close(); err != nil {
 			t.Error(err)
 		}
 	}
 }
 
-// checkQueues holds the device's queues against the families that they are to be of.
-func checkQueues(t *testing.T, d *Device, want []int) {
+// checkQueues holds the device's queues, and those for interop, against the families
+// that they are to be of.
+func checkQueues(t *testing.T, d *Device, want, wantInterop []int) {
 	t.Helper()
 	seen := map[uintptr]bool{}
 	timelines := map[Semaphore]bool{}
-	var got []int
-	for _, q := range d.Queues() {
-		got = append(got, int(q.Family()))
-		seen[q.Handle()], timelines[q.Timeline()] = true, true
-		if flags := d.Properties().QueueFamilies[q.Family()].Flags; q.Compute() != (flags&QueueCompute != 0) {
-			t.Errorf("queue of family %d, %v: computes %v", q.Family(), flags, q.Compute())
+	check := func(kind string, queues []*Queue, want []int) {
+		t.Helper()
+		var got []int
+		for _, q := range queues {
+			got = append(got, int(q.Family()))
+			seen[q.Handle()], timelines[q.Timeline()] = true, true
+			if flags := d.Properties().QueueFamilies[q.Family()].Flags; q.Compute() != (flags&QueueCompute != 0) {
+				t.Errorf("queue of family %d, %v: computes %v", q.Family(), flags, q.Compute())
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s of families %v, want %v", kind, got, want)
 		}
 	}
-	if !slices.Equal(got, want) {
-		t.Errorf("queues of families %v, want %v", got, want)
-	}
-	if len(seen) != len(want) || len(timelines) != len(want) || seen[0] || timelines[0] {
-		t.Errorf("%d queues have handles %v and timelines %v", len(want), seen, timelines)
+	check("queues", d.Queues(), want)
+	check("interop queues", d.InteropQueues(), wantInterop)
+	if n := len(want) + len(wantInterop); len(seen) != n || len(timelines) != n || seen[0] || timelines[0] {
+		t.Errorf("%d queues have handles %v and timelines %v", n, seen, timelines)
 	}
 }
 
@@ -191,10 +207,10 @@ func TestNumbersOfQueuesThatCannotBeAreRefused(t *testing.T) {
 	count := p.Properties().QueueFamilies[family].Count
 	beyond := slices.Repeat([]int{family}, count+1)
 	want := fmt.Sprintf("%d queues of family %d, which has %d", count+1, family, count)
-	if _, err := p.openQueues(beyond, DeviceOptions{}); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), want) {
+	if _, err := p.openQueues(beyond, nil, DeviceOptions{}); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), want) {
 		t.Errorf("%d queues of a family that has %d: %v", len(beyond), count, err)
 	}
-	if _, err := p.openQueues(nil, DeviceOptions{}); !errors.Is(err, ErrInvalid) {
+	if _, err := p.openQueues(nil, nil, DeviceOptions{}); !errors.Is(err, ErrInvalid) {
 		t.Errorf("no queue: %v", err)
 	}
 }
@@ -317,7 +333,7 @@ func TestSeveralInstancesAndDevicesWorkSideBySide(t *testing.T) {
 				var s Stream
 				s.Fill(b.Buffer, 0, b.Size, uint32(n))
 				s.Barrier(toHost)
-				if err := d.Queues()[0].Submit(&s, nil, value); err != nil {
+				if err := d.Queues()[0].Submit(&s, nil, nil, value); err != nil {
 					t.Error(err)
 				}
 				if done, err := d.Queues()[0].Wait(value, -1); !done || err != nil {
@@ -433,6 +449,9 @@ func TestConstantsAreVulkans(t *testing.T) {
 		"MemoryHostCached":    {uint64(MemoryHostCached), uint64(vulkan.MemoryPropertyHostCachedBit)},
 		"MemoryLazy":          {uint64(MemoryLazy), uint64(vulkan.MemoryPropertyLazilyAllocatedBit)},
 		"MemoryProtected":     {uint64(MemoryProtected), uint64(vulkan.MemoryPropertyProtectedBit)},
+		"BufferTransferSrc":   {uint64(BufferTransferSrc), uint64(vulkan.BufferUsageTransferSrcBit)},
+		"BufferTransferDst":   {uint64(BufferTransferDst), uint64(vulkan.BufferUsageTransferDstBit)},
+		"BufferStorage":       {uint64(BufferStorage), uint64(vulkan.BufferUsageStorageBufferBit)},
 		"QueueGraphics":       {uint64(QueueGraphics), uint64(vulkan.QueueGraphicsBit)},
 		"QueueCompute":        {uint64(QueueCompute), uint64(vulkan.QueueComputeBit)},
 		"QueueTransfer":       {uint64(QueueTransfer), uint64(vulkan.QueueTransferBit)},

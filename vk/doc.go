@@ -16,6 +16,14 @@
 // (VK_SHARING_MODE_CONCURRENT where there are several), so no queue ever hands its
 // ownership to another.
 //
+// A timeline may also belong to no queue (Device.CreateTimeline); blocks and
+// semaphores go to other devices and processes as files, where the driver has the
+// extensions.
+//
+// [Adopt] takes a VkDevice that an application made, with queues that both sides
+// lock, and Device.AdoptBuffer one of its buffers. Nothing of the application's is
+// ever destroyed here.
+//
 // Handles leave this package as plain integers ([Buffer], [Semaphore],
 // [Pipeline]): callers hold no pointer into the driver. A Stream is built
 // without Vulkan, so everything that decides what a queue is told can be tested

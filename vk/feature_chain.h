@@ -4,8 +4,6 @@
 
 #include "vko.h"
 
-#define VKO_API_1_3 (1u << 22 | 3u << 12)
-
 typedef struct vko_feature_chain {
 	vkoPhysicalDeviceFeatures2 core;
 	vkoPhysicalDeviceVulkan11Features v11;
@@ -19,7 +17,7 @@ typedef struct vko_feature_chain {
 void vko_feature_chain_link(vko_feature_chain *c, uint32_t version, uint32_t extensions);
 
 // Names of the VKO_EXT_ bits, bit 0 first.
-#define VKO_EXT_COUNT 6
+#define VKO_EXT_COUNT 8
 extern const char *const vko_extension_names[VKO_EXT_COUNT];
 
 #endif

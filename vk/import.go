@@ -37,7 +37,7 @@ func (d *Device) ImportBlock(host uintptr, size uint64) (Block, error) {
 	if err := check("vkGetMemoryHostPointerPropertiesEXT", Result(r), "%d bytes at %#x", size, host); err != nil {
 		return Block{}, err
 	}
-	buffer, required, bits, err := d.createBuffer(size, true)
+	buffer, required, bits, err := d.createBuffer(size, C.VKO_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT)
 	if err != nil {
 		return Block{}, err
 	}
@@ -47,7 +47,8 @@ func (d *Device) ImportBlock(host uintptr, size uint64) (Block, error) {
 		return Block{}, fmt.Errorf("%w: Device.ImportBlock: %d bytes at %#x have memory types %#b; their buffer takes %d bytes of %#b",
 			ErrUnsupported, size, host, uint32(types), required, bits)
 	}
-	b, err := d.bindBlock(buffer, size, size, memoryType, host)
+	b, err := d.bindBlock(buffer, size, size, memoryType,
+		C.vko_source{kind: C.VKO_SOURCE_HOST, host: C.uintptr_t(host)})
 	if err != nil {
 		d.destroyBuffer(buffer)
 		return Block{}, err

@@ -108,8 +108,7 @@ static int32_t resolve_global(vko_get_proc get, global_functions *g, uint32_t *v
 	return 0;
 }
 
-// Returns the name of the first function that is missing, or NULL.
-static const char *resolve_instance(vko_instance *i, int validation)
+const char *vko_instance_resolve(vko_instance *i, int validation)
 {
 #define REQUIRE(name)                                                                        \
 	RESOLVE(i->name, i->GetInstanceProcAddr, i->handle, "vk" #name);                     \
@@ -123,6 +122,7 @@ static const char *resolve_instance(vko_instance *i, int validation)
 	REQUIRE(GetPhysicalDeviceFeatures2);
 	REQUIRE(GetPhysicalDeviceQueueFamilyProperties);
 	REQUIRE(GetPhysicalDeviceExternalBufferProperties);
+	REQUIRE(GetPhysicalDeviceExternalSemaphoreProperties);
 	REQUIRE(GetPhysicalDeviceMemoryProperties2);
 	REQUIRE(CreateDevice);
 	if (validation) {
@@ -201,7 +201,7 @@ int32_t vko_instance_create(uintptr_t get_instance_proc_addr, const char *applic
 		free(i);
 		return vko_fail(fault, "vkCreateInstance", r, "%s", "");
 	}
-	const char *missing = resolve_instance(i, messages != NULL);
+	const char *missing = vko_instance_resolve(i, messages != NULL);
 	if (missing != NULL) {
 		vko_fail(fault, "vkGetInstanceProcAddr", VKO_ERROR_INITIALIZATION_FAILED, "%s", missing);
 	} else {

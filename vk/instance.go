@@ -22,6 +22,7 @@ type Instance struct {
 	address    uintptr // of vkGetInstanceProcAddr
 	devices    []*PhysicalDevice
 	validation bool
+	adopted    bool // the VkInstance and its devices' VkDevices are the application's
 	logger     *slog.Logger
 	heard      atomic.Uint64
 
@@ -35,7 +36,7 @@ type Instance struct {
 // open at once. The error matches ErrUnsupported when there is no loader, no
 // driver, or, with Validation, no validation layer.
 func Open(o InstanceOptions) (*Instance, error) {
-	getProcAddr, err := loadVulkan()
+	getProcAddr, err := loadVulkan(0)
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +98,7 @@ func (i *Instance) Messages() uint64 {
 	return i.heard.Load()
 }
 
-// Close destroys the instance. It refuses, with ErrBusy, while devices are open.
+// Close destroys the instance, unless it is adopted. It refuses, with ErrBusy, while devices are open.
 // Closing again does nothing.
 func (i *Instance) Close() error {
 	i.mu.Lock()
@@ -110,8 +111,10 @@ func (i *Instance) Close() error {
 		return fmt.Errorf("%w: Instance.Close: %d devices are open", ErrBusy, i.open)
 	}
 	i.closed = true
-	C.vko_instance_stop_messenger(i.c)
-	vulkan.DestroyInstance(dispatchable[vulkan.Instance](uintptr(i.c.handle)), nil)
+	if !i.adopted {
+		C.vko_instance_stop_messenger(i.c)
+		vulkan.DestroyInstance(dispatchable[vulkan.Instance](uintptr(i.c.handle)), nil)
+	}
 	C.vko_instance_free(i.c)
 	i.c = nil
 	i.mu.Unlock()

@@ -133,6 +133,18 @@ func TestBlockThatFailsHalfwayLeavesNothing(t *testing.T) {
 	}
 }
 
+func TestTimelineThatFailsLeavesNothing(t *testing.T) {
+	d := layeredDevice(t)
+	t.Setenv("VKOMP_TEST_FAIL", fmt.Sprintf("vkCreateSemaphore=%d", ErrorOutOfHostMemory))
+	s, err := d.CreateTimeline(3)
+	if want := "vkCreateSemaphore: VK_ERROR_OUT_OF_HOST_MEMORY: a timeline from 3 on"; s != 0 || !errors.Is(err, ErrOutOfMemory) || !strings.HasSuffix(err.Error(), want) {
+		t.Errorf("%#x, %v; want %s", uint64(s), err, want)
+	}
+	if live := d.Live(); len(live) != 0 {
+		t.Errorf("left: %v", live)
+	}
+}
+
 func TestMemoryThatTheDriverGivesNoTypeIsNotImported(t *testing.T) {
 	d := layeredDevice(t)
 	unit := d.Properties().Limits.MinImportedHostPointerAlignment
@@ -166,6 +178,9 @@ func TestDeviceThatCannotImportBlocksSaysSo(t *testing.T) {
 			}
 			if can := p.Features.ExternalMemoryHost; can != (want && listed) || can != (p.Limits.MinImportedHostPointerAlignment != 0) {
 				t.Errorf("listed %v, feature %v, alignment %d", listed, can, p.Limits.MinImportedHostPointerAlignment)
+			}
+			if can := p.Features.ExternalMemoryFd; can != (features == 0x6 && has(d, "VK_KHR_external_memory_fd")) {
+				t.Errorf("blocks as files: %v", can)
 			}
 			data := hostMemory(t, 1<<16, 1<<16)
 			b, err := d.ImportBlock(uintptr(unsafe.Pointer(&data[0])), 1<<16)

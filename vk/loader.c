@@ -1,6 +1,7 @@
 #include "vko.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #if defined(_WIN32)
 
@@ -42,3 +43,14 @@ uintptr_t vko_load(const char *library, char *why, size_t why_size)
 }
 
 #endif
+
+int32_t vko_same_loader(uintptr_t a, uintptr_t b)
+{
+	// A function may stand before the library's own, such as a window library's: what
+	// it finds is the library's.
+	vko_get_proc get;
+	memcpy(&get, &a, sizeof get);
+	const void *first = get(NULL, "vkCreateInstance");
+	memcpy(&get, &b, sizeof get);
+	return first == get(NULL, "vkCreateInstance");
+}

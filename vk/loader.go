@@ -40,17 +40,29 @@ func libraryNames(goos string) []string {
 	return []string{"libvulkan.so.1", "libvulkan.so"}
 }
 
-// loadVulkan finds the loader, hands it to vulkan-go and returns its
-// vkGetInstanceProcAddr. A failure is not remembered.
-func loadVulkan() (uintptr, error) {
+// loadVulkan hands the process's loader to vulkan-go and returns a
+// vkGetInstanceProcAddr of it: the one that is given, or 0 for its own. The first
+// call decides which loader it is: the one given, else the one that is found. A
+// failure is not remembered.
+func loadVulkan(given uintptr) (uintptr, error) {
 	loader.mu.Lock()
 	defer loader.mu.Unlock()
 	if loader.address != 0 {
-		return loader.address, nil
+		if given == 0 {
+			return loader.address, nil
+		}
+		if C.vko_same_loader(C.uintptr_t(loader.address), C.uintptr_t(given)) == 0 {
+			return 0, fmt.Errorf("%w: GetInstanceProcAddr %#x is of another Vulkan library than the one in use",
+				ErrUnsupported, given)
+		}
+		return given, nil
 	}
-	address, err := findLibrary(libraryNames(runtime.GOOS))
-	if err != nil {
-		return 0, err
+	address := given
+	if given == 0 {
+		var err error
+		if address, err = findLibrary(libraryNames(runtime.GOOS)); err != nil {
+			return 0, err
+		}
 	}
 	vulkan.SetGetInstanceProcAddr(pointer(address))
 	if err := vulkan.Init(); err != nil {

@@ -11,16 +11,16 @@ uint32_t vko_block_usage(uint32_t addressable)
 	return usage;
 }
 
-int32_t vko_block_buffer(const vko_device *d, uint64_t size, uint32_t addressable, uint32_t imported,
-	vkoHandle *out)
+int32_t vko_block_buffer(const vko_device *d, uint64_t size, uint32_t addressable,
+	uint32_t handle_type, vkoHandle *out)
 {
 	const vkoExternalMemoryBufferCreateInfo external = {
 		.sType = VKO_STRUCTURE_TYPE_EXTERNAL_MEMORY_BUFFER_CREATE_INFO,
-		.handleTypes = VKO_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT,
+		.handleTypes = handle_type,
 	};
 	const vkoBufferCreateInfo info = {
 		.sType = VKO_STRUCTURE_TYPE_BUFFER_CREATE_INFO,
-		.pNext = imported ? &external : NULL,
+		.pNext = handle_type != 0 ? &external : NULL,
 		.size = size,
 		.usage = vko_block_usage(addressable),
 		.sharingMode = d->family_count > 1 ? VKO_SHARING_MODE_CONCURRENT
@@ -32,14 +32,35 @@ int32_t vko_block_buffer(const vko_device *d, uint64_t size, uint32_t addressabl
 }
 
 int32_t vko_memory_allocate(const vko_device *d, uint64_t size, uint32_t type, uint32_t addressable,
-	uintptr_t host, vkoHandle *out)
+	vko_source source, vkoHandle *out)
 {
-	const vkoImportMemoryHostPointerInfoEXT import = {
+	const vkoImportMemoryHostPointerInfoEXT host = {
 		.sType = VKO_STRUCTURE_TYPE_IMPORT_MEMORY_HOST_POINTER_INFO_EXT,
 		.handleType = VKO_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT,
-		.pHostPointer = (void *)host,
+		.pHostPointer = (void *)source.host,
 	};
-	const void *chain = host != 0 ? &import : NULL;
+	const vkoExportMemoryAllocateInfo exportable = {
+		.sType = VKO_STRUCTURE_TYPE_EXPORT_MEMORY_ALLOCATE_INFO,
+		.handleTypes = VKO_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT,
+	};
+	vkoImportMemoryFdInfoKHR file = {
+		.sType = VKO_STRUCTURE_TYPE_IMPORT_MEMORY_FD_INFO_KHR,
+		.handleType = VKO_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT,
+	};
+	const void *chain = NULL;
+	switch (source.kind) {
+	case VKO_SOURCE_HOST:
+		chain = &host;
+		break;
+	case VKO_SOURCE_EXPORTABLE:
+		chain = &exportable;
+		break;
+	case VKO_SOURCE_FILE:
+		file.fd = vko_duplicate(source.fd);
+		if (file.fd < 0)
+			return VKO_ERROR_INVALID_EXTERNAL_HANDLE;
+		chain = &file;
+	}
 	const vkoMemoryAllocateFlagsInfo flags = {
 		.sType = VKO_STRUCTURE_TYPE_MEMORY_ALLOCATE_FLAGS_INFO,
 		.pNext = chain,
@@ -51,7 +72,10 @@ int32_t vko_memory_allocate(const vko_device *d, uint64_t size, uint32_t type, u
 		.allocationSize = size,
 		.memoryTypeIndex = type,
 	};
-	return d->AllocateMemory(d->handle, &info, NULL, out);
+	int32_t r = d->AllocateMemory(d->handle, &info, NULL, out);
+	if (r < 0 && source.kind == VKO_SOURCE_FILE)
+		vko_close(file.fd);
+	return r;
 }
 
 int32_t vko_host_memory_types(const vko_device *d, uintptr_t host, uint32_t *types)

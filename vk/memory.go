@@ -20,22 +20,27 @@ func (d *Device) CreateBlock(size uint64, memoryType int) (Block, error) {
 		return Block{}, err
 	}
 	defer d.leave()
-	if err := d.checkBlock(size, memoryType); err != nil {
+	return d.createBlock("Device.CreateBlock", size, memoryType, 0, C.vko_source{})
+}
+
+// createBlock makes a block of memory of that source, whose handles have that type.
+func (d *Device) createBlock(op string, size uint64, memoryType int, handleType uint32, source C.vko_source) (Block, error) {
+	if err := d.checkBlock(op, size, memoryType); err != nil {
 		return Block{}, err
 	}
-	buffer, required, bits, err := d.createBuffer(size, false)
+	buffer, required, bits, err := d.createBuffer(size, handleType)
 	if err != nil {
 		return Block{}, err
 	}
 	if bits>>memoryType&1 == 0 {
 		d.destroyBuffer(buffer)
-		return Block{}, invalid("Device.CreateBlock",
+		return Block{}, invalid(op,
 			"a buffer of %d bytes cannot live in memory type %d, of %#b", size, memoryType, bits)
 	}
 	// Whole atoms, so that one at the end can be flushed.
 	atom := max(1, d.Properties().Limits.NonCoherentAtomSize)
 	bytes := (max(size, required) + atom - 1) / atom * atom
-	b, err := d.bindBlock(buffer, size, bytes, memoryType, 0)
+	b, err := d.bindBlock(buffer, size, bytes, memoryType, source)
 	if err != nil {
 		d.destroyBuffer(buffer)
 		return Block{}, err
@@ -44,9 +49,11 @@ func (d *Device) CreateBlock(size uint64, memoryType int) (Block, error) {
 }
 
 // DestroyBlock frees a block of this device. The device must not be using it. A
-// block that is not the device's, or not any more, is ignored.
+// block that is not the device's, or not any more, is ignored, and so is one of
+// AdoptBuffer.
 func (d *Device) DestroyBlock(b Block) {
-	if d.enter() != nil {
+	// The buffer may be gone, and its handle another block's.
+	if b.Foreign || d.enter() != nil {
 		return
 	}
 	defer d.leave()
@@ -54,6 +61,7 @@ func (d *Device) DestroyBlock(b Block) {
 	own, ok := d.blocks[b.Buffer]
 	delete(d.blocks, b.Buffer)
 	delete(d.mapped, own.Memory)
+	delete(d.exportable, own.Memory)
 	d.mu.Unlock()
 	if ok {
 		d.destroyBlock(own)
@@ -70,7 +78,7 @@ func (d *Device) BlockMemoryTypes(size uint64) (bits uint32, err error) {
 	if size == 0 {
 		return 0, invalid("Device.BlockMemoryTypes", "no bytes")
 	}
-	buffer, _, bits, err := d.createBuffer(size, false)
+	buffer, _, bits, err := d.createBuffer(size, 0)
 	if err != nil {
 		return 0, err
 	}
@@ -79,13 +87,13 @@ func (d *Device) BlockMemoryTypes(size uint64) (bits uint32, err error) {
 }
 
 // checkBlock refuses what the driver must not even be asked for.
-func (d *Device) checkBlock(size uint64, memoryType int) error {
+func (d *Device) checkBlock(op string, size uint64, memoryType int) error {
 	p := d.Properties()
 	if memoryType < 0 || memoryType >= len(p.MemoryTypes) {
-		return invalid("Device.CreateBlock", "memory type %d of %d", memoryType, len(p.MemoryTypes))
+		return invalid(op, "memory type %d of %d", memoryType, len(p.MemoryTypes))
 	}
 	if size == 0 {
-		return invalid("Device.CreateBlock", "no bytes")
+		return invalid(op, "no bytes")
 	}
 	heap := p.MemoryHeaps[p.MemoryTypes[memoryType].Heap].Size
 	if most := min(heap, p.Limits.MaxMemoryAllocationSize); size > most {
@@ -95,23 +103,28 @@ func (d *Device) checkBlock(size uint64, memoryType int) error {
 	return nil
 }
 
-// createBuffer makes the buffer of a block, of one on imported memory or of any
-// other, and says how many bytes of which memory types it takes.
-func (d *Device) createBuffer(size uint64, imported bool) (b vulkan.Buffer, bytes uint64, types uint32, err error) {
+// createBuffer makes the buffer of a block, on memory with handles of that type or, of
+// type 0, on an own one, and says how many bytes of which memory types it takes.
+func (d *Device) createBuffer(size uint64, handleType uint32) (b vulkan.Buffer, bytes uint64, types uint32, err error) {
 	var h C.vkoHandle
 	r := C.vko_block_buffer(d.c, C.uint64_t(size), number(d.Properties().Features.BufferDeviceAddress),
-		number(imported), &h)
+		C.uint32_t(handleType), &h)
 	if err := check("vkCreateBuffer", Result(r), "%d bytes", size); err != nil {
 		return b, 0, 0, err
 	}
 	d.count("VkBuffer", 1)
 	b = handle[vulkan.Buffer](uint64(h))
+	bytes, types = d.bufferNeeds(b)
+	return b, bytes, types, nil
+}
+
+// bufferNeeds says how many bytes of which memory types a buffer takes.
+func (d *Device) bufferNeeds(b vulkan.Buffer) (bytes uint64, types uint32) {
 	var need vulkan.MemoryRequirements
 	vulkan.GetBufferMemoryRequirements(d.handle, b, &need)
+	defer need.Free()
 	need.Deref()
-	bytes, types = uint64(need.Size), need.MemoryTypeBits
-	need.Free()
-	return b, bytes, types, nil
+	return uint64(need.Size), need.MemoryTypeBits
 }
 
 func (d *Device) destroyBuffer(b vulkan.Buffer) {
@@ -120,13 +133,13 @@ func (d *Device) destroyBuffer(b vulkan.Buffer) {
 }
 
 // bindBlock makes a block of size bytes of a buffer and the memory that it
-// allocates, or imports from host unless that is 0; it binds and maps them.
+// allocates from the source; it binds and maps them.
 // The device then owns the block; on an error the buffer is all that is left.
-func (d *Device) bindBlock(buffer vulkan.Buffer, size, bytes uint64, memoryType int, host uintptr) (Block, error) {
+func (d *Device) bindBlock(buffer vulkan.Buffer, size, bytes uint64, memoryType int, source C.vko_source) (Block, error) {
 	addressable := d.Properties().Features.BufferDeviceAddress
 	var memory C.vkoHandle
 	r := C.vko_memory_allocate(d.c, C.uint64_t(bytes), C.uint32_t(memoryType), number(addressable),
-		C.uintptr_t(host), &memory)
+		source, &memory)
 	if err := check("vkAllocateMemory", Result(r), "%d bytes of memory type %d", bytes, memoryType); err != nil {
 		return Block{}, err
 	}
@@ -137,7 +150,7 @@ func (d *Device) bindBlock(buffer vulkan.Buffer, size, bytes uint64, memoryType 
 		"%d bytes of memory type %d", bytes, memoryType)
 	// The host has its own view of what it imported, and a mapping of that would be a
 	// pointer into the Go heap that the runtime does not know.
-	visible := host == 0 && d.Properties().MemoryTypes[memoryType].Flags&MemoryHostVisible != 0
+	visible := source.kind != C.VKO_SOURCE_HOST && d.Properties().MemoryTypes[memoryType].Flags&MemoryHostVisible != 0
 	if err == nil && visible {
 		var mapping unsafe.Pointer
 		r := vulkan.MapMemory(d.handle, bound, 0, vulkan.DeviceSize(vulkan.WholeSize), 0, &mapping)

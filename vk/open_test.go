@@ -159,7 +159,7 @@ func push(a, b uint32) []byte {
 func run(t *testing.T, d *Device, s *Stream, value uint64) {
 	t.Helper()
 	q := d.Queues()[0]
-	if err := q.Submit(s, nil, value); err != nil {
+	if err := q.Submit(s, nil, nil, value); err != nil {
 		t.Fatal(err)
 	}
 	wait(t, q, value)

@@ -10,6 +10,8 @@ const char *const vko_extension_names[VKO_EXT_COUNT] = {
 	"VK_EXT_robustness2",
 	"VK_KHR_synchronization2",
 	"VK_KHR_portability_subset",
+	"VK_KHR_external_memory_fd",
+	"VK_KHR_external_semaphore_fd",
 };
 
 void vko_feature_chain_link(vko_feature_chain *c, uint32_t version, uint32_t extensions)
@@ -92,26 +94,72 @@ int32_t vko_physical_basics(const vko_instance *i, uintptr_t device, vko_physica
 	return 0;
 }
 
-// Whether a block's buffer can be bound to the host's memory. A device that has the
-// extension may still not import for every usage; a buffer that takes memory of
-// its own kind of allocation is none for a block.
-static int can_import_block(const vko_instance *i, void *device, uint32_t addressable, int32_t driver)
+// What can be done with a block's memory as handles of a type: a device that has the
+// extension may still not import for every usage.
+static uint32_t block_features(const vko_instance *i, void *device, uint32_t addressable, uint32_t type)
 {
 	const vkoPhysicalDeviceExternalBufferInfo info = {
 		.sType = VKO_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_BUFFER_INFO,
 		.usage = vko_block_usage(addressable),
-		.handleType = VKO_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT,
+		.handleType = type,
 	};
 	vkoExternalBufferProperties properties = {
 		.sType = VKO_STRUCTURE_TYPE_EXTERNAL_BUFFER_PROPERTIES,
 	};
 	i->GetPhysicalDeviceExternalBufferProperties(device, &info, &properties);
-	const uint32_t features = properties.externalMemoryProperties.externalMemoryFeatures;
+	return properties.externalMemoryProperties.externalMemoryFeatures;
+}
+
+// Whether it can be done, and with memory that is allocated like that of other blocks.
+static uint32_t allows(uint32_t features, uint32_t wanted)
+{
+	return (features & (wanted | VKO_EXTERNAL_MEMORY_FEATURE_DEDICATED_ONLY_BIT)) == wanted;
+}
+
+static uint32_t can_import_block(const vko_instance *i, void *device, uint32_t addressable, int32_t driver)
+{
+	const uint32_t features = block_features(i, device, addressable,
+		VKO_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT);
 	// It imports, and answers for other types of handles alone.
 	if (features == 0 && driver == VKO_DRIVER_ID_GOOGLE_SWIFTSHADER)
 		return 1;
-	return (features & VKO_EXTERNAL_MEMORY_FEATURE_IMPORTABLE_BIT) &&
-		!(features & VKO_EXTERNAL_MEMORY_FEATURE_DEDICATED_ONLY_BIT);
+	return allows(features, VKO_EXTERNAL_MEMORY_FEATURE_IMPORTABLE_BIT);
+}
+
+static uint32_t can_pass_block(const vko_instance *i, void *device, uint32_t addressable)
+{
+	return allows(block_features(i, device, addressable, VKO_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT),
+		VKO_EXTERNAL_MEMORY_FEATURE_EXPORTABLE_BIT | VKO_EXTERNAL_MEMORY_FEATURE_IMPORTABLE_BIT);
+}
+
+static uint32_t can_pass_semaphore(const vko_instance *i, void *device, int32_t semaphore_type)
+{
+	const vkoSemaphoreTypeCreateInfo type = {
+		.sType = VKO_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO,
+		.semaphoreType = semaphore_type,
+	};
+	const vkoPhysicalDeviceExternalSemaphoreInfo info = {
+		.sType = VKO_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_SEMAPHORE_INFO,
+		.pNext = &type,
+		.handleType = VKO_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD_BIT,
+	};
+	vkoExternalSemaphoreProperties properties = {
+		.sType = VKO_STRUCTURE_TYPE_EXTERNAL_SEMAPHORE_PROPERTIES,
+	};
+	i->GetPhysicalDeviceExternalSemaphoreProperties(device, &info, &properties);
+	const uint32_t both = VKO_EXTERNAL_SEMAPHORE_FEATURE_EXPORTABLE_BIT |
+		VKO_EXTERNAL_SEMAPHORE_FEATURE_IMPORTABLE_BIT;
+	return (properties.externalSemaphoreFeatures & both) == both;
+}
+
+void vko_physical_features(const vko_instance *i, uintptr_t device, vko_physical *p)
+{
+	vko_feature_chain chain;
+	vko_feature_chain_link(&chain, p->version, p->extensions);
+	i->GetPhysicalDeviceFeatures2((void *)device, &chain.core);
+#define READ(name, member) p->features.name = chain.member;
+	VKO_FEATURES(READ)
+#undef READ
 }
 
 void vko_physical_details(const vko_instance *i, uintptr_t device, vko_physical *p)
@@ -150,15 +198,15 @@ void vko_physical_details(const vko_instance *i, uintptr_t device, vko_physical 
 	memcpy(p->driver_name, v12.driverName, sizeof p->driver_name);
 	memcpy(p->driver_info, v12.driverInfo, sizeof p->driver_info);
 	p->max_push_descriptors = push.maxPushDescriptors;
-	vko_feature_chain chain;
-	vko_feature_chain_link(&chain, p->version, p->extensions);
-	i->GetPhysicalDeviceFeatures2((void *)device, &chain.core);
-#define READ(name, member) p->features.name = chain.member;
-	VKO_FEATURES(READ)
-#undef READ
 	if ((p->extensions & VKO_EXT_EXTERNAL_MEMORY_HOST) &&
 		can_import_block(i, (void *)device, p->features.buffer_device_address, v12.driverID))
 		p->min_import_alignment = host.minImportedHostPointerAlignment;
+	if (p->extensions & VKO_EXT_EXTERNAL_MEMORY_FD)
+		p->memory_fd = can_pass_block(i, (void *)device, p->features.buffer_device_address);
+	if (p->extensions & VKO_EXT_EXTERNAL_SEMAPHORE_FD) {
+		p->timeline_fd = can_pass_semaphore(i, (void *)device, VKO_SEMAPHORE_TYPE_TIMELINE);
+		p->binary_fd = can_pass_semaphore(i, (void *)device, VKO_SEMAPHORE_TYPE_BINARY);
+	}
 }
 
 void vko_memory_budget(const vko_instance *i, uintptr_t device, uint64_t *budget, uint64_t *usage)

@@ -23,6 +23,7 @@ type PhysicalDevice struct {
 	c          C.vko_physical
 	properties Properties
 	missing    []string
+	adopted    *adopted // nil: Open makes a VkDevice
 }
 
 // Handle is the VkPhysicalDevice.
@@ -36,23 +37,14 @@ func (p *PhysicalDevice) Missing() []string { return p.missing }
 
 // enumerate lists the devices, best first.
 func (i *Instance) enumerate() ([]*PhysicalDevice, error) {
-	handles := make([]C.uintptr_t, 8)
-	for {
-		var count C.uint32_t
-		var f C.vko_fault
-		if C.vko_physical_list(i.c, &handles[0], C.uint32_t(len(handles)), &count, &f) != 0 {
-			return nil, faultError("Open", &f)
-		}
-		if int(count) < len(handles) {
-			handles = handles[:count]
-			break
-		}
-		handles = make([]C.uintptr_t, 2*len(handles))
+	handles, err := i.physicalHandles()
+	if err != nil {
+		return nil, err
 	}
 	devices := make([]*PhysicalDevice, len(handles))
 	types := make([]DeviceType, len(handles))
 	for k, h := range handles {
-		p, err := i.describe(uintptr(h))
+		p, err := i.describe(h, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -65,11 +57,31 @@ func (i *Instance) enumerate() ([]*PhysicalDevice, error) {
 	return sorted, nil
 }
 
-// describe reads what there is to know about a device.
-func (i *Instance) describe(h uintptr) (*PhysicalDevice, error) {
-	p := &PhysicalDevice{instance: i, handle: h}
+// physicalHandles lists the instance's VkPhysicalDevices.
+func (i *Instance) physicalHandles() ([]uintptr, error) {
+	handles := make([]uintptr, 8)
+	for {
+		var count C.uint32_t
+		var f C.vko_fault
+		if C.vko_physical_list(i.c, (*C.uintptr_t)(unsafe.Pointer(&handles[0])), C.uint32_t(len(handles)), &count, &f) != 0 {
+			return nil, faultError("Open", &f)
+		}
+		if int(count) < len(handles) {
+			return handles[:count], nil
+		}
+		handles = make([]uintptr, 2*len(handles))
+	}
+}
+
+// describe reads what there is to know about a device; of one that is adopted, what
+// it was made with.
+func (i *Instance) describe(h uintptr, a *adopted) (*PhysicalDevice, error) {
+	p := &PhysicalDevice{instance: i, handle: h, adopted: a}
 	p.readCore()
 	p.readMemory()
+	if a != nil {
+		p.properties.APIVersion = min(p.properties.APIVersion, a.APIVersion)
+	}
 	p.c.version = C.uint32_t(p.properties.APIVersion)
 	if err := p.readExtensions(); err != nil {
 		return nil, err
@@ -81,7 +93,18 @@ func (i *Instance) describe(h uintptr) (*PhysicalDevice, error) {
 			TimestampValidBits: int(family.timestampValidBits),
 		})
 	}
+	if a != nil {
+		if err := a.checkFamilies(p.properties.QueueFamilies); err != nil {
+			return nil, err
+		}
+	}
 	if p.properties.APIVersion >= apiVersion12 {
+		read := func() { C.vko_physical_features(i.c, C.uintptr_t(h), &p.c) }
+		if a == nil {
+			read()
+		} else if err := a.restrict(p, read); err != nil {
+			return nil, err
+		}
 		C.vko_physical_details(i.c, C.uintptr_t(h), &p.c)
 		p.readDetails()
 	} else {
@@ -90,10 +113,18 @@ func (i *Instance) describe(h uintptr) (*PhysicalDevice, error) {
 	if !p.properties.Features.TimelineSemaphore {
 		p.missing = append(p.missing, "timelineSemaphore")
 	}
-	if mainFamily(p.properties.QueueFamilies) < 0 {
+	if mainFamily(p.queueFamilies()) < 0 {
 		p.missing = append(p.missing, "a compute queue")
 	}
 	return p, nil
+}
+
+// queueFamilies gives the device's families with the queues that can be opened.
+func (p *PhysicalDevice) queueFamilies() []QueueFamily {
+	if p.adopted != nil {
+		return p.adopted.queueFamilies(p.properties.QueueFamilies)
+	}
+	return p.properties.QueueFamilies
 }
 
 // readCore reads what Vulkan 1.0 tells.
@@ -168,42 +199,58 @@ func (p *PhysicalDevice) readDetails() {
 	q.Limits.MaxTimelineSemaphoreValueDifference = uint64(p.c.max_timeline_difference)
 	q.Limits.MinImportedHostPointerAlignment = uint64(p.c.min_import_alignment)
 
-	f := &p.c.features
 	has := func(extension C.uint32_t) bool { return p.c.extensions&extension != 0 }
 	q.Features = Features{
-		TimelineSemaphore:   f.timeline_semaphore != 0,
-		BufferDeviceAddress: f.buffer_device_address != 0,
-		Synchronization2:    f.synchronization2 != 0,
-		RobustBufferAccess:  f.robust_buffer_access != 0,
-		RobustBufferAccess2: f.robust_buffer_access2 != 0,
-		PushDescriptor:      has(C.VKO_EXT_PUSH_DESCRIPTOR) && p.c.max_push_descriptors >= MaxBindings,
-		ExternalMemoryHost:  p.c.min_import_alignment != 0,
-		MemoryBudget:        has(C.VKO_EXT_MEMORY_BUDGET),
-
-		ShaderFloat64:                        f.shader_float64 != 0,
-		ShaderInt64:                          f.shader_int64 != 0,
-		ShaderInt16:                          f.shader_int16 != 0,
-		ShaderInt8:                           f.shader_int8 != 0,
-		ShaderFloat16:                        f.shader_float16 != 0,
-		StorageBuffer8Bit:                    f.storage_buffer_8bit != 0,
-		UniformAndStorageBuffer8Bit:          f.uniform_and_storage_buffer_8bit != 0,
-		StoragePushConstant8:                 f.storage_push_constant_8 != 0,
-		StorageBuffer16Bit:                   f.storage_buffer_16bit != 0,
-		UniformAndStorageBuffer16Bit:         f.uniform_and_storage_buffer_16bit != 0,
-		StoragePushConstant16:                f.storage_push_constant_16 != 0,
-		VulkanMemoryModel:                    f.vulkan_memory_model != 0,
-		VulkanMemoryModelDeviceScope:         f.vulkan_memory_model_device_scope != 0,
-		VariablePointers:                     f.variable_pointers != 0,
-		VariablePointersStorageBuffer:        f.variable_pointers_storage_buffer != 0,
-		ShaderBufferInt64Atomics:             f.shader_buffer_int64_atomics != 0,
-		ShaderSharedInt64Atomics:             f.shader_shared_int64_atomics != 0,
-		ScalarBlockLayout:                    f.scalar_block_layout != 0,
-		ShaderSubgroupExtendedTypes:          f.shader_subgroup_extended_types != 0,
-		StorageBufferArrayDynamicIndexing:    f.storage_buffer_array_dynamic_indexing != 0,
-		UniformBufferArrayDynamicIndexing:    f.uniform_buffer_array_dynamic_indexing != 0,
-		StorageBufferArrayNonUniformIndexing: f.storage_buffer_array_non_uniform_indexing != 0,
+		PushDescriptor:     has(C.VKO_EXT_PUSH_DESCRIPTOR) && p.c.max_push_descriptors >= MaxBindings,
+		ExternalMemoryHost: p.c.min_import_alignment != 0,
+		MemoryBudget:       has(C.VKO_EXT_MEMORY_BUDGET),
+		ExternalMemoryFd:   p.c.memory_fd != 0,
+		ExternalTimelineFd: p.c.timeline_fd != 0,
+		ExternalBinaryFd:   p.c.binary_fd != 0,
 
 		SubgroupSize:       uint32(p.c.subgroup_size),
 		SubgroupOperations: uint32(p.c.subgroup_operations),
+	}
+	for _, f := range q.Features.fields(&p.c.features) {
+		*f.enabled = *f.c != 0
+	}
+}
+
+// feature is one of Features that Vulkan calls so, in Go and in C.
+type feature struct {
+	name    string // Vulkan's
+	enabled *bool
+	c       *C.uint32_t
+}
+
+func (f *Features) fields(c *C.vko_features) []feature {
+	return []feature{
+		{"timelineSemaphore", &f.TimelineSemaphore, &c.timeline_semaphore},
+		{"bufferDeviceAddress", &f.BufferDeviceAddress, &c.buffer_device_address},
+		{"synchronization2", &f.Synchronization2, &c.synchronization2},
+		{"robustBufferAccess", &f.RobustBufferAccess, &c.robust_buffer_access},
+		{"robustBufferAccess2", &f.RobustBufferAccess2, &c.robust_buffer_access2},
+		{"shaderFloat64", &f.ShaderFloat64, &c.shader_float64},
+		{"shaderInt64", &f.ShaderInt64, &c.shader_int64},
+		{"shaderInt16", &f.ShaderInt16, &c.shader_int16},
+		{"shaderInt8", &f.ShaderInt8, &c.shader_int8},
+		{"shaderFloat16", &f.ShaderFloat16, &c.shader_float16},
+		{"storageBuffer8BitAccess", &f.StorageBuffer8Bit, &c.storage_buffer_8bit},
+		{"uniformAndStorageBuffer8BitAccess", &f.UniformAndStorageBuffer8Bit, &c.uniform_and_storage_buffer_8bit},
+		{"storagePushConstant8", &f.StoragePushConstant8, &c.storage_push_constant_8},
+		{"storageBuffer16BitAccess", &f.StorageBuffer16Bit, &c.storage_buffer_16bit},
+		{"uniformAndStorageBuffer16BitAccess", &f.UniformAndStorageBuffer16Bit, &c.uniform_and_storage_buffer_16bit},
+		{"storagePushConstant16", &f.StoragePushConstant16, &c.storage_push_constant_16},
+		{"vulkanMemoryModel", &f.VulkanMemoryModel, &c.vulkan_memory_model},
+		{"vulkanMemoryModelDeviceScope", &f.VulkanMemoryModelDeviceScope, &c.vulkan_memory_model_device_scope},
+		{"variablePointers", &f.VariablePointers, &c.variable_pointers},
+		{"variablePointersStorageBuffer", &f.VariablePointersStorageBuffer, &c.variable_pointers_storage_buffer},
+		{"shaderBufferInt64Atomics", &f.ShaderBufferInt64Atomics, &c.shader_buffer_int64_atomics},
+		{"shaderSharedInt64Atomics", &f.ShaderSharedInt64Atomics, &c.shader_shared_int64_atomics},
+		{"scalarBlockLayout", &f.ScalarBlockLayout, &c.scalar_block_layout},
+		{"shaderSubgroupExtendedTypes", &f.ShaderSubgroupExtendedTypes, &c.shader_subgroup_extended_types},
+		{"shaderStorageBufferArrayDynamicIndexing", &f.StorageBufferArrayDynamicIndexing, &c.storage_buffer_array_dynamic_indexing},
+		{"shaderUniformBufferArrayDynamicIndexing", &f.UniformBufferArrayDynamicIndexing, &c.uniform_buffer_array_dynamic_indexing},
+		{"shaderStorageBufferArrayNonUniformIndexing", &f.StorageBufferArrayNonUniformIndexing, &c.storage_buffer_array_non_uniform_indexing},
 	}
 }

@@ -12,20 +12,27 @@ typedef struct slot {
 	uint64_t value; // the timeline value after which the slot can be used again
 } slot;
 
+// Semaphores and values as vkQueueSubmit takes them.
+typedef struct points {
+	vkoHandle *semaphores; // capacity entries each
+	uint64_t *values;
+	uint32_t *stages; // all commands each
+	uint32_t count, capacity;
+} points;
+
 struct vko_queue {
 	const vko_device *d;
 	void *handle;
 	vko_family family;
 	vkoHandle command_pool, timeline;
 	uint64_t submitted;             // the last value that a submission signals
+	vkoHandle orders;               // of an adopted device: what vko_queue_order signals, or 0
+	uint64_t ordered;               // the last value of orders that a submission signals
 	uint64_t completed;             // the last value that recycling read
 	uint32_t slots;                 // how many slots there are
 	slot *idle;                     // slots that nothing uses
 	slot *flying, **flying_last;    // slots in flight, in the order of their values
-	vkoHandle *wait_semaphores;     // scratch, wait_capacity entries each
-	uint64_t *wait_values;
-	uint32_t *wait_stages;
-	uint32_t wait_capacity;
+	points waits, signals;          // scratch of a submission
 };
 
 int32_t vko_queue_create(const vko_device *d, uintptr_t queue, vko_family family,
@@ -39,15 +46,7 @@ int32_t vko_queue_create(const vko_device *d, uintptr_t queue, vko_family family
 	q->family = family;
 	q->command_pool = command_pool;
 	q->flying_last = &q->flying;
-	const vkoSemaphoreTypeCreateInfo type = {
-		.sType = VKO_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO,
-		.semaphoreType = VKO_SEMAPHORE_TYPE_TIMELINE,
-	};
-	const vkoSemaphoreCreateInfo info = {
-		.sType = VKO_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO,
-		.pNext = &type,
-	};
-	int32_t r = d->CreateSemaphore(d->handle, &info, NULL, &q->timeline);
+	int32_t r = vko_semaphore_create(d, 0, &q->timeline);
 	if (r < 0) {
 		free(q);
 		return vko_fail(fault, "vkCreateSemaphore", r, "timeline of a queue of family %u", family.index);
@@ -67,13 +66,21 @@ static void destroy_slots(vko_queue *q, slot *s)
 	}
 }
 
+static void free_points(points *p)
+{
+	free(p->semaphores);
+	free(p->values);
+	free(p->stages);
+}
+
 void vko_queue_destroy(vko_queue *q)
 {
 	destroy_slots(q, q->idle);
 	destroy_slots(q, q->flying);
-	free(q->wait_semaphores);
-	free(q->wait_values);
-	free(q->wait_stages);
+	free_points(&q->waits);
+	free_points(&q->signals);
+	if (q->orders != 0)
+		q->d->DestroySemaphore(q->d->handle, q->orders, NULL);
 	free(q);
 }
 
@@ -178,35 +185,33 @@ static int32_t prepare_pool(const vko_device *d, slot *s, const vko_demand *dema
 	return 0;
 }
 
-static int32_t grow_waits(vko_queue *q, uint32_t count, vko_fault *fault)
+// Makes room for count points; kind names them.
+static int32_t grow_points(points *p, uint32_t count, const char *kind, vko_fault *fault)
 {
-	if (count <= q->wait_capacity)
+	if (count <= p->capacity)
 		return 0;
-	vkoHandle *semaphores = calloc(count, sizeof *semaphores);
-	uint64_t *values = calloc(count, sizeof *values);
-	uint32_t *stages = calloc(count, sizeof *stages);
-	if (semaphores == NULL || values == NULL || stages == NULL) {
-		free(semaphores);
-		free(values);
-		free(stages);
-		return vko_fail(fault, "vkQueueSubmit", VKO_ERROR_OUT_OF_HOST_MEMORY, "%u waits", count);
+	points more = {
+		.semaphores = calloc(count, sizeof *more.semaphores),
+		.values = calloc(count, sizeof *more.values),
+		.stages = calloc(count, sizeof *more.stages),
+		.capacity = count,
+	};
+	if (more.semaphores == NULL || more.values == NULL || more.stages == NULL) {
+		free_points(&more);
+		return vko_fail(fault, "vkQueueSubmit", VKO_ERROR_OUT_OF_HOST_MEMORY, "%u %s", count, kind);
 	}
 	for (uint32_t k = 0; k < count; k++)
-		stages[k] = VKO_PIPELINE_STAGE_ALL_COMMANDS_BIT;
-	free(q->wait_semaphores);
-	free(q->wait_values);
-	free(q->wait_stages);
-	q->wait_semaphores = semaphores;
-	q->wait_values = values;
-	q->wait_stages = stages;
-	q->wait_capacity = count;
+		more.stages[k] = VKO_PIPELINE_STAGE_ALL_COMMANDS_BIT;
+	free_points(p);
+	*p = more;
 	return 0;
 }
 
 static int32_t prepare_waits(vko_queue *q, const uint64_t *waits, uint32_t count, vko_fault *fault)
 {
-	if (grow_waits(q, count, fault))
+	if (grow_points(&q->waits, count, "waits", fault))
 		return 1;
+	q->waits.count = count;
 	for (uint32_t k = 0; k < count; k++) {
 		vkoHandle semaphore = waits[2 * k];
 		uint64_t value = waits[2 * k + 1];
@@ -217,50 +222,106 @@ static int32_t prepare_waits(vko_queue *q, const uint64_t *waits, uint32_t count
 				"wait %u is for value %llu of the queue's own timeline, which only signals up to %llu: "
 				"it would never end", k, (unsigned long long)value,
 				(unsigned long long)q->submitted);
-		q->wait_semaphores[k] = semaphore;
-		q->wait_values[k] = value;
+		q->waits.semaphores[k] = semaphore;
+		q->waits.values[k] = value;
 	}
 	return 0;
 }
 
-static int32_t submit(vko_queue *q, slot *s, uint32_t wait_count, uint64_t signal, vko_fault *fault)
+// After prepare_waits. The semaphore that is the queue's own comes last, unless it is
+// 0: drivers raise them in order, and who has waited for it may destroy the others.
+static int32_t prepare_signals(vko_queue *q, const uint64_t *signals, uint32_t count, vkoHandle own,
+	uint64_t own_value, vko_fault *fault)
+{
+	points *p = &q->signals;
+	if (count == UINT32_MAX)
+		return vko_refuse(fault, "%u signals", count);
+	if (grow_points(p, count + 1, "signals", fault))
+		return 1;
+	p->count = 0;
+	for (uint32_t k = 0; k < count; k++) {
+		vkoHandle semaphore = signals[2 * k];
+		uint64_t value = signals[2 * k + 1];
+		if (semaphore == 0)
+			return vko_refuse(fault, "signal %u names no semaphore", k);
+		if (semaphore == q->timeline)
+			return vko_refuse(fault, "signal %u is of the queue's own timeline", k);
+		for (uint32_t j = 0; j < k; j++)
+			if (signals[2 * j] == semaphore)
+				return vko_refuse(fault, "signals %u and %u are of one semaphore", j, k);
+		for (uint32_t j = 0; j < q->waits.count; j++)
+			if (q->waits.semaphores[j] == semaphore && q->waits.values[j] >= value)
+				return vko_refuse(fault,
+					"signal %u is of value %llu and wait %u for value %llu of one semaphore: "
+					"it would never end, or go backwards", k, (unsigned long long)value,
+					j, (unsigned long long)q->waits.values[j]);
+		p->semaphores[p->count] = semaphore;
+		p->values[p->count++] = value;
+	}
+	if (own != 0) {
+		p->semaphores[p->count] = own;
+		p->values[p->count++] = own_value;
+	}
+	return 0;
+}
+
+static int32_t submit(vko_queue *q, slot *s, uint64_t signal, vko_fault *fault)
 {
 	const vkoTimelineSemaphoreSubmitInfo values = {
 		.sType = VKO_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO,
-		.waitSemaphoreValueCount = wait_count,
-		.pWaitSemaphoreValues = q->wait_values,
-		.signalSemaphoreValueCount = 1,
-		.pSignalSemaphoreValues = &signal,
+		.waitSemaphoreValueCount = q->waits.count,
+		.pWaitSemaphoreValues = q->waits.values,
+		.signalSemaphoreValueCount = q->signals.count,
+		.pSignalSemaphoreValues = q->signals.values,
 	};
 	const vkoSubmitInfo info = {
 		.sType = VKO_STRUCTURE_TYPE_SUBMIT_INFO,
 		.pNext = &values,
-		.waitSemaphoreCount = wait_count,
-		.pWaitSemaphores = q->wait_semaphores,
-		.pWaitDstStageMask = q->wait_stages,
+		.waitSemaphoreCount = q->waits.count,
+		.pWaitSemaphores = q->waits.semaphores,
+		.pWaitDstStageMask = q->waits.stages,
 		.commandBufferCount = s != NULL,
 		.pCommandBuffers = s != NULL ? &s->commands : NULL,
-		.signalSemaphoreCount = 1,
-		.pSignalSemaphores = &q->timeline,
+		.signalSemaphoreCount = q->signals.count,
+		.pSignalSemaphores = q->signals.semaphores,
 	};
 	int32_t r = q->d->QueueSubmit(q->handle, 1, &info, 0);
 	if (r < 0)
 		return vko_fail(fault, "vkQueueSubmit", r, "queue of family %u, signal %llu",
 			q->family.index, (unsigned long long)signal);
-	q->submitted = signal;
+	if (signal != 0)
+		q->submitted = signal;
+	return 0;
+}
+
+int32_t vko_queue_order(vko_queue *q, const uint64_t *waits, uint32_t wait_count,
+	const uint64_t *signals, uint32_t signal_count, vko_fault *fault)
+{
+	if (q->d->adopted && q->orders == 0) {
+		int32_t r = vko_semaphore_create(q->d, 0, &q->orders);
+		if (r < 0)
+			return vko_fail(fault, "vkCreateSemaphore", r, "queue of family %u", q->family.index);
+	}
+	if (prepare_waits(q, waits, wait_count, fault) ||
+		prepare_signals(q, signals, signal_count, q->orders, q->ordered + 1, fault) ||
+		submit(q, NULL, 0, fault))
+		return 1;
+	q->ordered++;
 	return 0;
 }
 
 int32_t vko_queue_submit(vko_queue *q, const uint64_t *words, uint64_t count,
-	const uint64_t *waits, uint32_t wait_count, uint64_t signal, vko_fault *fault)
+	const uint64_t *waits, uint32_t wait_count, const uint64_t *signals, uint32_t signal_count,
+	uint64_t signal, vko_fault *fault)
 {
 	if (signal <= q->submitted)
 		return vko_refuse(fault, "signal %llu is not above %llu, which is submitted",
 			(unsigned long long)signal, (unsigned long long)q->submitted);
-	if (prepare_waits(q, waits, wait_count, fault))
+	if (prepare_waits(q, waits, wait_count, fault) ||
+		prepare_signals(q, signals, signal_count, q->timeline, signal, fault))
 		return 1;
 	if (count == 0)
-		return submit(q, NULL, wait_count, signal, fault);
+		return submit(q, NULL, signal, fault);
 	vko_demand demand;
 	if (vko_scan(q->d, q->family, words, count, &demand, fault))
 		return 1;
@@ -271,7 +332,7 @@ int32_t vko_queue_submit(vko_queue *q, const uint64_t *words, uint64_t count,
 		demand = (vko_demand){ 0 };
 	if (prepare_pool(q->d, s, &demand, fault) ||
 		vko_record(q->d, s->commands, s->pool, words, count, fault) ||
-		submit(q, s, wait_count, signal, fault)) {
+		submit(q, s, signal, fault)) {
 		put_slot(q, s);
 		return 1;
 	}
@@ -282,28 +343,10 @@ int32_t vko_queue_submit(vko_queue *q, const uint64_t *words, uint64_t count,
 	return 0;
 }
 
-int32_t vko_queue_completed(const vko_queue *q, uint64_t *value, vko_fault *fault)
+void vko_queue_finish(const vko_queue *q)
 {
-	int32_t r = q->d->GetSemaphoreCounterValue(q->d->handle, q->timeline, value);
-	if (r < 0)
-		return vko_fail(fault, "vkGetSemaphoreCounterValue", r, "queue of family %u",
-			q->family.index);
-	return 0;
-}
-
-int32_t vko_queue_wait(const vko_queue *q, uint64_t value, uint64_t nanoseconds,
-	uint32_t *done, vko_fault *fault)
-{
-	const vkoSemaphoreWaitInfo info = {
-		.sType = VKO_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO,
-		.semaphoreCount = 1,
-		.pSemaphores = &q->timeline,
-		.pValues = &value,
-	};
-	int32_t r = q->d->WaitSemaphores(q->d->handle, &info, nanoseconds);
-	*done = r == VKO_SUCCESS;
-	if (r < 0)
-		return vko_fail(fault, "vkWaitSemaphores", r, "queue of family %u, value %llu",
-			q->family.index, (unsigned long long)value);
-	return 0;
+	// A lost device is as idle as it will be.
+	vko_semaphore_wait(q->d, q->timeline, q->submitted, UINT64_MAX);
+	if (q->orders != 0)
+		vko_semaphore_wait(q->d, q->orders, q->ordered, UINT64_MAX);
 }

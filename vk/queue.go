@@ -4,10 +4,8 @@ package vk
 
 // #cgo noescape vko_queue_submit
 // #cgo nocallback vko_queue_submit
-// #cgo noescape vko_queue_completed
-// #cgo nocallback vko_queue_completed
-// #cgo noescape vko_queue_wait
-// #cgo nocallback vko_queue_wait
+// #cgo noescape vko_queue_order
+// #cgo nocallback vko_queue_order
 // #cgo noescape vko_scan
 // #cgo nocallback vko_scan
 // #include "vko.h"
@@ -15,7 +13,6 @@ import "C"
 
 import (
 	"fmt"
-	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -36,14 +33,22 @@ type Queue struct {
 
 	mu sync.Mutex // the VkQueue, its command pool, and in C all of vko_queue but the timeline
 	c  *C.vko_queue
+	// given locks the VkQueue beside mu, which is taken before, and is nil for a queue
+	// that is not the application's.
+	given sync.Locker
 }
 
-func (d *Device) openQueue(family, index uint32) (*Queue, error) {
+func (d *Device) openQueue(family uint32, index int) (*Queue, error) {
 	flags := d.Properties().QueueFamilies[family].Flags
 	q := &Queue{device: d, family: family, compute: flags&QueueCompute != 0}
-	var h vulkan.Queue
-	vulkan.GetDeviceQueue(d.handle, family, index, &h)
-	q.handle = address(h)
+	if a := d.physical.adopted; a != nil {
+		given := a.queue(family, index)
+		q.handle, q.given = given.Handle, given.Locker
+	} else {
+		var h vulkan.Queue
+		vulkan.GetDeviceQueue(d.handle, family, uint32(index), &h)
+		q.handle = address(h)
+	}
 	info := vulkan.CommandPoolCreateInfo{
 		SType: vulkan.StructureTypeCommandPoolCreateInfo,
 		Flags: vulkan.CommandPoolCreateFlags(vulkan.CommandPoolCreateTransientBit |
@@ -89,38 +94,89 @@ func (q *Queue) Compute() bool { return q.compute }
 // Timeline is the semaphore that this queue's submissions signal. It begins at 0.
 func (q *Queue) Timeline() Semaphore { return q.timeline }
 
-// Submit hands the stream's operations to the queue, to begin once all waits are
-// satisfied, and to raise the queue's timeline to signal when they have ended.
-// Both ends take in all commands: whatever waits for the signal comes after
-// everything submitted to this queue before. The stream may be empty or nil, and
-// may be changed as soon as Submit returns.
-//
-// signal must be above every value submitted before. A wait must be for a value
-// that is already submitted somewhere: a queue that waits for what is never
-// signalled hangs, and with it every later submission.
-//
-// A stream that is malformed, outside the device's limits, or not for a queue
-// that only transfers (see Compute) is refused with ErrInvalid. After any error the
-// queue is as it was, and usable unless the error matches ErrDeviceLost.
-func (q *Queue) Submit(s *Stream, waits []SemaphoreWait, signal uint64) error {
-	var words []uint64
-	if s != nil {
-		words = s.words
+// Locker locks the VkQueue: who submits to it by other means than Submit holds it
+// meanwhile, and calls nothing of this Queue but Timeline, Completed and Wait. It
+// stays usable when the device is closed.
+func (q *Queue) Locker() sync.Locker {
+	if q.given != nil {
+		return q.given
 	}
-	var f C.vko_fault
+	return &q.mu
+}
+
+// enter locks the queue for a call that uses the VkQueue, unless it is closed.
+func (q *Queue) enter() error {
 	q.mu.Lock()
 	if q.c == nil {
 		q.mu.Unlock()
 		return q.errClosed()
 	}
+	if q.given != nil {
+		q.given.Lock()
+	}
+	return nil
+}
+
+// leave ends what enter began.
+func (q *Queue) leave() {
+	if q.given != nil {
+		q.given.Unlock()
+	}
+	q.mu.Unlock()
+	q.device.instance.drain()
+}
+
+// Submit hands the stream's operations to the queue, to begin once all waits are
+// satisfied, and when they have ended to raise the queue's timeline to signal and
+// the semaphores of signals to their values. Both ends take in all commands:
+// whatever waits for a signal comes after everything submitted to this queue
+// before. The stream may be empty or nil, and may be changed as soon as Submit
+// returns, as may waits and signals.
+//
+// signal must be above every value submitted before. A wait must be for a value
+// that is already submitted somewhere: a queue that waits for what is never
+// signalled hangs, and with it every later submission. signals must name each
+// semaphore once, not the queue's own timeline, and values above all that their
+// semaphore has or is going to have when the submission ends.
+//
+// A stream that is malformed, outside the device's limits, or not for a queue
+// that only transfers (see Compute) is refused with ErrInvalid. After any error the
+// queue is as it was, and usable unless the error matches ErrDeviceLost.
+func (q *Queue) Submit(s *Stream, waits, signals []SemaphoreValue, signal uint64) error {
+	var words []uint64
+	if s != nil {
+		words = s.words
+	}
+	var f C.vko_fault
+	if err := q.enter(); err != nil {
+		return err
+	}
 	failed := C.vko_queue_submit(q.c,
 		(*C.uint64_t)(unsafe.Pointer(unsafe.SliceData(words))), C.uint64_t(len(words)),
 		(*C.uint64_t)(unsafe.Pointer(unsafe.SliceData(waits))), C.uint32_t(len(waits)),
+		(*C.uint64_t)(unsafe.Pointer(unsafe.SliceData(signals))), C.uint32_t(len(signals)),
 		C.uint64_t(signal), &f)
-	q.mu.Unlock()
-	q.device.instance.drain()
+	q.leave()
 	if failed != 0 {
 		return faultError("Queue.Submit", &f)
+	}
+	return nil
+}
+
+// Order makes an empty submission which leaves the queue's own timeline alone, for
+// work that others submit to the queue: what is submitted later begins after the
+// waits, the signals come after what was submitted before.
+func (q *Queue) Order(waits, signals []SemaphoreValue) error {
+	var f C.vko_fault
+	if err := q.enter(); err != nil {
+		return err
+	}
+	failed := C.vko_queue_order(q.c,
+		(*C.uint64_t)(unsafe.Pointer(unsafe.SliceData(waits))), C.uint32_t(len(waits)),
+		(*C.uint64_t)(unsafe.Pointer(unsafe.SliceData(signals))), C.uint32_t(len(signals)), &f)
+	q.leave()
+	if failed != 0 {
+		return faultError("Queue.Order", &f)
 	}
 	return nil
 }
@@ -130,12 +186,11 @@ func (q *Queue) Completed() (uint64, error) {
 	if q.closed.Load() {
 		return 0, q.errClosed()
 	}
-	var f C.vko_fault
-	var value C.uint64_t
-	if C.vko_queue_completed(q.c, &value, &f) != 0 {
-		return 0, faultError("Queue.Completed", &f)
+	value, r := q.device.semaphoreValue(q.timeline)
+	if r < 0 {
+		return 0, check("vkGetSemaphoreCounterValue", r, "queue of family %d", q.family)
 	}
-	return uint64(value), nil
+	return value, nil
 }
 
 // Wait blocks until the timeline has reached value or the timeout has passed, and
@@ -145,18 +200,11 @@ func (q *Queue) Wait(value uint64, timeout time.Duration) (done bool, err error)
 	if q.closed.Load() {
 		return false, q.errClosed()
 	}
-	nanoseconds := uint64(math.MaxUint64)
-	if timeout >= 0 {
-		nanoseconds = uint64(timeout)
+	r := q.device.waitSemaphore(q.device.c, q.timeline, value, timeout)
+	if r < 0 {
+		return false, check("vkWaitSemaphores", r, "queue of family %d, value %d", q.family, value)
 	}
-	var f C.vko_fault
-	var reached C.uint32_t
-	failed := C.vko_queue_wait(q.c, C.uint64_t(value), C.uint64_t(nanoseconds), &reached, &f)
-	q.device.instance.drain()
-	if failed != 0 {
-		return false, faultError("Queue.Wait", &f)
-	}
-	return reached != 0, nil
+	return r == Success, nil
 }
 
 // commandBuffers counts the command buffers that the queue has made.

@@ -309,7 +309,7 @@ func TestWaitEndsAtItsTimeout(t *testing.T) {
 			t.Errorf("timeout %v: done %v, error %v", timeout, done, err)
 		}
 	}
-	if err := q.Submit(nil, nil, 7); err != nil {
+	if err := q.Submit(nil, nil, nil, 7); err != nil {
 		t.Fatal(err)
 	}
 	if done, err := q.Wait(7, -1); !done || err != nil {
@@ -335,7 +335,7 @@ func TestWaiterInAnotherGoroutineWakes(t *testing.T) {
 		woken <- err
 	}()
 	for value := uint64(1); value <= 2; value++ {
-		if err := q.Submit(new(Stream), []SemaphoreWait{{q.Timeline(), value - 1}}, value); err != nil {
+		if err := q.Submit(new(Stream), []SemaphoreValue{{q.Timeline(), value - 1}}, nil, value); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -347,15 +347,15 @@ func TestWaiterInAnotherGoroutineWakes(t *testing.T) {
 func TestManyWaitsInOneSubmission(t *testing.T) {
 	d := openDevice(t, DeviceOptions{})
 	q := d.Queues()[0]
-	if err := q.Submit(nil, nil, 5); err != nil {
+	if err := q.Submit(nil, nil, nil, 5); err != nil {
 		t.Fatal(err)
 	}
 	for k, n := range []int{1, 70, 3} {
-		waits := make([]SemaphoreWait, n)
+		waits := make([]SemaphoreValue, n)
 		for w := range waits {
-			waits[w] = SemaphoreWait{q.Timeline(), uint64(w%5 + 1)}
+			waits[w] = SemaphoreValue{q.Timeline(), uint64(w%5 + 1)}
 		}
-		if err := q.Submit(nil, waits, uint64(6+k)); err != nil {
+		if err := q.Submit(nil, waits, nil, uint64(6+k)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -414,20 +414,20 @@ func TestRefusedSubmissionLeavesTheQueueUsable(t *testing.T) {
 			var s Stream
 			s.Fill(b.Buffer, 0, 4, 99)
 			build(&s)
-			if err := q.Submit(&s, nil, 1); !errors.Is(err, ErrInvalid) {
+			if err := q.Submit(&s, nil, nil, 1); !errors.Is(err, ErrInvalid) {
 				t.Errorf("%s: error %v", name, err)
 			}
 		}
 		var s Stream
 		for name, c := range map[string]struct {
-			waits  []SemaphoreWait
+			waits  []SemaphoreValue
 			signal uint64
 		}{
 			"signal not above the last": {nil, 0},
-			"wait for no semaphore":     {[]SemaphoreWait{{}}, 1},
-			"wait for itself":           {[]SemaphoreWait{{q.Timeline(), 1}}, 1},
+			"wait for no semaphore":     {[]SemaphoreValue{{}}, 1},
+			"wait for itself":           {[]SemaphoreValue{{q.Timeline(), 1}}, 1},
 		} {
-			if err := q.Submit(&s, c.waits, c.signal); !errors.Is(err, ErrInvalid) {
+			if err := q.Submit(&s, c.waits, nil, c.signal); !errors.Is(err, ErrInvalid) {
 				t.Errorf("%s: error %v", name, err)
 			}
 		}
@@ -573,7 +573,7 @@ func TestSubmissionsFromManyGoroutines(t *testing.T) {
 				mu.Lock()
 				last++
 				value := last
-				err := q.Submit(&s, nil, value)
+				err := q.Submit(&s, nil, nil, value)
 				mu.Unlock()
 				if err != nil {
 					t.Error(err)
@@ -614,7 +614,7 @@ func TestSubmissionSurvivesGarbageCollection(t *testing.T) {
 			s.Barrier(between)
 			s.Dispatch(group, []BufferRange{all(b)}, push(1, 1), [3]uint32{}, [3]uint32{1, 1, 1})
 			s.Barrier(toHost)
-			if err := d.Queues()[0].Submit(s, []SemaphoreWait{{d.Queues()[0].Timeline(), value - 1}}, value); err != nil {
+			if err := d.Queues()[0].Submit(s, []SemaphoreValue{{d.Queues()[0].Timeline(), value - 1}}, nil, value); err != nil {
 				t.Fatal(err)
 			}
 			_ = strings.Repeat("x", 4096) // garbage where freed stream memory would be

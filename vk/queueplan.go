@@ -1,11 +1,15 @@
 package vk
 
-import "slices"
+import (
+	"math"
+	"slices"
+)
 
 // How many queues a device is opened with where DeviceOptions does not say.
 const (
 	defaultComputeQueues  = 8
 	defaultTransferQueues = 2
+	defaultInteropQueues  = 1
 )
 
 // mainFamily is the family that the first queue is of: the first that can
@@ -56,6 +60,33 @@ func planQueues(families []QueueFamily, mostCompute, mostTransfer int) []int {
 	plan := queuesOf(families, []int{main}, most)
 	plan = append(plan, queuesOf(families, append(async, drawing...), mostCompute-len(plan))...)
 	return append(plan, queuesOf(families, append(transfer, special...), mostTransfer)...)
+}
+
+// planDevice chooses the queues of a device, as planQueues does, and those for
+// interop, at most mostInterop: all of the first family that can spare one, in the
+// order main family, those that do not draw, those that do. A family spares what
+// planQueues leaves of it; one of which that leaves nothing spares a single queue
+// where it has two or more, and the other queues are planned without that one.
+func planDevice(families []QueueFamily, mostCompute, mostTransfer, mostInterop int) (queues, interop []int) {
+	queues = planQueues(families, mostCompute, mostTransfer)
+	if mostInterop < 1 || len(queues) == 0 {
+		return queues, nil
+	}
+	used := map[int]int{}
+	for _, f := range queues {
+		used[f]++
+	}
+	for _, f := range slices.Compact(planQueues(families, math.MaxInt, 0)) { // all that compute
+		switch left := families[f].Count - used[f]; {
+		case left > 0:
+			return queues, slices.Repeat([]int{f}, min(left, mostInterop))
+		case used[f] > 1:
+			without := slices.Clone(families)
+			without[f].Count--
+			return planQueues(without, mostCompute, mostTransfer), []int{f}
+		}
+	}
+	return queues, nil
 }
 
 // queuesOf lists the families' queues in that order, at most that many: each as

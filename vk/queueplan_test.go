@@ -2,6 +2,7 @@ package vk
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"unicode"
@@ -79,6 +80,46 @@ func TestQueuesOfKnownDevices(t *testing.T) {
 	}
 }
 
+func TestInteropQueuesOfKnownDevices(t *testing.T) {
+	const (
+		nvidia = "GCTS16 TS2 CTS8 TSV1 TV1"
+		amd    = "GCTS1 CTS4 TS1"
+	)
+	for _, c := range []struct {
+		families                   string
+		compute, transfer, interop int
+		want                       string // the queues' families, those for interop behind "+"
+	}{
+		{"GCT1", 8, 2, 1, "0 +"}, // lavapipe and SwiftShader, too
+		{"GCT2", 8, 2, 1, "0 + 0"},
+		{"GCT3", 8, 2, 3, "0 0 + 0"},
+		{nvidia, 8, 2, 1, "0 0 0 0 0 0 0 2 1 1 + 0"},
+		{nvidia, 8, 2, 3, "0 0 0 0 0 0 0 2 1 1 + 0 0 0"},
+		{nvidia, 8, 2, -1, "0 0 0 0 0 0 0 2 1 1 +"},
+		{nvidia, 16, 0, 3, strings.Repeat("0 ", 15) + "2 + 0"},
+		{nvidia, 99, 0, 3, strings.Repeat("0 ", 15) + strings.Repeat("2 ", 8) + "+ 0"},
+		// The main family's only queue stays the scheduler's.
+		{amd, 8, 2, 1, "0 1 1 1 2 + 1"},
+		{amd, 3, 2, 3, "0 1 1 2 + 1 1"},
+		{amd, 1, -1, 1, "0 + 1"},
+		{"GCT1 CT1", 8, 2, 1, "0 1 +"},
+		{"GCT1 CT1", 1, 2, 1, "0 + 1"},
+		{"GCT1 CT1 GC3", 8, 2, 1, "0 1 2 2 + 2"},
+		// What is given up is made good elsewhere.
+		{"GCT3 CT2 T2", 4, 2, 1, "0 0 1 1 2 2 + 0"},
+		{"GCT3 CT2 T2", 8, 2, 1, "0 0 1 1 2 2 + 0"},
+		{"GCT4 CT2", 5, 0, 2, "0 0 0 1 1 + 0"},
+		{"GT4 T2", 8, 2, 1, "+"}, // nothing computes
+		{"", 8, 2, 1, "+"},
+	} {
+		queues, interop := planDevice(familiesOf(t, c.families), c.compute, c.transfer, c.interop)
+		got := strings.Trim(fmt.Sprint(queues), "[]") + " + " + strings.Trim(fmt.Sprint(interop), "[]")
+		if got := strings.TrimSpace(got); got != c.want {
+			t.Errorf("%s, %d, %d and %d: queues of families %s; want %s", c.families, c.compute, c.transfer, c.interop, got, c.want)
+		}
+	}
+}
+
 // forEachFamilies calls do with every list of up to four families out of kinds.
 func forEachFamilies(kinds []QueueFamily, do func([]QueueFamily)) {
 	var grow func(list []QueueFamily)
@@ -111,6 +152,13 @@ func TestQueuesOfAllSmallDevices(t *testing.T) {
 			plan := planQueues(families, most[0], most[1])
 			if why := wrongPlan(families, most[0], most[1], plan); why != "" {
 				t.Fatalf("%v, at most %v: plan %v: %s", families, most, plan, why)
+			}
+			for _, mostInterop := range []int{-1, 1, 2} {
+				queues, interop := planDevice(families, most[0], most[1], mostInterop)
+				if why := wrongInterop(families, most[0], most[1], mostInterop, plan, queues, interop); why != "" {
+					t.Fatalf("%v, at most %v: plan %v, with at most %d for interop %v and %v: %s",
+						families, most, plan, mostInterop, queues, interop, why)
+				}
 			}
 		}
 	})
@@ -200,4 +248,60 @@ func wrongPlan(families []QueueFamily, mostCompute, mostTransfer int, plan []int
 		return "the main family has queues left that others took the place of"
 	}
 	return ""
+}
+
+// wrongInterop says what is wrong with the plan of a device that has queues for
+// interop, where plan is that of the device without.
+func wrongInterop(families []QueueFamily, mostCompute, mostTransfer, most int, plan, queues, interop []int) string {
+	if len(interop) > max(0, most) {
+		return "too many"
+	}
+	used := func(queues []int, family int) (n int) {
+		for _, f := range queues {
+			if f == family {
+				n++
+			}
+		}
+		return n
+	}
+	// From the main family if that can spare one, else from any that computes.
+	spares := func(f int) bool { return families[f].Count > used(plan, f) || used(plan, f) > 1 }
+	can := false
+	for k, f := range families {
+		can = can || len(plan) > 0 && f.Flags&QueueCompute != 0 && spares(k)
+	}
+	if (len(interop) > 0) != (can && most > 0) {
+		return "there is one that could be spared, or none"
+	}
+	if len(interop) == 0 {
+		if !slices.Equal(queues, plan) {
+			return "without interop the plan differs"
+		}
+		return ""
+	}
+	taken := interop[0]
+	if families[taken].Flags&QueueCompute == 0 || used(interop, taken) != len(interop) {
+		return "not of one family that computes"
+	}
+	if spares(plan[0]) && taken != plan[0] {
+		return "the main family could have spared it"
+	}
+	left := families[taken].Count - used(plan, taken)
+	if left > 0 {
+		if !slices.Equal(queues, plan) || len(interop) != min(left, most) {
+			return "queues were left, and others are taken"
+		}
+		return ""
+	}
+	without := slices.Clone(families)
+	without[taken].Count--
+	if len(interop) != 1 || used(queues, taken) != used(plan, taken)-1 {
+		return "not one given up"
+	}
+	for k := range families {
+		if used(plan, k) > 0 && used(queues, k) == 0 {
+			return "a family's last queue is given up"
+		}
+	}
+	return wrongPlan(without, mostCompute, mostTransfer, queues)
 }

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -32,8 +33,9 @@ func useManyQueues(t *testing.T) {
 	t.Setenv("VKOMP_MANYQUEUE_DELAY_US", "1000")
 }
 
-// The families of the queues of such a device, opened without options.
-var manyQueues = []int{0, 0, 0, 1, 1, 2, 2}
+// The families of the queues of such a device, opened without options, beside one
+// of family 0 for interop.
+var manyQueues = []int{0, 0, 1, 1, 2, 2}
 
 func TestManyQueuesAreOpenedAsPlanned(t *testing.T) {
 	useManyQueues(t)
@@ -41,23 +43,27 @@ func TestManyQueuesAreOpenedAsPlanned(t *testing.T) {
 	for _, c := range []struct {
 		options DeviceOptions
 		want    []int
+		interop []int
 	}{
-		{DeviceOptions{}, manyQueues},
-		{DeviceOptions{ComputeQueues: 3, TransferQueues: 1}, []int{0, 0, 1, 2}},
-		{DeviceOptions{ComputeQueues: 1, TransferQueues: -1}, []int{0}},
-		{DeviceOptions{ComputeQueues: 100, TransferQueues: 100}, manyQueues},
+		{DeviceOptions{}, manyQueues, []int{0}},
+		{DeviceOptions{InteropQueues: -1}, []int{0, 0, 0, 1, 1, 2, 2}, nil},
+		{DeviceOptions{InteropQueues: 3}, manyQueues, []int{0}},
+		{DeviceOptions{ComputeQueues: 3, TransferQueues: 1}, []int{0, 0, 1, 2}, []int{0}},
+		{DeviceOptions{ComputeQueues: 1, TransferQueues: -1}, []int{0}, []int{0}},
+		{DeviceOptions{ComputeQueues: 1, TransferQueues: -1, InteropQueues: 3}, []int{0}, []int{0, 0}},
+		{DeviceOptions{ComputeQueues: 100, TransferQueues: 100}, manyQueues, []int{0}},
 	} {
 		d, err := p.Open(c.options)
 		if err != nil {
 			t.Fatal(err)
 		}
-		checkQueues(t, d, c.want)
+		checkQueues(t, d, c.want, c.interop)
 		if err := d.Close(); err != nil {
 			t.Error(err)
 		}
 	}
 	for _, families := range [][]int{{0, 0, 0, 0}, {0, 1, 1, 1}, {0, 2, 2, 2}} {
-		if _, err := p.openQueues(families, DeviceOptions{}); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "of family") {
+		if _, err := p.openQueues(families, nil, DeviceOptions{}); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "of family") {
 			t.Errorf("queues of families %v: %v", families, err)
 		}
 	}
@@ -76,7 +82,8 @@ func TestDeviceOfManyQueuesThatFailsHalfwayLeavesNothing(t *testing.T) {
 
 func failOpening(t *testing.T, p *PhysicalDevice) {
 	t.Helper()
-	families := planQueues(p.Properties().QueueFamilies, defaultComputeQueues, defaultTransferQueues)
+	queues, interop := planDevice(p.Properties().QueueFamilies, defaultComputeQueues, defaultTransferQueues, defaultInteropQueues)
+	families := slices.Concat(queues, interop)
 	fail := func(call, detail string, at int) {
 		t.Helper()
 		for result, want := range map[Result]error{ErrorOutOfHostMemory: ErrOutOfMemory, ErrorDeviceLost: ErrDeviceLost} {
@@ -105,7 +112,7 @@ func failOpening(t *testing.T, p *PhysicalDevice) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	checkQueues(t, d, families)
+	checkQueues(t, d, queues, interop)
 	if err := d.Close(); err != nil {
 		t.Error(err)
 	}
@@ -153,7 +160,7 @@ func openManyQueues(t *testing.T, o DeviceOptions) *Device {
 	t.Helper()
 	useManyQueues(t)
 	d := openDevice(t, o)
-	checkQueues(t, d, manyQueues)
+	checkQueues(t, d, manyQueues, []int{0})
 	return d
 }
 
@@ -174,7 +181,7 @@ func TestEveryQueueDoesWhatItsFamilyCan(t *testing.T) {
 				dispatch.Barrier(between)
 				dispatch.Dispatch(add, []BufferRange{all(src), all(dst)}, push(256, 10), [3]uint32{}, [3]uint32{4, 1, 1})
 				want := uint32(k) + 1
-				err := q.Submit(&dispatch, nil, 1)
+				err := q.Submit(&dispatch, nil, nil, 1)
 				if q.Compute() {
 					want *= 11
 					if err != nil {
@@ -185,7 +192,7 @@ func TestEveryQueueDoesWhatItsFamilyCan(t *testing.T) {
 					t.Fatalf("dispatch on queue %d: %v", k, err)
 				}
 				s.Barrier(toHost)
-				if err := q.Submit(&s, []SemaphoreWait{{q.Timeline(), 0}}, 2); err != nil {
+				if err := q.Submit(&s, []SemaphoreValue{{q.Timeline(), 0}}, nil, 2); err != nil {
 					t.Fatalf("queue %d: %v", k, err)
 				}
 				wait(t, q, 2)
@@ -253,16 +260,16 @@ func TestWaitsCarryABlockThroughAllQueues(t *testing.T) {
 	queues := d.Queues()
 	r := newRelay(t, d)
 	random := rand.New(rand.NewPCG(1, 2))
-	var before []SemaphoreWait
+	var before []SemaphoreValue
 	submitted := make([]uint64, len(queues))
 	for n := range 300 {
 		k := random.IntN(len(queues))
 		q := queues[k]
 		submitted[k]++
-		if err := q.Submit(r.step(q.Compute(), n), before, submitted[k]); err != nil {
+		if err := q.Submit(r.step(q.Compute(), n), before, nil, submitted[k]); err != nil {
 			t.Fatalf("step %d on queue %d: %v", n, k, err)
 		}
-		before = []SemaphoreWait{{q.Timeline(), submitted[k]}}
+		before = []SemaphoreValue{{q.Timeline(), submitted[k]}}
 	}
 	for k, q := range queues {
 		if submitted[k] == 0 {
@@ -284,17 +291,17 @@ func TestSubmissionWaitsForAllOtherQueues(t *testing.T) {
 		parts = append(parts, b)
 	}
 	gathered, words := newBlock(t, d, 64*len(queues))
-	var before []SemaphoreWait
+	var before []SemaphoreValue
 	for round := range uint64(20) {
 		value := 2*round + 1
-		var waits []SemaphoreWait
+		var waits []SemaphoreValue
 		for k, q := range queues {
 			var s Stream
 			s.Fill(parts[k].Buffer, 0, 256, uint32(round)<<8|uint32(k))
-			if err := q.Submit(&s, before, value); err != nil {
+			if err := q.Submit(&s, before, nil, value); err != nil {
 				t.Fatal(err)
 			}
-			waits = append(waits, SemaphoreWait{q.Timeline(), value})
+			waits = append(waits, SemaphoreValue{q.Timeline(), value})
 		}
 		gatherer := queues[round%uint64(len(queues))]
 		var s Stream
@@ -302,7 +309,7 @@ func TestSubmissionWaitsForAllOtherQueues(t *testing.T) {
 			s.Copy(parts[k].Buffer, gathered.Buffer, 0, uint64(k)*256, 256)
 		}
 		s.Barrier(toHost)
-		if err := gatherer.Submit(&s, waits, value+1); err != nil {
+		if err := gatherer.Submit(&s, waits, nil, value+1); err != nil {
 			t.Fatal(err)
 		}
 		wait(t, gatherer, value+1)
@@ -311,7 +318,7 @@ func TestSubmissionWaitsForAllOtherQueues(t *testing.T) {
 				t.Fatalf("round %d: word %d is %#x, want %#x", round, n, v, want)
 			}
 		}
-		before = []SemaphoreWait{{gatherer.Timeline(), value + 1}}
+		before = []SemaphoreValue{{gatherer.Timeline(), value + 1}}
 	}
 }
 
@@ -329,7 +336,7 @@ func TestQueuesAreUsedByManyGoroutinesAtOnce(t *testing.T) {
 				var s Stream
 				s.Copy(src.Buffer, dst.Buffer, 0, 0, src.Size)
 				s.Barrier(toHost)
-				if err := q.Submit(&s, nil, value); err != nil {
+				if err := q.Submit(&s, nil, nil, value); err != nil {
 					t.Errorf("queue %d: %v", k, err)
 					return
 				}
@@ -362,8 +369,8 @@ func TestImportedBlockIsUsedFromSeveralFamilies(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer d.DestroyBlock(b)
-	var before []SemaphoreWait
-	size := 2 * unit / 16
+	var before []SemaphoreValue
+	size := 2 * unit / 8
 	for k, q := range d.Queues() {
 		var s Stream
 		if k == 0 {
@@ -372,14 +379,14 @@ func TestImportedBlockIsUsedFromSeveralFamilies(t *testing.T) {
 			s.Copy(b.Buffer, b.Buffer, uint64(k-1)*size, uint64(k)*size, size)
 		}
 		s.Barrier(toHost)
-		if err := q.Submit(&s, before, 1); err != nil {
+		if err := q.Submit(&s, before, nil, 1); err != nil {
 			t.Fatal(err)
 		}
-		before = []SemaphoreWait{{q.Timeline(), 1}}
+		before = []SemaphoreValue{{q.Timeline(), 1}}
 	}
 	last := d.Queues()[len(manyQueues)-1]
 	wait(t, last, 1)
-	for n, v := range data[:7*size] {
+	for n, v := range data[:len(manyQueues)*int(size)] {
 		if v != 1 {
 			t.Fatalf("byte %d of %d is %d", n, size, v)
 		}
@@ -396,7 +403,7 @@ func TestClosingWaitsForAllQueues(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var before []SemaphoreWait
+	var before []SemaphoreValue
 	for range 5 {
 		for _, q := range d.Queues() {
 			value := uint64(1)
@@ -405,10 +412,10 @@ func TestClosingWaitsForAllQueues(t *testing.T) {
 			}
 			var s Stream
 			s.Fill(b.Buffer, 0, b.Size, uint32(value))
-			if err := q.Submit(&s, before, value); err != nil {
+			if err := q.Submit(&s, before, nil, value); err != nil {
 				t.Fatal(err)
 			}
-			before = []SemaphoreWait{{q.Timeline(), value}}
+			before = []SemaphoreValue{{q.Timeline(), value}}
 		}
 	}
 	// Validation would tell of objects that are destroyed while in use.
@@ -416,7 +423,7 @@ func TestClosingWaitsForAllQueues(t *testing.T) {
 		t.Errorf("Close: %v", err)
 	}
 	for k, q := range d.Queues() {
-		if err := q.Submit(nil, nil, 1000); !errors.Is(err, ErrClosed) || !strings.Contains(err.Error(), fmt.Sprintf("family %d", manyQueues[k])) {
+		if err := q.Submit(nil, nil, nil, 1000); !errors.Is(err, ErrClosed) || !strings.Contains(err.Error(), fmt.Sprintf("family %d", manyQueues[k])) {
 			t.Errorf("queue %d after Close: %v", k, err)
 		}
 	}
@@ -436,15 +443,15 @@ func TestFailedSubmissionNamesItsQueuesFamily(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	checkQueues(t, d, manyQueues)
+	checkQueues(t, d, manyQueues, []int{0})
 	for k, q := range d.Queues() {
 		t.Setenv("VKOMP_TEST_FAIL", fmt.Sprintf("vkQueueSubmit=%d", ErrorOutOfDeviceMemory))
-		err := q.Submit(nil, nil, 1)
+		err := q.Submit(nil, nil, nil, 1)
 		if want := fmt.Sprintf("vkQueueSubmit: VK_ERROR_OUT_OF_DEVICE_MEMORY: queue of family %d, signal 1", manyQueues[k]); !errors.Is(err, ErrOutOfMemory) || !strings.HasSuffix(err.Error(), want) {
 			t.Errorf("queue %d: %v", k, err)
 		}
 		t.Setenv("VKOMP_TEST_FAIL", "")
-		if err := q.Submit(nil, nil, 1); err != nil {
+		if err := q.Submit(nil, nil, nil, 1); err != nil {
 			t.Errorf("queue %d, again: %v", k, err)
 		}
 		wait(t, q, 1)

@@ -35,7 +35,8 @@ type Block struct {
 	Size       uint64         // bytes, as asked
 	Host       unsafe.Pointer // mapping of the whole block while it lives; nil when the host cannot see it, or imported
 	Address    uint64         // buffer device address; 0 when the device has none
-	MemoryType int            // index into Properties.MemoryTypes
+	MemoryType int            // index into Properties.MemoryTypes; -1 when foreign
+	Foreign    bool           // of Device.AdoptBuffer: somebody else's
 }
 
 // Pipeline is a compute pipeline with its layouts: a plain value that a Stream
@@ -72,8 +73,18 @@ type PipelineOptions struct {
 	Label          string // names the pipeline in errors; may be empty
 }
 
-// SemaphoreWait asks a submission to begin after a timeline reached Value.
-type SemaphoreWait struct {
+// SemaphoreType is VkSemaphoreType.
+type SemaphoreType int32
+
+// The types of semaphores, with Vulkan's values.
+const (
+	BinarySemaphore   SemaphoreType = 0
+	TimelineSemaphore SemaphoreType = 1
+)
+
+// SemaphoreValue is a value of a timeline semaphore: one that a submission waits
+// for, or one that it signals.
+type SemaphoreValue struct {
 	Semaphore Semaphore
 	Value     uint64
 }
@@ -101,6 +112,9 @@ type DeviceOptions struct {
 	// TransferQueues is the most queues of families that transfer and neither
 	// compute nor draw; 0: 2; negative: none.
 	TransferQueues int
+	// InteropQueues is the most queues that [Device.InteropQueues] lists instead of
+	// Device.Queues; 0: 1; negative: none.
+	InteropQueues int
 }
 
 // DeviceType is VkPhysicalDeviceType.
@@ -234,6 +248,9 @@ type Features struct {
 	PushDescriptor      bool
 	ExternalMemoryHost  bool
 	MemoryBudget        bool
+	ExternalMemoryFd    bool // blocks go to other devices and processes as files
+	ExternalTimelineFd  bool // so do timelines
+	ExternalBinaryFd    bool // and binary semaphores
 
 	ShaderFloat64                        bool
 	ShaderInt64                          bool

@@ -4,6 +4,7 @@ package vk
 
 import (
 	"fmt"
+	"sync"
 	"time"
 )
 
@@ -25,6 +26,9 @@ type Queue struct{}
 // Open returns an error that matches ErrUnsupported.
 func Open(InstanceOptions) (*Instance, error) { return nil, errNoCgo }
 
+// Adopt returns an error that matches ErrUnsupported.
+func Adopt(Adoption) (*Instance, error) { return nil, errNoCgo }
+
 func (*Instance) PhysicalDevices() []*PhysicalDevice { return nil }
 func (*Instance) Close() error                       { return nil }
 func (*Instance) Handle() uintptr                    { return 0 }
@@ -36,25 +40,49 @@ func (*PhysicalDevice) Properties() *Properties             { return new(Propert
 func (*PhysicalDevice) Missing() []string                   { return []string{"cgo"} }
 func (*PhysicalDevice) Open(DeviceOptions) (*Device, error) { return nil, errNoCgo }
 
-func (*Device) Properties() *Properties                          { return new(Properties) }
-func (*Device) Handle() uintptr                                  { return 0 }
-func (*Device) Close() error                                     { return nil }
-func (*Device) Live() map[string]int                             { return map[string]int{} }
-func (*Device) Queues() []*Queue                                 { return nil }
-func (*Device) CreateBlock(uint64, int) (Block, error)           { return Block{}, errNoCgo }
-func (*Device) DestroyBlock(Block)                               {}
-func (*Device) BlockMemoryTypes(uint64) (bits uint32, err error) { return 0, errNoCgo }
-func (*Device) ImportBlock(uintptr, uint64) (Block, error)       { return Block{}, errNoCgo }
-func (*Device) Flush([]MemoryRange) error                        { return errNoCgo }
-func (*Device) Invalidate([]MemoryRange) error                   { return errNoCgo }
-func (*Device) MemoryBudget() (heaps []HeapBudget, ok bool)      { return nil, false }
-func (*Device) CreatePipeline(PipelineOptions) (Pipeline, error) { return Pipeline{}, errNoCgo }
-func (*Device) DestroyPipeline(Pipeline)                         {}
+func (*Device) Properties() *Properties                                    { return new(Properties) }
+func (*Device) Handle() uintptr                                            { return 0 }
+func (*Device) Close() error                                               { return nil }
+func (*Device) Live() map[string]int                                       { return map[string]int{} }
+func (*Device) Queues() []*Queue                                           { return nil }
+func (*Device) CreateBlock(uint64, int) (Block, error)                     { return Block{}, errNoCgo }
+func (*Device) DestroyBlock(Block)                                         {}
+func (*Device) BlockMemoryTypes(uint64) (bits uint32, err error)           { return 0, errNoCgo }
+func (*Device) AdoptBuffer(ForeignBuffer) (Block, error)                   { return Block{}, errNoCgo }
+func (*Device) CreateExportableBlock(uint64, int) (Block, error)           { return Block{}, errNoCgo }
+func (*Device) ImportBlockFd(int, uint64, int) (Block, error)              { return Block{}, errNoCgo }
+func (*Device) ExportBlock(Block) (fd int, err error)                      { return -1, errNoCgo }
+func (*Device) CreateExportableSemaphore(SemaphoreType) (Semaphore, error) { return 0, errNoCgo }
+func (*Device) ImportSemaphore(SemaphoreType, int) (Semaphore, error)      { return 0, errNoCgo }
+func (*Device) ExportSemaphore(Semaphore) (fd int, err error)              { return -1, errNoCgo }
+func (*Device) ImportBlock(uintptr, uint64) (Block, error)                 { return Block{}, errNoCgo }
+func (*Device) Flush([]MemoryRange) error                                  { return errNoCgo }
+func (*Device) Invalidate([]MemoryRange) error                             { return errNoCgo }
+func (*Device) MemoryBudget() (heaps []HeapBudget, ok bool)                { return nil, false }
+func (*Device) CreatePipeline(PipelineOptions) (Pipeline, error)           { return Pipeline{}, errNoCgo }
+func (*Device) DestroyPipeline(Pipeline)                                   {}
+
+func (*Device) InteropQueues() []*Queue                  { return nil }
+func (*Device) CreateTimeline(uint64) (Semaphore, error) { return 0, errNoCgo }
+func (*Device) DestroySemaphore(Semaphore)               {}
+func (*Device) SemaphoreValue(Semaphore) (uint64, error) { return 0, errNoCgo }
+func (*Device) SignalSemaphore(Semaphore, uint64) error  { return errNoCgo }
+func (*Device) WaitSemaphore(Semaphore, uint64, time.Duration) (bool, error) {
+	return false, errNoCgo
+}
+
+func (*Queue) Submit(_ *Stream, waits, signals []SemaphoreValue, signal uint64) error {
+	return errNoCgo
+}
+
+func (*Queue) Order(waits, signals []SemaphoreValue) error {
+	return errNoCgo
+}
 
 func (*Queue) Handle() uintptr                                   { return 0 }
 func (*Queue) Family() uint32                                    { return 0 }
 func (*Queue) Compute() bool                                     { return false }
-func (*Queue) Submit(*Stream, []SemaphoreWait, uint64) error     { return errNoCgo }
+func (*Queue) Locker() sync.Locker                               { return new(sync.Mutex) }
 func (*Queue) Timeline() Semaphore                               { return 0 }
 func (*Queue) Completed() (uint64, error)                        { return 0, errNoCgo }
 func (*Queue) Wait(uint64, time.Duration) (done bool, err error) { return false, errNoCgo }

@@ -16,12 +16,18 @@ func TestEverythingIsUnsupportedWithoutCgo(t *testing.T) {
 	var p PhysicalDevice
 	var d Device
 	var q Queue
-	calls := map[string]error{"Submit": q.Submit(nil, nil, 1)}
+	calls := map[string]error{"Submit": q.Submit(nil, nil, nil, 1)}
 	_, calls["PhysicalDevice.Open"] = p.Open(DeviceOptions{})
 	_, calls["CreateBlock"] = d.CreateBlock(1, 0)
 	_, calls["BlockMemoryTypes"] = d.BlockMemoryTypes(1)
+	_, calls["AdoptBuffer"] = d.AdoptBuffer(ForeignBuffer{})
+	_, calls["Adopt"] = Adopt(Adoption{})
 	_, calls["ImportBlock"] = d.ImportBlock(0, 1)
 	calls["Flush"], calls["Invalidate"] = d.Flush(nil), d.Invalidate(nil)
+	_, calls["CreateTimeline"] = d.CreateTimeline(0)
+	_, calls["SemaphoreValue"] = d.SemaphoreValue(1)
+	_, calls["WaitSemaphore"] = d.WaitSemaphore(1, 1, 0)
+	calls["SignalSemaphore"] = d.SignalSemaphore(1, 1)
 	_, calls["CreatePipeline"] = d.CreatePipeline(PipelineOptions{})
 	_, calls["Completed"] = q.Completed()
 	_, calls["Wait"] = q.Wait(1, 0)

@@ -29,6 +29,7 @@ enum {
 	VKO_ERROR_LAYER_NOT_PRESENT = -6,
 	VKO_ERROR_EXTENSION_NOT_PRESENT = -7,
 	VKO_ERROR_INCOMPATIBLE_DRIVER = -9,
+	VKO_ERROR_INVALID_EXTERNAL_HANDLE = -1000072003,
 
 	VKO_STRUCTURE_TYPE_APPLICATION_INFO = 0,
 	VKO_STRUCTURE_TYPE_INSTANCE_CREATE_INFO = 1,
@@ -54,6 +55,7 @@ enum {
 	VKO_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_PROPERTIES = 50,
 	VKO_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES = 51,
 	VKO_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_PROPERTIES = 52,
+	VKO_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES = 53,
 	VKO_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2 = 1000059000,
 	VKO_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2 = 1000059001,
 	VKO_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2 = 1000059006,
@@ -61,17 +63,37 @@ enum {
 	VKO_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_BUFFER_INFO = 1000071002,
 	VKO_STRUCTURE_TYPE_EXTERNAL_BUFFER_PROPERTIES = 1000071003,
 	VKO_STRUCTURE_TYPE_EXTERNAL_MEMORY_BUFFER_CREATE_INFO = 1000072000,
+	VKO_STRUCTURE_TYPE_EXPORT_MEMORY_ALLOCATE_INFO = 1000072002,
+	VKO_STRUCTURE_TYPE_IMPORT_MEMORY_FD_INFO_KHR = 1000074000,
+	VKO_STRUCTURE_TYPE_MEMORY_GET_FD_INFO_KHR = 1000074002,
+	VKO_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_SEMAPHORE_INFO = 1000076000,
+	VKO_STRUCTURE_TYPE_EXTERNAL_SEMAPHORE_PROPERTIES = 1000076001,
+	VKO_STRUCTURE_TYPE_EXPORT_SEMAPHORE_CREATE_INFO = 1000077000,
+	VKO_STRUCTURE_TYPE_IMPORT_SEMAPHORE_FD_INFO_KHR = 1000079000,
+	VKO_STRUCTURE_TYPE_SEMAPHORE_GET_FD_INFO_KHR = 1000079001,
 	VKO_STRUCTURE_TYPE_PHYSICAL_DEVICE_PUSH_DESCRIPTOR_PROPERTIES_KHR = 1000080000,
+	VKO_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES = 1000082000,
+	VKO_STRUCTURE_TYPE_PHYSICAL_DEVICE_16BIT_STORAGE_FEATURES = 1000083000,
+	VKO_STRUCTURE_TYPE_PHYSICAL_DEVICE_VARIABLE_POINTERS_FEATURES = 1000120000,
 	VKO_STRUCTURE_TYPE_DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT = 1000128004,
+	VKO_STRUCTURE_TYPE_PHYSICAL_DEVICE_DESCRIPTOR_INDEXING_FEATURES = 1000161001,
+	VKO_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_SUBGROUP_EXTENDED_TYPES_FEATURES = 1000175000,
+	VKO_STRUCTURE_TYPE_PHYSICAL_DEVICE_8BIT_STORAGE_FEATURES = 1000177000,
 	VKO_STRUCTURE_TYPE_IMPORT_MEMORY_HOST_POINTER_INFO_EXT = 1000178000,
 	VKO_STRUCTURE_TYPE_MEMORY_HOST_POINTER_PROPERTIES_EXT = 1000178001,
 	VKO_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_MEMORY_HOST_PROPERTIES_EXT = 1000178002,
+	VKO_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_ATOMIC_INT64_FEATURES = 1000180000,
+	VKO_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES = 1000207000,
 	VKO_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO = 1000207002,
 	VKO_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO = 1000207003,
 	VKO_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO = 1000207004,
+	VKO_STRUCTURE_TYPE_SEMAPHORE_SIGNAL_INFO = 1000207005,
+	VKO_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_MEMORY_MODEL_FEATURES = 1000211000,
+	VKO_STRUCTURE_TYPE_PHYSICAL_DEVICE_SCALAR_BLOCK_LAYOUT_FEATURES = 1000221000,
 	VKO_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT = 1000237000,
 	VKO_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO = 1000244001,
 	VKO_STRUCTURE_TYPE_VALIDATION_FEATURES_EXT = 1000247000,
+	VKO_STRUCTURE_TYPE_PHYSICAL_DEVICE_BUFFER_DEVICE_ADDRESS_FEATURES = 1000257000,
 	VKO_STRUCTURE_TYPE_PHYSICAL_DEVICE_ROBUSTNESS_2_FEATURES_EXT = 1000286000,
 	VKO_STRUCTURE_TYPE_PHYSICAL_DEVICE_SYNCHRONIZATION_2_FEATURES = 1000314007,
 
@@ -89,15 +111,21 @@ enum {
 	VKO_SUBGROUP_FEATURE_BASIC_BIT = 0x1,
 	VKO_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT = 0x2,
 	VKO_DRIVER_ID_GOOGLE_SWIFTSHADER = 10,
+	VKO_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT = 0x1,
 	VKO_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT = 0x80,
 	VKO_EXTERNAL_MEMORY_FEATURE_DEDICATED_ONLY_BIT = 0x1,
+	VKO_EXTERNAL_MEMORY_FEATURE_EXPORTABLE_BIT = 0x2,
 	VKO_EXTERNAL_MEMORY_FEATURE_IMPORTABLE_BIT = 0x4,
+	VKO_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD_BIT = 0x1,
+	VKO_EXTERNAL_SEMAPHORE_FEATURE_EXPORTABLE_BIT = 0x1,
+	VKO_EXTERNAL_SEMAPHORE_FEATURE_IMPORTABLE_BIT = 0x2,
 	VKO_SHARING_MODE_EXCLUSIVE = 0,
 	VKO_SHARING_MODE_CONCURRENT = 1,
 	VKO_BUFFER_USAGE_TRANSFER_SRC_BIT = 0x1,
 	VKO_BUFFER_USAGE_TRANSFER_DST_BIT = 0x2,
 	VKO_BUFFER_USAGE_STORAGE_BUFFER_BIT = 0x20,
 	VKO_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT = 0x20000,
+	VKO_SEMAPHORE_TYPE_BINARY = 0,
 	VKO_SEMAPHORE_TYPE_TIMELINE = 1,
 	VKO_COMMAND_BUFFER_LEVEL_PRIMARY = 0,
 	VKO_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT = 0x1,
@@ -341,6 +369,93 @@ typedef struct vkoPhysicalDeviceSynchronization2Features {
 	uint32_t synchronization2;
 } vkoPhysicalDeviceSynchronization2Features;
 
+typedef struct vkoPhysicalDeviceVulkan13Features {
+	int32_t sType;
+	void *pNext;
+	uint32_t reserved0[9];
+	uint32_t synchronization2;
+	uint32_t reserved1[5];
+} vkoPhysicalDeviceVulkan13Features;
+
+typedef struct vkoPhysicalDevice16BitStorageFeatures {
+	int32_t sType;
+	void *pNext;
+	uint32_t storageBuffer16BitAccess;
+	uint32_t uniformAndStorageBuffer16BitAccess;
+	uint32_t storagePushConstant16;
+	uint32_t reserved0[1];
+} vkoPhysicalDevice16BitStorageFeatures;
+
+typedef struct vkoPhysicalDeviceShaderFloat16Int8Features {
+	int32_t sType;
+	void *pNext;
+	uint32_t shaderFloat16;
+	uint32_t shaderInt8;
+} vkoPhysicalDeviceShaderFloat16Int8Features;
+
+typedef struct vkoPhysicalDeviceVariablePointersFeatures {
+	int32_t sType;
+	void *pNext;
+	uint32_t variablePointersStorageBuffer;
+	uint32_t variablePointers;
+} vkoPhysicalDeviceVariablePointersFeatures;
+
+typedef struct vkoPhysicalDeviceDescriptorIndexingFeatures {
+	int32_t sType;
+	void *pNext;
+	uint32_t reserved0[5];
+	uint32_t shaderStorageBufferArrayNonUniformIndexing;
+	uint32_t reserved1[14];
+} vkoPhysicalDeviceDescriptorIndexingFeatures;
+
+typedef struct vkoPhysicalDeviceShaderSubgroupExtendedTypesFeatures {
+	int32_t sType;
+	void *pNext;
+	uint32_t shaderSubgroupExtendedTypes;
+} vkoPhysicalDeviceShaderSubgroupExtendedTypesFeatures;
+
+typedef struct vkoPhysicalDevice8BitStorageFeatures {
+	int32_t sType;
+	void *pNext;
+	uint32_t storageBuffer8BitAccess;
+	uint32_t uniformAndStorageBuffer8BitAccess;
+	uint32_t storagePushConstant8;
+} vkoPhysicalDevice8BitStorageFeatures;
+
+typedef struct vkoPhysicalDeviceShaderAtomicInt64Features {
+	int32_t sType;
+	void *pNext;
+	uint32_t shaderBufferInt64Atomics;
+	uint32_t shaderSharedInt64Atomics;
+} vkoPhysicalDeviceShaderAtomicInt64Features;
+
+typedef struct vkoPhysicalDeviceTimelineSemaphoreFeatures {
+	int32_t sType;
+	void *pNext;
+	uint32_t timelineSemaphore;
+} vkoPhysicalDeviceTimelineSemaphoreFeatures;
+
+typedef struct vkoPhysicalDeviceVulkanMemoryModelFeatures {
+	int32_t sType;
+	void *pNext;
+	uint32_t vulkanMemoryModel;
+	uint32_t vulkanMemoryModelDeviceScope;
+	uint32_t reserved0[1];
+} vkoPhysicalDeviceVulkanMemoryModelFeatures;
+
+typedef struct vkoPhysicalDeviceScalarBlockLayoutFeatures {
+	int32_t sType;
+	void *pNext;
+	uint32_t scalarBlockLayout;
+} vkoPhysicalDeviceScalarBlockLayoutFeatures;
+
+typedef struct vkoPhysicalDeviceBufferDeviceAddressFeatures {
+	int32_t sType;
+	void *pNext;
+	uint32_t bufferDeviceAddress;
+	uint32_t reserved0[2];
+} vkoPhysicalDeviceBufferDeviceAddressFeatures;
+
 typedef struct vkoQueueFamilyProperties {
 	uint32_t queueFlags;
 	uint32_t queueCount;
@@ -454,6 +569,13 @@ typedef struct vkoSemaphoreWaitInfo {
 	const uint64_t *pValues;
 } vkoSemaphoreWaitInfo;
 
+typedef struct vkoSemaphoreSignalInfo {
+	int32_t sType;
+	const void *pNext;
+	vkoHandle semaphore;
+	uint64_t value;
+} vkoSemaphoreSignalInfo;
+
 typedef struct vkoTimelineSemaphoreSubmitInfo {
 	int32_t sType;
 	const void *pNext;
@@ -474,6 +596,64 @@ typedef struct vkoSubmitInfo {
 	uint32_t signalSemaphoreCount;
 	const vkoHandle *pSignalSemaphores;
 } vkoSubmitInfo;
+
+// Handles of the operating system.
+
+typedef struct vkoExportMemoryAllocateInfo {
+	int32_t sType;
+	const void *pNext;
+	uint32_t handleTypes;
+} vkoExportMemoryAllocateInfo;
+
+typedef struct vkoImportMemoryFdInfoKHR {
+	int32_t sType;
+	const void *pNext;
+	int32_t handleType;
+	int fd;
+} vkoImportMemoryFdInfoKHR;
+
+typedef struct vkoMemoryGetFdInfoKHR {
+	int32_t sType;
+	const void *pNext;
+	vkoHandle memory;
+	int32_t handleType;
+} vkoMemoryGetFdInfoKHR;
+
+typedef struct vkoPhysicalDeviceExternalSemaphoreInfo {
+	int32_t sType;
+	const void *pNext;
+	int32_t handleType;
+} vkoPhysicalDeviceExternalSemaphoreInfo;
+
+typedef struct vkoExternalSemaphoreProperties {
+	int32_t sType;
+	void *pNext;
+	uint32_t exportFromImportedHandleTypes;
+	uint32_t compatibleHandleTypes;
+	uint32_t externalSemaphoreFeatures;
+} vkoExternalSemaphoreProperties;
+
+typedef struct vkoExportSemaphoreCreateInfo {
+	int32_t sType;
+	const void *pNext;
+	uint32_t handleTypes;
+} vkoExportSemaphoreCreateInfo;
+
+typedef struct vkoImportSemaphoreFdInfoKHR {
+	int32_t sType;
+	const void *pNext;
+	vkoHandle semaphore;
+	uint32_t flags;
+	int32_t handleType;
+	int fd;
+} vkoImportSemaphoreFdInfoKHR;
+
+typedef struct vkoSemaphoreGetFdInfoKHR {
+	int32_t sType;
+	const void *pNext;
+	vkoHandle semaphore;
+	int32_t handleType;
+} vkoSemaphoreGetFdInfoKHR;
 
 // Commands.
 

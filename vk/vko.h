@@ -32,6 +32,8 @@ int32_t vko_refuse(vko_fault *fault, const char *format, ...)
 // Opens a library and finds vkGetInstanceProcAddr in it; 0 with the reason in
 // why when there is none. An opened library stays loaded.
 uintptr_t vko_load(const char *library, char *why, size_t why_size);
+// Whether two vkGetInstanceProcAddr are of one library.
+int32_t vko_same_loader(uintptr_t a, uintptr_t b);
 
 // messages.c
 
@@ -74,6 +76,8 @@ typedef struct vko_instance {
 		vkoQueueFamilyProperties *properties);
 	void(VKO_CALL *GetPhysicalDeviceExternalBufferProperties)(void *device,
 		const vkoPhysicalDeviceExternalBufferInfo *info, vkoExternalBufferProperties *properties);
+	void(VKO_CALL *GetPhysicalDeviceExternalSemaphoreProperties)(void *device,
+		const vkoPhysicalDeviceExternalSemaphoreInfo *info, vkoExternalSemaphoreProperties *properties);
 	void(VKO_CALL *GetPhysicalDeviceMemoryProperties2)(void *device,
 		vkoPhysicalDeviceMemoryProperties2 *properties);
 	int32_t(VKO_CALL *CreateDevice)(void *device, const vkoDeviceCreateInfo *info,
@@ -90,11 +94,15 @@ typedef struct vko_instance {
 int32_t vko_instance_create(uintptr_t get_instance_proc_addr, const char *application,
 	vko_messages *messages, uint32_t severities, uint32_t synchronization,
 	vko_instance **out, vko_fault *fault);
+// Finds the instance's functions; the name of the first that is missing, or NULL.
+const char *vko_instance_resolve(vko_instance *i, int validation);
 // Ends listening; what vkDestroyInstance itself says is still heard.
 void vko_instance_stop_messenger(vko_instance *i);
-void vko_instance_free(vko_instance *i); // after vkDestroyInstance
+void vko_instance_free(vko_instance *i); // after vkDestroyInstance, or adopted
 
 // physical.c
+
+#define VKO_API_1_3 (1u << 22 | 3u << 12)
 
 // The features that are looked for and enabled: the flat name, and where
 // Vulkan keeps it in vko_feature_chain.
@@ -144,6 +152,8 @@ enum {
 	VKO_EXT_ROBUSTNESS2 = 1 << 3,
 	VKO_EXT_SYNCHRONIZATION2 = 1 << 4, // only below Vulkan 1.3, which has it in its core
 	VKO_EXT_PORTABILITY_SUBSET = 1 << 5,
+	VKO_EXT_EXTERNAL_MEMORY_FD = 1 << 6,
+	VKO_EXT_EXTERNAL_SEMAPHORE_FD = 1 << 7,
 };
 
 // Queue families past this many are not looked at.
@@ -151,7 +161,7 @@ enum {
 
 // What the structures of Vulkan 1.1 and later say about a physical device.
 typedef struct vko_physical {
-	uint32_t version;    // apiVersion, given by the caller
+	uint32_t version;    // the version to use, given by the caller
 	uint32_t extensions; // VKO_EXT_ bits
 	vko_features features;
 	uint8_t uuid[16];
@@ -159,6 +169,8 @@ typedef struct vko_physical {
 	uint64_t max_allocation_size, max_timeline_difference;
 	uint64_t min_import_alignment; // 0: a block cannot be made of the host's memory
 	uint32_t max_push_descriptors;
+	// Whether blocks, timelines and binary semaphores go both ways as files.
+	uint32_t memory_fd, timeline_fd, binary_fd;
 	char driver_name[256], driver_info[256];
 	uint32_t family_count;
 	vkoQueueFamilyProperties families[VKO_FAMILIES_MAX];
@@ -170,7 +182,9 @@ int32_t vko_physical_list(const vko_instance *i, uintptr_t *handles, uint32_t ca
 // Queue families and extensions of any device; extensions is malloc'ed.
 int32_t vko_physical_basics(const vko_instance *i, uintptr_t device, vko_physical *p,
 	vkoExtensionProperties **extensions, uint32_t *extension_count, vko_fault *fault);
-// The rest, for a device of Vulkan 1.2 or later, after vko_physical_basics.
+// The features of a device of Vulkan 1.2 or later, after vko_physical_basics.
+void vko_physical_features(const vko_instance *i, uintptr_t device, vko_physical *p);
+// The rest, after vko_physical_features.
 void vko_physical_details(const vko_instance *i, uintptr_t device, vko_physical *p);
 // What VK_EXT_memory_budget, which the device must have, says of each heap; both
 // arrays have VKO_MAX_MEMORY_HEAPS entries.
@@ -190,8 +204,10 @@ void vko_memory_budget(const vko_instance *i, uintptr_t device, uint64_t *budget
 	F(uint64_t, GetBufferDeviceAddress, (void *, const vkoBufferDeviceAddressInfo *))    \
 	F(int32_t, CreateSemaphore, (void *, const vkoSemaphoreCreateInfo *, const void *,   \
 		vkoHandle *))                                                                \
+	F(void, DestroySemaphore, (void *, vkoHandle, const void *))                         \
 	F(int32_t, GetSemaphoreCounterValue, (void *, vkoHandle, uint64_t *))                \
 	F(int32_t, WaitSemaphores, (void *, const vkoSemaphoreWaitInfo *, uint64_t))         \
+	F(int32_t, SignalSemaphore, (void *, const vkoSemaphoreSignalInfo *))                \
 	F(int32_t, QueueSubmit, (void *, uint32_t, const vkoSubmitInfo *, vkoHandle))        \
 	F(int32_t, AllocateCommandBuffers, (void *, const vkoCommandBufferAllocateInfo *,    \
 		void **))                                                                    \
@@ -239,6 +255,7 @@ typedef struct vko_limits {
 typedef struct vko_device {
 	void *handle;
 	vko_limits limits;
+	uint32_t adopted;
 	// The families that there are queues of; blocks are shared among them.
 	uint32_t family_count, families[VKO_FAMILIES_MAX];
 #define VKO_POINTER(result, name, parameters) result(VKO_CALL *name) parameters;
@@ -250,22 +267,51 @@ typedef struct vko_device {
 	// NULL: no block can be made of the host's memory.
 	int32_t(VKO_CALL *GetMemoryHostPointerPropertiesEXT)(void *, int32_t, const void *,
 		vkoMemoryHostPointerPropertiesEXT *);
+	// NULL: nothing is exported or imported as a file.
+	int32_t(VKO_CALL *GetMemoryFdKHR)(void *, const vkoMemoryGetFdInfoKHR *, int *);
+	int32_t(VKO_CALL *GetSemaphoreFdKHR)(void *, const vkoSemaphoreGetFdInfoKHR *, int *);
+	int32_t(VKO_CALL *ImportSemaphoreFdKHR)(void *, const vkoImportSemaphoreFdInfoKHR *);
 } vko_device;
 
 // Creates a device with counts[f] queues of family f, for each of p's families,
 // and all features and extensions of p enabled but those cleared in it.
 int32_t vko_device_create(const vko_instance *i, uintptr_t physical, const vko_physical *p,
 	const uint32_t *counts, const vko_limits *limits, vko_device **out, vko_fault *fault);
-void vko_device_free(vko_device *d); // after vkDestroyDevice
+// Finds the device's functions; the name of the first that is missing, or NULL.
+const char *vko_device_resolve(const vko_instance *i, vko_device *d, uint32_t extensions);
+void vko_device_free(vko_device *d); // after vkDestroyDevice, or adopted
+
+// adopt.c; an instance and a device that the application made and destroys.
+
+// The VKO_EXT_ bit of an extension's name, or 0; and back.
+uint32_t vko_extension_bit(const char *name);
+const char *vko_extension_name(uint32_t bit);
+// Adds what the device is made with.
+void vko_read_create_info(const vkoDeviceCreateInfo *info, uint32_t *extensions,
+	vko_features *features);
+int32_t vko_instance_adopt(uintptr_t get_instance_proc_addr, uintptr_t handle, vko_instance **out,
+	vko_fault *fault);
+// p says what is enabled; blocks are shared among the families f that families[f]
+// is not 0 for.
+int32_t vko_device_adopt(const vko_instance *i, uintptr_t handle, const vko_physical *p,
+	const uint32_t *families, const vko_limits *limits, vko_device **out, vko_fault *fault);
 
 // memory.c; those that return int32_t give a VkResult.
 
 uint32_t vko_block_usage(uint32_t addressable); // VkBufferUsageFlags of a block's buffer
-int32_t vko_block_buffer(const vko_device *d, uint64_t size, uint32_t addressable, uint32_t imported,
-	vkoHandle *out);
-// host is 0, or where the memory is that is imported.
+// handle_type is of the memory that the buffer is to be bound to; 0: an own one.
+int32_t vko_block_buffer(const vko_device *d, uint64_t size, uint32_t addressable,
+	uint32_t handle_type, vkoHandle *out);
+
+// What memory is made of.
+enum { VKO_SOURCE_NEW, VKO_SOURCE_HOST, VKO_SOURCE_EXPORTABLE, VKO_SOURCE_FILE };
+typedef struct vko_source {
+	uint32_t kind;
+	uintptr_t host; // VKO_SOURCE_HOST: where the memory is that is imported
+	int32_t fd;     // VKO_SOURCE_FILE: what is imported; it stays the caller's
+} vko_source;
 int32_t vko_memory_allocate(const vko_device *d, uint64_t size, uint32_t type, uint32_t addressable,
-	uintptr_t host, vkoHandle *out);
+	vko_source source, vkoHandle *out);
 // The memory types, one a bit, that the host's memory can be imported as.
 int32_t vko_host_memory_types(const vko_device *d, uintptr_t host, uint32_t *types);
 uint64_t vko_buffer_address(const vko_device *d, vkoHandle buffer);
@@ -274,6 +320,26 @@ uint64_t vko_buffer_address(const vko_device *d, vkoHandle buffer);
 // memory's size must be a multiple, and left out if it has no bytes.
 int32_t vko_memory_make_visible(const vko_device *d, uint32_t to_device, const uint64_t *ranges,
 	uint32_t count, uint64_t atom);
+
+// semaphore.c; timelines. All give a VkResult.
+
+int32_t vko_semaphore_create(const vko_device *d, uint64_t initial, vkoHandle *out);
+int32_t vko_semaphore_value(const vko_device *d, vkoHandle semaphore, uint64_t *value);
+int32_t vko_semaphore_wait(const vko_device *d, vkoHandle semaphore, uint64_t value,
+	uint64_t nanoseconds);
+int32_t vko_semaphore_signal(const vko_device *d, vkoHandle semaphore, uint64_t value);
+
+// external.c; handles of the operating system. Those that return int32_t give a
+// VkResult; a descriptor that is imported stays the caller's.
+
+int32_t vko_duplicate(int32_t fd); // or -1
+void vko_close(int32_t fd);
+int32_t vko_memory_export(const vko_device *d, vkoHandle memory, int32_t *fd);
+// A semaphore of that VkSemaphoreType which can be exported.
+int32_t vko_semaphore_exportable(const vko_device *d, int32_t type, vkoHandle *out);
+int32_t vko_semaphore_export(const vko_device *d, vkoHandle semaphore, int32_t *fd);
+// Gives a semaphore of that type what another one exported.
+int32_t vko_semaphore_import(const vko_device *d, int32_t type, int32_t fd, vkoHandle *out);
 
 // pipeline.c
 
@@ -320,13 +386,15 @@ int32_t vko_queue_create(const vko_device *d, uintptr_t queue, vko_family family
 void vko_queue_destroy(vko_queue *q);
 vkoHandle vko_queue_timeline(const vko_queue *q);
 uint32_t vko_queue_slots(const vko_queue *q); // command buffers made so far; under the lock
-// waits holds wait_count pairs of semaphore and value. The caller holds the
-// queue's lock.
+// waits and signals hold pairs of semaphore and value; the queue's own timeline is
+// signalled beside the signals. The caller holds the queue's lock.
 int32_t vko_queue_submit(vko_queue *q, const uint64_t *words, uint64_t count,
-	const uint64_t *waits, uint32_t wait_count, uint64_t signal, vko_fault *fault);
-// These two may run beside everything else.
-int32_t vko_queue_completed(const vko_queue *q, uint64_t *value, vko_fault *fault);
-int32_t vko_queue_wait(const vko_queue *q, uint64_t value, uint64_t nanoseconds,
-	uint32_t *done, vko_fault *fault);
+	const uint64_t *waits, uint32_t wait_count, const uint64_t *signals, uint32_t signal_count,
+	uint64_t signal, vko_fault *fault);
+// An empty submission that does not signal the queue's own timeline.
+int32_t vko_queue_order(vko_queue *q, const uint64_t *waits, uint32_t wait_count,
+	const uint64_t *signals, uint32_t signal_count, vko_fault *fault);
+// Waits for all that was submitted here, of an adopted device.
+void vko_queue_finish(const vko_queue *q);
 
 #endif

@@ -34,6 +34,7 @@ VALUE(ERROR_INITIALIZATION_FAILED);
 VALUE(ERROR_LAYER_NOT_PRESENT);
 VALUE(ERROR_EXTENSION_NOT_PRESENT);
 VALUE(ERROR_INCOMPATIBLE_DRIVER);
+VALUE(ERROR_INVALID_EXTERNAL_HANDLE);
 VALUE(STRUCTURE_TYPE_APPLICATION_INFO);
 VALUE(STRUCTURE_TYPE_INSTANCE_CREATE_INFO);
 VALUE(STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO);
@@ -58,6 +59,7 @@ VALUE(STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES);
 VALUE(STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_PROPERTIES);
 VALUE(STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES);
 VALUE(STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_PROPERTIES);
+VALUE(STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES);
 VALUE(STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2);
 VALUE(STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2);
 VALUE(STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2);
@@ -65,17 +67,37 @@ VALUE(STRUCTURE_TYPE_MEMORY_ALLOCATE_FLAGS_INFO);
 VALUE(STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_BUFFER_INFO);
 VALUE(STRUCTURE_TYPE_EXTERNAL_BUFFER_PROPERTIES);
 VALUE(STRUCTURE_TYPE_EXTERNAL_MEMORY_BUFFER_CREATE_INFO);
+VALUE(STRUCTURE_TYPE_EXPORT_MEMORY_ALLOCATE_INFO);
+VALUE(STRUCTURE_TYPE_IMPORT_MEMORY_FD_INFO_KHR);
+VALUE(STRUCTURE_TYPE_MEMORY_GET_FD_INFO_KHR);
+VALUE(STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_SEMAPHORE_INFO);
+VALUE(STRUCTURE_TYPE_EXTERNAL_SEMAPHORE_PROPERTIES);
+VALUE(STRUCTURE_TYPE_EXPORT_SEMAPHORE_CREATE_INFO);
+VALUE(STRUCTURE_TYPE_IMPORT_SEMAPHORE_FD_INFO_KHR);
+VALUE(STRUCTURE_TYPE_SEMAPHORE_GET_FD_INFO_KHR);
 VALUE(STRUCTURE_TYPE_PHYSICAL_DEVICE_PUSH_DESCRIPTOR_PROPERTIES_KHR);
+VALUE(STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES);
+VALUE(STRUCTURE_TYPE_PHYSICAL_DEVICE_16BIT_STORAGE_FEATURES);
+VALUE(STRUCTURE_TYPE_PHYSICAL_DEVICE_VARIABLE_POINTERS_FEATURES);
 VALUE(STRUCTURE_TYPE_DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT);
+VALUE(STRUCTURE_TYPE_PHYSICAL_DEVICE_DESCRIPTOR_INDEXING_FEATURES);
+VALUE(STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_SUBGROUP_EXTENDED_TYPES_FEATURES);
+VALUE(STRUCTURE_TYPE_PHYSICAL_DEVICE_8BIT_STORAGE_FEATURES);
 VALUE(STRUCTURE_TYPE_IMPORT_MEMORY_HOST_POINTER_INFO_EXT);
 VALUE(STRUCTURE_TYPE_MEMORY_HOST_POINTER_PROPERTIES_EXT);
 VALUE(STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_MEMORY_HOST_PROPERTIES_EXT);
+VALUE(STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_ATOMIC_INT64_FEATURES);
+VALUE(STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES);
 VALUE(STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO);
 VALUE(STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO);
 VALUE(STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO);
+VALUE(STRUCTURE_TYPE_SEMAPHORE_SIGNAL_INFO);
+VALUE(STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_MEMORY_MODEL_FEATURES);
+VALUE(STRUCTURE_TYPE_PHYSICAL_DEVICE_SCALAR_BLOCK_LAYOUT_FEATURES);
 VALUE(STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT);
 VALUE(STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO);
 VALUE(STRUCTURE_TYPE_VALIDATION_FEATURES_EXT);
+VALUE(STRUCTURE_TYPE_PHYSICAL_DEVICE_BUFFER_DEVICE_ADDRESS_FEATURES);
 VALUE(STRUCTURE_TYPE_PHYSICAL_DEVICE_ROBUSTNESS_2_FEATURES_EXT);
 VALUE(STRUCTURE_TYPE_PHYSICAL_DEVICE_SYNCHRONIZATION_2_FEATURES);
 VALUE(INSTANCE_CREATE_ENUMERATE_PORTABILITY_BIT_KHR);
@@ -91,15 +113,21 @@ VALUE(SHADER_STAGE_COMPUTE_BIT);
 VALUE(SUBGROUP_FEATURE_BASIC_BIT);
 VALUE(MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT);
 VALUE(DRIVER_ID_GOOGLE_SWIFTSHADER);
+VALUE(EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT);
 VALUE(EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT);
 VALUE(EXTERNAL_MEMORY_FEATURE_DEDICATED_ONLY_BIT);
+VALUE(EXTERNAL_MEMORY_FEATURE_EXPORTABLE_BIT);
 VALUE(EXTERNAL_MEMORY_FEATURE_IMPORTABLE_BIT);
+VALUE(EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD_BIT);
+VALUE(EXTERNAL_SEMAPHORE_FEATURE_EXPORTABLE_BIT);
+VALUE(EXTERNAL_SEMAPHORE_FEATURE_IMPORTABLE_BIT);
 VALUE(SHARING_MODE_EXCLUSIVE);
 VALUE(SHARING_MODE_CONCURRENT);
 VALUE(BUFFER_USAGE_TRANSFER_SRC_BIT);
 VALUE(BUFFER_USAGE_TRANSFER_DST_BIT);
 VALUE(BUFFER_USAGE_STORAGE_BUFFER_BIT);
 VALUE(BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT);
+VALUE(SEMAPHORE_TYPE_BINARY);
 VALUE(SEMAPHORE_TYPE_TIMELINE);
 VALUE(COMMAND_BUFFER_LEVEL_PRIMARY);
 VALUE(COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT);
@@ -295,6 +323,74 @@ MEMBER(PhysicalDeviceSynchronization2Features, sType);
 MEMBER(PhysicalDeviceSynchronization2Features, pNext);
 MEMBER(PhysicalDeviceSynchronization2Features, synchronization2);
 
+STRUCT(PhysicalDeviceVulkan13Features);
+MEMBER(PhysicalDeviceVulkan13Features, sType);
+MEMBER(PhysicalDeviceVulkan13Features, pNext);
+MEMBER(PhysicalDeviceVulkan13Features, synchronization2);
+
+STRUCT(PhysicalDevice16BitStorageFeatures);
+MEMBER(PhysicalDevice16BitStorageFeatures, sType);
+MEMBER(PhysicalDevice16BitStorageFeatures, pNext);
+MEMBER(PhysicalDevice16BitStorageFeatures, storageBuffer16BitAccess);
+MEMBER(PhysicalDevice16BitStorageFeatures, uniformAndStorageBuffer16BitAccess);
+MEMBER(PhysicalDevice16BitStorageFeatures, storagePushConstant16);
+
+STRUCT(PhysicalDeviceShaderFloat16Int8Features);
+MEMBER(PhysicalDeviceShaderFloat16Int8Features, sType);
+MEMBER(PhysicalDeviceShaderFloat16Int8Features, pNext);
+MEMBER(PhysicalDeviceShaderFloat16Int8Features, shaderFloat16);
+MEMBER(PhysicalDeviceShaderFloat16Int8Features, shaderInt8);
+
+STRUCT(PhysicalDeviceVariablePointersFeatures);
+MEMBER(PhysicalDeviceVariablePointersFeatures, sType);
+MEMBER(PhysicalDeviceVariablePointersFeatures, pNext);
+MEMBER(PhysicalDeviceVariablePointersFeatures, variablePointersStorageBuffer);
+MEMBER(PhysicalDeviceVariablePointersFeatures, variablePointers);
+
+STRUCT(PhysicalDeviceDescriptorIndexingFeatures);
+MEMBER(PhysicalDeviceDescriptorIndexingFeatures, sType);
+MEMBER(PhysicalDeviceDescriptorIndexingFeatures, pNext);
+MEMBER(PhysicalDeviceDescriptorIndexingFeatures, shaderStorageBufferArrayNonUniformIndexing);
+
+STRUCT(PhysicalDeviceShaderSubgroupExtendedTypesFeatures);
+MEMBER(PhysicalDeviceShaderSubgroupExtendedTypesFeatures, sType);
+MEMBER(PhysicalDeviceShaderSubgroupExtendedTypesFeatures, pNext);
+MEMBER(PhysicalDeviceShaderSubgroupExtendedTypesFeatures, shaderSubgroupExtendedTypes);
+
+STRUCT(PhysicalDevice8BitStorageFeatures);
+MEMBER(PhysicalDevice8BitStorageFeatures, sType);
+MEMBER(PhysicalDevice8BitStorageFeatures, pNext);
+MEMBER(PhysicalDevice8BitStorageFeatures, storageBuffer8BitAccess);
+MEMBER(PhysicalDevice8BitStorageFeatures, uniformAndStorageBuffer8BitAccess);
+MEMBER(PhysicalDevice8BitStorageFeatures, storagePushConstant8);
+
+STRUCT(PhysicalDeviceShaderAtomicInt64Features);
+MEMBER(PhysicalDeviceShaderAtomicInt64Features, sType);
+MEMBER(PhysicalDeviceShaderAtomicInt64Features, pNext);
+MEMBER(PhysicalDeviceShaderAtomicInt64Features, shaderBufferInt64Atomics);
+MEMBER(PhysicalDeviceShaderAtomicInt64Features, shaderSharedInt64Atomics);
+
+STRUCT(PhysicalDeviceTimelineSemaphoreFeatures);
+MEMBER(PhysicalDeviceTimelineSemaphoreFeatures, sType);
+MEMBER(PhysicalDeviceTimelineSemaphoreFeatures, pNext);
+MEMBER(PhysicalDeviceTimelineSemaphoreFeatures, timelineSemaphore);
+
+STRUCT(PhysicalDeviceVulkanMemoryModelFeatures);
+MEMBER(PhysicalDeviceVulkanMemoryModelFeatures, sType);
+MEMBER(PhysicalDeviceVulkanMemoryModelFeatures, pNext);
+MEMBER(PhysicalDeviceVulkanMemoryModelFeatures, vulkanMemoryModel);
+MEMBER(PhysicalDeviceVulkanMemoryModelFeatures, vulkanMemoryModelDeviceScope);
+
+STRUCT(PhysicalDeviceScalarBlockLayoutFeatures);
+MEMBER(PhysicalDeviceScalarBlockLayoutFeatures, sType);
+MEMBER(PhysicalDeviceScalarBlockLayoutFeatures, pNext);
+MEMBER(PhysicalDeviceScalarBlockLayoutFeatures, scalarBlockLayout);
+
+STRUCT(PhysicalDeviceBufferDeviceAddressFeatures);
+MEMBER(PhysicalDeviceBufferDeviceAddressFeatures, sType);
+MEMBER(PhysicalDeviceBufferDeviceAddressFeatures, pNext);
+MEMBER(PhysicalDeviceBufferDeviceAddressFeatures, bufferDeviceAddress);
+
 STRUCT(QueueFamilyProperties);
 MEMBER(QueueFamilyProperties, queueFlags);
 MEMBER(QueueFamilyProperties, queueCount);
@@ -390,6 +486,12 @@ MEMBER(SemaphoreWaitInfo, semaphoreCount);
 MEMBER(SemaphoreWaitInfo, pSemaphores);
 MEMBER(SemaphoreWaitInfo, pValues);
 
+STRUCT(SemaphoreSignalInfo);
+MEMBER(SemaphoreSignalInfo, sType);
+MEMBER(SemaphoreSignalInfo, pNext);
+MEMBER(SemaphoreSignalInfo, semaphore);
+MEMBER(SemaphoreSignalInfo, value);
+
 STRUCT(TimelineSemaphoreSubmitInfo);
 MEMBER(TimelineSemaphoreSubmitInfo, sType);
 MEMBER(TimelineSemaphoreSubmitInfo, pNext);
@@ -408,6 +510,54 @@ MEMBER(SubmitInfo, commandBufferCount);
 MEMBER(SubmitInfo, pCommandBuffers);
 MEMBER(SubmitInfo, signalSemaphoreCount);
 MEMBER(SubmitInfo, pSignalSemaphores);
+
+STRUCT(ExportMemoryAllocateInfo);
+MEMBER(ExportMemoryAllocateInfo, sType);
+MEMBER(ExportMemoryAllocateInfo, pNext);
+MEMBER(ExportMemoryAllocateInfo, handleTypes);
+
+STRUCT(ImportMemoryFdInfoKHR);
+MEMBER(ImportMemoryFdInfoKHR, sType);
+MEMBER(ImportMemoryFdInfoKHR, pNext);
+MEMBER(ImportMemoryFdInfoKHR, handleType);
+MEMBER(ImportMemoryFdInfoKHR, fd);
+
+STRUCT(MemoryGetFdInfoKHR);
+MEMBER(MemoryGetFdInfoKHR, sType);
+MEMBER(MemoryGetFdInfoKHR, pNext);
+MEMBER(MemoryGetFdInfoKHR, memory);
+MEMBER(MemoryGetFdInfoKHR, handleType);
+
+STRUCT(PhysicalDeviceExternalSemaphoreInfo);
+MEMBER(PhysicalDeviceExternalSemaphoreInfo, sType);
+MEMBER(PhysicalDeviceExternalSemaphoreInfo, pNext);
+MEMBER(PhysicalDeviceExternalSemaphoreInfo, handleType);
+
+STRUCT(ExternalSemaphoreProperties);
+MEMBER(ExternalSemaphoreProperties, sType);
+MEMBER(ExternalSemaphoreProperties, pNext);
+MEMBER(ExternalSemaphoreProperties, exportFromImportedHandleTypes);
+MEMBER(ExternalSemaphoreProperties, compatibleHandleTypes);
+MEMBER(ExternalSemaphoreProperties, externalSemaphoreFeatures);
+
+STRUCT(ExportSemaphoreCreateInfo);
+MEMBER(ExportSemaphoreCreateInfo, sType);
+MEMBER(ExportSemaphoreCreateInfo, pNext);
+MEMBER(ExportSemaphoreCreateInfo, handleTypes);
+
+STRUCT(ImportSemaphoreFdInfoKHR);
+MEMBER(ImportSemaphoreFdInfoKHR, sType);
+MEMBER(ImportSemaphoreFdInfoKHR, pNext);
+MEMBER(ImportSemaphoreFdInfoKHR, semaphore);
+MEMBER(ImportSemaphoreFdInfoKHR, flags);
+MEMBER(ImportSemaphoreFdInfoKHR, handleType);
+MEMBER(ImportSemaphoreFdInfoKHR, fd);
+
+STRUCT(SemaphoreGetFdInfoKHR);
+MEMBER(SemaphoreGetFdInfoKHR, sType);
+MEMBER(SemaphoreGetFdInfoKHR, pNext);
+MEMBER(SemaphoreGetFdInfoKHR, semaphore);
+MEMBER(SemaphoreGetFdInfoKHR, handleType);
 
 STRUCT(CommandBufferAllocateInfo);
 MEMBER(CommandBufferAllocateInfo, sType);

@@ -1,0 +1,85 @@
+// dup and close are POSIX's.
+#define _POSIX_C_SOURCE 200809L
+#include "vko.h"
+
+#if defined(_WIN32)
+
+// No driver has the extensions there.
+int32_t vko_duplicate(int32_t fd) { return (void)fd, -1; }
+void vko_close(int32_t fd) { (void)fd; }
+
+#else
+
+#include <fcntl.h>
+#include <unistd.h>
+
+int32_t vko_duplicate(int32_t fd) { return fcntl(fd, F_DUPFD_CLOEXEC, 0); }
+void vko_close(int32_t fd) { close(fd); }
+
+#endif
+
+int32_t vko_memory_export(const vko_device *d, vkoHandle memory, int32_t *fd)
+{
+	const vkoMemoryGetFdInfoKHR info = {
+		.sType = VKO_STRUCTURE_TYPE_MEMORY_GET_FD_INFO_KHR,
+		.memory = memory,
+		.handleType = VKO_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT,
+	};
+	return d->GetMemoryFdKHR(d->handle, &info, fd);
+}
+
+static int32_t create(const vko_device *d, int32_t semaphore_type, const void *chain, vkoHandle *out)
+{
+	const vkoSemaphoreTypeCreateInfo type = {
+		.sType = VKO_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO,
+		.pNext = chain,
+		.semaphoreType = semaphore_type,
+	};
+	const vkoSemaphoreCreateInfo info = {
+		.sType = VKO_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO,
+		.pNext = &type,
+	};
+	return d->CreateSemaphore(d->handle, &info, NULL, out);
+}
+
+int32_t vko_semaphore_exportable(const vko_device *d, int32_t type, vkoHandle *out)
+{
+	const vkoExportSemaphoreCreateInfo exportable = {
+		.sType = VKO_STRUCTURE_TYPE_EXPORT_SEMAPHORE_CREATE_INFO,
+		.handleTypes = VKO_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD_BIT,
+	};
+	return create(d, type, &exportable, out);
+}
+
+int32_t vko_semaphore_export(const vko_device *d, vkoHandle semaphore, int32_t *fd)
+{
+	const vkoSemaphoreGetFdInfoKHR info = {
+		.sType = VKO_STRUCTURE_TYPE_SEMAPHORE_GET_FD_INFO_KHR,
+		.semaphore = semaphore,
+		.handleType = VKO_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD_BIT,
+	};
+	return d->GetSemaphoreFdKHR(d->handle, &info, fd);
+}
+
+int32_t vko_semaphore_import(const vko_device *d, int32_t type, int32_t fd, vkoHandle *out)
+{
+	vkoHandle semaphore;
+	int32_t r = create(d, type, NULL, &semaphore);
+	if (r < 0)
+		return r;
+	const vkoImportSemaphoreFdInfoKHR info = {
+		.sType = VKO_STRUCTURE_TYPE_IMPORT_SEMAPHORE_FD_INFO_KHR,
+		.semaphore = semaphore,
+		.handleType = VKO_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD_BIT,
+		.fd = vko_duplicate(fd),
+	};
+	r = info.fd < 0 ? VKO_ERROR_INVALID_EXTERNAL_HANDLE : d->ImportSemaphoreFdKHR(d->handle, &info);
+	if (r >= 0) {
+		*out = semaphore;
+		return r;
+	}
+	if (info.fd >= 0)
+		vko_close(info.fd);
+	d->DestroySemaphore(d->handle, semaphore, NULL);
+	return r;
+}

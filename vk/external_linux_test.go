@@ -1,0 +1,280 @@
+//go:build cgo
+
+package vk
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"unsafe"
+)
+
+// twoDevices opens two VkDevices of one physical device.
+func twoDevices(t *testing.T) [2]*Device {
+	t.Helper()
+	p := usable(t, openInstance(t))
+	var devices [2]*Device
+	for k := range devices {
+		d, err := p.Open(DeviceOptions{InteropQueues: -1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if live := d.Live(); len(live) != 0 {
+				t.Errorf("left of device %d: %v", k, live)
+			}
+			if err := d.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		devices[k] = d
+	}
+	return devices
+}
+
+func has(d *Device, extension string) bool {
+	return slices.Contains(d.Properties().Extensions, extension)
+}
+
+// descriptors lists the process's open files.
+func descriptors(t *testing.T) []string {
+	t.Helper()
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var open []string
+	for _, e := range entries {
+		// That of the folder is closed again; SwiftShader keeps one for code.
+		if to, err := os.Readlink("/proc/self/fd/" + e.Name()); err == nil && !strings.Contains(to, "swiftshader_jit") {
+			open = append(open, e.Name()+" "+to)
+		}
+	}
+	return open
+}
+
+// checkDescriptors fails the test if what do does leaves other files open.
+func checkDescriptors(t *testing.T, do func()) {
+	t.Helper()
+	before := descriptors(t)
+	do()
+	if after := descriptors(t); !slices.Equal(before, after) {
+		t.Errorf("open before: %q\nafter: %q", before, after)
+	}
+}
+
+func TestBlockIsOneMemoryOnTwoDevices(t *testing.T) {
+	devices := twoDevices(t)
+	d, other := devices[0], devices[1]
+	if !has(d, "VK_KHR_external_memory_fd") {
+		if _, err := d.CreateExportableBlock(64, 0); !errors.Is(err, ErrUnsupported) || !strings.Contains(err.Error(), "VK_KHR_external_memory_fd") {
+			t.Errorf("without the extension: %v", err)
+		}
+		if _, err := d.ImportBlockFd(0, 64, 0); !errors.Is(err, ErrUnsupported) || !strings.Contains(err.Error(), "VK_KHR_external_memory_fd") {
+			t.Errorf("without the extension: %v", err)
+		}
+		return
+	}
+	checkDescriptors(t, func() {
+		const words = 5000
+		memoryType := hostType(d)
+		b, err := d.CreateExportableBlock(4*words, memoryType)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fd, err := d.ExportBlock(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		there, err := other.ImportBlockFd(fd, 4*words, memoryType)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := other.ImportBlockFd(fd, 4*words, memoryType)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := syscall.Close(fd); err != nil {
+			t.Errorf("the descriptor is not the caller's: %v", err)
+		}
+		// The one fills, the other multiplies and the first reads.
+		var s Stream
+		s.Fill(b.Buffer, 0, b.Size, 7)
+		s.Barrier(Barrier{StageTransfer, StageAllCommands, AccessTransferWrite, AccessMemoryRead | AccessMemoryWrite})
+		run(t, d, &s, 1)
+		add := newPipeline(t, other, "add", PipelineOptions{Bindings: []uint32{0, 1}, PushConstants: 8})
+		ones, from := newBlock(t, other, words)
+		for k := range from {
+			from[k] = uint32(k)
+		}
+		s.Reset()
+		s.Dispatch(add, []BufferRange{all(ones), all(there)}, push(words, 2), [3]uint32{}, [3]uint32{(words + 63) / 64, 1, 1})
+		s.Barrier(toHost)
+		run(t, other, &s, 1)
+		// The exported block may go before the imported ones.
+		result := unsafe.Slice((*uint32)(b.Host), words)
+		for k, v := range result {
+			if v != 7+2*uint32(k) {
+				t.Fatalf("word %d is %d", k, v)
+			}
+		}
+		d.DestroyBlock(b)
+		for _, imported := range []Block{there, again} {
+			if v := unsafe.Slice((*uint32)(imported.Host), words)[words-1]; v != 7+2*(words-1) {
+				t.Errorf("the last word is %d", v)
+			}
+			other.DestroyBlock(imported)
+		}
+	})
+}
+
+func TestSemaphoreOrdersTwoDevices(t *testing.T) {
+	devices := twoDevices(t)
+	features := devices[0].Properties().Features
+	for kind, can := range map[SemaphoreType]bool{BinarySemaphore: features.ExternalBinaryFd, TimelineSemaphore: features.ExternalTimelineFd} {
+		if !has(devices[0], "VK_KHR_external_semaphore_fd") && can {
+			t.Errorf("semaphores of type %d without the extension", kind)
+		}
+		if !can {
+			for _, err := range []error{
+				second(devices[0].CreateExportableSemaphore(kind)), second(devices[0].ImportSemaphore(kind, 0)),
+			} {
+				if !errors.Is(err, ErrUnsupported) || !strings.Contains(err.Error(), "VK_KHR_external_semaphore_fd") {
+					t.Errorf("type %d: %v", kind, err)
+				}
+			}
+			continue
+		}
+		t.Logf("type %d is passed", kind)
+		checkDescriptors(t, func() { passSemaphore(t, devices, kind) })
+	}
+	if strings.Contains(devices[0].Properties().Name, "SwiftShader") && !features.ExternalBinaryFd {
+		t.Error("SwiftShader passes binary semaphores")
+	}
+}
+
+func second(_ Semaphore, err error) error { return err }
+
+// passSemaphore lets one device wait for the other, over and over.
+func passSemaphore(t *testing.T, devices [2]*Device, kind SemaphoreType) {
+	t.Helper()
+	s, err := devices[0].CreateExportableSemaphore(kind)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fd, err := devices[0].ExportSemaphore(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	there, err := devices[1].ImportSemaphore(kind, fd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Close(fd); err != nil {
+		t.Errorf("the descriptor is not the caller's: %v", err)
+	}
+	first, next := devices[0].Queues()[0], devices[1].Queues()[0]
+	if n := devices[0].Live()["VkSemaphore"]; n != 1 {
+		t.Errorf("%d semaphores are live", n)
+	}
+	for round := uint64(1); round <= 20; round++ {
+		if err := first.Submit(nil, nil, []SemaphoreValue{{s, round}}, round); err != nil {
+			t.Fatal(err)
+		}
+		if err := next.Submit(nil, []SemaphoreValue{{there, round}}, nil, round); err != nil {
+			t.Fatal(err)
+		}
+		wait(t, next, round)
+		wait(t, first, round)
+	}
+	devices[0].DestroySemaphore(s)
+	devices[1].DestroySemaphore(there)
+}
+
+func TestImpossibleFilesAreRefusedWithoutLeak(t *testing.T) {
+	d := openDevice(t, DeviceOptions{})
+	timeline := newTimeline(t, d, 0)
+	plain, _ := newBlock(t, d, 64)
+	checkDescriptors(t, func() {
+		for name, err := range map[string]error{
+			"import no block":              blockError(d.ImportBlockFd(-1, 64, 0)),
+			"import no semaphore":          second(d.ImportSemaphore(BinarySemaphore, -1)),
+			"a semaphore of no type":       second(d.CreateExportableSemaphore(2)),
+			"export a block of no file":    fileError(d.ExportBlock(plain)),
+			"export no block":              fileError(d.ExportBlock(Block{})),
+			"export a timeline of no file": fileError(d.ExportSemaphore(timeline)),
+			"export a queue's timeline":    fileError(d.ExportSemaphore(d.Queues()[0].Timeline())),
+		} {
+			if !errors.Is(err, ErrInvalid) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		if d.Properties().Features.ExternalMemoryFd {
+			for name, err := range map[string]error{
+				"no bytes":       blockError(d.CreateExportableBlock(0, 0)),
+				"no memory type": blockError(d.CreateExportableBlock(64, 99)),
+			} {
+				if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "Device.CreateExportableBlock") {
+					t.Errorf("%s: %v", name, err)
+				}
+			}
+			if _, err := d.ImportBlockFd(1<<20, 64, 0); !errors.Is(err, ErrUnsupported) {
+				t.Errorf("a descriptor that is not open: %v", err)
+			}
+		}
+		if d.Properties().Features.ExternalBinaryFd {
+			if _, err := d.ImportSemaphore(BinarySemaphore, 1<<20); !errors.Is(err, ErrUnsupported) {
+				t.Errorf("a descriptor that is not open: %v", err)
+			}
+		}
+	})
+	if live := d.Live(); live["VkBuffer"] != 1 || live["VkDeviceMemory"] != 1 || live["VkSemaphore"] != 1 {
+		t.Errorf("live: %v", live)
+	}
+}
+
+func blockError(_ Block, err error) error { return err }
+func fileError(_ int, err error) error    { return err }
+
+// Each call on the way to an imported block fails in turn: the descriptor stays the
+// caller's, and there is no other.
+func TestImportOfAFileThatFailsHalfwayLeavesNothing(t *testing.T) {
+	d := layeredDevice(t)
+	if !d.Properties().Features.ExternalMemoryFd {
+		t.Fatal("the device has no VK_KHR_external_memory_fd")
+	}
+	b, err := d.CreateExportableBlock(64, hostType(d))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.DestroyBlock(b)
+	fd, err := d.ExportBlock(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := d.Live()
+	for _, call := range []string{"vkCreateBuffer", "vkAllocateMemory", "vkBindBufferMemory", "vkMapMemory"} {
+		checkDescriptors(t, func() {
+			t.Setenv("VKOMP_TEST_FAIL", fmt.Sprintf("%s=%d", call, ErrorOutOfHostMemory))
+			if _, err := d.ImportBlockFd(fd, 64, hostType(d)); !errors.Is(err, ErrOutOfMemory) || !strings.Contains(err.Error(), call) {
+				t.Errorf("%s: %v", call, err)
+			}
+		})
+		if live := d.Live(); live["VkBuffer"] != before["VkBuffer"] || live["VkDeviceMemory"] != before["VkDeviceMemory"] {
+			t.Errorf("%s: left %v, before %v", call, live, before)
+		}
+	}
+	t.Setenv("VKOMP_TEST_FAIL", "")
+	again, err := d.ImportBlockFd(fd, 64, hostType(d))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.DestroyBlock(again)
+	if err := syscall.Close(fd); err != nil {
+		t.Error(err)
+	}
+}

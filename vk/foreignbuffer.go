@@ -1,0 +1,77 @@
+package vk
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// BufferUsage is VkBufferUsageFlags.
+type BufferUsage uint32
+
+// The buffer usages that a compute runtime meets, with Vulkan's values.
+const (
+	BufferTransferSrc   BufferUsage = 0x00000001
+	BufferTransferDst   BufferUsage = 0x00000002
+	BufferStorage       BufferUsage = 0x00000020
+	BufferDeviceAddress BufferUsage = 0x00020000
+)
+
+// ForeignBuffer describes a VkBuffer of the device's that somebody else made, and
+// bound to memory. Vulkan cannot be asked how, so whoever has made it says it.
+type ForeignBuffer struct {
+	Buffer Buffer
+	Memory Memory // that the buffer is bound to
+	Size   uint64 // bytes, VkBufferCreateInfo.size or fewer
+
+	// Usage is VkBufferCreateInfo.usage. BufferStorage, BufferTransferSrc and
+	// BufferTransferDst are needed. With BufferDeviceAddress the memory must have been
+	// allocated for addresses.
+	Usage BufferUsage
+
+	// Exclusive is whether sharingMode is VK_SHARING_MODE_EXCLUSIVE. Family is then the
+	// queue family that owns the buffer, or first uses it.
+	Exclusive bool
+	Family    uint32
+	// Families are those that the buffer is shared among, where it is not exclusive.
+	Families []uint32
+}
+
+// check refuses a buffer that no queue of these families can use as a block.
+func (b *ForeignBuffer) check(families []uint32) error {
+	const op = "Device.AdoptBuffer"
+	switch {
+	case b.Buffer == 0:
+		return invalid(op, "no Buffer")
+	case b.Memory == 0:
+		return invalid(op, "no Memory")
+	case b.Size == 0:
+		return invalid(op, "no bytes")
+	case !b.Exclusive && len(b.Families) == 0:
+		return invalid(op, "neither Exclusive nor Families that the buffer is shared among")
+	case b.Exclusive && len(b.Families) > 0:
+		return invalid(op, "Exclusive, and shared among Families")
+	}
+	var lacks []string
+	for _, u := range []struct {
+		bit  BufferUsage
+		name string
+	}{{BufferTransferSrc, "VK_BUFFER_USAGE_TRANSFER_SRC_BIT"}, {BufferTransferDst, "VK_BUFFER_USAGE_TRANSFER_DST_BIT"},
+		{BufferStorage, "VK_BUFFER_USAGE_STORAGE_BUFFER_BIT"}} {
+		if b.Usage&u.bit == 0 {
+			lacks = append(lacks, u.name)
+		}
+	}
+	if len(lacks) > 0 {
+		return fmt.Errorf("%w: %s: buffer %#x was made without %s", ErrUnsupported, op, uint64(b.Buffer), strings.Join(lacks, ", "))
+	}
+	shared, mode := b.Families, "shared among families"
+	if b.Exclusive {
+		shared, mode = []uint32{b.Family}, "exclusive to family"
+	}
+	if !slices.ContainsFunc(families, func(f uint32) bool { return slices.Contains(shared, f) }) {
+		return fmt.Errorf("%w: %s: buffer %#x is %s %v, and the queues that compute are of families %v",
+			ErrUnsupported, op, uint64(b.Buffer), mode, shared, families)
+	}
+	return nil
+}

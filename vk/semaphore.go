@@ -1,0 +1,148 @@
+//go:build cgo
+
+package vk
+
+// #cgo noescape vko_semaphore_value
+// #cgo nocallback vko_semaphore_value
+// #cgo noescape vko_semaphore_wait
+// #cgo nocallback vko_semaphore_wait
+// #cgo noescape vko_semaphore_signal
+// #cgo nocallback vko_semaphore_signal
+// #include "vko.h"
+import "C"
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	vulkan "github.com/vulkan-go/vulkan"
+)
+
+// CreateTimeline makes a timeline semaphore that belongs to no queue, with that
+// value. It lives until DestroySemaphore.
+func (d *Device) CreateTimeline(initial uint64) (Semaphore, error) {
+	if err := d.enter(); err != nil {
+		return 0, err
+	}
+	defer d.leave()
+	var h C.vkoHandle
+	r := C.vko_semaphore_create(d.c, C.uint64_t(initial), &h)
+	if err := check("vkCreateSemaphore", Result(r), "a timeline from %d on", initial); err != nil {
+		return 0, err
+	}
+	s := Semaphore(h)
+	d.keepSemaphore(s)
+	return s, nil
+}
+
+// keepSemaphore owns a semaphore that was made.
+func (d *Device) keepSemaphore(s Semaphore) {
+	d.count("VkSemaphore", 1)
+	d.mu.Lock()
+	d.semaphores[s] = struct{}{}
+	d.mu.Unlock()
+}
+
+// DestroySemaphore destroys a semaphore of CreateTimeline. Nothing may wait for it
+// or be going to signal it. One that is not the device's, or not any more, or a
+// queue's, is ignored.
+func (d *Device) DestroySemaphore(s Semaphore) {
+	if d.enter() != nil {
+		return
+	}
+	defer d.leave()
+	d.mu.Lock()
+	_, ok := d.semaphores[s]
+	delete(d.semaphores, s)
+	delete(d.exportable, s)
+	d.mu.Unlock()
+	if ok {
+		d.destroySemaphore(s)
+	}
+}
+
+func (d *Device) destroySemaphore(s Semaphore) {
+	vulkan.DestroySemaphore(d.handle, handle[vulkan.Semaphore](uint64(s)), nil)
+	d.count("VkSemaphore", -1)
+}
+
+// SemaphoreValue is the value of a timeline semaphore now.
+func (d *Device) SemaphoreValue(s Semaphore) (uint64, error) {
+	if err := d.enterSemaphore("Device.SemaphoreValue", s); err != nil {
+		return 0, err
+	}
+	defer d.leave()
+	value, r := d.semaphoreValue(s)
+	if r < 0 {
+		return 0, check("vkGetSemaphoreCounterValue", r, "semaphore %#x", uint64(s))
+	}
+	return value, nil
+}
+
+// WaitSemaphore blocks until a timeline semaphore has reached value or the timeout
+// has passed, and says whether it has; a negative timeout is for ever. For what is
+// visible to the host then see [Queue.Wait].
+func (d *Device) WaitSemaphore(s Semaphore, value uint64, timeout time.Duration) (bool, error) {
+	if err := d.enterSemaphore("Device.WaitSemaphore", s); err != nil {
+		return false, err
+	}
+	c := d.c
+	d.life.RUnlock() // else a Close that begins would keep out the SignalSemaphore that ends the wait
+	r := d.waitSemaphore(c, s, value, timeout)
+	if r < 0 {
+		return false, check("vkWaitSemaphores", r, "semaphore %#x, value %d", uint64(s), value)
+	}
+	return r == Success, nil
+}
+
+// SignalSemaphore raises a timeline semaphore to value (vkSignalSemaphore), which
+// must be above the one that it has, and below all that submissions are going to
+// signal. What the host wrote before is visible to submissions that wait for it.
+// The timelines of queues are the queues' alone.
+func (d *Device) SignalSemaphore(s Semaphore, value uint64) error {
+	const op = "Device.SignalSemaphore"
+	if err := d.enterSemaphore(op, s); err != nil {
+		return err
+	}
+	defer d.leave()
+	if slices.ContainsFunc(d.allQueues(), func(q *Queue) bool { return q.timeline == s }) {
+		return invalid(op, "semaphore %#x is the timeline of a queue", uint64(s))
+	}
+	now, r := d.semaphoreValue(s)
+	if r < 0 {
+		return check("vkGetSemaphoreCounterValue", r, "semaphore %#x", uint64(s))
+	}
+	if value <= now {
+		return invalid(op, "value %d of semaphore %#x, which has %d", value, uint64(s), now)
+	}
+	if r := Result(C.vko_semaphore_signal(d.c, C.vkoHandle(s), C.uint64_t(value))); r < 0 {
+		return check("vkSignalSemaphore", r, "semaphore %#x, value %d", uint64(s), value)
+	}
+	return nil
+}
+
+// enterSemaphore is enter for a call about a semaphore.
+func (d *Device) enterSemaphore(op string, s Semaphore) error {
+	if s == 0 {
+		return invalid(op, "no semaphore")
+	}
+	return d.enter()
+}
+
+func (d *Device) semaphoreValue(s Semaphore) (uint64, Result) {
+	var value C.uint64_t
+	r := C.vko_semaphore_value(d.c, C.vkoHandle(s), &value)
+	return uint64(value), Result(r)
+}
+
+// waitSemaphore gives Success, Timeout or an error.
+func (d *Device) waitSemaphore(c *C.vko_device, s Semaphore, value uint64, timeout time.Duration) Result {
+	nanoseconds := uint64(math.MaxUint64)
+	if timeout >= 0 {
+		nanoseconds = uint64(timeout)
+	}
+	r := C.vko_semaphore_wait(c, C.vkoHandle(s), C.uint64_t(value), C.uint64_t(nanoseconds))
+	d.instance.drain()
+	return Result(r)
+}
