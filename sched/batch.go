@@ -49,12 +49,15 @@ type batch struct {
 	// after those of lower levels. Those of level 0 follow nothing that earlier
 	// batches do either.
 	levels []vk.Stream
+	// foreign is the batch's part in the order of work that is not the scheduler's.
+	foreign Foreign
 	// hostRead: the host reads what the batch, or one before it, wrote.
 	hostRead bool
 	tasks    []*target
 	commands int
-	// work is the estimated cost of the commands, in nanoseconds.
-	work uint64
+	// work is the estimated cost of the commands, in nanoseconds, cost the queue's when
+	// the batch was submitted.
+	work, cost uint64
 }
 
 // wait has the batch wait for a value of a queue, of which known is the clock.
@@ -71,7 +74,8 @@ func (b *batch) reset(value uint64) {
 		b.levels[i].Reset()
 	}
 	b.levels = b.levels[:0]
-	b.value, b.seq, b.hostRead, b.commands, b.work = value, 0, false, 0, 0
+	b.foreign = Foreign{Waits: b.foreign.Waits[:0], Signals: b.foreign.Signals[:0]}
+	b.value, b.seq, b.hostRead, b.commands, b.work, b.cost = value, 0, false, 0, 0, 0
 }
 
 // level returns the stream of a level.

@@ -283,3 +283,37 @@ func TestRecycledBatchLetsGoOfItsTasks(t *testing.T) {
 		}
 	})
 }
+
+// However many batches a queue has submitted, it needs room for those in flight; and
+// however many it had in flight, it keeps a few for those to come.
+func TestQueueKeepsFewBatches(t *testing.T) {
+	r := newRig(t, memoryModes[0], 1)
+	defer r.close()
+	x := filled(4, 0)
+	r.run(launch{label: "enter", enter: []arg{alloc(x)}, included: true})
+	q := r.s.queues[0]
+	for range 50 {
+		r.run(launch{label: "set", kernel: "set", args: []arg{alloc(x)}, included: true})
+	}
+	r.s.mu.Lock()
+	room := cap(q.room)
+	r.s.mu.Unlock()
+	if room > 4*maxInFlight {
+		t.Errorf("there is room for %d batches, and %d in flight at most", room, maxInFlight)
+	}
+	r.d.hold()
+	for range 2 * maxFree {
+		r.run(launch{label: "set", kernel: "set", args: []arg{alloc(x)}, priority: 1, out: [][]uint32{x}})
+	}
+	r.s.mu.Lock()
+	flying := len(q.inFlight)
+	r.s.mu.Unlock()
+	r.d.release()
+	r.taskwait()
+	r.run(launch{label: "exit", exit: []arg{from(x)}, included: true})
+	r.s.mu.Lock()
+	defer r.s.mu.Unlock()
+	if flying != 2*maxFree || len(q.free) > maxFree {
+		t.Errorf("%d batches are kept of %d that were in flight", len(q.free), flying)
+	}
+}

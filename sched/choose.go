@@ -24,6 +24,9 @@ func (b *batch) stall() uint64 { return b.work + stallCost*uint64(max(len(b.leve
 // kernelQueue returns the queue for a kernel of that many nanoseconds which follows
 // what s.gather has.
 func (s *Scheduler) kernelQueue(work uint64) *queue {
+	if s.gather.families != 0 {
+		return s.among(s.computing, work)
+	}
 	if len(s.computing) == 1 {
 		return s.computing[0]
 	}
@@ -37,6 +40,8 @@ func (s *Scheduler) kernelQueue(work uint64) *queue {
 // s.gather has.
 func (s *Scheduler) copyQueue(bytes uint64) *queue {
 	switch {
+	case s.gather.families != 0:
+		return s.among(s.queues, bytes/copyRate)
 	case len(s.queues) == 1:
 		return s.queues[0]
 	case s.placement == PlaceRandom:
@@ -45,6 +50,30 @@ func (s *Scheduler) copyQueue(bytes uint64) *queue {
 		return s.earliest(s.copying, bytes/copyRate)
 	}
 	return s.earliest(s.computing, bytes/copyRate)
+}
+
+// among returns the queue for work on memory that only some families may use: one of
+// these, or any if there is none, which begin refuses.
+func (s *Scheduler) among(queues []*queue, work uint64) *queue {
+	var few [16]*queue
+	allowed := few[:0]
+	for _, q := range queues {
+		if s.allowed(q) {
+			allowed = append(allowed, q)
+		}
+	}
+	switch {
+	case len(allowed) == 0:
+		return queues[0]
+	case s.placement == PlaceRandom:
+		return allowed[s.random.IntN(len(allowed))]
+	}
+	return s.earliest(allowed, work)
+}
+
+// allowed reports whether the queue is of a family that may use what s.gather is for.
+func (s *Scheduler) allowed(q *queue) bool {
+	return s.gather.families == 0 || s.gather.families&(1<<s.queueInfos[q.index].Family) != 0
 }
 
 // earliest returns the queue on which the work is estimated to finish first, the
@@ -64,15 +93,13 @@ func (s *Scheduler) earliest(queues []*queue, work uint64) *queue {
 func (s *Scheduler) finishOn(q *queue, work uint64) uint64 {
 	level, ready := int32(0), uint64(0)
 	for i := range s.gather.len() {
-		m := s.gather.at(i)
-		switch {
-		case m.queue == q.index:
-			level = max(level, q.after(m))
-		case !q.pending.clock.covers(m):
+		if m := s.gather.at(i); s.waitsFor(q, m) {
 			ready = max(ready, s.queues[m.queue].until(m)+crossCost)
+		} else {
+			level = max(level, q.after(m))
 		}
 	}
-	begin := q.backlog + q.pending.work + stallCost*uint64(level)
+	begin := q.backlog() + q.pending.work + stallCost*uint64(level)
 	if len(q.inFlight) == 0 && q.pending.empty() {
 		begin += startCost
 	}
@@ -85,14 +112,10 @@ func (q *queue) until(m mark) uint64 {
 	case m.value <= q.completed:
 		return 0
 	case m.value == q.pending.value:
-		return q.backlog + q.pending.work + stallCost*uint64(m.level)
+		return q.backlog() + q.pending.work + stallCost*uint64(m.level)
 	}
-	sum := uint64(0)
-	for _, b := range q.inFlight {
-		if b.value > m.value {
-			break
-		}
-		sum += b.stall()
+	if i, _ := q.find(m.value + 1); i > 0 {
+		return q.inFlight[i-1].cost - q.landed
 	}
-	return sum
+	return 0
 }

@@ -97,6 +97,30 @@ func TestChainStaysOnItsQueue(t *testing.T) {
 	}
 }
 
+// Following what is complete on another queue takes a barrier, and no crossing.
+func TestTaskLeavesABusyQueueForWhatIsComplete(t *testing.T) {
+	r := newRig(t, onQueues, 1)
+	defer r.close()
+	x, y := filled(16, 0), filled(16, 0)
+	r.run(launch{label: "enter", enter: []arg{to(x), to(y)}, included: true})
+	r.heavy("x", x, 16)
+	r.taskwait()
+	r.d.hold()
+	// Longer than an idle queue takes to begin and to drain, shorter than a crossing.
+	r.heavy("y", y, crossCost-stallCost-2000)
+	if got, want := r.kernelsOn(), []uint64{2, 0, 0, 0}; !slices.Equal(got, want) {
+		t.Fatalf("kernels by queue %v, want %v", got, want)
+	}
+	r.heavy("x again", x, 16)
+	if got, want := r.kernelsOn(), []uint64{2, 1, 0, 0}; !slices.Equal(got, want) {
+		t.Errorf("kernels by queue %v, want %v", got, want)
+	}
+	r.d.release()
+	r.taskwait()
+	r.run(launch{label: "exit", exit: []arg{from(x), {s: y, kind: memory.MapRelease}}, included: true})
+	r.expect("x", x, filled(16, 2)...)
+}
+
 func TestLargeCopiesGoToTheQueueThatOnlyTransfers(t *testing.T) {
 	for _, c := range []struct {
 		bytes  int

@@ -108,7 +108,7 @@ func (g *batchGraph) meant(m mark) (all []*naiveBatch) {
 }
 
 // Submit checks the waits, and what the batch's clock says of them.
-func (g *batchGraph) Submit(queue int, _ *vk.Stream, waits []timeline.Point, signal uint64) error {
+func (g *batchGraph) Submit(queue int, _ *vk.Stream, waits []timeline.Point, foreign Foreign, signal uint64) error {
 	b := g.batch(int32(queue), signal)
 	if g.fail {
 		g.fail = false
@@ -238,6 +238,7 @@ func (g *batchGraph) check(t *rapid.T) {
 		if !slices.Equal(got, want) {
 			t.Fatalf("queue %d has %v in flight, want %v", q.index, got, want)
 		}
+		g.flight(q)
 		if q.completed > 0 {
 			g.sound(fmt.Sprint("what is complete on queue ", q.index), q.known, g.behind(g.batch(q.index, q.completed)))
 		}
@@ -250,6 +251,38 @@ func (g *batchGraph) check(t *rapid.T) {
 				g.sound(fmt.Sprintf("value %d of queue %d", v, q.index), known, g.behind(b))
 			}
 		}
+	}
+}
+
+// flight checks what is known of the batches in flight of a queue by looking at each.
+func (g *batchGraph) flight(q *queue) {
+	cost := uint64(0)
+	for v := uint64(1); v <= q.last; v++ {
+		var flying *batch
+		for _, b := range q.inFlight {
+			if b.value == v {
+				flying = b
+				cost += b.stall()
+			}
+		}
+		if got := q.flying(v); got != flying {
+			g.t.Fatalf("in flight with value %d of queue %d is %v, want %v", v, q.index, got, flying)
+		}
+		if got := q.until(mark{value: v, queue: q.index}); got != cost && v > q.completed {
+			g.t.Fatalf("value %d of queue %d is %d ns away, want %d", v, q.index, got, cost)
+		}
+	}
+	if got := q.backlog(); got != cost {
+		g.t.Fatalf("queue %d has %d ns in flight, want %d", q.index, got, cost)
+	}
+	kept := 0
+	for _, b := range q.room[:cap(q.room)] {
+		if b != nil {
+			kept++
+		}
+	}
+	if kept != len(q.inFlight) {
+		g.t.Fatalf("queue %d keeps %d batches in the place of %d", q.index, kept, len(q.inFlight))
 	}
 }
 

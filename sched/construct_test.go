@@ -123,7 +123,12 @@ func (p *program) kernel(s *programScope) {
 	if out.kind == memory.MapFrom && out.v.count == 0 && n != uint64(len(l.args[0].s)) {
 		return
 	}
+	narrow := rapid.Bool().Draw(p.t, "narrow clause")
 	for _, o := range operands {
+		if narrow && o.v.count > 0 && !o.always {
+			// What the kernel does not touch of its argument may be another's.
+			o.hi = min(o.hi, o.lo+(int(n)+o.v.cell-1)/o.v.cell)
+		}
 		// Tasks that nothing orders have to agree what to map of an absent array:
 		// they are those that read one cell.
 		if o.writes || o.always || o.hi-o.lo > 1 && o.v.count == 0 {
@@ -254,7 +259,12 @@ func (p *program) update(what string, x section, depend []tasks.Depend) {
 		})
 		return
 	}
-	l := launch{label: label, kernel: "add", args: []arg{tofrom(x.of(x.v.host))}, constant: c, depend: depend, included: by == onDeviceWaited}
+	l := launch{label: label, kernel: "add", constant: c, depend: depend, included: by == onDeviceWaited, only: len(array)}
+	if x.v.count > 0 && rapid.Bool().Draw(p.t, "wide argument") {
+		// What the kernel does not touch of it may be another's.
+		x.hi = programCells
+	}
+	l.args = []arg{tofrom(x.of(x.v.host))}
 	if by == onDeviceLeft {
 		l.scope, l.group = s.scope, s.group()
 		p.then(s, func() {

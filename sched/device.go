@@ -42,10 +42,10 @@ type Device interface {
 	CreatePipeline(vk.PipelineOptions) (vk.Pipeline, error)
 	DestroyPipeline(vk.Pipeline)
 	// Submit runs the stream once the waits are satisfied, values of the timelines of
-	// other queues that have been submitted, then signals the queue's timeline. The
-	// stream and the waits are the caller's again when it returns. On an error nothing
-	// was submitted.
-	Submit(queue int, s *vk.Stream, waits []timeline.Point, signal uint64) error
+	// other queues that have been submitted, and those of foreign; then it signals the
+	// queue's timeline and what foreign says. The stream and the slices are the caller's
+	// again when it returns. On an error nothing was submitted.
+	Submit(queue int, s *vk.Stream, waits []timeline.Point, foreign Foreign, signal uint64) error
 	// Completed returns the value that the queue's timeline has reached.
 	Completed(queue int) (uint64, error)
 	// Wait waits for a value of the queue's timeline; a negative timeout is
@@ -67,17 +67,18 @@ func (d vulkanDevice) QueueInfos() []QueueInfo {
 	return infos
 }
 
-func (d vulkanDevice) Submit(queue int, s *vk.Stream, waits []timeline.Point, signal uint64) error {
+func (d vulkanDevice) Submit(queue int, s *vk.Stream, waits []timeline.Point, foreign Foreign, signal uint64) error {
 	queues := d.Queues()
 	if len(waits) == 0 {
-		return queues[queue].Submit(s, nil, signal)
+		return queues[queue].Submit(s, foreign.Waits, foreign.Signals, signal)
 	}
-	var few [8]vk.SemaphoreWait
+	var few [8]vk.SemaphoreValue
 	semaphores := few[:0]
 	for _, p := range waits {
-		semaphores = append(semaphores, vk.SemaphoreWait{Semaphore: queues[p.Queue].Timeline(), Value: p.Value})
+		semaphores = append(semaphores, vk.SemaphoreValue{Semaphore: queues[p.Queue].Timeline(), Value: p.Value})
 	}
-	return queues[queue].Submit(s, semaphores, signal)
+	semaphores = append(semaphores, foreign.Waits...)
+	return queues[queue].Submit(s, semaphores, foreign.Signals, signal)
 }
 
 func (d vulkanDevice) Completed(queue int) (uint64, error) {

@@ -65,7 +65,7 @@ func (s *Scheduler) mustWaitFor(t *target) *[]*tasks.Node {
 				return &stateOf(block).parked
 			}
 			for _, b := range s.blind {
-				if b.mark.value != 0 && b.leaves(m.Section) && (b.leaving || s.follows(&t.after, b.mark)) {
+				if b.mark.value != 0 && b.leaves(m.Section) && (b.leaving || s.mayFollow(&t.after, b.mark)) {
 					return &b.parked
 				}
 			}
@@ -128,7 +128,7 @@ func (s *Scheduler) mustWaitForHolders(t *target, block *memory.Present, item *m
 	for _, h := range state.holders {
 		// Where the commands of a leaving one were is forgotten: its mark
 		// is that of a late copy.
-		if h.by.mark.value == 0 || !h.by.leaving && !s.follows(&t.after, h.by.mark) {
+		if h.by.mark.value == 0 || !h.by.leaving && !s.mayFollow(&t.after, h.by.mark) {
 			continue
 		}
 		// An exit construct has no reference of its own: it would take

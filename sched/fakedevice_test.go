@@ -38,8 +38,12 @@ type fakeDevice struct {
 	pipelines map[uint64]vk.PipelineOptions
 	handles   uint64
 
-	infos  []QueueInfo
-	queues []fakeQueue
+	// infos are of all queues; the last of them, foreign, are not the scheduler's.
+	infos   []QueueInfo
+	queues  []fakeQueue
+	foreign int
+	// semaphores are the signals of semaphores that are no queue's own.
+	semaphores map[vk.Semaphore][]fakeSignal
 	// pending are the commands not executed.
 	pending  []*fakeCommand
 	flushes  []*hostFlush
@@ -219,7 +223,7 @@ func (d *fakeDevice) fail(format string, args ...any) {
 	}
 }
 
-func (d *fakeDevice) QueueInfos() []QueueInfo { return d.infos }
+func (d *fakeDevice) QueueInfos() []QueueInfo { return d.infos[:len(d.infos)-d.foreign] }
 
 func (d *fakeDevice) Properties() *vk.Properties { return &d.props }
 

@@ -6,7 +6,7 @@ import (
 )
 
 // fakeKernel is what a kernel of testdata does, for the fake device and for the
-// sequential oracle.
+// sequential oracle. It touches as many elements of each argument as push[0] says.
 type fakeKernel struct {
 	// arguments are the bindings that the kernel uses, ascending.
 	arguments []fakeArgument

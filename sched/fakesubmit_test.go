@@ -12,7 +12,7 @@ import (
 
 var errLost = &vk.Error{Op: "vkQueueSubmit", Result: vk.ErrorDeviceLost}
 
-func (d *fakeDevice) Submit(queue int, s *vk.Stream, waits []timeline.Point, signal uint64) error {
+func (d *fakeDevice) Submit(queue int, s *vk.Stream, waits []timeline.Point, foreign Foreign, signal uint64) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.submits++
@@ -49,6 +49,26 @@ func (d *fakeDevice) Submit(queue int, s *vk.Stream, waits []timeline.Point, sig
 			}
 		}
 		batch.implies[w.Queue] = max(batch.implies[w.Queue], w.Value)
+	}
+	for _, w := range foreign.Waits {
+		i := slices.IndexFunc(d.semaphores[w.Semaphore], func(s fakeSignal) bool { return s.value >= w.Value })
+		if i < 0 {
+			d.fail("submission of value %d to queue %d waits for value %d of semaphore %d, which nothing submitted signals", signal, queue, w.Value, w.Semaphore)
+			continue
+		}
+		by := d.semaphores[w.Semaphore][i].by
+		batch.waits = append(batch.waits, by)
+		d.order.waited(queue, int(by.Queue), by.Value)
+	}
+	for _, w := range foreign.Signals {
+		if d.semaphores == nil {
+			d.semaphores = make(map[vk.Semaphore][]fakeSignal)
+		}
+		all := d.semaphores[w.Semaphore]
+		if len(all) > 0 && all[len(all)-1].value >= w.Value {
+			d.fail("submission of value %d to queue %d signals value %d of semaphore %d, after %v", signal, queue, w.Value, w.Semaphore, all)
+		}
+		d.semaphores[w.Semaphore] = append(all, fakeSignal{w.Value, timeline.Point{Queue: timeline.Queue(queue), Value: signal}})
 	}
 	d.waits += len(waits)
 	for i := range d.queues {
@@ -108,6 +128,12 @@ func (d *fakeDevice) Submit(queue int, s *vk.Stream, waits []timeline.Point, sig
 	d.barriers = append(d.barriers, barriers)
 	d.changed.Broadcast()
 	return nil
+}
+
+// fakeSignal is a signal of a semaphore that is no queue's own.
+type fakeSignal struct {
+	value uint64
+	by    timeline.Point
 }
 
 // barrier records a barrier of the queue's batch that signals value.
@@ -209,7 +235,10 @@ func (d *fakeDevice) decode(op vk.Op, n int) *fakeCommand {
 			if k.arguments[i].writes {
 				write = vk.AccessShaderWrite
 			}
-			touch(ranges[i], read, write)
+			// It may be longer than what the kernel touches of it.
+			touched := ranges[i]
+			touched.Size = min(touched.Size, 4*uint64(push[0]))
+			touch(touched, read, write)
 			d.blocks[r.Buffer].bound = true
 		}
 		base, count, limit := op.Base, op.Count, d.props.Limits.MaxComputeWorkGroupCount[0]

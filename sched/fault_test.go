@@ -286,9 +286,12 @@ func TestLateCopyWithoutMemoryFailsItsTask(t *testing.T) {
 }
 
 // failNext makes the next submission fail.
-func (r *rig) failNext() {
+func (r *rig) failNext() { r.failNth(1) }
+
+// failNth makes the n-th submission from now on fail.
+func (r *rig) failNth(n int) {
 	r.d.set(func() {
-		fail := r.d.submits + 1
+		fail := r.d.submits + n
 		r.d.submit = func(call int) error {
 			if call == fail {
 				return errSubmitMemory

@@ -19,6 +19,22 @@ type segment struct {
 	// wrote are the last device writes, moved the last commands that moved contents to
 	// or from there.
 	wrote, moved trail
+	// under are writes that those of wrote have taken the place of, and at the time
+	// come after: who does not follow these may follow those. Of each queue it has the
+	// last one, which stands for all before it.
+	under trail
+}
+
+// alike reports whether commands come after the same of both segments, but for what is
+// under.
+func (g *segment) alike(o *segment) bool { return g.wrote.equal(&o.wrote) && g.moved.equal(&o.moved) }
+
+// take makes the segment longer by the next one.
+func (g *segment) take(next *segment) {
+	g.hi = next.hi
+	g.wrote.addAll(&next.wrote)
+	g.moved.addAll(&next.moved)
+	g.under.addAll(&next.under)
 }
 
 // reset forgets everything but that all bytes, size of them, were last touched by r:
@@ -49,6 +65,7 @@ func (h *history) insert(i int, lo, hi uint64) {
 	fresh.lo, fresh.hi = lo, hi
 	fresh.wrote.set(mark{})
 	fresh.moved.set(mark{})
+	fresh.under.set(mark{})
 	h.segments[i] = fresh
 }
 
@@ -80,6 +97,7 @@ func (h *history) split(i int, at uint64) {
 	h.segments[i].hi = at
 	h.segments[i+1].wrote.setAll(&h.segments[i].wrote)
 	h.segments[i+1].moved.setAll(&h.segments[i].moved)
+	h.segments[i+1].under.setAll(&h.segments[i].under)
 }
 
 // touch records that a command at a mark, which follows known, wrote or moved bytes.
@@ -88,7 +106,8 @@ func (h *history) touch(bytes span, at mark, known clock, wrote, moved bool) {
 	if len(h.segments) >= maxSegments {
 		h.coarsen()
 	}
-	for i := h.from(lo); lo < hi; i++ {
+	first, i := h.from(lo), 0
+	for i = first; lo < hi; i++ {
 		switch {
 		case i == len(h.segments) || h.segments[i].lo >= hi:
 			h.insert(i, lo, hi)
@@ -96,18 +115,45 @@ func (h *history) touch(bytes span, at mark, known clock, wrote, moved bool) {
 			h.insert(i, lo, h.segments[i].lo)
 		case h.segments[i].lo < lo:
 			h.split(i, lo)
+			first++
 			continue
 		case h.segments[i].hi > hi:
 			h.split(i, hi)
 		}
 		g := &h.segments[i]
 		if wrote {
+			g.under.addAll(&g.wrote)
 			g.wrote.follow(at, known)
 		}
 		if moved {
 			g.moved.follow(at, known)
 		}
 		lo = g.hi
+	}
+	if i > first+1 {
+		h.merge(first, i)
+	}
+}
+
+// merge joins the neighbours from the i-th to before the end-th segment that are alike,
+// as those are which one command has touched: what comes for all of their bytes does not
+// go through them one by one again.
+func (h *history) merge(i, end int) {
+	n := i
+	for i++; i < end; i++ {
+		if g := &h.segments[n]; g.alike(&h.segments[i]) {
+			g.take(&h.segments[i])
+			continue
+		}
+		n++
+		h.segments[n], h.segments[i] = h.segments[i], h.segments[n]
+	}
+	if n++; n < end {
+		for ; i < len(h.segments); i++ {
+			h.segments[n], h.segments[i] = h.segments[i], h.segments[n]
+			n++
+		}
+		h.truncate(n)
 	}
 }
 
@@ -116,11 +162,8 @@ func (h *history) coarsen() {
 	n := 0
 	for i := 0; i < len(h.segments); i += 2 {
 		h.segments[n], h.segments[i] = h.segments[i], h.segments[n]
-		if g := &h.segments[n]; i+1 < len(h.segments) {
-			next := &h.segments[i+1]
-			g.hi = next.hi
-			g.wrote.addAll(&next.wrote)
-			g.moved.addAll(&next.moved)
+		if i+1 < len(h.segments) {
+			h.segments[n].take(&h.segments[i+1])
 		}
 		n++
 	}

@@ -9,12 +9,12 @@ import (
 )
 
 // naiveHistory has the trails of each byte for itself.
-type naiveHistory []struct{ wrote, moved naiveTrail }
+type naiveHistory []struct{ wrote, moved, under naiveTrail }
 
 func newNaiveHistory(size uint64) naiveHistory {
 	n := make(naiveHistory, size)
 	for i := range n {
-		n[i].wrote, n[i].moved = naiveTrail{}, naiveTrail{}
+		n[i].wrote, n[i].moved, n[i].under = naiveTrail{}, naiveTrail{}, naiveTrail{}
 	}
 	return n
 }
@@ -22,6 +22,9 @@ func newNaiveHistory(size uint64) naiveHistory {
 func (n naiveHistory) touch(bytes span, at mark, known clock, wrote, moved bool) {
 	for i := bytes.start; i < bytes.start+bytes.size; i++ {
 		if wrote {
+			for _, m := range n[i].wrote {
+				n[i].under.add(m)
+			}
 			n[i].wrote.follow(at, known)
 		}
 		if moved {
@@ -43,13 +46,25 @@ func (h *history) shape() string {
 }
 
 // byteTrails returns the trails that within yields for one byte.
-func (h *history) byteTrails(i uint64) (wrote, moved trail, segments int) {
+func (h *history) byteTrails(i uint64) (wrote, moved, under trail, segments int) {
 	for g := range h.within(span{start: i, size: 1}) {
 		wrote.setAll(&g.wrote)
 		moved.setAll(&g.moved)
+		under.setAll(&g.under)
 		segments++
 	}
-	return wrote, moved, segments
+	return wrote, moved, under, segments
+}
+
+// misses returns a mark that r does not have, nor a later one of its queue; the zero mark
+// if there is none.
+func (n naiveTrail) misses(r *trail) mark {
+	for q, m := range n {
+		if r.on(q).before(m) {
+			return m
+		}
+	}
+	return mark{}
 }
 
 func drawSpan(t *rapid.T, size uint64) span {
@@ -69,6 +84,13 @@ func TestHistoryKnowsTheTrailsOfEachByte(t *testing.T) {
 				wrote, moved := rapid.Bool().Draw(t, "wrote"), rapid.Bool().Draw(t, "moved")
 				h.touch(bytes, at, known, wrote, moved)
 				naive.touch(bytes, at, known, wrote, moved)
+				var last *segment
+				for g := range h.within(bytes) {
+					if last != nil && last.alike(g) {
+						t.Fatalf("%d to %d and %d to %d are alike after a touch of both", last.lo, last.hi, g.lo, g.hi)
+					}
+					last = g
+				}
 			},
 			"reset": func(t *rapid.T) {
 				if rapid.IntRange(0, 9).Draw(t, "chance") > 0 {
@@ -83,7 +105,10 @@ func TestHistoryKnowsTheTrailsOfEachByte(t *testing.T) {
 				}
 				h.reset(size, &r)
 				for i := range naive {
-					naive[i].wrote, naive[i].moved = maps.Clone(want), maps.Clone(want)
+					if _, _, under, _ := h.byteTrails(uint64(i)); under.len() > 0 {
+						t.Fatalf("under what was reset is %v", under)
+					}
+					naive[i].wrote, naive[i].moved, naive[i].under = maps.Clone(want), maps.Clone(want), naiveTrail{}
 				}
 			},
 			"within": func(t *rapid.T) {
@@ -110,14 +135,44 @@ func TestHistoryKnowsTheTrailsOfEachByte(t *testing.T) {
 					t.Fatal(wrong)
 				}
 				for i := range naive {
-					wrote, moved, segments := h.byteTrails(uint64(i))
+					wrote, moved, under, segments := h.byteTrails(uint64(i))
 					if segments > 1 || !naive[i].wrote.equal(&wrote) || !naive[i].moved.equal(&moved) {
 						t.Fatalf("byte %d, in %d segments: wrote %v, moved %v, want %v", i, segments, wrote, moved, naive[i])
+					}
+					if m := naive[i].under.misses(&under); m != (mark{}) {
+						t.Fatalf("byte %d lost the write by %v: under the others is %v", i, m, under)
 					}
 				}
 			},
 		})
 	})
+}
+
+// A write of bytes that were written apart makes one segment of them, those aside that
+// have another history of transfers.
+func TestWriteMergesSegmentsThatItMakesAlike(t *testing.T) {
+	const tiles, tile = 100, 4
+	for _, c := range []struct {
+		name  string
+		moved int // tile, if not 0
+		want  int
+	}{
+		{"all alike", 0, 1},
+		{"one moved", 50, 3},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var h history
+			known := make(clock, 1)
+			for i := range uint64(tiles) {
+				h.touch(span{i * tile, tile}, mark{value: i + 1}, known, true, c.moved != 0 && i == uint64(c.moved))
+			}
+			// Those outside are left as they are.
+			h.touch(span{tile, (tiles - 2) * tile}, mark{value: tiles + 1}, known, true, false)
+			if n := len(h.segments); n != c.want+2 {
+				t.Errorf("%d segments, want %d", n, c.want+2)
+			}
+		})
+	}
 }
 
 // A history that is kept coarser forgets nothing, and stays small.
@@ -161,16 +216,15 @@ func TestCoarserHistoryOnlyAddsOrder(t *testing.T) {
 			t.Fatal("the history was never made coarser")
 		}
 		keeps := func(what string, i int, has trail, want naiveTrail) {
-			for q, m := range want {
-				if has.on(q).before(m) {
-					t.Fatalf("byte %d lost %s by %v: it has %v", i, what, m, has)
-				}
+			if m := want.misses(&has); m != (mark{}) {
+				t.Fatalf("byte %d lost %s by %v: it has %v", i, what, m, has)
 			}
 		}
 		for i := range naive {
-			wrote, moved, _ := h.byteTrails(uint64(i))
+			wrote, moved, under, _ := h.byteTrails(uint64(i))
 			keeps("a write", i, wrote, naive[i].wrote)
 			keeps("a move", i, moved, naive[i].moved)
+			keeps("an earlier write", i, under, naive[i].under)
 		}
 	})
 }

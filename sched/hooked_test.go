@@ -44,7 +44,11 @@ func (h *hookedDevice) Invalidate(r []vk.MemoryRange) error {
 }
 
 func newHookedRig(t *testing.T, memory fakeMemory, o Options) (*rig, *hookedDevice) {
-	h := &hookedDevice{fakeDevice: newFakeDevice(t, memory, 1)}
+	return newHookedRigOn(t, newFakeDevice(t, memory, 1), o)
+}
+
+func newHookedRigOn(t *testing.T, d *fakeDevice, o Options) (*rig, *hookedDevice) {
+	h := &hookedDevice{fakeDevice: d}
 	o.Domain = rigDomain
 	s, err := New(h, o)
 	if err != nil {

@@ -1,7 +1,6 @@
 package sched
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/vkomp/vkomp/memory"
@@ -78,11 +77,46 @@ func (r *trail) addAll(o *trail) {
 	}
 }
 
+// equal reports whether both have the same marks, as they were added: false says nothing
+// of trails of several queues.
+func (r *trail) equal(o *trail) bool { return r.first == o.first && slices.Equal(r.more, o.more) }
+
 // set makes the trail that of one mark, which may be the zero mark.
 func (r *trail) set(m mark) { r.first, r.more = m, r.more[:0] }
 
 // setAll makes the trail a copy of another.
 func (r *trail) setAll(o *trail) { r.first, r.more = o.first, append(r.more[:0], o.more...) }
+
+// gathering is what commands that are to be placed come after, and the families of
+// queues that can run them, as bits, 0 for any.
+type gathering struct {
+	trail
+	families uint64
+	// nowhere: there are no such families.
+	nowhere bool
+}
+
+func (g *gathering) set(m mark) {
+	g.trail.set(m)
+	g.families, g.nowhere = 0, false
+}
+
+func (g *gathering) setAll(r *trail) {
+	g.trail.setAll(r)
+	g.families, g.nowhere = 0, false
+}
+
+// limit leaves out the families that are not among those given, 0 for all.
+func (g *gathering) limit(families uint64) {
+	switch {
+	case families == 0:
+	case g.families == 0:
+		g.families = families
+	default:
+		g.nowhere = g.nowhere || g.families&families == 0
+		g.families &= families
+	}
+}
 
 // clock says up to which value each queue's work has happened before, by the index
 // of the queue. Its owner is a batch or a queue, and it never shrinks.
@@ -129,7 +163,7 @@ func (q *queue) knownAt(v uint64) (value uint64, known clock) {
 	}
 	// The values of batches that could not be submitted are skipped: the next one
 	// follows what they did.
-	i, _ := slices.BinarySearchFunc(q.inFlight, v, func(b *batch, v uint64) int { return cmp.Compare(b.value, v) })
+	i, _ := q.find(v)
 	if i == len(q.inFlight) {
 		return q.completed, q.known
 	}
@@ -137,6 +171,13 @@ func (q *queue) knownAt(v uint64) (value uint64, known clock) {
 		return q.inFlight[i].value, q.pending.clock
 	}
 	return q.inFlight[i].value, q.inFlight[i].clock
+}
+
+// mayFollow is follows for the commands of a task that is not complete: also true where
+// the device is done with them, and anything else is not. Who came after them then had
+// nothing to wait for, and what follows that does not show it.
+func (s *Scheduler) mayFollow(r *trail, m mark) bool {
+	return r.len() > 0 && m.value <= s.queues[m.queue].completed || s.follows(r, m)
 }
 
 // follows reports whether what is after r is known to be after m too: it can be

@@ -30,6 +30,8 @@ const (
 	seenTooMuch mutant = "seen-too-much"
 	// The host's knowing the end of writes is taken to make them visible to kernels.
 	writesForgotten mutant = "writes-forgotten"
+	// Writes in flight are taken to have made those before them visible.
+	earlierWritesForgotten mutant = "earlier-writes-forgotten"
 	// Commands begin while a transfer of the same bytes is under way.
 	transfersForgotten mutant = "transfers-forgotten"
 	// A task does not come after one of its predecessors.

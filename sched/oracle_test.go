@@ -59,7 +59,7 @@ func (p *probe) copy(from, to uint64) {
 func (p *probe) send(waits ...timeline.Point) {
 	p.t.Helper()
 	p.values[p.queue]++
-	if err := p.Submit(p.queue, &p.stream, waits, p.values[p.queue]); err != nil {
+	if err := p.Submit(p.queue, &p.stream, waits, Foreign{}, p.values[p.queue]); err != nil {
 		p.t.Fatal(err)
 	}
 	p.stream.Reset()

@@ -61,13 +61,21 @@ func (t *target) placedAt(at mark) {
 	t.ahead = false
 	t.mark = at
 	t.after.add(at)
+	for i := range t.used.len() {
+		if m := t.used.at(i); m.queue == at.queue && m.value < at.value {
+			t.earlier = append(t.earlier, m)
+		}
+	}
 	t.used.add(at)
 }
 
 // begin returns the pending batch of a queue and the place in it for commands that
 // come after what s.gather has.
 func (s *Scheduler) begin(q *queue, w *tasks.Work) (*batch, mark, error) {
-	level, err := s.join(q, &s.gather, w)
+	if s.gather.nowhere || !s.allowed(q) {
+		return nil, mark{}, fmt.Errorf("%w: no queue is of a family that may use all of the foreign memory of the task", vk.ErrUnsupported)
+	}
+	level, err := s.join(q, &s.gather.trail, w)
 	return q.pending, mark{value: q.pending.value, level: level, queue: q.index}, err
 }
 
@@ -75,7 +83,7 @@ func (s *Scheduler) begin(q *queue, w *tasks.Work) (*batch, mark, error) {
 func (s *Scheduler) placeNothing(t *target, w *tasks.Work) error {
 	s.gather.set(mark{})
 	for i := range t.after.len() {
-		// What is complete needs no waiting for, and nobody finds it through t.
+		// What is complete needs no waiting for, and counts as followed (see mayFollow).
 		if m := t.after.at(i); m.value > s.queues[m.queue].completed {
 			s.gather.add(m)
 		}
@@ -104,11 +112,7 @@ func (m mark) last() mark {
 // ride has the task be done with the batch of its mark, and returns that; nil if the
 // device is done with it.
 func (s *Scheduler) ride(t *target) *batch {
-	q := s.queues[t.mark.queue]
-	b := q.pending
-	if t.mark.value != b.value {
-		b = q.flying(t.mark.value)
-	}
+	b := s.queues[t.mark.queue].underWay(t.mark.value)
 	if b != nil {
 		b.tasks = append(b.tasks, t)
 	}
@@ -123,19 +127,19 @@ func (s *Scheduler) abandon(t *target, err error, w *tasks.Work) {
 	}
 	t.filled()
 	var last *batch
-	for i := range t.used.len() {
-		m := t.used.at(i)
-		q := s.queues[m.queue]
-		b := q.pending
-		if m.value != b.value {
-			// The batch of the mark may be the one that failed: commands before that are
-			// in what is in flight.
-			b = q.lastUpTo(m.value)
-		}
-		// They follow one another, but for rings, which end with the task.
+	consider := func(m mark) {
+		// They follow one another, but for those of rings, which end with the task: what
+		// was submitted last is complete last. One may be the batch that failed.
+		b := s.queues[m.queue].underWay(m.value)
 		if b != nil && (last == nil || b.seq == 0 || last.seq != 0 && last.seq < b.seq) {
 			last = b
 		}
+	}
+	for i := range t.used.len() {
+		consider(t.used.at(i))
+	}
+	for _, m := range t.earlier {
+		consider(m)
 	}
 	if last == nil || s.lost != nil {
 		s.abort(t, err, w)
@@ -143,26 +147,6 @@ func (s *Scheduler) abandon(t *target, err error, w *tasks.Work) {
 	}
 	t.failed = err
 	last.tasks = append(last.tasks, t)
-}
-
-// flying returns the batch in flight that signals value, or nil.
-func (q *queue) flying(value uint64) *batch {
-	for _, b := range q.inFlight {
-		if b.value == value {
-			return b
-		}
-	}
-	return nil
-}
-
-// lastUpTo returns the last batch in flight that signals value or less, or nil.
-func (q *queue) lastUpTo(value uint64) (last *batch) {
-	for _, b := range q.inFlight {
-		if b.value <= value {
-			last = b
-		}
-	}
-	return last
 }
 
 // placeUploads copies staging to storage.
@@ -426,7 +410,7 @@ func (s *Scheduler) failAll(err error, w *tasks.Work) {
 	}
 	for _, q := range s.queues {
 		batches := append(q.inFlight, q.pending)
-		q.inFlight, q.backlog = nil, 0
+		q.inFlight, q.landed = nil, q.cost
 		q.pending = q.newBatch(q.pending.value+1, q.pending.clock)
 		for _, b := range batches {
 			s.failBatch(q, b, s.lost, w)

@@ -105,8 +105,11 @@ func (s *Scheduler) find(p Pointer, size uint64) (*store, uint64, error) {
 // describe names the store in errors.
 func (m *store) describe() string {
 	what := "mapped storage"
-	if m.allocation {
+	switch {
+	case m.allocation:
 		what = "allocation"
+	case m.registered:
+		what = "registered buffer"
 	}
 	return fmt.Sprintf("%s [%#x,%#x) of %d bytes", what, m.address, m.address+m.Size, m.Size)
 }
@@ -160,7 +163,7 @@ func (s *Scheduler) Free(p Pointer) error {
 	case err != nil:
 		return err
 	case !m.allocation:
-		return fmt.Errorf("%w: %#x is in %s, which was not allocated but mapped", ErrInvalidPointer, p.Address, m.describe())
+		return fmt.Errorf("%w: %#x is in %s, which was not allocated", ErrInvalidPointer, p.Address, m.describe())
 	case offset != 0:
 		return fmt.Errorf("%w: %#x is %d bytes into %s, not its beginning", ErrInvalidPointer, p.Address, offset, m.describe())
 	case m.associations > 0:
@@ -186,8 +189,8 @@ func (s *Scheduler) Associate(host memory.Section, p Pointer, offset uint64, lab
 	switch {
 	case err != nil:
 		return err
-	case !m.allocation:
-		return fmt.Errorf("%w: %#x is in %s, which was not allocated but mapped", ErrInvalidPointer, p.Address, m.describe())
+	case !m.allocation && !m.registered:
+		return fmt.Errorf("%w: %#x is in %s, which was neither allocated nor registered", ErrInvalidPointer, p.Address, m.describe())
 	case host.Size > m.Size-at || offset > m.Size-at-host.Size:
 		return fmt.Errorf("%w: %d bytes at offset %d from %#x run past the end of %s", ErrInvalidPointer, host.Size, offset, p.Address, m.describe())
 	}

@@ -20,6 +20,8 @@ const (
 	// submission below the watchdog of consumer drivers.
 	maxCommands = 4096
 	maxWork     = 1 << 30
+	// maxFree is how many batches a queue keeps for reuse.
+	maxFree = 64
 	// spins is how often a synchronous construct looks at the timeline before
 	// it blocks: a thread hand-over costs more than a small kernel.
 	spins = 64
@@ -31,9 +33,10 @@ type queue struct {
 	computes bool
 	// pending is collecting commands; its value is the next to be submitted.
 	pending *batch
-	// inFlight are the submitted batches, oldest first, all past completed.
-	inFlight []*batch
-	free     []*batch
+	// inFlight are the submitted batches, oldest first, all past completed. They lie in
+	// room, in which those before them were.
+	inFlight, room []*batch
+	free           []*batch
 	// completed is the last value known to be reached, known the clock of the last
 	// batch up to there.
 	completed uint64
@@ -55,9 +58,13 @@ type queue struct {
 	wake    *sync.Cond
 	stream  vk.Stream
 	stats   QueueStats
-	// backlog is the estimated cost of what is in flight, in nanoseconds.
-	backlog uint64
+	// cost is the estimated cost of all that was ever submitted, in nanoseconds, landed
+	// that of what is complete.
+	cost, landed uint64
 }
+
+// backlog is the estimated cost of what is in flight, in nanoseconds.
+func (q *queue) backlog() uint64 { return q.cost - q.landed }
 
 // openQueues makes the scheduler's queues.
 func (s *Scheduler) openQueues(infos []QueueInfo) {
@@ -97,6 +104,7 @@ func (q *queue) after(m mark) int32 {
 // wait for are submitted: what is waited for is on its way. An error is that of such
 // a submission.
 func (s *Scheduler) join(q *queue, r *trail, w *tasks.Work) (level int32, err error) {
+	r = s.withoutSkipped(r)
 	late := false
 	for i := range r.len() {
 		m := r.at(i)
@@ -136,6 +144,39 @@ func (s *Scheduler) join(q *queue, r *trail, w *tasks.Work) (level int32, err er
 	return level, nil
 }
 
+// skipped reports whether m is of a batch that could not be submitted, and its queue has
+// submitted no other since.
+func (s *Scheduler) skipped(m mark) bool {
+	q := s.queues[m.queue]
+	return q.last < m.value && m.value < q.pending.value
+}
+
+// withoutSkipped returns r with what skipped marks were to follow in their place: their
+// commands are never to run, so there is nothing else to wait for.
+func (s *Scheduler) withoutSkipped(r *trail) *trail {
+	some := false
+	for i := range r.len() {
+		some = some || s.skipped(r.at(i))
+	}
+	if !some {
+		return r
+	}
+	s.unskipped.set(mark{})
+	for i := range r.len() {
+		m := r.at(i)
+		if !s.skipped(m) {
+			s.unskipped.add(m)
+			continue
+		}
+		q := s.queues[m.queue]
+		s.unskipped.add(mark{value: q.last, level: maxLevel, queue: m.queue})
+		for p, value := range q.pending.waits {
+			s.unskipped.add(mark{value: value, level: maxLevel, queue: int32(p)})
+		}
+	}
+	return &s.unskipped
+}
+
 // followed is what commands follow that are placed in the pending batch behind all
 // complete writes to what they use.
 func (s *Scheduler) followed(q *queue) clock {
@@ -158,9 +199,10 @@ func (s *Scheduler) waitsFor(q *queue, m mark) bool {
 // those in flight were left unordered by the program and are its own affair (OpenMP
 // orders by depend clauses, not by accesses).
 func (s *Scheduler) gatherStore(m *store, bytes span) {
+	s.gather.limit(m.families)
 	for g := range m.past.within(bytes) {
 		if !mutated(writesForgotten) {
-			s.gatherIf(&g.wrote, true)
+			s.gatherWrote(g)
 		}
 		if !mutated(transfersForgotten) {
 			s.gatherIf(&g.moved, false)
@@ -170,18 +212,40 @@ func (s *Scheduler) gatherStore(m *store, bytes span) {
 
 // gatherWrites is gatherStore without the transfers.
 func (s *Scheduler) gatherWrites(m *store, bytes span) {
+	s.gather.limit(m.families)
 	for g := range m.past.within(bytes) {
-		s.gatherIf(&g.wrote, true)
+		s.gatherWrote(g)
 	}
 }
 
-// gatherIf adds the marks that are complete, or those that are not.
-func (s *Scheduler) gatherIf(r *trail, complete bool) {
+// gatherWrote adds the complete writes of a segment. A write in flight, which the
+// commands need not follow, does not stand for those that it comes after.
+func (s *Scheduler) gatherWrote(g *segment) {
+	if s.gatherIf(&g.wrote, true) || mutated(earlierWritesForgotten) {
+		return
+	}
+	for i := range g.under.len() {
+		m := g.under.at(i)
+		if done := s.queues[m.queue].completed; m.value > done {
+			// There may be others before it.
+			m = mark{value: done, level: maxLevel, queue: m.queue}
+		}
+		s.gather.add(m)
+	}
+}
+
+// gatherIf adds the marks that are complete, or those that are not. It reports whether
+// these are all.
+func (s *Scheduler) gatherIf(r *trail, complete bool) (all bool) {
+	all = true
 	for i := range r.len() {
 		if at := r.at(i); (at.value <= s.queues[at.queue].completed) == complete {
 			s.gather.add(at)
+		} else {
+			all = false
 		}
 	}
+	return all
 }
 
 // flush submits the pending batch if the queue is about to run dry, the batch
@@ -205,7 +269,7 @@ func (s *Scheduler) submit(q *queue, w *tasks.Work) error {
 	waits := s.waitsOf(b)
 	err := s.lost
 	if err == nil {
-		err = s.device.Submit(int(q.index), &q.stream, waits, b.value)
+		err = s.device.Submit(int(q.index), &q.stream, waits, b.foreign, b.value)
 	}
 	if err != nil {
 		// The value is skipped: marks of the failed batch stay before those of
@@ -233,12 +297,50 @@ func (s *Scheduler) submit(q *queue, w *tasks.Work) error {
 	}
 	if b.hostRead {
 		q.hostVisible.join(b.clock)
+		q.hostVisible.join(b.seen)
 		q.hostVisible[q.index] = b.value
 	}
-	q.inFlight = append(q.inFlight, b)
-	q.backlog += b.stall()
+	q.launch(b)
 	q.wake.Signal()
 	return nil
+}
+
+// launch adds a batch to those in flight.
+func (q *queue) launch(b *batch) {
+	q.cost += b.stall()
+	b.cost = q.cost
+	if n := len(q.inFlight); n == cap(q.inFlight) {
+		// They begin again where those were that have landed, once these are half of
+		// the room: so a batch costs the same however many are in flight.
+		if n >= cap(q.room)/2 {
+			q.room = make([]*batch, 0, max(8, 2*cap(q.room)))
+		}
+		q.inFlight = append(q.room, q.inFlight...)
+		clear(q.inFlight[n:cap(q.inFlight)])
+	}
+	q.inFlight = append(q.inFlight, b)
+}
+
+// find returns the place in inFlight of the first batch that signals value or more, and
+// whether it signals value.
+func (q *queue) find(value uint64) (int, bool) {
+	return slices.BinarySearchFunc(q.inFlight, value, func(b *batch, v uint64) int { return cmp.Compare(b.value, v) })
+}
+
+// flying returns the batch in flight that signals value, or nil.
+func (q *queue) flying(value uint64) *batch {
+	if i, found := q.find(value); found {
+		return q.inFlight[i]
+	}
+	return nil
+}
+
+// underWay returns the batch that signals value, in flight or pending, or nil.
+func (q *queue) underWay(value uint64) *batch {
+	if value == q.pending.value {
+		return q.pending
+	}
+	return q.flying(value)
 }
 
 // waitsOf returns the waits of a batch that no other one of them implies. What its
@@ -276,7 +378,9 @@ func (s *Scheduler) waitsOf(b *batch) []timeline.Point {
 func (q *queue) recycle(b *batch) {
 	clear(b.tasks)
 	b.tasks = b.tasks[:0]
-	q.free = append(q.free, b)
+	if len(q.free) < maxFree {
+		q.free = append(q.free, b)
+	}
 }
 
 // newBatch returns an empty batch, which follows what the one before it does.
@@ -411,10 +515,11 @@ func (s *Scheduler) land(q *queue, value uint64) {
 	n := 0
 	for n < len(q.inFlight) && q.inFlight[n].value <= value+offBy(completeTooEarly) {
 		b := q.inFlight[n]
-		q.backlog -= b.stall()
+		q.landed = b.cost
 		copy(q.known, b.clock)
 		if b.hostRead {
 			s.hostReached.join(b.clock)
+			s.hostReached.join(b.seen)
 			s.hostReached[q.index] = b.value
 		}
 		s.landed = append(s.landed, landing{b, q})
@@ -424,9 +529,8 @@ func (s *Scheduler) land(q *queue, value uint64) {
 	if n == 0 {
 		return
 	}
-	rest := copy(q.inFlight, q.inFlight[n:])
-	clear(q.inFlight[rest:])
-	q.inFlight = q.inFlight[:rest]
+	clear(q.inFlight[:n])
+	q.inFlight = q.inFlight[n:]
 	for i, v := range q.known {
 		if p := s.queues[i]; p.completed < v {
 			s.land(p, v)

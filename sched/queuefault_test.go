@@ -17,12 +17,13 @@ import (
 	"github.com/vkomp/vkomp/vk"
 )
 
-// faultyQueues is a device whose n-th submission fails. It notes the tasks of the
-// batch.
+// faultyQueues is a device whose n-th submission fails, and so many in all from there
+// on. It notes the tasks of the batches.
 type faultyQueues struct {
 	*fakeDevice
 	s      *Scheduler
 	n      int
+	many   int
 	err    error
 	calls  int
 	struck map[string]bool
@@ -32,11 +33,11 @@ type faultyQueues struct {
 	late bool
 }
 
-func (d *faultyQueues) Submit(queue int, stream *vk.Stream, waits []timeline.Point, signal uint64) error {
+func (d *faultyQueues) Submit(queue int, stream *vk.Stream, waits []timeline.Point, foreign Foreign, signal uint64) error {
 	// The caller has the scheduler's lock.
 	d.calls++
-	if d.calls != d.n {
-		return d.fakeDevice.Submit(queue, stream, waits, signal)
+	if d.n == 0 || d.calls < d.n || d.calls >= d.n+d.many {
+		return d.fakeDevice.Submit(queue, stream, waits, foreign, signal)
 	}
 	d.queue, d.fell = queue, true
 	for _, t := range d.s.queues[queue].pending.tasks {
@@ -195,9 +196,9 @@ func (p *spread) leave() {
 	p.run(p.r.region(launch{label: "give up", exit: []arg{{s: p.arrays[4], kind: memory.MapDelete}}, included: true}))
 }
 
-// inEveryQueueFault runs a test with the n-th submission failing, for n from 1 until
-// there are fewer, in modes with many queues.
-func inEveryQueueFault(t *testing.T, failure error, test func(t *testing.T, r *rig, d *faultyQueues)) {
+// inEveryQueueFault runs a test with the n-th submission failing, and so many in all from
+// there on, for n from 1 until there are fewer, in modes with many queues.
+func inEveryQueueFault(t *testing.T, failure error, many int, test func(t *testing.T, r *rig, d *faultyQueues)) {
 	var mu sync.Mutex
 	queues := make(map[int]bool)
 	pieces := pieceModes[0]
@@ -206,7 +207,7 @@ func inEveryQueueFault(t *testing.T, failure error, test func(t *testing.T, r *r
 		for n := 1; n <= 200; n++ {
 			more := false
 			t.Run(fmt.Sprintf("%s/call %d", mode.name, n), func(t *testing.T) {
-				d := &faultyQueues{fakeDevice: newFakeDeviceWith(t, mode.queues, mode.memory, uint64(n)), n: n, err: failure, struck: make(map[string]bool)}
+				d := &faultyQueues{fakeDevice: newFakeDeviceWith(t, mode.queues, mode.memory, uint64(n)), n: n, many: many, err: failure, struck: make(map[string]bool)}
 				s, err := New(d, Options{Domain: rigDomain, HideHostVisible: mode.hidden, Sharing: mode.share, Piece: mode.piece, Placement: mode.placement, Seed: uint64(n)})
 				if err != nil {
 					t.Fatal(err)
@@ -234,8 +235,16 @@ func inEveryQueueFault(t *testing.T, failure error, test func(t *testing.T, r *r
 }
 
 func TestFailedSubmissionOfAnyQueueFailsItsTasksAndTheirDependents(t *testing.T) {
+	failedSubmissions(t, 1)
+}
+
+func TestSuccessiveFailedSubmissionsFailTheirTasksAndTheirDependents(t *testing.T) {
+	failedSubmissions(t, 2)
+}
+
+func failedSubmissions(t *testing.T, many int) {
 	rest := 0
-	inEveryQueueFault(t, errSubmitMemory, func(t *testing.T, r *rig, d *faultyQueues) {
+	inEveryQueueFault(t, errSubmitMemory, many, func(t *testing.T, r *rig, d *faultyQueues) {
 		defer r.close()
 		r.graph.Keep()
 		p := newSpread(r)
@@ -245,12 +254,12 @@ func TestFailedSubmissionOfAnyQueueFailsItsTasksAndTheirDependents(t *testing.T)
 		if fell && (len(roots) == 0 || !errors.Is(err, vk.ErrOutOfMemory)) {
 			t.Errorf("a submission of queue %d failed, the program learned of %v", d.queue, err)
 		}
-		// Besides the batch's own, the task fails that is being placed, and those that
+		// Besides a batch's own, the task fails that is being placed, and those that
 		// share what it or they were to bring.
 		others := slices.DeleteFunc(slices.Clone(roots), func(root string) bool {
 			return d.struck[root] || strings.Contains(err.Error(), fmt.Sprintf("task %q: the copy to storage that it shares failed", root))
 		})
-		if len(others) > 1 || !fell && len(roots) > 0 {
+		if len(others) > many || !fell && len(roots) > 0 {
 			t.Errorf("%v failed, which are none of %v: %v", others, d.struck, err)
 		}
 		failed := p.failed(roots)
@@ -285,7 +294,7 @@ func TestFailedSubmissionOfAnyQueueFailsItsTasksAndTheirDependents(t *testing.T)
 }
 
 func TestDeviceLostByAnyQueueEndsAllTasks(t *testing.T) {
-	inEveryQueueFault(t, errLost, func(t *testing.T, r *rig, d *faultyQueues) {
+	inEveryQueueFault(t, errLost, 1, func(t *testing.T, r *rig, d *faultyQueues) {
 		p := newSpread(r)
 		err := p.generate()
 		if d.over() {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
+	"flag"
 	"fmt"
 	"slices"
 	"testing"
@@ -15,7 +16,12 @@ import (
 	"github.com/vkomp/vkomp/tasks"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if err := flag.Set("rapid.checks", rapidChecks); err != nil {
+		panic(err)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // memoryMode is a shape of memory together with what the scheduler is told of it.
 type memoryMode struct {
@@ -195,6 +201,9 @@ type launch struct {
 	args   []arg
 	// constant is the kernel's value after its number of elements.
 	constant uint32
+	// only, if not 0, is on how many elements the kernel works, of arguments that may
+	// have more.
+	only int
 	// empty asks for no invocations.
 	empty bool
 	// in and out are the depend clause.
@@ -235,6 +244,9 @@ func (l *launch) elements() uint32 {
 	n := len(l.args[0].s)
 	for _, a := range l.args {
 		n = min(n, len(a.s))
+	}
+	if l.only > 0 {
+		n = min(n, l.only)
 	}
 	return uint32(n)
 }

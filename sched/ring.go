@@ -84,7 +84,7 @@ func (s *Scheduler) streamIn(t *target, st *stream, w *tasks.Work) error {
 	s.gather.set(mark{})
 	s.gatherStore(st.store, span{st.at, st.size})
 	var first trail
-	first.setAll(&s.gather)
+	first.setAll(&s.gather.trail)
 	s.mu.Unlock()
 	for offset := uint64(0); offset < st.size; offset += s.piece {
 		p := &st.pieces[offset/s.piece%uint64(len(st.pieces))]

@@ -107,7 +107,7 @@ type Scheduler struct {
 	computing  []*queue
 	copying    []*queue
 	queueInfos []QueueInfo
-	// place says how to choose among them, random is for PlaceRandom.
+	// placement says how to choose among them, random is for PlaceRandom.
 	placement Placement
 	random    *rand.Rand
 	// submissions counts those of all queues. hostReached is what the host sees of
@@ -122,13 +122,14 @@ type Scheduler struct {
 	finishing       bool
 	// finishLater is finishDone.
 	finishLater func(*tasks.Work)
-	// gather is working memory of what places commands, waits that of submit, landed
-	// that of arrive.
-	gather trail
-	waits  []timeline.Point
-	landed []landing
-	stats  Stats
-	lost   error
+	// gather is working memory of what places commands, unskipped that of join, waits
+	// that of submit, landed that of arrive.
+	gather    gathering
+	unskipped trail
+	waits     []timeline.Point
+	landed    []landing
+	stats     Stats
+	lost      error
 	// live counts tasks that have entered and are not complete. starved are
 	// those that found no memory while others were live: one of them tries again
 	// when one of those is complete, and the next when that one needs no more.
@@ -166,6 +167,8 @@ type Scheduler struct {
 	allocated   memory.Tally
 	// leakSites is Options.LeakSites.
 	leakSites bool
+	// exported are the stores that foreign work can write, some of them given back.
+	exported []*store
 	// spareBlocks are for associations.
 	spareBlocks []*blockState
 	// hostWrites are the host's storage that tasks in flight are to write; reading

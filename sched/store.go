@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/vk"
 )
 
 // store is device memory with its history: what of the device's work has touched
@@ -28,8 +29,15 @@ type store struct {
 	// finish: who might change it waits for them.
 	readers []*target
 
-	// shared: the memory is the host's own, imported.
-	shared bool
+	// shared: the memory is the host's own, imported. exported: foreign work can write
+	// it, and the store is in Scheduler.exported.
+	shared, exported bool
+	// registered: the memory is not the scheduler's. families are those of the queues that
+	// may use it, as bits, 0 for all.
+	registered bool
+	families   uint64
+	// external is the block that is all of the memory, where it is no allocator's.
+	external vk.Block
 	// address is where pointers see the first byte, slot their name for the store;
 	// 0 while there are none.
 	address uint64
@@ -63,10 +71,31 @@ func (m *store) open(s *Scheduler, st memory.Storage) {
 // store by then.
 func (m *store) pin() { m.refs.Add(1) }
 
+// pinAlive is pin for whoever does not keep the memory yet; it reports false when the
+// memory has been given back.
+func (m *store) pinAlive() bool {
+	for {
+		n := m.refs.Load()
+		if n == 0 {
+			return false
+		}
+		if m.refs.CompareAndSwap(n, n+1) {
+			return true
+		}
+	}
+}
+
 func (m *store) unpin() {
 	if m.refs.Add(-1) == 0 {
 		s := m.s
-		s.giveBack(m.Storage, &m.use)
+		switch {
+		case m.registered:
+			return
+		case m.external.Buffer != 0:
+			s.device.DestroyBlock(m.external)
+		default:
+			s.giveBack(m.Storage, &m.use)
+		}
 		if m.allocation {
 			s.spareStores.Put(m.forget())
 		}

@@ -103,8 +103,11 @@ type target struct {
 	// when it has none. Its other commands come before it.
 	mark mark
 	// after are the marks of its predecessors, or of the last of its own commands, to
-	// which the next one is added; used are where its commands are.
+	// which the next one is added; used are where its commands are, the last of them on
+	// each queue. earlier are where those are that used does not have since later batches
+	// of their queue have others, those of rings apart.
 	after, used trail
+	earlier     []mark
 	// ahead: the copies to storage go ahead of what the task follows, which cannot know
 	// that storage.
 	ahead bool
@@ -286,7 +289,7 @@ func (t *target) giveBack() {
 		uses: t.uses[:0], ranges: t.ranges[:0], fills: t.fills[:0], holds: t.holds[:0],
 		arguments: t.arguments[:0], targets: t.targets[:0], pointed: t.pointed[:0], moves: t.moves[:0], written: t.written[:0], reading: t.reading[:0], writing: t.writing[:0], pins: t.pins[:0], incoherent: t.incoherent[:0],
 		uploads: t.uploads[:0], streams: t.streams[:0], outs: t.outs[:0], downloads: t.downloads[:0], staging: t.staging[:0],
-		after: trail{more: t.after.more[:0]}, used: trail{more: t.used.more[:0]},
+		after: trail{more: t.after.more[:0]}, used: trail{more: t.used.more[:0]}, earlier: t.earlier[:0],
 		exits: t.exits[:0], results: t.results[:0], parked: t.parked[:0],
 	}
 	t.s.spare.Put(t)
@@ -425,12 +428,17 @@ func (t *target) Start(n *tasks.Node, w *tasks.Work) {
 		s.abort(t, err, w)
 		return
 	}
+	// A batch that cannot be submitted ends its tasks: t is not to be read then.
+	now := !t.NoWait || t.Priority > 0
 	if err := s.place(t, w); err != nil {
 		s.abandon(t, err, w)
+		// What was placed of it may be all that its queue has.
+		for _, q := range s.queues {
+			s.flush(q, now, w)
+		}
 		return
 	}
-	// A batch that cannot be submitted ends its tasks: t is not to be read then.
-	now, last := !t.NoWait || t.Priority > 0, s.queues[t.mark.queue]
+	last := s.queues[t.mark.queue]
 	var few [8]*queue
 	touched := few[:0]
 	for i := range t.used.len() {

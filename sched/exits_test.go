@@ -1,0 +1,71 @@
+package sched
+
+import (
+	"testing"
+
+	"github.com/vkomp/vkomp/tasks"
+)
+
+// The commands of a task are complete and its exit waits for its turn. What follows it
+// by way of another queue, which had nothing to wait for, must not share its block: the
+// results in it would not come home. Nor must it make a block that the exit would take.
+func TestTaskWaitsForALateExitByWhateverWayItFollows(t *testing.T) {
+	for _, c := range []struct {
+		name         string
+		join, absent bool
+	}{
+		{"through a task", false, false},
+		{"through a join", true, false},
+		{"through a task, block absent", false, true},
+		{"through a join, block absent", true, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r, h := newHookedRigOn(t, newFakeDeviceWith(t, manyQueues, incoherentMemory, 1), Options{Sharing: ShareNothing})
+			r.kernels["add"] = kernel(t, "add")
+			defer r.close()
+			x, u, v, slow := filled(16, 1), filled(16, 1), filled(16, 1), filled(16, 1)
+			var first, between [1]uint32
+			r.run(launch{label: "enter", enter: []arg{to(u), to(v)}, included: true})
+			begun, end := make(chan bool), make(chan bool)
+			h.invalidate = func() { close(begun); <-end }
+			add := func(queue int, label string, a arg, c uint32, depend ...tasks.Depend) {
+				r.use(queue)
+				r.run(launch{label: label, kernel: "add", args: []arg{a}, constant: c, depend: depend})
+			}
+			add(0, "slow", tofrom(slow), 1)
+			<-begun
+			last, want, done := to(x), uint32(2), 1
+			if c.absent {
+				r.d.hold()
+				add(2, "before", alloc(u), 1, depends(tasks.DependOut, u)...)
+				r.run(launch{label: "first", exit: []arg{from(x)}, in: [][]uint32{u}, out: [][]uint32{first[:]}})
+				r.d.release()
+				last, want, done = tofrom(x), 11, 2
+			} else {
+				add(2, "first", tofrom(x), 1, depends(tasks.DependOut, first[:])...)
+			}
+			r.eventually("the commands of the first are complete", func() bool { return len(r.s.done) == done })
+			r.d.hold()
+			depend := append(depends(tasks.DependIn, first[:]), depends(tasks.DependOut, between[:])...)
+			if c.join {
+				add(1, "other", alloc(v), 1, depends(tasks.DependOut, v)...)
+				r.join("between", append(depend, depends(tasks.DependIn, v)...)...)
+			} else {
+				add(1, "between", alloc(v), 1, depend...)
+			}
+			add(1, "last", last, 10, depends(tasks.DependIn, between[:])...)
+			left := 2
+			if c.join {
+				left = 3
+			}
+			close(end)
+			r.eventually("the exit comes though the device stands still", func() bool { return r.s.live == left })
+			r.d.release()
+			r.taskwait()
+			r.use(0)
+			r.run(launch{label: "exit", exit: []arg{from(u), from(v)}, included: true})
+			r.expect("x", x, filled(16, want)...)
+			r.expect("v", v, filled(16, 2)...)
+		})
+	}
+}

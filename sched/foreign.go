@@ -1,0 +1,128 @@
+package sched
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/tasks"
+	"github.com/vkomp/vkomp/vk"
+)
+
+// Foreign is what orders work on the device that is not the scheduler's: values of
+// timelines that are none of its queues'.
+type Foreign struct {
+	// Waits are values that somebody has submitted the signal of. Signals are what the
+	// device signals itself.
+	Waits, Signals []vk.SemaphoreValue
+	// Failure is what the task fails with, when it is complete.
+	Failure error
+}
+
+// Order carries out a task without work of its own, in place of the runner that was
+// started, between foreign work and the scheduler's: the task begins after f.Waits,
+// and f.Signals come when it is complete. They have been submitted when Order returns,
+// unless it returns an error: then nothing is signalled, and the task has failed.
+//
+// What the foreign work may have written, all exported memory, counts as written by
+// the task if it waits for any.
+func (s *Scheduler) Order(n *tasks.Node, f Foreign, w *tasks.Work) error {
+	t := s.newTarget(&Region{NoWait: true})
+	n.Hand(t, t)
+	t.node = n
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.refusal(); err != nil {
+		n.Complete(err, w)
+		return err
+	}
+	s.live++
+	t.afterPredecessors()
+	s.gather.setAll(&t.after)
+	q := s.earliest(s.queues, 0)
+	var err error
+	if len(f.Waits) > 0 && !q.pending.empty() {
+		// What is there already would wait as well.
+		err = s.submit(q, w)
+	}
+	var b *batch
+	if err == nil {
+		s.gather.setAll(&t.after)
+		b, t.mark, err = s.begin(q, w)
+	}
+	if err != nil {
+		s.abandon(t, err, w)
+		return err
+	}
+	t.mark = t.mark.last()
+	t.used.add(t.mark)
+	b.foreign.Waits = append(b.foreign.Waits, f.Waits...)
+	b.foreign.Signals = append(b.foreign.Signals, f.Signals...)
+	t.failed = f.Failure
+	b.tasks = append(b.tasks, t)
+	if len(f.Waits) > 0 {
+		s.wroteExported(t.mark)
+	}
+	n.Placed(w)
+	// Others wait for what is signalled. A failure is the task's by now.
+	return s.submit(q, w)
+}
+
+// Export returns where the corresponding storage of a section, which is present, lies,
+// for code that is not the scheduler's: from now on foreign work can have written it.
+func (s *Scheduler) Export(host memory.Section) (vk.BufferRange, uint64, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	block, offset, err := s.table.Lookup(host)
+	if err != nil {
+		return vk.BufferRange{}, 0, err
+	}
+	if block == nil {
+		return vk.BufferRange{}, 0, fmt.Errorf("%w: nothing there is mapped", memory.ErrNotPresent)
+	}
+	m := stateOf(block).store
+	return s.export(m, block.Storage.Offset-m.Offset+offset, host.Size)
+}
+
+// ExportPointer is Export for size bytes from a pointer on.
+func (s *Scheduler) ExportPointer(p Pointer, size uint64) (vk.BufferRange, uint64, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m, offset, err := s.find(p, size)
+	if err != nil {
+		return vk.BufferRange{}, 0, err
+	}
+	return s.export(m, offset, size)
+}
+
+// export returns a range of a store's bytes, with its device address (0 where the
+// device has none).
+func (s *Scheduler) export(m *store, offset, size uint64) (vk.BufferRange, uint64, error) {
+	if !m.exported {
+		m.exported = true
+		s.exported = append(s.exported, m)
+	}
+	address := uint64(0)
+	if m.Block.Address != 0 {
+		address = m.Block.Address + m.Offset + offset
+	}
+	return vk.BufferRange{Buffer: vk.Buffer(m.Block.ID), Offset: m.Offset + offset, Size: size}, address, nil
+}
+
+// wroteExported counts all exported memory as written at a mark of a pending batch.
+func (s *Scheduler) wroteExported(at mark) {
+	s.exported = slices.DeleteFunc(s.exported, func(m *store) bool {
+		if !m.pinAlive() {
+			return true
+		}
+		defer m.unpin()
+		if !m.exported {
+			return true // other memory by now
+		}
+		m.wrote(m.whole(), at)
+		for _, block := range m.blocks {
+			stateOf(block).dirty = true
+		}
+		return false
+	})
+}

@@ -1,0 +1,231 @@
+package sched
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/tasks"
+	"github.com/vkomp/vkomp/vk"
+)
+
+// foreignWork is what uses a rig's device beside the scheduler: a queue of its own,
+// and a semaphore.
+type foreignWork struct {
+	r         *rig
+	queue     int
+	value     uint64
+	semaphore vk.Semaphore
+	// signalled is the semaphore's last value that something signals.
+	signalled uint64
+}
+
+// withForeign returns a rig with a queue that is not the scheduler's.
+func withForeign(t *testing.T, mode memoryMode, seed uint64) *foreignWork {
+	queues := mode.queues
+	if queues == nil {
+		queues = oneQueue
+	}
+	d := newFakeDeviceWith(t, append(append([]QueueInfo(nil), queues...), QueueInfo{Compute: true}), mode.memory, seed)
+	d.foreign = 1
+	return &foreignWork{r: newRigOn(t, d, mode), queue: len(queues), semaphore: 77}
+}
+
+// copies copies storage, which is mapped, on the foreign queue.
+func (f *foreignWork) copies(to, from []uint32) {
+	var s vk.Stream
+	at := func(x []uint32) vk.BufferRange {
+		b, _, err := f.r.s.Export(sectionOf(x))
+		if err != nil {
+			f.r.t.Fatal(err)
+		}
+		return b
+	}
+	src, dst := at(from), at(to)
+	s.Copy(src.Buffer, dst.Buffer, src.Offset, dst.Offset, src.Size)
+	wait := vk.SemaphoreValue{Semaphore: f.semaphore, Value: f.signalled}
+	f.signalled++
+	f.value++
+	order := Foreign{Waits: []vk.SemaphoreValue{wait}, Signals: []vk.SemaphoreValue{{Semaphore: f.semaphore, Value: f.signalled}}}
+	if err := f.r.d.Submit(f.queue, &s, nil, order, f.value); err != nil {
+		f.r.t.Fatal(err)
+	}
+}
+
+// ordering is the runner of a task between foreign work and the scheduler's.
+type ordering struct {
+	f       *foreignWork
+	foreign Foreign
+	err     error
+}
+
+func (o *ordering) Start(n *tasks.Node, w *tasks.Work) { o.err = o.f.r.s.Order(n, o.foreign, w) }
+func (*ordering) Drop(*tasks.Node)                     {}
+
+// order generates a task that comes after the foreign work so far, if it waits, and
+// before what comes later.
+func (f *foreignWork) order(waits bool, failure error, inout ...[]uint32) error {
+	o := &ordering{f: f}
+	o.foreign.Failure = failure
+	if waits {
+		o.foreign.Waits = []vk.SemaphoreValue{{Semaphore: f.semaphore, Value: f.signalled}}
+	}
+	f.signalled++
+	o.foreign.Signals = []vk.SemaphoreValue{{Semaphore: f.semaphore, Value: f.signalled}}
+	w := tasks.NewWork()
+	defer w.Finish()
+	_, err := f.r.scope.Add(&tasks.Task{Label: "order", Domain: rigDomain, Depend: dependOn(nil, inout), Runner: o, Always: true}, w)
+	if err != nil {
+		return err
+	}
+	w.Run()
+	return o.err
+}
+
+// A copy that somebody else makes of a slice that the scheduler's tasks write and read.
+func TestForeignWorkComesBetweenTasks(t *testing.T) {
+	for _, mode := range append(append([]memoryMode(nil), memoryModes...), queueModes(memoryModes...)...) {
+		for seed := range uint64(6) {
+			t.Run(fmt.Sprintf("%s/%d", mode.name, seed), func(t *testing.T) {
+				f := withForeign(t, mode, seed)
+				r := f.r
+				defer r.close()
+				x, y, z := filled(16, 1), filled(16, 2), filled(16, 3)
+				r.run(launch{label: "enter", enter: []arg{to(x), to(y), to(z)}, included: true})
+				for i := range 5 {
+					r.run(launch{label: "make", kernel: "add", args: []arg{tofrom(x)}, constant: 10, out: [][]uint32{x}})
+					if err := f.order(i > 0, nil, x, y); err != nil {
+						t.Fatal(err)
+					}
+					f.copies(y, x)
+					if err := f.order(true, nil, x, y); err != nil {
+						t.Fatal(err)
+					}
+					r.run(launch{label: "take", kernel: "mix", args: []arg{tofrom(z), to(y), to(x)}, in: [][]uint32{x, y}, out: [][]uint32{z}})
+				}
+				// The host gets what the foreign work wrote last, whoever else did not.
+				if err := f.order(true, nil, x, y); err != nil {
+					t.Fatal(err)
+				}
+				f.copies(y, x)
+				if err := f.order(true, nil, y); err != nil {
+					t.Fatal(err)
+				}
+				r.run(launch{label: "exit of y", exit: []arg{from(y)}, in: [][]uint32{y}, included: true})
+				r.run(launch{label: "exit", exit: []arg{from(x), from(z)}, in: [][]uint32{x, z}, included: true})
+				sum := uint32(3)
+				for i := range uint32(5) {
+					sum = 3*sum + 2*(11+10*i)
+				}
+				for i := range x {
+					if x[i] != 51 || y[i] != 51 || z[i] != sum {
+						t.Fatalf("element %d: x, y and z are %d, %d and %d; want 51, 51 and %d", i, x[i], y[i], z[i], sum)
+					}
+				}
+			})
+		}
+	}
+}
+
+// What had collected does not wait for foreign work that it does not follow.
+func TestForeignWorkHoldsUpNothingBeforeIt(t *testing.T) {
+	f := withForeign(t, memoryModes[0], 1)
+	r := f.r
+	defer r.close()
+	x, y := filled(16, 1), filled(16, 2)
+	r.run(launch{label: "enter", enter: []arg{to(x), to(y)}, included: true})
+	if err := f.order(false, nil, x); err != nil {
+		t.Fatal(err)
+	}
+	r.d.hold()
+	f.copies(x[:8], x[8:])
+	for range maxInFlight + 3 {
+		r.run(launch{label: "beside", kernel: "add", args: []arg{tofrom(y)}, constant: 1, out: [][]uint32{y}})
+	}
+	if r.s.queues[0].pending.empty() {
+		t.Fatal("nothing has collected")
+	}
+	if err := f.order(true, nil, x); err != nil {
+		t.Fatal(err)
+	}
+	r.d.mu.Lock()
+	for _, b := range r.d.queues[0].all {
+		if len(b.waits) > 0 && b.left > 0 {
+			t.Errorf("submission %d waits for foreign work and has %d commands", b.number, b.left)
+		}
+	}
+	r.d.mu.Unlock()
+	r.d.release()
+	r.run(launch{label: "exit", exit: []arg{from(x), from(y)}, in: [][]uint32{x, y}, included: true})
+}
+
+// A submission that fails signals nothing, and the task fails; what failed on the
+// foreign side does too.
+func TestOrderWithForeignWorkFails(t *testing.T) {
+	f := withForeign(t, memoryModes[0], 1)
+	r := f.r
+	defer r.close()
+	n := 0
+	r.d.submit = func(int) error {
+		if n++; n == 1 {
+			return &vk.Error{Op: "vkQueueSubmit", Result: vk.ErrorOutOfDeviceMemory}
+		}
+		return nil
+	}
+	if err := f.order(false, nil); !errors.Is(err, vk.ErrOutOfMemory) {
+		t.Errorf("Order: %v, want an error of memory", err)
+	}
+	if err := r.scope.Wait(context.Background(), nil); !errors.Is(err, vk.ErrOutOfMemory) {
+		t.Errorf("the task: %v, want an error of memory", err)
+	}
+	if all := r.d.semaphores[f.semaphore]; len(all) > 0 {
+		t.Errorf("signalled: %v", all)
+	}
+	r.d.submit = nil
+	broken := errors.New("broken")
+	if err := f.order(false, broken); err != nil {
+		t.Errorf("Order: %v", err)
+	}
+	if err := r.scope.Wait(context.Background(), nil); !errors.Is(err, broken) {
+		t.Errorf("the task: %v, want %v", err, broken)
+	}
+}
+
+func TestExportOfWhatIsNotThere(t *testing.T) {
+	r := newRig(t, memoryModes[0], 1)
+	defer r.close()
+	x := filled(16, 1)
+	if _, _, err := r.s.Export(sectionOf(x)); !errors.Is(err, memory.ErrNotPresent) {
+		t.Errorf("storage that is not mapped: %v", err)
+	}
+	if _, _, err := r.s.ExportPointer(Pointer{}, 4); !errors.Is(err, ErrInvalidPointer) {
+		t.Errorf("nil: %v", err)
+	}
+	p, err := r.s.Allocate(64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b, _, err := r.s.ExportPointer(p.Add(16), 48); err != nil || b.Size != 48 {
+		t.Errorf("the last 48 bytes of an allocation: %+v, %v", b, err)
+	}
+	if _, _, err := r.s.ExportPointer(p.Add(16), 49); err == nil || !strings.Contains(err.Error(), "49 bytes") {
+		t.Errorf("a byte too many: %v", err)
+	}
+	if err := r.s.Free(p); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := r.s.ExportPointer(p, 4); !errors.Is(err, ErrInvalidPointer) {
+		t.Errorf("freed: %v", err)
+	}
+	// What was exported is forgotten with its memory.
+	r.s.mu.Lock()
+	r.s.wroteExported(mark{value: 1})
+	n := len(r.s.exported)
+	r.s.mu.Unlock()
+	if n != 0 {
+		t.Errorf("%d stores are exported", n)
+	}
+}

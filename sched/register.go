@@ -1,0 +1,100 @@
+package sched
+
+import (
+	"fmt"
+
+	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/vk"
+)
+
+// Register returns a pointer to memory that is not the scheduler's, all of a buffer
+// which queues of certain families may use, as bits; 0: all. Foreign work can write it
+// (see Order). The caller keeps it until Unregister. A buffer that is registered
+// already is ErrBusy.
+func (s *Scheduler) Register(b vk.Block, families uint64) (Pointer, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.refusal(); err != nil {
+		return Pointer{}, err
+	}
+	for i := range s.slots {
+		if m := s.slots[i].store; m != nil && m.registered && m.Block.ID == uint64(b.Buffer) {
+			return Pointer{}, fmt.Errorf("%w: buffer %#x is registered already, as %s", ErrBusy, uint64(b.Buffer), m.describe())
+		}
+	}
+	all := uint64(0)
+	for _, q := range s.queueInfos {
+		all |= 1 << q.Family
+	}
+	if families&all == all {
+		families = 0
+	}
+	m := &store{registered: true, families: families}
+	block := memory.HeapBlock{ID: uint64(b.Buffer), Size: b.Size, Address: b.Address}
+	m.open(s, memory.Storage{Block: block, Size: b.Size})
+	m.exported = true
+	s.exported = append(s.exported, m)
+	return s.pointer(m), nil
+}
+
+// Unregister ends what Register began. While tasks use the memory, or host storage is
+// associated with it, it is ErrBusy.
+func (s *Scheduler) Unregister(p Pointer) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m, offset, err := s.find(p, 0)
+	switch {
+	case err != nil:
+		return err
+	case !m.registered:
+		return fmt.Errorf("%w: %#x is in %s, which was not registered", ErrInvalidPointer, p.Address, m.describe())
+	case offset != 0:
+		return fmt.Errorf("%w: %#x is %d bytes into %s, not its beginning", ErrInvalidPointer, p.Address, offset, m.describe())
+	case m.associations > 0:
+		return fmt.Errorf("%w: %s is associated with host storage (%d times)", ErrBusy, m.describe(), m.associations)
+	}
+	if n := m.refs.Load() - 1; n > 0 {
+		return fmt.Errorf("%w: %d tasks use %s", ErrBusy, n, m.describe())
+	}
+	s.forgetPointers(m)
+	m.unpin()
+	return nil
+}
+
+// Take returns a pointer to a block, which is the scheduler's from then on, as if
+// Allocate had given it: Free ends it. Who else has its memory can write it (see
+// Order).
+func (s *Scheduler) Take(b vk.Block) (Pointer, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.refusal(); err != nil {
+		return Pointer{}, err
+	}
+	m := &store{allocation: true, external: b}
+	// The host's view is left out: whoever else writes the memory tells the host nothing.
+	m.open(s, memory.Storage{Block: memory.HeapBlock{ID: uint64(b.Buffer), Size: b.Size, Address: b.Address}, Size: b.Size})
+	m.exported = true
+	s.exported = append(s.exported, m)
+	if s.leakSites {
+		m.site = memory.CallSite()
+	}
+	s.allocated.Add(m.Size)
+	return s.pointer(m), nil
+}
+
+// Taken returns the block that Take made p of.
+func (s *Scheduler) Taken(p Pointer) (vk.Block, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m, offset, err := s.find(p, 0)
+	switch {
+	case err != nil:
+		return vk.Block{}, err
+	case m.external.Buffer == 0 || offset != 0:
+		return vk.Block{}, fmt.Errorf("%w: %#x is %d bytes into %s, not the beginning of external memory", ErrInvalidPointer, p.Address, offset, m.describe())
+	}
+	return m.external, nil
+}
+
+// StorageType is the memory type that storage is of.
+func (s *Scheduler) StorageType() int { return s.storageHeap.memoryType }

@@ -1,0 +1,80 @@
+package sched
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/vkomp/vkomp/memory"
+)
+
+// A task that gets all of x and writes a part of it is in flight. One that reads another
+// part, and is not ordered with the first, sees what was written there before.
+func TestCompleteWriteIsSeenUnderOneInFlight(t *testing.T) {
+	for _, c := range []struct {
+		name           string
+		mode           memoryMode
+		writer, reader int
+	}{
+		{"one queue", memoryModes[1], 0, 0},
+		{"two queues", onQueues, 1, 2},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newRig(t, c.mode, 1)
+			defer r.close()
+			x, y, zero, others := filled(32, 1), filled(16, 2), filled(16, 0), filled(16*(maxInFlight+1), 0)
+			r.run(launch{label: "enter", enter: []arg{to(x), to(y), to(zero), to(others)}, included: true})
+			mix := func(queue int, label string, out, a, b []uint32) {
+				r.use(queue)
+				r.run(launch{label: label, kernel: "mix", args: []arg{alloc(out), alloc(a), alloc(b)}})
+			}
+			// What comes after it on the reader's queue needs no barrier for anything but x.
+			mix(c.reader, "sees all", others[16*maxInFlight:], y, zero)
+			r.taskwait()
+			mix(0, "writes x", x[16:], x[16:], zero)
+			r.taskwait()
+			r.d.hold()
+			r.use(c.reader)
+			for i := range maxInFlight {
+				r.run(launch{label: "other", kernel: "set", args: []arg{alloc(others[16*i : 16*i+16])}})
+			}
+			mix(c.writer, "may write x", x, zero, zero)
+			mix(c.reader, "reads x", y, x[16:], zero)
+			r.d.release()
+			r.taskwait()
+			r.use(0)
+			r.run(launch{label: "exit", exit: []arg{from(x), from(y), {s: zero, kind: memory.MapRelease}, from(others)}, included: true})
+			r.expect("y", y, filled(16, 10)...)
+		})
+	}
+}
+
+// What another queue wrote, and the host knew the end of, is behind the barrier to the
+// host of a batch that was submitted later: nobody needs another one, neither the task
+// of that batch nor who comes after it.
+func TestBarrierToTheHostIsForOtherQueuesToo(t *testing.T) {
+	r := newRig(t, memoryMode{memory: unifiedMemory, share: ShareNothing, queues: manyQueues}, 1)
+	defer r.close()
+	x, y, z, zero := filled(16, 1), filled(16, 1), filled(16, 1), filled(16, 0)
+	r.run(launch{label: "enter", enter: []arg{to(x), to(y), to(z), to(zero)}, included: true})
+	r.use(0)
+	r.run(launch{label: "writes x", kernel: "add", args: []arg{alloc(x)}, constant: 1})
+	r.taskwait()
+	r.use(1)
+	r.d.hold()
+	before := r.d.submits
+	for _, out := range [][]uint32{y, z} {
+		r.run(launch{label: "copies x", kernel: "mix", args: []arg{alloc(out), {s: x, kind: memory.MapFrom, always: true}, alloc(zero)}})
+	}
+	// One for the kernel to see x and one for the host.
+	if got := r.d.barriers[before:]; !slices.Equal(got, []int{2, 0}) {
+		t.Errorf("the batches of the tasks have %d barriers", got)
+	}
+	r.d.release()
+	r.taskwait()
+	if got := r.d.submits - before; got != 2 {
+		t.Errorf("two tasks take %d submissions", got)
+	}
+	r.expect("x", x, filled(16, 2)...)
+	r.use(0)
+	r.run(launch{label: "exit", exit: []arg{{s: x, kind: memory.MapRelease}, from(y), from(z), {s: zero, kind: memory.MapRelease}}, included: true})
+}
