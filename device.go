@@ -131,7 +131,7 @@ func (d *device) open() (*sched.Scheduler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open device %d (%s): %w", d.number, p.Name, err)
 	}
-	scheduled := sched.FromVulkan(vd)
+	var scheduled sched.Device = interopDevice{sched.FromVulkan(vd), d}
 	if o.Tool.DeviceFinalize != nil {
 		scheduled = finalizedDevice{scheduled, o.Tool.DeviceFinalize, d.number}
 	}
@@ -158,7 +158,7 @@ func (d *device) open() (*sched.Scheduler, error) {
 	defer d.mu.Unlock()
 	d.scheduler, d.vulkan = s, vd
 	d.live.Store(s)
-	d.objects = interop.NewDevice(d.number, d.handles())
+	d.objects = interop.NewDevice(d.interopOptions(s))
 	return s, nil
 }
 
@@ -189,14 +189,27 @@ func (d *device) interop() *interop.Device {
 	return d.objects
 }
 
-// handles are what an open device is to Vulkan; d.mu is held.
-func (d *device) handles() interop.Handles {
-	return interop.Handles{
-		Instance:            d.rt.instance.Handle(),
-		PhysicalDevice:      d.physical.Handle(),
-		Device:              d.vulkan.Handle(),
-		GetInstanceProcAddr: d.rt.instance.GetInstanceProcAddr(),
+// interopOptions say what the interop objects of an open device are made of; d.mu is
+// held.
+func (d *device) interopOptions(s *sched.Scheduler) interop.Options {
+	o := interop.Options{
+		Number: d.number,
+		Domain: tasks.Domain(d.number + 1),
+		Handles: interop.Handles{
+			Instance:            d.rt.instance.Handle(),
+			PhysicalDevice:      d.physical.Handle(),
+			Device:              d.vulkan.Handle(),
+			GetInstanceProcAddr: d.rt.instance.GetInstanceProcAddr(),
+		},
+		Timelines: interopTimelines{d.vulkan},
+		Scheduler: s,
+		Shared:    d.vulkan.Queues()[0],
+		Timeout:   d.rt.options.foreignTimeout(),
 	}
+	for _, q := range d.vulkan.InteropQueues() {
+		o.Own = append(o.Own, q)
+	}
+	return o
 }
 
 func (d *device) close() error {
@@ -219,6 +232,33 @@ func (d *device) close() error {
 	d.scheduler, d.vulkan = nil, nil
 	d.mu.Unlock()
 	return err
+}
+
+// interopTimelines makes semaphores that can be exported, where the device has such.
+type interopTimelines struct{ *vk.Device }
+
+// CreateTimeline implements interop.Timelines.
+func (d interopTimelines) CreateTimeline(initial uint64) (vk.Semaphore, error) {
+	if initial == 0 && d.Properties().Features.ExternalTimelineFd {
+		return d.CreateExportableSemaphore(vk.TimelineSemaphore)
+	}
+	return d.Device.CreateTimeline(initial)
+}
+
+// interopDevice has the interop objects' semaphores given back when nothing uses them
+// any more.
+type interopDevice struct {
+	sched.Device
+	d *device
+}
+
+// Close implements sched.Device.
+func (d interopDevice) Close() error {
+	var err error
+	if objects := d.d.interop(); objects != nil {
+		err = objects.Free()
+	}
+	return errors.Join(err, d.Device.Close())
 }
 
 // finalizedDevice tells the tool of its end: a scheduler closes its device after

@@ -1,17 +1,41 @@
 package vkomp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"strings"
+	"time"
+	"unsafe"
 
 	"github.com/vkomp/vkomp/interop"
+	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/tasks"
+	"github.com/vkomp/vkomp/vk"
 )
 
-// InteropInit is an interop construct with an init clause (OpenMP 5.1 §2.15.1).
-type InteropInit struct {
-	// Device is the device clause; the zero Device is the default device.
+// Interop is an interop construct (OpenMP 5.1 §2.15.1), with at least one of the
+// clauses init, use and destroy, and each object in one of them.
+type Interop struct {
+	// Device is the device clause, for init; the zero Device is the default device.
 	Device Device
+	// Init are new objects, Use those that the construct orders, Destroy those that it
+	// ends, with all their copies, and sets to interop.None.
+	Init    []InteropInit
+	Use     []interop.Object
+	Destroy []*interop.Object
+	// Depend orders the construct's task among its siblings. It needs an object with
+	// type targetsync.
+	Depend []Depend
+	// NoWait lets the task be deferred.
+	NoWait bool
+}
+
+// InteropInit is an init clause.
+type InteropInit struct {
+	// Object is what is initialised: it is interop.None, or was destroyed.
+	Object *interop.Object
 	// Types are the interop types, at least one.
 	Types interop.Types
 	// Prefer is the prefer_type modifier, best first. Vulkan is the one foreign
@@ -21,82 +45,377 @@ type InteropInit struct {
 	Prefer []interop.Preference
 }
 
-// InteropInit returns a new interop object (OpenMP interop construct, init
-// clause): with type target it gives access to the device's Vulkan handles, and
-// opens the device if need be. The handles stay the runtime's; they are valid
-// until InteropDestroy, or Close at the latest.
+// Interop carries an interop construct out.
+//
+// An object with type target gives access to the device's Vulkan handles; the device
+// is opened if need be. They stay the runtime's, and are valid until the object is
+// destroyed, or Close at the latest.
+//
+// For an object with type targetsync the construct has an empty mergeable task: foreign
+// work that the object was given before the construct is complete before the task
+// begins, what it is given later begins after the task is complete. See
+// [interop.Object.Next], [interop.Object.Submit] and [interop.Object.Queue] for how
+// it is given foreign work. Without NoWait and without Depend the task is merged, and
+// there is only the order of foreign work; otherwise it is a task like others, and
+// target tasks of the device before and after it are ordered by the device. Interop
+// itself never waits. Without targetsync NoWait has no effect.
 //
 // What cannot be initialised is interop.None and no error, as OpenMP has it: any
-// object of the initial device, one with type targetsync, one of a device that
-// cannot be opened. The log says which it was.
-func (rt *Runtime) InteropInit(ctx context.Context, i InteropInit) (interop.Object, error) {
-	o, err := rt.interopInit(ctx, &i)
-	if err != nil {
-		return interop.None, fmt.Errorf("vkomp: interop init: %w", err)
-	}
-	return o, nil
-}
-
-func (rt *Runtime) interopInit(ctx context.Context, i *InteropInit) (interop.Object, error) {
-	if err := rt.construct(ctx); err != nil {
-		return interop.None, err
-	}
-	if err := interop.CheckInit(i.Types, i.Prefer); err != nil {
-		return interop.None, fmt.Errorf("%w: %w", ErrInvalidArgument, err)
-	}
-	d, err := rt.resolve(rt.current(ctx), i.Device, condAbsent)
-	if err != nil {
-		return interop.None, err
-	}
-	none := func(why any) (interop.Object, error) {
-		rt.log.Warn("interop object is none", "device", d.number, "types", i.Types, "reason", why)
-		return interop.None, nil
-	}
-	switch {
-	case d.physical == nil:
-		return none("the initial device has no foreign runtime")
-	case i.Types&interop.TypeTargetSync != 0:
-		return none("targetsync is not supported")
-	}
-	if _, err := d.open(); errors.Is(err, ErrClosed) {
-		return interop.None, err
-	} else if err != nil {
-		return none(err)
-	}
-	return d.interop().Init(i.Types), nil
-}
-
-// InteropDestroy ends an interop object, with all its copies, and sets *o to
-// interop.None (OpenMP interop construct, destroy clause). When *o is None
-// already it does nothing; another copy of a destroyed object, and an object of
-// another runtime, are ErrInvalidArgument.
-func (rt *Runtime) InteropDestroy(ctx context.Context, o *interop.Object) error {
-	if err := rt.interopDestroy(ctx, o); err != nil {
-		return fmt.Errorf("vkomp: interop destroy: %w", err)
+// object of the initial device, one of a device that cannot be opened. The log says
+// which it was. None may be used and destroyed; a construct whose objects are all None
+// keeps the order that Depend asks for.
+//
+// On an error no object has changed, unless it is that of a submission.
+func (rt *Runtime) Interop(ctx context.Context, i Interop) error {
+	if err := rt.interop(ctx, &i); err != nil {
+		return fmt.Errorf("vkomp: interop: %w", err)
 	}
 	return nil
 }
 
-func (rt *Runtime) interopDestroy(ctx context.Context, o *interop.Object) error {
+func (rt *Runtime) interop(ctx context.Context, i *Interop) error {
 	if err := rt.construct(ctx); err != nil {
 		return err
 	}
-	switch {
-	case o == nil:
-		return fmt.Errorf("%w: no object", ErrInvalidArgument)
-	case *o == interop.None:
+	if err := rt.checkInterop(i); err != nil {
+		return fmt.Errorf("%w: %w", ErrInvalidArgument, err)
+	}
+	c := rt.current(ctx)
+	t := interop.Task{Scope: c.children(), NoWait: i.NoWait, Group: c.group()}
+	for k := range i.Depend {
+		if err := tasks.CheckDepend(i.Depend[k].item); err != nil {
+			return fmt.Errorf("depend clause %d: %w", k, err)
+		}
+		t.Depend = append(t.Depend, i.Depend[k].item)
+	}
+	made, err := rt.initObjects(c, i)
+	if err != nil {
+		return err
+	}
+	generated := false
+	generate := func(o interop.Object, action interop.Action) error {
+		t.Action = action
+		generated = generated || o.Types()&interop.TypeTargetSync != 0
+		if err := o.Generate(t); err != nil {
+			return fmt.Errorf("%v %v: %w", action, o, err)
+		}
 		return nil
 	}
-	for _, d := range rt.devices {
-		made := d.interop()
-		if made == nil || !made.Owns(*o) {
-			continue
+	for _, o := range made {
+		if err := generate(o, interop.ActionInit); err != nil {
+			for _, o := range made {
+				if o != interop.None {
+					err = errors.Join(err, rt.ownerOf(o).Destroy(o))
+				}
+			}
+			return err
 		}
-		if err := made.Destroy(*o); err != nil {
-			return fmt.Errorf("%w: %w", ErrInvalidArgument, err)
-		}
-		*o = interop.None
-		return nil
 	}
-	return fmt.Errorf("%w: the object is of another runtime", ErrInvalidArgument)
+	for k := range i.Init {
+		*i.Init[k].Object = made[k]
+	}
+	for _, o := range i.Use {
+		if err := generate(o, interop.ActionUse); err != nil {
+			return err
+		}
+	}
+	for _, p := range i.Destroy {
+		if err := generate(*p, interop.ActionDestroy); err != nil {
+			return err
+		}
+		if *p != interop.None {
+			if err := rt.ownerOf(*p).Destroy(*p); err != nil {
+				return fmt.Errorf("%w: %w", ErrInvalidArgument, err)
+			}
+			*p = interop.None
+		}
+	}
+	if generated && (i.NoWait || len(i.Depend) > 0) {
+		rt.race.join(ctx, c, "interop", t.Depend, true, nil)
+	}
+	if !generated && len(i.Depend) > 0 {
+		for k := range t.Depend {
+			// A join does not take part in exclusion.
+			if t.Depend[k].Kind == tasks.DependMutexInOutSet {
+				t.Depend[k].Kind = tasks.DependInOut
+			}
+		}
+		return rt.join(ctx, "interop", t.Depend, true)
+	}
+	return nil
 }
+
+// checkInterop refuses what OpenMP does not allow in an interop construct.
+func (rt *Runtime) checkInterop(i *Interop) error {
+	if len(i.Init)+len(i.Use)+len(i.Destroy) == 0 {
+		return fmt.Errorf("%w: no init, use or destroy clause", interop.ErrInvalid)
+	}
+	variables := map[*interop.Object]string{}
+	variable := func(p *interop.Object, clause string) error {
+		if p == nil {
+			return fmt.Errorf("%w: %s has no object", interop.ErrInvalid, clause)
+		}
+		if first, ok := variables[p]; ok {
+			return fmt.Errorf("%w: an object is in %s and in %s: one clause of a construct at most", interop.ErrInvalid, first, clause)
+		}
+		variables[p] = clause
+		return nil
+	}
+	objects := map[interop.Object]string{}
+	object := func(o interop.Object, clause string) error {
+		if o == interop.None {
+			return nil
+		}
+		if first, ok := objects[o]; ok {
+			return fmt.Errorf("%w: %v is in %s and in %s: one clause of a construct at most", interop.ErrInvalid, o, first, clause)
+		}
+		objects[o] = clause
+		switch {
+		case rt.ownerOf(o) == nil:
+			return fmt.Errorf("%w: %s: the object is of another runtime", interop.ErrInvalid, clause)
+		case o.Types() == 0:
+			return fmt.Errorf("%w: %s: %v was destroyed before, or its device is closed", interop.ErrInvalid, clause, o)
+		}
+		return nil
+	}
+	// None may have been asked for with targetsync.
+	syncs := false
+	for k := range i.Init {
+		n, clause := &i.Init[k], fmt.Sprintf("init clause %d", k)
+		if err := variable(n.Object, clause); err != nil {
+			return err
+		}
+		if n.Object.Types() != 0 {
+			return fmt.Errorf("%w: %s: the variable has %v, which is to be destroyed before", interop.ErrInvalid, clause, *n.Object)
+		}
+		if err := interop.CheckInit(n.Types, n.Prefer); err != nil {
+			return fmt.Errorf("%s: %w", clause, err)
+		}
+		syncs = syncs || n.Types&interop.TypeTargetSync != 0
+	}
+	for k, o := range i.Use {
+		if err := object(o, fmt.Sprintf("use clause %d", k)); err != nil {
+			return err
+		}
+		syncs = syncs || o == interop.None || o.Types()&interop.TypeTargetSync != 0
+	}
+	for k, p := range i.Destroy {
+		clause := fmt.Sprintf("destroy clause %d", k)
+		if err := variable(p, clause); err != nil {
+			return err
+		}
+		if err := object(*p, clause); err != nil {
+			return err
+		}
+		syncs = syncs || *p == interop.None || p.Types()&interop.TypeTargetSync != 0
+	}
+	if len(i.Depend) > 0 && !syncs {
+		return fmt.Errorf("%w: depend without an object of type targetsync", interop.ErrInvalid)
+	}
+	return nil
+}
+
+// initObjects makes the objects of the init clauses.
+func (rt *Runtime) initObjects(c current, i *Interop) (made []interop.Object, err error) {
+	if len(i.Init) == 0 && i.Device.d == nil {
+		return nil, nil
+	}
+	d, err := rt.resolve(c, i.Device, condAbsent)
+	if err != nil {
+		return nil, err
+	}
+	if len(i.Init) == 0 {
+		return nil, nil
+	}
+	var unable any
+	if d.physical == nil {
+		unable = "the initial device has no foreign runtime"
+	} else if _, err := d.open(); errors.Is(err, ErrClosed) {
+		return nil, err
+	} else if err != nil {
+		unable = err
+	}
+	for k := range i.Init {
+		o := interop.None
+		if unable == nil {
+			if o, err = d.interop().Init(i.Init[k].Types); err != nil {
+				unable = err
+			}
+		}
+		if unable != nil {
+			rt.log.Warn("interop object is none", "device", d.number, "types", i.Init[k].Types, "reason", unable)
+		}
+		made = append(made, o)
+	}
+	return made, nil
+}
+
+// ownerOf returns what made an object, nil if it is not of this runtime.
+func (rt *Runtime) ownerOf(o interop.Object) *interop.Device {
+	for _, d := range rt.devices {
+		if made := d.interop(); made != nil && made.Owns(o) {
+			return made
+		}
+	}
+	return nil
+}
+
+// InteropBuffer returns where size bytes lie on the object's device, so that foreign
+// code uses them without a copy: those from p on, which is memory of the device, or
+// HostPtr of storage that is mapped there. With size 0 it is all there is from p on,
+// for storage of the host.
+//
+// From then on the runtime takes it that foreign work of the device's objects may write
+// there: a construct with targetsync comes after it, and what follows that construct
+// sees it, copies to the host included. The buffer is good until what it is in is
+// unmapped, disassociated or freed.
+func (rt *Runtime) InteropBuffer(o interop.Object, p DevicePtr, size uint64) (interop.Buffer, error) {
+	b, err := rt.interopBuffer(o, &p, size)
+	if err != nil {
+		return interop.Buffer{}, fmt.Errorf("vkomp: interop buffer: %w", err)
+	}
+	return b, nil
+}
+
+func (rt *Runtime) interopBuffer(o interop.Object, p *DevicePtr, size uint64) (b interop.Buffer, err error) {
+	if err := rt.open(); err != nil {
+		return b, err
+	}
+	owner := rt.ownerOf(o)
+	if o.Types() == 0 || owner == nil {
+		return b, fmt.Errorf("%w: %v was destroyed, or is of another runtime", ErrInvalidArgument, o)
+	}
+	if err := rt.owns(p); err != nil {
+		return b, err
+	}
+	s := rt.devices[owner.Number].opened()
+	if s == nil {
+		return b, ErrClosed
+	}
+	switch {
+	case p.d != nil && p.d.number != owner.Number:
+		return b, fmt.Errorf("%w: the pointer is of device %d, %v is not", ErrInvalidPointer, p.d.number, o)
+	case p.d != nil:
+		r, address, err := s.ExportPointer(p.p, size)
+		return interop.Buffer{Buffer: r.Buffer, Offset: r.Offset, Size: r.Size, Address: address}, err
+	case p.host.Ptr == nil:
+		return b, fmt.Errorf("%w: %v: want memory of device %d, or HostPtr of what is mapped there", ErrInvalidPointer, *p, owner.Number)
+	}
+	if left := int64(p.host.Size) - p.at; p.at < 0 || left < 0 || size > uint64(left) {
+		return b, fmt.Errorf("%w: %d bytes at %v are not all in the slice", ErrInvalidPointer, size, *p)
+	} else if size == 0 {
+		size = uint64(left)
+	}
+	section := memory.Section{Ptr: unsafe.Add(p.host.Ptr, p.at), Size: size}
+	r, address, err := s.Export(section)
+	return interop.Buffer{Buffer: r.Buffer, Offset: r.Offset, Size: r.Size, Address: address}, err
+}
+
+// InteropSemaphoreFd returns a file descriptor of the semaphore of an object with
+// targetsync (VK_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD_BIT), which is the caller's to
+// close: other VkDevices of the same driver and the same GPU order their work by it, as
+// foreign work of the explicit protocol. ErrUnsupported where the device cannot export
+// timelines.
+func (rt *Runtime) InteropSemaphoreFd(o interop.Object) (fd int, err error) {
+	fd, err = rt.interopSemaphoreFd(o)
+	if err != nil {
+		return -1, fmt.Errorf("vkomp: interop semaphore: %w", err)
+	}
+	return fd, nil
+}
+
+func (rt *Runtime) interopSemaphoreFd(o interop.Object) (fd int, err error) {
+	if err := rt.open(); err != nil {
+		return -1, err
+	}
+	owner, semaphore := rt.ownerOf(o), vk.Semaphore(0)
+	if s, ok := o.Semaphore(); ok && owner != nil {
+		semaphore = s
+	} else {
+		return -1, fmt.Errorf("%w: %v has no semaphore of this runtime", ErrInvalidArgument, o)
+	}
+	_, v, err := Device{rt.devices[owner.Number]}.vulkanOf(context.Background())
+	if err != nil {
+		return -1, err
+	}
+	if !v.Properties().Features.ExternalTimelineFd {
+		return -1, fmt.Errorf("%w: device %d cannot export timeline semaphores (VK_KHR_external_semaphore_fd)", ErrUnsupported, owner.Number)
+	}
+	return v.ExportSemaphore(semaphore)
+}
+
+// cutShort adds to the error of a wait that its context ended what is awaited of
+// foreign code.
+func (rt *Runtime) cutShort(ctx context.Context, err error) error {
+	if err == nil || ctx.Err() == nil {
+		return err
+	}
+	if awaited := rt.awaited(); len(awaited) > 0 {
+		return fmt.Errorf("%w: %s", err, strings.Join(awaited, "; "))
+	}
+	return err
+}
+
+// awaited describes what is awaited of foreign code.
+func (rt *Runtime) awaited() []string {
+	var all []string
+	for _, d := range rt.devices {
+		if made := d.interop(); made != nil && d.opened() != nil {
+			all = append(all, made.Awaits()...)
+		}
+	}
+	return all
+}
+
+// foreignTimeout is ForeignTimeout with its default.
+func (o *Options) foreignTimeout() time.Duration { return cmp.Or(o.ForeignTimeout, 10*time.Second) }
+
+// withdrawForeign gives up the foreign work that was not submitted.
+func (rt *Runtime) withdrawForeign() error {
+	var errs []error
+	for _, d := range rt.devices {
+		if made := d.interop(); made != nil {
+			errs = append(errs, made.Withdraw())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// boundForeign says what the runtime's end waits for, and bounds that, until over is
+// called: its error says what did not come.
+func (rt *Runtime) boundForeign() (over func() error) {
+	awaited := rt.awaited()
+	if len(awaited) == 0 {
+		return func() error { return nil }
+	}
+	timeout := rt.options.foreignTimeout()
+	rt.log.Warn("closing waits for foreign work", "awaited", strings.Join(awaited, "; "), "timeout", timeout)
+	done, ended := make(chan struct{}), make(chan error, 1)
+	go func() {
+		var errs []error
+		look := time.NewTimer(timeout)
+		defer look.Stop()
+		for {
+			select {
+			case <-done:
+				ended <- errors.Join(errs...)
+				return
+			case <-look.C:
+			}
+			for _, d := range rt.devices {
+				if made := d.interop(); made != nil && d.opened() != nil {
+					errs = append(errs, made.Release())
+				}
+			}
+			// What the device does next may leave foreign work due that comes later.
+			look.Reset(releaseLook)
+		}
+	}()
+	return func() error {
+		close(done)
+		return <-ended
+	}
+}
+
+// releaseLook is how often foreign values are looked for that are due.
+const releaseLook = 20 * time.Millisecond

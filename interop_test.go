@@ -5,157 +5,326 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"log/slog"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/vkomp/vkomp"
 	"github.com/vkomp/vkomp/interop"
+	"github.com/vkomp/vkomp/tests/foreign"
 	"github.com/vkomp/vkomp/tests/vktest"
 )
 
-func TestInteropObjectHasTheHandlesOfItsDevice(t *testing.T) {
-	rt := vktest.Open(t)
-	for number := range rt.NumDevices() {
-		d, err := rt.Device(number)
-		if err != nil {
-			t.Fatal(err)
-		}
-		init := vkomp.InteropInit{Device: d, Types: interop.TypeTarget}
-		o, err := rt.InteropInit(t.Context(), init)
-		if err != nil {
-			t.Fatal(err)
-		}
-		want := vkomp.VulkanHandles(d)
-		for property, handle := range map[interop.Property]uintptr{
-			interop.PropertyPlatform:            want.Instance,
-			interop.PropertyDevice:              want.PhysicalDevice,
-			interop.PropertyDeviceContext:       want.Device,
-			interop.PropertyGetInstanceProcAddr: want.GetInstanceProcAddr,
-		} {
-			if got, rc := o.Ptr(property); rc != interop.RCSuccess || got != handle || got == 0 {
-				t.Errorf("device %d: %s is %#x (code %d), want %#x", number, o.PropertyName(property), got, rc, handle)
-			}
-		}
-		if n, rc := o.Int(interop.PropertyDeviceNum); rc != interop.RCSuccess || n != number {
-			t.Errorf("device %d: device_num is %d (code %d)", number, n, rc)
-		}
+const targetAndSync = interop.TypeTarget | interop.TypeTargetSync
 
-		init.Prefer = []interop.Preference{{Name: "cuda"}, {Runtime: interop.ForeignRuntimeVulkan}}
-		again, err := rt.InteropInit(t.Context(), init)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if again == o {
-			t.Error("two objects are the same")
-		}
-		if h, ok := again.Vulkan(); !ok || h != want {
-			t.Errorf("device %d: a second object has %+v (%v), want %+v", number, h, ok, want)
-		}
+// newObject returns a new object of the default device.
+func newObject(t *testing.T, rt *vkomp.Runtime, types interop.Types) interop.Object {
+	t.Helper()
+	var o interop.Object
+	must(t, rt.Interop(t.Context(), vkomp.Interop{Init: []vkomp.InteropInit{{Object: &o, Types: types}}}))
+	if o == interop.None {
+		t.Fatal("the object is none")
+	}
+	return o
+}
+
+func use(o ...interop.Object) vkomp.Interop { return vkomp.Interop{Use: o} }
+
+// later is the construct with nowait and depend clauses.
+func later(i vkomp.Interop, depend ...vkomp.Depend) vkomp.Interop {
+	i.NoWait, i.Depend = true, depend
+	return i
+}
+
+func TestInteropObjectHasTheHandlesOfItsDevice(t *testing.T) {
+	for name, queues := range map[string]int{"own queue": 0, "shared queue": -1} {
+		t.Run(name, func(t *testing.T) {
+			vktest.Layers(t, "manyqueue")
+			rt := vktest.Open(t, func(o *vkomp.Options) { o.InteropQueues = queues })
+			for number := range rt.NumDevices() {
+				d, err := rt.Device(number)
+				must(t, err)
+				var o, again interop.Object
+				construct := vkomp.Interop{Device: d, Init: []vkomp.InteropInit{
+					{Object: &o, Types: targetAndSync},
+					{Object: &again, Types: targetAndSync, Prefer: []interop.Preference{{Name: "cuda"}, {Runtime: interop.ForeignRuntimeVulkan}}},
+				}}
+				must(t, rt.Interop(t.Context(), construct))
+				want := vkomp.VulkanHandles(d)
+				for property, handle := range map[interop.Property]uintptr{
+					interop.PropertyPlatform:            want.Instance,
+					interop.PropertyDevice:              want.PhysicalDevice,
+					interop.PropertyDeviceContext:       want.Device,
+					interop.PropertyGetInstanceProcAddr: want.GetInstanceProcAddr,
+				} {
+					if got, rc := o.Ptr(property); rc != interop.RCSuccess || got != handle || got == 0 {
+						t.Errorf("device %d: %s is %#x (code %d), want %#x", number, o.PropertyName(property), got, rc, handle)
+					}
+				}
+				if n, rc := o.Int(interop.PropertyDeviceNum); rc != interop.RCSuccess || n != number {
+					t.Errorf("device %d: device_num is %d (code %d)", number, n, rc)
+				}
+				if again == o {
+					t.Error("two objects are the same")
+				}
+				if h, ok := again.Vulkan(); !ok || h != want {
+					t.Errorf("device %d: a second object has %+v (%v), want %+v", number, h, ok, want)
+				}
+
+				s, _ := o.Semaphore()
+				if other, _ := again.Semaphore(); other == s {
+					t.Error("two objects have one semaphore")
+				}
+				if value, err := vkomp.SemaphoreValue(d, s); err != nil || value != 0 {
+					t.Errorf("device %d: the semaphore has %d, %v", number, value, err)
+				}
+				must(t, rt.Interop(t.Context(), later(use(o))))
+				must(t, rt.Taskwait(t.Context()))
+				last, _ := o.Int(interop.PropertyWaitValue)
+				if value, err := vkomp.SemaphoreValue(d, s); err != nil || value != uint64(last) || last == 0 {
+					t.Errorf("device %d: the semaphore has %d, %v, want %d", number, value, err, last)
+				}
+				if p, _ := o.Ptr(interop.PropertyTargetSync); p != uintptr(s) {
+					t.Errorf("device %d: targetsync is %#x, want %#x", number, p, s)
+				}
+
+				own, shared := vkomp.QueueFamilies(d)
+				for k, o := range []interop.Object{o, again} {
+					q, _ := o.Queue()
+					queues := shared
+					if q.Implicit {
+						queues = own
+					}
+					if wantOwn := name == "own queue" && k == 0; q.Implicit != wantOwn {
+						t.Errorf("device %d: object %d has a queue of its own: %v", number, k, q.Implicit)
+					}
+					if family, ok := queues[q.Handle]; !ok || family != q.Family || q.Lock == nil {
+						t.Errorf("device %d: object %d has %+v, want one of %v", number, k, q, queues)
+					}
+					handle, _ := o.Ptr(interop.PropertyQueue)
+					if family, _ := o.Int(interop.PropertyQueueFamily); handle != q.Handle || family != int(q.Family) {
+						t.Errorf("device %d: the properties are %#x and %d, the queue %+v", number, handle, family, q)
+					}
+				}
+			}
+		})
 	}
 }
 
 func TestInteropObjectOfTheDefaultDevice(t *testing.T) {
 	rt := vktest.Open(t)
-	o, err := rt.InteropInit(t.Context(), vkomp.InteropInit{Types: interop.TypeTarget})
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := newObject(t, rt, interop.TypeTarget)
 	if n, ok := o.DeviceNum(); !ok || n != rt.DefaultDevice(context.Background()).Number() {
 		t.Errorf("device %d (%v), want %d", n, ok, rt.DefaultDevice(context.Background()).Number())
 	}
 }
 
+// On a host without devices every object is.
 func TestInteropObjectsThatCannotBeInitialisedAreNone(t *testing.T) {
-	rt := vktest.Open(t)
-	for name, init := range map[string]vkomp.InteropInit{
-		"initial device":        {Device: rt.InitialDevice(), Types: interop.TypeTarget},
-		"targetsync":            {Types: interop.TypeTargetSync},
-		"target and targetsync": {Types: interop.TypeTarget | interop.TypeTargetSync},
-	} {
-		o, err := rt.InteropInit(t.Context(), init)
-		if err != nil || o != interop.None {
-			t.Errorf("%s: types %q, %v; want none and no error", name, o.Types(), err)
+	for name, option := range map[string]func(*vkomp.Options){"with devices": func(*vkomp.Options) {}, "host": vktest.Host} {
+		t.Run(name, func(t *testing.T) {
+			rt := vktest.Open(t, option)
+			x := []uint32{0}
+			for _, types := range []interop.Types{interop.TypeTarget, interop.TypeTargetSync, targetAndSync} {
+				var o interop.Object
+				construct := vkomp.Interop{Device: rt.InitialDevice(), Init: []vkomp.InteropInit{{Object: &o, Types: types}}}
+				must(t, rt.Interop(t.Context(), construct))
+				if o != interop.None {
+					t.Errorf("types %q: %v", types, o)
+				}
+			}
+			none := interop.None
+			before := rt.Stats().Tasks
+			must(t, rt.Interop(t.Context(), use(interop.None, interop.None)))
+			must(t, rt.Interop(t.Context(), vkomp.Interop{Destroy: []*interop.Object{&none}, NoWait: true}))
+			if n := rt.Stats().Tasks - before; n != 0 {
+				t.Errorf("none has %d tasks", n)
+			}
+			// The order stays, for each way to depend.
+			for _, item := range []vkomp.Depend{vkomp.Out(x), vkomp.InOut(x), vkomp.InOutSet(x), vkomp.MutexInOutSet(x), vkomp.InOutAllMemory()} {
+				gate, order := make(chan struct{}), []string{}
+				must(t, rt.Task(t.Context(), vkomp.Task{Depend: []vkomp.Depend{vkomp.In(x)}, Body: func(context.Context) error {
+					<-gate
+					order = append(order, "before")
+					return nil
+				}}))
+				must(t, rt.Interop(t.Context(), later(use(interop.None), item)))
+				must(t, rt.Task(t.Context(), vkomp.Task{Depend: []vkomp.Depend{vkomp.In(x)}, Body: func(context.Context) error {
+					order = append(order, "after")
+					return nil
+				}}))
+				close(gate)
+				must(t, rt.Taskwait(t.Context()))
+				if fmt.Sprint(order) != "[before after]" {
+					t.Errorf("%v: %v", item.Kind(), order)
+				}
+			}
+		})
+	}
+}
+
+// Every restriction of the construct that the types do not keep. After an error
+// everything is as it was.
+func TestInteropMistakesAreErrors(t *testing.T) {
+	rt, other := vktest.Open(t), vktest.Open(t)
+	x := []uint32{0}
+	target, syncs, elsewhere := newObject(t, rt, interop.TypeTarget), newObject(t, rt, targetAndSync), newObject(t, other, targetAndSync)
+	destroyed := newObject(t, rt, targetAndSync)
+	alias := destroyed
+	must(t, rt.Interop(t.Context(), vkomp.Interop{Destroy: []*interop.Object{&alias}}))
+	if alias != interop.None {
+		t.Error("the destroyed object is not none")
+	}
+	ended, cancel := context.WithCancelCause(t.Context())
+	cause := errors.New("no more time")
+	cancel(cause)
+	kept := map[string]*interop.Object{}
+	variable := func(name string, o interop.Object) *interop.Object {
+		v := o
+		kept[name] = &v
+		return &v
+	}
+	a, none := variable("a", syncs), variable("none", interop.None)
+	a2, b, d, e := variable("a2", syncs), variable("b", target), variable("d", destroyed), variable("e", elsewhere)
+	prefer := func(p ...interop.Preference) vkomp.Interop {
+		return vkomp.Interop{Init: []vkomp.InteropInit{{Object: none, Types: interop.TypeTarget, Prefer: p}}}
+	}
+	inits := func(o ...*interop.Object) (all []vkomp.InteropInit) {
+		for _, o := range o {
+			all = append(all, vkomp.InteropInit{Object: o, Types: targetAndSync})
 		}
-		if err := rt.InteropDestroy(t.Context(), &o); err != nil {
-			t.Errorf("%s: destroy none: %v", name, err)
+		return all
+	}
+	type objects = []*interop.Object
+	for name, c := range map[string]struct {
+		construct vkomp.Interop
+		want      error
+		says      []string
+	}{
+		"no clause":                       {vkomp.Interop{NoWait: true, Depend: []vkomp.Depend{vkomp.In(x)}}, vkomp.ErrInvalidArgument, []string{"no init, use or destroy clause"}},
+		"init without a variable":         {vkomp.Interop{Init: inits(nil)}, vkomp.ErrInvalidArgument, []string{"init clause 0 has no object"}},
+		"destroy without a variable":      {vkomp.Interop{Destroy: objects{none, nil}}, vkomp.ErrInvalidArgument, []string{"destroy clause 1 has no object"}},
+		"init without a type":             {vkomp.Interop{Init: []vkomp.InteropInit{{Object: none}}}, vkomp.ErrInvalidArgument, []string{"init clause 0", "without an interop type"}},
+		"init of no such type":            {vkomp.Interop{Init: []vkomp.InteropInit{{Object: none, Types: 0x80}}}, vkomp.ErrInvalidArgument, []string{"init clause 0", "0x80"}},
+		"init of what is alive":           {vkomp.Interop{Init: inits(none, a)}, vkomp.ErrInvalidArgument, []string{"init clause 1", syncs.String(), "to be destroyed before"}},
+		"init of another runtime's":       {vkomp.Interop{Init: inits(e)}, vkomp.ErrInvalidArgument, []string{"init clause 0", "to be destroyed before"}},
+		"a variable in two inits":         {vkomp.Interop{Init: inits(none, none)}, vkomp.ErrInvalidArgument, []string{"init clause 0", "init clause 1"}},
+		"a variable in init and destroy":  {vkomp.Interop{Init: inits(none), Destroy: objects{none}}, vkomp.ErrInvalidArgument, []string{"init clause 0", "destroy clause 0"}},
+		"an object in two uses":           {use(syncs, syncs), vkomp.ErrInvalidArgument, []string{syncs.String(), "use clause 0", "use clause 1"}},
+		"an object in use and destroy":    {vkomp.Interop{Use: []interop.Object{syncs}, Destroy: objects{a}}, vkomp.ErrInvalidArgument, []string{syncs.String(), "use clause 0", "destroy clause 0"}},
+		"an object in two destroys":       {vkomp.Interop{Destroy: objects{a, a}}, vkomp.ErrInvalidArgument, []string{"destroy clause 0", "destroy clause 1"}},
+		"an object and its copy":          {vkomp.Interop{Destroy: objects{a, a2}}, vkomp.ErrInvalidArgument, []string{syncs.String(), "destroy clause 0", "destroy clause 1"}},
+		"use of what is no more":          {use(syncs, destroyed), vkomp.ErrInvalidArgument, []string{"use clause 1", destroyed.String(), "destroyed before"}},
+		"destroy of what is no more":      {vkomp.Interop{Destroy: objects{a, d}}, vkomp.ErrInvalidArgument, []string{"destroy clause 1", destroyed.String(), "destroyed before"}},
+		"use of another runtime's":        {use(syncs, elsewhere), vkomp.ErrInvalidArgument, []string{"use clause 1", "another runtime"}},
+		"destroy of another runtime's":    {vkomp.Interop{Destroy: objects{a, e}}, vkomp.ErrInvalidArgument, []string{"destroy clause 1", "another runtime"}},
+		"depend without targetsync":       {later(use(target), vkomp.In(x)), vkomp.ErrInvalidArgument, []string{"depend without an object of type targetsync"}},
+		"init depend without targetsync":  {later(prefer(), vkomp.In(x)), vkomp.ErrInvalidArgument, []string{"depend without an object of type targetsync"}},
+		"destroy depend, no targetsync":   {later(vkomp.Interop{Destroy: objects{b}}, vkomp.In(x)), vkomp.ErrInvalidArgument, []string{"depend without an object of type targetsync"}},
+		"depend without a type":           {later(vkomp.Interop{Init: inits(none), Destroy: objects{a}}, vkomp.In(x), vkomp.Depend{}), vkomp.ErrInvalidDepend, []string{"depend clause 1", "no dependence type"}},
+		"a device of another runtime":     {vkomp.Interop{Device: other.DefaultDevice(t.Context()), Init: inits(none)}, vkomp.ErrInvalidDevice, []string{"another runtime"}},
+		"that, with use":                  {vkomp.Interop{Device: other.DefaultDevice(t.Context()), Use: []interop.Object{syncs}}, vkomp.ErrInvalidDevice, []string{"another runtime"}},
+		"prefer_type: an item of nothing": {prefer(interop.Preference{Name: "hip"}, interop.Preference{}), vkomp.ErrInvalidArgument, []string{"init clause 0", "item 1", "no foreign runtime"}},
+		"prefer_type: two fr in an item":  {prefer(interop.Preference{Runtime: interop.ForeignRuntimeCUDA, Name: "sycl"}), vkomp.ErrInvalidArgument, []string{"item 0", "cuda", "sycl"}},
+		"prefer_type: another attribute":  {prefer(interop.Preference{Name: "hip", Attr: []string{"ompx_a", "x_b"}}), vkomp.ErrInvalidArgument, []string{"item 0", `"x_b"`}},
+		"prefer_type: a comma":            {prefer(interop.Preference{Attr: []string{"ompx_a,ompx_b"}}), vkomp.ErrInvalidArgument, []string{"item 0", `"ompx_a,ompx_b"`}},
+		"an ended context":                {vkomp.Interop{Init: inits(none), Use: []interop.Object{target}, Destroy: objects{a}}, cause, nil},
+	} {
+		ctx := t.Context()
+		if c.want == cause {
+			ctx = ended
+		}
+		before, value := rt.Stats(), vkompValues(syncs)
+		err := rt.Interop(ctx, c.construct)
+		if !errors.Is(err, c.want) {
+			t.Errorf("%s: got %v, want a %q", name, err, c.want)
+			continue
+		}
+		for _, says := range append(c.says, "vkomp: interop: ") {
+			if !strings.Contains(err.Error(), says) {
+				t.Errorf("%s: %q does not say %q", name, err, says)
+			}
+		}
+		if after := rt.Stats(); after.Tasks != before.Tasks || after.Edges != before.Edges || after.Submissions != before.Submissions {
+			t.Errorf("%s: before it %+v, after it %+v", name, before, after)
+		}
+		if now := vkompValues(syncs); now != value {
+			t.Errorf("%s: values %v, before it %v", name, now, value)
+		}
+		for name2, want := range map[string]interop.Object{"a": syncs, "a2": syncs, "b": target, "d": destroyed, "e": elsewhere, "none": interop.None} {
+			if *kept[name2] != want {
+				t.Fatalf("%s: %s is %v, was %v", name, name2, *kept[name2], want)
+			}
+		}
+		if syncs.Types() != targetAndSync || target.Types() != interop.TypeTarget || elsewhere.Types() != targetAndSync {
+			t.Fatalf("%s: an object was destroyed", name)
+		}
+	}
+	must(t, rt.Interop(t.Context(), vkomp.Interop{Init: inits(d, none), Destroy: objects{a, b}}))
+	if *d == interop.None || *none == interop.None || *a != interop.None || syncs.Types() != 0 || target.Types() != 0 {
+		t.Error("a construct with four objects")
+	}
+	must(t, rt.Close())
+	for name, construct := range map[string]vkomp.Interop{"init": {Init: inits(b)}, "use": use(*d), "destroy": {Destroy: objects{d}}} {
+		if err := rt.Interop(t.Context(), construct); !errors.Is(err, vkomp.ErrClosed) || *d == interop.None || *b != interop.None {
+			t.Errorf("%s, closed: %v", name, err)
 		}
 	}
 }
 
-func TestInteropMistakesAreErrors(t *testing.T) {
-	rt := vktest.Open(t)
-	o, err := rt.InteropInit(t.Context(), vkomp.InteropInit{Types: interop.TypeTarget})
-	if err != nil {
-		t.Fatal(err)
-	}
-	other := vktest.Open(t)
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	for _, c := range []struct {
-		ctx  context.Context
-		init vkomp.InteropInit
-		want error
-		says string
-	}{
-		{t.Context(), vkomp.InteropInit{}, vkomp.ErrInvalidArgument, "without an interop type"},
-		{t.Context(), vkomp.InteropInit{Types: 0x80}, vkomp.ErrInvalidArgument, "0x80"},
-		{t.Context(), vkomp.InteropInit{Types: interop.TypeTarget, Prefer: []interop.Preference{{}}}, vkomp.ErrInvalidArgument, "item 0"},
-		{t.Context(), vkomp.InteropInit{Types: interop.TypeTarget, Device: other.DefaultDevice(context.Background())}, vkomp.ErrInvalidDevice, "another runtime"},
-		{ended, vkomp.InteropInit{Types: interop.TypeTarget}, context.Canceled, "interop init"},
-	} {
-		o, err := rt.InteropInit(c.ctx, c.init)
-		if !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.says) || o != interop.None {
-			t.Errorf("got %v, want %q in a %v", err, c.says, c.want)
-		}
-	}
+// vkompValues are the values that foreign work would have.
+func vkompValues(o interop.Object) [2]int {
+	wait, _ := o.Int(interop.PropertyWaitValue)
+	signal, _ := o.Int(interop.PropertySignalValue)
+	return [2]int{wait, signal}
+}
 
-	before := o
-	for name, err := range map[string]error{
-		"no object":       rt.InteropDestroy(t.Context(), nil),
-		"another runtime": other.InteropDestroy(t.Context(), &o),
+func TestInteropTasksAreOfTheGraph(t *testing.T) {
+	rt := vktest.Open(t)
+	x := []uint32{0}
+	target, syncs := newObject(t, rt, interop.TypeTarget), newObject(t, rt, interop.TypeTargetSync)
+	for name, c := range map[string]struct {
+		construct vkomp.Interop
+		tasks     uint64
+	}{
+		"target":                 {use(target), 0},
+		"target, nowait":         {later(use(target)), 0},
+		"targetsync":             {use(syncs), 0},
+		"targetsync, nowait":     {later(use(syncs)), 1},
+		"targetsync, depend":     {vkomp.Interop{Use: []interop.Object{syncs}, Depend: []vkomp.Depend{vkomp.In(x)}}, 1},
+		"both, nowait, depend":   {later(use(target, syncs), vkomp.InOut(x)), 1},
+		"none, depend":           {vkomp.Interop{Use: []interop.Object{interop.None}, Depend: []vkomp.Depend{vkomp.In(x)}}, 1},
+		"none, with targetsync":  {later(use(interop.None, syncs), vkomp.In(x)), 1},
+		"depend of two siblings": {later(use(syncs), vkomp.InOut(x), vkomp.InOutAllMemory()), 1},
 	} {
-		if !errors.Is(err, vkomp.ErrInvalidArgument) {
-			t.Errorf("destroy, %s: got %v", name, err)
+		before := rt.Stats().Tasks
+		must(t, rt.Interop(t.Context(), c.construct))
+		if n := rt.Stats().Tasks - before; n != c.tasks {
+			t.Errorf("%s: %d tasks, want %d", name, n, c.tasks)
 		}
 	}
-	if err := rt.InteropDestroy(ended, &o); !errors.Is(err, context.Canceled) {
-		t.Errorf("destroy with an ended context: %v", err)
-	}
-	if _, ok := o.Vulkan(); !ok || o != before {
-		t.Error("a refused destroy changed the object")
-	}
+	must(t, rt.Taskwait(t.Context()))
 }
 
 func TestDestroyingAnInteropObjectEndsItsCopies(t *testing.T) {
 	rt := vktest.Open(t)
-	o, err := rt.InteropInit(t.Context(), vkomp.InteropInit{Types: interop.TypeTarget})
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := newObject(t, rt, targetAndSync)
 	alias := o
-	if err := rt.InteropDestroy(t.Context(), &o); err != nil {
-		t.Fatal(err)
-	}
+	must(t, rt.Interop(t.Context(), vkomp.Interop{Destroy: []*interop.Object{&o}}))
 	if o != interop.None {
 		t.Error("the destroyed object is not none")
 	}
 	if _, rc := alias.Ptr(interop.PropertyDevice); rc != interop.RCEmpty {
 		t.Errorf("a copy reads %d, want %d", rc, interop.RCEmpty)
 	}
-	if err := rt.InteropDestroy(t.Context(), &alias); !errors.Is(err, vkomp.ErrInvalidArgument) || !strings.Contains(err.Error(), "destroyed before") {
-		t.Errorf("destroyed twice: got %v", err)
-	}
 }
 
 func TestInteropObjectsAreStaleOnceTheRuntimeIsClosed(t *testing.T) {
 	rt := vktest.Open(t)
-	o, err := rt.InteropInit(t.Context(), vkomp.InteropInit{Types: interop.TypeTarget})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := rt.Close(); err != nil {
-		t.Fatal(err)
-	}
+	o := newObject(t, rt, targetAndSync)
+	must(t, rt.Close())
 	for p := interop.PropertyFirst; p < interop.Property(o.NumProperties()); p++ {
 		_, ri := o.Int(p)
 		h, rh := o.Ptr(p)
@@ -164,15 +333,246 @@ func TestInteropObjectsAreStaleOnceTheRuntimeIsClosed(t *testing.T) {
 			t.Errorf("%s reads %d, %d (%#x), %d", o.PropertyName(p), ri, rh, h, rs)
 		}
 	}
-	if err := rt.InteropDestroy(t.Context(), &o); !errors.Is(err, vkomp.ErrClosed) {
-		t.Errorf("InteropDestroy: %v", err)
+	if _, _, err := o.Next(); !errors.Is(err, interop.ErrInvalid) {
+		t.Errorf("Next: %v", err)
 	}
-	if _, err := rt.InteropInit(t.Context(), vkomp.InteropInit{Types: interop.TypeTarget}); !errors.Is(err, vkomp.ErrClosed) {
-		t.Errorf("InteropInit: %v", err)
+	if _, err := rt.InteropBuffer(o, vkomp.HostPtr([]uint32{0}), 0); !errors.Is(err, vkomp.ErrClosed) {
+		t.Errorf("InteropBuffer: %v", err)
 	}
 }
 
-func ExampleRuntime_InteropInit() {
+// The constructs return while the device waits for foreign work that only this
+// goroutine submits, after them.
+func TestInteropNeverWaits(t *testing.T) {
+	rt := vktest.Open(t)
+	x := []uint32{0}
+	o := newObject(t, rt, targetAndSync)
+	s, _ := o.Semaphore()
+	_, first, err := o.Next()
+	must(t, err)
+	_, second, err := o.Next()
+	must(t, err)
+	var after interop.Object
+	done := false
+	must(t, rt.Interop(t.Context(), use(o)))
+	must(t, rt.Interop(t.Context(), later(use(o), vkomp.InOut(x))))
+	must(t, rt.Interop(t.Context(), vkomp.Interop{Use: []interop.Object{o}, Depend: []vkomp.Depend{vkomp.InOut(x)}}))
+	must(t, rt.Task(t.Context(), vkomp.Task{Depend: []vkomp.Depend{vkomp.InOut(x)}, Body: func(context.Context) error { done = true; return nil }}))
+	must(t, rt.Interop(t.Context(), later(vkomp.Interop{Use: []interop.Object{o}, Init: []vkomp.InteropInit{{Object: &after, Types: targetAndSync}}}, vkomp.InOut(x))))
+	must(t, rt.Interop(t.Context(), later(vkomp.Interop{Destroy: []*interop.Object{&o, &after}}, vkomp.InOut(x))))
+	if value, err := vkomp.SemaphoreValue(rt.DefaultDevice(t.Context()), s); err != nil || value != 0 || done {
+		t.Errorf("the semaphore has %d, %v; the task is done: %v", value, err, done)
+	}
+	// No object is left to say it to: the runtime's end does.
+	err = rt.Close()
+	for _, signal := range []uint64{first, second} {
+		if says := fmt.Sprintf("value %d of interop object 1 of device", signal); !errors.Is(err, interop.ErrNeverSubmitted) || !strings.Contains(err.Error(), says) {
+			t.Errorf("Close: %v, want %q", err, says)
+		}
+	}
+	if errors.Is(err, interop.ErrNeverSignalled) || !done {
+		t.Errorf("Close: %v; the task is done: %v", err, done)
+	}
+}
+
+// records is a slog.Handler that keeps warnings.
+type records struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (*records) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelWarn }
+func (r *records) WithAttrs([]slog.Attr) slog.Handler             { return r }
+func (r *records) WithGroup(string) slog.Handler                  { return r }
+func (r *records) Handle(ctx context.Context, record slog.Record) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slog.NewTextHandler(&r.text, nil).Handle(ctx, record)
+}
+
+func TestCloseNamesForeignWorkThatDoesNotCome(t *testing.T) {
+	for name, submitted := range map[string]bool{"announced": false, "said to be submitted": true} {
+		for _, types := range []interop.Types{interop.TypeTargetSync, targetAndSync} {
+			t.Run(fmt.Sprint(name, ", ", types), func(t *testing.T) {
+				kept := &records{}
+				// What is not submitted is not waited for, or this takes an hour.
+				timeout := time.Hour
+				if submitted {
+					timeout = 20 * time.Millisecond
+				}
+				rt, err := vkomp.Open(vkomp.Options{Logger: slog.New(kept), ForeignTimeout: timeout})
+				must(t, err)
+				x := []uint32{0}
+				o := newObject(t, rt, types)
+				_, signal, err := o.Next()
+				must(t, err)
+				if submitted {
+					must(t, o.Submitted(signal))
+				}
+				must(t, rt.Interop(t.Context(), later(use(o), vkomp.InOut(x))))
+				done := false
+				must(t, rt.Task(t.Context(), vkomp.Task{Depend: []vkomp.Depend{vkomp.InOut(x)}, Body: func(context.Context) error { done = true; return nil }}))
+				err = rt.Close()
+				want, other := interop.ErrNeverSubmitted, interop.ErrNeverSignalled
+				if submitted {
+					want, other = other, want
+				}
+				says := fmt.Sprintf("value %d of %v", signal, o)
+				if !errors.Is(err, want) || errors.Is(err, other) || !strings.Contains(err.Error(), says) {
+					t.Errorf("got %v, want %q in a %q", err, says, want)
+				}
+				if !done {
+					t.Error("the task after it has not run")
+				}
+				waits := strings.Contains(kept.text.String(), fmt.Sprintf("%v awaits value %d, which foreign work was submitted to signal", o, signal))
+				if waits != submitted {
+					t.Errorf("the log says %s", kept.text.String())
+				}
+				must(t, rt.Close())
+			})
+		}
+	}
+}
+
+func TestInteropBufferIsWhereStorageLies(t *testing.T) {
+	rt := vktest.Open(t, vktest.Staging)
+	ctx, d := t.Context(), rt.DefaultDevice(t.Context())
+	x, unmapped := make([]uint32, 256), make([]uint32, 256)
+	target := newObject(t, rt, interop.TypeTarget)
+	destroyed := newObject(t, rt, interop.TypeTarget)
+	gone := destroyed
+	must(t, rt.Interop(ctx, vkomp.Interop{Destroy: []*interop.Object{&gone}}))
+	must(t, rt.TargetEnterData(ctx, vkomp.TargetEnterData{Maps: []vkomp.Arg{vkomp.To(x[64:])}}))
+	p, err := d.Alloc(ctx, 1024)
+	must(t, err)
+	freed, err := d.Alloc(ctx, 1024)
+	must(t, err)
+	must(t, d.Free(ctx, freed))
+	other := vktest.Open(t)
+	elsewhere, err := other.DefaultDevice(ctx).Alloc(ctx, 64)
+	must(t, err)
+
+	whole, err := rt.InteropBuffer(target, vkomp.HostPtr(x[64:]), 0)
+	must(t, err)
+	block, err := rt.InteropBuffer(target, p, 1024)
+	must(t, err)
+	if whole.Buffer == 0 || block.Buffer == 0 || whole.Size != 768 || block.Size != 1024 {
+		t.Errorf("%+v and %+v", whole, block)
+	}
+	for name, c := range map[string]struct {
+		p       vkomp.DevicePtr
+		size    uint64
+		of      interop.Buffer
+		offset  uint64
+		expects uint64
+	}{
+		"sub-slice":            {vkomp.HostPtr(x[128:192]), 0, whole, 256, 256},
+		"sub-slice, some":      {vkomp.HostPtr(x[128:192]), 12, whole, 256, 12},
+		"host pointer, offset": {vkomp.HostPtr(x).Add(512), 0, whole, 256, 512},
+		"device pointer, some": {p.Add(128), 512, block, 128, 512},
+		"device pointer's end": {p.Add(1020), 4, block, 1020, 4},
+	} {
+		got, err := rt.InteropBuffer(target, c.p, c.size)
+		if err != nil || got.Buffer != c.of.Buffer || got.Offset != c.of.Offset+c.offset || got.Size != c.expects {
+			t.Errorf("%s: %+v, %v; the whole is %+v", name, got, err, c.of)
+		}
+		if c.of.Address != 0 && got.Address != c.of.Address+c.offset {
+			t.Errorf("%s: address %#x, the whole has %#x", name, got.Address, c.of.Address)
+		}
+	}
+	for name, c := range map[string]struct {
+		o    interop.Object
+		p    vkomp.DevicePtr
+		size uint64
+		want error
+	}{
+		"unmapped":                 {target, vkomp.HostPtr(unmapped), 0, vkomp.ErrNotPresent},
+		"before what is mapped":    {target, vkomp.HostPtr(x[:64]), 0, vkomp.ErrNotPresent},
+		"half of it mapped":        {target, vkomp.HostPtr(x[:128]), 0, vkomp.ErrPartialOverlap},
+		"more than the slice":      {target, vkomp.HostPtr(x[128:192]), 257, vkomp.ErrInvalidPointer},
+		"more than can be":         {target, vkomp.HostPtr(x[128:192]), 1 << 63, vkomp.ErrInvalidPointer},
+		"before the slice":         {target, vkomp.HostPtr(x[128:192]).Add(-4), 4, vkomp.ErrInvalidPointer},
+		"behind the slice":         {target, vkomp.HostPtr(x[128:192]).Add(260), 0, vkomp.ErrInvalidPointer},
+		"nil":                      {target, vkomp.DevicePtr{}, 4, vkomp.ErrInvalidPointer},
+		"freed":                    {target, freed, 4, vkomp.ErrInvalidPointer},
+		"more than the allocation": {target, p.Add(1020), 8, vkomp.ErrInvalidPointer},
+		"another runtime's":        {target, elsewhere, 4, vkomp.ErrInvalidDevice},
+		"of none":                  {interop.None, p, 4, vkomp.ErrInvalidArgument},
+		"of what is no more":       {destroyed, p, 4, vkomp.ErrInvalidArgument},
+	} {
+		if b, err := rt.InteropBuffer(c.o, c.p, c.size); !errors.Is(err, c.want) || b != (interop.Buffer{}) || !strings.Contains(err.Error(), "vkomp: interop buffer: ") {
+			t.Errorf("%s: %+v, %v; want a %q", name, b, err, c.want)
+		}
+	}
+	if _, err := other.InteropBuffer(target, elsewhere, 4); !errors.Is(err, vkomp.ErrInvalidArgument) {
+		t.Errorf("another runtime: %v", err)
+	}
+	must(t, rt.TargetExitData(ctx, vkomp.TargetExitData{Maps: []vkomp.Arg{vkomp.Release(x[64:])}}))
+	if _, err := rt.InteropBuffer(target, vkomp.HostPtr(x[64:]), 0); !errors.Is(err, vkomp.ErrNotPresent) {
+		t.Errorf("unmapped since: %v", err)
+	}
+	must(t, d.Free(ctx, p))
+	must(t, other.DefaultDevice(ctx).Free(ctx, elsewhere))
+}
+
+// What foreign code writes comes to the host as what a kernel writes does.
+func TestForeignWritesAreCopiedBack(t *testing.T) {
+	for _, path := range vktest.Paths {
+		t.Run(fmt.Sprint(path), func(t *testing.T) {
+			rt := vktest.Open(t, vktest.Path(path))
+			ctx := t.Context()
+			x, y := make([]uint32, 1024), make([]uint32, 1024)
+			for k := range x {
+				x[k] = uint32(k) + 1
+			}
+			must(t, rt.TargetEnterData(ctx, vkomp.TargetEnterData{Maps: []vkomp.Arg{vkomp.To(x), vkomp.To(y)}}))
+			o := newObject(t, rt, targetAndSync)
+			from, err := rt.InteropBuffer(o, vkomp.HostPtr(x[256:512]), 0)
+			must(t, err)
+			to, err := rt.InteropBuffer(o, vkomp.HostPtr(y[512:768]), 0)
+			must(t, err)
+			code, err := foreign.Open(o)
+			must(t, err)
+			commands, err := code.Copy(from, to)
+			must(t, err)
+			must(t, rt.Interop(ctx, later(use(o), vkomp.InOut(x), vkomp.InOut(y))))
+			must(t, o.Submit(ctx, func(queue uintptr) error { return code.Submit(queue, commands) }))
+			must(t, rt.Interop(ctx, later(vkomp.Interop{Destroy: []*interop.Object{&o}}, vkomp.InOut(x), vkomp.InOut(y))))
+			must(t, rt.TargetExitData(ctx, vkomp.TargetExitData{Maps: []vkomp.Arg{vkomp.Release(x), vkomp.From(y)}, Depend: []vkomp.Depend{vkomp.InOut(x), vkomp.InOut(y)}}))
+			must(t, rt.Taskwait(ctx))
+			code.Close()
+			for k := range y {
+				want := uint32(0)
+				if k >= 512 && k < 768 {
+					want = uint32(k-256) + 1
+				}
+				if y[k] != want {
+					t.Fatalf("word %d is %d, want %d", k, y[k], want)
+				}
+			}
+		})
+	}
+}
+
+func TestInteropTasksBelongToTheirTaskgroup(t *testing.T) {
+	rt := vktest.Open(t)
+	o := newObject(t, rt, targetAndSync)
+	_, signal, err := o.Next()
+	must(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	err = rt.Taskgroup(ctx, func(ctx context.Context) error {
+		defer cancel()
+		return rt.Interop(ctx, later(use(o)))
+	})
+	says := fmt.Sprintf("%v awaits value %d, which no foreign work was submitted to signal", o, signal)
+	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), says) {
+		t.Errorf("got %v, want %q", err, says)
+	}
+	must(t, o.Withdraw(signal))
+	must(t, rt.Taskwait(t.Context()))
+}
+
+func ExampleRuntime_Interop() {
 	rt, err := vkomp.Open(vkomp.Options{})
 	if err != nil {
 		log.Fatal(err)
@@ -181,7 +581,8 @@ func ExampleRuntime_InteropInit() {
 	ctx := context.Background()
 
 	// #pragma omp interop init(target: obj)
-	obj, err := rt.InteropInit(ctx, vkomp.InteropInit{Types: interop.TypeTarget})
+	var obj interop.Object
+	err = rt.Interop(ctx, vkomp.Interop{Init: []vkomp.InteropInit{{Object: &obj, Types: interop.TypeTarget}}})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -190,14 +591,104 @@ func ExampleRuntime_InteropInit() {
 	fmt.Println(name, obj.PropertyTypeDesc(interop.PropertyDeviceContext), device != 0, obj.RCDesc(rc))
 
 	// The initial device has no foreign runtime.
-	host, err := rt.InteropInit(ctx, vkomp.InteropInit{Types: interop.TypeTarget, Device: rt.InitialDevice()})
+	var host interop.Object
+	err = rt.Interop(ctx, vkomp.Interop{Device: rt.InitialDevice(), Init: []vkomp.InteropInit{{Object: &host, Types: interop.TypeTarget}}})
 	fmt.Println(host == interop.None, err)
 
 	// #pragma omp interop destroy(obj)
-	err = rt.InteropDestroy(ctx, &obj)
+	err = rt.Interop(ctx, vkomp.Interop{Destroy: []*interop.Object{&obj}})
 	fmt.Println(obj == interop.None, err)
 	// Output:
 	// vulkan VkDevice true success
 	// true <nil>
+	// true <nil>
+}
+
+// Foreign work between two constructs, on the object's queue.
+func ExampleRuntime_Interop_targetsync() {
+	rt, err := vkomp.Open(vkomp.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer rt.Close()
+	ctx := context.Background()
+	x := []float32{1, 2, 3}
+
+	// #pragma omp interop init(target,targetsync: obj)
+	var obj interop.Object
+	err = rt.Interop(ctx, vkomp.Interop{Init: []vkomp.InteropInit{{Object: &obj, Types: interop.TypeTarget | interop.TypeTargetSync}}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	err = rt.TargetData(ctx, vkomp.TargetData{Maps: []vkomp.Arg{vkomp.ToFrom(x)}}, func(ctx context.Context) error {
+		// What is mapped is a VkBuffer to foreign code.
+		b, err := rt.InteropBuffer(obj, vkomp.HostPtr(x), 0)
+		if err != nil {
+			return err
+		}
+		fmt.Println(b.Buffer != 0, b.Size)
+
+		// #pragma omp interop use(obj) depend(inout: x[:3]) nowait
+		between := vkomp.Interop{Use: []interop.Object{obj}, Depend: []vkomp.Depend{vkomp.InOut(x)}, NoWait: true}
+		if err := rt.Interop(ctx, between); err != nil {
+			return err
+		}
+		err = obj.Submit(ctx, func(queue uintptr) error {
+			// vkQueueSubmit with the program's own command buffers.
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		if err := rt.Interop(ctx, between); err != nil {
+			return err
+		}
+		return rt.Taskwait(ctx)
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	err = rt.Interop(ctx, vkomp.Interop{Destroy: []*interop.Object{&obj}})
+	fmt.Println(obj == interop.None, err)
+	// Output:
+	// true 12
+	// true <nil>
+}
+
+// Foreign work by any other thread, on any queue, with values of the object's
+// semaphore.
+func ExampleRuntime_Interop_semaphore() {
+	rt, err := vkomp.Open(vkomp.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer rt.Close()
+	ctx := context.Background()
+	var obj interop.Object
+	err = rt.Interop(ctx, vkomp.Interop{Init: []vkomp.InteropInit{{Object: &obj, Types: interop.TypeTarget | interop.TypeTargetSync}}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	semaphore, _ := obj.Semaphore()
+	wait, signal, err := obj.Next()
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(semaphore != 0, wait, signal)
+	submit := func() error { return errors.New("the GPU is busy") }
+	if err := obj.Ready(ctx, wait); err != nil {
+		log.Fatal(err)
+	}
+	if submit() == nil {
+		err = obj.Submitted(signal)
+	} else {
+		err = obj.Withdraw(signal)
+	}
+	fmt.Println(err)
+	err = rt.Interop(ctx, vkomp.Interop{Destroy: []*interop.Object{&obj}, NoWait: true})
+	fmt.Println(obj == interop.None, err)
+	// Output:
+	// true 0 1
+	// <nil>
 	// true <nil>
 }

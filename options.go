@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/vkomp/vkomp/ompt"
 	"github.com/vkomp/vkomp/sched"
@@ -43,6 +44,18 @@ type Options struct {
 	// TransferQueues is how many queues of families that only transfer make copies at
 	// most; 0: 2, negative: none.
 	TransferQueues int
+	// InteropQueues is how many queues of a device are kept for interop objects with
+	// targetsync, of which each then has one of its own, at most; 0: 1, negative: none.
+	// One is never the last of its family.
+	InteropQueues int
+	// ForeignTimeout is how long Close waits for foreign work that was submitted and
+	// does not signal; 0: 10 s.
+	ForeignTimeout time.Duration
+	// Adopt, if not nil, is an application's own VkDevice: the one non-host device then.
+	// Open creates none, nor an instance, and Close destroys neither. Validation is what
+	// the application's instance has. No queue is kept for interop objects unless
+	// InteropQueues says so.
+	Adopt *Adoption
 	// Placement says which queue a command is put on. All but the zero value are for
 	// tests.
 	Placement Placement
@@ -122,7 +135,10 @@ const (
 
 // queues returns the options with which a device is opened.
 func (o *Options) queues() vk.DeviceOptions {
-	d := vk.DeviceOptions{NoPushDescriptors: o.NoPushDescriptors, ComputeQueues: o.ComputeQueues, TransferQueues: o.TransferQueues}
+	d := vk.DeviceOptions{NoPushDescriptors: o.NoPushDescriptors, ComputeQueues: o.ComputeQueues, TransferQueues: o.TransferQueues, InteropQueues: o.InteropQueues}
+	if o.Adopt != nil && d.InteropQueues == 0 {
+		d.InteropQueues = -1
+	}
 	if d.ComputeQueues == 1 && d.TransferQueues == 0 {
 		d.TransferQueues = -1
 	}
@@ -172,6 +188,9 @@ func (o *Options) icvs() (icvs, error) {
 	lookup := o.LookupEnv
 	if lookup == nil {
 		lookup = os.LookupEnv
+	}
+	if o.ForeignTimeout < 0 {
+		return icvs{}, fmt.Errorf("%w: Options.ForeignTimeout is %v", ErrInvalidArgument, o.ForeignTimeout)
 	}
 	if o.ComputeQueues < 0 {
 		return icvs{}, fmt.Errorf("%w: Options.ComputeQueues is %d", ErrInvalidArgument, o.ComputeQueues)

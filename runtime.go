@@ -89,6 +89,9 @@ func Open(o Options) (*Runtime, error) {
 
 // findDevices opens Vulkan and numbers its usable devices.
 func (rt *Runtime) findDevices() error {
+	if a := rt.options.Adopt; a != nil {
+		return rt.adoptDevice(a)
+	}
 	instance, err := vk.Open(vk.InstanceOptions{
 		ApplicationName:         "vkomp",
 		Validation:              rt.options.Validation,
@@ -146,12 +149,19 @@ func (rt *Runtime) chooseDefault(v icvs) (Device, error) {
 // much, by label, and with Options.LeakSites by the line of the program that asked
 // for it. Storage that is declared is no leak, an association only by the memory
 // that it keeps. A second Close does nothing.
+//
+// Foreign work that was announced to an interop object and not submitted is not
+// waited for: interop.ErrNeverSubmitted. The log says which work that was submitted
+// Close waits for; when it does not signal within Options.ForeignTimeout, the host
+// does in its place: interop.ErrNeverSignalled.
 func (rt *Runtime) Close() error {
 	if rt.closed.Swap(true) {
 		return nil
 	}
 
-	errs := []error{rt.initial.scope.Wait(context.Background(), nil)}
+	errs := []error{rt.withdrawForeign()}
+	overdue := rt.boundForeign()
+	errs = append(errs, rt.initial.scope.Wait(context.Background(), nil))
 	for {
 		rt.mu.Lock()
 		orphans := rt.orphans
@@ -164,7 +174,7 @@ func (rt *Runtime) Close() error {
 			errs = append(errs, s.Wait(context.Background(), nil))
 		}
 	}
-	errs = append(errs, rt.race.close(), rt.hostMemory.close(), rt.closeDevices())
+	errs = append(errs, rt.race.close(), rt.hostMemory.close(), rt.closeDevices(), overdue())
 	return errors.Join(errs...)
 }
 

@@ -60,7 +60,7 @@ type Target struct {
 // task that has not started when ctx ends is dropped: that is its failure.
 func (rt *Runtime) Target(ctx context.Context, t Target) error {
 	if err := rt.target(ctx, hide(&t)); err != nil {
-		return fmt.Errorf("vkomp: %w", err)
+		return fmt.Errorf("vkomp: %w", rt.cutShort(ctx, err))
 	}
 	return nil
 }

@@ -116,7 +116,7 @@ func TestToolHearsNothingOfDevicesThatAreNotUsed(t *testing.T) {
 		if err := rt.Target(t.Context(), onHost); err != nil {
 			t.Fatal(err)
 		}
-		if o, err := rt.InteropInit(t.Context(), vkomp.InteropInit{Device: rt.InitialDevice(), Types: interop.TypeTarget}); err != nil || o != interop.None {
+		if o, err := initObject(t.Context(), rt, rt.InitialDevice()); err != nil || o != interop.None {
 			t.Errorf("an interop object of the initial device: types %q, %v", o.Types(), err)
 		}
 		if err := rt.Close(); err != nil {
@@ -126,10 +126,16 @@ func TestToolHearsNothingOfDevicesThatAreNotUsed(t *testing.T) {
 	h.expect(t)
 }
 
+// initObject returns an interop object with type target, which opens the device.
+func initObject(ctx context.Context, rt *vkomp.Runtime, d vkomp.Device) (o interop.Object, err error) {
+	err = rt.Interop(ctx, vkomp.Interop{Device: d, Init: []vkomp.InteropInit{{Object: &o, Types: interop.TypeTarget}}})
+	return o, err
+}
+
 func TestEveryWayToOpenADeviceTellsTheTool(t *testing.T) {
 	for name, open := range map[string]func(context.Context, *vkomp.Runtime) error{
 		"interop": func(ctx context.Context, rt *vkomp.Runtime) error {
-			_, err := rt.InteropInit(ctx, vkomp.InteropInit{Types: interop.TypeTarget})
+			_, err := initObject(ctx, rt, vkomp.Device{})
 			return err
 		},
 		"target data": func(ctx context.Context, rt *vkomp.Runtime) error {
@@ -193,7 +199,7 @@ func TestToolMayRegisterOneEventOnly(t *testing.T) {
 		{DeviceFinalize: all.DeviceFinalize},
 	} {
 		rt := vktest.Open(t, withTool(tool))
-		if _, err := rt.InteropInit(t.Context(), vkomp.InteropInit{Types: interop.TypeTarget}); err != nil {
+		if _, err := initObject(t.Context(), rt, vkomp.Device{}); err != nil {
 			t.Fatal(err)
 		}
 		if err := rt.Close(); err != nil {

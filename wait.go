@@ -34,7 +34,7 @@ func (rt *Runtime) Taskwait(ctx context.Context, depend ...Depend) error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("vkomp: %w", err)
+		return fmt.Errorf("vkomp: %w", rt.cutShort(ctx, err))
 	}
 	return nil
 }
@@ -133,7 +133,7 @@ func (rt *Runtime) Taskgroup(ctx context.Context, body func(ctx context.Context)
 			err = nil
 		}
 		if ending != nil {
-			err = errors.Join(err, fmt.Errorf("vkomp: %w", ending))
+			err = errors.Join(err, fmt.Errorf("vkomp: %w", rt.cutShort(ctx, ending)))
 		}
 	}()
 	return sched.Protect(func() error { return body(context.WithValue(bodies, regionKey{rt}, &c)) })

@@ -1,8 +1,15 @@
 package interop
 
 import (
+	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
+	"time"
+
+	"github.com/vkomp/vkomp/sched"
+	"github.com/vkomp/vkomp/tasks"
+	"github.com/vkomp/vkomp/vk"
 )
 
 // Handles are what a device is to Vulkan.
@@ -14,23 +21,84 @@ type Handles struct {
 	GetInstanceProcAddr uintptr
 }
 
+// Timelines makes timeline semaphores; a *vk.Device does.
+type Timelines interface {
+	CreateTimeline(initial uint64) (vk.Semaphore, error)
+	DestroySemaphore(vk.Semaphore)
+	SemaphoreValue(vk.Semaphore) (uint64, error)
+	WaitSemaphore(s vk.Semaphore, value uint64, timeout time.Duration) (bool, error)
+	SignalSemaphore(s vk.Semaphore, value uint64) error
+}
+
+// Queue is a VkQueue; a *vk.Queue is one.
+type Queue interface {
+	Handle() uintptr
+	Family() uint32
+	// Locker is the lock of the VkQueue, which Order takes.
+	Locker() sync.Locker
+	// Order makes an empty submission.
+	Order(waits, signals []vk.SemaphoreValue) error
+}
+
+// Scheduler carries the constructs' empty tasks out; a *sched.Scheduler does.
+type Scheduler interface {
+	Order(n *tasks.Node, f sched.Foreign, w *tasks.Work) error
+}
+
+// Options say what a Device makes objects of.
+type Options struct {
+	Number  int
+	Domain  tasks.Domain
+	Handles Handles
+	// Timelines, Scheduler and Shared are needed for objects with type targetsync:
+	// Shared is the queue of objects for which there is none of their own in Own.
+	Timelines Timelines
+	Scheduler Scheduler
+	Shared    Queue
+	Own       []Queue
+	// Timeout is how long Free waits for foreign work that nothing is ordered after.
+	Timeout time.Duration
+}
+
 // Device makes the objects of one open device. The runtime has one for each
 // device, and closes it before the handles become invalid. It is safe for
 // concurrent use.
 type Device struct {
-	number  int
-	handles Handles
-	closed  atomic.Bool
+	Options
+	closed atomic.Bool
+	// background counts the goroutines that signal or submit for the streams.
+	background sync.WaitGroup
+
+	mu sync.Mutex // before that of a stream
+	// free are queues of Own that no object has, streams those of objects that are
+	// alive, retired those of objects that are not, whose semaphores may be used again.
+	free             []freeQueue
+	streams, retired []*stream
+	objects          int
 }
 
-// NewDevice returns a Device for the device of that number and those handles.
-func NewDevice(number int, h Handles) *Device { return &Device{number: number, handles: h} }
+// freeQueue is a queue that no object has.
+type freeQueue struct {
+	Queue
+	// former, if not nil, is the stream of the object that had it: until all its steps
+	// are sent, the queue may wait for what has not been submitted.
+	former *stream
+}
+
+// NewDevice returns a Device.
+func NewDevice(o Options) *Device {
+	d := &Device{Options: o}
+	for _, q := range o.Own {
+		d.free = append(d.free, freeQueue{Queue: q})
+	}
+	return d
+}
 
 // CheckInit refuses, with ErrInvalid, what OpenMP does not allow in an init
 // clause.
 func CheckInit(types Types, prefer []Preference) error {
 	if types == 0 {
-		return fmt.Errorf("%w: init without an interop type: want target", ErrInvalid)
+		return fmt.Errorf("%w: init without an interop type: want target, targetsync or both", ErrInvalid)
 	}
 	if types&^(TypeTarget|TypeTargetSync) != 0 {
 		return fmt.Errorf("%w: no interop type is %v", ErrInvalid, types)
@@ -43,29 +111,146 @@ func CheckInit(types Types, prefer []Preference) error {
 	return nil
 }
 
-// Init returns a new object of the types: None when it cannot be initialised,
-// which is when types has targetsync or d is closed. There is no choice of
-// foreign runtimes, it is Vulkan's always.
-func (d *Device) Init(types Types) Object {
-	if types != TypeTarget || d.closed.Load() {
-		return None
+// Init returns a new object of the types: None when d is closed. There is no
+// choice of foreign runtimes, it is Vulkan's always.
+func (d *Device) Init(types Types) (Object, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed.Load() {
+		return None, nil
 	}
-	return Object{&state{device: d, types: types}}
+	d.objects++
+	o := Object{&state{device: d, types: types, number: d.objects}}
+	if types&TypeTargetSync == 0 {
+		return o, nil
+	}
+	st, err := d.newStream(o.String())
+	if err != nil {
+		return None, err
+	}
+	o.state.stream = st
+	d.streams = append(d.streams, st)
+	return o, nil
+}
+
+// newStream returns a stream, with a semaphore that another object is done with if
+// there is one; d.mu is held.
+func (d *Device) newStream(name string) (*stream, error) {
+	st := &stream{name: name, device: d, queue: d.Shared, changed: make(chan struct{})}
+	for i, r := range d.retired {
+		if value, err := d.Timelines.SemaphoreValue(r.semaphore); err == nil && r.spent(value) {
+			st.semaphore, st.first, st.last, st.sent = r.semaphore, value, value, value
+			d.retired = append(d.retired[:i], d.retired[i+1:]...)
+			break
+		}
+	}
+	if st.semaphore == 0 {
+		var err error
+		if st.semaphore, err = d.Timelines.CreateTimeline(0); err != nil {
+			return nil, err
+		}
+	}
+	for i, q := range d.free {
+		if q.former == nil || q.former.allSent() {
+			st.queue, st.implicit = q.Queue, true
+			d.free = append(d.free[:i], d.free[i+1:]...)
+			break
+		}
+	}
+	return st, nil
 }
 
 // Owns reports whether o is an object of d, or was before it was destroyed.
 func (d *Device) Owns(o Object) bool { return o.state != nil && o.state.device == d }
 
-// Destroy ends o, which d owns, with all its copies. A second time is ErrInvalid.
+// Destroy ends o, which d owns, with all its copies. A second time is ErrInvalid. The
+// order that constructs have asked for stays.
 func (d *Device) Destroy(o Object) error {
 	if !d.Owns(o) {
-		return fmt.Errorf("%w: the object is none of device %d", ErrInvalid, d.number)
+		return fmt.Errorf("%w: the object is none of device %d", ErrInvalid, d.Number)
 	}
 	if o.state.destroyed.Swap(true) {
-		return fmt.Errorf("%w: the object of device %d was destroyed before", ErrInvalid, d.number)
+		return fmt.Errorf("%w: %v was destroyed before", ErrInvalid, o)
+	}
+	if st := o.state.stream; st != nil {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		st.destroy()
+		for i, s := range d.streams {
+			if s == st {
+				d.streams = append(d.streams[:i], d.streams[i+1:]...)
+				d.retired = append(d.retired, st)
+				break
+			}
+		}
+		if st.queue != d.Shared {
+			d.free = append(d.free, freeQueue{st.queue, st})
+		}
 	}
 	return nil
 }
 
+// Awaits describes what the objects' constructs wait for that is foreign, an element
+// for each object that waits.
+func (d *Device) Awaits() []string {
+	var all []string
+	for _, st := range d.all() {
+		if a := st.awaits(); a != "" {
+			all = append(all, a)
+		}
+	}
+	return all
+}
+
+// all returns the streams of objects alive and of those that are not.
+func (d *Device) all() []*stream {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return append(append([]*stream(nil), d.streams...), d.retired...)
+}
+
+// Withdraw gives up all foreign work that was announced and has not been submitted,
+// so that nothing waits for it. The error, ErrNeverSubmitted, names it.
+func (d *Device) Withdraw() error {
+	var errs []error
+	for _, st := range d.all() {
+		errs = append(errs, st.withdrawAll(), st.takeFailure())
+	}
+	return errors.Join(errs...)
+}
+
+// Release signals, from the host, what foreign work was submitted to signal and has
+// not, once it is the semaphore's next value: nothing else can free the queues that
+// wait for it. The error, ErrNeverSignalled, names it.
+func (d *Device) Release() error {
+	var errs []error
+	for _, st := range d.all() {
+		errs = append(errs, st.release())
+	}
+	return errors.Join(errs...)
+}
+
 // Close makes all objects of d stale.
 func (d *Device) Close() { d.closed.Store(true) }
+
+// Free gives the semaphores back, when nothing uses them any more: after the
+// scheduler's last task, and before its device is closed. The error,
+// ErrNeverSignalled, names foreign work that has not come to its end by then.
+func (d *Device) Free() error {
+	all := d.all()
+	for _, st := range all {
+		st.end()
+	}
+	var errs []error
+	for _, st := range all {
+		errs = append(errs, st.finish(d.Timeout))
+	}
+	d.background.Wait()
+	for _, st := range all {
+		d.Timelines.DestroySemaphore(st.semaphore)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.streams, d.retired = nil, nil
+	return errors.Join(errs...)
+}

@@ -12,8 +12,8 @@ type Types uint8
 const (
 	// TypeTarget gives access to the device's handles.
 	TypeTarget Types = 1 << iota
-	// TypeTargetSync orders foreign tasks with OpenMP's. It cannot be
-	// initialised: a construct that asks for it yields None.
+	// TypeTargetSync orders foreign tasks with OpenMP's, through a timeline
+	// semaphore.
 	TypeTargetSync
 )
 
@@ -41,9 +41,21 @@ var None Object
 
 // state is what the copies of an object share.
 type state struct {
-	device    *Device
-	types     Types
+	device *Device
+	types  Types
+	// number counts the device's objects.
+	number    int
 	destroyed atomic.Bool
+	// stream is nil without targetsync.
+	stream *stream
+}
+
+// String names the object, such as "interop object 3 of device 0".
+func (o Object) String() string {
+	if o == None {
+		return "interop object none"
+	}
+	return fmt.Sprintf("interop object %d of device %d", o.state.number, o.state.device.Number)
 }
 
 // alive reports whether o is neither None, nor destroyed, nor its device closed.
@@ -65,7 +77,7 @@ func (o Object) Vulkan() (h Handles, ok bool) {
 	if o.Types()&TypeTarget == 0 {
 		return Handles{}, false
 	}
-	return o.state.device.handles, true
+	return o.state.device.Handles, true
 }
 
 // DeviceNum returns the number of the object's device.
@@ -101,7 +113,15 @@ func (o Object) Int(p Property) (int, RC) {
 	case PropertyVendor:
 		return Vendor, rc
 	case PropertyDeviceNum:
-		return o.state.device.number, rc
+		return o.state.device.Number, rc
+	case PropertyQueueFamily:
+		return int(o.state.stream.queue.Family()), rc
+	case PropertyWaitValue:
+		wait, _ := o.state.stream.peek()
+		return int(wait), rc
+	case PropertySignalValue:
+		_, signal := o.state.stream.peek()
+		return int(signal), rc
 	}
 	return 0, RCOther
 }
@@ -114,7 +134,7 @@ func (o Object) Ptr(p Property) (uintptr, RC) {
 	if rc != RCSuccess {
 		return 0, rc
 	}
-	h := &o.state.device.handles
+	h := &o.state.device.Handles
 	switch p {
 	case PropertyPlatform:
 		return h.Instance, rc
@@ -124,6 +144,10 @@ func (o Object) Ptr(p Property) (uintptr, RC) {
 		return h.Device, rc
 	case PropertyGetInstanceProcAddr:
 		return h.GetInstanceProcAddr, rc
+	case PropertyTargetSync:
+		return uintptr(o.state.stream.semaphore), rc
+	case PropertyQueue:
+		return o.state.stream.queue.Handle(), rc
 	}
 	return 0, RCOther
 }

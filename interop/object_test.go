@@ -1,16 +1,19 @@
 package interop_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"sync"
 	"testing"
 
+	"go.uber.org/goleak"
+
 	"github.com/vkomp/vkomp/interop"
 )
 
-var handles = interop.Handles{Instance: 0x1000, PhysicalDevice: 0x2000, Device: 0x3000, GetInstanceProcAddr: 0x4000}
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // readings are what the three getters give for one property, as one line.
 func readings(o interop.Object, p interop.Property) string {
@@ -32,6 +35,11 @@ func TestOpenMPsNumbers(t *testing.T) {
 		"omp_ipr_device_context": {int(interop.PropertyDeviceContext), -8},
 		"omp_ipr_targetsync":     {int(interop.PropertyTargetSync), -9},
 		"omp_ipr_first":          {int(interop.PropertyFirst), -9},
+		"vkGetInstanceProcAddr":  {int(interop.PropertyGetInstanceProcAddr), 0},
+		"queue":                  {int(interop.PropertyQueue), 1},
+		"queue_family":           {int(interop.PropertyQueueFamily), 2},
+		"wait_value":             {int(interop.PropertyWaitValue), 3},
+		"signal_value":           {int(interop.PropertySignalValue), 4},
 		"omp_irc_no_value":       {int(interop.RCNoValue), 1},
 		"omp_irc_success":        {int(interop.RCSuccess), 0},
 		"omp_irc_empty":          {int(interop.RCEmpty), -1},
@@ -47,7 +55,8 @@ func TestOpenMPsNumbers(t *testing.T) {
 		"omp_ifr_hip":            {int(interop.ForeignRuntimeHIP), 5},
 		"omp_ifr_level_zero":     {int(interop.ForeignRuntimeLevelZero), 6},
 		"omp_ifr_hsa":            {int(interop.ForeignRuntimeHSA), 7},
-		"vkomp's vulkan":         {int(interop.ForeignRuntimeVulkan), 30315},
+		"vkomp's vulkan":         {int(interop.ForeignRuntimeVulkan), 'v'<<8 | 'k'},
+		"vkomp's vendor":         {interop.Vendor, 'v'<<16 | 'k'<<8 | 'o'},
 	} {
 		if c[0] != c[1] {
 			t.Errorf("%s is %d, want %d", name, c[0], c[1])
@@ -65,73 +74,131 @@ func TestOpenMPsNumbers(t *testing.T) {
 	}
 }
 
-func TestPropertiesOfATargetObject(t *testing.T) {
-	o := interop.NewDevice(3, handles).Init(interop.TypeTarget)
-	if n := o.NumProperties(); n != 1 {
-		t.Fatalf("%d implementation-defined properties, want 1", n)
+// initialise returns a new object.
+func initialise(t *testing.T, d *interop.Device, types interop.Types) interop.Object {
+	t.Helper()
+	o, err := d.Init(types)
+	if err != nil || o == interop.None {
+		t.Fatalf("init of types %q: %v, %v", types, o, err)
 	}
-	for _, c := range []struct {
-		property interop.Property
-		readings string // of Int, Ptr and Str: value and code
-		name     string
-		typeDesc string
-	}{
-		{interop.PropertyFirst - 1, `0 -2, 0x0 -2, "" -2`, "", ""},
-		{interop.PropertyTargetSync, `0 -4, 0x0 1, "" -4`, "targetsync", "VkSemaphore"},
-		{interop.PropertyDeviceContext, `0 -4, 0x3000 0, "" -4`, "device_context", "VkDevice"},
-		{interop.PropertyDevice, `0 -4, 0x2000 0, "" -4`, "device", "VkPhysicalDevice"},
-		{interop.PropertyPlatform, `0 -4, 0x1000 0, "" -4`, "platform", "VkInstance"},
-		{interop.PropertyDeviceNum, `3 0, 0x0 -3, "" -3`, "device_num", "int"},
-		{interop.PropertyVendorName, `0 -5, 0x0 -5, "vkomp" 0`, "vendor_name", "string"},
-		{interop.PropertyVendor, `7760751 0, 0x0 -3, "" -3`, "vendor", "int"},
-		{interop.PropertyFrName, `0 -5, 0x0 -5, "vulkan" 0`, "fr_name", "string"},
-		{interop.PropertyFrID, `30315 0, 0x0 -3, "" -3`, "fr_id", "int"},
-		{interop.PropertyGetInstanceProcAddr, `0 -4, 0x4000 0, "" -4`, "vkGetInstanceProcAddr", "PFN_vkGetInstanceProcAddr"},
-		{1, `0 -2, 0x0 -2, "" -2`, "", ""},
-		{1 << 40, `0 -2, 0x0 -2, "" -2`, "", ""},
-	} {
-		if got := readings(o, c.property); got != c.readings {
-			t.Errorf("property %d reads %s, want %s", c.property, got, c.readings)
-		}
-		if got := o.PropertyName(c.property); got != c.name {
-			t.Errorf("property %d is named %q, want %q", c.property, got, c.name)
-		}
-		if got := o.PropertyTypeDesc(c.property); got != c.typeDesc {
-			t.Errorf("property %d is of type %q, want %q", c.property, got, c.typeDesc)
-		}
-	}
-	if h, ok := o.Vulkan(); !ok || h != handles {
-		t.Errorf("Vulkan: %+v, %v", h, ok)
-	}
-	if n, ok := o.DeviceNum(); !ok || n != 3 {
-		t.Errorf("DeviceNum: %d, %v", n, ok)
-	}
-	if o.Types() != interop.TypeTarget {
-		t.Errorf("types %v", o.Types())
-	}
+	return o
 }
 
-func TestNoneKnowsNamesOnly(t *testing.T) {
-	for p := interop.PropertyFirst; p < 0; p++ {
-		if got, want := readings(interop.None, p), `0 -1, 0x0 -1, "" -1`; got != want {
-			t.Errorf("property %d reads %s, want %s", p, got, want)
-		}
-		if interop.None.PropertyName(p) == "" || interop.None.PropertyTypeDesc(p) != "" {
-			t.Errorf("property %d: name %q, type %q", p, interop.None.PropertyName(p), interop.None.PropertyTypeDesc(p))
-		}
+const both = interop.TypeTarget | interop.TypeTargetSync
+
+const (
+	outOfRange = `0 -2, 0x0 -2, "" -2`
+	empty      = `0 -1, 0x0 -1, "" -1`
+)
+
+// propertyTable has for each property what Int, Ptr and Str give, value and code, of
+// an object that has it; the object is the first of a rig, without a queue of its own.
+var propertyTable = []struct {
+	property       interop.Property
+	needs          interop.Types // 0: any
+	readings       string
+	missing        string // without what it needs
+	name, typeDesc string
+}{
+	{interop.PropertyTargetSync, interop.TypeTargetSync, `0 -4, 0x3e9 0, "" -4`, `0 -4, 0x0 1, "" -4`, "targetsync", "VkSemaphore"},
+	{interop.PropertyDeviceContext, interop.TypeTarget, `0 -4, 0x3000 0, "" -4`, `0 -4, 0x0 1, "" -4`, "device_context", "VkDevice"},
+	{interop.PropertyDevice, interop.TypeTarget, `0 -4, 0x2000 0, "" -4`, `0 -4, 0x0 1, "" -4`, "device", "VkPhysicalDevice"},
+	{interop.PropertyPlatform, interop.TypeTarget, `0 -4, 0x1000 0, "" -4`, `0 -4, 0x0 1, "" -4`, "platform", "VkInstance"},
+	{interop.PropertyDeviceNum, 0, `3 0, 0x0 -3, "" -3`, "", "device_num", "int"},
+	{interop.PropertyVendorName, 0, `0 -5, 0x0 -5, "vkomp" 0`, "", "vendor_name", "string"},
+	{interop.PropertyVendor, 0, `7760751 0, 0x0 -3, "" -3`, "", "vendor", "int"},
+	{interop.PropertyFrName, 0, `0 -5, 0x0 -5, "vulkan" 0`, "", "fr_name", "string"},
+	{interop.PropertyFrID, 0, `30315 0, 0x0 -3, "" -3`, "", "fr_id", "int"},
+	{interop.PropertyGetInstanceProcAddr, 0, `0 -4, 0x4000 0, "" -4`, "", "vkGetInstanceProcAddr", "PFN_vkGetInstanceProcAddr"},
+	{interop.PropertyQueue, interop.TypeTargetSync, `0 -4, 0x1000 0, "" -4`, `0 -4, 0x0 1, "" -4`, "queue", "VkQueue"},
+	{interop.PropertyQueueFamily, interop.TypeTargetSync, `1 0, 0x0 -3, "" -3`, `0 1, 0x0 -3, "" -3`, "queue_family", "uint32_t"},
+	{interop.PropertyWaitValue, interop.TypeTargetSync, `0 0, 0x0 -3, "" -3`, `0 1, 0x0 -3, "" -3`, "wait_value", "uint64_t"},
+	{interop.PropertySignalValue, interop.TypeTargetSync, `1 0, 0x0 -3, "" -3`, `0 1, 0x0 -3, "" -3`, "signal_value", "uint64_t"},
+}
+
+func TestPropertiesOfEachKindOfObject(t *testing.T) {
+	for _, kind := range []struct {
+		name  string
+		types interop.Types // 0: interop.None
+		end   func(*testing.T, *rig, interop.Object)
+	}{
+		{"none", 0, nil},
+		{"target", interop.TypeTarget, nil},
+		{"targetsync", interop.TypeTargetSync, nil},
+		{"both", both, nil},
+		{"destroyed", both, func(t *testing.T, r *rig, o interop.Object) {
+			if err := r.device.Destroy(o); err != nil {
+				t.Fatal(err)
+			}
+		}},
+		{"device closed", both, func(_ *testing.T, r *rig, _ interop.Object) { r.device.Close() }},
+	} {
+		t.Run(kind.name, func(t *testing.T) {
+			r := newRig(0)
+			defer r.free(t)
+			o, last := interop.None, interop.Property(0)
+			if kind.types != 0 {
+				o, last = initialise(t, r.device, kind.types), 5
+			}
+			alias := o
+			if kind.end != nil {
+				kind.end(t, r, alias)
+			}
+			if n := o.NumProperties(); n != int(last) {
+				t.Errorf("%d implementation-defined properties, want %d", n, last)
+			}
+			for _, p := range []interop.Property{interop.PropertyFirst - 1, -1 << 40, last, 1 << 40} {
+				if got := readings(o, p); got != outOfRange || o.PropertyName(p) != "" || o.PropertyTypeDesc(p) != "" {
+					t.Errorf("property %d reads %s, is named %q, and of type %q", p, got, o.PropertyName(p), o.PropertyTypeDesc(p))
+				}
+			}
+			next := interop.PropertyFirst
+			for _, c := range propertyTable {
+				if c.property != next {
+					t.Fatalf("property %d comes after %d", c.property, next-1)
+				}
+				next++
+				want, name, typeDesc := c.readings, c.name, c.typeDesc
+				switch {
+				case c.property >= last:
+					want, name, typeDesc = outOfRange, "", ""
+				case kind.types == 0 || kind.end != nil:
+					want, typeDesc = empty, ""
+				case c.needs != 0 && kind.types&c.needs == 0:
+					want = c.missing
+				}
+				if got := readings(o, c.property); got != want {
+					t.Errorf("%s reads %s, want %s", c.name, got, want)
+				}
+				if got := o.PropertyName(c.property); got != name {
+					t.Errorf("property %d is named %q, want %q", c.property, got, name)
+				}
+				if got := o.PropertyTypeDesc(c.property); got != typeDesc {
+					t.Errorf("%s is of type %q, want %q", c.name, got, typeDesc)
+				}
+			}
+			if kind.types == 0 || kind.end != nil {
+				checkGone(t, o)
+				return
+			}
+			if h, ok := o.Vulkan(); ok != (kind.types&interop.TypeTarget != 0) || ok && h != handles || !ok && h != (interop.Handles{}) {
+				t.Errorf("Vulkan: %+v, %v", h, ok)
+			}
+			if n, ok := o.DeviceNum(); !ok || n != 3 {
+				t.Errorf("DeviceNum: %d, %v", n, ok)
+			}
+			if o.Types() != kind.types {
+				t.Errorf("types %v", o.Types())
+			}
+			syncs := kind.types&interop.TypeTargetSync != 0
+			if s, ok := o.Semaphore(); ok != syncs || (s == 1001) != syncs {
+				t.Errorf("Semaphore: %d, %v", s, ok)
+			}
+			if q, ok := o.Queue(); ok != syncs || (q == interop.ForeignQueue{Handle: 0x1000, Family: 1, Lock: r.shared.Locker()}) != syncs {
+				t.Errorf("Queue: %+v, %v", q, ok)
+			}
+		})
 	}
-	for _, p := range []interop.Property{interop.PropertyFirst - 1, 0} {
-		if got, want := readings(interop.None, p), `0 -2, 0x0 -2, "" -2`; got != want {
-			t.Errorf("property %d reads %s, want %s", p, got, want)
-		}
-		if name := interop.None.PropertyName(p); name != "" {
-			t.Errorf("property %d is named %q", p, name)
-		}
-	}
-	if n := interop.None.NumProperties(); n != 0 {
-		t.Errorf("%d implementation-defined properties", n)
-	}
-	checkGone(t, interop.None)
 }
 
 // checkGone fails the test when o tells anything.
@@ -146,61 +213,67 @@ func checkGone(t *testing.T, o interop.Object) {
 	if o.Types() != 0 {
 		t.Errorf("types %v", o.Types())
 	}
+	if s, ok := o.Semaphore(); ok || s != 0 {
+		t.Errorf("Semaphore: %d, %v", s, ok)
+	}
+	if q, ok := o.Queue(); ok || q != (interop.ForeignQueue{}) {
+		t.Errorf("Queue: %+v, %v", q, ok)
+	}
+	for name, err := range map[string]error{
+		"Next":   func() error { _, _, err := o.Next(); return err }(),
+		"Submit": o.Submit(context.Background(), func(uintptr) error { panic("called") }),
+	} {
+		if !errors.Is(err, interop.ErrInvalid) || !strings.Contains(err.Error(), o.String()) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 }
 
-func TestObjectsThatAreNoMoreReadEmpty(t *testing.T) {
-	for name, end := range map[string]func(*interop.Device, interop.Object){
-		"destroyed": func(d *interop.Device, o interop.Object) {
-			if err := d.Destroy(o); err != nil {
-				t.Error(err)
-			}
-		},
-		"device closed": func(d *interop.Device, _ interop.Object) { d.Close() },
-	} {
-		t.Run(name, func(t *testing.T) {
-			d := interop.NewDevice(0, handles)
-			o := d.Init(interop.TypeTarget)
-			other := d.Init(interop.TypeTarget)
-			if o == other {
-				t.Error("two objects are the same")
-			}
-			alias := o
-			end(d, o)
-			if alias != o {
-				t.Error("a copy is another object")
-			}
-			for p := interop.PropertyFirst; p <= 0; p++ {
-				if got, want := readings(alias, p), `0 -1, 0x0 -1, "" -1`; got != want {
-					t.Errorf("property %d reads %s, want %s", p, got, want)
-				}
-				if desc := alias.PropertyTypeDesc(p); desc != "" {
-					t.Errorf("property %d is of type %q", p, desc)
-				}
-			}
-			checkGone(t, alias)
-			if _, rc := other.Ptr(interop.PropertyDevice); (rc == interop.RCSuccess) != (name == "destroyed") {
-				t.Errorf("another object of the device reads %d", rc)
-			}
-		})
+func TestEndOfAnObjectIsTheEndOfItsCopiesAlone(t *testing.T) {
+	r := newRig(0)
+	defer r.free(t)
+	o, other := initialise(t, r.device, both), initialise(t, r.device, both)
+	if o == other {
+		t.Error("two objects are the same")
 	}
+	alias := o
+	if err := r.device.Destroy(o); err != nil {
+		t.Fatal(err)
+	}
+	if alias != o {
+		t.Error("a copy is another object")
+	}
+	checkGone(t, alias)
+	if _, rc := other.Ptr(interop.PropertyDevice); rc != interop.RCSuccess {
+		t.Errorf("another object of the device reads %d", rc)
+	}
+	r.device.Close()
+	checkGone(t, other)
 }
 
 func TestWhatCannotBeInitialisedIsNone(t *testing.T) {
-	d := interop.NewDevice(0, handles)
-	for _, types := range []interop.Types{0, interop.TypeTargetSync, interop.TypeTarget | interop.TypeTargetSync} {
-		if o := d.Init(types); o != interop.None {
-			t.Errorf("types %q gave an object", types)
+	r := newRig(1)
+	defer r.free(t)
+	r.refuse = errors.New("refused")
+	for _, types := range []interop.Types{interop.TypeTargetSync, both} {
+		r.refuse = errors.New("refused")
+		if o, err := r.device.Init(types); err == nil || err.Error() != "refused" || o != interop.None {
+			t.Errorf("without a semaphore: %v, %v", o, err)
 		}
 	}
-	d.Close()
-	if o := d.Init(interop.TypeTarget); o != interop.None {
-		t.Error("a closed device gave an object")
+	// The queue was not taken.
+	if q, _ := initialise(t, r.device, both).Queue(); !q.Implicit {
+		t.Errorf("%+v", q)
+	}
+	r.device.Close()
+	if o, err := r.device.Init(interop.TypeTarget); o != interop.None || err != nil {
+		t.Errorf("a closed device gave %v, %v", o, err)
 	}
 }
 
 func TestDestroyingTwiceOrElsewhereIsRefused(t *testing.T) {
-	d, elsewhere := interop.NewDevice(1, handles), interop.NewDevice(2, handles)
-	o := d.Init(interop.TypeTarget)
+	d, elsewhere := interop.NewDevice(interop.Options{Number: 1}), interop.NewDevice(interop.Options{Number: 2})
+	o := initialise(t, d, interop.TypeTarget)
 	for _, c := range []struct {
 		device *interop.Device
 		object interop.Object
@@ -225,13 +298,15 @@ func TestDestroyingTwiceOrElsewhereIsRefused(t *testing.T) {
 }
 
 func TestConcurrentDestroySucceedsOnce(t *testing.T) {
-	d := interop.NewDevice(0, handles)
-	o := d.Init(interop.TypeTarget)
+	r := newRig(1)
+	defer r.free(t)
+	d := r.device
+	o := initialise(t, d, both)
 	var wg sync.WaitGroup
 	succeeded := make(chan struct{}, 8)
 	for range cap(succeeded) {
 		wg.Go(func() {
-			o.Ptr(interop.PropertyDevice)
+			o.Ptr(interop.PropertyTargetSync)
 			if d.Destroy(o) == nil {
 				succeeded <- struct{}{}
 			}
@@ -281,6 +356,13 @@ func TestEveryCodeHasADescriptionOfItsOwn(t *testing.T) {
 			t.Errorf("code %d is described as %q, like %d", rc, desc, earlier)
 		}
 		seen[desc] = rc
+	}
+	r := newRig(0)
+	defer r.free(t)
+	for desc, rc := range seen {
+		if got := initialise(t, r.device, both).RCDesc(rc); got != desc {
+			t.Errorf("code %d is described as %q by an object, %q by none", rc, got, desc)
+		}
 	}
 	for _, rc := range []interop.RC{interop.RCOther - 1, interop.RCNoValue + 1} {
 		if desc := interop.None.RCDesc(rc); desc != "" {

@@ -13,16 +13,20 @@ const (
 	PropertyPlatform      Property = -6 // omp_ipr_platform: ptr, the VkInstance; needs type target
 	PropertyDevice        Property = -7 // omp_ipr_device: ptr, the VkPhysicalDevice; needs type target
 	PropertyDeviceContext Property = -8 // omp_ipr_device_context: ptr, the VkDevice; needs type target
-	PropertyTargetSync    Property = -9 // omp_ipr_targetsync: ptr; needs type targetsync
+	PropertyTargetSync    Property = -9 // omp_ipr_targetsync: ptr, the VkSemaphore, a timeline; needs type targetsync
 	PropertyFirst                  = PropertyTargetSync
 
 	// PropertyGetInstanceProcAddr is the address of the Vulkan loader's
 	// vkGetInstanceProcAddr, from which every Vulkan function can be had: ptr.
 	PropertyGetInstanceProcAddr Property = 0
-)
+	PropertyQueue               Property = 1 // the VkQueue for foreign work: ptr; needs type targetsync, as do all that follow
+	PropertyQueueFamily         Property = 2 // its family: int
+	PropertyWaitValue           Property = 3 // the value that the next foreign work waits for: int
+	PropertySignalValue         Property = 4 // the value that it signals: int
 
-// ownProperties counts the implementation-defined properties.
-const ownProperties = 1
+	// properties from here on are none.
+	propertyEnd Property = 5
+)
 
 // RC is omp_interop_rc_t, the outcome of reading a property.
 type RC int
@@ -50,7 +54,7 @@ type property struct {
 }
 
 // properties begins with PropertyFirst.
-var properties = [ownProperties - PropertyFirst]property{
+var properties = [propertyEnd - PropertyFirst]property{
 	PropertyTargetSync - PropertyFirst:          {"targetsync", "VkSemaphore", RCTypePtr, TypeTargetSync},
 	PropertyDeviceContext - PropertyFirst:       {"device_context", "VkDevice", RCTypePtr, TypeTarget},
 	PropertyDevice - PropertyFirst:              {"device", "VkPhysicalDevice", RCTypePtr, TypeTarget},
@@ -61,6 +65,10 @@ var properties = [ownProperties - PropertyFirst]property{
 	PropertyFrName - PropertyFirst:              {"fr_name", "string", RCTypeStr, 0},
 	PropertyFrID - PropertyFirst:                {"fr_id", "int", RCTypeInt, 0},
 	PropertyGetInstanceProcAddr - PropertyFirst: {"vkGetInstanceProcAddr", "PFN_vkGetInstanceProcAddr", RCTypePtr, 0},
+	PropertyQueue - PropertyFirst:               {"queue", "VkQueue", RCTypePtr, TypeTargetSync},
+	PropertyQueueFamily - PropertyFirst:         {"queue_family", "uint32_t", RCTypeInt, TypeTargetSync},
+	PropertyWaitValue - PropertyFirst:           {"wait_value", "uint64_t", RCTypeInt, TypeTargetSync},
+	PropertySignalValue - PropertyFirst:         {"signal_value", "uint64_t", RCTypeInt, TypeTargetSync},
 }
 
 // NumProperties is the number of implementation-defined properties
@@ -70,7 +78,7 @@ func (o Object) NumProperties() int {
 	if o == None {
 		return 0
 	}
-	return ownProperties
+	return int(propertyEnd)
 }
 
 // describe returns the property, nil when p is out of o's range.

@@ -88,7 +88,7 @@ func TestEdgesBetweenQueuesMakeNoHostWait(t *testing.T) {
 	// All calls that this goroutine makes are on one thread, and no others.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	rt, err := vkomp.Open(vkomp.Options{Placement: vkomp.PlaceRandom, PlacementSeed: 1, MemoryPath: vkomp.MemoryNonCoherent})
+	rt, err := vkomp.Open(vkomp.Options{Placement: vkomp.PlaceRandom, PlacementSeed: 1, InteropQueues: -1, MemoryPath: vkomp.MemoryNonCoherent})
 	if err != nil {
 		t.Fatal(err)
 	}

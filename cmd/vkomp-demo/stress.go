@@ -257,6 +257,7 @@ func (s *stress) open(seed uint64, elements int) (err error) {
 	var warnings bytes.Buffer
 	o := s.options
 	o.PlacementSeed = seed
+	o.InteropQueues = -1 // all are for tasks
 	o.Logger = slog.New(slog.NewTextHandler(&warnings, &slog.HandlerOptions{Level: slog.LevelWarn, ReplaceAttr: withoutTime}))
 	if s.rt, err = s.sh.open(o); err != nil {
 		return err

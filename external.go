@@ -1,0 +1,121 @@
+package vkomp
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/vkomp/vkomp/sched"
+	"github.com/vkomp/vkomp/vk"
+)
+
+// AllocExternal is [Device.Alloc] for memory that other VkDevices of the same driver
+// and the same GPU can have too, in this process or another: see
+// [Device.ExportMemory]. ErrUnsupported where the device has no
+// VK_KHR_external_memory_fd.
+func (d Device) AllocExternal(ctx context.Context, size int) (DevicePtr, error) {
+	p, err := d.external(ctx, size, func(v *vk.Device, s *sched.Scheduler) (vk.Block, error) {
+		return v.CreateExportableBlock(uint64(size), s.StorageType())
+	})
+	if err != nil {
+		return DevicePtr{}, fmt.Errorf("vkomp: alloc external: %w", err)
+	}
+	return p, nil
+}
+
+// ExportMemory returns a file descriptor of memory from [Device.AllocExternal], which
+// is the caller's to close: ImportMemory takes it on another device, and so does Vulkan
+// (VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT, memory type [Device.ExternalMemoryType]).
+func (d Device) ExportMemory(ctx context.Context, p DevicePtr) (fd int, err error) {
+	fd, err = d.exportMemory(ctx, &p)
+	if err != nil {
+		return -1, fmt.Errorf("vkomp: export memory: %w", err)
+	}
+	return fd, nil
+}
+
+func (d Device) exportMemory(ctx context.Context, p *DevicePtr) (fd int, err error) {
+	s, v, err := d.vulkanOf(ctx)
+	if err != nil {
+		return -1, err
+	}
+	if p.d != d.d {
+		return -1, d.notOf(p)
+	}
+	b, err := s.Taken(p.p)
+	if err != nil {
+		return -1, err
+	}
+	return v.ExportBlock(b)
+}
+
+// ImportMemory returns a pointer to memory of which fd is a file descriptor, from
+// ExportMemory on another device: size bytes, as many as it was allocated with. fd stays
+// the caller's. [Device.Free] gives the pointer up, and ends nothing elsewhere.
+//
+// What one device writes the other sees only behind a semaphore, or a wait of the host,
+// between them.
+func (d Device) ImportMemory(ctx context.Context, fd, size int) (DevicePtr, error) {
+	p, err := d.external(ctx, size, func(v *vk.Device, s *sched.Scheduler) (vk.Block, error) {
+		return v.ImportBlockFd(fd, uint64(size), s.StorageType())
+	})
+	if err != nil {
+		return DevicePtr{}, fmt.Errorf("vkomp: import memory: %w", err)
+	}
+	return p, nil
+}
+
+// ExternalMemoryType is the memory type, by its index in Vulkan, that AllocExternal and
+// ImportMemory use.
+func (d Device) ExternalMemoryType(ctx context.Context) (int, error) {
+	s, _, err := d.vulkanOf(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("vkomp: external memory type: %w", err)
+	}
+	return s.StorageType(), nil
+}
+
+// external returns a pointer to a block that create makes.
+func (d Device) external(ctx context.Context, size int, create func(*vk.Device, *sched.Scheduler) (vk.Block, error)) (DevicePtr, error) {
+	s, v, err := d.vulkanOf(ctx)
+	if err != nil {
+		return DevicePtr{}, err
+	}
+	if size <= 0 {
+		return DevicePtr{}, fmt.Errorf("%w: %d bytes", ErrInvalidArgument, size)
+	}
+	b, err := create(v, s)
+	if err != nil {
+		return DevicePtr{}, err
+	}
+	p, err := s.Take(b)
+	if err != nil {
+		v.DestroyBlock(b)
+		return DevicePtr{}, err
+	}
+	d.d.rt.race.allocated(d.d, p, uint64(size))
+	return DevicePtr{d: d.d, p: p}, nil
+}
+
+// vulkanOf returns what a Vulkan device is to the rooms below, opening it if need be.
+func (d Device) vulkanOf(ctx context.Context) (*sched.Scheduler, *vk.Device, error) {
+	rt, err := d.runtime()
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := rt.construct(ctx); err != nil {
+		return nil, nil, err
+	}
+	if d.IsInitial() {
+		return nil, nil, fmt.Errorf("%w: the initial device has no Vulkan", ErrInvalidDevice)
+	}
+	s, err := d.d.open()
+	if err != nil {
+		return nil, nil, err
+	}
+	d.d.mu.Lock()
+	defer d.d.mu.Unlock()
+	if d.d.vulkan == nil {
+		return nil, nil, ErrClosed
+	}
+	return s, d.d.vulkan, nil
+}

@@ -1,0 +1,144 @@
+package interop
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/vkomp/vkomp/vk"
+)
+
+// syncs returns the object's stream, ErrInvalid if it has none or is no more.
+func (o Object) syncs() (*stream, error) {
+	switch {
+	case !o.alive():
+		return nil, fmt.Errorf("%w: %v was destroyed, is none, or its device is closed", ErrInvalid, o)
+	case o.state.stream == nil:
+		return nil, fmt.Errorf("%w: %v has no type targetsync", ErrInvalid, o)
+	}
+	return o.state.stream, nil
+}
+
+// announced is syncs for what was announced, which outlives the object.
+func (o Object) announced() (*stream, error) {
+	if o != None && o.state.stream != nil && !o.state.device.closed.Load() {
+		return o.state.stream, nil
+	}
+	return o.syncs()
+}
+
+// Semaphore returns the VkSemaphore of an object with targetsync, a timeline. Foreign
+// work waits for values of it and signals others: see [Object.Next].
+func (o Object) Semaphore() (s vk.Semaphore, ok bool) {
+	st, err := o.syncs()
+	if err != nil {
+		return 0, false
+	}
+	return st.semaphore, true
+}
+
+// ForeignQueue is a VkQueue that foreign work can be submitted to.
+type ForeignQueue struct {
+	Handle uintptr
+	Family uint32
+	// Implicit: what is submitted to the queue is ordered with the object's constructs
+	// by that alone.
+	Implicit bool
+	// Lock is held by whoever submits to the queue, waits for it or otherwise uses it.
+	Lock sync.Locker
+}
+
+// Queue returns the queue of an object with targetsync.
+//
+// Where it is the object's own, as far as there are such queues, foreign work needs no
+// semaphores (the implicit protocol): what was submitted there before a construct is
+// complete before the construct's task begins, what is submitted after it begins when
+// that task is complete. The construct sees to it with empty submissions to the queue,
+// of which one may wait for what is yet to be submitted elsewhere. Using
+// [Object.Next] ends that. On a queue that vkomp uses too there is [Object.Submit].
+func (o Object) Queue() (q ForeignQueue, ok bool) {
+	st, err := o.syncs()
+	if err != nil {
+		return ForeignQueue{}, false
+	}
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return ForeignQueue{st.queue.Handle(), st.queue.Family(), st.implicit, st.queue.Locker()}, true
+}
+
+// Next announces foreign work that will be submitted to any queue of the device (the
+// explicit protocol): the submission waits for the value wait of the object's
+// semaphore, signals the value signal, and is followed by [Object.Submitted]. The
+// constructs that come later wait for it, on the device, once it is submitted; foreign
+// work of one object is in the order of its announcement.
+//
+// Work that comes to nothing is taken back with [Object.Withdraw]. An object may be
+// destroyed meanwhile: that comes after the work, as any construct does.
+func (o Object) Next() (wait, signal uint64, err error) {
+	st, err := o.syncs()
+	if err != nil {
+		return 0, 0, err
+	}
+	return st.next()
+}
+
+// Ready waits until what signals a value of the semaphore has been submitted. Work
+// that waits for the value can then be submitted to any queue; before, only to one
+// that nothing else uses, since it would hold up what signals the value.
+func (o Object) Ready(ctx context.Context, value uint64) error {
+	st, err := o.announced()
+	if err != nil {
+		return err
+	}
+	return st.sentUpTo(ctx, value)
+}
+
+// Submitted says that the foreign work has been submitted that signals a value, which
+// [Object.Next] gave. Work that was not announced may be submitted as well, with the
+// values that PropertyWaitValue and PropertySignalValue have: ErrInvalid if somebody
+// else was faster, who has the signal value now.
+func (o Object) Submitted(signal uint64) error {
+	st, err := o.announced()
+	if err != nil {
+		return err
+	}
+	return st.submitted(signal, false)
+}
+
+// Withdraw says that the foreign work announced to signal a value never will be
+// submitted. The value is signalled when its turn comes, for those who wait for it.
+func (o Object) Withdraw(signal uint64) error {
+	st, err := o.announced()
+	if err != nil {
+		return err
+	}
+	return st.submitted(signal, true)
+}
+
+// Submit has submit called, with the object's queue and under its lock, to submit
+// foreign work there without semaphores of its own, which counts as created by this
+// call. submit neither waits for the device nor calls vkomp.
+//
+// Where the queue is the object's own (see [Object.Queue]) submit is called at once, and
+// its error is Submit's. Otherwise it is called on another goroutine, when everything
+// that the work comes after has been submitted: the work would hold that up. When it
+// fails, or panics, or ctx ends before its turn, the next construct's
+// task fails, or the construct itself if it has none; or else the runtime's Close.
+func (o Object) Submit(ctx context.Context, submit func(queue uintptr) error) error {
+	st, err := o.syncs()
+	if err != nil {
+		return err
+	}
+	if submit == nil {
+		return fmt.Errorf("%w: %v: nothing to submit with", ErrInvalid, o)
+	}
+	return st.submit(ctx, submit)
+}
+
+// Buffer is where storage lies on a device: Size bytes from Offset on in the VkBuffer.
+type Buffer struct {
+	Buffer       vk.Buffer
+	Offset, Size uint64
+	// Address is the device address of the first byte, 0 where the device has none.
+	Address uint64
+}

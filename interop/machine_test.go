@@ -1,0 +1,440 @@
+package interop_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/vkomp/vkomp/interop"
+	"github.com/vkomp/vkomp/sched"
+	"github.com/vkomp/vkomp/tasks"
+	"github.com/vkomp/vkomp/vk"
+)
+
+// machine is a Vulkan device in small. A queue takes its operations up in their order,
+// and one that waits holds up those behind it; jobs then run side by side; a signal
+// comes when the jobs before it have ended. Nothing happens but by step.
+type machine struct {
+	mu         sync.Mutex
+	semaphores map[vk.Semaphore]*semaphore
+	created    int
+	queues     []*queue
+	clock      int
+	// failures are what Vulkan does not allow.
+	failures []string
+	// refuse, if not nil, is the error of the next creation of a semaphore.
+	refuse error
+}
+
+type semaphore struct {
+	value   uint64
+	changed chan struct{}
+	// hostWaits are the values that the host waits for.
+	hostWaits []uint64
+}
+
+// job is something that runs. Its times count the machine's steps; 0 is not yet.
+type job struct {
+	name       string
+	begin, end int
+	// ended, if not nil, is called at the end.
+	ended func()
+}
+
+// operation is one thing of a submission.
+type operation struct {
+	wait, signal vk.SemaphoreValue
+	follows, job *job
+	// after are the jobs that a signal comes after.
+	after []*job
+}
+
+type queue struct {
+	m      *machine
+	name   string
+	family uint32
+	lock   sync.Mutex
+	// refuse, if not nil, is the error of the next submission.
+	refuse error
+
+	// What follows is guarded by m.mu: what has not been taken up, what runs, and the signals to come.
+	operations []operation
+	running    []*job
+	signals    []operation
+}
+
+func newMachine() *machine { return &machine{semaphores: map[vk.Semaphore]*semaphore{}} }
+
+func (m *machine) newQueue(name string) *queue {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	q := &queue{m: m, name: name, family: uint32(len(m.queues) + 1)}
+	m.queues = append(m.queues, q)
+	return q
+}
+
+func (m *machine) queueOf(handle uintptr) *queue {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	k := slices.IndexFunc(m.queues, func(q *queue) bool { return q.Handle() == handle })
+	return m.queues[k]
+}
+
+// fail has the next submission that Order makes refused.
+func (q *queue) fail(err error) {
+	q.lock.Lock()
+	defer q.lock.Unlock()
+	q.refuse = err
+}
+
+// Handle implements interop.Queue.
+func (q *queue) Handle() uintptr { return uintptr(q.family) << 12 }
+
+// Family implements interop.Queue.
+func (q *queue) Family() uint32 { return q.family }
+
+// Locker implements interop.Queue.
+func (q *queue) Locker() sync.Locker { return &q.lock }
+
+// Order implements interop.Queue.
+func (q *queue) Order(waits, signals []vk.SemaphoreValue) error {
+	q.lock.Lock()
+	defer q.lock.Unlock()
+	if err := q.refuse; err != nil {
+		q.refuse = nil
+		return err
+	}
+	q.submit(waits, nil, nil, signals)
+	return nil
+}
+
+// submit makes a submission; the queue's lock is held.
+func (q *queue) submit(waits []vk.SemaphoreValue, follows []*job, j *job, signals []vk.SemaphoreValue) {
+	q.m.mu.Lock()
+	defer q.m.mu.Unlock()
+	for _, v := range waits {
+		q.operations = append(q.operations, operation{wait: v})
+	}
+	for _, f := range follows {
+		q.operations = append(q.operations, operation{follows: f})
+	}
+	if j != nil {
+		q.operations = append(q.operations, operation{job: j})
+	}
+	for _, v := range signals {
+		q.operations = append(q.operations, operation{signal: v})
+	}
+}
+
+// CreateTimeline implements interop.Timelines.
+func (m *machine) CreateTimeline(initial uint64) (vk.Semaphore, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := m.refuse; err != nil {
+		m.refuse = nil
+		return 0, err
+	}
+	m.created++
+	s := vk.Semaphore(1000 + m.created)
+	m.semaphores[s] = &semaphore{value: initial, changed: make(chan struct{})}
+	return s, nil
+}
+
+// DestroySemaphore implements interop.Timelines.
+func (m *machine) DestroySemaphore(s vk.Semaphore) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.semaphores[s] == nil {
+		m.failures = append(m.failures, fmt.Sprintf("semaphore %d is destroyed, and is none", s))
+	}
+	for _, q := range m.queues {
+		for _, o := range append(slices.Clone(q.operations), q.signals...) {
+			if o.wait.Semaphore == s || o.signal.Semaphore == s {
+				m.failures = append(m.failures, fmt.Sprintf("semaphore %d is destroyed, and %s uses it", s, q.name))
+			}
+		}
+	}
+	delete(m.semaphores, s)
+}
+
+var errNoSemaphore = errors.New("no such semaphore")
+
+// SemaphoreValue implements interop.Timelines.
+func (m *machine) SemaphoreValue(s vk.Semaphore) (uint64, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.semaphores[s] == nil {
+		return 0, errNoSemaphore
+	}
+	return m.semaphores[s].value, nil
+}
+
+// WaitSemaphore implements interop.Timelines.
+func (m *machine) WaitSemaphore(s vk.Semaphore, value uint64, timeout time.Duration) (bool, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	here := m.semaphores[s]
+	if here == nil {
+		return false, errNoSemaphore
+	}
+	here.hostWaits = append(here.hostWaits, value)
+	defer func() {
+		k := slices.Index(here.hostWaits, value)
+		here.hostWaits = slices.Delete(here.hostWaits, k, k+1)
+	}()
+	after := time.After(timeout)
+	for here.value < value {
+		changed := here.changed
+		m.mu.Unlock()
+		select {
+		case <-changed:
+			m.mu.Lock()
+		case <-after:
+			m.mu.Lock()
+			return here.value >= value, nil
+		}
+	}
+	return true, nil
+}
+
+// SignalSemaphore implements interop.Timelines.
+func (m *machine) SignalSemaphore(s vk.Semaphore, value uint64) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if here := m.semaphores[s]; here == nil || value <= here.value {
+		m.failures = append(m.failures, fmt.Sprintf("the host signals %d of semaphore %d", value, s))
+		return errNoSemaphore
+	}
+	m.signal(vk.SemaphoreValue{Semaphore: s, Value: value})
+	return nil
+}
+
+// signal raises a semaphore: one signals each value, in order; m.mu is held.
+func (m *machine) signal(v vk.SemaphoreValue) {
+	s := m.semaphores[v.Semaphore]
+	if v.Value != s.value+1 {
+		m.failures = append(m.failures, fmt.Sprintf("value %d of semaphore %d is signalled: it has %d", v.Value, v.Semaphore, s.value))
+	}
+	s.value = max(s.value, v.Value)
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// can returns what the queues can do next, on whose behalf; value says what a
+// semaphore has, over whether a job has ended.
+func (q *queue) can(value func(vk.Semaphore) uint64, over func(*job) bool) (takeUp bool, end []*job, signal bool) {
+	if len(q.operations) > 0 {
+		o := q.operations[0]
+		takeUp = (o.wait.Semaphore == 0 || value(o.wait.Semaphore) >= o.wait.Value) && (o.follows == nil || over(o.follows))
+	}
+	if len(q.signals) > 0 {
+		signal = !slices.ContainsFunc(q.signals[0].after, func(j *job) bool { return !over(j) })
+	}
+	return takeUp, q.running, signal
+}
+
+// takeUp takes the first operation up and returns the job that it begins, if any.
+func (q *queue) takeUp() *job {
+	o := q.operations[0]
+	q.operations = q.operations[1:]
+	switch {
+	case o.job != nil:
+		q.running = append(q.running, o.job)
+	case o.signal.Semaphore != 0:
+		o.after = slices.Clone(q.running)
+		q.signals = append(q.signals, o)
+	}
+	return o.job
+}
+
+// step does one thing that can be done, the choice-th, and reports whether there was
+// one.
+func (m *machine) step(choice int) bool {
+	m.mu.Lock()
+	var can []func() (ended func())
+	for _, q := range m.queues {
+		takeUp, end, signal := q.can(func(s vk.Semaphore) uint64 { return m.semaphores[s].value }, func(j *job) bool { return j.end > 0 })
+		if takeUp {
+			can = append(can, func() func() {
+				if j := q.takeUp(); j != nil {
+					j.begin = m.clock
+				}
+				return nil
+			})
+		}
+		for k, j := range end {
+			can = append(can, func() func() {
+				q.running = slices.Delete(slices.Clone(q.running), k, k+1)
+				j.end = m.clock
+				return j.ended
+			})
+		}
+		if signal {
+			can = append(can, func() func() {
+				v := q.signals[0].signal
+				q.signals = q.signals[1:]
+				m.signal(v)
+				return nil
+			})
+		}
+	}
+	if len(can) == 0 {
+		m.mu.Unlock()
+		return false
+	}
+	m.clock++
+	ended := can[choice%len(can)]()
+	m.mu.Unlock()
+	if ended != nil {
+		ended()
+	}
+	return true
+}
+
+// stuck names the queues among those given that cannot come to their end as things
+// are: what is left on them waits for what nobody has submitted. A signal that the
+// host is waiting to make counts as submitted.
+func (m *machine) stuck(among []*queue) []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	value, over := map[vk.Semaphore]uint64{}, map[*job]bool{}
+	for s, here := range m.semaphores {
+		value[s] = here.value
+	}
+	ahead := make([]*queue, len(m.queues))
+	for k, q := range m.queues {
+		ahead[k] = &queue{operations: slices.Clone(q.operations), running: slices.Clone(q.running), signals: slices.Clone(q.signals)}
+	}
+	for again := true; again; {
+		again = false
+		for _, q := range ahead {
+			takeUp, end, signal := q.can(func(s vk.Semaphore) uint64 { return value[s] }, func(j *job) bool { return over[j] || j.end > 0 })
+			again = again || takeUp || len(end) > 0 || signal
+			for _, j := range end {
+				over[j] = true
+			}
+			q.running = nil
+			if takeUp {
+				q.takeUp()
+			}
+			if signal {
+				value[q.signals[0].signal.Semaphore] = q.signals[0].signal.Value
+				q.signals = q.signals[1:]
+			}
+		}
+		for s, here := range m.semaphores {
+			if slices.Contains(here.hostWaits, value[s]) {
+				value[s]++
+				again = true
+			}
+		}
+	}
+	var names []string
+	for k, q := range ahead {
+		if len(q.operations)+len(q.signals) > 0 && slices.Contains(among, m.queues[k]) {
+			names = append(names, fmt.Sprintf("%s: %+v", m.queues[k].name, append(q.operations, q.signals...)))
+		}
+	}
+	return names
+}
+
+// scheduler carries constructs' tasks out on a queue of its own.
+type scheduler struct {
+	queue *queue
+
+	mu sync.Mutex
+	// refuse, if not nil, is the error of the next task.
+	refuse error
+	// jobs are the tasks that have not completed, made all there were, by what they
+	// signal.
+	jobs map[*tasks.Node]*job
+	made map[vk.SemaphoreValue]*job
+}
+
+// Order implements interop.Scheduler.
+func (s *scheduler) Order(n *tasks.Node, f sched.Foreign, w *tasks.Work) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.refuse; err != nil {
+		s.refuse = nil
+		n.Complete(err, w)
+		return err
+	}
+	j := &job{name: n.Label()}
+	j.ended = func() {
+		w := tasks.NewWork()
+		s.mu.Lock()
+		delete(s.jobs, n)
+		s.mu.Unlock()
+		n.Complete(f.Failure, w)
+		w.Finish()
+	}
+	s.made[f.Signals[0]] = j
+	var follows []*job
+	for _, p := range n.Predecessors() {
+		if earlier := s.jobs[p]; earlier != nil {
+			follows = append(follows, earlier)
+		}
+	}
+	s.jobs[n] = j
+	s.queue.lock.Lock()
+	s.queue.submit(f.Waits, follows, j, f.Signals)
+	s.queue.lock.Unlock()
+	n.Placed(w)
+	return nil
+}
+
+// rig is a device of interop objects on a machine.
+type rig struct {
+	*machine
+	shared    *queue
+	own       []*queue
+	scheduler *scheduler
+	graph     tasks.Graph
+	scope     *tasks.Scope
+	device    *interop.Device
+}
+
+var handles = interop.Handles{Instance: 0x1000, PhysicalDevice: 0x2000, Device: 0x3000, GetInstanceProcAddr: 0x4000}
+
+const foreignTimeout = 10 * time.Second
+
+// newRig returns a rig with so many queues for objects of their own.
+func newRig(own int) *rig {
+	r := &rig{machine: newMachine()}
+	r.shared = r.newQueue("shared")
+	r.scheduler = &scheduler{queue: r.newQueue("scheduler"), jobs: map[*tasks.Node]*job{}, made: map[vk.SemaphoreValue]*job{}}
+	o := interop.Options{Number: 3, Domain: 4, Handles: handles, Timelines: r.machine, Scheduler: r.scheduler, Shared: r.shared, Timeout: foreignTimeout}
+	for k := range own {
+		q := r.newQueue(fmt.Sprint("own ", k))
+		r.own = append(r.own, q)
+		o.Own = append(o.Own, q)
+	}
+	r.device = interop.NewDevice(o)
+	r.scope = r.graph.NewScope()
+	return r
+}
+
+// steps lets the device do what it can.
+func (r *rig) steps() {
+	for r.step(0) {
+	}
+}
+
+// free ends the objects and checks that nothing is left.
+func (r *rig) free(t *testing.T) {
+	t.Helper()
+	r.device.Close()
+	if err := r.device.Free(); err != nil {
+		t.Error(err)
+	}
+	if len(r.semaphores) > 0 {
+		t.Errorf("%d semaphores are left", len(r.semaphores))
+	}
+	for _, failure := range r.failures {
+		t.Error(failure)
+	}
+}

@@ -1,0 +1,540 @@
+package interop_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"pgregory.net/rapid"
+
+	"github.com/vkomp/vkomp/interop"
+	"github.com/vkomp/vkomp/tasks"
+	"github.com/vkomp/vkomp/vk"
+)
+
+// A history is what a program, its foreign code and the device do, one after the
+// other. The model knows of each object what it was given and which constructs it was
+// in, and which of these come one after the other by that; values and queues it does
+// not know.
+
+type actionKind int
+
+const (
+	doInit actionKind = iota
+	doUse
+	doDestroy
+	doAnnounce      // Next
+	doSubmit        // announced work, to a queue of the foreign code's own
+	doThread        // announced work, by a goroutine, when it is ready, to the shared queue
+	doWithdraw      // announced work
+	doLend          // Submit
+	doPlain         // to the object's own queue, if it has one
+	doUnannounced   // Submitted, with the values of the properties
+	doHostTask      // a task that goes on until doEndTask
+	doEndTask       //
+	doSteps         // of the device
+	doFaultShared   // the next submission of vkomp to the shared queue is refused
+	doFaultOwn      // to the object's
+	doFaultTask     // the next task
+	doFaultTimeline // the next semaphore
+	actionKinds
+)
+
+type action struct {
+	Kind actionKind
+	// Which picks the object, the announcement or the task.
+	Which int
+	// How: of a construct, nowait and depend; of Submit, how it goes; of steps, how many.
+	How int
+}
+
+// entry is one thing of an object's program.
+type entry struct {
+	// job is foreign work or a construct's task, nil if there is none, or has none yet.
+	job *job
+	// construct: it is one, and what signals its task, if it has one.
+	construct bool
+	signal    vk.SemaphoreValue
+	// announced: it comes after what was announced before.
+	announced bool
+	// cause is the failure that the entry may have: then nothing need come after it.
+	cause string
+	// predecessor is a host task that a construct's depends on.
+	predecessor *hostTask
+}
+
+// program is an object and what was done with it.
+type program struct {
+	o         interop.Object
+	semaphore vk.Semaphore
+	alive     bool
+	entries   []*entry
+	// threads counts the goroutines that have not submitted yet.
+	threads int
+}
+
+// announcement is work that was announced, and neither submitted nor withdrawn.
+type announcement struct {
+	of           *program
+	entry        *entry
+	wait, signal uint64
+}
+
+type hostTask struct {
+	*held
+	ended   int
+	failure error
+}
+
+type model struct {
+	*rig
+	programs      []*program
+	announcements []*announcement
+	hostTasks     []*hostTask
+	storage       [2]uint64
+	// last is the host task that the next construct on a storage follows.
+	lastHost [2]*hostTask
+	// errs is everything that was reported, want what has to be in it, once.
+	errs []error
+	want []string
+	// causes are what goes with what.
+	causes [][2]string
+	bad    []string
+	// counted numbers causes.
+	counted int
+	// cancels end the contexts.
+	cancels []context.CancelCauseFunc
+}
+
+// report notes each of the errors that err has.
+func (m *model) report(err error) {
+	if several, ok := err.(interface{ Unwrap() []error }); ok && fmt.Sprintf("%T", err) == "*errors.joinError" {
+		for _, err := range several.Unwrap() {
+			m.report(err)
+		}
+	} else if err != nil {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.errs = append(m.errs, err)
+	}
+}
+
+func (m *model) fail(format string, args ...any) { m.bad = append(m.bad, fmt.Sprintf(format, args...)) }
+
+// cause returns an error that is like no other.
+func (m *model) cause(what string) error {
+	m.counted++
+	return fmt.Errorf("<%s %d>", what, m.counted)
+}
+
+// pick returns the Which-th of those alive.
+func (m *model) pick(which int) *program {
+	var alive []*program
+	for _, p := range m.programs {
+		if p.alive {
+			alive = append(alive, p)
+		}
+	}
+	if len(alive) == 0 {
+		return nil
+	}
+	return alive[which%len(alive)]
+}
+
+func values(s vk.Semaphore, value uint64) []vk.SemaphoreValue {
+	return []vk.SemaphoreValue{{Semaphore: s, Value: value}}
+}
+
+// construct generates what a construct does with one object.
+func (m *model) construct(p *program, action interop.Action, how int) {
+	t := interop.Task{Action: action, Scope: m.scope, NoWait: how&1 != 0}
+	e := &entry{construct: true}
+	if how&2 != 0 {
+		k := how >> 2 & 1
+		t.Depend = []tasks.Depend{inOut(&m.storage[k])}
+		e.predecessor = m.lastHost[k]
+	}
+	err := p.o.Generate(t)
+	m.report(err)
+	if err != nil && strings.Contains(err.Error(), "<fault") {
+		// It was not made, or not to its end.
+		return
+	}
+	if t.NoWait || len(t.Depend) > 0 {
+		last, _ := p.o.Int(interop.PropertyWaitValue)
+		e.signal = vk.SemaphoreValue{Semaphore: p.semaphore, Value: uint64(last)}
+	}
+	p.entries = append(p.entries, e)
+}
+
+// foreignQueue returns a queue for one submission of foreign code.
+func (m *model) foreignQueue() *queue { return m.newQueue(fmt.Sprint("foreign ", len(m.queues))) }
+
+func (m *model) submit(a *announcement) {
+	s := a.of.semaphore
+	m.foreignQueue().submit(values(s, a.wait), nil, a.entry.job, values(s, a.signal))
+	m.report(a.of.o.Submitted(a.signal))
+}
+
+func (m *model) take(which int) *announcement {
+	if len(m.announcements) == 0 {
+		return nil
+	}
+	k := which % len(m.announcements)
+	a := m.announcements[k]
+	m.announcements = append(m.announcements[:k:k], m.announcements[k+1:]...)
+	return a
+}
+
+func (m *model) do(a action) {
+	p := m.pick(a.Which)
+	switch a.Kind {
+	case doInit, doHostTask, doEndTask, doSteps, doFaultShared, doFaultTask, doFaultTimeline:
+	case doSubmit, doThread, doWithdraw:
+		if len(m.announcements) == 0 {
+			return
+		}
+	default:
+		if p == nil {
+			return
+		}
+	}
+	switch a.Kind {
+	case doInit:
+		o, err := m.device.Init(interop.TypeTargetSync)
+		m.report(err)
+		if err != nil {
+			return
+		}
+		p := &program{o: o, alive: true}
+		p.semaphore, _ = o.Semaphore()
+		m.programs = append(m.programs, p)
+		m.construct(p, interop.ActionInit, a.How)
+	case doUse:
+		m.construct(p, interop.ActionUse, a.How)
+	case doDestroy:
+		m.construct(p, interop.ActionDestroy, a.How)
+		m.report(m.device.Destroy(p.o))
+		p.alive = false
+	case doAnnounce:
+		wait, signal, err := p.o.Next()
+		m.report(err)
+		if err != nil {
+			return
+		}
+		e := &entry{announced: true, job: &job{name: fmt.Sprintf("%v, announced as %d", p.o, signal)}}
+		p.entries = append(p.entries, e)
+		m.announcements = append(m.announcements, &announcement{p, e, wait, signal})
+	case doSubmit:
+		m.submit(m.take(a.Which))
+	case doThread:
+		m.thread(m.take(a.Which))
+	case doWithdraw:
+		a := m.take(a.Which)
+		a.entry.job = nil
+		m.report(a.of.o.Withdraw(a.signal))
+	case doLend:
+		m.lend(p, a.How)
+	case doPlain:
+		q, _ := p.o.Queue()
+		if !q.Implicit {
+			m.lend(p, 0)
+			return
+		}
+		e := &entry{job: &job{name: fmt.Sprintf("%v, plain", p.o)}}
+		p.entries = append(p.entries, e)
+		q.Lock.Lock()
+		m.queueOf(q.Handle).submit(nil, nil, e.job, nil)
+		q.Lock.Unlock()
+	case doUnannounced:
+		wait, _ := p.o.Int(interop.PropertyWaitValue)
+		signal, _ := p.o.Int(interop.PropertySignalValue)
+		e := &entry{announced: true, job: &job{name: fmt.Sprintf("%v, unannounced %d", p.o, signal)}}
+		m.foreignQueue().submit(values(p.semaphore, uint64(wait)), nil, e.job, values(p.semaphore, uint64(signal)))
+		m.report(p.o.Submitted(uint64(signal)))
+		p.entries = append(p.entries, e)
+	case doHostTask:
+		k := a.Which & 1
+		h := &hostTask{held: m.hostTask(&m.storage[k])}
+		if a.How&7 == 0 {
+			h.failure = m.cause("host task")
+			m.want = append(m.want, h.failure.Error())
+		}
+		m.lastHost[k] = h
+		m.hostTasks = append(m.hostTasks, h)
+	case doEndTask:
+		for k, h := range m.hostTasks {
+			if h.node != nil {
+				m.hostTasks = append(m.hostTasks[:k:k], m.hostTasks[k+1:]...)
+				m.end(h)
+				return
+			}
+		}
+	case doSteps:
+		r := rand.New(rand.NewPCG(uint64(a.Which), uint64(a.How)))
+		for range a.How % 16 {
+			m.step(r.IntN(1 << 20))
+			synctest.Wait()
+		}
+	case doFaultShared:
+		m.shared.fail(m.fault())
+	case doFaultOwn:
+		q, _ := p.o.Queue()
+		m.queueOf(q.Handle).fail(m.fault())
+	case doFaultTask:
+		m.scheduler.mu.Lock()
+		m.scheduler.refuse = m.fault()
+		m.scheduler.mu.Unlock()
+	case doFaultTimeline:
+		m.refuse = m.fault()
+	}
+}
+
+// fault is an error that has to be reported once, if it comes to be returned.
+func (m *model) fault() error { return m.cause("fault") }
+
+func (m *model) end(h *hostTask) {
+	m.mu.Lock()
+	m.clock++
+	h.ended = m.clock
+	m.mu.Unlock()
+	h.complete(h.failure)
+}
+
+// thread submits announced work when it is ready.
+func (m *model) thread(a *announcement) {
+	a.of.threads++
+	s := a.of.semaphore
+	go func() {
+		err := a.of.o.Ready(context.Background(), a.wait)
+		m.shared.lock.Lock()
+		m.shared.submit(values(s, a.wait), nil, a.entry.job, values(s, a.signal))
+		m.shared.lock.Unlock()
+		err = errors.Join(err, a.of.o.Submitted(a.signal))
+		m.report(err)
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		a.of.threads--
+	}()
+}
+
+// lend has foreign work submitted with Submit.
+func (m *model) lend(p *program, how int) {
+	e := &entry{announced: true}
+	signal, _ := p.o.Int(interop.PropertySignalValue)
+	q, _ := p.o.Queue()
+	ctx, cancel := context.WithCancelCause(context.Background())
+	m.cancels = append(m.cancels, cancel)
+	submit := func(handle uintptr) error {
+		e.job = &job{name: fmt.Sprintf("%v, lent", p.o)}
+		m.queueOf(handle).submit(nil, nil, e.job, nil)
+		return nil
+	}
+	cause := m.cause("lend")
+	switch how % 8 {
+	case 0:
+		submit = func(uintptr) error { return cause }
+	case 1:
+		submit = func(uintptr) error { panic(cause.Error()) }
+	case 2:
+		cancel(cause)
+	default:
+		cause = nil
+	}
+	p.entries = append(p.entries, e)
+	err := p.o.Submit(ctx, submit)
+	m.report(err)
+	switch {
+	case q.Implicit:
+		e.announced = false
+		if cause != nil {
+			m.want = append(m.want, cause.Error())
+		}
+	case cause != nil:
+		// What vkomp submits before it may fail too.
+		own := fmt.Sprintf("%v: foreign work of value %d: ", p.o, signal)
+		m.want = append(m.want, own)
+		m.causes = append(m.causes, [2]string{own, cause.Error()})
+	default:
+		e.cause = fmt.Sprintf("%v: foreign work of value %d: ", p.o, signal)
+	}
+}
+
+// finish is what Close does.
+func (m *model) finish(seed uint64) {
+	r := rand.New(rand.NewPCG(seed, 1))
+	settle := func() {
+		for {
+			synctest.Wait()
+			if m.step(r.IntN(1 << 20)) {
+				continue
+			}
+			left := len(m.hostTasks)
+			m.do(action{Kind: doEndTask})
+			if len(m.hostTasks) == left {
+				return
+			}
+		}
+	}
+	threads := 0
+	for _, p := range m.programs {
+		threads += p.threads
+	}
+	if threads > 0 {
+		// One may be behind any of the others.
+		for len(m.announcements) > 0 {
+			m.submit(m.take(0))
+		}
+		settle()
+	}
+	for _, a := range m.announcements {
+		a.entry.job = nil
+		m.want = append(m.want, fmt.Sprintf("%v: value %d of %v", interop.ErrNeverSubmitted, a.signal, a.of.o))
+	}
+	m.report(m.device.Withdraw())
+	settle()
+	if awaits := m.device.Awaits(); len(awaits) > 0 {
+		m.fail("the device awaits %q", awaits)
+	}
+	m.report(m.device.Withdraw())
+	if m.scope.Pending() {
+		m.fail("tasks are left: %+v", m.graph.Snapshot().Tasks)
+		return
+	}
+	m.report(m.scope.Wait(context.Background(), nil))
+	m.device.Close()
+	m.report(m.device.Free())
+	if len(m.semaphores) > 0 {
+		m.fail("%d semaphores are left", len(m.semaphores))
+	}
+	for _, q := range m.queues {
+		if len(q.operations)+len(q.running)+len(q.signals) > 0 {
+			m.fail("%s has %d operations, %d jobs and %d signals left", q.name, len(q.operations), len(q.running), len(q.signals))
+		}
+	}
+}
+
+// check compares what has happened with what the programs say.
+func (m *model) check() {
+	m.bad = append(m.bad, m.failures...)
+	said := fmt.Sprint(errors.Join(m.errs...))
+	for k := 1; k <= m.counted; k++ {
+		for _, what := range []string{"fault", "lend", "host task"} {
+			if n := strings.Count(said, fmt.Sprintf("<%s %d>", what, k)); n > 1 {
+				m.fail("%s %d is reported %d times", what, k, n)
+			}
+		}
+	}
+	for _, want := range m.want {
+		if n := strings.Count(said, want); n != 1 {
+			m.fail("%q is reported %d times", want, n)
+		}
+	}
+	for _, err := range m.errs {
+		for _, c := range m.causes {
+			if e := err.Error(); strings.Contains(e, c[0]) && !strings.Contains(e, c[1]) && !strings.Contains(e, c[0]+"<fault") {
+				m.fail("%q does not say %q", e, c[1])
+			}
+		}
+		if !strings.Contains(err.Error(), "<") && !errors.Is(err, interop.ErrNeverSubmitted) {
+			m.fail("reported: %v", err)
+		}
+	}
+	for _, p := range m.programs {
+		for k, e := range p.entries {
+			if e.construct && e.signal.Semaphore != 0 {
+				e.job = m.scheduler.made[e.signal]
+			}
+			if e.job == nil {
+				continue
+			}
+			if e.job.end == 0 {
+				m.fail("%s of %v has not ended", e.job.name, p.o)
+				continue
+			}
+			if h := e.predecessor; h != nil && h.ended >= e.job.begin {
+				m.fail("%v: entry %d begins at %d, its predecessor ends at %d", p.o, k, e.job.begin, h.ended)
+			}
+			between := e.construct
+			for i := k - 1; i >= 0; i-- {
+				b := p.entries[i]
+				ordered := between || b.construct || e.announced && b.announced
+				if e.construct && b.construct {
+					ordered = false
+				}
+				if b.job != nil && ordered && b.job.end >= e.job.begin && !(b.cause != "" && strings.Contains(said, b.cause)) {
+					m.fail("%v: entry %d (%s) ends at %d, entry %d (%s) begins at %d", p.o, i, b.job.name, b.job.end, k, e.job.name, e.job.begin)
+				}
+				between = between || b.construct
+			}
+		}
+	}
+}
+
+// runHistory runs a history in a bubble and returns what is wrong.
+func runHistory(own int, actions []action, seed uint64) []string {
+	m := &model{rig: newRig(own)}
+	for k, a := range actions {
+		m.do(a)
+		synctest.Wait()
+		if stuck := m.stuck([]*queue{m.shared, m.scheduler.queue}); len(stuck) > 0 {
+			m.fail("after action %d, what is not submitted holds up %s", k, stuck)
+		}
+	}
+	m.finish(seed)
+	for _, cancel := range m.cancels {
+		cancel(nil)
+	}
+	m.check()
+	return m.bad
+}
+
+func TestRandomHistoriesKeepTheirOrder(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		own := rapid.IntRange(0, 2).Draw(rt, "own queues")
+		actions := rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) action {
+			return action{
+				Kind:  rapid.SampledFrom(frequent).Draw(rt, "kind"),
+				Which: rapid.IntRange(0, 5).Draw(rt, "which"),
+				How:   rapid.IntRange(0, 31).Draw(rt, "how"),
+			}
+		}), 1, 60).Draw(rt, "actions")
+		seed := rapid.Uint64().Draw(rt, "seed")
+		var bad []string
+		func() {
+			// What is blocked in the end makes the bubble panic.
+			defer func() {
+				if v := recover(); v != nil {
+					bad = append(bad, fmt.Sprint(v))
+				}
+			}()
+			synctest.Test(t, func(*testing.T) { bad = runHistory(own, actions, seed) })
+		}()
+		if len(bad) > 0 {
+			rt.Fatal(strings.Join(bad, "\n"))
+		}
+	})
+}
+
+// frequent has each kind as often as it is to come.
+var frequent = func() (all []actionKind) {
+	for kind := range actionKinds {
+		n := 4
+		switch kind {
+		case doInit, doDestroy:
+			n = 2
+		case doUse, doAnnounce, doSteps:
+			n = 8
+		case doFaultShared, doFaultOwn, doFaultTask, doFaultTimeline:
+			n = 1
+		}
+		for range n {
+			all = append(all, kind)
+		}
+	}
+	return all
+}()

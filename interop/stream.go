@@ -1,0 +1,444 @@
+package interop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/vkomp/vkomp/sched"
+	"github.com/vkomp/vkomp/tasks"
+	"github.com/vkomp/vkomp/vk"
+)
+
+var (
+	// ErrNeverSubmitted: foreign work was announced with Next and is not going to be
+	// submitted. ErrNeverSignalled: it was said to be submitted, and has not signalled.
+	ErrNeverSubmitted = errors.New("foreign work was never submitted")
+	ErrNeverSignalled = errors.New("foreign work has not signalled")
+)
+
+// stream is the order of an object with targetsync: the constructs' tasks and the
+// foreign work, one after the other, each of which signals the next value of the
+// semaphore after the one before it.
+//
+//	value      1           2          3          4          5
+//	signalled  construct ─▶foreign ─▶ foreign ─▶ construct ─▶ foreign
+//	by         the         somebody's own        the          ...
+//	           scheduler   submissions           scheduler
+//
+// A step is sent when what signals its value has been submitted and all steps before
+// it are sent; only then can anything be submitted, to a queue that others use, that
+// waits for it.
+type stream struct {
+	name      string
+	device    *Device
+	semaphore vk.Semaphore
+	// queue is where foreign work goes that does not say otherwise.
+	queue Queue
+
+	mu sync.Mutex
+	// implicit: nobody else uses the queue, and what is submitted there is ordered by
+	// empty submissions among it. Values that are yet to be submitted and a queue that
+	// waits for them in the order of the program do not go together: announcing one
+	// ends it.
+	implicit bool
+	// first is the semaphore's value when the object was made, last the last value
+	// that has a step, sent that of the last step that was sent.
+	first, last, sent uint64
+	// steps are those not sent, in the order of their values.
+	steps []*step
+	// foreign are the values of foreign steps that were sent, less those known to be
+	// reached.
+	foreign []uint64
+	// changed is closed, and replaced, when sent changes.
+	changed chan struct{}
+	// failure is that of a submission that Submit was to make, until it is reported.
+	failure error
+	// destroyed: the object was, and nothing is announced any more.
+	destroyed bool
+	// over: nobody waits for the semaphore any more. gaveUp: nor does the runtime's end.
+	over, gaveUp bool
+}
+
+// step is what signals one value.
+type step struct {
+	signal uint64
+	// ready: it can be sent when all before it are.
+	ready bool
+	// foreign: it is for others to submit. host: the host signals.
+	foreign, host bool
+	// node is the task of a construct, from its start on.
+	node *tasks.Node
+	// submit, if not nil, is called to submit foreign work.
+	submit  func(queue uintptr) error
+	ctx     context.Context
+	calling bool
+}
+
+func (st *stream) at(value uint64) []vk.SemaphoreValue {
+	return []vk.SemaphoreValue{{Semaphore: st.semaphore, Value: value}}
+}
+
+// before is what a step waits for that signals value: the one before it, if any.
+func (st *stream) before(value uint64) []vk.SemaphoreValue {
+	if value == st.first+1 {
+		return nil
+	}
+	return st.at(value - 1)
+}
+
+// add appends a step; mu is held.
+func (st *stream) add(s *step) *step {
+	st.last++
+	s.signal = st.last
+	st.steps = append(st.steps, s)
+	return s
+}
+
+// spent reports whether a value of the semaphore is the last that has a step, and
+// nothing is left to report.
+func (st *stream) spent(value uint64) bool {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return value == st.last && st.failure == nil
+}
+
+// allSent reports whether every step was sent.
+func (st *stream) allSent() bool {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return st.sent == st.last
+}
+
+// advance sends the steps that can be; mu is held.
+func (st *stream) advance(w *tasks.Work) {
+	before := st.sent
+	for len(st.steps) > 0 {
+		s := st.steps[0]
+		if s.submit != nil && !s.ready && !s.calling {
+			s.calling = true
+			st.device.background.Go(func() { st.call(s) })
+		}
+		if !s.ready {
+			break
+		}
+		if s.node != nil {
+			f := sched.Foreign{Waits: st.before(s.signal), Signals: st.at(s.signal), Failure: st.failure}
+			if st.device.Scheduler.Order(s.node, f, w) == nil {
+				st.failure = nil
+			} else {
+				// That failure is the task's. Foreign work waits for the value all the same.
+				s.host = true
+			}
+		}
+		if s.host {
+			st.signalFromHost(s.signal)
+		}
+		if s.foreign && !s.host {
+			st.foreign = append(st.foreign, s.signal)
+		}
+		st.sent = s.signal
+		st.steps[0] = nil
+		st.steps = st.steps[1:]
+	}
+	if st.sent != before {
+		close(st.changed)
+		st.changed = make(chan struct{})
+	}
+}
+
+// run is advance on a goroutine that holds no lock.
+func (st *stream) run(f func() error) error {
+	w := tasks.NewWork()
+	defer w.Finish()
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	err := f()
+	st.advance(w)
+	return err
+}
+
+// call makes the submission of a step of Submit: everything before it is sent.
+func (st *stream) call(s *step) {
+	failure := context.Cause(s.ctx)
+	sent := false
+	if failure == nil {
+		failure = st.queue.Order(st.before(s.signal), nil)
+	}
+	if failure == nil {
+		failure = st.lend(s.submit)
+		err := st.queue.Order(nil, st.at(s.signal))
+		sent = err == nil
+		if failure == nil {
+			failure = err
+		}
+	}
+	_ = st.run(func() error {
+		if failure != nil {
+			st.failure = errors.Join(st.failure, fmt.Errorf("%s: foreign work of value %d: %w", st.name, s.signal, failure))
+		}
+		s.ready, s.host = true, !sent
+		return nil
+	})
+}
+
+// signalFromHost signals a value when the one before it is reached. mu is held.
+func (st *stream) signalFromHost(value uint64) {
+	t := st.device.Timelines
+	if v, err := t.SemaphoreValue(st.semaphore); err != nil || v >= value || v == value-1 && t.SignalSemaphore(st.semaphore, value) == nil {
+		return
+	}
+	st.device.background.Go(func() {
+		for {
+			reached, err := t.WaitSemaphore(st.semaphore, value-1, hostSignalLook)
+			st.mu.Lock()
+			gaveUp := st.gaveUp
+			if reached {
+				_ = st.raise(value)
+			}
+			st.mu.Unlock()
+			if reached || err != nil || gaveUp {
+				return
+			}
+		}
+	})
+}
+
+// raise signals a value from the host, if the semaphore has not reached it; mu is held.
+func (st *stream) raise(value uint64) error {
+	t := st.device.Timelines
+	if v, err := t.SemaphoreValue(st.semaphore); err != nil || v >= value {
+		return err
+	}
+	return t.SignalSemaphore(st.semaphore, value)
+}
+
+// destroy says that the object was destroyed.
+func (st *stream) destroy() {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.destroyed = true
+}
+
+// end says that no task waits for the semaphore any more.
+func (st *stream) end() {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.over = true
+}
+
+// finish waits until the semaphore has its last value, or signals that. It is over.
+func (st *stream) finish(timeout time.Duration) error {
+	st.mu.Lock()
+	last := st.last
+	st.mu.Unlock()
+	reached, err := st.device.Timelines.WaitSemaphore(st.semaphore, last, timeout)
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.gaveUp = true
+	if err == nil && !reached {
+		// Submissions that wait for it would keep the device for ever.
+		err = fmt.Errorf("%w: value %d of %s", ErrNeverSignalled, last, st.name)
+		err = errors.Join(err, st.raise(last))
+	}
+	return err
+}
+
+// hostSignalLook is how often a goroutine that waits for a value looks whether that
+// has been given up.
+const hostSignalLook = 100 * time.Millisecond
+
+// gather makes a step of what was submitted to the object's own queue; mu is held.
+func (st *stream) gather() error {
+	next := st.last + 1
+	if err := st.queue.Order(st.before(next), st.at(next)); err != nil {
+		return err
+	}
+	st.add(&step{ready: true})
+	return nil
+}
+
+// explicit ends the implicit protocol; mu is held.
+func (st *stream) explicit() error {
+	if !st.implicit {
+		return nil
+	}
+	if err := st.gather(); err != nil {
+		return err
+	}
+	st.implicit = false
+	return nil
+}
+
+// next announces foreign work: it waits for one value and signals another.
+func (st *stream) next() (wait, signal uint64, err error) {
+	err = st.run(func() error {
+		if err := st.explicit(); err != nil {
+			return err
+		}
+		wait = st.last
+		signal = st.add(&step{foreign: true}).signal
+		return nil
+	})
+	return wait, signal, err
+}
+
+// peek is next without the announcement.
+func (st *stream) peek() (wait, signal uint64) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return st.last, st.last + 1
+}
+
+// submitted notes that foreign work has been submitted, or, if host is set, that it
+// never will be. Work that was not announced is, if it comes next.
+func (st *stream) submitted(value uint64, host bool) error {
+	return st.run(func() error {
+		if value == st.last+1 && !host && !st.destroyed {
+			s := st.add(&step{foreign: true})
+			if err := st.explicit(); err != nil {
+				s.ready = true
+				return err
+			}
+		}
+		switch s := st.find(value); {
+		case value > st.last || value <= st.first:
+			return fmt.Errorf("%w: %s: value %d was not handed out: the last one was %d", ErrInvalid, st.name, value, st.last)
+		case s == nil:
+			return fmt.Errorf("%w: %s: value %d was signalled, or is on its way: it cannot be said twice", ErrInvalid, st.name, value)
+		case !s.foreign || s.submit != nil:
+			return fmt.Errorf("%w: %s: value %d is vkomp's own to signal", ErrInvalid, st.name, value)
+		case s.ready:
+			return fmt.Errorf("%w: %s: value %d was said to be submitted before", ErrInvalid, st.name, value)
+		default:
+			s.ready, s.host = true, host
+			return nil
+		}
+	})
+}
+
+// submit has foreign work submitted when everything before it is.
+func (st *stream) submit(ctx context.Context, f func(queue uintptr) error) error {
+	return st.run(func() error {
+		if !st.implicit {
+			st.add(&step{foreign: true, submit: f, ctx: ctx})
+			return nil
+		}
+		// The queue keeps the order, whatever it waits for.
+		if err := context.Cause(ctx); err != nil {
+			return err
+		}
+		return st.lend(f)
+	})
+}
+
+// lend calls f with the queue, under its lock.
+func (st *stream) lend(f func(queue uintptr) error) error {
+	lock := st.queue.Locker()
+	lock.Lock()
+	defer lock.Unlock()
+	return sched.Protect(func() error { return f(st.queue.Handle()) })
+}
+
+// find returns the step of a value that is not sent, or nil.
+func (st *stream) find(value uint64) *step {
+	for _, s := range st.steps {
+		if s.signal == value {
+			return s
+		}
+	}
+	return nil
+}
+
+// sentUpTo waits until the signal of a value has been submitted.
+func (st *stream) sentUpTo(ctx context.Context, value uint64) error {
+	for {
+		st.mu.Lock()
+		sent, last, changed := st.sent, st.last, st.changed
+		st.mu.Unlock()
+		switch {
+		case value > last:
+			return fmt.Errorf("%w: %s: value %d was not handed out: the last one was %d", ErrInvalid, st.name, value, last)
+		case value <= sent:
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return fmt.Errorf("%w: value %d of %s: %s", context.Cause(ctx), value, st.name, st.awaits())
+		}
+	}
+}
+
+// awaits describes the foreign work that the stream waits for, "" for none.
+func (st *stream) awaits() string {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.over {
+		return ""
+	}
+	value, err := st.device.Timelines.SemaphoreValue(st.semaphore)
+	if err != nil {
+		return fmt.Sprintf("%s: %v", st.name, err)
+	}
+	for len(st.foreign) > 0 && st.foreign[0] <= value {
+		st.foreign = st.foreign[1:]
+	}
+	switch {
+	case len(st.foreign) > 0:
+		return fmt.Sprintf("%s awaits value %d, which foreign work was submitted to signal: its semaphore is at %d", st.name, st.foreign[0], value)
+	case len(st.steps) > 0 && st.steps[0].foreign:
+		return fmt.Sprintf("%s awaits value %d, which no foreign work was submitted to signal", st.name, st.steps[0].signal)
+	case len(st.steps) > 0:
+		return fmt.Sprintf("%s has a construct, of value %d, that awaits its predecessors", st.name, st.steps[0].signal)
+	}
+	return ""
+}
+
+// withdrawAll gives up foreign work that was announced and not submitted.
+func (st *stream) withdrawAll() error {
+	var errs []error
+	_ = st.run(func() error {
+		for _, s := range st.steps {
+			if s.foreign && s.submit == nil && !s.ready {
+				s.ready, s.host = true, true
+				errs = append(errs, fmt.Errorf("%w: value %d of %s", ErrNeverSubmitted, s.signal, st.name))
+			}
+		}
+		return nil
+	})
+	return errors.Join(errs...)
+}
+
+// takeFailure returns the failure that no construct has reported.
+func (st *stream) takeFailure() error {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	err := st.failure
+	st.failure = nil
+	return err
+}
+
+// release signals the foreign values that are due.
+func (st *stream) release() error {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	t := st.device.Timelines
+	var errs []error
+	for len(st.foreign) > 0 && !st.over {
+		value, err := t.SemaphoreValue(st.semaphore)
+		if err != nil || value < st.foreign[0]-1 {
+			break
+		}
+		if value < st.foreign[0] {
+			errs = append(errs, fmt.Errorf("%w: value %d of %s", ErrNeverSignalled, st.foreign[0], st.name))
+			if err := t.SignalSemaphore(st.semaphore, st.foreign[0]); err != nil {
+				return errors.Join(append(errs, err)...)
+			}
+		}
+		st.foreign = st.foreign[1:]
+	}
+	return errors.Join(errs...)
+}

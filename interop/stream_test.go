@@ -1,0 +1,435 @@
+package interop_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+	"unsafe"
+
+	"github.com/vkomp/vkomp/interop"
+	"github.com/vkomp/vkomp/sched"
+	"github.com/vkomp/vkomp/tasks"
+)
+
+func succeed(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// refused fails the test unless err is such an error and says all of it.
+func refused(t *testing.T, err, want error, says ...string) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Errorf("got %v, want a %q", err, want)
+		return
+	}
+	for _, s := range says {
+		if !strings.Contains(err.Error(), s) {
+			t.Errorf("%q does not say %q", err, s)
+		}
+	}
+}
+
+// announce returns the values of foreign work that was announced.
+func announce(t *testing.T, o interop.Object) (wait, signal uint64) {
+	t.Helper()
+	wait, signal, err := o.Next()
+	succeed(t, err)
+	return wait, signal
+}
+
+// use generates a construct's task with nowait.
+func (r *rig) use(t *testing.T, o interop.Object, depend ...tasks.Depend) {
+	t.Helper()
+	succeed(t, o.Generate(interop.Task{Action: interop.ActionUse, Scope: r.scope, NoWait: true, Depend: depend}))
+}
+
+func (r *rig) valueOf(t *testing.T, o interop.Object) uint64 {
+	t.Helper()
+	s, ok := o.Semaphore()
+	value, err := r.SemaphoreValue(s)
+	if !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	return value
+}
+
+// awaits fails the test unless the device awaits that.
+func (r *rig) awaits(t *testing.T, want ...string) {
+	t.Helper()
+	if got := r.device.Awaits(); !slices.Equal(got, want) {
+		t.Errorf("the device awaits %q, want %q", got, want)
+	}
+}
+
+func TestSubmittedRefusesWhatWasNotHandedOut(t *testing.T) {
+	r := newRig(0)
+	defer r.free(t)
+	o := initialise(t, r.device, interop.TypeTargetSync)
+	_, first := announce(t, o)
+	r.use(t, o)
+	_, third := announce(t, o)
+	if first != 1 || third != 3 {
+		t.Fatalf("values %d and %d", first, third)
+	}
+	succeed(t, o.Submitted(third))
+	for _, c := range []struct {
+		err  error
+		says string
+	}{
+		{o.Submitted(0), "value 0 was not handed out: the last one was 3"},
+		{o.Withdraw(0), "value 0 was not handed out: the last one was 3"},
+		{o.Submitted(5), "value 5 was not handed out: the last one was 3"},
+		{o.Withdraw(4), "value 4 was not handed out: the last one was 3"},
+		{o.Submitted(2), "value 2 is vkomp's own to signal"},
+		{o.Withdraw(2), "value 2 is vkomp's own to signal"},
+		{o.Submitted(3), "value 3 was said to be submitted before"},
+		{o.Withdraw(3), "value 3 was said to be submitted before"},
+		{o.Ready(t.Context(), 4), "value 4 was not handed out: the last one was 3"},
+		{o.Submit(t.Context(), nil), "nothing to submit with"},
+	} {
+		refused(t, c.err, interop.ErrInvalid, c.says, "interop object 1 of device 3")
+	}
+	s, _ := o.Semaphore()
+	foreign := r.newQueue("foreign")
+	foreign.submit(nil, nil, nil, values(s, 1))
+	foreign.submit(values(s, 2), nil, nil, values(s, 3))
+	succeed(t, o.Submitted(first))
+	refused(t, o.Submitted(first), interop.ErrInvalid, "value 1 was signalled, or is on its way: it cannot be said twice")
+	r.steps()
+	if v := r.valueOf(t, o); v != 3 {
+		t.Errorf("the semaphore has %d", v)
+	}
+}
+
+func TestValuesOfThePropertiesAreForOneSubmission(t *testing.T) {
+	r := newRig(1)
+	o := initialise(t, r.device, interop.TypeTargetSync)
+	s, _ := o.Semaphore()
+	wait, _ := o.Int(interop.PropertyWaitValue)
+	signal, _ := o.Int(interop.PropertySignalValue)
+	r.newQueue("foreign").submit(values(s, uint64(wait)), nil, nil, values(s, uint64(signal)))
+	succeed(t, o.Submitted(uint64(signal)))
+	if q, _ := o.Queue(); q.Implicit {
+		t.Error("the queue still keeps the order by itself")
+	}
+	refused(t, o.Submitted(uint64(signal)), interop.ErrInvalid, "said twice")
+	r.steps()
+	r.free(t)
+}
+
+func TestAwaitsNamesTheFirstThatHoldsUpTheRest(t *testing.T) {
+	r := newRig(0)
+	defer r.free(t)
+	o, other := initialise(t, r.device, interop.TypeTargetSync), initialise(t, r.device, interop.TypeTargetSync)
+	s, _ := o.Semaphore()
+	r.awaits(t)
+	var x uint64
+	h := r.hostTask(&x)
+	r.use(t, o, inOut(&x))
+	r.awaits(t, "interop object 1 of device 3 has a construct, of value 1, that awaits its predecessors")
+	_, signal := announce(t, o)
+	_, last := announce(t, other)
+	h.complete(nil)
+	r.awaits(t, "interop object 1 of device 3 awaits value 2, which no foreign work was submitted to signal",
+		"interop object 2 of device 3 awaits value 1, which no foreign work was submitted to signal")
+	succeed(t, other.Withdraw(last))
+	r.newQueue("foreign").submit(values(s, 1), nil, nil, values(s, signal))
+	succeed(t, o.Submitted(signal))
+	r.awaits(t, "interop object 1 of device 3 awaits value 2, which foreign work was submitted to signal: its semaphore is at 0")
+	succeed(t, r.device.Destroy(o))
+	r.awaits(t, "interop object 1 of device 3 awaits value 2, which foreign work was submitted to signal: its semaphore is at 0")
+	r.steps()
+	r.awaits(t)
+}
+
+func TestReadyWaitsForTheSubmissionOfWhatSignals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(0)
+		defer r.free(t)
+		o := initialise(t, r.device, interop.TypeTargetSync)
+		succeed(t, o.Ready(t.Context(), 0))
+		var x uint64
+		h := r.hostTask(&x)
+		r.use(t, o, inOut(&x))
+		wait, signal := announce(t, o)
+
+		cause := errors.New("no more time")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(cause)
+		refused(t, o.Ready(ctx, wait), cause, "value 1 of interop object 1 of device 3", "that awaits its predecessors")
+
+		var ready error = errors.New("not yet")
+		go func() { ready = o.Ready(context.Background(), wait) }()
+		synctest.Wait()
+		if ready == nil {
+			t.Error("ready before the construct's task was submitted")
+		}
+		h.complete(nil)
+		synctest.Wait()
+		succeed(t, ready)
+		if v := r.valueOf(t, o); v != 0 {
+			t.Errorf("the semaphore has %d", v)
+		}
+		// One whose context has ended may still ask for what is sent.
+		succeed(t, o.Ready(ctx, wait))
+		refused(t, o.Ready(ctx, signal), cause, "awaits value 2, which no foreign work was submitted to signal")
+		succeed(t, o.Withdraw(signal))
+		succeed(t, o.Ready(ctx, signal))
+		r.steps()
+	})
+}
+
+func TestAnnouncedWorkOutlivesItsObject(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(0)
+		defer r.free(t)
+		o := initialise(t, r.device, interop.TypeTargetSync)
+		s, _ := o.Semaphore()
+		_, first := announce(t, o)
+		wait, second := announce(t, o)
+		succeed(t, o.Generate(interop.Task{Action: interop.ActionDestroy, Scope: r.scope, NoWait: true}))
+		succeed(t, r.device.Destroy(o))
+		if other := initialise(t, r.device, interop.TypeTargetSync); must(other.Semaphore()) == s {
+			t.Error("the semaphore was given to another object")
+		}
+		r.newQueue("foreign").submit(nil, nil, nil, values(s, first))
+		succeed(t, o.Submitted(first))
+		succeed(t, o.Ready(t.Context(), wait))
+		succeed(t, o.Withdraw(second))
+		refused(t, o.Submitted(4), interop.ErrInvalid, "value 4 was not handed out: the last one was 3")
+		r.settle()
+		if other := initialise(t, r.device, interop.TypeTargetSync); must(other.Semaphore()) != s {
+			t.Error("the semaphore is not used again")
+		} else if wait, signal := announce(t, other); wait != 3 || signal != 4 {
+			t.Errorf("values %d and %d", wait, signal)
+		} else {
+			succeed(t, other.Withdraw(signal))
+		}
+		r.device.Close()
+		refused(t, o.Submitted(second), interop.ErrInvalid, "interop object 1 of device 3")
+	})
+}
+
+// Withdraw, Release and Free are what the runtime calls at its end.
+func TestWithdrawNamesWhatWasAnnounced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(0)
+		defer r.free(t)
+		o := initialise(t, r.device, interop.TypeTargetSync)
+		announce(t, o)
+		r.use(t, o)
+		_, third := announce(t, o)
+		err := r.device.Withdraw()
+		refused(t, err, interop.ErrNeverSubmitted, "value 1 of interop object 1 of device 3", "value 3 of interop object 1 of device 3")
+		if strings.Contains(err.Error(), "value 2") {
+			t.Error(err)
+		}
+		refused(t, o.Submitted(third), interop.ErrInvalid, "value 3 was signalled, or is on its way")
+		succeed(t, r.device.Withdraw())
+		r.settle()
+		if v := r.valueOf(t, o); v != 3 {
+			t.Errorf("the semaphore has %d", v)
+		}
+		succeed(t, r.scope.Wait(t.Context(), nil))
+	})
+}
+
+func TestReleaseSignalsWhatIsDueAlone(t *testing.T) {
+	r := newRig(0)
+	o := initialise(t, r.device, interop.TypeTargetSync)
+	succeed(t, r.device.Release())
+	for range 2 {
+		_, signal := announce(t, o)
+		succeed(t, o.Submitted(signal))
+		r.use(t, o)
+	}
+	err := r.device.Release()
+	refused(t, err, interop.ErrNeverSignalled, "value 1 of interop object 1 of device 3")
+	if v := r.valueOf(t, o); v != 1 || strings.Contains(err.Error(), "value 3") {
+		t.Errorf("the semaphore has %d: %v", v, err)
+	}
+	succeed(t, r.device.Release())
+	r.steps()
+	refused(t, r.device.Release(), interop.ErrNeverSignalled, "value 3 of interop object 1 of device 3")
+	r.steps()
+	succeed(t, r.device.Release())
+	r.awaits(t)
+	r.free(t)
+}
+
+func TestFreeWaitsForForeignWorkAndThenNamesIt(t *testing.T) {
+	for _, comes := range []bool{true, false} {
+		t.Run(fmt.Sprint("comes ", comes), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(0)
+				o := initialise(t, r.device, interop.TypeTargetSync)
+				s, _ := o.Semaphore()
+				_, first := announce(t, o)
+				q := r.newQueue("foreign")
+				succeed(t, o.Submitted(first))
+				_, second := announce(t, o)
+				// The host signals it, when the first has come.
+				succeed(t, o.Withdraw(second))
+				if comes {
+					go func() {
+						time.Sleep(foreignTimeout / 2)
+						q.submit(nil, nil, nil, values(s, first))
+						r.steps()
+					}()
+				}
+				began := time.Now()
+				r.device.Close()
+				err := r.device.Free()
+				took := time.Since(began)
+				if comes {
+					succeed(t, err)
+					if took != foreignTimeout/2 {
+						t.Errorf("it took %v", took)
+					}
+				} else {
+					refused(t, err, interop.ErrNeverSignalled, "interop object 1 of device 3")
+					if took < foreignTimeout {
+						t.Errorf("it took %v", took)
+					}
+				}
+				if len(r.semaphores) > 0 {
+					t.Error("the semaphore is left")
+				}
+			})
+		})
+	}
+}
+
+func TestQueueGoesToAnotherObjectWhenNothingOnItWaitsForTheHost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(1)
+		o := initialise(t, r.device, interop.TypeTargetSync)
+		var x uint64
+		h := r.hostTask(&x)
+		r.use(t, o, inOut(&x))
+		succeed(t, r.device.Destroy(o))
+		second := initialise(t, r.device, interop.TypeTargetSync)
+		if q, _ := second.Queue(); q.Implicit || q.Handle != r.shared.Handle() {
+			t.Errorf("%+v", q)
+		}
+		h.complete(nil)
+		third := initialise(t, r.device, interop.TypeTargetSync)
+		if q, _ := third.Queue(); !q.Implicit || q.Handle != r.own[0].Handle() || q.Lock != r.own[0].Locker() {
+			t.Errorf("%+v", q)
+		}
+		announce(t, third)
+		if q, _ := third.Queue(); q.Implicit || q.Handle != r.own[0].Handle() {
+			t.Errorf("%+v", q)
+		}
+		refused(t, r.device.Withdraw(), interop.ErrNeverSubmitted, "interop object 3 of device 3")
+		r.settle()
+		r.free(t)
+	})
+}
+
+func TestFailuresOfSubmitNameTheirWork(t *testing.T) {
+	boom := errors.New("boom")
+	fail := func(uintptr) error { return boom }
+	says := []string{"interop object 1 of device 3: foreign work of value 1: boom"}
+	for name, report := range map[string]func(*testing.T, *rig, interop.Object) error{
+		"task": func(t *testing.T, r *rig, o interop.Object) error {
+			r.use(t, o)
+			r.steps()
+			return r.scope.Wait(t.Context(), nil)
+		},
+		"merged construct": func(t *testing.T, r *rig, o interop.Object) error {
+			return o.Generate(interop.Task{Action: interop.ActionUse, Scope: r.scope})
+		},
+		"end": func(t *testing.T, r *rig, o interop.Object) error { return r.device.Withdraw() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(0)
+				o := initialise(t, r.device, interop.TypeTargetSync)
+				succeed(t, o.Submit(t.Context(), fail))
+				synctest.Wait()
+				refused(t, report(t, r, o), boom, says...)
+				succeed(t, o.Generate(interop.Task{Action: interop.ActionUse, Scope: r.scope}))
+				succeed(t, r.device.Withdraw())
+				r.steps()
+				r.free(t)
+			})
+		})
+	}
+	t.Run("own queue", func(t *testing.T) {
+		r := newRig(1)
+		defer r.free(t)
+		o := initialise(t, r.device, interop.TypeTargetSync)
+		refused(t, o.Submit(t.Context(), fail), boom)
+		var p *sched.PanicError
+		if err := o.Submit(t.Context(), func(uintptr) error { panic("oh") }); !errors.As(err, &p) || p.Value != "oh" {
+			t.Errorf("a panic: %v", err)
+		}
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(boom)
+		refused(t, o.Submit(ctx, func(uintptr) error { panic("called") }), boom)
+		// The lock was given back each time.
+		var lent uintptr
+		succeed(t, o.Submit(t.Context(), func(queue uintptr) error { lent = queue; return nil }))
+		if lent != r.own[0].Handle() {
+			t.Errorf("the queue is %#x", lent)
+		}
+	})
+}
+
+// settle lets the device, and the goroutines that signal in its place, come to their
+// end.
+func (r *rig) settle() {
+	for {
+		synctest.Wait()
+		if !r.step(0) {
+			return
+		}
+	}
+}
+
+// hostTask generates a task on storage.
+func (r *rig) hostTask(storage *uint64) *held {
+	h := &held{}
+	w := tasks.NewWork()
+	defer w.Finish()
+	_, err := r.scope.Add(&tasks.Task{Label: "host", Runner: h, Always: true, Depend: []tasks.Depend{inOut(storage)}}, w)
+	if err != nil {
+		panic(err)
+	}
+	return h
+}
+
+func inOut(storage *uint64) tasks.Depend {
+	return tasks.Depend{Kind: tasks.DependInOut, Ptr: unsafe.Pointer(storage), Size: 8}
+}
+
+func must[T any](v T, ok bool) T {
+	if !ok {
+		panic("no such value")
+	}
+	return v
+}
+
+// held is a task of the host that goes on until complete.
+type held struct{ node *tasks.Node }
+
+// Start implements tasks.Runner.
+func (h *held) Start(n *tasks.Node, w *tasks.Work) { h.node = n }
+
+// Drop implements tasks.Runner.
+func (*held) Drop(*tasks.Node) {}
+
+func (h *held) complete(err error) {
+	w := tasks.NewWork()
+	h.node.Complete(err, w)
+	w.Finish()
+}

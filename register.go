@@ -1,0 +1,76 @@
+package vkomp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/vkomp/vkomp/vk"
+)
+
+// ForeignBuffer describes a VkBuffer that somebody else made on a device's VkDevice: its
+// memory, sharing mode and, where that is exclusive, the queue family that owns it.
+type ForeignBuffer = vk.ForeignBuffer
+
+// Register returns a pointer to all of a VkBuffer that the program made itself on the
+// device's VkDevice, for [Device.AssociatePtr], IsDevicePtr and copies. It is used in
+// place: on queues of the families that it is for, ErrUnsupported where there are
+// none. What foreign code does with it is ordered with the tasks by interop
+// constructs.
+//
+// The buffer and its memory stay the program's, and have to be there until
+// [Device.Unregister]. A buffer that is registered already is ErrBusy.
+func (d Device) Register(ctx context.Context, b ForeignBuffer) (DevicePtr, error) {
+	p, err := d.register(ctx, b)
+	if err != nil {
+		return DevicePtr{}, fmt.Errorf("vkomp: register: %w", err)
+	}
+	return p, nil
+}
+
+func (d Device) register(ctx context.Context, b ForeignBuffer) (DevicePtr, error) {
+	s, v, err := d.vulkanOf(ctx)
+	if err != nil {
+		return DevicePtr{}, err
+	}
+	block, err := v.AdoptBuffer(b)
+	if err != nil {
+		if errors.Is(err, vk.ErrInvalid) {
+			err = fmt.Errorf("%w: %w", ErrInvalidArgument, err)
+		}
+		return DevicePtr{}, err
+	}
+	families := uint64(0)
+	if b.Exclusive {
+		families = 1 << b.Family
+	}
+	for _, f := range b.Families {
+		families |= 1 << f
+	}
+	p, err := s.Register(block, families)
+	if err != nil {
+		return DevicePtr{}, err
+	}
+	d.d.rt.race.allocated(d.d, p, block.Size)
+	return DevicePtr{d: d.d, p: p}, nil
+}
+
+// Unregister ends what Register began: later uses of p are ErrInvalidPointer. While
+// tasks use the buffer, or host storage is associated with it, it is ErrBusy.
+func (d Device) Unregister(ctx context.Context, p DevicePtr) error {
+	if err := d.unregister(ctx, &p); err != nil {
+		return fmt.Errorf("vkomp: unregister: %w", err)
+	}
+	return nil
+}
+
+func (d Device) unregister(ctx context.Context, p *DevicePtr) error {
+	s, _, err := d.vulkanOf(ctx)
+	if err != nil {
+		return err
+	}
+	if p.d != d.d {
+		return d.notOf(p)
+	}
+	return s.Unregister(p.p)
+}

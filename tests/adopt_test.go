@@ -1,0 +1,94 @@
+package tests
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/vkomp/vkomp"
+	"github.com/vkomp/vkomp/interop"
+	"github.com/vkomp/vkomp/tests/vktest"
+	"github.com/vkomp/vkomp/vk"
+)
+
+// adoption describes the device of an application, which is another runtime's, under
+// validation: all that the two do to it is seen there.
+func adoption(t *testing.T, application *vkomp.Runtime) (*vkomp.Adoption, interop.Object) {
+	t.Helper()
+	var o interop.Object
+	init := []vkomp.InteropInit{{Object: &o, Types: interop.TypeTarget | interop.TypeTargetSync}}
+	succeed(t, application.Interop(t.Context(), vkomp.Interop{Init: init}))
+	h, _ := o.Vulkan()
+	q, _ := o.Queue()
+	return &vkomp.Adoption{
+		Instance: h.Instance, PhysicalDevice: h.PhysicalDevice, Device: h.Device, GetInstanceProcAddr: h.GetInstanceProcAddr,
+		APIVersion: 1<<22 | 2<<12, Features: vk.Features{TimelineSemaphore: true},
+		Queues: []vkomp.AdoptedQueue{{Handle: q.Handle, Family: q.Family, Locker: q.Lock}},
+	}, o
+}
+
+func TestRuntimeOnAnAdoptedDevice(t *testing.T) {
+	application := vktest.Open(t)
+	theirs := newAffine(t, application)
+	a, _ := adoption(t, application)
+	for range 3 {
+		rt, err := vkomp.Open(vkomp.Options{Adopt: a})
+		succeed(t, err)
+		if n := rt.NumDevices(); n != 1 {
+			t.Fatalf("%d devices, want the adopted one", n)
+		}
+		ours := newAffine(t, rt)
+		x, y := repeated(1000, 1), repeated(1000, 1)
+		for range 20 {
+			offload(t, application, theirs.add(x, 1, vkomp.InOut(x)))
+			offload(t, rt, ours.add(y, 2, vkomp.InOut(y)))
+		}
+		succeed(t, rt.Taskwait(t.Context()))
+		p, err := rt.DefaultDevice(context.Background()).Alloc(t.Context(), 1<<20)
+		succeed(t, err)
+		succeed(t, rt.DefaultDevice(context.Background()).Free(t.Context(), p))
+		succeed(t, rt.Close())
+		// The application goes on with its device.
+		offload(t, application, now(theirs.add(x, 1, vkomp.InOut(x))))
+		if x[0] != 22 || y[0] != 41 {
+			t.Fatalf("x is %d, y is %d; want 22 and 41", x[0], y[0])
+		}
+	}
+}
+
+// The application's foreign work is ordered with the tasks on its own device.
+func TestForeignWorkOnAnAdoptedDevice(t *testing.T) {
+	application := vktest.Open(t)
+	a, _ := adoption(t, application)
+	for _, p := range []protocol{explicitly, calledBack} {
+		rt, err := vkomp.Open(vkomp.Options{Adopt: a})
+		succeed(t, err)
+		got, want := newRelay(t, rt).run(50, p)
+		if i := wrongAt(got, want); i >= 0 {
+			t.Errorf("%s: word %d is %d, want %d", p.name, i, got[i], want[i])
+		}
+		succeed(t, rt.Close())
+	}
+}
+
+func TestAdoptionThatCannotBe(t *testing.T) {
+	application := vktest.Open(t)
+	good, _ := adoption(t, application)
+	for says, c := range map[string]struct {
+		want   error
+		change func(*vkomp.Adoption)
+	}{
+		"timelineSemaphore": {vkomp.ErrUnsupported, func(a *vkomp.Adoption) { a.Features.TimelineSemaphore = false }},
+		"no Device":         {vk.ErrInvalid, func(a *vkomp.Adoption) { a.Device = 0 }},
+		"no Locker":         {vk.ErrInvalid, func(a *vkomp.Adoption) { a.Queues[0].Locker = nil }},
+	} {
+		a := *good
+		a.Queues = append([]vkomp.AdoptedQueue(nil), good.Queues...)
+		c.change(&a)
+		rt, err := vkomp.Open(vkomp.Options{Adopt: &a})
+		if rt != nil || !errors.Is(err, c.want) || !strings.Contains(err.Error(), says) {
+			t.Errorf("%v, want %q in a %v", err, says, c.want)
+		}
+	}
+}

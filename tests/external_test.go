@@ -1,0 +1,65 @@
+package tests
+
+import (
+	"errors"
+	"slices"
+	"syscall"
+	"testing"
+
+	"github.com/vkomp/vkomp"
+	"github.com/vkomp/vkomp/tests/vktest"
+)
+
+// One memory on two VkDevices, those of two runtimes.
+func TestMemoryOfTwoDevices(t *testing.T) {
+	ctx := t.Context()
+	one := vktest.Open(t)
+	a := one.DefaultDevice(ctx)
+	const n = 4096
+	p, err := a.AllocExternal(ctx, 4*n)
+	succeed(t, err)
+	two := vktest.Open(t)
+	b := two.DefaultDevice(ctx)
+	fd, err := a.ExportMemory(ctx, p)
+	succeed(t, err)
+	q, err := b.ImportMemory(ctx, fd, 4*n)
+	succeed(t, err, syscall.Close(fd))
+
+	x, y := indices(n), make([]uint32, n)
+	succeed(t, one.Memcpy(ctx, p, vkomp.HostPtr(x), 4*n))
+	k := newAffine(t, two)
+	add := k.on(y, y, 1, 0, 9)
+	add.Args[0], add.Args[1] = vkomp.IsDevicePtr(q), vkomp.IsDevicePtr(q)
+	offload(t, two, now(add))
+	succeed(t, one.Memcpy(ctx, vkomp.HostPtr(y), p, 4*n))
+	for i := range x {
+		x[i] += 9
+	}
+	if !slices.Equal(x, y) {
+		t.Error("one device does not see what the other wrote")
+	}
+	// Each ends its own.
+	succeed(t, a.Free(ctx, p))
+	succeed(t, two.Memcpy(ctx, vkomp.HostPtr(y), q, 4*n))
+	if !slices.Equal(x, y) {
+		t.Error("the contents went with the exporting device's pointer")
+	}
+	succeed(t, b.Free(ctx, q))
+	if _, err := a.ExportMemory(ctx, p); !errors.Is(err, vkomp.ErrInvalidPointer) {
+		t.Errorf("ExportMemory of what was freed: %v", err)
+	}
+	r, err := a.Alloc(ctx, 64)
+	succeed(t, err)
+	if _, err := a.ExportMemory(ctx, r); !errors.Is(err, vkomp.ErrInvalidPointer) {
+		t.Errorf("ExportMemory of an allocation: %v", err)
+	}
+	succeed(t, a.Free(ctx, r))
+	for _, size := range []int{0, -1} {
+		if _, err := a.AllocExternal(ctx, size); !errors.Is(err, vkomp.ErrInvalidArgument) {
+			t.Errorf("%d bytes: %v", size, err)
+		}
+	}
+	if _, err := one.InitialDevice().AllocExternal(ctx, 64); !errors.Is(err, vkomp.ErrInvalidDevice) {
+		t.Errorf("the initial device: %v", err)
+	}
+}

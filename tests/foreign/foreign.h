@@ -1,0 +1,28 @@
+// Vulkan code that is not vkomp's: what an application of its own would do with the
+// handles of an interop object.
+#ifndef VKOMP_FOREIGN_H
+#define VKOMP_FOREIGN_H
+
+#include "../../vk/vkabi.h"
+
+typedef struct foreign foreign;
+
+// NULL when a function is missing or a call fails.
+foreign *foreign_open(uintptr_t get_instance_proc_addr, uintptr_t instance, uintptr_t device,
+	uint32_t family);
+// Nothing may be in flight.
+void foreign_close(foreign *f);
+// Records the copy of size bytes, to be submitted any number of times, and returns the
+// VkCommandBuffer; 0 on an error.
+uintptr_t foreign_copy(foreign *f, uint64_t from, uint64_t from_offset, uint64_t to,
+	uint64_t to_offset, uint64_t size);
+// Makes a buffer for storage and transfers, exclusive to one family at a time, with memory
+// of the first type that it can have. A VkResult.
+int32_t foreign_buffer(foreign *f, uint64_t size, uint64_t *buffer, uint64_t *memory);
+void foreign_buffer_free(foreign *f, uint64_t buffer, uint64_t memory);
+// Submits commands (0: none) to a VkQueue. With a semaphore, a timeline, they wait for
+// its value wait (0: for none) and signal its value signal (0: none). A VkResult.
+int32_t foreign_submit(foreign *f, uintptr_t queue, uintptr_t commands, uint64_t semaphore,
+	uint64_t wait, uint64_t signal);
+
+#endif
