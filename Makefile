@@ -6,7 +6,7 @@ export GO
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME ?= 30s
 
-.PHONY: all build demo test stress mutations mutants race invariants vet lint shaders abi layers layers-test nocgo fuzz bench cover clean
+.PHONY: all build demo test stress mutations mutants race invariants vet lint shaders abi layers layers-test vgpu nocgo fuzz bench cover clean
 
 all: build vet
 
@@ -115,6 +115,16 @@ layers-test: layers
 	scripts/setup test
 	@$(MAKE) --no-print-directory $(LAYER_TESTS)
 	tests/layers/run $(LAYER_TESTS)
+
+# goki/vgpu on a device of ours, in a module of its own because it needs X11's headers: its
+# tests, and frames that are compared with the host's. It says where they are.
+vgpu:
+	scripts/setup vgpu
+	cd interop/vgpu && $(GO) vet ./... && $(GO) run $(STATICCHECK) ./... && $(GO) generate ./...
+	@changed=$$(git status --porcelain -- 'interop/vgpu/*.spv'); if [ -n "$$changed" ]; then echo "the sources give other modules:"; echo "$$changed"; exit 1; fi
+	MODULE=interop/vgpu scripts/test ./...
+	cd interop/vgpu && $(GO) build -o ../../bin/vkomp-heat ./cmd/heat
+	bin/vkomp-heat -verify -out bin/heat
 
 nocgo:
 	CGO_ENABLED=0 $(GO) build ./...

@@ -1,0 +1,212 @@
+package vgpu
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"github.com/goki/vgpu/vgpu"
+	"github.com/goki/vulkan"
+	"github.com/vkomp/vkomp"
+	"github.com/vkomp/vkomp/interop"
+	"github.com/vkomp/vkomp/shaders"
+	"github.com/vkomp/vkomp/tests/vktest"
+)
+
+func use(t *testing.T, rt *vkomp.Runtime, o interop.Object, depend ...vkomp.Depend) {
+	t.Helper()
+	if err := rt.Interop(t.Context(), vkomp.Interop{Use: []interop.Object{o}, Depend: depend, NoWait: true}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+type halver struct {
+	device   *Device
+	system   *vgpu.System
+	pipeline *vgpu.Pipeline
+	count    int
+}
+
+func newHalver(t *testing.T, d *Device, static bool, count int, values interop.Buffer) *halver {
+	t.Helper()
+	s, err := d.NewComputeSystem("halve")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &halver{device: d, system: s, count: count}
+	err = d.Do(func() error {
+		s.StaticVars = static
+		h.pipeline = s.NewPipeline("halve")
+		h.pipeline.AddShaderCode("halve", vgpu.ComputeShader, halveSPIRV)
+		set := s.Vars().AddSet()
+		set.Add("values", vgpu.Float32, 1, vgpu.Storage, vgpu.ComputeShader)
+		set.ConfigVals(1)
+		s.Config()
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Bind(s, 0, 0, "values", values); err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+func (h *halver) submit(ctx context.Context) error {
+	var commands vulkan.CommandBuffer
+	err := h.device.Do(func() error {
+		commands = h.system.CmdPool.NewBuffer(&h.system.Device)
+		h.system.ComputeResetBindVars(commands, 0)
+		h.pipeline.ComputeDispatch1D(commands, h.count, 64)
+		h.system.ComputeCmdEnd(commands)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return h.device.Submit(ctx, commands)
+}
+
+func alternate(t *testing.T, rt *vkomp.Runtime, own, static, ordered bool) (got, want []float32) {
+	t.Helper()
+	const n, rounds = 1 << 14, 20
+	ones, values := make([]float32, n), make([]float32, n)
+	want = make([]float32, n)
+	for i := range n {
+		ones[i], values[i] = 1, float32(i)
+		want[i] = float32(i)
+		for range rounds {
+			want[i] = (want[i] + 1) / 2
+		}
+	}
+	saxpy, err := rt.NewKernel(shaders.Saxpy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := t.Context()
+	o, d := opened(t, rt)
+	defer closed(t, d)
+	if d.queue.Implicit != own {
+		t.Errorf("a queue of the object's own: %t, want %t", d.queue.Implicit, own)
+	}
+	data := vkomp.TargetData{Maps: []vkomp.Arg{vkomp.To(ones), vkomp.ToFrom(values)}}
+	err = rt.TargetData(ctx, data, func(ctx context.Context) error {
+		b, err := rt.InteropBuffer(o, vkomp.HostPtr(values), 0)
+		if err != nil {
+			return err
+		}
+		h := newHalver(t, d, static, n, b)
+		for round := range rounds {
+			region := vkomp.Target{
+				Kernel: saxpy, Range: vkomp.Range{X: n}, NoWait: true, Depend: []vkomp.Depend{vkomp.InOut(values)},
+				Args: []vkomp.Arg{vkomp.To(ones), vkomp.ToFrom(values), vkomp.Value(uint32(n)), vkomp.Value(float32(1))},
+			}
+			if err := rt.Target(ctx, region); err != nil {
+				return err
+			}
+			if ordered {
+				use(t, rt, o, vkomp.InOut(values))
+			}
+			if err := h.submit(ctx); err != nil {
+				return err
+			}
+			if ordered || round == rounds-1 {
+				use(t, rt, o, vkomp.InOut(values))
+			}
+		}
+		return rt.Taskwait(ctx)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return values, want
+}
+
+func TestForeignTasksOfVGPUAreBetweenTargetTasks(t *testing.T) {
+	for name, static := range map[string]bool{"dynamic descriptors": false, "static descriptors": true} {
+		t.Run(name, func(t *testing.T) {
+			got, want := alternate(t, vktest.Open(t), false, static, true)
+			if !slices.Equal(got, want) {
+				t.Errorf("values %v ..., want %v ...", got[:4], want[:4])
+			}
+		})
+	}
+}
+
+func TestWithoutConstructsThereIsNoOrder(t *testing.T) {
+	vktest.Layers(t, "manyqueue")
+	t.Setenv("VKOMP_MANYQUEUE_DELAY_US", "5000")
+	for name, ordered := range map[string]bool{"with constructs": true, "without": false} {
+		t.Run(name, func(t *testing.T) {
+			rt := vktest.Open(t)
+			got, want := alternate(t, rt, true, false, ordered)
+			if slices.Equal(got, want) != ordered {
+				t.Errorf("values %v ..., want %v ...: as if ordered: %t", got[:4], want[:4], !ordered)
+			}
+		})
+	}
+}
+
+func TestCloseRefusesWhileSubmissionsAwaitTheirPredecessors(t *testing.T) {
+	rt := vktest.Open(t)
+	ctx := t.Context()
+	o, d := opened(t, rt)
+	defer closed(t, d)
+	if d.queue.Implicit {
+		t.Fatal("the driver has a queue for the object alone: this is about those that have not")
+	}
+	values := make([]float32, 64)
+	err := rt.TargetData(ctx, vkomp.TargetData{Maps: []vkomp.Arg{vkomp.ToFrom(values)}}, func(ctx context.Context) error {
+		b, err := rt.InteropBuffer(o, vkomp.HostPtr(values), 0)
+		if err != nil {
+			return err
+		}
+		h := newHalver(t, d, false, len(values), b)
+		hold := make(chan struct{})
+		held := vkomp.Task{Body: func(context.Context) error { <-hold; return nil }, Depend: []vkomp.Depend{vkomp.Out(values)}}
+		if err := rt.Task(ctx, held); err != nil {
+			return err
+		}
+		use(t, rt, o, vkomp.InOut(values))
+		if err := h.submit(ctx); err != nil {
+			return err
+		}
+		wants(t, d.Close(), ErrBusy, "1 submissions")
+		close(hold)
+		use(t, rt, o, vkomp.InOut(values))
+		return rt.Taskwait(ctx)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestSubmissionWhoseContextEndsIsNotMade(t *testing.T) {
+	rt := vktest.Open(t)
+	o, d := opened(t, rt)
+	defer closed(t, d)
+	values := []float32{8}
+	err := rt.TargetData(t.Context(), vkomp.TargetData{Maps: []vkomp.Arg{vkomp.ToFrom(values)}}, func(ctx context.Context) error {
+		b, err := rt.InteropBuffer(o, vkomp.HostPtr(values), 0)
+		if err != nil {
+			return err
+		}
+		h := newHalver(t, d, false, len(values), b)
+		ended, end := context.WithCancel(ctx)
+		end()
+		wants(t, h.submit(ended), context.Canceled)
+		// The object has not lost its order by it.
+		if err := h.submit(ctx); err != nil {
+			return err
+		}
+		use(t, rt, o, vkomp.InOut(values))
+		return rt.Taskwait(ctx)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if values[0] != 4 {
+		t.Errorf("value %v: want 4", values[0])
+	}
+}
