@@ -27,6 +27,10 @@ type machine struct {
 	failures []string
 	// refuse, if not nil, is the error of the next creation of a semaphore.
 	refuse error
+	// submissions names the queues of all submissions, destroyed has the last values of
+	// semaphores that are no more.
+	submissions []string
+	destroyed   map[vk.Semaphore]uint64
 }
 
 type semaphore struct {
@@ -66,7 +70,9 @@ type queue struct {
 	signals    []operation
 }
 
-func newMachine() *machine { return &machine{semaphores: map[vk.Semaphore]*semaphore{}} }
+func newMachine() *machine {
+	return &machine{semaphores: map[vk.Semaphore]*semaphore{}, destroyed: map[vk.Semaphore]uint64{}}
+}
 
 func (m *machine) newQueue(name string) *queue {
 	m.mu.Lock()
@@ -115,6 +121,7 @@ func (q *queue) Order(waits, signals []vk.SemaphoreValue) error {
 func (q *queue) submit(waits []vk.SemaphoreValue, follows []*job, j *job, signals []vk.SemaphoreValue) {
 	q.m.mu.Lock()
 	defer q.m.mu.Unlock()
+	q.m.submissions = append(q.m.submissions, q.name)
 	for _, v := range waits {
 		q.operations = append(q.operations, operation{wait: v})
 	}
@@ -147,9 +154,15 @@ func (m *machine) CreateTimeline(initial uint64) (vk.Semaphore, error) {
 func (m *machine) DestroySemaphore(s vk.Semaphore) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.semaphores[s] == nil {
+	here := m.semaphores[s]
+	if here == nil {
 		m.failures = append(m.failures, fmt.Sprintf("semaphore %d is destroyed, and is none", s))
+		return
 	}
+	if len(here.hostWaits) > 0 {
+		m.failures = append(m.failures, fmt.Sprintf("semaphore %d is destroyed, and the host waits for it", s))
+	}
+	m.destroyed[s] = here.value
 	for _, q := range m.queues {
 		for _, o := range append(slices.Clone(q.operations), q.signals...) {
 			if o.wait.Semaphore == s || o.signal.Semaphore == s {

@@ -49,8 +49,8 @@ type stream struct {
 	first, last, sent uint64
 	// steps are those not sent, in the order of their values.
 	steps []*step
-	// foreign are the values of foreign steps that were sent, less those known to be
-	// reached.
+	// foreign are the values of foreign steps, and gathered ones, that were sent, less
+	// those known to be reached.
 	foreign []uint64
 	// changed is closed, and replaced, when sent changes.
 	changed chan struct{}
@@ -67,8 +67,9 @@ type step struct {
 	signal uint64
 	// ready: it can be sent when all before it are.
 	ready bool
-	// foreign: it is for others to submit. host: the host signals.
-	foreign, host bool
+	// foreign: it is for others to submit. host: the host signals. gathered: the
+	// object's own queue does, after what others submitted there.
+	foreign, host, gathered bool
 	// node is the task of a construct, from its start on.
 	node *tasks.Node
 	// submit, if not nil, is called to submit foreign work.
@@ -136,7 +137,7 @@ func (st *stream) advance(w *tasks.Work) {
 		if s.host {
 			st.signalFromHost(s.signal)
 		}
-		if s.foreign && !s.host {
+		if (s.foreign || s.gathered) && !s.host {
 			st.foreign = append(st.foreign, s.signal)
 		}
 		st.sent = s.signal
@@ -256,7 +257,7 @@ func (st *stream) gather() error {
 	if err := st.queue.Order(st.before(next), st.at(next)); err != nil {
 		return err
 	}
-	st.add(&step{ready: true})
+	st.add(&step{ready: true, gathered: true})
 	return nil
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/vkomp/vkomp/interop"
 	"github.com/vkomp/vkomp/sched"
 	"github.com/vkomp/vkomp/tasks"
+	"github.com/vkomp/vkomp/vk"
 )
 
 func succeed(t *testing.T, err error) {
@@ -211,6 +212,7 @@ func TestAnnouncedWorkOutlivesItsObject(t *testing.T) {
 		} else if wait, signal := announce(t, other); wait != 3 || signal != 4 {
 			t.Errorf("values %d and %d", wait, signal)
 		} else {
+			refused(t, other.Submitted(wait), interop.ErrInvalid, "value 3 was not handed out: the last one was 4")
 			succeed(t, other.Withdraw(signal))
 		}
 		r.device.Close()
@@ -296,12 +298,21 @@ func TestFreeWaitsForForeignWorkAndThenNamesIt(t *testing.T) {
 					}
 				} else {
 					refused(t, err, interop.ErrNeverSignalled, "interop object 1 of device 3")
-					if took < foreignTimeout {
+					if took != foreignTimeout {
 						t.Errorf("it took %v", took)
 					}
+					// That is the host's doing.
+					want := "value 2 of semaphore 1001 is signalled: it has 0"
+					if len(r.failures) != 1 || r.failures[0] != want {
+						t.Errorf("%q, want %q", r.failures, want)
+					}
+					r.failures = nil
 				}
-				if len(r.semaphores) > 0 {
-					t.Error("the semaphore is left")
+				if value, ok := r.destroyed[s]; !ok || value != second {
+					t.Errorf("the semaphore ends with %d (%v)", value, ok)
+				}
+				if len(r.failures) > 0 {
+					t.Error(r.failures)
 				}
 			})
 		})
@@ -331,6 +342,53 @@ func TestQueueGoesToAnotherObjectWhenNothingOnItWaitsForTheHost(t *testing.T) {
 		}
 		refused(t, r.device.Withdraw(), interop.ErrNeverSubmitted, "interop object 3 of device 3")
 		r.settle()
+		r.free(t)
+	})
+}
+
+// Where nothing keeps the task with the host, its signal is submitted before the own
+// queue is made to wait for it.
+func TestOwnQueueWaitsForWhatIsSubmitted(t *testing.T) {
+	r := newRig(1)
+	o := initialise(t, r.device, interop.TypeTargetSync)
+	r.use(t, o)
+	if want := []string{"own 0", "scheduler", "own 0"}; !slices.Equal(r.submissions, want) {
+		t.Errorf("submissions to %q, want %q", r.submissions, want)
+	}
+	r.steps()
+	r.free(t)
+}
+
+func TestWorkOnTheOwnQueueThatDoesNotEndIsNamed(t *testing.T) {
+	r := newRig(1)
+	o := initialise(t, r.device, interop.TypeTargetSync)
+	q := r.own[0]
+	never := vk.Semaphore(1)
+	r.semaphores[never] = &semaphore{changed: make(chan struct{})}
+	q.submit(values(never, 1), nil, &job{}, nil)
+	r.use(t, o)
+	r.steps()
+	r.awaits(t, "interop object 1 of device 3 awaits value 1, which foreign work was submitted to signal: its semaphore is at 0")
+	refused(t, o.Submitted(1), interop.ErrInvalid, "value 1 was signalled, or is on its way")
+	refused(t, r.device.Release(), interop.ErrNeverSignalled, "value 1 of interop object 1 of device 3")
+	r.steps()
+	r.awaits(t)
+	succeed(t, r.scope.Wait(t.Context(), nil))
+}
+
+// What is left of an object is reported, whoever uses its semaphore next.
+func TestFailureThatNoConstructReportedStays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(0)
+		o := initialise(t, r.device, interop.TypeTargetSync)
+		boom := errors.New("boom")
+		_, signal := announce(t, o)
+		succeed(t, o.Submit(t.Context(), func(uintptr) error { return boom }))
+		succeed(t, r.device.Destroy(o))
+		succeed(t, o.Withdraw(signal))
+		r.settle()
+		initialise(t, r.device, interop.TypeTargetSync)
+		refused(t, r.device.Withdraw(), boom, "interop object 1 of device 3: foreign work of value 2: boom")
 		r.free(t)
 	})
 }

@@ -41,7 +41,7 @@ func (d *faultyQueues) Submit(queue int, stream *vk.Stream, waits []timeline.Poi
 	}
 	d.queue, d.fell = queue, true
 	for _, t := range d.s.queues[queue].pending.tasks {
-		d.struck[t.Label] = true
+		d.struck[t.node.Label()] = true
 		d.late = d.late || t.leaving
 	}
 	if errors.Is(d.err, vk.ErrDeviceLost) {

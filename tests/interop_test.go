@@ -278,19 +278,23 @@ func TestForeignWorkThatIsNeverSubmitted(t *testing.T) {
 	succeed(t, rt.Taskwait(t.Context(), vkomp.In(r.sum)))
 
 	says := fmt.Sprintf("%v awaits value %d, which no foreign work was submitted to signal", r.o, signal)
-	for name, wait := range map[string]func(ctx context.Context) error{
-		"Taskwait": func(ctx context.Context) error { return rt.Taskwait(ctx) },
-		"Taskgroup": func(ctx context.Context) error {
+	for _, c := range []struct {
+		name string
+		wait func(ctx context.Context) error
+	}{
+		{"Taskwait", func(ctx context.Context) error { return rt.Taskwait(ctx) }},
+		{"Ready", func(ctx context.Context) error { return r.o.Ready(ctx, signal) }},
+		{"Target", func(ctx context.Context) error { return rt.Target(ctx, now(r.k.add(r.x, 1, vkomp.InOut(r.x)))) }},
+		// Its task is dropped, and with it what would follow that.
+		{"Taskgroup", func(ctx context.Context) error {
 			return rt.Taskgroup(ctx, func(ctx context.Context) error {
 				return rt.Task(ctx, vkomp.Task{Body: func(context.Context) error { return nil }, Depend: []vkomp.Depend{vkomp.In(r.x)}})
 			})
-		},
-		"Ready":  func(ctx context.Context) error { return r.o.Ready(ctx, signal) },
-		"Target": func(ctx context.Context) error { return rt.Target(ctx, now(r.k.add(r.x, 1, vkomp.InOut(r.x)))) },
+		}},
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-		if err := wait(ctx); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), says) {
-			t.Errorf("%s: %v, want a deadline and %q", name, err, says)
+		if err := c.wait(ctx); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v, want a deadline and %q", c.name, err, says)
 		}
 		cancel()
 	}
