@@ -177,7 +177,7 @@ func (r *routine) generate(ctx context.Context, async bool, depend []Depend, ref
 	c := r.rt.current(ctx)
 	r.deferred = async && !c.final
 	r.depend = appendItems(r.depend, depend)
-	detector, label, deferred := r.rt.race, r.label, r.deferred
+	rt, detector, label, deferred := r.rt, r.rt.race, r.label, r.deferred
 	accesses := detector.routine(r)
 	given, err := r.run(ctx, &c)
 	detector.copied(ctx, c, label, depend, accesses, deferred, err)
@@ -185,7 +185,7 @@ func (r *routine) generate(ctx context.Context, async bool, depend []Depend, ref
 		r.giveBack()
 	}
 	if err != nil {
-		return fmt.Errorf("vkomp: %w", err)
+		return fmt.Errorf("vkomp: %w", rt.cutShort(ctx, err))
 	}
 	return nil
 }

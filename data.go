@@ -158,7 +158,7 @@ func (r *dataRegion) run(ctx context.Context, depend []tasks.Depend, body func(c
 		// their copies, and ctx no longer counts: it must not leave the region half
 		// mapped.
 		if err := r.rt.join(ctx, r.label, waitItems(depend), false); err != nil {
-			return fmt.Errorf("vkomp: %w", err)
+			return fmt.Errorf("vkomp: %w", r.rt.cutShort(ctx, err))
 		}
 	}
 	if err := r.begin(ctx, depend); err != nil {

@@ -186,7 +186,7 @@ func (rt *Runtime) standalone(ctx context.Context, d *standalone) error {
 	}
 	rt.race.standalone(ctx, c, label, passed, dev, noWait, err)
 	if err != nil {
-		return fmt.Errorf("vkomp: %w", err)
+		return fmt.Errorf("vkomp: %w", rt.cutShort(ctx, err))
 	}
 	return nil
 }

@@ -86,7 +86,13 @@ func (rt *Runtime) interop(ctx context.Context, i *Interop) error {
 		if err := tasks.CheckDepend(i.Depend[k].item); err != nil {
 			return fmt.Errorf("depend clause %d: %w", k, err)
 		}
-		t.Depend = append(t.Depend, i.Depend[k].item)
+		item := i.Depend[k].item
+		if item.Kind == tasks.DependMutexInOutSet {
+			// The tasks of one object come one after the other: they are not to wait for
+			// each other's storage in another order.
+			item.Kind = tasks.DependInOut
+		}
+		t.Depend = append(t.Depend, item)
 	}
 	made, err := rt.initObjects(c, i)
 	if err != nil {
@@ -114,21 +120,23 @@ func (rt *Runtime) interop(ctx context.Context, i *Interop) error {
 	for k := range i.Init {
 		*i.Init[k].Object = made[k]
 	}
+	// What fails for one object, or has failed before, keeps no other from its part.
+	var errs []error
 	for _, o := range i.Use {
-		if err := generate(o, interop.ActionUse); err != nil {
-			return err
-		}
+		errs = append(errs, generate(o, interop.ActionUse))
 	}
 	for _, p := range i.Destroy {
-		if err := generate(*p, interop.ActionDestroy); err != nil {
-			return err
-		}
+		errs = append(errs, generate(*p, interop.ActionDestroy))
 		if *p != interop.None {
 			if err := rt.ownerOf(*p).Destroy(*p); err != nil {
-				return fmt.Errorf("%w: %w", ErrInvalidArgument, err)
+				errs = append(errs, fmt.Errorf("%w: %w", ErrInvalidArgument, err))
+				continue
 			}
 			*p = interop.None
 		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
 	}
 	if generated && (i.NoWait || len(i.Depend) > 0) {
 		rt.race.join(ctx, c, "interop", t.Depend, true, nil)
@@ -266,8 +274,8 @@ func (rt *Runtime) ownerOf(o interop.Object) *interop.Device {
 // for storage of the host.
 //
 // From then on the runtime takes it that foreign work of the device's objects may write
-// there: a construct with targetsync comes after it, and what follows that construct
-// sees it, copies to the host included. The buffer is good until what it is in is
+// there: what follows a construct with a task (NoWait or Depend) sees what was written
+// before it, copies to the host included. The buffer is good until what it is in is
 // unmapped, disassociated or freed.
 func (rt *Runtime) InteropBuffer(o interop.Object, p DevicePtr, size uint64) (interop.Buffer, error) {
 	b, err := rt.interopBuffer(o, &p, size)
@@ -384,12 +392,10 @@ func (rt *Runtime) withdrawForeign() error {
 // boundForeign says what the runtime's end waits for, and bounds that, until over is
 // called: its error says what did not come.
 func (rt *Runtime) boundForeign() (over func() error) {
-	awaited := rt.awaited()
-	if len(awaited) == 0 {
-		return func() error { return nil }
-	}
 	timeout := rt.options.foreignTimeout()
-	rt.log.Warn("closing waits for foreign work", "awaited", strings.Join(awaited, "; "), "timeout", timeout)
+	if awaited := rt.awaited(); len(awaited) > 0 {
+		rt.log.Warn("closing waits for foreign work", "awaited", strings.Join(awaited, "; "), "timeout", timeout)
+	}
 	done, ended := make(chan struct{}), make(chan error, 1)
 	go func() {
 		var errs []error

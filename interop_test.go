@@ -692,3 +692,105 @@ func ExampleRuntime_Interop_semaphore() {
 	// <nil>
 	// true <nil>
 }
+
+// Constructs of one object that exclude each other as well do not wait for each other in
+// two orders.
+func TestInteropConstructsOfOneObjectThatExcludeEachOther(t *testing.T) {
+	rt := vktest.Open(t)
+	ctx := t.Context()
+	x, y := []uint32{0}, []uint32{0}
+	o := newObject(t, rt, targetAndSync)
+	release := make(chan struct{})
+	must(t, rt.Task(ctx, vkomp.Task{Depend: []vkomp.Depend{vkomp.InOut(y)}, Body: func(context.Context) error { <-release; return nil }}))
+	must(t, rt.Interop(ctx, later(use(o), vkomp.In(y), vkomp.MutexInOutSet(x))))
+	must(t, rt.Interop(ctx, later(use(o), vkomp.MutexInOutSet(x))))
+	close(release)
+	must(t, rt.Taskwait(ctx))
+}
+
+// A failure that comes when the runtime is being closed is the runtime's to report, and no
+// work is given to an object from then on.
+func TestForeignWorkWhileTheRuntimeCloses(t *testing.T) {
+	mine := errors.New("mine")
+	rt, err := vkomp.Open(vkomp.Options{})
+	must(t, err)
+	o := newObject(t, rt, targetAndSync)
+	begun, closing := make(chan struct{}), make(chan struct{})
+	must(t, o.Submit(t.Context(), func(uintptr) error {
+		close(begun)
+		<-closing
+		return mine
+	}))
+	<-begun
+	var late error
+	must(t, rt.Task(t.Context(), vkomp.Task{Body: func(context.Context) error {
+		defer close(closing)
+		for late == nil {
+			var signal uint64
+			if _, signal, late = o.Next(); late == nil {
+				late = o.Withdraw(signal)
+			}
+		}
+		return nil
+	}}))
+	if err := rt.Close(); !errors.Is(err, mine) || errors.Is(err, interop.ErrNeverSignalled) {
+		t.Errorf("Close: %v, want %v", err, mine)
+	}
+	if !errors.Is(late, interop.ErrInvalid) || !strings.Contains(late.Error(), "being closed") {
+		t.Errorf("Next: %v", late)
+	}
+}
+
+// What has failed for one object keeps no other of the construct from its part.
+func TestInteropGoesOnAfterAFailure(t *testing.T) {
+	rt := vktest.Open(t)
+	a, b := newObject(t, rt, targetAndSync), newObject(t, rt, targetAndSync)
+	mine, called := errors.New("mine"), make(chan struct{})
+	must(t, a.Submit(t.Context(), func(uintptr) error {
+		close(called)
+		return mine
+	}))
+	<-called
+	_, signal, err := a.Next()
+	must(t, err)
+	must(t, a.Ready(t.Context(), signal-1))
+	must(t, a.Withdraw(signal))
+	err = rt.Interop(t.Context(), vkomp.Interop{Use: []interop.Object{a}, Destroy: []*interop.Object{&b}})
+	if !errors.Is(err, mine) || b != interop.None {
+		t.Errorf("%v; b is %v", err, b)
+	}
+}
+
+// Whatever waits says what it waits for.
+func TestEveryWaitNamesTheForeignWorkItWaitsFor(t *testing.T) {
+	rt := vktest.Open(t)
+	ctx := t.Context()
+	x, y := make([]uint32, 64), make([]uint32, 64)
+	must(t, rt.TargetEnterData(ctx, vkomp.TargetEnterData{Maps: []vkomp.Arg{vkomp.To(x)}}))
+	o := newObject(t, rt, targetAndSync)
+	_, signal, err := o.Next()
+	must(t, err)
+	must(t, rt.Interop(ctx, later(use(o), vkomp.InOut(x))))
+	d := []vkomp.Depend{vkomp.In(x)}
+	for name, wait := range map[string]func(context.Context) error{
+		"TargetUpdate": func(ctx context.Context) error {
+			return rt.TargetUpdate(ctx, vkomp.TargetUpdate{Motions: []vkomp.Arg{vkomp.From(x)}, Depend: d})
+		},
+		"TargetData": func(ctx context.Context) error {
+			return rt.TargetData(ctx, vkomp.TargetData{Maps: []vkomp.Arg{vkomp.To(y)}, Depend: d}, func(context.Context) error { return nil })
+		},
+		"Task": func(ctx context.Context) error {
+			return rt.Task(ctx, vkomp.Task{If: vkomp.If(false), Depend: d, Body: func(context.Context) error { return nil }})
+		},
+		"Taskwait": func(ctx context.Context) error { return rt.Taskwait(ctx, d...) },
+	} {
+		short, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
+		if err := wait(short); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "awaits value") {
+			t.Errorf("%s: %v", name, err)
+		}
+		cancel()
+	}
+	must(t, o.Withdraw(signal))
+	_ = rt.Taskwait(ctx)
+	must(t, rt.TargetExitData(ctx, vkomp.TargetExitData{Maps: []vkomp.Arg{vkomp.Release(x)}}))
+}

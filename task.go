@@ -93,7 +93,7 @@ func (e Event) Fulfill() error {
 // The end of ctx drops a task that has not started: that is its failure then.
 func (rt *Runtime) Task(ctx context.Context, t Task) error {
 	if err := rt.task(ctx, &t); err != nil {
-		return fmt.Errorf("vkomp: %w", err)
+		return fmt.Errorf("vkomp: %w", rt.cutShort(ctx, err))
 	}
 	return nil
 }

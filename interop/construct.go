@@ -2,6 +2,7 @@ package interop
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/vkomp/vkomp/tasks"
 )
@@ -55,9 +56,12 @@ func (o Object) Generate(t Task) error {
 }
 
 // generate adds a construct's task, and returns its step, nil if it is merged.
-func (st *stream) generate(t *Task, domain tasks.Domain, w *tasks.Work) (*step, error) {
+func (st *stream) generate(t *Task, domain tasks.Domain, w *tasks.Work) (s *step, err error) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
+	if st.destroyed {
+		return nil, fmt.Errorf("%w: %s was destroyed", ErrInvalid, st.name)
+	}
 	if st.implicit && t.Action != ActionInit {
 		// What was submitted to the object's own queue is before this; if there is no
 		// task, what comes later is after it.
@@ -67,19 +71,21 @@ func (st *stream) generate(t *Task, domain tasks.Domain, w *tasks.Work) (*step, 
 		st.advance(w)
 	}
 	if !t.NoWait && len(t.Depend) == 0 {
-		err := st.failure
+		err = st.failure
 		st.failure = nil
 		if st.implicit && t.Action == ActionUse {
 			err = errors.Join(err, st.queue.Order(st.at(st.last), nil))
 		}
 		return nil, err
 	}
-	s := &step{}
+	s = &step{}
 	task := tasks.Task{
 		Label: "interop " + t.Action.String(), Domain: domain, Depend: t.Depend, Group: t.Group,
 		Runner: generated{st, s},
 		// Foreign work waits for the task's end, which has to come.
 		Always: true,
+		// Until its submission, see advance.
+		Held: true,
 	}
 	if _, err := t.Scope.Add(&task, w); err != nil {
 		return nil, err

@@ -56,7 +56,7 @@ type Options struct {
 	Scheduler Scheduler
 	Shared    Queue
 	Own       []Queue
-	// Timeout is how long Free waits for foreign work that nothing is ordered after.
+	// Timeout is how long Free waits for all foreign work that nothing is ordered after.
 	Timeout time.Duration
 }
 
@@ -66,6 +66,8 @@ type Options struct {
 type Device struct {
 	Options
 	closed atomic.Bool
+	// closing: no foreign work is given to the objects any more.
+	closing atomic.Bool
 	// background counts the goroutines that signal or submit for the streams.
 	background sync.WaitGroup
 
@@ -210,8 +212,10 @@ func (d *Device) all() []*stream {
 }
 
 // Withdraw gives up all foreign work that was announced and has not been submitted,
-// so that nothing waits for it. The error, ErrNeverSubmitted, names it.
+// so that nothing waits for it; the objects take no more. The error, ErrNeverSubmitted,
+// names it.
 func (d *Device) Withdraw() error {
+	d.closing.Store(true)
 	var errs []error
 	for _, st := range d.all() {
 		errs = append(errs, st.withdrawAll(), st.takeFailure())
@@ -242,11 +246,13 @@ func (d *Device) Free() error {
 		st.end()
 	}
 	var errs []error
+	deadline := time.Now().Add(d.Timeout)
 	for _, st := range all {
-		errs = append(errs, st.finish(d.Timeout))
+		errs = append(errs, st.finish(deadline))
 	}
 	d.background.Wait()
 	for _, st := range all {
+		errs = append(errs, st.takeFailure())
 		d.Timelines.DestroySemaphore(st.semaphore)
 	}
 	d.mu.Lock()

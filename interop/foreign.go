@@ -44,7 +44,8 @@ type ForeignQueue struct {
 	// Implicit: what is submitted to the queue is ordered with the object's constructs
 	// by that alone.
 	Implicit bool
-	// Lock is held by whoever submits to the queue, waits for it or otherwise uses it.
+	// Lock is held by whoever submits to the queue, waits for it or otherwise uses it, and
+	// not while a method of the object is called, or a construct: these take it.
 	Lock sync.Locker
 }
 
@@ -94,9 +95,12 @@ func (o Object) Ready(ctx context.Context, value uint64) error {
 }
 
 // Submitted says that the foreign work has been submitted that signals a value, which
-// [Object.Next] gave. Work that was not announced may be submitted as well, with the
-// values that PropertyWaitValue and PropertySignalValue have: ErrInvalid if somebody
-// else was faster, who has the signal value now.
+// [Object.Next] gave. Tasks that wait for nothing else are started by the call, as by
+// the end of any predecessor, the host's part of them included.
+//
+// Work that was not announced may be submitted as well, by a program that gives the
+// object work and constructs on one goroutine: with the values that PropertyWaitValue and
+// PropertySignalValue have at the time.
 func (o Object) Submitted(signal uint64) error {
 	st, err := o.announced()
 	if err != nil {

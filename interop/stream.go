@@ -127,17 +127,21 @@ func (st *stream) advance(w *tasks.Work) {
 		}
 		if s.node != nil {
 			f := sched.Foreign{Waits: st.before(s.signal), Signals: st.at(s.signal), Failure: st.failure}
-			if st.device.Scheduler.Order(s.node, f, w) == nil {
+			if err := st.device.Scheduler.Order(s.node, f, w); err == nil {
 				st.failure = nil
+				s.node.Release()
 			} else {
-				// That failure is the task's. Foreign work waits for the value all the same.
-				s.host = true
+				// That failure is the task's. Foreign work comes after it all the same.
+				st.device.background.Go(func() { st.signalAfter(s.node, s.signal) })
 			}
 		}
 		if s.host {
 			st.signalFromHost(s.signal)
 		}
 		if (s.foreign || s.gathered) && !s.host {
+			if len(st.foreign) == cap(st.foreign) {
+				st.forgetReached()
+			}
 			st.foreign = append(st.foreign, s.signal)
 		}
 		st.sent = s.signal
@@ -163,26 +167,46 @@ func (st *stream) run(f func() error) error {
 
 // call makes the submission of a step of Submit: everything before it is sent.
 func (st *stream) call(s *step) {
-	failure := context.Cause(s.ctx)
-	sent := false
-	if failure == nil {
-		failure = st.queue.Order(st.before(s.signal), nil)
+	failure, sent := errLeft, false
+	// Deferred, because submit can leave by runtime.Goexit.
+	defer func() {
+		_ = st.run(func() error {
+			if failure != nil {
+				st.failure = errors.Join(st.failure, fmt.Errorf("%s: foreign work of value %d: %w", st.name, s.signal, failure))
+			}
+			s.ready, s.host = true, !sent
+			return nil
+		})
+	}()
+	if failure = context.Cause(s.ctx); failure != nil {
+		return
 	}
-	if failure == nil {
-		failure = st.lend(s.submit)
-		err := st.queue.Order(nil, st.at(s.signal))
-		sent = err == nil
-		if failure == nil {
+	if failure = st.queue.Order(st.before(s.signal), nil); failure != nil {
+		return
+	}
+	failure = errLeft
+	defer func() {
+		// What was submitted, if anything was, comes before this.
+		if err := st.queue.Order(nil, st.at(s.signal)); err == nil {
+			sent = true
+		} else if failure == nil {
 			failure = err
 		}
-	}
-	_ = st.run(func() error {
-		if failure != nil {
-			st.failure = errors.Join(st.failure, fmt.Errorf("%s: foreign work of value %d: %w", st.name, s.signal, failure))
-		}
-		s.ready, s.host = true, !sent
-		return nil
-	})
+	}()
+	failure = st.lend(s.submit)
+}
+
+// errLeft: a function that was to submit did not return.
+var errLeft = errors.New("the function ended its goroutine")
+
+// signalAfter signals the value of a construct that could not be submitted, when its
+// task is complete: what that follows may still be under way.
+func (st *stream) signalAfter(n *tasks.Node, value uint64) {
+	_ = n.Wait(context.Background(), nil)
+	n.Release()
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.signalFromHost(value)
 }
 
 // signalFromHost signals a value when the one before it is reached. mu is held.
@@ -216,6 +240,17 @@ func (st *stream) raise(value uint64) error {
 	return t.SignalSemaphore(st.semaphore, value)
 }
 
+// usable refuses what was not given in time; mu is held.
+func (st *stream) usable() error {
+	switch {
+	case st.destroyed:
+		return fmt.Errorf("%w: %s was destroyed", ErrInvalid, st.name)
+	case st.device.closing.Load():
+		return fmt.Errorf("%w: %s: its runtime is being closed", ErrInvalid, st.name)
+	}
+	return nil
+}
+
 // destroy says that the object was destroyed.
 func (st *stream) destroy() {
 	st.mu.Lock()
@@ -230,21 +265,33 @@ func (st *stream) end() {
 	st.over = true
 }
 
-// finish waits until the semaphore has its last value, or signals that. It is over.
-func (st *stream) finish(timeout time.Duration) error {
-	st.mu.Lock()
-	last := st.last
-	st.mu.Unlock()
-	reached, err := st.device.Timelines.WaitSemaphore(st.semaphore, last, timeout)
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	st.gaveUp = true
-	if err == nil && !reached {
-		// Submissions that wait for it would keep the device for ever.
-		err = fmt.Errorf("%w: value %d of %s", ErrNeverSignalled, last, st.name)
-		err = errors.Join(err, st.raise(last))
+// finish waits until the semaphore has its last value, or signals what is missing of
+// it. It is over.
+func (st *stream) finish(deadline time.Time) error {
+	var errs []error
+	for wait := max(time.Until(deadline), 0); ; wait = hostSignalLook {
+		st.mu.Lock()
+		last := st.last
+		st.mu.Unlock()
+		reached, err := st.device.Timelines.WaitSemaphore(st.semaphore, last, wait)
+		st.mu.Lock()
+		if err != nil || reached {
+			st.gaveUp = true
+			st.mu.Unlock()
+			return errors.Join(append(errs, err)...)
+		}
+		// Submissions that wait for it would keep the device for ever. What is not foreign
+		// comes after that.
+		before := len(errs)
+		err = st.releaseDue(&errs)
+		if err != nil || len(errs) == before && wait == hostSignalLook {
+			st.gaveUp = true
+			errs = append(errs, err, fmt.Errorf("%w: value %d of %s", ErrNeverSignalled, last, st.name), st.raise(last))
+			st.mu.Unlock()
+			return errors.Join(errs...)
+		}
+		st.mu.Unlock()
 	}
-	return err
 }
 
 // hostSignalLook is how often a goroutine that waits for a value looks whether that
@@ -276,6 +323,9 @@ func (st *stream) explicit() error {
 // next announces foreign work: it waits for one value and signals another.
 func (st *stream) next() (wait, signal uint64, err error) {
 	err = st.run(func() error {
+		if err := st.usable(); err != nil {
+			return err
+		}
 		if err := st.explicit(); err != nil {
 			return err
 		}
@@ -297,7 +347,7 @@ func (st *stream) peek() (wait, signal uint64) {
 // never will be. Work that was not announced is, if it comes next.
 func (st *stream) submitted(value uint64, host bool) error {
 	return st.run(func() error {
-		if value == st.last+1 && !host && !st.destroyed {
+		if value == st.last+1 && !host && st.usable() == nil {
 			s := st.add(&step{foreign: true})
 			if err := st.explicit(); err != nil {
 				s.ready = true
@@ -323,6 +373,9 @@ func (st *stream) submitted(value uint64, host bool) error {
 // submit has foreign work submitted when everything before it is.
 func (st *stream) submit(ctx context.Context, f func(queue uintptr) error) error {
 	return st.run(func() error {
+		if err := st.usable(); err != nil {
+			return err
+		}
 		if !st.implicit {
 			st.add(&step{foreign: true, submit: f, ctx: ctx})
 			return nil
@@ -380,12 +433,9 @@ func (st *stream) awaits() string {
 	if st.over {
 		return ""
 	}
-	value, err := st.device.Timelines.SemaphoreValue(st.semaphore)
+	value, err := st.forgetReached()
 	if err != nil {
 		return fmt.Sprintf("%s: %v", st.name, err)
-	}
-	for len(st.foreign) > 0 && st.foreign[0] <= value {
-		st.foreign = st.foreign[1:]
 	}
 	switch {
 	case len(st.foreign) > 0:
@@ -396,6 +446,21 @@ func (st *stream) awaits() string {
 		return fmt.Sprintf("%s has a construct, of value %d, that awaits its predecessors", st.name, st.steps[0].signal)
 	}
 	return ""
+}
+
+// forgetReached takes the foreign values that are reached off the list, and returns the
+// semaphore's value; mu is held.
+func (st *stream) forgetReached() (uint64, error) {
+	value, err := st.device.Timelines.SemaphoreValue(st.semaphore)
+	if err != nil {
+		return 0, err
+	}
+	n := 0
+	for n < len(st.foreign) && st.foreign[n] <= value {
+		n++
+	}
+	st.foreign = append(st.foreign[:0], st.foreign[n:]...)
+	return value, nil
 }
 
 // withdrawAll gives up foreign work that was announced and not submitted.
@@ -426,20 +491,28 @@ func (st *stream) takeFailure() error {
 func (st *stream) release() error {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	t := st.device.Timelines
-	var errs []error
-	for len(st.foreign) > 0 && !st.over {
-		value, err := t.SemaphoreValue(st.semaphore)
-		if err != nil || value < st.foreign[0]-1 {
-			break
-		}
-		if value < st.foreign[0] {
-			errs = append(errs, fmt.Errorf("%w: value %d of %s", ErrNeverSignalled, st.foreign[0], st.name))
-			if err := t.SignalSemaphore(st.semaphore, st.foreign[0]); err != nil {
-				return errors.Join(append(errs, err)...)
-			}
-		}
-		st.foreign = st.foreign[1:]
+	if st.over {
+		return nil
 	}
-	return errors.Join(errs...)
+	var errs []error
+	err := st.releaseDue(&errs)
+	return errors.Join(append(errs, err)...)
+}
+
+// releaseDue signals the foreign values whose turn it is, and adds what they are to
+// errs; mu is held.
+func (st *stream) releaseDue(errs *[]error) error {
+	for {
+		value, err := st.forgetReached()
+		if err != nil || len(st.foreign) == 0 || value < st.foreign[0]-1 {
+			return err
+		}
+		next := st.foreign[0]
+		*errs = append(*errs, fmt.Errorf("%w: value %d of %s", ErrNeverSignalled, next, st.name))
+		if err := st.device.Timelines.SignalSemaphore(st.semaphore, next); err != nil {
+			// Once is enough.
+			st.foreign = st.foreign[1:]
+			return err
+		}
+	}
 }

@@ -2,7 +2,6 @@ package sched
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/tasks"
@@ -98,10 +97,7 @@ func (s *Scheduler) ExportPointer(p Pointer, size uint64) (vk.BufferRange, uint6
 // export returns a range of a store's bytes, with its device address (0 where the
 // device has none).
 func (s *Scheduler) export(m *store, offset, size uint64) (vk.BufferRange, uint64, error) {
-	if !m.exported {
-		m.exported = true
-		s.exported = append(s.exported, m)
-	}
+	s.exports(m)
 	address := uint64(0)
 	if m.Block.Address != 0 {
 		address = m.Block.Address + m.Offset + offset
@@ -109,20 +105,39 @@ func (s *Scheduler) export(m *store, offset, size uint64) (vk.BufferRange, uint6
 	return vk.BufferRange{Buffer: vk.Buffer(m.Block.ID), Offset: m.Offset + offset, Size: size}, address, nil
 }
 
+// exports counts a store as exported.
+func (s *Scheduler) exports(m *store) {
+	s.exportLock.Lock()
+	defer s.exportLock.Unlock()
+	m.exported = true
+	if s.exported == nil {
+		s.exported = make(map[*store]struct{})
+	}
+	s.exported[m] = struct{}{}
+}
+
+// forgetExport is the opposite of exports, for memory that is given back.
+func (s *Scheduler) forgetExport(m *store) {
+	s.exportLock.Lock()
+	defer s.exportLock.Unlock()
+	delete(s.exported, m)
+}
+
 // wroteExported counts all exported memory as written at a mark of a pending batch.
 func (s *Scheduler) wroteExported(at mark) {
-	s.exported = slices.DeleteFunc(s.exported, func(m *store) bool {
-		if !m.pinAlive() {
-			return true
+	s.exportLock.Lock()
+	var pinned []*store
+	for m := range s.exported {
+		if m.pinAlive() {
+			pinned = append(pinned, m)
 		}
-		defer m.unpin()
-		if !m.exported {
-			return true // other memory by now
-		}
+	}
+	s.exportLock.Unlock()
+	for _, m := range pinned {
 		m.wrote(m.whole(), at)
 		for _, block := range m.blocks {
 			stateOf(block).dirty = true
 		}
-		return false
-	})
+		m.unpin()
+	}
 }

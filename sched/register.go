@@ -32,8 +32,7 @@ func (s *Scheduler) Register(b vk.Block, families uint64) (Pointer, error) {
 	m := &store{registered: true, families: families}
 	block := memory.HeapBlock{ID: uint64(b.Buffer), Size: b.Size, Address: b.Address}
 	m.open(s, memory.Storage{Block: block, Size: b.Size})
-	m.exported = true
-	s.exported = append(s.exported, m)
+	s.exports(m)
 	return s.pointer(m), nil
 }
 
@@ -73,8 +72,7 @@ func (s *Scheduler) Take(b vk.Block) (Pointer, error) {
 	m := &store{allocation: true, external: b}
 	// The host's view is left out: whoever else writes the memory tells the host nothing.
 	m.open(s, memory.Storage{Block: memory.HeapBlock{ID: uint64(b.Buffer), Size: b.Size, Address: b.Address}, Size: b.Size})
-	m.exported = true
-	s.exported = append(s.exported, m)
+	s.exports(m)
 	if s.leakSites {
 		m.site = memory.CallSite()
 	}

@@ -167,8 +167,10 @@ type Scheduler struct {
 	allocated   memory.Tally
 	// leakSites is Options.LeakSites.
 	leakSites bool
-	// exported are the stores that foreign work can write, some of them given back.
-	exported []*store
+	// exported are the stores that foreign work can write. exportLock guards it, which
+	// is taken last of all.
+	exportLock sync.Mutex
+	exported   map[*store]struct{}
 	// spareBlocks are for associations.
 	spareBlocks []*blockState
 	// hostWrites are the host's storage that tasks in flight are to write; reading

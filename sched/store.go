@@ -88,6 +88,9 @@ func (m *store) pinAlive() bool {
 func (m *store) unpin() {
 	if m.refs.Add(-1) == 0 {
 		s := m.s
+		if m.exported {
+			s.forgetExport(m)
+		}
 		switch {
 		case m.registered:
 			return
