@@ -362,6 +362,9 @@ func (s *Scheduler) Close() error {
 	for _, q := range s.queues {
 		s.flush(q, true, &w)
 	}
+	s.mu.Unlock()
+	w.Run()
+	s.mu.Lock()
 	for s.live > 0 || s.compiling > 0 {
 		s.wake.Wait()
 	}
@@ -370,7 +373,6 @@ func (s *Scheduler) Close() error {
 		q.wake.Signal()
 	}
 	s.mu.Unlock()
-	w.Run()
 	s.waiters.Wait()
 
 	leaked := s.dropMemory()
