@@ -422,10 +422,11 @@ func TestRacesOfProgramsAndNoneOfThoseThatOrder(t *testing.T) {
 	for _, c := range racePrograms {
 		t.Run(c.name, func(t *testing.T) {
 			for where, o := range map[string]vkomp.Options{"device": {LookupEnv: environment("OMP_MAX_TASK_PRIORITY", "5")}, "staging": {MemoryPath: vkomp.MemoryStaged}, "host": host} {
-				if c.device && where == "host" {
+				// Go's own detector sees the races of those that copy or run on the host: there
+				// kernels touch more than the tasks declare, and inoutset orders nothing.
+				if (c.device || goRaces) && where == "host" {
 					continue
 				}
-				// Go's own detector sees the races of those that copy or run on the host.
 				if !goRaces {
 					if found := races(t, o, c.racy); len(found) == 0 {
 						t.Errorf("%s: no race is found", where)

@@ -158,21 +158,31 @@ func (s *Scheduler) Free(p Pointer) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	m, offset, err := s.find(p, 0)
-	switch {
-	case err != nil:
+	m, err := s.toGiveUp(p, "allocated", func(m *store) bool { return m.allocation })
+	if err != nil {
 		return err
-	case !m.allocation:
-		return fmt.Errorf("%w: %#x is in %s, which was not allocated", ErrInvalidPointer, p.Address, m.describe())
-	case offset != 0:
-		return fmt.Errorf("%w: %#x is %d bytes into %s, not its beginning", ErrInvalidPointer, p.Address, offset, m.describe())
-	case m.associations > 0:
-		return fmt.Errorf("%w: %s is associated with host storage (%d times)", ErrBusy, m.describe(), m.associations)
 	}
 	s.forgetPointers(m)
 	s.allocated.Remove(m.Size)
 	m.unpin()
 	return nil
+}
+
+// toGiveUp returns the store that p points to the beginning of, which was made in that
+// way and is not associated with host storage.
+func (s *Scheduler) toGiveUp(p Pointer, made string, was func(*store) bool) (*store, error) {
+	m, offset, err := s.find(p, 0)
+	switch {
+	case err != nil:
+		return nil, err
+	case !was(m):
+		return nil, fmt.Errorf("%w: %#x is in %s, which was not %s", ErrInvalidPointer, p.Address, m.describe(), made)
+	case offset != 0:
+		return nil, fmt.Errorf("%w: %#x is %d bytes into %s, not its beginning", ErrInvalidPointer, p.Address, offset, m.describe())
+	case m.associations > 0:
+		return nil, fmt.Errorf("%w: %s is associated with host storage (%d times)", ErrBusy, m.describe(), m.associations)
+	}
+	return m, nil
 }
 
 // Associate makes the bytes at offset from p the corresponding storage of the host

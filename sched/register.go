@@ -41,16 +41,9 @@ func (s *Scheduler) Register(b vk.Block, families uint64) (Pointer, error) {
 func (s *Scheduler) Unregister(p Pointer) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	m, offset, err := s.find(p, 0)
-	switch {
-	case err != nil:
+	m, err := s.toGiveUp(p, "registered", func(m *store) bool { return m.registered })
+	if err != nil {
 		return err
-	case !m.registered:
-		return fmt.Errorf("%w: %#x is in %s, which was not registered", ErrInvalidPointer, p.Address, m.describe())
-	case offset != 0:
-		return fmt.Errorf("%w: %#x is %d bytes into %s, not its beginning", ErrInvalidPointer, p.Address, offset, m.describe())
-	case m.associations > 0:
-		return fmt.Errorf("%w: %s is associated with host storage (%d times)", ErrBusy, m.describe(), m.associations)
 	}
 	if n := m.refs.Load() - 1; n > 0 {
 		return fmt.Errorf("%w: %d tasks use %s", ErrBusy, n, m.describe())
