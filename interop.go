@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 	"unsafe"
@@ -51,13 +53,14 @@ type InteropInit struct {
 // is opened if need be. They stay the runtime's, and are valid until the object is
 // destroyed, or Close at the latest.
 //
-// For an object with type targetsync the construct has an empty mergeable task: foreign
-// work that the object was given before the construct is complete before the task
-// begins, what it is given later begins after the task is complete. See
+// With objects of type targetsync the construct has an empty mergeable task: foreign
+// work that any of them was given before the construct is complete before the task
+// begins, what any is given later begins after the task is complete. See
 // [interop.Object.Next], [interop.Object.Submit] and [interop.Object.Queue] for how
 // it is given foreign work. Without NoWait and without Depend the task is merged, and
 // there is only the order of foreign work; otherwise it is a task like others, and
-// target tasks of the device before and after it are ordered by the device. Interop
+// target tasks of the device before and after it are ordered by the device; where the
+// objects are of several devices, the host keeps the order between these. Interop
 // itself never waits. Without targetsync NoWait has no effect.
 //
 // What cannot be initialised is interop.None and no error, as OpenMP has it: any
@@ -65,7 +68,9 @@ type InteropInit struct {
 // which it was. None may be used and destroyed; a construct whose objects are all None
 // keeps the order that Depend asks for.
 //
-// On an error no object has changed, unless it is that of a submission.
+// On an error no object has changed, unless it is that of foreign work: a construct
+// without a task returns what the submissions of earlier calls of [interop.Object.Submit]
+// failed with, and has been carried out.
 func (rt *Runtime) Interop(ctx context.Context, i Interop) error {
 	if err := rt.interop(ctx, &i); err != nil {
 		return fmt.Errorf("vkomp: interop: %w", err)
@@ -81,15 +86,16 @@ func (rt *Runtime) interop(ctx context.Context, i *Interop) error {
 		return fmt.Errorf("%w: %w", ErrInvalidArgument, err)
 	}
 	c := rt.current(ctx)
-	t := interop.Task{Scope: c.children(), NoWait: i.NoWait, Group: c.group()}
+	t := interop.Task{Label: "interop", Scope: c.children(), NoWait: i.NoWait, Group: c.group()}
 	for k := range i.Depend {
 		if err := tasks.CheckDepend(i.Depend[k].item); err != nil {
 			return fmt.Errorf("depend clause %d: %w", k, err)
 		}
 		item := i.Depend[k].item
 		if item.Kind == tasks.DependMutexInOutSet {
-			// The tasks of one object come one after the other: they are not to wait for
-			// each other's storage in another order.
+			// The tasks of one object come one after the other where foreign work is between
+			// them: they are not to wait for each other's storage in another order. Nor does a
+			// join take part in exclusion.
 			item.Kind = tasks.DependInOut
 		}
 		t.Depend = append(t.Depend, item)
@@ -98,59 +104,79 @@ func (rt *Runtime) interop(ctx context.Context, i *Interop) error {
 	if err != nil {
 		return err
 	}
-	generated := false
-	generate := func(o interop.Object, action interop.Action) error {
-		t.Action = action
-		generated = generated || o.Types()&interop.TypeTargetSync != 0
-		if err := o.Generate(t); err != nil {
-			return fmt.Errorf("%v %v: %w", action, o, err)
+	of := map[*interop.Device][]interop.Part{}
+	add := func(o interop.Object, action interop.Action) {
+		if o.Types()&interop.TypeTargetSync != 0 {
+			d := rt.ownerOf(o)
+			of[d] = append(of[d], interop.Part{Object: o, Action: action})
 		}
-		return nil
 	}
 	for _, o := range made {
-		if err := generate(o, interop.ActionInit); err != nil {
-			for _, o := range made {
-				if o != interop.None {
-					err = errors.Join(err, rt.ownerOf(o).Destroy(o))
-				}
+		add(o, interop.ActionInit)
+	}
+	for _, o := range i.Use {
+		add(o, interop.ActionUse)
+	}
+	for _, p := range i.Destroy {
+		add(*p, interop.ActionDestroy)
+	}
+	generated, err := generateOn(of, t)
+	if !generated {
+		for _, o := range made {
+			if o != interop.None {
+				err = errors.Join(err, rt.ownerOf(o).Destroy(o))
 			}
-			return err
 		}
+		return err
 	}
 	for k := range i.Init {
 		*i.Init[k].Object = made[k]
 	}
-	// What fails for one object, or has failed before, keeps no other from its part.
-	var errs []error
-	for _, o := range i.Use {
-		errs = append(errs, generate(o, interop.ActionUse))
-	}
 	for _, p := range i.Destroy {
-		errs = append(errs, generate(*p, interop.ActionDestroy))
-		if *p != interop.None {
-			if err := rt.ownerOf(*p).Destroy(*p); err != nil {
-				errs = append(errs, fmt.Errorf("%w: %w", ErrInvalidArgument, err))
-				continue
-			}
-			*p = interop.None
+		if *p == interop.None {
+			continue
 		}
+		if e := rt.ownerOf(*p).Destroy(*p); e != nil {
+			err = errors.Join(err, fmt.Errorf("%w: %w", ErrInvalidArgument, e))
+			continue
+		}
+		*p = interop.None
 	}
-	if err := errors.Join(errs...); err != nil {
+	switch {
+	case err != nil:
 		return err
-	}
-	if generated && (i.NoWait || len(i.Depend) > 0) {
-		rt.race.join(ctx, c, "interop", t.Depend, true, nil)
-	}
-	if !generated && len(i.Depend) > 0 {
-		for k := range t.Depend {
-			// A join does not take part in exclusion.
-			if t.Depend[k].Kind == tasks.DependMutexInOutSet {
-				t.Depend[k].Kind = tasks.DependInOut
-			}
-		}
-		return rt.join(ctx, "interop", t.Depend, true)
+	case len(of) == 0 && len(t.Depend) > 0:
+		return rt.join(ctx, t.Label, t.Depend, true)
+	case len(of) > 0 && (t.NoWait || len(t.Depend) > 0):
+		rt.race.join(ctx, c, t.Label, t.Depend, true, nil)
 	}
 	return nil
+}
+
+// generateOn generates a construct's task, or tasks, on the devices of its objects.
+func generateOn(of map[*interop.Device][]interop.Part, t interop.Task) (generated bool, err error) {
+	devices := slices.SortedFunc(maps.Keys(of), func(a, b *interop.Device) int { return cmp.Compare(a.Number, b.Number) })
+	generate := func(t interop.Task) bool {
+		for _, d := range devices {
+			t.Parts = of[d]
+			done, e := d.Generate(t)
+			err = errors.Join(err, e)
+			if !done {
+				return false
+			}
+		}
+		return true
+	}
+	if len(devices) <= 1 {
+		return generate(t), err
+	}
+	// The order between devices is the host's: a task on each of them for what is before,
+	// and when all these are complete another for what is after.
+	all := unsafe.Pointer(new([8]byte))
+	before, after := t, t
+	before.Depend = append(slices.Clip(t.Depend), tasks.Depend{Kind: tasks.DependIn, Ptr: all, Size: 8})
+	after.Depend = []tasks.Depend{{Kind: tasks.DependInOutSet, Ptr: all, Size: 8}}
+	return generate(before) && generate(after), err
 }
 
 // checkInterop refuses what OpenMP does not allow in an interop construct.

@@ -794,3 +794,60 @@ func TestEveryWaitNamesTheForeignWorkItWaitsFor(t *testing.T) {
 	_ = rt.Taskwait(ctx)
 	must(t, rt.TargetExitData(ctx, vkomp.TargetExitData{Maps: []vkomp.Arg{vkomp.Release(x)}}))
 }
+
+// An outer task waits for a task whose children's construct comes later in the program.
+func TestConstructOfAChildThatAnEarlierConstructWaitsFor(t *testing.T) {
+	rt := vktest.Open(t, func(o *vkomp.Options) { o.InteropQueues = -1 })
+	ctx := t.Context()
+	x := []uint32{0}
+	o := newObject(t, rt, targetAndSync)
+	release := make(chan struct{})
+	must(t, rt.Task(ctx, vkomp.Task{Depend: []vkomp.Depend{vkomp.Out(x)}, Body: func(ctx context.Context) error {
+		<-release
+		if err := rt.Interop(ctx, later(use(o))); err != nil {
+			return err
+		}
+		return rt.Taskwait(ctx)
+	}}))
+	must(t, rt.Interop(ctx, later(use(o), vkomp.In(x))))
+	close(release)
+	must(t, rt.Taskwait(ctx))
+}
+
+// What a construct orders of objects of several devices the host keeps in order, and no
+// queue waits for it.
+func TestConstructOfObjectsOfSeveralDevices(t *testing.T) {
+	for name, i := range map[string]vkomp.Interop{
+		"merged":            {},
+		"nowait":            {NoWait: true},
+		"nowait and depend": {NoWait: true, Depend: []vkomp.Depend{vkomp.InOut([]uint32{0})}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rt, d := openTwice(t, func(o *vkomp.Options) { o.InteropQueues = -1 })
+			ctx := t.Context()
+			var o [2]interop.Object
+			for k := range o {
+				must(t, rt.Interop(ctx, vkomp.Interop{Device: d[k], Init: []vkomp.InteropInit{{Object: &o[k], Types: targetAndSync}}}))
+			}
+			first, second := o[1], o[0]
+			_, before, err := first.Next()
+			must(t, err)
+			i.Use, i.Destroy = []interop.Object{o[0]}, []*interop.Object{&o[1]}
+			must(t, rt.Interop(ctx, i))
+			if o[1] != interop.None {
+				t.Errorf("the object is %v", o[1])
+			}
+			after, signal, err := second.Next()
+			must(t, err)
+			short, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
+			defer cancel()
+			if err := second.Ready(short, after); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("work after the construct could be submitted (%v), and that before it was not", err)
+			}
+			must(t, first.Withdraw(before))
+			must(t, second.Ready(ctx, after))
+			must(t, second.Withdraw(signal))
+			must(t, rt.Taskwait(ctx))
+		})
+	}
+}

@@ -1,9 +1,13 @@
 package interop
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
+	"slices"
 
+	"github.com/vkomp/vkomp/sched"
 	"github.com/vkomp/vkomp/tasks"
 )
 
@@ -19,93 +23,269 @@ const (
 // String names the action as its clause does.
 func (a Action) String() string { return [...]string{"init", "use", "destroy"}[a] }
 
-// Task is the empty task of an interop construct (OpenMP 5.1 §2.15.1). Foreign work
-// that the object was given before the construct is complete before the task begins;
-// foreign work that it is given later begins after the task is complete.
-type Task struct {
+// Part is an object in a construct.
+type Part struct {
+	Object Object
 	Action Action
+}
+
+// Task is the empty task of an interop construct (OpenMP 5.1 §2.15.1). Foreign work
+// that one of the objects was given before the construct is complete before the task
+// begins; foreign work that one of them is given later begins after the task is complete.
+type Task struct {
+	Label string
+	// Parts are objects of one device, each of them once.
+	Parts  []Part
 	Scope  *tasks.Scope
 	Depend []tasks.Depend
 	NoWait bool
 	Group  *tasks.Group
 }
 
-// Generate generates the task of an object that has targetsync. Without nowait and
-// without depend it is merged: there is no task. Otherwise it is one of the scope's,
-// deferred: nothing here waits.
-func (o Object) Generate(t Task) error {
-	if o == None || o.state.stream == nil {
-		return nil
+// Generate generates the task, if one of the objects has targetsync. Without nowait and
+// without depend it is merged: there is no task, only the order of the foreign work.
+// Otherwise it is one of the scope's, deferred: nothing here waits.
+//
+// generated tells whether the construct has been carried out. If it has, an error is what
+// foreign work of Submit failed with, or says that work to come on an object's own queue
+// is not ordered.
+func (d *Device) Generate(t Task) (generated bool, err error) {
+	c := &construct{device: d}
+	for _, p := range t.Parts {
+		if p.Object != None && p.Object.state.stream != nil {
+			c.parts = append(c.parts, part{stream: p.Object.state.stream, action: p.Action})
+		}
 	}
-	st := o.state.stream
+	if len(c.parts) == 0 {
+		return true, nil
+	}
+	slices.SortFunc(c.parts, func(a, b part) int { return cmp.Compare(a.stream.number, b.stream.number) })
 	w := tasks.NewWork()
 	defer w.Finish()
-	s, err := st.generate(&t, o.state.device.Domain, w)
-	if s == nil || err != nil {
-		return err
+	if generated, err = c.generate(&t, w); !generated {
+		return false, err
 	}
 	// Unless it waits for the host, the task is submitted by this: then no queue is made
 	// to wait for what is not.
 	w.Run()
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	if st.implicit && t.Action != ActionDestroy {
-		return st.queue.Order(st.at(s.signal), nil)
+	for _, p := range c.parts {
+		err = errors.Join(err, p.orderOwn())
+	}
+	return true, err
+}
+
+// construct is what a construct is to the streams of its objects: a step's value in
+// each. It is sent when it is in the first step of all of them, in all at once, or else
+// two constructs could each be in the other's way.
+type construct struct {
+	device *Device
+	// parts are in the order of their streams' numbers.
+	parts []part
+	// started: its task has; a construct without one has from the beginning. node is the
+	// task, which Start gives. The device's order guards both.
+	started bool
+	node    *tasks.Node
+}
+
+// part is a construct in one stream.
+type part struct {
+	stream *stream
+	action Action
+	// step is nil in a stream where the construct has no value.
+	step *step
+	// last is what later work on the object's own queue has to wait for.
+	last uint64
+}
+
+// generate adds the construct and its task, if it has one.
+func (c *construct) generate(t *Task, w *tasks.Work) (generated bool, err error) {
+	for _, p := range c.parts {
+		p.stream.adding.Lock()
+		defer p.stream.adding.Unlock()
+	}
+	if err := c.usable(); err != nil {
+		return false, err
+	}
+	for _, p := range c.parts {
+		if p.stream.implicit && p.action != ActionInit {
+			// What was submitted to the object's own queue is before this.
+			if err := p.stream.gather(); err != nil {
+				return false, err
+			}
+		}
+	}
+	merged := !t.NoWait && len(t.Depend) == 0
+	if !merged {
+		task := tasks.Task{
+			Label: t.Label, Domain: c.device.Domain, Depend: t.Depend, Group: t.Group,
+			Runner: c,
+			// Foreign work waits for the task's end, which has to come.
+			Always: true,
+			// Until its submission, see send.
+			Held: true,
+		}
+		if _, err := t.Scope.Add(&task, w); err != nil {
+			return false, err
+		}
+	}
+	c.device.order.Lock()
+	defer c.device.order.Unlock()
+	if merged {
+		c.started = true
+		err = c.takeFailures()
+	}
+	var streams []*stream
+	joins := c.joins()
+	for i := range c.parts {
+		p := &c.parts[i]
+		if !merged || joins {
+			p.step = p.stream.addConstruct(c)
+		}
+		p.last = p.stream.last
+		streams = append(streams, p.stream)
+	}
+	c.device.advance(w, streams...)
+	return true, err
+}
+
+// joins reports whether something can come before the construct in one stream and after
+// it in another.
+func (c *construct) joins() bool {
+	before := slices.ContainsFunc(c.parts, func(p part) bool { return p.action != ActionInit })
+	after := slices.ContainsFunc(c.parts, func(p part) bool { return p.action != ActionDestroy })
+	return len(c.parts) > 1 && before && after
+}
+
+// usable refuses objects that were destroyed meanwhile.
+func (c *construct) usable() error {
+	c.device.order.Lock()
+	defer c.device.order.Unlock()
+	for _, p := range c.parts {
+		if p.stream.destroyed {
+			return fmt.Errorf("%w: %s was destroyed", ErrInvalid, p.stream.name)
+		}
 	}
 	return nil
 }
 
-// generate adds a construct's task, and returns its step, nil if it is merged.
-func (st *stream) generate(t *Task, domain tasks.Domain, w *tasks.Work) (s *step, err error) {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	if st.destroyed {
-		return nil, fmt.Errorf("%w: %s was destroyed", ErrInvalid, st.name)
+// takeFailures returns what foreign work failed with that came before; the device's
+// order is held.
+func (c *construct) takeFailures() error {
+	var errs []error
+	for _, p := range c.parts {
+		errs = append(errs, p.stream.failure)
+		p.stream.failure = nil
 	}
-	if st.implicit && t.Action != ActionInit {
-		// What was submitted to the object's own queue is before this; if there is no
-		// task, what comes later is after it.
-		if err := st.gather(); err != nil {
-			return nil, err
-		}
-		st.advance(w)
-	}
-	if !t.NoWait && len(t.Depend) == 0 {
-		err = st.failure
-		st.failure = nil
-		if st.implicit && t.Action == ActionUse {
-			err = errors.Join(err, st.queue.Order(st.at(st.last), nil))
-		}
-		return nil, err
-	}
-	s = &step{}
-	task := tasks.Task{
-		Label: "interop " + t.Action.String(), Domain: domain, Depend: t.Depend, Group: t.Group,
-		Runner: generated{st, s},
-		// Foreign work waits for the task's end, which has to come.
-		Always: true,
-		// Until its submission, see advance.
-		Held: true,
-	}
-	if _, err := t.Scope.Add(&task, w); err != nil {
-		return nil, err
-	}
-	return st.add(s), nil
+	return errors.Join(errs...)
 }
 
-// generated is the runner of a construct's task.
-type generated struct {
-	st   *stream
-	step *step
+// orderOwn has what comes later on the object's own queue wait for the construct.
+func (p *part) orderOwn() error {
+	if p.action == ActionDestroy || p.action == ActionInit && p.step == nil {
+		return nil
+	}
+	p.stream.adding.Lock()
+	defer p.stream.adding.Unlock()
+	if !p.stream.implicit {
+		return nil
+	}
+	return p.stream.queue.Order(p.stream.at(p.last), nil)
 }
 
 // Start implements tasks.Runner.
-func (g generated) Start(n *tasks.Node, w *tasks.Work) {
-	g.st.mu.Lock()
-	defer g.st.mu.Unlock()
-	g.step.node, g.step.ready = n, true
-	g.st.advance(w)
+func (c *construct) Start(n *tasks.Node, w *tasks.Work) {
+	c.device.order.Lock()
+	defer c.device.order.Unlock()
+	c.node, c.started = n, true
+	c.device.advance(w, c.parts[0].stream)
 }
 
 // Drop implements tasks.Runner; such a task is always run.
-func (generated) Drop(*tasks.Node) {}
+func (*construct) Drop(*tasks.Node) {}
+
+// due reports whether nothing is before the construct that is not sent; the device's
+// order is held.
+func (c *construct) due() bool {
+	for _, p := range c.parts {
+		if p.stream.steps[0] != p.step {
+			return false
+		}
+	}
+	return true
+}
+
+// first returns the first construct of a step that can be sent, or nil; the device's
+// order is held.
+func (s *step) first() *construct {
+	for _, c := range s.constructs {
+		if c.started && c.due() {
+			return c
+		}
+	}
+	return nil
+}
+
+// awaits describes what the first construct of the first step waits for; the device's
+// order is held.
+func (s *step) awaits() string {
+	c := s.constructs[0]
+	if c.started {
+		for _, p := range c.parts {
+			if p.stream.steps[0] != p.step {
+				return p.stream.name
+			}
+		}
+	}
+	return "its predecessors"
+}
+
+// send submits a construct that is due; the device's order is held.
+func (c *construct) send(w *tasks.Work) {
+	f := sched.Foreign{Failure: c.takeFailures()}
+	var points []point
+	for _, p := range c.parts {
+		value := p.stream.sent + 1
+		f.Waits = append(f.Waits, p.stream.before(value)...)
+		f.Signals = append(f.Signals, p.stream.at(value)...)
+		points = append(points, point{p.stream, value})
+	}
+	if err := c.submit(f, w); err != nil {
+		// Foreign work comes after the construct all the same.
+		c.device.background.Go(func() { c.complete(points) })
+	}
+	for _, p := range c.parts {
+		k := slices.Index(p.step.constructs, c)
+		p.step.constructs = slices.Delete(p.step.constructs, k, k+1)
+		p.stream.leave()
+	}
+}
+
+// submit makes the construct's submission. An error is the task's.
+func (c *construct) submit(f sched.Foreign, w *tasks.Work) error {
+	// What is not the task's is for the construct that comes next.
+	left := &c.parts[0].stream.failure
+	if c.node == nil {
+		err := c.device.Shared.Order(f.Waits, f.Signals)
+		*left = errors.Join(f.Failure, err)
+		return err
+	}
+	err := c.device.Scheduler.Order(c.node, f, w)
+	if err != nil {
+		*left = f.Failure
+		return err
+	}
+	c.node.Release()
+	return nil
+}
+
+// complete signals what a construct was to signal that could not be submitted: after its
+// task, which what it follows may still hold up.
+func (c *construct) complete(points []point) {
+	if c.node != nil {
+		_ = c.node.Wait(context.Background(), nil)
+		c.node.Release()
+	}
+	c.device.order.Lock()
+	defer c.device.order.Unlock()
+	c.device.signalFromHost(points)
+}

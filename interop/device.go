@@ -71,7 +71,11 @@ type Device struct {
 	// background counts the goroutines that signal or submit for the streams.
 	background sync.WaitGroup
 
-	mu sync.Mutex // before that of a stream
+	// order guards what the streams have to send: a construct is in several at once. The
+	// scheduler is called with it held.
+	order sync.Mutex
+
+	mu sync.Mutex // before order
 	// free are queues of Own that no object has, streams those of objects that are
 	// alive, retired those of objects that are not, whose semaphores may be used again.
 	free             []freeQueue
@@ -126,7 +130,7 @@ func (d *Device) Init(types Types) (Object, error) {
 	if types&TypeTargetSync == 0 {
 		return o, nil
 	}
-	st, err := d.newStream(o.String())
+	st, err := d.newStream(o.String(), d.objects)
 	if err != nil {
 		return None, err
 	}
@@ -137,8 +141,8 @@ func (d *Device) Init(types Types) (Object, error) {
 
 // newStream returns a stream, with a semaphore that another object is done with if
 // there is one; d.mu is held.
-func (d *Device) newStream(name string) (*stream, error) {
-	st := &stream{name: name, device: d, queue: d.Shared, changed: make(chan struct{})}
+func (d *Device) newStream(name string, number int) (*stream, error) {
+	st := &stream{name: name, number: number, device: d, queue: d.Shared, changed: make(chan struct{})}
 	for i, r := range d.retired {
 		if value, err := d.Timelines.SemaphoreValue(r.semaphore); err == nil && r.spent(value) {
 			st.semaphore, st.first, st.last, st.sent = r.semaphore, value, value, value
@@ -175,6 +179,9 @@ func (d *Device) Destroy(o Object) error {
 		return fmt.Errorf("%w: %v was destroyed before", ErrInvalid, o)
 	}
 	if st := o.state.stream; st != nil {
+		// Nothing more is to come on its own queue when another object gets that.
+		st.adding.Lock()
+		defer st.adding.Unlock()
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		st.destroy()

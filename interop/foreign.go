@@ -62,8 +62,8 @@ func (o Object) Queue() (q ForeignQueue, ok bool) {
 	if err != nil {
 		return ForeignQueue{}, false
 	}
-	st.mu.Lock()
-	defer st.mu.Unlock()
+	st.device.order.Lock()
+	defer st.device.order.Unlock()
 	return ForeignQueue{st.queue.Handle(), st.queue.Family(), st.implicit, st.queue.Locker()}, true
 }
 

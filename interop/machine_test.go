@@ -27,6 +27,8 @@ type machine struct {
 	failures []string
 	// refuse, if not nil, is the error of the next creation of a semaphore.
 	refuse error
+	// owed are the signals of constructs that were refused: the host makes them.
+	owed []vk.SemaphoreValue
 	// submissions names the queues of all submissions, destroyed has the last values of
 	// semaphores that are no more.
 	submissions []string
@@ -60,7 +62,7 @@ type queue struct {
 	m      *machine
 	name   string
 	family uint32
-	lock   sync.Mutex
+	lock   lock
 	// refuse, if not nil, is the error of the next submission.
 	refuse error
 
@@ -70,6 +72,15 @@ type queue struct {
 	signals    []operation
 }
 
+// lock is one that a bubble sees somebody wait for.
+type lock chan struct{}
+
+// Lock implements sync.Locker.
+func (l lock) Lock() { l <- struct{}{} }
+
+// Unlock implements sync.Locker.
+func (l lock) Unlock() { <-l }
+
 func newMachine() *machine {
 	return &machine{semaphores: map[vk.Semaphore]*semaphore{}, destroyed: map[vk.Semaphore]uint64{}}
 }
@@ -77,7 +88,7 @@ func newMachine() *machine {
 func (m *machine) newQueue(name string) *queue {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	q := &queue{m: m, name: name, family: uint32(len(m.queues) + 1)}
+	q := &queue{m: m, name: name, family: uint32(len(m.queues) + 1), lock: make(lock, 1)}
 	m.queues = append(m.queues, q)
 	return q
 }
@@ -103,7 +114,7 @@ func (q *queue) Handle() uintptr { return uintptr(q.family) << 12 }
 func (q *queue) Family() uint32 { return q.family }
 
 // Locker implements interop.Queue.
-func (q *queue) Locker() sync.Locker { return &q.lock }
+func (q *queue) Locker() sync.Locker { return q.lock }
 
 // Order implements interop.Queue.
 func (q *queue) Order(waits, signals []vk.SemaphoreValue) error {
@@ -111,10 +122,19 @@ func (q *queue) Order(waits, signals []vk.SemaphoreValue) error {
 	defer q.lock.Unlock()
 	if err := q.refuse; err != nil {
 		q.refuse = nil
+		if len(signals) > 1 {
+			q.m.owes(signals)
+		}
 		return err
 	}
 	q.submit(waits, nil, nil, signals)
 	return nil
+}
+
+func (m *machine) owes(signals []vk.SemaphoreValue) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.owed = append(m.owed, signals...)
 }
 
 // submit makes a submission; the queue's lock is held.
@@ -309,7 +329,8 @@ func (m *machine) step(choice int) bool {
 
 // stuck names the queues among those given that cannot come to their end as things
 // are: what is left on them waits for what nobody has submitted. A signal that the
-// host is waiting to make counts as submitted.
+// host is waiting to make counts as submitted, or is to make when it has waited for
+// others.
 func (m *machine) stuck(among []*queue) []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -344,6 +365,12 @@ func (m *machine) stuck(among []*queue) []string {
 				again = true
 			}
 		}
+		for _, v := range m.owed {
+			if value[v.Semaphore] == v.Value-1 {
+				value[v.Semaphore]++
+				again = true
+			}
+		}
 	}
 	var names []string
 	for k, q := range ahead {
@@ -361,10 +388,9 @@ type scheduler struct {
 	mu sync.Mutex
 	// refuse, if not nil, is the error of the next task.
 	refuse error
-	// jobs are the tasks that have not completed, made all there were, by what they
-	// signal.
+	// jobs are the tasks that have not completed, made all there were, by their labels.
 	jobs map[*tasks.Node]*job
-	made map[vk.SemaphoreValue]*job
+	made map[string]*job
 }
 
 // Order implements interop.Scheduler.
@@ -373,6 +399,7 @@ func (s *scheduler) Order(n *tasks.Node, f sched.Foreign, w *tasks.Work) error {
 	defer s.mu.Unlock()
 	if err := s.refuse; err != nil {
 		s.refuse = nil
+		s.queue.m.owes(f.Signals)
 		n.Complete(err, w)
 		return err
 	}
@@ -385,7 +412,7 @@ func (s *scheduler) Order(n *tasks.Node, f sched.Foreign, w *tasks.Work) error {
 		n.Complete(f.Failure, w)
 		w.Finish()
 	}
-	s.made[f.Signals[0]] = j
+	s.made[n.Label()] = j
 	var follows []*job
 	for _, p := range n.Predecessors() {
 		if earlier := s.jobs[p]; earlier != nil {
@@ -419,7 +446,7 @@ const foreignTimeout = 10 * time.Second
 func newRig(own int) *rig {
 	r := &rig{machine: newMachine()}
 	r.shared = r.newQueue("shared")
-	r.scheduler = &scheduler{queue: r.newQueue("scheduler"), jobs: map[*tasks.Node]*job{}, made: map[vk.SemaphoreValue]*job{}}
+	r.scheduler = &scheduler{queue: r.newQueue("scheduler"), jobs: map[*tasks.Node]*job{}, made: map[string]*job{}}
 	o := interop.Options{Number: 3, Domain: 4, Handles: handles, Timelines: r.machine, Scheduler: r.scheduler, Shared: r.shared, Timeout: foreignTimeout}
 	for k := range own {
 		q := r.newQueue(fmt.Sprint("own ", k))

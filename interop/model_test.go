@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -56,9 +57,10 @@ type action struct {
 type entry struct {
 	// job is foreign work or a construct's task, nil if there is none, or has none yet.
 	job *job
-	// construct: it is one, and what signals its task, if it has one.
+	// construct: it is one, in the programs of all its objects. label is that of its task,
+	// if it has one.
 	construct bool
-	signal    vk.SemaphoreValue
+	label     string
 	// announced: it comes after what was announced before.
 	announced bool
 	// cause is the failure that the entry may have: then nothing need come after it.
@@ -104,8 +106,8 @@ type model struct {
 	// causes are what goes with what.
 	causes [][2]string
 	bad    []string
-	// counted numbers causes.
-	counted int
+	// counted numbers causes, constructs numbers these.
+	counted, constructs int
 	// cancels end the contexts.
 	cancels []context.CancelCauseFunc
 }
@@ -149,26 +151,31 @@ func values(s vk.Semaphore, value uint64) []vk.SemaphoreValue {
 	return []vk.SemaphoreValue{{Semaphore: s, Value: value}}
 }
 
-// construct generates what a construct does with one object.
-func (m *model) construct(p *program, action interop.Action, how int) {
-	t := interop.Task{Action: action, Scope: m.scope, NoWait: how&1 != 0}
+// construct generates what a construct does with some objects.
+func (m *model) construct(all []*program, action interop.Action, how int) {
+	m.constructs++
+	t := interop.Task{Label: fmt.Sprint("construct ", m.constructs), Scope: m.scope, NoWait: how&1 != 0}
+	for _, p := range all {
+		t.Parts = append(t.Parts, interop.Part{Object: p.o, Action: action})
+	}
 	e := &entry{construct: true}
 	if how&2 != 0 {
 		k := how >> 2 & 1
 		t.Depend = []tasks.Depend{inOut(&m.storage[k])}
 		e.predecessor = m.lastHost[k]
 	}
-	err := p.o.Generate(t)
+	generated, err := m.device.Generate(t)
 	m.report(err)
-	if err != nil && strings.Contains(err.Error(), "<fault") {
-		// It was not made, or not to its end.
+	if err != nil && (!generated || strings.Contains(err.Error(), "<fault")) {
+		// It was not made, or not to its end: nothing is known of its order.
 		return
 	}
 	if t.NoWait || len(t.Depend) > 0 {
-		last, _ := p.o.Int(interop.PropertyWaitValue)
-		e.signal = vk.SemaphoreValue{Semaphore: p.semaphore, Value: uint64(last)}
+		e.label = t.Label
 	}
-	p.entries = append(p.entries, e)
+	for _, p := range all {
+		p.entries = append(p.entries, e)
+	}
 }
 
 // foreignQueue returns a queue for one submission of foreign code.
@@ -213,11 +220,17 @@ func (m *model) do(a action) {
 		p := &program{o: o, alive: true}
 		p.semaphore, _ = o.Semaphore()
 		m.programs = append(m.programs, p)
-		m.construct(p, interop.ActionInit, a.How)
+		m.construct([]*program{p}, interop.ActionInit, a.How)
 	case doUse:
-		m.construct(p, interop.ActionUse, a.How)
+		all := []*program{p}
+		for k := range a.How >> 3 & 3 {
+			if o := m.pick(a.Which + k + 1); !slices.Contains(all, o) {
+				all = append(all, o)
+			}
+		}
+		m.construct(all, interop.ActionUse, a.How)
 	case doDestroy:
-		m.construct(p, interop.ActionDestroy, a.How)
+		m.construct([]*program{p}, interop.ActionDestroy, a.How)
 		m.report(m.device.Destroy(p.o))
 		p.alive = false
 	case doAnnounce:
@@ -446,8 +459,11 @@ func (m *model) check() {
 	}
 	for _, p := range m.programs {
 		for k, e := range p.entries {
-			if e.construct && e.signal.Semaphore != 0 {
-				e.job = m.scheduler.made[e.signal]
+			if e.construct && e.label != "" {
+				e.job = m.scheduler.made[e.label]
+			}
+			if e.construct {
+				m.checkAcross(p, k, said)
 			}
 			if e.job == nil {
 				continue
@@ -466,7 +482,7 @@ func (m *model) check() {
 				if e.construct && b.construct {
 					ordered = false
 				}
-				if b.job != nil && ordered && b.job.end >= e.job.begin && !(b.cause != "" && strings.Contains(said, b.cause)) {
+				if b.job != nil && ordered && b.job.end >= e.job.begin && !b.failed(said) {
 					m.fail("%v: entry %d (%s) ends at %d, entry %d (%s) begins at %d", p.o, i, b.job.name, b.job.end, k, e.job.name, e.job.begin)
 				}
 				between = between || b.construct
@@ -474,6 +490,30 @@ func (m *model) check() {
 		}
 	}
 }
+
+// checkAcross compares the foreign work before a construct in one program with what is
+// after it in others.
+func (m *model) checkAcross(p *program, at int, said string) {
+	for _, o := range m.programs {
+		i := slices.Index(o.entries, p.entries[at])
+		if o == p || i < 0 {
+			continue
+		}
+		for _, b := range p.entries[:at] {
+			for _, e := range o.entries[i+1:] {
+				if b.construct || e.construct || b.job == nil || e.job == nil || b.failed(said) {
+					continue
+				}
+				if b.job.end >= e.job.begin {
+					m.fail("across %v and %v: %s ends at %d, %s begins at %d", p.o, o.o, b.job.name, b.job.end, e.job.name, e.job.begin)
+				}
+			}
+		}
+	}
+}
+
+// failed reports whether that is said of the entry.
+func (e *entry) failed(said string) bool { return e.cause != "" && strings.Contains(said, e.cause) }
 
 // runHistory runs a history in a bubble and returns what is wrong.
 func runHistory(own int, actions []action, seed uint64) []string {

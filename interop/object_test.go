@@ -3,6 +3,7 @@ package interop_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"strings"
 	"sync"
@@ -13,7 +14,13 @@ import (
 	"github.com/vkomp/vkomp/interop"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	// A history takes a tenth of a millisecond. -rapid.checks asks for more.
+	if err := flag.Set("rapid.checks", "5000"); err != nil {
+		panic(err)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // readings are what the three getters give for one property, as one line.
 func readings(o interop.Object, p interop.Property) string {

@@ -31,23 +31,35 @@ var (
 // A step is sent when what signals its value has been submitted and all steps before
 // it are sent; only then can anything be submitted, to a queue that others use, that
 // waits for it.
+//
+// Constructs without foreign work between them are one step, of a value each: the one
+// whose task starts first is sent first, whatever the program's order. A task that waits
+// for the children of another may be before theirs.
 type stream struct {
-	name      string
-	device    *Device
+	name   string
+	number int
+	device *Device
+	// first is the semaphore's value when the object was made.
 	semaphore vk.Semaphore
+	first     uint64
 	// queue is where foreign work goes that does not say otherwise.
 	queue Queue
 
-	mu sync.Mutex
+	// adding is held by whoever adds steps, before the device's order. Submissions to
+	// the object's own queue are made under it.
+	adding sync.Mutex
 	// implicit: nobody else uses the queue, and what is submitted there is ordered by
 	// empty submissions among it. Values that are yet to be submitted and a queue that
 	// waits for them in the order of the program do not go together: announcing one
-	// ends it.
+	// ends it. Changed with adding and the device's order held.
 	implicit bool
-	// first is the semaphore's value when the object was made, last the last value
-	// that has a step, sent that of the last step that was sent.
-	first, last, sent uint64
-	// steps are those not sent, in the order of their values.
+	// last is the last value that has a step; changed as implicit is.
+	last uint64
+
+	// What follows is guarded by the device's order. sent is the value of the last step
+	// that was sent.
+	sent uint64
+	// steps are those not sent.
 	steps []*step
 	// foreign are the values of foreign steps, and gathered ones, that were sent, less
 	// those known to be reached.
@@ -62,16 +74,17 @@ type stream struct {
 	over, gaveUp bool
 }
 
-// step is what signals one value.
+// step is what signals a value, or, if it is of constructs, the values of a row.
 type step struct {
+	// signal is the value, of a step that is not of constructs.
 	signal uint64
+	// constructs are those that are not sent.
+	constructs []*construct
 	// ready: it can be sent when all before it are.
 	ready bool
 	// foreign: it is for others to submit. host: the host signals. gathered: the
 	// object's own queue does, after what others submitted there.
 	foreign, host, gathered bool
-	// node is the task of a construct, from its start on.
-	node *tasks.Node
 	// submit, if not nil, is called to submit foreign work.
 	submit  func(queue uintptr) error
 	ctx     context.Context
@@ -90,7 +103,7 @@ func (st *stream) before(value uint64) []vk.SemaphoreValue {
 	return st.at(value - 1)
 }
 
-// add appends a step; mu is held.
+// add appends a step of one value; adding and the device's order are held.
 func (st *stream) add(s *step) *step {
 	st.last++
 	s.signal = st.last
@@ -98,71 +111,94 @@ func (st *stream) add(s *step) *step {
 	return s
 }
 
+// addConstruct appends a construct, and returns the step that it is in; adding and the
+// device's order are held.
+func (st *stream) addConstruct(c *construct) *step {
+	st.last++
+	if n := len(st.steps); n > 0 && st.steps[n-1].constructs != nil {
+		s := st.steps[n-1]
+		s.constructs = append(s.constructs, c)
+		return s
+	}
+	s := &step{constructs: []*construct{c}}
+	st.steps = append(st.steps, s)
+	return s
+}
+
 // spent reports whether a value of the semaphore is the last that has a step, and
 // nothing is left to report.
 func (st *stream) spent(value uint64) bool {
-	st.mu.Lock()
-	defer st.mu.Unlock()
+	st.device.order.Lock()
+	defer st.device.order.Unlock()
 	return value == st.last && st.failure == nil
 }
 
 // allSent reports whether every step was sent.
 func (st *stream) allSent() bool {
-	st.mu.Lock()
-	defer st.mu.Unlock()
+	st.device.order.Lock()
+	defer st.device.order.Unlock()
 	return st.sent == st.last
 }
 
-// advance sends the steps that can be; mu is held.
-func (st *stream) advance(w *tasks.Work) {
-	before := st.sent
-	for len(st.steps) > 0 {
-		s := st.steps[0]
-		if s.submit != nil && !s.ready && !s.calling {
-			s.calling = true
-			st.device.background.Go(func() { st.call(s) })
-		}
-		if !s.ready {
-			break
-		}
-		if s.node != nil {
-			f := sched.Foreign{Waits: st.before(s.signal), Signals: st.at(s.signal), Failure: st.failure}
-			if err := st.device.Scheduler.Order(s.node, f, w); err == nil {
-				st.failure = nil
-				s.node.Release()
+// advance sends the steps that can be, of some streams and of those that this lets go
+// on; order is held.
+func (d *Device) advance(w *tasks.Work, streams ...*stream) {
+	for len(streams) > 0 {
+		st := streams[0]
+		streams = streams[1:]
+		for len(st.steps) > 0 {
+			s := st.steps[0]
+			if s.constructs != nil {
+				c := s.first()
+				if c == nil {
+					break
+				}
+				c.send(w)
+				for _, p := range c.parts {
+					if p.stream != st {
+						streams = append(streams, p.stream)
+					}
+				}
+				continue
+			}
+			if s.submit != nil && !s.ready && !s.calling {
+				s.calling = true
+				d.background.Go(func() { st.call(s) })
+			}
+			if !s.ready {
+				break
+			}
+			if s.host {
+				d.signalFromHost([]point{{st, s.signal}})
 			} else {
-				// That failure is the task's. Foreign work comes after it all the same.
-				st.device.background.Go(func() { st.signalAfter(s.node, s.signal) })
+				if len(st.foreign) == cap(st.foreign) {
+					_, _ = st.forgetReached()
+				}
+				st.foreign = append(st.foreign, s.signal)
 			}
+			st.leave()
 		}
-		if s.host {
-			st.signalFromHost(s.signal)
-		}
-		if (s.foreign || s.gathered) && !s.host {
-			if len(st.foreign) == cap(st.foreign) {
-				st.forgetReached()
-			}
-			st.foreign = append(st.foreign, s.signal)
-		}
-		st.sent = s.signal
-		st.steps[0] = nil
-		st.steps = st.steps[1:]
-	}
-	if st.sent != before {
-		close(st.changed)
-		st.changed = make(chan struct{})
 	}
 }
 
-// run is advance on a goroutine that holds no lock.
-func (st *stream) run(f func() error) error {
-	w := tasks.NewWork()
-	defer w.Finish()
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	err := f()
-	st.advance(w)
-	return err
+// leave notes that a value of the first step was sent; the device's order is held.
+func (st *stream) leave() {
+	if len(st.steps[0].constructs) == 0 {
+		st.steps[0] = nil
+		st.steps = st.steps[1:]
+	}
+	st.sent++
+	close(st.changed)
+	st.changed = make(chan struct{})
+}
+
+// run calls f with the device's order held, and sends what can be then. w is finished
+// when no lock is held.
+func (st *stream) run(w *tasks.Work, f func()) {
+	st.device.order.Lock()
+	defer st.device.order.Unlock()
+	f()
+	st.device.advance(w, st)
 }
 
 // call makes the submission of a step of Submit: everything before it is sent.
@@ -170,12 +206,13 @@ func (st *stream) call(s *step) {
 	failure, sent := errLeft, false
 	// Deferred, because submit can leave by runtime.Goexit.
 	defer func() {
-		_ = st.run(func() error {
+		w := tasks.NewWork()
+		defer w.Finish()
+		st.run(w, func() {
 			if failure != nil {
 				st.failure = errors.Join(st.failure, fmt.Errorf("%s: foreign work of value %d: %w", st.name, s.signal, failure))
 			}
 			s.ready, s.host = true, !sent
-			return nil
 		})
 	}()
 	if failure = context.Cause(s.ctx); failure != nil {
@@ -199,39 +236,59 @@ func (st *stream) call(s *step) {
 // errLeft: a function that was to submit did not return.
 var errLeft = errors.New("the function ended its goroutine")
 
-// signalAfter signals the value of a construct that could not be submitted, when its
-// task is complete: what that follows may still be under way.
-func (st *stream) signalAfter(n *tasks.Node, value uint64) {
-	_ = n.Wait(context.Background(), nil)
-	n.Release()
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	st.signalFromHost(value)
+// point is a value of a stream's semaphore.
+type point struct {
+	stream *stream
+	value  uint64
 }
 
-// signalFromHost signals a value when the one before it is reached. mu is held.
-func (st *stream) signalFromHost(value uint64) {
-	t := st.device.Timelines
-	if v, err := t.SemaphoreValue(st.semaphore); err != nil || v >= value || v == value-1 && t.SignalSemaphore(st.semaphore, value) == nil {
+// signalFromHost signals values of some streams when all those before them are reached;
+// order is held.
+func (d *Device) signalFromHost(points []point) {
+	now := true
+	for _, p := range points {
+		v, err := d.Timelines.SemaphoreValue(p.stream.semaphore)
+		now = now && err == nil && v >= p.value-1
+	}
+	if now {
+		for _, p := range points {
+			_ = p.stream.raise(p.value)
+		}
 		return
 	}
-	st.device.background.Go(func() {
-		for {
-			reached, err := t.WaitSemaphore(st.semaphore, value-1, hostSignalLook)
-			st.mu.Lock()
-			gaveUp := st.gaveUp
-			if reached {
-				_ = st.raise(value)
-			}
-			st.mu.Unlock()
-			if reached || err != nil || gaveUp {
+	d.background.Go(func() {
+		for _, p := range points {
+			if !p.stream.reaches(p.value - 1) {
 				return
 			}
+		}
+		d.order.Lock()
+		defer d.order.Unlock()
+		for _, p := range points {
+			_ = p.stream.raise(p.value)
 		}
 	})
 }
 
-// raise signals a value from the host, if the semaphore has not reached it; mu is held.
+// reaches waits until a value is reached or given up; false: the device is lost.
+func (st *stream) reaches(value uint64) bool {
+	for {
+		reached, err := st.device.Timelines.WaitSemaphore(st.semaphore, value, hostSignalLook)
+		if err != nil || reached {
+			return err == nil
+		}
+		st.device.order.Lock()
+		gaveUp := st.gaveUp
+		st.device.order.Unlock()
+		if gaveUp {
+			// It was raised then, as far as it could be.
+			return true
+		}
+	}
+}
+
+// raise signals a value from the host, if the semaphore has not reached it; the device's
+// order is held.
 func (st *stream) raise(value uint64) error {
 	t := st.device.Timelines
 	if v, err := t.SemaphoreValue(st.semaphore); err != nil || v >= value {
@@ -240,7 +297,7 @@ func (st *stream) raise(value uint64) error {
 	return t.SignalSemaphore(st.semaphore, value)
 }
 
-// usable refuses what was not given in time; mu is held.
+// usable refuses what was not given in time; the device's order is held.
 func (st *stream) usable() error {
 	switch {
 	case st.destroyed:
@@ -253,15 +310,15 @@ func (st *stream) usable() error {
 
 // destroy says that the object was destroyed.
 func (st *stream) destroy() {
-	st.mu.Lock()
-	defer st.mu.Unlock()
+	st.device.order.Lock()
+	defer st.device.order.Unlock()
 	st.destroyed = true
 }
 
 // end says that no task waits for the semaphore any more.
 func (st *stream) end() {
-	st.mu.Lock()
-	defer st.mu.Unlock()
+	st.device.order.Lock()
+	defer st.device.order.Unlock()
 	st.over = true
 }
 
@@ -270,14 +327,14 @@ func (st *stream) end() {
 func (st *stream) finish(deadline time.Time) error {
 	var errs []error
 	for wait := max(time.Until(deadline), 0); ; wait = hostSignalLook {
-		st.mu.Lock()
+		st.device.order.Lock()
 		last := st.last
-		st.mu.Unlock()
+		st.device.order.Unlock()
 		reached, err := st.device.Timelines.WaitSemaphore(st.semaphore, last, wait)
-		st.mu.Lock()
+		st.device.order.Lock()
 		if err != nil || reached {
 			st.gaveUp = true
-			st.mu.Unlock()
+			st.device.order.Unlock()
 			return errors.Join(append(errs, err)...)
 		}
 		// Submissions that wait for it would keep the device for ever. What is not foreign
@@ -287,10 +344,10 @@ func (st *stream) finish(deadline time.Time) error {
 		if err != nil || len(errs) == before && wait == hostSignalLook {
 			st.gaveUp = true
 			errs = append(errs, err, fmt.Errorf("%w: value %d of %s", ErrNeverSignalled, last, st.name), st.raise(last))
-			st.mu.Unlock()
+			st.device.order.Unlock()
 			return errors.Join(errs...)
 		}
-		st.mu.Unlock()
+		st.device.order.Unlock()
 	}
 }
 
@@ -298,17 +355,19 @@ func (st *stream) finish(deadline time.Time) error {
 // has been given up.
 const hostSignalLook = 100 * time.Millisecond
 
-// gather makes a step of what was submitted to the object's own queue; mu is held.
+// gather makes a step of what was submitted to the object's own queue; adding is held.
 func (st *stream) gather() error {
 	next := st.last + 1
 	if err := st.queue.Order(st.before(next), st.at(next)); err != nil {
 		return err
 	}
+	st.device.order.Lock()
+	defer st.device.order.Unlock()
 	st.add(&step{ready: true, gathered: true})
 	return nil
 }
 
-// explicit ends the implicit protocol; mu is held.
+// explicit ends the implicit protocol; adding is held.
 func (st *stream) explicit() error {
 	if !st.implicit {
 		return nil
@@ -316,76 +375,110 @@ func (st *stream) explicit() error {
 	if err := st.gather(); err != nil {
 		return err
 	}
+	st.device.order.Lock()
+	defer st.device.order.Unlock()
 	st.implicit = false
 	return nil
 }
 
+// checkUsable is usable for those who do not hold the device's order.
+func (st *stream) checkUsable() error {
+	st.device.order.Lock()
+	defer st.device.order.Unlock()
+	return st.usable()
+}
+
 // next announces foreign work: it waits for one value and signals another.
 func (st *stream) next() (wait, signal uint64, err error) {
-	err = st.run(func() error {
-		if err := st.usable(); err != nil {
-			return err
-		}
-		if err := st.explicit(); err != nil {
-			return err
-		}
+	w := tasks.NewWork()
+	defer w.Finish()
+	st.adding.Lock()
+	defer st.adding.Unlock()
+	if err := st.checkUsable(); err != nil {
+		return 0, 0, err
+	}
+	if err := st.explicit(); err != nil {
+		return 0, 0, err
+	}
+	st.run(w, func() {
 		wait = st.last
 		signal = st.add(&step{foreign: true}).signal
-		return nil
 	})
-	return wait, signal, err
+	return wait, signal, nil
 }
 
 // peek is next without the announcement.
 func (st *stream) peek() (wait, signal uint64) {
-	st.mu.Lock()
-	defer st.mu.Unlock()
+	st.device.order.Lock()
+	defer st.device.order.Unlock()
 	return st.last, st.last + 1
 }
 
 // submitted notes that foreign work has been submitted, or, if host is set, that it
 // never will be. Work that was not announced is, if it comes next.
-func (st *stream) submitted(value uint64, host bool) error {
-	return st.run(func() error {
-		if value == st.last+1 && !host && st.usable() == nil {
-			s := st.add(&step{foreign: true})
-			if err := st.explicit(); err != nil {
-				s.ready = true
-				return err
-			}
-		}
-		switch s := st.find(value); {
-		case value > st.last || value <= st.first:
-			return fmt.Errorf("%w: %s: value %d was not handed out: the last one was %d", ErrInvalid, st.name, value, st.last)
-		case s == nil:
-			return fmt.Errorf("%w: %s: value %d was signalled, or is on its way: it cannot be said twice", ErrInvalid, st.name, value)
-		case !s.foreign || s.submit != nil:
-			return fmt.Errorf("%w: %s: value %d is vkomp's own to signal", ErrInvalid, st.name, value)
-		case s.ready:
-			return fmt.Errorf("%w: %s: value %d was said to be submitted before", ErrInvalid, st.name, value)
-		default:
-			s.ready, s.host = true, host
-			return nil
-		}
+func (st *stream) submitted(value uint64, host bool) (err error) {
+	w := tasks.NewWork()
+	defer w.Finish()
+	last := uint64(0)
+	st.run(w, func() {
+		last = st.last
+		err = st.mark(value, host)
 	})
+	if value != last+1 || host {
+		return err
+	}
+	st.adding.Lock()
+	defer st.adding.Unlock()
+	st.run(w, func() {
+		if value == st.last+1 && st.usable() == nil {
+			st.add(&step{foreign: true})
+		}
+		err = st.mark(value, false)
+	})
+	if err != nil {
+		return err
+	}
+	err = st.explicit()
+	st.run(w, func() {})
+	return err
+}
+
+// mark notes that foreign work was submitted that was announced; the device's order is
+// held.
+func (st *stream) mark(value uint64, host bool) error {
+	switch s := st.find(value); {
+	case value > st.last || value <= st.first:
+		return fmt.Errorf("%w: %s: value %d was not handed out: the last one was %d", ErrInvalid, st.name, value, st.last)
+	case s == nil:
+		return fmt.Errorf("%w: %s: value %d was signalled, or is on its way: it cannot be said twice", ErrInvalid, st.name, value)
+	case !s.foreign || s.submit != nil:
+		return fmt.Errorf("%w: %s: value %d is vkomp's own to signal", ErrInvalid, st.name, value)
+	case s.ready:
+		return fmt.Errorf("%w: %s: value %d was said to be submitted before", ErrInvalid, st.name, value)
+	default:
+		s.ready, s.host = true, host
+		return nil
+	}
 }
 
 // submit has foreign work submitted when everything before it is.
 func (st *stream) submit(ctx context.Context, f func(queue uintptr) error) error {
-	return st.run(func() error {
-		if err := st.usable(); err != nil {
-			return err
-		}
-		if !st.implicit {
-			st.add(&step{foreign: true, submit: f, ctx: ctx})
-			return nil
-		}
-		// The queue keeps the order, whatever it waits for.
-		if err := context.Cause(ctx); err != nil {
-			return err
-		}
-		return st.lend(f)
-	})
+	w := tasks.NewWork()
+	defer w.Finish()
+	st.adding.Lock()
+	defer st.adding.Unlock()
+	if err := st.checkUsable(); err != nil {
+		return err
+	}
+	if !st.implicit {
+		st.run(w, func() { st.add(&step{foreign: true, submit: f, ctx: ctx}) })
+		return nil
+	}
+	// The queue keeps the order, whatever it waits for.
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	return st.lend(f)
 }
 
 // lend calls f with the queue, under its lock.
@@ -396,10 +489,15 @@ func (st *stream) lend(f func(queue uintptr) error) error {
 	return sched.Protect(func() error { return f(st.queue.Handle()) })
 }
 
-// find returns the step of a value that is not sent, or nil.
+// find returns the step of a value that is not sent, or nil; the device's order is held.
 func (st *stream) find(value uint64) *step {
+	last := st.sent
+	if value <= last {
+		return nil
+	}
 	for _, s := range st.steps {
-		if s.signal == value {
+		last += uint64(max(1, len(s.constructs)))
+		if value <= last {
 			return s
 		}
 	}
@@ -409,9 +507,9 @@ func (st *stream) find(value uint64) *step {
 // sentUpTo waits until the signal of a value has been submitted.
 func (st *stream) sentUpTo(ctx context.Context, value uint64) error {
 	for {
-		st.mu.Lock()
+		st.device.order.Lock()
 		sent, last, changed := st.sent, st.last, st.changed
-		st.mu.Unlock()
+		st.device.order.Unlock()
 		switch {
 		case value > last:
 			return fmt.Errorf("%w: %s: value %d was not handed out: the last one was %d", ErrInvalid, st.name, value, last)
@@ -428,8 +526,8 @@ func (st *stream) sentUpTo(ctx context.Context, value uint64) error {
 
 // awaits describes the foreign work that the stream waits for, "" for none.
 func (st *stream) awaits() string {
-	st.mu.Lock()
-	defer st.mu.Unlock()
+	st.device.order.Lock()
+	defer st.device.order.Unlock()
 	if st.over {
 		return ""
 	}
@@ -443,13 +541,13 @@ func (st *stream) awaits() string {
 	case len(st.steps) > 0 && st.steps[0].foreign:
 		return fmt.Sprintf("%s awaits value %d, which no foreign work was submitted to signal", st.name, st.steps[0].signal)
 	case len(st.steps) > 0:
-		return fmt.Sprintf("%s has a construct, of value %d, that awaits its predecessors", st.name, st.steps[0].signal)
+		return fmt.Sprintf("%s has a construct, of value %d, that awaits %s", st.name, st.sent+1, st.steps[0].awaits())
 	}
 	return ""
 }
 
 // forgetReached takes the foreign values that are reached off the list, and returns the
-// semaphore's value; mu is held.
+// semaphore's value; the device's order is held.
 func (st *stream) forgetReached() (uint64, error) {
 	value, err := st.device.Timelines.SemaphoreValue(st.semaphore)
 	if err != nil {
@@ -466,22 +564,23 @@ func (st *stream) forgetReached() (uint64, error) {
 // withdrawAll gives up foreign work that was announced and not submitted.
 func (st *stream) withdrawAll() error {
 	var errs []error
-	_ = st.run(func() error {
+	w := tasks.NewWork()
+	defer w.Finish()
+	st.run(w, func() {
 		for _, s := range st.steps {
 			if s.foreign && s.submit == nil && !s.ready {
 				s.ready, s.host = true, true
 				errs = append(errs, fmt.Errorf("%w: value %d of %s", ErrNeverSubmitted, s.signal, st.name))
 			}
 		}
-		return nil
 	})
 	return errors.Join(errs...)
 }
 
 // takeFailure returns the failure that no construct has reported.
 func (st *stream) takeFailure() error {
-	st.mu.Lock()
-	defer st.mu.Unlock()
+	st.device.order.Lock()
+	defer st.device.order.Unlock()
 	err := st.failure
 	st.failure = nil
 	return err
@@ -489,8 +588,8 @@ func (st *stream) takeFailure() error {
 
 // release signals the foreign values that are due.
 func (st *stream) release() error {
-	st.mu.Lock()
-	defer st.mu.Unlock()
+	st.device.order.Lock()
+	defer st.device.order.Unlock()
 	if st.over {
 		return nil
 	}
@@ -500,7 +599,7 @@ func (st *stream) release() error {
 }
 
 // releaseDue signals the foreign values whose turn it is, and adds what they are to
-// errs; mu is held.
+// errs; the device's order is held.
 func (st *stream) releaseDue(errs *[]error) error {
 	for {
 		value, err := st.forgetReached()

@@ -50,7 +50,26 @@ func announce(t *testing.T, o interop.Object) (wait, signal uint64) {
 // use generates a construct's task with nowait.
 func (r *rig) use(t *testing.T, o interop.Object, depend ...tasks.Depend) {
 	t.Helper()
-	succeed(t, o.Generate(interop.Task{Action: interop.ActionUse, Scope: r.scope, NoWait: true, Depend: depend}))
+	r.useAll(t, "use", []interop.Object{o}, depend...)
+}
+
+func (r *rig) useAll(t *testing.T, label string, all []interop.Object, depend ...tasks.Depend) {
+	t.Helper()
+	task := interop.Task{Label: label, Scope: r.scope, NoWait: true, Depend: depend}
+	for _, o := range all {
+		task.Parts = append(task.Parts, interop.Part{Object: o, Action: interop.ActionUse})
+	}
+	generated, err := r.device.Generate(task)
+	succeed(t, err)
+	if !generated {
+		t.Fatal("no construct was made")
+	}
+}
+
+// construct is what the construct of one object returns.
+func (r *rig) construct(o interop.Object, action interop.Action, noWait bool) error {
+	_, err := r.device.Generate(interop.Task{Parts: []interop.Part{{Object: o, Action: action}}, Scope: r.scope, NoWait: noWait})
+	return err
 }
 
 func (r *rig) valueOf(t *testing.T, o interop.Object) uint64 {
@@ -197,7 +216,7 @@ func TestAnnouncedWorkOutlivesItsObject(t *testing.T) {
 		s, _ := o.Semaphore()
 		_, first := announce(t, o)
 		wait, second := announce(t, o)
-		succeed(t, o.Generate(interop.Task{Action: interop.ActionDestroy, Scope: r.scope, NoWait: true}))
+		succeed(t, r.construct(o, interop.ActionDestroy, true))
 		succeed(t, r.device.Destroy(o))
 		if other := initialise(t, r.device, interop.TypeTargetSync); must(other.Semaphore()) == s {
 			t.Error("the semaphore was given to another object")
@@ -398,8 +417,18 @@ func TestFailuresOfSubmitNameTheirWork(t *testing.T) {
 			r.steps()
 			return r.scope.Wait(t.Context(), nil)
 		},
+		"task after one that is refused": func(t *testing.T, r *rig, o interop.Object) error {
+			refuse := errors.New("refused")
+			r.scheduler.refuse = refuse
+			r.use(t, o)
+			r.settle()
+			refused(t, r.scope.Wait(t.Context(), nil), refuse)
+			r.use(t, o)
+			r.settle()
+			return r.scope.Wait(t.Context(), nil)
+		},
 		"merged construct": func(t *testing.T, r *rig, o interop.Object) error {
-			return o.Generate(interop.Task{Action: interop.ActionUse, Scope: r.scope})
+			return r.construct(o, interop.ActionUse, false)
 		},
 		"end": func(t *testing.T, r *rig, o interop.Object) error { return r.device.Withdraw() },
 	} {
@@ -410,7 +439,7 @@ func TestFailuresOfSubmitNameTheirWork(t *testing.T) {
 				succeed(t, o.Submit(t.Context(), fail))
 				synctest.Wait()
 				refused(t, report(t, r, o), boom, says...)
-				succeed(t, o.Generate(interop.Task{Action: interop.ActionUse, Scope: r.scope}))
+				succeed(t, r.construct(o, interop.ActionUse, false))
 				succeed(t, r.device.Withdraw())
 				r.steps()
 				r.free(t)
@@ -495,7 +524,7 @@ func TestConstructOfADestroyedObjectIsRefused(t *testing.T) {
 	r.steps()
 	succeed(t, r.device.Destroy(o))
 	next := initialise(t, r.device, interop.TypeTargetSync)
-	refused(t, o.Generate(interop.Task{Action: interop.ActionUse, Scope: r.scope, NoWait: true}), interop.ErrInvalid, "interop object 1 of device 3 was destroyed")
+	refused(t, r.construct(o, interop.ActionUse, true), interop.ErrInvalid, "interop object 1 of device 3 was destroyed")
 	r.use(t, next)
 	r.steps()
 	r.free(t)
@@ -541,7 +570,7 @@ func TestSubmitThatEndsItsGoroutine(t *testing.T) {
 			return nil
 		}))
 		r.settle()
-		err := o.Generate(interop.Task{Action: interop.ActionUse, Scope: r.scope})
+		err := r.construct(o, interop.ActionUse, false)
 		if says := "foreign work of value 1: the function ended its goroutine"; err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("the construct: %v, want %q", err, says)
 		}
