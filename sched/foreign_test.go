@@ -162,6 +162,37 @@ func TestForeignWorkHoldsUpNothingBeforeIt(t *testing.T) {
 	r.run(launch{label: "exit", exit: []arg{from(x), from(y)}, in: [][]uint32{x, y}, included: true})
 }
 
+// Storage that foreign work may have written is not the host's any more: whoever maps it
+// anew, when its holder is complete, gets what the host has.
+func TestWhatForeignWorkWroteIsNotMappedAgain(t *testing.T) {
+	for _, mode := range memoryModes {
+		if mode.share != ShareNothing {
+			continue
+		}
+		t.Run(mode.name, func(t *testing.T) {
+			f := withForeign(t, mode, 1)
+			r := f.r
+			defer r.close()
+			x, y, z, sum := filled(16, 1), filled(16, 2), filled(16, 3), filled(16, 4)
+			r.run(launch{label: "enter", enter: []arg{to(y)}, included: true})
+			r.d.hold()
+			r.run(launch{label: "holds", kernel: "mix", args: []arg{tofrom(z), to(y), to(x)}, in: [][]uint32{y}, out: [][]uint32{z}})
+			if err := f.order(false, nil, x); err != nil {
+				t.Fatal(err)
+			}
+			f.copies(x, y)
+			if err := f.order(true, nil, x); err != nil {
+				t.Fatal(err)
+			}
+			r.run(launch{label: "maps anew", kernel: "mix", args: []arg{tofrom(sum), to(y), to(x)}, in: [][]uint32{x, y, z}, out: [][]uint32{sum}})
+			r.d.release()
+			r.taskwait()
+			r.expect("sum", sum, filled(16, 3*4+2+1)...)
+			r.run(launch{label: "exit", exit: []arg{from(y)}, in: [][]uint32{y}, included: true})
+		})
+	}
+}
+
 // A submission that fails signals nothing, and the task fails; what failed on the
 // foreign side does too.
 func TestOrderWithForeignWorkFails(t *testing.T) {

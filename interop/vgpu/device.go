@@ -4,6 +4,7 @@ package vgpu
 import "C"
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"runtime"
@@ -226,9 +227,19 @@ func (d *Device) Close() error {
 	return nil
 }
 
+// awaited reports whether work of the object, or a construct, has not been submitted. A
+// submission that the object could not put into its order is never made, and stays
+// pending.
+func (d *Device) awaited() bool {
+	last, rc := d.object.Int(interop.PropertyWaitValue)
+	ended, end := context.WithCancel(context.Background())
+	end()
+	return rc != interop.RCSuccess || d.object.Ready(ended, uint64(last)) != nil
+}
+
 // destroy is called by do.
 func (d *Device) destroy() error {
-	if n := d.pending.Load(); n > 0 {
+	if n := d.pending.Load(); n > 0 && d.awaited() {
 		return fmt.Errorf("%w: %d submissions await their predecessors", ErrBusy, n)
 	}
 	d.Device.DeviceWaitIdle()

@@ -16,12 +16,18 @@ typedef function (*get_instance_proc_addr)(void *instance, const char *name);
 typedef int32_t (*queue_submit)(void *queue, uint32_t count, const void *submits, uint64_t fence);
 typedef int32_t (*wait_idle)(void *handle);
 typedef void (*destroy)(void *handle, const void *allocator);
+typedef int32_t (*create_fence)(void *device, const void *info, const void *allocator, uint64_t *fence);
+typedef int32_t (*wait_for_fences)(void *device, uint32_t count, const uint64_t *fences, uint32_t all, uint64_t timeout);
+typedef void (*destroy_fence)(void *device, uint64_t fence, const void *allocator);
 
 // Set once, by vkvgpu_install; the loader's functions serve every instance.
 static get_instance_proc_addr loader_get;
 static queue_submit loader_queue_submit;
 static wait_idle loader_queue_wait_idle, loader_device_wait_idle;
 static destroy loader_destroy_device, loader_destroy_instance;
+static create_fence loader_create_fence;
+static wait_for_fences loader_wait_for_fences;
+static destroy_fence loader_destroy_fence;
 
 static _Thread_local vkvgpu_device current;
 
@@ -43,13 +49,27 @@ static int32_t hook_queue_submit(void *queue, uint32_t count, const void *submit
 	return result;
 }
 
+// Waiting with the lock held would keep the scheduler, and constructs with it, from
+// submitting for as long: a fence behind what was submitted is the same wait (Vulkan 1.3
+// §7.8).
 static int32_t hook_queue_wait_idle(void *queue)
 {
 	if (!current.handle || queue != current.queue)
 		return loader_queue_wait_idle(queue);
-	vkvgpuLock(current.handle);
-	int32_t result = loader_queue_wait_idle(queue);
-	vkvgpuUnlock(current.handle);
+	// VkFenceCreateInfo, whose type is 8.
+	const struct {
+		uint32_t type;
+		const void *next;
+		uint32_t flags;
+	} info = { .type = 8 };
+	uint64_t fence;
+	int32_t result = loader_create_fence(current.device, &info, NULL, &fence);
+	if (result)
+		return result;
+	result = hook_queue_submit(queue, 0, NULL, fence);
+	if (!result)
+		result = loader_wait_for_fences(current.device, 1, &fence, 1, UINT64_MAX);
+	loader_destroy_fence(current.device, fence, NULL);
 	return result;
 }
 
@@ -98,10 +118,13 @@ void *vkvgpu_install(void *get, void *instance)
 	loader_queue_submit = (queue_submit)loader_get(instance, "vkQueueSubmit");
 	loader_queue_wait_idle = (wait_idle)loader_get(instance, "vkQueueWaitIdle");
 	loader_device_wait_idle = (wait_idle)loader_get(instance, "vkDeviceWaitIdle");
+	loader_create_fence = (create_fence)loader_get(instance, "vkCreateFence");
+	loader_wait_for_fences = (wait_for_fences)loader_get(instance, "vkWaitForFences");
+	loader_destroy_fence = (destroy_fence)loader_get(instance, "vkDestroyFence");
 	loader_destroy_device = (destroy)loader_get(instance, "vkDestroyDevice");
 	loader_destroy_instance = (destroy)loader_get(instance, "vkDestroyInstance");
-	if (!loader_queue_submit || !loader_queue_wait_idle || !loader_device_wait_idle || !loader_destroy_device ||
-	    !loader_destroy_instance)
+	if (!loader_queue_submit || !loader_queue_wait_idle || !loader_device_wait_idle || !loader_create_fence ||
+	    !loader_wait_for_fences || !loader_destroy_fence || !loader_destroy_device || !loader_destroy_instance)
 		return NULL;
 	return (void *)hook_get_instance_proc_addr;
 }

@@ -182,6 +182,16 @@ func TestCloseRefusesWhileSubmissionsAwaitTheirPredecessors(t *testing.T) {
 	}
 }
 
+// An object that cannot put a submission into its order never makes it.
+func TestSubmissionThatIsNeverMadeKeepsNothingOpen(t *testing.T) {
+	rt := vktest.Open(t)
+	_, d := opened(t, rt)
+	d.pending.Add(1)
+	if err := d.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestSubmissionWhoseContextEndsIsNotMade(t *testing.T) {
 	rt := vktest.Open(t)
 	o, d := opened(t, rt)
