@@ -31,6 +31,10 @@ type relay struct {
 	code      *foreign.Code
 	copying   foreign.Commands
 	x, y, sum []uint32
+	// other is a second object's, None without one: the copy then goes by way of z.
+	other              interop.Object
+	z                  []uint32
+	copyingZ, copyingY foreign.Commands
 	// sent gets what a foreign thread is to submit, done is closed at its end.
 	sent chan [2]uint64
 	done chan error
@@ -92,6 +96,46 @@ var calledBack = protocol{"implicit, shared queue", func(r *relay) error {
 	return r.o.Submit(r.t.Context(), func(queue uintptr) error { return r.code.Submit(queue, r.copying) })
 }}
 
+// handedOn: what the foreign code of one object begins, that of another ends.
+var handedOn = protocol{"two objects", func(r *relay) error {
+	ctx := r.t.Context()
+	if r.other == interop.None {
+		if err := r.share(); err != nil {
+			return err
+		}
+	}
+	submit := func(o interop.Object, c foreign.Commands) error {
+		return o.Submit(ctx, func(queue uintptr) error { return r.code.Submit(queue, c) })
+	}
+	if err := submit(r.o, r.copyingZ); err != nil {
+		return err
+	}
+	if err := r.rt.Interop(ctx, vkomp.Interop{Use: []interop.Object{r.other, r.o}}); err != nil {
+		return err
+	}
+	return submit(r.other, r.copyingY)
+}}
+
+// share makes the second object.
+func (r *relay) share() error {
+	ctx := r.t.Context()
+	r.z = repeated(relayWords, 4)
+	if err := r.rt.TargetEnterData(ctx, vkomp.TargetEnterData{Maps: []vkomp.Arg{vkomp.To(r.z)}}); err != nil {
+		return err
+	}
+	var at [3]interop.Buffer
+	for k, s := range [][]uint32{r.x, r.z, r.y} {
+		var err error
+		if at[k], err = r.rt.InteropBuffer(r.o, vkomp.HostPtr(s), 0); err != nil {
+			return err
+		}
+	}
+	var err, err2 error
+	r.copyingZ, err = r.code.Copy(at[0], at[1])
+	r.copyingY, err2 = r.code.Copy(at[1], at[2])
+	return errors.Join(err, err2, r.rt.Interop(ctx, vkomp.Interop{Init: []vkomp.InteropInit{{Object: &r.other, Types: interop.TypeTarget | interop.TypeTargetSync}}}))
+}
+
 // foreignThread submits what explicitly announces.
 func (r *relay) foreignThread() {
 	r.sent, r.done = make(chan [2]uint64, 64), make(chan error, 1)
@@ -123,11 +167,12 @@ func (r *relay) run(rounds int, p protocol) (got, want []uint32) {
 			// What the host does comes before what the device does next.
 			succeed(t, rt.Task(ctx, vkomp.Task{Body: func(context.Context) error { return nil }, Depend: []vkomp.Depend{vkomp.InOut(r.x)}}))
 		}
-		use := vkomp.Interop{Use: []interop.Object{r.o}, NoWait: true, Depend: []vkomp.Depend{vkomp.InOut(r.x), vkomp.InOut(r.y)}}
+		use := vkomp.Interop{Use: []interop.Object{r.o, r.other}, NoWait: true, Depend: []vkomp.Depend{vkomp.InOut(r.x), vkomp.InOut(r.y)}}
 		if !r.unordered {
 			succeed(t, rt.Interop(ctx, use))
 		}
 		succeed(t, p.send(r))
+		use.Use[1] = r.other
 		succeed(t, rt.Interop(ctx, use))
 		offload(t, rt, r.k.on(r.sum, r.y, 5, 1, uint32(i), vkomp.In(r.y), vkomp.InOut(r.sum)))
 		x = 3*x + uint32(i)
@@ -137,7 +182,10 @@ func (r *relay) run(rounds int, p protocol) (got, want []uint32) {
 	close(r.sent)
 	succeed(t, <-r.done)
 	succeed(t, rt.Taskwait(ctx))
-	succeed(t, rt.Interop(ctx, vkomp.Interop{Destroy: []*interop.Object{&r.o}, NoWait: true}))
+	succeed(t, rt.Interop(ctx, vkomp.Interop{Destroy: []*interop.Object{&r.o, &r.other}, NoWait: true}))
+	if r.z != nil {
+		succeed(t, rt.TargetExitData(ctx, vkomp.TargetExitData{Maps: []vkomp.Arg{vkomp.Release(r.z)}}))
+	}
 	succeed(t, rt.TargetExitData(ctx, vkomp.TargetExitData{Maps: []vkomp.Arg{vkomp.From(r.x), vkomp.From(r.y), vkomp.From(r.sum)}}))
 	succeed(t, rt.Taskwait(ctx))
 	r.code.Close()
@@ -182,6 +230,9 @@ func TestForeignWorkBetweenTargets(t *testing.T) {
 		{onOwnQueue, []string{"manyqueue", "shuffle"}, []func(*vkomp.Options){randomly(2)}},
 		{calledBack, []string{"manyqueue"}, []func(*vkomp.Options){shared}},
 		{calledBack, []string{"manyqueue", "shuffle"}, []func(*vkomp.Options){shared, randomly(3)}},
+		{handedOn, nil, nil},
+		{handedOn, []string{"manyqueue"}, nil},
+		{handedOn, []string{"manyqueue", "shuffle"}, []func(*vkomp.Options){shared, randomly(4)}},
 	} {
 		t.Run(strings.Join(append([]string{c.name}, c.layers...), ", "), func(t *testing.T) {
 			if len(c.layers) > 0 {
@@ -210,6 +261,7 @@ func TestForeignWorkIsOrderedInTheRecord(t *testing.T) {
 		{explicitly, nil},
 		{onOwnQueue, []func(*vkomp.Options){randomly(1)}},
 		{calledBack, []func(*vkomp.Options){shared, randomly(2)}},
+		{handedOn, []func(*vkomp.Options){shared, randomly(3)}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			vktest.Layers(t, "record", "manyqueue")
