@@ -55,8 +55,10 @@ type ForeignQueue struct {
 // semaphores (the implicit protocol): what was submitted there before a construct is
 // complete before the construct's task begins, what is submitted after it begins when
 // that task is complete. The construct sees to it with empty submissions to the queue,
-// of which one may wait for what is yet to be submitted elsewhere. Using
-// [Object.Next] ends that. On a queue that vkomp uses too there is [Object.Submit].
+// of which one may wait for what is yet to be submitted elsewhere. Nobody can tell whether
+// something was submitted between two constructs: their tasks are complete in the order of
+// the constructs, and one must not wait for the other against that order. Using
+// [Object.Next] ends all this. On a queue that vkomp uses too there is [Object.Submit].
 func (o Object) Queue() (q ForeignQueue, ok bool) {
 	st, err := o.syncs()
 	if err != nil {
