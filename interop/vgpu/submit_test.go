@@ -11,6 +11,7 @@ import (
 	"github.com/vkomp/vkomp/interop"
 	"github.com/vkomp/vkomp/shaders"
 	"github.com/vkomp/vkomp/tests/vktest"
+	"github.com/vkomp/vkomp/vk"
 )
 
 func use(t *testing.T, rt *vkomp.Runtime, o interop.Object, depend ...vkomp.Depend) {
@@ -131,6 +132,29 @@ func TestForeignTasksOfVGPUAreBetweenTargetTasks(t *testing.T) {
 				t.Errorf("values %v ..., want %v ...", got[:4], want[:4])
 			}
 		})
+	}
+}
+
+// The device is an application's own, which vkomp has adopted.
+func TestVGPUOnAnAdoptedDevice(t *testing.T) {
+	application := vktest.Open(t)
+	theirs := newObject(t, application, both)
+	h, _ := theirs.Vulkan()
+	q, _ := theirs.Queue()
+	rt, err := vkomp.Open(vkomp.Options{Adopt: &vkomp.Adoption{
+		Instance: h.Instance, PhysicalDevice: h.PhysicalDevice, Device: h.Device, GetInstanceProcAddr: h.GetInstanceProcAddr,
+		APIVersion: 1<<22 | 2<<12, Features: vk.Features{TimelineSemaphore: true},
+		Queues: []vkomp.AdoptedQueue{{Handle: q.Handle, Family: q.Family, Locker: q.Lock}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, want := alternate(t, rt, false, false, true)
+	if !slices.Equal(got, want) {
+		t.Errorf("values %v ..., want %v ...", got[:4], want[:4])
+	}
+	if err := rt.Close(); err != nil {
+		t.Error(err)
 	}
 }
 
