@@ -18,14 +18,14 @@ func placed(n *tasks.Node) *target {
 }
 
 // afterPredecessors sets t.after to where the last commands are that t follows; what
-// follows those follows them all. It returns one that has failed and is not complete
-// yet, or nil.
+// follows those follows them all. It returns one that has failed and is not over yet, or
+// nil.
 func (t *target) afterPredecessors() (failing *target) {
 	t.after.set(mark{})
 	for _, p := range t.node.Predecessors() {
 		if pt := placed(p); pt != nil && !mutated(predecessorForgotten) {
 			t.after.add(pt.mark)
-			if pt.failed != nil {
+			if pt.failed != nil && !pt.over {
 				failing = pt
 			}
 		}

@@ -217,6 +217,7 @@ func (s *Scheduler) complete(t *target, err error, w *tasks.Work) {
 		s.awaitStream(st)
 	}
 	s.freeStaging(t)
+	t.over = true
 	restartAll(&t.parked, w)
 	if t.blind {
 		t.blind = false

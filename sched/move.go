@@ -277,7 +277,7 @@ func (s *Scheduler) moveMustWait(t *target, m *move) *[]*tasks.Node {
 		}
 		if stateOf(block).shared {
 			for _, p := range t.node.Predecessors() {
-				if pt := placed(p); pt != nil {
+				if pt := placed(p); pt != nil && !pt.over {
 					return &pt.parked
 				}
 			}

@@ -82,9 +82,10 @@ func (s *Scheduler) begin(q *queue, w *tasks.Work) (*batch, mark, error) {
 // placeNothing places a task that has no commands: its mark follows what it does.
 func (s *Scheduler) placeNothing(t *target, w *tasks.Work) error {
 	s.gather.set(mark{})
-	for i := range t.after.len() {
+	after := s.withoutSkipped(&t.after)
+	for i := range after.len() {
 		// What is complete needs no waiting for, and counts as followed (see mayFollow).
-		if m := t.after.at(i); m.value > s.queues[m.queue].completed {
+		if m := after.at(i); m.value > s.queues[m.queue].completed {
 			s.gather.add(m)
 		}
 	}

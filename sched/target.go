@@ -132,6 +132,9 @@ type target struct {
 	parked []*tasks.Node
 	// starved: the task is in Scheduler.starved; blind: it is in Scheduler.blind.
 	starved, blind bool
+	// over: complete was called, and restarts no more tasks. The graph can know the task
+	// still, as long as something that it follows is not complete.
+	over bool
 	// single: the target is not used again for another task.
 	single bool
 }
