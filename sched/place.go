@@ -401,17 +401,6 @@ func (s *Scheduler) failBatch(q *queue, b *batch, err error, w *tasks.Work) {
 	}
 	q.recycle(b)
 	s.wake.Broadcast()
-	// Tasks may be done with pending batches now that nobody is about to submit.
-	w.Defer(s.flushAll)
-}
-
-// flushAll flushes every queue.
-func (s *Scheduler) flushAll(w *tasks.Work) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, q := range s.queues {
-		s.flush(q, false, w)
-	}
 }
 
 // failAll fails every task that is placed: the device is lost, or cannot be
