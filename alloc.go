@@ -27,6 +27,8 @@ func (d Device) alloc(ctx context.Context, size int) (DevicePtr, error) {
 	if err := rt.construct(ctx); err != nil {
 		return DevicePtr{}, err
 	}
+	rt.using.RLock()
+	defer rt.using.RUnlock()
 	switch {
 	case size < 0:
 		return DevicePtr{}, fmt.Errorf("%w: %d bytes", ErrInvalidArgument, size)
@@ -75,6 +77,8 @@ func (d Device) free(ctx context.Context, p *DevicePtr) error {
 	if err := rt.construct(ctx); err != nil {
 		return err
 	}
+	rt.using.RLock()
+	defer rt.using.RUnlock()
 	switch {
 	case p.IsNil():
 		return nil

@@ -32,6 +32,7 @@ func (d Device) associate(ctx context.Context, host, p *DevicePtr, size, offset 
 	if size <= 0 || offset < 0 {
 		return fmt.Errorf("%w: %d bytes at offset %d", ErrInvalidArgument, size, offset)
 	}
+	defer d.use()()
 	s, section, err := d.correspondence(ctx, host, uint64(size))
 	if err != nil {
 		return err
@@ -65,6 +66,7 @@ func (d Device) DisassociatePtr(ctx context.Context, host DevicePtr) error {
 }
 
 func (d Device) disassociate(ctx context.Context, host *DevicePtr) error {
+	defer d.use()()
 	s, section, err := d.correspondence(ctx, host, 0)
 	if err != nil {
 		return err

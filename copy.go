@@ -174,10 +174,13 @@ func (r *routine) generate(ctx context.Context, async bool, depend []Depend, ref
 		r.giveBack()
 		return nil
 	}
-	c := r.rt.current(ctx)
+	rt := r.rt
+	rt.using.RLock()
+	defer rt.using.RUnlock()
+	c := rt.current(ctx)
 	r.deferred = async && !c.final
 	r.depend = appendItems(r.depend, depend)
-	rt, detector, label, deferred := r.rt, r.rt.race, r.label, r.deferred
+	detector, label, deferred := rt.race, r.label, r.deferred
 	accesses := detector.routine(r)
 	given, err := r.run(ctx, &c)
 	detector.copied(ctx, c, label, depend, accesses, deferred, err)

@@ -44,6 +44,8 @@ type TargetData struct {
 // wait for them, and TargetData returns when the task is generated: body's error
 // is a failure of the task then.
 func (rt *Runtime) TargetData(ctx context.Context, d TargetData, body func(ctx context.Context) error) error {
+	rt.using.RLock()
+	defer rt.using.RUnlock()
 	r, err := rt.meet(ctx, hide(&d), body != nil)
 	if err != nil {
 		return fmt.Errorf("vkomp: %w", err)

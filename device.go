@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/vkomp/vkomp/interop"
+	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/ompt"
 	"github.com/vkomp/vkomp/sched"
 	"github.com/vkomp/vkomp/tasks"
@@ -110,6 +111,10 @@ type device struct {
 	vulkan    *vk.Device
 	objects   *interop.Device
 	closed    bool
+	// generation is sched.Options.Generation for the next scheduler, past what those
+	// before did.
+	generation uint32
+	past       sched.Stats
 }
 
 // open returns the device's scheduler, opening the device if need be.
@@ -139,6 +144,7 @@ func (d *device) open() (*sched.Scheduler, error) {
 	scheduling.Domain = tasks.Domain(d.number + 1)
 	scheduling.LeakSites = o.LeakSites
 	scheduling.Placement, scheduling.Seed = o.Placement, o.PlacementSeed
+	scheduling.Generation = d.generation
 	s, err := sched.New(scheduled, scheduling)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open device %d (%s): %w", d.number, p.Name, err), vd.Close())
@@ -232,6 +238,62 @@ func (d *device) close() error {
 	d.scheduler, d.vulkan = nil, nil
 	d.mu.Unlock()
 	return err
+}
+
+// stats returns the device's totals, of all the times that it was open.
+func (d *device) stats() sched.Stats {
+	d.mu.Lock()
+	s, past := d.scheduler, d.past
+	d.mu.Unlock()
+	if s == nil {
+		return past
+	}
+	return past.Plus(s.Stats())
+}
+
+// pause gives back what the device has for work to come, and, if the pause is a hard one,
+// all that it has: its next use opens it again. Nothing else uses the device meanwhile.
+func (d *device) pause(kind PauseKind) error {
+	d.life.Lock()
+	defer d.life.Unlock()
+	d.mu.Lock()
+	s, objects := d.scheduler, d.objects
+	d.mu.Unlock()
+	switch {
+	case s == nil:
+		return nil
+	case kind == PauseSoft:
+		return s.Relinquish()
+	}
+	past := d.stats()
+	past.Storage, past.Staging = memory.AllocatorStats{}, memory.AllocatorStats{}
+	generation, err := s.Discard()
+	if errors.Is(err, ErrBusy) {
+		return err
+	}
+	objects.Close()
+	d.rt.race.forget(d, d.rt.declared)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.live.Store(nil)
+	d.scheduler, d.vulkan, d.objects = nil, nil, nil
+	d.generation, d.past = generation, past
+	return err
+}
+
+// busy is ErrBusy where something keeps the device from a hard pause.
+func (d *device) busy() error {
+	objects := d.interop()
+	if objects == nil || d.opened() == nil {
+		return nil
+	}
+	if n := objects.Alive(); n > 0 {
+		return fmt.Errorf("%w: device %d has %d interop objects that are not destroyed", ErrBusy, d.number, n)
+	}
+	if awaited := objects.Awaits(); len(awaited) > 0 {
+		return fmt.Errorf("%w: %s", ErrBusy, strings.Join(awaited, "; "))
+	}
+	return nil
 }
 
 // interopTimelines makes semaphores that can be exported, where the device has such.

@@ -149,6 +149,15 @@ func (rt *Runtime) endpoint(p *DevicePtr, offset, size uint64) (endpoint, error)
 	return endpoint{host: memory.Section{Ptr: all.Ptr, Size: left}, atEnd: left == 0 && p.at > 0}, nil
 }
 
+// use keeps a pause off until it is released.
+func (d Device) use() (release func()) {
+	if d.d == nil {
+		return func() {}
+	}
+	d.d.rt.using.RLock()
+	return d.d.rt.using.RUnlock
+}
+
 // runtime returns the runtime that the device is of. The zero Device is of none;
 // it is what DefaultDevice returns when OMP_TARGET_OFFLOAD cannot be met.
 func (d Device) runtime() (*Runtime, error) {

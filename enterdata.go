@@ -147,6 +147,8 @@ func (rt *Runtime) standalone(ctx context.Context, d *standalone) error {
 	if err := rt.construct(ctx); err != nil {
 		return fmt.Errorf("vkomp: %w", err)
 	}
+	rt.using.RLock()
+	defer rt.using.RUnlock()
 	label := d.name
 	if d.label != "" {
 		label = rt.labels.intern(d.label)

@@ -34,6 +34,7 @@ func (d Device) ExportMemory(ctx context.Context, p DevicePtr) (fd int, err erro
 }
 
 func (d Device) exportMemory(ctx context.Context, p *DevicePtr) (fd int, err error) {
+	defer d.use()()
 	s, v, err := d.vulkanOf(ctx)
 	if err != nil {
 		return -1, err
@@ -67,6 +68,7 @@ func (d Device) ImportMemory(ctx context.Context, fd, size int) (DevicePtr, erro
 // ExternalMemoryType is the memory type, by its index in Vulkan, that AllocExternal and
 // ImportMemory use.
 func (d Device) ExternalMemoryType(ctx context.Context) (int, error) {
+	defer d.use()()
 	s, _, err := d.vulkanOf(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("vkomp: external memory type: %w", err)
@@ -76,6 +78,7 @@ func (d Device) ExternalMemoryType(ctx context.Context) (int, error) {
 
 // external returns a pointer to a block that create makes.
 func (d Device) external(ctx context.Context, size int, create func(*vk.Device, *sched.Scheduler) (vk.Block, error)) (DevicePtr, error) {
+	defer d.use()()
 	s, v, err := d.vulkanOf(ctx)
 	if err != nil {
 		return DevicePtr{}, err

@@ -82,6 +82,8 @@ func (rt *Runtime) interop(ctx context.Context, i *Interop) error {
 	if err := rt.construct(ctx); err != nil {
 		return err
 	}
+	rt.using.RLock()
+	defer rt.using.RUnlock()
 	if err := rt.checkInterop(i); err != nil {
 		return fmt.Errorf("%w: %w", ErrInvalidArgument, err)
 	}
@@ -205,7 +207,7 @@ func (rt *Runtime) checkInterop(i *Interop) error {
 		}
 		objects[o] = clause
 		switch {
-		case rt.ownerOf(o) == nil:
+		case o.Types() != 0 && rt.ownerOf(o) == nil:
 			return fmt.Errorf("%w: %s: the object is of another runtime", interop.ErrInvalid, clause)
 		case o.Types() == 0:
 			return fmt.Errorf("%w: %s: %v was destroyed before, or its device is closed", interop.ErrInvalid, clause, o)

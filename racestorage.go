@@ -65,6 +65,18 @@ func (r *raceDetector) storageOf(d *device) *raceStorage {
 	return s
 }
 
+// forget forgets what is known of a device's storage, of which nothing is left; it gets
+// what is declared anew.
+func (r *raceDetector) forget(d *device, declared []memory.Map) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	delete(r.storage, d)
+	r.mu.Unlock()
+	r.declared([]*device{d}, declared)
+}
+
 // find returns the index of the first block that ends behind an address.
 func (s *raceStorage) find(address uint64) int {
 	return sort.Search(len(s.blocks), func(i int) bool {

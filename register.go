@@ -29,6 +29,7 @@ func (d Device) Register(ctx context.Context, b ForeignBuffer) (DevicePtr, error
 }
 
 func (d Device) register(ctx context.Context, b ForeignBuffer) (DevicePtr, error) {
+	defer d.use()()
 	s, v, err := d.vulkanOf(ctx)
 	if err != nil {
 		return DevicePtr{}, err
@@ -65,6 +66,7 @@ func (d Device) Unregister(ctx context.Context, p DevicePtr) error {
 }
 
 func (d Device) unregister(ctx context.Context, p *DevicePtr) error {
+	defer d.use()()
 	s, _, err := d.vulkanOf(ctx)
 	if err != nil {
 		return err

@@ -46,6 +46,10 @@ type Runtime struct {
 
 	closed atomic.Bool
 
+	// using is read-held by whoever uses a device or generates tasks, and written by a
+	// pause, which waits for nobody: it can be read-held twice.
+	using sync.RWMutex
+
 	mu sync.Mutex
 	// orphans are scopes of finished tasks that had children left; those that have
 	// none any more are dropped when there are sweepOrphans.
@@ -311,11 +315,7 @@ func (rt *Runtime) Stats() Stats {
 	counts := rt.graph.Counts()
 	stats := Stats{Tasks: counts.Tasks, Edges: counts.Edges, HostRegions: rt.host.Regions()}
 	for _, d := range rt.devices {
-		scheduler := d.opened()
-		if scheduler == nil {
-			continue
-		}
-		s := scheduler.Stats()
+		s := d.stats()
 		stats.Submissions += s.Submissions
 		stats.Barriers += s.Barriers
 		stats.Dispatches += s.Dispatches

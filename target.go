@@ -69,6 +69,8 @@ func (rt *Runtime) target(ctx context.Context, t *Target) error {
 	if err := rt.construct(ctx); err != nil {
 		return err
 	}
+	rt.using.RLock()
+	defer rt.using.RUnlock()
 	k := t.Kernel.k
 	label := ""
 	if t.Label != "" {

@@ -102,6 +102,8 @@ func (rt *Runtime) task(ctx context.Context, t *Task) error {
 	if err := rt.construct(ctx); err != nil {
 		return err
 	}
+	rt.using.RLock()
+	defer rt.using.RUnlock()
 	label := cmp.Or(t.Label, "task")
 	c := rt.current(ctx)
 	switch {

@@ -57,6 +57,8 @@ func (rt *Runtime) join(ctx context.Context, label string, depend []tasks.Depend
 	if err := rt.construct(ctx); err != nil {
 		return err
 	}
+	rt.using.RLock()
+	defer rt.using.RUnlock()
 	if len(depend) == 0 {
 		return fmt.Errorf("%s: %w: nowait needs depend items", label, ErrInvalidDepend)
 	}

@@ -80,7 +80,8 @@ type Device struct {
 	// alive, retired those of objects that are not, whose semaphores may be used again.
 	free             []freeQueue
 	streams, retired []*stream
-	objects          int
+	// objects counts those there have been, alive those that are not destroyed.
+	objects, alive int
 }
 
 // freeQueue is a queue that no object has.
@@ -128,6 +129,7 @@ func (d *Device) Init(types Types) (Object, error) {
 	d.objects++
 	o := Object{&state{device: d, types: types, number: d.objects}}
 	if types&TypeTargetSync == 0 {
+		d.alive++
 		return o, nil
 	}
 	st, err := d.newStream(o.String(), d.objects)
@@ -135,6 +137,7 @@ func (d *Device) Init(types Types) (Object, error) {
 		return None, err
 	}
 	o.state.stream = st
+	d.alive++
 	d.streams = append(d.streams, st)
 	return o, nil
 }
@@ -178,12 +181,16 @@ func (d *Device) Destroy(o Object) error {
 	if o.state.destroyed.Swap(true) {
 		return fmt.Errorf("%w: %v was destroyed before", ErrInvalid, o)
 	}
-	if st := o.state.stream; st != nil {
+	st := o.state.stream
+	if st != nil {
 		// Nothing more is to come on its own queue when another object gets that.
 		st.adding.Lock()
 		defer st.adding.Unlock()
-		d.mu.Lock()
-		defer d.mu.Unlock()
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.alive--
+	if st != nil {
 		st.destroy()
 		for i, s := range d.streams {
 			if s == st {
@@ -197,6 +204,13 @@ func (d *Device) Destroy(o Object) error {
 		}
 	}
 	return nil
+}
+
+// Alive returns how many objects there are that are not destroyed.
+func (d *Device) Alive() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.alive
 }
 
 // Awaits describes what the objects' constructs wait for that is foreign, an element

@@ -48,6 +48,9 @@ func newBatchGraph(t *rapid.T) *batchGraph {
 	g.s = &Scheduler{device: g}
 	g.s.wake = sync.NewCond(&g.s.mu)
 	g.s.openQueues(manyQueues)
+	for _, q := range g.s.queues {
+		q.waiting = true // nobody waits
+	}
 	for i := range g.s.queues {
 		g.batches = append(g.batches, []*naiveBatch{{queue: int32(i), value: 1}})
 	}

@@ -51,6 +51,8 @@ type Device interface {
 	// Wait waits for a value of the queue's timeline; a negative timeout is
 	// none. It reports whether the value was reached.
 	Wait(queue int, value uint64, timeout time.Duration) (bool, error)
+	// Trim gives back what the device keeps for submissions to come.
+	Trim() error
 	Close() error
 }
 

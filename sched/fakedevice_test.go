@@ -50,6 +50,8 @@ type fakeDevice struct {
 	executed int
 	// hostSeen are the values that the host had seen at the last submission.
 	hostSeen []uint64
+	// trimmed counts calls of Trim.
+	trimmed int
 	// submitted counts submissions, waits those for other queues.
 	submitted uint64
 	waits     int
@@ -322,6 +324,14 @@ func (d *fakeDevice) sync(ranges []vk.MemoryRange, toMemory bool) error {
 			copy(b.cache[lo:hi], b.host[lo:hi])
 		}
 	}
+	return nil
+}
+
+// Trim implements Device.
+func (d *fakeDevice) Trim() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.trimmed++
 	return nil
 }
 

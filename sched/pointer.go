@@ -58,7 +58,7 @@ func (s *Scheduler) pointer(m *store) Pointer {
 			m.slot = s.freeSlots[n-1]
 			s.freeSlots = s.freeSlots[:n-1]
 		} else {
-			s.slots = append(s.slots, slot{generation: 1})
+			s.slots = append(s.slots, slot{generation: s.firstGeneration})
 			m.slot = uint32(len(s.slots))
 		}
 		s.slots[m.slot-1].store = m

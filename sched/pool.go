@@ -58,6 +58,8 @@ type Pool struct {
 	// workers counts the goroutines of the pool, hired those there have been.
 	workers int
 	hired   uint64
+	// dismissed is signalled when there is none left.
+	dismissed *sync.Cond
 
 	// spareWorkers and spareReturners keep what is needed again soon; the
 	// garbage collector takes what a burst left.
@@ -68,7 +70,9 @@ type Pool struct {
 // NewPool returns a pool of the given number of places, at least 1.
 func NewPool(places int) *Pool {
 	places = max(places, 1)
-	return &Pool{places: places, free: places}
+	p := &Pool{places: places, free: places}
+	p.dismissed = sync.NewCond(&p.mu)
+	return p
 }
 
 // Places returns the number of bodies that may run at once.
@@ -166,6 +170,17 @@ func (p *Pool) Stats() PoolStats {
 	}
 }
 
+// Drain waits until the pool has no goroutine, and lets go of what it keeps for jobs to
+// come. The caller holds no place, and nobody submits meanwhile.
+func (p *Pool) Drain() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for p.workers > 0 {
+		p.dismissed.Wait()
+	}
+	p.ready = readyJobs{number: p.ready.number}
+}
+
 // Idle reports whether every submitted job has ended and no place is held.
 func (p *Pool) Idle() bool {
 	p.mu.Lock()
@@ -251,7 +266,9 @@ func (p *Pool) next() Job {
 func (w *worker) dismiss() {
 	p := w.pool
 	p.mu.Lock()
-	p.workers--
+	if p.workers--; p.workers == 0 {
+		p.dismissed.Broadcast()
+	}
 	g := p.pass()
 	p.mu.Unlock()
 	g.deliver()

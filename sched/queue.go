@@ -56,8 +56,11 @@ type queue struct {
 	// rests meanwhile. wake is signalled when it may have something to do.
 	drivers int
 	wake    *sync.Cond
-	stream  vk.Stream
-	stats   QueueStats
+	// waiting: there is a waiter, from the first submission on. retired: it is to end,
+	// having nothing to do.
+	waiting, retired bool
+	stream           vk.Stream
+	stats            QueueStats
 	// cost is the estimated cost of all that was ever submitted, in nanoseconds, landed
 	// that of what is complete.
 	cost, landed uint64
@@ -301,6 +304,10 @@ func (s *Scheduler) submit(q *queue, w *tasks.Work) error {
 		q.hostVisible[q.index] = b.value
 	}
 	q.launch(b)
+	if q.retired = false; !q.waiting {
+		q.waiting = true
+		s.waiters.Go(func() { s.wait(q) })
+	}
 	q.wake.Signal()
 	return nil
 }
@@ -403,7 +410,9 @@ func (s *Scheduler) wait(q *queue) {
 	for {
 		s.mu.Lock()
 		for len(q.inFlight) == 0 || q.drivers > 0 {
-			if s.stopped {
+			if s.stopped || q.retired && len(q.inFlight) == 0 {
+				q.waiting = false
+				s.wake.Broadcast()
 				s.mu.Unlock()
 				return
 			}

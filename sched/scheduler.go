@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -43,6 +44,9 @@ type Options struct {
 	// Close: a microsecond and an object for each allocation and each construct that
 	// maps.
 	LeakSites bool
+	// Generation is what the scheduler before returned that had the device before, 0 for
+	// the first: pointers of that one are told from those of this one.
+	Generation uint32
 }
 
 // Placement is a way to choose among the queues of a device.
@@ -81,6 +85,32 @@ type Stats struct {
 	BytesToDevice, BytesFromDevice uint64
 	// Storage and Staging are the device memory in use.
 	Storage, Staging memory.AllocatorStats
+}
+
+// Plus returns the totals of s and, on the same queues, o. What is in use is what o has.
+func (s Stats) Plus(o Stats) Stats {
+	queues := slices.Clone(o.Queues)
+	for i := range min(len(queues), len(s.Queues)) {
+		q, p := &queues[i], &s.Queues[i]
+		q.Submissions += p.Submissions
+		q.Dispatches += p.Dispatches
+		q.Copies += p.Copies
+		q.Barriers += p.Barriers
+		q.SemaphoreWaits += p.SemaphoreWaits
+	}
+	if len(queues) == 0 {
+		queues = s.Queues
+	}
+	o.Queues = queues
+	o.Submissions += s.Submissions
+	o.Barriers += s.Barriers
+	o.Dispatches += s.Dispatches
+	o.Copies += s.Copies
+	o.SemaphoreWaits += s.SemaphoreWaits
+	o.HostWaits += s.HostWaits
+	o.BytesToDevice += s.BytesToDevice
+	o.BytesFromDevice += s.BytesFromDevice
+	return o
 }
 
 // Scheduler places target tasks on one device. It is safe for concurrent use.
@@ -165,6 +195,8 @@ type Scheduler struct {
 	freeSlots   []uint32
 	nextAddress uint64
 	allocated   memory.Tally
+	// firstGeneration is that of new slots.
+	firstGeneration uint32
 	// leakSites is Options.LeakSites.
 	leakSites bool
 	// exported are the stores that foreign work can write. exportLock guards it, which
@@ -246,9 +278,7 @@ func New(d Device, o Options) (*Scheduler, error) {
 		p.MemoryTypes[s.storageHeap.memoryType].Flags&vk.MemoryHostVisible != 0
 	s.allocateStorage = s.allocateFor
 	s.freeStorage = func(st memory.Storage) { s.giveBack(st, &trail{}) }
-	for _, q := range s.queues {
-		s.waiters.Go(func() { s.wait(q) })
-	}
+	s.firstGeneration = max(o.Generation, 1)
 	return s, nil
 }
 
@@ -352,10 +382,70 @@ func (s *Scheduler) endCompile() {
 // error, memory.ErrLeaked, lists what was still mapped and allocated. Storage that
 // is declared is meant to stay. A second Close does nothing.
 func (s *Scheduler) Close() error {
+	leaked, err := s.close(false)
+	return errors.Join(leaked, err)
+}
+
+// Discard is Close for a device that is to be used again: what is mapped and allocated
+// is meant to go. It returns the Options.Generation of the next scheduler. With a task
+// that is not complete it is ErrBusy, and nothing has changed.
+func (s *Scheduler) Discard() (generation uint32, err error) {
+	if _, err = s.close(true); errors.Is(err, ErrBusy) {
+		return 0, err
+	}
 	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.firstGeneration, err
+}
+
+// idle is ErrBusy while a task is not complete.
+func (s *Scheduler) idle() error {
+	if s.live > 0 {
+		return fmt.Errorf("%w: %d tasks are not complete", ErrBusy, s.live)
+	}
+	return nil
+}
+
+// Relinquish gives back what is kept for tasks to come, which make it anew: staging
+// memory, blocks of storage without a live allocation, command buffers and goroutines.
+// What is mapped and allocated stays as it is. With a task that is not complete it is
+// ErrBusy, and nothing has changed.
+func (s *Scheduler) Relinquish() error {
+	s.mu.Lock()
+	if err := s.idle(); err != nil {
+		s.mu.Unlock()
+		return err
+	}
+	for _, q := range s.queues {
+		q.retired = true
+		q.wake.Signal()
+	}
+	for slices.ContainsFunc(s.queues, func(q *queue) bool { return q.retired && q.waiting }) {
+		s.wake.Wait()
+	}
+	for _, q := range s.queues {
+		if q.retired {
+			q.free, q.inFlight, q.room = nil, nil, nil
+		}
+	}
+	s.spareBlocks = nil
+	s.mu.Unlock()
+	s.storage.Trim()
+	s.staging.Trim()
+	return s.device.Trim()
+}
+
+// close is Close, and says apart what leaked; ErrBusy if nothing is to be waited for and
+// something is not complete.
+func (s *Scheduler) close(now bool) (leaked, err error) {
+	s.mu.Lock()
+	if err := s.idle(); now && err != nil {
+		s.mu.Unlock()
+		return nil, err
+	}
 	if s.closing {
 		s.mu.Unlock()
-		return nil
+		return nil, nil
 	}
 	s.closing = true
 	var w tasks.Work
@@ -375,11 +465,11 @@ func (s *Scheduler) Close() error {
 	s.mu.Unlock()
 	s.waiters.Wait()
 
-	leaked := s.dropMemory()
+	leaked = s.dropMemory()
 	for _, p := range *s.pipelines.Load() {
 		s.device.DestroyPipeline(p)
 	}
-	return errors.Join(leaked, s.storage.Close(), s.staging.Close(), s.device.Close())
+	return leaked, errors.Join(s.storage.Close(), s.staging.Close(), s.device.Close())
 }
 
 // dropMemory gives up all mapped and allocated memory. Its error says what there
@@ -392,6 +482,7 @@ func (s *Scheduler) dropMemory() error {
 		stateOf(p).unpin()
 	}
 	for i := range s.slots {
+		s.firstGeneration = max(s.firstGeneration, s.slots[i].generation+1)
 		if m := s.slots[i].store; m != nil && m.allocation {
 			m.unpin()
 		}

@@ -44,6 +44,11 @@ func (g *Graph) Counts() Counts {
 	return Counts{Tasks: g.tasks.Load(), Edges: g.edges.Load(), Failures: g.failures.Load()}
 }
 
+// Pending reports whether a task is not complete.
+func (g *Graph) Pending() bool {
+	return slices.ContainsFunc(g.scopes(), (*Scope).Pending)
+}
+
 // Keep makes snapshots show the tasks that are complete too, with all their
 // edges. It is called before the first task is added; memory then grows with
 // every task.

@@ -7,6 +7,7 @@ import "C"
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -160,6 +161,21 @@ func (d *Device) InteropQueues() []*Queue { return d.interop }
 
 // allQueues lists Queues and InteropQueues.
 func (d *Device) allQueues() []*Queue { return slices.Concat(d.queues, d.interop) }
+
+// Trim gives back what the device keeps for work to come: the command buffers and
+// descriptor pools that nothing in flight uses, and what the command pools hold beside
+// them (vkTrimCommandPool). Work that comes makes them anew.
+func (d *Device) Trim() error {
+	if err := d.enter(); err != nil {
+		return err
+	}
+	defer d.leave()
+	var errs []error
+	for _, q := range d.allQueues() {
+		errs = append(errs, q.trim())
+	}
+	return errors.Join(errs...)
+}
 
 // Live counts the objects made for the caller and not destroyed yet, by their
 // Vulkan type; it has no entry of 0.

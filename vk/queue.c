@@ -88,17 +88,16 @@ vkoHandle vko_queue_timeline(const vko_queue *q) { return q->timeline; }
 
 uint32_t vko_queue_slots(const vko_queue *q) { return q->slots; }
 
-// Takes an idle slot, or makes one while all are in flight.
-static slot *take_slot(vko_queue *q, vko_fault *fault)
+// Counts the slots as idle that the device is done with, as far as is known, or, if look
+// is set, as it is now.
+static int32_t land_slots(vko_queue *q, int look, vko_fault *fault)
 {
 	const vko_device *d = q->d;
-	if (q->idle == NULL && q->flying != NULL && q->flying->value > q->completed) {
+	if (look && q->flying != NULL && q->flying->value > q->completed) {
 		int32_t r = d->GetSemaphoreCounterValue(d->handle, q->timeline, &q->completed);
-		if (r < 0) {
-			vko_fail(fault, "vkGetSemaphoreCounterValue", r, "queue of family %u",
+		if (r < 0)
+			return vko_fail(fault, "vkGetSemaphoreCounterValue", r, "queue of family %u",
 				q->family.index);
-			return NULL;
-		}
 	}
 	while (q->flying != NULL && q->flying->value <= q->completed) {
 		slot *s = q->flying;
@@ -108,6 +107,15 @@ static slot *take_slot(vko_queue *q, vko_fault *fault)
 		s->next = q->idle;
 		q->idle = s;
 	}
+	return 0;
+}
+
+// Takes an idle slot, or makes one while all are in flight.
+static slot *take_slot(vko_queue *q, vko_fault *fault)
+{
+	const vko_device *d = q->d;
+	if (land_slots(q, q->idle == NULL, fault) < 0)
+		return NULL;
 	slot *s = q->idle;
 	if (s != NULL) {
 		q->idle = s->next;
@@ -131,6 +139,22 @@ static slot *take_slot(vko_queue *q, vko_fault *fault)
 	}
 	q->slots++;
 	return s;
+}
+
+int32_t vko_queue_trim(vko_queue *q, vko_fault *fault)
+{
+	const vko_device *d = q->d;
+	int32_t r = land_slots(q, 1, fault);
+	if (r < 0)
+		return r;
+	for (slot *s = q->idle; s != NULL; s = s->next) {
+		d->FreeCommandBuffers(d->handle, q->command_pool, 1, &s->commands);
+		q->slots--;
+	}
+	destroy_slots(q, q->idle);
+	q->idle = NULL;
+	d->TrimCommandPool(d->handle, q->command_pool, 0);
+	return 0;
 }
 
 static void put_slot(vko_queue *q, slot *s)

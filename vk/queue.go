@@ -207,7 +207,20 @@ func (q *Queue) Wait(value uint64, timeout time.Duration) (done bool, err error)
 	return r == Success, nil
 }
 
-// commandBuffers counts the command buffers that the queue has made.
+// trim gives back the command buffers that nothing uses, and what they hold.
+func (q *Queue) trim() error {
+	if err := q.enter(); err != nil {
+		return err
+	}
+	defer q.leave()
+	var f C.vko_fault
+	if C.vko_queue_trim(q.c, &f) != 0 {
+		return faultError("Device.Trim", &f)
+	}
+	return nil
+}
+
+// commandBuffers counts the command buffers of the queue.
 func (q *Queue) commandBuffers() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -551,6 +551,17 @@ func TestCommandBuffersAreRecycled(t *testing.T) {
 		if n := q.commandBuffers(); n != 1 {
 			t.Errorf("%d command buffers for submissions that never overlapped", n)
 		}
+		// What nothing uses can be given back, and is made again.
+		if err := d.Trim(); err != nil {
+			t.Fatal(err)
+		}
+		if n := q.commandBuffers(); n != 0 {
+			t.Errorf("%d command buffers are left", n)
+		}
+		run(t, d, &s, 201)
+		if n := q.commandBuffers(); n != 1 {
+			t.Errorf("%d command buffers for one submission", n)
+		}
 	})
 }
 

@@ -43,6 +43,7 @@ func (*PhysicalDevice) Open(DeviceOptions) (*Device, error) { return nil, errNoC
 func (*Device) Properties() *Properties                                    { return new(Properties) }
 func (*Device) Handle() uintptr                                            { return 0 }
 func (*Device) Close() error                                               { return nil }
+func (*Device) Trim() error                                                { return errNoCgo }
 func (*Device) Live() map[string]int                                       { return map[string]int{} }
 func (*Device) Queues() []*Queue                                           { return nil }
 func (*Device) CreateBlock(uint64, int) (Block, error)                     { return Block{}, errNoCgo }

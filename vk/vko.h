@@ -211,6 +211,8 @@ void vko_memory_budget(const vko_instance *i, uintptr_t device, uint64_t *budget
 	F(int32_t, QueueSubmit, (void *, uint32_t, const vkoSubmitInfo *, vkoHandle))        \
 	F(int32_t, AllocateCommandBuffers, (void *, const vkoCommandBufferAllocateInfo *,    \
 		void **))                                                                    \
+	F(void, FreeCommandBuffers, (void *, vkoHandle, uint32_t, void *const *))             \
+	F(void, TrimCommandPool, (void *, vkoHandle, uint32_t))                              \
 	F(int32_t, BeginCommandBuffer, (void *, const vkoCommandBufferBeginInfo *))          \
 	F(int32_t, EndCommandBuffer, (void *))                                               \
 	F(int32_t, ResetCommandBuffer, (void *, uint32_t))                                   \
@@ -385,7 +387,10 @@ int32_t vko_queue_create(const vko_device *d, uintptr_t queue, vko_family family
 // Frees all but the timeline and the command pool; nothing may be in flight.
 void vko_queue_destroy(vko_queue *q);
 vkoHandle vko_queue_timeline(const vko_queue *q);
-uint32_t vko_queue_slots(const vko_queue *q); // command buffers made so far; under the lock
+uint32_t vko_queue_slots(const vko_queue *q); // command buffers there are; under the lock
+// Gives back the command buffers that nothing uses, with their descriptor pools, and what
+// the command pool has to spare. The caller holds the queue's lock.
+int32_t vko_queue_trim(vko_queue *q, vko_fault *fault);
 // waits and signals hold pairs of semaphore and value; the queue's own timeline is
 // signalled beside the signals. The caller holds the queue's lock.
 int32_t vko_queue_submit(vko_queue *q, const uint64_t *words, uint64_t count,
