@@ -56,8 +56,8 @@ type queue struct {
 	// rests meanwhile. wake is signalled when it may have something to do.
 	drivers int
 	wake    *sync.Cond
-	// waiting: there is a waiter, from the first submission on. retired: it is to end,
-	// having nothing to do.
+	// waiting: there is a waiter. retired: it is to end, having nothing to do, until the
+	// next submission.
 	waiting, retired bool
 	stream           vk.Stream
 	stats            QueueStats
@@ -305,8 +305,7 @@ func (s *Scheduler) submit(q *queue, w *tasks.Work) error {
 	}
 	q.launch(b)
 	if q.retired = false; !q.waiting {
-		q.waiting = true
-		s.waiters.Go(func() { s.wait(q) })
+		s.startWaiter(q)
 	}
 	q.wake.Signal()
 	return nil
@@ -402,6 +401,12 @@ func (q *queue) newBatch(value uint64, known clock) *batch {
 	}
 	copy(b.clock, known)
 	return b
+}
+
+// startWaiter starts the queue's waiter; mu is held, or nobody else knows s.
+func (s *Scheduler) startWaiter(q *queue) {
+	q.waiting = true
+	s.waiters.Go(func() { s.wait(q) })
 }
 
 // wait is the queue's waiter: it blocks on the oldest batch in flight while

@@ -279,6 +279,9 @@ func New(d Device, o Options) (*Scheduler, error) {
 	s.allocateStorage = s.allocateFor
 	s.freeStorage = func(st memory.Storage) { s.giveBack(st, &trail{}) }
 	s.firstGeneration = max(o.Generation, 1)
+	for _, q := range s.queues {
+		s.startWaiter(q)
+	}
 	return s, nil
 }
 
