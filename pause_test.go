@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log"
 	"runtime"
 	"sync"
 	"testing"
@@ -264,4 +265,29 @@ func TestPausesAmongConstructs(t *testing.T) {
 	}
 	close(done)
 	workers.Wait()
+}
+
+// A program that computes now and then leaves the device to others between.
+func ExampleRuntime_PauseResource() {
+	rt, err := vkomp.Open(vkomp.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer rt.Close()
+	ctx := context.Background()
+	device := rt.DefaultDevice(ctx)
+
+	p, err := device.Alloc(ctx, 1<<20)
+	if err != nil {
+		log.Fatal(err)
+	}
+	// omp_pause_resource(omp_pause_soft, device)
+	err = rt.PauseResource(ctx, vkomp.PauseSoft, device)
+	fmt.Println(err, device.IsAccessible(p, 1<<20))
+	// omp_pause_resource(omp_pause_hard, device)
+	err = rt.PauseResource(ctx, vkomp.PauseHard, device)
+	fmt.Println(err, device.IsAccessible(p, 1<<20), rt.Stats().Storage.BlockBytes)
+	// Output:
+	// <nil> true
+	// <nil> false 0
 }
