@@ -29,7 +29,9 @@ func (rt *Runtime) Taskwait(ctx context.Context, depend ...Depend) error {
 		c := rt.current(ctx)
 		if scope := c.generated(); scope != nil {
 			w := rt.race.waits(c, nil)
+			stop := rt.reports(ctx)
 			err = scope.Wait(ctx, c.place)
+			stop()
 			rt.race.waited(ctx, w, err)
 		}
 	}
@@ -129,7 +131,9 @@ func (rt *Runtime) Taskgroup(ctx context.Context, body func(ctx context.Context)
 	// Deferred, because a body can leave by runtime.Goexit.
 	defer func() {
 		w := rt.race.waits(c, c.inside)
+		stop := rt.reports(ctx)
 		ending := group.Wait(ctx, c.place)
+		stop()
 		rt.race.waited(ctx, w, ending)
 		if group.Cancelled() && !outer.Cancelled() && errors.Is(err, ErrCancelled) {
 			err = nil

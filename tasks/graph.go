@@ -32,16 +32,20 @@ type Counts struct {
 	// Failures is the number of tasks that failed or were not run because of
 	// a failed predecessor.
 	Failures uint64
+	// Live is the number of tasks that are not complete now.
+	Live uint64
 }
 
 // Counts returns the totals so far.
 func (g *Graph) Counts() Counts {
+	live := 0
 	for _, s := range g.scopes() {
 		s.lock()
 		s.family.flush(g)
+		live += s.live
 		s.unlock()
 	}
-	return Counts{Tasks: g.tasks.Load(), Edges: g.edges.Load(), Failures: g.failures.Load()}
+	return Counts{Tasks: g.tasks.Load(), Edges: g.edges.Load(), Failures: g.failures.Load(), Live: uint64(live)}
 }
 
 // Pending reports whether a task is not complete.

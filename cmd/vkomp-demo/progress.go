@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"fmt"
 	"io"
 	"os"
 	"sync"
@@ -8,6 +10,8 @@ import (
 
 	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
+
+	"github.com/vkomp/vkomp"
 )
 
 // progress shows how far a sample is, on a terminal, once it has taken a
@@ -21,6 +25,8 @@ type progress struct {
 	total int        // 0 between activities
 	done  int
 	what  string
+	// waits is what a wait says, "" between waits.
+	waits string
 	bar   *progressbar.ProgressBar // nil while nothing is shown
 }
 
@@ -80,7 +86,7 @@ func (p *progress) update() {
 			progressbar.OptionClearOnFinish(),
 			progressbar.OptionSetPredictTime(true))
 	}
-	p.bar.Describe(p.what)
+	p.bar.Describe(p.what + p.waits)
 	// A terminal that is gone is no reason to fail.
 	_ = p.bar.Set(min(p.done, p.total-1))
 }
@@ -107,7 +113,22 @@ func (p *progress) begin(what string, total int) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.what, p.total, p.done = what, total, 0
+	p.what, p.total, p.done, p.waits = what, total, 0, ""
+}
+
+// watch has waits with the context say how far they are.
+func (p *progress) watch(ctx context.Context) context.Context {
+	if p == nil {
+		return ctx
+	}
+	return vkomp.WithProgress(ctx, refresh, p.waiting)
+}
+
+// waiting shows what a wait reports, until the activity advances.
+func (p *progress) waiting(now vkomp.Progress) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.waits = fmt.Sprintf(" (%d of %d tasks, %d MiB moved)", now.Done, now.Tasks, (now.BytesToDevice+now.BytesFromDevice)>>20)
 }
 
 // advance says that so many steps more are done.
@@ -118,6 +139,7 @@ func (p *progress) advance(steps int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.done += steps
+	p.waits = ""
 }
 
 // stop takes the bar away.

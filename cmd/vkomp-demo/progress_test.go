@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/vkomp/vkomp"
 )
 
 func TestProgressShowsAfterASecondAndGoesAway(t *testing.T) {
@@ -34,6 +36,11 @@ func TestProgressShowsAfterASecondAndGoesAway(t *testing.T) {
 	tick(2 * time.Second)
 	if got := screen.String(); !strings.Contains(got, "75%") {
 		t.Errorf("then: %q, want 75%%", got)
+	}
+	p.waiting(vkomp.Progress{Tasks: 9, Done: 4, BytesToDevice: 3 << 20, BytesFromDevice: 1 << 20})
+	tick(2 * time.Second)
+	if got := screen.String(); !strings.Contains(got, "image (4 of 9 tasks, 4 MiB moved)") {
+		t.Errorf("during a wait: %q", got)
 	}
 	p.end()
 	// Results may be printed now: the line is wiped, and ticks leave it so.

@@ -67,6 +67,7 @@ func (f *sampleFlags) with(sh *shell, sample func(*session) error) (err error) {
 	}
 	s.progress = newProgress(sh.stderr)
 	defer s.progress.stop()
+	sh.ctx = s.progress.watch(sh.ctx)
 	err = sample(s)
 	if s.graph == nil || sh.ctx.Err() != nil {
 		return err

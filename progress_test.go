@@ -1,0 +1,60 @@
+package vkomp_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/vkomp/vkomp"
+	"github.com/vkomp/vkomp/tests/vktest"
+)
+
+// The task goes on until the wait for it has reported how far it is.
+func TestWaitsReportTheirProgress(t *testing.T) {
+	for name, wait := range map[string]func(ctx context.Context, rt *vkomp.Runtime, task func(ctx context.Context) error) error{
+		"Taskwait": func(ctx context.Context, rt *vkomp.Runtime, task func(ctx context.Context) error) error {
+			if err := task(ctx); err != nil {
+				return err
+			}
+			return rt.Taskwait(ctx)
+		},
+		"Taskgroup": func(ctx context.Context, rt *vkomp.Runtime, task func(ctx context.Context) error) error {
+			return rt.Taskgroup(ctx, task)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rt := vktest.Open(t)
+			y := make([]float32, 1000)
+			adder(t, rt, y)(false)
+			done := rt.Stats().Tasks
+			reported := make(chan vkomp.Progress)
+			ended := false
+			ctx := vkomp.WithProgress(t.Context(), time.Millisecond, func(p vkomp.Progress) {
+				if ended {
+					t.Error("a wait that is over reports")
+				}
+				select {
+				case reported <- p:
+				default:
+				}
+			})
+			var got vkomp.Progress
+			err := wait(ctx, rt, func(ctx context.Context) error {
+				return rt.Task(ctx, vkomp.Task{Body: func(context.Context) error {
+					got = <-reported
+					return nil
+				}})
+			})
+			must(t, err)
+			ended = true
+			stats := rt.Stats()
+			want := vkomp.Progress{Tasks: done + 1, Done: done, BytesToDevice: stats.BytesToDevice, BytesFromDevice: stats.BytesFromDevice}
+			if got != want || got.BytesToDevice == 0 {
+				t.Errorf("reported %+v, want %+v", got, want)
+			}
+			if same := vkomp.WithProgress(t.Context(), 0, nil); same != t.Context() {
+				t.Error("a context without a report is another one")
+			}
+		})
+	}
+}
