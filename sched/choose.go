@@ -10,6 +10,9 @@ const (
 	crossCost = 16_000
 	// startCost is that of a queue which has nothing to do.
 	startCost = 8_000
+	// foreignCost is that of foreign work that a queue waits for. Nobody knows how long it
+	// takes; what does not follow it had better be elsewhere.
+	foreignCost = 1_000_000
 	// Kernels are taken to need a nanosecond for each invocation, copies one for each
 	// copyRate bytes.
 	copyRate = 8

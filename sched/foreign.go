@@ -60,6 +60,7 @@ func (s *Scheduler) Order(n *tasks.Node, f Foreign, w *tasks.Work) error {
 	t.failed = f.Failure
 	b.tasks = append(b.tasks, t)
 	if len(f.Waits) > 0 {
+		b.work += foreignCost
 		s.wroteExported(t.mark)
 	}
 	n.Placed(w)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -191,6 +192,40 @@ func TestWhatForeignWorkWroteIsNotMappedAgain(t *testing.T) {
 			r.run(launch{label: "exit", exit: []arg{from(y)}, in: [][]uint32{y}, included: true})
 		})
 	}
+}
+
+// Where there are other queues, work that does not follow foreign work is not behind it.
+func TestWorkKeepsAwayFromAQueueThatWaitsForForeignWork(t *testing.T) {
+	mode := memoryModes[0]
+	mode.queues = onQueues.queues
+	f := withForeign(t, mode, 1)
+	r := f.r
+	defer r.close()
+	x, y := filled(16, 1), filled(16, 2)
+	r.run(launch{label: "enter", enter: []arg{to(x), to(y)}, included: true})
+	if err := f.order(false, nil, x); err != nil {
+		t.Fatal(err)
+	}
+	r.d.hold()
+	f.copies(x[:8], x[8:])
+	if err := f.order(true, nil, x); err != nil {
+		t.Fatal(err)
+	}
+	behind := slices.IndexFunc(r.s.queues, func(q *queue) bool { return len(q.inFlight) > 0 && len(q.inFlight[len(q.inFlight)-1].foreign.Waits) > 0 })
+	before := r.kernelsOn()[behind]
+	for range 10 {
+		r.run(launch{label: "beside", kernel: "add", args: []arg{tofrom(y)}, constant: 1, out: [][]uint32{y}})
+	}
+	if n := r.kernelsOn()[behind] - before; n > 0 {
+		t.Errorf("%d of 10 kernels are behind the foreign work", n)
+	}
+	r.run(launch{label: "after", kernel: "add", args: []arg{tofrom(x)}, constant: 1, out: [][]uint32{x}})
+	if n := r.kernelsOn()[behind] - before; n != 1 {
+		t.Errorf("what follows the foreign work is on another queue")
+	}
+	r.d.release()
+	r.run(launch{label: "exit", exit: []arg{from(x), from(y)}, in: [][]uint32{x, y}, included: true})
+	r.expect("y", y, filled(16, 12)...)
 }
 
 // A submission that fails signals nothing, and the task fails; what failed on the
