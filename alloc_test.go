@@ -8,13 +8,18 @@ import "testing"
 func TestConstructsOnMappedDataAllocateNothing(t *testing.T) {
 	for _, c := range constructs {
 		t.Run(c.name, func(t *testing.T) {
-			r := testing.Benchmark(func(b *testing.B) { inDataRegion(b, c.step) })
-			if r.N == 0 {
-				t.Fatal("the benchmark failed")
+			least := 1e9
+			// Pools are emptied by the garbage collector now and then, and more often on a
+			// machine that is busy: what a construct allocates it allocates each time.
+			for try := 0; try < 3 && least > 0.1; try++ {
+				r := testing.Benchmark(func(b *testing.B) { inDataRegion(b, c.step) })
+				if r.N == 0 {
+					t.Fatal("the benchmark failed")
+				}
+				least = min(least, float64(r.MemAllocs)/float64(r.N))
 			}
-			// Pools are emptied by the garbage collector now and then.
-			if allocs := float64(r.MemAllocs) / float64(r.N); allocs > 0.1 {
-				t.Errorf("%v allocations and %d bytes a construct, want none", allocs, r.AllocedBytesPerOp())
+			if least > 0.1 {
+				t.Errorf("%v allocations a construct, want none", least)
 			}
 		})
 	}

@@ -59,9 +59,9 @@ type InteropInit struct {
 // [interop.Object.Next], [interop.Object.Submit] and [interop.Object.Queue] for how
 // it is given foreign work. Without NoWait and without Depend the task is merged, and
 // there is only the order of foreign work; otherwise it is a task like others, and
-// target tasks of the device before and after it are ordered by the device; where the
-// objects are of several devices, the host keeps the order between these. Interop
-// itself never waits. Without targetsync NoWait has no effect.
+// target tasks of the device before and after it are ordered by the device. Where the
+// objects are of several devices, there are tasks in any case, and the host keeps the
+// order between the devices. Interop itself never waits. Without targetsync NoWait has no effect.
 //
 // What cannot be initialised is interop.None and no error, as OpenMP has it: any
 // object of the initial device, one of a device that cannot be opened. The log says
@@ -170,7 +170,8 @@ func generateOn(of map[*interop.Device][]interop.Part, t interop.Task) (generate
 		return true
 	}
 	if len(devices) <= 1 {
-		return generate(t), err
+		generated = generate(t)
+		return generated, err
 	}
 	// The order between devices is the host's: a task on each of them for what is before,
 	// and when all these are complete another for what is after.
@@ -178,7 +179,8 @@ func generateOn(of map[*interop.Device][]interop.Part, t interop.Task) (generate
 	before, after := t, t
 	before.Depend = append(slices.Clip(t.Depend), tasks.Depend{Kind: tasks.DependIn, Ptr: all, Size: 8})
 	after.Depend = []tasks.Depend{{Kind: tasks.DependInOutSet, Ptr: all, Size: 8}}
-	return generate(before) && generate(after), err
+	generated = generate(before) && generate(after)
+	return generated, err
 }
 
 // checkInterop refuses what OpenMP does not allow in an interop construct.

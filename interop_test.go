@@ -854,3 +854,17 @@ func TestConstructOfObjectsOfSeveralDevices(t *testing.T) {
 		})
 	}
 }
+
+func TestCloseNamesForeignWorkBehindAConstructOfTwoObjectsOnce(t *testing.T) {
+	rt, err := vkomp.Open(vkomp.Options{InteropQueues: -1, ForeignTimeout: 50 * time.Millisecond})
+	must(t, err)
+	a, b := newObject(t, rt, targetAndSync), newObject(t, rt, targetAndSync)
+	_, signal, err := b.Next()
+	must(t, err)
+	must(t, b.Submitted(signal))
+	must(t, rt.Interop(t.Context(), use(a, b)))
+	err = rt.Close()
+	if n := strings.Count(fmt.Sprint(err), interop.ErrNeverSignalled.Error()); n != 1 {
+		t.Errorf("%d failures for one: %v", n, err)
+	}
+}

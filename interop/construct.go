@@ -52,9 +52,17 @@ type Task struct {
 func (d *Device) Generate(t Task) (generated bool, err error) {
 	c := &construct{device: d}
 	for _, p := range t.Parts {
-		if p.Object != None && p.Object.state.stream != nil {
-			c.parts = append(c.parts, part{stream: p.Object.state.stream, action: p.Action})
+		if p.Object == None || p.Object.state.stream == nil {
+			continue
 		}
+		st := p.Object.state.stream
+		switch {
+		case st.device != d:
+			return false, fmt.Errorf("%w: %v is none of device %d", ErrInvalid, p.Object, d.Number)
+		case slices.ContainsFunc(c.parts, func(p part) bool { return p.stream == st }):
+			return false, fmt.Errorf("%w: %v is in a construct twice", ErrInvalid, p.Object)
+		}
+		c.parts = append(c.parts, part{stream: st, action: p.Action})
 	}
 	if len(c.parts) == 0 {
 		return true, nil
@@ -85,6 +93,8 @@ type construct struct {
 	// task, which Start gives. The device's order guards both.
 	started bool
 	node    *tasks.Node
+	// merged: it has none.
+	merged bool
 }
 
 // part is a construct in one stream.
@@ -99,6 +109,14 @@ type part struct {
 
 // generate adds the construct and its task, if it has one.
 func (c *construct) generate(t *Task, w *tasks.Work) (generated bool, err error) {
+	if err := c.usable(); err != nil {
+		return false, err
+	}
+	for i := range c.parts {
+		if err := c.parts[i].gather(w); err != nil {
+			return false, err
+		}
+	}
 	for _, p := range c.parts {
 		p.stream.adding.Lock()
 		defer p.stream.adding.Unlock()
@@ -106,16 +124,8 @@ func (c *construct) generate(t *Task, w *tasks.Work) (generated bool, err error)
 	if err := c.usable(); err != nil {
 		return false, err
 	}
-	for _, p := range c.parts {
-		if p.stream.implicit && p.action != ActionInit {
-			// What was submitted to the object's own queue is before this.
-			if err := p.stream.gather(); err != nil {
-				return false, err
-			}
-		}
-	}
-	merged := !t.NoWait && len(t.Depend) == 0
-	if !merged {
+	c.merged = !t.NoWait && len(t.Depend) == 0
+	if !c.merged {
 		task := tasks.Task{
 			Label: t.Label, Domain: c.device.Domain, Depend: t.Depend, Group: t.Group,
 			Runner: c,
@@ -130,22 +140,37 @@ func (c *construct) generate(t *Task, w *tasks.Work) (generated bool, err error)
 	}
 	c.device.order.Lock()
 	defer c.device.order.Unlock()
-	if merged {
+	if c.merged {
 		c.started = true
-		err = c.takeFailures()
+		err = c.failures(true)
 	}
 	var streams []*stream
 	joins := c.joins()
 	for i := range c.parts {
 		p := &c.parts[i]
-		if !merged || joins {
+		if !c.merged || joins {
 			p.step = p.stream.addConstruct(c)
 		}
-		p.last = p.stream.last
+		p.last = p.stream.last.Load()
 		streams = append(streams, p.stream)
 	}
 	c.device.advance(w, streams...)
 	return true, err
+}
+
+// gather makes a step of what was submitted to the object's own queue before. No other
+// stream is held meanwhile: whoever holds the queue's lock may be waiting for one.
+func (p *part) gather(w *tasks.Work) error {
+	st := p.stream
+	if p.action == ActionInit || !st.implicit.Load() {
+		return nil
+	}
+	st.adding.Lock()
+	defer st.adding.Unlock()
+	if !st.implicit.Load() || st.isDestroyed() {
+		return nil
+	}
+	return st.gather(w)
 }
 
 // joins reports whether something can come before the construct in one stream and after
@@ -158,23 +183,26 @@ func (c *construct) joins() bool {
 
 // usable refuses objects that were destroyed meanwhile.
 func (c *construct) usable() error {
-	c.device.order.Lock()
-	defer c.device.order.Unlock()
 	for _, p := range c.parts {
-		if p.stream.destroyed {
+		if p.stream.isDestroyed() {
 			return fmt.Errorf("%w: %s was destroyed", ErrInvalid, p.stream.name)
 		}
 	}
 	return nil
 }
 
-// takeFailures returns what foreign work failed with that came before; the device's
-// order is held.
-func (c *construct) takeFailures() error {
+// failures returns what foreign work failed with that came before, where no construct is
+// between them, and forgets it if that is asked for; the device's order is held.
+func (c *construct) failures(forget bool) error {
 	var errs []error
 	for _, p := range c.parts {
+		if first := p.stream.firstConstruct(); first != nil && first != c {
+			continue
+		}
 		errs = append(errs, p.stream.failure)
-		p.stream.failure = nil
+		if forget {
+			p.stream.failure = nil
+		}
 	}
 	return errors.Join(errs...)
 }
@@ -186,7 +214,7 @@ func (p *part) orderOwn() error {
 	}
 	p.stream.adding.Lock()
 	defer p.stream.adding.Unlock()
-	if !p.stream.implicit {
+	if !p.stream.implicit.Load() {
 		return nil
 	}
 	return p.stream.queue.Order(p.stream.at(p.last), nil)
@@ -197,26 +225,41 @@ func (c *construct) Start(n *tasks.Node, w *tasks.Work) {
 	c.device.order.Lock()
 	defer c.device.order.Unlock()
 	c.node, c.started = n, true
+	for _, p := range c.parts {
+		if p.step != nil {
+			p.step.started++
+		}
+	}
 	c.device.advance(w, c.parts[0].stream)
 }
 
 // Drop implements tasks.Runner; such a task is always run.
 func (*construct) Drop(*tasks.Node) {}
 
-// due reports whether nothing is before the construct that is not sent; the device's
-// order is held.
+// due reports whether nothing is before the construct that is not sent: another of those
+// without tasks is before it too, since these come one after the other, as included tasks
+// do. The device's order is held.
 func (c *construct) due() bool {
 	for _, p := range c.parts {
-		if p.stream.steps[0] != p.step {
+		if p.stream.steps[0] != p.step || c.merged && p.step.firstMerged() != c {
 			return false
 		}
 	}
 	return true
 }
 
+// firstMerged returns the first construct of a step that has no task.
+func (s *step) firstMerged() *construct {
+	k := slices.IndexFunc(s.constructs, func(c *construct) bool { return c.merged })
+	return s.constructs[k]
+}
+
 // first returns the first construct of a step that can be sent, or nil; the device's
 // order is held.
 func (s *step) first() *construct {
+	if s.started == 0 {
+		return nil
+	}
 	for _, c := range s.constructs {
 		if c.started && c.due() {
 			return c
@@ -241,7 +284,7 @@ func (s *step) awaits() string {
 
 // send submits a construct that is due; the device's order is held.
 func (c *construct) send(w *tasks.Work) {
-	f := sched.Foreign{Failure: c.takeFailures()}
+	var f sched.Foreign
 	var points []point
 	for _, p := range c.parts {
 		value := p.stream.sent + 1
@@ -249,31 +292,38 @@ func (c *construct) send(w *tasks.Work) {
 		f.Signals = append(f.Signals, p.stream.at(value)...)
 		points = append(points, point{p.stream, value})
 	}
-	if err := c.submit(f, w); err != nil {
-		// Foreign work comes after the construct all the same.
+	// Foreign work comes after a construct that could not be submitted all the same.
+	switch err := c.submit(f, w); {
+	case err != nil && c.merged:
+		c.device.signalFromHost(points)
+	case err != nil:
 		c.device.background.Go(func() { c.complete(points) })
 	}
 	for _, p := range c.parts {
 		k := slices.Index(p.step.constructs, c)
 		p.step.constructs = slices.Delete(p.step.constructs, k, k+1)
+		p.step.started--
 		p.stream.leave()
 	}
 }
 
 // submit makes the construct's submission. An error is the task's.
 func (c *construct) submit(f sched.Foreign, w *tasks.Work) error {
-	// What is not the task's is for the construct that comes next.
-	left := &c.parts[0].stream.failure
-	if c.node == nil {
+	if c.merged {
 		err := c.device.Shared.Order(f.Waits, f.Signals)
-		*left = errors.Join(f.Failure, err)
+		if err != nil {
+			// For the construct that comes next: of an object that can have one.
+			k := slices.IndexFunc(c.parts, func(p part) bool { return p.action != ActionDestroy })
+			st := c.parts[k].stream
+			st.failure = errors.Join(st.failure, err)
+		}
 		return err
 	}
-	err := c.device.Scheduler.Order(c.node, f, w)
-	if err != nil {
-		*left = f.Failure
+	f.Failure = c.failures(false)
+	if err := c.device.Scheduler.Order(c.node, f, w); err != nil {
 		return err
 	}
+	_ = c.failures(true)
 	c.node.Release()
 	return nil
 }
@@ -281,10 +331,8 @@ func (c *construct) submit(f sched.Foreign, w *tasks.Work) error {
 // complete signals what a construct was to signal that could not be submitted: after its
 // task, which what it follows may still hold up.
 func (c *construct) complete(points []point) {
-	if c.node != nil {
-		_ = c.node.Wait(context.Background(), nil)
-		c.node.Release()
-	}
+	_ = c.node.Wait(context.Background(), nil)
+	c.node.Release()
 	c.device.order.Lock()
 	defer c.device.order.Unlock()
 	c.device.signalFromHost(points)

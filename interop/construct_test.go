@@ -1,11 +1,14 @@
 package interop_test
 
 import (
+	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/vkomp/vkomp/interop"
 )
@@ -246,4 +249,225 @@ func TestConstructsOfTheSameObjectsAtOnce(t *testing.T) {
 	}
 	succeed(t, r.scope.Wait(t.Context(), nil))
 	r.free(t)
+}
+
+func part(o interop.Object, action interop.Action) interop.Part {
+	return interop.Part{Object: o, Action: action}
+}
+
+// generate is what a construct without a task returns.
+func (r *rig) generate(parts ...interop.Part) error {
+	generated, err := r.device.Generate(interop.Task{Scope: r.scope, Parts: parts})
+	if !generated && err == nil {
+		return errors.New("the construct was not carried out, and there is no error")
+	}
+	return err
+}
+
+// What was submitted to one object's own queue is in its order, although the construct
+// failed for another.
+func TestGatheredWorkOfAConstructThatFails(t *testing.T) {
+	r := newRig(2)
+	a, b := initialise(t, r.device, interop.TypeTargetSync), initialise(t, r.device, interop.TypeTargetSync)
+	refuse := errors.New("refused")
+	r.own[0].fail(refuse)
+	refused(t, r.generate(part(a, interop.ActionUse), part(b, interop.ActionUse)), refuse)
+	last, _ := a.Int(interop.PropertyWaitValue)
+	ended, end := context.WithCancel(t.Context())
+	end()
+	succeed(t, a.Ready(ended, uint64(last)))
+	r.steps()
+	r.awaits(t)
+	r.free(t)
+}
+
+// While somebody holds the lock of one object's own queue, which a construct waits for,
+// everything but that goes on: other objects of the construct, and reading.
+func TestConstructThatWaitsForAQueuesLockHoldsNothingElseUp(t *testing.T) {
+	for name, own := range map[string]int{"own queue": 2, "shared queue": 0} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(own)
+				a, b := initialise(t, r.device, interop.TypeTargetSync), initialise(t, r.device, interop.TypeTargetSync)
+				q, _ := b.Queue()
+				q.Lock.Lock()
+				var waiting, next error = errors.New("not yet"), errors.New("not yet")
+				go func() { waiting = r.generate(part(b, interop.ActionUse), part(a, interop.ActionUse)) }()
+				synctest.Wait()
+				if waiting == nil {
+					t.Error("the construct does not wait for the lock")
+				}
+				a.Int(interop.PropertyWaitValue)
+				a.Queue()
+				if own > 0 {
+					r.awaits(t, "interop object 1 of device 3 awaits value 1, which foreign work was submitted to signal: its semaphore is at 0")
+					go func() {
+						_, signal, err := a.Next()
+						next = errors.Join(err, a.Withdraw(signal))
+					}()
+					synctest.Wait()
+					succeed(t, next)
+				}
+				q.Lock.Unlock()
+				r.settle()
+				succeed(t, waiting)
+				r.free(t)
+			})
+		})
+	}
+}
+
+// Foreign work that never signals is one failure, whatever comes behind it; the host
+// signals what is its own, once.
+func TestFreeWithAConstructBehindForeignWorkThatNeverSignals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(0)
+		a, b := initialise(t, r.device, interop.TypeTargetSync), initialise(t, r.device, interop.TypeTargetSync)
+		_, signal := announce(t, b)
+		succeed(t, b.Submitted(signal))
+		succeed(t, r.generate(part(a, interop.ActionUse), part(b, interop.ActionUse)))
+		succeed(t, r.device.Withdraw())
+		r.device.Close()
+		freed := make(chan error, 1)
+		go func() { freed <- r.device.Free() }()
+		for {
+			r.settle()
+			select {
+			case err := <-freed:
+				refused(t, err, interop.ErrNeverSignalled, "value 1 of interop object 2 of device 3")
+				if n := strings.Count(err.Error(), interop.ErrNeverSignalled.Error()); n != 1 {
+					t.Errorf("%d failures for one: %v", n, err)
+				}
+				for _, failure := range r.failures {
+					t.Error(failure)
+				}
+				for _, q := range r.queues {
+					if len(q.operations)+len(q.signals) > 0 {
+						t.Errorf("%s has work left", q.name)
+					}
+				}
+				return
+			default:
+				time.Sleep(time.Millisecond)
+			}
+		}
+	})
+}
+
+// Work that cannot signal, since its queue waits for what somebody else never signals, is
+// not taken for lost too.
+func TestReleaseLeavesWhatIsBehindLostWork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(0)
+		a, b, c := initialise(t, r.device, interop.TypeTargetSync), initialise(t, r.device, interop.TypeTargetSync), initialise(t, r.device, interop.TypeTargetSync)
+		_, signal := announce(t, b)
+		succeed(t, b.Submitted(signal))
+		// The shared queue waits for it, and with the queue what it is lent for.
+		succeed(t, r.generate(part(b, interop.ActionUse), part(c, interop.ActionUse)))
+		succeed(t, a.Submit(t.Context(), func(uintptr) error { return nil }))
+		r.settle()
+		err := r.device.Release()
+		refused(t, err, interop.ErrNeverSignalled, "value 1 of interop object 2 of device 3")
+		if strings.Contains(err.Error(), "interop object 1 ") {
+			t.Error(err)
+		}
+		r.settle()
+		if v := r.valueOf(t, a); v != 1 {
+			t.Errorf("the semaphore of %v is at %d", a, v)
+		}
+		r.free(t)
+	})
+}
+
+// What failed for one object is for its next construct, not for another object's.
+func TestFailureStaysWithItsObject(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(0)
+		a, b := initialise(t, r.device, interop.TypeTargetSync), initialise(t, r.device, interop.TypeTargetSync)
+		_, first := announce(t, b)
+		bad := errors.New("bad")
+		succeed(t, b.Submit(t.Context(), func(uintptr) error { return bad }))
+		succeed(t, r.generate(part(a, interop.ActionUse), part(b, interop.ActionUse)))
+		var x uint64
+		r.use(t, b, inOut(&x))
+		s, _ := b.Semaphore()
+		r.newQueue("foreign").submit(nil, nil, nil, values(s, first))
+		succeed(t, b.Submitted(first))
+		r.settle()
+		refused(t, r.scope.Wait(t.Context(), nil), bad)
+		succeed(t, r.construct(a, interop.ActionUse, false))
+		r.settle()
+		r.free(t)
+	})
+}
+
+// What the scheduler's queue refused is for the next construct of an object that is left.
+func TestFailureIsNotThatOfADestroyedObject(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(0)
+		a, b := initialise(t, r.device, interop.TypeTargetSync), initialise(t, r.device, interop.TypeTargetSync)
+		refuse := errors.New("refused")
+		_, first := announce(t, b)
+		succeed(t, r.generate(part(a, interop.ActionDestroy), part(b, interop.ActionUse)))
+		succeed(t, r.device.Destroy(a))
+		r.shared.fail(refuse)
+		succeed(t, b.Withdraw(first))
+		r.settle()
+		refused(t, r.construct(b, interop.ActionUse, false), refuse)
+		r.settle()
+		r.free(t)
+	})
+}
+
+// The construct after work that failed is the one that fails, also where a later one
+// is sent first, or has no task.
+func TestTheNextConstructFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(0)
+		o := initialise(t, r.device, interop.TypeTargetSync)
+		bad := errors.New("bad")
+		succeed(t, o.Submit(t.Context(), func(uintptr) error { return bad }))
+		synctest.Wait()
+		var x uint64
+		h := r.hostTask(&x)
+		r.useAll(t, "next", []interop.Object{o}, inOut(&x))
+		r.useAll(t, "later", []interop.Object{o})
+		succeed(t, r.construct(o, interop.ActionUse, false))
+		h.complete(nil)
+		r.settle()
+		refused(t, r.scope.Wait(t.Context(), nil), bad, `"next"`)
+		r.free(t)
+	})
+}
+
+// Constructs without tasks come one after the other: so does the foreign work of a chain
+// of objects.
+func TestChainOfConstructsWithoutTasks(t *testing.T) {
+	r := newRig(0)
+	var o [3]interop.Object
+	for k := range o {
+		o[k] = initialise(t, r.device, interop.TypeTargetSync)
+	}
+	_, before := announce(t, o[0])
+	succeed(t, r.generate(part(o[0], interop.ActionUse), part(o[1], interop.ActionUse)))
+	succeed(t, r.generate(part(o[1], interop.ActionUse), part(o[2], interop.ActionUse)))
+	after, signal := announce(t, o[2])
+	cause := errors.New("no more time")
+	ended, end := context.WithCancelCause(t.Context())
+	end(cause)
+	refused(t, o[2].Ready(ended, after), cause, "interop object 3 of device 3 has a construct")
+	succeed(t, o[0].Withdraw(before))
+	succeed(t, o[2].Ready(ended, after))
+	succeed(t, o[2].Withdraw(signal))
+	r.steps()
+	r.free(t)
+}
+
+func TestConstructMistakesAreErrors(t *testing.T) {
+	r, other := newRig(0), newRig(0)
+	a, b := initialise(t, r.device, interop.TypeTargetSync), initialise(t, other.device, interop.TypeTargetSync)
+	refused(t, r.generate(part(a, interop.ActionUse), part(b, interop.ActionUse)), interop.ErrInvalid, "is none of device 3")
+	refused(t, r.generate(part(a, interop.ActionUse), part(a, interop.ActionDestroy)), interop.ErrInvalid, "interop object 1 of device 3 is in a construct twice")
+	r.free(t)
+	other.free(t)
 }

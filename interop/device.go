@@ -3,6 +3,7 @@ package interop
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -148,7 +149,8 @@ func (d *Device) newStream(name string, number int) (*stream, error) {
 	st := &stream{name: name, number: number, device: d, queue: d.Shared, changed: make(chan struct{})}
 	for i, r := range d.retired {
 		if value, err := d.Timelines.SemaphoreValue(r.semaphore); err == nil && r.spent(value) {
-			st.semaphore, st.first, st.last, st.sent = r.semaphore, value, value, value
+			st.semaphore, st.first, st.sent = r.semaphore, value, value
+			st.last.Store(value)
 			d.retired = append(d.retired[:i], d.retired[i+1:]...)
 			break
 		}
@@ -161,7 +163,8 @@ func (d *Device) newStream(name string, number int) (*stream, error) {
 	}
 	for i, q := range d.free {
 		if q.former == nil || q.former.allSent() {
-			st.queue, st.implicit = q.Queue, true
+			st.queue = q.Queue
+			st.implicit.Store(true)
 			d.free = append(d.free[:i], d.free[i+1:]...)
 			break
 		}
@@ -249,9 +252,7 @@ func (d *Device) Withdraw() error {
 // wait for it. The error, ErrNeverSignalled, names it.
 func (d *Device) Release() error {
 	var errs []error
-	for _, st := range d.all() {
-		errs = append(errs, st.release())
-	}
+	d.release(slices.DeleteFunc(d.all(), (*stream).isOver), &errs)
 	return errors.Join(errs...)
 }
 
@@ -264,13 +265,9 @@ func (d *Device) Close() { d.closed.Store(true) }
 func (d *Device) Free() error {
 	all := d.all()
 	for _, st := range all {
-		st.end()
+		_ = st.end()
 	}
-	var errs []error
-	deadline := time.Now().Add(d.Timeout)
-	for _, st := range all {
-		errs = append(errs, st.finish(deadline))
-	}
+	errs := []error{d.finish(all, time.Now().Add(d.Timeout))}
 	d.background.Wait()
 	for _, st := range all {
 		errs = append(errs, st.takeFailure())

@@ -44,8 +44,9 @@ type ForeignQueue struct {
 	// Implicit: what is submitted to the queue is ordered with the object's constructs
 	// by that alone.
 	Implicit bool
-	// Lock is held by whoever submits to the queue, waits for it or otherwise uses it, and
-	// not while a method of the object is called, or a construct: these take it.
+	// Lock is held by whoever submits to the queue, and not for long, nor while a method of
+	// an object is called, or a construct: these take it. Who waits for what was submitted
+	// uses a fence: others submit meanwhile.
 	Lock sync.Locker
 }
 
@@ -64,9 +65,7 @@ func (o Object) Queue() (q ForeignQueue, ok bool) {
 	if err != nil {
 		return ForeignQueue{}, false
 	}
-	st.device.order.Lock()
-	defer st.device.order.Unlock()
-	return ForeignQueue{st.queue.Handle(), st.queue.Family(), st.implicit, st.queue.Locker()}, true
+	return ForeignQueue{st.queue.Handle(), st.queue.Family(), st.implicit.Load(), st.queue.Locker()}, true
 }
 
 // Next announces foreign work that will be submitted to any queue of the device (the

@@ -172,6 +172,9 @@ func (m *machine) CreateTimeline(initial uint64) (vk.Semaphore, error) {
 
 // DestroySemaphore implements interop.Timelines.
 func (m *machine) DestroySemaphore(s vk.Semaphore) {
+	// What has all that it waits for comes to its end first.
+	for m.step(0) {
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	here := m.semaphores[s]

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -28,6 +29,8 @@ const (
 	doInit actionKind = iota
 	doUse
 	doDestroy
+	doMixed         // init, use and destroy of several objects in one construct
+	doAtOnce        // two constructs, on goroutines
 	doAnnounce      // Next
 	doSubmit        // announced work, to a queue of the foreign code's own
 	doThread        // announced work, by a goroutine, when it is ready, to the shared queue
@@ -107,7 +110,7 @@ type model struct {
 	causes [][2]string
 	bad    []string
 	// counted numbers causes, constructs numbers these.
-	counted, constructs int
+	counted, constructs, lost int
 	// cancels end the contexts.
 	cancels []context.CancelCauseFunc
 }
@@ -153,10 +156,28 @@ func values(s vk.Semaphore, value uint64) []vk.SemaphoreValue {
 
 // construct generates what a construct does with some objects.
 func (m *model) construct(all []*program, action interop.Action, how int) {
+	actions := make([]interop.Action, len(all))
+	for k := range actions {
+		actions[k] = action
+	}
+	m.constructOf(all, actions, how)()()
+}
+
+// constructOf prepares a construct; what it returns makes it, and notes it.
+func (m *model) constructOf(all []*program, actions []interop.Action, how int) (generate func() (note func())) {
+	t, e := m.prepare(all, actions, how)
+	return func() func() {
+		generated, err := m.device.Generate(t)
+		note := func() { m.note(all, t, e, generated, err) }
+		return note
+	}
+}
+
+func (m *model) prepare(all []*program, actions []interop.Action, how int) (interop.Task, *entry) {
 	m.constructs++
 	t := interop.Task{Label: fmt.Sprint("construct ", m.constructs), Scope: m.scope, NoWait: how&1 != 0}
-	for _, p := range all {
-		t.Parts = append(t.Parts, interop.Part{Object: p.o, Action: action})
+	for k, p := range all {
+		t.Parts = append(t.Parts, interop.Part{Object: p.o, Action: actions[k]})
 	}
 	e := &entry{construct: true}
 	if how&2 != 0 {
@@ -164,7 +185,10 @@ func (m *model) construct(all []*program, action interop.Action, how int) {
 		t.Depend = []tasks.Depend{inOut(&m.storage[k])}
 		e.predecessor = m.lastHost[k]
 	}
-	generated, err := m.device.Generate(t)
+	return t, e
+}
+
+func (m *model) note(all []*program, t interop.Task, e *entry, generated bool, err error) {
 	m.report(err)
 	if err != nil && (!generated || strings.Contains(err.Error(), "<fault")) {
 		// It was not made, or not to its end: nothing is known of its order.
@@ -200,7 +224,7 @@ func (m *model) take(which int) *announcement {
 func (m *model) do(a action) {
 	p := m.pick(a.Which)
 	switch a.Kind {
-	case doInit, doHostTask, doEndTask, doSteps, doFaultShared, doFaultTask, doFaultTimeline:
+	case doInit, doMixed, doHostTask, doEndTask, doSteps, doFaultShared, doFaultTask, doFaultTimeline:
 	case doSubmit, doThread, doWithdraw:
 		if len(m.announcements) == 0 {
 			return
@@ -233,6 +257,56 @@ func (m *model) do(a action) {
 		m.construct([]*program{p}, interop.ActionDestroy, a.How)
 		m.report(m.device.Destroy(p.o))
 		p.alive = false
+	case doMixed:
+		var all []*program
+		var actions []interop.Action
+		for range a.How >> 3 % 3 {
+			o, err := m.device.Init(interop.TypeTargetSync)
+			m.report(err)
+			if err != nil {
+				continue
+			}
+			n := &program{o: o}
+			n.semaphore, _ = o.Semaphore()
+			m.programs = append(m.programs, n)
+			all, actions = append(all, n), append(actions, interop.ActionInit)
+		}
+		for k := range 1 + a.Which%4 {
+			if o := m.pick(a.Which + k); o != nil && !slices.Contains(all, o) {
+				action := interop.ActionUse
+				if (a.How>>2+k)%3 == 0 {
+					action = interop.ActionDestroy
+				}
+				all, actions = append(all, o), append(actions, action)
+			}
+		}
+		m.constructOf(all, actions, a.How)()()
+		for k, o := range all {
+			o.alive = actions[k] != interop.ActionDestroy
+			if !o.alive {
+				m.report(m.device.Destroy(o.o))
+			}
+		}
+	case doAtOnce:
+		var sets [2][]*program
+		for i := range sets {
+			for k := range 1 + (a.How>>i)%3 {
+				if o := m.pick(a.Which + i + 2*k); !slices.Contains(sets[i], o) {
+					sets[i] = append(sets[i], o)
+				}
+			}
+		}
+		notes := make(chan func(), 2)
+		for i, all := range sets {
+			actions := make([]interop.Action, len(all))
+			for k := range actions {
+				actions[k] = interop.ActionUse
+			}
+			generate := m.constructOf(all, actions, a.How>>i&^2)
+			go func() { notes <- generate() }()
+		}
+		(<-notes)()
+		(<-notes)()
 	case doAnnounce:
 		wait, signal, err := p.o.Next()
 		m.report(err)
@@ -404,13 +478,30 @@ func (m *model) finish(seed uint64) {
 		}
 		settle()
 	}
+	var kept []*announcement
+	for _, a := range m.announcements {
+		// It is said to be submitted, and never signals.
+		if r.IntN(3) == 0 {
+			a.entry.job = nil
+			m.report(a.of.o.Submitted(a.signal))
+			m.lost++
+			m.want = append(m.want, fmt.Sprintf("%v: value %d of %v", interop.ErrNeverSignalled, a.signal, a.of.o))
+		} else {
+			kept = append(kept, a)
+		}
+	}
+	m.announcements = kept
 	for _, a := range m.announcements {
 		a.entry.job = nil
 		m.want = append(m.want, fmt.Sprintf("%v: value %d of %v", interop.ErrNeverSubmitted, a.signal, a.of.o))
 	}
 	m.report(m.device.Withdraw())
 	settle()
-	if awaits := m.device.Awaits(); len(awaits) > 0 {
+	for k := 0; k < 1000 && m.scope.Pending(); k++ {
+		m.report(m.device.Release())
+		settle()
+	}
+	if awaits := m.device.Awaits(); len(awaits) > 0 && m.lost == 0 {
 		m.fail("the device awaits %q", awaits)
 	}
 	m.report(m.device.Withdraw())
@@ -420,7 +511,18 @@ func (m *model) finish(seed uint64) {
 	}
 	m.report(m.scope.Wait(context.Background(), nil))
 	m.device.Close()
-	m.report(m.device.Free())
+	freed := make(chan error, 1)
+	go func() { freed <- m.device.Free() }()
+	for done := false; !done; {
+		settle()
+		select {
+		case err := <-freed:
+			m.report(err)
+			done = true
+		default:
+			time.Sleep(10 * time.Millisecond)
+		}
+	}
 	if len(m.semaphores) > 0 {
 		m.fail("%d semaphores are left", len(m.semaphores))
 	}
@@ -442,6 +544,9 @@ func (m *model) check() {
 			}
 		}
 	}
+	if n := strings.Count(said, interop.ErrNeverSignalled.Error()); n != m.lost {
+		m.fail("%d works never signalled, %d are reported", m.lost, n)
+	}
 	for _, want := range m.want {
 		if n := strings.Count(said, want); n != 1 {
 			m.fail("%q is reported %d times", want, n)
@@ -453,7 +558,7 @@ func (m *model) check() {
 				m.fail("%q does not say %q", e, c[1])
 			}
 		}
-		if !strings.Contains(err.Error(), "<") && !errors.Is(err, interop.ErrNeverSubmitted) {
+		if !strings.Contains(err.Error(), "<") && !errors.Is(err, interop.ErrNeverSubmitted) && !errors.Is(err, interop.ErrNeverSignalled) {
 			m.fail("reported: %v", err)
 		}
 	}

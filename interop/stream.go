@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/vkomp/vkomp/sched"
@@ -51,10 +52,10 @@ type stream struct {
 	// implicit: nobody else uses the queue, and what is submitted there is ordered by
 	// empty submissions among it. Values that are yet to be submitted and a queue that
 	// waits for them in the order of the program do not go together: announcing one
-	// ends it. Changed with adding and the device's order held.
-	implicit bool
+	// ends it. Changed with adding and the device's order held, and read by anyone.
+	implicit atomic.Bool
 	// last is the last value that has a step; changed as implicit is.
-	last uint64
+	last atomic.Uint64
 
 	// What follows is guarded by the device's order. sent is the value of the last step
 	// that was sent.
@@ -63,7 +64,7 @@ type stream struct {
 	steps []*step
 	// foreign are the values of foreign steps, and gathered ones, that were sent, less
 	// those known to be reached.
-	foreign []uint64
+	foreign []awaited
 	// changed is closed, and replaced, when sent changes.
 	changed chan struct{}
 	// failure is that of a submission that Submit was to make, until it is reported.
@@ -74,12 +75,21 @@ type stream struct {
 	over, gaveUp bool
 }
 
+// awaited is a value that something foreign is to signal; ours: by an empty submission of
+// ours behind it.
+type awaited struct {
+	value uint64
+	ours  bool
+}
+
 // step is what signals a value, or, if it is of constructs, the values of a row.
 type step struct {
 	// signal is the value, of a step that is not of constructs.
 	signal uint64
-	// constructs are those that are not sent.
+	// constructs are those that are not sent, started counts those of them whose tasks
+	// have started.
 	constructs []*construct
+	started    int
 	// ready: it can be sent when all before it are.
 	ready bool
 	// foreign: it is for others to submit. host: the host signals. gathered: the
@@ -105,8 +115,8 @@ func (st *stream) before(value uint64) []vk.SemaphoreValue {
 
 // add appends a step of one value; adding and the device's order are held.
 func (st *stream) add(s *step) *step {
-	st.last++
-	s.signal = st.last
+	st.last.Add(1)
+	s.signal = st.last.Load()
 	st.steps = append(st.steps, s)
 	return s
 }
@@ -114,15 +124,30 @@ func (st *stream) add(s *step) *step {
 // addConstruct appends a construct, and returns the step that it is in; adding and the
 // device's order are held.
 func (st *stream) addConstruct(c *construct) *step {
-	st.last++
+	st.last.Add(1)
+	var s *step
 	if n := len(st.steps); n > 0 && st.steps[n-1].constructs != nil {
-		s := st.steps[n-1]
-		s.constructs = append(s.constructs, c)
-		return s
+		s = st.steps[n-1]
+	} else {
+		s = &step{}
+		st.steps = append(st.steps, s)
 	}
-	s := &step{constructs: []*construct{c}}
-	st.steps = append(st.steps, s)
+	s.constructs = append(s.constructs, c)
+	if c.started {
+		s.started++
+	}
 	return s
+}
+
+// firstConstruct returns the first construct that is not sent, or nil; the device's order
+// is held.
+func (st *stream) firstConstruct() *construct {
+	for _, s := range st.steps {
+		if len(s.constructs) > 0 {
+			return s.constructs[0]
+		}
+	}
+	return nil
 }
 
 // spent reports whether a value of the semaphore is the last that has a step, and
@@ -130,14 +155,14 @@ func (st *stream) addConstruct(c *construct) *step {
 func (st *stream) spent(value uint64) bool {
 	st.device.order.Lock()
 	defer st.device.order.Unlock()
-	return value == st.last && st.failure == nil
+	return value == st.last.Load() && st.failure == nil
 }
 
 // allSent reports whether every step was sent.
 func (st *stream) allSent() bool {
 	st.device.order.Lock()
 	defer st.device.order.Unlock()
-	return st.sent == st.last
+	return st.sent == st.last.Load()
 }
 
 // advance sends the steps that can be, of some streams and of those that this lets go
@@ -174,7 +199,7 @@ func (d *Device) advance(w *tasks.Work, streams ...*stream) {
 				if len(st.foreign) == cap(st.foreign) {
 					_, _ = st.forgetReached()
 				}
-				st.foreign = append(st.foreign, s.signal)
+				st.foreign = append(st.foreign, awaited{s.signal, s.gathered || s.submit != nil})
 			}
 			st.leave()
 		}
@@ -308,6 +333,18 @@ func (st *stream) usable() error {
 	return nil
 }
 
+func (st *stream) isOver() bool {
+	st.device.order.Lock()
+	defer st.device.order.Unlock()
+	return st.over
+}
+
+func (st *stream) isDestroyed() bool {
+	st.device.order.Lock()
+	defer st.device.order.Unlock()
+	return st.destroyed
+}
+
 // destroy says that the object was destroyed.
 func (st *stream) destroy() {
 	st.device.order.Lock()
@@ -315,69 +352,31 @@ func (st *stream) destroy() {
 	st.destroyed = true
 }
 
-// end says that no task waits for the semaphore any more.
-func (st *stream) end() {
-	st.device.order.Lock()
-	defer st.device.order.Unlock()
-	st.over = true
-}
-
-// finish waits until the semaphore has its last value, or signals what is missing of
-// it. It is over.
-func (st *stream) finish(deadline time.Time) error {
-	var errs []error
-	for wait := max(time.Until(deadline), 0); ; wait = hostSignalLook {
-		st.device.order.Lock()
-		last := st.last
-		st.device.order.Unlock()
-		reached, err := st.device.Timelines.WaitSemaphore(st.semaphore, last, wait)
-		st.device.order.Lock()
-		if err != nil || reached {
-			st.gaveUp = true
-			st.device.order.Unlock()
-			return errors.Join(append(errs, err)...)
-		}
-		// Submissions that wait for it would keep the device for ever. What is not foreign
-		// comes after that.
-		before := len(errs)
-		err = st.releaseDue(&errs)
-		if err != nil || len(errs) == before && wait == hostSignalLook {
-			st.gaveUp = true
-			errs = append(errs, err, fmt.Errorf("%w: value %d of %s", ErrNeverSignalled, last, st.name), st.raise(last))
-			st.device.order.Unlock()
-			return errors.Join(errs...)
-		}
-		st.device.order.Unlock()
-	}
-}
-
 // hostSignalLook is how often a goroutine that waits for a value looks whether that
 // has been given up.
 const hostSignalLook = 100 * time.Millisecond
 
 // gather makes a step of what was submitted to the object's own queue; adding is held.
-func (st *stream) gather() error {
-	next := st.last + 1
+func (st *stream) gather(w *tasks.Work) error {
+	next := st.last.Load() + 1
 	if err := st.queue.Order(st.before(next), st.at(next)); err != nil {
 		return err
 	}
-	st.device.order.Lock()
-	defer st.device.order.Unlock()
-	st.add(&step{ready: true, gathered: true})
+	st.run(w, func() { st.add(&step{ready: true, gathered: true}) })
 	return nil
 }
 
 // explicit ends the implicit protocol; adding is held.
-func (st *stream) explicit() error {
-	if !st.implicit {
+func (st *stream) explicit(w *tasks.Work) error {
+	if !st.implicit.Load() {
 		return nil
 	}
-	if err := st.gather(); err != nil {
+	if err := st.gather(w); err != nil {
 		return err
 	}
 	st.device.order.Lock()
 	defer st.device.order.Unlock()
-	st.implicit = false
+	st.implicit.Store(false)
 	return nil
 }
 
@@ -397,11 +396,11 @@ func (st *stream) next() (wait, signal uint64, err error) {
 	if err := st.checkUsable(); err != nil {
 		return 0, 0, err
 	}
-	if err := st.explicit(); err != nil {
+	if err := st.explicit(w); err != nil {
 		return 0, 0, err
 	}
 	st.run(w, func() {
-		wait = st.last
+		wait = st.last.Load()
 		signal = st.add(&step{foreign: true}).signal
 	})
 	return wait, signal, nil
@@ -409,9 +408,8 @@ func (st *stream) next() (wait, signal uint64, err error) {
 
 // peek is next without the announcement.
 func (st *stream) peek() (wait, signal uint64) {
-	st.device.order.Lock()
-	defer st.device.order.Unlock()
-	return st.last, st.last + 1
+	wait = st.last.Load()
+	return wait, wait + 1
 }
 
 // submitted notes that foreign work has been submitted, or, if host is set, that it
@@ -421,7 +419,7 @@ func (st *stream) submitted(value uint64, host bool) (err error) {
 	defer w.Finish()
 	last := uint64(0)
 	st.run(w, func() {
-		last = st.last
+		last = st.last.Load()
 		err = st.mark(value, host)
 	})
 	if value != last+1 || host {
@@ -430,7 +428,7 @@ func (st *stream) submitted(value uint64, host bool) (err error) {
 	st.adding.Lock()
 	defer st.adding.Unlock()
 	st.run(w, func() {
-		if value == st.last+1 && st.usable() == nil {
+		if value == st.last.Load()+1 && st.usable() == nil {
 			st.add(&step{foreign: true})
 		}
 		err = st.mark(value, false)
@@ -438,17 +436,15 @@ func (st *stream) submitted(value uint64, host bool) (err error) {
 	if err != nil {
 		return err
 	}
-	err = st.explicit()
-	st.run(w, func() {})
-	return err
+	return st.explicit(w)
 }
 
 // mark notes that foreign work was submitted that was announced; the device's order is
 // held.
 func (st *stream) mark(value uint64, host bool) error {
 	switch s := st.find(value); {
-	case value > st.last || value <= st.first:
-		return fmt.Errorf("%w: %s: value %d was not handed out: the last one was %d", ErrInvalid, st.name, value, st.last)
+	case value > st.last.Load() || value <= st.first:
+		return fmt.Errorf("%w: %s: value %d was not handed out: the last one was %d", ErrInvalid, st.name, value, st.last.Load())
 	case s == nil:
 		return fmt.Errorf("%w: %s: value %d was signalled, or is on its way: it cannot be said twice", ErrInvalid, st.name, value)
 	case !s.foreign || s.submit != nil:
@@ -470,7 +466,7 @@ func (st *stream) submit(ctx context.Context, f func(queue uintptr) error) error
 	if err := st.checkUsable(); err != nil {
 		return err
 	}
-	if !st.implicit {
+	if !st.implicit.Load() {
 		st.run(w, func() { st.add(&step{foreign: true, submit: f, ctx: ctx}) })
 		return nil
 	}
@@ -508,7 +504,7 @@ func (st *stream) find(value uint64) *step {
 func (st *stream) sentUpTo(ctx context.Context, value uint64) error {
 	for {
 		st.device.order.Lock()
-		sent, last, changed := st.sent, st.last, st.changed
+		sent, last, changed := st.sent, st.last.Load(), st.changed
 		st.device.order.Unlock()
 		switch {
 		case value > last:
@@ -537,7 +533,7 @@ func (st *stream) awaits() string {
 	}
 	switch {
 	case len(st.foreign) > 0:
-		return fmt.Sprintf("%s awaits value %d, which foreign work was submitted to signal: its semaphore is at %d", st.name, st.foreign[0], value)
+		return fmt.Sprintf("%s awaits value %d, which foreign work was submitted to signal: its semaphore is at %d", st.name, st.foreign[0].value, value)
 	case len(st.steps) > 0 && st.steps[0].foreign:
 		return fmt.Sprintf("%s awaits value %d, which no foreign work was submitted to signal", st.name, st.steps[0].signal)
 	case len(st.steps) > 0:
@@ -554,64 +550,9 @@ func (st *stream) forgetReached() (uint64, error) {
 		return 0, err
 	}
 	n := 0
-	for n < len(st.foreign) && st.foreign[n] <= value {
+	for n < len(st.foreign) && st.foreign[n].value <= value {
 		n++
 	}
 	st.foreign = append(st.foreign[:0], st.foreign[n:]...)
 	return value, nil
-}
-
-// withdrawAll gives up foreign work that was announced and not submitted.
-func (st *stream) withdrawAll() error {
-	var errs []error
-	w := tasks.NewWork()
-	defer w.Finish()
-	st.run(w, func() {
-		for _, s := range st.steps {
-			if s.foreign && s.submit == nil && !s.ready {
-				s.ready, s.host = true, true
-				errs = append(errs, fmt.Errorf("%w: value %d of %s", ErrNeverSubmitted, s.signal, st.name))
-			}
-		}
-	})
-	return errors.Join(errs...)
-}
-
-// takeFailure returns the failure that no construct has reported.
-func (st *stream) takeFailure() error {
-	st.device.order.Lock()
-	defer st.device.order.Unlock()
-	err := st.failure
-	st.failure = nil
-	return err
-}
-
-// release signals the foreign values that are due.
-func (st *stream) release() error {
-	st.device.order.Lock()
-	defer st.device.order.Unlock()
-	if st.over {
-		return nil
-	}
-	var errs []error
-	err := st.releaseDue(&errs)
-	return errors.Join(append(errs, err)...)
-}
-
-// releaseDue signals the foreign values whose turn it is, and adds what they are to
-// errs; the device's order is held.
-func (st *stream) releaseDue(errs *[]error) error {
-	for {
-		value, err := st.forgetReached()
-		if err != nil || len(st.foreign) == 0 || value < st.foreign[0]-1 {
-			return err
-		}
-		next := st.foreign[0]
-		*errs = append(*errs, fmt.Errorf("%w: value %d of %s", ErrNeverSignalled, next, st.name))
-		if err := st.device.Timelines.SignalSemaphore(st.semaphore, next); err != nil {
-			// Once is enough.
-			st.foreign = st.foreign[1:]
-			return err
-		}
-	}
 }

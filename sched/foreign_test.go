@@ -211,7 +211,9 @@ func TestWorkKeepsAwayFromAQueueThatWaitsForForeignWork(t *testing.T) {
 	if err := f.order(true, nil, x); err != nil {
 		t.Fatal(err)
 	}
-	behind := slices.IndexFunc(r.s.queues, func(q *queue) bool { return len(q.inFlight) > 0 && len(q.inFlight[len(q.inFlight)-1].foreign.Waits) > 0 })
+	behind := slices.IndexFunc(r.s.queues, func(q *queue) bool {
+		return len(q.inFlight) > 0 && len(q.inFlight[len(q.inFlight)-1].foreign.Waits) > 0
+	})
 	before := r.kernelsOn()[behind]
 	for range 10 {
 		r.run(launch{label: "beside", kernel: "add", args: []arg{tofrom(y)}, constant: 1, out: [][]uint32{y}})

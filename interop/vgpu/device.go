@@ -45,8 +45,8 @@ type Device struct {
 	hook C.vkvgpu_device
 
 	closed atomic.Bool
-	// pending counts submissions that await their predecessors.
-	pending atomic.Int64
+	// submitting counts calls of Submit, pending submissions that await their predecessors.
+	submitting, pending atomic.Int64
 
 	// mu is held while vgpu's code runs. It guards the fields below.
 	mu      sync.Mutex
@@ -239,6 +239,9 @@ func (d *Device) awaited() bool {
 
 // destroy is called by do.
 func (d *Device) destroy() error {
+	if n := d.submitting.Load(); n > 0 {
+		return fmt.Errorf("%w: %d submissions are under way", ErrBusy, n)
+	}
 	if n := d.pending.Load(); n > 0 && d.awaited() {
 		return fmt.Errorf("%w: %d submissions await their predecessors", ErrBusy, n)
 	}

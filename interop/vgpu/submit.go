@@ -34,6 +34,8 @@ func (d *Device) submit(ctx context.Context, commands unsafe.Pointer) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
+	d.submitting.Add(1)
+	defer d.submitting.Add(-1)
 	d.pending.Add(1)
 	// Either the call below or the end of ctx is the end of it.
 	ended := context.AfterFunc(ctx, func() { d.pending.Add(-1) })
