@@ -56,6 +56,11 @@ func (p *racing) update(ctx context.Context, noWait bool, m vkomp.Arg, depend ..
 	must(p.t, p.rt.TargetUpdate(ctx, vkomp.TargetUpdate{Motions: []vkomp.Arg{m}, NoWait: noWait, Depend: depend}))
 }
 
+func (p *racing) pause(ctx context.Context) {
+	p.t.Helper()
+	must(p.t, p.rt.PauseResource(ctx, vkomp.PauseHard, p.rt.DefaultDevice(ctx)))
+}
+
 func (p *racing) wait(ctx context.Context, depend ...vkomp.Depend) {
 	p.t.Helper()
 	must(p.t, p.rt.Taskwait(ctx, depend...))
@@ -121,6 +126,17 @@ var racePrograms = []struct {
 		p.axpy(ctx, true, p.x, p.y, out(p.y))
 		p.axpy(ctx, true, p.y, p.z, in(p.y), out(p.z))
 		p.axpy(ctx, true, p.z, p.y, in(p.z))
+	}},
+	{"storage that is not held after a hard pause", true, func(ctx context.Context, p *racing) {
+		p.enter(ctx, false, vkomp.To(p.y))
+		p.pause(ctx)
+		p.axpy(ctx, true, p.x, p.y, out(p.z))
+		p.task(ctx, nil, in(p.y))
+	}, func(ctx context.Context, p *racing) {
+		p.enter(ctx, false, vkomp.To(p.y))
+		p.pause(ctx)
+		p.axpy(ctx, true, p.x, p.y, out(p.y))
+		p.task(ctx, nil, in(p.y))
 	}},
 	{"mutexinoutset", false, func(ctx context.Context, p *racing) {
 		p.axpy(ctx, true, p.x, p.y, vkomp.MutexInOutSet(p.y))

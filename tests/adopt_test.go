@@ -92,3 +92,25 @@ func TestAdoptionThatCannotBe(t *testing.T) {
 		}
 	}
 }
+
+// A hard pause ends what is vkomp's on the device, not the application's device.
+func TestPauseOfAnAdoptedDevice(t *testing.T) {
+	application := vktest.Open(t)
+	theirs := newAffine(t, application)
+	a, _ := adoption(t, application)
+	rt, err := vkomp.Open(vkomp.Options{Adopt: a})
+	succeed(t, err)
+	ours := newAffine(t, rt)
+	ctx := t.Context()
+	x, y := repeated(1000, 1), repeated(1000, 1)
+	for _, kind := range []vkomp.PauseKind{vkomp.PauseSoft, vkomp.PauseHard, vkomp.PauseHard} {
+		offload(t, rt, now(ours.add(y, 2, vkomp.InOut(y))))
+		succeed(t, rt.PauseResourceAll(ctx, kind))
+		offload(t, application, now(theirs.add(x, 1, vkomp.InOut(x))))
+	}
+	offload(t, rt, now(ours.add(y, 2, vkomp.InOut(y))))
+	succeed(t, rt.Close())
+	if x[0] != 4 || y[0] != 9 {
+		t.Errorf("x is %d, y is %d; want 4 and 9", x[0], y[0])
+	}
+}
