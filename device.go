@@ -267,11 +267,9 @@ func (d *device) pause(kind PauseKind) error {
 	}
 	past := d.stats()
 	past.Storage, past.Staging = memory.AllocatorStats{}, memory.AllocatorStats{}
-	generation, err := s.Discard()
-	if errors.Is(err, ErrBusy) {
-		return err
-	}
+	// Before the semaphores go: objects that were destroyed have them still.
 	objects.Close()
+	generation, err := s.Discard()
 	d.rt.race.forget(d, d.rt.declared)
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -283,9 +281,12 @@ func (d *device) pause(kind PauseKind) error {
 
 // busy is ErrBusy where something keeps the device from a hard pause.
 func (d *device) busy() error {
-	objects := d.interop()
-	if objects == nil || d.opened() == nil {
+	s, objects := d.opened(), d.interop()
+	if s == nil || objects == nil {
 		return nil
+	}
+	if err := s.Idle(); err != nil {
+		return fmt.Errorf("device %d: %w", d.number, err)
 	}
 	if n := objects.Alive(); n > 0 {
 		return fmt.Errorf("%w: device %d has %d interop objects that are not destroyed", ErrBusy, d.number, n)

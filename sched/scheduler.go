@@ -401,7 +401,13 @@ func (s *Scheduler) Discard() (generation uint32, err error) {
 	return s.firstGeneration, err
 }
 
-// idle is ErrBusy while a task is not complete.
+// Idle is ErrBusy while a task is not complete.
+func (s *Scheduler) Idle() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.idle()
+}
+
 func (s *Scheduler) idle() error {
 	if s.live > 0 {
 		return fmt.Errorf("%w: %d tasks are not complete", ErrBusy, s.live)
