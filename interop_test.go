@@ -856,7 +856,7 @@ func TestConstructOfObjectsOfSeveralDevices(t *testing.T) {
 }
 
 func TestCloseNamesForeignWorkBehindAConstructOfTwoObjectsOnce(t *testing.T) {
-	rt, err := vkomp.Open(vkomp.Options{InteropQueues: -1, ForeignTimeout: 50 * time.Millisecond})
+	rt, err := vkomp.Open(vkomp.Options{InteropQueues: -1, ForeignTimeout: 500 * time.Millisecond})
 	must(t, err)
 	a, b := newObject(t, rt, targetAndSync), newObject(t, rt, targetAndSync)
 	_, signal, err := b.Next()

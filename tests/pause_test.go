@@ -3,12 +3,14 @@ package tests
 import (
 	"flag"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/vkomp/vkomp"
+	checker "github.com/vkomp/vkomp/tests/order"
 	"github.com/vkomp/vkomp/tests/vktest"
 )
 
@@ -44,6 +46,34 @@ func TestRoundsOfWorkAndPauses(t *testing.T) {
 		t.Logf("%d rounds: %d MiB, %d MiB after as many again", rounds, early>>20, late>>20)
 		if grown := late - early; grown > 16<<20 {
 			t.Errorf("the process has grown by %d bytes in %d rounds, to %d", grown, rounds, late)
+		}
+	})
+}
+
+// The order is kept on a device that comes back, over all its queues.
+func TestPausesThroughTheLayers(t *testing.T) {
+	many := func(o *vkomp.Options) { o.InteropQueues = -1 }
+	t.Run("manyqueue, shuffle", func(t *testing.T) {
+		vktest.Layers(t, "manyqueue", "shuffle")
+		pauses(t, vktest.Open(t, many, randomly(1)), 5)
+	})
+	t.Run("record, manyqueue", func(t *testing.T) {
+		vktest.Layers(t, "record", "manyqueue")
+		log := filepath.Join(t.TempDir(), "log")
+		t.Setenv("VKOMP_RECORD", log)
+		rt := vktest.Open(t, many, randomly(2), quick, vktest.Path(vkomp.MemoryNonCoherent))
+		pauses(t, rt, 5)
+		succeed(t, rt.Close())
+		f, err := os.Open(log)
+		succeed(t, err)
+		defer f.Close()
+		report, err := checker.Check(f, checker.Options{})
+		succeed(t, err)
+		if sum := report.Sum(); sum.Dispatches < 5*3*10 {
+			t.Errorf("%d dispatches were checked", sum.Dispatches)
+		}
+		for _, v := range report.Violations[:min(3, len(report.Violations))] {
+			t.Errorf("of %d violations: %v", len(report.Violations), v)
 		}
 	})
 }
