@@ -71,7 +71,7 @@ func TestSnapshotAfterKeepShowsEverything(t *testing.T) {
 	s.add(Task{Label: "e", Depend: s.use(DependOut, "x")})
 	s.add(Task{Label: "f"})
 	expectDrawing(t, &s.graph, "a complete, b complete failed, c complete failed, d complete failed, e started, f started; a→b b→c b→d c→e d→e")
-	if c := s.graph.Counts(); c != (Counts{Tasks: 6, Edges: 5, Failures: 3}) {
+	if c := s.graph.Counts(); c != (Counts{Tasks: 6, Edges: 5, Failures: 3, Live: 2}) {
 		t.Errorf("counts %+v", c)
 	}
 }
