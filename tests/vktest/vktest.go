@@ -94,8 +94,8 @@ func (*recorder) Enabled(_ context.Context, level slog.Level) bool { return leve
 
 // layersOwn is what the validation layer says when it has lost count of a timeline itself,
 // "most likely a validation bug": on a busy machine its record of a queue's signal can come
-// after that of the host's next one. It has waited for ten seconds then, for what the
-// program has not.
+// after that of the host's next one (KhronosGroup/Vulkan-ValidationLayers, issue 4968). It
+// has waited for ten seconds then, for what the program has not.
 const layersOwn = "UNASSIGNED-VkSemaphore-state-timeout"
 
 // Handle implements slog.Handler.
