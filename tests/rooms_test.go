@@ -29,6 +29,7 @@ const xsync = "golang.org/x/sync"
 // stands already.
 var rooms = map[string]room{
 	"timeline": {},
+	"traits":   {},
 	"tasks":    {imports: []string{"timeline"}, thirdParty: []string{xsync}},
 	"memory":   {imports: []string{"timeline"}, thirdParty: []string{xsync}},
 	"ompt":     {imports: []string{"timeline"}, thirdParty: []string{xsync}},
@@ -36,7 +37,7 @@ var rooms = map[string]room{
 	"sched":    {imports: []string{"timeline", "tasks", "memory", "ompt", "vk"}, thirdParty: []string{xsync}},
 	"interop":  {imports: []string{"timeline", "sched", "tasks", "memory", "ompt", "vk"}, thirdParty: []string{xsync}},
 	// gogpu/naga turns WGSL into SPIR-V.
-	".":       {imports: []string{"timeline", "sched", "tasks", "memory", "ompt", "vk", "interop"}, thirdParty: []string{xsync, "github.com/gogpu/naga"}},
+	".":       {imports: []string{"timeline", "traits", "sched", "tasks", "memory", "ompt", "vk", "interop"}, thirdParty: []string{xsync, "github.com/gogpu/naga"}},
 	"shaders": {imports: []string{"."}},
 
 	"interop/vgpu": {free: true, cgo: true},
