@@ -23,7 +23,7 @@ func (rt *Runtime) adoptDevice(a *Adoption) error {
 	}
 	rt.instance = instance
 	for _, p := range instance.PhysicalDevices() {
-		rt.devices = append(rt.devices, &device{rt: rt, number: len(rt.devices), physical: p})
+		rt.devices = append(rt.devices, &device{rt: rt, physical: p})
 	}
 	return nil
 }

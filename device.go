@@ -12,12 +12,17 @@ import (
 	"github.com/vkomp/vkomp/ompt"
 	"github.com/vkomp/vkomp/sched"
 	"github.com/vkomp/vkomp/tasks"
+	"github.com/vkomp/vkomp/traits"
 	"github.com/vkomp/vkomp/vk"
 )
 
 // InitialDeviceNumber is another number for the initial device anywhere a
 // device number goes (omp_initial_device, OpenMP 5.2).
 const InitialDeviceNumber = -1
+
+// InvalidDeviceNumber is no device's number (omp_invalid_device, OpenMP 5.2): using it
+// is ErrInvalidDevice.
+const InvalidDeviceNumber = InitialDeviceNumber - 1
 
 // Device is a handle for one device of a Runtime: 0..n-1 are Vulkan devices, n
 // is the initial device, that is the host. The zero Device stands for the
@@ -27,10 +32,10 @@ type Device struct {
 }
 
 // Number returns the device's number. That of the zero Device is
-// InitialDeviceNumber-1, which is no device's.
+// InvalidDeviceNumber.
 func (d Device) Number() int {
 	if d.d == nil {
-		return InitialDeviceNumber - 1
+		return InvalidDeviceNumber
 	}
 	return d.d.number
 }
@@ -48,6 +53,9 @@ type DeviceInfo struct {
 	UUID   string `json:"uuid,omitempty"`
 	Driver string `json:"driver,omitempty"`
 	Vulkan string `json:"vulkan,omitempty"`
+	// Traits are what OMP_AVAILABLE_DEVICES and OMP_DEFAULT_DEVICE can know the device
+	// by, as they are written there, the UID last.
+	Traits string `json:"traits"`
 	// Default: it is the initial task's default device.
 	Default bool `json:"default"`
 	// Memory is the device-local memory in bytes.
@@ -68,6 +76,7 @@ func (d Device) Info() DeviceInfo {
 		Number:  d.d.number,
 		Name:    "host",
 		Type:    "initial",
+		Traits:  d.d.traits.String(),
 		Default: d.d.rt.initial.device() == d,
 	}
 	if d.d.physical == nil {
@@ -96,6 +105,8 @@ type device struct {
 	number int
 	// physical is nil for the initial device.
 	physical *vk.PhysicalDevice
+	// traits has the device's UID.
+	traits traits.Device
 
 	// life is held while the device is opened or closed, the tool's callbacks
 	// included; it is taken before mu.

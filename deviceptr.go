@@ -159,7 +159,7 @@ func (d Device) use() (release func()) {
 }
 
 // runtime returns the runtime that the device is of. The zero Device is of none;
-// it is what DefaultDevice returns when OMP_TARGET_OFFLOAD cannot be met.
+// it is what DefaultDevice returns when there is none.
 func (d Device) runtime() (*Runtime, error) {
 	if d.d == nil {
 		return nil, fmt.Errorf("%w: the zero Device is of no runtime: Runtime.DefaultDevice returns the default device", ErrInvalidDevice)

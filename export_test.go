@@ -13,3 +13,8 @@ func VulkanHandles(d Device) interop.Handles {
 		GetInstanceProcAddr: d.d.rt.instance.GetInstanceProcAddr(),
 	}
 }
+
+var (
+	TraitsOf     = traitsOf
+	DistinctUIDs = distinctUIDs
+)

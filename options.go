@@ -2,11 +2,8 @@ package vkomp
 
 import (
 	"fmt"
+	"io"
 	"log/slog"
-	"os"
-	"runtime"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/vkomp/vkomp/ompt"
@@ -17,12 +14,17 @@ import (
 // Options says how to open a Runtime. The zero value takes the best device
 // there is and honours the OMP_ environment variables.
 type Options struct {
-	// Device selects the default device: a number, a UUID, or part of a name;
+	// Device selects the default device: a number, a uid or UUID, or part of a name;
 	// "host", "initial" or "-1" is the initial device. It takes precedence over
-	// OMP_DEFAULT_DEVICE.
+	// OMP_DEFAULT_DEVICE, and chooses among the devices that OMP_AVAILABLE_DEVICES
+	// leaves, by their numbers there.
 	Device string
 	// Logger receives what the runtime has to say; nil is silence.
 	Logger *slog.Logger
+	// DisplayEnv is where OMP_DISPLAY_ENV has Open write what Runtime.DisplayEnv does;
+	// nil: to Logger, a line a record at level Info. A library prints nothing of its
+	// own accord, so without both it goes nowhere: programs set os.Stderr here.
+	DisplayEnv io.Writer
 	// Validation loads Vulkan's validation layer, with synchronization checks;
 	// its messages go to Logger with the attribute "validation". Without that
 	// layer Open fails.
@@ -86,9 +88,9 @@ type Options struct {
 	KeepGraph bool
 	// Tool hears of what the runtime does with its devices (OMPT). Its callbacks
 	// may call methods of the Runtime that make no construct and open or close
-	// nothing, such as Stats.
+	// nothing, such as Stats. With OMP_TOOL=disabled it hears nothing.
 	Tool ompt.Callbacks
-	// LookupEnv reads the environment; nil is os.LookupEnv.
+	// LookupEnv reads the OMP_ variables of the environment; nil is os.LookupEnv.
 	LookupEnv func(name string) (value string, ok bool)
 }
 
@@ -158,89 +160,4 @@ func (p MemoryPath) scheduling() sched.Options {
 		return sched.Options{Sharing: sched.ShareAll}
 	}
 	return sched.Options{}
-}
-
-// offload is the value of the internal control variable target-offload-var
-// (OpenMP 5.2 §21.2.9).
-type offload uint8
-
-const (
-	offloadDefault offload = iota
-	offloadDisabled
-	offloadMandatory
-)
-
-// icvs are the internal control variables that the environment sets (OpenMP 5.2
-// §2).
-type icvs struct {
-	offload offload
-	// defaultDevice is default-device-var, -1 when the environment says nothing.
-	defaultDevice int
-	// threads is the first of nthreads-var: how many host tasks run at once.
-	threads int
-	// maxPriority is max-task-priority-var.
-	maxPriority int
-	// cancellation is cancel-var.
-	cancellation bool
-}
-
-func (o *Options) icvs() (icvs, error) {
-	lookup := o.LookupEnv
-	if lookup == nil {
-		lookup = os.LookupEnv
-	}
-	if o.ForeignTimeout < 0 {
-		return icvs{}, fmt.Errorf("%w: Options.ForeignTimeout is %v", ErrInvalidArgument, o.ForeignTimeout)
-	}
-	if o.ComputeQueues < 0 {
-		return icvs{}, fmt.Errorf("%w: Options.ComputeQueues is %d", ErrInvalidArgument, o.ComputeQueues)
-	}
-	v := icvs{defaultDevice: -1, threads: runtime.GOMAXPROCS(0)}
-	if s, ok := lookup("OMP_TARGET_OFFLOAD"); ok {
-		switch strings.ToLower(strings.TrimSpace(s)) {
-		case "", "default":
-		case "disabled":
-			v.offload = offloadDisabled
-		case "mandatory":
-			v.offload = offloadMandatory
-		default:
-			return icvs{}, fmt.Errorf("%w: OMP_TARGET_OFFLOAD=%q: want default, disabled or mandatory", ErrInvalidArgument, s)
-		}
-	}
-	if s, ok := lookup("OMP_DEFAULT_DEVICE"); ok && strings.TrimSpace(s) != "" {
-		n, err := strconv.ParseUint(strings.TrimSpace(s), 10, 31)
-		if err != nil {
-			return icvs{}, fmt.Errorf("%w: OMP_DEFAULT_DEVICE=%q: want a non-negative integer", ErrInvalidArgument, s)
-		}
-		v.defaultDevice = int(n)
-	}
-	if s, ok := lookup("OMP_NUM_THREADS"); ok && strings.TrimSpace(s) != "" {
-		// One number for each level of parallel regions, of which there is one.
-		for i, item := range strings.Split(s, ",") {
-			n, err := strconv.ParseUint(strings.TrimSpace(item), 10, 31)
-			if err != nil || n == 0 {
-				return icvs{}, fmt.Errorf("%w: OMP_NUM_THREADS=%q: want a positive integer, or a list of them", ErrInvalidArgument, s)
-			}
-			if i == 0 {
-				v.threads = int(n)
-			}
-		}
-	}
-	if s, ok := lookup("OMP_MAX_TASK_PRIORITY"); ok && strings.TrimSpace(s) != "" {
-		n, err := strconv.ParseUint(strings.TrimSpace(s), 10, 31)
-		if err != nil {
-			return icvs{}, fmt.Errorf("%w: OMP_MAX_TASK_PRIORITY=%q: want a non-negative integer", ErrInvalidArgument, s)
-		}
-		v.maxPriority = int(n)
-	}
-	if s, ok := lookup("OMP_CANCELLATION"); ok {
-		switch strings.ToLower(strings.TrimSpace(s)) {
-		case "", "false":
-		case "true":
-			v.cancellation = true
-		default:
-			return icvs{}, fmt.Errorf("%w: OMP_CANCELLATION=%q: want true or false", ErrInvalidArgument, s)
-		}
-	}
-	return v, nil
 }

@@ -182,8 +182,10 @@ func (rt *Runtime) adopt(s *tasks.Scope) {
 func (rt *Runtime) InFinal(ctx context.Context) bool { return rt.current(ctx).final }
 
 // DefaultDevice returns the device of constructs without a device clause in the
-// current task (omp_get_default_device); the zero Device when there is none,
-// which is when OMP_TARGET_OFFLOAD is mandatory and cannot be met.
+// current task (omp_get_default_device); the zero Device when there is none
+// (omp_invalid_device): OMP_TARGET_OFFLOAD is mandatory and cannot be met, or
+// OMP_DEFAULT_DEVICE says so or lists only what no device is. Constructs without a
+// device clause are ErrInvalidDevice then.
 func (rt *Runtime) DefaultDevice(ctx context.Context) Device { return rt.current(ctx).device() }
 
 // SetDefaultDevice sets the device of the current task's later constructs without

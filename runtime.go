@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/ompt"
 	"github.com/vkomp/vkomp/sched"
 	"github.com/vkomp/vkomp/tasks"
 	"github.com/vkomp/vkomp/vk"
@@ -22,7 +23,7 @@ import (
 type Runtime struct {
 	options Options
 	log     *slog.Logger
-	offload offload
+	icvs    icvs
 	// instance is nil without Vulkan.
 	instance *vk.Instance
 	// devices are the non-host devices by number; then comes the initial one.
@@ -37,9 +38,10 @@ type Runtime struct {
 	// declared are the sections that DeclareTarget declared. They are written with
 	// every device's life held, and read with one.
 	declared []memory.Map
-	// cancellation is cancel-var, maxPriority max-task-priority-var.
-	cancellation bool
-	maxPriority  int
+	// initialDefault is the initial value of default-device-var; noDefault says why it
+	// is omp_invalid_device, if it is.
+	initialDefault Device
+	noDefault      string
 
 	// race is nil without Options.Race.
 	race *raceDetector
@@ -59,14 +61,17 @@ type Runtime struct {
 
 // Open returns a runtime on the devices there are. Without any Vulkan device
 // target regions run on the initial device, unless OMP_TARGET_OFFLOAD is
-// mandatory.
+// mandatory. A malformed OMP_ variable is an ErrInvalidArgument that names and quotes
+// it; the README lists those that are read.
 func Open(o Options) (*Runtime, error) {
 	v, err := o.icvs()
 	if err != nil {
 		return nil, fmt.Errorf("vkomp: %w", err)
 	}
-	rt := &Runtime{options: o, log: o.Logger, offload: v.offload, host: sched.NewHostDevice(v.threads),
-		cancellation: v.cancellation, maxPriority: v.maxPriority, sweepOrphans: 16}
+	if v.noTool {
+		o.Tool = ompt.Callbacks{}
+	}
+	rt := &Runtime{options: o, log: o.Logger, icvs: v, host: sched.NewHostDevice(v.host.threads[0]), sweepOrphans: 16}
 	rt.hostMemory.leakSites = o.LeakSites
 	if rt.log == nil {
 		rt.log = slog.New(slog.DiscardHandler)
@@ -81,17 +86,23 @@ func Open(o Options) (*Runtime, error) {
 			return nil, fmt.Errorf("vkomp: %w", err)
 		}
 	}
-	rt.devices = append(rt.devices, &device{rt: rt, number: len(rt.devices)})
+	rt.numberDevices(v.available)
 	if o.Race {
 		rt.race = newRaceDetector(rt)
 	}
-	if rt.initial.defaultDevice, err = rt.chooseDefault(v); err != nil {
+	if err = rt.icvs.readDevices(o.environment(), rt.NumDevices()); err == nil {
+		rt.initialDefault, err = rt.chooseDefault()
+	}
+	if err != nil {
 		return nil, errors.Join(fmt.Errorf("vkomp: %w", err), rt.closeDevices())
 	}
+	rt.initial.defaultDevice = rt.initialDefault
+	rt.logTool()
+	rt.displayInitially()
 	return rt, nil
 }
 
-// findDevices opens Vulkan and numbers its usable devices.
+// findDevices opens Vulkan and lists its usable devices.
 func (rt *Runtime) findDevices() error {
 	if a := rt.options.Adopt; a != nil {
 		return rt.adoptDevice(a)
@@ -115,36 +126,12 @@ func (rt *Runtime) findDevices() error {
 			rt.log.Info("device left out", "name", p.Properties().Name, "lacks", strings.Join(missing, ", "))
 			continue
 		}
-		rt.devices = append(rt.devices, &device{rt: rt, number: len(rt.devices), physical: p})
+		rt.devices = append(rt.devices, &device{rt: rt, physical: p})
 	}
 	if len(rt.devices) == 0 {
 		rt.log.Warn("no usable Vulkan device: target regions run on the initial device")
 	}
 	return nil
-}
-
-// chooseDefault sets default-device-var (OpenMP 5.2 §21.2.7).
-func (rt *Runtime) chooseDefault(v icvs) (Device, error) {
-	d := Device{rt.devices[0]}
-	switch n := rt.NumDevices(); {
-	case rt.options.Device != "":
-		var err error
-		if d, err = rt.SelectDevice(rt.options.Device); err != nil {
-			return Device{}, err
-		}
-	case v.defaultDevice > n && v.offload == offloadMandatory, v.defaultDevice < 0 && n == 0 && v.offload == offloadMandatory:
-		rt.log.Error("no such device, and OMP_TARGET_OFFLOAD is mandatory: constructs without a device clause fail", "OMP_DEFAULT_DEVICE", v.defaultDevice, "devices", n)
-		return Device{}, nil
-	case v.defaultDevice > n:
-		rt.log.Warn("no such device: target regions run on the initial device", "OMP_DEFAULT_DEVICE", v.defaultDevice, "devices", n)
-		d = rt.InitialDevice()
-	case v.defaultDevice >= 0:
-		d = Device{rt.devices[v.defaultDevice]}
-	}
-	if d.d.physical != nil && d.d.physical.Properties().Type == vk.DeviceSoftware {
-		rt.log.Warn("the default device is a software driver", "device", d.Number(), "name", d.d.physical.Properties().Name)
-	}
-	return d, nil
 }
 
 // Close waits for all tasks, unmaps what is left without copying it back, and
@@ -225,7 +212,9 @@ func (rt *Runtime) NumDevices() int { return len(rt.devices) - 1 }
 func (rt *Runtime) InitialDevice() Device { return Device{rt.devices[len(rt.devices)-1]} }
 
 // Device returns the device of that number: 0..NumDevices, or
-// InitialDeviceNumber. Any other is ErrInvalidDevice.
+// InitialDeviceNumber. Any other is ErrInvalidDevice, InvalidDeviceNumber too: where
+// OpenMP has a region for a device that does not exist run on the host, the program
+// sees that here, and takes InitialDevice if it likes.
 func (rt *Runtime) Device(number int) (Device, error) {
 	switch n := rt.NumDevices(); {
 	case number == InitialDeviceNumber:
@@ -240,7 +229,7 @@ func (rt *Runtime) Device(number int) (Device, error) {
 }
 
 // SelectDevice returns the device that selector names: a number as Device takes
-// it, "host" or "initial", a UUID, or part of a device's name.
+// it, "host" or "initial", a uid or UUID, or part of a device's name.
 func (rt *Runtime) SelectDevice(selector string) (Device, error) {
 	switch strings.ToLower(selector) {
 	case "host", "initial":
@@ -248,6 +237,9 @@ func (rt *Runtime) SelectDevice(selector string) (Device, error) {
 	}
 	if number, err := strconv.Atoi(selector); err == nil {
 		return rt.Device(number)
+	}
+	if d, err := rt.DeviceFromUID(strings.TrimSpace(selector)); err == nil {
+		return d, nil
 	}
 	properties := make([]*vk.Properties, rt.NumDevices())
 	for i := range properties {
@@ -270,7 +262,7 @@ func (rt *Runtime) resolve(c current, d Device, condition Cond) (*device, error)
 		d = c.device()
 	}
 	if d.d == nil {
-		return nil, fmt.Errorf("%w: OMP_TARGET_OFFLOAD is mandatory and the default device does not exist (%d non-host devices)", ErrInvalidDevice, rt.NumDevices())
+		return nil, fmt.Errorf("%w: there is no default device: %s", ErrInvalidDevice, rt.noDefault)
 	}
 	if d.d.rt != rt {
 		return nil, fmt.Errorf("%w: device %d belongs to another runtime", ErrInvalidDevice, d.d.number)

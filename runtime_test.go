@@ -24,23 +24,6 @@ func environment(pairs ...string) func(string) (string, bool) {
 	}
 }
 
-func TestMalformedEnvironmentIsQuoted(t *testing.T) {
-	for name, value := range map[string]string{
-		"OMP_TARGET_OFFLOAD": "sometimes",
-		"OMP_DEFAULT_DEVICE": "-2x",
-	} {
-		rt, err := vkomp.Open(vkomp.Options{LookupEnv: environment(name, value)})
-		if err == nil {
-			rt.Close()
-			t.Errorf("%s=%s was accepted", name, value)
-			continue
-		}
-		if !errors.Is(err, vkomp.ErrInvalidArgument) || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), `"`+value+`"`) {
-			t.Errorf("%s=%s: %v", name, value, err)
-		}
-	}
-}
-
 func TestOffloadDisabledLeavesOnlyTheInitialDevice(t *testing.T) {
 	rt := vktest.Open(t, func(o *vkomp.Options) {
 		o.Validation, o.LookupEnv = false, environment("OMP_TARGET_OFFLOAD", " Disabled ")
@@ -131,25 +114,6 @@ func TestUnknownDeviceSelectorFailsOpen(t *testing.T) {
 	}
 	if !errors.Is(err, vkomp.ErrInvalidDevice) {
 		t.Error(err)
-	}
-}
-
-func TestDefaultDeviceBeyondTheLastFallsBackUnlessMandatory(t *testing.T) {
-	rt := vktest.Open(t, func(o *vkomp.Options) { o.LookupEnv = environment("OMP_DEFAULT_DEVICE", "77") })
-	if !rt.DefaultDevice(context.Background()).IsInitial() {
-		t.Errorf("the default device is %+v", rt.DefaultDevice(context.Background()).Info())
-	}
-	rt = vktest.Open(t, func(o *vkomp.Options) {
-		o.LookupEnv = environment("OMP_DEFAULT_DEVICE", "77", "OMP_TARGET_OFFLOAD", "MANDATORY")
-	})
-	k := newKernel(t, rt, shaders.Saxpy)
-	target := saxpyOn(t, k, 1, ramp(4), ramp(4))
-	if err := rt.Target(t.Context(), target); !errors.Is(err, vkomp.ErrInvalidDevice) {
-		t.Errorf("got %v", err)
-	}
-	target.Device = rt.InitialDevice()
-	if err := rt.Target(t.Context(), target); err != nil {
-		t.Errorf("the initial device used explicitly: %v", err)
 	}
 }
 

@@ -164,4 +164,4 @@ func merge(ctx context.Context, r *sched.HostRegion) error {
 }
 
 // priority clamps a priority to max-task-priority-var.
-func (rt *Runtime) priority(p int) int { return max(0, min(p, rt.maxPriority)) }
+func (rt *Runtime) priority(p int) int { return max(0, min(p, rt.icvs.maxPriority)) }

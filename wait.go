@@ -156,7 +156,7 @@ func (rt *Runtime) CancelTaskgroup(ctx context.Context) error {
 	if inside == nil {
 		return fmt.Errorf("vkomp: cancel taskgroup: %w: the context is of no taskgroup", ErrInvalidArgument)
 	}
-	if !rt.cancellation {
+	if !rt.icvs.cancellation {
 		return nil
 	}
 	inside.group.Cancel()

@@ -102,8 +102,8 @@ func TestChainOverOnePhysicalDeviceOpenedMoreThanOnce(t *testing.T) {
 	}
 }
 
-// bothDrivers is set in the process that has two drivers loaded.
-const bothDrivers = "VKOMP_TEST_BOTH_DRIVERS"
+// otherDrivers is set in the process that has the drivers loaded that its test asks for.
+const otherDrivers = "VKOMP_TEST_OTHER_DRIVERS"
 
 // driverFiles returns the manifests of lavapipe and SwiftShader, and a reason where one
 // is not to be had.
@@ -122,24 +122,34 @@ func driverFiles() (files []string, missing string) {
 	return []string{lavapipe[0], swiftshader}, ""
 }
 
-// Two drivers are devices of one runtime: the test runs itself with both loaded.
-func TestChainOverTwoDrivers(t *testing.T) {
-	if os.Getenv(bothDrivers) != "" {
-		chainOverTwoDrivers(t)
-		return
-	}
+// withBothDrivers runs a test on two devices, of a driver each.
+func withBothDrivers(t *testing.T, test func(t *testing.T)) {
+	t.Helper()
 	files, missing := driverFiles()
 	if missing != "" {
 		t.Skip(missing)
 	}
+	withDrivers(t, files, test)
+}
+
+// withDrivers runs a test in a process of its own, with those drivers loaded.
+func withDrivers(t *testing.T, files []string, test func(t *testing.T)) {
+	t.Helper()
+	if os.Getenv(otherDrivers) != "" {
+		test(t)
+		return
+	}
 	list := strings.Join(files, string(os.PathListSeparator))
-	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestChainOverTwoDrivers$", "-test.count=1", "-test.v")
-	child.Env = append(os.Environ(), bothDrivers+"=1", "VK_DRIVER_FILES="+list, "VK_ICD_FILENAMES="+list)
+	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.count=1", "-test.v")
+	child.Env = append(os.Environ(), otherDrivers+"=1", "VK_DRIVER_FILES="+list, "VK_ICD_FILENAMES="+list)
 	out, err := child.CombinedOutput()
-	if err != nil || !strings.Contains(string(out), "--- PASS: TestChainOverTwoDrivers") {
+	if err != nil || !strings.Contains(string(out), "--- PASS: "+t.Name()) {
 		t.Errorf("with %s: %v\n%s", list, err, out)
 	}
 }
+
+// Two drivers are devices of one runtime.
+func TestChainOverTwoDrivers(t *testing.T) { withBothDrivers(t, chainOverTwoDrivers) }
 
 // chainOverTwoDrivers maps data on two devices, and has a chain alternate between
 // them, with copies from the one's memory to the other's in it.

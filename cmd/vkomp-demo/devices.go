@@ -16,7 +16,7 @@ type devicesCommand struct {
 
 // Run lists the devices; the last is the initial device, the host.
 func (c *devicesCommand) Run(sh *shell) (err error) {
-	rt, err := sh.open(vkomp.Options{})
+	rt, err := sh.runtime(vkomp.Options{})
 	if err != nil {
 		return err
 	}

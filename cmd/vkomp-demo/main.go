@@ -28,6 +28,12 @@ type shell struct {
 	open func(vkomp.Options) (*vkomp.Runtime, error)
 }
 
+// runtime opens a runtime that writes what OMP_DISPLAY_ENV asks for to stderr.
+func (sh *shell) runtime(o vkomp.Options) (*vkomp.Runtime, error) {
+	o.DisplayEnv = sh.stderr
+	return sh.open(o)
+}
+
 type commands struct {
 	Help helpFlag `short:"h" help:"Say how a command is used."`
 

@@ -30,7 +30,7 @@ func (c *memoryCommand) Run(sh *shell) (err error) {
 	if err := limit("n", n, 0, memoryMost); err != nil {
 		return err
 	}
-	rt, err := sh.open(vkomp.Options{LeakSites: true})
+	rt, err := sh.runtime(vkomp.Options{LeakSites: true})
 	if err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func (c *memoryCommand) devices(rt *vkomp.Runtime) ([]vkomp.Device, error) {
 		if d := rt.DefaultDevice(context.Background()); d != (vkomp.Device{}) {
 			return []vkomp.Device{d}, nil
 		}
-		return nil, errors.New("there is no default device, and OMP_TARGET_OFFLOAD is mandatory")
+		return nil, errors.New("there is no default device: see OMP_DEFAULT_DEVICE and OMP_TARGET_OFFLOAD")
 	case "all":
 		var all []vkomp.Device
 		for number := range rt.NumDevices() + 1 {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/vkomp/vkomp"
+	"github.com/vkomp/vkomp/traits"
 )
 
 // sampleFlags are those of every sample.
@@ -42,7 +43,7 @@ func (f *sampleFlags) with(sh *shell, sample func(*session) error) (err error) {
 		}
 	}
 	var warnings bytes.Buffer
-	rt, err := sh.open(vkomp.Options{KeepGraph: f.Graph != "", Logger: slog.New(slog.NewTextHandler(&warnings, &slog.HandlerOptions{Level: slog.LevelWarn, ReplaceAttr: withoutTime}))})
+	rt, err := sh.runtime(vkomp.Options{KeepGraph: f.Graph != "", Logger: slog.New(slog.NewTextHandler(&warnings, &slog.HandlerOptions{Level: slog.LevelWarn, ReplaceAttr: withoutTime}))})
 	if err != nil {
 		return err
 	}
@@ -55,7 +56,7 @@ func (f *sampleFlags) with(sh *shell, sample func(*session) error) (err error) {
 			return err
 		}
 	}
-	s.hostWanted = offloadDisabled() || namesInitialDevice(rt, selector)
+	s.hostWanted = offload("disabled") || namesInitialDevice(rt, selector) || f.Device == "" && listsInitialDevice(s.device, selector)
 	if !s.hostWanted && rt.NumDevices() == 0 {
 		// The report says where the work ran; this says why.
 		if _, err := warnings.WriteTo(sh.stderr); err != nil {
@@ -63,6 +64,9 @@ func (f *sampleFlags) with(sh *shell, sample func(*session) error) (err error) {
 		}
 	}
 	if s.device == (vkomp.Device{}) {
+		if !offload("mandatory") {
+			return errors.New(s.whyNone())
+		}
 		return fmt.Errorf("%s, and OMP_TARGET_OFFLOAD is mandatory", s.whyNone())
 	}
 	s.progress = newProgress(sh.stderr)
@@ -99,9 +103,21 @@ func namesInitialDevice(rt *vkomp.Runtime, selector string) bool {
 	return n > 0 && strings.TrimSpace(selector) == strconv.Itoa(n)
 }
 
-// offloadDisabled reports whether the environment asks for the host.
-func offloadDisabled() bool {
-	return strings.EqualFold(strings.TrimSpace(os.Getenv("OMP_TARGET_OFFLOAD")), "disabled")
+// listsInitialDevice reports whether OMP_DEFAULT_DEVICE is more than a number, and the
+// initial device is what it comes to: such a list says itself what follows the devices
+// that there are not.
+func listsInitialDevice(chosen vkomp.Device, selector string) bool {
+	list, err := traits.ParseDefault(selector)
+	if err != nil {
+		return false
+	}
+	_, alone := list.Number()
+	return !alone && chosen.IsInitial()
+}
+
+// offload reports whether that is the policy that the environment asks for.
+func offload(policy string) bool {
+	return strings.EqualFold(strings.TrimSpace(os.Getenv("OMP_TARGET_OFFLOAD")), policy)
 }
 
 // checkFallback fails when regions ran on the initial device though nobody

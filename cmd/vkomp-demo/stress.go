@@ -259,12 +259,12 @@ func (s *stress) open(seed uint64, elements int) (err error) {
 	o.PlacementSeed = seed
 	o.InteropQueues = -1 // all are for tasks
 	o.Logger = slog.New(slog.NewTextHandler(&warnings, &slog.HandlerOptions{Level: slog.LevelWarn, ReplaceAttr: withoutTime}))
-	if s.rt, err = s.sh.open(o); err != nil {
+	if s.rt, err = s.sh.runtime(o); err != nil {
 		return err
 	}
 	s.device = s.rt.DefaultDevice(context.Background())
 	if s.device == (vkomp.Device{}) {
-		return errors.New("there is no default device, and OMP_TARGET_OFFLOAD is mandatory")
+		return errors.New("there is no default device: see OMP_DEFAULT_DEVICE and OMP_TARGET_OFFLOAD")
 	}
 	if s.rt.NumDevices() == 0 && s.totals.seeds <= 1 {
 		if _, err := warnings.WriteTo(s.sh.stderr); err != nil {
