@@ -122,6 +122,8 @@ type device struct {
 	vulkan    *vk.Device
 	objects   *interop.Device
 	closed    bool
+	// finalize tells the tool that the device was opened with of its end, once.
+	finalize func()
 	// generation is sched.Options.Generation for the next scheduler, past what those
 	// before did.
 	generation uint32
@@ -148,8 +150,11 @@ func (d *device) open() (*sched.Scheduler, error) {
 		return nil, fmt.Errorf("open device %d (%s): %w", d.number, p.Name, err)
 	}
 	var scheduled sched.Device = interopDevice{sched.FromVulkan(vd), d}
-	if o.Tool.DeviceFinalize != nil {
-		scheduled = finalizedDevice{scheduled, o.Tool.DeviceFinalize, d.number}
+	tool := d.rt.tool()
+	finalize := func() {}
+	if tool.DeviceFinalize != nil {
+		finalize = sync.OnceFunc(func() { tool.DeviceFinalize(ompt.DeviceFinalize{DeviceNum: d.number}) })
+		scheduled = finalizedDevice{scheduled, finalize}
 	}
 	scheduling := o.MemoryPath.scheduling()
 	scheduling.Domain = tasks.Domain(d.number + 1)
@@ -161,7 +166,7 @@ func (d *device) open() (*sched.Scheduler, error) {
 		return nil, errors.Join(fmt.Errorf("open device %d (%s): %w", d.number, p.Name, err), vd.Close())
 	}
 	d.rt.log.Info("device opened", "device", d.number, "name", p.Name)
-	if initialize := o.Tool.DeviceInitialize; initialize != nil {
+	if initialize := tool.DeviceInitialize; initialize != nil {
 		initialize(ompt.DeviceInitialize{
 			DeviceNum:     d.number,
 			Type:          p.Name + " " + p.Type.String() + " Vulkan " + vk.Version(p.APIVersion),
@@ -173,7 +178,7 @@ func (d *device) open() (*sched.Scheduler, error) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.scheduler, d.vulkan = s, vd
+	d.scheduler, d.vulkan, d.finalize = s, vd, finalize
 	d.live.Store(s)
 	d.objects = interop.NewDevice(d.interopOptions(s))
 	return s, nil
@@ -290,6 +295,18 @@ func (d *device) pause(kind PauseKind) error {
 	return err
 }
 
+// endTool tells the tool of the device's end, if it is open. It goes on without the tool.
+func (d *device) endTool() {
+	d.life.Lock()
+	defer d.life.Unlock()
+	d.mu.Lock()
+	s, finalize := d.scheduler, d.finalize
+	d.mu.Unlock()
+	if s != nil {
+		finalize()
+	}
+}
+
 // busy is ErrBusy where something keeps the device from a hard pause.
 func (d *device) busy() error {
 	s, objects := d.opened(), d.interop()
@@ -339,12 +356,11 @@ func (d interopDevice) Close() error {
 // the last use, with no lock held.
 type finalizedDevice struct {
 	sched.Device
-	finalize func(ompt.DeviceFinalize)
-	number   int
+	finalize func()
 }
 
 // Close implements sched.Device.
 func (d finalizedDevice) Close() error {
-	d.finalize(ompt.DeviceFinalize{DeviceNum: d.number})
+	d.finalize()
 	return d.Device.Close()
 }

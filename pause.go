@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"github.com/vkomp/vkomp/ompt"
 )
 
 // PauseKind is a kind of pause (omp_pause_resource_t).
@@ -18,15 +20,21 @@ const (
 	// pointers, associations, registered buffers and exported memory are no more. Storage
 	// that is declared gets the host's values anew.
 	PauseHard PauseKind = 2
+	// PauseStopTool is PauseHard, and, of the initial device or of all, the end of
+	// Options.Tool: it hears of the end of the devices that are open, and of nothing any
+	// more (OpenMP 6.0 omp_pause_stop_tool).
+	PauseStopTool PauseKind = 3
 )
 
-// String names the kind, "soft" or "hard".
+// String names the kind, such as "soft".
 func (k PauseKind) String() string {
 	switch k {
 	case PauseSoft:
 		return "soft"
 	case PauseHard:
 		return "hard"
+	case PauseStopTool:
+		return "stop tool"
 	}
 	return fmt.Sprintf("PauseKind(%d)", int(k))
 }
@@ -70,8 +78,8 @@ func (rt *Runtime) pause(ctx context.Context, kind PauseKind, devices ...*device
 	if err := rt.construct(ctx); err != nil {
 		return err
 	}
-	if kind != PauseSoft && kind != PauseHard {
-		return fmt.Errorf("%w: there is no such kind, only soft (%d) and hard (%d)", ErrInvalidArgument, PauseSoft, PauseHard)
+	if kind < PauseSoft || kind > PauseStopTool {
+		return fmt.Errorf("%w: there is no such kind, only soft (%d), hard (%d) and stop tool (%d)", ErrInvalidArgument, int(PauseSoft), int(PauseHard), int(PauseStopTool))
 	}
 	switch c := rt.current(ctx); {
 	case c.taskRegion != &rt.initial:
@@ -87,7 +95,7 @@ func (rt *Runtime) pause(ctx context.Context, kind PauseKind, devices ...*device
 	if rt.graph.Pending() {
 		return fmt.Errorf("%w: tasks are not complete", ErrBusy)
 	}
-	if kind == PauseHard {
+	if kind != PauseSoft {
 		for _, d := range devices {
 			if err := d.busy(); err != nil {
 				return err
@@ -101,9 +109,28 @@ func (rt *Runtime) pause(ctx context.Context, kind PauseKind, devices ...*device
 			continue
 		}
 		rt.host.Pool().Drain()
-		if kind == PauseHard {
+		if kind != PauseSoft {
 			rt.hostMemory.drop()
+		}
+		if kind == PauseStopTool {
+			rt.stopTool()
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// stopTool ends Options.Tool.
+func (rt *Runtime) stopTool() {
+	rt.toolStopped.Store(true)
+	for _, d := range rt.devices {
+		d.endTool()
+	}
+}
+
+// tool returns the callbacks of a device that is opened now.
+func (rt *Runtime) tool() ompt.Callbacks {
+	if rt.toolStopped.Load() {
+		return ompt.Callbacks{}
+	}
+	return rt.options.Tool
 }

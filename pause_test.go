@@ -195,9 +195,9 @@ func TestPauseIsRefusedWhileSomethingIsUnderWay(t *testing.T) {
 func TestPauseMistakesAreErrors(t *testing.T) {
 	rt, other := vktest.Open(t), vktest.Open(t)
 	ctx, d := t.Context(), rt.DefaultDevice(t.Context())
-	for _, kind := range []vkomp.PauseKind{0, 3, -1} {
+	for _, kind := range []vkomp.PauseKind{0, 4, -1} {
 		refused(t, "kind", rt.PauseResource(ctx, kind, d), vkomp.ErrInvalidArgument, fmt.Sprint("PauseKind(", int(kind), ")"))
-		refused(t, "kind", rt.PauseResourceAll(ctx, kind), vkomp.ErrInvalidArgument, "only soft (1) and hard (2)")
+		refused(t, "kind", rt.PauseResourceAll(ctx, kind), vkomp.ErrInvalidArgument, "only soft (1), hard (2) and stop tool (3)")
 	}
 	refused(t, "no device", rt.PauseResource(ctx, vkomp.PauseSoft, vkomp.Device{}), vkomp.ErrInvalidDevice, "")
 	refused(t, "another's device", rt.PauseResource(ctx, vkomp.PauseHard, other.DefaultDevice(ctx)), vkomp.ErrInvalidDevice, "")
@@ -218,6 +218,47 @@ func TestHardPauseOfTheInitialDevice(t *testing.T) {
 	refused(t, "free", d.Free(ctx, p), vkomp.ErrInvalidPointer, "freed")
 	if left := d.Memory().Allocated; left.Count > 0 {
 		t.Errorf("%+v is allocated", left)
+	}
+}
+
+// The tool's end is that of the initial device, or of all.
+func TestPauseThatStopsTheTool(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		pause func(ctx context.Context, rt *vkomp.Runtime) error
+		opens bool
+		want  string
+	}{
+		{"a device", func(ctx context.Context, rt *vkomp.Runtime) error {
+			return rt.PauseResource(ctx, vkomp.PauseStopTool, rt.DefaultDevice(ctx))
+		}, false, "[initialize 0 finalize 0 initialize 0 finalize 0]"},
+		{"the initial device", func(ctx context.Context, rt *vkomp.Runtime) error {
+			return rt.PauseResource(ctx, vkomp.PauseStopTool, rt.InitialDevice())
+		}, true, "[initialize 0 finalize 0]"},
+		{"all", func(ctx context.Context, rt *vkomp.Runtime) error {
+			return rt.PauseResourceAll(ctx, vkomp.PauseStopTool)
+		}, false, "[initialize 0 finalize 0]"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var told []string
+			rt, err := vkomp.Open(vkomp.Options{Tool: ompt.Callbacks{
+				DeviceInitialize: func(d ompt.DeviceInitialize) { told = append(told, fmt.Sprint("initialize ", d.DeviceNum)) },
+				DeviceFinalize:   func(d ompt.DeviceFinalize) { told = append(told, fmt.Sprint("finalize ", d.DeviceNum)) },
+			}})
+			must(t, err)
+			y := make([]float32, 10)
+			add := adder(t, rt, y)
+			add(false)
+			must(t, c.pause(t.Context(), rt))
+			if opened := rt.DefaultDevice(t.Context()).Memory().Opened; opened != c.opens {
+				t.Errorf("the device is open: %t", opened)
+			}
+			add(false)
+			must(t, rt.Close())
+			if fmt.Sprint(told) != c.want || y[0] != 2 {
+				t.Errorf("the tool was told %v, want %s; y is %v", told, c.want, y[0])
+			}
+		})
 	}
 }
 

@@ -46,7 +46,7 @@ type Runtime struct {
 	// race is nil without Options.Race.
 	race *raceDetector
 
-	closed atomic.Bool
+	closed, toolStopped atomic.Bool
 
 	// using is read-held by whoever uses a device or generates tasks, and written by a
 	// pause, which waits for nobody: it can be read-held twice.
