@@ -167,7 +167,7 @@ func (p *part) gather(w *tasks.Work) error {
 	}
 	st.adding.Lock()
 	defer st.adding.Unlock()
-	if !st.implicit.Load() || st.isDestroyed() {
+	if !st.implicit.Load() || st.destroyed.Load() {
 		return nil
 	}
 	return st.gather(w)
@@ -184,7 +184,7 @@ func (c *construct) joins() bool {
 // usable refuses objects that were destroyed meanwhile.
 func (c *construct) usable() error {
 	for _, p := range c.parts {
-		if p.stream.isDestroyed() {
+		if p.stream.destroyed.Load() {
 			return fmt.Errorf("%w: %s was destroyed", ErrInvalid, p.stream.name)
 		}
 	}

@@ -194,7 +194,7 @@ func (d *Device) Destroy(o Object) error {
 	defer d.mu.Unlock()
 	d.alive--
 	if st != nil {
-		st.destroy()
+		st.destroyed.Store(true)
 		for i, s := range d.streams {
 			if s == st {
 				d.streams = append(d.streams[:i], d.streams[i+1:]...)

@@ -56,6 +56,8 @@ type stream struct {
 	implicit atomic.Bool
 	// last is the last value that has a step; changed as implicit is.
 	last atomic.Uint64
+	// destroyed: the object was, and nothing is announced any more; set with adding held.
+	destroyed atomic.Bool
 
 	// What follows is guarded by the device's order. sent is the value of the last step
 	// that was sent.
@@ -69,8 +71,6 @@ type stream struct {
 	changed chan struct{}
 	// failure is that of a submission that Submit was to make, until it is reported.
 	failure error
-	// destroyed: the object was, and nothing is announced any more.
-	destroyed bool
 	// over: nobody waits for the semaphore any more. gaveUp: nor does the runtime's end.
 	over, gaveUp bool
 }
@@ -322,10 +322,11 @@ func (st *stream) raise(value uint64) error {
 	return t.SignalSemaphore(st.semaphore, value)
 }
 
-// usable refuses what was not given in time; the device's order is held.
+// usable refuses what was not given in time. Closing withdraws what there is with the
+// device's order held: who adds a step asks with that held too.
 func (st *stream) usable() error {
 	switch {
-	case st.destroyed:
+	case st.destroyed.Load():
 		return fmt.Errorf("%w: %s was destroyed", ErrInvalid, st.name)
 	case st.device.closing.Load():
 		return fmt.Errorf("%w: %s: its runtime is being closed", ErrInvalid, st.name)
@@ -337,19 +338,6 @@ func (st *stream) isOver() bool {
 	st.device.order.Lock()
 	defer st.device.order.Unlock()
 	return st.over
-}
-
-func (st *stream) isDestroyed() bool {
-	st.device.order.Lock()
-	defer st.device.order.Unlock()
-	return st.destroyed
-}
-
-// destroy says that the object was destroyed.
-func (st *stream) destroy() {
-	st.device.order.Lock()
-	defer st.device.order.Unlock()
-	st.destroyed = true
 }
 
 // hostSignalLook is how often a goroutine that waits for a value looks whether that
@@ -380,30 +368,25 @@ func (st *stream) explicit(w *tasks.Work) error {
 	return nil
 }
 
-// checkUsable is usable for those who do not hold the device's order.
-func (st *stream) checkUsable() error {
-	st.device.order.Lock()
-	defer st.device.order.Unlock()
-	return st.usable()
-}
-
 // next announces foreign work: it waits for one value and signals another.
 func (st *stream) next() (wait, signal uint64, err error) {
 	w := tasks.NewWork()
 	defer w.Finish()
 	st.adding.Lock()
 	defer st.adding.Unlock()
-	if err := st.checkUsable(); err != nil {
+	if err := st.usable(); err != nil {
 		return 0, 0, err
 	}
 	if err := st.explicit(w); err != nil {
 		return 0, 0, err
 	}
 	st.run(w, func() {
-		wait = st.last.Load()
-		signal = st.add(&step{foreign: true}).signal
+		if err = st.usable(); err == nil {
+			wait = st.last.Load()
+			signal = st.add(&step{foreign: true}).signal
+		}
 	})
-	return wait, signal, nil
+	return wait, signal, err
 }
 
 // peek is next without the announcement.
@@ -458,17 +441,21 @@ func (st *stream) mark(value uint64, host bool) error {
 }
 
 // submit has foreign work submitted when everything before it is.
-func (st *stream) submit(ctx context.Context, f func(queue uintptr) error) error {
+func (st *stream) submit(ctx context.Context, f func(queue uintptr) error) (err error) {
 	w := tasks.NewWork()
 	defer w.Finish()
 	st.adding.Lock()
 	defer st.adding.Unlock()
-	if err := st.checkUsable(); err != nil {
+	if err := st.usable(); err != nil {
 		return err
 	}
 	if !st.implicit.Load() {
-		st.run(w, func() { st.add(&step{foreign: true, submit: f, ctx: ctx}) })
-		return nil
+		st.run(w, func() {
+			if err = st.usable(); err == nil {
+				st.add(&step{foreign: true, submit: f, ctx: ctx})
+			}
+		})
+		return err
 	}
 	// The queue keeps the order, whatever it waits for.
 	if err := context.Cause(ctx); err != nil {
