@@ -87,13 +87,6 @@ func (m *hostMemory) free(p *DevicePtr) error {
 	return nil
 }
 
-// drop ends all allocations.
-func (m *hostMemory) drop() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.live, m.sites, m.allocated = nil, nil, memory.Tally{}
-}
-
 // close gives all memory back, and returns ErrLeaked if a part was not freed.
 func (m *hostMemory) close() error {
 	m.mu.Lock()

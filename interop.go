@@ -209,10 +209,10 @@ func (rt *Runtime) checkInterop(i *Interop) error {
 		}
 		objects[o] = clause
 		switch {
-		case o.Types() != 0 && rt.ownerOf(o) == nil:
-			return fmt.Errorf("%w: %s: the object is of another runtime", interop.ErrInvalid, clause)
 		case o.Types() == 0:
 			return fmt.Errorf("%w: %s: %v was destroyed before, or its device is closed", interop.ErrInvalid, clause, o)
+		case rt.ownerOf(o) == nil:
+			return fmt.Errorf("%w: %s: the object is of another runtime", interop.ErrInvalid, clause)
 		}
 		return nil
 	}

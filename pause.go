@@ -46,8 +46,7 @@ func (k PauseKind) String() string {
 //
 // A hard pause destroys the VkDevice, unless it was adopted, and Options.Tool hears of
 // the end of the device, and of its beginning at the next use. What the program has kept
-// is recognised: a device pointer from before is ErrInvalidPointer. A device that was
-// lost is a new one after it. On the initial device, memory of [Device.Alloc] goes by a
+// is recognised: a device pointer from before is ErrInvalidPointer. On the initial device, memory of [Device.Alloc] goes by a
 // hard pause, and either kind ends the goroutines that host tasks run on.
 //
 // The pause concerns the whole program: it is ErrBusy while a task of whatever device is
@@ -110,7 +109,7 @@ func (rt *Runtime) pause(ctx context.Context, kind PauseKind, devices ...*device
 		}
 		rt.host.Pool().Drain()
 		if kind != PauseSoft {
-			rt.hostMemory.drop()
+			_ = rt.hostMemory.close() // what was not freed is meant to go
 		}
 		if kind == PauseStopTool {
 			rt.stopTool()

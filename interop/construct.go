@@ -144,7 +144,6 @@ func (c *construct) generate(t *Task, w *tasks.Work) (generated bool, err error)
 		c.started = true
 		err = c.failures(true)
 	}
-	var streams []*stream
 	joins := c.joins()
 	for i := range c.parts {
 		p := &c.parts[i]
@@ -152,9 +151,8 @@ func (c *construct) generate(t *Task, w *tasks.Work) (generated bool, err error)
 			p.step = p.stream.addConstruct(c)
 		}
 		p.last = p.stream.last.Load()
-		streams = append(streams, p.stream)
 	}
-	c.device.advance(w, streams...)
+	c.device.advance(w, c.parts[0].stream)
 	return true, err
 }
 

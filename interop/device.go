@@ -265,7 +265,7 @@ func (d *Device) Close() { d.closed.Store(true) }
 func (d *Device) Free() error {
 	all := d.all()
 	for _, st := range all {
-		_ = st.end()
+		st.end()
 	}
 	errs := []error{d.finish(all, time.Now().Add(d.Timeout))}
 	d.background.Wait()

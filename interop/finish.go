@@ -76,7 +76,7 @@ func (d *Device) finish(all []*stream, deadline time.Time) error {
 		look := time.Now().Add(wait)
 		var left []*stream
 		for _, st := range all {
-			reached, err := d.Timelines.WaitSemaphore(st.semaphore, st.end(), max(time.Until(look), 0))
+			reached, err := d.Timelines.WaitSemaphore(st.semaphore, st.last.Load(), max(time.Until(look), 0))
 			if err == nil && !reached {
 				left = append(left, st)
 				continue
@@ -103,12 +103,11 @@ func (d *Device) finish(all []*stream, deadline time.Time) error {
 	}
 }
 
-// end says that no task waits for the semaphore any more, and returns its last value.
-func (st *stream) end() uint64 {
+// end says that no task waits for the semaphore any more.
+func (st *stream) end() {
 	st.device.order.Lock()
 	defer st.device.order.Unlock()
 	st.over = true
-	return st.last.Load()
 }
 
 // giveUp says that nobody waits any more, and signals the last value if that is missing.
