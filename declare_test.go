@@ -124,8 +124,8 @@ func TestDeclarationsThatOverlapInPartAreRefused(t *testing.T) {
 func TestDeviceThatCannotTakeTheDeclarationDoesNotOpen(t *testing.T) {
 	begun, ended := 0, 0
 	rt := vktest.Open(t, func(o *vkomp.Options) {
-		o.Tool.DeviceInitialize = func(ompt.DeviceInitialize) { begun++ }
-		o.Tool.DeviceFinalize = func(ompt.DeviceFinalize) { ended++ }
+		o.Tool.DeviceInitialize = func(ompt.DeviceInitializeEvent) { begun++ }
+		o.Tool.DeviceFinalize = func(ompt.DeviceFinalizeEvent) { ended++ }
 	})
 	x, y := fill(100, 1), fill(100, 1)
 	undo := vkomp.DeclareUnchecked(rt, vkomp.To(x[:50]), vkomp.To(x[40:]))

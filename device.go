@@ -153,7 +153,7 @@ func (d *device) open() (*sched.Scheduler, error) {
 	tool := d.rt.tool()
 	finalize := func() {}
 	if tool.DeviceFinalize != nil {
-		finalize = sync.OnceFunc(func() { tool.DeviceFinalize(ompt.DeviceFinalize{DeviceNum: d.number}) })
+		finalize = sync.OnceFunc(func() { tool.DeviceFinalize(ompt.DeviceFinalizeEvent{DeviceNum: d.number}) })
 		scheduled = finalizedDevice{scheduled, finalize}
 	}
 	scheduling := o.MemoryPath.scheduling()
@@ -167,7 +167,7 @@ func (d *device) open() (*sched.Scheduler, error) {
 	}
 	d.rt.log.Info("device opened", "device", d.number, "name", p.Name)
 	if initialize := tool.DeviceInitialize; initialize != nil {
-		initialize(ompt.DeviceInitialize{
+		initialize(ompt.DeviceInitializeEvent{
 			DeviceNum:     d.number,
 			Type:          p.Name + " " + p.Type.String() + " Vulkan " + vk.Version(p.APIVersion),
 			Documentation: "The device has no entry points for tools: it cannot be traced.",

@@ -148,8 +148,8 @@ func TestDisabledToolHearsNothing(t *testing.T) {
 		rt := vktest.Open(t, func(o *vkomp.Options) {
 			o.LookupEnv = environment("OMP_TOOL", value)
 			o.Tool = ompt.Callbacks{
-				DeviceInitialize: func(ompt.DeviceInitialize) { heard++ },
-				DeviceFinalize:   func(ompt.DeviceFinalize) { heard++ },
+				DeviceInitialize: func(ompt.DeviceInitializeEvent) { heard++ },
+				DeviceFinalize:   func(ompt.DeviceFinalizeEvent) { heard++ },
 			}
 		})
 		k := newKernel(t, rt, shaders.Saxpy)
@@ -166,7 +166,7 @@ func TestDisabledToolHearsNothing(t *testing.T) {
 }
 
 func TestLogSaysWhatCameOfTheToolVariables(t *testing.T) {
-	tool := ompt.Callbacks{DeviceFinalize: func(ompt.DeviceFinalize) {}}
+	tool := ompt.Callbacks{DeviceFinalize: func(ompt.DeviceFinalizeEvent) {}}
 	for _, c := range []struct {
 		env  []string
 		tool ompt.Callbacks

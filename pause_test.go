@@ -75,8 +75,8 @@ func TestHardPauseGivesAllBack(t *testing.T) {
 	var told []string
 	rt := vktest.Open(t, func(o *vkomp.Options) {
 		o.Tool = ompt.Callbacks{
-			DeviceInitialize: func(d ompt.DeviceInitialize) { told = append(told, fmt.Sprint("initialize ", d.DeviceNum)) },
-			DeviceFinalize:   func(d ompt.DeviceFinalize) { told = append(told, fmt.Sprint("finalize ", d.DeviceNum)) },
+			DeviceInitialize: func(d ompt.DeviceInitializeEvent) { told = append(told, fmt.Sprint("initialize ", d.DeviceNum)) },
+			DeviceFinalize:   func(d ompt.DeviceFinalizeEvent) { told = append(told, fmt.Sprint("finalize ", d.DeviceNum)) },
 		}
 	})
 	ctx, d := t.Context(), rt.DefaultDevice(t.Context())
@@ -242,8 +242,8 @@ func TestPauseThatStopsTheTool(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			var told []string
 			rt, err := vkomp.Open(vkomp.Options{Tool: ompt.Callbacks{
-				DeviceInitialize: func(d ompt.DeviceInitialize) { told = append(told, fmt.Sprint("initialize ", d.DeviceNum)) },
-				DeviceFinalize:   func(d ompt.DeviceFinalize) { told = append(told, fmt.Sprint("finalize ", d.DeviceNum)) },
+				DeviceInitialize: func(d ompt.DeviceInitializeEvent) { told = append(told, fmt.Sprint("initialize ", d.DeviceNum)) },
+				DeviceFinalize:   func(d ompt.DeviceFinalizeEvent) { told = append(told, fmt.Sprint("finalize ", d.DeviceNum)) },
 			}})
 			must(t, err)
 			y := make([]float32, 10)

@@ -31,8 +31,8 @@ func (h *history) add(format string, args ...any) {
 
 func (h *history) callbacks() ompt.Callbacks {
 	return ompt.Callbacks{
-		DeviceInitialize: func(e ompt.DeviceInitialize) { h.add("initialize %d", e.DeviceNum) },
-		DeviceFinalize:   func(e ompt.DeviceFinalize) { h.add("finalize %d", e.DeviceNum) },
+		DeviceInitialize: func(e ompt.DeviceInitializeEvent) { h.add("initialize %d", e.DeviceNum) },
+		DeviceFinalize:   func(e ompt.DeviceFinalizeEvent) { h.add("finalize %d", e.DeviceNum) },
 	}
 }
 
@@ -53,14 +53,14 @@ func withTool(tool ompt.Callbacks) func(*vkomp.Options) {
 func TestToolHearsOfADeviceBeforeItsFirstAndAfterItsLastUse(t *testing.T) {
 	var h history
 	var rt *vkomp.Runtime
-	var told ompt.DeviceInitialize
+	var told ompt.DeviceInitializeEvent
 	// The callbacks ask the runtime about itself.
 	asking := ompt.Callbacks{
-		DeviceInitialize: func(e ompt.DeviceInitialize) {
+		DeviceInitialize: func(e ompt.DeviceInitializeEvent) {
 			told = e
 			h.add("%d dispatches on one of %d devices, default %d", rt.Stats().Dispatches, rt.NumDevices(), rt.DefaultDevice(context.Background()).Number())
 		},
-		DeviceFinalize: func(ompt.DeviceFinalize) {
+		DeviceFinalize: func(ompt.DeviceFinalizeEvent) {
 			h.add("%d dispatches", rt.Stats().Dispatches)
 		},
 	}
@@ -160,7 +160,7 @@ func TestConcurrentFirstUsesInitializeADeviceOnce(t *testing.T) {
 	var h history
 	var rt *vkomp.Runtime
 	tool := h.callbacks()
-	tool.DeviceInitialize = ompt.Tee(tool, ompt.Callbacks{DeviceInitialize: func(ompt.DeviceInitialize) {
+	tool.DeviceInitialize = ompt.Tee(tool, ompt.Callbacks{DeviceInitialize: func(ompt.DeviceInitializeEvent) {
 		if n := rt.Stats().Submissions; n != 0 {
 			t.Errorf("%d submissions before the tool knows of the device", n)
 		}
@@ -212,8 +212,8 @@ func TestToolMayRegisterOneEventOnly(t *testing.T) {
 func ExampleOptions_tool() {
 	var names []string
 	rt, err := vkomp.Open(vkomp.Options{Tool: ompt.Callbacks{
-		DeviceInitialize: func(e ompt.DeviceInitialize) { names = append(names, e.Type) },
-		DeviceFinalize:   func(e ompt.DeviceFinalize) { fmt.Println("device", e.DeviceNum, "was used") },
+		DeviceInitialize: func(e ompt.DeviceInitializeEvent) { names = append(names, e.Type) },
+		DeviceFinalize:   func(e ompt.DeviceFinalizeEvent) { fmt.Println("device", e.DeviceNum, "was used") },
 	}})
 	if err != nil {
 		log.Fatal(err)

@@ -1,48 +1,183 @@
 package ompt
 
-import "log/slog"
+import (
+	"errors"
+	"fmt"
+)
 
 // Callbacks are what a tool registers with a runtime; any may be nil. They may
-// be called concurrently. A panic in one is not recovered.
+// be called concurrently, but those of one task and its target region one after the
+// other. A panic in one is not recovered.
+//
+// A callback may call methods of the runtime that make no construct and open or close
+// nothing, such as Stats.
+//
+// The callbacks of target regions come in pairs: the EMI forms (OpenMP 5.1) have the
+// tool's data and tell both ends, the plain ones have numbers. At most one of a pair
+// may be registered.
 type Callbacks struct {
+	// Codeptrs has events say where in the program their construct is. That takes
+	// microseconds a construct.
+	Codeptrs bool
+
 	// DeviceInitialize is called once for each time that a non-host device is
 	// opened, before anything is offloaded to it. Constructs for that device
 	// made meanwhile wait until it returns; it must make none itself.
-	DeviceInitialize func(DeviceInitialize)
+	DeviceInitialize func(DeviceInitializeEvent)
 	// DeviceFinalize is called once for each such device after its last use,
 	// immediately before it is closed.
-	DeviceFinalize func(DeviceFinalize)
+	DeviceFinalize func(DeviceFinalizeEvent)
+	DeviceLoad     func(DeviceLoadEvent)
+	DeviceUnload   func(DeviceUnloadEvent)
+
+	ImplicitTask   func(ImplicitTaskEvent)
+	TaskCreate     func(TaskCreateEvent)
+	TaskSchedule   func(TaskScheduleEvent)
+	Dependences    func(DependencesEvent)
+	TaskDependence func(TaskDependenceEvent)
+	// SyncRegion tells of a taskwait or a taskgroup as a whole, SyncRegionWait of the
+	// time in it that is spent waiting.
+	SyncRegion     func(SyncRegionEvent)
+	SyncRegionWait func(SyncRegionEvent)
+
+	// ControlTool answers Runtime.ControlTool.
+	ControlTool func(ControlToolEvent) ControlToolResult
+
+	TargetEMI       func(TargetEMIEvent)
+	TargetDataOpEMI func(TargetDataOpEMIEvent)
+	TargetMapEMI    func(TargetMapEMIEvent)
+	TargetSubmitEMI func(TargetSubmitEMIEvent)
+
+	Target       func(TargetEvent)
+	TargetDataOp func(TargetDataOpEvent)
+	TargetMap    func(TargetMapEvent)
+	TargetSubmit func(TargetSubmitEvent)
 }
 
-// DeviceInitialize is what ompt_callback_device_initialize tells.
-type DeviceInitialize struct {
-	// DeviceNum is the device's number, 0 to omp_get_num_devices()-1.
-	DeviceNum int
-	// Type names the device, its kind and its Vulkan version, such as
-	// "llvmpipe (LLVM 15.0.6, 256 bits) software Vulkan 1.3.230".
-	Type string
-	// Documentation says what a tool can ask of this device.
-	Documentation string
+// ErrBothForms: a tool registers both forms of a callback.
+var ErrBothForms = errors.New("both forms of a callback are registered")
+
+// Check returns an error that names the callbacks of which both forms are registered,
+// which the specification does not allow.
+func (c *Callbacks) Check() error {
+	var errs []error
+	for _, pair := range []struct {
+		plain, emi bool
+		of         Callback
+	}{
+		{c.Target != nil, c.TargetEMI != nil, CallbackTarget},
+		{c.TargetDataOp != nil, c.TargetDataOpEMI != nil, CallbackTargetDataOp},
+		{c.TargetMap != nil, c.TargetMapEMI != nil, CallbackTargetMap},
+		{c.TargetSubmit != nil, c.TargetSubmitEMI != nil, CallbackTargetSubmit},
+	} {
+		if pair.plain && pair.emi {
+			errs = append(errs, fmt.Errorf("%w: %v and %v_emi", ErrBothForms, pair.of, pair.of))
+		}
+	}
+	return errors.Join(errs...)
 }
 
-// DeviceFinalize is what ompt_callback_device_finalize tells.
-type DeviceFinalize struct {
-	DeviceNum int
+// EMI returns callbacks with the EMI forms alone, of which those that c does not have
+// call c's plain forms, with the runtime's numbers. Check has to pass.
+func (c Callbacks) EMI() Callbacks {
+	if plain := c.Target; plain != nil {
+		c.Target, c.TargetEMI = nil, func(e TargetEMIEvent) {
+			plain(TargetEvent{e.Kind, e.Endpoint, e.DeviceNum, e.Task, e.TargetID, e.Codeptr})
+		}
+	}
+	if plain := c.TargetDataOp; plain != nil {
+		c.TargetDataOp, c.TargetDataOpEMI = nil, func(e TargetDataOpEMIEvent) {
+			if e.Endpoint == ScopeBeginEnd || (e.Endpoint == ScopeBegin) == e.Type.ends() {
+				plain(TargetDataOpEvent{e.TargetID, *e.HostOpID, e.DataOp, e.Codeptr})
+			}
+		}
+	}
+	if plain := c.TargetMap; plain != nil {
+		c.TargetMap, c.TargetMapEMI = nil, func(e TargetMapEMIEvent) {
+			plain(TargetMapEvent{e.TargetID, e.Items, e.Codeptr})
+		}
+	}
+	if plain := c.TargetSubmit; plain != nil {
+		c.TargetSubmit, c.TargetSubmitEMI = nil, func(e TargetSubmitEMIEvent) {
+			if e.Endpoint != ScopeEnd {
+				plain(TargetSubmitEvent{e.TargetID, *e.HostOpID, e.RequestedNumTeams})
+			}
+		}
+	}
+	return c
 }
+
+// ends reports whether the operation ends storage.
+func (o TargetDataOp) ends() bool { return o == TargetDataDelete || o == TargetDataDeleteAsync }
 
 // Tee returns callbacks that call those of every tool, in the order given. An
-// event that none of them asks for stays unregistered.
+// event that none of them asks for stays unregistered. Where one tool has the plain
+// form of a callback and another the EMI form, the tee has the EMI form and calls
+// both. The tools share what is the tool's to set, such as Data: of several that keep
+// something there each finds what the last one has left.
+//
+// A ControlTool that is shared returns the first result that is not
+// ControlToolIgnored.
 func Tee(tools ...Callbacks) Callbacks {
+	var plain, emi struct{ target, op, items, submit bool }
+	for i := range tools {
+		c := &tools[i]
+		plain.target, emi.target = plain.target || c.Target != nil, emi.target || c.TargetEMI != nil
+		plain.op, emi.op = plain.op || c.TargetDataOp != nil, emi.op || c.TargetDataOpEMI != nil
+		plain.items, emi.items = plain.items || c.TargetMap != nil, emi.items || c.TargetMapEMI != nil
+		plain.submit, emi.submit = plain.submit || c.TargetSubmit != nil, emi.submit || c.TargetSubmitEMI != nil
+	}
+	var all []Callbacks
+	codeptrs := false
+	for _, c := range tools {
+		codeptrs = codeptrs || c.Codeptrs
+		// A tool that has both keeps both: the runtime refuses them.
+		if c.Check() == nil {
+			converted := c.EMI()
+			if plain.target && emi.target {
+				c.Target, c.TargetEMI = nil, converted.TargetEMI
+			}
+			if plain.op && emi.op {
+				c.TargetDataOp, c.TargetDataOpEMI = nil, converted.TargetDataOpEMI
+			}
+			if plain.items && emi.items {
+				c.TargetMap, c.TargetMapEMI = nil, converted.TargetMapEMI
+			}
+			if plain.submit && emi.submit {
+				c.TargetSubmit, c.TargetSubmitEMI = nil, converted.TargetSubmitEMI
+			}
+		}
+		all = append(all, c)
+	}
 	return Callbacks{
-		DeviceInitialize: tee(tools, func(c Callbacks) func(DeviceInitialize) { return c.DeviceInitialize }),
-		DeviceFinalize:   tee(tools, func(c Callbacks) func(DeviceFinalize) { return c.DeviceFinalize }),
+		Codeptrs:         codeptrs,
+		DeviceInitialize: tee(all, func(c *Callbacks) func(DeviceInitializeEvent) { return c.DeviceInitialize }),
+		DeviceFinalize:   tee(all, func(c *Callbacks) func(DeviceFinalizeEvent) { return c.DeviceFinalize }),
+		DeviceLoad:       tee(all, func(c *Callbacks) func(DeviceLoadEvent) { return c.DeviceLoad }),
+		DeviceUnload:     tee(all, func(c *Callbacks) func(DeviceUnloadEvent) { return c.DeviceUnload }),
+		ImplicitTask:     tee(all, func(c *Callbacks) func(ImplicitTaskEvent) { return c.ImplicitTask }),
+		TaskCreate:       tee(all, func(c *Callbacks) func(TaskCreateEvent) { return c.TaskCreate }),
+		TaskSchedule:     tee(all, func(c *Callbacks) func(TaskScheduleEvent) { return c.TaskSchedule }),
+		Dependences:      tee(all, func(c *Callbacks) func(DependencesEvent) { return c.Dependences }),
+		TaskDependence:   tee(all, func(c *Callbacks) func(TaskDependenceEvent) { return c.TaskDependence }),
+		SyncRegion:       tee(all, func(c *Callbacks) func(SyncRegionEvent) { return c.SyncRegion }),
+		SyncRegionWait:   tee(all, func(c *Callbacks) func(SyncRegionEvent) { return c.SyncRegionWait }),
+		ControlTool:      teeControl(all),
+		TargetEMI:        tee(all, func(c *Callbacks) func(TargetEMIEvent) { return c.TargetEMI }),
+		TargetDataOpEMI:  tee(all, func(c *Callbacks) func(TargetDataOpEMIEvent) { return c.TargetDataOpEMI }),
+		TargetMapEMI:     tee(all, func(c *Callbacks) func(TargetMapEMIEvent) { return c.TargetMapEMI }),
+		TargetSubmitEMI:  tee(all, func(c *Callbacks) func(TargetSubmitEMIEvent) { return c.TargetSubmitEMI }),
+		Target:           tee(all, func(c *Callbacks) func(TargetEvent) { return c.Target }),
+		TargetDataOp:     tee(all, func(c *Callbacks) func(TargetDataOpEvent) { return c.TargetDataOp }),
+		TargetMap:        tee(all, func(c *Callbacks) func(TargetMapEvent) { return c.TargetMap }),
+		TargetSubmit:     tee(all, func(c *Callbacks) func(TargetSubmitEvent) { return c.TargetSubmit }),
 	}
 }
 
-func tee[Event any](tools []Callbacks, callback func(Callbacks) func(Event)) func(Event) {
+func tee[Event any](tools []Callbacks, callback func(*Callbacks) func(Event)) func(Event) {
 	var all []func(Event)
-	for _, t := range tools {
-		if f := callback(t); f != nil {
+	for i := range tools {
+		if f := callback(&tools[i]); f != nil {
 			all = append(all, f)
 		}
 	}
@@ -59,18 +194,23 @@ func tee[Event any](tools []Callbacks, callback func(Callbacks) func(Event)) fun
 	}
 }
 
-// Log returns callbacks that write every event to l at level Info; none when l
-// is nil. The message is the specification's name of the callback.
-func Log(l *slog.Logger) Callbacks {
-	if l == nil {
-		return Callbacks{}
+func teeControl(tools []Callbacks) func(ControlToolEvent) ControlToolResult {
+	var all []func(ControlToolEvent) ControlToolResult
+	for i := range tools {
+		if f := tools[i].ControlTool; f != nil {
+			all = append(all, f)
+		}
 	}
-	return Callbacks{
-		DeviceInitialize: func(e DeviceInitialize) {
-			l.Info(CallbackDeviceInitialize.String(), "device_num", e.DeviceNum, "type", e.Type)
-		},
-		DeviceFinalize: func(e DeviceFinalize) {
-			l.Info(CallbackDeviceFinalize.String(), "device_num", e.DeviceNum)
-		},
+	if len(all) == 0 {
+		return nil
+	}
+	return func(e ControlToolEvent) ControlToolResult {
+		result := ControlToolIgnored
+		for _, f := range all {
+			if r := f(e); result == ControlToolIgnored {
+				result = r
+			}
+		}
+		return result
 	}
 }

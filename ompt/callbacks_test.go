@@ -14,10 +14,10 @@ import (
 // recorder returns a tool that appends what it hears to events.
 func recorder(name string, events *[]string) ompt.Callbacks {
 	return ompt.Callbacks{
-		DeviceInitialize: func(e ompt.DeviceInitialize) {
+		DeviceInitialize: func(e ompt.DeviceInitializeEvent) {
 			*events = append(*events, fmt.Sprintf("%s: initialize %+v", name, e))
 		},
-		DeviceFinalize: func(e ompt.DeviceFinalize) {
+		DeviceFinalize: func(e ompt.DeviceFinalizeEvent) {
 			*events = append(*events, fmt.Sprintf("%s: finalize %+v", name, e))
 		},
 	}
@@ -28,12 +28,12 @@ func TestTeeCallsEveryToolInOrder(t *testing.T) {
 	first, second, third := recorder("1", &events), recorder("2", &events), recorder("3", &events)
 	second.DeviceFinalize = nil
 	all := ompt.Tee(first, ompt.Callbacks{}, second, third)
-	all.DeviceInitialize(ompt.DeviceInitialize{DeviceNum: 4, Type: "t", Documentation: "d"})
-	all.DeviceFinalize(ompt.DeviceFinalize{DeviceNum: 4})
+	all.DeviceInitialize(ompt.DeviceInitializeEvent{DeviceNum: 4, Type: "t", Documentation: "d"})
+	all.DeviceFinalize(ompt.DeviceFinalizeEvent{DeviceNum: 4})
 	want := []string{
-		"1: initialize {DeviceNum:4 Type:t Documentation:d}",
-		"2: initialize {DeviceNum:4 Type:t Documentation:d}",
-		"3: initialize {DeviceNum:4 Type:t Documentation:d}",
+		"1: initialize {DeviceNum:4 Type:t Device:<nil> Documentation:d}",
+		"2: initialize {DeviceNum:4 Type:t Device:<nil> Documentation:d}",
+		"3: initialize {DeviceNum:4 Type:t Device:<nil> Documentation:d}",
 		"1: finalize {DeviceNum:4}",
 		"3: finalize {DeviceNum:4}",
 	}
@@ -70,8 +70,8 @@ func TestLogWritesOneLineAnEvent(t *testing.T) {
 		return a
 	}
 	c := ompt.Log(slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{ReplaceAttr: withoutTime})))
-	c.DeviceInitialize(ompt.DeviceInitialize{DeviceNum: 1, Type: "a GPU"})
-	c.DeviceFinalize(ompt.DeviceFinalize{DeviceNum: 1})
+	c.DeviceInitialize(ompt.DeviceInitializeEvent{DeviceNum: 1, Type: "a GPU"})
+	c.DeviceFinalize(ompt.DeviceFinalizeEvent{DeviceNum: 1})
 	want := `level=INFO msg=ompt_callback_device_initialize device_num=1 type="a GPU"
 level=INFO msg=ompt_callback_device_finalize device_num=1
 `
@@ -82,11 +82,11 @@ level=INFO msg=ompt_callback_device_finalize device_num=1
 
 func ExampleTee() {
 	opened := 0
-	count := ompt.Callbacks{DeviceInitialize: func(ompt.DeviceInitialize) { opened++ }}
-	show := ompt.Callbacks{DeviceInitialize: func(e ompt.DeviceInitialize) { fmt.Println("device", e.DeviceNum, "is", e.Type) }}
+	count := ompt.Callbacks{DeviceInitialize: func(ompt.DeviceInitializeEvent) { opened++ }}
+	show := ompt.Callbacks{DeviceInitialize: func(e ompt.DeviceInitializeEvent) { fmt.Println("device", e.DeviceNum, "is", e.Type) }}
 
 	tool := ompt.Tee(count, show)
-	tool.DeviceInitialize(ompt.DeviceInitialize{DeviceNum: 0, Type: "a GPU"})
+	tool.DeviceInitialize(ompt.DeviceInitializeEvent{DeviceNum: 0, Type: "a GPU"})
 	fmt.Println(opened, "opened; finalize registered:", tool.DeviceFinalize != nil)
 	// Output:
 	// device 0 is a GPU

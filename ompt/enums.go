@@ -244,19 +244,47 @@ var setResultNames = map[SetResult]string{
 	SetSometimes: "sometimes", SetSometimesPaired: "sometimes_paired", SetAlways: "always",
 }
 
-// Record is ompt_record_t: the format of a trace record.
-type Record int
+// ControlTool commands (omp_control_tool_t); those from 64 on are the tool's.
+const (
+	ControlToolStart uint64 = 1
+	ControlToolPause uint64 = 2
+	ControlToolFlush uint64 = 3
+	ControlToolEnd   uint64 = 4
+)
+
+// ControlToolResult is omp_control_tool_result_t; other values are the tool's.
+type ControlToolResult int
 
 const (
-	RecordOMPT    Record = 1
-	RecordNative  Record = 2
-	RecordInvalid Record = 3
+	ControlToolNoTool     ControlToolResult = -2
+	ControlToolNoCallback ControlToolResult = -1
+	ControlToolSuccess    ControlToolResult = 0
+	ControlToolIgnored    ControlToolResult = 1
+)
+
+// String spells the result as the specification does.
+func (r ControlToolResult) String() string {
+	return spell(controlToolResultNames, r, "omp_control_tool_")
+}
+
+var controlToolResultNames = map[ControlToolResult]string{
+	ControlToolNoTool: "notool", ControlToolNoCallback: "nocallback",
+	ControlToolSuccess: "success", ControlToolIgnored: "ignored",
+}
+
+// RecordFormat is ompt_record_t: the format of a trace record.
+type RecordFormat int
+
+const (
+	RecordOMPT    RecordFormat = 1
+	RecordNative  RecordFormat = 2
+	RecordInvalid RecordFormat = 3
 )
 
 // String spells the format as the specification does.
-func (r Record) String() string { return spell(recordNames, r, "ompt_record_") }
+func (r RecordFormat) String() string { return spell(recordNames, r, "ompt_record_") }
 
-var recordNames = map[Record]string{RecordOMPT: "ompt", RecordNative: "native", RecordInvalid: "invalid"}
+var recordNames = map[RecordFormat]string{RecordOMPT: "ompt", RecordNative: "native", RecordInvalid: "invalid"}
 
 // spell returns prefix and v's name, or a number for a value that has none.
 func spell[T ~int](names map[T]string, v T, prefix string) string {

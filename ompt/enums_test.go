@@ -120,6 +120,9 @@ func TestEnumerationsHaveTheSpecificationsNamesAndValues(t *testing.T) {
 		{ompt.RecordNative, 2, "ompt_record_native"},
 		{ompt.RecordInvalid, 3, "ompt_record_invalid"},
 
+		{ompt.ControlToolSuccess, 0, "omp_control_tool_success"},
+		{ompt.ControlToolIgnored, 1, "omp_control_tool_ignored"},
+
 		{ompt.TaskInitial, 0x1, "ompt_task_initial"},
 		{ompt.TaskImplicit, 0x2, "ompt_task_implicit"},
 		{ompt.TaskExplicit, 0x4, "ompt_task_explicit"},
@@ -168,7 +171,7 @@ func TestValuesWithoutANameAndSets(t *testing.T) {
 		{ompt.DependenceType(33), "ompt.DependenceType(33)"},
 		{ompt.SyncRegion(0), "ompt.SyncRegion(0)"},
 		{ompt.SetResult(6), "ompt.SetResult(6)"},
-		{ompt.Record(0), "ompt.Record(0)"},
+		{ompt.RecordFormat(0), "ompt.RecordFormat(0)"},
 		{ompt.TaskFlag(0), "0"},
 		{ompt.TaskMergeable | ompt.TaskTarget | ompt.TaskUndeferred, "ompt_task_target|ompt_task_undeferred|ompt_task_mergeable"},
 		{ompt.TaskMerged | 0x20, "0x20|ompt_task_merged"},
