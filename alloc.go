@@ -3,6 +3,9 @@ package vkomp
 import (
 	"context"
 	"fmt"
+
+	"github.com/vkomp/vkomp/ompt"
+	"github.com/vkomp/vkomp/sched"
 )
 
 // Alloc returns new memory of the device (OpenMP 4.5 omp_target_alloc): size bytes,
@@ -34,23 +37,45 @@ func (d Device) alloc(ctx context.Context, size int) (DevicePtr, error) {
 		return DevicePtr{}, fmt.Errorf("%w: %d bytes", ErrInvalidArgument, size)
 	case size == 0:
 		return DevicePtr{}, nil
-	case d.IsInitial():
-		block, err := rt.hostMemory.alloc(uint64(size))
+	}
+	var s *sched.Scheduler
+	if !d.IsInitial() {
+		if s, err = d.d.open(); err != nil {
+			return DevicePtr{}, err
+		}
+	}
+	if t := rt.tool.Load(); t != nil {
+		return d.allocateTold(ctx, t, s, uint64(size))
+	}
+	return d.allocate(s, uint64(size))
+}
+
+// allocate allocates by s, or on the initial device if that is nil.
+func (d Device) allocate(s *sched.Scheduler, size uint64) (DevicePtr, error) {
+	if s == nil {
+		block, err := d.d.rt.hostMemory.alloc(size)
 		if err != nil {
 			return DevicePtr{}, err
 		}
 		return DevicePtr{d: d.d, block: block}, nil
 	}
-	s, err := d.d.open()
+	p, err := s.Allocate(size)
 	if err != nil {
 		return DevicePtr{}, err
 	}
-	p, err := s.Allocate(uint64(size))
-	if err != nil {
-		return DevicePtr{}, err
-	}
-	rt.race.allocated(d.d, p, uint64(size))
+	d.d.rt.race.allocated(d.d, p, size)
 	return DevicePtr{d: d.d, p: p}, nil
+}
+
+// allocateTold is allocate, of which a tool hears.
+func (d Device) allocateTold(ctx context.Context, t *tool, s *sched.Scheduler, size uint64) (p DevicePtr, err error) {
+	op := ompt.DataOp{Type: ompt.TargetDataAlloc, SrcDeviceNum: ompt.NoDevice, DestDeviceNum: d.d.number, Bytes: size}
+	err = t.storageRoutine(d.d.rt.current(ctx), d.d.number, "alloc", op, func(op *ompt.DataOp) (err error) {
+		p, err = d.allocate(s, size)
+		op.DestAddr = uint64(p.block.address) + p.p.Address
+		return err
+	})
+	return p, err
 }
 
 // Free ends memory from [Device.Alloc] (OpenMP 4.5 omp_target_free). It does not
@@ -86,14 +111,42 @@ func (d Device) free(ctx context.Context, p *DevicePtr) error {
 		return fmt.Errorf("%w: %v is host storage, not memory from Alloc", ErrInvalidPointer, *p)
 	case p.d != d.d:
 		return d.notOf(p)
-	case d.IsInitial():
-		return rt.hostMemory.free(p)
 	}
-	s, err := d.d.open()
+	var s *sched.Scheduler
+	if !d.IsInitial() {
+		if s, err = d.d.open(); err != nil {
+			return err
+		}
+	}
+	if t := rt.tool.Load(); t != nil {
+		return d.freeTold(ctx, t, s, p)
+	}
+	return d.release(s, p)
+}
+
+// release ends what s allocated, or the initial device if that is nil.
+func (d Device) release(s *sched.Scheduler, p *DevicePtr) error {
+	if s == nil {
+		return d.d.rt.hostMemory.free(p)
+	}
+	return s.Free(p.p)
+}
+
+// freeTold is release, of which a tool hears before.
+func (d Device) freeTold(ctx context.Context, t *tool, s *sched.Scheduler, p *DevicePtr) (err error) {
+	rt := d.d.rt
+	op := ompt.DataOp{Type: ompt.TargetDataDelete, SrcDeviceNum: ompt.NoDevice, DestDeviceNum: d.d.number}
+	if s == nil {
+		op.DestAddr = uint64(p.block.address)
+		op.Bytes, err = rt.hostMemory.freeable(p)
+	} else {
+		op.DestAddr = p.p.Address
+		op.Bytes, err = s.Freeable(p.p)
+	}
 	if err != nil {
 		return err
 	}
-	return s.Free(p.p)
+	return t.storageRoutine(rt.current(ctx), d.d.number, "free", op, func(*ompt.DataOp) error { return d.release(s, p) })
 }
 
 // notOf is the error of a pointer that is not one of d.

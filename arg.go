@@ -29,6 +29,8 @@ type Arg struct {
 	presence memory.Presence
 	// always, deletes and self are the modifiers of that name.
 	always, deletes, self bool
+	// close is the modifier of that name: a hint.
+	close bool
 	// data holds a value of up to inlineValue bytes.
 	data [inlineValue]byte
 	// part is what of the slice is meant, nil for all of it.
@@ -181,7 +183,10 @@ func (a Arg) Always() Arg {
 
 // Close asks for storage near the device (OpenMP 5.0 close modifier). It is a hint,
 // and storage is as near as it can be without it.
-func (a Arg) Close() Arg { return a }
+func (a Arg) Close() Arg {
+	a.close = true
+	return a
+}
 
 // Present makes it ErrNotPresent that the storage, or part of it, is absent when
 // the construct begins (OpenMP 5.1 present modifier). It is for maps and motions.
@@ -277,7 +282,7 @@ func (a *Arg) item(label string) (memory.Map, error) {
 			return memory.Map{}, fmt.Errorf("%s: %w", label, err)
 		}
 	}
-	m := memory.Map{Section: section, Type: a.mapType, Always: a.always, Delete: a.deletes, Presence: a.presence, Label: label}
+	m := memory.Map{Section: section, Type: a.mapType, Always: a.always, Close: a.close, Delete: a.deletes, Presence: a.presence, Label: label}
 	if a.self {
 		m.Share = memory.ShareMust
 	}

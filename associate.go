@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/ompt"
 	"github.com/vkomp/vkomp/sched"
 )
 
@@ -44,7 +45,10 @@ func (d Device) associate(ctx context.Context, host, p *DevicePtr, size, offset 
 		return d.notOf(p)
 	}
 	section.Size = uint64(size)
-	if err := s.Associate(section, p.p, uint64(offset), "host"); err != nil {
+	op := ompt.DataOp{Type: ompt.TargetDataAssociate, DestAddr: p.p.Address + uint64(offset), Bytes: section.Size}
+	if err := d.corresponds(ctx, "associate", section, op, func() error {
+		return s.Associate(section, p.p, uint64(offset), "host")
+	}); err != nil {
 		return err
 	}
 	d.d.rt.race.associates(d.d, p.p.Add(int64(offset)), section)
@@ -71,11 +75,22 @@ func (d Device) disassociate(ctx context.Context, host *DevicePtr) error {
 	if err != nil {
 		return err
 	}
-	if err := s.Disassociate(memory.Section{Ptr: section.Ptr}); err != nil {
+	mapped, _ := s.MappedPointer(memory.Section{Ptr: section.Ptr})
+	op := ompt.DataOp{Type: ompt.TargetDataDisassociate, DestAddr: mapped.Address}
+	if err := d.corresponds(ctx, "disassociate", section, op, func() error {
+		return s.Disassociate(memory.Section{Ptr: section.Ptr})
+	}); err != nil {
 		return err
 	}
 	d.d.rt.race.drops(d.d, section)
 	return nil
+}
+
+// corresponds begins or ends an association, and tells the tool, if there is one.
+func (d Device) corresponds(ctx context.Context, label string, host memory.Section, op ompt.DataOp, do func() error) error {
+	rt := d.d.rt
+	op.SrcAddr, op.SrcDeviceNum, op.DestDeviceNum = uint64(host.Start()), rt.NumDevices(), d.d.number
+	return rt.tool.Load().storageRoutine(rt.current(ctx), d.d.number, label, op, func(*ompt.DataOp) error { return do() })
 }
 
 // correspondence returns what knows the corresponding storage of the device, and

@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/ompt"
 	"github.com/vkomp/vkomp/sched"
 	"github.com/vkomp/vkomp/tasks"
 )
@@ -63,6 +64,8 @@ type routine struct {
 	value byte
 	// deferred: the task gives the routine back.
 	deferred bool
+	// observed is the routine's task as Options.Tool hears of it, nil without.
+	observed *observation
 	// place is what the task's goroutine gives back while it waits.
 	place  tasks.Place
 	moves  [1]sched.Move
@@ -182,6 +185,7 @@ func (r *routine) generate(ctx context.Context, async bool, depend []Depend, ref
 	r.depend = appendItems(r.depend, depend)
 	detector, label, deferred := rt.race, r.label, r.deferred
 	accesses := detector.routine(r)
+	r.observe(c)
 	given, err := r.run(ctx, &c)
 	detector.copied(ctx, c, label, depend, accesses, deferred, err)
 	if !given {
@@ -204,6 +208,9 @@ func (r *routine) run(ctx context.Context, c *current) (given bool, err error) {
 		region := sched.HostRegion{
 			Label: r.label, Scope: c.children(), Depend: r.depend, NoWait: r.deferred, Group: c.group(), Place: c.place,
 		}
+		if r.observed != nil {
+			region.Observer = r.observed
+		}
 		if r.rows.RowBytes > 0 {
 			region.Body = r.body
 			r.place = c.place
@@ -220,11 +227,43 @@ func (r *routine) run(ctx context.Context, c *current) (given bool, err error) {
 	region := sched.Region{
 		Label: r.label, Scope: c.children(), Depend: r.depend, NoWait: r.deferred, Group: c.group(), Place: c.place,
 	}
+	if r.observed != nil {
+		region.Observer = r.observed
+	}
 	if r.rows.RowBytes > 0 {
 		r.moves[0] = r.move()
 		region.Moves = r.moves[:]
 	}
 	return false, s.Run(ctx, region)
+}
+
+// observe has the tool, if there is one, hear of the routine's task.
+func (r *routine) observe(c current) {
+	d := r.dst.d
+	if d == nil {
+		d = r.src.d
+	}
+	number := r.rt.NumDevices()
+	if d != nil {
+		number = d.number
+	}
+	if o := r.rt.tool.Load().observation(c, 0, number, r.label, targetFlags(r.deferred)); o != nil {
+		o.routine, o.rect = true, r.rect.Elem != 0
+		r.observed = o
+	}
+}
+
+// operation is what the routine does, as a tool hears of it.
+func (r *routine) operation() ompt.DataOp {
+	dstAt, _ := r.rows.DstSpan()
+	op := ompt.DataOp{Type: ompt.TargetDataMemset, SrcDeviceNum: ompt.NoDevice, Bytes: r.rows.Bytes(), Label: r.label}
+	op.DestAddr, op.DestDeviceNum = r.dst.side(r.rt, dstAt)
+	if !r.fill {
+		srcAt, _ := r.rows.SrcSpan()
+		op.Type = ompt.TargetDataTransfer
+		op.SrcAddr, op.SrcDeviceNum = r.src.side(r.rt, srcAt)
+	}
+	return op
 }
 
 // move returns what the device of a routine of one device is to do.
@@ -262,6 +301,11 @@ func (r *routine) move() sched.Move {
 func (r *routine) onHost(ctx context.Context) error {
 	if r.deferred {
 		defer r.giveBack()
+	}
+	if r.observed != nil {
+		op := &sched.Op{DataOp: r.operation()}
+		r.observed.Op(ompt.ScopeBegin, op)
+		defer r.observed.Op(ompt.ScopeEnd, op)
 	}
 	if r.dst.d != nil {
 		return r.acrossDevices(ctx)

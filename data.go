@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/ompt"
 	"github.com/vkomp/vkomp/sched"
 	"github.com/vkomp/vkomp/tasks"
 )
@@ -207,17 +208,25 @@ func (r *dataRegion) begin(ctx context.Context, depend []tasks.Depend) error {
 // unmaps what was mapped in any case.
 func (r *dataRegion) move(ctx context.Context, depend []tasks.Depend, ending bool) error {
 	c := r.rt.current(ctx)
+	kind, device := ompt.TargetEnterData, r.rt.NumDevices()
+	if ending {
+		kind = ompt.TargetExitData
+	}
 	if r.device == nil {
 		if len(depend) == 0 {
 			return nil
 		}
 		err := r.rt.host.Run(context.WithoutCancel(ctx), sched.HostRegion{
-			Label: r.label, Scope: c.children(), Depend: depend, Group: c.group(), Place: c.place, Always: ending,
+			Observer: r.rt.observe(c, kind, device, r.label, targetFlags(false)),
+			Label:    r.label, Scope: c.children(), Depend: depend, Group: c.group(), Place: c.place, Always: ending,
 		})
 		r.rt.race.move(ctx, c, r, depend, ending, err)
 		return err
 	}
-	region := sched.Region{Label: r.label, Scope: c.children(), Depend: depend, Group: c.group(), Place: c.place, Always: ending, Images: r.images}
+	region := sched.Region{
+		Label: r.label, Scope: c.children(), Depend: depend, Group: c.group(), Place: c.place, Always: ending, Images: r.images,
+		Observer: r.rt.observe(c, kind, r.of.number, r.label, targetFlags(false)),
+	}
 	if ending {
 		region.Exit = r.exit
 	} else {

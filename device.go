@@ -9,7 +9,6 @@ import (
 
 	"github.com/vkomp/vkomp/interop"
 	"github.com/vkomp/vkomp/memory"
-	"github.com/vkomp/vkomp/ompt"
 	"github.com/vkomp/vkomp/sched"
 	"github.com/vkomp/vkomp/tasks"
 	"github.com/vkomp/vkomp/traits"
@@ -122,8 +121,8 @@ type device struct {
 	vulkan    *vk.Device
 	objects   *interop.Device
 	closed    bool
-	// finalize tells the tool that the device was opened with of its end, once.
-	finalize func()
+	// tool is what the device was opened with, nil without one.
+	tool *toolDevice
 	// generation is sched.Options.Generation for the next scheduler, past what those
 	// before did.
 	generation uint32
@@ -150,35 +149,31 @@ func (d *device) open() (*sched.Scheduler, error) {
 		return nil, fmt.Errorf("open device %d (%s): %w", d.number, p.Name, err)
 	}
 	var scheduled sched.Device = interopDevice{sched.FromVulkan(vd), d}
-	tool := d.rt.tool()
-	finalize := func() {}
-	if tool.DeviceFinalize != nil {
-		finalize = sync.OnceFunc(func() { tool.DeviceFinalize(ompt.DeviceFinalizeEvent{DeviceNum: d.number}) })
-		scheduled = finalizedDevice{scheduled, finalize}
+	var observed *toolDevice
+	if t := d.rt.tool.Load(); t != nil {
+		observed = &toolDevice{Device: scheduled, tool: t, number: d.number, modules: make(map[vk.Pipeline]uint64)}
+		scheduled = observed
 	}
 	scheduling := o.MemoryPath.scheduling()
 	scheduling.Domain = tasks.Domain(d.number + 1)
 	scheduling.LeakSites = o.LeakSites
 	scheduling.Placement, scheduling.Seed = o.Placement, o.PlacementSeed
 	scheduling.Generation = d.generation
+	scheduling.Numbers = sched.Numbers{Device: d.number, Host: d.rt.NumDevices()}
 	s, err := sched.New(scheduled, scheduling)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open device %d (%s): %w", d.number, p.Name, err), vd.Close())
 	}
 	d.rt.log.Info("device opened", "device", d.number, "name", p.Name)
-	if initialize := tool.DeviceInitialize; initialize != nil {
-		initialize(ompt.DeviceInitializeEvent{
-			DeviceNum:     d.number,
-			Type:          p.Name + " " + p.Type.String() + " Vulkan " + vk.Version(p.APIVersion),
-			Documentation: "The device has no entry points for tools: it cannot be traced.",
-		})
+	if observed != nil {
+		observed.initialize(p)
 	}
 	if err := d.declare(s, "declare target", d.rt.declared); err != nil {
 		return nil, errors.Join(fmt.Errorf("open device %d (%s): %w", d.number, p.Name, err), s.Close())
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.scheduler, d.vulkan, d.finalize = s, vd, finalize
+	d.scheduler, d.vulkan, d.tool = s, vd, observed
 	d.live.Store(s)
 	d.objects = interop.NewDevice(d.interopOptions(s))
 	return s, nil
@@ -300,10 +295,10 @@ func (d *device) endTool() {
 	d.life.Lock()
 	defer d.life.Unlock()
 	d.mu.Lock()
-	s, finalize := d.scheduler, d.finalize
+	s, tool := d.scheduler, d.tool
 	d.mu.Unlock()
-	if s != nil {
-		finalize()
+	if s != nil && tool != nil {
+		tool.finalize()
 	}
 }
 
@@ -350,17 +345,4 @@ func (d interopDevice) Close() error {
 		err = objects.Free()
 	}
 	return errors.Join(err, d.Device.Close())
-}
-
-// finalizedDevice tells the tool of its end: a scheduler closes its device after
-// the last use, with no lock held.
-type finalizedDevice struct {
-	sched.Device
-	finalize func()
-}
-
-// Close implements sched.Device.
-func (d finalizedDevice) Close() error {
-	d.finalize()
-	return d.Device.Close()
 }

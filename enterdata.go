@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/ompt"
 	"github.com/vkomp/vkomp/sched"
 )
 
@@ -59,7 +60,7 @@ type TargetExitData struct {
 func (rt *Runtime) TargetEnterData(ctx context.Context, d TargetEnterData) error {
 	h := hide(&d)
 	return rt.standalone(ctx, &standalone{
-		name: "target enter data", labels: &mapLabels, add: (*clauses).enterItem,
+		kind: ompt.TargetEnterData, name: "target enter data", labels: &mapLabels, add: (*clauses).enterItem,
 		label: h.Label, device: h.Device, condition: h.If, items: h.Maps, depend: h.Depend, noWait: h.NoWait,
 	})
 }
@@ -77,7 +78,7 @@ func (rt *Runtime) TargetEnterData(ctx context.Context, d TargetEnterData) error
 func (rt *Runtime) TargetExitData(ctx context.Context, d TargetExitData) error {
 	h := hide(&d)
 	return rt.standalone(ctx, &standalone{
-		name: "target exit data", labels: &mapLabels, add: (*clauses).exitItem,
+		kind: ompt.TargetExitData, name: "target exit data", labels: &mapLabels, add: (*clauses).exitItem,
 		label: h.Label, device: h.Device, condition: h.If, items: h.Maps, depend: h.Depend, noWait: h.NoWait,
 	})
 }
@@ -129,6 +130,7 @@ func (c *clauses) exitItem(a *Arg, label string) error {
 // as what its slices are of may: a function that is kept from escape analysis by
 // hide fills it, and nothing keeps any of it.
 type standalone struct {
+	kind   ompt.TargetKind
 	name   string
 	labels *itemLabels
 	// add checks one of the items and adds it to the clauses that the task gets.
@@ -178,12 +180,14 @@ func (rt *Runtime) standalone(ctx context.Context, d *standalone) error {
 	switch {
 	case s != nil:
 		err = s.Run(ctx, sched.Region{
-			Label: label, Scope: c.children(), Depend: passed.depend, NoWait: noWait,
+			Observer: rt.observe(c, d.kind, dev.number, label, targetFlags(noWait)),
+			Label:    label, Scope: c.children(), Depend: passed.depend, NoWait: noWait,
 			Enter: passed.enter, Exit: passed.exit, Moves: passed.moves, Images: passed.images, Group: c.group(), Place: c.place,
 		})
 	case len(passed.depend) > 0:
 		err = rt.host.Run(ctx, sched.HostRegion{
-			Label: label, Scope: c.children(), Depend: passed.depend, NoWait: noWait, Group: c.group(), Place: c.place,
+			Observer: rt.observe(c, d.kind, dev.number, label, targetFlags(noWait)),
+			Label:    label, Scope: c.children(), Depend: passed.depend, NoWait: noWait, Group: c.group(), Place: c.place,
 		})
 	}
 	rt.race.standalone(ctx, c, label, passed, dev, noWait, err)

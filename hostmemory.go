@@ -70,16 +70,34 @@ func (m *hostMemory) find(p *DevicePtr) (memory.Section, error) {
 	return memory.Section{}, m.stale(p)
 }
 
+// freeable returns the size of the allocation that p points to the beginning of.
+func (m *hostMemory) freeable(p *DevicePtr) (uint64, error) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	storage, err := m.whole(p)
+	return storage.Size, err
+}
+
+// whole returns the storage of the allocation that p points to the beginning of; m.mu is
+// held.
+func (m *hostMemory) whole(p *DevicePtr) (memory.Section, error) {
+	storage, ok := m.live[p.block.number]
+	switch {
+	case !ok:
+		return storage, m.stale(p)
+	case p.at != 0:
+		return storage, fmt.Errorf("%w: %v is %d bytes from the beginning of the allocation %v", ErrInvalidPointer, *p, p.at, storage)
+	}
+	return storage, nil
+}
+
 // free ends the allocation that p points to the beginning of.
 func (m *hostMemory) free(p *DevicePtr) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	storage, ok := m.live[p.block.number]
-	switch {
-	case !ok:
-		return m.stale(p)
-	case p.at != 0:
-		return fmt.Errorf("%w: %v is %d bytes from the beginning of the allocation %v", ErrInvalidPointer, *p, p.at, storage)
+	storage, err := m.whole(p)
+	if err != nil {
+		return err
 	}
 	delete(m.live, p.block.number)
 	delete(m.sites, p.block.number)

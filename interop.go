@@ -13,6 +13,7 @@ import (
 
 	"github.com/vkomp/vkomp/interop"
 	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/sched"
 	"github.com/vkomp/vkomp/tasks"
 	"github.com/vkomp/vkomp/vk"
 )
@@ -89,6 +90,9 @@ func (rt *Runtime) interop(ctx context.Context, i *Interop) error {
 	}
 	c := rt.current(ctx)
 	t := interop.Task{Label: "interop", Scope: c.children(), NoWait: i.NoWait, Group: c.group()}
+	if rt.tool.Load() != nil {
+		t.Observer = func(device int) sched.Observer { return rt.observe(c, 0, device, t.Label, targetFlags(true)) }
+	}
 	for k := range i.Depend {
 		if err := tasks.CheckDepend(i.Depend[k].item); err != nil {
 			return fmt.Errorf("depend clause %d: %w", k, err)

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-
-	"github.com/vkomp/vkomp/ompt"
 )
 
 // PauseKind is a kind of pause (omp_pause_resource_t).
@@ -116,20 +114,4 @@ func (rt *Runtime) pause(ctx context.Context, kind PauseKind, devices ...*device
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// stopTool ends Options.Tool.
-func (rt *Runtime) stopTool() {
-	rt.toolStopped.Store(true)
-	for _, d := range rt.devices {
-		d.endTool()
-	}
-}
-
-// tool returns the callbacks of a device that is opened now.
-func (rt *Runtime) tool() ompt.Callbacks {
-	if rt.toolStopped.Load() {
-		return ompt.Callbacks{}
-	}
-	return rt.options.Tool
 }

@@ -23,6 +23,9 @@ type taskRegion struct {
 
 	// race is the task as Options.Race sees it, nil for the initial task.
 	race *race.Task
+	// observed is the task as Options.Tool hears of it, nil for the initial task and
+	// without a tool.
+	observed *observation
 	// id is the task's number in snapshots of the graph, 0 for the initial task.
 	id uint64
 

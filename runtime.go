@@ -46,7 +46,10 @@ type Runtime struct {
 	// race is nil without Options.Race.
 	race *raceDetector
 
-	closed, toolStopped atomic.Bool
+	closed atomic.Bool
+
+	// tool is nil without one.
+	tool atomic.Pointer[tool]
 
 	// using is read-held by whoever uses a device or generates tasks, and written by a
 	// pause, which waits for nobody: it can be read-held twice.
@@ -67,9 +70,6 @@ func Open(o Options) (*Runtime, error) {
 	v, err := o.icvs()
 	if err != nil {
 		return nil, fmt.Errorf("vkomp: %w", err)
-	}
-	if v.noTool {
-		o.Tool = ompt.Callbacks{}
 	}
 	rt := &Runtime{options: o, log: o.Logger, icvs: v, host: sched.NewHostDevice(v.host.threads[0]), sweepOrphans: 16}
 	rt.hostMemory.leakSites = o.LeakSites
@@ -97,6 +97,9 @@ func Open(o Options) (*Runtime, error) {
 		return nil, errors.Join(fmt.Errorf("vkomp: %w", err), rt.closeDevices())
 	}
 	rt.initial.defaultDevice = rt.initialDefault
+	if err := rt.startTool(); err != nil {
+		return nil, errors.Join(fmt.Errorf("vkomp: %w", err), rt.closeDevices())
+	}
 	rt.logTool()
 	rt.displayInitially()
 	return rt, nil
@@ -165,6 +168,7 @@ func (rt *Runtime) Close() error {
 			errs = append(errs, s.Wait(context.Background(), nil))
 		}
 	}
+	rt.tool.Load().implicitTask(ompt.ScopeEnd)
 	errs = append(errs, rt.race.close(), rt.hostMemory.close(), rt.closeDevices(), overdue())
 	return errors.Join(errs...)
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/vkomp/vkomp/ompt"
 	"github.com/vkomp/vkomp/sched"
 	"github.com/vkomp/vkomp/tasks"
 	"github.com/vkomp/vkomp/tasks/race"
@@ -62,6 +63,8 @@ const (
 // be copied.
 type Event struct {
 	event tasks.Event
+	// observed is the event's task as Options.Tool hears of it, nil without.
+	observed *observation
 	// race is the event's task as Options.Race sees it, and of who does: nil without.
 	race *race.Task
 	of   *raceDetector
@@ -76,6 +79,9 @@ func (e Event) Fulfill() error {
 		return fmt.Errorf("vkomp: %w: the zero Event is no task's", ErrInvalidArgument)
 	}
 	e.fulfilled()
+	if e.observed != nil {
+		e.observed.fulfilled()
+	}
 	w := tasks.NewWork()
 	err := e.event.Fulfill(w)
 	w.Finish()
@@ -125,7 +131,7 @@ func (rt *Runtime) task(ctx context.Context, t *Task) error {
 		Body: t.Body, Priority: rt.priority(t.Priority), Group: c.group(), Place: c.place,
 	}
 	if undeferred && t.Mergeable && len(t.Depend) == 0 && (c.final || !t.Final) {
-		return merge(ctx, &r)
+		return rt.merge(ctx, c, &r, t.flags(true, c.final))
 	}
 	inner := rt.newTaskContext(ctx, c)
 	inner.region.final = c.final || t.Final
@@ -139,6 +145,13 @@ func (rt *Runtime) task(ctx context.Context, t *Task) error {
 		inner.region.scope = r.Inner
 	}
 	r.Context, r.Ender, r.ID = inner, inner, &inner.region.id
+	if o := rt.tool.Load().observation(c, 0, rt.NumDevices(), label, t.flags(undeferred, inner.region.final)); o != nil {
+		r.Observer, inner.region.observed = o, o
+		if t.Detach != nil {
+			t.Detach.observed = o
+			o.fate.Store(fateDetachable)
+		}
+	}
 	if t.Detach != nil {
 		r.Event = &t.Detach.event
 	}
@@ -152,15 +165,40 @@ func (rt *Runtime) task(ctx context.Context, t *Task) error {
 
 // merge runs an undeferred task without depend items as part of the current one.
 // With such items it has to be a task, which others can follow.
-func merge(ctx context.Context, r *sched.HostRegion) error {
+func (rt *Runtime) merge(ctx context.Context, c current, r *sched.HostRegion, flags ompt.TaskFlag) error {
 	if r.Group.Cancelled() {
 		return ErrCancelled
+	}
+	if o := rt.tool.Load().observation(c, 0, rt.NumDevices(), r.Label, flags|ompt.TaskMerged); o != nil {
+		o.create(nil)
+		o.Begin()
+		defer o.End(nil)
 	}
 	err := sched.Protect(func() error { return r.Body(ctx) })
 	if err == nil || errors.Is(err, ErrCancelled) && r.Group.Cancelled() {
 		return nil
 	}
 	return &TaskError{Task: r.Label, Cause: err}
+}
+
+// flags are the flags of a task.
+func (t *Task) flags(undeferred, final bool) ompt.TaskFlag {
+	f := ompt.TaskExplicit
+	for _, flag := range [...]struct {
+		set bool
+		is  ompt.TaskFlag
+	}{
+		{undeferred, ompt.TaskUndeferred},
+		{final, ompt.TaskFinal},
+		{t.Mergeable, ompt.TaskMergeable},
+		{t.Transparent&Import != 0, ompt.TaskImporting},
+		{t.Transparent&Export != 0, ompt.TaskExporting},
+	} {
+		if flag.set {
+			f |= flag.is
+		}
+	}
+	return f
 }
 
 // priority clamps a priority to max-task-priority-var.

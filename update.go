@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/ompt"
 	"github.com/vkomp/vkomp/sched"
 )
 
@@ -43,7 +44,7 @@ type TargetUpdate struct {
 func (rt *Runtime) TargetUpdate(ctx context.Context, d TargetUpdate) error {
 	h := hide(&d)
 	return rt.standalone(ctx, &standalone{
-		name: "target update", labels: &motionLabels, add: (*clauses).motion,
+		kind: ompt.TargetUpdate, name: "target update", labels: &motionLabels, add: (*clauses).motion,
 		label: h.Label, device: h.Device, condition: h.If, items: h.Motions, depend: h.Depend, noWait: h.NoWait,
 	})
 }

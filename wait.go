@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/vkomp/vkomp/ompt"
 	"github.com/vkomp/vkomp/sched"
 	"github.com/vkomp/vkomp/tasks"
 )
@@ -20,6 +21,8 @@ import (
 // slices stay the runtime's until a later Taskwait returns.
 func (rt *Runtime) Taskwait(ctx context.Context, depend ...Depend) error {
 	var err error
+	region := rt.tool.Load().sync(rt.current(ctx), ompt.SyncRegionTaskwait)
+	region.wait(ompt.ScopeBegin)
 	if len(depend) > 0 {
 		passed := newClauses()
 		defer passed.giveBack()
@@ -35,6 +38,7 @@ func (rt *Runtime) Taskwait(ctx context.Context, depend ...Depend) error {
 			rt.race.waited(ctx, w, err)
 		}
 	}
+	region.waited()
 	if err != nil {
 		return fmt.Errorf("vkomp: %w", rt.cutShort(ctx, err))
 	}
@@ -77,8 +81,20 @@ func (rt *Runtime) join(ctx context.Context, label string, depend []tasks.Depend
 	} else {
 		t.Domain = tasks.Host
 	}
+	flags := ompt.TaskTaskwait
+	if !noWait {
+		flags |= ompt.TaskUndeferred
+	}
+	observer := rt.observe(c, 0, rt.NumDevices(), label, flags)
+	if observer != nil {
+		t.Witness = observer
+	}
 	w := tasks.NewWork()
 	n, err := scope.Add(&t, w)
+	if err == nil && observer != nil {
+		observer.Created(n, depend)
+		n.Go(w)
+	}
 	w.Finish()
 	if err == nil && !noWait {
 		if err = n.Await(ctx, c.place); err == nil {
@@ -102,7 +118,7 @@ func (j joiner) Start(n *tasks.Node, w *tasks.Work) {
 			return
 		}
 	}
-	n.Complete(nil, w)
+	sched.Complete(n, nil, w)
 }
 
 // Drop implements tasks.Runner.
@@ -123,6 +139,7 @@ func (rt *Runtime) Taskgroup(ctx context.Context, body func(ctx context.Context)
 		return fmt.Errorf("vkomp: taskgroup: %w: no body", ErrInvalidArgument)
 	}
 	c := rt.current(ctx)
+	region := rt.tool.Load().sync(c, ompt.SyncRegionTaskgroup)
 	outer := c.group()
 	group := tasks.NewGroup(outer)
 	bodies, cancel := context.WithCancelCause(ctx)
@@ -132,7 +149,9 @@ func (rt *Runtime) Taskgroup(ctx context.Context, body func(ctx context.Context)
 	defer func() {
 		w := rt.race.waits(c, c.inside)
 		stop := rt.reports(ctx)
+		region.wait(ompt.ScopeBegin)
 		ending := group.Wait(ctx, c.place)
+		region.waited()
 		stop()
 		rt.race.waited(ctx, w, ending)
 		if group.Cancelled() && !outer.Cancelled() && errors.Is(err, ErrCancelled) {

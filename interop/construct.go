@@ -40,6 +40,8 @@ type Task struct {
 	Depend []tasks.Depend
 	NoWait bool
 	Group  *tasks.Group
+	// Observer returns who hears what a task does, or nil; it may be nil itself.
+	Observer func(device int) sched.Observer
 }
 
 // Generate generates the task, if one of the objects has targetsync. Without nowait and
@@ -73,6 +75,10 @@ func (d *Device) Generate(t Task) (generated bool, err error) {
 	if generated, err = c.generate(&t, w); !generated {
 		return false, err
 	}
+	if c.observer != nil {
+		c.observer.Created(c.made, t.Depend)
+		c.made.Go(w)
+	}
 	// Unless it waits for the host, the task is submitted by this: then no queue is made
 	// to wait for what is not.
 	w.Run()
@@ -95,6 +101,9 @@ type construct struct {
 	node    *tasks.Node
 	// merged: it has none.
 	merged bool
+	// observer hears what the task does, which is made, or is nil.
+	observer sched.Observer
+	made     *tasks.Node
 }
 
 // part is a construct in one stream.
@@ -134,7 +143,13 @@ func (c *construct) generate(t *Task, w *tasks.Work) (generated bool, err error)
 			// Until its submission, see send.
 			Held: true,
 		}
-		if _, err := t.Scope.Add(&task, w); err != nil {
+		if t.Observer != nil {
+			c.observer = t.Observer(c.device.Number)
+		}
+		if c.observer != nil {
+			task.Witness = c.observer
+		}
+		if c.made, err = t.Scope.Add(&task, w); err != nil {
 			return false, err
 		}
 	}
@@ -220,6 +235,9 @@ func (p *part) orderOwn() error {
 
 // Start implements tasks.Runner.
 func (c *construct) Start(n *tasks.Node, w *tasks.Work) {
+	if c.observer != nil {
+		c.observer.Begin()
+	}
 	c.device.order.Lock()
 	defer c.device.order.Unlock()
 	c.node, c.started = n, true

@@ -94,6 +94,7 @@ type Map struct {
 	Delete   bool // delete-modifier (OpenMP 6.0): the exit copies out, then takes the count to zero
 	Presence Presence
 	Share    Share
+	Close    bool // close modifier: a hint
 
 	// DeviceSize is how many bytes the corresponding storage has where that is
 	// not Size: it holds an image of the host's. 0: Size.

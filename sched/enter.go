@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/ompt"
 	"github.com/vkomp/vkomp/tasks"
 )
 
@@ -249,6 +250,7 @@ func (s *Scheduler) enter(t *target, w *tasks.Work) error {
 		s.freeStaging(t)
 		t.uploads, t.downloads, t.streams, t.outs = t.uploads[:0], t.downloads[:0], t.streams[:0], t.outs[:0]
 		s.undoMoves(t)
+		t.due = t.due[:0] // nobody heard of what is gone again
 		t.unpinFrom(pinned)
 		return err
 	}
@@ -283,6 +285,9 @@ func (s *Scheduler) enter(t *target, w *tasks.Work) error {
 		default:
 			t.hold(block, ignoresCount(m))
 		}
+	}
+	if t.Observer != nil {
+		s.observeEntry(t)
 	}
 	return nil
 }
@@ -470,6 +475,9 @@ func (s *Scheduler) copyIn(t *target, w *tasks.Work) error {
 			continue
 		}
 		m := &t.Enter[i]
+		if t.Observer != nil {
+			t.tell(ompt.ScopeBegin, t.copyIns[i])
+		}
 		var to unsafe.Pointer
 		if len(uploads) > 0 && uploads[0].use == i {
 			st := &uploads[0].staging
@@ -487,11 +495,22 @@ func (s *Scheduler) copyIn(t *target, w *tasks.Work) error {
 		} else {
 			bytes += copyBytes(to, unsafe.Add(m.Ptr, u.Skip), m.Size-u.Skip)
 		}
+		if t.Observer != nil {
+			t.tell(ompt.ScopeEnd, t.copyIns[i])
+		}
 	}
 	for i := range t.moves {
-		n, moving := t.moves[i].begin(t)
+		m := &t.moves[i]
+		begins := m.op != nil && m.beginsOnHost()
+		if begins {
+			t.tell(ompt.ScopeBegin, m.op)
+		}
+		n, moving := m.begin(t)
 		bytes += n
 		err = cmp.Or(err, moving)
+		if begins {
+			t.tell(ompt.ScopeEnd, m.op)
+		}
 	}
 	if flushing := t.flushTouched(); err == nil {
 		err = flushing
@@ -547,20 +566,23 @@ func (s *Scheduler) release(t *target, w *tasks.Work) {
 	}
 	t.letGo()
 	t.exits = s.table.BeginExit(maps, t.exits)
-	s.endExit(t.exits, w)
+	s.endExit(t, w)
 }
 
-// endExit ends an exit: blocks that leave the presence table free their storage,
+// endExit ends t's exit: blocks that leave the presence table free their storage,
 // and who waited for that tries again.
-func (s *Scheduler) endExit(exits []memory.Exit, w *tasks.Work) {
-	s.removed = s.table.EndExit(exits, s.removed)
-	s.goneAll(w)
+func (s *Scheduler) endExit(t *target, w *tasks.Work) {
+	s.removed = s.table.EndExit(t.exits, s.removed)
+	s.goneAll(t, w)
 }
 
-// goneAll gives up the blocks that have just left the presence table.
-func (s *Scheduler) goneAll(w *tasks.Work) {
+// goneAll gives up the blocks that have just left the presence table by t's exit.
+func (s *Scheduler) goneAll(t *target, w *tasks.Work) {
 	for i, p := range s.removed {
 		s.removed[i] = nil
+		if t.Observer != nil {
+			s.observeGone(t, p)
+		}
 		s.gone(p, w)
 	}
 }

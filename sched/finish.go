@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/ompt"
 	"github.com/vkomp/vkomp/tasks"
 )
 
@@ -14,6 +15,7 @@ import (
 // was not foreseen when the task was placed goes out in a batch of its own, and
 // finish is called again when that is done.
 func (s *Scheduler) finish(t *target, w *tasks.Work) {
+	t.awaitTold()
 	s.mu.Lock()
 	if t.failed != nil {
 		s.abort(t, t.failed, w)
@@ -42,6 +44,7 @@ func (s *Scheduler) finish(t *target, w *tasks.Work) {
 	err := t.invalidateTouched()
 	bytes := uint64(0)
 	for _, r := range t.results {
+		t.tell(ompt.ScopeBegin, r.op)
 		switch {
 		case err != nil:
 		case r.stream != nil:
@@ -53,9 +56,14 @@ func (s *Scheduler) finish(t *target, w *tasks.Work) {
 		default:
 			bytes += copyBytes(r.to, r.from, r.size)
 		}
+		t.tell(ompt.ScopeEnd, r.op)
 	}
 	for i := range t.moves {
 		m := &t.moves[i]
+		ends := m.op != nil && m.Kind.toHost()
+		if ends {
+			t.tell(ompt.ScopeBegin, m.op)
+		}
 		switch {
 		case err != nil:
 		case m.ring != nil && m.Kind.toHost():
@@ -65,6 +73,9 @@ func (s *Scheduler) finish(t *target, w *tasks.Work) {
 			var n uint64
 			n, err = m.end()
 			bytes += n
+		}
+		if ends {
+			t.tell(ompt.ScopeEnd, m.op)
 		}
 	}
 
@@ -76,7 +87,7 @@ func (s *Scheduler) finish(t *target, w *tasks.Work) {
 		return
 	}
 	t.letGo()
-	s.endExit(t.exits, w)
+	s.endExit(t, w)
 	s.complete(t, nil, w)
 }
 
@@ -93,6 +104,10 @@ func (s *Scheduler) planResults(t *target, w *tasks.Work) (late bool, err error)
 		m := t.Exit[e.Item]
 		size := m.StorageSize()
 		from := e.Present.Storage.Host()
+		var op *Op
+		if !stateOf(e.Present).shared {
+			op = t.copyOut(e.Present, e.Offset, size, m.Ptr, m.Label)
+		}
 		switch {
 		case from != nil:
 			from = unsafe.Add(from, e.Offset)
@@ -101,9 +116,9 @@ func (s *Scheduler) planResults(t *target, w *tasks.Work) (late bool, err error)
 				hostReads = append(hostReads, m)
 			}
 		default:
-			if st := t.downloaded(e.Present, e.Offset, size); st != nil {
-				from = st.Host()
-				t.touches(s.stagingHeap, st, 0, size)
+			if d := t.downloaded(e.Present, e.Offset, size); d != nil {
+				from, op = d.staging.Host(), d.op
+				t.touches(s.stagingHeap, &d.staging, 0, size)
 				break
 			}
 			if state := stateOf(e.Present); s.streams(size) && !state.image {
@@ -115,7 +130,8 @@ func (s *Scheduler) planResults(t *target, w *tasks.Work) (late bool, err error)
 						return false, err
 					}
 				}
-				t.results = append(t.results, hostCopy{to: m.Ptr, size: size, stream: ring})
+				ring.op = op
+				t.results = append(t.results, hostCopy{to: m.Ptr, size: size, stream: ring, op: op})
 				continue
 			}
 			st, err := s.staging.Allocate(size)
@@ -123,11 +139,11 @@ func (s *Scheduler) planResults(t *target, w *tasks.Work) (late bool, err error)
 				return false, fmt.Errorf("staging for a copy of %d bytes from the device: %w", size, err)
 			}
 			t.staging = append(t.staging, st)
-			missing = append(missing, download{e.Present, e.Offset, size, st, e.Present.Uses()})
+			missing = append(missing, download{e.Present, e.Offset, size, st, e.Present.Uses(), op})
 			from = st.Host()
 			t.touches(s.stagingHeap, &st, 0, size)
 		}
-		t.results = append(t.results, hostCopy{to: m.Ptr, from: from, size: size, image: t.image(e.Item)})
+		t.results = append(t.results, hostCopy{to: m.Ptr, from: from, size: size, image: t.image(e.Item), op: op})
 	}
 	if len(missing) == 0 && len(hostReads) == 0 {
 		return false, nil
@@ -166,11 +182,11 @@ func (t *target) foreseen(m *store, at, size uint64) *stream {
 
 // downloaded returns where the task's own batch left a copy of the section, or
 // nil if it made none or another construct used the block since.
-func (t *target) downloaded(block *memory.Present, offset, size uint64) *memory.Storage {
+func (t *target) downloaded(block *memory.Present, offset, size uint64) *download {
 	for i := range t.downloads {
 		d := &t.downloads[i]
 		if d.block == block && d.offset == offset && d.size == size && d.uses == block.Uses() {
-			return &d.staging
+			return d
 		}
 	}
 	return nil
@@ -185,14 +201,14 @@ func (s *Scheduler) abort(t *target, err error, w *tasks.Work) {
 	case t.exiting && len(t.Enter) == 0 && s.lost == nil:
 		t.letGo()
 		s.removed = s.table.CancelExit(t.exits, s.removed)
-		s.goneAll(w)
+		s.goneAll(t, w)
 		for i := range t.exits {
 			// Who waited for the block to be gone finds it present.
 			restartAll(&stateOf(t.exits[i].Present).parked, w)
 		}
 	case t.exiting:
 		t.letGo()
-		s.endExit(t.exits, w)
+		s.endExit(t, w)
 	default:
 		s.release(t, w)
 	}
@@ -224,10 +240,43 @@ func (s *Scheduler) complete(t *target, err error, w *tasks.Work) {
 		i := slices.Index(s.blind, t)
 		s.blind = slices.Delete(s.blind, i, i+1)
 	}
+	if t.Observer == nil {
+		s.leave(t, err, w)
+		return
+	}
+	w.Defer(func(w *tasks.Work) {
+		t.awaitTold()
+		t.tellDue()
+		t.Observer.End(err)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.leave(t, err, w)
+	})
+}
+
+// leave is what complete does when the observer knows of the task's end, under mu.
+func (s *Scheduler) leave(t *target, err error, w *tasks.Work) {
 	s.retry(w)
 	s.live--
 	s.wake.Broadcast()
 	t.node.Complete(err, w)
+}
+
+// told says that Start has told the observer of all that it did. Unless the task waits for
+// that, s.mu is held, or the task may be another's.
+func (t *target) told() {
+	if t.Observer != nil {
+		t.telling.Unlock()
+	}
+}
+
+// awaitTold waits until the task's Start has told the observer of all that it did. It
+// submits, and waits for no task's end meanwhile.
+func (t *target) awaitTold() {
+	if t.Observer != nil {
+		t.telling.Lock()
+		t.telling.Unlock() //nolint:staticcheck // SA2001: to have seen it unlocked is the point
+	}
 }
 
 // retry lets the longest starved task try again, under mu, and the next one

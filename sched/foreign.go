@@ -27,12 +27,13 @@ type Foreign struct {
 // the task if it waits for any.
 func (s *Scheduler) Order(n *tasks.Node, f Foreign, w *tasks.Work) error {
 	t := s.newTarget(&Region{NoWait: true})
+	t.Observer = observerOf(n)
 	n.Hand(t, t)
 	t.node = n
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.refusal(); err != nil {
-		n.Complete(err, w)
+		w.Defer(func(w *tasks.Work) { Complete(n, err, w) })
 		return err
 	}
 	s.live++

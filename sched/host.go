@@ -60,6 +60,8 @@ type HostRegion struct {
 	Place tasks.Place
 	// Ender, if not nil, hears when the body is done, before the task is complete.
 	Ender interface{ Ended() }
+	// Observer hears what the task does, or is nil.
+	Observer Observer
 }
 
 // Run generates the task. An undeferred one is complete when Run returns, with its
@@ -84,8 +86,15 @@ func (h *HostDevice) Run(ctx context.Context, r HostRegion) error {
 	if r.NoWait {
 		task.Context = ctx
 	}
+	if r.Observer != nil {
+		task.Witness = r.Observer
+	}
 	w := tasks.NewWork()
 	node, err := r.Scope.Add(&task, w)
+	if err == nil && r.Observer != nil {
+		r.Observer.Created(node, depend)
+		node.Go(w)
+	}
 	w.Finish()
 	if err != nil {
 		t.giveBack()
@@ -160,7 +169,10 @@ const (
 // Start implements tasks.Runner.
 func (t *hostTask) Start(n *tasks.Node, w *tasks.Work) {
 	if t.NoWait && t.Body == nil {
-		n.Complete(nil, w)
+		if t.Observer != nil {
+			t.Observer.Begin()
+		}
+		Complete(n, nil, w)
 		return
 	}
 	if t.NoWait {
@@ -169,6 +181,9 @@ func (t *hostTask) Start(n *tasks.Node, w *tasks.Work) {
 		return
 	}
 	if !t.state.CompareAndSwap(hostWaiting, hostStarted) {
+		if t.Observer != nil {
+			t.Observer.Dropped()
+		}
 		n.Complete(fmt.Errorf("not run: %w", context.Cause(t.Context)), w)
 		return
 	}
@@ -197,6 +212,9 @@ func (t *hostTask) Run() {
 
 func (t *hostTask) run(n *tasks.Node) {
 	err := errGoexit
+	if t.Observer != nil {
+		t.Observer.Begin()
+	}
 	// Deferred, because a body can leave by runtime.Goexit.
 	defer func() {
 		if t.Ender != nil {
@@ -206,7 +224,7 @@ func (t *hostTask) run(n *tasks.Node) {
 			err = nil
 		}
 		w := tasks.NewWork()
-		n.Complete(err, w)
+		Complete(n, err, w)
 		w.Finish()
 	}()
 	if t.Body == nil {

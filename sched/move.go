@@ -109,6 +109,8 @@ type move struct {
 	attaches bool
 	// image is a copy of Move.Image.
 	image Image
+	// op is the move as the task's observer knows it, or nil.
+	op *Op
 }
 
 // bytes is how many the move moves.
@@ -472,6 +474,12 @@ func (s *Scheduler) endMoves(t *target) {
 		t.reading[i] = nil
 	}
 	t.reading = t.reading[:0]
+}
+
+// beginsOnHost reports whether begin does all of the host's part of the move, before
+// the device's if that has any.
+func (m *move) beginsOnHost() bool {
+	return !m.Kind.toHost() && m.ring == nil && (m.direct || m.Kind.fromHost())
 }
 
 // touchBegin notes the device memory that begin reads. What it writes are whole units

@@ -158,7 +158,7 @@ func (s *Scheduler) Free(p Pointer) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	m, err := s.toGiveUp(p, "allocated", func(m *store) bool { return m.allocation })
+	m, err := s.toFree(p)
 	if err != nil {
 		return err
 	}
@@ -166,6 +166,21 @@ func (s *Scheduler) Free(p Pointer) error {
 	s.allocated.Remove(m.Size)
 	m.unpin()
 	return nil
+}
+
+// Freeable returns how many bytes Free(p) would take back, or its error.
+func (s *Scheduler) Freeable(p Pointer) (uint64, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m, err := s.toFree(p)
+	if err != nil {
+		return 0, err
+	}
+	return m.Size, nil
+}
+
+func (s *Scheduler) toFree(p Pointer) (*store, error) {
+	return s.toGiveUp(p, "allocated", func(m *store) bool { return m.allocation })
 }
 
 // toGiveUp returns the store that p points to the beginning of, which was made in that

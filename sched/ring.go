@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/ompt"
 	"github.com/vkomp/vkomp/tasks"
 	"github.com/vkomp/vkomp/vk"
 )
@@ -30,7 +31,9 @@ type stream struct {
 	// at is where the copy begins in the store, in bytes, host the other side.
 	at, size uint64
 	host     unsafe.Pointer
-	pieces   []piece
+	// op is the copy as the task's observer knows it, or nil.
+	op     *Op
+	pieces []piece
 	// queue makes the copies, nil until the first of them.
 	queue *queue
 }
@@ -67,7 +70,10 @@ func (s *Scheduler) newStream(t *target, m *store, block *blockState, at, size u
 // lock. They are ahead of whatever is placed from now on.
 func (s *Scheduler) streamsIn(t *target, w *tasks.Work) (bytes uint64, err error) {
 	for _, st := range t.streams {
-		if err = s.streamIn(t, st, w); err != nil {
+		t.tell(ompt.ScopeBegin, st.op)
+		err = s.streamIn(t, st, w)
+		t.tell(ompt.ScopeEnd, st.op)
+		if err != nil {
 			// The task's end gives the rings back.
 			for _, st := range t.streams {
 				s.awaitStream(st)

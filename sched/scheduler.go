@@ -47,6 +47,8 @@ type Options struct {
 	// Generation is what the scheduler before returned that had the device before, 0 for
 	// the first: pointers of that one are told from those of this one.
 	Generation uint32
+	// Numbers are what observers are told of the device and the host.
+	Numbers Numbers
 }
 
 // Placement is a way to choose among the queues of a device.
@@ -199,6 +201,8 @@ type Scheduler struct {
 	firstGeneration uint32
 	// leakSites is Options.LeakSites.
 	leakSites bool
+	// numbers is Options.Numbers.
+	numbers Numbers
 	// exported are the stores that foreign work can write. exportLock guards it, which
 	// is taken last of all.
 	exportLock sync.Mutex
@@ -271,7 +275,7 @@ func New(d Device, o Options) (*Scheduler, error) {
 	if s.piece = o.Piece; s.piece == 0 {
 		s.piece = pieceBytes
 	}
-	s.leakSites = o.LeakSites
+	s.leakSites, s.numbers = o.LeakSites, o.Numbers
 	s.imports.heaps = make([]Imports, len(p.MemoryHeaps))
 	s.imports.mode = o.Sharing
 	s.imports.unified = p.Type != vk.DeviceDiscrete && !o.HideHostVisible &&

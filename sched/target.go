@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"unsafe"
 
 	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/ompt"
 	"github.com/vkomp/vkomp/tasks"
 	"github.com/vkomp/vkomp/vk"
 )
@@ -57,6 +59,8 @@ type Region struct {
 	// Site is where the construct is in the program, for the report of what is left
 	// at Close; if nil, where Run is called, where that is asked for.
 	Site *memory.Site
+	// Observer hears what the task does, or is nil.
+	Observer Observer
 }
 
 // target is a target task under way. Until it is placed it belongs to the
@@ -137,6 +141,12 @@ type target struct {
 	over bool
 	// single: the target is not used again for another task.
 	single bool
+
+	// telling is held from the task's beginning until it has been placed and the observer
+	// has heard so: its end waits for that. It and what is observed have no part in a task
+	// without an observer.
+	telling sync.Mutex
+	observed
 }
 
 type upload struct {
@@ -152,6 +162,7 @@ type download struct {
 	// uses is the block's count of constructs when the copy was placed: a later
 	// one may have changed the contents since.
 	uses uint64
+	op   *Op
 }
 
 // hostCopy is a copy from memory that the host sees to a mapped slice.
@@ -161,6 +172,7 @@ type hostCopy struct {
 	// image, if not nil, reads what to gets; stream brings it.
 	image  *Image
 	stream *stream
+	op     *Op
 }
 
 // hold is a reference to a block that a task gives back when it finishes.
@@ -285,8 +297,9 @@ func (t *target) giveBack() {
 	clear(t.pointed)
 	clear(t.moves)
 	clear(t.written)
+	t.observed.reset()
 	*t = target{
-		s:      t.s,
+		s: t.s, observed: t.observed,
 		Region: Region{Enter: t.Enter[:0], Exit: t.Exit[:0], Buffers: t.Buffers[:0], Addresses: t.Addresses[:0]},
 		plan:   plan{calls: t.plan.calls[:0]}, push: t.push[:0], sizes: t.sizes[:0],
 		uses: t.uses[:0], ranges: t.ranges[:0], fills: t.fills[:0], holds: t.holds[:0],
@@ -329,6 +342,9 @@ func (s *Scheduler) Run(ctx context.Context, r Region) error {
 	task := tasks.Task{
 		Label: r.Label, Domain: s.domain, Included: !r.NoWait, Depend: r.Depend, Runner: t, Recycler: t, Group: r.Group, Always: r.Always,
 	}
+	if r.Observer != nil {
+		task.Witness = r.Observer
+	}
 	if r.NoWait {
 		task.Context = ctx
 	}
@@ -338,6 +354,10 @@ func (s *Scheduler) Run(ctx context.Context, r Region) error {
 		t.giveBack()
 		w.Finish()
 		return err
+	}
+	if r.Observer != nil {
+		r.Observer.Created(node, r.Depend)
+		node.Go(w)
 	}
 	w.Finish()
 	if r.NoWait {
@@ -371,6 +391,7 @@ func (s *Scheduler) await(ctx context.Context, t *target, node *tasks.Node, plac
 // was started: its order is kept on the device.
 func (s *Scheduler) Join(n *tasks.Node, w *tasks.Work) {
 	t := s.newTarget(&Region{NoWait: true})
+	t.Observer = observerOf(n)
 	n.Hand(t, t)
 	t.Start(n, w)
 }
@@ -380,14 +401,22 @@ func (s *Scheduler) Join(n *tasks.Node, w *tasks.Work) {
 func (t *target) Start(n *tasks.Node, w *tasks.Work) {
 	s := t.s
 	t.node = n
+	if t.Observer != nil {
+		t.telling.Lock()
+		if !t.begun {
+			t.begun = true
+			t.Observer.Begin()
+		}
+	}
 	s.mu.Lock()
 	if err := s.refusal(); err != nil {
 		s.mu.Unlock()
-		n.Complete(err, w)
+		s.never(t, err, w)
 		return
 	}
 	if parked := s.mustWaitFor(t); parked != nil {
 		*parked = append(*parked, n)
+		t.told()
 		s.mu.Unlock()
 		return
 	}
@@ -396,18 +425,44 @@ func (t *target) Start(n *tasks.Node, w *tasks.Work) {
 			// What is in flight will give memory back.
 			t.starved, t.single = true, true
 			s.starved = append(s.starved, t)
+			t.told()
 			s.mu.Unlock()
 			return
 		}
 		s.mu.Unlock()
-		n.Complete(err, w)
+		s.never(t, err, w)
 		return
 	}
 	s.live++
 	s.mu.Unlock()
 
+	if t.Observer != nil {
+		t.Observer.Map(t.items)
+		t.tellDue()
+	}
 	copying := s.copyIn(t, w)
+	if t.Observer == nil {
+		s.handOver(t, copying, w)
+		return
+	}
+	t.tellPlaced(ompt.ScopeBegin)
+	s.handOver(t, copying, w)
+	t.tellPlaced(ompt.ScopeEnd)
+	t.told()
+}
 
+// never completes a task that has not entered.
+func (s *Scheduler) never(t *target, err error, w *tasks.Work) {
+	if t.Observer != nil {
+		t.Observer.End(err)
+		t.told()
+	}
+	t.node.Complete(err, w)
+}
+
+// handOver gives a task that has entered to the device; copying is what its copies came
+// to.
+func (s *Scheduler) handOver(t *target, copying error, w *tasks.Work) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	err := s.refusal()
@@ -421,7 +476,7 @@ func (t *target) Start(n *tasks.Node, w *tasks.Work) {
 	}
 	if err == nil {
 		// It can have failed since the task started.
-		err = n.FailedBy()
+		err = t.node.FailedBy()
 	}
 	if err == nil {
 		err = t.shared()

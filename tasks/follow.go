@@ -249,6 +249,9 @@ func (s *Scope) commonDomain() Domain {
 // edges makes n a successor of the tasks found.
 func (s *Scope) edges(n *Node) {
 	for _, from := range s.family.found {
+		if n.witness != nil && from.witness != nil && from.state != StateComplete {
+			n.witness.Follows(from.witness)
+		}
 		if n.domain == Host && !s.graph.keep {
 			n.waiting++
 			from.successors = append(from.successors, edge{to: n})

@@ -38,6 +38,16 @@ type Recycler interface {
 	Recycle()
 }
 
+// Witness hears what becomes of a task, for a tool.
+type Witness interface {
+	// Follows is told of a task, with a witness of its own, that this one follows. The
+	// scope's lock is held: it calls nothing of the graph.
+	Follows(of Witness)
+	// Dropped is called, without locks held, before a task is completed that is not to
+	// be run.
+	Dropped()
+}
+
 // Node is one task of the graph. A node is used again for another task when its
 // own is complete and everybody who holds it has let go: its Runner holds it
 // until it calls Complete, and who asked for it with Task.Included or Task.Held
@@ -57,6 +67,8 @@ type Node struct {
 	ctx   context.Context
 	group *Group
 	inner *Scope
+	// witness is nil but for tasks that are witnessed.
+	witness Witness
 
 	// All below is guarded by the scope's lock.
 
@@ -110,6 +122,8 @@ type traits struct {
 	locks bool
 	// dropped: not to be run. fulfilled: the event was. always: Task.Always.
 	dropped, fulfilled, always bool
+	// witnessed: there is a witness.
+	witnessed bool
 }
 
 type edge struct {
@@ -129,6 +143,19 @@ func (n *Node) Included() bool {
 	n.scope.lock()
 	defer n.scope.unlock()
 	return n.included
+}
+
+// ID returns the task's number in snapshots.
+func (n *Node) ID() uint64 { return n.seq }
+
+// Witness returns the task's witness, or nil.
+func (n *Node) Witness() Witness { return n.witness }
+
+// Go lets a task start that has a witness, which Add has kept from it.
+func (n *Node) Go(w *Work) {
+	n.scope.lock()
+	defer n.scope.unlock()
+	n.release(w)
 }
 
 // Domain returns the task's domain; that of a join is settled once it is added.
@@ -469,6 +496,9 @@ func (n *Node) restart(w *Work) {
 
 // drop completes a task that is not run.
 func (n *Node) drop(err error, w *Work) {
+	if n.witness != nil {
+		n.witness.Dropped()
+	}
 	n.scope.lock()
 	runner := n.runner
 	n.dropped = true

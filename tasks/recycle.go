@@ -43,7 +43,7 @@ func (n *Node) unusual() bool {
 
 func (n *Node) reset() {
 	n.generation++
-	n.ctx, n.group, n.inner = nil, nil, nil
+	n.ctx, n.group, n.inner, n.witness = nil, nil, nil, nil
 	n.traits, n.awaited = traits{}, false
 	n.failedBy, n.failure = nil, nil
 	if n.signal != nil {

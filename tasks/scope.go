@@ -118,6 +118,9 @@ type Task struct {
 	// NewInner.
 	Transparency Transparency
 	Inner        *Scope
+	// Witness hears what becomes of the task, or is nil. A task with one does not start
+	// before Node.Go.
+	Witness Witness
 }
 
 // firstID takes the next block of numbers in the graph and returns its first: tasks
@@ -161,7 +164,8 @@ func (s *Scope) Pass() bool {
 }
 
 // Add makes a task of the scope, with a dependence on each earlier sibling
-// that the items of depend name, and puts it into w if nothing holds it back.
+// that the items of depend name, and puts it into w if nothing holds it back: a task
+// with a witness not before Node.Go.
 // The node is for the task's Runner, and for a caller who holds it. On an error
 // nothing was added. Add keeps nothing of t.Depend itself.
 func (s *Scope) Add(t *Task, w *Work) (*Node, error) {
@@ -201,10 +205,13 @@ func (s *Scope) Add(t *Task, w *Work) (*Node, error) {
 	if len(f.found) > 0 {
 		s.edges(n)
 	}
-	if n.waiting == 1 && n.failedBy == nil && !n.locks {
+	switch {
+	case n.witness != nil:
+		// Until Go.
+	case n.waiting == 1 && n.failedBy == nil && !n.locks:
 		n.waiting, n.state = 0, StateStarted
 		w.push(n)
-	} else {
+	default:
 		n.release(w)
 	}
 	f.mu.Unlock()
@@ -215,7 +222,7 @@ func (s *Scope) Add(t *Task, w *Work) (*Node, error) {
 // clause.
 func (t *Task) special() bool {
 	return t.Included || t.Held || t.Context != nil || t.Group != nil ||
-		t.ID != nil || t.Event != nil || t.Inner != nil || t.Always
+		t.ID != nil || t.Event != nil || t.Inner != nil || t.Always || t.Witness != nil
 }
 
 // addSpecial does for a new task what most do not need.
@@ -234,6 +241,7 @@ func (s *Scope) addSpecial(n *Node, t *Task) {
 		n.refs++
 	}
 	n.always = t.Always
+	n.witness, n.witnessed = t.Witness, t.Witness != nil
 	if t.Context != nil && t.Context.Done() != nil {
 		n.ctx, n.conditional = t.Context, !t.Always
 	}

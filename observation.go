@@ -1,0 +1,311 @@
+package vkomp
+
+import (
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/vkomp/vkomp/ompt"
+	"github.com/vkomp/vkomp/sched"
+	"github.com/vkomp/vkomp/tasks"
+)
+
+// observation is a task that a tool hears of.
+type observation struct {
+	tool *tool
+	// data are the tool's of the task, region those of its target region, encountering
+	// those of the task that generates it.
+	data, region ompt.Data
+	encountering *ompt.Data
+	// kind is that of the target region, 0 for none.
+	kind   ompt.TargetKind
+	flags  ompt.TaskFlag
+	device int
+	label  string
+	// codeptr is 0 unless the tool asks for it.
+	codeptr      ompt.Codeptr
+	id, targetID ompt.ID
+	begun        bool
+	// routine: a memory routine's task, rect one that copies parts of arrays.
+	routine, rect bool
+	// fate is what became of the body and the event of a detachable task.
+	fate atomic.Uint32
+
+	// creating is held until the tool has heard of the task.
+	creating sync.Mutex
+	// following guards follows, the tasks that it follows and of which the tool has not
+	// heard.
+	following sync.Mutex
+	follows   []*observation
+}
+
+const (
+	fateDetachable uint32 = 1 << iota
+	fateEnded
+	fateFulfilled
+)
+
+// observations are made in one go: their memory is free when all of them are.
+type observations struct {
+	made [16]observation
+	used int
+}
+
+// observation returns that of a task which c generates on a device, by its number; nil if
+// no tool hears of tasks. kind is that of the synchronous construct, or 0.
+func (t *tool) observation(c current, kind ompt.TargetKind, device int, label string, flags ompt.TaskFlag) *observation {
+	if t == nil || !t.tasks {
+		return nil
+	}
+	block, _ := t.spare.Get().(*observations)
+	if block == nil {
+		block = new(observations)
+	}
+	o := &block.made[block.used]
+	if block.used++; block.used < len(block.made) {
+		t.spare.Put(block)
+	}
+	o.tool, o.encountering = t, t.of(c.taskRegion)
+	if kind != 0 && flags&ompt.TaskUndeferred == 0 {
+		kind += ompt.TargetNowait - ompt.Target
+	}
+	o.kind, o.flags, o.device, o.label, o.codeptr = kind, flags, device, label, t.codeptr()
+	o.creating.Lock()
+	return o
+}
+
+// observe is observation for what takes an observer.
+func (rt *Runtime) observe(c current, kind ompt.TargetKind, device int, label string, flags ompt.TaskFlag) sched.Observer {
+	if o := rt.tool.Load().observation(c, kind, device, label, flags); o != nil {
+		return o
+	}
+	return nil
+}
+
+// targetFlags are the flags of a target task.
+func targetFlags(noWait bool) ompt.TaskFlag {
+	if noWait {
+		return ompt.TaskTarget
+	}
+	return ompt.TaskTarget | ompt.TaskUndeferred
+}
+
+func (o *observation) deferred() bool { return o.flags&ompt.TaskUndeferred == 0 }
+
+// Created implements sched.Observer.
+func (o *observation) Created(n *tasks.Node, depend []tasks.Depend) {
+	o.id = ompt.ID(n.ID())
+	o.create(depend)
+}
+
+// create tells that the task was made.
+func (o *observation) create(depend []tasks.Depend) {
+	t := o.tool
+	if t.TaskCreate != nil {
+		t.TaskCreate(ompt.TaskCreateEvent{
+			EncounteringTask: o.encountering, NewTask: &o.data, Flags: o.flags, HasDependences: len(depend) > 0,
+			Codeptr: o.codeptr, TaskID: o.id, Label: o.label,
+		})
+	}
+	if t.Dependences != nil && len(depend) > 0 {
+		items := make([]ompt.Dependence, len(depend))
+		for i := range depend {
+			d := &depend[i]
+			items[i] = ompt.Dependence{Variable: uintptr(d.Ptr), Size: uint64(d.Size), Type: dependenceTypes[d.Kind]}
+		}
+		t.Dependences(ompt.DependencesEvent{Task: &o.data, Dependences: items})
+	}
+	o.creating.Unlock()
+	o.tellFollows()
+}
+
+var dependenceTypes = [...]ompt.DependenceType{
+	tasks.DependIn: ompt.DependenceIn, tasks.DependOut: ompt.DependenceOut, tasks.DependInOut: ompt.DependenceInOut,
+	tasks.DependMutexInOutSet: ompt.DependenceMutexInOutSet, tasks.DependInOutSet: ompt.DependenceInOutSet,
+	tasks.DependOutAllMemory: ompt.DependenceOutAllMemory, tasks.DependInOutAllMemory: ompt.DependenceInOutAllMemory,
+}
+
+// Follows implements tasks.Witness.
+func (o *observation) Follows(of tasks.Witness) {
+	if o.tool.TaskDependence == nil {
+		return
+	}
+	o.following.Lock()
+	defer o.following.Unlock()
+	o.follows = append(o.follows, of.(*observation))
+}
+
+// tellFollows tells of the dependences that the tool has not heard of.
+func (o *observation) tellFollows() {
+	t := o.tool
+	if t.TaskDependence == nil {
+		return
+	}
+	o.following.Lock()
+	follows := o.follows
+	o.follows = nil
+	o.following.Unlock()
+	for _, source := range follows {
+		source.creating.Lock()
+		//nolint:staticcheck // SA2001: to have seen it unlocked is the point
+		source.creating.Unlock()
+		t.TaskDependence(ompt.TaskDependenceEvent{Source: &source.data, Sink: &o.data})
+	}
+}
+
+// Begin implements sched.Observer.
+func (o *observation) Begin() {
+	o.begun = true
+	o.tellFollows()
+	if o.flags&ompt.TaskTaskwait == 0 {
+		o.schedule(o.other(), ompt.TaskSwitch, &o.data)
+	}
+	if o.kind != 0 {
+		o.targetID = ompt.ID(o.tool.regions.Add(1))
+		o.target(ompt.ScopeBegin)
+	}
+}
+
+// other is the task that the goroutine runs before and after, nil for none.
+func (o *observation) other() *ompt.Data {
+	if o.deferred() {
+		return nil
+	}
+	return o.encountering
+}
+
+func (o *observation) schedule(prior *ompt.Data, status ompt.TaskStatus, next *ompt.Data) {
+	if o.tool.TaskSchedule != nil {
+		o.tool.TaskSchedule(ompt.TaskScheduleEvent{PriorTask: prior, PriorStatus: status, NextTask: next})
+	}
+}
+
+func (o *observation) target(end ompt.ScopeEndpoint) {
+	if o.tool.TargetEMI != nil {
+		o.tool.TargetEMI(ompt.TargetEMIEvent{
+			Kind: o.kind, Endpoint: end, DeviceNum: o.device, Task: o.encountering, TargetTask: &o.data, Target: &o.region,
+			Codeptr: o.codeptr, TargetID: o.targetID, TaskID: o.id, Label: o.label,
+		})
+	}
+}
+
+// Map implements sched.Observer.
+func (o *observation) Map(items []ompt.MapItem) {
+	if len(items) > 0 && o.kind != 0 && o.tool.TargetMapEMI != nil {
+		o.tool.TargetMapEMI(ompt.TargetMapEMIEvent{Target: &o.region, Items: items, Codeptr: o.codeptr, TargetID: o.targetID})
+	}
+}
+
+// Op implements sched.Observer.
+func (o *observation) Op(end ompt.ScopeEndpoint, op *sched.Op) {
+	t := o.tool
+	if end != ompt.ScopeEnd {
+		op.ID, op.TargetID = ompt.ID(t.ops.Add(1)), o.targetID
+		op.Type = o.opType(op.Type)
+	}
+	region := &o.region
+	if o.kind == 0 {
+		region = nil
+	}
+	switch {
+	case op.Type == 0 && t.TargetSubmitEMI != nil:
+		t.TargetSubmitEMI(ompt.TargetSubmitEMIEvent{
+			Endpoint: end, Target: region, HostOpID: &op.ID, RequestedNumTeams: op.Teams, TargetID: op.TargetID, Kernel: op.Kernel,
+		})
+	case op.Type != 0 && t.TargetDataOpEMI != nil:
+		t.TargetDataOpEMI(ompt.TargetDataOpEMIEvent{
+			Endpoint: end, TargetTask: &o.data, Target: region, HostOpID: &op.ID, DataOp: op.DataOp, Codeptr: o.codeptr, TargetID: op.TargetID,
+		})
+	}
+}
+
+// opType returns the type of an operation of the task: a memory routine's transfers are
+// of the types that OpenMP 6.0 has for them, and those of deferred tasks asynchronous.
+func (o *observation) opType(kind ompt.TargetDataOp) ompt.TargetDataOp {
+	switch kind {
+	case ompt.TargetDataTransferToDevice, ompt.TargetDataTransferFromDevice, ompt.TargetDataTransfer:
+		switch {
+		case o.rect:
+			kind = ompt.TargetDataTransferRect
+		case o.routine:
+			kind = ompt.TargetDataTransfer
+		}
+	case 0, ompt.TargetDataAssociate, ompt.TargetDataDisassociate:
+		return kind
+	}
+	if o.deferred() {
+		kind += ompt.TargetDataAllocAsync - ompt.TargetDataAlloc
+	}
+	return kind
+}
+
+// End implements sched.Observer.
+func (o *observation) End(error) {
+	if o.kind != 0 {
+		o.target(ompt.ScopeEnd)
+	}
+	switch {
+	case o.flags&ompt.TaskTaskwait != 0:
+		o.schedule(&o.data, ompt.TaskwaitComplete, nil)
+	case o.fate.Load()&fateDetachable != 0 && o.fate.Or(fateEnded)&fateFulfilled == 0:
+		o.schedule(&o.data, ompt.TaskDetach, o.other())
+	default:
+		o.schedule(&o.data, ompt.TaskComplete, o.other())
+	}
+}
+
+// Dropped implements tasks.Witness.
+func (o *observation) Dropped() {
+	if o.begun && o.kind != 0 {
+		o.target(ompt.ScopeEnd)
+	}
+	o.schedule(&o.data, ompt.TaskCancel, nil)
+}
+
+// fulfilled tells that the event of a detachable task is about to be fulfilled.
+func (o *observation) fulfilled() {
+	switch before := o.fate.Or(fateFulfilled); {
+	case before&fateFulfilled != 0:
+	case before&fateEnded != 0:
+		o.schedule(&o.data, ompt.TaskLateFulfill, nil)
+	default:
+		o.schedule(&o.data, ompt.TaskEarlyFulfill, nil)
+	}
+}
+
+// side is where a side of an operation lies that no device's scheduler makes.
+func (e *endpoint) side(rt *Runtime, offset uint64) (address uint64, device int) {
+	if e.d != nil {
+		return e.p.Address + offset, e.d.number
+	}
+	return uint64(uintptr(e.host.Ptr)) + offset, rt.NumDevices()
+}
+
+// storageRoutine calls do, a memory routine that makes no task of the graph, and tells of
+// it as of an included target task with one operation: of both ends of that, or, if it
+// has one, of that when it has been done. do sets what comes out of it.
+func (t *tool) storageRoutine(c current, device int, label string, op ompt.DataOp, do func(*ompt.DataOp) error) error {
+	o := t.observation(c, 0, device, label, targetFlags(false))
+	if o == nil {
+		return do(&op)
+	}
+	o.create(nil)
+	o.Begin()
+	defer o.End(nil)
+	told := sched.Op{DataOp: op}
+	once := op.Type == ompt.TargetDataAssociate || op.Type == ompt.TargetDataDisassociate
+	if !once {
+		o.Op(ompt.ScopeBegin, &told)
+	}
+	err := do(&told.DataOp)
+	switch {
+	case !once:
+		o.Op(ompt.ScopeEnd, &told)
+	case err == nil:
+		o.Op(ompt.ScopeBeginEnd, &told)
+	}
+	return err
+}
+
+// addressOf returns where s lies, for those who only show it.
+func addressOf[T any](s []T) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(s))) }

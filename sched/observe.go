@@ -1,0 +1,281 @@
+package sched
+
+import (
+	"unsafe"
+
+	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/ompt"
+	"github.com/vkomp/vkomp/tasks"
+)
+
+// Observer hears what a task does, for a tool. Its methods are called without locks
+// held, those of one task one after the other.
+type Observer interface {
+	tasks.Witness
+	// Created: the task is in the graph; it cannot start before this returns.
+	Created(n *tasks.Node, depend []tasks.Depend)
+	// Begin: the task starts.
+	Begin()
+	// Map tells how a target task's items are mapped. They are the caller's again when
+	// Map returns.
+	Map(items []ompt.MapItem)
+	// Op tells of an operation, at its begin and at its end, which is when it has been
+	// initiated. At the begin the observer may change it.
+	Op(ompt.ScopeEndpoint, *Op)
+	// End: the task is about to be complete, err is its failure.
+	End(err error)
+}
+
+// observerOf returns the observer of a task, or nil.
+func observerOf(n *tasks.Node) Observer {
+	o, _ := n.Witness().(Observer)
+	return o
+}
+
+// Complete completes a task without work of its own that has begun: its observer, if any,
+// hears of its end before.
+func Complete(n *tasks.Node, err error, w *tasks.Work) {
+	if o := observerOf(n); o != nil {
+		o.End(err)
+	}
+	n.Complete(err, w)
+}
+
+// Op is an operation of a target task: a data operation, or, without a Type, the submit
+// of its kernel. It is the task's until that is complete.
+type Op struct {
+	ompt.DataOp
+	// ID is the operation's number, TargetID its region's: the observer's to set.
+	ID, TargetID ompt.ID
+	// Kernel is the kernel's name, Teams the number of workgroups.
+	Kernel string
+	Teams  uint64
+}
+
+// Numbers are those of devices in operations.
+type Numbers struct{ Device, Host int }
+
+// observed is what a target task has for its observer.
+type observed struct {
+	// begun: Begin was called.
+	begun bool
+	// ops are the operations, which a later task uses again; their number is used.
+	ops  []*Op
+	used int
+	// copyIns are those of uses that are copied in, by item; submit is the kernel's.
+	copyIns []*Op
+	submit  *Op
+	items   []ompt.MapItem
+	// due are operations to tell of when no lock is held.
+	due []*Op
+}
+
+// reset forgets the task, and keeps the memory.
+func (o *observed) reset() {
+	clear(o.copyIns)
+	clear(o.due)
+	*o = observed{ops: o.ops, copyIns: o.copyIns[:0], items: o.items[:0], due: o.due[:0]}
+}
+
+// newOp returns a new operation of the task; s.mu is held.
+func (t *target) newOp(op ompt.DataOp) *Op {
+	o := &t.observed
+	if o.used == len(o.ops) {
+		o.ops = append(o.ops, new(Op))
+	}
+	made := o.ops[o.used]
+	o.used++
+	*made = Op{DataOp: op}
+	return made
+}
+
+// transfer returns an operation on bytes of the host and of device memory, nil for a task
+// without an observer; s.mu is held.
+func (t *target) transfer(kind ompt.TargetDataOp, host unsafe.Pointer, m *store, at, bytes uint64, label string) *Op {
+	if t.Observer == nil {
+		return nil
+	}
+	s := t.s
+	op := ompt.DataOp{
+		Type: kind, Bytes: bytes, Label: label,
+		SrcAddr: uint64(uintptr(host)), SrcDeviceNum: s.numbers.Host,
+		DestAddr: s.pointer(m).Address + at, DestDeviceNum: s.numbers.Device,
+	}
+	if kind == ompt.TargetDataTransferFromDevice {
+		op.SrcAddr, op.DestAddr = op.DestAddr, op.SrcAddr
+		op.SrcDeviceNum, op.DestDeviceNum = op.DestDeviceNum, op.SrcDeviceNum
+	}
+	return t.newOp(op)
+}
+
+// blockAt returns where the block's storage begins in its store.
+func blockAt(block *memory.Present) uint64 {
+	return block.Storage.Offset - stateOf(block).Offset
+}
+
+// observeEntry notes what the entry of t did and what is to come, under mu.
+func (s *Scheduler) observeEntry(t *target) {
+	o := &t.observed
+	o.items, o.copyIns, o.used = o.items[:0], o.copyIns[:0], 0
+	for i := range t.uses {
+		u, m := &t.uses[i], &t.Enter[i]
+		o.copyIns = append(o.copyIns, nil)
+		if u.Present == nil {
+			continue
+		}
+		state := stateOf(u.Present)
+		at := blockAt(u.Present)
+		o.items = append(o.items, ompt.MapItem{
+			HostAddr: uintptr(m.Ptr), DeviceAddr: s.pointer(state.store).Address + at + u.Offset, Bytes: m.Size, Flags: flagsOf(m, state.shared),
+		})
+		if state.shared {
+			continue
+		}
+		if u.Created && !t.createdBefore(i) {
+			block := u.Present.Section
+			o.due = append(o.due, t.transfer(ompt.TargetDataAlloc, block.Ptr, state.store, at, block.Size, m.Label))
+		}
+		if u.CopyIn {
+			o.copyIns[i] = t.transfer(ompt.TargetDataTransferToDevice, unsafe.Add(m.Ptr, u.Skip), state.store, at+u.Offset+u.Skip, m.StorageSize()-u.Skip, m.Label)
+		}
+	}
+	if len(t.Enter) == 0 {
+		for i := range t.Exit {
+			m := &t.Exit[i]
+			if block, offset, err := s.table.Lookup(m.Section); err == nil && block != nil && m.Size > 0 {
+				o.items = append(o.items, ompt.MapItem{
+					HostAddr: uintptr(m.Ptr), DeviceAddr: s.pointerInto(block, offset).Address, Bytes: m.Size, Flags: flagsOf(m, stateOf(block).shared),
+				})
+			}
+		}
+	}
+	for i := range t.moves {
+		m := &t.moves[i]
+		if !m.attaches {
+			m.op = s.moveOp(t, m)
+		}
+	}
+	for _, st := range t.streams {
+		if st.item >= 0 {
+			st.op = o.copyIns[st.item]
+		}
+	}
+	for i := range t.moves {
+		if m := &t.moves[i]; m.ring != nil {
+			m.ring.op = m.op
+		}
+	}
+	for i := range t.downloads {
+		d := &t.downloads[i]
+		d.op = t.copyOut(d.block, d.offset, d.size, unsafe.Add(d.block.Section.Ptr, d.offset), "")
+	}
+	if t.Kernel != nil {
+		o.submit = t.newOp(ompt.DataOp{SrcDeviceNum: ompt.NoDevice, DestDeviceNum: s.numbers.Device})
+		g := t.Kernel.groups(t.Range)
+		o.submit.Kernel, o.submit.Teams = t.Kernel.name, g[0]*g[1]*g[2]
+	}
+}
+
+// createdBefore reports whether an item before the i-th lies in the same block.
+func (t *target) createdBefore(i int) bool {
+	for k := range i {
+		if t.uses[k].Present == t.uses[i].Present {
+			return true
+		}
+	}
+	return false
+}
+
+// copyOut returns the operation that copies a part of a block to the host.
+func (t *target) copyOut(block *memory.Present, offset, size uint64, host unsafe.Pointer, label string) *Op {
+	return t.transfer(ompt.TargetDataTransferFromDevice, host, stateOf(block).store, blockAt(block)+offset, size, label)
+}
+
+// moveOp returns the operation of a move, nil where nothing is moved.
+func (s *Scheduler) moveOp(t *target, m *move) *Op {
+	dst, src := m.places()
+	switch {
+	case m.Kind.fromHost() && m.dst != nil && !(m.Kind == UpdateTo && m.dst.shared):
+		return t.transfer(ompt.TargetDataTransferToDevice, m.hostSpan().Ptr, m.dst, dst.start, m.bytes(), m.Label)
+	case m.Kind.toHost() && m.src != nil && !(m.Kind == UpdateFrom && m.src.shared):
+		return t.transfer(ompt.TargetDataTransferFromDevice, m.hostSpan().Ptr, m.src, src.start, m.bytes(), m.Label)
+	case m.Kind == CopyWithin:
+		return t.newOp(ompt.DataOp{
+			Type: ompt.TargetDataTransfer, Bytes: m.bytes(), Label: m.Label,
+			SrcAddr: s.pointer(m.src).Address + src.start, SrcDeviceNum: s.numbers.Device,
+			DestAddr: s.pointer(m.dst).Address + dst.start, DestDeviceNum: s.numbers.Device,
+		})
+	case m.Kind == Fill:
+		return t.newOp(ompt.DataOp{
+			Type: ompt.TargetDataMemset, Bytes: m.bytes(), Label: m.Label, SrcDeviceNum: ompt.NoDevice,
+			DestAddr: s.pointer(m.dst).Address + dst.start, DestDeviceNum: s.numbers.Device,
+		})
+	}
+	return nil
+}
+
+// observeGone notes that a block leaves the presence table by t's exit, under mu.
+func (s *Scheduler) observeGone(t *target, block *memory.Present) {
+	if state := stateOf(block); !state.shared && !state.associated {
+		t.due = append(t.due, t.transfer(ompt.TargetDataDelete, block.Section.Ptr, state.store, blockAt(block), block.Section.Size, block.Label))
+	}
+}
+
+// tell tells the observer of one end of an operation, nil for none.
+func (t *target) tell(end ompt.ScopeEndpoint, o *Op) {
+	if o != nil {
+		t.Observer.Op(end, o)
+	}
+}
+
+// tellDue tells of the operations that were put off, both ends.
+func (t *target) tellDue() {
+	for i, o := range t.due {
+		t.Observer.Op(ompt.ScopeBegin, o)
+		t.Observer.Op(ompt.ScopeEnd, o)
+		t.due[i] = nil
+	}
+	t.due = t.due[:0]
+}
+
+// tellPlaced tells of one end of what t hands to the device: moves that the device makes
+// by itself, and the kernel.
+func (t *target) tellPlaced(end ompt.ScopeEndpoint) {
+	for i := range t.moves {
+		if m := &t.moves[i]; m.onDevice() && !m.Kind.fromHost() && !m.Kind.toHost() {
+			t.tell(end, m.op)
+		}
+	}
+	t.tell(end, t.submit)
+}
+
+// flagsOf are the flags of an item, whose storage may be the host's own.
+func flagsOf(m *memory.Map, shared bool) ompt.MapFlag {
+	var f ompt.MapFlag
+	switch m.Type {
+	case memory.MapRelease:
+		f = ompt.MapFlagRelease
+	case memory.MapDelete:
+		f = ompt.MapFlagDelete
+	case memory.MapAlloc:
+		f = ompt.MapFlagAlloc
+	}
+	for _, flag := range [...]struct {
+		set bool
+		is  ompt.MapFlag
+	}{
+		{m.Type.To(), ompt.MapFlagTo},
+		{m.Type.From(), ompt.MapFlagFrom},
+		{m.Always, ompt.MapFlagAlways},
+		{m.Delete, ompt.MapFlagDelete},
+		{m.Presence == memory.MustBePresent, ompt.MapFlagPresent},
+		{m.Close, ompt.MapFlagClose},
+		{m.Presence == memory.IfPresent, ompt.MapFlagImplicit},
+		{shared, ompt.MapFlagShared},
+	} {
+		if flag.set {
+			f |= flag.is
+		}
+	}
+	return f
+}
