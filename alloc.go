@@ -45,7 +45,7 @@ func (d Device) alloc(ctx context.Context, size int) (DevicePtr, error) {
 		}
 	}
 	if t := rt.tool.Load(); t != nil {
-		return d.allocateTold(ctx, t, s, uint64(size))
+		return d.allocateTold(ctx, t, uint64(size), func() (DevicePtr, error) { return d.allocate(s, uint64(size)) })
 	}
 	return d.allocate(s, uint64(size))
 }
@@ -67,11 +67,11 @@ func (d Device) allocate(s *sched.Scheduler, size uint64) (DevicePtr, error) {
 	return DevicePtr{d: d.d, p: p}, nil
 }
 
-// allocateTold is allocate, of which a tool hears.
-func (d Device) allocateTold(ctx context.Context, t *tool, s *sched.Scheduler, size uint64) (p DevicePtr, err error) {
+// allocateTold calls allocate, of which a tool hears.
+func (d Device) allocateTold(ctx context.Context, t *tool, size uint64, allocate func() (DevicePtr, error)) (p DevicePtr, err error) {
 	op := ompt.DataOp{Type: ompt.TargetDataAlloc, SrcDeviceNum: ompt.NoDevice, DestDeviceNum: d.d.number, Bytes: size}
 	err = t.storageRoutine(d.d.rt.current(ctx), d.d.number, "alloc", op, func(op *ompt.DataOp) (err error) {
-		p, err = d.allocate(s, size)
+		p, err = allocate()
 		op.DestAddr = uint64(p.block.address) + p.p.Address
 		return err
 	})

@@ -86,17 +86,23 @@ func (d Device) external(ctx context.Context, size int, create func(*vk.Device, 
 	if size <= 0 {
 		return DevicePtr{}, fmt.Errorf("%w: %d bytes", ErrInvalidArgument, size)
 	}
-	b, err := create(v, s)
-	if err != nil {
-		return DevicePtr{}, err
+	take := func() (DevicePtr, error) {
+		b, err := create(v, s)
+		if err != nil {
+			return DevicePtr{}, err
+		}
+		p, err := s.Take(b)
+		if err != nil {
+			v.DestroyBlock(b)
+			return DevicePtr{}, err
+		}
+		d.d.rt.race.allocated(d.d, p, uint64(size))
+		return DevicePtr{d: d.d, p: p}, nil
 	}
-	p, err := s.Take(b)
-	if err != nil {
-		v.DestroyBlock(b)
-		return DevicePtr{}, err
+	if t := d.d.rt.tool.Load(); t != nil {
+		return d.allocateTold(ctx, t, uint64(size), take)
 	}
-	d.d.rt.race.allocated(d.d, p, uint64(size))
-	return DevicePtr{d: d.d, p: p}, nil
+	return take()
 }
 
 // vulkanOf returns what a Vulkan device is to the rooms below, opening it if need be.

@@ -2,7 +2,6 @@ package vkomp
 
 import (
 	"sync"
-	"sync/atomic"
 	"unsafe"
 
 	"github.com/vkomp/vkomp/ompt"
@@ -28,8 +27,11 @@ type observation struct {
 	begun        bool
 	// routine: a memory routine's task, rect one that copies parts of arrays.
 	routine, rect bool
-	// fate is what became of the body and the event of a detachable task.
-	fate atomic.Uint32
+	detachable    bool
+	// fate is what became of the body and the event of a detachable task; deciding guards
+	// it, and is held while the tool hears of it.
+	fate     uint32
+	deciding sync.Mutex
 
 	// creating is held until the tool has heard of the task.
 	creating sync.Mutex
@@ -40,9 +42,10 @@ type observation struct {
 }
 
 const (
-	fateDetachable uint32 = 1 << iota
-	fateEnded
+	fateEnded uint32 = 1 << iota
 	fateFulfilled
+	// fateOver: the task is over whatever becomes of the event.
+	fateOver
 )
 
 // observations are made in one go: their memory is free when all of them are.
@@ -240,22 +243,33 @@ func (o *observation) opType(kind ompt.TargetDataOp) ompt.TargetDataOp {
 }
 
 // End implements sched.Observer.
-func (o *observation) End(error) {
+func (o *observation) End(err error) {
 	if o.kind != 0 {
 		o.target(ompt.ScopeEnd)
 	}
+	status, next := ompt.TaskComplete, o.other()
 	switch {
 	case o.flags&ompt.TaskTaskwait != 0:
-		o.schedule(&o.data, ompt.TaskwaitComplete, nil)
-	case o.fate.Load()&fateDetachable != 0 && o.fate.Or(fateEnded)&fateFulfilled == 0:
-		o.schedule(&o.data, ompt.TaskDetach, o.other())
-	default:
-		o.schedule(&o.data, ompt.TaskComplete, o.other())
+		status, next = ompt.TaskwaitComplete, nil
+	case o.detachable:
+		o.deciding.Lock()
+		defer o.deciding.Unlock()
+		switch {
+		case err != nil:
+			o.fate |= fateOver
+		case o.fate&fateFulfilled == 0:
+			status = ompt.TaskDetach
+		}
+		o.fate |= fateEnded
 	}
+	o.schedule(&o.data, status, next)
 }
 
 // Dropped implements tasks.Witness.
 func (o *observation) Dropped() {
+	o.deciding.Lock()
+	defer o.deciding.Unlock()
+	o.fate |= fateOver
 	if o.begun && o.kind != 0 {
 		o.target(ompt.ScopeEnd)
 	}
@@ -264,8 +278,12 @@ func (o *observation) Dropped() {
 
 // fulfilled tells that the event of a detachable task is about to be fulfilled.
 func (o *observation) fulfilled() {
-	switch before := o.fate.Or(fateFulfilled); {
-	case before&fateFulfilled != 0:
+	o.deciding.Lock()
+	defer o.deciding.Unlock()
+	before := o.fate
+	o.fate |= fateFulfilled
+	switch {
+	case before&(fateFulfilled|fateOver) != 0:
 	case before&fateEnded != 0:
 		o.schedule(&o.data, ompt.TaskLateFulfill, nil)
 	default:

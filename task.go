@@ -149,7 +149,7 @@ func (rt *Runtime) task(ctx context.Context, t *Task) error {
 		r.Observer, inner.region.observed = o, o
 		if t.Detach != nil {
 			t.Detach.observed = o
-			o.fate.Store(fateDetachable)
+			o.detachable = true
 		}
 	}
 	if t.Detach != nil {

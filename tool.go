@@ -17,7 +17,6 @@ import (
 type tool struct {
 	// Callbacks are the tool's, in their EMI forms alone.
 	ompt.Callbacks
-	host int
 	// tasks: the tool hears of what tasks do.
 	tasks bool
 	// regions and ops count target regions and operations.
@@ -39,7 +38,7 @@ func (rt *Runtime) startTool() error {
 		return nil
 	}
 	c = c.EMI()
-	t := &tool{Callbacks: c, host: rt.NumDevices()}
+	t := &tool{Callbacks: c}
 	t.tasks = c.TaskCreate != nil || c.TaskSchedule != nil || c.Dependences != nil || c.TaskDependence != nil ||
 		c.TargetEMI != nil || c.TargetDataOpEMI != nil || c.TargetMapEMI != nil || c.TargetSubmitEMI != nil
 	if t.tasks || c.DeviceInitialize != nil || c.DeviceFinalize != nil || c.DeviceLoad != nil || c.DeviceUnload != nil ||

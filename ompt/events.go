@@ -173,7 +173,7 @@ type DataOp struct {
 
 // TargetDataOpEMIEvent is what ompt_callback_target_data_op_emi tells.
 type TargetDataOpEMIEvent struct {
-	Endpoint ScopeEndpoint
+	Endpoint   ScopeEndpoint
 	TargetTask *Data
 	// Target is nil for an operation outside of target regions, a memory routine's.
 	Target *Data

@@ -580,7 +580,7 @@ func (s *Scheduler) endExit(t *target, w *tasks.Work) {
 func (s *Scheduler) goneAll(t *target, w *tasks.Work) {
 	for i, p := range s.removed {
 		s.removed[i] = nil
-		if t.Observer != nil {
+		if t.Observer != nil && !t.goneTold {
 			s.observeGone(t, p)
 		}
 		s.gone(p, w)

@@ -25,6 +25,9 @@ func (s *Scheduler) finish(t *target, w *tasks.Work) {
 	if !t.leaving {
 		t.exits, t.exiting = s.table.BeginExit(t.Exit, t.exits), true
 		late, err := s.planResults(t, w)
+		if err == nil && t.Observer != nil {
+			s.observeExit(t)
+		}
 		if err != nil {
 			s.abort(t, err, w)
 			s.mu.Unlock()
@@ -79,6 +82,9 @@ func (s *Scheduler) finish(t *target, w *tasks.Work) {
 		}
 	}
 
+	if t.Observer != nil {
+		t.tellGone(err)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stats.BytesFromDevice += bytes

@@ -68,6 +68,8 @@ type observed struct {
 	items   []ompt.MapItem
 	// due are operations to tell of when no lock is held.
 	due []*Op
+	// goneTold: the observer knows of the storage that goes with the task.
+	goneTold bool
 }
 
 // reset forgets the task, and keeps the memory.
@@ -212,6 +214,26 @@ func (s *Scheduler) moveOp(t *target, m *move) *Op {
 		})
 	}
 	return nil
+}
+
+// observeExit notes what will go by t's exit, which has begun, under mu.
+func (s *Scheduler) observeExit(t *target) {
+	for _, e := range t.exits {
+		if e.Remove {
+			s.observeGone(t, e.Present)
+		}
+	}
+}
+
+// tellGone tells of the storage that is about to go, before another task can have it;
+// unless something has failed, which may keep it.
+func (t *target) tellGone(err error) {
+	if err != nil {
+		t.due = t.due[:0]
+		return
+	}
+	t.goneTold = true
+	t.tellDue()
 }
 
 // observeGone notes that a block leaves the presence table by t's exit, under mu.

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/vkomp/vkomp"
+	"github.com/vkomp/vkomp/ompt"
 )
 
 // Open returns a runtime under validation. Its cleanup closes it and fails the
@@ -34,6 +35,11 @@ func Open(t testing.TB, options ...func(*vkomp.Options)) *vkomp.Runtime {
 	if o.Logger != own {
 		t.Fatal("an option replaced the Logger, which is how validation is watched")
 	}
+	var checker *ToolChecker
+	if checkTools && o.Tool.Check() == nil {
+		checker = new(ToolChecker)
+		o.Tool = ompt.Tee(o.Tool, checker.Callbacks())
+	}
 	rt, err := vkomp.Open(o)
 	if err != nil {
 		t.Fatalf("open a runtime: %v", err)
@@ -46,10 +52,18 @@ func Open(t testing.TB, options ...func(*vkomp.Options)) *vkomp.Runtime {
 		for _, message := range log.validation() {
 			t.Errorf("validation: %s", message)
 		}
+		if checker != nil {
+			for _, wrong := range checker.Wrong() {
+				t.Errorf("events: %s", wrong)
+			}
+		}
 		if err := goleak.Find(before); err != nil {
 			t.Errorf("goroutines left behind: %v", err)
 		}
 	})
+	if checker != nil {
+		checker.Host = rt.NumDevices
+	}
 	if rt.NumDevices() == 0 && o.Validation {
 		t.Fatal("no Vulkan device: install a driver, for example Mesa's lavapipe")
 	}
