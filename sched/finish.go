@@ -82,8 +82,10 @@ func (s *Scheduler) finish(t *target, w *tasks.Work) {
 		}
 	}
 
-	if t.Observer != nil {
-		t.tellGone(err)
+	if t.Observer != nil && err == nil {
+		// Before another task can have it.
+		t.goneTold = true
+		t.tellDue()
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -203,6 +205,7 @@ func (t *target) downloaded(block *memory.Present, offset, size uint64) *downloa
 // reference of its own: what it was to take away stays, with its contents, unless
 // the device is lost.
 func (s *Scheduler) abort(t *target, err error, w *tasks.Work) {
+	t.due = t.due[:0] // what was about to go
 	switch {
 	case t.exiting && len(t.Enter) == 0 && s.lost == nil:
 		t.letGo()
@@ -249,6 +252,9 @@ func (s *Scheduler) complete(t *target, err error, w *tasks.Work) {
 	if t.Observer == nil {
 		s.leave(t, err, w)
 		return
+	}
+	if err != nil {
+		t.node.Fail(err)
 	}
 	w.Defer(func(w *tasks.Work) {
 		t.awaitTold()

@@ -70,7 +70,7 @@ func (r *rig) on(l launch, elements int, pointers ...Pointer) {
 
 func (r *rig) onIn(scope *tasks.Scope, l launch, elements int, pointers ...Pointer) {
 	r.t.Helper()
-	g := Region{Label: l.label, Scope: scope, Depend: append(dependOn(l.in, l.out), l.depend...), NoWait: !l.included, Kernel: r.kernels[l.kernel], Range: [3]uint64{uint64(elements), 1, 1}}
+	g := Region{Label: l.label, Scope: scope, Depend: append(dependOn(l.in, l.out), l.depend...), NoWait: !l.included, Kernel: r.kernels[l.kernel], Range: [3]uint64{uint64(elements), 1, 1}, Observer: r.watched(l.label)}
 	g.Buffers = []Buffer{}
 	for _, p := range pointers {
 		g.Buffers = append(g.Buffers, Buffer{Map: -1, Pointer: p, Size: 4 * uint64(elements)})
@@ -426,6 +426,7 @@ func TestMappedPointersGoStale(t *testing.T) {
 
 func TestDeclaredStorageIsNeverRemoved(t *testing.T) {
 	inEveryMemory(t, func(t *testing.T, r *rig) {
+		r.watches = false // what is declared stays
 		x := filled(64, 5)
 		g := r.region(launch{label: "declare", enter: []arg{to(x)}, included: true})
 		g.Infinite = true

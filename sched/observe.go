@@ -225,17 +225,6 @@ func (s *Scheduler) observeExit(t *target) {
 	}
 }
 
-// tellGone tells of the storage that is about to go, before another task can have it;
-// unless something has failed, which may keep it.
-func (t *target) tellGone(err error) {
-	if err != nil {
-		t.due = t.due[:0]
-		return
-	}
-	t.goneTold = true
-	t.tellDue()
-}
-
 // observeGone notes that a block leaves the presence table by t's exit, under mu.
 func (s *Scheduler) observeGone(t *target, block *memory.Present) {
 	if state := stateOf(block); !state.shared && !state.associated {

@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"unsafe"
 
@@ -90,6 +91,12 @@ type rig struct {
 	closed  bool
 	// share: target constructs use the host's storage.
 	share bool
+
+	// watches: what is run has observers. memory is what they know of storage.
+	watches  bool
+	watching sync.Mutex
+	watchers []*watch
+	memory   map[uint64]uint64
 }
 
 // reporter is the part of testing.TB that a rig needs.
@@ -118,6 +125,7 @@ func newRigOn(t reporter, d *fakeDevice, mode memoryMode) *rig {
 	if r.s, err = New(r.d, Options{Domain: rigDomain, HideHostVisible: mode.hidden, Sharing: mode.share, Piece: mode.piece, Placement: mode.placement, Seed: d.rng.Uint64()}); err != nil {
 		t.Fatal(err)
 	}
+	r.watches, r.memory = d.rng.IntN(2) == 0, make(map[uint64]uint64)
 	r.scope = r.graph.NewScope()
 	for name := range fakeKernels {
 		r.kernels[name] = kernel(t, name)
@@ -137,6 +145,7 @@ func (r *rig) close() {
 		r.t.Error(err)
 	}
 	r.checkEmpty()
+	r.checkWatched()
 	if err := r.s.Close(); err != nil {
 		r.t.Error(err)
 	}
@@ -255,6 +264,7 @@ func (r *rig) region(l launch) Region {
 	g := Region{
 		Label: l.label, Scope: cmp.Or(l.scope, r.scope), Depend: append(dependOn(l.in, l.out), l.depend...),
 		NoWait: !l.included, Group: l.group, Place: l.place, Priority: l.priority,
+		Observer: r.watched(l.label),
 	}
 	if l.kernel == "" {
 		for _, a := range l.enter {

@@ -278,9 +278,29 @@ func (n *Node) completePlain(w *Work) {
 	s.spareNodeCount++
 }
 
+// Fail says that the task has failed, to those that follow it, and is about to be
+// completed with the same error.
+func (n *Node) Fail(err error) {
+	n.scope.lock()
+	defer n.scope.unlock()
+	n.fail(err)
+	n.passFailure()
+}
+
 func (n *Node) finish(err error, w *Work) {
+	n.fail(err)
+	if n.left > 1 {
+		// What it follows on the device keeps it from being complete: who follows it
+		// has to know before that.
+		n.passFailure()
+	}
+	n.settle(w)
+}
+
+// fail notes a failure, nil for none.
+func (n *Node) fail(err error) {
 	switch dependent, ok := err.(*Error); {
-	case err == nil:
+	case err == nil, n.failure != nil:
 	case ok && dependent == n.failedBy:
 		n.dropped = true
 	default:
@@ -290,16 +310,19 @@ func (n *Node) finish(err error, w *Work) {
 		n.fulfilled = true
 		n.left--
 	}
-	if failure := n.rootFailure(); failure != nil && n.left > 1 {
-		// What it follows on the device keeps it from being complete: who follows it
-		// has to know before that.
-		for i := range n.successors {
-			if e := &n.successors[i]; e.to.failedBy == nil && !e.exclusion {
-				e.to.failedBy = failure
-			}
+}
+
+// passFailure hands the task's failure, if it has one, on to those that follow it.
+func (n *Node) passFailure() {
+	failure := n.rootFailure()
+	if failure == nil {
+		return
+	}
+	for i := range n.successors {
+		if e := &n.successors[i]; e.to.failedBy == nil && !e.exclusion {
+			e.to.failedBy = failure
 		}
 	}
-	n.settle(w)
 }
 
 // settle takes away one of the things that keep n from being complete.

@@ -17,6 +17,8 @@ var checkTools = os.Getenv("VKOMP_CHECK_TOOL") != ""
 type ToolChecker struct {
 	// Host returns the number of the initial device.
 	Host func() int
+	// Probe, if not nil, is called in each callback: what a tool may call must not block.
+	Probe func()
 
 	mu      sync.Mutex
 	wrong   []string
@@ -132,6 +134,9 @@ func (c *ToolChecker) Callbacks() ompt.Callbacks {
 
 func checked[Event any](c *ToolChecker, check func(Event)) func(Event) {
 	return func(e Event) {
+		if c.Probe != nil {
+			c.Probe()
+		}
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		check(e)

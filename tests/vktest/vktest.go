@@ -62,7 +62,7 @@ func Open(t testing.TB, options ...func(*vkomp.Options)) *vkomp.Runtime {
 		}
 	})
 	if checker != nil {
-		checker.Host = rt.NumDevices
+		checker.Host, checker.Probe = rt.NumDevices, func() { rt.Stats() }
 	}
 	if rt.NumDevices() == 0 && o.Validation {
 		t.Fatal("no Vulkan device: install a driver, for example Mesa's lavapipe")
