@@ -93,6 +93,11 @@ func targetFlags(noWait bool) ompt.TaskFlag {
 	return ompt.TaskTarget | ompt.TaskUndeferred
 }
 
+// Interest implements sched.Observer.
+func (o *observation) Interest() (run, operations bool) {
+	return o.tool.runs, o.tool.operations
+}
+
 func (o *observation) deferred() bool { return o.flags&ompt.TaskUndeferred == 0 }
 
 // Created implements sched.Observer.
@@ -111,15 +116,26 @@ func (o *observation) create(depend []tasks.Depend) {
 		})
 	}
 	if t.Dependences != nil && len(depend) > 0 {
-		items := make([]ompt.Dependence, len(depend))
-		for i := range depend {
-			d := &depend[i]
-			items[i] = ompt.Dependence{Variable: uintptr(d.Ptr), Size: uint64(d.Size), Type: dependenceTypes[d.Kind]}
-		}
-		t.Dependences(ompt.DependencesEvent{Task: &o.data, Dependences: items})
+		o.tellDepend(depend)
 	}
 	o.creating.Unlock()
 	o.tellFollows()
+}
+
+// tellDepend tells of the items of the depend clauses.
+func (o *observation) tellDepend(depend []tasks.Depend) {
+	t := o.tool
+	var items []ompt.Dependence
+	if t.dependences.TryLock() {
+		defer t.dependences.Unlock()
+		items = t.items[:0]
+		defer func() { t.items = items }()
+	}
+	for i := range depend {
+		d := &depend[i]
+		items = append(items, ompt.Dependence{Variable: uintptr(d.Ptr), Size: uint64(d.Size), Type: dependenceTypes[d.Kind]})
+	}
+	t.Dependences(ompt.DependencesEvent{Task: &o.data, Dependences: items})
 }
 
 var dependenceTypes = [...]ompt.DependenceType{

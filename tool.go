@@ -17,12 +17,15 @@ import (
 type tool struct {
 	// Callbacks are the tool's, in their EMI forms alone.
 	ompt.Callbacks
-	// tasks: the tool hears of what tasks do.
-	tasks bool
+	// tasks: the tool hears of tasks. runs: of when they run; operations: of what they do.
+	tasks, runs, operations bool
 	// regions and ops count target regions and operations.
 	regions, ops atomic.Uint64
 	// initial is the tool's data of the initial task.
 	initial ompt.Data
+	// items are working memory of one who tells of dependences, who holds dependences.
+	dependences sync.Mutex
+	items       []ompt.Dependence
 	// observations are made many at once.
 	spare sync.Pool
 }
@@ -39,9 +42,12 @@ func (rt *Runtime) startTool() error {
 	}
 	c = c.EMI()
 	t := &tool{Callbacks: c}
-	t.tasks = c.TaskCreate != nil || c.TaskSchedule != nil || c.Dependences != nil || c.TaskDependence != nil ||
-		c.TargetEMI != nil || c.TargetDataOpEMI != nil || c.TargetMapEMI != nil || c.TargetSubmitEMI != nil
-	if t.tasks || c.DeviceInitialize != nil || c.DeviceFinalize != nil || c.DeviceLoad != nil || c.DeviceUnload != nil ||
+	// Operations have numbers in a device's trace, which a tool may begin when it hears of
+	// the device.
+	t.operations = c.TargetDataOpEMI != nil || c.TargetMapEMI != nil || c.TargetSubmitEMI != nil || c.DeviceInitialize != nil
+	t.runs = t.operations || c.TaskSchedule != nil || c.TargetEMI != nil
+	t.tasks = t.runs || c.TaskCreate != nil || c.Dependences != nil || c.TaskDependence != nil
+	if t.tasks || c.DeviceFinalize != nil || c.DeviceLoad != nil || c.DeviceUnload != nil ||
 		c.ImplicitTask != nil || c.SyncRegion != nil || c.SyncRegionWait != nil || c.ControlTool != nil {
 		rt.tool.Store(t)
 		t.implicitTask(ompt.ScopeBegin)

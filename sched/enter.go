@@ -286,7 +286,7 @@ func (s *Scheduler) enter(t *target, w *tasks.Work) error {
 			t.hold(block, ignoresCount(m))
 		}
 	}
-	if t.Observer != nil {
+	if t.operations {
 		s.observeEntry(t)
 	}
 	return nil
@@ -475,7 +475,7 @@ func (s *Scheduler) copyIn(t *target, w *tasks.Work) error {
 			continue
 		}
 		m := &t.Enter[i]
-		if t.Observer != nil {
+		if t.operations {
 			t.tell(ompt.ScopeBegin, t.copyIns[i])
 		}
 		var to unsafe.Pointer
@@ -495,7 +495,7 @@ func (s *Scheduler) copyIn(t *target, w *tasks.Work) error {
 		} else {
 			bytes += copyBytes(to, unsafe.Add(m.Ptr, u.Skip), m.Size-u.Skip)
 		}
-		if t.Observer != nil {
+		if t.operations {
 			t.tell(ompt.ScopeEnd, t.copyIns[i])
 		}
 	}
@@ -580,7 +580,7 @@ func (s *Scheduler) endExit(t *target, w *tasks.Work) {
 func (s *Scheduler) goneAll(t *target, w *tasks.Work) {
 	for i, p := range s.removed {
 		s.removed[i] = nil
-		if t.Observer != nil && !t.goneTold {
+		if t.operations && !t.goneTold {
 			s.observeGone(t, p)
 		}
 		s.gone(p, w)

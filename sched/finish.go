@@ -25,7 +25,7 @@ func (s *Scheduler) finish(t *target, w *tasks.Work) {
 	if !t.leaving {
 		t.exits, t.exiting = s.table.BeginExit(t.Exit, t.exits), true
 		late, err := s.planResults(t, w)
-		if err == nil && t.Observer != nil {
+		if err == nil && t.operations {
 			s.observeExit(t)
 		}
 		if err != nil {
@@ -82,7 +82,7 @@ func (s *Scheduler) finish(t *target, w *tasks.Work) {
 		}
 	}
 
-	if t.Observer != nil && err == nil {
+	if t.operations && err == nil {
 		// Before another task can have it.
 		t.goneTold = true
 		t.tellDue()
@@ -256,14 +256,19 @@ func (s *Scheduler) complete(t *target, err error, w *tasks.Work) {
 	if err != nil {
 		t.node.Fail(err)
 	}
-	w.Defer(func(w *tasks.Work) {
-		t.awaitTold()
-		t.tellDue()
-		t.Observer.End(err)
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.leave(t, err, w)
-	})
+	t.outcome = err
+	w.Defer(t.end)
+}
+
+// toldEnd tells of the task's end, and completes it.
+func (t *target) toldEnd(w *tasks.Work) {
+	t.awaitTold()
+	t.tellDue()
+	t.Observer.End(t.outcome)
+	s := t.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.leave(t, t.outcome, w)
 }
 
 // leave is what complete does when the observer knows of the task's end, under mu.
@@ -277,7 +282,7 @@ func (s *Scheduler) leave(t *target, err error, w *tasks.Work) {
 // told says that Start has told the observer of all that it did. Unless the task waits for
 // that, s.mu is held, or the task may be another's.
 func (t *target) told() {
-	if t.Observer != nil {
+	if t.operations {
 		t.telling.Unlock()
 	}
 }
@@ -285,7 +290,8 @@ func (t *target) told() {
 // awaitTold waits until the task's Start has told the observer of all that it did. It
 // submits, and waits for no task's end meanwhile.
 func (t *target) awaitTold() {
-	if t.Observer != nil {
+	if t.operations && !t.awaited {
+		t.awaited = true
 		t.telling.Lock()
 		t.telling.Unlock() //nolint:staticcheck // SA2001: to have seen it unlocked is the point
 	}

@@ -93,6 +93,7 @@ func (h *HostDevice) Run(ctx context.Context, r HostRegion) error {
 	node, err := r.Scope.Add(&task, w)
 	if err == nil && r.Observer != nil {
 		r.Observer.Created(node, depend)
+		t.Observer = running(r.Observer)
 		node.Go(w)
 	}
 	w.Finish()

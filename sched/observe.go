@@ -12,6 +12,9 @@ import (
 // held, those of one task one after the other.
 type Observer interface {
 	tasks.Witness
+	// Interest says whether Begin and End are of interest, and whether Map and Op are, which
+	// come between the two: what is not may be left out.
+	Interest() (run, operations bool)
 	// Created: the task is in the graph; it cannot start before this returns.
 	Created(n *tasks.Node, depend []tasks.Depend)
 	// Begin: the task starts.
@@ -28,7 +31,19 @@ type Observer interface {
 
 // observerOf returns the observer of a task, or nil.
 func observerOf(n *tasks.Node) Observer {
-	o, _ := n.Witness().(Observer)
+	o, ok := n.Witness().(Observer)
+	if !ok {
+		return nil
+	}
+	return running(o)
+}
+
+// running returns the observer of a task that has been created: none, if only that was of
+// interest.
+func running(o Observer) Observer {
+	if run, _ := o.Interest(); !run {
+		return nil
+	}
 	return o
 }
 
@@ -57,15 +72,19 @@ type Numbers struct{ Device, Host int }
 
 // observed is what a target task has for its observer.
 type observed struct {
-	// begun: Begin was called.
-	begun bool
-	// ops are the operations, which a later task uses again; their number is used.
-	ops  []*Op
-	used int
+	// begun: Begin was called. operations: they are of interest.
+	begun, operations bool
+	// awaited: awaitTold has waited.
+	awaited bool
+	// ops are the operations; a later task uses them again.
+	ops []*Op
 	// copyIns are those of uses that are copied in, by item; submit is the kernel's.
 	copyIns []*Op
 	submit  *Op
 	items   []ompt.MapItem
+	// end is target.toldEnd, outcome what it completes the task with.
+	end     func(*tasks.Work)
+	outcome error
 	// due are operations to tell of when no lock is held.
 	due []*Op
 	// goneTold: the observer knows of the storage that goes with the task.
@@ -76,25 +95,34 @@ type observed struct {
 func (o *observed) reset() {
 	clear(o.copyIns)
 	clear(o.due)
-	*o = observed{ops: o.ops, copyIns: o.copyIns[:0], items: o.items[:0], due: o.due[:0]}
+	o.resetOps()
+	*o = observed{end: o.end, ops: o.ops, copyIns: o.copyIns[:0], items: o.items[:0], due: o.due[:0]}
+}
+
+func (o *observed) resetOps() {
+	for _, op := range o.ops {
+		*op = Op{}
+	}
+	o.ops = o.ops[:0]
 }
 
 // newOp returns a new operation of the task; s.mu is held.
 func (t *target) newOp(op ompt.DataOp) *Op {
 	o := &t.observed
-	if o.used == len(o.ops) {
+	n := len(o.ops)
+	if n == cap(o.ops) {
 		o.ops = append(o.ops, new(Op))
+	} else if o.ops = o.ops[:n+1]; o.ops[n] == nil {
+		o.ops[n] = new(Op)
 	}
-	made := o.ops[o.used]
-	o.used++
-	*made = Op{DataOp: op}
-	return made
+	o.ops[n].DataOp = op
+	return o.ops[n]
 }
 
 // transfer returns an operation on bytes of the host and of device memory, nil for a task
 // without an observer; s.mu is held.
 func (t *target) transfer(kind ompt.TargetDataOp, host unsafe.Pointer, m *store, at, bytes uint64, label string) *Op {
-	if t.Observer == nil {
+	if !t.operations {
 		return nil
 	}
 	s := t.s
@@ -118,7 +146,8 @@ func blockAt(block *memory.Present) uint64 {
 // observeEntry notes what the entry of t did and what is to come, under mu.
 func (s *Scheduler) observeEntry(t *target) {
 	o := &t.observed
-	o.items, o.copyIns, o.used = o.items[:0], o.copyIns[:0], 0
+	o.items, o.copyIns = o.items[:0], o.copyIns[:0]
+	o.resetOps()
 	for i := range t.uses {
 		u, m := &t.uses[i], &t.Enter[i]
 		o.copyIns = append(o.copyIns, nil)

@@ -55,6 +55,8 @@ func (w *watch) String() string {
 	return "no task"
 }
 
+func (w *watch) Interest() (run, operations bool) { return true, true }
+
 func (w *watch) Follows(tasks.Witness) {}
 
 func (w *watch) Dropped() {

@@ -24,8 +24,15 @@ func leftovers(t *target) (left []string) {
 			left = append(left, fmt.Sprintf("%d %s", v.Len(), path))
 		}
 		switch path {
-		case "push", "sizes", "ranges", "plan.calls":
+		case "push", "sizes", "ranges", "plan.calls", "observed.items":
 			// Numbers, which nobody reads before they are written.
+			return
+		case "observed.ops":
+			for i := range v.Cap() {
+				if op := v.Slice3(0, v.Cap(), v.Cap()).Index(i); !op.IsNil() && !op.Elem().IsZero() {
+					left = append(left, fmt.Sprintf("%s[%d]", path, i))
+				}
+			}
 			return
 		}
 		if all := v.Slice3(0, v.Cap(), v.Cap()); v.Cap() > 0 {
@@ -41,10 +48,10 @@ func leftovers(t *target) (left []string) {
 		for i := range v.NumField() {
 			f, name := v.Field(i), path+v.Type().Field(i).Name
 			switch {
-			case name == "s":
+			case name == "s" || name == "observed.end":
 			case f.Kind() == reflect.Slice:
 				keeps(strings.TrimPrefix(name, "Region."), f)
-			case name == "Region" || name == "plan":
+			case name == "Region" || name == "plan" || name == "observed":
 				walk(name+".", f)
 			case !f.IsZero():
 				left = append(left, name)

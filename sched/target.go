@@ -143,8 +143,8 @@ type target struct {
 	single bool
 
 	// telling is held from the task's beginning until it has been placed and the observer
-	// has heard so: its end waits for that. It and what is observed have no part in a task
-	// without an observer.
+	// has heard so, if that is of interest: its end waits for that. It and what is observed
+	// have no part in a task without an observer.
 	telling sync.Mutex
 	observed
 }
@@ -256,6 +256,7 @@ func (s *Scheduler) newTarget(r *Region) *target {
 	t, _ := s.spare.Get().(*target)
 	if t == nil {
 		t = &target{s: s}
+		t.end = t.toldEnd
 	}
 	enter, exit := append(t.Enter[:0], r.Enter...), append(t.Exit[:0], r.Exit...)
 	buffers, addresses := append(t.Buffers[:0], r.Buffers...), append(t.Addresses[:0], r.Addresses...)
@@ -357,6 +358,9 @@ func (s *Scheduler) Run(ctx context.Context, r Region) error {
 	}
 	if r.Observer != nil {
 		r.Observer.Created(node, r.Depend)
+		if t.Observer = running(r.Observer); t.Observer != nil {
+			_, t.operations = t.Observer.Interest()
+		}
 		node.Go(w)
 	}
 	w.Finish()
@@ -401,12 +405,12 @@ func (s *Scheduler) Join(n *tasks.Node, w *tasks.Work) {
 func (t *target) Start(n *tasks.Node, w *tasks.Work) {
 	s := t.s
 	t.node = n
-	if t.Observer != nil {
+	if t.operations {
 		t.telling.Lock()
-		if !t.begun {
-			t.begun = true
-			t.Observer.Begin()
-		}
+	}
+	if t.Observer != nil && !t.begun {
+		t.begun = true
+		t.Observer.Begin()
 	}
 	s.mu.Lock()
 	if err := s.refusal(); err != nil {
@@ -436,18 +440,18 @@ func (t *target) Start(n *tasks.Node, w *tasks.Work) {
 	s.live++
 	s.mu.Unlock()
 
-	if t.Observer != nil {
+	if t.operations {
 		t.Observer.Map(t.items)
 		t.tellDue()
 	}
 	copying := s.copyIn(t, w)
-	if t.Observer == nil {
+	if t.operations {
+		t.tellPlaced(ompt.ScopeBegin)
 		s.handOver(t, copying, w)
-		return
+		t.tellPlaced(ompt.ScopeEnd)
+	} else {
+		s.handOver(t, copying, w)
 	}
-	t.tellPlaced(ompt.ScopeBegin)
-	s.handOver(t, copying, w)
-	t.tellPlaced(ompt.ScopeEnd)
 	t.told()
 }
 

@@ -1,0 +1,97 @@
+package vkomp_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/vkomp/vkomp"
+	"github.com/vkomp/vkomp/ompt"
+	"github.com/vkomp/vkomp/shaders"
+)
+
+// toolsToMeasure register callbacks whose bodies count; events is how many of them a
+// target construct with a depend clause and nothing to run calls.
+func toolsToMeasure(count *uint64) []struct {
+	name   string
+	tool   ompt.Callbacks
+	events float64
+} {
+	target := func(ompt.TargetEMIEvent) { *count++ }
+	create := func(ompt.TaskCreateEvent) { *count++ }
+	schedule := func(ompt.TaskScheduleEvent) { *count++ }
+	maps := func(ompt.TargetMapEMIEvent) { *count++ }
+	return []struct {
+		name   string
+		tool   ompt.Callbacks
+		events float64
+	}{
+		{"none", ompt.Callbacks{}, 0},
+		{"unconcerned", ompt.Callbacks{DeviceLoad: func(ompt.DeviceLoadEvent) { *count++ }}, 0},
+		{"create", ompt.Callbacks{TaskCreate: create}, 1},
+		{"target", ompt.Callbacks{TargetEMI: target}, 2},
+		{"all", ompt.Callbacks{
+			TaskCreate: create, TaskSchedule: schedule, TargetEMI: target, TargetMapEMI: maps,
+			Dependences: func(ompt.DependencesEvent) { *count++ }, TaskDependence: func(ompt.TaskDependenceEvent) { *count++ },
+			TargetDataOpEMI: func(ompt.TargetDataOpEMIEvent) { *count++ }, TargetSubmitEMI: func(ompt.TargetSubmitEMIEvent) { *count++ },
+		}, 7},
+	}
+}
+
+// BenchmarkTool is an included target construct on mapped data with nothing to run, by
+// what a tool registers: no work of the device hides what a callback costs. The tools
+// take turns, and of each the quickest turn counts: ns/callback is what one callback costs
+// beyond the construct without a tool.
+func BenchmarkTool(b *testing.B) {
+	const turn = 200
+	var count uint64
+	tools := toolsToMeasure(&count)
+	steps := make([]func() error, len(tools))
+	best := make([]time.Duration, len(tools))
+	ctx := context.Background()
+	for i, tool := range tools {
+		rt, err := vkomp.Open(vkomp.Options{Tool: tool.tool})
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer rt.Close()
+		k := newKernel(b, rt, shaders.Saxpy)
+		x, y := constant(64, 1), constant(64, 0)
+		if err := rt.TargetEnterData(ctx, vkomp.TargetEnterData{Maps: []vkomp.Arg{vkomp.To(x), vkomp.To(y)}}); err != nil {
+			b.Fatal(err)
+		}
+		defer func() {
+			_ = rt.TargetExitData(ctx, vkomp.TargetExitData{Maps: []vkomp.Arg{vkomp.Delete(x), vkomp.Delete(y)}})
+		}()
+		steps[i] = func() error {
+			return rt.Target(ctx, vkomp.Target{
+				Kernel: k, Args: []vkomp.Arg{vkomp.To(x), vkomp.ToFrom(y), vkomp.Value(uint32(0)), vkomp.Value(float32(1))},
+				Depend: []vkomp.Depend{vkomp.InOut(y)},
+			})
+		}
+		best[i] = time.Hour
+	}
+	for b.Loop() {
+		for i := range tools {
+			before, start := count, time.Now()
+			for range turn {
+				if err := steps[i](); err != nil {
+					b.Fatal(err)
+				}
+			}
+			best[i] = min(best[i], time.Since(start))
+			if got := float64(count-before) / turn; got != tools[i].events {
+				b.Fatalf("%s: %v callbacks a construct, want %v", tools[i].name, got, tools[i].events)
+			}
+		}
+	}
+	b.ReportMetric(float64(best[0])/turn, "ns/construct")
+	for i, tool := range tools[1:] {
+		beyond := float64(best[i+1]-best[0]) / turn
+		if tool.events == 0 {
+			b.ReportMetric(beyond, tool.name+"-ns/construct")
+			continue
+		}
+		b.ReportMetric(beyond/tool.events, tool.name+"-ns/callback")
+	}
+}
