@@ -1,14 +1,48 @@
 // Package ompt is the tool interface of OpenMP (OMPT): how a profiler or a
-// debugger hears of what the runtime does with its devices.
+// debugger hears of what the runtime does with its devices and tasks.
 //
 //	program ──constructs──▶ runtime ──Vulkan──▶ device
-//	                           │
-//	                           └─Callbacks──▶ tool
+//	                           │                  │
+//	                           └─Callbacks─▶ tool ◀─Records─┘
 //
 // A tool is a [Callbacks] value, given to the runtime when it is opened. The
 // enumerations have the names and values of the specification, so that what a
-// tool records can be read beside the records of another implementation.
+// tool records can be read beside the records of another implementation; what an
+// event has beyond the specification, such as labels, says so. A [Device] records
+// by the device's own clock when each kernel and each transfer ran.
+//
+// # Order
+//
+// The events of a task come one after the other, and in this order:
+//
+//	task_create, dependences
+//	task_dependence, for each task that it follows and that is not complete
+//	task_schedule (switch)
+//	target_emi (begin)
+//	  target_map_emi
+//	  target_data_op_emi: allocations, then transfers to the device
+//	  target_submit_emi
+//	  target_data_op_emi: transfers from the device, then deletions
+//	target_emi (end)
+//	task_schedule (complete), before the task is complete for anybody else
+//
+// Those of different tasks interleave. An operation ends when it has been initiated,
+// as the specification has it, and not when the device is done: that is in the
+// device's trace. Allocations are told when their storage is there, both ends at
+// once; deletions before the storage can be another's. Associations and their ends
+// are told when they have succeeded. Storage that host and device share in place is
+// neither allocated nor moved, and its map has MapFlagShared. Operations of deferred
+// tasks have the asynchronous types. A memory routine's transfers have the types of
+// OpenMP 6.0 (transfer, transfer_rect, memset), a region's those that say in which
+// direction (transfer_to_device, transfer_from_device).
+//
+// A deferred task starts on a goroutine that runs no other task: the prior task of its
+// switch is nil. A task that is never run has no switch, but a task_schedule with
+// TaskCancel.
+//
+// # Cost
 //
 // The runtime calls a callback on the goroutine that caused the event, several
-// at once where several goroutines do. A callback that is nil costs nothing.
+// at once where several goroutines do. A callback that is nil costs nothing, and what
+// only serves callbacks that are nil is left out.
 package ompt

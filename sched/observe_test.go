@@ -12,10 +12,10 @@ type watch struct {
 	r     *rig
 	label string
 
-	mu                              sync.Mutex
-	created, begun, over, mapped    bool
-	open                            map[*Op]bool
-	transfers, allocated            int
+	mu                           sync.Mutex
+	created, begun, over, mapped bool
+	open                         map[*Op]bool
+	transfers, allocated         int
 }
 
 // watched returns an observer for a task of the rig, which looks at it when it closes; of
