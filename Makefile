@@ -6,7 +6,7 @@ export GO
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME ?= 30s
 
-.PHONY: all build demo test stress mutations mutants race invariants vet lint shaders abi layers layers-test vgpu nocgo fuzz bench cover clean
+.PHONY: all build demo test stress mutations mutants race events invariants vet lint shaders abi layers layers-test vgpu nocgo fuzz bench cover clean
 
 all: build vet
 
@@ -49,6 +49,12 @@ mutations: bin/vkomp-demo layers
 race:
 	scripts/setup test
 	DRIVERS=lavapipe scripts/test -race ./...
+
+# A tool beside every runtime of the tests, which checks the events that it hears of. Tests
+# of what allocates nothing, and of no tool, are for runtimes without one.
+events:
+	scripts/setup test
+	VKOMP_CHECK_TOOL=1 DRIVERS=lavapipe scripts/test . ./tests ./interop -skip 'AllocateNothing|ControlTool'
 
 # Allocator and presence table validated after every change.
 invariants:

@@ -25,6 +25,8 @@ type ToolChecker struct {
 	tasks   map[*ompt.Data]*toolTask
 	initial *ompt.Data
 	regions map[ompt.ID]bool
+	// open are the tasks of the regions that have begun and not ended.
+	open    map[*ompt.Data]*toolTask
 	ops     map[ompt.ID]bool
 	devices map[int]*toolDevice
 	// over: the initial task has ended.
@@ -112,6 +114,7 @@ func (c *ToolChecker) known(event string, d *ompt.Data) {
 // Callbacks registers all that is checked, in the EMI forms.
 func (c *ToolChecker) Callbacks() ompt.Callbacks {
 	c.tasks, c.regions, c.ops = make(map[*ompt.Data]*toolTask), make(map[ompt.ID]bool), make(map[ompt.ID]bool)
+	c.open = make(map[*ompt.Data]*toolTask)
 	c.devices, c.syncs = make(map[int]*toolDevice), make(map[syncKey]int)
 	return ompt.Callbacks{
 		DeviceInitialize: checked(c, c.deviceInitialize),
@@ -296,7 +299,7 @@ func (c *ToolChecker) target(e ompt.TargetEMIEvent) {
 		if t.region != nil || c.regions[e.TargetID] {
 			c.failf("%v: target region %d begins twice", t, e.TargetID)
 		}
-		t.region, c.regions[e.TargetID] = &e, true
+		t.region, c.regions[e.TargetID], c.open[e.Target] = &e, true, t
 		return
 	}
 	was := ompt.TargetEMIEvent{}
@@ -307,20 +310,20 @@ func (c *ToolChecker) target(e ompt.TargetEMIEvent) {
 		c.failf("%v: target region %+v ends as %+v", t, was, e)
 	}
 	t.regionOver = true
+	delete(c.open, e.Target)
 }
 
 // inRegion returns the task of an open target region.
 func (c *ToolChecker) inRegion(event string, target *ompt.Data, id ompt.ID) *toolTask {
-	for _, t := range c.tasks {
-		if t.region != nil && t.region.Target == target {
-			if t.regionOver || t.region.TargetID != id {
-				c.failf("%v: %s in region %d", t, event, id)
-			}
-			return t
-		}
+	t := c.open[target]
+	if t == nil {
+		c.failf("%s in no region", event)
+		return &toolTask{}
 	}
-	c.failf("%s in no region", event)
-	return &toolTask{}
+	if t.region.TargetID != id {
+		c.failf("%v: %s in region %d", t, event, id)
+	}
+	return t
 }
 
 func (c *ToolChecker) targetMap(e ompt.TargetMapEMIEvent) {
