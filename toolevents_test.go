@@ -401,6 +401,31 @@ func fulfilLate(t *testing.T, tr *tracer, e *vkomp.Event) error {
 	}
 }
 
+// A data region begins as enter data does, and ends as exit data; inside, what is present
+// is mapped and not moved.
+func TestEventOrderOfDataRegions(t *testing.T) {
+	var tr tracer
+	var rt *vkomp.Runtime
+	rt = vktest.Open(t, vktest.Path(vkomp.MemoryUnified), withTool(tr.callbacks(func() int { return rt.NumDevices() })))
+	k := newKernel(t, rt, shaders.Saxpy)
+	x, y := ramp(100), constant(100, 0)
+	region := vkomp.TargetData{Maps: []vkomp.Arg{vkomp.To(x), vkomp.From(y)}}
+	if err := rt.TargetData(t.Context(), region, func(ctx context.Context) error { return rt.Target(ctx, saxpyOn(t, k, 1, x, y)) }); err != nil {
+		t.Fatal(err)
+	}
+	begin := []string{"create in initial target|undeferred", "switch initial"}
+	alloc, gone := bothEnds("alloc", "host→device 400"), bothEnds("delete", "host→device 400")
+	want := slices.Concat(
+		[]string{"# target data"}, begin, sequence("target_enter_data begin on device", "map to, from", alloc, alloc,
+			bothEnds("transfer_to_device", "host→device 400"), "target_enter_data end on device", "complete initial"),
+		[]string{"# saxpy"}, begin, sequence("target begin on device", "map to, to|from", "submit saxpy begin", "submit saxpy end", "target end on device", "complete initial"),
+		[]string{"# target data"}, begin, sequence("target_exit_data begin on device", "map to, from",
+			bothEnds("transfer_from_device", "device→host 400"), gone, gone, "target_exit_data end on device", "complete initial"))
+	if diff := cmp.Diff(want, tr.take()); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+}
+
 // Foreign work's constructs are target tasks, and so are regions on the initial device.
 func TestEventOrderOfInteropAndOfTheInitialDevice(t *testing.T) {
 	var tr tracer
