@@ -73,6 +73,7 @@ func TestEncoderHasTheStreamsConstants(t *testing.T) {
 	}
 	for name, value := range map[string]int{
 		"OP_BARRIER": int(OpBarrier), "OP_DISPATCH": int(OpDispatch), "OP_COPY": int(OpCopy), "OP_FILL": int(OpFill),
+		"OP_TIMESTAMP": int(OpTimestamp), "STAMP_WORDS": stampWords,
 		"BARRIER_WORDS": barrierWords, "DISPATCH_WORDS": dispatchWords, "COPY_WORDS": copyWords,
 		"FILL_WORDS": fillWords, "RANGE_WORDS": rangeWords, "REGION_WORDS": regionWords,
 		"MAX_UNORDERED_REGIONS": maxUnorderedRegions, "MAX_BINDINGS": MaxBindings,

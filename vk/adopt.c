@@ -52,6 +52,7 @@ static const struct {
 		scalar_block_layout),
 	CORE_1_2(SHADER_SUBGROUP_EXTENDED_TYPES_FEATURES, ShaderSubgroupExtendedTypesFeatures,
 		shaderSubgroupExtendedTypes, shader_subgroup_extended_types),
+	CORE_1_2(HOST_QUERY_RESET_FEATURES, HostQueryResetFeatures, hostQueryReset, host_query_reset),
 	CORE_1_2(TIMELINE_SEMAPHORE_FEATURES, TimelineSemaphoreFeatures, timelineSemaphore,
 		timeline_semaphore),
 	CORE_1_2(BUFFER_DEVICE_ADDRESS_FEATURES, BufferDeviceAddressFeatures, bufferDeviceAddress,

@@ -495,7 +495,7 @@ func TestFeaturesAreReadFromEveryStructureThatEnablesThem(t *testing.T) {
 		51: {2: "storageBuffer8BitAccess", 3: "uniformAndStorageBuffer8BitAccess", 4: "storagePushConstant8",
 			5: "shaderBufferInt64Atomics", 6: "shaderSharedInt64Atomics", 7: "shaderFloat16", 8: "shaderInt8",
 			15: "shaderStorageBufferArrayNonUniformIndexing", 31: "scalarBlockLayout", 34: "shaderSubgroupExtendedTypes",
-			37: "timelineSemaphore", 38: "bufferDeviceAddress", 41: "vulkanMemoryModel", 42: "vulkanMemoryModelDeviceScope"},
+			36: "hostQueryReset", 37: "timelineSemaphore", 38: "bufferDeviceAddress", 41: "vulkanMemoryModel", 42: "vulkanMemoryModelDeviceScope"},
 		53:         {9: "synchronization2"},
 		1000083000: {0: "storageBuffer16BitAccess", 1: "uniformAndStorageBuffer16BitAccess", 2: "storagePushConstant16"},
 		1000082000: {0: "shaderFloat16", 1: "shaderInt8"},
@@ -508,6 +508,7 @@ func TestFeaturesAreReadFromEveryStructureThatEnablesThem(t *testing.T) {
 		1000211000: {0: "vulkanMemoryModel", 1: "vulkanMemoryModelDeviceScope"},
 		1000221000: {0: "scalarBlockLayout"},
 		1000257000: {0: "bufferDeviceAddress"},
+		1000261000: {0: "hostQueryReset"},
 		1000286000: {0: "robustBufferAccess2"},
 		1000314007: {0: "synchronization2"},
 		1000059001: {}, // no structure of features

@@ -27,8 +27,9 @@ type Adoption struct {
 	// package has no use for may be left out.
 	Extensions []string
 	// Features has what is enabled of the features that Vulkan calls so. What Vulkan
-	// has an extension for and no feature (PushDescriptor, MemoryBudget, those whose
-	// names begin with External), and the figures about subgroups, are not read.
+	// has an extension for and no feature (PushDescriptor, MemoryBudget,
+	// CalibratedTimestamps, those whose names begin with External), and the figures
+	// about subgroups, are not read.
 	Features Features
 
 	// Queues are those that this package may submit to. One or more must compute; of

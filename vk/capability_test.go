@@ -39,6 +39,8 @@ var capabilityOf = map[string][]spirv.Capability{
 	"PushDescriptor":                       nil,
 	"ExternalMemoryHost":                   nil,
 	"MemoryBudget":                         nil,
+	"HostQueryReset":                       nil,
+	"CalibratedTimestamps":                 nil,
 	"ExternalMemoryFd":                     nil,
 	"ExternalTimelineFd":                   nil,
 	"ExternalBinaryFd":                     nil,

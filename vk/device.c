@@ -26,6 +26,7 @@ const char *vko_device_resolve(const vko_instance *i, vko_device *d, uint32_t ex
 	OPTIONAL(VKO_EXT_EXTERNAL_MEMORY_FD, GetMemoryFdKHR)
 	OPTIONAL(VKO_EXT_EXTERNAL_SEMAPHORE_FD, GetSemaphoreFdKHR)
 	OPTIONAL(VKO_EXT_EXTERNAL_SEMAPHORE_FD, ImportSemaphoreFdKHR)
+	OPTIONAL(VKO_EXT_CALIBRATED_TIMESTAMPS, GetCalibratedTimestampsEXT)
 #undef OPTIONAL
 	return NULL;
 }

@@ -32,11 +32,14 @@ type Device struct {
 	life   sync.RWMutex
 	closed bool // guarded by life
 
+	sampling sync.Mutex // held by Calibrate; inside life
+
 	mu         sync.Mutex // guards what follows; a leaf
 	live       map[string]int
 	blocks     map[Buffer]Block
 	mapped     map[Memory]uint64 // bytes of the memory that is mapped
 	pipelines  map[uint64]Pipeline
+	queries    map[uint64]struct{}    // VkQueryPools
 	semaphores map[Semaphore]struct{} // those that belong to no queue
 	exportable map[any]bool           // each a Memory or a Semaphore
 }
@@ -98,6 +101,7 @@ func (p *PhysicalDevice) openQueues(queues, interop []int, o DeviceOptions) (*De
 		blocks:     map[Buffer]Block{},
 		mapped:     map[Memory]uint64{},
 		pipelines:  map[uint64]Pipeline{},
+		queries:    map[uint64]struct{}{},
 		semaphores: map[Semaphore]struct{}{},
 		exportable: map[any]bool{},
 	}
@@ -216,6 +220,9 @@ func (d *Device) Close() error {
 	}
 	for _, p := range d.pipelines {
 		d.destroyPipeline(p)
+	}
+	for p := range d.queries {
+		d.destroyQueryPool(p)
 	}
 	for s := range d.semaphores {
 		d.destroySemaphore(s)

@@ -102,11 +102,15 @@ func TestCallsAfterCloseSayClosed(t *testing.T) {
 	_, calls["WaitSemaphore"] = d.WaitSemaphore(1, 1, 0)
 	calls["SignalSemaphore"] = d.SignalSemaphore(1, 1)
 	_, calls["CreatePipeline"] = d.CreatePipeline(PipelineOptions{Code: shader(t, "add"), Entry: "main"})
+	_, calls["CreateQueryPool"] = d.CreateQueryPool(1)
+	calls["ResetQueryPool"], calls["Timestamps"] = d.ResetQueryPool(QueryPool{}, 0, 1), d.Timestamps(QueryPool{}, 0, nil)
+	_, calls["Calibrate"] = d.Calibrate()
 	_, calls["Completed"] = q.Completed()
 	_, calls["Wait"] = q.Wait(1, 0)
 	d.DestroyBlock(Block{Buffer: 1})
 	d.DestroyPipeline(Pipeline{Handle: 1})
 	d.DestroySemaphore(1)
+	d.DestroyQueryPool(QueryPool{Handle: 1})
 	if err := i.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +138,10 @@ func TestCloseDestroysAndNamesWhatIsLeft(t *testing.T) {
 	if _, err := d.CreateTimeline(0); err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]int{"VkBuffer": 1, "VkDeviceMemory": 1, "VkSemaphore": 1,
+	if _, err := d.CreateQueryPool(3); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]int{"VkBuffer": 1, "VkDeviceMemory": 1, "VkSemaphore": 1, "VkQueryPool": 1,
 		"VkDescriptorSetLayout": 1, "VkPipelineLayout": 1, "VkPipeline": 1}
 	live := d.Live()
 	for kind, n := range want {

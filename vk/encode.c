@@ -9,11 +9,13 @@ enum {
 	OP_DISPATCH = 2,
 	OP_COPY = 3,
 	OP_FILL = 4,
+	OP_TIMESTAMP = 5,
 
 	BARRIER_WORDS = 3,
 	DISPATCH_WORDS = 9,
 	COPY_WORDS = 3,
 	FILL_WORDS = 5,
+	STAMP_WORDS = 4,
 	RANGE_WORDS = 3,
 	REGION_WORDS = 3,
 	MAX_UNORDERED_REGIONS = 64,
@@ -178,6 +180,26 @@ static int32_t scan_fill(const uint64_t *w, unsigned long long at, vko_fault *fa
 	return 0;
 }
 
+static int32_t scan_timestamp(const uint64_t *w, vko_family family, unsigned long long at,
+	vko_fault *fault)
+{
+	if (w[1] == 0 || low(w[2]) >= high(w[2]))
+		return vko_refuse(fault, "word %llu: timestamp: query %u of a pool of %u", at, low(w[2]),
+			high(w[2]));
+	switch (w[3]) {
+	case VKO_PIPELINE_STAGE_COMPUTE_SHADER_BIT: // scan_for_transfers_only looks at it
+	case VKO_PIPELINE_STAGE_TOP_OF_PIPE_BIT:
+	case VKO_PIPELINE_STAGE_TRANSFER_BIT:
+	case VKO_PIPELINE_STAGE_ALL_COMMANDS_BIT:
+		break;
+	default:
+		return vko_refuse(fault, "word %llu: timestamp: stage 0x%llx", at, (unsigned long long)w[3]);
+	}
+	if (family.timestamp_bits == 0)
+		return vko_refuse(fault, "word %llu: timestamp: queue family %u has none", at, family.index);
+	return 0;
+}
+
 // What only the device's other families can do.
 static int32_t scan_for_transfers_only(const uint64_t *w, uint32_t family, unsigned long long at,
 	vko_fault *fault)
@@ -187,6 +209,10 @@ static int32_t scan_for_transfers_only(const uint64_t *w, uint32_t family, unsig
 	if (op_code(w) == OP_BARRIER && ((low(w[1]) | high(w[1])) & VKO_PIPELINE_STAGE_COMPUTE_SHADER_BIT))
 		return vko_refuse(fault,
 			"word %llu: barrier: queue family %u only transfers and has no compute stage", at,
+			family);
+	if (op_code(w) == OP_TIMESTAMP && w[3] == VKO_PIPELINE_STAGE_COMPUTE_SHADER_BIT)
+		return vko_refuse(fault,
+			"word %llu: timestamp: queue family %u only transfers and has no compute stage", at,
 			family);
 	return 0;
 }
@@ -217,6 +243,9 @@ int32_t vko_scan(const vko_device *d, vko_family family, const uint64_t *words, 
 		case OP_FILL:
 			expected = FILL_WORDS;
 			break;
+		case OP_TIMESTAMP:
+			expected = STAMP_WORDS;
+			break;
 		default:
 			return vko_refuse(fault, "word %llu: unknown operation %u", position, op_code(w));
 		}
@@ -227,6 +256,8 @@ int32_t vko_scan(const vko_device *d, vko_family family, const uint64_t *words, 
 			refused = vko_refuse(fault, "word %llu: barrier: no stage", position);
 		if (op_code(w) == OP_FILL)
 			refused = scan_fill(w, position, fault);
+		if (op_code(w) == OP_TIMESTAMP)
+			refused = scan_timestamp(w, family, position, fault);
 		if (!refused && !family.computes)
 			refused = scan_for_transfers_only(w, family.index, position, fault);
 		if (refused)
@@ -352,6 +383,9 @@ static int32_t record_op(const vko_device *d, void *commands, vkoHandle pool, co
 		return 0;
 	case OP_FILL:
 		d->CmdFillBuffer(commands, w[1], w[2], w[3], low(w[4]));
+		return 0;
+	case OP_TIMESTAMP:
+		d->CmdWriteTimestamp(commands, low(w[3]), w[1], low(w[2]));
 		return 0;
 	}
 	return vko_refuse(fault, "unknown operation %u", op_code(w));

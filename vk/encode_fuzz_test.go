@@ -32,7 +32,7 @@ func FuzzScan(f *testing.F) {
 		s := streamOf(data)
 		s.words = append(make([]uint64, 0, len(s.words)), s.words...) // nothing behind the last word
 		err := d.Queues()[0].scan(s)
-		transferErr := (&Queue{device: d}).scan(s)
+		transferErr := (&Queue{device: d, bits: d.Queues()[0].bits}).scan(s)
 		if transferErr != nil && !errors.Is(transferErr, ErrInvalid) || err != nil && transferErr == nil {
 			t.Fatalf("%v; on a queue that only transfers: %v", err, transferErr)
 		}
@@ -45,12 +45,16 @@ func FuzzScan(f *testing.F) {
 		read, computing := 0, false
 		for op := range s.Ops() {
 			computing = computing || op.Code == OpDispatch ||
-				op.Code == OpBarrier && (op.Barrier.SrcStage|op.Barrier.DstStage)&StageCompute != 0
+				op.Code == OpBarrier && (op.Barrier.SrcStage|op.Barrier.DstStage)&StageCompute != 0 ||
+				op.Code == OpTimestamp && op.Stage&StageCompute != 0
 			read += len(reencode(op))
 			for _, b := range op.Bindings {
 				if b.Buffer == 0 || b.Size == 0 {
 					t.Fatalf("passed an empty binding: %+v", op)
 				}
+			}
+			if op.Code == OpTimestamp && op.Query >= op.Pool.Count {
+				t.Fatalf("passed a query that is not there: %+v", op)
 			}
 		}
 		if computing != (transferErr != nil) {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 	"unsafe"
 )
 
@@ -142,6 +143,58 @@ func TestTimelineThatFailsLeavesNothing(t *testing.T) {
 	}
 	if live := d.Live(); len(live) != 0 {
 		t.Errorf("left: %v", live)
+	}
+}
+
+func TestCalibrationAsksADeviceThatTellsItsClock(t *testing.T) {
+	t.Setenv("VKOMP_TEST_CLOCK", "0x123456789")
+	d := layeredDevice(t)
+	if !d.Properties().Features.CalibratedTimestamps {
+		t.Fatal("the device does not have the extension")
+	}
+	before := time.Now()
+	c, err := d.Calibrate()
+	if after := time.Now(); err != nil || c.Ticks != 0x123456789 || c.Host.Before(before) || c.Host.After(after) {
+		t.Errorf("%+v, %v", c, err)
+	}
+	if n := d.Queues()[0].commandBuffers(); n != 0 {
+		t.Errorf("%d command buffers", n)
+	}
+	t.Setenv("VKOMP_TEST_FAIL", fmt.Sprintf("vkGetCalibratedTimestampsEXT=%d", ErrorOutOfHostMemory))
+	if c, err := d.Calibrate(); c != (Calibration{}) || !errors.Is(err, ErrOutOfMemory) {
+		t.Errorf("%+v, %v", c, err)
+	}
+}
+
+func TestDeviceThatTellsOtherClocksAloneIsNotAskedForIt(t *testing.T) {
+	t.Setenv("VKOMP_TEST_CLOCK", "7")
+	t.Setenv("VKOMP_TEST_FAIL", "timeDomain=1")
+	d := layeredDevice(t)
+	if d.Properties().Features.CalibratedTimestamps {
+		t.Error("the feature is there")
+	}
+	if c, err := d.Calibrate(); c.Ticks == 7 || err != nil {
+		t.Errorf("%+v, %v", c, err)
+	}
+}
+
+// Each call on the way to a calibration by submissions fails in turn.
+func TestCalibrationThatFailsLeavesNothing(t *testing.T) {
+	d := layeredDevice(t)
+	for _, call := range []string{"vkCreateQueryPool", "vkCreateSemaphore", "vkQueueSubmit@1", "vkQueueSubmit@3", "vkGetQueryPoolResults@2"} {
+		for result, want := range map[Result]error{ErrorOutOfHostMemory: ErrOutOfMemory, ErrorDeviceLost: ErrDeviceLost} {
+			t.Setenv("VKOMP_TEST_FAIL", fmt.Sprintf("%s=%d", call, result))
+			if c, err := d.Calibrate(); c != (Calibration{}) || !errors.Is(err, want) || !strings.Contains(err.Error(), result.String()) {
+				t.Errorf("%s gives %v: %+v, %v", call, result, c, err)
+			}
+			if live := d.Live(); len(live) != 0 {
+				t.Errorf("%s gives %v: %v are left", call, result, live)
+			}
+		}
+		t.Setenv("VKOMP_TEST_FAIL", "")
+		if _, err := d.Calibrate(); err != nil {
+			t.Errorf("after %s failed: %v", call, err)
+		}
 	}
 }
 

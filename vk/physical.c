@@ -1,5 +1,6 @@
 #include "feature_chain.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +13,7 @@ const char *const vko_extension_names[VKO_EXT_COUNT] = {
 	"VK_KHR_portability_subset",
 	"VK_KHR_external_memory_fd",
 	"VK_KHR_external_semaphore_fd",
+	"VK_EXT_calibrated_timestamps",
 };
 
 void vko_feature_chain_link(vko_feature_chain *c, uint32_t version, uint32_t extensions)
@@ -152,6 +154,24 @@ static uint32_t can_pass_semaphore(const vko_instance *i, void *device, int32_t 
 	return (properties.externalSemaphoreFeatures & both) == both;
 }
 
+// Whether vkGetCalibratedTimestampsEXT reads the device's clock, of a device that has it.
+static bool reads_device_clock(const vko_instance *i, void *device)
+{
+	int32_t(VKO_CALL *domains)(void *, uint32_t *, int32_t *);
+	void *found = i->GetInstanceProcAddr(i->handle, "vkGetPhysicalDeviceCalibrateableTimeDomainsEXT");
+	int32_t list[32];
+	uint32_t count = sizeof list / sizeof list[0];
+	if (found == NULL)
+		return false;
+	memcpy(&domains, &found, sizeof found);
+	if (domains(device, &count, list) < 0)
+		return false;
+	for (uint32_t k = 0; k < count; k++)
+		if (list[k] == VKO_TIME_DOMAIN_DEVICE_EXT)
+			return true;
+	return false;
+}
+
 void vko_physical_features(const vko_instance *i, uintptr_t device, vko_physical *p)
 {
 	vko_feature_chain chain;
@@ -207,6 +227,8 @@ void vko_physical_details(const vko_instance *i, uintptr_t device, vko_physical 
 		p->timeline_fd = can_pass_semaphore(i, (void *)device, VKO_SEMAPHORE_TYPE_TIMELINE);
 		p->binary_fd = can_pass_semaphore(i, (void *)device, VKO_SEMAPHORE_TYPE_BINARY);
 	}
+	if ((p->extensions & VKO_EXT_CALIBRATED_TIMESTAMPS) && !reads_device_clock(i, (void *)device))
+		p->extensions &= ~(uint32_t)VKO_EXT_CALIBRATED_TIMESTAMPS;
 }
 
 void vko_memory_budget(const vko_instance *i, uintptr_t device, uint64_t *budget, uint64_t *usage)

@@ -208,6 +208,8 @@ func (p *PhysicalDevice) readDetails() {
 		ExternalTimelineFd: p.c.timeline_fd != 0,
 		ExternalBinaryFd:   p.c.binary_fd != 0,
 
+		CalibratedTimestamps: has(C.VKO_EXT_CALIBRATED_TIMESTAMPS),
+
 		SubgroupSize:       uint32(p.c.subgroup_size),
 		SubgroupOperations: uint32(p.c.subgroup_operations),
 	}
@@ -226,6 +228,7 @@ type feature struct {
 func (f *Features) fields(c *C.vko_features) []feature {
 	return []feature{
 		{"timelineSemaphore", &f.TimelineSemaphore, &c.timeline_semaphore},
+		{"hostQueryReset", &f.HostQueryReset, &c.host_query_reset},
 		{"bufferDeviceAddress", &f.BufferDeviceAddress, &c.buffer_device_address},
 		{"synchronization2", &f.Synchronization2, &c.synchronization2},
 		{"robustBufferAccess", &f.RobustBufferAccess, &c.robust_buffer_access},

@@ -31,6 +31,7 @@ struct vko_queue {
 	uint64_t completed;             // the last value that recycling read
 	uint32_t slots;                 // how many slots there are
 	slot *idle;                     // slots that nothing uses
+	slot *sample;                   // the slot of vko_queue_sample; NULL until it has run
 	slot *flying, **flying_last;    // slots in flight, in the order of their values
 	points waits, signals;          // scratch of a submission
 };
@@ -76,6 +77,7 @@ static void free_points(points *p)
 void vko_queue_destroy(vko_queue *q)
 {
 	destroy_slots(q, q->idle);
+	destroy_slots(q, q->sample);
 	destroy_slots(q, q->flying);
 	free_points(&q->waits);
 	free_points(&q->signals);
@@ -365,6 +367,24 @@ int32_t vko_queue_submit(vko_queue *q, const uint64_t *words, uint64_t count,
 	*q->flying_last = s;
 	q->flying_last = &s->next;
 	return 0;
+}
+
+int32_t vko_queue_sample(vko_queue *q, const uint64_t *words, uint64_t count, vkoHandle semaphore,
+	uint64_t value, vko_fault *fault)
+{
+	vko_demand demand;
+	if (prepare_waits(q, NULL, 0, fault) ||
+		prepare_signals(q, NULL, 0, semaphore, value, fault) ||
+		vko_scan(q->d, q->family, words, count, &demand, fault))
+		return 1;
+	if (q->sample == NULL) {
+		q->sample = take_slot(q, fault);
+		if (q->sample == NULL)
+			return 1;
+		q->sample->next = NULL;
+	}
+	return vko_record(q->d, q->sample->commands, 0, words, count, fault) ||
+		submit(q, q->sample, 0, fault);
 }
 
 void vko_queue_finish(const vko_queue *q)

@@ -27,6 +27,7 @@ type Queue struct {
 	handle   uintptr
 	family   uint32
 	compute  bool
+	bits     int // of a timestamp
 	pool     vulkan.CommandPool
 	timeline Semaphore
 	closed   atomic.Bool
@@ -39,8 +40,11 @@ type Queue struct {
 }
 
 func (d *Device) openQueue(family uint32, index int) (*Queue, error) {
-	flags := d.Properties().QueueFamilies[family].Flags
-	q := &Queue{device: d, family: family, compute: flags&QueueCompute != 0}
+	kind := d.Properties().QueueFamilies[family]
+	q := &Queue{device: d, family: family, compute: kind.Flags&QueueCompute != 0}
+	if d.Properties().Features.HostQueryReset {
+		q.bits = kind.TimestampValidBits
+	}
 	if a := d.physical.adopted; a != nil {
 		given := a.queue(family, index)
 		q.handle, q.given = given.Handle, given.Locker
@@ -91,6 +95,10 @@ func (q *Queue) Family() uint32 { return q.family }
 // fills, and barriers without StageCompute.
 func (q *Queue) Compute() bool { return q.compute }
 
+// TimestampBits is how many bits the queue's timestamps have: see [Stream.Timestamp].
+// 0: it writes none.
+func (q *Queue) TimestampBits() int { return q.bits }
+
 // Timeline is the semaphore that this queue's submissions signal. It begins at 0.
 func (q *Queue) Timeline() Semaphore { return q.timeline }
 
@@ -140,7 +148,7 @@ func (q *Queue) leave() {
 // semaphore has or is going to have when the submission ends.
 //
 // A stream that is malformed, outside the device's limits, or not for a queue
-// that only transfers (see Compute) is refused with ErrInvalid. After any error the
+// that only transfers (see Compute) or has no timestamps is refused with ErrInvalid. After any error the
 // queue is as it was, and usable unless the error matches ErrDeviceLost.
 func (q *Queue) Submit(s *Stream, waits, signals []SemaphoreValue, signal uint64) error {
 	var words []uint64
@@ -239,7 +247,7 @@ func (q *Queue) scan(s *Stream) error {
 }
 
 func (q *Queue) cFamily() C.vko_family {
-	return C.vko_family{index: C.uint32_t(q.family), computes: number(q.compute)}
+	return C.vko_family{index: C.uint32_t(q.family), computes: number(q.compute), timestamp_bits: C.uint32_t(q.bits)}
 }
 
 func (q *Queue) errClosed() error {

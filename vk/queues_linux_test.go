@@ -206,6 +206,49 @@ func TestEveryQueueDoesWhatItsFamilyCan(t *testing.T) {
 	}
 }
 
+func TestTimestampsOfAllQueuesFollowTheirWaits(t *testing.T) {
+	d := openManyQueues(t, DeviceOptions{})
+	queues := d.Queues()
+	p := newQueries(t, d, 2*uint32(len(queues)))
+	r := newRelay(t, d)
+	var waits []SemaphoreValue
+	for k, q := range queues {
+		if q.TimestampBits() == 0 {
+			t.Fatalf("queue %d has no timestamps", k)
+		}
+		stage := StageTransfer
+		if q.Compute() {
+			stage = StageCompute
+		} else {
+			var s Stream
+			s.Timestamp(p, 0, StageCompute)
+			if err := q.Submit(&s, nil, nil, 1); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "only transfers") {
+				t.Errorf("queue %d: %v", k, err)
+			}
+		}
+		var s Stream
+		s.Timestamp(p, 2*uint32(k), StageTopOfPipe)
+		s.Append(r.step(q.Compute(), k))
+		s.Timestamp(p, 2*uint32(k)+1, stage)
+		if err := q.Submit(&s, waits, nil, 1); err != nil {
+			t.Fatal(err)
+		}
+		waits = []SemaphoreValue{{q.Timeline(), 1}}
+	}
+	wait(t, queues[len(queues)-1], 1)
+	ticks := make([]uint64, p.Count)
+	if err := d.Timestamps(p, 0, ticks); err != nil {
+		t.Fatal(err)
+	}
+	if ticks[0] == 0 || !slices.IsSorted(ticks) {
+		t.Errorf("timestamps %v", ticks)
+	}
+	r.check(t)
+	for _, q := range queues {
+		checkCalibration(t, d, q, 2)
+	}
+}
+
 // relay is a chain of steps, each on a queue of its own, over two blocks: a queue
 // that computes adds a multiple of the one to the other, one that does not copies
 // it back. Every step uses what the step before it wrote.

@@ -10,6 +10,7 @@ type Stage uint32
 
 // The stages that a compute runtime meets, with Vulkan's values.
 const (
+	StageTopOfPipe   Stage = 0x00000001 // TOP_OF_PIPE
 	StageCompute     Stage = 0x00000800 // COMPUTE_SHADER
 	StageTransfer    Stage = 0x00001000 // TRANSFER
 	StageHost        Stage = 0x00004000 // HOST
@@ -60,6 +61,7 @@ const (
 	OpDispatch
 	OpCopy
 	OpFill
+	OpTimestamp
 )
 
 // String names the operation, such as "dispatch".
@@ -73,6 +75,8 @@ func (c OpCode) String() string {
 		return "copy"
 	case OpFill:
 		return "fill"
+	case OpTimestamp:
+		return "timestamp"
 	}
 	return "unknown"
 }
@@ -91,6 +95,9 @@ type Op struct {
 	Regions     []CopyRegion  // OpCopy
 	Dst         BufferRange   // OpFill
 	Value       uint32        // OpFill
+	Pool        QueryPool     // OpTimestamp
+	Query       uint32        // OpTimestamp
+	Stage       Stage         // OpTimestamp
 }
 
 // Stream is a sequence of device operations, kept as words that C reads without
@@ -104,6 +111,7 @@ type Op struct {
 //	          {buffer, offset, size} a binding, the push bytes padded to whole words
 //	copy      source, destination, {source offset, destination offset, size} a region
 //	fill      destination, offset, size, value
+//	timestamp pool, query | queries of the pool<<32, stage
 //
 // Nothing orders the operations but the barriers among them. The zero Stream is
 // empty and ready. Submitting a stream reads it and does not change it; a reset
@@ -118,6 +126,7 @@ const (
 	dispatchWords = 9 // without bindings and push constants
 	copyWords     = 3 // without regions
 	fillWords     = 5
+	stampWords    = 4
 	rangeWords    = 3
 	regionWords   = 3
 
@@ -207,6 +216,17 @@ func (s *Stream) Fill(dst Buffer, offset, size uint64, value uint32) {
 	s.ops++
 }
 
+// Timestamp appends the writing of the device's clock to a query of a pool, as soon as
+// the operations before it are through with a stage (vkCmdWriteTimestamp):
+// [StageTopOfPipe] when they have begun, [StageCompute] or [StageTransfer] when those of
+// that kind have ended, [StageAllCommands] when all have. It orders nothing. The query
+// must have been reset since it was last written.
+func (s *Stream) Timestamp(p QueryPool, query uint32, stage Stage) {
+	s.words = append(s.words, header(OpTimestamp, 0, stampWords),
+		p.Handle, pair(query, p.Count), uint64(stage))
+	s.ops++
+}
+
 // Append appends the operations of t, which is unchanged.
 func (s *Stream) Append(t *Stream) {
 	s.words = append(s.words, t.words...)
@@ -268,6 +288,13 @@ func decode(words []uint64) (op Op, n int) {
 		}
 		op.Dst = BufferRange{Buffer(words[1]), words[2], words[3]}
 		op.Value = uint32(words[4])
+	case OpTimestamp:
+		if n != stampWords || words[3]>>32 != 0 {
+			return Op{}, 0
+		}
+		op.Pool.Handle = words[1]
+		op.Query, op.Pool.Count = split(words[2])
+		op.Stage = Stage(words[3])
 	default:
 		return Op{}, 0
 	}

@@ -24,9 +24,12 @@ func seedStreams() [][]byte {
 	plain.CopyRegions(1, 2, []CopyRegion{{0, 3, 5}, {7, 11, 13}})
 	plain.CopyRegions(3, 3, []CopyRegion{{0, 4, 2}, {8, 12, 4}})              // interleaved, ascending
 	plain.CopyRegions(3, 3, []CopyRegion{{8, 12, 4}, {0, 4, 2}, {20, 24, 4}}) // in no order
+	plain.Timestamp(QueryPool{7, 2}, 1, StageTransfer)
+	plain.Timestamp(QueryPool{7, 2}, 0, StageTopOfPipe)
 	none.CopyRegions(1, 2, nil)
 	full.Dispatch(Pipeline{1, 2, 3, 2, 3, 8}, []BufferRange{{1, 0, 64}, {2, 256, 64}}, make([]byte, 8),
 		[3]uint32{1, 2, 3}, [3]uint32{4, 5, 6})
+	full.Timestamp(QueryPool{7, 2}, 1, StageCompute)
 	full.Dispatch(Pipeline{Handle: 1, Layout: 2}, nil, nil, [3]uint32{}, [3]uint32{1, 1, 1})
 	var seeds [][]byte
 	for _, s := range []*Stream{new(Stream), &plain, &none, &full} {

@@ -14,7 +14,7 @@ func drawOp(t *rapid.T) Op {
 	u32 := func(name string) uint32 { return rapid.Uint32().Draw(t, name) }
 	u64 := func(name string) uint64 { return rapid.Uint64().Draw(t, name) }
 	vec := func(name string) [3]uint32 { return [3]uint32{u32(name), u32(name), u32(name)} }
-	op := Op{Code: OpCode(rapid.IntRange(int(OpBarrier), int(OpFill)).Draw(t, "code"))}
+	op := Op{Code: OpCode(rapid.IntRange(int(OpBarrier), int(OpTimestamp)).Draw(t, "code"))}
 	switch op.Code {
 	case OpBarrier:
 		op.Barrier = Barrier{Stage(u32("src")), Stage(u32("dst")), Access(u32("src")), Access(u32("dst"))}
@@ -36,6 +36,9 @@ func drawOp(t *rapid.T) Op {
 	case OpFill:
 		op.Dst = BufferRange{Buffer(u64("dst")), u64("offset"), u64("size")}
 		op.Value = u32("value")
+	case OpTimestamp:
+		op.Pool = QueryPool{u64("pool"), u32("queries")}
+		op.Query, op.Stage = u32("query"), Stage(u32("stage"))
 	}
 	return op
 }
@@ -56,6 +59,8 @@ func (s *Stream) add(op Op) {
 		s.CopyRegions(op.From, op.To, op.Regions)
 	case OpFill:
 		s.Fill(op.Dst.Buffer, op.Dst.Offset, op.Dst.Size, op.Value)
+	case OpTimestamp:
+		s.Timestamp(op.Pool, op.Query, op.Stage)
 	}
 }
 
@@ -122,6 +127,9 @@ func TestOpsEndBeforeWhatIsMalformed(t *testing.T) {
 		"copy with part of a region": {header(OpCopy, 0, copyWords+2), 1, 2, 0, 0},
 		"copy with bindings":         {header(OpCopy, 1, copyWords+3), 1, 2, 0, 0, 4},
 		"copy cut off":               {header(OpCopy, 0, copyWords+6), 1, 2, 0, 0, 4},
+		"timestamp cut off":          {header(OpTimestamp, 0, stampWords), 1, 1 << 32},
+		"timestamp of three words":   {header(OpTimestamp, 0, 3), 1, 1 << 32},
+		"timestamp of a wide stage":  {header(OpTimestamp, 0, stampWords), 1, 1 << 32, 1<<32 | 1},
 	} {
 		var s Stream
 		s.Fill(1, 0, 4, 9)
@@ -158,7 +166,7 @@ func TestFillingAndReadingAWarmStreamDoesNotAllocate(t *testing.T) {
 }
 
 func TestOpCodesHaveNames(t *testing.T) {
-	for c, want := range map[OpCode]string{0: "unknown", OpBarrier: "barrier", OpDispatch: "dispatch", OpCopy: "copy", OpFill: "fill", 5: "unknown"} {
+	for c, want := range map[OpCode]string{0: "unknown", OpBarrier: "barrier", OpDispatch: "dispatch", OpCopy: "copy", OpFill: "fill", OpTimestamp: "timestamp", 6: "unknown"} {
 		if got := c.String(); got != want {
 			t.Errorf("%d is called %q", c, got)
 		}

@@ -52,6 +52,13 @@ type Pipeline struct {
 	PushConstants uint32 // bytes; the most that a dispatch may push
 }
 
+// QueryPool is a VkQueryPool of timestamps: a plain value that a Stream copies. The
+// Device that made it owns the object.
+type QueryPool struct {
+	Handle uint64 // VkQueryPool
+	Count  uint32 // queries
+}
+
 // MaxBindings bounds the binding numbers of set 0: they are 0 to MaxBindings-1.
 // Vulkan guarantees that many push descriptors wherever there are any.
 const MaxBindings = 32
@@ -251,6 +258,9 @@ type Features struct {
 	ExternalMemoryFd    bool // blocks go to other devices and processes as files
 	ExternalTimelineFd  bool // so do timelines
 	ExternalBinaryFd    bool // and binary semaphores
+	HostQueryReset      bool // there are query pools
+	// CalibratedTimestamps: the device's clock is read without a submission.
+	CalibratedTimestamps bool
 
 	ShaderFloat64                        bool
 	ShaderInt64                          bool

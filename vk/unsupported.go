@@ -62,6 +62,11 @@ func (*Device) Invalidate([]MemoryRange) error                             { ret
 func (*Device) MemoryBudget() (heaps []HeapBudget, ok bool)                { return nil, false }
 func (*Device) CreatePipeline(PipelineOptions) (Pipeline, error)           { return Pipeline{}, errNoCgo }
 func (*Device) DestroyPipeline(Pipeline)                                   {}
+func (*Device) CreateQueryPool(uint32) (QueryPool, error)                  { return QueryPool{}, errNoCgo }
+func (*Device) DestroyQueryPool(QueryPool)                                 {}
+func (*Device) ResetQueryPool(_ QueryPool, first, count uint32) error      { return errNoCgo }
+func (*Device) Timestamps(QueryPool, uint32, []uint64) error               { return errNoCgo }
+func (*Device) Calibrate() (Calibration, error)                            { return Calibration{}, errNoCgo }
 
 func (*Device) InteropQueues() []*Queue                  { return nil }
 func (*Device) CreateTimeline(uint64) (Semaphore, error) { return 0, errNoCgo }
@@ -83,6 +88,7 @@ func (*Queue) Order(waits, signals []SemaphoreValue) error {
 func (*Queue) Handle() uintptr                                   { return 0 }
 func (*Queue) Family() uint32                                    { return 0 }
 func (*Queue) Compute() bool                                     { return false }
+func (*Queue) TimestampBits() int                                { return 0 }
 func (*Queue) Locker() sync.Locker                               { return new(sync.Mutex) }
 func (*Queue) Timeline() Semaphore                               { return 0 }
 func (*Queue) Completed() (uint64, error)                        { return 0, errNoCgo }

@@ -29,6 +29,9 @@ func TestEverythingIsUnsupportedWithoutCgo(t *testing.T) {
 	_, calls["WaitSemaphore"] = d.WaitSemaphore(1, 1, 0)
 	calls["SignalSemaphore"] = d.SignalSemaphore(1, 1)
 	_, calls["CreatePipeline"] = d.CreatePipeline(PipelineOptions{})
+	_, calls["CreateQueryPool"] = d.CreateQueryPool(1)
+	calls["ResetQueryPool"], calls["Timestamps"] = d.ResetQueryPool(QueryPool{}, 0, 1), d.Timestamps(QueryPool{}, 0, nil)
+	_, calls["Calibrate"] = d.Calibrate()
 	_, calls["Completed"] = q.Completed()
 	_, calls["Wait"] = q.Wait(1, 0)
 	for name, err := range calls {

@@ -83,6 +83,7 @@ enum {
 	VKO_STRUCTURE_TYPE_MEMORY_HOST_POINTER_PROPERTIES_EXT = 1000178001,
 	VKO_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_MEMORY_HOST_PROPERTIES_EXT = 1000178002,
 	VKO_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_ATOMIC_INT64_FEATURES = 1000180000,
+	VKO_STRUCTURE_TYPE_CALIBRATED_TIMESTAMP_INFO_EXT = 1000184000,
 	VKO_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES = 1000207000,
 	VKO_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO = 1000207002,
 	VKO_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO = 1000207003,
@@ -94,6 +95,7 @@ enum {
 	VKO_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO = 1000244001,
 	VKO_STRUCTURE_TYPE_VALIDATION_FEATURES_EXT = 1000247000,
 	VKO_STRUCTURE_TYPE_PHYSICAL_DEVICE_BUFFER_DEVICE_ADDRESS_FEATURES = 1000257000,
+	VKO_STRUCTURE_TYPE_PHYSICAL_DEVICE_HOST_QUERY_RESET_FEATURES = 1000261000,
 	VKO_STRUCTURE_TYPE_PHYSICAL_DEVICE_ROBUSTNESS_2_FEATURES_EXT = 1000286000,
 	VKO_STRUCTURE_TYPE_PHYSICAL_DEVICE_SYNCHRONIZATION_2_FEATURES = 1000314007,
 
@@ -131,6 +133,7 @@ enum {
 	VKO_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT = 0x1,
 	VKO_PIPELINE_BIND_POINT_COMPUTE = 1,
 	VKO_PIPELINE_CREATE_DISPATCH_BASE_BIT = 0x10,
+	VKO_PIPELINE_STAGE_TOP_OF_PIPE_BIT = 0x1,
 	VKO_PIPELINE_STAGE_COMPUTE_SHADER_BIT = 0x800,
 	VKO_PIPELINE_STAGE_TRANSFER_BIT = 0x1000,
 	VKO_PIPELINE_STAGE_HOST_BIT = 0x4000,
@@ -147,6 +150,8 @@ enum {
 	VKO_DESCRIPTOR_SET_LAYOUT_CREATE_PUSH_DESCRIPTOR_BIT_KHR = 0x1,
 	VKO_MAX_EXTENSION_NAME_SIZE = 256,
 	VKO_MAX_MEMORY_HEAPS = 16,
+	VKO_QUERY_RESULT_64_BIT = 0x1,
+	VKO_TIME_DOMAIN_DEVICE_EXT = 0,
 };
 
 // Instance.
@@ -346,7 +351,8 @@ typedef struct vkoPhysicalDeviceVulkan12Features {
 	uint32_t scalarBlockLayout;
 	uint32_t reserved3[2];
 	uint32_t shaderSubgroupExtendedTypes;
-	uint32_t reserved4[2];
+	uint32_t reserved4[1];
+	uint32_t hostQueryReset;
 	uint32_t timelineSemaphore;
 	uint32_t bufferDeviceAddress;
 	uint32_t reserved5[2];
@@ -434,6 +440,12 @@ typedef struct vkoPhysicalDeviceTimelineSemaphoreFeatures {
 	void *pNext;
 	uint32_t timelineSemaphore;
 } vkoPhysicalDeviceTimelineSemaphoreFeatures;
+
+typedef struct vkoPhysicalDeviceHostQueryResetFeatures {
+	int32_t sType;
+	void *pNext;
+	uint32_t hostQueryReset;
+} vkoPhysicalDeviceHostQueryResetFeatures;
 
 typedef struct vkoPhysicalDeviceVulkanMemoryModelFeatures {
 	int32_t sType;
@@ -684,6 +696,14 @@ typedef struct vkoBufferCopy {
 	uint64_t dstOffset;
 	uint64_t size;
 } vkoBufferCopy;
+
+// Timestamps.
+
+typedef struct vkoCalibratedTimestampInfoEXT {
+	int32_t sType;
+	const void *pNext;
+	int32_t timeDomain;
+} vkoCalibratedTimestampInfoEXT;
 
 // Descriptors and pipelines.
 

@@ -131,6 +131,7 @@ void vko_instance_free(vko_instance *i); // after vkDestroyInstance, or adopted
 		v12.shaderStorageBufferArrayNonUniformIndexing)                              \
 	F(scalar_block_layout, v12.scalarBlockLayout)                                        \
 	F(shader_subgroup_extended_types, v12.shaderSubgroupExtendedTypes)                   \
+	F(host_query_reset, v12.hostQueryReset)                                              \
 	F(timeline_semaphore, v12.timelineSemaphore)                                         \
 	F(buffer_device_address, v12.bufferDeviceAddress)                                    \
 	F(vulkan_memory_model, v12.vulkanMemoryModel)                                        \
@@ -154,6 +155,7 @@ enum {
 	VKO_EXT_PORTABILITY_SUBSET = 1 << 5,
 	VKO_EXT_EXTERNAL_MEMORY_FD = 1 << 6,
 	VKO_EXT_EXTERNAL_SEMAPHORE_FD = 1 << 7,
+	VKO_EXT_CALIBRATED_TIMESTAMPS = 1 << 8,
 };
 
 // Queue families past this many are not looked at.
@@ -245,6 +247,10 @@ void vko_memory_budget(const vko_instance *i, uintptr_t device, uint64_t *budget
 	F(void, CmdCopyBuffer, (void *, vkoHandle, vkoHandle, uint32_t,                      \
 		const vkoBufferCopy *))                                                      \
 	F(void, CmdFillBuffer, (void *, vkoHandle, uint64_t, uint64_t, uint32_t))            \
+	F(void, CmdWriteTimestamp, (void *, uint32_t, vkoHandle, uint32_t))                  \
+	F(void, ResetQueryPool, (void *, vkoHandle, uint32_t, uint32_t))                     \
+	F(int32_t, GetQueryPoolResults, (void *, vkoHandle, uint32_t, uint32_t, size_t,      \
+		void *, uint64_t, uint32_t))                                                 \
 	F(void, DestroyDevice, (void *, const void *))
 
 // The limits that a stream is held to.
@@ -273,6 +279,9 @@ typedef struct vko_device {
 	int32_t(VKO_CALL *GetMemoryFdKHR)(void *, const vkoMemoryGetFdInfoKHR *, int *);
 	int32_t(VKO_CALL *GetSemaphoreFdKHR)(void *, const vkoSemaphoreGetFdInfoKHR *, int *);
 	int32_t(VKO_CALL *ImportSemaphoreFdKHR)(void *, const vkoImportSemaphoreFdInfoKHR *);
+	// NULL: the device's clock is read by submissions.
+	int32_t(VKO_CALL *GetCalibratedTimestampsEXT)(void *, uint32_t,
+		const vkoCalibratedTimestampInfoEXT *, uint64_t *, uint64_t *);
 } vko_device;
 
 // Creates a device with counts[f] queues of family f, for each of p's families,
@@ -331,6 +340,15 @@ int32_t vko_semaphore_wait(const vko_device *d, vkoHandle semaphore, uint64_t va
 	uint64_t nanoseconds);
 int32_t vko_semaphore_signal(const vko_device *d, vkoHandle semaphore, uint64_t value);
 
+// query.c; timestamps. Those that return int32_t give a VkResult.
+
+void vko_query_reset(const vko_device *d, vkoHandle pool, uint32_t first, uint32_t count);
+// VK_NOT_READY where one of them is not written; the others are then.
+int32_t vko_query_results(const vko_device *d, vkoHandle pool, uint32_t first, uint32_t count,
+	uint64_t *out);
+// What the device's clock says now; the device has GetCalibratedTimestampsEXT.
+int32_t vko_device_ticks(const vko_device *d, uint64_t *ticks);
+
 // external.c; handles of the operating system. Those that return int32_t give a
 // VkResult; a descriptor that is imported stays the caller's.
 
@@ -360,6 +378,7 @@ int32_t vko_pipeline(const vko_device *d, vkoHandle module, const char *entry, v
 // transfers.
 typedef struct vko_family {
 	uint32_t index, computes;
+	uint32_t timestamp_bits; // 0: it writes no timestamps
 } vko_family;
 
 // What a stream needs of a descriptor pool.
@@ -399,6 +418,10 @@ int32_t vko_queue_submit(vko_queue *q, const uint64_t *words, uint64_t count,
 // An empty submission that does not signal the queue's own timeline.
 int32_t vko_queue_order(vko_queue *q, const uint64_t *waits, uint32_t wait_count,
 	const uint64_t *signals, uint32_t signal_count, vko_fault *fault);
+// Submits a stream that the queue's own timeline does not follow: the semaphore gets the
+// value instead. The last such submission has ended.
+int32_t vko_queue_sample(vko_queue *q, const uint64_t *words, uint64_t count, vkoHandle semaphore,
+	uint64_t value, vko_fault *fault);
 // Waits for all that was submitted here, of an adopted device.
 void vko_queue_finish(const vko_queue *q);
 

@@ -1,5 +1,6 @@
 // A Vulkan layer for tests. It gives every device VK_EXT_memory_budget, with
-// figures of its own, and it makes one call fail: VKOMP_TEST_FAIL is the call's
+// figures of its own. Where VKOMP_TEST_CLOCK has a number every device has
+// VK_EXT_calibrated_timestamps, with that number of ticks, else none. It makes one call fail: VKOMP_TEST_FAIL is the call's
 // name, "=" and the VkResult. A name with "@n" fails the n-th time from 1 on that
 // it is called with that setting, else each time.
 //
@@ -49,6 +50,9 @@ static struct {
 	int32_t (*CreateBuffer)(void *, const void *, const void *, vkoHandle *);
 	int32_t (*CreateCommandPool)(void *, const void *, const void *, vkoHandle *);
 	int32_t (*CreateSemaphore)(void *, const void *, const void *, vkoHandle *);
+	int32_t (*CreateQueryPool)(void *, const void *, const void *, vkoHandle *);
+	int32_t (*GetQueryPoolResults)(void *, vkoHandle, uint32_t, uint32_t, size_t, void *, uint64_t,
+		uint32_t);
 	int32_t (*QueueSubmit)(void *, uint32_t, const void *, vkoHandle);
 	int32_t (*AllocateMemory)(void *, const void *, const void *, vkoHandle *);
 	int32_t (*BindBufferMemory)(void *, vkoHandle, vkoHandle, uint64_t);
@@ -60,6 +64,7 @@ static struct {
 } next;
 
 #define BUDGET "VK_EXT_memory_budget"
+#define CLOCK "VK_EXT_calibrated_timestamps"
 
 static int32_t fails(const char *call)
 {
@@ -139,7 +144,8 @@ static int32_t create_device(void *physical, const vkoDeviceCreateInfo *info, co
 	without.ppEnabledExtensionNames = names;
 	without.enabledExtensionCount = 0;
 	for (uint32_t k = 0; k < info->enabledExtensionCount; k++)
-		if (strcmp(info->ppEnabledExtensionNames[k], BUDGET) != 0)
+		if (strcmp(info->ppEnabledExtensionNames[k], BUDGET) != 0 &&
+			strcmp(info->ppEnabledExtensionNames[k], CLOCK) != 0)
 			names[without.enabledExtensionCount++] = info->ppEnabledExtensionNames[k];
 	if (without.enabledExtensionCount == info->enabledExtensionCount)
 		return -7; // the extension is to be enabled
@@ -150,6 +156,8 @@ static int32_t create_device(void *physical, const vkoDeviceCreateInfo *info, co
 	LOOK_UP(CreateBuffer);
 	LOOK_UP(CreateCommandPool);
 	LOOK_UP(CreateSemaphore);
+	LOOK_UP(CreateQueryPool);
+	LOOK_UP(GetQueryPoolResults);
 	LOOK_UP(QueueSubmit);
 	LOOK_UP(AllocateMemory);
 	LOOK_UP(BindBufferMemory);
@@ -169,12 +177,21 @@ static int32_t list_extensions(void *physical, const char *layer, uint32_t *coun
 	if (r != 0 || layer != NULL)
 		return r;
 	if (list != NULL) {
+		uint32_t kept = 0;
+		for (uint32_t k = 0; k < *count; k++)
+			if (strcmp(list[k].extensionName, CLOCK) != 0)
+				list[kept++] = list[k];
+		*count = kept;
+	}
+	const char *more[] = { BUDGET, CLOCK };
+	for (int k = 0; k < 1 + (getenv("VKOMP_TEST_CLOCK") != NULL); k++, ++*count) {
+		if (list == NULL)
+			continue;
 		if (*count == room)
 			return 5;
 		memset(&list[*count], 0, sizeof *list);
-		strcpy(list[*count].extensionName, BUDGET);
+		strcpy(list[*count].extensionName, more[k]);
 	}
-	++*count;
 	return 0;
 }
 
@@ -199,6 +216,40 @@ static void external_buffer(void *physical, const void *info, vkoExternalBufferP
 	int32_t features = fails("externalMemoryFeatures");
 	if (features != 0)
 		properties->externalMemoryProperties.externalMemoryFeatures = (uint32_t)features;
+}
+
+static int32_t time_domains(void *physical, uint32_t *count, int32_t *domains)
+{
+	(void)physical;
+	domains[0] = fails("timeDomain") != 0 ? 1 : VKO_TIME_DOMAIN_DEVICE_EXT;
+	*count = 1;
+	return 0;
+}
+
+static int32_t calibrated_timestamps(void *d, uint32_t count, const vkoCalibratedTimestampInfoEXT *infos,
+	uint64_t *ticks, uint64_t *deviation)
+{
+	(void)d;
+	if (count != 1 || infos->sType != VKO_STRUCTURE_TYPE_CALIBRATED_TIMESTAMP_INFO_EXT ||
+		infos->timeDomain != VKO_TIME_DOMAIN_DEVICE_EXT)
+		return -13;
+	*ticks = strtoull(getenv("VKOMP_TEST_CLOCK"), NULL, 0);
+	*deviation = 1;
+	return fails("vkGetCalibratedTimestampsEXT");
+}
+
+static int32_t create_query_pool(void *d, const void *info, const void *allocator, vkoHandle *out)
+{
+	int32_t failure = fails("vkCreateQueryPool");
+	return failure != 0 ? failure : next.CreateQueryPool(d, info, allocator, out);
+}
+
+static int32_t query_results(void *d, vkoHandle pool, uint32_t first, uint32_t count, size_t bytes,
+	void *data, uint64_t stride, uint32_t flags)
+{
+	int32_t failure = fails("vkGetQueryPoolResults");
+	return failure != 0 ? failure :
+		next.GetQueryPoolResults(d, pool, first, count, bytes, data, stride, flags);
 }
 
 static int32_t create_command_pool(void *d, const void *info, const void *allocator, vkoHandle *out)
@@ -292,6 +343,9 @@ static function device_proc(void *d, const char *name)
 		{ "vkCreateBuffer", (function)create_buffer },
 		{ "vkCreateCommandPool", (function)create_command_pool },
 		{ "vkCreateSemaphore", (function)create_semaphore },
+		{ "vkCreateQueryPool", (function)create_query_pool },
+		{ "vkGetQueryPoolResults", (function)query_results },
+		{ "vkGetCalibratedTimestampsEXT", (function)calibrated_timestamps },
 		{ "vkQueueSubmit", (function)queue_submit },
 		{ "vkAllocateMemory", (function)allocate_memory },
 		{ "vkBindBufferMemory", (function)bind_buffer },
@@ -318,6 +372,7 @@ static function instance_proc(void *i, const char *name)
 		{ "vkCreateInstance", (function)create_instance },
 		{ "vkCreateDevice", (function)create_device },
 		{ "vkEnumerateDeviceExtensionProperties", (function)list_extensions },
+		{ "vkGetPhysicalDeviceCalibrateableTimeDomainsEXT", (function)time_domains },
 		{ "vkGetPhysicalDeviceMemoryProperties2", (function)memory_properties },
 		{ "vkGetPhysicalDeviceExternalBufferProperties", (function)external_buffer },
 	};
