@@ -166,7 +166,7 @@ func (d *device) open() (*sched.Scheduler, error) {
 	}
 	d.rt.log.Info("device opened", "device", d.number, "name", p.Name)
 	if observed != nil {
-		observed.initialize(p)
+		observed.initialize(s)
 	}
 	if err := d.declare(s, "declare target", d.rt.declared); err != nil {
 		return nil, errors.Join(fmt.Errorf("open device %d (%s): %w", d.number, p.Name, err), s.Close())

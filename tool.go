@@ -155,6 +155,8 @@ type toolDevice struct {
 	sched.Device
 	tool   *tool
 	number int
+	// trace is the device's, nil where it cannot be traced.
+	trace *sched.Trace
 
 	mu        sync.Mutex
 	loaded    uint64
@@ -163,14 +165,20 @@ type toolDevice struct {
 }
 
 // initialize tells that the device is open.
-func (d *toolDevice) initialize(p *vk.Properties) {
-	if d.tool.DeviceInitialize != nil {
-		d.tool.DeviceInitialize(ompt.DeviceInitializeEvent{
-			DeviceNum:     d.number,
-			Type:          p.Name + " " + p.Type.String() + " Vulkan " + vk.Version(p.APIVersion),
-			Documentation: "The device has no entry points for tools: it cannot be traced.",
-		})
+func (d *toolDevice) initialize(s *sched.Scheduler) {
+	if d.tool.DeviceInitialize == nil {
+		return
 	}
+	p := d.Properties()
+	e := ompt.DeviceInitializeEvent{DeviceNum: d.number, Type: p.Name + " " + p.Type.String() + " Vulkan " + vk.Version(p.APIVersion)}
+	trace, err := s.NewTrace(d.number)
+	if err == nil {
+		d.trace, e.Device = trace, trace
+		e.Documentation = fmt.Sprintf("The times of records are Vulkan's timestamps, in ticks of %v ns. Kernels, and transfers that the device makes, have records.", p.Limits.TimestampPeriod)
+	} else {
+		e.Documentation = fmt.Sprintf("The device cannot be traced: %v.", err)
+	}
+	d.tool.DeviceInitialize(e)
 }
 
 // CreatePipeline implements sched.Device.
@@ -222,6 +230,11 @@ func (d *toolDevice) finalize() {
 	d.mu.Unlock()
 	if !first {
 		return
+	}
+	if d.trace != nil {
+		// What has been traced comes before the device's end.
+		d.trace.Stop()
+		defer d.trace.End()
 	}
 	slices.Sort(left)
 	for _, module := range left {

@@ -5,7 +5,10 @@ import "time"
 // Device is how a tool traces a device: what its kernels and transfers did when, by
 // the device's own clock. A tool gets it with DeviceInitializeEvent, and may use it
 // until the DeviceFinalize callback for the device has returned; later its methods do
-// nothing and return an error.
+// nothing and return an error. A trace that runs then has been stopped before.
+//
+// Callbacks of tasks and their target regions may not flush or stop a trace: it waits for
+// what they are part of. A BufferRequest and a BufferComplete may only ask for times.
 type Device interface {
 	// SetTraceOMPT says whether the trace has the records of a type:
 	// CallbackTargetDataOpEMI, CallbackTargetSubmitEMI, their plain forms, or 0 for all
@@ -43,7 +46,8 @@ type BufferRequest func(deviceNum int) []Record
 type BufferComplete func(deviceNum int, records []Record, owned bool)
 
 // Record is ompt_record_ompt_t: what a device did. The times are of its clock, in
-// ticks.
+// ticks. What the host does itself has none: storage that comes or goes, and copies to
+// and from memory that both see.
 type Record struct {
 	// Type is CallbackTargetDataOpEMI or CallbackTargetSubmitEMI.
 	Type Callback

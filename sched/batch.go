@@ -54,6 +54,8 @@ type batch struct {
 	// hostRead: the host reads what the batch, or one before it, wrote.
 	hostRead bool
 	tasks    []*target
+	// queries are the pools of the timestamps among the commands.
+	queries  []*queries
 	commands int
 	// work is the estimated cost of the commands, in nanoseconds, cost the queue's when
 	// the batch was submitted.

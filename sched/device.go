@@ -17,6 +17,8 @@ type QueueInfo struct {
 	Family int
 	// Compute: it runs kernels. Every queue makes copies and fills.
 	Compute bool
+	// TimestampBits is how many bits its timestamps have; 0: it writes none.
+	TimestampBits int
 }
 
 // Device is what the scheduler asks of a device. Only Submit, Completed and
@@ -51,6 +53,13 @@ type Device interface {
 	// Wait waits for a value of the queue's timeline; a negative timeout is
 	// none. It reports whether the value was reached.
 	Wait(queue int, value uint64, timeout time.Duration) (bool, error)
+	// Query pools are of timestamps, which are reset when a pool is made; see vk.Device.
+	CreateQueryPool(count uint32) (vk.QueryPool, error)
+	DestroyQueryPool(vk.QueryPool)
+	ResetQueryPool(p vk.QueryPool, first, count uint32) error
+	Timestamps(p vk.QueryPool, first uint32, ticks []uint64) error
+	// Calibrate reads the device's clock and the host's at one moment.
+	Calibrate() (vk.Calibration, error)
 	// Trim gives back what the device keeps for submissions to come.
 	Trim() error
 	Close() error
@@ -64,7 +73,7 @@ type vulkanDevice struct{ *vk.Device }
 func (d vulkanDevice) QueueInfos() []QueueInfo {
 	infos := make([]QueueInfo, len(d.Queues()))
 	for i, q := range d.Queues() {
-		infos[i] = QueueInfo{Family: int(q.Family()), Compute: q.Compute()}
+		infos[i] = QueueInfo{Family: int(q.Family()), Compute: q.Compute(), TimestampBits: q.TimestampBits()}
 	}
 	return infos
 }

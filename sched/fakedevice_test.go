@@ -37,6 +37,11 @@ type fakeDevice struct {
 	blocks    map[vk.Buffer]*fakeBlock
 	pipelines map[uint64]vk.PipelineOptions
 	handles   uint64
+	// pools are those of timestamps, ticks the device's clock. queryError fails what is asked
+	// about them.
+	pools      map[uint64][]fakeQuery
+	ticks      uint64
+	queryError error
 
 	// infos are of all queues; the last of them, foreign, are not the scheduler's.
 	infos   []QueueInfo
@@ -164,8 +169,8 @@ const (
 
 // oneQueue is what most software drivers have, manyQueues what GPUs do.
 var (
-	oneQueue   = []QueueInfo{{Compute: true}}
-	manyQueues = []QueueInfo{{Compute: true}, {Compute: true}, {Family: 1, Compute: true}, {Family: 2}}
+	oneQueue   = []QueueInfo{{Compute: true, TimestampBits: 64}}
+	manyQueues = []QueueInfo{{Compute: true, TimestampBits: 64}, {Compute: true, TimestampBits: 64}, {Family: 1, Compute: true, TimestampBits: 64}, {Family: 2, TimestampBits: 36}}
 )
 
 func newFakeDevice(t reporter, memory fakeMemory, seed uint64) *fakeDevice {
@@ -396,8 +401,8 @@ func (d *fakeDevice) Close() error {
 		d.fail("closed twice")
 	}
 	d.closed = true
-	if len(d.pipelines) > 0 || len(d.blocks) > 0 {
-		d.fail("closed with %d pipelines and %d blocks alive", len(d.pipelines), len(d.blocks))
+	if len(d.pipelines) > 0 || len(d.blocks) > 0 || len(d.pools) > 0 {
+		d.fail("closed with %d pipelines, %d blocks and %d query pools alive", len(d.pipelines), len(d.blocks), len(d.pools))
 	}
 	for i := range d.queues {
 		if n := len(d.queues[i].batches); n > 0 && !d.lost {

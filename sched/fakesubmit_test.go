@@ -83,7 +83,8 @@ func (d *fakeDevice) Submit(queue int, s *vk.Stream, waits []timeline.Point, for
 	q.all = append(q.all, batch)
 	q.batches = append(q.batches, batch)
 	barriers, ops := 0, 0
-	var last *fakeCommand
+	var last, newest *fakeCommand
+	var timed *fakeTiming
 	for op := range s.Ops() {
 		ops++
 		if op.Code == vk.OpBarrier {
@@ -92,9 +93,18 @@ func (d *fakeDevice) Submit(queue int, s *vk.Stream, waits []timeline.Point, for
 			last = nil
 			continue
 		}
+		if op.Code == vk.OpTimestamp {
+			timed = d.timestamp(op, queue, timed, newest)
+			continue
+		}
 		c := d.decode(op, ops)
 		if c == nil {
 			continue
+		}
+		newest = c
+		if timed != nil {
+			around, run := timed, c.run
+			c.run = func() { around.run(d, run) }
 		}
 		if last != nil && op.Code == vk.OpDispatch && last.continues(c) {
 			// Dispatches that make up one launch are one command: what it does
@@ -120,6 +130,9 @@ func (d *fakeDevice) Submit(queue int, s *vk.Stream, waits []timeline.Point, for
 		d.pending = append(d.pending, c)
 		batch.left++
 		last = c
+	}
+	if timed != nil {
+		d.fail("submission %d: nothing ends what is timed", signal)
 	}
 	if ops != s.Len() {
 		d.fail("submission %d: %d of %d operations can be decoded", signal, ops, s.Len())

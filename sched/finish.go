@@ -162,7 +162,7 @@ func (s *Scheduler) planResults(t *target, w *tasks.Work) (late bool, err error)
 	}
 	var at mark
 	if len(missing) > 0 {
-		at, err = s.placeDownloads(missing, w)
+		at, err = s.placeDownloads(t, missing, w)
 	} else {
 		_, at, err = s.begin(s.earliest(s.queues, 0), w)
 	}
@@ -273,6 +273,7 @@ func (t *target) toldEnd(w *tasks.Work) {
 
 // leave is what complete does when the observer knows of the task's end, under mu.
 func (s *Scheduler) leave(t *target, err error, w *tasks.Work) {
+	s.endStamps(t)
 	s.retry(w)
 	s.live--
 	s.wake.Broadcast()

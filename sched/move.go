@@ -613,6 +613,7 @@ func (s *Scheduler) placeMoves(t *target, w *tasks.Work) (mark, error) {
 		first = false
 		stream := b.level(at.level)
 		dst := vk.Buffer(m.dst.Block.ID)
+		timed := s.time(q, stream, t, m.op, m.bytes())
 		switch {
 		case m.Kind == Fill:
 			s.placeFill(q, stream, m)
@@ -622,6 +623,7 @@ func (s *Scheduler) placeMoves(t *target, w *tasks.Work) (mark, error) {
 		default:
 			s.placeCopy(q, stream, dst, vk.Buffer(m.staging.Block.ID), m.dst.Offset+m.dstAt, m.staging.Offset, m, m.rows.Unpacked())
 		}
+		timed.end(stream, vk.StageTransfer)
 		to, _ := m.places()
 		m.dst.wrote(to, at)
 		if m.block != nil {
@@ -685,7 +687,9 @@ func (s *Scheduler) placeMovesToHost(t *target, w *tasks.Work) (mark, error) {
 		if !placed(m) {
 			continue
 		}
+		timed := s.time(q, stream, t, m.op, m.bytes())
 		s.placeCopy(q, stream, vk.Buffer(m.staging.Block.ID), vk.Buffer(m.src.Block.ID), m.staging.Offset, m.src.Offset+m.srcAt, m, m.rows.Packed())
+		timed.end(stream, vk.StageTransfer)
 		m.src.use.add(at)
 	}
 	b.hostRead = true

@@ -207,6 +207,14 @@ func (s *Scheduler) observeEntry(t *target) {
 	}
 }
 
+// copyInOf returns the operation that copies the i-th item in, or nil.
+func (t *target) copyInOf(i int) *Op {
+	if i < len(t.copyIns) {
+		return t.copyIns[i]
+	}
+	return nil
+}
+
 // createdBefore reports whether an item before the i-th lies in the same block.
 func (t *target) createdBefore(i int) bool {
 	for k := range i {

@@ -183,7 +183,9 @@ func (s *Scheduler) placeUploads(t *target, w *tasks.Work) (mark, error) {
 	stream := b.level(at.level)
 	for _, up := range t.uploads {
 		m, to := t.uploadTo(up)
+		timed := s.time(q, stream, t, t.copyInOf(up.use), to.size)
 		stream.Copy(vk.Buffer(up.staging.Block.ID), vk.Buffer(m.Block.ID), up.staging.Offset, m.Offset+to.start, to.size)
+		timed.end(stream, vk.StageTransfer)
 		m.moved(to, at)
 		m.wrote(to, at)
 	}
@@ -224,7 +226,9 @@ func (s *Scheduler) placeKernel(t *target, w *tasks.Work) (mark, error) {
 	}
 	stream := b.level(at.level)
 	for _, c := range t.plan.calls {
+		timed := s.time(q, stream, t, t.submit, uint64(c.count[0])*uint64(c.count[1])*uint64(c.count[2]))
 		stream.Dispatch(t.pipeline, t.ranges, t.push, c.base, c.count)
+		timed.end(stream, vk.StageCompute)
 	}
 	q.stats.Dispatches += uint64(len(t.plan.calls))
 	b.commands += len(t.plan.calls)
@@ -352,11 +356,11 @@ func (s *Scheduler) placeOuts(t *target, w *tasks.Work) (mark, error) {
 		return mark{}, nil
 	}
 	s.gather.setAll(&t.after)
-	return s.placeDownloads(t.downloads, w)
+	return s.placeDownloads(t, t.downloads, w)
 }
 
-// placeDownloads copies blocks to staging, after what s.gather has.
-func (s *Scheduler) placeDownloads(downloads []download, w *tasks.Work) (mark, error) {
+// placeDownloads copies blocks of t's to staging, after what s.gather has.
+func (s *Scheduler) placeDownloads(t *target, downloads []download, w *tasks.Work) (mark, error) {
 	bytes := uint64(0)
 	for _, d := range downloads {
 		m, from := d.from()
@@ -371,7 +375,9 @@ func (s *Scheduler) placeDownloads(downloads []download, w *tasks.Work) (mark, e
 	stream := b.level(at.level)
 	for _, d := range downloads {
 		m, from := d.from()
+		timed := s.time(q, stream, t, d.op, d.size)
 		stream.Copy(vk.Buffer(m.Block.ID), vk.Buffer(d.staging.Block.ID), m.Offset+from.start, d.staging.Offset, d.size)
+		timed.end(stream, vk.StageTransfer)
 		m.moved(from, at)
 	}
 	q.copies(len(downloads), bytes)
@@ -390,6 +396,7 @@ func (s *Scheduler) failBatch(q *queue, b *batch, err error, w *tasks.Work) {
 	if errors.Is(err, vk.ErrDeviceLost) && s.lost == nil {
 		s.lost = err
 	}
+	s.dropStamps(b)
 	for _, t := range b.tasks {
 		cause := err
 		if t.failed != nil {

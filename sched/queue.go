@@ -530,6 +530,7 @@ func (s *Scheduler) land(q *queue, value uint64) {
 	for n < len(q.inFlight) && q.inFlight[n].value <= value+offBy(completeTooEarly) {
 		b := q.inFlight[n]
 		q.landed = b.cost
+		s.readStamps(b)
 		copy(q.known, b.clock)
 		if b.hostRead {
 			s.hostReached.join(b.clock)

@@ -89,6 +89,8 @@ type rig struct {
 
 	kernels map[string]*Kernel
 	closed  bool
+	// observe, if not nil, gives each construct an observer.
+	observe func(label string) Observer
 	// share: target constructs use the host's storage.
 	share bool
 
@@ -265,6 +267,9 @@ func (r *rig) region(l launch) Region {
 		Label: l.label, Scope: cmp.Or(l.scope, r.scope), Depend: append(dependOn(l.in, l.out), l.depend...),
 		NoWait: !l.included, Group: l.group, Place: l.place, Priority: l.priority,
 		Observer: r.watched(l.label),
+	}
+	if r.observe != nil {
+		g.Observer = r.observe(l.label)
 	}
 	if l.kernel == "" {
 		for _, a := range l.enter {

@@ -110,7 +110,10 @@ func (s *Scheduler) streamIn(t *target, st *stream, w *tasks.Work) error {
 		piece := span{st.at + offset, n}
 		s.gatherWrites(st.store, piece)
 		err := s.placePiece(st, p, n, w, func(b *batch, at mark) {
-			b.level(at.level).Copy(vk.Buffer(p.Block.ID), vk.Buffer(st.Block.ID), p.Offset, st.Offset+st.at+offset, n)
+			stream := b.level(at.level)
+			timed := s.time(st.queue, stream, t, st.op, n)
+			stream.Copy(vk.Buffer(p.Block.ID), vk.Buffer(st.Block.ID), p.Offset, st.Offset+st.at+offset, n)
+			timed.end(stream, vk.StageTransfer)
 		}, func(at mark) {
 			st.wrote(piece, at)
 			if st.block != nil {
@@ -138,7 +141,10 @@ func (s *Scheduler) streamOut(t *target, st *stream, w *tasks.Work) error {
 			s.gather.set(mark{})
 			s.gatherStore(st.store, span{st.at + ask, n})
 			err := s.placePiece(st, p, n, w, func(b *batch, at mark) {
-				b.level(at.level).Copy(vk.Buffer(st.Block.ID), vk.Buffer(p.Block.ID), st.Offset+st.at+ask, p.Offset, n)
+				stream := b.level(at.level)
+				timed := s.time(st.queue, stream, t, st.op, n)
+				stream.Copy(vk.Buffer(st.Block.ID), vk.Buffer(p.Block.ID), st.Offset+st.at+ask, p.Offset, n)
+				timed.end(stream, vk.StageTransfer)
 				b.hostRead = true
 			}, func(at mark) {
 				st.use.add(at)

@@ -203,6 +203,8 @@ type Scheduler struct {
 	leakSites bool
 	// numbers is Options.Numbers.
 	numbers Numbers
+	// stamps are those of the device's trace.
+	stamps stamps
 	// exported are the stores that foreign work can write. exportLock guards it, which
 	// is taken last of all.
 	exportLock sync.Mutex
@@ -445,6 +447,7 @@ func (s *Scheduler) Relinquish() error {
 	s.mu.Unlock()
 	s.storage.Trim()
 	s.staging.Trim()
+	s.trimStamps()
 	return s.device.Trim()
 }
 

@@ -123,6 +123,8 @@ type target struct {
 	downloads []download
 	// streams are copy-ins through rings, outs the copy-outs that were foreseen.
 	streams, outs []*stream
+	// stamps are those of the task's commands, for the device's trace.
+	stamps []*stamp
 	// staging is given back when the task is complete.
 	staging []memory.Storage
 	// exiting: BeginExit is done, and exits is what it returned.
@@ -307,7 +309,7 @@ func (t *target) giveBack() {
 		arguments: t.arguments[:0], targets: t.targets[:0], pointed: t.pointed[:0], moves: t.moves[:0], written: t.written[:0], reading: t.reading[:0], writing: t.writing[:0], pins: t.pins[:0], incoherent: t.incoherent[:0],
 		uploads: t.uploads[:0], streams: t.streams[:0], outs: t.outs[:0], downloads: t.downloads[:0], staging: t.staging[:0],
 		after: trail{more: t.after.more[:0]}, used: trail{more: t.used.more[:0]}, earlier: t.earlier[:0],
-		exits: t.exits[:0], results: t.results[:0], parked: t.parked[:0],
+		exits: t.exits[:0], results: t.results[:0], parked: t.parked[:0], stamps: t.stamps[:0],
 	}
 	t.s.spare.Put(t)
 }

@@ -1,0 +1,583 @@
+package sched
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/vkomp/vkomp/ompt"
+	"github.com/vkomp/vkomp/tasks"
+	"github.com/vkomp/vkomp/vk"
+)
+
+// listener numbers the operations of a rig's constructs, as a tool does.
+type listener struct {
+	mu  sync.Mutex
+	ops map[ompt.ID]heard
+	// regions counts constructs.
+	regions ompt.ID
+}
+
+// heard is an operation and its construct.
+type heard struct {
+	Op
+	label string
+}
+
+func (l *listener) observe(label string) Observer {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.regions++
+	return &listening{l, l.regions, label}
+}
+
+type listening struct {
+	*listener
+	region ompt.ID
+	label  string
+}
+
+func (*listening) Follows(tasks.Witness)                   {}
+func (*listening) Dropped()                                {}
+func (*listening) Created(n *tasks.Node, _ []tasks.Depend) {}
+func (*listening) Interest() (run, operations bool)        { return true, true }
+func (*listening) Begin()                                  {}
+func (*listening) Map([]ompt.MapItem)                      {}
+func (*listening) End(error)                               {}
+
+func (l *listening) Op(end ompt.ScopeEndpoint, op *Op) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if end == ompt.ScopeBegin {
+		op.ID, op.TargetID = ompt.ID(1000+len(l.ops)), l.region
+		l.ops[op.ID] = heard{*op, l.label}
+	}
+}
+
+// tracing is a rig with a trace.
+type tracing struct {
+	*rig
+	ompt.Device
+	trace    *Trace
+	listener listener
+	// size is that of buffers.
+	size int
+
+	mu      sync.Mutex
+	records []ompt.Record
+}
+
+func newTracing(t *testing.T, r *rig) *tracing {
+	t.Helper()
+	trace, err := r.s.NewTrace(7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr := &tracing{rig: r, Device: trace, trace: trace, size: 3, listener: listener{ops: make(map[ompt.ID]heard)}}
+	r.watches, r.observe = false, tr.listener.observe
+	if got := tr.SetTraceOMPT(true, 0); got != ompt.SetSometimes {
+		t.Errorf("all records: %v", got)
+	}
+	return tr
+}
+
+func (tr *tracing) start() {
+	tr.t.Helper()
+	if err := tr.StartTrace(func(int) []ompt.Record { return make([]ompt.Record, tr.size) }, func(_ int, records []ompt.Record, _ bool) {
+		tr.mu.Lock()
+		defer tr.mu.Unlock()
+		tr.records = append(tr.records, records...)
+	}); err != nil {
+		tr.t.Fatal(err)
+	}
+}
+
+func (tr *tracing) stop() {
+	tr.t.Helper()
+	if err := tr.StopTrace(); err != nil {
+		tr.t.Error(err)
+	}
+}
+
+// close ends the trace and the rig.
+func (tr *tracing) close() {
+	tr.t.Helper()
+	tr.d.release()
+	tr.taskwait()
+	tr.trace.End()
+	tr.rig.close()
+}
+
+// of returns the records of the kernel of a construct, or of a data operation on it.
+func (tr *tracing) of(label string, kind ompt.Callback) (records []ompt.Record) {
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	for _, r := range tr.records {
+		if r.Type == kind && tr.listener.ops[r.HostOpID].label == label {
+			records = append(records, r)
+		}
+	}
+	return records
+}
+
+// check holds each record against the operation that it names, and the number of them
+// against what was placed since before.
+func (tr *tracing) check(before Stats) {
+	tr.t.Helper()
+	after := tr.s.Stats()
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	tr.listener.mu.Lock()
+	defer tr.listener.mu.Unlock()
+	submits, transfers := make([]uint64, len(after.Queues)), make([]uint64, len(after.Queues))
+	teams, bytes := map[ompt.ID]uint64{}, map[ompt.ID]uint64{}
+	for _, r := range tr.records {
+		op, ok := tr.listener.ops[r.HostOpID]
+		if !ok || r.TargetID != op.TargetID || r.Time == 0 || r.EndTime <= r.Time {
+			tr.t.Errorf("record %+v of %+v", r, op)
+		}
+		if op.Type == 0 {
+			submits[r.Queue]++
+			teams[r.HostOpID] += r.GrantedNumTeams
+			if r.Type != ompt.CallbackTargetSubmitEMI || r.RequestedNumTeams != op.Teams || r.Label != op.Kernel || r.DataOp != (ompt.DataOp{}) {
+				tr.t.Errorf("record %+v of %+v", r, op)
+			}
+			continue
+		}
+		transfers[r.Queue]++
+		bytes[r.HostOpID] += r.DataOp.Bytes
+		whole := r.DataOp
+		if whole.Bytes = op.Bytes; r.Type != ompt.CallbackTargetDataOpEMI || whole != op.DataOp || r.Label != op.Label || r.GrantedNumTeams != 0 {
+			tr.t.Errorf("record %+v of %+v", r, op)
+		}
+	}
+	for i, q := range after.Queues {
+		if submits[i] != q.Dispatches-before.Queues[i].Dispatches || transfers[i] != q.Copies-before.Queues[i].Copies {
+			tr.t.Errorf("queue %d made %d dispatches and %d copies, of which there are %d and %d records",
+				i, q.Dispatches-before.Queues[i].Dispatches, q.Copies-before.Queues[i].Copies, submits[i], transfers[i])
+		}
+	}
+	for id, n := range teams {
+		if n != tr.listener.ops[id].Teams {
+			tr.t.Errorf("%d workgroups of %+v", n, tr.listener.ops[id])
+		}
+	}
+	for id, n := range bytes {
+		if n != tr.listener.ops[id].Bytes {
+			tr.t.Errorf("%d bytes of %+v", n, tr.listener.ops[id])
+		}
+	}
+	for id, op := range tr.listener.ops {
+		if op.Type == 0 && teams[id] == 0 {
+			tr.t.Errorf("no record of %+v", op)
+		}
+	}
+}
+
+// traced runs a test in all shapes of memory, with one queue and with many, in pieces and
+// without.
+func traced(t *testing.T, test func(t *testing.T, tr *tracing)) {
+	modes := append(slices.Clone(memoryModes), queueModes(memoryModes[:2]...)...)
+	modes = append(append(modes, pieceModes...), queueModes(pieceModes...)...)
+	for _, mode := range modes {
+		for seed := range uint64(3) {
+			t.Run(fmt.Sprintf("%s/%d", mode.name, seed), func(t *testing.T) {
+				tr := newTracing(t, newRig(t, mode, seed))
+				defer tr.close()
+				test(t, tr)
+			})
+		}
+	}
+}
+
+// work runs a program of kernels, copies and moves: two chains that come together.
+func (tr *tracing) work(name string) {
+	x, y, z := filled(40, 1), filled(40, 2), filled(40, 0)
+	p := tr.allocate(40)
+	tr.move(launch{label: name + " to", out: [][]uint32{x}}, toDevice(p, x))
+	for k := range 3 {
+		tr.mix(fmt.Sprint(name, " x", k), x, y, y, 1)
+		tr.run(launch{label: fmt.Sprint(name, " z", k), kernel: "add", args: []arg{tofrom(z)}, out: [][]uint32{z}, constant: 2})
+	}
+	tr.mix(name+" both", x, z, z, 0)
+	tr.move(launch{label: name + " from", out: [][]uint32{x}}, toHost(x, p))
+	tr.taskwait()
+	tr.run(launch{label: name + " enter", enter: []arg{to(x)}, included: true})
+	tr.run(launch{label: name + " inside", kernel: "add", args: []arg{tofrom(x)}, included: true, constant: 5})
+	tr.move(launch{label: name + " update", included: true}, update(UpdateFrom, x))
+	tr.run(launch{label: name + " exit", exit: []arg{from(x)}, included: true})
+	tr.free(p)
+}
+
+func TestEveryCommandLeavesItsRecord(t *testing.T) {
+	traced(t, func(t *testing.T, tr *tracing) {
+		before := tr.s.Stats()
+		tr.start()
+		tr.work("")
+		tr.stop()
+		tr.check(before)
+		if len(tr.records) < 8 {
+			t.Errorf("%d records", len(tr.records))
+		}
+	})
+}
+
+func TestTimesAreInTheOrderOfDependences(t *testing.T) {
+	traced(t, func(t *testing.T, tr *tracing) {
+		tr.start()
+		tr.work("")
+		tr.stop()
+		chains := [][]string{{" x0", " x1", " x2", " both"}, {" z0", " z1", " z2", " both"}}
+		for _, chain := range chains {
+			last := uint64(0)
+			for _, label := range chain {
+				records := tr.of(label, ompt.CallbackTargetSubmitEMI)
+				if len(records) != 1 {
+					t.Fatalf("%d records of kernel %s", len(records), label)
+				}
+				for _, copied := range tr.of(label, ompt.CallbackTargetDataOpEMI) {
+					in := copied.DataOp.Type == ompt.TargetDataTransferToDevice
+					if in && copied.EndTime > records[0].Time || !in && copied.Time < records[0].EndTime {
+						t.Errorf("%s: the kernel ran from %d to %d, the copy is %+v", label, records[0].Time, records[0].EndTime, copied)
+					}
+				}
+				if records[0].Time < last {
+					t.Errorf("%s begins at %d, what it follows ends at %d", label, records[0].Time, last)
+				}
+				last = records[0].EndTime
+			}
+		}
+	})
+}
+
+func TestPausedTraceLeavesNoRecords(t *testing.T) {
+	traced(t, func(t *testing.T, tr *tracing) {
+		tr.start()
+		if err := tr.PauseTrace(true); err != nil {
+			t.Fatal(err)
+		}
+		tr.work("paused")
+		if len(tr.d.pools) != 0 {
+			t.Error("there are query pools")
+		}
+		if err := tr.PauseTrace(false); err != nil {
+			t.Fatal(err)
+		}
+		before := tr.s.Stats()
+		clear(tr.listener.ops)
+		tr.work("")
+		tr.stop()
+		tr.check(before)
+	})
+}
+
+func TestKindsOfRecordsAreChosen(t *testing.T) {
+	for _, c := range []struct {
+		kind ompt.Callback
+		want ompt.SetResult
+		of   ompt.Callback
+	}{
+		{ompt.CallbackTargetSubmit, ompt.SetAlways, ompt.CallbackTargetSubmitEMI},
+		{ompt.CallbackTargetSubmitEMI, ompt.SetAlways, ompt.CallbackTargetSubmitEMI},
+		{ompt.CallbackTargetDataOp, ompt.SetSometimes, ompt.CallbackTargetDataOpEMI},
+		{ompt.CallbackTargetDataOpEMI, ompt.SetSometimes, ompt.CallbackTargetDataOpEMI},
+	} {
+		t.Run(c.kind.String(), func(t *testing.T) {
+			tr := newTracing(t, newRig(t, memoryModes[1], 1))
+			defer tr.close()
+			if got := tr.SetTraceOMPT(true, ompt.CallbackTargetMapEMI); got != ompt.SetNever {
+				t.Errorf("maps: %v", got)
+			}
+			tr.SetTraceOMPT(false, 0)
+			tr.start()
+			if got := tr.SetTraceOMPT(true, c.kind); got != ompt.SetError {
+				t.Errorf("while a trace runs: %v", got)
+			}
+			tr.work("none")
+			tr.stop()
+			if len(tr.records) != 0 {
+				t.Errorf("%d records of no kind", len(tr.records))
+			}
+			if got := tr.SetTraceOMPT(true, c.kind); got != c.want {
+				t.Errorf("%v", got)
+			}
+			tr.start()
+			tr.work("some")
+			tr.stop()
+			if len(tr.records) == 0 || slices.ContainsFunc(tr.records, func(r ompt.Record) bool { return r.Type != c.of }) {
+				t.Errorf("records %+v", tr.records)
+			}
+		})
+	}
+}
+
+func TestQueuesWithoutTimestampsLeaveNoRecords(t *testing.T) {
+	mode := memoryModes[1]
+	mode.queues = slices.Clone(manyQueues)
+	for i := range mode.queues {
+		mode.queues[i].TimestampBits *= i % 2
+	}
+	mode.placement = PlaceRandom
+	tr := newTracing(t, newRig(t, mode, 1))
+	defer tr.close()
+	if got := tr.SetTraceOMPT(true, ompt.CallbackTargetSubmitEMI); got != ompt.SetSometimes {
+		t.Errorf("%v", got)
+	}
+	tr.start()
+	tr.work("")
+	tr.stop()
+	if len(tr.records) == 0 {
+		t.Error("no record")
+	}
+	for _, r := range tr.records {
+		if r.Queue%2 == 0 {
+			t.Errorf("%+v", r)
+		}
+	}
+}
+
+func TestFlushCompletesWhatTheDeviceHasDone(t *testing.T) {
+	traced(t, func(t *testing.T, tr *tracing) {
+		tr.size = 1000
+		before := tr.s.Stats()
+		tr.start()
+		x := filled(30, 1)
+		for k := range 5 {
+			tr.run(launch{label: fmt.Sprint(k), kernel: "add", args: []arg{tofrom(x)}, included: true, constant: 1})
+			if err := tr.FlushTrace(); err != nil {
+				t.Fatal(err)
+			}
+			if n := len(tr.of(fmt.Sprint(k), ompt.CallbackTargetSubmitEMI)); n != 1 {
+				t.Fatalf("%d records of kernel %d after a flush", n, k)
+			}
+			tr.check(before)
+		}
+		tr.stop()
+		tr.check(before)
+	})
+}
+
+func TestTraceIsStartedAgainAfterARefusedBuffer(t *testing.T) {
+	tr := newTracing(t, newRig(t, memoryModes[1], 1))
+	defer tr.close()
+	asked := 0
+	if err := tr.StartTrace(func(int) []ompt.Record { asked++; return nil }, func(_ int, records []ompt.Record, _ bool) {
+		t.Errorf("completed %d records of no buffer", len(records))
+	}); err != nil {
+		t.Fatal(err)
+	}
+	tr.work("refused")
+	if err := tr.FlushTrace(); err != nil {
+		t.Error(err)
+	}
+	tr.work("refused")
+	tr.stop()
+	if asked != 1 {
+		t.Errorf("asked %d times", asked)
+	}
+	for range 3 {
+		before := tr.s.Stats()
+		tr.records = nil
+		clear(tr.listener.ops)
+		tr.start()
+		tr.work("")
+		tr.stop()
+		tr.check(before)
+	}
+}
+
+func TestBatchOfMoreCommandsThanAPoolHasTimestampsLeavesAllRecords(t *testing.T) {
+	tr := newTracing(t, newRig(t, memoryModes[0], 1))
+	defer tr.close()
+	tr.size = 100
+	before := tr.s.Stats()
+	tr.start()
+	tr.d.hold()
+	x := filled(20, 0)
+	tr.run(launch{label: "enter", enter: []arg{to(x)}})
+	for k := range poolQueries {
+		tr.run(launch{label: fmt.Sprint(k), kernel: "add", args: []arg{tofrom(x)}, out: [][]uint32{x}, constant: 1})
+	}
+	tr.d.release()
+	tr.taskwait()
+	tr.run(launch{label: "exit", exit: []arg{from(x)}, included: true})
+	tr.stop()
+	tr.check(before)
+	if len(tr.records) < poolQueries || len(tr.d.pools) < 2 {
+		t.Errorf("%d records, %d pools", len(tr.records), len(tr.d.pools))
+	}
+	if err := tr.s.Relinquish(); err != nil {
+		t.Fatal(err)
+	}
+	if len(tr.d.pools) != 0 || len(tr.s.stamps.pools) != 0 {
+		t.Errorf("%d pools after a soft pause", len(tr.d.pools))
+	}
+	before = tr.s.Stats()
+	tr.records = nil
+	clear(tr.listener.ops)
+	tr.start()
+	tr.work("")
+	tr.stop()
+	tr.check(before)
+}
+
+func TestStopWaitsForWhatIsInFlight(t *testing.T) {
+	tr := newTracing(t, newRig(t, memoryModes[1], 1))
+	defer tr.close()
+	tr.start()
+	tr.d.hold()
+	x := filled(20, 0)
+	for k := range 10 {
+		tr.run(launch{label: fmt.Sprint(k), kernel: "add", args: []arg{tofrom(x)}, out: [][]uint32{x}, constant: 1})
+	}
+	stopped := make(chan error, 1)
+	go func() { stopped <- tr.StopTrace() }()
+	select {
+	case err := <-stopped:
+		t.Fatalf("stopped with tasks in flight: %v", err)
+	default:
+	}
+	// What is said to a trace that is being stopped waits for nothing.
+	tr.eventually("the trace is being stopped", func() bool { return tr.trace.ending })
+	if err := tr.PauseTrace(false); !errors.Is(err, vk.ErrInvalid) {
+		t.Errorf("pause of a trace that is being stopped: %v", err)
+	}
+	if got := tr.SetTraceOMPT(true, 0); got != ompt.SetError {
+		t.Errorf("kinds of a trace that is being stopped: %v", got)
+	}
+	tr.d.release()
+	if err := <-stopped; err != nil {
+		t.Fatal(err)
+	}
+	tr.taskwait()
+	if n := len(tr.of("0", ompt.CallbackTargetSubmitEMI)); n != 1 {
+		t.Errorf("%d records of what was in flight", n)
+	}
+}
+
+func TestRecordsOfBatchesThatFailAreDropped(t *testing.T) {
+	for _, failure := range []error{&vk.Error{Op: "vkQueueSubmit", Result: vk.ErrorOutOfHostMemory}, errLost} {
+		for n := 1; n <= 6; n++ {
+			t.Run(fmt.Sprintf("%v/%d", failure, n), func(t *testing.T) {
+				mode := queueModes(memoryModes[1])[1]
+				tr := newTracing(t, newRig(t, mode, uint64(n)))
+				tr.d.report = func(string) {} // errors of tasks are wanted
+				lost := errors.Is(failure, vk.ErrDeviceLost)
+				tr.d.submit = func(call int) error {
+					if call == n || lost && call > n {
+						return failure
+					}
+					return nil
+				}
+				tr.start()
+				for range 3 {
+					x := filled(40, 1)
+					for k := range 4 {
+						_ = tr.s.Run(context.Background(), tr.region(launch{label: fmt.Sprint(k), kernel: "add", args: []arg{tofrom(x)}, out: [][]uint32{x}, constant: 2}))
+					}
+				}
+				_ = tr.scope.Wait(context.Background(), nil)
+				if err := tr.StopTrace(); err != nil {
+					t.Errorf("stop: %v", err)
+				}
+				for _, r := range tr.records {
+					if r.Time == 0 || r.EndTime == 0 {
+						t.Errorf("record of what did not run: %+v", r)
+					}
+				}
+				if err := tr.StartTrace(func(int) []ompt.Record { return nil }, func(int, []ompt.Record, bool) {}); lost != errors.Is(err, vk.ErrDeviceLost) {
+					t.Errorf("started again: %v", err)
+				}
+				tr.trace.End()
+				_ = tr.s.Close()
+			})
+		}
+	}
+}
+
+func TestTraceSaysThatRecordsAreLost(t *testing.T) {
+	tr := newTracing(t, newRig(t, memoryModes[1], 1))
+	defer tr.close()
+	tr.start()
+	tr.d.set(func() { tr.d.queryError = vk.ErrOutOfMemory })
+	tr.work("lost")
+	if err := tr.FlushTrace(); !errors.Is(err, vk.ErrOutOfMemory) {
+		t.Errorf("flush: %v", err)
+	}
+	tr.d.set(func() { tr.d.queryError = nil })
+	if err := tr.FlushTrace(); err != nil {
+		t.Errorf("the next flush: %v", err)
+	}
+	tr.work("kept")
+	tr.d.set(func() { tr.d.queryError = vk.ErrOutOfMemory })
+	tr.work("lost")
+	if err := tr.StopTrace(); !errors.Is(err, vk.ErrOutOfMemory) {
+		t.Errorf("stop: %v", err)
+	}
+	if len(tr.of("kept x0", ompt.CallbackTargetSubmitEMI)) != 1 || len(tr.of("lost x0", ompt.CallbackTargetSubmitEMI)) != 0 {
+		t.Errorf("records %+v", tr.records)
+	}
+	tr.d.set(func() { tr.d.queryError = nil })
+}
+
+func TestTraceRefusesWhatIsOutOfOrder(t *testing.T) {
+	r := newRig(t, memoryModes[0], 1)
+	r.d.queryError = vk.ErrUnsupported
+	if tr, err := r.s.NewTrace(7); tr != nil || !errors.Is(err, vk.ErrUnsupported) {
+		t.Errorf("a trace of a device without timestamps: %v, %v", tr, err)
+	}
+	r.d.queryError = nil
+	tr := newTracing(t, r)
+	request, complete := func(int) []ompt.Record { return nil }, func(int, []ompt.Record, bool) {}
+	for name, err := range map[string]error{
+		"no request": tr.StartTrace(nil, complete), "no complete": tr.StartTrace(request, nil),
+		"pause": tr.PauseTrace(true), "flush": tr.FlushTrace(), "stop": tr.StopTrace(),
+	} {
+		if !errors.Is(err, vk.ErrInvalid) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	tr.start()
+	if err := tr.StartTrace(request, complete); !errors.Is(err, ErrBusy) {
+		t.Errorf("started twice: %v", err)
+	}
+	if ticks, err := tr.Time(); err != nil || tr.TranslateTime(ticks).IsZero() {
+		t.Errorf("%d, %v, %v", ticks, err, tr.TranslateTime(ticks))
+	}
+	tr.work("")
+	tr.taskwait()
+	tr.trace.End()
+	if len(tr.records) == 0 {
+		t.Error("nothing was completed at the end")
+	}
+	_, noTime := tr.Time()
+	for name, err := range map[string]error{
+		"start": tr.StartTrace(request, complete), "pause": tr.PauseTrace(false), "flush": tr.FlushTrace(),
+		"stop": tr.StopTrace(), "time": noTime,
+	} {
+		if !errors.Is(err, ErrClosed) {
+			t.Errorf("%s after the end: %v", name, err)
+		}
+	}
+	if !tr.TranslateTime(1).IsZero() || tr.SetTraceOMPT(true, 0) != ompt.SetError {
+		t.Error("something is answered after the end")
+	}
+	tr.work("untraced")
+	tr.close()
+}
+
+func TestOldTimesAreTranslatedByTheOldClock(t *testing.T) {
+	tr := newTracing(t, newRig(t, memoryModes[0], 1))
+	defer tr.close()
+	// The device's clock gains a second in three.
+	tr.trace.before = vk.Calibration{Ticks: 0, Host: tr.trace.after.Host, Period: 1, Bits: 64}
+	tr.trace.after = vk.Calibration{Ticks: 4e9, Host: tr.trace.before.Host.Add(3e9), Period: 1, Bits: 64}
+	for ticks, want := range map[uint64]int64{0: 0, 1e9: 1e9, 4e9: 3e9, 3e9: 2e9, 5e9: 4e9} {
+		if got := tr.TranslateTime(ticks).Sub(tr.trace.before.Host).Nanoseconds(); got != want {
+			t.Errorf("%d ticks are at %d ns, want %d", ticks, got, want)
+		}
+	}
+}

@@ -1,0 +1,75 @@
+package tests
+
+import (
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/vkomp/vkomp"
+	"github.com/vkomp/vkomp/ompt"
+	checker "github.com/vkomp/vkomp/tests/order"
+	"github.com/vkomp/vkomp/tests/vktest"
+)
+
+// A trace takes nothing from the order of what it traces: neither the checker nor the
+// layers that reorder find more than they do without one.
+func TestTracedGraphsKeepTheirOrder(t *testing.T) {
+	vktest.Layers(t, "record", "manyqueue", "shuffle")
+	log := filepath.Join(t.TempDir(), "log")
+	t.Setenv("VKOMP_RECORD", log)
+	var mu sync.Mutex
+	var records []ompt.Record
+	var device ompt.Device
+	rt, err := vkomp.Open(vkomp.Options{
+		Placement: vkomp.PlaceRandom, PlacementSeed: 1, MemoryPath: vkomp.MemoryStaged,
+		Tool: ompt.Callbacks{DeviceInitialize: func(e ompt.DeviceInitializeEvent) {
+			device = e.Device
+			device.SetTraceOMPT(true, 0)
+			if err := device.StartTrace(func(int) []ompt.Record { return make([]ompt.Record, 64) }, func(_ int, done []ompt.Record, _ bool) {
+				mu.Lock()
+				defer mu.Unlock()
+				records = append(records, done...)
+			}); err != nil {
+				t.Error(err)
+			}
+		}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, want := grid(t, rt, 8, 20)
+	stats := rt.Stats()
+	if err := rt.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for i := range want {
+		if got[i] != want[i] {
+			t.Fatalf("element %d is %d, want %d", i, got[i], want[i])
+		}
+	}
+	kernels, copies := uint64(0), uint64(0)
+	queues := map[int]bool{}
+	for _, r := range records {
+		if queues[r.Queue] = true; r.Type == ompt.CallbackTargetSubmitEMI {
+			kernels++
+		} else {
+			copies++
+		}
+	}
+	if kernels != stats.Dispatches || copies != stats.Copies || kernels != 2*8*20 || len(queues) < 4 {
+		t.Errorf("records of %d of %d dispatches and %d of %d copies, on %d queues", kernels, stats.Dispatches, copies, stats.Copies, len(queues))
+	}
+	f, err := os.Open(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	report, err := checker.Check(f, checker.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(report.Violations) > 0 {
+		t.Errorf("%d violations of order, the first: %v", len(report.Violations), report.Violations[0])
+	}
+}
