@@ -166,7 +166,7 @@ func (o *observation) tellFollows() {
 	o.following.Unlock()
 	for _, source := range follows {
 		source.creating.Lock()
-		//nolint:staticcheck // SA2001: to have seen it unlocked is the point
+		//lint:ignore SA2001 to have seen it unlocked is the point
 		source.creating.Unlock()
 		t.TaskDependence(ompt.TaskDependenceEvent{Source: &source.data, Sink: &o.data})
 	}

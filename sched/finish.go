@@ -147,7 +147,7 @@ func (s *Scheduler) planResults(t *target, w *tasks.Work) (late bool, err error)
 				return false, fmt.Errorf("staging for a copy of %d bytes from the device: %w", size, err)
 			}
 			t.staging = append(t.staging, st)
-			missing = append(missing, download{e.Present, e.Offset, size, st, e.Present.Uses(), op})
+			missing = append(missing, download{e.Present, e.Offset, size, st, e.Present.Uses(), m.Label, op})
 			from = st.Host()
 			t.touches(s.stagingHeap, &st, 0, size)
 		}
@@ -294,7 +294,8 @@ func (t *target) awaitTold() {
 	if t.operations && !t.awaited {
 		t.awaited = true
 		t.telling.Lock()
-		t.telling.Unlock() //nolint:staticcheck // SA2001: to have seen it unlocked is the point
+		//lint:ignore SA2001 to have seen it unlocked is the point
+		t.telling.Unlock()
 	}
 }
 

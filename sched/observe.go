@@ -198,7 +198,7 @@ func (s *Scheduler) observeEntry(t *target) {
 	}
 	for i := range t.downloads {
 		d := &t.downloads[i]
-		d.op = t.copyOut(d.block, d.offset, d.size, unsafe.Add(d.block.Section.Ptr, d.offset), "")
+		d.op = t.copyOut(d.block, d.offset, d.size, unsafe.Add(d.block.Section.Ptr, d.offset), d.label)
 	}
 	if t.Kernel != nil {
 		o.submit = t.newOp(ompt.DataOp{SrcDeviceNum: ompt.NoDevice, DestDeviceNum: s.numbers.Device})

@@ -290,7 +290,7 @@ func (s *Scheduler) planDownloads(t *target) error {
 		}
 		t.staging = append(t.staging, st)
 		offset := uint64(m.Start() - block.Section.Start())
-		t.downloads = append(t.downloads, download{block, offset, size, st, block.Uses(), nil})
+		t.downloads = append(t.downloads, download{block, offset, size, st, block.Uses(), m.Label, nil})
 	}
 	return nil
 }

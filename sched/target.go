@@ -164,7 +164,9 @@ type download struct {
 	// uses is the block's count of constructs when the copy was placed: a later
 	// one may have changed the contents since.
 	uses uint64
-	op   *Op
+	// label names the item; op is the copy as the task's observer knows it, or nil.
+	label string
+	op    *Op
 }
 
 // hostCopy is a copy from memory that the host sees to a mapped slice.
