@@ -53,6 +53,7 @@ func TestBreachesOfTheLayoutAreReported(t *testing.T) {
 		{"root imports shaders", file("a.go", ours+"shaders"), "a.go: room . may not import room shaders"},
 		{"root imports the test helper", file("a.go", ours+"tests/vktest"), "a.go: room . may not import room tests/vktest"},
 		{"demo imports the test helper", file("cmd/vkomp-demo/a.go", ours+"tests/vktest"), "cmd/vkomp-demo/a.go: room cmd may import room tests/vktest in tests alone"},
+		{"demo imports the check of traces", file("cmd/vkomp-demo/a.go", ours+"tests/tracecheck"), "cmd/vkomp-demo/a.go: room cmd may import room tests/tracecheck in tests alone"},
 		{"somebody imports the demo", file("tests/a.go", ours+"cmd/vkomp-demo"), "tests/a.go: room tests may not import room cmd"},
 		{"vulkan-go outside vk", file("sched/a.go", vulkanGo), "sched/a.go: room sched may not import " + vulkanGo},
 		{"vulkan-go in a free room", file("cmd/vkomp-demo/a.go", vulkanGo), "cmd/vkomp-demo/a.go: room cmd may not import " + vulkanGo},
@@ -62,6 +63,10 @@ func TestBreachesOfTheLayoutAreReported(t *testing.T) {
 		{"cgo in a core room", file("sched/a.go", "C"), "sched/a.go: cgo outside vk and the test layers"},
 		{"cgo in the demo", file("cmd/vkomp-demo/a.go", "C"), "cmd/vkomp-demo/a.go: cgo outside vk and the test layers"},
 		{"C source in a core room", sourceFile{path: "memory/a.c", c: true}, "memory/a.c: C source outside vk and the test layers"},
+		{"exporters import the scheduler", file("ompt/trace/a.go", ours+"sched"), "ompt/trace/a.go: room ompt/trace may not import room sched"},
+		{"exporters import the root", file("ompt/trace/a.go", module), "ompt/trace/a.go: room ompt/trace may not import room ."},
+		{"root imports the exporters", file("a.go", ours+"ompt/trace"), "a.go: room . may not import room ompt/trace"},
+		{"tool interface imports the exporters", file("ompt/a.go", ours+"ompt/trace"), "ompt/a.go: room ompt may not import room ompt/trace"},
 		{"unknown room", file("helpers/a.go"), "helpers/a.go: lies in no room of the layout"},
 		{"import of an unknown room", file("a.go", ours+"helpers"), "a.go: imports " + ours + "helpers, which lies in no room of the layout"},
 
@@ -74,6 +79,9 @@ func TestBreachesOfTheLayoutAreReported(t *testing.T) {
 		{"root's tests run shipped kernels", file("a_test.go", module, ours+"shaders", ours+"tests/vktest"), ""},
 		{"shaders' tests reflect on their modules", file("shaders/a_test.go", ours+"vk/spirv"), ""},
 		{"shaders do not", file("shaders/a.go", ours+"vk/spirv"), "shaders/a.go: room shaders may not import room vk"},
+		{"exporters import the tool interface", file("ompt/trace/a.go", ours+"ompt"), ""},
+		{"exporters' tests trace a runtime", file("ompt/trace/a_test.go", ours+"ompt/trace", module, ours+"shaders", ours+"tests/tracecheck"), ""},
+		{"demo imports the exporters", file("cmd/vkomp-demo/a.go", ours+"ompt/trace"), ""},
 		{"the edges", file("cmd/vkomp-demo/a.go", module, ours+"shaders", "github.com/alecthomas/kong"), ""},
 		{"the adapter", file("interop/vgpu/a.go", module, "C"), ""},
 	} {

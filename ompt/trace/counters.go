@@ -1,0 +1,112 @@
+package trace
+
+import (
+	"encoding/json"
+	"expvar"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/vkomp/vkomp/ompt"
+)
+
+// Counters is a tool that counts, and keeps nothing else. It is an expvar.Var: its
+// String is JSON. It may count for several runtimes with the same devices.
+type Counters struct {
+	tasks, completed, cancelled    atomic.Uint64
+	regions, submits               atomic.Uint64
+	bytesTo, bytesFrom, bytesOther atomic.Uint64
+	memory                         atomic.Int64
+	devices                        deviceSet
+}
+
+// publishing makes one of looking a name up and publishing it.
+var publishing sync.Mutex
+
+// Publish returns counters that are published under a name, with which /debug/vars
+// shows them where net/http serves package expvar's. A name that is taken is an error.
+func Publish(name string) (*Counters, error) {
+	publishing.Lock()
+	defer publishing.Unlock()
+	if expvar.Get(name) != nil {
+		return nil, fmt.Errorf("trace: Publish(%q): an expvar of that name exists", name)
+	}
+	c := &Counters{}
+	expvar.Publish(name, c)
+	return c, nil
+}
+
+// Callbacks returns the tool.
+func (c *Counters) Callbacks() ompt.Callbacks {
+	return ompt.Callbacks{
+		DeviceInitialize: c.devices.initialize,
+		TaskCreate:       func(ompt.TaskCreateEvent) { c.tasks.Add(1) },
+		TaskSchedule:     c.taskSchedule,
+		TargetEMI: func(e ompt.TargetEMIEvent) {
+			if e.Endpoint != ompt.ScopeEnd {
+				c.regions.Add(1)
+			}
+		},
+		TargetSubmitEMI: func(e ompt.TargetSubmitEMIEvent) {
+			if e.Endpoint != ompt.ScopeEnd {
+				c.submits.Add(1)
+			}
+		},
+		TargetDataOpEMI: c.targetDataOp,
+	}
+}
+
+func (c *Counters) taskSchedule(e ompt.TaskScheduleEvent) {
+	switch e.PriorStatus {
+	case ompt.TaskComplete, ompt.TaskLateFulfill, ompt.TaskwaitComplete:
+		c.completed.Add(1)
+	case ompt.TaskCancel:
+		c.cancelled.Add(1)
+	}
+}
+
+func (c *Counters) targetDataOp(e ompt.TargetDataOpEMIEvent) {
+	src, dest := c.devices.has(e.SrcDeviceNum), c.devices.has(e.DestDeviceNum)
+	begins, ends := e.Endpoint != ompt.ScopeEnd, e.Endpoint != ompt.ScopeBegin
+	switch e.Type {
+	case ompt.TargetDataAlloc, ompt.TargetDataAllocAsync:
+		if ends && dest {
+			c.memory.Add(int64(e.Bytes))
+		}
+		return
+	case ompt.TargetDataDelete, ompt.TargetDataDeleteAsync:
+		if begins && (src || dest) {
+			c.memory.Add(-int64(e.Bytes))
+		}
+		return
+	}
+	switch {
+	case !begins || !moves(e.Type):
+	case e.SrcDeviceNum == ompt.NoDevice || src == dest:
+		c.bytesOther.Add(e.Bytes)
+	case dest:
+		c.bytesTo.Add(e.Bytes)
+	default:
+		c.bytesFrom.Add(e.Bytes)
+	}
+}
+
+// String returns the counts as a JSON object.
+func (c *Counters) String() string {
+	// Numbers alone: nothing to go wrong.
+	text, _ := json.Marshal(struct {
+		Tasks           uint64 `json:"tasks"`
+		Completed       uint64 `json:"completed"`
+		NotRun          uint64 `json:"notRun"`
+		Regions         uint64 `json:"targetRegions"`
+		Submits         uint64 `json:"submits"`
+		BytesToDevice   uint64 `json:"bytesToDevice"`
+		BytesFromDevice uint64 `json:"bytesFromDevice"`
+		BytesCopied     uint64 `json:"bytesCopied"`
+		MemoryInUse     int64  `json:"deviceMemoryInUse"`
+	}{
+		c.tasks.Load(), c.completed.Load(), c.cancelled.Load(), c.regions.Load(), c.submits.Load(),
+		c.bytesTo.Load(), c.bytesFrom.Load(), c.bytesOther.Load(), c.memory.Load(),
+	})
+	return string(text)
+}
