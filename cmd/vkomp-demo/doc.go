@@ -7,9 +7,9 @@
 //	vkomp-demo stress [-pattern p,…|all] [-width w] [-steps s] [-radix r] [-seed n] [-seeds n] [-tasks n] [-duration t]
 //	                  [-kernel empty|compute|memory] [-mix host] [-placement finish|random] [-queues n] [-path p] [-device d]
 //	                  [-clauses file] [-metg [-workers n]]
-//	vkomp-demo run saxpy [-n elements] [-device d] [-verify] [-graph file]
-//	vkomp-demo run heat  [-n side] [-steps s] [-out picture.gif|.png] [-device d] [-verify] [-graph file]
-//	vkomp-demo run image [-n bands] [-in picture] [-out picture.png] [-device d] [-verify] [-graph file]
+//	vkomp-demo run saxpy [-n elements] [-device d] [-verify] [-graph file] [-trace file] [-report file]
+//	vkomp-demo run heat  [-n side] [-steps s] [-out picture.gif|.png] [-device d] [-verify] [-graph file] [-trace file] [-report file]
+//	vkomp-demo run image [-n bands] [-in picture] [-out picture.png] [-device d] [-verify] [-graph file] [-trace file] [-report file]
 //
 // A sub-command is a file, stress is several; bands.go cuts rows into the pieces that tasks work
 // on. Results go to standard output, messages and the progress bar to standard

@@ -24,6 +24,8 @@ func main() {
 type shell struct {
 	ctx            context.Context
 	stdout, stderr io.Writer
+	// args are the command line's.
+	args []string
 	// open opens the runtime; tests watch it.
 	open func(vkomp.Options) (*vkomp.Runtime, error)
 }
@@ -62,6 +64,7 @@ func run(sh shell, args []string) int {
 }
 
 func execute(sh shell, args []string) error {
+	sh.args = args
 	var cli commands
 	parser, err := kong.New(&cli,
 		kong.Name("vkomp-demo"),

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/vkomp/vkomp"
+	"github.com/vkomp/vkomp/ompt/trace"
 	"github.com/vkomp/vkomp/traits"
 )
 
@@ -20,6 +21,7 @@ type sampleFlags struct {
 	Device string `name:"device" placeholder:"D" help:"Device to run on: its number, its UUID or part of its name; -1, host or initial for the initial device. By default the best there is."`
 	Verify bool   `name:"verify" help:"Compare with the host's own result, and fail if no device was there to run on."`
 	Graph  string `name:"graph" placeholder:"FILE" help:"Write the graph of the tasks: .svg, .png, or .dot for Graphviz."`
+	traceFlags
 }
 
 // session is a sample's runtime and device.
@@ -33,6 +35,10 @@ type session struct {
 	// the work measured, nil before.
 	keepGraph bool
 	graph     *vkomp.Graph
+	// collector hears of the work, nil if nobody asks for that; traced is that of the
+	// work measured, nil before.
+	collector *trace.Collector
+	traced    *trace.Trace
 }
 
 // with opens a runtime for a sample and closes it when the sample is done.
@@ -42,13 +48,21 @@ func (f *sampleFlags) with(sh *shell, sample func(*session) error) (err error) {
 			return err
 		}
 	}
+	collector, err := f.collector()
+	if err != nil {
+		return err
+	}
 	var warnings bytes.Buffer
-	rt, err := sh.runtime(vkomp.Options{KeepGraph: f.Graph != "", Logger: slog.New(slog.NewTextHandler(&warnings, &slog.HandlerOptions{Level: slog.LevelWarn, ReplaceAttr: withoutTime}))})
+	options := vkomp.Options{KeepGraph: f.Graph != "", Logger: slog.New(slog.NewTextHandler(&warnings, &slog.HandlerOptions{Level: slog.LevelWarn, ReplaceAttr: withoutTime}))}
+	if collector != nil {
+		options.Tool = collector.Callbacks()
+	}
+	rt, err := sh.runtime(options)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, rt.Close()) }()
-	s := &session{rt: rt, device: rt.DefaultDevice(context.Background()), keepGraph: f.Graph != ""}
+	s := &session{rt: rt, device: rt.DefaultDevice(context.Background()), keepGraph: f.Graph != "", collector: collector}
 	selector := os.Getenv("OMP_DEFAULT_DEVICE")
 	if f.Device != "" {
 		selector = f.Device
@@ -73,15 +87,21 @@ func (f *sampleFlags) with(sh *shell, sample func(*session) error) (err error) {
 	defer s.progress.stop()
 	sh.ctx = s.progress.watch(sh.ctx)
 	err = sample(s)
-	if s.graph == nil || sh.ctx.Err() != nil {
+	if sh.ctx.Err() != nil {
 		return err
 	}
-	// The graph of work that failed shows where.
-	if err2 := writeGraph(sh.ctx, f.Graph, *s.graph); err2 != nil {
-		return errors.Join(err, err2)
+	// What is known of work that failed shows where.
+	if s.graph != nil {
+		err2 := writeGraph(sh.ctx, f.Graph, *s.graph)
+		if err2 == nil {
+			_, err2 = fmt.Fprintf(sh.stdout, "graph written to %s\n", f.Graph)
+		}
+		err = errors.Join(err, err2)
 	}
-	_, err2 := fmt.Fprintf(sh.stdout, "graph written to %s\n", f.Graph)
-	return errors.Join(err, err2)
+	if s.traced != nil {
+		err = errors.Join(err, f.write(sh.stdout, "vkomp-demo "+strings.Join(sh.args, " "), s.traced))
+	}
+	return err
 }
 
 // withoutTime leaves the time out of a log line.
@@ -116,8 +136,11 @@ func listsInitialDevice(chosen vkomp.Device, selector string) bool {
 }
 
 // offload reports whether that is the policy that the environment asks for.
-func offload(policy string) bool {
-	return strings.EqualFold(strings.TrimSpace(os.Getenv("OMP_TARGET_OFFLOAD")), policy)
+func offload(policy string) bool { return environmentSays("OMP_TARGET_OFFLOAD", policy) }
+
+// environmentSays reports whether a variable has that value.
+func environmentSays(variable, value string) bool {
+	return strings.EqualFold(strings.TrimSpace(os.Getenv(variable)), value)
 }
 
 // checkFallback fails when regions ran on the initial device though nobody
@@ -151,6 +174,9 @@ func (s *session) measure(work func() error) (report, error) {
 	if s.keepGraph {
 		graph := s.rt.Graph()
 		s.graph = &graph
+	}
+	if s.collector != nil {
+		s.traced = s.collector.Trace()
 	}
 	if err != nil {
 		return report{}, err

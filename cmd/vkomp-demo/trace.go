@@ -1,0 +1,74 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/vkomp/vkomp/ompt/trace"
+)
+
+// traceFlags ask for what the runtime did.
+type traceFlags struct {
+	Trace  string `name:"trace" placeholder:"FILE" help:"Write what ran when, on which queue and worker: .json, for ui.perfetto.dev or chrome://tracing."`
+	Report string `name:"report" placeholder:"FILE" help:"Write a page of the same, with the critical path and idle times: .html, opens from disk in a browser."`
+}
+
+// collector returns what hears of the run, nil if no file is asked for. Files that
+// could not be written are an error before the run.
+func (f *traceFlags) collector() (*trace.Collector, error) {
+	for _, file := range []struct{ flag, path, extension string }{{"trace", f.Trace, ".json"}, {"report", f.Report, ".html"}} {
+		if file.path == "" {
+			continue
+		}
+		if err := checkOutput(file.flag, file.path, file.extension); err != nil {
+			return nil, err
+		}
+		if err := checkWritable(file.path); err != nil {
+			return nil, fmt.Errorf("-%s %s: %w", file.flag, file.path, err)
+		}
+		if environmentSays("OMP_TOOL", "disabled") {
+			return nil, fmt.Errorf("-%s %s: OMP_TOOL=%s: tools hear nothing", file.flag, file.path, os.Getenv("OMP_TOOL"))
+		}
+	}
+	if f.Trace == "" && f.Report == "" {
+		return nil, nil
+	}
+	return trace.New(trace.Options{}), nil
+}
+
+// write writes the files and says so.
+func (f *traceFlags) write(stdout io.Writer, title string, traced *trace.Trace) error {
+	var errs []error
+	for _, file := range []struct {
+		what, path string
+		write      func(io.Writer) error
+	}{
+		{"trace", f.Trace, traced.WriteChrome},
+		{"report", f.Report, func(w io.Writer) error { return traced.WriteReport(w, title) }},
+	} {
+		if file.path == "" {
+			continue
+		}
+		err := writeFile(file.path, file.write)
+		if err == nil {
+			_, err = fmt.Fprintf(stdout, "%s written to %s\n", file.what, file.path)
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// checkWritable returns why writeFile could not write a file.
+func checkWritable(path string) error {
+	if at, err := os.Stat(path); err == nil && at.IsDir() {
+		return errors.New("it is a folder")
+	}
+	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
+		return err
+	}
+	return errors.Join(file.Close(), os.Remove(file.Name()))
+}
