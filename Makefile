@@ -6,7 +6,7 @@ export GO
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME ?= 30s
 
-.PHONY: all build demo test stress mutations mutants race events invariants vet lint shaders abi layers layers-test vgpu nocgo fuzz bench cover clean
+.PHONY: all build demo test stress mutations mutants race events invariants vet lint shaders abi layers layers-test vgpu page nocgo fuzz bench cover clean
 
 all: build vet
 
@@ -133,6 +133,12 @@ vgpu:
 	MODULE=interop/vgpu scripts/test ./...
 	cd interop/vgpu && $(GO) build -o ../../bin/vkomp-heat ./cmd/heat
 	bin/vkomp-heat -verify -out bin/heat
+
+# The pages that -report writes, opened from disk in headless Chromium, which Debian has;
+# pictures of them are in bin/page.
+page: bin/vkomp-demo layers
+	scripts/setup page
+	scripts/page
 
 nocgo:
 	CGO_ENABLED=0 $(GO) build ./...
