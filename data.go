@@ -217,7 +217,7 @@ func (r *dataRegion) move(ctx context.Context, depend []tasks.Depend, ending boo
 			return nil
 		}
 		err := r.rt.host.Run(context.WithoutCancel(ctx), sched.HostRegion{
-			Observer: r.rt.observe(c, kind, device, r.label, targetFlags(false)),
+			Observer: r.rt.tool.Load().observer(c, kind, device, r.label, targetFlags(false)),
 			Label:    r.label, Scope: c.children(), Depend: depend, Group: c.group(), Place: c.place, Always: ending,
 		})
 		r.rt.race.move(ctx, c, r, depend, ending, err)
@@ -225,7 +225,9 @@ func (r *dataRegion) move(ctx context.Context, depend []tasks.Depend, ending boo
 	}
 	region := sched.Region{
 		Label: r.label, Scope: c.children(), Depend: depend, Group: c.group(), Place: c.place, Always: ending, Images: r.images,
-		Observer: r.rt.observe(c, kind, r.of.number, r.label, targetFlags(false)),
+	}
+	if t := r.rt.tool.Load(); t != nil {
+		region.Observer = t.observer(c, kind, r.of.number, r.label, targetFlags(false))
 	}
 	if ending {
 		region.Exit = r.exit

@@ -177,16 +177,20 @@ func (rt *Runtime) standalone(ctx context.Context, d *standalone) error {
 	}
 	passed.depend = appendItems(passed.depend, d.depend)
 	noWait := d.noWait && !c.final
+	var observer sched.Observer
+	if t := rt.tool.Load(); t != nil {
+		observer = t.observer(c, d.kind, dev.number, label, targetFlags(noWait))
+	}
 	switch {
 	case s != nil:
 		err = s.Run(ctx, sched.Region{
-			Observer: rt.observe(c, d.kind, dev.number, label, targetFlags(noWait)),
+			Observer: observer,
 			Label:    label, Scope: c.children(), Depend: passed.depend, NoWait: noWait,
 			Enter: passed.enter, Exit: passed.exit, Moves: passed.moves, Images: passed.images, Group: c.group(), Place: c.place,
 		})
 	case len(passed.depend) > 0:
 		err = rt.host.Run(ctx, sched.HostRegion{
-			Observer: rt.observe(c, d.kind, dev.number, label, targetFlags(noWait)),
+			Observer: observer,
 			Label:    label, Scope: c.children(), Depend: passed.depend, NoWait: noWait, Group: c.group(), Place: c.place,
 		})
 	}

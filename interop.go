@@ -91,7 +91,9 @@ func (rt *Runtime) interop(ctx context.Context, i *Interop) error {
 	c := rt.current(ctx)
 	t := interop.Task{Label: "interop", Scope: c.children(), NoWait: i.NoWait, Group: c.group()}
 	if rt.tool.Load() != nil {
-		t.Observer = func(device int) sched.Observer { return rt.observe(c, 0, device, t.Label, targetFlags(true)) }
+		t.Observer = func(device int) sched.Observer {
+			return rt.tool.Load().observer(c, 0, device, t.Label, targetFlags(true))
+		}
 	}
 	for k := range i.Depend {
 		if err := tasks.CheckDepend(i.Depend[k].item); err != nil {

@@ -77,9 +77,21 @@ func (t *tool) observation(c current, kind ompt.TargetKind, device int, label st
 	return o
 }
 
-// observe is observation for what takes an observer.
-func (rt *Runtime) observe(c current, kind ompt.TargetKind, device int, label string, flags ompt.TaskFlag) sched.Observer {
-	if o := rt.tool.Load().observation(c, kind, device, label, flags); o != nil {
+// task has the tool hear of a host task, of which inner is the region.
+func (t *tool) task(c current, from *Task, r *sched.HostRegion, inner *taskContext, undeferred bool) {
+	o := t.observation(c, 0, inner.region.rt.NumDevices(), r.Label, from.flags(undeferred, inner.region.final))
+	if o == nil {
+		return
+	}
+	r.Observer, inner.region.observed = o, o
+	if from.Detach != nil {
+		from.Detach.observed, o.detachable = o, true
+	}
+}
+
+// observer is observation for what takes an observer.
+func (t *tool) observer(c current, kind ompt.TargetKind, device int, label string, flags ompt.TaskFlag) sched.Observer {
+	if o := t.observation(c, kind, device, label, flags); o != nil {
 		return o
 	}
 	return nil

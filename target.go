@@ -108,7 +108,7 @@ func (rt *Runtime) target(ctx context.Context, t *Target) error {
 	if d.physical == nil {
 		err := rt.targetOnHost(ctx, t, sched.HostRegion{
 			Label: label, Scope: c.children(), Depend: passed.depend, NoWait: noWait, Target: true,
-			Observer: rt.observe(c, ompt.Target, d.number, label, targetFlags(noWait)),
+			Observer: rt.tool.Load().observer(c, ompt.Target, d.number, label, targetFlags(noWait)),
 			Priority: rt.priority(t.Priority), Group: c.group(), Place: c.place,
 		})
 		rt.race.target(ctx, c, t, d, label, passed.depend, noWait, err)
@@ -140,7 +140,9 @@ func (rt *Runtime) target(ctx context.Context, t *Target) error {
 		Group:     c.group(),
 		Place:     c.place,
 		Priority:  rt.priority(t.Priority),
-		Observer:  rt.observe(c, ompt.Target, d.number, label, targetFlags(noWait)),
+	}
+	if t := rt.tool.Load(); t != nil {
+		r.Observer = t.observer(c, ompt.Target, d.number, label, targetFlags(noWait))
 	}
 	if passed.bound {
 		r.Buffers = passed.buffers

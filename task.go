@@ -145,12 +145,8 @@ func (rt *Runtime) task(ctx context.Context, t *Task) error {
 		inner.region.scope = r.Inner
 	}
 	r.Context, r.Ender, r.ID = inner, inner, &inner.region.id
-	if o := rt.tool.Load().observation(c, 0, rt.NumDevices(), label, t.flags(undeferred, inner.region.final)); o != nil {
-		r.Observer, inner.region.observed = o, o
-		if t.Detach != nil {
-			t.Detach.observed = o
-			o.detachable = true
-		}
+	if tool := rt.tool.Load(); tool != nil {
+		tool.task(c, t, &r, inner, undeferred)
 	}
 	if t.Detach != nil {
 		r.Event = &t.Detach.event

@@ -21,8 +21,11 @@ import (
 // slices stay the runtime's until a later Taskwait returns.
 func (rt *Runtime) Taskwait(ctx context.Context, depend ...Depend) error {
 	var err error
-	region := rt.tool.Load().sync(rt.current(ctx), ompt.SyncRegionTaskwait)
-	region.wait(ompt.ScopeBegin)
+	var region syncRegion
+	if t := rt.tool.Load(); t != nil {
+		region = t.sync(rt.current(ctx), ompt.SyncRegionTaskwait)
+		region.wait(ompt.ScopeBegin)
+	}
 	if len(depend) > 0 {
 		passed := newClauses()
 		defer passed.giveBack()
@@ -81,13 +84,15 @@ func (rt *Runtime) join(ctx context.Context, label string, depend []tasks.Depend
 	} else {
 		t.Domain = tasks.Host
 	}
-	flags := ompt.TaskTaskwait
-	if !noWait {
-		flags |= ompt.TaskUndeferred
-	}
-	observer := rt.observe(c, 0, rt.NumDevices(), label, flags)
-	if observer != nil {
-		t.Witness = observer
+	var observer sched.Observer
+	if tool := rt.tool.Load(); tool != nil {
+		flags := ompt.TaskTaskwait
+		if !noWait {
+			flags |= ompt.TaskUndeferred
+		}
+		if observer = tool.observer(c, 0, rt.NumDevices(), label, flags); observer != nil {
+			t.Witness = observer
+		}
 	}
 	w := tasks.NewWork()
 	n, err := scope.Add(&t, w)

@@ -205,7 +205,9 @@ func (t *target) downloaded(block *memory.Present, offset, size uint64) *downloa
 // reference of its own: what it was to take away stays, with its contents, unless
 // the device is lost.
 func (s *Scheduler) abort(t *target, err error, w *tasks.Work) {
-	t.due = t.due[:0] // what was about to go
+	if t.operations {
+		t.due = t.due[:0] // what was about to go
+	}
 	switch {
 	case t.exiting && len(t.Enter) == 0 && s.lost == nil:
 		t.letGo()
@@ -261,7 +263,8 @@ func (s *Scheduler) complete(t *target, err error, w *tasks.Work) {
 }
 
 // toldEnd tells of the task's end, and completes it.
-func (t *target) toldEnd(w *tasks.Work) {
+func (o *observed) toldEnd(w *tasks.Work) {
+	t := o.t
 	t.awaitTold()
 	t.tellDue()
 	t.Observer.End(t.outcome)
@@ -273,7 +276,9 @@ func (t *target) toldEnd(w *tasks.Work) {
 
 // leave is what complete does when the observer knows of the task's end, under mu.
 func (s *Scheduler) leave(t *target, err error, w *tasks.Work) {
-	s.endStamps(t)
+	if t.operations {
+		s.endStamps(t)
+	}
 	s.retry(w)
 	s.live--
 	s.wake.Broadcast()

@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"sync"
 	"unsafe"
 
 	"github.com/vkomp/vkomp/memory"
@@ -50,10 +51,16 @@ func running(o Observer) Observer {
 // Complete completes a task without work of its own that has begun: its observer, if any,
 // hears of its end before.
 func Complete(n *tasks.Node, err error, w *tasks.Work) {
+	if n.Witness() != nil {
+		tellEnd(n, err)
+	}
+	n.Complete(err, w)
+}
+
+func tellEnd(n *tasks.Node, err error) {
 	if o := observerOf(n); o != nil {
 		o.End(err)
 	}
-	n.Complete(err, w)
 }
 
 // Op is an operation of a target task: a data operation, or, without a Type, the submit
@@ -70,19 +77,23 @@ type Op struct {
 // Numbers are those of devices in operations.
 type Numbers struct{ Device, Host int }
 
-// observed is what a target task has for its observer.
+// observed is what a target task has for its observer; without one it has none of it.
 type observed struct {
-	// begun: Begin was called. operations: they are of interest.
-	begun, operations bool
-	// awaited: awaitTold has waited.
-	awaited bool
+	t *target
+	// telling is held from the task's beginning until it has been placed and the observer
+	// has heard so, if operations are of interest: its end waits for that.
+	telling sync.Mutex
+	// begun: Begin was called. awaited: awaitTold has waited.
+	begun, awaited bool
 	// ops are the operations; a later task uses them again.
 	ops []*Op
 	// copyIns are those of uses that are copied in, by item; submit is the kernel's.
 	copyIns []*Op
 	submit  *Op
 	items   []ompt.MapItem
-	// end is target.toldEnd, outcome what it completes the task with.
+	// stamps are those of the task's commands, for the device's trace.
+	stamps []*stamp
+	// end is toldEnd, outcome what it completes the task with.
 	end     func(*tasks.Work)
 	outcome error
 	// due are operations to tell of when no lock is held.
@@ -91,12 +102,35 @@ type observed struct {
 	goneTold bool
 }
 
+// observe gives the task its observer, nil for none.
+func (t *target) observe(by Observer) {
+	if t.Observer = by; by == nil {
+		return
+	}
+	o, _ := t.s.spareObserved.Get().(*observed)
+	if o == nil {
+		o = new(observed)
+		o.end = o.toldEnd
+	}
+	o.t, t.observed = t, o
+	_, t.operations = by.Interest()
+}
+
+// forgetObserved keeps what the task has for its observer for another.
+func (t *target) forgetObserved() {
+	if o := t.observed; o != nil {
+		t.observed = nil
+		o.reset()
+		t.s.spareObserved.Put(o)
+	}
+}
+
 // reset forgets the task, and keeps the memory.
 func (o *observed) reset() {
 	clear(o.copyIns)
 	clear(o.due)
 	o.resetOps()
-	*o = observed{end: o.end, ops: o.ops, copyIns: o.copyIns[:0], items: o.items[:0], due: o.due[:0]}
+	*o = observed{end: o.end, ops: o.ops, copyIns: o.copyIns[:0], items: o.items[:0], due: o.due[:0], stamps: o.stamps[:0]}
 }
 
 func (o *observed) resetOps() {
@@ -108,7 +142,7 @@ func (o *observed) resetOps() {
 
 // newOp returns a new operation of the task; s.mu is held.
 func (t *target) newOp(op ompt.DataOp) *Op {
-	o := &t.observed
+	o := t.observed
 	n := len(o.ops)
 	if n == cap(o.ops) {
 		o.ops = append(o.ops, new(Op))
@@ -145,7 +179,7 @@ func blockAt(block *memory.Present) uint64 {
 
 // observeEntry notes what the entry of t did and what is to come, under mu.
 func (s *Scheduler) observeEntry(t *target) {
-	o := &t.observed
+	o := t.observed
 	o.items, o.copyIns = o.items[:0], o.copyIns[:0]
 	o.resetOps()
 	for i := range t.uses {
@@ -209,8 +243,16 @@ func (s *Scheduler) observeEntry(t *target) {
 
 // copyInOf returns the operation that copies the i-th item in, or nil.
 func (t *target) copyInOf(i int) *Op {
-	if i < len(t.copyIns) {
+	if t.operations && i < len(t.copyIns) {
 		return t.copyIns[i]
+	}
+	return nil
+}
+
+// submitOp returns the operation that submits the kernel, or nil.
+func (t *target) submitOp() *Op {
+	if t.operations {
+		return t.submit
 	}
 	return nil
 }

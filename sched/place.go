@@ -226,7 +226,7 @@ func (s *Scheduler) placeKernel(t *target, w *tasks.Work) (mark, error) {
 	}
 	stream := b.level(at.level)
 	for _, c := range t.plan.calls {
-		timed := s.time(q, stream, t, t.submit, uint64(c.count[0])*uint64(c.count[1])*uint64(c.count[2]))
+		timed := s.time(q, stream, t, t.submitOp(), uint64(c.count[0])*uint64(c.count[1])*uint64(c.count[2]))
 		stream.Dispatch(t.pipeline, t.ranges, t.push, c.base, c.count)
 		timed.end(stream, vk.StageCompute)
 	}

@@ -18,16 +18,16 @@ import (
 // leftovers names what a target that was given back carries over to the next task:
 // any field that is not zero, and any reference in the slices that it keeps for
 // their memory.
-func leftovers(t *target) (left []string) {
+func leftovers[T target | observed](t *T) (left []string) {
 	keeps := func(path string, v reflect.Value) {
 		if v.Len() > 0 {
 			left = append(left, fmt.Sprintf("%d %s", v.Len(), path))
 		}
 		switch path {
-		case "push", "sizes", "ranges", "plan.calls", "observed.items":
+		case "push", "sizes", "ranges", "plan.calls", "items":
 			// Numbers, which nobody reads before they are written.
 			return
-		case "observed.ops":
+		case "ops":
 			for i := range v.Cap() {
 				if op := v.Slice3(0, v.Cap(), v.Cap()).Index(i); !op.IsNil() && !op.Elem().IsZero() {
 					left = append(left, fmt.Sprintf("%s[%d]", path, i))
@@ -48,10 +48,10 @@ func leftovers(t *target) (left []string) {
 		for i := range v.NumField() {
 			f, name := v.Field(i), path+v.Type().Field(i).Name
 			switch {
-			case name == "s" || name == "observed.end":
+			case name == "s" || name == "end":
 			case f.Kind() == reflect.Slice:
 				keeps(strings.TrimPrefix(name, "Region."), f)
-			case name == "Region" || name == "plan" || name == "observed":
+			case name == "Region" || name == "plan":
 				walk(name+".", f)
 			case !f.IsZero():
 				left = append(left, name)
@@ -138,6 +138,11 @@ func TestRecycledTargetCarriesNothingOver(t *testing.T) {
 					way(r)
 					r.d.release()
 					r.scope.Wait(context.Background(), nil)
+					for o, _ := r.s.spareObserved.Get().(*observed); o != nil; o, _ = r.s.spareObserved.Get().(*observed) {
+						if left := leftovers(o); len(left) > 0 {
+							t.Fatalf("%s: what is observed carries over %v", mode.name, left)
+						}
+					}
 					for _, spare := range r.s.spares() {
 						found++
 						if left := leftovers(spare); len(left) > 0 {

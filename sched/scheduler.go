@@ -126,8 +126,9 @@ type Scheduler struct {
 	// pipelines are those made so far; the map is replaced, never changed, under
 	// mu.
 	pipelines atomic.Pointer[map[pipelineKey]vk.Pipeline]
-	// spare keeps targets for reuse, spareStores those of allocations.
-	spare, spareStores sync.Pool
+	// spare keeps targets for reuse, spareObserved what some have for observers, spareStores
+	// the stores of allocations.
+	spare, spareObserved, spareStores sync.Pool
 
 	mu sync.Mutex
 	// wake is signalled when a waiter may have something to do.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"unsafe"
 
 	"github.com/vkomp/vkomp/memory"
@@ -123,8 +122,6 @@ type target struct {
 	downloads []download
 	// streams are copy-ins through rings, outs the copy-outs that were foreseen.
 	streams, outs []*stream
-	// stamps are those of the task's commands, for the device's trace.
-	stamps []*stamp
 	// staging is given back when the task is complete.
 	staging []memory.Storage
 	// exiting: BeginExit is done, and exits is what it returned.
@@ -144,11 +141,9 @@ type target struct {
 	// single: the target is not used again for another task.
 	single bool
 
-	// telling is held from the task's beginning until it has been placed and the observer
-	// has heard so, if that is of interest: its end waits for that. It and what is observed
-	// have no part in a task without an observer.
-	telling sync.Mutex
-	observed
+	// operations: they are of interest to the observer.
+	operations bool
+	*observed
 }
 
 type upload struct {
@@ -260,7 +255,6 @@ func (s *Scheduler) newTarget(r *Region) *target {
 	t, _ := s.spare.Get().(*target)
 	if t == nil {
 		t = &target{s: s}
-		t.end = t.toldEnd
 	}
 	enter, exit := append(t.Enter[:0], r.Enter...), append(t.Exit[:0], r.Exit...)
 	buffers, addresses := append(t.Buffers[:0], r.Buffers...), append(t.Addresses[:0], r.Addresses...)
@@ -302,16 +296,16 @@ func (t *target) giveBack() {
 	clear(t.pointed)
 	clear(t.moves)
 	clear(t.written)
-	t.observed.reset()
+	t.forgetObserved()
 	*t = target{
-		s: t.s, observed: t.observed,
+		s:      t.s,
 		Region: Region{Enter: t.Enter[:0], Exit: t.Exit[:0], Buffers: t.Buffers[:0], Addresses: t.Addresses[:0]},
 		plan:   plan{calls: t.plan.calls[:0]}, push: t.push[:0], sizes: t.sizes[:0],
 		uses: t.uses[:0], ranges: t.ranges[:0], fills: t.fills[:0], holds: t.holds[:0],
 		arguments: t.arguments[:0], targets: t.targets[:0], pointed: t.pointed[:0], moves: t.moves[:0], written: t.written[:0], reading: t.reading[:0], writing: t.writing[:0], pins: t.pins[:0], incoherent: t.incoherent[:0],
 		uploads: t.uploads[:0], streams: t.streams[:0], outs: t.outs[:0], downloads: t.downloads[:0], staging: t.staging[:0],
 		after: trail{more: t.after.more[:0]}, used: trail{more: t.used.more[:0]}, earlier: t.earlier[:0],
-		exits: t.exits[:0], results: t.results[:0], parked: t.parked[:0], stamps: t.stamps[:0],
+		exits: t.exits[:0], results: t.results[:0], parked: t.parked[:0],
 	}
 	t.s.spare.Put(t)
 }
@@ -362,9 +356,7 @@ func (s *Scheduler) Run(ctx context.Context, r Region) error {
 	}
 	if r.Observer != nil {
 		r.Observer.Created(node, r.Depend)
-		if t.Observer = running(r.Observer); t.Observer != nil {
-			_, t.operations = t.Observer.Interest()
-		}
+		t.observe(running(r.Observer))
 		node.Go(w)
 	}
 	w.Finish()
@@ -399,7 +391,7 @@ func (s *Scheduler) await(ctx context.Context, t *target, node *tasks.Node, plac
 // was started: its order is kept on the device.
 func (s *Scheduler) Join(n *tasks.Node, w *tasks.Work) {
 	t := s.newTarget(&Region{NoWait: true})
-	t.Observer = observerOf(n)
+	t.observe(observerOf(n))
 	n.Hand(t, t)
 	t.Start(n, w)
 }
