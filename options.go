@@ -86,9 +86,10 @@ type Options struct {
 	// KeepGraph makes Graph show completed tasks too, with all their edges. Memory
 	// then grows with every task: for debugging and pictures.
 	KeepGraph bool
-	// Tool hears of what the runtime does with its devices (OMPT). Its callbacks
-	// may call methods of the Runtime that make no construct and open or close
-	// nothing, such as Stats. With OMP_TOOL=disabled it hears nothing.
+	// Tool hears of what the runtime does with its devices and tasks (OMPT); package
+	// ompt/trace has some. Its callbacks may call methods of the Runtime that make no
+	// construct and open or close nothing, such as Stats. With OMP_TOOL=disabled it
+	// hears nothing. One that registers both forms of a callback is ErrInvalidArgument.
 	Tool ompt.Callbacks
 	// LookupEnv reads the OMP_ variables of the environment; nil is os.LookupEnv.
 	LookupEnv func(name string) (value string, ok bool)

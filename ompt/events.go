@@ -33,7 +33,8 @@ type DeviceInitializeEvent struct {
 	Documentation string
 }
 
-// DeviceFinalizeEvent is what ompt_callback_device_finalize tells.
+// DeviceFinalizeEvent is what ompt_callback_device_finalize tells. All storage of the
+// device goes with it.
 type DeviceFinalizeEvent struct {
 	DeviceNum int
 }
@@ -165,7 +166,7 @@ type DataOp struct {
 	// DestDeviceNum is NoDevice for an operation with one side, as is SrcDeviceNum.
 	DestDeviceNum int
 	// Bytes are those that are moved; of an allocation and an association its size, of
-	// a deletion the size of what goes.
+	// a deletion the size of what goes. An allocation that failed ends with 0.
 	Bytes uint64
 	// Label names the item of the construct: beyond the specification.
 	Label string
@@ -177,9 +178,9 @@ type TargetDataOpEMIEvent struct {
 	TargetTask *Data
 	// Target is nil for an operation outside of target regions, a memory routine's.
 	Target *Data
-	// HostOpID is the tool's to set; it begins as the runtime's number of the
-	// operation, is the same at both endpoints, and names the operation in the
-	// device's trace.
+	// HostOpID is the tool's to set until the operation's task is complete; it begins as
+	// the runtime's number of the operation, is the same at both endpoints, and names the
+	// operation in the device's trace.
 	HostOpID *ID
 	DataOp
 	Codeptr Codeptr

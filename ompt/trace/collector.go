@@ -39,6 +39,7 @@ type Collector struct {
 	records       list[record]
 	edges         list[edge]
 	loads         list[load]
+	closings      list[closing]
 	// open are the operations that have begun, by what the runtime calls them.
 	open map[ompt.ID]*op
 	// problems are what went wrong with the traces of devices.
@@ -133,6 +134,12 @@ type load struct {
 	at     time.Duration
 }
 
+// closing is the end of a device, and of all its memory.
+type closing struct {
+	device int
+	at     time.Duration
+}
+
 // New returns a collector, whose time begins now.
 func New(o Options) *Collector {
 	if o.Limit <= 0 {
@@ -205,9 +212,13 @@ func (c *Collector) problem(num int, err error) {
 
 // deviceFinalize lets go of a device, whose trace has been stopped.
 func (c *Collector) deviceFinalize(e ompt.DeviceFinalizeEvent) {
+	now := c.now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.device(e.DeviceNum).handle = nil
+	if c.room() {
+		*c.closings.add() = closing{e.DeviceNum, now}
+	}
 }
 
 func (c *Collector) deviceLoad(e ompt.DeviceLoadEvent) {
@@ -368,7 +379,7 @@ func (c *Collector) operation(endpoint ompt.ScopeEndpoint, id *ompt.ID, target, 
 	defer c.mu.Unlock()
 	if endpoint == ompt.ScopeEnd {
 		if o := c.open[*id]; o != nil {
-			o.end = now
+			o.end, o.bytes = now, made.bytes // none of an allocation that failed
 			delete(c.open, *id)
 		}
 		return
@@ -451,7 +462,7 @@ func (c *Collector) Trace() *Trace {
 		start: c.start, now: now, dropped: c.dropped,
 		devices: append([]device(nil), c.devices...), problems: append([]string(nil), c.problems...),
 		tasks: c.tasks.all(), regions: c.regions.all(), ops: c.ops.all(), runs: c.runs.all(),
-		waits: c.waits.all(), records: c.records.all(), edges: c.edges.all(), loads: c.loads.all(),
+		waits: c.waits.all(), records: c.records.all(), edges: c.edges.all(), loads: c.loads.all(), closings: c.closings.all(),
 	}
 	return newTrace(heard)
 }

@@ -11,12 +11,12 @@ import (
 )
 
 // Counters is a tool that counts, and keeps nothing else. It is an expvar.Var: its
-// String is JSON. It may count for several runtimes with the same devices.
+// String is JSON. It may count for several runtimes with the same devices; the memory
+// of a device counts as gone when one of them closes it.
 type Counters struct {
 	tasks, completed, cancelled    atomic.Uint64
 	regions, submits               atomic.Uint64
 	bytesTo, bytesFrom, bytesOther atomic.Uint64
-	memory                         atomic.Int64
 	devices                        deviceSet
 }
 
@@ -40,6 +40,7 @@ func Publish(name string) (*Counters, error) {
 func (c *Counters) Callbacks() ompt.Callbacks {
 	return ompt.Callbacks{
 		DeviceInitialize: c.devices.initialize,
+		DeviceFinalize:   c.devices.finalize,
 		TaskCreate:       func(ompt.TaskCreateEvent) { c.tasks.Add(1) },
 		TaskSchedule:     c.taskSchedule,
 		TargetEMI: func(e ompt.TargetEMIEvent) {
@@ -66,17 +67,18 @@ func (c *Counters) taskSchedule(e ompt.TaskScheduleEvent) {
 }
 
 func (c *Counters) targetDataOp(e ompt.TargetDataOpEMIEvent) {
-	src, dest := c.devices.has(e.SrcDeviceNum), c.devices.has(e.DestDeviceNum)
+	src, memory := c.devices.has(e.SrcDeviceNum), c.devices.memory(e.DestDeviceNum)
+	dest := memory != nil
 	begins, ends := e.Endpoint != ompt.ScopeEnd, e.Endpoint != ompt.ScopeBegin
 	switch e.Type {
 	case ompt.TargetDataAlloc, ompt.TargetDataAllocAsync:
 		if ends && dest {
-			c.memory.Add(int64(e.Bytes))
+			memory.Add(int64(e.Bytes))
 		}
 		return
 	case ompt.TargetDataDelete, ompt.TargetDataDeleteAsync:
-		if begins && (src || dest) {
-			c.memory.Add(-int64(e.Bytes))
+		if begins && dest {
+			memory.Add(-int64(e.Bytes))
 		}
 		return
 	}
@@ -106,7 +108,7 @@ func (c *Counters) String() string {
 		MemoryInUse     int64  `json:"deviceMemoryInUse"`
 	}{
 		c.tasks.Load(), c.completed.Load(), c.cancelled.Load(), c.regions.Load(), c.submits.Load(),
-		c.bytesTo.Load(), c.bytesFrom.Load(), c.bytesOther.Load(), c.memory.Load(),
+		c.bytesTo.Load(), c.bytesFrom.Load(), c.bytesOther.Load(), c.devices.inUse(),
 	})
 	return string(text)
 }

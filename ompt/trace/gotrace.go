@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime/trace"
 	"sync"
+	"sync/atomic"
 
 	"github.com/vkomp/vkomp/ompt"
 )
@@ -152,20 +153,42 @@ func (g *goTrace) targetSubmit(e ompt.TargetSubmitEMIEvent) {
 // deviceSet are the non-host devices that a tool has heard of.
 type deviceSet struct {
 	mu   sync.RWMutex
-	nums map[int]bool
+	nums map[int]*atomic.Int64
 }
 
 func (s *deviceSet) initialize(e ompt.DeviceInitializeEvent) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.nums == nil {
-		s.nums = map[int]bool{}
+		s.nums = map[int]*atomic.Int64{}
 	}
-	s.nums[e.DeviceNum] = true
+	if s.nums[e.DeviceNum] == nil {
+		s.nums[e.DeviceNum] = new(atomic.Int64)
+	}
 }
 
-func (s *deviceSet) has(num int) bool {
+// finalize counts a device's memory as gone.
+func (s *deviceSet) finalize(e ompt.DeviceFinalizeEvent) {
+	if memory := s.memory(e.DeviceNum); memory != nil {
+		memory.Store(0)
+	}
+}
+
+func (s *deviceSet) has(num int) bool { return s.memory(num) != nil }
+
+// memory is what counts the bytes in use on a device, nil for one that was never open.
+func (s *deviceSet) memory(num int) *atomic.Int64 {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.nums[num]
+}
+
+// inUse is the memory of all devices.
+func (s *deviceSet) inUse() (bytes int64) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for _, memory := range s.nums {
+		bytes += memory.Load()
+	}
+	return bytes
 }

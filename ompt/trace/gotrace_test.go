@@ -229,6 +229,10 @@ func TestCountersCount(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("counts (-want +got):\n%s", diff)
 	}
+	c.Callbacks().DeviceFinalize(ompt.DeviceFinalizeEvent{DeviceNum: 0})
+	if !strings.Contains(c.String(), `"deviceMemoryInUse":0`) {
+		t.Errorf("memory of a device that is closed: %s", c)
+	}
 	if again, err := Publish("vkomp-test"); err == nil || again != nil || !strings.Contains(err.Error(), "vkomp-test") {
 		t.Errorf("a name that is taken: %v", err)
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime/pprof"
 	gotrace "runtime/trace"
 	"strings"
@@ -19,6 +20,7 @@ import (
 	"github.com/vkomp/vkomp/ompt/trace"
 	"github.com/vkomp/vkomp/shaders"
 	"github.com/vkomp/vkomp/tests/tracecheck"
+	"github.com/vkomp/vkomp/tests/vktest"
 )
 
 // onHost runs a program without devices, with a tool.
@@ -149,4 +151,34 @@ func TestBodiesAreLabelledInProfiles(t *testing.T) {
 			rt.Target(ctx, vkomp.Target{Kernel: kernel, Range: vkomp.Range{X: 1}, NoWait: true}),
 			rt.Taskwait(ctx))
 	})
+}
+
+// What a program has not freed goes with the device, and what could not be allocated never
+// was there.
+func TestMemoryGoesWithItsDevice(t *testing.T) {
+	collector, counters := trace.New(trace.Options{}), new(trace.Counters)
+	rt := vktest.Open(t, func(o *vkomp.Options) { o.Tool = ompt.Tee(collector.Callbacks(), counters.Callbacks()) })
+	d := rt.DefaultDevice(t.Context())
+	if _, err := d.Alloc(t.Context(), 4096); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Alloc(t.Context(), 1<<60); err == nil {
+		t.Fatal("an exabyte was allocated")
+	}
+	inUse := func(want string) {
+		t.Helper()
+		var out bytes.Buffer
+		if err := collector.Trace().WriteChrome(&out); err != nil {
+			t.Fatal(err)
+		}
+		all := regexp.MustCompile(`"bytes":(\d+)\}`).FindAllStringSubmatch(out.String(), -1)
+		if len(all) == 0 || all[len(all)-1][1] != want || !strings.Contains(counters.String(), `"deviceMemoryInUse":`+want+"}") {
+			t.Errorf("memory in use %v, %s; want %s", all, counters, want)
+		}
+	}
+	inUse("4096")
+	if err := rt.PauseResource(t.Context(), vkomp.PauseHard, d); err != nil {
+		t.Fatal(err)
+	}
+	inUse("0")
 }

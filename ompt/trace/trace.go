@@ -3,6 +3,7 @@ package trace
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -26,6 +27,8 @@ type history struct {
 	records []record
 	edges   []edge
 	loads   []load
+
+	closings []closing
 }
 
 // Trace is what a collector has heard up to some time. It does not change any more.
@@ -569,6 +572,11 @@ func (t *Trace) measureMemory() {
 			changes[p] = append(changes[p], change{o.end, int64(o.bytes)})
 		case ompt.TargetDataDelete, ompt.TargetDataDeleteAsync:
 			changes[p] = append(changes[p], change{o.begin, -int64(o.bytes)})
+		}
+	}
+	for _, c := range t.closings {
+		if p := t.process(c.device); p != host {
+			changes[p] = append(changes[p], change{c.at, math.MinInt64 / 2})
 		}
 	}
 	t.memory = make([][]level, len(t.devices))

@@ -399,7 +399,9 @@ func (c *ToolChecker) operation(t *toolTask, kind ompt.TargetDataOp, end ompt.Sc
 			was = *t.open
 		}
 		if kind == ompt.TargetDataAlloc {
-			was.DestAddr = op.DestAddr
+			if was.DestAddr = op.DestAddr; op.DestAddr == 0 {
+				was.Bytes = 0 // it failed
+			}
 		}
 		if t.open == nil || t.id != id || was != op {
 			c.failf("%v: operation %d %+v ends as %d %+v", t, t.id, was, id, op)
