@@ -441,13 +441,13 @@ func (t *target) Start(n *tasks.Node, w *tasks.Work) {
 		t.tellDue()
 	}
 	copying := s.copyIn(t, w)
-	if t.operations {
-		t.tellPlaced(ompt.ScopeBegin)
-		s.handOver(t, copying, w)
-		t.tellPlaced(ompt.ScopeEnd)
-	} else {
-		s.handOver(t, copying, w)
+	if !t.operations {
+		s.handOver(t, copying, w) // t is not to be read then
+		return
 	}
+	t.tellPlaced(ompt.ScopeBegin)
+	s.handOver(t, copying, w)
+	t.tellPlaced(ompt.ScopeEnd)
 	t.told()
 }
 
