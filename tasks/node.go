@@ -496,12 +496,15 @@ func (n *Node) start(w *Work) {
 // off, if meanwhile its taskgroup was cancelled or its context has ended; it
 // reports whether it did. The node is not the runner's then any more.
 func (n *Node) DropCancelled(w *Work) bool {
-	switch {
-	case !n.conditional:
+	if !n.conditional {
 		return false
+	}
+	// In this order: a taskgroup that is cancelled ends its contexts after that.
+	ended := n.ctx != nil && n.ctx.Err() != nil
+	switch {
 	case n.group != nil && n.group.Cancelled():
 		n.drop(nil, w)
-	case n.ctx != nil && n.ctx.Err() != nil:
+	case ended:
 		n.drop(fmt.Errorf("not run: %w", context.Cause(n.ctx)), w)
 	default:
 		return false

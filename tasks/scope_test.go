@@ -471,3 +471,31 @@ func TestSettledLeavesReportedFailuresWhereTheyAre(t *testing.T) {
 		t.Errorf("the failures are %v", list)
 	}
 }
+
+// cancelling is a context that ends when its taskgroup is cancelled, which happens while
+// somebody asks.
+type cancelling struct {
+	context.Context
+	group *Group
+}
+
+func (c cancelling) Done() <-chan struct{} {
+	ended := make(chan struct{})
+	close(ended)
+	return ended
+}
+
+func (c cancelling) Err() error {
+	c.group.Cancel()
+	return context.Canceled
+}
+
+func TestTaskOfAGroupThatIsCancelledMeanwhileIsNoFailure(t *testing.T) {
+	s := newScript()
+	group := NewGroup(nil)
+	s.add(Task{Label: "a", Group: group, Context: cancelling{t.Context(), group}})
+	s.expect(t, "drop a without failure")
+	if err := group.Wait(t.Context(), nil); err != nil {
+		t.Error(err)
+	}
+}
