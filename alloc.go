@@ -72,9 +72,7 @@ func (d Device) allocateTold(ctx context.Context, t *tool, size uint64, allocate
 	op := ompt.DataOp{Type: ompt.TargetDataAlloc, SrcDeviceNum: ompt.NoDevice, DestDeviceNum: d.d.number, Bytes: size}
 	err = t.storageRoutine(d.d.rt.current(ctx), d.d.number, "alloc", op, func(op *ompt.DataOp) (err error) {
 		p, err = allocate()
-		if op.DestAddr = uint64(p.block.address) + p.p.Address; err != nil {
-			op.Bytes = 0
-		}
+		op.DestAddr = uint64(p.block.address) + p.p.Address
 		return err
 	})
 	return p, err

@@ -27,11 +27,14 @@ type observation struct {
 	begun        bool
 	// routine: a memory routine's task, rect one that copies parts of arrays.
 	routine, rect bool
-	detachable    bool
-	// fate is what became of the body and the event of a detachable task; deciding guards
-	// it, and is held while the tool hears of it.
-	fate     uint32
-	deciding sync.Mutex
+	// detach is the event that a detachable task gets, nil for others.
+	detach *Event
+	// fate is what became of the body and the event of a detachable task, undecided what
+	// the tool has not heard of that; deciding guards them. Who finds telling unset tells.
+	fate      uint32
+	telling   bool
+	undecided []ompt.TaskScheduleEvent
+	deciding  sync.Mutex
 
 	// creating is held until the tool has heard of the task.
 	creating sync.Mutex
@@ -84,9 +87,7 @@ func (t *tool) task(c current, from *Task, r *sched.HostRegion, inner *taskConte
 		return
 	}
 	r.Observer, inner.region.observed = o, o
-	if from.Detach != nil {
-		from.Detach.observed, o.detachable = o, true
-	}
+	o.detach = from.Detach
 }
 
 // observer is observation for what takes an observer.
@@ -115,6 +116,9 @@ func (o *observation) deferred() bool { return o.flags&ompt.TaskUndeferred == 0 
 // Created implements sched.Observer.
 func (o *observation) Created(n *tasks.Node, depend []tasks.Depend) {
 	o.id = ompt.ID(n.ID())
+	if o.detach != nil {
+		o.detach.observed = o
+	}
 	o.create(depend)
 }
 
@@ -275,48 +279,73 @@ func (o *observation) End(err error) {
 	if o.kind != 0 {
 		o.target(ompt.ScopeEnd)
 	}
-	status, next := ompt.TaskComplete, o.other()
 	switch {
 	case o.flags&ompt.TaskTaskwait != 0:
-		status, next = ompt.TaskwaitComplete, nil
-	case o.detachable:
-		o.deciding.Lock()
-		defer o.deciding.Unlock()
-		switch {
-		case err != nil:
-			o.fate |= fateOver
-		case o.fate&fateFulfilled == 0:
-			status = ompt.TaskDetach
-		}
-		o.fate |= fateEnded
+		o.schedule(&o.data, ompt.TaskwaitComplete, nil)
+	case o.detach != nil:
+		o.decide(func() (ompt.TaskStatus, *ompt.Data) {
+			before := o.fate
+			o.fate |= fateEnded
+			switch {
+			case err != nil:
+				o.fate |= fateOver
+			case before&fateFulfilled == 0:
+				return ompt.TaskDetach, o.other()
+			}
+			return ompt.TaskComplete, o.other()
+		})
+	default:
+		o.schedule(&o.data, ompt.TaskComplete, o.other())
 	}
-	o.schedule(&o.data, status, next)
 }
 
 // Dropped implements tasks.Witness.
 func (o *observation) Dropped() {
-	o.deciding.Lock()
-	defer o.deciding.Unlock()
-	o.fate |= fateOver
 	if o.begun && o.kind != 0 {
 		o.target(ompt.ScopeEnd)
 	}
-	o.schedule(&o.data, ompt.TaskCancel, nil)
+	o.decide(func() (ompt.TaskStatus, *ompt.Data) {
+		o.fate |= fateOver
+		return ompt.TaskCancel, nil
+	})
 }
 
 // fulfilled tells that the event of a detachable task is about to be fulfilled.
 func (o *observation) fulfilled() {
+	o.decide(func() (ompt.TaskStatus, *ompt.Data) {
+		before := o.fate
+		o.fate |= fateFulfilled
+		switch {
+		case before&(fateFulfilled|fateOver) != 0:
+			return 0, nil
+		case before&fateEnded != 0:
+			return ompt.TaskLateFulfill, nil
+		}
+		return ompt.TaskEarlyFulfill, nil
+	})
+}
+
+// decide tells of the status that what returns, if it is one, in the order in which the
+// body and the event have become what they are; without a lock, as a callback may fulfill
+// the event.
+func (o *observation) decide(what func() (ompt.TaskStatus, *ompt.Data)) {
 	o.deciding.Lock()
 	defer o.deciding.Unlock()
-	before := o.fate
-	o.fate |= fateFulfilled
-	switch {
-	case before&(fateFulfilled|fateOver) != 0:
-	case before&fateEnded != 0:
-		o.schedule(&o.data, ompt.TaskLateFulfill, nil)
-	default:
-		o.schedule(&o.data, ompt.TaskEarlyFulfill, nil)
+	if status, next := what(); status != 0 {
+		o.undecided = append(o.undecided, ompt.TaskScheduleEvent{PriorTask: &o.data, PriorStatus: status, NextTask: next})
 	}
+	if o.telling {
+		return
+	}
+	o.telling = true
+	for len(o.undecided) > 0 {
+		e := o.undecided[0]
+		o.undecided = o.undecided[1:]
+		o.deciding.Unlock()
+		o.schedule(e.PriorTask, e.PriorStatus, e.NextTask)
+		o.deciding.Lock()
+	}
+	o.telling = false
 }
 
 // side is where a side of an operation lies that no device's scheduler makes.
@@ -328,8 +357,8 @@ func (e *endpoint) side(rt *Runtime, offset uint64) (address uint64, device int)
 }
 
 // storageRoutine calls do, a memory routine that makes no task of the graph, and tells of
-// it as of an included target task with one operation: of both ends of that, or, if it
-// has one, of that when it has been done. do sets what comes out of it.
+// it as of an included target task with one operation: before it takes storage away, else
+// when it has been done, unless it failed. do sets what comes out of it.
 func (t *tool) storageRoutine(c current, device int, label string, op ompt.DataOp, do func(*ompt.DataOp) error) error {
 	o := t.observation(c, 0, device, label, targetFlags(false))
 	if o == nil {
@@ -339,18 +368,21 @@ func (t *tool) storageRoutine(c current, device int, label string, op ompt.DataO
 	o.Begin()
 	defer o.End(nil)
 	told := sched.Op{DataOp: op}
-	once := op.Type == ompt.TargetDataAssociate || op.Type == ompt.TargetDataDisassociate
-	if !once {
+	if op.Type == ompt.TargetDataDelete {
 		o.Op(ompt.ScopeBegin, &told)
+		defer o.Op(ompt.ScopeEnd, &told)
+		return do(&op)
 	}
-	err := do(&told.DataOp)
-	switch {
-	case !once:
+	if err := do(&told.DataOp); err != nil {
+		return err
+	}
+	if op.Type == ompt.TargetDataAlloc {
+		o.Op(ompt.ScopeBegin, &told)
 		o.Op(ompt.ScopeEnd, &told)
-	case err == nil:
+	} else {
 		o.Op(ompt.ScopeBeginEnd, &told)
 	}
-	return err
+	return nil
 }
 
 // addressOf returns where s lies, for those who only show it.

@@ -170,6 +170,7 @@ func (rt *Runtime) Close() error {
 	}
 	rt.tool.Load().implicitTask(ompt.ScopeEnd)
 	errs = append(errs, rt.race.close(), rt.hostMemory.close(), rt.closeDevices(), overdue())
+	rt.tool.Store(nil)
 	return errors.Join(errs...)
 }
 

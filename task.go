@@ -147,6 +147,8 @@ func (rt *Runtime) task(ctx context.Context, t *Task) error {
 	r.Context, r.Ender, r.ID = inner, inner, &inner.region.id
 	if tool := rt.tool.Load(); tool != nil {
 		tool.task(c, t, &r, inner, undeferred)
+	} else if t.Detach != nil {
+		t.Detach.observed = nil
 	}
 	if t.Detach != nil {
 		r.Event = &t.Detach.event
@@ -167,8 +169,6 @@ func (rt *Runtime) merge(ctx context.Context, c current, r *sched.HostRegion, fl
 	}
 	if o := rt.tool.Load().observation(c, 0, rt.NumDevices(), r.Label, flags|ompt.TaskMerged); o != nil {
 		o.create(nil)
-		o.Begin()
-		defer o.End(nil)
 	}
 	err := sched.Protect(func() error { return r.Body(ctx) })
 	if err == nil || errors.Is(err, ErrCancelled) && r.Group.Cancelled() {

@@ -363,7 +363,7 @@ func TestEventOrderOfHostTasksAndWaits(t *testing.T) {
 	expect("taskgroup", do(rt.Taskgroup(ctx, nothing)),
 		sequence("sync taskgroup begin", "wait taskgroup begin", "wait taskgroup end", "sync taskgroup end"))
 	expect("merged", do(rt.Task(ctx, vkomp.Task{If: vkomp.If(false), Mergeable: true, Body: nothing})),
-		sequence("# task", "create in initial explicit|undeferred|mergeable|merged", "switch initial", "complete initial"))
+		sequence("# task", "create in initial explicit|undeferred|mergeable|merged"))
 
 	var e vkomp.Event
 	expect("fulfilled late", do(rt.Task(ctx, vkomp.Task{Detach: &e, Body: nothing}), fulfilLate(t, &tr, &e), rt.Taskwait(ctx)),
@@ -572,4 +572,145 @@ func TestStoppedToolHearsOfNoTask(t *testing.T) {
 		t.Errorf("a command: %v", got)
 	}
 	h.expect(t, "initial task begin", "create task", "initial task end")
+}
+
+// A tool that only knows of operations hears of none that failed, and of storage when it
+// is there.
+func TestFailedAllocationIsNoOperation(t *testing.T) {
+	var h history
+	rt := vktest.Open(t, withTool(ompt.Callbacks{TargetDataOpEMI: func(e ompt.TargetDataOpEMIEvent) {
+		h.add("%s %s of %d bytes, there: %v", short(e.Type), short(e.Endpoint), e.Bytes, e.DestAddr != 0)
+	}}))
+	d := rt.DefaultDevice(t.Context())
+	if _, err := d.Alloc(t.Context(), 1<<60); !errors.Is(err, vkomp.ErrOutOfMemory) {
+		t.Fatalf("an exabyte: %v", err)
+	}
+	h.expect(t)
+	p, err := d.Alloc(t.Context(), 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	allocated := []string{"alloc begin of 64 bytes, there: true", "alloc end of 64 bytes, there: true"}
+	h.expect(t, allocated...)
+	if err := d.Free(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	h.expect(t, append(allocated, "delete begin of 64 bytes, there: true", "delete end of 64 bytes, there: true")...)
+}
+
+// A callback may fulfill the event of its own task, whatever it hears of.
+func TestCallbackFulfillsItsTask(t *testing.T) {
+	for _, status := range []ompt.TaskStatus{ompt.TaskSwitch, ompt.TaskDetach} {
+		var e vkomp.Event
+		var h history
+		rt := vktest.Open(t, vktest.Host, withTool(ompt.Callbacks{TaskSchedule: func(s ompt.TaskScheduleEvent) {
+			h.add("%s", short(s.PriorStatus))
+			if s.PriorStatus == status {
+				if err := e.Fulfill(); err != nil {
+					t.Error(err)
+				}
+			}
+		}}))
+		task := vkomp.Task{Detach: &e, Body: func(context.Context) error { return nil }}
+		if err := errors.Join(rt.Task(t.Context(), task), rt.Taskwait(t.Context()), rt.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if status == ompt.TaskSwitch {
+			h.expect(t, "switch", "early_fulfill", "complete")
+		} else {
+			h.expect(t, "switch", "detach", "late_fulfill")
+		}
+	}
+}
+
+// A task that is refused is nobody's event's.
+func TestRefusedTaskLeavesTheEventAlone(t *testing.T) {
+	var tr tracer
+	var rt *vkomp.Runtime
+	rt = vktest.Open(t, vktest.Host, withTool(tr.callbacks(func() int { return rt.NumDevices() })))
+	var e vkomp.Event
+	task := vkomp.Task{Label: "good", Detach: &e, Body: func(context.Context) error { return nil }}
+	if err := rt.Task(t.Context(), task); err != nil {
+		t.Fatal(err)
+	}
+	task.Label, task.Depend = "refused", []vkomp.Depend{{}}
+	if err := rt.Task(t.Context(), task); !errors.Is(err, vkomp.ErrInvalidDepend) {
+		t.Fatalf("refused: %v", err)
+	}
+	if err := errors.Join(fulfilLate(t, &tr, &e), rt.Taskwait(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"# good", "create in initial explicit", "switch -", "detach -", "late_fulfill -"}
+	if diff := cmp.Diff(want, tr.take()); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+}
+
+// After Close a tool hears of nothing.
+func TestClosedRuntimeTellsNothing(t *testing.T) {
+	var h history
+	rt := vktest.Open(t, vktest.Host, withTool(ompt.Callbacks{
+		SyncRegion:  func(ompt.SyncRegionEvent) { h.add("sync") },
+		ControlTool: func(ompt.ControlToolEvent) ompt.ControlToolResult { h.add("control"); return 0 },
+	}))
+	if err := rt.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_ = rt.Taskwait(t.Context())
+	if got := rt.ControlTool(ompt.ControlToolFlush, 0, nil); got != ompt.ControlToolNoTool {
+		t.Errorf("a command: %v", got)
+	}
+	h.expect(t)
+}
+
+// The program's place is told for every construct, whichever room makes its task.
+func TestCodeptrsAreTheProgramsOwn(t *testing.T) {
+	var h history
+	rt := vktest.Open(t, withTool(ompt.Callbacks{Codeptrs: true, TaskCreate: func(e ompt.TaskCreateEvent) {
+		frame, _ := runtime.CallersFrames([]uintptr{uintptr(e.Codeptr)}).Next()
+		h.add("%s in %s", e.Label, frame.Function[strings.LastIndex(frame.Function, ".")+1:])
+	}}))
+	ctx, x := t.Context(), make([]int32, 4)
+	var o interop.Object
+	const here = "TestCodeptrsAreTheProgramsOwn"
+	for _, err := range []error{
+		rt.Interop(ctx, vkomp.Interop{Init: []vkomp.InteropInit{{Object: &o, Types: interop.TypeTargetSync}}, NoWait: true}),
+		rt.Interop(ctx, vkomp.Interop{Destroy: []*interop.Object{&o}, NoWait: true}),
+		rt.TargetEnterData(ctx, vkomp.TargetEnterData{Maps: []vkomp.Arg{vkomp.To(x)}}),
+		rt.TargetExitData(ctx, vkomp.TargetExitData{Maps: []vkomp.Arg{vkomp.Delete(x)}}),
+		rt.Task(ctx, vkomp.Task{Body: func(context.Context) error { return nil }}),
+		rt.Memcpy(ctx, vkomp.HostPtr(x), vkomp.HostPtr(x[1:]), 4),
+		rt.Taskwait(ctx, vkomp.In(x)),
+		rt.Taskwait(ctx),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.expect(t, "interop in "+here, "interop in "+here, "target enter data in "+here, "target exit data in "+here, "task in "+here, "memcpy in "+here, "taskwait in "+here)
+}
+
+// What is mapped as an image takes the image's bytes on the device.
+func TestOperationsOnImagesHaveTheirBytes(t *testing.T) {
+	type value struct {
+		n    int32
+		host [100]int32
+	}
+	type image struct{ N int32 }
+	var h history
+	rt := vktest.Open(t, withTool(ompt.Callbacks{TargetDataOpEMI: func(e ompt.TargetDataOpEMIEvent) {
+		if e.Endpoint == ompt.ScopeBegin {
+			h.add("%s %d", short(e.Type), e.Bytes)
+		}
+	}}))
+	v := &value{n: 1}
+	m := vkomp.Mapper[value, image]{Encode: func(i *image, v *value) { i.N = v.n }, Decode: func(v *value, i *image) { v.n, v.host[0] = i.N, i.N }}
+	if err := errors.Join(
+		rt.TargetEnterData(t.Context(), vkomp.TargetEnterData{Maps: []vkomp.Arg{m.To(v)}}),
+		rt.TargetUpdate(t.Context(), vkomp.TargetUpdate{Motions: []vkomp.Arg{m.To(v)}}),
+		rt.TargetExitData(t.Context(), vkomp.TargetExitData{Maps: []vkomp.Arg{m.From(v)}}),
+	); err != nil {
+		t.Fatal(err)
+	}
+	h.expect(t, "alloc 4", "transfer_to_device 4", "transfer_to_device 4", "transfer_from_device 4", "delete 4")
 }

@@ -7,8 +7,8 @@ import "time"
 // until the DeviceFinalize callback for the device has returned; later its methods do
 // nothing and return an error. A trace that runs then has been stopped before.
 //
-// Callbacks of tasks and their target regions may not flush or stop a trace: it waits for
-// what they are part of. A BufferRequest and a BufferComplete may only ask for times.
+// Callbacks of tasks and their target regions may not start, flush or stop a trace: that
+// can wait for what they are part of. A BufferRequest and a BufferComplete may only ask for times.
 type Device interface {
 	// SetTraceOMPT says whether the trace has the records of a type:
 	// CallbackTargetDataOpEMI, CallbackTargetSubmitEMI, their plain forms, or 0 for all
@@ -21,11 +21,11 @@ type Device interface {
 	// PauseTrace has what is handed to the device from now on leave no records, or
 	// leave them again (ompt_pause_trace_t).
 	PauseTrace(pause bool) error
-	// FlushTrace completes the buffer with all that the device has done so far
-	// (ompt_flush_trace_t). It returns when BufferComplete has.
+	// FlushTrace completes the buffer with all that the device has done so far of tasks
+	// that are complete (ompt_flush_trace_t). It returns when BufferComplete has.
 	FlushTrace() error
 	// StopTrace ends the trace (ompt_stop_trace_t): it waits for what the device has
-	// been given, and flushes.
+	// been given, foreign work that this follows included, and flushes.
 	StopTrace() error
 	// Time returns the device's clock, in its own ticks (ompt_get_device_time_t).
 	Time() (uint64, error)
@@ -47,7 +47,8 @@ type BufferComplete func(deviceNum int, records []Record, owned bool)
 
 // Record is ompt_record_ompt_t: what a device did. The times are of its clock, in
 // ticks. What the host does itself has none: storage that comes or goes, and copies to
-// and from memory that both see.
+// and from memory that both see. Nor have copies between two devices, which go through
+// the host in pieces.
 type Record struct {
 	// Type is CallbackTargetDataOpEMI or CallbackTargetSubmitEMI.
 	Type Callback

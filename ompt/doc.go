@@ -36,6 +36,14 @@
 // OpenMP 6.0 (transfer, transfer_rect, memset), a region's those that say in which
 // direction (transfer_to_device, transfer_from_device).
 //
+// A device's end takes all its storage with it, without deletions: that of a hard pause
+// too. Storage that is declared comes before the first task, and is not told. An
+// allocation that fails is no operation. A transfer of parts of arrays is told as the
+// bytes that it moves, from the first to the first.
+//
+// A merged task is created and not scheduled. A data construct of the initial device
+// without a depend clause is no task.
+//
 // A deferred task starts on a goroutine that runs no other task: the prior task of its
 // switch is nil. A task that is never run has no switch, but a task_schedule with
 // TaskCancel.
@@ -44,5 +52,6 @@
 //
 // The runtime calls a callback on the goroutine that caused the event, several
 // at once where several goroutines do. A callback that is nil costs nothing, and what
-// only serves callbacks that are nil is left out.
+// only serves callbacks that are nil is left out. A slow one holds its task up, and one of
+// a submit, or of what ends a task, others of the device.
 package ompt

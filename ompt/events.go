@@ -166,7 +166,7 @@ type DataOp struct {
 	// DestDeviceNum is NoDevice for an operation with one side, as is SrcDeviceNum.
 	DestDeviceNum int
 	// Bytes are those that are moved; of an allocation and an association its size, of
-	// a deletion the size of what goes. An allocation that failed ends with 0.
+	// a deletion the size of what goes.
 	Bytes uint64
 	// Label names the item of the construct: beyond the specification.
 	Label string

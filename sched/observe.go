@@ -197,8 +197,8 @@ func (s *Scheduler) observeEntry(t *target) {
 			continue
 		}
 		if u.Created && !t.createdBefore(i) {
-			block := u.Present.Section
-			o.due = append(o.due, t.transfer(ompt.TargetDataAlloc, block.Ptr, state.store, at, block.Size, m.Label))
+			block := u.Present
+			o.due = append(o.due, t.transfer(ompt.TargetDataAlloc, block.Section.Ptr, state.store, at, block.Storage.Size, m.Label))
 		}
 		if u.CopyIn {
 			o.copyIns[i] = t.transfer(ompt.TargetDataTransferToDevice, unsafe.Add(m.Ptr, u.Skip), state.store, at+u.Offset+u.Skip, m.StorageSize()-u.Skip, m.Label)
@@ -307,7 +307,7 @@ func (s *Scheduler) observeExit(t *target) {
 // observeGone notes that a block leaves the presence table by t's exit, under mu.
 func (s *Scheduler) observeGone(t *target, block *memory.Present) {
 	if state := stateOf(block); !state.shared && !state.associated {
-		t.due = append(t.due, t.transfer(ompt.TargetDataDelete, block.Section.Ptr, state.store, blockAt(block), block.Section.Size, block.Label))
+		t.due = append(t.due, t.transfer(ompt.TargetDataDelete, block.Section.Ptr, state.store, blockAt(block), block.Storage.Size, block.Label))
 	}
 }
 

@@ -76,7 +76,7 @@ type Node struct {
 	generation uint64
 	runner     Runner
 	recycler   Recycler
-	// The traits are eight bytes, looked at together: here they are aligned.
+	// The traits are looked at together: here they are aligned.
 	traits
 	state State
 	// waiting counts the predecessors not yet out of the way, and one more

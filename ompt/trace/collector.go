@@ -247,6 +247,9 @@ func (c *Collector) taskCreate(e ompt.TaskCreateEvent) {
 	now := c.now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if e.Flags&ompt.TaskMerged != 0 {
+		return // part of another, and not told of again
+	}
 	c.newTask(e.NewTask, task{parent: indexOf(taskOf(e.EncounteringTask)), id: e.TaskID, label: e.Label, flags: e.Flags, created: now})
 }
 
@@ -379,7 +382,7 @@ func (c *Collector) operation(endpoint ompt.ScopeEndpoint, id *ompt.ID, target, 
 	defer c.mu.Unlock()
 	if endpoint == ompt.ScopeEnd {
 		if o := c.open[*id]; o != nil {
-			o.end, o.bytes = now, made.bytes // none of an allocation that failed
+			o.end = now
 			delete(c.open, *id)
 		}
 		return

@@ -41,8 +41,13 @@ func (c *Counters) Callbacks() ompt.Callbacks {
 	return ompt.Callbacks{
 		DeviceInitialize: c.devices.initialize,
 		DeviceFinalize:   c.devices.finalize,
-		TaskCreate:       func(ompt.TaskCreateEvent) { c.tasks.Add(1) },
-		TaskSchedule:     c.taskSchedule,
+		TaskCreate: func(e ompt.TaskCreateEvent) {
+			c.tasks.Add(1)
+			if e.Flags&ompt.TaskMerged != 0 {
+				c.completed.Add(1) // nothing more is told of it
+			}
+		},
+		TaskSchedule: c.taskSchedule,
 		TargetEMI: func(e ompt.TargetEMIEvent) {
 			if e.Endpoint != ompt.ScopeEnd {
 				c.regions.Add(1)

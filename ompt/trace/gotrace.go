@@ -58,7 +58,8 @@ func goOf(d *ompt.Data) *goState {
 }
 
 func (g *goTrace) taskCreate(e ompt.TaskCreateEvent) {
-	if !trace.IsEnabled() || e.NewTask == nil {
+	// A merged task is part of another: it has no end of its own.
+	if !trace.IsEnabled() || e.NewTask == nil || e.Flags&ompt.TaskMerged != 0 {
 		return
 	}
 	outer := context.Background()

@@ -217,7 +217,7 @@ func (c *ToolChecker) taskCreate(e ompt.TaskCreateEvent) {
 	if e.Label == "" || c.over {
 		c.failf("task %q, initial task over: %v", e.Label, c.over)
 	}
-	c.tasks[e.NewTask] = &toolTask{create: e}
+	c.tasks[e.NewTask] = &toolTask{create: e, over: e.Flags&ompt.TaskMerged != 0}
 }
 
 func (c *ToolChecker) dependences(e ompt.DependencesEvent) {
@@ -367,7 +367,9 @@ func (c *ToolChecker) dataOp(e ompt.TargetDataOpEMIEvent) {
 	c.operation(t, kind, e.Endpoint, *e.HostOpID, e.DataOp)
 	d := c.device("operation", e.DestDeviceNum)
 	switch {
-	case kind == ompt.TargetDataAlloc && e.Endpoint == ompt.ScopeEnd && e.DestAddr != 0:
+	case kind == ompt.TargetDataAlloc && (e.DestAddr == 0 || e.Bytes == 0):
+		c.failf("%v: allocation %+v", t, e.DataOp)
+	case kind == ompt.TargetDataAlloc && e.Endpoint == ompt.ScopeEnd:
 		if old, there := d.memory[e.DestAddr]; there {
 			c.failf("%v: %d bytes allocated at %#x, where %d are", t, e.Bytes, e.DestAddr, old)
 		}
@@ -397,11 +399,6 @@ func (c *ToolChecker) operation(t *toolTask, kind ompt.TargetDataOp, end ompt.Sc
 		was := ompt.DataOp{}
 		if t.open != nil {
 			was = *t.open
-		}
-		if kind == ompt.TargetDataAlloc {
-			if was.DestAddr = op.DestAddr; op.DestAddr == 0 {
-				was.Bytes = 0 // it failed
-			}
 		}
 		if t.open == nil || t.id != id || was != op {
 			c.failf("%v: operation %d %+v ends as %d %+v", t, t.id, was, id, op)

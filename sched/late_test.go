@@ -1,0 +1,34 @@
+package sched
+
+import (
+	"context"
+	"sync"
+	"testing"
+)
+
+// A task that was handed to the device may be over, and its target another's, before its
+// Start returns: nothing of it is read then. The race detector sees it.
+func TestTargetIsNotReadOnceItWasHandedOver(t *testing.T) {
+	for seed := range uint64(10) {
+		r := newRig(t, memoryModes[0], seed)
+		r.watches = false
+		var programs sync.WaitGroup
+		for range 4 {
+			programs.Go(func() {
+				x, scope := filled(4, 1), r.graph.NewScope()
+				for range 100 {
+					for _, l := range []launch{{label: "enter", enter: []arg{to(x)}, scope: scope}, {label: "exit", exit: []arg{from(x)}, scope: scope}} {
+						if err := r.s.Run(context.Background(), r.region(l)); err != nil {
+							t.Error(err)
+						}
+					}
+				}
+				if err := scope.Wait(context.Background(), nil); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		programs.Wait()
+		r.close()
+	}
+}
