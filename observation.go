@@ -36,7 +36,7 @@ type observation struct {
 	undecided []ompt.TaskScheduleEvent
 	deciding  sync.Mutex
 
-	// creating is held until the tool has heard of the task.
+	// creating is held until the tool has heard of the task, if it hears of dependences.
 	creating sync.Mutex
 	// following guards follows, the tasks that it follows and of which the tool has not
 	// heard.
@@ -76,7 +76,9 @@ func (t *tool) observation(c current, kind ompt.TargetKind, device int, label st
 		kind += ompt.TargetNowait - ompt.Target
 	}
 	o.kind, o.flags, o.device, o.label, o.codeptr = kind, flags, device, label, t.codeptr()
-	o.creating.Lock()
+	if t.TaskDependence != nil {
+		o.creating.Lock()
+	}
 	return o
 }
 
@@ -134,8 +136,10 @@ func (o *observation) create(depend []tasks.Depend) {
 	if t.Dependences != nil && len(depend) > 0 {
 		o.tellDepend(depend)
 	}
-	o.creating.Unlock()
-	o.tellFollows()
+	if t.TaskDependence != nil {
+		o.creating.Unlock()
+		o.tellFollows()
+	}
 }
 
 // tellDepend tells of the items of the depend clauses.
@@ -173,9 +177,6 @@ func (o *observation) Follows(of tasks.Witness) {
 // tellFollows tells of the dependences that the tool has not heard of.
 func (o *observation) tellFollows() {
 	t := o.tool
-	if t.TaskDependence == nil {
-		return
-	}
 	o.following.Lock()
 	follows := o.follows
 	o.follows = nil
@@ -191,7 +192,9 @@ func (o *observation) tellFollows() {
 // Begin implements sched.Observer.
 func (o *observation) Begin() {
 	o.begun = true
-	o.tellFollows()
+	if o.tool.TaskDependence != nil {
+		o.tellFollows()
+	}
 	if o.flags&ompt.TaskTaskwait == 0 {
 		o.schedule(o.other(), ompt.TaskSwitch, &o.data)
 	}

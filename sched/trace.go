@@ -146,30 +146,41 @@ func (tr *Trace) errEnded() error {
 
 // FlushTrace implements ompt.Device.
 func (tr *Trace) FlushTrace() error {
+	return tr.settle(func() error {
+		s := tr.s
+		for _, q := range s.queues {
+			reached, err := s.device.Completed(int(q.index))
+			if err != nil {
+				return err
+			}
+			for _, b := range q.inFlight {
+				if b.value <= reached {
+					s.readStamps(b)
+				}
+			}
+		}
+		tr.flush()
+		return nil
+	})
+}
+
+// settle calls what flushes or stops the trace that runs, with s.mu held. The error is its
+// own, or that of records that were lost.
+func (tr *Trace) settle(by func() error) error {
 	tr.calls.Lock()
 	defer tr.calls.Unlock()
 	c, again := tr.calibrate()
-	s := tr.s
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	tr.s.mu.Lock()
+	defer tr.s.mu.Unlock()
 	if err := tr.check(); err != nil {
 		return err
 	}
 	if again {
 		tr.after = c
 	}
-	for _, q := range s.queues {
-		reached, err := s.device.Completed(int(q.index))
-		if err != nil {
-			return err
-		}
-		for _, b := range q.inFlight {
-			if b.value <= reached {
-				s.readStamps(b)
-			}
-		}
+	if err := by(); err != nil {
+		return err
 	}
-	tr.flush()
 	return tr.loss()
 }
 
@@ -195,20 +206,10 @@ func (tr *Trace) loss() error {
 
 // StopTrace implements ompt.Device.
 func (tr *Trace) StopTrace() error {
-	tr.calls.Lock()
-	defer tr.calls.Unlock()
-	c, again := tr.calibrate()
-	s := tr.s
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := tr.check(); err != nil {
-		return err
-	}
-	if again {
-		tr.after = c
-	}
-	tr.stop()
-	return tr.loss()
+	return tr.settle(func() error {
+		tr.stop()
+		return nil
+	})
 }
 
 // stop ends the trace that runs; s.mu is held, but for a while.
