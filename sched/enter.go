@@ -250,9 +250,6 @@ func (s *Scheduler) enter(t *target, w *tasks.Work) error {
 		s.freeStaging(t)
 		t.uploads, t.downloads, t.streams, t.outs = t.uploads[:0], t.downloads[:0], t.streams[:0], t.outs[:0]
 		s.undoMoves(t)
-		if t.operations {
-			t.due = t.due[:0] // nobody heard of what is gone again
-		}
 		t.unpinFrom(pinned)
 		return err
 	}

@@ -196,8 +196,8 @@ func (s *Scheduler) observeEntry(t *target) {
 		if state.shared {
 			continue
 		}
-		if u.Created && !t.createdBefore(i) {
-			block := u.Present
+		if block := u.Present; u.Created && !state.told {
+			state.told = true
 			o.due = append(o.due, t.transfer(ompt.TargetDataAlloc, block.Section.Ptr, state.store, at, block.Storage.Size, m.Label))
 		}
 		if u.CopyIn {
@@ -257,16 +257,6 @@ func (t *target) submitOp() *Op {
 	return nil
 }
 
-// createdBefore reports whether an item before the i-th lies in the same block.
-func (t *target) createdBefore(i int) bool {
-	for k := range i {
-		if t.uses[k].Present == t.uses[i].Present {
-			return true
-		}
-	}
-	return false
-}
-
 // copyOut returns the operation that copies a part of a block to the host.
 func (t *target) copyOut(block *memory.Present, offset, size uint64, host unsafe.Pointer, label string) *Op {
 	return t.transfer(ompt.TargetDataTransferFromDevice, host, stateOf(block).store, blockAt(block)+offset, size, label)
@@ -306,7 +296,7 @@ func (s *Scheduler) observeExit(t *target) {
 
 // observeGone notes that a block leaves the presence table by t's exit, under mu.
 func (s *Scheduler) observeGone(t *target, block *memory.Present) {
-	if state := stateOf(block); !state.shared && !state.associated {
+	if state := stateOf(block); state.told {
 		t.due = append(t.due, t.transfer(ompt.TargetDataDelete, block.Section.Ptr, state.store, blockAt(block), block.Storage.Size, block.Label))
 	}
 }

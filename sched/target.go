@@ -212,6 +212,8 @@ type blockState struct {
 	parked []*tasks.Node
 	// broken is why the first contents never came.
 	broken error
+	// told: an observer heard of the storage.
+	told bool
 }
 
 func stateOf(p *memory.Present) *blockState { return p.State.(*blockState) }
