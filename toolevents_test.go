@@ -714,3 +714,29 @@ func TestOperationsOnImagesHaveTheirBytes(t *testing.T) {
 	}
 	h.expect(t, "alloc 4", "transfer_to_device 4", "transfer_to_device 4", "transfer_from_device 4", "delete 4")
 }
+
+// Case C05: a target region on the last device runs there, by its number, which is not the
+// host's. A kernel does not ask where it runs; the runtime's tool does.
+func TestRegionOnTheLastDeviceRunsThere(t *testing.T) {
+	var h history
+	rt := vktest.Open(t, withTool(ompt.Callbacks{TargetEMI: func(e ompt.TargetEMIEvent) { h.add("%s on %d", short(e.Endpoint), e.DeviceNum) }}))
+	last, err := rt.Device(rt.NumDevices() - 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	two, y := constant(100, 2), ramp(100)
+	region := saxpyOn(t, newKernel(t, rt, shaders.Saxpy), 1, two, y)
+	region.Device = last
+	if err := rt.Target(t.Context(), region); err != nil {
+		t.Fatal(err)
+	}
+	for i, v := range y {
+		if v != float32(i)+2 {
+			t.Fatalf("element %d is %v, want %v", i, v, i+2)
+		}
+	}
+	if last.Number() != rt.NumDevices()-1 || last.Number() == rt.InitialDevice().Number() {
+		t.Errorf("the last device is %d of %d, the host %d", last.Number(), rt.NumDevices(), rt.InitialDevice().Number())
+	}
+	h.expect(t, fmt.Sprintf("begin on %d", last.Number()), fmt.Sprintf("end on %d", last.Number()))
+}
