@@ -75,8 +75,11 @@ func (d Device) disassociate(ctx context.Context, host *DevicePtr) error {
 	if err != nil {
 		return err
 	}
-	mapped, _ := s.MappedPointer(memory.Section{Ptr: section.Ptr})
-	op := ompt.DataOp{Type: ompt.TargetDataDisassociate, DestAddr: mapped.Address}
+	op := ompt.DataOp{Type: ompt.TargetDataDisassociate}
+	if d.d.rt.tool.Load() != nil {
+		mapped, _ := s.MappedPointer(memory.Section{Ptr: section.Ptr})
+		op.DestAddr = mapped.Address
+	}
 	if err := d.corresponds(ctx, "disassociate", section, op, func() error {
 		return s.Disassociate(memory.Section{Ptr: section.Ptr})
 	}); err != nil {

@@ -185,7 +185,9 @@ func (r *routine) generate(ctx context.Context, async bool, depend []Depend, ref
 	r.depend = appendItems(r.depend, depend)
 	detector, label, deferred := rt.race, r.label, r.deferred
 	accesses := detector.routine(r)
-	r.observe(c)
+	if t := rt.tool.Load(); t != nil {
+		r.observe(t, c)
+	}
 	given, err := r.run(ctx, &c)
 	detector.copied(ctx, c, label, depend, accesses, deferred, err)
 	if !given {
@@ -200,10 +202,7 @@ func (r *routine) generate(ctx context.Context, async bool, depend []Depend, ref
 // run makes the task where its storage is. It reports whether the task has the
 // routine.
 func (r *routine) run(ctx context.Context, c *current) (given bool, err error) {
-	d := r.dst.d
-	if d == nil {
-		d = r.src.d
-	}
+	d := r.device()
 	if d == nil || r.across() {
 		region := sched.HostRegion{
 			Label: r.label, Scope: c.children(), Depend: r.depend, NoWait: r.deferred, Group: c.group(), Place: c.place,
@@ -237,17 +236,22 @@ func (r *routine) run(ctx context.Context, c *current) (given bool, err error) {
 	return false, s.Run(ctx, region)
 }
 
-// observe has the tool, if there is one, hear of the routine's task.
-func (r *routine) observe(c current) {
-	d := r.dst.d
-	if d == nil {
-		d = r.src.d
+// device is the Vulkan device of the routine's task, nil for none; that of the
+// destination if there are two.
+func (r *routine) device() *device {
+	if r.dst.d != nil {
+		return r.dst.d
 	}
+	return r.src.d
+}
+
+// observe has the tool hear of the routine's task.
+func (r *routine) observe(t *tool, c current) {
 	number := r.rt.NumDevices()
-	if d != nil {
+	if d := r.device(); d != nil {
 		number = d.number
 	}
-	if o := r.rt.tool.Load().observation(c, 0, number, r.label, targetFlags(r.deferred)); o != nil {
+	if o := t.observation(c, 0, number, r.label, targetFlags(r.deferred)); o != nil {
 		o.routine, o.rect = true, r.rect.Elem != 0
 		r.observed = o
 	}

@@ -44,8 +44,9 @@ func (k PauseKind) String() string {
 //
 // A hard pause destroys the VkDevice, unless it was adopted, and Options.Tool hears of
 // the end of the device, and of its beginning at the next use. What the program has kept
-// is recognised: a device pointer from before is ErrInvalidPointer. On the initial device, memory of [Device.Alloc] goes by a
-// hard pause, and either kind ends the goroutines that host tasks run on.
+// is recognised: a device pointer from before is ErrInvalidPointer. On the initial
+// device, memory of [Device.Alloc] goes by a hard pause, and either kind ends the
+// goroutines that host tasks run on.
 //
 // The pause concerns the whole program: it is ErrBusy while a task of whatever device is
 // not complete, or a construct is under way, a data region's body included; from inside of

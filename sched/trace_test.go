@@ -379,14 +379,19 @@ func TestTraceIsStartedAgainAfterARefusedBuffer(t *testing.T) {
 		t.Errorf("asked %d times", asked)
 	}
 	for range 3 {
-		before := tr.s.Stats()
-		tr.records = nil
-		clear(tr.listener.ops)
-		tr.start()
-		tr.work("")
-		tr.stop()
-		tr.check(before)
+		tr.again()
 	}
+}
+
+// again checks a trace of its own.
+func (tr *tracing) again() {
+	before := tr.s.Stats()
+	tr.records = nil
+	clear(tr.listener.ops)
+	tr.start()
+	tr.work("")
+	tr.stop()
+	tr.check(before)
 }
 
 func TestBatchOfMoreCommandsThanAPoolHasTimestampsLeavesAllRecords(t *testing.T) {
@@ -415,13 +420,7 @@ func TestBatchOfMoreCommandsThanAPoolHasTimestampsLeavesAllRecords(t *testing.T)
 	if len(tr.d.pools) != 0 || len(tr.s.stamps.pools) != 0 {
 		t.Errorf("%d pools after a soft pause", len(tr.d.pools))
 	}
-	before = tr.s.Stats()
-	tr.records = nil
-	clear(tr.listener.ops)
-	tr.start()
-	tr.work("")
-	tr.stop()
-	tr.check(before)
+	tr.again()
 }
 
 func TestStopWaitsForWhatIsInFlight(t *testing.T) {

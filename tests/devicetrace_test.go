@@ -1,14 +1,12 @@
 package tests
 
 import (
-	"os"
 	"path/filepath"
 	"sync"
 	"testing"
 
 	"github.com/vkomp/vkomp"
 	"github.com/vkomp/vkomp/ompt"
-	checker "github.com/vkomp/vkomp/tests/order"
 	"github.com/vkomp/vkomp/tests/vktest"
 )
 
@@ -60,16 +58,5 @@ func TestTracedGraphsKeepTheirOrder(t *testing.T) {
 	if kernels != stats.Dispatches || copies != stats.Copies || kernels != 2*8*20 || len(queues) < 4 {
 		t.Errorf("records of %d of %d dispatches and %d of %d copies, on %d queues", kernels, stats.Dispatches, copies, stats.Copies, len(queues))
 	}
-	f, err := os.Open(log)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	report, err := checker.Check(f, checker.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(report.Violations) > 0 {
-		t.Errorf("%d violations of order, the first: %v", len(report.Violations), report.Violations[0])
-	}
+	keptOrder(t, log)
 }
