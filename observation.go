@@ -2,6 +2,7 @@ package vkomp
 
 import (
 	"sync"
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/vkomp/vkomp/ompt"
@@ -9,8 +10,33 @@ import (
 	"github.com/vkomp/vkomp/tasks"
 )
 
-// observation is a task that a tool hears of.
+// observation is a task that a tool hears of. That of a target task is used again for
+// another.
 type observation struct {
+	observedTask
+	// refs counts who may ask for the task still: the runtime, until the task is out of the
+	// graph, and tasks that follow it, until the tool has heard so.
+	refs int32
+	// told says whether the tool has heard of the task, if it hears of dependences.
+	told uint32
+	// behind counts follows, the tasks that it follows and of which the tool has not heard;
+	// following guards them.
+	behind    atomic.Int32
+	following sync.Mutex
+	follows   []*observation
+	// items are working memory for what the tool hears of the depend clauses.
+	items []ompt.Dependence
+	// detach is the event that a detachable task gets, nil for others.
+	detach *Event
+	// undecided is what the tool has not heard of fate; deciding guards the two. Who finds
+	// telling unset tells.
+	deciding  sync.Mutex
+	telling   bool
+	undecided []ompt.TaskScheduleEvent
+}
+
+// observedTask is what an observation says of its task.
+type observedTask struct {
 	tool *tool
 	// data are the tool's of the task, region those of its target region, encountering
 	// those of the task that generates it.
@@ -27,22 +53,17 @@ type observation struct {
 	begun        bool
 	// routine: a memory routine's task, rect one that copies parts of arrays.
 	routine, rect bool
-	// detach is the event that a detachable task gets, nil for others.
-	detach *Event
-	// fate is what became of the body and the event of a detachable task, undecided what
-	// the tool has not heard of that; deciding guards them. Who finds telling unset tells.
-	fate      uint32
-	telling   bool
-	undecided []ompt.TaskScheduleEvent
-	deciding  sync.Mutex
-
-	// creating is held until the tool has heard of the task, if it hears of dependences.
-	creating sync.Mutex
-	// following guards follows, the tasks that it follows and of which the tool has not
-	// heard.
-	following sync.Mutex
-	follows   []*observation
+	// fate is what became of the body and the event of a detachable task.
+	fate uint32
 }
+
+// What observation.told says.
+const (
+	toldNot uint32 = iota
+	toldYes
+	// toldAwaited: somebody waits for it.
+	toldAwaited
+)
 
 const (
 	fateEnded uint32 = 1 << iota
@@ -51,7 +72,7 @@ const (
 	fateOver
 )
 
-// observations are made in one go: their memory is free when all of them are.
+// observations are made in one go.
 type observations struct {
 	made [16]observation
 	used int
@@ -63,23 +84,46 @@ func (t *tool) observation(c current, kind ompt.TargetKind, device int, label st
 	if t == nil || !t.tasks {
 		return nil
 	}
-	block, _ := t.spare.Get().(*observations)
+	o, _ := t.spare.Get().(*observation)
+	if o == nil {
+		o = t.newObservation()
+	}
+	o.refs = 1
+	o.tool, o.encountering = t, t.of(c.taskRegion)
+	if kind != 0 && flags&ompt.TaskUndeferred == 0 {
+		kind += ompt.TargetNowait - ompt.Target
+	}
+	o.kind, o.flags, o.device, o.label = kind, flags, device, label
+	if t.Codeptrs {
+		o.codeptr = t.codeptr()
+	}
+	return o
+}
+
+// newObservation returns one that has never been used.
+func (t *tool) newObservation() *observation {
+	block, _ := t.blocks.Get().(*observations)
 	if block == nil {
 		block = new(observations)
 	}
 	o := &block.made[block.used]
 	if block.used++; block.used < len(block.made) {
-		t.spare.Put(block)
-	}
-	o.tool, o.encountering = t, t.of(c.taskRegion)
-	if kind != 0 && flags&ompt.TaskUndeferred == 0 {
-		kind += ompt.TargetNowait - ompt.Target
-	}
-	o.kind, o.flags, o.device, o.label, o.codeptr = kind, flags, device, label, t.codeptr()
-	if t.TaskDependence != nil {
-		o.creating.Lock()
+		t.blocks.Put(block)
 	}
 	return o
+}
+
+// Release implements sched.Observer.
+func (o *observation) Release() {
+	switch {
+	case o.flags&ompt.TaskTarget == 0:
+		return // a host task's is its children's too
+	case atomic.LoadInt32(&o.refs) > 1 && atomic.AddInt32(&o.refs, -1) > 0:
+		return
+	}
+	spare := &o.tool.spare
+	o.observedTask, o.told = observedTask{}, toldNot
+	spare.Put(o)
 }
 
 // task has the tool hear of a host task, of which inner is the region.
@@ -137,25 +181,36 @@ func (o *observation) create(depend []tasks.Depend) {
 		o.tellDepend(depend)
 	}
 	if t.TaskDependence != nil {
-		o.creating.Unlock()
+		if atomic.SwapUint32(&o.told, toldYes) == toldAwaited {
+			t.telling.Lock()
+			t.toldOf.Broadcast()
+			t.telling.Unlock()
+		}
 		o.tellFollows()
+	}
+}
+
+// awaitTold waits until the tool has heard of the task.
+func (o *observation) awaitTold() {
+	if atomic.LoadUint32(&o.told) == toldYes {
+		return
+	}
+	t := o.tool
+	t.telling.Lock()
+	defer t.telling.Unlock()
+	for atomic.LoadUint32(&o.told) == toldAwaited || atomic.CompareAndSwapUint32(&o.told, toldNot, toldAwaited) {
+		t.toldOf.Wait()
 	}
 }
 
 // tellDepend tells of the items of the depend clauses.
 func (o *observation) tellDepend(depend []tasks.Depend) {
-	t := o.tool
-	var items []ompt.Dependence
-	if t.dependences.TryLock() {
-		defer t.dependences.Unlock()
-		items = t.items[:0]
-		defer func() { t.items = items }()
-	}
+	o.items = o.items[:0]
 	for i := range depend {
 		d := &depend[i]
-		items = append(items, ompt.Dependence{Variable: uintptr(d.Ptr), Size: uint64(d.Size), Type: dependenceTypes[d.Kind]})
+		o.items = append(o.items, ompt.Dependence{Variable: uintptr(d.Ptr), Size: uint64(d.Size), Type: dependenceTypes[d.Kind]})
 	}
-	t.Dependences(ompt.DependencesEvent{Task: &o.data, Dependences: items})
+	o.tool.Dependences(ompt.DependencesEvent{Task: &o.data, Dependences: o.items})
 }
 
 var dependenceTypes = [...]ompt.DependenceType{
@@ -171,21 +226,27 @@ func (o *observation) Follows(of tasks.Witness) {
 	}
 	o.following.Lock()
 	defer o.following.Unlock()
-	o.follows = append(o.follows, of.(*observation))
+	source := of.(*observation)
+	atomic.AddInt32(&source.refs, 1)
+	o.follows = append(o.follows, source)
+	o.behind.Store(int32(len(o.follows)))
 }
 
 // tellFollows tells of the dependences that the tool has not heard of.
 func (o *observation) tellFollows() {
+	if o.behind.Load() == 0 {
+		return
+	}
 	t := o.tool
 	o.following.Lock()
 	follows := o.follows
 	o.follows = nil
+	o.behind.Store(0)
 	o.following.Unlock()
 	for _, source := range follows {
-		source.creating.Lock()
-		//lint:ignore SA2001 to have seen it unlocked is the point
-		source.creating.Unlock()
+		source.awaitTold()
 		t.TaskDependence(ompt.TaskDependenceEvent{Source: &source.data, Sink: &o.data})
+		source.Release()
 	}
 }
 
@@ -369,6 +430,7 @@ func (t *tool) storageRoutine(c current, device int, label string, op ompt.DataO
 	}
 	o.create(nil)
 	o.Begin()
+	defer o.Release()
 	defer o.End(nil)
 	told := sched.Op{DataOp: op}
 	if op.Type == ompt.TargetDataDelete {

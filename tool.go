@@ -23,11 +23,12 @@ type tool struct {
 	regions, ops atomic.Uint64
 	// initial is the tool's data of the initial task.
 	initial ompt.Data
-	// items are working memory of one who tells of dependences, who holds dependences.
-	dependences sync.Mutex
-	items       []ompt.Dependence
-	// observations are made many at once.
-	spare sync.Pool
+	// toldOf is signalled when the tool has heard of a task that somebody waits for; its
+	// lock is telling.
+	telling sync.Mutex
+	toldOf  *sync.Cond
+	// spare has observations to use again, blocks observations that have not been used.
+	spare, blocks sync.Pool
 }
 
 // startTool makes the tool of Options.Tool, if it registers anything.
@@ -42,6 +43,7 @@ func (rt *Runtime) startTool() error {
 	}
 	c = c.EMI()
 	t := &tool{Callbacks: c}
+	t.toldOf = sync.NewCond(&t.telling)
 	// Operations have numbers in a device's trace, which a tool may begin when it hears of
 	// the device.
 	t.operations = c.TargetDataOpEMI != nil || c.TargetMapEMI != nil || c.TargetSubmitEMI != nil || c.DeviceInitialize != nil

@@ -3,7 +3,8 @@ package ompt
 // Data is ompt_data_t: what a tool keeps with a task, a target region or a runtime.
 // It begins as zero; the runtime never reads it. It is the tool's to guard where
 // callbacks are concurrent. An event that tells of a thing's end is the last to have
-// its Data; whoever keeps the pointer may go on using it.
+// its Data, but for a TaskDependence on it that was found before; then the runtime may
+// use it for another.
 type Data struct {
 	Value uint64
 	Ptr   any

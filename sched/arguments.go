@@ -62,7 +62,7 @@ func (s *Scheduler) bind(t *target) error {
 	if t.Kernel == nil {
 		return nil
 	}
-	props := s.device.Properties()
+	props := s.props
 	for k := range t.Kernel.buffers {
 		if !t.Kernel.buffers[k].used {
 			continue

@@ -474,9 +474,7 @@ func (s *Scheduler) copyIn(t *target, w *tasks.Work) error {
 			continue
 		}
 		m := &t.Enter[i]
-		if t.operations {
-			t.tell(ompt.ScopeBegin, t.copyIns[i])
-		}
+		t.tell(ompt.ScopeBegin, t.copyInOf(i))
 		var to unsafe.Pointer
 		if len(uploads) > 0 && uploads[0].use == i {
 			st := &uploads[0].staging
@@ -494,9 +492,7 @@ func (s *Scheduler) copyIn(t *target, w *tasks.Work) error {
 		} else {
 			bytes += copyBytes(to, unsafe.Add(m.Ptr, u.Skip), m.Size-u.Skip)
 		}
-		if t.operations {
-			t.tell(ompt.ScopeEnd, t.copyIns[i])
-		}
+		t.tell(ompt.ScopeEnd, t.copyInOf(i))
 	}
 	for i := range t.moves {
 		m := &t.moves[i]

@@ -3,6 +3,7 @@ package sched
 import (
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/vkomp/vkomp/memory"
@@ -82,10 +83,14 @@ func (s *Scheduler) finish(t *target, w *tasks.Work) {
 		}
 	}
 
-	if t.operations && err == nil {
-		// Before another task can have it.
-		t.goneTold = true
-		t.tellDue()
+	if err == nil && t.Observer != nil {
+		// Nothing fails from here on. That storage goes is told before another task can
+		// have it.
+		t.goneTold, t.ended = true, true
+		if t.operations {
+			t.tellDue()
+		}
+		t.Observer.End(nil)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -251,7 +256,7 @@ func (s *Scheduler) complete(t *target, err error, w *tasks.Work) {
 		i := slices.Index(s.blind, t)
 		s.blind = slices.Delete(s.blind, i, i+1)
 	}
-	if t.Observer == nil {
+	if t.Observer == nil || t.ended {
 		s.leave(t, err, w)
 		return
 	}
@@ -262,9 +267,8 @@ func (s *Scheduler) complete(t *target, err error, w *tasks.Work) {
 	w.Defer(t.end)
 }
 
-// toldEnd tells of the task's end, and completes it.
-func (o *observed) toldEnd(w *tasks.Work) {
-	t := o.t
+// toldEnd tells of the end of a task that has failed, and completes it.
+func (t *target) toldEnd(w *tasks.Work) {
 	t.awaitTold()
 	t.tellDue()
 	t.Observer.End(t.outcome)
@@ -285,22 +289,25 @@ func (s *Scheduler) leave(t *target, err error, w *tasks.Work) {
 	t.node.Complete(err, w)
 }
 
-// told says that Start has told the observer of all that it did. Unless the task waits for
-// that, s.mu is held, or the task may be another's.
-func (t *target) told() {
-	if t.operations {
-		t.telling.Unlock()
+// told says that Start has told the observer of all that it did. The task may be another's
+// then.
+func (o *observed) told() {
+	if atomic.SwapUint32(&o.start, startTold) == startAwaited {
+		o.wake <- struct{}{}
 	}
 }
 
 // awaitTold waits until the task's Start has told the observer of all that it did. It
 // submits, and waits for no task's end meanwhile.
 func (t *target) awaitTold() {
-	if t.operations && !t.awaited {
-		t.awaited = true
-		t.telling.Lock()
-		//lint:ignore SA2001 to have seen it unlocked is the point
-		t.telling.Unlock()
+	if !t.operations || atomic.LoadUint32(&t.start) == startTold {
+		return
+	}
+	if t.wake == nil {
+		t.wake = make(chan struct{}, 1)
+	}
+	if atomic.CompareAndSwapUint32(&t.start, startTelling, startAwaited) {
+		<-t.wake
 	}
 }
 

@@ -27,7 +27,7 @@ type Foreign struct {
 // the task if it waits for any.
 func (s *Scheduler) Order(n *tasks.Node, f Foreign, w *tasks.Work) error {
 	t := s.newTarget(&Region{NoWait: true})
-	t.observe(observerOf(n))
+	t.observeJoin(n)
 	n.Hand(t, t)
 	t.node = n
 	s.mu.Lock()

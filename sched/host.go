@@ -93,7 +93,7 @@ func (h *HostDevice) Run(ctx context.Context, r HostRegion) error {
 	node, err := r.Scope.Add(&task, w)
 	if err == nil && r.Observer != nil {
 		r.Observer.Created(node, depend)
-		t.Observer = running(r.Observer)
+		t.Observer, t.witness = running(r.Observer), r.Observer
 		node.Go(w)
 	}
 	w.Finish()
@@ -152,8 +152,10 @@ func (t *hostTask) include(ctx context.Context, n *tasks.Node) error {
 type hostTask struct {
 	device *HostDevice
 	HostRegion
-	node  *tasks.Node
-	state atomic.Int32
+	node *tasks.Node
+	// witness is who hears of the task at all, or nil.
+	witness Observer
+	state   atomic.Int32
 	// ready gets a token when an undeferred task may run, or never will.
 	ready chan struct{}
 }
@@ -254,7 +256,10 @@ func (t *hostTask) Recycle() {
 }
 
 func (t *hostTask) giveBack() {
-	t.HostRegion, t.node = HostRegion{}, nil
+	if t.witness != nil {
+		t.witness.Release()
+	}
+	t.HostRegion, t.node, t.witness = HostRegion{}, nil, nil
 	t.device.spare.Put(t)
 }
 

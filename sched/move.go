@@ -357,7 +357,7 @@ func (m *move) wholeUnits() bool {
 		return true
 	}
 	dst, _ := m.spans()
-	unit := max(s.device.Properties().Limits.NonCoherentAtomSize, 1)
+	unit := max(s.props.Limits.NonCoherentAtomSize, 1)
 	from := m.dst.Offset + m.dstAt + dst.start
 	return !m.strided && from%unit == 0 && dst.size%unit == 0
 }

@@ -1,7 +1,6 @@
 package sched
 
 import (
-	"sync"
 	"unsafe"
 
 	"github.com/vkomp/vkomp/memory"
@@ -28,6 +27,9 @@ type Observer interface {
 	Op(ompt.ScopeEndpoint, *Op)
 	// End: the task is about to be complete, err is its failure.
 	End(err error)
+	// Release: nobody of the scheduler or the graph asks for the task any more. A lock of
+	// the graph may be held. Where a wait was cut short it is left out.
+	Release()
 }
 
 // observerOf returns the observer of a task, or nil.
@@ -77,14 +79,15 @@ type Op struct {
 // Numbers are those of devices in operations.
 type Numbers struct{ Device, Host int }
 
-// observed is what a target task has for its observer; without one it has none of it.
+// observed is what a target task has for its observer. It is made for the first one that
+// the target is observed in, and kept with it.
 type observed struct {
-	t *target
-	// telling is held from the task's beginning until it has been placed and the observer
-	// has heard so, if operations are of interest: its end waits for that.
-	telling sync.Mutex
-	// begun: Begin was called. awaited: awaitTold has waited.
-	begun, awaited bool
+	// start is startTelling until the observer has heard of all that Start does, if operations
+	// are of interest: the task's end waits for that, by wake if it has to.
+	start uint32
+	wake  chan struct{}
+	// begun: Begin was called. ended: End was.
+	begun, ended bool
 	// ops are the operations; a later task uses them again.
 	ops []*Op
 	// copyIns are those of uses that are copied in, by item; submit is the kernel's.
@@ -102,35 +105,59 @@ type observed struct {
 	goneTold bool
 }
 
-// observe gives the task its observer, nil for none.
+// What observed.start says.
+const (
+	startTold uint32 = iota
+	startTelling
+	// startAwaited: somebody waits for it.
+	startAwaited
+)
+
+// observe gives the task, which has been created, its observer.
 func (t *target) observe(by Observer) {
-	if t.Observer = by; by == nil {
+	t.witness = by
+	var run bool
+	if run, t.operations = by.Interest(); !run {
+		t.Observer = nil
 		return
 	}
-	o, _ := t.s.spareObserved.Get().(*observed)
-	if o == nil {
-		o = new(observed)
-		o.end = o.toldEnd
+	t.Observer = by
+	if t.observed == nil {
+		t.observed = new(observed)
+		t.end = t.toldEnd
 	}
-	o.t, t.observed = t, o
-	_, t.operations = by.Interest()
 }
 
-// forgetObserved keeps what the task has for its observer for another.
+// observeJoin is observe for the target of a task that others have made, if it has an
+// observer.
+func (t *target) observeJoin(n *tasks.Node) {
+	if by, ok := n.Witness().(Observer); ok {
+		t.observe(by)
+	}
+}
+
+// forgetObserved lets go of the task's observer, and of what it was told.
 func (t *target) forgetObserved() {
-	if o := t.observed; o != nil {
-		t.observed = nil
-		o.reset()
-		t.s.spareObserved.Put(o)
+	if t.witness == nil {
+		return
 	}
-}
-
-// reset forgets the task, and keeps the memory.
-func (o *observed) reset() {
-	clear(o.copyIns)
-	clear(o.due)
-	o.resetOps()
-	*o = observed{end: o.end, ops: o.ops, copyIns: o.copyIns[:0], items: o.items[:0], due: o.due[:0], stamps: o.stamps[:0]}
+	t.witness.Release()
+	if t.Observer == nil {
+		return
+	}
+	o := t.observed
+	o.start, o.begun, o.ended, o.goneTold, o.outcome = startTold, false, false, false, nil
+	if !t.operations {
+		return
+	}
+	if len(o.ops) > 0 {
+		clear(o.copyIns)
+		clear(o.due)
+		o.resetOps()
+		o.submit = nil
+		o.copyIns, o.due, o.stamps = o.copyIns[:0], o.due[:0], o.stamps[:0]
+	}
+	o.items = o.items[:0]
 }
 
 func (o *observed) resetOps() {
@@ -184,7 +211,6 @@ func (s *Scheduler) observeEntry(t *target) {
 	o.resetOps()
 	for i := range t.uses {
 		u, m := &t.uses[i], &t.Enter[i]
-		o.copyIns = append(o.copyIns, nil)
 		if u.Present == nil {
 			continue
 		}
@@ -201,6 +227,9 @@ func (s *Scheduler) observeEntry(t *target) {
 			o.due = append(o.due, t.transfer(ompt.TargetDataAlloc, block.Section.Ptr, state.store, at, block.Storage.Size, m.Label))
 		}
 		if u.CopyIn {
+			for len(o.copyIns) <= i {
+				o.copyIns = append(o.copyIns, nil)
+			}
 			o.copyIns[i] = t.transfer(ompt.TargetDataTransferToDevice, unsafe.Add(m.Ptr, u.Skip), state.store, at+u.Offset+u.Skip, m.StorageSize()-u.Skip, m.Label)
 		}
 	}
@@ -222,7 +251,7 @@ func (s *Scheduler) observeEntry(t *target) {
 	}
 	for _, st := range t.streams {
 		if st.item >= 0 {
-			st.op = o.copyIns[st.item]
+			st.op = t.copyInOf(st.item)
 		}
 	}
 	for i := range t.moves {
@@ -331,31 +360,25 @@ func (t *target) tellPlaced(end ompt.ScopeEndpoint) {
 
 // flagsOf are the flags of an item, whose storage may be the host's own.
 func flagsOf(m *memory.Map, shared bool) ompt.MapFlag {
-	var f ompt.MapFlag
-	switch m.Type {
-	case memory.MapRelease:
-		f = ompt.MapFlagRelease
-	case memory.MapDelete:
-		f = ompt.MapFlagDelete
-	case memory.MapAlloc:
-		f = ompt.MapFlagAlloc
+	f := typeFlags[m.Type] | presenceFlags[m.Presence]
+	if m.Always {
+		f |= ompt.MapFlagAlways
 	}
-	for _, flag := range [...]struct {
-		set bool
-		is  ompt.MapFlag
-	}{
-		{m.Type.To(), ompt.MapFlagTo},
-		{m.Type.From(), ompt.MapFlagFrom},
-		{m.Always, ompt.MapFlagAlways},
-		{m.Delete, ompt.MapFlagDelete},
-		{m.Presence == memory.MustBePresent, ompt.MapFlagPresent},
-		{m.Close, ompt.MapFlagClose},
-		{m.Presence == memory.IfPresent, ompt.MapFlagImplicit},
-		{shared, ompt.MapFlagShared},
-	} {
-		if flag.set {
-			f |= flag.is
-		}
+	if m.Delete {
+		f |= ompt.MapFlagDelete
+	}
+	if m.Close {
+		f |= ompt.MapFlagClose
+	}
+	if shared {
+		f |= ompt.MapFlagShared
 	}
 	return f
 }
+
+var typeFlags = [...]ompt.MapFlag{
+	memory.MapAlloc: ompt.MapFlagAlloc, memory.MapTo: ompt.MapFlagTo, memory.MapFrom: ompt.MapFlagFrom,
+	memory.MapToFrom: ompt.MapFlagTo | ompt.MapFlagFrom, memory.MapRelease: ompt.MapFlagRelease, memory.MapDelete: ompt.MapFlagDelete,
+}
+
+var presenceFlags = [...]ompt.MapFlag{memory.MustBePresent: ompt.MapFlagPresent, memory.IfPresent: ompt.MapFlagImplicit}

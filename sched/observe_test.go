@@ -57,6 +57,8 @@ func (w *watch) String() string {
 
 func (w *watch) Interest() (run, operations bool) { return true, true }
 
+func (w *watch) Release() {}
+
 func (w *watch) Follows(tasks.Witness) {}
 
 func (w *watch) Dropped() {

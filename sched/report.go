@@ -76,7 +76,7 @@ func ReportHeaps(p *vk.Properties) MemoryReport {
 // staging and blocks are of moments close to each other. It is linear in the blocks
 // of host storage that are present, and of device memory.
 func (s *Scheduler) Memory() MemoryReport {
-	r := ReportHeaps(s.device.Properties())
+	r := ReportHeaps(s.props)
 	if budgets, told := s.device.MemoryBudget(); told {
 		for k := range min(len(budgets), len(r.Heaps)) {
 			h := &r.Heaps[k]

@@ -120,15 +120,16 @@ func (s Stats) Plus(o Stats) Stats {
 // Lock order: mu before the lock of a tasks.Scope.
 type Scheduler struct {
 	device Device
+	// props is device.Properties().
+	props  *vk.Properties
 	domain tasks.Domain
 
 	pipelineFlight singleflight.Group
 	// pipelines are those made so far; the map is replaced, never changed, under
 	// mu.
 	pipelines atomic.Pointer[map[pipelineKey]vk.Pipeline]
-	// spare keeps targets for reuse, spareObserved what some have for observers, spareStores
-	// the stores of allocations.
-	spare, spareObserved, spareStores sync.Pool
+	// spare keeps targets for reuse, spareStores the stores of allocations.
+	spare, spareStores sync.Pool
 
 	mu sync.Mutex
 	// wake is signalled when a waiter may have something to do.
@@ -239,6 +240,7 @@ func New(d Device, o Options) (*Scheduler, error) {
 	}
 	s := &Scheduler{
 		device: d,
+		props:  d.Properties(),
 		domain: o.Domain,
 		table:  memory.NewTable(),
 	}
@@ -293,7 +295,7 @@ func New(d Device, o Options) (*Scheduler, error) {
 }
 
 // Properties describes the device.
-func (s *Scheduler) Properties() *vk.Properties { return s.device.Properties() }
+func (s *Scheduler) Properties() *vk.Properties { return s.props }
 
 // reached reports whether the device has passed a frontier.
 func (s *Scheduler) reached(f timeline.Frontier) bool {
@@ -340,7 +342,7 @@ func (s *Scheduler) pipeline(k *Kernel, fold int) (vk.Pipeline, error) {
 			return nil, err
 		}
 		defer s.endCompile()
-		props := s.device.Properties()
+		props := s.props
 		if err := k.supported(props); err != nil {
 			return nil, err
 		}

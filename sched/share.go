@@ -70,7 +70,7 @@ func (s *Scheduler) share(t *target) {
 // place, and must not be kept from writing to it.
 func (s *Scheduler) canShare(t *target, item int) bool {
 	m := &t.Enter[item]
-	l := &s.device.Properties().Limits
+	l := &s.props.Limits
 	// Kernels that pack bytes into words may write the whole last one.
 	if l.MinImportedHostPointerAlignment == 0 || m.Start()%4 != 0 || m.Size%4 != 0 {
 		return false
@@ -145,7 +145,7 @@ func (s *Scheduler) allocateFor(m *memory.Map) (memory.Storage, error) {
 // is on them a kernel that leaves its bounds can reach, unless the device has
 // robustBufferAccess2; where it has not, only who insists gets them.
 func (s *Scheduler) importStorage(section memory.Section, insist bool) (memory.Storage, error) {
-	p := s.device.Properties()
+	p := s.props
 	align := uintptr(p.Limits.MinImportedHostPointerAlignment)
 	if align == 0 {
 		return memory.Storage{}, fmt.Errorf("%w: device %q imports no host memory", vk.ErrUnsupported, p.Name)
@@ -197,7 +197,7 @@ func (s *Scheduler) dropImport(st memory.Storage) bool {
 	i := s.imports.blocks[st.Block.ID]
 	if i != nil {
 		delete(s.imports.blocks, st.Block.ID)
-		s.imports.heaps[s.device.Properties().MemoryTypes[i.block.MemoryType].Heap].Remove(i.block.Size)
+		s.imports.heaps[s.props.MemoryTypes[i.block.MemoryType].Heap].Remove(i.block.Size)
 	}
 	s.imports.mu.Unlock()
 	if i == nil {

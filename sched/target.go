@@ -144,6 +144,8 @@ type target struct {
 	// operations: they are of interest to the observer.
 	operations bool
 	*observed
+	// witness is who hears of the task at all, or nil.
+	witness Observer
 }
 
 type upload struct {
@@ -224,7 +226,7 @@ func (s *Scheduler) check(t *target) error {
 	if t.Kernel == nil {
 		return nil
 	}
-	p := s.device.Properties()
+	p := s.props
 	t.sizes = t.sizes[:0]
 	for k := range t.buffers() {
 		t.sizes = append(t.sizes, t.bufferSize(k, p))
@@ -300,7 +302,7 @@ func (t *target) giveBack() {
 	clear(t.written)
 	t.forgetObserved()
 	*t = target{
-		s:      t.s,
+		s: t.s, observed: t.observed,
 		Region: Region{Enter: t.Enter[:0], Exit: t.Exit[:0], Buffers: t.Buffers[:0], Addresses: t.Addresses[:0]},
 		plan:   plan{calls: t.plan.calls[:0]}, push: t.push[:0], sizes: t.sizes[:0],
 		uses: t.uses[:0], ranges: t.ranges[:0], fills: t.fills[:0], holds: t.holds[:0],
@@ -358,7 +360,7 @@ func (s *Scheduler) Run(ctx context.Context, r Region) error {
 	}
 	if r.Observer != nil {
 		r.Observer.Created(node, r.Depend)
-		t.observe(running(r.Observer))
+		t.observe(r.Observer)
 		node.Go(w)
 	}
 	w.Finish()
@@ -393,7 +395,7 @@ func (s *Scheduler) await(ctx context.Context, t *target, node *tasks.Node, plac
 // was started: its order is kept on the device.
 func (s *Scheduler) Join(n *tasks.Node, w *tasks.Work) {
 	t := s.newTarget(&Region{NoWait: true})
-	t.observe(observerOf(n))
+	t.observeJoin(n)
 	n.Hand(t, t)
 	t.Start(n, w)
 }
@@ -403,12 +405,14 @@ func (s *Scheduler) Join(n *tasks.Node, w *tasks.Work) {
 func (t *target) Start(n *tasks.Node, w *tasks.Work) {
 	s := t.s
 	t.node = n
-	if t.operations {
-		t.telling.Lock()
-	}
-	if t.Observer != nil && !t.begun {
-		t.begun = true
-		t.Observer.Begin()
+	if t.Observer != nil {
+		if t.operations {
+			t.start = startTelling
+		}
+		if !t.begun {
+			t.begun = true
+			t.Observer.Begin()
+		}
 	}
 	s.mu.Lock()
 	if err := s.refusal(); err != nil {
@@ -418,7 +422,6 @@ func (t *target) Start(n *tasks.Node, w *tasks.Work) {
 	}
 	if parked := s.mustWaitFor(t); parked != nil {
 		*parked = append(*parked, n)
-		t.told()
 		s.mu.Unlock()
 		return
 	}
@@ -427,7 +430,6 @@ func (t *target) Start(n *tasks.Node, w *tasks.Work) {
 			// What is in flight will give memory back.
 			t.starved, t.single = true, true
 			s.starved = append(s.starved, t)
-			t.told()
 			s.mu.Unlock()
 			return
 		}
@@ -457,7 +459,6 @@ func (t *target) Start(n *tasks.Node, w *tasks.Work) {
 func (s *Scheduler) never(t *target, err error, w *tasks.Work) {
 	if t.Observer != nil {
 		t.Observer.End(err)
-		t.told()
 	}
 	t.node.Complete(err, w)
 }

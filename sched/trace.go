@@ -294,7 +294,7 @@ func (tr *Trace) deliver(b *traceBuffers) {
 
 // calibrate reads both clocks anew, where that takes no submission.
 func (tr *Trace) calibrate() (c vk.Calibration, again bool) {
-	if !tr.s.device.Properties().Features.CalibratedTimestamps {
+	if !tr.s.props.Features.CalibratedTimestamps {
 		return c, false
 	}
 	c, err := tr.s.device.Calibrate()

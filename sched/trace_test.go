@@ -43,10 +43,12 @@ type listening struct {
 func (*listening) Follows(tasks.Witness)                   {}
 func (*listening) Dropped()                                {}
 func (*listening) Created(n *tasks.Node, _ []tasks.Depend) {}
-func (*listening) Interest() (run, operations bool)        { return true, true }
-func (*listening) Begin()                                  {}
-func (*listening) Map([]ompt.MapItem)                      {}
-func (*listening) End(error)                               {}
+func (*listening) Release()                                {}
+
+func (*listening) Interest() (run, operations bool) { return true, true }
+func (*listening) Begin()                           {}
+func (*listening) Map([]ompt.MapItem)               {}
+func (*listening) End(error)                        {}
 
 func (l *listening) Op(end ompt.ScopeEndpoint, op *Op) {
 	l.mu.Lock()

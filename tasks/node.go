@@ -67,8 +67,9 @@ type Node struct {
 	ctx   context.Context
 	group *Group
 	inner *Scope
-	// witness is nil but for tasks that are witnessed.
+	// witness is nil but for tasks that are witnessed. held: Go lets the task start.
 	witness Witness
+	held    bool
 
 	// All below is guarded by the scope's lock.
 
@@ -151,8 +152,13 @@ func (n *Node) ID() uint64 { return n.seq }
 // Witness returns the task's witness, or nil.
 func (n *Node) Witness() Witness { return n.witness }
 
-// Go lets a task start that has a witness, which Add has kept from it.
+// Go lets a task start that has a witness, which Add has kept from it. Who added the task
+// calls it, before w is run.
 func (n *Node) Go(w *Work) {
+	if !n.held {
+		return // it is in w
+	}
+	n.held = false
 	n.scope.lock()
 	defer n.scope.unlock()
 	n.release(w)

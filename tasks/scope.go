@@ -118,8 +118,8 @@ type Task struct {
 	// NewInner.
 	Transparency Transparency
 	Inner        *Scope
-	// Witness hears what becomes of the task, or is nil. A task with one does not start
-	// before Node.Go.
+	// Witness hears what becomes of the task, or is nil. A task with one starts after
+	// Node.Go.
 	Witness Witness
 }
 
@@ -164,8 +164,8 @@ func (s *Scope) Pass() bool {
 }
 
 // Add makes a task of the scope, with a dependence on each earlier sibling
-// that the items of depend name, and puts it into w if nothing holds it back: a task
-// with a witness not before Node.Go.
+// that the items of depend name, and puts it into w if nothing holds it back. Who adds
+// a task with a witness calls Node.Go before w is run.
 // The node is for the task's Runner, and for a caller who holds it. On an error
 // nothing was added. Add keeps nothing of t.Depend itself.
 func (s *Scope) Add(t *Task, w *Work) (*Node, error) {
@@ -206,11 +206,12 @@ func (s *Scope) Add(t *Task, w *Work) (*Node, error) {
 		s.edges(n)
 	}
 	switch {
-	case n.witness != nil:
-		// Until Go.
 	case n.waiting == 1 && n.failedBy == nil && !n.locks:
 		n.waiting, n.state = 0, StateStarted
 		w.push(n)
+	case n.witness != nil:
+		// Others could let it start before its witness has heard of it.
+		n.held = true
 	default:
 		n.release(w)
 	}

@@ -206,7 +206,8 @@ func (c *ToolChecker) implicitTask(e ompt.ImplicitTaskEvent) {
 
 func (c *ToolChecker) taskCreate(e ompt.TaskCreateEvent) {
 	c.Tasks++
-	if e.NewTask == nil || c.tasks[e.NewTask] != nil {
+	// A data is used again when its task is over.
+	if old := c.tasks[e.NewTask]; e.NewTask == nil || old != nil && !old.over {
 		c.failf("task %d %q created twice", e.TaskID, e.Label)
 	}
 	c.known("creation of a child", e.EncounteringTask)
