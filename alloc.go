@@ -70,10 +70,9 @@ func (d Device) allocate(s *sched.Scheduler, size uint64) (DevicePtr, error) {
 // allocateTold calls allocate, of which a tool hears.
 func (d Device) allocateTold(ctx context.Context, t *tool, size uint64, allocate func() (DevicePtr, error)) (p DevicePtr, err error) {
 	op := ompt.DataOp{Type: ompt.TargetDataAlloc, SrcDeviceNum: ompt.NoDevice, DestDeviceNum: d.d.number, Bytes: size}
-	err = t.storageRoutine(d.d.rt.current(ctx), d.d.number, "alloc", op, func(op *ompt.DataOp) (err error) {
+	err = t.storageRoutine(d.d.rt.current(ctx), d.d.number, "alloc", op, func() (address uint64, err error) {
 		p, err = allocate()
-		op.DestAddr = uint64(p.block.address) + p.p.Address
-		return err
+		return uint64(p.block.address) + p.p.Address, err
 	})
 	return p, err
 }
@@ -146,7 +145,7 @@ func (d Device) freeTold(ctx context.Context, t *tool, s *sched.Scheduler, p *De
 	if err != nil {
 		return err
 	}
-	return t.storageRoutine(rt.current(ctx), d.d.number, "free", op, func(*ompt.DataOp) error { return d.release(s, p) })
+	return t.storageRoutine(rt.current(ctx), d.d.number, "free", op, func() (uint64, error) { return 0, d.release(s, p) })
 }
 
 // notOf is the error of a pointer that is not one of d.

@@ -46,8 +46,8 @@ func (d Device) associate(ctx context.Context, host, p *DevicePtr, size, offset 
 	}
 	section.Size = uint64(size)
 	op := ompt.DataOp{Type: ompt.TargetDataAssociate, DestAddr: p.p.Address + uint64(offset), Bytes: section.Size}
-	if err := d.corresponds(ctx, "associate", section, op, func() error {
-		return s.Associate(section, p.p, uint64(offset), "host")
+	if err := d.corresponds(ctx, "associate", section, op, func() (uint64, error) {
+		return 0, s.Associate(section, p.p, uint64(offset), "host")
 	}); err != nil {
 		return err
 	}
@@ -80,8 +80,8 @@ func (d Device) disassociate(ctx context.Context, host *DevicePtr) error {
 		mapped, _ := s.MappedPointer(memory.Section{Ptr: section.Ptr})
 		op.DestAddr = mapped.Address
 	}
-	if err := d.corresponds(ctx, "disassociate", section, op, func() error {
-		return s.Disassociate(memory.Section{Ptr: section.Ptr})
+	if err := d.corresponds(ctx, "disassociate", section, op, func() (uint64, error) {
+		return 0, s.Disassociate(memory.Section{Ptr: section.Ptr})
 	}); err != nil {
 		return err
 	}
@@ -89,11 +89,17 @@ func (d Device) disassociate(ctx context.Context, host *DevicePtr) error {
 	return nil
 }
 
-// corresponds begins or ends an association, and tells the tool, if there is one.
-func (d Device) corresponds(ctx context.Context, label string, host memory.Section, op ompt.DataOp, do func() error) error {
+// corresponds calls do, which begins or ends an association, and tells the tool, if there
+// is one.
+func (d Device) corresponds(ctx context.Context, label string, host memory.Section, op ompt.DataOp, do func() (uint64, error)) error {
 	rt := d.d.rt
+	t := rt.tool.Load()
+	if t == nil {
+		_, err := do()
+		return err
+	}
 	op.SrcAddr, op.SrcDeviceNum, op.DestDeviceNum = uint64(host.Start()), rt.NumDevices(), d.d.number
-	return rt.tool.Load().storageRoutine(rt.current(ctx), d.d.number, label, op, func(*ompt.DataOp) error { return do() })
+	return t.storageRoutine(rt.current(ctx), d.d.number, label, op, do)
 }
 
 // correspondence returns what knows the corresponding storage of the device, and

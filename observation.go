@@ -422,11 +422,12 @@ func (e *endpoint) side(rt *Runtime, offset uint64) (address uint64, device int)
 
 // storageRoutine calls do, a memory routine that makes no task of the graph, and tells of
 // it as of an included target task with one operation: before it takes storage away, else
-// when it has been done, unless it failed. do sets what comes out of it.
-func (t *tool) storageRoutine(c current, device int, label string, op ompt.DataOp, do func(*ompt.DataOp) error) error {
+// when it has been done, unless it failed. do returns the address of storage that it made.
+func (t *tool) storageRoutine(c current, device int, label string, op ompt.DataOp, do func() (uint64, error)) error {
 	o := t.observation(c, 0, device, label, targetFlags(false))
 	if o == nil {
-		return do(&op)
+		_, err := do()
+		return err
 	}
 	o.create(nil)
 	o.Begin()
@@ -436,12 +437,15 @@ func (t *tool) storageRoutine(c current, device int, label string, op ompt.DataO
 	if op.Type == ompt.TargetDataDelete {
 		o.Op(ompt.ScopeBegin, &told)
 		defer o.Op(ompt.ScopeEnd, &told)
-		return do(&op)
+		_, err := do()
+		return err
 	}
-	if err := do(&told.DataOp); err != nil {
+	made, err := do()
+	if err != nil {
 		return err
 	}
 	if op.Type == ompt.TargetDataAlloc {
+		told.DestAddr = made
 		o.Op(ompt.ScopeBegin, &told)
 		o.Op(ompt.ScopeEnd, &told)
 	} else {

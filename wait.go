@@ -21,31 +21,38 @@ import (
 // slices stay the runtime's until a later Taskwait returns.
 func (rt *Runtime) Taskwait(ctx context.Context, depend ...Depend) error {
 	var err error
-	var region syncRegion
-	if t := rt.tool.Load(); t != nil {
-		region = t.sync(rt.current(ctx), ompt.SyncRegionTaskwait)
-		region.wait(ompt.ScopeBegin)
-	}
-	if len(depend) > 0 {
-		passed := newClauses()
-		defer passed.giveBack()
-		passed.depend = appendItems(passed.depend, depend)
-		err = rt.join(ctx, "taskwait", passed.depend, false)
+	if t := rt.tool.Load(); t == nil {
+		err = rt.taskwait(ctx, depend)
 	} else {
-		c := rt.current(ctx)
-		if scope := c.generated(); scope != nil {
-			w := rt.race.waits(c, nil)
-			stop := rt.reports(ctx)
-			err = scope.Wait(ctx, c.place)
-			stop()
-			rt.race.waited(ctx, w, err)
-		}
+		region := t.sync(rt.current(ctx), ompt.SyncRegionTaskwait)
+		region.wait(ompt.ScopeBegin)
+		err = rt.taskwait(ctx, depend)
+		region.waited()
 	}
-	region.waited()
 	if err != nil {
 		return fmt.Errorf("vkomp: %w", rt.cutShort(ctx, err))
 	}
 	return nil
+}
+
+func (rt *Runtime) taskwait(ctx context.Context, depend []Depend) error {
+	if len(depend) > 0 {
+		passed := newClauses()
+		defer passed.giveBack()
+		passed.depend = appendItems(passed.depend, depend)
+		return rt.join(ctx, "taskwait", passed.depend, false)
+	}
+	c := rt.current(ctx)
+	scope := c.generated()
+	if scope == nil {
+		return nil
+	}
+	w := rt.race.waits(c, nil)
+	stop := rt.reports(ctx)
+	err := scope.Wait(ctx, c.place)
+	stop()
+	rt.race.waited(ctx, w, err)
+	return err
 }
 
 // TaskwaitNoWait generates an empty task with these depend items (OpenMP 5.1

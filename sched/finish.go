@@ -83,7 +83,7 @@ func (s *Scheduler) finish(t *target, w *tasks.Work) {
 		}
 	}
 
-	if err == nil && t.Observer != nil {
+	if err == nil && t.runs {
 		// Nothing fails from here on. That storage goes is told before another task can
 		// have it.
 		t.goneTold, t.ended = true, true
@@ -256,7 +256,7 @@ func (s *Scheduler) complete(t *target, err error, w *tasks.Work) {
 		i := slices.Index(s.blind, t)
 		s.blind = slices.Delete(s.blind, i, i+1)
 	}
-	if t.Observer == nil || t.ended {
+	if !t.runs || t.ended {
 		s.leave(t, err, w)
 		return
 	}

@@ -93,7 +93,6 @@ func (h *HostDevice) Run(ctx context.Context, r HostRegion) error {
 	node, err := r.Scope.Add(&task, w)
 	if err == nil && r.Observer != nil {
 		r.Observer.Created(node, depend)
-		t.Observer, t.witness = running(r.Observer), r.Observer
 		node.Go(w)
 	}
 	w.Finish()
@@ -152,10 +151,8 @@ func (t *hostTask) include(ctx context.Context, n *tasks.Node) error {
 type hostTask struct {
 	device *HostDevice
 	HostRegion
-	node *tasks.Node
-	// witness is who hears of the task at all, or nil.
-	witness Observer
-	state   atomic.Int32
+	node  *tasks.Node
+	state atomic.Int32
 	// ready gets a token when an undeferred task may run, or never will.
 	ready chan struct{}
 }
@@ -256,10 +253,10 @@ func (t *hostTask) Recycle() {
 }
 
 func (t *hostTask) giveBack() {
-	if t.witness != nil {
-		t.witness.Release()
+	if t.Observer != nil {
+		t.Observer.Release()
 	}
-	t.HostRegion, t.node, t.witness = HostRegion{}, nil, nil
+	t.HostRegion, t.node = HostRegion{}, nil
 	t.device.spare.Put(t)
 }
 

@@ -32,37 +32,13 @@ type Observer interface {
 	Release()
 }
 
-// observerOf returns the observer of a task, or nil.
-func observerOf(n *tasks.Node) Observer {
-	o, ok := n.Witness().(Observer)
-	if !ok {
-		return nil
-	}
-	return running(o)
-}
-
-// running returns the observer of a task that has been created: none, if only that was of
-// interest.
-func running(o Observer) Observer {
-	if run, _ := o.Interest(); !run {
-		return nil
-	}
-	return o
-}
-
 // Complete completes a task without work of its own that has begun: its observer, if any,
 // hears of its end before.
 func Complete(n *tasks.Node, err error, w *tasks.Work) {
-	if n.Witness() != nil {
-		tellEnd(n, err)
-	}
-	n.Complete(err, w)
-}
-
-func tellEnd(n *tasks.Node, err error) {
-	if o := observerOf(n); o != nil {
+	if o, ok := n.Witness().(Observer); ok {
 		o.End(err)
 	}
+	n.Complete(err, w)
 }
 
 // Op is an operation of a target task: a data operation, or, without a Type, the submit
@@ -115,14 +91,9 @@ const (
 
 // observe gives the task, which has been created, its observer.
 func (t *target) observe(by Observer) {
-	t.witness = by
-	var run bool
-	if run, t.operations = by.Interest(); !run {
-		t.Observer = nil
-		return
-	}
 	t.Observer = by
-	if t.observed == nil {
+	t.runs, t.operations = by.Interest()
+	if t.runs && t.observed == nil {
 		t.observed = new(observed)
 		t.end = t.toldEnd
 	}
@@ -138,11 +109,11 @@ func (t *target) observeJoin(n *tasks.Node) {
 
 // forgetObserved lets go of the task's observer, and of what it was told.
 func (t *target) forgetObserved() {
-	if t.witness == nil {
+	if t.Observer == nil {
 		return
 	}
-	t.witness.Release()
-	if t.Observer == nil {
+	t.Observer.Release()
+	if !t.runs {
 		return
 	}
 	o := t.observed

@@ -141,11 +141,10 @@ type target struct {
 	// single: the target is not used again for another task.
 	single bool
 
-	// operations: they are of interest to the observer.
-	operations bool
+	// runs: its beginning and its end are of interest to the observer; operations: what it
+	// does is.
+	runs, operations bool
 	*observed
-	// witness is who hears of the task at all, or nil.
-	witness Observer
 }
 
 type upload struct {
@@ -285,33 +284,50 @@ func (t *target) giveBack() {
 	if t.single {
 		return
 	}
-	clear(t.Enter)
-	clear(t.Exit)
-	clear(t.uses)
-	clear(t.uploads)
-	clear(t.streams)
-	clear(t.outs)
-	clear(t.exits)
-	clear(t.downloads)
-	clear(t.results)
 	t.forgetTouched()
-	clear(t.arguments)
-	clear(t.targets)
-	clear(t.pointed)
-	clear(t.moves)
-	clear(t.written)
 	t.forgetObserved()
-	*t = target{
-		s: t.s, observed: t.observed,
-		Region: Region{Enter: t.Enter[:0], Exit: t.Exit[:0], Buffers: t.Buffers[:0], Addresses: t.Addresses[:0]},
-		plan:   plan{calls: t.plan.calls[:0]}, push: t.push[:0], sizes: t.sizes[:0],
-		uses: t.uses[:0], ranges: t.ranges[:0], fills: t.fills[:0], holds: t.holds[:0],
-		arguments: t.arguments[:0], targets: t.targets[:0], pointed: t.pointed[:0], moves: t.moves[:0], written: t.written[:0], reading: t.reading[:0], writing: t.writing[:0], pins: t.pins[:0], incoherent: t.incoherent[:0],
-		uploads: t.uploads[:0], streams: t.streams[:0], outs: t.outs[:0], downloads: t.downloads[:0], staging: t.staging[:0],
-		after: trail{more: t.after.more[:0]}, used: trail{more: t.used.more[:0]}, earlier: t.earlier[:0],
-		exits: t.exits[:0], results: t.results[:0], parked: t.parked[:0],
-	}
+	// Field by field: a literal would be made apart and copied, all twelve hundred bytes
+	// of it.
+	empty(&t.Enter)
+	empty(&t.Exit)
+	empty(&t.Buffers)
+	empty(&t.Addresses)
+	enter, exit, buffers, addresses := t.Enter, t.Exit, t.Buffers, t.Addresses
+	t.Region = Region{}
+	t.Enter, t.Exit, t.Buffers, t.Addresses = enter, exit, buffers, addresses
+	t.node, t.explicit, t.pipeline = nil, false, vk.Pipeline{}
+	t.plan.calls, t.plan.fold = t.plan.calls[:0], 0
+	t.push, t.sizes, t.ranges = t.push[:0], t.sizes[:0], t.ranges[:0]
+	empty(&t.uses)
+	empty(&t.arguments)
+	empty(&t.targets)
+	empty(&t.pointed)
+	empty(&t.moves)
+	empty(&t.written)
+	t.reading, t.writing = t.reading[:0], t.writing[:0]
+	t.entry, t.mark, t.ahead, t.failed = 0, mark{}, false, nil
+	t.pins, t.fills, t.holds = t.pins[:0], t.fills[:0], t.holds[:0]
+	t.after.first, t.after.more = mark{}, t.after.more[:0]
+	t.used.first, t.used.more, t.earlier = mark{}, t.used.more[:0], t.earlier[:0]
+	empty(&t.uploads)
+	empty(&t.downloads)
+	empty(&t.streams)
+	empty(&t.outs)
+	t.staging = t.staging[:0]
+	empty(&t.exits)
+	empty(&t.results)
+	t.exiting, t.leaving, t.parked = false, false, t.parked[:0]
+	t.starved, t.blind, t.over = false, false, false
+	t.runs, t.operations = false, false
 	t.s.spare.Put(t)
+}
+
+// empty takes all out of a slice, which keeps its memory.
+func empty[T any](s *[]T) {
+	if len(*s) > 0 {
+		clear(*s)
+		*s = (*s)[:0]
+	}
 }
 
 // Run generates the region's target task. An included one is complete when Run
@@ -405,7 +421,7 @@ func (s *Scheduler) Join(n *tasks.Node, w *tasks.Work) {
 func (t *target) Start(n *tasks.Node, w *tasks.Work) {
 	s := t.s
 	t.node = n
-	if t.Observer != nil {
+	if t.runs {
 		if t.operations {
 			t.start = startTelling
 		}
@@ -457,7 +473,7 @@ func (t *target) Start(n *tasks.Node, w *tasks.Work) {
 
 // never completes a task that has not entered.
 func (s *Scheduler) never(t *target, err error, w *tasks.Work) {
-	if t.Observer != nil {
+	if t.runs {
 		t.Observer.End(err)
 	}
 	t.node.Complete(err, w)

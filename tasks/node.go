@@ -67,9 +67,6 @@ type Node struct {
 	ctx   context.Context
 	group *Group
 	inner *Scope
-	// witness is nil but for tasks that are witnessed. held: Go lets the task start.
-	witness Witness
-	held    bool
 
 	// All below is guarded by the scope's lock.
 
@@ -105,6 +102,8 @@ type Node struct {
 	// somebody waits.
 	signal  chan struct{}
 	awaited bool
+	// held: Go lets the task start; for who adds it.
+	held bool
 	// nextBlocked links tasks that wait for the same mutexinoutset storage.
 	nextBlocked *Node
 	// place is the task's index among the scope's children.
@@ -112,6 +111,9 @@ type Node struct {
 
 	firstItems [4]access
 	firstEdges [4]edge
+
+	// witness is constant, and nil but for tasks that are witnessed.
+	witness Witness
 }
 
 // traits are what most tasks have none of.
