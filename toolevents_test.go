@@ -740,3 +740,68 @@ func TestRegionOnTheLastDeviceRunsThere(t *testing.T) {
 	}
 	h.expect(t, fmt.Sprintf("begin on %d", last.Number()), fmt.Sprintf("end on %d", last.Number()))
 }
+
+// A task's data begin as zero, and are its own until the tool has heard of all that follow
+// it: however long that takes it, and however many tasks come and go meanwhile.
+func TestDataAreTheTasksUntilItsFollowersAreKnown(t *testing.T) {
+	ctx := t.Context()
+	var sources history
+	var rt *vkomp.Runtime
+	var k vkomp.Kernel
+	x, y, other := constant(8, 1), constant(8, 0), constant(8, 0)
+	open, sourceOver := make(chan struct{}), make(chan struct{})
+	run := func(label string, s []float32, noWait bool) error {
+		region := saxpyOn(t, k, 1, x, s)
+		region.Label, region.NoWait, region.Depend = label, noWait, []vkomp.Depend{vkomp.InOut(s)}
+		return rt.Target(ctx, region)
+	}
+	rt = vktest.Open(t, withTool(ompt.Callbacks{
+		TaskCreate: func(e ompt.TaskCreateEvent) {
+			if *e.NewTask != (ompt.Data{}) {
+				t.Errorf("%s begins with %+v", e.Label, *e.NewTask)
+			}
+			e.NewTask.Value, e.NewTask.Ptr = uint64(e.TaskID), e.Label
+			if e.Label != "sink" {
+				return
+			}
+			close(open)
+			<-sourceOver
+			others := make(chan error)
+			go func() {
+				var err error
+				for range 64 {
+					err = errors.Join(err, run("other", other, false))
+				}
+				others <- err
+			}()
+			if err := <-others; err != nil {
+				t.Error(err)
+			}
+		},
+		TaskSchedule: func(e ompt.TaskScheduleEvent) {
+			if e.PriorStatus == ompt.TaskComplete && e.PriorTask.Ptr == "source" {
+				close(sourceOver)
+			}
+		},
+		TargetEMI: func(e ompt.TargetEMIEvent) {
+			if e.Endpoint == ompt.ScopeBegin && *e.Target != (ompt.Data{}) {
+				t.Errorf("the region of %s begins with %+v", e.Label, *e.Target)
+			}
+			e.Target.Value = uint64(e.TargetID)
+		},
+		TaskDependence: func(e ompt.TaskDependenceEvent) {
+			if e.Sink.Ptr == "sink" {
+				sources.add("%v", e.Source.Ptr)
+			}
+		},
+	}))
+	k = newKernel(t, rt, shaders.Saxpy)
+	gate := vkomp.Task{Label: "gate", Depend: []vkomp.Depend{vkomp.InOut(y)}, Body: func(context.Context) error {
+		<-open
+		return nil
+	}}
+	if err := errors.Join(rt.Task(ctx, gate), run("source", y, true), run("sink", y, true), rt.Taskwait(ctx)); err != nil {
+		t.Fatal(err)
+	}
+	sources.expect(t, "source")
+}

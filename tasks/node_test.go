@@ -165,3 +165,43 @@ func TestRunnerIsLetGoAtCompletion(t *testing.T) {
 		t.Error("the runner is kept")
 	}
 }
+
+// hears is a witness that is not curious.
+type hears struct{}
+
+func (hears) Follows(Witness) {}
+func (hears) Dropped()        {}
+
+// A task with a witness that has to wait starts after Go, whoever makes it ready; one that
+// has not is for who adds it to start.
+func TestTaskWithAWitnessStartsAfterGo(t *testing.T) {
+	var g Graph
+	s := g.NewScope()
+	x := new(uint64)
+	var adding, elsewhere Work
+	add := func(r Runner) *Node {
+		n, err := s.Add(&Task{Runner: r, Depend: []Depend{{Kind: DependInOut, Ptr: unsafe.Pointer(x), Size: 8}}, Witness: hears{}}, &adding)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	first := add(held{})
+	first.Go(&adding)
+	adding.Run()
+	second := &twice{}
+	n := add(second)
+	first.Complete(nil, &elsewhere)
+	elsewhere.Run()
+	if second.starts != 0 {
+		t.Fatal("the second task started before Go")
+	}
+	n.Go(&adding)
+	if second.starts != 0 {
+		t.Fatal("the second task started before its Work was run")
+	}
+	adding.Run()
+	if second.starts == 0 || !s.Settled() {
+		t.Errorf("the second task started %d times", second.starts)
+	}
+}
