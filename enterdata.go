@@ -178,7 +178,7 @@ func (rt *Runtime) standalone(ctx context.Context, d *standalone) error {
 	passed.depend = appendItems(passed.depend, d.depend)
 	noWait := d.noWait && !c.final
 	var observer sched.Observer
-	if t := rt.tool.Load(); t != nil {
+	if t := rt.tool.Load(); t != nil && (s != nil || len(passed.depend) > 0) {
 		observer = t.observer(c, d.kind, dev.number, label, targetFlags(noWait))
 	}
 	switch {

@@ -10,8 +10,8 @@ import (
 	"github.com/vkomp/vkomp/tasks"
 )
 
-// observation is a task that a tool hears of. That of a target task is used again for
-// another.
+// observation is a task that a tool hears of. That of a target task is used again when the
+// task is over.
 type observation struct {
 	observedTask
 	// refs counts who may ask for the task still: the runtime, until the task is out of the
@@ -19,17 +19,19 @@ type observation struct {
 	refs int32
 	// told says whether the tool has heard of the task, if it hears of dependences.
 	told uint32
-	// behind counts follows, the tasks that it follows and of which the tool has not heard;
-	// following guards them.
-	behind    atomic.Int32
+	// behind: there are follows, the tasks that it follows and of which the tool has not
+	// heard. following guards them.
+	behind    atomic.Bool
 	following sync.Mutex
 	follows   []*observation
+	// taken counts those of follows that were taken out.
+	taken int
 	// items are working memory for what the tool hears of the depend clauses.
 	items []ompt.Dependence
 	// detach is the event that a detachable task gets, nil for others.
 	detach *Event
-	// undecided is what the tool has not heard of fate; deciding guards the two. Who finds
-	// telling unset tells.
+	// undecided is what the tool has not heard of fate. Who finds telling unset tells.
+	// deciding guards all three.
 	deciding  sync.Mutex
 	telling   bool
 	undecided []ompt.TaskScheduleEvent
@@ -94,9 +96,7 @@ func (t *tool) observation(c current, kind ompt.TargetKind, device int, label st
 		kind += ompt.TargetNowait - ompt.Target
 	}
 	o.kind, o.flags, o.device, o.label = kind, flags, device, label
-	if t.Codeptrs {
-		o.codeptr = t.codeptr()
-	}
+	o.codeptr = t.codeptr()
 	return o
 }
 
@@ -113,7 +113,8 @@ func (t *tool) newObservation() *observation {
 	return o
 }
 
-// Release implements sched.Observer.
+// Release implements sched.Observer. A task has begun by then or was dropped: nothing is
+// left of follows.
 func (o *observation) Release() {
 	switch {
 	case o.flags&ompt.TaskTarget == 0:
@@ -229,23 +230,14 @@ func (o *observation) Follows(of tasks.Witness) {
 	source := of.(*observation)
 	atomic.AddInt32(&source.refs, 1)
 	o.follows = append(o.follows, source)
-	o.behind.Store(int32(len(o.follows)))
+	o.behind.Store(true)
 }
 
 // tellFollows tells of the dependences that the tool has not heard of.
 func (o *observation) tellFollows() {
-	if o.behind.Load() == 0 {
-		return
-	}
-	t := o.tool
-	o.following.Lock()
-	follows := o.follows
-	o.follows = nil
-	o.behind.Store(0)
-	o.following.Unlock()
-	for _, source := range follows {
+	for source := o.nextFollow(); source != nil; source = o.nextFollow() {
 		source.awaitTold()
-		t.TaskDependence(ompt.TaskDependenceEvent{Source: &source.data, Sink: &o.data})
+		o.tool.TaskDependence(ompt.TaskDependenceEvent{Source: &source.data, Sink: &o.data})
 		source.Release()
 	}
 }
@@ -253,9 +245,7 @@ func (o *observation) tellFollows() {
 // Begin implements sched.Observer.
 func (o *observation) Begin() {
 	o.begun = true
-	if o.tool.TaskDependence != nil {
-		o.tellFollows()
-	}
+	o.tellFollows()
 	if o.flags&ompt.TaskTaskwait == 0 {
 		o.schedule(o.other(), ompt.TaskSwitch, &o.data)
 	}
@@ -363,8 +353,32 @@ func (o *observation) End(err error) {
 	}
 }
 
+// nextFollow takes the oldest of follows out, nil if there is none.
+func (o *observation) nextFollow() *observation {
+	if !o.behind.Load() {
+		return nil
+	}
+	o.following.Lock()
+	defer o.following.Unlock()
+	source := o.follows[o.taken]
+	o.follows[o.taken] = nil
+	o.taken++
+	if o.taken == len(o.follows) {
+		o.follows, o.taken = o.follows[:0], 0
+		if cap(o.follows) > maxFollows {
+			o.follows = nil
+		}
+		o.behind.Store(false)
+	}
+	return source
+}
+
+// maxFollows bounds the memory that an observation keeps for what its next task follows.
+const maxFollows = 64
+
 // Dropped implements tasks.Witness.
 func (o *observation) Dropped() {
+	o.tellFollows()
 	if o.begun && o.kind != 0 {
 		o.target(ompt.ScopeEnd)
 	}

@@ -47,8 +47,9 @@ func (rt *Runtime) startTool() error {
 	// Operations have numbers in a device's trace, which a tool may begin when it hears of
 	// the device.
 	t.operations = c.TargetDataOpEMI != nil || c.TargetMapEMI != nil || c.TargetSubmitEMI != nil || c.DeviceInitialize != nil
-	t.runs = t.operations || c.TaskSchedule != nil || c.TargetEMI != nil
-	t.tasks = t.runs || c.TaskCreate != nil || c.Dependences != nil || c.TaskDependence != nil
+	// A dependence can be found until the task begins.
+	t.runs = t.operations || c.TaskSchedule != nil || c.TargetEMI != nil || c.TaskDependence != nil
+	t.tasks = t.runs || c.TaskCreate != nil || c.Dependences != nil
 	if t.tasks || c.DeviceFinalize != nil || c.DeviceLoad != nil || c.DeviceUnload != nil ||
 		c.ImplicitTask != nil || c.SyncRegion != nil || c.SyncRegionWait != nil || c.ControlTool != nil {
 		rt.tool.Store(t)
@@ -126,11 +127,16 @@ func (s *syncRegion) waited() {
 	s.end()
 }
 
-// codeptr returns the return address of the call in the program that is under way.
+// codeptr returns the return address of the call in the program that is under way, 0 if the
+// tool does not ask for it.
 func (t *tool) codeptr() ompt.Codeptr {
 	if !t.Codeptrs {
 		return 0
 	}
+	return programAddress()
+}
+
+func programAddress() ompt.Codeptr {
 	var s raceStack
 	runtime.Callers(2, s[:])
 	return ompt.Codeptr(s.frames()[0].PC + 1)

@@ -805,3 +805,65 @@ func TestDataAreTheTasksUntilItsFollowersAreKnown(t *testing.T) {
 	}
 	sources.expect(t, "source")
 }
+
+// A task that follows an exporting one learns when that ends that it follows children too:
+// the tool hears so before it begins or is dropped, and nothing of it with later tasks.
+func TestLateDependencesAreToldOfTheirTasks(t *testing.T) {
+	for _, fails := range []bool{false, true} {
+		for name, tool := range map[string]ompt.Callbacks{
+			"of dependences":         {},
+			"of when tasks run, too": {TaskSchedule: func(ompt.TaskScheduleEvent) {}},
+			"of all that targets do": {TargetEMI: func(ompt.TargetEMIEvent) {}, TargetMapEMI: func(ompt.TargetMapEMIEvent) {}},
+		} {
+			t.Run(fmt.Sprintf("the child fails %v, the tool hears %s", fails, name), func(t *testing.T) {
+				var edges history
+				tool.TaskCreate = func(e ompt.TaskCreateEvent) { e.NewTask.Ptr = e.Label }
+				tool.TaskDependence = func(e ompt.TaskDependenceEvent) { edges.add("%v follows %v", e.Sink.Ptr, e.Source.Ptr) }
+				rt := vktest.Open(t, withTool(tool))
+				ctx := t.Context()
+				x, y, z := ramp(10), constant(10, 0), make([]int32, 4)
+				region := saxpyOn(t, newKernel(t, rt, shaders.Saxpy), 1, x, y)
+				made, end, endChild := make(chan struct{}), make(chan struct{}), make(chan struct{})
+				errChild := errors.New("the child fails")
+				child := vkomp.Task{Label: "child", Depend: []vkomp.Depend{vkomp.Out(z)}, Body: func(context.Context) error {
+					<-endChild
+					if fails {
+						return errChild
+					}
+					return nil
+				}}
+				parent := vkomp.Task{Label: "parent", Transparent: vkomp.Export, Depend: []vkomp.Depend{vkomp.Out(z)}, Body: func(ctx context.Context) error {
+					err := rt.Task(ctx, child)
+					close(made)
+					<-end
+					return err
+				}}
+				generate(t, rt, ctx, parent)
+				<-made
+				sink := region
+				sink.Label, sink.NoWait, sink.Depend = "sink", true, []vkomp.Depend{vkomp.In(z)}
+				if err := errors.Join(rt.Target(ctx, sink), rt.TaskwaitNoWait(ctx, vkomp.In(z))); err != nil {
+					t.Fatal(err)
+				}
+				close(end)
+				awaitState(rt, "parent", vkomp.GraphComplete)
+				close(endChild)
+				if err := rt.Taskwait(ctx); errors.Is(err, errChild) != fails {
+					t.Fatal(err)
+				}
+				for range 3 {
+					if err := rt.Target(ctx, region); err != nil {
+						t.Fatal(err)
+					}
+				}
+				edges.mu.Lock()
+				slices.Sort(edges.events)
+				edges.mu.Unlock()
+				edges.expect(t, "sink follows child", "sink follows parent", "taskwait nowait follows child", "taskwait nowait follows parent")
+				if fails {
+					_ = rt.Close() // which reports it, as the child is the parent's
+				}
+			})
+		}
+	}
+}

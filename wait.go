@@ -130,7 +130,7 @@ func (j joiner) Start(n *tasks.Node, w *tasks.Work) {
 			return
 		}
 	}
-	sched.Complete(n, nil, w)
+	sched.Pass(n, w)
 }
 
 // Drop implements tasks.Runner.

@@ -4,7 +4,7 @@ package ompt
 // It begins as zero; the runtime never reads it. It is the tool's to guard where
 // callbacks are concurrent. An event that tells of a thing's end is the last to have
 // its Data, but for a TaskDependence on it that was found before; then the runtime may
-// use it for another.
+// use it for another, whether the tool has registered that event or not.
 type Data struct {
 	Value uint64
 	Ptr   any

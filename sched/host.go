@@ -169,10 +169,7 @@ const (
 // Start implements tasks.Runner.
 func (t *hostTask) Start(n *tasks.Node, w *tasks.Work) {
 	if t.NoWait && t.Body == nil {
-		if t.Observer != nil {
-			t.Observer.Begin()
-		}
-		Complete(n, nil, w)
+		Pass(n, w)
 		return
 	}
 	if t.NoWait {

@@ -9,7 +9,7 @@ import (
 )
 
 // Observer hears what a task does, for a tool. Its methods are called without locks
-// held, those of one task one after the other.
+// held unless they say so, those of one task one after the other.
 type Observer interface {
 	tasks.Witness
 	// Interest says whether Begin and End are of interest, and whether Map and Op are, which
@@ -28,7 +28,7 @@ type Observer interface {
 	// End: the task is about to be complete, err is its failure.
 	End(err error)
 	// Release: nobody of the scheduler or the graph asks for the task any more. A lock of
-	// the graph may be held. Where a wait was cut short it is left out.
+	// the graph may be held. It may be left out: where a wait was cut short, say.
 	Release()
 }
 
@@ -39,6 +39,14 @@ func Complete(n *tasks.Node, err error, w *tasks.Work) {
 		o.End(err)
 	}
 	n.Complete(err, w)
+}
+
+// Pass carries out a task that does nothing.
+func Pass(n *tasks.Node, w *tasks.Work) {
+	if o, ok := n.Witness().(Observer); ok {
+		o.Begin()
+	}
+	Complete(n, nil, w)
 }
 
 // Op is an operation of a target task: a data operation, or, without a Type, the submit

@@ -249,7 +249,7 @@ func New(d Device, o Options) (*Scheduler, error) {
 	s.finishLater = s.finishDone
 	s.wake, s.filling = sync.NewCond(&s.mu), sync.NewCond(&s.mu)
 	s.pipelines.Store(&map[pipelineKey]vk.Pipeline{})
-	p := d.Properties()
+	p := s.props
 	// Storage lies at multiples of what bindings ask for, up to 256 bytes: no
 	// block needs an offset member, only sub-slices of one.
 	align := max(p.Limits.MinStorageBufferOffsetAlignment, p.Limits.NonCoherentAtomSize, 64)

@@ -232,7 +232,7 @@ func (c *ToolChecker) dependences(e ompt.DependencesEvent) {
 func (c *ToolChecker) taskDependence(e ompt.TaskDependenceEvent) {
 	c.task("dependence", e.Source)
 	sink := c.task("dependence", e.Sink)
-	if e.Source == e.Sink || sink.switched || sink.over {
+	if e.Source == e.Sink || sink.switched || sink.over || !sink.create.HasDependences {
 		c.failf("%v: late dependence, or on itself", sink)
 	}
 }
