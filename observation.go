@@ -124,6 +124,9 @@ func (o *observation) Release() {
 	}
 	spare := &o.tool.spare
 	o.observedTask, o.told = observedTask{}, toldNot
+	if cap(o.items) > maxKept {
+		o.items = nil
+	}
 	spare.Put(o)
 }
 
@@ -365,7 +368,7 @@ func (o *observation) nextFollow() *observation {
 	o.taken++
 	if o.taken == len(o.follows) {
 		o.follows, o.taken = o.follows[:0], 0
-		if cap(o.follows) > maxFollows {
+		if cap(o.follows) > maxKept {
 			o.follows = nil
 		}
 		o.behind.Store(false)
@@ -373,8 +376,8 @@ func (o *observation) nextFollow() *observation {
 	return source
 }
 
-// maxFollows bounds the memory that an observation keeps for what its next task follows.
-const maxFollows = 64
+// maxKept is the number of dependences for which an observation keeps memory.
+const maxKept = 64
 
 // Dropped implements tasks.Witness.
 func (o *observation) Dropped() {

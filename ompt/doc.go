@@ -52,6 +52,8 @@
 //
 // The runtime calls a callback on the goroutine that caused the event, several
 // at once where several goroutines do. A callback that is nil costs nothing, and what
-// only serves callbacks that are nil is left out. A slow one holds its task up, and one of
-// a submit, or of what ends a task, others of the device.
+// only serves callbacks that are nil is left out. A task that the tool hears of costs some
+// 30 ns, and each callback 10 to 15 ns beyond its body (BenchmarkTool of package vkomp). A
+// slow one holds its task up, and one of a submit, or of what ends a task, others of the
+// device.
 package ompt
