@@ -45,8 +45,9 @@ func Complete(n *tasks.Node, err error, w *tasks.Work) {
 func Pass(n *tasks.Node, w *tasks.Work) {
 	if o, ok := n.Witness().(Observer); ok {
 		o.Begin()
+		o.End(nil)
 	}
-	Complete(n, nil, w)
+	n.Complete(nil, w)
 }
 
 // Op is an operation of a target task: a data operation, or, without a Type, the submit
