@@ -129,6 +129,15 @@ func TestRecycledTargetCarriesNothingOver(t *testing.T) {
 				r.joined(x, token)
 			}
 		},
+		"foreign work has failed": func(r *rig) {
+			x := filled(16, 0)
+			f := &foreignWork{r: r, semaphore: 77}
+			for range 4 {
+				if err := f.order(false, errors.New("foreign"), x); err != nil {
+					r.t.Fatal(err)
+				}
+			}
+		},
 		"exit finds nothing": func(r *rig) {
 			r.run(launch{label: "exit", exit: []arg{{s: filled(16, 0), kind: memory.MapDelete}}, included: true})
 		},
@@ -137,8 +146,9 @@ func TestRecycledTargetCarriesNothingOver(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			found := 0
 			for _, mode := range memoryModes {
-				for range 3 { // the pool keeps no promise
+				for k := range 6 { // the pool keeps no promise
 					r := newRig(t, mode, 1)
+					r.watches = k%2 == 0
 					way(r)
 					r.d.release()
 					r.scope.Wait(context.Background(), nil)
