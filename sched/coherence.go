@@ -47,6 +47,5 @@ func (t *target) invalidateTouched() error {
 }
 
 func (t *target) forgetTouched() {
-	clear(t.incoherent)
-	t.incoherent = t.incoherent[:0]
+	empty(&t.incoherent)
 }

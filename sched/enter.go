@@ -383,8 +383,7 @@ func (t *target) filled() {
 	if len(t.fills) > 0 && t.s.fillWaiters > 0 {
 		t.s.filling.Broadcast()
 	}
-	clear(t.fills)
-	t.fills = t.fills[:0]
+	empty(&t.fills)
 }
 
 // unfilled notes that the copies which the device should have made to storage
@@ -449,8 +448,7 @@ func (t *target) letGo() {
 		state.holders[last] = nil
 		state.holders = state.holders[:last]
 	}
-	clear(t.holds)
-	t.holds = t.holds[:0]
+	empty(&t.holds)
 }
 
 // hostCanFill reports whether the host may copy to a block itself, or need not at
@@ -609,8 +607,7 @@ func (s *Scheduler) freeStaging(t *target) {
 	for _, st := range t.staging {
 		freeAfter(s.staging, st, &t.used)
 	}
-	clear(t.staging)
-	t.staging = t.staging[:0]
+	empty(&t.staging)
 }
 
 // copyBytes copies n bytes between memory that does not overlap, or that is the

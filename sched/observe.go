@@ -131,11 +131,11 @@ func (t *target) forgetObserved() {
 		return
 	}
 	if len(o.ops) > 0 {
-		clear(o.copyIns)
-		clear(o.due)
+		empty(&o.copyIns)
+		empty(&o.due)
 		o.resetOps()
 		o.submit = nil
-		o.copyIns, o.due, o.stamps = o.copyIns[:0], o.due[:0], o.stamps[:0]
+		o.stamps = o.stamps[:0]
 	}
 	o.items = o.items[:0]
 }

@@ -382,8 +382,7 @@ func (s *Scheduler) waitsOf(b *batch) []timeline.Point {
 // recycle keeps a batch for newBatch. It lets go of its tasks at once, and with
 // them of the program's slices.
 func (q *queue) recycle(b *batch) {
-	clear(b.tasks)
-	b.tasks = b.tasks[:0]
+	empty(&b.tasks)
 	if len(q.free) < maxFree {
 		q.free = append(q.free, b)
 	}
