@@ -235,10 +235,10 @@ func (s *Scheduler) enter(t *target, w *tasks.Work) error {
 			state = &blockState{dirty: true}
 			state.store = &state.own
 			state.open(s, u.Present.Storage)
-			state.own.blocks = append(state.own.blocks, u.Present)
 			state.site, state.label = t.Site, t.Label
 			state.passing = state.shared && t.Enter[i].Share == memory.ShareMay
 			u.Present.State, u.Present.Shared = state, state.shared
+			state.own.addBlock(u.Present)
 		}
 		if u.CopyIn && u.Created && t.Enter[i].Size == u.Present.Section.Size {
 			state.dirty = false

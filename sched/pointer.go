@@ -229,7 +229,7 @@ func (s *Scheduler) Associate(host memory.Section, p Pointer, offset uint64, lab
 	block.Label = label
 	block.State = s.associatedState(m)
 	m.associations++
-	m.blocks = append(m.blocks, block)
+	m.addBlock(block)
 	m.pin()
 	return nil
 }

@@ -1,7 +1,6 @@
 package sched
 
 import (
-	"slices"
 	"sync/atomic"
 
 	"github.com/vkomp/vkomp/memory"
@@ -23,7 +22,8 @@ type store struct {
 	// which bytes were written and moved.
 	write, use trail
 	past       history
-	// blocks are those whose corresponding storage the memory is.
+	// blocks are those whose corresponding storage the memory is, in no order. The state
+	// of each has its place.
 	blocks []*memory.Present
 	// readers are tasks in flight that copy from the memory itself when they
 	// finish: who might change it waits for them.
@@ -113,11 +113,19 @@ func (m *store) forget() *store {
 	return m
 }
 
-// forgetBlock takes a block off the store's.
+// addBlock makes the memory the corresponding storage of a block, in O(1).
+func (m *store) addBlock(block *memory.Present) {
+	stateOf(block).place = len(m.blocks)
+	m.blocks = append(m.blocks, block)
+}
+
+// forgetBlock takes a block off the store's, in O(1): the last one gets its place.
 func (m *store) forgetBlock(block *memory.Present) {
-	if i := slices.Index(m.blocks, block); i >= 0 {
-		m.blocks = slices.Delete(m.blocks, i, i+1)
-	}
+	i, last := stateOf(block).place, len(m.blocks)-1
+	m.blocks[i] = m.blocks[last]
+	stateOf(m.blocks[i]).place = i
+	m.blocks[last] = nil
+	m.blocks = m.blocks[:last]
 }
 
 // whole are all of the store's bytes.

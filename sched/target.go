@@ -192,6 +192,8 @@ type blockState struct {
 	*store
 	own        store
 	associated bool
+	// place is the block's index among the store's.
+	place int
 	// passing: the memory is the host's own, and the block goes with the target
 	// constructs that map it.
 	passing bool
