@@ -78,18 +78,20 @@ abi:
 	scripts/setup abi
 	gcc -std=c11 -Wall -Wextra -Werror -fsyntax-only -Ivk vk/abicheck/abi_check.c
 
-# Vulkan layers that make wrong order show, and their manifests; see tests/layers.
+# Vulkan layers that make wrong order show or calls fail, and their manifests; see
+# tests/layers.
 LAYER_SOURCES = tests/layers/layer.c tests/layers/map.c
 # Headers made of shaders; hidden from the go tool and from the rules of the layout.
 LAYER_BUILD = .cache/layers
 LAYER_CFLAGS = -std=c11 -g -O2 -Wall -Wextra -Werror -fPIC -pthread -fvisibility=hidden
-LAYERS = $(patsubst tests/layers/%.c,%,$(wildcard $(foreach l,manyqueue shuffle record,tests/layers/$l.c)))
+LAYERS = $(patsubst tests/layers/%.c,%,$(wildcard $(foreach l,manyqueue shuffle record fault,tests/layers/$l.c)))
 LAYER_SHADERS = $(patsubst tests/layers/%.comp,$(LAYER_BUILD)/%.spv.h,$(wildcard tests/layers/*.comp))
 LAYER_TESTS = $(patsubst tests/layers/%.c,bin/layers/%,$(wildcard tests/layers/test_*.c))
 
 manyqueue_DOES = Shows a queue as several families of several queues that only semaphores order
 shuffle_DOES = Reorders commands as far as barriers and semaphores allow
 record_DOES = Records what reaches the driver
+fault_DOES = Makes chosen calls fail
 
 layers:
 	scripts/setup layers

@@ -172,6 +172,11 @@
 	F(CmdCopyQueryPoolResults, CmdCopyQueryPoolResults)                                    \
 	F(CmdExecuteCommands, CmdExecuteCommands)                                              \
 	F(CmdSetDeviceMask, CmdSetDeviceMaskKHR)                                               \
+	F(GetMemoryHostPointerPropertiesEXT, GetMemoryHostPointerPropertiesEXT)                \
+	F(GetMemoryFdKHR, GetMemoryFdKHR)                                                      \
+	F(GetSemaphoreFdKHR, GetSemaphoreFdKHR)                                                \
+	F(ImportSemaphoreFdKHR, ImportSemaphoreFdKHR)                                          \
+	F(GetCalibratedTimestampsEXT, GetCalibratedTimestampsEXT)                              \
 	F(SetPrivateData, SetPrivateDataEXT)                                                   \
 	F(GetPrivateData, GetPrivateDataEXT)                                                   \
 	F(SetDebugUtilsObjectNameEXT, SetDebugUtilsObjectNameEXT)                              \
