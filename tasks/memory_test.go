@@ -113,6 +113,69 @@ func TestIncludedTasksAndWaitsAllocateNothingOnceWarm(t *testing.T) {
 	}, 0, 2000)
 }
 
+// blockChain leaves n tasks behind a task that does not end, each after the one
+// before, and returns what completes them all.
+func blockChain(t *testing.T, s *Scope, domain Domain, n int) (all []weak.Pointer[Node], drain func()) {
+	var w Work
+	x := new(uint64)
+	depend := []Depend{cell(DependInOut, x)}
+	first, err := s.Add(&Task{Runner: held{}, Domain: domain, Depend: depend}, &w)
+	for range n {
+		var next *Node
+		if err == nil {
+			next, err = s.Add(&Task{Runner: instant{}, Domain: domain, Depend: depend}, &w)
+			all = append(all, weak.Make(next))
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Run()
+	return all, func() {
+		first.Complete(nil, &w)
+		w.Run()
+	}
+}
+
+// What is kept of complete tasks for the next ones is bounded, and does not lead to
+// other tasks.
+func TestCompleteTasksLetGoOfTheirSuccessors(t *testing.T) {
+	for name, domain := range map[string]Domain{"host": Host, "device": 1} {
+		t.Run(name, func(t *testing.T) {
+			var g Graph
+			s := g.NewScope()
+			all, drain := blockChain(t, s, domain, 10*maxSpare)
+			drain()
+			if err := s.Wait(context.Background(), nil); err != nil {
+				t.Fatal(err)
+			}
+			runtime.GC()
+			kept := 0
+			for _, p := range all {
+				if p.Value() != nil {
+					kept++
+				}
+			}
+			// The lists that a scope works with remember some more.
+			if kept > 2*maxSpare {
+				t.Errorf("%d of %d complete tasks are kept", kept, len(all))
+			}
+			for n := s.spareNodes; n != nil; n = n.nextBlocked {
+				for _, e := range n.successors[:cap(n.successors)] {
+					if e.to != nil {
+						t.Fatal("a node that is kept for reuse remembers a successor")
+					}
+				}
+				for _, p := range n.predecessors[:cap(n.predecessors)] {
+					if p != nil {
+						t.Fatal("a node that is kept for reuse remembers a predecessor")
+					}
+				}
+			}
+		})
+	}
+}
+
 const deep = 10_000
 
 func TestDeeplyNestedGroups(t *testing.T) {

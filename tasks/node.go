@@ -238,7 +238,10 @@ func (n *Node) completePlain(w *Work) {
 	n.left = 0
 	s.live--
 	for i := range n.successors {
-		to := n.successors[i].to
+		e := &n.successors[i]
+		to := e.to
+		// A node that is kept for reuse must not keep those that came after it.
+		e.to = nil
 		to.waiting--
 		switch {
 		case to.waiting > 0:
@@ -384,6 +387,7 @@ func (n *Node) complete(ready []*Node, w *Work) []*Node {
 		if !e.released {
 			e.to.release(w)
 		}
+		e.to = nil
 	}
 	n.successors = n.successors[:0]
 	if len(n.predecessors) > 0 {
