@@ -86,8 +86,10 @@ func BenchmarkAssociate(b *testing.B) {
 			b.ReportAllocs()
 			b.ResetTimer()
 			for i := range b.N {
-				disassociate(i % len(host))
-				associate(i % len(host))
+				// The oldest and the newest by turns, and what is between.
+				k := i * 7919 % len(host)
+				disassociate(k)
+				associate(k)
 			}
 			b.StopTimer()
 			for i := range host {

@@ -52,10 +52,12 @@ type queue struct {
 	// hostVisible is what the host sees of what the device wrote once the batches in
 	// flight are complete.
 	hostVisible clock
-	// drivers counts goroutines that wait for the queue themselves; the waiter
-	// rests meanwhile. wake is signalled when it may have something to do.
+	// drivers counts goroutines that wait for the queue themselves, or are about to;
+	// the waiter rests meanwhile. wake is signalled when it may have something to do:
+	// batches are in flight and there is no driver. wakeUps counts that.
 	drivers int
 	wake    *sync.Cond
+	wakeUps uint64
 	// waiting: there is a waiter. retired: it is to end, having nothing to do, until the
 	// next submission.
 	waiting, retired bool
@@ -304,11 +306,27 @@ func (s *Scheduler) submit(q *queue, w *tasks.Work) error {
 		q.hostVisible[q.index] = b.value
 	}
 	q.launch(b)
-	if q.retired = false; !q.waiting {
+	q.retired = false
+	s.wakeWaiter(q)
+	return nil
+}
+
+// wakeWaiter has the queue's waiter wait for what is in flight, unless a driver does.
+func (s *Scheduler) wakeWaiter(q *queue) {
+	if q.drivers > 0 || len(q.inFlight) == 0 {
+		return
+	}
+	if !q.waiting {
 		s.startWaiter(q)
 	}
+	q.wakeUps++
 	q.wake.Signal()
-	return nil
+}
+
+// stopDriving ends one driver's part in waiting for the queue.
+func (s *Scheduler) stopDriving(q *queue) {
+	q.drivers--
+	s.wakeWaiter(q)
 }
 
 // launch adds a batch to those in flight.
@@ -431,30 +449,36 @@ func (s *Scheduler) wait(q *queue) {
 }
 
 // drive waits for the task's queue on the calling goroutine as long as the task's
-// batch is in flight.
+// batch is in flight. handOver can have made the caller a driver of a queue before.
 func (s *Scheduler) drive(t *target, node *tasks.Node) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	q := t.driven
+	t.drives, t.driven = false, nil
 	for {
-		if done, _ := node.Completed(); done {
-			return
+		next := s.queues[t.mark.queue]
+		if done, _ := node.Completed(); done || len(next.inFlight) == 0 || next.inFlight[0].value > t.mark.value {
+			// Complete, held by a predecessor, or being finished elsewhere.
+			next = nil
 		}
-		s.mu.Lock()
-		q := s.queues[t.mark.queue]
-		if len(q.inFlight) == 0 || q.inFlight[0].value > t.mark.value {
-			// Held by a predecessor, or being finished elsewhere.
-			s.mu.Unlock()
+		if next != q {
+			if next != nil {
+				next.drivers++
+			}
+			if q != nil {
+				s.stopDriving(q)
+			}
+			q = next
+		}
+		if q == nil {
 			return
 		}
 		value := q.inFlight[0].value
-		q.drivers++
 		s.stats.HostWaits++
 		s.mu.Unlock()
 		err := s.waitFor(q, value)
 		s.reap(q, err)
 		s.mu.Lock()
-		if q.drivers--; len(q.inFlight) > 0 {
-			q.wake.Signal()
-		}
-		s.mu.Unlock()
 	}
 }
 

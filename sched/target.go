@@ -140,6 +140,10 @@ type target struct {
 	over bool
 	// single: the target is not used again for another task.
 	single bool
+	// drives: Run is going to call drive, and does nothing before that which takes time.
+	// driven is the queue whose driver it is already.
+	drives bool
+	driven *queue
 
 	// runs: its beginning and its end are of interest to the observer; operations: what it
 	// does is.
@@ -321,6 +325,7 @@ func (t *target) giveBack() {
 	t.exiting, t.leaving, t.parked = false, false, t.parked[:0]
 	t.starved, t.blind, t.over = false, false, false
 	t.runs, t.operations = false, false
+	t.drives = false
 	t.s.spare.Put(t)
 }
 
@@ -369,6 +374,8 @@ func (s *Scheduler) Run(ctx context.Context, r Region) error {
 	if r.NoWait {
 		task.Context = ctx
 	}
+	// An observer may take its time.
+	t.drives = !r.NoWait && ctx.Done() == nil && r.Observer == nil
 	w := tasks.NewWork()
 	node, err := r.Scope.Add(&task, w)
 	if err != nil {
@@ -396,14 +403,18 @@ func (s *Scheduler) Run(ctx context.Context, r Region) error {
 
 // await is Node.Await, for which the caller waits for the device itself if it can.
 func (s *Scheduler) await(ctx context.Context, t *target, node *tasks.Node, place tasks.Place) error {
+	drives := ctx.Done() == nil
 	if done, _ := node.Completed(); done {
+		if drives {
+			s.drive(t, node)
+		}
 		return nil
 	}
 	if place != nil {
 		place.Leave()
 		defer place.Return()
 	}
-	if ctx.Done() == nil {
+	if drives {
 		s.drive(t, node)
 	}
 	return node.Await(ctx, nil)
@@ -525,8 +536,18 @@ func (s *Scheduler) handOver(t *target, copying error, w *tasks.Work) {
 			touched = append(touched, q)
 		}
 	}
+	// The waiter is left alone if Run comes to wait for the queue at once.
+	drives := t.drives && w.Empty()
+	if drives {
+		last.drivers++
+		t.driven = last
+	}
 	for _, q := range append(touched, last) {
 		s.flush(q, now, w)
+	}
+	if drives && !w.Empty() {
+		t.driven = nil
+		s.stopDriving(last)
 	}
 }
 

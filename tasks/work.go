@@ -39,6 +39,9 @@ func (w *Work) Restart(n *Node) {
 // Defer calls f when what is ready now has been started.
 func (w *Work) Defer(f func(*Work)) { w.ready = append(w.ready, step{call: f}) }
 
+// Empty reports whether nothing is ready.
+func (w *Work) Empty() bool { return w.head == len(w.ready) }
+
 // Run starts what is ready, and what becomes ready by that, until nothing is.
 // The caller holds no locks.
 func (w *Work) Run() {

@@ -1,0 +1,141 @@
+package sched
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/vkomp/vkomp/tasks"
+	"github.com/vkomp/vkomp/vk"
+)
+
+// wakeUps returns how often the waiters of the queues were woken.
+func (r *rig) wakeUps() (n uint64) {
+	r.s.mu.Lock()
+	defer r.s.mu.Unlock()
+	for _, q := range r.s.queues {
+		n += q.wakeUps
+	}
+	return n
+}
+
+// TestSynchronousConstructWakesNoWaiter runs constructs whose callers wait for the queue
+// themselves: its waiter has nothing to do, and is not told.
+func TestSynchronousConstructWakesNoWaiter(t *testing.T) {
+	r := newRig(t, memoryModes[0], 1)
+	defer r.close()
+	r.watches = false
+	x := filled(16, 0)
+	r.run(launch{label: "enter", enter: []arg{to(x)}, included: true})
+	before := r.wakeUps()
+	const n = 50
+	for range n {
+		r.run(launch{label: "step", kernel: "add", args: []arg{alloc(x)}, constant: 1, included: true})
+	}
+	if woken := r.wakeUps() - before; woken != 0 {
+		t.Errorf("%d constructs woke waiters %d times", n, woken)
+	}
+	before = r.wakeUps()
+	r.run(launch{label: "deferred", kernel: "add", args: []arg{alloc(x)}, constant: 1})
+	r.taskwait()
+	if woken := r.wakeUps() - before; woken != 1 {
+		t.Errorf("a deferred construct woke waiters %d times, want once", woken)
+	}
+	r.run(launch{label: "exit", exit: []arg{from(x)}, included: true})
+	r.expect("x", x, filled(16, n+1)...)
+}
+
+// TestDriverLeavesWorkInFlightToTheWaiter has batches submitted while a construct drives
+// the queue, and lets the device finish them only when it does not any more.
+func TestDriverLeavesWorkInFlightToTheWaiter(t *testing.T) {
+	r := newRig(t, memoryModes[0], 1)
+	defer r.close()
+	r.watches = false
+	x, y := filled(16, 0), filled(16, 0)
+	r.run(launch{label: "enter", enter: []arg{to(x), to(y)}, included: true})
+	q := r.s.queues[0]
+	r.d.hold()
+	synchronous := make(chan error)
+	go func() {
+		synchronous <- r.s.Run(context.Background(), r.region(launch{label: "synchronous", kernel: "add", args: []arg{alloc(x)}, constant: 1, included: true}))
+	}()
+	r.eventually("the construct drives", func() bool { return q.drivers == 1 && len(q.inFlight) == 1 })
+	before := r.wakeUps()
+	r.run(launch{label: "deferred", kernel: "add", args: []arg{alloc(y)}, constant: 2})
+	if woken := r.wakeUps() - before; woken != 0 {
+		t.Errorf("the waiter was woken %d times beside a driver", woken)
+	}
+	r.s.mu.Lock()
+	first := r.s.submissions - 1
+	r.s.mu.Unlock()
+	r.d.advance(first)
+	if err := <-synchronous; err != nil {
+		t.Error(err)
+	}
+	if woken := r.wakeUps() - before; woken != 1 {
+		t.Errorf("the waiter was woken %d times when the driver left, want once", woken)
+	}
+	r.d.release()
+	// This waits for the task's completion alone: nobody else drives the queue.
+	r.taskwait()
+	r.run(launch{label: "exit", exit: []arg{from(x), from(y)}, included: true})
+	r.expect("x", x, filled(16, 1)...)
+	r.expect("y", y, filled(16, 2)...)
+}
+
+// TestConstructThatIsNotSubmittedDrivesNothing fails the submission for which its caller
+// was to wait, while the queue has other work in flight.
+func TestConstructThatIsNotSubmittedDrivesNothing(t *testing.T) {
+	r := newRig(t, memoryModes[0], 1)
+	defer r.close()
+	r.watches = false
+	x, y := filled(16, 0), filled(16, 0)
+	r.run(launch{label: "enter", enter: []arg{to(x), to(y)}, included: true})
+	r.d.hold()
+	r.run(launch{label: "deferred", kernel: "add", args: []arg{alloc(y)}, constant: 2})
+	r.d.set(func() { r.d.submit = func(int) error { return errSubmitMemory } })
+	err := r.s.Run(context.Background(), r.region(launch{label: "synchronous", kernel: "add", args: []arg{alloc(x)}, constant: 1, included: true}))
+	if !errors.Is(err, vk.ErrOutOfMemory) && !errors.Is(err, errSubmitMemory) {
+		t.Errorf("the construct returned %v", err)
+	}
+	r.d.set(func() { r.d.submit = nil })
+	r.s.mu.Lock()
+	if q := r.s.queues[0]; q.drivers != 0 {
+		t.Errorf("the queue has %d drivers left", q.drivers)
+	}
+	r.s.mu.Unlock()
+	r.d.release()
+	r.taskwait()
+	r.run(launch{label: "exit", exit: []arg{from(x), from(y)}, included: true})
+	r.expect("y", y, filled(16, 2)...)
+}
+
+// A construct that something holds back does not drive the queue when it is started by
+// another goroutine: its own waits for its completion.
+func TestHeldConstructLeavesTheQueueToTheWaiter(t *testing.T) {
+	r := newRig(t, memoryModes[0], 1)
+	defer r.close()
+	r.watches = false
+	x := filled(16, 0)
+	started, end := make(chan struct{}), make(chan struct{})
+	r.host("host", nil, [][]uint32{x}, func() { close(started); <-end })
+	<-started
+	waiting := make(chan struct{})
+	g := r.region(launch{label: "held", kernel: "add", args: []arg{tofrom(x)}, constant: 1, included: true, out: [][]uint32{x}, place: placeFuncs{func() { close(waiting) }}})
+	result := make(chan error)
+	go func() { result <- r.s.Run(context.Background(), g) }()
+	<-waiting
+	close(end)
+	if err := <-result; err != nil {
+		t.Error(err)
+	}
+	r.expect("x", x, filled(16, 1)...)
+}
+
+// placeFuncs is a place whose Leave calls a function.
+type placeFuncs struct{ leave func() }
+
+func (p placeFuncs) Leave()  { p.leave() }
+func (p placeFuncs) Return() {}
+
+var _ tasks.Place = placeFuncs{}
