@@ -28,22 +28,30 @@ type TargetData struct {
 	// with NoWait the whole of it (OpenMP 6.0).
 	Depend []Depend
 	// NoWait makes the region a deferred task (OpenMP 6.0), which begins, runs the
-	// body in a taskgroup on the host, and ends.
+	// body on the host, and ends.
 	NoWait bool
+	// NoGroup lets the region end before the tasks that its body generates: the body
+	// is not a taskgroup (the nogroup clause of OpenMP 6.0).
+	NoGroup bool
 	// Label names the region in errors and graphs; "target data" by default.
 	Label string
 }
 
 // TargetData maps storage, calls body, and unmaps it (OpenMP target data).
 // Target regions inside find their slices present and copy nothing. The body
-// runs on the calling goroutine, as part of the current task; its error is
-// returned after the region has ended.
+// runs on the calling goroutine, as part of the current task, and as the body of
+// a taskgroup (OpenMP 6.0 §15.7): before the region ends it waits for all tasks
+// that the body has generated, and for their descendants. TargetData returns when
+// the region has ended, with the errors that [Runtime.Taskgroup] returns. When ctx
+// ends first, the region ends without waiting, as with NoGroup.
 //
-// The region does not wait for deferred tasks that the body left behind: what
-// they hold stays mapped until they finish, so copies to the host may be theirs
-// to make. A body that needs results waits for them. With NoWait the region does
-// wait for them, and TargetData returns when the task is generated: body's error
-// is a failure of the task then.
+// With NoGroup the region does not wait for the tasks that its body leaves behind:
+// slices that such a task maps stay mapped until it is complete, and the copy to
+// the host is then the task's to make. One that has not started when the region
+// ends maps them anew, by its own map types.
+//
+// With NoWait TargetData returns when the task is generated, and the errors are
+// failures of that task.
 func (rt *Runtime) TargetData(ctx context.Context, d TargetData, body func(ctx context.Context) error) error {
 	rt.using.RLock()
 	defer rt.using.RUnlock()
@@ -55,7 +63,7 @@ func (rt *Runtime) TargetData(ctx context.Context, d TargetData, body func(ctx c
 		return r.run(ctx, r.depend, body)
 	}
 	return rt.Task(ctx, Task{Label: r.label, Depend: d.Depend, Body: func(ctx context.Context) error {
-		return r.run(ctx, nil, func(ctx context.Context) error { return rt.Taskgroup(ctx, body) })
+		return r.run(ctx, nil, body)
 	}})
 }
 
@@ -74,6 +82,7 @@ type dataRegion struct {
 	found       []bool
 	uses        []UseDevice
 	depend      []tasks.Depend
+	noGroup     bool
 	// site is where the construct is in the program, with Options.LeakSites.
 	site *memory.Site
 	// stack is where the construct is, with Options.Race.
@@ -87,7 +96,7 @@ func (rt *Runtime) meet(ctx context.Context, d *TargetData, hasBody bool) (*data
 	if err := rt.construct(ctx); err != nil {
 		return nil, err
 	}
-	r := &dataRegion{rt: rt, label: "target data", stack: rt.race.callers()}
+	r := &dataRegion{rt: rt, label: "target data", noGroup: d.NoGroup, stack: rt.race.callers()}
 	if rt.options.LeakSites {
 		r.site = memory.CallSite()
 	}
@@ -173,7 +182,10 @@ func (r *dataRegion) run(ctx context.Context, depend []tasks.Depend, body func(c
 			err = errors.Join(err, fmt.Errorf("vkomp: %w", ending))
 		}
 	}()
-	return sched.Protect(func() error { return body(ctx) })
+	if r.noGroup {
+		return sched.Protect(func() error { return body(ctx) })
+	}
+	return r.rt.Taskgroup(ctx, body)
 }
 
 // begin maps the region's items and sets the pointers to them.

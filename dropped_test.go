@@ -64,17 +64,19 @@ func TestTargetDataUnmapsWhateverFailsInside(t *testing.T) {
 		"a task that the end follows fails": {func(ctx context.Context, rt *vkomp.Runtime, x []float32) error {
 			return rt.Task(ctx, vkomp.Task{Depend: []vkomp.Depend{vkomp.InOut(x)}, Body: func(context.Context) error { return boom }})
 		}, boom},
-		"the taskgroup around is cancelled": {func(ctx context.Context, rt *vkomp.Runtime, _ []float32) error {
+		"its taskgroup, or the one around, is cancelled": {func(ctx context.Context, rt *vkomp.Runtime, _ []float32) error {
 			return rt.CancelTaskgroup(ctx)
 		}, nil},
 		"the body fails": {func(context.Context, *vkomp.Runtime, []float32) error { return boom }, boom},
 	} {
-		for _, noWait := range []bool{false, true} {
+		for form := range 4 {
 			t.Run(name, func(t *testing.T) {
 				// The helper's cleanup closes the runtime, which lists what is mapped.
 				rt := vktest.Open(t, cancellation)
 				x := constant(1024, 1)
-				region := vkomp.TargetData{Maps: []vkomp.Arg{vkomp.ToFrom(x)}, Depend: []vkomp.Depend{vkomp.InOut(x)}, NoWait: noWait}
+				region := vkomp.TargetData{
+					Maps: []vkomp.Arg{vkomp.ToFrom(x)}, Depend: []vkomp.Depend{vkomp.InOut(x)}, NoWait: form&1 != 0, NoGroup: form&2 != 0,
+				}
 				err := rt.Taskgroup(context.Background(), func(ctx context.Context) error {
 					return rt.TargetData(ctx, region, func(ctx context.Context) error { return c.body(ctx, rt, x) })
 				})

@@ -164,10 +164,13 @@ func TestPauseIsRefusedWhileSomethingIsUnderWay(t *testing.T) {
 		all("inside a taskgroup", ctx, vkomp.ErrBusy, "a taskgroup is under way")
 		return nil
 	}))
-	must(t, rt.TargetData(ctx, vkomp.TargetData{Maps: []vkomp.Arg{vkomp.ToFrom(y)}}, func(ctx context.Context) error {
-		all("inside a data region", ctx, vkomp.ErrBusy, "a construct is under way")
-		return nil
-	}))
+	for noGroup, says := range map[bool]string{false: "a taskgroup is under way", true: "a construct is under way"} {
+		must(t, rt.TargetData(ctx, vkomp.TargetData{NoGroup: noGroup, Maps: []vkomp.Arg{vkomp.ToFrom(y)}}, func(inside context.Context) error {
+			all("inside a data region", inside, vkomp.ErrBusy, says)
+			all("beside a data region", ctx, vkomp.ErrBusy, "a construct is under way")
+			return nil
+		}))
+	}
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
 	all("with a context that has ended", ended, context.Canceled, "")

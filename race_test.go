@@ -31,6 +31,14 @@ func (p *racing) axpy(ctx context.Context, noWait bool, x, y []float32, depend .
 	}))
 }
 
+// mapped generates y += x, deferred, with x and y mapped like that.
+func (p *racing) mapped(ctx context.Context, x, y vkomp.Arg) {
+	p.t.Helper()
+	must(p.t, p.rt.Target(ctx, vkomp.Target{
+		Kernel: p.k, Range: vkomp.Range{X: len(p.y)}, NoWait: true, Args: []vkomp.Arg{x, y, vkomp.Value(uint32(len(p.y))), vkomp.Value(float32(1))},
+	}))
+}
+
 func (p *racing) task(ctx context.Context, body func(ctx context.Context), depend ...vkomp.Depend) {
 	p.t.Helper()
 	must(p.t, p.rt.Task(ctx, vkomp.Task{Depend: depend, Body: func(ctx context.Context) error {
@@ -310,17 +318,55 @@ var racePrograms = []struct {
 		p.pointers(ctx, inout(p.x))
 	}},
 	{"target data", true, func(ctx context.Context, p *racing) {
+		p.axpy(ctx, true, p.x, p.y)
 		must(p.t, p.rt.TargetData(ctx, vkomp.TargetData{Maps: []vkomp.Arg{vkomp.ToFrom(p.y)}}, func(ctx context.Context) error {
-			p.axpy(ctx, true, p.x, p.y)
-			return nil // the region's end does not wait
+			return nil // the region's end waits for the tasks of the body alone
 		}))
 	}, func(ctx context.Context, p *racing) {
-		must(p.t, p.rt.TargetData(ctx, vkomp.TargetData{Maps: []vkomp.Arg{vkomp.ToFrom(p.y)}}, func(ctx context.Context) error {
-			p.axpy(ctx, true, p.x, p.y)
-			p.wait(ctx)
+		must(p.t, p.rt.TargetData(ctx, vkomp.TargetData{Maps: []vkomp.Arg{vkomp.To(p.x), vkomp.ToFrom(p.y)}}, func(ctx context.Context) error {
+			p.task(ctx, func(ctx context.Context) { p.axpy(ctx, true, p.x, p.y) })
 			return nil
 		}))
 		p.task(ctx, nil, inout(p.y))
+	}},
+	{"target data nogroup", true, func(ctx context.Context, p *racing) {
+		must(p.t, p.rt.TargetData(ctx, vkomp.TargetData{NoGroup: true, Maps: []vkomp.Arg{vkomp.ToFrom(p.y)}}, func(ctx context.Context) error {
+			p.update(ctx, true, vkomp.To(p.y)) // what does not map the slice does not keep it mapped
+			return nil
+		}))
+	}, func(ctx context.Context, p *racing) {
+		must(p.t, p.rt.TargetData(ctx, vkomp.TargetData{NoGroup: true, Maps: []vkomp.Arg{vkomp.To(p.x), vkomp.ToFrom(p.y)}}, func(ctx context.Context) error {
+			p.axpy(ctx, true, p.x, p.y)
+			return nil
+		}))
+	}},
+	{"a map type of less than a target data nogroup", true, func(ctx context.Context, p *racing) {
+		must(p.t, p.rt.TargetData(ctx, vkomp.TargetData{NoGroup: true, Maps: []vkomp.Arg{vkomp.ToFrom(p.y)}}, func(ctx context.Context) error {
+			p.mapped(ctx, vkomp.To(p.x), vkomp.To(p.y)) // written, and copied back by the region alone
+			return nil
+		}))
+	}, func(ctx context.Context, p *racing) {
+		must(p.t, p.rt.TargetData(ctx, vkomp.TargetData{NoGroup: true, Maps: []vkomp.Arg{vkomp.To(p.x), vkomp.ToFrom(p.y)}}, func(ctx context.Context) error {
+			p.mapped(ctx, vkomp.To(p.x), vkomp.ToFrom(p.y))
+			return nil
+		}))
+	}},
+	{"target data nogroup in one that holds the storage", true, func(ctx context.Context, p *racing) {
+		p.enter(ctx, false, vkomp.To(p.y))
+		must(p.t, p.rt.TargetData(ctx, vkomp.TargetData{NoGroup: true, Maps: []vkomp.Arg{vkomp.ToFrom(p.y).Always()}}, func(ctx context.Context) error {
+			p.axpy(ctx, true, p.x, p.y) // while the end copies to the host
+			return nil
+		}))
+		p.wait(ctx)
+		p.exit(ctx, false, vkomp.Release(p.y))
+	}, func(ctx context.Context, p *racing) {
+		p.enter(ctx, false, vkomp.To(p.y))
+		must(p.t, p.rt.TargetData(ctx, vkomp.TargetData{NoGroup: true, Maps: []vkomp.Arg{vkomp.ToFrom(p.y)}}, func(ctx context.Context) error {
+			p.update(ctx, true, vkomp.To(p.y))
+			return nil
+		}))
+		p.wait(ctx)
+		p.exit(ctx, false, vkomp.Release(p.y))
 	}},
 	{"target data nowait", true, func(ctx context.Context, p *racing) {
 		must(p.t, p.rt.TargetData(ctx, vkomp.TargetData{NoWait: true, Maps: []vkomp.Arg{vkomp.ToFrom(p.y)}}, func(ctx context.Context) error {

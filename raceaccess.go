@@ -19,6 +19,12 @@ const hostSpace = race.Space(0)
 
 func mappedSpace(d *device) race.Space { return race.Space(1 + d.number) }
 
+// unheldSpace is mappedSpace for accesses by tasks that do not hold the storage
+// themselves, or whose map types would not do if they had to map it anew. They are told
+// in both spaces: the end of a data region without a taskgroup is in the way of these
+// alone.
+func unheldSpace(d *device) race.Space { return mappedSpace(d) | 1<<63 }
+
 // deviceBits is the number of bits of a space that say of which device it is.
 const deviceBits = 16
 
@@ -37,6 +43,12 @@ const maxRaceRows = 4096
 type accesses struct {
 	list   []race.Access
 	depend []tasks.Depend
+}
+
+// unheld adds an access to a slice's storage on d by a task that does not hold it.
+func (a *accesses) unheld(d *device, s memory.Section, write bool, label string) {
+	a.add(mappedSpace(d), s, write, label)
+	a.add(unheldSpace(d), s, write, label)
 }
 
 // host adds an access to host storage.
@@ -151,7 +163,7 @@ func (r *raceDetector) argument(a *accesses, arg *Arg, d *device, reads, writes 
 			a.host(memory.Section{Ptr: arg.at.host.Ptr, Size: uint64(arg.size)}, writes, label)
 		default:
 			if s, ok := r.storageOf(d).toEnd(arg.at.host.Ptr); ok {
-				a.add(mappedSpace(d), s, writes, label)
+				a.unheld(d, s, writes, label)
 			}
 		}
 	case argDevicePtr, argDeviceAddr:
@@ -184,6 +196,9 @@ func (r *raceDetector) mapped(a *accesses, arg *Arg, s memory.Section, d *device
 	if used || to {
 		a.add(mappedSpace(d), s, writes || held && arg.always && to, label)
 	}
+	if used && !from && (writes || !to) {
+		a.add(unheldSpace(d), s, writes, label)
+	}
 }
 
 // pointer adds what is done through a pointer to memory of the device.
@@ -210,6 +225,7 @@ func (r *raceDetector) pointer(a *accesses, arg *Arg, d *device, write bool, lab
 func (a *accesses) device(d *device, s deviceStorage, write bool, label string) {
 	if s.host != nil {
 		a.addAt(mappedSpace(d), s.Start, s.Size, s.host, write, label)
+		a.addAt(unheldSpace(d), s.Start, s.Size, s.host, write, label)
 		return
 	}
 	a.list = append(a.list, race.Access{Space: mappedSpace(d) | s.allocation<<deviceBits, Start: s.Start, Size: s.Size, Write: write, Unnamed: true, Label: label})
@@ -245,8 +261,9 @@ func (r *raceDetector) enters(a *accesses, d *device, maps []memory.Map) {
 	}
 }
 
-// exits tells of the maps of a construct that only exits, or ends.
-func (r *raceDetector) exits(a *accesses, d *device, maps []memory.Map) {
+// exits tells of the maps of a construct that only exits, or ends. Storage that goes
+// is in the way of the tasks that use it, as told in the space freed.
+func (r *raceDetector) exits(a *accesses, d *device, maps []memory.Map, freed race.Space) {
 	storage := r.storageOf(d)
 	counted := make(map[*heldBlock]bool)
 	for k := range maps {
@@ -265,9 +282,13 @@ func (r *raceDetector) exits(a *accesses, d *device, maps []memory.Map) {
 		if !gone && !(m.Always && m.Type.From()) {
 			continue
 		}
+		if !gone {
+			a.add(mappedSpace(d), m.Section, false, m.Label)
+			continue
+		}
 		n := len(a.list)
-		a.add(mappedSpace(d), m.Section, gone, m.Label)
-		for k := n; gone && k < len(a.list); k++ {
+		a.add(freed, m.Section, true, m.Label)
+		for k := n; k < len(a.list); k++ {
 			// Tasks of other regions hold the storage for themselves while they use it, or
 			// do not know that this one does.
 			a.list[k].Local = true
@@ -283,7 +304,7 @@ func (r *raceDetector) standalone(ctx context.Context, c current, label string, 
 	a := accesses{depend: passed.depend}
 	if d.physical != nil && err == nil {
 		r.enters(&a, d, passed.enter)
-		r.exits(&a, d, passed.exit)
+		r.exits(&a, d, passed.exit, mappedSpace(d))
 		for k := range passed.moves {
 			m := &passed.moves[k]
 			to := m.Kind == sched.UpdateTo
@@ -292,7 +313,7 @@ func (r *raceDetector) standalone(ctx context.Context, c current, label string, 
 			}
 			if m.Rows == nil {
 				a.host(m.Host, !to, m.Label)
-				a.add(mappedSpace(d), m.Host, to, m.Label)
+				a.unheld(d, m.Host, to, m.Label)
 				continue
 			}
 			n := 0
@@ -302,7 +323,7 @@ func (r *raceDetector) standalone(ctx context.Context, c current, label string, 
 				}
 				row := memory.Section{Ptr: unsafe.Add(m.Host.Ptr, at), Size: m.Rows.RowBytes}
 				a.host(row, !to, m.Label)
-				a.add(mappedSpace(d), row, to, m.Label)
+				a.unheld(d, row, to, m.Label)
 			}
 		}
 	}
@@ -322,7 +343,11 @@ func (r *raceDetector) move(ctx context.Context, c current, d *dataRegion, depen
 	switch {
 	case d.of == nil || err != nil:
 	case ending:
-		r.exits(&a, d.of, d.exit)
+		freed := mappedSpace(d.of)
+		if d.noGroup {
+			freed = unheldSpace(d.of)
+		}
+		r.exits(&a, d.of, d.exit, freed)
 		label += " (end)"
 	default:
 		r.enters(&a, d.of, d.enter)

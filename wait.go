@@ -176,12 +176,13 @@ func (rt *Runtime) Taskgroup(ctx context.Context, body func(ctx context.Context)
 	return sched.Protect(func() error { return body(context.WithValue(bodies, regionKey{rt}, &c)) })
 }
 
-// CancelTaskgroup cancels the innermost taskgroup (OpenMP cancel taskgroup): its
-// tasks that have not started are dropped, which is no failure; the contexts of
-// the bodies that run end with ErrCancelled as their cause; kernels run to their
-// end. It returns ErrCancelled, for the body to return, which is no failure of
-// its task then. Unless OMP_CANCELLATION is true it does nothing and returns nil.
-// Outside of any taskgroup it is ErrInvalidArgument.
+// CancelTaskgroup cancels the innermost taskgroup (OpenMP cancel taskgroup), which
+// can be that of a [Runtime.TargetData]: its tasks that have not started are
+// dropped, which is no failure; the contexts of the bodies that run end with
+// ErrCancelled as their cause; kernels run to their end. It returns ErrCancelled,
+// for the body to return, which is no failure of its task then. Unless
+// OMP_CANCELLATION is true it does nothing and returns nil. Outside of any
+// taskgroup it is ErrInvalidArgument.
 func (rt *Runtime) CancelTaskgroup(ctx context.Context) error {
 	inside := rt.current(ctx).inside
 	if inside == nil {
