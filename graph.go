@@ -130,38 +130,21 @@ func graphOf(s tasks.Snapshot) Graph {
 // cannot be shown, such as control characters and bytes that are not UTF-8, is
 // written as in a Go string. The error is that of w.
 func (g Graph) WriteDOT(w io.Writer) error {
-	labels := make(map[uint64]string, len(g.Tasks))
-	families := make(map[uint64][]GraphTask)
-	for _, t := range g.Tasks {
-		labels[t.ID] = t.Label
-		families[t.Parent] = append(families[t.Parent], t)
-	}
 	// The writer keeps its first error for Flush.
 	out := bufio.NewWriter(w)
 	out.WriteString(dotHead)
-	for _, parent := range slices.Sorted(maps.Keys(families)) {
-		if parent != 0 {
-			name := "task"
-			if label, ok := labels[parent]; ok {
-				name = label
-			}
-			fmt.Fprintf(out, "\tsubgraph cluster_%d {\n\tlabel=%s\n", parent, dotLabel(fmt.Sprintf("children of %s #%d", name, parent)))
+	for _, f := range g.families() {
+		if f.parent != 0 {
+			fmt.Fprintf(out, "\tsubgraph cluster_%d {\n\tlabel=%s\n", f.parent, dotLabel(f.title))
 		}
-		family := families[parent]
-		slices.SortFunc(family, func(a, b GraphTask) int { return cmp.Compare(a.ID, b.ID) })
-		for i := range family {
-			family[i].writeDOT(out)
+		for i := range f.tasks {
+			f.tasks[i].writeDOT(out)
 		}
-		if parent != 0 {
+		if f.parent != 0 {
 			out.WriteString("\t}\n")
 		}
 	}
-	for _, e := range slices.SortedFunc(slices.Values(g.Edges), GraphEdge.compare) {
-		_, from := labels[e.From]
-		_, to := labels[e.To]
-		if !from || !to {
-			continue
-		}
+	for _, e := range g.drawnEdges() {
 		fmt.Fprintf(out, "\tt%d -> t%d", e.From, e.To)
 		if e.Exclusion {
 			out.WriteString(` [style=dashed dir=none tooltip="mutually exclusive"]`)
@@ -170,6 +153,54 @@ func (g Graph) WriteDOT(w io.Writer) error {
 	}
 	out.WriteString("}\n")
 	return out.Flush()
+}
+
+// family is the children of one task, in the order of their IDs.
+type family struct {
+	parent uint64 // 0: the initial task
+	title  string // "" for the initial task's
+	tasks  []GraphTask
+}
+
+// families returns the tasks of the graph by the task that generated them, in the order
+// of the parents' IDs.
+func (g Graph) families() []family {
+	labels := make(map[uint64]string, len(g.Tasks))
+	children := make(map[uint64][]GraphTask)
+	for _, t := range g.Tasks {
+		labels[t.ID] = t.Label
+		children[t.Parent] = append(children[t.Parent], t)
+	}
+	var families []family
+	for _, parent := range slices.Sorted(maps.Keys(children)) {
+		f := family{parent: parent, tasks: children[parent]}
+		if parent != 0 {
+			name, ok := labels[parent]
+			if !ok {
+				name = "task"
+			}
+			f.title = fmt.Sprintf("children of %s #%d", name, parent)
+		}
+		slices.SortFunc(f.tasks, func(a, b GraphTask) int { return cmp.Compare(a.ID, b.ID) })
+		families = append(families, f)
+	}
+	return families
+}
+
+// drawnEdges returns the edges between tasks that the graph holds, in order.
+func (g Graph) drawnEdges() []GraphEdge {
+	held := make(map[uint64]bool, len(g.Tasks))
+	for _, t := range g.Tasks {
+		held[t.ID] = true
+	}
+	edges := make([]GraphEdge, 0, len(g.Edges))
+	for _, e := range g.Edges {
+		if held[e.From] && held[e.To] {
+			edges = append(edges, e)
+		}
+	}
+	slices.SortFunc(edges, GraphEdge.compare)
+	return edges
 }
 
 // compare orders edges by the task that they lead to.
@@ -205,19 +236,29 @@ func (t *GraphTask) writeDOT(out *bufio.Writer) {
 	if t.Device != InitialDeviceNumber {
 		shape = "box"
 	}
-	fmt.Fprintf(out, "\tt%d [label=%s shape=%s", t.ID, dotLabel(fmt.Sprintf("%s\n#%d", t.Label, t.ID)), shape)
+	fmt.Fprintf(out, "\tt%d [label=%s shape=%s", t.ID, dotLabel(t.caption()), shape)
 	if t.Included {
 		out.WriteString(" penwidth=2.5")
 	}
-	if t.Failure != nil {
-		fmt.Fprintf(out, ` fillcolor=%q color="#c00000"`, failedFill)
-		if t.notRun() {
-			out.WriteString(` style="filled,dashed"`)
-		}
-	} else if fill, ok := stateFill[t.State]; ok {
+	fill, outline := t.colours()
+	if fill != "" {
 		fmt.Fprintf(out, " fillcolor=%q", fill)
 	}
+	if outline != "" {
+		fmt.Fprintf(out, " color=%q", outline)
+	}
+	if t.notRun() {
+		out.WriteString(` style="filled,dashed"`)
+	}
 	fmt.Fprintf(out, " tooltip=%s]\n", dotTooltip(t.describe()))
+}
+
+// colours returns those of the task's node, "" for the usual one.
+func (t *GraphTask) colours() (fill, outline string) {
+	if t.Failure != nil {
+		return failedFill, "#c00000"
+	}
+	return stateFill[t.State], ""
 }
 
 // notRun reports whether the task failed by a predecessor's failure.
@@ -247,38 +288,38 @@ func (t *GraphTask) describe() string {
 	return b.String()
 }
 
+// caption is what the node of the task shows in letters.
+func (t *GraphTask) caption() string { return fmt.Sprintf("%s\n#%d", t.Label, t.ID) }
+
 // dotLabel quotes s for a label, so that it shows s: there a backslash begins an
 // escape sequence and an ampersand an HTML entity.
-func dotLabel(s string) string { return dotQuoted(s, `\\`) }
+func dotLabel(s string) string { return `"` + labelEscapes.Replace(visible(s)) + `"` }
 
 // dotTooltip quotes s for a tooltip, whose escape sequences Graphviz replaces
 // twice.
-func dotTooltip(s string) string { return dotQuoted(s, `\\\\`) }
+func dotTooltip(s string) string { return `"` + tooltipEscapes.Replace(visible(s)) + `"` }
 
-// dotQuoted quotes s with that for each backslash.
-func dotQuoted(s, backslash string) string {
-	b := append(make([]byte, 0, len(s)+2), '"')
+var (
+	labelEscapes   = strings.NewReplacer("\n", `\n`, `"`, `\"`, `\`, `\\`, "&", "&amp;")
+	tooltipEscapes = strings.NewReplacer("\n", `\n`, `"`, `\"`, `\`, `\\\\`, "&", "&amp;")
+)
+
+// visible returns s with what cannot be shown written as in a Go string. Line feeds
+// stay.
+func visible(s string) string {
+	b := make([]byte, 0, len(s))
 	for i := 0; i < len(s); {
 		r, size := utf8.DecodeRuneInString(s[i:])
 		switch {
 		case r == utf8.RuneError && size == 1:
-			b = fmt.Appendf(b, "%sx%02x", backslash, s[i])
-		case r == '\n':
-			b = append(b, `\n`...)
-		case r == '"':
-			b = append(b, `\"`...)
-		case r == '\\':
-			b = append(b, backslash...)
-		case r == '&':
-			b = append(b, "&amp;"...)
-		case !unicode.IsPrint(r):
+			b = fmt.Appendf(b, `\x%02x`, s[i])
+		case r != '\n' && !unicode.IsPrint(r):
 			escaped := strconv.QuoteRune(r)
-			b = append(b, backslash...)
-			b = append(b, escaped[2:len(escaped)-1]...)
+			b = append(b, escaped[1:len(escaped)-1]...)
 		default:
 			b = append(b, s[i:i+size]...)
 		}
 		i += size
 	}
-	return string(append(b, '"'))
+	return string(b)
 }

@@ -5,6 +5,7 @@ import (
 	"go/token"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -28,6 +29,26 @@ func TestRoomsImportOnlyWhatTheLayoutAllows(t *testing.T) {
 	}
 	if !slices.ContainsFunc(files, func(f sourceFile) bool { return slices.Contains(f.imports, "C") }) {
 		t.Error("no file with cgo among those read, though vk has some: build tags must not hide files")
+	}
+}
+
+func TestProgramHoldsTheseModulesOnly(t *testing.T) {
+	// Each of them can run code when the program starts.
+	want := []string{
+		module, "github.com/alecthomas/kong", "github.com/mitchellh/colorstring", "github.com/rivo/uniseg",
+		"github.com/schollz/progressbar/v3", vulkanGo, xsync, "golang.org/x/sys", "golang.org/x/term",
+	}
+	list := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}", "./cmd/vkomp-demo")
+	list.Dir, list.Stderr = "..", os.Stderr
+	printed, err := list.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := strings.Fields(string(printed))
+	slices.Sort(got)
+	slices.Sort(want)
+	if diff := cmp.Diff(want, slices.Compact(got)); diff != "" {
+		t.Errorf("modules of vkomp-demo (-want +got):\n%s", diff)
 	}
 }
 

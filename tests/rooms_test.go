@@ -33,13 +33,15 @@ var rooms = map[string]room{
 	"tasks":    {imports: []string{"timeline"}, thirdParty: []string{xsync}},
 	"memory":   {imports: []string{"timeline"}, thirdParty: []string{xsync}},
 	"ompt":     {imports: []string{"timeline"}, thirdParty: []string{xsync}},
+	// How pictures of task graphs are laid out.
+	"internal/layered": {},
 	// The exporters are a tool like others: they know of the runtime what ompt tells.
-	"ompt/trace": {imports: []string{"ompt"}},
+	"ompt/trace": {imports: []string{"ompt", "internal/layered"}},
 	"vk":         {imports: []string{"timeline"}, thirdParty: []string{xsync, vulkanGo}, cgo: true},
 	"sched":      {imports: []string{"timeline", "tasks", "memory", "ompt", "vk"}, thirdParty: []string{xsync}},
 	"interop":    {imports: []string{"timeline", "sched", "tasks", "memory", "ompt", "vk"}, thirdParty: []string{xsync}},
 	// gogpu/naga turns WGSL into SPIR-V.
-	".":       {imports: []string{"timeline", "traits", "sched", "tasks", "memory", "ompt", "vk", "interop"}, thirdParty: []string{xsync, "github.com/gogpu/naga"}},
+	".":       {imports: []string{"timeline", "traits", "sched", "tasks", "memory", "ompt", "vk", "interop", "internal/layered"}, thirdParty: []string{xsync, "github.com/gogpu/naga"}},
 	"shaders": {imports: []string{"."}},
 
 	"interop/vgpu": {free: true, cgo: true},
@@ -79,7 +81,7 @@ var testImports = map[string][]string{
 
 // testLibraries is what test files of every room may import of others.
 var testLibraries = []string{
-	"github.com/cockroachdb/datadriven", "github.com/goccy/go-graphviz", "github.com/google/go-cmp", "github.com/rogpeppe/go-internal",
+	"github.com/cockroachdb/datadriven", "github.com/google/go-cmp", "github.com/rogpeppe/go-internal",
 	"go.uber.org/goleak", "pgregory.net/rapid",
 }
 

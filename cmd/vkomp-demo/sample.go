@@ -20,7 +20,7 @@ import (
 type sampleFlags struct {
 	Device string `name:"device" placeholder:"D" help:"Device to run on: its number, its UUID or part of its name; -1, host or initial for the initial device. By default the best there is."`
 	Verify bool   `name:"verify" help:"Compare with the host's own result, and fail if no device was there to run on."`
-	Graph  string `name:"graph" placeholder:"FILE" help:"Write the graph of the tasks: .svg, .png, or .dot for Graphviz."`
+	Graph  string `name:"graph" placeholder:"FILE" help:"Write the graph of the tasks: .svg, or .dot for Graphviz."`
 	traceFlags
 }
 
@@ -92,7 +92,7 @@ func (f *sampleFlags) with(sh *shell, sample func(*session) error) (err error) {
 	}
 	// What is known of work that failed shows where.
 	if s.graph != nil {
-		err2 := writeGraph(sh.ctx, f.Graph, *s.graph)
+		err2 := writeGraph(f.Graph, *s.graph)
 		if err2 == nil {
 			_, err2 = fmt.Fprintf(sh.stdout, "graph written to %s\n", f.Graph)
 		}

@@ -1,6 +1,10 @@
 package trace
 
-import "time"
+import (
+	"time"
+
+	"github.com/vkomp/vkomp/internal/layered"
+)
 
 // longestPath returns the vertices of the path along edges whose weights add up to the
 // most, in order, and the sum. Weights are not negative; vertices on a cycle, or behind
@@ -37,27 +41,11 @@ func longestPath(weights []time.Duration, edges []edge) (path []int32, sum time.
 // inOrder calls visit for each edge, for those into a vertex before those out of it.
 // Edges out of a cycle, and behind one, are left out.
 func inOrder(vertices int, edges []edge, visit func(from, to int32)) {
-	out, into := make([][]int32, vertices), make([]int, vertices)
+	after := make([][]int32, vertices)
 	for _, e := range edges {
-		out[e.from] = append(out[e.from], e.to)
-		into[e.to]++
+		after[e.from] = append(after[e.from], e.to)
 	}
-	var ready []int32
-	for v := range into {
-		if into[v] == 0 {
-			ready = append(ready, int32(v))
-		}
-	}
-	for len(ready) > 0 {
-		v := ready[0]
-		ready = ready[1:]
-		for _, w := range out[v] {
-			visit(v, w)
-			if into[w]--; into[w] == 0 {
-				ready = append(ready, w)
-			}
-		}
-	}
+	layered.InOrder(after, visit)
 }
 
 // ownTimes returns how long each task took by itself: from when it began, or from when
