@@ -121,10 +121,6 @@ func (s *Scope) followOn(n *Node, l *location, c class) {
 	if l.poison != nil {
 		n.infect(l, c)
 	}
-	if s.exporters > 0 {
-		s.followWhole(n, l, c)
-		return
-	}
 	if l.epoch != s.epoch {
 		return
 	}
@@ -134,18 +130,6 @@ func (s *Scope) followOn(n *Node, l *location, c class) {
 	}
 	for ; set != nil; set = set.next {
 		s.meet(set.node, n)
-	}
-}
-
-// followWhole is followOn where each predecessor counts, because it may be an
-// exporting task.
-func (s *Scope) followWhole(n *Node, l *location, c class) {
-	for _, set := range [...]*access{l.cur, l.prev, l.older} {
-		for a := set; a != nil; a = a.next {
-			if ordered[a.class][c] {
-				s.meet(a.node, n)
-			}
-		}
 	}
 }
 
@@ -160,6 +144,9 @@ func (s *Scope) followFurther(n *Node) {
 	}
 	for inner := s; inner.outer != nil; inner = inner.outer {
 		s.followIn(n, inner.outer, inner.before)
+		for _, t := range inner.imported {
+			s.followTrail(n, t)
+		}
 	}
 	if len(s.exported) > 0 {
 		kept := s.exported[:0]
@@ -172,13 +159,13 @@ func (s *Scope) followFurther(n *Node) {
 		clear(s.exported[len(kept):])
 		s.exported = kept
 	}
-	s.followChildren(n)
+	s.followTrails(n)
 }
 
 // further reports whether there may be something for followFurther to find.
 func (s *Scope) further() bool {
 	return s.everything.cur != nil || s.everything.poison != nil || s.outer != nil ||
-		len(s.exported) > 0 || len(s.family.exported) > 0
+		len(s.exported) > 0 || len(s.family.trails) > 0
 }
 
 // allMemoryOrders is false, and later tasks do not follow one with
@@ -193,9 +180,7 @@ func (s *Scope) meet(from, n *Node) {
 	}
 	from.visited = n.seq
 	if from.state == StateComplete {
-		if from.exports && from.inner.lasting() {
-			s.family.exported = append(s.family.exported, from.inner)
-		}
+		s.family.pick(from)
 		if s.graph.keep {
 			s.graph.keepEdge(from, n, false)
 			s.family.edges++
@@ -264,21 +249,28 @@ func (s *Scope) edges(n *Node) {
 		s.family.found = nil
 	}
 	s.family.found = s.family.found[:0]
+	if len(s.family.trails) > 0 {
+		s.followTrails(n)
+		s.edges(n)
+	}
 }
 
 func (s *Scope) edge(from, to *Node) {
 	if s.graph.keep {
 		s.graph.keepEdge(from, to, false)
 	}
-	// The event of a detachable task is the host's to see.
-	onDevice := from.domain == to.domain && to.domain != Host && !from.detached
+	// The event of a detachable task is the host's to see, and so are the children of
+	// an exporting task.
+	onDevice := from.domain == to.domain && to.domain != Host && !from.detached && !from.exports
 	if onDevice {
 		to.predecessors = append(to.predecessors, from)
 		from.refs++
 		to.left++
 	}
 	released := onDevice && from.state == StatePlaced
-	if !released {
+	if released {
+		s.family.pick(from)
+	} else {
 		to.waiting++
 	}
 	if to.failedBy == nil {

@@ -221,7 +221,7 @@ func (a *access) join(s *Scope) {
 	}
 	if l.cur == nil || a.class == classOut || l.class != a.class {
 		if s.onlookers > 0 {
-			l.retire(l.prev)
+			s.retire(l, l.prev)
 		}
 		l.prev, l.cur, l.class = l.cur, nil, a.class
 	}
@@ -241,19 +241,21 @@ func (a *access) join(s *Scope) {
 // be found in other ways.
 func (s *Scope) supersede(l *location) {
 	if s.onlookers > 0 {
-		l.retire(l.prev)
-		l.retire(l.cur)
+		s.retire(l, l.prev)
+		s.retire(l, l.cur)
 	}
 	l.cur, l.prev = nil, nil
 }
 
-// retire moves a set to the older accesses.
-func (l *location) retire(set *access) {
+// retire moves a set of the location to the older accesses, if others may look at it.
+func (s *Scope) retire(l *location, set *access) {
 	for set != nil {
 		a := set
 		set = a.next
 		a.next, a.prev = nil, nil
-		a.push(&l.older)
+		if a.node.seq < s.overlooked {
+			a.push(&l.older)
+		}
 	}
 }
 

@@ -66,6 +66,7 @@ type Node struct {
 	seq   uint64
 	ctx   context.Context
 	group *Group
+	// inner is the scope of the children of a transparent task.
 	inner *Scope
 
 	// All below is guarded by the scope's lock.
@@ -108,6 +109,12 @@ type Node struct {
 	nextBlocked *Node
 	// place is the task's index among the scope's children.
 	place int
+	// trails are what the task hands to those that follow it. A complete task that stays
+	// for the first is at stays among those that do.
+	trails []*trail
+	stays  int
+	// mark is the number of the last sweep that found the task in a history.
+	mark uint64
 
 	firstItems [4]access
 	firstEdges [4]edge
@@ -119,6 +126,8 @@ type Node struct {
 // traits are what most tasks have none of.
 type traits struct {
 	included, exports, imports, detached bool
+	// trailed: there is a trail.
+	trailed bool
 	// conditional: a context or a group can keep the task from being run.
 	conditional bool
 	// locks: some item is mutexinoutset.
@@ -185,10 +194,14 @@ func (n *Node) Placed(w *Work) {
 	defer n.scope.unlock()
 	n.state = StatePlaced
 	n.forgetPredecessors()
+	t := n.trail()
 	for i := range n.successors {
 		e := &n.successors[i]
 		if e.onDevice && !e.released {
 			e.released = true
+			if t != nil {
+				e.to.receive(t)
+			}
 			e.to.release(w)
 		}
 	}
@@ -229,7 +242,7 @@ func (n *Node) Complete(err error, w *Work) {
 func (n *Node) plain() bool {
 	s := n.scope
 	return n.domain == Host && n.traits == traits{} && n.failedBy == nil &&
-		n.refs == 1 && s.lingerer == nil && len(s.waiters) == 0 && s.quiet
+		n.refs == 1 && s.trail == nil && len(s.waiters) == 0 && s.quiet
 }
 
 // completePlain is complete, and what complete calls, for a plain task.
@@ -369,11 +382,11 @@ func (n *Node) complete(ready []*Node, w *Work) []*Node {
 	if n.locks {
 		n.letGo()
 	}
-	lingers := n.exports && n.inner.lasting()
+	t := n.endTrail()
 	for i := range n.successors {
 		e := &n.successors[i]
-		if lingers && e.to.state == StateWaiting && !e.to.dropped {
-			s.followExported(e.to, n.inner)
+		if t != nil && !e.released {
+			e.to.receive(t)
 		}
 		if e.to.failedBy == nil && !e.exclusion {
 			e.to.failedBy = failedBy
@@ -404,16 +417,12 @@ func (n *Node) complete(ready []*Node, w *Work) []*Node {
 	if n.awaited {
 		n.signal <- struct{}{}
 	}
-	if lingers {
-		n.inner.lingerer = n
-		s.lingering++
-		if n.included {
-			s.exported = append(s.exported, n.inner)
-		}
+	if t != nil {
+		n.linger(t)
 	} else {
 		n.depart()
 	}
-	if s.lingerer != nil {
+	if s.trail != nil {
 		s.settled()
 	}
 	return ready
@@ -434,7 +443,7 @@ func (n *Node) inherit() *Error {
 // depart takes a complete task out of the histories of its storage.
 func (n *Node) depart() {
 	s := n.scope
-	if n.imports || n.exports {
+	if n.imports {
 		n.look(-1)
 	}
 	if !s.graph.keep {

@@ -44,6 +44,7 @@ func (n *Node) unusual() bool {
 func (n *Node) reset() {
 	n.generation++
 	n.ctx, n.group, n.inner, n.witness = nil, nil, nil, nil
+	n.dropTrails()
 	n.traits, n.awaited = traits{}, false
 	n.failedBy, n.failure = nil, nil
 	if n.signal != nil {

@@ -24,8 +24,10 @@ type family struct {
 	// found are the predecessors of the task that is being added, and completing
 	// the tasks that are: working memory.
 	found, completing []*Node
-	// exported are the scopes of complete exporting tasks among the predecessors.
-	exported []*Scope
+	// trails are those of its predecessors that it has not followed yet, and marks counts
+	// the searches through trails.
+	trails []*trail
+	marks  uint64
 }
 
 // Scope holds the children of one task region: dependences hold among them,
@@ -42,15 +44,19 @@ type Scope struct {
 	// made before that seq.
 	outer  *Scope
 	before uint64
-	// exporters counts the exporting tasks of this scope that are not gone.
-	// onlookers counts those, and the importing tasks from which children can see
-	// this scope: the histories are kept whole for them.
-	exporters, onlookers int
-	// lingerer is the complete exporting task whose children these are; lingering
-	// counts the children that are such. exported are the scopes of included ones.
-	lingerer  *Node
-	lingering int
-	exported  []*Scope
+	// imported are the trails of the importing task whose children these are.
+	imported []*trail
+	// onlookers counts the importing tasks that are not gone and from which children
+	// can see this scope. The histories are kept whole for them, up to that seq.
+	onlookers  int
+	overlooked uint64
+	// trail, of the complete exporting task whose children these are, leads here.
+	trail *trail
+	// lingering counts the complete children that stay for their trails, and
+	// keptLingering those that did after the last sweep. exported are the scopes of
+	// included exporting tasks.
+	lingering, keptLingering int
+	exported                 []*Scope
 
 	live int
 	// children are those that are not gone, in no order.
@@ -199,7 +205,7 @@ func (s *Scope) Add(t *Task, w *Work) (*Node, error) {
 	if n.domain == AnyDomain {
 		n.domain = s.commonDomain()
 	}
-	if n.traits != (traits{}) && (n.imports || n.exports) {
+	if n.imports {
 		n.look(1)
 	}
 	if len(f.found) > 0 {

@@ -8,10 +8,12 @@ type Transparency uint8
 const (
 	// NotImpex: dependences hold between the children of one region only.
 	NotImpex Transparency = 0
-	// Import: the task's children follow siblings that precede the task.
+	// Import: whatever the task could follow, its children can, each by its own depend
+	// items.
 	Import Transparency = 1
-	// Export: what follows the task by dependence follows its children too; what
-	// comes after an included one does in any case.
+	// Export: what follows the task by dependence, directly or through other tasks, can
+	// follow its children too, by its own depend items; what comes after an included one
+	// can in any case.
 	Export Transparency = 2
 	// ImpEx is both.
 	ImpEx Transparency = 3
@@ -28,39 +30,57 @@ func (s *Scope) NewInner() *Scope {
 // lasting reports whether some child of s may still have to be followed.
 func (s *Scope) lasting() bool { return s.live > 0 || s.lingering > 0 }
 
-// look counts n, or takes it back, as one that needs whole histories: what follows
-// an exporting task must find it though others have superseded it, and so must
-// the children of an importing task what precedes that.
+// look counts n, or takes it back, as an importing task: its children must find what
+// precedes it though others have superseded that.
 func (n *Node) look(by int) {
-	s := n.scope
-	if n.exports {
-		s.exporters += by
-	}
-	s.onlookers += by
-	if n.imports {
-		for s = s.outer; s != nil; s = s.outer {
-			s.onlookers += by
+	before := n.seq
+	for s := n.scope; s != nil; s, before = s.outer, s.before {
+		s.onlookers += by
+		s.overlooked = max(s.overlooked, before)
+		if s.onlookers == 0 {
+			s.overlooked = 0
 		}
 	}
 }
 
-// followExported makes n, which waits, follow what inner, the scope of a
-// complete exporting task, has left.
-func (s *Scope) followExported(n *Node, inner *Scope) {
-	s.followIn(n, inner, ^uint64(0))
-	s.followChildren(n)
-	s.edges(n)
+// followTrails makes n follow the children of exporting tasks that the tasks which it
+// has met have left, and so on with those.
+func (s *Scope) followTrails(n *Node) {
+	f := s.family
+	for last := len(f.trails) - 1; last >= 0; last = len(f.trails) - 1 {
+		t := f.trails[last]
+		f.trails[last] = nil
+		f.trails = f.trails[:last]
+		n.keepTrail(t)
+		s.followTrail(n, t)
+	}
 }
 
-// followChildren makes n follow what the complete exporting tasks that it would
-// follow have left, and what those have.
-func (s *Scope) followChildren(n *Node) {
-	f := s.family
-	for i := 0; i < len(f.exported); i++ {
-		s.followIn(n, f.exported[i], ^uint64(0))
-		f.exported[i] = nil
+// followTrail collects the tasks at the end of a trail that n follows.
+func (s *Scope) followTrail(n *Node, t *trail) {
+	if t.open == 0 || t.seen == n.seq {
+		return
 	}
-	f.exported = f.exported[:0]
+	t.seen = n.seq
+	if t.inner != nil {
+		s.followIn(n, t.inner, ^uint64(0))
+	}
+	for _, b := range t.before {
+		s.followTrail(n, b)
+	}
+}
+
+// receive makes n, which waits, follow the children of exporting tasks that one of its
+// predecessors has left.
+func (n *Node) receive(t *trail) {
+	if n.state != StateWaiting || n.dropped {
+		n.keepTrail(t)
+		return
+	}
+	s := n.scope
+	s.family.trails = append(s.family.trails, t)
+	s.followTrails(n)
+	s.edges(n)
 }
 
 // followIn collects the tasks of another scope, made before that seq, which

@@ -69,17 +69,6 @@ func (s *Scope) endWaits() {
 	})
 }
 
-// settled lets an exporting task go, and those around it, when none of its
-// children has to be followed any more.
-func (s *Scope) settled() {
-	for n := s.lingerer; n != nil && !s.lasting(); n = s.lingerer {
-		s.lingerer = nil
-		s = n.scope
-		s.lingering--
-		n.depart()
-	}
-}
-
 // Wait waits for the children made so far (OpenMP taskwait: direct children
 // only) and returns their failures joined: each root failure once, not those
 // of its dependents. A failure is reported by every wait that is under way when
