@@ -39,7 +39,8 @@ type Task struct {
 	// the event, which is set here before the task can start, is fulfilled. A Body
 	// that fails does not wait for that.
 	Detach *Event
-	// Transparent says what the task's children have to do with its siblings.
+	// Transparent says what the task's children have to do with its siblings (OpenMP 6.0
+	// §17.9.5).
 	Transparent Transparency
 	// Label names the task in errors and graphs; "task" by default.
 	Label string
@@ -51,9 +52,12 @@ type Transparency = tasks.Transparency
 const (
 	// NotImpex: dependences hold between siblings only.
 	NotImpex = tasks.NotImpex
-	// Import: the task's children follow siblings that precede the task.
+	// Import: whatever the task could follow, its children can, each by its own depend
+	// items.
 	Import = tasks.Import
-	// Export: what follows the task by dependence follows its children too.
+	// Export: what follows the task by dependence, directly or through other tasks, can
+	// follow its children too, by its own depend items; what comes after an undeferred
+	// one can in any case.
 	Export = tasks.Export
 	// ImpEx is both.
 	ImpEx = tasks.ImpEx

@@ -701,6 +701,61 @@ func TestUndeferredExportingTaskIsFollowedByAllLaterSiblings(t *testing.T) {
 	<-ended
 }
 
+// OpenMP 6.0 §17.9.5: a child of an exporting task can be followed by whatever comes
+// after that task, through others too, and by the children of an importing one there.
+func TestChildrenOfAnExportingTaskAreFollowedThroughOthers(t *testing.T) {
+	for name, between := range map[string]vkomp.Task{
+		"through a plain task":   {},
+		"by an importing task's": {Transparent: vkomp.Import},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rt := openTasks(t, "OMP_NUM_THREADS", "2")
+			x, y, z := []int{0}, []int{0}, []int{0}
+			release := make(chan struct{})
+			var child, after atomic.Bool
+			generate(t, rt, t.Context(), vkomp.Task{Transparent: vkomp.Export, Depend: []vkomp.Depend{vkomp.Out(y)}, Body: func(ctx context.Context) error {
+				return rt.Task(ctx, vkomp.Task{Depend: []vkomp.Depend{vkomp.Out(x)}, Body: func(context.Context) error {
+					<-release
+					child.Store(true)
+					return nil
+				}})
+			}})
+			last := vkomp.Task{Depend: []vkomp.Depend{vkomp.In(z), vkomp.In(x)}, Body: func(context.Context) error {
+				after.Store(true)
+				if !child.Load() {
+					t.Error("the child of the exporting task has not ended")
+				}
+				return nil
+			}}
+			between.Depend = []vkomp.Depend{vkomp.In(y), vkomp.Out(z)}
+			between.Body = func(ctx context.Context) error {
+				if between.Transparent == vkomp.NotImpex {
+					return nil
+				}
+				return rt.Task(ctx, last)
+			}
+			generate(t, rt, t.Context(), between)
+			if between.Transparent == vkomp.NotImpex {
+				generate(t, rt, t.Context(), last)
+			}
+			// The exporting task ends, what is between, and the last one would run.
+			for range 4 {
+				letReadyRun(t, rt)
+			}
+			if after.Load() {
+				t.Error("the last task has run")
+			}
+			close(release)
+			if err := rt.Taskwait(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			for !after.Load() {
+				letReadyRun(t, rt)
+			}
+		})
+	}
+}
+
 func TestDetachedTaskIsCompleteWhenItsEventIsFulfilledToo(t *testing.T) {
 	rt := openTasks(t, "OMP_NUM_THREADS", "2")
 	for name, c := range map[string]struct{ undeferred, before, inside bool }{

@@ -127,16 +127,8 @@ type users struct {
 	last, before []*Task
 	// crowd is the number of members of last at which they are thinned out.
 	crowd int
-	// exporting are exporting tasks that others have superseded: what follows them
-	// follows their children too, and those others need not.
-	exporting []exporter
 	// keep is the storage, so that its address means nothing else.
 	keep unsafe.Pointer
-}
-
-type exporter struct {
-	task  *Task
-	class class
 }
 
 func (u *users) each(f func(t *Task)) {
@@ -145,9 +137,6 @@ func (u *users) each(f func(t *Task)) {
 	}
 	for _, t := range u.before {
 		f(t)
-	}
-	for _, e := range u.exporting {
-		f(e.task)
 	}
 }
 
@@ -159,31 +148,25 @@ type depends struct {
 	// included are exporting tasks that were included: whatever comes later follows
 	// their children.
 	included []*Task
-	// named counts the places of tasks in all of this, exporters those of exporting ones.
-	named, exporters int
+	// named counts the places of tasks in all of this.
+	named int
 	// kept is how many places the last prune left.
 	kept int
 }
 
 func (d *depends) hold(t *Task) {
 	d.named++
-	if t.exports {
-		d.exporters++
-	}
 	t.hold()
 }
 
 func (d *depends) drop(t *Task) {
 	d.named--
-	if t.exports {
-		d.exporters--
-	}
 	t.drop()
 }
 
 // clone returns users for a segment of their own.
 func (d *depends) clone(u users) users {
-	u.last, u.before, u.exporting = slices.Clone(u.last), slices.Clone(u.before), slices.Clone(u.exporting)
+	u.last, u.before = slices.Clone(u.last), slices.Clone(u.before)
 	u.each(d.hold)
 	return u
 }
@@ -234,11 +217,6 @@ func (d *depends) name(t *Task) {
 
 // use makes t a user of a byte.
 func (d *depends) use(u *users, t *Task, c class) {
-	for _, e := range u.exporting {
-		if orders[e.class][c] {
-			t.follow(e.task)
-		}
-	}
 	ahead := u.last
 	if !orders[u.class][c] {
 		ahead = u.before
@@ -246,20 +224,9 @@ func (d *depends) use(u *users, t *Task, c class) {
 	for _, p := range ahead {
 		t.follow(p)
 	}
-	if d.exporters > 0 && orders[u.was][c] {
-		for _, p := range u.before {
-			if p.exports {
-				t.follow(p)
-			}
-		}
-	}
 	if c == writes || c != u.class {
 		for _, p := range u.before {
-			if p.exports {
-				u.exporting = append(u.exporting, exporter{p, u.was})
-			} else {
-				d.drop(p)
-			}
+			d.drop(p)
 		}
 		u.before, u.last = u.last, append(u.before[:0:0], t)
 		u.was, u.class, u.crowd = u.class, c, 0
@@ -282,7 +249,7 @@ func (d *depends) thin(u *users) {
 	}
 	u.last = slices.DeleteFunc(u.last, func(t *Task) bool {
 		// A body may go on when what follows its beginning has its place on the chain.
-		gone := t.ended && !t.body && !t.exports && t.at.position < last[t.at.chain]
+		gone := t.ended && !t.body && len(t.carried) == 0 && t.at.position < last[t.at.chain]
 		if gone {
 			d.drop(t)
 		}
@@ -330,11 +297,6 @@ func (d *depends) find(t *Task) {
 					t.follow(p)
 				}
 			}
-			for _, e := range u.exporting {
-				if ordered(e.class) {
-					t.follow(e.task)
-				}
-			}
 		})
 	}
 }
@@ -344,7 +306,7 @@ func (d *depends) snapshot() *depends {
 	s := &depends{all: d.all, included: slices.Clone(d.included)}
 	d.by.each(func(at *segment[users]) {
 		u := at.value
-		u.last, u.before, u.exporting = slices.Clone(u.last), slices.Clone(u.before), slices.Clone(u.exporting)
+		u.last, u.before = slices.Clone(u.last), slices.Clone(u.before)
 		s.by.splice(at.start, at.end, s.clone, func([]segment[users]) []segment[users] {
 			return []segment[users]{{at.start, at.end, u}}
 		})
@@ -360,7 +322,7 @@ func (d *depends) snapshot() *depends {
 }
 
 // prune forgets what every later sibling follows, which is what the clock's merge has:
-// exporting tasks only when that has their children too.
+// exporting tasks, and those that follow such, only when that has their children too.
 func (d *depends) prune(c *clock) {
 	gone := func(t *Task) bool {
 		if t.lingers(c) {
@@ -373,8 +335,7 @@ func (d *depends) prune(c *clock) {
 		u := &at.value
 		u.before = slices.DeleteFunc(u.before, gone)
 		u.last = slices.DeleteFunc(u.last, gone)
-		u.exporting = slices.DeleteFunc(u.exporting, func(e exporter) bool { return gone(e.task) })
-		return len(u.last)+len(u.before)+len(u.exporting) > 0
+		return len(u.last)+len(u.before) > 0
 	}, func(a, b users) bool { return false })
 	if d.all != nil && gone(d.all) {
 		d.all = nil
@@ -385,7 +346,8 @@ func (d *depends) prune(c *clock) {
 // lingers reports whether the clock's merge lacks something that follows from following
 // the end of t.
 func (t *Task) lingers(c *clock) bool {
-	if !t.ended || !c.follows(t.at) || t.exports && t.depends.lingers(c) {
+	if !t.ended || !c.follows(t.at) || t.exports && t.depends.lingers(c) ||
+		slices.ContainsFunc(t.carried, func(e *Task) bool { return e.depends.lingers(c) }) {
 		return true
 	}
 	// Who follows a task without a body follows its end.
@@ -428,6 +390,8 @@ func (d *depends) release() {
 type view struct {
 	siblings *depends
 	outer    *view
+	// imported are the exporting tasks that the task follows, once it has started.
+	imported []*Task
 	// regions counts the tasks that have not ended, and the inner views, that use it.
 	regions int
 }
@@ -440,5 +404,9 @@ func (v *view) release() {
 			return
 		}
 		v.siblings.release()
+		for _, e := range v.imported {
+			e.drop()
+		}
+		v.imported = nil
 	}
 }

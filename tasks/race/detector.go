@@ -98,6 +98,9 @@ func (d *Detector) Create(s Spec) *Task {
 	p.depends.name(t)
 	for v := p.view; v != nil; v = v.outer {
 		v.siblings.find(t)
+		for _, e := range v.imported {
+			e.depends.find(t)
+		}
 	}
 	t.open = len(p.children.open)
 	p.children.open = append(p.children.open, t)
@@ -168,7 +171,7 @@ func (d *Detector) Returned(t *Task) {
 		p.depends.included = append(p.depends.included, t)
 		p.depends.hold(t)
 	} else if t.holds == 0 {
-		t.depends.release()
+		t.release()
 	}
 	t.included = false
 	p.pruneNames(64)
@@ -183,7 +186,7 @@ func (d *Detector) Abandoned(t *Task) {
 	t.parent.blocked--
 	t.included = false
 	if t.ended && t.holds == 0 {
-		t.depends.release()
+		t.release()
 	}
 }
 

@@ -17,7 +17,7 @@
 //     then, and the parent's own accesses, which are taken to come first;
 //   - dependences between siblings (OpenMP 5.2 §15.9.5), found anew here from the
 //     depend items and not taken from the graph that is being carried out, and those
-//     that transparent tasks add (OpenMP 6.0);
+//     that transparent tasks add (OpenMP 6.0 §17.9.5);
 //   - the end of an included task, a taskwait and the end of a taskgroup: what the
 //     region does later follows what it has waited for;
 //   - the event of a detachable task: see [Task.Fulfill].

@@ -61,8 +61,10 @@ type modelTask struct {
 	start, end *node
 	// now is where the region is.
 	now *node
-	// includedBefore are the included exporting siblings that the task comes after.
-	includedBefore []*modelTask
+	// matches has a bit for each task whose items demand an order with this one's.
+	// compatible are the preceding dependence-compatible tasks, antecedents those of
+	// them that match, and predecessors the antecedents and their predecessors.
+	matches, compatible, antecedents, predecessors uint64
 
 	begun, left, fulfilled, complete bool
 	steps                            int
@@ -91,13 +93,17 @@ type program struct {
 	// found are the bytes of the pairs that the detector has reported.
 	found map[pair]map[uint64]bool
 	limit int
-	trace strings.Builder
+	// transparent: what the initial task makes has a body, and that is transparent.
+	transparent bool
+	// related is the number of tasks that the rules have been applied to.
+	related int
+	trace   strings.Builder
 }
 
 func (p *program) say(format string, args ...any) { fmt.Fprintf(&p.trace, format+"\n", args...) }
 
 func newProgram(t *rapid.T) *program {
-	p := &program{t: t, found: make(map[pair]map[uint64]bool), limit: rapid.IntRange(2, 18).Draw(t, "tasks")}
+	p := &program{t: t, found: make(map[pair]map[uint64]bool), limit: rapid.IntRange(2, 18).Draw(t, "tasks"), transparent: rapid.Bool().Draw(t, "transparent")}
 	p.detector = New(func(c Conflict) {
 		a, b := c.First.Info().(*modelTask), c.Second.Info().(*modelTask)
 		if a.number >= b.number {
@@ -165,7 +171,7 @@ func (p *program) create(parent *modelTask) {
 	t := p.t
 	c := &modelTask{
 		number: len(p.all), parent: parent, depend: drawDepend(t), accesses: drawAccesses(t),
-		body: rapid.IntRange(0, 2).Draw(t, "host") == 0, included: rapid.IntRange(0, 4).Draw(t, "included") == 0,
+		body: rapid.IntRange(0, 2).Draw(t, "host") == 0 || p.transparent && parent == p.initial, included: rapid.IntRange(0, 4).Draw(t, "included") == 0,
 		start: &node{}, end: &node{},
 	}
 	if n := len(parent.groups); n > 0 {
@@ -183,14 +189,9 @@ func (p *program) create(parent *modelTask) {
 		c.never = rapid.IntRange(0, 7).Draw(t, "never") == 0
 		c.event = rapid.IntRange(0, 4).Draw(t, "event") == 0
 		s.Event = c.event
-		if rapid.IntRange(0, 3).Draw(t, "transparent") == 0 {
+		if rapid.IntRange(0, 3).Draw(t, "transparent") == 0 || p.transparent {
 			s.Transparency = tasks.Transparency(rapid.IntRange(1, 3).Draw(t, "transparency"))
 			c.imports, c.exports = s.Transparency&tasks.Import != 0, s.Transparency&tasks.Export != 0
-		}
-	}
-	for _, o := range p.all {
-		if o.parent == parent && o.included && o.exports && o.complete {
-			c.includedBefore = append(c.includedBefore, o)
 		}
 	}
 	c.start.after = append(c.start.after, parent.now)
@@ -302,59 +303,84 @@ func matches(a, b *modelTask, exclusionToo bool) bool {
 	return false
 }
 
-// predecessors returns the tasks that m follows by dependences, of those that the
-// program has made.
+// sets of tasks have a bit for each number.
+func (m *modelTask) in(set uint64) bool { return m != nil && m.parent != nil && set>>m.number&1 != 0 }
+
+func (m *modelTask) isImporting() bool { return m != nil && m.imports }
+func (m *modelTask) isExporting() bool { return m != nil && m.exports }
+
+// precedes reports whether a is a preceding dependence-compatible task of b, as far as
+// is known of others (OpenMP 6.0 §17.9.5).
+func precedes(a, b *modelTask) bool {
+	switch {
+	case a == b:
+		return false
+	case a.parent == b.parent && a.number < b.number:
+		// A is a sibling of B that was generated before.
+		return true
+	case b.parent.isImporting() && a.in(b.parent.compatible):
+		// A precedes the importing task that B is a child of.
+		return true
+	case a.parent.isExporting() && a.parent.in(b.predecessors):
+		// A is a child of an exporting task that is a predecessor of B.
+		return true
+	}
+	// A is a child of an undeferred exporting task that precedes B.
+	return a.parent.isExporting() && a.parent.included && a.parent.in(b.compatible)
+}
+
+// relate applies the rules to the tasks that the program has made, until nothing
+// changes.
+func (p *program) relate() {
+	if p.related == len(p.all) {
+		return
+	}
+	for _, b := range p.all[p.related:] {
+		for _, a := range p.all[:b.number] {
+			a.matches |= matchBit(a, b)
+			b.matches |= matchBit(b, a)
+		}
+	}
+	p.related = len(p.all)
+	for changed := true; changed; {
+		changed = false
+		for _, b := range p.all {
+			compatible, predecessors := b.compatible, b.predecessors
+			for _, a := range p.all {
+				if !a.in(compatible) && precedes(a, b) {
+					compatible |= 1 << a.number
+				}
+			}
+			b.antecedents = compatible & b.matches
+			predecessors |= b.antecedents
+			for _, a := range p.all {
+				if a.in(b.antecedents) {
+					predecessors |= a.predecessors
+				}
+			}
+			changed = changed || compatible != b.compatible || predecessors != b.predecessors
+			b.compatible, b.predecessors = compatible, predecessors
+		}
+	}
+}
+
+// matchBit is the bit of a if b's items demand that it follows a: exclusion between
+// regions is kept by an order.
+func matchBit(b, a *modelTask) uint64 {
+	if matches(a, b, a.parent != b.parent) {
+		return 1 << a.number
+	}
+	return 0
+}
+
+// predecessors returns the tasks that m follows by dependences of its own, of those
+// that the program has made.
 func (p *program) predecessors(m *modelTask) []*modelTask {
+	p.relate()
 	var found []*modelTask
-	seen := map[*modelTask]bool{}
-	var add func(o *modelTask)
-	children := func(o *modelTask) {
-		for _, c := range p.all {
-			if c.parent == o && matches(c, m, true) {
-				add(c)
-			}
-			if c.parent == o && c.included && c.exports && named(m.depend) {
-				// What comes after an included exporting task follows its children.
-				for _, inner := range p.all {
-					if inner.parent == c && matches(inner, m, true) {
-						add(inner)
-					}
-				}
-			}
-		}
-	}
-	add = func(o *modelTask) {
-		if seen[o] {
-			return
-		}
-		seen[o] = true
-		found = append(found, o)
-		if o.exports {
-			children(o)
-		}
-	}
 	for _, o := range p.all {
-		if o.parent == m.parent && o.number < m.number && matches(o, m, false) {
-			add(o)
-		}
-	}
-	if named(m.depend) {
-		for _, o := range m.includedBefore {
-			children(o)
-		}
-	}
-	for region := m.parent; region != nil && region.imports; region = region.parent {
-		for _, o := range p.all {
-			if o.parent == region.parent && o.number < region.number && matches(o, m, true) {
-				add(o)
-			}
-			if o.parent == region.parent && o.number < region.number && named(m.depend) {
-				for _, before := range region.includedBefore {
-					if before == o {
-						children(o)
-					}
-				}
-			}
+		if o.in(m.antecedents) {
+			found = append(found, o)
 		}
 	}
 	return found
@@ -709,6 +735,9 @@ func (p *program) clean() {
 	count(&p.initial.task.depends)
 	for _, m := range p.all {
 		count(&m.task.depends)
+		for _, e := range m.task.carried {
+			holds[e]++
+		}
 	}
 	chains := map[uint32]int32{}
 	for _, m := range p.all {

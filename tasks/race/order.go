@@ -101,6 +101,12 @@ func (d *Detector) start(t *Task) {
 		base = c.build()
 	}
 	t.started = true
+	if t.view != nil {
+		t.view.imported = slices.Clone(t.carried)
+		for _, e := range t.carried {
+			e.hold()
+		}
+	}
 	t.at = c.next(on)
 	t.after = base
 	c.remember(on)
@@ -187,9 +193,7 @@ func (d *Detector) end(t *Task) {
 		if b.started {
 			continue
 		}
-		if t.exports {
-			t.depends.find(b)
-		}
+		b.carry(t)
 		b.waiting--
 		if b.waiting == 0 {
 			d.ready = append(d.ready, b)
@@ -197,7 +201,10 @@ func (d *Detector) end(t *Task) {
 	}
 	t.behind = nil
 	// Later siblings that find an exporting task follow its children.
-	if !t.exports || t.holds == 0 && !t.included {
+	switch {
+	case t.holds == 0 && !t.included:
+		t.release()
+	case !t.exports:
 		t.depends.release()
 	}
 }

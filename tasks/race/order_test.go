@@ -146,3 +146,53 @@ func TestTaskgroupIsWaitedForWithThoseInsideThatWereAbandoned(t *testing.T) {
 	s.make(s.Initial(), "after", Spec{Accesses: []Access{access(true, 1)}})
 	s.want(t)
 }
+
+// exporting makes a task that names x, with a child that names y and writes z's bytes.
+func (s *scenario) exporting(name string, how tasks.Transparency, x, y, z int) *Task {
+	e := s.make(s.Initial(), name, Spec{Body: true, Transparency: how, Depend: []tasks.Depend{on(tasks.DependInOut, x)}})
+	s.Begin(e)
+	s.make(e, name+"'s child", Spec{Depend: []tasks.Depend{on(tasks.DependInOut, y)}, Accesses: []Access{access(true, z)}})
+	s.End(e, false)
+	return e
+}
+
+// OpenMP 6.0 §17.9.5: the predecessors of antecedents are predecessors.
+func TestChildrenOfAnExportingTaskAreFollowedThroughOthers(t *testing.T) {
+	for _, matches := range []bool{true, false} {
+		s := newScenario()
+		s.exporting("exporting", tasks.Export, 0, 1, 5)
+		s.make(s.Initial(), "between", Spec{Depend: []tasks.Depend{on(tasks.DependIn, 0), on(tasks.DependOut, 2)}})
+		after := Spec{Depend: []tasks.Depend{on(tasks.DependIn, 2)}, Accesses: []Access{access(true, 5)}}
+		if !matches {
+			s.make(s.Initial(), "after", after)
+			s.want(t, [2]any{"exporting's child", "after"})
+			continue
+		}
+		after.Depend = append(after.Depend, on(tasks.DependIn, 1))
+		s.make(s.Initial(), "after", after)
+		s.want(t)
+	}
+}
+
+func TestChildrenOfAnImportingTaskFollowThoseOfAnExportingOneBeforeIt(t *testing.T) {
+	for name, pairs := range map[string][][2]any{
+		"follows":    nil,
+		"is apart":   {{"first's child", "second's child"}},
+		"is no kin":  {{"first's child", "second's child"}},
+		"no imports": {{"first's child", "second's child"}},
+	} {
+		s := newScenario()
+		s.exporting("first", tasks.ImpEx, 0, 1, 5)
+		switch name {
+		case "follows":
+			s.exporting("second", tasks.ImpEx, 0, 1, 5)
+		case "is apart":
+			s.exporting("second", tasks.ImpEx, 3, 1, 5)
+		case "is no kin":
+			s.exporting("second", tasks.ImpEx, 0, 4, 5)
+		default:
+			s.exporting("second", tasks.Export, 0, 1, 5)
+		}
+		s.want(t, pairs...)
+	}
+}

@@ -1,6 +1,8 @@
 package race
 
 import (
+	"cmp"
+	"slices"
 	"unsafe"
 
 	"github.com/vkomp/vkomp/tasks"
@@ -85,6 +87,9 @@ type Task struct {
 	ahead   []*Task
 	waiting int
 	behind  []*Task
+	// carried are the exporting tasks that t follows, directly or through others, in the
+	// order of making, as far as they have ended: who follows t can follow their children.
+	carried []*Task
 	// met is the number of the last task that found this one ahead.
 	met uint64
 
@@ -153,8 +158,19 @@ func (t *Task) drop() {
 	if t.started {
 		t.detector.clock.forget(t.at.chain)
 	}
-	if t.ended && t.exports && !t.included {
-		t.depends.release()
+	if t.ended && !t.included {
+		t.release()
+	}
+}
+
+// release forgets the users of the region's storage, and who else may have some: nobody
+// follows t any more who has not ended.
+func (t *Task) release() {
+	t.depends.release()
+	carried := t.carried
+	t.carried = nil
+	for _, e := range carried {
+		e.drop()
 	}
 }
 
@@ -174,7 +190,28 @@ func (t *Task) follow(p *Task) {
 		p.behind = append(p.behind, t)
 		return
 	}
-	t.followChildren(p)
+	t.carry(p)
+}
+
+// carry makes t, which follows p, follow the children of the exporting tasks that p
+// follows, and those of p if it is one (OpenMP 6.0 §17.9.5).
+func (t *Task) carry(p *Task) {
+	for _, e := range p.carried {
+		t.carryOne(e)
+	}
+	if p.exports {
+		t.carryOne(p)
+	}
+}
+
+func (t *Task) carryOne(e *Task) {
+	at, found := slices.BinarySearchFunc(t.carried, e.number, func(o *Task, number uint64) int { return cmp.Compare(o.number, number) })
+	if found {
+		return
+	}
+	t.carried = slices.Insert(t.carried, at, e)
+	e.hold()
+	e.depends.find(t)
 }
 
 // followChildren makes t follow the children of p, which it follows, if p exports them.
