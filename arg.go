@@ -162,6 +162,7 @@ func Value[T any](v T) Arg {
 		copy(a.data[:], bytes)
 	} else {
 		long := append([]byte(nil), bytes...)
+		escape(unsafe.Pointer(unsafe.SliceData(long)))
 		a.at.host = memory.Section{Ptr: unsafe.Pointer(unsafe.SliceData(long)), Size: uint64(a.size)}
 	}
 	return a

@@ -55,7 +55,7 @@ type TargetData struct {
 func (rt *Runtime) TargetData(ctx context.Context, d TargetData, body func(ctx context.Context) error) error {
 	rt.using.RLock()
 	defer rt.using.RUnlock()
-	r, err := rt.meet(ctx, hide(&d), body != nil)
+	r, err := rt.meet(ctx, &d, body != nil)
 	if err != nil {
 		return fmt.Errorf("vkomp: %w", err)
 	}

@@ -34,7 +34,7 @@ type DeclareTarget struct {
 // stays as it is. Where a device that is opened later cannot take the storage, that
 // is why it does not open.
 func (rt *Runtime) DeclareTarget(ctx context.Context, d DeclareTarget) error {
-	if err := rt.declareTarget(ctx, hide(&d)); err != nil {
+	if err := rt.declareTarget(ctx, &d); err != nil {
 		return fmt.Errorf("vkomp: %w", err)
 	}
 	return nil

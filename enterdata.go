@@ -60,9 +60,8 @@ type TargetExitData struct {
 func (rt *Runtime) TargetEnterData(ctx context.Context, d TargetEnterData) error {
 	h := hide(&d)
 	return rt.standalone(ctx, &standalone{
-		kind: ompt.TargetEnterData, name: "target enter data", labels: &mapLabels, add: (*clauses).enterItem,
-		label: h.Label, device: h.Device, condition: h.If, items: h.Maps, depend: h.Depend, noWait: h.NoWait,
-	})
+		kind: ompt.TargetEnterData, label: h.Label, device: h.Device, condition: h.If, noWait: h.NoWait,
+	}, h.Maps, h.Depend)
 }
 
 // TargetExitData generates a target task that counts one holder less for each
@@ -78,9 +77,8 @@ func (rt *Runtime) TargetEnterData(ctx context.Context, d TargetEnterData) error
 func (rt *Runtime) TargetExitData(ctx context.Context, d TargetExitData) error {
 	h := hide(&d)
 	return rt.standalone(ctx, &standalone{
-		kind: ompt.TargetExitData, name: "target exit data", labels: &mapLabels, add: (*clauses).exitItem,
-		label: h.Label, device: h.Device, condition: h.If, items: h.Maps, depend: h.Depend, noWait: h.NoWait,
-	})
+		kind: ompt.TargetExitData, label: h.Label, device: h.Device, condition: h.If, noWait: h.NoWait,
+	}, h.Maps, h.Depend)
 }
 
 // enterItem adds an item of a map clause that only enters.
@@ -126,32 +124,54 @@ func (c *clauses) exitItem(a *Arg, label string) error {
 	return err
 }
 
-// standalone is a data directive without a body or a kernel. It lies on the stack,
-// as what its slices are of may: a function that is kept from escape analysis by
-// hide fills it, and nothing keeps any of it.
+// standalone is a data directive without a body or a kernel, but for its slices.
 type standalone struct {
-	kind   ompt.TargetKind
-	name   string
-	labels *itemLabels
-	// add checks one of the items and adds it to the clauses that the task gets.
-	add func(c *clauses, a *Arg, label string) error
-
+	kind      ompt.TargetKind
 	label     string
 	device    Device
 	condition Cond
-	items     []Arg
-	depend    []Depend
 	noWait    bool
 }
 
+// name is the directive's in OpenMP.
+func (d *standalone) name() string {
+	switch d.kind {
+	case ompt.TargetEnterData:
+		return "target enter data"
+	case ompt.TargetExitData:
+		return "target exit data"
+	}
+	return "target update"
+}
+
+// add checks the k-th item of the directive and adds it to the clauses that the task gets.
+func (d *standalone) add(c *clauses, a *Arg, k int) error {
+	labels := &mapLabels
+	if d.kind == ompt.TargetUpdate {
+		labels = &motionLabels
+	}
+	label := labels.of(k)
+	if err := a.check(label); err != nil {
+		return err
+	}
+	switch d.kind {
+	case ompt.TargetEnterData:
+		return c.enterItem(a, label)
+	case ompt.TargetExitData:
+		return c.exitItem(a, label)
+	}
+	return c.motion(a, label)
+}
+
 // standalone generates the directive's target task.
-func (rt *Runtime) standalone(ctx context.Context, d *standalone) error {
+func (rt *Runtime) standalone(ctx context.Context, d *standalone, items []Arg, depend []Depend) error {
 	if err := rt.construct(ctx); err != nil {
 		return fmt.Errorf("vkomp: %w", err)
 	}
 	rt.using.RLock()
 	defer rt.using.RUnlock()
-	label := d.name
+	name := d.name()
+	label := name
 	if d.label != "" {
 		label = rt.labels.intern(d.label)
 	}
@@ -159,23 +179,20 @@ func (rt *Runtime) standalone(ctx context.Context, d *standalone) error {
 	defer passed.giveBack()
 	c := rt.current(ctx)
 	dev, err := rt.resolve(c, d.device, d.condition)
-	for k := 0; k < len(d.items) && err == nil; k++ {
-		a, item := &d.items[k], d.labels.of(k)
-		if err = a.check(item); err == nil {
-			err = d.add(passed, a, item)
-		}
+	for k := 0; k < len(items) && err == nil; k++ {
+		err = d.add(passed, &items[k], k)
 	}
 	var s *sched.Scheduler
 	if err == nil && dev.physical != nil {
 		s, err = dev.open()
 	}
 	if err != nil {
-		if label == d.name {
-			return fmt.Errorf("vkomp: %s: %w", d.name, err)
+		if label == name {
+			return fmt.Errorf("vkomp: %s: %w", name, err)
 		}
-		return fmt.Errorf("vkomp: %s %q: %w", d.name, label, err)
+		return fmt.Errorf("vkomp: %s %q: %w", name, label, err)
 	}
-	passed.depend = appendItems(passed.depend, d.depend)
+	passed.depend = appendItems(passed.depend, depend)
 	noWait := d.noWait && !c.final
 	var observer sched.Observer
 	if t := rt.tool.Load(); t != nil && (s != nil || len(passed.depend) > 0) {

@@ -9,20 +9,40 @@ import (
 	"github.com/vkomp/vkomp/tasks"
 )
 
-// Escape analysis sends every slice of a directive to the heap as soon as one
-// pointer in it is kept. A construct therefore hides its directive, and copies
-// what it keeps element by element; what its elements point to, the program's
-// slices, escape forced to the heap where they were made into arguments and
-// depend items (see escape), and strings are interned.
+// Escape analysis sends every slice of a directive to the heap as soon as one pointer
+// of the directive is kept, a device's, say. The constructs that programs call most often
+// therefore hide their directives, which leaves the slices on the caller's stack, and
+// takes the compiler's protection from them. In its place there is a rule:
+//
+// No pointer to a hidden directive, to an element of its slices, or to the bytes of one
+// of its strings is stored on the heap. That is so for an object that outlives the call,
+// as the stack is gone by then, and no less for one that does not, as stacks move when
+// they grow: pointers on the stack move along, those on the heap do not. What such a
+// pointer points to then is another goroutine's stack, or memory without an owner, for
+// which the garbage collector ends the process ("found bad pointer in Go heap").
+//
+// Elements themselves may be copied to the heap as they are: what they point to the
+// constructors of Arg and Depend have sent there (see escape). What an element holds is
+// copied and not referred to, so that [Arg.bytes] of a small value stays on the stack.
+// Strings are interned (see labels).
+//
+// So that the compiler can be asked whether the rule is kept, which a test does, a
+// construct takes the slices out of its directive before it passes either on, and passes
+// elements to no function value and to no method of an interface.
 
-// hide returns p, unknown to escape analysis. What p points to may lie on the
-// stack: nothing of the callee may keep a pointer into it.
+// hide returns p, unknown to escape analysis: see the rule above.
+//
+// A stack moves where a function is called, and there must be no call while its address
+// is in an integer, nor one that the compiler adds to check pointers.
+//
+//go:nosplit
+//go:nocheckptr
 func hide[T any](p *T) *T {
 	address := uintptr(unsafe.Pointer(p))
 	return *(**T)(unsafe.Pointer(&address))
 }
 
-// escape makes p escape.
+// escape sends what p points to to the heap, and with it all that it refers to.
 func escape(p unsafe.Pointer) {
 	if escaped.never {
 		escaped.to = p

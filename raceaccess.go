@@ -117,20 +117,20 @@ func itemAccesses(depend []tasks.Depend, list []race.Access) []race.Access {
 var itemLabelsOfDepend = itemLabels{noun: "depend item"}
 
 // target tells of a target region.
-func (r *raceDetector) target(ctx context.Context, c current, t *Target, d *device, label string, depend []tasks.Depend, noWait bool, err error) {
+func (r *raceDetector) target(ctx context.Context, c current, k *kernel, args []Arg, d *device, label string, depend []tasks.Depend, noWait bool, err error) {
 	if r == nil {
 		return
 	}
 	a := accesses{depend: depend}
 	binding := -1
-	for i := range t.Args {
-		arg := &t.Args[i]
+	for i := range args {
+		arg := &args[i]
 		if arg.isValue() {
 			continue
 		}
 		binding++
 		reads, writes := true, true
-		switch k := t.Kernel.k; {
+		switch {
 		case k.shader != nil:
 			reads, writes = k.shader.Access(binding)
 		case arg.kind == argMap:

@@ -71,27 +71,19 @@ func (r *routine) normal(rect *Rect) (memory.Rows, error) {
 	}
 	m := &r.rect
 	m.Elem = uint64(rect.Elem)
-	for i, from := range [...]struct {
-		name string
-		of   []int
-		to   *[]uint64
-	}{
-		{"Volume", rect.Volume, &m.Volume},
-		{"DstOffsets", rect.DstOffsets, &m.DstOffsets},
-		{"SrcOffsets", rect.SrcOffsets, &m.SrcOffsets},
-		{"DstDims", rect.DstDims, &m.DstDims},
-		{"SrcDims", rect.SrcDims, &m.SrcDims},
-	} {
-		if n := len(from.of); n > MaxRectDims {
-			return memory.Rows{}, fmt.Errorf("%w: %s has %d dimensions, and %d are possible", ErrInvalidArgument, from.name, n, MaxRectDims)
+	names := [...]string{"Volume", "DstOffsets", "SrcOffsets", "DstDims", "SrcDims"}
+	to := [...]*[]uint64{&m.Volume, &m.DstOffsets, &m.SrcOffsets, &m.DstDims, &m.SrcDims}
+	for i, from := range [...][]int{rect.Volume, rect.DstOffsets, rect.SrcOffsets, rect.DstDims, rect.SrcDims} {
+		if n := len(from); n > MaxRectDims {
+			return memory.Rows{}, fmt.Errorf("%w: %s has %d dimensions, and %d are possible", ErrInvalidArgument, names[i], n, MaxRectDims)
 		}
-		for k, v := range from.of {
+		for k, v := range from {
 			if v < 0 {
-				return memory.Rows{}, fmt.Errorf("%w: %s[%d] is %d", ErrInvalidArgument, from.name, k, v)
+				return memory.Rows{}, fmt.Errorf("%w: %s[%d] is %d", ErrInvalidArgument, names[i], k, v)
 			}
 			m.all[i][k] = uint64(v)
 		}
-		*from.to = m.all[i][:len(from.of)]
+		*to[i] = m.all[i][:len(from)]
 	}
 	rows, err := m.Rows()
 	if err != nil {

@@ -26,8 +26,7 @@ func (a Arg) Shape(dims ...int) Arg {
 	if part.dims == nil {
 		part.dims = []int{}
 	}
-	a.part = &part
-	return a
+	return a.parted(&part)
 }
 
 // Section selects part of the slice (OpenMP 5.0 array section): a span for each
@@ -40,7 +39,13 @@ func (a Arg) Section(spans ...Span) Arg {
 	if a.part != nil {
 		part.dims = a.part.dims
 	}
-	a.part = &part
+	return a.parted(&part)
+}
+
+// parted returns the item with another array section.
+func (a Arg) parted(part *arraySection) Arg {
+	escape(unsafe.Pointer(part))
+	a.part = part
 	return a
 }
 

@@ -60,13 +60,17 @@ type Target struct {
 // returns; on the initial device one that has not started is dropped. A deferred
 // task that has not started when ctx ends is dropped: that is its failure.
 func (rt *Runtime) Target(ctx context.Context, t Target) error {
-	if err := rt.target(ctx, hide(&t)); err != nil {
+	h := hide(&t)
+	args, depend := h.Args, h.Depend
+	h.Args, h.Depend = nil, nil
+	if err := rt.target(ctx, h, args, depend); err != nil {
 		return fmt.Errorf("vkomp: %w", rt.cutShort(ctx, err))
 	}
 	return nil
 }
 
-func (rt *Runtime) target(ctx context.Context, t *Target) error {
+// target generates the task of a region, which t describes but for its slices.
+func (rt *Runtime) target(ctx context.Context, t *Target, args []Arg, depend []Depend) error {
 	if err := rt.construct(ctx); err != nil {
 		return err
 	}
@@ -90,7 +94,7 @@ func (rt *Runtime) target(ctx context.Context, t *Target) error {
 	if err != nil {
 		return inLabel(err)
 	}
-	if err := checkArgs(t.Args, &argumentLabels); err != nil {
+	if err := checkArgs(args, &argumentLabels); err != nil {
 		return inLabel(err)
 	}
 	c := rt.current(ctx)
@@ -100,18 +104,18 @@ func (rt *Runtime) target(ctx context.Context, t *Target) error {
 	}
 	passed := newClauses()
 	defer passed.giveBack()
-	passed.depend = appendItems(passed.depend, t.Depend)
+	passed.depend = appendItems(passed.depend, depend)
 	if t.DependArgs {
-		passed.dependOnArgs(k, t.Args)
+		passed.dependOnArgs(k, args)
 	}
 	noWait := t.NoWait && !c.final
 	if d.physical == nil {
-		err := rt.targetOnHost(ctx, t, sched.HostRegion{
+		err := rt.targetOnHost(ctx, t, args, sched.HostRegion{
 			Label: label, Scope: c.children(), Depend: passed.depend, NoWait: noWait, Target: true,
 			Observer: rt.tool.Load().observer(c, ompt.Target, d.number, label, targetFlags(noWait)),
 			Priority: rt.priority(t.Priority), Group: c.group(), Place: c.place,
 		})
-		rt.race.target(ctx, c, t, d, label, passed.depend, noWait, err)
+		rt.race.target(ctx, c, k, args, d, label, passed.depend, noWait, err)
 		return err
 	}
 	if k.shader == nil {
@@ -121,7 +125,7 @@ func (rt *Runtime) target(ctx context.Context, t *Target) error {
 	if err != nil {
 		return inLabel(err)
 	}
-	if err := passed.arguments(t.Args, d); err != nil {
+	if err := passed.arguments(args, d); err != nil {
 		return inLabel(err)
 	}
 	r := sched.Region{
@@ -148,12 +152,12 @@ func (rt *Runtime) target(ctx context.Context, t *Target) error {
 		r.Buffers = passed.buffers
 	}
 	err = s.Run(ctx, r)
-	rt.race.target(ctx, c, t, d, label, passed.depend, noWait, err)
+	rt.race.target(ctx, c, k, args, d, label, passed.depend, noWait, err)
 	return err
 }
 
 // targetOnHost runs the kernel's Host variant on the initial device.
-func (rt *Runtime) targetOnHost(ctx context.Context, t *Target, r sched.HostRegion) error {
+func (rt *Runtime) targetOnHost(ctx context.Context, t *Target, args []Arg, r sched.HostRegion) error {
 	k := t.Kernel.k
 	if k.host == nil {
 		return fmt.Errorf("target %q: %w: kernel %q has no Host variant for the initial device", r.Label, ErrUnsupported, k.name)
@@ -162,16 +166,15 @@ func (rt *Runtime) targetOnHost(ctx context.Context, t *Target, r sched.HostRegi
 	call.Range.Y = max(call.Range.Y, 1)
 	call.Range.Z = max(call.Range.Z, 1)
 	empty := t.Range.X == 0
-	var sizes []uint64
-	var values [][]byte
-	for i := range t.Args {
-		a, err := t.Args[i].hostArg(rt, argumentLabels.of(i))
+	var sizes, values []uint64
+	for i := range args {
+		a, err := args[i].hostArg(rt, argumentLabels.of(i))
 		if err != nil {
 			return fmt.Errorf("target %q: %w", r.Label, err)
 		}
 		if a.isValue() {
 			call.values = append(call.values, a)
-			values = append(values, t.Args[i].bytes())
+			values = append(values, uint64(len(args[i].bytes())))
 			continue
 		}
 		call.buffers = append(call.buffers, a)

@@ -3,7 +3,6 @@ package vkomp
 import (
 	"fmt"
 	"slices"
-	"unsafe"
 
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/sched"
@@ -133,14 +132,12 @@ type hostArg struct {
 	storage memory.Section
 }
 
-// hostArg returns the argument as a Host variant gets it. Nothing of it is the
-// caller's but storage.
+// hostArg returns the argument as a Host variant gets it.
 func (a *Arg) hostArg(rt *Runtime, label string) (hostArg, error) {
 	if err := a.reaches(rt.InitialDevice().d, label); err != nil {
 		return hostArg{}, err
 	}
 	h := hostArg{Arg: *a}
-	h.part = nil
 	switch a.kind {
 	case argMap:
 		m, err := a.entering(label)
@@ -151,10 +148,6 @@ func (a *Arg) hostArg(rt *Runtime, label string) (hostArg, error) {
 	case argImplicit, argAddress:
 		h.storage = memory.Section{Ptr: a.at.host.Ptr, Size: uint64(a.size)}
 	case argValue:
-		if a.size > inlineValue {
-			bytes := slices.Clone(a.bytes())
-			h.at.host.Ptr = unsafe.Pointer(unsafe.SliceData(bytes))
-		}
 	default:
 		size := uint64(0)
 		if a.kind == argDeviceAddr {

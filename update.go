@@ -44,9 +44,8 @@ type TargetUpdate struct {
 func (rt *Runtime) TargetUpdate(ctx context.Context, d TargetUpdate) error {
 	h := hide(&d)
 	return rt.standalone(ctx, &standalone{
-		kind: ompt.TargetUpdate, name: "target update", labels: &motionLabels, add: (*clauses).motion,
-		label: h.Label, device: h.Device, condition: h.If, items: h.Motions, depend: h.Depend, noWait: h.NoWait,
-	})
+		kind: ompt.TargetUpdate, label: h.Label, device: h.Device, condition: h.If, noWait: h.NoWait,
+	}, h.Motions, h.Depend)
 }
 
 // motion adds an item of a motion clause.

@@ -136,9 +136,9 @@ func (k *Kernel) readPushConstants() error {
 }
 
 // Fits checks everything about a launch that does not depend on where its
-// storage lies: sizes are those of the buffer arguments, in bytes. With nil
-// properties it leaves out the limits of the device.
-func (k *Kernel) Fits(p *vk.Properties, sizes []uint64, values [][]byte) error {
+// storage lies: sizes are those of the buffer arguments, values those of the value
+// arguments, in bytes. With nil properties it leaves out the limits of the device.
+func (k *Kernel) Fits(p *vk.Properties, sizes, values []uint64) error {
 	if len(sizes) < len(k.buffers) {
 		return fmt.Errorf("%w: kernel %q uses binding %d of set 0, the launch has %d slice arguments (the k-th is binding k)", ErrInvalidLaunch, k.name, len(k.buffers)-1, len(sizes))
 	}
@@ -164,9 +164,9 @@ func (k *Kernel) Fits(p *vk.Properties, sizes []uint64, values [][]byte) error {
 		}
 		return fmt.Errorf("%w: kernel %q takes %d values in its push constants [%s], the launch has %d", ErrInvalidLaunch, k.name, len(k.values), strings.Join(names, " "), len(values))
 	}
-	for i, v := range values {
-		if m := k.values[i]; uint32(len(v)) != m.Size {
-			return fmt.Errorf("%w: value %d is %d bytes, push-constant member %q of kernel %q is %d", ErrInvalidLaunch, i, len(v), m.Name, k.name, m.Size)
+	for i, size := range values {
+		if m := k.values[i]; size != uint64(m.Size) {
+			return fmt.Errorf("%w: value %d is %d bytes, push-constant member %q of kernel %q is %d", ErrInvalidLaunch, i, size, m.Name, k.name, m.Size)
 		}
 	}
 	return nil

@@ -74,7 +74,8 @@ type target struct {
 	pipeline vk.Pipeline
 	plan     plan
 	push     []byte
-	sizes    []uint64
+	// sizes are those of the buffer arguments, and then those of the values, in bytes.
+	sizes []uint64
 
 	// All below is guarded by s.mu, but for what copyIn does without it.
 
@@ -236,11 +237,15 @@ func (s *Scheduler) check(t *target) error {
 	for k := range t.buffers() {
 		t.sizes = append(t.sizes, t.bufferSize(k, p))
 	}
-	if err := t.Kernel.Fits(p, t.sizes, t.Values); err != nil {
+	buffers := len(t.sizes)
+	for _, v := range t.Values {
+		t.sizes = append(t.sizes, uint64(len(v)))
+	}
+	if err := t.Kernel.Fits(p, t.sizes[:buffers], t.sizes[buffers:]); err != nil {
 		return err
 	}
 	g := t.Kernel.groups(t.Range)
-	if g[0] == 0 || t.Kernel.Empty(t.sizes) {
+	if g[0] == 0 || t.Kernel.Empty(t.sizes[:buffers]) {
 		// Nothing to run: the task keeps its maps and dependences.
 		s.share(t)
 		t.Kernel = nil
