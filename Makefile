@@ -29,11 +29,11 @@ test: bin/vkomp-demo layers
 	scripts/test ./...
 	scripts/stress short
 
-# Foreign work between tasks, 10,000 rounds a way, and 1,000 rounds of pauses; then ten minutes
-# of task graphs over many queues, reordered and checked: see scripts/stress.
+# Foreign work between tasks, 10,000 rounds a way, 1,000 rounds of pauses, and 2,000 runtimes
+# one after another; then ten minutes of task graphs over many queues, reordered and checked: see scripts/stress.
 stress: bin/vkomp-demo layers
 	scripts/setup test
-	scripts/test ./tests -run 'ForeignWorkBetween|RoundsOfWorkAndPauses' -interop.rounds 10000 -pause.rounds 1000
+	scripts/test ./tests -run 'ForeignWorkBetween|RoundsOfWorkAndPauses|OpeningsLeave' -interop.rounds 10000 -pause.rounds 1000 -openings 1000
 	scripts/stress
 
 # Defects of the scheduler, each of which has to show: see scripts/mutants.

@@ -33,7 +33,7 @@ type Instance struct {
 }
 
 // Open finds the Vulkan loader and makes an instance. Several instances may be
-// open at once. The error matches ErrUnsupported when there is no loader, no
+// open at once. The loader and the drivers that it loads stay in the process. The error matches ErrUnsupported when there is no loader, no
 // driver, or, with Validation, no validation layer.
 func Open(o InstanceOptions) (*Instance, error) {
 	getProcAddr, err := loadVulkan(0)
@@ -65,6 +65,7 @@ func Open(o InstanceOptions) (*Instance, error) {
 		C.vko_messages_destroy(i.messages)
 		return nil, err
 	}
+	C.vko_keep_drivers()
 	if err = initInstance(i.Handle()); err == nil {
 		i.devices, err = i.enumerate()
 	}

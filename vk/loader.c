@@ -1,3 +1,4 @@
+#define _GNU_SOURCE // dladdr, dl_iterate_phdr
 #include "vko.h"
 
 #include <stdio.h>
@@ -9,9 +10,11 @@
 
 uintptr_t vko_load(const char *library, char *why, size_t why_size)
 {
-	HMODULE module = LoadLibraryA(library);
+	// From the system's folder alone: the program's own, and the folders of PATH, may be
+	// writable for others.
+	HMODULE module = LoadLibraryExA(library, NULL, LOAD_LIBRARY_SEARCH_SYSTEM32);
 	if (module == NULL) {
-		snprintf(why, why_size, "LoadLibrary error %lu", (unsigned long)GetLastError());
+		snprintf(why, why_size, "LoadLibraryEx error %lu", (unsigned long)GetLastError());
 		return 0;
 	}
 	FARPROC proc = GetProcAddress(module, "vkGetInstanceProcAddr");
@@ -25,6 +28,7 @@ uintptr_t vko_load(const char *library, char *why, size_t why_size)
 #else
 
 #include <dlfcn.h>
+#include <stdlib.h>
 
 uintptr_t vko_load(const char *library, char *why, size_t why_size)
 {
@@ -41,6 +45,58 @@ uintptr_t vko_load(const char *library, char *why, size_t why_size)
 	}
 	return (uintptr_t)proc;
 }
+
+#endif
+
+#if defined(__ELF__)
+
+#include <link.h>
+
+typedef struct names {
+	char **at;
+	size_t count;
+} names;
+
+static int add_name(struct dl_phdr_info *object, size_t size, void *all)
+{
+	(void)size;
+	names *n = all;
+	if (object->dlpi_name == NULL || object->dlpi_name[0] == '\0')
+		return 0; // the program itself
+	char **grown = realloc(n->at, (n->count + 1) * sizeof *grown);
+	if (grown == NULL)
+		return 1;
+	n->at = grown;
+	n->at[n->count] = strdup(object->dlpi_name);
+	return n->at[n->count++] == NULL;
+}
+
+void vko_keep_drivers(void)
+{
+	// The list is locked while it is walked: nothing can be opened meanwhile.
+	names n = { 0 };
+	dl_iterate_phdr(add_name, &n);
+	for (size_t i = 0; i < n.count; i++) {
+		void *library = n.at[i] != NULL ? dlopen(n.at[i], RTLD_LAZY | RTLD_NOLOAD) : NULL;
+		free(n.at[i]);
+		if (library == NULL)
+			continue;
+		Dl_info in;
+		void *entry = dlsym(library, "vk_icdGetInstanceProcAddr");
+		// It may be that of a library that this one needs, which the list has too.
+		if (entry != NULL && dladdr(entry, &in) != 0) {
+			void *kept = dlopen(in.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+			if (kept != NULL)
+				dlclose(kept);
+		}
+		dlclose(library);
+	}
+	free(n.at);
+}
+
+#else
+
+void vko_keep_drivers(void) {}
 
 #endif
 

@@ -5,7 +5,6 @@ package vk
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -26,15 +25,7 @@ func compile(t *testing.T, sources ...string) (library string) {
 
 // Drivers are often installed for devices that the machine does not have.
 func TestDriverWithoutDeviceIsNoDriver(t *testing.T) {
-	library := compile(t, "testdata/nodevice/driver.c")
-	manifest := filepath.Join(filepath.Dir(library), "driver.json")
-	text := fmt.Sprintf(`{"file_format_version": "1.0.0", "ICD": {"library_path": %q, "api_version": "1.0.0"}}`, library)
-	if err := os.WriteFile(manifest, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	for _, variable := range []string{"VK_DRIVER_FILES", "VK_ICD_FILENAMES"} {
-		t.Setenv(variable, manifest)
-	}
+	useDriver(t, compile(t, "testdata/nodevice/driver.c"))
 	i, err := Open(InstanceOptions{})
 	if err == nil {
 		// A loader may make an instance that shows no device.

@@ -32,6 +32,12 @@ int32_t vko_refuse(vko_fault *fault, const char *format, ...)
 // Opens a library and finds vkGetInstanceProcAddr in it; 0 with the reason in
 // why when there is none. An opened library stays loaded.
 uintptr_t vko_load(const char *library, char *why, size_t why_size);
+// Keeps each Vulkan driver that is loaded, now and until the process ends. The loader
+// loads drivers for every instance and unloads them with it, and some do not bear that:
+// each time, NVIDIA's leaves memory of the thread-local storage behind that dlopen sets
+// aside once, until it cannot be loaded again. Elsewhere than with ELF, where nothing of
+// the kind is known, it does nothing.
+void vko_keep_drivers(void);
 // Whether two vkGetInstanceProcAddr are of one library.
 int32_t vko_same_loader(uintptr_t a, uintptr_t b);
 

@@ -1,0 +1,45 @@
+package tests
+
+import (
+	"flag"
+	"runtime"
+	"testing"
+
+	"github.com/vkomp/vkomp"
+)
+
+var openings = flag.Int("openings", 0, "openings: how many runtimes are opened in turn, in place of some")
+
+// A process may open runtimes, use them and close them as often as it likes.
+func TestOpeningsLeaveNothing(t *testing.T) {
+	rounds := 50
+	if *openings > 0 {
+		rounds = *openings
+	}
+	open := func() {
+		rt, err := vkomp.Open(vkomp.Options{})
+		succeed(t, err)
+		k := newAffine(t, rt)
+		x := repeated(1000, 2)
+		offload(t, rt, k.add(x, 3, vkomp.InOut(x)))
+		succeed(t, rt.Taskwait(t.Context()))
+		if stats := rt.Stats(); x[0] != 5 || stats.HostRegions != 0 {
+			t.Fatalf("x is %d; %d regions ran on the host", x[0], stats.HostRegions)
+		}
+		succeed(t, rt.Close())
+	}
+	some := func() int {
+		for range rounds {
+			open()
+		}
+		runtime.GC()
+		return resident(t)
+	}
+	// What a driver and Go keep for themselves has come by then.
+	early := some()
+	late := some()
+	t.Logf("%d openings: %d MiB, %d MiB after as many again", rounds, early>>20, late>>20)
+	if grown := late - early; grown > 16<<20 {
+		t.Errorf("the process has grown by %d bytes in %d openings, to %d", grown, rounds, late)
+	}
+}
