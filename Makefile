@@ -30,7 +30,8 @@ test: bin/vkomp-demo layers
 	scripts/stress short
 
 # Foreign work between tasks, 10,000 rounds a way, 1,000 rounds of pauses, and 2,000 runtimes
-# one after another; then ten minutes of task graphs over many queues, reordered and checked: see scripts/stress.
+# one after another; then ten minutes of task graphs over many queues, reordered and checked:
+# see scripts/stress.
 stress: bin/vkomp-demo layers
 	scripts/setup test
 	scripts/test ./tests -run 'ForeignWorkBetween|RoundsOfWorkAndPauses|OpeningsLeave' -interop.rounds 10000 -pause.rounds 1000 -openings 1000

@@ -131,6 +131,7 @@ typedef struct command_buffer {
 	VkCommandPool pool;
 	uint32_t number;
 	text content;
+	struct command_buffer *next; // of those that go with their pool
 } command_buffer;
 
 // By handle; what they hold ends with the object, or stays until the process does.
@@ -351,12 +352,12 @@ static void got_queue(layer_device *d, VkQueue q, uint32_t family, uint32_t inde
 		put_number(&j->unwritten, ' ', family);
 		put_number(&j->unwritten, ' ', index);
 		put_mask(&j->unwritten, ' ', family < count ? families[family].queueFlags : 0);
-		end(j);
 		uint32_t *queues = realloc(r->queues, (r->queue_count + 1) * sizeof *queues);
 		if (queues == NULL)
 			layer_die("out of memory");
 		r->queues = queues;
 		r->queues[r->queue_count++] = number_of(QUEUE, LAYER_KEY(q));
+		end(j);
 	}
 	pthread_mutex_unlock(&r->lock);
 	free(families);
@@ -793,13 +794,21 @@ static VKAPI_ATTR void VKAPI_CALL free_buffers(VkDevice device, VkCommandPool po
 	d->next.FreeCommandBuffers(device, pool, count, buffers);
 }
 
-static bool of_pool(uint64_t key, void *value, void *context)
+typedef struct pool_going {
+	layer_device *d;
+	VkCommandPool pool;
+	command_buffer *buffers;
+} pool_going;
+
+static bool goes_with_pool(uint64_t key, void *value, void *context)
 {
 	(void)key;
-	command_buffer *b = value, *like = context;
-	if (b->d != like->d || b->pool != like->pool)
+	command_buffer *b = value;
+	pool_going *p = context;
+	if (b->d != p->d || b->pool != p->pool)
 		return false;
-	free_buffer(b);
+	b->next = p->buffers;
+	p->buffers = b;
 	return true;
 }
 
@@ -807,8 +816,14 @@ static VKAPI_ATTR void VKAPI_CALL destroy_command_pool(VkDevice device, VkComman
 	const VkAllocationCallbacks *allocator)
 {
 	layer_device *d = layer_device_of(device);
-	command_buffer like = { .d = d, .pool = pool };
-	layer_map_each(&buffers_of_commands, of_pool, &like);
+	pool_going p = { .d = d, .pool = pool };
+	layer_map_each(&buffers_of_commands, goes_with_pool, &p);
+	// The log's lock comes before that of a table: see put_commands.
+	while (p.buffers != NULL) {
+		command_buffer *b = p.buffers;
+		p.buffers = b->next;
+		free_buffer(b);
+	}
 	d->next.DestroyCommandPool(device, pool, allocator);
 }
 

@@ -20,11 +20,20 @@ static void *work(void *argument)
 {
 	worker *w = argument;
 	for (uint64_t k = 1; k <= ROUNDS; k++) {
+		// Of a pool of its own, which goes while others submit.
+		program_queue q = w->p->queues[0];
+		MUST(vkCreateCommandPool(w->p->device, &(VkCommandPoolCreateInfo){
+			.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO,
+			.queueFamilyIndex = q.family,
+		}, NULL, &q.pool));
+		VkCommandBuffer c = program_begin(w->p, &q);
+		program_barrier(c);
+		program_end(c);
 		pthread_mutex_lock(&queue_lock);
-		MUST(program_submit(&w->p->queues[0], VK_NULL_HANDLE, 0, NULL, 1,
-			&(program_point){ w->timeline, k }, VK_NULL_HANDLE));
+		MUST(program_submit(&q, c, 0, NULL, 1, &(program_point){ w->timeline, k }, VK_NULL_HANDLE));
 		pthread_mutex_unlock(&queue_lock);
 		CHECK(program_reaches(w->p, w->timeline, k, UINT64_MAX), "value %llu", (unsigned long long)k);
+		vkDestroyCommandPool(w->p->device, q.pool, NULL);
 	}
 	return NULL;
 }
@@ -36,12 +45,12 @@ static void examine(record *r, int semaphores)
 	uint64_t signalled[THREADS + 1] = { 0 }, waited[THREADS + 1] = { 0 };
 	int owner[THREADS + 1] = { 0 }, thread = 0;
 	for (int k = 0; k < r->count; k++) {
-		unsigned queue, semaphore = 0;
+		unsigned queue, commands, semaphore = 0;
 		unsigned long long value;
 		char how;
 		if (sscanf(r->lines[k], "thread %d", &thread) == 1)
 			continue;
-		if (sscanf(r->lines[k], "submit %u w c s %u:%llu:10000", &queue, &semaphore, &value) == 3) {
+		if (sscanf(r->lines[k], "submit %u w c %u s %u:%llu:10000", &queue, &commands, &semaphore, &value) == 4) {
 			CHECK(semaphore <= THREADS && value == ++signalled[semaphore], "line %d: %s", k + 1, r->lines[k]);
 			if (owner[semaphore] == 0)
 				owner[semaphore] = thread;
