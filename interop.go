@@ -31,7 +31,8 @@ type Interop struct {
 	// Depend orders the construct's task among its siblings. It needs an object with
 	// type targetsync.
 	Depend []Depend
-	// NoWait lets the task be deferred.
+	// NoWait lets the task be deferred. Without it, a task with Depend is included:
+	// Interop waits for its predecessors.
 	NoWait bool
 }
 
@@ -59,22 +60,29 @@ type InteropInit struct {
 // begins, what any is given later begins after the task is complete. See
 // [interop.Object.Next], [interop.Object.Submit] and [interop.Object.Queue] for how
 // it is given foreign work. Without NoWait and without Depend the task is merged, and
-// there is only the order of foreign work; otherwise it is a task like others, and
-// target tasks of the device before and after it are ordered by the device. Where the
-// objects are of several devices, there are tasks in any case, and the host keeps the
-// order between the devices. Interop itself never waits. Without targetsync NoWait has no effect.
+// there is only the order of foreign work. With NoWait it is a task like others, and
+// target tasks of the device before and after it are ordered by the device. In both
+// cases Interop does not wait. With Depend and without NoWait the task is included:
+// Interop waits until the predecessors that Depend names are complete, so that what they
+// computed can be read when it returns, and waits for nothing else. Foreign work is
+// ordered before and behind the task in any case; Interop waits for it only where a
+// predecessor does. Where the objects are of several devices, there are tasks in any
+// case, and the host keeps the order between the devices. Without targetsync NoWait has
+// no effect.
 //
 // What cannot be initialised is interop.None and no error, as OpenMP has it: any
 // object of the initial device, one of a device that cannot be opened. The log says
 // which it was. None may be used and destroyed; a construct whose objects are all None
 // keeps the order that Depend asks for.
 //
-// On an error no object has changed, unless it is that of foreign work: a construct
-// without a task returns what the submissions of earlier calls of [interop.Object.Submit]
-// failed with, and has been carried out.
+// On an error no object has changed, unless it is the error of other work: then the
+// construct has been carried out all the same. A construct without a task returns what the
+// submissions of earlier calls of [interop.Object.Submit] failed with. One whose task is
+// included returns, as Taskwait with depend items does, the *TaskError of a predecessor
+// that failed, or the cause of ctx if that ends before the predecessors are complete.
 func (rt *Runtime) Interop(ctx context.Context, i Interop) error {
 	if err := rt.interop(ctx, &i); err != nil {
-		return fmt.Errorf("vkomp: interop: %w", err)
+		return fmt.Errorf("vkomp: interop: %w", rt.cutShort(ctx, err))
 	}
 	return nil
 }
@@ -107,6 +115,9 @@ func (rt *Runtime) interop(ctx context.Context, i *Interop) error {
 			item.Kind = tasks.DependInOut
 		}
 		t.Depend = append(t.Depend, item)
+	}
+	if !t.NoWait && len(t.Depend) > 0 {
+		t.Included = new(interop.Included)
 	}
 	made, err := rt.initObjects(c, i)
 	if err != nil {
@@ -150,15 +161,23 @@ func (rt *Runtime) interop(ctx context.Context, i *Interop) error {
 		}
 		*p = interop.None
 	}
-	switch {
-	case err != nil:
+	if len(of) == 0 {
+		if err == nil && len(t.Depend) > 0 {
+			err = rt.join(ctx, t.Label, t.Depend, t.NoWait)
+		}
 		return err
-	case len(of) == 0 && len(t.Depend) > 0:
-		return rt.join(ctx, t.Label, t.Depend, true)
-	case len(of) > 0 && (t.NoWait || len(t.Depend) > 0):
-		rt.race.join(ctx, c, t.Label, t.Depend, true, nil)
 	}
-	return nil
+	var waited error
+	if t.Included != nil {
+		waited = t.Included.Wait(ctx, c.place)
+	}
+	if t.NoWait || t.Included != nil {
+		rt.race.join(ctx, c, t.Label, t.Depend, t.NoWait, waited)
+	}
+	if err == nil {
+		return waited
+	}
+	return errors.Join(err, waited)
 }
 
 // generateOn generates a construct's task, or tasks, on the devices of its objects.
@@ -172,6 +191,7 @@ func generateOn(of map[*interop.Device][]interop.Part, t interop.Task) (generate
 			if !done {
 				return false
 			}
+			t.Included = nil // the tasks have the same predecessors
 		}
 		return true
 	}
@@ -184,7 +204,7 @@ func generateOn(of map[*interop.Device][]interop.Part, t interop.Task) (generate
 	all := unsafe.Pointer(new([8]byte))
 	before, after := t, t
 	before.Depend = append(slices.Clip(t.Depend), tasks.Depend{Kind: tasks.DependIn, Ptr: all, Size: 8})
-	after.Depend = []tasks.Depend{{Kind: tasks.DependInOutSet, Ptr: all, Size: 8}}
+	after.Depend, after.Included = []tasks.Depend{{Kind: tasks.DependInOutSet, Ptr: all, Size: 8}}, nil
 	generated = generate(before) && generate(after)
 	return generated, err
 }

@@ -39,14 +39,16 @@ type Task struct {
 	Scope  *tasks.Scope
 	Depend []tasks.Depend
 	NoWait bool
-	Group  *tasks.Group
+	// Included, if not nil, is the wait for the predecessors of a task that is included.
+	Included *Included
+	Group    *tasks.Group
 	// Observer returns who hears what a task does, or nil; it may be nil itself.
 	Observer func(device int) sched.Observer
 }
 
 // Generate generates the task, if one of the objects has targetsync. Without nowait and
 // without depend it is merged: there is no task, only the order of the foreign work.
-// Otherwise it is one of the scope's, deferred: nothing here waits.
+// Otherwise it is one of the scope's. Nothing here waits: see [Included].
 //
 // generated tells whether the construct has been carried out. If it has, an error is what
 // foreign work of Submit failed with, or says that work to come on an object's own queue
@@ -101,6 +103,8 @@ type construct struct {
 	node    *tasks.Node
 	// merged: it has none.
 	merged bool
+	// included, if not nil, hears when the predecessors of the task are complete.
+	included *Included
 	// observer hears what the task does, which is made, or is nil.
 	observer sched.Observer
 	made     *tasks.Node
@@ -142,6 +146,10 @@ func (c *construct) generate(t *Task, w *tasks.Work) (generated bool, err error)
 			Always: true,
 			// Until its submission, see send.
 			Held: true,
+		}
+		if c.included = t.Included; c.included != nil {
+			c.included.begun = make(chan struct{})
+			task.HostOrdered = true
 		}
 		if t.Observer != nil {
 			c.observer = t.Observer(c.device.Number)
@@ -237,6 +245,9 @@ func (p *part) orderOwn() error {
 func (c *construct) Start(n *tasks.Node, w *tasks.Work) {
 	if c.observer != nil {
 		c.observer.Begin()
+	}
+	if c.included != nil {
+		c.included.begin(n)
 	}
 	c.device.order.Lock()
 	defer c.device.order.Unlock()

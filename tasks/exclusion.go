@@ -68,7 +68,7 @@ func (n *Node) obstacle() *location {
 
 // passes reports whether n can take what h holds.
 func (n *Node) passes(h *Node) bool {
-	return h == nil || h == n || h.state == StatePlaced && h.domain == n.domain && n.domain != Host && !h.detached
+	return h == nil || h == n || h.state == StatePlaced && n.keptAfter(h)
 }
 
 func (n *Node) take() {

@@ -255,13 +255,17 @@ func (s *Scope) edges(n *Node) {
 	}
 }
 
+// keptAfter reports whether the device keeps n after from. The event of a detachable task
+// is the host's to see, and so are the children of an exporting task.
+func (n *Node) keptAfter(from *Node) bool {
+	return from.domain == n.domain && n.domain != Host && !from.detached && !from.exports && !n.hostOrdered
+}
+
 func (s *Scope) edge(from, to *Node) {
 	if s.graph.keep {
 		s.graph.keepEdge(from, to, false)
 	}
-	// The event of a detachable task is the host's to see, and so are the children of
-	// an exporting task.
-	onDevice := from.domain == to.domain && to.domain != Host && !from.detached && !from.exports
+	onDevice := to.keptAfter(from)
 	if onDevice {
 		to.predecessors = append(to.predecessors, from)
 		from.refs++

@@ -46,17 +46,37 @@ func (n *Node) Dropped() bool {
 // it holds and which is complete, from running: no wait has to report it again,
 // and what it poisoned can be used.
 func (n *Node) ReportFailure() {
+	n.reportPredecessor(false)
+}
+
+// ReportPredecessor returns the failure of a predecessor, nil when none has failed, and
+// says as ReportFailure does that the caller reports it: for a task that is run all the
+// same (Task.Always), once it is started.
+func (n *Node) ReportPredecessor() error {
+	if failed := n.reportPredecessor(true); failed != nil {
+		return &Error{Task: n.label, Cause: failed, Dependent: true}
+	}
+	return nil
+}
+
+// reportPredecessor counts the failure of a predecessor as reported and returns it: of a
+// task that is not run, or of one that is.
+func (n *Node) reportPredecessor(run bool) *Error {
 	s := n.scope
 	s.lock()
+	failed := n.failedBy
+	if failed == nil || !run && !n.dropped {
+		s.unlock()
+		return nil
+	}
 	var reported []*tally
-	if n.dropped && n.failedBy != nil {
-		if t := s.failures.find(n.failedBy); t != nil {
-			t.reported.Store(true)
-			reported = append(reported, t)
-		}
+	if t := s.failures.find(failed); t != nil {
+		t.reported.Store(true)
+		reported = append(reported, t)
 	}
 	s.unlock()
 	cleanse(reported)
+	return failed
 }
 
 // Abandon says that nobody waits for an included task any more: its failure is

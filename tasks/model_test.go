@@ -98,8 +98,10 @@ type modelTask struct {
 	included bool
 	held     bool
 	detached bool
-	group    *modelGroup
-	context  *modelContext
+	// hostOrdered: the device keeps nothing before the task.
+	hostOrdered bool
+	group       *modelGroup
+	context     *modelContext
 
 	// follows and excludes are the earlier tasks that some item relates to;
 	// excludes has the later ones too.
@@ -284,6 +286,7 @@ func (h *history) add() error {
 	task := &modelTask{
 		label: fmt.Sprint("t", i), domain: Domain(h.choose("domain", 3)),
 		included: h.choose("included", 8) == 0, held: h.choose("held", 4) > 0, detached: h.choose("detached", 8) == 0,
+		hostOrdered: h.choose("host ordered", 4) == 0,
 	}
 	join := h.choose("join", 10) == 0
 	if join {
@@ -312,7 +315,7 @@ func (h *history) add() error {
 	}
 	t := Task{
 		Label: task.label, Domain: task.domain, Included: task.included, Held: task.held, Depend: task.depend,
-		Runner: modelRunner{h, i},
+		HostOrdered: task.hostOrdered, Runner: modelRunner{h, i},
 	}
 	if task.detached {
 		t.Event = &task.event
@@ -358,7 +361,7 @@ func (h *history) checkJoin(task *modelTask) error {
 
 // onDevice: the device keeps the order of i after p.
 func (h *history) onDevice(p, i int) bool {
-	return h.tasks[p].domain == h.tasks[i].domain && h.tasks[i].domain != Host && !h.tasks[p].detached
+	return h.tasks[p].domain == h.tasks[i].domain && h.tasks[i].domain != Host && !h.tasks[p].detached && !h.tasks[i].hostOrdered
 }
 
 // ready: nothing that i has to follow is still ahead of it.
@@ -691,7 +694,7 @@ func (task *modelTask) String() string {
 	for _, flag := range []struct {
 		name string
 		set  bool
-	}{{"included", task.included}, {"detached", task.detached}, {"group", task.group != nil}, {"context", task.context != nil}} {
+	}{{"included", task.included}, {"detached", task.detached}, {"host ordered", task.hostOrdered}, {"group", task.group != nil}, {"context", task.context != nil}} {
 		if flag.set {
 			b.WriteString(" " + flag.name)
 		}

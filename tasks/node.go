@@ -134,6 +134,8 @@ type traits struct {
 	locks bool
 	// dropped: not to be run. fulfilled: the event was. always: Task.Always.
 	dropped, fulfilled, always bool
+	// hostOrdered: Task.HostOrdered.
+	hostOrdered bool
 	// witnessed: there is a witness.
 	witnessed bool
 }

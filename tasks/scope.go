@@ -115,6 +115,9 @@ type Task struct {
 	// Always: the task is run whatever becomes of its predecessors, its taskgroup
 	// and its context, because it gives something back.
 	Always bool
+	// HostOrdered: the task starts when its predecessors are complete, those that the
+	// device could keep included.
+	HostOrdered bool
 	// ID, if not nil, gets the task's number in snapshots before the task can start.
 	ID *uint64
 	// Event, if not nil, makes the task detachable; Add sets it before the task
@@ -229,7 +232,7 @@ func (s *Scope) Add(t *Task, w *Work) (*Node, error) {
 // clause.
 func (t *Task) special() bool {
 	return t.Included || t.Held || t.Context != nil || t.Group != nil ||
-		t.ID != nil || t.Event != nil || t.Inner != nil || t.Always || t.Witness != nil
+		t.ID != nil || t.Event != nil || t.Inner != nil || t.Always || t.HostOrdered || t.Witness != nil
 }
 
 // addSpecial does for a new task what most do not need.
@@ -247,7 +250,7 @@ func (s *Scope) addSpecial(n *Node, t *Task) {
 		n.included = t.Included
 		n.refs++
 	}
-	n.always = t.Always
+	n.always, n.hostOrdered = t.Always, t.HostOrdered
 	n.witness, n.witnessed = t.Witness, t.Witness != nil
 	if t.Context != nil && t.Context.Done() != nil {
 		n.ctx, n.conditional = t.Context, !t.Always

@@ -1,0 +1,53 @@
+package interop_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"unsafe"
+
+	"github.com/vkomp/vkomp/interop"
+	"github.com/vkomp/vkomp/tasks"
+)
+
+// The wait ends when the predecessor is complete on the device, and foreign work that is
+// before the construct is not waited for.
+func TestIncludedWaitsForPredecessorsOnTheDevice(t *testing.T) {
+	r := newRig(0)
+	a, b := initialise(t, r.device, interop.TypeTargetSync), initialise(t, r.device, interop.TypeTargetSync)
+	var x uint64
+	depend := func(kind tasks.DependKind, x *uint64) tasks.Depend {
+		return tasks.Depend{Kind: kind, Ptr: unsafe.Pointer(x), Size: 8}
+	}
+	r.useAll(t, "before", []interop.Object{a}, depend(tasks.DependOut, &x))
+	_, signal := announce(t, b)
+	// A context that has ended is looked at only where there is something to wait for.
+	cause := errors.New("no more time")
+	ended, cancel := context.WithCancelCause(t.Context())
+	cancel(cause)
+	generate := func(depend ...tasks.Depend) *interop.Included {
+		included := new(interop.Included)
+		_, err := r.device.Generate(interop.Task{
+			Label: "included", Scope: r.scope, Depend: depend, Included: included,
+			Parts: []interop.Part{{Object: b, Action: interop.ActionUse}},
+		})
+		succeed(t, err)
+		return included
+	}
+	waiting, given := generate(depend(tasks.DependIn, &x)), generate(depend(tasks.DependIn, &x))
+	if err := given.Wait(ended, nil); !errors.Is(err, cause) {
+		t.Errorf("before the predecessor is complete: %v", err)
+	}
+	// Nothing is before these.
+	succeed(t, generate(depend(tasks.DependIn, new(uint64))).Wait(ended, nil))
+	succeed(t, generate().Wait(ended, nil))
+	r.steps()
+	succeed(t, waiting.Wait(ended, nil))
+	if v := r.valueOf(t, b); v != 0 {
+		t.Errorf("the semaphore has %d", v)
+	}
+	succeed(t, b.Withdraw(signal))
+	r.steps()
+	succeed(t, r.scope.Wait(t.Context(), nil))
+	r.free(t)
+}

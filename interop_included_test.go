@@ -1,0 +1,135 @@
+package vkomp_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/vkomp/vkomp"
+	"github.com/vkomp/vkomp/interop"
+	"github.com/vkomp/vkomp/tests/vktest"
+)
+
+// whenAwaited is a context that calls blocks when somebody begins to wait for its end.
+type whenAwaited struct {
+	context.Context
+	blocks func()
+}
+
+func (c whenAwaited) Done() <-chan struct{} {
+	c.blocks()
+	return c.Context.Done()
+}
+
+// depending is the construct with depend clauses and without nowait.
+func depending(i vkomp.Interop, depend ...vkomp.Depend) vkomp.Interop {
+	i.Depend = depend
+	return i
+}
+
+// Without nowait, and with depend, the generator waits for the predecessors. Here they
+// end when it does.
+func TestIncludedInteropWaitsForItsPredecessors(t *testing.T) {
+	for name, construct := range map[string]func(o *interop.Object) vkomp.Interop{
+		"init": func(*interop.Object) vkomp.Interop {
+			return vkomp.Interop{Init: []vkomp.InteropInit{{Object: new(interop.Object), Types: targetAndSync}}}
+		},
+		"use":     func(o *interop.Object) vkomp.Interop { return use(*o) },
+		"destroy": func(o *interop.Object) vkomp.Interop { return vkomp.Interop{Destroy: []*interop.Object{o}} },
+		"none":    func(*interop.Object) vkomp.Interop { return use(interop.None) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			rt := vktest.Open(t)
+			o := newObject(t, rt, targetAndSync)
+			a, y := []uint32{0}, make([]float32, 100)
+			add := adder(t, rt, y)
+			waited, gate := false, make(chan struct{})
+			open := sync.OnceFunc(func() { close(gate) })
+			defer open()
+			must(t, rt.Task(t.Context(), vkomp.Task{Depend: []vkomp.Depend{vkomp.Out(a)}, Body: func(context.Context) error {
+				<-gate
+				a[0] = 1
+				return nil
+			}}))
+			add(true)
+			waits := whenAwaited{t.Context(), func() { waited = true; open() }}
+			must(t, rt.Interop(waits, depending(construct(&o), vkomp.In(a), vkomp.In(y))))
+			if !waited {
+				t.Fatal("Interop has not waited")
+			}
+			if a[0] != 1 || y[0] != 1 {
+				t.Errorf("a is %v and y[0] %v", a, y[0])
+			}
+			must(t, rt.Taskwait(t.Context()))
+		})
+	}
+}
+
+// Neither nowait nor a construct without depend waits for anything.
+func TestDeferredAndMergedInteropWaitForNoTask(t *testing.T) {
+	rt := vktest.Open(t)
+	o := newObject(t, rt, targetAndSync)
+	a, gate := []uint32{0}, make(chan struct{})
+	must(t, rt.Task(t.Context(), vkomp.Task{Depend: []vkomp.Depend{vkomp.Out(a)}, Body: func(context.Context) error { <-gate; return nil }}))
+	must(t, rt.Interop(t.Context(), later(use(o), vkomp.InOut(a))))
+	must(t, rt.Interop(t.Context(), later(use(interop.None, o), vkomp.InOut(a))))
+	must(t, rt.Interop(t.Context(), later(use(o))))
+	must(t, rt.Interop(t.Context(), use(o)))
+	must(t, rt.Interop(t.Context(), vkomp.Interop{Destroy: []*interop.Object{&o}}))
+	close(gate)
+	must(t, rt.Taskwait(t.Context()))
+}
+
+// What an included construct waits for it reports, and it is carried out.
+func TestIncludedInteropReportsItsPredecessors(t *testing.T) {
+	rt := vktest.Open(t)
+	a, broken := []uint32{0}, errors.New("broken")
+	for range 2 {
+		o := newObject(t, rt, targetAndSync)
+		copied := o
+		must(t, rt.Task(t.Context(), vkomp.Task{Label: "breaks", Depend: []vkomp.Depend{vkomp.Out(a)}, Body: func(context.Context) error { return broken }}))
+		err := rt.Interop(t.Context(), depending(vkomp.Interop{Destroy: []*interop.Object{&o}}, vkomp.InOut(a)))
+		var failed *vkomp.TaskError
+		if !errors.Is(err, broken) || !errors.As(err, &failed) || !strings.Contains(err.Error(), `"breaks"`) {
+			t.Errorf("got %v", err)
+		}
+		if o != interop.None || copied.Types() != 0 {
+			t.Errorf("%v is left", copied)
+		}
+		// It is reported, so what depends on a is run.
+		ran := false
+		must(t, rt.Task(t.Context(), vkomp.Task{Depend: []vkomp.Depend{vkomp.In(a)}, Body: func(context.Context) error { ran = true; return nil }}))
+		must(t, rt.Taskwait(t.Context()))
+		if !ran {
+			t.Error("the task after it was not run")
+		}
+	}
+}
+
+// An included construct whose context ends waits no longer, and is carried out.
+func TestIncludedInteropGivesUpItsWait(t *testing.T) {
+	rt := vktest.Open(t)
+	a, gate := []uint32{0}, make(chan struct{})
+	o := newObject(t, rt, targetAndSync)
+	copied := o
+	_, signal, err := o.Next()
+	must(t, err)
+	must(t, rt.Interop(t.Context(), later(use(o), vkomp.InOut(a))))
+	broken, cause := errors.New("broken"), errors.New("no more time")
+	must(t, rt.Task(t.Context(), vkomp.Task{Label: "breaks", Depend: []vkomp.Depend{vkomp.In(a)}, Body: func(context.Context) error { <-gate; return broken }}))
+	ctx, cancel := context.WithCancelCause(t.Context())
+	err = rt.Interop(whenAwaited{ctx, func() { cancel(cause) }}, depending(vkomp.Interop{Destroy: []*interop.Object{&o}}, vkomp.InOut(a)))
+	says := fmt.Sprintf("%v awaits value %d", copied, signal)
+	if !errors.Is(err, cause) || !strings.Contains(err.Error(), says) || o != interop.None {
+		t.Errorf("got %v, want %q; the object is %v", err, says, o)
+	}
+	must(t, copied.Withdraw(signal))
+	close(gate)
+	// Nobody has reported the predecessor.
+	if err := rt.Taskwait(t.Context()); !errors.Is(err, broken) {
+		t.Errorf("Taskwait: %v", err)
+	}
+}
