@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 	"unsafe"
 
 	vulkan "github.com/vulkan-go/vulkan"
@@ -204,14 +205,12 @@ func (d *Device) Close() error {
 	for _, q := range queues {
 		q.mu.Lock() // submissions end, and none follows
 	}
-	// A lost device is as idle as it will be, and can only be destroyed.
-	if d.physical.adopted == nil {
-		vulkan.DeviceWaitIdle(d.handle)
-	} else {
-		// All queues of the VkDevice would have to be locked for that, the application's
-		// as well.
-		for _, q := range queues {
-			C.vko_queue_finish(q.c)
+	for _, q := range queues {
+		for try := 0; ; try++ {
+			if r := q.finish(); r == Success || r == ErrorDeviceLost {
+				break
+			}
+			time.Sleep(backoff(try))
 		}
 	}
 	left := d.describeLive()

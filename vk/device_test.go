@@ -107,6 +107,7 @@ func TestCallsAfterCloseSayClosed(t *testing.T) {
 	_, calls["Calibrate"] = d.Calibrate()
 	_, calls["Completed"] = q.Completed()
 	_, calls["Wait"] = q.Wait(1, 0)
+	calls["WaitIdle"] = d.WaitIdle()
 	d.DestroyBlock(Block{Buffer: 1})
 	d.DestroyPipeline(Pipeline{Handle: 1})
 	d.DestroySemaphore(1)

@@ -239,7 +239,10 @@ func (d *Device) submissionSampler(q *Queue) (sample func() (uint64, error), don
 		}
 		value++
 		if r := d.waitSemaphore(d.c, Semaphore(ended), value, -1); r < 0 {
-			return 0, check("vkWaitSemaphores", r, "a sample of the device's clock")
+			// The semaphore and the query may be in use.
+			if err := q.waitIdle(); err != nil {
+				return 0, err
+			}
 		}
 		var ticks [1]uint64
 		err := d.readQueries(pool, 0, ticks[:])

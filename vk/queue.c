@@ -387,10 +387,10 @@ int32_t vko_queue_sample(vko_queue *q, const uint64_t *words, uint64_t count, vk
 		submit(q, q->sample, 0, fault);
 }
 
-void vko_queue_finish(const vko_queue *q)
+int32_t vko_queue_finish(const vko_queue *q)
 {
-	// A lost device is as idle as it will be.
-	vko_semaphore_wait(q->d, q->timeline, q->submitted, UINT64_MAX);
-	if (q->orders != 0)
-		vko_semaphore_wait(q->d, q->orders, q->ordered, UINT64_MAX);
+	int32_t r = vko_semaphore_wait(q->d, q->timeline, q->submitted, UINT64_MAX);
+	if (r == VKO_SUCCESS && q->orders != 0)
+		r = vko_semaphore_wait(q->d, q->orders, q->ordered, UINT64_MAX);
+	return r;
 }

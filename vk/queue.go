@@ -204,6 +204,10 @@ func (q *Queue) Completed() (uint64, error) {
 // Wait blocks until the timeline has reached value or the timeout has passed, and
 // says whether it has; a negative timeout is for ever. What the device wrote is
 // visible to the host only after a barrier to [StageHost] before the signal.
+//
+// A wait that fails while the device works on is tried again, and the timeline looked at
+// meanwhile. An error that does not match ErrDeviceLost says that both go on failing, and
+// nothing of what the device does: see [Device.WaitIdle].
 func (q *Queue) Wait(value uint64, timeout time.Duration) (done bool, err error) {
 	if q.closed.Load() {
 		return false, q.errClosed()

@@ -82,7 +82,7 @@ func (d *Device) SemaphoreValue(s Semaphore) (uint64, error) {
 
 // WaitSemaphore blocks until a timeline semaphore has reached value or the timeout
 // has passed, and says whether it has; a negative timeout is for ever. For what is
-// visible to the host then see [Queue.Wait].
+// visible to the host then, and for errors, see [Queue.Wait].
 func (d *Device) WaitSemaphore(s Semaphore, value uint64, timeout time.Duration) (bool, error) {
 	if err := d.enterSemaphore("Device.WaitSemaphore", s); err != nil {
 		return false, err
@@ -136,13 +136,48 @@ func (d *Device) semaphoreValue(s Semaphore) (uint64, Result) {
 	return uint64(value), Result(r)
 }
 
-// waitSemaphore gives Success, Timeout or an error.
+// waitSemaphore gives Success, Timeout or an error. A wait can fail for want of memory
+// while the device works on: then the semaphore's value is looked at, and the wait is
+// tried again, until the value is reached, the timeout has passed, or both have failed
+// some times in a row.
 func (d *Device) waitSemaphore(c *C.vko_device, s Semaphore, value uint64, timeout time.Duration) Result {
+	defer d.instance.drain()
 	nanoseconds := uint64(math.MaxUint64)
 	if timeout >= 0 {
 		nanoseconds = uint64(timeout)
 	}
-	r := C.vko_semaphore_wait(c, C.vkoHandle(s), C.uint64_t(value), C.uint64_t(nanoseconds))
-	d.instance.drain()
-	return Result(r)
+	var begun time.Time
+	for try, failures := 0, 0; ; try++ {
+		r := Result(C.vko_semaphore_wait(c, C.vkoHandle(s), C.uint64_t(value), C.uint64_t(nanoseconds)))
+		if r == Success || r == ErrorDeviceLost || r == Timeout && timeout >= 0 {
+			return r
+		}
+		if timeout >= 0 {
+			if begun.IsZero() {
+				begun = time.Now() // the wait itself failed rather than took its time
+			}
+			left := timeout - time.Since(begun)
+			if left <= 0 {
+				return r
+			}
+			nanoseconds = uint64(left)
+		}
+		var now C.uint64_t
+		switch look := Result(C.vko_semaphore_value(c, C.vkoHandle(s), &now)); {
+		case look == ErrorDeviceLost:
+			return look
+		case look < 0:
+			if failures++; failures == waitFailures {
+				return r
+			}
+		case uint64(now) >= value:
+			return Success
+		default:
+			failures = 0
+		}
+		time.Sleep(backoff(try))
+		if d.queues[0].closed.Load() {
+			return r
+		}
+	}
 }

@@ -44,6 +44,7 @@ func (*Device) Properties() *Properties                                    { ret
 func (*Device) Handle() uintptr                                            { return 0 }
 func (*Device) Close() error                                               { return nil }
 func (*Device) Trim() error                                                { return errNoCgo }
+func (*Device) WaitIdle() error                                            { return errNoCgo }
 func (*Device) Live() map[string]int                                       { return map[string]int{} }
 func (*Device) Queues() []*Queue                                           { return nil }
 func (*Device) CreateBlock(uint64, int) (Block, error)                     { return Block{}, errNoCgo }

@@ -428,7 +428,8 @@ int32_t vko_queue_order(vko_queue *q, const uint64_t *waits, uint32_t wait_count
 // value instead. The last such submission has ended.
 int32_t vko_queue_sample(vko_queue *q, const uint64_t *words, uint64_t count, vkoHandle semaphore,
 	uint64_t value, vko_fault *fault);
-// Waits for all that was submitted here, of an adopted device.
-void vko_queue_finish(const vko_queue *q);
+// Waits until all has ended that was submitted here; the VkResult. The caller holds the
+// queue's lock, so that nothing is added.
+int32_t vko_queue_finish(const vko_queue *q);
 
 #endif

@@ -1,0 +1,106 @@
+//go:build unix
+
+package tests
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/vkomp/vkomp/tests/vktest"
+	"github.com/vkomp/vkomp/vk"
+)
+
+// vulkanDevice opens a device without a runtime.
+func vulkanDevice(t *testing.T) *vk.Device {
+	t.Helper()
+	i, err := vk.Open(vk.InstanceOptions{})
+	succeed(t, err)
+	t.Cleanup(func() { succeed(t, i.Close()) })
+	for _, p := range i.PhysicalDevices() {
+		if len(p.Missing()) == 0 {
+			d, err := p.Open(vk.DeviceOptions{})
+			succeed(t, err)
+			t.Cleanup(func() { succeed(t, d.Close()) })
+			return d
+		}
+	}
+	t.Fatal("no usable device")
+	return nil
+}
+
+// A wait whose calls fail for want of memory goes on as long as one of the two ways to
+// learn of the value works.
+func TestWaitsGoOnAfterFailuresForWantOfMemory(t *testing.T) {
+	f := vktest.InjectFaults(t, "manyqueue")
+	t.Setenv("VKOMP_MANYQUEUE_DELAY_US", "3000")
+	d := vulkanDevice(t)
+	value := uint64(0)
+	for name, c := range map[string]struct{ waits, looks int }{
+		"one wait": {1, 0}, "some of both": {20, 10}, "all waits": {-1, 0}, "all waits and some looks": {-1, 20},
+	} {
+		for k, q := range d.Queues() {
+			value++
+			succeed(t, q.Submit(nil, nil, nil, value))
+			f.Fail("vkWaitSemaphores", 1, c.waits, vk.ErrorOutOfHostMemory)
+			if c.looks > 0 {
+				f.Fail("vkGetSemaphoreCounterValue", 1, c.looks, vk.ErrorOutOfDeviceMemory)
+			}
+			if done, err := q.Wait(value, -1); !done || err != nil {
+				t.Errorf("%s, queue %d: %v, %v", name, k, done, err)
+			}
+			f.Mend()
+		}
+	}
+}
+
+// A wait that can learn nothing gives up, and says so: what the device does is not known.
+func TestWaitThatLearnsNothingFails(t *testing.T) {
+	f := vktest.InjectFaults(t)
+	d := vulkanDevice(t)
+	q := d.Queues()[0]
+	f.Fail("vkWaitSemaphores", 1, -1, vk.ErrorOutOfHostMemory)
+	f.Fail("vkGetSemaphoreCounterValue", 1, -1, vk.ErrorOutOfHostMemory)
+	succeed(t, q.Submit(nil, nil, nil, 1))
+	for _, timeout := range []time.Duration{-1, time.Hour, 0, time.Millisecond} {
+		if done, err := q.Wait(1, timeout); done || !errors.Is(err, vk.ErrOutOfMemory) {
+			t.Errorf("a wait of %v: %v, %v", timeout, done, err)
+		}
+	}
+	// vkQueueWaitIdle tells it, when it does not fail any more.
+	f.Fail("vkQueueWaitIdle", 1, 5, vk.ErrorOutOfDeviceMemory)
+	succeed(t, d.WaitIdle())
+	if n := f.Failed("vkQueueWaitIdle"); n != 5 {
+		t.Errorf("%d calls of vkQueueWaitIdle failed, want 5", n)
+	}
+	f.Mend()
+}
+
+// A lost device is idle when the wait for that has come back, whatever runs on until then.
+func TestLostDeviceIsWaitedForUntilItIsIdle(t *testing.T) {
+	f := vktest.InjectFaults(t, "manyqueue")
+	t.Setenv("VKOMP_MANYQUEUE_DELAY_US", "20000")
+	d := vulkanDevice(t)
+	b, words := newSeen(t, d, 64)
+	queues := d.Queues()
+	var s vk.Stream
+	for k, q := range queues[1:] {
+		s.Reset()
+		s.Fill(b.Buffer, uint64(16*k), 16, 7)
+		s.Barrier(vk.Barrier{SrcStage: vk.StageTransfer, DstStage: vk.StageHost, SrcAccess: vk.AccessTransferWrite, DstAccess: vk.AccessHostRead})
+		succeed(t, q.Submit(&s, nil, nil, 1))
+	}
+	f.Fail("vkQueueSubmit", 1, 1, vk.ErrorDeviceLost)
+	if err := queues[0].Submit(nil, nil, nil, 1); !errors.Is(err, vk.ErrDeviceLost) {
+		t.Fatal(err)
+	}
+	if err := d.WaitIdle(); !errors.Is(err, vk.ErrDeviceLost) {
+		t.Errorf("WaitIdle: %v", err)
+	}
+	for k := range queues[1:] {
+		if words[k] != (seen{7, 7, 7, 7}) {
+			t.Errorf("queue %d still runs", k+1)
+		}
+	}
+	d.DestroyBlock(b)
+}
