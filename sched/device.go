@@ -51,8 +51,13 @@ type Device interface {
 	// Completed returns the value that the queue's timeline has reached.
 	Completed(queue int) (uint64, error)
 	// Wait waits for a value of the queue's timeline; a negative timeout is
-	// none. It reports whether the value was reached.
+	// none. It reports whether the value was reached. An error says nothing of what the
+	// device does.
 	Wait(queue int, value uint64, timeout time.Duration) (bool, error)
+	// WaitIdle waits until nothing runs any more that was submitted. After a nil error,
+	// all of it has ended, and all timelines have reached what was submitted; else the
+	// device is lost. It is called without locks that a submission takes.
+	WaitIdle() error
 	// Query pools are of timestamps, which are reset when a pool is made; see vk.Device.
 	CreateQueryPool(count uint32) (vk.QueryPool, error)
 	DestroyQueryPool(vk.QueryPool)

@@ -67,15 +67,19 @@ type fakeDevice struct {
 	lost   bool
 	closed bool
 
-	// submit and create are asked before each Submit and CreateBlock.
-	submit func(call int) error
-	create func(call int) error
+	// submit and create are asked before each Submit and CreateBlock, wait and look before
+	// each Wait and Completed.
+	submit     func(call int) error
+	create     func(call int) error
+	wait, look func() error
 
 	submits, creates, imports int
-	budget                    []vk.HeapBudget
-	live, peakLive            int
-	barriers                  []int
-	reports                   []string
+	// idles counts calls of WaitIdle.
+	idles          int
+	budget         []vk.HeapBudget
+	live, peakLive int
+	barriers       []int
+	reports        []string
 }
 
 // fakeBlock is memory as the device and as the host see it.
@@ -352,7 +356,7 @@ func (d *fakeDevice) DestroyBlock(block vk.Block) {
 	}
 	for _, c := range d.pending {
 		for _, a := range c.accesses {
-			if a.buffer == block.Buffer && !d.lost {
+			if a.buffer == block.Buffer {
 				d.fail("buffer %d destroyed before %s", block.Buffer, &c.command)
 			}
 		}
@@ -391,6 +395,11 @@ func (d *fakeDevice) DestroyPipeline(p vk.Pipeline) {
 	if _, ok := d.pipelines[p.Handle]; !ok {
 		d.fail("pipeline %d destroyed and does not exist", p.Handle)
 	}
+	for _, c := range d.pending {
+		if c.pipeline == p.Handle {
+			d.fail("pipeline %d destroyed before %s", p.Handle, &c.command)
+		}
+	}
 	delete(d.pipelines, p.Handle)
 }
 
@@ -405,7 +414,7 @@ func (d *fakeDevice) Close() error {
 		d.fail("closed with %d pipelines, %d blocks and %d query pools alive", len(d.pipelines), len(d.blocks), len(d.pools))
 	}
 	for i := range d.queues {
-		if n := len(d.queues[i].batches); n > 0 && !d.lost {
+		if n := len(d.queues[i].batches); n > 0 {
 			d.fail("closed with %d submissions of queue %d under way", n, i)
 		}
 	}
@@ -507,6 +516,8 @@ func (d *fakeDevice) observe(queue int, value uint64) {
 	d.flushes = kept
 }
 
+// lose has every call from now on answered with the loss. What was submitted may run
+// until WaitIdle returns.
 func (d *fakeDevice) lose() {
 	d.lost = true
 	d.changed.Broadcast()
@@ -517,6 +528,11 @@ func (d *fakeDevice) Completed(queue int) (uint64, error) {
 	defer d.mu.Unlock()
 	if d.lost {
 		return 0, errLost
+	}
+	if d.look != nil {
+		if err := d.look(); err != nil {
+			return 0, err
+		}
 	}
 	if d.rng.IntN(2) == 0 {
 		d.step()
@@ -532,6 +548,11 @@ func (d *fakeDevice) Wait(queue int, value uint64, timeout time.Duration) (bool,
 	if timeout >= 0 || value > q.submitted {
 		d.fail("wait for %d of queue %d with timeout %v, %d is submitted", value, queue, timeout, q.submitted)
 		return false, errLost
+	}
+	if d.wait != nil && !d.lost {
+		if err := d.wait(); err != nil {
+			return false, err
+		}
 	}
 	for q.completed < value {
 		switch {
@@ -551,6 +572,41 @@ func (d *fakeDevice) Wait(queue int, value uint64, timeout time.Duration) (bool,
 	}
 	d.observe(queue, q.completed)
 	return true, nil
+}
+
+// WaitIdle implements Device. A lost device runs some of what it has, as far as it is not
+// held, and forgets the rest.
+func (d *fakeDevice) WaitIdle() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.idles++
+	for !d.lost {
+		switch {
+		case d.step():
+		case d.idle():
+			for i := range d.queues {
+				d.observe(i, d.queues[i].completed)
+			}
+			return nil
+		case d.held:
+			d.changed.Wait()
+		default:
+			d.fail("nothing can run, and the device is not idle: the order has a cycle")
+			return errLost
+		}
+	}
+	for d.rng.IntN(8) > 0 && d.step() {
+	}
+	d.pending = nil
+	for i := range d.queues {
+		d.queues[i].batches = nil
+	}
+	return errLost
+}
+
+// idle reports whether all that was submitted has ended.
+func (d *fakeDevice) idle() bool {
+	return !slices.ContainsFunc(d.queues, func(q fakeQueue) bool { return len(q.batches) > 0 })
 }
 
 // hold stops the device, advance lets it go on to a submission and stop there, and

@@ -90,7 +90,7 @@ func (d *fakeDevice) settled(p vk.QueryPool, first, count uint32, what string) [
 	}
 	pool = pool[first:][:count]
 	for _, q := range pool {
-		if q.submitted && !q.written && !d.lost {
+		if q.submitted && !q.written && !(d.lost && d.idle()) {
 			d.fail("queries of pool %d %s that are to be written", p.Handle, what)
 		}
 	}

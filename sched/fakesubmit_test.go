@@ -12,21 +12,30 @@ import (
 
 var errLost = &vk.Error{Op: "vkQueueSubmit", Result: vk.ErrorDeviceLost}
 
+// Submit implements Device. A submission that is answered with the loss of the device
+// may run.
 func (d *fakeDevice) Submit(queue int, s *vk.Stream, waits []timeline.Point, foreign Foreign, signal uint64) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.submits++
-	if d.submit != nil {
-		if err := d.submit(d.submits); err != nil {
-			if errors.Is(err, vk.ErrDeviceLost) {
-				d.lose()
-			}
-			return err
-		}
-	}
 	if d.lost {
 		return errLost
 	}
+	d.submits++
+	if d.submit != nil {
+		if err := d.submit(d.submits); errors.Is(err, vk.ErrDeviceLost) {
+			d.accept(queue, s, waits, foreign, signal)
+			d.lose()
+			return err
+		} else if err != nil {
+			return err
+		}
+	}
+	d.accept(queue, s, waits, foreign, signal)
+	return nil
+}
+
+// accept takes a submission.
+func (d *fakeDevice) accept(queue int, s *vk.Stream, waits []timeline.Point, foreign Foreign, signal uint64) {
 	q := &d.queues[queue]
 	if d.closed || signal <= q.submitted {
 		d.fail("submission of value %d to queue %d, after %d (closed %v)", signal, queue, q.submitted, d.closed)
@@ -140,7 +149,6 @@ func (d *fakeDevice) Submit(queue int, s *vk.Stream, waits []timeline.Point, for
 	d.order.signals(queue, signal)
 	d.barriers = append(d.barriers, barriers)
 	d.changed.Broadcast()
-	return nil
 }
 
 // fakeSignal is a signal of a semaphore that is no queue's own.

@@ -205,13 +205,30 @@ func (t *target) downloaded(block *memory.Present, offset, size uint64) *downloa
 	return nil
 }
 
-// abort completes a task with an error after it entered, under mu: its
-// references are given back and nothing is copied. An exit construct has no
-// reference of its own: what it was to take away stays, with its contents, unless
-// the device is lost.
+// abort completes a task with an error after it entered and the device is done with its
+// batches, under mu: its references are given back and nothing is copied. An exit
+// construct has no reference of its own: what it was to take away stays, with its
+// contents, unless the device is lost. With a device that is lost and not at rest the
+// task is aborted when it is.
 func (s *Scheduler) abort(t *target, err error, w *tasks.Work) {
+	if lost := s.awaitRings(t); lost != nil {
+		s.lose(lost)
+	}
+	if s.lost != nil && !s.atRest {
+		t.failed = err
+		s.doomed = append(s.doomed, t)
+		return
+	}
 	if t.operations {
 		t.due = t.due[:0] // what was about to go
+		for i := range t.exits {
+			if !t.exiting {
+				break
+			}
+			if state := stateOf(t.exits[i].Present); state.goneBy == t {
+				state.goneBy = nil
+			}
+		}
 	}
 	switch {
 	case t.exiting && len(t.Enter) == 0 && s.lost == nil:
@@ -244,10 +261,6 @@ func restartAll(parked *[]*tasks.Node, w *tasks.Work) {
 func (s *Scheduler) complete(t *target, err error, w *tasks.Work) {
 	t.filled()
 	s.endMoves(t)
-	for _, st := range t.streams {
-		// Done by now, unless the task failed after them.
-		s.awaitStream(st)
-	}
 	s.freeStaging(t)
 	t.over = true
 	restartAll(&t.parked, w)

@@ -305,7 +305,8 @@ func (s *Scheduler) observeExit(t *target) {
 
 // observeGone notes that a block leaves the presence table by t's exit, under mu.
 func (s *Scheduler) observeGone(t *target, block *memory.Present) {
-	if state := stateOf(block); state.told {
+	if state := stateOf(block); state.told && state.goneBy == nil {
+		state.goneBy = t
 		t.due = append(t.due, t.transfer(ompt.TargetDataDelete, block.Section.Ptr, state.store, blockAt(block), block.Storage.Size, block.Label))
 	}
 }

@@ -1,7 +1,6 @@
 package sched
 
 import (
-	"errors"
 	"fmt"
 	"iter"
 
@@ -142,7 +141,7 @@ func (s *Scheduler) abandon(t *target, err error, w *tasks.Work) {
 	for _, m := range t.earlier {
 		consider(m)
 	}
-	if last == nil || s.lost != nil {
+	if last == nil {
 		s.abort(t, err, w)
 		return
 	}
@@ -391,11 +390,9 @@ func (d *download) from() (*store, span) {
 	return m, span{d.block.Storage.Offset - m.Offset + d.offset, d.size}
 }
 
-// failBatch fails the tasks of a batch that was not submitted or is lost.
+// failBatch fails the tasks of a batch that was not submitted, or that a lost device has
+// done with.
 func (s *Scheduler) failBatch(q *queue, b *batch, err error, w *tasks.Work) {
-	if errors.Is(err, vk.ErrDeviceLost) && s.lost == nil {
-		s.lost = err
-	}
 	s.dropStamps(b)
 	for _, t := range b.tasks {
 		cause := err
@@ -408,20 +405,4 @@ func (s *Scheduler) failBatch(q *queue, b *batch, err error, w *tasks.Work) {
 	}
 	q.recycle(b)
 	s.wake.Broadcast()
-}
-
-// failAll fails every task that is placed: the device is lost, or cannot be
-// waited for, which comes to the same.
-func (s *Scheduler) failAll(err error, w *tasks.Work) {
-	if s.lost == nil {
-		s.lost = err
-	}
-	for _, q := range s.queues {
-		batches := append(q.inFlight, q.pending)
-		q.inFlight, q.landed = nil, q.cost
-		q.pending = q.newBatch(q.pending.value+1, q.pending.clock)
-		for _, b := range batches {
-			s.failBatch(q, b, s.lost, w)
-		}
-	}
 }

@@ -2,6 +2,7 @@ package sched
 
 import (
 	"cmp"
+	"errors"
 	"runtime"
 	"slices"
 	"sync"
@@ -266,7 +267,8 @@ func (s *Scheduler) flush(q *queue, force bool, w *tasks.Work) {
 	_ = s.submit(q, w) // its tasks have the error
 }
 
-// submit submits the pending batch; when that fails, its tasks do.
+// submit submits the pending batch; when that fails, its tasks do, at once or, with a
+// device that is lost, when that is at rest.
 func (s *Scheduler) submit(q *queue, w *tasks.Work) error {
 	b := q.pending
 	q.stream.Reset()
@@ -275,6 +277,12 @@ func (s *Scheduler) submit(q *queue, w *tasks.Work) error {
 	err := s.lost
 	if err == nil {
 		err = s.device.Submit(int(q.index), &q.stream, waits, b.foreign, b.value)
+		if errors.Is(err, vk.ErrDeviceLost) {
+			// It may run.
+			s.sent(q, b)
+			s.lose(err)
+			return err
+		}
 	}
 	if err != nil {
 		// The value is skipped: marks of the failed batch stay before those of
@@ -284,10 +292,7 @@ func (s *Scheduler) submit(q *queue, w *tasks.Work) error {
 		s.failBatch(q, b, err, w)
 		return err
 	}
-	q.last = b.value
-	q.pending = q.newBatch(b.value+1, b.clock)
-	s.submissions++
-	b.seq = s.submissions
+	s.sent(q, b)
 	for p, o := range s.queues {
 		b.seen[p] = o.completed
 	}
@@ -305,7 +310,6 @@ func (s *Scheduler) submit(q *queue, w *tasks.Work) error {
 		q.hostVisible.join(b.seen)
 		q.hostVisible[q.index] = b.value
 	}
-	q.launch(b)
 	q.retired = false
 	s.wakeWaiter(q)
 	return nil
@@ -327,6 +331,15 @@ func (s *Scheduler) wakeWaiter(q *queue) {
 func (s *Scheduler) stopDriving(q *queue) {
 	q.drivers--
 	s.wakeWaiter(q)
+}
+
+// sent makes the pending batch one in flight.
+func (s *Scheduler) sent(q *queue, b *batch) {
+	q.last = b.value
+	q.pending = q.newBatch(b.value+1, b.clock)
+	s.submissions++
+	b.seq = s.submissions
+	q.launch(b)
 }
 
 // launch adds a batch to those in flight.
@@ -431,7 +444,7 @@ func (s *Scheduler) startWaiter(q *queue) {
 func (s *Scheduler) wait(q *queue) {
 	for {
 		s.mu.Lock()
-		for len(q.inFlight) == 0 || q.drivers > 0 {
+		for len(q.inFlight) == 0 || q.drivers > 0 || s.lost != nil {
 			if s.stopped || q.retired && len(q.inFlight) == 0 {
 				q.waiting = false
 				s.wake.Broadcast()
@@ -443,8 +456,7 @@ func (s *Scheduler) wait(q *queue) {
 		value := q.inFlight[0].value
 		s.stats.HostWaits++
 		s.mu.Unlock()
-		_, err := s.device.Wait(int(q.index), value, -1)
-		s.reap(q, err)
+		s.reap(q, value, s.awaitValue(q.index, value))
 	}
 }
 
@@ -457,7 +469,7 @@ func (s *Scheduler) drive(t *target, node *tasks.Node) {
 	t.drives, t.driven = false, nil
 	for {
 		next := s.queues[t.mark.queue]
-		if done, _ := node.Completed(); done || len(next.inFlight) == 0 || next.inFlight[0].value > t.mark.value {
+		if done, _ := node.Completed(); done || s.lost != nil || len(next.inFlight) == 0 || next.inFlight[0].value > t.mark.value {
 			// Complete, held by a predecessor, or being finished elsewhere.
 			next = nil
 		}
@@ -476,8 +488,7 @@ func (s *Scheduler) drive(t *target, node *tasks.Node) {
 		value := q.inFlight[0].value
 		s.stats.HostWaits++
 		s.mu.Unlock()
-		err := s.waitFor(q, value)
-		s.reap(q, err)
+		s.reap(q, value, s.waitFor(q, value))
 		s.mu.Lock()
 	}
 }
@@ -491,30 +502,31 @@ func (s *Scheduler) waitFor(q *queue, value uint64) error {
 	}
 	for range looks {
 		reached, err := s.device.Completed(int(q.index))
-		if err != nil || reached >= value {
-			return err
+		if err == nil && reached >= value {
+			return nil
+		}
+		if err != nil {
+			break
 		}
 	}
-	_, err := s.device.Wait(int(q.index), value, -1)
-	return err
+	return s.awaitValue(q.index, value)
 }
 
-// reap finishes the tasks of completed batches; err is the error that the wait
-// for them ended with.
-func (s *Scheduler) reap(q *queue, err error) {
+// reap finishes the tasks of the batches up to a value, and of those that are complete
+// as well, after a wait for that value. err, the wait's, is the loss of the device.
+func (s *Scheduler) reap(q *queue, value uint64, err error) {
 	w := tasks.NewWork()
 	defer w.Finish()
 	s.mu.Lock()
-	reached := uint64(0)
-	if err == nil {
-		reached, err = s.device.Completed(int(q.index))
-	}
 	if err != nil {
-		s.failAll(err, w)
+		s.lose(err)
 		s.mu.Unlock()
 		return
 	}
-	s.arrive(q, reached)
+	if reached, err := s.device.Completed(int(q.index)); err == nil {
+		value = max(value, reached)
+	}
+	s.arrive(q, value)
 	// Refill the queues before the host parts: they may take long.
 	for _, q := range s.queues {
 		s.flush(q, false, w)

@@ -45,7 +45,8 @@ func (d *faultyQueues) Submit(queue int, stream *vk.Stream, waits []timeline.Poi
 		d.late = d.late || t.leaving
 	}
 	if errors.Is(d.err, vk.ErrDeviceLost) {
-		d.set(d.lose)
+		d.set(func() { d.submit = func(int) error { return d.err } })
+		return d.fakeDevice.Submit(queue, stream, waits, foreign, signal)
 	}
 	return d.err
 }

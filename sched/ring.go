@@ -75,9 +75,7 @@ func (s *Scheduler) streamsIn(t *target, w *tasks.Work) (bytes uint64, err error
 		t.tell(ompt.ScopeEnd, st.op)
 		if err != nil {
 			// The task's end gives the rings back.
-			for _, st := range t.streams {
-				s.awaitStream(st)
-			}
+			_ = s.awaitRings(t)
 			return bytes, err
 		}
 		bytes += st.size
@@ -132,7 +130,7 @@ func (s *Scheduler) streamIn(t *target, st *stream, w *tasks.Work) error {
 
 // streamOut copies from the store to the host, without the lock.
 func (s *Scheduler) streamOut(t *target, st *stream, w *tasks.Work) error {
-	defer s.awaitStream(st)
+	defer func() { _ = s.awaitStream(st) }()
 	ring := uint64(len(st.pieces))
 	for ask, got := uint64(0), uint64(0); got < st.size; {
 		for ask < st.size && ask-got < ring*s.piece {
@@ -193,21 +191,51 @@ func (s *Scheduler) placePiece(st *stream, p *piece, bytes uint64, w *tasks.Work
 	return nil
 }
 
-// awaitPiece waits until the device is done with the piece.
+// awaitPiece waits until the device is done with the piece. An error is the loss of the
+// device, which may not be done with it.
 func (s *Scheduler) awaitPiece(p *piece) error {
 	if p.busy.value == 0 {
 		return nil
 	}
-	_, err := s.device.Wait(int(p.busy.queue), p.busy.value, -1)
-	p.busy = mark{}
+	err := s.awaitValue(p.busy.queue, p.busy.value)
+	if err == nil {
+		p.busy = mark{}
+	}
 	return err
 }
 
-// awaitStream waits until the device is done with the ring, or lost.
-func (s *Scheduler) awaitStream(st *stream) {
+// awaitStream is awaitPiece for all of a ring.
+func (s *Scheduler) awaitStream(st *stream) error {
 	for i := range st.pieces {
-		if s.awaitPiece(&st.pieces[i]) != nil {
-			return
+		if err := s.awaitPiece(&st.pieces[i]); err != nil {
+			return err
 		}
 	}
+	return nil
+}
+
+// awaitRings is awaitPiece for all rings of a task.
+func (s *Scheduler) awaitRings(t *target) error {
+	for _, rings := range [...][]*stream{t.streams, t.outs} {
+		for _, st := range rings {
+			if err := s.awaitStream(st); err != nil {
+				return err
+			}
+		}
+	}
+	for i := range t.results {
+		if st := t.results[i].stream; st != nil {
+			if err := s.awaitStream(st); err != nil {
+				return err
+			}
+		}
+	}
+	for i := range t.moves {
+		if st := t.moves[i].ring; st != nil {
+			if err := s.awaitStream(st); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }

@@ -163,7 +163,11 @@ type Scheduler struct {
 	waits     []timeline.Point
 	landed    []landing
 	stats     Stats
-	lost      error
+	// lost is the error that told of the device's loss. atRest: nothing runs on it any
+	// more; doomed are the tasks that are to be aborted then.
+	lost   error
+	atRest bool
+	doomed []*target
 	// live counts tasks that have entered and are not complete. starved are
 	// those that found no memory while others were live: one of them tries again
 	// when one of those is complete, and the next when that one needs no more.
@@ -483,6 +487,7 @@ func (s *Scheduler) close(now bool) (leaked, err error) {
 	}
 	s.mu.Unlock()
 	s.waiters.Wait()
+	_ = s.device.WaitIdle() // it is idle, whatever that returns
 
 	leaked = s.dropMemory()
 	for _, p := range *s.pipelines.Load() {

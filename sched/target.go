@@ -222,6 +222,8 @@ type blockState struct {
 	broken error
 	// told: an observer heard of the storage.
 	told bool
+	// goneBy is the task whose exit is to tell, or has told, that the storage goes.
+	goneBy *target
 }
 
 func stateOf(p *memory.Present) *blockState { return p.State.(*blockState) }

@@ -1,0 +1,80 @@
+package sched
+
+import (
+	"errors"
+
+	"github.com/vkomp/vkomp/tasks"
+	"github.com/vkomp/vkomp/vk"
+)
+
+// A call of the device that is answered with its loss ends nothing: what was submitted
+// to any of its queues may run on, the submission that was answered so included, until a
+// wait for the device to be idle has come back. So a loss has two moments:
+//
+//	lost     nothing is submitted any more, constructs are refused, no task ends that
+//	         has commands whose end the host has not seen
+//	   │     (a goroutine waits for the device, without the scheduler's lock)
+//	at rest  those tasks fail; memory is freed, host storage unpinned
+//
+// Any other failure of a call that waits says nothing about the device: the wait goes on
+// in other ways, and no task learns of it.
+
+// lose notes that a call of the device was answered with its loss; mu is held.
+func (s *Scheduler) lose(err error) {
+	if s.lost != nil {
+		return
+	}
+	s.lost = err
+	if !s.stopped { // else Close waits for the device
+		s.waiters.Go(s.settleLoss)
+	}
+}
+
+// settleLoss fails all tasks under way once nothing runs on the lost device any more.
+func (s *Scheduler) settleLoss() {
+	_ = s.device.WaitIdle() // it is idle, whatever that returns
+	w := tasks.NewWork()
+	defer w.Finish()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.atRest = true
+	s.failAll(w)
+	for i, t := range s.doomed {
+		s.doomed[i] = nil
+		s.abort(t, t.failed, w)
+	}
+	s.doomed = nil
+	for _, q := range s.queues {
+		q.wake.Signal()
+	}
+	s.wake.Broadcast()
+}
+
+// failAll fails every task that is placed; the device is at rest.
+func (s *Scheduler) failAll(w *tasks.Work) {
+	type failing struct {
+		*batch
+		queue *queue
+	}
+	var all []failing
+	for _, q := range s.queues {
+		for _, b := range append(q.inFlight, q.pending) {
+			all = append(all, failing{b, q})
+		}
+		q.inFlight, q.landed = nil, q.cost
+		q.pending = q.newBatch(q.pending.value+1, q.pending.clock)
+	}
+	for _, b := range all {
+		s.failBatch(b.queue, b.batch, s.lost, w)
+	}
+}
+
+// awaitValue waits until the device has reached a value of a queue's timeline, which was
+// submitted. An error is the loss of the device.
+func (s *Scheduler) awaitValue(queue int32, value uint64) error {
+	_, err := s.device.Wait(int(queue), value, -1)
+	if err == nil || errors.Is(err, vk.ErrDeviceLost) {
+		return err
+	}
+	return s.device.WaitIdle()
+}

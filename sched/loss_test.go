@@ -1,0 +1,203 @@
+package sched
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/vkomp/vkomp/vk"
+)
+
+var (
+	errWaitMemory = &vk.Error{Op: "vkWaitSemaphores", Result: vk.ErrorOutOfHostMemory}
+	errLookMemory = &vk.Error{Op: "vkGetSemaphoreCounterValue", Result: vk.ErrorOutOfDeviceMemory}
+)
+
+// lossModes have copies, rings and the host's own storage on one and on many queues.
+var lossModes = append(append(memoryModes[:len(memoryModes):len(memoryModes)], pieceModes...),
+	queueModes(memoryModes[0], memoryModes[4], pieceModes[0])...)
+
+// failing returns a hook that fails those calls, from 1 on, of which the function says so.
+func failing(which func(call int) bool, err error) func() error {
+	calls := 0
+	return func() error {
+		if calls++; which(calls) {
+			return err
+		}
+		return nil
+	}
+}
+
+// A wait or a look that fails for want of memory says nothing about the device.
+func TestWaitsThatFailForWantOfMemoryFailNothing(t *testing.T) {
+	third := func(call int) bool { return call%3 == 0 }
+	once := func(call int) bool { return call == 2 }
+	always := func(int) bool { return true }
+	never := func(int) bool { return false }
+	for name, c := range map[string]struct{ wait, look func(int) bool }{
+		"one wait": {once, never}, "one look": {never, once}, "every third": {third, third},
+		"all waits": {always, never}, "all looks": {never, always}, "all of both": {always, always},
+	} {
+		for _, mode := range lossModes {
+			t.Run(name+"/"+mode.name, func(t *testing.T) {
+				r := newRig(t, mode, 1)
+				defer r.close()
+				r.d.wait, r.d.look = failing(c.wait, errWaitMemory), failing(c.look, errLookMemory)
+				p := newSpread(r)
+				if err := p.generate(); err != nil {
+					t.Fatal(err)
+				}
+				p.checkRest(nil)
+			})
+		}
+	}
+}
+
+// The device is lost as its n-th wait, look or submission tells, while batches of all its
+// queues may be under way. The device reports what is freed that they use.
+func TestNothingOfALostDeviceIsFreedBeforeItIsAtRest(t *testing.T) {
+	for _, mode := range lossModes {
+		for call, lose := range map[string]func(d *fakeDevice, n int){
+			"wait": func(d *fakeDevice, n int) {
+				fail := failing(func(call int) bool { return call == n }, errLost)
+				d.wait = func() error { return d.loses(fail()) }
+			},
+			"look": func(d *fakeDevice, n int) {
+				fail := failing(func(call int) bool { return call == n }, errLost)
+				d.look = func() error { return d.loses(fail()) }
+			},
+			"submission": func(d *fakeDevice, n int) {
+				d.submit = func(call int) error {
+					if call == n {
+						return errLost
+					}
+					return nil
+				}
+			},
+		} {
+			t.Run(mode.name+"/"+call, func(t *testing.T) {
+				lost := 0
+				for n := 1; n <= 16; n++ {
+					r := newRig(t, mode, uint64(n))
+					lose(r.d, n)
+					err := newSpread(r).generate()
+					r.d.mu.Lock()
+					is := r.d.lost
+					r.d.mu.Unlock()
+					if is {
+						lost++
+					}
+					if is && err != nil && !errors.Is(err, vk.ErrDeviceLost) || !is && err != nil {
+						t.Errorf("call %d: lost %v, and the program learned of %v", n, is, err)
+					}
+					// What was mapped is lost with the device.
+					_ = r.s.Close()
+				}
+				if lost < 3 {
+					t.Errorf("the device was lost %d times", lost)
+				}
+			})
+		}
+	}
+}
+
+// loses makes the device lost if there is an error; mu is held.
+func (d *fakeDevice) loses(err error) error {
+	if err != nil {
+		d.lose()
+	}
+	return err
+}
+
+// restless is a device whose WaitIdle takes until it may return.
+type restless struct {
+	*fakeDevice
+	begun, end chan struct{}
+}
+
+func (d restless) WaitIdle() error {
+	d.mu.Lock()
+	lost := d.lost
+	d.mu.Unlock()
+	if lost && d.begun != nil {
+		d.begun <- struct{}{}
+		<-d.end
+	}
+	return d.fakeDevice.WaitIdle()
+}
+
+// Until a lost device is at rest no task ends, and the scheduler can be used.
+func TestTasksOfALostDeviceEndWhenItIsAtRest(t *testing.T) {
+	for _, mode := range lossModes {
+		t.Run(mode.name, func(t *testing.T) {
+			d := restless{newFakeDeviceWith(t, oneQueue, mode.memory, 1), make(chan struct{}), make(chan struct{})}
+			s, err := New(d, Options{Domain: rigDomain, HideHostVisible: mode.hidden, Sharing: mode.share, Placement: mode.placement})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := &rig{t: t, d: d.fakeDevice, s: s, kernels: map[string]*Kernel{"mix": kernel(t, "mix")}, share: mode.share == ShareAll}
+			r.scope = r.graph.NewScope()
+			x, y, zero := filled(16, 1), filled(16, 1), filled(16, 0)
+			r.d.hold()
+			r.mix("x 1", x, zero, zero, 0)
+			r.mix("x 2", x, zero, zero, 0)
+			r.mix("y", y, zero, zero, 0)
+			r.d.set(r.d.lose)
+			<-d.begun
+			late := r.s.Run(context.Background(), r.region(launch{label: "late", kernel: "mix", args: []arg{tofrom(x), to(zero), to(zero)}, included: true}))
+			if !errors.Is(late, vk.ErrDeviceLost) {
+				t.Errorf("a construct after the loss got %v", late)
+			}
+			s.mu.Lock()
+			if s.live == 0 || s.atRest {
+				t.Errorf("%d tasks are live", s.live)
+			}
+			s.mu.Unlock()
+			if n := r.graph.Counts().Failures; n > 0 {
+				t.Errorf("%d tasks have failed while the device may run them", n)
+			}
+			go func() {
+				d.end <- struct{}{}
+				<-d.begun // Close
+				d.end <- struct{}{}
+			}()
+			if err := r.scope.Wait(context.Background(), nil); !errors.Is(err, vk.ErrDeviceLost) {
+				t.Errorf("got %v", err)
+			}
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+			if r.d.idles < 2 {
+				t.Errorf("the device was waited for %d times, want once after the loss and once at the end", r.d.idles)
+			}
+		})
+	}
+}
+
+// A device whose submissions fail for a while is as good as new after that.
+func TestFailuresForWantOfMemoryLeaveTheDeviceUsable(t *testing.T) {
+	for _, mode := range lossModes {
+		t.Run(mode.name, func(t *testing.T) {
+			r := newRig(t, mode, 1)
+			defer r.close()
+			for round := range 3 {
+				r.d.set(func() {
+					r.d.submit = func(int) error { return errSubmitMemory }
+					r.d.wait = func() error { return errWaitMemory }
+				})
+				p := newSpread(r)
+				if err := p.generate(); !errors.Is(err, vk.ErrOutOfMemory) || errors.Is(err, vk.ErrDeviceLost) {
+					t.Fatalf("round %d: %v", round, err)
+				}
+				p.leave()
+				r.d.set(func() { r.d.submit, r.d.wait = nil, nil })
+				again := newSpread(r)
+				if err := again.generate(); err != nil {
+					t.Fatal(fmt.Errorf("round %d, afterwards: %w", round, err))
+				}
+				again.checkRest(nil)
+			}
+		})
+	}
+}
