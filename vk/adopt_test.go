@@ -276,6 +276,34 @@ func TestClosingAnAdoptedDeviceWaitsForItsOwnWorkAlone(t *testing.T) {
 	}
 }
 
+// Semaphores are destroyed when the device is idle: a driver that still uses one then, to
+// end a submission that has waited for it, crashes.
+func TestIdleDeviceUsesNoSemaphore(t *testing.T) {
+	app, a := application(t)
+	for name, d := range map[string]*Device{"own": app, "adopted": adopt(t, a, DeviceOptions{})} {
+		t.Run(name, func(t *testing.T) {
+			q := d.Queues()[0]
+			for round := range uint64(3000) {
+				s, err := d.CreateTimeline(0)
+				if err != nil {
+					t.Fatal(err)
+				}
+				values := []SemaphoreValue{{s, 1}}
+				err = q.Order(nil, values)
+				if round%2 == 0 {
+					err = errors.Join(err, q.Order(values, nil))
+				} else {
+					err = errors.Join(err, q.Submit(nil, values, nil, round+1))
+				}
+				if err = errors.Join(err, d.WaitIdle()); err != nil {
+					t.Fatal(err)
+				}
+				d.DestroySemaphore(s)
+			}
+		})
+	}
+}
+
 func TestWhatAnAdoptedDeviceWasMadeWithoutIsNamed(t *testing.T) {
 	_, given := application(t)
 	without := func(change func(a *Adoption)) Adoption {

@@ -29,7 +29,9 @@ func backoff(try int) time.Duration {
 // while the device works on is tried again.
 //
 // A nil error and one that matches ErrDeviceLost both say that none of that work runs
-// any more, or ever will. The only other error matches ErrClosed.
+// any more, or ever will. The only other error matches ErrClosed. Then what the work
+// used can be destroyed. That timelines have reached the values which the work signals
+// does not say so: a driver may still hold the submissions.
 func (d *Device) WaitIdle() error {
 	var errs []error
 	for _, q := range d.allQueues() {

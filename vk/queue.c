@@ -26,8 +26,8 @@ struct vko_queue {
 	vko_family family;
 	vkoHandle command_pool, timeline;
 	uint64_t submitted;             // the last value that a submission signals
-	vkoHandle orders;               // of an adopted device: what vko_queue_order signals, or 0
-	uint64_t ordered;               // the last value of orders that a submission signals
+	vkoHandle behind;               // of an adopted device: see submit; 0 until it is needed
+	uint64_t behind_submitted;      // the last value of it that a submission signals
 	uint64_t completed;             // the last value that recycling read
 	uint32_t slots;                 // how many slots there are
 	slot *idle;                     // slots that nothing uses
@@ -81,8 +81,8 @@ void vko_queue_destroy(vko_queue *q)
 	destroy_slots(q, q->flying);
 	free_points(&q->waits);
 	free_points(&q->signals);
-	if (q->orders != 0)
-		q->d->DestroySemaphore(q->d->handle, q->orders, NULL);
+	if (q->behind != 0)
+		q->d->DestroySemaphore(q->d->handle, q->behind, NULL);
 	free(q);
 }
 
@@ -291,8 +291,24 @@ static int32_t prepare_signals(vko_queue *q, const uint64_t *signals, uint32_t c
 	return 0;
 }
 
+// An adopted device cannot be waited for as a whole, and drivers (Mesa's) may use the
+// semaphores that a batch waits for when those that it signals have their values already.
+// So a second batch, which is empty, is submitted behind one that waits, or that does not
+// signal the timeline: when the value of behind is reached, nothing uses the first any more.
 static int32_t submit(vko_queue *q, slot *s, uint64_t signal, vko_fault *fault)
 {
+	const int followed = q->d->adopted && (q->waits.count > 0 || signal == 0);
+	if (followed && q->behind == 0) {
+		int32_t r = vko_semaphore_create(q->d, 0, &q->behind);
+		if (r < 0)
+			return vko_fail(fault, "vkCreateSemaphore", r, "queue of family %u", q->family.index);
+	}
+	const uint64_t behind_value = q->behind_submitted + 1;
+	const vkoTimelineSemaphoreSubmitInfo behind_values = {
+		.sType = VKO_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO,
+		.signalSemaphoreValueCount = 1,
+		.pSignalSemaphoreValues = &behind_value,
+	};
 	const vkoTimelineSemaphoreSubmitInfo values = {
 		.sType = VKO_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO,
 		.waitSemaphoreValueCount = q->waits.count,
@@ -300,7 +316,7 @@ static int32_t submit(vko_queue *q, slot *s, uint64_t signal, vko_fault *fault)
 		.signalSemaphoreValueCount = q->signals.count,
 		.pSignalSemaphoreValues = q->signals.values,
 	};
-	const vkoSubmitInfo info = {
+	const vkoSubmitInfo info[2] = { {
 		.sType = VKO_STRUCTURE_TYPE_SUBMIT_INFO,
 		.pNext = &values,
 		.waitSemaphoreCount = q->waits.count,
@@ -310,30 +326,29 @@ static int32_t submit(vko_queue *q, slot *s, uint64_t signal, vko_fault *fault)
 		.pCommandBuffers = s != NULL ? &s->commands : NULL,
 		.signalSemaphoreCount = q->signals.count,
 		.pSignalSemaphores = q->signals.semaphores,
-	};
-	int32_t r = q->d->QueueSubmit(q->handle, 1, &info, 0);
+	}, {
+		.sType = VKO_STRUCTURE_TYPE_SUBMIT_INFO,
+		.pNext = &behind_values,
+		.signalSemaphoreCount = 1,
+		.pSignalSemaphores = &q->behind,
+	} };
+	int32_t r = q->d->QueueSubmit(q->handle, followed ? 2 : 1, info, 0);
 	if (r < 0)
 		return vko_fail(fault, "vkQueueSubmit", r, "queue of family %u, signal %llu",
 			q->family.index, (unsigned long long)signal);
 	if (signal != 0)
 		q->submitted = signal;
+	if (followed)
+		q->behind_submitted = behind_value;
 	return 0;
 }
 
 int32_t vko_queue_order(vko_queue *q, const uint64_t *waits, uint32_t wait_count,
 	const uint64_t *signals, uint32_t signal_count, vko_fault *fault)
 {
-	if (q->d->adopted && q->orders == 0) {
-		int32_t r = vko_semaphore_create(q->d, 0, &q->orders);
-		if (r < 0)
-			return vko_fail(fault, "vkCreateSemaphore", r, "queue of family %u", q->family.index);
-	}
-	if (prepare_waits(q, waits, wait_count, fault) ||
-		prepare_signals(q, signals, signal_count, q->orders, q->ordered + 1, fault) ||
-		submit(q, NULL, 0, fault))
-		return 1;
-	q->ordered++;
-	return 0;
+	return prepare_waits(q, waits, wait_count, fault) ||
+		prepare_signals(q, signals, signal_count, 0, 0, fault) ||
+		submit(q, NULL, 0, fault);
 }
 
 int32_t vko_queue_submit(vko_queue *q, const uint64_t *words, uint64_t count,
@@ -390,7 +405,7 @@ int32_t vko_queue_sample(vko_queue *q, const uint64_t *words, uint64_t count, vk
 int32_t vko_queue_finish(const vko_queue *q)
 {
 	int32_t r = vko_semaphore_wait(q->d, q->timeline, q->submitted, UINT64_MAX);
-	if (r == VKO_SUCCESS && q->orders != 0)
-		r = vko_semaphore_wait(q->d, q->orders, q->ordered, UINT64_MAX);
+	if (r == VKO_SUCCESS && q->behind != 0)
+		r = vko_semaphore_wait(q->d, q->behind, q->behind_submitted, UINT64_MAX);
 	return r;
 }

@@ -44,9 +44,9 @@ func (d *Device) keepSemaphore(s Semaphore) {
 	d.mu.Unlock()
 }
 
-// DestroySemaphore destroys a semaphore of CreateTimeline. Nothing may wait for it
-// or be going to signal it. One that is not the device's, or not any more, or a
-// queue's, is ignored.
+// DestroySemaphore destroys a semaphore of CreateTimeline. The device must be done with
+// the submissions that wait for it or signal it: see [Device.WaitIdle]. One that is not the
+// device's, or not any more, or a queue's, is ignored.
 func (d *Device) DestroySemaphore(s Semaphore) {
 	if d.enter() != nil {
 		return
