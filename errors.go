@@ -57,7 +57,8 @@ var (
 	ErrUnsupported = vk.ErrUnsupported
 	// ErrDeviceLost: the device is gone; its tasks and mapped contents with it.
 	ErrDeviceLost = vk.ErrDeviceLost
-	// ErrClosed: the runtime is closed.
+	// ErrClosed: the runtime is closed, or it is being closed and the construct is none of
+	// a task that was generated before.
 	ErrClosed = sched.ErrClosed
 )
 

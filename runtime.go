@@ -1,7 +1,6 @@
 package vkomp
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -10,10 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/vkomp/vkomp/memory"
-	"github.com/vkomp/vkomp/ompt"
 	"github.com/vkomp/vkomp/sched"
 	"github.com/vkomp/vkomp/tasks"
 	"github.com/vkomp/vkomp/vk"
@@ -46,7 +42,9 @@ type Runtime struct {
 	// race is nil without Options.Race.
 	race *raceDetector
 
-	closed atomic.Bool
+	// state only grows; closing is the way from stateOpen to stateClosed.
+	state   atomic.Int32
+	closing closing
 
 	// tool is nil without one.
 	tool atomic.Pointer[tool]
@@ -79,6 +77,7 @@ func Open(o Options) (*Runtime, error) {
 	if o.KeepGraph {
 		rt.graph.Keep()
 	}
+	rt.closing.turn = make(chan struct{}, 1)
 	rt.initial.rt = rt
 	rt.initial.scope = rt.graph.NewScope()
 	if v.offload != offloadDisabled {
@@ -133,79 +132,6 @@ func (rt *Runtime) findDevices() error {
 	}
 	if len(rt.devices) == 0 {
 		rt.log.Warn("no usable Vulkan device: target regions run on the initial device")
-	}
-	return nil
-}
-
-// Close waits for all tasks, unmaps what is left without copying it back, and
-// gives every device back. It returns the failures that no wait has reported, and
-// ErrLeaked if storage was still mapped or memory from [Device.Alloc] not freed: how
-// much, by label, and with Options.LeakSites by the line of the program that asked
-// for it. Storage that is declared is no leak, an association only by the memory
-// that it keeps. A second Close does nothing.
-//
-// Foreign work that was announced to an interop object and not submitted is not
-// waited for: interop.ErrNeverSubmitted. The log says which work that was submitted
-// Close waits for; when it does not signal within Options.ForeignTimeout, the host
-// does in its place: interop.ErrNeverSignalled.
-func (rt *Runtime) Close() error {
-	if rt.closed.Swap(true) {
-		return nil
-	}
-
-	errs := []error{rt.withdrawForeign()}
-	overdue := rt.boundForeign()
-	errs = append(errs, rt.initial.scope.Wait(context.Background(), nil))
-	for {
-		rt.mu.Lock()
-		orphans := rt.orphans
-		rt.orphans = nil
-		rt.mu.Unlock()
-		if len(orphans) == 0 {
-			break
-		}
-		for _, s := range orphans {
-			errs = append(errs, s.Wait(context.Background(), nil))
-		}
-	}
-	rt.tool.Load().implicitTask(ompt.ScopeEnd)
-	errs = append(errs, rt.race.close(), rt.hostMemory.close(), rt.closeDevices(), overdue())
-	rt.tool.Store(nil)
-	return errors.Join(errs...)
-}
-
-func (rt *Runtime) closeDevices() error {
-	var closing errgroup.Group
-	errs := make([]error, len(rt.devices))
-	for i, d := range rt.devices {
-		closing.Go(func() error {
-			errs[i] = d.close()
-			return nil
-		})
-	}
-	_ = closing.Wait()
-	if rt.instance != nil {
-		errs = append(errs, rt.instance.Close())
-	}
-	return errors.Join(errs...)
-}
-
-// open refuses the use of a closed runtime.
-func (rt *Runtime) open() error {
-	if rt.closed.Load() {
-		return fmt.Errorf("runtime is %w", ErrClosed)
-	}
-	return nil
-}
-
-// construct refuses a construct on a closed runtime, and one whose context has
-// ended.
-func (rt *Runtime) construct(ctx context.Context) error {
-	if err := rt.open(); err != nil {
-		return err
-	}
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
 	}
 	return nil
 }

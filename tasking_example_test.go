@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log"
 	"sync/atomic"
+	"time"
 
 	"github.com/vkomp/vkomp"
 	"github.com/vkomp/vkomp/shaders"
@@ -364,4 +365,27 @@ func ExampleRuntime_SetDefaultDevice() {
 	// Output:
 	// in the task: true
 	// outside: false <nil>
+}
+
+func ExampleRuntime_CloseContext() {
+	rt, err := vkomp.Open(vkomp.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	ctx := context.Background()
+	var answer vkomp.Event
+	if err := rt.Task(ctx, vkomp.Task{Label: "ask", Detach: &answer, Body: func(context.Context) error { return nil }}); err != nil {
+		log.Fatal(err)
+	}
+
+	// The task cannot end before somebody fulfills its event.
+	patience, end := context.WithTimeout(ctx, time.Millisecond)
+	defer end()
+	err = rt.CloseContext(patience) // names the task "ask"
+	fmt.Println(errors.Is(err, context.DeadlineExceeded))
+	err = answer.Fulfill()
+	fmt.Println(err, rt.Close())
+	// Output:
+	// true
+	// <nil> <nil>
 }

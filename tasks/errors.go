@@ -124,6 +124,16 @@ func (f *failures) unreported() []*tally {
 	return list
 }
 
+// Failures are failures of several scopes, to be reported together.
+type Failures struct{ tallies []*tally }
+
+// Report returns the failures joined, as Scope.Wait does, and forgets them.
+func (f *Failures) Report() error {
+	tallies := f.tallies
+	f.tallies = nil
+	return report(tallies)
+}
+
 // report counts the tallies as reported and joins their root failures in the
 // order of the tasks' making, with the number of tasks that were not run. What they
 // poisoned can be used again.

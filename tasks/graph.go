@@ -180,6 +180,43 @@ func (g *Graph) Snapshot() Snapshot {
 	return snap
 }
 
+// Outstanding returns the tasks that are not complete, so many kinds at most: first
+// those that wait for no other task, and of these the kinds with most tasks. more counts
+// the tasks of the other kinds.
+func (g *Graph) Outstanding(kinds int) (list []Outstanding, more int) {
+	counts := make(map[Outstanding]int)
+	for _, s := range g.scopes() {
+		s.lock()
+		for _, n := range s.children {
+			if n.state != StateComplete {
+				counts[Outstanding{Label: n.label, Domain: n.domain, State: n.state, AwaitsEvent: n.awaitsEvent()}]++
+			}
+		}
+		s.unlock()
+	}
+	for o, count := range counts {
+		o.Count = count
+		list = append(list, o)
+	}
+	slices.SortFunc(list, func(a, b Outstanding) int {
+		return cmp.Or(
+			cmp.Compare(min(b.State, StateStarted), min(a.State, StateStarted)),
+			cmp.Compare(b.Count, a.Count), cmp.Compare(a.Label, b.Label), cmp.Compare(a.State, b.State))
+	})
+	if len(list) > kinds {
+		for _, o := range list[kinds:] {
+			more += o.Count
+		}
+		list = list[:kinds]
+	}
+	return list, more
+}
+
+// awaitsEvent reports whether nothing but its event keeps the task from being complete.
+func (n *Node) awaitsEvent() bool {
+	return n.detached && !n.fulfilled && n.left == 1 && n.state != StateWaiting
+}
+
 // info describes the task, under the scope's lock.
 func (n *Node) info() TaskInfo {
 	i := TaskInfo{

@@ -135,3 +135,29 @@ func TestSnapshotOfAFailedTaskNamesTheFailure(t *testing.T) {
 		t.Errorf("got %+v", snap.Tasks)
 	}
 }
+
+// Tasks that wait for others come last, and equal ones count.
+func TestOutstandingTasksAreCountedByWhatTheyWaitFor(t *testing.T) {
+	s := newScript()
+	var event Event
+	s.add(Task{Label: "placed", Domain: 1})
+	s.place("placed")
+	s.add(Task{Label: "detached", Event: &event})
+	s.complete("detached", nil)
+	s.add(Task{Label: "first", Depend: s.use(DependOut, "x")})
+	s.add(Task{Label: "next", Domain: 2, Depend: s.use(DependInOut, "x")})
+	s.add(Task{Label: "next", Domain: 2, Depend: s.use(DependIn, "x")})
+	s.add(Task{Label: "next", Domain: 2, Depend: s.use(DependIn, "x")})
+	s.add(Task{Label: "done"})
+	s.complete("done", nil)
+	want := []Outstanding{
+		{Label: "detached", State: StateStarted, AwaitsEvent: true, Count: 1}, {Label: "first", State: StateStarted, Count: 1},
+		{Label: "placed", Domain: 1, State: StatePlaced, Count: 1}, {Label: "next", Domain: 2, State: StateWaiting, Count: 3},
+	}
+	for kinds, more := range map[int]int{5: 0, 4: 0, 3: 3, 0: 6} {
+		got, left := s.graph.Outstanding(kinds)
+		if !slices.Equal(got, want[:min(kinds, 4)]) || left != more {
+			t.Errorf("%d kinds: got %+v and %d more, want %+v and %d", kinds, got, left, want[:min(kinds, 4)], more)
+		}
+	}
+}

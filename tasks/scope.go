@@ -59,6 +59,8 @@ type Scope struct {
 	exported                 []*Scope
 
 	live int
+	// sealed, if not nil, is why the scope takes no task more.
+	sealed error
 	// children are those that are not gone, in no order.
 	children []*Node
 
@@ -168,8 +170,18 @@ func (s *Scope) Pass() bool {
 	}
 	s.lock()
 	defer s.unlock()
+	if s.sealed != nil {
+		return false
+	}
 	s.family.tasks++
 	return true
+}
+
+// Seal has Add return err from now on, but for tasks with Always set.
+func (s *Scope) Seal(err error) {
+	s.lock()
+	defer s.unlock()
+	s.sealed = err
 }
 
 // Add makes a task of the scope, with a dependence on each earlier sibling
@@ -185,6 +197,10 @@ func (s *Scope) Add(t *Task, w *Work) (*Node, error) {
 	}
 	f := s.family
 	f.mu.Lock()
+	if s.sealed != nil && !t.Always {
+		f.mu.Unlock()
+		return nil, fmt.Errorf("task %q: %w", t.Label, s.sealed)
+	}
 	n := s.newNode()
 	f.last++
 	n.seq = f.last

@@ -499,3 +499,20 @@ func TestTaskOfAGroupThatIsCancelledMeanwhileIsNoFailure(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A sealed scope takes nothing but what gives something back.
+func TestSealedScopeTakesNoTask(t *testing.T) {
+	s := newScript()
+	closed := errors.New("closed")
+	s.add(Task{Label: "before"})
+	s.scope.Seal(closed)
+	if n := s.add(Task{Label: "after"}); n != nil || s.scope.Pass() {
+		t.Error("the scope took a task")
+	}
+	s.add(Task{Label: "end", Always: true})
+	s.expect(t, "start before", `task "after": closed`, "start end")
+	inner := s.scope.NewInner()
+	if _, err := inner.Add(&Task{Label: "child", Runner: scripted{s, "child", false}}, &s.work); err != nil {
+		t.Errorf("the scope inside: %v", err)
+	}
+}

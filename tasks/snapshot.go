@@ -49,6 +49,17 @@ type TaskInfo struct {
 	Depend []Depend
 }
 
+// Outstanding are tasks that are not complete, with one label and in one state.
+type Outstanding struct {
+	Label  string
+	Domain Domain
+	State  State
+	// AwaitsEvent: their bodies are done, and their events not fulfilled.
+	AwaitsEvent bool
+	// Count is how many there are.
+	Count int
+}
+
 // EdgeInfo says that task To follows task From.
 type EdgeInfo struct {
 	From, To uint64

@@ -76,12 +76,33 @@ func (s *Scope) endWaits() {
 // again afterwards. When ctx ends first its cause is returned, and nothing
 // counts as reported. It leaves place, if there is one, while it blocks.
 func (s *Scope) Wait(ctx context.Context, place Place) error {
+	failed, complete := s.wait(ctx, place)
+	if !complete {
+		return context.Cause(ctx)
+	}
+	return report(failed)
+}
+
+// Drain is Wait that leaves the failures to the caller, to report with others. It reports
+// whether the children are complete: else ctx has ended.
+func (s *Scope) Drain(ctx context.Context, into *Failures) (complete bool) {
+	failed, complete := s.wait(ctx, nil)
+	for _, t := range failed {
+		t.reported.Store(true)
+	}
+	into.tallies = append(into.tallies, failed...)
+	return complete
+}
+
+// wait waits for the children made so far and returns the failures to report, or, when
+// ctx ends first, nothing.
+func (s *Scope) wait(ctx context.Context, place Place) (failed []*tally, complete bool) {
 	s.lock()
 	if s.live == 0 {
 		failed := s.takeFailures()
 		s.rest()
 		s.unlock()
-		return report(failed)
+		return failed, true
 	}
 	wt := s.newWaiter()
 	wt.upTo, wt.remaining = s.family.last, s.live
@@ -97,11 +118,11 @@ func (s *Scope) Wait(ctx context.Context, place Place) error {
 	case <-wt.done:
 	case <-ctx.Done():
 		if s.abandon(wt) {
-			return context.Cause(ctx)
+			return nil, false
 		}
 		<-wt.done
 	}
-	failed := wt.failures.list
+	failed = wt.failures.list
 	s.lock()
 	wt.failures = failures{}
 	s.spareWaiters = append(s.spareWaiters, wt)
@@ -109,7 +130,7 @@ func (s *Scope) Wait(ctx context.Context, place Place) error {
 		s.rest()
 	}
 	s.unlock()
-	return report(failed)
+	return failed, true
 }
 
 // cleanse forgets the poison that reported failures left behind.
