@@ -314,14 +314,15 @@ func (r *routine) onHost(ctx context.Context) error {
 	if r.dst.d != nil {
 		return r.acrossDevices(ctx)
 	}
-	dst := unsafe.Slice((*byte)(r.dst.host.Ptr), r.dst.host.Size)
-	if r.fill {
-		setBytes(dst[:r.rows.RowBytes], r.value)
-		return nil
-	}
-	src := unsafe.Slice((*byte)(r.src.host.Ptr), r.src.host.Size)
-	for to, from := range r.rows.All() {
-		copy(dst[to:to+r.rows.RowBytes], src[from:])
-	}
-	return nil
+	return sched.Touch(func() {
+		dst := unsafe.Slice((*byte)(r.dst.host.Ptr), r.dst.host.Size)
+		if r.fill {
+			setBytes(dst[:r.rows.RowBytes], r.value)
+			return
+		}
+		src := unsafe.Slice((*byte)(r.src.host.Ptr), r.src.host.Size)
+		for to, from := range r.rows.All() {
+			copy(dst[to:to+r.rows.RowBytes], src[from:])
+		}
+	})
 }

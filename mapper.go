@@ -14,13 +14,21 @@ import (
 // their place: Go pointers mean nothing there, and device addresses never get into a
 // Go pointer.
 //
-// The functions run on any goroutine; a panic in one is a failure of the task.
+// Encode and Decode say how a value's own members are mapped: those that Encode sets are
+// mapped to, those that Decode reads from. A copy to an image that is on the device already,
+// by TargetUpdate or with Always, writes what Encode sets and leaves the rest as the device
+// has it; one to a new image sets the rest to zero. A copy to the host changes what Decode
+// does.
+//
+// Both run on goroutines of the runtime's; a panic in one is a failure of the task, as is
+// runtime.Goexit, by testing.T.FailNow, say.
 //
 // D is laid out as the kernel's block is: its fields have the offsets that std430 or
 // scalar layout gives them, and a DeviceAddress stands for a buffer reference.
 type Mapper[T, D any] struct {
-	// Encode writes the members of the value into its image, all but addresses,
-	// when the value is copied to the device.
+	// Encode writes members of the value into its image, all but addresses, when the
+	// value is copied to the device. What it writes depends on the value alone: it may be
+	// called more than once for one copy, with images that hold anything.
 	Encode func(image *D, value *T)
 	// Decode reads them back when it is copied to the host.
 	Decode func(value *T, image *D)
@@ -90,19 +98,8 @@ func (m Mapper[T, D]) arg(value *T, t memory.MapType) Arg {
 	if i.err != nil {
 		return a
 	}
-	// The image lies on the heap: device memory may be slow to read, and a method of
-	// the program's should not get hold of it.
-	i.write = func(to unsafe.Pointer) error {
-		image := new(D)
-		err := sched.Protect(func() error { m.Encode(image, value); return nil })
-		*(*D)(to) = *image
-		return err
-	}
-	i.read = func(from unsafe.Pointer) error {
-		image := new(D)
-		*image = *(*D)(from)
-		return sched.Protect(func() error { m.Decode(value, image); return nil })
-	}
+	i.write = func(image unsafe.Pointer) error { m.Encode((*D)(image), value); return nil }
+	i.read = func(image unsafe.Pointer) error { m.Decode(value, (*D)(image)); return nil }
 	if m.Members != nil {
 		image := new(D)
 		i.members(m.Members(value, image), unsafe.Pointer(image))

@@ -1,10 +1,15 @@
 package vkomp_test
 
 import (
+	"context"
 	"errors"
+	"runtime"
+	"strings"
 	"testing"
+	"unsafe"
 
 	"github.com/vkomp/vkomp"
+	"github.com/vkomp/vkomp/tests/vktest"
 )
 
 func TestPanicOfAMapperIsTheTasksFailure(t *testing.T) {
@@ -47,4 +52,181 @@ func TestPanicOfAMapperIsTheTasksFailure(t *testing.T) {
 			t.Errorf("%d allocations of storage left", s.Storage.Allocations)
 		}
 	})
+}
+
+// half is mapped to in X and from in Y; Z and the padding are nobody's.
+type half struct {
+	X uint8
+	Y uint32
+	Z uint16
+}
+
+var halves = vkomp.Mapper[half, half]{
+	Encode: func(i, v *half) { i.X = v.X },
+	Decode: func(v, i *half) { v.Y = i.Y },
+}
+
+// `update to(s)` is the update of the members of s that are mapped to, and so on (Examples,
+// target_update.3): all others stay as they are on either side.
+func TestMembersThatAMapperDoesNotMapStay(t *testing.T) {
+	onEveryMemoryPath(t, func(t *testing.T, rt *vkomp.Runtime, d vkomp.Device) {
+		ctx := t.Context()
+		v, w := &half{1, 2, 3}, &half{4, 5, 6}
+		both := func(mapped func(*half) vkomp.Arg) []vkomp.Arg { return []vkomp.Arg{mapped(v), mapped(w)} }
+		must(t, rt.TargetEnterData(ctx, vkomp.TargetEnterData{Maps: both(halves.To)}))
+		onDevice := func(v *half) (image half) {
+			t.Helper()
+			at := d.MappedPtr(vkomp.HostPtr(single(v)))
+			must(t, rt.Memcpy(ctx, vkomp.HostPtr(single(&image)), at, int(unsafe.Sizeof(image))))
+			return image
+		}
+		if a, b := onDevice(v), onDevice(w); a != (half{X: 1}) || b != (half{X: 4}) {
+			t.Errorf("new images are %v and %v: what Encode does not set is zero", a, b)
+		}
+		for name, to := range map[string]func() error{
+			"update": func() error { return rt.TargetUpdate(ctx, vkomp.TargetUpdate{Motions: both(halves.To)}) },
+			"deferred update": func() error {
+				return errors.Join(rt.TargetUpdate(ctx, vkomp.TargetUpdate{NoWait: true, Motions: both(halves.To)}), rt.Taskwait(ctx))
+			},
+			"enter": func() error {
+				return errors.Join(
+					rt.TargetEnterData(ctx, vkomp.TargetEnterData{Maps: []vkomp.Arg{halves.To(v).Always(), halves.To(w).Always()}}),
+					rt.TargetExitData(ctx, vkomp.TargetExitData{Maps: both(halves.Release)}))
+			},
+			"region": func() error {
+				return rt.TargetData(ctx, vkomp.TargetData{Maps: []vkomp.Arg{halves.To(v).Always(), halves.To(w).Always()}}, func(context.Context) error { return nil })
+			},
+		} {
+			for _, at := range []*half{v, w} {
+				must(t, d.Memset(ctx, d.MappedPtr(vkomp.HostPtr(single(at))), 7, int(unsafe.Sizeof(*at))))
+			}
+			v.X, w.X = v.X+1, 0 // like what may be in an image before
+			must(t, to())
+			want := half{0, 0x07070707, 0x0707}
+			if image := onDevice(w); image != want {
+				t.Errorf("%s to: the image is %#v, want %#v", name, image, want)
+			}
+			if want.X = v.X; onDevice(v) != want {
+				t.Errorf("%s to: the image is %#v, want %#v", name, onDevice(v), want)
+			}
+		}
+		for name, from := range map[string]func() error{
+			"update": func() error { return rt.TargetUpdate(ctx, vkomp.TargetUpdate{Motions: both(halves.From)}) },
+			"deferred update": func() error {
+				return errors.Join(rt.TargetUpdate(ctx, vkomp.TargetUpdate{NoWait: true, Motions: both(halves.From)}), rt.Taskwait(ctx))
+			},
+			"exit": func() error {
+				return errors.Join(rt.TargetEnterData(ctx, vkomp.TargetEnterData{Maps: both(halves.Alloc)}),
+					rt.TargetExitData(ctx, vkomp.TargetExitData{Maps: []vkomp.Arg{halves.From(v).Always(), halves.From(w).Always()}}))
+			},
+		} {
+			*v, *w = half{1, 2, 3}, half{4, 5, 6}
+			must(t, from())
+			if *v != (half{1, 0x07070707, 3}) || *w != (half{4, 0x07070707, 6}) {
+				t.Errorf("%s from: the values are %#v and %#v: only Y is mapped from", name, *v, *w)
+			}
+		}
+		*v, *w = half{1, 2, 3}, half{4, 5, 6}
+		must(t, rt.TargetExitData(ctx, vkomp.TargetExitData{Maps: both(halves.From)}))
+		if *v != (half{1, 0x07070707, 3}) || *w != (half{4, 0x07070707, 6}) {
+			t.Errorf("exit: the values are %#v and %#v: only Y is mapped from", *v, *w)
+		}
+	})
+}
+
+// An image that is there gets the pointer to a slice that is new, and keeps it whatever
+// Encode sets there.
+func TestPointersOfImagesThatAreThere(t *testing.T) {
+	type value struct{ p []int32 }
+	type image struct {
+		P    vkomp.DeviceAddress
+		A, B uint32
+	}
+	onEveryMemoryPath(t, func(t *testing.T, rt *vkomp.Runtime, d vkomp.Device) {
+		ctx := t.Context()
+		v := &value{make([]int32, 8)}
+		alone := vkomp.Mapper[value, image]{Encode: func(i *image, v *value) { *i = image{A: 1, B: 2} }}
+		whole := alone
+		whole.Members = func(v *value, i *image) []vkomp.Member { return []vkomp.Member{vkomp.Attach(&i.P, vkomp.To(v.p))} }
+		must(t, rt.TargetEnterData(ctx, vkomp.TargetEnterData{Maps: []vkomp.Arg{alone.To(v)}}))
+		at := d.MappedPtr(vkomp.HostPtr(unsafe.Slice((*byte)(unsafe.Pointer(v)), unsafe.Sizeof(*v))))
+		check := func(when string) {
+			t.Helper()
+			var i image
+			must(t, rt.Memcpy(ctx, vkomp.HostPtr(single(&i)), at, int(unsafe.Sizeof(i))))
+			if want := (image{vkomp.DeviceAddress(d.MappedPtr(vkomp.HostPtr(v.p)).Address()), 1, 2}); i != want || want.P == 0 {
+				t.Errorf("%s: the image is %v, want %v", when, i, want)
+			}
+		}
+		must(t, rt.TargetEnterData(ctx, vkomp.TargetEnterData{Maps: []vkomp.Arg{whole.To(v).Always()}}))
+		check("after the slice came")
+		must(t, rt.TargetUpdate(ctx, vkomp.TargetUpdate{Motions: []vkomp.Arg{whole.To(v)}}))
+		check("after an update")
+		must(t, rt.TargetUpdate(ctx, vkomp.TargetUpdate{Motions: []vkomp.Arg{whole.To(v)}, NoWait: true}))
+		must(t, rt.Taskwait(ctx))
+		check("after a deferred update")
+		must(t, rt.TargetExitData(ctx, vkomp.TargetExitData{Maps: []vkomp.Arg{whole.Delete(v)}}))
+	})
+}
+
+// A mapper that ends its goroutine, as t.Fatal in it does, fails the task and nothing else.
+func TestMapperThatEndsItsGoroutine(t *testing.T) {
+	onEveryMemoryPath(t, func(t *testing.T, rt *vkomp.Runtime, d vkomp.Device) {
+		ctx := t.Context()
+		leaves := ""
+		at := func(where string) {
+			if where == leaves {
+				runtime.Goexit()
+			}
+		}
+		m := vkomp.Mapper[half, half]{
+			Encode: func(i, v *half) { at("encode"); i.X = v.X },
+			Decode: func(v, i *half) { at("decode"); v.Y = i.Y },
+		}
+		v := &half{1, 2, 3}
+		for _, noWait := range []bool{false, true} {
+			fails := func(where string, err error) {
+				t.Helper()
+				if noWait {
+					must(t, err)
+					err = rt.Taskwait(ctx)
+				}
+				leaves = ""
+				var failed *vkomp.TaskError
+				if !errors.As(err, &failed) || !strings.Contains(err.Error(), "runtime.Goexit") {
+					t.Errorf("%s: %v", where, err)
+				}
+			}
+			leave := func(where string) { leaves = where }
+			leave("encode")
+			fails("enter", rt.TargetEnterData(ctx, vkomp.TargetEnterData{Maps: []vkomp.Arg{m.To(v)}, NoWait: noWait}))
+			if d.IsPresent(vkomp.HostPtr(single(v))) {
+				t.Error("what failed to enter is present")
+			}
+			must(t, rt.TargetEnterData(ctx, vkomp.TargetEnterData{Maps: []vkomp.Arg{m.To(v)}}))
+			leave("encode")
+			fails("update to", rt.TargetUpdate(ctx, vkomp.TargetUpdate{Motions: []vkomp.Arg{m.To(v)}, NoWait: noWait}))
+			leave("decode")
+			fails("update from", rt.TargetUpdate(ctx, vkomp.TargetUpdate{Motions: []vkomp.Arg{m.From(v)}, NoWait: noWait}))
+			leave("decode")
+			fails("exit", rt.TargetExitData(ctx, vkomp.TargetExitData{Maps: []vkomp.Arg{m.From(v)}, NoWait: noWait}))
+			must(t, rt.TargetExitData(ctx, vkomp.TargetExitData{Maps: []vkomp.Arg{m.Delete(v)}}))
+			if s := rt.Stats(); s.Storage.Allocations != 0 || s.Staging.Allocations != 0 {
+				t.Errorf("%d allocations of storage and %d of staging left", s.Storage.Allocations, s.Staging.Allocations)
+			}
+		}
+	})
+}
+
+// single returns the slice of one element that a value is.
+func single[T any](v *T) []T { return unsafe.Slice(v, 1) }
+
+// onEveryMemoryPath runs a test on each memory path.
+func onEveryMemoryPath(t *testing.T, test func(t *testing.T, rt *vkomp.Runtime, d vkomp.Device)) {
+	for _, p := range vktest.Paths {
+		t.Run(p.String(), func(t *testing.T) {
+			rt := vktest.Open(t, vktest.Path(p))
+			test(t, rt, rt.DefaultDevice(t.Context()))
+		})
+	}
 }

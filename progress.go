@@ -2,8 +2,10 @@ package vkomp
 
 import (
 	"context"
-	"sync"
+	"fmt"
 	"time"
+
+	"github.com/vkomp/vkomp/sched"
 )
 
 // Progress says how far a runtime is.
@@ -27,6 +29,9 @@ type progressReports struct {
 // report each time that so much time has passed, on a goroutine of its own and not any
 // more when they have returned. It is 100 ms if every is not positive. Waits at once with
 // one context report at once. report may call what makes no construct.
+//
+// A panic in report is a *PanicError of the wait, when that is over, and there are no more
+// reports; leaving by runtime.Goexit is an error likewise.
 func WithProgress(ctx context.Context, every time.Duration, report func(Progress)) context.Context {
 	if report == nil {
 		return ctx
@@ -37,15 +42,15 @@ func WithProgress(ctx context.Context, every time.Duration, report func(Progress
 	return context.WithValue(ctx, progressKey{}, &progressReports{every, report})
 }
 
-// reports reports while a wait goes on, as its context says, until it is stopped.
-func (rt *Runtime) reports(ctx context.Context) (stop func()) {
+// reports reports while a wait goes on, as its context says, until it is stopped, which
+// returns what a report failed with.
+func (rt *Runtime) reports(ctx context.Context) (stop func() error) {
 	r, ok := ctx.Value(progressKey{}).(*progressReports)
 	if !ok {
-		return func() {}
+		return func() error { return nil }
 	}
 	over := make(chan struct{})
-	var reporting sync.WaitGroup
-	reporting.Go(func() {
+	end := sched.Start(func() error {
 		ticker := time.NewTicker(r.every)
 		defer ticker.Stop()
 		for {
@@ -53,13 +58,16 @@ func (rt *Runtime) reports(ctx context.Context) (stop func()) {
 			case <-ticker.C:
 				r.report(rt.progress())
 			case <-over:
-				return
+				return nil
 			}
 		}
 	})
-	return func() {
+	return func() error {
 		close(over)
-		reporting.Wait()
+		if err := end(); err != nil {
+			return fmt.Errorf("report of progress: %w", err)
+		}
+		return nil
 	}
 }
 

@@ -2,6 +2,8 @@ package vkomp_test
 
 import (
 	"context"
+	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -54,6 +56,41 @@ func TestWaitsReportTheirProgress(t *testing.T) {
 			}
 			if same := vkomp.WithProgress(t.Context(), 0, nil); same != t.Context() {
 				t.Error("a context without a report is another one")
+			}
+		})
+	}
+}
+
+// What the program is told its progress with can fail as any code can: the wait says so.
+func TestReportsOfProgressThatFail(t *testing.T) {
+	for name, leave := range map[string]func(){"panic": func() { panic("report") }, "runtime.Goexit": runtime.Goexit} {
+		t.Run(name, func(t *testing.T) {
+			rt := vktest.Open(t)
+			for what, wait := range map[string]func(ctx context.Context, task func(ctx context.Context) error) error{
+				"Taskwait": func(ctx context.Context, task func(ctx context.Context) error) error {
+					must(t, task(ctx))
+					return rt.Taskwait(ctx)
+				},
+				"Taskgroup": func(ctx context.Context, task func(ctx context.Context) error) error {
+					return rt.Taskgroup(ctx, task)
+				},
+			} {
+				reported := make(chan struct{})
+				ctx := vkomp.WithProgress(t.Context(), time.Millisecond, func(vkomp.Progress) {
+					close(reported)
+					leave()
+				})
+				ran := false
+				err := wait(ctx, func(ctx context.Context) error {
+					return rt.Task(ctx, vkomp.Task{Body: func(context.Context) error {
+						<-reported
+						ran = true
+						return nil
+					}})
+				})
+				if err == nil || !strings.Contains(err.Error(), name) || !ran {
+					t.Errorf("%s: %v, and the task ran: %v", what, err, ran)
+				}
 			}
 		})
 	}

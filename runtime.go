@@ -69,10 +69,11 @@ func Open(o Options) (*Runtime, error) {
 	if err != nil {
 		return nil, fmt.Errorf("vkomp: %w", err)
 	}
-	rt := &Runtime{options: o, log: o.Logger, icvs: v, host: sched.NewHostDevice(v.host.threads[0]), sweepOrphans: 16}
+	rt := &Runtime{options: o, icvs: v, host: sched.NewHostDevice(v.host.threads[0]), sweepOrphans: 16}
 	rt.hostMemory.leakSites = o.LeakSites
-	if rt.log == nil {
-		rt.log = slog.New(slog.DiscardHandler)
+	rt.log = slog.New(slog.DiscardHandler)
+	if o.Logger != nil {
+		rt.log = slog.New(guarded{o.Logger.Handler()})
 	}
 	if o.KeepGraph {
 		rt.graph.Keep()

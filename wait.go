@@ -50,8 +50,11 @@ func (rt *Runtime) taskwait(ctx context.Context, depend []Depend) error {
 	w := rt.race.waits(c, nil)
 	stop := rt.reports(ctx)
 	err := scope.Wait(ctx, c.place)
-	stop()
+	reporting := stop()
 	rt.race.waited(ctx, w, err)
+	if reporting != nil {
+		err = errors.Join(err, reporting)
+	}
 	return err
 }
 
@@ -164,13 +167,16 @@ func (rt *Runtime) Taskgroup(ctx context.Context, body func(ctx context.Context)
 		region.wait(ompt.ScopeBegin)
 		ending := group.Wait(ctx, c.place)
 		region.waited()
-		stop()
+		reporting := stop()
 		rt.race.waited(ctx, w, ending)
 		if group.Cancelled() && !outer.Cancelled() && errors.Is(err, ErrCancelled) {
 			err = nil
 		}
 		if ending != nil {
 			err = errors.Join(err, fmt.Errorf("vkomp: %w", rt.cutShort(ctx, ending)))
+		}
+		if reporting != nil {
+			err = errors.Join(err, fmt.Errorf("vkomp: %w", reporting))
 		}
 	}()
 	return sched.Protect(func() error { return body(context.WithValue(bodies, regionKey{rt}, &c)) })

@@ -484,11 +484,13 @@ func (s *Scheduler) copyIn(t *target, w *tasks.Work) error {
 			t.touches(s.storageHeap, st, u.Offset+u.Skip, m.StorageSize()-u.Skip)
 		}
 		if image := t.image(i); image != nil {
-			n, writing := image.write(to, m.StorageSize())
+			n, writing := image.write(to, m.StorageSize(), !u.Created, true)
 			bytes += n
 			err = cmp.Or(err, writing)
 		} else {
-			bytes += copyBytes(to, unsafe.Add(m.Ptr, u.Skip), m.Size-u.Skip)
+			n, copying := copyBytes(to, unsafe.Add(m.Ptr, u.Skip), m.Size-u.Skip)
+			bytes += n
+			err = cmp.Or(err, copying)
 		}
 		t.tell(ompt.ScopeEnd, t.copyInOf(i))
 	}
@@ -612,10 +614,10 @@ func (s *Scheduler) freeStaging(t *target) {
 
 // copyBytes copies n bytes between memory that does not overlap, or that is the
 // same, and returns how many it copied.
-func copyBytes(to, from unsafe.Pointer, n uint64) uint64 {
+func copyBytes(to, from unsafe.Pointer, n uint64) (copied uint64, err error) {
 	if to == from {
-		return 0
+		return 0, nil
 	}
-	copy(unsafe.Slice((*byte)(to), n), unsafe.Slice((*byte)(from), n))
-	return n
+	err = Touch(func() { copy(unsafe.Slice((*byte)(to), n), unsafe.Slice((*byte)(from), n)) })
+	return n, err
 }

@@ -55,10 +55,12 @@ func (s *Scheduler) finish(t *target, w *tasks.Work) {
 			err = s.streamOut(t, r.stream, w)
 			bytes += r.size
 		case r.image != nil:
-			err = r.image.Read(r.from)
+			err = r.image.read(r.from, r.size)
 			bytes += r.size
 		default:
-			bytes += copyBytes(r.to, r.from, r.size)
+			var n uint64
+			n, err = copyBytes(r.to, r.from, r.size)
+			bytes += n
 		}
 		t.tell(ompt.ScopeEnd, r.op)
 	}

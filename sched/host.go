@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 
@@ -238,9 +237,6 @@ func (t *hostTask) protected() error {
 	return Protect(func() error { return t.Body(t.Context) })
 }
 
-// errGoexit: the body neither returned nor panicked.
-var errGoexit = errors.New("the body left by runtime.Goexit")
-
 // Recycle implements tasks.Recycler. The target of an undeferred task is given
 // back by Run, which still reads it.
 func (t *hostTask) Recycle() {
@@ -255,30 +251,4 @@ func (t *hostTask) giveBack() {
 	}
 	t.HostRegion, t.node = HostRegion{}, nil
 	t.device.spare.Put(t)
-}
-
-// PanicError is a panic of user code that the runtime called.
-type PanicError struct {
-	Value any
-	Stack []byte
-}
-
-// Error names the panic's value and where it happened.
-func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v\n%s", e.Value, e.Stack) }
-
-// Unwrap returns the panic's value if that is an error.
-func (e *PanicError) Unwrap() error {
-	err, _ := e.Value.(error)
-	return err
-}
-
-// Protect calls f and returns its error, a panic as a *PanicError. A body that
-// leaves by runtime.Goexit ends its goroutine all the same.
-func Protect(f func() error) (err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = &PanicError{Value: v, Stack: debug.Stack()}
-		}
-	}()
-	return f()
 }

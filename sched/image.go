@@ -15,15 +15,19 @@ type Image struct {
 	// Item is the index of the value's item, in Region.Enter, in Region.Exit, or in
 	// both.
 	Item int
-	// Write writes the image of the value, Read reads the value from one. Neither
-	// has to do with attached pointers. Their errors are the task's; they must not
-	// panic.
+	// Write sets the members of the image that the value's map has in it, to what they
+	// are in the value: others it leaves alone, and it depends on nothing that is in the
+	// image before. It may be called more than once for one copy. Read reads the value
+	// from an image. Neither has to do with attached pointers. They are the program's: what
+	// they fail with, and how they fail, is the task's failure (see Apart).
 	Write, Read func(image unsafe.Pointer) error
 	// Attach are the image's pointers to other items. The task keeps the slice.
 	Attach []Attachment
 
 	// pointers are those that the image has when the task enters.
 	pointers []attached
+	// parts are what Write set, of an image whose storage was there before.
+	parts []span
 }
 
 // Attachment is a pointer in an image, of 8 bytes: the device address of an item's
@@ -119,13 +123,74 @@ func withPointer(pointers []attached, a attached) []attached {
 	return append(pointers, a)
 }
 
-// write writes the image, with its pointers, to memory that the host sees, and
-// returns how many bytes that is.
-func (image *Image) write(to unsafe.Pointer, size uint64) (uint64, error) {
-	clear(unsafe.Slice((*byte)(to), size))
-	err := image.Write(to)
-	for _, p := range image.pointers {
-		binary.NativeEndian.PutUint64(unsafe.Slice((*byte)(unsafe.Add(to, p.offset)), 8), p.address)
+// write writes the image, with its pointers, to memory that the host sees, and returns how
+// many bytes that is. An image that is new is written as a whole. Of one that the device
+// has already, only parts are: what Write sets, and with attach the pointers. The device
+// may have changed the rest, and may be about to.
+func (image *Image) write(to unsafe.Pointer, size uint64, present, attach bool) (uint64, error) {
+	// Not in place: device memory may be slow to read.
+	set := scratch(size)
+	if err := image.call(image.Write, set); err != nil {
+		return 0, err
 	}
-	return size, err
+	image.parts = append(image.parts[:0], span{0, size})
+	if present {
+		// What Write sets is the same whatever the image held before, and what it does not
+		// set is what the image held.
+		other := scratch(size)
+		for i := range other {
+			other[i] = 0xff
+		}
+		if err := image.call(image.Write, other); err != nil {
+			return 0, err
+		}
+		for i := range other {
+			other[i] &^= set[i] // 0xff where nothing was set
+		}
+		for _, p := range image.pointers {
+			if attach {
+				clear(other[p.offset:][:8])
+			}
+		}
+		image.parts = partsOf(other, image.parts[:0])
+	}
+	for _, p := range image.pointers {
+		binary.NativeEndian.PutUint64(set[p.offset:], p.address)
+	}
+	for _, p := range image.parts {
+		copy(unsafe.Slice((*byte)(unsafe.Add(to, p.start)), p.size), set[p.start:])
+	}
+	return size, nil
+}
+
+// partsOf appends the runs of bytes other than 0xff.
+func partsOf(kept []byte, parts []span) []span {
+	for i, b := range kept {
+		switch last := len(parts) - 1; {
+		case b == 0xff:
+		case last >= 0 && parts[last].start+parts[last].size == uint64(i):
+			parts[last].size++
+		default:
+			parts = append(parts, span{uint64(i), 1})
+		}
+	}
+	return parts
+}
+
+// read reads the value from an image in memory that the host sees.
+func (image *Image) read(from unsafe.Pointer, size uint64) error {
+	bytes := scratch(size)
+	copy(bytes, unsafe.Slice((*byte)(from), size))
+	return image.call(image.Read, bytes)
+}
+
+// call calls one of the program's functions, for an image that is not the device's.
+func (image *Image) call(f func(unsafe.Pointer) error, bytes []byte) error {
+	return Apart(func() error { return f(unsafe.Pointer(&bytes[0])) })
+}
+
+// scratch returns memory for an image of any type of that size.
+func scratch(size uint64) []byte {
+	words := make([]uint64, (size+7)/8)
+	return unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), size)
 }

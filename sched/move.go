@@ -482,12 +482,16 @@ func (m *move) beginsOnHost() bool {
 	return !m.Kind.toHost() && m.ring == nil && (m.direct || m.Kind.fromHost())
 }
 
-// touchBegin notes the device memory that begin reads. What it writes are whole units
-// (see wholeUnits), of which nothing has to be kept.
+// touchBegin notes the device memory that begin reads, or keeps in part. What it writes
+// else are whole units (see wholeUnits), of which nothing has to be kept.
 func (m *move) touchBegin(t *target) {
-	if m.direct && m.Kind == CopyWithin {
+	switch {
+	case m.direct && m.Kind == CopyWithin:
 		_, src := m.spans()
 		t.touches(t.s.storageHeap, &m.src.Storage, m.srcAt+src.start, src.size)
+	case m.direct && m.Kind == UpdateTo && m.Image != nil:
+		// The bytes between those that it writes stay.
+		t.touches(t.s.storageHeap, &m.dst.Storage, m.dstAt, m.Size)
 	}
 }
 
@@ -504,19 +508,20 @@ func (m *move) begin(t *target) (uint64, error) {
 	}
 	switch {
 	case m.Kind.fromHost() && m.Image != nil && m.direct:
-		return m.image.write(unsafe.Add(m.dst.Host(), m.dstAt), m.Size)
+		return m.image.write(unsafe.Add(m.dst.Host(), m.dstAt), m.Size, true, false)
 	case m.Kind.fromHost() && m.Image != nil && m.staging.Size > 0:
-		return m.image.write(m.staging.Host(), m.Size)
+		return m.image.write(m.staging.Host(), m.Size, true, false)
 	case m.Kind.fromHost() && m.direct:
-		return m.copyRows(unsafe.Add(m.dst.Host(), m.dstAt), m.Host.Ptr, m.rows), nil
+		return m.copyRows(unsafe.Add(m.dst.Host(), m.dstAt), m.Host.Ptr, m.rows)
 	case m.Kind.fromHost() && m.staging.Size > 0:
-		return m.copyRows(m.staging.Host(), m.Host.Ptr, m.rows.Packed()), nil
+		return m.copyRows(m.staging.Host(), m.Host.Ptr, m.rows.Packed())
 	case m.Kind == Fill && m.direct:
 		fillBytes(unsafe.Add(m.dst.Host(), m.dstAt), m.Value, m.Size)
 	case m.Kind == Fill:
 		fillBytes(m.staging.Host(), m.Value, m.staging.Size)
 	case m.Kind == CopyWithin && m.direct:
-		m.copyRows(unsafe.Add(m.dst.Host(), m.dstAt), unsafe.Add(m.src.Host(), m.srcAt), m.rows)
+		_, err := m.copyRows(unsafe.Add(m.dst.Host(), m.dstAt), unsafe.Add(m.src.Host(), m.srcAt), m.rows)
+		return 0, err
 	}
 	return 0, nil
 }
@@ -538,29 +543,32 @@ func (m *move) touchEnd(t *target) {
 func (m *move) end() (uint64, error) {
 	switch {
 	case m.Kind.toHost() && m.Image != nil && m.direct:
-		return m.Size, m.image.Read(unsafe.Add(m.src.Host(), m.srcAt))
+		return m.Size, m.image.read(unsafe.Add(m.src.Host(), m.srcAt), m.Size)
 	case m.Kind.toHost() && m.Image != nil && m.staging.Size > 0:
-		return m.Size, m.image.Read(m.staging.Host())
+		return m.Size, m.image.read(m.staging.Host(), m.Size)
 	case m.Kind.toHost() && m.direct:
-		return m.copyRows(m.Host.Ptr, unsafe.Add(m.src.Host(), m.srcAt), m.rows), nil
+		return m.copyRows(m.Host.Ptr, unsafe.Add(m.src.Host(), m.srcAt), m.rows)
 	case m.Kind.toHost() && m.staging.Size > 0:
-		return m.copyRows(m.Host.Ptr, m.staging.Host(), m.rows.Unpacked()), nil
+		return m.copyRows(m.Host.Ptr, m.staging.Host(), m.rows.Unpacked())
 	}
 	return 0, nil
 }
 
 // copyRows makes a copy between memory that the host sees.
-func (m *move) copyRows(dst, src unsafe.Pointer, rows memory.Rows) uint64 {
+func (m *move) copyRows(dst, src unsafe.Pointer, rows memory.Rows) (uint64, error) {
 	if !m.strided {
 		return copyBytes(dst, src, m.Size)
 	}
 	if m.block != nil && dst == src {
-		return 0
+		return 0, nil
 	}
-	for d, s := range rows.All() {
-		copyBytes(unsafe.Add(dst, d), unsafe.Add(src, s), rows.RowBytes)
-	}
-	return rows.Bytes()
+	err := Touch(func() {
+		n := rows.RowBytes
+		for d, s := range rows.All() {
+			copy(unsafe.Slice((*byte)(unsafe.Add(dst, d)), n), unsafe.Slice((*byte)(unsafe.Add(src, s)), n))
+		}
+	})
+	return rows.Bytes(), err
 }
 
 func fillBytes(to unsafe.Pointer, value byte, n uint64) {
@@ -699,6 +707,10 @@ func (s *Scheduler) placeMovesToHost(t *target, w *tasks.Work) (mark, error) {
 // placeCopy places the command of one copy.
 func (s *Scheduler) placeCopy(q *queue, stream *vk.Stream, dst, src vk.Buffer, dstAt, srcAt uint64, m *move, rows memory.Rows) {
 	q.copies(1, m.bytes())
+	if m.Kind == UpdateTo && m.Image != nil {
+		s.placeParts(stream, src, dst, srcAt, dstAt, m.image.parts)
+		return
+	}
 	if !m.strided {
 		stream.Copy(src, dst, srcAt, dstAt, m.Size)
 		return
@@ -709,6 +721,18 @@ func (s *Scheduler) placeCopy(q *queue, stream *vk.Stream, dst, src vk.Buffer, d
 	}
 	s.regions = regions
 	stream.CopyRegions(src, dst, regions)
+}
+
+// placeParts places the command that copies parts of an image, if there are any.
+func (s *Scheduler) placeParts(stream *vk.Stream, src, dst vk.Buffer, srcAt, dstAt uint64, parts []span) {
+	regions := s.regions[:0]
+	for _, p := range parts {
+		regions = append(regions, vk.CopyRegion{SrcOffset: srcAt + p.start, DstOffset: dstAt + p.start, Size: p.size})
+	}
+	s.regions = regions
+	if len(regions) > 0 {
+		stream.CopyRegions(src, dst, regions)
+	}
 }
 
 // placeFill places the commands of a fill: vkCmdFillBuffer for whole words, copies

@@ -183,7 +183,12 @@ func (s *Scheduler) placeUploads(t *target, w *tasks.Work) (mark, error) {
 	for _, up := range t.uploads {
 		m, to := t.uploadTo(up)
 		timed := s.time(q, stream, t, t.copyInOf(up.use), to.size)
-		stream.Copy(vk.Buffer(up.staging.Block.ID), vk.Buffer(m.Block.ID), up.staging.Offset, m.Offset+to.start, to.size)
+		src, dst := vk.Buffer(up.staging.Block.ID), vk.Buffer(m.Block.ID)
+		if image := t.image(up.use); image != nil && !t.uses[up.use].Created {
+			s.placeParts(stream, src, dst, up.staging.Offset, m.Offset+to.start, image.parts)
+		} else {
+			stream.Copy(src, dst, up.staging.Offset, m.Offset+to.start, to.size)
+		}
 		timed.end(stream, vk.StageTransfer)
 		m.moved(to, at)
 		m.wrote(to, at)

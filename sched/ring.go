@@ -96,7 +96,9 @@ func (s *Scheduler) streamIn(t *target, st *stream, w *tasks.Work) error {
 			return err
 		}
 		n := min(s.piece, st.size-offset)
-		copyBytes(p.Host(), unsafe.Add(st.host, offset), n)
+		if _, err := copyBytes(p.Host(), unsafe.Add(st.host, offset), n); err != nil {
+			return err
+		}
 		t.touches(s.stagingHeap, &p.Storage, 0, n)
 		if err := t.flushTouched(); err != nil {
 			return err
@@ -162,7 +164,9 @@ func (s *Scheduler) streamOut(t *target, st *stream, w *tasks.Work) error {
 		if err := t.invalidateTouched(); err != nil {
 			return err
 		}
-		copyBytes(unsafe.Add(st.host, got), p.Host(), n)
+		if _, err := copyBytes(unsafe.Add(st.host, got), p.Host(), n); err != nil {
+			return err
+		}
 		got += n
 	}
 	return nil

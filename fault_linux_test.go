@@ -1,0 +1,112 @@
+package vkomp_test
+
+import (
+	"errors"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/vkomp/vkomp"
+	"github.com/vkomp/vkomp/tests/vktest"
+)
+
+// Host storage can go while it is mapped, a file's that was unmapped, say. The copies that
+// meet it fail their tasks, on whatever goroutine they are made.
+func TestCopiesOfHostStorageThatIsGone(t *testing.T) {
+	for _, path := range []vkomp.MemoryPath{vkomp.MemoryUnified, vkomp.MemoryStaged, vkomp.MemoryNonCoherent} {
+		t.Run(path.String(), func(t *testing.T) {
+			rt := vktest.Open(t, vktest.Path(path))
+			// The larger one goes through staging piece by piece.
+			for _, size := range []int{1 << 16, 20 << 20} {
+				storageGoes(t, rt, size)
+			}
+		})
+	}
+	t.Run("initial device", func(t *testing.T) {
+		ctx := t.Context()
+		rt := vktest.Open(t, vktest.Host)
+		gone, y := newPages(t, 1<<16), make([]byte, 1<<16)
+		gone.forbid(t, true)
+		for name, routine := range map[string]error{
+			"to":   rt.Memcpy(ctx, vkomp.HostPtr(gone), vkomp.HostPtr(y), len(y)),
+			"from": rt.Memcpy(ctx, vkomp.HostPtr(y), vkomp.HostPtr(gone), len(y)),
+		} {
+			isGone(t, name, routine)
+		}
+		must(t, rt.MemcpyAsync(ctx, vkomp.HostPtr(y), vkomp.HostPtr(gone), len(y)))
+		isGone(t, "deferred", rt.Taskwait(ctx))
+	})
+}
+
+func storageGoes(t *testing.T, rt *vkomp.Runtime, size int) {
+	ctx := t.Context()
+	d := rt.DefaultDevice(ctx)
+	s := newPages(t, size)
+	for _, noWait := range []bool{false, true} {
+		fails := func(what string, construct func() error) {
+			t.Helper()
+			s.forbid(t, true)
+			err := construct()
+			if noWait {
+				must(t, err)
+				err = rt.Taskwait(ctx)
+			}
+			isGone(t, what, err)
+			s.forbid(t, false)
+		}
+		enter := func() error {
+			return rt.TargetEnterData(ctx, vkomp.TargetEnterData{Maps: []vkomp.Arg{vkomp.To(s)}, NoWait: noWait})
+		}
+		fails("enter", enter)
+		if d.IsPresent(vkomp.HostPtr(s)) {
+			t.Error("what failed to enter is present")
+		}
+		must(t, enter())
+		must(t, rt.Taskwait(ctx))
+		fails("update to", func() error {
+			return rt.TargetUpdate(ctx, vkomp.TargetUpdate{Motions: []vkomp.Arg{vkomp.To(s)}, NoWait: noWait})
+		})
+		fails("update from", func() error {
+			return rt.TargetUpdate(ctx, vkomp.TargetUpdate{Motions: []vkomp.Arg{vkomp.From(s)}, NoWait: noWait})
+		})
+		fails("update of columns", func() error {
+			return rt.TargetUpdate(ctx, vkomp.TargetUpdate{Motions: []vkomp.Arg{vkomp.From(s).Shape(16, size/16).Section(vkomp.Span{Count: 16}, vkomp.Span{Count: 3})}, NoWait: noWait})
+		})
+		fails("exit", func() error {
+			return rt.TargetExitData(ctx, vkomp.TargetExitData{Maps: []vkomp.Arg{vkomp.From(s)}, NoWait: noWait})
+		})
+		must(t, rt.TargetExitData(ctx, vkomp.TargetExitData{Maps: []vkomp.Arg{vkomp.Delete(s)}}))
+	}
+	if s := rt.Stats(); s.Storage.Allocations != 0 || s.Staging.Allocations != 0 {
+		t.Errorf("%d allocations of storage and %d of staging left", s.Storage.Allocations, s.Staging.Allocations)
+	}
+}
+
+// pages is memory outside of Go's heap.
+type pages []byte
+
+func newPages(t *testing.T, size int) pages {
+	t.Helper()
+	s, err := syscall.Mmap(-1, 0, size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
+	must(t, err)
+	t.Cleanup(func() { must(t, syscall.Munmap(s)) })
+	return s
+}
+
+// forbid makes the pages inaccessible, as if they were gone, or accessible again.
+func (s pages) forbid(t *testing.T, all bool) {
+	t.Helper()
+	access := syscall.PROT_READ | syscall.PROT_WRITE
+	if all {
+		access = syscall.PROT_NONE
+	}
+	must(t, syscall.Mprotect(s, access))
+}
+
+func isGone(t *testing.T, what string, err error) {
+	t.Helper()
+	var failed *vkomp.TaskError
+	if !errors.As(err, &failed) || !strings.Contains(err.Error(), "access to host storage at 0x") {
+		t.Errorf("%s: %v, want the fault", what, err)
+	}
+}

@@ -1,0 +1,34 @@
+package vkomp
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/vkomp/vkomp/sched"
+)
+
+// guarded is a program's slog.Handler. The runtime logs in the midst of what it does: a
+// handler that panics or ends its goroutine loses the record and nothing else.
+type guarded struct{ slog.Handler }
+
+// Enabled implements slog.Handler.
+func (g guarded) Enabled(ctx context.Context, level slog.Level) (enabled bool) {
+	err := sched.Apart(func() error {
+		enabled = g.Handler.Enabled(ctx, level)
+		return nil
+	})
+	return err == nil && enabled
+}
+
+// Handle implements slog.Handler.
+func (g guarded) Handle(ctx context.Context, r slog.Record) error {
+	return sched.Apart(func() error { return g.Handler.Handle(ctx, r) })
+}
+
+// WithAttrs implements slog.Handler.
+func (g guarded) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return guarded{g.Handler.WithAttrs(attrs)}
+}
+
+// WithGroup implements slog.Handler.
+func (g guarded) WithGroup(name string) slog.Handler { return guarded{g.Handler.WithGroup(name)} }
