@@ -63,7 +63,7 @@ func (c *interopCommand) Run(sh *shell) error {
 			s.progress.begin(protocol, rounds)
 			err = r.run(sh.ctx, rounds, protocol)
 			s.progress.end()
-			if err = errors.Join(err, r.end(sh.ctx, err)); err != nil {
+			if err = errors.Join(err, r.end(sh.ctx)); err != nil {
 				return err
 			}
 			r.print(table, protocol, rounds)
@@ -101,10 +101,14 @@ type relay struct {
 
 func filled(n int, v float32) []float32 { return slices.Repeat([]float32{v}, n) }
 
-func newRelay(ctx context.Context, s *session) (*relay, error) {
+func newRelay(ctx context.Context, s *session) (_ *relay, err error) {
 	r := &relay{s: s, x: make([]float32, interopWords), y: make([]float32, interopWords), sum: make([]float32, interopWords),
 		ones: filled(interopWords, 1), load: make([]float32, interopLoad), loadOnes: filled(interopLoad, 1)}
-	var err error
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, r.end(ctx))
+		}
+	}()
 	if r.saxpy, err = s.rt.NewKernel(shaders.Saxpy); err != nil {
 		return nil, err
 	}
@@ -220,17 +224,26 @@ func (r *relay) submit(ctx context.Context, announced <-chan [2]uint64) error {
 	return errors.Join(errs...)
 }
 
-// end unmaps the slices; failed is how the rounds ended.
-func (r *relay) end(ctx context.Context, failed error) error {
+// end gives back what the relay has, whatever became of its rounds: the foreign code's
+// commands belong to the device, and go before it.
+func (r *relay) end(ctx context.Context) error {
+	ctx = context.WithoutCancel(ctx)
 	rt := r.s.rt
-	if failed != nil {
-		return nil // Close has the rest
+	var errs []error
+	if r.object != interop.None {
+		// What was submitted is complete before the construct.
+		errs = append(errs, r.use(ctx))
 	}
-	err := rt.Interop(ctx, vkomp.Interop{Destroy: []*interop.Object{&r.object}})
+	errs = append(errs, rt.Taskwait(ctx))
+	if r.code != nil {
+		r.code.Close()
+	}
+	if r.object != interop.None {
+		errs = append(errs, rt.Interop(ctx, vkomp.Interop{Destroy: []*interop.Object{&r.object}}))
+	}
 	maps := []vkomp.Arg{vkomp.From(r.x), vkomp.From(r.y), vkomp.From(r.sum), vkomp.Release(r.ones), vkomp.Release(r.load), vkomp.Release(r.loadOnes)}
-	err = errors.Join(err, rt.TargetExitData(ctx, vkomp.TargetExitData{Device: r.s.device, Maps: maps}))
-	r.code.Close()
-	return err
+	errs = append(errs, rt.TargetExitData(ctx, vkomp.TargetExitData{Device: r.s.device, Maps: maps}))
+	return errors.Join(errs...)
 }
 
 func (r *relay) print(w io.Writer, protocol string, rounds int) {
