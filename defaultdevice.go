@@ -48,7 +48,7 @@ func (rt *Runtime) defaultByOptions() (Device, error) {
 		if n > 0 || !mandatory {
 			return Device{rt.devices[0]}, nil
 		}
-		rt.noDefault = "OMP_TARGET_OFFLOAD is mandatory, and there is no non-host device"
+		rt.noDefault = "OMP_TARGET_OFFLOAD is mandatory, and there is no non-host device: " + rt.noDevices
 	default:
 		// A number alone is what OpenMP 5 knows: that of a device that does not exist
 		// means the host, unless offloading is mandatory.

@@ -121,6 +121,7 @@ func (rt *Runtime) numberDevices(available *traits.Available) {
 			}
 		}
 		if len(rt.devices) == 0 && len(found) > 0 {
+			rt.noDevices = fmt.Sprintf("OMP_AVAILABLE_DEVICES is %s, which none of %d devices matches", available, len(found))
 			rt.log.Warn("no device is available", "OMP_AVAILABLE_DEVICES", available, "devices", len(found))
 		}
 	}

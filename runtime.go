@@ -24,7 +24,9 @@ type Runtime struct {
 	instance *vk.Instance
 	// devices are the non-host devices by number; then comes the initial one.
 	devices []*device
-	host    *sched.HostDevice
+	// noDevices says why there is no non-host device, if there is none.
+	noDevices string
+	host      *sched.HostDevice
 	// hostMemory is what Alloc gave out on the initial device.
 	hostMemory hostMemory
 	graph      tasks.Graph
@@ -81,10 +83,10 @@ func Open(o Options) (*Runtime, error) {
 	rt.closing.turn = make(chan struct{}, 1)
 	rt.initial.rt = rt
 	rt.initial.scope = rt.graph.NewScope()
-	if v.offload != offloadDisabled {
-		if err := rt.findDevices(); err != nil {
-			return nil, fmt.Errorf("vkomp: %w", err)
-		}
+	if v.offload == offloadDisabled {
+		rt.noDevices = "OMP_TARGET_OFFLOAD is disabled"
+	} else if err := rt.findDevices(); err != nil {
+		return nil, fmt.Errorf("vkomp: %w", err)
 	}
 	rt.numberDevices(v.available)
 	if o.Race {
@@ -119,20 +121,28 @@ func (rt *Runtime) findDevices() error {
 	if err != nil {
 		if errors.Is(err, vk.ErrUnsupported) && !rt.options.Validation {
 			rt.log.Warn("no Vulkan: target regions run on the initial device", "reason", err)
+			rt.noDevices = err.Error()
 			return nil
 		}
 		return err
 	}
 	rt.instance = instance
+	var unusable []string
 	for _, p := range instance.PhysicalDevices() {
 		if missing := p.Missing(); len(missing) > 0 {
-			rt.log.Info("device left out", "name", p.Properties().Name, "lacks", strings.Join(missing, ", "))
+			name, lacks := p.Properties().Name, strings.Join(missing, ", ")
+			rt.log.Info("device left out", "name", name, "lacks", lacks)
+			unusable = append(unusable, fmt.Sprintf("%s lacks %s", name, lacks))
 			continue
 		}
 		rt.devices = append(rt.devices, &device{rt: rt, physical: p})
 	}
 	if len(rt.devices) == 0 {
-		rt.log.Warn("no usable Vulkan device: target regions run on the initial device")
+		rt.noDevices = "the Vulkan drivers show no device"
+		if len(unusable) > 0 {
+			rt.noDevices = strings.Join(unusable, "; ")
+		}
+		rt.log.Warn("no usable Vulkan device: target regions run on the initial device", "reason", rt.noDevices)
 	}
 	return nil
 }

@@ -160,7 +160,11 @@ func (rt *Runtime) target(ctx context.Context, t *Target, args []Arg, depend []D
 func (rt *Runtime) targetOnHost(ctx context.Context, t *Target, args []Arg, r sched.HostRegion) error {
 	k := t.Kernel.k
 	if k.host == nil {
-		return fmt.Errorf("target %q: %w: kernel %q has no Host variant for the initial device", r.Label, ErrUnsupported, k.name)
+		why := ""
+		if rt.NumDevices() == 0 {
+			why = ", and there is no other: " + rt.noDevices
+		}
+		return fmt.Errorf("target %q: %w: kernel %q has no Host variant for the initial device%s", r.Label, ErrUnsupported, k.name, why)
 	}
 	call := &HostCall{Range: t.Range, name: k.name}
 	call.Range.Y = max(call.Range.Y, 1)

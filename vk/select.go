@@ -119,10 +119,7 @@ func UUIDString(id [16]byte) string {
 func selectError(devices []*Properties, selector, why string) error {
 	var b strings.Builder
 	for i, p := range devices {
-		if i > 0 {
-			b.WriteString("; ")
-		}
-		fmt.Fprintf(&b, "%d: %s (%s, %s)", i, p.Name, p.Type, UUIDString(p.UUID))
+		fmt.Fprintf(&b, "; device %d is %q (%s, UUID %s)", i, p.Name, p.Type, UUIDString(p.UUID))
 	}
-	return fmt.Errorf("%w: device %q: %s; there are %s", ErrInvalid, selector, why, b.String())
+	return fmt.Errorf("%w: device %q: %s%s", ErrInvalid, selector, why, b.String())
 }

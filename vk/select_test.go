@@ -72,6 +72,14 @@ func TestSelectDevice(t *testing.T) {
 	}
 }
 
+func TestErrorOfSelectDeviceListsTheDevices(t *testing.T) {
+	_, err := SelectDevice([]*Properties{named("llvmpipe (LLVM 15)", 0x10), named("RTX", 0x20)}, "radeon")
+	const want = `device "radeon": no device name contains it; device 0 is "llvmpipe (LLVM 15)" (discrete, UUID 10213243-5465-7687-98a9-bacbdcedfe0f); device 1 is "RTX" (discrete, UUID 20314253-6475-8697-a8b9-cadbecfd0e1f)`
+	if err == nil || !strings.HasSuffix(err.Error(), want) {
+		t.Errorf("error %v\nwant %s", err, want)
+	}
+}
+
 func TestSelectDeviceWithoutDevices(t *testing.T) {
 	for _, selector := range []string{"", "0", "rtx"} {
 		if _, err := SelectDevice(nil, selector); !errors.Is(err, ErrUnsupported) {
