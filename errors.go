@@ -58,7 +58,7 @@ var (
 	// ErrDeviceLost: the device is gone; its tasks and mapped contents with it.
 	ErrDeviceLost = vk.ErrDeviceLost
 	// ErrClosed: the runtime is closed, or it is being closed and the construct is none of
-	// a task that was generated before.
+	// a task that was generated before; or the kernel is closed.
 	ErrClosed = sched.ErrClosed
 )
 

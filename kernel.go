@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/vkomp/vkomp/sched"
@@ -147,6 +148,7 @@ type kernel struct {
 	// shader is nil for a kernel with a Host variant only.
 	shader *sched.Kernel
 	host   func(*HostCall) error
+	closed atomic.Bool
 }
 
 // Name returns the kernel's label.
@@ -157,9 +159,28 @@ func (k Kernel) Name() string {
 	return k.k.name
 }
 
+// Close gives up the kernel: constructs that use it from now on are ErrClosed. Those
+// generated before are carried out, and Close waits for none of them; what devices have of
+// the kernel is destroyed when the last of them is complete. A kernel that is not closed
+// lasts as long as its Runtime. Close returns nil. A second Close does nothing, nor does one
+// after the Runtime's.
+func (k Kernel) Close() error {
+	if k.k == nil || k.k.closed.Swap(true) || k.k.shader == nil {
+		return nil
+	}
+	k.k.shader.Close()
+	for _, d := range k.k.rt.devices {
+		if s := d.opened(); s != nil {
+			s.Release(k.k.shader)
+		}
+	}
+	return nil
+}
+
 // NewKernel reads a kernel. Its module is checked against the entry point here
 // (ErrInvalidModule, ErrUnsupported for what no device can bind), against a
-// device when it is first launched there.
+// device when it is first launched there, which is when that device compiles it (see
+// Target).
 func (rt *Runtime) NewKernel(src KernelSource) (Kernel, error) {
 	if err := rt.open(); err != nil {
 		return Kernel{}, err

@@ -51,7 +51,8 @@ func (k PauseKind) String() string {
 // The pause concerns the whole program: it is ErrBusy while a task of whatever device is
 // not complete, or a construct is under way, a data region's body included; from inside of
 // a task or taskgroup; and a hard one while an interop object of the device is not
-// destroyed, or foreign work of one that was is not complete. On any error but that of a
+// destroyed, or foreign work of one that was is not complete, or while a device compiles a
+// kernel. On any error but that of a
 // Vulkan call nothing has changed.
 func (rt *Runtime) PauseResource(ctx context.Context, kind PauseKind, d Device) error {
 	if d.d == nil || d.d.rt != rt {

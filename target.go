@@ -1,6 +1,7 @@
 package vkomp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -59,6 +60,12 @@ type Target struct {
 // on as if it were deferred, and its slices stay the runtime's until a Taskwait
 // returns; on the initial device one that has not started is dropped. A deferred
 // task that has not started when ctx ends is dropped: that is its failure.
+//
+// A device compiles a kernel when it is first launched there, which may take any time. An
+// included task is generated after that: when ctx ends first, Target returns its cause,
+// and nothing was done; the error says which kernel is still being compiled. A deferred
+// task waits for it as it does for what it depends on, and fails if the device refuses the
+// kernel. The compilation goes on in either case, for the kernel's next use.
 func (rt *Runtime) Target(ctx context.Context, t Target) error {
 	h := hide(&t)
 	args, depend := h.Args, h.Depend
@@ -84,6 +91,8 @@ func (rt *Runtime) target(ctx context.Context, t *Target, args []Arg, depend []D
 	switch {
 	case k == nil:
 		return fmt.Errorf("%w: target %q has no kernel: make one with NewKernel", ErrInvalidArgument, label)
+	case k.closed.Load():
+		return fmt.Errorf("target %q: kernel %q is %w", cmp.Or(label, k.name), k.name, ErrClosed)
 	case k.rt != rt:
 		return fmt.Errorf("%w: kernel %q belongs to another runtime", ErrInvalidArgument, k.name)
 	case label == "":

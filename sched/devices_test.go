@@ -25,7 +25,9 @@ func newSecondRig(t reporter, first *rig, mode memoryMode, seed uint64) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &rig{t: t, d: d, s: s, scope: first.scope, kernels: first.kernels}
+	r := &rig{t: t, d: d, s: s, scope: first.scope, kernels: first.kernels}
+	r.compile()
+	return r
 }
 
 // What follows a task of another device is submitted after the end of that task was

@@ -322,7 +322,14 @@ func (t *target) unpinFrom(n int) {
 	t.pins = t.pins[:n]
 }
 
-func (t *target) unpin() { t.unpinFrom(0) }
+// unpin gives up all that is kept until t is complete.
+func (t *target) unpin() {
+	t.unpinFrom(0)
+	if t.kernel != nil {
+		t.kernel.release()
+		t.kernel = nil
+	}
+}
 
 // checkUndeclared refuses to declare what is present already.
 func (s *Scheduler) checkUndeclared(maps []memory.Map) error {

@@ -66,6 +66,7 @@ func newLatchRig(t reporter) (*rig, *latchDevice) {
 	}
 	r := &rig{t: t, d: d.fakeDevice, s: s, kernels: map[string]*Kernel{"mix": kernel(t, "mix"), "add": kernel(t, "add")}}
 	r.scope = r.graph.NewScope()
+	r.compile()
 	return r, d
 }
 

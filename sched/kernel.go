@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"github.com/vkomp/vkomp/vk"
 	"github.com/vkomp/vkomp/vk/spirv"
@@ -33,6 +34,7 @@ type Kernel struct {
 	// values are the push-constant members that value arguments fill, in order.
 	values   []spirv.Member
 	pushSize uint32
+	closed   atomic.Bool
 }
 
 // binding is what a kernel makes of one buffer argument.
@@ -87,6 +89,10 @@ func (k *Kernel) ReadOnly(i int) bool {
 
 // Name returns the kernel's label.
 func (k *Kernel) Name() string { return k.name }
+
+// Close has schedulers refuse the kernel from now on: ErrClosed. Scheduler.Release gives
+// back what one has of it.
+func (k *Kernel) Close() { k.closed.Store(true) }
 
 func (k *Kernel) readBindings() error {
 	for _, b := range k.entry.Bindings {

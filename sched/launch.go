@@ -20,6 +20,9 @@ type plan struct {
 	fold int
 }
 
+// folds is how many values plan.fold has, each of which takes a pipeline of its own.
+const folds = 3
+
 // planDispatch covers g workgroups with dispatches within the device's limits,
 // which it appends to calls[:0].
 //

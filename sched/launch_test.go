@@ -169,6 +169,7 @@ func TestKernelBeyondTheDeviceIsRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, memoryModes[0], 1)
 			defer r.close()
+			r.kernels["mix"] = kernel(t, "mix")
 			narrow(&r.d.props.Limits)
 			x := filled(8, 0)
 			err := r.s.Run(t.Context(), r.region(launch{label: "mix", kernel: "mix", args: []arg{from(x), to(x), to(x)}}))

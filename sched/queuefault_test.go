@@ -216,6 +216,7 @@ func inEveryQueueFault(t *testing.T, failure error, many int, test func(t *testi
 				d.s = s
 				r := &rig{t: t, d: d.fakeDevice, s: s, kernels: map[string]*Kernel{"mix": kernel(t, "mix"), "set": kernel(t, "set")}}
 				r.scope = r.graph.NewScope()
+				r.compile()
 				test(t, r, d)
 				if more = d.fell; more {
 					mu.Lock()

@@ -76,6 +76,7 @@ func TestChainAcrossQueuesHasOneWaitALink(t *testing.T) {
 			r := &rig{t: t, d: d.fakeDevice, s: s, kernels: map[string]*Kernel{"add": kernel(t, "add")}}
 			r.scope = r.graph.NewScope()
 			defer r.close()
+			r.compile()
 			x := filled(16, 1)
 			r.run(launch{label: "enter", enter: []arg{to(x)}, included: true})
 			r.d.hold()

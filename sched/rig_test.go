@@ -132,7 +132,39 @@ func newRigOn(t reporter, d *fakeDevice, mode memoryMode) *rig {
 	for name := range fakeKernels {
 		r.kernels[name] = kernel(t, name)
 	}
+	r.compile()
 	return r
+}
+
+// compile has the pipelines of all kernels made, so that tasks are placed as soon as
+// nothing else holds them back. Of ranges that are folded only set has some.
+func (r *rig) compile() {
+	r.t.Helper()
+	for name := range r.kernels {
+		r.compileFold(name, 0)
+		if name == "set" {
+			r.compileFold(name, 1)
+		}
+	}
+}
+
+// compileFold has one pipeline of a kernel made.
+func (r *rig) compileFold(name string, fold int) {
+	r.t.Helper()
+	r.s.mu.Lock()
+	d, err := r.s.use(r.kernels[name])
+	r.s.mu.Unlock()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer d.release()
+	c, err := r.s.compile(d, fold)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if <-c.done; c.err != nil {
+		r.t.Fatal(c.err)
+	}
 }
 
 // close waits for the tasks, checks that nothing is left behind, and closes.

@@ -3,22 +3,17 @@ package sched
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"slices"
 	"sync"
-	"sync/atomic"
-
-	"golang.org/x/sync/singleflight"
 
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/tasks"
 	"github.com/vkomp/vkomp/timeline"
 	"github.com/vkomp/vkomp/vk"
-	"github.com/vkomp/vkomp/vk/spirv"
 )
 
-// ErrClosed: the scheduler is closed.
+// ErrClosed: the scheduler is closed, or the kernel.
 var ErrClosed = errors.New("closed")
 
 // Options says how a Scheduler uses its device.
@@ -124,10 +119,6 @@ type Scheduler struct {
 	props  *vk.Properties
 	domain tasks.Domain
 
-	pipelineFlight singleflight.Group
-	// pipelines are those made so far; the map is replaced, never changed, under
-	// mu.
-	pipelines atomic.Pointer[map[pipelineKey]vk.Pipeline]
 	// spare keeps targets for reuse, spareStores the stores of allocations.
 	spare, spareStores sync.Pool
 
@@ -180,6 +171,10 @@ type Scheduler struct {
 	fillWaiters int
 	// blind are tasks in flight whose exit has an item that is in no block.
 	blind []*target
+	// kernels are those that tasks have used and that are not closed, released those that
+	// are closed and have pipelines still.
+	kernels  map[*Kernel]*deviceKernel
+	released map[*deviceKernel]struct{}
 	// compiling counts pipelines being made: Close waits for them.
 	compiling int
 	closing   bool
@@ -229,13 +224,6 @@ type Scheduler struct {
 	regions []vk.CopyRegion
 }
 
-// pipelineKey names a pipeline: a kernel, and the dimension of it that is
-// folded into z (see planDispatch).
-type pipelineKey struct {
-	kernel *Kernel
-	fold   int
-}
-
 // New returns a scheduler of the device, which it closes when it is closed
 // itself; on an error the device stays the caller's.
 func New(d Device, o Options) (*Scheduler, error) {
@@ -252,7 +240,7 @@ func New(d Device, o Options) (*Scheduler, error) {
 	s.openQueues(d.QueueInfos())
 	s.finishLater = s.finishDone
 	s.wake, s.filling = sync.NewCond(&s.mu), sync.NewCond(&s.mu)
-	s.pipelines.Store(&map[pipelineKey]vk.Pipeline{})
+	s.kernels, s.released = make(map[*Kernel]*deviceKernel), make(map[*deviceKernel]struct{})
 	p := s.props
 	// Storage lies at multiples of what bindings ask for, up to 256 bytes: no
 	// block needs an offset member, only sub-slices of one.
@@ -331,68 +319,6 @@ func (s *Scheduler) Stats() Stats {
 	return stats
 }
 
-// pipeline returns the kernel's pipeline on this device, making it when it is
-// first asked for.
-func (s *Scheduler) pipeline(k *Kernel, fold int) (vk.Pipeline, error) {
-	key := pipelineKey{k, fold}
-	if p, ok := (*s.pipelines.Load())[key]; ok {
-		return p, nil
-	}
-	p, err, _ := s.pipelineFlight.Do(fmt.Sprintf("%p %d", k, fold), func() (any, error) {
-		if p, ok := (*s.pipelines.Load())[key]; ok {
-			return p, nil
-		}
-		if err := s.beginCompile(); err != nil {
-			return nil, err
-		}
-		defer s.endCompile()
-		props := s.props
-		if err := k.supported(props); err != nil {
-			return nil, err
-		}
-		code := k.module.Words
-		if fold > 0 {
-			var err error
-			code, err = spirv.Fold(k.module, k.entry.Name, fold-1, props.Limits.MaxComputeWorkGroupCount[fold-1])
-			if err != nil {
-				return nil, fmt.Errorf("kernel %q: %w", k.name, err)
-			}
-		}
-		p, err := s.device.CreatePipeline(k.pipelineOptions(code))
-		if err != nil {
-			return nil, fmt.Errorf("kernel %q: %w", k.name, err)
-		}
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		more := maps.Clone(*s.pipelines.Load())
-		more[key] = p
-		s.pipelines.Store(&more)
-		return p, nil
-	})
-	if err != nil {
-		return vk.Pipeline{}, err
-	}
-	return p.(vk.Pipeline), nil
-}
-
-// beginCompile keeps Close from giving the device back until endCompile.
-func (s *Scheduler) beginCompile() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closing {
-		return ErrClosed
-	}
-	s.compiling++
-	return nil
-}
-
-func (s *Scheduler) endCompile() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.compiling--
-	s.wake.Broadcast()
-}
-
 // Close waits for the device to finish what is in flight, fails what has not
 // been placed, and gives back everything: mapped data is not copied back. The
 // error, memory.ErrLeaked, lists what was still mapped and allocated. Storage that
@@ -404,7 +330,8 @@ func (s *Scheduler) Close() error {
 
 // Discard is Close for a device that is to be used again: what is mapped and allocated
 // is meant to go. It returns the Options.Generation of the next scheduler. With a task
-// that is not complete it is ErrBusy, and nothing has changed.
+// that is not complete, or a kernel that is being compiled, it is ErrBusy, and nothing
+// has changed.
 func (s *Scheduler) Discard() (generation uint32, err error) {
 	if _, err = s.close(true); errors.Is(err, ErrBusy) {
 		return 0, err
@@ -414,10 +341,18 @@ func (s *Scheduler) Discard() (generation uint32, err error) {
 	return s.firstGeneration, err
 }
 
-// Idle is ErrBusy while a task is not complete.
+// Idle is ErrBusy while a task is not complete or a kernel is being compiled.
 func (s *Scheduler) Idle() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.unused()
+}
+
+// unused is Idle; mu is held.
+func (s *Scheduler) unused() error {
+	if s.compiling > 0 {
+		return fmt.Errorf("%w: kernels are being compiled: %q", ErrBusy, s.compilingNow())
+	}
 	return s.idle()
 }
 
@@ -462,7 +397,7 @@ func (s *Scheduler) Relinquish() error {
 // something is not complete.
 func (s *Scheduler) close(now bool) (leaked, err error) {
 	s.mu.Lock()
-	if err := s.idle(); now && err != nil {
+	if err := s.unused(); now && err != nil {
 		s.mu.Unlock()
 		return nil, err
 	}
@@ -490,9 +425,7 @@ func (s *Scheduler) close(now bool) (leaked, err error) {
 	_ = s.device.WaitIdle() // it is idle, whatever that returns
 
 	leaked = s.dropMemory()
-	for _, p := range *s.pipelines.Load() {
-		s.device.DestroyPipeline(p)
-	}
+	s.destroyKernels()
 	return leaked, errors.Join(s.storage.Close(), s.staging.Close(), s.device.Close())
 }
 

@@ -71,9 +71,13 @@ type target struct {
 
 	// explicit: Region.Buffers was there.
 	explicit bool
-	pipeline vk.Pipeline
-	plan     plan
-	push     []byte
+	// kernel has the pipelines of Region.Kernel, kept until unpin. compilation is that of
+	// pipeline while there is none.
+	kernel      *deviceKernel
+	compilation *compilation
+	pipeline    vk.Pipeline
+	plan        plan
+	push        []byte
 	// sizes are those of the buffer arguments, and then those of the values, in bytes.
 	sizes []uint64
 
@@ -230,7 +234,7 @@ func stateOf(p *memory.Present) *blockState { return p.State.(*blockState) }
 
 // check refuses a region that this device cannot run, whatever the state of its
 // memory.
-func (s *Scheduler) check(t *target) error {
+func (s *Scheduler) check(ctx context.Context, t *target) error {
 	if t.Kernel == nil {
 		return nil
 	}
@@ -257,7 +261,7 @@ func (s *Scheduler) check(t *target) error {
 	if t.plan, err = t.Kernel.planDispatch(g, p, t.plan.calls); err != nil {
 		return err
 	}
-	if t.pipeline, err = s.pipeline(t.Kernel, t.plan.fold); err != nil {
+	if err = s.pipeline(ctx, t); err != nil {
 		return err
 	}
 	t.push = t.Kernel.push(t.push, t.Values)
@@ -308,7 +312,7 @@ func (t *target) giveBack() {
 	enter, exit, buffers, addresses := t.Enter, t.Exit, t.Buffers, t.Addresses
 	t.Region = Region{}
 	t.Enter, t.Exit, t.Buffers, t.Addresses = enter, exit, buffers, addresses
-	t.node, t.explicit, t.pipeline = nil, false, vk.Pipeline{}
+	t.node, t.explicit, t.compilation, t.pipeline = nil, false, nil, vk.Pipeline{}
 	t.plan.calls, t.plan.fold = t.plan.calls[:0], 0
 	t.push, t.sizes, t.ranges = t.push[:0], t.sizes[:0], t.ranges[:0]
 	empty(&t.uses)
@@ -353,8 +357,12 @@ func (s *Scheduler) Run(ctx context.Context, r Region) error {
 	if s.hit(&r) {
 		return nil
 	}
+	var kernel *deviceKernel
 	s.mu.Lock()
 	err := s.refusal()
+	if err == nil && r.Kernel != nil {
+		kernel, err = s.use(r.Kernel)
+	}
 	s.mu.Unlock()
 	if err != nil {
 		return fmt.Errorf("target %q: %w", r.Label, err)
@@ -363,9 +371,10 @@ func (s *Scheduler) Run(ctx context.Context, r Region) error {
 		r.Site = memory.CallSite()
 	}
 	t := s.newTarget(&r)
+	t.kernel = kernel
 	err = s.resolve(t, &r)
 	if err == nil {
-		err = s.check(t)
+		err = s.check(ctx, t)
 	}
 	t.Values = nil
 	if err != nil {
@@ -454,6 +463,13 @@ func (t *target) Start(n *tasks.Node, w *tasks.Work) {
 	if err := s.refusal(); err != nil {
 		s.mu.Unlock()
 		s.never(t, err, w)
+		return
+	}
+	if ok, err := t.compiled(n); !ok {
+		s.mu.Unlock()
+		if err != nil {
+			s.never(t, err, w)
+		}
 		return
 	}
 	if parked := s.mustWaitFor(t); parked != nil {

@@ -1,0 +1,270 @@
+package sched
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/vkomp/vkomp/tasks"
+	"github.com/vkomp/vkomp/vk"
+	"github.com/vkomp/vkomp/vk/spirv"
+)
+
+// deviceKernel is a kernel on the scheduler's device: the pipelines that it has there.
+// Each is compiled when it is first needed, on a goroutine of its own, since a driver may
+// take any time over it. They are destroyed when the kernel is closed and no task uses it
+// any more, or with the scheduler.
+type deviceKernel struct {
+	*Kernel
+	s *Scheduler
+	// refs counts who keeps the pipelines: the scheduler until the kernel is closed, each
+	// task from its making until it is complete, and each compilation.
+	refs atomic.Int64
+	// ready are the pipelines by plan.fold, nil where there is none.
+	ready [folds]atomic.Pointer[vk.Pipeline]
+	// compilations are those under way, by plan.fold; Scheduler.mu guards them.
+	compilations [folds]*compilation
+
+	// destroying guards destroyed, and is held while the pipelines are destroyed. It is
+	// taken before Scheduler.mu.
+	destroying sync.Mutex
+	destroyed  bool
+}
+
+// compilation is the making of one pipeline. Everybody who needs it meanwhile shares it.
+type compilation struct {
+	// done is closed at the end.
+	done chan struct{}
+	// pipeline and err are the result. They are read once over is set, which Scheduler.mu
+	// guards, or done closed.
+	over     bool
+	pipeline vk.Pipeline
+	err      error
+	// parked are the deferred tasks that need the pipeline to start; Scheduler.mu guards
+	// them.
+	parked []*tasks.Node
+}
+
+// use returns the kernel on this device and keeps its pipelines until release; mu is held.
+func (s *Scheduler) use(k *Kernel) (*deviceKernel, error) {
+	if k.closed.Load() {
+		return nil, fmt.Errorf("kernel %q is %w", k.name, ErrClosed)
+	}
+	d := s.kernels[k]
+	if d == nil {
+		d = &deviceKernel{Kernel: k, s: s}
+		d.refs.Store(1)
+		s.kernels[k] = d
+	}
+	d.refs.Add(1)
+	return d, nil
+}
+
+// release is the opposite of use. It may be called with any lock held.
+func (d *deviceKernel) release() {
+	if d.refs.Add(-1) == 0 {
+		go d.destroy()
+	}
+}
+
+// destroy destroys the pipelines, which nobody uses.
+func (d *deviceKernel) destroy() {
+	d.destroying.Lock()
+	defer d.destroying.Unlock()
+	if d.destroyed {
+		return
+	}
+	d.destroyed = true
+	for i := range d.ready {
+		if p := d.ready[i].Load(); p != nil {
+			d.s.device.DestroyPipeline(*p)
+		}
+	}
+	d.s.mu.Lock()
+	defer d.s.mu.Unlock()
+	delete(d.s.released, d)
+}
+
+// Release gives up a kernel that was closed: its pipelines are destroyed when the tasks
+// that use it are complete. It does not wait for them.
+func (s *Scheduler) Release(k *Kernel) {
+	s.mu.Lock()
+	d := s.kernels[k]
+	if d != nil {
+		delete(s.kernels, k)
+		s.released[d] = struct{}{}
+	}
+	s.mu.Unlock()
+	if d != nil && d.refs.Add(-1) == 0 {
+		d.destroy()
+	}
+}
+
+// destroyKernels destroys all pipelines. No task is left, and none is made any more.
+func (s *Scheduler) destroyKernels() {
+	s.mu.Lock()
+	all := slices.AppendSeq(slices.Collect(maps.Values(s.kernels)), maps.Keys(s.released))
+	s.kernels = nil
+	s.mu.Unlock()
+	for _, d := range all {
+		d.destroy()
+	}
+}
+
+// Compiling returns the labels of the kernels that are being compiled.
+func (s *Scheduler) Compiling() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.compilingNow()
+}
+
+func (s *Scheduler) compilingNow() (labels []string) {
+	if s.compiling == 0 {
+		return nil
+	}
+	look := func(d *deviceKernel) {
+		if d.compilations != [folds]*compilation{} {
+			labels = append(labels, d.name)
+		}
+	}
+	for _, d := range s.kernels {
+		look(d)
+	}
+	for d := range s.released {
+		look(d)
+	}
+	slices.Sort(labels)
+	return labels
+}
+
+// pipeline gives the task the pipeline of its kernel. While that is compiled an included
+// construct waits, as long as ctx lasts; a deferred task does so itself (see compiled).
+func (s *Scheduler) pipeline(ctx context.Context, t *target) error {
+	if p := t.kernel.ready[t.plan.fold].Load(); p != nil {
+		t.pipeline = *p
+		return nil
+	}
+	c, err := s.compile(t.kernel, t.plan.fold)
+	if err != nil {
+		return err
+	}
+	if t.NoWait {
+		t.compilation = c
+		return nil
+	}
+	if err := c.wait(ctx, t.Place); err != nil {
+		return fmt.Errorf("kernel %q is still being compiled: %w", t.Kernel.name, err)
+	}
+	t.pipeline = c.pipeline
+	return c.err
+}
+
+// wait waits for the end of the compilation; the error is the cause of ctx's end, if that
+// comes first.
+func (c *compilation) wait(ctx context.Context, place tasks.Place) error {
+	if place != nil {
+		place.Leave()
+		defer place.Return()
+	}
+	select {
+	case <-c.done:
+		return nil
+	case <-ctx.Done():
+	}
+	select {
+	case <-c.done:
+		return nil
+	default:
+		return context.Cause(ctx)
+	}
+}
+
+// compiled reports whether the task has its pipeline, or the error with which the
+// compilation ended that it was to have it from. Else the task is started again at the end
+// of that. mu is held.
+func (t *target) compiled(n *tasks.Node) (bool, error) {
+	c := t.compilation
+	switch {
+	case c == nil:
+		return true, nil
+	case !c.over:
+		c.parked = append(c.parked, n)
+		return false, nil
+	}
+	t.compilation, t.pipeline = nil, c.pipeline
+	return c.err == nil, c.err
+}
+
+// compile returns the compilation of a pipeline, beginning it if there is none. What
+// can be told without the driver is its error.
+func (s *Scheduler) compile(d *deviceKernel, fold int) (*compilation, error) {
+	if err := d.supported(s.props); err != nil {
+		return nil, err
+	}
+	code := d.module.Words
+	if fold > 0 {
+		var err error
+		code, err = spirv.Fold(d.module, d.entry.Name, fold-1, s.props.Limits.MaxComputeWorkGroupCount[fold-1])
+		if err != nil {
+			return nil, fmt.Errorf("kernel %q: %w", d.name, err)
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.refusal(); err != nil {
+		return nil, err
+	}
+	if c := d.compilations[fold]; c != nil {
+		return c, nil
+	}
+	c := &compilation{done: make(chan struct{})}
+	if p := d.ready[fold].Load(); p != nil {
+		// It has just ended.
+		c.over, c.pipeline = true, *p
+		close(c.done)
+		return c, nil
+	}
+	d.compilations[fold] = c
+	d.refs.Add(1)
+	s.compiling++
+	go s.runCompilation(c, d, fold, d.pipelineOptions(code))
+	return c, nil
+}
+
+// runCompilation has the driver compile a pipeline, which is kept whoever still waits.
+func (s *Scheduler) runCompilation(c *compilation, d *deviceKernel, fold int, o vk.PipelineOptions) {
+	var p vk.Pipeline
+	// A tool that hears of it may end the goroutine.
+	err := errors.New("the compilation was cut off")
+	defer func() { s.endCompilation(c, d, fold, p, err) }()
+	err = Protect(func() (err error) {
+		p, err = s.device.CreatePipeline(o)
+		return err
+	})
+}
+
+// endCompilation lets those go on who wait for the pipeline.
+func (s *Scheduler) endCompilation(c *compilation, d *deviceKernel, fold int, p vk.Pipeline, err error) {
+	if err != nil {
+		err = fmt.Errorf("kernel %q: %w", d.name, err)
+	}
+	w := tasks.NewWork()
+	s.mu.Lock()
+	c.over, c.pipeline, c.err = true, p, err
+	if err == nil {
+		d.ready[fold].Store(&p)
+	}
+	d.compilations[fold] = nil
+	restartAll(&c.parked, w)
+	close(c.done)
+	// Close waits for this.
+	s.compiling--
+	s.wake.Broadcast()
+	s.mu.Unlock()
+	w.Finish()
+	d.release()
+}

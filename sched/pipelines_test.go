@@ -1,0 +1,269 @@
+package sched
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/vkomp/vkomp/vk"
+)
+
+// slowCompiler is a device that compiles no kernel before it is let.
+type slowCompiler struct {
+	*fakeDevice
+	begun, gate chan struct{}
+
+	mu       sync.Mutex
+	compiled int
+	// fails is the result of the compilations, outside of which exits ends goroutines.
+	fails error
+	exits bool
+}
+
+func (d *slowCompiler) CreatePipeline(o vk.PipelineOptions) (vk.Pipeline, error) {
+	d.begun <- struct{}{}
+	<-d.gate
+	d.mu.Lock()
+	d.compiled++
+	fails, exits := d.fails, d.exits
+	d.mu.Unlock()
+	if exits {
+		runtime.Goexit()
+	}
+	if fails != nil {
+		return vk.Pipeline{}, fails
+	}
+	return d.fakeDevice.CreatePipeline(o)
+}
+
+func (d *slowCompiler) compilations() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.compiled
+}
+
+func newSlowRig(t *testing.T) (*rig, *slowCompiler) {
+	d := &slowCompiler{fakeDevice: newFakeDevice(t, unifiedMemory, 1), begun: make(chan struct{}, 10), gate: make(chan struct{})}
+	s, err := New(d, Options{Domain: rigDomain})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &rig{t: t, d: d.fakeDevice, s: s, kernels: map[string]*Kernel{"set": kernel(t, "set"), "add": kernel(t, "add")}}
+	r.scope = r.graph.NewScope()
+	return r, d
+}
+
+// pipelines is how many the device has.
+func (r *rig) pipelines() int {
+	r.d.mu.Lock()
+	defer r.d.mu.Unlock()
+	return len(r.d.pipelines)
+}
+
+// uses is how many references there are to what the scheduler has of a kernel.
+func (r *rig) uses(name string) int64 {
+	r.s.mu.Lock()
+	defer r.s.mu.Unlock()
+	d := r.s.kernels[r.kernels[name]]
+	if d == nil {
+		return 0
+	}
+	return d.refs.Load()
+}
+
+// A deadline ends the wait of an included construct for a pipeline. Nothing is done then,
+// the compilation goes on, and the next use has its result.
+func TestContextEndsTheWaitForACompilation(t *testing.T) {
+	r, d := newSlowRig(t)
+	defer r.close()
+	x := filled(8, 1)
+	late := errors.New("too late")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	ended := make(chan error)
+	g := r.region(launch{label: "task", kernel: "set", args: []arg{tofrom(x)}, constant: 7, included: true, out: [][]uint32{x}})
+	go func() { ended <- r.s.Run(ctx, g) }()
+	<-d.begun
+	cancel(late)
+	err := <-ended
+	if !errors.Is(err, late) || !strings.Contains(err.Error(), `"set"`) || !strings.Contains(err.Error(), "compiled") {
+		t.Errorf("the construct returned %v", err)
+	}
+	if n := r.graph.Counts().Tasks; n != 0 {
+		t.Errorf("%d tasks were made", n)
+	}
+	if n := r.uses("set"); n != 2 {
+		t.Errorf("the kernel has %d users, want the scheduler and the compilation", n)
+	}
+	// What an included construct has to say about a context that ended before comes first.
+	if err := r.s.Run(ctx, g); !errors.Is(err, late) {
+		t.Errorf("the second construct returned %v", err)
+	}
+	if labels := r.s.Compiling(); len(labels) != 1 || labels[0] != "set" {
+		t.Errorf("being compiled are %q", labels)
+	}
+	if err := r.s.Idle(); !errors.Is(err, ErrBusy) || !strings.Contains(err.Error(), `"set"`) {
+		t.Errorf("Idle: %v", err)
+	}
+	if _, err := r.s.Discard(); !errors.Is(err, ErrBusy) {
+		t.Errorf("Discard: %v", err)
+	}
+	if err := r.s.Relinquish(); err != nil {
+		t.Errorf("Relinquish: %v", err)
+	}
+	close(d.gate)
+	if err := r.s.Run(t.Context(), g); err != nil {
+		t.Errorf("the construct after the compilation: %v", err)
+	}
+	r.expect("x", x, 7, 8, 9, 10, 11, 12, 13, 14)
+	if n := d.compilations(); n != 1 {
+		t.Errorf("the kernel was compiled %d times", n)
+	}
+	if labels := r.s.Compiling(); labels != nil {
+		t.Errorf("being compiled are still %q", labels)
+	}
+}
+
+// A deferred construct returns though its kernel is being compiled, and its task, like all
+// that depend on it, waits for that. Everybody shares one compilation.
+func TestDeferredTasksWaitForTheirPipeline(t *testing.T) {
+	r, d := newSlowRig(t)
+	defer r.close()
+	x, y := filled(4, 1), filled(4, 1)
+	r.run(launch{label: "first", kernel: "set", args: []arg{tofrom(x)}, constant: 7, out: [][]uint32{x}})
+	r.run(launch{label: "second", kernel: "set", args: []arg{tofrom(y)}, constant: 9, out: [][]uint32{y}})
+	r.run(launch{label: "third", kernel: "add", args: []arg{tofrom(x)}, constant: 100, out: [][]uint32{x}})
+	<-d.begun
+	<-d.begun
+	included := make(chan error)
+	z := filled(4, 1)
+	g := r.region(launch{label: "included", kernel: "set", args: []arg{tofrom(z)}, constant: 5, included: true})
+	go func() { included <- r.s.Run(context.Background(), g) }()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := r.scope.Wait(ctx, nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("the wait returned %v", err)
+	}
+	if n := r.dispatches(); n != 0 {
+		t.Errorf("%d kernels were dispatched without a pipeline", n)
+	}
+	close(d.gate)
+	if err := <-included; err != nil {
+		t.Error(err)
+	}
+	r.taskwait()
+	r.expect("x", x, 107, 108, 109, 110)
+	r.expect("y", y, 9, 10, 11, 12)
+	r.expect("z", z, 5, 6, 7, 8)
+	if n := d.compilations(); n != 2 {
+		t.Errorf("two kernels were compiled %d times", n)
+	}
+	for _, name := range []string{"set", "add"} {
+		r.eventually("only the scheduler has the kernel", func() bool { return r.s.kernels[r.kernels[name]].refs.Load() == 1 })
+	}
+}
+
+// What the driver says against a kernel is the failure of the deferred tasks that waited
+// for it, and no reason not to try again.
+func TestCompilationThatFails(t *testing.T) {
+	for _, exits := range []bool{false, true} {
+		r, d := newSlowRig(t)
+		x := filled(4, 1)
+		refused := errors.New("refused by the driver")
+		d.fails, d.exits = refused, exits
+		r.run(launch{label: "first", kernel: "set", args: []arg{tofrom(x)}, constant: 7, out: [][]uint32{x}})
+		r.run(launch{label: "dependent", kernel: "set", args: []arg{tofrom(x)}, constant: 8, in: [][]uint32{x}})
+		<-d.begun
+		close(d.gate)
+		err := r.scope.Wait(t.Context(), nil)
+		if err == nil || !exits && !errors.Is(err, refused) || !strings.Contains(err.Error(), `kernel "set"`) || !strings.Contains(err.Error(), `"first"`) {
+			t.Errorf("the wait returned %v", err)
+		}
+		r.expect("x", x, 1, 1, 1, 1)
+		d.mu.Lock()
+		d.fails, d.exits = nil, false
+		d.mu.Unlock()
+		r.run(launch{label: "again", kernel: "set", args: []arg{tofrom(x)}, constant: 7, included: true})
+		r.expect("x", x, 7, 8, 9, 10)
+		r.close()
+	}
+}
+
+// A deferred task whose context has ended by the time that its pipeline is there is dropped.
+func TestContextEndsBeforeTheCompilationOfADeferredTask(t *testing.T) {
+	r, d := newSlowRig(t)
+	defer r.close()
+	x := filled(4, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	if err := r.s.Run(ctx, r.region(launch{label: "first", kernel: "set", args: []arg{tofrom(x)}, constant: 7})); err != nil {
+		t.Fatal(err)
+	}
+	<-d.begun
+	cancel()
+	close(d.gate)
+	if err := r.scope.Wait(t.Context(), nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("the wait returned %v", err)
+	}
+	r.expect("x", x, 1, 1, 1, 1)
+}
+
+// A kernel that is closed keeps its pipelines until the last task that uses it is complete.
+func TestReleasedKernelLastsAsLongAsItsTasks(t *testing.T) {
+	r := newRig(t, memoryModes[0], 1)
+	defer r.close()
+	x := filled(4, 1)
+	before := r.pipelines()
+	k := r.kernels["add"]
+	r.d.hold()
+	r.run(launch{label: "accepted", kernel: "add", args: []arg{tofrom(x)}, constant: 1, out: [][]uint32{x}})
+	r.run(launch{label: "behind it", kernel: "add", args: []arg{tofrom(x)}, constant: 1, out: [][]uint32{x}})
+	k.Close()
+	r.s.Release(k)
+	r.s.Release(k)
+	for _, included := range []bool{false, true} {
+		err := r.s.Run(t.Context(), r.region(launch{label: "late", kernel: "add", args: []arg{tofrom(x)}, constant: 1, included: included}))
+		if !errors.Is(err, ErrClosed) || !strings.Contains(err.Error(), `kernel "add"`) {
+			t.Errorf("a construct after the kernel's Close: %v", err)
+		}
+	}
+	if n := r.pipelines(); n != before {
+		t.Errorf("%d of %d pipelines are left while tasks use them", n, before)
+	}
+	r.d.release()
+	r.taskwait()
+	r.expect("x", x, 3, 3, 3, 3)
+	r.eventually("the kernel is gone", func() bool { return len(r.s.released) == 0 })
+	if n := r.pipelines(); n != before-1 {
+		t.Errorf("%d pipelines are left, want %d", n, before-1)
+	}
+	// One that no task uses goes at once.
+	r.kernels["set"].Close()
+	r.s.Release(r.kernels["set"])
+	if n := r.pipelines(); n != before-3 {
+		t.Errorf("%d pipelines are left, want %d", n, before-3)
+	}
+}
+
+// A kernel that is closed while it is being compiled is compiled for those who wait, and
+// then goes; so does one with pipelines that Close finds.
+func TestKernelReleasedWhileItIsCompiled(t *testing.T) {
+	r, d := newSlowRig(t)
+	defer r.close()
+	x := filled(4, 1)
+	r.run(launch{label: "accepted", kernel: "set", args: []arg{tofrom(x)}, constant: 7})
+	<-d.begun
+	r.kernels["set"].Close()
+	r.s.Release(r.kernels["set"])
+	if labels := r.s.Compiling(); len(labels) != 1 {
+		t.Errorf("being compiled are %q", labels)
+	}
+	close(d.gate)
+	r.taskwait()
+	r.expect("x", x, 7, 8, 9, 10)
+	r.eventually("the kernel is gone", func() bool { return len(r.s.released) == 0 })
+	if n := r.pipelines(); n != 0 {
+		t.Errorf("%d pipelines are left", n)
+	}
+}
