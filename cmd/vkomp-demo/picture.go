@@ -22,9 +22,13 @@ import (
 //go:embed data/astronaut.png
 var astronaut []byte
 
-// mostPixels bounds a picture: some forty bytes a pixel are needed to work on
-// it, and a file's header may claim anything.
-const mostPixels = 1 << 26
+// A file's header may claim anything, and a small file hold a large picture: what it
+// takes to work on one is bounded. A pixel takes pixelBytes, in what is decoded, in the
+// filter's images and in their storage on a device that shares the host's memory.
+const (
+	pixelBytes       = 64
+	mostPictureBytes = 2 << 30
+)
 
 // picture is width × height pixels row by row, each RGBA8 with red in the low
 // byte and colours not multiplied by alpha.
@@ -64,8 +68,10 @@ func decodePicture(file io.Reader, name string) (picture, error) {
 	if err != nil {
 		return fail(err)
 	}
-	if config.Width > 0 && config.Height > mostPixels/config.Width {
-		return fail(fmt.Errorf("%d×%d is more than %d pixels", config.Width, config.Height, mostPixels))
+	if config.Width > 0 && config.Height > mostPictureBytes/pixelBytes/config.Width {
+		const gib = 1 << 30
+		return fail(fmt.Errorf("%d×%d pixels would take %.1f GiB, of at most %d", config.Width, config.Height,
+			float64(config.Width)*float64(config.Height)*pixelBytes/gib, mostPictureBytes/gib))
 	}
 	decoded, _, err := image.Decode(io.MultiReader(&head, file))
 	if err != nil {

@@ -93,7 +93,9 @@ func TestUnreadablePicturesAreRefusedWithNameAndReason(t *testing.T) {
 		{"half", "not enough pixel data", astronaut[:len(astronaut)/2]},
 		{"a flipped bit", "invalid", flipped},
 		{"no rows", "non-positive dimension", header(5, 0)},
-		{"a bomb", "more than 67108864 pixels", header(1<<20, 1<<20)},
+		{"a bomb", "1048576×1048576 pixels would take 65536.0 GiB, of at most 2", header(1<<20, 1<<20)},
+		{"a large one", "8192×8192 pixels would take 4.0 GiB, of at most 2", header(8192, 8192)},
+		{"the largest", "unexpected EOF", header(8192, 4096)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "picture.png")

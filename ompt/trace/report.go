@@ -1,7 +1,7 @@
 package trace
 
 import (
-	"bufio"
+	"bytes"
 	"cmp"
 	"crypto/sha256"
 	_ "embed"
@@ -112,7 +112,8 @@ type reportGraph struct {
 // can be opened from disk and sent around: the timeline of queues and workers with the
 // memory in use, the task graph, the critical path, how busy each device was, and what
 // the tasks of each label came to. The critical path is that of the dependences along
-// which the tasks' own times add up to the most. The title says what was traced.
+// which the tasks' own times add up to the most. The title says what was traced. The
+// page is UTF-8: bytes that are not, in the title or in labels, are replaced by U+FFFD.
 func (t *Trace) WriteReport(w io.Writer, title string) error {
 	r := report{
 		Title: title, Started: t.start.Add(t.begin).Format(reportStamp), Duration: t.now - t.begin,
@@ -142,11 +143,13 @@ func (t *Trace) WriteReport(w io.Writer, title string) error {
 	if t.dropped > 0 {
 		r.Notes = append(r.Notes, fmt.Sprintf("The collector was full: %d things that began later are missing.", t.dropped))
 	}
-	buffered := bufio.NewWriter(w)
-	if err := reportPage.Execute(buffered, r); err != nil {
+	var page bytes.Buffer
+	if err := reportPage.Execute(&page, r); err != nil {
 		return err
 	}
-	return buffered.Flush()
+	// The title, labels and names of devices may be any bytes.
+	_, err := w.Write(bytes.ToValidUTF8(page.Bytes(), []byte("\ufffd")))
+	return err
 }
 
 // hash is how a content security policy names a script or a style.

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -140,6 +141,9 @@ func TestReportLetsNoLabelOut(t *testing.T) {
 	}
 	for _, title := range hostile {
 		made := page(t, collector.Trace(), title)
+		if !utf8.ValidString(made) {
+			t.Errorf("title %q: the page is not UTF-8", title)
+		}
 		for tag, want := range map[string]int{"<script": 2, "</script": 2, "<img": 0, "<style": 1, "</style": 1, "<!--": 0, "<b>alert": 0} {
 			if got := strings.Count(strings.ToLower(made), tag); got != want {
 				t.Errorf("title %q: %d times %s, want %d", title, got, tag, want)
