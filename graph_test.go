@@ -10,6 +10,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -262,6 +263,7 @@ type element struct {
 	Tip      string     `xml:"title,attr"` // of xlink
 	Stroke   string     `xml:"stroke-width,attr"`
 	Head     string     `xml:"marker-end,attr"`
+	Path     string     `xml:"d,attr"`
 	Rounded  string     `xml:"rx,attr"`
 	X        string     `xml:"x,attr"`
 	Y        string     `xml:"y,attr"`
@@ -637,6 +639,44 @@ func TestNothingOfThePictureLiesOnSomethingElse(t *testing.T) {
 			}
 		}
 	}
+}
+
+func TestEdgePastAColumnRunsBetweenTheRows(t *testing.T) {
+	g := chainOf(6)
+	g.Edges = append(g.Edges, GraphEdge{From: 1, To: 3}, GraphEdge{From: 2, To: 6})
+	p := ours(t, g)
+	var nodes []image.Rectangle
+	for _, node := range p.svg.ofClass("node") {
+		nodes = append(nodes, outline(t, node))
+	}
+	level := regexp.MustCompile(`(\d+) (\d+)H(\d+)C`)
+	past := 0
+	for _, edge := range p.svg.named("path") {
+		if found := level.FindStringSubmatch(edge.Path); found != nil {
+			past++
+			y := pixels(t, found[2])
+			line := image.Rect(pixels(t, found[1]), y, pixels(t, found[3]), y+1)
+			for _, node := range nodes {
+				if line.Overlaps(node) {
+					t.Errorf("an edge runs through %v, at %v", node, line)
+				}
+			}
+		}
+	}
+	if past != 2 {
+		t.Errorf("%d edges run between rows, want the two that pass a column", past)
+	}
+}
+
+// chainOf is n tasks, each behind the one before.
+func chainOf(n uint64) (g Graph) {
+	for id := range n {
+		g.Tasks = append(g.Tasks, GraphTask{ID: id + 1, Label: fmt.Sprint("task ", id), State: GraphComplete})
+		if id > 0 {
+			g.Edges = append(g.Edges, GraphEdge{From: id, To: id + 1})
+		}
+	}
+	return g
 }
 
 func TestNestingTenThousandDeepIsStillDrawn(t *testing.T) {
