@@ -160,6 +160,7 @@ func (d *device) open() (*sched.Scheduler, error) {
 	scheduling.Placement, scheduling.Seed = o.Placement, o.PlacementSeed
 	scheduling.Generation = d.generation
 	scheduling.Numbers = sched.Numbers{Device: d.number, Host: d.rt.NumDevices()}
+	scheduling.Regain, scheduling.Lost, scheduling.Over = d.regain(), d.lost, d.finishInterop
 	s, err := sched.New(scheduled, scheduling)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open device %d (%s): %w", d.number, p.Name, err), vd.Close())
@@ -329,6 +330,29 @@ func (d interopTimelines) CreateTimeline(initial uint64) (vk.Semaphore, error) {
 		return d.CreateExportableSemaphore(vk.TimelineSemaphore)
 	}
 	return d.Device.CreateTimeline(initial)
+}
+
+// regain says how a device that is lost can be used again.
+func (d *device) regain() string {
+	if d.rt.options.Adopt != nil {
+		return "the VkDevice is the application's, which is to make another and open a runtime with that"
+	}
+	return "PauseResource with PauseHard brings the device back"
+}
+
+// lost says in the log that the device is lost, and ends the waits for foreign work.
+func (d *device) lost(err error) {
+	d.rt.log.Error("device lost", "device", d.number, "name", d.physical.Properties().Name, "reason", err)
+	if objects := d.interop(); objects != nil {
+		objects.Lose()
+	}
+}
+
+// finishInterop ends what foreign work keeps the device from coming to rest.
+func (d *device) finishInterop() {
+	if objects := d.interop(); objects != nil {
+		objects.Finish()
+	}
 }
 
 // interopDevice has the interop objects' semaphores given back when nothing uses them

@@ -55,7 +55,11 @@ var (
 	ErrLeaked = memory.ErrLeaked
 	// ErrUnsupported: the device, the driver or this build lacks something.
 	ErrUnsupported = vk.ErrUnsupported
-	// ErrDeviceLost: the device is gone; its tasks and mapped contents with it.
+	// ErrDeviceLost: the device is gone (VK_ERROR_DEVICE_LOST), and with it its tasks and
+	// what was mapped and allocated there. Its tasks fail with this error, those that are
+	// generated later too. Nothing waits for it: foreign work of interop objects counts as
+	// withdrawn, and of these objects nothing but Withdraw and their destruction succeeds.
+	// A hard pause brings the device back: see [Runtime.PauseResource].
 	ErrDeviceLost = vk.ErrDeviceLost
 	// ErrClosed: the runtime is closed, or it is being closed and the construct is none of
 	// a task that was generated before; or the kernel is closed.

@@ -75,6 +75,9 @@ type InteropInit struct {
 // which it was. None may be used and destroyed; a construct whose objects are all None
 // keeps the order that Depend asks for.
 //
+// On a device that is lost constructs with use are ErrDeviceLost, new objects are None, and
+// destroying objects succeeds; there is no foreign work that is waited for.
+//
 // On an error no object has changed, unless it is the error of other work: then the
 // construct has been carried out all the same. A construct without a task returns what the
 // submissions of earlier calls of [interop.Object.Submit] failed with. One whose task is

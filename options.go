@@ -56,7 +56,9 @@ type Options struct {
 	// Adopt, if not nil, is an application's own VkDevice: the one non-host device then.
 	// Open creates none, nor an instance, and Close destroys neither. Validation is what
 	// the application's instance has. No queue is kept for interop objects unless
-	// InteropQueues says so.
+	// InteropQueues says so. Close does not wait for submissions of the application's: with
+	// those that use an interop object's semaphore the device is done before, as a fence or
+	// vkQueueWaitIdle says.
 	Adopt *Adoption
 	// Placement says which queue a command is put on. All but the zero value are for
 	// tests.

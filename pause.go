@@ -48,6 +48,12 @@ func (k PauseKind) String() string {
 // device, memory of [Device.Alloc] goes by a hard pause, and either kind ends the
 // goroutines that host tasks run on.
 //
+// A hard pause is also the way to go on with a device that is lost (ErrDeviceLost), once
+// its tasks have been waited for, structured constructs have ended and its interop objects
+// are destroyed, which succeeds on a lost device as well: the next use opens the device
+// anew. That is not so for an adopted VkDevice, which is the application's to replace,
+// with a runtime that adopts the new one.
+//
 // The pause concerns the whole program: it is ErrBusy while a task of whatever device is
 // not complete, or a construct is under way, a data region's body included; from inside of
 // a task or taskgroup; and a hard one while an interop object of the device is not

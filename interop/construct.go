@@ -191,7 +191,11 @@ func (p *part) gather(w *tasks.Work) error {
 	if !st.implicit.Load() || st.destroyed.Load() {
 		return nil
 	}
-	return st.gather(w)
+	if err := st.gather(w); err != nil && st.lost() == nil {
+		return err
+	}
+	// What was submitted to a device that is lost comes to nothing.
+	return nil
 }
 
 // joins reports whether something can come before the construct in one stream and after
@@ -202,11 +206,18 @@ func (c *construct) joins() bool {
 	return len(c.parts) > 1 && before && after
 }
 
-// usable refuses objects that were destroyed meanwhile.
+// usable refuses objects that were destroyed meanwhile, and all but the destruction of
+// those of a device that is lost.
 func (c *construct) usable() error {
 	for _, p := range c.parts {
 		if p.stream.destroyed.Load() {
 			return fmt.Errorf("%w: %s was destroyed", ErrInvalid, p.stream.name)
+		}
+		if p.action == ActionDestroy {
+			continue
+		}
+		if err := p.stream.lost(); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -345,6 +356,14 @@ func (c *construct) submit(f sched.Foreign, w *tasks.Work) error {
 			st.failure = errors.Join(st.failure, err)
 		}
 		return err
+	}
+	if c.device.lost() != nil && !slices.ContainsFunc(c.parts, func(p part) bool { return p.action != ActionDestroy }) {
+		// There is no order to keep, which is all that the task is for.
+		w.Defer(func(w *tasks.Work) {
+			sched.Complete(c.node, nil, w)
+			c.node.Release()
+		})
+		return nil
 	}
 	f.Failure = c.failures(false)
 	if err := c.device.Scheduler.Order(c.node, f, w); err != nil {

@@ -24,6 +24,10 @@ type Handles struct {
 
 // Timelines makes timeline semaphores; a *vk.Device does.
 type Timelines interface {
+	// WaitIdle waits until nothing that was submitted uses a semaphore any more: who has
+	// only seen their values does not know. After an error other than the device's loss
+	// they may be in use.
+	WaitIdle() error
 	CreateTimeline(initial uint64) (vk.Semaphore, error)
 	DestroySemaphore(vk.Semaphore)
 	SemaphoreValue(vk.Semaphore) (uint64, error)
@@ -44,6 +48,10 @@ type Queue interface {
 // Scheduler carries the constructs' empty tasks out; a *sched.Scheduler does.
 type Scheduler interface {
 	Order(n *tasks.Node, f sched.Foreign, w *tasks.Work) error
+	// Lost returns the error that told of the device's loss, nil while it is not lost.
+	// Lose tells of the loss.
+	Lost() error
+	Lose(error)
 }
 
 // Options say what a Device makes objects of.
@@ -83,6 +91,10 @@ type Device struct {
 	streams, retired []*stream
 	// objects counts those there have been, alive those that are not destroyed.
 	objects, alive int
+
+	// ending is what Finish does once, unfinished its error.
+	ending     sync.Once
+	unfinished error
 }
 
 // freeQueue is a queue that no object has.
@@ -96,8 +108,10 @@ type freeQueue struct {
 // NewDevice returns a Device.
 func NewDevice(o Options) *Device {
 	d := &Device{Options: o}
+	d.Timelines = lossTimelines{o.Timelines, o.Scheduler}
+	d.Shared = lossQueue{o.Shared, o.Scheduler}
 	for _, q := range o.Own {
-		d.free = append(d.free, freeQueue{Queue: q})
+		d.free = append(d.free, freeQueue{Queue: lossQueue{q, o.Scheduler}})
 	}
 	return d
 }
@@ -120,12 +134,16 @@ func CheckInit(types Types, prefer []Preference) error {
 }
 
 // Init returns a new object of the types: None when d is closed. There is no
-// choice of foreign runtimes, it is Vulkan's always.
+// choice of foreign runtimes, it is Vulkan's always. On a device that is lost it is an
+// error.
 func (d *Device) Init(types Types) (Object, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.closed.Load() {
 		return None, nil
+	}
+	if err := d.lost(); err != nil {
+		return None, err
 	}
 	d.objects++
 	o := Object{&state{device: d, types: types, number: d.objects}}
@@ -217,7 +235,7 @@ func (d *Device) Alive() int {
 }
 
 // Awaits describes what the objects' constructs wait for that is foreign, an element
-// for each object that waits.
+// for each object that waits. Of a device that is lost nothing is awaited.
 func (d *Device) Awaits() []string {
 	var all []string
 	for _, st := range d.all() {
@@ -251,6 +269,9 @@ func (d *Device) Withdraw() error {
 // not, once it is the semaphore's next value: nothing else can free the queues that
 // wait for it. The error, ErrNeverSignalled, names it.
 func (d *Device) Release() error {
+	if d.lost() != nil {
+		return nil
+	}
 	var errs []error
 	d.release(slices.DeleteFunc(d.all(), (*stream).isOver), &errs)
 	return errors.Join(errs...)
@@ -259,22 +280,38 @@ func (d *Device) Release() error {
 // Close makes all objects of d stale.
 func (d *Device) Close() { d.closed.Store(true) }
 
-// Free gives the semaphores back, when nothing uses them any more: after the
-// scheduler's last task, and before its device is closed. The error,
-// ErrNeverSignalled, names foreign work that has not come to its end by then.
+// Finish sees to it that no submission waits for a semaphore of the objects any more, so
+// that the device comes to rest: after the scheduler's last task. Free returns its error.
+func (d *Device) Finish() {
+	d.ending.Do(func() {
+		all := d.all()
+		for _, st := range all {
+			st.end()
+		}
+		errs := []error{d.finish(all, time.Now().Add(d.Timeout))}
+		d.background.Wait()
+		for _, st := range all {
+			errs = append(errs, st.takeFailure())
+		}
+		if d.unfinished = errors.Join(errs...); d.lost() != nil {
+			d.unfinished = nil // nothing more was to come
+		}
+	})
+}
+
+// Free gives the semaphores back, after Finish, when the device uses them no more, and
+// before it is closed. The error, ErrNeverSignalled, names foreign work that has not come
+// to its end by then.
 func (d *Device) Free() error {
-	all := d.all()
-	for _, st := range all {
-		st.end()
+	d.Finish()
+	if err := d.Timelines.WaitIdle(); err != nil && d.lost() == nil {
+		return errors.Join(d.unfinished, err)
 	}
-	errs := []error{d.finish(all, time.Now().Add(d.Timeout))}
-	d.background.Wait()
-	for _, st := range all {
-		errs = append(errs, st.takeFailure())
+	for _, st := range d.all() {
 		d.Timelines.DestroySemaphore(st.semaphore)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.streams, d.retired = nil, nil
-	return errors.Join(errs...)
+	return d.unfinished
 }

@@ -17,6 +17,9 @@
 // makes its objects stale, which reads like a destroyed one. Reading a property is a
 // look-up; it enters no driver.
 //
+// Foreign work for a device that is lost (vk.ErrDeviceLost) is refused with that error,
+// and what was announced counts as withdrawn.
+//
 // # Order
 //
 // An object with targetsync has foreign work and constructs come one after the other.

@@ -1,6 +1,7 @@
 package interop_test
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -25,14 +26,18 @@ type machine struct {
 	clock      int
 	// failures are what Vulkan does not allow.
 	failures []string
-	// refuse, if not nil, is the error of the next creation of a semaphore.
-	refuse error
+	// refuse, if not nil, is the error of the next creation of a semaphore. lost, if not
+	// nil, is that of everything: nothing happens any more.
+	refuse, lost error
 	// owed are the signals of constructs that were refused: the host makes them.
 	owed []vk.SemaphoreValue
 	// submissions names the queues of all submissions, destroyed has the last values of
 	// semaphores that are no more.
 	submissions []string
 	destroyed   map[vk.Semaphore]uint64
+	// held are the semaphores that submissions use: the machine lets go of these when it
+	// has been waited for.
+	held map[vk.Semaphore]string
 }
 
 type semaphore struct {
@@ -82,7 +87,7 @@ func (l lock) Lock() { l <- struct{}{} }
 func (l lock) Unlock() { <-l }
 
 func newMachine() *machine {
-	return &machine{semaphores: map[vk.Semaphore]*semaphore{}, destroyed: map[vk.Semaphore]uint64{}}
+	return &machine{semaphores: map[vk.Semaphore]*semaphore{}, destroyed: map[vk.Semaphore]uint64{}, held: map[vk.Semaphore]string{}}
 }
 
 func (m *machine) newQueue(name string) *queue {
@@ -120,6 +125,9 @@ func (q *queue) Locker() sync.Locker { return q.lock }
 func (q *queue) Order(waits, signals []vk.SemaphoreValue) error {
 	q.lock.Lock()
 	defer q.lock.Unlock()
+	if err := q.m.gone(); err != nil {
+		return err
+	}
 	if err := q.refuse; err != nil {
 		q.refuse = nil
 		if len(signals) > 1 {
@@ -129,6 +137,20 @@ func (q *queue) Order(waits, signals []vk.SemaphoreValue) error {
 	}
 	q.submit(waits, nil, nil, signals)
 	return nil
+}
+
+// gone is the error of a machine that is lost.
+func (m *machine) gone() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.lost
+}
+
+// lose loses the machine: nothing that was submitted happens any more.
+func (m *machine) lose(err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.lost = err
 }
 
 func (m *machine) owes(signals []vk.SemaphoreValue) {
@@ -142,6 +164,9 @@ func (q *queue) submit(waits []vk.SemaphoreValue, follows []*job, j *job, signal
 	q.m.mu.Lock()
 	defer q.m.mu.Unlock()
 	q.m.submissions = append(q.m.submissions, q.name)
+	for _, v := range slices.Concat(waits, signals) {
+		q.m.held[v.Semaphore] = q.name
+	}
 	for _, v := range waits {
 		q.operations = append(q.operations, operation{wait: v})
 	}
@@ -160,7 +185,7 @@ func (q *queue) submit(waits []vk.SemaphoreValue, follows []*job, j *job, signal
 func (m *machine) CreateTimeline(initial uint64) (vk.Semaphore, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if err := m.refuse; err != nil {
+	if err := cmp.Or(m.lost, m.refuse); err != nil {
 		m.refuse = nil
 		return 0, err
 	}
@@ -170,11 +195,24 @@ func (m *machine) CreateTimeline(initial uint64) (vk.Semaphore, error) {
 	return s, nil
 }
 
-// DestroySemaphore implements interop.Timelines.
-func (m *machine) DestroySemaphore(s vk.Semaphore) {
-	// What has all that it waits for comes to its end first.
+// WaitIdle implements interop.Timelines.
+func (m *machine) WaitIdle() error {
 	for m.step(0) {
 	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, q := range m.queues {
+		if len(q.operations)+len(q.signals) > 0 && m.lost == nil {
+			m.failures = append(m.failures, fmt.Sprintf("%s is waited for and never comes to its end", q.name))
+		}
+		q.operations, q.signals = nil, nil
+	}
+	clear(m.held)
+	return m.lost
+}
+
+// DestroySemaphore implements interop.Timelines.
+func (m *machine) DestroySemaphore(s vk.Semaphore) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	here := m.semaphores[s]
@@ -186,12 +224,8 @@ func (m *machine) DestroySemaphore(s vk.Semaphore) {
 		m.failures = append(m.failures, fmt.Sprintf("semaphore %d is destroyed, and the host waits for it", s))
 	}
 	m.destroyed[s] = here.value
-	for _, q := range m.queues {
-		for _, o := range append(slices.Clone(q.operations), q.signals...) {
-			if o.wait.Semaphore == s || o.signal.Semaphore == s {
-				m.failures = append(m.failures, fmt.Sprintf("semaphore %d is destroyed, and %s uses it", s, q.name))
-			}
-		}
+	if by, ok := m.held[s]; ok {
+		m.failures = append(m.failures, fmt.Sprintf("semaphore %d is destroyed, and %s may still use it", s, by))
 	}
 	delete(m.semaphores, s)
 }
@@ -202,6 +236,9 @@ var errNoSemaphore = errors.New("no such semaphore")
 func (m *machine) SemaphoreValue(s vk.Semaphore) (uint64, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.lost != nil {
+		return 0, m.lost
+	}
 	if m.semaphores[s] == nil {
 		return 0, errNoSemaphore
 	}
@@ -213,6 +250,9 @@ func (m *machine) WaitSemaphore(s vk.Semaphore, value uint64, timeout time.Durat
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	here := m.semaphores[s]
+	if m.lost != nil {
+		return false, m.lost
+	}
 	if here == nil {
 		return false, errNoSemaphore
 	}
@@ -290,6 +330,10 @@ func (q *queue) takeUp() *job {
 // one.
 func (m *machine) step(choice int) bool {
 	m.mu.Lock()
+	if m.lost != nil {
+		m.mu.Unlock()
+		return false
+	}
 	var can []func() (ended func())
 	for _, q := range m.queues {
 		takeUp, end, signal := q.can(func(s vk.Semaphore) uint64 { return m.semaphores[s].value }, func(j *job) bool { return j.end > 0 })
@@ -391,16 +435,51 @@ type scheduler struct {
 	mu sync.Mutex
 	// refuse, if not nil, is the error of the next task.
 	refuse error
+	// lost is the error that told of the loss, device whom to tell of it.
+	lost   error
+	device *interop.Device
+	// failing is what goes on after the loss.
+	failing sync.WaitGroup
 	// jobs are the tasks that have not completed, made all there were, by their labels.
 	jobs map[*tasks.Node]*job
 	made map[string]*job
 }
 
-// Order implements interop.Scheduler.
-func (s *scheduler) Order(n *tasks.Node, f sched.Foreign, w *tasks.Work) error {
+// Lost implements interop.Scheduler.
+func (s *scheduler) Lost() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.refuse; err != nil {
+	return s.lost
+}
+
+// Lose implements interop.Scheduler: it fails all tasks.
+func (s *scheduler) Lose(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.lost != nil {
+		return
+	}
+	s.lost = err
+	jobs := s.jobs
+	s.jobs = map[*tasks.Node]*job{}
+	s.failing.Go(func() {
+		s.device.Lose()
+		w := tasks.NewWork()
+		for n := range jobs {
+			n.Complete(err, w)
+		}
+		w.Finish()
+	})
+}
+
+// Order implements interop.Scheduler.
+func (s *scheduler) Order(n *tasks.Node, f sched.Foreign, w *tasks.Work) error {
+	if err := s.queue.m.gone(); err != nil {
+		s.Lose(err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := cmp.Or(s.lost, s.refuse); err != nil {
 		s.refuse = nil
 		s.queue.m.owes(f.Signals)
 		n.Complete(err, w)
@@ -457,6 +536,7 @@ func newRig(own int) *rig {
 		o.Own = append(o.Own, q)
 	}
 	r.device = interop.NewDevice(o)
+	r.scheduler.device = r.device
 	r.scope = r.graph.NewScope()
 	return r
 }

@@ -270,6 +270,9 @@ type point struct {
 // signalFromHost signals values of some streams when all those before them are reached;
 // order is held.
 func (d *Device) signalFromHost(points []point) {
+	if d.lost() != nil {
+		return
+	}
 	now := true
 	for _, p := range points {
 		v, err := d.Timelines.SemaphoreValue(p.stream.semaphore)
@@ -331,7 +334,7 @@ func (st *stream) usable() error {
 	case st.device.closing.Load():
 		return fmt.Errorf("%w: %s: its runtime is being closed", ErrInvalid, st.name)
 	}
-	return nil
+	return st.lost()
 }
 
 func (st *stream) isOver() bool {
@@ -398,6 +401,13 @@ func (st *stream) peek() (wait, signal uint64) {
 // submitted notes that foreign work has been submitted, or, if host is set, that it
 // never will be. Work that was not announced is, if it comes next.
 func (st *stream) submitted(value uint64, host bool) (err error) {
+	if err := st.lost(); err != nil {
+		// It is withdrawn already.
+		if host {
+			return nil
+		}
+		return err
+	}
 	w := tasks.NewWork()
 	defer w.Finish()
 	last := uint64(0)
@@ -493,6 +503,9 @@ func (st *stream) sentUpTo(ctx context.Context, value uint64) error {
 		st.device.order.Lock()
 		sent, last, changed := st.sent, st.last.Load(), st.changed
 		st.device.order.Unlock()
+		if err := st.lost(); err != nil {
+			return err
+		}
 		switch {
 		case value > last:
 			return fmt.Errorf("%w: %s: value %d was not handed out: the last one was %d", ErrInvalid, st.name, value, last)
@@ -515,10 +528,11 @@ func (st *stream) awaits() string {
 		return ""
 	}
 	value, err := st.forgetReached()
-	if err != nil {
-		return fmt.Sprintf("%s: %v", st.name, err)
-	}
 	switch {
+	case errors.Is(err, vk.ErrDeviceLost):
+		return ""
+	case err != nil:
+		return fmt.Sprintf("%s: %v", st.name, err)
 	case len(st.foreign) > 0:
 		return fmt.Sprintf("%s awaits value %d, which foreign work was submitted to signal: its semaphore is at %d", st.name, st.foreign[0].value, value)
 	case len(st.steps) > 0 && st.steps[0].foreign:

@@ -74,6 +74,9 @@ func (s *Scheduler) Order(n *tasks.Node, f Foreign, w *tasks.Work) error {
 func (s *Scheduler) Export(host memory.Section) (vk.BufferRange, uint64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.lost != nil {
+		return vk.BufferRange{}, 0, s.lost
+	}
 	block, offset, err := s.table.Lookup(host)
 	if err != nil {
 		return vk.BufferRange{}, 0, err
@@ -89,6 +92,9 @@ func (s *Scheduler) Export(host memory.Section) (vk.BufferRange, uint64, error) 
 func (s *Scheduler) ExportPointer(p Pointer, size uint64) (vk.BufferRange, uint64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.lost != nil {
+		return vk.BufferRange{}, 0, s.lost
+	}
 	m, offset, err := s.find(p, size)
 	if err != nil {
 		return vk.BufferRange{}, 0, err

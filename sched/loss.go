@@ -2,6 +2,7 @@ package sched
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/vkomp/vkomp/tasks"
 	"github.com/vkomp/vkomp/vk"
@@ -25,13 +26,33 @@ func (s *Scheduler) lose(err error) {
 		return
 	}
 	s.lost = err
+	if s.regain != "" {
+		s.lost = fmt.Errorf("%w: %s", err, s.regain)
+	}
 	if !s.stopped { // else Close waits for the device
 		s.waiters.Go(s.settleLoss)
 	}
 }
 
+// Lose says that a call of the device that another made was answered with its loss.
+func (s *Scheduler) Lose(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lose(err)
+}
+
+// Lost returns the error that told of the device's loss, nil while it is not lost.
+func (s *Scheduler) Lost() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.lost
+}
+
 // settleLoss fails all tasks under way once nothing runs on the lost device any more.
 func (s *Scheduler) settleLoss() {
+	if s.onLoss != nil {
+		s.onLoss(s.Lost())
+	}
 	_ = s.device.WaitIdle() // it is idle, whatever that returns
 	w := tasks.NewWork()
 	defer w.Finish()

@@ -44,6 +44,14 @@ type Options struct {
 	Generation uint32
 	// Numbers are what observers are told of the device and the host.
 	Numbers Numbers
+	// Regain is added to errors of a device that is lost: how it can be used again.
+	Regain string
+	// Lost, if not nil, is called once when the device is lost, without locks held, before
+	// its tasks fail.
+	Lost func(error)
+	// Over, if not nil, is called when the device is to be given back and the last task is
+	// complete: others end what they have on the device, which is waited for next.
+	Over func()
 }
 
 // Placement is a way to choose among the queues of a device.
@@ -154,6 +162,10 @@ type Scheduler struct {
 	waits     []timeline.Point
 	landed    []landing
 	stats     Stats
+	// regain, onLoss and over are Options.Regain, Lost and Over.
+	regain string
+	onLoss func(error)
+	over   func()
 	// lost is the error that told of the device's loss. atRest: nothing runs on it any
 	// more; doomed are the tasks that are to be aborted then.
 	lost   error
@@ -273,6 +285,7 @@ func New(d Device, o Options) (*Scheduler, error) {
 		s.piece = pieceBytes
 	}
 	s.leakSites, s.numbers = o.LeakSites, o.Numbers
+	s.regain, s.onLoss, s.over = o.Regain, o.Lost, o.Over
 	s.imports.heaps = make([]Imports, len(p.MemoryHeaps))
 	s.imports.mode = o.Sharing
 	s.imports.unified = p.Type != vk.DeviceDiscrete && !o.HideHostVisible &&
@@ -422,6 +435,9 @@ func (s *Scheduler) close(now bool) (leaked, err error) {
 	}
 	s.mu.Unlock()
 	s.waiters.Wait()
+	if s.over != nil {
+		s.over()
+	}
 	_ = s.device.WaitIdle() // it is idle, whatever that returns
 
 	leaked = s.dropMemory()

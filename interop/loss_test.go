@@ -1,0 +1,91 @@
+package interop_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"unsafe"
+
+	"github.com/vkomp/vkomp/interop"
+	"github.com/vkomp/vkomp/tasks"
+	"github.com/vkomp/vkomp/vk"
+)
+
+var errLost = &vk.Error{Op: "vkQueueSubmit", Result: vk.ErrorDeviceLost}
+
+// Whoever is told of the loss first, nothing waits for the device afterwards, its objects
+// can be destroyed, and refuse all else.
+func TestLostDeviceIsAwaitedByNobody(t *testing.T) {
+	for name, tell := range map[string]func(t *testing.T, r *rig, own, shared interop.Object){
+		"a look": func(_ *testing.T, r *rig, _, _ interop.Object) { r.device.Awaits() },
+		"a submission to the object's own queue": func(t *testing.T, r *rig, own, _ interop.Object) {
+			_, _, err := own.Next()
+			refused(t, err, vk.ErrDeviceLost)
+		},
+		"destroy": func(t *testing.T, r *rig, own, _ interop.Object) {
+			succeed(t, r.construct(own, interop.ActionDestroy, false))
+		},
+		"the scheduler": func(t *testing.T, r *rig, own, _ interop.Object) {
+			succeed(t, r.construct(own, interop.ActionDestroy, true))
+		},
+		"somebody else": func(_ *testing.T, r *rig, _, _ interop.Object) { r.scheduler.Lose(errLost) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(1)
+				own, shared := initialise(t, r.device, both), initialise(t, r.device, both)
+				var x uint64
+				depend := tasks.Depend{Kind: tasks.DependInOut, Ptr: unsafe.Pointer(&x), Size: 8}
+				// Work that comes, work that does not, and tasks behind each.
+				r.use(t, own)
+				_, first := announce(t, shared)
+				succeed(t, shared.Submitted(first))
+				r.useAll(t, "first", []interop.Object{shared}, depend)
+				_, second := announce(t, shared)
+				r.useAll(t, "second", []interop.Object{shared, own}, depend)
+				called := false
+				succeed(t, shared.Submit(t.Context(), func(uintptr) error { called = true; return nil }))
+				r.useAll(t, "third", []interop.Object{shared}, depend)
+				last, _ := shared.Int(interop.PropertyWaitValue)
+				waited := make(chan error, 1)
+				go func() { waited <- shared.Ready(t.Context(), uint64(last)) }()
+				synctest.Wait()
+
+				r.lose(errLost)
+				tell(t, r, own, shared)
+				synctest.Wait()
+				r.awaits(t)
+				if err := r.scope.Wait(t.Context(), nil); !errors.Is(err, vk.ErrDeviceLost) {
+					t.Errorf("the tasks: %v", err)
+				}
+				if called {
+					t.Error("foreign work was to be submitted to the lost device")
+				}
+				_, _, next := shared.Next()
+				init, failed := r.device.Init(interop.TypeTarget)
+				if init != interop.None {
+					t.Error("the lost device has a new object")
+				}
+				for what, err := range map[string]error{
+					"Ready, before": <-waited, "Ready": shared.Ready(t.Context(), 1), "Next": next, "Init": failed,
+					"Submitted": shared.Submitted(second), "Submit": shared.Submit(t.Context(), func(uintptr) error { return nil }),
+					"use":         r.construct(shared, interop.ActionUse, false),
+					"use, nowait": r.construct(shared, interop.ActionUse, true),
+				} {
+					if !errors.Is(err, vk.ErrDeviceLost) {
+						t.Errorf("%s: %v", what, err)
+					}
+				}
+				succeed(t, shared.Withdraw(second))
+				succeed(t, r.construct(shared, interop.ActionDestroy, true))
+				// There is nothing to do for the task, so it does not fail.
+				succeed(t, r.scope.Wait(context.Background(), nil))
+				for _, o := range []interop.Object{own, shared} {
+					succeed(t, r.device.Destroy(o))
+				}
+				r.free(t)
+			})
+		})
+	}
+}
