@@ -156,7 +156,7 @@ func (d *device) open() (*sched.Scheduler, error) {
 	}
 	scheduling := o.MemoryPath.scheduling()
 	scheduling.Domain = tasks.Domain(d.number + 1)
-	scheduling.LeakSites = o.LeakSites
+	scheduling.LeakSites, scheduling.OwnBuffers = o.LeakSites, o.Robust
 	scheduling.Placement, scheduling.Seed = o.Placement, o.PlacementSeed
 	scheduling.Generation = d.generation
 	scheduling.Numbers = sched.Numbers{Device: d.number, Host: d.rt.NumDevices()}

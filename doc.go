@@ -60,6 +60,19 @@
 // Where device and host have one memory, large slices that a single target region
 // maps are used in place and not copied.
 //
+// # Kernels
+//
+// A device compiles a kernel when it is first launched there. That may take any time,
+// which a context bounds (see [Runtime.Target]); a deferred task waits for it, and
+// whoever generates it does not. [Kernel.Close] gives a kernel up.
+//
+// Kernels are trusted code, as the program itself is: the driver compiles them inside of the
+// process, and they run with its rights on the device. Nothing bounds how long one is
+// compiled or runs, and one that uses addresses reaches all memory of the device. What a
+// kernel does outside of its arguments the device keeps from other mappings, if it can: see
+// Options.Robust. Options.Validate has Khronos' validator check modules. Neither makes it
+// safe to run code of strangers.
+//
 // # Errors
 //
 // Where OpenMP says "runtime error termination" a call returns an error and

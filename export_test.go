@@ -1,6 +1,16 @@
 package vkomp
 
-import "github.com/vkomp/vkomp/interop"
+import (
+	"time"
+
+	"github.com/vkomp/vkomp/interop"
+)
+
+// CheckModule has the program at a path validate a module.
+func CheckModule(path string, limit time.Duration, name string, module []byte) error {
+	v := validator{path: path, time: limit}
+	return v.check(name, module)
+}
 
 // VulkanHandles asks package vk for the handles of a device in use.
 func VulkanHandles(d Device) interop.Handles {

@@ -22,6 +22,13 @@ type KernelSource struct {
 	// to skip in a push-constant member uint vkomp_offset_<k>, k the
 	// binding's number. The runtime fills such members, no value argument does.
 	// A kernel without one gets ErrInvalidLaunch for such a slice.
+	//
+	// A kernel that packs bytes into words reaches all words of an argument of, say, 13
+	// bytes that ends where its mapping does. Otherwise the bytes that follow are other
+	// data, and the last word is not bound.
+	//
+	// The code is trusted as the program's own is: the driver compiles it with the rights of
+	// the process, and what it does is not examined. See Options.Validate.
 	SPIRV []byte
 	// Entry is the entry point, "main" when empty.
 	Entry string
@@ -178,7 +185,8 @@ func (k Kernel) Close() error {
 }
 
 // NewKernel reads a kernel. Its module is checked against the entry point here
-// (ErrInvalidModule, ErrUnsupported for what no device can bind), against a
+// (ErrInvalidModule, ErrUnsupported for what no device can bind), with Options.Validate
+// by spirv-val too, against a
 // device when it is first launched there, which is when that device compiles it (see
 // Target).
 func (rt *Runtime) NewKernel(src KernelSource) (Kernel, error) {
@@ -200,6 +208,11 @@ func (rt *Runtime) NewKernel(src KernelSource) (Kernel, error) {
 		var err error
 		if k.shader, err = sched.NewKernel(k.name, src.SPIRV, entry, src.Specialize); err != nil {
 			return Kernel{}, err
+		}
+		if rt.validator != nil {
+			if err := rt.validator.check(k.name, src.SPIRV); err != nil {
+				return Kernel{}, err
+			}
 		}
 	}
 	return Kernel{k}, nil

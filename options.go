@@ -29,6 +29,12 @@ type Options struct {
 	// its messages go to Logger with the attribute "validation". Without that
 	// layer Open fails.
 	Validation bool
+	// Validate has the program spirv-val of Khronos' SPIRV-Tools check each module that
+	// NewKernel reads: what it refuses is ErrInvalidModule with its message. Drivers take
+	// modules to be valid, and do anything with one that is not. Without that program, which
+	// is looked for as the environment's PATH says, Open fails (ErrUnsupported). It costs
+	// milliseconds a kernel. A valid module still does what it likes: see KernelSource.
+	Validate bool
 	// NoSynchronizationChecks leaves the synchronization checks out of
 	// Validation. They take all bytes that a kernel binds for bytes that it
 	// accesses, and so report unordered tasks on neighbouring sub-slices where
@@ -88,6 +94,19 @@ type Options struct {
 	// KeepGraph makes Graph show completed tasks too, with all their edges. Memory
 	// then grows with every task: for debugging and pictures.
 	KeepGraph bool
+	// Robust keeps a kernel that leaves its arguments inside of their mapping on devices
+	// without robustBufferAccess2 too. Where a device has that, it is always enabled, and
+	// accesses outside of the bound bytes read zeros and write nothing; Robust adds nothing.
+	// Others keep a kernel inside of a VkBuffer (robustBufferAccess), which many mappings
+	// share: with Robust each mapped slice and each allocation has one of its own, so that
+	// the kernel does not reach another mapping, though it reaches all of the slice of which
+	// an argument is a section. That takes memory of its own for each, of which a device has
+	// maxMemoryAllocationCount, often 4,096; half of them are for this, beyond which maps are
+	// ErrOutOfMemory. Slices that are used in place lie in a buffer of their own in any case.
+	//
+	// Kernels that use addresses (AddressOf, a DevicePtr as a value) are bounded by nothing,
+	// and any kernel may keep the device busy for ever: kernels are trusted code.
+	Robust bool
 	// Tool hears of what the runtime does with its devices and tasks (OMPT); package
 	// ompt/trace has some. Its callbacks may call methods of the Runtime that make no
 	// construct and open or close nothing, such as Stats. With OMP_TOOL=disabled it

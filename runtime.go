@@ -43,6 +43,8 @@ type Runtime struct {
 
 	// race is nil without Options.Race.
 	race *raceDetector
+	// validator is nil without Options.Validate.
+	validator *validator
 
 	// state only grows; closing is the way from stateOpen to stateClosed.
 	state   atomic.Int32
@@ -79,6 +81,11 @@ func Open(o Options) (*Runtime, error) {
 	}
 	if o.KeepGraph {
 		rt.graph.Keep()
+	}
+	if o.Validate {
+		if rt.validator, err = findValidator(); err != nil {
+			return nil, fmt.Errorf("vkomp: %w", err)
+		}
 	}
 	rt.closing.turn = make(chan struct{}, 1)
 	rt.initial.rt = rt

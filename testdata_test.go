@@ -8,6 +8,7 @@ import _ "embed"
 //go:generate glslangValidator --quiet --target-env vulkan1.2 -V -o testdata/special.spv testdata/special.comp
 //go:generate glslangValidator --quiet --target-env vulkan1.2 -V -o testdata/reach.spv testdata/reach.comp
 //go:generate glslangValidator --quiet --target-env vulkan1.2 -V -o testdata/through.spv testdata/through.comp
+//go:generate glslangValidator --quiet --target-env vulkan1.2 -V -o testdata/beyond.spv testdata/beyond.comp
 
 var (
 	//go:embed testdata/double.spv
@@ -22,4 +23,6 @@ var (
 	reachSPIRV []byte
 	//go:embed testdata/through.spv
 	throughSPIRV []byte
+	//go:embed testdata/beyond.spv
+	beyondSPIRV []byte
 )

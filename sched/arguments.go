@@ -18,8 +18,15 @@ type argument struct {
 	readOnly bool
 }
 
+// padded reports whether nothing else lies in the argument's last word: it ends where the
+// store does, whose memory is allocated in larger units and is nobody else's.
+func (a *argument) padded() bool {
+	return a.at+a.size == a.Size && !a.shared && !a.registered && a.external.Buffer == 0
+}
+
 // bytes are those of the store that the kernel can use: all if it reaches them by
-// address. Kernels that pack bytes into words may write the whole last word.
+// address. A device may count all of the last word as bound
+// (robustStorageBufferAccessSizeAlignment).
 func (a *argument) bytes() span {
 	if a.size == 0 {
 		return a.whole()
@@ -71,7 +78,7 @@ func (s *Scheduler) bind(t *target) error {
 		if err != nil {
 			return err
 		}
-		r, err := t.Kernel.bind(k, vk.Buffer(a.Block.ID), a.Offset+a.at, a.size, props, t.push)
+		r, err := t.Kernel.bind(k, vk.Buffer(a.Block.ID), a.Offset+a.at, a.size, a.padded(), props, t.push)
 		if err != nil {
 			return err
 		}

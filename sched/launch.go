@@ -79,8 +79,8 @@ func (k *Kernel) tooLong(d int, g [3]uint64, p *vk.Properties, why string) error
 
 // bind returns the descriptor for a buffer argument of size bytes that lies at
 // offset in its block, and writes the elements it begins before the argument
-// into the kernel's offset member.
-func (k *Kernel) bind(i int, buffer vk.Buffer, offset, size uint64, p *vk.Properties, push []byte) (vk.BufferRange, error) {
+// into the kernel's offset member. padded: nothing else lies in the argument's last word.
+func (k *Kernel) bind(i int, buffer vk.Buffer, offset, size uint64, padded bool, p *vk.Properties, push []byte) (vk.BufferRange, error) {
 	b := k.buffers[i]
 	align := max(p.Limits.MinStorageBufferOffsetAlignment, 4)
 	residual := offset % align
@@ -92,9 +92,12 @@ func (k *Kernel) bind(i int, buffer vk.Buffer, offset, size uint64, p *vk.Proper
 			return vk.BufferRange{}, fmt.Errorf("%w: argument for binding %d of kernel %q begins at byte %d of its storage, %d past a multiple of %d, which is no whole number of its elements of %d bytes", ErrInvalidLaunch, i, k.name, offset, residual, align, b.stride)
 		}
 	}
-	// Descriptor sizes of whole words let a kernel that packs bytes into words
-	// reach the last one; storage is allocated in larger units than that.
-	r := vk.BufferRange{Buffer: buffer, Offset: offset - residual, Size: (size + residual + 3) &^ 3}
+	r := vk.BufferRange{Buffer: buffer, Offset: offset - residual, Size: size + residual}
+	if padded {
+		// A descriptor of whole words lets a kernel that packs bytes into words reach the
+		// last one.
+		r.Size = (r.Size + 3) &^ 3
+	}
 	if limit := uint64(p.Limits.MaxStorageBufferRange); r.Size > limit && size+residual > limit {
 		return vk.BufferRange{}, fmt.Errorf("%w: argument for binding %d of kernel %q takes %d bytes from the aligned address below it, device %q binds at most %d (maxStorageBufferRange)", ErrInvalidLaunch, i, k.name, size+residual, p.Name, limit)
 	} else if r.Size > limit {

@@ -90,13 +90,15 @@ func TestBindingBeginsAtTheAlignedAddressBelow(t *testing.T) {
 		name         string
 		k            *Kernel
 		offset, size uint64
+		padded       bool
 		want         vk.BufferRange
 		elements     uint32
 		refused      string
 	}{
 		{name: "aligned", k: mix, offset: 128, size: 64, want: vk.BufferRange{Buffer: 7, Offset: 128, Size: 64}},
 		{name: "residual in elements", k: mix, offset: 148, size: 64, want: vk.BufferRange{Buffer: 7, Offset: 128, Size: 84}, elements: 5},
-		{name: "whole words", k: mix, offset: 128, size: 6, want: vk.BufferRange{Buffer: 7, Offset: 128, Size: 8}},
+		{name: "whole words", k: mix, offset: 128, size: 6, padded: true, want: vk.BufferRange{Buffer: 7, Offset: 128, Size: 8}},
+		{name: "other data in the last word", k: mix, offset: 128, size: 6, want: vk.BufferRange{Buffer: 7, Offset: 128, Size: 6}},
 		{name: "no member for the offset", k: plain, offset: 148, size: 64, refused: "vkomp_offset_0"},
 		{name: "part of an element", k: mix, offset: 146, size: 64, refused: "no whole number"},
 		{name: "too large with the residual", k: mix, offset: 148, size: 1020, refused: "maxStorageBufferRange"},
@@ -105,7 +107,7 @@ func TestBindingBeginsAtTheAlignedAddressBelow(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			push := make([]byte, 32)
 			binary.NativeEndian.PutUint32(push[8:], 99)
-			got, err := c.k.bind(0, 7, c.offset, c.size, p, push)
+			got, err := c.k.bind(0, 7, c.offset, c.size, c.padded, p, push)
 			if c.refused != "" {
 				if !errors.Is(err, ErrInvalidLaunch) || !strings.Contains(err.Error(), c.refused) {
 					t.Errorf("got %+v, %v", got, err)

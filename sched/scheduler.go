@@ -35,6 +35,10 @@ type Options struct {
 	// PlaceRandom's choices.
 	Placement Placement
 	Seed      uint64
+	// OwnBuffers gives each mapped block and each allocation a VkBuffer of its own, with
+	// memory of its own, where the device has no robustBufferAccess2: such a device keeps
+	// kernels inside of the VkBuffer, and not of the binding.
+	OwnBuffers bool
 	// LeakSites notes where in the program memory was asked for, for the error of
 	// Close: a microsecond and an object for each allocation and each construct that
 	// maps.
@@ -259,13 +263,17 @@ func New(d Device, o Options) (*Scheduler, error) {
 	align := max(p.Limits.MinStorageBufferOffsetAlignment, p.Limits.NonCoherentAtomSize, 64)
 	s.taken.heaps = make([]taken, len(p.MemoryHeaps))
 	newAllocator := func(use memoryUse, hidden bool, other **memory.Allocator) (*deviceHeap, *memory.Allocator, error) {
+		minBlock, maxBlock := uint64(4<<20), uint64(256<<20)
+		if use == useStorage && o.OwnBuffers && !p.Features.RobustBufferAccess2 {
+			minBlock, maxBlock = align, align // so that nothing shares a block
+		}
 		heap, err := newDeviceHeap(d, use, hidden, !o.Incoherent, &s.taken)
 		if err != nil {
 			return nil, nil, err
 		}
 		a, err := memory.NewAllocator(heap, memory.AllocatorOptions{
-			MinBlock:      4 << 20,
-			MaxBlock:      256 << 20,
+			MinBlock:      minBlock,
+			MaxBlock:      maxBlock,
 			Alignment:     align,
 			MaxAllocation: p.Limits.MaxMemoryAllocationSize,
 			MaxBlocks:     int(p.Limits.MaxMemoryAllocationCount) / 2,
