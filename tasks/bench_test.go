@@ -94,6 +94,7 @@ func workloads() []workload {
 		}
 	}
 	fan := lane(256)
+	shared := lane(1024)
 	few, many := lane(1000), lane(2_000_000)
 	return []workload{
 		{name: "chain", items: func(_ int, items []Depend) []Depend {
@@ -119,6 +120,13 @@ func workloads() []workload {
 		}},
 		{name: "inoutset", items: func(_ int, items []Depend) []Depend {
 			return append(items, cell(DependInOutSet, x))
+		}},
+		{name: "overlapping windows", items: func(i int, items []Depend) []Depend {
+			at := 3 * i % (len(shared) - 16)
+			if i%2 == 0 {
+				return append(items, long(DependIn, shared[at:at+16]))
+			}
+			return append(items, long(DependInOut, shared[at:at+8]))
 		}},
 		{name: "1000 addresses", items: distinct(few, DependOut)},
 		{name: "2000000 addresses", items: distinct(many, DependOut)},

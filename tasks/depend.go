@@ -123,6 +123,3 @@ type section struct {
 }
 
 func (s section) end() uintptr { return s.start + s.size }
-
-// covers reports whether o lies in s.
-func (s section) covers(o section) bool { return s.start <= o.start && o.end() <= s.end() }

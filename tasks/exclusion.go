@@ -35,9 +35,12 @@ func (n *Node) queue() *location {
 		if a.loc.blocked.first != nil {
 			return a.loc
 		}
-		for _, o := range a.loc.overlaps {
-			if o.with.blocked.first != nil {
-				return o.with
+		if !a.loc.tangled {
+			continue
+		}
+		for _, h := range n.scope.tangle.holdersOf(a.loc.section) {
+			if l := h.value.loc; h.value.held() && l.blocked.first != nil {
+				return l
 			}
 		}
 	}
@@ -57,9 +60,12 @@ func (n *Node) obstacle() *location {
 		if !n.passes(a.loc.holder) {
 			return a.loc
 		}
-		for _, o := range a.loc.overlaps {
-			if !n.passes(o.with.holder) {
-				return o.with
+		if !a.loc.tangled {
+			continue
+		}
+		for _, h := range n.scope.tangle.holdersOf(a.loc.section) {
+			if h.value.held() && !n.passes(h.value.node) {
+				return h.value.loc
 			}
 		}
 	}
@@ -78,14 +84,75 @@ func (n *Node) take() {
 			continue
 		}
 		n.followHolder(a.loc.holder)
-		for _, o := range a.loc.overlaps {
-			n.followHolder(o.with.holder)
-		}
 		if a.loc.gave != nil {
 			n.scope.graph.keepEdge(a.loc.gave, n, true)
 		}
+		if a.loc.tangled {
+			n.takeTangled(a.loc)
+		}
 		a.loc.holder = n
 	}
+}
+
+// takeTangled is take for storage that sections share in part.
+func (n *Node) takeTangled(l *location) {
+	t := n.scope.tangle
+	for _, h := range t.holdersOf(l.section) {
+		switch {
+		case h.value.held():
+			n.followHolder(h.value.node)
+		case n.scope.graph.keep:
+			n.scope.graph.keepEdge(h.value.node, n, true)
+		}
+	}
+	t.take(n, l)
+	if t.held.count > 2*t.keptHeld+minSweep && !n.scope.graph.keep {
+		t.sweepHolders()
+	}
+}
+
+// hold is storage that a task has taken for itself by naming loc, in whole or in part.
+type hold struct {
+	node *Node
+	// generation is the task's: the node may be another's by now.
+	generation uint64
+	loc        *location
+}
+
+// held reports whether the task has not given the storage back.
+func (h *hold) held() bool { return h.node.generation == h.generation && h.node.state != StateComplete }
+
+// holdersOf returns who holds storage of a section, or did.
+func (t *tangle) holdersOf(at section) []*span[hold] {
+	t.holders = t.held.appendOverlapping(t.holders[:0], at.start, at.end())
+	return t.holders
+}
+
+// take makes n the holder of the storage of l; what others hold of it they do no more,
+// since who is kept out by them is by n.
+func (t *tangle) take(n *Node, l *location) {
+	start, end := l.start, l.end()
+	for _, h := range t.holdersOf(l.section) {
+		t.held.remove(h)
+		if h.start < start {
+			t.held.insert(&span[hold]{start: h.start, end: start, value: h.value})
+		}
+		if h.end > end {
+			t.held.insert(&span[hold]{start: end, end: h.end, value: h.value})
+		}
+	}
+	t.held.insert(&span[hold]{start: start, end: end, value: hold{n, n.generation, l}})
+}
+
+// sweepHolders forgets those who have given back what they held.
+func (t *tangle) sweepHolders() {
+	t.holders = t.held.appendAll(t.holders[:0])
+	for _, h := range t.holders {
+		if !h.value.held() {
+			t.held.remove(h)
+		}
+	}
+	t.keptHeld = t.held.count
 }
 
 // followHolder orders n after h on their device.

@@ -62,7 +62,11 @@ func (s *Scope) depend(n *Node, items []Depend) {
 			a.push(&l.cur)
 		} else {
 			s.follow(n, l, c)
-			s.record(a)
+			if l.tangled {
+				s.use(n, a)
+			} else {
+				s.record(a)
+			}
 		}
 		if c == classMutex {
 			n.locks = true
@@ -72,7 +76,7 @@ func (s *Scope) depend(n *Node, items []Depend) {
 
 // plain reports whether the location's two sets are all there is to its history.
 func (s *Scope) plain(l *location) bool {
-	return len(l.overlaps) == 0 && l.poison == nil && l.epoch == s.epoch && s.onlookers == 0 && l != &s.everything
+	return !l.tangled && l.poison == nil && l.epoch == s.epoch && s.onlookers+s.blighted == 0 && l != &s.everything
 }
 
 // again is for a section that the task names once more: with several types, it
@@ -107,11 +111,14 @@ func (s *Scope) follow(n *Node, l *location, c class) {
 		for l := s.poisoned.after; l != nil && l != &s.poisoned; l = l.after {
 			n.infect(l, classOut)
 		}
+		if s.tangle != nil {
+			s.followAll(n)
+		}
 		return
 	}
 	s.followOn(n, l, c)
-	for i := range l.overlaps {
-		s.followOn(n, l.overlaps[i].with, c)
+	if s.tangle != nil {
+		s.tangle.infect(n, l.section, c)
 	}
 }
 
@@ -215,6 +222,9 @@ func (s *Scope) record(a *access) {
 		// Whatever comes later follows the task, and with it all before.
 		s.epoch++
 		s.everything.epoch = s.epoch
+		if s.tangle != nil {
+			s.supersedeSegments()
+		}
 	}
 }
 
@@ -296,6 +306,9 @@ func (n *Node) poisonItems(t *tally) {
 		}
 		if a.loc.keep == nil {
 			a.loc.keep = a.ptr
+		}
+		if a.loc.tangled {
+			n.scope.blight(a.loc)
 		}
 	}
 }

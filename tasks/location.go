@@ -3,7 +3,8 @@ package tasks
 import "unsafe"
 
 // location is the history of one section of storage that later tasks of a scope
-// can depend on. Everything of it is guarded by the scope's lock.
+// can depend on. A tangled one has its history elsewhere: see tangle. Everything of it
+// is guarded by the scope's lock.
 //
 // The history is two sets of accesses, each of one class:
 //
@@ -21,6 +22,9 @@ type location struct {
 	cur, prev *access
 	// class is that of cur's members.
 	class class
+	// tangled: other locations share a byte with this one. Its history is in segments
+	// (see tangle).
+	tangled bool
 	// refs counts the accesses of tasks that are not complete, those that a later
 	// set has superseded included. A location with none is dead.
 	refs int32
@@ -32,8 +36,8 @@ type location struct {
 	// older are accesses that were superseded while the scope has onlookers, which
 	// may still have to follow them.
 	older *access
-	// overlaps are the other locations that share a byte with this one.
-	overlaps []overlap
+	// blighted is where a tangled location with poison is found.
+	blighted *span[*location]
 	// holder is the last task that took the storage for itself (mutexinoutset);
 	// blocked are those that wait for it here.
 	holder  *Node
@@ -51,20 +55,15 @@ type location struct {
 	after, before *location
 }
 
-// overlap is one end of a pair of overlapping locations.
-type overlap struct {
-	with *location
-	// back is the index of the other end in with.overlaps.
-	back int32
-}
-
 // access is one depend item of a task that is not complete.
 type access struct {
 	node *Node
 	loc  *location
-	// next and prev link the members of a set.
-	next, prev *access
-	class      class
+	// next and prev link the members of a set; memberships are those in generations, of
+	// an access whose location is tangled.
+	next, prev  *access
+	memberships *span[member]
+	class       class
 	// kind and ptr are as the program gave them; ptr keeps the storage reachable.
 	kind DependKind
 	ptr  unsafe.Pointer
@@ -76,13 +75,18 @@ type access struct {
 // address as a number and nothing else.
 const maxDead = 256
 
-// locate returns the scope's location of that section, with one more reference.
+// locate returns the scope's location of that section, or a tangled one for one item,
+// with one more reference.
 func (s *Scope) locate(at section) *location {
 	l := s.index.find(at)
 	switch {
 	case l == nil:
 		l = s.newLocation(at)
 		l.link(&s.locations)
+		if l.tangled {
+			l.refs++
+			return l
+		}
 	case l.refs > 0:
 	case l.poison == nil:
 		s.dead--
@@ -111,19 +115,22 @@ func (s *Scope) newLocation(at section) *location {
 	s.scratch = s.index.appendOverlapping(s.scratch[:0], at)
 	for i, o := range s.scratch {
 		s.scratch[i] = nil
-		if o.refs == 0 && o.poison == nil {
-			// It orders nothing any more: not worth a pair.
+		switch {
+		case o.refs == 0 && o.poison == nil:
+			// It orders nothing any more.
 			s.evict(o)
 			s.dead--
-			continue
+		case overlapsMatch:
+			s.entangle(o)
+			l.tangled = true
 		}
-		if !overlapsMatch {
-			continue
-		}
-		l.overlaps = append(l.overlaps, overlap{o, int32(len(o.overlaps))})
-		o.overlaps = append(o.overlaps, overlap{l, int32(len(l.overlaps) - 1)})
 	}
-	s.index.insert(l)
+	if s.tangle != nil {
+		l.tangled = l.tangled || s.tangle.inUse(at)
+	}
+	if !l.tangled {
+		s.index.insert(l)
+	}
 	return l
 }
 
@@ -140,8 +147,7 @@ func (s *Scope) died(l *location) {
 	case l.poison != nil:
 		l.unlink()
 		l.link(&s.poisoned)
-	case len(l.overlaps) > 0:
-		// Kept, it would cost those it overlaps.
+	case l.tangled:
 		s.evict(l)
 	default:
 		s.dead++
@@ -172,29 +178,26 @@ func (s *Scope) evict(l *location) {
 
 // spare takes an unlinked location without references out of the index.
 func (s *Scope) spare(l *location) {
-	s.index.remove(l)
-	if s.recent != nil && s.recent[l.start>>3%recents] == l {
-		s.recent[l.start>>3%recents] = nil
+	if l.tangled {
+		if l.blighted != nil {
+			s.tangle.blight.remove(l.blighted)
+			s.blighted--
+		}
+	} else {
+		s.unindex(l)
 	}
-	for i := range l.overlaps {
-		o := l.overlaps[i]
-		// The last pair of the other takes the place of this one.
-		last := len(o.with.overlaps) - 1
-		moved := o.with.overlaps[last]
-		o.with.overlaps[o.back] = moved
-		moved.with.overlaps[moved.back].back = o.back
-		o.with.overlaps[last] = overlap{}
-		o.with.overlaps = o.with.overlaps[:last]
-	}
-	clear(l.overlaps)
-	overlaps := l.overlaps[:0]
-	if cap(overlaps) > 64 {
-		overlaps = nil
-	}
-	*l = location{overlaps: overlaps}
+	*l = location{}
 	if s.spares < maxSpare {
 		l.next, s.spareLocations = s.spareLocations, l
 		s.spares++
+	}
+}
+
+// unindex takes a location out of the index.
+func (s *Scope) unindex(l *location) {
+	s.index.remove(l)
+	if s.recent != nil && s.recent[l.start>>3%recents] == l {
+		s.recent[l.start>>3%recents] = nil
 	}
 }
 
@@ -226,15 +229,6 @@ func (a *access) join(s *Scope) {
 		l.prev, l.cur, l.class = l.cur, nil, a.class
 	}
 	a.push(&l.cur)
-	if a.class != classOut || s.onlookers > 0 {
-		return
-	}
-	// Whoever follows storage inside of this follows this task.
-	for _, o := range l.overlaps {
-		if l.covers(o.with.section) {
-			o.with.cur, o.with.prev = nil, nil
-		}
-	}
 }
 
 // supersede forgets the location's history: a task that follows all of it will
@@ -270,6 +264,9 @@ func (a *access) push(set **access) {
 // leave takes a out of its location.
 func (a *access) leave() {
 	l := a.loc
+	if l.tangled {
+		a.leaveGenerations(a.node.scope.tangle)
+	}
 	switch {
 	case a.prev != nil:
 		a.prev.next = a.next

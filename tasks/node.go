@@ -101,20 +101,16 @@ type Node struct {
 	visited uint64
 	// signal has room for one token, put there when the task completes and
 	// somebody waits.
-	signal  chan struct{}
+	signal chan struct{}
+	// place is the task's index among the scope's children.
+	place   int32
 	awaited bool
 	// held: Go lets the task start; for who adds it.
 	held bool
 	// nextBlocked links tasks that wait for the same mutexinoutset storage.
 	nextBlocked *Node
-	// place is the task's index among the scope's children.
-	place int
-	// trails are what the task hands to those that follow it. A complete task that stays
-	// for the first is at stays among those that do.
-	trails []*trail
-	stays  int
-	// mark is the number of the last sweep that found the task in a history.
-	mark uint64
+	// carried is what the task hands to those that follow it, nil for most.
+	carried *carried
 
 	firstItems [4]access
 	firstEdges [4]edge
@@ -281,7 +277,7 @@ func (n *Node) completePlain(w *Work) {
 		l.refs--
 		switch {
 		case l.refs > 0:
-		case l.poison == nil && len(l.overlaps) == 0 && s.dead < 2*maxDead:
+		case l.poison == nil && !l.tangled && s.dead < 2*maxDead:
 			s.dead++
 		default:
 			s.died(l)

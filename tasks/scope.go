@@ -48,7 +48,9 @@ type Scope struct {
 	imported []*trail
 	// onlookers counts the importing tasks that are not gone and from which children
 	// can see this scope. The histories are kept whole for them, up to that seq.
-	onlookers  int
+	onlookers int
+	// blighted counts the tangled locations with poison.
+	blighted   int
 	overlooked uint64
 	// trail, of the complete exporting task whose children these are, leads here.
 	trail *trail
@@ -64,7 +66,10 @@ type Scope struct {
 	// children are those that are not gone, in no order.
 	children []*Node
 
+	// index has the locations whose sections no others overlap.
 	index index
+	// tangle has what is shared in part, nil as long as nothing was.
+	tangle *tangle
 	// epoch counts the tasks with omp_all_memory, which is the location everything.
 	epoch      uint64
 	everything location
@@ -210,7 +215,7 @@ func (s *Scope) Add(t *Task, w *Work) (*Node, error) {
 	}
 	n.waiting, n.left, n.refs = 1, 1, 1
 	s.live++
-	n.place = len(s.children)
+	n.place = int32(len(s.children))
 	s.children = append(s.children, n)
 	if t.special() || f.last > f.end || !s.quiet {
 		s.addSpecial(n, t)

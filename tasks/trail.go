@@ -34,7 +34,7 @@ type trail struct {
 
 // newTrail returns the trail to the children in inner, if it is not nil, and to
 // where the others lead.
-func newTrail(inner *Scope, before []*trail) *trail {
+func newTrail(inner *Scope, before ...*trail) *trail {
 	t := &trail{inner: inner, before: slices.Clone(before), open: len(before)}
 	if inner != nil {
 		inner.trail = t
@@ -50,11 +50,29 @@ func newTrail(inner *Scope, before []*trail) *trail {
 	return t
 }
 
+// carried is what a task hands to those that follow it.
+type carried struct {
+	trails []*trail
+	// stays is the index of a complete task among those that linger for the first trail.
+	stays int
+	// mark is the number of the last sweep that found the task in a history.
+	mark uint64
+}
+
+func (n *Node) markAs(mark uint64) {
+	if n.carried != nil {
+		n.carried.mark = mark
+	}
+}
+
 // keepTrail adds to what n hands to those that follow it.
 func (n *Node) keepTrail(t *trail) {
-	if t.open > 0 && !slices.Contains(n.trails, t) {
+	if n.carried == nil {
+		n.carried = &carried{}
+	}
+	if t.open > 0 && !slices.Contains(n.carried.trails, t) {
 		t.refs++
-		n.trails = append(n.trails, t)
+		n.carried.trails = append(n.carried.trails, t)
 		n.trailed = true
 		n.settleTrails()
 	}
@@ -63,28 +81,28 @@ func (n *Node) keepTrail(t *trail) {
 // settleTrails tells the children of an importing task what it has come to follow.
 func (n *Node) settleTrails() {
 	if n.imports {
-		n.inner.imported = append(n.inner.imported[:0], n.trails...)
+		n.inner.imported = append(n.inner.imported[:0], n.carried.trails...)
 	}
 }
 
 // trail returns what n hands to those that follow it, nil if there is nothing.
 func (n *Node) trail() *trail {
-	if len(n.trails) == 0 {
+	if n.carried == nil || len(n.carried.trails) == 0 {
 		return nil
 	}
 	if n.state != StateComplete {
 		n.joinTrails()
 	}
-	if len(n.trails) == 0 || n.trails[0].open == 0 {
+	if len(n.carried.trails) == 0 || n.carried.trails[0].open == 0 {
 		return nil
 	}
-	return n.trails[0].shortcut()
+	return n.carried.trails[0].shortcut()
 }
 
 // joinTrails leaves n at most one trail.
 func (n *Node) joinTrails() {
-	open := n.trails[:0]
-	for _, t := range n.trails {
+	open := n.carried.trails[:0]
+	for _, t := range n.carried.trails {
 		if t.open > 0 {
 			short := t.shortcut()
 			short.refs++
@@ -92,15 +110,15 @@ func (n *Node) joinTrails() {
 		}
 		t.drop()
 	}
-	clear(n.trails[len(open):])
-	n.trails = open
-	if len(n.trails) > 1 {
+	clear(n.carried.trails[len(open):])
+	n.carried.trails = open
+	if len(n.carried.trails) > 1 {
 		n.dropRedundant()
-		slices.Reverse(n.trails)
+		slices.Reverse(n.carried.trails)
 		n.dropRedundant()
 	}
-	if len(n.trails) > 1 {
-		n.setTrail(newTrail(nil, n.trails))
+	if len(n.carried.trails) > 1 {
+		n.setTrail(newTrail(nil, n.carried.trails...))
 	}
 }
 
@@ -127,24 +145,30 @@ func (t *trail) shortcut() *trail {
 
 // setTrail makes t all that n hands on.
 func (n *Node) setTrail(t *trail) {
+	if n.carried == nil {
+		n.carried = &carried{}
+	}
 	t.refs++
 	n.dropTrails()
-	n.trails, n.trailed = append(n.trails, t), true
+	n.carried.trails, n.trailed = append(n.carried.trails, t), true
 }
 
 func (n *Node) dropTrails() {
-	for _, t := range n.trails {
+	if n.carried == nil {
+		return
+	}
+	for _, t := range n.carried.trails {
 		t.drop()
 	}
-	clear(n.trails)
-	n.trails = n.trails[:0]
+	clear(n.carried.trails)
+	n.carried.trails = n.carried.trails[:0]
 }
 
 // dropRedundant drops those of n's trails that lead to no more children than the ones before
 // them in the list.
 func (n *Node) dropRedundant() {
 	n.family.marks++
-	n.trails = slices.DeleteFunc(n.trails, func(t *trail) bool {
+	n.carried.trails = slices.DeleteFunc(n.carried.trails, func(t *trail) bool {
 		if t.leads(n.family.marks) {
 			return false
 		}
@@ -209,12 +233,16 @@ func (s *Scope) settled() {
 // endTrail returns what a task that is complete hands on: the children of an exporting
 // one are part of it.
 func (n *Node) endTrail() *trail {
-	if len(n.trails) > 0 {
+	if n.carried != nil && len(n.carried.trails) > 0 {
 		n.joinTrails()
 	}
 	t := n.trail()
 	if n.exports && n.inner.lasting() {
-		t = newTrail(n.inner, n.trails)
+		if t == nil {
+			t = newTrail(n.inner)
+		} else {
+			t = newTrail(n.inner, t)
+		}
 		n.setTrail(t)
 		if n.included {
 			n.scope.exported = append(n.scope.exported, n.inner)
@@ -233,7 +261,7 @@ func (f *family) pick(from *Node) {
 // linger keeps a complete task in the histories of its storage, for what its trail
 // leads to.
 func (n *Node) linger(t *trail) {
-	n.stays = len(t.lingering)
+	n.carried.stays = len(t.lingering)
 	t.lingering = append(t.lingering, n)
 	s := n.scope
 	s.lingering++
@@ -250,7 +278,7 @@ func (s *Scope) sweep() {
 	stays := func(sets ...*access) {
 		for _, a := range sets {
 			for ; a != nil; a = a.next {
-				a.node.mark = f.marks
+				a.node.markAs(f.marks)
 			}
 		}
 	}
@@ -261,19 +289,41 @@ func (s *Scope) sweep() {
 		stays(l.older)
 	}
 	stays(s.everything.cur, s.everything.prev, s.everything.older)
+	if s.tangle != nil {
+		s.tangle.mark(f.marks)
+	}
 	for i := len(s.children) - 1; i >= 0; i-- {
 		n := s.children[i]
-		if n.state != StateComplete || n.mark == f.marks || n.exports && slices.Contains(s.exported, n.inner) {
+		if n.state != StateComplete || n.carried.mark == f.marks || n.exports && slices.Contains(s.exported, n.inner) {
 			continue
 		}
-		t := n.trails[0]
+		t := n.carried.trails[0]
 		last := len(t.lingering) - 1
 		moved := t.lingering[last]
-		t.lingering[n.stays], moved.stays = moved, n.stays
+		t.lingering[n.carried.stays], moved.carried.stays = moved, n.carried.stays
 		t.lingering[last] = nil
 		t.lingering = t.lingering[:last]
 		s.lingering--
 		n.depart()
 	}
 	s.keptLingering = s.lingering
+}
+
+// mark marks the tasks in the segments' history.
+func (t *tangle) mark(mark uint64) {
+	stays := func(g *generation, start, end uintptr) {
+		if g == nil {
+			return
+		}
+		for _, m := range g.members.appendOverlapping(nil, start, end) {
+			m.value.access.node.markAs(mark)
+		}
+	}
+	for _, o := range t.segments.appendAll(nil) {
+		stays(o.value.cur, o.start, o.end)
+		stays(o.value.prev, o.start, o.end)
+	}
+	for _, o := range t.retired.appendAll(nil) {
+		stays(o.value, o.start, o.end)
+	}
 }

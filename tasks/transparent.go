@@ -39,6 +39,9 @@ func (n *Node) look(by int) {
 		s.overlooked = max(s.overlooked, before)
 		if s.onlookers == 0 {
 			s.overlooked = 0
+			if s.tangle != nil {
+				s.tangle.forgetRetired()
+			}
 		}
 	}
 }
@@ -92,10 +95,16 @@ func (s *Scope) followIn(n *Node, other *Scope, before uint64) {
 			for l := other.locations.after; l != nil && l != &other.locations; l = l.after {
 				s.followSets(n, l, classOut, before)
 			}
+			if other.tangle != nil {
+				s.followSegments(n, other.tangle, section{size: ^uintptr(0)}, classOut, before)
+			}
 			continue
 		}
 		for _, l := range other.index.appendOverlapping(nil, a.loc.section) {
 			s.followSets(n, l, a.class, before)
+		}
+		if other.tangle != nil {
+			s.followSegments(n, other.tangle, a.loc.section, a.class, before)
 		}
 	}
 	if len(n.items) > 0 && allMemoryOrders {
@@ -112,9 +121,37 @@ func (s *Scope) followSets(n *Node, l *location, c class, before uint64) {
 	n.infect(l, c)
 	for _, set := range [...]*access{l.cur, l.prev, l.older} {
 		for a := set; a != nil; a = a.next {
-			if a.node.seq < before && (ordered[a.class][c] || a.class == classMutex && c == classMutex) {
+			if a.node.seq < before && afar(a.class, c) {
 				s.meet(a.node, n)
 			}
 		}
+	}
+}
+
+// afar is ordered for tasks of two scopes.
+func afar(earlier, later class) bool {
+	return ordered[earlier][later] || earlier == classMutex && later == classMutex
+}
+
+// followSegments is followSets for the storage of another scope that sections share
+// in part.
+func (s *Scope) followSegments(n *Node, t *tangle, at section, c class, before uint64) {
+	follow := func(g *generation, start, end uintptr) {
+		if g == nil || !afar(g.class, c) {
+			return
+		}
+		for _, m := range g.members.appendOverlapping(nil, max(start, at.start), min(end, at.end())) {
+			if from := m.value.access.node; from.seq < before {
+				s.meet(from, n)
+			}
+		}
+	}
+	t.infect(n, at, c)
+	for _, o := range t.segments.appendOverlapping(nil, at.start, at.end()) {
+		follow(o.value.cur, o.start, o.end)
+		follow(o.value.prev, o.start, o.end)
+	}
+	for _, o := range t.retired.appendOverlapping(nil, at.start, at.end()) {
+		follow(o.value, o.start, o.end)
 	}
 }

@@ -501,7 +501,18 @@ func TestChildrenOfAnImportingTaskFollowThoseOfAnExportingOneBeforeIt(t *testing
 // However much follows an exporting task whose children take their time, what is kept
 // of it is bounded.
 func TestCompleteTasksBehindAnExportingTaskAreKeptOnceForEachUseOfStorage(t *testing.T) {
+	for name, from := range map[string]uintptr{"of the same storage": 0, "of storage shared in part": 4} {
+		t.Run(name, func(t *testing.T) { keptBehindAnExportingTask(t, from) })
+	}
+}
+
+// keptBehindAnExportingTask lets tasks that name y from there on follow one that names
+// it from the beginning.
+func keptBehindAnExportingTask(t *testing.T, from uintptr) {
 	s := newScript()
+	y := func(kind DependKind) []Depend {
+		return []Depend{{Kind: kind, Ptr: unsafe.Add(s.storage("y"), from), Size: 8}}
+	}
 	back := s.inner("p", Export, Task{Depend: s.use(DependOut, "y")})
 	s.add(Task{Label: "c", Depend: s.use(DependOut, "x")})
 	back()
@@ -517,35 +528,38 @@ func TestCompleteTasksBehindAnExportingTaskAreKeptOnceForEachUseOfStorage(t *tes
 		}
 		most := 0
 		for _, n := range s.scope.children {
-			for _, t := range n.trails {
+			for _, t := range n.carried.trails {
 				most = max(most, count(t), len(t.after))
 			}
 		}
 		return most
 	}
 	for i := range 10_000 {
-		n := s.add(Task{Label: "q", Depend: s.use(DependInOut, "y")})
-		s.complete("q", nil)
-		n.Release()
-		if i%100 == 0 {
+		if i%100 == 50 {
 			// Another exporting task, and one behind both.
 			back = s.inner("e", Export, Task{Depend: s.use(DependInOut, "z")})
 			s.add(Task{Label: "d", Depend: s.use(DependInOut, "w")})
 			back()
-			for _, label := range []string{"e", "q", "d"} {
-				if label == "q" {
-					s.add(Task{Label: "q", Depend: append(s.use(DependInOut, "y"), s.use(DependInOut, "z")...)})
+			for _, label := range []string{"e", "both", "d"} {
+				if label == "both" {
+					s.add(Task{Label: label, Depend: append(y(DependInOut), s.use(DependInOut, "z")...)})
 				}
 				s.complete(label, nil)
 				s.nodes[label].Release()
 			}
+		}
+		n := s.add(Task{Label: "q", Depend: y(DependInOut)})
+		s.complete("q", nil)
+		n.Release()
+		if !slices.ContainsFunc(s.scope.children, func(n *Node) bool { return n.label == "q" }) {
+			t.Fatalf("after %d tasks nobody is kept who leads to the children", i)
 		}
 		if kept := s.scope.lingering; kept > 2*maxKept || i%1000 == 0 && trails() > maxKept {
 			t.Fatalf("after %d tasks %d complete ones are kept, and %d trails", i, kept, trails())
 		}
 	}
 	s.take()
-	s.add(Task{Label: "f", Depend: append(s.use(DependIn, "y"), s.use(DependIn, "x")...)})
+	s.add(Task{Label: "f", Depend: append(y(DependIn), s.use(DependIn, "x")...)})
 	s.expect(t)
 	s.complete("c", nil)
 	s.expect(t, "start f")

@@ -182,6 +182,9 @@ func (s *Scope) takeFailures() []*tally {
 // rest gives back what a scope at rest has no use for.
 func (s *Scope) rest() {
 	s.bury(0)
+	if s.tangle != nil && !s.graph.keep {
+		s.tangle.rest()
+	}
 }
 
 func (s *Scope) newWaiter() *waiter {

@@ -1,0 +1,134 @@
+package tasks
+
+// generation is a set of accesses of one class, which follow the same others wherever
+// they meet.
+type generation struct {
+	class   class
+	members spans[member]
+	// refs counts the segments that have it.
+	refs int
+	// joined is the last access that became a member.
+	joined *access
+	next   *generation
+}
+
+// member is the membership of an access in a generation.
+type member struct {
+	access *access
+	of     *generation
+	// next links the memberships of the access.
+	next *span[member]
+}
+
+// gather makes a generation of a set of a location, nil of none.
+func (t *tangle) gather(set *access) *generation {
+	if set == nil {
+		return nil
+	}
+	var g *generation
+	for a := set; a != nil; {
+		next := a.next
+		a.next, a.prev = nil, nil
+		if g == nil {
+			g = t.newGeneration(a.class)
+		}
+		t.join(g, a)
+		a = next
+	}
+	return g
+}
+
+func (t *tangle) newGeneration(c class) *generation {
+	g := t.spareGenerations
+	if g == nil {
+		g = &generation{}
+	} else {
+		t.spareGenerations, g.next = g.next, nil
+		t.spares--
+	}
+	g.class = c
+	return g
+}
+
+// generation returns a new generation of one access.
+func (t *tangle) generation(a *access) *generation {
+	g := t.newGeneration(a.class)
+	t.join(g, a)
+	return g
+}
+
+// join makes a a member of g, once.
+func (t *tangle) join(g *generation, a *access) {
+	if g.joined == a {
+		return
+	}
+	g.joined = a
+	m := t.spareMembers
+	if m == nil {
+		m = &span[member]{}
+	} else {
+		t.spareMembers, m.left = m.left, nil
+		t.spares--
+	}
+	m.start, m.end, m.value = a.loc.start, a.loc.end(), member{a, g, a.memberships}
+	a.memberships = m
+	g.members.insert(m)
+}
+
+// leaveGenerations takes a out of the histories.
+func (a *access) leaveGenerations(t *tangle) {
+	for m := a.memberships; m != nil; {
+		next, g := m.value.next, m.value.of
+		g.members.remove(m)
+		if g.joined == a {
+			g.joined = nil
+		}
+		*m = span[member]{}
+		if t.spare() {
+			m.left, t.spareMembers = t.spareMembers, m
+		}
+		t.unused(g)
+		m = next
+	}
+	a.memberships = nil
+}
+
+// unused gives a generation back that has neither members nor segments.
+func (t *tangle) unused(g *generation) {
+	if g.refs > 0 || !g.members.empty() {
+		return
+	}
+	*g = generation{}
+	if t.spare() {
+		g.next, t.spareGenerations = t.spareGenerations, g
+	}
+}
+
+// letGo takes away one of the segments that have a generation.
+func (t *tangle) letGo(g *generation) {
+	if g != nil {
+		g.refs--
+		t.unused(g)
+	}
+}
+
+// has reports whether a member other than a has a byte of [start, end).
+func (g *generation) has(start, end uintptr, a *access) bool {
+	return hasMember(g.members.root, start, end, a)
+}
+
+func hasMember(m *span[member], start, end uintptr, a *access) bool {
+	for m != nil && m.reach > start {
+		if hasMember(m.left, start, end, a) {
+			return true
+		}
+		if m.start >= end {
+			return false
+		}
+		if m.end > start && m.value.access != a {
+			return true
+		}
+		m = m.right
+	}
+	return false
+}

@@ -1,0 +1,446 @@
+package tasks
+
+// tangle is the history of storage that sections share in part. It is cut into
+// segments where sections begin and end and the history differs:
+//
+//	InOut a   ├────────────────┤
+//	InOut b         ├────────────────┤
+//	In c               ├──────────────────┤
+//	          ├──a──┼b─┼─b then c────┼─c──┤
+//
+// Each segment has the two sets of accesses that a location has (see location), here
+// called generations. Neighbours have their generations in common, so that what many
+// sections have is one segment: a member of a generation is in the history of those
+// segments that have the generation and that its own section shares a byte with.
+// So the order of a task costs a search for each segment that its section touches,
+// and an edge for each task that it follows there.
+//
+// A location whose section overlaps others in use is tangled: it belongs to one item of
+// one task, is found through the segments, and never by its section.
+//
+// All of it is guarded by the scope's lock.
+type tangle struct {
+	segments spans[segment]
+	// retired are generations that were superseded in a segment, while others look at
+	// the scope's history (see Scope.onlookers).
+	retired spans[*generation]
+	// held has the holders of mutexinoutset storage.
+	held spans[hold]
+	// blight has the tangled locations with poison.
+	blight spans[*location]
+
+	// The numbers of spans that the last sweeps left.
+	keptSegments, keptHeld int
+
+	// Working memory, and what is used again.
+	touched          []*span[segment]
+	pieces           []piece
+	ahead            piece
+	members          []*span[member]
+	holders          []*span[hold]
+	spareSegments    *span[segment]
+	spareMembers     *span[member]
+	spareGenerations *generation
+	// spares counts what the lists for use again have.
+	spares int
+}
+
+// piece is what becomes of a run of bytes.
+type piece struct {
+	start, end uintptr
+	segment
+	// inside: it belongs to the section that is being named. joined: the access there is
+	// a member of cur.
+	inside, joined bool
+}
+
+// segment is the history of a run of bytes: every member of cur follows every member of
+// prev there.
+type segment struct {
+	cur, prev *generation
+}
+
+// minSweep is the number of spans that may come to a set before it is swept.
+const minSweep = 64
+
+// entangle moves the history of a location that no other overlapped so far into
+// segments.
+func (s *Scope) entangle(l *location) {
+	t := s.tangled()
+	s.unindex(l)
+	l.tangled = true
+	if l.epoch != s.epoch {
+		s.supersede(l)
+	}
+	for a := l.older; a != nil; {
+		next := a.next
+		a.next, a.prev = nil, nil
+		t.retire(l.start, l.end(), t.generation(a))
+		a = next
+	}
+	prev := t.gather(l.prev)
+	cur := t.gather(l.cur)
+	l.cur, l.prev, l.older = nil, nil, nil
+	if cur != nil {
+		t.addSegment(l.start, l.end(), segment{cur, prev})
+	}
+	if l.poison != nil {
+		s.blight(l)
+	}
+	if l.holder != nil {
+		t.take(l.holder, l)
+	} else if l.gave != nil {
+		t.take(l.gave, l)
+	}
+}
+
+// tangled returns the scope's tangle.
+func (s *Scope) tangled() *tangle {
+	if s.tangle == nil {
+		s.tangle = &tangle{}
+	}
+	return s.tangle
+}
+
+// addSegment adds a segment to those that there are.
+func (t *tangle) addSegment(start, end uintptr, v segment) {
+	at := t.spareSegments
+	if at == nil {
+		at = &span[segment]{}
+	} else {
+		t.spareSegments, at.left = at.left, nil
+		t.spares--
+	}
+	at.start, at.end, at.value = start, end, v
+	v.hold()
+	t.segments.insert(at)
+}
+
+// hold counts a segment that has the generations of v, and release takes it back.
+func (v segment) hold() {
+	v.cur.refs++
+	if v.prev != nil {
+		v.prev.refs++
+	}
+}
+
+func (t *tangle) release(v segment) {
+	t.letGo(v.prev)
+	t.letGo(v.cur)
+}
+
+// dropSegment gives back a segment that has been taken out.
+func (t *tangle) dropSegment(at *span[segment]) {
+	t.release(at.value)
+	*at = span[segment]{}
+	if t.spare() {
+		at.left, t.spareSegments = t.spareSegments, at
+	}
+}
+
+// spare reports whether there is room for one thing more that is used again.
+func (t *tangle) spare() bool {
+	if t.spares >= 3*maxSpare {
+		return false
+	}
+	t.spares++
+	return true
+}
+
+// live returns the history without the generations of which no member is left there.
+func live(at *span[segment]) segment {
+	v := at.value
+	if v.prev != nil && !v.prev.members.overlaps(at.start, at.end) {
+		v.prev = nil
+	}
+	if !v.cur.members.overlaps(at.start, at.end) {
+		v.cur, v.prev = v.prev, nil
+	}
+	return v
+}
+
+// inUse reports whether some access has a byte of the section in its history, and
+// forgets segments that have none.
+func (t *tangle) inUse(at section) bool {
+	t.touched = t.segments.appendOverlapping(t.touched[:0], at.start, at.end())
+	for _, o := range t.touched {
+		if live(o).cur != nil {
+			return true
+		}
+		t.segments.remove(o)
+		t.dropSegment(o)
+	}
+	return false
+}
+
+// use makes a, whose location is tangled, the newest access of its section, and collects
+// the tasks that n follows by it.
+func (s *Scope) use(n *Node, a *access) {
+	t := s.tangle
+	t.lay(a.loc.section)
+	if a.class == classOut {
+		s.replaceHistory(n, a)
+	} else {
+		s.joinHistory(n, a)
+	}
+	s.followAhead(n)
+	t.place()
+	if t.segments.count > 2*t.keptSegments+minSweep {
+		t.sweepSegments()
+	}
+}
+
+// lay lays the segments that share a byte with a section out in pieces, cut at its
+// bounds, with pieces without a history between them.
+func (t *tangle) lay(at section) {
+	start, end := at.start, at.end()
+	t.touched = t.segments.appendOverlapping(t.touched[:0], start, end)
+	t.pieces = t.pieces[:0]
+	from := start
+	for _, o := range t.touched {
+		v := live(o)
+		if v.cur == nil {
+			continue
+		}
+		lo, hi := max(o.start, start), min(o.end, end)
+		if o.start < lo {
+			t.pieces = append(t.pieces, piece{start: o.start, end: lo, segment: v})
+		}
+		if from < lo {
+			t.pieces = append(t.pieces, piece{start: from, end: lo, inside: true})
+		}
+		t.pieces = append(t.pieces, piece{start: lo, end: hi, segment: v, inside: true})
+		if hi < o.end {
+			t.pieces = append(t.pieces, piece{start: hi, end: o.end, segment: v})
+		}
+		from = hi
+	}
+	if from < end {
+		t.pieces = append(t.pieces, piece{start: from, end: end, inside: true})
+	}
+}
+
+// place puts the pieces where the segments were that they are made of.
+func (t *tangle) place() {
+	old := t.touched
+	for i := 0; i < len(t.pieces); {
+		p := t.pieces[i]
+		for i++; i < len(t.pieces) && t.pieces[i].segment == p.segment && t.pieces[i].start == p.end; i++ {
+			p.end = t.pieces[i].end
+		}
+		for len(old) > 0 && old[0].start < p.start {
+			t.segments.remove(old[0])
+			t.dropSegment(old[0])
+			old = old[1:]
+		}
+		if len(old) == 0 || old[0].start > p.start {
+			t.addSegment(p.start, p.end, p.segment)
+			continue
+		}
+		was := old[0].value
+		p.segment.hold()
+		old[0].value = p.segment
+		t.release(was)
+		if old[0].end != p.end {
+			t.segments.resize(old[0], p.end)
+		}
+		old = old[1:]
+	}
+	for _, o := range old {
+		t.segments.remove(o)
+		t.dropSegment(o)
+	}
+}
+
+// replaceHistory gives the section of a, which writes alone, a history of a alone.
+func (s *Scope) replaceHistory(n *Node, a *access) {
+	t := s.tangle
+	g := t.generation(a)
+	kept := t.pieces[:0]
+	done := false
+	for _, p := range t.pieces {
+		switch {
+		case !p.inside:
+			kept = append(kept, p)
+			continue
+		case p.cur != nil:
+			s.followPiece(n, p, p.cur)
+			s.retireGeneration(p, p.prev)
+			s.retireGeneration(p, p.cur)
+		}
+		if !done {
+			done = true
+			kept = append(kept, piece{start: a.loc.start, end: a.loc.end(), segment: segment{cur: g}})
+		}
+	}
+	t.pieces = kept
+}
+
+// joinHistory makes a the newest access of its section, one of possibly many that
+// follow the same.
+func (s *Scope) joinHistory(n *Node, a *access) {
+	t := s.tangle
+	var joined, fresh *generation
+	for i := range t.pieces {
+		p := &t.pieces[i]
+		if p.inside && p.cur != nil && p.cur.class == a.class {
+			t.join(p.cur, a)
+			p.joined, joined = true, p.cur
+			if p.prev != nil {
+				s.followPiece(n, *p, p.prev)
+			}
+		}
+	}
+	var last *generation
+	for i := range t.pieces {
+		p := &t.pieces[i]
+		switch {
+		case !p.inside:
+			continue
+		case p.joined:
+			last = p.cur
+			continue
+		case p.cur != nil:
+			s.followPiece(n, *p, p.cur)
+			s.retireGeneration(*p, p.prev)
+		}
+		p.prev = p.cur
+		// A generation that a has joined will do, if a is the first of its members here:
+		// then segments side by side stay one.
+		switch {
+		case last != nil && !last.has(p.start, p.end, a):
+			p.cur = last
+		case joined != nil && !joined.has(p.start, p.end, a):
+			p.cur = joined
+		default:
+			if fresh == nil {
+				fresh = t.generation(a)
+			}
+			p.cur = fresh
+		}
+		last = p.cur
+	}
+}
+
+// followPiece collects the members of g that n follows in a piece.
+func (s *Scope) followPiece(n *Node, p piece, g *generation) {
+	if at := &s.tangle.ahead; at.cur == g && at.end == p.start {
+		at.end = p.end
+		return
+	}
+	s.followAhead(n)
+	s.tangle.ahead = piece{start: p.start, end: p.end, segment: segment{cur: g}}
+}
+
+// followAhead collects what followPiece has put off: neighbours of one generation are
+// searched together.
+func (s *Scope) followAhead(n *Node) {
+	t := s.tangle
+	p := t.ahead
+	t.ahead = piece{}
+	if p.cur == nil {
+		return
+	}
+	t.members = p.cur.members.appendOverlapping(t.members[:0], p.start, p.end)
+	for _, m := range t.members {
+		if from := m.value.access.node; from.visited != n.seq {
+			s.meet(from, n)
+		}
+	}
+}
+
+// retireGeneration keeps a generation that is superseded in a piece, if others may look
+// at it.
+func (s *Scope) retireGeneration(p piece, g *generation) {
+	if g != nil && s.onlookers > 0 {
+		s.tangle.retire(p.start, p.end, g)
+	}
+}
+
+// retire keeps a generation for those who look at the scope's history.
+func (t *tangle) retire(start, end uintptr, g *generation) {
+	g.refs++
+	t.retired.insert(&span[*generation]{start: start, end: end, value: g})
+}
+
+// forgetRetired forgets what was retired, when nobody looks at it any more.
+func (t *tangle) forgetRetired() {
+	for _, at := range t.retired.appendAll(nil) {
+		t.letGo(at.value)
+	}
+	t.retired = spans[*generation]{}
+}
+
+// supersedeSegments forgets the history: a task follows all of it.
+func (s *Scope) supersedeSegments() {
+	t := s.tangle
+	t.touched = t.segments.appendAll(t.touched[:0])
+	for _, o := range t.touched {
+		p := piece{start: o.start, end: o.end}
+		s.retireGeneration(p, o.value.prev)
+		s.retireGeneration(p, o.value.cur)
+		t.dropSegment(o)
+	}
+	t.segments = spans[segment]{}
+	t.keptSegments = 0
+}
+
+// followAll collects the tasks that n, which follows whatever there is, follows in the
+// segments.
+func (s *Scope) followAll(n *Node) {
+	t := s.tangle
+	t.touched = t.segments.appendAll(t.touched[:0])
+	for _, o := range t.touched {
+		if v := live(o); v.cur != nil {
+			s.followPiece(n, piece{start: o.start, end: o.end}, v.cur)
+		}
+	}
+	s.followAhead(n)
+}
+
+// sweepSegments forgets the segments, and retired generations, in which no access is
+// left.
+func (t *tangle) sweepSegments() {
+	t.touched = t.segments.appendAll(t.touched[:0])
+	for _, o := range t.touched {
+		if live(o).cur == nil {
+			t.segments.remove(o)
+			t.dropSegment(o)
+		}
+	}
+	t.keptSegments = t.segments.count
+	for _, at := range t.retired.appendAll(nil) {
+		if !at.value.members.overlaps(at.start, at.end) {
+			t.retired.remove(at)
+			t.letGo(at.value)
+		}
+	}
+}
+
+// blight makes a tangled location with poison known to those that share a byte with it.
+func (s *Scope) blight(l *location) {
+	if l.blighted == nil {
+		l.blighted = &span[*location]{start: l.start, end: l.end(), value: l}
+		s.tangle.blight.insert(l.blighted)
+		s.blighted++
+	}
+}
+
+// infect makes n fail if a failure at tangled storage is one that it follows.
+func (t *tangle) infect(n *Node, at section, c class) {
+	if t.blight.empty() {
+		return
+	}
+	for _, o := range t.blight.appendOverlapping(nil, at.start, at.end()) {
+		n.infect(o.value, c)
+	}
+}
+
+// rest gives back what a scope at rest has no use for.
+func (t *tangle) rest() {
+	t.sweepSegments()
+	t.sweepHolders()
+	if t.segments.empty() && t.retired.empty() && t.held.empty() {
+		*t = tangle{blight: t.blight}
+	}
+}

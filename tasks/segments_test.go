@@ -1,0 +1,226 @@
+package tasks
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+)
+
+// windows are sections of cells that share most of what they name with others.
+type windows struct {
+	name string
+	// kinds alternate. Window i is the cells from i·stride on.
+	kinds         []DependKind
+	width, stride int
+	// cell, if not negative, is the only one of a window that is named by those that write
+	// alone.
+	cell int
+	// edges is the number of edges of a task that may be made on the average.
+	edges float64
+}
+
+// windowCases are windows with many neighbours, and with some.
+func windowCases() []windows {
+	const wide, none = 100_000, -1
+	return []windows{
+		{"in", []DependKind{DependIn}, wide, 1, none, 1},
+		{"inoutset", []DependKind{DependInOutSet}, wide, 1, none, 1},
+		{"inout", []DependKind{DependInOut}, wide, 1, none, 2},
+		{"in and inout", []DependKind{DependIn, DependInOut}, wide, 1, none, 3},
+		{"in and inoutset", []DependKind{DependIn, DependInOutSet}, wide, 1, none, 3},
+		{"in, few neighbours", []DependKind{DependIn}, 8, 1, none, 1},
+		{"inout, few neighbours", []DependKind{DependInOut}, 8, 1, none, 2},
+		{"in and inout, few neighbours", []DependKind{DependIn, DependIn, DependInOut}, 8, 1, none, 5},
+		{"inout, halves", []DependKind{DependInOut}, 64, 32, none, 2},
+		{"in of much, inout of its first cell", []DependKind{DependIn, DependInOut}, wide, 0, 0, 3},
+		{"in of much, inout of a cell of it", []DependKind{DependIn, DependInOut}, wide, 0, wide / 2, 3},
+	}
+}
+
+// slide adds n windows behind a task that does not end, and returns what completes it
+// and them.
+func (c windows) slide(s *Scope, cells []uint64, n int, w *Work) (drain func(), err error) {
+	first, err := s.Add(&Task{Runner: held{}, Depend: []Depend{long(DependInOut, cells)}}, w)
+	for i := 0; i < n && err == nil; i++ {
+		at := i * c.stride % (len(cells) - c.width)
+		kind, width := c.kinds[i%len(c.kinds)], c.width
+		if kind == DependInOut && c.cell >= 0 {
+			at, width = at+c.cell, 1
+		}
+		_, err = s.Add(&Task{Runner: instant{}, Depend: []Depend{long(kind, cells[at:at+width])}}, w)
+	}
+	w.Run()
+	return func() {
+		first.Complete(nil, w)
+		w.Run()
+	}, err
+}
+
+func TestSectionsThatOverlapInPartHaveFewEdges(t *testing.T) {
+	cells := lane(1 << 18)
+	const n = 2000
+	for _, c := range windowCases() {
+		t.Run(c.name, func(t *testing.T) {
+			var g Graph
+			var w Work
+			s := g.NewScope()
+			drain, err := c.slide(s, cells, n, &w)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := float64(g.Counts().Edges) / n; got > c.edges {
+				t.Errorf("%v edges a task, want %v at most", got, c.edges)
+			}
+			if k := s.tangle.segments.count; k > 3*n {
+				t.Errorf("%d segments of %d windows", k, n)
+			}
+			drain()
+			if err := s.Wait(context.Background(), nil); err != nil || s.live != 0 {
+				t.Errorf("%v, %d tasks left", err, s.live)
+			}
+			if k := s.tangle.segments.count + s.tangle.held.count + s.index.len(); k != 0 {
+				t.Errorf("%d segments, holders and locations at rest", k)
+			}
+		})
+	}
+}
+
+// What a task with omp_all_memory follows need not be followed by those after it.
+func TestNothingOfSharedStorageIsLeftBehindATaskWithAllMemory(t *testing.T) {
+	s := newScript()
+	s.add(Task{Label: "a", Depend: s.use(DependOut, "x")})
+	s.add(Task{Label: "b", Depend: []Depend{{Kind: DependOut, Ptr: s.storage("x"), Size: 16}}})
+	s.add(Task{Label: "all", Depend: []Depend{{Kind: DependInOutAllMemory}}})
+	s.add(Task{Label: "c", Depend: []Depend{{Kind: DependIn, Ptr: s.storage("x"), Size: 12}}})
+	if got := drawing(s.graph.Snapshot()); !strings.HasSuffix(got, "; a→b b→all all→c") {
+		t.Error(got)
+	}
+}
+
+// Segments follow the accesses in flight, however much storage was named, and though
+// some readers of it are always there.
+func TestSegmentsOfCompleteTasksAreForgotten(t *testing.T) {
+	var g Graph
+	var w Work
+	s := g.NewScope()
+	cells := lane(100_000)
+	var readers []*Node
+	for i := 0; i+4 <= len(cells); i += 2 {
+		r, err := s.Add(&Task{Runner: held{}, Depend: []Depend{long(DependIn, cells[i:i+4])}}, &w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Run()
+		if readers = append(readers, r); len(readers) == 3 {
+			readers[0].Complete(nil, &w)
+			readers = readers[1:]
+		}
+		// In between, one that leaves nothing behind.
+		if _, err := s.Add(&Task{Runner: instant{}, Depend: []Depend{long(DependInOut, cells[max(i-3, 0):max(i-2, 1)])}}, &w); err != nil {
+			t.Fatal(err)
+		}
+		w.Run()
+		if s.tangle != nil && s.tangle.segments.count > 2*minSweep {
+			t.Fatalf("%d segments after %d tasks", s.tangle.segments.count, i)
+		}
+	}
+}
+
+// tasksOfWindows makes random tasks on storage that they share in part, and completes
+// some; it returns the items of those that are left, by their numbers.
+func tasksOfWindows(t *testing.T, s *Scope, choices *rand.Rand) map[uint64][]Depend {
+	var w Work
+	cells := lane(200)
+	started := &window{}
+	left := make(map[uint64][]Depend)
+	kinds := []DependKind{DependIn, DependIn, DependInOut, DependInOutSet, DependMutexInOutSet}[choices.IntN(3):]
+	longest := 1 + choices.IntN(100)
+	for i := range 250 {
+		var items []Depend
+		for range 1 + choices.IntN(2) {
+			at := choices.IntN(len(cells))
+			items = append(items, long(kinds[choices.IntN(len(kinds))], cells[at:min(at+1+choices.IntN(longest), len(cells))]))
+		}
+		if i%83 == 82 {
+			items = append(items, Depend{Kind: DependInOutAllMemory})
+		}
+		n, err := s.Add(&Task{Runner: started, Depend: items}, &w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		left[n.seq] = items
+		w.Run()
+		for len(started.started) > 0 && choices.IntN(3) == 0 {
+			k := choices.IntN(len(started.started))
+			n := started.started[k]
+			started.started[k] = started.started[0]
+			started.started = started.started[1:]
+			delete(left, n.seq)
+			n.Complete(nil, &w)
+			w.Run()
+		}
+	}
+	return left
+}
+
+// TestSegmentsOrderWhatAllPairsDemand compares the paths between tasks with all pairs of
+// their items: each order has a path, and each edge is of an order.
+func TestSegmentsOrderWhatAllPairsDemand(t *testing.T) {
+	for seed := range uint64(60) {
+		var g Graph
+		left := tasksOfWindows(t, g.NewScope(), rand.New(rand.NewPCG(seed, 4)))
+		// before has for each task those that a path leads from.
+		before := make(map[uint64]map[uint64]bool)
+		for id := range left {
+			before[id] = make(map[uint64]bool)
+		}
+		edges := 0
+		for _, e := range g.Snapshot().Edges {
+			if e.Exclusion {
+				continue
+			}
+			edges++
+			if relateAll(left[e.From], left[e.To]) != follows {
+				t.Fatalf("seed %d: %d follows %d, which no items demand", seed, e.To, e.From)
+			}
+			// Edges are in the order of the tasks that they lead to.
+			before[e.To][e.From] = true
+			for p := range before[e.From] {
+				before[e.To][p] = true
+			}
+		}
+		for a, earlier := range left {
+			for b, later := range left {
+				if a < b && relateAll(earlier, later) == follows && !before[b][a] {
+					t.Fatalf("seed %d: nothing orders %d before %d", seed, a, b)
+				}
+			}
+		}
+		if edges == 0 {
+			t.Errorf("seed %d: no edges", seed)
+		}
+	}
+}
+
+// BenchmarkWindows is a task whose section overlaps those of others in part, among
+// 20,000, from its making to its completion.
+func BenchmarkWindows(b *testing.B) {
+	cells := lane(1 << 18)
+	for _, c := range windowCases() {
+		b.Run(fmt.Sprint(c.name), func(b *testing.B) {
+			const n = 20_000
+			for b.Loop() {
+				var g Graph
+				var w Work
+				drain, err := c.slide(g.NewScope(), cells, n, &w)
+				if err != nil {
+					b.Fatal(err)
+				}
+				drain()
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/task")
+		})
+	}
+}
