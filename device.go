@@ -1,6 +1,7 @@
 package vkomp
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -303,8 +304,9 @@ func (d *device) endTool() {
 	}
 }
 
-// busy is ErrBusy where something keeps the device from a hard pause.
-func (d *device) busy() error {
+// busy is ErrBusy where something keeps the device from a hard pause. What the runtime has
+// submitted itself is waited for.
+func (d *device) busy(ctx context.Context) error {
 	s, objects := d.opened(), d.interop()
 	if s == nil || objects == nil {
 		return nil
@@ -315,6 +317,7 @@ func (d *device) busy() error {
 	if n := objects.Alive(); n > 0 {
 		return fmt.Errorf("%w: device %d has %d interop objects that are not destroyed", ErrBusy, d.number, n)
 	}
+	objects.Settle(ctx)
 	if awaited := objects.Awaits(); len(awaited) > 0 {
 		return fmt.Errorf("%w: %s", ErrBusy, strings.Join(awaited, "; "))
 	}

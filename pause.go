@@ -58,8 +58,9 @@ func (k PauseKind) String() string {
 // not complete, or a construct is under way, a data region's body included; from inside of
 // a task or taskgroup; and a hard one while an interop object of the device is not
 // destroyed, or foreign work of one that was is not complete, or while a device compiles a
-// kernel. On any error but that of a
-// Vulkan call nothing has changed.
+// kernel. Only the queues that such objects had to themselves, where the runtime submits
+// too, are waited for, until ctx ends and no longer than Options.ForeignTimeout. On any
+// error but that of a Vulkan call nothing has changed.
 func (rt *Runtime) PauseResource(ctx context.Context, kind PauseKind, d Device) error {
 	if d.d == nil || d.d.rt != rt {
 		return fmt.Errorf("vkomp: pause: %w: not a device of this runtime", ErrInvalidDevice)
@@ -102,7 +103,7 @@ func (rt *Runtime) pause(ctx context.Context, kind PauseKind, devices ...*device
 	}
 	if kind != PauseSoft {
 		for _, d := range devices {
-			if err := d.busy(); err != nil {
+			if err := d.busy(ctx); err != nil {
 				return err
 			}
 		}

@@ -195,6 +195,24 @@ func TestPauseIsRefusedWhileSomethingIsUnderWay(t *testing.T) {
 	}
 }
 
+// What an object's end has left to come is the runtime's own, once its foreign work is
+// withdrawn.
+func TestHardPauseWaitsForTheRuntimesOwnSubmissions(t *testing.T) {
+	vktest.Layers(t, "manyqueue")
+	t.Setenv("VKOMP_MANYQUEUE_DELAY_US", "20000")
+	rt := vktest.Open(t)
+	ctx, d := t.Context(), rt.DefaultDevice(t.Context())
+	for range 5 {
+		o := newObject(t, rt, targetAndSync)
+		copied := o
+		_, signal, err := o.Next()
+		must(t, err)
+		must(t, rt.Interop(ctx, vkomp.Interop{Destroy: []*interop.Object{&o}}))
+		must(t, copied.Withdraw(signal))
+		must(t, rt.PauseResource(ctx, vkomp.PauseHard, d))
+	}
+}
+
 func TestPauseMistakesAreErrors(t *testing.T) {
 	rt, other := vktest.Open(t), vktest.Open(t)
 	ctx, d := t.Context(), rt.DefaultDevice(t.Context())

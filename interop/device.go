@@ -1,6 +1,7 @@
 package interop
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -244,6 +245,33 @@ func (d *Device) Awaits() []string {
 		}
 	}
 	return all
+}
+
+// Settle waits for what was submitted to the objects' own queues, Options.Timeout or until
+// ctx ends, if nothing else is awaited: where nobody else has submitted anything there, it
+// is the empty submissions of constructs.
+func (d *Device) Settle(ctx context.Context) {
+	deadline := time.Now().Add(d.Timeout)
+	all := d.all()
+	values := make([]uint64, len(all))
+	for k, st := range all {
+		value, only := st.gathered()
+		if !only {
+			return
+		}
+		values[k] = value
+	}
+	for k, st := range all {
+		for reached := values[k] == 0; !reached; {
+			left, err := time.Until(deadline), error(nil)
+			if left <= 0 || ctx.Err() != nil {
+				return
+			}
+			if reached, err = d.Timelines.WaitSemaphore(st.semaphore, values[k], min(left, hostSignalLook)); err != nil {
+				return
+			}
+		}
+	}
 }
 
 // all returns the streams of objects alive and of those that are not.

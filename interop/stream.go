@@ -76,10 +76,11 @@ type stream struct {
 }
 
 // awaited is a value that something foreign is to signal; ours: by an empty submission of
-// ours behind it.
+// ours behind it; gathered: that is on the object's own queue, where there may be nothing
+// foreign.
 type awaited struct {
-	value uint64
-	ours  bool
+	value          uint64
+	ours, gathered bool
 }
 
 // step is what signals a value, or, if it is of constructs, the values of a row.
@@ -199,7 +200,7 @@ func (d *Device) advance(w *tasks.Work, streams ...*stream) {
 				if len(st.foreign) == cap(st.foreign) {
 					_, _ = st.forgetReached()
 				}
-				st.foreign = append(st.foreign, awaited{s.signal, s.gathered || s.submit != nil})
+				st.foreign = append(st.foreign, awaited{s.signal, s.gathered || s.submit != nil, s.gathered})
 			}
 			st.leave()
 		}
@@ -541,6 +542,23 @@ func (st *stream) awaits() string {
 		return fmt.Sprintf("%s has a construct, of value %d, that awaits %s", st.name, st.sent+1, st.steps[0].awaits())
 	}
 	return ""
+}
+
+// gathered returns the last value that is awaited of the object's own queue, 0 for none,
+// and whether nothing else is.
+func (st *stream) gathered() (value uint64, only bool) {
+	st.device.order.Lock()
+	defer st.device.order.Unlock()
+	if _, err := st.forgetReached(); err != nil || len(st.steps) > 0 {
+		return 0, false
+	}
+	for _, a := range st.foreign {
+		if !a.gathered {
+			return 0, false
+		}
+		value = a.value
+	}
+	return value, true
 }
 
 // forgetReached takes the foreign values that are reached off the list, and returns the
