@@ -36,12 +36,12 @@ type closing struct {
 	devicesErr error
 }
 
-// Close waits for all tasks, unmaps what is left without copying it back, and
-// gives every device back. It returns the failures that no wait has reported, and
-// ErrLeaked if storage was still mapped or memory from [Device.Alloc] not freed: how
-// much, by label, and with Options.LeakSites by the line of the program that asked
-// for it. Storage that is declared is no leak, an association only by the memory
-// that it keeps.
+// Close waits for all tasks, and for kernels that are being compiled, unmaps what is left
+// without copying it back, and gives every device back. It returns the failures that no
+// wait has reported, and ErrLeaked if storage was still mapped or memory from
+// [Device.Alloc] not freed: how much, by label, and with Options.LeakSites by the line of
+// the program that asked for it. Storage that is declared is no leak, an association only
+// by the memory that it keeps.
 //
 // From the call on, constructs of the initial task are ErrClosed. Tasks that have been
 // generated go on as before, and so do the constructs of their bodies, until all are
@@ -55,11 +55,11 @@ type closing struct {
 func (rt *Runtime) Close() error { return rt.CloseContext(context.Background()) }
 
 // CloseContext is Close, but gives up when ctx ends first: a task can wait for ever, for
-// an event that nobody fulfills, say, and a kernel can run for ever. The error then
-// matches ctx's cause, and names the tasks that are not complete by their labels, and
-// what else is waited for. Nothing that these use is given back or unmapped, tasks go on,
-// and constructs of the initial task stay ErrClosed; another Close or CloseContext goes
-// on with what this one began, and returns all that both have found.
+// an event that nobody fulfills, say, and a kernel can take for ever to compile or to run.
+// The error then matches ctx's cause, and names the tasks that are not complete by their
+// labels, and what else is waited for. Nothing that these use is given back or unmapped,
+// tasks go on, and constructs of the initial task stay ErrClosed; another Close or
+// CloseContext goes on with what this one began, and returns all that both have found.
 //
 // With the context of a task's body it is ErrBusy.
 func (rt *Runtime) CloseContext(ctx context.Context) error {
@@ -144,6 +144,13 @@ func (rt *Runtime) givenUp(ctx context.Context) error {
 	}
 	if more > 0 {
 		outstanding = append(outstanding, fmt.Sprintf("%d more tasks", more))
+	}
+	for _, d := range rt.devices {
+		if s := d.opened(); s != nil {
+			for _, label := range s.Compiling() {
+				outstanding = append(outstanding, fmt.Sprintf("kernel %q (device %d compiles it)", label, d.number))
+			}
+		}
 	}
 	if len(outstanding) == 0 {
 		outstanding = append(outstanding, "the devices are being given back")
