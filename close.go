@@ -92,7 +92,7 @@ func (rt *Runtime) CloseContext(ctx context.Context) error {
 		c.devices = make(chan struct{})
 		go func() {
 			defer close(c.devices)
-			c.devicesErr = errors.Join(rt.closeDevices(), overdue())
+			c.devicesErr = errors.Join(rt.closeDevices(), overdue(), rt.tool.Load().failure())
 			rt.tool.Store(nil)
 		}()
 	}

@@ -175,6 +175,10 @@ func (o *observation) Created(n *tasks.Node, depend []tasks.Depend) {
 // create tells that the task was made.
 func (o *observation) create(depend []tasks.Depend) {
 	t := o.tool
+	if t.TaskDependence != nil {
+		// Deferred, because the callbacks before may end the goroutine.
+		defer o.created()
+	}
 	if t.TaskCreate != nil {
 		t.TaskCreate(ompt.TaskCreateEvent{
 			EncounteringTask: o.encountering, NewTask: &o.data, Flags: o.flags, HasDependences: len(depend) > 0,
@@ -184,14 +188,18 @@ func (o *observation) create(depend []tasks.Depend) {
 	if t.Dependences != nil && len(depend) > 0 {
 		o.tellDepend(depend)
 	}
-	if t.TaskDependence != nil {
-		if atomic.SwapUint32(&o.told, toldYes) == toldAwaited {
-			t.telling.Lock()
-			t.toldOf.Broadcast()
-			t.telling.Unlock()
-		}
-		o.tellFollows()
+}
+
+// created lets those go on that wait until the tool has heard of the task, and tells what
+// that follows.
+func (o *observation) created() {
+	t := o.tool
+	if atomic.SwapUint32(&o.told, toldYes) == toldAwaited {
+		t.telling.Lock()
+		t.toldOf.Broadcast()
+		t.telling.Unlock()
 	}
+	o.tellFollows()
 }
 
 // awaitTold waits until the tool has heard of the task.
@@ -419,14 +427,17 @@ func (o *observation) decide(what func() (ompt.TaskStatus, *ompt.Data)) {
 		return
 	}
 	o.telling = true
+	// Deferred, because a callback may end the goroutine.
+	defer func() { o.telling = false }()
 	for len(o.undecided) > 0 {
 		e := o.undecided[0]
 		o.undecided = o.undecided[1:]
-		o.deciding.Unlock()
-		o.schedule(e.PriorTask, e.PriorStatus, e.NextTask)
-		o.deciding.Lock()
+		func() {
+			o.deciding.Unlock()
+			defer o.deciding.Lock()
+			o.schedule(e.PriorTask, e.PriorStatus, e.NextTask)
+		}()
 	}
-	o.telling = false
 }
 
 // side is where a side of an operation lies that no device's scheduler makes.

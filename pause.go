@@ -119,7 +119,7 @@ func (rt *Runtime) pause(ctx context.Context, kind PauseKind, devices ...*device
 			_ = rt.hostMemory.close() // what was not freed is meant to go
 		}
 		if kind == PauseStopTool {
-			rt.stopTool()
+			errs = append(errs, rt.stopTool())
 		}
 	}
 	return errors.Join(errs...)

@@ -78,19 +78,21 @@ type Event struct {
 // (omp_fulfill_event). It may be called on any goroutine, before the body has
 // run or after. Fulfilling an event twice is ErrFulfilled as long as its task is
 // not complete; afterwards it has no effect.
-func (e Event) Fulfill() error {
+func (e Event) Fulfill() (err error) {
 	if e.event == (tasks.Event{}) {
 		return fmt.Errorf("vkomp: %w: the zero Event is no task's", ErrInvalidArgument)
 	}
 	e.fulfilled()
+	// Deferred, because a callback of the tool's may end the goroutine.
+	defer func() {
+		w := tasks.NewWork()
+		defer w.Finish()
+		if failed := e.event.Fulfill(w); failed != nil {
+			err = fmt.Errorf("vkomp: %w", failed)
+		}
+	}()
 	if e.observed != nil {
 		e.observed.fulfilled()
-	}
-	w := tasks.NewWork()
-	err := e.event.Fulfill(w)
-	w.Finish()
-	if err != nil {
-		return fmt.Errorf("vkomp: %w", err)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package vkomp
 
 import (
 	"fmt"
+	"log/slog"
 	"runtime"
 	"slices"
 	"sync"
@@ -15,7 +16,7 @@ import (
 // tool is Options.Tool in use. A Runtime without a tool, or with one that registers
 // nothing, has none: the methods of none do nothing.
 type tool struct {
-	// Callbacks are the tool's, in their EMI forms alone.
+	// Callbacks are the tool's, in their EMI forms alone, and guarded.
 	ompt.Callbacks
 	// tasks: the tool hears of tasks. runs: of when they run; operations: of what they do.
 	tasks, runs, operations bool
@@ -29,6 +30,8 @@ type tool struct {
 	toldOf  *sync.Cond
 	// spare has observations to use again, blocks observations that have not been used.
 	spare, blocks sync.Pool
+	failures      toolFailures
+	log           *slog.Logger
 }
 
 // startTool makes the tool of Options.Tool, if it registers anything.
@@ -42,7 +45,8 @@ func (rt *Runtime) startTool() error {
 		return nil
 	}
 	c = c.EMI()
-	t := &tool{Callbacks: c}
+	t := &tool{Callbacks: c, log: rt.log}
+	t.guardAll()
 	t.toldOf = sync.NewCond(&t.telling)
 	// Operations have numbers in a device's trace, which a tool may begin when it hears of
 	// the device.
@@ -58,17 +62,18 @@ func (rt *Runtime) startTool() error {
 	return nil
 }
 
-// stopTool ends Options.Tool.
-func (rt *Runtime) stopTool() {
+// stopTool ends Options.Tool. It returns what the tool's callbacks failed with.
+func (rt *Runtime) stopTool() error {
 	t := rt.tool.Load()
 	if t == nil {
-		return
+		return nil
 	}
 	t.implicitTask(ompt.ScopeEnd)
 	for _, d := range rt.devices {
 		d.endTool()
 	}
 	rt.tool.Store(nil)
+	return t.failure()
 }
 
 // implicitTask tells of one end of the initial task.

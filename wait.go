@@ -107,8 +107,11 @@ func (rt *Runtime) join(ctx context.Context, label string, depend []tasks.Depend
 	w := tasks.NewWork()
 	n, err := scope.Add(&t, w)
 	if err == nil && observer != nil {
-		observer.Created(n, depend)
-		n.Go(w)
+		sched.Created(observer, n, depend, w, func() {
+			if !noWait {
+				n.Abandon()
+			}
+		})
 	}
 	w.Finish()
 	if err == nil && !noWait {
@@ -163,11 +166,11 @@ func (rt *Runtime) Taskgroup(ctx context.Context, body func(ctx context.Context)
 	// Deferred, because a body can leave by runtime.Goexit.
 	defer func() {
 		w := rt.race.waits(c, c.inside)
-		stop := rt.reports(ctx)
 		region.wait(ompt.ScopeBegin)
+		stop := rt.reports(ctx)
 		ending := group.Wait(ctx, c.place)
-		region.waited()
 		reporting := stop()
+		region.waited()
 		rt.race.waited(ctx, w, ending)
 		if group.Cancelled() && !outer.Cancelled() && errors.Is(err, ErrCancelled) {
 			err = nil

@@ -78,8 +78,7 @@ func (d *Device) Generate(t Task) (generated bool, err error) {
 		return false, err
 	}
 	if c.observer != nil {
-		c.observer.Created(c.made, t.Depend)
-		c.made.Go(w)
+		sched.Created(c.observer, c.made, t.Depend, w, nil)
 	}
 	// Unless it waits for the host, the task is submitted by this: then no queue is made
 	// to wait for what is not.
@@ -254,9 +253,15 @@ func (p *part) orderOwn() error {
 
 // Start implements tasks.Runner.
 func (c *construct) Start(n *tasks.Node, w *tasks.Work) {
+	// Deferred, because an observer may end the goroutine.
+	defer c.begin(n, w)
 	if c.observer != nil {
 		c.observer.Begin()
 	}
+}
+
+// begin notes that the task has begun.
+func (c *construct) begin(n *tasks.Node, w *tasks.Work) {
 	if c.included != nil {
 		c.included.begin(n)
 	}

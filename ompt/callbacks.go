@@ -7,7 +7,12 @@ import (
 
 // Callbacks are what a tool registers with a runtime; any may be nil. They may
 // be called concurrently, but those of one task and its target region one after the
-// other. A panic in one is not recovered.
+// other.
+//
+// A callback that panics or leaves by runtime.Goexit loses its event; the log says so, and
+// the runtime's Close returns the first such failure of each callback. Goexit in a callback
+// of a task, of its target region or of a wait ends the goroutine that it is called on, the
+// program's where that is in a construct, and fails the task, unless it was over by then.
 //
 // A callback may call methods of the runtime that make no construct and open or close
 // nothing, such as Stats.

@@ -42,11 +42,38 @@ func (s *Scheduler) finish(t *target, w *tasks.Work) {
 	}
 	s.mu.Unlock()
 
+	bytes, err := uint64(0), errGoexit
+	// Deferred, because an observer may end the goroutine.
+	defer func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.stats.BytesFromDevice += bytes
+		if err != nil {
+			s.abort(t, err, w)
+			return
+		}
+		t.letGo()
+		s.endExit(t, w)
+		s.complete(t, nil, w)
+	}()
+	if bytes, err = s.copyOut(t, w); err != nil || !t.runs {
+		return
+	}
+	// Nothing fails from here on. That storage goes is told before another task can have
+	// it.
+	t.goneTold, t.ended = true, true
+	if t.operations {
+		t.tellDue()
+	}
+	t.Observer.End(nil)
+}
+
+// copyOut does the host's part of copying to the host, without the lock.
+func (s *Scheduler) copyOut(t *target, w *tasks.Work) (bytes uint64, err error) {
 	for i := range t.moves {
 		t.moves[i].touchEnd(t)
 	}
-	err := t.invalidateTouched()
-	bytes := uint64(0)
+	err = t.invalidateTouched()
 	for _, r := range t.results {
 		t.tell(ompt.ScopeBegin, r.op)
 		switch {
@@ -84,26 +111,7 @@ func (s *Scheduler) finish(t *target, w *tasks.Work) {
 			t.tell(ompt.ScopeEnd, m.op)
 		}
 	}
-
-	if err == nil && t.runs {
-		// Nothing fails from here on. That storage goes is told before another task can
-		// have it.
-		t.goneTold, t.ended = true, true
-		if t.operations {
-			t.tellDue()
-		}
-		t.Observer.End(nil)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.stats.BytesFromDevice += bytes
-	if err != nil {
-		s.abort(t, err, w)
-		return
-	}
-	t.letGo()
-	s.endExit(t, w)
-	s.complete(t, nil, w)
+	return bytes, err
 }
 
 // planResults finds for each copy to the host where its bytes are. It reports
@@ -284,13 +292,15 @@ func (s *Scheduler) complete(t *target, err error, w *tasks.Work) {
 
 // toldEnd tells of the end of a task that has failed, and completes it.
 func (t *target) toldEnd(w *tasks.Work) {
+	defer func() {
+		s := t.s
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.leave(t, t.outcome, w)
+	}()
 	t.awaitTold()
 	t.tellDue()
 	t.Observer.End(t.outcome)
-	s := t.s
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.leave(t, t.outcome, w)
 }
 
 // leave is what complete does when the observer knows of the task's end, under mu.

@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -91,8 +92,13 @@ func (h *HostDevice) Run(ctx context.Context, r HostRegion) error {
 	w := tasks.NewWork()
 	node, err := r.Scope.Add(&task, w)
 	if err == nil && r.Observer != nil {
-		r.Observer.Created(node, depend)
-		node.Go(w)
+		Created(r.Observer, node, depend, w, func() {
+			if !r.NoWait {
+				// Nobody is there to run it.
+				t.state.Store(hostAbandoned)
+				node.Abandon()
+			}
+		})
 	}
 	w.Finish()
 	if err != nil {
@@ -177,10 +183,10 @@ func (t *hostTask) Start(n *tasks.Node, w *tasks.Work) {
 		return
 	}
 	if !t.state.CompareAndSwap(hostWaiting, hostStarted) {
+		defer n.Complete(fmt.Errorf("not run: %w", cmp.Or(context.Cause(t.Context), errGoexit)), w)
 		if t.Observer != nil {
 			t.Observer.Dropped()
 		}
-		n.Complete(fmt.Errorf("not run: %w", context.Cause(t.Context)), w)
 		return
 	}
 	t.ready <- struct{}{}
@@ -198,20 +204,20 @@ func (t *hostTask) Drop(n *tasks.Node) {
 
 // Run implements Job.
 func (t *hostTask) Run() {
-	w := tasks.NewWork()
-	dropped := t.node.DropCancelled(w)
-	w.Finish()
-	if !dropped {
+	if !t.dropCancelled() {
 		t.run(t.node)
 	}
 }
 
+func (t *hostTask) dropCancelled() bool {
+	w := tasks.NewWork()
+	defer w.Finish()
+	return t.node.DropCancelled(w)
+}
+
 func (t *hostTask) run(n *tasks.Node) {
 	err := errGoexit
-	if t.Observer != nil {
-		t.Observer.Begin()
-	}
-	// Deferred, because a body can leave by runtime.Goexit.
+	// Deferred, because a body can leave by runtime.Goexit, and so can an observer.
 	defer func() {
 		if t.Ender != nil {
 			t.Ender.Ended()
@@ -220,9 +226,12 @@ func (t *hostTask) run(n *tasks.Node) {
 			err = nil
 		}
 		w := tasks.NewWork()
+		defer w.Finish()
 		Complete(n, err, w)
-		w.Finish()
 	}()
+	if t.Observer != nil {
+		t.Observer.Begin()
+	}
 	if t.Body == nil {
 		err = nil
 		return

@@ -9,7 +9,8 @@ import (
 )
 
 // Observer hears what a task does, for a tool. Its methods are called without locks
-// held unless they say so, those of one task one after the other.
+// held unless they say so, those of one task one after the other. They do not panic, and
+// may end the goroutine (runtime.Goexit): what has to be done after them is deferred.
 type Observer interface {
 	tasks.Witness
 	// Interest says whether Begin and End are of interest, and whether Map and Op are, which
@@ -35,19 +36,36 @@ type Observer interface {
 // Complete completes a task without work of its own that has begun: its observer, if any,
 // hears of its end before.
 func Complete(n *tasks.Node, err error, w *tasks.Work) {
+	defer n.Complete(err, w)
 	if o, ok := n.Witness().(Observer); ok {
 		o.End(err)
 	}
-	n.Complete(err, w)
+}
+
+// Created has the observer of a new task hear of it, and then lets the task start. Where
+// the observer ends the goroutine, left is called, which may be nil, and w is run.
+func Created(o Observer, n *tasks.Node, depend []tasks.Depend, w *tasks.Work, left func()) {
+	over := false
+	defer func() {
+		if !over && left != nil {
+			left()
+		}
+		n.Go(w)
+		if !over {
+			w.Run()
+		}
+	}()
+	o.Created(n, depend)
+	over = true
 }
 
 // Pass carries out a task that does nothing.
 func Pass(n *tasks.Node, w *tasks.Work) {
+	defer n.Complete(nil, w)
 	if o, ok := n.Witness().(Observer); ok {
 		o.Begin()
 		o.End(nil)
 	}
-	n.Complete(nil, w)
 }
 
 // Op is an operation of a target task: a data operation, or, without a Type, the submit

@@ -35,10 +35,19 @@ var errGoexit = errors.New("it left by runtime.Goexit")
 func Protect(f func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			err = &PanicError{Value: v, Stack: debug.Stack()}
+			err = Left(v)
 		}
 	}()
 	return f()
+}
+
+// Left returns the error of code that did not return, by what a deferred function
+// recovered, nil for runtime.Goexit.
+func Left(recovered any) error {
+	if recovered == nil {
+		return errGoexit
+	}
+	return &PanicError{Value: recovered, Stack: debug.Stack()}
 }
 
 // Apart calls f on a goroutine of its own and waits for it: it always returns. Leaving by

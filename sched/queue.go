@@ -442,11 +442,20 @@ func (s *Scheduler) startWaiter(q *queue) {
 // wait is the queue's waiter: it blocks on the oldest batch in flight while
 // nobody else does, and finishes what completes.
 func (s *Scheduler) wait(q *queue) {
+	over := false
+	defer func() {
+		if !over {
+			// An observer ended the goroutine.
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.startWaiter(q)
+		}
+	}()
 	for {
 		s.mu.Lock()
 		for len(q.inFlight) == 0 || q.drivers > 0 || s.lost != nil {
 			if s.stopped || q.retired && len(q.inFlight) == 0 {
-				q.waiting = false
+				q.waiting, over = false, true
 				s.wake.Broadcast()
 				s.mu.Unlock()
 				return
@@ -464,8 +473,14 @@ func (s *Scheduler) wait(q *queue) {
 // batch is in flight. handOver can have made the caller a driver of a queue before.
 func (s *Scheduler) drive(t *target, node *tasks.Node) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	q := t.driven
+	defer func() {
+		if q != nil {
+			// An observer ended the goroutine.
+			s.stopDriving(q)
+		}
+		s.mu.Unlock()
+	}()
 	t.drives, t.driven = false, nil
 	for {
 		next := s.queues[t.mark.queue]
@@ -487,9 +502,11 @@ func (s *Scheduler) drive(t *target, node *tasks.Node) {
 		}
 		value := q.inFlight[0].value
 		s.stats.HostWaits++
-		s.mu.Unlock()
-		s.reap(q, value, s.waitFor(q, value))
-		s.mu.Lock()
+		func() {
+			s.mu.Unlock()
+			defer s.mu.Lock()
+			s.reap(q, value, s.waitFor(q, value))
+		}()
 	}
 }
 
@@ -598,43 +615,64 @@ func (s *Scheduler) finishDone(w *tasks.Work) {
 		return
 	}
 	s.finishing = true
+	defer func() {
+		if len(s.done) > 0 {
+			// The caller has tasks to start and a construct to return from: other
+			// programs' tasks, of which there may always be more, must not keep it.
+			s.waiters.Go(s.finishRest)
+			return
+		}
+		s.finishing = false
+	}()
 	s.finishRound(w)
-	if len(s.done) > 0 {
-		// The caller has tasks to start and a construct to return from: other
-		// programs' tasks, of which there may always be more, must not keep it.
-		s.waiters.Go(s.finishRest)
-		return
-	}
-	s.finishing = false
 }
 
 // finishRound finishes what is in s.done now, under mu, which it gives up
-// meanwhile.
+// meanwhile. What is left when an observer ends the goroutine is in s.done again.
 func (s *Scheduler) finishRound(w *tasks.Work) {
-	done := s.done
+	done, next := s.done, 0
 	s.done, s.spareDone = s.spareDone[:0], nil
 	s.mu.Unlock()
-	for i, t := range done {
-		done[i] = nil
+	defer func() {
+		s.mu.Lock()
+		if next < len(done) {
+			s.done = slices.Concat(done[next:], s.done)
+		} else {
+			s.spareDone = done[:0]
+		}
+	}()
+	for next < len(done) {
+		t := done[next]
+		done[next] = nil
+		next++
 		s.finish(t, w)
 	}
-	s.mu.Lock()
-	s.spareDone = done[:0]
 }
 
 // finishRest takes over from finishDone until nothing is left.
 func (s *Scheduler) finishRest() {
-	for {
-		w := tasks.NewWork()
-		s.mu.Lock()
-		if len(s.done) == 0 {
-			s.finishing = false
-			s.mu.Unlock()
-			w.Finish()
-			return
+	over := false
+	defer func() {
+		if !over {
+			// An observer ended the goroutine.
+			s.waiters.Go(s.finishRest)
 		}
-		s.finishRound(w)
-		s.mu.Unlock()
-		w.Finish()
+	}()
+	for !over {
+		over = s.finishMore()
 	}
+}
+
+// finishMore finishes what is in s.done now, and reports whether nothing was.
+func (s *Scheduler) finishMore() (over bool) {
+	w := tasks.NewWork()
+	defer w.Finish()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.done) == 0 {
+		s.finishing = false
+		return true
+	}
+	s.finishRound(w)
+	return false
 }

@@ -400,15 +400,18 @@ func (s *Scheduler) Run(ctx context.Context, r Region) error {
 		return err
 	}
 	if r.Observer != nil {
-		r.Observer.Created(node, r.Depend)
 		t.observe(r.Observer)
-		node.Go(w)
+		Created(r.Observer, node, r.Depend, w, func() {
+			if !r.NoWait {
+				node.Abandon()
+			}
+		})
 	}
-	w.Finish()
 	if r.NoWait {
+		w.Finish()
 		return nil
 	}
-	if err := s.await(ctx, t, node, r.Place); err != nil {
+	if err := s.await(ctx, t, node, r.Place, w); err != nil {
 		return err
 	}
 	err = node.Outcome()
@@ -417,8 +420,22 @@ func (s *Scheduler) Run(ctx context.Context, r Region) error {
 	return err
 }
 
-// await is Node.Await, for which the caller waits for the device itself if it can.
-func (s *Scheduler) await(ctx context.Context, t *target, node *tasks.Node, place tasks.Place) error {
+// await finishes w and is Node.Await then, for which the caller waits for the device itself
+// if it can. Where an observer ends the goroutine nobody waits for the task.
+func (s *Scheduler) await(ctx context.Context, t *target, node *tasks.Node, place tasks.Place, w *tasks.Work) (err error) {
+	over := false
+	defer func() {
+		if !over {
+			node.Abandon()
+		}
+	}()
+	w.Finish()
+	err = s.awaitStarted(ctx, t, node, place)
+	over = true
+	return err
+}
+
+func (s *Scheduler) awaitStarted(ctx context.Context, t *target, node *tasks.Node, place tasks.Place) error {
 	drives := ctx.Done() == nil
 	if done, _ := node.Completed(); done {
 		if drives {
@@ -448,17 +465,57 @@ func (s *Scheduler) Join(n *tasks.Node, w *tasks.Work) {
 // Start implements tasks.Runner: it enters the task's storage and places its
 // commands.
 func (t *target) Start(n *tasks.Node, w *tasks.Work) {
-	s := t.s
 	t.node = n
-	if t.runs {
-		if t.operations {
-			t.start = startTelling
+	if !t.runs {
+		t.s.start(t, w, nil)
+		return
+	}
+	if t.operations {
+		t.start = startTelling
+	}
+	at := startBegins
+	defer func() {
+		// Deferred, because the observer may end the goroutine.
+		switch at {
+		case startBegins:
+			t.s.never(t, errGoexit, w)
+		case startEntered:
+			t.s.handOver(t, errGoexit, w)
+			t.told()
+		case startHandedOver:
+			t.told()
 		}
-		if !t.begun {
-			t.begun = true
-			t.Observer.Begin()
+	}()
+	if !t.begun {
+		t.begun = true
+		t.Observer.Begin()
+	}
+	t.s.start(t, w, &at)
+}
+
+// startStage is how far the start of an observed task is.
+type startStage uint8
+
+const (
+	startBegins startStage = iota
+	// startEntered: the task has storage, and is not handed over.
+	startEntered
+	// startHandedOver: what is left to do is to say that the observer has heard of it.
+	startHandedOver
+	// startOver: nothing is left to do.
+	startOver
+)
+
+// start enters the task's storage and places its commands. at, nil for a task whose
+// observer hears of nothing, is set wherever the observer is called.
+func (s *Scheduler) start(t *target, w *tasks.Work, at *startStage) {
+	n := t.node
+	stage := func(now startStage) {
+		if at != nil {
+			*at = now
 		}
 	}
+	stage(startOver)
 	s.mu.Lock()
 	if err := s.refusal(); err != nil {
 		s.mu.Unlock()
@@ -492,27 +549,26 @@ func (t *target) Start(n *tasks.Node, w *tasks.Work) {
 	s.live++
 	s.mu.Unlock()
 
-	if t.operations {
-		t.Observer.Map(t.items)
-		t.tellDue()
-	}
-	copying := s.copyIn(t, w)
 	if !t.operations {
-		s.handOver(t, copying, w) // t is not to be read then
+		s.handOver(t, s.copyIn(t, w), w) // t is not to be read then
 		return
 	}
+	stage(startEntered)
+	t.Observer.Map(t.items)
+	t.tellDue()
+	copying := s.copyIn(t, w)
 	t.tellPlaced(ompt.ScopeBegin)
+	stage(startHandedOver)
 	s.handOver(t, copying, w)
 	t.tellPlaced(ompt.ScopeEnd)
-	t.told()
 }
 
 // never completes a task that has not entered.
 func (s *Scheduler) never(t *target, err error, w *tasks.Work) {
+	defer t.node.Complete(err, w)
 	if t.runs {
 		t.Observer.End(err)
 	}
-	t.node.Complete(err, w)
 }
 
 // handOver gives a task that has entered to the device; copying is what its copies came

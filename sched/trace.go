@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"sync"
@@ -108,7 +109,7 @@ func (tr *Trace) StartTrace(request ompt.BufferRequest, complete ompt.BufferComp
 	tr.running, tr.stopping = true, false
 	s.stamps.err = nil
 	tr.stampAll(true)
-	go tr.deliver(&traceBuffers{device: tr.number, request: request, complete: complete})
+	go tr.deliver(&traceBuffers{device: tr.number, request: request, complete: complete, failed: tr.failed})
 	return nil
 }
 
@@ -192,6 +193,13 @@ func (tr *Trace) flush() {
 	for tr.answered < asked {
 		tr.changed.Wait()
 	}
+}
+
+// failed notes a failure of the tool's functions, as one of records that were lost.
+func (tr *Trace) failed(err error) {
+	tr.s.mu.Lock()
+	defer tr.s.mu.Unlock()
+	tr.s.stamps.err = cmp.Or(tr.s.stamps.err, err)
 }
 
 // loss is the error of records that were lost since it was last asked; s.mu is held.

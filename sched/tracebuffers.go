@@ -1,6 +1,10 @@
 package sched
 
-import "github.com/vkomp/vkomp/ompt"
+import (
+	"fmt"
+
+	"github.com/vkomp/vkomp/ompt"
+)
 
 // traceBuffers fills the buffers of a tool with the records of a device. Its methods are
 // called one after the other, and call the tool.
@@ -14,6 +18,8 @@ type traceBuffers struct {
 	told   int
 	// refused: the tool wants no more.
 	refused bool
+	// failed hears of a failure of the tool's functions.
+	failed func(error)
 }
 
 // add puts a record in the buffer, asking for one where there is none. A full one is
@@ -23,7 +29,10 @@ func (b *traceBuffers) add(r ompt.Record) {
 		return
 	}
 	if b.buffer == nil {
-		room := b.request(b.device)
+		var room []ompt.Record
+		if err := Apart(func() error { room = b.request(b.device); return nil }); err != nil {
+			b.failed(fmt.Errorf("BufferRequest: %w", err))
+		}
 		if cap(room) == 0 {
 			b.refused = true
 			return
@@ -56,5 +65,7 @@ func (b *traceBuffers) give(owned bool) {
 	if owned {
 		b.buffer = nil
 	}
-	b.complete(b.device, records, owned)
+	if err := Apart(func() error { b.complete(b.device, records, owned); return nil }); err != nil {
+		b.failed(fmt.Errorf("BufferComplete: %w", err))
+	}
 }

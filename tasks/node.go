@@ -541,9 +541,14 @@ func (n *Node) restart(w *Work) {
 
 // drop completes a task that is not run.
 func (n *Node) drop(err error, w *Work) {
+	// Deferred, because a witness may end the goroutine.
+	defer n.endDropped(err, w)
 	if n.witness != nil {
 		n.witness.Dropped()
 	}
+}
+
+func (n *Node) endDropped(err error, w *Work) {
 	n.scope.lock()
 	runner := n.runner
 	n.dropped = true

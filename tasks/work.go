@@ -1,6 +1,9 @@
 package tasks
 
-import "sync"
+import (
+	"slices"
+	"sync"
+)
 
 // Work collects the tasks that became ready, so that a long chain is started
 // by a loop and not by recursion, outside of every lock.
@@ -44,7 +47,16 @@ func (w *Work) Empty() bool { return w.head == len(w.ready) }
 
 // Run starts what is ready, and what becomes ready by that, until nothing is.
 // The caller holds no locks.
+//
+// A task's runner calls code of the program's, which may end the goroutine: then the rest
+// is started on another.
 func (w *Work) Run() {
+	over := false
+	defer func() {
+		if !over {
+			w.moveOn()
+		}
+	}()
 	for w.head < len(w.ready) {
 		next := &w.ready[w.head]
 		n, call := next.node, next.call
@@ -70,5 +82,16 @@ func (w *Work) Run() {
 		default:
 			n.runner.Start(n, w)
 		}
+	}
+	over = true
+}
+
+// moveOn has another goroutine start what is ready.
+func (w *Work) moveOn() {
+	rest := &Work{ready: slices.Clone(w.ready[w.head:])}
+	clear(w.ready)
+	w.ready, w.head = w.ready[:0], 0
+	if len(rest.ready) > 0 {
+		go rest.Run()
 	}
 }

@@ -1,0 +1,145 @@
+package vkomp_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/vkomp/vkomp"
+	"github.com/vkomp/vkomp/ompt"
+	"github.com/vkomp/vkomp/shaders"
+)
+
+// ways are those in which a callback can fail.
+var waysToLeave = map[string]func(){"panic": func() { panic("callback") }, "runtime.Goexit": runtime.Goexit}
+
+// failingTool is a tool one of whose callbacks does not return while it is unwell.
+func failingTool(name string, unwell *atomic.Bool, calls *atomic.Int64, leave func()) ompt.Callbacks {
+	var tool ompt.Callbacks
+	f := reflect.ValueOf(&tool).Elem().FieldByName(name)
+	f.Set(reflect.MakeFunc(f.Type(), func([]reflect.Value) []reflect.Value {
+		if unwell.Load() {
+			calls.Add(1)
+			leave()
+		}
+		if f.Type().NumOut() == 1 {
+			return []reflect.Value{reflect.ValueOf(ompt.ControlToolSuccess)}
+		}
+		return nil
+	}))
+	return tool
+}
+
+// However a callback fails, on whatever goroutine: the process lives, no wait waits for
+// ever, tasks of the program's that no callback was called for are right, and Close says
+// what failed.
+func TestToolCallbacksThatFail(t *testing.T) {
+	for f := range reflect.TypeFor[ompt.Callbacks]().Fields() {
+		if f.Type.Kind() != reflect.Func {
+			continue
+		}
+		for way, leave := range waysToLeave {
+			t.Run(f.Name+" "+way, func(t *testing.T) { failInCallbacks(t, f.Name, way, leave) })
+		}
+	}
+}
+
+func failInCallbacks(t *testing.T, name, way string, leave func()) {
+	var unwell atomic.Bool
+	var calls atomic.Int64
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // of a wait that hangs
+	defer cancel()
+	var rt *vkomp.Runtime
+	// Constructs are the program's goroutine's, which a callback may end.
+	construct := func(what string, f func() error) {
+		t.Helper()
+		over := make(chan error, 1)
+		go func() {
+			err := fmt.Errorf("the goroutine ended by %s", way)
+			defer func() { over <- err }()
+			err = f()
+		}()
+		select {
+		case err := <-over:
+			if errors.Is(err, context.DeadlineExceeded) || err != nil && !strings.Contains(err.Error(), way) {
+				t.Errorf("%s: %v", what, err)
+			}
+		case <-ctx.Done():
+			t.Fatalf("%s hangs", what)
+		}
+	}
+	unwell.Store(true)
+	construct("open", func() (err error) {
+		rt, err = vkomp.Open(vkomp.Options{Tool: failingTool(name, &unwell, &calls, leave)})
+		return err
+	})
+	if rt == nil {
+		t.Fatal("no runtime")
+	}
+	k := newKernel(t, rt, shaders.Saxpy)
+	x, y, z := constant(100, 1), constant(100, 1), constant(100, 1)
+	add := func(to []float32, noWait bool) error {
+		return rt.Target(ctx, vkomp.Target{
+			Kernel: k, Range: vkomp.Range{X: len(to)}, NoWait: noWait, DependArgs: true,
+			Args: []vkomp.Arg{vkomp.To(x), vkomp.ToFrom(to), vkomp.Value(uint32(len(to))), vkomp.Value(float32(1))},
+		})
+	}
+	nothing := func(context.Context) error { return nil }
+	for what, f := range map[string]func() error{
+		"target":   func() error { return add(y, false) },
+		"deferred": func() error { return errors.Join(add(y, true), add(y, true)) },
+		"data":     func() error { return rt.TargetData(ctx, vkomp.TargetData{Maps: []vkomp.Arg{vkomp.ToFrom(x)}}, nothing) },
+		"update": func() error {
+			return errors.Join(
+				rt.TargetEnterData(ctx, vkomp.TargetEnterData{Maps: []vkomp.Arg{vkomp.To(x)}, NoWait: true, Depend: []vkomp.Depend{vkomp.Out(x)}}),
+				rt.TargetUpdate(ctx, vkomp.TargetUpdate{Motions: []vkomp.Arg{vkomp.From(x)}, NoWait: true, Depend: []vkomp.Depend{vkomp.InOut(x)}}),
+				rt.TargetExitData(ctx, vkomp.TargetExitData{Maps: []vkomp.Arg{vkomp.From(x)}, NoWait: true, Depend: []vkomp.Depend{vkomp.InOut(x)}}))
+		},
+		"task": func() error {
+			return errors.Join(rt.Task(ctx, vkomp.Task{Body: nothing, Depend: []vkomp.Depend{vkomp.Out(x)}}),
+				rt.Task(ctx, vkomp.Task{Body: nothing, If: vkomp.If(false), Depend: []vkomp.Depend{vkomp.In(x)}}))
+		},
+		"detach": func() (err error) {
+			var e vkomp.Event
+			// Deferred, because Task ends the goroutine where TaskCreate does.
+			defer func() { err = errors.Join(err, e.Fulfill()) }()
+			return rt.Task(ctx, vkomp.Task{Body: nothing, Detach: &e})
+		},
+		"taskgroup":     func() error { return rt.Taskgroup(ctx, nothing) },
+		"join":          func() error { return rt.Taskwait(ctx, vkomp.In(x)) },
+		"deferred join": func() error { return rt.TaskwaitNoWait(ctx, vkomp.In(x)) },
+		"memcpy":        func() error { return rt.Memcpy(ctx, vkomp.HostPtr(constant(100, 0)), vkomp.HostPtr(x), 400) },
+		"control": func() error {
+			rt.ControlTool(ompt.ControlToolFlush, 0, nil)
+			return nil
+		},
+	} {
+		construct(what, f)
+		for range 2 {
+			construct(what+", taskwait", func() error { return rt.Taskwait(ctx) })
+		}
+	}
+	unwell.Store(false)
+	construct("what is well waits", func() error { return rt.Taskwait(ctx) })
+	must(t, errors.Join(add(z, false), add(z, true), rt.Taskwait(ctx)))
+	if z[0] != 3 || z[99] != 3 {
+		t.Errorf("with a tool that is well again: %v and %v, want 3", z[0], z[99])
+	}
+	unwell.Store(true)
+	construct("close", func() error {
+		err := rt.CloseContext(ctx)
+		if calls.Load() > 0 && !strings.Contains(fmt.Sprint(err), "callback "+strings.TrimSuffix(name, "EMI")) {
+			t.Errorf("close: %v, want the failure of %s", err, name)
+		}
+		return nil
+	})
+	if calls.Load() == 0 {
+		t.Errorf("%s was not called", name)
+	}
+}
