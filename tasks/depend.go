@@ -123,3 +123,13 @@ type section struct {
 }
 
 func (s section) end() uintptr { return s.start + s.size }
+
+// overlaps reports whether s and o have a byte in common.
+func (s section) overlaps(o section) bool { return s.start < o.end() && o.start < s.end() }
+
+// intersect returns the bytes that s and o have in common: a section of size 0 if there
+// are none.
+func (s section) intersect(o section) section {
+	start, end := max(s.start, o.start), min(s.end(), o.end())
+	return section{start, max(end, start) - start}
+}

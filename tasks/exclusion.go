@@ -17,7 +17,7 @@ func (n *Node) acquire() bool {
 		at = n.queue()
 	}
 	if at != nil && mutexExcludes {
-		at.blocked.push(n)
+		at.block(n)
 		return false
 	}
 	n.take()
@@ -194,6 +194,41 @@ func (n *Node) unblock(w *Work) {
 	}
 }
 
+// block lets n wait at l.
+func (l *location) block(n *Node) {
+	if l.blocked.first == nil {
+		l.common = l.section
+	}
+	for i := range n.items {
+		if a := &n.items[i]; a.class == classMutex && a.loc.overlaps(l.section) {
+			l.common = l.common.intersect(a.loc.section)
+			break
+		}
+	}
+	l.blocked.push(n)
+}
+
+// leaveTo lets all that are left of those blocked at l wait for m, which has just taken
+// its storage, if that is in the way of each of them.
+func (l *location) leaveTo(m *Node) {
+	if l.blocked.first == nil || l.common.size == 0 {
+		return
+	}
+	for i := range m.items {
+		a := &m.items[i]
+		if a.class != classMutex || a.loc == l || !a.loc.overlaps(l.common) {
+			continue
+		}
+		if a.loc.blocked.first == nil {
+			a.loc.common = l.common
+		} else {
+			a.loc.common = a.loc.common.intersect(l.common)
+		}
+		a.loc.blocked.append(&l.blocked)
+		return
+	}
+}
+
 // wake starts what is blocked at l and can go.
 func (l *location) wake(w *Work) {
 	var still nodeQueue
@@ -209,13 +244,15 @@ func (l *location) wake(w *Work) {
 			if l.holder == m {
 				// All others here exclude m.
 				still.append(&l.blocked)
+			} else if !m.dropped {
+				l.leaveTo(m)
 			}
 		case l:
 			// Those behind came later.
 			still.push(m)
 			still.append(&l.blocked)
 		default:
-			at.blocked.push(m)
+			at.block(m)
 		}
 	}
 	l.blocked = still

@@ -42,6 +42,8 @@ type location struct {
 	// blocked are those that wait for it here.
 	holder  *Node
 	blocked nodeQueue
+	// common is storage that all of these wait for.
+	common section
 	// gave is who held it last, where the graph is kept.
 	gave *Node
 	// poison are unreported failures of tasks that used the storage, by class;

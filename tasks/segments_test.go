@@ -27,6 +27,7 @@ func windowCases() []windows {
 	return []windows{
 		{"in", []DependKind{DependIn}, wide, 1, none, 1},
 		{"inoutset", []DependKind{DependInOutSet}, wide, 1, none, 1},
+		{"mutexinoutset", []DependKind{DependMutexInOutSet}, wide, 1, none, 1},
 		{"inout", []DependKind{DependInOut}, wide, 1, none, 2},
 		{"in and inout", []DependKind{DependIn, DependInOut}, wide, 1, none, 3},
 		{"in and inoutset", []DependKind{DependIn, DependInOutSet}, wide, 1, none, 3},
