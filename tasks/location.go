@@ -127,8 +127,8 @@ func (s *Scope) newLocation(at section) *location {
 			l.tangled = true
 		}
 	}
-	if s.tangle != nil {
-		l.tangled = l.tangled || s.tangle.inUse(at)
+	if s.tangle != nil && s.tangle.lay(at) {
+		l.tangled = true
 	}
 	if !l.tangled {
 		s.index.insert(l)

@@ -159,25 +159,10 @@ func live(at *span[segment]) segment {
 	return v
 }
 
-// inUse reports whether some access has a byte of the section in its history, and
-// forgets segments that have none.
-func (t *tangle) inUse(at section) bool {
-	t.touched = t.segments.appendOverlapping(t.touched[:0], at.start, at.end())
-	for _, o := range t.touched {
-		if live(o).cur != nil {
-			return true
-		}
-		t.segments.remove(o)
-		t.dropSegment(o)
-	}
-	return false
-}
-
-// use makes a, whose location is tangled, the newest access of its section, and collects
-// the tasks that n follows by it.
+// use makes a, whose location is tangled and was laid just now, the newest access of its
+// section, and collects the tasks that n follows by it.
 func (s *Scope) use(n *Node, a *access) {
 	t := s.tangle
-	t.lay(a.loc.section)
 	if a.class == classOut {
 		s.replaceHistory(n, a)
 	} else {
@@ -191,8 +176,9 @@ func (s *Scope) use(n *Node, a *access) {
 }
 
 // lay lays the segments that share a byte with a section out in pieces, cut at its
-// bounds, with pieces without a history between them.
-func (t *tangle) lay(at section) {
+// bounds, with pieces without a history between them, and reports whether there are
+// any. It forgets segments that no access is left of if there is nothing else.
+func (t *tangle) lay(at section) bool {
 	start, end := at.start, at.end()
 	t.touched = t.segments.appendOverlapping(t.touched[:0], start, end)
 	t.pieces = t.pieces[:0]
@@ -215,9 +201,18 @@ func (t *tangle) lay(at section) {
 		}
 		from = hi
 	}
+	used := len(t.pieces) > 0
+	if !used {
+		for _, o := range t.touched {
+			t.segments.remove(o)
+			t.dropSegment(o)
+		}
+		t.touched = t.touched[:0]
+	}
 	if from < end {
 		t.pieces = append(t.pieces, piece{start: from, end: end, inside: true})
 	}
+	return used
 }
 
 // place puts the pieces where the segments were that they are made of.
