@@ -48,8 +48,15 @@ var (
 	ErrInvalidPointer = sched.ErrInvalidPointer
 	// ErrBusy: what is to go is still in use.
 	ErrBusy = sched.ErrBusy
-	// ErrOutOfMemory: the device, or the host on its behalf, is out of memory.
+	// ErrOutOfMemory: the device, or the host on its behalf, is out of memory, whichever
+	// call it is that finds none: of a task's storage, a submission, a wait, a kernel's
+	// pipeline, a device's or instance's creation. What it hit has failed, and nothing else.
 	ErrOutOfMemory = memory.ErrOutOfMemory
+	// ErrOutOfHostMemory and ErrOutOfDeviceMemory: where the driver, or the runtime, knows
+	// of which memory there is none; an error that matches one of them is an
+	// ErrOutOfMemory as well.
+	ErrOutOfHostMemory   = vk.ErrOutOfHostMemory
+	ErrOutOfDeviceMemory = vk.ErrOutOfDeviceMemory
 	// ErrLeaked: storage was still mapped, or memory not freed, when the runtime was
 	// closed.
 	ErrLeaked = memory.ErrLeaked

@@ -38,7 +38,7 @@ const hostAlignment = 8
 // alloc returns a new allocation of size bytes, at least one.
 func (m *hostMemory) alloc(size uint64) (hostBlock, error) {
 	if err := canReserve(size); err != nil {
-		return hostBlock{}, fmt.Errorf("%w: %d bytes on the initial device: %w", ErrOutOfMemory, size, err)
+		return hostBlock{}, fmt.Errorf("%w: %d bytes on the initial device: %w", ErrOutOfHostMemory, size, err)
 	}
 	words := make([]uint64, (size+hostAlignment-1)/hostAlignment)
 	storage := memory.Section{Ptr: unsafe.Pointer(unsafe.SliceData(words)), Size: size}

@@ -10,7 +10,7 @@ var (
 	// ErrOutOfMemory says that neither the blocks at hand nor the heap could
 	// serve a request. A Heap's error wraps it when the driver is out of
 	// memory; any other error of a Heap stops the request at once.
-	ErrOutOfMemory = errors.New("out of device memory")
+	ErrOutOfMemory error = outOfMemory{}
 
 	// ErrUnknownStorage says that a storage is not one that this allocator
 	// handed out and that is still allocated.
@@ -63,6 +63,20 @@ var (
 // ErrInvalidRect says that a Rect or a strided section is not one: its
 // dimensions disagree, or a part lies outside of its array.
 var ErrInvalidRect = errors.New("invalid rectangular part")
+
+// outOfMemory is the type of ErrOutOfMemory.
+type outOfMemory struct{}
+
+func (outOfMemory) Error() string { return "out of device memory" }
+
+// OutOfMemory makes a driver's errors that are out of memory match ErrOutOfMemory.
+func (outOfMemory) OutOfMemory() {}
+
+// Is matches the sentinels of all packages for being out of memory.
+func (outOfMemory) Is(target error) bool {
+	_, is := target.(interface{ OutOfMemory() })
+	return is
+}
 
 // OutOfMemoryError is a request that failed, with the figures at that time. It
 // matches ErrOutOfMemory.

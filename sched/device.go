@@ -220,11 +220,11 @@ func newDeviceHeap(d Device, use memoryUse, hidden, coherent bool, taken *footpr
 func (h *deviceHeap) AllocateBlock(size uint64) (memory.HeapBlock, error) {
 	room := h.room()
 	if room.told && size > room.left() {
-		return memory.HeapBlock{}, fmt.Errorf("%w: a block of %d bytes is beyond the budget: %v", memory.ErrOutOfMemory, size, room)
+		return memory.HeapBlock{}, fmt.Errorf("%w: a block of %d bytes is beyond the budget: %v", vk.ErrOutOfDeviceMemory, size, room)
 	}
 	b, err := h.device.CreateBlock(size, h.memoryType)
-	if errors.Is(err, vk.ErrOutOfMemory) {
-		err = fmt.Errorf("%w: %w: %v", memory.ErrOutOfMemory, err, room)
+	if errors.Is(err, memory.ErrOutOfMemory) {
+		err = fmt.Errorf("%w: %v", err, room)
 	}
 	if err != nil {
 		return memory.HeapBlock{}, err

@@ -14,9 +14,15 @@ var (
 	// ErrDeviceLost: the device is gone. Every object of it can only be destroyed.
 	ErrDeviceLost = errors.New("vk: device lost")
 
-	// ErrOutOfMemory: the driver is out of host memory, device memory, pool memory
-	// or of allocations.
-	ErrOutOfMemory = errors.New("vk: out of memory")
+	// ErrOutOfMemory: the driver is out of host memory, device memory, pool memory,
+	// address space to map memory in, or of allocations. Such an error matches every
+	// other sentinel too that has a method OutOfMemory, as memory.ErrOutOfMemory does.
+	ErrOutOfMemory error = outOfMemory{}
+	// ErrOutOfHostMemory and ErrOutOfDeviceMemory: the driver says that it is that
+	// kind of memory (VK_ERROR_OUT_OF_HOST_MEMORY, VK_ERROR_OUT_OF_DEVICE_MEMORY). Who
+	// matches one of them matches ErrOutOfMemory.
+	ErrOutOfHostMemory   error = &memoryKind{"out of host memory"}
+	ErrOutOfDeviceMemory error = &memoryKind{"out of device memory"}
 
 	// ErrInvalid: an argument breaks the contract of the call; nothing was done.
 	ErrInvalid = errors.New("vk: invalid argument")
@@ -27,6 +33,32 @@ var (
 	// ErrBusy: the instance cannot be closed while devices of it are open.
 	ErrBusy = errors.New("vk: busy")
 )
+
+// outOfMemory is the type of ErrOutOfMemory.
+type outOfMemory struct{}
+
+func (outOfMemory) Error() string { return "vk: out of memory" }
+
+// OutOfMemory makes the errors of other packages that are out of memory match.
+func (outOfMemory) OutOfMemory() {}
+
+// Is matches the sentinels of all packages for being out of memory.
+func (outOfMemory) Is(target error) bool { return isOutOfMemory(target) }
+
+// memoryKind is what memory there is none of.
+type memoryKind struct{ text string }
+
+func (k *memoryKind) Error() string { return k.text }
+
+// Is matches what ErrOutOfMemory does.
+func (*memoryKind) Is(target error) bool { return isOutOfMemory(target) }
+
+// isOutOfMemory says whether an error is a sentinel for being out of memory, of whatever
+// kind and package.
+func isOutOfMemory(sentinel error) bool {
+	_, is := sentinel.(interface{ OutOfMemory() })
+	return is
+}
 
 // Result is a VkResult. Errors are negative.
 type Result int32
@@ -117,9 +149,12 @@ func (r Result) matches(target error) bool {
 	switch r {
 	case ErrorDeviceLost:
 		return target == ErrDeviceLost
-	case ErrorOutOfHostMemory, ErrorOutOfDeviceMemory, ErrorOutOfPoolMemory,
-		ErrorFragmentedPool, ErrorFragmentation, ErrorTooManyObjects:
-		return target == ErrOutOfMemory
+	case ErrorOutOfHostMemory:
+		return target == ErrOutOfHostMemory || isOutOfMemory(target)
+	case ErrorOutOfDeviceMemory:
+		return target == ErrOutOfDeviceMemory || isOutOfMemory(target)
+	case ErrorOutOfPoolMemory, ErrorFragmentedPool, ErrorFragmentation, ErrorTooManyObjects, ErrorMemoryMap:
+		return isOutOfMemory(target)
 	case ErrorLayerNotPresent, ErrorExtensionNotPresent, ErrorFeatureNotPresent,
 		ErrorIncompatibleDriver, ErrorFormatNotSupported, ErrorInvalidExternalHandle:
 		return target == ErrUnsupported

@@ -3,6 +3,7 @@ package vk
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -27,23 +28,45 @@ func TestOnlyNegativeResultsAreErrors(t *testing.T) {
 }
 
 func TestResultsMatchTheirSentinel(t *testing.T) {
-	sentinels := []error{ErrUnsupported, ErrDeviceLost, ErrOutOfMemory, ErrInvalid, ErrClosed, ErrBusy}
+	others := theirSentinel{}
+	sentinels := []error{ErrUnsupported, ErrDeviceLost, ErrOutOfMemory, ErrOutOfHostMemory, ErrOutOfDeviceMemory, others, ErrInvalid, ErrClosed, ErrBusy}
 	for r := range resultNames {
-		var want error
+		var want []error
 		switch r {
 		case ErrorDeviceLost:
-			want = ErrDeviceLost
-		case ErrorOutOfHostMemory, ErrorOutOfDeviceMemory, ErrorOutOfPoolMemory, ErrorFragmentedPool, ErrorFragmentation, ErrorTooManyObjects:
-			want = ErrOutOfMemory
+			want = []error{ErrDeviceLost}
+		case ErrorOutOfHostMemory:
+			want = []error{ErrOutOfMemory, ErrOutOfHostMemory, others}
+		case ErrorOutOfDeviceMemory:
+			want = []error{ErrOutOfMemory, ErrOutOfDeviceMemory, others}
+		case ErrorMemoryMap, ErrorOutOfPoolMemory, ErrorFragmentedPool, ErrorFragmentation, ErrorTooManyObjects:
+			want = []error{ErrOutOfMemory, others}
 		case ErrorLayerNotPresent, ErrorExtensionNotPresent, ErrorFeatureNotPresent, ErrorIncompatibleDriver, ErrorFormatNotSupported, ErrorInvalidExternalHandle:
-			want = ErrUnsupported
+			want = []error{ErrUnsupported}
 		}
 		err := fmt.Errorf("wrapped: %w", &Error{Op: "vkCall", Result: r})
 		for _, s := range sentinels {
-			if errors.Is(err, s) != (s == want) {
+			if errors.Is(err, s) != slices.Contains(want, s) {
 				t.Errorf("%v matches %v: %v", r, s, errors.Is(err, s))
 			}
 		}
+	}
+}
+
+// theirSentinel is a sentinel of another package for being out of memory.
+type theirSentinel struct{}
+
+func (theirSentinel) Error() string { return "out of memory" }
+func (theirSentinel) OutOfMemory()  {}
+
+func TestKindsOfMemoryAreToldApart(t *testing.T) {
+	for _, kind := range []error{ErrOutOfHostMemory, ErrOutOfDeviceMemory} {
+		if !errors.Is(kind, ErrOutOfMemory) || !errors.Is(kind, theirSentinel{}) || errors.Is(ErrOutOfMemory, kind) {
+			t.Errorf("%v and %v", kind, ErrOutOfMemory)
+		}
+	}
+	if errors.Is(ErrOutOfHostMemory, ErrOutOfDeviceMemory) || errors.Is(ErrOutOfDeviceMemory, ErrOutOfHostMemory) {
+		t.Error("host and device are one")
 	}
 }
 
