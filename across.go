@@ -37,6 +37,9 @@ func (r *routine) bothThere() error {
 		if err != nil {
 			return err
 		}
+		if err := s.Lost(); err != nil {
+			return fmt.Errorf("%s: %w", what, err)
+		}
 		if !s.Accessible(e.p.Add(int64(offset)), size) {
 			return fmt.Errorf("%s: %w: %d bytes from %#x on are not all live memory of device %d", what, ErrInvalidPointer, size, e.p.Add(int64(offset)).Address, e.d.number)
 		}

@@ -159,8 +159,8 @@ func (d Device) notOf(p *DevicePtr) error {
 // IsAccessible reports whether the device can access all size bytes from p on
 // (OpenMP 6.0 omp_target_is_accessible): p points into memory of the device that
 // is live and goes on for size bytes, or into that much of a slice and the device
-// is the initial one. When it says yes that is so until the memory is freed; it
-// says no for nil, and for a size that is not positive.
+// is the initial one. When it says yes that is so until the memory is freed or the
+// device lost; it says no for nil, and for a size that is not positive.
 func (d Device) IsAccessible(p DevicePtr, size int) bool {
 	if d.d == nil || size <= 0 || d.d.rt.open() != nil {
 		return false

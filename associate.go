@@ -131,12 +131,14 @@ func (d Device) correspondence(ctx context.Context, host *DevicePtr, size uint64
 
 // IsPresent reports whether the storage that host points into has corresponding
 // storage on the device (OpenMP 4.5 omp_target_is_present), by a map or by an
-// association. On the initial device every host pointer has. Nil has not.
+// association. On the initial device every host pointer has. Nil has not, and on a
+// device that is lost none has: see [Device.Lost].
 func (d Device) IsPresent(host DevicePtr) bool { return !d.MappedPtr(host).IsNil() }
 
 // MappedPtr returns the device address that corresponds to host (OpenMP 5.1
 // omp_get_mapped_ptr), nil if there is none; on the initial device it is host
-// itself. It is good while the storage is mapped.
+// itself. It is good while the storage is mapped. A device that is lost has none: see
+// [Device.Lost].
 func (d Device) MappedPtr(host DevicePtr) DevicePtr {
 	if d.d == nil || d.d.rt.open() != nil {
 		return DevicePtr{}

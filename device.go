@@ -43,6 +43,22 @@ func (d Device) Number() int {
 // IsInitial reports whether d is the initial device.
 func (d Device) IsInitial() bool { return d.d != nil && d.d.physical == nil }
 
+// Lost returns the error that told of the device's loss, an ErrDeviceLost, and nil while
+// the device can be used: before its first use, after a hard pause, and on the initial
+// device always. A device can be lost while nobody waits for it: it is so from the
+// moment on at which the runtime learns of it.
+func (d Device) Lost() error {
+	if d.d == nil {
+		return nil
+	}
+	if s := d.d.opened(); s != nil {
+		if err := s.Lost(); err != nil {
+			return fmt.Errorf("vkomp: device %d: %w", d.d.number, err)
+		}
+	}
+	return nil
+}
+
 // DeviceInfo describes a device.
 type DeviceInfo struct {
 	Number int    `json:"number"`

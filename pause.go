@@ -12,7 +12,8 @@ type PauseKind int
 const (
 	// PauseSoft gives back what a device keeps for work to come: staging memory, blocks of
 	// storage that nothing lies in, command buffers and descriptor pools, goroutines. All
-	// mapped and allocated storage stays, with its contents and the pointers to it.
+	// mapped and allocated storage stays, with its contents and the pointers to it. Of a
+	// device that is lost it is ErrDeviceLost.
 	PauseSoft PauseKind = 1
 	// PauseHard gives back all that a device has. Mapped data is not copied back; device
 	// pointers, associations, registered buffers and exported memory are no more. Storage

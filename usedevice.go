@@ -80,6 +80,9 @@ func (r *dataRegion) set(found []bool) error {
 				r.rt.race.points(r.of, p, u.section().Ptr)
 				continue
 			}
+			if err := r.device.Lost(); err != nil {
+				return fmt.Errorf("target data %q: %s: %w", r.label, useLabels.of(k), err)
+			}
 			// Deleted since.
 		}
 		if u.addr && u.host.host.Size > 0 {

@@ -11,8 +11,12 @@ import (
 // back: blocks that are mapped, and allocations; by label, and by site where sites
 // are recorded. Blocks that are declared stay until the end, and the memory of an
 // association is its allocation's. It is nil where there is nothing, and linear in
-// the blocks and pointers.
+// the blocks and pointers. What a device had that is lost went with it, and cannot be
+// given back: that is no leak.
 func (s *Scheduler) leaks() error {
+	if s.lost != nil {
+		return nil
+	}
 	var leaks memory.Leaks
 	var mapped, associated memory.Tally
 	for p := range s.table.All() {

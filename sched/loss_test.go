@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/vk"
 )
 
@@ -200,4 +201,42 @@ func TestFailuresForWantOfMemoryLeaveTheDeviceUsable(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What a lost device had is there no more, and no leak.
+func TestLostDeviceHasNothing(t *testing.T) {
+	inEveryMemory(t, func(t *testing.T, r *rig) {
+		r.closed = true
+		x, y := filled(16, 1), filled(16, 2)
+		r.run(launch{label: "enter", enter: []arg{to(x)}, included: true})
+		p := r.allocate(16)
+		if err := r.s.Lost(); err != nil {
+			t.Errorf("nothing was lost: %v", err)
+		}
+		r.d.set(r.d.lose)
+		if err := r.s.Run(context.Background(), r.region(launch{label: "y", kernel: "set", args: []arg{from(y)}, included: true})); !errors.Is(err, vk.ErrDeviceLost) {
+			t.Fatalf("a construct got %v", err)
+		}
+		section := to(x).item("").Section
+		if _, ok := r.s.MappedPointer(section); ok || r.s.Present(section) {
+			t.Error("storage is present on a device that is lost")
+		}
+		if r.s.Accessible(p, 4) {
+			t.Error("memory of a device that is lost is accessible")
+		}
+		if err := r.s.Lost(); !errors.Is(err, vk.ErrDeviceLost) {
+			t.Errorf("Lost: %v", err)
+		}
+		if err := r.s.Relinquish(); !errors.Is(err, vk.ErrDeviceLost) {
+			t.Errorf("Relinquish: %v", err)
+		}
+		for _, exit := range []arg{from(x), {s: x, kind: memory.MapDelete}, {s: x, kind: memory.MapRelease}} {
+			if err := r.s.Run(context.Background(), r.region(launch{label: "exit", exit: []arg{exit}, included: true})); !errors.Is(err, vk.ErrDeviceLost) {
+				t.Errorf("exit: %v", err)
+			}
+		}
+		if err := r.s.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	})
 }

@@ -305,12 +305,12 @@ func (s *Scheduler) disassociate(host memory.Section) (*tasks.Work, error) {
 }
 
 // MappedPointer returns the pointer to the storage that corresponds to the
-// section, and whether there is any.
+// section, and whether there is any. A device that is lost has none.
 func (s *Scheduler) MappedPointer(host memory.Section) (Pointer, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	block, offset, err := s.table.Lookup(host)
-	if err != nil || block == nil {
+	if err != nil || block == nil || s.lost != nil {
 		return Pointer{}, false
 	}
 	return s.pointerInto(block, offset), true
@@ -322,19 +322,20 @@ func (s *Scheduler) pointerInto(block *memory.Present, offset uint64) Pointer {
 	return s.pointer(m).Add(int64(block.Storage.Offset - m.Offset + offset))
 }
 
-// Present reports whether the section's first byte has corresponding storage.
+// Present reports whether the section's first byte has corresponding storage. On a
+// device that is lost nothing has.
 func (s *Scheduler) Present(host memory.Section) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	host.Size = 0
 	block, _, err := s.table.Lookup(host)
-	return err == nil && block != nil
+	return err == nil && block != nil && s.lost == nil
 }
 
-// Accessible reports whether size bytes at p are memory of the device.
+// Accessible reports whether size bytes at p are memory of the device, which is not lost.
 func (s *Scheduler) Accessible(p Pointer, size uint64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_, _, err := s.find(p, size)
-	return err == nil
+	return err == nil && s.lost == nil
 }

@@ -387,10 +387,14 @@ func (s *Scheduler) idle() error {
 // Relinquish gives back what is kept for tasks to come, which make it anew: staging
 // memory, blocks of storage without a live allocation, command buffers and goroutines.
 // What is mapped and allocated stays as it is. With a task that is not complete it is
-// ErrBusy, and nothing has changed.
+// ErrBusy, of a device that is lost the error that told of it, and nothing has changed.
 func (s *Scheduler) Relinquish() error {
 	s.mu.Lock()
-	if err := s.idle(); err != nil {
+	err := s.idle()
+	if err == nil {
+		err = s.lost
+	}
+	if err != nil {
 		s.mu.Unlock()
 		return err
 	}
