@@ -458,3 +458,21 @@ func TestFailureAtTheEndOfTheContextIsNotLost(t *testing.T) {
 		t.Errorf("the program learned of %v", err)
 	}
 }
+
+// Memory that cannot be mapped is like memory that is not there: smaller blocks, or those
+// that others give back, may do.
+func TestMemoryThatCannotBeMappedIsAskedForAgain(t *testing.T) {
+	inEveryMemory(t, func(t *testing.T, r *rig) {
+		r.d.create = func(call int) error {
+			if call == 1 {
+				return &vk.Error{Op: "vkMapMemory", Result: vk.ErrorMemoryMap}
+			}
+			return nil
+		}
+		x := filled(16, 0)
+		r.run(launch{label: "set", kernel: "set", args: []arg{from(x)}, included: true})
+		for i := range x {
+			r.expect("x", x[i:i+1], uint32(i))
+		}
+	})
+}

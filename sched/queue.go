@@ -540,10 +540,14 @@ func (s *Scheduler) reap(q *queue, value uint64, err error) {
 		s.mu.Unlock()
 		return
 	}
-	if reached, err := s.device.Completed(int(q.index)); err == nil {
-		value = max(value, reached)
+	reached, err := s.device.Completed(int(q.index))
+	s.arrive(q, max(value, reached))
+	if errors.Is(err, vk.ErrDeviceLost) {
+		s.lose(err)
+		s.mu.Unlock()
+		s.finishDone(w)
+		return
 	}
-	s.arrive(q, value)
 	// Refill the queues before the host parts: they may take long.
 	for _, q := range s.queues {
 		s.flush(q, false, w)

@@ -415,7 +415,13 @@ func (s *Scheduler) Relinquish() error {
 	s.storage.Trim()
 	s.staging.Trim()
 	s.trimStamps()
-	return s.device.Trim()
+	err = s.device.Trim()
+	if errors.Is(err, vk.ErrDeviceLost) {
+		s.mu.Lock()
+		s.lose(err)
+		s.mu.Unlock()
+	}
+	return err
 }
 
 // close is Close, and says apart what leaked; ErrBusy if nothing is to be waited for and

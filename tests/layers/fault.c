@@ -297,8 +297,10 @@ static VKAPI_ATTR VkResult VKAPI_CALL list_devices(VkInstance of, uint32_t *coun
 {
 	layer_instance *i = layer_instance_of(of);
 	VkResult r;
-	return chosen(i->own, COMMAND_EnumeratePhysicalDevices, &r) ? r :
-		i->next.EnumeratePhysicalDevices(of, count, devices);
+	if (!chosen(i->own, COMMAND_EnumeratePhysicalDevices, &r))
+		return i->next.EnumeratePhysicalDevices(of, count, devices);
+	*count = 0; // the loader takes what is there for devices, whatever the result
+	return r;
 }
 
 static VKAPI_ATTR VkResult VKAPI_CALL list_extensions(VkPhysicalDevice of, const char *layer,

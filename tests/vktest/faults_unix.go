@@ -4,7 +4,6 @@ package vktest
 
 import (
 	"bytes"
-	"fmt"
 	"os"
 	"path/filepath"
 	"sync/atomic"
@@ -40,6 +39,9 @@ type faultEntry struct {
 func InjectFaults(t testing.TB, layers ...string) *Faults {
 	t.Helper()
 	Layers(t, append([]string{"fault"}, layers...)...)
+	// The loader's implicit layers, such as Mesa's choice of devices, take it that
+	// nothing fails.
+	t.Setenv("VK_LOADER_LAYERS_DISABLE", "~implicit~")
 	path := filepath.Join(t.TempDir(), "control")
 	size := faultHeader + faultEntries*int(unsafe.Sizeof(faultEntry{}))
 	if err := os.WriteFile(path, make([]byte, size), 0o600); err != nil {
@@ -131,7 +133,7 @@ func (f *Faults) entry(command string) *faultEntry {
 	}
 	instances := (*atomic.Uint64)(unsafe.Pointer(&f.control[0])).Load()
 	if instances > 0 || n == faultEntries || len(command) >= len(faultEntry{}.name) {
-		f.t.Fatal(fmt.Sprintf("%s is not among the commands that the fault layer can fail", command))
+		f.t.Fatalf("%s is not among the commands that the fault layer can fail", command)
 	}
 	e := f.at(n)
 	copy(e.name[:], command)

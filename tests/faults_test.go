@@ -1,0 +1,362 @@
+//go:build unix
+
+package tests
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/vkomp/vkomp"
+	"github.com/vkomp/vkomp/interop"
+	"github.com/vkomp/vkomp/tests/vktest"
+	"github.com/vkomp/vkomp/vk"
+)
+
+// mayFail has the results that Vulkan allows each command to fail with.
+var mayFail = func() map[string][]vk.Result {
+	memory := []vk.Result{vk.ErrorOutOfHostMemory, vk.ErrorOutOfDeviceMemory}
+	with := func(more ...vk.Result) []vk.Result { return slices.Concat(memory, more) }
+	all := map[string][]vk.Result{
+		"vkCreateDevice": with(vk.ErrorInitialization, vk.ErrorExtensionNotPresent, vk.ErrorFeatureNotPresent, vk.ErrorTooManyObjects, vk.ErrorDeviceLost),
+
+		"vkAllocateMemory":                     with(vk.ErrorTooManyObjects, vk.ErrorInvalidExternalHandle),
+		"vkMapMemory":                          with(vk.ErrorMemoryMap),
+		"vkGetMemoryHostPointerPropertiesEXT":  {vk.ErrorOutOfHostMemory, vk.ErrorInvalidExternalHandle},
+		"vkCreateDescriptorPool":               with(vk.ErrorFragmentation),
+		"vkAllocateDescriptorSets":             with(vk.ErrorFragmentedPool, vk.ErrorOutOfPoolMemory),
+		"vkEnumerateDeviceExtensionProperties": memory,
+	}
+	for _, command := range []string{"vkQueueSubmit", "vkQueueWaitIdle", "vkWaitSemaphores", "vkGetSemaphoreCounterValue", "vkGetQueryPoolResults"} {
+		all[command] = with(vk.ErrorDeviceLost)
+	}
+	for _, command := range []string{"vkCreateSemaphore", "vkSignalSemaphore", "vkCreateQueryPool", "vkFlushMappedMemoryRanges", "vkInvalidateMappedMemoryRanges",
+		"vkCreateBuffer", "vkBindBufferMemory", "vkCreateShaderModule", "vkCreateComputePipelines", "vkCreatePipelineLayout", "vkCreateDescriptorSetLayout",
+		"vkCreateCommandPool", "vkAllocateCommandBuffers", "vkBeginCommandBuffer", "vkEndCommandBuffer", "vkResetCommandBuffer"} {
+		all[command] = memory
+	}
+	return all
+}()
+
+// sentinelOf is what an error has to match that comes of a result.
+func sentinelOf(r vk.Result) error {
+	switch r {
+	case vk.ErrorDeviceLost:
+		return vkomp.ErrDeviceLost
+	case vk.ErrorOutOfHostMemory:
+		return vkomp.ErrOutOfHostMemory
+	case vk.ErrorOutOfDeviceMemory:
+		return vkomp.ErrOutOfDeviceMemory
+	case vk.ErrorExtensionNotPresent, vk.ErrorFeatureNotPresent, vk.ErrorInvalidExternalHandle:
+		return vkomp.ErrUnsupported
+	case vk.ErrorInitialization:
+		return nil // no sentinel has it
+	}
+	return vkomp.ErrOutOfMemory
+}
+
+// sweep is a small program, of which calls fail.
+type sweep struct {
+	t       *testing.T
+	rt      *vkomp.Runtime
+	d       vkomp.Device
+	faults  *vktest.Faults
+	k       affine
+	x, y, z []uint32
+	// big is more than a page.
+	big  []uint32
+	part func(s *sweep) []error
+}
+
+// add returns a deferred region that adds v to dst. It has no items that share bytes, which
+// are not imported.
+func (s *sweep) add(dst []uint32, v uint32, depend ...vkomp.Depend) vkomp.Target {
+	return s.k.on(dst, repeated(len(dst), 0), 1, 0, v, depend...)
+}
+
+func (s *sweep) slices() [][]uint32 { return [][]uint32{s.x, s.y, s.z, s.big} }
+
+func (s *sweep) reset() {
+	s.x, s.y, s.z = repeated(64, 1), repeated(64, 2), repeated(64, 3)
+	for k := range s.big {
+		s.big[k] = 4
+	}
+}
+
+// constructs maps data, runs kernels on them and on others, and unmaps.
+func constructs(s *sweep) (errs []error) {
+	ctx := s.t.Context()
+	args := func(a ...vkomp.Arg) []vkomp.Arg { return a }
+	did := func(err error) { errs = append(errs, err) }
+	did(s.rt.TargetEnterData(ctx, vkomp.TargetEnterData{Maps: args(vkomp.To(s.y))}))
+	did(s.rt.Target(ctx, s.add(s.x, 1, vkomp.InOut(s.x))))
+	did(s.rt.Target(ctx, s.k.on(s.y, s.x, 1, 1, 0, vkomp.In(s.x), vkomp.InOut(s.y))))
+	did(s.rt.TargetUpdate(ctx, vkomp.TargetUpdate{Motions: args(vkomp.From(s.y)), Depend: []vkomp.Depend{vkomp.InOut(s.y)}, NoWait: true}))
+	did(s.rt.Target(ctx, now(s.add(s.big, 1))))
+	did(s.rt.TargetData(ctx, vkomp.TargetData{Maps: args(vkomp.ToFrom(s.z))}, func(ctx context.Context) error {
+		return s.rt.Target(ctx, now(s.add(s.z, 5)))
+	}))
+	did(s.rt.Taskwait(ctx))
+	did(s.rt.TargetExitData(ctx, vkomp.TargetExitData{Maps: args(vkomp.From(s.y))}))
+	// What a failure left mapped goes; its contents are of no use.
+	did(s.rt.TargetExitData(ctx, vkomp.TargetExitData{Maps: args(vkomp.Delete(s.y), vkomp.Delete(s.z))}))
+	did(s.rt.Taskwait(ctx))
+	return errs
+}
+
+// foreignWork has an object with targetsync between two targets.
+func foreignWork(s *sweep) (errs []error) {
+	ctx := s.t.Context()
+	did := func(err error) { errs = append(errs, err) }
+	var o interop.Object
+	did(s.rt.Interop(ctx, vkomp.Interop{Init: []vkomp.InteropInit{{Object: &o, Types: interop.TypeTarget | interop.TypeTargetSync}}}))
+	did(s.rt.Target(ctx, s.add(s.x, 1, vkomp.InOut(s.x))))
+	if o != interop.None {
+		did(s.rt.Interop(ctx, vkomp.Interop{Use: []interop.Object{o}, Depend: []vkomp.Depend{vkomp.InOut(s.x)}, NoWait: true}))
+		did(o.Submit(ctx, func(uintptr) error { return nil }))
+		did(s.rt.Interop(ctx, vkomp.Interop{Destroy: []*interop.Object{&o}, Depend: []vkomp.Depend{vkomp.InOut(s.x)}}))
+	}
+	did(s.rt.Target(ctx, s.add(s.x, 1, vkomp.InOut(s.x))))
+	did(s.rt.Taskwait(ctx))
+	return errs
+}
+
+// pausing gives resources back between constructs.
+func pausing(s *sweep) (errs []error) {
+	ctx := s.t.Context()
+	for _, kind := range []vkomp.PauseKind{vkomp.PauseSoft, vkomp.PauseHard} {
+		errs = append(errs, s.rt.Target(ctx, now(s.add(s.x, 1))), s.rt.PauseResource(ctx, kind, s.d))
+	}
+	return append(errs, s.rt.Target(ctx, now(s.add(s.x, 1))), s.rt.Taskwait(ctx))
+}
+
+// right reports whether the slices are what the part makes of them when nothing fails.
+func (s *sweep) right(want [][]uint32) bool { return slices.EqualFunc(s.slices(), want, slices.Equal) }
+
+func (s *sweep) copies() (copies [][]uint32) {
+	for _, x := range s.slices() {
+		copies = append(copies, slices.Clone(x))
+	}
+	return copies
+}
+
+// run calls the part on a device that is opened for it.
+func (s *sweep) run() error {
+	s.reset()
+	return errors.Join(s.part(s)...)
+}
+
+// fail runs the part with the n-th call of a command failing. It reports whether there was
+// such a call.
+func (s *sweep) fail(command string, n int, result vk.Result, want [][]uint32) bool {
+	s.t.Helper()
+	what := fmt.Sprintf("%s, call %d, %v", command, n, result)
+	failed := s.faults.Failed(command)
+	s.faults.Fail(command, n, 1, result)
+	err := s.run()
+	s.faults.Mend()
+	fell := s.faults.Failed(command) > failed
+	after := s.copies()
+	sentinel := sentinelOf(result)
+	switch {
+	case err == nil && !s.right(want):
+		s.t.Errorf("%s: no error, and wrong results", what)
+	case err != nil && !fell:
+		s.t.Errorf("%s: was not called, and yet: %v", what, err)
+	case err != nil && sentinel != nil && !errors.Is(err, sentinel):
+		s.t.Errorf("%s: the error does not match %v: %v", what, sentinel, err)
+	case errors.Is(err, vkomp.ErrDeviceLost) && result != vk.ErrorDeviceLost:
+		s.t.Errorf("%s: lost the device: %v", what, err)
+	}
+	if lost := s.d.Lost(); lost != nil {
+		if result != vk.ErrorDeviceLost || !errors.Is(lost, vkomp.ErrDeviceLost) {
+			s.t.Errorf("%s: Lost: %v", what, lost)
+		}
+		if err := s.rt.PauseResource(s.t.Context(), vkomp.PauseSoft, s.d); !errors.Is(err, vkomp.ErrDeviceLost) {
+			s.t.Errorf("%s: soft pause: %v", what, err)
+		}
+		if s.d.IsPresent(vkomp.HostPtr(s.y)) {
+			s.t.Errorf("%s: storage is present on a lost device", what)
+		}
+		s.pause(what)
+	}
+	// Whatever ran on would have been seen by the end of that.
+	if !s.right(after) {
+		s.t.Errorf("%s: slices change after their constructs have ended", what)
+	}
+	if err := s.run(); err != nil || !s.right(want) {
+		s.t.Errorf("%s: afterwards: %v", what, err)
+	}
+	s.pause(what)
+	return fell
+}
+
+func (s *sweep) pause(what string) {
+	s.t.Helper()
+	if err := s.rt.PauseResource(s.t.Context(), vkomp.PauseHard, s.d); err != nil {
+		s.t.Fatalf("%s: hard pause: %v", what, err)
+	}
+}
+
+// newSweep opens a runtime for a part of the program, and returns what that makes of its
+// slices when nothing fails.
+func newSweep(t *testing.T, f *vktest.Faults, part func(*sweep) []error, options ...func(*vkomp.Options)) (s *sweep, want [][]uint32) {
+	t.Helper()
+	s = &sweep{t: t, faults: f, part: part, big: repeated(1<<14, 4)}
+	s.rt = vktest.Open(t, append(options, quick)...)
+	s.d = s.rt.DefaultDevice(t.Context())
+	s.k = newAffine(t, s.rt)
+	succeed(t, s.run())
+	want = s.copies()
+	s.pause("before")
+	return s, want
+}
+
+// all fails each call of a command once, with one of the results from the second call on,
+// which take turns. It returns how many calls have failed.
+func (s *sweep) all(command string, want [][]uint32, results ...vk.Result) (runs int) {
+	s.t.Helper()
+	for n, more := 1, true; more; n++ {
+		more = false
+		for k, result := range results {
+			if (n == 1 || k == n%len(results)) && s.fail(command, n, result, want) {
+				more = true
+				runs++
+			}
+		}
+	}
+	return runs
+}
+
+// Each call of each command that can fail fails once, in small programs over each path
+// that data can take.
+func TestEveryCallThatFails(t *testing.T) {
+	f := vktest.InjectFaults(t)
+	for name, c := range map[string]struct {
+		part func(*sweep) []error
+		path vkomp.MemoryPath
+	}{
+		"constructs":                {constructs, vkomp.MemoryAuto},
+		"constructs, staged":        {constructs, vkomp.MemoryStaged},
+		"constructs, not coherent":  {constructs, vkomp.MemoryNonCoherent},
+		"constructs, host's memory": {constructs, vkomp.MemoryImported},
+		"interop":                   {foreignWork, vkomp.MemoryAuto},
+		"pauses":                    {pausing, vkomp.MemoryAuto},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, want := newSweep(t, f, c.part, vktest.Path(c.path))
+			runs := 0
+			for _, command := range slices.Sorted(maps.Keys(mayFail)) {
+				runs += s.all(command, want, mayFail[command]...)
+			}
+			if t.Logf("%d calls have failed", runs); runs < 60 {
+				t.Error("too few")
+			}
+		})
+	}
+}
+
+// Many queues have work under way, late, when the device is lost, and on the program's own
+// slices.
+func TestEveryLossOfADeviceWithManyQueues(t *testing.T) {
+	f := vktest.InjectFaults(t, "manyqueue")
+	t.Setenv("VKOMP_MANYQUEUE_DELAY_US", "3000")
+	s, want := newSweep(t, f, constructs, vktest.Path(vkomp.MemoryImported), randomly(1))
+	runs := 0
+	for _, command := range []string{"vkQueueSubmit", "vkWaitSemaphores"} {
+		runs += s.all(command, want, vk.ErrorDeviceLost)
+	}
+	if t.Logf("the device was lost %d times", runs); runs < 10 {
+		t.Error("too few")
+	}
+}
+
+// A kernel is at work on the program's own slice when a wait fails, or the device is lost.
+// Where that has failed the task, the slice is the program's again.
+func TestSliceInUseWhenACallFails(t *testing.T) {
+	f := vktest.InjectFaults(t)
+	rt := vktest.Open(t, quick, vktest.Path(vkomp.MemoryImported))
+	d, k := rt.DefaultDevice(t.Context()), newAffine(t, rt)
+	data := repeated(1<<22, 0)
+	// Items that share bytes are not imported.
+	other, value := repeated(len(data), 0), uint32(0)
+	set := func() vkomp.Target { return now(k.on(data, other, 0, 0, value)) }
+	for name, c := range map[string]struct {
+		commands []string
+		count    int
+		result   vk.Result
+	}{
+		"a wait":              {[]string{"vkWaitSemaphores"}, 1, vk.ErrorOutOfHostMemory},
+		"looks":               {[]string{"vkGetSemaphoreCounterValue"}, -1, vk.ErrorOutOfDeviceMemory},
+		"all waits and looks": {[]string{"vkWaitSemaphores", "vkGetSemaphoreCounterValue"}, -1, vk.ErrorOutOfHostMemory},
+		"a wait, lost":        {[]string{"vkWaitSemaphores"}, 1, vk.ErrorDeviceLost},
+		"a look, lost":        {[]string{"vkGetSemaphoreCounterValue"}, 1, vk.ErrorDeviceLost},
+		"a submission, lost":  {[]string{"vkQueueSubmit"}, 1, vk.ErrorDeviceLost},
+	} {
+		// The device is open and has the kernel before calls fail.
+		value++
+		offload(t, rt, set())
+		for _, command := range c.commands {
+			f.Fail(command, 1, c.count, c.result)
+		}
+		value++
+		err := rt.Target(t.Context(), set())
+		f.Mend()
+		if lost := c.result == vk.ErrorDeviceLost; lost != errors.Is(err, vkomp.ErrDeviceLost) || !lost && err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err == nil {
+			if k := wrongAt(data, repeated(len(data), value)); k >= 0 {
+				t.Errorf("%s: element %d is %d, want %d", name, k, data[k], value)
+			}
+			continue
+		}
+		// Few of them, since the kernel would be done with all meanwhile.
+		after := samples(data)
+		// Whatever runs on has ended when the device is gone.
+		succeed(t, rt.PauseResource(t.Context(), vkomp.PauseHard, d))
+		if k := wrongAt(samples(data), after); k >= 0 {
+			t.Errorf("%s: sample %d of %d changed from %d after the error", name, k, len(after), after[k])
+		}
+	}
+}
+
+// samples returns some elements from all over x.
+func samples(x []uint32) (some []uint32) {
+	for k := 0; k < len(x); k += len(x) / 64 {
+		some = append(some, x[k])
+	}
+	return some
+}
+
+// The calls that open a runtime and its devices fail: the error says of what, and the next
+// try succeeds.
+func TestOpeningThatFails(t *testing.T) {
+	f := vktest.InjectFaults(t)
+	for command, results := range map[string][]vk.Result{
+		"vkCreateInstance":                     {vk.ErrorOutOfHostMemory, vk.ErrorOutOfDeviceMemory},
+		"vkEnumeratePhysicalDevices":           {vk.ErrorOutOfHostMemory, vk.ErrorOutOfDeviceMemory},
+		"vkEnumerateDeviceExtensionProperties": {vk.ErrorOutOfHostMemory, vk.ErrorOutOfDeviceMemory},
+	} {
+		for _, result := range results {
+			f.Fail(command, 1, 1, result)
+			rt, err := vkomp.Open(vkomp.Options{})
+			if rt != nil {
+				succeed(t, rt.Close())
+			}
+			if !errors.Is(err, sentinelOf(result)) || !errors.Is(err, vkomp.ErrOutOfMemory) {
+				t.Errorf("%s, %v: %v", command, result, err)
+			}
+			f.Mend()
+			rt, err = vkomp.Open(vkomp.Options{})
+			succeed(t, err)
+			if rt.NumDevices() == 0 {
+				t.Errorf("%s, %v: no devices afterwards", command, result)
+			}
+			succeed(t, rt.Close())
+		}
+	}
+}
