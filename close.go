@@ -117,10 +117,12 @@ func (rt *Runtime) drain(ctx context.Context) bool {
 		rt.mu.Lock()
 		orphans := rt.orphans
 		rt.orphans = nil
-		rt.mu.Unlock()
 		if len(orphans) == 0 {
+			c.failed.Join(&rt.unreported)
+			rt.mu.Unlock()
 			return true
 		}
+		rt.mu.Unlock()
 		for i, s := range orphans {
 			if !s.Drain(ctx, &c.failed) {
 				rt.mu.Lock()

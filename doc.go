@@ -27,9 +27,7 @@
 // A context carries the current task: constructs called with the context that a
 // [Task] body gets generate that task's children, which depend on each other
 // and for which a [Runtime.Taskwait] with that context waits. Any other context
-// stands for the initial task. Goroutines that use such contexts are therefore
-// siblings: they share dependences, waits and errors, unless each opens a
-// [Runtime.Taskgroup].
+// stands for the initial task.
 //
 // Depend clauses order siblings, target tasks and host tasks alike: [In], [Out],
 // [InOut], [MutexInOutSet], [InOutSet], [InOutAllMemory], or a [Depobj]. Items
@@ -37,6 +35,36 @@
 //
 // When a context ends, waits with it return, and tasks that were generated with it
 // and have not started are dropped.
+//
+// # Goroutines and requests
+//
+// Goroutines that use contexts of the initial task generate its children, which are
+// siblings. They share
+//   - dependences: a task follows all earlier siblings that name its storage, and with
+//     [InOutAllMemory] all that name any, whichever goroutine generated them;
+//   - the failures of what they depend on: a task does not run when one that it follows has
+//     failed, or was dropped because its context had ended;
+//   - Taskwait, which waits for the tasks of all of them and returns their failures, to
+//     one goroutine alone.
+//
+// A [Runtime.Taskgroup] in each goroutine gives them waits of their own: it waits for its
+// tasks alone, and says what failed of them or was not run. Dependences, and failures
+// along them, still go from one group to another as long as the tasks of both are there.
+// What a group has left behind, its context having ended, fails no task that is generated
+// after it is over.
+//
+// A [Task] that is undeferred gives a goroutine all of its own: its children depend on
+// nothing but each other. A server runs each request in one:
+//
+//	err := rt.Task(r.Context(), vkomp.Task{If: vkomp.If(false), Body: func(ctx context.Context) error {
+//		… // constructs with ctx
+//		return rt.Taskwait(ctx)
+//	}})
+//
+// Requests then share the devices with their memory, the places that host tasks run on,
+// and what of their slices is present: nothing orders tasks of two requests that use one
+// slice. When r.Context() ends, tasks that have started go on: before a request's slices
+// are used for another, a Taskwait with context.WithoutCancel(ctx) must have returned.
 //
 // # Storage
 //
@@ -77,6 +105,7 @@
 //
 // Where OpenMP says "runtime error termination" a call returns an error and
 // leaves all state as it was. A deferred task's failure is returned by the
-// Taskwait or Taskgroup that waits for it; its dependents are not run, those made
-// later neither, until then.
+// Taskwait or Taskgroup that waits for it, or by [Runtime.Close]; its dependents are not
+// run, those made later neither, until then. Of failures of tasks with one label and one
+// text, a wait returns the first, and says how many there are like it.
 package vkomp

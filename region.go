@@ -155,7 +155,7 @@ func (rt *Runtime) newTaskContext(ctx context.Context, c current) *taskContext {
 	return t
 }
 
-// adopt keeps a scope for Close until it is settled.
+// adopt keeps a scope, or what no wait has reported of it, for Close.
 func (rt *Runtime) adopt(s *tasks.Scope) {
 	if s.Settled() {
 		s.Retire()
@@ -163,13 +163,17 @@ func (rt *Runtime) adopt(s *tasks.Scope) {
 	}
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
+	if s.Settle(&rt.unreported) {
+		s.Retire()
+		return
+	}
 	rt.orphans = append(rt.orphans, s)
 	if len(rt.orphans) < rt.sweepOrphans {
 		return
 	}
 	kept := rt.orphans[:0]
 	for _, o := range rt.orphans {
-		if o.Settled() {
+		if o.Settle(&rt.unreported) {
 			o.Retire()
 		} else {
 			kept = append(kept, o)

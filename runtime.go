@@ -62,6 +62,8 @@ type Runtime struct {
 	// none any more are dropped when there are sweepOrphans.
 	orphans      []*tasks.Scope
 	sweepOrphans int
+	// unreported are the failures of those dropped.
+	unreported tasks.Failures
 }
 
 // Open returns a runtime on the devices there are. Without any Vulkan device

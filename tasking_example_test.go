@@ -389,3 +389,30 @@ func ExampleRuntime_CloseContext() {
 	// true
 	// <nil> <nil>
 }
+
+// A server runs each request in an undeferred task: requests that use the same storage do
+// not wait for each other, and each has its own failures.
+func ExampleTask_request() {
+	rt, err := vkomp.Open(vkomp.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer rt.Close()
+	scratch := []int{0}
+	serve := func(ctx context.Context, name string, fail error) error {
+		return rt.Task(ctx, vkomp.Task{Label: name, If: vkomp.If(false), Body: func(ctx context.Context) error {
+			step := func(err error) vkomp.Task {
+				return vkomp.Task{Label: "step", Depend: []vkomp.Depend{vkomp.InOut(scratch)}, Body: func(context.Context) error { return err }}
+			}
+			if err := errors.Join(rt.Task(ctx, step(fail)), rt.Task(ctx, step(nil))); err != nil {
+				return err
+			}
+			return rt.Taskwait(ctx)
+		}})
+	}
+	fmt.Println(serve(context.Background(), "a", errors.New("no such item")))
+	fmt.Println(serve(context.Background(), "b", nil))
+	// Output:
+	// vkomp: task "a": vkomp: task "step": no such item (1 dependent tasks not run)
+	// <nil>
+}

@@ -11,7 +11,8 @@ import (
 )
 
 // Taskwait waits for the children that the current task has generated so far
-// (OpenMP taskwait) and returns their failures joined. With depend items it waits
+// (OpenMP taskwait) and returns their failures joined; of many with one label and one
+// text the first, with the number of the others. With depend items it waits
 // only for those that a task with these items would follow (OpenMP 5.0 taskwait
 // with depend), and returns the failure of one of them; MutexInOutSet is
 // ErrInvalidDepend there.
@@ -148,7 +149,10 @@ func (joiner) Drop(*tasks.Node) {}
 // in body is a *PanicError. ErrCancelled is no error of the taskgroup that was
 // cancelled, but it is one of those inside it.
 //
-// When ctx ends first its cause is returned, as by Taskwait.
+// When ctx ends first its cause is returned, as by Taskwait. What has failed by then, or
+// fails later, is returned by the wait around the taskgroup, but keeps nothing from
+// running that is generated after it. Tasks that are dropped because ctx has ended are no
+// failures then.
 func (rt *Runtime) Taskgroup(ctx context.Context, body func(ctx context.Context) error) (err error) {
 	if err := rt.construct(ctx); err != nil {
 		return fmt.Errorf("vkomp: %w", err)

@@ -4,7 +4,11 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"hash/maphash"
+	"reflect"
+	"regexp"
 	"slices"
+	"strings"
 	"sync/atomic"
 )
 
@@ -29,6 +33,10 @@ type Error struct {
 	Dependent bool
 	// tally is the last that counts the failure, for the scope's lock to guard.
 	tally *tally
+	// alike is equal for failures that differ in nothing to be reported: see alike.
+	alike uint64
+	// unrun: the task was not run because its context had ended.
+	unrun bool
 }
 
 // Error names the task and, for a task that was not run, the root cause.
@@ -42,68 +50,163 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Cause }
 
-// tally is one root failure as a wait reports it: the failure and how many tasks
-// were not run because of it. Fields other than reported are guarded by the lock
-// of the scope whose tasks it counts.
+// tally is one root failure as a wait reports it: the failure, and how many tasks
+// were not run because of it. Of tasks without depend items, which nothing follows,
+// it counts all failures that are alike. Fields other than the atomic ones are guarded
+// by the lock of the scope whose tasks it counts.
 type tally struct {
 	root *Error
 	// seq is that of the first task counted.
 	seq uint64
-	// dropped counts the dependents that were not run.
-	dropped int
-	// reported: a wait returned it. What it poisoned can be used again.
-	reported atomic.Bool
+	// group is the taskgroup that the tasks counted were in, nil for none: what one
+	// group reports is not reported for another.
+	group *Group
+	// failed counts the tasks that failed, dropped the dependents that were not run.
+	failed, dropped int
+	// others: the root stands for failures that are not alike.
+	others bool
+	// told is the group that has the tally in its list, for its lock to guard.
+	told *Group
+	// reported: a wait returned it. spent: its taskgroup was abandoned. In both cases what
+	// it poisoned can be used again.
+	reported, spent atomic.Bool
 	// scope is where the failure left its poison.
 	scope *Scope
+}
+
+// over reports whether what the failure poisoned can be used again.
+func (t *tally) over() bool { return t.reported.Load() || t.spent.Load() }
+
+// maxKinds bounds the different failures that one wait reports, and that tasks without
+// depend items keep in memory; of those beyond, the number is told.
+const maxKinds = 1000
+
+// kind is what failures have in common that are reported as one and a number.
+type kind struct {
+	label string
+	alike uint64
+	group *Group
+}
+
+// otherKind is that of the failures beyond maxKinds.
+func otherKind(g *Group) kind { return kind{group: g} }
+
+var seed = maphash.MakeSeed()
+
+// alike returns a number that is equal for errors with the same text and of the same
+// types. Below the first line, which begins the stack of a panic, addresses and the numbers
+// of goroutines do not count. It is 0 for nil.
+func alike(err error) uint64 {
+	if err == nil {
+		return 0
+	}
+	var h maphash.Hash
+	h.SetSeed(seed)
+	if failed, ok := err.(*Error); ok && failed.alike != 0 {
+		h.WriteString(failed.Task)
+		return h.Sum64() ^ failed.alike | 1
+	}
+	for e := err; e != nil; e = errors.Unwrap(e) {
+		h.WriteString(reflect.TypeOf(e).String())
+		h.WriteByte(0)
+	}
+	first, rest, _ := strings.Cut(textOf(err), "\n")
+	h.WriteString(first)
+	h.WriteByte(0)
+	h.WriteString(passing.ReplaceAllString(rest, ""))
+	return h.Sum64() | 1
+}
+
+// passing is what differs between the stacks of one panic in several tasks.
+var passing = regexp.MustCompile(`0x[0-9a-f]+|goroutine [0-9]+`)
+
+// textOf is err.Error(), which is the program's and may panic.
+func textOf(err error) (text string) {
+	defer func() { _ = recover() }()
+	return err.Error()
 }
 
 // failures are those that one wait has to report, by root.
 type failures struct {
 	list []*tally
 	// byRoot serves when the list is long.
-	byRoot map[*Error]*tally
+	byRoot map[rootIn]*tally
+	// byKind has those of tasks without depend items, nil before the first.
+	byKind map[kind]*tally
 }
 
-// note counts the failure of the task with that seq and returns its tally.
-func (f *failures) note(root *Error, seq uint64, dropped bool) *tally {
-	t := f.find(root)
+// rootIn is a failure and the group of tasks that failed by it.
+type rootIn struct {
+	root  *Error
+	group *Group
+}
+
+// note counts the failure of a task and returns its tally.
+func (f *failures) note(root *Error, n *Node, g *Group) *tally {
+	var t *tally
+	k := kind{root.Task, root.alike, g}
+	alone := n.failure == root && len(n.items) == 0
+	if alone {
+		if t = f.ofKind(k); t == nil && len(f.byKind) >= maxKinds {
+			k = otherKind(g)
+			t = f.ofKind(k)
+		}
+	} else {
+		t = f.find(root, g)
+	}
 	if t == nil {
-		t = &tally{root: root, seq: seq}
-		root.tally = t
+		t = &tally{root: root, seq: n.seq, group: g, others: k == otherKind(g)}
 		f.list = append(f.list, t)
 		if f.byRoot != nil {
-			f.byRoot[root] = t
+			f.byRoot[rootIn{root, g}] = t
+		}
+		if alone {
+			f.byKind[k] = t
 		}
 	}
-	if dropped {
+	root.tally = t
+	if n.failure == nil {
 		t.dropped++
+	} else {
+		t.failed++
 	}
 	return t
 }
 
+// ofKind returns the tally of tasks without depend items that failed alike, or nil.
+func (f *failures) ofKind(k kind) *tally {
+	if f.byKind == nil {
+		f.byKind = make(map[kind]*tally)
+	}
+	if t := f.byKind[k]; t != nil && !t.reported.Load() {
+		return t
+	}
+	return nil
+}
+
 // share adds a tally that another wait reports as well.
 func (f *failures) share(t *tally) {
-	if f.find(t.root) != t {
+	if !slices.Contains(f.list[max(0, len(f.list)-8):], t) && f.find(t.root, t.group) != t {
 		f.list = append(f.list, t)
-		if f.byRoot != nil && f.byRoot[t.root] == nil {
-			f.byRoot[t.root] = t
+		if at := (rootIn{t.root, t.group}); f.byRoot != nil && f.byRoot[at] == nil {
+			f.byRoot[at] = t
 		}
 	}
 }
 
-func (f *failures) find(root *Error) *tally {
+func (f *failures) find(root *Error, g *Group) *tally {
 	if len(f.list) > 8 && f.byRoot == nil {
-		f.byRoot = make(map[*Error]*tally)
+		f.byRoot = make(map[rootIn]*tally)
 		// The first of several, as in a short list.
 		for _, t := range slices.Backward(f.list) {
 			if !t.reported.Load() {
-				f.byRoot[t.root] = t
+				f.byRoot[rootIn{t.root, t.group}] = t
 			}
 		}
 	}
-	t := f.byRoot[root]
+	t := f.byRoot[rootIn{root, g}]
 	if f.byRoot == nil {
-		if i := slices.IndexFunc(f.list, func(t *tally) bool { return t.root == root && !t.reported.Load() }); i >= 0 {
+		if i := slices.IndexFunc(f.list, func(t *tally) bool { return t.root == root && t.group == g && !t.reported.Load() }); i >= 0 {
 			t = f.list[i]
 		}
 	}
@@ -124,42 +227,130 @@ func (f *failures) unreported() []*tally {
 	return list
 }
 
-// Failures are failures of several scopes, to be reported together.
-type Failures struct{ tallies []*tally }
+// keep makes list what there is to report.
+func (f *failures) keep(list []*tally) {
+	f.list, f.byRoot = list, nil
+	for k, t := range f.byKind {
+		if t.reported.Load() {
+			delete(f.byKind, k)
+		}
+	}
+}
+
+// Failures are failures of scopes that get no tasks more, to be reported together.
+type Failures struct {
+	tallies []*tally
+	byKind  map[kind]*tally
+	// sweep is the number of tallies at which those that were reported are dropped.
+	sweep int
+}
+
+// add adds what no wait has reported. Failures that are alike, and that no taskgroup has
+// to report, become one.
+func (f *Failures) add(tallies []*tally) {
+	if f.byKind == nil {
+		f.byKind = make(map[kind]*tally)
+	}
+	for _, t := range tallies {
+		if t.reported.Load() {
+			continue
+		}
+		if t.group.reporter() == nil {
+			k := kind{label: t.root.Task, alike: t.root.alike}
+			if len(f.byKind) >= maxKinds && f.byKind[k] == nil {
+				k = otherKind(nil)
+			}
+			if same := f.byKind[k]; same != nil {
+				same.failed += t.failed
+				same.dropped += t.dropped
+				same.others = same.others || k == otherKind(nil)
+				t.reported.Store(true)
+				continue
+			}
+			f.byKind[k] = t
+		}
+		f.tallies = append(f.tallies, t)
+	}
+	if len(f.tallies) > max(f.sweep, 64) {
+		all := f.tallies
+		*f = Failures{sweep: 2 * len(all)}
+		f.add(all)
+		f.sweep = 2 * len(f.tallies)
+	}
+}
+
+// take adds what the caller is going to report: no other wait has to.
+func (f *Failures) take(tallies []*tally) {
+	for _, t := range tallies {
+		t.reported.Store(true)
+	}
+	f.tallies = append(f.tallies, tallies...)
+}
+
+// Join adds all that is in more.
+func (f *Failures) Join(more *Failures) {
+	f.take((&failures{list: more.tallies}).unreported())
+	*more = Failures{}
+}
 
 // Report returns the failures joined, as Scope.Wait does, and forgets them.
 func (f *Failures) Report() error {
 	tallies := f.tallies
-	f.tallies = nil
+	*f = Failures{}
 	return report(tallies)
 }
 
 // report counts the tallies as reported and joins their root failures in the
-// order of the tasks' making, with the number of tasks that were not run. What they
-// poisoned can be used again.
+// order of the tasks' making, of those that are alike the first with the number of the
+// others, and with the number of tasks that were not run. What they poisoned can be used
+// again.
 func report(tallies []*tally) error {
 	if len(tallies) == 0 {
 		return nil
 	}
-	slices.SortFunc(tallies, func(a, b *tally) int { return cmp.Compare(a.seq, b.seq) })
-	roots := make([]error, 0, len(tallies))
-	// A wait can have two tallies of one failure: one it shares, and its own of what
-	// failed since that was reported.
-	known := make(map[*Error]bool, len(tallies))
+	slices.SortStableFunc(tallies, func(a, b *tally) int { return cmp.Compare(a.seq, b.seq) })
+	type line struct {
+		root   *Error
+		failed int
+		others bool
+	}
+	var lines []*line
+	known := make(map[kind]*line)
+	counted := make(map[*tally]bool, len(tallies))
 	dropped := 0
-	for i, t := range tallies {
-		if i > 0 && t == tallies[i-1] {
+	for _, t := range tallies {
+		if counted[t] {
 			continue
 		}
+		counted[t] = true
 		t.reported.Store(true)
 		dropped += t.dropped
-		if !known[t.root] {
-			known[t.root] = true
-			roots = append(roots, t.root)
+		k := kind{label: t.root.Task, alike: t.root.alike}
+		if t.others || known[k] == nil && len(known) >= maxKinds {
+			k = otherKind(nil)
 		}
+		l := known[k]
+		if l == nil {
+			l = &line{root: t.root}
+			known[k] = l
+			lines = append(lines, l)
+		}
+		l.failed += t.failed
+		l.others = k == otherKind(nil)
 	}
 	cleanse(tallies)
-	err := errors.Join(roots...)
+	errs := make([]error, len(lines))
+	for i, l := range lines {
+		errs[i] = l.root
+		switch {
+		case l.failed <= 1:
+		case l.others:
+			errs[i] = fmt.Errorf("%w (and %d others)", l.root, l.failed-1)
+		default:
+			errs[i] = fmt.Errorf("%w (and %d more like it)", l.root, l.failed-1)
+		}
+	}
+	err := errors.Join(errs...)
 	if dropped > 0 {
 		return fmt.Errorf("%w (%d dependent tasks not run)", err, dropped)
 	}

@@ -19,8 +19,9 @@ type Group struct {
 	// that has some.
 	live     int
 	failures []*tally
-	// abandoned: its wait was cut short, failures go to the parent too.
-	abandoned bool
+	// abandoned: its wait was cut short. Failures go to the parent, and poison nothing.
+	// Set with the lock held.
+	abandoned atomic.Bool
 	waiters   []chan struct{}
 }
 
@@ -70,29 +71,61 @@ func (g *Group) done() {
 	g.parent.done()
 }
 
+// reporter returns the innermost group whose wait was not cut short: g or one around it,
+// or nil.
+func (g *Group) reporter() *Group {
+	for g != nil && g.abandoned.Load() {
+		g = g.parent
+	}
+	return g
+}
+
+// reports returns the reporter of the group's tasks, and whether the wait for g, or for a
+// group around it, was cut short.
+func (g *Group) reports() (reporter *Group, abandoned bool) {
+	reporter = g.reporter()
+	for ; g != nil; g = g.parent {
+		abandoned = abandoned || g.abandoned.Load()
+	}
+	return reporter, abandoned
+}
+
 // fail notes a failure for the group to report.
 func (g *Group) fail(t *tally) {
 	for ; g != nil; g = g.parent {
 		g.mu.Lock()
-		if n := len(g.failures); n == 0 || g.failures[n-1] != t {
-			if n == cap(g.failures) {
+		if g.abandoned.Load() {
+			g.mu.Unlock()
+			t.abandon()
+			continue
+		}
+		if t.told != g {
+			t.told = g
+			if len(g.failures) == cap(g.failures) {
 				g.failures = slices.DeleteFunc(g.failures, func(t *tally) bool { return t.reported.Load() })
 			}
 			g.failures = append(g.failures, t)
 		}
-		abandoned := g.abandoned
 		g.mu.Unlock()
-		if !abandoned {
-			return
-		}
+		return
+	}
+}
+
+// abandon takes note that the taskgroup of the failure was abandoned: a task that was not
+// run since its context had ended is no failure then.
+func (t *tally) abandon() {
+	t.spent.Store(true)
+	if t.root.unrun {
+		t.reported.Store(true)
 	}
 }
 
 // Wait waits for all tasks of the group, those generated meanwhile too, and
 // returns the first failure that no other wait has reported; the others count
-// as reported. When ctx ends first its cause is returned: what fails from then
-// on is for the group around this one to report, and for the waits of the
-// scopes. It leaves place, if there is one, while it blocks.
+// as reported. When ctx ends first its cause is returned: what has failed, and what
+// fails from then on, is for the group around this one to report, and for the waits of
+// the scopes, but poisons nothing; and tasks that the end of their context drops are no
+// failures to report. It leaves place, if there is one, while it blocks.
 func (g *Group) Wait(ctx context.Context, place Place) error {
 	g.mu.Lock()
 	if g.live > 0 {
@@ -136,12 +169,16 @@ func (g *Group) abandon(idle chan struct{}) bool {
 		return false
 	}
 	g.waiters = slices.Delete(g.waiters, i, i+1)
-	g.abandoned = true
+	g.abandoned.Store(true)
 	failed := g.failures
 	g.failures = nil
 	g.mu.Unlock()
 	for _, t := range failed {
-		g.parent.fail(t)
+		t.abandon()
+		if !t.reported.Load() {
+			g.parent.fail(t)
+		}
 	}
+	cleanse(failed)
 	return true
 }

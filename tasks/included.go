@@ -70,9 +70,11 @@ func (n *Node) reportPredecessor(run bool) *Error {
 		return nil
 	}
 	var reported []*tally
-	if t := s.failures.find(failed); t != nil {
-		t.reported.Store(true)
-		reported = append(reported, t)
+	for _, t := range s.failures.list {
+		if t.root == failed && !t.reported.Load() {
+			t.reported.Store(true)
+			reported = append(reported, t)
+		}
 	}
 	s.unlock()
 	cleanse(reported)
@@ -88,11 +90,12 @@ func (n *Node) Abandon() {
 	if n.included {
 		n.included = false
 		if root := n.rootFailure(); n.state == StateComplete && root != nil {
-			t := s.failures.note(root, n.seq, n.failure == nil)
+			group := n.group.reporter()
+			t := s.failures.note(root, n, group)
 			if t.scope == nil {
 				t.scope = s
 			}
-			n.group.fail(t)
+			group.fail(t)
 		}
 	}
 	n.forget()

@@ -124,6 +124,8 @@ type modelTask struct {
 	// root is the label of the task whose failure this one's is.
 	root  string
 	tally *modelTally
+	// poisons: tasks made after it has failed follow it all the same.
+	poisons bool
 	// startedAt and completedAt count the model's steps.
 	startedAt, completedAt int
 }
@@ -155,6 +157,19 @@ func (g *modelGroup) within(outer *modelGroup) bool {
 	return false
 }
 
+// reporter returns the group that reports for g: that which was not abandoned.
+func (g *modelGroup) reporter() *modelGroup {
+	for g != nil && g.abandoned {
+		g = g.parent
+	}
+	return g
+}
+
+// cut reports whether g or a group around it was abandoned.
+func (g *modelGroup) cut() bool {
+	return g != nil && (g.abandoned || g.parent.cut())
+}
+
 type modelContext struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
@@ -163,9 +178,20 @@ type modelContext struct {
 
 // modelTally is one root failure as a wait reports it.
 type modelTally struct {
-	root     string
-	dropped  int
+	root    string
+	group   *modelGroup
+	dropped int
+	// unrun: the root was not run because its context had ended.
+	unrun    bool
 	reported bool
+	// spent: the group was abandoned, and the failure keeps nothing more from running.
+	spent bool
+}
+
+// abandon takes note that the failure's group was abandoned.
+func (t *modelTally) abandon() {
+	t.spent = true
+	t.reported = t.reported || t.unrun
 }
 
 // modelWait is a Wait under way.
@@ -305,7 +331,7 @@ func (h *history) add() error {
 		switch relateAll(earlier.depend, task.depend) {
 		case follows:
 			task.follows = append(task.follows, j)
-			if earlier.complete && earlier.failed && earlier.tally != nil && !earlier.tally.reported {
+			if t := earlier.tally; earlier.complete && earlier.failed && t != nil && earlier.poisons && !t.reported && !t.spent {
 				task.tainted = true
 			}
 		case excludes:
@@ -452,28 +478,34 @@ func (h *history) complete(i int) {
 			later.tainted = true
 		}
 	}
-	if !task.included {
-		task.tally = h.note(i)
-		g := task.group
-		if g != nil {
-			g.fail(task.tally)
-		}
+	cut := task.group.cut()
+	if !task.included && !(cut && task.dropped) {
+		task.tally, task.poisons = h.note(i), !cut
+		task.group.reporter().fail(task.tally)
 	}
 }
 
 func (g *modelGroup) fail(t *modelTally) {
 	for ; g != nil; g = g.parent {
-		if !slices.Contains(g.failures, t) {
-			g.failures = append(g.failures, t)
-		}
 		if !g.abandoned {
+			if !slices.Contains(g.failures, t) {
+				g.failures = append(g.failures, t)
+			}
 			return
 		}
+		t.abandon()
 	}
 }
 
-func findTally(list []*modelTally, root string) *modelTally {
-	i := slices.IndexFunc(list, func(t *modelTally) bool { return t.root == root && !t.reported })
+// newTally returns a tally of the failure of task i.
+func (h *history) newTally(i int) *modelTally {
+	task := h.tasks[i]
+	root := h.byLabel(task.root)
+	return &modelTally{root: task.root, group: task.group.reporter(), unrun: root >= 0 && h.tasks[root].dropped}
+}
+
+func findTally(list []*modelTally, root string, group *modelGroup) *modelTally {
+	i := slices.IndexFunc(list, func(t *modelTally) bool { return t.root == root && t.group == group && !t.reported })
 	if i < 0 {
 		return nil
 	}
@@ -487,8 +519,8 @@ func (h *history) note(i int) *modelTally {
 	in := func(list *[]*modelTally) {
 		switch {
 		case t == nil:
-			if t = findTally(*list, task.root); t == nil {
-				t = &modelTally{root: task.root}
+			if t = findTally(*list, task.root, task.group.reporter()); t == nil {
+				t = h.newTally(i)
 				*list = append(*list, t)
 			}
 		case !slices.Contains(*list, t):
@@ -838,7 +870,9 @@ func (h *history) waitGroup() error {
 		}
 		g.abandoned = true
 		for _, t := range failures {
-			g.parent.fail(t)
+			if t.abandon(); !t.reported {
+				g.parent.fail(t)
+			}
 		}
 		return h.check()
 	}
@@ -877,17 +911,15 @@ func (h *history) abandon() error {
 	task.held, task.included = false, false
 	if task.complete && task.failed {
 		// Reported by the next wait, but what was made since has used its storage.
-		t := findTally(h.pending, task.root)
+		t := findTally(h.pending, task.root, task.group.reporter())
 		if t == nil {
-			t = &modelTally{root: task.root}
+			t = h.newTally(i)
 			h.pending = append(h.pending, t)
 		}
 		if task.root != task.label {
 			t.dropped++
 		}
-		if task.group != nil {
-			task.group.fail(t)
-		}
+		task.group.reporter().fail(t)
 	}
 	task.node.Abandon()
 	return h.check()

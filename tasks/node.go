@@ -223,10 +223,14 @@ func (n *Node) forgetPredecessors() {
 // fulfilled; a failed body does not wait for that.
 func (n *Node) Complete(err error, w *Work) {
 	f := n.family
+	var like uint64
+	if err != nil {
+		like = alike(err) // without the lock: the error's text is the program's
+	}
 	f.mu.Lock()
 	switch {
 	case err != nil || n.dropped:
-		n.finish(err, w)
+		n.finish(err, like, w)
 	case n.plain():
 		n.completePlain(w)
 	default:
@@ -303,14 +307,15 @@ func (n *Node) completePlain(w *Work) {
 // Fail says that the task has failed, to those that follow it, and is about to be
 // completed with the same error.
 func (n *Node) Fail(err error) {
+	like := alike(err)
 	n.scope.lock()
 	defer n.scope.unlock()
-	n.fail(err)
+	n.fail(err, like)
 	n.passFailure()
 }
 
-func (n *Node) finish(err error, w *Work) {
-	n.fail(err)
+func (n *Node) finish(err error, like uint64, w *Work) {
+	n.fail(err, like)
 	if n.left > 1 {
 		// What it follows on the device keeps it from being complete: who follows it
 		// has to know before that.
@@ -319,14 +324,14 @@ func (n *Node) finish(err error, w *Work) {
 	n.settle(w)
 }
 
-// fail notes a failure, nil for none.
-func (n *Node) fail(err error) {
+// fail notes a failure, nil for none, of which like is what alike says.
+func (n *Node) fail(err error, like uint64) {
 	switch dependent, ok := err.(*Error); {
 	case err == nil, n.failure != nil:
 	case ok && dependent == n.failedBy:
 		n.dropped = true
 	default:
-		n.failure = &Error{Task: n.label, Cause: err}
+		n.failure = &Error{Task: n.label, Cause: err, alike: like, unrun: n.dropped}
 	}
 	if n.detached && !n.fulfilled && (err != nil || n.dropped) {
 		n.fulfilled = true
@@ -431,7 +436,7 @@ func (n *Node) complete(ready []*Node, w *Work) []*Node {
 // whether it was made before n was complete or comes later.
 func (n *Node) inherit() *Error {
 	t := n.failedBy.tally
-	if t == nil || t.reported.Load() {
+	if t == nil || t.over() {
 		return nil
 	}
 	n.poisonItems(t)
@@ -549,11 +554,12 @@ func (n *Node) drop(err error, w *Work) {
 }
 
 func (n *Node) endDropped(err error, w *Work) {
+	like := alike(err)
 	n.scope.lock()
 	runner := n.runner
 	n.dropped = true
 	n.refs++
-	n.finish(err, w)
+	n.finish(err, like, w)
 	n.scope.unlock()
 	runner.Drop(n)
 	n.Release()

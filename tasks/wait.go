@@ -18,11 +18,14 @@ type waiter struct {
 // childComplete settles what waits for n.
 func (s *Scope) childComplete(n *Node) {
 	root := n.rootFailure()
-	dropped := n.failure == nil
+	var group *Group
+	abandoned, reports := false, false
 	if root != nil {
 		s.graph.failures.Add(1)
+		group, abandoned = n.group.reports()
+		// That a context has ended is what the wait for an abandoned group has returned.
+		reports = !n.included && !(abandoned && n.dropped)
 	}
-	reports := root != nil && !n.included
 	var t *tally
 	ended := false
 	for _, wt := range s.waiters {
@@ -32,7 +35,7 @@ func (s *Scope) childComplete(n *Node) {
 		switch {
 		case !reports:
 		case t == nil:
-			t = wt.failures.note(root, n.seq, dropped)
+			t = wt.failures.note(root, n, group)
 		default:
 			wt.failures.share(t)
 		}
@@ -44,13 +47,15 @@ func (s *Scope) childComplete(n *Node) {
 	}
 	if reports {
 		if t == nil {
-			t = s.failures.note(root, n.seq, dropped)
+			t = s.failures.note(root, n, group)
 		}
 		if t.scope == nil {
 			t.scope = s
 		}
-		n.poisonItems(t)
-		n.group.fail(t)
+		if !abandoned {
+			n.poisonItems(t)
+		}
+		group.fail(t)
 	}
 	n.group.done()
 }
@@ -71,10 +76,11 @@ func (s *Scope) endWaits() {
 
 // Wait waits for the children made so far (OpenMP taskwait: direct children
 // only) and returns their failures joined: each root failure once, not those
-// of its dependents. A failure is reported by every wait that is under way when
-// the task completes, or else by the next one; what it poisoned can be used
-// again afterwards. When ctx ends first its cause is returned, and nothing
-// counts as reported. It leaves place, if there is one, while it blocks.
+// of its dependents, and of those that are alike the first with their number. A
+// failure is reported by every wait that is under way when the task completes, or
+// else by the next one; what it poisoned can be used again afterwards. When ctx ends
+// first its cause is returned, and nothing counts as reported. It leaves place, if
+// there is one, while it blocks.
 func (s *Scope) Wait(ctx context.Context, place Place) error {
 	failed, complete := s.wait(ctx, place)
 	if !complete {
@@ -87,10 +93,7 @@ func (s *Scope) Wait(ctx context.Context, place Place) error {
 // whether the children are complete: else ctx has ended.
 func (s *Scope) Drain(ctx context.Context, into *Failures) (complete bool) {
 	failed, complete := s.wait(ctx, nil)
-	for _, t := range failed {
-		t.reported.Store(true)
-	}
-	into.tallies = append(into.tallies, failed...)
+	into.take(failed)
 	return complete
 }
 
@@ -150,7 +153,7 @@ func cleanse(reported []*tally) {
 			}
 			l = next
 		}
-		s.failures.list, s.failures.byRoot = s.failures.unreported(), nil
+		s.failures.keep(s.failures.unreported())
 		s.unlock()
 	}
 }
@@ -160,7 +163,7 @@ func cleanse(reported []*tally) {
 func (l *location) clean() bool {
 	clean := true
 	for k, failed := range l.poison {
-		for len(failed) > 0 && failed[len(failed)-1].reported.Load() {
+		for len(failed) > 0 && failed[len(failed)-1].over() {
 			failed = failed[:len(failed)-1]
 		}
 		l.poison[k] = failed
@@ -216,7 +219,7 @@ func (s *Scope) abandon(wt *waiter) bool {
 			s.failures.list = append(s.failures.list, t)
 		}
 	}
-	s.failures.byRoot = nil
+	s.failures.keep(s.failures.list)
 	wt.failures = failures{}
 	s.spareWaiters = append(s.spareWaiters, wt)
 	return true
@@ -227,6 +230,20 @@ func (s *Scope) Settled() bool {
 	s.lock()
 	defer s.unlock()
 	return s.live == 0 && !slices.ContainsFunc(s.failures.list, func(t *tally) bool { return !t.reported.Load() })
+}
+
+// Settle hands the failures that no wait has reported on, for a scope whose region is at
+// its end, when every child is complete: it reports whether that is so.
+func (s *Scope) Settle(into *Failures) bool {
+	s.lock()
+	defer s.unlock()
+	if s.live > 0 {
+		return false
+	}
+	if !s.lasting() {
+		into.add(s.takeFailures())
+	}
+	return len(s.failures.unreported()) == 0
 }
 
 // Pending reports whether a child is not complete.
