@@ -159,9 +159,6 @@ func (g *Graph) Snapshot() Snapshot {
 		for _, s := range g.scopes() {
 			s.lock()
 			for _, n := range s.children {
-				if n.state == StateComplete {
-					continue // it stays for others to find
-				}
 				snap.Tasks = append(snap.Tasks, n.info())
 				known[n.seq] = true
 				for _, e := range n.successors {
