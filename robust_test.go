@@ -61,13 +61,19 @@ func TestBindingOfBytesLeavesTheirNeighboursAlone(t *testing.T) {
 	ctx := t.Context()
 	k, err := rt.NewKernel(vkomp.KernelSource{Name: "beyond", SPIRV: beyondSPIRV})
 	must(t, err)
+	// A device may count a whole word as bound (robustStorageBufferAccessSizeAlignment, 1 or
+	// 4 bytes); drivers in software count bytes.
+	bound := 4
+	if rt.DefaultDevice(ctx).Info().Type == "software" {
+		bound = 1
+	}
 	bytes := make([]byte, 61)
 	must(t, rt.TargetEnterData(ctx, vkomp.TargetEnterData{Maps: []vkomp.Arg{vkomp.To(bytes)}}))
 	beyond(t, rt, k, bytes[:1], 0, 1, 0x01010101)
 	must(t, rt.TargetUpdate(ctx, vkomp.TargetUpdate{Motions: []vkomp.Arg{vkomp.From(bytes)}}))
-	for i, v := range bytes[1:] {
-		if v != 0 {
-			t.Errorf("byte %d, which the kernel has no argument for, is %#x", i+1, v)
+	for i, v := range bytes {
+		if i >= bound && v != 0 {
+			t.Errorf("byte %d, which the kernel has no argument for, is %#x", i, v)
 		}
 	}
 	// The last word ends with the mapping.
