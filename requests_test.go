@@ -20,7 +20,8 @@ func nothingToDo(context.Context) error { return nil }
 // Siblings of one region share waits and errors.
 func TestContextsOfTheInitialTaskShareWaitsAndErrors(t *testing.T) {
 	rt := openTasks(t, "OMP_NUM_THREADS", "2")
-	a, b := context.WithValue(t.Context(), "request", "a"), context.WithValue(t.Context(), "request", "b")
+	type request struct{}
+	a, b := context.WithValue(t.Context(), request{}, "a"), context.WithValue(t.Context(), request{}, "b")
 	ofA := errors.New("of a")
 	generate(t, rt, a, vkomp.Task{Body: fails(ofA)})
 	if err := rt.Taskwait(b); !errors.Is(err, ofA) {

@@ -48,7 +48,7 @@ const relayWords = 256
 
 func newRelay(t testing.TB, rt *vkomp.Runtime) *relay {
 	t.Helper()
-	r := &relay{t: t, rt: rt, k: newAffine(t, rt), x: repeated(relayWords, 1), y: repeated(relayWords, 2), sum: repeated(relayWords, 3)}
+	r := &relay{t: t, rt: rt, k: newCompiledAffine(t, rt), x: repeated(relayWords, 1), y: repeated(relayWords, 2), sum: repeated(relayWords, 3)}
 	succeed(t, rt.TargetEnterData(t.Context(), vkomp.TargetEnterData{Maps: []vkomp.Arg{vkomp.To(r.x), vkomp.To(r.y), vkomp.To(r.sum)}}))
 	succeed(t, rt.Interop(t.Context(), vkomp.Interop{Init: []vkomp.InteropInit{{Object: &r.o, Types: interop.TypeTarget | interop.TypeTargetSync}}}))
 	var err error

@@ -17,7 +17,7 @@ import (
 // the step before, two of them, modulo 2^32.
 func grid(t *testing.T, rt *vkomp.Runtime, width, steps int) (got, want []uint32) {
 	t.Helper()
-	k := newCaseKernel(t, rt, affineSource)
+	k := newCompiledAffine(t, rt)
 	const n = 64
 	rows := [2][][]uint32{}
 	var maps []vkomp.Arg
@@ -50,7 +50,7 @@ func grid(t *testing.T, rt *vkomp.Runtime, width, steps int) (got, want []uint32
 					mul = 3
 				}
 				err := rt.Target(ctx, vkomp.Target{
-					Kernel: k, Range: vkomp.Range{X: n}, NoWait: true,
+					Kernel: k.Kernel, Range: vkomp.Range{X: n}, NoWait: true,
 					Args: []vkomp.Arg{vkomp.To(from[q]), vkomp.ToFrom(to[p]), vkomp.Value(uint32(n)), vkomp.Value(mul),
 						vkomp.Value(uint32(1)), vkomp.Value(uint32(s))},
 					Depend: []vkomp.Depend{vkomp.In(from[q]), vkomp.InOut(to[p])},

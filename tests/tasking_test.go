@@ -42,6 +42,19 @@ func newAffine(t testing.TB, rt *vkomp.Runtime) affine {
 	return affine{k}
 }
 
+// newCompiledAffine is newAffine for tests of what the device orders: a deferred task that
+// needs a pipeline which is still being compiled is held by the host.
+func newCompiledAffine(t testing.TB, rt *vkomp.Runtime) affine {
+	t.Helper()
+	k := newAffine(t, rt)
+	one := k.on(make([]uint32, 1), make([]uint32, 1), 0, 0, 0)
+	one.NoWait = false
+	if err := rt.Target(t.Context(), one); err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
 // on returns a deferred region that sets dst to mul·dst + fac·src + add.
 func (k affine) on(dst, src []uint32, mul, fac, add uint32, depend ...vkomp.Depend) vkomp.Target {
 	return vkomp.Target{
