@@ -185,7 +185,7 @@ func (r *dataRegion) run(ctx context.Context, depend []tasks.Depend, body func(c
 	if r.noGroup {
 		return sched.Protect(func() error { return body(ctx) })
 	}
-	return r.rt.Taskgroup(ctx, body)
+	return r.rt.taskgroup(ctx, body)
 }
 
 // begin maps the region's items and sets the pointers to them.

@@ -166,6 +166,27 @@ func TestTargetDataEndsWithItsContext(t *testing.T) {
 	must(t, rt.Taskwait(t.Context()))
 }
 
+// A region that has mapped its storage calls its body, whatever became of the context
+// meanwhile: what the end copies to the host is what the body left.
+func TestTargetDataThatHasBegunCallsItsBody(t *testing.T) {
+	for _, noGroup := range []bool{false, true} {
+		ctx, cancel := context.WithCancel(t.Context())
+		rt := vktest.Open(t, withTool(ompt.Callbacks{TargetEMI: func(e ompt.TargetEMIEvent) {
+			if e.Kind == ompt.TargetEnterData && e.Endpoint == ompt.ScopeBegin {
+				cancel()
+			}
+		}}))
+		x, called := constant(64, 1), false
+		err := rt.TargetData(ctx, vkomp.TargetData{NoGroup: noGroup, Maps: []vkomp.Arg{vkomp.ToFrom(x)}}, func(ctx context.Context) error {
+			called = true
+			return nil
+		})
+		if !called || ctx.Err() == nil {
+			t.Errorf("nogroup %v: the body was called: %v; the region returned %v", noGroup, called, err)
+		}
+	}
+}
+
 // The taskgroup is between the region's beginning and its end; with nogroup there is none.
 func TestEventsOfTheTaskgroupOfADataRegion(t *testing.T) {
 	var mu sync.Mutex

@@ -18,19 +18,25 @@ type toolFailures struct {
 
 // failed notes what a callback failed with.
 func (t *tool) failed(callback string, err error) {
-	f := &t.failures
+	err = fmt.Errorf("Options.Tool: callback %s: %w", callback, err)
+	if t.failures.add(callback, err) {
+		t.log.Error("a callback of the tool failed", "reason", err)
+	}
+}
+
+// add keeps the first failure of each callback, and reports whether this is one.
+func (f *toolFailures) add(callback string, err error) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.seen[callback] {
-		return
+		return false
 	}
 	if f.seen == nil {
 		f.seen = make(map[string]bool)
 	}
 	f.seen[callback] = true
-	err = fmt.Errorf("Options.Tool: callback %s: %w", callback, err)
 	f.errs = append(f.errs, err)
-	t.log.Error("a callback of the tool failed", "reason", err)
+	return true
 }
 
 // failure returns what the tool's callbacks failed with.

@@ -153,13 +153,18 @@ func (joiner) Drop(*tasks.Node) {}
 // fails later, is returned by the wait around the taskgroup, but keeps nothing from
 // running that is generated after it. Tasks that are dropped because ctx has ended are no
 // failures then.
-func (rt *Runtime) Taskgroup(ctx context.Context, body func(ctx context.Context) error) (err error) {
+func (rt *Runtime) Taskgroup(ctx context.Context, body func(ctx context.Context) error) error {
 	if err := rt.construct(ctx); err != nil {
 		return fmt.Errorf("vkomp: %w", err)
 	}
 	if body == nil {
 		return fmt.Errorf("vkomp: taskgroup: %w: no body", ErrInvalidArgument)
 	}
+	return rt.taskgroup(ctx, body)
+}
+
+// taskgroup is Taskgroup for a construct that has begun: body is called in any case.
+func (rt *Runtime) taskgroup(ctx context.Context, body func(ctx context.Context) error) (err error) {
 	c := rt.current(ctx)
 	region := rt.tool.Load().sync(c, ompt.SyncRegionTaskgroup)
 	outer := c.group()

@@ -51,7 +51,12 @@ func (s *Scheduler) Lost() error {
 // settleLoss fails all tasks under way once nothing runs on the lost device any more.
 func (s *Scheduler) settleLoss() {
 	if s.onLoss != nil {
-		s.onLoss(s.Lost())
+		// Apart, because it completes tasks, and an observer may end the goroutine. What it
+		// fails with the observer's owner knows.
+		_ = Apart(func() error {
+			s.onLoss(s.Lost())
+			return nil
+		})
 	}
 	_ = s.device.WaitIdle() // it is idle, whatever that returns
 	w := tasks.NewWork()
@@ -65,6 +70,7 @@ func (s *Scheduler) settleLoss() {
 		s.abort(t, t.failed, w)
 	}
 	s.doomed = nil
+	s.restartCompiling(w)
 	for _, q := range s.queues {
 		q.wake.Signal()
 	}

@@ -252,6 +252,8 @@ func (s *Scheduler) endCompilation(c *compilation, d *deviceKernel, fold int, p 
 	if err != nil {
 		err = fmt.Errorf("kernel %q: %w", d.name, err)
 	}
+	// Deferred, because an observer of a task that goes on may end the goroutine.
+	defer d.release()
 	w := tasks.NewWork()
 	s.mu.Lock()
 	c.over, c.pipeline, c.err = true, p, err
@@ -266,5 +268,22 @@ func (s *Scheduler) endCompilation(c *compilation, d *deviceKernel, fold int, p 
 	s.wake.Broadcast()
 	s.mu.Unlock()
 	w.Finish()
-	d.release()
+}
+
+// restartCompiling lets the deferred tasks that wait for compilations try again, of a device
+// that is lost: they fail then, however long the driver still compiles. mu is held.
+func (s *Scheduler) restartCompiling(w *tasks.Work) {
+	restart := func(d *deviceKernel) {
+		for _, c := range d.compilations {
+			if c != nil {
+				restartAll(&c.parked, w)
+			}
+		}
+	}
+	for _, d := range s.kernels {
+		restart(d)
+	}
+	for d := range s.released {
+		restart(d)
+	}
 }

@@ -152,15 +152,8 @@ func (d *Device) waitSemaphore(c *C.vko_device, s Semaphore, value uint64, timeo
 		if r == Success || r == ErrorDeviceLost || r == Timeout && timeout >= 0 {
 			return r
 		}
-		if timeout >= 0 {
-			if begun.IsZero() {
-				begun = time.Now() // the wait itself failed rather than took its time
-			}
-			left := timeout - time.Since(begun)
-			if left <= 0 {
-				return r
-			}
-			nanoseconds = uint64(left)
+		if timeout >= 0 && begun.IsZero() {
+			begun = time.Now() // the wait itself failed rather than took its time
 		}
 		var now C.uint64_t
 		switch look := Result(C.vko_semaphore_value(c, C.vkoHandle(s), &now)); {
@@ -173,7 +166,14 @@ func (d *Device) waitSemaphore(c *C.vko_device, s Semaphore, value uint64, timeo
 		case uint64(now) >= value:
 			return Success
 		default:
-			failures = 0
+			failures, r = 0, Timeout
+		}
+		if timeout >= 0 {
+			left := timeout - time.Since(begun)
+			if left <= 0 {
+				return r
+			}
+			nanoseconds = uint64(left)
 		}
 		time.Sleep(backoff(try))
 		if d.queues[0].closed.Load() {
