@@ -51,8 +51,8 @@ func (s *Scheduler) Lost() error {
 // settleLoss fails all tasks under way once nothing runs on the lost device any more.
 func (s *Scheduler) settleLoss() {
 	if s.onLoss != nil {
-		// Apart, because it completes tasks, and an observer may end the goroutine. What it
-		// fails with the observer's owner knows.
+		// It completes tasks, whose observers may end the goroutine, so it runs on one of its
+		// own. The tool that observes reports its failures itself, so the error is dropped.
 		_ = Apart(func() error {
 			s.onLoss(s.Lost())
 			return nil
