@@ -3,6 +3,8 @@
 
 GO ?= go
 export GO
+# The packages of the module and those of the demo, a module of its own (see go.work).
+PACKAGES = ./... ./cmd/vkomp-demo/...
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME ?= 30s
 
@@ -11,7 +13,7 @@ FUZZTIME ?= 30s
 all: build vet
 
 build: bin/vkomp-demo
-	$(GO) build ./...
+	$(GO) build $(PACKAGES)
 
 # Go's own build cache knows what is up to date.
 .PHONY: bin/vkomp-demo
@@ -26,7 +28,7 @@ demo: bin/vkomp-demo
 # Everything, on lavapipe and then on SwiftShader, and a minute of stress.
 test: bin/vkomp-demo layers
 	scripts/setup test
-	scripts/test ./...
+	scripts/test $(PACKAGES)
 	scripts/stress short
 
 # Foreign work between tasks, 10,000 rounds a way, 1,000 rounds of pauses, and 2,000 runtimes
@@ -49,7 +51,7 @@ mutations: bin/vkomp-demo layers
 
 race:
 	scripts/setup test
-	DRIVERS=lavapipe scripts/test -race ./...
+	DRIVERS=lavapipe scripts/test -race $(PACKAGES)
 
 # A tool beside every runtime of the tests, which checks the events that it hears of. Tests
 # of what allocates nothing, and of no tool, are for runtimes without one.
@@ -62,11 +64,11 @@ invariants:
 	$(GO) test -tags invariants ./memory ./sched
 
 vet:
-	$(GO) vet ./...
+	$(GO) vet $(PACKAGES)
 
 lint: vet
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "gofmt would change:"; echo "$$unformatted"; exit 1; fi
-	$(GO) run $(STATICCHECK) ./...
+	$(GO) run $(STATICCHECK) $(PACKAGES)
 
 # The embedded modules must be what their sources give.
 shaders:
@@ -131,10 +133,10 @@ layers-test: layers
 # tests, and frames that are compared with the host's. It says where they are.
 vgpu:
 	scripts/setup vgpu
-	cd interop/vgpu && $(GO) vet ./... && $(GO) run $(STATICCHECK) ./... && $(GO) generate ./...
+	cd interop/vgpu && export GOWORK=off && $(GO) vet ./... && $(GO) run $(STATICCHECK) ./... && $(GO) generate ./...
 	@changed=$$(git status --porcelain -- 'interop/vgpu/*.spv'); if [ -n "$$changed" ]; then echo "the sources give other modules:"; echo "$$changed"; exit 1; fi
-	MODULE=interop/vgpu scripts/test ./...
-	cd interop/vgpu && $(GO) build -o ../../bin/vkomp-heat ./cmd/heat
+	GOWORK=off MODULE=interop/vgpu scripts/test ./...
+	cd interop/vgpu && GOWORK=off $(GO) build -o ../../bin/vkomp-heat ./cmd/heat
 	bin/vkomp-heat -verify -out bin/heat
 
 # The pages that -report writes, opened from disk in headless Chromium, which Debian has;
@@ -144,18 +146,18 @@ page: bin/vkomp-demo layers
 	scripts/page
 
 nocgo:
-	CGO_ENABLED=0 $(GO) build ./...
-	CGO_ENABLED=0 $(GO) vet ./...
+	CGO_ENABLED=0 $(GO) build $(PACKAGES)
+	CGO_ENABLED=0 $(GO) vet $(PACKAGES)
 
 fuzz:
 	scripts/fuzz $(FUZZTIME)
 
 bench:
-	$(GO) test -run '^$$' -bench . -benchmem ./...
+	$(GO) test -run '^$$' -bench . -benchmem $(PACKAGES)
 
 cover:
 	scripts/setup test
-	DRIVERS=lavapipe scripts/test -coverpkg=./... -coverprofile=cover.out ./...
+	DRIVERS=lavapipe scripts/test -coverpkg=./... -coverprofile=cover.out $(PACKAGES)
 	$(GO) tool cover -func=cover.out | tail -n 1
 
 clean:

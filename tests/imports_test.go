@@ -32,23 +32,31 @@ func TestRoomsImportOnlyWhatTheLayoutAllows(t *testing.T) {
 	}
 }
 
-func TestProgramHoldsTheseModulesOnly(t *testing.T) {
-	// Each of them can run code when the program starts.
-	want := []string{
-		module, "github.com/alecthomas/kong", "github.com/mitchellh/colorstring", "github.com/rivo/uniseg",
-		"github.com/schollz/progressbar/v3", vulkanGo, xsync, "golang.org/x/sys", "golang.org/x/term",
-	}
-	list := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}", "./cmd/vkomp-demo")
-	list.Dir, list.Stderr = "..", os.Stderr
-	printed, err := list.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := strings.Fields(string(printed))
-	slices.Sort(got)
-	slices.Sort(want)
-	if diff := cmp.Diff(want, slices.Compact(got)); diff != "" {
-		t.Errorf("modules of vkomp-demo (-want +got):\n%s", diff)
+// An application that imports the package gets these modules with it, and vkomp-demo
+// those: each of them can run code when a program starts.
+func TestProgramsHoldTheseModulesOnly(t *testing.T) {
+	for _, c := range []struct {
+		program string
+		want    []string
+	}{
+		{".", []string{module, vulkanGo, xsync}},
+		{"./cmd/vkomp-demo", []string{
+			module, module + "/cmd/vkomp-demo", "github.com/alecthomas/kong", "github.com/mitchellh/colorstring", "github.com/rivo/uniseg",
+			"github.com/schollz/progressbar/v3", vulkanGo, xsync, "golang.org/x/sys", "golang.org/x/term",
+		}},
+	} {
+		list := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}", c.program)
+		list.Dir, list.Stderr = "..", os.Stderr
+		printed, err := list.Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := strings.Fields(string(printed))
+		slices.Sort(got)
+		slices.Sort(c.want)
+		if diff := cmp.Diff(c.want, slices.Compact(got)); diff != "" {
+			t.Errorf("modules of %s (-want +got):\n%s", c.program, diff)
+		}
 	}
 }
 
