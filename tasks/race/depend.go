@@ -249,7 +249,7 @@ func (d *depends) thin(u *users) {
 	}
 	u.last = slices.DeleteFunc(u.last, func(t *Task) bool {
 		// A body may go on when what follows its beginning has its place on the chain.
-		gone := t.ended && !t.body && len(t.carried) == 0 && t.at.position < last[t.at.chain]
+		gone := t.ended && !t.body && t.trail == nil && t.at.position < last[t.at.chain]
 		if gone {
 			d.drop(t)
 		}
@@ -346,8 +346,7 @@ func (d *depends) prune(c *clock) {
 // lingers reports whether the clock's merge lacks something that follows from following
 // the end of t.
 func (t *Task) lingers(c *clock) bool {
-	if !t.ended || !c.follows(t.at) || t.exports && t.depends.lingers(c) ||
-		slices.ContainsFunc(t.carried, func(e *Task) bool { return e.depends.lingers(c) }) {
+	if !t.ended || !c.follows(t.at) || t.trail.lingers(c) {
 		return true
 	}
 	// Who follows a task without a body follows its end.
@@ -390,8 +389,8 @@ func (d *depends) release() {
 type view struct {
 	siblings *depends
 	outer    *view
-	// imported are the exporting tasks that the task follows, once it has started.
-	imported []*Task
+	// imported is the trail of the task, once it has started.
+	imported *trail
 	// regions counts the tasks that have not ended, and the inner views, that use it.
 	regions int
 }
@@ -404,9 +403,7 @@ func (v *view) release() {
 			return
 		}
 		v.siblings.release()
-		for _, e := range v.imported {
-			e.drop()
-		}
+		v.imported.drop()
 		v.imported = nil
 	}
 }

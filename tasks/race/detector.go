@@ -35,6 +35,8 @@ type Detector struct {
 	// that have not started, and those whose body has not returned.
 	active []*Task
 	sweeps uint64
+	// trails counts those made, visits the searches through them.
+	trails, visits uint64
 	// ready are tasks that nothing is ahead of any more.
 	ready []*Task
 }
@@ -96,12 +98,12 @@ func (d *Detector) Create(s Spec) *Task {
 		}
 	}
 	p.depends.name(t)
+	d.visits++
 	for v := p.view; v != nil; v = v.outer {
 		v.siblings.find(t)
-		for _, e := range v.imported {
-			e.depends.find(t)
-		}
+		v.imported.visit(d.visits, func(children *depends) { children.find(t) })
 	}
+	t.search()
 	t.open = len(p.children.open)
 	p.children.open = append(p.children.open, t)
 	if t.group != nil {
@@ -167,7 +169,7 @@ func (d *Detector) Returned(t *Task) {
 	d.clock.add(p.position)
 	t.merge(&d.clock)
 	p.goOn()
-	if t.exports && t.depends.lingers(&d.clock) {
+	if t.exported != nil && t.exported.lingers(&d.clock) {
 		p.depends.included = append(p.depends.included, t)
 		p.depends.hold(t)
 	} else if t.holds == 0 {

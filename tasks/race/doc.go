@@ -41,10 +41,12 @@
 // # Cost
 //
 // A task costs a look-up for each depend item and each access, and the merge of the
-// clocks of what it follows, which are as long as the graph is wide. What everything
-// later follows is dropped: memory follows the tasks that are not complete and those
-// since the last wait, whose storage is kept reachable meanwhile, so that its address
-// means nothing else. Chains are used again when nothing remembers their tasks.
+// clocks of what it follows, which are as long as the graph is wide. A task that follows
+// exporting ones has a look-up more for each of these whose children it does not follow
+// already. What everything later follows is dropped: memory follows the tasks that are
+// not complete and those since the last wait, whose storage is kept reachable meanwhile,
+// so that its address means nothing else. Chains are used again when nothing remembers
+// their tasks.
 //
 // A Detector is safe for concurrent use. It calls the function that hears of
 // conflicts with its lock held.

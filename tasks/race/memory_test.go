@@ -1,6 +1,8 @@
 package race
 
 import (
+	"fmt"
+	"runtime"
 	"testing"
 	"unsafe"
 
@@ -152,6 +154,131 @@ func TestManyUsersOfOneSlice(t *testing.T) {
 			}
 		})
 	}
+}
+
+// exportingChain makes n exporting tasks of which each follows the one before, with what
+// each has its region do, and returns the bytes that the detector has allocated, and how
+// many trails it has made.
+func exportingChain(t *testing.T, n int, how tasks.Transparency, region func(d *Detector, e *Task, k int)) (bytes, trails uint64) {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	d := quiet(t)
+	for k := range n {
+		s := using(d.Initial(), 0)
+		s.Body, s.Transparency = true, how
+		e := d.Create(s)
+		d.Begin(e)
+		region(d, e, k)
+		d.End(e, false)
+	}
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc, d.trails
+}
+
+// TestChainOfExportingTasksTakesAsMuchMemoryAsTasks: a task at the end of the chain can
+// follow the children of all.
+func TestChainOfExportingTasksTakesAsMuchMemoryAsTasks(t *testing.T) {
+	for name, region := range map[string]func(d *Detector, e *Task, k int){
+		"no children":                 func(d *Detector, e *Task, k int) {},
+		"children on a slice of each": func(d *Detector, e *Task, k int) { d.Create(using(e, 1+k)) },
+		"children that are waited for": func(d *Detector, e *Task, k int) {
+			d.Create(using(e, 1))
+			d.Waited(d.Wait(e))
+		},
+	} {
+		for _, how := range []tasks.Transparency{tasks.Export, tasks.ImpEx} {
+			t.Run(fmt.Sprint(name, ", ", how), func(t *testing.T) {
+				const n = 500
+				some, _ := exportingChain(t, n, how, region)
+				many, trails := exportingChain(t, 4*n, how, region)
+				if lasting := name == "children on a slice of each"; lasting && trails != 4*n || !lasting && trails != 0 {
+					t.Errorf("%d trails for %d tasks", trails, 4*n)
+				}
+				if many > 5*some {
+					t.Errorf("%d tasks allocate %d bytes, %d tasks %d", n, some, 4*n, many)
+				}
+			})
+		}
+	}
+}
+
+// TestTasksOfOneWidthShareTheirTrails: what follows two exporting tasks by many ways has
+// one way to their children.
+func TestTasksOfOneWidthShareTheirTrails(t *testing.T) {
+	const width = 10
+	d := quiet(t)
+	for i := range 2 {
+		d.exporting(5*i, 100+i)
+	}
+	made := uint64(0)
+	for k := range 100 * width {
+		from, to, i := 0, width, k%width
+		if k/width%2 == 1 {
+			from, to = to, from
+		}
+		d.Create(using(d.Initial(), to+i, from+(i+width-1)%width, from+i, from+(i+1)%width))
+		if k == 20*width {
+			made = d.trails
+		}
+	}
+	if d.trails != made {
+		t.Errorf("%d trails were made when all tasks followed both, and %d later", made, d.trails-made)
+	}
+	// Who writes what the children write follows them, and nothing is left to be followed.
+	d.Create(using(d.Initial(), 0, 100, 101))
+	if last := d.initial.depends.last(0); last.trail != nil {
+		t.Error("the trail leads to children that the task follows")
+	}
+}
+
+// TestTrailsThatLeadNowhereElseAreNotJoined: a task that follows two tasks, of which one
+// leads wherever the other does, has the trail of that one.
+func TestTrailsThatLeadNowhereElseAreNotJoined(t *testing.T) {
+	d := quiet(t)
+	for i := range 2 {
+		d.exporting(i, 100+i)
+	}
+	d.Create(using(d.Initial(), 2, 0, 1)) // follows both
+	for range 100 {
+		d.Create(using(d.Initial(), 3, 0)) // follows the first
+		d.Create(using(d.Initial(), 2, 3))
+	}
+	// One for each exporting task, and one that joins them.
+	if d.trails != 3 {
+		t.Errorf("%d trails were made, want 3", d.trails)
+	}
+}
+
+// TestTrailLeavesOutTheChildrenThatItsTaskFollows: exporting tasks of which each but the
+// second follows the child of the one before.
+func TestTrailLeavesOutTheChildrenThatItsTaskFollows(t *testing.T) {
+	d := quiet(t)
+	first := d.exporting(0, 99).trail
+	d.exporting(0, 100)
+	for k := range 100 {
+		e := d.exporting(0, 101+k, 100+k)
+		if got := e.trail.before; len(got) != 1 || got[0] != first {
+			t.Fatalf("behind task %d the trail leads to %+v", k, got)
+		}
+	}
+}
+
+// exporting makes an exporting task that uses slices, with a child that writes one.
+func (d *Detector) exporting(to, child int, from ...int) *Task {
+	s := using(d.Initial(), to, from...)
+	s.Body, s.Transparency = true, tasks.Export
+	e := d.Create(s)
+	d.Begin(e)
+	d.Create(using(e, child))
+	d.End(e, false)
+	return e
+}
+
+// last returns the last task that names a slice.
+func (d *depends) last(k int) (last *Task) {
+	_, start := slice(k)
+	d.by.overlapping(start, start+1, func(at *segment[users]) { last = at.value.last[0] })
+	return last
 }
 
 func benchmark(b *testing.B, step func(d *Detector, k int)) {

@@ -733,10 +733,32 @@ func (p *program) clean() {
 		}
 	}
 	count(&p.initial.task.depends)
+	refs := map[*trail]int{}
+	var lead func(r *trail)
+	lead = func(r *trail) {
+		refs[r]++
+		if refs[r] > 1 {
+			return
+		}
+		if r.children != nil {
+			count(r.children)
+		}
+		for _, b := range r.before {
+			lead(b)
+		}
+	}
 	for _, m := range p.all {
 		count(&m.task.depends)
-		for _, e := range m.task.carried {
-			holds[e]++
+		if len(m.task.trails) > 0 {
+			p.t.Fatalf("task %d has started and has trails of others", m.number)
+		}
+		if r := m.task.trail; r != nil {
+			lead(r)
+		}
+	}
+	for r, n := range refs {
+		if r.refs != n {
+			p.t.Fatalf("a trail has %d references, %d counted", n, r.refs)
 		}
 	}
 	chains := map[uint32]int32{}

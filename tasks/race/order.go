@@ -101,11 +101,9 @@ func (d *Detector) start(t *Task) {
 		base = c.build()
 	}
 	t.started = true
+	t.joinTrails()
 	if t.view != nil {
-		t.view.imported = slices.Clone(t.carried)
-		for _, e := range t.carried {
-			e.hold()
-		}
+		t.view.imported = t.trail.share()
 	}
 	t.at = c.next(on)
 	t.after = base
@@ -189,22 +187,24 @@ func (d *Detector) end(t *Task) {
 	}
 	t.view.release()
 	t.view = nil
+	if t.exports {
+		t.export()
+	}
 	for _, b := range t.behind {
 		if b.started {
 			continue
 		}
 		b.carry(t)
 		b.waiting--
+		b.search()
 		if b.waiting == 0 {
 			d.ready = append(d.ready, b)
 		}
 	}
 	t.behind = nil
-	// Later siblings that find an exporting task follow its children.
-	switch {
-	case t.holds == 0 && !t.included:
+	if t.holds == 0 && !t.included {
 		t.release()
-	case !t.exports:
+	} else {
 		t.depends.release()
 	}
 }

@@ -196,3 +196,42 @@ func TestChildrenOfAnImportingTaskFollowThoseOfAnExportingOneBeforeIt(t *testing
 		s.want(t, pairs...)
 	}
 }
+
+// Exporting tasks that follow each other, or that one task joins, and tasks between: the
+// last can follow the children of each.
+func TestChildrenOfSeveralExportingTasksAreFollowedThroughOthers(t *testing.T) {
+	reads := func(slices ...int) (depend []tasks.Depend) {
+		for _, k := range slices {
+			depend = append(depend, on(tasks.DependIn, k))
+		}
+		return depend
+	}
+	const first, second, between, last = 10, 11, 20, 21
+	for _, chain := range []bool{true, false} {
+		for matches := range 4 {
+			s := newScenario()
+			e1, e2 := 0, 1
+			if chain {
+				e2 = e1
+			}
+			s.exporting("E1", tasks.Export, e1, 2, first)
+			s.exporting("E2", tasks.Export, e2, 3, second)
+			s.make(s.Initial(), "between", Spec{Depend: append(reads(e1, e2), on(tasks.DependOut, between))})
+			// It follows one child: that need not be found by those behind it, the other does.
+			s.make(s.Initial(), "first or second", Spec{Depend: append(reads(between, 2+matches%2), on(tasks.DependOut, last))})
+			depend := reads(last)
+			var found [][2]any
+			for k, name := range []string{"E1's child", "E2's child"} {
+				switch {
+				case matches%2 == k:
+				case matches/2 == 0:
+					depend = append(depend, reads(2+k)...)
+				default:
+					found = append(found, [2]any{name, "after"})
+				}
+			}
+			s.make(s.Initial(), "after", Spec{Depend: depend, Accesses: []Access{access(true, first), access(true, second)}})
+			s.want(t, found...)
+		}
+	}
+}

@@ -23,6 +23,9 @@ type segments[V any] struct {
 // len returns the number of segments.
 func (s *segments[V]) len() int { return s.count }
 
+// trim gives up the working memory.
+func (s *segments[V]) trim() { s.pieces, s.built = nil, nil }
+
 // splice replaces what lies in [start, end), which is not empty. f gets the segments
 // there, in order, the outermost cut at the bounds, and returns what takes their place:
 // disjoint segments within the bounds, in order; it may return its argument, which is

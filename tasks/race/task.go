@@ -1,8 +1,6 @@
 package race
 
 import (
-	"cmp"
-	"slices"
 	"unsafe"
 
 	"github.com/vkomp/vkomp/tasks"
@@ -87,9 +85,12 @@ type Task struct {
 	ahead   []*Task
 	waiting int
 	behind  []*Task
-	// carried are the exporting tasks that t follows, directly or through others, in the
-	// order of making, as far as they have ended: who follows t can follow their children.
-	carried []*Task
+	// trails are those of the tasks ahead that have ended, of which the task has looked
+	// where the first ones lead, searched in number. Once it has started, trail is what
+	// becomes of them, and of an exporting task that has ended leads to its children too.
+	trails   []*trail
+	searched int
+	trail    *trail
 	// met is the number of the last task that found this one ahead.
 	met uint64
 
@@ -109,6 +110,8 @@ type Task struct {
 	position, first *set
 	children        children
 	depends         depends
+	// exported are the users of the region's storage that the trail leads to, nil for none.
+	exported *depends
 	// view is what the children of an importing task see.
 	view *view
 	// blocked counts the waits of the region that are under way.
@@ -163,15 +166,13 @@ func (t *Task) drop() {
 	}
 }
 
-// release forgets the users of the region's storage, and who else may have some: nobody
-// follows t any more who has not ended.
+// release forgets the users of the region's storage, and the trail: nobody follows t any
+// more who has not ended.
 func (t *Task) release() {
 	t.depends.release()
-	carried := t.carried
-	t.carried = nil
-	for _, e := range carried {
-		e.drop()
-	}
+	trail := t.trail
+	t.trail, t.exported = nil, nil
+	trail.drop()
 }
 
 // follow makes p one of those that t, which is being made, or which has not started,
@@ -193,31 +194,10 @@ func (t *Task) follow(p *Task) {
 	t.carry(p)
 }
 
-// carry makes t, which follows p, follow the children of the exporting tasks that p
-// follows, and those of p if it is one (OpenMP 6.0 §17.9.5).
-func (t *Task) carry(p *Task) {
-	for _, e := range p.carried {
-		t.carryOne(e)
-	}
-	if p.exports {
-		t.carryOne(p)
-	}
-}
-
-func (t *Task) carryOne(e *Task) {
-	at, found := slices.BinarySearchFunc(t.carried, e.number, func(o *Task, number uint64) int { return cmp.Compare(o.number, number) })
-	if found {
-		return
-	}
-	t.carried = slices.Insert(t.carried, at, e)
-	e.hold()
-	e.depends.find(t)
-}
-
-// followChildren makes t follow the children of p, which it follows, if p exports them.
+// followChildren makes t follow the children of p, which has ended, if p exports them.
 func (t *Task) followChildren(p *Task) {
-	if p.exports {
-		p.depends.find(t)
+	if p.exported != nil {
+		p.exported.find(t)
 	}
 }
 
