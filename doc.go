@@ -107,5 +107,6 @@
 // leaves all state as it was. A deferred task's failure is returned by the
 // Taskwait or Taskgroup that waits for it, or by [Runtime.Close]; its dependents are not
 // run, those made later neither, until then. Of failures of tasks with one label and one
-// text, a wait returns the first, and says how many there are like it.
+// text, a Taskwait and Close return the text of the first, and say how many there are like
+// it; errors.Is and errors.As find the others too, up to 16 that differ in what they wrap.
 package vkomp

@@ -4,11 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"hash/maphash"
-	"reflect"
-	"regexp"
 	"slices"
-	"strings"
 	"sync/atomic"
 )
 
@@ -33,8 +29,8 @@ type Error struct {
 	Dependent bool
 	// tally is the last that counts the failure, for the scope's lock to guard.
 	tally *tally
-	// alike is equal for failures that differ in nothing to be reported: see alike.
-	alike uint64
+	// likeness is that of the cause.
+	likeness likeness
 	// unrun: the task was not run because its context had ended.
 	unrun bool
 }
@@ -65,6 +61,8 @@ type tally struct {
 	failed, dropped int
 	// others: the root stands for failures that are not alike.
 	others bool
+	// distinct are the root and others counted, nil if it is the root alone.
+	distinct failedAlike
 	// told is the group that has the tally in its list, for its lock to guard.
 	told *Group
 	// reported: a wait returned it. spent: its taskgroup was abandoned. In both cases what
@@ -84,47 +82,12 @@ const maxKinds = 1000
 // kind is what failures have in common that are reported as one and a number.
 type kind struct {
 	label string
-	alike uint64
+	text  uint64
 	group *Group
 }
 
 // otherKind is that of the failures beyond maxKinds.
 func otherKind(g *Group) kind { return kind{group: g} }
-
-var seed = maphash.MakeSeed()
-
-// alike returns a number that is equal for errors with the same text and of the same
-// types. Below the first line, which begins the stack of a panic, addresses and the numbers
-// of goroutines do not count. It is 0 for nil.
-func alike(err error) uint64 {
-	if err == nil {
-		return 0
-	}
-	var h maphash.Hash
-	h.SetSeed(seed)
-	if failed, ok := err.(*Error); ok && failed.alike != 0 {
-		h.WriteString(failed.Task)
-		return h.Sum64() ^ failed.alike | 1
-	}
-	for e := err; e != nil; e = errors.Unwrap(e) {
-		h.WriteString(reflect.TypeOf(e).String())
-		h.WriteByte(0)
-	}
-	first, rest, _ := strings.Cut(textOf(err), "\n")
-	h.WriteString(first)
-	h.WriteByte(0)
-	h.WriteString(passing.ReplaceAllString(rest, ""))
-	return h.Sum64() | 1
-}
-
-// passing is what differs between the stacks of one panic in several tasks.
-var passing = regexp.MustCompile(`0x[0-9a-f]+|goroutine [0-9]+`)
-
-// textOf is err.Error(), which is the program's and may panic.
-func textOf(err error) (text string) {
-	defer func() { _ = recover() }()
-	return err.Error()
-}
 
 // failures are those that one wait has to report, by root.
 type failures struct {
@@ -144,7 +107,7 @@ type rootIn struct {
 // note counts the failure of a task and returns its tally.
 func (f *failures) note(root *Error, n *Node, g *Group) *tally {
 	var t *tally
-	k := kind{root.Task, root.alike, g}
+	k := kind{root.Task, root.likeness.text, g}
 	alone := n.failure == root && len(n.items) == 0
 	if alone {
 		if t = f.ofKind(k); t == nil && len(f.byKind) >= maxKinds {
@@ -164,6 +127,7 @@ func (f *failures) note(root *Error, n *Node, g *Group) *tally {
 			f.byKind[k] = t
 		}
 	}
+	t.count(root)
 	root.tally = t
 	if n.failure == nil {
 		t.dropped++
@@ -256,13 +220,14 @@ func (f *Failures) add(tallies []*tally) {
 			continue
 		}
 		if t.group.reporter() == nil {
-			k := kind{label: t.root.Task, alike: t.root.alike}
+			k := kind{label: t.root.Task, text: t.root.likeness.text}
 			if len(f.byKind) >= maxKinds && f.byKind[k] == nil {
 				k = otherKind(nil)
 			}
 			if same := f.byKind[k]; same != nil {
 				same.failed += t.failed
 				same.dropped += t.dropped
+				same.countAll(t)
 				same.others = same.others || k == otherKind(nil)
 				t.reported.Store(true)
 				continue
@@ -301,21 +266,15 @@ func (f *Failures) Report() error {
 }
 
 // report counts the tallies as reported and joins their root failures in the
-// order of the tasks' making, of those that are alike the first with the number of the
-// others, and with the number of tasks that were not run. What they poisoned can be used
-// again.
+// order of the tasks' making, those that are alike as a summary, with the number of tasks
+// that were not run. What they poisoned can be used again.
 func report(tallies []*tally) error {
 	if len(tallies) == 0 {
 		return nil
 	}
 	slices.SortStableFunc(tallies, func(a, b *tally) int { return cmp.Compare(a.seq, b.seq) })
-	type line struct {
-		root   *Error
-		failed int
-		others bool
-	}
-	var lines []*line
-	known := make(map[kind]*line)
+	var lines []*tally
+	known := make(map[kind]*tally)
 	counted := make(map[*tally]bool, len(tallies))
 	dropped := 0
 	for _, t := range tallies {
@@ -325,29 +284,25 @@ func report(tallies []*tally) error {
 		counted[t] = true
 		t.reported.Store(true)
 		dropped += t.dropped
-		k := kind{label: t.root.Task, alike: t.root.alike}
+		k := kind{label: t.root.Task, text: t.root.likeness.text}
 		if t.others || known[k] == nil && len(known) >= maxKinds {
 			k = otherKind(nil)
 		}
 		l := known[k]
 		if l == nil {
-			l = &line{root: t.root}
+			l = &tally{root: t.root, others: k == otherKind(nil)}
 			known[k] = l
 			lines = append(lines, l)
 		}
 		l.failed += t.failed
-		l.others = k == otherKind(nil)
+		l.countAll(t)
 	}
 	cleanse(tallies)
 	errs := make([]error, len(lines))
 	for i, l := range lines {
 		errs[i] = l.root
-		switch {
-		case l.failed <= 1:
-		case l.others:
-			errs[i] = fmt.Errorf("%w (and %d others)", l.root, l.failed-1)
-		default:
-			errs[i] = fmt.Errorf("%w (and %d more like it)", l.root, l.failed-1)
+		if l.failed > 1 {
+			errs[i] = &summary{l.distinct.or(l.root), l.failed - 1, l.others}
 		}
 	}
 	err := errors.Join(errs...)

@@ -3,6 +3,7 @@ package tasks
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -12,32 +13,131 @@ type mute struct{}
 
 func (mute) Error() string { panic("no text") }
 
+// listed is an error that cannot be compared.
+type listed []string
+
+func (l listed) Error() string { return strings.Join(l, "") }
+
+// panicky is an error that cannot be unwrapped.
+type panicky struct{}
+
+func (panicky) Error() string { return "broken" }
+func (panicky) Unwrap() error { panic("no cause") }
+
 func TestAlikeIsWhatHasOneTextAndOneType(t *testing.T) {
 	broken := errors.New("broken")
+	again := errors.New("broken")
+	failed := func(task string, cause error) error {
+		return &Error{Task: task, Cause: cause, likeness: likenessOf(cause)}
+	}
 	stack := func(goroutine, at, line int) error {
 		return fmt.Errorf("panic: no\ngoroutine %d [running]:\nmain.f(%#x)\n\tmain.go:%d +%#x", goroutine, at, line, at)
 	}
 	for _, c := range []struct {
 		a, b error
-		want bool
+		// alike: they are counted together. roots, same: they wrap the same errors, and
+		// are the same.
+		alike, roots, same bool
 	}{
-		{broken, errors.New("broken"), true},
-		{broken, errors.New("bent"), false},
-		{broken, fmt.Errorf("broken%w", errors.New("")), false},
-		{fmt.Errorf("%w", broken), fmt.Errorf("%w", errors.New("broken")), true},
-		{fmt.Errorf("%w", broken), &Error{Task: "t", Cause: broken}, false},
-		{stack(1, 0xc0001, 12), stack(734, 0xc0ffee, 12), true},
-		{stack(1, 0xc0001, 12), stack(1, 0xc0001, 13), false},
+		{broken, broken, true, true, true},
+		{broken, again, true, false, false},
+		{broken, errors.New("bent"), false, false, false},
+		{broken, fmt.Errorf("broken%w", errors.New("")), false, false, false},
+		{fmt.Errorf("%w", broken), fmt.Errorf("%w", again), true, false, false},
+		{fmt.Errorf("%w", broken), fmt.Errorf("%w", broken), true, true, false},
+		{fmt.Errorf("%w", broken), &Error{Task: "t", Cause: broken}, false, true, false},
+		{errors.Join(broken, mute{}), errors.Join(broken, mute{}), true, true, false},
+		{errors.Join(broken), errors.Join(again), true, false, false},
+		{errors.Join(broken), errors.Join(panicky{}), false, false, false},
+		{errors.Join(broken, fmt.Errorf("%w", again)), errors.Join(fmt.Errorf("%w", broken), again), false, true, false},
+		{stack(1, 0xc0001, 12), stack(734, 0xc0ffee, 12), true, false, false},
+		{stack(1, 0xc0001, 12), stack(1, 0xc0001, 13), false, false, false},
 		// In the first line everything counts.
-		{errors.New("at 0xc0001"), errors.New("at 0xc0002"), false},
-		{mute{}, mute{}, true},
-		{&Error{Task: "t", Cause: broken, alike: 5}, &Error{Task: "t", Cause: broken, alike: 5}, true},
-		{&Error{Task: "t", Cause: broken, alike: 5}, &Error{Task: "u", Cause: broken, alike: 5}, false},
-		{nil, mute{}, false},
+		{errors.New("at 0xc0001"), errors.New("at 0xc0002"), false, false, false},
+		{mute{}, mute{}, true, true, true},
+		{panicky{}, panicky{}, true, true, true},
+		{listed{"a"}, listed{"a"}, true, true, true},
+		{fmt.Errorf("%w: %w", listed{"a"}, broken), fmt.Errorf("%w: %w", listed{"a"}, again), true, false, false},
+		{failed("t", broken), failed("t", broken), true, true, true},
+		{failed("t", broken), failed("t", again), true, false, false},
+		{failed("t", broken), failed("u", broken), false, true, false},
+		{errors.Join(failed("t", broken)), errors.Join(failed("t", broken)), true, true, false},
+		{errors.Join(failed("t", broken)), errors.Join(failed("t", again)), true, false, false},
+		{nil, mute{}, false, false, false},
 	} {
-		if got := alike(c.a) == alike(c.b); got != c.want {
-			t.Errorf("%T and %T are alike: %v, want %v", c.a, c.b, got, c.want)
+		a, b := likenessOf(c.a), likenessOf(c.b)
+		if alike, roots, same := a.text == b.text, a.roots == b.roots, a == b; alike != c.alike || roots != c.roots || same != c.same {
+			t.Errorf("%T and %T (%.20q): alike %v, of the same roots %v, the same %v, want %v, %v, %v",
+				c.a, c.b, textOf(c.b), alike, roots, same, c.alike, c.roots, c.same)
 		}
+	}
+}
+
+// rooted is an error that wraps another in a list.
+type rooted struct{ causes []error }
+
+func (r *rooted) Error() string   { return "broken" }
+func (r *rooted) Unwrap() []error { return r.causes }
+
+// Failures that are counted together can still be told apart: those that wrap another
+// sentinel, in a list of causes too, whether they are those of tasks with depend items, of
+// finished scopes or of a scope that is waited for.
+func TestFailuresWithOneTextAreFoundByTheirIdentity(t *testing.T) {
+	sentinels := make([]error, maxDistinct/2+1)
+	for i := range sentinels {
+		sentinels[i] = errors.New("sentinel")
+	}
+	// The first is that of many tasks.
+	const flood = 100
+	for name, failure := range map[string]func(sentinel error) error{
+		"itself":    func(sentinel error) error { return sentinel },
+		"wrapped":   func(sentinel error) error { return fmt.Errorf("broken: %w", sentinel) },
+		"in a list": func(sentinel error) error { return &rooted{[]error{errBroken, sentinel}} },
+		"joined":    func(sentinel error) error { return errors.Join(errBroken, sentinel) },
+		"of a task": func(sentinel error) error {
+			inner := newScript()
+			inner.add(Task{Label: "inner"})
+			inner.complete("inner", sentinel)
+			return inner.waitNow()
+		},
+	} {
+		all := slices.Concat(slices.Repeat(sentinels[:1], flood), sentinels[1:], sentinels)
+		check := func(t *testing.T, how string, err error) {
+			t.Helper()
+			for i, sentinel := range sentinels {
+				if !errors.Is(err, sentinel) {
+					t.Errorf("%s: the %d. sentinel is not found", how, i)
+				}
+			}
+			if want := fmt.Sprintf("(and %d more like it)", len(all)-1); !strings.HasSuffix(err.Error(), want) {
+				t.Errorf("%s: %q does not end with %s", how, err, want)
+			}
+			var failed *Error
+			if !errors.As(err, &failed) || failed.Task != "t" {
+				t.Errorf("%s: the task is not found", how)
+			}
+		}
+		t.Run(name, func(t *testing.T) {
+			for _, items := range []int{0, 1, 2} {
+				s := newScript()
+				var finished Failures
+				for i, sentinel := range all {
+					depend := s.use(DependOut, fmt.Sprint("x", i))
+					if items == 0 || items == 2 && i%2 == 0 {
+						depend = nil
+					}
+					s.add(Task{Label: "t", Depend: depend})
+					s.complete("t", failure(sentinel))
+
+					inner := newScript()
+					inner.add(Task{Label: "t", Depend: depend})
+					inner.complete("t", failure(sentinel))
+					inner.scope.Settle(&finished)
+				}
+				check(t, fmt.Sprint("wait, items ", items), s.waitNow())
+				check(t, fmt.Sprint("scopes, items ", items), finished.Report())
+			}
+		})
 	}
 }
 
@@ -50,6 +150,14 @@ func TestFailuresOfManyTasksTakeLittleMemory(t *testing.T) {
 		"many texts": func(i int) string { return fmt.Sprint("broken ", i) },
 	} {
 		t.Run(name, func(t *testing.T) {
+			few := func(list []*tally) {
+				t.Helper()
+				for _, k := range list {
+					if len(k.distinct) > maxDistinct {
+						t.Errorf("%d failures with one text", len(k.distinct))
+					}
+				}
+			}
 			s := newScript()
 			for i := range n {
 				s.add(Task{Label: "t"})
@@ -58,6 +166,7 @@ func TestFailuresOfManyTasksTakeLittleMemory(t *testing.T) {
 			if kept := len(s.scope.failures.list); kept > maxKinds+1 || kept > 1 && text(0) == text(1) {
 				t.Errorf("%d tallies for %d failures", kept, n)
 			}
+			few(s.scope.failures.list)
 			want := fmt.Sprintf("(and %d more like it)", n-1)
 			if text(0) != text(1) {
 				want = fmt.Sprintf("(and %d others)", n-maxKinds-1)
@@ -82,10 +191,35 @@ func TestFailuresOfManyTasksTakeLittleMemory(t *testing.T) {
 			if kept := len(all.tallies); kept > maxKinds+1 || kept > 1 && text(0) == text(1) {
 				t.Errorf("%d tallies of %d scopes", kept, n)
 			}
+			few(all.tallies)
 			if err := all.Report(); !strings.HasSuffix(err.Error(), want) {
 				t.Errorf("scopes: got %.100v…, want %s", err, want)
 			}
 		})
+	}
+}
+
+// Tasks that fail with the same value have one of their failures kept, those that wrap it
+// anew a few.
+func TestFailuresThatAreTheSameAreKeptOnce(t *testing.T) {
+	for _, wrapped := range []bool{false, true} {
+		s := newScript()
+		for range 1000 {
+			err := errBroken
+			if wrapped {
+				err = fmt.Errorf("again: %w", errBroken)
+			}
+			s.add(Task{Label: "t"})
+			s.complete("t", err)
+		}
+		want := 1
+		if wrapped {
+			want = maxDistinct / 2
+		}
+		k := s.scope.failures.list[0]
+		if got := len(k.distinct.or(k.root)); got != want || len(s.scope.failures.list) != 1 {
+			t.Errorf("wrapped %v: %d failures are kept, want %d", wrapped, got, want)
+		}
 	}
 }
 

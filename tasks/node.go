@@ -223,9 +223,9 @@ func (n *Node) forgetPredecessors() {
 // fulfilled; a failed body does not wait for that.
 func (n *Node) Complete(err error, w *Work) {
 	f := n.family
-	var like uint64
+	var like likeness
 	if err != nil {
-		like = alike(err) // without the lock: the error's text is the program's
+		like = likenessOf(err) // without the lock: the error's text is the program's
 	}
 	f.mu.Lock()
 	switch {
@@ -307,14 +307,14 @@ func (n *Node) completePlain(w *Work) {
 // Fail says that the task has failed, to those that follow it, and is about to be
 // completed with the same error.
 func (n *Node) Fail(err error) {
-	like := alike(err)
+	like := likenessOf(err)
 	n.scope.lock()
 	defer n.scope.unlock()
 	n.fail(err, like)
 	n.passFailure()
 }
 
-func (n *Node) finish(err error, like uint64, w *Work) {
+func (n *Node) finish(err error, like likeness, w *Work) {
 	n.fail(err, like)
 	if n.left > 1 {
 		// What it follows on the device keeps it from being complete: who follows it
@@ -324,14 +324,14 @@ func (n *Node) finish(err error, like uint64, w *Work) {
 	n.settle(w)
 }
 
-// fail notes a failure, nil for none, of which like is what alike says.
-func (n *Node) fail(err error, like uint64) {
+// fail notes a failure, nil for none, whose likeness that is.
+func (n *Node) fail(err error, like likeness) {
 	switch dependent, ok := err.(*Error); {
 	case err == nil, n.failure != nil:
 	case ok && dependent == n.failedBy:
 		n.dropped = true
 	default:
-		n.failure = &Error{Task: n.label, Cause: err, alike: like, unrun: n.dropped}
+		n.failure = &Error{Task: n.label, Cause: err, likeness: like, unrun: n.dropped}
 	}
 	if n.detached && !n.fulfilled && (err != nil || n.dropped) {
 		n.fulfilled = true
@@ -554,7 +554,7 @@ func (n *Node) drop(err error, w *Work) {
 }
 
 func (n *Node) endDropped(err error, w *Work) {
-	like := alike(err)
+	like := likenessOf(err)
 	n.scope.lock()
 	runner := n.runner
 	n.dropped = true
