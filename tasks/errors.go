@@ -68,8 +68,10 @@ type tally struct {
 	// reported: a wait returned it. spent: its taskgroup was abandoned. In both cases what
 	// it poisoned can be used again.
 	reported, spent atomic.Bool
-	// scope is where the failure left its poison.
-	scope *Scope
+	// scope is where the failure left its poison, and elsewhere are others of its family
+	// where tasks that were on the device already did.
+	scope     *Scope
+	elsewhere []*Scope
 }
 
 // over reports whether what the failure poisoned can be used again.
@@ -215,6 +217,7 @@ func (f *Failures) add(tallies []*tally) {
 	if f.byKind == nil {
 		f.byKind = make(map[kind]*tally)
 	}
+	var merged []*tally
 	for _, t := range tallies {
 		if t.reported.Load() {
 			continue
@@ -230,12 +233,14 @@ func (f *Failures) add(tallies []*tally) {
 				same.countAll(t)
 				same.others = same.others || k == otherKind(nil)
 				t.reported.Store(true)
+				merged = append(merged, t)
 				continue
 			}
 			f.byKind[k] = t
 		}
 		f.tallies = append(f.tallies, t)
 	}
+	cleanse(merged)
 	if len(f.tallies) > max(f.sweep, 64) {
 		all := f.tallies
 		*f = Failures{sweep: 2 * len(all)}

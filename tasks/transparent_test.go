@@ -436,6 +436,65 @@ func TestFailureReachesImportingChildren(t *testing.T) {
 	s.expect(t, "start w", "start p", "drop c")
 }
 
+// A task that is on the device when a child of an exporting task fails hands the failure on
+// to its own siblings: until that is reported, where the child was.
+func TestFailureThatReachedAnotherScopeIsForgottenWhenItIsReported(t *testing.T) {
+	for name, report := range map[string]func(s *script, inner *Scope, g *Group) error{
+		"wait":      func(_ *script, inner *Scope, _ *Group) error { return inner.Wait(context.Background(), nil) },
+		"taskgroup": func(_ *script, _ *Scope, g *Group) error { return g.Wait(context.Background(), nil) },
+		"the end of the scope, which counts it with another": func(_ *script, inner *Scope, _ *Group) error {
+			var all Failures
+			other := newScript()
+			other.add(Task{Label: "c"})
+			other.complete("c", errBroken)
+			other.scope.Settle(&all)
+			inner.Settle(&all)
+			return all.Report()
+		},
+	} {
+		for _, twice := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, ", twice ", twice), func(t *testing.T) {
+				s, g := newScript(), NewGroup(nil)
+				group := g
+				if name != "taskgroup" {
+					group = nil
+				}
+				back := s.inner("e", Export, Task{Depend: s.use(DependOut, "x")})
+				s.add(Task{Label: "c", Group: group, Domain: 1, Depend: s.use(DependOut, "y")})
+				inner := s.scope
+				back()
+				s.complete("e", nil)
+				s.place("c")
+				s.add(Task{Label: "f", Domain: 1, Depend: append(s.use(DependIn, "x", "y"), s.use(DependOut, "z")...)})
+				s.place("f")
+				s.expect(t, "start e", "start c", "start f after c")
+				s.complete("f", nil)
+				s.complete("c", errBroken)
+				if twice {
+					s.add(Task{Label: "before", Depend: s.use(DependIn, "z")})
+					s.expect(t, "drop before")
+					if err := s.waitNow(); !errors.Is(err, errBroken) {
+						t.Errorf("the outer wait: %v", err)
+					}
+				}
+				if err := report(s, inner, g); !errors.Is(err, errBroken) {
+					t.Fatal(err)
+				}
+				if l := s.scope.poisoned.after; l != nil && l != &s.scope.poisoned {
+					t.Errorf("the scope keeps %v for a failure that is reported", l.section)
+				}
+				s.add(Task{Label: "after", Depend: s.use(DependIn, "z")})
+				s.expect(t, "start after")
+				for _, name := range []string{"before", "e", "c", "f"} {
+					if n := s.nodes[name]; n != nil {
+						n.Release()
+					}
+				}
+			})
+		}
+	}
+}
+
 func TestWhatFollowsAnExportingTaskThroughOthersFollowsItsChildren(t *testing.T) {
 	for _, domain := range []Domain{Host, 1} {
 		for _, late := range []bool{false, true} {

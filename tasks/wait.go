@@ -137,25 +137,38 @@ func (s *Scope) wait(ctx context.Context, place Place) (failed []*tally, complet
 	return failed, true
 }
 
-// cleanse forgets the poison that reported failures left behind.
+// cleanse forgets the poison that reported failures left behind. No lock of a scope is
+// held.
 func cleanse(reported []*tally) {
-	var scopes []*Scope
+	tallies := make(map[*Scope][]*tally)
 	for _, t := range reported {
-		if t.scope != nil && !slices.Contains(scopes, t.scope) {
-			scopes = append(scopes, t.scope)
+		if t.scope != nil {
+			tallies[t.scope] = append(tallies[t.scope], t)
 		}
 	}
-	for _, s := range scopes {
+	for s, of := range tallies {
 		s.lock()
-		for l := s.poisoned.after; l != nil && l != &s.poisoned; {
-			next := l.after
-			if l.clean() {
-				s.evict(l)
+		s.forgetPoison()
+		for _, t := range of {
+			// They are of the same family.
+			for _, o := range t.elsewhere {
+				o.forgetPoison()
 			}
-			l = next
+			t.elsewhere = nil
 		}
 		s.failures.keep(s.failures.unreported())
 		s.unlock()
+	}
+}
+
+// forgetPoison forgets the locations that are kept for poison of reported failures alone.
+func (s *Scope) forgetPoison() {
+	for l := s.poisoned.after; l != nil && l != &s.poisoned; {
+		next := l.after
+		if l.clean() {
+			s.evict(l)
+		}
+		l = next
 	}
 }
 
@@ -237,14 +250,14 @@ func (s *Scope) Settled() bool {
 // its end, when every child is complete: it reports whether that is so.
 func (s *Scope) Settle(into *Failures) bool {
 	s.lock()
-	defer s.unlock()
-	if s.live > 0 {
-		return false
+	var failed []*tally
+	if s.live == 0 && !s.lasting() {
+		failed = s.takeFailures()
 	}
-	if !s.lasting() {
-		into.add(s.takeFailures())
-	}
-	return len(s.failures.unreported()) == 0
+	settled := s.live == 0 && len(s.failures.unreported()) == 0
+	s.unlock()
+	into.add(failed)
+	return settled
 }
 
 // Pending reports whether a child is not complete.
