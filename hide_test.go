@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/vkomp/vkomp/tests/vktest"
 )
 
 // elements says which parameters may have been hidden from escape analysis, and how many
@@ -66,7 +68,7 @@ func TestWhatIsHiddenFromEscapeAnalysisIsNotKept(t *testing.T) {
 		}
 	}
 
-	build := exec.CommandContext(t.Context(), "go", "build", "-gcflags=-m=2", "-o", os.DevNull, ".")
+	build := exec.CommandContext(t.Context(), vktest.GoTool(t), "build", "-gcflags=-m=2", "-o", os.DevNull, ".")
 	var out bytes.Buffer
 	build.Stdout, build.Stderr = &out, &out
 	if err := build.Run(); err != nil {

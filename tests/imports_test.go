@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/vkomp/vkomp/tests/vktest"
 )
 
 func TestRoomsImportOnlyWhatTheLayoutAllows(t *testing.T) {
@@ -45,7 +47,7 @@ func TestProgramsHoldTheseModulesOnly(t *testing.T) {
 			"github.com/schollz/progressbar/v3", vulkanGo, xsync, "golang.org/x/sys", "golang.org/x/term",
 		}},
 	} {
-		list := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}", c.program)
+		list := exec.Command(vktest.GoTool(t), "list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}", c.program)
 		list.Dir, list.Stderr = "..", os.Stderr
 		printed, err := list.Output()
 		if err != nil {

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/vkomp/vkomp/tests/vktest"
 )
 
 // The reader's first program, taken out of the README with its shader and its
@@ -45,6 +47,7 @@ func TestProgramInReadmeRuns(t *testing.T) {
 		}
 	}
 
+	vktest.GoTool(t)
 	// A program that hangs must not outlive the test.
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()

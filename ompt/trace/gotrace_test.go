@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/vkomp/vkomp/ompt"
+	"github.com/vkomp/vkomp/tests/vktest"
 )
 
 // with is a made-up program that tells tools.
@@ -42,6 +43,7 @@ func with(tools ...ompt.Callbacks) *program {
 // which checks that regions end where they began, spells them.
 func executionTrace(t *testing.T, do func()) string {
 	t.Helper()
+	goTool := vktest.GoTool(t)
 	file, err := os.Create(filepath.Join(t.TempDir(), "trace"))
 	if err != nil {
 		t.Fatal(err)
@@ -54,7 +56,7 @@ func executionTrace(t *testing.T, do func()) string {
 	if err := file.Close(); err != nil {
 		t.Fatal(err)
 	}
-	events, err := exec.Command("go", "tool", "trace", "-d=parsed", file.Name()).CombinedOutput()
+	events, err := exec.Command(goTool, "tool", "trace", "-d=parsed", file.Name()).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, events)
 	}

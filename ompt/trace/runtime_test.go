@@ -99,11 +99,13 @@ func TestAllToolsOnARuntime(t *testing.T) {
 	if err := file.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if printed, err := exec.Command("go", "tool", "trace", "-d=parsed", file.Name()).CombinedOutput(); err != nil {
-		t.Errorf("go tool trace: %v\n%s", err, printed)
-	} else if n := strings.Count(string(printed), `Type="outer"`); n < 2*60 {
-		t.Errorf("%d mentions of a task that ran 60 times", n)
-	}
+	t.Run("go tool trace", func(t *testing.T) {
+		if printed, err := exec.Command(vktest.GoTool(t), "tool", "trace", "-d=parsed", file.Name()).CombinedOutput(); err != nil {
+			t.Errorf("%v\n%s", err, printed)
+		} else if n := strings.Count(string(printed), `Type="outer"`); n < 2*60 {
+			t.Errorf("%d mentions of a task that ran 60 times", n)
+		}
+	})
 
 	traced := collector.Trace()
 	var written bytes.Buffer
