@@ -51,8 +51,9 @@ type Device interface {
 	// Completed returns the value that the queue's timeline has reached.
 	Completed(queue int) (uint64, error)
 	// Wait waits for a value of the queue's timeline; a negative timeout is
-	// none. It reports whether the value was reached. An error says nothing of what the
-	// device does.
+	// none. It reports whether the value was reached. Without a timeout it outlasts
+	// failures that say nothing of what the device does: an error is the device's loss. It
+	// is called without locks.
 	Wait(queue int, value uint64, timeout time.Duration) (bool, error)
 	// WaitIdle waits until nothing runs any more that was submitted. After a nil error,
 	// all of it has ended, and all timelines have reached what was submitted; else the

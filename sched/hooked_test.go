@@ -3,6 +3,8 @@ package sched
 import (
 	"errors"
 	"runtime"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -65,7 +67,7 @@ func TestHalfStreamedBlockIsBroken(t *testing.T) {
 	defer r.close()
 	x := filled(256, 7) // 16 pieces
 	shared := make(chan error, 1)
-	// Only the stream waits for the device: else its end can overtake the sharer.
+	// Only the stream waits for the device until the sharer waits for it.
 	q := r.s.queues[0]
 	r.s.mu.Lock()
 	q.drivers++
@@ -80,6 +82,11 @@ func TestHalfStreamedBlockIsBroken(t *testing.T) {
 			r.s.mu.Unlock()
 		}
 		r.d.set(func() { r.d.submit = func(int) error { return errSubmitMemory } })
+		// The end of a task that has failed waits for the pieces under way.
+		r.s.mu.Lock()
+		q.drivers--
+		q.wake.Signal()
+		r.s.mu.Unlock()
 	}
 	if err := r.s.Run(t.Context(), r.region(launch{label: "first", enter: []arg{to(x)}, included: true})); err == nil {
 		t.Error("the first did not fail")
@@ -88,10 +95,59 @@ func TestHalfStreamedBlockIsBroken(t *testing.T) {
 	if err := <-shared; err == nil {
 		t.Error("the sharer did not hear that the copy failed")
 	}
+}
+
+// A task that fails while pieces of its own are under way is complete when these are, and
+// the scheduler can be used until then.
+func TestFailedTaskIsCompleteWhenItsPiecesAre(t *testing.T) {
+	r, h := newHookedRig(t, discreteMemory, Options{Piece: 64})
+	defer r.close()
+	x, y := filled(256, 7), filled(256, 8) // 16 pieces
+	ended := make(chan error, 2)
+	enter := func(label string, args ...arg) {
+		ended <- r.s.Run(t.Context(), r.region(launch{label: label, enter: args, included: true, scope: r.graph.NewScope()}))
+	}
+	q := r.s.queues[0]
 	r.s.mu.Lock()
-	q.drivers--
-	q.wake.Signal()
+	q.drivers++
 	r.s.mu.Unlock()
+	h.wait = func() {
+		ofX := r.d.submitted
+		go enter("shares x, and copies y", to(x), to(y))
+		r.eventually("y is on its way", func() bool { return r.s.fillWaiters > 0 })
+		r.d.advance(ofX)
+		r.d.set(func() { r.d.submit = func(int) error { return errSubmitMemory } })
+		r.s.mu.Lock()
+		q.drivers--
+		q.wake.Signal()
+		r.s.mu.Unlock()
+	}
+	go enter("copies x", to(x))
+	if err := <-ended; !errors.Is(err, errSubmitMemory) {
+		t.Errorf("the first to end got %v", err)
+	}
+	used := make(chan int, 1)
+	go func() {
+		live := 0
+		r.eventually("who shares x has failed", func() bool {
+			live = r.s.live
+			return slices.ContainsFunc(q.inFlight, func(b *batch) bool { return len(b.tasks) > 0 && b.tasks[0].failed != nil })
+		})
+		used <- live
+	}()
+	select {
+	case live := <-used:
+		if live != 1 {
+			t.Errorf("%d tasks are live while the device has pieces of one", live)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("somebody waits for the device with the scheduler's lock")
+	}
+	r.d.set(func() { r.d.submit = nil })
+	r.d.release()
+	if err := <-ended; err == nil || !strings.Contains(err.Error(), "the copy to storage that it shares failed") {
+		t.Errorf("who shares x got %v", err)
+	}
 }
 
 // Memory that an exit construct reads is not used again before it has.

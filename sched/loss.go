@@ -1,11 +1,9 @@
 package sched
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/vkomp/vkomp/tasks"
-	"github.com/vkomp/vkomp/vk"
 )
 
 // A call of the device that is answered with its loss ends nothing: what was submitted
@@ -17,8 +15,9 @@ import (
 //	   │     (a goroutine waits for the device, without the scheduler's lock)
 //	at rest  those tasks fail; memory is freed, host storage unpinned
 //
-// Any other failure of a call that waits says nothing about the device: the wait goes on
-// in other ways, and no task learns of it.
+// Any other failure of a call that waits says nothing about the device: the device makes
+// the call again (see Device.Wait), for as long as it takes, and no task learns of it. Tasks
+// are not complete meanwhile, and nothing that they use is freed. No lock is held then.
 
 // lose notes that a call of the device was answered with its loss; mu is held.
 func (s *Scheduler) lose(err error) {
@@ -100,8 +99,5 @@ func (s *Scheduler) failAll(w *tasks.Work) {
 // submitted. An error is the loss of the device.
 func (s *Scheduler) awaitValue(queue int32, value uint64) error {
 	_, err := s.device.Wait(int(queue), value, -1)
-	if err == nil || errors.Is(err, vk.ErrDeviceLost) {
-		return err
-	}
-	return s.device.WaitIdle()
+	return err
 }

@@ -4,16 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"testing"
 
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/vk"
 )
 
-var (
-	errWaitMemory = &vk.Error{Op: "vkWaitSemaphores", Result: vk.ErrorOutOfHostMemory}
-	errLookMemory = &vk.Error{Op: "vkGetSemaphoreCounterValue", Result: vk.ErrorOutOfDeviceMemory}
-)
+var errLookMemory = &vk.Error{Op: "vkGetSemaphoreCounterValue", Result: vk.ErrorOutOfDeviceMemory}
 
 // lossModes have copies, rings and the host's own storage on one and on many queues.
 var lossModes = append(append(memoryModes[:len(memoryModes):len(memoryModes)], pieceModes...),
@@ -30,21 +28,18 @@ func failing(which func(call int) bool, err error) func() error {
 	}
 }
 
-// A wait or a look that fails for want of memory says nothing about the device.
-func TestWaitsThatFailForWantOfMemoryFailNothing(t *testing.T) {
-	third := func(call int) bool { return call%3 == 0 }
-	once := func(call int) bool { return call == 2 }
-	always := func(int) bool { return true }
-	never := func(int) bool { return false }
-	for name, c := range map[string]struct{ wait, look func(int) bool }{
-		"one wait": {once, never}, "one look": {never, once}, "every third": {third, third},
-		"all waits": {always, never}, "all looks": {never, always}, "all of both": {always, always},
+// A look that fails for want of memory says nothing about the device.
+func TestLooksThatFailForWantOfMemoryFailNothing(t *testing.T) {
+	for name, look := range map[string]func(int) bool{
+		"one look":   func(call int) bool { return call == 2 },
+		"each third": func(call int) bool { return call%3 == 0 },
+		"all looks":  func(int) bool { return true },
 	} {
 		for _, mode := range lossModes {
 			t.Run(name+"/"+mode.name, func(t *testing.T) {
 				r := newRig(t, mode, 1)
 				defer r.close()
-				r.d.wait, r.d.look = failing(c.wait, errWaitMemory), failing(c.look, errLookMemory)
+				r.d.look = failing(look, errLookMemory)
 				p := newSpread(r)
 				if err := p.generate(); err != nil {
 					t.Fatal(err)
@@ -177,6 +172,34 @@ func TestTasksOfALostDeviceEndWhenItIsAtRest(t *testing.T) {
 	}
 }
 
+// Whatever becomes of who is told of the loss, the device comes to rest.
+func TestLossIsSettledWhateverItsHookDoes(t *testing.T) {
+	for name, hook := range map[string]func(){
+		"returns": func() {}, "panics": func() { panic("of the hook") }, "ends its goroutine": runtime.Goexit,
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newFakeDevice(t, unifiedMemory, 1)
+			var told error
+			s, err := New(d, Options{Domain: rigDomain, Lost: func(err error) { told = err; hook() }})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := &rig{t: t, d: d, s: s, kernels: map[string]*Kernel{"mix": kernel(t, "mix")}}
+			r.scope = r.graph.NewScope()
+			x, zero := filled(16, 1), filled(16, 0)
+			d.hold()
+			r.mix("x", x, zero, zero, 0)
+			d.set(d.lose)
+			if err := r.scope.Wait(context.Background(), nil); !errors.Is(err, vk.ErrDeviceLost) || !errors.Is(told, vk.ErrDeviceLost) {
+				t.Errorf("the task got %v, the hook %v", err, told)
+			}
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 // A device whose submissions fail for a while is as good as new after that.
 func TestFailuresForWantOfMemoryLeaveTheDeviceUsable(t *testing.T) {
 	for _, mode := range lossModes {
@@ -186,14 +209,14 @@ func TestFailuresForWantOfMemoryLeaveTheDeviceUsable(t *testing.T) {
 			for round := range 3 {
 				r.d.set(func() {
 					r.d.submit = func(int) error { return errSubmitMemory }
-					r.d.wait = func() error { return errWaitMemory }
+					r.d.look = func() error { return errLookMemory }
 				})
 				p := newSpread(r)
 				if err := p.generate(); !errors.Is(err, vk.ErrOutOfMemory) || errors.Is(err, vk.ErrDeviceLost) {
 					t.Fatalf("round %d: %v", round, err)
 				}
 				p.leave()
-				r.d.set(func() { r.d.submit, r.d.wait = nil, nil })
+				r.d.set(func() { r.d.submit, r.d.look = nil, nil })
 				again := newSpread(r)
 				if err := again.generate(); err != nil {
 					t.Fatal(fmt.Errorf("round %d, afterwards: %w", round, err))

@@ -74,8 +74,6 @@ func (s *Scheduler) streamsIn(t *target, w *tasks.Work) (bytes uint64, err error
 		err = s.streamIn(t, st, w)
 		t.tell(ompt.ScopeEnd, st.op)
 		if err != nil {
-			// The task's end gives the rings back.
-			_ = s.awaitRings(t)
 			return bytes, err
 		}
 		bytes += st.size
@@ -132,7 +130,6 @@ func (s *Scheduler) streamIn(t *target, st *stream, w *tasks.Work) error {
 
 // streamOut copies from the store to the host, without the lock.
 func (s *Scheduler) streamOut(t *target, st *stream, w *tasks.Work) error {
-	defer func() { _ = s.awaitStream(st) }()
 	ring := uint64(len(st.pieces))
 	for ask, got := uint64(0), uint64(0); got < st.size; {
 		for ask < st.size && ask-got < ring*s.piece {
@@ -208,37 +205,38 @@ func (s *Scheduler) awaitPiece(p *piece) error {
 	return err
 }
 
-// awaitStream is awaitPiece for all of a ring.
-func (s *Scheduler) awaitStream(st *stream) error {
-	for i := range st.pieces {
-		if err := s.awaitPiece(&st.pieces[i]); err != nil {
-			return err
+// busyRing returns a batch under way that uses a piece of one of the task's rings, or nil;
+// mu is held.
+func (s *Scheduler) busyRing(t *target) *batch {
+	for _, rings := range [...][]*stream{t.streams, t.outs} {
+		for _, st := range rings {
+			if b := s.busy(st); b != nil {
+				return b
+			}
+		}
+	}
+	for i := range t.results {
+		if b := s.busy(t.results[i].stream); b != nil {
+			return b
+		}
+	}
+	for i := range t.moves {
+		if b := s.busy(t.moves[i].ring); b != nil {
+			return b
 		}
 	}
 	return nil
 }
 
-// awaitRings is awaitPiece for all rings of a task.
-func (s *Scheduler) awaitRings(t *target) error {
-	for _, rings := range [...][]*stream{t.streams, t.outs} {
-		for _, st := range rings {
-			if err := s.awaitStream(st); err != nil {
-				return err
-			}
-		}
+// busy is busyRing for one ring, or nil.
+func (s *Scheduler) busy(st *stream) *batch {
+	if st == nil {
+		return nil
 	}
-	for i := range t.results {
-		if st := t.results[i].stream; st != nil {
-			if err := s.awaitStream(st); err != nil {
-				return err
-			}
-		}
-	}
-	for i := range t.moves {
-		if st := t.moves[i].ring; st != nil {
-			if err := s.awaitStream(st); err != nil {
-				return err
-			}
+	for i := range st.pieces {
+		at := st.pieces[i].busy
+		if b := s.queues[at.queue].underWay(at.value); b != nil {
+			return b
 		}
 	}
 	return nil

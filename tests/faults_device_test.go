@@ -37,7 +37,7 @@ func TestWaitsGoOnAfterFailuresForWantOfMemory(t *testing.T) {
 	d := vulkanDevice(t)
 	value := uint64(0)
 	for name, c := range map[string]struct{ waits, looks int }{
-		"one wait": {1, 0}, "some of both": {20, 10}, "all waits": {-1, 0}, "all waits and some looks": {-1, 20},
+		"one wait": {1, 0}, "some of both": {20, 10}, "all waits": {-1, 0}, "all waits and some looks": {-1, 50},
 	} {
 		for k, q := range d.Queues() {
 			value++
@@ -54,7 +54,7 @@ func TestWaitsGoOnAfterFailuresForWantOfMemory(t *testing.T) {
 	}
 }
 
-// A wait that can learn nothing gives up, and says so: what the device does is not known.
+// A wait that learns nothing until its time is up says so.
 func TestWaitThatLearnsNothingFails(t *testing.T) {
 	f := vktest.InjectFaults(t)
 	d := vulkanDevice(t)
@@ -62,7 +62,7 @@ func TestWaitThatLearnsNothingFails(t *testing.T) {
 	f.Fail("vkWaitSemaphores", 1, -1, vk.ErrorOutOfHostMemory)
 	f.Fail("vkGetSemaphoreCounterValue", 1, -1, vk.ErrorOutOfHostMemory)
 	succeed(t, q.Submit(nil, nil, nil, 1))
-	for _, timeout := range []time.Duration{-1, time.Hour, 0, time.Millisecond} {
+	for _, timeout := range []time.Duration{0, time.Millisecond} {
 		if done, err := q.Wait(1, timeout); done || !errors.Is(err, vk.ErrOutOfMemory) {
 			t.Errorf("a wait of %v: %v, %v", timeout, done, err)
 		}
@@ -74,6 +74,68 @@ func TestWaitThatLearnsNothingFails(t *testing.T) {
 		t.Errorf("%d calls of vkQueueWaitIdle failed, want 5", n)
 	}
 	f.Mend()
+}
+
+// A wait without a timeout outlasts failures, however many: only the value ends it, or the
+// loss of the device, whichever call was answered with that.
+func TestWaitForEverOutlastsFailures(t *testing.T) {
+	for name, c := range map[string]struct {
+		end  func(f *vktest.Faults, d *vk.Device)
+		want error
+	}{
+		"the value": {end: func(f *vktest.Faults, _ *vk.Device) { f.Mend() }},
+		"the loss": {want: vk.ErrDeviceLost, end: func(f *vktest.Faults, d *vk.Device) {
+			f.Fail("vkQueueSubmit", 1, 1, vk.ErrorDeviceLost)
+			if err := d.Queues()[0].Submit(nil, nil, nil, 2); !errors.Is(err, vk.ErrDeviceLost) {
+				t.Errorf("the submission that loses the device: %v", err)
+			}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := vktest.InjectFaults(t)
+			d := vulkanDevice(t)
+			q := d.Queues()[0]
+			const wait, look = "vkWaitSemaphores", "vkGetSemaphoreCounterValue"
+			f.Fail(wait, 1, -1, vk.ErrorOutOfHostMemory)
+			f.Fail(look, 1, -1, vk.ErrorOutOfDeviceMemory)
+			succeed(t, q.Submit(nil, nil, nil, 1))
+			ended := make(chan error, 1)
+			go func() {
+				done, err := q.Wait(1, -1)
+				if done != (c.want == nil) {
+					t.Errorf("the wait returned %v", done)
+				}
+				ended <- err
+			}()
+			for f.Failed(wait) < 50 || f.Failed(look) < 50 {
+				select {
+				case err := <-ended:
+					t.Fatalf("after %d and %d failures the wait ended: %v", f.Failed(wait), f.Failed(look), err)
+				case <-time.After(time.Millisecond):
+				}
+			}
+			c.end(f, d)
+			if err := <-ended; !errors.Is(err, c.want) {
+				t.Errorf("got %v, want %v", err, c.want)
+			}
+			f.Mend()
+		})
+	}
+}
+
+// A wait without any time left that fails looks at the value all the same.
+func TestFailedWaitOfNoTimeFindsTheValue(t *testing.T) {
+	f := vktest.InjectFaults(t)
+	d := vulkanDevice(t)
+	q := d.Queues()[0]
+	succeed(t, q.Submit(nil, nil, nil, 1))
+	succeed(t, d.WaitIdle())
+	for value, want := range map[uint64]bool{1: true, 2: false} {
+		f.Fail("vkWaitSemaphores", 1, 1, vk.ErrorOutOfHostMemory)
+		if done, err := q.Wait(value, 0); done != want || err != nil {
+			t.Errorf("value %d: %v, %v", value, done, err)
+		}
+	}
 }
 
 // A lost device is idle when the wait for that has come back, whatever runs on until then.

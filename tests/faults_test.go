@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/vkomp/vkomp"
 	"github.com/vkomp/vkomp/interop"
@@ -289,12 +291,12 @@ func TestSliceInUseWhenACallFails(t *testing.T) {
 		count    int
 		result   vk.Result
 	}{
-		"a wait":              {[]string{"vkWaitSemaphores"}, 1, vk.ErrorOutOfHostMemory},
-		"looks":               {[]string{"vkGetSemaphoreCounterValue"}, -1, vk.ErrorOutOfDeviceMemory},
-		"all waits and looks": {[]string{"vkWaitSemaphores", "vkGetSemaphoreCounterValue"}, -1, vk.ErrorOutOfHostMemory},
-		"a wait, lost":        {[]string{"vkWaitSemaphores"}, 1, vk.ErrorDeviceLost},
-		"a look, lost":        {[]string{"vkGetSemaphoreCounterValue"}, 1, vk.ErrorDeviceLost},
-		"a submission, lost":  {[]string{"vkQueueSubmit"}, 1, vk.ErrorDeviceLost},
+		"a wait":               {[]string{"vkWaitSemaphores"}, 1, vk.ErrorOutOfHostMemory},
+		"looks":                {[]string{"vkGetSemaphoreCounterValue"}, -1, vk.ErrorOutOfDeviceMemory},
+		"many waits and looks": {[]string{"vkWaitSemaphores", "vkGetSemaphoreCounterValue"}, 50, vk.ErrorOutOfHostMemory},
+		"a wait, lost":         {[]string{"vkWaitSemaphores"}, 1, vk.ErrorDeviceLost},
+		"a look, lost":         {[]string{"vkGetSemaphoreCounterValue"}, 1, vk.ErrorDeviceLost},
+		"a submission, lost":   {[]string{"vkQueueSubmit"}, 1, vk.ErrorDeviceLost},
 	} {
 		// The device is open and has the kernel before calls fail.
 		value++
@@ -321,6 +323,40 @@ func TestSliceInUseWhenACallFails(t *testing.T) {
 		if k := wrongAt(samples(data), after); k >= 0 {
 			t.Errorf("%s: sample %d of %d changed from %d after the error", name, k, len(after), after[k])
 		}
+	}
+}
+
+// While no call says anything of the device, tasks are not complete and nothing of theirs is
+// given back, which bounds no CloseContext. Once the calls succeed all is as it was to be.
+func TestCallsThatFailForLong(t *testing.T) {
+	f := vktest.InjectFaults(t)
+	rt, err := vkomp.Open(vkomp.Options{MemoryPath: vkomp.MemoryImported})
+	succeed(t, err)
+	k := newAffine(t, rt)
+	data, other := repeated(1<<14, 0), repeated(1<<14, 0)
+	offload(t, rt, now(k.on(data, other, 0, 0, 1)))
+	const wait, look = "vkWaitSemaphores", "vkGetSemaphoreCounterValue"
+	f.Fail(wait, 1, -1, vk.ErrorOutOfHostMemory)
+	f.Fail(look, 1, -1, vk.ErrorOutOfDeviceMemory)
+	task := k.on(data, other, 0, 0, 2)
+	task.Label = "awaited"
+	succeed(t, rt.Target(t.Context(), task))
+	patience := errors.New("no more patience")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+	closed := make(chan error)
+	go func() { closed <- rt.CloseContext(ctx) }()
+	for f.Failed(wait) < 50 || f.Failed(look) < 50 {
+		time.Sleep(time.Millisecond)
+	}
+	cancel(patience)
+	if err := <-closed; !errors.Is(err, patience) || !strings.Contains(err.Error(), `"awaited"`) {
+		t.Errorf("while the calls fail: %v", err)
+	}
+	f.Mend()
+	succeed(t, rt.Close())
+	if k := wrongAt(data, repeated(len(data), 2)); k >= 0 {
+		t.Errorf("element %d is %d, want 2", k, data[k])
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unsafe"
 
@@ -32,6 +33,9 @@ type Device struct {
 	// written by Close.
 	life   sync.RWMutex
 	closed bool // guarded by life
+
+	// lost: some call that may wait or submit was answered with the device's loss.
+	lost atomic.Bool
 
 	sampling sync.Mutex // held by Calibrate; inside life
 
@@ -263,9 +267,22 @@ func (d *Device) enter() error {
 	d.life.RLock()
 	if d.closed {
 		d.life.RUnlock()
-		return fmt.Errorf("%w: device %q", ErrClosed, d.physical.properties.Name)
+		return d.errClosed()
 	}
 	return nil
+}
+
+func (d *Device) errClosed() error {
+	return fmt.Errorf("%w: device %q", ErrClosed, d.physical.properties.Name)
+}
+
+// answered notes the loss of the device where that is what a call returned, and returns
+// the result.
+func (d *Device) answered(r Result) Result {
+	if r == ErrorDeviceLost {
+		d.lost.Store(true)
+	}
+	return r
 }
 
 func (d *Device) leave() {

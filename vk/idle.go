@@ -12,10 +12,6 @@ import (
 	vulkan "github.com/vulkan-go/vulkan"
 )
 
-// waitFailures is how often in a row a wait for a semaphore and the look at its value
-// both fail before the wait is given up: a quarter of a second or so.
-const waitFailures = 32
-
 // backoff is how long to leave a driver alone that has failed for want of memory, before
 // another try, the first of which is 0.
 func backoff(try int) time.Duration {
@@ -48,7 +44,7 @@ func (q *Queue) waitIdle() error {
 			q.mu.Unlock()
 			return q.errClosed()
 		}
-		r := q.finish()
+		r := q.device.answered(q.finish())
 		q.mu.Unlock()
 		switch r {
 		case Success:

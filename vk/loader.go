@@ -132,6 +132,12 @@ func faultError(op string, f *C.vko_fault) error {
 	return &Error{Op: C.GoString(f.call), Result: Result(f.result), Detail: detail}
 }
 
+// fault is faultError for a call of the device.
+func (d *Device) fault(op string, f *C.vko_fault) error {
+	d.answered(Result(f.result))
+	return faultError(op, f)
+}
+
 // startError makes an error of opening an instance match ErrUnsupported where it
 // means that the machine has no driver that works. Which call fails then depends
 // on the drivers: where they are installed and find no device, the loader creates

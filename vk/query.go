@@ -135,8 +135,8 @@ func (d *Device) Timestamps(p QueryPool, first uint32, ticks []uint64) error {
 }
 
 func (d *Device) readQueries(p QueryPool, first uint32, ticks []uint64) error {
-	r := Result(C.vko_query_results(d.c, C.vkoHandle(p.Handle), C.uint32_t(first), C.uint32_t(len(ticks)),
-		(*C.uint64_t)(unsafe.Pointer(unsafe.SliceData(ticks)))))
+	r := d.answered(Result(C.vko_query_results(d.c, C.vkoHandle(p.Handle), C.uint32_t(first), C.uint32_t(len(ticks)),
+		(*C.uint64_t)(unsafe.Pointer(unsafe.SliceData(ticks))))))
 	if r == Success {
 		return nil // before the detail's arguments are allocated
 	}
@@ -235,7 +235,7 @@ func (d *Device) submissionSampler(q *Queue) (sample func() (uint64, error), don
 			C.uint64_t(len(s.words)), ended, C.uint64_t(value+1), &f)
 		q.leave()
 		if failed != 0 {
-			return 0, faultError("Device.Calibrate", &f)
+			return 0, d.fault("Device.Calibrate", &f)
 		}
 		value++
 		if r := d.waitSemaphore(d.c, Semaphore(ended), value, -1); r < 0 {

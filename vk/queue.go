@@ -166,7 +166,7 @@ func (q *Queue) Submit(s *Stream, waits, signals []SemaphoreValue, signal uint64
 		C.uint64_t(signal), &f)
 	q.leave()
 	if failed != 0 {
-		return faultError("Queue.Submit", &f)
+		return q.device.fault("Queue.Submit", &f)
 	}
 	return nil
 }
@@ -184,7 +184,7 @@ func (q *Queue) Order(waits, signals []SemaphoreValue) error {
 		(*C.uint64_t)(unsafe.Pointer(unsafe.SliceData(signals))), C.uint32_t(len(signals)), &f)
 	q.leave()
 	if failed != 0 {
-		return faultError("Queue.Order", &f)
+		return q.device.fault("Queue.Order", &f)
 	}
 	return nil
 }
@@ -205,18 +205,20 @@ func (q *Queue) Completed() (uint64, error) {
 // says whether it has; a negative timeout is for ever. What the device wrote is
 // visible to the host only after a barrier to [StageHost] before the signal.
 //
-// A wait that fails while the device works on is tried again, and the timeline looked at
-// meanwhile. An error that does not match ErrDeviceLost says that both go on failing, and
-// nothing of what the device does: see [Device.WaitIdle].
+// A call that fails while the device works on is made again after a while, and the
+// timeline looked at meanwhile, however often both fail. So a wait for ever ends with the
+// value, with an error that matches ErrDeviceLost, once any call of the device was answered
+// so, or with one that matches ErrClosed. With a timeout any other error says that nothing
+// was learned in that time of what the device does.
 func (q *Queue) Wait(value uint64, timeout time.Duration) (done bool, err error) {
 	if q.closed.Load() {
 		return false, q.errClosed()
 	}
 	r := q.device.waitSemaphore(q.device.c, q.timeline, value, timeout)
-	if r < 0 {
-		return false, check("vkWaitSemaphores", r, "queue of family %d, value %d", q.family, value)
+	if timeout < 0 && r != Success && r != ErrorDeviceLost {
+		return false, q.errClosed()
 	}
-	return r == Success, nil
+	return r == Success, check("vkWaitSemaphores", r, "queue of family %d, value %d", q.family, value)
 }
 
 // trim gives back the command buffers that nothing uses, and what they hold.

@@ -82,7 +82,7 @@ func (d *Device) SemaphoreValue(s Semaphore) (uint64, error) {
 
 // WaitSemaphore blocks until a timeline semaphore has reached value or the timeout
 // has passed, and says whether it has; a negative timeout is for ever. For what is
-// visible to the host then, and for errors, see [Queue.Wait].
+// visible to the host then, for failures and for errors, see [Queue.Wait].
 func (d *Device) WaitSemaphore(s Semaphore, value uint64, timeout time.Duration) (bool, error) {
 	if err := d.enterSemaphore("Device.WaitSemaphore", s); err != nil {
 		return false, err
@@ -90,10 +90,10 @@ func (d *Device) WaitSemaphore(s Semaphore, value uint64, timeout time.Duration)
 	c := d.c
 	d.life.RUnlock() // else a Close that begins would keep out the SignalSemaphore that ends the wait
 	r := d.waitSemaphore(c, s, value, timeout)
-	if r < 0 {
-		return false, check("vkWaitSemaphores", r, "semaphore %#x, value %d", uint64(s), value)
+	if timeout < 0 && r != Success && r != ErrorDeviceLost {
+		return false, d.errClosed()
 	}
-	return r == Success, nil
+	return r == Success, check("vkWaitSemaphores", r, "semaphore %#x, value %d", uint64(s), value)
 }
 
 // SignalSemaphore raises a timeline semaphore to value (vkSignalSemaphore), which
@@ -133,13 +133,13 @@ func (d *Device) enterSemaphore(op string, s Semaphore) error {
 func (d *Device) semaphoreValue(s Semaphore) (uint64, Result) {
 	var value C.uint64_t
 	r := C.vko_semaphore_value(d.c, C.vkoHandle(s), &value)
-	return uint64(value), Result(r)
+	return uint64(value), d.answered(Result(r))
 }
 
 // waitSemaphore gives Success, Timeout or an error. A wait can fail for want of memory
 // while the device works on: then the semaphore's value is looked at, and the wait is
-// tried again, until the value is reached, the timeout has passed, or both have failed
-// some times in a row.
+// tried again, until the value is reached or the timeout has passed. Otherwise only the
+// loss of the device ends it, which any call may have been answered with, and its Close.
 func (d *Device) waitSemaphore(c *C.vko_device, s Semaphore, value uint64, timeout time.Duration) Result {
 	defer d.instance.drain()
 	nanoseconds := uint64(math.MaxUint64)
@@ -147,8 +147,8 @@ func (d *Device) waitSemaphore(c *C.vko_device, s Semaphore, value uint64, timeo
 		nanoseconds = uint64(timeout)
 	}
 	var begun time.Time
-	for try, failures := 0, 0; ; try++ {
-		r := Result(C.vko_semaphore_wait(c, C.vkoHandle(s), C.uint64_t(value), C.uint64_t(nanoseconds)))
+	for try := 0; ; try++ {
+		r := d.answered(Result(C.vko_semaphore_wait(c, C.vkoHandle(s), C.uint64_t(value), C.uint64_t(nanoseconds))))
 		if r == Success || r == ErrorDeviceLost || r == Timeout && timeout >= 0 {
 			return r
 		}
@@ -156,17 +156,14 @@ func (d *Device) waitSemaphore(c *C.vko_device, s Semaphore, value uint64, timeo
 			begun = time.Now() // the wait itself failed rather than took its time
 		}
 		var now C.uint64_t
-		switch look := Result(C.vko_semaphore_value(c, C.vkoHandle(s), &now)); {
+		switch look := d.answered(Result(C.vko_semaphore_value(c, C.vkoHandle(s), &now))); {
 		case look == ErrorDeviceLost:
 			return look
 		case look < 0:
-			if failures++; failures == waitFailures {
-				return r
-			}
 		case uint64(now) >= value:
 			return Success
 		default:
-			failures, r = 0, Timeout
+			r = Timeout
 		}
 		if timeout >= 0 {
 			left := timeout - time.Since(begun)
@@ -176,7 +173,10 @@ func (d *Device) waitSemaphore(c *C.vko_device, s Semaphore, value uint64, timeo
 			nanoseconds = uint64(left)
 		}
 		time.Sleep(backoff(try))
-		if d.queues[0].closed.Load() {
+		switch {
+		case d.lost.Load():
+			return ErrorDeviceLost
+		case d.queues[0].closed.Load():
 			return r
 		}
 	}

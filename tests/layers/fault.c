@@ -14,7 +14,8 @@
 // leaves VK_NULL_HANDLE where it would have put a handle.
 //
 // VK_ERROR_DEVICE_LOST is for ever: each later command of the same VkDevice that may
-// return it does, and waits that have begun end with it. As on a real device, work
+// return it does, unless its call was chosen to fail with something else, and waits that
+// have begun end with it. As on a real device, work
 // that was submitted before may run meanwhile, that of a vkQueueSubmit which is
 // answered with the loss included: only vkDeviceWaitIdle and vkQueueWaitIdle, which
 // return the loss too, wait until the driver is done.
@@ -243,7 +244,7 @@ static bool fails(const layer_device *d, enum command command, VkResult *result)
 static bool refuses(const layer_device *d, enum command command, VkResult *result)
 {
 	bool was = lost(d), fault = fails(d, command, result);
-	if (was)
+	if (was && !fault)
 		*result = VK_ERROR_DEVICE_LOST;
 	return was || fault;
 }
