@@ -28,6 +28,7 @@ func (s *Scheduler) lose(err error) {
 	if s.regain != "" {
 		s.lost = fmt.Errorf("%w: %s", err, s.regain)
 	}
+	close(s.lossTold)
 	if !s.stopped { // else Close waits for the device
 		s.waiters.Go(s.settleLoss)
 	}

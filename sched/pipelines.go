@@ -156,31 +156,34 @@ func (s *Scheduler) pipeline(ctx context.Context, t *target) error {
 		t.compilation = c
 		return nil
 	}
-	if err := c.wait(ctx, t.Place); err != nil {
+	if err := s.awaitCompilation(ctx, c, t.Place); err != nil {
 		return fmt.Errorf("kernel %q is still being compiled: %w", t.Kernel.name, err)
 	}
 	t.pipeline = c.pipeline
 	return c.err
 }
 
-// wait waits for the end of the compilation; the error is the cause of ctx's end, if that
-// comes first.
-func (c *compilation) wait(ctx context.Context, place tasks.Place) error {
+// awaitCompilation waits for the end of a compilation; the error is the cause of ctx's end,
+// or the loss of the device, if that comes first.
+func (s *Scheduler) awaitCompilation(ctx context.Context, c *compilation, place tasks.Place) error {
 	if place != nil {
 		place.Leave()
 		defer place.Return()
 	}
 	select {
 	case <-c.done:
-		return nil
+	case <-s.lossTold:
 	case <-ctx.Done():
 	}
 	select {
 	case <-c.done:
 		return nil
 	default:
-		return context.Cause(ctx)
 	}
+	if err := s.Lost(); err != nil {
+		return err
+	}
+	return context.Cause(ctx)
 }
 
 // compiled reports whether the task has its pipeline, or the error with which the

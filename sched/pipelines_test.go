@@ -45,9 +45,12 @@ func (d *slowCompiler) compilations() int {
 	return d.compiled
 }
 
-func newSlowRig(t *testing.T) (*rig, *slowCompiler) {
+func newSlowRig(t *testing.T) (*rig, *slowCompiler) { return newSlowRigWith(t, Options{}) }
+
+func newSlowRigWith(t *testing.T, o Options) (*rig, *slowCompiler) {
 	d := &slowCompiler{fakeDevice: newFakeDevice(t, unifiedMemory, 1), begun: make(chan struct{}, 10), gate: make(chan struct{})}
-	s, err := New(d, Options{Domain: rigDomain})
+	o.Domain = rigDomain
+	s, err := New(d, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -267,3 +270,48 @@ func TestKernelReleasedWhileItIsCompiled(t *testing.T) {
 		t.Errorf("%d pipelines are left", n)
 	}
 }
+
+// Whoever waits for a compilation learns of the device's loss meanwhile, however long the
+// driver still compiles.
+func TestLossEndsTheWaitForACompilation(t *testing.T) {
+	r, d := newSlowRig(t)
+	defer func() {
+		close(d.gate)
+		if err := r.s.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	x, y, z := filled(4, 1), filled(4, 1), filled(4, 1)
+	r.run(launch{label: "deferred", kernel: "set", args: []arg{tofrom(x)}, out: [][]uint32{x}})
+	r.run(launch{label: "behind it", kernel: "set", args: []arg{tofrom(x)}, out: [][]uint32{x}})
+	// Of a kernel that is given up meanwhile.
+	r.run(launch{label: "released", kernel: "add", args: []arg{tofrom(y)}, out: [][]uint32{y}})
+	<-d.begun
+	<-d.begun
+	r.kernels["add"].Close()
+	r.s.Release(r.kernels["add"])
+	included := make(chan error)
+	g := r.region(launch{label: "included", kernel: "set", args: []arg{tofrom(z)}, included: true})
+	g.Place = make(tellingPlace, 1)
+	go func() { included <- r.s.Run(context.Background(), g) }()
+	<-g.Place.(tellingPlace)
+	r.s.Lose(errLost)
+	if err := <-included; !errors.Is(err, vk.ErrDeviceLost) || !strings.Contains(err.Error(), `kernel "set"`) {
+		t.Errorf("the included construct returned %v", err)
+	}
+	err := r.scope.Wait(context.Background(), nil)
+	for _, label := range []string{`"deferred"`, `"released"`} {
+		if !errors.Is(err, vk.ErrDeviceLost) || !strings.Contains(err.Error(), label) {
+			t.Errorf("the wait returned %v, want the loss of %s", err, label)
+		}
+	}
+	if n := d.compilations(); n != 0 {
+		t.Errorf("%d compilations have ended", n)
+	}
+}
+
+// tellingPlace is a place that tells when it is left.
+type tellingPlace chan struct{}
+
+func (p tellingPlace) Leave()  { p <- struct{}{} }
+func (p tellingPlace) Return() {}

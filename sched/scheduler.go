@@ -170,11 +170,13 @@ type Scheduler struct {
 	regain string
 	onLoss func(error)
 	over   func()
-	// lost is the error that told of the device's loss. atRest: nothing runs on it any
-	// more; doomed are the tasks that are to be aborted then.
-	lost   error
-	atRest bool
-	doomed []*target
+	// lost is the error that told of the device's loss; lossTold is closed when it is set.
+	// atRest: nothing runs on the device any more; doomed are the tasks that are to be
+	// aborted then.
+	lost     error
+	lossTold chan struct{}
+	atRest   bool
+	doomed   []*target
 	// live counts tasks that have entered and are not complete. starved are
 	// those that found no memory while others were live: one of them tries again
 	// when one of those is complete, and the next when that one needs no more.
@@ -247,10 +249,11 @@ func New(d Device, o Options) (*Scheduler, error) {
 		return nil, errors.New("sched: a device needs a task domain of its own")
 	}
 	s := &Scheduler{
-		device: d,
-		props:  d.Properties(),
-		domain: o.Domain,
-		table:  memory.NewTable(),
+		device:   d,
+		props:    d.Properties(),
+		domain:   o.Domain,
+		table:    memory.NewTable(),
+		lossTold: make(chan struct{}),
 	}
 	s.placement, s.random = o.Placement, rand.New(rand.NewPCG(o.Seed, 0))
 	s.openQueues(d.QueueInfos())
