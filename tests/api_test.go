@@ -1,0 +1,209 @@
+package tests
+
+import (
+	"bytes"
+	"flag"
+	"go/ast"
+	"go/parser"
+	"go/printer"
+	"go/token"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var updateAPI = flag.Bool("api.update", false, "write api/vkomp.txt anew")
+
+// publicPackages are those that programs import. What the other packages export is for
+// this repository alone.
+var publicPackages = []string{".", "interop", "interop/vgpu", "ompt", "ompt/trace", "shaders"}
+
+// A change of what programs see is made on purpose: api/vkomp.txt changes with it.
+func TestExportedNamesAreThoseOfTheList(t *testing.T) {
+	var lines []string
+	for _, room := range publicPackages {
+		lines = append(lines, exportedNames(t, room)...)
+	}
+	got := strings.Join(lines, "\n") + "\n"
+	list := filepath.Join("..", "api", "vkomp.txt")
+	if *updateAPI {
+		if err := os.WriteFile(list, []byte(got), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); diff != "" {
+		t.Errorf("exported names (-api/vkomp.txt +found); if they are meant, go test ./tests -run ExportedNames -api.update:\n%s", diff)
+	}
+}
+
+// exportedNames returns a sorted line for each name that the package in a folder exports,
+// with its type: constants and variables, functions, types, their fields and methods.
+func exportedNames(t *testing.T, folder string) []string {
+	t.Helper()
+	fset := token.NewFileSet()
+	names, err := filepath.Glob(filepath.Join("..", folder, "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &listing{prefix: "pkg " + strings.TrimSuffix("vkomp/"+folder, "/.") + ", ", fset: fset}
+	for _, name := range names {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(fset, name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range file.Decls {
+			l.declaration(d)
+		}
+	}
+	if len(l.lines) == 0 {
+		t.Errorf("%s exports nothing", folder)
+	}
+	slices.Sort(l.lines)
+	// Files for different systems declare the same.
+	return slices.Compact(l.lines)
+}
+
+// listing collects the lines of a package.
+type listing struct {
+	prefix string
+	fset   *token.FileSet
+	lines  []string
+}
+
+func (l *listing) add(words ...string) {
+	l.lines = append(l.lines, l.prefix+strings.TrimSpace(strings.Join(words, " ")))
+}
+
+// source returns the source text of a node, in one line.
+func (l *listing) source(n ast.Node) string {
+	if n == nil {
+		return ""
+	}
+	var b bytes.Buffer
+	if err := printer.Fprint(&b, l.fset, n); err != nil {
+		panic(err) // a bytes.Buffer takes everything
+	}
+	return strings.Join(strings.Fields(b.String()), " ")
+}
+
+func (l *listing) declaration(d ast.Decl) {
+	switch d := d.(type) {
+	case *ast.FuncDecl:
+		if !d.Name.IsExported() {
+			return
+		}
+		if d.Recv == nil {
+			l.add("func", d.Name.Name+l.signature(d.Type))
+			return
+		}
+		receiver := l.source(d.Recv.List[0].Type)
+		if base, _, _ := strings.Cut(strings.TrimPrefix(receiver, "*"), "["); ast.IsExported(base) {
+			l.add("method (" + receiver + ") " + d.Name.Name + l.signature(d.Type))
+		}
+	case *ast.GenDecl:
+		for _, s := range d.Specs {
+			switch s := s.(type) {
+			case *ast.TypeSpec:
+				if s.Name.IsExported() {
+					l.typeSpec(s)
+				}
+			case *ast.ValueSpec:
+				for _, name := range s.Names {
+					if name.IsExported() {
+						l.add(d.Tok.String(), name.Name, l.typeOf(s))
+					}
+				}
+			}
+		}
+	}
+}
+
+// typeOf returns the type of constants or variables, where it is written.
+func (l *listing) typeOf(s *ast.ValueSpec) string {
+	if s.Type == nil {
+		return ""
+	}
+	return l.source(s.Type)
+}
+
+// signature returns the types of a function's parameters and results: the names of
+// parameters are not part of what a program depends on.
+func (l *listing) signature(f *ast.FuncType) string {
+	s := l.list(f.TypeParams, "[", "]", true) + l.list(f.Params, "(", ")", false)
+	switch results := l.list(f.Results, "(", ")", false); {
+	case results == "()":
+		return s
+	case len(f.Results.List) == 1 && len(f.Results.List[0].Names) <= 1:
+		return s + " " + results[1:len(results)-1]
+	default:
+		return s + " " + results
+	}
+}
+
+func (l *listing) list(fields *ast.FieldList, open, end string, named bool) string {
+	if fields == nil {
+		if named {
+			return ""
+		}
+		return open + end
+	}
+	var all []string
+	for _, f := range fields.List {
+		typ := l.source(f.Type)
+		for range max(1, len(f.Names)) {
+			all = append(all, typ)
+		}
+		for i, name := range f.Names {
+			if named {
+				all[len(all)-len(f.Names)+i] = name.Name + " " + typ
+			}
+		}
+	}
+	return open + strings.Join(all, ", ") + end
+}
+
+func (l *listing) typeSpec(s *ast.TypeSpec) {
+	name := s.Name.Name + l.list(s.TypeParams, "[", "]", true)
+	if s.Assign.IsValid() {
+		l.add("type", name, "=", l.source(s.Type))
+		return
+	}
+	switch typ := s.Type.(type) {
+	case *ast.StructType:
+		l.add("type", name, "struct")
+		for _, f := range typ.Fields.List {
+			if len(f.Names) == 0 {
+				if text := l.source(f.Type); ast.IsExported(text[strings.LastIndexAny(text, ".*")+1:]) {
+					l.add("type", name, "struct, embedded", text)
+				}
+			}
+			for _, field := range f.Names {
+				if field.IsExported() {
+					l.add("type", name, "struct,", field.Name, l.source(f.Type))
+				}
+			}
+		}
+	case *ast.InterfaceType:
+		l.add("type", name, "interface")
+		for _, m := range typ.Methods.List {
+			if f, ok := m.Type.(*ast.FuncType); ok && m.Names[0].IsExported() {
+				l.add("type", name, "interface,", m.Names[0].Name+l.signature(f))
+			} else if !ok {
+				l.add("type", name, "interface, embedded", l.source(m.Type))
+			}
+		}
+	default:
+		l.add("type", name, l.source(s.Type))
+	}
+}
