@@ -111,7 +111,7 @@ func TestIncludedInteropReportsItsPredecessors(t *testing.T) {
 
 // An included construct whose context ends waits no longer, and is carried out.
 func TestIncludedInteropGivesUpItsWait(t *testing.T) {
-	rt := vktest.Open(t)
+	rt := vktest.Open(t, sharedQueue)
 	a, gate := []uint32{0}, make(chan struct{})
 	o := newObject(t, rt, targetAndSync)
 	copied := o

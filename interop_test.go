@@ -30,6 +30,10 @@ func newObject(t *testing.T, rt *vkomp.Runtime, types interop.Types) interop.Obj
 	return o
 }
 
+// sharedQueue is an option for objects without a queue of their own, on any device: foreign
+// work goes to a queue of the runtime's, by the explicit protocol or by Object.Submit.
+func sharedQueue(o *vkomp.Options) { o.InteropQueues = -1 }
+
 func use(o ...interop.Object) vkomp.Interop { return vkomp.Interop{Use: o} }
 
 // later is the construct with nowait and depend clauses.
@@ -344,7 +348,7 @@ func TestInteropObjectsAreStaleOnceTheRuntimeIsClosed(t *testing.T) {
 // The constructs return while the device waits for foreign work that only this
 // goroutine submits, after them.
 func TestInteropWaitsForNoForeignWork(t *testing.T) {
-	rt := vktest.Open(t)
+	rt := vktest.Open(t, sharedQueue)
 	x, y := []uint32{0}, []uint32{0}
 	o := newObject(t, rt, targetAndSync)
 	s, _ := o.Semaphore()
@@ -404,7 +408,7 @@ func TestCloseNamesForeignWorkThatDoesNotCome(t *testing.T) {
 				if submitted {
 					timeout = 20 * time.Millisecond
 				}
-				rt, err := vkomp.Open(vkomp.Options{Logger: slog.New(kept), ForeignTimeout: timeout})
+				rt, err := vkomp.Open(vkomp.Options{InteropQueues: -1, Logger: slog.New(kept), ForeignTimeout: timeout})
 				must(t, err)
 				x := []uint32{0}
 				o := newObject(t, rt, types)
@@ -559,7 +563,7 @@ func TestForeignWritesAreCopiedBack(t *testing.T) {
 }
 
 func TestInteropTasksBelongToTheirTaskgroup(t *testing.T) {
-	rt := vktest.Open(t)
+	rt := vktest.Open(t, sharedQueue)
 	o := newObject(t, rt, targetAndSync)
 	_, signal, err := o.Next()
 	must(t, err)
@@ -678,7 +682,7 @@ func ExampleRuntime_Interop_semaphore() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(semaphore != 0, wait, signal)
+	fmt.Println(semaphore != 0, signal-wait)
 	submit := func() error { return errors.New("the GPU is busy") }
 	if err := obj.Ready(ctx, wait); err != nil {
 		log.Fatal(err)
@@ -692,7 +696,7 @@ func ExampleRuntime_Interop_semaphore() {
 	err = rt.Interop(ctx, vkomp.Interop{Destroy: []*interop.Object{&obj}, NoWait: true})
 	fmt.Println(obj == interop.None, err)
 	// Output:
-	// true 0 1
+	// true 1
 	// <nil>
 	// true <nil>
 }
@@ -719,7 +723,7 @@ func TestInteropConstructsOfOneObjectThatExcludeEachOther(t *testing.T) {
 // work is given to an object from then on.
 func TestForeignWorkWhileTheRuntimeCloses(t *testing.T) {
 	mine := errors.New("mine")
-	rt, err := vkomp.Open(vkomp.Options{})
+	rt, err := vkomp.Open(vkomp.Options{InteropQueues: -1})
 	must(t, err)
 	o := newObject(t, rt, targetAndSync)
 	begun, closing := make(chan struct{}), make(chan struct{})
@@ -750,7 +754,7 @@ func TestForeignWorkWhileTheRuntimeCloses(t *testing.T) {
 
 // What has failed for one object keeps no other of the construct from its part.
 func TestInteropGoesOnAfterAFailure(t *testing.T) {
-	rt := vktest.Open(t)
+	rt := vktest.Open(t, sharedQueue)
 	a, b := newObject(t, rt, targetAndSync), newObject(t, rt, targetAndSync)
 	mine, called := errors.New("mine"), make(chan struct{})
 	must(t, a.Submit(t.Context(), func(uintptr) error {
@@ -804,7 +808,7 @@ func TestEveryWaitNamesTheForeignWorkItWaitsFor(t *testing.T) {
 
 // An outer task waits for a task whose children's construct comes later in the program.
 func TestConstructOfAChildThatAnEarlierConstructWaitsFor(t *testing.T) {
-	rt := vktest.Open(t, func(o *vkomp.Options) { o.InteropQueues = -1 })
+	rt := vktest.Open(t, sharedQueue)
 	ctx := t.Context()
 	x := []uint32{0}
 	o := newObject(t, rt, targetAndSync)
@@ -830,7 +834,7 @@ func TestConstructOfObjectsOfSeveralDevices(t *testing.T) {
 		"nowait and depend": {NoWait: true, Depend: []vkomp.Depend{vkomp.InOut([]uint32{0})}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			rt, d := openTwice(t, func(o *vkomp.Options) { o.InteropQueues = -1 })
+			rt, d := openTwice(t, sharedQueue)
 			ctx := t.Context()
 			var o [2]interop.Object
 			for k := range o {
