@@ -16,7 +16,7 @@ type Depend struct {
 }
 
 // Kind returns the item's dependence type.
-func (d Depend) Kind() DependKind { return d.item.Kind }
+func (d Depend) Kind() DependKind { return DependKind(d.item.Kind) }
 
 // Address returns where the item's storage begins, 0 for omp_all_memory.
 func (d Depend) Address() uintptr { return uintptr(d.item.Ptr) }
@@ -32,19 +32,27 @@ func appendItems(to []tasks.Depend, items []Depend) []tasks.Depend {
 	return to
 }
 
-// DependKind is the dependence type of an item, as Depobj.Update takes it.
-type DependKind = tasks.DependKind
+// DependKind is the dependence type of an item, with the values of
+// ompt_dependence_type_t (OpenMP 5.2 §15.9.1), or one of the two of omp_all_memory, which
+// takes the place of storage.
+type DependKind uint8
 
-// The dependence types, with the values of ompt_dependence_type_t.
+// The dependence types; see [In], [Out] and the others.
 const (
-	DependIn             = tasks.DependIn
-	DependOut            = tasks.DependOut
-	DependInOut          = tasks.DependInOut
-	DependMutexInOutSet  = tasks.DependMutexInOutSet
-	DependInOutSet       = tasks.DependInOutSet
-	DependOutAllMemory   = tasks.DependOutAllMemory
-	DependInOutAllMemory = tasks.DependInOutAllMemory
+	DependIn             = DependKind(tasks.DependIn)
+	DependOut            = DependKind(tasks.DependOut)
+	DependInOut          = DependKind(tasks.DependInOut)
+	DependMutexInOutSet  = DependKind(tasks.DependMutexInOutSet)
+	DependInOutSet       = DependKind(tasks.DependInOutSet)
+	DependOutAllMemory   = DependKind(tasks.DependOutAllMemory)
+	DependInOutAllMemory = DependKind(tasks.DependInOutAllMemory)
 )
+
+// String returns the type as OpenMP spells it.
+func (k DependKind) String() string { return tasks.DependKind(k).String() }
+
+// AllMemory reports whether the type is one of omp_all_memory.
+func (k DependKind) AllMemory() bool { return tasks.DependKind(k).AllMemory() }
 
 // In orders the task after earlier siblings that have s in any way but In (OpenMP
 // depend(in: s)).
@@ -77,7 +85,7 @@ func DependOn[T any](kind DependKind, s []T) Depend {
 	if kind.AllMemory() {
 		return Depend{}
 	}
-	return dependOn(s, kind)
+	return dependOn(s, tasks.DependKind(kind))
 }
 
 func dependOn[T any](s []T, kind tasks.DependKind) Depend {
@@ -129,11 +137,11 @@ func (o *Depobj) Update(kind DependKind) error {
 	item := o.item
 	switch {
 	case !item.Kind.AllMemory() && !kind.AllMemory():
-		item.Kind = kind
+		item.Kind = tasks.DependKind(kind)
 	case item.Kind.AllMemory() && (kind == DependOut || kind == DependOutAllMemory):
-		item.Kind = DependOutAllMemory
+		item.Kind = tasks.DependOutAllMemory
 	case item.Kind.AllMemory() && (kind == DependInOut || kind == DependInOutAllMemory):
-		item.Kind = DependInOutAllMemory
+		item.Kind = tasks.DependInOutAllMemory
 	default:
 		return fmt.Errorf("vkomp: depobj: %w: update from %v to %v: omp_all_memory has out and inout, storage has not", ErrInvalidDepend, item.Kind, kind)
 	}

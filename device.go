@@ -174,7 +174,7 @@ func (d *device) open() (*sched.Scheduler, error) {
 	scheduling := o.MemoryPath.scheduling()
 	scheduling.Domain = tasks.Domain(d.number + 1)
 	scheduling.LeakSites, scheduling.OwnBuffers = o.LeakSites, o.Robust
-	scheduling.Placement, scheduling.Seed = o.Placement, o.PlacementSeed
+	scheduling.Placement, scheduling.Seed = sched.Placement(o.Placement), o.PlacementSeed
 	scheduling.Generation = d.generation
 	scheduling.Numbers = sched.Numbers{Device: d.number, Host: d.rt.NumDevices()}
 	scheduling.Regain, scheduling.Lost, scheduling.Over = d.regain(), d.lost, d.finishInterop

@@ -6,7 +6,6 @@ import (
 	"unsafe"
 
 	"github.com/vkomp/vkomp/memory"
-	"github.com/vkomp/vkomp/sched"
 )
 
 // hostMemory is the memory that was allocated on the initial device: Go memory
@@ -122,15 +121,13 @@ func (m *hostMemory) close() error {
 		ErrLeaked, left.Count, left.Bytes, leaks.Report((*memory.Site).Caller))
 }
 
-// report says what the memory is used for.
-func (m *hostMemory) report() sched.MemoryReport {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	return sched.MemoryReport{
-		Heaps:     []sched.HeapReport{},
-		Total:     memory.AllocatorStats{LiveBytes: m.allocated.Bytes, PeakLiveBytes: m.peak, Allocations: m.allocated.Count},
-		Allocated: m.allocated,
-	}
+// report adds to m what the memory is used for.
+func (h *hostMemory) report(m *DeviceMemory) {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	m.Heaps = []HeapMemory{}
+	m.Total = MemoryStats{LiveBytes: h.allocated.Bytes, PeakLiveBytes: h.peak, Allocations: h.allocated.Count}
+	m.Allocated = MemoryCount(h.allocated)
 }
 
 // stale is the error of a pointer into an allocation that is not live; m.mu is

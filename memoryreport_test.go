@@ -17,7 +17,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/vkomp/vkomp"
-	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/tests/vktest"
 )
 
@@ -159,7 +158,7 @@ func TestDeclaredStorageIsNoLeakAtClose(t *testing.T) {
 	if err := rt.TargetUpdate(context.Background(), vkomp.TargetUpdate{Motions: []vkomp.Arg{vkomp.To(x)}}); err != nil {
 		t.Fatal(err)
 	}
-	if d := rt.DefaultDevice(context.Background()).Memory(); d.Declared != (memory.Tally{Count: 1, Bytes: 400}) {
+	if d := rt.DefaultDevice(context.Background()).Memory(); d.Declared != (vkomp.MemoryCount{Count: 1, Bytes: 400}) {
 		t.Errorf("%+v", d)
 	}
 	if err := rt.Close(); err != nil {
@@ -185,7 +184,7 @@ func TestMemoryReportCountsWhatTheProgramHas(t *testing.T) {
 			}
 		}
 		m := d.Memory()
-		if !m.Opened || m.Allocated != (memory.Tally{Count: 1, Bytes: 1000}) || m.Total.Allocations != 1 ||
+		if !m.Opened || m.Allocated != (vkomp.MemoryCount{Count: 1, Bytes: 1000}) || m.Total.Allocations != 1 ||
 			m.Total.LiveBytes < 1000 || m.Total.LiveBytes >= 2000 || m.Total.PeakLiveBytes < 6000 {
 			t.Errorf("%+v", m)
 		}
@@ -212,7 +211,7 @@ func TestMemoryReportCountsWhatTheProgramHas(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if m.Mapped != (memory.Tally{Count: 1, Bytes: 800}) || m.Associated != (memory.Tally{Count: 1, Bytes: 400}) || m.Declared.Count != 0 {
+		if m.Mapped != (vkomp.MemoryCount{Count: 1, Bytes: 800}) || m.Associated != (vkomp.MemoryCount{Count: 1, Bytes: 400}) || m.Declared.Count != 0 {
 			t.Errorf("%+v", m)
 		}
 		var storage, staging uint64

@@ -146,15 +146,15 @@ func (p MemoryPath) String() string {
 }
 
 // Placement is a way to choose among the queues of a device.
-type Placement = sched.Placement
+type Placement uint8
 
 const (
 	// PlaceByFinish puts a command where it is estimated to finish first: what follows
 	// a command of another queue begins later there, and an idle queue has to be
 	// started. Large copies go to a queue that only transfers.
-	PlaceByFinish = sched.PlaceByFinish
+	PlaceByFinish Placement = iota
 	// PlaceRandom puts every command on any queue that can run it.
-	PlaceRandom = sched.PlaceRandom
+	PlaceRandom
 )
 
 // queues returns the options with which a device is opened.

@@ -133,7 +133,7 @@ func (r *raceDetector) group(c current) *race.Group {
 // it runs. inner is the region of the task.
 func (r *raceDetector) task(c current, inner *taskContext, label string, depend []tasks.Depend, t *Task, undeferred bool) func(context.Context) error {
 	s := r.spec(c, r.callers(), label, depend, itemAccesses(depend, nil))
-	s.Body, s.Included, s.Event, s.Transparency = true, undeferred, t.Detach != nil, t.Transparent
+	s.Body, s.Included, s.Event, s.Transparency = true, undeferred, t.Detach != nil, tasks.Transparency(t.Transparent)
 	made := r.graph.Create(s)
 	inner.region.race = made
 	if t.Detach != nil {

@@ -179,9 +179,9 @@ func (c *clauses) dependOnArgs(k *kernel, args []Arg) {
 		if a.kind != argMap && a.kind != argImplicit && a.kind != argAddress {
 			continue
 		}
-		kind := DependInOut
+		kind := tasks.DependInOut
 		if a.kind == argMap && a.mapType == memory.MapTo || a.kind != argAddress && k.shader != nil && k.shader.ReadOnly(binding) {
-			kind = DependIn
+			kind = tasks.DependIn
 		}
 		section := a.at.host
 		if a.part != nil {
@@ -190,9 +190,9 @@ func (c *clauses) dependOnArgs(k *kernel, args []Arg) {
 		c.depend = append(c.depend, tasks.Depend{Kind: kind, Ptr: section.Ptr, Size: section.Size})
 		for k := 0; a.image != nil && k < len(a.image.slices); k++ {
 			m := a.image.member(a, k)
-			kind := DependInOut
+			kind := tasks.DependInOut
 			if m.mapType == memory.MapTo {
-				kind = DependIn
+				kind = tasks.DependIn
 			}
 			c.depend = append(c.depend, tasks.Depend{Kind: kind, Ptr: m.at.host.Ptr, Size: m.at.host.Size})
 		}

@@ -46,21 +46,22 @@ type Task struct {
 	Label string
 }
 
-// Transparency is the value of the transparent clause (OpenMP 6.0 omp_impex_t).
-type Transparency = tasks.Transparency
+// Transparency is the value of the transparent clause, with the values of omp_impex_t
+// (OpenMP 6.0 §17.9.5).
+type Transparency uint8
 
 const (
 	// NotImpex: dependences hold between siblings only.
-	NotImpex = tasks.NotImpex
+	NotImpex Transparency = 0
 	// Import: whatever the task could follow, its children can, each by its own depend
 	// items.
-	Import = tasks.Import
+	Import Transparency = 1
 	// Export: what follows the task by dependence, directly or through other tasks, can
 	// follow its children too, by its own depend items; what comes after an undeferred
 	// one can in any case.
-	Export = tasks.Export
+	Export Transparency = 2
 	// ImpEx is both.
-	ImpEx = tasks.ImpEx
+	ImpEx Transparency = 3
 )
 
 // Event is the event of a detachable task (OpenMP 5.0 omp_event_handle_t). It may
@@ -147,7 +148,7 @@ func (rt *Runtime) task(ctx context.Context, t *Task) error {
 		inner.region.place = inner
 	}
 	if t.Transparent != NotImpex {
-		r.Transparency, r.Inner = t.Transparent, r.Scope.NewInner()
+		r.Transparency, r.Inner = tasks.Transparency(t.Transparent), r.Scope.NewInner()
 		inner.region.scope = r.Inner
 	}
 	r.Context, r.Ender, r.ID = inner, inner, &inner.region.id

@@ -9,7 +9,6 @@ import (
 	"text/tabwriter"
 
 	"github.com/vkomp/vkomp"
-	"github.com/vkomp/vkomp/memory"
 )
 
 type memoryCommand struct {
@@ -195,7 +194,7 @@ func printMemory(w io.Writer, report vkomp.MemoryReport) error {
 		}
 		for _, t := range []struct {
 			what string
-			memory.Tally
+			vkomp.MemoryCount
 		}{{"mapped", d.Mapped}, {"associated", d.Associated}, {"declared", d.Declared}, {"allocated", d.Allocated}} {
 			if t.Count > 0 {
 				fmt.Fprintf(table, "  %s\t%s\t\t%d\n", t.what, byteCount(t.Bytes), t.Count)
@@ -206,7 +205,7 @@ func printMemory(w io.Writer, report vkomp.MemoryReport) error {
 }
 
 // printUse writes a line of the table, unless nothing ever was there.
-func printUse(w io.Writer, what string, s memory.AllocatorStats) {
+func printUse(w io.Writer, what string, s vkomp.MemoryStats) {
 	if s.PeakLiveBytes == 0 && s.PeakBlockBytes == 0 {
 		return
 	}

@@ -13,32 +13,31 @@ import (
 
 	"github.com/vkomp/vkomp"
 	"github.com/vkomp/vkomp/memory"
-	"github.com/vkomp/vkomp/sched"
 )
 
 func TestMemoryIsATableADevice(t *testing.T) {
-	storage := memory.AllocatorStats{Blocks: 2, BlockBytes: 8 << 20, LiveBytes: 3 << 20, PeakLiveBytes: 4 << 20, PeakBlockBytes: 12 << 20,
+	storage := vkomp.MemoryStats{Blocks: 2, BlockBytes: 8 << 20, LiveBytes: 3 << 20, PeakLiveBytes: 4 << 20, PeakBlockBytes: 12 << 20,
 		Allocations: 20, FreeBytes: 5 << 20, LargestFree: 4 << 20, Fragmentation: 0.2}
-	staging := memory.AllocatorStats{Blocks: 1, BlockBytes: 4 << 20, PeakLiveBytes: 1 << 20, PeakBlockBytes: 4 << 20, FreeBytes: 4 << 20, LargestFree: 4 << 20}
-	imported := sched.Imports{Tally: memory.Tally{Count: 1, Bytes: 64 << 20}, PeakBytes: 128 << 20, Imports: 7}
+	staging := vkomp.MemoryStats{Blocks: 1, BlockBytes: 4 << 20, PeakLiveBytes: 1 << 20, PeakBlockBytes: 4 << 20, FreeBytes: 4 << 20, LargestFree: 4 << 20}
+	imported := vkomp.ImportedMemory{MemoryCount: vkomp.MemoryCount{Count: 1, Bytes: 64 << 20}, PeakBytes: 128 << 20, Imports: 7}
 	report := vkomp.MemoryReport{Devices: []vkomp.DeviceMemory{
-		{Number: 0, Name: "Radeon", Type: "discrete", Opened: true, MemoryReport: sched.MemoryReport{
-			Heaps: []sched.HeapReport{
+		{Number: 0, Name: "Radeon", Type: "discrete", Opened: true,
+			Heaps: []vkomp.HeapMemory{
 				{Size: 8 << 30, DeviceLocal: true, BudgetKnown: true, Budget: 7 << 30, Usage: 1 << 30, Total: storage, Storage: storage},
 				{Size: 16 << 30, Total: staging, Staging: staging, Imported: imported},
 			},
-			Total:      storage.Plus(staging),
-			Mapped:     memory.Tally{Count: 17, Bytes: 2 << 20},
-			Associated: memory.Tally{Count: 1, Bytes: 1000},
-			Declared:   memory.Tally{Count: 2, Bytes: 600},
-			Allocated:  memory.Tally{Count: 1, Bytes: 1 << 20},
-		}},
-		{Number: 1, Name: "llvmpipe", Type: "software", MemoryReport: sched.MemoryReport{Heaps: []sched.HeapReport{{Size: 2 << 30, DeviceLocal: true}}}},
-		{Number: 2, Name: "host", Type: "initial", Opened: true, MemoryReport: sched.MemoryReport{
-			Heaps:     []sched.HeapReport{},
-			Total:     memory.AllocatorStats{LiveBytes: 500, PeakLiveBytes: 1500, Allocations: 3},
-			Allocated: memory.Tally{Count: 3, Bytes: 500},
-		}},
+			Total:      vkomp.MemoryStats(memory.AllocatorStats(storage).Plus(memory.AllocatorStats(staging))),
+			Mapped:     vkomp.MemoryCount{Count: 17, Bytes: 2 << 20},
+			Associated: vkomp.MemoryCount{Count: 1, Bytes: 1000},
+			Declared:   vkomp.MemoryCount{Count: 2, Bytes: 600},
+			Allocated:  vkomp.MemoryCount{Count: 1, Bytes: 1 << 20},
+		},
+		{Number: 1, Name: "llvmpipe", Type: "software", Heaps: []vkomp.HeapMemory{{Size: 2 << 30, DeviceLocal: true}}},
+		{Number: 2, Name: "host", Type: "initial", Opened: true,
+			Heaps:     []vkomp.HeapMemory{},
+			Total:     vkomp.MemoryStats{LiveBytes: 500, PeakLiveBytes: 1500, Allocations: 3},
+			Allocated: vkomp.MemoryCount{Count: 3, Bytes: 500},
+		},
 	}}
 	var printed bytes.Buffer
 	if err := printMemory(&printed, report); err != nil {

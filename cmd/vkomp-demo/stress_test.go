@@ -17,7 +17,6 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/vkomp/vkomp"
-	"github.com/vkomp/vkomp/sched"
 )
 
 // stressed runs small graphs that must all be right, and returns what was printed.
@@ -345,7 +344,7 @@ func TestReproductionIsACommandForAShell(t *testing.T) {
 
 func TestStressReportNamesEveryFigure(t *testing.T) {
 	queue := func(index int, transfer bool, dispatches, copies uint64) vkomp.QueueStats {
-		return vkomp.QueueStats{Index: index, QueueStats: sched.QueueStats{Family: index / 2, Transfer: transfer, Submissions: 10, Dispatches: dispatches, Copies: copies, Barriers: 7, SemaphoreWaits: 5}}
+		return vkomp.QueueStats{Index: index, Family: index / 2, Transfer: transfer, Submissions: 10, Dispatches: dispatches, Copies: copies, Barriers: 7, SemaphoreWaits: 5}
 	}
 	totals := stressTotals{device: vkomp.DeviceInfo{Name: "llvmpipe", Type: "software"}, passed: 23, failed: 1, seeds: 2, tasks: 153600, others: 12}
 	totals.add(vkomp.Stats{Edges: 400, Submissions: 30, Barriers: 21, SemaphoreWaits: 15, HostWaits: 4,

@@ -1,0 +1,102 @@
+package vkomp
+
+import (
+	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/sched"
+)
+
+// Stats are totals of a runtime since Open.
+type Stats struct {
+	// Tasks and Edges count the nodes of the task graph and the dependences
+	// between them; those on tasks that were complete by then only with
+	// Options.KeepGraph. A data construct counts as two tasks, its beginning and
+	// its end.
+	Tasks, Edges uint64
+	// Submissions counts queue submissions, Barriers the barriers in them.
+	Submissions, Barriers uint64
+	// Dispatches and Copies count device commands.
+	Dispatches, Copies uint64
+	// SemaphoreWaits counts the waits of one queue for another in submissions,
+	// HostWaits how often the host has waited for a queue.
+	SemaphoreWaits, HostWaits uint64
+	// Queues are those of all devices in use, by device.
+	Queues []QueueStats
+	// HostRegions counts target regions that ran on the initial device.
+	HostRegions uint64
+	// BytesToDevice and BytesFromDevice count copied bytes of mapped slices.
+	BytesToDevice, BytesFromDevice uint64
+	// Storage is the memory of mapped slices and allocations, Staging that of buffers for
+	// copies between device and host: of all devices in use. Their peaks are bounds where
+	// there are several devices. MemoryReport has more.
+	Storage, Staging MemoryStats
+}
+
+// QueueStats are totals of one queue of a device.
+type QueueStats struct {
+	// Device is the device's number, Index the queue's among the device's.
+	Device, Index int
+	// Family is the queue's family in Vulkan.
+	Family int
+	// Transfer: the queue makes copies and runs no kernels.
+	Transfer bool
+	// Submissions, Dispatches, Copies, Barriers and SemaphoreWaits are those of Stats.
+	Submissions, Dispatches, Copies, Barriers, SemaphoreWaits uint64
+}
+
+// MemoryStats are figures of device memory at one moment. Memory is taken from Vulkan in
+// blocks (VkDeviceMemory), in which allocations lie: mapped slices, memory that the program
+// asked for, staging.
+type MemoryStats struct {
+	// Blocks is the number of blocks, BlockBytes their size in bytes, PeakBlockBytes the
+	// highest BlockBytes so far.
+	Blocks     int    `json:"blocks"`
+	BlockBytes uint64 `json:"block_bytes"`
+	// LiveBytes is what allocations occupy, rounded to their alignment, PeakLiveBytes the
+	// highest LiveBytes so far.
+	LiveBytes      uint64 `json:"live_bytes"`
+	PeakLiveBytes  uint64 `json:"peak_live_bytes"`
+	PeakBlockBytes uint64 `json:"peak_block_bytes"`
+	// Allocations is their number now.
+	Allocations int `json:"allocations"`
+
+	// FreeBytes are those that are free in blocks which allocations share, LargestFree the
+	// size of the largest piece of them.
+	FreeBytes   uint64 `json:"free_bytes"`
+	LargestFree uint64 `json:"largest_free"`
+	// Fragmentation is the part of FreeBytes that a request for all of them could not have,
+	// from 0, also with nothing free, to 1.
+	Fragmentation float64 `json:"fragmentation"`
+
+	// TrimmedBlocks and TrimmedBytes count empty blocks given back to Vulkan so far.
+	TrimmedBlocks uint64 `json:"trimmed_blocks"`
+	TrimmedBytes  uint64 `json:"trimmed_bytes"`
+}
+
+// Stats returns the totals so far.
+func (rt *Runtime) Stats() Stats {
+	counts := rt.graph.Counts()
+	var all sched.Stats
+	stats := Stats{Tasks: counts.Tasks, Edges: counts.Edges, HostRegions: rt.host.Regions()}
+	for _, d := range rt.devices {
+		s := d.stats()
+		for i, q := range s.Queues {
+			stats.Queues = append(stats.Queues, QueueStats{
+				Device: d.number, Index: i, Family: q.Family, Transfer: q.Transfer,
+				Submissions: q.Submissions, Dispatches: q.Dispatches, Copies: q.Copies, Barriers: q.Barriers, SemaphoreWaits: q.SemaphoreWaits,
+			})
+		}
+		storage, staging := all.Storage.Plus(s.Storage), all.Staging.Plus(s.Staging)
+		s.Queues = nil
+		all = all.Plus(s)
+		all.Storage, all.Staging = storage, staging
+	}
+	stats.Submissions, stats.Barriers = all.Submissions, all.Barriers
+	stats.Dispatches, stats.Copies = all.Dispatches, all.Copies
+	stats.SemaphoreWaits, stats.HostWaits = all.SemaphoreWaits, all.HostWaits
+	stats.BytesToDevice, stats.BytesFromDevice = all.BytesToDevice, all.BytesFromDevice
+	stats.Storage, stats.Staging = memoryStats(all.Storage), memoryStats(all.Staging)
+	return stats
+}
+
+// memoryStats are the figures of an allocator, or of several.
+func memoryStats(s memory.AllocatorStats) MemoryStats { return MemoryStats(s) }
