@@ -26,7 +26,7 @@ func (s *Scope) depend(n *Node, items []Depend) {
 		default:
 			at := d.section()
 			if s.recent != nil {
-				if l = s.recent[at.start>>3%recents]; l != nil && l.section == at && l.poison == nil {
+				if l = s.recent[at.start>>3%recents]; l != nil && l.section == at {
 					if l.refs == 0 {
 						s.dead--
 					}
@@ -76,7 +76,7 @@ func (s *Scope) depend(n *Node, items []Depend) {
 
 // plain reports whether the location's two sets are all there is to its history.
 func (s *Scope) plain(l *location) bool {
-	return !l.tangled && l.poison == nil && l.epoch == s.epoch && s.onlookers+s.blighted == 0 && l != &s.everything
+	return !l.tangled && l.epoch == s.epoch && s.onlookers == 0 && s.poison == nil && l != &s.everything
 }
 
 // again is for a section that the task names once more: with several types, it
@@ -108,26 +108,19 @@ func (s *Scope) follow(n *Node, l *location, c class) {
 		for l := s.locations.after; l != nil && l != &s.locations; l = l.after {
 			s.followOn(n, l, classOut)
 		}
-		for l := s.poisoned.after; l != nil && l != &s.poisoned; l = l.after {
-			n.infect(l, classOut)
-		}
+		s.poison.infect(n, everywhere, classOut)
 		if s.tangle != nil {
 			s.followAll(n)
 		}
 		return
 	}
 	s.followOn(n, l, c)
-	if s.tangle != nil {
-		s.tangle.infect(n, l.section, c)
-	}
+	s.poison.infect(n, l.section, c)
 }
 
 // followOn collects the tasks that n follows because it uses the location, or
 // one that overlaps it, as class says.
 func (s *Scope) followOn(n *Node, l *location, c class) {
-	if l.poison != nil {
-		n.infect(l, c)
-	}
 	if l.epoch != s.epoch {
 		return
 	}
@@ -146,7 +139,7 @@ func (s *Scope) followFurther(n *Node) {
 	if len(n.items) == 0 {
 		return
 	}
-	if allMemoryOrders && (s.everything.cur != nil || s.everything.poison != nil) {
+	if allMemoryOrders && s.everything.cur != nil {
 		s.followOn(n, &s.everything, classOut)
 	}
 	for inner := s; inner.outer != nil; inner = inner.outer {
@@ -171,8 +164,7 @@ func (s *Scope) followFurther(n *Node) {
 
 // further reports whether there may be something for followFurther to find.
 func (s *Scope) further() bool {
-	return s.everything.cur != nil || s.everything.poison != nil || s.outer != nil ||
-		len(s.exported) > 0 || len(s.family.trails) > 0
+	return s.everything.cur != nil || s.outer != nil || len(s.exported) > 0 || len(s.family.trails) > 0
 }
 
 // allMemoryOrders is false, and later tasks do not follow one with
@@ -195,24 +187,6 @@ func (s *Scope) meet(from, n *Node) {
 		return
 	}
 	s.family.found = append(s.family.found, from)
-}
-
-// infect makes n fail if a failure at the location is one that it follows.
-func (n *Node) infect(l *location, c class) {
-	if l.poison == nil {
-		return
-	}
-	if l.clean() {
-		if l.refs > 0 {
-			l.poison, l.keep = nil, nil
-		}
-		return
-	}
-	for k, failed := range l.poison {
-		if last := len(failed) - 1; last >= 0 && ordered[k][c] && n.failedBy == nil {
-			n.failedBy = failed[last].root
-		}
-	}
 }
 
 // record makes a the newest access of its location.
@@ -292,23 +266,4 @@ func (s *Scope) edge(from, to *Node) {
 		to.failedBy = from.rootFailure()
 	}
 	from.successors = append(from.successors, edge{to: to, onDevice: onDevice, released: released})
-}
-
-// poisonItems leaves the failure where later tasks find it.
-func (n *Node) poisonItems(t *tally) {
-	for i := range n.items {
-		a := &n.items[i]
-		if a.loc.poison == nil {
-			a.loc.poison = new([classes][]*tally)
-		}
-		if failed := a.loc.poison[a.class]; len(failed) == 0 || failed[len(failed)-1] != t {
-			a.loc.poison[a.class] = append(failed, t)
-		}
-		if a.loc.keep == nil {
-			a.loc.keep = a.ptr
-		}
-		if a.loc.tangled {
-			n.scope.blight(a.loc)
-		}
-	}
 }

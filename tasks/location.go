@@ -36,8 +36,6 @@ type location struct {
 	// older are accesses that were superseded while the scope has onlookers, which
 	// may still have to follow them.
 	older *access
-	// blighted is where a tangled location with poison is found.
-	blighted *span[*location]
 	// holder is the last task that took the storage for itself (mutexinoutset);
 	// blocked are those that wait for it here.
 	holder  *Node
@@ -46,14 +44,8 @@ type location struct {
 	common section
 	// gave is who held it last, where the graph is kept.
 	gave *Node
-	// poison are unreported failures of tasks that used the storage, by class;
-	// keep holds the storage itself meanwhile, so that its address means nothing
-	// else.
-	poison *[classes][]*tally
-	keep   unsafe.Pointer
 
-	// after and before link the locations of the scope, or those kept for their
-	// poison alone.
+	// after and before link the locations of the scope.
 	after, before *location
 }
 
@@ -89,12 +81,8 @@ func (s *Scope) locate(at section) *location {
 			l.refs++
 			return l
 		}
-	case l.refs > 0:
-	case l.poison == nil:
+	case l.refs == 0:
 		s.dead--
-	default:
-		l.unlink()
-		l.link(&s.locations)
 	}
 	l.refs++
 	if s.recent != nil {
@@ -118,7 +106,7 @@ func (s *Scope) newLocation(at section) *location {
 	for i, o := range s.scratch {
 		s.scratch[i] = nil
 		switch {
-		case o.refs == 0 && o.poison == nil:
+		case o.refs == 0:
 			// It orders nothing any more.
 			s.evict(o)
 			s.dead--
@@ -142,21 +130,14 @@ var overlapsMatch = true
 // died takes note that the location, whose sets are empty, has lost its last
 // reference.
 func (s *Scope) died(l *location) {
-	if l.poison != nil && l.clean() {
-		l.poison, l.keep = nil, nil
-	}
-	switch {
-	case l.poison != nil:
-		l.unlink()
-		l.link(&s.poisoned)
-	case l.tangled:
+	if l.tangled {
 		s.evict(l)
-	default:
-		s.dead++
-		// Not before as many have died as the search may come across.
-		if s.dead > 2*maxDead && 2*s.dead > s.index.len() {
-			s.bury(s.dead / 2)
-		}
+		return
+	}
+	s.dead++
+	// Not before as many have died as the search may come across.
+	if s.dead > 2*maxDead && 2*s.dead > s.index.len() {
+		s.bury(s.dead / 2)
 	}
 }
 
@@ -180,12 +161,7 @@ func (s *Scope) evict(l *location) {
 
 // spare takes an unlinked location without references out of the index.
 func (s *Scope) spare(l *location) {
-	if l.tangled {
-		if l.blighted != nil {
-			s.tangle.blight.remove(l.blighted)
-			s.blighted--
-		}
-	} else {
+	if !l.tangled {
 		s.unindex(l)
 	}
 	*l = location{}

@@ -257,14 +257,14 @@ func TestPoisonIsGivenBackAfterTheWaitThatReportsIt(t *testing.T) {
 		s.complete(label, errBroken)
 		s.nodes[label].Release()
 	}
-	if n := s.scope.index.len(); n != len(memory) {
-		t.Errorf("%d of %d poisoned locations are kept", n, len(memory))
+	if n := len(s.scope.poison.entries); n != len(memory) {
+		t.Errorf("%d of %d poisoned sections are kept", n, len(memory))
 	}
 	if err := s.waitNow(); err == nil {
 		t.Error("nothing reported")
 	}
-	if n := s.scope.index.len(); n != 0 {
-		t.Errorf("%d locations kept", n)
+	if n := s.scope.index.len(); n != 0 || s.scope.poison != nil {
+		t.Errorf("%d locations kept, or poison", n)
 	}
 }
 
@@ -314,8 +314,8 @@ func TestFailuresThatGroupsReportAreForgotten(t *testing.T) {
 	if n := len(s.scope.failures.list); n > 1 {
 		t.Errorf("%d reported failures are kept", n)
 	}
-	if l := s.scope.index.find(section{uintptr(unsafe.Pointer(x)), 8}); l != nil && l.poison != nil {
-		t.Error("the location is poisoned still")
+	if s.scope.poison != nil {
+		t.Error("the storage is poisoned still")
 	}
 	slow.Complete(nil, &s.work)
 }

@@ -986,7 +986,7 @@ func (h *history) rest() error {
 	if !h.scope.Settled() || h.scope.Pending() {
 		return errors.New("the scope has something left")
 	}
-	if l := &h.scope.poisoned; !h.keep && (h.scope.index.len() != 0 || l.after != nil && l.after != l) {
+	if !h.keep && h.scope.index.len() != 0 || h.scope.poison != nil {
 		return fmt.Errorf("%d locations remembered at rest", h.scope.index.len())
 	}
 	return nil

@@ -282,7 +282,7 @@ func (n *Node) completePlain(w *Work) {
 		l.refs--
 		switch {
 		case l.refs > 0:
-		case l.poison == nil && !l.tangled && s.dead < 2*maxDead:
+		case !l.tangled && s.dead < 2*maxDead:
 			s.dead++
 		default:
 			s.died(l)

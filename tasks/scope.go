@@ -48,9 +48,7 @@ type Scope struct {
 	imported []*trail
 	// onlookers counts the importing tasks that are not gone and from which children
 	// can see this scope. The histories are kept whole for them, up to that seq.
-	onlookers int
-	// blighted counts the tangled locations with poison.
-	blighted   int
+	onlookers  int
 	overlooked uint64
 	// trail, of the complete exporting task whose children these are, leads here.
 	trail *trail
@@ -73,11 +71,13 @@ type Scope struct {
 	// epoch counts the tasks with omp_all_memory, which is the location everything.
 	epoch      uint64
 	everything location
-	// The heads of lists: of all locations but those kept for the poison alone,
-	// and of these. dead counts the former that are of no task.
-	locations, poisoned location
-	dead                int
-	scratch             []*location
+	// poison is the storage of tasks whose failures are not reported, nil if there is none.
+	poison *poison
+	// locations is the head of the list of all locations, of which dead counts those that
+	// are of no task.
+	locations location
+	dead      int
+	scratch   []*location
 	// recent are locations that items named of late, by address: most are named
 	// again. A scope of few tasks, which located counts up to, has none.
 	recent  *[recents]*location

@@ -26,8 +26,6 @@ type tangle struct {
 	retired spans[*generation]
 	// held has the holders of mutexinoutset storage.
 	held spans[hold]
-	// blight has the tangled locations with poison.
-	blight spans[*location]
 
 	// The numbers of spans that the last sweeps left.
 	keptSegments, keptHeld int
@@ -83,9 +81,6 @@ func (s *Scope) entangle(l *location) {
 	l.cur, l.prev, l.older = nil, nil, nil
 	if cur != nil {
 		t.addSegment(l.start, l.end(), segment{cur, prev})
-	}
-	if l.poison != nil {
-		s.blight(l)
 	}
 	if l.holder != nil {
 		t.take(l.holder, l)
@@ -412,30 +407,11 @@ func (t *tangle) sweepSegments() {
 	}
 }
 
-// blight makes a tangled location with poison known to those that share a byte with it.
-func (s *Scope) blight(l *location) {
-	if l.blighted == nil {
-		l.blighted = &span[*location]{start: l.start, end: l.end(), value: l}
-		s.tangle.blight.insert(l.blighted)
-		s.blighted++
-	}
-}
-
-// infect makes n fail if a failure at tangled storage is one that it follows.
-func (t *tangle) infect(n *Node, at section, c class) {
-	if t.blight.empty() {
-		return
-	}
-	for _, o := range t.blight.appendOverlapping(nil, at.start, at.end()) {
-		n.infect(o.value, c)
-	}
-}
-
 // rest gives back what a scope at rest has no use for.
 func (t *tangle) rest() {
 	t.sweepSegments()
 	t.sweepHolders()
 	if t.segments.empty() && t.retired.empty() && t.held.empty() {
-		*t = tangle{blight: t.blight}
+		*t = tangle{}
 	}
 }

@@ -161,6 +161,27 @@ func (a *span[V]) appendOverlapping(dst []*span[V], start, end uintptr) []*span[
 	return dst
 }
 
+// find returns the first span that has a byte of [start, end) and is ok, or nil.
+func (t *spans[V]) find(start, end uintptr, ok func(*span[V]) bool) *span[V] {
+	return t.root.find(start, end, ok)
+}
+
+func (a *span[V]) find(start, end uintptr, ok func(*span[V]) bool) *span[V] {
+	for a != nil && a.reach > start {
+		if found := a.left.find(start, end, ok); found != nil {
+			return found
+		}
+		if a.start >= end {
+			break
+		}
+		if a.end > start && ok(a) {
+			return a
+		}
+		a = a.right
+	}
+	return nil
+}
+
 // overlaps reports whether some span has a byte of [start, end).
 func (t *spans[V]) overlaps(start, end uintptr) bool {
 	a := t.root

@@ -91,12 +91,13 @@ func (n *Node) receive(t *trail) {
 func (s *Scope) followIn(n *Node, other *Scope, before uint64) {
 	for i := range n.items {
 		a := &n.items[i]
+		other.poison.infect(n, a.extent(), a.class)
 		if a.kind.AllMemory() {
 			for l := other.locations.after; l != nil && l != &other.locations; l = l.after {
 				s.followSets(n, l, classOut, before)
 			}
 			if other.tangle != nil {
-				s.followSegments(n, other.tangle, section{size: ^uintptr(0)}, classOut, before)
+				s.followSegments(n, other.tangle, everywhere, classOut, before)
 			}
 			continue
 		}
@@ -118,7 +119,6 @@ func (s *Scope) followIn(n *Node, other *Scope, before uint64) {
 // followSets collects whoever n follows in the whole history of a location of
 // another scope. Exclusion between scopes is kept by an order.
 func (s *Scope) followSets(n *Node, l *location, c class, before uint64) {
-	n.infect(l, c)
 	for _, set := range [...]*access{l.cur, l.prev, l.older} {
 		for a := set; a != nil; a = a.next {
 			if a.node.seq < before && afar(a.class, c) {
@@ -146,7 +146,6 @@ func (s *Scope) followSegments(n *Node, t *tangle, at section, c class, before u
 			}
 		}
 	}
-	t.infect(n, at, c)
 	for _, o := range t.segments.appendOverlapping(nil, at.start, at.end()) {
 		follow(o.value.cur, o.start, o.end)
 		follow(o.value.prev, o.start, o.end)

@@ -161,31 +161,6 @@ func cleanse(reported []*tally) {
 	}
 }
 
-// forgetPoison forgets the locations that are kept for poison of reported failures alone.
-func (s *Scope) forgetPoison() {
-	for l := s.poisoned.after; l != nil && l != &s.poisoned; {
-		next := l.after
-		if l.clean() {
-			s.evict(l)
-		}
-		l = next
-	}
-}
-
-// clean reports whether every failure at the location is reported. It forgets
-// those that are, the newest first.
-func (l *location) clean() bool {
-	clean := true
-	for k, failed := range l.poison {
-		for len(failed) > 0 && failed[len(failed)-1].over() {
-			failed = failed[:len(failed)-1]
-		}
-		l.poison[k] = failed
-		clean = clean && len(failed) == 0
-	}
-	return clean
-}
-
 // takeFailures returns the failures that no other wait has reported.
 func (s *Scope) takeFailures() []*tally {
 	if len(s.failures.list) == 0 {

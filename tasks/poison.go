@@ -1,0 +1,138 @@
+package tasks
+
+import (
+	"slices"
+	"unsafe"
+)
+
+// poison is the storage of tasks that failed, or were not run because a task failed that
+// they follow. Until a wait has reported the failure, no task that follows one of them is
+// run. There is one entry for each section and class of dependence, however many tasks
+// used it. The scope's lock guards it.
+type poison struct {
+	entries map[poisonKey]*span[poisoned]
+	// byClass has the same entries, to be found by any byte of their sections.
+	byClass [classes]spans[poisoned]
+}
+
+// poisonKey is a section and the way in which tasks depend on it.
+type poisonKey struct {
+	section
+	class class
+}
+
+// poisoned is the entry of one section and class.
+type poisoned struct {
+	// failures are those of tasks that used the section, the newest last.
+	failures []*tally
+	// keep holds the storage, so that its address means nothing else.
+	keep unsafe.Pointer
+}
+
+// everywhere is the storage of omp_all_memory.
+var everywhere = section{size: ^uintptr(0)}
+
+// extent returns the storage that the item names.
+func (a *access) extent() section {
+	if a.kind.AllMemory() {
+		return everywhere
+	}
+	return a.loc.section
+}
+
+// poisonItems leaves the failure where later tasks find it.
+func (n *Node) poisonItems(t *tally) {
+	s := n.scope
+	for i := range n.items {
+		a := &n.items[i]
+		if s.poison == nil {
+			s.poison = &poison{entries: make(map[poisonKey]*span[poisoned])}
+		}
+		s.poison.add(poisonKey{a.extent(), a.class}, a.ptr, t)
+	}
+}
+
+func (p *poison) add(k poisonKey, storage unsafe.Pointer, t *tally) {
+	at := p.entries[k]
+	if at == nil {
+		at = &span[poisoned]{start: k.start, end: k.end(), value: poisoned{keep: storage}}
+		p.entries[k] = at
+		p.byClass[k.class].insert(at)
+	}
+	at.value.add(t)
+}
+
+// add makes t the newest failure.
+func (p *poisoned) add(t *tally) {
+	if p.newest() == t {
+		return
+	}
+	if len(p.failures) == cap(p.failures) {
+		p.tidy()
+		// There is room for as many more before the next time.
+		p.failures = slices.Grow(p.failures, len(p.failures)+1)
+	}
+	p.failures = append(p.failures, t)
+}
+
+// tidy drops the failures that are over, and those that are there twice.
+func (p *poisoned) tidy() {
+	seen := make(map[*tally]bool, len(p.failures))
+	p.failures = slices.DeleteFunc(p.failures, func(t *tally) bool {
+		drop := seen[t] || t.over()
+		seen[t] = true
+		return drop
+	})
+}
+
+// newest returns the newest failure that is not over, or nil. It drops those after it.
+func (p *poisoned) newest() *tally {
+	for last := len(p.failures) - 1; last >= 0; last-- {
+		if t := p.failures[last]; !t.over() {
+			return t
+		}
+		p.failures[last] = nil
+		p.failures = p.failures[:last]
+	}
+	return nil
+}
+
+// infect makes n fail if a task has failed that it follows by an item of that section and
+// class.
+func (p *poison) infect(n *Node, at section, c class) {
+	if p == nil {
+		return
+	}
+	for earlier := range p.byClass {
+		if n.failedBy != nil {
+			return
+		}
+		if !ordered[earlier][c] {
+			continue
+		}
+		// Failures may be reported meanwhile: each is looked at once.
+		p.byClass[earlier].find(at.start, at.end(), func(o *span[poisoned]) bool {
+			t := o.value.newest()
+			if t != nil {
+				n.failedBy = t.root
+			}
+			return t != nil
+		})
+	}
+}
+
+// forgetPoison forgets the storage whose failures are over.
+func (s *Scope) forgetPoison() {
+	if s.poison == nil {
+		return
+	}
+	for k, at := range s.poison.entries {
+		if at.value.newest() == nil {
+			delete(s.poison.entries, k)
+			s.poison.byClass[k.class].remove(at)
+		}
+	}
+	if len(s.poison.entries) == 0 {
+		s.poison = nil
+	}
+}

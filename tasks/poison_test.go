@@ -1,0 +1,160 @@
+package tasks
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// located counts the locations of the scope.
+func located(s *Scope) int {
+	n := 0
+	for l := s.locations.after; l != nil && l != &s.locations; l = l.after {
+		n++
+	}
+	return n
+}
+
+// What a scope remembers of tasks that are not run is bounded by the storage that they
+// name, and gone when a wait has reported the failure.
+func TestFailuresOnSharedStorageLeaveLittleBehind(t *testing.T) {
+	x, y := lane(3), lane(2)
+	a, b := x[:2], x[1:]
+	for _, c := range []struct {
+		name string
+		// broken are the items of tasks that fail, then those of tasks that are not run.
+		broken []Depend
+		then   [][]Depend
+	}{
+		{"one failure", []Depend{long(DependInOut, a)}, [][]Depend{{long(DependInOut, a)}, {long(DependInOut, b)}}},
+		{"two failures", []Depend{long(DependIn, y[:1]), long(DependIn, y[1:])}, [][]Depend{
+			{long(DependInOut, y[:1]), long(DependIn, a)},
+			{long(DependInOut, y[1:]), long(DependIn, b)},
+			{long(DependInOut, y[:1]), long(DependIn, b)},
+			{long(DependInOut, y[1:]), long(DependIn, a)},
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) { testDropped(t, c.broken, c.then) })
+	}
+}
+
+func testDropped(t *testing.T, broken []Depend, then [][]Depend) {
+	s := newScript()
+	for i, d := range broken {
+		s.add(Task{Label: fmt.Sprint("broken ", i), Depend: []Depend{d}})
+	}
+	// One that waits for a task that fails, and has a section that overlaps others.
+	s.add(Task{Label: "t", Depend: then[1]}).Release()
+	for i := range broken {
+		s.complete(fmt.Sprint("broken ", i), errBroken)
+	}
+	most := len(broken)
+	for _, items := range then {
+		most += len(items)
+	}
+	const n = 5000
+	for i := range n {
+		s.add(Task{Label: "t", Depend: then[i%len(then)]}).Release()
+		entries, failures := 0, 0
+		for k := range s.scope.poison.byClass {
+			for _, at := range s.scope.poison.byClass[k].appendAll(nil) {
+				entries++
+				failures = max(failures, len(at.value.failures))
+			}
+		}
+		if k := located(s.scope); k > 4*most || entries > most || failures > 4*len(broken) {
+			t.Fatalf("after %d tasks %d locations, %d poisoned sections, %d failures at one", i, k, entries, failures)
+		}
+	}
+	for _, event := range s.take() {
+		if !strings.HasPrefix(event, "start broken") && event != "drop t" {
+			t.Fatal(event)
+		}
+	}
+	err := s.waitNow()
+	if !errors.Is(err, errBroken) || !strings.HasSuffix(err.Error(), fmt.Sprintf("(%d dependent tasks not run)", n+1)) {
+		t.Errorf("the wait reports %v", err)
+	}
+	if s.scope.poison != nil || located(s.scope) != 0 {
+		t.Errorf("%d locations at rest, or poison", located(s.scope))
+	}
+	s.add(Task{Label: "after", Depend: then[1]})
+	s.expect(t, "start after")
+}
+
+// Storage can be poisoned before another section overlaps it, and after: its tasks are not
+// run either way, and it has one entry.
+func TestPoisonIsFoundThroughAnySectionThatOverlaps(t *testing.T) {
+	for _, reported := range []bool{false, true} {
+		t.Run(fmt.Sprint("reported ", reported), func(t *testing.T) {
+			x := lane(4)
+			s := newScript()
+			items := func(kind DependKind, from, to int) []Depend { return []Depend{long(kind, x[from:to])} }
+			s.add(Task{Label: "a", Depend: items(DependIn, 0, 2)})
+			s.complete("a", errBroken)
+			s.add(Task{Label: "reader", Depend: items(DependIn, 0, 2)})
+			s.add(Task{Label: "shares", Depend: items(DependIn, 1, 3)})
+			s.complete("reader", errBroken)
+			if n := len(s.scope.poison.entries); n != 1 {
+				t.Errorf("%d entries of one section", n)
+			}
+			s.expect(t, "start a", "start reader", "start shares")
+			if reported {
+				s.complete("shares", nil)
+				if err := s.waitNow(); !errors.Is(err, errBroken) {
+					t.Error(err)
+				}
+				s.add(Task{Label: "w", Depend: items(DependInOut, 1, 2)})
+				s.add(Task{Label: "all", Depend: []Depend{{Kind: DependOutAllMemory}}})
+				s.complete("w", nil)
+				s.expect(t, "start w", "start all")
+				return
+			}
+			s.add(Task{Label: "w", Depend: items(DependInOut, 2, 3)})
+			s.add(Task{Label: "dropped", Depend: items(DependInOut, 1, 2)})
+			s.add(Task{Label: "all", Depend: []Depend{{Kind: DependOutAllMemory}}})
+			s.expect(t)
+			s.complete("shares", nil)
+			s.expect(t, "start w", "drop dropped")
+			s.complete("w", nil)
+			s.expect(t, "drop all")
+			// All that comes after that one follows it.
+			s.add(Task{Label: "elsewhere", Depend: s.use(DependIn, "y")})
+			s.expect(t, "drop elsewhere")
+		})
+	}
+}
+
+// BenchmarkFailures is a task that is not run, as long as no wait has reported why.
+func BenchmarkFailures(b *testing.B) {
+	x := lane(3)
+	for _, c := range []struct {
+		name string
+		then [][]uint64
+	}{
+		{"one section", [][]uint64{x[:2]}},
+		{"sections that overlap in part", [][]uint64{x[:2], x[1:3]}},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			b.ReportAllocs()
+			var w Work
+			var g Graph
+			s := g.NewScope()
+			n, err := s.Add(&Task{Runner: held{}, Depend: []Depend{long(DependInOut, x[:2])}}, &w)
+			if err != nil {
+				b.Fatal(err)
+			}
+			w.Run()
+			n.Complete(errBroken, &w)
+			i := 0
+			for b.Loop() {
+				if _, err := s.Add(&Task{Runner: instant{}, Depend: []Depend{long(DependInOut, c.then[i%len(c.then)])}}, &w); err != nil {
+					b.Fatal(err)
+				}
+				w.Run()
+				i++
+			}
+		})
+	}
+}
