@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -213,6 +214,18 @@ func ended(ctx context.Context) context.Context {
 	return ctx
 }
 
+// waitedFor is a context that says when somebody waits for its end, which does not come.
+type waitedFor struct {
+	context.Context
+	once  sync.Once
+	begun chan struct{}
+}
+
+func (c *waitedFor) Done() <-chan struct{} {
+	c.once.Do(func() { close(c.begun) })
+	return nil
+}
+
 // Close beside another waits for it, as long as its context lets it.
 func TestSecondCloseWaitsForTheFirst(t *testing.T) {
 	rt := vktest.Open(t)
@@ -221,17 +234,19 @@ func TestSecondCloseWaitsForTheFirst(t *testing.T) {
 	must(t, rt.Task(t.Context(), vkomp.Task{Label: "slow", Body: func(context.Context) error { <-gate; done.Store(true); return nil }}))
 	first := closing(t, rt)
 	refused(t, "bounded", rt.CloseContext(ended(t.Context())), context.Canceled, `task "slow"`)
-	second := make(chan error)
-	go func() {
-		err := rt.Close()
-		if !done.Load() {
-			err = errors.Join(err, errors.New("the second Close did not wait"))
-		}
+	waits, second := &waitedFor{Context: t.Context(), begun: make(chan struct{})}, make(chan error, 1)
+	go func() { second <- rt.CloseContext(waits) }()
+	select {
+	case <-waits.begun:
+	case err := <-second:
+		t.Error("the second Close did not wait")
 		second <- err
-	}()
-	// The second is the first's to let on: it cannot be waited for.
+	}
 	close(gate)
 	must(t, <-second)
+	if !done.Load() {
+		t.Error("the second Close returned before the task was complete")
+	}
 	must(t, <-first)
 	must(t, rt.Close())
 }

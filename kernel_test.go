@@ -3,10 +3,14 @@ package vkomp_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/vkomp/vkomp"
+	"github.com/vkomp/vkomp/ompt"
 	"github.com/vkomp/vkomp/shaders"
 	"github.com/vkomp/vkomp/tests/vktest"
 )
@@ -65,6 +69,49 @@ func TestClosedKernelIsRefusedAndItsTasksComplete(t *testing.T) {
 		})
 	}
 	must(t, vkomp.Kernel{}.Close())
+}
+
+// What a device has of a closed kernel is destroyed while the device goes on: at once, or
+// when the last task that uses it is complete.
+func TestDeviceDropsAClosedKernel(t *testing.T) {
+	for _, used := range []bool{false, true} {
+		t.Run(fmt.Sprint("in use ", used), func(t *testing.T) {
+			var module, unloaded atomic.Uint64
+			rt := vktest.Open(t, withTool(ompt.Callbacks{
+				DeviceLoad:   func(e ompt.DeviceLoadEvent) { module.Store(e.ModuleID) },
+				DeviceUnload: func(e ompt.DeviceUnloadEvent) { unloaded.Store(e.ModuleID) },
+			}))
+			ctx := t.Context()
+			k, err := rt.NewKernel(shaders.Saxpy)
+			must(t, err)
+			region := saxpyOn(t, k, 1, constant(64, 1), constant(64, 0))
+			must(t, rt.Target(ctx, region))
+			gate, order := make(chan struct{}), []int{0}
+			if used {
+				must(t, rt.Task(ctx, vkomp.Task{Depend: []vkomp.Depend{vkomp.Out(order)}, Body: func(context.Context) error { <-gate; return nil }}))
+				region.NoWait, region.Depend = true, []vkomp.Depend{vkomp.In(order)}
+				must(t, rt.Target(ctx, region))
+			}
+			must(t, k.Close())
+			if used && unloaded.Load() != 0 {
+				t.Error("the kernel is gone before the task that uses it has run")
+			}
+			close(gate)
+			must(t, rt.Taskwait(ctx))
+			for range 1 << 22 {
+				if unloaded.Load() != 0 {
+					break
+				}
+				runtime.Gosched()
+			}
+			if got, want := unloaded.Load(), module.Load(); got != want || want == 0 {
+				t.Errorf("module %d is unloaded, want %d", got, want)
+			}
+			other, err := rt.NewKernel(shaders.Saxpy)
+			must(t, err)
+			must(t, rt.Target(ctx, saxpyOn(t, other, 1, constant(64, 1), constant(64, 0))))
+		})
+	}
 }
 
 func TestKernelIsClosedAfterItsRuntime(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/vkomp/vkomp"
@@ -119,29 +120,57 @@ func TestTaskgroupCutShortFailsNothingLater(t *testing.T) {
 func TestTasksOfRequestsShareNothing(t *testing.T) {
 	rt := openTasks(t, "OMP_NUM_THREADS", "4")
 	x, ofA := []int{0}, errors.New("of a")
-	started, gate := make(chan struct{}), make(chan struct{})
+	started, gate, hold := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	open := sync.OnceFunc(func() { close(gate) })
 	request := func(body func(ctx context.Context) error) error {
 		return rt.Task(t.Context(), vkomp.Task{If: vkomp.If(false), Label: "request", Body: func(ctx context.Context) error {
 			return errors.Join(body(ctx), rt.Taskwait(ctx))
 		}})
 	}
+	// find returns the ID of a's task, 0 when it is complete.
+	find := func(g vkomp.Graph) uint64 {
+		for _, task := range g.Tasks {
+			if task.Label == "of a" {
+				return task.ID
+			}
+		}
+		return 0
+	}
 	a := make(chan error)
 	go func() {
 		a <- request(func(ctx context.Context) error {
-			return rt.Task(ctx, vkomp.Task{Depend: []vkomp.Depend{vkomp.Out(x)}, Body: func(context.Context) error { close(started); <-gate; return ofA }})
+			err := rt.Task(ctx, vkomp.Task{Label: "of a", Depend: []vkomp.Depend{vkomp.Out(x)}, Body: func(context.Context) error { close(started); <-gate; return ofA }})
+			<-hold
+			return err
 		})
 	}()
 	<-started
-	ran := false
-	err := request(func(ctx context.Context) error {
-		return errors.Join(
-			rt.Task(ctx, vkomp.Task{Depend: []vkomp.Depend{vkomp.InOutAllMemory()}, Body: nothingToDo}),
-			rt.Task(ctx, vkomp.Task{Depend: []vkomp.Depend{vkomp.InOut(x)}, Body: func(context.Context) error { ran = true; return nil }}))
-	})
-	if err != nil || !ran {
-		t.Errorf("b, beside a task of a on the same storage: %v, ran %v", err, ran)
+	other := func(when string) {
+		ran := false
+		err := request(func(ctx context.Context) error {
+			err := errors.Join(
+				rt.Task(ctx, vkomp.Task{Depend: []vkomp.Depend{vkomp.InOutAllMemory()}, Body: nothingToDo}),
+				rt.Task(ctx, vkomp.Task{Depend: []vkomp.Depend{vkomp.InOut(x)}, Body: func(context.Context) error { ran = true; return nil }}))
+			g := rt.Graph()
+			for _, edge := range g.Edges {
+				if edge.From == find(g) {
+					t.Errorf("%s: tasks of another request follow it", when)
+					open() // else they wait for ever
+				}
+			}
+			return err
+		})
+		if err != nil || !ran {
+			t.Errorf("%s, on the same storage: %v, ran %v", when, err, ran)
+		}
 	}
-	close(gate)
+	other("beside a task of a")
+	open()
+	for find(rt.Graph()) != 0 {
+		rt.Taskyield(t.Context())
+	}
+	other("after the failure of a's task, which a has not reported")
+	close(hold)
 	if err := <-a; !errors.Is(err, ofA) {
 		t.Errorf("a: %v", err)
 	}

@@ -17,7 +17,9 @@ func beyond[T any](t *testing.T, rt *vkomp.Runtime, k vkomp.Kernel, y []T, at in
 }
 
 // With Robust a kernel that leaves its argument does not reach other mappings, whatever the
-// device has for that.
+// device has for that. Devices with robustBufferAccess2, and drivers in software without it,
+// keep kernels within each binding whether Robust is set or not: what it changes where only
+// a VkBuffer bounds kernels, TestOwnBuffers of package sched sees.
 func TestRobustKeepsKernelsOutOfOtherMappings(t *testing.T) {
 	for _, m := range memoryModes[:2] {
 		t.Run(m.name, func(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"testing"
 
 	"github.com/vkomp/vkomp/memory"
@@ -197,6 +198,56 @@ func TestLossIsSettledWhateverItsHookDoes(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// A copy in pieces can be the first to learn of the loss: its task ends with the others,
+// since the device may still be making what it has of the copy.
+func TestCopyThatLearnsOfTheLossEndsWhenTheDeviceIsAtRest(t *testing.T) {
+	for name, lose := range map[string]func(d *fakeDevice){
+		"wait":       func(d *fakeDevice) { d.wait = func() error { return d.loses(errLost) } },
+		"submission": func(d *fakeDevice) { d.submit = func(int) error { return errLost } },
+	} {
+		for _, memory := range []fakeMemory{unifiedMemory, discreteMemory, incoherentMemory} {
+			t.Run(fmt.Sprint(name, "/", memory), func(t *testing.T) {
+				d := restless{newFakeDeviceWith(t, oneQueue, memory, 1), make(chan struct{}), make(chan struct{})}
+				s, err := New(d, Options{Domain: rigDomain, HideHostVisible: true, Sharing: ShareNothing, Piece: 64})
+				if err != nil {
+					t.Fatal(err)
+				}
+				r := &rig{t: t, d: d.fakeDevice, s: s}
+				r.scope = r.graph.NewScope()
+				x := filled(96, 1) // more than a ring
+				d.hold()
+				d.set(func() { lose(d.fakeDevice) })
+				ended := make(chan error, 1)
+				go func() {
+					ended <- s.Run(context.Background(), r.region(launch{label: "enter", enter: []arg{to(x)}, included: true}))
+				}()
+				<-d.begun
+				// Its copies have failed when it is to end with a batch, or with the device.
+				r.eventually("the task is to end, or has ended", func() bool {
+					q := s.queues[0]
+					return len(s.doomed) == 1 || s.live == 0 || slices.ContainsFunc(q.inFlight, func(b *batch) bool { return len(b.tasks) > 0 })
+				})
+				s.mu.Lock()
+				if s.live != 1 {
+					t.Errorf("%d tasks are live while the device may run their copies, want 1", s.live)
+				}
+				s.mu.Unlock()
+				go func() {
+					d.end <- struct{}{}
+					<-d.begun // Close
+					d.end <- struct{}{}
+				}()
+				if err := <-ended; !errors.Is(err, vk.ErrDeviceLost) {
+					t.Errorf("got %v", err)
+				}
+				if err := s.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+		}
 	}
 }
 

@@ -242,4 +242,18 @@ func TestFailuresOfFinishedScopesAreTheirGroupsFirst(t *testing.T) {
 			t.Errorf("after the group's wait %v: %v", waited, err)
 		}
 	}
+	// Each group reports its own, though they are alike.
+	groups := []*Group{NewGroup(nil), NewGroup(nil)}
+	var all Failures
+	for _, g := range groups {
+		s := newScript()
+		s.add(Task{Label: "t", Group: g})
+		s.complete("t", errBroken)
+		s.scope.Settle(&all)
+	}
+	for i, g := range groups {
+		if err := g.Wait(t.Context(), nil); !errors.Is(err, errBroken) {
+			t.Errorf("group %d: %v", i, err)
+		}
+	}
 }

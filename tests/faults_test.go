@@ -68,8 +68,9 @@ type sweep struct {
 	faults  *vktest.Faults
 	k       affine
 	x, y, z []uint32
-	// big is more than a page.
+	// big is more than a page, and so is each of many.
 	big  []uint32
+	many [][]uint32
 	part func(s *sweep) []error
 }
 
@@ -79,12 +80,14 @@ func (s *sweep) add(dst []uint32, v uint32, depend ...vkomp.Depend) vkomp.Target
 	return s.k.on(dst, repeated(len(dst), 0), 1, 0, v, depend...)
 }
 
-func (s *sweep) slices() [][]uint32 { return [][]uint32{s.x, s.y, s.z, s.big} }
+func (s *sweep) slices() [][]uint32 { return append([][]uint32{s.x, s.y, s.z, s.big}, s.many...) }
 
 func (s *sweep) reset() {
 	s.x, s.y, s.z = repeated(64, 1), repeated(64, 2), repeated(64, 3)
-	for k := range s.big {
-		s.big[k] = 4
+	for _, x := range append(s.many, s.big) {
+		for k := range x {
+			x[k] = 4
+		}
 	}
 }
 
@@ -107,6 +110,19 @@ func constructs(s *sweep) (errs []error) {
 	did(s.rt.TargetExitData(ctx, vkomp.TargetExitData{Maps: args(vkomp.Delete(s.y), vkomp.Delete(s.z))}))
 	did(s.rt.Taskwait(ctx))
 	return errs
+}
+
+// sideBySide runs kernels that nothing orders, each on a large slice of its own.
+func sideBySide(s *sweep) (errs []error) {
+	if s.many == nil {
+		for range 8 {
+			s.many = append(s.many, repeated(len(s.big), 4))
+		}
+	}
+	for k, x := range s.many {
+		errs = append(errs, s.rt.Target(s.t.Context(), s.add(x, uint32(k))))
+	}
+	return append(errs, s.rt.Taskwait(s.t.Context()))
 }
 
 // foreignWork has an object with targetsync between two targets.
@@ -266,13 +282,20 @@ func TestEveryCallThatFails(t *testing.T) {
 func TestEveryLossOfADeviceWithManyQueues(t *testing.T) {
 	f := vktest.InjectFaults(t, "manyqueue")
 	t.Setenv("VKOMP_MANYQUEUE_DELAY_US", "3000")
-	s, want := newSweep(t, f, constructs, vktest.Path(vkomp.MemoryImported), randomly(1))
-	runs := 0
-	for _, command := range []string{"vkQueueSubmit", "vkWaitSemaphores"} {
-		runs += s.all(command, want, vk.ErrorDeviceLost)
-	}
-	if t.Logf("the device was lost %d times", runs); runs < 10 {
-		t.Error("too few")
+	for name, c := range map[string]struct {
+		part  func(*sweep) []error
+		least int
+	}{"constructs": {constructs, 10}, "side by side": {sideBySide, 4}} {
+		t.Run(name, func(t *testing.T) {
+			s, want := newSweep(t, f, c.part, vktest.Path(vkomp.MemoryImported), randomly(1))
+			runs := 0
+			for _, command := range []string{"vkQueueSubmit", "vkWaitSemaphores"} {
+				runs += s.all(command, want, vk.ErrorDeviceLost)
+			}
+			if t.Logf("the device was lost %d times", runs); runs < c.least {
+				t.Error("too few")
+			}
+		})
 	}
 }
 

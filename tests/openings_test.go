@@ -2,6 +2,7 @@ package tests
 
 import (
 	"flag"
+	"os"
 	"runtime"
 	"testing"
 
@@ -28,18 +29,36 @@ func TestOpeningsLeaveNothing(t *testing.T) {
 		}
 		succeed(t, rt.Close())
 	}
-	some := func() int {
+	some := func() (bytes int, held map[string]int) {
 		for range rounds {
 			open()
 		}
 		runtime.GC()
-		return resident(t)
+		return resident(t), heldBy(t)
 	}
 	// What a driver and Go keep for themselves has come by then.
-	early := some()
-	late := some()
-	t.Logf("%d openings: %d MiB, %d MiB after as many again", rounds, early>>20, late>>20)
+	early, earlyHeld := some()
+	late, lateHeld := some()
+	t.Logf("%d openings: %d MiB, %d MiB after as many again; they hold %v", rounds, early>>20, late>>20, lateHeld)
 	if grown := late - early; grown > 16<<20 {
 		t.Errorf("the process has grown by %d bytes in %d openings, to %d", grown, rounds, late)
 	}
+	// Some come and go at any time.
+	for what, n := range lateHeld {
+		if grown := n - earlyHeld[what]; grown > rounds/2 {
+			t.Errorf("the process has %d %s more than %d openings before", grown, what, rounds)
+		}
+	}
+}
+
+// heldBy counts what the process has of the system and of Go besides memory.
+func heldBy(t *testing.T) map[string]int {
+	t.Helper()
+	held := map[string]int{"goroutines": runtime.NumGoroutine()}
+	for what, folder := range map[string]string{"threads": "/proc/self/task", "open files": "/proc/self/fd"} {
+		entries, err := os.ReadDir(folder)
+		succeed(t, err)
+		held[what] = len(entries)
+	}
+	return held
 }
