@@ -185,7 +185,7 @@ func TestPauseIsRefusedWhileSomethingIsUnderWay(t *testing.T) {
 	_, signal, err := o.Next()
 	must(t, err)
 	must(t, rt.Interop(ctx, vkomp.Interop{Destroy: []*interop.Object{&o}}))
-	refused(t, "foreign work", rt.PauseResource(ctx, vkomp.PauseHard, d), vkomp.ErrBusy, "awaits value 1")
+	refused(t, "foreign work", rt.PauseResource(ctx, vkomp.PauseHard, d), vkomp.ErrBusy, fmt.Sprintf("awaits value %d", signal))
 	must(t, copied.Withdraw(signal))
 	must(t, rt.PauseResource(ctx, vkomp.PauseHard, d))
 	refused(t, "an object from before", rt.Interop(ctx, use(copied)), interop.ErrInvalid, "was destroyed before, or its device is closed")
