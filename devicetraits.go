@@ -34,7 +34,7 @@ func hostArchs() []string {
 }
 
 // traitsOf says what a device answers to in OMP_AVAILABLE_DEVICES and
-// OMP_DEFAULT_DEVICE; the README has it in words.
+// OMP_DEFAULT_DEVICE; docs/environment.md has it in words.
 func traitsOf(p *vk.Properties) traits.Device {
 	t := traits.Device{Kinds: []string{"nohost"}, Archs: []string{"spirv"}, UID: vk.UUIDString(p.UUID)}
 	maker, known := vendors[p.VendorID]

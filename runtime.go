@@ -69,7 +69,7 @@ type Runtime struct {
 // Open returns a runtime on the devices there are. Without any Vulkan device
 // target regions run on the initial device, unless OMP_TARGET_OFFLOAD is
 // mandatory. A malformed OMP_ variable is an ErrInvalidArgument that names and quotes
-// it; the README lists those that are read.
+// it; docs/environment.md lists those that are read.
 func Open(o Options) (*Runtime, error) {
 	v, err := o.icvs()
 	if err != nil {
