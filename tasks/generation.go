@@ -7,6 +7,8 @@ type generation struct {
 	members spans[member]
 	// refs counts the segments that have it.
 	refs int
+	// retired is the seq before which its members are among those that are retired, too.
+	retired uint64
 	// joined is the last access that became a member.
 	joined *access
 	next   *generation
@@ -90,7 +92,7 @@ func (a *access) leaveGenerations(t *tangle) {
 		t.unused(g)
 		m = next
 	}
-	a.memberships = nil
+	a.memberships, a.retired = nil, false
 }
 
 // unused gives a generation back that has neither members nor segments.

@@ -58,6 +58,8 @@ type access struct {
 	next, prev  *access
 	memberships *span[member]
 	class       class
+	// retired: it is among the tangle's retired accesses.
+	retired bool
 	// kind and ptr are as the program gave them; ptr keeps the storage reachable.
 	kind DependKind
 	ptr  unsafe.Pointer

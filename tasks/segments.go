@@ -21,9 +21,10 @@ package tasks
 // All of it is guarded by the scope's lock.
 type tangle struct {
 	segments spans[segment]
-	// retired are generations that were superseded in a segment, while others look at
-	// the scope's history (see Scope.onlookers).
-	retired spans[*generation]
+	// retired has the accesses that were superseded while others look at the scope's
+	// history and may still have to follow them (see Scope.overlooked), of all classes. It
+	// is nil before the first.
+	retired *generation
 	// held has the holders of mutexinoutset storage.
 	held spans[hold]
 
@@ -73,7 +74,7 @@ func (s *Scope) entangle(l *location) {
 	for a := l.older; a != nil; {
 		next := a.next
 		a.next, a.prev = nil, nil
-		t.retire(l.start, l.end(), t.generation(a))
+		t.retire(a)
 		a = next
 	}
 	prev := t.gather(l.prev)
@@ -255,8 +256,8 @@ func (s *Scope) replaceHistory(n *Node, a *access) {
 			continue
 		case p.cur != nil:
 			s.followPiece(n, p, p.cur)
-			s.retireGeneration(p, p.prev)
-			s.retireGeneration(p, p.cur)
+			s.retireGeneration(p.prev)
+			s.retireGeneration(p.cur)
 		}
 		if !done {
 			done = true
@@ -292,7 +293,7 @@ func (s *Scope) joinHistory(n *Node, a *access) {
 			continue
 		case p.cur != nil:
 			s.followPiece(n, *p, p.cur)
-			s.retireGeneration(*p, p.prev)
+			s.retireGeneration(p.prev)
 		}
 		p.prev = p.cur
 		// A generation that a has joined will do, if a is the first of its members here:
@@ -339,26 +340,30 @@ func (s *Scope) followAhead(n *Node) {
 	}
 }
 
-// retireGeneration keeps a generation that is superseded in a piece, if others may look
-// at it.
-func (s *Scope) retireGeneration(p piece, g *generation) {
-	if g != nil && s.onlookers > 0 {
-		s.tangle.retire(p.start, p.end, g)
+// retireGeneration keeps those members of a generation, which is superseded somewhere,
+// that others who look at the history may still have to follow.
+func (s *Scope) retireGeneration(g *generation) {
+	if g == nil || s.onlookers == 0 || g.retired >= s.overlooked {
+		return
 	}
+	g.retired = s.overlooked
+	g.members.each(func(m *span[member]) {
+		if a := m.value.access; a.node.seq < s.overlooked {
+			s.tangle.retire(a)
+		}
+	})
 }
 
-// retire keeps a generation for those who look at the scope's history.
-func (t *tangle) retire(start, end uintptr, g *generation) {
-	g.refs++
-	t.retired.insert(&span[*generation]{start: start, end: end, value: g})
-}
-
-// forgetRetired forgets what was retired, when nobody looks at it any more.
-func (t *tangle) forgetRetired() {
-	for _, at := range t.retired.appendAll(nil) {
-		t.letGo(at.value)
+// retire keeps an access for those who look at the scope's history.
+func (t *tangle) retire(a *access) {
+	if a.retired {
+		return
 	}
-	t.retired = spans[*generation]{}
+	if t.retired == nil {
+		t.retired = &generation{refs: 1}
+	}
+	a.retired = true
+	t.join(t.retired, a)
 }
 
 // supersedeSegments forgets the history: a task follows all of it.
@@ -366,9 +371,8 @@ func (s *Scope) supersedeSegments() {
 	t := s.tangle
 	t.touched = t.segments.appendAll(t.touched[:0])
 	for _, o := range t.touched {
-		p := piece{start: o.start, end: o.end}
-		s.retireGeneration(p, o.value.prev)
-		s.retireGeneration(p, o.value.cur)
+		s.retireGeneration(o.value.prev)
+		s.retireGeneration(o.value.cur)
 		t.dropSegment(o)
 	}
 	t.segments = spans[segment]{}
@@ -388,8 +392,7 @@ func (s *Scope) followAll(n *Node) {
 	s.followAhead(n)
 }
 
-// sweepSegments forgets the segments, and retired generations, in which no access is
-// left.
+// sweepSegments forgets the segments in which no access is left.
 func (t *tangle) sweepSegments() {
 	t.touched = t.segments.appendAll(t.touched[:0])
 	for _, o := range t.touched {
@@ -399,19 +402,13 @@ func (t *tangle) sweepSegments() {
 		}
 	}
 	t.keptSegments = t.segments.count
-	for _, at := range t.retired.appendAll(nil) {
-		if !at.value.members.overlaps(at.start, at.end) {
-			t.retired.remove(at)
-			t.letGo(at.value)
-		}
-	}
 }
 
 // rest gives back what a scope at rest has no use for.
 func (t *tangle) rest() {
 	t.sweepSegments()
 	t.sweepHolders()
-	if t.segments.empty() && t.retired.empty() && t.held.empty() {
+	if t.segments.empty() && (t.retired == nil || t.retired.members.empty()) && t.held.empty() {
 		*t = tangle{}
 	}
 }

@@ -182,6 +182,16 @@ func (a *span[V]) find(start, end uintptr, ok func(*span[V]) bool) *span[V] {
 	return nil
 }
 
+// each calls do for all spans, in order.
+func (t *spans[V]) each(do func(*span[V])) { t.root.each(do) }
+
+func (a *span[V]) each(do func(*span[V])) {
+	for ; a != nil; a = a.right {
+		a.left.each(do)
+		do(a)
+	}
+}
+
 // overlaps reports whether some span has a byte of [start, end).
 func (t *spans[V]) overlaps(start, end uintptr) bool {
 	a := t.root

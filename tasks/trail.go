@@ -286,11 +286,13 @@ func (s *Scope) sweep() {
 		if l.epoch == s.epoch {
 			stays(l.cur, l.prev)
 		}
-		stays(l.older)
+		if s.onlookers > 0 {
+			stays(l.older)
+		}
 	}
 	stays(s.everything.cur, s.everything.prev, s.everything.older)
 	if s.tangle != nil {
-		s.tangle.mark(f.marks)
+		s.tangle.mark(f.marks, s.onlookers > 0)
 	}
 	for i := len(s.children) - 1; i >= 0; i-- {
 		n := s.children[i]
@@ -309,8 +311,8 @@ func (s *Scope) sweep() {
 	s.keptLingering = s.lingering
 }
 
-// mark marks the tasks in the segments' history.
-func (t *tangle) mark(mark uint64) {
+// mark marks the tasks in the segments' history, and those superseded if that is asked for.
+func (t *tangle) mark(mark uint64, superseded bool) {
 	stays := func(g *generation, start, end uintptr) {
 		if g == nil {
 			return
@@ -323,7 +325,7 @@ func (t *tangle) mark(mark uint64) {
 		stays(o.value.cur, o.start, o.end)
 		stays(o.value.prev, o.start, o.end)
 	}
-	for _, o := range t.retired.appendAll(nil) {
-		stays(o.value, o.start, o.end)
+	if superseded {
+		stays(t.retired, 0, ^uintptr(0))
 	}
 }

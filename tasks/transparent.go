@@ -39,9 +39,6 @@ func (n *Node) look(by int) {
 		s.overlooked = max(s.overlooked, before)
 		if s.onlookers == 0 {
 			s.overlooked = 0
-			if s.tangle != nil {
-				s.tangle.forgetRetired()
-			}
 		}
 	}
 }
@@ -150,7 +147,12 @@ func (s *Scope) followSegments(n *Node, t *tangle, at section, c class, before u
 		follow(o.value.cur, o.start, o.end)
 		follow(o.value.prev, o.start, o.end)
 	}
-	for _, o := range t.retired.appendOverlapping(nil, at.start, at.end()) {
-		follow(o.value, o.start, o.end)
+	if t.retired == nil {
+		return
+	}
+	for _, m := range t.retired.members.appendOverlapping(nil, at.start, at.end()) {
+		if a := m.value.access; a.node.seq < before && afar(a.class, c) {
+			s.meet(a.node, n)
+		}
 	}
 }

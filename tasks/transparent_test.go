@@ -646,3 +646,44 @@ func TestChildrenOfAnExportingTaskAreTheHostsToSee(t *testing.T) {
 	s.complete("c", nil)
 	s.expect(t, "start f")
 }
+
+// However long an importing task lives, what is kept for its children is what was under way
+// before it, and they have edges from nothing else.
+func TestRetiredHistoryIsThatBeforeTheImportingTask(t *testing.T) {
+	s := newScript()
+	x := lane(5)
+	items := func(kind DependKind, from, to int) []Depend { return []Depend{long(kind, x[from:to])} }
+	s.add(Task{Label: "w", Depend: items(DependInOut, 0, 2)})
+	s.add(Task{Label: "r", Depend: items(DependIn, 2, 5)})
+	s.add(Task{Label: "v", Depend: items(DependInOut, 1, 3)})
+	back := s.inner("p", Import, Task{})
+	inner := s.scope
+	back()
+	outer := s.scope
+	for i := range 5000 {
+		kind := []DependKind{DependInOut, DependIn, DependInOutSet}[i%3]
+		s.add(Task{Label: "later", Depend: items(kind, i%3, i%3+2)})
+		if k := outer.tangle.retired; k != nil && k.members.count > 3 {
+			t.Fatalf("after %d tasks %d accesses are retired", i, k.members.count)
+		}
+	}
+	s.expect(t, "start w", "start r", "start p")
+	edges := s.graph.Counts().Edges
+	s.scope = inner
+	s.add(Task{Label: "a", Depend: items(DependIn, 0, 1)})
+	s.add(Task{Label: "b", Depend: items(DependInOut, 4, 5)})
+	s.add(Task{Label: "c", Depend: items(DependIn, 2, 3)})
+	if made := s.graph.Counts().Edges - edges; made != 3 {
+		t.Errorf("%d edges to tasks of which each follows one", made)
+	}
+	s.expect(t)
+	s.complete("r", nil)
+	s.expect(t, "start b")
+	s.complete("w", nil)
+	s.expect(t, "start v", "start a")
+	s.complete("v", nil)
+	s.expect(t, "start later", "start c")
+	if k := outer.tangle.retired.members.count; k != 0 {
+		t.Errorf("%d accesses of complete tasks are retired", k)
+	}
+}
