@@ -365,8 +365,9 @@ func (c *construct) submit(f sched.Foreign, w *tasks.Work) error {
 	if c.device.lost() != nil && !slices.ContainsFunc(c.parts, func(p part) bool { return p.action != ActionDestroy }) {
 		// There is no order to keep, which is all that the task is for.
 		w.Defer(func(w *tasks.Work) {
+			// Deferred, because an observer may end the goroutine.
+			defer c.node.Release()
 			sched.Complete(c.node, nil, w)
-			c.node.Release()
 		})
 		return nil
 	}

@@ -31,6 +31,8 @@ type Timelines interface {
 	WaitIdle() error
 	CreateTimeline(initial uint64) (vk.Semaphore, error)
 	DestroySemaphore(vk.Semaphore)
+	// After an error of the following other than the device's loss and vk.ErrClosed the next
+	// call may succeed. A wait fails so when its time is up, and not before.
 	SemaphoreValue(vk.Semaphore) (uint64, error)
 	WaitSemaphore(s vk.Semaphore, value uint64, timeout time.Duration) (bool, error)
 	SignalSemaphore(s vk.Semaphore, value uint64) error
@@ -75,7 +77,8 @@ type Options struct {
 // concurrent use.
 type Device struct {
 	Options
-	closed atomic.Bool
+	timelines *lossTimelines
+	closed    atomic.Bool
 	// closing: no foreign work is given to the objects any more.
 	closing atomic.Bool
 	// background counts the goroutines that signal or submit for the streams.
@@ -109,7 +112,8 @@ type freeQueue struct {
 // NewDevice returns a Device.
 func NewDevice(o Options) *Device {
 	d := &Device{Options: o}
-	d.Timelines = lossTimelines{o.Timelines, o.Scheduler}
+	d.timelines = newLossTimelines(o.Timelines, o.Scheduler)
+	d.Timelines = d.timelines
 	d.Shared = lossQueue{o.Shared, o.Scheduler}
 	for _, q := range o.Own {
 		d.free = append(d.free, freeQueue{Queue: lossQueue{q, o.Scheduler}})
@@ -267,7 +271,7 @@ func (d *Device) Settle(ctx context.Context) {
 			if left <= 0 || ctx.Err() != nil {
 				return
 			}
-			if reached, err = d.Timelines.WaitSemaphore(st.semaphore, values[k], min(left, hostSignalLook)); err != nil {
+			if reached, err = d.Timelines.WaitSemaphore(st.semaphore, values[k], min(left, hostSignalLook)); ended(err) {
 				return
 			}
 		}
@@ -335,6 +339,7 @@ func (d *Device) Free() error {
 	if err := d.Timelines.WaitIdle(); err != nil && d.lost() == nil {
 		return errors.Join(d.unfinished, err)
 	}
+	d.timelines.free()
 	for _, st := range d.all() {
 		d.Timelines.DestroySemaphore(st.semaphore)
 	}

@@ -37,35 +37,41 @@ func (st *stream) takeFailure() error {
 // release signals, in each of some streams, the foreign value whose turn it is, if any, and
 // adds what it is to errs. What follows may be about to signal the next; and what is behind
 // a submission of ours can be waiting, on the same queue, for what is another's to signal:
-// that is signalled alone if there is any. It returns the streams where that failed.
-func (d *Device) release(all []*stream, errs *[]error) (failed []*stream) {
+// that is signalled alone if there is any. It reports whether all that was due is signalled:
+// what a call has failed to do is left for another time.
+func (d *Device) release(all []*stream, errs *[]error) (done bool) {
+	done = true
 	for _, ours := range []bool{false, true} {
 		before := len(*errs)
 		for _, st := range all {
-			if err := st.releaseDue(ours, errs); err != nil {
-				*errs = append(*errs, err)
-				failed = append(failed, st)
-			}
+			done = st.releaseDue(ours, errs) && done
 		}
-		if len(*errs) > before {
+		if len(*errs) > before || !done {
 			break
 		}
 	}
-	return failed
+	return done
 }
 
-func (st *stream) releaseDue(ours bool, errs *[]error) error {
+// releaseDue is release for one stream.
+func (st *stream) releaseDue(ours bool, errs *[]error) (done bool) {
 	st.device.order.Lock()
 	defer st.device.order.Unlock()
 	value, err := st.forgetReached()
 	if err != nil || len(st.foreign) == 0 || st.foreign[0].ours != ours || value < st.foreign[0].value-1 {
-		return err
+		return err == nil
 	}
 	next := st.foreign[0].value
-	*errs = append(*errs, fmt.Errorf("%w: value %d of %s", ErrNeverSignalled, next, st.name))
-	// Once is enough.
+	if st.device.Timelines.SignalSemaphore(st.semaphore, next) != nil {
+		return false
+	}
 	st.foreign = st.foreign[1:]
-	return st.device.Timelines.SignalSemaphore(st.semaphore, next)
+	*errs = append(*errs, st.neverSignalled(next))
+	return true
+}
+
+func (st *stream) neverSignalled(value uint64) error {
+	return fmt.Errorf("%w: value %d of %s", ErrNeverSignalled, value, st.name)
 }
 
 // finish waits until the semaphores have their last values, or signals what is missing
@@ -75,13 +81,17 @@ func (d *Device) finish(all []*stream, deadline time.Time) error {
 	for wait := max(time.Until(deadline), 0); ; wait = hostSignalLook {
 		look := time.Now().Add(wait)
 		var left []*stream
+		// learned: no call has failed, so nothing more is to be learned.
+		learned := true
 		for _, st := range all {
 			reached, err := d.Timelines.WaitSemaphore(st.semaphore, st.last.Load(), max(time.Until(look), 0))
-			if err == nil && !reached {
-				left = append(left, st)
+			if reached || ended(err) {
+				errs = append(errs, err)
+				st.giveUp()
 				continue
 			}
-			errs = append(errs, err, st.giveUp(false))
+			learned = learned && err == nil
+			left = append(left, st)
 		}
 		if len(left) == 0 {
 			return errors.Join(errs...)
@@ -89,17 +99,18 @@ func (d *Device) finish(all []*stream, deadline time.Time) error {
 		// Submissions that wait for it would keep the device for ever. What is not foreign
 		// comes after that.
 		before := len(errs)
-		failed := d.release(left, &errs)
-		for _, st := range failed {
-			errs = append(errs, st.giveUp(true))
+		learned = d.release(left, &errs) && learned
+		if learned && len(errs) == before && wait == hostSignalLook {
+			left = slices.DeleteFunc(left, func(st *stream) bool {
+				st.giveUp()
+				raised := st.raiseNow(st.last.Load())
+				if raised {
+					errs = append(errs, st.neverSignalled(st.last.Load()))
+				}
+				return raised
+			})
 		}
-		all = slices.DeleteFunc(left, func(st *stream) bool { return slices.Contains(failed, st) })
-		if len(errs) == before && wait == hostSignalLook {
-			for _, st := range all {
-				errs = append(errs, st.giveUp(true))
-			}
-			return errors.Join(errs...)
-		}
+		all = left
 	}
 }
 
@@ -110,13 +121,9 @@ func (st *stream) end() {
 	st.over = true
 }
 
-// giveUp says that nobody waits any more, and signals the last value if that is missing.
-func (st *stream) giveUp(missing bool) error {
+// giveUp says that nobody waits any more.
+func (st *stream) giveUp() {
 	st.device.order.Lock()
 	defer st.device.order.Unlock()
 	st.gaveUp = true
-	if !missing {
-		return nil
-	}
-	return errors.Join(fmt.Errorf("%w: value %d of %s", ErrNeverSignalled, st.last.Load(), st.name), st.raise(st.last.Load()))
 }

@@ -3,6 +3,7 @@ package interop
 import (
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/vkomp/vkomp/tasks"
@@ -13,11 +14,62 @@ import (
 // nothing can be submitted. So nothing is awaited of it, objects that have a stream refuse
 // foreign work, and to destroy them takes no order.
 
-// lossTimelines tells the scheduler of a loss, and calls no lost device.
+// lossTimelines tells the scheduler of a loss, and calls no lost device, nor any with a
+// semaphore after free, which are refused with ErrClosed.
 type lossTimelines struct {
 	Timelines
 	Scheduler
+
+	mu sync.Mutex
+	// users counts those who are in a call with a semaphore, unused is signalled when there
+	// is none.
+	users  int
+	unused *sync.Cond
+	freed  bool
 }
+
+func newLossTimelines(t Timelines, s Scheduler) *lossTimelines {
+	l := &lossTimelines{Timelines: t, Scheduler: s}
+	l.unused = sync.NewCond(&l.mu)
+	return l
+}
+
+// enter begins a call with a semaphore, which leave ends.
+func (l *lossTimelines) enter() error {
+	if err := l.Lost(); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.freed {
+		return fmt.Errorf("%w: the semaphores of interop objects were given back", vk.ErrClosed)
+	}
+	l.users++
+	return nil
+}
+
+func (l *lossTimelines) leave() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.users--; l.users == 0 {
+		l.unused.Broadcast()
+	}
+}
+
+// free lets calls with semaphores end, and no other begin.
+func (l *lossTimelines) free() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.freed = true
+	for l.users > 0 {
+		l.unused.Wait()
+	}
+}
+
+// ended reports whether what a call with a semaphore failed with says that none will
+// succeed any more: the device is lost, or has been given back. Any other failure is of
+// that one call, for want of memory, and says nothing of the semaphore.
+func ended(err error) bool { return errors.Is(err, vk.ErrDeviceLost) || errors.Is(err, vk.ErrClosed) }
 
 // lossQueue is the same for a queue.
 type lossQueue struct {
@@ -35,7 +87,7 @@ func tell(s Scheduler, err error) error {
 }
 
 // CreateTimeline implements Timelines.
-func (l lossTimelines) CreateTimeline(initial uint64) (vk.Semaphore, error) {
+func (l *lossTimelines) CreateTimeline(initial uint64) (vk.Semaphore, error) {
 	if err := l.Lost(); err != nil {
 		return 0, err
 	}
@@ -44,28 +96,31 @@ func (l lossTimelines) CreateTimeline(initial uint64) (vk.Semaphore, error) {
 }
 
 // SemaphoreValue implements Timelines.
-func (l lossTimelines) SemaphoreValue(s vk.Semaphore) (uint64, error) {
-	if err := l.Lost(); err != nil {
+func (l *lossTimelines) SemaphoreValue(s vk.Semaphore) (uint64, error) {
+	if err := l.enter(); err != nil {
 		return 0, err
 	}
+	defer l.leave()
 	value, err := l.Timelines.SemaphoreValue(s)
 	return value, tell(l, err)
 }
 
 // WaitSemaphore implements Timelines.
-func (l lossTimelines) WaitSemaphore(s vk.Semaphore, value uint64, timeout time.Duration) (bool, error) {
-	if err := l.Lost(); err != nil {
+func (l *lossTimelines) WaitSemaphore(s vk.Semaphore, value uint64, timeout time.Duration) (bool, error) {
+	if err := l.enter(); err != nil {
 		return false, err
 	}
+	defer l.leave()
 	reached, err := l.Timelines.WaitSemaphore(s, value, timeout)
 	return reached, tell(l, err)
 }
 
 // SignalSemaphore implements Timelines.
-func (l lossTimelines) SignalSemaphore(s vk.Semaphore, value uint64) error {
-	if err := l.Lost(); err != nil {
+func (l *lossTimelines) SignalSemaphore(s vk.Semaphore, value uint64) error {
+	if err := l.enter(); err != nil {
 		return err
 	}
+	defer l.leave()
 	return tell(l, l.Timelines.SignalSemaphore(s, value))
 }
 

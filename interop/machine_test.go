@@ -29,6 +29,11 @@ type machine struct {
 	// refuse, if not nil, is the error of the next creation of a semaphore. lost, if not
 	// nil, is that of everything: nothing happens any more.
 	refuse, lost error
+	// failing, if not nil, has what the next calls with semaphores fail with, by their
+	// names: nil elements are calls that succeed.
+	failing map[string][]error
+	// lingers, if not nil, keeps the next wait of the host for a semaphore from its return.
+	lingers chan struct{}
 	// owed are the signals of constructs that were refused: the host makes them.
 	owed []vk.SemaphoreValue
 	// submissions names the queues of all submissions, destroyed has the last values of
@@ -232,6 +237,27 @@ func (m *machine) DestroySemaphore(s vk.Semaphore) {
 
 var errNoSemaphore = errors.New("no such semaphore")
 
+// fails returns what the next call of that name fails with, or nil; mu is held.
+func (m *machine) fails(call string) (err error) {
+	if next := m.failing[call]; len(next) > 0 {
+		err, m.failing[call] = next[0], next[1:]
+	}
+	return err
+}
+
+// failCalls has the next n calls of each of those fail for want of memory.
+func (m *machine) failCalls(n int, calls ...string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.failing = map[string][]error{}
+	for _, call := range calls {
+		m.failing[call] = slices.Repeat([]error{&vk.Error{Op: call, Result: vk.ErrorOutOfHostMemory}}, n)
+	}
+}
+
+// The calls of failCalls.
+const looks, waits, signals = "vkGetSemaphoreCounterValue", "vkWaitSemaphores", "vkSignalSemaphore"
+
 // SemaphoreValue implements interop.Timelines.
 func (m *machine) SemaphoreValue(s vk.Semaphore) (uint64, error) {
 	m.mu.Lock()
@@ -240,7 +266,11 @@ func (m *machine) SemaphoreValue(s vk.Semaphore) (uint64, error) {
 		return 0, m.lost
 	}
 	if m.semaphores[s] == nil {
+		m.failures = append(m.failures, fmt.Sprintf("the value of semaphore %d is asked for, which there is not", s))
 		return 0, errNoSemaphore
+	}
+	if err := m.fails(looks); err != nil {
+		return 0, err
 	}
 	return m.semaphores[s].value, nil
 }
@@ -254,14 +284,28 @@ func (m *machine) WaitSemaphore(s vk.Semaphore, value uint64, timeout time.Durat
 		return false, m.lost
 	}
 	if here == nil {
+		m.failures = append(m.failures, fmt.Sprintf("semaphore %d is waited for, which there is not", s))
 		return false, errNoSemaphore
 	}
 	here.hostWaits = append(here.hostWaits, value)
+	lingers := m.lingers
+	m.lingers = nil
 	defer func() {
+		if lingers != nil {
+			m.mu.Unlock()
+			<-lingers
+			m.mu.Lock()
+		}
 		k := slices.Index(here.hostWaits, value)
 		here.hostWaits = slices.Delete(here.hostWaits, k, k+1)
 	}()
 	after := time.After(timeout)
+	if err := m.fails(waits); err != nil {
+		m.mu.Unlock()
+		<-after
+		m.mu.Lock()
+		return false, err
+	}
 	for here.value < value {
 		changed := here.changed
 		m.mu.Unlock()
@@ -283,6 +327,9 @@ func (m *machine) SignalSemaphore(s vk.Semaphore, value uint64) error {
 	if here := m.semaphores[s]; here == nil || value <= here.value {
 		m.failures = append(m.failures, fmt.Sprintf("the host signals %d of semaphore %d", value, s))
 		return errNoSemaphore
+	}
+	if err := m.fails(signals); err != nil {
+		return err
 	}
 	m.signal(vk.SemaphoreValue{Semaphore: s, Value: value})
 	return nil

@@ -45,6 +45,7 @@ const (
 	doFaultOwn      // to the object's
 	doFaultTask     // the next task
 	doFaultTimeline // the next semaphore
+	doFaultCalls    // the next calls with semaphores fail
 	actionKinds
 )
 
@@ -224,7 +225,7 @@ func (m *model) take(which int) *announcement {
 func (m *model) do(a action) {
 	p := m.pick(a.Which)
 	switch a.Kind {
-	case doInit, doMixed, doHostTask, doEndTask, doSteps, doFaultShared, doFaultTask, doFaultTimeline:
+	case doInit, doMixed, doHostTask, doEndTask, doSteps, doFaultShared, doFaultTask, doFaultTimeline, doFaultCalls:
 	case doSubmit, doThread, doWithdraw:
 		if len(m.announcements) == 0 {
 			return
@@ -378,6 +379,8 @@ func (m *model) do(a action) {
 		m.scheduler.mu.Unlock()
 	case doFaultTimeline:
 		m.refuse = m.fault()
+	case doFaultCalls:
+		m.failCalls(1+a.How%8, looks, waits, signals)
 	}
 }
 
@@ -454,6 +457,7 @@ func (m *model) lend(p *program, how int) {
 // finish is what Close does.
 func (m *model) finish(seed uint64) {
 	r := rand.New(rand.NewPCG(seed, 1))
+	m.failCalls(0)
 	settle := func() {
 		for {
 			synctest.Wait()
@@ -511,6 +515,7 @@ func (m *model) finish(seed uint64) {
 	}
 	m.report(m.scope.Wait(context.Background(), nil))
 	m.device.Close()
+	m.failCalls(r.IntN(4), looks, waits, signals)
 	freed := make(chan error, 1)
 	go func() { freed <- m.device.Free() }()
 	for done := false; !done; {
@@ -625,6 +630,9 @@ func runHistory(own int, actions []action, seed uint64) []string {
 	m := &model{rig: newRig(own)}
 	for k, a := range actions {
 		m.do(a)
+		if len(m.failing) > 0 {
+			time.Sleep(2 * time.Second) // what has failed is tried again
+		}
 		synctest.Wait()
 		if stuck := m.stuck([]*queue{m.shared, m.scheduler.queue}); len(stuck) > 0 {
 			m.fail("after action %d, what is not submitted holds up %s", k, stuck)
@@ -674,7 +682,7 @@ var frequent = func() (all []actionKind) {
 			n = 2
 		case doUse, doAnnounce, doSteps:
 			n = 8
-		case doFaultShared, doFaultOwn, doFaultTask, doFaultTimeline:
+		case doFaultShared, doFaultOwn, doFaultTask, doFaultTimeline, doFaultCalls:
 			n = 1
 		}
 		for range n {

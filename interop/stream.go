@@ -279,10 +279,10 @@ func (d *Device) signalFromHost(points []point) {
 		v, err := d.Timelines.SemaphoreValue(p.stream.semaphore)
 		now = now && err == nil && v >= p.value-1
 	}
+	for k := 0; now && k < len(points); k++ {
+		now = points[k].stream.raise(points[k].value)
+	}
 	if now {
-		for _, p := range points {
-			_ = p.stream.raise(p.value)
-		}
 		return
 	}
 	d.background.Go(func() {
@@ -291,10 +291,11 @@ func (d *Device) signalFromHost(points []point) {
 				return
 			}
 		}
-		d.order.Lock()
-		defer d.order.Unlock()
 		for _, p := range points {
-			_ = p.stream.raise(p.value)
+			for !p.stream.raiseNow(p.value) {
+				// Somebody else may, in the time until the next try.
+				_, _ = d.Timelines.WaitSemaphore(p.stream.semaphore, p.value, hostSignalLook)
+			}
 		}
 	})
 }
@@ -303,8 +304,8 @@ func (d *Device) signalFromHost(points []point) {
 func (st *stream) reaches(value uint64) bool {
 	for {
 		reached, err := st.device.Timelines.WaitSemaphore(st.semaphore, value, hostSignalLook)
-		if err != nil || reached {
-			return err == nil
+		if reached || ended(err) {
+			return reached
 		}
 		st.device.order.Lock()
 		gaveUp := st.gaveUp
@@ -316,14 +317,22 @@ func (st *stream) reaches(value uint64) bool {
 	}
 }
 
-// raise signals a value from the host, if the semaphore has not reached it; the device's
-// order is held.
-func (st *stream) raise(value uint64) error {
+// raise signals a value from the host, if the semaphore has not reached it, and reports
+// whether that is to be tried again no more; the device's order is held.
+func (st *stream) raise(value uint64) bool {
 	t := st.device.Timelines
-	if v, err := t.SemaphoreValue(st.semaphore); err != nil || v >= value {
-		return err
+	v, err := t.SemaphoreValue(st.semaphore)
+	if err == nil && v < value {
+		err = t.SignalSemaphore(st.semaphore, value)
 	}
-	return t.SignalSemaphore(st.semaphore, value)
+	return err == nil || ended(err)
+}
+
+// raiseNow is raise for who does not hold the order.
+func (st *stream) raiseNow(value uint64) bool {
+	st.device.order.Lock()
+	defer st.device.order.Unlock()
+	return st.raise(value)
 }
 
 // usable refuses what was not given in time. Closing withdraws what there is with the
@@ -530,12 +539,14 @@ func (st *stream) awaits() string {
 	}
 	value, err := st.forgetReached()
 	switch {
-	case errors.Is(err, vk.ErrDeviceLost):
+	case ended(err):
 		return ""
-	case err != nil:
-		return fmt.Sprintf("%s: %v", st.name, err)
 	case len(st.foreign) > 0:
-		return fmt.Sprintf("%s awaits value %d, which foreign work was submitted to signal: its semaphore is at %d", st.name, st.foreign[0].value, value)
+		at := fmt.Sprintf("its semaphore is at %d", value)
+		if err != nil {
+			at = fmt.Sprintf("whether it has, is not known: %v", err)
+		}
+		return fmt.Sprintf("%s awaits value %d, which foreign work was submitted to signal: %s", st.name, st.foreign[0].value, at)
 	case len(st.steps) > 0 && st.steps[0].foreign:
 		return fmt.Sprintf("%s awaits value %d, which no foreign work was submitted to signal", st.name, st.steps[0].signal)
 	case len(st.steps) > 0:
@@ -549,7 +560,7 @@ func (st *stream) awaits() string {
 func (st *stream) gathered() (value uint64, only bool) {
 	st.device.order.Lock()
 	defer st.device.order.Unlock()
-	if _, err := st.forgetReached(); err != nil || len(st.steps) > 0 {
+	if _, err := st.forgetReached(); ended(err) || len(st.steps) > 0 {
 		return 0, false
 	}
 	for _, a := range st.foreign {

@@ -1,0 +1,210 @@
+package interop_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/vkomp/vkomp/interop"
+	"github.com/vkomp/vkomp/ompt"
+	"github.com/vkomp/vkomp/sched"
+	"github.com/vkomp/vkomp/tasks"
+	"github.com/vkomp/vkomp/vk"
+)
+
+// A call that fails for want of memory ends no stream: what it was to do is done later.
+func TestCallsThatFailEndNoStream(t *testing.T) {
+	for name, c := range map[string]struct {
+		// do is what the program does while calls fail, then what comes to pass later, last
+		// the value that the semaphore has in the end, and never whether Free reports it.
+		do    func(t *testing.T, r *rig, o interop.Object)
+		then  func(t *testing.T, r *rig, s vk.Semaphore)
+		last  uint64
+		never bool
+	}{
+		"the host's signal": {last: 1, do: func(t *testing.T, r *rig, o interop.Object) {
+			_, signal := announce(t, o)
+			succeed(t, o.Withdraw(signal))
+		}},
+		"the host's signal behind foreign work": {last: 2, do: func(t *testing.T, r *rig, o interop.Object) {
+			_, first := announce(t, o)
+			_, second := announce(t, o)
+			succeed(t, o.Submitted(first))
+			succeed(t, o.Withdraw(second))
+		}, then: func(t *testing.T, r *rig, s vk.Semaphore) {
+			r.newQueue("foreign").submit(nil, nil, nil, values(s, 1))
+			r.steps()
+		}},
+		"a construct that is refused": {last: 1, do: func(t *testing.T, r *rig, o interop.Object) {
+			refusal := errors.New("refused")
+			r.scheduler.refuse = refusal
+			succeed(t, r.construct(o, interop.ActionUse, true))
+			refused(t, r.scope.Wait(context.Background(), nil), refusal)
+		}},
+		"foreign work that comes": {last: 1, do: func(t *testing.T, r *rig, o interop.Object) {
+			_, signal := announce(t, o)
+			succeed(t, o.Submitted(signal))
+		}, then: func(t *testing.T, r *rig, s vk.Semaphore) {
+			r.newQueue("foreign").submit(nil, nil, nil, values(s, 1))
+			r.steps()
+		}},
+		"foreign work that never comes": {last: 1, never: true, do: func(t *testing.T, r *rig, o interop.Object) {
+			_, signal := announce(t, o)
+			succeed(t, o.Submitted(signal))
+		}},
+		"a construct behind foreign work that never comes": {last: 2, never: true, do: func(t *testing.T, r *rig, o interop.Object) {
+			_, signal := announce(t, o)
+			succeed(t, o.Submitted(signal))
+			succeed(t, r.construct(o, interop.ActionUse, true))
+		}},
+	} {
+		for _, call := range []string{looks, waits, signals, ""} {
+			t.Run(name+"/"+call, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					r := newRig(0)
+					o := initialise(t, r.device, interop.TypeTargetSync)
+					s, _ := o.Semaphore()
+					fail := func() {
+						if call == "" {
+							r.failCalls(3, looks, waits, signals)
+						} else {
+							r.failCalls(3, call)
+						}
+					}
+					fail()
+					c.do(t, r, o)
+					synctest.Wait()
+					if c.then != nil {
+						time.Sleep(time.Second)
+						c.then(t, r, s)
+					}
+					time.Sleep(time.Second)
+					fail()
+					r.device.Close()
+					over := make(chan struct{})
+					go func() {
+						defer close(over)
+						for range 3000 {
+							time.Sleep(10 * time.Millisecond)
+							r.steps()
+						}
+					}()
+					err := r.device.Free()
+					<-over
+					if never := errors.Is(err, interop.ErrNeverSignalled); never != c.never || errors.Is(err, vk.ErrOutOfMemory) {
+						t.Errorf("Free: %v", err)
+					}
+					if last := r.destroyed[s]; last != c.last {
+						t.Errorf("the semaphore was at %d in the end, want %d", last, c.last)
+					}
+					for _, failure := range r.failures {
+						t.Error(failure)
+					}
+				})
+			})
+		}
+	}
+}
+
+// What is awaited of foreign work is said though the semaphore's value is not known, and
+// waited for.
+func TestCallsThatFailHideNothingThatIsAwaited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(1)
+		o := initialise(t, r.device, interop.TypeTargetSync)
+		r.use(t, o) // behind what may be on the object's queue
+		succeed(t, r.device.Destroy(o))
+		r.failCalls(1, looks)
+		r.awaits(t, "interop object 1 of device 3 awaits value 1, which foreign work was submitted to signal: "+
+			"whether it has, is not known: vk: vkGetSemaphoreCounterValue: VK_ERROR_OUT_OF_HOST_MEMORY")
+		r.failCalls(1, looks, waits)
+		go func() {
+			time.Sleep(time.Second)
+			r.steps()
+		}()
+		began := time.Now()
+		r.device.Settle(context.Background())
+		if took := time.Since(began); took != time.Second {
+			t.Errorf("Settle has waited %v, want a second", took)
+		}
+		r.awaits(t)
+		r.free(t)
+	})
+}
+
+// A semaphore goes when nobody is in a call with it any more, and no call follows.
+func TestSemaphoresGoWhenNobodyUsesThem(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(1)
+		o := initialise(t, r.device, interop.TypeTargetSync)
+		r.use(t, o)
+		succeed(t, r.device.Destroy(o))
+		lingers, settled := make(chan struct{}), make(chan struct{})
+		r.lingers = lingers
+		go func() {
+			r.device.Settle(context.Background())
+			close(settled)
+		}()
+		synctest.Wait()
+		r.steps()
+		r.device.Close()
+		freed := make(chan error, 1)
+		go func() { freed <- r.device.Free() }()
+		synctest.Wait()
+		if n := len(r.destroyed); n != 0 {
+			t.Errorf("%d semaphores are destroyed while one is waited for", n)
+		}
+		// As one does that was about to when Free began.
+		if _, err := r.device.Timelines.SemaphoreValue(1001); !errors.Is(err, vk.ErrClosed) {
+			t.Errorf("a look after the beginning of the end: %v", err)
+		}
+		close(lingers)
+		<-settled
+		succeed(t, <-freed)
+		r.free(t)
+	})
+}
+
+// leaver is an observer that ends the goroutine when the task ends.
+type leaver struct{ made *[]*tasks.Node }
+
+func (leaver) Interest() (run, operations bool)          { return true, false }
+func (o leaver) Created(n *tasks.Node, _ []tasks.Depend) { *o.made = append(*o.made, n) }
+func (leaver) Follows(tasks.Witness)                     {}
+func (leaver) Dropped()                                  {}
+func (leaver) Begin()                                    {}
+func (leaver) Map([]ompt.MapItem)                        {}
+func (leaver) Op(ompt.ScopeEndpoint, *sched.Op)          {}
+func (leaver) End(error)                                 { runtime.Goexit() }
+func (leaver) Release()                                  {}
+
+// The task of a construct that destroys an object of a lost device is let go of, whatever
+// its observer does: the graph uses it again.
+func TestObserverThatLeavesAtTheEndOfADestroy(t *testing.T) {
+	r := newRig(0)
+	all := []interop.Object{initialise(t, r.device, interop.TypeTargetSync), initialise(t, r.device, interop.TypeTargetSync)}
+	r.lose(errLost)
+	r.scheduler.Lose(errLost)
+	var made []*tasks.Node
+	for _, o := range all {
+		generated := make(chan struct{})
+		go func() {
+			defer close(generated)
+			_, err := r.device.Generate(interop.Task{
+				Parts: []interop.Part{{Object: o, Action: interop.ActionDestroy}}, Scope: r.scope, NoWait: true,
+				Observer: func(int) sched.Observer { return leaver{&made} },
+			})
+			t.Errorf("the construct returned %v", err)
+		}()
+		<-generated
+		succeed(t, r.scope.Wait(context.Background(), nil))
+		succeed(t, r.device.Destroy(o))
+	}
+	if len(made) != 2 || made[0] != made[1] {
+		t.Errorf("tasks %p have not been let go of", made)
+	}
+	r.free(t)
+}
