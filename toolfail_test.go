@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"reflect"
 	"runtime"
 	"strings"
@@ -141,5 +142,53 @@ func failInCallbacks(t *testing.T, name, way string, leave func()) {
 	})
 	if calls.Load() == 0 {
 		t.Errorf("%s was not called", name)
+	}
+}
+
+// logs is a slog.Handler that calls a function with the runtime's warnings and errors.
+type logs func(record slog.Record)
+
+func (logs) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelWarn }
+func (l logs) Handle(_ context.Context, r slog.Record) error  { l(r); return nil }
+func (l logs) WithAttrs([]slog.Attr) slog.Handler             { return l }
+func (l logs) WithGroup(string) slog.Handler                  { return l }
+
+// The log hears of a callback's failure without a lock held that the failure of another
+// takes: a handler may call the runtime, and with it the tool.
+func TestLogOfAFailedCallbackMayCallTheTool(t *testing.T) {
+	var rt *vkomp.Runtime
+	logged := 0
+	handler := logs(func(r slog.Record) {
+		if !strings.Contains(r.Message, "callback") {
+			return
+		}
+		if logged++; logged == 1 {
+			rt.ControlTool(ompt.ControlToolStart, 0, nil)
+		}
+	})
+	var err error
+	rt, err = vkomp.Open(vkomp.Options{Logger: slog.New(handler), Tool: ompt.Callbacks{
+		TaskCreate:  func(ompt.TaskCreateEvent) { panic("created") },
+		ControlTool: func(ompt.ControlToolEvent) ompt.ControlToolResult { panic("controlled") },
+	}})
+	must(t, err)
+	made := make(chan error, 1)
+	go func() {
+		made <- rt.Task(context.Background(), vkomp.Task{Body: func(context.Context) error { return nil }})
+	}()
+	select {
+	case err := <-made:
+		must(t, err)
+	case <-time.After(20 * time.Second):
+		t.Fatal("the handler waits for the lock of whoever calls it")
+	}
+	err = rt.Close()
+	for _, part := range []string{"TaskCreate", "created", "ControlTool", "controlled"} {
+		if err == nil || !strings.Contains(err.Error(), part) {
+			t.Errorf("Close: %v, without %q", err, part)
+		}
+	}
+	if logged != 2 {
+		t.Errorf("%d failures were logged, want 2", logged)
 	}
 }
