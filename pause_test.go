@@ -135,7 +135,7 @@ func TestHardPauseGivesAllBack(t *testing.T) {
 }
 
 func TestPauseIsRefusedWhileSomethingIsUnderWay(t *testing.T) {
-	rt := vktest.Open(t)
+	rt := vktest.Open(t, sharedQueue)
 	ctx, d := t.Context(), rt.DefaultDevice(t.Context())
 	y := make([]float32, 100)
 	add := adder(t, rt, y)
