@@ -8,9 +8,26 @@ import (
 	"github.com/vkomp/vkomp/vk"
 )
 
-// ForeignBuffer describes a VkBuffer that somebody else made on a device's VkDevice: its
-// memory, sharing mode and, where that is exclusive, the queue family that owns it.
-type ForeignBuffer = vk.ForeignBuffer
+// ForeignBuffer describes a VkBuffer that the program made itself on a device's VkDevice and
+// bound to memory, for [Device.Register]. Vulkan cannot be asked how a buffer was made.
+type ForeignBuffer struct {
+	// Buffer is the VkBuffer, Memory the VkDeviceMemory that it is bound to.
+	Buffer, Memory uint64
+	// Size is VkBufferCreateInfo.size, or fewer bytes.
+	Size uint64
+
+	// Usage is VkBufferCreateInfo.usage: VK_BUFFER_USAGE_STORAGE_BUFFER_BIT, TRANSFER_SRC_BIT
+	// and TRANSFER_DST_BIT are needed. With SHADER_DEVICE_ADDRESS_BIT the memory must have
+	// been allocated for addresses.
+	Usage uint32
+
+	// Exclusive is whether sharingMode is VK_SHARING_MODE_EXCLUSIVE. Family is then the
+	// queue family that owns the buffer, or first uses it.
+	Exclusive bool
+	Family    uint32
+	// Families are those that the buffer is shared among, where it is not exclusive.
+	Families []uint32
+}
 
 // Register returns a pointer to all of a VkBuffer that the program made itself on the
 // device's VkDevice, for [Device.AssociatePtr], IsDevicePtr and copies. It is used in
@@ -34,7 +51,10 @@ func (d Device) register(ctx context.Context, b ForeignBuffer) (DevicePtr, error
 	if err != nil {
 		return DevicePtr{}, err
 	}
-	block, err := v.AdoptBuffer(b)
+	block, err := v.AdoptBuffer(vk.ForeignBuffer{
+		Buffer: vk.Buffer(b.Buffer), Memory: vk.Memory(b.Memory), Size: b.Size, Usage: vk.BufferUsage(b.Usage),
+		Exclusive: b.Exclusive, Family: b.Family, Families: b.Families,
+	})
 	if err != nil {
 		if errors.Is(err, vk.ErrInvalid) {
 			err = fmt.Errorf("%w: %w", ErrInvalidArgument, err)

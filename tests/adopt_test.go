@@ -9,7 +9,6 @@ import (
 	"github.com/vkomp/vkomp"
 	"github.com/vkomp/vkomp/interop"
 	"github.com/vkomp/vkomp/tests/vktest"
-	"github.com/vkomp/vkomp/vk"
 )
 
 // adoption describes the device of an application, which is another runtime's, under
@@ -23,7 +22,7 @@ func adoption(t *testing.T, application *vkomp.Runtime) (*vkomp.Adoption, intero
 	q, _ := o.Queue()
 	return &vkomp.Adoption{
 		Instance: h.Instance, PhysicalDevice: h.PhysicalDevice, Device: h.Device, GetInstanceProcAddr: h.GetInstanceProcAddr,
-		APIVersion: 1<<22 | 2<<12, Features: vk.Features{TimelineSemaphore: true},
+		APIVersion: 1<<22 | 2<<12, Features: vkomp.AdoptedFeatures{TimelineSemaphore: true},
 		Queues: []vkomp.AdoptedQueue{{Handle: q.Handle, Family: q.Family, Locker: q.Lock}},
 	}, o
 }
@@ -80,8 +79,8 @@ func TestAdoptionThatCannotBe(t *testing.T) {
 		change func(*vkomp.Adoption)
 	}{
 		"timelineSemaphore": {vkomp.ErrUnsupported, func(a *vkomp.Adoption) { a.Features.TimelineSemaphore = false }},
-		"no Device":         {vk.ErrInvalid, func(a *vkomp.Adoption) { a.Device = 0 }},
-		"no Locker":         {vk.ErrInvalid, func(a *vkomp.Adoption) { a.Queues[0].Locker = nil }},
+		"no Device":         {vkomp.ErrInvalidArgument, func(a *vkomp.Adoption) { a.Device = 0 }},
+		"no Locker":         {vkomp.ErrInvalidArgument, func(a *vkomp.Adoption) { a.Queues[0].Locker = nil }},
 	} {
 		a := *good
 		a.Queues = append([]vkomp.AdoptedQueue(nil), good.Queues...)

@@ -11,7 +11,6 @@ import (
 	"github.com/vkomp/vkomp/interop"
 	"github.com/vkomp/vkomp/shaders"
 	"github.com/vkomp/vkomp/tests/vktest"
-	"github.com/vkomp/vkomp/vk"
 )
 
 func use(t *testing.T, rt *vkomp.Runtime, o interop.Object, depend ...vkomp.Depend) {
@@ -143,7 +142,7 @@ func TestVGPUOnAnAdoptedDevice(t *testing.T) {
 	q, _ := theirs.Queue()
 	rt, err := vkomp.Open(vkomp.Options{Adopt: &vkomp.Adoption{
 		Instance: h.Instance, PhysicalDevice: h.PhysicalDevice, Device: h.Device, GetInstanceProcAddr: h.GetInstanceProcAddr,
-		APIVersion: 1<<22 | 2<<12, Features: vk.Features{TimelineSemaphore: true},
+		APIVersion: 1<<22 | 2<<12, Features: vkomp.AdoptedFeatures{TimelineSemaphore: true},
 		Queues: []vkomp.AdoptedQueue{{Handle: q.Handle, Family: q.Family, Locker: q.Lock}},
 	}})
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/vkomp/vkomp"
 	"github.com/vkomp/vkomp/interop"
 	"github.com/vkomp/vkomp/vk"
 )
@@ -55,20 +56,20 @@ func (f *Code) Copy(from, to interop.Buffer) (Commands, error) {
 }
 
 // Buffer makes a buffer of so many bytes, exclusive to the family of the object's queue.
-func (f *Code) Buffer(size uint64) (vk.ForeignBuffer, error) {
+func (f *Code) Buffer(size uint64) (vkomp.ForeignBuffer, error) {
 	var buffer, memory C.uint64_t
 	if r := C.foreign_buffer(f.c, C.uint64_t(size), &buffer, &memory); r < 0 {
-		return vk.ForeignBuffer{}, fmt.Errorf("a buffer of %d bytes: VkResult %d", size, r)
+		return vkomp.ForeignBuffer{}, fmt.Errorf("a buffer of %d bytes: VkResult %d", size, r)
 	}
-	return vk.ForeignBuffer{
-		Buffer: vk.Buffer(buffer), Memory: vk.Memory(memory), Size: size,
-		Usage:     vk.BufferTransferSrc | vk.BufferTransferDst | vk.BufferStorage,
+	return vkomp.ForeignBuffer{
+		Buffer: uint64(buffer), Memory: uint64(memory), Size: size,
+		Usage:     uint32(vk.BufferTransferSrc | vk.BufferTransferDst | vk.BufferStorage),
 		Exclusive: true, Family: f.family,
 	}, nil
 }
 
 // Free ends a buffer that nothing uses.
-func (f *Code) Free(b vk.ForeignBuffer) {
+func (f *Code) Free(b vkomp.ForeignBuffer) {
 	C.foreign_buffer_free(f.c, C.uint64_t(b.Buffer), C.uint64_t(b.Memory))
 }
 

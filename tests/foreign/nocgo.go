@@ -5,8 +5,8 @@ package foreign
 import (
 	"errors"
 
+	"github.com/vkomp/vkomp"
 	"github.com/vkomp/vkomp/interop"
-	"github.com/vkomp/vkomp/vk"
 )
 
 var errNoCgo = errors.New("foreign code is C, and this program was built without cgo")
@@ -21,9 +21,9 @@ func (*Code) Close() {}
 
 func (*Code) Copy(from, to interop.Buffer) (Commands, error) { return 0, errNoCgo }
 
-func (*Code) Buffer(size uint64) (vk.ForeignBuffer, error) { return vk.ForeignBuffer{}, errNoCgo }
+func (*Code) Buffer(size uint64) (vkomp.ForeignBuffer, error) { return vkomp.ForeignBuffer{}, errNoCgo }
 
-func (*Code) Free(vk.ForeignBuffer) {}
+func (*Code) Free(vkomp.ForeignBuffer) {}
 
 func (*Code) Submit(queue uintptr, c Commands) error { return errNoCgo }
 
