@@ -21,9 +21,10 @@ func withForeignBuffer(t *testing.T, rt *vkomp.Runtime, words int, test func(o i
 	code, err := foreign.Open(o)
 	succeed(t, err)
 	defer code.Close()
-	b, err := code.Buffer(uint64(4 * words))
+	made, err := code.Buffer(uint64(4 * words))
 	succeed(t, err)
-	defer code.Free(b)
+	defer code.Free(made)
+	b := vkomp.ForeignBuffer{Buffer: made.Buffer, Memory: made.Memory, Size: made.Size, Usage: made.Usage, Exclusive: true, Family: made.Family}
 	d := rt.DefaultDevice(ctx)
 	p, err := d.Register(ctx, b)
 	succeed(t, err)

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/vkomp/vkomp"
 	"github.com/vkomp/vkomp/interop"
 	"github.com/vkomp/vkomp/vk"
 )
@@ -56,20 +55,20 @@ func (f *Code) Copy(from, to interop.Buffer) (Commands, error) {
 }
 
 // Buffer makes a buffer of so many bytes, exclusive to the family of the object's queue.
-func (f *Code) Buffer(size uint64) (vkomp.ForeignBuffer, error) {
+func (f *Code) Buffer(size uint64) (NewBuffer, error) {
 	var buffer, memory C.uint64_t
 	if r := C.foreign_buffer(f.c, C.uint64_t(size), &buffer, &memory); r < 0 {
-		return vkomp.ForeignBuffer{}, fmt.Errorf("a buffer of %d bytes: VkResult %d", size, r)
+		return NewBuffer{}, fmt.Errorf("a buffer of %d bytes: VkResult %d", size, r)
 	}
-	return vkomp.ForeignBuffer{
+	return NewBuffer{
 		Buffer: uint64(buffer), Memory: uint64(memory), Size: size,
-		Usage:     uint32(vk.BufferTransferSrc | vk.BufferTransferDst | vk.BufferStorage),
-		Exclusive: true, Family: f.family,
+		Usage:  uint32(vk.BufferTransferSrc | vk.BufferTransferDst | vk.BufferStorage),
+		Family: f.family,
 	}, nil
 }
 
 // Free ends a buffer that nothing uses.
-func (f *Code) Free(b vkomp.ForeignBuffer) {
+func (f *Code) Free(b NewBuffer) {
 	C.foreign_buffer_free(f.c, C.uint64_t(b.Buffer), C.uint64_t(b.Memory))
 }
 

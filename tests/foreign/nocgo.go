@@ -5,7 +5,6 @@ package foreign
 import (
 	"errors"
 
-	"github.com/vkomp/vkomp"
 	"github.com/vkomp/vkomp/interop"
 )
 
@@ -21,9 +20,9 @@ func (*Code) Close() {}
 
 func (*Code) Copy(from, to interop.Buffer) (Commands, error) { return 0, errNoCgo }
 
-func (*Code) Buffer(size uint64) (vkomp.ForeignBuffer, error) { return vkomp.ForeignBuffer{}, errNoCgo }
+func (*Code) Buffer(size uint64) (NewBuffer, error) { return NewBuffer{}, errNoCgo }
 
-func (*Code) Free(vkomp.ForeignBuffer) {}
+func (*Code) Free(NewBuffer) {}
 
 func (*Code) Submit(queue uintptr, c Commands) error { return errNoCgo }
 

@@ -1,0 +1,9 @@
+package foreign
+
+// NewBuffer is a VkBuffer that Code.Buffer has made, exclusive to a queue family.
+type NewBuffer struct {
+	Buffer, Memory uint64 // VkBuffer and VkDeviceMemory
+	Size           uint64 // bytes
+	Usage          uint32 // VkBufferUsageFlags
+	Family         uint32
+}
