@@ -111,6 +111,30 @@ func TestHardPauseBringsALostDeviceBack(t *testing.T) {
 	}
 }
 
+// A copy between two devices of which one is lost says so, whichever end that is.
+func TestCopyBetweenDevicesOfWhichOneIsLost(t *testing.T) {
+	f := vktest.InjectFaults(t)
+	rt, d := openTwice(t, func(o *vkomp.Options) { o.Validation = false })
+	ctx := t.Context()
+	var p [2]vkomp.DevicePtr
+	for i := range p {
+		var err error
+		p[i], err = d[i].Alloc(ctx, 64)
+		must(t, err)
+	}
+	k := newKernel(t, rt, shaders.Saxpy)
+	must(t, rt.Target(ctx, saxpyOn(t, k, 1, constant(64, 1), constant(64, 0))))
+	f.Fail("vkQueueSubmit", 1, 1, vk.ErrorDeviceLost)
+	refused(t, "a target", rt.Target(ctx, saxpyOn(t, k, 1, constant(64, 1), constant(64, 0))), vkomp.ErrDeviceLost)
+	f.Mend()
+	refused(t, "a copy to it", rt.Memcpy(ctx, p[0], p[1], 64), vkomp.ErrDeviceLost, "the destination")
+	refused(t, "a copy from it", rt.Memcpy(ctx, p[1], p[0], 64), vkomp.ErrDeviceLost, "the source")
+	if err := d[1].Lost(); err != nil {
+		t.Errorf("the other device: %v", err)
+	}
+	must(t, d[1].Free(ctx, p[1]))
+}
+
 // destroy ends an object.
 func destroy(rt *vkomp.Runtime, o *interop.Object, depend ...vkomp.Depend) error {
 	i := vkomp.Interop{Destroy: []*interop.Object{o}, Depend: depend}

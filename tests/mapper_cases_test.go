@@ -156,6 +156,34 @@ func TestC38AttachmentToWhatIsNew(t *testing.T) {
 	}
 }
 
+// Always holds for the members of a mapped value too.
+func TestAlwaysHoldsForTheMembersOfAMappedValue(t *testing.T) {
+	for _, path := range vktest.Paths {
+		t.Run(path.String(), func(t *testing.T) {
+			rt := vktest.Open(t, vktest.Path(path))
+			ctx := t.Context()
+			v := newSegment(10)
+			update := func(motion vkomp.Arg) {
+				succeed(t, rt.TargetUpdate(ctx, vkomp.TargetUpdate{Motions: []vkomp.Arg{motion}}))
+			}
+			succeed(t, rt.TargetEnterData(ctx, vkomp.TargetEnterData{Maps: []vkomp.Arg{segments.To(v)}}))
+			v.p[0], v.p[9] = 71, 79
+			succeed(t, rt.TargetEnterData(ctx, vkomp.TargetEnterData{Maps: []vkomp.Arg{segments.To(v).Always()}}))
+			clear(v.p)
+			update(vkomp.From(v.p))
+			if v.p[0] != 71 || v.p[9] != 79 {
+				t.Errorf("the device has %v", v.p)
+			}
+			v.p[0] = 0
+			succeed(t, rt.TargetExitData(ctx, vkomp.TargetExitData{Maps: []vkomp.Arg{segments.From(v).Always()}}))
+			if v.p[0] != 71 {
+				t.Errorf("the host has %v", v.p)
+			}
+			succeed(t, rt.TargetExitData(ctx, vkomp.TargetExitData{Maps: []vkomp.Arg{segments.Delete(v)}}))
+		})
+	}
+}
+
 func TestMapperRefusals(t *testing.T) {
 	rt := vktest.Open(t)
 	ctx := t.Context()
