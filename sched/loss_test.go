@@ -75,7 +75,7 @@ func TestNothingOfALostDeviceIsFreedBeforeItIsAtRest(t *testing.T) {
 		} {
 			t.Run(mode.name+"/"+call, func(t *testing.T) {
 				lost := 0
-				for n := 1; n <= 16; n++ {
+				for n := 1; n <= 16; n += faultStep {
 					r := newRig(t, mode, uint64(n))
 					lose(r.d, n)
 					err := newSpread(r).generate()

@@ -209,7 +209,7 @@ func TestSharerWaitsForTheFirstCopy(t *testing.T) {
 			r := newRig(t, mode, 1)
 			defer r.close()
 			const readers = 6
-			for round := range uint32(10) {
+			for round := range uint32(shareRounds) {
 				shared, zero := filled(1<<18, round+1), filled(16, 0)
 				var outs [readers][]uint32
 				var all sync.WaitGroup

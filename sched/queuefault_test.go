@@ -205,7 +205,7 @@ func inEveryQueueFault(t *testing.T, failure error, many int, test func(t *testi
 	pieces := pieceModes[0]
 	pieces.piece = 64 // of the arrays the last one alone is more
 	for _, mode := range append(queueModes(memoryModes[0]), queueModes(memoryModes[1], pieces)[1:]...) {
-		for n := 1; n <= 200; n++ {
+		for n := 1; n <= 200; n += faultStep {
 			more := false
 			t.Run(fmt.Sprintf("%s/call %d", mode.name, n), func(t *testing.T) {
 				d := &faultyQueues{fakeDevice: newFakeDeviceWith(t, mode.queues, mode.memory, uint64(n)), n: n, many: many, err: failure, struck: make(map[string]bool)}

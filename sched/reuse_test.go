@@ -146,7 +146,7 @@ func TestRecycledTargetCarriesNothingOver(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			found := 0
 			for _, mode := range memoryModes {
-				for k := range 6 { // the pool keeps no promise
+				for k := range poolTries {
 					r := newRig(t, mode, 1)
 					r.watches = k%2 == 0
 					way(r)

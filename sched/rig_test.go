@@ -69,7 +69,7 @@ func queueModes(modes ...memoryMode) (spread []memoryMode) {
 // device.
 func inEveryMemory(t *testing.T, test func(t *testing.T, r *rig)) {
 	for _, mode := range memoryModes {
-		for seed := range uint64(4) {
+		for seed := range uint64(deviceOrders) {
 			t.Run(fmt.Sprintf("%s/%d", mode.name, seed), func(t *testing.T) {
 				r := newRig(t, mode, seed)
 				defer r.close()

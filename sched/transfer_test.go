@@ -11,7 +11,7 @@ import (
 func TestSharersComeAfterTheCopyThatTheyFind(t *testing.T) {
 	staged := slices.DeleteFunc(slices.Clone(memoryModes), func(m memoryMode) bool { return m.memory != discreteMemory && !m.hidden })
 	for _, mode := range append(staged, queueModes(staged...)...) {
-		for seed := range uint64(4) {
+		for seed := range uint64(deviceOrders) {
 			t.Run(fmt.Sprintf("%s/%d", mode.name, seed), func(t *testing.T) {
 				r := newRig(t, mode, seed)
 				defer r.close()
