@@ -27,7 +27,8 @@
 // again is a hash look-up, and a new one as much again. Where sections overlap in
 // part their storage is cut into segments (see tangle): a task costs a search in
 // logarithmic time for each segment that it touches, and has an edge from each task
-// that it follows there, not from those that are implied. An edge is an append.
+// that it follows there, not from those of which that is easily seen to be implied. An
+// edge is an append.
 // Everything of a task is used again when it is complete: memory follows the tasks in
 // flight and not those ever made, nor the addresses ever named, and a steady state
 // allocates nothing.

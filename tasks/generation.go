@@ -1,7 +1,7 @@
 package tasks
 
-// generation is a set of accesses of one class, which follow the same others wherever
-// they meet.
+// generation is a set of accesses of one class that segments have in common. Those of one
+// segment follow the same others there, unless one has superseded the other (see absorb).
 type generation struct {
 	class   class
 	members spans[member]
@@ -79,20 +79,29 @@ func (t *tangle) join(g *generation, a *access) {
 
 // leaveGenerations takes a out of the histories.
 func (a *access) leaveGenerations(t *tangle) {
-	for m := a.memberships; m != nil; {
-		next, g := m.value.next, m.value.of
-		g.members.remove(m)
-		if g.joined == a {
-			g.joined = nil
-		}
-		*m = span[member]{}
-		if t.spare() {
-			m.left, t.spareMembers = t.spareMembers, m
-		}
-		t.unused(g)
-		m = next
+	for a.memberships != nil {
+		t.leave(a.memberships)
 	}
-	a.memberships, a.retired = nil, false
+	a.retired = false
+}
+
+// leave ends a membership.
+func (t *tangle) leave(m *span[member]) {
+	a, g := m.value.access, m.value.of
+	link := &a.memberships
+	for *link != m {
+		link = &(*link).value.next
+	}
+	*link = m.value.next
+	g.members.remove(m)
+	if g.joined == a {
+		g.joined = nil
+	}
+	*m = span[member]{}
+	if t.spare() {
+		m.left, t.spareMembers = t.spareMembers, m
+	}
+	t.unused(g)
 }
 
 // unused gives a generation back that has neither members nor segments.
@@ -114,23 +123,25 @@ func (t *tangle) letGo(g *generation) {
 	}
 }
 
-// has reports whether a member other than a has a byte of [start, end).
-func (g *generation) has(start, end uintptr, a *access) bool {
-	return hasMember(g.members.root, start, end, a)
+// other returns a member other than a that has a byte of [start, end), or nil.
+func (g *generation) other(start, end uintptr, a *access) *span[member] {
+	return otherMember(g.members.root, start, end, a)
 }
 
-func hasMember(m *span[member], start, end uintptr, a *access) bool {
+func otherMember(m *span[member], start, end uintptr, a *access) *span[member] {
 	for m != nil && m.reach > start {
-		if hasMember(m.left, start, end, a) {
-			return true
+		if m.left != nil && m.left.reach > start {
+			if found := otherMember(m.left, start, end, a); found != nil {
+				return found
+			}
 		}
 		if m.start >= end {
-			return false
+			return nil
 		}
 		if m.end > start && m.value.access != a {
-			return true
+			return m
 		}
 		m = m.right
 	}
-	return false
+	return nil
 }

@@ -272,14 +272,29 @@ func (s *Scope) replaceHistory(n *Node, a *access) {
 func (s *Scope) joinHistory(n *Node, a *access) {
 	t := s.tangle
 	var joined, fresh *generation
+	superseded := false
 	for i := range t.pieces {
 		p := &t.pieces[i]
-		if p.inside && p.cur != nil && p.cur.class == a.class {
-			t.join(p.cur, a)
+		switch {
+		case !p.inside || p.cur == nil:
+		case p.cur.class == a.class:
 			p.joined, joined = true, p.cur
-			if p.prev != nil {
-				s.followPiece(n, *p, p.prev)
-			}
+		default:
+			superseded = true
+		}
+	}
+	var implied section
+	if joined != nil && superseded {
+		implied = s.standFor(joined, a)
+	}
+	for i := range t.pieces {
+		p := &t.pieces[i]
+		if !p.joined {
+			continue
+		}
+		t.join(p.cur, a)
+		if p.prev != nil && !(p.cur == joined && implied.start <= p.start && p.end <= implied.end()) {
+			s.followPiece(n, *p, p.prev)
 		}
 	}
 	var last *generation
@@ -299,9 +314,9 @@ func (s *Scope) joinHistory(n *Node, a *access) {
 		// A generation that a has joined will do, if a is the first of its members here:
 		// then segments side by side stay one.
 		switch {
-		case last != nil && !last.has(p.start, p.end, a):
+		case last != nil && last.other(p.start, p.end, a) == nil:
 			p.cur = last
-		case joined != nil && !joined.has(p.start, p.end, a):
+		case joined != nil && joined.other(p.start, p.end, a) == nil:
 			p.cur = joined
 		default:
 			if fresh == nil {
@@ -310,7 +325,84 @@ func (s *Scope) joinHistory(n *Node, a *access) {
 			p.cur = fresh
 		}
 		last = p.cur
+		if p.prev != nil {
+			t.share(i)
+		}
 	}
+}
+
+// standFor takes those members out of g that a, which joins it, stands for: a has all of
+// their storage, and follows them by way of a task that has superseded them in some piece.
+// It returns the section of one of them: a need not follow what that follows there.
+func (s *Scope) standFor(g *generation, a *access) (implied section) {
+	t := s.tangle
+	for i := range t.pieces {
+		p := &t.pieces[i]
+		if !p.inside || p.joined || p.cur == nil {
+			continue
+		}
+		for {
+			m := g.other(p.start, p.end, a)
+			if m == nil || m.start < a.loc.start || a.loc.end() < m.end {
+				break
+			}
+			from, by := m.value.access, p.cur.other(p.start, p.end, a)
+			if by == nil || by.end <= m.start || m.end <= by.start || by.value.access.node.seq <= from.node.seq {
+				break
+			}
+			if s.onlookers > 0 && from.node.seq < s.overlooked {
+				t.retire(from)
+			}
+			implied = from.loc.section
+			t.leave(m)
+		}
+	}
+	return implied
+}
+
+// share lets a piece have the earlier generation of a neighbour, with what came before the
+// same in both: then segments side by side stay one.
+func (t *tangle) share(i int) {
+	p := &t.pieces[i]
+	for _, k := range [...]int{i - 1, i + 1} {
+		if k < 0 || k == len(t.pieces) {
+			continue
+		}
+		o := &t.pieces[k]
+		if o.inside && o.cur == p.cur && o.prev != nil && t.absorb(o.prev, p.prev, p.start, p.end) {
+			p.prev = o.prev
+			return
+		}
+	}
+}
+
+// absorb makes what the history of [start, end) has of q a member of g and reports whether
+// g will do for q there. Of what q has superseded there, g may have a writer with more
+// storage: to follow that too is right.
+func (t *tangle) absorb(g, q *generation, start, end uintptr) bool {
+	if g == q || g.class != q.class {
+		return g == q
+	}
+	m := q.other(start, end, nil)
+	if m == nil || m.start < start || end < m.end || q.other(start, end, m.value.access) != nil {
+		return false
+	}
+	a := m.value.access
+	there := false
+	gone := func(m *span[member]) bool {
+		there = there || m.value.access == a
+		return m.value.access != a && start <= m.start && m.end <= end
+	}
+	for m := g.members.find(start, end, gone); m != nil; m = g.members.find(start, end, gone) {
+		t.leave(m)
+	}
+	if g.class != classOut && g.other(start, end, a) != nil {
+		return false
+	}
+	if !there {
+		t.join(g, a)
+	}
+	return true
 }
 
 // followPiece collects the members of g that n follows in a piece.

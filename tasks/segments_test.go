@@ -15,28 +15,31 @@ type windows struct {
 	kinds         []DependKind
 	width, stride int
 	// cell, if not negative, is the only one of a window that is named by those that write
-	// alone.
-	cell int
-	// edges is the number of edges of a task that may be made on the average.
-	edges float64
+	// alone: the first of them, and then the next among so many.
+	cell, cells int
+	// edges is the number of edges of a task that may be made on the average, and segments
+	// that of segments that may be left.
+	edges, segments float64
 }
 
 // windowCases are windows with many neighbours, and with some.
 func windowCases() []windows {
 	const wide, none = 100_000, -1
 	return []windows{
-		{"in", []DependKind{DependIn}, wide, 1, none, 1},
-		{"inoutset", []DependKind{DependInOutSet}, wide, 1, none, 1},
-		{"mutexinoutset", []DependKind{DependMutexInOutSet}, wide, 1, none, 1},
-		{"inout", []DependKind{DependInOut}, wide, 1, none, 2},
-		{"in and inout", []DependKind{DependIn, DependInOut}, wide, 1, none, 3},
-		{"in and inoutset", []DependKind{DependIn, DependInOutSet}, wide, 1, none, 3},
-		{"in, few neighbours", []DependKind{DependIn}, 8, 1, none, 1},
-		{"inout, few neighbours", []DependKind{DependInOut}, 8, 1, none, 2},
-		{"in and inout, few neighbours", []DependKind{DependIn, DependIn, DependInOut}, 8, 1, none, 5},
-		{"inout, halves", []DependKind{DependInOut}, 64, 32, none, 2},
-		{"in of much, inout of its first cell", []DependKind{DependIn, DependInOut}, wide, 0, 0, 3},
-		{"in of much, inout of a cell of it", []DependKind{DependIn, DependInOut}, wide, 0, wide / 2, 3},
+		{"in", []DependKind{DependIn}, wide, 1, none, 1, 1, 2},
+		{"inoutset", []DependKind{DependInOutSet}, wide, 1, none, 1, 1, 2},
+		{"mutexinoutset", []DependKind{DependMutexInOutSet}, wide, 1, none, 1, 1, 2},
+		{"inout", []DependKind{DependInOut}, wide, 1, none, 1, 2, 2001},
+		{"in and inout", []DependKind{DependIn, DependInOut}, wide, 1, none, 1, 3, 2001},
+		{"in and inoutset", []DependKind{DependIn, DependInOutSet}, wide, 1, none, 1, 3, 2002},
+		{"in, few neighbours", []DependKind{DependIn}, 8, 1, none, 1, 1, 2},
+		{"inout, few neighbours", []DependKind{DependInOut}, 8, 1, none, 1, 2, 2001},
+		{"in and inout, few neighbours", []DependKind{DependIn, DependIn, DependInOut}, 8, 1, none, 1, 5, 1335},
+		{"inout, halves", []DependKind{DependInOut}, 64, 32, none, 1, 2, 2001},
+		{"in of much, inout of its first cell", []DependKind{DependIn, DependInOut}, wide, 0, 0, 1, 3, 3},
+		{"in of much, inout of a cell of it", []DependKind{DependIn, DependInOut}, wide, 0, wide / 2, 1, 3, 4},
+		{"in of much, inout of one cell of it after the other", []DependKind{DependInOut, DependIn}, wide, 0, 0, wide, 3, 4},
+		{"in of much, inout of few cells of it by turns", []DependKind{DependInOut, DependIn}, wide, 0, 0, 100, 3, 4},
 	}
 }
 
@@ -48,7 +51,7 @@ func (c windows) slide(s *Scope, cells []uint64, n int, w *Work) (drain func(), 
 		at := i * c.stride % (len(cells) - c.width)
 		kind, width := c.kinds[i%len(c.kinds)], c.width
 		if kind == DependInOut && c.cell >= 0 {
-			at, width = at+c.cell, 1
+			at, width = at+c.cell+i/2*7919%c.cells, 1
 		}
 		_, err = s.Add(&Task{Runner: instant{}, Depend: []Depend{long(kind, cells[at:at+width])}}, w)
 	}
@@ -74,8 +77,8 @@ func TestSectionsThatOverlapInPartHaveFewEdges(t *testing.T) {
 			if got := float64(g.Counts().Edges) / n; got > c.edges {
 				t.Errorf("%v edges a task, want %v at most", got, c.edges)
 			}
-			if k := s.tangle.segments.count; k > 3*n {
-				t.Errorf("%d segments of %d windows", k, n)
+			if k := s.tangle.segments.count; float64(k) > c.segments {
+				t.Errorf("%d segments, want %v at most", k, c.segments)
 			}
 			drain()
 			if err := s.Wait(context.Background(), nil); err != nil || s.live != 0 {
@@ -129,20 +132,30 @@ func TestSegmentsOfCompleteTasksAreForgotten(t *testing.T) {
 	}
 }
 
-// tasksOfWindows makes random tasks on storage that they share in part, and completes
-// some; it returns the items of those that are left, by their numbers.
+// tasksOfWindows makes random tasks on storage that they share in part, windows or single
+// cells and much around them, and completes some; it returns the items of those that are left, by their numbers.
 func tasksOfWindows(t *testing.T, s *Scope, choices *rand.Rand) map[uint64][]Depend {
 	var w Work
 	cells := lane(200)
 	started := &window{}
 	left := make(map[uint64][]Depend)
 	kinds := []DependKind{DependIn, DependIn, DependInOut, DependInOutSet, DependMutexInOutSet}[choices.IntN(3):]
-	longest := 1 + choices.IntN(100)
+	longest, whole := 1+choices.IntN(100), choices.IntN(2) == 0
 	for i := range 250 {
 		var items []Depend
 		for range 1 + choices.IntN(2) {
-			at := choices.IntN(len(cells))
-			items = append(items, long(kinds[choices.IntN(len(kinds))], cells[at:min(at+1+choices.IntN(longest), len(cells))]))
+			kind, at := kinds[choices.IntN(len(kinds))], choices.IntN(len(cells))
+			to := min(at+1+choices.IntN(longest), len(cells))
+			switch {
+			case !whole:
+			case kind == DependInOut:
+				// Of few cells, so that they are named again.
+				at = at / 20 * 20
+				to = at + 1
+			default:
+				at, to = at/100*100*choices.IntN(2), len(cells)
+			}
+			items = append(items, long(kind, cells[at:to]))
 		}
 		if i%83 == 82 {
 			items = append(items, Depend{Kind: DependInOutAllMemory})

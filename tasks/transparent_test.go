@@ -687,3 +687,28 @@ func TestRetiredHistoryIsThatBeforeTheImportingTask(t *testing.T) {
 		t.Errorf("%d accesses of complete tasks are retired", k)
 	}
 }
+
+// A later reader of the same storage can stand for an earlier one, but not for children that
+// do not see it.
+func TestImportedChildFollowsAReaderThatALaterOneStandsFor(t *testing.T) {
+	s := newScript()
+	x := lane(4)
+	read := func(label string) { s.add(Task{Label: label, Depend: []Depend{long(DependIn, x)}}) }
+	write := func(label string, k int) { s.add(Task{Label: label, Depend: []Depend{cell(DependInOut, &x[k])}}) }
+	write("w0", 0)
+	read("r0")
+	write("w1", 1)
+	s.inner("p", Import, Task{})
+	inner := s.scope
+	s.scope = inner.outer
+	read("r1")
+	s.scope = inner
+	write("c", 2)
+	s.expect(t, "start w0", "start p")
+	s.complete("w0", nil)
+	s.expect(t, "start r0")
+	s.complete("r0", nil)
+	s.expect(t, "start w1", "start c")
+	s.complete("w1", nil)
+	s.expect(t, "start r1")
+}
