@@ -194,7 +194,7 @@ func (r *routine) generate(ctx context.Context, async bool, depend []Depend, ref
 		r.giveBack()
 	}
 	if err != nil {
-		return fmt.Errorf("vkomp: %w", rt.cutShort(ctx, err))
+		return rt.failure(ctx, err)
 	}
 	return nil
 }

@@ -170,20 +170,20 @@ func (r *dataRegion) run(ctx context.Context, depend []tasks.Depend, body func(c
 		// their copies, and ctx no longer counts: it must not leave the region half
 		// mapped.
 		if err := r.rt.join(ctx, r.label, waitItems(depend), false); err != nil {
-			return fmt.Errorf("vkomp: %w", r.rt.cutShort(ctx, err))
+			return r.rt.failure(ctx, err)
 		}
 	}
 	if err := r.begin(ctx, depend); err != nil {
-		return fmt.Errorf("vkomp: %w", err)
+		return fmt.Errorf("vkomp: %w", report(err))
 	}
 	// Deferred, because a body can leave by runtime.Goexit.
 	defer func() {
 		if ending := r.move(ctx, depend, true); ending != nil {
-			err = errors.Join(err, fmt.Errorf("vkomp: %w", ending))
+			err = errors.Join(err, fmt.Errorf("vkomp: %w", report(ending)))
 		}
 	}()
 	if r.noGroup {
-		return sched.Protect(func() error { return body(ctx) })
+		return protect(func() error { return body(ctx) })
 	}
 	return r.rt.taskgroup(ctx, body)
 }

@@ -35,7 +35,7 @@ type DeclareTarget struct {
 // is why it does not open.
 func (rt *Runtime) DeclareTarget(ctx context.Context, d DeclareTarget) error {
 	if err := rt.declareTarget(ctx, &d); err != nil {
-		return fmt.Errorf("vkomp: %w", err)
+		return fmt.Errorf("vkomp: %w", report(err))
 	}
 	return nil
 }

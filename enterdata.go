@@ -213,7 +213,7 @@ func (rt *Runtime) standalone(ctx context.Context, d *standalone, items []Arg, d
 	}
 	rt.race.standalone(ctx, c, label, passed, dev, noWait, err)
 	if err != nil {
-		return fmt.Errorf("vkomp: %w", rt.cutShort(ctx, err))
+		return rt.failure(ctx, err)
 	}
 	return nil
 }

@@ -72,9 +72,3 @@ var (
 	// a task that was generated before; or the kernel is closed.
 	ErrClosed = sched.ErrClosed
 )
-
-// TaskError is the failure of one task, as a construct or a wait reports it.
-type TaskError = tasks.Error
-
-// PanicError is a panic in a kernel's Host variant or a task's body.
-type PanicError = sched.PanicError

@@ -85,7 +85,7 @@ type InteropInit struct {
 // that failed, or the cause of ctx if that ends before the predecessors are complete.
 func (rt *Runtime) Interop(ctx context.Context, i Interop) error {
 	if err := rt.interop(ctx, &i); err != nil {
-		return fmt.Errorf("vkomp: interop: %w", rt.cutShort(ctx, err))
+		return rt.failure(ctx, fmt.Errorf("interop: %w", err))
 	}
 	return nil
 }
@@ -411,16 +411,15 @@ func (rt *Runtime) interopSemaphoreFd(o interop.Object) (fd int, err error) {
 	return v.ExportSemaphore(semaphore)
 }
 
-// cutShort adds to the error of a wait that its context ended what is awaited of
-// foreign code.
-func (rt *Runtime) cutShort(ctx context.Context, err error) error {
-	if err == nil || ctx.Err() == nil {
-		return err
+// failure makes err, of a construct or a wait, one that leaves the runtime. Where ctx has
+// ended, the error says what is awaited of foreign code.
+func (rt *Runtime) failure(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		if awaited := rt.awaited(); len(awaited) > 0 {
+			err = fmt.Errorf("%w: %s", err, strings.Join(awaited, "; "))
+		}
 	}
-	if awaited := rt.awaited(); len(awaited) > 0 {
-		return fmt.Errorf("%w: %s", err, strings.Join(awaited, "; "))
-	}
-	return err
+	return fmt.Errorf("vkomp: %w", report(err))
 }
 
 // awaited describes what is awaited of foreign code.

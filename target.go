@@ -71,7 +71,7 @@ func (rt *Runtime) Target(ctx context.Context, t Target) error {
 	args, depend := h.Args, h.Depend
 	h.Args, h.Depend = nil, nil
 	if err := rt.target(ctx, h, args, depend); err != nil {
-		return fmt.Errorf("vkomp: %w", rt.cutShort(ctx, err))
+		return rt.failure(ctx, err)
 	}
 	return nil
 }

@@ -106,7 +106,7 @@ func (e Event) Fulfill() (err error) {
 // The end of ctx drops a task that has not started: that is its failure then.
 func (rt *Runtime) Task(ctx context.Context, t Task) error {
 	if err := rt.task(ctx, &t); err != nil {
-		return fmt.Errorf("vkomp: %w", rt.cutShort(ctx, err))
+		return rt.failure(ctx, err)
 	}
 	return nil
 }
@@ -177,7 +177,7 @@ func (rt *Runtime) merge(ctx context.Context, c current, r *sched.HostRegion, fl
 	if o := rt.tool.Load().observation(c, 0, rt.NumDevices(), r.Label, flags|ompt.TaskMerged); o != nil {
 		o.create(nil)
 	}
-	err := sched.Protect(func() error { return r.Body(ctx) })
+	err := protect(func() error { return r.Body(ctx) })
 	if err == nil || errors.Is(err, ErrCancelled) && r.Group.Cancelled() {
 		return nil
 	}

@@ -31,7 +31,7 @@ func (rt *Runtime) Taskwait(ctx context.Context, depend ...Depend) error {
 		region.waited()
 	}
 	if err != nil {
-		return fmt.Errorf("vkomp: %w", rt.cutShort(ctx, err))
+		return rt.failure(ctx, err)
 	}
 	return nil
 }
@@ -185,13 +185,13 @@ func (rt *Runtime) taskgroup(ctx context.Context, body func(ctx context.Context)
 			err = nil
 		}
 		if ending != nil {
-			err = errors.Join(err, fmt.Errorf("vkomp: %w", rt.cutShort(ctx, ending)))
+			err = errors.Join(err, rt.failure(ctx, ending))
 		}
 		if reporting != nil {
-			err = errors.Join(err, fmt.Errorf("vkomp: %w", reporting))
+			err = errors.Join(err, fmt.Errorf("vkomp: %w", report(reporting)))
 		}
 	}()
-	return sched.Protect(func() error { return body(context.WithValue(bodies, regionKey{rt}, &c)) })
+	return protect(func() error { return body(context.WithValue(bodies, regionKey{rt}, &c)) })
 }
 
 // CancelTaskgroup cancels the innermost taskgroup (OpenMP cancel taskgroup), which
