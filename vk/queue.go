@@ -218,7 +218,10 @@ func (q *Queue) Wait(value uint64, timeout time.Duration) (done bool, err error)
 	if timeout < 0 && r != Success && r != ErrorDeviceLost {
 		return false, q.errClosed()
 	}
-	return r == Success, check("vkWaitSemaphores", r, "queue of family %d, value %d", q.family, value)
+	if r < 0 {
+		return false, check("vkWaitSemaphores", r, "queue of family %d, value %d", q.family, value)
+	}
+	return r == Success, nil
 }
 
 // trim gives back the command buffers that nothing uses, and what they hold.

@@ -93,7 +93,10 @@ func (d *Device) WaitSemaphore(s Semaphore, value uint64, timeout time.Duration)
 	if timeout < 0 && r != Success && r != ErrorDeviceLost {
 		return false, d.errClosed()
 	}
-	return r == Success, check("vkWaitSemaphores", r, "semaphore %#x, value %d", uint64(s), value)
+	if r < 0 {
+		return false, check("vkWaitSemaphores", r, "semaphore %#x, value %d", uint64(s), value)
+	}
+	return r == Success, nil
 }
 
 // SignalSemaphore raises a timeline semaphore to value (vkSignalSemaphore), which
