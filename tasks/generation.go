@@ -9,9 +9,20 @@ type generation struct {
 	refs int
 	// retired is the seq before which its members are among those that are retired, too.
 	retired uint64
+	// newest is the greatest seq of a member there was.
+	newest  uint64
+	through through
 	// joined is the last access that became a member.
 	joined *access
 	next   *generation
+}
+
+// through is an order that an earlier task keeps: an access that joins the generation and
+// shares a byte with by follows, by way of the one that used by, what was made before that
+// seq and shares a byte with of.
+type through struct {
+	of, by section
+	before uint64
 }
 
 // member is the membership of an access in a generation.
@@ -65,6 +76,7 @@ func (t *tangle) join(g *generation, a *access) {
 		return
 	}
 	g.joined = a
+	g.newest = max(g.newest, a.node.seq)
 	m := t.spareMembers
 	if m == nil {
 		m = &span[member]{}

@@ -283,18 +283,20 @@ func (s *Scope) joinHistory(n *Node, a *access) {
 			superseded = true
 		}
 	}
-	var implied section
-	if joined != nil && superseded {
-		implied = s.standFor(joined, a)
-	}
+	stands := joined != nil && superseded && s.standFor(joined, a)
 	for i := range t.pieces {
 		p := &t.pieces[i]
 		if !p.joined {
 			continue
 		}
 		t.join(p.cur, a)
-		if p.prev != nil && !(p.cur == joined && implied.start <= p.start && p.end <= implied.end()) {
-			s.followPiece(n, *p, p.prev)
+		if p.prev != nil {
+			if !p.implied(a) {
+				s.followPiece(n, *p, p.prev)
+			}
+			if stands {
+				t.share(i)
+			}
 		}
 	}
 	var last *generation
@@ -333,8 +335,8 @@ func (s *Scope) joinHistory(n *Node, a *access) {
 
 // standFor takes those members out of g that a, which joins it, stands for: a has all of
 // their storage, and follows them by way of a task that has superseded them in some piece.
-// It returns the section of one of them: a need not follow what that follows there.
-func (s *Scope) standFor(g *generation, a *access) (implied section) {
+// It reports whether there are any.
+func (s *Scope) standFor(g *generation, a *access) (stands bool) {
 	t := s.tangle
 	for i := range t.pieces {
 		p := &t.pieces[i]
@@ -353,17 +355,30 @@ func (s *Scope) standFor(g *generation, a *access) (implied section) {
 			if s.onlookers > 0 && from.node.seq < s.overlooked {
 				t.retire(from)
 			}
-			implied = from.loc.section
+			stands = true
+			g.through = through{from.loc.section, by.value.access.loc.section, from.node.seq}
 			t.leave(m)
 		}
 	}
-	return implied
+	return stands
+}
+
+// implied reports whether a, which joins the newer generation of p, need not follow the
+// older one: it follows a task that follows a former member of the newer, and so all of
+// these.
+func (p *piece) implied(a *access) bool {
+	g := &p.cur.through
+	return p.prev.newest < g.before && g.by.overlaps(a.loc.section) && g.of.start <= p.start && p.end <= g.of.end()
 }
 
 // share lets a piece have the earlier generation of a neighbour, with what came before the
-// same in both: then segments side by side stay one.
+// same in both: then segments side by side stay one. What is implied stays apart from what
+// is not.
 func (t *tangle) share(i int) {
 	p := &t.pieces[i]
+	if p.cur.through.before > 0 && p.prev.newest >= p.cur.through.before {
+		return
+	}
 	for _, k := range [...]int{i - 1, i + 1} {
 		if k < 0 || k == len(t.pieces) {
 			continue
