@@ -102,7 +102,7 @@ func levelsOf(t *testing.T, d *datadriven.TestData) string {
 		l.args = append(writes[:1:1], reads[:2]...)
 		r.run(l)
 	}
-	batch := r.s.queues[0].pending
+	batch := r.s.order.queues[0].pending
 	levels := make(map[int][]string)
 	highest := 0
 	for _, task := range batch.tasks {
@@ -170,7 +170,7 @@ func TestTaskOfHigherPriorityDoesNotWaitForTheBatchToFill(t *testing.T) {
 	r.run(launch{label: "urgent", kernel: "set", args: []arg{from(filled(4, 0))}, priority: 1})
 	r.s.mu.Lock()
 	defer r.s.mu.Unlock()
-	if q := r.s.queues[0]; r.d.submits != maxInFlight+1 || !q.pending.empty() {
+	if q := r.s.order.queues[0]; r.d.submits != maxInFlight+1 || !q.pending.empty() {
 		t.Errorf("%d submissions, %d commands left", r.d.submits, q.pending.commands)
 	}
 }
@@ -245,7 +245,7 @@ func TestLevelsDoNotGrowWithRecycling(t *testing.T) {
 	for range 50 {
 		r.run(launch{label: "link", kernel: "mix", args: []arg{alloc(x), alloc(x), alloc(x)}, out: [][]uint32{x}})
 	}
-	deep := r.s.queues[0].pending
+	deep := r.s.order.queues[0].pending
 	r.d.release()
 	r.taskwait()
 	r.run(launch{label: "exit", exit: []arg{from(x)}, included: true})
@@ -271,10 +271,10 @@ func TestRecycledBatchLetsGoOfItsTasks(t *testing.T) {
 		r.taskwait()
 		r.s.mu.Lock()
 		defer r.s.mu.Unlock()
-		if len(r.s.queues[0].free) == 0 {
+		if len(r.s.order.queues[0].free) == 0 {
 			t.Fatal("no batch was recycled")
 		}
-		for _, b := range r.s.queues[0].free {
+		for _, b := range r.s.order.queues[0].free {
 			for _, kept := range b.tasks[:cap(b.tasks)] {
 				if kept != nil {
 					t.Fatalf("a batch keeps task %q", kept.Label)
@@ -291,7 +291,7 @@ func TestQueueKeepsFewBatches(t *testing.T) {
 	defer r.close()
 	x := filled(4, 0)
 	r.run(launch{label: "enter", enter: []arg{alloc(x)}, included: true})
-	q := r.s.queues[0]
+	q := r.s.order.queues[0]
 	for range 50 {
 		r.run(launch{label: "set", kernel: "set", args: []arg{alloc(x)}, included: true})
 	}

@@ -199,12 +199,12 @@ func (r *rig) state() string {
 	}
 	r.s.mu.Lock()
 	defer r.s.mu.Unlock()
-	for p := range r.s.table.All() {
+	for p := range r.s.presence.table.All() {
 		count, infinite := p.Count()
 		state := stateOf(p)
 		fmt.Fprintln(&b, p.Section, count, infinite, p.Storage.Block.ID, p.Storage.Offset, state.refs.Load(), len(state.holders), len(state.parked))
 	}
-	if err := errors.Join(r.s.table.Validate(), r.s.storage.Validate(), r.s.staging.Validate()); err != nil {
+	if err := errors.Join(r.s.presence.table.Validate(), r.s.memory.storage.Validate(), r.s.memory.staging.Validate()); err != nil {
 		r.t.Error(err)
 	}
 	return b.String()

@@ -27,32 +27,32 @@ func (b *batch) stall() uint64 { return b.work + stallCost*uint64(max(len(b.leve
 // kernelQueue returns the queue for a kernel of that many nanoseconds which follows
 // what s.gather has.
 func (s *Scheduler) kernelQueue(work uint64) *queue {
-	if s.gather.families != 0 {
-		return s.among(s.computing, work)
+	if s.order.gather.families != 0 {
+		return s.among(s.order.computing, work)
 	}
-	if len(s.computing) == 1 {
-		return s.computing[0]
+	if len(s.order.computing) == 1 {
+		return s.order.computing[0]
 	}
-	if s.placement == PlaceRandom {
-		return s.computing[s.random.IntN(len(s.computing))]
+	if s.order.placement == PlaceRandom {
+		return s.order.computing[s.order.random.IntN(len(s.order.computing))]
 	}
-	return s.earliest(s.computing, work)
+	return s.earliest(s.order.computing, work)
 }
 
 // copyQueue returns the queue for copies and fills of so many bytes that follow what
 // s.gather has.
 func (s *Scheduler) copyQueue(bytes uint64) *queue {
 	switch {
-	case s.gather.families != 0:
-		return s.among(s.queues, bytes/copyRate)
-	case len(s.queues) == 1:
-		return s.queues[0]
-	case s.placement == PlaceRandom:
-		return s.queues[s.random.IntN(len(s.queues))]
-	case len(s.copying) > 0 && bytes >= copyApart:
-		return s.earliest(s.copying, bytes/copyRate)
+	case s.order.gather.families != 0:
+		return s.among(s.order.queues, bytes/copyRate)
+	case len(s.order.queues) == 1:
+		return s.order.queues[0]
+	case s.order.placement == PlaceRandom:
+		return s.order.queues[s.order.random.IntN(len(s.order.queues))]
+	case len(s.order.copying) > 0 && bytes >= copyApart:
+		return s.earliest(s.order.copying, bytes/copyRate)
 	}
-	return s.earliest(s.computing, bytes/copyRate)
+	return s.earliest(s.order.computing, bytes/copyRate)
 }
 
 // among returns the queue for work on memory that only some families may use: one of
@@ -68,15 +68,15 @@ func (s *Scheduler) among(queues []*queue, work uint64) *queue {
 	switch {
 	case len(allowed) == 0:
 		return queues[0]
-	case s.placement == PlaceRandom:
-		return allowed[s.random.IntN(len(allowed))]
+	case s.order.placement == PlaceRandom:
+		return allowed[s.order.random.IntN(len(allowed))]
 	}
 	return s.earliest(allowed, work)
 }
 
 // allowed reports whether the queue is of a family that may use what s.gather is for.
 func (s *Scheduler) allowed(q *queue) bool {
-	return s.gather.families == 0 || s.gather.families&(1<<s.queueInfos[q.index].Family) != 0
+	return s.order.gather.families == 0 || s.order.gather.families&(1<<s.order.infos[q.index].Family) != 0
 }
 
 // earliest returns the queue on which the work is estimated to finish first, the
@@ -95,9 +95,9 @@ func (s *Scheduler) earliest(queues []*queue, work uint64) *queue {
 // done if q does it.
 func (s *Scheduler) finishOn(q *queue, work uint64) uint64 {
 	level, ready := int32(0), uint64(0)
-	for i := range s.gather.len() {
-		if m := s.gather.at(i); s.waitsFor(q, m) {
-			ready = max(ready, s.queues[m.queue].until(m)+crossCost)
+	for i := range s.order.gather.len() {
+		if m := s.order.gather.at(i); s.waitsFor(q, m) {
+			ready = max(ready, s.order.queues[m.queue].until(m)+crossCost)
 		} else {
 			level = max(level, q.after(m))
 		}

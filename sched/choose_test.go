@@ -162,10 +162,10 @@ func TestCopiesOverlapKernels(t *testing.T) {
 	r.heavy("kernel", x, 200_000)
 	resume := r.stall(slices.IndexFunc(r.kernelsOn(), func(n uint64) bool { return n > 0 }))
 	r.run(launch{label: "upload", enter: []arg{to(y)}, out: [][]uint32{y}})
-	q := r.s.queues[3]
+	q := r.s.order.queues[3]
 	r.eventually("the upload is complete", func() bool { return q.last > 0 && q.completed == q.last })
 	r.s.mu.Lock()
-	if r.s.queues[0].last == r.s.queues[0].completed {
+	if r.s.order.queues[0].last == r.s.order.queues[0].completed {
 		t.Error("the kernel is complete too, and proves nothing")
 	}
 	r.s.mu.Unlock()

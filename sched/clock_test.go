@@ -46,12 +46,12 @@ type batchGraph struct {
 func newBatchGraph(t *rapid.T) *batchGraph {
 	g := &batchGraph{t: t}
 	g.s = &Scheduler{device: g}
-	g.s.wake = sync.NewCond(&g.s.mu)
+	g.s.life.wake = sync.NewCond(&g.s.mu)
 	g.s.openQueues(manyQueues)
-	for _, q := range g.s.queues {
+	for _, q := range g.s.order.queues {
 		q.waiting = true // nobody waits
 	}
-	for i := range g.s.queues {
+	for i := range g.s.order.queues {
 		g.batches = append(g.batches, []*naiveBatch{{queue: int32(i), value: 1}})
 	}
 	return g
@@ -121,7 +121,7 @@ func (g *batchGraph) Submit(queue int, _ *vk.Stream, waits []timeline.Point, for
 	}
 	for i, p := range waits {
 		w := g.batch(int32(p.Queue), p.Value)
-		if int(p.Queue) == queue || w.failed || p.Value > g.s.queues[p.Queue].last {
+		if int(p.Queue) == queue || w.failed || p.Value > g.s.order.queues[p.Queue].last {
 			g.t.Fatalf("%v waits for %v, which is not on its way", b, p)
 		}
 		others := slices.Delete(slices.Clone(waits), i, i+1)
@@ -136,7 +136,7 @@ func (g *batchGraph) Submit(queue int, _ *vk.Stream, waits []timeline.Point, for
 			g.t.Fatalf("%v with waits %v does not follow %v, which it has to", b, waits, n)
 		}
 	}
-	known := g.s.queues[queue].pending.clock
+	known := g.s.order.queues[queue].pending.clock
 	g.sound(b.String(), known, behind)
 	for o := range behind {
 		if !o.ended && known[o.queue] < o.value {
@@ -161,7 +161,7 @@ func (g *batchGraph) sound(what string, c clock, behind map[*naiveBatch]bool) {
 
 // put has a command on a queue follow marks, and returns whether it could.
 func (g *batchGraph) put(queue int32, after []mark) bool {
-	q := g.s.queues[queue]
+	q := g.s.order.queues[queue]
 	var r trail
 	for _, m := range after {
 		r.add(m)
@@ -209,7 +209,7 @@ func (g *batchGraph) reach(b *naiveBatch) {
 			o.ended = true
 		}
 	}
-	g.s.arrive(g.s.queues[b.queue], b.value)
+	g.s.arrive(g.s.order.queues[b.queue], b.value)
 }
 
 // reaching returns the first value to be signalled that is v or later, one that was if
@@ -228,7 +228,7 @@ func (g *batchGraph) reaching(q *queue, v uint64) uint64 {
 
 func (g *batchGraph) check(t *rapid.T) {
 	g.t = t
-	for _, q := range g.s.queues {
+	for _, q := range g.s.order.queues {
 		var want, got []uint64
 		for _, b := range g.batches[q.index] {
 			if b.value <= q.last && !b.failed && !b.ended {
@@ -310,13 +310,13 @@ func TestClocksSayWhatWaitsOrder(t *testing.T) {
 			"submit": func(t *rapid.T) {
 				g.t = t
 				g.fail = rapid.IntRange(0, 4).Draw(t, "fails") == 0
-				_ = g.s.submit(g.s.queues[anyQueue.Draw(t, "queue")], tasks.NewWork())
+				_ = g.s.submit(g.s.order.queues[anyQueue.Draw(t, "queue")], tasks.NewWork())
 				g.fail = false
 			},
 			"end": func(t *rapid.T) {
 				g.t = t
 				var flying []*naiveBatch
-				for _, q := range g.s.queues {
+				for _, q := range g.s.order.queues {
 					for _, b := range q.inFlight {
 						flying = append(flying, g.batch(q.index, b.value))
 					}
@@ -345,10 +345,10 @@ func TestClocksSayWhatWaitsOrder(t *testing.T) {
 					if a.queue == m.queue && !a.before(m) {
 						return
 					}
-					if a.value > g.s.queues[a.queue].last {
+					if a.value > g.s.order.queues[a.queue].last {
 						return // its batch is not submitted: Submit checks what it follows
 					}
-					value, _ := g.s.queues[a.queue].knownAt(a.value)
+					value, _ := g.s.order.queues[a.queue].knownAt(a.value)
 					if value > 0 && g.behind(g.batch(a.queue, value))[target] {
 						return
 					}

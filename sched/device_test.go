@@ -91,7 +91,7 @@ func TestCloseWaitsForAPipelineBeingMade(t *testing.T) {
 	for closing := false; !closing; {
 		runtime.Gosched()
 		s.mu.Lock()
-		closing = s.closing
+		closing = s.life.closing
 		s.mu.Unlock()
 	}
 	// A Close that does not wait has the processor to finish.

@@ -13,7 +13,7 @@ import (
 func (r *rig) wakeUps() (n uint64) {
 	r.s.mu.Lock()
 	defer r.s.mu.Unlock()
-	for _, q := range r.s.queues {
+	for _, q := range r.s.order.queues {
 		n += q.wakeUps
 	}
 	return n
@@ -53,7 +53,7 @@ func TestDriverLeavesWorkInFlightToTheWaiter(t *testing.T) {
 	r.watches = false
 	x, y := filled(16, 0), filled(16, 0)
 	r.run(launch{label: "enter", enter: []arg{to(x), to(y)}, included: true})
-	q := r.s.queues[0]
+	q := r.s.order.queues[0]
 	r.d.hold()
 	synchronous := make(chan error)
 	go func() {
@@ -66,7 +66,7 @@ func TestDriverLeavesWorkInFlightToTheWaiter(t *testing.T) {
 		t.Errorf("the waiter was woken %d times beside a driver", woken)
 	}
 	r.s.mu.Lock()
-	first := r.s.submissions - 1
+	first := r.s.order.submissions - 1
 	r.s.mu.Unlock()
 	r.d.advance(first)
 	if err := <-synchronous; err != nil {
@@ -100,7 +100,7 @@ func TestConstructThatIsNotSubmittedDrivesNothing(t *testing.T) {
 	}
 	r.d.set(func() { r.d.submit = nil })
 	r.s.mu.Lock()
-	if q := r.s.queues[0]; q.drivers != 0 {
+	if q := r.s.order.queues[0]; q.drivers != 0 {
 		t.Errorf("the queue has %d drivers left", q.drivers)
 	}
 	r.s.mu.Unlock()

@@ -62,10 +62,10 @@ func (s *Scheduler) mustWaitFor(t *target) *[]*tasks.Node {
 	for k, maps := range [...][]memory.Map{t.Enter, t.Exit} {
 		for i := range maps {
 			m := &maps[i]
-			if block := s.table.Exiting(m.Section); block != nil {
+			if block := s.presence.table.Exiting(m.Section); block != nil {
 				return &stateOf(block).parked
 			}
-			for _, b := range s.blind {
+			for _, b := range s.presence.blind {
 				if b.mark.value != 0 && b.leaves(m.Section) && (b.leaving || s.mayFollow(&t.after, b.mark)) {
 					return &b.parked
 				}
@@ -84,7 +84,7 @@ func (s *Scheduler) mustWaitFor(t *target) *[]*tasks.Node {
 				}
 			}
 			if reads {
-				if writer := s.hostWrites.touching(section); writer != nil {
+				if writer := s.presence.hostWrites.touching(section); writer != nil {
 					return &writer.parked
 				}
 			}
@@ -97,7 +97,7 @@ func (s *Scheduler) mustWaitFor(t *target) *[]*tasks.Node {
 	}
 	for _, m := range t.pins {
 		for _, block := range m.blocks {
-			if writer := s.hostWrites.touching(block.Section); m.shared && writer != nil {
+			if writer := s.presence.hostWrites.touching(block.Section); m.shared && writer != nil {
 				return &writer.parked
 			}
 			if parked := s.mustWaitForHolders(t, block, &memory.Map{}); parked != nil {
@@ -105,7 +105,7 @@ func (s *Scheduler) mustWaitFor(t *target) *[]*tasks.Node {
 			}
 		}
 	}
-	if s.reading > 0 {
+	if s.presence.reading > 0 {
 		return s.mustWaitForReaders(t)
 	}
 	return nil
@@ -169,13 +169,13 @@ func (s *Scheduler) mustWaitForReaders(t *target) *[]*tasks.Node {
 
 // touched returns a block that shares bytes with the section, or nil.
 func (s *Scheduler) touched(section memory.Section) *memory.Present {
-	block, _, err := s.table.Lookup(section)
+	block, _, err := s.presence.table.Lookup(section)
 	if err == nil {
 		return block
 	}
 	var overlap *memory.OverlapError
 	if errors.As(err, &overlap) {
-		block, _, _ = s.table.Lookup(overlap.With)
+		block, _, _ = s.presence.table.Lookup(overlap.With)
 	}
 	return block
 }
@@ -194,7 +194,7 @@ func (t *target) leaves(section memory.Section) bool {
 func (s *Scheduler) noteBlind(t *target) {
 	if !t.blind {
 		t.blind = true
-		s.blind = append(s.blind, t)
+		s.presence.blind = append(s.presence.blind, t)
 	}
 }
 
@@ -209,7 +209,7 @@ func ignoresCount(m *memory.Map) bool {
 // loss of the device keeps the task from being placed, so that another one can
 // rely on its copies. On an error nothing is changed.
 func (s *Scheduler) enter(t *target, w *tasks.Work) error {
-	if err := s.table.CheckExit(t.Exit); err != nil {
+	if err := s.presence.table.CheckExit(t.Exit); err != nil {
 		return err
 	}
 	if t.Infinite {
@@ -218,10 +218,10 @@ func (s *Scheduler) enter(t *target, w *tasks.Work) error {
 		}
 	}
 	pinned := len(t.pins)
-	s.entries++
-	t.entry = s.entries
+	s.presence.entries++
+	t.entry = s.presence.entries
 	var err error
-	t.uses, err = s.table.Enter(t.Enter, t.uses, s.allocateStorage, s.freeStorage)
+	t.uses, err = s.presence.table.Enter(t.Enter, t.uses, s.memory.allocate, s.memory.free)
 	if err != nil {
 		return err
 	}
@@ -259,7 +259,7 @@ func (s *Scheduler) enter(t *target, w *tasks.Work) error {
 			t.leaveOut(i)
 		}
 		if u.Created && t.Infinite {
-			s.table.MakeInfinite(u.Present)
+			s.presence.table.MakeInfinite(u.Present)
 		}
 		if t.Found != nil {
 			t.Found[i] = u.Present != nil
@@ -276,7 +276,7 @@ func (s *Scheduler) enter(t *target, w *tasks.Work) error {
 	}
 	for i := range t.Exit {
 		m := &t.Exit[i]
-		block, _, err := s.table.Lookup(m.Section)
+		block, _, err := s.presence.table.Lookup(m.Section)
 		switch {
 		case err != nil || m.Size == 0 && m.Presence != memory.IfPresent:
 		case block == nil:
@@ -371,7 +371,7 @@ func (s *Scheduler) prepare(t *target) error {
 			t.streams = append(t.streams, ring)
 			continue
 		}
-		st, err := s.staging.Allocate(size)
+		st, err := s.memory.staging.Allocate(size)
 		if err != nil {
 			return fmt.Errorf("staging for a copy of %d bytes to the device: %w", size, err)
 		}
@@ -387,8 +387,8 @@ func (t *target) filled() {
 	for _, state := range t.fills {
 		state.filling = 0
 	}
-	if len(t.fills) > 0 && t.s.fillWaiters > 0 {
-		t.s.filling.Broadcast()
+	if len(t.fills) > 0 && t.s.presence.fillWaiters > 0 {
+		t.s.presence.filling.Broadcast()
 	}
 	empty(&t.fills)
 }
@@ -484,11 +484,11 @@ func (s *Scheduler) copyIn(t *target, w *tasks.Work) error {
 		if len(uploads) > 0 && uploads[0].use == i {
 			st := &uploads[0].staging
 			to, uploads = st.Host(), uploads[1:]
-			t.touches(s.stagingHeap, st, 0, m.StorageSize()-u.Skip)
+			t.touches(s.memory.stagingHeap, st, 0, m.StorageSize()-u.Skip)
 		} else {
 			st := &u.Present.Storage
 			to = unsafe.Add(st.Host(), u.Offset+u.Skip)
-			t.touches(s.storageHeap, st, u.Offset+u.Skip, m.StorageSize()-u.Skip)
+			t.touches(s.memory.storageHeap, st, u.Offset+u.Skip, m.StorageSize()-u.Skip)
 		}
 		if image := t.image(i); image != nil {
 			n, writing := image.write(to, m.StorageSize(), !u.Created, true)
@@ -552,9 +552,9 @@ func (t *target) streaming(item int) bool {
 // entered before t did: so there is no cycle of tasks that wait.
 func (s *Scheduler) waitUntilFilled(t *target, state *blockState) {
 	for state.filling != 0 && state.filling < t.entry {
-		s.fillWaiters++
-		s.filling.Wait()
-		s.fillWaiters--
+		s.presence.fillWaiters++
+		s.presence.filling.Wait()
+		s.presence.fillWaiters--
 	}
 }
 
@@ -567,21 +567,21 @@ func (s *Scheduler) release(t *target, w *tasks.Work) {
 		}
 	}
 	t.letGo()
-	t.exits = s.table.BeginExit(maps, t.exits)
+	t.exits = s.presence.table.BeginExit(maps, t.exits)
 	s.endExit(t, w)
 }
 
 // endExit ends t's exit: blocks that leave the presence table free their storage,
 // and who waited for that tries again.
 func (s *Scheduler) endExit(t *target, w *tasks.Work) {
-	s.removed = s.table.EndExit(t.exits, s.removed)
+	s.presence.removed = s.presence.table.EndExit(t.exits, s.presence.removed)
 	s.goneAll(t, w)
 }
 
 // goneAll gives up the blocks that have just left the presence table by t's exit.
 func (s *Scheduler) goneAll(t *target, w *tasks.Work) {
-	for i, p := range s.removed {
-		s.removed[i] = nil
+	for i, p := range s.presence.removed {
+		s.presence.removed[i] = nil
 		if t.operations && !t.goneTold {
 			s.observeGone(t, p)
 		}
@@ -606,15 +606,15 @@ func (s *Scheduler) gone(p *memory.Present, w *tasks.Work) {
 		// Nobody but the program and the associations keeps the memory: no task knows
 		// the block.
 		p.State, state.store = nil, nil
-		s.table.Recycle(p)
-		s.spareBlocks = append(s.spareBlocks, state)
+		s.presence.table.Recycle(p)
+		s.presence.spareBlocks = append(s.presence.spareBlocks, state)
 	}
 	m.unpin()
 }
 
 func (s *Scheduler) freeStaging(t *target) {
 	for _, st := range t.staging {
-		freeAfter(s.staging, st, &t.used)
+		freeAfter(s.memory.staging, st, &t.used)
 	}
 	empty(&t.staging)
 }

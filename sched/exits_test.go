@@ -44,7 +44,7 @@ func TestTaskWaitsForALateExitByWhateverWayItFollows(t *testing.T) {
 			} else {
 				add(2, "first", tofrom(x), 1, depends(tasks.DependOut, first[:])...)
 			}
-			r.eventually("the commands of the first are complete", func() bool { return len(r.s.done) == done })
+			r.eventually("the commands of the first are complete", func() bool { return len(r.s.exits.done) == done })
 			r.d.hold()
 			depend := append(depends(tasks.DependIn, first[:]), depends(tasks.DependOut, between[:])...)
 			if c.join {
@@ -59,7 +59,7 @@ func TestTaskWaitsForALateExitByWhateverWayItFollows(t *testing.T) {
 				left = 3
 			}
 			close(end)
-			r.eventually("the exit comes though the device stands still", func() bool { return r.s.live == left })
+			r.eventually("the exit comes though the device stands still", func() bool { return r.s.life.live == left })
 			r.d.release()
 			r.taskwait()
 			r.use(0)

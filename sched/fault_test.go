@@ -306,13 +306,13 @@ func (r *rig) failNth(n int) {
 // lets it go on.
 func (r *rig) stopBetweenEntryAndPlace(region []uint32, l launch) (resume func()) {
 	r.s.mu.Lock()
-	block, _, err := r.s.table.Lookup(alloc(region).item("").Section)
+	block, _, err := r.s.presence.table.Lookup(alloc(region).item("").Section)
 	if err != nil || block == nil {
 		r.t.Fatal(err)
 	}
 	before, _ := block.Count()
 	// As if the last task that entered were at it.
-	stateOf(block).filling = r.s.entries
+	stateOf(block).filling = r.s.presence.entries
 	r.s.mu.Unlock()
 	ran := make(chan struct{})
 	go func() {
@@ -323,7 +323,7 @@ func (r *rig) stopBetweenEntryAndPlace(region []uint32, l launch) (resume func()
 	return func() {
 		r.s.mu.Lock()
 		stateOf(block).filling = 0
-		r.s.filling.Broadcast()
+		r.s.presence.filling.Broadcast()
 		r.s.mu.Unlock()
 		<-ran
 	}
@@ -385,7 +385,7 @@ func TestCloseWaitsForTheDeviceAndFailsWhatWasNotPlaced(t *testing.T) {
 			closed := make(chan error)
 			go func() { closed <- r.s.Close() }()
 			r.s.mu.Lock()
-			for !r.s.closing {
+			for !r.s.life.closing {
 				r.s.mu.Unlock()
 				r.s.mu.Lock()
 			}

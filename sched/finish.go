@@ -24,7 +24,7 @@ func (s *Scheduler) finish(t *target, w *tasks.Work) {
 		return
 	}
 	if !t.leaving {
-		t.exits, t.exiting = s.table.BeginExit(t.Exit, t.exits), true
+		t.exits, t.exiting = s.presence.table.BeginExit(t.Exit, t.exits), true
 		late, err := s.planResults(t, w)
 		if err == nil && t.operations {
 			s.observeExit(t)
@@ -35,7 +35,7 @@ func (s *Scheduler) finish(t *target, w *tasks.Work) {
 			return
 		}
 		if late {
-			s.flush(s.queues[t.mark.queue], true, w)
+			s.flush(s.order.queues[t.mark.queue], true, w)
 			s.mu.Unlock()
 			return
 		}
@@ -134,14 +134,14 @@ func (s *Scheduler) planResults(t *target, w *tasks.Work) (late bool, err error)
 		switch {
 		case from != nil:
 			from = unsafe.Add(from, e.Offset)
-			t.touches(s.storageHeap, &e.Present.Storage, e.Offset, size)
-			if m := stateOf(e.Present).store; !m.visible(s.hostReached) {
+			t.touches(s.memory.storageHeap, &e.Present.Storage, e.Offset, size)
+			if m := stateOf(e.Present).store; !m.visible(s.order.hostReached) {
 				hostReads = append(hostReads, m)
 			}
 		default:
 			if d := t.downloaded(e.Present, e.Offset, size); d != nil {
 				from, op = d.staging.Host(), d.op
-				t.touches(s.stagingHeap, &d.staging, 0, size)
+				t.touches(s.memory.stagingHeap, &d.staging, 0, size)
 				break
 			}
 			if state := stateOf(e.Present); s.streams(size) && !state.image {
@@ -157,21 +157,21 @@ func (s *Scheduler) planResults(t *target, w *tasks.Work) (late bool, err error)
 				t.results = append(t.results, hostCopy{to: m.Ptr, size: size, stream: ring, op: op})
 				continue
 			}
-			st, err := s.staging.Allocate(size)
+			st, err := s.memory.staging.Allocate(size)
 			if err != nil {
 				return false, fmt.Errorf("staging for a copy of %d bytes from the device: %w", size, err)
 			}
 			t.staging = append(t.staging, st)
 			missing = append(missing, download{e.Present, e.Offset, size, st, e.Present.Uses(), m.Label, op})
 			from = st.Host()
-			t.touches(s.stagingHeap, &st, 0, size)
+			t.touches(s.memory.stagingHeap, &st, 0, size)
 		}
 		t.results = append(t.results, hostCopy{to: m.Ptr, from: from, size: size, image: t.image(e.Item), op: op})
 	}
 	if len(missing) == 0 && len(hostReads) == 0 {
 		return false, nil
 	}
-	s.gather.set(mark{})
+	s.order.gather.set(mark{})
 	for _, m := range hostReads {
 		s.gatherStore(m, m.whole())
 	}
@@ -179,12 +179,12 @@ func (s *Scheduler) planResults(t *target, w *tasks.Work) (late bool, err error)
 	if len(missing) > 0 {
 		at, err = s.placeDownloads(t, missing, w)
 	} else {
-		_, at, err = s.begin(s.earliest(s.queues, 0), w)
+		_, at, err = s.begin(s.earliest(s.order.queues, 0), w)
 	}
 	if err != nil {
 		return false, err
 	}
-	b := s.queues[at.queue].pending
+	b := s.order.queues[at.queue].pending
 	b.hostRead = true
 	b.tasks = append(b.tasks, t)
 	t.mark = at
@@ -229,9 +229,9 @@ func (s *Scheduler) abort(t *target, err error, w *tasks.Work) {
 		b.tasks = append(b.tasks, t)
 		return
 	}
-	if s.lost != nil && !s.atRest {
+	if s.loss.err != nil && !s.loss.atRest {
 		t.failed = err
-		s.doomed = append(s.doomed, t)
+		s.loss.doomed = append(s.loss.doomed, t)
 		return
 	}
 	if t.operations {
@@ -246,9 +246,9 @@ func (s *Scheduler) abort(t *target, err error, w *tasks.Work) {
 		}
 	}
 	switch {
-	case t.exiting && len(t.Enter) == 0 && s.lost == nil:
+	case t.exiting && len(t.Enter) == 0 && s.loss.err == nil:
 		t.letGo()
-		s.removed = s.table.CancelExit(t.exits, s.removed)
+		s.presence.removed = s.presence.table.CancelExit(t.exits, s.presence.removed)
 		s.goneAll(t, w)
 		for i := range t.exits {
 			// Who waited for the block to be gone finds it present.
@@ -281,8 +281,8 @@ func (s *Scheduler) complete(t *target, err error, w *tasks.Work) {
 	restartAll(&t.parked, w)
 	if t.blind {
 		t.blind = false
-		i := slices.Index(s.blind, t)
-		s.blind = slices.Delete(s.blind, i, i+1)
+		i := slices.Index(s.presence.blind, t)
+		s.presence.blind = slices.Delete(s.presence.blind, i, i+1)
 	}
 	if !t.runs || t.ended {
 		s.leave(t, err, w)
@@ -314,8 +314,8 @@ func (s *Scheduler) leave(t *target, err error, w *tasks.Work) {
 		s.endStamps(t)
 	}
 	s.retry(w)
-	s.live--
-	s.wake.Broadcast()
+	s.life.live--
+	s.life.wake.Broadcast()
 	t.node.Complete(err, w)
 }
 
@@ -345,12 +345,12 @@ func (t *target) awaitTold() {
 // after it unless it has starved once more: all of them at each completion would
 // cost the square of their number, in calls of the driver.
 func (s *Scheduler) retry(w *tasks.Work) {
-	if len(s.starved) == 0 {
+	if len(s.life.starved) == 0 {
 		return
 	}
-	t := s.starved[0]
-	s.starved[0] = nil
-	s.starved = s.starved[1:]
+	t := s.life.starved[0]
+	s.life.starved[0] = nil
+	s.life.starved = s.life.starved[1:]
 	t.starved = false
 	w.Restart(t.node)
 	w.Defer(func(w *tasks.Work) {

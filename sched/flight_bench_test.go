@@ -105,7 +105,7 @@ func BenchmarkManyInFlight(b *testing.B) {
 				}
 				b.StopTimer()
 				r.s.mu.Lock()
-				for _, q := range r.s.queues {
+				for _, q := range r.s.order.queues {
 					batches += len(q.inFlight)
 				}
 				r.s.mu.Unlock()

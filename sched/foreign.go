@@ -2,11 +2,19 @@ package sched
 
 import (
 	"fmt"
+	"sync"
 
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/tasks"
 	"github.com/vkomp/vkomp/vk"
 )
+
+// noteExport are what foreign work can write.
+type exports struct {
+	// mu guards stores. It is taken last of all.
+	mu     sync.Mutex
+	stores map[*store]struct{}
+}
 
 // Foreign is what orders work on the device that is not the scheduler's: values of
 // timelines that are none of its queues'.
@@ -36,10 +44,10 @@ func (s *Scheduler) Order(n *tasks.Node, f Foreign, w *tasks.Work) error {
 		w.Defer(func(w *tasks.Work) { Complete(n, err, w) })
 		return err
 	}
-	s.live++
+	s.life.live++
 	t.afterPredecessors()
-	s.gather.setAll(&t.after)
-	q := s.earliest(s.queues, 0)
+	s.order.gather.setAll(&t.after)
+	q := s.earliest(s.order.queues, 0)
 	var err error
 	if len(f.Waits) > 0 && !q.pending.empty() {
 		// What is there already would wait as well.
@@ -47,7 +55,7 @@ func (s *Scheduler) Order(n *tasks.Node, f Foreign, w *tasks.Work) error {
 	}
 	var b *batch
 	if err == nil {
-		s.gather.setAll(&t.after)
+		s.order.gather.setAll(&t.after)
 		b, t.mark, err = s.begin(q, w)
 	}
 	if err != nil {
@@ -74,10 +82,10 @@ func (s *Scheduler) Order(n *tasks.Node, f Foreign, w *tasks.Work) error {
 func (s *Scheduler) Export(host memory.Section) (vk.BufferRange, uint64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.lost != nil {
-		return vk.BufferRange{}, 0, s.lost
+	if s.loss.err != nil {
+		return vk.BufferRange{}, 0, s.loss.err
 	}
-	block, offset, err := s.table.Lookup(host)
+	block, offset, err := s.presence.table.Lookup(host)
 	if err != nil {
 		return vk.BufferRange{}, 0, err
 	}
@@ -92,8 +100,8 @@ func (s *Scheduler) Export(host memory.Section) (vk.BufferRange, uint64, error) 
 func (s *Scheduler) ExportPointer(p Pointer, size uint64) (vk.BufferRange, uint64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.lost != nil {
-		return vk.BufferRange{}, 0, s.lost
+	if s.loss.err != nil {
+		return vk.BufferRange{}, 0, s.loss.err
 	}
 	m, offset, err := s.find(p, size)
 	if err != nil {
@@ -105,7 +113,7 @@ func (s *Scheduler) ExportPointer(p Pointer, size uint64) (vk.BufferRange, uint6
 // export returns a range of a store's bytes, with its device address (0 where the
 // device has none).
 func (s *Scheduler) export(m *store, offset, size uint64) (vk.BufferRange, uint64, error) {
-	s.exports(m)
+	s.noteExport(m)
 	address := uint64(0)
 	if m.Block.Address != 0 {
 		address = m.Block.Address + m.Offset + offset
@@ -113,34 +121,34 @@ func (s *Scheduler) export(m *store, offset, size uint64) (vk.BufferRange, uint6
 	return vk.BufferRange{Buffer: vk.Buffer(m.Block.ID), Offset: m.Offset + offset, Size: size}, address, nil
 }
 
-// exports counts a store as exported.
-func (s *Scheduler) exports(m *store) {
-	s.exportLock.Lock()
-	defer s.exportLock.Unlock()
+// noteExport counts a store as exported.
+func (s *Scheduler) noteExport(m *store) {
+	s.exports.mu.Lock()
+	defer s.exports.mu.Unlock()
 	m.exported = true
-	if s.exported == nil {
-		s.exported = make(map[*store]struct{})
+	if s.exports.stores == nil {
+		s.exports.stores = make(map[*store]struct{})
 	}
-	s.exported[m] = struct{}{}
+	s.exports.stores[m] = struct{}{}
 }
 
-// forgetExport is the opposite of exports, for memory that is given back.
+// forgetExport is the opposite of noteExport, for memory that is given back.
 func (s *Scheduler) forgetExport(m *store) {
-	s.exportLock.Lock()
-	defer s.exportLock.Unlock()
-	delete(s.exported, m)
+	s.exports.mu.Lock()
+	defer s.exports.mu.Unlock()
+	delete(s.exports.stores, m)
 }
 
 // wroteExported counts all exported memory as written at a mark of a pending batch.
 func (s *Scheduler) wroteExported(at mark) {
-	s.exportLock.Lock()
+	s.exports.mu.Lock()
 	var pinned []*store
-	for m := range s.exported {
+	for m := range s.exports.stores {
 		if m.pinAlive() {
 			pinned = append(pinned, m)
 		}
 	}
-	s.exportLock.Unlock()
+	s.exports.mu.Unlock()
 	for _, m := range pinned {
 		m.wrote(m.whole(), at)
 		for _, block := range m.blocks {

@@ -146,7 +146,7 @@ func TestForeignWorkHoldsUpNothingBeforeIt(t *testing.T) {
 	for range maxInFlight + 3 {
 		r.run(launch{label: "beside", kernel: "add", args: []arg{tofrom(y)}, constant: 1, out: [][]uint32{y}})
 	}
-	if r.s.queues[0].pending.empty() {
+	if r.s.order.queues[0].pending.empty() {
 		t.Fatal("nothing has collected")
 	}
 	if err := f.order(true, nil, x); err != nil {
@@ -211,7 +211,7 @@ func TestWorkKeepsAwayFromAQueueThatWaitsForForeignWork(t *testing.T) {
 	if err := f.order(true, nil, x); err != nil {
 		t.Fatal(err)
 	}
-	behind := slices.IndexFunc(r.s.queues, func(q *queue) bool {
+	behind := slices.IndexFunc(r.s.order.queues, func(q *queue) bool {
 		return len(q.inFlight) > 0 && len(q.inFlight[len(q.inFlight)-1].foreign.Waits) > 0
 	})
 	before := r.kernelsOn()[behind]
@@ -291,7 +291,7 @@ func TestExportOfWhatIsNotThere(t *testing.T) {
 	// What was exported is forgotten with its memory.
 	r.s.mu.Lock()
 	r.s.wroteExported(mark{value: 1})
-	n := len(r.s.exported)
+	n := len(r.s.exports.stores)
 	r.s.mu.Unlock()
 	if n != 0 {
 		t.Errorf("%d stores are exported", n)

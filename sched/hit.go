@@ -18,7 +18,7 @@ func (s *Scheduler) hit(r *Region) bool {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.refusal() != nil || len(s.blind) > 0 {
+	if s.refusal() != nil || len(s.presence.blind) > 0 {
 		return false
 	}
 	for i := range r.Enter {
@@ -37,25 +37,25 @@ func (s *Scheduler) hit(r *Region) bool {
 	}
 	if len(r.Enter) > 0 {
 		var err error
-		if s.hits, err = s.table.Enter(r.Enter, s.hits, allocateNothing, s.freeStorage); err != nil {
+		if s.presence.hits, err = s.presence.table.Enter(r.Enter, s.presence.hits, allocateNothing, s.memory.free); err != nil {
 			return false // the task says why
 		}
-		clear(s.hits)
+		clear(s.presence.hits)
 		for i := range r.Found {
 			r.Found[i] = true
 		}
 		return true
 	}
-	s.left = s.table.BeginExit(r.Exit, s.left)
-	s.removed = s.table.EndExit(s.left, s.removed)
-	clear(s.left)
+	s.presence.left = s.presence.table.BeginExit(r.Exit, s.presence.left)
+	s.presence.removed = s.presence.table.EndExit(s.presence.left, s.presence.removed)
+	clear(s.presence.left)
 	return true
 }
 
 // counts reports whether the item lies in a block that more than so many constructs
 // hold besides the tasks in flight, and that is what it will be.
 func (s *Scheduler) counts(m *memory.Map, others int) bool {
-	block, _, err := s.table.Lookup(m.Section)
+	block, _, err := s.presence.table.Lookup(m.Section)
 	if err != nil || block == nil || block.Exiting() || m.Size == 0 {
 		return false
 	}

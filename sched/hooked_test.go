@@ -68,7 +68,7 @@ func TestHalfStreamedBlockIsBroken(t *testing.T) {
 	x := filled(256, 7) // 16 pieces
 	shared := make(chan error, 1)
 	// Only the stream waits for the device until the sharer waits for it.
-	q := r.s.queues[0]
+	q := r.s.order.queues[0]
 	r.s.mu.Lock()
 	q.drivers++
 	r.s.mu.Unlock()
@@ -78,7 +78,7 @@ func TestHalfStreamedBlockIsBroken(t *testing.T) {
 		}()
 		for waiting := 0; waiting == 0; runtime.Gosched() {
 			r.s.mu.Lock()
-			waiting = r.s.fillWaiters
+			waiting = r.s.presence.fillWaiters
 			r.s.mu.Unlock()
 		}
 		r.d.set(func() { r.d.submit = func(int) error { return errSubmitMemory } })
@@ -107,14 +107,14 @@ func TestFailedTaskIsCompleteWhenItsPiecesAre(t *testing.T) {
 	enter := func(label string, args ...arg) {
 		ended <- r.s.Run(t.Context(), r.region(launch{label: label, enter: args, included: true, scope: r.graph.NewScope()}))
 	}
-	q := r.s.queues[0]
+	q := r.s.order.queues[0]
 	r.s.mu.Lock()
 	q.drivers++
 	r.s.mu.Unlock()
 	h.wait = func() {
 		ofX := r.d.submitted
 		go enter("shares x, and copies y", to(x), to(y))
-		r.eventually("y is on its way", func() bool { return r.s.fillWaiters > 0 })
+		r.eventually("y is on its way", func() bool { return r.s.presence.fillWaiters > 0 })
 		r.d.advance(ofX)
 		r.d.set(func() { r.d.submit = func(int) error { return errSubmitMemory } })
 		r.s.mu.Lock()
@@ -130,7 +130,7 @@ func TestFailedTaskIsCompleteWhenItsPiecesAre(t *testing.T) {
 	go func() {
 		live := 0
 		r.eventually("who shares x has failed", func() bool {
-			live = r.s.live
+			live = r.s.life.live
 			return slices.ContainsFunc(q.inFlight, func(b *batch) bool { return len(b.tasks) > 0 && b.tasks[0].failed != nil })
 		})
 		used <- live

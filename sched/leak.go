@@ -14,12 +14,12 @@ import (
 // the blocks and pointers. What a device had that is lost went with it, and cannot be
 // given back: that is no leak.
 func (s *Scheduler) leaks() error {
-	if s.lost != nil {
+	if s.loss.err != nil {
 		return nil
 	}
 	var leaks memory.Leaks
 	var mapped, associated memory.Tally
-	for p := range s.table.All() {
+	for p := range s.presence.table.All() {
 		state := stateOf(p)
 		if _, infinite := p.Count(); infinite {
 			if state.associated {
@@ -30,8 +30,8 @@ func (s *Scheduler) leaks() error {
 		mapped.Add(p.Storage.Size)
 		leaks.Add("blocks still mapped", itemName(state.label, p.Label), state.site, p.Storage.Size)
 	}
-	for i := range s.slots {
-		if m := s.slots[i].store; m != nil && m.allocation {
+	for i := range s.pointers.slots {
+		if m := s.pointers.slots[i].store; m != nil && m.allocation {
 			kind := "allocations"
 			if m.associations > 0 {
 				kind = "associated allocations"
@@ -43,8 +43,8 @@ func (s *Scheduler) leaks() error {
 	if mapped.Count > 0 {
 		what = append(what, fmt.Sprintf("%d blocks of storage still mapped, %d bytes", mapped.Count, mapped.Bytes))
 	}
-	if s.allocated.Count > 0 {
-		what = append(what, fmt.Sprintf("%d allocations not freed, %d bytes", s.allocated.Count, s.allocated.Bytes))
+	if s.pointers.allocated.Count > 0 {
+		what = append(what, fmt.Sprintf("%d allocations not freed, %d bytes", s.pointers.allocated.Count, s.pointers.allocated.Bytes))
 	}
 	if associated.Count > 0 {
 		what = append(what, fmt.Sprintf("%d blocks of host storage still associated with them, %d bytes", associated.Count, associated.Bytes))

@@ -19,18 +19,32 @@ import (
 // the call again (see Device.Wait), for as long as it takes, and no task learns of it. Tasks
 // are not complete meanwhile, and nothing that they use is freed. No lock is held then.
 
+// loss is the device's, if it is lost.
+type loss struct {
+	// err is the error that told of it; told is closed when it is set. atRest: nothing
+	// runs on the device any more.
+	err    error
+	told   chan struct{}
+	atRest bool
+	// doomed are the tasks that are to be aborted then.
+	doomed []*target
+	// regain and hook are Options.Regain and Options.Lost.
+	regain string
+	hook   func(error)
+}
+
 // lose notes that a call of the device was answered with its loss; mu is held.
 func (s *Scheduler) lose(err error) {
-	if s.lost != nil {
+	if s.loss.err != nil {
 		return
 	}
-	s.lost = err
-	if s.regain != "" {
-		s.lost = fmt.Errorf("%w: %s", err, s.regain)
+	s.loss.err = err
+	if s.loss.regain != "" {
+		s.loss.err = fmt.Errorf("%w: %s", err, s.loss.regain)
 	}
-	close(s.lossTold)
-	if !s.stopped { // else Close waits for the device
-		s.waiters.Go(s.settleLoss)
+	close(s.loss.told)
+	if !s.life.stopped { // else Close waits for the device
+		s.life.waiters.Go(s.settleLoss)
 	}
 }
 
@@ -45,16 +59,16 @@ func (s *Scheduler) Lose(err error) {
 func (s *Scheduler) Lost() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.lost
+	return s.loss.err
 }
 
 // settleLoss fails all tasks under way once nothing runs on the lost device any more.
 func (s *Scheduler) settleLoss() {
-	if s.onLoss != nil {
+	if s.loss.hook != nil {
 		// It completes tasks, whose observers may end the goroutine, so it runs on one of its
 		// own. The tool that observes reports its failures itself, so the error is dropped.
 		_ = Apart(func() error {
-			s.onLoss(s.Lost())
+			s.loss.hook(s.Lost())
 			return nil
 		})
 	}
@@ -63,18 +77,18 @@ func (s *Scheduler) settleLoss() {
 	defer w.Finish()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.atRest = true
+	s.loss.atRest = true
 	s.failAll(w)
-	for i, t := range s.doomed {
-		s.doomed[i] = nil
+	for i, t := range s.loss.doomed {
+		s.loss.doomed[i] = nil
 		s.abort(t, t.failed, w)
 	}
-	s.doomed = nil
+	s.loss.doomed = nil
 	s.restartCompiling(w)
-	for _, q := range s.queues {
+	for _, q := range s.order.queues {
 		q.wake.Signal()
 	}
-	s.wake.Broadcast()
+	s.life.wake.Broadcast()
 }
 
 // failAll fails every task that is placed; the device is at rest.
@@ -84,7 +98,7 @@ func (s *Scheduler) failAll(w *tasks.Work) {
 		queue *queue
 	}
 	var all []failing
-	for _, q := range s.queues {
+	for _, q := range s.order.queues {
 		for _, b := range append(q.inFlight, q.pending) {
 			all = append(all, failing{b, q})
 		}
@@ -92,7 +106,7 @@ func (s *Scheduler) failAll(w *tasks.Work) {
 		q.pending = q.newBatch(q.pending.value+1, q.pending.clock)
 	}
 	for _, b := range all {
-		s.failBatch(b.queue, b.batch, s.lost, w)
+		s.failBatch(b.queue, b.batch, s.loss.err, w)
 	}
 }
 

@@ -145,7 +145,7 @@ func TestTasksOfALostDeviceEndWhenItIsAtRest(t *testing.T) {
 			live := func() int {
 				s.mu.Lock()
 				defer s.mu.Unlock()
-				return s.live
+				return s.life.live
 			}
 			before := live()
 			late := r.s.Run(context.Background(), r.region(launch{label: "late", kernel: "mix", args: []arg{tofrom(x), to(zero), to(zero)}, included: true}))
@@ -227,12 +227,12 @@ func TestCopyThatLearnsOfTheLossEndsWhenTheDeviceIsAtRest(t *testing.T) {
 				<-d.begun
 				// Its copies have failed when it is to end with a batch, or with the device.
 				r.eventually("the task is to end, or has ended", func() bool {
-					q := s.queues[0]
-					return len(s.doomed) == 1 || s.live == 0 || slices.ContainsFunc(q.inFlight, func(b *batch) bool { return len(b.tasks) > 0 })
+					q := s.order.queues[0]
+					return len(s.loss.doomed) == 1 || s.life.live == 0 || slices.ContainsFunc(q.inFlight, func(b *batch) bool { return len(b.tasks) > 0 })
 				})
 				s.mu.Lock()
-				if s.live != 1 {
-					t.Errorf("%d tasks are live while the device may run their copies, want 1", s.live)
+				if s.life.live != 1 {
+					t.Errorf("%d tasks are live while the device may run their copies, want 1", s.life.live)
 				}
 				s.mu.Unlock()
 				go func() {

@@ -252,19 +252,19 @@ func TestExitsKeepTheirOrder(t *testing.T) {
 		all := [][]uint32{x}
 		r.run(launch{label: "enter", enter: []arg{to(x)}, out: all, included: true})
 		q := r.s
-		r.eventually("nobody finishes tasks", func() bool { return !q.finishing })
+		r.eventually("nobody finishes tasks", func() bool { return !q.exits.finishing })
 		r.s.mu.Lock()
 		// As if another goroutine were at an earlier task.
-		q.finishing = true
+		q.exits.finishing = true
 		r.s.mu.Unlock()
 		r.run(launch{label: "changes", kernel: "mix", args: []arg{alloc(x), to(zero), to(zero)}, constant: 1, out: all})
 		r.run(launch{label: "exit", exit: []arg{from(x)}, out: all})
-		r.eventually("the device is done", func() bool { return len(q.done) == 2 || r.s.live == 0 })
+		r.eventually("the device is done", func() bool { return len(q.exits.done) == 2 || r.s.life.live == 0 })
 		r.s.mu.Lock()
-		if len(q.done) != 2 || q.done[0].Label != "changes" || q.done[1].Label != "exit" {
-			t.Errorf("%d tasks wait for their exit", len(q.done))
+		if len(q.exits.done) != 2 || q.exits.done[0].Label != "changes" || q.exits.done[1].Label != "exit" {
+			t.Errorf("%d tasks wait for their exit", len(q.exits.done))
 		}
-		q.finishing = false
+		q.exits.finishing = false
 		r.s.mu.Unlock()
 		var w tasks.Work
 		r.s.finishDone(&w)
@@ -282,28 +282,28 @@ func TestFinisherIsNotKeptByWhatOthersAdd(t *testing.T) {
 	x, y, zero := filled(16, 1), filled(16, 1), filled(16, 0)
 	q := r.s
 	r.run(launch{label: "enter", enter: []arg{to(x)}, included: true})
-	r.eventually("nobody finishes tasks", func() bool { return !q.finishing })
+	r.eventually("nobody finishes tasks", func() bool { return !q.exits.finishing })
 	r.s.mu.Lock()
-	q.finishing = true
+	q.exits.finishing = true
 	r.s.mu.Unlock()
 	// The second entry makes the copy out of the first task a late one.
 	r.run(launch{label: "late", kernel: "mix", args: []arg{{x, memory.MapFrom, true}, to(zero), to(zero)}, out: [][]uint32{x}})
 	r.run(launch{label: "enters x", kernel: "mix", args: []arg{tofrom(y), alloc(x), to(zero)}, out: [][]uint32{y}})
-	r.eventually("the device is done", func() bool { return len(q.done) == 2 })
+	r.eventually("the device is done", func() bool { return len(q.exits.done) == 2 })
 	ran := make(chan struct{})
 	r.host("follows", [][]uint32{y}, nil, func() { close(ran) })
 
 	r.s.mu.Lock()
-	rest := q.done[1]
-	q.done = q.done[:1]
-	q.finishing = false
+	rest := q.exits.done[1]
+	q.exits.done = q.exits.done[:1]
+	q.exits.finishing = false
 	r.s.mu.Unlock()
 	r.d.set(func() {
 		r.d.submit = func(int) error {
 			// The scheduler's lock is held: as if another goroutine saw the
 			// second task complete while the first is finished.
 			if rest != nil {
-				q.done = append(q.done, rest)
+				q.exits.done = append(q.exits.done, rest)
 				rest = nil
 			}
 			return nil
@@ -337,11 +337,11 @@ func TestLateCopyOutComesBeforeACopyInAfterIt(t *testing.T) {
 	first := r.d.submitted
 	r.run(launch{label: "enters x", kernel: "mix", args: []arg{tofrom(z), alloc(x), alloc(zero)}, in: [][]uint32{zero}})
 	r.run(launch{label: "between", kernel: "mix", args: []arg{tofrom(y), alloc(zero), alloc(zero)}, out: [][]uint32{x}})
-	r.eventually("two submissions", func() bool { return len(r.s.queues[0].inFlight) == 2 })
+	r.eventually("two submissions", func() bool { return len(r.s.order.queues[0].inFlight) == 2 })
 	r.d.advance(first + 1)
 	r.eventually("late copy", func() bool {
-		n := len(r.s.queues[0].inFlight)
-		return n > 0 && r.s.queues[0].inFlight[n-1].value > first+1
+		n := len(r.s.order.queues[0].inFlight)
+		return n > 0 && r.s.order.queues[0].inFlight[n-1].value > first+1
 	})
 	r.run(launch{label: "always to", kernel: "mix", args: []arg{{x, memory.MapTo, true}, alloc(zero), alloc(zero)}, out: [][]uint32{x}})
 	r.d.release()
@@ -362,7 +362,7 @@ func TestExitThatFindsNothingLeavesAloneWhatIsMappedAfterIt(t *testing.T) {
 		r.run(launch{label: "enter", enter: []arg{to(x)}, out: [][]uint32{x}})
 		r.d.release()
 		r.taskwait()
-		if n := r.s.table.Len(); n != 2 {
+		if n := r.s.presence.table.Len(); n != 2 {
 			t.Errorf("%d blocks are mapped", n)
 		}
 		r.run(launch{label: "exit", exit: []arg{{s: x, kind: memory.MapRelease}, {s: y, kind: memory.MapRelease}}, included: true})
@@ -377,7 +377,7 @@ func TestExitThatFindsNothingAnyMoreLeavesAloneWhatIsMappedAfterIt(t *testing.T)
 		y := [][]uint32{filled(16, 1), filled(16, 1), filled(16, 1)}
 		r.run(launch{label: "enter", enter: []arg{to(x), to(y[0]), to(y[1]), to(y[2]), to(zero)}, included: true})
 		section := to(x).item("").Section
-		before, _, _ := r.s.table.Lookup(section)
+		before, _, _ := r.s.presence.table.Lookup(section)
 		r.d.hold()
 		start := r.d.submitted
 		r.run(launch{label: "reader", kernel: "mix", args: []arg{alloc(y[0]), alloc(x), alloc(zero)}, in: [][]uint32{x}, out: [][]uint32{y[0]}})
@@ -389,7 +389,7 @@ func TestExitThatFindsNothingAnyMoreLeavesAloneWhatIsMappedAfterIt(t *testing.T)
 		}
 		block := stateOf(before)
 		holders := func(n int) func() bool {
-			return func() bool { return len(block.holders) == n && !r.s.finishing }
+			return func() bool { return len(block.holders) == n && !r.s.exits.finishing }
 		}
 		r.eventually("three hold x", holders(3))
 		r.d.advance(start + 1)
@@ -397,12 +397,12 @@ func TestExitThatFindsNothingAnyMoreLeavesAloneWhatIsMappedAfterIt(t *testing.T)
 		r.run(launch{label: "enter anew", enter: []arg{to(x)}, out: [][]uint32{x}})
 		r.d.advance(start + 2)
 		r.eventually("the later exit is waited for, or not", func() bool {
-			now, _, _ := r.s.table.Lookup(section)
-			return now != nil && now != before || len(r.s.blind) == 1 && len(r.s.blind[0].parked) == 1
+			now, _, _ := r.s.presence.table.Lookup(section)
+			return now != nil && now != before || len(r.s.presence.blind) == 1 && len(r.s.presence.blind[0].parked) == 1
 		})
 		r.d.release()
 		r.taskwait()
-		if now, _, _ := r.s.table.Lookup(section); now == nil {
+		if now, _, _ := r.s.presence.table.Lookup(section); now == nil {
 			t.Fatal("what was mapped anew is gone")
 		}
 		r.run(launch{label: "exit", exit: []arg{{s: x, kind: memory.MapRelease}, {s: zero, kind: memory.MapRelease},

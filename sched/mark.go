@@ -145,7 +145,7 @@ func freeAfter(a *memory.Allocator, st memory.Storage, last *trail) {
 func (s *Scheduler) addFrontier(r *trail, f timeline.Frontier) {
 	for i := range f.Len() {
 		p := f.At(i)
-		q := s.queues[p.Queue]
+		q := s.order.queues[p.Queue]
 		m := mark{value: p.Value, level: maxLevel, queue: q.index}
 		if p.Value == q.pending.value {
 			m.level = int32(max(len(q.pending.levels)-1, 0))
@@ -177,7 +177,7 @@ func (q *queue) knownAt(v uint64) (value uint64, known clock) {
 // the device is done with them, and anything else is not. Who came after them then had
 // nothing to wait for, and what follows that does not show it.
 func (s *Scheduler) mayFollow(r *trail, m mark) bool {
-	return r.len() > 0 && m.value <= s.queues[m.queue].completed || s.follows(r, m)
+	return r.len() > 0 && m.value <= s.order.queues[m.queue].completed || s.follows(r, m)
 }
 
 // follows reports whether what is after r is known to be after m too: it can be
@@ -188,7 +188,7 @@ func (s *Scheduler) follows(r *trail, m mark) bool {
 		if a.queue == m.queue && !a.before(m) {
 			return true
 		}
-		q := s.queues[a.queue]
+		q := s.order.queues[a.queue]
 		known := q.pending.clock
 		if a.value <= q.last {
 			_, known = q.knownAt(a.value)

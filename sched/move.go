@@ -266,7 +266,7 @@ func (s *Scheduler) moveMustWait(t *target, m *move) *[]*tasks.Node {
 	if m.Kind.updates() {
 		host = m.Host
 	}
-	if block := s.table.Exiting(host); block != nil {
+	if block := s.presence.table.Exiting(host); block != nil {
 		return &stateOf(block).parked
 	}
 	for rest := host; rest.Size > 0; {
@@ -291,7 +291,7 @@ func (s *Scheduler) moveMustWait(t *target, m *move) *[]*tasks.Node {
 		rest = memory.Section{Ptr: unsafe.Add(rest.Ptr, past), Size: rest.Size - past}
 	}
 	if m.Kind.fromHost() {
-		if writer := s.hostWrites.touching(host); writer != nil {
+		if writer := s.presence.hostWrites.touching(host); writer != nil {
 			return &writer.parked
 		}
 	}
@@ -338,7 +338,7 @@ func (s *Scheduler) planMoves(t *target) error {
 			}
 			continue
 		}
-		st, err := s.staging.Allocate(bytes)
+		st, err := s.memory.staging.Allocate(bytes)
 		if err != nil {
 			return fmt.Errorf("staging for %d bytes: %w", bytes, err)
 		}
@@ -353,7 +353,7 @@ func (s *Scheduler) planMoves(t *target) error {
 // somebody else may be writing to.
 func (m *move) wholeUnits() bool {
 	s := m.dst.s
-	if s.storageHeap.coherent || m.dst.shared {
+	if s.memory.storageHeap.coherent || m.dst.shared {
 		return true
 	}
 	dst, _ := m.spans()
@@ -382,7 +382,7 @@ func (s *Scheduler) planStream(t *target, m *move) error {
 
 // findUpdate finds the storage that an update is about.
 func (s *Scheduler) findUpdate(t *target, m *move) error {
-	block, offset, err := s.table.Lookup(m.Host)
+	block, offset, err := s.presence.table.Lookup(m.Host)
 	switch {
 	case err != nil && m.Present:
 		return fmt.Errorf("%s: %w: %w", m.Label, memory.ErrNotPresent, err)
@@ -440,12 +440,12 @@ func (s *Scheduler) beginMoves(t *target) {
 			}
 		case m.Kind.toHost():
 			section := m.hostSpan()
-			s.hostWrites.add(t, section)
+			s.presence.hostWrites.add(t, section)
 			t.writing = append(t.writing, section)
 			if m.direct || m.ring != nil {
 				m.src.readers = append(m.src.readers, t)
 				t.reading = append(t.reading, m.src)
-				s.reading++
+				s.presence.reading++
 			}
 		}
 		if m.Kind.updates() && m.block != nil {
@@ -457,7 +457,7 @@ func (s *Scheduler) beginMoves(t *target) {
 // endMoves is the opposite of beginMoves.
 func (s *Scheduler) endMoves(t *target) {
 	for i, section := range t.writing {
-		s.hostWrites.remove(t, section)
+		s.presence.hostWrites.remove(t, section)
 		t.writing[i] = memory.Section{}
 	}
 	t.writing = t.writing[:0]
@@ -470,7 +470,7 @@ func (s *Scheduler) endMoves(t *target) {
 				break
 			}
 		}
-		s.reading--
+		s.presence.reading--
 		t.reading[i] = nil
 	}
 	t.reading = t.reading[:0]
@@ -488,10 +488,10 @@ func (m *move) touchBegin(t *target) {
 	switch {
 	case m.direct && m.Kind == CopyWithin:
 		_, src := m.spans()
-		t.touches(t.s.storageHeap, &m.src.Storage, m.srcAt+src.start, src.size)
+		t.touches(t.s.memory.storageHeap, &m.src.Storage, m.srcAt+src.start, src.size)
 	case m.direct && m.Kind == UpdateTo && m.Image != nil:
 		// The bytes between those that it writes stay.
-		t.touches(t.s.storageHeap, &m.dst.Storage, m.dstAt, m.Size)
+		t.touches(t.s.memory.storageHeap, &m.dst.Storage, m.dstAt, m.Size)
 	}
 }
 
@@ -502,9 +502,9 @@ func (m *move) begin(t *target) (uint64, error) {
 	case m.dst == nil:
 	case m.direct:
 		dst, _ := m.spans()
-		t.touches(t.s.storageHeap, &m.dst.Storage, m.dstAt+dst.start, dst.size)
+		t.touches(t.s.memory.storageHeap, &m.dst.Storage, m.dstAt+dst.start, dst.size)
 	case m.staging.Size > 0:
-		t.touches(t.s.stagingHeap, &m.staging, 0, m.staging.Size)
+		t.touches(t.s.memory.stagingHeap, &m.staging, 0, m.staging.Size)
 	}
 	switch {
 	case m.Kind.fromHost() && m.Image != nil && m.direct:
@@ -532,9 +532,9 @@ func (m *move) touchEnd(t *target) {
 	case !m.Kind.toHost() || m.src == nil || m.ring != nil:
 	case m.direct:
 		_, src := m.spans()
-		t.touches(t.s.storageHeap, &m.src.Storage, m.srcAt+src.start, src.size)
+		t.touches(t.s.memory.storageHeap, &m.src.Storage, m.srcAt+src.start, src.size)
 	default:
-		t.touches(t.s.stagingHeap, &m.staging, 0, m.staging.Size)
+		t.touches(t.s.memory.stagingHeap, &m.staging, 0, m.staging.Size)
 	}
 }
 
@@ -591,7 +591,7 @@ func (s *Scheduler) placeMoves(t *target, w *tasks.Work) (mark, error) {
 			continue
 		}
 		if !any {
-			s.gather.setAll(&t.after)
+			s.order.gather.setAll(&t.after)
 			any = true
 		}
 		bytes += m.bytes()
@@ -674,7 +674,7 @@ func (s *Scheduler) placeMovesToHost(t *target, w *tasks.Work) (mark, error) {
 			continue
 		}
 		if !any {
-			s.gather.setAll(&t.after)
+			s.order.gather.setAll(&t.after)
 			any = true
 		}
 		bytes += m.bytes()
@@ -715,21 +715,21 @@ func (s *Scheduler) placeCopy(q *queue, stream *vk.Stream, dst, src vk.Buffer, d
 		stream.Copy(src, dst, srcAt, dstAt, m.Size)
 		return
 	}
-	regions := s.regions[:0]
+	regions := s.order.regions[:0]
 	for d, r := range rows.All() {
 		regions = append(regions, vk.CopyRegion{SrcOffset: srcAt + r, DstOffset: dstAt + d, Size: rows.RowBytes})
 	}
-	s.regions = regions
+	s.order.regions = regions
 	stream.CopyRegions(src, dst, regions)
 }
 
 // placeParts places the command that copies parts of an image, if there are any.
 func (s *Scheduler) placeParts(stream *vk.Stream, src, dst vk.Buffer, srcAt, dstAt uint64, parts []span) {
-	regions := s.regions[:0]
+	regions := s.order.regions[:0]
 	for _, p := range parts {
 		regions = append(regions, vk.CopyRegion{SrcOffset: srcAt + p.start, DstOffset: dstAt + p.start, Size: p.size})
 	}
-	s.regions = regions
+	s.order.regions = regions
 	if len(regions) > 0 {
 		stream.CopyRegions(src, dst, regions)
 	}

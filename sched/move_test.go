@@ -444,8 +444,8 @@ func TestDeclaredStorageIsNeverRemoved(t *testing.T) {
 		r.expect("x", x, filled(64, 5)...)
 		// It goes with the device.
 		r.s.mu.Lock()
-		block, _, _ := r.s.table.Lookup(sectionOf(x))
-		_ = r.s.table.Remove(block)
+		block, _, _ := r.s.presence.table.Lookup(sectionOf(x))
+		_ = r.s.presence.table.Remove(block)
 		var w tasks.Work
 		r.s.gone(block, &w)
 		r.s.mu.Unlock()

@@ -234,7 +234,7 @@ func (s *Scheduler) observeEntry(t *target) {
 	if len(t.Enter) == 0 {
 		for i := range t.Exit {
 			m := &t.Exit[i]
-			if block, offset, err := s.table.Lookup(m.Section); err == nil && block != nil && m.Size > 0 {
+			if block, offset, err := s.presence.table.Lookup(m.Section); err == nil && block != nil && m.Size > 0 {
 				o.items = append(o.items, ompt.MapItem{
 					HostAddr: uintptr(m.Ptr), DeviceAddr: s.pointerInto(block, offset).Address, Bytes: m.Size, Flags: flagsOf(m, stateOf(block).shared),
 				})

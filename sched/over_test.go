@@ -27,7 +27,7 @@ func newFailure(t *testing.T) *failure {
 	f.use(1)
 	f.run(launch{label: "under way", kernel: "add", args: []arg{alloc(f.x)}, constant: 1, out: [][]uint32{f.x}})
 	f.s.mu.Lock()
-	f.s.computing, f.s.copying = f.s.queues[2:3], f.s.queues[3:]
+	f.s.order.computing, f.s.order.copying = f.s.order.queues[2:3], f.s.order.queues[3:]
 	f.s.mu.Unlock()
 	return f
 }
@@ -44,7 +44,9 @@ func (f *failure) fails(depend ...tasks.Depend) {
 func (f *failure) end() (end func()) {
 	f.t.Helper()
 	end = f.stall(1)
-	f.eventually("the task that fails is over", func() bool { return len(f.s.queues[3].inFlight) == 0 && len(f.s.done) == 0 && !f.s.finishing })
+	f.eventually("the task that fails is over", func() bool {
+		return len(f.s.order.queues[3].inFlight) == 0 && len(f.s.exits.done) == 0 && !f.s.exits.finishing
+	})
 	return end
 }
 
@@ -137,14 +139,14 @@ func TestUpdateOfSharedStorageDoesNotWaitForWhatIsOver(t *testing.T) {
 		g.Moves = []Move{update(UpdateTo, z)}
 		updated <- r.s.Run(t.Context(), g)
 	}()
-	q := r.s.queues[0]
+	q := r.s.order.queues[0]
 	r.eventually("the update waits", func() bool { return len(q.inFlight[len(q.inFlight)-1].tasks[0].parked) == 1 })
-	entries := r.s.entries
+	entries := r.s.presence.entries
 	r.d.advance(r.d.submitted)
 	r.eventually("the second alone is left, and copies", func() bool {
 		return len(q.inFlight) == 1 && q.inFlight[0].tasks[0].leaving
 	})
-	r.eventually("the update begins", func() bool { return r.s.entries > entries })
+	r.eventually("the update begins", func() bool { return r.s.presence.entries > entries })
 	r.d.release()
 	if err := <-updated; err != nil {
 		t.Error(err)

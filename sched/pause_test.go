@@ -34,7 +34,7 @@ func TestRelinquishKeepsWhatIsMapped(t *testing.T) {
 					t.Errorf("%d bytes of staging are left", n)
 				}
 				r.s.mu.Lock()
-				if slices.ContainsFunc(r.s.queues, func(q *queue) bool { return q.waiting || len(q.free) > 0 }) {
+				if slices.ContainsFunc(r.s.order.queues, func(q *queue) bool { return q.waiting || len(q.free) > 0 }) {
 					t.Error("a queue has a waiter, or batches")
 				}
 				r.s.mu.Unlock()
@@ -102,7 +102,7 @@ func TestDiscardMakesPointersStale(t *testing.T) {
 
 	r := newRig(t, mode, 2)
 	defer r.close()
-	r.s.firstGeneration = generation
+	r.s.pointers.firstGeneration = generation
 	for range 3 {
 		p := r.allocate(16)
 		defer r.free(p)

@@ -14,6 +14,16 @@ import (
 	"github.com/vkomp/vkomp/vk/spirv"
 )
 
+// kernels are those of which the device has pipelines.
+type kernels struct {
+	// known are those that tasks have used and that are not closed, released those that
+	// are closed and have pipelines still.
+	known    map[*Kernel]*deviceKernel
+	released map[*deviceKernel]struct{}
+	// compiling counts pipelines being made: Close waits for them.
+	compiling int
+}
+
 // deviceKernel is a kernel on the scheduler's device: the pipelines that it has there.
 // Each is compiled when it is first needed, on a goroutine of its own, since a driver may
 // take any time over it. They are destroyed when the kernel is closed and no task uses it
@@ -54,11 +64,11 @@ func (s *Scheduler) use(k *Kernel) (*deviceKernel, error) {
 	if k.closed.Load() {
 		return nil, fmt.Errorf("kernel %q is %w", k.name, ErrClosed)
 	}
-	d := s.kernels[k]
+	d := s.kernels.known[k]
 	if d == nil {
 		d = &deviceKernel{Kernel: k, s: s}
 		d.refs.Store(1)
-		s.kernels[k] = d
+		s.kernels.known[k] = d
 	}
 	d.refs.Add(1)
 	return d, nil
@@ -86,17 +96,17 @@ func (d *deviceKernel) destroy() {
 	}
 	d.s.mu.Lock()
 	defer d.s.mu.Unlock()
-	delete(d.s.released, d)
+	delete(d.s.kernels.released, d)
 }
 
 // Release gives up a kernel that was closed: its pipelines are destroyed when the tasks
 // that use it are complete. It does not wait for them.
 func (s *Scheduler) Release(k *Kernel) {
 	s.mu.Lock()
-	d := s.kernels[k]
+	d := s.kernels.known[k]
 	if d != nil {
-		delete(s.kernels, k)
-		s.released[d] = struct{}{}
+		delete(s.kernels.known, k)
+		s.kernels.released[d] = struct{}{}
 	}
 	s.mu.Unlock()
 	if d != nil && d.refs.Add(-1) == 0 {
@@ -107,8 +117,8 @@ func (s *Scheduler) Release(k *Kernel) {
 // destroyKernels destroys all pipelines. No task is left, and none is made any more.
 func (s *Scheduler) destroyKernels() {
 	s.mu.Lock()
-	all := slices.AppendSeq(slices.Collect(maps.Values(s.kernels)), maps.Keys(s.released))
-	s.kernels = nil
+	all := slices.AppendSeq(slices.Collect(maps.Values(s.kernels.known)), maps.Keys(s.kernels.released))
+	s.kernels.known = nil
 	s.mu.Unlock()
 	for _, d := range all {
 		d.destroy()
@@ -123,7 +133,7 @@ func (s *Scheduler) Compiling() []string {
 }
 
 func (s *Scheduler) compilingNow() (labels []string) {
-	if s.compiling == 0 {
+	if s.kernels.compiling == 0 {
 		return nil
 	}
 	look := func(d *deviceKernel) {
@@ -131,10 +141,10 @@ func (s *Scheduler) compilingNow() (labels []string) {
 			labels = append(labels, d.name)
 		}
 	}
-	for _, d := range s.kernels {
+	for _, d := range s.kernels.known {
 		look(d)
 	}
-	for d := range s.released {
+	for d := range s.kernels.released {
 		look(d)
 	}
 	slices.Sort(labels)
@@ -172,7 +182,7 @@ func (s *Scheduler) awaitCompilation(ctx context.Context, c *compilation, place 
 	}
 	select {
 	case <-c.done:
-	case <-s.lossTold:
+	case <-s.loss.told:
 	case <-ctx.Done():
 	}
 	select {
@@ -233,7 +243,7 @@ func (s *Scheduler) compile(d *deviceKernel, fold int) (*compilation, error) {
 	}
 	d.compilations[fold] = c
 	d.refs.Add(1)
-	s.compiling++
+	s.kernels.compiling++
 	go s.runCompilation(c, d, fold, d.pipelineOptions(code))
 	return c, nil
 }
@@ -267,8 +277,8 @@ func (s *Scheduler) endCompilation(c *compilation, d *deviceKernel, fold int, p 
 	restartAll(&c.parked, w)
 	close(c.done)
 	// Close waits for this.
-	s.compiling--
-	s.wake.Broadcast()
+	s.kernels.compiling--
+	s.life.wake.Broadcast()
 	s.mu.Unlock()
 	w.Finish()
 }
@@ -283,10 +293,10 @@ func (s *Scheduler) restartCompiling(w *tasks.Work) {
 			}
 		}
 	}
-	for _, d := range s.kernels {
+	for _, d := range s.kernels.known {
 		restart(d)
 	}
-	for d := range s.released {
+	for d := range s.kernels.released {
 		restart(d)
 	}
 }

@@ -70,7 +70,7 @@ func (r *rig) pipelines() int {
 func (r *rig) uses(name string) int64 {
 	r.s.mu.Lock()
 	defer r.s.mu.Unlock()
-	d := r.s.kernels[r.kernels[name]]
+	d := r.s.kernels.known[r.kernels[name]]
 	if d == nil {
 		return 0
 	}
@@ -164,7 +164,7 @@ func TestDeferredTasksWaitForTheirPipeline(t *testing.T) {
 		t.Errorf("two kernels were compiled %d times", n)
 	}
 	for _, name := range []string{"set", "add"} {
-		r.eventually("only the scheduler has the kernel", func() bool { return r.s.kernels[r.kernels[name]].refs.Load() == 1 })
+		r.eventually("only the scheduler has the kernel", func() bool { return r.s.kernels.known[r.kernels[name]].refs.Load() == 1 })
 	}
 }
 
@@ -237,7 +237,7 @@ func TestReleasedKernelLastsAsLongAsItsTasks(t *testing.T) {
 	r.d.release()
 	r.taskwait()
 	r.expect("x", x, 3, 3, 3, 3)
-	r.eventually("the kernel is gone", func() bool { return len(r.s.released) == 0 })
+	r.eventually("the kernel is gone", func() bool { return len(r.s.kernels.released) == 0 })
 	if n := r.pipelines(); n != before-1 {
 		t.Errorf("%d pipelines are left, want %d", n, before-1)
 	}
@@ -265,7 +265,7 @@ func TestKernelReleasedWhileItIsCompiled(t *testing.T) {
 	close(d.gate)
 	r.taskwait()
 	r.expect("x", x, 7, 8, 9, 10)
-	r.eventually("the kernel is gone", func() bool { return len(r.s.released) == 0 })
+	r.eventually("the kernel is gone", func() bool { return len(r.s.kernels.released) == 0 })
 	if n := r.pipelines(); n != 0 {
 		t.Errorf("%d pipelines are left", n)
 	}

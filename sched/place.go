@@ -34,7 +34,7 @@ func (s *Scheduler) place(t *target, w *tasks.Work) error {
 	case err != nil:
 		return err
 	case placed || hostReads:
-		q := s.queues[t.mark.queue]
+		q := s.order.queues[t.mark.queue]
 		q.pending.tasks = append(q.pending.tasks, t)
 	default:
 		if err := s.placeNothing(t, w); err != nil {
@@ -43,8 +43,8 @@ func (s *Scheduler) place(t *target, w *tasks.Work) error {
 		if t.mark.value == 0 || s.ride(t) == nil {
 			// The device is done with what it follows. Its exit comes before its
 			// successors start, so it counts as complete rather than placed.
-			s.done = append(s.done, t)
-			w.Defer(s.finishLater)
+			s.exits.done = append(s.exits.done, t)
+			w.Defer(s.exits.later)
 			return nil
 		}
 	}
@@ -71,32 +71,32 @@ func (t *target) placedAt(at mark) {
 // begin returns the pending batch of a queue and the place in it for commands that
 // come after what s.gather has.
 func (s *Scheduler) begin(q *queue, w *tasks.Work) (*batch, mark, error) {
-	if s.gather.nowhere || !s.allowed(q) {
+	if s.order.gather.nowhere || !s.allowed(q) {
 		return nil, mark{}, fmt.Errorf("%w: no queue is of a family that may use all of the foreign memory of the task", vk.ErrUnsupported)
 	}
-	level, err := s.join(q, &s.gather.trail, w)
+	level, err := s.join(q, &s.order.gather.trail, w)
 	return q.pending, mark{value: q.pending.value, level: level, queue: q.index}, err
 }
 
 // placeNothing places a task that has no commands: its mark follows what it does.
 func (s *Scheduler) placeNothing(t *target, w *tasks.Work) error {
-	s.gather.set(mark{})
+	s.order.gather.set(mark{})
 	after := s.withoutSkipped(&t.after)
 	for i := range after.len() {
 		// What is complete needs no waiting for, and counts as followed (see mayFollow).
-		if m := after.at(i); m.value > s.queues[m.queue].completed {
-			s.gather.add(m)
+		if m := after.at(i); m.value > s.order.queues[m.queue].completed {
+			s.order.gather.add(m)
 		}
 	}
-	switch s.gather.len() {
+	switch s.order.gather.len() {
 	case 0:
 		t.mark = t.after.first
 		return nil
 	case 1:
-		t.mark = s.gather.first
+		t.mark = s.order.gather.first
 		return nil
 	}
-	_, at, err := s.begin(s.earliest(s.queues, 0), w)
+	_, at, err := s.begin(s.earliest(s.order.queues, 0), w)
 	if err == nil {
 		t.mark = at.last()
 	}
@@ -112,7 +112,7 @@ func (m mark) last() mark {
 // ride has the task be done with the batch of its mark, and returns that; nil if the
 // device is done with it.
 func (s *Scheduler) ride(t *target) *batch {
-	b := s.queues[t.mark.queue].underWay(t.mark.value)
+	b := s.order.queues[t.mark.queue].underWay(t.mark.value)
 	if b != nil {
 		b.tasks = append(b.tasks, t)
 	}
@@ -130,7 +130,7 @@ func (s *Scheduler) abandon(t *target, err error, w *tasks.Work) {
 	consider := func(m mark) {
 		// They follow one another, but for those of rings, which end with the task: what
 		// was submitted last is complete last. One may be the batch that failed.
-		b := s.queues[m.queue].underWay(m.value)
+		b := s.order.queues[m.queue].underWay(m.value)
 		if b != nil && (last == nil || b.seq == 0 || last.seq != 0 && last.seq < b.seq) {
 			last = b
 		}
@@ -160,7 +160,7 @@ func (s *Scheduler) placeUploads(t *target, w *tasks.Work) (mark, error) {
 		t.ahead = t.ahead && t.uses[up.use].Created
 	}
 	bytes := uint64(0)
-	s.gather.setAll(&t.after)
+	s.order.gather.setAll(&t.after)
 	for _, up := range t.uploads {
 		m, to := t.uploadTo(up)
 		s.gatherStore(m, to)
@@ -169,7 +169,7 @@ func (s *Scheduler) placeUploads(t *target, w *tasks.Work) (mark, error) {
 	// Where what the task follows is, its kernel is likely to be.
 	q := s.copyQueue(bytes)
 	if t.ahead {
-		s.gather.set(mark{})
+		s.order.gather.set(mark{})
 		for _, up := range t.uploads {
 			m, to := t.uploadTo(up)
 			s.gatherStore(m, to)
@@ -216,7 +216,7 @@ func (s *Scheduler) placeKernel(t *target, w *tasks.Work) (mark, error) {
 	if t.Kernel == nil {
 		return mark{}, nil
 	}
-	s.gather.setAll(&t.after)
+	s.order.gather.setAll(&t.after)
 	for i := range t.arguments {
 		if a := &t.arguments[i]; a.store != nil {
 			s.gatherStore(a.store, a.bytes())
@@ -258,7 +258,7 @@ func (s *Scheduler) placeKernel(t *target, w *tasks.Work) (mark, error) {
 func (s *Scheduler) lastItems(t *target) iter.Seq2[memory.Map, *memory.Present] {
 	return func(yield func(memory.Map, *memory.Present) bool) {
 		for _, m := range t.Exit {
-			block, _, err := s.table.Lookup(m.Section)
+			block, _, err := s.presence.table.Lookup(m.Section)
 			if err != nil || block == nil || m.Size == 0 {
 				continue
 			}
@@ -288,7 +288,7 @@ func (s *Scheduler) planDownloads(t *target) error {
 			t.outs = append(t.outs, ring)
 			continue
 		}
-		st, err := s.staging.Allocate(size)
+		st, err := s.memory.staging.Allocate(size)
 		if err != nil {
 			return fmt.Errorf("staging for a copy of %d bytes from the device: %w", size, err)
 		}
@@ -306,8 +306,8 @@ func (s *Scheduler) placeHostReads(t *target, w *tasks.Work) (bool, error) {
 	if len(t.Exit) == 0 && len(t.reading) == 0 && len(t.arguments) == 0 && len(t.moves) == 0 {
 		return false, nil
 	}
-	q := s.queues[t.after.first.queue]
-	s.gather.setAll(&t.after)
+	q := s.order.queues[t.after.first.queue]
+	s.order.gather.setAll(&t.after)
 	reads := false
 	read := func(m *store) {
 		reads = true
@@ -316,7 +316,7 @@ func (s *Scheduler) placeHostReads(t *target, w *tasks.Work) (bool, error) {
 	for _, m := range t.reading {
 		// What is to be streamed is not read itself. A barrier that is on its way does
 		// not help a task that may finish before.
-		if m.Host() != nil && !m.visible(s.hostReached) {
+		if m.Host() != nil && !m.visible(s.order.hostReached) {
 			read(m)
 		}
 	}
@@ -333,7 +333,7 @@ func (s *Scheduler) placeHostReads(t *target, w *tasks.Work) (bool, error) {
 	}
 	for _, block := range s.lastItems(t) {
 		// The task comes after what its queue has in flight.
-		if m := stateOf(block).store; block.Storage.Host() != nil && !m.visible(s.hostReached) && !m.visible(q.hostVisible) {
+		if m := stateOf(block).store; block.Storage.Host() != nil && !m.visible(s.order.hostReached) && !m.visible(q.hostVisible) {
 			read(m)
 		}
 	}
@@ -341,7 +341,7 @@ func (s *Scheduler) placeHostReads(t *target, w *tasks.Work) (bool, error) {
 		return false, nil
 	}
 	if t.used.len() == 0 {
-		q = s.earliest(s.queues, 0)
+		q = s.earliest(s.order.queues, 0)
 	}
 	b, at, err := s.begin(q, w)
 	if err != nil {
@@ -359,7 +359,7 @@ func (s *Scheduler) placeOuts(t *target, w *tasks.Work) (mark, error) {
 	if len(t.downloads) == 0 {
 		return mark{}, nil
 	}
-	s.gather.setAll(&t.after)
+	s.order.gather.setAll(&t.after)
 	return s.placeDownloads(t, t.downloads, w)
 }
 
@@ -409,5 +409,5 @@ func (s *Scheduler) failBatch(q *queue, b *batch, err error, w *tasks.Work) {
 		s.abandon(t, cause, w)
 	}
 	q.recycle(b)
-	s.wake.Broadcast()
+	s.life.wake.Broadcast()
 }

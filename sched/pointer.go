@@ -8,6 +8,19 @@ import (
 	"github.com/vkomp/vkomp/tasks"
 )
 
+// pointers is what pointers into the device's memory name.
+type pointers struct {
+	// slots are what pointers name, free those that name nothing.
+	slots []slot
+	free  []uint32
+	// firstGeneration is that of new slots.
+	firstGeneration uint32
+	// Addresses from nextAddress on stand for memory whose address is not known.
+	nextAddress uint64
+	// allocated is what Allocate returned and Free has not got back.
+	allocated memory.Tally
+}
+
 // Errors of device pointers.
 var (
 	// ErrInvalidPointer: a pointer that is nil where one is needed, that points
@@ -54,21 +67,21 @@ type slot struct {
 // pointer returns the pointer to the first byte of m.
 func (s *Scheduler) pointer(m *store) Pointer {
 	if m.slot == 0 {
-		if n := len(s.freeSlots); n > 0 {
-			m.slot = s.freeSlots[n-1]
-			s.freeSlots = s.freeSlots[:n-1]
+		if n := len(s.pointers.free); n > 0 {
+			m.slot = s.pointers.free[n-1]
+			s.pointers.free = s.pointers.free[:n-1]
 		} else {
-			s.slots = append(s.slots, slot{generation: s.firstGeneration})
-			m.slot = uint32(len(s.slots))
+			s.pointers.slots = append(s.pointers.slots, slot{generation: s.pointers.firstGeneration})
+			m.slot = uint32(len(s.pointers.slots))
 		}
-		s.slots[m.slot-1].store = m
+		s.pointers.slots[m.slot-1].store = m
 		if m.address = m.Address(); m.address == 0 {
-			s.nextAddress = max(s.nextAddress, firstAddress)
-			m.address = s.nextAddress
-			s.nextAddress += (m.Size + 255) &^ 255
+			s.pointers.nextAddress = max(s.pointers.nextAddress, firstAddress)
+			m.address = s.pointers.nextAddress
+			s.pointers.nextAddress += (m.Size + 255) &^ 255
 		}
 	}
-	return Pointer{Address: m.address, storage: uint64(s.slots[m.slot-1].generation)<<32 | uint64(m.slot)}
+	return Pointer{Address: m.address, storage: uint64(s.pointers.slots[m.slot-1].generation)<<32 | uint64(m.slot)}
 }
 
 // forgetPointers makes all pointers to m stale.
@@ -76,10 +89,10 @@ func (s *Scheduler) forgetPointers(m *store) {
 	if m.slot == 0 {
 		return
 	}
-	at := &s.slots[m.slot-1]
+	at := &s.pointers.slots[m.slot-1]
 	at.store = nil
 	if at.generation++; at.generation != 0 {
-		s.freeSlots = append(s.freeSlots, m.slot)
+		s.pointers.free = append(s.pointers.free, m.slot)
 	}
 	m.slot = 0
 }
@@ -91,10 +104,10 @@ func (s *Scheduler) find(p Pointer, size uint64) (*store, uint64, error) {
 		return nil, 0, fmt.Errorf("%w: nil", ErrInvalidPointer)
 	}
 	index, generation := uint32(p.storage), uint32(p.storage>>32)
-	if index == 0 || int(index) > len(s.slots) || s.slots[index-1].generation != generation || s.slots[index-1].store == nil {
+	if index == 0 || int(index) > len(s.pointers.slots) || s.pointers.slots[index-1].generation != generation || s.pointers.slots[index-1].store == nil {
 		return nil, 0, fmt.Errorf("%w: what %#x pointed into was freed%s", ErrInvalidPointer, p.Address, s.whereabouts(p.Address))
 	}
-	m := s.slots[index-1].store
+	m := s.pointers.slots[index-1].store
 	offset := p.Address - m.address
 	if offset > m.Size || size > m.Size-offset {
 		return nil, 0, fmt.Errorf("%w: %d bytes at %#x are not all inside of %s%s", ErrInvalidPointer, size, p.Address, m.describe(), s.whereabouts(p.Address))
@@ -116,8 +129,8 @@ func (m *store) describe() string {
 
 // whereabouts says what lives at an address, for errors.
 func (s *Scheduler) whereabouts(address uint64) string {
-	for i := range s.slots {
-		if m := s.slots[i].store; m != nil && address-m.address < m.Size {
+	for i := range s.pointers.slots {
+		if m := s.pointers.slots[i].store; m != nil && address-m.address < m.Size {
 			return fmt.Sprintf("; %d bytes into %s now", address-m.address, m.describe())
 		}
 	}
@@ -132,7 +145,7 @@ func (s *Scheduler) Allocate(size uint64) (Pointer, error) {
 	if err := s.refusal(); err != nil {
 		return Pointer{}, err
 	}
-	st, err := s.storage.Allocate(size)
+	st, err := s.memory.storage.Allocate(size)
 	if err != nil {
 		return Pointer{}, err
 	}
@@ -145,7 +158,7 @@ func (s *Scheduler) Allocate(size uint64) (Pointer, error) {
 	if s.leakSites {
 		m.site = memory.CallSite()
 	}
-	s.allocated.Add(m.Size)
+	s.pointers.allocated.Add(m.Size)
 	return s.pointer(m), nil
 }
 
@@ -163,7 +176,7 @@ func (s *Scheduler) Free(p Pointer) error {
 		return err
 	}
 	s.forgetPointers(m)
-	s.allocated.Remove(m.Size)
+	s.pointers.allocated.Remove(m.Size)
 	m.unpin()
 	return nil
 }
@@ -222,7 +235,7 @@ func (s *Scheduler) Associate(host memory.Section, p Pointer, offset uint64, lab
 	at += offset
 	st := m.Storage
 	st.Offset, st.Size = st.Offset+at, host.Size
-	block, err := s.table.InsertInfinite(host, st)
+	block, err := s.presence.table.InsertInfinite(host, st)
 	if err != nil {
 		return s.associated(host, m, at, err)
 	}
@@ -238,7 +251,7 @@ func (s *Scheduler) Associate(host memory.Section, p Pointer, offset uint64, lab
 // the store already, else what is wrong about associating it; err is why the
 // presence table does not take it.
 func (s *Scheduler) associated(host memory.Section, m *store, at uint64, err error) error {
-	old, _, overlap := s.table.Lookup(host)
+	old, _, overlap := s.presence.table.Lookup(host)
 	switch {
 	case overlap != nil:
 		return overlap
@@ -254,12 +267,12 @@ func (s *Scheduler) associated(host memory.Section, m *store, at uint64, err err
 
 // associatedState returns the state of a new block that is associated with m.
 func (s *Scheduler) associatedState(m *store) *blockState {
-	n := len(s.spareBlocks)
+	n := len(s.presence.spareBlocks)
 	if n == 0 {
 		return &blockState{store: m, associated: true, dirty: true}
 	}
-	state := s.spareBlocks[n-1]
-	s.spareBlocks[n-1], s.spareBlocks = nil, s.spareBlocks[:n-1]
+	state := s.presence.spareBlocks[n-1]
+	s.presence.spareBlocks[n-1], s.presence.spareBlocks = nil, s.presence.spareBlocks[:n-1]
 	state.store, state.dirty = m, true
 	return state
 }
@@ -280,7 +293,7 @@ func (s *Scheduler) disassociate(host memory.Section) (*tasks.Work, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	host.Size = 0
-	block, offset, err := s.table.Lookup(host)
+	block, offset, err := s.presence.table.Lookup(host)
 	switch {
 	case err != nil:
 		return nil, err
@@ -291,7 +304,7 @@ func (s *Scheduler) disassociate(host memory.Section) (*tasks.Work, error) {
 	case offset != 0:
 		return nil, fmt.Errorf("%w: host address %#x is %d bytes into the associated %s, not its beginning", memory.ErrNotPresent, host.Start(), offset, block.Section)
 	}
-	if err := s.table.Remove(block); err != nil {
+	if err := s.presence.table.Remove(block); err != nil {
 		return nil, err
 	}
 	state := stateOf(block)
@@ -309,8 +322,8 @@ func (s *Scheduler) disassociate(host memory.Section) (*tasks.Work, error) {
 func (s *Scheduler) MappedPointer(host memory.Section) (Pointer, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	block, offset, err := s.table.Lookup(host)
-	if err != nil || block == nil || s.lost != nil {
+	block, offset, err := s.presence.table.Lookup(host)
+	if err != nil || block == nil || s.loss.err != nil {
 		return Pointer{}, false
 	}
 	return s.pointerInto(block, offset), true
@@ -328,8 +341,8 @@ func (s *Scheduler) Present(host memory.Section) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	host.Size = 0
-	block, _, err := s.table.Lookup(host)
-	return err == nil && block != nil && s.lost == nil
+	block, _, err := s.presence.table.Lookup(host)
+	return err == nil && block != nil && s.loss.err == nil
 }
 
 // Accessible reports whether size bytes at p are memory of the device, which is not lost.
@@ -337,5 +350,5 @@ func (s *Scheduler) Accessible(p Pointer, size uint64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_, _, err := s.find(p, size)
-	return err == nil && s.lost == nil
+	return err == nil && s.loss.err == nil
 }

@@ -128,7 +128,7 @@ func TestHostDependentOfASuccessorThatRanIsNotRunWheneverMade(t *testing.T) {
 			}
 			r.d.release()
 			if afterwards {
-				r.eventually("end", func() bool { return r.s.live == 0 })
+				r.eventually("end", func() bool { return r.s.life.live == 0 })
 				made()
 			}
 			if err := r.scope.Wait(context.Background(), nil); err == nil || !strings.Contains(err.Error(), "(1 dependent tasks not run)") {

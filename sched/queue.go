@@ -72,23 +72,6 @@ type queue struct {
 // backlog is the estimated cost of what is in flight, in nanoseconds.
 func (q *queue) backlog() uint64 { return q.cost - q.landed }
 
-// openQueues makes the scheduler's queues.
-func (s *Scheduler) openQueues(infos []QueueInfo) {
-	s.queueInfos = infos
-	n := len(infos)
-	s.hostReached, s.ended = make(clock, n), make(clock, n)
-	for i, info := range infos {
-		q := &queue{index: int32(i), computes: info.Compute, known: make(clock, n), seen: make(clock, n), hostVisible: make(clock, n), wake: sync.NewCond(&s.mu)}
-		q.pending = q.newBatch(1, q.known)
-		s.queues = append(s.queues, q)
-		if info.Compute {
-			s.computing = append(s.computing, q)
-		} else {
-			s.copying = append(s.copying, q)
-		}
-	}
-}
-
 // after returns the lowest level of the pending batch at which a command
 // follows m, which is on the queue, or complete: then it has to see it.
 func (q *queue) after(m mark) int32 {
@@ -117,7 +100,7 @@ func (s *Scheduler) join(q *queue, r *trail, w *tasks.Work) (level int32, err er
 		if !s.waitsFor(q, m) {
 			continue
 		}
-		p := s.queues[m.queue]
+		p := s.order.queues[m.queue]
 		if m.value > p.last {
 			err = cmp.Or(err, s.submit(p, w))
 		}
@@ -133,7 +116,7 @@ func (s *Scheduler) join(q *queue, r *trail, w *tasks.Work) (level int32, err er
 	for i := range r.len() {
 		m := r.at(i)
 		if s.waitsFor(q, m) {
-			p := s.queues[m.queue]
+			p := s.order.queues[m.queue]
 			value, known := p.knownAt(m.value)
 			q.pending.wait(m.queue, value, known)
 			if b := p.flying(value); b != nil {
@@ -153,7 +136,7 @@ func (s *Scheduler) join(q *queue, r *trail, w *tasks.Work) (level int32, err er
 // skipped reports whether m is of a batch that could not be submitted, and its queue has
 // submitted no other since.
 func (s *Scheduler) skipped(m mark) bool {
-	q := s.queues[m.queue]
+	q := s.order.queues[m.queue]
 	return q.last < m.value && m.value < q.pending.value
 }
 
@@ -167,36 +150,36 @@ func (s *Scheduler) withoutSkipped(r *trail) *trail {
 	if !some {
 		return r
 	}
-	s.unskipped.set(mark{})
+	s.order.unskipped.set(mark{})
 	for i := range r.len() {
 		m := r.at(i)
 		if !s.skipped(m) {
-			s.unskipped.add(m)
+			s.order.unskipped.add(m)
 			continue
 		}
-		q := s.queues[m.queue]
-		s.unskipped.add(mark{value: q.last, level: maxLevel, queue: m.queue})
+		q := s.order.queues[m.queue]
+		s.order.unskipped.add(mark{value: q.last, level: maxLevel, queue: m.queue})
 		for p, value := range q.pending.waits {
-			s.unskipped.add(mark{value: value, level: maxLevel, queue: int32(p)})
+			s.order.unskipped.add(mark{value: value, level: maxLevel, queue: int32(p)})
 		}
 	}
-	return &s.unskipped
+	return &s.order.unskipped
 }
 
 // followed is what commands follow that are placed in the pending batch behind all
 // complete writes to what they use.
 func (s *Scheduler) followed(q *queue) clock {
-	copy(s.ended, q.pending.clock)
-	for p, o := range s.queues {
-		s.ended[p] = max(s.ended[p], o.completed)
+	copy(s.order.ended, q.pending.clock)
+	for p, o := range s.order.queues {
+		s.order.ended[p] = max(s.order.ended[p], o.completed)
 	}
-	return s.ended
+	return s.order.ended
 }
 
 // waitsFor reports whether q has to wait for another queue in order to follow m.
 // What the host has seen the end of a barrier makes visible.
 func (s *Scheduler) waitsFor(q *queue, m mark) bool {
-	return m.queue != q.index && m.value > s.queues[m.queue].completed && !q.pending.clock.covers(m)
+	return m.queue != q.index && m.value > s.order.queues[m.queue].completed && !q.pending.clock.covers(m)
 }
 
 // gatherStore adds what commands on bytes of a store come after whatever the program
@@ -205,7 +188,7 @@ func (s *Scheduler) waitsFor(q *queue, m mark) bool {
 // those in flight were left unordered by the program and are its own affair (OpenMP
 // orders by depend clauses, not by accesses).
 func (s *Scheduler) gatherStore(m *store, bytes span) {
-	s.gather.limit(m.families)
+	s.order.gather.limit(m.families)
 	for g := range m.past.within(bytes) {
 		if !mutated(writesForgotten) {
 			s.gatherWrote(g)
@@ -218,7 +201,7 @@ func (s *Scheduler) gatherStore(m *store, bytes span) {
 
 // gatherWrites is gatherStore without the transfers.
 func (s *Scheduler) gatherWrites(m *store, bytes span) {
-	s.gather.limit(m.families)
+	s.order.gather.limit(m.families)
 	for g := range m.past.within(bytes) {
 		s.gatherWrote(g)
 	}
@@ -232,11 +215,11 @@ func (s *Scheduler) gatherWrote(g *segment) {
 	}
 	for i := range g.under.len() {
 		m := g.under.at(i)
-		if done := s.queues[m.queue].completed; m.value > done {
+		if done := s.order.queues[m.queue].completed; m.value > done {
 			// There may be others before it.
 			m = mark{value: done, level: maxLevel, queue: m.queue}
 		}
-		s.gather.add(m)
+		s.order.gather.add(m)
 	}
 }
 
@@ -245,8 +228,8 @@ func (s *Scheduler) gatherWrote(g *segment) {
 func (s *Scheduler) gatherIf(r *trail, complete bool) (all bool) {
 	all = true
 	for i := range r.len() {
-		if at := r.at(i); (at.value <= s.queues[at.queue].completed) == complete {
-			s.gather.add(at)
+		if at := r.at(i); (at.value <= s.order.queues[at.queue].completed) == complete {
+			s.order.gather.add(at)
 		} else {
 			all = false
 		}
@@ -274,7 +257,7 @@ func (s *Scheduler) submit(q *queue, w *tasks.Work) error {
 	q.stream.Reset()
 	barriers, ordered := b.encode(&q.stream, q.computes)
 	waits := s.waitsOf(b)
-	err := s.lost
+	err := s.loss.err
 	if err == nil {
 		err = s.device.Submit(int(q.index), &q.stream, waits, b.foreign, b.value)
 		if errors.Is(err, vk.ErrDeviceLost) {
@@ -293,7 +276,7 @@ func (s *Scheduler) submit(q *queue, w *tasks.Work) error {
 		return err
 	}
 	s.sent(q, b)
-	for p, o := range s.queues {
+	for p, o := range s.order.queues {
 		b.seen[p] = o.completed
 	}
 	q.stats.Submissions++
@@ -337,8 +320,8 @@ func (s *Scheduler) stopDriving(q *queue) {
 func (s *Scheduler) sent(q *queue, b *batch) {
 	q.last = b.value
 	q.pending = q.newBatch(b.value+1, b.clock)
-	s.submissions++
-	b.seq = s.submissions
+	s.order.submissions++
+	b.seq = s.order.submissions
 	q.launch(b)
 }
 
@@ -383,10 +366,10 @@ func (q *queue) underWay(value uint64) *batch {
 // waitsOf returns the waits of a batch that no other one of them implies. What its
 // queues have reached since it was to wait for them it gets at no cost.
 func (s *Scheduler) waitsOf(b *batch) []timeline.Point {
-	waits := s.waits[:0]
+	waits := s.order.waits[:0]
 	for p, value := range b.waits {
 		if value > 0 && !mutated(waitDropped) {
-			value, known := s.queues[p].knownAt(value)
+			value, known := s.order.queues[p].knownAt(value)
 			b.wait(int32(p), value, known)
 			waits = append(waits, timeline.Point{Queue: timeline.Queue(p), Value: value - offBy(waitTooLow) + offBy(waitTooHigh)})
 		}
@@ -396,7 +379,7 @@ func (s *Scheduler) waitsOf(b *batch) []timeline.Point {
 		for i, p := range waits {
 			implied := false
 			for k, o := range waits {
-				_, known := s.queues[o.Queue].knownAt(o.Value)
+				_, known := s.order.queues[o.Queue].knownAt(o.Value)
 				// Those before i that were dropped are implied themselves.
 				implied = implied || k != i && known[p.Queue]+offBy(waitImpliedTooEarly) >= p.Value
 			}
@@ -406,7 +389,7 @@ func (s *Scheduler) waitsOf(b *batch) []timeline.Point {
 		}
 		waits = kept
 	}
-	s.waits = waits[:0]
+	s.order.waits = waits[:0]
 	return waits
 }
 
@@ -436,7 +419,7 @@ func (q *queue) newBatch(value uint64, known clock) *batch {
 // startWaiter starts the queue's waiter; mu is held, or nobody else knows s.
 func (s *Scheduler) startWaiter(q *queue) {
 	q.waiting = true
-	s.waiters.Go(func() { s.wait(q) })
+	s.life.waiters.Go(func() { s.wait(q) })
 }
 
 // wait is the queue's waiter: it blocks on the oldest batch in flight while
@@ -453,10 +436,10 @@ func (s *Scheduler) wait(q *queue) {
 	}()
 	for {
 		s.mu.Lock()
-		for len(q.inFlight) == 0 || q.drivers > 0 || s.lost != nil {
-			if s.stopped || q.retired && len(q.inFlight) == 0 {
+		for len(q.inFlight) == 0 || q.drivers > 0 || s.loss.err != nil {
+			if s.life.stopped || q.retired && len(q.inFlight) == 0 {
 				q.waiting, over = false, true
-				s.wake.Broadcast()
+				s.life.wake.Broadcast()
 				s.mu.Unlock()
 				return
 			}
@@ -483,8 +466,8 @@ func (s *Scheduler) drive(t *target, node *tasks.Node) {
 	}()
 	t.drives, t.driven = false, nil
 	for {
-		next := s.queues[t.mark.queue]
-		if done, _ := node.Completed(); done || s.lost != nil || len(next.inFlight) == 0 || next.inFlight[0].value > t.mark.value {
+		next := s.order.queues[t.mark.queue]
+		if done, _ := node.Completed(); done || s.loss.err != nil || len(next.inFlight) == 0 || next.inFlight[0].value > t.mark.value {
 			// Complete, held by a predecessor, or being finished elsewhere.
 			next = nil
 		}
@@ -549,7 +532,7 @@ func (s *Scheduler) reap(q *queue, value uint64, err error) {
 		return
 	}
 	// Refill the queues before the host parts: they may take long.
-	for _, q := range s.queues {
+	for _, q := range s.order.queues {
 		s.flush(q, false, w)
 	}
 	s.mu.Unlock()
@@ -561,15 +544,15 @@ func (s *Scheduler) reap(q *queue, value uint64, err error) {
 // Exits come in the order of the submissions, in which no batch is before one that
 // it follows.
 func (s *Scheduler) arrive(q *queue, value uint64) {
-	s.landed = s.landed[:0]
+	s.order.landed = s.order.landed[:0]
 	s.land(q, value)
-	if len(s.landed) > 1 && !mutated(exitsUnordered) {
-		slices.SortFunc(s.landed, func(a, b landing) int { return cmp.Compare(a.seq, b.seq) })
+	if len(s.order.landed) > 1 && !mutated(exitsUnordered) {
+		slices.SortFunc(s.order.landed, func(a, b landing) int { return cmp.Compare(a.seq, b.seq) })
 	}
-	for i, l := range s.landed {
-		s.done = append(s.done, l.tasks...)
+	for i, l := range s.order.landed {
+		s.exits.done = append(s.exits.done, l.tasks...)
 		l.queue.recycle(l.batch)
-		s.landed[i] = landing{}
+		s.order.landed[i] = landing{}
 	}
 }
 
@@ -589,11 +572,11 @@ func (s *Scheduler) land(q *queue, value uint64) {
 		s.readStamps(b)
 		copy(q.known, b.clock)
 		if b.hostRead {
-			s.hostReached.join(b.clock)
-			s.hostReached.join(b.seen)
-			s.hostReached[q.index] = b.value
+			s.order.hostReached.join(b.clock)
+			s.order.hostReached.join(b.seen)
+			s.order.hostReached[q.index] = b.value
 		}
-		s.landed = append(s.landed, landing{b, q})
+		s.order.landed = append(s.order.landed, landing{b, q})
 		n++
 	}
 	q.completed = max(q.completed, value)
@@ -603,80 +586,8 @@ func (s *Scheduler) land(q *queue, value uint64) {
 	clear(q.inFlight[:n])
 	q.inFlight = q.inFlight[n:]
 	for i, v := range q.known {
-		if p := s.queues[i]; p.completed < v {
+		if p := s.order.queues[i]; p.completed < v {
 			s.land(p, v)
 		}
 	}
-}
-
-// finishDone finishes the tasks that the device is done with, one after the
-// other: a task's exit must not overtake that of one it follows. If another
-// goroutine is at it, that one sees to what was added.
-func (s *Scheduler) finishDone(w *tasks.Work) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.finishing {
-		return
-	}
-	s.finishing = true
-	defer func() {
-		if len(s.done) > 0 {
-			// The caller has tasks to start and a construct to return from: other
-			// programs' tasks, of which there may always be more, must not keep it.
-			s.waiters.Go(s.finishRest)
-			return
-		}
-		s.finishing = false
-	}()
-	s.finishRound(w)
-}
-
-// finishRound finishes what is in s.done now, under mu, which it gives up
-// meanwhile. What is left when an observer ends the goroutine is in s.done again.
-func (s *Scheduler) finishRound(w *tasks.Work) {
-	done, next := s.done, 0
-	s.done, s.spareDone = s.spareDone[:0], nil
-	s.mu.Unlock()
-	defer func() {
-		s.mu.Lock()
-		if next < len(done) {
-			s.done = slices.Concat(done[next:], s.done)
-		} else {
-			s.spareDone = done[:0]
-		}
-	}()
-	for next < len(done) {
-		t := done[next]
-		done[next] = nil
-		next++
-		s.finish(t, w)
-	}
-}
-
-// finishRest takes over from finishDone until nothing is left.
-func (s *Scheduler) finishRest() {
-	over := false
-	defer func() {
-		if !over {
-			// An observer ended the goroutine.
-			s.waiters.Go(s.finishRest)
-		}
-	}()
-	for !over {
-		over = s.finishMore()
-	}
-}
-
-// finishMore finishes what is in s.done now, and reports whether nothing was.
-func (s *Scheduler) finishMore() (over bool) {
-	w := tasks.NewWork()
-	defer w.Finish()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.done) == 0 {
-		s.finishing = false
-		return true
-	}
-	s.finishRound(w)
-	return false
 }

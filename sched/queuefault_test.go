@@ -40,7 +40,7 @@ func (d *faultyQueues) Submit(queue int, stream *vk.Stream, waits []timeline.Poi
 		return d.fakeDevice.Submit(queue, stream, waits, foreign, signal)
 	}
 	d.queue, d.fell = queue, true
-	for _, t := range d.s.queues[queue].pending.tasks {
+	for _, t := range d.s.order.queues[queue].pending.tasks {
 		d.struck[t.node.Label()] = true
 		d.late = d.late || t.leaving
 	}
@@ -316,9 +316,9 @@ func TestDeviceLostByAnyQueueEndsAllTasks(t *testing.T) {
 		_ = r.s.Close()
 		r.s.mu.Lock()
 		defer r.s.mu.Unlock()
-		for _, q := range r.s.queues {
-			if r.s.live != 0 || len(q.inFlight) > 0 || !q.pending.empty() {
-				t.Errorf("%d tasks live, %d batches of queue %d in flight", r.s.live, len(q.inFlight), q.index)
+		for _, q := range r.s.order.queues {
+			if r.s.life.live != 0 || len(q.inFlight) > 0 || !q.pending.empty() {
+				t.Errorf("%d tasks live, %d batches of queue %d in flight", r.s.life.live, len(q.inFlight), q.index)
 			}
 		}
 	})

@@ -19,7 +19,7 @@ var onQueues = memoryMode{name: "on many queues", memory: discreteMemory, share:
 func (r *rig) use(queue int) {
 	r.s.mu.Lock()
 	defer r.s.mu.Unlock()
-	r.s.computing, r.s.copying = r.s.queues[queue:queue+1], nil
+	r.s.order.computing, r.s.order.copying = r.s.order.queues[queue:queue+1], nil
 }
 
 // stall keeps the last submission of a queue from being complete, though its commands
@@ -186,12 +186,12 @@ func TestWorkPendingBeforeACrossingIsNotDelayed(t *testing.T) {
 	add(1, "pending", y)
 	add(1, "crossing", x)
 	r.s.mu.Lock()
-	pending, q := r.s.queues[1].last, r.s.queues[1]
+	pending, q := r.s.order.queues[1].last, r.s.order.queues[1]
 	r.s.mu.Unlock()
 	resume := r.stall(0)
 	r.eventually("what was pending is complete", func() bool { return q.completed == pending })
 	r.s.mu.Lock()
-	if done := r.s.queues[0].inFlight; len(done) == 0 {
+	if done := r.s.order.queues[0].inFlight; len(done) == 0 {
 		t.Error("the other queue is done, and proves nothing")
 	}
 	if len(q.inFlight) != 1 || len(q.inFlight[0].tasks) != 1 || q.inFlight[0].tasks[0].Label != "crossing" || q.inFlight[0].waits[0] == 0 {
@@ -256,7 +256,7 @@ func TestWritesOfOtherBytesNeedNoOrder(t *testing.T) {
 	}
 	r.s.mu.Lock()
 	var levels []int32
-	for _, task := range r.s.queues[0].pending.tasks {
+	for _, task := range r.s.order.queues[0].pending.tasks {
 		levels = append(levels, task.mark.level)
 	}
 	r.s.mu.Unlock()

@@ -17,13 +17,13 @@ func (s *Scheduler) Register(b vk.Block, families uint64) (Pointer, error) {
 	if err := s.refusal(); err != nil {
 		return Pointer{}, err
 	}
-	for i := range s.slots {
-		if m := s.slots[i].store; m != nil && m.registered && m.Block.ID == uint64(b.Buffer) {
+	for i := range s.pointers.slots {
+		if m := s.pointers.slots[i].store; m != nil && m.registered && m.Block.ID == uint64(b.Buffer) {
 			return Pointer{}, fmt.Errorf("%w: buffer %#x is registered already, as %s", ErrBusy, uint64(b.Buffer), m.describe())
 		}
 	}
 	all := uint64(0)
-	for _, q := range s.queueInfos {
+	for _, q := range s.order.infos {
 		all |= 1 << q.Family
 	}
 	if families&all == all {
@@ -32,7 +32,7 @@ func (s *Scheduler) Register(b vk.Block, families uint64) (Pointer, error) {
 	m := &store{registered: true, families: families}
 	block := memory.HeapBlock{ID: uint64(b.Buffer), Size: b.Size, Address: b.Address}
 	m.open(s, memory.Storage{Block: block, Size: b.Size})
-	s.exports(m)
+	s.noteExport(m)
 	return s.pointer(m), nil
 }
 
@@ -65,11 +65,11 @@ func (s *Scheduler) Take(b vk.Block) (Pointer, error) {
 	m := &store{allocation: true, external: b}
 	// The host's view is left out: whoever else writes the memory tells the host nothing.
 	m.open(s, memory.Storage{Block: memory.HeapBlock{ID: uint64(b.Buffer), Size: b.Size, Address: b.Address}, Size: b.Size})
-	s.exports(m)
+	s.noteExport(m)
 	if s.leakSites {
 		m.site = memory.CallSite()
 	}
-	s.allocated.Add(m.Size)
+	s.pointers.allocated.Add(m.Size)
 	return s.pointer(m), nil
 }
 
@@ -88,4 +88,4 @@ func (s *Scheduler) Taken(p Pointer) (vk.Block, error) {
 }
 
 // StorageType is the memory type that storage is of.
-func (s *Scheduler) StorageType() int { return s.storageHeap.memoryType }
+func (s *Scheduler) StorageType() int { return s.memory.storageHeap.memoryType }

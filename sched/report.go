@@ -85,7 +85,7 @@ func (s *Scheduler) Memory() MemoryReport {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for p := range s.table.All() {
+	for p := range s.presence.table.All() {
 		tally := &r.Mapped
 		if _, infinite := p.Count(); infinite {
 			tally = &r.Declared
@@ -95,22 +95,22 @@ func (s *Scheduler) Memory() MemoryReport {
 		}
 		tally.Add(p.Storage.Size)
 	}
-	r.Allocated = s.allocated
-	r.Heaps[s.storageHeap.heap()].Storage = s.storage.Stats()
-	r.Heaps[s.stagingHeap.heap()].Staging = s.staging.Stats()
-	s.imports.mu.Lock()
-	for k, i := range s.imports.heaps {
+	r.Allocated = s.pointers.allocated
+	r.Heaps[s.memory.storageHeap.heap()].Storage = s.memory.storage.Stats()
+	r.Heaps[s.memory.stagingHeap.heap()].Staging = s.memory.staging.Stats()
+	s.memory.imports.mu.Lock()
+	for k, i := range s.memory.imports.heaps {
 		r.Heaps[k].Imported = i
 	}
-	s.imports.mu.Unlock()
-	s.taken.mu.Lock()
-	defer s.taken.mu.Unlock()
+	s.memory.imports.mu.Unlock()
+	s.memory.taken.mu.Lock()
+	defer s.memory.taken.mu.Unlock()
 	for k := range r.Heaps {
 		h := &r.Heaps[k]
-		h.Total = s.taken.heaps[k].peakOf(h.Storage.Plus(h.Staging))
+		h.Total = s.memory.taken.heaps[k].peakOf(h.Storage.Plus(h.Staging))
 		r.Total = r.Total.Plus(h.Total)
 	}
-	r.Total = s.taken.all.peakOf(r.Total)
+	r.Total = s.memory.taken.all.peakOf(r.Total)
 	return r
 }
 

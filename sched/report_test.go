@@ -23,7 +23,7 @@ func populated(t *testing.T) (r *rig, end func()) {
 	r.run(launch{label: "enter", enter: []arg{to(x), to(y)}, included: true})
 	// A block of its own, which is given back.
 	r.free(r.allocate(5 * mebibyte))
-	r.s.storage.Trim()
+	r.s.memory.storage.Trim()
 	p, q := r.allocate(1000), r.allocate(16)
 	if err := r.s.Associate(sectionOf(z), p, 64, "z"); err != nil {
 		t.Fatal(err)
@@ -93,7 +93,7 @@ func TestPeakOfAHeapIsThatOfAllItsBlocks(t *testing.T) {
 	r := newRig(t, modeNamed(t, "hidden"), 1)
 	defer r.close()
 	r.free(r.allocate(6 * mebibyte))
-	r.s.storage.Trim()
+	r.s.memory.storage.Trim()
 	x := filled(3*mebibyte, 1)
 	r.run(launch{label: "enter", enter: []arg{to(x)}, included: true})
 	r.run(launch{label: "exit", exit: []arg{from(x)}, included: true})

@@ -184,7 +184,7 @@ func TestStarvedTargetIsNotUsedAgain(t *testing.T) {
 		r.run(launch{label: "large", kernel: "set", args: []arg{from(array32(3 << 18))}})
 	}
 	r.s.mu.Lock()
-	starved := append([]*target(nil), r.s.starved...)
+	starved := append([]*target(nil), r.s.life.starved...)
 	r.s.mu.Unlock()
 	if len(starved) != 3 {
 		t.Fatalf("%d tasks are starved", len(starved))

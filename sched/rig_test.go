@@ -193,22 +193,22 @@ func (r *rig) checkEmpty() {
 	r.t.Helper()
 	// The last pieces of a ring belong to no task.
 	r.eventually("no batch is in flight", func() bool {
-		return !slices.ContainsFunc(r.s.queues, func(q *queue) bool { return len(q.inFlight) > 0 })
+		return !slices.ContainsFunc(r.s.order.queues, func(q *queue) bool { return len(q.inFlight) > 0 })
 	})
 	r.s.mu.Lock()
 	defer r.s.mu.Unlock()
-	if n := r.s.table.Len(); n != 0 {
+	if n := r.s.presence.table.Len(); n != 0 {
 		r.t.Errorf("%d blocks are mapped", n)
 	}
-	if err := r.s.table.Validate(); err != nil {
+	if err := r.s.presence.table.Validate(); err != nil {
 		r.t.Error(err)
 	}
-	for _, q := range r.s.queues {
-		if r.s.live != 0 || len(q.inFlight) != 0 || !q.pending.empty() {
-			r.t.Errorf("%d tasks live, %d batches of queue %d in flight, %d commands pending", r.s.live, len(q.inFlight), q.index, q.pending.commands)
+	for _, q := range r.s.order.queues {
+		if r.s.life.live != 0 || len(q.inFlight) != 0 || !q.pending.empty() {
+			r.t.Errorf("%d tasks live, %d batches of queue %d in flight, %d commands pending", r.s.life.live, len(q.inFlight), q.index, q.pending.commands)
 		}
 	}
-	for name, a := range map[string]*memory.Allocator{"storage": r.s.storage, "staging": r.s.staging} {
+	for name, a := range map[string]*memory.Allocator{"storage": r.s.memory.storage, "staging": r.s.memory.staging} {
 		if n := a.Stats().Allocations; n != 0 {
 			r.t.Errorf("%d allocations of %s are left", n, name)
 		}

@@ -46,16 +46,16 @@ type piece struct {
 }
 
 // streams reports whether a copy of that size goes through a ring.
-func (s *Scheduler) streams(size uint64) bool { return size > ringPieces*s.piece }
+func (s *Scheduler) streams(size uint64) bool { return size > ringPieces*s.memory.piece }
 
 // newStream takes the ring's memory, which is the task's staging. One piece is
 // enough.
 func (s *Scheduler) newStream(t *target, m *store, block *blockState, at, size uint64, host unsafe.Pointer) (*stream, error) {
 	st := &stream{item: -1, store: m, block: block, at: at, size: size, host: host}
 	for range ringPieces {
-		p, err := s.staging.Allocate(s.piece)
+		p, err := s.memory.staging.Allocate(s.memory.piece)
 		if err != nil && len(st.pieces) == 0 {
-			return nil, fmt.Errorf("staging for a part of %d bytes of a copy of %d: %w", s.piece, size, err)
+			return nil, fmt.Errorf("staging for a part of %d bytes of a copy of %d: %w", s.memory.piece, size, err)
 		}
 		if err != nil {
 			break
@@ -83,28 +83,28 @@ func (s *Scheduler) streamsIn(t *target, w *tasks.Work) (bytes uint64, err error
 
 func (s *Scheduler) streamIn(t *target, st *stream, w *tasks.Work) error {
 	s.mu.Lock()
-	s.gather.set(mark{})
+	s.order.gather.set(mark{})
 	s.gatherStore(st.store, span{st.at, st.size})
 	var first trail
-	first.setAll(&s.gather.trail)
+	first.setAll(&s.order.gather.trail)
 	s.mu.Unlock()
-	for offset := uint64(0); offset < st.size; offset += s.piece {
-		p := &st.pieces[offset/s.piece%uint64(len(st.pieces))]
+	for offset := uint64(0); offset < st.size; offset += s.memory.piece {
+		p := &st.pieces[offset/s.memory.piece%uint64(len(st.pieces))]
 		if err := s.awaitPiece(p); err != nil {
 			return err
 		}
-		n := min(s.piece, st.size-offset)
+		n := min(s.memory.piece, st.size-offset)
 		if _, err := copyBytes(p.Host(), unsafe.Add(st.host, offset), n); err != nil {
 			return err
 		}
-		t.touches(s.stagingHeap, &p.Storage, 0, n)
+		t.touches(s.memory.stagingHeap, &p.Storage, 0, n)
 		if err := t.flushTouched(); err != nil {
 			return err
 		}
 		s.mu.Lock()
 		t.afterPredecessors()
-		s.gather.setAll(&t.after)
-		s.gather.addAll(&first)
+		s.order.gather.setAll(&t.after)
+		s.order.gather.addAll(&first)
 		piece := span{st.at + offset, n}
 		s.gatherWrites(st.store, piece)
 		err := s.placePiece(st, p, n, w, func(b *batch, at mark) {
@@ -132,10 +132,10 @@ func (s *Scheduler) streamIn(t *target, st *stream, w *tasks.Work) error {
 func (s *Scheduler) streamOut(t *target, st *stream, w *tasks.Work) error {
 	ring := uint64(len(st.pieces))
 	for ask, got := uint64(0), uint64(0); got < st.size; {
-		for ask < st.size && ask-got < ring*s.piece {
-			p, n := &st.pieces[ask/s.piece%ring], min(s.piece, st.size-ask)
+		for ask < st.size && ask-got < ring*s.memory.piece {
+			p, n := &st.pieces[ask/s.memory.piece%ring], min(s.memory.piece, st.size-ask)
 			s.mu.Lock()
-			s.gather.set(mark{})
+			s.order.gather.set(mark{})
 			s.gatherStore(st.store, span{st.at + ask, n})
 			err := s.placePiece(st, p, n, w, func(b *batch, at mark) {
 				stream := b.level(at.level)
@@ -153,11 +153,11 @@ func (s *Scheduler) streamOut(t *target, st *stream, w *tasks.Work) error {
 			}
 			ask += n
 		}
-		p, n := &st.pieces[got/s.piece%ring], min(s.piece, st.size-got)
+		p, n := &st.pieces[got/s.memory.piece%ring], min(s.memory.piece, st.size-got)
 		if err := s.awaitPiece(p); err != nil {
 			return err
 		}
-		t.touches(s.stagingHeap, &p.Storage, 0, n)
+		t.touches(s.memory.stagingHeap, &p.Storage, 0, n)
 		if err := t.invalidateTouched(); err != nil {
 			return err
 		}
@@ -172,7 +172,7 @@ func (s *Scheduler) streamOut(t *target, st *stream, w *tasks.Work) error {
 // placePiece places a copy of so many bytes, after what s.gather has, and submits it,
 // under mu. placed notes where it is.
 func (s *Scheduler) placePiece(st *stream, p *piece, bytes uint64, w *tasks.Work, place func(*batch, mark), placed func(mark)) error {
-	if err := s.lost; err != nil {
+	if err := s.loss.err; err != nil {
 		return err
 	}
 	if st.queue == nil {
@@ -235,7 +235,7 @@ func (s *Scheduler) busy(st *stream) *batch {
 	}
 	for i := range st.pieces {
 		at := st.pieces[i].busy
-		if b := s.queues[at.queue].underWay(at.value); b != nil {
+		if b := s.order.queues[at.queue].underWay(at.value); b != nil {
 			return b
 		}
 	}

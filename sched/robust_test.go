@@ -34,7 +34,7 @@ func TestOwnBuffers(t *testing.T) {
 			buffers := make(map[vk.Buffer]bool)
 			r.s.mu.Lock()
 			for _, host := range [][]uint32{x, y} {
-				block, _, err := s.table.Lookup(sectionOf(host))
+				block, _, err := s.presence.table.Lookup(sectionOf(host))
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -134,112 +134,40 @@ type Scheduler struct {
 	// spare keeps targets for reuse, spareStores the stores of allocations.
 	spare, spareStores sync.Pool
 
-	mu sync.Mutex
+	// leakSites and numbers are Options.LeakSites and Options.Numbers.
+	leakSites bool
+	numbers   Numbers
+
+	// mu guards all below, but for what has a lock of its own and says so.
+	mu       sync.Mutex
+	life     life
+	order    order
+	presence presence
+	memory   deviceMemory
+	pointers pointers
+	kernels  kernels
+	exits    exits
+	loss     loss
+	exports  exports
+	stamps   stamps
+	stats    Stats
+}
+
+// life is how far the scheduler is, from New to its end.
+type life struct {
 	// wake is signalled when a waiter may have something to do.
-	wake  *sync.Cond
-	table *memory.Table
-	// queues are those of the device, the main one first; computing are those that
-	// run kernels, the others only copy. queueInfos describes them.
-	queues     []*queue
-	computing  []*queue
-	copying    []*queue
-	queueInfos []QueueInfo
-	// placement says how to choose among them, random is for PlaceRandom.
-	placement Placement
-	random    *rand.Rand
-	// submissions counts those of all queues. hostReached is what the host sees of
-	// what the device wrote.
-	submissions uint64
-	hostReached clock
-	// ended is what followed returns.
-	ended clock
-	// done are tasks whose commands are complete and whose exits are not, in the
-	// order of the exits; finishing is set while a goroutine works them off.
-	done, spareDone []*target
-	finishing       bool
-	// finishLater is finishDone.
-	finishLater func(*tasks.Work)
-	// gather is working memory of what places commands, unskipped that of join, waits
-	// that of submit, landed that of arrive.
-	gather    gathering
-	unskipped trail
-	waits     []timeline.Point
-	landed    []landing
-	stats     Stats
-	// regain, onLoss and over are Options.Regain, Lost and Over.
-	regain string
-	onLoss func(error)
-	over   func()
-	// lost is the error that told of the device's loss; lossTold is closed when it is set.
-	// atRest: nothing runs on the device any more; doomed are the tasks that are to be
-	// aborted then.
-	lost     error
-	lossTold chan struct{}
-	atRest   bool
-	doomed   []*target
+	wake *sync.Cond
 	// live counts tasks that have entered and are not complete. starved are
 	// those that found no memory while others were live: one of them tries again
 	// when one of those is complete, and the next when that one needs no more.
 	live    int
 	starved []*target
-	// entries counts the entries of tasks. filling is signalled when a block has been
-	// filled, for which fillWaiters goroutines wait.
-	entries     uint64
-	filling     *sync.Cond
-	fillWaiters int
-	// blind are tasks in flight whose exit has an item that is in no block.
-	blind []*target
-	// kernels are those that tasks have used and that are not closed, released those that
-	// are closed and have pipelines still.
-	kernels  map[*Kernel]*deviceKernel
-	released map[*deviceKernel]struct{}
-	// compiling counts pipelines being made: Close waits for them.
-	compiling int
-	closing   bool
-	stopped   bool
-	waiters   sync.WaitGroup
-
-	// storage and staging have locks of their own, as have their heaps and imports.
-	storage, staging         *memory.Allocator
-	storageHeap, stagingHeap *deviceHeap
-	taken                    footprint
-	imports                  imports
-	// piece is Options.Piece.
-	piece uint64
-	// allocateStorage and freeStorage are storage's for the presence table.
-	allocateStorage func(*memory.Map) (memory.Storage, error)
-	freeStorage     func(memory.Storage)
-	// slots are what pointers name, freeSlots those that name nothing; addresses
-	// from nextAddress on stand for memory whose address is not known. allocated is
-	// what Allocate returned and Free has not got back.
-	slots       []slot
-	freeSlots   []uint32
-	nextAddress uint64
-	allocated   memory.Tally
-	// firstGeneration is that of new slots.
-	firstGeneration uint32
-	// leakSites is Options.LeakSites.
-	leakSites bool
-	// numbers is Options.Numbers.
-	numbers Numbers
-	// stamps are those of the device's trace.
-	stamps stamps
-	// exported are the stores that foreign work can write. exportLock guards it, which
-	// is taken last of all.
-	exportLock sync.Mutex
-	exported   map[*store]struct{}
-	// spareBlocks are for associations.
-	spareBlocks []*blockState
-	// hostWrites are the host's storage that tasks in flight are to write; reading
-	// counts the stores that some are to read themselves.
-	hostWrites hostWrites
-	reading    int
-	// hits and left are working memory of hit, under mu.
-	hits []memory.Use
-	left []memory.Exit
-	// removed is working memory of endExit, regions of placeCopy, under mu.
-	removed []*memory.Present
-	regions []vk.CopyRegion
+	// closing: no task is taken any more. stopped: the waiters are to end.
+	closing, stopped bool
+	// over is Options.Over.
+	over func()
+	// waiters are the scheduler's goroutines.
+	waiters sync.WaitGroup
 }
 
 // New returns a scheduler of the device, which it closes when it is closed
@@ -249,62 +177,24 @@ func New(d Device, o Options) (*Scheduler, error) {
 		return nil, errors.New("sched: a device needs a task domain of its own")
 	}
 	s := &Scheduler{
-		device:   d,
-		props:    d.Properties(),
-		domain:   o.Domain,
-		table:    memory.NewTable(),
-		lossTold: make(chan struct{}),
+		device:    d,
+		props:     d.Properties(),
+		domain:    o.Domain,
+		leakSites: o.LeakSites,
+		numbers:   o.Numbers,
 	}
-	s.placement, s.random = o.Placement, rand.New(rand.NewPCG(o.Seed, 0))
+	s.life.wake, s.life.over = sync.NewCond(&s.mu), o.Over
+	s.presence.table, s.presence.filling = memory.NewTable(), sync.NewCond(&s.mu)
+	s.pointers.firstGeneration = max(o.Generation, 1)
+	s.kernels.known, s.kernels.released = make(map[*Kernel]*deviceKernel), make(map[*deviceKernel]struct{})
+	s.exits.later = s.finishDone
+	s.loss = loss{told: make(chan struct{}), regain: o.Regain, hook: o.Lost}
+	if err := s.openMemory(o); err != nil {
+		return nil, err
+	}
+	s.order.placement, s.order.random = o.Placement, rand.New(rand.NewPCG(o.Seed, 0))
 	s.openQueues(d.QueueInfos())
-	s.finishLater = s.finishDone
-	s.wake, s.filling = sync.NewCond(&s.mu), sync.NewCond(&s.mu)
-	s.kernels, s.released = make(map[*Kernel]*deviceKernel), make(map[*deviceKernel]struct{})
-	p := s.props
-	// Storage lies at multiples of what bindings ask for, up to 256 bytes: no
-	// block needs an offset member, only sub-slices of one.
-	align := max(p.Limits.MinStorageBufferOffsetAlignment, p.Limits.NonCoherentAtomSize, 64)
-	s.taken.heaps = make([]taken, len(p.MemoryHeaps))
-	newAllocator := func(use memoryUse, hidden bool, other **memory.Allocator) (*deviceHeap, *memory.Allocator, error) {
-		minBlock, maxBlock := uint64(4<<20), uint64(256<<20)
-		if use == useStorage && o.OwnBuffers && !p.Features.RobustBufferAccess2 {
-			minBlock, maxBlock = align, align // so that nothing shares a block
-		}
-		heap, err := newDeviceHeap(d, use, hidden, !o.Incoherent, &s.taken)
-		if err != nil {
-			return nil, nil, err
-		}
-		a, err := memory.NewAllocator(heap, memory.AllocatorOptions{
-			MinBlock:      minBlock,
-			MaxBlock:      maxBlock,
-			Alignment:     align,
-			MaxAllocation: p.Limits.MaxMemoryAllocationSize,
-			MaxBlocks:     int(p.Limits.MaxMemoryAllocationCount) / 2,
-			Completed:     s.reached,
-			Reclaim:       func() bool { return (*other).Trim() > 0 },
-		})
-		return heap, a, err
-	}
-	var err error
-	if s.storageHeap, s.storage, err = newAllocator(useStorage, o.HideHostVisible, &s.staging); err != nil {
-		return nil, err
-	}
-	if s.stagingHeap, s.staging, err = newAllocator(useStaging, false, &s.storage); err != nil {
-		return nil, err
-	}
-	if s.piece = o.Piece; s.piece == 0 {
-		s.piece = pieceBytes
-	}
-	s.leakSites, s.numbers = o.LeakSites, o.Numbers
-	s.regain, s.onLoss, s.over = o.Regain, o.Lost, o.Over
-	s.imports.heaps = make([]Imports, len(p.MemoryHeaps))
-	s.imports.mode = o.Sharing
-	s.imports.unified = p.Type != vk.DeviceDiscrete && !o.HideHostVisible &&
-		p.MemoryTypes[s.storageHeap.memoryType].Flags&vk.MemoryHostVisible != 0
-	s.allocateStorage = s.allocateFor
-	s.freeStorage = func(st memory.Storage) { s.giveBack(st, &trail{}) }
-	s.firstGeneration = max(o.Generation, 1)
-	for _, q := range s.queues {
+	for _, q := range s.order.queues {
 		s.startWaiter(q)
 	}
 	return s, nil
@@ -329,17 +219,17 @@ func (s *Scheduler) reached(f timeline.Frontier) bool {
 func (s *Scheduler) Stats() Stats {
 	s.mu.Lock()
 	stats := s.stats
-	for i, q := range s.queues {
+	for i, q := range s.order.queues {
 		stats.Submissions += q.stats.Submissions
 		stats.Barriers += q.stats.Barriers
 		stats.Dispatches += q.stats.Dispatches
 		stats.Copies += q.stats.Copies
 		stats.SemaphoreWaits += q.stats.SemaphoreWaits
-		q.stats.Family, q.stats.Transfer = s.queueInfos[i].Family, !q.computes
+		q.stats.Family, q.stats.Transfer = s.order.infos[i].Family, !q.computes
 		stats.Queues = append(stats.Queues, q.stats)
 	}
 	s.mu.Unlock()
-	stats.Storage, stats.Staging = s.storage.Stats(), s.staging.Stats()
+	stats.Storage, stats.Staging = s.memory.storage.Stats(), s.memory.staging.Stats()
 	return stats
 }
 
@@ -362,7 +252,7 @@ func (s *Scheduler) Discard() (generation uint32, err error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.firstGeneration, err
+	return s.pointers.firstGeneration, err
 }
 
 // Idle is ErrBusy while a task is not complete or a kernel is being compiled.
@@ -374,15 +264,15 @@ func (s *Scheduler) Idle() error {
 
 // unused is Idle; mu is held.
 func (s *Scheduler) unused() error {
-	if s.compiling > 0 {
+	if s.kernels.compiling > 0 {
 		return fmt.Errorf("%w: kernels are being compiled: %q", ErrBusy, s.compilingNow())
 	}
 	return s.idle()
 }
 
 func (s *Scheduler) idle() error {
-	if s.live > 0 {
-		return fmt.Errorf("%w: %d tasks are not complete", ErrBusy, s.live)
+	if s.life.live > 0 {
+		return fmt.Errorf("%w: %d tasks are not complete", ErrBusy, s.life.live)
 	}
 	return nil
 }
@@ -395,28 +285,28 @@ func (s *Scheduler) Relinquish() error {
 	s.mu.Lock()
 	err := s.idle()
 	if err == nil {
-		err = s.lost
+		err = s.loss.err
 	}
 	if err != nil {
 		s.mu.Unlock()
 		return err
 	}
-	for _, q := range s.queues {
+	for _, q := range s.order.queues {
 		q.retired = true
 		q.wake.Signal()
 	}
-	for slices.ContainsFunc(s.queues, func(q *queue) bool { return q.retired && q.waiting }) {
-		s.wake.Wait()
+	for slices.ContainsFunc(s.order.queues, func(q *queue) bool { return q.retired && q.waiting }) {
+		s.life.wake.Wait()
 	}
-	for _, q := range s.queues {
+	for _, q := range s.order.queues {
 		if q.retired {
 			q.free, q.inFlight, q.room = nil, nil, nil
 		}
 	}
-	s.spareBlocks = nil
+	s.presence.spareBlocks = nil
 	s.mu.Unlock()
-	s.storage.Trim()
-	s.staging.Trim()
+	s.memory.storage.Trim()
+	s.memory.staging.Trim()
 	s.trimStamps()
 	err = s.device.Trim()
 	if errors.Is(err, vk.ErrDeviceLost) {
@@ -435,35 +325,35 @@ func (s *Scheduler) close(now bool) (leaked, err error) {
 		s.mu.Unlock()
 		return nil, err
 	}
-	if s.closing {
+	if s.life.closing {
 		s.mu.Unlock()
 		return nil, nil
 	}
-	s.closing = true
+	s.life.closing = true
 	var w tasks.Work
-	for _, q := range s.queues {
+	for _, q := range s.order.queues {
 		s.flush(q, true, &w)
 	}
 	s.mu.Unlock()
 	w.Run()
 	s.mu.Lock()
-	for s.live > 0 || s.compiling > 0 {
-		s.wake.Wait()
+	for s.life.live > 0 || s.kernels.compiling > 0 {
+		s.life.wake.Wait()
 	}
-	s.stopped = true
-	for _, q := range s.queues {
+	s.life.stopped = true
+	for _, q := range s.order.queues {
 		q.wake.Signal()
 	}
 	s.mu.Unlock()
-	s.waiters.Wait()
-	if s.over != nil {
-		s.over()
+	s.life.waiters.Wait()
+	if s.life.over != nil {
+		s.life.over()
 	}
 	_ = s.device.WaitIdle() // it is idle, whatever that returns
 
 	leaked = s.dropMemory()
 	s.destroyKernels()
-	return leaked, errors.Join(s.storage.Close(), s.staging.Close(), s.device.Close())
+	return leaked, errors.Join(s.memory.storage.Close(), s.memory.staging.Close(), s.device.Close())
 }
 
 // dropMemory gives up all mapped and allocated memory. Its error says what there
@@ -472,15 +362,15 @@ func (s *Scheduler) dropMemory() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	err := s.leaks()
-	for p := range s.table.All() {
+	for p := range s.presence.table.All() {
 		stateOf(p).unpin()
 	}
-	for i := range s.slots {
-		s.firstGeneration = max(s.firstGeneration, s.slots[i].generation+1)
-		if m := s.slots[i].store; m != nil && m.allocation {
+	for i := range s.pointers.slots {
+		s.pointers.firstGeneration = max(s.pointers.firstGeneration, s.pointers.slots[i].generation+1)
+		if m := s.pointers.slots[i].store; m != nil && m.allocation {
 			m.unpin()
 		}
 	}
-	s.table, s.slots, s.freeSlots, s.allocated = memory.NewTable(), nil, nil, memory.Tally{}
+	s.presence.table, s.pointers.slots, s.pointers.free, s.pointers.allocated = memory.NewTable(), nil, nil, memory.Tally{}
 	return err
 }

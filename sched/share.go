@@ -49,7 +49,7 @@ type imported struct {
 // there, and the other way round, these are items that the construct alone maps,
 // whose results go home anyway or which the kernel cannot write.
 func (s *Scheduler) share(t *target) {
-	if t.Kernel == nil || len(t.Exit) != len(t.Enter) || s.imports.mode == ShareNothing {
+	if t.Kernel == nil || len(t.Exit) != len(t.Enter) || s.memory.imports.mode == ShareNothing {
 		return
 	}
 	for i := range t.Enter {
@@ -57,7 +57,7 @@ func (s *Scheduler) share(t *target) {
 		if m.Share != memory.ShareNever || m.Presence != memory.MayBeAbsent || m.DeviceSize != 0 {
 			continue
 		}
-		if s.imports.mode == ShareLarge && (m.Size < shareFrom || !s.imports.unified) {
+		if s.memory.imports.mode == ShareLarge && (m.Size < shareFrom || !s.memory.imports.unified) {
 			continue
 		}
 		if s.canShare(t, i) {
@@ -127,7 +127,7 @@ func (t *target) bufferItem(k int) int {
 // has to share it, else device memory.
 func (s *Scheduler) allocateFor(m *memory.Map) (memory.Storage, error) {
 	if m.Share != memory.ShareNever {
-		st, err := s.importStorage(m.Section, m.Share == memory.ShareMust || s.imports.mode == ShareAll)
+		st, err := s.importStorage(m.Section, m.Share == memory.ShareMust || s.memory.imports.mode == ShareAll)
 		if err == nil {
 			return st, nil
 		}
@@ -138,7 +138,7 @@ func (s *Scheduler) allocateFor(m *memory.Map) (memory.Storage, error) {
 			return memory.Storage{}, fmt.Errorf("%w: %w", memory.ErrNotShared, err)
 		}
 	}
-	return s.storage.Allocate(m.StorageSize())
+	return s.memory.storage.Allocate(m.StorageSize())
 }
 
 // importStorage makes the section device memory: the pages that it lies on. What else
@@ -163,14 +163,14 @@ func (s *Scheduler) importStorage(section memory.Section, insist bool) (memory.S
 		return memory.Storage{}, err
 	}
 	id := uint64(i.block.Buffer)
-	s.imports.mu.Lock()
-	defer s.imports.mu.Unlock()
-	if s.imports.blocks == nil {
-		s.imports.blocks = make(map[uint64]*imported)
+	s.memory.imports.mu.Lock()
+	defer s.memory.imports.mu.Unlock()
+	if s.memory.imports.blocks == nil {
+		s.memory.imports.blocks = make(map[uint64]*imported)
 	}
-	s.imports.blocks[id] = i
-	s.imports.live.Add(1)
-	s.imports.heaps[p.MemoryTypes[i.block.MemoryType].Heap].add(i.block.Size)
+	s.memory.imports.blocks[id] = i
+	s.memory.imports.live.Add(1)
+	s.memory.imports.heaps[p.MemoryTypes[i.block.MemoryType].Heap].add(i.block.Size)
 	return memory.Storage{
 		Block:  memory.HeapBlock{ID: id, Size: uint64(size), Address: i.block.Address},
 		Offset: uint64(before), Size: section.Size, Own: section.Ptr,
@@ -179,31 +179,31 @@ func (s *Scheduler) importStorage(section memory.Section, insist bool) (memory.S
 
 // isImported reports whether the storage is the host's own.
 func (s *Scheduler) isImported(st memory.Storage) bool {
-	if s.imports.live.Load() == 0 {
+	if s.memory.imports.live.Load() == 0 {
 		return false
 	}
-	s.imports.mu.Lock()
-	defer s.imports.mu.Unlock()
-	return s.imports.blocks[st.Block.ID] != nil
+	s.memory.imports.mu.Lock()
+	defer s.memory.imports.mu.Unlock()
+	return s.memory.imports.blocks[st.Block.ID] != nil
 }
 
 // dropImport is the opposite of importStorage. It reports whether the storage was
 // imported.
 func (s *Scheduler) dropImport(st memory.Storage) bool {
-	if s.imports.live.Load() == 0 {
+	if s.memory.imports.live.Load() == 0 {
 		return false
 	}
-	s.imports.mu.Lock()
-	i := s.imports.blocks[st.Block.ID]
+	s.memory.imports.mu.Lock()
+	i := s.memory.imports.blocks[st.Block.ID]
 	if i != nil {
-		delete(s.imports.blocks, st.Block.ID)
-		s.imports.heaps[s.props.MemoryTypes[i.block.MemoryType].Heap].Remove(i.block.Size)
+		delete(s.memory.imports.blocks, st.Block.ID)
+		s.memory.imports.heaps[s.props.MemoryTypes[i.block.MemoryType].Heap].Remove(i.block.Size)
 	}
-	s.imports.mu.Unlock()
+	s.memory.imports.mu.Unlock()
 	if i == nil {
 		return false
 	}
-	s.imports.live.Add(-1)
+	s.memory.imports.live.Add(-1)
 	s.device.DestroyBlock(i.block)
 	i.pin.Unpin()
 	return true

@@ -25,8 +25,8 @@ func TestEndOfDataRegionFollowsWhatAFailedTaskWasToFollow(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.s.mu.Lock()
-	if r.s.live != 2 {
-		t.Errorf("%d tasks are live", r.s.live)
+	if r.s.life.live != 2 {
+		t.Errorf("%d tasks are live", r.s.life.live)
 	}
 	r.s.mu.Unlock()
 	r.d.release()

@@ -67,7 +67,7 @@ func (s *Scheduler) beginTiming(q *queue, stream *vk.Stream, t *target, op *Op, 
 	if op.Type == 0 {
 		wanted = &s.stamps.submits
 	}
-	if !*wanted || s.queueInfos[q.index].TimestampBits == 0 {
+	if !*wanted || s.order.infos[q.index].TimestampBits == 0 {
 		return timing{}
 	}
 	pool := s.queriesOf(q.pending)
@@ -171,7 +171,7 @@ func (s *Scheduler) dropStamps(b *batch) {
 			p.stamps[k] = nil
 		}
 		p.stamps = p.stamps[:0]
-		if s.lost == nil {
+		if s.loss.err == nil {
 			// It was not submitted.
 			s.stamps.free = append(s.stamps.free, p)
 		}

@@ -41,7 +41,7 @@ func TestTaskWithoutMemoryWaitsForThoseInFlight(t *testing.T) {
 
 		// With nothing in flight to wait for, what does not fit fails.
 		r.d.create = func(int) error { return errBlockMemory }
-		r.s.storage.Trim()
+		r.s.memory.storage.Trim()
 		err := r.s.Run(t.Context(), r.region(launch{label: "alone", kernel: "set", args: []arg{from(slices[0])}, included: true}))
 		if !errors.Is(err, memory.ErrOutOfMemory) {
 			t.Errorf("got %v", err)
@@ -94,7 +94,7 @@ func TestStarvedTasksOutliveOneWhosePredecessorFailed(t *testing.T) {
 	r.run(launch{label: "dropped", kernel: "set", args: []arg{alloc(b)}, in: [][]uint32{a}})
 	r.run(launch{label: "runs", kernel: "set", args: []arg{alloc(c)}, out: [][]uint32{x}})
 	r.s.mu.Lock()
-	if n := len(r.s.starved); n != 2 {
+	if n := len(r.s.life.starved); n != 2 {
 		t.Errorf("%d tasks are starved", n)
 	}
 	r.s.mu.Unlock()

@@ -30,7 +30,7 @@ type store struct {
 	readers []*target
 
 	// shared: the memory is the host's own, imported. exported: foreign work can write
-	// it, and the store is in Scheduler.exported.
+	// it, and the store is in exports.stores.
 	shared, exported bool
 	// registered: the memory is not the scheduler's. families are those of the queues that
 	// may use it, as bits, 0 for all.
@@ -135,14 +135,14 @@ func (m *store) whole() span { return span{size: m.Size} }
 func (m *store) wrote(bytes span, at mark) {
 	m.use.add(at)
 	m.write.add(at)
-	m.past.touch(bytes, at, m.s.followed(m.s.queues[at.queue]), true, false)
+	m.past.touch(bytes, at, m.s.followed(m.s.order.queues[at.queue]), true, false)
 }
 
 // moved records that the device copied bytes of a block from or to somewhere else,
 // at a mark of a pending batch.
 func (m *store) moved(bytes span, at mark) {
 	m.use.add(at)
-	m.past.touch(bytes, at, m.s.queues[at.queue].pending.clock, false, true)
+	m.past.touch(bytes, at, m.s.order.queues[at.queue].pending.clock, false, true)
 }
 
 // quiet reports whether the host may write the memory itself: it sees it, nothing
@@ -153,11 +153,11 @@ func (m *store) quiet() bool {
 		return false
 	}
 	for i := range m.use.len() {
-		if at := m.use.at(i); at.value > m.s.queues[at.queue].completed && !mutated(hostWritesEarly) {
+		if at := m.use.at(i); at.value > m.s.order.queues[at.queue].completed && !mutated(hostWritesEarly) {
 			return false
 		}
 	}
-	return m.visible(m.s.hostReached)
+	return m.visible(m.s.order.hostReached)
 }
 
 // visible reports whether the host sees what the device wrote, where it sees what
@@ -176,5 +176,5 @@ func (s *Scheduler) giveBack(st memory.Storage, last *trail) {
 	if s.dropImport(st) {
 		return
 	}
-	freeAfter(s.storage, st, last)
+	freeAfter(s.memory.storage, st, last)
 }

@@ -138,7 +138,7 @@ type target struct {
 	leaving bool
 	// parked are tasks that wait for this one to finish before they can enter.
 	parked []*tasks.Node
-	// starved: the task is in Scheduler.starved; blind: it is in Scheduler.blind.
+	// starved: the task is in life.starved; blind: it is in presence.blind.
 	starved, blind bool
 	// over: complete was called, and restarts no more tasks. The graph can know the task
 	// still, as long as something that it follows is not complete.
@@ -535,10 +535,10 @@ func (s *Scheduler) start(t *target, w *tasks.Work, at *startStage) {
 		return
 	}
 	if err := s.enter(t, w); err != nil {
-		if errors.Is(err, memory.ErrOutOfMemory) && s.live > 0 {
+		if errors.Is(err, memory.ErrOutOfMemory) && s.life.live > 0 {
 			// What is in flight will give memory back.
 			t.starved, t.single = true, true
-			s.starved = append(s.starved, t)
+			s.life.starved = append(s.life.starved, t)
 			s.mu.Unlock()
 			return
 		}
@@ -546,7 +546,7 @@ func (s *Scheduler) start(t *target, w *tasks.Work, at *startStage) {
 		s.never(t, err, w)
 		return
 	}
-	s.live++
+	s.life.live++
 	s.mu.Unlock()
 
 	if !t.operations {
@@ -602,16 +602,16 @@ func (s *Scheduler) handOver(t *target, copying error, w *tasks.Work) {
 	if err := s.place(t, w); err != nil {
 		s.abandon(t, err, w)
 		// What was placed of it may be all that its queue has.
-		for _, q := range s.queues {
+		for _, q := range s.order.queues {
 			s.flush(q, now, w)
 		}
 		return
 	}
-	last := s.queues[t.mark.queue]
+	last := s.order.queues[t.mark.queue]
 	var few [8]*queue
 	touched := few[:0]
 	for i := range t.used.len() {
-		if q := s.queues[t.used.at(i).queue]; q != last {
+		if q := s.order.queues[t.used.at(i).queue]; q != last {
 			touched = append(touched, q)
 		}
 	}
@@ -635,10 +635,10 @@ func (t *target) Drop(*tasks.Node) {}
 
 // refusal is the reason for which no task can be placed any more.
 func (s *Scheduler) refusal() error {
-	if s.lost != nil {
-		return s.lost
+	if s.loss.err != nil {
+		return s.loss.err
 	}
-	if s.closing {
+	if s.life.closing {
 		return ErrClosed
 	}
 	return nil

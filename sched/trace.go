@@ -73,7 +73,7 @@ func (tr *Trace) SetTraceOMPT(enable bool, record ompt.Callback) ompt.SetResult 
 		tr.want.submits, tr.want.dataOps = enable, enable
 	case ompt.CallbackTargetSubmit, ompt.CallbackTargetSubmitEMI:
 		tr.want.submits = enable
-		if !slices.ContainsFunc(tr.s.queueInfos, func(q QueueInfo) bool { return q.Compute && q.TimestampBits == 0 }) {
+		if !slices.ContainsFunc(tr.s.order.infos, func(q QueueInfo) bool { return q.Compute && q.TimestampBits == 0 }) {
 			return ompt.SetAlways
 		}
 	case ompt.CallbackTargetDataOp, ompt.CallbackTargetDataOpEMI:
@@ -98,8 +98,8 @@ func (tr *Trace) StartTrace(request ompt.BufferRequest, complete ompt.BufferComp
 	switch {
 	case tr.ended:
 		return tr.errEnded()
-	case s.lost != nil:
-		return s.lost
+	case s.loss.err != nil:
+		return s.loss.err
 	case tr.running:
 		return fmt.Errorf("%w: a trace of device %d runs", ErrBusy, tr.number)
 	}
@@ -149,7 +149,7 @@ func (tr *Trace) errEnded() error {
 func (tr *Trace) FlushTrace() error {
 	return tr.settle(func() error {
 		s := tr.s
-		for _, q := range s.queues {
+		for _, q := range s.order.queues {
 			reached, err := s.device.Completed(int(q.index))
 			if err != nil {
 				return err
@@ -226,7 +226,7 @@ func (tr *Trace) stop() {
 	tr.ending = true
 	tr.stampAll(false)
 	w := tasks.NewWork()
-	for _, q := range s.queues {
+	for _, q := range s.order.queues {
 		s.flush(q, true, w)
 	}
 	s.mu.Unlock()

@@ -60,7 +60,7 @@ func TestStarvedTaskKeepsItsExit(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.s.mu.Lock()
-	starved := len(r.s.starved)
+	starved := len(r.s.life.starved)
 	r.s.mu.Unlock()
 	if starved != 1 {
 		t.Fatalf("%d starved", starved)
@@ -69,7 +69,7 @@ func TestStarvedTaskKeepsItsExit(t *testing.T) {
 	r.run(launch{label: "x", enter: []arg{alloc(x)}})
 	r.d.release()
 	r.taskwait()
-	block, _, _ := r.s.table.Lookup(sectionOf(x))
+	block, _, _ := r.s.presence.table.Lookup(sectionOf(x))
 	if n, _ := block.Count(); n != 1 {
 		t.Errorf("x counts %d, want 1", n)
 	}
@@ -88,7 +88,7 @@ func TestExitWithoutStagingLosesNothing(t *testing.T) {
 		x, y := filled(1<<18, 7), filled(16, 8)
 		r.run(launch{label: "enter", enter: []arg{to(x), to(y)}, included: true})
 		clear(x)
-		r.s.staging.Trim()
+		r.s.memory.staging.Trim()
 		r.d.create = func(int) error { return errBlockMemory }
 		exit := launch{label: "exit", exit: []arg{from(x), from(y)}, included: true}
 		for range 2 {
@@ -119,7 +119,7 @@ func TestExitWhoseLateCopyFailsTakesNothing(t *testing.T) {
 		r.failNext()
 		r.d.release()
 		err := r.scope.Wait(t.Context(), nil)
-		block, _, _ := r.s.table.Lookup(sectionOf(x))
+		block, _, _ := r.s.presence.table.Lookup(sectionOf(x))
 		switch {
 		case err == nil && block != nil:
 			t.Error("the block is left without an error")

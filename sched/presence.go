@@ -1,0 +1,29 @@
+package sched
+
+import (
+	"sync"
+
+	"github.com/vkomp/vkomp/memory"
+)
+
+// presence is what is mapped, and what tasks in flight are doing to it.
+type presence struct {
+	table *memory.Table
+	// entries counts the entries of tasks. filling is signalled when a block has been
+	// filled, for which fillWaiters goroutines wait.
+	entries     uint64
+	filling     *sync.Cond
+	fillWaiters int
+	// blind are tasks in flight whose exit has an item that is in no block.
+	blind []*target
+	// hostWrites are the host's storage that tasks in flight are to write; reading
+	// counts the stores that some are to read themselves.
+	hostWrites hostWrites
+	reading    int
+	// spareBlocks are for associations.
+	spareBlocks []*blockState
+	// hits and left are working memory of hit, removed that of endExit.
+	hits    []memory.Use
+	left    []memory.Exit
+	removed []*memory.Present
+}
