@@ -8,6 +8,41 @@ import (
 	"github.com/vkomp/vkomp/vk"
 )
 
+// dispatch is what a task's kernel is dispatched with.
+type dispatch struct {
+	// explicit: Region.Buffers was there.
+	explicit bool
+	// kernel has the pipelines of Region.Kernel, kept until unpin. compilation is that of
+	// pipeline while there is none.
+	kernel      *deviceKernel
+	compilation *compilation
+	pipeline    vk.Pipeline
+	plan        plan
+	push        []byte
+	// sizes are those of the buffer arguments, and then those of the values, in bytes.
+	sizes []uint64
+
+	// All below is guarded by Scheduler.mu.
+
+	ranges []vk.BufferRange
+	// arguments are the stores that the kernel uses, those bound first; targets has
+	// what Buffers' pointers point to, pointed what Pointers do.
+	arguments, targets []argument
+	pointed            []*store
+	// written is working memory of movesApart.
+	written []vk.BufferRange
+}
+
+func (d *dispatch) reset() {
+	d.explicit, d.compilation, d.pipeline = false, nil, vk.Pipeline{}
+	d.plan.calls, d.plan.fold = d.plan.calls[:0], 0
+	d.push, d.sizes, d.ranges = d.push[:0], d.sizes[:0], d.ranges[:0]
+	empty(&d.arguments)
+	empty(&d.targets)
+	empty(&d.pointed)
+	empty(&d.written)
+}
+
 // argument is a store that the task's kernel uses, bound or reached by address.
 type argument struct {
 	*store
@@ -36,7 +71,7 @@ func (a *argument) bytes() span {
 
 // buffers is the number of the kernel's buffer arguments.
 func (t *target) buffers() int {
-	if t.explicit {
+	if t.dispatch.explicit {
 		return len(t.Buffers)
 	}
 	return len(t.Enter)
@@ -45,7 +80,7 @@ func (t *target) buffers() int {
 // bufferSize returns the bytes of a buffer argument as far as they are known before
 // the task runs: of one that goes to the end of a block, as many as are needed.
 func (t *target) bufferSize(k int, p *vk.Properties) uint64 {
-	if !t.explicit {
+	if !t.dispatch.explicit {
 		return t.Enter[k].StorageSize()
 	}
 	b := &t.Buffers[k]
@@ -65,7 +100,7 @@ func (t *target) bufferSize(k int, p *vk.Properties) uint64 {
 // bind finds the stores that the task's kernel uses, makes its descriptors, and
 // fills in the addresses among its values.
 func (s *Scheduler) bind(t *target) error {
-	t.ranges, t.arguments = t.ranges[:0], t.arguments[:0]
+	t.dispatch.ranges, t.dispatch.arguments = t.dispatch.ranges[:0], t.dispatch.arguments[:0]
 	if t.Kernel == nil {
 		return nil
 	}
@@ -78,31 +113,31 @@ func (s *Scheduler) bind(t *target) error {
 		if err != nil {
 			return err
 		}
-		r, err := t.Kernel.bind(k, vk.Buffer(a.Block.ID), a.Offset+a.at, a.size, a.padded(), props, t.push)
+		r, err := t.Kernel.bind(k, vk.Buffer(a.Block.ID), a.Offset+a.at, a.size, a.padded(), props, t.dispatch.push)
 		if err != nil {
 			return err
 		}
-		t.ranges = append(t.ranges, r)
-		t.arguments = append(t.arguments, a)
+		t.dispatch.ranges = append(t.dispatch.ranges, r)
+		t.dispatch.arguments = append(t.dispatch.arguments, a)
 	}
-	for _, m := range t.pointed {
-		t.arguments = append(t.arguments, argument{store: m})
+	for _, m := range t.dispatch.pointed {
+		t.dispatch.arguments = append(t.dispatch.arguments, argument{store: m})
 	}
-	if !t.explicit {
+	if !t.dispatch.explicit {
 		return nil
 	}
 	for _, a := range t.Addresses {
 		value := uint64(t.Enter[a.Map].Start())
-		if u := &t.uses[a.Map]; u.Present != nil {
+		if u := &t.entry.uses[a.Map]; u.Present != nil {
 			value = s.pointerInto(u.Present, u.Offset).Address
 		}
-		binary.NativeEndian.PutUint64(t.push[t.Kernel.values[a.Value].Offset:], value)
+		binary.NativeEndian.PutUint64(t.dispatch.push[t.Kernel.values[a.Value].Offset:], value)
 	}
 	// What no binding names is there to be reached by its address.
-	for i := range t.uses {
-		if t.uses[i].Present != nil && !t.bound(i) {
-			state := stateOf(t.uses[i].Present)
-			t.arguments = append(t.arguments, argument{store: state.store, block: state})
+	for i := range t.entry.uses {
+		if t.entry.uses[i].Present != nil && !t.bound(i) {
+			state := stateOf(t.entry.uses[i].Present)
+			t.dispatch.arguments = append(t.dispatch.arguments, argument{store: state.store, block: state})
 		}
 	}
 	return nil
@@ -111,19 +146,19 @@ func (s *Scheduler) bind(t *target) error {
 // argument returns what the k-th binding is bound to.
 func (t *target) argument(k int, p *vk.Properties) (argument, error) {
 	b := Buffer{Map: k}
-	if t.explicit {
+	if t.dispatch.explicit {
 		b = t.Buffers[k]
 	}
 	readOnly := t.Kernel.buffers[k].readOnly
 	if b.Map < 0 {
-		a := t.targets[k]
+		a := t.dispatch.targets[k]
 		if b.ToEnd {
 			a.size = min(a.size, uint64(p.Limits.MaxStorageBufferRange)&^3)
 		}
 		a.readOnly = readOnly
 		return a, nil
 	}
-	u, item := &t.uses[b.Map], &t.Enter[b.Map]
+	u, item := &t.entry.uses[b.Map], &t.Enter[b.Map]
 	if u.Present == nil {
 		return argument{}, fmt.Errorf("binding %d of kernel %q: %s %s: %w", k, t.Kernel.name, item.Label, item.Section, memory.ErrNotPresent)
 	}

@@ -17,15 +17,15 @@ func (t *target) touches(h *deviceHeap, st *memory.Storage, at, size uint64) {
 	if h.coherent || t.s.isImported(*st) {
 		return
 	}
-	t.incoherent = append(t.incoherent, vk.MemoryRange{Memory: h.memoryOf(st.Block.ID), Offset: st.Offset + at, Size: size})
+	t.copies.incoherent = append(t.copies.incoherent, vk.MemoryRange{Memory: h.memoryOf(st.Block.ID), Offset: st.Offset + at, Size: size})
 }
 
 // flushTouched makes what the host wrote visible to the device.
 func (t *target) flushTouched() error {
-	if len(t.incoherent) == 0 {
+	if len(t.copies.incoherent) == 0 {
 		return nil
 	}
-	err := t.s.device.Flush(t.incoherent)
+	err := t.s.device.Flush(t.copies.incoherent)
 	t.forgetTouched()
 	if err != nil {
 		return fmt.Errorf("flush of what the host copied: %w", err)
@@ -35,10 +35,10 @@ func (t *target) flushTouched() error {
 
 // invalidateTouched makes what the device wrote visible to the host.
 func (t *target) invalidateTouched() error {
-	if len(t.incoherent) == 0 {
+	if len(t.copies.incoherent) == 0 {
 		return nil
 	}
-	err := t.s.device.Invalidate(t.incoherent)
+	err := t.s.device.Invalidate(t.copies.incoherent)
 	t.forgetTouched()
 	if err != nil {
 		return fmt.Errorf("invalidation of what the host is to copy: %w", err)
@@ -47,5 +47,5 @@ func (t *target) invalidateTouched() error {
 }
 
 func (t *target) forgetTouched() {
-	empty(&t.incoherent)
+	empty(&t.copies.incoherent)
 }

@@ -11,6 +11,26 @@ import (
 	"github.com/vkomp/vkomp/tasks"
 )
 
+// entry is what a task has of the presence table.
+type entry struct {
+	// number is that of the task's last entry.
+	number uint64
+	// uses are what its items found or made there.
+	uses []memory.Use
+	// pins are the stores that the task keeps.
+	pins []*store
+	// fills are the blocks that the task has not copied in yet.
+	fills []*blockState
+	// holds are the blocks that lose a reference when the task finishes.
+	holds []hold
+}
+
+func (e *entry) reset() {
+	e.number = 0
+	empty(&e.uses)
+	e.pins, e.fills, e.holds = e.pins[:0], e.fills[:0], e.holds[:0]
+}
+
 // placed returns the target of a predecessor that the device keeps, or nil when
 // it is complete. Complete is called under mu for every task that was placed.
 func placed(n *tasks.Node) *target {
@@ -22,10 +42,10 @@ func placed(n *tasks.Node) *target {
 // follows those follows them all. It returns one that has failed and is not over yet, or
 // nil.
 func (t *target) afterPredecessors() (failing *target) {
-	t.after.set(mark{})
+	t.order.after.set(mark{})
 	for _, p := range t.node.Predecessors() {
 		if pt := placed(p); pt != nil && !mutated(predecessorForgotten) {
-			t.after.add(pt.mark)
+			t.order.after.add(pt.order.mark)
 			if pt.failed != nil && !pt.over {
 				failing = pt
 			}
@@ -66,7 +86,7 @@ func (s *Scheduler) mustWaitFor(t *target) *[]*tasks.Node {
 				return &stateOf(block).parked
 			}
 			for _, b := range s.presence.blind {
-				if b.mark.value != 0 && b.leaves(m.Section) && (b.leaving || s.mayFollow(&t.after, b.mark)) {
+				if b.order.mark.value != 0 && b.leaves(m.Section) && (b.exit.late || s.mayFollow(&t.order.after, b.order.mark)) {
 					return &b.parked
 				}
 			}
@@ -90,12 +110,12 @@ func (s *Scheduler) mustWaitFor(t *target) *[]*tasks.Node {
 			}
 		}
 	}
-	for i := range t.moves {
-		if parked := s.moveMustWait(t, &t.moves[i]); parked != nil {
+	for i := range t.copies.moves {
+		if parked := s.moveMustWait(t, &t.copies.moves[i]); parked != nil {
 			return parked
 		}
 	}
-	for _, m := range t.pins {
+	for _, m := range t.entry.pins {
 		for _, block := range m.blocks {
 			if writer := s.presence.hostWrites.touching(block.Section); m.shared && writer != nil {
 				return &writer.parked
@@ -129,7 +149,7 @@ func (s *Scheduler) mustWaitForHolders(t *target, block *memory.Present, item *m
 	for _, h := range state.holders {
 		// Where the commands of a leaving one were is forgotten: its mark
 		// is that of a late copy.
-		if h.by.mark.value == 0 || !h.by.leaving && !s.mayFollow(&t.after, h.by.mark) {
+		if h.by.order.mark.value == 0 || !h.by.exit.late && !s.mayFollow(&t.order.after, h.by.order.mark) {
 			continue
 		}
 		// An exit construct has no reference of its own: it would take
@@ -145,7 +165,7 @@ func (s *Scheduler) mustWaitForHolders(t *target, block *memory.Present, item *m
 // mustWaitForReaders is mustWaitFor for tasks that are to read device memory which
 // t uses themselves.
 func (s *Scheduler) mustWaitForReaders(t *target) *[]*tasks.Node {
-	for _, m := range t.pins {
+	for _, m := range t.entry.pins {
 		if len(m.readers) > 0 {
 			return &m.readers[0].parked
 		}
@@ -155,8 +175,8 @@ func (s *Scheduler) mustWaitForReaders(t *target) *[]*tasks.Node {
 			return &stateOf(block).readers[0].parked
 		}
 	}
-	for i := range t.moves {
-		m := &t.moves[i]
+	for i := range t.copies.moves {
+		m := &t.copies.moves[i]
 		if m.Kind != UpdateTo && m.Kind != UpdateFrom {
 			continue
 		}
@@ -217,16 +237,16 @@ func (s *Scheduler) enter(t *target, w *tasks.Work) error {
 			return err
 		}
 	}
-	pinned := len(t.pins)
+	pinned := len(t.entry.pins)
 	s.presence.entries++
-	t.entry = s.presence.entries
+	t.entry.number = s.presence.entries
 	var err error
-	t.uses, err = s.presence.table.Enter(t.Enter, t.uses, s.memory.allocate, s.memory.free)
+	t.entry.uses, err = s.presence.table.Enter(t.Enter, t.entry.uses, s.memory.allocate, s.memory.free)
 	if err != nil {
 		return err
 	}
-	for i := range t.uses {
-		u := &t.uses[i]
+	for i := range t.entry.uses {
+		u := &t.entry.uses[i]
 		if u.Present == nil {
 			continue
 		}
@@ -248,13 +268,13 @@ func (s *Scheduler) enter(t *target, w *tasks.Work) error {
 	if err := s.prepare(t); err != nil {
 		s.release(t, w)
 		s.freeStaging(t)
-		t.uploads, t.downloads, t.streams, t.outs = t.uploads[:0], t.downloads[:0], t.streams[:0], t.outs[:0]
+		t.copies.uploads, t.copies.downloads, t.copies.streams, t.copies.outs = t.copies.uploads[:0], t.copies.downloads[:0], t.copies.streams[:0], t.copies.outs[:0]
 		s.undoMoves(t)
 		t.unpinFrom(pinned)
 		return err
 	}
-	for i := range t.uses {
-		u := &t.uses[i]
+	for i := range t.entry.uses {
+		u := &t.entry.uses[i]
 		if u.Present == nil {
 			t.leaveOut(i)
 		}
@@ -271,8 +291,8 @@ func (s *Scheduler) enter(t *target, w *tasks.Work) error {
 	t.attach()
 	s.beginMoves(t)
 	// Holders point into the slice: it must not move.
-	if cap(t.holds) < len(t.Exit) {
-		t.holds = make([]hold, 0, len(t.Exit))
+	if cap(t.entry.holds) < len(t.Exit) {
+		t.entry.holds = make([]hold, 0, len(t.Exit))
 	}
 	for i := range t.Exit {
 		m := &t.Exit[i]
@@ -302,32 +322,32 @@ func (t *target) leaveOut(i int) {
 // or have their place.
 func (t *target) fill(state *blockState) {
 	if state.filling == 0 {
-		state.filling = t.entry
-		t.fills = append(t.fills, state)
+		state.filling = t.entry.number
+		t.entry.fills = append(t.entry.fills, state)
 	}
 }
 
 // pin keeps m until t is complete.
 func (t *target) pin(m *store) {
 	m.pin()
-	t.pins = append(t.pins, m)
+	t.entry.pins = append(t.entry.pins, m)
 }
 
 // unpinFrom gives up the pins from the n-th on.
 func (t *target) unpinFrom(n int) {
-	for i, m := range t.pins[n:] {
+	for i, m := range t.entry.pins[n:] {
 		m.unpin()
-		t.pins[n+i] = nil
+		t.entry.pins[n+i] = nil
 	}
-	t.pins = t.pins[:n]
+	t.entry.pins = t.entry.pins[:n]
 }
 
 // unpin gives up all that is kept until t is complete.
 func (t *target) unpin() {
 	t.unpinFrom(0)
-	if t.kernel != nil {
-		t.kernel.release()
-		t.kernel = nil
+	if t.dispatch.kernel != nil {
+		t.dispatch.kernel.release()
+		t.dispatch.kernel = nil
 	}
 }
 
@@ -354,8 +374,8 @@ func (s *Scheduler) prepare(t *target) error {
 	if err = s.planMoves(t); err != nil {
 		return err
 	}
-	for i := range t.uses {
-		u := &t.uses[i]
+	for i := range t.entry.uses {
+		u := &t.entry.uses[i]
 		if !u.CopyIn || s.hostCanFill(u) {
 			continue
 		}
@@ -368,15 +388,15 @@ func (s *Scheduler) prepare(t *target) error {
 				return err
 			}
 			ring.item = i
-			t.streams = append(t.streams, ring)
+			t.copies.streams = append(t.copies.streams, ring)
 			continue
 		}
 		st, err := s.memory.staging.Allocate(size)
 		if err != nil {
 			return fmt.Errorf("staging for a copy of %d bytes to the device: %w", size, err)
 		}
-		t.uploads = append(t.uploads, upload{i, st})
-		t.staging = append(t.staging, st)
+		t.copies.uploads = append(t.copies.uploads, upload{i, st})
+		t.copies.staging = append(t.copies.staging, st)
 	}
 	return s.planDownloads(t)
 }
@@ -384,20 +404,20 @@ func (s *Scheduler) prepare(t *target) error {
 // filled lets those go on who wait for blocks that t created: what copies them
 // in is done, or ahead of whatever is placed from now on.
 func (t *target) filled() {
-	for _, state := range t.fills {
+	for _, state := range t.entry.fills {
 		state.filling = 0
 	}
-	if len(t.fills) > 0 && t.s.presence.fillWaiters > 0 {
+	if len(t.entry.fills) > 0 && t.s.presence.fillWaiters > 0 {
 		t.s.presence.filling.Broadcast()
 	}
-	empty(&t.fills)
+	empty(&t.entry.fills)
 }
 
 // unfilled notes that the copies which the device should have made to storage
 // that t created were not made: whoever else holds it cannot run.
 func (t *target) unfilled(err error) {
-	for _, up := range t.uploads {
-		if u := t.uses[up.use]; u.Created {
+	for _, up := range t.copies.uploads {
+		if u := t.entry.uses[up.use]; u.Created {
 			stateOf(u.Present).broken = err
 		}
 	}
@@ -405,7 +425,7 @@ func (t *target) unfilled(err error) {
 
 // shared returns why storage that t shares has no contents, or nil.
 func (t *target) shared() error {
-	for _, u := range t.uses {
+	for _, u := range t.entry.uses {
 		if u.Present == nil {
 			continue
 		}
@@ -423,8 +443,8 @@ func (t *target) hold(block *memory.Present, ignoresCount bool) {
 	last := len(state.holders) - 1
 	// The items of a construct are noted all at once.
 	if last < 0 || state.holders[last].by != t {
-		t.holds = append(t.holds, hold{by: t, block: block, index: len(state.holders)})
-		state.holders = append(state.holders, &t.holds[len(t.holds)-1])
+		t.entry.holds = append(t.entry.holds, hold{by: t, block: block, index: len(state.holders)})
+		state.holders = append(state.holders, &t.entry.holds[len(t.entry.holds)-1])
 		last++
 		if len(t.Enter) == 0 {
 			state.leaving++
@@ -440,8 +460,8 @@ func (t *target) hold(block *memory.Present, ignoresCount bool) {
 
 // letGo is the opposite of hold, for all of t's blocks.
 func (t *target) letGo() {
-	for i := range t.holds {
-		h := &t.holds[i]
+	for i := range t.entry.holds {
+		h := &t.entry.holds[i]
 		state := stateOf(h.block)
 		if h.ignoresCount {
 			state.ignoring--
@@ -455,7 +475,7 @@ func (t *target) letGo() {
 		state.holders[last] = nil
 		state.holders = state.holders[:last]
 	}
-	empty(&t.holds)
+	empty(&t.entry.holds)
 }
 
 // hostCanFill reports whether the host may copy to a block itself, or need not at
@@ -468,13 +488,13 @@ func (s *Scheduler) hostCanFill(u *memory.Use) bool {
 // copyIn does the host's part of copying in, without the lock: to the storage
 // itself or to staging.
 func (s *Scheduler) copyIn(t *target, w *tasks.Work) error {
-	for i := range t.moves {
-		t.moves[i].touchBegin(t)
+	for i := range t.copies.moves {
+		t.copies.moves[i].touchBegin(t)
 	}
 	err := t.invalidateTouched()
 	bytes := uint64(0)
-	uploads := t.uploads // in the order of the uses
-	for i, u := range t.uses {
+	uploads := t.copies.uploads // in the order of the uses
+	for i, u := range t.entry.uses {
 		if !u.CopyIn || t.streaming(i) {
 			continue
 		}
@@ -501,8 +521,8 @@ func (s *Scheduler) copyIn(t *target, w *tasks.Work) error {
 		}
 		t.tell(ompt.ScopeEnd, t.copyInOf(i))
 	}
-	for i := range t.moves {
-		m := &t.moves[i]
+	for i := range t.copies.moves {
+		m := &t.copies.moves[i]
 		begins := m.op != nil && m.beginsOnHost()
 		if begins {
 			t.tell(ompt.ScopeBegin, m.op)
@@ -524,13 +544,13 @@ func (s *Scheduler) copyIn(t *target, w *tasks.Work) error {
 	}
 	s.mu.Lock()
 	s.stats.BytesToDevice += bytes
-	for i := range t.uses {
-		if u := &t.uses[i]; u.Present != nil && !u.Created {
+	for i := range t.entry.uses {
+		if u := &t.entry.uses[i]; u.Present != nil && !u.Created {
 			s.waitUntilFilled(t, stateOf(u.Present))
 		}
 	}
-	for i := range t.moves {
-		if b := t.moves[i].block; b != nil {
+	for i := range t.copies.moves {
+		if b := t.copies.moves[i].block; b != nil {
 			s.waitUntilFilled(t, stateOf(b))
 		}
 	}
@@ -540,7 +560,7 @@ func (s *Scheduler) copyIn(t *target, w *tasks.Work) error {
 
 // streaming reports whether the item is copied in through a ring.
 func (t *target) streaming(item int) bool {
-	for _, st := range t.streams {
+	for _, st := range t.copies.streams {
 		if st.item == item {
 			return true
 		}
@@ -551,7 +571,7 @@ func (t *target) streaming(item int) bool {
 // waitUntilFilled waits, under mu, for the task that fills the block, if that
 // entered before t did: so there is no cycle of tasks that wait.
 func (s *Scheduler) waitUntilFilled(t *target, state *blockState) {
-	for state.filling != 0 && state.filling < t.entry {
+	for state.filling != 0 && state.filling < t.entry.number {
 		s.presence.fillWaiters++
 		s.presence.filling.Wait()
 		s.presence.fillWaiters--
@@ -562,19 +582,19 @@ func (s *Scheduler) waitUntilFilled(t *target, state *blockState) {
 func (s *Scheduler) release(t *target, w *tasks.Work) {
 	maps := make([]memory.Map, len(t.Enter))
 	for i, m := range t.Enter {
-		if t.uses[i].Present != nil {
+		if t.entry.uses[i].Present != nil {
 			maps[i] = memory.Map{Section: m.Section, Type: memory.MapRelease, Presence: m.Presence, Label: m.Label}
 		}
 	}
 	t.letGo()
-	t.exits = s.presence.table.BeginExit(maps, t.exits)
+	t.exit.items = s.presence.table.BeginExit(maps, t.exit.items)
 	s.endExit(t, w)
 }
 
 // endExit ends t's exit: blocks that leave the presence table free their storage,
 // and who waited for that tries again.
 func (s *Scheduler) endExit(t *target, w *tasks.Work) {
-	s.presence.removed = s.presence.table.EndExit(t.exits, s.presence.removed)
+	s.presence.removed = s.presence.table.EndExit(t.exit.items, s.presence.removed)
 	s.goneAll(t, w)
 }
 
@@ -613,10 +633,10 @@ func (s *Scheduler) gone(p *memory.Present, w *tasks.Work) {
 }
 
 func (s *Scheduler) freeStaging(t *target) {
-	for _, st := range t.staging {
-		freeAfter(s.memory.staging, st, &t.used)
+	for _, st := range t.copies.staging {
+		freeAfter(s.memory.staging, st, &t.order.used)
 	}
-	empty(&t.staging)
+	empty(&t.copies.staging)
 }
 
 // copyBytes copies n bytes between memory that does not overlap, or that is the

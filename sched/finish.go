@@ -11,6 +11,19 @@ import (
 	"github.com/vkomp/vkomp/tasks"
 )
 
+// exit is what becomes of a task's maps at its end.
+type exit struct {
+	// begun: BeginExit is done, and items is what it returned. late: the copies wait for a
+	// batch of their own.
+	begun, late bool
+	items       []memory.Exit
+}
+
+func (e *exit) reset() {
+	e.begun, e.late = false, false
+	empty(&e.items)
+}
+
 // finish is the host part of a task that the device is done with: the exit
 // sequence of its maps, with the copies to the host that are due. A copy that
 // was not foreseen when the task was placed goes out in a batch of its own, and
@@ -23,8 +36,8 @@ func (s *Scheduler) finish(t *target, w *tasks.Work) {
 		s.mu.Unlock()
 		return
 	}
-	if !t.leaving {
-		t.exits, t.exiting = s.presence.table.BeginExit(t.Exit, t.exits), true
+	if !t.exit.late {
+		t.exit.items, t.exit.begun = s.presence.table.BeginExit(t.Exit, t.exit.items), true
 		late, err := s.planResults(t, w)
 		if err == nil && t.operations {
 			s.observeExit(t)
@@ -35,7 +48,7 @@ func (s *Scheduler) finish(t *target, w *tasks.Work) {
 			return
 		}
 		if late {
-			s.flush(s.order.queues[t.mark.queue], true, w)
+			s.flush(s.order.queues[t.order.mark.queue], true, w)
 			s.mu.Unlock()
 			return
 		}
@@ -70,11 +83,11 @@ func (s *Scheduler) finish(t *target, w *tasks.Work) {
 
 // copyOut does the host's part of copying to the host, without the lock.
 func (s *Scheduler) copyOut(t *target, w *tasks.Work) (bytes uint64, err error) {
-	for i := range t.moves {
-		t.moves[i].touchEnd(t)
+	for i := range t.copies.moves {
+		t.copies.moves[i].touchEnd(t)
 	}
 	err = t.invalidateTouched()
-	for _, r := range t.results {
+	for _, r := range t.copies.results {
 		t.tell(ompt.ScopeBegin, r.op)
 		switch {
 		case err != nil:
@@ -91,8 +104,8 @@ func (s *Scheduler) copyOut(t *target, w *tasks.Work) (bytes uint64, err error) 
 		}
 		t.tell(ompt.ScopeEnd, r.op)
 	}
-	for i := range t.moves {
-		m := &t.moves[i]
+	for i := range t.copies.moves {
+		m := &t.copies.moves[i]
 		ends := m.op != nil && m.Kind.toHost()
 		if ends {
 			t.tell(ompt.ScopeBegin, m.op)
@@ -120,7 +133,7 @@ func (s *Scheduler) copyOut(t *target, w *tasks.Work) (bytes uint64, err error) 
 func (s *Scheduler) planResults(t *target, w *tasks.Work) (late bool, err error) {
 	var missing []download
 	var hostReads []*store
-	for _, e := range t.exits {
+	for _, e := range t.exit.items {
 		if !e.CopyOut {
 			continue
 		}
@@ -154,19 +167,19 @@ func (s *Scheduler) planResults(t *target, w *tasks.Work) (late bool, err error)
 					}
 				}
 				ring.op = op
-				t.results = append(t.results, hostCopy{to: m.Ptr, size: size, stream: ring, op: op})
+				t.copies.results = append(t.copies.results, hostCopy{to: m.Ptr, size: size, stream: ring, op: op})
 				continue
 			}
 			st, err := s.memory.staging.Allocate(size)
 			if err != nil {
 				return false, fmt.Errorf("staging for a copy of %d bytes from the device: %w", size, err)
 			}
-			t.staging = append(t.staging, st)
+			t.copies.staging = append(t.copies.staging, st)
 			missing = append(missing, download{e.Present, e.Offset, size, st, e.Present.Uses(), m.Label, op})
 			from = st.Host()
 			t.touches(s.memory.stagingHeap, &st, 0, size)
 		}
-		t.results = append(t.results, hostCopy{to: m.Ptr, from: from, size: size, image: t.image(e.Item), op: op})
+		t.copies.results = append(t.copies.results, hostCopy{to: m.Ptr, from: from, size: size, image: t.image(e.Item), op: op})
 	}
 	if len(missing) == 0 && len(hostReads) == 0 {
 		return false, nil
@@ -187,15 +200,15 @@ func (s *Scheduler) planResults(t *target, w *tasks.Work) (late bool, err error)
 	b := s.order.queues[at.queue].pending
 	b.hostRead = true
 	b.tasks = append(b.tasks, t)
-	t.mark = at
-	t.used.add(at)
-	t.leaving = true
+	t.order.mark = at
+	t.order.used.add(at)
+	t.exit.late = true
 	return true, nil
 }
 
 // foreseen returns the ring that was taken for a copy to the host, or nil.
 func (t *target) foreseen(m *store, at, size uint64) *stream {
-	for _, st := range t.outs {
+	for _, st := range t.copies.outs {
 		if st.store == m && st.at == at && st.size == size {
 			return st
 		}
@@ -206,8 +219,8 @@ func (t *target) foreseen(m *store, at, size uint64) *stream {
 // downloaded returns where the task's own batch left a copy of the section, or
 // nil if it made none or another construct used the block since.
 func (t *target) downloaded(block *memory.Present, offset, size uint64) *download {
-	for i := range t.downloads {
-		d := &t.downloads[i]
+	for i := range t.copies.downloads {
+		d := &t.copies.downloads[i]
 		if d.block == block && d.offset == offset && d.size == size && d.uses == block.Uses() {
 			return d
 		}
@@ -236,25 +249,25 @@ func (s *Scheduler) abort(t *target, err error, w *tasks.Work) {
 	}
 	if t.operations {
 		t.due = t.due[:0] // what was about to go
-		for i := range t.exits {
-			if !t.exiting {
+		for i := range t.exit.items {
+			if !t.exit.begun {
 				break
 			}
-			if state := stateOf(t.exits[i].Present); state.goneBy == t {
+			if state := stateOf(t.exit.items[i].Present); state.goneBy == t {
 				state.goneBy = nil
 			}
 		}
 	}
 	switch {
-	case t.exiting && len(t.Enter) == 0 && s.loss.err == nil:
+	case t.exit.begun && len(t.Enter) == 0 && s.loss.err == nil:
 		t.letGo()
-		s.presence.removed = s.presence.table.CancelExit(t.exits, s.presence.removed)
+		s.presence.removed = s.presence.table.CancelExit(t.exit.items, s.presence.removed)
 		s.goneAll(t, w)
-		for i := range t.exits {
+		for i := range t.exit.items {
 			// Who waited for the block to be gone finds it present.
-			restartAll(&stateOf(t.exits[i].Present).parked, w)
+			restartAll(&stateOf(t.exit.items[i].Present).parked, w)
 		}
-	case t.exiting:
+	case t.exit.begun:
 		t.letGo()
 		s.endExit(t, w)
 	default:

@@ -46,7 +46,7 @@ func (s *Scheduler) Order(n *tasks.Node, f Foreign, w *tasks.Work) error {
 	}
 	s.life.live++
 	t.afterPredecessors()
-	s.order.gather.setAll(&t.after)
+	s.order.gather.setAll(&t.order.after)
 	q := s.earliest(s.order.queues, 0)
 	var err error
 	if len(f.Waits) > 0 && !q.pending.empty() {
@@ -55,22 +55,22 @@ func (s *Scheduler) Order(n *tasks.Node, f Foreign, w *tasks.Work) error {
 	}
 	var b *batch
 	if err == nil {
-		s.order.gather.setAll(&t.after)
-		b, t.mark, err = s.begin(q, w)
+		s.order.gather.setAll(&t.order.after)
+		b, t.order.mark, err = s.begin(q, w)
 	}
 	if err != nil {
 		s.abandon(t, err, w)
 		return err
 	}
-	t.mark = t.mark.last()
-	t.used.add(t.mark)
+	t.order.mark = t.order.mark.last()
+	t.order.used.add(t.order.mark)
 	b.foreign.Waits = append(b.foreign.Waits, f.Waits...)
 	b.foreign.Signals = append(b.foreign.Signals, f.Signals...)
 	t.failed = f.Failure
 	b.tasks = append(b.tasks, t)
 	if len(f.Waits) > 0 {
 		b.work += foreignCost
-		s.wroteExported(t.mark)
+		s.wroteExported(t.order.mark)
 	}
 	n.Placed(w)
 	// Others wait for what is signalled. A failure is the task's by now.

@@ -54,8 +54,8 @@ func (t *target) image(item int) *Image {
 
 // checkImages refuses items that are in a block as an image and otherwise.
 func (t *target) checkImages() error {
-	for i := range t.uses {
-		u, m := &t.uses[i], &t.Enter[i]
+	for i := range t.entry.uses {
+		u, m := &t.entry.uses[i], &t.Enter[i]
 		if u.Present == nil {
 			continue
 		}
@@ -75,14 +75,14 @@ func (t *target) checkImages() error {
 func (s *Scheduler) planAttachments(t *target) {
 	for i := range t.Images {
 		image := &t.Images[i]
-		if image.Item >= len(t.uses) || t.uses[image.Item].Present == nil {
+		if image.Item >= len(t.entry.uses) || t.entry.uses[image.Item].Present == nil {
 			continue
 		}
-		u := &t.uses[image.Item]
+		u := &t.entry.uses[image.Item]
 		state := stateOf(u.Present)
 		image.pointers = append(image.pointers[:0], state.pointers...)
 		for _, a := range image.Attach {
-			pointee := &t.uses[a.Item]
+			pointee := &t.entry.uses[a.Item]
 			if pointee.Present == nil || !u.Created && !pointee.Created {
 				continue
 			}
@@ -94,7 +94,7 @@ func (s *Scheduler) planAttachments(t *target) {
 			bytes := binary.NativeEndian.AppendUint64(nil, address)
 			at := u.Present.Storage.Offset - state.Offset + a.Offset
 			t.pin(state.store)
-			t.moves = append(t.moves, move{
+			t.copies.moves = append(t.copies.moves, move{
 				Move: Move{Kind: CopyToDevice, Host: memory.Section{Ptr: unsafe.Pointer(&bytes[0]), Size: 8}, Size: 8, Label: "attachment"},
 				dst:  state.store, dstAt: at, block: u.Present, attaches: true,
 			})
@@ -105,8 +105,8 @@ func (s *Scheduler) planAttachments(t *target) {
 // attach notes the pointers that planAttachments found.
 func (t *target) attach() {
 	for i := range t.Images {
-		if image := &t.Images[i]; image.Item < len(t.uses) && t.uses[image.Item].Present != nil {
-			state := stateOf(t.uses[image.Item].Present)
+		if image := &t.Images[i]; image.Item < len(t.entry.uses) && t.entry.uses[image.Item].Present != nil {
+			state := stateOf(t.entry.uses[image.Item].Present)
 			state.pointers = append(state.pointers[:0], image.pointers...)
 		}
 	}

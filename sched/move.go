@@ -165,11 +165,11 @@ func (s *Scheduler) resolve(t *target, r *Region) error {
 	for i := range t.Buffers {
 		b := &t.Buffers[i]
 		if b.Map >= 0 {
-			t.targets = append(t.targets, argument{})
+			t.dispatch.targets = append(t.dispatch.targets, argument{})
 			continue
 		}
 		if b.Pointer.IsNil() && b.Size == 0 && !b.ToEnd {
-			t.targets = append(t.targets, argument{}) // no elements of nothing
+			t.dispatch.targets = append(t.dispatch.targets, argument{}) // no elements of nothing
 			continue
 		}
 		m, at, err := s.find(b.Pointer, b.Size)
@@ -180,7 +180,7 @@ func (s *Scheduler) resolve(t *target, r *Region) error {
 			b.Size = m.Size - at
 		}
 		t.pin(m)
-		t.targets = append(t.targets, argument{store: m, at: at, size: b.Size})
+		t.dispatch.targets = append(t.dispatch.targets, argument{store: m, at: at, size: b.Size})
 	}
 	for _, p := range r.Pointers {
 		m, _, err := s.find(p, 0)
@@ -188,7 +188,7 @@ func (s *Scheduler) resolve(t *target, r *Region) error {
 			return err
 		}
 		t.pin(m)
-		t.pointed = append(t.pointed, m)
+		t.dispatch.pointed = append(t.dispatch.pointed, m)
 	}
 	for i := range r.Moves {
 		m := move{Move: r.Moves[i]}
@@ -219,7 +219,7 @@ func (s *Scheduler) resolve(t *target, r *Region) error {
 				t.pin(side)
 			}
 		}
-		t.moves = append(t.moves, m)
+		t.copies.moves = append(t.copies.moves, m)
 	}
 	return nil
 }
@@ -301,8 +301,8 @@ func (s *Scheduler) moveMustWait(t *target, m *move) *[]*tasks.Node {
 // planMoves finds the storage of updates, and decides how each move is made. On an
 // error the caller undoes it.
 func (s *Scheduler) planMoves(t *target) error {
-	for i := range t.moves {
-		m := &t.moves[i]
+	for i := range t.copies.moves {
+		m := &t.copies.moves[i]
 		if m.Kind.updates() {
 			if err := s.findUpdate(t, m); err != nil {
 				return err
@@ -343,7 +343,7 @@ func (s *Scheduler) planMoves(t *target) error {
 			return fmt.Errorf("staging for %d bytes: %w", bytes, err)
 		}
 		m.staging = st
-		t.staging = append(t.staging, st)
+		t.copies.staging = append(t.copies.staging, st)
 	}
 	return nil
 }
@@ -375,7 +375,7 @@ func (s *Scheduler) planStream(t *target, m *move) error {
 	var err error
 	m.ring, err = s.newStream(t, side, block, at, m.Size, m.Host.Ptr)
 	if err == nil && m.Kind.fromHost() {
-		t.streams = append(t.streams, m.ring)
+		t.copies.streams = append(t.copies.streams, m.ring)
 	}
 	return err
 }
@@ -414,11 +414,11 @@ func (s *Scheduler) findUpdate(t *target, m *move) error {
 
 // undoMoves is the opposite of planMoves, but for the staging and the pins.
 func (s *Scheduler) undoMoves(t *target) {
-	for i := range t.moves {
-		m := &t.moves[i]
+	for i := range t.copies.moves {
+		m := &t.copies.moves[i]
 		if m.attaches {
-			clear(t.moves[i:])
-			t.moves = t.moves[:i]
+			clear(t.copies.moves[i:])
+			t.copies.moves = t.copies.moves[:i]
 			break
 		}
 		m.staging, m.direct, m.ring = memory.Storage{}, false, nil
@@ -430,8 +430,8 @@ func (s *Scheduler) undoMoves(t *target) {
 
 // beginMoves makes known what the moves are about to do.
 func (s *Scheduler) beginMoves(t *target) {
-	for i := range t.moves {
-		m := &t.moves[i]
+	for i := range t.copies.moves {
+		m := &t.copies.moves[i]
 		switch {
 		case m.Kind.updates() && m.block == nil:
 		case m.Kind.fromHost():
@@ -441,10 +441,10 @@ func (s *Scheduler) beginMoves(t *target) {
 		case m.Kind.toHost():
 			section := m.hostSpan()
 			s.presence.hostWrites.add(t, section)
-			t.writing = append(t.writing, section)
+			t.copies.writing = append(t.copies.writing, section)
 			if m.direct || m.ring != nil {
 				m.src.readers = append(m.src.readers, t)
-				t.reading = append(t.reading, m.src)
+				t.copies.reading = append(t.copies.reading, m.src)
 				s.presence.reading++
 			}
 		}
@@ -456,12 +456,12 @@ func (s *Scheduler) beginMoves(t *target) {
 
 // endMoves is the opposite of beginMoves.
 func (s *Scheduler) endMoves(t *target) {
-	for i, section := range t.writing {
+	for i, section := range t.copies.writing {
 		s.presence.hostWrites.remove(t, section)
-		t.writing[i] = memory.Section{}
+		t.copies.writing[i] = memory.Section{}
 	}
-	t.writing = t.writing[:0]
-	for i, m := range t.reading {
+	t.copies.writing = t.copies.writing[:0]
+	for i, m := range t.copies.reading {
 		for k, r := range m.readers {
 			if r == t {
 				last := len(m.readers) - 1
@@ -471,9 +471,9 @@ func (s *Scheduler) endMoves(t *target) {
 			}
 		}
 		s.presence.reading--
-		t.reading[i] = nil
+		t.copies.reading[i] = nil
 	}
-	t.reading = t.reading[:0]
+	t.copies.reading = t.copies.reading[:0]
 }
 
 // beginsOnHost reports whether begin does all of the host's part of the move, before
@@ -585,13 +585,13 @@ func (m *move) onDevice() bool { return !m.direct && m.ring == nil && m.dst != n
 // to the host.
 func (s *Scheduler) placeMoves(t *target, w *tasks.Work) (mark, error) {
 	any, bytes := false, uint64(0)
-	for i := range t.moves {
-		m := &t.moves[i]
+	for i := range t.copies.moves {
+		m := &t.copies.moves[i]
 		if !m.onDevice() {
 			continue
 		}
 		if !any {
-			s.order.gather.setAll(&t.after)
+			s.order.gather.setAll(&t.order.after)
 			any = true
 		}
 		bytes += m.bytes()
@@ -610,8 +610,8 @@ func (s *Scheduler) placeMoves(t *target, w *tasks.Work) (mark, error) {
 		return mark{}, err
 	}
 	apart, first := t.movesApart(), true
-	for i := range t.moves {
-		m := &t.moves[i]
+	for i := range t.copies.moves {
+		m := &t.copies.moves[i]
 		if !m.onDevice() {
 			continue
 		}
@@ -644,15 +644,15 @@ func (s *Scheduler) placeMoves(t *target, w *tasks.Work) (mark, error) {
 // movesApart reports whether no two of the task's moves write to the same bytes of
 // the device: else they are made one after the other.
 func (t *target) movesApart() bool {
-	written := t.written[:0]
-	for i := range t.moves {
-		if m := &t.moves[i]; m.dst != nil {
+	written := t.dispatch.written[:0]
+	for i := range t.copies.moves {
+		if m := &t.copies.moves[i]; m.dst != nil {
 			dst, _ := m.spans()
 			from := m.dst.Offset + m.dstAt + dst.start
 			written = append(written, vk.BufferRange{Buffer: vk.Buffer(m.dst.Block.ID), Offset: from, Size: dst.size})
 		}
 	}
-	t.written = written
+	t.dispatch.written = written
 	slices.SortFunc(written, func(a, b vk.BufferRange) int {
 		return cmp.Or(cmp.Compare(a.Buffer, b.Buffer), cmp.Compare(a.Offset, b.Offset))
 	})
@@ -668,13 +668,13 @@ func (t *target) movesApart() bool {
 func (s *Scheduler) placeMovesToHost(t *target, w *tasks.Work) (mark, error) {
 	any, bytes := false, uint64(0)
 	placed := func(m *move) bool { return m.Kind.toHost() && !m.direct && m.ring == nil && m.src != nil }
-	for i := range t.moves {
-		m := &t.moves[i]
+	for i := range t.copies.moves {
+		m := &t.copies.moves[i]
 		if !placed(m) {
 			continue
 		}
 		if !any {
-			s.order.gather.setAll(&t.after)
+			s.order.gather.setAll(&t.order.after)
 			any = true
 		}
 		bytes += m.bytes()
@@ -690,8 +690,8 @@ func (s *Scheduler) placeMovesToHost(t *target, w *tasks.Work) (mark, error) {
 		return mark{}, err
 	}
 	stream := b.level(at.level)
-	for i := range t.moves {
-		m := &t.moves[i]
+	for i := range t.copies.moves {
+		m := &t.copies.moves[i]
 		if !placed(m) {
 			continue
 		}

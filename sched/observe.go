@@ -207,8 +207,8 @@ func (s *Scheduler) observeEntry(t *target) {
 	o := t.observed
 	o.items, o.copyIns = o.items[:0], o.copyIns[:0]
 	o.resetOps()
-	for i := range t.uses {
-		u, m := &t.uses[i], &t.Enter[i]
+	for i := range t.entry.uses {
+		u, m := &t.entry.uses[i], &t.Enter[i]
 		if u.Present == nil {
 			continue
 		}
@@ -241,24 +241,24 @@ func (s *Scheduler) observeEntry(t *target) {
 			}
 		}
 	}
-	for i := range t.moves {
-		m := &t.moves[i]
+	for i := range t.copies.moves {
+		m := &t.copies.moves[i]
 		if !m.attaches {
 			m.op = s.moveOp(t, m)
 		}
 	}
-	for _, st := range t.streams {
+	for _, st := range t.copies.streams {
 		if st.item >= 0 {
 			st.op = t.copyInOf(st.item)
 		}
 	}
-	for i := range t.moves {
-		if m := &t.moves[i]; m.ring != nil {
+	for i := range t.copies.moves {
+		if m := &t.copies.moves[i]; m.ring != nil {
 			m.ring.op = m.op
 		}
 	}
-	for i := range t.downloads {
-		d := &t.downloads[i]
+	for i := range t.copies.downloads {
+		d := &t.copies.downloads[i]
 		d.op = t.copyOut(d.block, d.offset, d.size, unsafe.Add(d.block.Section.Ptr, d.offset), d.label)
 	}
 	if t.Kernel != nil {
@@ -314,7 +314,7 @@ func (s *Scheduler) moveOp(t *target, m *move) *Op {
 
 // observeExit notes what will go by t's exit, which has begun, under mu.
 func (s *Scheduler) observeExit(t *target) {
-	for _, e := range t.exits {
+	for _, e := range t.exit.items {
 		if e.Remove {
 			s.observeGone(t, e.Present)
 		}
@@ -349,8 +349,8 @@ func (t *target) tellDue() {
 // tellPlaced tells of one end of what t hands to the device: moves that the device makes
 // by itself, and the kernel.
 func (t *target) tellPlaced(end ompt.ScopeEndpoint) {
-	for i := range t.moves {
-		if m := &t.moves[i]; m.onDevice() && !m.Kind.fromHost() && !m.Kind.toHost() {
+	for i := range t.copies.moves {
+		if m := &t.copies.moves[i]; m.onDevice() && !m.Kind.fromHost() && !m.Kind.toHost() {
 			t.tell(end, m.op)
 		}
 	}

@@ -144,7 +144,7 @@ func TestUpdateOfSharedStorageDoesNotWaitForWhatIsOver(t *testing.T) {
 	entries := r.s.presence.entries
 	r.d.advance(r.d.submitted)
 	r.eventually("the second alone is left, and copies", func() bool {
-		return len(q.inFlight) == 1 && q.inFlight[0].tasks[0].leaving
+		return len(q.inFlight) == 1 && q.inFlight[0].tasks[0].exit.late
 	})
 	r.eventually("the update begins", func() bool { return r.s.presence.entries > entries })
 	r.d.release()

@@ -154,22 +154,22 @@ func (s *Scheduler) compilingNow() (labels []string) {
 // pipeline gives the task the pipeline of its kernel. While that is compiled an included
 // construct waits, as long as ctx lasts; a deferred task does so itself (see compiled).
 func (s *Scheduler) pipeline(ctx context.Context, t *target) error {
-	if p := t.kernel.ready[t.plan.fold].Load(); p != nil {
-		t.pipeline = *p
+	if p := t.dispatch.kernel.ready[t.dispatch.plan.fold].Load(); p != nil {
+		t.dispatch.pipeline = *p
 		return nil
 	}
-	c, err := s.compile(t.kernel, t.plan.fold)
+	c, err := s.compile(t.dispatch.kernel, t.dispatch.plan.fold)
 	if err != nil {
 		return err
 	}
 	if t.NoWait {
-		t.compilation = c
+		t.dispatch.compilation = c
 		return nil
 	}
 	if err := s.awaitCompilation(ctx, c, t.Place); err != nil {
 		return fmt.Errorf("kernel %q is still being compiled: %w", t.Kernel.name, err)
 	}
-	t.pipeline = c.pipeline
+	t.dispatch.pipeline = c.pipeline
 	return c.err
 }
 
@@ -200,7 +200,7 @@ func (s *Scheduler) awaitCompilation(ctx context.Context, c *compilation, place 
 // compilation ended that it was to have it from. Else the task is started again at the end
 // of that. mu is held.
 func (t *target) compiled(n *tasks.Node) (bool, error) {
-	c := t.compilation
+	c := t.dispatch.compilation
 	switch {
 	case c == nil:
 		return true, nil
@@ -208,7 +208,7 @@ func (t *target) compiled(n *tasks.Node) (bool, error) {
 		c.parked = append(c.parked, n)
 		return false, nil
 	}
-	t.compilation, t.pipeline = nil, c.pipeline
+	t.dispatch.compilation, t.dispatch.pipeline = nil, c.pipeline
 	return c.err == nil, c.err
 }
 

@@ -9,12 +9,35 @@ import (
 	"github.com/vkomp/vkomp/vk"
 )
 
+// taskOrder is where a task is in the order of the device's work.
+type taskOrder struct {
+	// mark is where the task's last command is, or that of what it follows
+	// when it has none. Its other commands come before it.
+	mark mark
+	// after are the marks of its predecessors, or of the last of its own commands, to
+	// which the next one is added; used are where its commands are, the last of them on
+	// each queue. earlier are where those are that used does not have since later batches
+	// of their queue have others, those of rings apart.
+	after, used trail
+	earlier     []mark
+	// ahead: the copies to storage go ahead of what the task follows, which cannot know
+	// that storage.
+	ahead bool
+}
+
+func (o *taskOrder) reset() {
+	o.mark, o.ahead = mark{}, false
+	o.after.set(mark{})
+	o.used.set(mark{})
+	o.earlier = o.earlier[:0]
+}
+
 // place gives the task's commands their queues, and their levels in the pending
 // batches of these: copies to storage, the kernel, copies to staging, each of them
 // after the one before. On an error some have been placed (see abandon).
 func (s *Scheduler) place(t *target, w *tasks.Work) error {
 	t.afterPredecessors()
-	t.after.addAll(&t.used) // its streams'
+	t.order.after.addAll(&t.order.used) // its streams'
 	placed := false
 	for _, step := range [...]func(*Scheduler, *target, *tasks.Work) (mark, error){
 		(*Scheduler).placeUploads, (*Scheduler).placeMoves, (*Scheduler).placeKernel, (*Scheduler).placeMovesToHost, (*Scheduler).placeOuts,
@@ -34,13 +57,13 @@ func (s *Scheduler) place(t *target, w *tasks.Work) error {
 	case err != nil:
 		return err
 	case placed || hostReads:
-		q := s.order.queues[t.mark.queue]
+		q := s.order.queues[t.order.mark.queue]
 		q.pending.tasks = append(q.pending.tasks, t)
 	default:
 		if err := s.placeNothing(t, w); err != nil {
 			return err
 		}
-		if t.mark.value == 0 || s.ride(t) == nil {
+		if t.order.mark.value == 0 || s.ride(t) == nil {
 			// The device is done with what it follows. Its exit comes before its
 			// successors start, so it counts as complete rather than placed.
 			s.exits.done = append(s.exits.done, t)
@@ -54,18 +77,18 @@ func (s *Scheduler) place(t *target, w *tasks.Work) error {
 
 // placedAt notes the place of the task's last command so far.
 func (t *target) placedAt(at mark) {
-	if !t.ahead {
-		t.after.set(at)
+	if !t.order.ahead {
+		t.order.after.set(at)
 	}
-	t.ahead = false
-	t.mark = at
-	t.after.add(at)
-	for i := range t.used.len() {
-		if m := t.used.at(i); m.queue == at.queue && m.value < at.value {
-			t.earlier = append(t.earlier, m)
+	t.order.ahead = false
+	t.order.mark = at
+	t.order.after.add(at)
+	for i := range t.order.used.len() {
+		if m := t.order.used.at(i); m.queue == at.queue && m.value < at.value {
+			t.order.earlier = append(t.order.earlier, m)
 		}
 	}
-	t.used.add(at)
+	t.order.used.add(at)
 }
 
 // begin returns the pending batch of a queue and the place in it for commands that
@@ -81,7 +104,7 @@ func (s *Scheduler) begin(q *queue, w *tasks.Work) (*batch, mark, error) {
 // placeNothing places a task that has no commands: its mark follows what it does.
 func (s *Scheduler) placeNothing(t *target, w *tasks.Work) error {
 	s.order.gather.set(mark{})
-	after := s.withoutSkipped(&t.after)
+	after := s.withoutSkipped(&t.order.after)
 	for i := range after.len() {
 		// What is complete needs no waiting for, and counts as followed (see mayFollow).
 		if m := after.at(i); m.value > s.order.queues[m.queue].completed {
@@ -90,15 +113,15 @@ func (s *Scheduler) placeNothing(t *target, w *tasks.Work) error {
 	}
 	switch s.order.gather.len() {
 	case 0:
-		t.mark = t.after.first
+		t.order.mark = t.order.after.first
 		return nil
 	case 1:
-		t.mark = s.order.gather.first
+		t.order.mark = s.order.gather.first
 		return nil
 	}
 	_, at, err := s.begin(s.earliest(s.order.queues, 0), w)
 	if err == nil {
-		t.mark = at.last()
+		t.order.mark = at.last()
 	}
 	return err
 }
@@ -112,7 +135,7 @@ func (m mark) last() mark {
 // ride has the task be done with the batch of its mark, and returns that; nil if the
 // device is done with it.
 func (s *Scheduler) ride(t *target) *batch {
-	b := s.order.queues[t.mark.queue].underWay(t.mark.value)
+	b := s.order.queues[t.order.mark.queue].underWay(t.order.mark.value)
 	if b != nil {
 		b.tasks = append(b.tasks, t)
 	}
@@ -122,7 +145,7 @@ func (s *Scheduler) ride(t *target) *batch {
 // abandon fails a task of which some commands may have been placed: it is complete
 // when these are.
 func (s *Scheduler) abandon(t *target, err error, w *tasks.Work) {
-	if !t.leaving {
+	if !t.exit.late {
 		t.unfilled(err)
 	}
 	t.filled()
@@ -135,10 +158,10 @@ func (s *Scheduler) abandon(t *target, err error, w *tasks.Work) {
 			last = b
 		}
 	}
-	for i := range t.used.len() {
-		consider(t.used.at(i))
+	for i := range t.order.used.len() {
+		consider(t.order.used.at(i))
 	}
-	for _, m := range t.earlier {
+	for _, m := range t.order.earlier {
 		consider(m)
 	}
 	if last == nil {
@@ -151,26 +174,26 @@ func (s *Scheduler) abandon(t *target, err error, w *tasks.Work) {
 
 // placeUploads copies staging to storage.
 func (s *Scheduler) placeUploads(t *target, w *tasks.Work) (mark, error) {
-	if len(t.uploads) == 0 {
+	if len(t.copies.uploads) == 0 {
 		return mark{}, nil
 	}
 	// What comes after the task comes after its kernel.
-	t.ahead = t.Kernel != nil
-	for _, up := range t.uploads {
-		t.ahead = t.ahead && t.uses[up.use].Created
+	t.order.ahead = t.Kernel != nil
+	for _, up := range t.copies.uploads {
+		t.order.ahead = t.order.ahead && t.entry.uses[up.use].Created
 	}
 	bytes := uint64(0)
-	s.order.gather.setAll(&t.after)
-	for _, up := range t.uploads {
+	s.order.gather.setAll(&t.order.after)
+	for _, up := range t.copies.uploads {
 		m, to := t.uploadTo(up)
 		s.gatherStore(m, to)
 		bytes += to.size
 	}
 	// Where what the task follows is, its kernel is likely to be.
 	q := s.copyQueue(bytes)
-	if t.ahead {
+	if t.order.ahead {
 		s.order.gather.set(mark{})
-		for _, up := range t.uploads {
+		for _, up := range t.copies.uploads {
 			m, to := t.uploadTo(up)
 			s.gatherStore(m, to)
 		}
@@ -180,11 +203,11 @@ func (s *Scheduler) placeUploads(t *target, w *tasks.Work) (mark, error) {
 		return mark{}, err
 	}
 	stream := b.level(at.level)
-	for _, up := range t.uploads {
+	for _, up := range t.copies.uploads {
 		m, to := t.uploadTo(up)
 		timed := s.time(q, stream, t, t.copyInOf(up.use), to.size)
 		src, dst := vk.Buffer(up.staging.Block.ID), vk.Buffer(m.Block.ID)
-		if image := t.image(up.use); image != nil && !t.uses[up.use].Created {
+		if image := t.image(up.use); image != nil && !t.entry.uses[up.use].Created {
 			s.placeParts(stream, src, dst, up.staging.Offset, m.Offset+to.start, image.parts)
 		} else {
 			stream.Copy(src, dst, up.staging.Offset, m.Offset+to.start, to.size)
@@ -193,13 +216,13 @@ func (s *Scheduler) placeUploads(t *target, w *tasks.Work) (mark, error) {
 		m.moved(to, at)
 		m.wrote(to, at)
 	}
-	q.copies(len(t.uploads), bytes)
+	q.copies(len(t.copies.uploads), bytes)
 	return at, nil
 }
 
 // uploadTo returns where an upload goes.
 func (t *target) uploadTo(up upload) (*store, span) {
-	u := &t.uses[up.use]
+	u := &t.entry.uses[up.use]
 	m := stateOf(u.Present).store
 	return m, span{u.Present.Storage.Offset - m.Offset + u.Offset + u.Skip, t.Enter[up.use].StorageSize() - u.Skip}
 }
@@ -216,9 +239,9 @@ func (s *Scheduler) placeKernel(t *target, w *tasks.Work) (mark, error) {
 	if t.Kernel == nil {
 		return mark{}, nil
 	}
-	s.order.gather.setAll(&t.after)
-	for i := range t.arguments {
-		if a := &t.arguments[i]; a.store != nil {
+	s.order.gather.setAll(&t.order.after)
+	for i := range t.dispatch.arguments {
+		if a := &t.dispatch.arguments[i]; a.store != nil {
 			s.gatherStore(a.store, a.bytes())
 		}
 	}
@@ -229,16 +252,16 @@ func (s *Scheduler) placeKernel(t *target, w *tasks.Work) (mark, error) {
 		return mark{}, err
 	}
 	stream := b.level(at.level)
-	for _, c := range t.plan.calls {
+	for _, c := range t.dispatch.plan.calls {
 		timed := s.time(q, stream, t, t.submitOp(), uint64(c.count[0])*uint64(c.count[1])*uint64(c.count[2]))
-		stream.Dispatch(t.pipeline, t.ranges, t.push, c.base, c.count)
+		stream.Dispatch(t.dispatch.pipeline, t.dispatch.ranges, t.dispatch.push, c.base, c.count)
 		timed.end(stream, vk.StageCompute)
 	}
-	q.stats.Dispatches += uint64(len(t.plan.calls))
-	b.commands += len(t.plan.calls)
+	q.stats.Dispatches += uint64(len(t.dispatch.plan.calls))
+	b.commands += len(t.dispatch.plan.calls)
 	b.work += work
-	for i := range t.arguments {
-		a := &t.arguments[i]
+	for i := range t.dispatch.arguments {
+		a := &t.dispatch.arguments[i]
 		if a.store == nil {
 			continue
 		}
@@ -285,16 +308,16 @@ func (s *Scheduler) planDownloads(t *target) error {
 			if err != nil {
 				return err
 			}
-			t.outs = append(t.outs, ring)
+			t.copies.outs = append(t.copies.outs, ring)
 			continue
 		}
 		st, err := s.memory.staging.Allocate(size)
 		if err != nil {
 			return fmt.Errorf("staging for a copy of %d bytes from the device: %w", size, err)
 		}
-		t.staging = append(t.staging, st)
+		t.copies.staging = append(t.copies.staging, st)
 		offset := uint64(m.Start() - block.Section.Start())
-		t.downloads = append(t.downloads, download{block, offset, size, st, block.Uses(), m.Label, nil})
+		t.copies.downloads = append(t.copies.downloads, download{block, offset, size, st, block.Uses(), m.Label, nil})
 	}
 	return nil
 }
@@ -303,31 +326,31 @@ func (s *Scheduler) planDownloads(t *target) error {
 // with a barrier to the host, if it has to: the task's exit lets the host read
 // results, or write the memory for its next user. It reports whether it has to.
 func (s *Scheduler) placeHostReads(t *target, w *tasks.Work) (bool, error) {
-	if len(t.Exit) == 0 && len(t.reading) == 0 && len(t.arguments) == 0 && len(t.moves) == 0 {
+	if len(t.Exit) == 0 && len(t.copies.reading) == 0 && len(t.dispatch.arguments) == 0 && len(t.copies.moves) == 0 {
 		return false, nil
 	}
-	q := s.order.queues[t.after.first.queue]
-	s.order.gather.setAll(&t.after)
+	q := s.order.queues[t.order.after.first.queue]
+	s.order.gather.setAll(&t.order.after)
 	reads := false
 	read := func(m *store) {
 		reads = true
 		s.gatherStore(m, m.whole())
 	}
-	for _, m := range t.reading {
+	for _, m := range t.copies.reading {
 		// What is to be streamed is not read itself. A barrier that is on its way does
 		// not help a task that may finish before.
 		if m.Host() != nil && !m.visible(s.order.hostReached) {
 			read(m)
 		}
 	}
-	for i := range t.arguments {
+	for i := range t.dispatch.arguments {
 		// What target constructs share on their own the last one lets the host see.
-		if a := &t.arguments[i]; a.shared && !a.readOnly && !(a.block != nil && a.block.passing) {
+		if a := &t.dispatch.arguments[i]; a.shared && !a.readOnly && !(a.block != nil && a.block.passing) {
 			read(a.store)
 		}
 	}
-	for i := range t.moves {
-		if m := &t.moves[i]; m.dst != nil && m.dst.shared && !m.direct {
+	for i := range t.copies.moves {
+		if m := &t.copies.moves[i]; m.dst != nil && m.dst.shared && !m.direct {
 			read(m.dst)
 		}
 	}
@@ -340,7 +363,7 @@ func (s *Scheduler) placeHostReads(t *target, w *tasks.Work) (bool, error) {
 	if !reads {
 		return false, nil
 	}
-	if t.used.len() == 0 {
+	if t.order.used.len() == 0 {
 		q = s.earliest(s.order.queues, 0)
 	}
 	b, at, err := s.begin(q, w)
@@ -348,19 +371,19 @@ func (s *Scheduler) placeHostReads(t *target, w *tasks.Work) (bool, error) {
 		return false, err
 	}
 	b.hostRead = true
-	if t.mark.queue != q.index || t.mark.value != b.value {
-		t.mark = at.last()
+	if t.order.mark.queue != q.index || t.order.mark.value != b.value {
+		t.order.mark = at.last()
 	}
 	return true, nil
 }
 
 // placeOuts copies blocks to staging that the task's exit will copy out.
 func (s *Scheduler) placeOuts(t *target, w *tasks.Work) (mark, error) {
-	if len(t.downloads) == 0 {
+	if len(t.copies.downloads) == 0 {
 		return mark{}, nil
 	}
-	s.order.gather.setAll(&t.after)
-	return s.placeDownloads(t, t.downloads, w)
+	s.order.gather.setAll(&t.order.after)
+	return s.placeDownloads(t, t.copies.downloads, w)
 }
 
 // placeDownloads copies blocks of t's to staging, after what s.gather has.
@@ -403,7 +426,7 @@ func (s *Scheduler) failBatch(q *queue, b *batch, err error, w *tasks.Work) {
 		cause := err
 		if t.failed != nil {
 			cause = t.failed
-		} else if failure := t.node.FailedBy(); failure != nil && !t.leaving {
+		} else if failure := t.node.FailedBy(); failure != nil && !t.exit.late {
 			cause = failure
 		}
 		s.abandon(t, cause, w)

@@ -466,8 +466,8 @@ func (s *Scheduler) drive(t *target, node *tasks.Node) {
 	}()
 	t.drives, t.driven = false, nil
 	for {
-		next := s.order.queues[t.mark.queue]
-		if done, _ := node.Completed(); done || s.loss.err != nil || len(next.inFlight) == 0 || next.inFlight[0].value > t.mark.value {
+		next := s.order.queues[t.order.mark.queue]
+		if done, _ := node.Completed(); done || s.loss.err != nil || len(next.inFlight) == 0 || next.inFlight[0].value > t.order.mark.value {
 			// Complete, held by a predecessor, or being finished elsewhere.
 			next = nil
 		}

@@ -42,7 +42,7 @@ func (d *faultyQueues) Submit(queue int, stream *vk.Stream, waits []timeline.Poi
 	d.queue, d.fell = queue, true
 	for _, t := range d.s.order.queues[queue].pending.tasks {
 		d.struck[t.node.Label()] = true
-		d.late = d.late || t.leaving
+		d.late = d.late || t.exit.late
 	}
 	if errors.Is(d.err, vk.ErrDeviceLost) {
 		d.set(func() { d.submit = func(int) error { return d.err } })

@@ -60,7 +60,7 @@ func (s *Scheduler) newStream(t *target, m *store, block *blockState, at, size u
 		if err != nil {
 			break
 		}
-		t.staging = append(t.staging, p)
+		t.copies.staging = append(t.copies.staging, p)
 		st.pieces = append(st.pieces, piece{Storage: p})
 	}
 	return st, nil
@@ -69,7 +69,7 @@ func (s *Scheduler) newStream(t *target, m *store, block *blockState, at, size u
 // streamsIn makes the task's copies from the host that go through rings, without the
 // lock. They are ahead of whatever is placed from now on.
 func (s *Scheduler) streamsIn(t *target, w *tasks.Work) (bytes uint64, err error) {
-	for _, st := range t.streams {
+	for _, st := range t.copies.streams {
 		t.tell(ompt.ScopeBegin, st.op)
 		err = s.streamIn(t, st, w)
 		t.tell(ompt.ScopeEnd, st.op)
@@ -103,7 +103,7 @@ func (s *Scheduler) streamIn(t *target, st *stream, w *tasks.Work) error {
 		}
 		s.mu.Lock()
 		t.afterPredecessors()
-		s.order.gather.setAll(&t.after)
+		s.order.gather.setAll(&t.order.after)
 		s.order.gather.addAll(&first)
 		piece := span{st.at + offset, n}
 		s.gatherWrites(st.store, piece)
@@ -117,8 +117,8 @@ func (s *Scheduler) streamIn(t *target, st *stream, w *tasks.Work) error {
 			if st.block != nil {
 				st.moved(piece, at)
 			}
-			t.mark = at
-			t.used.add(at)
+			t.order.mark = at
+			t.order.used.add(at)
 		})
 		s.mu.Unlock()
 		if err != nil {
@@ -145,7 +145,7 @@ func (s *Scheduler) streamOut(t *target, st *stream, w *tasks.Work) error {
 				b.hostRead = true
 			}, func(at mark) {
 				st.use.add(at)
-				t.used.add(at)
+				t.order.used.add(at)
 			})
 			s.mu.Unlock()
 			if err != nil {
@@ -208,20 +208,20 @@ func (s *Scheduler) awaitPiece(p *piece) error {
 // busyRing returns a batch under way that uses a piece of one of the task's rings, or nil;
 // mu is held.
 func (s *Scheduler) busyRing(t *target) *batch {
-	for _, rings := range [...][]*stream{t.streams, t.outs} {
+	for _, rings := range [...][]*stream{t.copies.streams, t.copies.outs} {
 		for _, st := range rings {
 			if b := s.busy(st); b != nil {
 				return b
 			}
 		}
 	}
-	for i := range t.results {
-		if b := s.busy(t.results[i].stream); b != nil {
+	for i := range t.copies.results {
+		if b := s.busy(t.copies.results[i].stream); b != nil {
 			return b
 		}
 	}
-	for i := range t.moves {
-		if b := s.busy(t.moves[i].ring); b != nil {
+	for i := range t.copies.moves {
+		if b := s.busy(t.copies.moves[i].ring); b != nil {
 			return b
 		}
 	}

@@ -108,7 +108,7 @@ func (t *target) reachedOtherwise(item int) bool {
 				readOnly = true
 			}
 		}
-		if !readOnly && t.explicit {
+		if !readOnly && t.dispatch.explicit {
 			return true
 		}
 	}
@@ -117,7 +117,7 @@ func (t *target) reachedOtherwise(item int) bool {
 
 // bufferItem returns the item of Enter that the k-th binding is bound to, or -1.
 func (t *target) bufferItem(k int) int {
-	if t.explicit {
+	if t.dispatch.explicit {
 		return t.Buffers[k].Map
 	}
 	return k

@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"unsafe"
 
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/ompt"
 	"github.com/vkomp/vkomp/tasks"
-	"github.com/vkomp/vkomp/vk"
 )
 
 // Region is a construct that a target task carries out: map its storage, run a
@@ -69,73 +67,19 @@ type target struct {
 	node *tasks.Node
 	Region
 
-	// explicit: Region.Buffers was there.
-	explicit bool
-	// kernel has the pipelines of Region.Kernel, kept until unpin. compilation is that of
-	// pipeline while there is none.
-	kernel      *deviceKernel
-	compilation *compilation
-	pipeline    vk.Pipeline
-	plan        plan
-	push        []byte
-	// sizes are those of the buffer arguments, and then those of the values, in bytes.
-	sizes []uint64
+	// dispatch is what Region.Kernel is dispatched with.
+	dispatch dispatch
 
 	// All below is guarded by s.mu, but for what copyIn does without it.
 
-	uses   []memory.Use
-	ranges []vk.BufferRange
-	// arguments are the stores that the kernel uses, those bound first; targets has
-	// what Buffers' pointers point to, pointed what Pointers do.
-	arguments, targets []argument
-	pointed            []*store
-	// moves are Region.Moves under way, reading the stores from which the task
-	// copies when it finishes.
-	moves   []move
-	reading []*store
-	// writing are the host's storage that the task writes when it finishes.
-	writing []memory.Section
-	// written is working memory of movesApart.
-	written []vk.BufferRange
-	// entry is the number of the task's last entry.
-	entry uint64
-	// incoherent is memory that the host has written or is to read.
-	incoherent []vk.MemoryRange
-	// pins are the stores that the task keeps.
-	pins []*store
-	// fills are the blocks that the task has not copied in yet.
-	fills []*blockState
-	// holds are the blocks that lose a reference when the task finishes.
-	holds []hold
-	// mark is where the task's last command is, or that of what it follows
-	// when it has none. Its other commands come before it.
-	mark mark
-	// after are the marks of its predecessors, or of the last of its own commands, to
-	// which the next one is added; used are where its commands are, the last of them on
-	// each queue. earlier are where those are that used does not have since later batches
-	// of their queue have others, those of rings apart.
-	after, used trail
-	earlier     []mark
-	// ahead: the copies to storage go ahead of what the task follows, which cannot know
-	// that storage.
-	ahead bool
+	// entry is what the task has of the presence table, copies what it copies, order where
+	// its commands are, exit what becomes of its maps.
+	entry  entry
+	copies copies
+	order  taskOrder
+	exit   exit
 	// failed is why the task fails when the commands are complete that it has.
 	failed error
-	// uploads are copy-ins through staging, downloads copy-outs that the task's
-	// batch brought to staging.
-	uploads   []upload
-	downloads []download
-	// streams are copy-ins through rings, outs the copy-outs that were foreseen.
-	streams, outs []*stream
-	// staging is given back when the task is complete.
-	staging []memory.Storage
-	// exiting: BeginExit is done, and exits is what it returned.
-	exiting bool
-	exits   []memory.Exit
-	// results are the copies to the host that finish makes.
-	results []hostCopy
-	// leaving: BeginExit is done, and the copies wait for a batch of their own.
-	leaving bool
 	// parked are tasks that wait for this one to finish before they can enter.
 	parked []*tasks.Node
 	// starved: the task is in life.starved; blind: it is in presence.blind.
@@ -154,34 +98,6 @@ type target struct {
 	// does is.
 	runs, operations bool
 	*observed
-}
-
-type upload struct {
-	use     int
-	staging memory.Storage
-}
-
-// download is a copy from a block to staging.
-type download struct {
-	block        *memory.Present
-	offset, size uint64
-	staging      memory.Storage
-	// uses is the block's count of constructs when the copy was placed: a later
-	// one may have changed the contents since.
-	uses uint64
-	// label names the item; op is the copy as the task's observer knows it, or nil.
-	label string
-	op    *Op
-}
-
-// hostCopy is a copy from memory that the host sees to a mapped slice.
-type hostCopy struct {
-	to, from unsafe.Pointer
-	size     uint64
-	// image, if not nil, reads what to gets; stream brings it.
-	image  *Image
-	stream *stream
-	op     *Op
 }
 
 // hold is a reference to a block that a task gives back when it finishes.
@@ -239,32 +155,32 @@ func (s *Scheduler) check(ctx context.Context, t *target) error {
 		return nil
 	}
 	p := s.props
-	t.sizes = t.sizes[:0]
+	t.dispatch.sizes = t.dispatch.sizes[:0]
 	for k := range t.buffers() {
-		t.sizes = append(t.sizes, t.bufferSize(k, p))
+		t.dispatch.sizes = append(t.dispatch.sizes, t.bufferSize(k, p))
 	}
-	buffers := len(t.sizes)
+	buffers := len(t.dispatch.sizes)
 	for _, v := range t.Values {
-		t.sizes = append(t.sizes, uint64(len(v)))
+		t.dispatch.sizes = append(t.dispatch.sizes, uint64(len(v)))
 	}
-	if err := t.Kernel.Fits(p, t.sizes[:buffers], t.sizes[buffers:]); err != nil {
+	if err := t.Kernel.Fits(p, t.dispatch.sizes[:buffers], t.dispatch.sizes[buffers:]); err != nil {
 		return err
 	}
 	g := t.Kernel.groups(t.Range)
-	if g[0] == 0 || t.Kernel.Empty(t.sizes[:buffers]) {
+	if g[0] == 0 || t.Kernel.Empty(t.dispatch.sizes[:buffers]) {
 		// Nothing to run: the task keeps its maps and dependences.
 		s.share(t)
 		t.Kernel = nil
 		return nil
 	}
 	var err error
-	if t.plan, err = t.Kernel.planDispatch(g, p, t.plan.calls); err != nil {
+	if t.dispatch.plan, err = t.Kernel.planDispatch(g, p, t.dispatch.plan.calls); err != nil {
 		return err
 	}
 	if err = s.pipeline(ctx, t); err != nil {
 		return err
 	}
-	t.push = t.Kernel.push(t.push, t.Values)
+	t.dispatch.push = t.Kernel.push(t.dispatch.push, t.Values)
 	s.share(t)
 	return nil
 }
@@ -282,7 +198,7 @@ func (s *Scheduler) newTarget(r *Region) *target {
 	t.Enter, t.Exit, t.Depend = enter, exit, nil
 	t.Addresses, t.Moves, t.Pointers = addresses, nil, nil
 	t.Images = append([]Image(nil), r.Images...)
-	t.explicit, t.Buffers = r.Buffers != nil, buffers
+	t.dispatch.explicit, t.Buffers = r.Buffers != nil, buffers
 	return t
 }
 
@@ -312,28 +228,12 @@ func (t *target) giveBack() {
 	enter, exit, buffers, addresses := t.Enter, t.Exit, t.Buffers, t.Addresses
 	t.Region = Region{}
 	t.Enter, t.Exit, t.Buffers, t.Addresses = enter, exit, buffers, addresses
-	t.node, t.explicit, t.compilation, t.pipeline = nil, false, nil, vk.Pipeline{}
-	t.plan.calls, t.plan.fold = t.plan.calls[:0], 0
-	t.push, t.sizes, t.ranges = t.push[:0], t.sizes[:0], t.ranges[:0]
-	empty(&t.uses)
-	empty(&t.arguments)
-	empty(&t.targets)
-	empty(&t.pointed)
-	empty(&t.moves)
-	empty(&t.written)
-	t.reading, t.writing = t.reading[:0], t.writing[:0]
-	t.entry, t.mark, t.ahead, t.failed = 0, mark{}, false, nil
-	t.pins, t.fills, t.holds = t.pins[:0], t.fills[:0], t.holds[:0]
-	t.after.first, t.after.more = mark{}, t.after.more[:0]
-	t.used.first, t.used.more, t.earlier = mark{}, t.used.more[:0], t.earlier[:0]
-	empty(&t.uploads)
-	empty(&t.downloads)
-	empty(&t.streams)
-	empty(&t.outs)
-	t.staging = t.staging[:0]
-	empty(&t.exits)
-	empty(&t.results)
-	t.exiting, t.leaving, t.parked = false, false, t.parked[:0]
+	t.node, t.failed, t.parked = nil, nil, t.parked[:0]
+	t.dispatch.reset()
+	t.entry.reset()
+	t.copies.reset()
+	t.order.reset()
+	t.exit.reset()
 	t.starved, t.blind, t.over = false, false, false
 	t.runs, t.operations = false, false
 	t.drives = false
@@ -371,7 +271,7 @@ func (s *Scheduler) Run(ctx context.Context, r Region) error {
 		r.Site = memory.CallSite()
 	}
 	t := s.newTarget(&r)
-	t.kernel = kernel
+	t.dispatch.kernel = kernel
 	err = s.resolve(t, &r)
 	if err == nil {
 		err = s.check(ctx, t)
@@ -579,8 +479,8 @@ func (s *Scheduler) handOver(t *target, copying error, w *tasks.Work) {
 	err := s.refusal()
 	if err == nil && copying != nil {
 		err = copying
-		for i := range t.uses {
-			if u := &t.uses[i]; u.Created && u.CopyIn {
+		for i := range t.entry.uses {
+			if u := &t.entry.uses[i]; u.Created && u.CopyIn {
 				stateOf(u.Present).broken = err
 			}
 		}
@@ -607,11 +507,11 @@ func (s *Scheduler) handOver(t *target, copying error, w *tasks.Work) {
 		}
 		return
 	}
-	last := s.order.queues[t.mark.queue]
+	last := s.order.queues[t.order.mark.queue]
 	var few [8]*queue
 	touched := few[:0]
-	for i := range t.used.len() {
-		if q := s.order.queues[t.used.at(i).queue]; q != last {
+	for i := range t.order.used.len() {
+		if q := s.order.queues[t.order.used.at(i).queue]; q != last {
 			touched = append(touched, q)
 		}
 	}
