@@ -13,6 +13,7 @@ import (
 
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/tasks"
+	"github.com/vkomp/vkomp/vk"
 )
 
 // leftovers names what a target that was given back carries over to the next task:
@@ -24,7 +25,7 @@ func leftovers(t *target) (left []string) {
 			left = append(left, fmt.Sprintf("%d %s", v.Len(), path))
 		}
 		switch path {
-		case "push", "sizes", "ranges", "plan.calls", "items":
+		case "dispatch.push", "dispatch.sizes", "dispatch.ranges", "dispatch.plan.calls", "items":
 			// Numbers, which nobody reads before they are written.
 			return
 		case "ops":
@@ -55,7 +56,7 @@ func leftovers(t *target) (left []string) {
 				}
 			case f.Kind() == reflect.Slice:
 				keeps(strings.TrimPrefix(name, "Region."), f)
-			case name == "Region" || name == "plan":
+			case f.Kind() == reflect.Struct && f.Type() != reflect.TypeFor[mark]() && f.Type() != reflect.TypeFor[vk.Pipeline]():
 				walk(name+".", f)
 			case !f.IsZero():
 				left = append(left, name)
