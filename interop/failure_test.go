@@ -3,6 +3,7 @@ package interop_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
 	"testing"
 	"testing/synctest"
@@ -106,6 +107,29 @@ func TestCallsThatFailEndNoStream(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// The host's signal comes after any number of failures: the semaphore's value is waited
+// for, looked up and then raised, and each of these calls is made again until it succeeds.
+// So these failures come one after the other, and the construct behind the signal is
+// submitted and waits all that time.
+func TestHostSignalsAfterManyFailures(t *testing.T) {
+	for _, own := range []int{0, 1} {
+		t.Run(fmt.Sprint(own, " own queues"), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				for _, bad := range runHistory(own, []action{
+					{Kind: doInit},
+					{Kind: doAnnounce},
+					{Kind: doUse, How: 1}, // with nowait, behind the announced work
+					{Kind: doSteps, How: 15},
+					{Kind: doFaultCalls, How: 7}, // eight calls of each kind fail
+					{Kind: doWithdraw},           // the host has to signal in place of the work
+				}, 0) {
+					t.Error(bad)
+				}
+			})
+		})
 	}
 }
 

@@ -255,6 +255,30 @@ func (m *machine) failCalls(n int, calls ...string) {
 	}
 }
 
+// outlastFailures returns when nobody is about to repeat a call that has failed: a second
+// has passed without a failure, and whoever meets one tries again well within that. There
+// is no fixed time to wait, because a goroutine can meet all the failures that failCalls
+// has prepared, one after the other.
+func (m *machine) outlastFailures() {
+	left, prepared := m.failuresLeft()
+	for before := -1; prepared && left != before; {
+		before = left
+		time.Sleep(time.Second)
+		left, _ = m.failuresLeft()
+	}
+}
+
+// failuresLeft counts the calls that are still to fail. prepared reports whether failCalls
+// was called.
+func (m *machine) failuresLeft() (n int, prepared bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, next := range m.failing {
+		n += len(next)
+	}
+	return n, m.failing != nil
+}
+
 // The calls of failCalls.
 const looks, waits, signals = "vkGetSemaphoreCounterValue", "vkWaitSemaphores", "vkSignalSemaphore"
 

@@ -630,9 +630,7 @@ func runHistory(own int, actions []action, seed uint64) []string {
 	m := &model{rig: newRig(own)}
 	for k, a := range actions {
 		m.do(a)
-		if len(m.failing) > 0 {
-			time.Sleep(2 * time.Second) // what has failed is tried again
-		}
+		m.outlastFailures()
 		synctest.Wait()
 		if stuck := m.stuck([]*queue{m.shared, m.scheduler.queue}); len(stuck) > 0 {
 			m.fail("after action %d, what is not submitted holds up %s", k, stuck)
