@@ -417,6 +417,10 @@ func (t *tangle) absorb(g, q *generation, start, end uintptr) bool {
 	if !there {
 		t.join(g, a)
 	}
+	if g.retired > a.node.seq {
+		// The others have been retired: nobody is going to look at the members again.
+		t.retire(a)
+	}
 	return true
 }
 

@@ -712,3 +712,27 @@ func TestImportedChildFollowsAReaderThatALaterOneStandsFor(t *testing.T) {
 	s.complete("w1", nil)
 	s.expect(t, "start r1")
 }
+
+// A reader can become a member of a generation whose other members are kept for the children
+// of an importing task already: they find it like these.
+func TestImportedChildFollowsAReaderWhoseSegmentHasJoinedItsNeighbour(t *testing.T) {
+	s := newScript()
+	x := lane(30)
+	add := func(label string, kind DependKind, from, to int) {
+		s.add(Task{Label: label, Depend: []Depend{long(kind, x[from:to])}})
+	}
+	add("w", DependInOut, 0, 20)
+	add("a", DependInOut, 20, 30)
+	back := s.inner("p", Import, Task{})
+	inner := s.scope
+	back()
+	add("r1", DependIn, 0, 20)
+	add("x", DependInOut, 0, 5)
+	add("r2", DependIn, 5, 30)
+	add("y", DependInOut, 5, 30)
+	s.scope = inner
+	add("c", DependIn, 20, 30)
+	s.expect(t, "start w", "start a", "start p")
+	s.complete("a", nil)
+	s.expect(t, "start c")
+}
