@@ -108,5 +108,7 @@
 // Taskwait or Taskgroup that waits for it, or by [Runtime.Close]; its dependents are not
 // run, those made later neither, until then. Of failures of tasks with one label and one
 // text, a Taskwait and Close return the text of the first, and say how many there are like
-// it; errors.Is and errors.As find the others too, up to 16 that differ in what they wrap.
+// it; errors.Is and errors.As find others too that differ in what they wrap: those among the
+// first 8 that differ, and of later ones, up to 16 in all, those whose innermost errors
+// differ from the ones before.
 package vkomp

@@ -306,8 +306,9 @@ func report(tallies []*tally) error {
 	errs := make([]error, len(lines))
 	for i, l := range lines {
 		errs[i] = l.root
-		if l.failed > 1 {
-			errs[i] = &summary{l.distinct.or(l.root), l.failed - 1, l.others}
+		// Tasks of other scopes that failed are not counted, if dependents of theirs are.
+		if n := max(l.failed, len(l.distinct)); n > 1 {
+			errs[i] = &summary{l.distinct.or(l.root), n - 1, l.others}
 		}
 	}
 	err := errors.Join(errs...)

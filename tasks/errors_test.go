@@ -141,6 +141,42 @@ func TestFailuresWithOneTextAreFoundByTheirIdentity(t *testing.T) {
 	}
 }
 
+// Where only dependents are waited for, the failures are those of another scope: each is
+// found, whether the wait counts them or a finished scope does.
+func TestFailuresOfAnotherScopeAreFoundThroughTheirDependents(t *testing.T) {
+	for name, wait := range map[string]func(s *script) error{
+		"wait": func(s *script) error { return s.waitNow() },
+		"scopes": func(s *script) error {
+			var finished Failures
+			s.scope.Settle(&finished)
+			return finished.Report()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			causes := []error{errors.New("broken"), errors.New("broken")}
+			s := newScript()
+			for i, cause := range causes {
+				s.add(Task{Label: "r", Depend: s.use(DependOut, fmt.Sprint("x", i))})
+				s.complete("r", cause)
+			}
+			s.inner("p", Import, Task{})
+			for i := range causes {
+				s.add(Task{Label: "c", Depend: s.use(DependIn, fmt.Sprint("x", i))})
+			}
+			s.expect(t, "start r", "start r", "start p", "drop c", "drop c")
+			err := wait(s)
+			for i, cause := range causes {
+				if !errors.Is(err, cause) {
+					t.Errorf("the %d. cause is not found in %v", i, err)
+				}
+			}
+			if got, want := fmt.Sprint(err), `task "r": broken (and 1 more like it) (2 dependent tasks not run)`; got != want {
+				t.Errorf("got %s, want %s", got, want)
+			}
+		})
+	}
+}
+
 // What a scope remembers of failures does not grow with their number, and none is lost
 // from the count.
 func TestFailuresOfManyTasksTakeLittleMemory(t *testing.T) {

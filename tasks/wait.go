@@ -77,11 +77,11 @@ func (s *Scope) endWaits() {
 // Wait waits for the children made so far (OpenMP taskwait: direct children
 // only) and returns their failures joined: each root failure once, not those
 // of its dependents, and of those that are alike the text of the first with their number:
-// errors.Is and errors.As find those that they can tell apart, up to maxDistinct. A
-// failure is reported by every wait that is under way when the task completes, or
-// else by the next one; what it poisoned can be used again afterwards. When ctx ends
-// first its cause is returned, and nothing counts as reported. It leaves place, if
-// there is one, while it blocks.
+// errors.Is and errors.As find those that they can tell apart, within the bounds that
+// maxDistinct has. A failure is reported by every wait that is under way when the task
+// completes, or else by the next one; what it poisoned can be used again afterwards. When
+// ctx ends first its cause is returned, and nothing counts as reported. It leaves place,
+// if there is one, while it blocks.
 func (s *Scope) Wait(ctx context.Context, place Place) error {
 	failed, complete := s.wait(ctx, place)
 	if !complete {
