@@ -9,6 +9,7 @@ import (
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/ompt"
 	"github.com/vkomp/vkomp/sched"
+	"github.com/vkomp/vkomp/sched/protect"
 	"github.com/vkomp/vkomp/tasks"
 )
 
@@ -314,7 +315,7 @@ func (r *routine) onHost(ctx context.Context) error {
 	if r.dst.d != nil {
 		return r.acrossDevices(ctx)
 	}
-	return sched.Touch(func() {
+	return protect.Touch(func() {
 		dst := unsafe.Slice((*byte)(r.dst.host.Ptr), r.dst.host.Size)
 		if r.fill {
 			setBytes(dst[:r.rows.RowBytes], r.value)

@@ -183,7 +183,7 @@ func (r *dataRegion) run(ctx context.Context, depend []tasks.Depend, body func(c
 		}
 	}()
 	if r.noGroup {
-		return protect(func() error { return body(ctx) })
+		return protected(func() error { return body(ctx) })
 	}
 	return r.rt.taskgroup(ctx, body)
 }

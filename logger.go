@@ -4,7 +4,7 @@ import (
 	"context"
 	"log/slog"
 
-	"github.com/vkomp/vkomp/sched"
+	"github.com/vkomp/vkomp/sched/protect"
 )
 
 // guarded is a program's slog.Handler. The runtime logs in the midst of what it does: a
@@ -13,7 +13,7 @@ type guarded struct{ slog.Handler }
 
 // Enabled implements slog.Handler.
 func (g guarded) Enabled(ctx context.Context, level slog.Level) (enabled bool) {
-	err := sched.Apart(func() error {
+	err := protect.Apart(func() error {
 		enabled = g.Handler.Enabled(ctx, level)
 		return nil
 	})
@@ -22,7 +22,7 @@ func (g guarded) Enabled(ctx context.Context, level slog.Level) (enabled bool) {
 
 // Handle implements slog.Handler.
 func (g guarded) Handle(ctx context.Context, r slog.Record) error {
-	return sched.Apart(func() error { return g.Handler.Handle(ctx, r) })
+	return protect.Apart(func() error { return g.Handler.Handle(ctx, r) })
 }
 
 // WithAttrs implements slog.Handler.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/vkomp/vkomp/sched"
+	"github.com/vkomp/vkomp/sched/protect"
 )
 
 // Progress says how far a runtime is.
@@ -50,7 +50,7 @@ func (rt *Runtime) reports(ctx context.Context) (stop func() error) {
 		return func() error { return nil }
 	}
 	over := make(chan struct{})
-	end := sched.Start(func() error {
+	end := protect.Start(func() error {
 		ticker := time.NewTicker(r.every)
 		defer ticker.Stop()
 		for {

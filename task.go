@@ -177,7 +177,7 @@ func (rt *Runtime) merge(ctx context.Context, c current, r *sched.HostRegion, fl
 	if o := rt.tool.Load().observation(c, 0, rt.NumDevices(), r.Label, flags|ompt.TaskMerged); o != nil {
 		o.create(nil)
 	}
-	err := protect(func() error { return r.Body(ctx) })
+	err := protected(func() error { return r.Body(ctx) })
 	if err == nil || errors.Is(err, ErrCancelled) && r.Group.Cancelled() {
 		return nil
 	}

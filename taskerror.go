@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/vkomp/vkomp/sched"
+	"github.com/vkomp/vkomp/sched/protect"
 	"github.com/vkomp/vkomp/tasks"
 )
 
@@ -73,7 +73,7 @@ func (r reported) As(target any) bool {
 			return true
 		}
 	case **PanicError:
-		var panicked *sched.PanicError
+		var panicked *protect.PanicError
 		if errors.As(r.error, &panicked) {
 			*target, _ = translated(panicked).(*PanicError)
 			return true
@@ -93,11 +93,11 @@ func translated(err error) error {
 	switch err := err.(type) {
 	case *tasks.Error:
 		return taskError(err)
-	case *sched.PanicError:
+	case *protect.PanicError:
 		return &PanicError{err.Value, err.Stack}
 	}
 	return err
 }
 
-// protect calls code of the program's and returns its error, a panic as a *PanicError.
-func protect(f func() error) error { return translated(sched.Protect(f)) }
+// protected calls code of the program's and returns its error, a panic as a *PanicError.
+func protected(f func() error) error { return translated(protect.Call(f)) }

@@ -6,7 +6,7 @@ import (
 	"sync"
 
 	"github.com/vkomp/vkomp/ompt"
-	"github.com/vkomp/vkomp/sched"
+	"github.com/vkomp/vkomp/sched/protect"
 )
 
 // toolFailures are those of a tool's callbacks: of each callback the first.
@@ -91,7 +91,7 @@ func guard[E any](t *tool, callback string, f func(E)) func(E) {
 		returned := false
 		defer func() {
 			if !returned {
-				t.failed(callback, sched.Left(recover()))
+				t.failed(callback, protect.Left(recover()))
 			}
 		}()
 		f(e)
@@ -105,7 +105,7 @@ func apart[E any](t *tool, callback string, f func(E)) func(E) {
 		return nil
 	}
 	return func(e E) {
-		if err := sched.Apart(func() error { f(e); return nil }); err != nil {
+		if err := protect.Apart(func() error { f(e); return nil }); err != nil {
 			t.failed(callback, err)
 		}
 	}

@@ -191,7 +191,7 @@ func (rt *Runtime) taskgroup(ctx context.Context, body func(ctx context.Context)
 			err = errors.Join(err, fmt.Errorf("vkomp: %w", report(reporting)))
 		}
 	}()
-	return protect(func() error { return body(context.WithValue(bodies, regionKey{rt}, &c)) })
+	return protected(func() error { return body(context.WithValue(bodies, regionKey{rt}, &c)) })
 }
 
 // CancelTaskgroup cancels the innermost taskgroup (OpenMP cancel taskgroup), which

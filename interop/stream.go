@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/vkomp/vkomp/sched"
+	"github.com/vkomp/vkomp/sched/protect"
 	"github.com/vkomp/vkomp/tasks"
 	"github.com/vkomp/vkomp/vk"
 )
@@ -489,7 +489,7 @@ func (st *stream) lend(f func(queue uintptr) error) error {
 	lock := st.queue.Locker()
 	lock.Lock()
 	defer lock.Unlock()
-	return sched.Protect(func() error { return f(st.queue.Handle()) })
+	return protect.Call(func() error { return f(st.queue.Handle()) })
 }
 
 // find returns the step of a value that is not sent, or nil; the device's order is held.

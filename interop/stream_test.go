@@ -13,7 +13,7 @@ import (
 	"unsafe"
 
 	"github.com/vkomp/vkomp/interop"
-	"github.com/vkomp/vkomp/sched"
+	"github.com/vkomp/vkomp/sched/protect"
 	"github.com/vkomp/vkomp/tasks"
 	"github.com/vkomp/vkomp/vk"
 )
@@ -451,7 +451,7 @@ func TestFailuresOfSubmitNameTheirWork(t *testing.T) {
 		defer r.free(t)
 		o := initialise(t, r.device, interop.TypeTargetSync)
 		refused(t, o.Submit(t.Context(), fail), boom)
-		var p *sched.PanicError
+		var p *protect.PanicError
 		if err := o.Submit(t.Context(), func(uintptr) error { panic("oh") }); !errors.As(err, &p) || p.Value != "oh" {
 			t.Errorf("a panic: %v", err)
 		}

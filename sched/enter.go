@@ -8,6 +8,7 @@ import (
 
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/ompt"
+	"github.com/vkomp/vkomp/sched/protect"
 	"github.com/vkomp/vkomp/tasks"
 )
 
@@ -645,6 +646,6 @@ func copyBytes(to, from unsafe.Pointer, n uint64) (copied uint64, err error) {
 	if to == from {
 		return 0, nil
 	}
-	err = Touch(func() { copy(unsafe.Slice((*byte)(to), n), unsafe.Slice((*byte)(from), n)) })
+	err = protect.Touch(func() { copy(unsafe.Slice((*byte)(to), n), unsafe.Slice((*byte)(from), n)) })
 	return n, err
 }

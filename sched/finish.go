@@ -8,6 +8,7 @@ import (
 
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/ompt"
+	"github.com/vkomp/vkomp/sched/protect"
 	"github.com/vkomp/vkomp/tasks"
 )
 
@@ -55,7 +56,7 @@ func (s *Scheduler) finish(t *target, w *tasks.Work) {
 	}
 	s.mu.Unlock()
 
-	bytes, err := uint64(0), errGoexit
+	bytes, err := uint64(0), protect.ErrGoexit
 	// Deferred, because an observer may end the goroutine.
 	defer func() {
 		s.mu.Lock()

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/vkomp/vkomp/sched/protect"
 	"github.com/vkomp/vkomp/tasks"
 )
 
@@ -183,7 +184,7 @@ func (t *hostTask) Start(n *tasks.Node, w *tasks.Work) {
 		return
 	}
 	if !t.state.CompareAndSwap(hostWaiting, hostStarted) {
-		defer n.Complete(fmt.Errorf("not run: %w", cmp.Or(context.Cause(t.Context), errGoexit)), w)
+		defer n.Complete(fmt.Errorf("not run: %w", cmp.Or(context.Cause(t.Context), protect.ErrGoexit)), w)
 		if t.Observer != nil {
 			t.Observer.Dropped()
 		}
@@ -216,7 +217,7 @@ func (t *hostTask) dropCancelled() bool {
 }
 
 func (t *hostTask) run(n *tasks.Node) {
-	err := errGoexit
+	err := protect.ErrGoexit
 	// Deferred, because a body can leave by runtime.Goexit, and so can an observer.
 	defer func() {
 		if t.Ender != nil {
@@ -243,7 +244,7 @@ func (t *hostTask) run(n *tasks.Node) {
 }
 
 func (t *hostTask) protected() error {
-	return Protect(func() error { return t.Body(t.Context) })
+	return protect.Call(func() error { return t.Body(t.Context) })
 }
 
 // Recycle implements tasks.Recycler. The target of an undeferred task is given

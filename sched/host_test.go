@@ -13,6 +13,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/vkomp/vkomp/sched/protect"
 	"github.com/vkomp/vkomp/tasks"
 )
 
@@ -257,7 +258,7 @@ func TestFailureOfABody(t *testing.T) {
 	}{
 		"error": {func(context.Context) error { return errBody }, func(err error) bool { return errors.Is(err, errBody) }},
 		"panic": {func(context.Context) error { panic("at the disco") }, func(err error) bool {
-			var p *PanicError
+			var p *protect.PanicError
 			return errors.As(err, &p) && p.Value == "at the disco" && strings.Contains(string(p.Stack), "TestFailureOfABody") &&
 				strings.Contains(err.Error(), "panic: at the disco")
 		}},
@@ -308,7 +309,7 @@ func TestBodyThatLeavesByGoexitCompletesItsTask(t *testing.T) {
 		if returned != noWait {
 			t.Errorf("Run returned: %v", returned)
 		}
-		if err := r.wait(); noWait != errors.Is(err, errGoexit) {
+		if err := r.wait(); noWait != errors.Is(err, protect.ErrGoexit) {
 			t.Errorf("the wait returned %v", err)
 		}
 		if ended != 1 {

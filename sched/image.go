@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/sched/protect"
 )
 
 // Image is a mapped value whose corresponding storage is no copy of its bytes but a
@@ -19,7 +20,7 @@ type Image struct {
 	// are in the value: others it leaves alone, and it depends on nothing that is in the
 	// image before. It may be called more than once for one copy. Read reads the value
 	// from an image. Neither has to do with attached pointers. They are the program's: what
-	// they fail with, and how they fail, is the task's failure (see Apart).
+	// they fail with, and how they fail, is the task's failure (see protect.Apart).
 	Write, Read func(image unsafe.Pointer) error
 	// Attach are the image's pointers to other items. The task keeps the slice.
 	Attach []Attachment
@@ -186,7 +187,7 @@ func (image *Image) read(from unsafe.Pointer, size uint64) error {
 
 // call calls one of the program's functions, for an image that is not the device's.
 func (image *Image) call(f func(unsafe.Pointer) error, bytes []byte) error {
-	return Apart(func() error { return f(unsafe.Pointer(&bytes[0])) })
+	return protect.Apart(func() error { return f(unsafe.Pointer(&bytes[0])) })
 }
 
 // scratch returns memory for an image of any type of that size.

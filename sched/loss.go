@@ -3,6 +3,7 @@ package sched
 import (
 	"fmt"
 
+	"github.com/vkomp/vkomp/sched/protect"
 	"github.com/vkomp/vkomp/tasks"
 )
 
@@ -67,7 +68,7 @@ func (s *Scheduler) settleLoss() {
 	if s.loss.hook != nil {
 		// It completes tasks, whose observers may end the goroutine, so it runs on one of its
 		// own. The tool that observes reports its failures itself, so the error is dropped.
-		_ = Apart(func() error {
+		_ = protect.Apart(func() error {
 			s.loss.hook(s.Lost())
 			return nil
 		})

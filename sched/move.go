@@ -8,6 +8,7 @@ import (
 	"unsafe"
 
 	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/sched/protect"
 	"github.com/vkomp/vkomp/tasks"
 	"github.com/vkomp/vkomp/vk"
 )
@@ -562,7 +563,7 @@ func (m *move) copyRows(dst, src unsafe.Pointer, rows memory.Rows) (uint64, erro
 	if m.block != nil && dst == src {
 		return 0, nil
 	}
-	err := Touch(func() {
+	err := protect.Touch(func() {
 		n := rows.RowBytes
 		for d, s := range rows.All() {
 			copy(unsafe.Slice((*byte)(unsafe.Add(dst, d)), n), unsafe.Slice((*byte)(unsafe.Add(src, s)), n))

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/vkomp/vkomp/sched/protect"
 	"github.com/vkomp/vkomp/tasks"
 	"github.com/vkomp/vkomp/vk"
 	"github.com/vkomp/vkomp/vk/spirv"
@@ -254,7 +255,7 @@ func (s *Scheduler) runCompilation(c *compilation, d *deviceKernel, fold int, o 
 	// A tool that hears of it may end the goroutine.
 	err := errors.New("the compilation was cut off")
 	defer func() { s.endCompilation(c, d, fold, p, err) }()
-	err = Protect(func() (err error) {
+	err = protect.Call(func() (err error) {
 		p, err = s.device.CreatePipeline(o)
 		return err
 	})

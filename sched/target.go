@@ -7,6 +7,7 @@ import (
 
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/ompt"
+	"github.com/vkomp/vkomp/sched/protect"
 	"github.com/vkomp/vkomp/tasks"
 )
 
@@ -378,9 +379,9 @@ func (t *target) Start(n *tasks.Node, w *tasks.Work) {
 		// Deferred, because the observer may end the goroutine.
 		switch at {
 		case startBegins:
-			t.s.never(t, errGoexit, w)
+			t.s.never(t, protect.ErrGoexit, w)
 		case startEntered:
-			t.s.handOver(t, errGoexit, w)
+			t.s.handOver(t, protect.ErrGoexit, w)
 			t.told()
 		case startHandedOver:
 			t.told()

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/vkomp/vkomp/ompt"
+	"github.com/vkomp/vkomp/sched/protect"
 )
 
 // traceBuffers fills the buffers of a tool with the records of a device. Its methods are
@@ -30,7 +31,7 @@ func (b *traceBuffers) add(r ompt.Record) {
 	}
 	if b.buffer == nil {
 		var room []ompt.Record
-		if err := Apart(func() error { room = b.request(b.device); return nil }); err != nil {
+		if err := protect.Apart(func() error { room = b.request(b.device); return nil }); err != nil {
 			b.failed(fmt.Errorf("BufferRequest: %w", err))
 		}
 		if cap(room) == 0 {
@@ -65,7 +66,7 @@ func (b *traceBuffers) give(owned bool) {
 	if owned {
 		b.buffer = nil
 	}
-	if err := Apart(func() error { b.complete(b.device, records, owned); return nil }); err != nil {
+	if err := protect.Apart(func() error { b.complete(b.device, records, owned); return nil }); err != nil {
 		b.failed(fmt.Errorf("BufferComplete: %w", err))
 	}
 }

@@ -1,15 +1,18 @@
-package sched
+// Package protect calls code of the program's, or touches its storage, so that whatever
+// happens there is an error: a panic, a fault, the end of the goroutine. It is for this
+// repository alone.
+//
+// Such code can return, panic, or leave by runtime.Goexit, which is what t.Fatal does. A
+// panic becomes an error everywhere. Goexit cannot be stopped: the goroutine ends. Where the
+// caller can bear that, because what it still has to do is deferred, [Call] calls the code;
+// where it cannot, [Apart] and [Start] do. [Touch] is for storage that may be gone.
+package protect
 
 import (
 	"errors"
 	"fmt"
 	"runtime/debug"
 )
-
-// Code of the program's that the runtime calls can return, panic, or leave by
-// runtime.Goexit, which is what t.Fatal does. A panic becomes an error everywhere. Goexit
-// cannot be stopped: the goroutine ends. Where the caller can bear that, because what it
-// still has to do is deferred, Protect calls the code; where it cannot, Apart and Start do.
 
 // PanicError is a panic of user code that the runtime called.
 type PanicError struct {
@@ -26,13 +29,13 @@ func (e *PanicError) Unwrap() error {
 	return err
 }
 
-// errGoexit: the code neither returned nor panicked.
-var errGoexit = errors.New("it left by runtime.Goexit")
+// ErrGoexit: the code neither returned nor panicked.
+var ErrGoexit = errors.New("it left by runtime.Goexit")
 
-// Protect calls f and returns its error, a panic as a *PanicError. Code that leaves by
+// Call calls f and returns its error, a panic as a *PanicError. Code that leaves by
 // runtime.Goexit ends the caller's goroutine all the same: then only what the caller has
 // deferred is done.
-func Protect(f func() error) (err error) {
+func Call(f func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = Left(v)
@@ -45,7 +48,7 @@ func Protect(f func() error) (err error) {
 // recovered, nil for runtime.Goexit.
 func Left(recovered any) error {
 	if recovered == nil {
-		return errGoexit
+		return ErrGoexit
 	}
 	return &PanicError{Value: recovered, Stack: debug.Stack()}
 }
@@ -57,12 +60,12 @@ func Apart(f func() error) error { return Start(f)() }
 
 // Start calls f as Apart does, and returns what waits for it and returns its error.
 func Start(f func() error) (end func() error) {
-	err := errGoexit
+	err := ErrGoexit
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
 		debug.SetPanicOnFault(true)
-		err = Protect(f)
+		err = Call(f)
 	}()
 	return func() error {
 		<-over
