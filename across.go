@@ -8,6 +8,7 @@ import (
 
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/sched"
+	"github.com/vkomp/vkomp/sched/construct"
 )
 
 // A copy between two Vulkan devices goes through the host: pieces of it are copied
@@ -68,7 +69,7 @@ func (r *routine) acrossDevices(ctx context.Context) error {
 	// The pieces are no siblings of the routine's task.
 	scope := r.rt.graph.NewScope()
 	defer scope.Retire()
-	region := sched.Region{Label: r.label, Scope: scope, Place: r.place}
+	region := sched.Region{Construct: construct.Construct{Label: r.label, Scope: scope, Place: r.place}}
 	if r.deferred {
 		region.Place = r.rt.host.Pool()
 	}

@@ -101,7 +101,7 @@ func (rt *Runtime) CloseContext(ctx context.Context) error {
 	case <-ctx.Done():
 		return rt.givenUp(ctx)
 	}
-	err := errors.Join(append([]error{report(c.failed.Report())}, append(c.errs, c.devicesErr)...)...)
+	err := errors.Join(append([]error{c.failed.Report()}, append(c.errs, c.devicesErr)...)...)
 	c.errs, c.devicesErr = nil, nil
 	return err
 }

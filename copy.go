@@ -9,6 +9,7 @@ import (
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/ompt"
 	"github.com/vkomp/vkomp/sched"
+	"github.com/vkomp/vkomp/sched/construct"
 	"github.com/vkomp/vkomp/sched/protect"
 	"github.com/vkomp/vkomp/tasks"
 )
@@ -203,14 +204,13 @@ func (r *routine) generate(ctx context.Context, async bool, depend []Depend, ref
 // run makes the task where its storage is. It reports whether the task has the
 // routine.
 func (r *routine) run(ctx context.Context, c *current) (given bool, err error) {
+	common := c.construct(r.label, r.depend, r.deferred)
+	if r.observed != nil {
+		common.Observer = r.observed
+	}
 	d := r.device()
 	if d == nil || r.across() {
-		region := sched.HostRegion{
-			Label: r.label, Scope: c.children(), Depend: r.depend, NoWait: r.deferred, Group: c.group(), Place: c.place,
-		}
-		if r.observed != nil {
-			region.Observer = r.observed
-		}
+		region := sched.HostRegion{Construct: common}
 		if r.rows.RowBytes > 0 {
 			region.Body = r.body
 			r.place = c.place
@@ -224,12 +224,7 @@ func (r *routine) run(ctx context.Context, c *current) (given bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	region := sched.Region{
-		Label: r.label, Scope: c.children(), Depend: r.depend, NoWait: r.deferred, Group: c.group(), Place: c.place,
-	}
-	if r.observed != nil {
-		region.Observer = r.observed
-	}
+	region := sched.Region{Construct: common}
 	if r.rows.RowBytes > 0 {
 		r.moves[0] = r.move()
 		region.Moves = r.moves[:]
@@ -308,7 +303,7 @@ func (r *routine) onHost(ctx context.Context) error {
 		defer r.giveBack()
 	}
 	if r.observed != nil {
-		op := &sched.Op{DataOp: r.operation()}
+		op := &construct.Op{DataOp: r.operation()}
 		r.observed.Op(ompt.ScopeBegin, op)
 		defer r.observed.Op(ompt.ScopeEnd, op)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/ompt"
 	"github.com/vkomp/vkomp/sched"
+	"github.com/vkomp/vkomp/sched/protect"
 	"github.com/vkomp/vkomp/tasks"
 )
 
@@ -174,16 +175,16 @@ func (r *dataRegion) run(ctx context.Context, depend []tasks.Depend, body func(c
 		}
 	}
 	if err := r.begin(ctx, depend); err != nil {
-		return fmt.Errorf("vkomp: %w", report(err))
+		return fmt.Errorf("vkomp: %w", err)
 	}
 	// Deferred, because a body can leave by runtime.Goexit.
 	defer func() {
 		if ending := r.move(ctx, depend, true); ending != nil {
-			err = errors.Join(err, fmt.Errorf("vkomp: %w", report(ending)))
+			err = errors.Join(err, fmt.Errorf("vkomp: %w", ending))
 		}
 	}()
 	if r.noGroup {
-		return protected(func() error { return body(ctx) })
+		return protect.Call(func() error { return body(ctx) })
 	}
 	return r.rt.taskgroup(ctx, body)
 }
@@ -220,27 +221,25 @@ func (r *dataRegion) begin(ctx context.Context, depend []tasks.Depend) error {
 // unmaps what was mapped in any case.
 func (r *dataRegion) move(ctx context.Context, depend []tasks.Depend, ending bool) error {
 	c := r.rt.current(ctx)
-	kind, device := ompt.TargetEnterData, r.rt.NumDevices()
+	kind := ompt.TargetEnterData
 	if ending {
 		kind = ompt.TargetExitData
 	}
+	if r.device == nil && len(depend) == 0 {
+		return nil
+	}
+	common := c.construct(r.label, depend, false)
+	common.Always = ending
 	if r.device == nil {
-		if len(depend) == 0 {
-			return nil
-		}
-		err := r.rt.host.Run(context.WithoutCancel(ctx), sched.HostRegion{
-			Observer: r.rt.tool.Load().observer(c, kind, device, r.label, targetFlags(false)),
-			Label:    r.label, Scope: c.children(), Depend: depend, Group: c.group(), Place: c.place, Always: ending,
-		})
+		common.Observer = r.rt.tool.Load().observer(c, kind, r.rt.NumDevices(), r.label, targetFlags(false))
+		err := r.rt.host.Run(context.WithoutCancel(ctx), sched.HostRegion{Construct: common})
 		r.rt.race.move(ctx, c, r, depend, ending, err)
 		return err
 	}
-	region := sched.Region{
-		Label: r.label, Scope: c.children(), Depend: depend, Group: c.group(), Place: c.place, Always: ending, Images: r.images,
-	}
 	if t := r.rt.tool.Load(); t != nil {
-		region.Observer = t.observer(c, kind, r.of.number, r.label, targetFlags(false))
+		common.Observer = t.observer(c, kind, r.of.number, r.label, targetFlags(false))
 	}
+	region := sched.Region{Construct: common, Images: r.images}
 	if ending {
 		region.Exit = r.exit
 	} else {

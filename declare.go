@@ -9,6 +9,7 @@ import (
 
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/sched"
+	"github.com/vkomp/vkomp/sched/construct"
 )
 
 // DeclareTarget declares storage that every device has (OpenMP 5.2 declare target
@@ -35,7 +36,7 @@ type DeclareTarget struct {
 // is why it does not open.
 func (rt *Runtime) DeclareTarget(ctx context.Context, d DeclareTarget) error {
 	if err := rt.declareTarget(ctx, &d); err != nil {
-		return fmt.Errorf("vkomp: %w", report(err))
+		return fmt.Errorf("vkomp: %w", err)
 	}
 	return nil
 }
@@ -148,7 +149,7 @@ func (d *device) declare(s *sched.Scheduler, label string, items []memory.Map) e
 	}
 	scope := d.rt.graph.NewScope()
 	defer scope.Retire()
-	return s.Run(context.Background(), sched.Region{Label: label, Scope: scope, Enter: items, Infinite: true})
+	return s.Run(context.Background(), sched.Region{Construct: construct.Construct{Label: label, Scope: scope}, Enter: items, Infinite: true})
 }
 
 // canDeclare returns why the device, which is open, would not take the items.
@@ -163,7 +164,7 @@ func (d *device) canDeclare(label string, items []memory.Map) error {
 		}
 		trial[k].Type = memory.MapAlloc
 	}
-	err := s.Run(context.Background(), sched.Region{Label: label, Scope: scope, Enter: trial, Exit: trial})
+	err := s.Run(context.Background(), sched.Region{Construct: construct.Construct{Label: label, Scope: scope}, Enter: trial, Exit: trial})
 	if errors.Is(err, ErrPartialOverlap) {
 		err = fmt.Errorf("%w: %w", ErrAssociated, err)
 	}

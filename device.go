@@ -11,6 +11,7 @@ import (
 	"github.com/vkomp/vkomp/interop"
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/sched"
+	"github.com/vkomp/vkomp/sched/construct"
 	"github.com/vkomp/vkomp/tasks"
 	"github.com/vkomp/vkomp/traits"
 	"github.com/vkomp/vkomp/vk"
@@ -176,7 +177,7 @@ func (d *device) open() (*sched.Scheduler, error) {
 	scheduling.LeakSites, scheduling.OwnBuffers = o.LeakSites, o.Robust
 	scheduling.Placement, scheduling.Seed = sched.Placement(o.Placement), o.PlacementSeed
 	scheduling.Generation = d.generation
-	scheduling.Numbers = sched.Numbers{Device: d.number, Host: d.rt.NumDevices()}
+	scheduling.Numbers = construct.Numbers{Device: d.number, Host: d.rt.NumDevices()}
 	scheduling.Regain, scheduling.Lost, scheduling.Over = d.regain(), d.lost, d.finishInterop
 	s, err := sched.New(scheduled, scheduling)
 	if err != nil {

@@ -194,22 +194,18 @@ func (rt *Runtime) standalone(ctx context.Context, d *standalone, items []Arg, d
 	}
 	passed.depend = appendItems(passed.depend, depend)
 	noWait := d.noWait && !c.final
-	var observer sched.Observer
+	common := c.construct(label, passed.depend, noWait)
 	if t := rt.tool.Load(); t != nil && (s != nil || len(passed.depend) > 0) {
-		observer = t.observer(c, d.kind, dev.number, label, targetFlags(noWait))
+		common.Observer = t.observer(c, d.kind, dev.number, label, targetFlags(noWait))
 	}
 	switch {
 	case s != nil:
 		err = s.Run(ctx, sched.Region{
-			Observer: observer,
-			Label:    label, Scope: c.children(), Depend: passed.depend, NoWait: noWait,
-			Enter: passed.enter, Exit: passed.exit, Moves: passed.moves, Images: passed.images, Group: c.group(), Place: c.place,
+			Construct: common,
+			Enter:     passed.enter, Exit: passed.exit, Moves: passed.moves, Images: passed.images,
 		})
 	case len(passed.depend) > 0:
-		err = rt.host.Run(ctx, sched.HostRegion{
-			Observer: observer,
-			Label:    label, Scope: c.children(), Depend: passed.depend, NoWait: noWait, Group: c.group(), Place: c.place,
-		})
+		err = rt.host.Run(ctx, sched.HostRegion{Construct: common})
 	}
 	rt.race.standalone(ctx, c, label, passed, dev, noWait, err)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/sched"
+	"github.com/vkomp/vkomp/sched/protect"
 	"github.com/vkomp/vkomp/tasks"
 	"github.com/vkomp/vkomp/vk"
 	"github.com/vkomp/vkomp/vk/spirv"
@@ -72,3 +73,14 @@ var (
 	// a task that was generated before; or the kernel is closed.
 	ErrClosed = sched.ErrClosed
 )
+
+// TaskError is the failure of one task, as a construct or a wait reports it: for errors.As.
+// Task is the task's label, and Cause the failure itself. Dependent is set when the task was
+// not run because one that it depends on has failed; Cause is that task's *TaskError then.
+type TaskError = tasks.Error
+
+// PanicError is a panic in code of the program's that the runtime calls: a task's body, a
+// kernel's Host variant, a Mapper's functions, foreign work, a tool's callback, a report of
+// progress. For errors.As. Value is what panic was called with, and Stack the stack of the
+// goroutine that panicked, as debug.Stack has it.
+type PanicError = protect.PanicError

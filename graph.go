@@ -100,7 +100,7 @@ func graphOf(s tasks.Snapshot) Graph {
 			Device:   InitialDeviceNumber,
 			Included: t.Included,
 			State:    GraphState(t.State.String()),
-			Failure:  translated(t.Failure),
+			Failure:  t.Failure,
 			Depend:   make([]GraphDepend, len(t.Depend)),
 		}
 		if t.Domain != tasks.Host {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/vkomp/vkomp/interop"
 	"github.com/vkomp/vkomp/memory"
-	"github.com/vkomp/vkomp/sched"
+	"github.com/vkomp/vkomp/sched/construct"
 	"github.com/vkomp/vkomp/tasks"
 	"github.com/vkomp/vkomp/vk"
 )
@@ -100,9 +100,9 @@ func (rt *Runtime) interop(ctx context.Context, i *Interop) error {
 		return fmt.Errorf("%w: %w", ErrInvalidArgument, err)
 	}
 	c := rt.current(ctx)
-	t := interop.Task{Label: "interop", Scope: c.children(), NoWait: i.NoWait, Group: c.group()}
+	t := interop.Task{Construct: c.construct("interop", nil, i.NoWait)}
 	if rt.tool.Load() != nil {
-		t.Observer = func(device int) sched.Observer {
+		t.ObserverOf = func(device int) construct.Observer {
 			return rt.tool.Load().observer(c, 0, device, t.Label, targetFlags(true))
 		}
 	}
@@ -419,7 +419,7 @@ func (rt *Runtime) failure(ctx context.Context, err error) error {
 			err = fmt.Errorf("%w: %s", err, strings.Join(awaited, "; "))
 		}
 	}
-	return fmt.Errorf("vkomp: %w", report(err))
+	return fmt.Errorf("vkomp: %w", err)
 }
 
 // awaited describes what is awaited of foreign code.

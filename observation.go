@@ -7,6 +7,7 @@ import (
 
 	"github.com/vkomp/vkomp/ompt"
 	"github.com/vkomp/vkomp/sched"
+	"github.com/vkomp/vkomp/sched/construct"
 	"github.com/vkomp/vkomp/tasks"
 )
 
@@ -113,7 +114,7 @@ func (t *tool) newObservation() *observation {
 	return o
 }
 
-// Release implements sched.Observer. A task has begun by then or was dropped: nothing is
+// Release implements construct.Observer. A task has begun by then or was dropped: nothing is
 // left of follows.
 func (o *observation) Release() {
 	switch {
@@ -141,7 +142,7 @@ func (t *tool) task(c current, from *Task, r *sched.HostRegion, inner *taskConte
 }
 
 // observer is observation for what takes an observer.
-func (t *tool) observer(c current, kind ompt.TargetKind, device int, label string, flags ompt.TaskFlag) sched.Observer {
+func (t *tool) observer(c current, kind ompt.TargetKind, device int, label string, flags ompt.TaskFlag) construct.Observer {
 	if o := t.observation(c, kind, device, label, flags); o != nil {
 		return o
 	}
@@ -156,14 +157,14 @@ func targetFlags(noWait bool) ompt.TaskFlag {
 	return ompt.TaskTarget | ompt.TaskUndeferred
 }
 
-// Interest implements sched.Observer.
+// Interest implements construct.Observer.
 func (o *observation) Interest() (run, operations bool) {
 	return o.tool.runs, o.tool.operations
 }
 
 func (o *observation) deferred() bool { return o.flags&ompt.TaskUndeferred == 0 }
 
-// Created implements sched.Observer.
+// Created implements construct.Observer.
 func (o *observation) Created(n *tasks.Node, depend []tasks.Depend) {
 	o.id = ompt.ID(n.ID())
 	if o.detach != nil {
@@ -253,7 +254,7 @@ func (o *observation) tellFollows() {
 	}
 }
 
-// Begin implements sched.Observer.
+// Begin implements construct.Observer.
 func (o *observation) Begin() {
 	o.begun = true
 	o.tellFollows()
@@ -289,15 +290,15 @@ func (o *observation) target(end ompt.ScopeEndpoint) {
 	}
 }
 
-// Map implements sched.Observer.
+// Map implements construct.Observer.
 func (o *observation) Map(items []ompt.MapItem) {
 	if len(items) > 0 && o.kind != 0 && o.tool.TargetMapEMI != nil {
 		o.tool.TargetMapEMI(ompt.TargetMapEMIEvent{Target: &o.region, Items: items, Codeptr: o.codeptr, TargetID: o.targetID})
 	}
 }
 
-// Op implements sched.Observer.
-func (o *observation) Op(end ompt.ScopeEndpoint, op *sched.Op) {
+// Op implements construct.Observer.
+func (o *observation) Op(end ompt.ScopeEndpoint, op *construct.Op) {
 	t := o.tool
 	if end != ompt.ScopeEnd {
 		op.ID, op.TargetID = ompt.ID(t.ops.Add(1)), o.targetID
@@ -339,7 +340,7 @@ func (o *observation) opType(kind ompt.TargetDataOp) ompt.TargetDataOp {
 	return kind
 }
 
-// End implements sched.Observer.
+// End implements construct.Observer.
 func (o *observation) End(err error) {
 	if o.kind != 0 {
 		o.target(ompt.ScopeEnd)
@@ -461,7 +462,7 @@ func (t *tool) storageRoutine(c current, device int, label string, op ompt.DataO
 	o.Begin()
 	defer o.Release()
 	defer o.End(nil)
-	told := sched.Op{DataOp: op}
+	told := construct.Op{DataOp: op}
 	if op.Type == ompt.TargetDataDelete {
 		o.Op(ompt.ScopeBegin, &told)
 		defer o.Op(ompt.ScopeEnd, &told)

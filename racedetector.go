@@ -74,7 +74,7 @@ func (r *raceDetector) callers() *raceStack {
 // generated tells of a task without a body: err is what generating it, and waiting for
 // it unless it is deferred, came to.
 func (r *raceDetector) generated(ctx context.Context, c current, at *raceStack, label string, depend []tasks.Depend, accesses []race.Access, noWait bool, err error) {
-	var failed *tasks.Error
+	var failed *TaskError
 	cut := !noWait && err != nil && ctx.Err() != nil && !errors.As(err, &failed)
 	if err != nil && !cut && !errors.As(err, &failed) && !errors.Is(err, ErrCancelled) {
 		return // there is no task
@@ -153,7 +153,7 @@ func (r *raceDetector) task(c current, inner *taskContext, label string, depend 
 
 // ran tells what running the task of inner, if it was included, came to.
 func (r *raceDetector) ran(ctx context.Context, inner *taskContext, undeferred bool, err error) {
-	var failed *tasks.Error
+	var failed *TaskError
 	switch {
 	case r == nil || !undeferred:
 	case err != nil && ctx.Err() != nil && !errors.As(err, &failed):

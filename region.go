@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/vkomp/vkomp/sched"
+	"github.com/vkomp/vkomp/sched/construct"
 	"github.com/vkomp/vkomp/tasks"
 	"github.com/vkomp/vkomp/tasks/race"
 )
@@ -80,6 +81,11 @@ func (c *current) group() *tasks.Group {
 		return nil
 	}
 	return c.inside.group
+}
+
+// construct is what a construct that c met has in common with others.
+func (c *current) construct(label string, depend []tasks.Depend, noWait bool) construct.Construct {
+	return construct.Construct{Label: label, Scope: c.children(), Group: c.group(), Place: c.place, Depend: depend, NoWait: noWait}
 }
 
 // regionKey is the key of a context's current region in one runtime.

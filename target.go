@@ -118,12 +118,11 @@ func (rt *Runtime) target(ctx context.Context, t *Target, args []Arg, depend []D
 		passed.dependOnArgs(k, args)
 	}
 	noWait := t.NoWait && !c.final
+	common := c.construct(label, passed.depend, noWait)
+	common.Priority = rt.priority(t.Priority)
 	if d.physical == nil {
-		err := rt.targetOnHost(ctx, t, args, sched.HostRegion{
-			Label: label, Scope: c.children(), Depend: passed.depend, NoWait: noWait, Target: true,
-			Observer: rt.tool.Load().observer(c, ompt.Target, d.number, label, targetFlags(noWait)),
-			Priority: rt.priority(t.Priority), Group: c.group(), Place: c.place,
-		})
+		common.Observer = rt.tool.Load().observer(c, ompt.Target, d.number, label, targetFlags(noWait))
+		err := rt.targetOnHost(ctx, t, args, sched.HostRegion{Construct: common, Target: true})
 		rt.race.target(ctx, c, k, args, d, label, passed.depend, noWait, err)
 		return err
 	}
@@ -138,10 +137,7 @@ func (rt *Runtime) target(ctx context.Context, t *Target, args []Arg, depend []D
 		return inLabel(err)
 	}
 	r := sched.Region{
-		Label:     label,
-		Scope:     c.children(),
-		Depend:    passed.depend,
-		NoWait:    noWait,
+		Construct: common,
 		Enter:     passed.enter,
 		Exit:      passed.enter,
 		Kernel:    k.shader,
@@ -150,9 +146,6 @@ func (rt *Runtime) target(ctx context.Context, t *Target, args []Arg, depend []D
 		Images:    passed.images,
 		Range:     extent,
 		Values:    passed.values,
-		Group:     c.group(),
-		Place:     c.place,
-		Priority:  rt.priority(t.Priority),
 	}
 	if t := rt.tool.Load(); t != nil {
 		r.Observer = t.observer(c, ompt.Target, d.number, label, targetFlags(noWait))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/vkomp/vkomp/ompt"
 	"github.com/vkomp/vkomp/sched"
+	"github.com/vkomp/vkomp/sched/protect"
 	"github.com/vkomp/vkomp/tasks"
 	"github.com/vkomp/vkomp/tasks/race"
 )
@@ -133,10 +134,8 @@ func (rt *Runtime) task(ctx context.Context, t *Task) error {
 	defer passed.giveBack()
 	passed.depend = appendItems(passed.depend, t.Depend)
 	undeferred := t.If.isFalse() || c.final
-	r := sched.HostRegion{
-		Label: label, Scope: c.children(), Depend: passed.depend, NoWait: !undeferred,
-		Body: t.Body, Priority: rt.priority(t.Priority), Group: c.group(), Place: c.place,
-	}
+	r := sched.HostRegion{Construct: c.construct(label, passed.depend, !undeferred), Body: t.Body}
+	r.Priority = rt.priority(t.Priority)
 	if undeferred && t.Mergeable && len(t.Depend) == 0 && (c.final || !t.Final) {
 		return rt.merge(ctx, c, &r, t.flags(true, c.final))
 	}
@@ -177,7 +176,7 @@ func (rt *Runtime) merge(ctx context.Context, c current, r *sched.HostRegion, fl
 	if o := rt.tool.Load().observation(c, 0, rt.NumDevices(), r.Label, flags|ompt.TaskMerged); o != nil {
 		o.create(nil)
 	}
-	err := protected(func() error { return r.Body(ctx) })
+	err := protect.Call(func() error { return r.Body(ctx) })
 	if err == nil || errors.Is(err, ErrCancelled) && r.Group.Cancelled() {
 		return nil
 	}

@@ -48,7 +48,7 @@ func (t *tool) failure() error {
 	defer t.failures.mu.Unlock()
 	var errs []error
 	for _, err := range t.failures.errs {
-		errs = append(errs, fmt.Errorf("vkomp: %w", report(err)))
+		errs = append(errs, fmt.Errorf("vkomp: %w", err))
 	}
 	return errors.Join(errs...)
 }

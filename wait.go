@@ -6,7 +6,8 @@ import (
 	"fmt"
 
 	"github.com/vkomp/vkomp/ompt"
-	"github.com/vkomp/vkomp/sched"
+	"github.com/vkomp/vkomp/sched/construct"
+	"github.com/vkomp/vkomp/sched/protect"
 	"github.com/vkomp/vkomp/tasks"
 )
 
@@ -88,32 +89,20 @@ func (rt *Runtime) join(ctx context.Context, label string, depend []tasks.Depend
 		}
 	}
 	c := rt.current(ctx)
-	scope := c.children()
-	t := tasks.Task{Label: label, Domain: tasks.AnyDomain, Included: !noWait, Depend: depend, Runner: joiner{rt}, Group: c.group()}
-	if noWait {
-		t.Context = ctx
-	} else {
+	r := c.construct(label, depend, noWait)
+	t := tasks.Task{Domain: tasks.AnyDomain, Runner: joiner{rt}}
+	if !noWait {
 		t.Domain = tasks.Host
 	}
-	var observer sched.Observer
 	if tool := rt.tool.Load(); tool != nil {
 		flags := ompt.TaskTaskwait
 		if !noWait {
 			flags |= ompt.TaskUndeferred
 		}
-		if observer = tool.observer(c, 0, rt.NumDevices(), label, flags); observer != nil {
-			t.Witness = observer
-		}
+		r.Observer = tool.observer(c, 0, rt.NumDevices(), label, flags)
 	}
 	w := tasks.NewWork()
-	n, err := scope.Add(&t, w)
-	if err == nil && observer != nil {
-		sched.Created(observer, n, depend, w, func() {
-			if !noWait {
-				n.Abandon()
-			}
-		})
-	}
+	n, err := r.Add(ctx, &t, w, nil)
 	w.Finish()
 	if err == nil && !noWait {
 		if err = n.Await(ctx, c.place); err == nil {
@@ -137,7 +126,7 @@ func (j joiner) Start(n *tasks.Node, w *tasks.Work) {
 			return
 		}
 	}
-	sched.Pass(n, w)
+	construct.Pass(n, w)
 }
 
 // Drop implements tasks.Runner.
@@ -188,10 +177,10 @@ func (rt *Runtime) taskgroup(ctx context.Context, body func(ctx context.Context)
 			err = errors.Join(err, rt.failure(ctx, ending))
 		}
 		if reporting != nil {
-			err = errors.Join(err, fmt.Errorf("vkomp: %w", report(reporting)))
+			err = errors.Join(err, fmt.Errorf("vkomp: %w", reporting))
 		}
 	}()
-	return protected(func() error { return body(context.WithValue(bodies, regionKey{rt}, &c)) })
+	return protect.Call(func() error { return body(context.WithValue(bodies, regionKey{rt}, &c)) })
 }
 
 // CancelTaskgroup cancels the innermost taskgroup (OpenMP cancel taskgroup), which

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/vkomp/vkomp/sched"
+	"github.com/vkomp/vkomp/sched/construct"
 	"github.com/vkomp/vkomp/tasks"
 )
 
@@ -33,17 +34,13 @@ type Part struct {
 // that one of the objects was given before the construct is complete before the task
 // begins; foreign work that one of them is given later begins after the task is complete.
 type Task struct {
-	Label string
+	construct.Construct
 	// Parts are objects of one device, each of them once.
-	Parts  []Part
-	Scope  *tasks.Scope
-	Depend []tasks.Depend
-	NoWait bool
+	Parts []Part
 	// Included, if not nil, is the wait for the predecessors of a task that is included.
 	Included *Included
-	Group    *tasks.Group
-	// Observer returns who hears what a task does, or nil; it may be nil itself.
-	Observer func(device int) sched.Observer
+	// ObserverOf returns the Observer of the task on a device, or nil; it may be nil itself.
+	ObserverOf func(device int) construct.Observer
 }
 
 // Generate generates the task, if one of the objects has targetsync. Without nowait and
@@ -54,7 +51,7 @@ type Task struct {
 // foreign work of Submit failed with, or says that work to come on an object's own queue
 // is not ordered.
 func (d *Device) Generate(t Task) (generated bool, err error) {
-	c := &construct{device: d}
+	c := &interopConstruct{device: d}
 	for _, p := range t.Parts {
 		if p.Object == None || p.Object.state.stream == nil {
 			continue
@@ -78,7 +75,7 @@ func (d *Device) Generate(t Task) (generated bool, err error) {
 		return false, err
 	}
 	if c.observer != nil {
-		sched.Created(c.observer, c.made, t.Depend, w, nil)
+		construct.Created(c.observer, c.made, t.Depend, w, nil)
 	}
 	// Unless it waits for the host, the task is submitted by this: then no queue is made
 	// to wait for what is not.
@@ -89,10 +86,10 @@ func (d *Device) Generate(t Task) (generated bool, err error) {
 	return true, err
 }
 
-// construct is what a construct is to the streams of its objects: a step's value in
+// interopConstruct is what a construct is to the streams of its objects: a step's value in
 // each. It is sent when it is in the first step of all of them, in all at once, or else
 // two constructs could each be in the other's way.
-type construct struct {
+type interopConstruct struct {
 	device *Device
 	// parts are in the order of their streams' numbers.
 	parts []part
@@ -105,7 +102,7 @@ type construct struct {
 	// included, if not nil, hears when the predecessors of the task are complete.
 	included *Included
 	// observer hears what the task does, which is made, or is nil.
-	observer sched.Observer
+	observer construct.Observer
 	made     *tasks.Node
 }
 
@@ -120,7 +117,7 @@ type part struct {
 }
 
 // generate adds the construct and its task, if it has one.
-func (c *construct) generate(t *Task, w *tasks.Work) (generated bool, err error) {
+func (c *interopConstruct) generate(t *Task, w *tasks.Work) (generated bool, err error) {
 	if err := c.usable(); err != nil {
 		return false, err
 	}
@@ -138,23 +135,20 @@ func (c *construct) generate(t *Task, w *tasks.Work) (generated bool, err error)
 	}
 	c.merged = !t.NoWait && len(t.Depend) == 0
 	if !c.merged {
+		if t.ObserverOf != nil {
+			c.observer = t.ObserverOf(c.device.Number)
+		}
+		// Nobody waits for it here, and foreign work waits for its end, which has to come.
+		t.Observer, t.NoWait, t.Always = c.observer, true, true
 		task := tasks.Task{
-			Label: t.Label, Domain: c.device.Domain, Depend: t.Depend, Group: t.Group,
-			Runner: c,
-			// Foreign work waits for the task's end, which has to come.
-			Always: true,
+			Domain: c.device.Domain, Runner: c,
 			// Until its submission, see send.
 			Held: true,
 		}
+		t.Fill(&task)
 		if c.included = t.Included; c.included != nil {
 			c.included.begun = make(chan struct{})
 			task.HostOrdered = true
-		}
-		if t.Observer != nil {
-			c.observer = t.Observer(c.device.Number)
-		}
-		if c.observer != nil {
-			task.Witness = c.observer
 		}
 		if c.made, err = t.Scope.Add(&task, w); err != nil {
 			return false, err
@@ -199,7 +193,7 @@ func (p *part) gather(w *tasks.Work) error {
 
 // joins reports whether something can come before the construct in one stream and after
 // it in another.
-func (c *construct) joins() bool {
+func (c *interopConstruct) joins() bool {
 	before := slices.ContainsFunc(c.parts, func(p part) bool { return p.action != ActionInit })
 	after := slices.ContainsFunc(c.parts, func(p part) bool { return p.action != ActionDestroy })
 	return len(c.parts) > 1 && before && after
@@ -207,7 +201,7 @@ func (c *construct) joins() bool {
 
 // usable refuses objects that were destroyed meanwhile, and all but the destruction of
 // those of a device that is lost.
-func (c *construct) usable() error {
+func (c *interopConstruct) usable() error {
 	for _, p := range c.parts {
 		if p.stream.destroyed.Load() {
 			return fmt.Errorf("%w: %s was destroyed", ErrInvalid, p.stream.name)
@@ -224,7 +218,7 @@ func (c *construct) usable() error {
 
 // failures returns what foreign work failed with that came before, where no construct is
 // between them, and forgets it if that is asked for; the device's order is held.
-func (c *construct) failures(forget bool) error {
+func (c *interopConstruct) failures(forget bool) error {
 	var errs []error
 	for _, p := range c.parts {
 		if first := p.stream.firstConstruct(); first != nil && first != c {
@@ -252,7 +246,7 @@ func (p *part) orderOwn() error {
 }
 
 // Start implements tasks.Runner.
-func (c *construct) Start(n *tasks.Node, w *tasks.Work) {
+func (c *interopConstruct) Start(n *tasks.Node, w *tasks.Work) {
 	// Deferred, because an observer may end the goroutine.
 	defer c.begin(n, w)
 	if c.observer != nil {
@@ -261,7 +255,7 @@ func (c *construct) Start(n *tasks.Node, w *tasks.Work) {
 }
 
 // begin notes that the task has begun.
-func (c *construct) begin(n *tasks.Node, w *tasks.Work) {
+func (c *interopConstruct) begin(n *tasks.Node, w *tasks.Work) {
 	if c.included != nil {
 		c.included.begin(n)
 	}
@@ -277,12 +271,12 @@ func (c *construct) begin(n *tasks.Node, w *tasks.Work) {
 }
 
 // Drop implements tasks.Runner; such a task is always run.
-func (*construct) Drop(*tasks.Node) {}
+func (*interopConstruct) Drop(*tasks.Node) {}
 
 // due reports whether nothing is before the construct that is not sent: another of those
 // without tasks is before it too, since these come one after the other, as included tasks
 // do. The device's order is held.
-func (c *construct) due() bool {
+func (c *interopConstruct) due() bool {
 	for _, p := range c.parts {
 		if p.stream.steps[0] != p.step || c.merged && p.step.firstMerged() != c {
 			return false
@@ -292,14 +286,14 @@ func (c *construct) due() bool {
 }
 
 // firstMerged returns the first construct of a step that has no task.
-func (s *step) firstMerged() *construct {
-	k := slices.IndexFunc(s.constructs, func(c *construct) bool { return c.merged })
+func (s *step) firstMerged() *interopConstruct {
+	k := slices.IndexFunc(s.constructs, func(c *interopConstruct) bool { return c.merged })
 	return s.constructs[k]
 }
 
 // first returns the first construct of a step that can be sent, or nil; the device's
 // order is held.
-func (s *step) first() *construct {
+func (s *step) first() *interopConstruct {
 	if s.started == 0 {
 		return nil
 	}
@@ -326,7 +320,7 @@ func (s *step) awaits() string {
 }
 
 // send submits a construct that is due; the device's order is held.
-func (c *construct) send(w *tasks.Work) {
+func (c *interopConstruct) send(w *tasks.Work) {
 	var f sched.Foreign
 	var points []point
 	for _, p := range c.parts {
@@ -351,7 +345,7 @@ func (c *construct) send(w *tasks.Work) {
 }
 
 // submit makes the construct's submission. An error is the task's.
-func (c *construct) submit(f sched.Foreign, w *tasks.Work) error {
+func (c *interopConstruct) submit(f sched.Foreign, w *tasks.Work) error {
 	if c.merged {
 		err := c.device.Shared.Order(f.Waits, f.Signals)
 		if err != nil {
@@ -367,7 +361,7 @@ func (c *construct) submit(f sched.Foreign, w *tasks.Work) error {
 		w.Defer(func(w *tasks.Work) {
 			// Deferred, because an observer may end the goroutine.
 			defer c.node.Release()
-			sched.Complete(c.node, nil, w)
+			construct.Complete(c.node, nil, w)
 		})
 		return nil
 	}
@@ -382,7 +376,7 @@ func (c *construct) submit(f sched.Foreign, w *tasks.Work) error {
 
 // complete signals what a construct was to signal that could not be submitted: after its
 // task, which what it follows may still hold up.
-func (c *construct) complete(points []point) {
+func (c *interopConstruct) complete(points []point) {
 	_ = c.node.Wait(context.Background(), nil)
 	c.node.Release()
 	c.device.order.Lock()

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/vkomp/vkomp/interop"
+	"github.com/vkomp/vkomp/sched/construct"
 )
 
 // What foreign code does with one object comes after what it did with the other before
@@ -22,9 +23,12 @@ func TestConstructOfTwoObjectsOrdersTheOneAfterTheOther(t *testing.T) {
 				r := newRig(0)
 				a, b := initialise(t, r.device, interop.TypeTargetSync), initialise(t, r.device, interop.TypeTargetSync)
 				_, before := announce(t, a)
-				generated, err := r.device.Generate(interop.Task{Scope: r.scope, NoWait: noWait, Parts: []interop.Part{
-					{Object: b, Action: interop.ActionUse}, {Object: a, Action: interop.ActionDestroy},
-				}})
+				generated, err := r.device.Generate(interop.Task{
+					Construct: construct.Construct{Scope: r.scope, NoWait: noWait},
+					Parts: []interop.Part{
+						{Object: b, Action: interop.ActionUse}, {Object: a, Action: interop.ActionDestroy},
+					},
+				})
 				succeed(t, err)
 				if !generated {
 					t.Error("the construct was not carried out")
@@ -157,9 +161,12 @@ func TestConstructOfSeveralObjectsThatCannotBeSubmitted(t *testing.T) {
 				_, before := announce(t, b)
 				r.shared.fail(refuse)
 				r.scheduler.refuse = refuse
-				_, err := r.device.Generate(interop.Task{Scope: r.scope, NoWait: noWait, Parts: []interop.Part{
-					{Object: a, Action: interop.ActionUse}, {Object: b, Action: interop.ActionUse},
-				}})
+				_, err := r.device.Generate(interop.Task{
+					Construct: construct.Construct{Scope: r.scope, NoWait: noWait},
+					Parts: []interop.Part{
+						{Object: a, Action: interop.ActionUse}, {Object: b, Action: interop.ActionUse},
+					},
+				})
 				succeed(t, err)
 				succeed(t, b.Submitted(before))
 				r.settle()
@@ -188,9 +195,12 @@ func TestConstructWithADestroyedObjectChangesNothing(t *testing.T) {
 	r := newRig(2)
 	a, b := initialise(t, r.device, interop.TypeTargetSync), initialise(t, r.device, interop.TypeTargetSync)
 	succeed(t, r.device.Destroy(b))
-	generated, err := r.device.Generate(interop.Task{Scope: r.scope, NoWait: true, Parts: []interop.Part{
-		{Object: a, Action: interop.ActionUse}, {Object: b, Action: interop.ActionUse},
-	}})
+	generated, err := r.device.Generate(interop.Task{
+		Construct: construct.Construct{Scope: r.scope, NoWait: true},
+		Parts: []interop.Part{
+			{Object: a, Action: interop.ActionUse}, {Object: b, Action: interop.ActionUse},
+		},
+	})
 	refused(t, err, interop.ErrInvalid, "interop object 2 of device 3 was destroyed")
 	if last, _ := a.Int(interop.PropertyWaitValue); generated || last != 0 || r.scope.Pending() || len(r.submissions) > 0 {
 		t.Errorf("carried out: %v, last value %d, tasks: %v, submissions %q", generated, last, r.scope.Pending(), r.submissions)
@@ -234,7 +244,7 @@ func TestConstructsOfTheSameObjectsAtOnce(t *testing.T) {
 		}
 		constructs.Go(func() {
 			for range 200 {
-				if _, err := r.device.Generate(interop.Task{Scope: r.scope, NoWait: k%4 < 2, Parts: parts}); err != nil {
+				if _, err := r.device.Generate(interop.Task{Construct: construct.Construct{Scope: r.scope, NoWait: k%4 < 2}, Parts: parts}); err != nil {
 					t.Error(err)
 				}
 			}
@@ -257,7 +267,7 @@ func part(o interop.Object, action interop.Action) interop.Part {
 
 // generate is what a construct without a task returns.
 func (r *rig) generate(parts ...interop.Part) error {
-	generated, err := r.device.Generate(interop.Task{Scope: r.scope, Parts: parts})
+	generated, err := r.device.Generate(interop.Task{Construct: construct.Construct{Scope: r.scope}, Parts: parts})
 	if !generated && err == nil {
 		return errors.New("the construct was not carried out, and there is no error")
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/vkomp/vkomp/interop"
 	"github.com/vkomp/vkomp/ompt"
-	"github.com/vkomp/vkomp/sched"
+	"github.com/vkomp/vkomp/sched/construct"
 	"github.com/vkomp/vkomp/tasks"
 	"github.com/vkomp/vkomp/vk"
 )
@@ -201,7 +201,7 @@ func (leaver) Follows(tasks.Witness)                     {}
 func (leaver) Dropped()                                  {}
 func (leaver) Begin()                                    {}
 func (leaver) Map([]ompt.MapItem)                        {}
-func (leaver) Op(ompt.ScopeEndpoint, *sched.Op)          {}
+func (leaver) Op(ompt.ScopeEndpoint, *construct.Op)      {}
 func (leaver) End(error)                                 { runtime.Goexit() }
 func (leaver) Release()                                  {}
 
@@ -218,8 +218,9 @@ func TestObserverThatLeavesAtTheEndOfADestroy(t *testing.T) {
 		go func() {
 			defer close(generated)
 			_, err := r.device.Generate(interop.Task{
-				Parts: []interop.Part{{Object: o, Action: interop.ActionDestroy}}, Scope: r.scope, NoWait: true,
-				Observer: func(int) sched.Observer { return leaver{&made} },
+				Construct:  construct.Construct{Scope: r.scope, NoWait: true},
+				Parts:      []interop.Part{{Object: o, Action: interop.ActionDestroy}},
+				ObserverOf: func(int) construct.Observer { return leaver{&made} },
 			})
 			t.Errorf("the construct returned %v", err)
 		}()

@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/vkomp/vkomp/interop"
+	"github.com/vkomp/vkomp/sched/construct"
 	"github.com/vkomp/vkomp/tasks"
 )
 
@@ -28,8 +29,9 @@ func TestIncludedWaitsForPredecessorsOnTheDevice(t *testing.T) {
 	generate := func(depend ...tasks.Depend) *interop.Included {
 		included := new(interop.Included)
 		_, err := r.device.Generate(interop.Task{
-			Label: "included", Scope: r.scope, Depend: depend, Included: included,
-			Parts: []interop.Part{{Object: b, Action: interop.ActionUse}},
+			Construct: construct.Construct{Label: "included", Scope: r.scope, Depend: depend},
+			Included:  included,
+			Parts:     []interop.Part{{Object: b, Action: interop.ActionUse}},
 		})
 		succeed(t, err)
 		return included

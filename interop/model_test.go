@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/vkomp/vkomp/interop"
+	"github.com/vkomp/vkomp/sched/construct"
 	"github.com/vkomp/vkomp/tasks"
 	"github.com/vkomp/vkomp/vk"
 )
@@ -176,7 +177,7 @@ func (m *model) constructOf(all []*program, actions []interop.Action, how int) (
 
 func (m *model) prepare(all []*program, actions []interop.Action, how int) (interop.Task, *entry) {
 	m.constructs++
-	t := interop.Task{Label: fmt.Sprint("construct ", m.constructs), Scope: m.scope, NoWait: how&1 != 0}
+	t := interop.Task{Construct: construct.Construct{Label: fmt.Sprint("construct ", m.constructs), Scope: m.scope, NoWait: how&1 != 0}}
 	for k, p := range all {
 		t.Parts = append(t.Parts, interop.Part{Object: p.o, Action: actions[k]})
 	}

@@ -89,7 +89,7 @@ type step struct {
 	signal uint64
 	// constructs are those that are not sent, started counts those of them whose tasks
 	// have started.
-	constructs []*construct
+	constructs []*interopConstruct
 	started    int
 	// ready: it can be sent when all before it are.
 	ready bool
@@ -124,7 +124,7 @@ func (st *stream) add(s *step) *step {
 
 // addConstruct appends a construct, and returns the step that it is in; adding and the
 // device's order are held.
-func (st *stream) addConstruct(c *construct) *step {
+func (st *stream) addConstruct(c *interopConstruct) *step {
 	st.last.Add(1)
 	var s *step
 	if n := len(st.steps); n > 0 && st.steps[n-1].constructs != nil {
@@ -142,7 +142,7 @@ func (st *stream) addConstruct(c *construct) *step {
 
 // firstConstruct returns the first construct that is not sent, or nil; the device's order
 // is held.
-func (st *stream) firstConstruct() *construct {
+func (st *stream) firstConstruct() *interopConstruct {
 	for _, s := range st.steps {
 		if len(s.constructs) > 0 {
 			return s.constructs[0]

@@ -13,6 +13,7 @@ import (
 	"unsafe"
 
 	"github.com/vkomp/vkomp/interop"
+	"github.com/vkomp/vkomp/sched/construct"
 	"github.com/vkomp/vkomp/sched/protect"
 	"github.com/vkomp/vkomp/tasks"
 	"github.com/vkomp/vkomp/vk"
@@ -55,7 +56,7 @@ func (r *rig) use(t *testing.T, o interop.Object, depend ...tasks.Depend) {
 
 func (r *rig) useAll(t *testing.T, label string, all []interop.Object, depend ...tasks.Depend) {
 	t.Helper()
-	task := interop.Task{Label: label, Scope: r.scope, NoWait: true, Depend: depend}
+	task := interop.Task{Construct: construct.Construct{Label: label, Scope: r.scope, NoWait: true, Depend: depend}}
 	for _, o := range all {
 		task.Parts = append(task.Parts, interop.Part{Object: o, Action: interop.ActionUse})
 	}
@@ -68,7 +69,7 @@ func (r *rig) useAll(t *testing.T, label string, all []interop.Object, depend ..
 
 // construct is what the construct of one object returns.
 func (r *rig) construct(o interop.Object, action interop.Action, noWait bool) error {
-	_, err := r.device.Generate(interop.Task{Parts: []interop.Part{{Object: o, Action: action}}, Scope: r.scope, NoWait: noWait})
+	_, err := r.device.Generate(interop.Task{Construct: construct.Construct{Scope: r.scope, NoWait: noWait}, Parts: []interop.Part{{Object: o, Action: action}}})
 	return err
 }
 

@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/sched/construct"
 	"github.com/vkomp/vkomp/tasks"
 )
 
@@ -289,8 +290,9 @@ func (p *program) onHost(s *programScope, by carrier, label string, depend []tas
 	}
 	p.then(s, func() {
 		p.onHostDevice(HostRegion{
-			Label: label, Scope: s.scope, Depend: depend, Group: group, NoWait: by == onPool || by == onPoolTarget,
-			Target: by == onPoolTarget || by == onCallerTarget, Body: func(context.Context) error { f(); return nil },
+			Construct: construct.Construct{Label: label, Scope: s.scope, Depend: depend, Group: group, NoWait: by == onPool || by == onPoolTarget},
+			Target:    by == onPoolTarget || by == onCallerTarget,
+			Body:      func(context.Context) error { f(); return nil },
 		})
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"unsafe"
 
 	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/sched/construct"
 	"github.com/vkomp/vkomp/vk"
 )
 
@@ -56,7 +57,7 @@ type download struct {
 	uses uint64
 	// label names the item; op is the copy as the task's observer knows it, or nil.
 	label string
-	op    *Op
+	op    *construct.Op
 }
 
 // hostCopy is a copy from memory that the host sees to a mapped slice.
@@ -66,5 +67,5 @@ type hostCopy struct {
 	// image, if not nil, reads what to gets; stream brings it.
 	image  *Image
 	stream *stream
-	op     *Op
+	op     *construct.Op
 }

@@ -6,6 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/vkomp/vkomp/sched/construct"
 	"github.com/vkomp/vkomp/tasks"
 )
 
@@ -37,7 +38,7 @@ func (p *program) dropped(s *programScope) {
 		by := rapid.SampledFrom(carriers).Draw(p.t, "carrier")
 		label := p.say("    not run: %s %v of %v", by, kind, y)
 		body := func(context.Context) error { p.fail("%s runs", label); return nil }
-		host := HostRegion{Label: label, Scope: s.scope, Depend: depend, NoWait: true, Target: by == onPoolTarget, Body: body, Group: group}
+		host := HostRegion{Construct: construct.Construct{Label: label, Scope: s.scope, Depend: depend, NoWait: true, Group: group}, Target: by == onPoolTarget, Body: body}
 		l := launch{label: label, kernel: "add", args: []arg{tofrom(array)}, constant: 1000, depend: depend, scope: s.scope, group: group}
 		switch {
 		case by == onDevice || by.target() && cause != cancelled:

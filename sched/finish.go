@@ -8,6 +8,7 @@ import (
 
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/ompt"
+	"github.com/vkomp/vkomp/sched/construct"
 	"github.com/vkomp/vkomp/sched/protect"
 	"github.com/vkomp/vkomp/tasks"
 )
@@ -141,7 +142,7 @@ func (s *Scheduler) planResults(t *target, w *tasks.Work) (late bool, err error)
 		m := t.Exit[e.Item]
 		size := m.StorageSize()
 		from := e.Present.Storage.Host()
-		var op *Op
+		var op *construct.Op
 		if !stateOf(e.Present).shared {
 			op = t.copyOut(e.Present, e.Offset, size, m.Ptr, m.Label)
 		}

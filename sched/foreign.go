@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/sched/construct"
 	"github.com/vkomp/vkomp/tasks"
 	"github.com/vkomp/vkomp/vk"
 )
@@ -34,14 +35,14 @@ type Foreign struct {
 // What the foreign work may have written, all exported memory, counts as written by
 // the task if it waits for any.
 func (s *Scheduler) Order(n *tasks.Node, f Foreign, w *tasks.Work) error {
-	t := s.newTarget(&Region{NoWait: true})
+	t := s.newTarget(&Region{Construct: construct.Construct{NoWait: true}})
 	t.observeJoin(n)
 	n.Hand(t, t)
 	t.node = n
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.refusal(); err != nil {
-		w.Defer(func(w *tasks.Work) { Complete(n, err, w) })
+		w.Defer(func(w *tasks.Work) { construct.Complete(n, err, w) })
 		return err
 	}
 	s.life.live++

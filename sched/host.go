@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/vkomp/vkomp/sched/construct"
 	"github.com/vkomp/vkomp/sched/protect"
 	"github.com/vkomp/vkomp/tasks"
 )
@@ -32,12 +33,9 @@ func (h *HostDevice) Regions() uint64 { return h.regions.Load() }
 
 // HostRegion is an explicit task, or a target region of the initial device.
 type HostRegion struct {
-	Label  string
-	Scope  *tasks.Scope
-	Depend []tasks.Depend
-	// NoWait defers the task: it runs on the pool. Otherwise it is undeferred and
-	// runs on the goroutine that generates it.
-	NoWait bool
+	// Construct is what it has in common with others. With NoWait the task runs on the pool;
+	// otherwise it is undeferred and runs on the goroutine that generates it.
+	construct.Construct
 	// Target says that it is a target region, to be counted as such.
 	Target bool
 	// Body is nil for a region that runs nothing and keeps its dependences. The
@@ -45,24 +43,14 @@ type HostRegion struct {
 	Body func(context.Context) error
 	// Context is what the body gets; nil for Run's.
 	Context context.Context
-	// Priority orders what is ready for the pool, the highest first.
-	Priority int
-	// Group is the taskgroup that the task belongs to, or nil.
-	Group *tasks.Group
 	// Event makes the task detachable, and ID gets its number, as in tasks.Task.
 	Event *tasks.Event
 	ID    *uint64
 	// Transparency and Inner are those of tasks.Task.
 	Transparency tasks.Transparency
 	Inner        *tasks.Scope
-	// Always: the task is run in any case, as in tasks.Task.
-	Always bool
-	// Place is given back while Run waits, or nil.
-	Place tasks.Place
 	// Ender, if not nil, hears when the body is done, before the task is complete.
 	Ender interface{ Ended() }
-	// Observer hears what the task does, or is nil.
-	Observer Observer
 }
 
 // Run generates the task. An undeferred one is complete when Run returns, with its
@@ -74,33 +62,19 @@ func (h *HostDevice) Run(ctx context.Context, r HostRegion) error {
 	if t == nil {
 		t = &hostTask{device: h, ready: make(chan struct{}, 1)}
 	}
-	depend := r.Depend
-	t.HostRegion, t.HostRegion.Depend = r, nil
+	t.HostRegion, t.Depend = r, nil
 	t.state.Store(hostWaiting)
 	if t.Context == nil {
 		t.Context = ctx
 	}
 	task := tasks.Task{
-		Label: r.Label, Domain: tasks.Host, Included: !r.NoWait, Depend: depend, Runner: t, Recycler: t,
-		Group: r.Group, Event: r.Event, ID: r.ID, Always: r.Always, Transparency: r.Transparency, Inner: r.Inner,
-	}
-	if r.NoWait {
-		task.Context = ctx
-	}
-	if r.Observer != nil {
-		task.Witness = r.Observer
+		Domain: tasks.Host, Runner: t, Recycler: t,
+		Event: r.Event, ID: r.ID, Transparency: r.Transparency, Inner: r.Inner,
 	}
 	w := tasks.NewWork()
-	node, err := r.Scope.Add(&task, w)
-	if err == nil && r.Observer != nil {
-		Created(r.Observer, node, depend, w, func() {
-			if !r.NoWait {
-				// Nobody is there to run it.
-				t.state.Store(hostAbandoned)
-				node.Abandon()
-			}
-		})
-	}
+	node, err := r.Add(ctx, &task, w, func() {
+		t.state.Store(hostAbandoned) // nobody is there to run it
+	})
 	w.Finish()
 	if err != nil {
 		t.giveBack()
@@ -175,7 +149,7 @@ const (
 // Start implements tasks.Runner.
 func (t *hostTask) Start(n *tasks.Node, w *tasks.Work) {
 	if t.NoWait && t.Body == nil {
-		Pass(n, w)
+		construct.Pass(n, w)
 		return
 	}
 	if t.NoWait {
@@ -228,7 +202,7 @@ func (t *hostTask) run(n *tasks.Node) {
 		}
 		w := tasks.NewWork()
 		defer w.Finish()
-		Complete(n, err, w)
+		construct.Complete(n, err, w)
 	}()
 	if t.Observer != nil {
 		t.Observer.Begin()

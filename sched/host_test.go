@@ -13,6 +13,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/vkomp/vkomp/sched/construct"
 	"github.com/vkomp/vkomp/sched/protect"
 	"github.com/vkomp/vkomp/tasks"
 )
@@ -34,7 +35,7 @@ func newHostRig(t *testing.T) *hostRig {
 
 // region is a task that depends on x.
 func (r *hostRig) region(label string, body func(context.Context) error) HostRegion {
-	return HostRegion{Label: label, Scope: r.scope, Depend: depends(tasks.DependInOut, r.x), Body: body}
+	return HostRegion{Construct: construct.Construct{Label: label, Scope: r.scope, Depend: depends(tasks.DependInOut, r.x)}, Body: body}
 }
 
 // gate makes a task on x that is complete when it is opened.
@@ -435,8 +436,7 @@ func TestHostTasksAreUsedAgainSafely(t *testing.T) {
 				want := fmt.Errorf("%d %d", worker, i)
 				mine := atomic.Int64{}
 				g := HostRegion{
-					Label: "task", Scope: scope, NoWait: rng.IntN(2) == 0,
-					Depend: depends([]tasks.DependKind{tasks.DependInOut, tasks.DependMutexInOutSet}[rng.IntN(2)], x),
+					Construct: construct.Construct{Label: "task", Scope: scope, NoWait: rng.IntN(2) == 0, Depend: depends([]tasks.DependKind{tasks.DependInOut, tasks.DependMutexInOutSet}[rng.IntN(2)], x)},
 				}
 				switch {
 				case g.NoWait:

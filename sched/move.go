@@ -8,6 +8,7 @@ import (
 	"unsafe"
 
 	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/sched/construct"
 	"github.com/vkomp/vkomp/sched/protect"
 	"github.com/vkomp/vkomp/tasks"
 	"github.com/vkomp/vkomp/vk"
@@ -111,7 +112,7 @@ type move struct {
 	// image is a copy of Move.Image.
 	image Image
 	// op is the move as the task's observer knows it, or nil.
-	op *Op
+	op *construct.Op
 }
 
 // bytes is how many the move moves.

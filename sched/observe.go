@@ -5,82 +5,9 @@ import (
 
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/ompt"
+	"github.com/vkomp/vkomp/sched/construct"
 	"github.com/vkomp/vkomp/tasks"
 )
-
-// Observer hears what a task does, for a tool. Its methods are called without locks
-// held unless they say so, those of one task one after the other. They do not panic, and
-// may end the goroutine (runtime.Goexit): what has to be done after them is deferred.
-type Observer interface {
-	tasks.Witness
-	// Interest says whether Begin and End are of interest, and whether Map and Op are, which
-	// come between the two: what is not may be left out.
-	Interest() (run, operations bool)
-	// Created: the task is in the graph; it cannot start before this returns.
-	Created(n *tasks.Node, depend []tasks.Depend)
-	// Begin: the task starts.
-	Begin()
-	// Map tells how a target task's items are mapped. They are the caller's again when
-	// Map returns.
-	Map(items []ompt.MapItem)
-	// Op tells of an operation, at its begin and at its end, which is when it has been
-	// initiated. At the begin the observer may change it.
-	Op(ompt.ScopeEndpoint, *Op)
-	// End: the task is about to be complete, err is its failure.
-	End(err error)
-	// Release: nobody of the scheduler or the graph asks for the task any more. A lock of
-	// the graph may be held. It may be left out: where a wait was cut short, say.
-	Release()
-}
-
-// Complete completes a task without work of its own that has begun: its observer, if any,
-// hears of its end before.
-func Complete(n *tasks.Node, err error, w *tasks.Work) {
-	defer n.Complete(err, w)
-	if o, ok := n.Witness().(Observer); ok {
-		o.End(err)
-	}
-}
-
-// Created has the observer of a new task hear of it, and then lets the task start. Where
-// the observer ends the goroutine, left is called, which may be nil, and w is run.
-func Created(o Observer, n *tasks.Node, depend []tasks.Depend, w *tasks.Work, left func()) {
-	over := false
-	defer func() {
-		if !over && left != nil {
-			left()
-		}
-		n.Go(w)
-		if !over {
-			w.Run()
-		}
-	}()
-	o.Created(n, depend)
-	over = true
-}
-
-// Pass carries out a task that does nothing.
-func Pass(n *tasks.Node, w *tasks.Work) {
-	defer n.Complete(nil, w)
-	if o, ok := n.Witness().(Observer); ok {
-		o.Begin()
-		o.End(nil)
-	}
-}
-
-// Op is an operation of a target task: a data operation, or, without a Type, the submit
-// of its kernel. It is the task's until that is complete.
-type Op struct {
-	ompt.DataOp
-	// ID is the operation's number, TargetID its region's: the observer's to set.
-	ID, TargetID ompt.ID
-	// Kernel is the kernel's name, Teams the number of workgroups.
-	Kernel string
-	Teams  uint64
-}
-
-// Numbers are those of devices in operations.
-type Numbers struct{ Device, Host int }
 
 // observed is what a target task has for its observer. It is made for the first one that
 // the target is observed in, and kept with it.
@@ -92,10 +19,10 @@ type observed struct {
 	// begun: Begin was called. ended: End was.
 	begun, ended bool
 	// ops are the operations; a later task uses them again.
-	ops []*Op
+	ops []*construct.Op
 	// copyIns are those of uses that are copied in, by item; submit is the kernel's.
-	copyIns []*Op
-	submit  *Op
+	copyIns []*construct.Op
+	submit  *construct.Op
 	items   []ompt.MapItem
 	// stamps are those of the task's commands, for the device's trace.
 	stamps []*stamp
@@ -103,7 +30,7 @@ type observed struct {
 	end     func(*tasks.Work)
 	outcome error
 	// due are operations to tell of when no lock is held.
-	due []*Op
+	due []*construct.Op
 	// goneTold: the observer knows of the storage that goes with the task.
 	goneTold bool
 }
@@ -117,7 +44,7 @@ const (
 )
 
 // observe gives the task, which has been created, its observer.
-func (t *target) observe(by Observer) {
+func (t *target) observe(by construct.Observer) {
 	t.Observer = by
 	t.runs, t.operations = by.Interest()
 	if t.runs && t.observed == nil {
@@ -129,7 +56,7 @@ func (t *target) observe(by Observer) {
 // observeJoin is observe for the target of a task that others have made, if it has an
 // observer.
 func (t *target) observeJoin(n *tasks.Node) {
-	if by, ok := n.Witness().(Observer); ok {
+	if by, ok := n.Witness().(construct.Observer); ok {
 		t.observe(by)
 	}
 }
@@ -160,19 +87,19 @@ func (t *target) forgetObserved() {
 
 func (o *observed) resetOps() {
 	for _, op := range o.ops {
-		*op = Op{}
+		*op = construct.Op{}
 	}
 	o.ops = o.ops[:0]
 }
 
 // newOp returns a new operation of the task; s.mu is held.
-func (t *target) newOp(op ompt.DataOp) *Op {
+func (t *target) newOp(op ompt.DataOp) *construct.Op {
 	o := t.observed
 	n := len(o.ops)
 	if n == cap(o.ops) {
-		o.ops = append(o.ops, new(Op))
+		o.ops = append(o.ops, new(construct.Op))
 	} else if o.ops = o.ops[:n+1]; o.ops[n] == nil {
-		o.ops[n] = new(Op)
+		o.ops[n] = new(construct.Op)
 	}
 	o.ops[n].DataOp = op
 	return o.ops[n]
@@ -180,7 +107,7 @@ func (t *target) newOp(op ompt.DataOp) *Op {
 
 // transfer returns an operation on bytes of the host and of device memory, nil for a task
 // without an observer; s.mu is held.
-func (t *target) transfer(kind ompt.TargetDataOp, host unsafe.Pointer, m *store, at, bytes uint64, label string) *Op {
+func (t *target) transfer(kind ompt.TargetDataOp, host unsafe.Pointer, m *store, at, bytes uint64, label string) *construct.Op {
 	if !t.operations {
 		return nil
 	}
@@ -269,7 +196,7 @@ func (s *Scheduler) observeEntry(t *target) {
 }
 
 // copyInOf returns the operation that copies the i-th item in, or nil.
-func (t *target) copyInOf(i int) *Op {
+func (t *target) copyInOf(i int) *construct.Op {
 	if t.operations && i < len(t.copyIns) {
 		return t.copyIns[i]
 	}
@@ -277,7 +204,7 @@ func (t *target) copyInOf(i int) *Op {
 }
 
 // submitOp returns the operation that submits the kernel, or nil.
-func (t *target) submitOp() *Op {
+func (t *target) submitOp() *construct.Op {
 	if t.operations {
 		return t.submit
 	}
@@ -285,12 +212,12 @@ func (t *target) submitOp() *Op {
 }
 
 // copyOut returns the operation that copies a part of a block to the host.
-func (t *target) copyOut(block *memory.Present, offset, size uint64, host unsafe.Pointer, label string) *Op {
+func (t *target) copyOut(block *memory.Present, offset, size uint64, host unsafe.Pointer, label string) *construct.Op {
 	return t.transfer(ompt.TargetDataTransferFromDevice, host, stateOf(block).store, blockAt(block)+offset, size, label)
 }
 
 // moveOp returns the operation of a move, nil where nothing is moved.
-func (s *Scheduler) moveOp(t *target, m *move) *Op {
+func (s *Scheduler) moveOp(t *target, m *move) *construct.Op {
 	dst, src := m.places()
 	switch {
 	case m.Kind.fromHost() && m.dst != nil && !(m.Kind == UpdateTo && m.dst.shared):
@@ -330,7 +257,7 @@ func (s *Scheduler) observeGone(t *target, block *memory.Present) {
 }
 
 // tell tells the observer of one end of an operation, nil for none.
-func (t *target) tell(end ompt.ScopeEndpoint, o *Op) {
+func (t *target) tell(end ompt.ScopeEndpoint, o *construct.Op) {
 	if o != nil {
 		t.Observer.Op(end, o)
 	}

@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"github.com/vkomp/vkomp/ompt"
+	"github.com/vkomp/vkomp/sched/construct"
 	"github.com/vkomp/vkomp/tasks"
 )
 
@@ -14,13 +15,13 @@ type watch struct {
 
 	mu                           sync.Mutex
 	created, begun, over, mapped bool
-	open                         map[*Op]bool
+	open                         map[*construct.Op]bool
 	transfers, allocated         int
 }
 
 // watched returns an observer for a task of the rig, which looks at it when it closes; of
 // every other rig, the others have none.
-func (r *rig) watched(label string) Observer {
+func (r *rig) watched(label string) construct.Observer {
 	if !r.watches {
 		return nil
 	}
@@ -86,7 +87,7 @@ func (w *watch) Map([]ompt.MapItem) {
 	w.mapped = true
 }
 
-func (w *watch) Op(end ompt.ScopeEndpoint, o *Op) {
+func (w *watch) Op(end ompt.ScopeEndpoint, o *construct.Op) {
 	defer w.enter("Op", func() bool {
 		// What the device moves by itself is handed over at once.
 		together := o.Type == ompt.TargetDataTransfer || o.Type == ompt.TargetDataMemset
@@ -94,7 +95,7 @@ func (w *watch) Op(end ompt.ScopeEndpoint, o *Op) {
 	})()
 	if end == ompt.ScopeBegin {
 		if w.open == nil {
-			w.open = make(map[*Op]bool)
+			w.open = make(map[*construct.Op]bool)
 		}
 		w.open[o] = true
 		return

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/sched/construct"
 	"github.com/vkomp/vkomp/tasks"
 	"github.com/vkomp/vkomp/vk"
 )
@@ -239,13 +240,15 @@ func TestTargetsWhoseWaitIsCutShortAreNotMistaken(t *testing.T) {
 								Depend: append(depends(tasks.DependIn, x), depends(tasks.DependInOut, token)...)})
 							l.depend = depends(tasks.DependInOut, x, token)
 						case 4:
-							if err := host.Run(context.Background(), HostRegion{Label: l.label, Scope: scope, Depend: l.depend, NoWait: rng.IntN(2) == 0,
+							if err := host.Run(context.Background(), HostRegion{
+								Construct: construct.Construct{Label: l.label, Scope: scope, Depend: l.depend, NoWait: rng.IntN(2) == 0},
 								Body: func(context.Context) error {
 									for k := range x {
 										x[k] += i
 									}
 									return nil
-								}}); err != nil {
+								},
+							}); err != nil {
 								t.Error(err)
 							}
 							cancel()

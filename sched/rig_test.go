@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/sched/construct"
 	"github.com/vkomp/vkomp/tasks"
 )
 
@@ -90,7 +91,7 @@ type rig struct {
 	kernels map[string]*Kernel
 	closed  bool
 	// observe, if not nil, gives each construct an observer.
-	observe func(label string) Observer
+	observe func(label string) construct.Observer
 	// share: target constructs use the host's storage.
 	share bool
 
@@ -296,9 +297,7 @@ func (l *launch) elements() uint32 {
 
 func (r *rig) region(l launch) Region {
 	g := Region{
-		Label: l.label, Scope: cmp.Or(l.scope, r.scope), Depend: append(dependOn(l.in, l.out), l.depend...),
-		NoWait: !l.included, Group: l.group, Place: l.place, Priority: l.priority,
-		Observer: r.watched(l.label),
+		Construct: construct.Construct{Label: l.label, Scope: cmp.Or(l.scope, r.scope), Depend: append(dependOn(l.in, l.out), l.depend...), NoWait: !l.included, Group: l.group, Place: l.place, Priority: l.priority, Observer: r.watched(l.label)},
 	}
 	if r.observe != nil {
 		g.Observer = r.observe(l.label)

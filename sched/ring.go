@@ -6,6 +6,7 @@ import (
 
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/ompt"
+	"github.com/vkomp/vkomp/sched/construct"
 	"github.com/vkomp/vkomp/tasks"
 	"github.com/vkomp/vkomp/vk"
 )
@@ -32,7 +33,7 @@ type stream struct {
 	at, size uint64
 	host     unsafe.Pointer
 	// op is the copy as the task's observer knows it, or nil.
-	op     *Op
+	op     *construct.Op
 	pieces []piece
 	// queue makes the copies, nil until the first of them.
 	queue *queue

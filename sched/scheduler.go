@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/sched/construct"
 	"github.com/vkomp/vkomp/tasks"
 	"github.com/vkomp/vkomp/timeline"
 	"github.com/vkomp/vkomp/vk"
@@ -47,7 +48,7 @@ type Options struct {
 	// the first: pointers of that one are told from those of this one.
 	Generation uint32
 	// Numbers are what observers are told of the device and the host.
-	Numbers Numbers
+	Numbers construct.Numbers
 	// Regain is added to errors of a device that is lost: how it can be used again.
 	Regain string
 	// Lost, if not nil, is called once when the device is lost, without locks held, before
@@ -136,7 +137,7 @@ type Scheduler struct {
 
 	// leakSites and numbers are Options.LeakSites and Options.Numbers.
 	leakSites bool
-	numbers   Numbers
+	numbers   construct.Numbers
 
 	// mu guards all below, but for what has a lock of its own and says so.
 	mu       sync.Mutex

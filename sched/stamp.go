@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/vkomp/vkomp/ompt"
+	"github.com/vkomp/vkomp/sched/construct"
 	"github.com/vkomp/vkomp/vk"
 )
 
@@ -40,7 +41,7 @@ type queries struct {
 // stamp is a command between two timestamps. Its record is made when these have been read
 // and the task is complete: the observer may number an operation as late as that.
 type stamp struct {
-	op            *Op
+	op            *construct.Op
 	record        ompt.Record
 	landed, ended bool
 	// lost: the command has not been run.
@@ -55,14 +56,14 @@ type timing struct {
 
 // time has the commands that come next in a stream of q's pending batch be timed: they are
 // of the operation, nil for none, and move so many bytes or run so many workgroups.
-func (s *Scheduler) time(q *queue, stream *vk.Stream, t *target, op *Op, amount uint64) timing {
+func (s *Scheduler) time(q *queue, stream *vk.Stream, t *target, op *construct.Op, amount uint64) timing {
 	if op == nil {
 		return timing{} // nothing more where there is no tool: this is inlined
 	}
 	return s.beginTiming(q, stream, t, op, amount)
 }
 
-func (s *Scheduler) beginTiming(q *queue, stream *vk.Stream, t *target, op *Op, amount uint64) timing {
+func (s *Scheduler) beginTiming(q *queue, stream *vk.Stream, t *target, op *construct.Op, amount uint64) timing {
 	wanted := &s.stamps.dataOps
 	if op.Type == 0 {
 		wanted = &s.stamps.submits

@@ -7,6 +7,7 @@ import (
 
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/ompt"
+	"github.com/vkomp/vkomp/sched/construct"
 	"github.com/vkomp/vkomp/sched/protect"
 	"github.com/vkomp/vkomp/tasks"
 )
@@ -14,12 +15,9 @@ import (
 // Region is a construct that a target task carries out: map its storage, run a
 // kernel, unmap.
 type Region struct {
-	Label string
-	// Scope is the task region that the construct belongs to.
-	Scope  *tasks.Scope
-	Depend []tasks.Depend
-	// NoWait lets the task be deferred; otherwise it is included.
-	NoWait bool
+	// Construct is what it has in common with others. A Priority above 0 has the commands
+	// submitted at once.
+	construct.Construct
 	// Enter are the maps of the region's beginning, Exit those of its end. A
 	// target construct has the same in both; a data construct has one of them.
 	Enter, Exit []memory.Map
@@ -46,19 +44,9 @@ type Region struct {
 	Range [3]uint64
 	// Values are read before Run returns, and not kept.
 	Values [][]byte
-	// Group is the taskgroup that the task belongs to, or nil.
-	Group *tasks.Group
-	// Priority above 0 has the commands submitted at once.
-	Priority int
-	// Always: the task is run in any case, as in tasks.Task.
-	Always bool
-	// Place is given back while Run waits, or nil.
-	Place tasks.Place
 	// Site is where the construct is in the program, for the report of what is left
 	// at Close; if nil, where Run is called, where that is asked for.
 	Site *memory.Site
-	// Observer hears what the task does, or is nil.
-	Observer Observer
 }
 
 // target is a target task under way. Until it is placed it belongs to the
@@ -282,31 +270,18 @@ func (s *Scheduler) Run(ctx context.Context, r Region) error {
 		t.giveBack()
 		return fmt.Errorf("target %q: %w", r.Label, err)
 	}
-	task := tasks.Task{
-		Label: r.Label, Domain: s.domain, Included: !r.NoWait, Depend: r.Depend, Runner: t, Recycler: t, Group: r.Group, Always: r.Always,
-	}
-	if r.Observer != nil {
-		task.Witness = r.Observer
-	}
-	if r.NoWait {
-		task.Context = ctx
-	}
+	task := tasks.Task{Domain: s.domain, Runner: t, Recycler: t}
 	// An observer may take its time.
 	t.drives = !r.NoWait && ctx.Done() == nil && r.Observer == nil
+	if r.Observer != nil {
+		t.observe(r.Observer)
+	}
 	w := tasks.NewWork()
-	node, err := r.Scope.Add(&task, w)
+	node, err := r.Add(ctx, &task, w, nil)
 	if err != nil {
 		t.giveBack()
 		w.Finish()
 		return err
-	}
-	if r.Observer != nil {
-		t.observe(r.Observer)
-		Created(r.Observer, node, r.Depend, w, func() {
-			if !r.NoWait {
-				node.Abandon()
-			}
-		})
 	}
 	if r.NoWait {
 		w.Finish()
@@ -357,7 +332,7 @@ func (s *Scheduler) awaitStarted(ctx context.Context, t *target, node *tasks.Nod
 // Join carries out a task without work of its own, in place of the runner that
 // was started: its order is kept on the device.
 func (s *Scheduler) Join(n *tasks.Node, w *tasks.Work) {
-	t := s.newTarget(&Region{NoWait: true})
+	t := s.newTarget(&Region{Construct: construct.Construct{NoWait: true}})
 	t.observeJoin(n)
 	n.Hand(t, t)
 	t.Start(n, w)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/vkomp/vkomp/ompt"
+	"github.com/vkomp/vkomp/sched/construct"
 	"github.com/vkomp/vkomp/tasks"
 	"github.com/vkomp/vkomp/vk"
 )
@@ -23,11 +24,11 @@ type listener struct {
 
 // heard is an operation and its construct.
 type heard struct {
-	Op
+	construct.Op
 	label string
 }
 
-func (l *listener) observe(label string) Observer {
+func (l *listener) observe(label string) construct.Observer {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.regions++
@@ -50,7 +51,7 @@ func (*listening) Begin()                           {}
 func (*listening) Map([]ompt.MapItem)               {}
 func (*listening) End(error)                        {}
 
-func (l *listening) Op(end ompt.ScopeEndpoint, op *Op) {
+func (l *listening) Op(end ompt.ScopeEndpoint, op *construct.Op) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if end == ompt.ScopeBegin {

@@ -15,6 +15,7 @@ import (
 	"github.com/vkomp/vkomp"
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/sched"
+	"github.com/vkomp/vkomp/sched/construct"
 	"github.com/vkomp/vkomp/tasks"
 	"github.com/vkomp/vkomp/tests/vktest"
 	"github.com/vkomp/vkomp/vk"
@@ -63,11 +64,15 @@ func TestChainOverOnePhysicalDeviceOpenedMoreThanOnce(t *testing.T) {
 			values = append(values, unsafe.Slice((*byte)(unsafe.Pointer(&v)), 4))
 		}
 		return s.Run(t.Context(), sched.Region{
-			Label: label, Scope: scope, NoWait: true, Enter: maps, Exit: maps, Kernel: k, Range: [3]uint64{elements, 1, 1}, Values: values,
-			Depend: []tasks.Depend{
+			Construct: construct.Construct{Label: label, Scope: scope, NoWait: true, Depend: []tasks.Depend{
 				{Kind: tasks.DependIn, Ptr: maps[0].Section.Ptr, Size: maps[0].Section.Size},
 				{Kind: tasks.DependInOut, Ptr: maps[1].Section.Ptr, Size: maps[1].Section.Size},
-			},
+			}},
+			Enter:  maps,
+			Exit:   maps,
+			Kernel: k,
+			Range:  [3]uint64{elements, 1, 1},
+			Values: values,
 		})
 	}
 	for i := range links {

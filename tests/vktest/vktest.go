@@ -106,11 +106,11 @@ type recorder struct {
 // Enabled implements slog.Handler.
 func (*recorder) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelInfo }
 
-// layersOwn is what the validation layer says when it has lost count of a timeline itself,
+// LayersOwn is what the validation layer says when it has lost count of a timeline itself,
 // "most likely a validation bug": on a busy machine its record of a queue's signal can come
 // after that of the host's next one (KhronosGroup/Vulkan-ValidationLayers, issue 4968). It
 // has waited for ten seconds then, for what the program has not.
-const layersOwn = "UNASSIGNED-VkSemaphore-state-timeout"
+const LayersOwn = "UNASSIGNED-VkSemaphore-state-timeout"
 
 // Handle implements slog.Handler.
 func (r *recorder) Handle(_ context.Context, record slog.Record) error {
@@ -125,7 +125,7 @@ func (r *recorder) Handle(_ context.Context, record slog.Record) error {
 		b.WriteString(a.String())
 		return true
 	})
-	if found && !strings.Contains(b.String(), layersOwn) {
+	if found && !strings.Contains(b.String(), LayersOwn) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.messages = append(r.messages, b.String())
