@@ -197,7 +197,9 @@ func (d *Device) Live() map[string]int {
 // Close waits until the device is idle and destroys it, with what the caller
 // left: then it returns an error that names the left objects, and the device is
 // closed all the same. Closing again does nothing. Of a device that is adopted Close
-// destroys only what was made here, and waits for what was submitted here.
+// destroys only what was made here, and waits for what was submitted here. The caller ends
+// what waits for the device's queues and semaphores before: what Close destroys must not be
+// in use.
 func (d *Device) Close() error {
 	d.life.Lock()
 	if d.closed {
