@@ -31,46 +31,62 @@ func likenessOf(err error) likeness {
 	if err == nil {
 		return likeness{}
 	}
-	var text, causes, roots maphash.Hash
-	text.SetSeed(seed)
-	causes.SetSeed(seed)
-	roots.SetSeed(seed)
+	h := likenessHash{left: maxCauses}
+	h.text.SetSeed(seed)
+	h.causes.SetSeed(seed)
+	h.roots.SetSeed(seed)
 	if failed, ok := err.(*Error); ok && failed.likeness != (likeness{}) {
-		text.WriteString(failed.Task)
-		maphash.WriteComparable(&text, failed.likeness.text)
-		return likeness{text.Sum64() | 1, failed.likeness.causes, failed.likeness.roots}
+		h.text.WriteString(failed.Task)
+		maphash.WriteComparable(&h.text, failed.likeness.text)
+		return likeness{h.text.Sum64() | 1, failed.likeness.causes, failed.likeness.roots}
 	}
-	addCauses(err, &text, &causes, &roots)
+	h.add(err)
 	first, rest, _ := strings.Cut(textOf(err), "\n")
-	text.WriteString(first)
-	text.WriteByte(0)
-	text.WriteString(passing.ReplaceAllString(rest, ""))
-	return likeness{text.Sum64() | 1, causes.Sum64(), roots.Sum64()}
+	h.text.WriteString(first)
+	h.text.WriteByte(0)
+	h.text.WriteString(passing.ReplaceAllString(rest, ""))
+	return likeness{h.text.Sum64() | 1, h.causes.Sum64(), h.roots.Sum64()}
 }
 
-// addCauses adds an error, and what it wraps, to the hashes of a likeness.
-func addCauses(err error, text, causes, roots *maphash.Hash) {
+// maxCauses bounds the causes of one failure that are looked at: the tree is the program's,
+// and an error may be found in it many times, even among its own causes. Failures that
+// differ only in later causes are taken for the same.
+const maxCauses = 1000
+
+// likenessHash is a likeness that is being computed.
+type likenessHash struct {
+	text, causes, roots maphash.Hash
+	// left is the number of causes that may still be added.
+	left int
+}
+
+// add adds an error, and what it wraps.
+func (h *likenessHash) add(err error) {
+	h.left--
 	if failed, ok := err.(*Error); ok && failed.likeness != (likeness{}) {
 		// The failure of another task: what it wraps has been looked at.
 		l := failed.likeness
-		maphash.WriteComparable(text, l.text)
-		maphash.WriteComparable(causes, l.causes)
-		maphash.WriteComparable(roots, l.roots)
+		maphash.WriteComparable(&h.text, l.text)
+		maphash.WriteComparable(&h.causes, l.causes)
+		maphash.WriteComparable(&h.roots, l.roots)
 		return
 	}
-	text.WriteString(reflect.TypeOf(err).String())
-	text.WriteByte('(')
-	defer text.WriteByte(')')
+	h.text.WriteString(reflect.TypeOf(err).String())
+	h.text.WriteByte('(')
+	defer h.text.WriteByte(')')
 	wrapped := wrappedBy(err)
 	if reflect.ValueOf(err).Comparable() {
-		maphash.WriteComparable(causes, err)
+		maphash.WriteComparable(&h.causes, err)
 		if len(wrapped) == 0 {
-			maphash.WriteComparable(roots, err)
+			maphash.WriteComparable(&h.roots, err)
 		}
 	}
 	for _, e := range wrapped {
+		if h.left == 0 {
+			return
+		}
 		if e != nil {
-			addCauses(e, text, causes, roots)
+			h.add(e)
 		}
 	}
 }

@@ -1,10 +1,13 @@
 package tasks
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -69,6 +72,102 @@ func TestAlikeIsWhatHasOneTextAndOneType(t *testing.T) {
 		if alike, roots, same := a.text == b.text, a.roots == b.roots, a == b; alike != c.alike || roots != c.roots || same != c.same {
 			t.Errorf("%T and %T (%.20q): alike %v, of the same roots %v, the same %v, want %v, %v, %v",
 				c.a, c.b, textOf(c.b), alike, roots, same, c.alike, c.roots, c.same)
+		}
+	}
+}
+
+// tangledError is an error whose causes are found in it many times.
+type tangledError struct {
+	causes    []error
+	unwrapped *int
+}
+
+func (e *tangledError) Error() string { return "broken" }
+func (e *tangledError) Unwrap() []error {
+	*e.unwrapped++
+	return e.causes
+}
+
+// However large the tree of an error is, a bounded number of its causes is looked at.
+func TestFewCausesOfAnErrorAreLookedAt(t *testing.T) {
+	for name, tangled := range map[string]func(root error, unwrapped *int) error{
+		"each cause twice": func(root error, unwrapped *int) error {
+			for range 24 {
+				root = &tangledError{[]error{root, root}, unwrapped}
+			}
+			return root
+		},
+		"its own cause": func(root error, unwrapped *int) error {
+			err := &tangledError{unwrapped: unwrapped}
+			err.causes = []error{root, err}
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			unwrapped := 0
+			first := tangled(errBroken, &unwrapped)
+			a, b := likenessOf(first), likenessOf(tangled(errors.New("broken"), &unwrapped))
+			if unwrapped > 2*maxCauses {
+				t.Errorf("%d causes of two errors are looked at, want %d at most", unwrapped, 2*maxCauses)
+			}
+			if a.text != b.text || a.roots == b.roots || a != likenessOf(first) {
+				t.Errorf("likenesses %v and %v of two errors that are alike", a, b)
+			}
+		})
+	}
+}
+
+// unlocked is an error that reports where its methods are called with a lock held.
+type unlocked struct {
+	t     *testing.T
+	locks []*sync.Mutex
+	calls *int
+}
+
+func (u unlocked) check() {
+	*u.calls++
+	for i, mu := range u.locks {
+		if !mu.TryLock() {
+			u.t.Errorf("lock %d is held\n%s", i, debug.Stack())
+			continue
+		}
+		mu.Unlock()
+	}
+}
+
+func (u unlocked) Error() string { u.check(); return "broken" }
+func (u unlocked) Unwrap() error { u.check(); return nil }
+
+// The methods of the program's errors may call the package.
+func TestMethodsOfErrorsAreCalledWithoutLocks(t *testing.T) {
+	for name, fail := range map[string]func(s *script, err error){
+		"complete": func(s *script, err error) { s.complete("t", err) },
+		"fail":     func(s *script, err error) { s.nodes["t"].Fail(err); s.complete("t", err) },
+		"drop": func(s *script, err error) {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			s.add(Task{Label: "ended", Context: ctx, Depend: s.use(DependInOut, "x")})
+			cancel(err)
+			s.complete("t", nil)
+			s.complete("c", nil)
+		},
+	} {
+		for _, kept := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, ", the graph is kept ", kept), func(t *testing.T) {
+				s, g := newScript(), NewGroup(nil)
+				if kept {
+					s.graph.Keep()
+				}
+				calls := 0
+				err := unlocked{t, []*sync.Mutex{&s.scope.family.mu, &g.mu, &s.graph.mu}, &calls}
+				s.add(Task{Label: "t", Group: g, Depend: s.use(DependOut, "x")})
+				s.add(Task{Label: "c", Group: g, Depend: s.use(DependIn, "x")})
+				fail(s, err)
+				s.graph.Snapshot()
+				s.add(Task{Label: "d", Depend: s.use(DependIn, "x")})
+				if s.waitNow() == nil || calls == 0 {
+					t.Errorf("no failure after %d calls", calls)
+				}
+			})
 		}
 	}
 }
