@@ -3,6 +3,7 @@ package race
 import (
 	"fmt"
 	"runtime"
+	"runtime/debug"
 	"testing"
 	"unsafe"
 
@@ -199,6 +200,30 @@ func TestChainOfExportingTasksTakesAsMuchMemoryAsTasks(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestLongChainOfExportingTasksNeedsNoDeepStack: when the children of all have been waited
+// for, the whole of the chain is looked at.
+func TestLongChainOfExportingTasksNeedsNoDeepStack(t *testing.T) {
+	// A stack of this many bytes would not hold a frame for each task.
+	defer debug.SetMaxStack(debug.SetMaxStack(1 << 18))
+	d := quiet(t)
+	g := d.NewGroup(nil)
+	for k := range 4000 {
+		s := using(d.Initial(), 0)
+		s.Body, s.Transparency, s.Group = true, tasks.Export, g
+		e := d.Create(s)
+		d.Begin(e)
+		s = using(e, 1+k)
+		s.Group = g
+		d.Create(s)
+		d.End(e, false)
+	}
+	d.Waited(d.WaitGroup(d.Initial(), g))
+	d.Create(using(d.Initial(), 0))
+	if last := d.initial.depends.last(0); last.trail != nil {
+		t.Error("the trail leads to children that have been waited for")
 	}
 }
 

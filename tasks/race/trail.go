@@ -89,15 +89,21 @@ func (r *trail) visit(number uint64, f func(children *depends)) {
 
 // lingers reports whether the trail leads to something that the clock's merge lacks.
 func (r *trail) lingers(c *clock) bool {
-	switch {
-	case r == nil:
-		return false
-	case r.merge != c.merge:
-		r.merge = c.merge
-		r.lingering = r.children != nil && r.children.lingers(c) ||
-			slices.ContainsFunc(r.before, func(b *trail) bool { return b.lingers(c) })
+	lingering := false
+	end := r
+	for end != nil && !lingering {
+		if end.merge == c.merge {
+			lingering = end.lingering
+			break
+		}
+		lingering = end.children != nil && end.children.lingers(c)
+		end = end.each(func(b *trail) { lingering = lingering || b.lingers(c) })
 	}
-	return r.lingering
+	// It is the same for all that the loop has come to, each before the next.
+	for o := r; o != end; o = o.each(func(*trail) {}) {
+		o.merge, o.lingering = c.merge, lingering
+	}
+	return lingering
 }
 
 // carry gives t, which follows p and has not started, the trail of p, which has ended.
