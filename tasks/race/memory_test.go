@@ -207,10 +207,10 @@ func TestChainOfExportingTasksTakesAsMuchMemoryAsTasks(t *testing.T) {
 // for, the whole of the chain is looked at.
 func TestLongChainOfExportingTasksNeedsNoDeepStack(t *testing.T) {
 	// A stack of this many bytes would not hold a frame for each task.
-	defer debug.SetMaxStack(debug.SetMaxStack(1 << 18))
+	defer debug.SetMaxStack(debug.SetMaxStack(1 << 17))
 	d := quiet(t)
 	g := d.NewGroup(nil)
-	for k := range 4000 {
+	for k := range 6000 {
 		s := using(d.Initial(), 0)
 		s.Body, s.Transparency, s.Group = true, tasks.Export, g
 		e := d.Create(s)
