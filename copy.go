@@ -10,6 +10,7 @@ import (
 	"github.com/vkomp/vkomp/ompt"
 	"github.com/vkomp/vkomp/sched"
 	"github.com/vkomp/vkomp/sched/construct"
+	"github.com/vkomp/vkomp/sched/host"
 	"github.com/vkomp/vkomp/sched/protect"
 	"github.com/vkomp/vkomp/tasks"
 )
@@ -210,7 +211,7 @@ func (r *routine) run(ctx context.Context, c *current) (given bool, err error) {
 	}
 	d := r.device()
 	if d == nil || r.across() {
-		region := sched.HostRegion{Construct: common}
+		region := host.Region{Construct: common}
 		if r.rows.RowBytes > 0 {
 			region.Body = r.body
 			r.place = c.place

@@ -8,6 +8,7 @@ import (
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/ompt"
 	"github.com/vkomp/vkomp/sched"
+	"github.com/vkomp/vkomp/sched/host"
 	"github.com/vkomp/vkomp/sched/protect"
 	"github.com/vkomp/vkomp/tasks"
 )
@@ -232,7 +233,7 @@ func (r *dataRegion) move(ctx context.Context, depend []tasks.Depend, ending boo
 	common.Always = ending
 	if r.device == nil {
 		common.Observer = r.rt.tool.Load().observer(c, kind, r.rt.NumDevices(), r.label, targetFlags(false))
-		err := r.rt.host.Run(context.WithoutCancel(ctx), sched.HostRegion{Construct: common})
+		err := r.rt.host.Run(context.WithoutCancel(ctx), host.Region{Construct: common})
 		r.rt.race.move(ctx, c, r, depend, ending, err)
 		return err
 	}

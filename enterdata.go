@@ -7,6 +7,7 @@ import (
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/ompt"
 	"github.com/vkomp/vkomp/sched"
+	"github.com/vkomp/vkomp/sched/host"
 )
 
 // TargetEnterData maps storage that stays mapped until something unmaps it (OpenMP
@@ -205,7 +206,7 @@ func (rt *Runtime) standalone(ctx context.Context, d *standalone, items []Arg, d
 			Enter:     passed.enter, Exit: passed.exit, Moves: passed.moves, Images: passed.images,
 		})
 	case len(passed.depend) > 0:
-		err = rt.host.Run(ctx, sched.HostRegion{Construct: common})
+		err = rt.host.Run(ctx, host.Region{Construct: common})
 	}
 	rt.race.standalone(ctx, c, label, passed, dev, noWait, err)
 	if err != nil {

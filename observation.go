@@ -6,8 +6,8 @@ import (
 	"unsafe"
 
 	"github.com/vkomp/vkomp/ompt"
-	"github.com/vkomp/vkomp/sched"
 	"github.com/vkomp/vkomp/sched/construct"
+	"github.com/vkomp/vkomp/sched/host"
 	"github.com/vkomp/vkomp/tasks"
 )
 
@@ -132,7 +132,7 @@ func (o *observation) Release() {
 }
 
 // task has the tool hear of a host task, of which inner is the region.
-func (t *tool) task(c current, from *Task, r *sched.HostRegion, inner *taskContext, undeferred bool) {
+func (t *tool) task(c current, from *Task, r *host.Region, inner *taskContext, undeferred bool) {
 	o := t.observation(c, 0, inner.region.rt.NumDevices(), r.Label, from.flags(undeferred, inner.region.final))
 	if o == nil {
 		return

@@ -6,8 +6,8 @@ import (
 	"runtime"
 	"sync"
 
-	"github.com/vkomp/vkomp/sched"
 	"github.com/vkomp/vkomp/sched/construct"
+	"github.com/vkomp/vkomp/sched/host"
 	"github.com/vkomp/vkomp/tasks"
 	"github.com/vkomp/vkomp/tasks/race"
 )
@@ -108,7 +108,7 @@ type taskContext struct {
 	// task's place back, the last takes it again.
 	mu      sync.Mutex
 	waiting int
-	pool    *sched.Pool
+	pool    *host.Pool
 }
 
 // Value implements context.Context.

@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/vkomp/vkomp/memory"
-	"github.com/vkomp/vkomp/sched"
+	"github.com/vkomp/vkomp/sched/host"
 	"github.com/vkomp/vkomp/tasks"
 	"github.com/vkomp/vkomp/vk"
 )
@@ -26,7 +26,7 @@ type Runtime struct {
 	devices []*device
 	// noDevices says why there is no non-host device, if there is none.
 	noDevices string
-	host      *sched.HostDevice
+	host      *host.Device
 	// hostMemory is what Alloc gave out on the initial device.
 	hostMemory hostMemory
 	graph      tasks.Graph
@@ -75,7 +75,7 @@ func Open(o Options) (*Runtime, error) {
 	if err != nil {
 		return nil, fmt.Errorf("vkomp: %w", err)
 	}
-	rt := &Runtime{options: o, icvs: v, host: sched.NewHostDevice(v.host.threads[0]), sweepOrphans: 16}
+	rt := &Runtime{options: o, icvs: v, host: host.NewDevice(v.host.threads[0]), sweepOrphans: 16}
 	rt.hostMemory.leakSites = o.LeakSites
 	rt.log = slog.New(slog.DiscardHandler)
 	if o.Logger != nil {

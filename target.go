@@ -8,6 +8,7 @@ import (
 
 	"github.com/vkomp/vkomp/ompt"
 	"github.com/vkomp/vkomp/sched"
+	"github.com/vkomp/vkomp/sched/host"
 )
 
 // Target is a target region (OpenMP target construct): a kernel, run on a
@@ -122,7 +123,7 @@ func (rt *Runtime) target(ctx context.Context, t *Target, args []Arg, depend []D
 	common.Priority = rt.priority(t.Priority)
 	if d.physical == nil {
 		common.Observer = rt.tool.Load().observer(c, ompt.Target, d.number, label, targetFlags(noWait))
-		err := rt.targetOnHost(ctx, t, args, sched.HostRegion{Construct: common, Target: true})
+		err := rt.targetOnHost(ctx, t, args, host.Region{Construct: common, Target: true})
 		rt.race.target(ctx, c, k, args, d, label, passed.depend, noWait, err)
 		return err
 	}
@@ -159,7 +160,7 @@ func (rt *Runtime) target(ctx context.Context, t *Target, args []Arg, depend []D
 }
 
 // targetOnHost runs the kernel's Host variant on the initial device.
-func (rt *Runtime) targetOnHost(ctx context.Context, t *Target, args []Arg, r sched.HostRegion) error {
+func (rt *Runtime) targetOnHost(ctx context.Context, t *Target, args []Arg, r host.Region) error {
 	k := t.Kernel.k
 	if k.host == nil {
 		why := ""

@@ -7,7 +7,7 @@ import (
 	"fmt"
 
 	"github.com/vkomp/vkomp/ompt"
-	"github.com/vkomp/vkomp/sched"
+	"github.com/vkomp/vkomp/sched/host"
 	"github.com/vkomp/vkomp/sched/protect"
 	"github.com/vkomp/vkomp/tasks"
 	"github.com/vkomp/vkomp/tasks/race"
@@ -134,7 +134,7 @@ func (rt *Runtime) task(ctx context.Context, t *Task) error {
 	defer passed.giveBack()
 	passed.depend = appendItems(passed.depend, t.Depend)
 	undeferred := t.If.isFalse() || c.final
-	r := sched.HostRegion{Construct: c.construct(label, passed.depend, !undeferred), Body: t.Body}
+	r := host.Region{Construct: c.construct(label, passed.depend, !undeferred), Body: t.Body}
 	r.Priority = rt.priority(t.Priority)
 	if undeferred && t.Mergeable && len(t.Depend) == 0 && (c.final || !t.Final) {
 		return rt.merge(ctx, c, &r, t.flags(true, c.final))
@@ -169,7 +169,7 @@ func (rt *Runtime) task(ctx context.Context, t *Task) error {
 
 // merge runs an undeferred task without depend items as part of the current one.
 // With such items it has to be a task, which others can follow.
-func (rt *Runtime) merge(ctx context.Context, c current, r *sched.HostRegion, flags ompt.TaskFlag) error {
+func (rt *Runtime) merge(ctx context.Context, c current, r *host.Region, flags ompt.TaskFlag) error {
 	if r.Group.Cancelled() {
 		return ErrCancelled
 	}

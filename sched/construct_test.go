@@ -8,6 +8,7 @@ import (
 
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/sched/construct"
+	"github.com/vkomp/vkomp/sched/host"
 	"github.com/vkomp/vkomp/tasks"
 )
 
@@ -289,7 +290,7 @@ func (p *program) onHost(s *programScope, by carrier, label string, depend []tas
 		return
 	}
 	p.then(s, func() {
-		p.onHostDevice(HostRegion{
+		p.onHostDevice(host.Region{
 			Construct: construct.Construct{Label: label, Scope: s.scope, Depend: depend, Group: group, NoWait: by == onPool || by == onPoolTarget},
 			Target:    by == onPoolTarget || by == onCallerTarget,
 			Body:      func(context.Context) error { f(); return nil },
@@ -297,7 +298,7 @@ func (p *program) onHost(s *programScope, by carrier, label string, depend []tas
 	})
 }
 
-func (p *program) onHostDevice(g HostRegion) {
+func (p *program) onHostDevice(g host.Region) {
 	run := func() {
 		if err := p.host.Run(context.Background(), g); err != nil {
 			p.fail("%s: %v", g.Label, err)

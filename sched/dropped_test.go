@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/vkomp/vkomp/sched/construct"
+	"github.com/vkomp/vkomp/sched/host"
 	"github.com/vkomp/vkomp/tasks"
 )
 
@@ -38,7 +39,7 @@ func (p *program) dropped(s *programScope) {
 		by := rapid.SampledFrom(carriers).Draw(p.t, "carrier")
 		label := p.say("    not run: %s %v of %v", by, kind, y)
 		body := func(context.Context) error { p.fail("%s runs", label); return nil }
-		host := HostRegion{Construct: construct.Construct{Label: label, Scope: s.scope, Depend: depend, NoWait: true, Group: group}, Target: by == onPoolTarget, Body: body}
+		g := host.Region{Construct: construct.Construct{Label: label, Scope: s.scope, Depend: depend, NoWait: true, Group: group}, Target: by == onPoolTarget, Body: body}
 		l := launch{label: label, kernel: "add", args: []arg{tofrom(array)}, constant: 1000, depend: depend, scope: s.scope, group: group}
 		switch {
 		case by == onDevice || by.target() && cause != cancelled:
@@ -55,30 +56,30 @@ func (p *program) dropped(s *programScope) {
 				}
 			})
 		case by == onCaller || by == onCallerTarget:
-			host.NoWait, host.Target = false, by == onCallerTarget
+			g.NoWait, g.Target = false, by == onCallerTarget
 			switch cause {
 			case ended:
 				beforeTheGate = append(beforeTheGate, func() {
-					if err := p.host.Run(ctx, host); err != context.Canceled {
+					if err := p.host.Run(ctx, g); err != context.Canceled {
 						p.fail("%s: %v", label, err)
 					}
 				})
 			case failed:
 				afterTheGate = append(afterTheGate, func() {
-					if err := p.host.Run(ctx, host); !errors.Is(err, errBody) {
+					if err := p.host.Run(ctx, g); !errors.Is(err, errBody) {
 						p.fail("%s: %v", label, err)
 					}
 				})
 			case cancelled:
 				afterTheGate = append(afterTheGate, func() {
-					if err := p.host.Run(context.Background(), host); err != tasks.ErrCancelled {
+					if err := p.host.Run(context.Background(), g); err != tasks.ErrCancelled {
 						p.fail("%s: %v", label, err)
 					}
 				})
 			}
 		default:
 			deferred = append(deferred, func() {
-				if err := p.host.Run(ctx, host); err != nil {
+				if err := p.host.Run(ctx, g); err != nil {
 					p.fail("%s: %v", label, err)
 				}
 			})

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/sched/host"
 	"github.com/vkomp/vkomp/tasks"
 )
 
@@ -88,7 +89,7 @@ func (s section) String() string {
 type program struct {
 	t     *rapid.T
 	r     *rig
-	host  *HostDevice
+	host  *host.Device
 	all   []*programScope
 	steps []step
 	log   []string
@@ -184,7 +185,7 @@ func TestRandomProgramsMeanWhatTheirConstructsMeanInOrder(t *testing.T) {
 }
 
 func runProgram(t *rapid.T, mode memoryMode, concurrent bool) {
-	p := &program{t: t, host: NewHostDevice(2)}
+	p := &program{t: t, host: host.NewDevice(2)}
 	r := newRig(programReporter{t, p}, mode, rapid.Uint64().Draw(t, "seed"))
 	p.r = r
 	r.d.report = func(what string) { p.fail("%s", what) }

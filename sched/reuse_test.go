@@ -13,6 +13,7 @@ import (
 
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/sched/construct"
+	"github.com/vkomp/vkomp/sched/host"
 	"github.com/vkomp/vkomp/tasks"
 	"github.com/vkomp/vkomp/vk"
 )
@@ -209,7 +210,7 @@ func TestTargetsWhoseWaitIsCutShortAreNotMistaken(t *testing.T) {
 		t.Run(mode.name, func(t *testing.T) {
 			r := newRig(t, mode, 5)
 			defer r.close()
-			host := NewHostDevice(2)
+			onHost := host.NewDevice(2)
 			var wg sync.WaitGroup
 			for worker := range 4 {
 				wg.Go(func() {
@@ -240,7 +241,7 @@ func TestTargetsWhoseWaitIsCutShortAreNotMistaken(t *testing.T) {
 								Depend: append(depends(tasks.DependIn, x), depends(tasks.DependInOut, token)...)})
 							l.depend = depends(tasks.DependInOut, x, token)
 						case 4:
-							if err := host.Run(context.Background(), HostRegion{
+							if err := onHost.Run(context.Background(), host.Region{
 								Construct: construct.Construct{Label: l.label, Scope: scope, Depend: l.depend, NoWait: rng.IntN(2) == 0},
 								Body: func(context.Context) error {
 									for k := range x {

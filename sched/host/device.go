@@ -1,4 +1,4 @@
-package sched
+package host
 
 import (
 	"cmp"
@@ -13,33 +13,33 @@ import (
 	"github.com/vkomp/vkomp/tasks"
 )
 
-// HostDevice is the initial device: explicit tasks and target regions that are Go
+// Device is the initial device: explicit tasks and target regions that are Go
 // functions, on the program's own storage. It is safe for concurrent use.
-type HostDevice struct {
+type Device struct {
 	pool    *Pool
 	regions atomic.Uint64
 	spare   sync.Pool
 }
 
-// NewHostDevice returns the initial device, which runs at most that many deferred
+// NewDevice returns the initial device, which runs at most that many deferred
 // bodies at once.
-func NewHostDevice(places int) *HostDevice { return &HostDevice{pool: NewPool(places)} }
+func NewDevice(places int) *Device { return &Device{pool: NewPool(places)} }
 
 // Pool returns the pool that deferred bodies run on. They hold a place of it.
-func (h *HostDevice) Pool() *Pool { return h.pool }
+func (h *Device) Pool() *Pool { return h.pool }
 
 // Regions returns the number of target regions that began to run here.
-func (h *HostDevice) Regions() uint64 { return h.regions.Load() }
+func (h *Device) Regions() uint64 { return h.regions.Load() }
 
-// HostRegion is an explicit task, or a target region of the initial device.
-type HostRegion struct {
+// Region is an explicit task, or a target region of the initial device.
+type Region struct {
 	// Construct is what it has in common with others. With NoWait the task runs on the pool;
 	// otherwise it is undeferred and runs on the goroutine that generates it.
 	construct.Construct
 	// Target says that it is a target region, to be counted as such.
 	Target bool
 	// Body is nil for a region that runs nothing and keeps its dependences. The
-	// context is HostRegion.Context, or else that given to Run.
+	// context is Region.Context, or else that given to Run.
 	Body func(context.Context) error
 	// Context is what the body gets; nil for Run's.
 	Context context.Context
@@ -57,12 +57,12 @@ type HostRegion struct {
 // failure, unless ctx ends first: then its cause is returned, and the task is
 // dropped if it has not started. The end of ctx drops a deferred one that has not
 // started. Run keeps nothing of the depend clause.
-func (h *HostDevice) Run(ctx context.Context, r HostRegion) error {
+func (h *Device) Run(ctx context.Context, r Region) error {
 	t, _ := h.spare.Get().(*hostTask)
 	if t == nil {
 		t = &hostTask{device: h, ready: make(chan struct{}, 1)}
 	}
-	t.HostRegion, t.Depend = r, nil
+	t.Region, t.Depend = r, nil
 	t.state.Store(hostWaiting)
 	if t.Context == nil {
 		t.Context = ctx
@@ -129,8 +129,8 @@ func (t *hostTask) include(ctx context.Context, n *tasks.Node) error {
 
 // hostTask is a region of the initial device under way.
 type hostTask struct {
-	device *HostDevice
-	HostRegion
+	device *Device
+	Region
 	node  *tasks.Node
 	state atomic.Int32
 	// ready gets a token when an undeferred task may run, or never will.
@@ -233,6 +233,6 @@ func (t *hostTask) giveBack() {
 	if t.Observer != nil {
 		t.Observer.Release()
 	}
-	t.HostRegion, t.node = HostRegion{}, nil
+	t.Region, t.node = Region{}, nil
 	t.device.spare.Put(t)
 }

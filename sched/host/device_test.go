@@ -1,4 +1,4 @@
-package sched
+package host
 
 import (
 	"bytes"
@@ -12,30 +12,61 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"unsafe"
 
 	"github.com/vkomp/vkomp/sched/construct"
 	"github.com/vkomp/vkomp/sched/protect"
 	"github.com/vkomp/vkomp/tasks"
 )
 
+var errBody = errors.New("the body's failure")
+
+// ended is a context that has ended.
+var ended = func() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}()
+
+// heldTask is a runner whose task is complete when the test says so.
+type heldTask struct{ node atomic.Pointer[tasks.Node] }
+
+func (h *heldTask) Start(n *tasks.Node, _ *tasks.Work) { h.node.Store(n) }
+func (h *heldTask) Drop(*tasks.Node)                   {}
+func (h *heldTask) running() bool                      { return h.node.Load() != nil }
+
+func (h *heldTask) complete(err error) {
+	w := tasks.NewWork()
+	h.node.Load().Complete(err, w)
+	w.Finish()
+}
+
+// depends are items for slices.
+func depends(kind tasks.DependKind, slices ...[]uint32) (d []tasks.Depend) {
+	for _, s := range slices {
+		d = append(d, tasks.Depend{Kind: kind, Ptr: unsafe.Pointer(unsafe.SliceData(s)), Size: 4 * uint64(len(s))})
+	}
+	return d
+}
+
 // hostRig is an initial device with a scope, and storage to depend on.
 type hostRig struct {
 	t     *testing.T
-	h     *HostDevice
+	h     *Device
 	graph tasks.Graph
 	scope *tasks.Scope
 	x     []uint32
 }
 
 func newHostRig(t *testing.T) *hostRig {
-	r := &hostRig{t: t, h: NewHostDevice(2), x: array32(1)}
+	r := &hostRig{t: t, h: NewDevice(2), x: make([]uint32, 1)}
 	r.scope = r.graph.NewScope()
 	return r
 }
 
 // region is a task that depends on x.
-func (r *hostRig) region(label string, body func(context.Context) error) HostRegion {
-	return HostRegion{Construct: construct.Construct{Label: label, Scope: r.scope, Depend: depends(tasks.DependInOut, r.x)}, Body: body}
+func (r *hostRig) region(label string, body func(context.Context) error) Region {
+	return Region{Construct: construct.Construct{Label: label, Scope: r.scope, Depend: depends(tasks.DependInOut, r.x)}, Body: body}
 }
 
 // gate makes a task on x that is complete when it is opened.
@@ -230,28 +261,6 @@ func TestPlaceIsLeftWhileAnUndeferredTaskWaitsAndTakenForItsBody(t *testing.T) {
 	}
 }
 
-func TestIncludedTargetTaskLeavesThePlaceWhileItWaits(t *testing.T) {
-	for _, cut := range []bool{false, true} {
-		inEveryMemory(t, func(t *testing.T, r *rig) {
-			x := filled(16, 1)
-			r.d.hold()
-			ctx, cancel := context.WithCancelCause(context.Background())
-			defer cancel(nil)
-			place := &countingPlace{leave: r.d.release}
-			if cut {
-				place.leave = func() { cancel(errEnded) }
-			}
-			err := r.s.Run(ctx, r.region(launch{label: "waits", kernel: "add", args: []arg{tofrom(x)}, constant: 1, included: true, place: place}))
-			if cut != (err == errEnded) || !cut && err != nil || place.left != 1 || place.returned != 1 {
-				t.Errorf("the place was left %d times and taken %d times, %v", place.left, place.returned, err)
-			}
-			r.d.release()
-			r.taskwait()
-			r.expect("x", x, filled(16, 2)...)
-		})
-	}
-}
-
 func TestFailureOfABody(t *testing.T) {
 	bodies := map[string]struct {
 		body  func(context.Context) error
@@ -386,7 +395,7 @@ func TestUndeferredTaskIsNotOverBeforeItIsTold(t *testing.T) {
 			r := newHostRig(t)
 			ran := 0
 			g := r.region("told", func(context.Context) error { ran++; return nil })
-			task := &hostTask{device: r.h, HostRegion: g, ready: make(chan struct{}, 1)}
+			task := &hostTask{device: r.h, Region: g, ready: make(chan struct{}, 1)}
 			task.Context = ended
 			var w tasks.Work
 			n, err := r.scope.Add(&tasks.Task{Label: "told", Included: true, Runner: startedByHand{}}, &w)
@@ -421,21 +430,21 @@ func TestUndeferredTaskIsNotOverBeforeItIsTold(t *testing.T) {
 // Records of host tasks are used again. Whatever ends a task, the next one runs
 // its own body, once, and returns its own error.
 func TestHostTasksAreUsedAgainSafely(t *testing.T) {
-	h := NewHostDevice(3)
+	h := NewDevice(3)
 	var graph tasks.Graph
 	var wg sync.WaitGroup
 	for worker := range 4 {
 		wg.Go(func() {
 			rng := rand.New(rand.NewPCG(uint64(worker), 2))
 			scope := graph.NewScope()
-			x := array32(1)
+			x := make([]uint32, 1)
 			var ran, dropped atomic.Int64
 			deferred, expected := 0, int64(0)
 			for i := range 1500 {
 				ctx, cancel := context.WithCancel(context.Background())
 				want := fmt.Errorf("%d %d", worker, i)
 				mine := atomic.Int64{}
-				g := HostRegion{
+				g := Region{
 					Construct: construct.Construct{Label: "task", Scope: scope, NoWait: rng.IntN(2) == 0, Depend: depends([]tasks.DependKind{tasks.DependInOut, tasks.DependMutexInOutSet}[rng.IntN(2)], x)},
 				}
 				switch {
