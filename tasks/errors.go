@@ -68,10 +68,11 @@ type tally struct {
 	// reported: a wait returned it. spent: its taskgroup was abandoned. In both cases what
 	// it poisoned can be used again.
 	reported, spent atomic.Bool
-	// scope is where the failure left its poison, and elsewhere are others of its family
-	// where tasks that were on the device already did.
-	scope     *Scope
-	elsewhere []*Scope
+	// scope is that of the tasks that failed. places are where the failure left its poison,
+	// with the scope of each: that one, or others of its family where tasks that were on the
+	// device already did.
+	scope  *Scope
+	places map[*span[poisoned]]*Scope
 }
 
 // over reports whether what the failure poisoned can be used again.
@@ -98,6 +99,8 @@ type failures struct {
 	byRoot map[rootIn]*tally
 	// byKind has those of tasks without depend items, nil before the first.
 	byKind map[kind]*tally
+	// settled counts those that others have reported since the list was last gone over.
+	settled int
 }
 
 // rootIn is a failure and the group of tasks that failed by it.
@@ -193,13 +196,22 @@ func (f *failures) unreported() []*tally {
 	return list
 }
 
-// keep makes list what there is to report.
-func (f *failures) keep(list []*tally) {
-	f.list, f.byRoot = list, nil
-	for k, t := range f.byKind {
-		if t.reported.Load() {
-			delete(f.byKind, k)
-		}
+// settle takes note that a wait has reported t. The list is gone over when half of it may
+// have been reported.
+func (f *failures) settle(t *tally) {
+	if at := (rootIn{t.root, t.group}); f.byRoot[at] == t {
+		delete(f.byRoot, at)
+	}
+	k := kind{t.root.Task, t.root.likeness.text, t.group}
+	if t.others {
+		k = otherKind(t.group)
+	}
+	if f.byKind[k] == t {
+		delete(f.byKind, k)
+	}
+	f.settled++
+	if 2*f.settled >= len(f.list) {
+		f.list, f.settled = f.unreported(), 0
 	}
 }
 

@@ -3,7 +3,6 @@ package tasks
 import (
 	"context"
 	"fmt"
-	"slices"
 )
 
 // Domain is a set of tasks whose order can be kept without the host: the
@@ -441,9 +440,6 @@ func (n *Node) inherit() *Error {
 		return nil
 	}
 	n.poisonItems(t)
-	if n.scope != t.scope && !slices.Contains(t.elsewhere, n.scope) {
-		t.elsewhere = append(t.elsewhere, n.scope)
-	}
 	return n.failedBy
 }
 

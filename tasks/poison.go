@@ -27,6 +27,7 @@ type poisoned struct {
 	failures []*tally
 	// keep holds the storage, so that its address means nothing else.
 	keep unsafe.Pointer
+	key  poisonKey
 }
 
 // everywhere is the storage of omp_all_memory.
@@ -48,24 +49,31 @@ func (n *Node) poisonItems(t *tally) {
 		if s.poison == nil {
 			s.poison = &poison{entries: make(map[poisonKey]*span[poisoned])}
 		}
-		s.poison.add(poisonKey{a.extent(), a.class}, a.ptr, t)
+		at := s.poison.entry(poisonKey{a.extent(), a.class}, a.ptr)
+		if at.value.add(t) {
+			if t.places == nil {
+				t.places = make(map[*span[poisoned]]*Scope)
+			}
+			t.places[at] = s
+		}
 	}
 }
 
-func (p *poison) add(k poisonKey, storage unsafe.Pointer, t *tally) {
+// entry returns that of a section and class.
+func (p *poison) entry(k poisonKey, storage unsafe.Pointer) *span[poisoned] {
 	at := p.entries[k]
 	if at == nil {
-		at = &span[poisoned]{start: k.start, end: k.end(), value: poisoned{keep: storage}}
+		at = &span[poisoned]{start: k.start, end: k.end(), value: poisoned{keep: storage, key: k}}
 		p.entries[k] = at
 		p.byClass[k.class].insert(at)
 	}
-	at.value.add(t)
+	return at
 }
 
-// add makes t the newest failure.
-func (p *poisoned) add(t *tally) {
+// add makes t the newest failure and reports whether it was not.
+func (p *poisoned) add(t *tally) bool {
 	if p.newest() == t {
-		return
+		return false
 	}
 	if len(p.failures) == cap(p.failures) {
 		p.tidy()
@@ -73,6 +81,7 @@ func (p *poisoned) add(t *tally) {
 		p.failures = slices.Grow(p.failures, len(p.failures)+1)
 	}
 	p.failures = append(p.failures, t)
+	return true
 }
 
 // tidy drops the failures that are over, and those that are there twice.
@@ -121,18 +130,19 @@ func (p *poison) infect(n *Node, at section, c class) {
 	}
 }
 
-// forgetPoison forgets the storage whose failures are over.
-func (s *Scope) forgetPoison() {
-	if s.poison == nil {
-		return
-	}
-	for k, at := range s.poison.entries {
-		if at.value.newest() == nil {
-			delete(s.poison.entries, k)
-			s.poison.byClass[k.class].remove(at)
+// forgetPoison forgets the storage that the failure, which is over, poisoned, unless other
+// failures did that are not. The scope's lock is held.
+func (t *tally) forgetPoison() {
+	for at, s := range t.places {
+		p, k := s.poison, at.value.key
+		if p == nil || p.entries[k] != at || at.value.newest() != nil {
+			continue
+		}
+		delete(p.entries, k)
+		p.byClass[k.class].remove(at)
+		if len(p.entries) == 0 {
+			s.poison = nil
 		}
 	}
-	if len(s.poison.entries) == 0 {
-		s.poison = nil
-	}
+	t.places = nil
 }

@@ -126,6 +126,60 @@ func TestPoisonIsFoundThroughAnySectionThatOverlaps(t *testing.T) {
 	}
 }
 
+// A taskgroup that reports its failure goes over what that has poisoned, and not over the
+// failures of the scope that nobody has reported. Marks of failures that are over tell who
+// has been looked at: they are dropped on the way.
+func TestReportGoesOverItsOwnFailuresOnly(t *testing.T) {
+	const n, reports = 1000, 400
+	s := newScript()
+	fail := func(g *Group) {
+		s.add(Task{Label: "t", Group: g, Depend: s.use(DependOut, fmt.Sprint("x", len(s.memory)))})
+		s.complete("t", errBroken)
+		s.nodes["t"].Release()
+	}
+	for range n {
+		fail(nil)
+	}
+	over := &tally{}
+	over.reported.Store(true)
+	marked := 0
+	for _, at := range s.scope.poison.entries {
+		at.value.failures = append(at.value.failures, over)
+	}
+	for k := range reports {
+		g := NewGroup(nil)
+		fail(g)
+		if err := g.Wait(t.Context(), nil); !errors.Is(err, errBroken) {
+			t.Fatal(err)
+		}
+		if len(s.scope.poison.entries) != n || len(s.scope.failures.byRoot) != n {
+			t.Fatalf("%d poisoned sections and %d failures after %d reports", len(s.scope.poison.entries), len(s.scope.failures.byRoot), k+1)
+		}
+	}
+	for _, at := range s.scope.poison.entries {
+		if f := at.value.failures; f[len(f)-1] == over {
+			marked++
+		}
+	}
+	if marked != n {
+		t.Errorf("the reports have gone over %d of %d sections of others", n-marked, n)
+	}
+	if k := len(s.scope.failures.list); k != n+reports {
+		t.Errorf("the reports have gone over the list of failures: %d are in it", k)
+	}
+	for range n {
+		g := NewGroup(nil)
+		fail(g)
+		_ = g.Wait(t.Context(), nil)
+	}
+	if k := len(s.scope.failures.list); k > 2*n+1 {
+		t.Errorf("%d failures are listed for %d that are to be reported", k, n)
+	}
+	if err := s.waitNow(); !errors.Is(err, errBroken) || s.scope.poison != nil {
+		t.Errorf("%v, or poison is left", err)
+	}
+}
+
 // BenchmarkFailures is a task that is not run, as long as no wait has reported why.
 func BenchmarkFailures(b *testing.B) {
 	x := lane(3)

@@ -56,6 +56,10 @@ func (s *Scope) childComplete(n *Node) {
 			n.poisonItems(t)
 		}
 		group.fail(t)
+		if t.over() {
+			// The group was abandoned meanwhile.
+			t.forgetPoison()
+		}
 	}
 	n.group.done()
 }
@@ -148,15 +152,12 @@ func cleanse(reported []*tally) {
 	}
 	for s, of := range tallies {
 		s.lock()
-		s.forgetPoison()
 		for _, t := range of {
-			// They are of the same family.
-			for _, o := range t.elsewhere {
-				o.forgetPoison()
+			t.forgetPoison()
+			if t.reported.Load() {
+				s.failures.settle(t)
 			}
-			t.elsewhere = nil
 		}
-		s.failures.keep(s.failures.unreported())
 		s.unlock()
 	}
 }
@@ -208,7 +209,7 @@ func (s *Scope) abandon(wt *waiter) bool {
 			s.failures.list = append(s.failures.list, t)
 		}
 	}
-	s.failures.keep(s.failures.list)
+	s.failures.byRoot = nil
 	wt.failures = failures{}
 	s.spareWaiters = append(s.spareWaiters, wt)
 	return true
