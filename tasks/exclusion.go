@@ -39,12 +39,34 @@ func (n *Node) queue() *location {
 			continue
 		}
 		for _, h := range n.scope.tangle.holdersOf(a.loc.section) {
-			if l := h.value.loc; h.value.held() && l.blocked.first != nil {
+			if l := h.value.loc; h.value.held() && n.behindBlocked(l) {
 				return l
 			}
 		}
 	}
 	return nil
+}
+
+// maxLook bounds the accesses that are compared to find out whether a task can go past
+// those that are blocked at a location.
+const maxLook = 64
+
+// behindBlocked reports whether some task that is blocked at l takes storage that n would
+// take. Where there is much to compare it may be none.
+func (n *Node) behindBlocked(l *location) bool {
+	looked := 0
+	for m := l.blocked.first; m != nil; m = m.nextBlocked {
+		for i := range m.items {
+			for j := range n.items {
+				a, b := &m.items[i], &n.items[j]
+				looked++
+				if looked > maxLook || a.class == classMutex && b.class == classMutex && a.loc.overlaps(b.loc.section) {
+					return true
+				}
+			}
+		}
+	}
+	return false
 }
 
 // mutexExcludes is false only in the test that shows that it matters.

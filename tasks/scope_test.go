@@ -516,3 +516,25 @@ func TestSealedScopeTakesNoTask(t *testing.T) {
 		t.Errorf("the scope inside: %v", err)
 	}
 }
+
+// A task whose predecessor in storage for one at a time is placed on its device can go past
+// those that wait for the host there, if their storage is apart from its own.
+func TestBlockedTasksKeepOutThoseThatTakeTheirStorage(t *testing.T) {
+	s := newScript()
+	x := lane(8)
+	take := func(label string, on Domain, from, to int) {
+		s.add(Task{Label: label, Domain: on, Depend: []Depend{long(DependMutexInOutSet, x[from:to])}})
+	}
+	take("holder", 1, 0, 8)
+	take("blocked", Host, 2, 4)
+	s.place("holder")
+	s.expect(t, "start holder")
+	take("apart", 1, 6, 8)
+	s.expect(t, "start apart after holder")
+	take("shares", 1, 3, 6)
+	s.expect(t)
+	s.complete("holder", nil)
+	s.expect(t, "start blocked")
+	s.complete("blocked", nil)
+	s.expect(t, "start shares")
+}
