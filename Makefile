@@ -8,7 +8,7 @@ PACKAGES = ./... ./cmd/vkomp-demo/...
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME ?= 30s
 
-.PHONY: all build demo test stress mutations mutants race events invariants vet lint shaders abi layers layers-test vgpu page nocgo fuzz bench cover clean
+.PHONY: all build demo check test stress mutations mutants race events invariants vet lint shaders abi layers layers-test vgpu page nocgo fuzz bench cover clean
 
 all: build vet
 
@@ -24,6 +24,12 @@ bin/vkomp-demo:
 demo: bin/vkomp-demo
 	scripts/setup driver
 	bin/vkomp-demo run image -verify
+
+# For every edit: formatting, vet, and the tests that take no seconds, on lavapipe.
+check:
+	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "gofmt would change:"; echo "$$unformatted"; exit 1; fi
+	$(GO) vet $(PACKAGES)
+	DRIVERS=lavapipe scripts/test -short $(PACKAGES)
 
 # Everything, on lavapipe and then on SwiftShader, and a minute of stress.
 test: bin/vkomp-demo layers

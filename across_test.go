@@ -19,6 +19,7 @@ func openTwice(t *testing.T, options ...func(*vkomp.Options)) (*vkomp.Runtime, [
 }
 
 func TestMemcpyBetweenDevices(t *testing.T) {
+	vktest.Long(t)
 	for name, option := range map[string]func(*vkomp.Options){
 		"device":     func(*vkomp.Options) {},
 		"staging":    vktest.Staging,

@@ -2,10 +2,15 @@
 
 package vkomp_test
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/vkomp/vkomp/tests/vktest"
+)
 
 // Not under the race detector, which makes pools drop memory at random.
 func TestConstructsOnMappedDataAllocateNothing(t *testing.T) {
+	vktest.Long(t)
 	for _, c := range constructs {
 		t.Run(c.name, func(t *testing.T) {
 			least := 1e9

@@ -301,6 +301,7 @@ func TestTraceEndsBeforeItsDevice(t *testing.T) {
 }
 
 func TestTraceOfManyQueuesHasThemAll(t *testing.T) {
+	vktest.Long(t)
 	t.Setenv("VKOMP_MANYQUEUE_FAMILIES", "GCT3,CT2,T2")
 	vktest.Layers(t, "manyqueue")
 	tr := newDeviceTracer()
@@ -327,6 +328,7 @@ func TestTraceOfManyQueuesHasThemAll(t *testing.T) {
 }
 
 func TestTraceOfALostDeviceEnds(t *testing.T) {
+	vktest.Long(t)
 	t.Setenv("VKOMP_MANYQUEUE_FAMILIES", "GCT3")
 	t.Setenv("VKOMP_MANYQUEUE_LOSE", "12")
 	vktest.Layers(t, "manyqueue")

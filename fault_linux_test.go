@@ -13,6 +13,7 @@ import (
 // Host storage can go while it is mapped, a file's that was unmapped, say. The copies that
 // meet it fail their tasks, on whatever goroutine they are made.
 func TestCopiesOfHostStorageThatIsGone(t *testing.T) {
+	vktest.Long(t)
 	for _, path := range []vkomp.MemoryPath{vkomp.MemoryUnified, vkomp.MemoryStaged, vkomp.MemoryNonCoherent} {
 		t.Run(path.String(), func(t *testing.T) {
 			rt := vktest.Open(t, vktest.Path(path))

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/vkomp/vkomp"
+	"github.com/vkomp/vkomp/tests/vktest"
 )
 
 // stackStress is set in the process that TestStackThatMovesInAConstruct starts.
@@ -20,6 +21,7 @@ const stackStress = "VKOMP_TEST_STACK_STRESS"
 // as soon as the garbage collector meets it ("found bad pointer in Go heap"); so the test
 // runs in a process of its own, in which the collector never rests.
 func TestStackThatMovesInAConstruct(t *testing.T) {
+	vktest.Long(t)
 	if os.Getenv(stackStress) != "" {
 		moveStacks(t)
 		return

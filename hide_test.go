@@ -27,6 +27,7 @@ var leak = regexp.MustCompile(`(?m)^\./(\w+\.go:\d+:\d+): parameter (\w+) leaks 
 // What hide keeps from escape analysis where a construct is called is known to it inside
 // of the construct: the compiler says of each parameter what of it gets to the heap.
 func TestWhatIsHiddenFromEscapeAnalysisIsNotKept(t *testing.T) {
+	vktest.Long(t)
 	files := token.NewFileSet()
 	names, err := filepath.Glob("*.go")
 	if err != nil {

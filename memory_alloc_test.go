@@ -7,10 +7,12 @@ import (
 	"testing"
 
 	"github.com/vkomp/vkomp"
+	"github.com/vkomp/vkomp/tests/vktest"
 )
 
 // Not under the race detector, which makes pools drop memory at random.
 func TestMemoryRoutinesAllocateNothing(t *testing.T) {
+	vktest.Long(t)
 	inMemoryModes(t, func(t *testing.T, rt *vkomp.Runtime, d vkomp.Device) {
 		// A context without an end, so that a synchronous routine waits itself.
 		ctx := context.Background()

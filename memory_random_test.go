@@ -117,6 +117,7 @@ func (r *randomCopies) step() {
 }
 
 func TestRandomCopiesAgreeWithPlainSlices(t *testing.T) {
+	vktest.Long(t)
 	check := func(t *testing.T, rt *vkomp.Runtime) {
 		const size = 3000
 		first := make([]area, 0)

@@ -198,6 +198,7 @@ func TestPauseIsRefusedWhileSomethingIsUnderWay(t *testing.T) {
 // What an object's end has left to come is the runtime's own, once its foreign work is
 // withdrawn.
 func TestHardPauseWaitsForTheRuntimesOwnSubmissions(t *testing.T) {
+	vktest.Long(t)
 	vktest.Layers(t, "manyqueue")
 	t.Setenv("VKOMP_MANYQUEUE_DELAY_US", "20000")
 	rt := vktest.Open(t)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/vkomp/vkomp"
 	"github.com/vkomp/vkomp/shaders"
+	"github.com/vkomp/vkomp/tests/vktest"
 )
 
 // racing is a program under the race detector, with slices for its tasks.
@@ -480,6 +481,7 @@ func (p *racing) through(ctx context.Context, depend ...vkomp.Depend) {
 }
 
 func TestRacesOfProgramsAndNoneOfThoseThatOrder(t *testing.T) {
+	vktest.Long(t)
 	host := vkomp.Options{LookupEnv: environment("OMP_TARGET_OFFLOAD", "disabled", "OMP_NUM_THREADS", "3", "OMP_MAX_TASK_PRIORITY", "5")}
 	for _, c := range racePrograms {
 		t.Run(c.name, func(t *testing.T) {

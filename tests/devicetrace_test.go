@@ -13,6 +13,7 @@ import (
 // A trace takes nothing from the order of what it traces: neither the checker nor the
 // layers that reorder find more than they do without one.
 func TestTracedGraphsKeepTheirOrder(t *testing.T) {
+	vktest.Long(t)
 	vktest.Layers(t, "record", "manyqueue", "shuffle")
 	log := filepath.Join(t.TempDir(), "log")
 	t.Setenv("VKOMP_RECORD", log)

@@ -32,6 +32,7 @@ func vulkanDevice(t *testing.T) *vk.Device {
 // A wait whose calls fail for want of memory goes on as long as one of the two ways to
 // learn of the value works.
 func TestWaitsGoOnAfterFailuresForWantOfMemory(t *testing.T) {
+	vktest.Long(t)
 	f := vktest.InjectFaults(t, "manyqueue")
 	t.Setenv("VKOMP_MANYQUEUE_DELAY_US", "3000")
 	d := vulkanDevice(t)
@@ -79,6 +80,7 @@ func TestWaitThatLearnsNothingFails(t *testing.T) {
 // A wait without a timeout outlasts failures, however many: only the value ends it, or the
 // loss of the device, whichever call was answered with that.
 func TestWaitForEverOutlastsFailures(t *testing.T) {
+	vktest.Long(t)
 	for name, c := range map[string]struct {
 		end  func(f *vktest.Faults, d *vk.Device)
 		want error
@@ -140,6 +142,7 @@ func TestFailedWaitOfNoTimeFindsTheValue(t *testing.T) {
 
 // A lost device is idle when the wait for that has come back, whatever runs on until then.
 func TestLostDeviceIsWaitedForUntilItIsIdle(t *testing.T) {
+	vktest.Long(t)
 	f := vktest.InjectFaults(t, "manyqueue")
 	t.Setenv("VKOMP_MANYQUEUE_DELAY_US", "20000")
 	d := vulkanDevice(t)

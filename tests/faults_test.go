@@ -252,6 +252,7 @@ func (s *sweep) all(command string, want [][]uint32, results ...vk.Result) (runs
 // Each call of each command that can fail fails once, in small programs over each path
 // that data can take.
 func TestEveryCallThatFails(t *testing.T) {
+	vktest.Long(t)
 	f := vktest.InjectFaults(t)
 	for name, c := range map[string]struct {
 		part func(*sweep) []error
@@ -280,6 +281,7 @@ func TestEveryCallThatFails(t *testing.T) {
 // Many queues have work under way, late, when the device is lost, and on the program's own
 // slices.
 func TestEveryLossOfADeviceWithManyQueues(t *testing.T) {
+	vktest.Long(t)
 	f := vktest.InjectFaults(t, "manyqueue")
 	t.Setenv("VKOMP_MANYQUEUE_DELAY_US", "3000")
 	for name, c := range map[string]struct {
@@ -302,6 +304,7 @@ func TestEveryLossOfADeviceWithManyQueues(t *testing.T) {
 // A kernel is at work on the program's own slice when a wait fails, or the device is lost.
 // Where that has failed the task, the slice is the program's again.
 func TestSliceInUseWhenACallFails(t *testing.T) {
+	vktest.Long(t)
 	f := vktest.InjectFaults(t)
 	rt := vktest.Open(t, quick, vktest.Path(vkomp.MemoryImported))
 	d, k := rt.DefaultDevice(t.Context()), newAffine(t, rt)
@@ -352,6 +355,7 @@ func TestSliceInUseWhenACallFails(t *testing.T) {
 // While no call says anything of the device, tasks are not complete and nothing of theirs is
 // given back, which bounds no CloseContext. Once the calls succeed all is as it was to be.
 func TestCallsThatFailForLong(t *testing.T) {
+	vktest.Long(t)
 	f := vktest.InjectFaults(t)
 	rt, err := vkomp.Open(vkomp.Options{MemoryPath: vkomp.MemoryImported})
 	succeed(t, err)
@@ -394,6 +398,7 @@ func samples(x []uint32) (some []uint32) {
 // The calls that open a runtime and its devices fail: the error says of what, and the next
 // try succeeds.
 func TestOpeningThatFails(t *testing.T) {
+	vktest.Long(t)
 	f := vktest.InjectFaults(t)
 	for command, results := range map[string][]vk.Result{
 		"vkCreateInstance":                     {vk.ErrorOutOfHostMemory, vk.ErrorOutOfDeviceMemory},

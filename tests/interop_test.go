@@ -212,6 +212,7 @@ func randomly(seed uint64) func(*vkomp.Options) {
 func quick(o *vkomp.Options) { o.Validation = false }
 
 func TestForeignWorkBetweenTargets(t *testing.T) {
+	vktest.Long(t)
 	rounds := 300
 	if *interopRounds > 0 {
 		rounds = *interopRounds
@@ -254,6 +255,7 @@ func TestForeignWorkBetweenTargets(t *testing.T) {
 
 // What reaches the driver orders every access, the foreign ones among them.
 func TestForeignWorkIsOrderedInTheRecord(t *testing.T) {
+	vktest.Long(t)
 	for _, c := range []struct {
 		protocol
 		options []func(*vkomp.Options)
@@ -295,6 +297,7 @@ func TestForeignWorkIsOrderedInTheRecord(t *testing.T) {
 // Without the construct before the foreign work the same program goes wrong: the test
 // above can.
 func TestForeignWorkThatIsNotOrderedGoesWrong(t *testing.T) {
+	vktest.Long(t)
 	for _, p := range []protocol{explicitly, onOwnQueue} {
 		t.Run(p.name, func(t *testing.T) {
 			vktest.Layers(t, "manyqueue")

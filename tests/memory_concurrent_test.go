@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/vkomp/vkomp"
+	"github.com/vkomp/vkomp/tests/vktest"
 )
 
 // holder is a goroutine that holds a block which others hold too.
@@ -144,6 +145,7 @@ func TestHoldersHandBlocksOn(t *testing.T) {
 // Goroutines on arrays of their own each have the result of their history, while
 // they hold and leave a block together.
 func TestConcurrentHistoriesMeanWhatTheModelSays(t *testing.T) {
+	vktest.Long(t)
 	const goroutines = 4
 	onModelPaths(t, func(t *testing.T, rt *vkomp.Runtime) {
 		var environments []*modelEnvironment

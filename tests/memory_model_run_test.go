@@ -128,6 +128,7 @@ func newModelEnvironment(t testing.TB, rt *vkomp.Runtime) *modelEnvironment {
 // A history of constructs has the result that it has in the model, whatever is in
 // flight; what is refused changes nothing.
 func TestRandomHistoriesMeanWhatTheModelSays(t *testing.T) {
+	vktest.Long(t)
 	onModelPaths(t, func(t *testing.T, rt *vkomp.Runtime) {
 		e := newModelEnvironment(t, rt)
 		before := rt.Stats()

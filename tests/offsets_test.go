@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"github.com/vkomp/vkomp"
+	"github.com/vkomp/vkomp/tests/vktest"
 )
 
 //go:generate glslangValidator --quiet --target-env vulkan1.2 -V -o testdata/bytes.spv testdata/bytes.comp
@@ -47,6 +48,7 @@ const near = 4096 - 128
 
 // A sub-slice of bytes begins anywhere, on its own and inside of what is mapped.
 func TestByteSlicesAtEveryOffset(t *testing.T) {
+	vktest.Long(t)
 	onModelPaths(t, func(t *testing.T, rt *vkomp.Runtime) {
 		k, err := rt.NewKernel(vkomp.KernelSource{Name: "bytes", SPIRV: bytesModule})
 		if err != nil {

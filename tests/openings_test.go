@@ -7,12 +7,14 @@ import (
 	"testing"
 
 	"github.com/vkomp/vkomp"
+	"github.com/vkomp/vkomp/tests/vktest"
 )
 
 var openings = flag.Int("openings", 0, "openings: how many runtimes are opened in turn, in place of some")
 
 // A process may open runtimes, use them and close them as often as it likes.
 func TestOpeningsLeaveNothing(t *testing.T) {
+	vktest.Long(t)
 	rounds := 50
 	if *openings > 0 {
 		rounds = *openings

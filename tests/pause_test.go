@@ -31,6 +31,7 @@ func resident(t *testing.T) int {
 // Work, a soft pause, work, a hard pause, work: the results are right each time, and the
 // process does not grow. The validation layer does, with each VkDevice.
 func TestRoundsOfWorkAndPauses(t *testing.T) {
+	vktest.Long(t)
 	rounds := 60
 	if *pauseRounds > 0 {
 		rounds = *pauseRounds
@@ -52,6 +53,7 @@ func TestRoundsOfWorkAndPauses(t *testing.T) {
 
 // The order is kept on a device that comes back, over all its queues.
 func TestPausesThroughTheLayers(t *testing.T) {
+	vktest.Long(t)
 	many := func(o *vkomp.Options) { o.InteropQueues = -1 }
 	t.Run("manyqueue, shuffle", func(t *testing.T) {
 		vktest.Layers(t, "manyqueue", "shuffle")

@@ -80,6 +80,7 @@ func grid(t *testing.T, rt *vkomp.Runtime, width, steps int) (got, want []uint32
 // What follows a command of another queue follows it on the device: while the graph is
 // made, its goroutine waits for nothing, however many edges lead from queue to queue.
 func TestEdgesBetweenQueuesMakeNoHostWait(t *testing.T) {
+	vktest.Long(t)
 	vktest.Layers(t, "record", "manyqueue")
 	log := filepath.Join(t.TempDir(), "log")
 	t.Setenv("VKOMP_RECORD", log)

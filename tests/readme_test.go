@@ -16,6 +16,7 @@ import (
 // The reader's first program, taken out of the README with its shader and its
 // commands, in a module of its own beside the repository.
 func TestProgramInReadmeRuns(t *testing.T) {
+	vktest.Long(t)
 	readme, err := os.ReadFile("../README.md")
 	if err != nil {
 		t.Fatal(err)

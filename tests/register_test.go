@@ -38,6 +38,7 @@ func withForeignBuffer(t *testing.T, rt *vkomp.Runtime, words int, test func(o i
 // A buffer of somebody else's is used by kernels as a device pointer and as storage that
 // host storage is associated with, and in copies, on queues of its family alone.
 func TestForeignBufferIsUsedInPlace(t *testing.T) {
+	vktest.Long(t)
 	for _, c := range []struct {
 		name    string
 		layers  []string

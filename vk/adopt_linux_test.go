@@ -41,6 +41,7 @@ func TestAdoptedInstanceMustBeOfTheProcessesLoader(t *testing.T) {
 // Each call on the way to an adopted device fails in turn; validation looks for what
 // is left, and the application goes on.
 func TestAdoptedDeviceThatFailsHalfwayLeavesNothing(t *testing.T) {
+	long(t)
 	useManyQueues(t)
 	app, a := application(t)
 	i, err := Adopt(a)

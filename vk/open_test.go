@@ -181,3 +181,11 @@ var (
 		AccessShaderWrite | AccessTransferWrite,
 		AccessShaderRead | AccessShaderWrite | AccessTransferRead | AccessTransferWrite}
 )
+
+// long is called first by a test that takes seconds, which go test -short leaves out.
+func long(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("takes seconds: not with -short")
+	}
+}

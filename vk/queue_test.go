@@ -542,6 +542,7 @@ func TestPoolGrowsWithSetsAndWithDescriptors(t *testing.T) {
 }
 
 func TestCommandBuffersAreRecycled(t *testing.T) {
+	long(t)
 	withBothBindings(t, func(t *testing.T, d *Device) {
 		q := d.Queues()[0]
 		group := newPipeline(t, d, "group", PipelineOptions{Bindings: []uint32{0}, PushConstants: 8})

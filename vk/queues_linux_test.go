@@ -38,6 +38,7 @@ func useManyQueues(t *testing.T) {
 var manyQueues = []int{0, 0, 1, 1, 2, 2}
 
 func TestManyQueuesAreOpenedAsPlanned(t *testing.T) {
+	long(t)
 	useManyQueues(t)
 	p := usable(t, openInstance(t))
 	for _, c := range []struct {
@@ -76,6 +77,7 @@ func TestDeviceThatFailsHalfwayLeavesNothing(t *testing.T) {
 }
 
 func TestDeviceOfManyQueuesThatFailsHalfwayLeavesNothing(t *testing.T) {
+	long(t)
 	useManyQueues(t)
 	failOpening(t, usable(t, openInstance(t)))
 }
@@ -119,6 +121,7 @@ func failOpening(t *testing.T, p *PhysicalDevice) {
 }
 
 func TestBlocksAreSharedAmongTheFamiliesInUse(t *testing.T) {
+	long(t)
 	useManyQueues(t)
 	p := usable(t, openInstance(t))
 	for _, c := range []struct {
@@ -165,6 +168,7 @@ func openManyQueues(t *testing.T, o DeviceOptions) *Device {
 }
 
 func TestEveryQueueDoesWhatItsFamilyCan(t *testing.T) {
+	long(t)
 	for name, o := range map[string]DeviceOptions{"default": {}, "pools": {NoPushDescriptors: true}} {
 		t.Run(name, func(t *testing.T) {
 			d := openManyQueues(t, o)
@@ -207,6 +211,7 @@ func TestEveryQueueDoesWhatItsFamilyCan(t *testing.T) {
 }
 
 func TestTimestampsOfAllQueuesFollowTheirWaits(t *testing.T) {
+	long(t)
 	d := openManyQueues(t, DeviceOptions{})
 	queues := d.Queues()
 	p := newQueries(t, d, 2*uint32(len(queues)))
@@ -299,6 +304,7 @@ func (r *relay) check(t *testing.T) {
 }
 
 func TestWaitsCarryABlockThroughAllQueues(t *testing.T) {
+	long(t)
 	d := openManyQueues(t, DeviceOptions{})
 	queues := d.Queues()
 	r := newRelay(t, d)
@@ -366,6 +372,7 @@ func TestSubmissionWaitsForAllOtherQueues(t *testing.T) {
 }
 
 func TestQueuesAreUsedByManyGoroutinesAtOnce(t *testing.T) {
+	long(t)
 	d := openManyQueues(t, DeviceOptions{})
 	var ends sync.WaitGroup
 	for k, q := range d.Queues() {
@@ -401,6 +408,7 @@ func TestQueuesAreUsedByManyGoroutinesAtOnce(t *testing.T) {
 
 // Memory of the host's own is used from two families, as a block is.
 func TestImportedBlockIsUsedFromSeveralFamilies(t *testing.T) {
+	long(t)
 	d := openManyQueues(t, DeviceOptions{})
 	unit := d.Properties().Limits.MinImportedHostPointerAlignment
 	if !d.Properties().Features.ExternalMemoryHost {
@@ -473,6 +481,7 @@ func TestClosingWaitsForAllQueues(t *testing.T) {
 }
 
 func TestFailedSubmissionNamesItsQueuesFamily(t *testing.T) {
+	long(t)
 	useManyQueues(t)
 	// Validation takes the value that a failed submission would have signalled for used.
 	t.Setenv("VK_INSTANCE_LAYERS", strings.TrimPrefix(os.Getenv("VK_INSTANCE_LAYERS"), validationLayer+":"))

@@ -3,9 +3,12 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"github.com/vkomp/vkomp/tests/vktest"
 )
 
 func TestSaxpyIsExactInAnySize(t *testing.T) {
+	vktest.Long(t)
 	for _, c := range []struct {
 		n     string
 		tasks int

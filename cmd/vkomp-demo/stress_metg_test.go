@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/vkomp/vkomp/tests/vktest"
 )
 
 // machine runs tasks in a time that follows from their rounds.
@@ -58,6 +60,7 @@ func TestMETGIsNoneWithoutOverhead(t *testing.T) {
 }
 
 func TestMETGIsMeasuredOnTheDevice(t *testing.T) {
+	vktest.Long(t)
 	printed := succeed(t, "stress", "-metg", "-pattern", "no_comm", "-width", "4", "-workers", "1")
 	if !strings.HasPrefix(printed, "PATTERN  WIDTH  PROCESSORS  METG µs") || !regexp.MustCompile(`(?m)^no_comm  4      1           (\d|never)`).MatchString(printed) ||
 		!regexp.MustCompile(`(?m)^[1-9]\d* passed, 0 failed\n\z`).MatchString(printed) {

@@ -17,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/vkomp/vkomp"
+	"github.com/vkomp/vkomp/tests/vktest"
 )
 
 // stressed runs small graphs that must all be right, and returns what was printed.
@@ -30,6 +31,7 @@ func stressed(t *testing.T, args ...string) string {
 }
 
 func TestEveryPatternPasses(t *testing.T) {
+	vktest.Long(t)
 	for kind := range patternKinds {
 		t.Run(kind.String(), func(t *testing.T) {
 			p := pattern{kind: kind, width: 7, steps: 12}
@@ -45,6 +47,7 @@ func TestEveryPatternPasses(t *testing.T) {
 }
 
 func TestTasksPassWhateverTheyDo(t *testing.T) {
+	vktest.Long(t)
 	for _, flags := range []string{
 		"-kernel compute", "-kernel memory", "-kernel empty -mix host", "-kernel memory -mix host -seeds 2",
 		"-kernel memory -path staged", "-kernel memory -path noncoherent -mix host", "-kernel memory -path imported", "-kernel memory -path unified -queues 1",
