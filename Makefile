@@ -27,6 +27,7 @@ demo: bin/vkomp-demo
 
 # For every edit: formatting, vet, and the tests that take no seconds, on lavapipe.
 check:
+	scripts/setup test
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "gofmt would change:"; echo "$$unformatted"; exit 1; fi
 	$(GO) vet $(PACKAGES)
 	DRIVERS=lavapipe scripts/test -short $(PACKAGES)
@@ -163,7 +164,7 @@ bench:
 
 cover:
 	scripts/setup test
-	DRIVERS=lavapipe scripts/test -coverpkg=./... -coverprofile=cover.out $(PACKAGES)
+	DRIVERS=lavapipe scripts/test -coverpkg=./...,./cmd/vkomp-demo/... -coverprofile=cover.out $(PACKAGES)
 	$(GO) tool cover -func=cover.out | tail -n 1
 
 clean:

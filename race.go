@@ -103,7 +103,7 @@ func (s *raceStack) frames() []runtime.Frame {
 		}
 	}
 	for i, f := range frames {
-		if !strings.HasPrefix(f.Function, ownPackage+".") && !strings.HasPrefix(f.Function, ownPackage+"/sched.") && !strings.HasPrefix(f.Function, ownPackage+"/interop.") {
+		if !strings.HasPrefix(f.Function, ownPackage+".") && !strings.HasPrefix(f.Function, ownPackage+"/sched.") && !strings.HasPrefix(f.Function, ownPackage+"/sched/") && !strings.HasPrefix(f.Function, ownPackage+"/interop.") {
 			return frames[i:]
 		}
 	}

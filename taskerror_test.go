@@ -10,7 +10,7 @@ import (
 	"github.com/vkomp/vkomp/tests/vktest"
 )
 
-// What reaches the program is of the root's types: the failure, and that of the task which
+// What reaches the program is of the types that the root names: the failure, and that of the task which
 // it depends on, with what this has failed with.
 func TestFailuresAreOfTheTypesThatProgramsKnow(t *testing.T) {
 	rt := vktest.Open(t)

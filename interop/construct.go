@@ -34,6 +34,8 @@ type Part struct {
 // that one of the objects was given before the construct is complete before the task
 // begins; foreign work that one of them is given later begins after the task is complete.
 type Task struct {
+	// Construct is what it has in common with others. Priority, Place, Observer and Always
+	// do not count: see ObserverOf, and the task is run in any case.
 	construct.Construct
 	// Parts are objects of one device, each of them once.
 	Parts []Part
@@ -139,13 +141,14 @@ func (c *interopConstruct) generate(t *Task, w *tasks.Work) (generated bool, err
 			c.observer = t.ObserverOf(c.device.Number)
 		}
 		// Nobody waits for it here, and foreign work waits for its end, which has to come.
-		t.Observer, t.NoWait, t.Always = c.observer, true, true
+		common := t.Construct
+		common.Observer, common.NoWait, common.Always = c.observer, true, true
 		task := tasks.Task{
 			Domain: c.device.Domain, Runner: c,
 			// Until its submission, see send.
 			Held: true,
 		}
-		t.Fill(&task)
+		common.Fill(&task)
 		if c.included = t.Included; c.included != nil {
 			c.included.begun = make(chan struct{})
 			task.HostOrdered = true

@@ -278,6 +278,7 @@ func TestLeakReportStartsAtTheCaller(t *testing.T) {
 		"program":           {frames("main.main", "runtime.main"), 0},
 		"table":             {frames(module+"/memory.(*Table).allocate", module+"/memory.(*Table).Enter", "main.main"), 2},
 		"scheduler":         {frames(module+"/sched.New.func1", module+"/memory.(*Table).Enter", module+"/sched.(*Scheduler).enter", module+".(*Device).Alloc", "main.f"), 4},
+		"scheduler's rooms": {frames(module+"/sched.(*Scheduler).enter", module+"/sched/protect.Call", module+"/sched/host.(*hostTask).run", "main.f"), 3},
 		"wrapper":           {frames(module+".Device.Alloc", module+"/shaders.F", "main.f"), 1},
 		"scheduler's own":   {frames(module+"/sched.(*Scheduler).wait", "runtime.goexit"), 0},
 		"nothing else":      {frames(module + "/sched.(*Scheduler).wait"), 0},

@@ -25,11 +25,11 @@ func CallSite() *Site {
 }
 
 // internal are the beginnings of the functions between a request for storage and
-// who made it: those of this package, of the scheduler beside it, and of the API
-// above both.
-var internal = func() [3]string {
+// who made it: those of this package, of the scheduler beside it and its rooms, and
+// of the API above both.
+var internal = func() [4]string {
 	own := reflect.TypeFor[Allocator]().PkgPath()
-	return [...]string{own + ".", path.Dir(own) + "/sched.", path.Dir(own) + "."}
+	return [...]string{own + ".", path.Dir(own) + "/sched.", path.Dir(own) + "/sched/", path.Dir(own) + "."}
 }()
 
 // String writes the site's frames, the innermost first, from the first one that

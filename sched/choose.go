@@ -25,7 +25,7 @@ const (
 func (b *batch) stall() uint64 { return b.work + stallCost*uint64(max(len(b.levels)-1, 0)) }
 
 // kernelQueue returns the queue for a kernel of that many nanoseconds which follows
-// what s.gather has.
+// what s.order.gather has.
 func (s *Scheduler) kernelQueue(work uint64) *queue {
 	if s.order.gather.families != 0 {
 		return s.among(s.order.computing, work)
@@ -40,7 +40,7 @@ func (s *Scheduler) kernelQueue(work uint64) *queue {
 }
 
 // copyQueue returns the queue for copies and fills of so many bytes that follow what
-// s.gather has.
+// s.order.gather has.
 func (s *Scheduler) copyQueue(bytes uint64) *queue {
 	switch {
 	case s.order.gather.families != 0:
@@ -74,7 +74,7 @@ func (s *Scheduler) among(queues []*queue, work uint64) *queue {
 	return s.earliest(allowed, work)
 }
 
-// allowed reports whether the queue is of a family that may use what s.gather is for.
+// allowed reports whether the queue is of a family that may use what s.order.gather is for.
 func (s *Scheduler) allowed(q *queue) bool {
 	return s.order.gather.families == 0 || s.order.gather.families&(1<<s.order.infos[q.index].Family) != 0
 }
@@ -91,7 +91,7 @@ func (s *Scheduler) earliest(queues []*queue, work uint64) *queue {
 	return best
 }
 
-// finishOn estimates in how many nanoseconds work that follows what s.gather has is
+// finishOn estimates in how many nanoseconds work that follows what s.order.gather has is
 // done if q does it.
 func (s *Scheduler) finishOn(q *queue, work uint64) uint64 {
 	level, ready := int32(0), uint64(0)

@@ -39,7 +39,7 @@ func placed(n *tasks.Node) *target {
 	return t
 }
 
-// afterPredecessors sets t.after to where the last commands are that t follows; what
+// afterPredecessors sets t.order.after to where the last commands are that t follows; what
 // follows those follows them all. It returns one that has failed and is not over yet, or
 // nil.
 func (t *target) afterPredecessors() (failing *target) {
@@ -132,7 +132,7 @@ func (s *Scheduler) mustWaitFor(t *target) *[]*tasks.Node {
 	return nil
 }
 
-// mustWaitForHolders is mustWaitFor, with t.after set, for a block whose storage t uses: through an item
+// mustWaitForHolders is mustWaitFor, with t.order.after set, for a block whose storage t uses: through an item
 // that maps it, or otherwise.
 func (s *Scheduler) mustWaitForHolders(t *target, block *memory.Present, item *memory.Map) *[]*tasks.Node {
 	state := stateOf(block)
@@ -148,7 +148,7 @@ func (s *Scheduler) mustWaitForHolders(t *target, block *memory.Present, item *m
 		return nil
 	}
 	for _, h := range state.holders {
-		// Where the commands of a leaving one were is forgotten: its mark
+		// Where the commands of a late one were is forgotten: its mark
 		// is that of a late copy.
 		if h.by.order.mark.value == 0 || !h.by.exit.late && !s.mayFollow(&t.order.after, h.by.order.mark) {
 			continue

@@ -38,8 +38,8 @@ func (s *Scheduler) finishDone(w *tasks.Work) {
 	s.finishRound(w)
 }
 
-// finishRound finishes what is in s.done now, under mu, which it gives up
-// meanwhile. What is left when an observer ends the goroutine is in s.done again.
+// finishRound finishes what is in s.exits.done now, under mu, which it gives up
+// meanwhile. What is left when an observer ends the goroutine is in s.exits.done again.
 func (s *Scheduler) finishRound(w *tasks.Work) {
 	done, next := s.exits.done, 0
 	s.exits.done, s.exits.spare = s.exits.spare[:0], nil
@@ -74,7 +74,7 @@ func (s *Scheduler) finishRest() {
 	}
 }
 
-// finishMore finishes what is in s.done now, and reports whether nothing was.
+// finishMore finishes what is in s.exits.done now, and reports whether nothing was.
 func (s *Scheduler) finishMore() (over bool) {
 	w := tasks.NewWork()
 	defer w.Finish()

@@ -10,7 +10,7 @@ import (
 	"github.com/vkomp/vkomp/vk"
 )
 
-// noteExport are what foreign work can write.
+// exports are what foreign work can write.
 type exports struct {
 	// mu guards stores. It is taken last of all.
 	mu     sync.Mutex

@@ -43,7 +43,7 @@ const (
 	startAwaited
 )
 
-// observe gives the task, which has been created, its observer.
+// observe gives the task, which is about to be added, its observer.
 func (t *target) observe(by construct.Observer) {
 	t.Observer = by
 	t.runs, t.operations = by.Interest()

@@ -92,7 +92,7 @@ func (t *target) placedAt(at mark) {
 }
 
 // begin returns the pending batch of a queue and the place in it for commands that
-// come after what s.gather has.
+// come after what s.order.gather has.
 func (s *Scheduler) begin(q *queue, w *tasks.Work) (*batch, mark, error) {
 	if s.order.gather.nowhere || !s.allowed(q) {
 		return nil, mark{}, fmt.Errorf("%w: no queue is of a family that may use all of the foreign memory of the task", vk.ErrUnsupported)
@@ -386,7 +386,7 @@ func (s *Scheduler) placeOuts(t *target, w *tasks.Work) (mark, error) {
 	return s.placeDownloads(t, t.copies.downloads, w)
 }
 
-// placeDownloads copies blocks of t's to staging, after what s.gather has.
+// placeDownloads copies blocks of t's to staging, after what s.order.gather has.
 func (s *Scheduler) placeDownloads(t *target, downloads []download, w *tasks.Work) (mark, error) {
 	bytes := uint64(0)
 	for _, d := range downloads {

@@ -170,7 +170,7 @@ func (s *Scheduler) streamOut(t *target, st *stream, w *tasks.Work) error {
 	return nil
 }
 
-// placePiece places a copy of so many bytes, after what s.gather has, and submits it,
+// placePiece places a copy of so many bytes, after what s.order.gather has, and submits it,
 // under mu. placed notes where it is.
 func (s *Scheduler) placePiece(st *stream, p *piece, bytes uint64, w *tasks.Work, place func(*batch, mark), placed func(mark)) error {
 	if err := s.loss.err; err != nil {

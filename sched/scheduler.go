@@ -139,7 +139,8 @@ type Scheduler struct {
 	leakSites bool
 	numbers   construct.Numbers
 
-	// mu guards all below, but for what has a lock of its own and says so.
+	// mu guards all below, but for what has a lock of its own and says so, and what New sets
+	// for good.
 	mu       sync.Mutex
 	life     life
 	order    order

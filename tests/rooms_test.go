@@ -38,10 +38,14 @@ var rooms = map[string]room{
 	// The exporters are a tool like others: they know of the runtime what ompt tells.
 	"ompt/trace": {imports: []string{"ompt", "internal/layered"}},
 	"vk":         {imports: []string{"timeline"}, thirdParty: []string{xsync, vulkanGo}, cgo: true},
-	"sched":      {imports: []string{"timeline", "tasks", "memory", "ompt", "vk"}, thirdParty: []string{xsync}},
-	"interop":    {imports: []string{"timeline", "sched", "tasks", "memory", "ompt", "vk"}, thirdParty: []string{xsync}},
+	"sched":      {imports: []string{"timeline", "tasks", "memory", "ompt", "vk", "sched/construct", "sched/protect"}, thirdParty: []string{xsync}},
+	// Concepts that know nothing of the scheduler.
+	"sched/construct": {imports: []string{"tasks", "ompt"}},
+	"sched/host":      {imports: []string{"tasks", "sched/construct", "sched/protect"}},
+	"sched/protect":   {},
+	"interop":         {imports: []string{"timeline", "sched", "sched/construct", "sched/protect", "tasks", "memory", "ompt", "vk"}, thirdParty: []string{xsync}},
 	// gogpu/naga turns WGSL into SPIR-V.
-	".":       {imports: []string{"timeline", "traits", "sched", "tasks", "memory", "ompt", "vk", "interop", "internal/layered"}, thirdParty: []string{xsync, "github.com/gogpu/naga"}},
+	".":       {imports: []string{"timeline", "traits", "sched", "sched/construct", "sched/host", "sched/protect", "tasks", "memory", "ompt", "vk", "interop", "internal/layered"}, thirdParty: []string{xsync, "github.com/gogpu/naga"}},
 	"shaders": {imports: []string{"."}},
 
 	"interop/vgpu": {free: true, cgo: true},
@@ -73,6 +77,7 @@ var onlyIn = map[string][]string{
 // compare sources with what reflection finds in the modules.
 var testImports = map[string][]string{
 	"*":       {"tests/vktest"},
+	"sched":   {"sched/host"},
 	".":       {"shaders", "tests/foreign"},
 	"shaders": {"vk"},
 	// Its example traces a runtime.

@@ -4,7 +4,7 @@
 //
 //	Construct ──Add──▶ tasks.Scope ──▶ Observer.Created ──▶ the task may start
 //
-// A target region ([sched.Region]), a region of the initial device or an explicit task
+// A target region (sched.Region), a region of the initial device or an explicit task
 // (host.Region) and an interop construct (interop.Task) each embed a Construct.
 package construct
 
@@ -37,7 +37,7 @@ type Construct struct {
 	Observer Observer
 }
 
-// Fill sets what the construct says of its task.
+// Fill sets what the construct says of its task, whatever t has there.
 func (c *Construct) Fill(t *tasks.Task) {
 	t.Label, t.Included, t.Depend, t.Group, t.Always = c.Label, !c.NoWait, c.Depend, c.Group, c.Always
 	if c.Observer != nil {

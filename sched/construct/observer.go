@@ -11,7 +11,8 @@ import (
 type Observer interface {
 	tasks.Witness
 	// Interest says whether Begin and End are of interest, and whether Map and Op are, which
-	// come between the two: what is not may be left out.
+	// come between the two: what is not may be left out. It may be asked before Created, and of
+	// a construct that is refused nothing follows but Release.
 	Interest() (run, operations bool)
 	// Created: the task is in the graph; it cannot start before this returns.
 	Created(n *tasks.Node, depend []tasks.Depend)
