@@ -111,11 +111,11 @@ func (d Device) Memory() DeviceMemory {
 
 // fill takes over what a device's scheduler reports.
 func (m *DeviceMemory) fill(r sched.MemoryReport) {
-	m.Heaps, m.Total = make([]HeapMemory, len(r.Heaps)), memoryStats(r.Total)
+	m.Heaps, m.Total = make([]HeapMemory, len(r.Heaps)), MemoryStats(r.Total)
 	for i, h := range r.Heaps {
 		m.Heaps[i] = HeapMemory{
 			Size: h.Size, DeviceLocal: h.DeviceLocal, BudgetKnown: h.BudgetKnown, Budget: h.Budget, Usage: h.Usage,
-			Total: memoryStats(h.Total), Storage: memoryStats(h.Storage), Staging: memoryStats(h.Staging),
+			Total: MemoryStats(h.Total), Storage: MemoryStats(h.Storage), Staging: MemoryStats(h.Staging),
 			Imported: ImportedMemory{MemoryCount(h.Imported.Tally), h.Imported.PeakBytes, h.Imported.Imports},
 		}
 	}

@@ -1,9 +1,6 @@
 package vkomp
 
-import (
-	"github.com/vkomp/vkomp/memory"
-	"github.com/vkomp/vkomp/sched"
-)
+import "github.com/vkomp/vkomp/memory"
 
 // Stats are totals of a runtime since Open.
 type Stats struct {
@@ -75,28 +72,26 @@ type MemoryStats struct {
 // Stats returns the totals so far.
 func (rt *Runtime) Stats() Stats {
 	counts := rt.graph.Counts()
-	var all sched.Stats
 	stats := Stats{Tasks: counts.Tasks, Edges: counts.Edges, HostRegions: rt.host.Regions()}
+	var storage, staging memory.AllocatorStats
 	for _, d := range rt.devices {
 		s := d.stats()
+		stats.Submissions += s.Submissions
+		stats.Barriers += s.Barriers
+		stats.Dispatches += s.Dispatches
+		stats.Copies += s.Copies
+		stats.SemaphoreWaits += s.SemaphoreWaits
+		stats.HostWaits += s.HostWaits
+		stats.BytesToDevice += s.BytesToDevice
+		stats.BytesFromDevice += s.BytesFromDevice
+		storage, staging = storage.Plus(s.Storage), staging.Plus(s.Staging)
 		for i, q := range s.Queues {
 			stats.Queues = append(stats.Queues, QueueStats{
 				Device: d.number, Index: i, Family: q.Family, Transfer: q.Transfer,
 				Submissions: q.Submissions, Dispatches: q.Dispatches, Copies: q.Copies, Barriers: q.Barriers, SemaphoreWaits: q.SemaphoreWaits,
 			})
 		}
-		storage, staging := all.Storage.Plus(s.Storage), all.Staging.Plus(s.Staging)
-		s.Queues = nil
-		all = all.Plus(s)
-		all.Storage, all.Staging = storage, staging
 	}
-	stats.Submissions, stats.Barriers = all.Submissions, all.Barriers
-	stats.Dispatches, stats.Copies = all.Dispatches, all.Copies
-	stats.SemaphoreWaits, stats.HostWaits = all.SemaphoreWaits, all.HostWaits
-	stats.BytesToDevice, stats.BytesFromDevice = all.BytesToDevice, all.BytesFromDevice
-	stats.Storage, stats.Staging = memoryStats(all.Storage), memoryStats(all.Staging)
+	stats.Storage, stats.Staging = MemoryStats(storage), MemoryStats(staging)
 	return stats
 }
-
-// memoryStats are the figures of an allocator, or of several.
-func memoryStats(s memory.AllocatorStats) MemoryStats { return MemoryStats(s) }

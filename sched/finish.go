@@ -232,10 +232,9 @@ func (t *target) downloaded(block *memory.Present, offset, size uint64) *downloa
 
 // abort completes a task with an error after it entered and the device is done with its
 // batches, under mu, or else when the device is done with its rings: its references are
-// given back and nothing is copied. An exit
-// construct has no reference of its own: what it was to take away stays, with its
-// contents, unless the device is lost. With a device that is lost and not at rest the
-// task is aborted when it is.
+// given back and nothing is copied. An exit construct has no reference of its own: what it
+// was to take away stays, with its contents, unless the device is lost. With a device that
+// is lost and not at rest the task is aborted when it is.
 func (s *Scheduler) abort(t *target, err error, w *tasks.Work) {
 	if b := s.busyRing(t); b != nil {
 		// The copies of its rings are not all before what it was in last.
