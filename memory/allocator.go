@@ -10,16 +10,16 @@ import (
 	"github.com/vkomp/vkomp/timeline"
 )
 
-// Defaults of AllocatorOptions.
+// Defaults of AllocatorOptions, in bytes.
 const (
-	DefaultMinBlock  = 4 << 20
-	DefaultMaxBlock  = 256 << 20
-	DefaultAlignment = 256 // the largest minStorageBufferOffsetAlignment that Vulkan allows
+	DefaultMinBlock  = 4 << 20   // of MinBlock
+	DefaultMaxBlock  = 256 << 20 // of MaxBlock
+	DefaultAlignment = 256       // of Alignment: the largest minStorageBufferOffsetAlignment that Vulkan allows
 )
 
-// growthShare keeps memory that is reserved in proportion to memory that is
-// used: a new block is at most 1/growthShare of all shared blocks, unless it is
-// of MinBlock bytes or just holds the request.
+// growthShare keeps reserved memory in proportion to used memory: a new block is
+// at most 1/growthShare of all shared blocks, unless it has the size MinBlock or
+// just holds the request.
 const growthShare = 32
 
 // AllocatorOptions are the limits of an Allocator. A zero field takes its
@@ -30,8 +30,8 @@ type AllocatorOptions struct {
 	// A request above half of MaxBlock gets a block of its own.
 	MinBlock, MaxBlock uint64
 
-	// Alignment is that of every allocation's offset, in bytes, a power of two.
-	// Sizes are rounded up to it.
+	// Alignment is the alignment of every allocation's offset, in bytes, a power of
+	// two. Sizes are rounded up to it.
 	Alignment uint64
 
 	// MaxAllocation bounds the size of one block in bytes
@@ -42,18 +42,18 @@ type AllocatorOptions struct {
 	// limit.
 	MaxBlocks int
 
-	// Completed says whether the device has passed a frontier. It is called
-	// under the allocator's lock and must not call the allocator back. Nil: it
-	// always has.
+	// Completed reports whether the device has passed a frontier. It is called
+	// under the allocator's lock and must not call the allocator back. Nil means
+	// that it always has.
 	Completed func(timeline.Frontier) bool
 
-	// Reclaim frees memory elsewhere that the heap may have then, and reports
-	// whether there was any. It is called before a request fails for want of memory,
-	// without the allocator's lock. Nil: there is none.
+	// Reclaim frees memory elsewhere that the heap can then hand out, and reports
+	// whether there was any. It is called before a request fails for want of
+	// memory, without the allocator's lock. Nil means that there is none.
 	Reclaim func() bool
 
-	// Sites records the call stack of every allocation, for the report of
-	// Close. It costs a microsecond and an object an allocation.
+	// Sites records the call stack of every allocation, for the leak report of
+	// Close. It costs a microsecond and a Go object for each allocation.
 	Sites bool
 }
 
@@ -90,7 +90,7 @@ func (o AllocatorOptions) withDefaults() (AllocatorOptions, error) {
 	return o, nil
 }
 
-// block is one block of the heap and the chunks that it is cut into.
+// block is one block of the heap with the chunks that it is divided into.
 type block struct {
 	region
 	heap      HeapBlock
@@ -109,9 +109,9 @@ type Allocator struct {
 	closed bool
 	index  tlsf
 	blocks []*block
-	empty  []*block // without live chunks, the one that emptied last at the end
+	empty  []*block // blocks without live chunks, the most recently emptied last
 
-	pooledBytes                uint64 // of blocks that are not dedicated
+	pooledBytes                uint64 // of all blocks that are not dedicated
 	blockBytes, peakBlockBytes uint64
 	liveBytes, peakLiveBytes   uint64 // granules in use, in bytes
 	allocations                int
@@ -136,13 +136,13 @@ func NewAllocator(h Heap, o AllocatorOptions) (*Allocator, error) {
 	}, nil
 }
 
-// Allocate returns storage of size bytes, contents undefined, whose user is to
+// Allocate returns storage of size bytes with undefined contents. Its user has to
 // be ordered after its LastUse.
 //
-// When the heap refuses, empty blocks are given back, then Reclaim is called, and
-// the request is tried again each time; then the error is an *OutOfMemoryError, which matches ErrOutOfMemory,
-// and nothing else has changed. A heap's error that does not match
-// ErrOutOfMemory is returned at once. Size zero is ErrInvalidSize.
+// If the heap refuses, Allocate gives empty blocks back and tries again, then calls
+// Reclaim and tries again. After that the error is an *OutOfMemoryError, which
+// matches ErrOutOfMemory, and nothing else has changed. A heap's error that does
+// not match ErrOutOfMemory is returned at once. Size zero is ErrInvalidSize.
 func (a *Allocator) Allocate(size uint64) (s Storage, err error) {
 	if size == 0 {
 		return Storage{}, fmt.Errorf("memory: allocate: %w", ErrInvalidSize)
@@ -154,7 +154,7 @@ func (a *Allocator) Allocate(size uint64) (s Storage, err error) {
 	return s, err
 }
 
-// allocate is Allocate with what the allocator has and gets from its heap.
+// allocate is Allocate without Reclaim.
 func (a *Allocator) allocate(size uint64, s *Storage) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -187,7 +187,7 @@ func (a *Allocator) allocate(size uint64, s *Storage) error {
 		}
 		if err == nil {
 			b = c.region.owner
-			a.leaveEmpty(b)
+			a.removeFromEmpty(b)
 			a.index.take(c, granules)
 		}
 	}
@@ -217,10 +217,9 @@ func (a *Allocator) allocate(size uint64, s *Storage) error {
 	return nil
 }
 
-// Free takes s back. The memory may be handed out again at once; whoever gets
-// it is told to come after lastUse and after whatever s itself came after.
-// Storage that a did not hand out, or that was freed before, is
-// ErrUnknownStorage.
+// Free takes s back. The memory may be handed out again at once; its next user is
+// told to be ordered after lastUse and after s.LastUse. Storage that a did not hand
+// out, or that was freed before, is ErrUnknownStorage.
 func (a *Allocator) Free(s Storage, lastUse timeline.Frontier) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -249,9 +248,9 @@ func (a *Allocator) Free(s Storage, lastUse timeline.Frontier) error {
 	return nil
 }
 
-// Trim gives every empty block that the device has done with back to the heap
-// and returns how many bytes that was. Free does so too, but keeps the block
-// that emptied last.
+// Trim gives every empty block that the device no longer uses back to the heap and
+// returns their size in bytes. Free does so too, but keeps the block that became
+// empty last.
 func (a *Allocator) Trim() uint64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -261,9 +260,9 @@ func (a *Allocator) Trim() uint64 {
 	return a.trim()
 }
 
-// Close gives all blocks back to the heap, whatever their last use: the device
-// must be idle. Its error matches ErrLeaked and counts what was still
-// allocated. Closing again does nothing.
+// Close gives all blocks back to the heap, whatever their last use, so the device
+// must be idle. Its error matches ErrLeaked and counts the allocations that were
+// still live. Closing again does nothing.
 func (a *Allocator) Close() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -283,8 +282,8 @@ func (a *Allocator) Close() error {
 	return err
 }
 
-// takeDedicated returns a block of its own for granules, marked as in use. An
-// empty one is taken again when at most an eighth of it is wasted.
+// takeDedicated returns a block for a single allocation of granules, marked as in
+// use. It reuses an empty dedicated block if at most an eighth of it is wasted.
 func (a *Allocator) takeDedicated(granules uint64) (*block, error) {
 	var best *block
 	for _, b := range a.empty {
@@ -302,15 +301,15 @@ func (a *Allocator) takeDedicated(granules uint64) (*block, error) {
 			return nil, err
 		}
 	} else {
-		a.leaveEmpty(best)
+		a.removeFromEmpty(best)
 	}
 	best.first.free = false
 	best.live++
 	return best, nil
 }
 
-// grow returns an indexed chunk of at least granules, from a new block unless
-// the heap refuses and a thorough search finds one.
+// grow returns an indexed chunk of at least granules. It makes a new block; if the
+// heap refuses, it searches the existing blocks exhaustively.
 func (a *Allocator) grow(granules uint64) (*chunk, error) {
 	need := granules << a.shift
 	size := a.options.MinBlock
@@ -371,7 +370,7 @@ func (a *Allocator) newBlock(size uint64, dedicated bool) (*block, error) {
 	return b, nil
 }
 
-// trim gives back those of a.empty that the device has done with.
+// trim gives back the empty blocks that the device no longer uses.
 func (a *Allocator) trim() uint64 {
 	var bytes uint64
 	a.empty = slices.DeleteFunc(a.empty, func(b *block) bool {
@@ -401,8 +400,8 @@ func (a *Allocator) freeBlock(b *block) {
 	a.heap.FreeBlock(b.heap)
 }
 
-// leaveEmpty takes b, about to be used, off the list of empty blocks.
-func (a *Allocator) leaveEmpty(b *block) {
+// removeFromEmpty takes b, which is about to be used, off the list of empty blocks.
+func (a *Allocator) removeFromEmpty(b *block) {
 	if b.live > 0 {
 		return
 	}

@@ -25,8 +25,8 @@ func BenchmarkAllocateFree(b *testing.B) {
 	}
 }
 
-// Churn of mixed sizes around a steady number of live allocations; reserved is
-// the peak of the heap's bytes over the peak of the live ones.
+// Churn of mixed sizes at a steady number of live allocations. The metric reserved
+// is the heap's peak in bytes divided by the peak of live bytes.
 func BenchmarkChurn(b *testing.B) {
 	for _, live := range []int{64, 1000, 10_000} {
 		b.Run(fmt.Sprint("live=", live), func(b *testing.B) {
@@ -50,9 +50,9 @@ func BenchmarkChurn(b *testing.B) {
 	}
 }
 
-// As many allocations live as a large program has, their sizes spread evenly in
-// magnitude from 256 bytes to 1 MiB; one is freed and another made in its place.
-// The sizes and the order are drawn beforehand.
+// A large program's number of live allocations, their sizes log-uniform from 256
+// bytes to 1 MiB. Each iteration frees one and allocates another. Sizes and order
+// are drawn beforehand.
 func BenchmarkAllocateFreeAmong10000(b *testing.B) {
 	const live = 10_000
 	random := rand.New(rand.NewPCG(1, 2))

@@ -10,14 +10,14 @@ import (
 	"pgregory.net/rapid"
 )
 
-// fakeHeap is a heap that keeps count of its blocks and fails on demand.
+// fakeHeap counts its blocks and fails on demand.
 type fakeHeap struct {
 	calls  int
 	blocks map[uint64]uint64 // size by ID
 	freed  []uint64
 	fail   func(call int, size uint64) error // nil: never
 	host   bool
-	bad    error // the first misuse
+	bad    error // the first misuse of the heap
 }
 
 var errDriver = fmt.Errorf("vkAllocateMemory: VK_ERROR_OUT_OF_DEVICE_MEMORY: %w", ErrOutOfMemory)
@@ -57,8 +57,8 @@ func (h *fakeHeap) bytes() (sum uint64) {
 	return sum
 }
 
-// newAllocator returns an allocator that is validated when the test ends, and
-// its heap checked for leaks.
+// newAllocator returns an allocator that is validated at the end of the test,
+// when its heap is checked for leaks.
 func newAllocator(t testing.TB, h *fakeHeap, o AllocatorOptions) *Allocator {
 	t.Helper()
 	a, err := NewAllocator(h, o)
@@ -95,20 +95,20 @@ func free(t testing.TB, a *Allocator, s Storage, lastUse ...timeline.Point) {
 	}
 }
 
-// use is memory of one block that was freed, and when it was last used.
+// use records freed memory of one block and its last use.
 type use struct {
 	storage Storage
 	lastUse timeline.Frontier
 }
 
-// allocatorMachine runs an Allocator beside a model that knows every storage
-// by its bytes, with a device that passes points in random order.
+// allocatorMachine runs an Allocator beside a model that records every storage
+// byte by byte, with a device that passes timeline points in random order.
 type allocatorMachine struct {
 	a       *Allocator
 	heap    *fakeHeap
 	options AllocatorOptions
 	live    []Storage
-	history []use // of blocks that the heap still has
+	history []use // of the blocks that the heap still has
 	passed  clock
 }
 
@@ -183,8 +183,8 @@ func (m *allocatorMachine) free(t *rapid.T) {
 	}
 }
 
-// forget drops the history of the blocks that went back to the heap, which the
-// device must have done with.
+// forget drops the history of the blocks that went back to the heap; the device
+// must no longer use them.
 func (m *allocatorMachine) forget() {
 	var kept []use
 	for _, u := range m.history {

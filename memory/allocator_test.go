@@ -126,8 +126,8 @@ func TestTrimLeavesBlocksThatTheDeviceStillUses(t *testing.T) {
 	}
 }
 
-// Memory that was never used comes after nothing, although the allocator's own
-// records are used again.
+// Memory that was never used has an empty LastUse, although the allocator recycles
+// its records.
 func TestUnusedMemoryHasNoFrontier(t *testing.T) {
 	p := timeline.Point{Queue: 0, Value: 5}
 	for _, size := range []uint64{1000, 1 << 20} {
@@ -196,7 +196,7 @@ func TestOptionsAreValidated(t *testing.T) {
 	if _, err := NewAllocator(nil, AllocatorOptions{}); err == nil {
 		t.Error("an allocator without a heap was accepted")
 	}
-	// Blocks never pass the largest allocation, and small devices are fine.
+	// Blocks are never larger than the largest allocation; small devices work too.
 	h := &fakeHeap{}
 	a := newAllocator(t, h, AllocatorOptions{MaxAllocation: 10_000})
 	if s := allocate(t, a, 100); s.Block.Size != 9984 {
@@ -258,7 +258,7 @@ func TestCloseCountsLeaksBySite(t *testing.T) {
 	}
 }
 
-// A leak is the fault of who asked, not of what lies between.
+// A leak report names the caller of the module, not the module's own frames.
 func TestLeakReportStartsAtTheCaller(t *testing.T) {
 	const module = "github.com/vkomp/vkomp"
 	frames := func(functions ...string) (all []runtime.Frame) {

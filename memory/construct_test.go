@@ -157,8 +157,8 @@ func TestErrorsNameItemsAndRanges(t *testing.T) {
 	}
 }
 
-// Neither the caller's slice nor the table's own keeps storage of a refused
-// construct reachable.
+// Neither the caller's slice nor the table's scratch space keeps the storage of a
+// refused construct reachable.
 func TestRefusedEntryLeavesNothingBehind(t *testing.T) {
 	a := newArena(40)
 	table := NewTable()
@@ -205,8 +205,8 @@ func TestFullCountRefusesEntry(t *testing.T) {
 	}
 }
 
-// Many items of one construct take the same path as few: sorted by address,
-// answered in the order of the items.
+// Many items take the same path as few: they are processed by address and answered
+// in the order of the items.
 func TestManyItemsInAnyOrder(t *testing.T) {
 	const n = 500
 	a := newArena(4 * n)
@@ -268,8 +268,8 @@ func TestMapSpelling(t *testing.T) {
 	}
 }
 
-// A record that exits still refer to is not used again; one that nothing refers
-// to is, and is as new.
+// A record that exits still refer to is not reused. One without references is
+// reused, and is reset.
 func TestRecordsAreUsedAgain(t *testing.T) {
 	a := newArena(16)
 	x, y := Map{Section: a.section(0, 8), Type: MapTo, Label: "x"}, Map{Section: a.section(8, 16), Type: MapTo}
@@ -340,8 +340,7 @@ func TestRefusedEntryGivesRecordsBack(t *testing.T) {
 	}
 }
 
-// Which of the two errors that a present item of a block in part has is asked
-// for.
+// An item with the present modifier that is present in part matches both errors.
 func TestPresentInPartIsBothErrors(t *testing.T) {
 	a := newArena(16)
 	table := NewTable()

@@ -1,8 +1,8 @@
-// Package memory holds the two halves of device memory that need no device to
-// be right: an Allocator, which cuts the driver's few large blocks into
-// storage, and a Table, which remembers what host storage has a corresponding
-// storage on one device and how many constructs rely on it. Rows is what a
-// rectangular or strided copy comes to.
+// Package memory holds the two parts of device memory management that need no
+// device to be tested: an Allocator, which sub-allocates device storage from the
+// driver's few large blocks, and a Table, the presence table, which records which
+// host storage has corresponding storage on one device and how many constructs
+// refer to it. Rows is the normal form of a rectangular or strided copy.
 //
 //	host    ──[ x 4096 B ]────────[ y 256 B ]──        Table: disjoint host
 //	               │ count 2           │ count ∞              intervals
@@ -11,9 +11,9 @@
 //	block 1 [ free {0:9 1:3}                  ]        a Heap's blocks
 //
 // Freed memory carries the frontier of its last use, {queue:value …}, and its
-// next user gets that frontier with it: memory is reused while the device may
-// still read it, and the new user is ordered after the old one. A block goes
-// back to the heap only when the device has passed its frontier.
+// next user gets that frontier with it. So memory can be reused while the device
+// may still read it, because the new user is ordered after the old one. A block
+// goes back to the heap only when the device has passed its frontier.
 //
 // The scheduler is the one caller. It adapts the driver to Heap and guards a
 // Table with its own lock; an Allocator has a lock of its own. Neither ever
@@ -25,9 +25,9 @@
 // and the exit pair are linear in the items of the construct (n log n past a
 // dozen): an item that starts where its block starts is found by hashing, any
 // other by two binary searches over the blocks present. A block that enters or
-// leaves moves a few dozen others by a place. None of them allocates Go memory in
-// the steady state, the record of a new block aside, and that only where removed
-// ones are not given to Recycle.
+// leaves moves a few dozen others by a place. In the steady state none of them
+// allocates Go memory, except the record of a new block, and that only as long as
+// the records of removed blocks are not returned through Recycle.
 //
 // Built with the tag invariants, every change is followed by Validate.
 package memory

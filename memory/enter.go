@@ -7,10 +7,10 @@ import (
 	"slices"
 )
 
-// Use is what one item of a construct got at entry.
+// Use is the result of Enter for one item of a construct.
 type Use struct {
-	Present *Present // nil for an item of size zero, or IfPresent, that is in no block
-	Offset  uint64   // bytes, of the item inside the block
+	Present *Present // nil for an item of size zero or with IfPresent that lies in no block
+	Offset  uint64   // bytes, of the item from the beginning of the block
 	Created bool     // this construct created the block
 
 	// CopyIn says that the item is to be copied from host to device: its type
@@ -26,21 +26,21 @@ type Use struct {
 // Enter is the entry sequence of OpenMP 5.1 §2.21.7.1 for all items of one
 // construct, all or nothing. It appends one Use an item to uses[:0].
 //
-// Items that lie in one block, be it present or created here, count once. A
-// block is created for each section that is absent and that no other absent
-// section encloses: allocate is called with that item, its Share being what all
-// items of the block can live with (ShareMust, where one insists, else the most
-// reserved). It must not keep the item. The storage it returned goes back
-// through release when a later one fails. Neither may use the table.
+// Items that lie in one block, whether it was present or is created here, count
+// once. A block is created for each absent section that no other absent section
+// encloses. allocate is called with the item of that section; the item's Share is
+// then the strictest of all items in the block (ShareMust if one of them asks for
+// it). allocate must not keep the item. If a later allocation fails, the storage
+// that allocate returned is passed to release. Neither function may use the table.
 //
-// MustBePresent is about the table as it was: before any block is created, all
-// of the item must lie in one block.
+// MustBePresent refers to the table before the construct: all of the item must
+// lie in one block before any block is created.
 //
-// An item of size zero creates and counts nothing: it is present where its
-// pointer lies in a block, those created here included. An IfPresent item
-// creates nothing either, and counts where it lies in a block: all of it, or,
-// when its size is zero, its pointer (OpenMP 6.0 on assumed-size arrays). The
-// caller leaves those whose Use is empty out of the construct's exit.
+// An item of size zero creates and counts nothing: it is present if its pointer
+// lies in a block, including the blocks created here. An IfPresent item creates
+// nothing either. It counts if all of it lies in a block or, when its size is
+// zero, if its pointer does (OpenMP 6.0 on assumed-size arrays). The caller leaves
+// items whose Use has no block out of the construct's exit.
 //
 // Errors leave the table unchanged: *OverlapError (ErrPartialOverlap) for an
 // item that covers a block or another item in part, ErrNotPresent, ErrExiting
@@ -50,7 +50,7 @@ type Use struct {
 func (t *Table) Enter(items []Map, uses []Use, allocate func(item *Map) (Storage, error), release func(Storage)) ([]Use, error) {
 	t.construct++
 	uses = slices.Grow(uses[:0], len(items))[:len(items)]
-	err := t.place(items, uses)
+	err := t.locate(items, uses)
 	if err == nil {
 		err = t.allocate(items, allocate, release)
 	}
@@ -75,21 +75,21 @@ func (t *Table) Enter(items []Map, uses []Use, allocate func(item *Map) (Storage
 // creation is a block that a construct creates.
 type creation struct {
 	block *Present
-	item  int32 // that it is created for
-	share Share // of all its items
+	item  int32 // index of the item that it is created for
+	share Share // combined from all items in the block
 }
 
-// place finds the block of every item, those to be created gathered in
-// t.created, and decides the copies. It changes no block.
+// locate finds the block of every item and decides the copies. Blocks that have
+// to be created are collected in t.created; no block is changed.
 //
-// It walks the items by address, an enclosing item before the items in it:
-// those of one block follow each other, and the item that a new block is made
-// for comes first.
-func (t *Table) place(items []Map, uses []Use) error {
+// It visits the items by address, and an enclosing item before the items inside
+// it, so that the items of one block are visited in succession and the item for
+// which a new block is created comes first.
+func (t *Table) locate(items []Map, uses []Use) error {
 	t.sort(items)
-	var current *Present // the block that the walk is in
+	var current *Present // the block that contains the current item
 	var created bool     // current is not in the table yet
-	var copied uintptr   // up to here, the bytes from the item on are copied in
+	var copied uintptr   // end of the bytes, from the current item on, that are copied in already
 	for _, i := range t.order {
 		item := &items[i]
 		if !item.valid() {
@@ -134,7 +134,7 @@ func (t *Table) place(items []Map, uses []Use) error {
 		case created && item.Presence == MustBePresent:
 			return item.refused("enter", nil)
 		case created:
-			t.created[len(t.created)-1].join(item)
+			t.created[len(t.created)-1].combine(item)
 		case item.Share == ShareMust && !current.Shared:
 			return fmt.Errorf("memory: enter %s: block %s: %w", item, describe(current.Section, current.Label), ErrNotShared)
 		}
@@ -151,9 +151,9 @@ func (t *Table) place(items []Map, uses []Use) error {
 	return nil
 }
 
-// join takes note of what another item of the block asks. One of size zero has
-// no storage that could be kept apart.
-func (c *creation) join(item *Map) {
+// combine takes in the Share of another item of the block. An item of size zero has
+// no storage, so it asks for nothing.
+func (c *creation) combine(item *Map) {
 	switch {
 	case item.Share == ShareMust:
 		c.share = ShareMust
@@ -162,8 +162,8 @@ func (c *creation) join(item *Map) {
 	}
 }
 
-// refused is the error for an item that lies in no block: because of overlap,
-// unless that is nil, and because it must be present, if it must.
+// refused returns the error for an item that lies in no block: the overlap if
+// there is one, and ErrNotPresent if the item must be present.
 func (m *Map) refused(verb string, overlap *OverlapError) error {
 	switch {
 	case m.Presence != MustBePresent:
@@ -174,8 +174,9 @@ func (m *Map) refused(verb string, overlap *OverlapError) error {
 	return fmt.Errorf("memory: %s %s: %w: %w", verb, m, ErrNotPresent, overlap)
 }
 
-// sort leaves in t.order the items by address, at one address the largest
-// first, and of equal ones those that create nothing last.
+// sort leaves the indices of the items in t.order, by address. Of items at one
+// address the largest comes first, and of equal items those that create nothing
+// come last.
 func (t *Table) sort(items []Map) {
 	t.order = t.order[:0]
 	sorted := true
@@ -205,7 +206,8 @@ func before(items []Map, i, j int32) int {
 	return cmp.Compare(i, j)
 }
 
-// allocate gives every block in t.created its storage, or none.
+// allocate gets storage for every block in t.created. If one allocation fails, it
+// releases the others.
 func (t *Table) allocate(items []Map, allocate func(*Map) (Storage, error), release func(Storage)) error {
 	for i := range t.created {
 		c := &t.created[i]
@@ -224,7 +226,7 @@ func (t *Table) allocate(items []Map, allocate func(*Map) (Storage, error), rele
 	return nil
 }
 
-// commit files the new blocks and counts the construct once a block.
+// commit inserts the new blocks and counts the construct once for each block.
 func (t *Table) commit(items []Map, uses []Use) {
 	for _, c := range t.created {
 		t.insert(c.block)

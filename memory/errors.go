@@ -40,8 +40,8 @@ var (
 	// already, where an association needs that it has none.
 	ErrAlreadyPresent = errors.New("storage is already present on the device")
 
-	// ErrExiting says that a section touches a block whose last construct is
-	// leaving it: entry waits until that exit ended.
+	// ErrExiting says that a section touches a block that another construct is
+	// removing: entry has to wait until that exit has ended.
 	ErrExiting = errors.New("storage is being removed from the device")
 
 	// ErrInvalidSection says that a section has bytes and no pointer, or runs
@@ -69,10 +69,11 @@ type outOfMemory struct{}
 
 func (outOfMemory) Error() string { return "out of device memory" }
 
-// OutOfMemory makes a driver's errors that are out of memory match ErrOutOfMemory.
+// OutOfMemory marks the error, so that errors of other packages that have this
+// method, such as those of the Vulkan driver, match ErrOutOfMemory.
 func (outOfMemory) OutOfMemory() {}
 
-// Is matches the sentinels of all packages for being out of memory.
+// Is reports whether target is an out-of-memory error of any package.
 func (outOfMemory) Is(target error) bool {
 	_, is := target.(interface{ OutOfMemory() })
 	return is
@@ -84,8 +85,8 @@ type OutOfMemoryError struct {
 	Asked      uint64 // bytes
 	LiveBytes  uint64 // bytes that allocations occupy
 	BlockBytes uint64 // bytes of all blocks
-	Blocks     int
-	Cause      error // the heap's error, or the limit that was met
+	Blocks     int    // of the heap
+	Cause      error  // the heap's error, or the limit that was met
 }
 
 // Error names the figures and the cause.

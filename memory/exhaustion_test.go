@@ -10,17 +10,17 @@ import (
 )
 
 // The heap refuses every call from the n-th on, for every n that the workload
-// reaches: the first request that cannot be served says so with the figures,
-// and nothing else changes.
+// reaches. The first request that cannot be served returns an error with the
+// statistics, and nothing else changes.
 func TestHeapFailureAtEveryCallLeavesAllocatorUnchanged(t *testing.T) {
 	workload := func(a *Allocator) (live []Storage, before AllocatorStats, failed error) {
 		sizes := rand.New(rand.NewPCG(1, 2))
 		for i := range 60 {
 			size := 1 + sizes.Uint64N(40_000)
 			if i%7 == 6 {
-				size = 600_000 + uint64(i) // above half of MaxBlock
+				size = 600_000 + uint64(i) // above half of MaxBlock, so a dedicated block
 			}
-			if i%5 == 4 { // leaves gaps, and now and then an empty block
+			if i%5 == 4 { // leaves gaps, and sometimes an empty block
 				if err := a.Free(live[0], timeline.Frontier{}); err != nil {
 					return live, before, err
 				}
@@ -151,7 +151,7 @@ func TestRefusedGrowthTriesSmallerBlocks(t *testing.T) {
 func TestRefusedGrowthTakesWhatAThoroughSearchFinds(t *testing.T) {
 	h := &fakeHeap{}
 	a := newAllocator(t, h, AllocatorOptions{MinBlock: 1 << 20, MaxBlock: 1 << 22, Alignment: 1})
-	// Gaps of one size class, of which only the oldest is large enough.
+	// Gaps of one size class; only the oldest is large enough.
 	var gaps []Storage
 	gaps = append(gaps, allocate(t, a, 2047))
 	allocate(t, a, 1)

@@ -5,35 +5,36 @@ import (
 	"slices"
 )
 
-// Exit is what the exit of a construct does for one of its items.
+// Exit says what the exit of a construct does for one of its items.
 type Exit struct {
-	Present *Present
-	Offset  uint64 // bytes, of the item inside the block
-	Item    int    // index of the item
+	Present *Present // the item's block
+	Offset  uint64   // bytes, of the item from the beginning of the block
+	Item    int      // index of the item in the construct
 
-	// CopyOut says that the item is to be copied from device to host: its type
-	// includes from, and the construct is the block's last or the item is always
-	// or deletes. An item whose bytes another item of the construct copies is
-	// not copied twice.
+	// CopyOut says that the item has to be copied from device to host: its type
+	// includes from, and either the construct is the last that refers to the block
+	// or the item has the always or the delete modifier. An item whose bytes
+	// another item of the construct copies is not copied twice.
 	CopyOut bool
 
-	// Remove says, on the last item of the block, that the construct leaves the
-	// block without a count: its storage comes back from EndExit.
+	// Remove is set on the last item of a block whose count the construct takes to
+	// zero: EndExit returns its storage.
 	Remove bool
 
 	ends    bool // on the last item of the block: EndExit lowers a finite count
 	deletes bool // with ends: to zero
 }
 
-// CheckExit returns an *OverlapError for the first item, by address, that
-// covers a block in part, ErrInvalidSection for one that cannot be, and, for one
-// that must be present and is not, ErrNotPresent, or ErrExiting when another
-// construct is removing it. An exit construct is refused then: BeginExit would
-// take the item as absent. An IfPresent item may be present in part: it is then
-// absent.
+// CheckExit returns the error for which an exit construct is refused. It is an
+// *OverlapError for the first item, by address, that covers a block in part,
+// ErrInvalidSection for an invalid section, and for an item that must be present
+// ErrNotPresent, or ErrExiting while another construct is removing its block.
+// Without the check BeginExit takes such items as absent. An IfPresent item that
+// is present in part counts as absent and is no error.
 //
-// The present modifier asks once, when its construct is met. The end of a
-// structured region is not asked: its items are MayBeAbsent, or not checked.
+// The present modifier is checked once, when the construct is encountered. It is
+// not checked again at the end of a structured region, whose items are
+// MayBeAbsent there.
 func (t *Table) CheckExit(items []Map) error {
 	t.sort(items)
 	for _, i := range t.order {
@@ -69,17 +70,17 @@ func (t *Table) CheckExit(items []Map) error {
 func (t *Table) BeginExit(items []Map, exits []Exit) []Exit {
 	t.sort(items)
 	exits = exits[:0]
-	run := 0             // from here on, exits are of current
-	var current *Present // the block that the walk is in
-	var last bool        // no count will be left without this construct
-	var copied uintptr   // up to here, the bytes from the item on are copied out
+	run := 0             // exits[run:] belong to the current block
+	var current *Present // the block that contains the current item
+	var last bool        // no count remains after this construct
+	var copied uintptr   // end of the bytes, from the current item on, that are copied out already
 	for _, i := range t.order {
 		item := &items[i]
 		if !item.counts() || !item.valid() {
 			continue
 		}
 		if current == nil || item.Start() >= current.Section.End() {
-			t.leave(items, exits[run:])
+			t.beginBlock(items, exits[run:])
 			run = len(exits)
 			p, found := t.lookup(item.Section)
 			if found != inside || p.exiting {
@@ -96,7 +97,7 @@ func (t *Table) BeginExit(items []Map, exits []Exit) []Exit {
 		}
 		exits = append(exits, e)
 	}
-	t.leave(items, exits[run:])
+	t.beginBlock(items, exits[run:])
 	byItem := func(x, y Exit) int { return x.Item - y.Item }
 	if !slices.IsSortedFunc(exits, byItem) {
 		slices.SortFunc(exits, byItem)
@@ -107,11 +108,11 @@ func (t *Table) BeginExit(items []Map, exits []Exit) []Exit {
 	return exits
 }
 
-// leave begins the end of the construct's count of the block that run, all its
-// exits of one block, are of. The last item carries it, so that a caller that
-// goes through the items in order has met the block's copies before its
+// beginBlock begins the exit of one block; run are the construct's exits of that
+// block. The decrement is recorded on the last item, so that a caller that
+// processes the items in order has seen all copies of the block before its
 // removal.
-func (t *Table) leave(items []Map, run []Exit) {
+func (t *Table) beginBlock(items []Map, run []Exit) {
 	if len(run) == 0 {
 		return
 	}
@@ -134,15 +135,15 @@ func (t *Table) leave(items []Map, run []Exit) {
 	}
 }
 
-// EndExit is the second half: it lowers the count of each block, once, to zero
-// for a deleted one, and appends to removed[:0] the blocks whose count is zero.
-// They are in the table no more; the caller frees their storage. Where the
-// exits of several constructs of one block overlap in time, the one that ends
-// last gets the block, whichever decided its removal.
+// EndExit is the second half of the exit sequence. It lowers the count of each
+// block once, or to zero where the block is deleted, and appends to removed[:0]
+// the blocks whose count is zero. They are no longer in the table; the caller
+// frees their storage. Where the exits of several constructs of one block overlap
+// in time, the one that ends last gets the block, whichever decided its removal.
 //
-// EndExit takes note in exits that it has been called: calling it again with
-// the same exits does nothing. A block that is infinite or removed by now is
-// left alone.
+// EndExit records in exits that it has been called, so a second call with the same
+// exits does nothing. It ignores blocks that have become infinite or have been
+// removed since BeginExit.
 func (t *Table) EndExit(exits []Exit, removed []*Present) []*Present {
 	removed = removed[:0]
 	for i := range exits {
@@ -159,7 +160,7 @@ func (t *Table) EndExit(exits []Exit, removed []*Present) []*Present {
 		case p.count > 0: // else deleted meanwhile, or infinite
 			p.count--
 		}
-		removed = t.ended(p, removed)
+		removed = t.exitEnded(p, removed)
 	}
 	if invariants {
 		t.holds()
@@ -167,8 +168,8 @@ func (t *Table) EndExit(exits []Exit, removed []*Present) []*Present {
 	return removed
 }
 
-// ended sees to a block that one exit less is under way of.
-func (t *Table) ended(p *Present, removed []*Present) []*Present {
+// exitEnded removes p if its last exit has exitEnded and no count is left.
+func (t *Table) exitEnded(p *Present, removed []*Present) []*Present {
 	switch {
 	case !p.exiting || p.ending > 0:
 	case p.count > 0:
@@ -182,9 +183,9 @@ func (t *Table) ended(p *Present, removed []*Present) []*Present {
 	return removed
 }
 
-// CancelExit is called in place of EndExit: the construct leaves its blocks as they
-// were, with the count that it was to lower. It appends to removed[:0] the blocks
-// that exits which ended meanwhile have taken all counts of.
+// CancelExit is called instead of EndExit and leaves the counts as they were. It
+// appends to removed[:0] the blocks whose count was taken to zero by exits that
+// ended in the meantime.
 func (t *Table) CancelExit(exits []Exit, removed []*Present) []*Present {
 	removed = removed[:0]
 	for i := range exits {
@@ -200,7 +201,7 @@ func (t *Table) CancelExit(exits []Exit, removed []*Present) []*Present {
 			t.exiting--
 			continue
 		}
-		removed = t.ended(p, removed)
+		removed = t.exitEnded(p, removed)
 	}
 	if invariants {
 		t.holds()

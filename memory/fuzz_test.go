@@ -80,8 +80,8 @@ func checkSpans(t *testing.T, rows Rows, bytes, dstBytes, srcBytes uint64) {
 	}
 }
 
-// No rectangle makes Rows panic or leave an array, and it is refused only for a
-// reason.
+// No rectangle makes Rows panic or reach outside an array, and none is refused
+// without a reason.
 func FuzzRect(f *testing.F) {
 	f.Add([]byte{2, 4, 2, 2, 0, 1, 1, 0, 3, 3, 2, 4})
 	f.Add([]byte{1, 1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2, 2, 2, 2})

@@ -6,9 +6,9 @@ import (
 	"github.com/vkomp/vkomp/timeline"
 )
 
-// Heap is device memory as the driver gives it: one block is one
-// VkDeviceMemory with one VkBuffer over it. The allocator calls it under its
-// own lock, one call at a time; a Heap must not call the allocator back.
+// Heap provides device memory from the driver: one block is one VkDeviceMemory
+// with one VkBuffer bound to it. The allocator calls it under its own lock, one
+// call at a time; a Heap must not call the allocator back.
 type Heap interface {
 	// AllocateBlock returns a block of at least size bytes. Its error wraps
 	// ErrOutOfMemory when the driver is out of memory.
@@ -20,21 +20,21 @@ type Heap interface {
 
 // HeapBlock is one block of a Heap.
 type HeapBlock struct {
-	ID      uint64         // the heap's own name for the block, never read here
+	ID      uint64         // the heap's own identifier of the block, not interpreted here
 	Size    uint64         // bytes
-	Host    unsafe.Pointer // where the host sees the block, nil when it cannot
+	Host    unsafe.Pointer // host address of the mapped block, nil if the host cannot access it
 	Address uint64         // device address of the first byte, 0 when unknown
 }
 
 // Storage is memory on the device: Size bytes at Offset of a heap's block. It
 // is a plain value, dead once it has been freed.
 type Storage struct {
-	Block  HeapBlock
-	Offset uint64 // bytes, a multiple of the allocator's alignment
-	Size   uint64 // bytes, as asked
+	Block  HeapBlock // the heap's block
+	Offset uint64    // bytes, a multiple of the allocator's alignment
+	Size   uint64    // bytes, as asked
 
-	// Own is the host's own storage, where that is the storage on the device too;
-	// else nil.
+	// Own is the host storage itself where host and device share it (unified
+	// memory or an import), else nil.
 	Own unsafe.Pointer
 
 	// LastUse is the frontier of the memory's previous users: whoever uses the
@@ -47,7 +47,7 @@ type Storage struct {
 	generation uint64
 }
 
-// Host returns where the host sees the storage, nil when it cannot.
+// Host returns the host address of the storage, nil if the host cannot access it.
 func (s Storage) Host() unsafe.Pointer {
 	if s.Own != nil {
 		return s.Own

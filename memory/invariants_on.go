@@ -2,7 +2,7 @@
 
 package memory
 
-// invariants says that every change of an Allocator or a Table is followed by
-// its Validate, and that what Validate finds is a panic. It is for tests: a
-// change then costs as much as there are blocks and chunks.
+// invariants enables a call of Validate after every change of an Allocator or a
+// Table, which panics if it finds a defect. It is for tests, since every change
+// then takes time linear in the number of blocks and chunks.
 const invariants = true

@@ -8,7 +8,7 @@ import (
 	"github.com/vkomp/vkomp/timeline"
 )
 
-// In this build every change looks at what the one before left.
+// With the invariants tag, every change validates the state left by the one before.
 func TestDamageShowsAtTheNextChange(t *testing.T) {
 	section := newArena(8).section(0, 8)
 	other := newArena(8).section(0, 8)

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// reportedLines bounds how many lines of a leak report there are.
+// reportedLines is the largest number of lines in a leak report.
 const reportedLines = 10
 
 // Site is the call stack above a request for storage.
@@ -24,16 +24,16 @@ func CallSite() *Site {
 	return s
 }
 
-// internal are the beginnings of the functions between a request for storage and
-// who made it: those of this package, of the scheduler beside it and its rooms, and
-// of the API above both.
+// internal holds the prefixes of function names that a report leaves out, so that
+// it starts at the caller who asked for storage: those of this package, of the
+// scheduler and its sub-packages, and of the API.
 var internal = func() [4]string {
 	own := reflect.TypeFor[Allocator]().PkgPath()
 	return [...]string{own + ".", path.Dir(own) + "/sched.", path.Dir(own) + "/sched/", path.Dir(own) + "."}
 }()
 
-// String writes the site's frames, the innermost first, from the first one that
-// is not internal on; all of them when the scheduler asked for itself.
+// String writes the site's frames, the innermost first, starting at the first one
+// that is not internal. It writes all of them if every frame is internal.
 func (s *Site) String() string {
 	var b strings.Builder
 	for _, f := range fromCaller(s.all()) {
@@ -67,8 +67,8 @@ func (s *Site) all() []runtime.Frame {
 	return all
 }
 
-// fromCaller returns the frames from the innermost one on that is not internal,
-// or all when only the goroutine's own remain.
+// fromCaller returns the frames starting at the innermost one that is not
+// internal, or all frames if only those of the Go runtime remain.
 func fromCaller(frames []runtime.Frame) []runtime.Frame {
 	caller := slices.IndexFunc(frames, func(f runtime.Frame) bool { return !isInternal(f) })
 	if caller < 0 || strings.HasPrefix(frames[caller].Function, "runtime.") {
@@ -77,8 +77,8 @@ func fromCaller(frames []runtime.Frame) []runtime.Frame {
 	return frames[caller:]
 }
 
-// isInternal reports whether the frame is internal. A test of an internal
-// package is a caller like any other.
+// isInternal reports whether the frame is internal. A test of an internal package
+// counts as a caller.
 func isInternal(f runtime.Frame) bool {
 	if strings.HasSuffix(f.File, "_test.go") {
 		return false
@@ -86,15 +86,15 @@ func isInternal(f runtime.Frame) bool {
 	return slices.ContainsFunc(internal[:], func(prefix string) bool { return strings.HasPrefix(f.Function, prefix) })
 }
 
-// Leaks adds up storage that was not given back. The zero Leaks is empty.
+// Leaks sums up storage that was not given back. The zero Leaks is empty.
 type Leaks struct {
 	all map[leak]Tally
 }
 
-// Tally is a number of things and how many bytes they have together.
+// Tally is a number of things and their size.
 type Tally struct {
-	Count int    `json:"count"`
-	Bytes uint64 `json:"bytes"`
+	Count int    `json:"count"` // number of things
+	Bytes uint64 `json:"bytes"` // total size in bytes
 }
 
 // Add counts one more of so many bytes.
@@ -109,14 +109,14 @@ func (t *Tally) Remove(bytes uint64) {
 	t.Bytes -= bytes
 }
 
-// leak is what a line of a report tells from others.
+// leak is the key of a line of the report.
 type leak struct {
 	kind, label string
 	site        Site // the zero Site where none was recorded
 }
 
-// Add adds storage of a kind, such as "allocations". label and site are empty and
-// nil where they are not known.
+// Add adds one piece of storage of a kind, such as "allocations". label is empty
+// and site nil if they are not known.
 func (l *Leaks) Add(kind, label string, site *Site, bytes uint64) {
 	if l.all == nil {
 		l.all = make(map[leak]Tally)
@@ -130,15 +130,15 @@ func (l *Leaks) Add(kind, label string, site *Site, bytes uint64) {
 	l.all[of] = t
 }
 
-// Report writes a line for each kind, label and site, the one with the most bytes
-// first, and at most ten; where writes a site. What has neither label nor site is
-// left out.
+// Report writes a line for each kind, label and site, the line with the most bytes
+// first, and at most ten; where formats a site. Storage with neither label nor
+// site is left out.
 func (l *Leaks) Report(where func(*Site) string) string {
 	type line struct {
 		kind, at string
 		Tally
 	}
-	byText := map[[2]string]*line{} // frames that where leaves out tell none apart
+	byText := map[[2]string]*line{} // by kind and text: different sites may format alike
 	var lines []*line
 	for of, t := range l.all {
 		at := ""

@@ -19,7 +19,7 @@ func TestLeakReportNamesTheLargestFirstAndTenAtMost(t *testing.T) {
 	leaks.Add("blocks", "x", nil, 30)
 	leaks.Add("allocations", "x", nil, 20)
 	leaks.Add("blocks", "", site, 50)
-	leaks.Add("blocks", "", nil, 1000) // of which nothing can be said
+	leaks.Add("blocks", "", nil, 1000) // has neither label nor site
 	want := []string{"1 blocks of 50 bytes at", "2 blocks of 40 bytes (x)", "1 allocations of 20 bytes (x)"}
 	lines := strings.Split(strings.TrimPrefix(leaks.Report((*Site).Caller), "\n"), "\n")
 	if len(lines) != len(want) {
@@ -42,8 +42,8 @@ func TestLeakReportNamesTheLargestFirstAndTenAtMost(t *testing.T) {
 	}
 }
 
-// Requests through different frames of this module, from one line of the program,
-// are one line of the report.
+// Requests through different frames of this module from one line of the program
+// share a line of the report.
 func TestSitesThatReadTheSameAreOneLine(t *testing.T) {
 	var leaks Leaks
 	var other Site

@@ -39,8 +39,8 @@ func (t MapType) Enters() bool { return t <= MapToFrom }
 
 // Section is contiguous host storage. Its pointer keeps the storage reachable.
 type Section struct {
-	Ptr  unsafe.Pointer
-	Size uint64 // bytes
+	Ptr  unsafe.Pointer // the first byte
+	Size uint64         // bytes
 }
 
 // Start returns the address of the first byte.
@@ -54,8 +54,8 @@ func (s Section) String() string {
 	return fmt.Sprintf("[%#x,%#x)", s.Start(), s.End())
 }
 
-// contains reports whether all bytes of o, which starts below the end of s,
-// are in s; when o has none, whether its pointer is.
+// contains reports whether all bytes of o are in s or, when o is empty, whether
+// its pointer is. o must start below the end of s.
 func (s Section) contains(o Section) bool {
 	return s.Start() <= o.Start() && o.End() <= s.End()
 }
@@ -72,38 +72,38 @@ func (s Section) valid() bool {
 type Presence uint8
 
 const (
-	MayBeAbsent   Presence = iota // entry creates what is absent
-	MustBePresent                 // the present modifier (OpenMP 5.1): what is absent is refused
-	IfPresent                     // counts where it is present, creates nothing
+	MayBeAbsent   Presence = iota // entry creates absent storage
+	MustBePresent                 // the present modifier (OpenMP 5.1): absent storage is an error
+	IfPresent                     // counts if it is present, creates nothing
 )
 
 // Share says whether corresponding storage may be the host's own.
 type Share uint8
 
 const (
-	ShareNever Share = iota // storage of its own
-	ShareMay                // the host's, if the device reaches it
-	ShareMust               // the self modifier (OpenMP 6.0): the host's, or an error
+	ShareNever Share = iota // the device has storage of its own
+	ShareMay                // the host's storage, if the device can access it
+	ShareMust               // the self modifier (OpenMP 6.0): the host's storage, or an error
 )
 
 // Map is one list item of a map clause.
 type Map struct {
 	Section
-	Type     MapType
-	Always   bool // copy whatever the count
-	Delete   bool // delete-modifier (OpenMP 6.0): the exit copies out, then takes the count to zero
-	Presence Presence
-	Share    Share
-	Close    bool // close modifier: a hint
+	Type     MapType  // map-type
+	Always   bool     // always modifier: copy whatever the count is
+	Delete   bool     // delete modifier (OpenMP 6.0): the exit copies out, then takes the count to zero
+	Presence Presence // whether the item may or must be absent
+	Share    Share    // whether the host's storage may be used
+	Close    bool     // close modifier: a hint
 
-	// DeviceSize is how many bytes the corresponding storage has where that is
-	// not Size: it holds an image of the host's. 0: Size.
+	// DeviceSize is the size in bytes of the corresponding storage if it differs
+	// from Size, because a mapper gives the device another layout. 0 means Size.
 	DeviceSize uint64
 
 	Label string // names the item in errors; may be empty
 }
 
-// StorageSize returns how many bytes the item's corresponding storage has.
+// StorageSize returns the size in bytes of the item's corresponding storage.
 func (m *Map) StorageSize() uint64 {
 	if m.DeviceSize != 0 {
 		return m.DeviceSize
@@ -111,9 +111,10 @@ func (m *Map) StorageSize() uint64 {
 	return m.Size
 }
 
-// counts reports whether the item counts for the block that it lies in.
+// counts reports whether the item raises the count of its block.
 func (m *Map) counts() bool { return m.Size > 0 || m.Presence == IfPresent }
 
+// String names the item in errors: its label, if it has one, and its section.
 func (m *Map) String() string {
 	var modifiers strings.Builder
 	for _, modifier := range [...]struct {

@@ -6,18 +6,19 @@ import (
 	"math/bits"
 )
 
-// leafBlocks bounds what an insertion moves, and how many leaves there are: one
-// for every 40 or so blocks.
+// leafBlocks is the capacity of a leaf. It bounds how many blocks an insertion
+// moves; leaves hold about 40 blocks on average.
 const leafBlocks = 64
 
-// order is the blocks of a table by address: a sorted list of sorted leaves. A
-// search is two binary ones, fewer near the one before; an insertion moves half
-// a leaf, and the list where a leaf is split.
+// order holds the blocks of a table sorted by address, as a sorted list of sorted
+// leaves. A search is two binary searches, which start at the place found last; an
+// insertion moves half a leaf on average, and the list of leaves where a leaf is
+// split.
 type order struct {
 	starts []uintptr // of the first block of each leaf
 	leaves []*leaf   // none is empty
 	n      int       // blocks
-	recent place     // that the last search found, or that was changed since
+	recent place     // found by the last search, or changed since
 	spare  *leaf
 }
 
@@ -46,8 +47,8 @@ func (o *order) below(address uintptr) place {
 	return at
 }
 
-// lastBelow returns the index of the last of the sorted addresses that is not
-// above the given one, or -1.
+// lastBelow returns the index of the last sorted address that is at most the given
+// one, or -1.
 func lastBelow(sorted []uintptr, address uintptr) int {
 	if len(sorted) == 0 || address < sorted[0] {
 		return -1
@@ -55,7 +56,7 @@ func lastBelow(sorted []uintptr, address uintptr) int {
 	low := uint(0)
 	for n := uint(len(sorted) - 1); n > 0; { // the answer is in [low, low+n]
 		half := (n + 1) / 2
-		// A mask and no branch: nobody could predict it.
+		// A mask instead of a branch, which would be mispredicted half of the time.
 		_, above := bits.Sub64(uint64(address), uint64(sorted[low+half]), 0)
 		low += half & (uint(above) - 1)
 		n -= half
@@ -63,7 +64,8 @@ func lastBelow(sorted []uintptr, address uintptr) int {
 	return int(low)
 }
 
-// lastBelow is the same for a leaf that starts at address or below it.
+// lastBelow is the same search in a leaf whose first block starts at or below
+// address.
 func (f *leaf) lastBelow(address uintptr) int {
 	low := uint(0)
 	for n := uint(f.n - 1); n > 0; {
@@ -75,8 +77,7 @@ func (f *leaf) lastBelow(address uintptr) int {
 	return int(low)
 }
 
-// at returns the block of a place, nil for one before the first block or past
-// the last.
+// at returns the block at a place, nil before the first block or past the last.
 func (o *order) at(p place) *Present {
 	if p.i < 0 || p.l >= len(o.leaves) {
 		return nil
@@ -92,7 +93,7 @@ func (o *order) after(p place) place {
 	return place{p.l, p.i + 1}
 }
 
-// all yields the blocks from a place on.
+// all iterates over the blocks, starting at a place.
 func (o *order) all(p place) iter.Seq[*Present] {
 	return func(yield func(*Present) bool) {
 		if p.i < 0 {
@@ -104,7 +105,7 @@ func (o *order) all(p place) iter.Seq[*Present] {
 	}
 }
 
-// insert puts block behind the place that below returned for its start.
+// insert puts block after the place that below returned for its start.
 func (o *order) insert(at place, block *Present) {
 	start := block.Section.Start()
 	o.n++
@@ -124,8 +125,8 @@ func (o *order) insert(at place, block *Present) {
 	o.recent = place{at.l, i}
 }
 
-// split makes room behind a place in a full leaf and returns where that place
-// is then. Blocks that come in ascending order leave full leaves behind.
+// split makes room after a place in a full leaf and returns the new position of
+// that place. Blocks inserted in ascending order leave full leaves behind.
 func (o *order) split(at place, start uintptr) place {
 	keep := leafBlocks / 2
 	if at.l == len(o.leaves)-1 && at.i == leafBlocks-1 {
@@ -199,7 +200,7 @@ func (o *order) dropLeaf(l int) {
 	o.starts, o.leaves = o.starts[:last], o.leaves[:last]
 }
 
-// validate checks that the blocks ascend and are filed by their start.
+// validate checks that the blocks are sorted and that starts matches the leaves.
 func (o *order) validate() error {
 	if len(o.starts) != len(o.leaves) {
 		return fmt.Errorf("memory: %d leaves with %d starts", len(o.leaves), len(o.starts))

@@ -62,7 +62,7 @@ func (m *bothIndices) search(t *rapid.T, at int) {
 	}
 }
 
-// The model of the table has room for few blocks: these are many, so that
+// The model of the table has room for few blocks. This test uses many, so that
 // leaves are split and merged and slots collide.
 func TestIndicesAgreeWithSortedList(t *testing.T) {
 	const bytes = 3000
@@ -111,8 +111,7 @@ func TestIndicesAgreeWithSortedList(t *testing.T) {
 	})
 }
 
-// Memory that is mapped from its beginning to its end fills the leaves; what is
-// taken away is given back.
+// Mapping memory in ascending order fills the leaves; unmapping gives them back.
 func TestLeavesFollowTheBlocks(t *testing.T) {
 	const n = 40 * leafBlocks
 	arena := newArena(n)

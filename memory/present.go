@@ -6,15 +6,16 @@ import (
 	"math"
 )
 
-// Present is one storage block that has corresponding storage on the device.
-// The lock that guards its Table guards it.
+// Present is one block of host storage that has corresponding storage on the
+// device. It is guarded by the lock that guards its Table.
 type Present struct {
 	Section Section // the whole block
 	Storage Storage // its corresponding storage
-	Label   string  // of the item that created the block
-	State   any     // the scheduler's own; memory never reads it
+	Label   string  // label of the item that created the block
+	State   any     // owned by the scheduler; memory does not read it
 
-	// Shared says that the storage is the host's own. Whoever made it sets it.
+	// Shared says that the storage is the host's own. The code that allocated the
+	// storage sets it.
 	Shared bool
 
 	// count is the reference count: it rises when a construct enters and falls
@@ -23,24 +24,25 @@ type Present struct {
 	infinite bool
 	uses     uint64
 
-	// ending counts the exits that have begun and not ended, each of which will
-	// lower a finite count. exiting says that no count will be left when they
-	// have.
+	// ending counts the exits that have begun and not ended; each of them will
+	// lower a finite count. exiting says that no count will remain when they have
+	// ended.
 	ending  uint32
 	exiting bool
 	removed bool
 
-	// referred says that exits of the block had begun and not ended when it was
-	// removed: its record is not used again.
+	// referred says that the block was removed while exits of it were under way:
+	// these still refer to the record, so it must not be reused.
 	referred bool
 	spare    bool // in Table.spares
 
-	// construct is the last one that counted this block: Table.construct.
+	// construct is the number of the last construct that counted this block, from
+	// Table.construct.
 	construct uint64
 }
 
-// Count returns the reference count, or infinite for a block that counts
-// nothing. Exits that have begun and not ended are still counted.
+// Count returns the reference count, or infinite for a block without one. Exits
+// that have begun and not ended are still counted.
 func (p *Present) Count() (n uint32, infinite bool) { return p.count, p.infinite }
 
 // Uses returns how many constructs have entered the block so far.
@@ -49,8 +51,8 @@ func (p *Present) Uses() uint64 { return p.uses }
 // Exiting reports whether a construct is removing the block.
 func (p *Present) Exiting() bool { return p.exiting }
 
-// remaining is the count that is left once the exits that have begun end; 0
-// for an infinite one.
+// remaining returns the count that will be left when the exits under way have
+// ended, 0 if the count is infinite.
 func (p *Present) remaining() uint32 {
 	if p.exiting || p.infinite {
 		return 0
@@ -63,7 +65,7 @@ func (p *Present) remaining() uint32 {
 // scheduler's lock guards it.
 type Table struct {
 	blocks  order  // by Section.Start
-	starts  starts // the same: a section is most often a whole block
+	starts  starts // the same blocks by start address: most sections are whole blocks
 	exiting int    // blocks that are exiting
 	spares  []*Present
 
@@ -110,7 +112,7 @@ const (
 	partly
 )
 
-// lookup returns the block that s lies in, or the first that it touches.
+// lookup returns the block that contains s, or the first block that s touches.
 func (t *Table) lookup(s Section) (*Present, presence) {
 	if p := t.starts.at(s.Start()); p != nil && s.Size <= p.Section.Size {
 		return p, inside
@@ -131,8 +133,8 @@ func (t *Table) lookup(s Section) (*Present, presence) {
 	return nil, absent
 }
 
-// Exiting returns the first exiting block that s touches, or nil: a construct
-// that enters s waits until that exit ended.
+// Exiting returns the first block being removed that s touches, or nil. A construct
+// that enters s has to wait until that exit has ended.
 func (t *Table) Exiting(s Section) *Present {
 	if t.exiting == 0 {
 		return nil
@@ -155,10 +157,10 @@ func (t *Table) Exiting(s Section) *Present {
 	return nil
 }
 
-// InsertInfinite associates s with st: a block whose count is infinite, which
-// only Remove takes away. A section that is present in part is an
-// *OverlapError, one that is present ErrAlreadyPresent, an empty one
-// ErrInvalidSection.
+// InsertInfinite associates s with st as a block whose count is infinite: only
+// Remove takes it away. The error is an *OverlapError for a section that is present
+// in part, ErrAlreadyPresent for one that is present, and ErrInvalidSection for an
+// empty one.
 func (t *Table) InsertInfinite(s Section, st Storage) (*Present, error) {
 	if s.Size == 0 || !s.valid() {
 		return nil, fmt.Errorf("memory: associate section %s: %w", s, ErrInvalidSection)
@@ -178,10 +180,10 @@ func (t *Table) InsertInfinite(s Section, st Storage) (*Present, error) {
 	return p, nil
 }
 
-// MakeInfinite makes p count nothing any more, so that only Remove takes it
-// away: storage of a variable that is declared for the target. Exits of p that
-// have begun end to no effect, whatever they said. A block that is not in the
-// table stays as it is.
+// MakeInfinite gives p an infinite count, so that only Remove takes it away; it
+// serves variables declared with the declare target directive. Exits of p that
+// have begun end without effect. A block that is not in the table is left as it
+// is.
 func (t *Table) MakeInfinite(p *Present) {
 	if p.removed {
 		return
@@ -216,10 +218,10 @@ func (t *Table) record(s Section, label string) *Present {
 	return p
 }
 
-// Recycle gives the record of a removed block back to the table, which makes it
-// the record of another one. The caller has kept no reference to it, exits that
-// have begun aside: while there are any, and for a block that is still in the
-// table, Recycle does nothing. Whoever never calls it leaves records to Go.
+// Recycle returns the record of a removed block to the table, which reuses it for
+// another block. The caller must not have kept a reference to it, except in exits
+// that have begun. While there are such exits, and for a block that is still in the
+// table, Recycle does nothing. Calling it is optional.
 func (t *Table) Recycle(p *Present) {
 	if !p.removed || p.referred || p.spare {
 		return
@@ -229,8 +231,8 @@ func (t *Table) Recycle(p *Present) {
 }
 
 // Remove takes p away whatever its count, as a disassociation and a hard pause
-// do. Exits of p that have begun may still be ended, to no effect. The caller
-// frees the storage. A block that is not in the table is ErrNotPresent.
+// do. Exits of p that have begun may still be ended, without effect. The caller
+// frees the storage. It is ErrNotPresent for a block that is not in the table.
 func (t *Table) Remove(p *Present) error {
 	if t.starts.at(p.Section.Start()) != p {
 		return fmt.Errorf("memory: remove %s: %w", describe(p.Section, p.Label), ErrNotPresent)
@@ -253,7 +255,7 @@ func (t *Table) remove(p *Present) {
 	p.count, p.ending, p.infinite, p.exiting, p.removed = 0, 0, false, false, true
 }
 
-// overlap is the error for item, which touches p and is not inside it.
+// overlap returns the error for an item that covers p in part.
 func (p *Present) overlap(item *Map) *OverlapError {
 	return &OverlapError{
 		Section: item.Section, Label: item.Label,
@@ -261,9 +263,9 @@ func (p *Present) overlap(item *Map) *OverlapError {
 	}
 }
 
-// Validate checks the order of the blocks, that none touches another, that all
-// are filed where they are looked for, and their counts. It is linear in the
-// number of blocks.
+// Validate checks that the blocks are sorted and disjoint, that both indices find
+// all of them, and that their counts are consistent. It is linear in the number of
+// blocks.
 func (t *Table) Validate() error {
 	if err := t.blocks.validate(); err != nil {
 		return err

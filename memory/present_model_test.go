@@ -24,8 +24,8 @@ func (a arena) offset(s Section) int {
 
 const modelBytes = 24
 
-// modelBlock is a block in the naive model. Its count falls when an exit
-// begins: what OpenMP calls atomic happens at one moment.
+// modelBlock is a block in the naive model. Its count falls when an exit begins,
+// as if the exit happened at once, which OpenMP calls atomic.
 type modelBlock struct {
 	start, end int
 	count      int
@@ -33,9 +33,9 @@ type modelBlock struct {
 	uses       uint64
 	shared     bool
 	ending     int  // exits that have begun and not ended
-	dying      bool // the count has reached zero, the storage is still there
+	dying      bool // the count has reached zero, the storage still exists
 	present    *Present
-	device     [modelBytes]byte // what a device that makes every due copy holds
+	device     [modelBytes]byte // contents of device memory if every due copy is made
 }
 
 // modelItem is an item as the model sees it.
@@ -57,27 +57,27 @@ func (i modelItem) counts() bool              { return !i.empty() || i.presence 
 func (i modelItem) deletes() bool             { return i.typ == MapDelete || i.delete }
 func (i modelItem) equals(o modelItem) bool   { return i.encloses(o) && o.encloses(i) }
 
-// begun is the exit of a construct that has begun, and the blocks that it
-// leaves.
+// begun is the exit of a construct that has begun, and the blocks that it refers
+// to.
 type begun struct {
 	exits  []Exit
 	blocks []*modelBlock
 }
 
-// tableMachine runs a Table, with simulated device memory that gets exactly
-// the copies that the table asks for, beside a model that knows the block of
-// every byte and follows the entry and exit sequences item by item.
+// tableMachine runs a Table, with simulated device memory to which exactly the
+// copies that the table requests are made, beside a model that records the block of
+// every byte and performs the entry and exit sequences item by item.
 type tableMachine struct {
 	arena arena
 	table *Table
 
 	owner     [modelBytes]*modelBlock
-	hostModel [modelBytes]byte // the host's bytes had every due copy been made
+	hostModel [modelBytes]byte // contents of host memory if every due copy is made
 
-	devices map[uint64][]byte // of the storage that the table holds
+	devices map[uint64][]byte // by storage that the table holds
 	next    uint64
 	begun   []begun
-	uses    []Use // kept between calls, as a scheduler would
+	uses    []Use // reused between calls, as the scheduler does
 }
 
 func newTableMachine() *tableMachine {
@@ -139,8 +139,8 @@ func (m *tableMachine) modelBlocks() []*modelBlock {
 	return blocks
 }
 
-// find returns the block that all bytes of x lie in; partly says that only
-// some bytes are present, or in several blocks.
+// find returns the block that contains all bytes of x. partly says that only some
+// bytes are present, or that they lie in several blocks.
 func (m *tableMachine) find(x modelItem) (found *modelBlock, partly bool) {
 	if x.empty() {
 		return m.owner[x.start], false

@@ -32,8 +32,8 @@ func (m *tableMachine) enter(t *rapid.T) {
 	m.enterItems(t, model, items, rapid.IntRange(-1, 3).Draw(t, "failing allocation"))
 }
 
-// refusals are the errors that entering the items may be refused with, and the
-// blocks that it makes when there are none, with the item of each.
+// refusals returns the errors with which entering the items may be refused, and
+// otherwise the blocks that it creates, with the item of each.
 func (m *tableMachine) refusals(model []modelItem) (want []error, made map[*modelBlock]int) {
 	var absent []int
 	for i, x := range model {
@@ -62,7 +62,7 @@ func (m *tableMachine) refusals(model []modelItem) (want []error, made map[*mode
 			absent = append(absent, i)
 		}
 	}
-	// A block is made for every absent item that no other absent item encloses.
+	// A block is created for every absent item that no other absent item encloses.
 	made = map[*modelBlock]int{}
 	for _, i := range absent {
 		enclosed := false
@@ -82,7 +82,7 @@ func (m *tableMachine) refusals(model []modelItem) (want []error, made map[*mode
 	return want, made
 }
 
-// shareOf is what all items of a new block can live with.
+// shareOf returns the Share of a new block, combined from its items.
 func shareOf(model []modelItem, b *modelBlock) Share {
 	share := ShareMust
 	for _, x := range model {
@@ -99,8 +99,8 @@ func shareOf(model []modelItem, b *modelBlock) Share {
 	return share
 }
 
-// enterItems enters one construct; the allocation of index failing, if there
-// is one, fails.
+// enterItems enters one construct. The allocation with index failing fails, if
+// there is one.
 func (m *tableMachine) enterItems(t *rapid.T, model []modelItem, items []Map, failing int) {
 	want, made := m.refusals(model)
 	if len(want) == 0 && failing >= 0 && failing < len(made) {
@@ -213,7 +213,7 @@ func enclosedByDue(model []modelItem, due []bool, i int) bool {
 		if j == i || !due[j] || !model[j].encloses(model[i]) {
 			continue
 		}
-		// Of equal ones the first copies, those that only ask last.
+		// Of equal items the first copies; those with IfPresent come last.
 		asksI, asksJ := model[i].presence == IfPresent, model[j].presence == IfPresent
 		if !model[i].equals(model[j]) || (asksI == asksJ && j < i) || asksI && !asksJ {
 			return true
@@ -323,7 +323,7 @@ func (m *tableMachine) end(t *rapid.T) {
 	var want []*Present
 	for _, b := range blocks {
 		if m.owner[b.start] != b {
-			continue // removed meanwhile
+			continue // removed in the meantime
 		}
 		if b.ending--; b.ending == 0 && b.dying {
 			want = append(want, b.present)
@@ -397,20 +397,20 @@ func (m *tableMachine) remove(t *rapid.T) {
 	if err := m.table.Remove(b.present); !errors.Is(err, ErrNotPresent) {
 		t.Fatalf("removing twice: %v", err)
 	}
-	// To no effect while exits of it have begun.
+	// Recycle has no effect while exits of the block are under way.
 	m.table.Recycle(b.present)
 	m.table.Recycle(b.present)
 	m.table.MakeInfinite(b.present)
 }
 
-// makeInfinite declares a block for the target.
+// makeInfinite gives a block an infinite count, as declare target does.
 func (m *tableMachine) makeInfinite(t *rapid.T) {
 	blocks := m.modelBlocks()
 	if len(blocks) == 0 || rapid.IntRange(0, 3).Draw(t, "seldom") > 0 {
 		t.Skip("nothing to declare")
 	}
 	b := rapid.SampledFrom(blocks).Draw(t, "block")
-	m.table.Recycle(b.present) // to no effect
+	m.table.Recycle(b.present) // no effect: the block is in the table
 	m.table.MakeInfinite(b.present)
 	b.infinite, b.count, b.dying = true, 0, false
 }

@@ -8,44 +8,44 @@ import (
 )
 
 // MaxRectDims is the largest number of dimensions of a Rect and of a strided
-// section: what omp_target_memcpy_rect answers when asked for its maximum.
+// section. omp_target_memcpy_rect returns it when it is called with null pointers.
 const MaxRectDims = 8
 
-// Rect is a copy between rectangular parts of two arrays, as
-// omp_target_memcpy_rect has it (OpenMP 5.1 §3.8.7): all counts are elements,
-// the first dimension is the outermost. All slices have one length.
+// Rect describes a copy between rectangular parts of two arrays, as
+// omp_target_memcpy_rect does (OpenMP 5.1 §3.8.7). All counts are in elements, the
+// first dimension is the outermost, and all slices have the same length.
 type Rect struct {
 	Elem       uint64   // bytes of an element
-	Volume     []uint64 // what is copied
-	DstOffsets []uint64 // where it goes in the destination
-	SrcOffsets []uint64
-	DstDims    []uint64 // the whole destination
-	SrcDims    []uint64
+	Volume     []uint64 // extent of the part that is copied
+	DstOffsets []uint64 // beginning of the part in the destination
+	SrcOffsets []uint64 // beginning of the part in the source
+	DstDims    []uint64 // extent of the whole destination
+	SrcDims    []uint64 // extent of the whole source
 }
 
-// Span selects indices of one dimension: Start, Start+Stride, and so on, Count
-// of them. Stride 0 is 1.
+// Span selects Count indices of one dimension: Start, Start+Stride, and so on. A
+// Stride of 0 is 1.
 type Span struct{ Start, Count, Stride uint64 }
 
-// Rows is a copy as rows of bytes: the normal form of a Rect. Every row is as
-// long as both sides are contiguous, no dimension has one index, and no two can
-// be one. The zero value copies nothing. Offsets are bytes from the beginning of
-// either array.
+// Rows describes a copy as rows of bytes, the normal form of a Rect: each row is
+// as long as it is contiguous on both sides, no dimension has a single index, and
+// dimensions that can be merged are merged. The zero value copies nothing. Offsets
+// are bytes from the beginning of either array.
 type Rows struct {
-	RowBytes uint64 // of every row; 0 when nothing is copied
+	RowBytes uint64 // of each row; 0 when nothing is copied
 	dst, src uint64 // offsets of the first row
 	dims     int
-	axes     [MaxRectDims]axis // dims of them, the innermost first
+	axes     [MaxRectDims]axis // the first dims are used, the innermost first
 }
 
-// axis is one dimension of rows: count indices, at least 2, and how far apart
-// they are.
+// axis is one dimension of rows: the number of indices, at least 2, and their
+// distance in bytes in the destination and in the source.
 type axis struct{ count, dst, src uint64 }
 
 // Rows returns the normal form of r. The error matches ErrInvalidRect: the
 // slices' lengths differ or are not 1 to MaxRectDims, an element has no bytes, a
 // part does not fit in its array, or an array has more bytes than 64 bits count.
-// A volume of nothing is Rows without bytes.
+// A Rect of volume zero gives Rows without bytes.
 func (r *Rect) Rows() (Rows, error) {
 	n := len(r.Volume)
 	for _, s := range [...][]uint64{r.DstOffsets, r.SrcOffsets, r.DstDims, r.SrcDims} {
@@ -79,10 +79,10 @@ func (r *Rect) Rows() (Rows, error) {
 	return rows, nil
 }
 
-// Strided returns the rows of a strided section (OpenMP 5.0 §2.1.5) of an array
-// of dims elements, the first dimension the outermost, that has one layout on
-// host and device: a target update's. The error matches ErrInvalidRect, as that
-// of Rect.Rows does.
+// Strided returns the rows of a strided section (OpenMP 5.0 §2.1.5), as target
+// update copies it: the array of dims elements, the first dimension the outermost,
+// has the same layout on host and device. The error matches ErrInvalidRect, as
+// that of Rect.Rows does.
 func Strided(elem uint64, dims []uint64, spans []Span) (Rows, error) {
 	if len(spans) != len(dims) {
 		return Rows{}, fmt.Errorf("memory: strided section: %w: %d dimensions and %d spans", ErrInvalidRect, len(dims), len(spans))
@@ -103,7 +103,7 @@ func Strided(elem uint64, dims []uint64, spans []Span) (Rows, error) {
 			continue
 		}
 		rows.dst += s.Start * bytes[i]
-		stride := s.Stride * bytes[i] // of one index it may be anything
+		stride := s.Stride * bytes[i] // with a single index the stride has no effect and may be anything
 		rows.push(axis{s.Count, stride, stride})
 	}
 	if nothing {
@@ -113,11 +113,11 @@ func Strided(elem uint64, dims []uint64, spans []Span) (Rows, error) {
 	return rows, nil
 }
 
-// layout is how many bytes apart neighbours of each dimension are.
+// layout holds the distance in bytes between neighbours in each dimension.
 type layout [MaxRectDims]uint64
 
-// of fills l for an array of dims elements. An array with a dimension of
-// nothing has no bytes, whatever the others are.
+// of computes the layout of an array of dims elements. An array with an empty
+// dimension has no bytes, whatever the other dimensions are.
 func (l *layout) of(what string, elem uint64, dims []uint64) error {
 	if n := len(dims); n < 1 || n > MaxRectDims {
 		return fmt.Errorf("memory: %s: %w: %d dimensions, 1 to %d are possible", what, ErrInvalidRect, n, MaxRectDims)
@@ -140,7 +140,8 @@ func (l *layout) of(what string, elem uint64, dims []uint64) error {
 	return nil
 }
 
-// within says whether all indices of s, whose stride is not 0, are below dim.
+// within returns an error unless all indices of s, whose stride is not 0, are below
+// dim.
 func (s Span) within(what string, i int, dim uint64) error {
 	if s.Start <= dim && (s.Count == 0 || s.Start < dim && (s.Count-1) <= (dim-1-s.Start)/s.Stride) {
 		return nil
@@ -149,8 +150,8 @@ func (s Span) within(what string, i int, dim uint64) error {
 		what, ErrInvalidRect, i, s.Count, s.Start, s.Stride, dim)
 }
 
-// push adds an axis outside of those that r has: as one of its own, or as more
-// of the row or of the outermost axis.
+// push adds a dimension outside of those that r has. It extends the row or the
+// outermost axis if the two are contiguous.
 func (r *Rows) push(a axis) {
 	switch outer := &r.axes[max(r.dims-1, 0)]; {
 	case a.count == 1:
@@ -199,8 +200,8 @@ func (r Rows) SrcSpan() (offset, size uint64) {
 	return r.src, size
 }
 
-// All yields the offset of each row in the destination and in the source, in
-// the order of the array.
+// All iterates over the rows in the order of the array and yields the offset of
+// each in the destination and in the source.
 func (r Rows) All() iter.Seq2[uint64, uint64] {
 	return func(yield func(dst, src uint64) bool) {
 		if r.RowBytes == 0 {
@@ -231,8 +232,8 @@ func (r Rows) All() iter.Seq2[uint64, uint64] {
 	}
 }
 
-// Packed returns the copy of the same source to a destination without gaps, its
-// first byte at offset 0: what Unpacked, from there, copies to r's destination.
+// Packed returns the copy from the same source to a contiguous buffer. Unpacked
+// is the copy from that buffer to r's destination.
 func (r Rows) Packed() Rows {
 	p := Rows{RowBytes: r.RowBytes, src: r.src}
 	bytes := r.RowBytes
@@ -243,7 +244,7 @@ func (r Rows) Packed() Rows {
 	return p
 }
 
-// Unpacked returns the copy to the same destination from a source without gaps.
+// Unpacked returns the copy from a contiguous buffer to the same destination.
 func (r Rows) Unpacked() Rows {
 	u := Rows{RowBytes: r.RowBytes, dst: r.dst}
 	bytes := r.RowBytes

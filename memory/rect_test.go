@@ -48,8 +48,8 @@ func rectOf(elem uint64, parts []part) *Rect {
 // pair is one element of a copy, in bytes.
 type pair struct{ dst, src uint64 }
 
-// elements is the nested loop: the pairs of all elements of a rect that fits,
-// the last dimension the fastest, and the bytes of both arrays.
+// elements is the naive nested loop: it returns the element pairs of a rect that
+// fits, the last dimension varying fastest, and the sizes of both arrays in bytes.
 func elements(elem uint64, parts []part) (pairs []pair, dstBytes, srcBytes uint64) {
 	pairs, dstBytes, srcBytes = []pair{{}}, elem, elem
 	for _, p := range parts {
@@ -147,7 +147,7 @@ func copyRows(r Rows, dst, src []byte) []byte {
 	return dst
 }
 
-// forEach calls f with every list of n of the given things.
+// forEach calls f with every list of n elements of things.
 func forEach[T any](n int, things []T, f func([]T)) {
 	list := make([]T, n)
 	var rec func(int)
@@ -194,7 +194,7 @@ func TestRectAgreesWithNestedLoops(t *testing.T) {
 				}
 				pairs, dst, src := elements(elem, list)
 				checkRows(t, list, rows, elem, pairs, dst, src)
-				// Elements that follow each other on both sides are one row.
+				// Elements that are contiguous on both sides belong to one row.
 				runs := uint64(0)
 				for i, p := range pairs {
 					if i == 0 || p.dst != pairs[i-1].dst+elem || p.src != pairs[i-1].src+elem {
@@ -209,7 +209,7 @@ func TestRectAgreesWithNestedLoops(t *testing.T) {
 	}
 }
 
-// The same for strided sections, whose both sides are alike.
+// The same for strided sections, which are alike on both sides.
 func TestStridedAgreesWithNestedLoops(t *testing.T) {
 	type selection struct {
 		span Span
@@ -337,7 +337,7 @@ func TestImpossibleRectsAreRefused(t *testing.T) {
 	}
 }
 
-// Huge arrays cost no more than small ones, and the most dimensions are kept.
+// Huge arrays cost no more than small ones, and MaxRectDims dimensions work.
 func TestRowsOfLargeArrays(t *testing.T) {
 	r := rectOf(8, []part{{1 << 20, 1 << 39, 0, 1 << 40, 1 << 20}, {4, 1, 0, 16, 4}})
 	rows, err := r.Rows()
@@ -351,7 +351,7 @@ func TestRowsOfLargeArrays(t *testing.T) {
 	if err != nil || whole.Count() != 1 || whole.Bytes() != 3<<62 {
 		t.Errorf("a whole array is %d rows of %d bytes, %v", whole.Count(), whole.Bytes(), err)
 	}
-	// Without elements an array has no bytes, whatever its other dimensions.
+	// An array without elements has no bytes, whatever its other dimensions are.
 	for i := range 3 {
 		dims := []uint64{1 << 40, 1 << 40, 1 << 40}
 		dims[i] = 0

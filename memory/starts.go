@@ -5,11 +5,11 @@ import (
 	"math/bits"
 )
 
-// starts finds a block by the address that it starts at: a section is most
-// often a whole block. It is a hash table of linear probes, at most half full.
+// starts finds a block by its start address, since most sections are whole blocks.
+// It is a hash table with linear probing, at most half full.
 type starts struct {
-	slots []startSlot // a power of two of them
-	shift int         // 64 less its logarithm
+	slots []startSlot // their number is a power of two
+	shift int         // 64 minus the binary logarithm of len(slots)
 	n     int
 }
 
@@ -21,8 +21,8 @@ type startSlot struct {
 
 const fewestStarts = 16
 
-// home is where the search for an address begins. Addresses are multiples of
-// something: the product spreads them over its high bits.
+// home returns the slot at which the search for an address begins. Addresses are
+// aligned, so it uses the high bits of a product, which depend on all bits.
 func (s *starts) home(address uintptr) int {
 	return int(uint64(address) * 0x9e3779b97f4a7c15 >> s.shift)
 }
@@ -70,8 +70,8 @@ func (s *starts) grow() {
 	}
 }
 
-// remove takes away the block that starts at the address, which there is. Those
-// that a search would meet behind it move up, so that no gap hides them.
+// remove takes away the block that starts at the address; there must be one.
+// Entries that were displaced past it move up, so that searches still find them.
 func (s *starts) remove(address uintptr) {
 	mask := len(s.slots) - 1
 	gap := s.home(address) & mask
@@ -79,7 +79,7 @@ func (s *starts) remove(address uintptr) {
 		gap = (gap + 1) & mask
 	}
 	for i := (gap + 1) & mask; s.slots[i].block != nil; i = (i + 1) & mask {
-		// It may move where it is no nearer than its home.
+		// An entry moves into the gap only if that is not before its home slot.
 		if (i-s.home(s.slots[i].start))&mask >= (i-gap)&mask {
 			s.slots[gap] = s.slots[i]
 			gap = i

@@ -2,30 +2,29 @@ package memory
 
 import "fmt"
 
-// AllocatorStats are the figures of an Allocator at one moment.
+// AllocatorStats are the statistics of an Allocator at one moment.
 type AllocatorStats struct {
-	Blocks         int    `json:"blocks"`
+	Blocks         int    `json:"blocks"`           // of the heap
 	BlockBytes     uint64 `json:"block_bytes"`      // taken from the heap
-	LiveBytes      uint64 `json:"live_bytes"`       // that allocations occupy, rounded to the alignment
+	LiveBytes      uint64 `json:"live_bytes"`       // in use by allocations, rounded up to the alignment
 	PeakLiveBytes  uint64 `json:"peak_live_bytes"`  // highest LiveBytes so far
 	PeakBlockBytes uint64 `json:"peak_block_bytes"` // highest BlockBytes so far
-	Allocations    int    `json:"allocations"`      // live
+	Allocations    int    `json:"allocations"`      // number of live allocations
 
-	// Of the blocks that allocations share: bytes that are free, those of the
-	// largest free chunk, and the part of the free bytes that a request for all
-	// of them could not have, from 0, also with nothing free, to 1.
-	FreeBytes     uint64  `json:"free_bytes"`
-	LargestFree   uint64  `json:"largest_free"`
-	Fragmentation float64 `json:"fragmentation"`
+	// The next three describe the blocks that allocations share.
+	FreeBytes     uint64  `json:"free_bytes"`    // not in use
+	LargestFree   uint64  `json:"largest_free"`  // bytes of the largest free chunk
+	Fragmentation float64 `json:"fragmentation"` // share of FreeBytes outside the largest chunk, 0 to 1; 0 if nothing is free
 
-	// Empty blocks given back to the heap so far, by Trim, by Free, and before
-	// a request fails.
-	TrimmedBlocks uint64 `json:"trimmed_blocks"`
-	TrimmedBytes  uint64 `json:"trimmed_bytes"`
+	// Empty blocks are given back to the heap by Trim, by Free, and before a
+	// request fails.
+	TrimmedBlocks uint64 `json:"trimmed_blocks"` // given back so far
+	TrimmedBytes  uint64 `json:"trimmed_bytes"`  // of those blocks
 }
 
-// Plus returns the figures of two allocators as those of one that has the memory
-// of both. Its peaks are bounds: the two need not have had theirs at one time.
+// Plus returns the sum of both statistics, as of one allocator with the memory of
+// both. The peaks are upper bounds, because the two may have peaked at different
+// times.
 func (s AllocatorStats) Plus(o AllocatorStats) AllocatorStats {
 	s.Blocks += o.Blocks
 	s.BlockBytes += o.BlockBytes
@@ -41,7 +40,8 @@ func (s AllocatorStats) Plus(o AllocatorStats) AllocatorStats {
 	return s
 }
 
-// fragmentation is that of free bytes, those of the largest chunk given.
+// fragmentation returns the fragmentation for a number of free bytes and the size
+// of the largest free chunk.
 func fragmentation(free, largest uint64) float64 {
 	if free == 0 {
 		return 0
@@ -81,15 +81,15 @@ func (a *Allocator) Stats() AllocatorStats {
 	}
 }
 
-// Validate re-derives every sum, list and link of a from its chunks and says
-// what does not agree. It is linear in the number of chunks.
+// Validate recomputes every sum, list and link of a from its chunks and returns an
+// error for the first that does not agree. It is linear in the number of chunks.
 func (a *Allocator) Validate() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.validate()
 }
 
-// validate is Validate for one who has the lock.
+// validate is Validate with the lock held.
 func (a *Allocator) validate() error {
 	var pooled []*region
 	var pooledBytes, blockBytes, liveBytes uint64

@@ -27,9 +27,9 @@ func TestStatsTellFragmentation(t *testing.T) {
 	if s := a.Stats(); s != (AllocatorStats{}) {
 		t.Fatalf("an unused allocator has %+v", s)
 	}
-	// 1 MiB of shared memory in four pieces of 320, 192, 320 and 192 KiB, the
-	// first and the third free again, beside a block of 512 KiB + 256 B of its
-	// own, and one of 1 MiB that is given back.
+	// 1 MiB of shared memory in four allocations of 320, 192, 320 and 192 KiB, of
+	// which the first and the third are freed again, beside a dedicated block of
+	// 512 KiB + 256 B and one of 1 MiB that is given back.
 	var pieces [4]Storage
 	for i, size := range []uint64{320 * kib, 192 * kib, 320 * kib, 192 * kib} {
 		pieces[i] = allocate(t, a, size)
@@ -74,7 +74,7 @@ func TestStatsAsJSON(t *testing.T) {
 	a.Trim()
 	dedicated := allocate(t, a, 512*kib+256)
 	free(t, a, dedicated, timeline.Point{Queue: 0, Value: 1})
-	a.Trim() // to no effect: the device uses it
+	a.Trim() // no effect: the device still uses it
 	allocate(t, a, 512*kib+256)
 	free(t, a, pieces[0])
 	free(t, a, pieces[2])

@@ -9,7 +9,7 @@ import (
 
 // The size classes of the two-level segregated fit ("TLSF: a New Dynamic
 // Memory Allocator for Real-Time Systems", Masmano et al., 2004). Sizes below
-// secondLevels have a class each; above, every power of two is divided into
+// secondLevels have a class each; above that, every power of two is divided into
 // secondLevels classes of equal width, so that a class wastes at most 1/32.
 const (
 	secondLevelBits = 5
@@ -17,7 +17,8 @@ const (
 	firstLevels     = 64 - secondLevelBits + 1
 
 	// classProbes is how many chunks of the request's own class are looked at
-	// before a larger class is cut: the most recent frees of the same size.
+	// before a chunk of a larger class is split. The first are the most recent
+	// frees of the same size.
 	classProbes = 4
 )
 
@@ -30,16 +31,16 @@ type chunk struct {
 	previous, next         *chunk // by offset, nil at the region's ends
 	previousFree, nextFree *chunk // in the list of the class, while free
 
-	// lastUse is joined from everything ever freed into the chunk's granules.
-	// It does not change while the chunk is in use.
+	// lastUse is the join of the last uses of everything ever freed into the
+	// chunk's granules. It does not change while the chunk is in use.
 	lastUse timeline.Frontier
 
-	// generation counts the frees of this chunk value, which is recycled: a
-	// storage whose generation is another is stale.
+	// generation counts the frees of this chunk value, which is recycled. A Storage
+	// with another generation is stale.
 	generation uint64
 
 	asked uint64 // bytes, as asked, while in use
-	site  *Site  // where it was allocated, while in use, when asked for
+	site  *Site  // where it was allocated, while in use and if sites are recorded
 }
 
 // region is a run of granules [0, size) that chunks divide without gaps; no
@@ -51,8 +52,8 @@ type region struct {
 	owner *block // for the allocator; nothing here reads it
 }
 
-// tlsf indexes the free chunks of any number of regions by size: take and
-// give are constant time in the number of chunks and regions.
+// tlsf indexes the free chunks of any number of regions by size. take and give
+// take constant time in the number of chunks and regions.
 type tlsf struct {
 	firstLevel  uint64              // bit i: secondLevel[i] is not zero
 	secondLevel [firstLevels]uint32 // bit j: lists[i][j] is not empty
@@ -69,8 +70,8 @@ func classOf(size uint64) (first, second int) {
 	return log - secondLevelBits + 1, int(size>>(log-secondLevelBits)) & (secondLevels - 1)
 }
 
-// classAbove returns the lowest class whose every chunk holds size granules;
-// ok is false when sizes end below it.
+// classAbove returns the lowest class in which every chunk holds size granules;
+// ok is false if there is no such class.
 func classAbove(size uint64) (first, second int, ok bool) {
 	if size >= secondLevels {
 		width := uint64(1) << (bits.Len64(size) - 1 - secondLevelBits)
@@ -102,8 +103,8 @@ func (t *tlsf) retireRegion(r *region, indexed bool) {
 	r.first = nil
 }
 
-// find returns a free chunk of at least size granules, nil when there is none.
-// Unless exhaustive, it is constant time and may miss a chunk of the request's
+// find returns a free chunk of at least size granules, nil if there is none.
+// Unless exhaustive, it takes constant time and may miss a chunk of the request's
 // own class that is large enough.
 func (t *tlsf) find(size uint64, exhaustive bool) *chunk {
 	first, second := classOf(size)
@@ -133,8 +134,8 @@ func (t *tlsf) find(size uint64, exhaustive bool) *chunk {
 	return nil
 }
 
-// firstFrom returns a chunk of the lowest class that is not empty, from class
-// (first, second) up.
+// firstFrom returns a chunk of the lowest class that is not empty, starting at
+// class (first, second).
 func (t *tlsf) firstFrom(first, second int) *chunk {
 	if m := t.secondLevel[first] >> second << second; m != 0 {
 		return t.lists[first][bits.TrailingZeros32(m)]
@@ -161,8 +162,8 @@ func (t *tlsf) largest() uint64 {
 	return size
 }
 
-// take puts the first size granules of a free, indexed chunk in use. What is
-// left over stays free with the same frontier.
+// take puts the first size granules of a free, indexed chunk in use. The rest
+// becomes a free chunk with the same frontier.
 func (t *tlsf) take(c *chunk, size uint64) {
 	t.unlink(c)
 	if c.size > size {
@@ -180,8 +181,9 @@ func (t *tlsf) take(c *chunk, size uint64) {
 	c.region.live++
 }
 
-// give frees a chunk of an indexed region, last used by lastUse, and merges it
-// with its free neighbours, whose frontiers join. c is dead afterwards.
+// give frees a chunk of an indexed region and merges it with its free neighbours,
+// joining their frontiers. lastUse is the last use of the chunk; c must not be
+// used afterwards.
 func (t *tlsf) give(c *chunk, lastUse timeline.Frontier) {
 	c.release(lastUse)
 	if p := c.previous; p != nil && p.free {
@@ -257,8 +259,8 @@ func (t *tlsf) newChunk() *chunk {
 	return c
 }
 
-// retire recycles a chunk value that is in no list. Its generation lives on,
-// and so does the storage behind its frontier.
+// retire recycles a chunk value that is in no list. It keeps the generation and
+// the memory of the frontier.
 func (t *tlsf) retire(c *chunk) {
 	c.lastUse.Reset()
 	c.generation++
@@ -267,7 +269,7 @@ func (t *tlsf) retire(c *chunk) {
 	t.spare = c
 }
 
-// validate re-derives the lists and bitmaps from the chunks of the indexed
+// validate recomputes the lists and bitmaps from the chunks of the indexed
 // regions.
 func (t *tlsf) validate(indexed []*region) error {
 	free := map[*chunk]bool{}

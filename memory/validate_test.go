@@ -7,7 +7,7 @@ import (
 	"github.com/vkomp/vkomp/timeline"
 )
 
-// Validate guards every other test: each kind of damage must show.
+// Every other test relies on Validate, so each kind of damage must be detected.
 func TestAllocatorValidateSeesDamage(t *testing.T) {
 	// Chunks of the first block by offset: used, free, used, free.
 	build := func() (*Allocator, *chunk, *block) {

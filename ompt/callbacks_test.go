@@ -14,7 +14,7 @@ import (
 	"github.com/vkomp/vkomp/ompt"
 )
 
-// recorder returns a tool that appends what it hears to events.
+// recorder returns a tool that appends the events it receives to events.
 func recorder(name string, events *[]string) ompt.Callbacks {
 	return ompt.Callbacks{
 		DeviceInitialize: func(e ompt.DeviceInitializeEvent) {
@@ -83,8 +83,8 @@ level=INFO msg=ompt_callback_device_finalize device_num=1
 	}
 }
 
-// everyCallback returns callbacks that write their names down, in the plain or the EMI
-// forms.
+// everyCallback returns callbacks, all plain or all EMI ones, that record their
+// names.
 func everyCallback(emi bool, events *[]string) ompt.Callbacks {
 	add := func(format string, args ...any) { *events = append(*events, fmt.Sprintf(format, args...)) }
 	c := ompt.Callbacks{
@@ -118,8 +118,8 @@ func everyCallback(emi bool, events *[]string) ompt.Callbacks {
 	return c
 }
 
-// callAll calls every callback that is registered, with an event of its own number where
-// it has one.
+// callAll calls every registered callback, with a different number in each event
+// that has one.
 func callAll(c ompt.Callbacks) {
 	id := ompt.ID(7)
 	v := reflect.ValueOf(c)
@@ -157,7 +157,8 @@ func TestTeeHasEveryCallback(t *testing.T) {
 	}
 }
 
-// A tee of both forms calls the plain ones from the EMI ones: it can be registered.
+// A Tee of plain and EMI callbacks calls the plain ones from the EMI ones, so that
+// it can be registered.
 func TestTeeOfBothForms(t *testing.T) {
 	var events []string
 	both := ompt.Tee(everyCallback(false, &events), everyCallback(true, &events))
@@ -190,7 +191,7 @@ func TestTeeOfBothForms(t *testing.T) {
 	if diff := cmp.Diff(want, events); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
-	// One tool that has both stays what it is.
+	// A single tool that has both stays as it is.
 	wrong := everyCallback(false, &events)
 	wrong.TargetMapEMI = func(ompt.TargetMapEMIEvent) {}
 	teed := ompt.Tee(everyCallback(true, &events), wrong)

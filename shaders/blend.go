@@ -38,16 +38,15 @@ var Blend = vkomp.KernelSource{
 	},
 }
 
-// Mix is how much of each image goes into a [Blend]. Weights may be negative:
+// Mix holds the weights of the images in a [Blend]. Weights may be negative:
 // {Original: 1, Edges: -1} draws edges dark.
 type Mix struct {
-	Original, Blurred, Edges float32
+	Original, Blurred, Edges float32 // the weight of each image
 }
 
-// BlendTarget makes a region that mixes the pixels of original, any run of an
-// image's pixels, with those of blurred and edges into destination. All are of
-// one length; destination may be original itself and shares no storage with
-// the others.
+// BlendTarget makes a region that mixes original, any run of an image's pixels,
+// with the pixels of blurred and edges into destination. All have the same length;
+// destination may be original itself and must not share storage with the others.
 func BlendTarget(k vkomp.Kernel, mix Mix, original []uint32, blurred []Pixel, edges []float32, destination []uint32) (vkomp.Target, error) {
 	if err := cmp.Or(
 		checkBlend(len(original), len(blurred), len(edges), len(destination)),

@@ -11,7 +11,7 @@ import (
 	"github.com/vkomp/vkomp/tests/vktest"
 )
 
-// pictures are an image and all that the image kernels make of it.
+// pictures holds an image and the results of the image kernels on it.
 type pictures struct {
 	original, grey, mixed []uint32
 	rows, blurred         []shaders.Pixel
@@ -122,7 +122,8 @@ func TestImageKernelsOnTheDeviceAgreeWithTheHost(t *testing.T) {
 	}
 }
 
-// drawnAlike draws images tile by tile on the device and whole on the host.
+// drawnAlike compares images drawn tile by tile on the device with images drawn
+// whole on the host.
 func drawnAlike(t *testing.T, b *fixture, cases []imageCase) {
 	t.Helper()
 	k := b.imageKernels()
@@ -152,8 +153,8 @@ func drawnAlike(t *testing.T, b *fixture, cases []imageCase) {
 	}
 }
 
-// sameBytes lets colours differ by one, since values that differ by a
-// millionth may lie on either side of a half; alpha is kept.
+// sameBytes allows colours to differ by one, since float values that differ by a
+// millionth may round differently; alpha must be the same.
 func sameBytes(t testing.TB, i int, got, want uint32) {
 	t.Helper()
 	for shift := 0; shift < 32; shift += 8 {
@@ -201,7 +202,7 @@ func TestPointwiseKernelsOnTheDeviceWorkInPlace(t *testing.T) {
 	}
 }
 
-// A kernel writes its tile and nothing beside it, wherever the tile lies.
+// A kernel writes its tile and nothing else, wherever the tile lies.
 func TestKernelsOnTheDeviceKeepToTheirTile(t *testing.T) {
 	b := open(t)
 	k := b.imageKernels()

@@ -11,7 +11,7 @@ import (
 	"github.com/vkomp/vkomp/tests/vktest"
 )
 
-// fixture is a runtime and where its regions run.
+// fixture is a runtime and the device on which its regions run.
 type fixture struct {
 	testing.TB
 	rt     *vkomp.Runtime
@@ -45,7 +45,7 @@ func (b *fixture) kernel(source vkomp.KernelSource) vkomp.Kernel {
 	return k
 }
 
-// launch runs a region to its end.
+// launch runs a region and waits for it.
 func (b *fixture) launch(ctx context.Context, target vkomp.Target, err error) {
 	b.Helper()
 	if err != nil {
@@ -57,7 +57,7 @@ func (b *fixture) launch(ctx context.Context, target vkomp.Target, err error) {
 	}
 }
 
-// deferred makes a region a deferred task with dependences.
+// deferred launches a region as a deferred task with dependences.
 func (b *fixture) deferred(ctx context.Context, depend []vkomp.Depend) func(vkomp.Target, error) {
 	return func(target vkomp.Target, err error) {
 		b.Helper()
@@ -78,7 +78,7 @@ func (b *fixture) region(maps []vkomp.Arg, body func(ctx context.Context)) {
 	}
 }
 
-// near compares within tolerance, in the elements' own unit.
+// near compares with a tolerance, in the unit of the elements.
 func near(t testing.TB, what string, got, want []float32, tolerance float64) {
 	t.Helper()
 	if len(got) != len(want) {
@@ -215,7 +215,7 @@ func cut(random *rand.Rand, whole shaders.Tile) []shaders.Tile {
 	return tiles
 }
 
-// reaching appends a dependence for each tile of the image that t touches.
+// reaching appends a dependence for each tile of the image that overlaps t.
 func reaching[T any](depend []vkomp.Depend, tiles []shaders.Tile, t shaders.Tile, image []T, kind func([]T) vkomp.Depend) []vkomp.Depend {
 	for _, u := range tiles {
 		if u.Y0 < t.Y1 && t.Y0 < u.Y1 {

@@ -13,8 +13,8 @@
 //	Sobel                            Pixel ──→ edges
 //	Blend        RGBA8 ────────────────┴─────────┴──────────→ RGBA8
 //
-// The wrapper maps what a kernel reads "to" and what it writes "from", so a
-// Target works alone, and inside a data region that holds the slices it copies
+// The wrapper maps what a kernel reads "to" and what it writes "from". So a
+// Target works alone, and inside a data region that maps the slices it copies
 // nothing. The caller adds Depend, NoWait, Device and Label. A Target may be
 // launched any number of times; making one allocates its arguments.
 //
@@ -26,8 +26,8 @@
 // once, at its end. Every channel is treated by itself, alpha too.
 //
 // Stencils work on a [Tile] of rows. The destination is the tile's rows; the
-// source is those rows and the halo that the stencil reaches, so far as the
-// image has them:
+// source is those rows and the halo that the stencil reads, as far as it lies in
+// the image:
 //
 //	tile.Y0-radius ┌┄┄┄┄┄┄┄┄┐
 //	               ┆  halo  ┆
@@ -44,9 +44,9 @@
 // # Precision
 //
 // Shaders and Host variants perform the same float32 operations in the same
-// order, none of them fused, so they differ only where a device rounds other
-// than to nearest even, flushes subnormals, or takes a less precise square
-// root. Grayscale is exact everywhere.
+// order, none of them fused. They differ only where a device does not round to
+// nearest even, flushes subnormals, or has a less precise square root. Grayscale
+// is exact everywhere.
 //
 // # Sub-slices on the device
 //

@@ -27,7 +27,7 @@ var Grayscale = vkomp.KernelSource{
 }
 
 // GrayscaleTarget makes a region that turns the pixels of source, any run of an
-// image's pixels, to grey ones in destination. The two are of one length and
+// image's pixels, to grey ones in destination. Both have the same length and are
 // either disjoint or the same slice.
 func GrayscaleTarget(k vkomp.Kernel, source, destination []uint32) (vkomp.Target, error) {
 	if err := cmp.Or(

@@ -18,8 +18,8 @@ func disjoint[A, B any](aName string, a []A, bName string, b []B) error {
 	return fmt.Errorf("%w: %s and %s share storage", vkomp.ErrInvalidArgument, aName, bName)
 }
 
-// disjointOrSame is disjoint for kernels in which an invocation reads just the
-// elements that it writes: they may work in place.
+// disjointOrSame is disjoint for kernels in which an invocation reads only the
+// elements that it writes: these may work in place.
 func disjointOrSame[T any](aName string, a []T, bName string, b []T) error {
 	if len(a) == len(b) && unsafe.SliceData(a) == unsafe.SliceData(b) {
 		return nil

@@ -11,15 +11,15 @@ import (
 //go:embed reduce.spv
 var reduceSPIRV []byte
 
-// The lanes of a workgroup, and the elements that it sums to one partial:
-// LANES and SPAN of the shader.
+// The number of lanes of a workgroup, and the number of elements that it sums to
+// one partial. They are LANES and SPAN of the shader.
 const (
 	reduceLanes = 128
 	reduceSpan  = 2048
 )
 
-// Reduce sums float32: each workgroup leaves one partial sum. Repeated on its
-// own partials until one is left, it sums a slice of any length, in an order
+// Reduce sums float32: each workgroup writes one partial sum. Applied repeatedly to
+// its own partials until one is left, it sums a slice of any length, in an order
 // that depends on the length alone. [ReduceTarget] launches it.
 var Reduce = vkomp.KernelSource{
 	Name:  "reduce",
@@ -33,8 +33,8 @@ var Reduce = vkomp.KernelSource{
 	},
 }
 
-// ReducePartials says how many partial sums n elements leave: the length that
-// [ReduceTarget] expects. It is 0 for no elements, and 1 when a single pass
+// ReducePartials returns the number of partial sums for n elements: the length of
+// the partials of [ReduceTarget]. It is 0 for no elements, and 1 when a single pass
 // sums them all.
 func ReducePartials(n int) int {
 	if n <= 0 {

@@ -12,7 +12,7 @@ import (
 	"github.com/vkomp/vkomp/vk/spirv"
 )
 
-// access is what a shader declares that it does with a binding.
+// access is how a shader declares that it uses a binding.
 type access string
 
 const (
@@ -32,8 +32,8 @@ type member struct {
 	Bytes uint32
 }
 
-// shipped is a kernel as its shader declares it, and the region that its
-// wrapper makes.
+// shipped is a kernel as its shader declares it, and the region that its wrapper
+// makes.
 type shipped struct {
 	source   vkomp.KernelSource
 	target   vkomp.Target
@@ -191,8 +191,8 @@ func TestShadersDeclareWhatTheirWrappersPass(t *testing.T) {
 	}
 }
 
-// Every Vulkan device takes 128 bytes of push constants and workgroups of 128
-// invocations; runtimes that launch a range in parts change the number of
+// Every Vulkan device supports 128 bytes of push constants and workgroups of 128
+// invocations. A runtime that launches a range in parts changes the number of
 // workgroups.
 func TestShadersRunOnEveryDevice(t *testing.T) {
 	for _, c := range everyKernel() {

@@ -49,7 +49,8 @@ func sobel(w window, source []Pixel, destination []float32) error {
 	if err := w.check(len(source), len(destination)); err != nil {
 		return err
 	}
-	// luma is that of the pixel at (x, y), or of the border's nearest to it.
+	// luma returns the luma of the pixel at (x, y), or of the nearest pixel of the
+	// border if that is outside.
 	luma := func(x, y int) float32 {
 		x, y = min(max(x, 0), w.width-1), min(max(y, 0), w.sourceRows-1)
 		p := source[y*w.width+x]

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Cut in any way, the tiles of a stencil make what the whole makes, to the bit.
+// However an image is cut into tiles, the result is bit by bit that of the whole.
 func TestTilesMakeWhatTheWholeMakes(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	weights, err := GaussianWeights(1.3, 4)

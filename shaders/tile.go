@@ -7,11 +7,11 @@ import (
 	"github.com/vkomp/vkomp"
 )
 
-// Tile is rows Y0 up to, not including, Y1 of an image or grid of Width ×
-// Height elements, stored row by row.
+// Tile is the rows Y0 up to, not including, Y1 of an image or grid that is stored
+// row by row.
 type Tile struct {
-	Width, Height int
-	Y0, Y1        int
+	Width, Height int // of the whole image, in elements
+	Y0, Y1        int // row numbers
 }
 
 // Whole returns the tile that is the whole of a width × height image.
@@ -19,8 +19,8 @@ func Whole(width, height int) Tile {
 	return Tile{Width: width, Height: height, Y1: height}
 }
 
-// Grow returns the tile with radius more rows above and below, so far as the
-// image has them: what a stencil of that radius reads to make the tile. A tile
+// Grow returns the tile with radius more rows above and below, as far as the image
+// has them. That is what a stencil of that radius reads to compute the tile. A tile
 // of no rows stays as it is.
 func (t Tile) Grow(radius int) Tile {
 	if t.Y0 >= t.Y1 || radius <= 0 {
@@ -31,8 +31,8 @@ func (t Tile) Grow(radius int) Tile {
 	return t
 }
 
-// Rows returns the tile's rows of an image's elements, nil when the tile does
-// not lie in the image or the image is not of the tile's size.
+// Rows returns the tile's rows of an image's elements. It is nil when the tile does
+// not lie in the image or the image does not have the tile's size.
 func Rows[T any](image []T, t Tile) []T {
 	if t.check() != nil || len(image) != t.Width*t.Height {
 		return nil
@@ -40,8 +40,8 @@ func Rows[T any](image []T, t Tile) []T {
 	return image[t.Y0*t.Width : t.Y1*t.Width : t.Y1*t.Width]
 }
 
-// maxElements bounds a slice's elements: an index, rounded up to a workgroup
-// and shifted by an offset, stays within a shader's int.
+// maxElements is the largest length of a slice. An index that is rounded up to a
+// workgroup and shifted by an offset still fits in a shader's int.
 const maxElements = 1<<31 - 1<<16
 
 func (t Tile) check() error {
@@ -56,7 +56,7 @@ func (t Tile) check() error {
 
 func (t Tile) elements() int { return t.Width * (t.Y1 - t.Y0) }
 
-// launch is one invocation an element of the tile.
+// launch returns the range of a kernel with one invocation for each element.
 func (t Tile) launch() vkomp.Range {
 	if t.elements() == 0 {
 		return vkomp.Range{}
@@ -64,21 +64,21 @@ func (t Tile) launch() vkomp.Range {
 	return vkomp.Range{X: t.Width, Y: t.Y1 - t.Y0}
 }
 
-// window is what a stencil is told about its tile: rows of width elements, made
-// from a source of sourceRows rows in which the tile's first row is number
-// first. Rows beyond the source are beyond the image.
+// window is what a stencil kernel is told about its tile: it computes rows of width
+// elements from a source of sourceRows rows, in which the tile's first row has the
+// number first. Rows outside the source are outside the image.
 type window struct {
 	width, rows, first, sourceRows int
 }
 
-// window relates the tile to the source rows that a stencil of this radius
-// needs.
+// window returns the window of the tile in the source rows of a stencil with this
+// radius.
 func (t Tile) window(radius int) window {
 	source := t.Grow(radius)
 	return window{width: t.Width, rows: t.Y1 - t.Y0, first: t.Y0 - source.Y0, sourceRows: source.Y1 - source.Y0}
 }
 
-// check refuses a window that reaches beyond its slices, given their lengths.
+// check returns an error if the window reaches outside slices of the given lengths.
 func (w window) check(source, destination int) error {
 	switch {
 	case w.width < 0 || w.rows < 0 || w.first < 0 || w.sourceRows < 0 || w.first > w.sourceRows-w.rows:
@@ -93,8 +93,8 @@ func (w window) check(source, destination int) error {
 	return nil
 }
 
-// checkStencil refuses slices that are not those of a stencil of this radius on
-// the tile, and returns its window.
+// checkStencil returns the window of a stencil with this radius on the tile, and an
+// error if the slices do not have the lengths that it needs.
 func checkStencil[S, D any](t Tile, radius int, source []S, destination []D) (window, error) {
 	if err := t.check(); err != nil {
 		return window{}, err

@@ -13,21 +13,21 @@ type Queue uint32
 // Point is one value of one queue's timeline. Value 0 is the timeline's
 // beginning: it has always been reached.
 type Point struct {
-	Queue Queue
-	Value uint64
+	Queue Queue  // the queue whose timeline it is
+	Value uint64 // of the queue's timeline semaphore
 }
 
 // String writes the point as queue:value.
 func (p Point) String() string { return fmt.Sprintf("%d:%d", p.Queue, p.Value) }
 
-// Frontier is a vector clock: for each queue it names, the value up to which
-// that queue's work has happened before. The zero Frontier is empty and covers
-// only value 0 of every queue.
+// Frontier is a vector clock: for each queue it holds the value up to which that
+// queue's work has happened before. The zero Frontier is empty and covers only
+// value 0 of every queue.
 //
 // A copied Frontier may share storage with its source: use Clone before
 // changing one of two copies.
 type Frontier struct {
-	// points are sorted by queue, one a queue, with values above 0.
+	// points are sorted by queue, at most one for each queue, with values above 0.
 	points []Point
 }
 
@@ -40,8 +40,8 @@ func NewFrontier(points ...Point) Frontier {
 	return f
 }
 
-// FrontierIn returns the frontier that has p in buf, which has room for a point: it
-// needs no memory of its own until another queue is added.
+// FrontierIn returns the frontier of p and keeps it in buf, which must have room
+// for a point. It allocates no memory until another queue is added.
 func FrontierIn(buf []Point, p Point) Frontier {
 	if p.Value == 0 {
 		return Frontier{points: buf[:0]}
@@ -50,8 +50,8 @@ func FrontierIn(buf []Point, p Point) Frontier {
 	return Frontier{points: buf[:1]}
 }
 
-// FrontierOf returns the frontier of points, which it sorts and keeps: they are of
-// different queues, with values above 0.
+// FrontierOf returns the frontier of points, which it sorts and keeps. They must
+// name different queues and have values above 0.
 func FrontierOf(points []Point) Frontier {
 	slices.SortFunc(points, func(a, b Point) int { return cmp.Compare(a.Queue, b.Queue) })
 	return Frontier{points: points}

@@ -6,14 +6,15 @@ import (
 	"strings"
 )
 
-// Device is what traits say of a device. Case means nothing in its names.
+// Device holds the traits of a device. Names are compared regardless of case.
 type Device struct {
 	// Number is the device's number, which device_num compares.
 	Number int
-	// Kinds, ISAs, Archs and Vendors are the names that the device answers to, the
-	// most telling one first. That of kind(any) goes without saying.
+	// Kinds, ISAs, Archs and Vendors are the names of the device for each trait,
+	// the most specific one first. kind(any) matches every device without a name
+	// here.
 	Kinds, ISAs, Archs, Vendors []string
-	// UID is no other device's.
+	// UID is unique to the device.
 	UID string
 }
 
@@ -31,24 +32,25 @@ func (d *Device) String() string {
 	return strings.Join(all, " ")
 }
 
-// Kinds are the names that kind accepts: those of OpenMP, and then Vulkan's types of
-// devices.
+// Kinds are the names that kind accepts: those of OpenMP, then one for each
+// VkPhysicalDeviceType.
 var Kinds = []string{"host", "nohost", "any", "cpu", "gpu", "fpga", "discrete", "integrated", "virtual", "software", "other"}
 
-// expression is true or false of a device.
+// expression is a condition on a device.
 type expression interface {
 	match(d *Device) bool
-	// String spells the expression so that it is read as the same again.
+	// String writes the expression in a form that parses to the same expression.
 	String() string
 }
 
-// every is the expression "*".
+// every is the expression "*", which matches every device.
 type every struct{}
 
 func (every) match(*Device) bool { return true }
 func (every) String() string     { return "*" }
 
-// trait compares a device's name with one that was written; device_num its number.
+// trait compares one of the device's names with value, or, for device_num, its
+// number with number.
 type trait struct {
 	name, value string
 	number      int
@@ -87,7 +89,7 @@ type not struct{ of expression }
 func (n not) match(d *Device) bool { return !n.of.match(d) }
 func (n not) String() string       { return "!" + operand(n.of) }
 
-// all is the expression "&&", some the expression "||"; both of two or more.
+// all is the expression "&&" and some the expression "||", of two or more operands.
 type (
 	all  []expression
 	some []expression
@@ -114,7 +116,7 @@ func join(of []expression, operator string) string {
 	return b.String()
 }
 
-// operand spells an expression as a part of another.
+// operand writes an expression as an operand of another, in parentheses if needed.
 func operand(e expression) string {
 	switch e.(type) {
 	case all, some:

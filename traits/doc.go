@@ -12,12 +12,13 @@
 //	subscript   = "[" number "]" | "[" [ number ] ":" [ number ] [ ":" [ number ] ] "]"
 //	name        = letters, digits, "_", "-" and "."; or anything between double quotes
 //
-// Space between them means nothing, nor does case. && and || of one level need
-// parentheses, and so does an expression of several operands with a subscript.
-// device_num and kind(host) are for OMP_DEFAULT_DEVICE, the host is not among what
-// is available or not. A subscript is C's, a section lower bound, length and stride:
-// it picks among the devices that match, in their order, and what it names beyond
-// their end is dropped. Nesting ends at 100 levels.
+// White space between tokens and the case of letters have no meaning. && and ||
+// on one level need parentheses, and so does an expression of several operands
+// with a subscript. device_num and kind(host) are for OMP_DEFAULT_DEVICE only,
+// because the host is always available. A subscript is an element as in C, or a
+// section with lower bound, length and stride. It selects from the devices that
+// match, in their order; indices past their end are ignored. Parentheses and !
+// nest up to 100 levels.
 //
-// All of it is plain data: any goroutine may use a list that was read.
+// Lists are immutable: any goroutine may use one.
 package traits

@@ -6,21 +6,22 @@ import (
 	"strings"
 )
 
-// Available is a value of OMP_AVAILABLE_DEVICES.
+// Available is a parsed value of OMP_AVAILABLE_DEVICES.
 type Available struct {
 	items []item
 }
 
-// item is an expression, and which of the devices that it matches are meant.
+// item is an expression and a subscript that selects from the devices it matches.
 type item struct {
 	of expression
-	// which is nil for all of them.
+	// which is nil if the item has no subscript: it selects all of them.
 	which *section
 }
 
-// section picks elements: lower, lower+stride, … of at most length, or to the end.
+// section selects elements lower, lower+stride, …: at most length, or all to the
+// end.
 type section struct {
-	// length is negative for as many as there are. An element [i] has length 1.
+	// length is negative if the section has none. An element [i] has length 1.
 	lower, length, stride int64
 }
 
@@ -29,14 +30,14 @@ func (s *section) pick(matches []int) []int {
 		return matches
 	}
 	var picked []int
-	// What a number that was read can make of i is far from overflow.
+	// The numbers are bounded by the parser, so i cannot overflow.
 	for i := s.lower; i < int64(len(matches)) && int64(len(picked)) != s.length; i += s.stride {
 		picked = append(picked, matches[i])
 	}
 	return picked
 }
 
-// String is "[lower:length:stride]" with what is not the default.
+// String writes "[lower:length:stride]", leaving out defaults.
 func (s *section) String() string {
 	switch {
 	case s == nil:
@@ -54,7 +55,7 @@ func (s *section) String() string {
 	return fmt.Sprintf("[%d:%s]", s.lower, length)
 }
 
-// matches gives the indices of the devices that are meant, in their order.
+// matches returns the indices of the devices that the item selects, in their order.
 func (i *item) matches(devices []Device) []int {
 	var matches []int
 	for k := range devices {
@@ -72,9 +73,10 @@ func (i *item) String() string {
 	return operand(i.of) + i.which.String()
 }
 
-// Devices returns the indices of the available ones among devices, all non-host, in
-// the order of their new numbers: item by item, each device with the first item that
-// means it. A subscript counts devices that an earlier item has taken too.
+// Devices returns the indices of the available devices among devices, which must
+// be non-host devices. Their order is that of their new numbers: item by item, and
+// each device with the first item that selects it. A subscript also counts devices
+// that an earlier item has selected.
 func (a *Available) Devices(devices []Device) []int {
 	var order []int
 	for k := range a.items {
@@ -87,7 +89,7 @@ func (a *Available) Devices(devices []Device) []int {
 	return order
 }
 
-// String spells the list so that ParseAvailable reads it as the same again.
+// String writes the list in a form that ParseAvailable reads as the same list.
 func (a *Available) String() string {
 	var parts []string
 	for k := range a.items {
@@ -100,36 +102,39 @@ func (a *Available) String() string {
 type Choice uint8
 
 const (
-	// ChooseNone: no item of the list matches. The device is omp_invalid_device.
+	// ChooseNone says that no item of the list matches: the device is
+	// omp_invalid_device.
 	ChooseNone Choice = iota
-	// ChooseDevice: a device was found.
+	// ChooseDevice says that a device was found.
 	ChooseDevice
-	// ChooseInitial, ChooseInvalid and ChooseDefault: the list says "initial",
-	// "invalid" or "default".
+	// ChooseInitial says that the list has "initial": the initial device.
 	ChooseInitial
+	// ChooseInvalid says that the list has "invalid": omp_invalid_device.
 	ChooseInvalid
+	// ChooseDefault says that the list has "default": the implementation chooses.
 	ChooseDefault
 )
 
-// Default is a value of OMP_DEFAULT_DEVICE.
+// Default is a parsed value of OMP_DEFAULT_DEVICE.
 type Default struct {
 	choices []choice
 }
 
-// choice is an item of the list: a number, a word, or devices.
+// choice is an item of the list: a number, a keyword, or an expression.
 type choice struct {
-	// kind is ChooseNone for devices, ChooseDevice for a number.
+	// kind is ChooseNone for an expression and ChooseDevice for a number.
 	kind   Choice
 	number int
 	item   item
 }
 
-// words are the choices that are neither number nor trait.
+// words holds the keywords.
 var words = map[string]Choice{"initial": ChooseInitial, "invalid": ChooseInvalid, "default": ChooseDefault}
 
-// Choose goes through the list until an item matches. With ChooseDevice comes the
-// index of the device among devices: by number, the host last. Of several that match
-// an item it is the first; a number matches where a device has it.
+// Choose returns the choice of the first item that applies. With ChooseDevice it
+// returns the index in devices of the chosen device; the host must be the last
+// device. An expression chooses the first device that it matches, a number the
+// device that has it.
 func (d *Default) Choose(devices []Device) (Choice, int) {
 	for k := range d.choices {
 		switch c := &d.choices[k]; c.kind {
@@ -148,7 +153,8 @@ func (d *Default) Choose(devices []Device) (Choice, int) {
 	return ChooseNone, 0
 }
 
-// Number returns the number that is the whole list, as before OpenMP 6.0.
+// Number returns the device number if the whole list is a single number, as before
+// OpenMP 6.0.
 func (d *Default) Number() (number int, ok bool) {
 	if len(d.choices) != 1 || d.choices[0].kind != ChooseDevice {
 		return 0, false
@@ -156,7 +162,7 @@ func (d *Default) Number() (number int, ok bool) {
 	return d.choices[0].number, true
 }
 
-// String spells the list so that ParseDefault reads it as the same again.
+// String writes the list in a form that ParseDefault reads as the same list.
 func (d *Default) String() string {
 	var parts []string
 	for k := range d.choices {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// machine is two GPUs of A, two of B, a processor's software device of B, and the host.
+// machine has two GPUs of vendor A, two of B, a software device of B, and the host.
 var machine = []Device{
 	{Number: 0, Kinds: []string{"nohost", "gpu"}, Vendors: []string{"A"}, Archs: []string{"spirv", "aa"}, ISAs: []string{"shaderInt64"}, UID: "uid-gpu1"},
 	{Number: 1, Kinds: []string{"nohost", "gpu"}, Vendors: []string{"B", "B driver"}, Archs: []string{"spirv", "bb"}, ISAs: []string{"shaderInt64", "shaderFloat64"}, UID: "uid-gpu2"},
@@ -24,7 +24,7 @@ func numbers(indices []int) string {
 	return b.String()
 }
 
-// C08, and the examples in the OpenMP examples' chapter on traits.
+// The examples of the traits chapter of the OpenMP examples document.
 func TestAvailableDevicesAreNumberedItemByItem(t *testing.T) {
 	for text, want := range map[string]string{
 		"*":                      "01234",
@@ -140,7 +140,7 @@ func TestOnlyOneNumberIsANumber(t *testing.T) {
 	}
 }
 
-// What a device says of itself selects it.
+// A device's own traits select it.
 func TestTraitsOfADeviceAreExpressions(t *testing.T) {
 	d := &machine[1]
 	const want = `kind(nohost) kind(gpu) vendor(B) vendor("B driver") arch(spirv) arch(bb) isa(shaderInt64) isa(shaderFloat64) uid(uid-gpu2)`

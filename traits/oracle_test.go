@@ -10,8 +10,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The oracle evaluates sets of devices, bit k being device k, and writes the text as it
-// goes: it knows neither the parser's trees nor how they match.
+// oracle generates random text and evaluates it at the same time as sets of
+// devices, bit k being device k. It uses neither the parser's trees nor their match
+// methods.
 type oracle struct {
 	*rapid.T
 	devices []Device
@@ -19,10 +20,11 @@ type oracle struct {
 	host    bool
 }
 
-// few names are what the random devices are called, so that they often match.
+// few holds the names of the random devices; there are few, so that they often
+// match.
 var few = []string{"a", "b", "c", "d e"}
 
-// spaced puts a space where one may be, at times.
+// spaced joins tokens, with a space between them at random.
 func (o *oracle) spaced(tokens ...string) string {
 	var b strings.Builder
 	for _, token := range tokens {

@@ -7,16 +7,17 @@ import (
 	"strings"
 )
 
-// Error says where a text is no list of devices.
+// Error is a syntax error in a list of devices.
 type Error struct {
-	// Text is what was read, Offset the byte of it that does not fit.
-	Text   string
+	// Text is the whole text that was parsed.
+	Text string
+	// Offset is the byte in Text at which the error is.
 	Offset int
-	// Problem says why, or what is wanted there.
+	// Problem says what is wrong, or what is expected, at Offset.
 	Problem string
 }
 
-// Error quotes the text, and what begins at the position.
+// Error quotes the text, and its beginning at Offset.
 func (e *Error) Error() string {
 	const excerpt = 16 // bytes
 	at := "its end"
@@ -58,19 +59,19 @@ func ParseDefault(text string) (*Default, error) {
 	return d, nil
 }
 
-// maxDepth bounds how deep parentheses and ! nest.
+// maxDepth is the deepest nesting of parentheses and !.
 const maxDepth = 100
 
-// parser reads text from at on.
+// parser parses text; at is the offset of the next byte.
 type parser struct {
 	text string
 	at   int
-	// every: "*" is an item. host: the host is a device, and devices have numbers.
+	// every allows the item "*". host allows the host as a device, and numbers.
 	every, host bool
 	depth       int
 }
 
-// bare reports whether r is part of a name without quotes.
+// bare reports whether r may be part of a name without quotes.
 func bare(r rune) bool {
 	return r == '_' || r == '-' || r == '.' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z'
 }
@@ -83,7 +84,7 @@ func (p *parser) space() {
 	p.at = len(p.text) - len(strings.TrimLeft(p.text[p.at:], " \t\n\v\f\r"))
 }
 
-// accept reads a token where it comes next.
+// accept consumes a token if it comes next, and reports whether it did.
 func (p *parser) accept(token string) bool {
 	p.space()
 	if !strings.HasPrefix(p.text[p.at:], token) {
@@ -99,7 +100,7 @@ func (p *parser) peek(token string) bool {
 	return strings.HasPrefix(p.text[p.at:], token)
 }
 
-// want reads a token that has to come next.
+// want consumes a token; it is an error if another comes next.
 func (p *parser) want(token string) error {
 	if !p.accept(token) {
 		return p.errorf(p.at, "want %q", token)
@@ -107,7 +108,7 @@ func (p *parser) want(token string) error {
 	return nil
 }
 
-// word reads a name without quotes, "" where none comes next.
+// word consumes a name without quotes and returns it, "" if none comes next.
 func (p *parser) word() string {
 	p.space()
 	start := p.at
@@ -117,7 +118,7 @@ func (p *parser) word() string {
 	return p.text[start:p.at]
 }
 
-// number reads a non-negative integer, if one comes next.
+// number consumes a non-negative integer if one comes next.
 func (p *parser) number() (n int64, ok bool, err error) {
 	p.space()
 	start := p.at
@@ -134,7 +135,7 @@ func (p *parser) number() (n int64, ok bool, err error) {
 	return int64(u), true, nil
 }
 
-// list reads items and the commas between them, to the end.
+// list parses items separated by commas up to the end of the text.
 func (p *parser) list(item func() error) error {
 	for {
 		if err := item(); err != nil {
@@ -150,7 +151,7 @@ func (p *parser) list(item func() error) error {
 	}
 }
 
-// choice reads an item of OMP_DEFAULT_DEVICE.
+// choice parses an item of OMP_DEFAULT_DEVICE.
 func (p *parser) choice() (choice, error) {
 	p.space()
 	start := p.at
@@ -182,7 +183,7 @@ func (p *parser) item() (i item, err error) {
 	return i, err
 }
 
-// expression reads operands, and whether there is just one.
+// expression parses operands and operators. single says that there is one operand.
 func (p *parser) expression() (e expression, single bool, err error) {
 	first, err := p.operand()
 	if err != nil {
@@ -212,7 +213,7 @@ func (p *parser) expression() (e expression, single bool, err error) {
 	return some(of), false, nil
 }
 
-// operator returns the operator that comes next.
+// operator returns the operator that comes next, "" if there is none.
 func (p *parser) operator() string {
 	for _, o := range []string{"&&", "||"} {
 		if p.peek(o) {
@@ -284,7 +285,7 @@ func (p *parser) trait() (expression, error) {
 	return t, p.want(")")
 }
 
-// wantItem says what may begin where a trait does not.
+// wantItem describes what may begin an item, for errors.
 func (p *parser) wantItem() string {
 	const traits = "a trait: kind, isa, arch, vendor, uid"
 	if p.host {
@@ -293,7 +294,7 @@ func (p *parser) wantItem() string {
 	return "want " + traits + "; or * as an item"
 }
 
-// name reads what a trait compares with.
+// name parses the value of a trait.
 func (p *parser) name() (string, error) {
 	start := p.at
 	if !p.accept(`"`) {

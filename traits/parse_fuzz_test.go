@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// No text makes a parser panic. What is read means the same when it is spelt and read
-// again, and an error points into the text and wants something.
+// No text makes a parser panic. Parsed text means the same when it is written and
+// parsed again, and an error points into the text and says what is expected.
 func FuzzParse(f *testing.F) {
 	for _, text := range []string{
 		"*", "0", "77", "initial", "INVALID", "default,0", "kind(gpu)", "!kind(host)", "(kind(gpu)&&vendor(A))[0],(kind(gpu)&&vendor(B))[0:2],*",

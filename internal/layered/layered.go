@@ -1,13 +1,13 @@
-// Package layered lays out acyclic graphs in columns, for pictures of task graphs: each
-// vertex stands right of all that lead to it.
+// Package layered lays out directed acyclic graphs in columns, for pictures of
+// task graphs: each vertex is to the right of all its predecessors.
 //
 //	column 0    1        2
 //	row 0  load ─ blur ─ blend
 //	row 1       └ edges ┘
 //
-// A graph is given as adjacency lists: edges[v] are the vertices that the edges of v lead
-// to. Equal graphs are laid out equally. The time is linear in vertices and edges but for
-// the sorting of each column.
+// A graph is given as adjacency lists: edges[v] holds the successors of v. Equal
+// graphs get equal layouts. The time is linear in vertices and edges except for the
+// sorting of each column.
 package layered
 
 import (
@@ -15,20 +15,21 @@ import (
 	"slices"
 )
 
-// Position is the place of a vertex in the grid.
+// Position is a place in the grid; columns count from the left, rows from the top.
 type Position struct {
 	Column, Row int
 }
 
-// leastWidth is the number of vertices without edges that share a row, at least.
+// leastWidth is the minimum number of vertices without edges in a row.
 const leastWidth = 8
 
-// sweeps is how often the columns are put in order from each side.
+// sweeps is how many times the columns are ordered from each side.
 const sweeps = 8
 
-// Place returns the position of each vertex; no two vertices have the same. The order
-// within a column keeps edges short. Vertices without edges fill rows below the others.
-// Vertices of a cycle, and those behind one, may stand left of what leads to them.
+// Place returns the position of each vertex; no two vertices share one. The order
+// within a column keeps edges short. Vertices without edges fill rows below the
+// others. Vertices of a cycle, and those reachable from one, may be to the left of
+// a predecessor.
 func Place(edges [][]int32) []Position {
 	at := make([]Position, len(edges))
 	connected := make([]bool, len(edges))
@@ -57,7 +58,7 @@ func Place(edges [][]int32) []Position {
 		below = max(below, len(members))
 	}
 	if below > 0 && len(alone) > 0 {
-		below++ // a row between
+		below++ // leave an empty row between
 	}
 	width := max(len(columns), leastWidth)
 	for i, v := range alone {
@@ -66,8 +67,9 @@ func Place(edges [][]int32) []Position {
 	return at
 }
 
-// untangle sets the row of each member of the columns. It orders them by the mean row of
-// those that they have edges with, from the left and from the right in turns.
+// untangle sets the row of each vertex in the columns. It orders a column by the
+// mean row of each vertex's neighbours, alternating between predecessors and
+// successors.
 func untangle(columns [][]int32, edges [][]int32, at []Position) {
 	before := make([][]int32, len(edges))
 	for v, after := range edges {
@@ -107,8 +109,8 @@ func untangle(columns [][]int32, edges [][]int32, at []Position) {
 	}
 }
 
-// InOrder calls visit for each edge, for those into a vertex before those out of it.
-// Edges out of a cycle, and behind one, are left out.
+// InOrder calls visit for each edge; all edges into a vertex come before the edges
+// out of it. Edges out of a cycle, and those reachable from one, are left out.
 func InOrder(edges [][]int32, visit func(from, to int32)) {
 	into := make([]int, len(edges))
 	for _, after := range edges {

@@ -6,7 +6,7 @@ import (
 	"github.com/vkomp/vkomp/ompt"
 )
 
-// task12 tells of a target task with a kernel and a copy: twelve events.
+// task12 reports a target task with a kernel and a copy: twelve events.
 func task12(p *program, made *madeTask) {
 	*made = madeTask{p: p, id: p.id(), label: "kernel"}
 	p.TaskCreate(ompt.TaskCreateEvent{EncounteringTask: &p.initial, NewTask: &made.data, Flags: ompt.TaskTarget, TaskID: made.id, Label: "kernel"})
@@ -27,7 +27,7 @@ func benchmark(b *testing.B, start func() *program) {
 	made := make([]madeTask, 1<<10)
 	for i := 0; b.Loop(); i++ {
 		if i%(1<<14) == 0 {
-			// What was kept is garbage.
+			// The retained trace is garbage.
 			b.StopTimer()
 			p = start()
 			b.StartTimer()
@@ -37,12 +37,12 @@ func benchmark(b *testing.B, start func() *program) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/12, "ns/event")
 }
 
-// BenchmarkCollector is a target task of twelve events.
+// BenchmarkCollector reports one target task of twelve events an iteration.
 func BenchmarkCollector(b *testing.B) {
 	benchmark(b, func() *program { return with(New(Options{}).Callbacks()) })
 }
 
-// BenchmarkCollectorFull has no room for any.
+// BenchmarkCollectorFull does the same for a collector without room.
 func BenchmarkCollectorFull(b *testing.B) {
 	benchmark(b, func() *program { return with(New(Options{Limit: 1}).Callbacks()) })
 }
@@ -51,7 +51,7 @@ func BenchmarkCounters(b *testing.B) {
 	benchmark(b, func() *program { return with(new(Counters).Callbacks()) })
 }
 
-// BenchmarkGoTrace is that without anybody tracing.
+// BenchmarkGoTrace does the same while Go's execution tracer is off.
 func BenchmarkGoTrace(b *testing.B) { benchmark(b, func() *program { return with(GoTrace()) }) }
 
 func BenchmarkLabels(b *testing.B) { benchmark(b, func() *program { return with(Labels()) }) }

@@ -43,7 +43,7 @@ func TestBusyIsWhatSomeIntervalCovers(t *testing.T) {
 
 func TestCurveIsTheSumSoFar(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		// What goes came before, so that nothing is cut off at 0.
+		// Every decrement follows its increment, so that the count never falls below 0.
 		var changes []change
 		for range rapid.IntRange(0, 8).Draw(t, "n") {
 			life, bytes := drawInterval(t), int64(rapid.IntRange(1, 9).Draw(t, "bytes"))

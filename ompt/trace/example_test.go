@@ -13,8 +13,8 @@ import (
 	"github.com/vkomp/vkomp/shaders"
 )
 
-// A collector is the tool of a runtime. What it has heard is written when the work is
-// done, or while it goes on.
+// A collector is the tool of a runtime. Its trace is written when the work is done,
+// or while it goes on.
 func Example() {
 	collector := trace.New(trace.Options{})
 	rt, err := vkomp.Open(vkomp.Options{Tool: collector.Callbacks()})
@@ -60,8 +60,8 @@ func Example() {
 	// true true
 }
 
-// Tools can be used together. Only the first is heard of here: nobody runs Go's
-// execution tracer or its profiler.
+// Several tools can be combined. Only the counters have output here, because
+// neither Go's execution tracer nor its profiler is running.
 func ExampleCounters() {
 	counters := new(trace.Counters)
 	tools := ompt.Tee(counters.Callbacks(), trace.GoTrace(), trace.Labels())

@@ -20,7 +20,7 @@ import (
 	"github.com/vkomp/vkomp/tests/vktest"
 )
 
-// with is a made-up program that tells tools.
+// with returns a simulated program that reports to tools.
 func with(tools ...ompt.Callbacks) *program {
 	p := &program{Callbacks: ompt.Tee(tools...)}
 	if p.SyncRegionWait == nil {
@@ -39,8 +39,8 @@ func with(tools ...ompt.Callbacks) *program {
 	return p
 }
 
-// executionTrace runs do under Go's tracer, and returns the events as go tool trace,
-// which checks that regions end where they began, spells them.
+// executionTrace runs do under Go's tracer and returns the events in the format of
+// go tool trace, which checks that regions end in the order in which they began.
 func executionTrace(t *testing.T, do func()) string {
 	t.Helper()
 	goTool := vktest.GoTool(t)
@@ -80,12 +80,12 @@ func TestGoTraceHasTasksRegionsAndLogs(t *testing.T) {
 		unfulfilled := p.task("unfulfilled", ompt.TaskExplicit)
 		p.schedule(nil, ompt.TaskSwitch, unfulfilled)
 		p.schedule(unfulfilled, ompt.TaskDetach, nil)
-		// That may be told of on any goroutine.
+		// These events may be reported on any goroutine.
 		p.wait(&unfulfilled.data, ompt.ScopeBegin, ompt.SyncRegionTaskwait)
 		p.wait(&unfulfilled.data, ompt.ScopeEnd, ompt.SyncRegionTaskwait)
 		dropped := p.task("dropped", ompt.TaskExplicit)
 		p.schedule(dropped, ompt.TaskCancel, nil)
-		// Its body ends when nobody traces any more.
+		// Its body ends after tracing has stopped.
 		late := p.task("late", ompt.TaskExplicit)
 		p.schedule(nil, ompt.TaskSwitch, late)
 	})
@@ -124,7 +124,7 @@ func TestGoTraceKeepsNothingWhileNobodyTraces(t *testing.T) {
 	}
 }
 
-// labelled returns the labels that the profile of goroutines has for this one.
+// labelled returns this goroutine's labels in the goroutine profile.
 func labelled(t *testing.T) string {
 	t.Helper()
 	var profile bytes.Buffer
@@ -181,7 +181,7 @@ func TestLabelsAreThoseOfTheBodyThatRuns(t *testing.T) {
 		expect("behind a kernel", "")
 	}
 
-	// The program's own goroutine keeps its labels.
+	// The goroutine of the program keeps its own labels.
 	pprof.Do(t.Context(), pprof.Labels("mine", "1"), func(context.Context) {
 		undeferred := p.task("undeferred", ompt.TaskTarget|ompt.TaskUndeferred)
 		p.schedule(nil, ompt.TaskSwitch, undeferred)

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// at makes an interval in units that tests count in.
+// at returns an interval in arbitrary units.
 func at(begin, end int) interval { return interval{time.Duration(begin), time.Duration(end)} }
 
 func TestLanes(t *testing.T) {
@@ -50,7 +50,7 @@ func drawInterval(t *rapid.T) interval {
 	return at(begin, begin+rapid.IntRange(0, 8).Draw(t, "length"))
 }
 
-// Against the definition, looked up time by time.
+// Compared with the definition, evaluated at every point in time.
 func TestLanesAreTheLowestFreeAndHoldNothingThatOverlaps(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var all []laid
@@ -71,7 +71,7 @@ func TestLanesAreTheLowestFreeAndHoldNothingThatOverlaps(t *testing.T) {
 				}
 			}
 			if up := a.parent; up != none && lane[i] != lane[up] && all[up].begin <= a.begin && a.end <= all[up].end {
-				// Something on the parent's lane is in the way.
+				// Another interval occupies the parent's lane.
 				blocked := false
 				for j, b := range all {
 					blocked = blocked || lane[j] == lane[up] && b.begin <= a.begin && a.begin < b.end && b.end < a.end
@@ -84,9 +84,9 @@ func TestLanesAreTheLowestFreeAndHoldNothingThatOverlaps(t *testing.T) {
 		if !alone {
 			return
 		}
-		// Without parents: as many lanes as there ever are intervals at once, and each
-		// begins on the lowest lane that has none, which the table shows.
-		// What has no length may find its lane taken.
+		// Without parents there are as many lanes as the most intervals at one time, and
+		// each interval begins on the lowest free lane. An empty interval may find its lane
+		// occupied.
 		least, most := min(len(all), 1), 1
 		for now := range time.Duration(40) {
 			running, some := 0, 0

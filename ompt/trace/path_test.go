@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// everyPath is the most that the weights of a path add up to, tried one by one.
+// everyPath returns the largest sum of weights on a path, by trying all paths.
 func everyPath(weights []time.Duration, edges []edge) time.Duration {
 	var from func(v int32) time.Duration
 	from = func(v int32) time.Duration {
@@ -27,7 +27,7 @@ func everyPath(weights []time.Duration, edges []edge) time.Duration {
 	return best
 }
 
-// drawGraph draws edges that lead up, under other names of the vertices.
+// drawGraph draws a random acyclic graph with permuted vertices.
 func drawGraph(t *rapid.T, n int) []edge {
 	names := rapid.Permutation(indices(n)).Draw(t, "names")
 	var edges []edge
@@ -92,7 +92,7 @@ func TestLongestPathOfFewVertices(t *testing.T) {
 		{"two light ones before one heavy", []time.Duration{3, 3, 5}, []edge{{0, 1}}, []int32{0, 1}, 6},
 		{"the longer way round", []time.Duration{1, 1, 2, 1}, []edge{{0, 1}, {1, 3}, {0, 2}, {2, 3}}, []int32{0, 2, 3}, 4},
 		{"what takes no time", []time.Duration{0, 4, 0}, []edge{{0, 1}}, []int32{0, 1}, 4},
-		// No trace has that; nothing must hang.
+		// No trace contains a cycle, but the function must not hang on one.
 		{"a cycle", []time.Duration{1, 1, 5}, []edge{{0, 1}, {1, 0}, {1, 2}}, []int32{2}, 5},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -114,8 +114,8 @@ func TestOwnTimesOfAPathFollowEachOther(t *testing.T) {
 		edges := drawGraph(t, n)
 		own := ownTimes(spans, edges)
 		for i, v := range spans {
-			// Moment by moment: those of the span at which all that the task depends on
-			// has ended.
+			// Computed at every point in time: count the span while every predecessor of
+			// the task has ended.
 			want := time.Duration(0)
 			for now := v.begin; now < v.end; now++ {
 				if endedBefore(spans, edges, int32(i), now) {
@@ -137,7 +137,7 @@ func TestOwnTimesOfAPathFollowEachOther(t *testing.T) {
 	})
 }
 
-// endedBefore reports whether all that a task depends on has ended.
+// endedBefore reports whether all predecessors of a task have ended.
 func endedBefore(spans []interval, edges []edge, v int32, now time.Duration) bool {
 	for _, e := range edges {
 		if e.to == v && (spans[e.from].end > now || !endedBefore(spans, edges, e.from, now)) {

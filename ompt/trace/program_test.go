@@ -9,12 +9,12 @@ import (
 	"github.com/vkomp/vkomp/ompt"
 )
 
-// program tells a tool of a made-up program. Times are in microseconds.
+// program is a simulated program that reports to a tool. Times are in microseconds.
 type program struct {
 	ompt.Callbacks
-	// moment is the time now.
+	// moment is the current time.
 	moment time.Duration
-	// device is what traces device 0, nil for none.
+	// device traces device 0, nil if it cannot be traced.
 	device  *tracedDevice
 	initial ompt.Data
 	ids     ompt.ID
@@ -65,7 +65,7 @@ func (p *program) taskIn(parent *ompt.Data, label string, flags ompt.TaskFlag, a
 	return t
 }
 
-// schedule moves a goroutine from one task to another; nil is none.
+// schedule switches a goroutine from one task to another; nil means no task.
 func (p *program) schedule(prior *madeTask, status ompt.TaskStatus, next *madeTask) {
 	e := ompt.TaskScheduleEvent{PriorStatus: status}
 	if prior != nil {
@@ -85,8 +85,8 @@ func (t *madeTask) region(endpoint ompt.ScopeEndpoint, kind ompt.TargetKind, dev
 		TargetID: t.targetID, TaskID: t.id, Label: t.label})
 }
 
-// operate makes an operation of a target region, or of none where t has none, that
-// takes until the time given, and returns its number.
+// operate performs a data operation of a target region, or of none if t has no
+// region. The operation ends at the time given; operate returns its number.
 func (t *madeTask) operate(o ompt.DataOp, until int) ompt.ID {
 	p := t.p
 	id := p.id()
@@ -115,7 +115,7 @@ func (p *program) wait(task *ompt.Data, endpoint ompt.ScopeEndpoint, kind ompt.S
 	p.SyncRegionWait(ompt.SyncRegionEvent{Kind: kind, Endpoint: endpoint, Task: task})
 }
 
-// did has the device record what it did, if it is traced.
+// did makes the device record an operation, if it is traced.
 func (p *program) did(t *madeTask, queue, begin, end int, op ompt.ID, o ompt.DataOp, label string) {
 	if p.device == nil {
 		return
@@ -143,7 +143,7 @@ func deleteOp(bytes uint64) ompt.DataOp {
 	return ompt.DataOp{Type: ompt.TargetDataDelete, SrcDeviceNum: ompt.NoDevice, DestDeviceNum: 0, Bytes: bytes, Label: "x"}
 }
 
-// tracedDevice is a device that can be traced, with a clock of microseconds.
+// tracedDevice is a device that supports tracing, with a clock of microseconds.
 type tracedDevice struct {
 	start              time.Time
 	request            ompt.BufferRequest
@@ -171,7 +171,8 @@ func (d *tracedDevice) StartTrace(request ompt.BufferRequest, complete ompt.Buff
 
 func (d *tracedDevice) PauseTrace(bool) error { return nil }
 
-// FlushTrace fills buffers of two calls each: the first is not the tool's yet.
+// FlushTrace delivers buffers in two calls each; only the second call gives the
+// buffer to the tool.
 func (d *tracedDevice) FlushTrace() error {
 	if d.flushing != nil {
 		d.flushing()
@@ -194,8 +195,8 @@ func (d *tracedDevice) TranslateTime(ticks uint64) time.Time {
 	return d.start.Add(time.Duration(ticks) * time.Microsecond)
 }
 
-// picture runs blur → edges → blend on the device, with a second blend that only waits
-// for blur, then save and, within it, pack on the host.
+// picture runs blur → edges → blend on the device, a second blend that depends on
+// blur alone, and then save with a nested pack on the host.
 func (p *program) picture() {
 	nowait := ompt.TaskTarget
 	p.at(10)

@@ -18,7 +18,7 @@ import (
 	"github.com/vkomp/vkomp/ompt"
 )
 
-// page writes a report.
+// page returns the report as text.
 func page(t *testing.T, traced *Trace, title string) string {
 	t.Helper()
 	var written bytes.Buffer
@@ -28,7 +28,7 @@ func page(t *testing.T, traced *Trace, title string) string {
 	return written.String()
 }
 
-// element returns what is in the only element of a page that begins like that.
+// element returns the contents of the only element of a page with that beginning.
 func element(t *testing.T, page, begin, end string) string {
 	t.Helper()
 	parts := strings.Split(page, begin)
@@ -42,7 +42,7 @@ func element(t *testing.T, page, begin, end string) string {
 	return inside
 }
 
-// drawnData returns what the page's script draws.
+// drawnData returns the data of the page's script.
 func drawnData(t *testing.T, page string) (d reportData) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(element(t, page, `<script type="application/json" id="data">`, "</script>")), &d); err != nil {
@@ -51,7 +51,7 @@ func drawnData(t *testing.T, page string) (d reportData) {
 	return d
 }
 
-// cells are the texts of a table's body, by row.
+// cells returns the texts of a table's body by row.
 func cells(t *testing.T, page, table string) []string {
 	t.Helper()
 	body := element(t, page, `<table id="`+table+`">`, "</table>")
@@ -167,14 +167,14 @@ func TestReportNeedsNothingElse(t *testing.T) {
 			t.Errorf("the page has %q", found)
 		}
 	}
-	// The policy would not let these do anything.
+	// The content security policy would block these attributes.
 	for _, attribute := range []string{`\son[a-z]+\s*=`, `\sstyle\s*=`} {
 		markup := strings.ReplaceAll(made, element(t, made, "<script>", "</script>"), "")
 		if found := regexp.MustCompile(attribute).FindString(markup); found != "" {
 			t.Errorf("the page has %q", found)
 		}
 	}
-	// The policy names what is there.
+	// The policy has the hash of each element.
 	for tag, policy := range map[string]string{"script": "script-src '", "style": "style-src '"} {
 		sum := sha256.Sum256([]byte(element(t, made, "<"+tag+">", "</"+tag+">")))
 		if want, got := "sha256-"+base64.StdEncoding.EncodeToString(sum[:]), element(t, made, policy, "'"); got != want {
@@ -204,7 +204,7 @@ func TestReportSaysWhatItLeavesOut(t *testing.T) {
 	if d := drawnData(t, made); len(d.Graph.Nodes) != 3*mostNodes || len(d.Critical) != mostNodes+1 {
 		t.Errorf("%d nodes, a path of %d", len(d.Graph.Nodes)/3, len(d.Critical))
 	}
-	// Of one box too many the last is left out.
+	// If there is one box more than the limit, the last is left out.
 	h = history{runs: make([]run, mostSlices+1), tasks: []task{{parent: none}}, now: time.Second}
 	for i := range h.runs {
 		h.runs[i] = run{index: int32(i), parent: none, begin: time.Duration(i), end: time.Duration(i + 1)}

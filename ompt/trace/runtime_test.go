@@ -23,7 +23,7 @@ import (
 	"github.com/vkomp/vkomp/tests/vktest"
 )
 
-// onHost runs a program without devices, with a tool.
+// onHost runs a program with a tool and without non-host devices.
 func onHost(t *testing.T, tool ompt.Callbacks, program func(context.Context, *vkomp.Runtime) error) {
 	t.Helper()
 	rt, err := vkomp.Open(vkomp.Options{Tool: tool, LookupEnv: func(name string) (string, bool) {
@@ -38,7 +38,7 @@ func onHost(t *testing.T, tool ompt.Callbacks, program func(context.Context, *vk
 	}
 }
 
-// everything makes tasks of all kinds on the host, several goroutines at once.
+// everything makes tasks of all kinds on the host, on several goroutines at once.
 func everything(ctx context.Context, rt *vkomp.Runtime) error {
 	saxpy, err := rt.NewKernel(shaders.Saxpy)
 	if err != nil {
@@ -155,8 +155,8 @@ func TestBodiesAreLabelledInProfiles(t *testing.T) {
 	})
 }
 
-// What a program has not freed goes with the device, and what could not be allocated never
-// was there.
+// Memory that a program did not free is released with its device; a failed
+// allocation is not counted.
 func TestMemoryGoesWithItsDevice(t *testing.T) {
 	collector, counters := trace.New(trace.Options{}), new(trace.Counters)
 	rt := vktest.Open(t, func(o *vkomp.Options) { o.Tool = ompt.Tee(collector.Callbacks(), counters.Callbacks()) })

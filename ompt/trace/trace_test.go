@@ -17,7 +17,7 @@ import (
 	"github.com/vkomp/vkomp/tests/tracecheck"
 )
 
-// labels names the tasks of a path.
+// labels returns the labels of the tasks of a path.
 func labels(t *Trace, tasks []int32) string {
 	var names []string
 	for _, task := range tasks {
@@ -94,7 +94,7 @@ device 0: test device/target regions, 4: side[16,34) submit side.comp[16,17)
 	}
 }
 
-// checkChrome holds what WriteChrome writes against the format.
+// checkChrome checks the output of WriteChrome against the format.
 func checkChrome(t *testing.T, traced *Trace) tracecheck.Counts {
 	t.Helper()
 	var written bytes.Buffer
@@ -365,7 +365,7 @@ func TestDeviceThatIsClosedAndOpenedAgainIsOne(t *testing.T) {
 	device := &tracedDevice{}
 	p := newProgram(collector, device)
 	p.picture()
-	// The runtime stops the trace, then the device is gone.
+	// The runtime stops the trace; afterwards the device is gone.
 	if err := device.StopTrace(); err != nil {
 		t.Fatal(err)
 	}
