@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/sched/order"
 	"github.com/vkomp/vkomp/vk"
 )
 
@@ -62,11 +63,11 @@ func (a *argument) padded() bool {
 // bytes are those of the store that the kernel can use: all if it reaches them by
 // address. A device may count all of the last word as bound
 // (robustStorageBufferAccessSizeAlignment).
-func (a *argument) bytes() span {
+func (a *argument) bytes() order.Span {
 	if a.size == 0 {
 		return a.whole()
 	}
-	return span{a.at, min((a.at+a.size+3)&^3, a.Size) - a.at}
+	return order.Span{Start: a.at, Size: min((a.at+a.size+3)&^3, a.Size) - a.at}
 }
 
 // buffers is the number of the kernel's buffer arguments.

@@ -1,6 +1,8 @@
 package sched
 
 import (
+	"github.com/vkomp/vkomp/sched/internal/mutant"
+	"github.com/vkomp/vkomp/sched/order"
 	"github.com/vkomp/vkomp/vk"
 )
 
@@ -41,10 +43,10 @@ type batch struct {
 	// clock is what the batch follows by the waits of it and of earlier batches of
 	// its queue; its queue's own element too is by waits alone. waits are the values
 	// that this batch waits for, by queue, 0 for none.
-	clock, waits clock
+	clock, waits order.Clock
 	// seen is what the host had seen the end of when it submitted the batch: whoever
 	// waits for the batch sees that too.
-	seen clock
+	seen order.Clock
 	// levels[l] holds commands that need no order among themselves, and come
 	// after those of lower levels. Those of level 0 follow nothing that earlier
 	// batches do either.
@@ -63,10 +65,10 @@ type batch struct {
 }
 
 // wait has the batch wait for a value of a queue, of which known is the clock.
-func (b *batch) wait(queue int32, value uint64, known clock) {
+func (b *batch) wait(queue int32, value uint64, known order.Clock) {
 	b.waits[queue] = max(b.waits[queue], value)
 	b.clock[queue] = max(b.clock[queue], value)
-	b.clock.join(known)
+	b.clock.Join(known)
 }
 
 // reset makes an empty batch of a recycled one.
@@ -104,21 +106,21 @@ func (b *batch) encode(out *vk.Stream, computes bool) (barriers int, ordered int
 	if !computes {
 		between, toHost = ofTransfers(between), ofTransfers(toHost)
 	}
-	if mutated(copiesUnseen) {
+	if mutant.Active(mutant.CopiesUnseen) {
 		between.SrcAccess &^= vk.AccessTransferWrite
 	}
 	for l := range b.levels {
 		if b.levels[l].Len() == 0 {
 			continue
 		}
-		if l > 0 && !mutated(barrierDropped) {
+		if l > 0 && !mutant.Active(mutant.BarrierDropped) {
 			out.Barrier(between)
 			barriers++
-			ordered = int32(l) + int32(offBy(orderedTooHigh))
+			ordered = int32(l) + int32(mutant.OffBy(mutant.OrderedTooHigh))
 		}
 		out.Append(&b.levels[l])
 	}
-	if b.hostRead && !mutated(hostBarrierDropped) {
+	if b.hostRead && !mutant.Active(mutant.HostBarrierDropped) {
 		out.Barrier(toHost)
 		barriers++
 	}

@@ -109,7 +109,7 @@ func levelsOf(t *testing.T, d *datadriven.TestData) string {
 		if task.Label == "" {
 			continue
 		}
-		at := int(task.order.mark.level)
+		at := int(task.order.at.Level)
 		levels[at] = append(levels[at], task.Label)
 		highest = max(highest, at)
 	}

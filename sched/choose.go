@@ -1,5 +1,7 @@
 package sched
 
+import "github.com/vkomp/vkomp/sched/order"
+
 // Costs, in nanoseconds, by which queues are compared. Only their proportions
 // matter; they are those of drivers measured, in whole microseconds.
 const (
@@ -27,7 +29,7 @@ func (b *batch) stall() uint64 { return b.work + stallCost*uint64(max(len(b.leve
 // kernelQueue returns the queue for a kernel of that many nanoseconds which follows
 // what s.order.gather has.
 func (s *Scheduler) kernelQueue(work uint64) *queue {
-	if s.order.gather.families != 0 {
+	if s.order.gather.Families != 0 {
 		return s.among(s.order.computing, work)
 	}
 	if len(s.order.computing) == 1 {
@@ -43,7 +45,7 @@ func (s *Scheduler) kernelQueue(work uint64) *queue {
 // s.order.gather has.
 func (s *Scheduler) copyQueue(bytes uint64) *queue {
 	switch {
-	case s.order.gather.families != 0:
+	case s.order.gather.Families != 0:
 		return s.among(s.order.queues, bytes/copyRate)
 	case len(s.order.queues) == 1:
 		return s.order.queues[0]
@@ -76,7 +78,7 @@ func (s *Scheduler) among(queues []*queue, work uint64) *queue {
 
 // allowed reports whether the queue is of a family that may use what s.order.gather is for.
 func (s *Scheduler) allowed(q *queue) bool {
-	return s.order.gather.families == 0 || s.order.gather.families&(1<<s.order.infos[q.index].Family) != 0
+	return s.order.gather.Families == 0 || s.order.gather.Families&(1<<s.order.infos[q.index].Family) != 0
 }
 
 // earliest returns the queue on which the work is estimated to finish first, the
@@ -95,9 +97,9 @@ func (s *Scheduler) earliest(queues []*queue, work uint64) *queue {
 // done if q does it.
 func (s *Scheduler) finishOn(q *queue, work uint64) uint64 {
 	level, ready := int32(0), uint64(0)
-	for i := range s.order.gather.len() {
-		if m := s.order.gather.at(i); s.waitsFor(q, m) {
-			ready = max(ready, s.order.queues[m.queue].until(m)+crossCost)
+	for i := range s.order.gather.Len() {
+		if m := s.order.gather.At(i); s.waitsFor(q, m) {
+			ready = max(ready, s.order.queues[m.Queue].until(m)+crossCost)
 		} else {
 			level = max(level, q.after(m))
 		}
@@ -110,14 +112,14 @@ func (s *Scheduler) finishOn(q *queue, work uint64) uint64 {
 }
 
 // until estimates in how many nanoseconds the queue has done what is up to m.
-func (q *queue) until(m mark) uint64 {
+func (q *queue) until(m order.SyncPoint) uint64 {
 	switch {
-	case m.value <= q.completed:
+	case m.Value <= q.completed:
 		return 0
-	case m.value == q.pending.value:
-		return q.backlog() + q.pending.work + stallCost*uint64(m.level)
+	case m.Value == q.pending.value:
+		return q.backlog() + q.pending.work + stallCost*uint64(m.Level)
 	}
-	if i, _ := q.find(m.value + 1); i > 0 {
+	if i, _ := q.find(m.Value + 1); i > 0 {
 		return q.inFlight[i-1].cost - q.landed
 	}
 	return 0

@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/vkomp/vkomp/sched/order"
 	"github.com/vkomp/vkomp/tasks"
 	"github.com/vkomp/vkomp/timeline"
 	"github.com/vkomp/vkomp/vk"
@@ -24,7 +25,7 @@ type naiveBatch struct {
 	// waits are those of the submission.
 	waits []timeline.Point
 	// followed are what the batch was to follow.
-	followed []mark
+	followed []order.SyncPoint
 	// needs are the batches that it had to follow and that had not ended by then.
 	needs []*naiveBatch
 }
@@ -38,7 +39,7 @@ type batchGraph struct {
 	s      *Scheduler
 	// batches are those of the queues by value, the pending ones too.
 	batches [][]*naiveBatch
-	marks   []mark
+	points  []order.SyncPoint
 	// fail: the next submission does.
 	fail bool
 }
@@ -94,12 +95,12 @@ func (g *batchGraph) behind(b *naiveBatch) map[*naiveBatch]bool {
 
 // meant are the batches that whoever follows m has to come after: a batch that failed
 // stands for what it was to follow.
-func (g *batchGraph) meant(m mark) (all []*naiveBatch) {
-	b := g.batch(m.queue, m.value)
+func (g *batchGraph) meant(m order.SyncPoint) (all []*naiveBatch) {
+	b := g.batch(m.Queue, m.Value)
 	if !b.failed {
 		return []*naiveBatch{b}
 	}
-	for _, e := range g.batches[m.queue][:m.value-1] {
+	for _, e := range g.batches[m.Queue][:m.Value-1] {
 		if !e.failed {
 			all = append(all, e)
 		}
@@ -149,7 +150,7 @@ func (g *batchGraph) Submit(queue int, _ *vk.Stream, waits []timeline.Point, for
 
 // sound checks that all of what a clock covers is there: a batch that has ended is
 // nobody's concern any more.
-func (g *batchGraph) sound(what string, c clock, behind map[*naiveBatch]bool) {
+func (g *batchGraph) sound(what string, c order.Clock, behind map[*naiveBatch]bool) {
 	for p, v := range c {
 		for _, b := range g.batches[p] {
 			if b.value <= v && !b.failed && !behind[b] {
@@ -159,16 +160,16 @@ func (g *batchGraph) sound(what string, c clock, behind map[*naiveBatch]bool) {
 	}
 }
 
-// put has a command on a queue follow marks, and returns whether it could.
-func (g *batchGraph) put(queue int32, after []mark) bool {
+// put has a command on a queue follow sync points, and returns whether it could.
+func (g *batchGraph) put(queue int32, after []order.SyncPoint) bool {
 	q := g.s.order.queues[queue]
-	var r trail
+	var r order.SyncSet
 	for _, m := range after {
-		r.add(m)
+		r.Add(m)
 	}
-	open := make([][]*naiveBatch, r.len())
+	open := make([][]*naiveBatch, r.Len())
 	for i := range open {
-		open[i] = g.meant(r.at(i))
+		open[i] = g.meant(r.At(i))
 	}
 	level, err := g.s.join(q, &r, tasks.NewWork())
 	if err != nil {
@@ -176,8 +177,8 @@ func (g *batchGraph) put(queue int32, after []mark) bool {
 	}
 	b := g.batch(queue, q.pending.value)
 	for i := range open {
-		m := r.at(i)
-		if g.batch(m.queue, m.value) != b {
+		m := r.At(i)
+		if g.batch(m.Queue, m.Value) != b {
 			b.followed = append(b.followed, m)
 		}
 		for _, n := range append(open[i], g.meant(m)...) {
@@ -186,13 +187,13 @@ func (g *batchGraph) put(queue int32, after []mark) bool {
 			}
 		}
 		// What is before the command on its own queue stays so within the batch.
-		if m.queue == queue && m.value == q.pending.value && level <= m.level && !q.pending.clock.covers(m) {
+		if m.Queue == queue && m.Value == q.pending.value && level <= m.Level && !q.pending.clock.Covers(m) {
 			g.t.Fatalf("a command after %v is at level %d of the same batch", m, level)
 		}
 	}
 	q.pending.commands++
 	q.pending.level(level).Fill(1, 0, 4, 0)
-	g.marks = append(g.marks, mark{value: q.pending.value, level: level, queue: queue})
+	g.points = append(g.points, order.SyncPoint{Value: q.pending.value, Level: level, Queue: queue})
 	return true
 }
 
@@ -271,7 +272,7 @@ func (g *batchGraph) flight(q *queue) {
 		if got := q.flying(v); got != flying {
 			g.t.Fatalf("in flight with value %d of queue %d is %v, want %v", v, q.index, got, flying)
 		}
-		if got := q.until(mark{value: v, queue: q.index}); got != cost && v > q.completed {
+		if got := q.until(order.SyncPoint{Value: v, Queue: q.index}); got != cost && v > q.completed {
 			g.t.Fatalf("value %d of queue %d is %d ns away, want %d", v, q.index, got, cost)
 		}
 	}
@@ -295,10 +296,10 @@ func TestClocksSayWhatWaitsOrder(t *testing.T) {
 		anyQueue := rapid.Int32Range(0, int32(len(manyQueues))-1)
 		put := func(t *rapid.T) {
 			g.t = t
-			var after []mark
-			if len(g.marks) > 0 {
+			var after []order.SyncPoint
+			if len(g.points) > 0 {
 				// Late ones are more likely to be under way.
-				recent := g.marks[max(0, len(g.marks)-10):]
+				recent := g.points[max(0, len(g.points)-10):]
 				after = rapid.SliceOfN(rapid.SampledFrom(recent), 0, 4).Draw(t, "after")
 			}
 			g.fail = rapid.IntRange(0, 9).Draw(t, "fails") == 0
@@ -327,29 +328,29 @@ func TestClocksSayWhatWaitsOrder(t *testing.T) {
 			},
 			"follows": func(t *rapid.T) {
 				g.t = t
-				if len(g.marks) == 0 {
+				if len(g.points) == 0 {
 					return
 				}
-				some := rapid.SampledFrom(g.marks)
-				var r trail
-				for range rapid.IntRange(1, 3).Draw(t, "marks") {
-					r.add(some.Draw(t, "mark"))
+				some := rapid.SampledFrom(g.points)
+				var r order.SyncSet
+				for range rapid.IntRange(1, 3).Draw(t, "points") {
+					r.Add(some.Draw(t, "point"))
 				}
 				m := some.Draw(t, "before")
-				target := g.batch(m.queue, m.value)
+				target := g.batch(m.Queue, m.Value)
 				if !g.s.follows(&r, m) || target.failed {
 					return
 				}
-				for i := range r.len() {
-					a := r.at(i)
-					if a.queue == m.queue && !a.before(m) {
+				for i := range r.Len() {
+					a := r.At(i)
+					if a.Queue == m.Queue && !a.Before(m) {
 						return
 					}
-					if a.value > g.s.order.queues[a.queue].last {
+					if a.Value > g.s.order.queues[a.Queue].last {
 						return // its batch is not submitted: Submit checks what it follows
 					}
-					value, _ := g.s.order.queues[a.queue].knownAt(a.value)
-					if value > 0 && g.behind(g.batch(a.queue, value))[target] {
+					value, _ := g.s.order.queues[a.Queue].knownAt(a.Value)
+					if value > 0 && g.behind(g.batch(a.Queue, value))[target] {
 						return
 					}
 				}

@@ -2,6 +2,7 @@ package sched
 
 import (
 	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/sched/order"
 	"github.com/vkomp/vkomp/vk"
 )
 
@@ -46,7 +47,7 @@ func (s *Scheduler) openMemory(o Options) error {
 	m.imports.unified = p.Type != vk.DeviceDiscrete && !o.HideHostVisible &&
 		p.MemoryTypes[m.storageHeap.memoryType].Flags&vk.MemoryHostVisible != 0
 	m.allocate = s.allocateFor
-	m.free = func(st memory.Storage) { s.giveBack(st, &trail{}) }
+	m.free = func(st memory.Storage) { s.giveBack(st, &order.SyncSet{}) }
 	return nil
 }
 

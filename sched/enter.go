@@ -8,6 +8,8 @@ import (
 
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/ompt"
+	"github.com/vkomp/vkomp/sched/internal/mutant"
+	"github.com/vkomp/vkomp/sched/order"
 	"github.com/vkomp/vkomp/sched/protect"
 	"github.com/vkomp/vkomp/tasks"
 )
@@ -43,10 +45,10 @@ func placed(n *tasks.Node) *target {
 // follows those follows them all. It returns one that has failed and is not over yet, or
 // nil.
 func (t *target) afterPredecessors() (failing *target) {
-	t.order.after.set(mark{})
+	t.order.after.Set(order.SyncPoint{})
 	for _, p := range t.node.Predecessors() {
-		if pt := placed(p); pt != nil && !mutated(predecessorForgotten) {
-			t.order.after.add(pt.order.mark)
+		if pt := placed(p); pt != nil && !mutant.Active(mutant.PredecessorForgotten) {
+			t.order.after.Add(pt.order.at)
 			if pt.failed != nil && !pt.over {
 				failing = pt
 			}
@@ -87,7 +89,7 @@ func (s *Scheduler) mustWaitFor(t *target) *[]*tasks.Node {
 				return &stateOf(block).parked
 			}
 			for _, b := range s.presence.blind {
-				if b.order.mark.value != 0 && b.leaves(m.Section) && (b.exit.late || s.mayFollow(&t.order.after, b.order.mark)) {
+				if b.order.at.Value != 0 && b.leaves(m.Section) && (b.exit.late || s.mayFollow(&t.order.after, b.order.at)) {
 					return &b.parked
 				}
 			}
@@ -148,9 +150,9 @@ func (s *Scheduler) mustWaitForHolders(t *target, block *memory.Present, item *m
 		return nil
 	}
 	for _, h := range state.holders {
-		// Where the commands of a late one were is forgotten: its mark
+		// Where the commands of a late one were is forgotten: its sync point
 		// is that of a late copy.
-		if h.by.order.mark.value == 0 || !h.by.exit.late && !s.mayFollow(&t.order.after, h.by.order.mark) {
+		if h.by.order.at.Value == 0 || !h.by.exit.late && !s.mayFollow(&t.order.after, h.by.order.at) {
 			continue
 		}
 		// An exit construct has no reference of its own: it would take

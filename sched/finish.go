@@ -9,6 +9,7 @@ import (
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/ompt"
 	"github.com/vkomp/vkomp/sched/construct"
+	"github.com/vkomp/vkomp/sched/order"
 	"github.com/vkomp/vkomp/sched/protect"
 	"github.com/vkomp/vkomp/tasks"
 )
@@ -50,7 +51,7 @@ func (s *Scheduler) finish(t *target, w *tasks.Work) {
 			return
 		}
 		if late {
-			s.flush(s.order.queues[t.order.mark.queue], true, w)
+			s.flush(s.order.queues[t.order.at.Queue], true, w)
 			s.mu.Unlock()
 			return
 		}
@@ -186,11 +187,11 @@ func (s *Scheduler) planResults(t *target, w *tasks.Work) (late bool, err error)
 	if len(missing) == 0 && len(hostReads) == 0 {
 		return false, nil
 	}
-	s.order.gather.set(mark{})
+	s.order.gather.Set(order.SyncPoint{})
 	for _, m := range hostReads {
 		s.gatherStore(m, m.whole())
 	}
-	var at mark
+	var at order.SyncPoint
 	if len(missing) > 0 {
 		at, err = s.placeDownloads(t, missing, w)
 	} else {
@@ -199,11 +200,11 @@ func (s *Scheduler) planResults(t *target, w *tasks.Work) (late bool, err error)
 	if err != nil {
 		return false, err
 	}
-	b := s.order.queues[at.queue].pending
+	b := s.order.queues[at.Queue].pending
 	b.hostRead = true
 	b.tasks = append(b.tasks, t)
-	t.order.mark = at
-	t.order.used.add(at)
+	t.order.at = at
+	t.order.used.Add(at)
 	t.exit.late = true
 	return true, nil
 }

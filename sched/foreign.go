@@ -6,6 +6,7 @@ import (
 
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/sched/construct"
+	"github.com/vkomp/vkomp/sched/order"
 	"github.com/vkomp/vkomp/tasks"
 	"github.com/vkomp/vkomp/vk"
 )
@@ -47,7 +48,7 @@ func (s *Scheduler) Order(n *tasks.Node, f Foreign, w *tasks.Work) error {
 	}
 	s.life.live++
 	t.afterPredecessors()
-	s.order.gather.setAll(&t.order.after)
+	s.order.gather.SetAll(&t.order.after)
 	q := s.earliest(s.order.queues, 0)
 	var err error
 	if len(f.Waits) > 0 && !q.pending.empty() {
@@ -56,22 +57,22 @@ func (s *Scheduler) Order(n *tasks.Node, f Foreign, w *tasks.Work) error {
 	}
 	var b *batch
 	if err == nil {
-		s.order.gather.setAll(&t.order.after)
-		b, t.order.mark, err = s.begin(q, w)
+		s.order.gather.SetAll(&t.order.after)
+		b, t.order.at, err = s.begin(q, w)
 	}
 	if err != nil {
 		s.abandon(t, err, w)
 		return err
 	}
-	t.order.mark = t.order.mark.last()
-	t.order.used.add(t.order.mark)
+	t.order.at = t.order.at.Last()
+	t.order.used.Add(t.order.at)
 	b.foreign.Waits = append(b.foreign.Waits, f.Waits...)
 	b.foreign.Signals = append(b.foreign.Signals, f.Signals...)
 	t.failed = f.Failure
 	b.tasks = append(b.tasks, t)
 	if len(f.Waits) > 0 {
 		b.work += foreignCost
-		s.wroteExported(t.order.mark)
+		s.wroteExported(t.order.at)
 	}
 	n.Placed(w)
 	// Others wait for what is signalled. A failure is the task's by now.
@@ -140,8 +141,8 @@ func (s *Scheduler) forgetExport(m *store) {
 	delete(s.exports.stores, m)
 }
 
-// wroteExported counts all exported memory as written at a mark of a pending batch.
-func (s *Scheduler) wroteExported(at mark) {
+// wroteExported counts all exported memory as written at a sync point of a pending batch.
+func (s *Scheduler) wroteExported(at order.SyncPoint) {
 	s.exports.mu.Lock()
 	var pinned []*store
 	for m := range s.exports.stores {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/sched/order"
 	"github.com/vkomp/vkomp/tasks"
 	"github.com/vkomp/vkomp/vk"
 )
@@ -290,7 +291,7 @@ func TestExportOfWhatIsNotThere(t *testing.T) {
 	}
 	// What was exported is forgotten with its memory.
 	r.s.mu.Lock()
-	r.s.wroteExported(mark{value: 1})
+	r.s.wroteExported(order.SyncPoint{Value: 1})
 	n := len(r.s.exports.stores)
 	r.s.mu.Unlock()
 	if n != 0 {

@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/sched/order"
 	"github.com/vkomp/vkomp/sched/protect"
 )
 
@@ -28,7 +29,7 @@ type Image struct {
 	// pointers are those that the image has when the task enters.
 	pointers []attached
 	// parts are what Write set, of an image whose storage was there before.
-	parts []span
+	parts []order.Span
 }
 
 // Attachment is a pointer in an image, of 8 bytes: the device address of an item's
@@ -134,7 +135,7 @@ func (image *Image) write(to unsafe.Pointer, size uint64, present, attach bool) 
 	if err := image.call(image.Write, set); err != nil {
 		return 0, err
 	}
-	image.parts = append(image.parts[:0], span{0, size})
+	image.parts = append(image.parts[:0], order.Span{Start: 0, Size: size})
 	if present {
 		// What Write sets is the same whatever the image held before, and what it does not
 		// set is what the image held.
@@ -159,20 +160,20 @@ func (image *Image) write(to unsafe.Pointer, size uint64, present, attach bool) 
 		binary.NativeEndian.PutUint64(set[p.offset:], p.address)
 	}
 	for _, p := range image.parts {
-		copy(unsafe.Slice((*byte)(unsafe.Add(to, p.start)), p.size), set[p.start:])
+		copy(unsafe.Slice((*byte)(unsafe.Add(to, p.Start)), p.Size), set[p.Start:])
 	}
 	return size, nil
 }
 
 // partsOf appends the runs of bytes other than 0xff.
-func partsOf(kept []byte, parts []span) []span {
+func partsOf(kept []byte, parts []order.Span) []order.Span {
 	for i, b := range kept {
 		switch last := len(parts) - 1; {
 		case b == 0xff:
-		case last >= 0 && parts[last].start+parts[last].size == uint64(i):
-			parts[last].size++
+		case last >= 0 && parts[last].Start+parts[last].Size == uint64(i):
+			parts[last].Size++
 		default:
-			parts = append(parts, span{uint64(i), 1})
+			parts = append(parts, order.Span{Start: uint64(i), Size: 1})
 		}
 	}
 	return parts

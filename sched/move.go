@@ -9,6 +9,7 @@ import (
 
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/sched/construct"
+	"github.com/vkomp/vkomp/sched/order"
 	"github.com/vkomp/vkomp/sched/protect"
 	"github.com/vkomp/vkomp/tasks"
 	"github.com/vkomp/vkomp/vk"
@@ -123,24 +124,21 @@ func (m *move) bytes() uint64 {
 	return m.Size
 }
 
-// span is where bytes lie, from where a move begins.
-type span struct{ start, size uint64 }
-
 // spans are those of the bytes that the move touches on its sides.
-func (m *move) spans() (dst, src span) {
+func (m *move) spans() (dst, src order.Span) {
 	if !m.strided {
-		return span{size: m.Size}, span{size: m.Size}
+		return order.Span{Size: m.Size}, order.Span{Size: m.Size}
 	}
-	dst.start, dst.size = m.rows.DstSpan()
-	src.start, src.size = m.rows.SrcSpan()
+	dst.Start, dst.Size = m.rows.DstSpan()
+	src.Start, src.Size = m.rows.SrcSpan()
 	return dst, src
 }
 
 // places are the bytes of its stores that the move touches.
-func (m *move) places() (dst, src span) {
+func (m *move) places() (dst, src order.Span) {
 	dst, src = m.spans()
-	dst.start += m.dstAt
-	src.start += m.srcAt
+	dst.Start += m.dstAt
+	src.Start += m.srcAt
 	return dst, src
 }
 
@@ -153,7 +151,7 @@ func (m *move) hostSpan() memory.Section {
 	if m.Kind.toHost() {
 		src = dst
 	}
-	return memory.Section{Ptr: unsafe.Add(m.Host.Ptr, src.start), Size: src.size}
+	return memory.Section{Ptr: unsafe.Add(m.Host.Ptr, src.Start), Size: src.Size}
 }
 
 // resolve finds what the region's pointers point to, and keeps it for the task. It
@@ -210,8 +208,8 @@ func (s *Scheduler) resolve(t *target, r *Region) error {
 			m.src, m.srcAt, err = s.findSpan(m.Src, src)
 		}
 		if err == nil && m.Kind == CopyWithin && m.dst == m.src && m.overlaps(dst, src) {
-			err = fmt.Errorf("%w: bytes %d to %d and %d to %d of %s", ErrOverlap, m.srcAt+src.start, m.srcAt+src.start+src.size,
-				m.dstAt+dst.start, m.dstAt+dst.start+dst.size, m.dst.describe())
+			err = fmt.Errorf("%w: bytes %d to %d and %d to %d of %s", ErrOverlap, m.srcAt+src.Start, m.srcAt+src.Start+src.Size,
+				m.dstAt+dst.Start, m.dstAt+dst.Start+dst.Size, m.dst.describe())
 		}
 		if err != nil {
 			return err
@@ -227,9 +225,9 @@ func (s *Scheduler) resolve(t *target, r *Region) error {
 }
 
 // overlaps reports whether a copy inside of one store reads bytes that it writes.
-func (m *move) overlaps(dst, src span) bool {
-	dst.start, src.start = dst.start+m.dstAt, src.start+m.srcAt
-	if dst.start >= src.start+src.size || src.start >= dst.start+dst.size {
+func (m *move) overlaps(dst, src order.Span) bool {
+	dst.Start, src.Start = dst.Start+m.dstAt, src.Start+m.srcAt
+	if dst.Start >= src.Start+src.Size || src.Start >= dst.Start+dst.Size {
 		return false
 	}
 	if !m.strided {
@@ -251,9 +249,9 @@ func (m *move) overlaps(dst, src span) bool {
 }
 
 // findSpan is find for the bytes of a move that begins at p.
-func (s *Scheduler) findSpan(p Pointer, bytes span) (*store, uint64, error) {
-	m, at, err := s.find(p.Add(int64(bytes.start)), bytes.size)
-	return m, at - bytes.start, err
+func (s *Scheduler) findSpan(p Pointer, bytes order.Span) (*store, uint64, error) {
+	m, at, err := s.find(p.Add(int64(bytes.Start)), bytes.Size)
+	return m, at - bytes.Start, err
 }
 
 // moveMustWait is mustWaitFor for one of the task's moves. What it writes to the
@@ -360,8 +358,8 @@ func (m *move) wholeUnits() bool {
 	}
 	dst, _ := m.spans()
 	unit := max(s.props.Limits.NonCoherentAtomSize, 1)
-	from := m.dst.Offset + m.dstAt + dst.start
-	return !m.strided && from%unit == 0 && dst.size%unit == 0
+	from := m.dst.Offset + m.dstAt + dst.Start
+	return !m.strided && from%unit == 0 && dst.Size%unit == 0
 }
 
 // planStream has the move go through a ring.
@@ -490,7 +488,7 @@ func (m *move) touchBegin(t *target) {
 	switch {
 	case m.direct && m.Kind == CopyWithin:
 		_, src := m.spans()
-		t.touches(t.s.memory.storageHeap, &m.src.Storage, m.srcAt+src.start, src.size)
+		t.touches(t.s.memory.storageHeap, &m.src.Storage, m.srcAt+src.Start, src.Size)
 	case m.direct && m.Kind == UpdateTo && m.Image != nil:
 		// The bytes between those that it writes stay.
 		t.touches(t.s.memory.storageHeap, &m.dst.Storage, m.dstAt, m.Size)
@@ -504,7 +502,7 @@ func (m *move) begin(t *target) (uint64, error) {
 	case m.dst == nil:
 	case m.direct:
 		dst, _ := m.spans()
-		t.touches(t.s.memory.storageHeap, &m.dst.Storage, m.dstAt+dst.start, dst.size)
+		t.touches(t.s.memory.storageHeap, &m.dst.Storage, m.dstAt+dst.Start, dst.Size)
 	case m.staging.Size > 0:
 		t.touches(t.s.memory.stagingHeap, &m.staging, 0, m.staging.Size)
 	}
@@ -534,7 +532,7 @@ func (m *move) touchEnd(t *target) {
 	case !m.Kind.toHost() || m.src == nil || m.ring != nil:
 	case m.direct:
 		_, src := m.spans()
-		t.touches(t.s.memory.storageHeap, &m.src.Storage, m.srcAt+src.start, src.size)
+		t.touches(t.s.memory.storageHeap, &m.src.Storage, m.srcAt+src.Start, src.Size)
 	default:
 		t.touches(t.s.memory.stagingHeap, &m.staging, 0, m.staging.Size)
 	}
@@ -585,7 +583,7 @@ func (m *move) onDevice() bool { return !m.direct && m.ring == nil && m.dst != n
 
 // placeMoves places the commands of the moves that the device makes, but for those
 // to the host.
-func (s *Scheduler) placeMoves(t *target, w *tasks.Work) (mark, error) {
+func (s *Scheduler) placeMoves(t *target, w *tasks.Work) (order.SyncPoint, error) {
 	any, bytes := false, uint64(0)
 	for i := range t.copies.moves {
 		m := &t.copies.moves[i]
@@ -593,7 +591,7 @@ func (s *Scheduler) placeMoves(t *target, w *tasks.Work) (mark, error) {
 			continue
 		}
 		if !any {
-			s.order.gather.setAll(&t.order.after)
+			s.order.gather.SetAll(&t.order.after)
 			any = true
 		}
 		bytes += m.bytes()
@@ -604,12 +602,12 @@ func (s *Scheduler) placeMoves(t *target, w *tasks.Work) (mark, error) {
 		}
 	}
 	if !any {
-		return mark{}, nil
+		return order.SyncPoint{}, nil
 	}
 	q := s.copyQueue(bytes)
 	b, at, err := s.begin(q, w)
 	if err != nil {
-		return mark{}, err
+		return order.SyncPoint{}, err
 	}
 	apart, first := t.movesApart(), true
 	for i := range t.copies.moves {
@@ -618,10 +616,10 @@ func (s *Scheduler) placeMoves(t *target, w *tasks.Work) (mark, error) {
 			continue
 		}
 		if !first && !apart {
-			at.level++
+			at.Level++
 		}
 		first = false
-		stream := b.level(at.level)
+		stream := b.level(at.Level)
 		dst := vk.Buffer(m.dst.Block.ID)
 		timed := s.time(q, stream, t, m.op, m.bytes())
 		switch {
@@ -629,7 +627,7 @@ func (s *Scheduler) placeMoves(t *target, w *tasks.Work) (mark, error) {
 			s.placeFill(q, stream, m)
 		case m.Kind == CopyWithin:
 			s.placeCopy(q, stream, dst, vk.Buffer(m.src.Block.ID), m.dst.Offset+m.dstAt, m.src.Offset+m.srcAt, m, m.rows)
-			m.src.use.add(at)
+			m.src.use.Add(at)
 		default:
 			s.placeCopy(q, stream, dst, vk.Buffer(m.staging.Block.ID), m.dst.Offset+m.dstAt, m.staging.Offset, m, m.rows.Unpacked())
 		}
@@ -650,8 +648,8 @@ func (t *target) movesApart() bool {
 	for i := range t.copies.moves {
 		if m := &t.copies.moves[i]; m.dst != nil {
 			dst, _ := m.spans()
-			from := m.dst.Offset + m.dstAt + dst.start
-			written = append(written, vk.BufferRange{Buffer: vk.Buffer(m.dst.Block.ID), Offset: from, Size: dst.size})
+			from := m.dst.Offset + m.dstAt + dst.Start
+			written = append(written, vk.BufferRange{Buffer: vk.Buffer(m.dst.Block.ID), Offset: from, Size: dst.Size})
 		}
 	}
 	t.dispatch.written = written
@@ -667,7 +665,7 @@ func (t *target) movesApart() bool {
 }
 
 // placeMovesToHost places the commands of the moves to the host.
-func (s *Scheduler) placeMovesToHost(t *target, w *tasks.Work) (mark, error) {
+func (s *Scheduler) placeMovesToHost(t *target, w *tasks.Work) (order.SyncPoint, error) {
 	any, bytes := false, uint64(0)
 	placed := func(m *move) bool { return m.Kind.toHost() && !m.direct && m.ring == nil && m.src != nil }
 	for i := range t.copies.moves {
@@ -676,7 +674,7 @@ func (s *Scheduler) placeMovesToHost(t *target, w *tasks.Work) (mark, error) {
 			continue
 		}
 		if !any {
-			s.order.gather.setAll(&t.order.after)
+			s.order.gather.SetAll(&t.order.after)
 			any = true
 		}
 		bytes += m.bytes()
@@ -684,14 +682,14 @@ func (s *Scheduler) placeMovesToHost(t *target, w *tasks.Work) (mark, error) {
 		s.gatherStore(m.src, from)
 	}
 	if !any {
-		return mark{}, nil
+		return order.SyncPoint{}, nil
 	}
 	q := s.copyQueue(bytes)
 	b, at, err := s.begin(q, w)
 	if err != nil {
-		return mark{}, err
+		return order.SyncPoint{}, err
 	}
-	stream := b.level(at.level)
+	stream := b.level(at.Level)
 	for i := range t.copies.moves {
 		m := &t.copies.moves[i]
 		if !placed(m) {
@@ -700,7 +698,7 @@ func (s *Scheduler) placeMovesToHost(t *target, w *tasks.Work) (mark, error) {
 		timed := s.time(q, stream, t, m.op, m.bytes())
 		s.placeCopy(q, stream, vk.Buffer(m.staging.Block.ID), vk.Buffer(m.src.Block.ID), m.staging.Offset, m.src.Offset+m.srcAt, m, m.rows.Packed())
 		timed.end(stream, vk.StageTransfer)
-		m.src.use.add(at)
+		m.src.use.Add(at)
 	}
 	b.hostRead = true
 	return at, nil
@@ -726,10 +724,10 @@ func (s *Scheduler) placeCopy(q *queue, stream *vk.Stream, dst, src vk.Buffer, d
 }
 
 // placeParts places the command that copies parts of an image, if there are any.
-func (s *Scheduler) placeParts(stream *vk.Stream, src, dst vk.Buffer, srcAt, dstAt uint64, parts []span) {
+func (s *Scheduler) placeParts(stream *vk.Stream, src, dst vk.Buffer, srcAt, dstAt uint64, parts []order.Span) {
 	regions := s.order.regions[:0]
 	for _, p := range parts {
-		regions = append(regions, vk.CopyRegion{SrcOffset: srcAt + p.start, DstOffset: dstAt + p.start, Size: p.size})
+		regions = append(regions, vk.CopyRegion{SrcOffset: srcAt + p.Start, DstOffset: dstAt + p.Start, Size: p.Size})
 	}
 	s.order.regions = regions
 	if len(regions) > 0 {

@@ -221,19 +221,19 @@ func (s *Scheduler) moveOp(t *target, m *move) *construct.Op {
 	dst, src := m.places()
 	switch {
 	case m.Kind.fromHost() && m.dst != nil && !(m.Kind == UpdateTo && m.dst.shared):
-		return t.transfer(ompt.TargetDataTransferToDevice, m.hostSpan().Ptr, m.dst, dst.start, m.bytes(), m.Label)
+		return t.transfer(ompt.TargetDataTransferToDevice, m.hostSpan().Ptr, m.dst, dst.Start, m.bytes(), m.Label)
 	case m.Kind.toHost() && m.src != nil && !(m.Kind == UpdateFrom && m.src.shared):
-		return t.transfer(ompt.TargetDataTransferFromDevice, m.hostSpan().Ptr, m.src, src.start, m.bytes(), m.Label)
+		return t.transfer(ompt.TargetDataTransferFromDevice, m.hostSpan().Ptr, m.src, src.Start, m.bytes(), m.Label)
 	case m.Kind == CopyWithin:
 		return t.newOp(ompt.DataOp{
 			Type: ompt.TargetDataTransfer, Bytes: m.bytes(), Label: m.Label,
-			SrcAddr: s.pointer(m.src).Address + src.start, SrcDeviceNum: s.numbers.Device,
-			DestAddr: s.pointer(m.dst).Address + dst.start, DestDeviceNum: s.numbers.Device,
+			SrcAddr: s.pointer(m.src).Address + src.Start, SrcDeviceNum: s.numbers.Device,
+			DestAddr: s.pointer(m.dst).Address + dst.Start, DestDeviceNum: s.numbers.Device,
 		})
 	case m.Kind == Fill:
 		return t.newOp(ompt.DataOp{
 			Type: ompt.TargetDataMemset, Bytes: m.bytes(), Label: m.Label, SrcDeviceNum: ompt.NoDevice,
-			DestAddr: s.pointer(m.dst).Address + dst.start, DestDeviceNum: s.numbers.Device,
+			DestAddr: s.pointer(m.dst).Address + dst.Start, DestDeviceNum: s.numbers.Device,
 		})
 	}
 	return nil

@@ -5,30 +5,31 @@ import (
 	"iter"
 
 	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/sched/order"
 	"github.com/vkomp/vkomp/tasks"
 	"github.com/vkomp/vkomp/vk"
 )
 
 // taskOrder is where a task is in the order of the device's work.
 type taskOrder struct {
-	// mark is where the task's last command is, or that of what it follows
+	// at is where the task's last command is, or that of what it follows
 	// when it has none. Its other commands come before it.
-	mark mark
-	// after are the marks of its predecessors, or of the last of its own commands, to
+	at order.SyncPoint
+	// after are the sync points of its predecessors, or of the last of its own commands, to
 	// which the next one is added; used are where its commands are, the last of them on
 	// each queue. earlier are where those are that used does not have since later batches
 	// of their queue have others, those of rings apart.
-	after, used trail
-	earlier     []mark
+	after, used order.SyncSet
+	earlier     []order.SyncPoint
 	// ahead: the copies to storage go ahead of what the task follows, which cannot know
 	// that storage.
 	ahead bool
 }
 
 func (o *taskOrder) reset() {
-	o.mark, o.ahead = mark{}, false
-	o.after.set(mark{})
-	o.used.set(mark{})
+	o.at, o.ahead = order.SyncPoint{}, false
+	o.after.Set(order.SyncPoint{})
+	o.used.Set(order.SyncPoint{})
 	o.earlier = o.earlier[:0]
 }
 
@@ -37,16 +38,16 @@ func (o *taskOrder) reset() {
 // after the one before. On an error some have been placed (see abandon).
 func (s *Scheduler) place(t *target, w *tasks.Work) error {
 	t.afterPredecessors()
-	t.order.after.addAll(&t.order.used) // its streams'
+	t.order.after.AddAll(&t.order.used) // its streams'
 	placed := false
-	for _, step := range [...]func(*Scheduler, *target, *tasks.Work) (mark, error){
+	for _, step := range [...]func(*Scheduler, *target, *tasks.Work) (order.SyncPoint, error){
 		(*Scheduler).placeUploads, (*Scheduler).placeMoves, (*Scheduler).placeKernel, (*Scheduler).placeMovesToHost, (*Scheduler).placeOuts,
 	} {
 		at, err := step(s, t, w)
 		if err != nil {
 			return err
 		}
-		if at.value != 0 {
+		if at.Value != 0 {
 			t.placedAt(at)
 			placed = true
 		}
@@ -57,13 +58,13 @@ func (s *Scheduler) place(t *target, w *tasks.Work) error {
 	case err != nil:
 		return err
 	case placed || hostReads:
-		q := s.order.queues[t.order.mark.queue]
+		q := s.order.queues[t.order.at.Queue]
 		q.pending.tasks = append(q.pending.tasks, t)
 	default:
 		if err := s.placeNothing(t, w); err != nil {
 			return err
 		}
-		if t.order.mark.value == 0 || s.ride(t) == nil {
+		if t.order.at.Value == 0 || s.ride(t) == nil {
 			// The device is done with what it follows. Its exit comes before its
 			// successors start, so it counts as complete rather than placed.
 			s.exits.done = append(s.exits.done, t)
@@ -76,66 +77,60 @@ func (s *Scheduler) place(t *target, w *tasks.Work) error {
 }
 
 // placedAt notes the place of the task's last command so far.
-func (t *target) placedAt(at mark) {
+func (t *target) placedAt(at order.SyncPoint) {
 	if !t.order.ahead {
-		t.order.after.set(at)
+		t.order.after.Set(at)
 	}
 	t.order.ahead = false
-	t.order.mark = at
-	t.order.after.add(at)
-	for i := range t.order.used.len() {
-		if m := t.order.used.at(i); m.queue == at.queue && m.value < at.value {
+	t.order.at = at
+	t.order.after.Add(at)
+	for i := range t.order.used.Len() {
+		if m := t.order.used.At(i); m.Queue == at.Queue && m.Value < at.Value {
 			t.order.earlier = append(t.order.earlier, m)
 		}
 	}
-	t.order.used.add(at)
+	t.order.used.Add(at)
 }
 
 // begin returns the pending batch of a queue and the place in it for commands that
 // come after what s.order.gather has.
-func (s *Scheduler) begin(q *queue, w *tasks.Work) (*batch, mark, error) {
-	if s.order.gather.nowhere || !s.allowed(q) {
-		return nil, mark{}, fmt.Errorf("%w: no queue is of a family that may use all of the foreign memory of the task", vk.ErrUnsupported)
+func (s *Scheduler) begin(q *queue, w *tasks.Work) (*batch, order.SyncPoint, error) {
+	if s.order.gather.Nowhere || !s.allowed(q) {
+		return nil, order.SyncPoint{}, fmt.Errorf("%w: no queue is of a family that may use all of the foreign memory of the task", vk.ErrUnsupported)
 	}
-	level, err := s.join(q, &s.order.gather.trail, w)
-	return q.pending, mark{value: q.pending.value, level: level, queue: q.index}, err
+	level, err := s.join(q, &s.order.gather.SyncSet, w)
+	return q.pending, order.SyncPoint{Value: q.pending.value, Level: level, Queue: q.index}, err
 }
 
-// placeNothing places a task that has no commands: its mark follows what it does.
+// placeNothing places a task that has no commands: its sync point follows what it does.
 func (s *Scheduler) placeNothing(t *target, w *tasks.Work) error {
-	s.order.gather.set(mark{})
+	s.order.gather.Set(order.SyncPoint{})
 	after := s.withoutSkipped(&t.order.after)
-	for i := range after.len() {
+	for i := range after.Len() {
 		// What is complete needs no waiting for, and counts as followed (see mayFollow).
-		if m := after.at(i); m.value > s.order.queues[m.queue].completed {
-			s.order.gather.add(m)
+		if m := after.At(i); m.Value > s.order.queues[m.Queue].completed {
+			s.order.gather.Add(m)
 		}
 	}
-	switch s.order.gather.len() {
+	switch s.order.gather.Len() {
 	case 0:
-		t.order.mark = t.order.after.first
+		t.order.at = t.order.after.First()
 		return nil
 	case 1:
-		t.order.mark = s.order.gather.first
+		t.order.at = s.order.gather.First()
 		return nil
 	}
 	_, at, err := s.begin(s.earliest(s.order.queues, 0), w)
 	if err == nil {
-		t.order.mark = at.last()
+		t.order.at = at.Last()
 	}
 	return err
 }
 
-// last returns the mark of what is last before the commands at m.
-func (m mark) last() mark {
-	m.level = max(m.level-1, 0)
-	return m
-}
-
-// ride has the task be done with the batch of its mark, and returns that; nil if the
+// ride has the task be done with the batch of its sync point, and returns that; nil if the
 // device is done with it.
 func (s *Scheduler) ride(t *target) *batch {
-	b := s.order.queues[t.order.mark.queue].underWay(t.order.mark.value)
+	b := s.order.queues[t.order.at.Queue].underWay(t.order.at.Value)
 	if b != nil {
 		b.tasks = append(b.tasks, t)
 	}
@@ -150,16 +145,16 @@ func (s *Scheduler) abandon(t *target, err error, w *tasks.Work) {
 	}
 	t.filled()
 	var last *batch
-	consider := func(m mark) {
+	consider := func(m order.SyncPoint) {
 		// They follow one another, but for those of rings, which end with the task: what
 		// was submitted last is complete last. One may be the batch that failed.
-		b := s.order.queues[m.queue].underWay(m.value)
+		b := s.order.queues[m.Queue].underWay(m.Value)
 		if b != nil && (last == nil || b.seq == 0 || last.seq != 0 && last.seq < b.seq) {
 			last = b
 		}
 	}
-	for i := range t.order.used.len() {
-		consider(t.order.used.at(i))
+	for i := range t.order.used.Len() {
+		consider(t.order.used.At(i))
 	}
 	for _, m := range t.order.earlier {
 		consider(m)
@@ -173,9 +168,9 @@ func (s *Scheduler) abandon(t *target, err error, w *tasks.Work) {
 }
 
 // placeUploads copies staging to storage.
-func (s *Scheduler) placeUploads(t *target, w *tasks.Work) (mark, error) {
+func (s *Scheduler) placeUploads(t *target, w *tasks.Work) (order.SyncPoint, error) {
 	if len(t.copies.uploads) == 0 {
-		return mark{}, nil
+		return order.SyncPoint{}, nil
 	}
 	// What comes after the task comes after its kernel.
 	t.order.ahead = t.Kernel != nil
@@ -183,16 +178,16 @@ func (s *Scheduler) placeUploads(t *target, w *tasks.Work) (mark, error) {
 		t.order.ahead = t.order.ahead && t.entry.uses[up.use].Created
 	}
 	bytes := uint64(0)
-	s.order.gather.setAll(&t.order.after)
+	s.order.gather.SetAll(&t.order.after)
 	for _, up := range t.copies.uploads {
 		m, to := t.uploadTo(up)
 		s.gatherStore(m, to)
-		bytes += to.size
+		bytes += to.Size
 	}
 	// Where what the task follows is, its kernel is likely to be.
 	q := s.copyQueue(bytes)
 	if t.order.ahead {
-		s.order.gather.set(mark{})
+		s.order.gather.Set(order.SyncPoint{})
 		for _, up := range t.copies.uploads {
 			m, to := t.uploadTo(up)
 			s.gatherStore(m, to)
@@ -200,17 +195,17 @@ func (s *Scheduler) placeUploads(t *target, w *tasks.Work) (mark, error) {
 	}
 	b, at, err := s.begin(q, w)
 	if err != nil {
-		return mark{}, err
+		return order.SyncPoint{}, err
 	}
-	stream := b.level(at.level)
+	stream := b.level(at.Level)
 	for _, up := range t.copies.uploads {
 		m, to := t.uploadTo(up)
-		timed := s.time(q, stream, t, t.copyInOf(up.use), to.size)
+		timed := s.time(q, stream, t, t.copyInOf(up.use), to.Size)
 		src, dst := vk.Buffer(up.staging.Block.ID), vk.Buffer(m.Block.ID)
 		if image := t.image(up.use); image != nil && !t.entry.uses[up.use].Created {
-			s.placeParts(stream, src, dst, up.staging.Offset, m.Offset+to.start, image.parts)
+			s.placeParts(stream, src, dst, up.staging.Offset, m.Offset+to.Start, image.parts)
 		} else {
-			stream.Copy(src, dst, up.staging.Offset, m.Offset+to.start, to.size)
+			stream.Copy(src, dst, up.staging.Offset, m.Offset+to.Start, to.Size)
 		}
 		timed.end(stream, vk.StageTransfer)
 		m.moved(to, at)
@@ -221,10 +216,10 @@ func (s *Scheduler) placeUploads(t *target, w *tasks.Work) (mark, error) {
 }
 
 // uploadTo returns where an upload goes.
-func (t *target) uploadTo(up upload) (*store, span) {
+func (t *target) uploadTo(up upload) (*store, order.Span) {
 	u := &t.entry.uses[up.use]
 	m := stateOf(u.Present).store
-	return m, span{u.Present.Storage.Offset - m.Offset + u.Offset + u.Skip, t.Enter[up.use].StorageSize() - u.Skip}
+	return m, order.Span{Start: u.Present.Storage.Offset - m.Offset + u.Offset + u.Skip, Size: t.Enter[up.use].StorageSize() - u.Skip}
 }
 
 // copies counts copies in the pending batch.
@@ -235,11 +230,11 @@ func (q *queue) copies(n int, bytes uint64) {
 }
 
 // placeKernel dispatches the task's kernel.
-func (s *Scheduler) placeKernel(t *target, w *tasks.Work) (mark, error) {
+func (s *Scheduler) placeKernel(t *target, w *tasks.Work) (order.SyncPoint, error) {
 	if t.Kernel == nil {
-		return mark{}, nil
+		return order.SyncPoint{}, nil
 	}
-	s.order.gather.setAll(&t.order.after)
+	s.order.gather.SetAll(&t.order.after)
 	for i := range t.dispatch.arguments {
 		if a := &t.dispatch.arguments[i]; a.store != nil {
 			s.gatherStore(a.store, a.bytes())
@@ -249,9 +244,9 @@ func (s *Scheduler) placeKernel(t *target, w *tasks.Work) (mark, error) {
 	q := s.kernelQueue(work)
 	b, at, err := s.begin(q, w)
 	if err != nil {
-		return mark{}, err
+		return order.SyncPoint{}, err
 	}
-	stream := b.level(at.level)
+	stream := b.level(at.Level)
 	for _, c := range t.dispatch.plan.calls {
 		timed := s.time(q, stream, t, t.submitOp(), uint64(c.count[0])*uint64(c.count[1])*uint64(c.count[2]))
 		stream.Dispatch(t.dispatch.pipeline, t.dispatch.ranges, t.dispatch.push, c.base, c.count)
@@ -265,7 +260,7 @@ func (s *Scheduler) placeKernel(t *target, w *tasks.Work) (mark, error) {
 		if a.store == nil {
 			continue
 		}
-		a.use.add(at)
+		a.use.Add(at)
 		if !a.readOnly {
 			a.wrote(a.bytes(), at)
 			if a.block != nil {
@@ -329,8 +324,8 @@ func (s *Scheduler) placeHostReads(t *target, w *tasks.Work) (bool, error) {
 	if len(t.Exit) == 0 && len(t.copies.reading) == 0 && len(t.dispatch.arguments) == 0 && len(t.copies.moves) == 0 {
 		return false, nil
 	}
-	q := s.order.queues[t.order.after.first.queue]
-	s.order.gather.setAll(&t.order.after)
+	q := s.order.queues[t.order.after.First().Queue]
+	s.order.gather.SetAll(&t.order.after)
 	reads := false
 	read := func(m *store) {
 		reads = true
@@ -363,7 +358,7 @@ func (s *Scheduler) placeHostReads(t *target, w *tasks.Work) (bool, error) {
 	if !reads {
 		return false, nil
 	}
-	if t.order.used.len() == 0 {
+	if t.order.used.Len() == 0 {
 		q = s.earliest(s.order.queues, 0)
 	}
 	b, at, err := s.begin(q, w)
@@ -371,23 +366,23 @@ func (s *Scheduler) placeHostReads(t *target, w *tasks.Work) (bool, error) {
 		return false, err
 	}
 	b.hostRead = true
-	if t.order.mark.queue != q.index || t.order.mark.value != b.value {
-		t.order.mark = at.last()
+	if t.order.at.Queue != q.index || t.order.at.Value != b.value {
+		t.order.at = at.Last()
 	}
 	return true, nil
 }
 
 // placeOuts copies blocks to staging that the task's exit will copy out.
-func (s *Scheduler) placeOuts(t *target, w *tasks.Work) (mark, error) {
+func (s *Scheduler) placeOuts(t *target, w *tasks.Work) (order.SyncPoint, error) {
 	if len(t.copies.downloads) == 0 {
-		return mark{}, nil
+		return order.SyncPoint{}, nil
 	}
-	s.order.gather.setAll(&t.order.after)
+	s.order.gather.SetAll(&t.order.after)
 	return s.placeDownloads(t, t.copies.downloads, w)
 }
 
 // placeDownloads copies blocks of t's to staging, after what s.order.gather has.
-func (s *Scheduler) placeDownloads(t *target, downloads []download, w *tasks.Work) (mark, error) {
+func (s *Scheduler) placeDownloads(t *target, downloads []download, w *tasks.Work) (order.SyncPoint, error) {
 	bytes := uint64(0)
 	for _, d := range downloads {
 		m, from := d.from()
@@ -397,13 +392,13 @@ func (s *Scheduler) placeDownloads(t *target, downloads []download, w *tasks.Wor
 	q := s.copyQueue(bytes)
 	b, at, err := s.begin(q, w)
 	if err != nil {
-		return mark{}, err
+		return order.SyncPoint{}, err
 	}
-	stream := b.level(at.level)
+	stream := b.level(at.Level)
 	for _, d := range downloads {
 		m, from := d.from()
 		timed := s.time(q, stream, t, d.op, d.size)
-		stream.Copy(vk.Buffer(m.Block.ID), vk.Buffer(d.staging.Block.ID), m.Offset+from.start, d.staging.Offset, d.size)
+		stream.Copy(vk.Buffer(m.Block.ID), vk.Buffer(d.staging.Block.ID), m.Offset+from.Start, d.staging.Offset, d.size)
 		timed.end(stream, vk.StageTransfer)
 		m.moved(from, at)
 	}
@@ -413,9 +408,9 @@ func (s *Scheduler) placeDownloads(t *target, downloads []download, w *tasks.Wor
 }
 
 // from returns what a download copies.
-func (d *download) from() (*store, span) {
+func (d *download) from() (*store, order.Span) {
 	m := stateOf(d.block).store
-	return m, span{d.block.Storage.Offset - m.Offset + d.offset, d.size}
+	return m, order.Span{Start: d.block.Storage.Offset - m.Offset + d.offset, Size: d.size}
 }
 
 // failBatch fails the tasks of a batch that was not submitted, or that a lost device has

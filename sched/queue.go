@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/vkomp/vkomp/sched/internal/mutant"
+	"github.com/vkomp/vkomp/sched/order"
 	"github.com/vkomp/vkomp/tasks"
 	"github.com/vkomp/vkomp/timeline"
 	"github.com/vkomp/vkomp/vk"
@@ -41,18 +43,18 @@ type queue struct {
 	// completed is the last value known to be reached, known the clock of the last
 	// batch up to there.
 	completed uint64
-	known     clock
+	known     order.Clock
 	// last is the value of the last batch that was submitted.
 	last uint64
-	// ordered: whatever is before this mark is ordered before every command of
+	// ordered: whatever is before this point is ordered before every command of
 	// later batches, by a barrier already submitted.
-	ordered mark
+	ordered order.SyncPoint
 	// seen is what the host had seen the end of when it submitted the last barrier of
 	// the queue: whatever comes later on the queue sees it too.
-	seen clock
+	seen order.Clock
 	// hostVisible is what the host sees of what the device wrote once the batches in
 	// flight are complete.
-	hostVisible clock
+	hostVisible order.Clock
 	// drivers counts goroutines that wait for the queue themselves, or are about to;
 	// the waiter rests meanwhile. wake is signalled when it may have something to do:
 	// batches are in flight and there is no driver. wakeUps counts that.
@@ -74,34 +76,34 @@ func (q *queue) backlog() uint64 { return q.cost - q.landed }
 
 // after returns the lowest level of the pending batch at which a command
 // follows m, which is on the queue, or complete: then it has to see it.
-func (q *queue) after(m mark) int32 {
+func (q *queue) after(m order.SyncPoint) int32 {
 	switch {
-	case m.value == 0, q.pending.clock.covers(m), q.seen.covers(m):
+	case m.Value == 0, q.pending.clock.Covers(m), q.seen.Covers(m):
 		return 0
-	case m.queue != q.index:
+	case m.Queue != q.index:
 		return 1
-	case m.value == q.pending.value:
-		return m.level + 1
-	case m.before(q.ordered):
+	case m.Value == q.pending.value:
+		return m.Level + 1
+	case m.Before(q.ordered):
 		return 0
 	}
 	return 1
 }
 
-// join has what q's pending batch gets from now on follow the marks of r, and
+// join has what q's pending batch gets from now on follow the points of r, and
 // returns the lowest level at which it does. Batches of other queues that it has to
 // wait for are submitted: what is waited for is on its way. An error is that of such
 // a submission.
-func (s *Scheduler) join(q *queue, r *trail, w *tasks.Work) (level int32, err error) {
+func (s *Scheduler) join(q *queue, r *order.SyncSet, w *tasks.Work) (level int32, err error) {
 	r = s.withoutSkipped(r)
 	late := false
-	for i := range r.len() {
-		m := r.at(i)
+	for i := range r.Len() {
+		m := r.At(i)
 		if !s.waitsFor(q, m) {
 			continue
 		}
-		p := s.order.queues[m.queue]
-		if m.value > p.last {
+		p := s.order.queues[m.Queue]
+		if m.Value > p.last {
 			err = cmp.Or(err, s.submit(p, w))
 		}
 		late = true
@@ -113,21 +115,21 @@ func (s *Scheduler) join(q *queue, r *trail, w *tasks.Work) (level int32, err er
 	if err != nil {
 		return 0, err
 	}
-	for i := range r.len() {
-		m := r.at(i)
+	for i := range r.Len() {
+		m := r.At(i)
 		if s.waitsFor(q, m) {
-			p := s.order.queues[m.queue]
-			value, known := p.knownAt(m.value)
-			q.pending.wait(m.queue, value, known)
+			p := s.order.queues[m.Queue]
+			value, known := p.knownAt(m.Value)
+			q.pending.wait(m.Queue, value, known)
 			if b := p.flying(value); b != nil {
-				q.seen.join(b.seen)
+				q.seen.Join(b.seen)
 			}
 		}
 	}
-	for i := range r.len() {
-		level = max(level, q.after(r.at(i)))
+	for i := range r.Len() {
+		level = max(level, q.after(r.At(i)))
 	}
-	if mutated(levelTooLow) {
+	if mutant.Active(mutant.LevelTooLow) {
 		level = max(level-1, 0)
 	}
 	return level, nil
@@ -135,32 +137,32 @@ func (s *Scheduler) join(q *queue, r *trail, w *tasks.Work) (level int32, err er
 
 // skipped reports whether m is of a batch that could not be submitted, and its queue has
 // submitted no other since.
-func (s *Scheduler) skipped(m mark) bool {
-	q := s.order.queues[m.queue]
-	return q.last < m.value && m.value < q.pending.value
+func (s *Scheduler) skipped(m order.SyncPoint) bool {
+	q := s.order.queues[m.Queue]
+	return q.last < m.Value && m.Value < q.pending.value
 }
 
-// withoutSkipped returns r with what skipped marks were to follow in their place: their
+// withoutSkipped returns r with what skipped points were to follow in their place: their
 // commands are never to run, so there is nothing else to wait for.
-func (s *Scheduler) withoutSkipped(r *trail) *trail {
+func (s *Scheduler) withoutSkipped(r *order.SyncSet) *order.SyncSet {
 	some := false
-	for i := range r.len() {
-		some = some || s.skipped(r.at(i))
+	for i := range r.Len() {
+		some = some || s.skipped(r.At(i))
 	}
 	if !some {
 		return r
 	}
-	s.order.unskipped.set(mark{})
-	for i := range r.len() {
-		m := r.at(i)
+	s.order.unskipped.Set(order.SyncPoint{})
+	for i := range r.Len() {
+		m := r.At(i)
 		if !s.skipped(m) {
-			s.order.unskipped.add(m)
+			s.order.unskipped.Add(m)
 			continue
 		}
-		q := s.order.queues[m.queue]
-		s.order.unskipped.add(mark{value: q.last, level: maxLevel, queue: m.queue})
+		q := s.order.queues[m.Queue]
+		s.order.unskipped.Add(order.SyncPoint{Value: q.last, Level: order.MaxLevel, Queue: m.Queue})
 		for p, value := range q.pending.waits {
-			s.order.unskipped.add(mark{value: value, level: maxLevel, queue: int32(p)})
+			s.order.unskipped.Add(order.SyncPoint{Value: value, Level: order.MaxLevel, Queue: int32(p)})
 		}
 	}
 	return &s.order.unskipped
@@ -168,7 +170,7 @@ func (s *Scheduler) withoutSkipped(r *trail) *trail {
 
 // followed is what commands follow that are placed in the pending batch behind all
 // complete writes to what they use.
-func (s *Scheduler) followed(q *queue) clock {
+func (s *Scheduler) followed(q *queue) order.Clock {
 	copy(s.order.ended, q.pending.clock)
 	for p, o := range s.order.queues {
 		s.order.ended[p] = max(s.order.ended[p], o.completed)
@@ -178,8 +180,8 @@ func (s *Scheduler) followed(q *queue) clock {
 
 // waitsFor reports whether q has to wait for another queue in order to follow m.
 // What the host has seen the end of a barrier makes visible.
-func (s *Scheduler) waitsFor(q *queue, m mark) bool {
-	return m.queue != q.index && m.value > s.order.queues[m.queue].completed && !q.pending.clock.covers(m)
+func (s *Scheduler) waitsFor(q *queue, m order.SyncPoint) bool {
+	return m.Queue != q.index && m.Value > s.order.queues[m.Queue].completed && !q.pending.clock.Covers(m)
 }
 
 // gatherStore adds what commands on bytes of a store come after whatever the program
@@ -187,49 +189,49 @@ func (s *Scheduler) waitsFor(q *queue, m mark) bool {
 // means than an incomplete predecessor. Those that are complete need making visible;
 // those in flight were left unordered by the program and are its own affair (OpenMP
 // orders by depend clauses, not by accesses).
-func (s *Scheduler) gatherStore(m *store, bytes span) {
-	s.order.gather.limit(m.families)
-	for g := range m.past.within(bytes) {
-		if !mutated(writesForgotten) {
+func (s *Scheduler) gatherStore(m *store, bytes order.Span) {
+	s.order.gather.Limit(m.families)
+	for g := range m.past.Within(bytes) {
+		if !mutant.Active(mutant.WritesForgotten) {
 			s.gatherWrote(g)
 		}
-		if !mutated(transfersForgotten) {
-			s.gatherIf(&g.moved, false)
+		if !mutant.Active(mutant.TransfersForgotten) {
+			s.gatherIf(&g.Moved, false)
 		}
 	}
 }
 
 // gatherWrites is gatherStore without the transfers.
-func (s *Scheduler) gatherWrites(m *store, bytes span) {
-	s.order.gather.limit(m.families)
-	for g := range m.past.within(bytes) {
+func (s *Scheduler) gatherWrites(m *store, bytes order.Span) {
+	s.order.gather.Limit(m.families)
+	for g := range m.past.Within(bytes) {
 		s.gatherWrote(g)
 	}
 }
 
 // gatherWrote adds the complete writes of a segment. A write in flight, which the
 // commands need not follow, does not stand for those that it comes after.
-func (s *Scheduler) gatherWrote(g *segment) {
-	if s.gatherIf(&g.wrote, true) || mutated(earlierWritesForgotten) {
+func (s *Scheduler) gatherWrote(g *order.Segment) {
+	if s.gatherIf(&g.Wrote, true) || mutant.Active(mutant.EarlierWritesForgotten) {
 		return
 	}
-	for i := range g.under.len() {
-		m := g.under.at(i)
-		if done := s.order.queues[m.queue].completed; m.value > done {
+	for i := range g.Under.Len() {
+		m := g.Under.At(i)
+		if done := s.order.queues[m.Queue].completed; m.Value > done {
 			// There may be others before it.
-			m = mark{value: done, level: maxLevel, queue: m.queue}
+			m = order.SyncPoint{Value: done, Level: order.MaxLevel, Queue: m.Queue}
 		}
-		s.order.gather.add(m)
+		s.order.gather.Add(m)
 	}
 }
 
-// gatherIf adds the marks that are complete, or those that are not. It reports whether
+// gatherIf adds the points that are complete, or those that are not. It reports whether
 // these are all.
-func (s *Scheduler) gatherIf(r *trail, complete bool) (all bool) {
+func (s *Scheduler) gatherIf(r *order.SyncSet, complete bool) (all bool) {
 	all = true
-	for i := range r.len() {
-		if at := r.at(i); (at.value <= s.order.queues[at.queue].completed) == complete {
-			s.order.gather.add(at)
+	for i := range r.Len() {
+		if at := r.At(i); (at.Value <= s.order.queues[at.Queue].completed) == complete {
+			s.order.gather.Add(at)
 		} else {
 			all = false
 		}
@@ -268,7 +270,7 @@ func (s *Scheduler) submit(q *queue, w *tasks.Work) error {
 		}
 	}
 	if err != nil {
-		// The value is skipped: marks of the failed batch stay before those of
+		// The value is skipped: points of the failed batch stay before those of
 		// every later one, which waits for what it was to wait for.
 		q.pending = q.newBatch(b.value+1, b.clock)
 		copy(q.pending.waits, b.waits)
@@ -283,14 +285,14 @@ func (s *Scheduler) submit(q *queue, w *tasks.Work) error {
 	q.stats.Barriers += uint64(barriers)
 	q.stats.SemaphoreWaits += uint64(len(waits))
 	if ordered > 0 {
-		q.ordered = mark{value: b.value, level: ordered, queue: q.index}
+		q.ordered = order.SyncPoint{Value: b.value, Level: ordered, Queue: q.index}
 		for p, v := range b.seen {
-			q.seen[p] = v + offBy(seenTooMuch)
+			q.seen[p] = v + mutant.OffBy(mutant.SeenTooMuch)
 		}
 	}
 	if b.hostRead {
-		q.hostVisible.join(b.clock)
-		q.hostVisible.join(b.seen)
+		q.hostVisible.Join(b.clock)
+		q.hostVisible.Join(b.seen)
 		q.hostVisible[q.index] = b.value
 	}
 	q.retired = false
@@ -368,10 +370,10 @@ func (q *queue) underWay(value uint64) *batch {
 func (s *Scheduler) waitsOf(b *batch) []timeline.Point {
 	waits := s.order.waits[:0]
 	for p, value := range b.waits {
-		if value > 0 && !mutated(waitDropped) {
+		if value > 0 && !mutant.Active(mutant.WaitDropped) {
 			value, known := s.order.queues[p].knownAt(value)
 			b.wait(int32(p), value, known)
-			waits = append(waits, timeline.Point{Queue: timeline.Queue(p), Value: value - offBy(waitTooLow) + offBy(waitTooHigh)})
+			waits = append(waits, timeline.Point{Queue: timeline.Queue(p), Value: value - mutant.OffBy(mutant.WaitTooLow) + mutant.OffBy(mutant.WaitTooHigh)})
 		}
 	}
 	if len(waits) > 1 {
@@ -381,7 +383,7 @@ func (s *Scheduler) waitsOf(b *batch) []timeline.Point {
 			for k, o := range waits {
 				_, known := s.order.queues[o.Queue].knownAt(o.Value)
 				// Those before i that were dropped are implied themselves.
-				implied = implied || k != i && known[p.Queue]+offBy(waitImpliedTooEarly) >= p.Value
+				implied = implied || k != i && known[p.Queue]+mutant.OffBy(mutant.WaitImpliedTooEarly) >= p.Value
 			}
 			if !implied {
 				kept = append(kept, p)
@@ -403,14 +405,14 @@ func (q *queue) recycle(b *batch) {
 }
 
 // newBatch returns an empty batch, which follows what the one before it does.
-func (q *queue) newBatch(value uint64, known clock) *batch {
+func (q *queue) newBatch(value uint64, known order.Clock) *batch {
 	var b *batch
 	if n := len(q.free); n > 0 {
 		b = q.free[n-1]
 		q.free = q.free[:n-1]
 		b.reset(value)
 	} else {
-		b = &batch{value: value, clock: make(clock, len(known)), waits: make(clock, len(known)), seen: make(clock, len(known))}
+		b = &batch{value: value, clock: make(order.Clock, len(known)), waits: make(order.Clock, len(known)), seen: make(order.Clock, len(known))}
 	}
 	copy(b.clock, known)
 	return b
@@ -466,8 +468,8 @@ func (s *Scheduler) drive(t *target, node *tasks.Node) {
 	}()
 	t.drives, t.driven = false, nil
 	for {
-		next := s.order.queues[t.order.mark.queue]
-		if done, _ := node.Completed(); done || s.loss.err != nil || len(next.inFlight) == 0 || next.inFlight[0].value > t.order.mark.value {
+		next := s.order.queues[t.order.at.Queue]
+		if done, _ := node.Completed(); done || s.loss.err != nil || len(next.inFlight) == 0 || next.inFlight[0].value > t.order.at.Value {
 			// Complete, held by a predecessor, or being finished elsewhere.
 			next = nil
 		}
@@ -546,7 +548,7 @@ func (s *Scheduler) reap(q *queue, value uint64, err error) {
 func (s *Scheduler) arrive(q *queue, value uint64) {
 	s.order.landed = s.order.landed[:0]
 	s.land(q, value)
-	if len(s.order.landed) > 1 && !mutated(exitsUnordered) {
+	if len(s.order.landed) > 1 && !mutant.Active(mutant.ExitsUnordered) {
 		slices.SortFunc(s.order.landed, func(a, b landing) int { return cmp.Compare(a.seq, b.seq) })
 	}
 	for i, l := range s.order.landed {
@@ -566,14 +568,14 @@ type landing struct {
 // follow.
 func (s *Scheduler) land(q *queue, value uint64) {
 	n := 0
-	for n < len(q.inFlight) && q.inFlight[n].value <= value+offBy(completeTooEarly) {
+	for n < len(q.inFlight) && q.inFlight[n].value <= value+mutant.OffBy(mutant.CompleteTooEarly) {
 		b := q.inFlight[n]
 		q.landed = b.cost
 		s.readStamps(b)
 		copy(q.known, b.clock)
 		if b.hostRead {
-			s.order.hostReached.join(b.clock)
-			s.order.hostReached.join(b.seen)
+			s.order.hostReached.Join(b.clock)
+			s.order.hostReached.Join(b.seen)
 			s.order.hostReached[q.index] = b.value
 		}
 		s.order.landed = append(s.order.landed, landing{b, q})

@@ -257,7 +257,7 @@ func TestWritesOfOtherBytesNeedNoOrder(t *testing.T) {
 	r.s.mu.Lock()
 	var levels []int32
 	for _, task := range r.s.order.queues[0].pending.tasks {
-		levels = append(levels, task.order.mark.level)
+		levels = append(levels, task.order.at.Level)
 	}
 	r.s.mu.Unlock()
 	// What was written must be made visible to the last, and to nobody else.

@@ -14,6 +14,7 @@ import (
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/sched/construct"
 	"github.com/vkomp/vkomp/sched/host"
+	"github.com/vkomp/vkomp/sched/order"
 	"github.com/vkomp/vkomp/tasks"
 	"github.com/vkomp/vkomp/vk"
 )
@@ -58,7 +59,7 @@ func leftovers(t *target) (left []string) {
 				}
 			case f.Kind() == reflect.Slice:
 				keeps(strings.TrimPrefix(name, "Region."), f)
-			case f.Kind() == reflect.Struct && f.Type() != reflect.TypeFor[mark]() && f.Type() != reflect.TypeFor[vk.Pipeline]():
+			case f.Kind() == reflect.Struct && f.Type() != reflect.TypeFor[order.SyncPoint]() && f.Type() != reflect.TypeFor[vk.Pipeline]():
 				walk(name+".", f)
 			case !f.IsZero():
 				left = append(left, name)

@@ -7,6 +7,7 @@ import (
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/ompt"
 	"github.com/vkomp/vkomp/sched/construct"
+	"github.com/vkomp/vkomp/sched/order"
 	"github.com/vkomp/vkomp/tasks"
 	"github.com/vkomp/vkomp/vk"
 )
@@ -43,7 +44,7 @@ type stream struct {
 type piece struct {
 	memory.Storage
 	// busy is where the batch is that uses the piece.
-	busy mark
+	busy order.SyncPoint
 }
 
 // streams reports whether a copy of that size goes through a ring.
@@ -84,10 +85,10 @@ func (s *Scheduler) streamsIn(t *target, w *tasks.Work) (bytes uint64, err error
 
 func (s *Scheduler) streamIn(t *target, st *stream, w *tasks.Work) error {
 	s.mu.Lock()
-	s.order.gather.set(mark{})
-	s.gatherStore(st.store, span{st.at, st.size})
-	var first trail
-	first.setAll(&s.order.gather.trail)
+	s.order.gather.Set(order.SyncPoint{})
+	s.gatherStore(st.store, order.Span{Start: st.at, Size: st.size})
+	var first order.SyncSet
+	first.SetAll(&s.order.gather.SyncSet)
 	s.mu.Unlock()
 	for offset := uint64(0); offset < st.size; offset += s.memory.piece {
 		p := &st.pieces[offset/s.memory.piece%uint64(len(st.pieces))]
@@ -104,22 +105,22 @@ func (s *Scheduler) streamIn(t *target, st *stream, w *tasks.Work) error {
 		}
 		s.mu.Lock()
 		t.afterPredecessors()
-		s.order.gather.setAll(&t.order.after)
-		s.order.gather.addAll(&first)
-		piece := span{st.at + offset, n}
+		s.order.gather.SetAll(&t.order.after)
+		s.order.gather.AddAll(&first)
+		piece := order.Span{Start: st.at + offset, Size: n}
 		s.gatherWrites(st.store, piece)
-		err := s.placePiece(st, p, n, w, func(b *batch, at mark) {
-			stream := b.level(at.level)
+		err := s.placePiece(st, p, n, w, func(b *batch, at order.SyncPoint) {
+			stream := b.level(at.Level)
 			timed := s.time(st.queue, stream, t, st.op, n)
 			stream.Copy(vk.Buffer(p.Block.ID), vk.Buffer(st.Block.ID), p.Offset, st.Offset+st.at+offset, n)
 			timed.end(stream, vk.StageTransfer)
-		}, func(at mark) {
+		}, func(at order.SyncPoint) {
 			st.wrote(piece, at)
 			if st.block != nil {
 				st.moved(piece, at)
 			}
-			t.order.mark = at
-			t.order.used.add(at)
+			t.order.at = at
+			t.order.used.Add(at)
 		})
 		s.mu.Unlock()
 		if err != nil {
@@ -136,17 +137,17 @@ func (s *Scheduler) streamOut(t *target, st *stream, w *tasks.Work) error {
 		for ask < st.size && ask-got < ring*s.memory.piece {
 			p, n := &st.pieces[ask/s.memory.piece%ring], min(s.memory.piece, st.size-ask)
 			s.mu.Lock()
-			s.order.gather.set(mark{})
-			s.gatherStore(st.store, span{st.at + ask, n})
-			err := s.placePiece(st, p, n, w, func(b *batch, at mark) {
-				stream := b.level(at.level)
+			s.order.gather.Set(order.SyncPoint{})
+			s.gatherStore(st.store, order.Span{Start: st.at + ask, Size: n})
+			err := s.placePiece(st, p, n, w, func(b *batch, at order.SyncPoint) {
+				stream := b.level(at.Level)
 				timed := s.time(st.queue, stream, t, st.op, n)
 				stream.Copy(vk.Buffer(st.Block.ID), vk.Buffer(p.Block.ID), st.Offset+st.at+ask, p.Offset, n)
 				timed.end(stream, vk.StageTransfer)
 				b.hostRead = true
-			}, func(at mark) {
-				st.use.add(at)
-				t.order.used.add(at)
+			}, func(at order.SyncPoint) {
+				st.use.Add(at)
+				t.order.used.Add(at)
 			})
 			s.mu.Unlock()
 			if err != nil {
@@ -172,7 +173,7 @@ func (s *Scheduler) streamOut(t *target, st *stream, w *tasks.Work) error {
 
 // placePiece places a copy of so many bytes, after what s.order.gather has, and submits it,
 // under mu. placed notes where it is.
-func (s *Scheduler) placePiece(st *stream, p *piece, bytes uint64, w *tasks.Work, place func(*batch, mark), placed func(mark)) error {
+func (s *Scheduler) placePiece(st *stream, p *piece, bytes uint64, w *tasks.Work, place func(*batch, order.SyncPoint), placed func(order.SyncPoint)) error {
 	if err := s.loss.err; err != nil {
 		return err
 	}
@@ -196,12 +197,12 @@ func (s *Scheduler) placePiece(st *stream, p *piece, bytes uint64, w *tasks.Work
 // awaitPiece waits until the device is done with the piece. An error is the loss of the
 // device, which may not be done with it.
 func (s *Scheduler) awaitPiece(p *piece) error {
-	if p.busy.value == 0 {
+	if p.busy.Value == 0 {
 		return nil
 	}
-	err := s.awaitValue(p.busy.queue, p.busy.value)
+	err := s.awaitValue(p.busy.Queue, p.busy.Value)
 	if err == nil {
-		p.busy = mark{}
+		p.busy = order.SyncPoint{}
 	}
 	return err
 }
@@ -236,7 +237,7 @@ func (s *Scheduler) busy(st *stream) *batch {
 	}
 	for i := range st.pieces {
 		at := st.pieces[i].busy
-		if b := s.order.queues[at.queue].underWay(at.value); b != nil {
+		if b := s.order.queues[at.Queue].underWay(at.Value); b != nil {
 			return b
 		}
 	}

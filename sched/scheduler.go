@@ -143,7 +143,7 @@ type Scheduler struct {
 	// for good.
 	mu       sync.Mutex
 	life     life
-	order    order
+	order    queues
 	presence presence
 	memory   deviceMemory
 	pointers pointers

@@ -4,6 +4,8 @@ import (
 	"sync/atomic"
 
 	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/sched/internal/mutant"
+	"github.com/vkomp/vkomp/sched/order"
 	"github.com/vkomp/vkomp/vk"
 )
 
@@ -20,8 +22,8 @@ type store struct {
 
 	// write are the last device writes, use the last commands of any kind; past says
 	// which bytes were written and moved.
-	write, use trail
-	past       history
+	write, use order.SyncSet
+	past       order.History
 	// blocks are those whose corresponding storage the memory is, in no order. The state
 	// of each has its place.
 	blocks []*memory.Present
@@ -57,12 +59,12 @@ type store struct {
 // after.
 func (m *store) open(s *Scheduler, st memory.Storage) {
 	m.Storage, m.s, m.shared = st, s, s.isImported(st)
-	m.use.set(mark{})
-	if !mutated(memoryReusedEarly) {
+	m.use.Set(order.SyncPoint{})
+	if !mutant.Active(mutant.MemoryReusedEarly) {
 		s.addFrontier(&m.use, st.LastUse)
 	}
-	m.write.setAll(&m.use)
-	m.past.reset(st.Size, &m.use)
+	m.write.SetAll(&m.use)
+	m.past.Reset(st.Size, &m.use)
 	m.refs.Store(1)
 }
 
@@ -108,8 +110,9 @@ func (m *store) unpin() {
 // forget makes m as new, but for the memory that it has.
 func (m *store) forget() *store {
 	clear(m.readers)
-	*m = store{readers: m.readers[:0], blocks: m.blocks[:0], past: m.past,
-		write: trail{more: m.write.more[:0]}, use: trail{more: m.use.more[:0]}}
+	m.write.Set(order.SyncPoint{})
+	m.use.Set(order.SyncPoint{})
+	*m = store{readers: m.readers[:0], blocks: m.blocks[:0], past: m.past, write: m.write, use: m.use}
 	return m
 }
 
@@ -129,20 +132,20 @@ func (m *store) forgetBlock(block *memory.Present) {
 }
 
 // whole are all of the store's bytes.
-func (m *store) whole() span { return span{size: m.Size} }
+func (m *store) whole() order.Span { return order.Span{Size: m.Size} }
 
-// wrote records a device write, at a mark of a pending batch.
-func (m *store) wrote(bytes span, at mark) {
-	m.use.add(at)
-	m.write.add(at)
-	m.past.touch(bytes, at, m.s.followed(m.s.order.queues[at.queue]), true, false)
+// wrote records a device write, at a sync point of a pending batch.
+func (m *store) wrote(bytes order.Span, at order.SyncPoint) {
+	m.use.Add(at)
+	m.write.Add(at)
+	m.past.Touch(bytes, at, m.s.followed(m.s.order.queues[at.Queue]), true, false)
 }
 
 // moved records that the device copied bytes of a block from or to somewhere else,
-// at a mark of a pending batch.
-func (m *store) moved(bytes span, at mark) {
-	m.use.add(at)
-	m.past.touch(bytes, at, m.s.order.queues[at.queue].pending.clock, false, true)
+// at a sync point of a pending batch.
+func (m *store) moved(bytes order.Span, at order.SyncPoint) {
+	m.use.Add(at)
+	m.past.Touch(bytes, at, m.s.order.queues[at.Queue].pending.clock, false, true)
 }
 
 // quiet reports whether the host may write the memory itself: it sees it, nothing
@@ -152,8 +155,8 @@ func (m *store) quiet() bool {
 	if m.Host() == nil {
 		return false
 	}
-	for i := range m.use.len() {
-		if at := m.use.at(i); at.value > m.s.order.queues[at.queue].completed && !mutated(hostWritesEarly) {
+	for i := range m.use.Len() {
+		if at := m.use.At(i); at.Value > m.s.order.queues[at.Queue].completed && !mutant.Active(mutant.HostWritesEarly) {
 			return false
 		}
 	}
@@ -162,17 +165,17 @@ func (m *store) quiet() bool {
 
 // visible reports whether the host sees what the device wrote, where it sees what
 // is before c.
-func (m *store) visible(c clock) bool {
-	for i := range m.write.len() {
-		if !c.covers(m.write.at(i)) {
+func (m *store) visible(c order.Clock) bool {
+	for i := range m.write.Len() {
+		if !c.Covers(m.write.At(i)) {
 			return false
 		}
 	}
 	return true
 }
 
-// giveBack frees storage that was last used at the marks.
-func (s *Scheduler) giveBack(st memory.Storage, last *trail) {
+// giveBack frees storage that was last used at the points of a set.
+func (s *Scheduler) giveBack(st memory.Storage, last *order.SyncSet) {
 	if s.dropImport(st) {
 		return
 	}

@@ -483,11 +483,11 @@ func (s *Scheduler) handOver(t *target, copying error, w *tasks.Work) {
 		}
 		return
 	}
-	last := s.order.queues[t.order.mark.queue]
+	last := s.order.queues[t.order.at.Queue]
 	var few [8]*queue
 	touched := few[:0]
-	for i := range t.order.used.len() {
-		if q := s.order.queues[t.order.used.at(i).queue]; q != last {
+	for i := range t.order.used.Len() {
+		if q := s.order.queues[t.order.used.At(i).Queue]; q != last {
 			touched = append(touched, q)
 		}
 	}

@@ -38,12 +38,15 @@ var rooms = map[string]room{
 	// The exporters are a tool like others: they know of the runtime what ompt tells.
 	"ompt/trace": {imports: []string{"ompt", "internal/layered"}},
 	"vk":         {imports: []string{"timeline"}, thirdParty: []string{xsync, vulkanGo}, cgo: true},
-	"sched":      {imports: []string{"timeline", "tasks", "memory", "ompt", "vk", "sched/construct", "sched/protect"}, thirdParty: []string{xsync}},
+	"sched":      {imports: []string{"timeline", "tasks", "memory", "ompt", "vk", "sched/construct", "sched/order", "sched/protect", "sched/internal/mutant"}, thirdParty: []string{xsync}},
 	// Concepts that know nothing of the scheduler.
 	"sched/construct": {imports: []string{"tasks", "ompt"}},
 	"sched/host":      {imports: []string{"tasks", "sched/construct", "sched/protect"}},
+	"sched/order":     {imports: []string{"timeline", "vk", "sched/internal/mutant"}},
 	"sched/protect":   {},
-	"interop":         {imports: []string{"timeline", "sched", "sched/construct", "sched/protect", "tasks", "memory", "ompt", "vk"}, thirdParty: []string{xsync}},
+	// Defects to show that tests notice them.
+	"sched/internal/mutant": {},
+	"interop":               {imports: []string{"timeline", "sched", "sched/construct", "sched/protect", "tasks", "memory", "ompt", "vk"}, thirdParty: []string{xsync}},
 	// gogpu/naga turns WGSL into SPIR-V.
 	".":       {imports: []string{"timeline", "traits", "sched", "sched/construct", "sched/host", "sched/protect", "tasks", "memory", "ompt", "vk", "interop", "internal/layered"}, thirdParty: []string{xsync, "github.com/gogpu/naga"}},
 	"shaders": {imports: []string{"."}},

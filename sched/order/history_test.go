@@ -1,4 +1,4 @@
-package sched
+package order
 
 import (
 	"fmt"
@@ -8,19 +8,19 @@ import (
 	"pgregory.net/rapid"
 )
 
-// naiveHistory has the trails of each byte for itself.
-type naiveHistory []struct{ wrote, moved, under naiveTrail }
+// naiveHistory has the sets of each byte for itself.
+type naiveHistory []struct{ wrote, moved, under naiveSet }
 
 func newNaiveHistory(size uint64) naiveHistory {
 	n := make(naiveHistory, size)
 	for i := range n {
-		n[i].wrote, n[i].moved, n[i].under = naiveTrail{}, naiveTrail{}, naiveTrail{}
+		n[i].wrote, n[i].moved, n[i].under = naiveSet{}, naiveSet{}, naiveSet{}
 	}
 	return n
 }
 
-func (n naiveHistory) touch(bytes span, at mark, known clock, wrote, moved bool) {
-	for i := bytes.start; i < bytes.start+bytes.size; i++ {
+func (n naiveHistory) touch(bytes Span, at SyncPoint, known Clock, wrote, moved bool) {
+	for i := bytes.Start; i < bytes.Start+bytes.Size; i++ {
 		if wrote {
 			for _, m := range n[i].wrote {
 				n[i].under.add(m)
@@ -34,7 +34,7 @@ func (n naiveHistory) touch(bytes span, at mark, known clock, wrote, moved bool)
 }
 
 // shape returns what is wrong with the segments themselves, "" for nothing.
-func (h *history) shape() string {
+func (h *History) shape() string {
 	end := uint64(0)
 	for i, g := range h.segments {
 		if g.lo >= g.hi || g.lo < end {
@@ -45,47 +45,47 @@ func (h *history) shape() string {
 	return ""
 }
 
-// byteTrails returns the trails that within yields for one byte.
-func (h *history) byteTrails(i uint64) (wrote, moved, under trail, segments int) {
-	for g := range h.within(span{start: i, size: 1}) {
-		wrote.setAll(&g.wrote)
-		moved.setAll(&g.moved)
-		under.setAll(&g.under)
+// byteSets returns the sets that within yields for one byte.
+func (h *History) byteSets(i uint64) (wrote, moved, under SyncSet, segments int) {
+	for g := range h.Within(Span{Start: i, Size: 1}) {
+		wrote.SetAll(&g.Wrote)
+		moved.SetAll(&g.Moved)
+		under.SetAll(&g.Under)
 		segments++
 	}
 	return wrote, moved, under, segments
 }
 
-// misses returns a mark that r does not have, nor a later one of its queue; the zero mark
+// misses returns a point that r has not, nor a later one of its queue; the zero point
 // if there is none.
-func (n naiveTrail) misses(r *trail) mark {
+func (n naiveSet) misses(r *SyncSet) SyncPoint {
 	for q, m := range n {
-		if r.on(q).before(m) {
+		if r.on(q).Before(m) {
 			return m
 		}
 	}
-	return mark{}
+	return SyncPoint{}
 }
 
-func drawSpan(t *rapid.T, size uint64) span {
+func drawSpan(t *rapid.T, size uint64) Span {
 	start := rapid.Uint64Range(0, size-1).Draw(t, "start")
-	return span{start: start, size: rapid.Uint64Range(1, size-start).Draw(t, "size")}
+	return Span{Start: start, Size: rapid.Uint64Range(1, size-start).Draw(t, "size")}
 }
 
-func TestHistoryKnowsTheTrailsOfEachByte(t *testing.T) {
+func TestHistoryKnowsTheSyncSetsOfEachByte(t *testing.T) {
 	const size = 24
 	rapid.Check(t, func(t *rapid.T) {
-		var h history
+		var h History
 		naive := newNaiveHistory(size)
 		t.Repeat(map[string]func(*rapid.T){
 			"touch": func(t *rapid.T) {
-				bytes, at, known := drawSpan(t, size), drawMark(t), drawClock(t)
-				at.value++
+				bytes, at, known := drawSpan(t, size), drawPoint(t), drawClock(t)
+				at.Value++
 				wrote, moved := rapid.Bool().Draw(t, "wrote"), rapid.Bool().Draw(t, "moved")
-				h.touch(bytes, at, known, wrote, moved)
+				h.Touch(bytes, at, known, wrote, moved)
 				naive.touch(bytes, at, known, wrote, moved)
-				var last *segment
-				for g := range h.within(bytes) {
+				var last *Segment
+				for g := range h.Within(bytes) {
 					if last != nil && last.alike(g) {
 						t.Fatalf("%d to %d and %d to %d are alike after a touch of both", last.lo, last.hi, g.lo, g.hi)
 					}
@@ -96,30 +96,30 @@ func TestHistoryKnowsTheTrailsOfEachByte(t *testing.T) {
 				if rapid.IntRange(0, 9).Draw(t, "chance") > 0 {
 					return
 				}
-				var r trail
-				want := naiveTrail{}
-				for range rapid.IntRange(0, 3).Draw(t, "marks") {
-					m := drawMark(t)
-					r.add(m)
+				var r SyncSet
+				want := naiveSet{}
+				for range rapid.IntRange(0, 3).Draw(t, "points") {
+					m := drawPoint(t)
+					r.Add(m)
 					want.add(m)
 				}
-				h.reset(size, &r)
+				h.Reset(size, &r)
 				for i := range naive {
-					if _, _, under, _ := h.byteTrails(uint64(i)); under.len() > 0 {
+					if _, _, under, _ := h.byteSets(uint64(i)); under.Len() > 0 {
 						t.Fatalf("under what was reset is %v", under)
 					}
-					naive[i].wrote, naive[i].moved, naive[i].under = maps.Clone(want), maps.Clone(want), naiveTrail{}
+					naive[i].wrote, naive[i].moved, naive[i].under = maps.Clone(want), maps.Clone(want), naiveSet{}
 				}
 			},
 			"within": func(t *rapid.T) {
 				bytes := drawSpan(t, size)
-				var got []segment
-				for g := range h.within(bytes) {
+				var got []Segment
+				for g := range h.Within(bytes) {
 					got = append(got, *g)
 				}
 				n := 0
 				for _, g := range h.segments {
-					if g.lo < bytes.start+bytes.size && g.hi > bytes.start {
+					if g.lo < bytes.Start+bytes.Size && g.hi > bytes.Start {
 						if n >= len(got) || got[n].lo != g.lo || got[n].hi != g.hi {
 							t.Fatalf("within %+v lacks %d to %d", bytes, g.lo, g.hi)
 						}
@@ -135,11 +135,11 @@ func TestHistoryKnowsTheTrailsOfEachByte(t *testing.T) {
 					t.Fatal(wrong)
 				}
 				for i := range naive {
-					wrote, moved, under, segments := h.byteTrails(uint64(i))
+					wrote, moved, under, segments := h.byteSets(uint64(i))
 					if segments > 1 || !naive[i].wrote.equal(&wrote) || !naive[i].moved.equal(&moved) {
 						t.Fatalf("byte %d, in %d segments: wrote %v, moved %v, want %v", i, segments, wrote, moved, naive[i])
 					}
-					if m := naive[i].under.misses(&under); m != (mark{}) {
+					if m := naive[i].under.misses(&under); m != (SyncPoint{}) {
 						t.Fatalf("byte %d lost the write by %v: under the others is %v", i, m, under)
 					}
 				}
@@ -161,13 +161,13 @@ func TestWriteMergesSegmentsThatItMakesAlike(t *testing.T) {
 		{"one moved", 50, 3},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			var h history
-			known := make(clock, 1)
+			var h History
+			known := make(Clock, 1)
 			for i := range uint64(tiles) {
-				h.touch(span{i * tile, tile}, mark{value: i + 1}, known, true, c.moved != 0 && i == uint64(c.moved))
+				h.Touch(Span{i * tile, tile}, SyncPoint{Value: i + 1}, known, true, c.moved != 0 && i == uint64(c.moved))
 			}
 			// Those outside are left as they are.
-			h.touch(span{tile, (tiles - 2) * tile}, mark{value: tiles + 1}, known, true, false)
+			h.Touch(Span{tile, (tiles - 2) * tile}, SyncPoint{Value: tiles + 1}, known, true, false)
 			if n := len(h.segments); n != c.want+2 {
 				t.Errorf("%d segments, want %d", n, c.want+2)
 			}
@@ -179,26 +179,26 @@ func TestWriteMergesSegmentsThatItMakesAlike(t *testing.T) {
 func TestCoarserHistoryOnlyAddsOrder(t *testing.T) {
 	const size = 4 * maxSegments
 	rapid.Check(t, func(t *rapid.T) {
-		var h history
+		var h History
 		naive := newNaiveHistory(size)
-		touch := func(bytes span, at mark, known clock, wrote bool) {
-			h.touch(bytes, at, known, wrote, !wrote)
+		touch := func(bytes Span, at SyncPoint, known Clock, wrote bool) {
+			h.Touch(bytes, at, known, wrote, !wrote)
 			naive.touch(bytes, at, known, wrote, !wrote)
 		}
-		nothing := make(clock, len(manyQueues))
+		nothing := make(Clock, queues)
 		coarser := false
 		value := uint64(1)
 		for range rapid.IntRange(1, 4).Draw(t, "rounds") {
 			step := rapid.Uint64Range(2, 5).Draw(t, "step")
-			queue := rapid.Int32Range(0, int32(len(manyQueues))-1).Draw(t, "queue")
+			queue := rapid.Int32Range(0, queues-1).Draw(t, "queue")
 			for at := rapid.Uint64Range(0, 3).Draw(t, "first"); at < size; at += step {
 				before := len(h.segments)
-				touch(span{start: at, size: 1}, mark{value: value, level: int32(at % 3), queue: queue}, nothing, at%2 == 0)
+				touch(Span{Start: at, Size: 1}, SyncPoint{Value: value, Level: int32(at % 3), Queue: queue}, nothing, at%2 == 0)
 				coarser = coarser || len(h.segments) < before
 				value++
 			}
-			bytes, at := drawSpan(t, size), drawMark(t)
-			at.value += value
+			bytes, at := drawSpan(t, size), drawPoint(t)
+			at.Value += value
 			known := drawClock(t)
 			for i := range known {
 				known[i] += value / 2
@@ -215,13 +215,13 @@ func TestCoarserHistoryOnlyAddsOrder(t *testing.T) {
 		if !coarser && value > size/2 {
 			t.Fatal("the history was never made coarser")
 		}
-		keeps := func(what string, i int, has trail, want naiveTrail) {
-			if m := want.misses(&has); m != (mark{}) {
+		keeps := func(what string, i int, has SyncSet, want naiveSet) {
+			if m := want.misses(&has); m != (SyncPoint{}) {
 				t.Fatalf("byte %d lost %s by %v: it has %v", i, what, m, has)
 			}
 		}
 		for i := range naive {
-			wrote, moved, under, _ := h.byteTrails(uint64(i))
+			wrote, moved, under, _ := h.byteSets(uint64(i))
 			keeps("a write", i, wrote, naive[i].wrote)
 			keeps("a move", i, moved, naive[i].moved)
 			keeps("an earlier write", i, under, naive[i].under)

@@ -1,0 +1,28 @@
+//go:build mutants
+
+package order
+
+import (
+	"testing"
+
+	"github.com/vkomp/vkomp/sched/internal/mutant"
+)
+
+// Mutants make the tests of this package fail that are named here. Those of the rest show in
+// the tests of sched.
+func TestEveryMutantIsNoticed(t *testing.T) {
+	for m, tests := range map[mutant.Name]string{
+		mutant.FollowsTooMuch: "HistoryKnows",
+		mutant.QueueForgotten: "SyncSetHas",
+	} {
+		t.Run(string(m), func(t *testing.T) {
+			t.Parallel()
+			if !mutant.Noticed(t, m, tests, "-rapid.checks=400") {
+				t.Errorf("%s does not notice it", tests)
+			}
+			if mutant.Noticed(t, "", tests, "-rapid.checks=25") {
+				t.Errorf("%s fails without a mutant", tests)
+			}
+		})
+	}
+}

@@ -1,0 +1,38 @@
+package order
+
+// SyncPoint is a place in the order of a device: a level of the batch that signals Value on
+// the timeline of a queue. A command that follows the point runs after all commands of the
+// batch up to that level, and after what these follow. The zero point is before everything.
+type SyncPoint struct {
+	Value uint64
+	Level int32
+	Queue int32
+}
+
+// MaxLevel is above every level of a batch.
+const MaxLevel = 1 << 30
+
+// Before reports whether p comes before o, which is on the same queue.
+func (p SyncPoint) Before(o SyncPoint) bool {
+	return p.Value < o.Value || p.Value == o.Value && p.Level < o.Level
+}
+
+// Last returns the point of the last command that runs before those at p.
+func (p SyncPoint) Last() SyncPoint {
+	p.Level = max(p.Level-1, 0)
+	return p
+}
+
+// Clock is a vector clock. For each queue, by its index, it has the value up to which the
+// queue's work has happened before what the clock is of. It never shrinks.
+type Clock []uint64
+
+// Covers reports whether the work at p has happened before.
+func (c Clock) Covers(p SyncPoint) bool { return c[p.Queue] >= p.Value }
+
+// Join adds what has happened before o.
+func (c Clock) Join(o Clock) {
+	for i, v := range o {
+		c[i] = max(c[i], v)
+	}
+}
