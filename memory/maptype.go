@@ -77,7 +77,7 @@ const (
 	IfPresent                     // counts if it is present, creates nothing
 )
 
-// Share says whether corresponding storage may be the host's own.
+// Share reports whether corresponding storage may be the host's own.
 type Share uint8
 
 const (

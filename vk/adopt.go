@@ -15,22 +15,23 @@ import (
 	"unsafe"
 )
 
-// Adopt makes an Instance of the application's, which shows one PhysicalDevice. To
-// open that makes a Device of the application's VkDevice, and may be done again and
-// again: its queues are those adopted, which DeviceOptions is applied to as if the
-// device had no others, and its features those that the application enabled.
+// Adopt returns an Instance for a VkInstance and VkDevice of the application. It has
+// one PhysicalDevice; opening that, which may be done repeatedly, makes a Device of
+// the application's VkDevice. Its queues are the adopted ones, to which DeviceOptions
+// applies as if the device had no others, and its features are those that the
+// application enabled.
 //
-// Neither closing the Device nor closing the Instance destroys anything of the
-// application's: what they end are their own objects and their own work, which
-// Device.Close waits for. The application keeps what it adopts for as long.
+// Closing the Device or the Instance destroys nothing of the application's. They
+// destroy only the objects made through this package, and Device.Close waits for
+// what was submitted through it. The application must keep what it lends until then.
 //
 // Instance.Messages stays 0: messages go to the application's own messengers.
 //
-// The error matches ErrUnsupported and names all that is missing where the device
-// was made without something that this package cannot do without: Vulkan 1.2, the
-// feature timelineSemaphore and a queue that computes. It does so as well where the
-// VkInstance is of another Vulkan library than that which the process uses already.
-// The error matches ErrInvalid for a description that cannot be true.
+// The error matches ErrUnsupported and names everything that is missing if the
+// device lacks Vulkan 1.2, the feature timelineSemaphore or a compute queue. It also
+// matches ErrUnsupported if the VkInstance comes from another Vulkan library than the
+// one that the process already uses. It matches ErrInvalid for a description that
+// contradicts the device.
 func Adopt(a Adoption) (*Instance, error) {
 	if err := a.check(); err != nil {
 		return nil, err
@@ -56,15 +57,15 @@ func Adopt(a Adoption) (*Instance, error) {
 	return i, nil
 }
 
-// adopted is an Adoption with what it says is enabled. What the slices and the
-// pointer of the application's had is copied.
+// adopted is an Adoption with the extensions and features it enables. It holds copies
+// of what the application's slices and pointer refer to.
 type adopted struct {
 	Adoption
 	extensions C.uint32_t // VKO_EXT_ bits
 	features   C.vko_features
 }
 
-// readClaims gathers what the application says is enabled.
+// readClaims collects what the application says is enabled.
 func (a *adopted) readClaims() {
 	if a.CreateInfo != nil {
 		C.vko_read_create_info((*C.vkoDeviceCreateInfo)(a.CreateInfo), &a.extensions, &a.features)
@@ -103,9 +104,9 @@ func (i *Instance) adopt(a *adopted) error {
 	return nil
 }
 
-// restrict leaves, of what the device has, what it was made with. Between the
-// extensions and the features read is called, which reads the features that there
-// are with the extensions.
+// restrict reduces what the physical device supports to what the device was created
+// with. It first restricts the extensions, then calls read, which reads the features
+// that these extensions give, and then restricts the features.
 func (a *adopted) restrict(p *PhysicalDevice, read func()) error {
 	claimed := a.extensions
 	if p.c.version >= C.VKO_API_1_3 {

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// A window library has a vkGetInstanceProcAddr of its own, over the loader's.
+// Window libraries have a vkGetInstanceProcAddr of their own that wraps the loader's.
 func TestAdoptedInstanceMustBeOfTheProcessesLoader(t *testing.T) {
 	app, a := application(t)
 	get, err := findLibrary([]string{compile(t, "testdata/loader/loader.c")})
@@ -38,8 +38,8 @@ func TestAdoptedInstanceMustBeOfTheProcessesLoader(t *testing.T) {
 	}
 }
 
-// Each call on the way to an adopted device fails in turn; validation looks for what
-// is left, and the application goes on.
+// Each call on the way to an adopted device fails in turn. Validation reports objects that
+// are left, and the application's device stays usable.
 func TestAdoptedDeviceThatFailsHalfwayLeavesNothing(t *testing.T) {
 	long(t)
 	useManyQueues(t)
@@ -125,7 +125,7 @@ func TestQueuesOfAnAdoptedDeviceArePlannedAsItsOwn(t *testing.T) {
 		}
 	}
 	if a := all; true {
-		a.Queues = all.Queues[:2] // which only transfer
+		a.Queues = all.Queues[:2] // these only support transfers
 		if _, err := Adopt(a); !errors.Is(err, ErrUnsupported) || !strings.HasSuffix(err.Error(), "without a compute queue") {
 			t.Errorf("queues that only transfer: %v", err)
 		}
@@ -133,7 +133,7 @@ func TestQueuesOfAnAdoptedDeviceArePlannedAsItsOwn(t *testing.T) {
 	_ = app
 }
 
-// One lock serves all queues, as applications have it that lock their device.
+// One lock may serve all queues, as in applications with a single device lock.
 func TestQueuesOfAnAdoptedDeviceMayShareALock(t *testing.T) {
 	useManyQueues(t)
 	_, a := application(t)

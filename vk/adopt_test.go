@@ -22,8 +22,8 @@ type countingLocker struct {
 
 func (l *countingLocker) Lock() { l.Locker.Lock(); l.taken++ }
 
-// application opens a validated device that is to be adopted and describes it: its
-// queues are locked by countingLockers on top of the application's own locks.
+// application opens a validated device for adoption and describes it. Its queues are
+// locked by countingLockers in addition to the application's own locks.
 func application(t *testing.T) (*Device, Adoption) {
 	t.Helper()
 	app := openDevice(t, DeviceOptions{InteropQueues: -1})
@@ -41,7 +41,7 @@ func adoptionOf(app *Device) Adoption {
 	return a
 }
 
-// adopt opens an adopted device, which must have nothing left when the test ends.
+// adopt opens an adopted device, which must have no live objects when the test ends.
 func adopt(t *testing.T, a Adoption, o DeviceOptions) *Device {
 	t.Helper()
 	i, err := Adopt(a)
@@ -84,7 +84,7 @@ func TestAdoptedDeviceIsTheApplications(t *testing.T) {
 	if p.Properties().Features != app.Properties().Features || p.Properties().Name != app.Properties().Name {
 		t.Errorf("%+v, want %+v", p.Properties(), app.Properties())
 	}
-	// It may be opened while it is open, and again when it is closed.
+	// It may be opened while it is open, and again after it was closed.
 	for range 2 {
 		first, err := p.Open(DeviceOptions{})
 		if err != nil {
@@ -124,7 +124,7 @@ func TestAdoptedDeviceIsTheApplications(t *testing.T) {
 	wait(t, app.Queues()[0], 1)
 }
 
-// Both sides submit to one VkQueue, in turns, and wait for each other's timelines.
+// Both sides submit to one VkQueue in turns and wait for each other's timelines.
 func TestTimelinesOrderBothSidesOfAnAdoptedDevice(t *testing.T) {
 	for name, o := range map[string]DeviceOptions{"default": {}, "pools": {NoPushDescriptors: true}} {
 		t.Run(name, func(t *testing.T) {
@@ -166,8 +166,8 @@ func TestTimelinesOrderBothSidesOfAnAdoptedDevice(t *testing.T) {
 	}
 }
 
-// Both sides make, use and destroy objects at a time. Validation tells when two
-// threads are in calls with one VkQueue.
+// Both sides create, use and destroy objects concurrently. Validation reports concurrent
+// calls that use the same VkQueue.
 func TestBothSidesOfAnAdoptedDeviceWorkAtOnce(t *testing.T) {
 	app, a := application(t)
 	d := adopt(t, a, DeviceOptions{})
@@ -216,15 +216,15 @@ func TestBothSidesOfAnAdoptedDeviceWorkAtOnce(t *testing.T) {
 	}
 }
 
-// hostType is a memory type that the host sees and need not flush.
+// hostType returns a memory type that is host-visible and coherent.
 func hostType(d *Device) int {
 	return slices.IndexFunc(d.Properties().MemoryTypes, func(m MemoryType) bool {
 		return m.Flags&(MemoryHostVisible|MemoryHostCoherent) == MemoryHostVisible|MemoryHostCoherent
 	})
 }
 
-// Work of the application's that waits for what the application has still to do
-// does not keep an adopted device open.
+// A submission of the application that waits for a signal of the application does not
+// block closing the adopted device.
 func TestClosingAnAdoptedDeviceWaitsForItsOwnWorkAlone(t *testing.T) {
 	app, a := application(t)
 	i, err := Adopt(a)
@@ -257,7 +257,7 @@ func TestClosingAnAdoptedDeviceWaitsForItsOwnWorkAlone(t *testing.T) {
 	if err := behind.Submit(nil, []SemaphoreValue{{gate, 1}}, nil, 1); err != nil {
 		t.Fatal(err)
 	}
-	// Validation would tell of objects that are destroyed while in use.
+	// Validation would report objects that are destroyed while in use.
 	if err := d.Close(); !errors.Is(err, ErrBusy) || !strings.HasSuffix(err.Error(), "1 VkSemaphore") {
 		t.Errorf("Close: %v", err)
 	}
@@ -276,8 +276,8 @@ func TestClosingAnAdoptedDeviceWaitsForItsOwnWorkAlone(t *testing.T) {
 	}
 }
 
-// Semaphores are destroyed when the device is idle: a driver that still uses one then, to
-// end a submission that has waited for it, crashes.
+// Semaphores are destroyed when the device is idle. A driver that still used one to end a
+// submission would crash.
 func TestIdleDeviceUsesNoSemaphore(t *testing.T) {
 	app, a := application(t)
 	for name, d := range map[string]*Device{"own": app, "adopted": adopt(t, a, DeviceOptions{})} {
@@ -361,7 +361,7 @@ func TestImpossibleAdoptionsAreRefused(t *testing.T) {
 	}
 }
 
-// What the device cannot have been made with is a mistake in the description.
+// A description of what the device cannot have been created with is an error.
 func TestClaimsThatCannotBeTrueAreRefused(t *testing.T) {
 	app, given := application(t)
 	p := app.physical
@@ -400,7 +400,7 @@ func TestClaimsThatCannotBeTrueAreRefused(t *testing.T) {
 	}
 }
 
-// openMinimal makes a VkDevice with the one feature that is needed, and describes it.
+// openMinimal creates a VkDevice with only the required feature, and describes it.
 func openMinimal(t *testing.T) (*Device, Adoption) {
 	t.Helper()
 	p := *usable(t, openInstance(t))
@@ -453,7 +453,7 @@ func TestOnlyWhatIsSaidToBeEnabledIsUsed(t *testing.T) {
 	}
 }
 
-// Vulkan's structures as they lie in memory: a chain of features, and what has it.
+// featureStructure has the memory layout of Vulkan's feature structures.
 type featureStructure struct {
 	sType int32
 	next  *featureStructure
@@ -473,7 +473,7 @@ type createInfo struct {
 	enabled        *[56]uint32
 }
 
-// claims reads a VkDeviceCreateInfo: the extensions, and the features by name.
+// claims reads a VkDeviceCreateInfo and returns its extensions and features by name.
 func claims(t *testing.T, extensions []string, enabled *[56]uint32, chain ...*featureStructure) (features []string, a *adopted) {
 	t.Helper()
 	var pins runtime.Pinner
@@ -539,7 +539,7 @@ func TestFeaturesAreReadFromEveryStructureThatEnablesThem(t *testing.T) {
 		1000261000: {0: "hostQueryReset"},
 		1000286000: {0: "robustBufferAccess2"},
 		1000314007: {0: "synchronization2"},
-		1000059001: {}, // no structure of features
+		1000059001: {}, // not a structure of features
 	} {
 		for member := range len(featureStructure{}.on) {
 			var want []string
@@ -629,7 +629,7 @@ func TestForeignBufferIsUsedAndNeverDestroyed(t *testing.T) {
 	if data[0] != 2 || data[63] != 65 {
 		t.Errorf("left %v", data)
 	}
-	// Its handle may be another block's, when the buffer is gone.
+	// When the buffer is destroyed, its handle may be reused for another block.
 	own, words := newBlock(t, d, 64)
 	for _, gone := range []Block{b, {Buffer: own.Buffer, Memory: own.Memory, Foreign: true}} {
 		d.DestroyBlock(gone)

@@ -11,17 +11,17 @@ import (
 	vulkan "github.com/vulkan-go/vulkan"
 )
 
-// AdoptBuffer makes a Block of a buffer of this VkDevice's that somebody else made.
-// It can be used as any other: its Host is nil, whoever has the memory mapped, its
-// MemoryType is not known and -1, and its Address is set where Usage has
-// BufferDeviceAddress and the device has addresses. Nothing is taken over:
-// DestroyBlock and Close leave the buffer and its memory alone, and Live does not
-// count them. Both must live as long as the Block is used.
+// AdoptBuffer returns a Block for a buffer that somebody else created on this
+// VkDevice. It can be used like any other block, except that its Host is nil, whoever
+// has mapped the memory, its MemoryType is -1, because it is not known, and its Address is
+// set only if Usage has BufferDeviceAddress and the device supports addresses.
+// Ownership does not change: DestroyBlock and Close leave the buffer and its memory
+// alone, and Live does not count them. Both must live as long as the Block is used.
 //
-// Only queues of families that the buffer is for may use it: none hands its ownership to
-// another. The error matches ErrUnsupported where no queue that computes is of such a
-// family, or the buffer lacks a usage. It matches ErrInvalid for a description that cannot be
-// true.
+// Only queues of the families that share the buffer may use it, since ownership is
+// never transferred. The error matches ErrUnsupported if no compute queue is of such a
+// family or if the buffer lacks a usage. It matches ErrInvalid for a description that
+// contradicts the device.
 func (d *Device) AdoptBuffer(f ForeignBuffer) (Block, error) {
 	if err := d.enter(); err != nil {
 		return Block{}, err

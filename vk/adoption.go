@@ -5,52 +5,52 @@ import (
 	"unsafe"
 )
 
-// Adoption describes a VkDevice that the application made and goes on using; see
-// [Adopt]. Vulkan cannot be asked what a device was made with, so the application
-// says it, by CreateInfo, by Extensions and Features, or by both together.
+// Adoption describes a VkDevice that the application created and goes on using; see
+// [Adopt]. Vulkan has no query for what a device was created with, so the application
+// says it: by CreateInfo, by Extensions and Features, or by both together.
 type Adoption struct {
 	Instance, PhysicalDevice, Device uintptr // VkInstance, VkPhysicalDevice, VkDevice
 
 	// GetInstanceProcAddr is the address of the vkGetInstanceProcAddr that the
-	// instance was made with; 0: that of the Vulkan loader which [Open] finds.
+	// instance was created with; 0 means that of the Vulkan loader which [Open] finds.
 	GetInstanceProcAddr uintptr
 
-	// APIVersion is VkApplicationInfo.apiVersion of the instance, as in
-	// Properties.APIVersion. Where the device has a higher one, this holds.
+	// APIVersion is VkApplicationInfo.apiVersion of the instance, encoded as in
+	// Properties.APIVersion. It limits the version of the device.
 	APIVersion uint32
 
-	// CreateInfo points to the VkDeviceCreateInfo that the device was made with. Its
-	// extensions, pEnabledFeatures and pNext chain are read during Adopt; nil: none.
+	// CreateInfo points to the VkDeviceCreateInfo of the device. Its extensions,
+	// pEnabledFeatures and pNext chain are read during Adopt. It may be nil.
 	CreateInfo unsafe.Pointer
 
-	// Extensions has the names of device extensions that are enabled. Those that this
-	// package has no use for may be left out.
+	// Extensions lists the device extensions that are enabled. Those that this package
+	// does not use may be left out.
 	Extensions []string
-	// Features has what is enabled of the features that Vulkan calls so. What Vulkan
-	// has an extension for and no feature (PushDescriptor, MemoryBudget,
-	// CalibratedTimestamps, those whose names begin with External), and the figures
-	// about subgroups, are not read.
+	// Features has the Vulkan features that are enabled. What comes with an extension
+	// and has no feature of its own (PushDescriptor, MemoryBudget,
+	// CalibratedTimestamps, and those whose names begin with External), and the
+	// subgroup properties, are not read.
 	Features Features
 
-	// Queues are those that this package may submit to. One or more must compute; of
-	// the others those are used that can transfer and do not draw.
+	// Queues are the queues that this package may submit to. At least one must support
+	// compute. Of the others it uses those that support transfers and not graphics.
 	Queues []AdoptedQueue
 
-	// Families are those of further queues which the application uses blocks of this
-	// package with: blocks are shared among them and the families of Queues.
+	// Families are further queue families on which the application uses blocks of this
+	// package: blocks are shared among them and the families of Queues.
 	Families []uint32
 }
 
-// AdoptedQueue is a queue of the application's.
+// AdoptedQueue is a queue that the application lends.
 type AdoptedQueue struct {
 	Handle uintptr // VkQueue
-	Family uint32
-	// Locker is held whenever this package is in a call that uses the VkQueue. The
-	// application holds it when it is. Several queues may have one.
+	Family uint32  // index of its queue family
+	// Locker must be held by anyone who is in a call that uses the VkQueue: by this
+	// package and by the application. Several queues may have the same one.
 	Locker sync.Locker
 }
 
-// check refuses what no device can be.
+// check returns an error for a description that no device can have.
 func (a *Adoption) check() error {
 	const op = "Adopt"
 	for _, h := range []struct {
@@ -76,7 +76,7 @@ func (a *Adoption) check() error {
 	return nil
 }
 
-// checkFamilies refuses families that the device does not have.
+// checkFamilies returns an error for families or queues that the device does not have.
 func (a *Adoption) checkFamilies(families []QueueFamily) error {
 	const op = "Adopt"
 	counts := make([]int, len(families))
@@ -96,7 +96,7 @@ func (a *Adoption) checkFamilies(families []QueueFamily) error {
 	return nil
 }
 
-// queueFamilies gives the device's families with the queues that are adopted alone.
+// queueFamilies returns the device's families, counting only the adopted queues.
 func (a *Adoption) queueFamilies(families []QueueFamily) []QueueFamily {
 	adopted := make([]QueueFamily, len(families))
 	for k, f := range families {
@@ -109,7 +109,7 @@ func (a *Adoption) queueFamilies(families []QueueFamily) []QueueFamily {
 	return adopted
 }
 
-// queue is the index-th queue of a family.
+// queue returns the adopted queue with the given index in a family.
 func (a *Adoption) queue(family uint32, index int) AdoptedQueue {
 	for _, q := range a.Queues {
 		if q.Family != family {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The figures depend on the driver's threads: for lavapipe's own cost run with
+// The results depend on the driver's threads: for lavapipe's own cost run with
 // LP_NUM_THREADS=0 on one processor.
 const batch = 10000
 
@@ -47,7 +47,7 @@ func BenchmarkBatch(b *testing.B) {
 	for _, c := range []struct {
 		name        string
 		options     DeviceOptions
-		alternating bool // each dispatch binds another buffer than the one before
+		alternating bool // consecutive dispatches bind different buffers
 	}{
 		{"same", DeviceOptions{}, false},
 		{"alternating", DeviceOptions{}, true},
@@ -101,7 +101,7 @@ func BenchmarkStream(b *testing.B) {
 	}
 }
 
-// BenchmarkEmptySubmit submits nothing but a signal and waits for it.
+// BenchmarkEmptySubmit submits only a signal and waits for it.
 func BenchmarkEmptySubmit(b *testing.B) {
 	d, _, _ := benchmarkDevice(b, DeviceOptions{})
 	q := d.Queues()[0]

@@ -9,9 +9,9 @@ import "C"
 
 import "unsafe"
 
-// MemoryBudget says what each heap of Properties.MemoryHeaps has for this process
-// at the moment (VK_EXT_memory_budget). ok is false where the device does not tell,
-// and once it is closed.
+// MemoryBudget returns the budget and usage of each heap of Properties.MemoryHeaps for
+// this process (VK_EXT_memory_budget). ok is false if the device does not have the
+// extension or is closed.
 func (d *Device) MemoryBudget() (heaps []HeapBudget, ok bool) {
 	p := d.Properties()
 	if !p.Features.MemoryBudget || d.enter() != nil {

@@ -5,25 +5,25 @@ import (
 	"time"
 )
 
-// Calibration is one moment by a device's clock and by the host's; see
+// Calibration is a moment in time read from the device's clock and the host's; see
 // [Device.Calibrate].
 type Calibration struct {
-	Ticks     uint64
+	Ticks     uint64        // the device's timestamp
 	Host      time.Time     // with a monotonic reading
-	Deviation time.Duration // how far Host may be from the moment, at most
-	Period    float64       // nanoseconds that a tick takes
-	Bits      int           // bits that a timestamp has; then the clock begins again at 0
+	Deviation time.Duration // the largest possible error of Host
+	Period    float64       // nanoseconds per tick
+	Bits      int           // valid bits of a timestamp, after which the clock wraps to 0
 }
 
-// Time is when a timestamp was written, by the host's clock. Of the moments that the
-// device's clock gives that timestamp at it is the one nearest to the calibration.
+// Time returns the host time of a timestamp. Where the clock has wrapped, it is the
+// time nearest to the calibration.
 func (c Calibration) Time(ticks uint64) time.Time {
 	unused := 64 - c.Bits
 	after := int64((ticks-c.Ticks)<<unused) >> unused
 	return c.Host.Add(time.Duration(math.Round(float64(after) * c.Period)))
 }
 
-// At is what the device's clock says at a time of the host's.
+// At returns the device's timestamp at a host time.
 func (c Calibration) At(host time.Time) uint64 {
 	after := int64(math.Round(float64(host.Sub(c.Host)) / c.Period))
 	return (c.Ticks + uint64(after)) & (1<<c.Bits - 1)

@@ -14,11 +14,11 @@ const (
 	subgroupQuad            = 1 << 7
 )
 
-// Supports says whether the opened device accepts modules with that capability:
-// one that Vulkan 1.2 gives to every device, or one of a feature in Features
-// ("Vulkan Environment for SPIR-V" in the specification's appendix). A capability
-// whose feature this package does not enable is not supported, whatever the
-// driver could do.
+// Supports reports whether the opened device accepts modules with a capability: one
+// that Vulkan 1.2 requires of every device, or one that comes with a feature in
+// Features ("Vulkan Environment for SPIR-V" in the specification's appendix). A
+// capability whose feature this package does not enable is not supported, even if the
+// driver supports it.
 func (p *Properties) Supports(c spirv.Capability) bool {
 	f := &p.Features
 	subgroups := func(operation uint32) bool { return f.SubgroupOperations&operation != 0 }

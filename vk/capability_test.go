@@ -7,9 +7,8 @@ import (
 	"github.com/vkomp/vkomp/vk/spirv"
 )
 
-// capabilityOf gives, for each feature that a capability belongs to, that
-// capability; a feature without one is named too, so that a new feature makes
-// this table be thought about.
+// capabilityOf holds the capabilities of each feature. Features without one are listed
+// too, so that this table has to be extended for every new feature.
 var capabilityOf = map[string][]spirv.Capability{
 	"ShaderFloat16":                        {spirv.CapabilityFloat16},
 	"ShaderFloat64":                        {spirv.CapabilityFloat64},
@@ -48,7 +47,7 @@ var capabilityOf = map[string][]spirv.Capability{
 	"ShaderSubgroupExtendedTypes":          nil,
 }
 
-// supported lists what a device with these features accepts, of all capabilities.
+// supported returns the capabilities that a device with these features supports.
 func supported(f Features) map[spirv.Capability]bool {
 	p := Properties{Features: f}
 	set := map[spirv.Capability]bool{}

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// bytesOf views a block's words as bytes, numbered.
+// bytesOf returns a block's words as bytes and fills them with consecutive numbers.
 func bytesOf(words []uint32) []byte {
 	data := unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), 4*len(words))
 	for k := range data {
@@ -28,8 +28,7 @@ func TestRegionsOfEveryOffsetAndLengthAreCopied(t *testing.T) {
 	source := bytesOf(from)
 	want := make([]byte, 4*len(to))
 	var regions []CopyRegion
-	// Destinations follow each other with a gap of a few bytes, so that a byte
-	// too many shows.
+	// Destinations have gaps of a few bytes, so that a byte too many is detected.
 	at := uint64(1)
 	for srcOffset := range uint64(9) {
 		for length := uint64(1); length <= 33; length++ {
@@ -58,8 +57,8 @@ func TestRegionsOfEveryOffsetAndLengthAreCopied(t *testing.T) {
 	}
 }
 
-// The left half of every row of a matrix goes to the right half of the row: what
-// is read and what is written lie between each other.
+// The left half of every row of a matrix is copied to the right half of the row, so that
+// sources and destinations interleave.
 func TestInterleavedRegionsOfOneBufferAreCopied(t *testing.T) {
 	d := openDevice(t, DeviceOptions{})
 	const rows, half = 300, 13 // bytes
@@ -81,7 +80,7 @@ func TestInterleavedRegionsOfOneBufferAreCopied(t *testing.T) {
 	}
 }
 
-// overlaps says, byte by byte, whether a copy inside one buffer would read what it
+// overlaps reports, byte by byte, whether a copy inside one buffer reads bytes that it
 // writes.
 func overlaps(regions []CopyRegion) bool {
 	read, written := map[uint64]bool{}, map[uint64]bool{}
@@ -110,7 +109,7 @@ func TestCopyInsideOneBufferIsRefusedExactlyWhereItOverlaps(t *testing.T) {
 		for range rapid.IntRange(1, 20).Draw(t, "regions") {
 			r := CopyRegion{offset.Draw(t, "src"), offset.Draw(t, "dst"), size.Draw(t, "size")}
 			if ascending {
-				// Steps, which may leave a side where it is.
+				// Small steps, one of which may be zero.
 				src, dst = src+r.SrcOffset%16, dst+r.DstOffset%16
 				r.SrcOffset, r.DstOffset = src, 7+dst
 			}
@@ -143,7 +142,7 @@ func TestCopyInsideOneBufferIsRefusedExactlyWhereItOverlaps(t *testing.T) {
 func TestManyRegionsOfOneBufferPassWhereTheirOrderTells(t *testing.T) {
 	d := openDevice(t, DeviceOptions{})
 	q := d.Queues()[0]
-	between := func(count int) []CopyRegion { // pairs of what is read and what is written
+	between := func(count int) []CopyRegion { // sources and destinations alternate
 		regions := make([]CopyRegion, count)
 		for k := range regions {
 			regions[k] = CopyRegion{uint64(k) * 8, uint64(k)*8 + 4, 4}

@@ -29,31 +29,30 @@ type Device struct {
 	queues   []*Queue
 	interop  []*Queue
 
-	// life is read-held by every call into the device but those of Queue, and
-	// written by Close.
+	// life is held for reading by every call that uses the device, except those of
+	// Queue, and for writing by Close.
 	life   sync.RWMutex
 	closed bool // guarded by life
 
-	// lost: some call that may wait or submit was answered with the device's loss.
+	// lost says that some call which may wait or submit returned VK_ERROR_DEVICE_LOST.
 	lost atomic.Bool
 
-	sampling sync.Mutex // held by Calibrate; inside life
+	sampling sync.Mutex // held by Calibrate; taken after life
 
-	mu         sync.Mutex // guards what follows; a leaf
+	mu         sync.Mutex // guards the fields below; no other lock is taken while it is held
 	live       map[string]int
 	blocks     map[Buffer]Block
-	mapped     map[Memory]uint64 // bytes of the memory that is mapped
+	mapped     map[Memory]uint64 // sizes of the mapped allocations, in bytes
 	pipelines  map[uint64]Pipeline
 	queries    map[uint64]struct{}    // VkQueryPools
-	semaphores map[Semaphore]struct{} // those that belong to no queue
-	exportable map[any]bool           // each a Memory or a Semaphore
+	semaphores map[Semaphore]struct{} // without the queues' timelines
+	exportable map[any]bool           // keyed by Memory or Semaphore
 }
 
-// Open makes a device with queues of all its families that compute or transfer,
-// up to the numbers of the options and never more of a family than it has, and
-// with all features of Properties.Features enabled. A physical device may be
-// opened more than once. The error matches ErrUnsupported when something is
-// missing.
+// Open creates a device. It has queues of all families that support compute or
+// transfers, up to the numbers in the options and the numbers of the families, and all
+// features in Properties.Features are enabled. A physical device may be opened several
+// times. The error matches ErrUnsupported if something is missing.
 func (p *PhysicalDevice) Open(o DeviceOptions) (*Device, error) {
 	if len(p.missing) > 0 {
 		return nil, fmt.Errorf("%w: device %q lacks %s", ErrUnsupported, p.properties.Name,
@@ -80,8 +79,8 @@ func (p *PhysicalDevice) open(o DeviceOptions) (*Device, error) {
 	return p.openQueues(queues, interop, o)
 }
 
-// openQueues makes a device with a queue for each of the families given, of which
-// one may occur as often as it has queues.
+// openQueues creates a device with one queue for each entry of queues and interop,
+// which are queue families and may repeat up to the family's number of queues.
 func (p *PhysicalDevice) openQueues(queues, interop []int, o DeviceOptions) (*Device, error) {
 	enable := p.c
 	if o.NoPushDescriptors || !p.properties.Features.PushDescriptor {
@@ -143,7 +142,7 @@ func (p *PhysicalDevice) openQueues(queues, interop []int, o DeviceOptions) (*De
 	return d, nil
 }
 
-// destroy ends the VkDevice, unless it is adopted; nothing else is left of it.
+// destroy destroys the VkDevice unless it is adopted. Its objects must be gone.
 func (d *Device) destroy() {
 	if d.physical.adopted == nil {
 		vulkan.DestroyDevice(d.handle, nil)
@@ -152,28 +151,28 @@ func (d *Device) destroy() {
 	d.c = nil
 }
 
-// Properties describes the device.
+// Properties returns the description of the device.
 func (d *Device) Properties() *Properties { return &d.physical.properties }
 
-// Handle is the VkDevice.
+// Handle returns the VkDevice.
 func (d *Device) Handle() uintptr { return address(d.handle) }
 
-// Queues lists the device's queues: those that compute first, the main family's
-// first of all, then those that only transfer. There is at least one, and the
-// list stays as it is.
+// Queues returns the device's queues: first the compute queues, beginning with those of
+// the main family, then those that support only transfers. There is at least one, and
+// the list never changes.
 func (d *Device) Queues() []*Queue { return d.queues }
 
-// InteropQueues lists the queues that others than the one who schedules the
-// device's work have to themselves; see DeviceOptions.InteropQueues. They compute.
-// Where a device has too few queues there is none.
+// InteropQueues returns queues that the scheduler does not use, for work of others; see
+// DeviceOptions.InteropQueues. They support compute. There are none if the device has
+// too few queues.
 func (d *Device) InteropQueues() []*Queue { return d.interop }
 
-// allQueues lists Queues and InteropQueues.
+// allQueues returns Queues and InteropQueues.
 func (d *Device) allQueues() []*Queue { return slices.Concat(d.queues, d.interop) }
 
-// Trim gives back what the device keeps for work to come: the command buffers and
-// descriptor pools that nothing in flight uses, and what the command pools hold beside
-// them (vkTrimCommandPool). Work that comes makes them anew.
+// Trim frees what the device keeps for reuse: the command buffers and descriptor pools
+// that no submission in flight uses, and the spare memory of the command pools
+// (vkTrimCommandPool). Later submissions allocate anew.
 func (d *Device) Trim() error {
 	if err := d.enter(); err != nil {
 		return err
@@ -186,20 +185,20 @@ func (d *Device) Trim() error {
 	return errors.Join(errs...)
 }
 
-// Live counts the objects made for the caller and not destroyed yet, by their
-// Vulkan type; it has no entry of 0.
+// Live returns the number of objects that callers created and did not destroy, by
+// Vulkan type, without types of which there are none.
 func (d *Device) Live() map[string]int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return maps.Clone(d.live)
 }
 
-// Close waits until the device is idle and destroys it, with what the caller
-// left: then it returns an error that names the left objects, and the device is
-// closed all the same. Closing again does nothing. Of a device that is adopted Close
-// destroys only what was made here, and waits for what was submitted here. The caller ends
-// what waits for the device's queues and semaphores before: what Close destroys must not be
-// in use.
+// Close waits until the device is idle and destroys it together with objects that the
+// caller did not destroy. If there were any, it returns an error that names them; the
+// device is closed nevertheless. Closing again does nothing. Of an adopted device Close
+// destroys only objects made through this package, and waits only for submissions made
+// through it. Before Close the caller must end all waits for semaphores of the device and
+// the queues, because objects must not be destroyed while in use.
 func (d *Device) Close() error {
 	d.life.Lock()
 	if d.closed {
@@ -209,7 +208,7 @@ func (d *Device) Close() error {
 	d.closed = true
 	queues := d.allQueues()
 	for _, q := range queues {
-		q.mu.Lock() // submissions end, and none follows
+		q.mu.Lock() // submissions end, and none can follow
 	}
 	for _, q := range queues {
 		for try := 0; ; try++ {
@@ -255,7 +254,7 @@ func (d *Device) describeLive() string {
 	return strings.Join(parts, ", ")
 }
 
-// count adds to the number of live objects of a kind.
+// count adds n to the number of live objects of a type.
 func (d *Device) count(kind string, n int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -264,7 +263,7 @@ func (d *Device) count(kind string, n int) {
 	}
 }
 
-// enter begins a call into the device; the caller leaves with d.leave.
+// enter begins a call that uses the device; d.leave ends it.
 func (d *Device) enter() error {
 	d.life.RLock()
 	if d.closed {
@@ -278,7 +277,7 @@ func (d *Device) errClosed() error {
 	return fmt.Errorf("%w: device %q", ErrClosed, d.physical.properties.Name)
 }
 
-// answered notes the loss of the device where that is what a call returned, and returns
+// answered records whether the result of a call is the loss of the device, and returns
 // the result.
 func (d *Device) answered(r Result) Result {
 	if r == ErrorDeviceLost {

@@ -29,7 +29,7 @@ func TestOpenTellsAboutTheDevice(t *testing.T) {
 	if p.Handle() == 0 || q.Name == "" || q.APIVersion < apiVersion12 || q.DriverName == "" {
 		t.Errorf("handle %#x, properties %+v", p.Handle(), q)
 	}
-	// The least values that the specification allows.
+	// The minimum values that the specification requires.
 	if l.MaxStorageBufferRange < 1<<27 || l.MaxPushConstantsSize < 128 ||
 		l.MaxComputeWorkGroupCount[2] < 65535 || l.MaxComputeWorkGroupInvocations < 128 ||
 		l.MaxMemoryAllocationCount < 4096 || l.MaxMemoryAllocationSize < 1<<30 ||
@@ -157,7 +157,7 @@ func TestCloseDestroysAndNamesWhatIsLeft(t *testing.T) {
 	if !errors.Is(err, ErrBusy) || !strings.Contains(err.Error(), "1 VkBuffer") {
 		t.Errorf("Close: %v", err)
 	}
-	// The instance's clean-up finds no leak message: all were destroyed.
+	// The instance's clean-up finds no leak message: all objects were destroyed.
 	if live := d.Live(); len(live) != 0 {
 		t.Errorf("live after Close: %v", live)
 	}
@@ -179,8 +179,8 @@ func TestQueuesAreAsPlannedAndDistinct(t *testing.T) {
 	}
 }
 
-// checkQueues holds the device's queues, and those for interop, against the families
-// that they are to be of.
+// checkQueues compares the families of the device's queues and interop queues with want
+// and wantInterop.
 func checkQueues(t *testing.T, d *Device, want, wantInterop []int) {
 	t.Helper()
 	seen := map[uintptr]bool{}
@@ -254,7 +254,7 @@ func TestLeakAtInstanceDestructionIsReported(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := usable(t, i).open(DeviceOptions{}); err != nil { // behind the instance's back
+	if _, err := usable(t, i).open(DeviceOptions{}); err != nil { // bypassing the instance
 		t.Fatal(err)
 	}
 	if err := i.Close(); err != nil {
@@ -290,7 +290,7 @@ func TestBlockIsMappedAndAddressable(t *testing.T) {
 			t.Errorf("block %+v", b)
 		}
 		d.DestroyBlock(b)
-		d.DestroyBlock(b) // not the device's any more
+		d.DestroyBlock(b) // destroyed already
 	}
 }
 
@@ -398,7 +398,7 @@ func TestNoDriverIsUnsupported(t *testing.T) {
 	}
 	i, err := Open(InstanceOptions{})
 	if err == nil {
-		// A loader may make an instance that shows no device.
+		// A loader may create an instance that has no device.
 		if n := len(i.PhysicalDevices()); n != 0 {
 			t.Errorf("%d devices without a driver", n)
 		}

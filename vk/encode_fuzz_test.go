@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// FuzzScan hands arbitrary words to the C encoder's check: it must neither read
-// past them nor pass what the decoder cannot read, nor, for a queue that only
-// transfers, what needs one that computes.
+// FuzzScan passes arbitrary words to the C encoder's check. It must not read past them,
+// must not accept what the decoder rejects, and must not accept compute operations for a
+// queue that supports only transfers.
 func FuzzScan(f *testing.F) {
 	for _, seed := range seedStreams() {
 		f.Add(seed)
@@ -30,7 +30,7 @@ func FuzzScan(f *testing.F) {
 	defer d.Close()
 	f.Fuzz(func(t *testing.T, data []byte) {
 		s := streamOf(data)
-		s.words = append(make([]uint64, 0, len(s.words)), s.words...) // nothing behind the last word
+		s.words = append(make([]uint64, 0, len(s.words)), s.words...) // no memory after the last word
 		err := d.Queues()[0].scan(s)
 		transferErr := (&Queue{device: d, bits: d.Queues()[0].bits}).scan(s)
 		if transferErr != nil && !errors.Is(transferErr, ErrInvalid) || err != nil && transferErr == nil {
@@ -66,7 +66,7 @@ func FuzzScan(f *testing.F) {
 	})
 }
 
-// reencode writes one operation alone.
+// reencode encodes a single operation.
 func reencode(op Op) []uint64 {
 	var s Stream
 	s.add(op)

@@ -7,15 +7,15 @@ import "C"
 
 import "fmt"
 
-// A file here is an opaque file descriptor of POSIX's (VK_KHR_external_memory_fd,
-// VK_KHR_external_semaphore_fd): it goes to another device with the same UUID and
-// driver, of this process or another. A descriptor that an Export gives is the
-// caller's, who closes it. One that an Import takes stays the caller's, whatever
-// comes of it; to close it, or what it was exported from, ends nothing that was
-// imported.
+// Files here are opaque POSIX file descriptors (VK_KHR_external_memory_fd,
+// VK_KHR_external_semaphore_fd). They can be imported by a device with the same UUID
+// and driver in this process or another. The caller owns a descriptor that an Export
+// returns, and keeps the ownership of one that is passed to an Import, whether it
+// succeeds or not. Closing the descriptor, or destroying the exported object, does not
+// affect imported objects.
 
 // CreateExportableBlock is CreateBlock for a block that ExportBlock can export. The
-// error matches ErrUnsupported where Features.ExternalMemoryFd is not set.
+// error matches ErrUnsupported unless Features.ExternalMemoryFd is set.
 func (d *Device) CreateExportableBlock(size uint64, memoryType int) (Block, error) {
 	b, err := d.externalBlock("Device.CreateExportableBlock", size, memoryType,
 		C.vko_source{kind: C.VKO_SOURCE_EXPORTABLE})
@@ -27,9 +27,9 @@ func (d *Device) CreateExportableBlock(size uint64, memoryType int) (Block, erro
 	return b, err
 }
 
-// ImportBlockFd makes a block of the memory that another was exported from, which
-// must have the same size and the same memory type, there by its index. What one
-// device wrote the other sees only behind a semaphore that orders them.
+// ImportBlockFd creates a block from the memory of an exported block of the same size and
+// the same memory type. What one device wrote is visible to the other only after a
+// semaphore that orders the two.
 func (d *Device) ImportBlockFd(fd int, size uint64, memoryType int) (Block, error) {
 	const op = "Device.ImportBlockFd"
 	if fd < 0 {
@@ -49,7 +49,7 @@ func (d *Device) externalBlock(op string, size uint64, memoryType int, source C.
 	return d.createBlock(op, size, memoryType, C.VKO_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT, source)
 }
 
-// ExportBlock gives a descriptor of a block of CreateExportableBlock.
+// ExportBlock returns a descriptor of a block made by CreateExportableBlock.
 func (d *Device) ExportBlock(b Block) (fd int, err error) {
 	const op = "Device.ExportBlock"
 	if err := d.enter(); err != nil {
@@ -70,10 +70,10 @@ func (d *Device) ExportBlock(b Block) (fd int, err error) {
 	return int(file), nil
 }
 
-// CreateExportableSemaphore makes a semaphore that ExportSemaphore can export, a
-// timeline from 0 on or an unsignalled binary one. It is like one of CreateTimeline;
-// of a binary one submissions wait for any value and signal any. The error matches
-// ErrUnsupported where Features.ExternalTimelineFd or ExternalBinaryFd is not set.
+// CreateExportableSemaphore creates a semaphore that ExportSemaphore can export: a
+// timeline at 0 or an unsignalled binary one. It is used like one of CreateTimeline;
+// submissions ignore the value they give for a binary one. The error matches
+// ErrUnsupported unless Features.ExternalTimelineFd or ExternalBinaryFd is set.
 func (d *Device) CreateExportableSemaphore(t SemaphoreType) (Semaphore, error) {
 	s, err := d.externalSemaphore("Device.CreateExportableSemaphore", t, "vkCreateSemaphore", func(s *C.vkoHandle) C.int32_t {
 		return C.vko_semaphore_exportable(d.c, C.int32_t(t), s)
@@ -86,9 +86,8 @@ func (d *Device) CreateExportableSemaphore(t SemaphoreType) (Semaphore, error) {
 	return s, err
 }
 
-// ImportSemaphore makes a semaphore that shares its state with the one, of that
-// type, that the descriptor was exported from. For the error see
-// CreateExportableSemaphore.
+// ImportSemaphore creates a semaphore that shares its state with the exported semaphore
+// of the same type. For the error see CreateExportableSemaphore.
 func (d *Device) ImportSemaphore(t SemaphoreType, fd int) (Semaphore, error) {
 	const op = "Device.ImportSemaphore"
 	if fd < 0 {
@@ -125,7 +124,7 @@ func (d *Device) externalSemaphore(op string, t SemaphoreType, call string, crea
 	return Semaphore(h), nil
 }
 
-// ExportSemaphore gives a descriptor of a semaphore of CreateExportableSemaphore.
+// ExportSemaphore returns a descriptor of a semaphore made by CreateExportableSemaphore.
 func (d *Device) ExportSemaphore(s Semaphore) (fd int, err error) {
 	const op = "Device.ExportSemaphore"
 	if err := d.enter(); err != nil {

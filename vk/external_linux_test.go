@@ -40,7 +40,7 @@ func has(d *Device, extension string) bool {
 	return slices.Contains(d.Properties().Extensions, extension)
 }
 
-// descriptors lists the process's open files.
+// descriptors returns the process's open files.
 func descriptors(t *testing.T) []string {
 	t.Helper()
 	entries, err := os.ReadDir("/proc/self/fd")
@@ -49,7 +49,8 @@ func descriptors(t *testing.T) []string {
 	}
 	var open []string
 	for _, e := range entries {
-		// That of the folder is closed again; SwiftShader keeps one for code.
+		// Leave out the directory itself, which is closed again, and a file that
+		// SwiftShader keeps open for its code.
 		if to, err := os.Readlink("/proc/self/fd/" + e.Name()); err == nil && !strings.Contains(to, "swiftshader_jit") {
 			open = append(open, e.Name()+" "+to)
 		}
@@ -57,7 +58,7 @@ func descriptors(t *testing.T) []string {
 	return open
 }
 
-// checkDescriptors fails the test if what do does leaves other files open.
+// checkDescriptors fails the test if do leaves files open or closes files.
 func checkDescriptors(t *testing.T, do func()) {
 	t.Helper()
 	before := descriptors(t)
@@ -101,7 +102,7 @@ func TestBlockIsOneMemoryOnTwoDevices(t *testing.T) {
 		if err := syscall.Close(fd); err != nil {
 			t.Errorf("the descriptor is not the caller's: %v", err)
 		}
-		// The one fills, the other multiplies and the first reads.
+		// The exporting device fills, the importing one multiplies, the first one reads.
 		var s Stream
 		s.Fill(b.Buffer, 0, b.Size, 7)
 		s.Barrier(Barrier{StageTransfer, StageAllCommands, AccessTransferWrite, AccessMemoryRead | AccessMemoryWrite})
@@ -115,7 +116,7 @@ func TestBlockIsOneMemoryOnTwoDevices(t *testing.T) {
 		s.Dispatch(add, []BufferRange{all(ones), all(there)}, push(words, 2), [3]uint32{}, [3]uint32{(words + 63) / 64, 1, 1})
 		s.Barrier(toHost)
 		run(t, other, &s, 1)
-		// The exported block may go before the imported ones.
+		// The exported block may be destroyed before the imported ones.
 		result := unsafe.Slice((*uint32)(b.Host), words)
 		for k, v := range result {
 			if v != 7+2*uint32(k) {
@@ -159,7 +160,7 @@ func TestSemaphoreOrdersTwoDevices(t *testing.T) {
 
 func second(_ Semaphore, err error) error { return err }
 
-// passSemaphore lets one device wait for the other, over and over.
+// passSemaphore makes the devices wait for each other in turns.
 func passSemaphore(t *testing.T, devices [2]*Device, kind SemaphoreType) {
 	t.Helper()
 	s, err := devices[0].CreateExportableSemaphore(kind)
@@ -240,8 +241,8 @@ func TestImpossibleFilesAreRefusedWithoutLeak(t *testing.T) {
 func blockError(_ Block, err error) error { return err }
 func fileError(_ int, err error) error    { return err }
 
-// Each call on the way to an imported block fails in turn: the descriptor stays the
-// caller's, and there is no other.
+// Each call on the way to an imported block fails in turn. The descriptor stays open and
+// no other one is left.
 func TestImportOfAFileThatFailsHalfwayLeavesNothing(t *testing.T) {
 	d := layeredDevice(t)
 	if !d.Properties().Features.ExternalMemoryFd {

@@ -9,35 +9,35 @@ import (
 // BufferUsage is VkBufferUsageFlags.
 type BufferUsage uint32
 
-// The buffer usages that a compute runtime meets, with Vulkan's values.
+// Buffer usages, with Vulkan's values.
 const (
-	BufferTransferSrc   BufferUsage = 0x00000001
-	BufferTransferDst   BufferUsage = 0x00000002
-	BufferStorage       BufferUsage = 0x00000020
-	BufferDeviceAddress BufferUsage = 0x00020000
+	BufferTransferSrc   BufferUsage = 0x00000001 // VK_BUFFER_USAGE_TRANSFER_SRC_BIT
+	BufferTransferDst   BufferUsage = 0x00000002 // VK_BUFFER_USAGE_TRANSFER_DST_BIT
+	BufferStorage       BufferUsage = 0x00000020 // VK_BUFFER_USAGE_STORAGE_BUFFER_BIT
+	BufferDeviceAddress BufferUsage = 0x00020000 // VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT
 )
 
-// ForeignBuffer describes a VkBuffer of the device's that somebody else made, and
-// bound to memory. Vulkan cannot be asked how, so whoever has made it says it.
+// ForeignBuffer describes a VkBuffer that somebody else created on the device and bound
+// to memory. Vulkan has no query for it, so its creator has to say how.
 type ForeignBuffer struct {
-	Buffer Buffer
-	Memory Memory // that the buffer is bound to
-	Size   uint64 // bytes, VkBufferCreateInfo.size or fewer
+	Buffer Buffer // the VkBuffer
+	Memory Memory // the memory that the buffer is bound to
+	Size   uint64 // bytes, at most VkBufferCreateInfo.size
 
 	// Usage is VkBufferCreateInfo.usage. BufferStorage, BufferTransferSrc and
-	// BufferTransferDst are needed. With BufferDeviceAddress the memory must have been
-	// allocated for addresses.
+	// BufferTransferDst are required. With BufferDeviceAddress the memory must have been
+	// allocated with VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT.
 	Usage BufferUsage
 
-	// Exclusive is whether sharingMode is VK_SHARING_MODE_EXCLUSIVE. Family is then the
-	// queue family that owns the buffer, or first uses it.
+	// Exclusive says that sharingMode is VK_SHARING_MODE_EXCLUSIVE. Family is then the
+	// queue family that owns the buffer or will first use it.
 	Exclusive bool
 	Family    uint32
-	// Families are those that the buffer is shared among, where it is not exclusive.
+	// Families are the queue families that share the buffer if it is not exclusive.
 	Families []uint32
 }
 
-// check refuses a buffer that no queue of these families can use as a block.
+// check returns an error if no queue of these families can use the buffer as a block.
 func (b *ForeignBuffer) check(families []uint32) error {
 	const op = "Device.AdoptBuffer"
 	switch {

@@ -20,7 +20,7 @@ func TestForeignBuffersAreHeldToTheQueuesAndTheUsage(t *testing.T) {
 	}
 	for _, c := range []struct {
 		buffer   ForeignBuffer
-		families []uint32 // of the device's queues
+		families []uint32 // families of the device's queues
 		want     error
 		text     string
 	}{

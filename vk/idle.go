@@ -12,22 +12,22 @@ import (
 	vulkan "github.com/vulkan-go/vulkan"
 )
 
-// backoff is how long to leave a driver alone that has failed for want of memory, before
-// another try, the first of which is 0.
+// backoff returns how long to wait before trying again a call that failed for want of
+// memory. The first try is 0.
 func backoff(try int) time.Duration {
 	const first, longest = 50 * time.Microsecond, 10 * time.Millisecond
 	return min(first<<min(try, 10), longest)
 }
 
-// WaitIdle blocks until the work has ended that was submitted to the device's queues,
-// and holds the lock of each queue while it waits for it (see [Queue.Locker]). Of a
-// device that is adopted it is the work that was submitted here. A call that fails
-// while the device works on is tried again.
+// WaitIdle blocks until everything that was submitted to the device's queues has ended.
+// It holds the lock of each queue while it waits for that queue (see [Queue.Locker]). On
+// an adopted device it waits only for what was submitted through this package. A call
+// that fails while the device is still working is tried again.
 //
-// A nil error and one that matches ErrDeviceLost both say that none of that work runs
-// any more, or ever will. The only other error matches ErrClosed. Then what the work
-// used can be destroyed. That timelines have reached the values which the work signals
-// does not say so: a driver may still hold the submissions.
+// A nil error and one that matches ErrDeviceLost both mean that none of that work runs
+// any more, so that the objects it used can be destroyed. The only other error matches
+// ErrClosed. It is not enough that timelines have reached the values that the work
+// signals, because the driver may still use the submissions' objects.
 func (d *Device) WaitIdle() error {
 	var errs []error
 	for _, q := range d.allQueues() {
@@ -56,12 +56,12 @@ func (q *Queue) waitIdle() error {
 	}
 }
 
-// finish waits for the queue, with q.mu held. Success and ErrorDeviceLost say that it is
-// idle.
+// finish waits for the queue, with q.mu held. After Success and ErrorDeviceLost the
+// queue is idle.
 func (q *Queue) finish() Result {
 	if q.given != nil {
-		// What the application submitted may wait for what it has yet to do. Only where
-		// the device is lost that ends as well.
+		// The application's submissions may wait for a signal that the application has not
+		// sent yet. Only the loss of the device ends those too.
 		if r := Result(C.vko_queue_finish(q.c)); r != ErrorDeviceLost {
 			return r
 		}

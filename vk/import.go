@@ -7,19 +7,19 @@ import "C"
 
 import "fmt"
 
-// ImportBlock makes a block of size bytes of the host's own memory: the device
-// reads and writes them where they are (VK_EXT_external_memory_host). It is like a
-// block of CreateBlock, with its usage and its address; Block.Host is nil. host
-// and size must be multiples of Limits.MinImportedHostPointerAlignment.
+// ImportBlock creates a block from size bytes of host memory, which the device then
+// accesses in place (VK_EXT_external_memory_host). It has the usage and the address of a
+// block of CreateBlock; Block.Host is nil. host and size must be multiples of
+// Limits.MinImportedHostPointerAlignment.
 //
-// Between the call and DestroyBlock the memory must stay valid and where it is,
-// memory of the Go heap through runtime.Pinner, and must be neither read nor
-// written where the device may write, nor written where it may read. DestroyBlock
-// leaves the memory and what is in it alone. host is no unsafe.Pointer, because the
-// page that the program's storage begins in may begin with somebody else's.
+// Until DestroyBlock the memory must stay valid and must not move; memory of the Go heap
+// must be pinned with runtime.Pinner. The host must not access it where the device may
+// write, and must not write it where the device may read. DestroyBlock leaves the memory
+// and its contents alone. host is not an unsafe.Pointer, because a page that begins
+// before the program's storage may belong to something else.
 //
-// The error matches ErrUnsupported where the device cannot import host memory at
-// all, or not this memory, or as memory without MemoryHostCoherent alone.
+// The error matches ErrUnsupported if the device cannot import host memory, cannot
+// import this memory, or can only import it as memory without MemoryHostCoherent.
 func (d *Device) ImportBlock(host uintptr, size uint64) (Block, error) {
 	if err := d.enter(); err != nil {
 		return Block{}, err

@@ -12,8 +12,8 @@ import (
 	"unsafe"
 )
 
-// hostMemory is size bytes of the Go heap that begin at a multiple of alignment,
-// pinned until the test ends.
+// hostMemory returns size bytes of the Go heap that begin at a multiple of alignment and
+// are pinned until the test ends.
 func hostMemory(t *testing.T, size, alignment uint64) []byte {
 	t.Helper()
 	data := make([]byte, size+alignment)
@@ -24,8 +24,7 @@ func hostMemory(t *testing.T, size, alignment uint64) []byte {
 	return data[skip:][:size:size]
 }
 
-// importing opens a device that imports host memory, which all drivers that the
-// tests run on do.
+// importing opens a device that can import host memory, which all drivers under test can.
 func importing(t *testing.T) (d *Device, unit uint64) {
 	t.Helper()
 	d = openDevice(t, DeviceOptions{})
@@ -51,7 +50,7 @@ func TestImportedBlockIsTheHostsMemory(t *testing.T) {
 		(b.Address != 0) != d.Properties().Features.BufferDeviceAddress {
 		t.Errorf("block %+v", b)
 	}
-	// It is not mapped, so that nothing could flush it: it must not need that.
+	// It is not mapped and cannot be flushed, so it must be coherent.
 	if flags := d.Properties().MemoryTypes[b.MemoryType].Flags; flags&MemoryHostCoherent == 0 {
 		t.Errorf("imported as %v", flags)
 	}
@@ -64,7 +63,7 @@ func TestImportedBlockIsTheHostsMemory(t *testing.T) {
 	if !bytes.Equal(data, before) {
 		t.Error("importing changed the memory")
 	}
-	// The device reads what the host wrote, and the host sees what the device wrote.
+	// The device reads what the host wrote, and the host reads what the device wrote.
 	out, words := newBlock(t, d, int(2*unit/4))
 	var s Stream
 	s.Copy(b.Buffer, out.Buffer, 0, 0, 2*unit)
@@ -82,7 +81,7 @@ func TestImportedBlockIsTheHostsMemory(t *testing.T) {
 	}
 	d.DestroyBlock(b)
 	d.DestroyBlock(b)
-	if live := d.Live(); live["VkBuffer"] != 1 || live["VkDeviceMemory"] != 1 { // out
+	if live := d.Live(); live["VkBuffer"] != 1 || live["VkDeviceMemory"] != 1 { // only out is left
 		t.Errorf("live after DestroyBlock: %v", live)
 	}
 	if !bytes.Equal(data, want) {
@@ -90,14 +89,14 @@ func TestImportedBlockIsTheHostsMemory(t *testing.T) {
 	}
 }
 
-// A Go slice is imported with the pages that enclose it: its section of the block
-// begins where the slice does.
+// A Go slice is imported with the pages that enclose it; the binding begins at the slice's
+// offset in the block.
 func TestKernelWorksOnPinnedSlicesInPlace(t *testing.T) {
 	withBothBindings(t, func(t *testing.T, d *Device) {
 		unit := d.Properties().Limits.MinImportedHostPointerAlignment
 		add := newPipeline(t, d, "add", PipelineOptions{Bindings: []uint32{0, 1}, PushConstants: 8})
-		// More than 32 KiB of a type without pointers have pages of their own, the
-		// last of which they need not fill.
+		// Objects of more than 32 KiB without pointers have pages of their own; they need
+		// not fill the last one.
 		const n = 9024
 		x, y := make([]uint32, n), make([]uint32, n)
 		var pin runtime.Pinner
@@ -136,7 +135,7 @@ func TestKernelWorksOnPinnedSlicesInPlace(t *testing.T) {
 	})
 }
 
-// importSection imports the units that enclose a section and says where it is.
+// importSection imports the pages that enclose a section and returns its range.
 func importSection(t *testing.T, d *Device, section []uint32, unit uint64) (Block, BufferRange) {
 	t.Helper()
 	if unit == 0 {
@@ -223,10 +222,10 @@ func TestClosingLeavesImportedMemoryAlone(t *testing.T) {
 	if data[0] != 1 || data[unit-1] != 2 {
 		t.Error("the memory has changed")
 	}
-	data[0] = 3 // and is still the host's
+	data[0] = 3 // the memory still belongs to the host
 }
 
-// One memory may be imported twice, as two sections that share a page are.
+// Memory may be imported twice, as happens with two sections that share a page.
 func TestOverlappingImportsSeeOneMemory(t *testing.T) {
 	d, unit := importing(t)
 	data := hostMemory(t, 3*unit, unit)

@@ -16,25 +16,26 @@ import (
 	vulkan "github.com/vulkan-go/vulkan"
 )
 
-// Instance is a VkInstance with the physical devices that it shows.
+// Instance is a VkInstance with its physical devices.
 type Instance struct {
 	c          *C.vko_instance
 	address    uintptr // of vkGetInstanceProcAddr
 	devices    []*PhysicalDevice
 	validation bool
-	adopted    bool // the VkInstance and its devices' VkDevices are the application's
+	adopted    bool // the VkInstance and the VkDevice belong to the application
 	logger     *slog.Logger
 	heard      atomic.Uint64
 
 	mu       sync.Mutex
-	open     int // devices that are open; guarded by mu
+	open     int // number of open devices; guarded by mu
 	closed   bool
-	messages *C.vko_messages // nil without validation, and once closed; guarded by mu
+	messages *C.vko_messages // nil without validation and after Close; guarded by mu
 }
 
-// Open finds the Vulkan loader and makes an instance. Several instances may be
-// open at once. The loader and the drivers that it loads stay in the process. The error matches ErrUnsupported when there is no loader, no
-// driver, or, with Validation, no validation layer.
+// Open finds the Vulkan loader and creates an instance. Several instances may be open at
+// once. The loader and the drivers that it loads are never unloaded. The error matches
+// ErrUnsupported if there is no loader, no driver or, with Validation, no validation
+// layer.
 func Open(o InstanceOptions) (*Instance, error) {
 	getProcAddr, err := loadVulkan(0)
 	if err != nil {
@@ -77,11 +78,11 @@ func Open(o InstanceOptions) (*Instance, error) {
 	return i, nil
 }
 
-// PhysicalDevices lists the devices: discrete, integrated, virtual, software,
-// then other ones; inside a class in the driver's order.
+// PhysicalDevices returns the devices: discrete, integrated, virtual, software and then
+// other ones, and in the driver's order within each class.
 func (i *Instance) PhysicalDevices() []*PhysicalDevice { return i.devices }
 
-// Handle is the VkInstance; 0 once closed.
+// Handle returns the VkInstance, 0 once it is closed.
 func (i *Instance) Handle() uintptr {
 	if i.c == nil {
 		return 0
@@ -89,18 +90,18 @@ func (i *Instance) Handle() uintptr {
 	return uintptr(i.c.handle)
 }
 
-// GetInstanceProcAddr is the address of the loader's vkGetInstanceProcAddr.
+// GetInstanceProcAddr returns the address of the loader's vkGetInstanceProcAddr.
 func (i *Instance) GetInstanceProcAddr() uintptr { return i.address }
 
-// Messages counts the warnings and errors that validation has reported. Without
-// validation it stays 0.
+// Messages returns the number of warnings and errors that the validation layer has
+// reported. Without validation it stays 0.
 func (i *Instance) Messages() uint64 {
 	i.drain()
 	return i.heard.Load()
 }
 
-// Close destroys the instance, unless it is adopted. It refuses, with ErrBusy, while devices are open.
-// Closing again does nothing.
+// Close destroys the instance, unless it is adopted. While devices are open it returns
+// ErrBusy and does nothing. Closing again does nothing.
 func (i *Instance) Close() error {
 	i.mu.Lock()
 	if i.closed {

@@ -13,7 +13,7 @@ import (
 	"unsafe"
 )
 
-// layer is a layer that a test compiles.
+// layer is a Vulkan layer that a test compiles.
 type layer struct {
 	name    string
 	sources []string
@@ -24,8 +24,8 @@ var faultLayer = layer{"VK_LAYER_VKOMP_test", []string{"testdata/layer/layer.c"}
 
 const validationLayer = "VK_LAYER_KHRONOS_validation"
 
-// useLayers puts layers between the driver and the instances that the test opens:
-// validation nearest to the program, then these in turn.
+// useLayers inserts layers between the driver and the instances that the test opens:
+// validation first, nearest to the program, then these in order.
 func useLayers(t *testing.T, layers ...layer) {
 	t.Helper()
 	folders := []string{"/usr/share/vulkan/explicit_layer.d", "/usr/local/share/vulkan/explicit_layer.d", "/etc/vulkan/explicit_layer.d"}
@@ -44,7 +44,7 @@ func useLayers(t *testing.T, layers ...layer) {
 	t.Setenv("VK_INSTANCE_LAYERS", strings.Join(names, ":"))
 }
 
-// openLayered opens an instance under the layer of testdata alone.
+// openLayered opens an instance with only the fault layer of testdata.
 func openLayered(t *testing.T) *Instance {
 	t.Helper()
 	useLayers(t, faultLayer)
@@ -214,12 +214,12 @@ func TestMemoryThatTheDriverGivesNoTypeIsNotImported(t *testing.T) {
 	}
 }
 
-// A device may have the extension and not import for buffers like a block's.
+// A device may have the extension without being able to import buffers like a block's.
 func TestDeviceThatCannotImportBlocksSaysSo(t *testing.T) {
 	for features, want := range map[int]bool{
 		0x4: true, 0x6: true,
 		0x2:       false, // exportable alone
-		0x4 | 0x1: false, // of dedicated allocations alone
+		0x4 | 0x1: false, // with dedicated allocations only
 	} {
 		t.Run(fmt.Sprint(features), func(t *testing.T) {
 			t.Setenv("VKOMP_TEST_FAIL", fmt.Sprintf("externalMemoryFeatures=%d", features))

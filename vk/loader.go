@@ -20,15 +20,15 @@ import (
 	vulkan "github.com/vulkan-go/vulkan"
 )
 
-// loader is the Vulkan library of the process. Once found it stays: vulkan-go
-// keeps its functions in process-wide variables.
+// loader is the Vulkan library of the process. It is found once and never unloaded,
+// because vulkan-go keeps its functions in process-wide variables.
 var loader struct {
 	mu            sync.Mutex
 	address       uintptr // of vkGetInstanceProcAddr; 0: not found yet
 	instanceReady bool    // vulkan-go has resolved its instance functions
 }
 
-// libraryNames lists what the Vulkan loader is called, in the order to try.
+// libraryNames returns the names of the Vulkan loader in the order in which to try them.
 func libraryNames(goos string) []string {
 	switch goos {
 	case "windows":
@@ -36,14 +36,13 @@ func libraryNames(goos string) []string {
 	case "darwin", "ios":
 		return []string{"libvulkan.dylib", "libvulkan.1.dylib", "libMoltenVK.dylib"}
 	}
-	// The unversioned name is usually a development link only.
+	// The unversioned name is usually only there with the development package.
 	return []string{"libvulkan.so.1", "libvulkan.so"}
 }
 
-// loadVulkan hands the process's loader to vulkan-go and returns a
-// vkGetInstanceProcAddr of it: the one that is given, or 0 for its own. The first
-// call decides which loader it is: the one given, else the one that is found. A
-// failure is not remembered.
+// loadVulkan initializes vulkan-go with the process's loader and returns a
+// vkGetInstanceProcAddr: given if that is not 0, else the loader's own. The first
+// successful call decides which loader it is. A failure is not remembered.
 func loadVulkan(given uintptr) (uintptr, error) {
 	loader.mu.Lock()
 	defer loader.mu.Unlock()
@@ -87,9 +86,9 @@ func findLibrary(names []string) (uintptr, error) {
 	return 0, fmt.Errorf("%w: no Vulkan loader: tried %s", ErrUnsupported, strings.Join(tried, ", "))
 }
 
-// initInstance lets vulkan-go resolve its instance functions, from the first
-// instance of the process: the loader's entry points serve every instance, and
-// resolving them again would write variables that other goroutines call through.
+// initInstance makes vulkan-go resolve its instance functions with the first instance of
+// the process. The loader's entry points serve every instance, and resolving them again
+// would write variables through which other goroutines call.
 func initInstance(handle uintptr) error {
 	loader.mu.Lock()
 	defer loader.mu.Unlock()
@@ -103,12 +102,12 @@ func initInstance(handle uintptr) error {
 	return nil
 }
 
-// dispatchable turns an address into one of vulkan-go's handle types. They are
-// pointers to types that the garbage collector does not follow.
+// dispatchable turns an address into one of vulkan-go's dispatchable handle types. They
+// are pointers to types that the garbage collector does not follow.
 func dispatchable[H any](address uintptr) H { return *(*H)(unsafe.Pointer(&address)) }
 
-// handle turns a 64-bit name into one of vulkan-go's non-dispatchable handle
-// types, which have 64 bits on every platform.
+// handle turns a 64-bit name into one of vulkan-go's non-dispatchable handle types,
+// which have 64 bits on every platform.
 func handle[H any](name uint64) H { return *(*H)(unsafe.Pointer(&name)) }
 
 // address is the inverse of dispatchable.
@@ -117,12 +116,12 @@ func address[H any](h H) uintptr { return *(*uintptr)(unsafe.Pointer(&h)) }
 // name is the inverse of handle.
 func name[H any](h H) uint64 { return *(*uint64)(unsafe.Pointer(&h)) }
 
-// pointer makes a C address passable; it must not be an address in Go's heap.
+// pointer turns a C address into a pointer; it must not be an address in Go's heap.
 func pointer(address uintptr) unsafe.Pointer { return dispatchable[unsafe.Pointer](address) }
 
-// faultError turns a failure in C into an error; op is the Go method.
+// faultError turns an error reported by the C code into a Go error; op is the Go method.
 func faultError(op string, f *C.vko_fault) error {
-	// Read in Go: handing the address to C would move every fault to the heap.
+	// Read in Go, because passing its address to C would make every fault escape to the heap.
 	bytes := (*[len(f.detail)]byte)(unsafe.Pointer(&f.detail))
 	end := max(0, slices.Index(bytes[:], 0))
 	detail := string(bytes[:end])
@@ -132,16 +131,16 @@ func faultError(op string, f *C.vko_fault) error {
 	return &Error{Op: C.GoString(f.call), Result: Result(f.result), Detail: detail}
 }
 
-// fault is faultError for a call of the device.
+// fault is faultError for a call that uses the device.
 func (d *Device) fault(op string, f *C.vko_fault) error {
 	d.answered(Result(f.result))
 	return faultError(op, f)
 }
 
-// startError makes an error of opening an instance match ErrUnsupported where it
-// means that the machine has no driver that works. Which call fails then depends
-// on the drivers: where they are installed and find no device, the loader creates
-// an instance and fails vkEnumeratePhysicalDevices.
+// startError makes an error of creating an instance match ErrUnsupported if it means
+// that the machine has no working driver. Which call fails then depends on the drivers:
+// if drivers are installed but find no device, the loader creates an instance and
+// vkEnumeratePhysicalDevices fails.
 func startError(err error) error {
 	var e *Error
 	if errors.As(err, &e) && (e.Result == ErrorIncompatibleDriver || e.Result == ErrorInitialization) {

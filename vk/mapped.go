@@ -12,22 +12,21 @@ import (
 	"unsafe"
 )
 
-// Flush makes what the host wrote to the ranges visible to what is submitted
-// after it (vkFlushMappedMemoryRanges). Memory with MemoryHostCoherent does not
-// need it, and bears it.
+// Flush makes host writes to the ranges visible to later submissions
+// (vkFlushMappedMemoryRanges). It has no effect on memory with MemoryHostCoherent,
+// which does not need it.
 //
-// A range is widened to whole units of Limits.NonCoherentAtomSize bytes: the host
-// and the device must not write to one unit at a time. It must lie in a block that
-// the host sees, else the error matches ErrInvalid and nothing was done. Ranges
-// without bytes do nothing.
+// Ranges are widened to multiples of Limits.NonCoherentAtomSize bytes; host and device
+// must not write to the same such unit at the same time. Each range must lie in a mapped
+// block, else the error matches ErrInvalid and nothing is done. Empty ranges are ignored.
 func (d *Device) Flush(ranges []MemoryRange) error {
 	return d.makeVisible("vkFlushMappedMemoryRanges", "Device.Flush", ranges, true)
 }
 
-// Invalidate makes what the device wrote to the ranges, and a barrier to StageHost
-// made available, visible to the host (vkInvalidateMappedMemoryRanges). What the
-// host wrote there and did not flush is lost. For the ranges the rules of Flush
-// hold.
+// Invalidate makes device writes to the ranges visible to the host
+// (vkInvalidateMappedMemoryRanges). A barrier to StageHost must have made them
+// available. Host writes to the ranges that were not flushed are lost. The rules for
+// ranges are those of Flush.
 func (d *Device) Invalidate(ranges []MemoryRange) error {
 	return d.makeVisible("vkInvalidateMappedMemoryRanges", "Device.Invalidate", ranges, false)
 }
@@ -43,7 +42,7 @@ func (d *Device) makeVisible(call, op string, ranges []MemoryRange, toDevice boo
 	r := C.vko_memory_make_visible(d.c, number(toDevice), (*C.uint64_t)(unsafe.Pointer(&ranges[0])),
 		C.uint32_t(len(ranges)), C.uint64_t(max(1, d.Properties().Limits.NonCoherentAtomSize)))
 	if r >= 0 {
-		return nil // before the detail's arguments are allocated
+		return nil // return before the arguments of detail are allocated
 	}
 	first := ranges[0]
 	return check(call, Result(r), "%d ranges, the first of %d bytes at byte %d of memory %#x",

@@ -7,11 +7,11 @@ import (
 	"testing"
 )
 
-// Memory that is coherent bears being flushed; validation sees to the ranges.
+// Coherent memory may be flushed too; validation checks the ranges.
 func TestAnyRangeCanBeFlushedAndInvalidated(t *testing.T) {
 	d := openDevice(t, DeviceOptions{})
 	atom := d.Properties().Limits.NonCoherentAtomSize
-	// Sizes that end inside an atom: the last one is flushed whole.
+	// Sizes that end inside an atom, which is flushed as a whole.
 	var blocks []Block
 	for _, words := range []int{1, 3, 64, 1000} {
 		b, _ := newBlock(t, d, words)
@@ -120,8 +120,8 @@ func TestFlushingDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// The drivers that the tests run on do not have VK_EXT_memory_budget; the test
-// under the layer looks at the figures.
+// The drivers under test do not have VK_EXT_memory_budget; the test with the fault layer
+// checks the values.
 func TestBudgetIsToldWhereTheExtensionIs(t *testing.T) {
 	d := openDevice(t, DeviceOptions{})
 	listed := false

@@ -11,10 +11,10 @@ import (
 	vulkan "github.com/vulkan-go/vulkan"
 )
 
-// CreateBlock allocates size bytes of memory with one buffer over them, for
-// storage, transfers and, where the device has them, addresses. Memory that the
-// host can see stays mapped until DestroyBlock. The error matches ErrOutOfMemory
-// when the driver has no more, or when a single block can never be that large.
+// CreateBlock allocates size bytes of memory with one buffer over them, for storage,
+// transfers and, if the device supports them, device addresses. Host-visible memory stays
+// mapped until DestroyBlock. The error matches ErrOutOfMemory if the driver is out of
+// memory or no single block can be that large.
 func (d *Device) CreateBlock(size uint64, memoryType int) (Block, error) {
 	if err := d.enter(); err != nil {
 		return Block{}, err
@@ -23,7 +23,7 @@ func (d *Device) CreateBlock(size uint64, memoryType int) (Block, error) {
 	return d.createBlock("Device.CreateBlock", size, memoryType, 0, C.vko_source{})
 }
 
-// createBlock makes a block of memory of that source, whose handles have that type.
+// createBlock creates a block from memory of the given source and handle type.
 func (d *Device) createBlock(op string, size uint64, memoryType int, handleType uint32, source C.vko_source) (Block, error) {
 	if err := d.checkBlock(op, size, memoryType); err != nil {
 		return Block{}, err
@@ -37,7 +37,7 @@ func (d *Device) createBlock(op string, size uint64, memoryType int, handleType 
 		return Block{}, invalid(op,
 			"a buffer of %d bytes cannot live in memory type %d, of %#b", size, memoryType, bits)
 	}
-	// Whole atoms, so that one at the end can be flushed.
+	// A multiple of the atom size, so that a range at the end can be flushed.
 	atom := max(1, d.Properties().Limits.NonCoherentAtomSize)
 	bytes := (max(size, required) + atom - 1) / atom * atom
 	b, err := d.bindBlock(buffer, size, bytes, memoryType, source)
@@ -48,11 +48,10 @@ func (d *Device) createBlock(op string, size uint64, memoryType int, handleType 
 	return b, nil
 }
 
-// DestroyBlock frees a block of this device. The device must not be using it. A
-// block that is not the device's, or not any more, is ignored, and so is one of
-// AdoptBuffer.
+// DestroyBlock frees a block of this device. The device must not be using it. Unknown
+// blocks, blocks that were destroyed before, and blocks of AdoptBuffer are ignored.
 func (d *Device) DestroyBlock(b Block) {
-	// The buffer may be gone, and its handle another block's.
+	// The application may have destroyed the buffer, and the handle may be reused.
 	if b.Foreign || d.enter() != nil {
 		return
 	}
@@ -68,7 +67,7 @@ func (d *Device) DestroyBlock(b Block) {
 	}
 }
 
-// BlockMemoryTypes says which memory types a block of that size can have: bit k
+// BlockMemoryTypes returns the memory types that a block of that size can have: bit k
 // stands for type k.
 func (d *Device) BlockMemoryTypes(size uint64) (bits uint32, err error) {
 	if err := d.enter(); err != nil {
@@ -86,7 +85,7 @@ func (d *Device) BlockMemoryTypes(size uint64) (bits uint32, err error) {
 	return bits, nil
 }
 
-// checkBlock refuses what the driver must not even be asked for.
+// checkBlock returns an error for arguments that are invalid in Vulkan.
 func (d *Device) checkBlock(op string, size uint64, memoryType int) error {
 	p := d.Properties()
 	if memoryType < 0 || memoryType >= len(p.MemoryTypes) {
@@ -103,8 +102,8 @@ func (d *Device) checkBlock(op string, size uint64, memoryType int) error {
 	return nil
 }
 
-// createBuffer makes the buffer of a block, on memory with handles of that type or, of
-// type 0, on an own one, and says how many bytes of which memory types it takes.
+// createBuffer creates the buffer of a block, for memory of the given external handle type
+// or 0, and returns how many bytes it needs and which memory types it can have.
 func (d *Device) createBuffer(size uint64, handleType uint32) (b vulkan.Buffer, bytes uint64, types uint32, err error) {
 	var h C.vkoHandle
 	r := C.vko_block_buffer(d.c, C.uint64_t(size), number(d.Properties().Features.BufferDeviceAddress),
@@ -118,7 +117,7 @@ func (d *Device) createBuffer(size uint64, handleType uint32) (b vulkan.Buffer, 
 	return b, bytes, types, nil
 }
 
-// bufferNeeds says how many bytes of which memory types a buffer takes.
+// bufferNeeds returns the size in bytes and the memory types that a buffer requires.
 func (d *Device) bufferNeeds(b vulkan.Buffer) (bytes uint64, types uint32) {
 	var need vulkan.MemoryRequirements
 	vulkan.GetBufferMemoryRequirements(d.handle, b, &need)
@@ -132,9 +131,8 @@ func (d *Device) destroyBuffer(b vulkan.Buffer) {
 	d.count("VkBuffer", -1)
 }
 
-// bindBlock makes a block of size bytes of a buffer and the memory that it
-// allocates from the source; it binds and maps them.
-// The device then owns the block; on an error the buffer is all that is left.
+// bindBlock allocates memory from the source, binds the buffer to it and maps it. The
+// device then owns the block. After an error the buffer is left as it was.
 func (d *Device) bindBlock(buffer vulkan.Buffer, size, bytes uint64, memoryType int, source C.vko_source) (Block, error) {
 	addressable := d.Properties().Features.BufferDeviceAddress
 	var memory C.vkoHandle
@@ -148,8 +146,8 @@ func (d *Device) bindBlock(buffer vulkan.Buffer, size, bytes uint64, memoryType 
 	bound := handle[vulkan.DeviceMemory](uint64(memory))
 	err := check("vkBindBufferMemory", Result(vulkan.BindBufferMemory(d.handle, buffer, bound, 0)),
 		"%d bytes of memory type %d", bytes, memoryType)
-	// The host has its own view of what it imported, and a mapping of that would be a
-	// pointer into the Go heap that the runtime does not know.
+	// The host accesses imported memory directly. A mapping of it would be a pointer
+	// into the Go heap that the Go runtime does not know.
 	visible := source.kind != C.VKO_SOURCE_HOST && d.Properties().MemoryTypes[memoryType].Flags&MemoryHostVisible != 0
 	if err == nil && visible {
 		var mapping unsafe.Pointer
@@ -173,7 +171,7 @@ func (d *Device) bindBlock(buffer vulkan.Buffer, size, bytes uint64, memoryType 
 	return b, nil
 }
 
-// destroyBlock ends what bindBlock made; freeing memory unmaps it.
+// destroyBlock undoes bindBlock; freeing memory unmaps it.
 func (d *Device) destroyBlock(b Block) {
 	d.destroyBuffer(handle[vulkan.Buffer](uint64(b.Buffer)))
 	d.freeMemory(b.Memory)

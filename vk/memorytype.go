@@ -1,8 +1,9 @@
 package vk
 
-// importType chooses, among the memory types whose bits are set, the one to import
-// host memory as: the first that is coherent and cached, else the first that is
-// coherent, or -1. Imported memory is not mapped, so that none could be flushed.
+// importType chooses the memory type as which to import host memory, among those whose
+// bits are set: the first that is coherent and cached, else the first that is coherent,
+// or -1. Imported memory is not mapped, so memory that is not coherent could not be
+// flushed.
 func importType(types []MemoryType, bits uint32) int {
 	const coherent = MemoryHostVisible | MemoryHostCoherent
 	best := -1
@@ -20,7 +21,7 @@ func importType(types []MemoryType, bits uint32) int {
 	return best
 }
 
-// checkImport refuses memory that the driver must not be asked to import.
+// checkImport returns an error for memory that Vulkan does not allow to import.
 func checkImport(l *Limits, host uintptr, size uint64) error {
 	unit := max(1, l.MinImportedHostPointerAlignment)
 	switch {
@@ -39,9 +40,8 @@ func checkImport(l *Limits, host uintptr, size uint64) error {
 	return nil
 }
 
-// heapBudgets pairs the figures of VkPhysicalDeviceMemoryBudgetPropertiesEXT with
-// the heaps. A driver may report more in use than the budget, which shrinks when
-// other processes take memory.
+// heapBudgets combines the arrays of VkPhysicalDeviceMemoryBudgetPropertiesEXT with the
+// heaps. Usage may exceed the budget, which shrinks when other processes allocate memory.
 func heapBudgets(heaps []MemoryHeap, budget, usage []uint64) []HeapBudget {
 	told := make([]HeapBudget, len(heaps))
 	for k := range told {

@@ -12,8 +12,8 @@ import (
 	"log/slog"
 )
 
-// severities is what the messenger listens for. The loader tells much about
-// itself below warnings: only for a logger that wants to know all.
+// severities returns the severities that the messenger receives. The loader writes many
+// messages below warnings; they are received only if the logger wants debug messages.
 func (i *Instance) severities() C.uint32_t {
 	mask := C.uint32_t(C.VKO_DEBUG_UTILS_MESSAGE_SEVERITY_WARNING_BIT_EXT |
 		C.VKO_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT)
@@ -24,7 +24,7 @@ func (i *Instance) severities() C.uint32_t {
 	return mask
 }
 
-// severityLevel maps a message's severity to the logger's.
+// severityLevel maps a message's severity to a level of slog.
 func severityLevel(severity uint32) slog.Level {
 	switch {
 	case severity >= C.VKO_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT:
@@ -37,22 +37,22 @@ func severityLevel(severity uint32) slog.Level {
 	return slog.LevelDebug
 }
 
-// isFinding says whether a message is about how Vulkan is used; general ones are
-// the loader's own.
+// isFinding reports whether a message is about the use of Vulkan, rather than a general
+// message of the loader.
 func isFinding(severity, types uint32) bool {
 	return severity >= C.VKO_DEBUG_UTILS_MESSAGE_SEVERITY_WARNING_BIT_EXT &&
 		types&(C.VKO_DEBUG_UTILS_MESSAGE_TYPE_VALIDATION_BIT_EXT|
 			C.VKO_DEBUG_UTILS_MESSAGE_TYPE_PERFORMANCE_BIT_EXT) != 0
 }
 
-// drain hands what the messenger heard to the logger, findings with the
-// attribute "validation". The messenger itself cannot: it runs inside driver
-// calls, which must not enter Go.
+// drain passes the messages to the logger, findings with the attribute "validation". The
+// messenger cannot do so itself, because it runs inside driver calls, which must not call
+// into Go.
 func (i *Instance) drain() {
 	if !i.validation {
 		return
 	}
-	// The logger runs outside the lock, so that it may use this package.
+	// Log without the lock, so that the logger may use this package.
 	i.mu.Lock()
 	if i.messages == nil {
 		i.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// compile makes a library of sources in C; options of the compiler may be among them.
+// compile builds a shared library from C sources; compiler options may be among them.
 func compile(t *testing.T, sources ...string) (library string) {
 	t.Helper()
 	library = filepath.Join(t.TempDir(), "library.so")
@@ -28,7 +28,7 @@ func TestDriverWithoutDeviceIsNoDriver(t *testing.T) {
 	useDriver(t, compile(t, "testdata/nodevice/driver.c"))
 	i, err := Open(InstanceOptions{})
 	if err == nil {
-		// A loader may make an instance that shows no device.
+		// A loader may create an instance that has no device.
 		if n := len(i.PhysicalDevices()); n != 0 {
 			t.Errorf("%d devices of a driver that has none", n)
 		}

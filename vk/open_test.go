@@ -13,7 +13,7 @@ import (
 	"unsafe"
 )
 
-// recorder is a slog handler that keeps what it is told.
+// recorder is a slog handler that keeps its records.
 type recorder struct {
 	mu sync.Mutex
 	at []slog.Record
@@ -46,8 +46,8 @@ func (r *recorder) find(s string) (slog.Record, bool) {
 	return slog.Record{}, false
 }
 
-// openInstance opens a validated instance. It is closed at the end of the test,
-// which fails if validation had anything to say.
+// openInstance opens a validated instance. It is closed at the end of the test, which
+// fails if validation reported anything.
 func openInstance(t *testing.T) *Instance {
 	t.Helper()
 	log := &recorder{}
@@ -82,8 +82,7 @@ func usable(t *testing.T, i *Instance) *PhysicalDevice {
 	return nil
 }
 
-// openDevice opens a validated device, which must have nothing left when the test
-// ends.
+// openDevice opens a validated device, which must have no live objects when the test ends.
 func openDevice(t *testing.T, o DeviceOptions) *Device {
 	t.Helper()
 	d, err := usable(t, openInstance(t)).Open(o)
@@ -101,15 +100,15 @@ func openDevice(t *testing.T, o DeviceOptions) *Device {
 	return d
 }
 
-// withBothBindings runs a test with push descriptors, where the device has them,
-// and with descriptor pools.
+// withBothBindings runs a test with push descriptors, if the device has them, and with
+// descriptor pools.
 func withBothBindings(t *testing.T, test func(t *testing.T, d *Device)) {
 	for name, o := range map[string]DeviceOptions{"default": {}, "pools": {NoPushDescriptors: true}} {
 		t.Run(name, func(t *testing.T) { test(t, openDevice(t, o)) })
 	}
 }
 
-// newBlock makes a block in memory that the host sees, zeroed.
+// newBlock creates a zeroed block in host-visible memory.
 func newBlock(t *testing.T, d *Device, words int) (Block, []uint32) {
 	t.Helper()
 	size := uint64(words) * 4
@@ -135,10 +134,10 @@ func newBlock(t *testing.T, d *Device, words int) (Block, []uint32) {
 	return Block{}, nil
 }
 
-// all is the whole block as one range.
+// all returns the whole block as one range.
 func all(b Block) BufferRange { return BufferRange{Buffer: b.Buffer, Size: b.Size} }
 
-// newPipeline makes a pipeline from testdata.
+// newPipeline creates a pipeline from a shader in testdata.
 func newPipeline(t *testing.T, d *Device, name string, o PipelineOptions) Pipeline {
 	t.Helper()
 	o.Code, o.Entry, o.Label = shader(t, name), "main", name
@@ -150,12 +149,12 @@ func newPipeline(t *testing.T, d *Device, name string, o PipelineOptions) Pipeli
 	return p
 }
 
-// push lays two words out as push constants.
+// push encodes two words as push constants.
 func push(a, b uint32) []byte {
 	return binary.NativeEndian.AppendUint32(binary.NativeEndian.AppendUint32(nil, a), b)
 }
 
-// run submits the stream as the queue's value-th batch and waits for it.
+// run submits the stream with the given timeline value and waits for it.
 func run(t *testing.T, d *Device, s *Stream, value uint64) {
 	t.Helper()
 	q := d.Queues()[0]
@@ -173,7 +172,7 @@ func wait(t *testing.T, q *Queue, value uint64) {
 	}
 }
 
-// Barriers as the tests need them.
+// Barriers that the tests use.
 var (
 	toHost = Barrier{StageAllCommands, StageHost,
 		AccessShaderWrite | AccessTransferWrite, AccessHostRead}
@@ -182,7 +181,7 @@ var (
 		AccessShaderRead | AccessShaderWrite | AccessTransferRead | AccessTransferWrite}
 )
 
-// long is called first by a test that takes seconds, which go test -short leaves out.
+// long is called first by tests that take seconds; go test -short skips them.
 func long(t *testing.T) {
 	t.Helper()
 	if testing.Short() {

@@ -13,29 +13,29 @@ import (
 	vulkan "github.com/vulkan-go/vulkan"
 )
 
-// apiVersion12 is the least version of a usable device.
+// apiVersion12 is the lowest version of a usable device.
 const apiVersion12 = 1<<22 | 2<<12
 
-// PhysicalDevice is a device that an instance shows.
+// PhysicalDevice is a physical device of an instance.
 type PhysicalDevice struct {
 	instance   *Instance
 	handle     uintptr
 	c          C.vko_physical
 	properties Properties
 	missing    []string
-	adopted    *adopted // nil: Open makes a VkDevice
+	adopted    *adopted // nil if Open creates the VkDevice
 }
 
-// Handle is the VkPhysicalDevice.
+// Handle returns the VkPhysicalDevice.
 func (p *PhysicalDevice) Handle() uintptr { return p.handle }
 
-// Properties describes the device.
+// Properties returns the description of the device.
 func (p *PhysicalDevice) Properties() *Properties { return &p.properties }
 
-// Missing names what the device lacks to be opened; empty when it is usable.
+// Missing names what the device lacks to be opened; it is empty for a usable device.
 func (p *PhysicalDevice) Missing() []string { return p.missing }
 
-// enumerate lists the devices, best first.
+// enumerate returns the devices, best first.
 func (i *Instance) enumerate() ([]*PhysicalDevice, error) {
 	handles, err := i.physicalHandles()
 	if err != nil {
@@ -57,7 +57,7 @@ func (i *Instance) enumerate() ([]*PhysicalDevice, error) {
 	return sorted, nil
 }
 
-// physicalHandles lists the instance's VkPhysicalDevices.
+// physicalHandles returns the instance's VkPhysicalDevices.
 func (i *Instance) physicalHandles() ([]uintptr, error) {
 	handles := make([]uintptr, 8)
 	for {
@@ -73,8 +73,8 @@ func (i *Instance) physicalHandles() ([]uintptr, error) {
 	}
 }
 
-// describe reads what there is to know about a device; of one that is adopted, what
-// it was made with.
+// describe queries the properties of a device, restricted to what it was created with if
+// it is adopted.
 func (i *Instance) describe(h uintptr, a *adopted) (*PhysicalDevice, error) {
 	p := &PhysicalDevice{instance: i, handle: h, adopted: a}
 	p.readCore()
@@ -119,7 +119,7 @@ func (i *Instance) describe(h uintptr, a *adopted) (*PhysicalDevice, error) {
 	return p, nil
 }
 
-// queueFamilies gives the device's families with the queues that can be opened.
+// queueFamilies returns the device's families, counting the queues that can be opened.
 func (p *PhysicalDevice) queueFamilies() []QueueFamily {
 	if p.adopted != nil {
 		return p.adopted.queueFamilies(p.properties.QueueFamilies)
@@ -127,7 +127,7 @@ func (p *PhysicalDevice) queueFamilies() []QueueFamily {
 	return p.properties.QueueFamilies
 }
 
-// readCore reads what Vulkan 1.0 tells.
+// readCore reads the properties of Vulkan 1.0.
 func (p *PhysicalDevice) readCore() {
 	var core vulkan.PhysicalDeviceProperties
 	vulkan.GetPhysicalDeviceProperties(dispatchable[vulkan.PhysicalDevice](p.handle), &core)
@@ -187,7 +187,7 @@ func (p *PhysicalDevice) readExtensions() error {
 	return nil
 }
 
-// readDetails takes over what C read from the structures of Vulkan 1.1 and later.
+// readDetails takes over what the C code read from structures of Vulkan 1.1 and later.
 func (p *PhysicalDevice) readDetails() {
 	q := &p.properties
 	for k, b := range p.c.uuid {
@@ -218,9 +218,9 @@ func (p *PhysicalDevice) readDetails() {
 	}
 }
 
-// feature is one of Features that Vulkan calls so, in Go and in C.
+// feature relates a Vulkan feature to its fields in Go and in C.
 type feature struct {
-	name    string // Vulkan's
+	name    string // Vulkan's name
 	enabled *bool
 	c       *C.uint32_t
 }

@@ -11,9 +11,9 @@ import (
 	vulkan "github.com/vulkan-go/vulkan"
 )
 
-// CreatePipeline compiles a compute pipeline. Its dispatches may have a base
-// workgroup other than zero. The driver is asked only for code whose form holds
-// and which has the entry point; what the code does is not examined.
+// CreatePipeline creates a compute pipeline. Its dispatches may have a base workgroup
+// other than zero. Before the driver is called, the structure of the module and the entry
+// point are checked, but not what the code does.
 func (d *Device) CreatePipeline(o PipelineOptions) (Pipeline, error) {
 	if err := d.enter(); err != nil {
 		return Pipeline{}, err
@@ -34,9 +34,8 @@ func (d *Device) CreatePipeline(o PipelineOptions) (Pipeline, error) {
 	return p, nil
 }
 
-// DestroyPipeline destroys a pipeline of this device and its layouts. The device
-// must not be using it. A pipeline that is not the device's, or not any more, is
-// ignored.
+// DestroyPipeline destroys a pipeline of this device and its layouts. The device must not
+// be using it. Unknown pipelines and pipelines that were destroyed before are ignored.
 func (d *Device) DestroyPipeline(p Pipeline) {
 	if d.enter() != nil {
 		return
@@ -51,7 +50,7 @@ func (d *Device) DestroyPipeline(p Pipeline) {
 	}
 }
 
-// buildPipeline fills the handles of p. On an error those already made are in p.
+// buildPipeline fills the handles of p. After an error p has those already created.
 func (d *Device) buildPipeline(o *PipelineOptions, p *Pipeline) error {
 	var h C.vkoHandle
 	r := C.vko_shader_module(d.c, (*C.uint32_t)(unsafe.Pointer(&o.Code[0])), C.size_t(len(o.Code)), &h)
@@ -94,7 +93,7 @@ func (d *Device) buildPipeline(o *PipelineOptions, p *Pipeline) error {
 	return nil
 }
 
-// destroyPipeline destroys what p has.
+// destroyPipeline destroys the handles that are set in p.
 func (d *Device) destroyPipeline(p Pipeline) {
 	if p.Handle != 0 {
 		vulkan.DestroyPipeline(d.handle, handle[vulkan.Pipeline](p.Handle), nil)

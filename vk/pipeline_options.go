@@ -17,7 +17,7 @@ const (
 	spirvModelGLCompute = 5
 )
 
-// name is how errors call the pipeline.
+// name returns the name of the pipeline in errors.
 func (o *PipelineOptions) name() string {
 	if o.Label != "" {
 		return o.Label
@@ -25,8 +25,8 @@ func (o *PipelineOptions) name() string {
 	return o.Entry
 }
 
-// check refuses options that the driver must not see, and returns the mask of
-// the binding numbers.
+// check returns an error for options that are invalid in Vulkan, and the mask of the
+// binding numbers.
 func (o *PipelineOptions) check(limits *Limits) (mask uint32, err error) {
 	const op = "Device.CreatePipeline"
 	if o.Entry == "" || strings.ContainsRune(o.Entry, 0) {
@@ -63,8 +63,8 @@ func (o *PipelineOptions) check(limits *Limits) (mask uint32, err error) {
 	return mask, nil
 }
 
-// checkCode walks the instructions of a module, far enough that a driver does
-// not read past the end or miss its entry point, and says what is wrong, or "".
+// checkCode walks the instructions of a module, so that a driver neither reads past its
+// end nor misses the entry point. It returns what is wrong, or "".
 func checkCode(code []uint32, entry string) string {
 	if len(code) < spirvHeaderWords || code[0] != spirvMagic {
 		return "the code is not SPIR-V in native-endian words"
@@ -94,8 +94,8 @@ func checkCode(code []uint32, entry string) string {
 	return ""
 }
 
-// literalIs says whether a SPIR-V literal string, which begins with the low byte
-// of its first word, is s.
+// literalIs reports whether a SPIR-V literal string, whose first byte is the low byte of
+// the first word, is s.
 func literalIs(words []uint32, s string) bool {
 	at := func(k int) byte { return byte(words[k/4] >> (k % 4 * 8)) }
 	if len(s) >= len(words)*4 || at(len(s)) != 0 {
@@ -109,8 +109,8 @@ func literalIs(words []uint32, s string) bool {
 	return true
 }
 
-// specialization lays the constants out as C takes them: each value in the first
-// bytes of a word of its own.
+// specialization returns the constants in the layout of the C code: each value in the
+// first bytes of a word of its own.
 func (o *PipelineOptions) specialization() (ids, sizes []uint32, data []uint64) {
 	for _, s := range o.Specialization {
 		var word uint64

@@ -8,10 +8,10 @@ import (
 	"unsafe"
 )
 
-// leastLimits are the least that Vulkan allows.
+// leastLimits are the minimum limits that Vulkan requires.
 var leastLimits = Limits{MaxPushConstantsSize: 128, MaxPerStageDescriptorStorageBuffers: 4}
 
-// garbagePipelines are options that no device must accept, by what is wrong.
+// garbagePipelines returns options that no device accepts, keyed by what is wrong.
 func garbagePipelines(t testing.TB) map[string]PipelineOptions {
 	code := shader(t, "add")
 	with := func(change func(o *PipelineOptions)) PipelineOptions {
@@ -20,7 +20,7 @@ func garbagePipelines(t testing.TB) map[string]PipelineOptions {
 		return o
 	}
 	damaged := slices.Clone(code)
-	damaged[spirvHeaderWords] &= 0xffff // an instruction of no words
+	damaged[spirvHeaderWords] &= 0xffff // an instruction of zero words
 	swapped := slices.Clone(code)
 	swapped[0] = 0x03022307
 	return map[string]PipelineOptions{
@@ -92,7 +92,7 @@ func TestSpecializationPutsValuesInTheFirstBytes(t *testing.T) {
 	}
 }
 
-// FuzzCheckCode looks for modules that make the walk read past their end.
+// FuzzCheckCode searches for modules that make checkCode read past their end.
 func FuzzCheckCode(f *testing.F) {
 	code, err := os.ReadFile("testdata/add.spv")
 	if err != nil {

@@ -18,7 +18,7 @@ func TestSpecializationOverridesDefaults(t *testing.T) {
 		{[]SpecEntry{{0, 2, 4}}, [4]uint32{2, 7, 0, math.Float32bits(0.5)}},
 		{[]SpecEntry{{0, 16, 4}, {1, 1 << 31, 4}, {2, 1, 4}, {3, uint64(math.Float32bits(2.25)), 4}},
 			[4]uint32{16, 1 << 31, 1, math.Float32bits(2.25)}},
-		// A constant that the module does not have is ignored.
+		// A constant that the module does not declare is ignored.
 		{[]SpecEntry{{99, 1, 8}, {1, 5, 4}, {0, 1, 4}}, [4]uint32{1, 5, 0, math.Float32bits(0.5)}},
 	} {
 		p := newPipeline(t, d, "spec", PipelineOptions{Bindings: []uint32{0}, Specialization: c.spec})
@@ -48,8 +48,8 @@ func TestDestroyedPipelineLeavesNothing(t *testing.T) {
 			t.Errorf("%d pipelines are live", n)
 		}
 		d.DestroyPipeline(first)
-		d.DestroyPipeline(first)      // not the device's any more
-		d.DestroyPipeline(Pipeline{}) // never was
+		d.DestroyPipeline(first)      // destroyed already
+		d.DestroyPipeline(Pipeline{}) // never created
 		d.DestroyPipeline(second)
 		if live := d.Live(); len(live) != 0 {
 			t.Errorf("live: %v", live)

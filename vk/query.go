@@ -15,12 +15,12 @@ import (
 	vulkan "github.com/vulkan-go/vulkan"
 )
 
-// calibrationTries is how often Calibrate reads the clocks, to keep the best reading.
+// calibrationTries is how many times Calibrate reads the clocks to choose the best reading.
 const calibrationTries = 5
 
-// CreateQueryPool makes a pool of timestamps, which are reset. It lives until
-// DestroyQueryPool. The error matches ErrUnsupported where the device has no timestamps,
-// or was made without the feature hostQueryReset.
+// CreateQueryPool creates a pool of timestamp queries, which are reset. The error matches
+// ErrUnsupported if the device has no timestamps or was created without the feature
+// hostQueryReset.
 func (d *Device) CreateQueryPool(count uint32) (QueryPool, error) {
 	if err := d.enter(); err != nil {
 		return QueryPool{}, err
@@ -56,7 +56,7 @@ func (d *Device) createQueryPool(count uint32) (QueryPool, error) {
 	return p, nil
 }
 
-// checkTimestamps says why there are none.
+// checkTimestamps returns an error if the device does not support timestamps.
 func (d *Device) checkTimestamps() error {
 	name := d.physical.properties.Name
 	if !d.physical.properties.Features.HostQueryReset {
@@ -68,7 +68,7 @@ func (d *Device) checkTimestamps() error {
 	return nil
 }
 
-// clock is the queue that Calibrate asks, nil where none has timestamps.
+// clock returns the queue whose clock Calibrate reads, nil if none has timestamps.
 func (d *Device) clock() *Queue {
 	for _, q := range d.queues {
 		if q.bits != 0 {
@@ -78,8 +78,8 @@ func (d *Device) clock() *Queue {
 	return nil
 }
 
-// DestroyQueryPool destroys a pool of this device, which nothing in flight may write
-// to. One that is not the device's, or not any more, is ignored.
+// DestroyQueryPool destroys a pool of this device. Nothing in flight may write to it.
+// Unknown pools and pools that were destroyed before are ignored.
 func (d *Device) DestroyQueryPool(p QueryPool) {
 	if d.enter() != nil {
 		return
@@ -88,7 +88,7 @@ func (d *Device) DestroyQueryPool(p QueryPool) {
 	d.forgetQueryPool(p)
 }
 
-// forgetQueryPool destroys a pool that is the device's.
+// forgetQueryPool destroys a pool if the device has it.
 func (d *Device) forgetQueryPool(p QueryPool) {
 	d.mu.Lock()
 	_, ok := d.queries[p.Handle]
@@ -104,8 +104,8 @@ func (d *Device) destroyQueryPool(h uint64) {
 	d.count("VkQueryPool", -1)
 }
 
-// ResetQueryPool makes count queries from first on ready to be written again
-// (vkResetQueryPool). Nothing in flight may write to them.
+// ResetQueryPool resets count queries, starting at first, so that they can be written
+// again (vkResetQueryPool). Nothing in flight may write to them.
 func (d *Device) ResetQueryPool(p QueryPool, first, count uint32) error {
 	if err := d.enter(); err != nil {
 		return err
@@ -118,11 +118,11 @@ func (d *Device) ResetQueryPool(p QueryPool, first, count uint32) error {
 	return nil
 }
 
-// Timestamps reads the queries from first on, in ticks of Limits.TimestampPeriod
-// nanoseconds (vkGetQueryPoolResults). What wrote them must have ended: the error is of
-// VK_NOT_READY where one of them is not written. Vulkan lets timestamps of different
-// queues be compared only where they are of one clock, as they are wherever
-// Features.CalibratedTimestamps is, and of all drivers known.
+// Timestamps reads queries, starting at first, in ticks of Limits.TimestampPeriod
+// nanoseconds (vkGetQueryPoolResults). The commands that write them must have ended: the
+// error is VK_NOT_READY if one of them is not written. Vulkan allows timestamps of
+// different queues to be compared only if the queues share a clock. They do on every
+// device with Features.CalibratedTimestamps, and on all known drivers.
 func (d *Device) Timestamps(p QueryPool, first uint32, ticks []uint64) error {
 	if err := d.enter(); err != nil {
 		return err
@@ -138,13 +138,13 @@ func (d *Device) readQueries(p QueryPool, first uint32, ticks []uint64) error {
 	r := d.answered(Result(C.vko_query_results(d.c, C.vkoHandle(p.Handle), C.uint32_t(first), C.uint32_t(len(ticks)),
 		(*C.uint64_t)(unsafe.Pointer(unsafe.SliceData(ticks))))))
 	if r == Success {
-		return nil // before the detail's arguments are allocated
+		return nil // return before the arguments of detail are allocated
 	}
 	return &Error{Op: "vkGetQueryPoolResults", Result: r,
 		Detail: fmt.Sprintf("%d timestamps from %d on", len(ticks), first)}
 }
 
-// checkQueries refuses queries that the device does not have.
+// checkQueries returns an error for queries that the device does not have.
 func (d *Device) checkQueries(op string, p QueryPool, first, count uint64) error {
 	d.mu.Lock()
 	_, ok := d.queries[p.Handle]
@@ -158,12 +158,13 @@ func (d *Device) checkQueries(op string, p QueryPool, first, count uint64) error
 	return nil
 }
 
-// Calibrate reads the device's clock and the host's at one moment, as nearly as several
-// tries give. A device with Features.CalibratedTimestamps is asked for its clock. Any
-// other gets tiny submissions to the first queue that has timestamps, which Calibrate
-// waits for, and so for all that was submitted to that queue before: call it when the
-// device has little to do and waits for nothing that only the host does. The error
-// matches ErrUnsupported where [Device.CreateQueryPool] would.
+// Calibrate reads the device's clock and the host's at the same moment, as nearly as
+// several tries allow. With Features.CalibratedTimestamps it queries the device's clock.
+// Otherwise it makes tiny submissions to the first queue with timestamps and waits for
+// them, and so for everything that was submitted to that queue before; it should be
+// called when the queue has little to do, and must not be called while the queue waits
+// for a signal of the host. The error matches ErrUnsupported if that of
+// [Device.CreateQueryPool] would.
 func (d *Device) Calibrate() (Calibration, error) {
 	if err := d.enter(); err != nil {
 		return Calibration{}, err
@@ -187,7 +188,7 @@ func (d *Device) Calibrate() (Calibration, error) {
 		if err != nil {
 			return Calibration{}, err
 		}
-		// Somewhere between both readings, and some time in a tick.
+		// The timestamp was taken between both readings, and some time within a tick.
 		deviation := (took+1)/2 + time.Duration(best.Period) + 1
 		if try == 0 || deviation < best.Deviation {
 			best.Ticks, best.Host, best.Deviation = ticks, before.Add(took/2), deviation
@@ -197,7 +198,7 @@ func (d *Device) Calibrate() (Calibration, error) {
 	return best, nil
 }
 
-// sampler gives what reads the device's clock, and what ends it.
+// sampler returns a function that reads the device's clock and one that cleans up.
 func (d *Device) sampler() (sample func() (uint64, error), done func(), err error) {
 	if d.physical.properties.Features.CalibratedTimestamps {
 		sample = func() (uint64, error) {
@@ -210,7 +211,7 @@ func (d *Device) sampler() (sample func() (uint64, error), done func(), err erro
 	return d.submissionSampler(d.clock())
 }
 
-// submissionSampler has a queue write its clock.
+// submissionSampler returns a sampler that makes a queue write a timestamp.
 func (d *Device) submissionSampler(q *Queue) (sample func() (uint64, error), done func(), err error) {
 	pool, err := d.createQueryPool(1)
 	if err != nil {
@@ -239,7 +240,7 @@ func (d *Device) submissionSampler(q *Queue) (sample func() (uint64, error), don
 		}
 		value++
 		if r := d.waitSemaphore(d.c, Semaphore(ended), value, -1); r < 0 {
-			// The semaphore and the query may be in use.
+			// The submission may still be using the semaphore and the query.
 			if err := q.waitIdle(); err != nil {
 				return 0, err
 			}

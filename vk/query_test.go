@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// newQueries makes a pool that the test destroys.
+// newQueries creates a pool that is destroyed when the test ends.
 func newQueries(t *testing.T, d *Device, count uint32) QueryPool {
 	t.Helper()
 	p, err := d.CreateQueryPool(count)
@@ -20,8 +20,8 @@ func newQueries(t *testing.T, d *Device, count uint32) QueryPool {
 	return p
 }
 
-// stamped appends a command with a timestamp before and one after it, and what orders the
-// next command behind it.
+// stamped appends a command with a timestamp before and after it, and a barrier that
+// orders the next command after it.
 func stamped(s *Stream, p QueryPool, query uint32, stage Stage, command func()) {
 	s.Timestamp(p, query, StageTopOfPipe)
 	command()
@@ -78,8 +78,8 @@ func TestTimestampsOfAChainAreInItsOrder(t *testing.T) {
 	})
 }
 
-// checkCalibration has a queue write its clock, and holds the moment against the host's
-// clock before the submission and after it.
+// checkCalibration makes a queue write a timestamp and compares it with the host's clock
+// before the submission and after it.
 func checkCalibration(t *testing.T, d *Device, q *Queue, value uint64) {
 	t.Helper()
 	c, err := d.Calibrate()
@@ -117,7 +117,7 @@ func TestCalibrationTranslatesTimestampsToTheHostsClock(t *testing.T) {
 	for value := uint64(1); value <= 5; value++ {
 		checkCalibration(t, d, d.Queues()[0], value)
 	}
-	// The command buffer of the samples is kept.
+	// The command buffer of the samples is reused.
 	if n := d.Queues()[0].commandBuffers(); n > 2 {
 		t.Errorf("%d command buffers", n)
 	}
@@ -216,7 +216,7 @@ func TestAdoptedDeviceIsCalibrated(t *testing.T) {
 		t.Errorf("the device has the extension: %v", !has)
 	}
 	checkCalibration(t, d, d.Queues()[0], 1)
-	// One that says nothing of the extension submits.
+	// An adoption that does not name the extension calibrates by submissions.
 	a.Extensions = slices.DeleteFunc(slices.Clone(a.Extensions), func(name string) bool { return name == "VK_EXT_calibrated_timestamps" })
 	d = adopt(t, a, DeviceOptions{})
 	if d.Properties().Features.CalibratedTimestamps {

@@ -21,21 +21,21 @@ import (
 	vulkan "github.com/vulkan-go/vulkan"
 )
 
-// Queue is a VkQueue with a timeline of its own, which its submissions signal.
+// Queue is a VkQueue with a timeline of its own that its submissions signal.
 type Queue struct {
 	device   *Device
 	handle   uintptr
 	family   uint32
 	compute  bool
-	bits     int // of a timestamp
+	bits     int // number of valid bits of a timestamp
 	pool     vulkan.CommandPool
 	timeline Semaphore
 	closed   atomic.Bool
 
-	mu sync.Mutex // the VkQueue, its command pool, and in C all of vko_queue but the timeline
+	mu sync.Mutex // guards the VkQueue, its command pool, and vko_queue except for the timeline
 	c  *C.vko_queue
-	// given locks the VkQueue beside mu, which is taken before, and is nil for a queue
-	// that is not the application's.
+	// given is the application's lock of an adopted VkQueue, nil for a queue of this
+	// package. It is taken after mu.
 	given sync.Locker
 }
 
@@ -59,7 +59,7 @@ func (d *Device) openQueue(family uint32, index int) (*Queue, error) {
 			vulkan.CommandPoolCreateResetCommandBufferBit),
 		QueueFamilyIndex: family,
 	}
-	// A variable of its own: cgo inspects the whole Go object that it is given.
+	// A separate variable, because cgo checks the whole Go object that it gets.
 	var pool vulkan.CommandPool
 	r := vulkan.CreateCommandPool(d.handle, &info, nil, &pool)
 	info.Free()
@@ -76,7 +76,8 @@ func (d *Device) openQueue(family uint32, index int) (*Queue, error) {
 	return q, nil
 }
 
-// destroy ends the queue; the device is idle, and q.mu held where others know q.
+// destroy destroys the queue's objects. The device must be idle, and q.mu held if other
+// goroutines can reach q.
 func (q *Queue) destroy() {
 	q.closed.Store(true)
 	C.vko_queue_destroy(q.c)
@@ -85,26 +86,26 @@ func (q *Queue) destroy() {
 	vulkan.DestroyCommandPool(q.device.handle, q.pool, nil)
 }
 
-// Handle is the VkQueue.
+// Handle returns the VkQueue.
 func (q *Queue) Handle() uintptr { return q.handle }
 
-// Family is the queue's family, an index into Properties.QueueFamilies.
+// Family returns the queue's family, an index into Properties.QueueFamilies.
 func (q *Queue) Family() uint32 { return q.family }
 
-// Compute says whether the queue takes dispatches. One that does not takes copies,
-// fills, and barriers without StageCompute.
+// Compute reports whether the queue supports dispatches. A queue without compute supports
+// copies, fills, and barriers without StageCompute.
 func (q *Queue) Compute() bool { return q.compute }
 
-// TimestampBits is how many bits the queue's timestamps have: see [Stream.Timestamp].
-// 0: it writes none.
+// TimestampBits returns the number of valid bits of the queue's timestamps, 0 if it
+// supports none: see [Stream.Timestamp].
 func (q *Queue) TimestampBits() int { return q.bits }
 
-// Timeline is the semaphore that this queue's submissions signal. It begins at 0.
+// Timeline returns the semaphore that this queue's submissions signal. It begins at 0.
 func (q *Queue) Timeline() Semaphore { return q.timeline }
 
-// Locker locks the VkQueue: who submits to it by other means than Submit holds it
-// meanwhile, and calls nothing of this Queue but Timeline, Completed and Wait. It
-// stays usable when the device is closed.
+// Locker returns the lock of the VkQueue. Code that submits to the queue by other means
+// than Submit must hold it while it does, and must call nothing of this Queue but
+// Timeline, Completed and Wait. It stays usable when the device is closed.
 func (q *Queue) Locker() sync.Locker {
 	if q.given != nil {
 		return q.given
@@ -112,7 +113,8 @@ func (q *Queue) Locker() sync.Locker {
 	return &q.mu
 }
 
-// enter locks the queue for a call that uses the VkQueue, unless it is closed.
+// enter locks the queue for a call that uses the VkQueue; it is an error if the queue is
+// closed.
 func (q *Queue) enter() error {
 	q.mu.Lock()
 	if q.c == nil {
@@ -125,7 +127,7 @@ func (q *Queue) enter() error {
 	return nil
 }
 
-// leave ends what enter began.
+// leave unlocks the queue after enter.
 func (q *Queue) leave() {
 	if q.given != nil {
 		q.given.Unlock()
@@ -134,22 +136,22 @@ func (q *Queue) leave() {
 	q.device.instance.drain()
 }
 
-// Submit hands the stream's operations to the queue, to begin once all waits are
-// satisfied, and when they have ended to raise the queue's timeline to signal and
-// the semaphores of signals to their values. Both ends take in all commands:
-// whatever waits for a signal comes after everything submitted to this queue
-// before. The stream may be empty or nil, and may be changed as soon as Submit
-// returns, as may waits and signals.
+// Submit submits the stream's operations to the queue. They begin once all waits are
+// satisfied. When they have ended, the queue's timeline is raised to signal and the
+// semaphores in signals to their values. Waits and signals apply to all commands:
+// whatever waits for a signal comes after everything submitted to this queue before. The
+// stream may be empty or nil. The stream, waits and signals may be changed as soon as
+// Submit returns.
 //
-// signal must be above every value submitted before. A wait must be for a value
-// that is already submitted somewhere: a queue that waits for what is never
-// signalled hangs, and with it every later submission. signals must name each
-// semaphore once, not the queue's own timeline, and values above all that their
-// semaphore has or is going to have when the submission ends.
+// signal must be above every value submitted before. A wait must be for a value that has
+// already been submitted for signalling; otherwise the queue and every later submission to
+// it may hang. signals must name each semaphore at most once and not the queue's own
+// timeline, and their values must be above all values that the semaphore has or gets
+// before the submission ends.
 //
-// A stream that is malformed, outside the device's limits, or not for a queue
-// that only transfers (see Compute) or has no timestamps is refused with ErrInvalid. After any error the
-// queue is as it was, and usable unless the error matches ErrDeviceLost.
+// A stream is refused with ErrInvalid if it is malformed, exceeds the device's limits, or
+// needs compute or timestamps that the queue does not support. After an error the queue
+// is as it was, and is usable unless the error matches ErrDeviceLost.
 func (q *Queue) Submit(s *Stream, waits, signals []SemaphoreValue, signal uint64) error {
 	var words []uint64
 	if s != nil {
@@ -171,9 +173,9 @@ func (q *Queue) Submit(s *Stream, waits, signals []SemaphoreValue, signal uint64
 	return nil
 }
 
-// Order makes an empty submission which leaves the queue's own timeline alone, for
-// work that others submit to the queue: what is submitted later begins after the
-// waits, the signals come after what was submitted before.
+// Order makes an empty submission that leaves the queue's own timeline alone. It orders
+// work that others submit to the queue: later submissions begin after the waits, and the
+// signals come after earlier submissions.
 func (q *Queue) Order(waits, signals []SemaphoreValue) error {
 	var f C.vko_fault
 	if err := q.enter(); err != nil {
@@ -189,7 +191,7 @@ func (q *Queue) Order(waits, signals []SemaphoreValue) error {
 	return nil
 }
 
-// Completed is the timeline's value now.
+// Completed returns the current value of the timeline.
 func (q *Queue) Completed() (uint64, error) {
 	if q.closed.Load() {
 		return 0, q.errClosed()
@@ -201,15 +203,15 @@ func (q *Queue) Completed() (uint64, error) {
 	return value, nil
 }
 
-// Wait blocks until the timeline has reached value or the timeout has passed, and
-// says whether it has; a negative timeout is for ever. What the device wrote is
-// visible to the host only after a barrier to [StageHost] before the signal.
+// Wait blocks until the timeline has reached value or the timeout has passed, and reports
+// whether it has reached it. A negative timeout means no timeout. Device writes are
+// visible to the host only if a barrier to [StageHost] precedes the signal.
 //
-// A call that fails while the device works on is made again after a while, and the
-// timeline looked at meanwhile, however often both fail. So a wait for ever ends with the
-// value, with an error that matches ErrDeviceLost, once any call of the device was answered
-// so, or with one that matches ErrClosed. With a timeout any other error says that nothing
-// was learned in that time of what the device does.
+// A call that fails while the device is still working is repeated, and the timeline's
+// value is read in between, however often both fail. A wait without timeout therefore ends
+// with the value reached, with an error that matches ErrDeviceLost once any call has
+// reported the loss, or with one that matches ErrClosed. With a timeout, any other error
+// means that the state of the device could not be determined within that time.
 func (q *Queue) Wait(value uint64, timeout time.Duration) (done bool, err error) {
 	if q.closed.Load() {
 		return false, q.errClosed()
@@ -224,7 +226,7 @@ func (q *Queue) Wait(value uint64, timeout time.Duration) (done bool, err error)
 	return r == Success, nil
 }
 
-// trim gives back the command buffers that nothing uses, and what they hold.
+// trim frees the command buffers that nothing uses, and their memory.
 func (q *Queue) trim() error {
 	if err := q.enter(); err != nil {
 		return err
@@ -237,14 +239,14 @@ func (q *Queue) trim() error {
 	return nil
 }
 
-// commandBuffers counts the command buffers of the queue.
+// commandBuffers returns the number of command buffers of the queue.
 func (q *Queue) commandBuffers() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return int(C.vko_queue_slots(q.c))
 }
 
-// scan checks a stream as Submit does, and does nothing else.
+// scan checks a stream as Submit does, without submitting it.
 func (q *Queue) scan(s *Stream) error {
 	var f C.vko_fault
 	var demand C.vko_demand

@@ -32,7 +32,7 @@ func TestFillThenBarrierThenCopyIsClean(t *testing.T) {
 	}
 }
 
-// fillThenCopy runs both without a barrier between them, under validation.
+// fillThenCopy runs both commands without a barrier between them, under validation.
 func fillThenCopy(t *testing.T, o InstanceOptions) (messages uint64) {
 	o.Validation = true
 	i, err := Open(o)
@@ -57,7 +57,7 @@ func fillThenCopy(t *testing.T, o InstanceOptions) (messages uint64) {
 	return i.Messages()
 }
 
-// Without this one, a clean run of the test above could mean that nobody looks.
+// Without this test, a clean run of the one above could mean that validation is off.
 func TestFillThenCopyWithoutBarrierIsReported(t *testing.T) {
 	log := &recorder{}
 	if fillThenCopy(t, InstanceOptions{Logger: slog.New(log)}) == 0 {
@@ -94,8 +94,8 @@ func TestThousandDispatchesInOneBatchRunInOrder(t *testing.T) {
 		for k := range xs {
 			xs[k], ys[k] = uint32(k), 1
 		}
-		// x and y add each other in turn, as a naive model does. Buffers change
-		// with every dispatch, so pools need a set for each.
+		// The kernel adds x to y and y to x in turns, as a naive model does. The buffers
+		// change with every dispatch, so descriptor pools need a set for each.
 		wantX, wantY := append([]uint32(nil), xs...), append([]uint32(nil), ys...)
 		var s Stream
 		for value := uint64(1); value <= 3; value++ {
@@ -145,9 +145,9 @@ func TestRepeatedBindingsAndPushConstantsStayInEffect(t *testing.T) {
 		step(add, xy, push(1, 5))                            // one of them
 		step(group, []BufferRange{all(x)}, push(1, 1))       // another layout: x[0]++
 		step(add, xy, push(1, 5))                            // back: all is bound again
-		step(add, []BufferRange{all(y), all(x)}, push(1, 5)) // only the buffers: x[0] += 5*y[0]
+		step(add, []BufferRange{all(y), all(x)}, push(1, 5)) // only the buffers change: x[0] += 5*y[0]
 		step(add, xy, push(64, 0)[:4])                       // a stays 5: y += 5*x
-		step(add, xy, push(64, 0))                           // and is 0 now, as after the 4 bytes
+		step(add, xy, push(64, 0))                           // a is 0 again, as before the push of 4 bytes
 		s.Barrier(toHost)
 		run(t, d, &s, 1)
 		if xs[0] != 2+5*22 || xs[1] != 1 {
@@ -159,8 +159,8 @@ func TestRepeatedBindingsAndPushConstantsStayInEffect(t *testing.T) {
 	})
 }
 
-// Sets and push constants bound for one layout are not valid for another: only
-// validation sees the difference on drivers that look at neither.
+// Sets and push constants bound for one layout are not valid for another. On drivers that
+// ignore the difference only validation detects it.
 func TestSameBuffersAreBoundAgainForAnotherLayout(t *testing.T) {
 	withBothBindings(t, func(t *testing.T, d *Device) {
 		b, data := newBlock(t, d, 64)
@@ -262,8 +262,8 @@ func TestKernelWithoutBindingsWritesThroughAddress(t *testing.T) {
 	})
 }
 
-// Addresses come as push constants, typed and as two words, from a buffer that is
-// bound, and from one that only an address leads to.
+// Addresses come as push constants, as one 64-bit value and as two words, from a buffer
+// that is bound, and from a buffer that is only reachable by its address.
 func TestKernelFollowsAddressesKeptInBuffers(t *testing.T) {
 	withBothBindings(t, func(t *testing.T, d *Device) {
 		if !d.Properties().Features.BufferDeviceAddress {
@@ -456,7 +456,7 @@ func TestTransferOnlyQueueRefusesWhatComputes(t *testing.T) {
 		t.Errorf("computing: main queue %v, transfer queue %v", main.Compute(), transfers.Compute())
 	}
 	for name, c := range map[string]struct {
-		want  string // how the error ends; "" when there is none
+		want  string // end of the error; "" if there is none
 		build func(*Stream)
 	}{
 		"fill": {"", func(s *Stream) { s.Fill(1, 0, 64, 1) }},
@@ -489,8 +489,8 @@ func TestTransferOnlyQueueRefusesWhatComputes(t *testing.T) {
 	}
 }
 
-// A stream that ends inside an operation is refused wherever it ends, though the
-// missing words lie right behind it.
+// A stream that ends inside an operation is refused, even if the missing words follow in
+// memory.
 func TestStreamCutAnywhereInsideAnOperationIsRefused(t *testing.T) {
 	d := openDevice(t, DeviceOptions{})
 	range1 := BufferRange{1, 0, 64}
@@ -524,7 +524,7 @@ func TestPoolGrowsWithSetsAndWithDescriptors(t *testing.T) {
 	y, _ := newBlock(t, d, 64)
 	ranges := []BufferRange{all(x), all(y)}
 	var value uint64
-	// Dispatches of one binding, then of two: sets alone, descriptors alone, both.
+	// Dispatches with one binding, then with two: exhausting sets, descriptors, or both.
 	for _, c := range [][2]int{{64, 0}, {0, 64}, {65, 0}, {0, 300}, {2000, 300}, {1, 1}, {2000, 300}} {
 		var s Stream
 		for k := range c[0] {
@@ -550,7 +550,7 @@ func TestCommandBuffersAreRecycled(t *testing.T) {
 		var s Stream
 		for value := uint64(1); value <= 200; value++ {
 			s.Reset()
-			// Growing batches make a descriptor pool be replaced by a larger one.
+			// Growing batches make descriptor pools be replaced by larger ones.
 			for range value {
 				s.Dispatch(group, []BufferRange{all(b)}, push(1, 1), [3]uint32{}, [3]uint32{1, 1, 1})
 				s.Barrier(between)
@@ -560,7 +560,7 @@ func TestCommandBuffersAreRecycled(t *testing.T) {
 		if n := q.commandBuffers(); n != 1 {
 			t.Errorf("%d command buffers for submissions that never overlapped", n)
 		}
-		// What nothing uses can be given back, and is made again.
+		// Unused pools can be freed, and are created again.
 		if err := d.Trim(); err != nil {
 			t.Fatal(err)
 		}
@@ -579,7 +579,7 @@ func TestSubmissionsFromManyGoroutines(t *testing.T) {
 	q := d.Queues()[0]
 	b, data := newBlock(t, d, 64)
 	group := newPipeline(t, d, "group", PipelineOptions{Bindings: []uint32{0}, PushConstants: 8})
-	var mu sync.Mutex // values must reach the queue in order
+	var mu sync.Mutex // values must be submitted in order
 	var last uint64
 	var all sync.WaitGroup
 	for range 8 {
@@ -637,7 +637,7 @@ func TestSubmissionSurvivesGarbageCollection(t *testing.T) {
 			if err := d.Queues()[0].Submit(s, []SemaphoreValue{{d.Queues()[0].Timeline(), value - 1}}, nil, value); err != nil {
 				t.Fatal(err)
 			}
-			_ = strings.Repeat("x", 4096) // garbage where freed stream memory would be
+			_ = strings.Repeat("x", 4096) // overwrites freed memory of the stream
 		}
 		wait(t, d.Queues()[0], 150)
 		if data[0] != 150 {

@@ -5,15 +5,15 @@ import (
 	"slices"
 )
 
-// How many queues a device is opened with where DeviceOptions does not say.
+// Numbers of queues of a device if DeviceOptions does not say.
 const (
 	defaultComputeQueues  = 8
 	defaultTransferQueues = 2
 	defaultInteropQueues  = 1
 )
 
-// mainFamily is the family that the first queue is of: the first that can
-// compute, or -1. Such a family can transfer too.
+// mainFamily returns the family of the first queue: the first family that supports
+// compute, or -1. Such a family supports transfers too.
 func mainFamily(families []QueueFamily) int {
 	return slices.IndexFunc(families, computes)
 }
@@ -24,16 +24,16 @@ func transfersOnly(f QueueFamily) bool {
 	return f.Flags&(QueueGraphics|QueueCompute|QueueTransfer) == QueueTransfer
 }
 
-// planQueues chooses the queues of a device: it gives the family of each, in the
-// order of Device.Queues, at most mostCompute that compute and mostTransfer that
-// only transfer, and never more of a family than it has. There is none without a
-// family that computes.
+// planQueues chooses the queues of a device. It returns the family of each in the order
+// of Device.Queues: at most mostCompute compute queues, then at most mostTransfer queues
+// that support only transfers, and never more of a family than it has. The plan is empty
+// if no family supports compute.
 //
-// Families come one after the other, each with all its queues until there are
-// enough: the main family, those that do not draw, those that do. One queue is
-// kept for a family that does not draw: it is the hardware's own path for compute
-// work, and a main family with many queues would take them all. Families that
-// transfer and do nothing else come before those that, say, decode video.
+// Each family gives all its queues until there are enough, in the order: main family,
+// families without graphics, families with graphics. One queue is reserved for a family
+// without graphics, which is the hardware's asynchronous compute path; a main family with
+// many queues would otherwise take all. Families that support nothing but transfers come
+// before others without compute, such as those that decode video.
 func planQueues(families []QueueFamily, mostCompute, mostTransfer int) []int {
 	main := mainFamily(families)
 	if main < 0 || mostCompute < 1 {
@@ -62,11 +62,11 @@ func planQueues(families []QueueFamily, mostCompute, mostTransfer int) []int {
 	return append(plan, queuesOf(families, append(transfer, special...), mostTransfer)...)
 }
 
-// planDevice chooses the queues of a device, as planQueues does, and those for
-// interop, at most mostInterop: all of the first family that can spare one, in the
-// order main family, those that do not draw, those that do. A family spares what
-// planQueues leaves of it; one of which that leaves nothing spares a single queue
-// where it has two or more, and the other queues are planned without that one.
+// planDevice chooses the queues of a device as planQueues does, and at most mostInterop
+// queues for interop. These all come from the first family that can spare one, in the
+// order: main family, families without graphics, families with graphics. A family can
+// spare the queues that planQueues does not use. If it uses all of them and there are two
+// or more, the family spares one, and the others are planned without that queue.
 func planDevice(families []QueueFamily, mostCompute, mostTransfer, mostInterop int) (queues, interop []int) {
 	queues = planQueues(families, mostCompute, mostTransfer)
 	if mostInterop < 1 || len(queues) == 0 {
@@ -76,7 +76,7 @@ func planDevice(families []QueueFamily, mostCompute, mostTransfer, mostInterop i
 	for _, f := range queues {
 		used[f]++
 	}
-	for _, f := range slices.Compact(planQueues(families, math.MaxInt, 0)) { // all that compute
+	for _, f := range slices.Compact(planQueues(families, math.MaxInt, 0)) { // all compute families
 		switch left := families[f].Count - used[f]; {
 		case left > 0:
 			return queues, slices.Repeat([]int{f}, min(left, mostInterop))
@@ -89,8 +89,8 @@ func planDevice(families []QueueFamily, mostCompute, mostTransfer, mostInterop i
 	return queues, nil
 }
 
-// queuesOf lists the families' queues in that order, at most that many: each as
-// its family.
+// queuesOf lists the queues of the families in the given order, at most most of them;
+// each is represented by its family.
 func queuesOf(families []QueueFamily, order []int, most int) (queues []int) {
 	for _, f := range order {
 		n := min(families[f].Count, max(0, most-len(queues)))

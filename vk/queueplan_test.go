@@ -8,8 +8,8 @@ import (
 	"unicode"
 )
 
-// familiesOf reads families as in "GCT16 T2 CT8": what they can do (graphics,
-// compute, transfer, sparse binding, decoding video), then how many queues.
+// familiesOf parses families such as "GCT16 T2 CT8": capabilities (graphics, compute,
+// transfer, sparse binding, video decoding), then the number of queues.
 func familiesOf(t *testing.T, text string) (families []QueueFamily) {
 	t.Helper()
 	for _, word := range strings.Fields(text) {
@@ -30,7 +30,7 @@ func familiesOf(t *testing.T, text string) (families []QueueFamily) {
 func TestQueuesOfKnownDevices(t *testing.T) {
 	const (
 		nvidia = "GCTS16 TS2 CTS8 TSV1 TV1"
-		old    = "GCTS16 TS1" // without a family that computes and does not draw
+		old    = "GCTS16 TS1" // no compute family without graphics
 		amd    = "GCTS1 CTS4 TS1"
 		intel  = "GCT1"
 		arc    = "GCTS1 TS1 CTS4 V1"
@@ -38,9 +38,9 @@ func TestQueuesOfKnownDevices(t *testing.T) {
 	for _, c := range []struct {
 		families          string
 		compute, transfer int
-		want              string // the queues' families
+		want              string // families of the queues
 	}{
-		{intel, 8, 2, "0"}, // lavapipe and SwiftShader, too
+		{intel, 8, 2, "0"}, // also lavapipe and SwiftShader
 		{intel, 1, -1, "0"},
 		{nvidia, 8, 2, "0 0 0 0 0 0 0 2 1 1"},
 		{nvidia, 1, 2, "0 1 1"},
@@ -54,19 +54,19 @@ func TestQueuesOfKnownDevices(t *testing.T) {
 		{amd, 2, 2, "0 1 2"},
 		{amd, 1, -1, "0"},
 		{arc, 8, 2, "0 2 2 2 2 1"},
-		// The many-queue layer's.
+		// The many-queue layer.
 		{"GCT3 CT2 T2", 8, 2, "0 0 0 1 1 2 2"},
 		{"GCT3 CT2 T2", 3, 2, "0 0 1 2 2"},
-		// The main family is the first that computes, whatever it else does.
+		// The main family is the first one with compute, whatever else it supports.
 		{"T2 CT2 GCT4", 8, 2, "1 1 2 2 2 2 0 0"},
 		{"CT4 GCT16", 4, 0, "0 0 0 0"},
 		{"CT4 CT8 GCT1", 5, 0, "0 0 0 0 1"},
 		{"CT4 CT8 GCT1", 4, 0, "0 0 0 0"},
 		{"G4 GCT2 CT1 GC1", 8, 2, "1 1 2 3"},
-		{"GC2 C1", 2, 2, "0 1"}, // transfer is implied, and need not be said
+		{"GC2 C1", 2, 2, "0 1"}, // transfer is implied
 		{"GCT2 CT1 CT1 CT1", 3, 2, "0 0 1"},
 		{"GCT0 CT0 GCT1 T0 T1", 8, 2, "2 4"}, // families without queues
-		// A family that decodes video, or draws, is no family for transfers.
+		// Families with video decoding or graphics are not used for transfers first.
 		{"GCT1 TV1 T1", 8, 1, "0 2"},
 		{"GCT1 TV1 T1", 8, 2, "0 2 1"},
 		{"GCT1 GT1 V1 S1", 8, 2, "0"},
@@ -88,9 +88,9 @@ func TestInteropQueuesOfKnownDevices(t *testing.T) {
 	for _, c := range []struct {
 		families                   string
 		compute, transfer, interop int
-		want                       string // the queues' families, those for interop behind "+"
+		want                       string // families of the queues, then those of the interop queues after "+"
 	}{
-		{"GCT1", 8, 2, 1, "0 +"}, // lavapipe and SwiftShader, too
+		{"GCT1", 8, 2, 1, "0 +"}, // also lavapipe and SwiftShader
 		{"GCT2", 8, 2, 1, "0 + 0"},
 		{"GCT3", 8, 2, 3, "0 0 + 0"},
 		{nvidia, 8, 2, 1, "0 0 0 0 0 0 0 2 1 1 + 0"},
@@ -98,14 +98,14 @@ func TestInteropQueuesOfKnownDevices(t *testing.T) {
 		{nvidia, 8, 2, -1, "0 0 0 0 0 0 0 2 1 1 +"},
 		{nvidia, 16, 0, 3, strings.Repeat("0 ", 15) + "2 + 0"},
 		{nvidia, 99, 0, 3, strings.Repeat("0 ", 15) + strings.Repeat("2 ", 8) + "+ 0"},
-		// The main family's only queue stays the scheduler's.
+		// The scheduler keeps the main family's only queue.
 		{amd, 8, 2, 1, "0 1 1 1 2 + 1"},
 		{amd, 3, 2, 3, "0 1 1 2 + 1 1"},
 		{amd, 1, -1, 1, "0 + 1"},
 		{"GCT1 CT1", 8, 2, 1, "0 1 +"},
 		{"GCT1 CT1", 1, 2, 1, "0 + 1"},
 		{"GCT1 CT1 GC3", 8, 2, 1, "0 1 2 2 + 2"},
-		// What is given up is made good elsewhere.
+		// A queue given up for interop is replaced by another if possible.
 		{"GCT3 CT2 T2", 4, 2, 1, "0 0 1 1 2 2 + 0"},
 		{"GCT3 CT2 T2", 8, 2, 1, "0 0 1 1 2 2 + 0"},
 		{"GCT4 CT2", 5, 0, 2, "0 0 0 1 1 + 0"},
@@ -120,7 +120,7 @@ func TestInteropQueuesOfKnownDevices(t *testing.T) {
 	}
 }
 
-// forEachFamilies calls do with every list of up to four families out of kinds.
+// forEachFamilies calls do with every list of up to four families from kinds.
 func forEachFamilies(kinds []QueueFamily, do func([]QueueFamily)) {
 	var grow func(list []QueueFamily)
 	grow = func(list []QueueFamily) {
@@ -167,7 +167,7 @@ func TestQueuesOfAllSmallDevices(t *testing.T) {
 	}
 }
 
-// wrongPlan says what a device with these queues would not be.
+// wrongPlan returns what is wrong with a plan, or "".
 func wrongPlan(families []QueueFamily, mostCompute, mostTransfer int, plan []int) string {
 	main := -1
 	haveCompute, haveTransfer, haveAsync := 0, 0, false
@@ -208,7 +208,7 @@ func wrongPlan(families []QueueFamily, mostCompute, mostTransfer int, plan []int
 			if transfer > 0 {
 				return "a queue that computes comes after one that does not"
 			}
-			// Beside the main family, those that draw come last.
+			// Apart from the main family, families with graphics come last.
 			draws := f != main && families[f].Flags&QueueGraphics != 0
 			if drawn && !draws {
 				return "a family that draws comes before one that does not"
@@ -250,8 +250,8 @@ func wrongPlan(families []QueueFamily, mostCompute, mostTransfer int, plan []int
 	return ""
 }
 
-// wrongInterop says what is wrong with the plan of a device that has queues for
-// interop, where plan is that of the device without.
+// wrongInterop returns what is wrong with the plan of a device with interop queues, given
+// the plan without them, or "".
 func wrongInterop(families []QueueFamily, mostCompute, mostTransfer, most int, plan, queues, interop []int) string {
 	if len(interop) > max(0, most) {
 		return "too many"
@@ -264,7 +264,7 @@ func wrongInterop(families []QueueFamily, mostCompute, mostTransfer, most int, p
 		}
 		return n
 	}
-	// From the main family if that can spare one, else from any that computes.
+	// From the main family if it can spare one, else from any compute family.
 	spares := func(f int) bool { return families[f].Count > used(plan, f) || used(plan, f) > 1 }
 	can := false
 	for k, f := range families {

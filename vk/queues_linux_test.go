@@ -16,9 +16,9 @@ import (
 	"unsafe"
 )
 
-// useManyQueues shows every device that the test opens as one of three families,
-// with nothing but semaphores to order its queues, and puts the fault layer above
-// that. Compiling the layer takes Vulkan's headers.
+// useManyQueues makes every device that the test opens have three queue families, ordered
+// only by semaphores, and puts the fault layer above. Compiling the layers needs Vulkan's
+// headers.
 func useManyQueues(t *testing.T) {
 	t.Helper()
 	sources, err := filepath.Glob("../tests/layers/manyqueue*.c")
@@ -29,12 +29,12 @@ func useManyQueues(t *testing.T) {
 	useLayers(t, faultLayer, layer{"VK_LAYER_VKOMP_manyqueue", sources})
 	t.Setenv("VKOMP_MANYQUEUE_FAMILIES", "GCT3,CT2,T2")
 	t.Setenv("VKOMP_MANYQUEUE_SEED", "1")
-	// About what a submission under validation takes, so that they overlap.
+	// About the time of a submission under validation, so that submissions overlap.
 	t.Setenv("VKOMP_MANYQUEUE_DELAY_US", "1000")
 }
 
-// The families of the queues of such a device, opened without options, beside one
-// of family 0 for interop.
+// manyQueues holds the families of the queues of such a device with default options.
+// There is one more queue of family 0, for interop.
 var manyQueues = []int{0, 0, 1, 1, 2, 2}
 
 func TestManyQueuesAreOpenedAsPlanned(t *testing.T) {
@@ -70,7 +70,7 @@ func TestManyQueuesAreOpenedAsPlanned(t *testing.T) {
 	}
 }
 
-// Each call on the way to a device fails in turn; validation looks for what is left.
+// Each call on the way to a device fails in turn. Validation reports objects that are left.
 func TestDeviceThatFailsHalfwayLeavesNothing(t *testing.T) {
 	useLayers(t, faultLayer)
 	failOpening(t, usable(t, openInstance(t)))
@@ -254,9 +254,9 @@ func TestTimestampsOfAllQueuesFollowTheirWaits(t *testing.T) {
 	}
 }
 
-// relay is a chain of steps, each on a queue of its own, over two blocks: a queue
-// that computes adds a multiple of the one to the other, one that does not copies
-// it back. Every step uses what the step before it wrote.
+// relay is a chain of steps over two blocks, each on another queue: a compute queue adds a
+// multiple of one block to the other, a transfer queue copies it back. Every step uses
+// what the step before it wrote.
 type relay struct {
 	blocks [2]Block
 	words  [2][]uint32
@@ -277,11 +277,11 @@ func newRelay(t *testing.T, d *Device) *relay {
 	return r
 }
 
-// step is what a queue that computes or not has to do as step n.
+// step returns the operations of step n for a queue with or without compute.
 func (r *relay) step(compute bool, n int) *Stream {
 	var s Stream
 	if compute {
-		factor := uint32(2 * (n%5 + 1)) // what is odd stays odd, and never becomes 0
+		factor := uint32(2 * (n%5 + 1)) // odd values stay odd and never become 0
 		s.Dispatch(r.add, []BufferRange{all(r.blocks[0]), all(r.blocks[1])}, push(4096, factor), [3]uint32{}, [3]uint32{64, 1, 1})
 		r.model[1] += factor * r.model[0]
 	} else {
@@ -329,8 +329,8 @@ func TestWaitsCarryABlockThroughAllQueues(t *testing.T) {
 	r.check(t)
 }
 
-// One queue after the other gathers from all, in one submission's waits, and all
-// go on after it.
+// Each queue in turn waits for all others in one submission, and all others continue
+// after it.
 func TestSubmissionWaitsForAllOtherQueues(t *testing.T) {
 	d := openManyQueues(t, DeviceOptions{})
 	queues := d.Queues()
@@ -406,7 +406,7 @@ func TestQueuesAreUsedByManyGoroutinesAtOnce(t *testing.T) {
 	ends.Wait()
 }
 
-// Memory of the host's own is used from two families, as a block is.
+// Imported host memory is used from two families, as a block is.
 func TestImportedBlockIsUsedFromSeveralFamilies(t *testing.T) {
 	long(t)
 	d := openManyQueues(t, DeviceOptions{})
@@ -469,7 +469,7 @@ func TestClosingWaitsForAllQueues(t *testing.T) {
 			before = []SemaphoreValue{{q.Timeline(), value}}
 		}
 	}
-	// Validation would tell of objects that are destroyed while in use.
+	// Validation would report objects that are destroyed while in use.
 	if err := d.Close(); !errors.Is(err, ErrBusy) || !strings.HasSuffix(err.Error(), "1 VkBuffer, 1 VkDeviceMemory") {
 		t.Errorf("Close: %v", err)
 	}
@@ -483,7 +483,7 @@ func TestClosingWaitsForAllQueues(t *testing.T) {
 func TestFailedSubmissionNamesItsQueuesFamily(t *testing.T) {
 	long(t)
 	useManyQueues(t)
-	// Validation takes the value that a failed submission would have signalled for used.
+	// Validation assumes that the value of a failed submission is used.
 	t.Setenv("VK_INSTANCE_LAYERS", strings.TrimPrefix(os.Getenv("VK_INSTANCE_LAYERS"), validationLayer+":"))
 	i, err := Open(InstanceOptions{})
 	if err != nil {

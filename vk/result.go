@@ -5,32 +5,31 @@ import (
 	"fmt"
 )
 
-// Conditions that errors of this package match through errors.Is.
+// Conditions that errors of this package match with errors.Is.
 var (
-	// ErrUnsupported: there is no Vulkan here, or the device, the driver or this
-	// build lacks what was asked for, or the driver cannot use the memory given.
+	// ErrUnsupported says that there is no Vulkan, that the device, the driver or this
+	// build lacks something, or that the driver cannot use the memory given.
 	ErrUnsupported = errors.New("vk: unsupported")
 
-	// ErrDeviceLost: the device is gone. Every object of it can only be destroyed.
+	// ErrDeviceLost says that the device is lost. Its objects can only be destroyed.
 	ErrDeviceLost = errors.New("vk: device lost")
 
-	// ErrOutOfMemory: the driver is out of host memory, device memory, pool memory,
-	// address space to map memory in, or of allocations. Such an error matches every
-	// other sentinel too that has a method OutOfMemory, as memory.ErrOutOfMemory does.
+	// ErrOutOfMemory says that the driver is out of host memory, device memory, pool
+	// memory, address space for mappings, or allocations. Such an error also matches any
+	// other sentinel that has a method OutOfMemory, such as memory.ErrOutOfMemory.
 	ErrOutOfMemory error = outOfMemory{}
-	// ErrOutOfHostMemory and ErrOutOfDeviceMemory: the driver says that it is that
-	// kind of memory (VK_ERROR_OUT_OF_HOST_MEMORY, VK_ERROR_OUT_OF_DEVICE_MEMORY). Who
-	// matches one of them matches ErrOutOfMemory.
-	ErrOutOfHostMemory   error = &memoryKind{"out of host memory"}
+	// ErrOutOfHostMemory is an ErrOutOfMemory for VK_ERROR_OUT_OF_HOST_MEMORY.
+	ErrOutOfHostMemory error = &memoryKind{"out of host memory"}
+	// ErrOutOfDeviceMemory is an ErrOutOfMemory for VK_ERROR_OUT_OF_DEVICE_MEMORY.
 	ErrOutOfDeviceMemory error = &memoryKind{"out of device memory"}
 
-	// ErrInvalid: an argument breaks the contract of the call; nothing was done.
+	// ErrInvalid says that an argument breaks the contract of the call; nothing was done.
 	ErrInvalid = errors.New("vk: invalid argument")
 
-	// ErrClosed: the instance or device is closed.
+	// ErrClosed says that the instance or device is closed.
 	ErrClosed = errors.New("vk: closed")
 
-	// ErrBusy: the instance cannot be closed while devices of it are open.
+	// ErrBusy says that the instance cannot be closed while its devices are open.
 	ErrBusy = errors.New("vk: busy")
 )
 
@@ -39,22 +38,23 @@ type outOfMemory struct{}
 
 func (outOfMemory) Error() string { return "vk: out of memory" }
 
-// OutOfMemory makes the errors of other packages that are out of memory match.
+// OutOfMemory marks the error, so that it matches the sentinels of other packages that
+// have this method.
 func (outOfMemory) OutOfMemory() {}
 
-// Is matches the sentinels of all packages for being out of memory.
+// Is reports whether target is an out-of-memory error of any package.
 func (outOfMemory) Is(target error) bool { return isOutOfMemory(target) }
 
-// memoryKind is what memory there is none of.
+// memoryKind is the type of ErrOutOfHostMemory and ErrOutOfDeviceMemory.
 type memoryKind struct{ text string }
 
 func (k *memoryKind) Error() string { return k.text }
 
-// Is matches what ErrOutOfMemory does.
+// Is reports whether target is an out-of-memory error of any package.
 func (*memoryKind) Is(target error) bool { return isOutOfMemory(target) }
 
-// isOutOfMemory says whether an error is a sentinel for being out of memory, of whatever
-// kind and package.
+// isOutOfMemory reports whether an error is an out-of-memory sentinel of any kind and
+// package.
 func isOutOfMemory(sentinel error) bool {
 	_, is := sentinel.(interface{ OutOfMemory() })
 	return is
@@ -63,28 +63,28 @@ func isOutOfMemory(sentinel error) bool {
 // Result is a VkResult. Errors are negative.
 type Result int32
 
-// The results that the package itself tells apart.
+// The results that this package distinguishes, with Vulkan's values.
 const (
-	Success                    Result = 0
-	NotReady                   Result = 1
-	Timeout                    Result = 2
-	Incomplete                 Result = 5
-	ErrorOutOfHostMemory       Result = -1
-	ErrorOutOfDeviceMemory     Result = -2
-	ErrorInitialization        Result = -3
-	ErrorDeviceLost            Result = -4
-	ErrorMemoryMap             Result = -5
-	ErrorLayerNotPresent       Result = -6
-	ErrorExtensionNotPresent   Result = -7
-	ErrorFeatureNotPresent     Result = -8
-	ErrorIncompatibleDriver    Result = -9
-	ErrorTooManyObjects        Result = -10
-	ErrorFormatNotSupported    Result = -11
-	ErrorFragmentedPool        Result = -12
-	ErrorUnknown               Result = -13
-	ErrorOutOfPoolMemory       Result = -1000069000
-	ErrorInvalidExternalHandle Result = -1000072003
-	ErrorFragmentation         Result = -1000161000
+	Success                    Result = 0           // VK_SUCCESS
+	NotReady                   Result = 1           // VK_NOT_READY
+	Timeout                    Result = 2           // VK_TIMEOUT
+	Incomplete                 Result = 5           // VK_INCOMPLETE
+	ErrorOutOfHostMemory       Result = -1          // VK_ERROR_OUT_OF_HOST_MEMORY
+	ErrorOutOfDeviceMemory     Result = -2          // VK_ERROR_OUT_OF_DEVICE_MEMORY
+	ErrorInitialization        Result = -3          // VK_ERROR_INITIALIZATION_FAILED
+	ErrorDeviceLost            Result = -4          // VK_ERROR_DEVICE_LOST
+	ErrorMemoryMap             Result = -5          // VK_ERROR_MEMORY_MAP_FAILED
+	ErrorLayerNotPresent       Result = -6          // VK_ERROR_LAYER_NOT_PRESENT
+	ErrorExtensionNotPresent   Result = -7          // VK_ERROR_EXTENSION_NOT_PRESENT
+	ErrorFeatureNotPresent     Result = -8          // VK_ERROR_FEATURE_NOT_PRESENT
+	ErrorIncompatibleDriver    Result = -9          // VK_ERROR_INCOMPATIBLE_DRIVER
+	ErrorTooManyObjects        Result = -10         // VK_ERROR_TOO_MANY_OBJECTS
+	ErrorFormatNotSupported    Result = -11         // VK_ERROR_FORMAT_NOT_SUPPORTED
+	ErrorFragmentedPool        Result = -12         // VK_ERROR_FRAGMENTED_POOL
+	ErrorUnknown               Result = -13         // VK_ERROR_UNKNOWN
+	ErrorOutOfPoolMemory       Result = -1000069000 // VK_ERROR_OUT_OF_POOL_MEMORY
+	ErrorInvalidExternalHandle Result = -1000072003 // VK_ERROR_INVALID_EXTERNAL_HANDLE
+	ErrorFragmentation         Result = -1000161000 // VK_ERROR_FRAGMENTATION
 )
 
 var resultNames = map[Result]string{
@@ -136,7 +136,7 @@ var resultNames = map[Result]string{
 	1000482000:  "VK_INCOMPATIBLE_SHADER_BINARY_EXT",
 }
 
-// String gives the result's Vulkan name.
+// String returns the result's Vulkan name.
 func (r Result) String() string {
 	if n, ok := resultNames[r]; ok {
 		return n
@@ -144,7 +144,7 @@ func (r Result) String() string {
 	return fmt.Sprintf("VkResult(%d)", int32(r))
 }
 
-// matches says whether the result is an instance of one of the sentinels.
+// matches reports whether the result is a case of one of the sentinels.
 func (r Result) matches(target error) bool {
 	switch r {
 	case ErrorDeviceLost:
@@ -162,14 +162,15 @@ func (r Result) matches(target error) bool {
 	return false
 }
 
-// Error is a Vulkan call that failed.
+// Error is the failure of a Vulkan call.
 type Error struct {
 	Op     string // the call, such as "vkCreateDevice"
-	Result Result
-	Detail string // what it was about; may be empty
+	Result Result // never Success
+	Detail string // the object or arguments concerned; may be empty
 }
 
-// Error reads "vk: vkAllocateMemory: VK_ERROR_OUT_OF_DEVICE_MEMORY: 4096 bytes of memory type 0".
+// Error formats the error, for example
+// "vk: vkAllocateMemory: VK_ERROR_OUT_OF_DEVICE_MEMORY: 4096 bytes of memory type 0".
 func (e *Error) Error() string {
 	s := "vk: " + e.Op + ": " + e.Result.String()
 	if e.Detail != "" {
@@ -178,10 +179,10 @@ func (e *Error) Error() string {
 	return s
 }
 
-// Is matches the sentinel that the result is an instance of.
+// Is reports whether the result is a case of the sentinel target.
 func (e *Error) Is(target error) bool { return e.Result.matches(target) }
 
-// check turns the result of a call into an error; detail is formatted only for a failure.
+// check turns the result of a call into an error; detail is formatted only on failure.
 func check(op string, r Result, detail string, args ...any) error {
 	if r >= 0 {
 		return nil
@@ -189,7 +190,7 @@ func check(op string, r Result, detail string, args ...any) error {
 	return &Error{Op: op, Result: r, Detail: fmt.Sprintf(detail, args...)}
 }
 
-// invalid reports an argument that breaks the contract of a call.
+// invalid returns the error for an argument that breaks the contract of a call.
 func invalid(op, detail string, args ...any) error {
 	return fmt.Errorf("%w: %s: %s", ErrInvalid, op, fmt.Sprintf(detail, args...))
 }

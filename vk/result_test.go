@@ -53,7 +53,7 @@ func TestResultsMatchTheirSentinel(t *testing.T) {
 	}
 }
 
-// theirSentinel is a sentinel of another package for being out of memory.
+// theirSentinel is an out-of-memory sentinel of another package.
 type theirSentinel struct{}
 
 func (theirSentinel) Error() string { return "out of memory" }

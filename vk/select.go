@@ -23,7 +23,7 @@ func deviceClass(t DeviceType) int {
 	return 4
 }
 
-// bestFirst is the order of Instance.PhysicalDevices: a stable permutation of
+// bestFirst returns the order of Instance.PhysicalDevices as a stable permutation of
 // 0..len(types)-1, so that devices of one class keep the driver's order.
 func bestFirst(types []DeviceType) []int {
 	order := make([]int, len(types))
@@ -36,19 +36,19 @@ func bestFirst(types []DeviceType) []int {
 	return order
 }
 
-// SelectDevice finds the device that a user means and returns its index:
+// SelectDevice returns the index of the device that a selector means:
 //
 //   - "" is the first device;
 //   - 32 hexadecimal digits, in any case, alone or grouped by dashes as 8-4-4-4-12,
 //     are a device UUID;
 //   - other decimal digits are an index;
-//   - anything else is looked for in the names, ignoring case. A whole name wins
-//     over a part of one. Devices of one name are told apart by index or UUID:
-//     the name alone means the first of them. A part that fits several different
-//     names is an error.
+//   - anything else is searched for in the names, ignoring case. A whole name takes
+//     precedence over a part of one. Of several devices with the same name the first
+//     is meant; the others are selected by index or UUID. A part that occurs in
+//     several different names is an error.
 //
-// Spaces around the selector are ignored. The error matches ErrUnsupported when
-// there is no device at all, else ErrInvalid, and lists the devices that exist.
+// Spaces around the selector are ignored. The error lists the existing devices. It matches
+// ErrUnsupported if there is none, else ErrInvalid.
 func SelectDevice(devices []*Properties, selector string) (int, error) {
 	if len(devices) == 0 {
 		return 0, fmt.Errorf("%w: no Vulkan device", ErrUnsupported)
@@ -99,7 +99,7 @@ func selectByName(devices []*Properties, selector, want string) (int, error) {
 	return found, nil
 }
 
-// parseUUID reads 32 hexadecimal digits, optionally grouped 8-4-4-4-12.
+// parseUUID parses 32 hexadecimal digits, optionally grouped 8-4-4-4-12.
 func parseUUID(s string) (id [16]byte, ok bool) {
 	if len(s) == 36 && s[8] == '-' && s[13] == '-' && s[18] == '-' && s[23] == '-' {
 		s = s[:8] + s[9:13] + s[14:18] + s[19:23] + s[24:]
@@ -111,7 +111,7 @@ func parseUUID(s string) (id [16]byte, ok bool) {
 	return id, err == nil
 }
 
-// UUIDString spells a device UUID as SelectDevice reads it, in 8-4-4-4-12 groups.
+// UUIDString formats a device UUID in groups 8-4-4-4-12, as SelectDevice accepts it.
 func UUIDString(id [16]byte) string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", id[:4], id[4:6], id[6:8], id[8:10], id[10:])
 }

@@ -27,7 +27,7 @@ func TestSelectDevice(t *testing.T) {
 	}
 	for _, c := range []struct {
 		selector string
-		want     int // -1: an error
+		want     int // -1 for an error
 	}{
 		{"", 0},
 		{"  ", 0},
@@ -36,7 +36,7 @@ func TestSelectDevice(t *testing.T) {
 		{" 2 ", 2},
 		{"002", 2},
 		{"5", -1},
-		{"4090", -1}, // digits are an index, always
+		{"4090", -1}, // digits are always an index
 		{"99999999999999999999999", -1},
 		{"-1", -1},
 		{"1.0", -1},
@@ -50,7 +50,7 @@ func TestSelectDevice(t *testing.T) {
 		{"nvidia geforce RTX 4090", 0},
 		{"LLVMpipe", 4},
 		{"radeon rx 7900 xt", 3},
-		{"AMD Radeon RX 7900", 2}, // the whole name of one, a part of another
+		{"AMD Radeon RX 7900", 2}, // a whole name, and part of another
 		{"radeon", -1},            // several different names
 		{"e", -1},
 		{"voodoo", -1},

@@ -19,8 +19,8 @@ import (
 	vulkan "github.com/vulkan-go/vulkan"
 )
 
-// CreateTimeline makes a timeline semaphore that belongs to no queue, with that
-// value. It lives until DestroySemaphore.
+// CreateTimeline creates a timeline semaphore that belongs to no queue, with the given
+// initial value. DestroySemaphore destroys it.
 func (d *Device) CreateTimeline(initial uint64) (Semaphore, error) {
 	if err := d.enter(); err != nil {
 		return 0, err
@@ -36,7 +36,7 @@ func (d *Device) CreateTimeline(initial uint64) (Semaphore, error) {
 	return s, nil
 }
 
-// keepSemaphore owns a semaphore that was made.
+// keepSemaphore records a semaphore as the device's.
 func (d *Device) keepSemaphore(s Semaphore) {
 	d.count("VkSemaphore", 1)
 	d.mu.Lock()
@@ -44,9 +44,9 @@ func (d *Device) keepSemaphore(s Semaphore) {
 	d.mu.Unlock()
 }
 
-// DestroySemaphore destroys a semaphore of CreateTimeline. The device must be done with
-// the submissions that wait for it or signal it: see [Device.WaitIdle]. One that is not the
-// device's, or not any more, or a queue's, is ignored.
+// DestroySemaphore destroys a semaphore made by CreateTimeline. The submissions that wait
+// for it or signal it must have ended: see [Device.WaitIdle]. Unknown semaphores,
+// semaphores that were destroyed before, and timelines of queues are ignored.
 func (d *Device) DestroySemaphore(s Semaphore) {
 	if d.enter() != nil {
 		return
@@ -67,7 +67,7 @@ func (d *Device) destroySemaphore(s Semaphore) {
 	d.count("VkSemaphore", -1)
 }
 
-// SemaphoreValue is the value of a timeline semaphore now.
+// SemaphoreValue returns the current value of a timeline semaphore.
 func (d *Device) SemaphoreValue(s Semaphore) (uint64, error) {
 	if err := d.enterSemaphore("Device.SemaphoreValue", s); err != nil {
 		return 0, err
@@ -80,15 +80,15 @@ func (d *Device) SemaphoreValue(s Semaphore) (uint64, error) {
 	return value, nil
 }
 
-// WaitSemaphore blocks until a timeline semaphore has reached value or the timeout
-// has passed, and says whether it has; a negative timeout is for ever. For what is
-// visible to the host then, for failures and for errors, see [Queue.Wait].
+// WaitSemaphore blocks until a timeline semaphore has reached value or the timeout has
+// passed, and reports whether it has reached it. A negative timeout means no timeout. For
+// the visibility of device writes, for failures and for errors, see [Queue.Wait].
 func (d *Device) WaitSemaphore(s Semaphore, value uint64, timeout time.Duration) (bool, error) {
 	if err := d.enterSemaphore("Device.WaitSemaphore", s); err != nil {
 		return false, err
 	}
 	c := d.c
-	d.life.RUnlock() // else a Close that begins would keep out the SignalSemaphore that ends the wait
+	d.life.RUnlock() // otherwise a waiting Close would block the SignalSemaphore that ends the wait
 	r := d.waitSemaphore(c, s, value, timeout)
 	if timeout < 0 && r != Success && r != ErrorDeviceLost {
 		return false, d.errClosed()
@@ -99,10 +99,10 @@ func (d *Device) WaitSemaphore(s Semaphore, value uint64, timeout time.Duration)
 	return r == Success, nil
 }
 
-// SignalSemaphore raises a timeline semaphore to value (vkSignalSemaphore), which
-// must be above the one that it has, and below all that submissions are going to
-// signal. What the host wrote before is visible to submissions that wait for it.
-// The timelines of queues are the queues' alone.
+// SignalSemaphore raises a timeline semaphore to value (vkSignalSemaphore), which must be
+// above its current value and below all values that pending submissions will signal.
+// Earlier host writes are visible to submissions that wait for it. Timelines of queues
+// cannot be signalled by the host.
 func (d *Device) SignalSemaphore(s Semaphore, value uint64) error {
 	const op = "Device.SignalSemaphore"
 	if err := d.enterSemaphore(op, s); err != nil {
@@ -125,7 +125,7 @@ func (d *Device) SignalSemaphore(s Semaphore, value uint64) error {
 	return nil
 }
 
-// enterSemaphore is enter for a call about a semaphore.
+// enterSemaphore is enter for a call that uses a semaphore.
 func (d *Device) enterSemaphore(op string, s Semaphore) error {
 	if s == 0 {
 		return invalid(op, "no semaphore")
@@ -139,10 +139,10 @@ func (d *Device) semaphoreValue(s Semaphore) (uint64, Result) {
 	return uint64(value), d.answered(Result(r))
 }
 
-// waitSemaphore gives Success, Timeout or an error. A wait can fail for want of memory
-// while the device works on: then the semaphore's value is looked at, and the wait is
-// tried again, until the value is reached or the timeout has passed. Otherwise only the
-// loss of the device ends it, which any call may have been answered with, and its Close.
+// waitSemaphore returns Success, Timeout or an error. A wait can fail for want of memory
+// while the device is still working. Then it reads the semaphore's value and waits again,
+// until the value is reached or the timeout has passed. Otherwise only the loss of the
+// device, which any call may have reported, and its Close end the wait.
 func (d *Device) waitSemaphore(c *C.vko_device, s Semaphore, value uint64, timeout time.Duration) Result {
 	defer d.instance.drain()
 	nanoseconds := uint64(math.MaxUint64)
@@ -156,7 +156,7 @@ func (d *Device) waitSemaphore(c *C.vko_device, s Semaphore, value uint64, timeo
 			return r
 		}
 		if timeout >= 0 && begun.IsZero() {
-			begun = time.Now() // the wait itself failed rather than took its time
+			begun = time.Now() // the wait failed at once instead of taking time
 		}
 		var now C.uint64_t
 		switch look := d.answered(Result(C.vko_semaphore_value(c, C.vkoHandle(s), &now))); {

@@ -13,7 +13,7 @@ import (
 	vulkan "github.com/vulkan-go/vulkan"
 )
 
-// newTimeline makes a timeline for the time of the test.
+// newTimeline creates a timeline that is destroyed when the test ends.
 func newTimeline(t *testing.T, d *Device, initial uint64) Semaphore {
 	t.Helper()
 	s, err := d.CreateTimeline(initial)
@@ -136,7 +136,7 @@ func TestImpossibleSignalsAreRefused(t *testing.T) {
 	if _, err := d.WaitSemaphore(0, 1, 0); !errors.Is(err, ErrInvalid) {
 		t.Errorf("wait for no semaphore: %v", err)
 	}
-	// All is as it was.
+	// Nothing has changed.
 	if err := q.Submit(nil, []SemaphoreValue{{s, 3}}, []SemaphoreValue{{s, 4}, {other, 1}}, 1); err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +152,7 @@ func TestOrderLeavesTheQueuesTimelineAlone(t *testing.T) {
 	if err := q.Order([]SemaphoreValue{{gate, 1}}, []SemaphoreValue{{s, 1}}); err != nil {
 		t.Fatal(err)
 	}
-	// Behind the waits of the one before.
+	// Ordered after the waits of the previous submission.
 	if err := q.Submit(nil, nil, nil, 1); err != nil {
 		t.Fatal(err)
 	}
@@ -198,9 +198,9 @@ func TestSemaphoreThatIsNotTheDevicesIsNotDestroyed(t *testing.T) {
 	wait(t, q, 1)
 }
 
-// A wait does not keep out the signal that ends it, though a Close stands between.
+// A wait does not block the signal that ends it, even if a Close waits in between.
 func TestWaitEndsBySignalWhileTheDeviceIsAboutToClose(t *testing.T) {
-	// Under validation a wait that the host ends may take ten seconds.
+	// Under validation a wait that the host ends can take ten seconds.
 	i, err := Open(InstanceOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -240,7 +240,7 @@ func TestWaitEndsBySignalWhileTheDeviceIsAboutToClose(t *testing.T) {
 	}
 }
 
-// Validation tells when two threads are in calls with one VkQueue.
+// Validation reports concurrent calls that use the same VkQueue.
 func TestLockerKeepsTheQueueFromOtherSubmissions(t *testing.T) {
 	d := openDevice(t, DeviceOptions{})
 	q := d.Queues()[0]

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// driverLibrary returns the library of the first driver that the tests run on.
+// driverLibrary returns the library of the first driver under test.
 func driverLibrary(t *testing.T) string {
 	t.Helper()
 	manifests := filepath.SplitList(os.Getenv("VK_DRIVER_FILES"))
@@ -33,14 +33,14 @@ func driverLibrary(t *testing.T) string {
 	if err := json.Unmarshal(text, &manifest); err != nil {
 		t.Fatal(err)
 	}
-	// A path is the manifest's, a bare name the system's.
+	// A path is relative to the manifest, a bare name is searched for by the system.
 	if library := manifest.ICD.Library; strings.Contains(library, "/") && !filepath.IsAbs(library) {
 		return filepath.Join(filepath.Dir(manifests[0]), library)
 	}
 	return manifest.ICD.Library
 }
 
-// useDriver makes the loader take the driver of that library alone.
+// useDriver makes the loader use only the driver in that library.
 func useDriver(t *testing.T, library string) {
 	t.Helper()
 	manifest := filepath.Join(filepath.Dir(library), "driver.json")
@@ -53,8 +53,8 @@ func useDriver(t *testing.T, library string) {
 	}
 }
 
-// The driver refuses to be loaded a 30th time; the loader loads and unloads it for each
-// instance, and for questions about its extensions.
+// The driver refuses to be loaded a 30th time. The loader loads and unloads it for each
+// instance and for queries of its extensions.
 func TestDriverIsLoadedOnce(t *testing.T) {
 	t.Setenv("VKOMP_TEST_DRIVER", driverLibrary(t))
 	useDriver(t, compile(t, "testdata/refusing/driver.c"))

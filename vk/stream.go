@@ -8,63 +8,64 @@ import (
 // Stage is VkPipelineStageFlags.
 type Stage uint32
 
-// The stages that a compute runtime meets, with Vulkan's values.
+// Pipeline stages, with Vulkan's values.
 const (
-	StageTopOfPipe   Stage = 0x00000001 // TOP_OF_PIPE
-	StageCompute     Stage = 0x00000800 // COMPUTE_SHADER
-	StageTransfer    Stage = 0x00001000 // TRANSFER
-	StageHost        Stage = 0x00004000 // HOST
-	StageAllCommands Stage = 0x00010000 // ALL_COMMANDS
+	StageTopOfPipe   Stage = 0x00000001 // VK_PIPELINE_STAGE_TOP_OF_PIPE_BIT
+	StageCompute     Stage = 0x00000800 // VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT
+	StageTransfer    Stage = 0x00001000 // VK_PIPELINE_STAGE_TRANSFER_BIT
+	StageHost        Stage = 0x00004000 // VK_PIPELINE_STAGE_HOST_BIT
+	StageAllCommands Stage = 0x00010000 // VK_PIPELINE_STAGE_ALL_COMMANDS_BIT
 )
 
 // Access is VkAccessFlags.
 type Access uint32
 
-// The accesses that a compute runtime meets, with Vulkan's values.
+// Kinds of access, with Vulkan's values.
 const (
-	AccessShaderRead    Access = 0x00000020
-	AccessShaderWrite   Access = 0x00000040
-	AccessTransferRead  Access = 0x00000800
-	AccessTransferWrite Access = 0x00001000
-	AccessHostRead      Access = 0x00002000
-	AccessHostWrite     Access = 0x00004000
-	AccessMemoryRead    Access = 0x00008000
-	AccessMemoryWrite   Access = 0x00010000
+	AccessShaderRead    Access = 0x00000020 // VK_ACCESS_SHADER_READ_BIT
+	AccessShaderWrite   Access = 0x00000040 // VK_ACCESS_SHADER_WRITE_BIT
+	AccessTransferRead  Access = 0x00000800 // VK_ACCESS_TRANSFER_READ_BIT
+	AccessTransferWrite Access = 0x00001000 // VK_ACCESS_TRANSFER_WRITE_BIT
+	AccessHostRead      Access = 0x00002000 // VK_ACCESS_HOST_READ_BIT
+	AccessHostWrite     Access = 0x00004000 // VK_ACCESS_HOST_WRITE_BIT
+	AccessMemoryRead    Access = 0x00008000 // VK_ACCESS_MEMORY_READ_BIT
+	AccessMemoryWrite   Access = 0x00010000 // VK_ACCESS_MEMORY_WRITE_BIT
 )
 
-// Barrier is one global memory barrier. A stage mask must not be zero.
+// Barrier is a global memory barrier (VkMemoryBarrier).
 type Barrier struct {
-	SrcStage, DstStage   Stage
-	SrcAccess, DstAccess Access
+	SrcStage, DstStage   Stage  // must not be 0
+	SrcAccess, DstAccess Access // what is made available, and to what it is made visible
 }
 
-// BufferRange is Size bytes of a buffer from byte Offset on.
+// BufferRange is a range of a buffer in bytes.
 type BufferRange struct {
-	Buffer       Buffer
-	Offset, Size uint64
+	Buffer       Buffer // the VkBuffer
+	Offset, Size uint64 // bytes
 }
 
-// CopyRegion is one range of bytes that a copy moves from one buffer to another.
-// It lies in memory as VkBufferCopy does.
+// CopyRegion is a range of bytes that a copy command copies from one buffer to another.
+// It has the memory layout of VkBufferCopy.
 type CopyRegion struct{ SrcOffset, DstOffset, Size uint64 }
 
-// maxUnorderedRegions bounds what a submission compares of a copy inside one
-// buffer, region by region, where their order does not tell; see CopyRegions.
+// maxUnorderedRegions is the largest number of regions of a copy inside one buffer that
+// Submit compares pairwise if their order does not show that they are disjoint; see
+// CopyRegions.
 const maxUnorderedRegions = 64
 
-// OpCode tells the operations of a Stream apart.
+// OpCode is the kind of an operation of a Stream.
 type OpCode uint8
 
-// The operations. Zero is none, so that a stream of zeros is malformed.
+// The operations. There is no operation 0, so that a stream of zeros is malformed.
 const (
-	OpBarrier OpCode = iota + 1
-	OpDispatch
-	OpCopy
-	OpFill
-	OpTimestamp
+	OpBarrier   OpCode = iota + 1 // a global memory barrier
+	OpDispatch                    // a dispatch of a compute pipeline
+	OpCopy                        // a copy between buffers, or inside one
+	OpFill                        // a fill of a buffer range with a 4-byte value
+	OpTimestamp                   // the writing of a timestamp to a query
 )
 
-// String names the operation, such as "dispatch".
+// String returns the name of the operation, such as "dispatch".
 func (c OpCode) String() string {
 	switch c {
 	case OpBarrier:
@@ -81,11 +82,10 @@ func (c OpCode) String() string {
 	return "unknown"
 }
 
-// Op is one decoded operation; Code says which fields are set. Bindings, Push and
-// Regions alias the stream: they are valid until it is changed, and must not be
-// written.
+// Op is a decoded operation; Code determines which fields are set. Bindings, Push and
+// Regions alias the stream: they are valid until it changes and must not be written.
 type Op struct {
-	Code        OpCode
+	Code        OpCode        // the kind of operation; the other fields name the kind that uses them
 	Barrier     Barrier       // OpBarrier
 	Pipeline    Pipeline      // OpDispatch
 	Bindings    []BufferRange // OpDispatch
@@ -100,8 +100,8 @@ type Op struct {
 	Stage       Stage         // OpTimestamp
 }
 
-// Stream is a sequence of device operations, kept as words that C reads without
-// translation:
+// Stream is a sequence of device operations, encoded as words that the C code reads
+// without translation:
 //
 //	header    code | bindings<<8 | words<<32   (words: the operation's, header included)
 //	barrier   source stage | destination stage<<32, source access | destination access<<32
@@ -113,9 +113,8 @@ type Op struct {
 //	fill      destination, offset, size, value
 //	timestamp pool, query | queries of the pool<<32, stage
 //
-// Nothing orders the operations but the barriers among them. The zero Stream is
-// empty and ready. Submitting a stream reads it and does not change it; a reset
-// one keeps its memory.
+// The operations are ordered only by the barriers among them. The zero Stream is empty
+// and ready for use. Submitting a stream does not change it; Reset keeps its memory.
 type Stream struct {
 	words []uint64
 	ops   int
@@ -130,8 +129,8 @@ const (
 	rangeWords    = 3
 	regionWords   = 3
 
-	// A header has 24 bits for the number of bindings and 32 for the length; the
-	// methods of Stream truncate neither for anything that fits a device.
+	// A header has 24 bits for the number of bindings and 32 for the length, which
+	// suffices for everything within a device's limits.
 	headerBindingsShift = 8
 	headerWordsShift    = 32
 )
@@ -147,7 +146,7 @@ func split(w uint64) (low, high uint32) { return uint32(w), uint32(w >> 32) }
 // Reset empties the stream and keeps its memory.
 func (s *Stream) Reset() { s.words, s.ops = s.words[:0], 0 }
 
-// Len is the number of operations.
+// Len returns the number of operations.
 func (s *Stream) Len() int { return s.ops }
 
 // Barrier appends a memory barrier.
@@ -159,10 +158,9 @@ func (s *Stream) Barrier(b Barrier) {
 	s.ops++
 }
 
-// Dispatch appends a dispatch of count workgroups whose identifiers begin at
-// base. bindings stand in the order of PipelineOptions.Bindings, one for each;
-// push holds the push constants from offset 0 on, a multiple of 4 bytes. Both
-// are copied.
+// Dispatch appends a dispatch of count workgroups whose identifiers begin at base. There
+// is one element of bindings for each of PipelineOptions.Bindings, in that order. push
+// holds the push constants from offset 0, a multiple of 4 bytes. Both are copied.
 func (s *Stream) Dispatch(p Pipeline, bindings []BufferRange, push []byte, base, count [3]uint32) {
 	pushWords := (len(push) + 7) / 8
 	s.words = append(s.words,
@@ -177,7 +175,7 @@ func (s *Stream) Dispatch(p Pipeline, bindings []BufferRange, push []byte, base,
 		s.words = append(s.words, uint64(b.Buffer), b.Offset, b.Size)
 	}
 	for len(push) > 0 {
-		// Through memory, not arithmetic: C hands these bytes on as they lie.
+		// Copied as bytes, because C passes them on in memory order.
 		var w uint64
 		push = push[copy((*[8]byte)(unsafe.Pointer(&w))[:], push):]
 		s.words = append(s.words, w)
@@ -193,14 +191,13 @@ func (s *Stream) Copy(src, dst Buffer, srcOffset, dstOffset, size uint64) {
 	s.ops++
 }
 
-// CopyRegions appends one copy of all the regions, which are copied, in no order
-// among each other. A submission refuses a copy without regions and regions
-// without bytes.
+// CopyRegions appends one copy command for all regions, which are not ordered among each
+// other. Submit refuses a copy without regions and empty regions.
 //
-// Inside one buffer no region may be copied from where any of them is copied to.
-// That is checked in one pass where all sources lie before or behind all
-// destinations, or where the regions ascend both by source and by destination
-// offset; otherwise a copy of more than 64 regions is refused.
+// Inside one buffer no source may overlap a destination. Submit checks this in one pass
+// if all sources are before or behind all destinations, or if the regions are in
+// ascending order both by source and by destination. Otherwise a copy of more than 64
+// regions is refused.
 func (s *Stream) CopyRegions(src, dst Buffer, regions []CopyRegion) {
 	words := regionWords * len(regions)
 	s.words = append(s.words, header(OpCopy, 0, copyWords+words), uint64(src), uint64(dst))
@@ -208,18 +205,18 @@ func (s *Stream) CopyRegions(src, dst Buffer, regions []CopyRegion) {
 	s.ops++
 }
 
-// Fill appends the repetition of a 4-byte value over size bytes; offset and size
-// are multiples of 4.
+// Fill appends a fill of size bytes with a repeated 4-byte value; offset and size are
+// multiples of 4.
 func (s *Stream) Fill(dst Buffer, offset, size uint64, value uint32) {
 	s.words = append(s.words, header(OpFill, 0, fillWords),
 		uint64(dst), offset, size, uint64(value))
 	s.ops++
 }
 
-// Timestamp appends the writing of the device's clock to a query of a pool, as soon as
-// the operations before it are through with a stage (vkCmdWriteTimestamp):
-// [StageTopOfPipe] when they have begun, [StageCompute] or [StageTransfer] when those of
-// that kind have ended, [StageAllCommands] when all have. It orders nothing. The query
+// Timestamp appends a write of the device's clock to a query of a pool, once the
+// operations before it have completed a stage (vkCmdWriteTimestamp): [StageTopOfPipe]
+// means that they have begun, [StageCompute] or [StageTransfer] that operations of that
+// kind have ended, [StageAllCommands] that all have ended. It orders nothing. The query
 // must have been reset since it was last written.
 func (s *Stream) Timestamp(p QueryPool, query uint32, stage Stage) {
 	s.words = append(s.words, header(OpTimestamp, 0, stampWords),
@@ -233,7 +230,7 @@ func (s *Stream) Append(t *Stream) {
 	s.ops += t.ops
 }
 
-// Ops yields the operations in order. The stream must not change meanwhile.
+// Ops iterates over the operations. The stream must not change during the iteration.
 func (s *Stream) Ops() iter.Seq[Op] {
 	return func(yield func(Op) bool) {
 		for words := s.words; len(words) > 0; {
@@ -246,9 +243,9 @@ func (s *Stream) Ops() iter.Seq[Op] {
 	}
 }
 
-// decode reads the operation that words begins with and the number of words it
-// takes, or 0 when it is malformed. Its rules are those of the C encoder as far
-// as they concern the words alone and not what a device accepts.
+// decode decodes the first operation in words and returns its number of words, 0 if it is
+// malformed. It applies the same rules as the C encoder, except those that depend on the
+// device.
 func decode(words []uint64) (op Op, n int) {
 	head := words[0]
 	code := OpCode(head)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// streamOf makes a stream of arbitrary words.
+// streamOf returns a stream of arbitrary words.
 func streamOf(data []byte) *Stream {
 	s := new(Stream)
 	for ; len(data) >= 8; data = data[8:] {
@@ -15,7 +15,7 @@ func streamOf(data []byte) *Stream {
 	return s
 }
 
-// seedStreams are well-formed streams to start fuzzing from.
+// seedStreams returns well-formed streams as seeds for fuzzing.
 func seedStreams() [][]byte {
 	var plain, none, full Stream
 	plain.Barrier(Barrier{StageCompute, StageHost, AccessShaderWrite, AccessHostRead})
@@ -45,8 +45,8 @@ func seedStreams() [][]byte {
 	return seeds
 }
 
-// FuzzOps decodes arbitrary words: what decodes must be what appending the
-// decoded operations writes, but for the padding of push constants.
+// FuzzOps decodes arbitrary words. Encoding the decoded operations must give the same
+// words, except for the padding of push constants.
 func FuzzOps(f *testing.F) {
 	for _, seed := range seedStreams() {
 		f.Add(seed)

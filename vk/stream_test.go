@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// drawOp draws an operation, with every field of it anywhere in its range.
+// drawOp draws an operation with random fields.
 func drawOp(t *rapid.T) Op {
 	u32 := func(name string) uint32 { return rapid.Uint32().Draw(t, name) }
 	u64 := func(name string) uint64 { return rapid.Uint64().Draw(t, name) }
@@ -67,7 +67,7 @@ func (s *Stream) add(op Op) {
 func TestOpsYieldsWhatWasAppended(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var s Stream
-		// A stream that was used before and reset behaves like a new one.
+		// A stream that was used and reset behaves like a new one.
 		for range 2 {
 			ops := rapid.SliceOfN(rapid.Custom(drawOp), 0, 30).Draw(t, "ops")
 			s.Reset()

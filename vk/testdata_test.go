@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// shader reads a module of testdata.
+// shader returns the words of a shader module in testdata.
 func shader(t testing.TB, name string) []uint32 {
 	t.Helper()
 	code, err := os.ReadFile(filepath.Join("testdata", name+".spv"))
@@ -24,7 +24,7 @@ func shader(t testing.TB, name string) []uint32 {
 	return moduleWords(code)
 }
 
-// moduleWords reads the words of a little-endian module.
+// moduleWords decodes the words of a little-endian module.
 func moduleWords(code []byte) []uint32 {
 	words := make([]uint32, len(code)/4)
 	for k := range words {

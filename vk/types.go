@@ -16,127 +16,127 @@ type Buffer uint64
 // Semaphore names a timeline VkSemaphore of one device. Zero is no semaphore.
 type Semaphore uint64
 
-// MemoryRange is Size bytes of a block's memory from byte Offset on.
+// MemoryRange is a range of a block's memory.
 type MemoryRange struct {
-	Memory       Memory
-	Offset, Size uint64
+	Memory       Memory // the VkDeviceMemory
+	Offset, Size uint64 // bytes
 }
 
-// HeapBudget is what a memory heap has for this process, in bytes.
+// HeapBudget describes how much of a memory heap this process can use, in bytes.
 type HeapBudget struct {
-	Budget uint64 // what the process may have in all before allocations fail or grow slow
-	Usage  uint64 // what it has now
+	Budget uint64 // how much the process may use before allocations fail or become slow
+	Usage  uint64 // how much it uses now
 }
 
-// Block is one VkDeviceMemory with one VkBuffer bound over all of it.
+// Block is one VkDeviceMemory with one VkBuffer that is bound to all of it.
 type Block struct {
-	Memory     Memory
-	Buffer     Buffer
+	Memory     Memory         // the VkDeviceMemory
+	Buffer     Buffer         // the VkBuffer
 	Size       uint64         // bytes, as asked
-	Host       unsafe.Pointer // mapping of the whole block while it lives; nil when the host cannot see it, or imported
-	Address    uint64         // buffer device address; 0 when the device has none
-	MemoryType int            // index into Properties.MemoryTypes; -1 when foreign
-	Foreign    bool           // of Device.AdoptBuffer: somebody else's
+	Host       unsafe.Pointer // mapping of the whole block; nil if it is not host-visible, or imported
+	Address    uint64         // buffer device address; 0 if the device does not support it
+	MemoryType int            // index into Properties.MemoryTypes; -1 if foreign
+	Foreign    bool           // made by Device.AdoptBuffer: owned by somebody else
 }
 
-// Pipeline is a compute pipeline with its layouts: a plain value that a Stream
-// copies. The Device that made it owns the objects.
+// Pipeline is a compute pipeline with its layouts, as plain data that a Stream copies. The
+// Device that created it owns the objects.
 type Pipeline struct {
 	Handle    uint64 // VkPipeline
 	Layout    uint64 // VkPipelineLayout
 	SetLayout uint64 // VkDescriptorSetLayout of set 0; 0 when there are no bindings
-	Bindings  uint32 // how many storage buffers a dispatch must bind
-	// BindingMask has bit b set when set 0 declares binding number b. The k-th
-	// buffer range of a dispatch goes to the k-th set bit.
+	Bindings  uint32 // number of storage buffers that a dispatch must bind
+	// BindingMask has bit b set if set 0 declares binding number b. The k-th buffer
+	// range of a dispatch is bound to the number of the k-th set bit.
 	BindingMask   uint32
-	PushConstants uint32 // bytes; the most that a dispatch may push
+	PushConstants uint32 // bytes; the largest size that a dispatch may push
 }
 
-// QueryPool is a VkQueryPool of timestamps: a plain value that a Stream copies. The
-// Device that made it owns the object.
+// QueryPool is a VkQueryPool of timestamps, as plain data that a Stream copies. The Device
+// that created it owns the object.
 type QueryPool struct {
 	Handle uint64 // VkQueryPool
-	Count  uint32 // queries
+	Count  uint32 // number of queries
 }
 
-// MaxBindings bounds the binding numbers of set 0: they are 0 to MaxBindings-1.
-// Vulkan guarantees that many push descriptors wherever there are any.
+// MaxBindings bounds the binding numbers of set 0: they are 0 to MaxBindings-1. Every
+// device with push descriptors supports at least that many.
 const MaxBindings = 32
 
-// SpecEntry gives a specialization constant its value.
+// SpecEntry is the value of a specialization constant.
 type SpecEntry struct {
-	ID    uint32
+	ID    uint32 // the constant's SpecId
 	Value uint64 // the low Size bytes are used
 	Size  uint32 // bytes: 1, 2, 4 or 8; a boolean takes 4
 }
 
 // PipelineOptions describes a compute pipeline.
 type PipelineOptions struct {
-	Code           []uint32 // SPIR-V in native-endian words
-	Entry          string
-	Bindings       []uint32 // storage-buffer binding numbers in set 0, ascending
-	PushConstants  uint32   // bytes, a multiple of 4
-	Specialization []SpecEntry
-	Label          string // names the pipeline in errors; may be empty
+	Code           []uint32    // SPIR-V in native-endian words
+	Entry          string      // name of the entry point
+	Bindings       []uint32    // storage-buffer binding numbers in set 0, ascending
+	PushConstants  uint32      // bytes, a multiple of 4
+	Specialization []SpecEntry // values of specialization constants; others keep their defaults
+	Label          string      // names the pipeline in errors; may be empty
 }
 
 // SemaphoreType is VkSemaphoreType.
 type SemaphoreType int32
 
-// The types of semaphores, with Vulkan's values.
+// Types of semaphores, with Vulkan's values.
 const (
-	BinarySemaphore   SemaphoreType = 0
-	TimelineSemaphore SemaphoreType = 1
+	BinarySemaphore   SemaphoreType = 0 // VK_SEMAPHORE_TYPE_BINARY
+	TimelineSemaphore SemaphoreType = 1 // VK_SEMAPHORE_TYPE_TIMELINE
 )
 
-// SemaphoreValue is a value of a timeline semaphore: one that a submission waits
-// for, or one that it signals.
+// SemaphoreValue is a value of a timeline semaphore that a submission waits for or
+// signals.
 type SemaphoreValue struct {
-	Semaphore Semaphore
-	Value     uint64
+	Semaphore Semaphore // a timeline semaphore, or an exportable binary one
+	Value     uint64    // ignored for a binary semaphore
 }
 
-// InstanceOptions says how to open Vulkan.
+// InstanceOptions are the options of Open.
 type InstanceOptions struct {
-	ApplicationName string
+	ApplicationName string // VkApplicationInfo.pApplicationName
 	// Validation loads VK_LAYER_KHRONOS_validation with synchronization
-	// validation; Open fails, naming the layer, where it is not installed.
+	// validation. Open returns an error that names the layer if it is not installed.
 	Validation bool
-	// NoSynchronizationChecks leaves synchronization validation out. It takes
-	// every byte that a dispatch binds for one that it accesses, so it reports
-	// dispatches whose bindings overlap and whose accesses do not.
+	// NoSynchronizationChecks turns synchronization validation off. It assumes that a
+	// dispatch accesses every byte that it binds, so it reports dispatches whose
+	// bindings overlap even if their accesses do not.
 	NoSynchronizationChecks bool
-	Logger                  *slog.Logger // receives validation messages; nil: silent
+	Logger                  *slog.Logger // receives validation messages; nil drops them
 }
 
-// DeviceOptions says how to open a device.
+// DeviceOptions are the options of PhysicalDevice.Open.
 type DeviceOptions struct {
-	// NoPushDescriptors binds buffers through descriptor pools even where the
-	// device has push descriptors.
+	// NoPushDescriptors binds buffers through descriptor pools even if the device has
+	// push descriptors.
 	NoPushDescriptors bool
-	// ComputeQueues is the most queues that compute; 0: 8. Fewer than 0 is an error.
+	// ComputeQueues is the largest number of compute queues; 0 means 8. A negative number is an error.
 	ComputeQueues int
-	// TransferQueues is the most queues of families that transfer and neither
-	// compute nor draw; 0: 2; negative: none.
+	// TransferQueues is the largest number of queues of families that support transfers
+	// but neither compute nor graphics; 0 means 2, a negative number none.
 	TransferQueues int
-	// InteropQueues is the most queues that [Device.InteropQueues] lists instead of
-	// Device.Queues; 0: 1; negative: none.
+	// InteropQueues is the largest number of queues that are in [Device.InteropQueues]
+	// instead of Device.Queues; 0 means 1, a negative number none.
 	InteropQueues int
 }
 
 // DeviceType is VkPhysicalDeviceType.
 type DeviceType uint32
 
-// The device types, with Vulkan's values.
+// Device types, with Vulkan's values.
 const (
-	DeviceOther      DeviceType = 0
-	DeviceIntegrated DeviceType = 1
-	DeviceDiscrete   DeviceType = 2
-	DeviceVirtual    DeviceType = 3
+	DeviceOther      DeviceType = 0 // VK_PHYSICAL_DEVICE_TYPE_OTHER
+	DeviceIntegrated DeviceType = 1 // VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU
+	DeviceDiscrete   DeviceType = 2 // VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU
+	DeviceVirtual    DeviceType = 3 // VK_PHYSICAL_DEVICE_TYPE_VIRTUAL_GPU
 	DeviceSoftware   DeviceType = 4 // VK_PHYSICAL_DEVICE_TYPE_CPU
 )
 
-// String names the type in one word, such as "discrete" or "software".
+// String returns the type in one word, such as "discrete" or "software".
 func (t DeviceType) String() string {
 	switch t {
 	case DeviceOther:
@@ -156,17 +156,17 @@ func (t DeviceType) String() string {
 // MemoryFlags is VkMemoryPropertyFlags.
 type MemoryFlags uint32
 
-// The memory properties, with Vulkan's values.
+// Memory properties, with Vulkan's values.
 const (
-	MemoryDeviceLocal  MemoryFlags = 1 << 0
-	MemoryHostVisible  MemoryFlags = 1 << 1
-	MemoryHostCoherent MemoryFlags = 1 << 2
-	MemoryHostCached   MemoryFlags = 1 << 3
-	MemoryLazy         MemoryFlags = 1 << 4
-	MemoryProtected    MemoryFlags = 1 << 5
+	MemoryDeviceLocal  MemoryFlags = 1 << 0 // VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT
+	MemoryHostVisible  MemoryFlags = 1 << 1 // VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT
+	MemoryHostCoherent MemoryFlags = 1 << 2 // VK_MEMORY_PROPERTY_HOST_COHERENT_BIT
+	MemoryHostCached   MemoryFlags = 1 << 3 // VK_MEMORY_PROPERTY_HOST_CACHED_BIT
+	MemoryLazy         MemoryFlags = 1 << 4 // VK_MEMORY_PROPERTY_LAZILY_ALLOCATED_BIT
+	MemoryProtected    MemoryFlags = 1 << 5 // VK_MEMORY_PROPERTY_PROTECTED_BIT
 )
 
-// String lists the flags, such as "device-local|host-visible".
+// String returns the names of the flags, such as "device-local|host-visible".
 func (f MemoryFlags) String() string {
 	return flagNames(uint32(f), "device-local", "host-visible", "host-coherent", "host-cached", "lazily-allocated", "protected")
 }
@@ -174,21 +174,21 @@ func (f MemoryFlags) String() string {
 // QueueFlags is VkQueueFlags.
 type QueueFlags uint32
 
-// The queue capabilities, with Vulkan's values.
+// Queue capabilities, with Vulkan's values.
 const (
-	QueueGraphics      QueueFlags = 1 << 0
-	QueueCompute       QueueFlags = 1 << 1
-	QueueTransfer      QueueFlags = 1 << 2
-	QueueSparseBinding QueueFlags = 1 << 3
+	QueueGraphics      QueueFlags = 1 << 0 // VK_QUEUE_GRAPHICS_BIT
+	QueueCompute       QueueFlags = 1 << 1 // VK_QUEUE_COMPUTE_BIT
+	QueueTransfer      QueueFlags = 1 << 2 // VK_QUEUE_TRANSFER_BIT
+	QueueSparseBinding QueueFlags = 1 << 3 // VK_QUEUE_SPARSE_BINDING_BIT
 )
 
-// String lists the flags, such as "graphics|compute|transfer".
+// String returns the names of the flags, such as "graphics|compute|transfer".
 func (f QueueFlags) String() string {
 	return flagNames(uint32(f), "graphics", "compute", "transfer", "sparse-binding")
 }
 
-// flagNames joins the names of the bits that are set; a bit past the names is
-// shown by its number, so that a driver newer than this package stays readable.
+// flagNames joins the names of the bits that are set. A bit without a name is shown by its
+// number, so that flags of newer drivers stay readable.
 func flagNames(bits uint32, names ...string) string {
 	if bits == 0 {
 		return "none"
@@ -206,47 +206,49 @@ func flagNames(bits uint32, names ...string) string {
 	return strings.Join(parts, "|")
 }
 
-// MemoryType is one entry of a device's memory types.
+// MemoryType is a memory type of a device (VkMemoryType).
 type MemoryType struct {
-	Heap  int // index into Properties.MemoryHeaps
-	Flags MemoryFlags
+	Heap  int         // index into Properties.MemoryHeaps
+	Flags MemoryFlags // its properties
 }
 
-// MemoryHeap is one of a device's memory heaps.
+// MemoryHeap is a memory heap of a device (VkMemoryHeap).
 type MemoryHeap struct {
 	Size        uint64 // bytes
-	DeviceLocal bool
+	DeviceLocal bool   // VK_MEMORY_HEAP_DEVICE_LOCAL_BIT
 }
 
-// QueueFamily is one of a device's queue families. Every family that draws or
-// computes can transfer, whether its flags say so or not.
+// QueueFamily is a queue family of a device (VkQueueFamilyProperties). Every family that
+// supports graphics or compute supports transfers, even without QueueTransfer.
 type QueueFamily struct {
-	Flags              QueueFlags
-	Count              int // queues
-	TimestampValidBits int // meaningful bits of a timestamp; 0: none
+	Flags              QueueFlags // its capabilities
+	Count              int        // number of queues
+	TimestampValidBits int        // number of valid bits of a timestamp; 0 if the family has no timestamps
 }
 
-// Limits are the figures of VkPhysicalDeviceLimits and its extensions that the
-// runtime honours.
+// Limits holds those members of VkPhysicalDeviceLimits, and of the limits of extensions,
+// that the runtime observes. They have Vulkan's names and units.
 type Limits struct {
-	MaxStorageBufferRange               uint32 // bytes
-	MinStorageBufferOffsetAlignment     uint64 // bytes
-	MaxPushConstantsSize                uint32 // bytes
-	MaxComputeWorkGroupCount            [3]uint32
-	MaxComputeWorkGroupSize             [3]uint32
-	MaxComputeWorkGroupInvocations      uint32
-	MaxMemoryAllocationCount            uint32
-	MaxMemoryAllocationSize             uint64 // bytes
-	NonCoherentAtomSize                 uint64 // bytes
-	MaxTimelineSemaphoreValueDifference uint64
-	TimestampPeriod                     float32 // nanoseconds a tick
-	MaxPerStageDescriptorStorageBuffers uint32
-	MinImportedHostPointerAlignment     uint64 // bytes; 0 when host memory cannot be imported
+	MaxStorageBufferRange               uint32    // bytes
+	MinStorageBufferOffsetAlignment     uint64    // bytes
+	MaxPushConstantsSize                uint32    // bytes
+	MaxComputeWorkGroupCount            [3]uint32 // workgroups of a dispatch, for each dimension
+	MaxComputeWorkGroupSize             [3]uint32 // invocations of a workgroup, for each dimension
+	MaxComputeWorkGroupInvocations      uint32    // invocations of a workgroup
+	MaxMemoryAllocationCount            uint32    // number of allocations that may exist
+	MaxMemoryAllocationSize             uint64    // bytes
+	NonCoherentAtomSize                 uint64    // bytes
+	MaxTimelineSemaphoreValueDifference uint64    // between a semaphore's value and a pending one
+	TimestampPeriod                     float32   // nanoseconds per tick
+	MaxPerStageDescriptorStorageBuffers uint32    // storage buffers that a compute shader may bind
+	MinImportedHostPointerAlignment     uint64    // bytes; 0 if host memory cannot be imported
 }
 
-// Features says what a device can do. Opening a device enables all of them that
-// are true, so they describe the opened device too.
+// Features describes what a device supports. Opening a device enables all features that
+// are true, so this also describes the opened device.
 type Features struct {
+	// Vulkan's features of the same names, then extensions, whose names are without the
+	// prefix and underscores.
 	TimelineSemaphore   bool
 	BufferDeviceAddress bool
 	Synchronization2    bool
@@ -255,13 +257,14 @@ type Features struct {
 	PushDescriptor      bool
 	ExternalMemoryHost  bool
 	MemoryBudget        bool
-	ExternalMemoryFd    bool // blocks go to other devices and processes as files
-	ExternalTimelineFd  bool // so do timelines
-	ExternalBinaryFd    bool // and binary semaphores
+	ExternalMemoryFd    bool // blocks can be exported and imported as files
+	ExternalTimelineFd  bool // so can timeline semaphores
+	ExternalBinaryFd    bool // so can binary semaphores
 	HostQueryReset      bool // there are query pools
-	// CalibratedTimestamps: the device's clock is read without a submission.
+	// CalibratedTimestamps says that the device's clock can be read without a submission.
 	CalibratedTimestamps bool
 
+	// What shaders may use: Vulkan's features of these names.
 	ShaderFloat64                        bool
 	ShaderInt64                          bool
 	ShaderInt16                          bool
@@ -285,34 +288,34 @@ type Features struct {
 	UniformBufferArrayDynamicIndexing    bool
 	StorageBufferArrayNonUniformIndexing bool
 
+	// SubgroupSize is the number of invocations in a subgroup.
 	SubgroupSize uint32
-	// SubgroupOperations is VkSubgroupFeatureFlags for the compute stage: basic 1,
-	// vote 2, arithmetic 4, ballot 8, shuffle 16, shuffle-relative 32, clustered
-	// 64, quad 128. Zero when the compute stage has none.
+	// SubgroupOperations is VkPhysicalDeviceSubgroupProperties.supportedOperations:
+	// basic 1, vote 2, arithmetic 4, ballot 8, shuffle 16, shuffle-relative 32,
+	// clustered 64, quad 128. It is zero if compute shaders have no subgroup operations.
 	SubgroupOperations uint32
 }
 
-// Properties describes a physical device. Treat it as read-only: all holders of
-// the device share it.
+// Properties describes a physical device. It is shared and must not be changed.
 type Properties struct {
-	Name          string
-	Type          DeviceType
-	VendorID      uint32
-	DeviceID      uint32
-	UUID          [16]byte
-	APIVersion    uint32 // major<<22 | minor<<12 | patch
-	DriverVersion uint32 // in the vendor's own encoding
-	DriverName    string
-	DriverInfo    string
-	Limits        Limits
-	MemoryTypes   []MemoryType
-	MemoryHeaps   []MemoryHeap
-	QueueFamilies []QueueFamily
-	Features      Features
-	Extensions    []string // sorted
+	Name          string        // VkPhysicalDeviceProperties.deviceName
+	Type          DeviceType    // discrete, integrated, …
+	VendorID      uint32        // PCI or Khronos vendor ID
+	DeviceID      uint32        // the vendor's ID of the device
+	UUID          [16]byte      // VkPhysicalDeviceIDProperties.deviceUUID
+	APIVersion    uint32        // major<<22 | minor<<12 | patch
+	DriverVersion uint32        // in an encoding of the vendor
+	DriverName    string        // VkPhysicalDeviceDriverProperties.driverName
+	DriverInfo    string        // VkPhysicalDeviceDriverProperties.driverInfo
+	Limits        Limits        // limits of the device
+	MemoryTypes   []MemoryType  // at the indices that Vulkan uses
+	MemoryHeaps   []MemoryHeap  // at the indices that Vulkan uses
+	QueueFamilies []QueueFamily // at the indices that Vulkan uses
+	Features      Features      // what the device supports
+	Extensions    []string      // names of the device extensions, sorted
 }
 
-// Version spells an API version, such as "1.3.230".
+// Version formats an API version, for example "1.3.230".
 func Version(v uint32) string {
 	return fmt.Sprintf("%d.%d.%d", v>>22&0x7f, v>>12&0x3ff, v&0xfff)
 }

@@ -8,19 +8,19 @@ import (
 	"time"
 )
 
-// errNoCgo is what every operation of a build without cgo returns.
+// errNoCgo is the error of every operation in a build without cgo.
 var errNoCgo = fmt.Errorf("%w: built without cgo", ErrUnsupported)
 
-// Instance is never made in a build without cgo.
+// Instance is never created in a build without cgo.
 type Instance struct{}
 
-// PhysicalDevice is never made in a build without cgo.
+// PhysicalDevice is never created in a build without cgo.
 type PhysicalDevice struct{}
 
-// Device is never made in a build without cgo.
+// Device is never created in a build without cgo.
 type Device struct{}
 
-// Queue is never made in a build without cgo.
+// Queue is never created in a build without cgo.
 type Queue struct{}
 
 // Open returns an error that matches ErrUnsupported.

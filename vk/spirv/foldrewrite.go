@@ -30,7 +30,7 @@ func (f *folding) findPrologue() error {
 	}
 }
 
-// isSilent says whether an instruction is debug information.
+// isSilent reports whether an instruction is debug information.
 func (f *folding) isSilent(in instruction) bool {
 	return (in.opcode == opExtInst || in.opcode == opExtInstWithForwardRefsKHR) && f.silentSets[in.operands[2]]
 }

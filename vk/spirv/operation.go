@@ -42,10 +42,10 @@ func operationName(opcode uint16) string {
 	return "Op(" + strconv.Itoa(int(opcode)) + ")"
 }
 
-// isType says whether an opcode declares a type.
+// isType reports whether an opcode declares a type.
 func (o operation) isType() bool { return strings.HasPrefix(o.name, "OpType") }
 
-// mayReferForward says whether an instruction may name ids that the module
+// mayReferForward reports whether an instruction may name ids that the module
 // defines later: labels, functions, the incoming values of OpPhi, and all that
 // comes before the types in a module's layout.
 func mayReferForward(opcode uint16) bool {
@@ -59,7 +59,7 @@ func mayReferForward(opcode uint16) bool {
 	return false
 }
 
-// isAnnotation says whether an instruction only describes an id that it names,
+// isAnnotation reports whether an instruction only describes an id that it names,
 // which then need not exist.
 func isAnnotation(opcode uint16) bool {
 	switch opcode {

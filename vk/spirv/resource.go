@@ -73,7 +73,7 @@ func (k BindingKind) String() string {
 	return fmt.Sprintf("BindingKind(%d)", uint8(k))
 }
 
-// writable says whether a shader can write to such a descriptor.
+// writable reports whether a shader can write to such a descriptor.
 func (k BindingKind) writable() bool {
 	switch k {
 	case Other, StorageBuffer, StorageImage, StorageTexelBuffer:

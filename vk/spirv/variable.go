@@ -109,7 +109,7 @@ func (p *parser) descriptorType(v variable) (instruction, uint32, error) {
 	return in, 0, in.errorf("arrays of descriptors nest deeper than %d", maxDescriptorDimensions)
 }
 
-// isDescriptor says whether variables of a class are bound through
+// isDescriptor reports whether variables of a class are bound through
 // descriptors.
 func (c storageClass) isDescriptor() bool {
 	return c == classUniformConstant || c == classUniform || c == classStorageBuffer
