@@ -5,65 +5,69 @@ import (
 	"fmt"
 )
 
-// Callbacks are what a tool registers with a runtime; any may be nil. They may
-// be called concurrently, but those of one task and its target region one after the
-// other.
+// Callbacks are the callbacks that a tool registers with a runtime; any may be nil. They
+// may be called concurrently, except that those of one task and its target region are
+// called one after the other.
 //
-// A callback that panics or leaves by runtime.Goexit loses its event; the log says so, and
-// the runtime's Close returns the first such failure of each callback. Goexit in a callback
-// of a task, of its target region or of a wait ends the goroutine that it is called on, the
-// program's where that is in a construct, and fails the task, unless it was over by then.
+// A callback that panics or calls runtime.Goexit loses its event; the failure is logged,
+// and the runtime's Close returns the first such failure of each callback. Goexit in a
+// callback of a task, its target region or a wait ends the goroutine that the callback is
+// called on, which in a construct is the program's, and fails the task if it has not
+// completed.
 //
-// A callback may call methods of the runtime that make no construct and open or close
-// nothing, such as Stats.
+// A callback may call methods of the runtime, such as Stats, that are not constructs and
+// do not open or close anything.
 //
-// The callbacks of target regions come in pairs: the EMI forms (OpenMP 5.1) have the
-// tool's data and tell both ends, the plain ones have numbers. At most one of a pair
-// may be registered.
+// The callbacks of target regions come in pairs. The EMI forms (OpenMP 5.1) carry the
+// tool's data and are called at both ends, the plain ones carry identifiers. At most one
+// of a pair may be registered.
 type Callbacks struct {
-	// Codeptrs has events say where in the program their construct is. That takes
-	// microseconds a construct.
+	// Codeptrs requests the Codeptr of events, the place of the construct in the
+	// program. It costs microseconds for each construct.
 	Codeptrs bool
 
-	// DeviceInitialize is called once for each time that a non-host device is
-	// opened, before anything is offloaded to it. Constructs for that device
-	// made meanwhile wait until it returns; it must make none itself.
+	// DeviceInitialize is called each time a non-host device is opened, before
+	// anything is offloaded to it. Constructs for that device wait until it returns; it
+	// must not make such constructs itself.
 	DeviceInitialize func(DeviceInitializeEvent)
-	// DeviceFinalize is called once for each such device after its last use,
-	// immediately before it is closed.
+	// DeviceFinalize is called for each such device after its last use, immediately
+	// before it is closed.
 	DeviceFinalize func(DeviceFinalizeEvent)
-	DeviceLoad     func(DeviceLoadEvent)
-	DeviceUnload   func(DeviceUnloadEvent)
+	DeviceLoad     func(DeviceLoadEvent)   // a kernel has become a pipeline of a device
+	DeviceUnload   func(DeviceUnloadEvent) // that pipeline is destroyed
 
+	// Events of tasks; see the documentation of each event's type.
 	ImplicitTask   func(ImplicitTaskEvent)
 	TaskCreate     func(TaskCreateEvent)
 	TaskSchedule   func(TaskScheduleEvent)
 	Dependences    func(DependencesEvent)
 	TaskDependence func(TaskDependenceEvent)
-	// SyncRegion tells of a taskwait or a taskgroup as a whole, SyncRegionWait of the
-	// time in it that is spent waiting.
+	// SyncRegion is called at the beginning and the end of a taskwait or taskgroup,
+	// SyncRegionWait at those of the waiting in it.
 	SyncRegion     func(SyncRegionEvent)
 	SyncRegionWait func(SyncRegionEvent)
 
-	// ControlTool answers Runtime.ControlTool.
+	// ControlTool handles Runtime.ControlTool.
 	ControlTool func(ControlToolEvent) ControlToolResult
 
+	// The EMI forms of the events of target regions.
 	TargetEMI       func(TargetEMIEvent)
 	TargetDataOpEMI func(TargetDataOpEMIEvent)
 	TargetMapEMI    func(TargetMapEMIEvent)
 	TargetSubmitEMI func(TargetSubmitEMIEvent)
 
+	// The plain forms of the same events.
 	Target       func(TargetEvent)
 	TargetDataOp func(TargetDataOpEvent)
 	TargetMap    func(TargetMapEvent)
 	TargetSubmit func(TargetSubmitEvent)
 }
 
-// ErrBothForms: a tool registers both forms of a callback.
+// ErrBothForms says that a tool registers both forms of a callback.
 var ErrBothForms = errors.New("both forms of a callback are registered")
 
-// Check returns an error that names the callbacks of which both forms are registered,
-// which the specification does not allow.
+// Check returns an error that names the callbacks of which both forms are registered. The
+// specification does not allow this.
 func (c *Callbacks) Check() error {
 	var errs []error
 	for _, pair := range []struct {
@@ -82,8 +86,8 @@ func (c *Callbacks) Check() error {
 	return errors.Join(errs...)
 }
 
-// EMI returns callbacks with the EMI forms alone, of which those that c does not have
-// call c's plain forms, with the runtime's numbers. Check has to pass.
+// EMI returns callbacks that have only EMI forms. An EMI form that c lacks calls c's plain
+// form, with the runtime's identifiers. c must pass Check.
 func (c Callbacks) EMI() Callbacks {
 	if plain := c.Target; plain != nil {
 		c.Target, c.TargetEMI = nil, func(e TargetEMIEvent) {
@@ -112,17 +116,15 @@ func (c Callbacks) EMI() Callbacks {
 	return c
 }
 
-// ends reports whether the operation ends storage.
+// ends reports whether the operation ends the life of storage.
 func (o TargetDataOp) ends() bool { return o == TargetDataDelete || o == TargetDataDeleteAsync }
 
-// Tee returns callbacks that call those of every tool, in the order given. An
-// event that none of them asks for stays unregistered. Where one tool has the plain
-// form of a callback and another the EMI form, the tee has the EMI form and calls
-// both. The tools share what is the tool's to set, such as Data: of several that keep
-// something there each finds what the last one has left.
+// Tee returns callbacks that call those of every tool, in the order given. A callback that
+// no tool has stays nil. If one tool has the plain form of a callback and another the EMI
+// form, the result has the EMI form and calls both. The tools share the values that a tool
+// may set, such as Data: each tool finds there what the last one has written.
 //
-// A ControlTool that is shared returns the first result that is not
-// ControlToolIgnored.
+// The result's ControlTool returns the first result that is not ControlToolIgnored.
 func Tee(tools ...Callbacks) Callbacks {
 	var plain, emi struct{ target, op, items, submit bool }
 	for i := range tools {
@@ -136,7 +138,7 @@ func Tee(tools ...Callbacks) Callbacks {
 	codeptrs := false
 	for _, c := range tools {
 		codeptrs = codeptrs || c.Codeptrs
-		// A tool that has both keeps both: the runtime refuses them.
+		// A tool that has both forms keeps both, so that the runtime refuses them.
 		if c.Check() == nil {
 			converted := c.EMI()
 			if plain.target && emi.target {

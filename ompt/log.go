@@ -6,10 +6,9 @@ import (
 	"strconv"
 )
 
-// Log returns callbacks that write every event to l at level Info; none when l
-// is nil. The message is the specification's name of the callback, in its EMI form;
-// tasks and regions are told apart by the runtime's numbers, which Log keeps in their
-// Data.
+// Log returns callbacks that write every event to l at level Info, or none if l is nil. The
+// message is the specification's name of the callback in its EMI form. Tasks and regions
+// are identified by the runtime's numbers, which Log stores in their Data.
 func Log(l *slog.Logger) Callbacks {
 	if l == nil {
 		return Callbacks{}
@@ -85,8 +84,8 @@ func logSyncRegion(write func(Callback, ...slog.Attr), c Callback) func(SyncRegi
 	}
 }
 
-// dataAttr tells a task by what TaskCreate left in its data: the initial task is 0,
-// none is -1.
+// dataAttr identifies a task by the number that TaskCreate stored in its data: 0 for the
+// initial task, -1 for none.
 func dataAttr(key string, d *Data) slog.Attr {
 	if d == nil {
 		return slog.Int(key, -1)

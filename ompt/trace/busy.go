@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// busy returns how much of the window some of the intervals cover, and the times that
-// none does, longest first.
+// busy returns how much of the window the intervals cover together, and the gaps in
+// between, longest first.
 func busy(all []interval, window interval) (covered time.Duration, gaps []interval) {
 	all = slices.Clone(all)
 	slices.SortFunc(all, func(a, b interval) int { return cmp.Compare(a.begin, b.begin) })
@@ -30,23 +30,23 @@ func busy(all []interval, window interval) (covered time.Duration, gaps []interv
 	return covered, gaps
 }
 
-// change is so much more, or less, from a time on.
+// change is a change of a quantity at a time.
 type change struct {
 	at   time.Duration
 	more int64
 }
 
-// level is how much there is from a time on.
+// level is the value of a quantity from a time on.
 type level struct {
 	At    time.Duration
 	Value uint64
 }
 
-// curve adds changes up, in order of time; of those of one time the last level is
-// kept. It never falls below 0: what was there before the trace is not known.
+// curve sums up changes in order of time; at equal times it keeps the last level. The
+// level never falls below 0, because its value before the trace is unknown.
 func curve(changes []change) []level {
 	changes = slices.Clone(changes)
-	// Of one time, what comes is counted before what goes.
+	// At equal times, increases are counted before decreases.
 	slices.SortStableFunc(changes, func(a, b change) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(b.more, a.more)) })
 	var levels []level
 	now := int64(0)

@@ -11,11 +11,11 @@ import (
 // WriteChrome writes the trace in the Trace Event Format, as JSON, which Perfetto
 // (ui.perfetto.dev) and chrome://tracing open.
 //
-// There is a process for the host and one for each device. A device has a track for
-// each of its queues, and further ones for what overlaps on a queue; one that left no
-// records has tracks of its target regions, as the host tells of them. The host has
-// tracks of the bodies that ran on it, and of waits. Arrows go from a task to those
-// that depend on it, and device memory in use is a counter.
+// There is a process for the host and one for each device. A device has a track for each
+// of its queues, and further ones for operations that overlap on a queue. A device
+// without records has tracks of its target regions instead, as the host observed them.
+// The host has tracks of task bodies and of waits. Arrows go from a task to its dependents,
+// and device memory in use is a counter.
 func (t *Trace) WriteChrome(w io.Writer) error {
 	c := chromeWriter{w: bufio.NewWriter(w), first: true}
 	c.text(`{"displayTimeUnit":"ms","otherData":`)
@@ -69,8 +69,8 @@ func (t *Trace) WriteChrome(w io.Writer) error {
 	return c.w.Flush()
 }
 
-// chromeRegions tells of the target regions of devices whose queues have tracks, where
-// a region has no box of its own.
+// chromeRegions writes the target regions of devices whose queues have tracks, since these
+// regions have no box.
 func (t *Trace) chromeRegions(c *chromeWriter) {
 	queues := map[int]bool{}
 	for _, of := range t.tracks {
@@ -90,9 +90,9 @@ func (t *Trace) chromeRegions(c *chromeWriter) {
 	}
 }
 
-// chromeFlows draws an arrow for each dependence of which both tasks have a box: from
-// the end of one, or from within it where the other begins before, by the host's
-// events or by the clocks.
+// chromeFlows draws an arrow for each dependence between tasks that have boxes. It goes
+// from the end of the first box, or, if the second box begins earlier by the host's events
+// or by the clocks, from within the first.
 func (t *Trace) chromeFlows(c *chromeWriter) {
 	for i, e := range t.edges {
 		from, to := t.anchors[e.from].last, t.anchors[e.to].first
@@ -100,7 +100,7 @@ func (t *Trace) chromeFlows(c *chromeWriter) {
 			continue
 		}
 		a, b := &t.slices[from], &t.slices[to]
-		// An end is no part of a box.
+		// An interval does not include its end.
 		leaves := min(max(a.end-1, a.begin), max(b.begin, a.begin))
 		arrives := max(b.begin, leaves)
 		if arrives > max(b.end-1, b.begin) {
@@ -115,12 +115,12 @@ func (t *Trace) chromeFlows(c *chromeWriter) {
 	}
 }
 
-// at is an event on a slice's track.
+// at returns an event on a slice's track.
 func (t *Trace) at(s *slice, when time.Duration) chromeEvent {
 	return chromeEvent{Time: chromeTime(when), PID: chromePID(t.tracks[s.track].process), TID: int(s.track) + 1}
 }
 
-// chromePID numbers processes from 1 on.
+// chromePID returns the number of a process, from 1.
 func chromePID(process int) int { return process + 2 }
 
 // chromeEvent is an event of the format.
@@ -138,10 +138,10 @@ type chromeEvent struct {
 	Args     map[string]any `json:"args,omitempty"`
 }
 
-// chromeTime is in microseconds, to the nanosecond.
+// chromeTime is written in microseconds, with three decimals.
 type chromeTime time.Duration
 
-// MarshalJSON keeps every digit, which a float64 does not.
+// MarshalJSON writes every digit, which float64 would not.
 func (v chromeTime) MarshalJSON() ([]byte, error) {
 	sign := ""
 	if v < 0 {
@@ -150,7 +150,7 @@ func (v chromeTime) MarshalJSON() ([]byte, error) {
 	return fmt.Appendf(nil, "%s%d.%03d", sign, v/1000, v%1000), nil
 }
 
-// chromeWriter keeps the first error.
+// chromeWriter writes JSON and keeps the first error.
 type chromeWriter struct {
 	w     *bufio.Writer
 	first bool

@@ -8,27 +8,27 @@ import (
 	"github.com/vkomp/vkomp/ompt"
 )
 
-// defaultLimit keeps a collector within some 200 MB.
+// defaultLimit keeps the memory of a collector below some 200 MB.
 const defaultLimit = 1 << 20
 
-// Options say what a collector keeps.
+// Options are the options of a collector.
 type Options struct {
-	// Limit is how many things are kept at most: tasks, target regions, operations,
-	// waits, edges and the device's records together, each of 200 bytes at most. Things
-	// that begin later are counted and left out. 0 is 1<<20.
+	// Limit is the largest number of entries that are kept: tasks, target regions,
+	// operations, waits, edges and device records together, each of at most 200 bytes.
+	// Later ones are counted and dropped. 0 means 1<<20.
 	Limit int
 }
 
-// Collector is a tool that keeps what it hears of one runtime. It may be used by
-// several goroutines at once, and read while the runtime works.
+// Collector is a tool that records the events of one runtime. It is safe for concurrent
+// use, and its trace may be read while the runtime works.
 type Collector struct {
 	limit int
 	start time.Time
 	// now is the time since start.
 	now func() time.Duration
 
-	mu sync.Mutex // guards what follows, and all that it refers to
-	// kept counts what the lists hold, dropped what would have been more.
+	mu sync.Mutex // guards the fields below and everything that they refer to
+	// kept is the number of entries in the lists, dropped the number of those dropped.
 	kept, dropped uint64
 	devices       []device
 	tasks         list[task]
@@ -40,29 +40,29 @@ type Collector struct {
 	edges         list[edge]
 	loads         list[load]
 	closings      list[closing]
-	// open are the operations that have begun, by what the runtime calls them.
+	// open holds the operations that have begun and not ended.
 	open map[ompt.ID]*op
-	// problems are what went wrong with the traces of devices.
+	// problems describes failures of device traces.
 	problems []string
 }
 
-// Times are since the collector's start; one that has not come is never.
+// Times are relative to the collector's start; never stands for one that is not known yet.
 const never time.Duration = -1
 
-// none is the index of nothing.
+// none is the index for an entry that does not exist.
 const none = int32(-1)
 
 // device is a non-host device that was opened.
 type device struct {
 	num  int
 	name string
-	// handle traces it while it is open and can be traced; recorded says that it was
-	// traced at some time.
+	// handle traces the device while it is open and can be traced. recorded says that it
+	// has been traced.
 	handle   ompt.Device
 	recorded bool
 }
 
-// task is a task that the runtime made.
+// task is a task of the runtime.
 type task struct {
 	index          int32
 	parent         int32
@@ -70,8 +70,8 @@ type task struct {
 	label          string
 	flags          ompt.TaskFlag
 	created, ended time.Duration
-	status         ompt.TaskStatus // how it ended, 0 before
-	// run is the body's now, waits are those that it is in.
+	status         ompt.TaskStatus // how it ended, 0 before its end
+	// run is the current run of the body, waits are the waits in progress.
 	run   *run
 	waits []*wait
 }
@@ -87,7 +87,7 @@ type region struct {
 	begin, end time.Duration
 }
 
-// op is a data operation, or, where its type is 0, a kernel that is submitted.
+// op is a data operation or, if its type is 0, the submission of a kernel.
 type op struct {
 	task, region int32
 	id           ompt.ID
@@ -98,21 +98,21 @@ type op struct {
 	begin, end   time.Duration
 }
 
-// run is the time between the begin and the end of a task's body; other bodies may run
-// inside.
+// run is the time from the begin to the end of a task's body; bodies of other tasks may
+// run inside it.
 type run struct {
 	index, task, parent int32
 	begin, end          time.Duration
 }
 
-// wait is a wait of a task, in its body's run if it has one.
+// wait is a wait of a task, and the run of its body that it is in, if any.
 type wait struct {
 	task, run  int32
 	kind       ompt.SyncRegion
 	begin, end time.Duration
 }
 
-// record is what a device did; its type is that of op.
+// record is a record of a device; its type is that of op.
 type record struct {
 	device, queue int
 	region, op    ompt.ID
@@ -123,10 +123,10 @@ type record struct {
 	begin, end    time.Duration
 }
 
-// edge says that a task depends on another.
+// edge is a dependence of task to on task from.
 type edge struct{ from, to int32 }
 
-// load is a kernel that became a pipeline.
+// load is a kernel that became a pipeline of a device.
 type load struct {
 	device int
 	label  string
@@ -134,7 +134,7 @@ type load struct {
 	at     time.Duration
 }
 
-// closing is the end of a device, and of all its memory.
+// closing is the end of a device and of all its memory.
 type closing struct {
 	device int
 	at     time.Duration
@@ -149,9 +149,9 @@ func New(o Options) *Collector {
 	return &Collector{limit: o.Limit, start: start, now: func() time.Duration { return time.Since(start) }, open: map[ompt.ID]*op{}}
 }
 
-// Callbacks returns the tool, for the Options of one runtime. It keeps its own in the
-// Data of tasks and target regions, and reads HostOpID: a tool beside it, see
-// [ompt.Tee], must leave these alone, as the other tools of this package do.
+// Callbacks returns the tool, for the Options of one runtime. It uses the Data of tasks and
+// target regions and reads HostOpID. Tools that are combined with it, see [ompt.Tee], must
+// leave these alone; the other tools of this package do.
 func (c *Collector) Callbacks() ompt.Callbacks {
 	return ompt.Callbacks{
 		DeviceInitialize: c.deviceInitialize,
@@ -168,7 +168,7 @@ func (c *Collector) Callbacks() ompt.Callbacks {
 	}
 }
 
-// room reports whether one thing more is kept.
+// room reports whether another entry can be kept, and counts it.
 func (c *Collector) room() bool {
 	if c.kept >= uint64(c.limit) {
 		c.dropped++
@@ -195,7 +195,7 @@ func (c *Collector) deviceInitialize(e ompt.DeviceInitializeEvent) {
 	d.recorded = d.recorded || e.Device != nil
 }
 
-// device returns the entry of a device, which it makes if there is none.
+// device returns the entry of a device, which it creates if there is none.
 func (c *Collector) device(num int) *device {
 	for i := range c.devices {
 		if c.devices[i].num == num {
@@ -210,7 +210,7 @@ func (c *Collector) problem(num int, err error) {
 	c.problems = append(c.problems, fmt.Sprintf("the trace of device %d: %v", num, err))
 }
 
-// deviceFinalize lets go of a device, whose trace has been stopped.
+// deviceFinalize drops the handle of a device, whose trace has been stopped.
 func (c *Collector) deviceFinalize(e ompt.DeviceFinalizeEvent) {
 	now := c.now()
 	c.mu.Lock()
@@ -248,7 +248,7 @@ func (c *Collector) taskCreate(e ompt.TaskCreateEvent) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if e.Flags&ompt.TaskMerged != 0 {
-		return // part of another, and not told of again
+		return // the task is part of another and has no further events
 	}
 	c.newTask(e.NewTask, task{parent: indexOf(taskOf(e.EncounteringTask)), id: e.TaskID, label: e.Label, flags: e.Flags, created: now})
 }
@@ -276,7 +276,7 @@ func (c *Collector) taskSchedule(e ompt.TaskScheduleEvent) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	prior, next := taskOf(e.PriorTask), taskOf(e.NextTask)
-	// outer is the body inside which the next one runs.
+	// outer is the run inside which the next body runs.
 	outer := none
 	if prior != nil {
 		switch e.PriorStatus {
@@ -285,7 +285,7 @@ func (c *Collector) taskSchedule(e ompt.TaskScheduleEvent) {
 				outer = prior.run.index
 			}
 		case ompt.TaskDetach:
-			// The body is over, the task not before its event is fulfilled.
+			// The body has ended; the task ends when its event is fulfilled.
 			if prior.run != nil {
 				prior.run.end, prior.run = now, nil
 			}
@@ -318,8 +318,8 @@ func (c *Collector) syncRegionWait(e ompt.SyncRegionEvent) {
 	switch {
 	case t == nil:
 	case e.Endpoint == ompt.ScopeEnd:
-		// The initial task may wait on several goroutines: which of the waits of one
-		// kind has ended makes no difference to what is drawn.
+		// The initial task may wait on several goroutines. Which of several waits of one
+		// kind has ended makes no difference to the picture.
 		for i := len(t.waits) - 1; i >= 0; i-- {
 			if t.waits[i].kind == e.Kind {
 				t.waits[i].end = now
@@ -407,17 +407,17 @@ func (c *Collector) operation(endpoint ompt.ScopeEndpoint, id *ompt.ID, target, 
 	c.open[*id] = o
 }
 
-// recordsAtOnce are the records of a buffer.
+// recordsAtOnce is the number of records in a buffer.
 const recordsAtOnce = 1024
 
-// traceDevice has the device keep records of all that it does.
+// traceDevice starts a trace of everything that the device does.
 func (c *Collector) traceDevice(d ompt.Device) error {
 	if result := d.SetTraceOMPT(true, 0); result < ompt.SetSometimes {
 		return fmt.Errorf("its records cannot be had: %v", result)
 	}
 	request := func(int) []ompt.Record { return make([]ompt.Record, recordsAtOnce) }
 	complete := func(num int, records []ompt.Record, _ bool) {
-		// The device is asked without the lock, which its callbacks take.
+		// The device is queried without the lock, because its callbacks take the lock.
 		done := make([]record, len(records))
 		for i := range records {
 			r := &records[i]
@@ -438,9 +438,8 @@ func (c *Collector) traceDevice(d ompt.Device) error {
 	return d.StartTrace(request, complete)
 }
 
-// Trace returns what has been heard so far, after asking the devices that are traced
-// for their records, for which it waits. What has not ended lasts until now. A callback
-// must not call it.
+// Trace returns the trace so far. It first asks the traced devices for their records and
+// waits for these. Whatever has not ended yet extends to now. A callback must not call it.
 func (c *Collector) Trace() *Trace {
 	c.mu.Lock()
 	open := append([]device(nil), c.devices...)
@@ -451,7 +450,7 @@ func (c *Collector) Trace() *Trace {
 		}
 		if err := d.handle.FlushTrace(); err != nil {
 			c.mu.Lock()
-			// One that was closed meanwhile has flushed.
+			// A device that was closed in the meantime has been flushed.
 			if c.device(d.num).handle == d.handle {
 				c.problem(d.num, err)
 			}
@@ -470,7 +469,7 @@ func (c *Collector) Trace() *Trace {
 	return newTrace(heard)
 }
 
-// list is a slice in pieces: what it holds stays where it is.
+// list is a list in several slices, so that its elements never move.
 type list[T any] struct {
 	pieces [][]T
 	len    int
@@ -488,7 +487,7 @@ func (l *list[T]) add() *T {
 	return &(*last)[len(*last)-1]
 }
 
-// all returns a copy.
+// all returns a copy of all elements.
 func (l *list[T]) all() []T {
 	whole := make([]T, 0, l.len)
 	for _, piece := range l.pieces {

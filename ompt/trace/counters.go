@@ -10,9 +10,9 @@ import (
 	"github.com/vkomp/vkomp/ompt"
 )
 
-// Counters is a tool that counts, and keeps nothing else. It is an expvar.Var: its
-// String is JSON. It may count for several runtimes with the same devices; the memory
-// of a device counts as gone when one of them closes it.
+// Counters is a tool that counts events and keeps nothing else. It is an expvar.Var whose
+// String is JSON. It may count for several runtimes with the same devices; when one of
+// them closes a device, the memory of that device counts as released.
 type Counters struct {
 	tasks, completed, cancelled    atomic.Uint64
 	regions, submits               atomic.Uint64
@@ -20,11 +20,11 @@ type Counters struct {
 	devices                        deviceSet
 }
 
-// publishing makes one of looking a name up and publishing it.
+// publishing makes the look-up and publication of a name atomic.
 var publishing sync.Mutex
 
-// Publish returns counters that are published under a name, with which /debug/vars
-// shows them where net/http serves package expvar's. A name that is taken is an error.
+// Publish returns counters that are published with package expvar under a name, so that
+// /debug/vars shows them. A name that is already taken is an error.
 func Publish(name string) (*Counters, error) {
 	publishing.Lock()
 	defer publishing.Unlock()
@@ -44,7 +44,7 @@ func (c *Counters) Callbacks() ompt.Callbacks {
 		TaskCreate: func(e ompt.TaskCreateEvent) {
 			c.tasks.Add(1)
 			if e.Flags&ompt.TaskMerged != 0 {
-				c.completed.Add(1) // nothing more is told of it
+				c.completed.Add(1) // the last event of the task
 			}
 		},
 		TaskSchedule: c.taskSchedule,
@@ -100,7 +100,7 @@ func (c *Counters) targetDataOp(e ompt.TargetDataOpEMIEvent) {
 
 // String returns the counts as a JSON object.
 func (c *Counters) String() string {
-	// Numbers alone: nothing to go wrong.
+	// All fields are numbers, which cannot fail.
 	text, _ := json.Marshal(struct {
 		Tasks           uint64 `json:"tasks"`
 		Completed       uint64 `json:"completed"`

@@ -10,17 +10,17 @@ import (
 	"github.com/vkomp/vkomp/ompt"
 )
 
-// GoTrace returns a tool for Go's execution tracer (package runtime/trace). While that
-// runs, each task of the runtime is a task of the trace, inside of the one that
-// generated it; the body of a host task, a target region on the host and a wait in a
-// body are regions; operations on devices are logged when the host initiates them.
-// While the tracer does not run, an event costs a few nanoseconds; a task that was
-// generated then stays out of the trace.
+// GoTrace returns a tool for Go's execution tracer (package runtime/trace). While that is
+// running, each task of the runtime is a task of the trace, nested in the task that
+// generated it. The body of a host task, a target region on the host, and a wait in a body
+// are regions. Operations of devices are logged when the host initiates them. While the
+// tracer is not running, an event costs a few nanoseconds, and tasks that are generated
+// then stay out of the trace.
 //
-// A region begins and ends on the goroutine that it is of, which these do. Target
-// regions of devices and operations are none: they end on other goroutines. Nor are
-// waits of the initial task, in which several goroutines may be at once: they are
-// logged.
+// A region of the tracer must end on the goroutine where it began. Target regions of
+// devices and operations are therefore not regions, because they end on other goroutines.
+// Waits of the initial task, in which several goroutines may be at once, are logged
+// instead.
 func GoTrace() ompt.Callbacks {
 	g := &goTrace{}
 	return ompt.Callbacks{
@@ -36,20 +36,20 @@ func GoTrace() ompt.Callbacks {
 
 type goTrace struct{ devices deviceSet }
 
-// goState is what GoTrace keeps of a task, or of a target region, which has no more
-// than the context.
+// goState is GoTrace's state of a task, or of a target region, for which it has only the
+// context.
 type goState struct {
 	label    string
 	isTarget bool
 	ctx      context.Context
 	task     *trace.Task
-	// body is the body's region, or that of a target region on the host, while it runs;
-	// waits are in it.
+	// body is the region of the body, or of a target region on the host, while it runs;
+	// waits are the regions of waits inside it.
 	body  *trace.Region
 	waits []*trace.Region
 }
 
-// goOf returns nil for what is not in the trace.
+// goOf returns the state of a task, nil if the task is not in the trace.
 func goOf(d *ompt.Data) *goState {
 	if s := stateOf(d); s != nil {
 		return s.goTrace
@@ -58,7 +58,7 @@ func goOf(d *ompt.Data) *goState {
 }
 
 func (g *goTrace) taskCreate(e ompt.TaskCreateEvent) {
-	// A merged task is part of another: it has no end of its own.
+	// A merged task is part of another and has no end of its own.
 	if !trace.IsEnabled() || e.NewTask == nil || e.Flags&ompt.TaskMerged != 0 {
 		return
 	}
@@ -81,7 +81,7 @@ func (g *goTrace) taskSchedule(e ompt.TaskScheduleEvent) {
 		case ompt.TaskDetach:
 			s.endBody()
 		case ompt.TaskCancel:
-			// It comes on any goroutine, and no body has run.
+			// It may come on any goroutine, and no body has run.
 			s.task.End()
 		default:
 			s.endBody()
@@ -151,7 +151,7 @@ func (g *goTrace) targetSubmit(e ompt.TargetSubmitEMIEvent) {
 	}
 }
 
-// deviceSet are the non-host devices that a tool has heard of.
+// deviceSet holds the non-host devices that a tool has observed.
 type deviceSet struct {
 	mu   sync.RWMutex
 	nums map[int]*atomic.Int64
@@ -168,7 +168,7 @@ func (s *deviceSet) initialize(e ompt.DeviceInitializeEvent) {
 	}
 }
 
-// finalize counts a device's memory as gone.
+// finalize counts a device's memory as released.
 func (s *deviceSet) finalize(e ompt.DeviceFinalizeEvent) {
 	if memory := s.memory(e.DeviceNum); memory != nil {
 		memory.Store(0)
@@ -177,14 +177,14 @@ func (s *deviceSet) finalize(e ompt.DeviceFinalizeEvent) {
 
 func (s *deviceSet) has(num int) bool { return s.memory(num) != nil }
 
-// memory is what counts the bytes in use on a device, nil for one that was never open.
+// memory returns the counter of the bytes in use on a device, nil if it was never opened.
 func (s *deviceSet) memory(num int) *atomic.Int64 {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.nums[num]
 }
 
-// inUse is the memory of all devices.
+// inUse returns the memory in use on all devices.
 func (s *deviceSet) inUse() (bytes int64) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

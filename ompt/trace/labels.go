@@ -8,15 +8,15 @@ import (
 	"github.com/vkomp/vkomp/ompt"
 )
 
-// Labels returns a tool that gives goroutines a label for Go's CPU and goroutine
-// profiles (package runtime/pprof), "vkomp", while they run the body of a deferred host
-// task or, on the host, the kernel of a deferred target task: its value is the task's
-// label, which is the kernel's name if the task was not given any. What goroutines that
-// are started there do counts too, also later.
+// Labels returns a tool that labels goroutines for Go's CPU and goroutine profiles (package
+// runtime/pprof). While a goroutine runs the body of a deferred host task or, on the host,
+// the kernel of a deferred target task, its label "vkomp" is the task's label, or the
+// kernel's name if the task has none. Goroutines started there inherit the label and keep
+// it.
 //
 // Only deferred tasks are labelled: they run on goroutines of the runtime, which have no
-// labels afterwards. An undeferred one runs on the program's own, whose labels a tool
-// could not put back. What the host does for a target task of a device is not labelled:
+// labels afterwards. An undeferred task runs on a goroutine of the program, whose labels a
+// tool could not restore. Host work for a target task of a device is not labelled, because
 // it begins and ends on different goroutines.
 func Labels() ompt.Callbacks {
 	l := &labeller{known: map[string]context.Context{}}
@@ -31,7 +31,7 @@ func Labels() ompt.Callbacks {
 // labelKey is the key of the label.
 const labelKey = "vkomp"
 
-// mostLabels are kept to be used again; a program may have one for each task.
+// mostLabels is how many labels are kept for reuse; a program may have one for each task.
 const mostLabels = 1024
 
 type labeller struct {
@@ -47,7 +47,7 @@ func labelsOf(d *ompt.Data) context.Context {
 	return nil
 }
 
-// labels returns a context with the labels of a task.
+// labels returns a context with the label of a task.
 func (l *labeller) labels(label string) context.Context {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -69,7 +69,7 @@ func (l *labeller) taskCreate(e ompt.TaskCreateEvent) {
 
 func (l *labeller) taskSchedule(e ompt.TaskScheduleEvent) {
 	if e.NextTask != nil {
-		// An undeferred task in a labelled body counts as part of that.
+		// An undeferred task in a labelled body counts as part of that body.
 		if ctx := labelsOf(e.NextTask); ctx != nil {
 			pprof.SetGoroutineLabels(ctx)
 		}

@@ -7,30 +7,32 @@ import (
 	"time"
 )
 
-// interval is a time, of which the end is no part.
+// interval is a half-open interval of time.
 type interval struct{ begin, end time.Duration }
 
 func (v interval) length() time.Duration { return v.end - v.begin }
 
-// Begin and Length are for the report's template.
-func (v interval) Begin() time.Duration  { return v.begin }
+// Begin returns v.begin, for the report's template.
+func (v interval) Begin() time.Duration { return v.begin }
+
+// Length returns v.length(), for the report's template.
 func (v interval) Length() time.Duration { return v.length() }
 
-// laid is an interval that is drawn on a lane: inside that of its parent, an index,
-// if it has one.
+// laid is an interval that is drawn on a lane. If it has a parent, the index of another
+// interval, it is drawn inside that if possible.
 type laid struct {
 	interval
 	parent int32
 }
 
-// lanes says on which lane each is drawn, and how many lanes there are. Each goes to
-// the lowest that is free when it begins; one with a parent goes to the parent's, where
-// the parent holds it and what else is there does not end inside of it, and else to a
-// lane like others. No two that overlap are on one lane, unless one holds the other.
+// lanes returns the lane of each interval and the number of lanes. An interval gets the
+// lowest lane that is free when it begins. One with a parent gets the parent's lane, if the
+// parent contains it and nothing else on the lane ends inside it. Two intervals that
+// overlap are on one lane only if one contains the other.
 func lanes(all []laid) (lane []int, count int) {
 	lane = make([]int, len(all))
 	order := make([]int32, len(all))
-	// Parents come before their children, whatever the times.
+	// Parents come before their children, whatever their times are.
 	depth := make([]int, len(all))
 	for i := range all {
 		order[i] = int32(i)
@@ -41,7 +43,7 @@ func lanes(all []laid) (lane []int, count int) {
 	slices.SortFunc(order, func(a, b int32) int {
 		return cmp.Or(cmp.Compare(all[a].begin, all[b].begin), cmp.Compare(depth[a], depth[b]), cmp.Compare(all[b].end, all[a].end), cmp.Compare(a, b))
 	})
-	// ends are, for each lane, those of what is there, one in the other.
+	// ends holds, for each lane, the ends of the nested intervals that are open there.
 	var ends [][]time.Duration
 	placed := make([]bool, len(all))
 	var free freeLanes
@@ -74,7 +76,7 @@ func lanes(all []laid) (lane []int, count int) {
 	return lane, count
 }
 
-// freeLanes is a heap of lanes, lowest first.
+// freeLanes is a heap of free lanes, lowest first.
 type freeLanes []int
 
 func (h freeLanes) Len() int           { return len(h) }
@@ -87,7 +89,7 @@ func (h *freeLanes) Pop() any {
 	return last
 }
 
-// busyLanes is a heap of lanes by when they are free again.
+// busyLanes is a heap of lanes ordered by the time at which they become free.
 type (
 	busyLanes []busyLane
 	busyLane  struct {

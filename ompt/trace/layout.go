@@ -6,18 +6,18 @@ import (
 	"github.com/vkomp/vkomp/internal/layered"
 )
 
-// mostNodes are laid out of a task graph: more could neither be read nor drawn at ease.
+// mostNodes bounds the size of the task graph that is drawn; a larger one is not legible.
 const mostNodes = 2000
 
-// node is a task of the graph that is drawn, in a column and a row.
+// node is a task of the drawn graph with its column and row.
 type node struct {
 	task        int32
 	column, row int
 }
 
-// layOut places tasks in columns, each right of all that it depends on; see package
-// layered. It takes most of them at most: those of first, in their order, and then the
-// earliest. The nodes are in the order of the tasks.
+// layOut places tasks in columns, each to the right of its predecessors; see package
+// layered. It places at most most tasks: those in first, in that order, then the earliest
+// others. The nodes are in the order of the tasks.
 func layOut(tasks int, skip func(int32) bool, edges []edge, first []int32, most int) []node {
 	var shown []int32
 	in := make([]bool, tasks)

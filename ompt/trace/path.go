@@ -6,9 +6,9 @@ import (
 	"github.com/vkomp/vkomp/internal/layered"
 )
 
-// longestPath returns the vertices of the path along edges whose weights add up to the
-// most, in order, and the sum. Weights are not negative; vertices on a cycle, or behind
-// one, count as if nothing led to them.
+// longestPath returns the path along edges with the largest sum of weights, and the sum.
+// Weights must not be negative. Vertices on a cycle, or reachable from one, are treated as
+// if they had no predecessors.
 func longestPath(weights []time.Duration, edges []edge) (path []int32, sum time.Duration) {
 	if len(weights) == 0 {
 		return nil, 0
@@ -38,8 +38,8 @@ func longestPath(weights []time.Duration, edges []edge) (path []int32, sum time.
 	return path, best[last]
 }
 
-// inOrder calls visit for each edge, for those into a vertex before those out of it.
-// Edges out of a cycle, and behind one, are left out.
+// inOrder calls visit for each edge; all edges into a vertex come before the edges out of
+// it. Edges out of a cycle, and those reachable from one, are left out.
 func inOrder(vertices int, edges []edge, visit func(from, to int32)) {
 	after := make([][]int32, vertices)
 	for _, e := range edges {
@@ -48,12 +48,12 @@ func inOrder(vertices int, edges []edge, visit func(from, to int32)) {
 	layered.InOrder(after, visit)
 }
 
-// ownTimes returns how long each task took by itself: from when it began, or from when
-// all that it depends on, directly or not, had ended if that is later, to its end. A
-// target task that the device holds back begins, by the host's events, before they end.
-// Own times of a path follow each other: their sum is no longer than the path lasts.
+// ownTimes returns how long each task worked by itself: from its begin, or from the time
+// when all its direct and indirect predecessors had ended if that is later, to its end. By
+// the host's events, a target task that waits on the device begins before its predecessors
+// end. The own times on a path do not overlap, so their sum is at most the path's duration.
 func ownTimes(spans []interval, edges []edge) []time.Duration {
-	// free is when a task had all that it depends on behind it.
+	// free is when all predecessors of a task have ended.
 	free := make([]time.Duration, len(spans))
 	for i := range spans {
 		free[i] = spans[i].begin

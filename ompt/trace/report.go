@@ -27,7 +27,7 @@ var reportPage = template.Must(template.New("report").Funcs(template.FuncMap{
 	"duration": shortDuration, "bytes": shortBytes, "percent": percent,
 }).Parse(reportHTML))
 
-// Bounds of what a page shows; it says what it leaves out.
+// Limits of what a page shows; the page says what is left out.
 const (
 	mostSlices  = 100_000
 	mostArrows  = 200_000
@@ -37,8 +37,8 @@ const (
 	reportStamp = "2006-01-02 15:04:05 MST"
 )
 
-// report is what the page's template is given. Script and Style are ours; all else may
-// have been chosen by anybody.
+// report is the data of the page's template. Script and Style are trusted; all other
+// strings may come from anywhere.
 type report struct {
 	Title, Started        string
 	Duration              time.Duration
@@ -54,8 +54,8 @@ type report struct {
 	Data                  reportData
 	Style                 template.CSS
 	Script                template.JS
-	// StyleHash and ScriptHash are for the page's content security policy, which lets
-	// nothing else run and nothing be loaded.
+	// StyleHash and ScriptHash are for the page's content security policy, which allows
+	// nothing else to run or to be loaded.
 	StyleHash, ScriptHash string
 }
 
@@ -67,7 +67,7 @@ type step struct {
 	Begin, Waited, Own time.Duration
 }
 
-// reportData is what the page's script draws. Lists of numbers are flat, in nanoseconds.
+// reportData is the data of the page's script. Lists of numbers are flat, in nanoseconds.
 type reportData struct {
 	Begin     int64         `json:"begin"`
 	End       int64         `json:"end"`
@@ -75,11 +75,11 @@ type reportData struct {
 	Labels    []string      `json:"labels"`
 	Kinds     []string      `json:"kinds"`
 	Tracks    []reportTrack `json:"tracks"`
-	// Tasks has 8 numbers a task: id, label, begin, end, own time, bytes to devices,
-	// bytes from them, and 1 if it was not run.
+	// Tasks has 8 numbers for each task: id, label, begin, end, own time, bytes to
+	// devices, bytes from them, and 1 if it was not run.
 	Tasks []int64 `json:"tasks"`
-	// Arrows has 6 numbers a dependence whose tasks have boxes: the task, the track and
-	// the end of its box, and the task, the track and the begin of that which depends.
+	// Arrows has 6 numbers for each dependence between tasks with boxes: task, track and
+	// end of the box of the predecessor, and task, track and begin of the dependent's.
 	Arrows   []int64        `json:"arrows"`
 	Critical []int32        `json:"critical"`
 	Memory   []reportMemory `json:"memory"`
@@ -90,8 +90,8 @@ type reportTrack struct {
 	Process int    `json:"process"`
 	Name    string `json:"name"`
 	Depth   int    `json:"depth"`
-	// Slices has 7 numbers a box: begin, end, label, task or -1, kind, bytes, and in how
-	// many boxes it lies.
+	// Slices has 7 numbers for each box: begin, end, label, task or -1, kind, bytes, and
+	// the number of boxes that enclose it.
 	Slices []int64 `json:"slices"`
 }
 
@@ -102,18 +102,18 @@ type reportMemory struct {
 }
 
 type reportGraph struct {
-	// Nodes has 3 numbers a task: the task, its column and its row; Edges has indices of
-	// nodes.
+	// Nodes has 3 numbers for each task: task, column and row. Edges has pairs of
+	// indices of nodes.
 	Nodes []int64 `json:"nodes"`
 	Edges []int64 `json:"edges"`
 }
 
-// WriteReport writes the trace as a page in HTML that needs nothing else, so that it
-// can be opened from disk and sent around: the timeline of queues and workers with the
-// memory in use, the task graph, the critical path, how busy each device was, and what
-// the tasks of each label came to. The critical path is that of the dependences along
-// which the tasks' own times add up to the most. The title says what was traced. The
-// page is UTF-8: bytes that are not, in the title or in labels, are replaced by U+FFFD.
+// WriteReport writes the trace as a self-contained HTML page, which can be opened from
+// disk: the timeline of queues and workers with the memory in use, the task graph, the
+// critical path, how busy each device was, and a summary of the tasks of each label. The
+// critical path is the path of dependences along which the sum of the tasks' own times is
+// largest. The title says what was traced. The page is UTF-8; bytes of the title or of
+// labels that are not are replaced by U+FFFD.
 func (t *Trace) WriteReport(w io.Writer, title string) error {
 	r := report{
 		Title: title, Started: t.start.Add(t.begin).Format(reportStamp), Duration: t.now - t.begin,
@@ -152,13 +152,13 @@ func (t *Trace) WriteReport(w io.Writer, title string) error {
 	return err
 }
 
-// hash is how a content security policy names a script or a style.
+// hash returns the hash of a script or a style as a content security policy writes it.
 func hash(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// steps lists the critical path.
+// steps returns the steps of the critical path.
 func (t *Trace) steps() (all []step, leftOut int) {
 	for i, v := range t.critical {
 		if t.implicit(v) {
@@ -176,7 +176,7 @@ func (t *Trace) steps() (all []step, leftOut int) {
 	return all, 0
 }
 
-// reportData returns what the script draws, and what to say of what it leaves out.
+// reportData returns the data of the script, and notes about what is left out.
 func (t *Trace) reportData() (d reportData, notes []string) {
 	d.Begin, d.End = int64(t.begin), int64(t.now)
 	d.Kinds = kindNames[:]
@@ -241,7 +241,7 @@ func (t *Trace) countTasks() int {
 	return n
 }
 
-// reportTracks lists the boxes of each track in order of time.
+// reportTracks returns the boxes of each track in order of time.
 func (t *Trace) reportTracks(label func(string) int64) []reportTrack {
 	tracks := make([]reportTrack, len(t.tracks))
 	for i, of := range t.tracks {
@@ -286,7 +286,7 @@ func (t *Trace) reportGraph() (g reportGraph) {
 	return g
 }
 
-// shortDuration spells a time with three digits or four.
+// shortDuration formats a duration with three or four digits.
 func shortDuration(d time.Duration) string {
 	for _, unit := range []struct {
 		of   time.Duration
@@ -300,7 +300,7 @@ func shortDuration(d time.Duration) string {
 	return fmt.Sprintf("%d ns", d.Nanoseconds())
 }
 
-// shortBytes spells a size in binary units.
+// shortBytes formats a size in binary units.
 func shortBytes(n uint64) string {
 	if n < 1<<10 {
 		return fmt.Sprintf("%d B", n)

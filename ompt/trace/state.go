@@ -6,18 +6,18 @@ import (
 	"github.com/vkomp/vkomp/ompt"
 )
 
-// state is what the tools of this package keep in the Data of a task or of a target
-// region: each its own fields, so that they can be used together.
+// state is what the tools of this package store in the Data of a task or a target region.
+// Each has fields of its own, so that they can be combined.
 type state struct {
 	// The collector's.
 	task   *task
 	region *region
-	// goTrace is GoTrace's, labels that of Labels: nil for a task that has none.
+	// goTrace belongs to GoTrace and labels to Labels; nil if the task has none.
 	goTrace *goState
 	labels  context.Context
 }
 
-// attach returns what Data holds, which is new if it holds nothing of ours.
+// attach returns the state in Data, which it creates if there is none.
 func attach(d *ompt.Data) *state {
 	if s, ok := d.Ptr.(*state); ok {
 		return s
@@ -27,7 +27,7 @@ func attach(d *ompt.Data) *state {
 	return s
 }
 
-// stateOf returns nil for what the tools have not been told of.
+// stateOf returns the state in Data, nil if the tools do not know the task.
 func stateOf(d *ompt.Data) *state {
 	if d == nil {
 		return nil

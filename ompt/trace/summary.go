@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// labelSummary is what the tasks of one label came to.
+// labelSummary sums up the tasks of one label.
 type labelSummary struct {
 	Label                string
 	Tasks                int
@@ -15,8 +15,7 @@ type labelSummary struct {
 	Copied               uint64
 }
 
-// summaries adds up tasks by label, those that took longest first. Times are the
-// tasks' own.
+// summaries sums up tasks by label, largest total time first. Times are own times.
 func (t *Trace) summaries() []labelSummary {
 	byLabel := map[string]*labelSummary{}
 	bytes := t.taskBytes()
@@ -51,10 +50,10 @@ func (t *Trace) summaries() []labelSummary {
 	return all
 }
 
-// moved are bytes, by direction.
+// moved counts bytes by direction.
 type moved struct{ to, from, other uint64 }
 
-// taskBytes returns what each task moved, by what the host tells of operations.
+// taskBytes returns the bytes that each task moved, from the operations seen by the host.
 func (t *Trace) taskBytes() []moved {
 	bytes := make([]moved, len(t.tasks))
 	for i := range t.ops {
@@ -74,23 +73,23 @@ func (t *Trace) taskBytes() []moved {
 	return bytes
 }
 
-// use is how busy a queue or a device was.
+// use describes how busy a queue or a device was.
 type use struct {
 	Process int
 	Name    string
 	Busy    time.Duration
 	Window  interval
 	Gaps    []interval
-	// Whole: it is that of all queues of the device.
+	// Whole says that the use is that of all queues of the device.
 	Whole bool
 }
 
-// Idle is the rest of the window.
+// Idle returns the rest of the window.
 func (u use) Idle() time.Duration { return u.Window.length() - u.Busy }
 
-// uses returns how busy each device was, and each of its queues, from the first to the
-// last that the trace has of it; without records a device counts as busy while it has
-// target regions.
+// uses returns how busy each device and each of its queues was, between the first and the
+// last operation in the trace. A device without records counts as busy while it has target
+// regions.
 func (t *Trace) uses() []use {
 	var all []use
 	for p := range t.devices {

@@ -11,7 +11,7 @@ import (
 	"github.com/vkomp/vkomp/ompt"
 )
 
-// history is what a collector has heard.
+// history is what a collector has recorded.
 type history struct {
 	start    time.Time
 	now      time.Duration
@@ -31,33 +31,32 @@ type history struct {
 	closings []closing
 }
 
-// Trace is what a collector has heard up to some time. It does not change any more.
+// Trace is what a collector has recorded up to some time. It is immutable.
 type Trace struct {
 	history
-	// begin is when the first region or other thing that is drawn began.
+	// begin is the begin of the first region or other thing that is drawn.
 	begin time.Duration
-	// slices are what is drawn, in tracks; tracks of the host come first.
+	// slices are the boxes that are drawn, in tracks; tracks of the host come first.
 	slices []slice
 	tracks []track
-	// spans and own are the times of each task: when it worked, and for how long by
-	// itself. A task without any work has an empty span, when it ended.
+	// spans holds the time in which each task worked, own how long it worked by itself
+	// (see ownTimes). A task without any work has an empty span at its end.
 	spans []interval
 	own   []time.Duration
-	// anchors are the slices at which arrows to and from a task begin and end, none for
-	// one that has none.
+	// anchors holds the slices at which arrows from and to a task begin and end, none if
+	// it has no slice.
 	anchors []anchor
-	// critical is the path of dependences that took longest, and criticalTime its tasks'
-	// own times together.
+	// critical is the critical path, and criticalTime the sum of its tasks' own times.
 	critical     []int32
 	criticalTime time.Duration
-	// memory is, for each of devices, what is in use.
+	// memory holds, for each of devices, the memory in use over time.
 	memory [][]level
 }
 
-// host is the process of slices that no device has, in place of an index of devices.
+// host is the process of slices that belong to no device, in place of an index of devices.
 const host = -1
 
-// kind is what a slice shows.
+// kind is the kind of a slice.
 type kind uint8
 
 const (
@@ -85,21 +84,21 @@ type slice struct {
 	bytes uint64
 }
 
-// track is a row of boxes, of a process, which is host or an index of devices.
+// track is a row of boxes. Its process is host or an index of devices.
 type track struct {
 	process int
 	name    string
-	// queue is the queue's index where the track has what the device recorded, else
-	// none; further tracks of one queue have what overlaps.
+	// queue is the queue's index if the track has records of the device, else none.
+	// Operations that overlap are on further tracks of the same queue.
 	queue int32
 }
 
-// queueName is the name of what the track is of, if it is a queue's.
+// queueName returns the name of the track's queue.
 func (of track) queueName() string { return fmt.Sprintf("queue %d", of.queue) }
 
 type anchor struct{ first, last int32 }
 
-// group are slices that lie on the lanes of one name.
+// group is a set of slices that share lanes of one name.
 type group struct {
 	process int
 	name    string
@@ -107,7 +106,7 @@ type group struct {
 	members []int32
 }
 
-// newTrace makes a trace of what was heard.
+// newTrace evaluates a history.
 func newTrace(h history) *Trace {
 	t := &Trace{history: h}
 	t.close()
@@ -127,7 +126,7 @@ func newTrace(h history) *Trace {
 	return t
 }
 
-// close has what has not ended last until now, which is at the end of all.
+// close extends everything that has not ended to now, the end of the trace.
 func (t *Trace) close() {
 	for i := range t.records {
 		t.now = max(t.now, t.records[i].end)
@@ -154,14 +153,14 @@ func (t *Trace) close() {
 	}
 }
 
-// distinct returns each edge once, and none from a task to itself.
+// distinct returns the edges without duplicates and loops.
 func distinct(edges []edge) []edge {
 	slices.SortFunc(edges, func(a, b edge) int { return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.to, b.to)) })
 	edges = slices.Compact(edges)
 	return slices.DeleteFunc(edges, func(e edge) bool { return e.from == e.to })
 }
 
-// process returns the index of a device, host for others.
+// process returns the index of a device, host if it is not a known device.
 func (t *Trace) process(device int) int {
 	for i := range t.devices {
 		if t.devices[i].num == device {
@@ -171,20 +170,20 @@ func (t *Trace) process(device int) int {
 	return host
 }
 
-// builder makes the slices.
+// builder builds the slices of a trace.
 type builder struct {
 	t *Trace
 	// in is the group of each slice.
 	groups []group
 	in     []int
-	// recorded says of which devices there are records, regionByID and opByID whose a
-	// record is.
+	// recorded says which devices have records. regionByID and opByID find the region
+	// and operation of a record.
 	recorded   []bool
 	regionByID map[ompt.ID]int32
 	opByID     map[ompt.ID]int32
-	// ofRun and ofRegion are the slices of runs and regions, none where there is none.
+	// ofRun and ofRegion hold the slices of runs and regions, none if there is none.
 	ofRun, ofRegion []int32
-	// withRecord are the operations that a device recorded.
+	// withRecord says which operations have a record of the device.
 	withRecord []bool
 }
 
@@ -228,7 +227,7 @@ func (b *builder) add(process int, name string, queue int32, s slice) int32 {
 
 func (b *builder) addTo(g int, s slice) int32 {
 	i := int32(len(b.t.slices))
-	// Clocks differ by a little: nothing ends before it begins.
+	// Clocks differ slightly; make sure that nothing ends before it begins.
 	s.end = max(s.end, s.begin)
 	b.t.slices = append(b.t.slices, s)
 	b.in = append(b.in, g)
@@ -244,8 +243,8 @@ const (
 	dataTracks   = "data, by the host"
 )
 
-// addRuns adds the bodies that ran on the host. What a target task of a device runs
-// there is its target region's.
+// addRuns adds the bodies that ran on the host. Host work of a target task on a device
+// belongs to its target region.
 func (b *builder) addRuns() {
 	t := b.t
 	b.ofRun = make([]int32, len(t.runs))
@@ -266,7 +265,7 @@ func (b *builder) addRuns() {
 func (b *builder) addRegions() {
 	t := b.t
 	b.ofRegion = make([]int32, len(t.regions))
-	// outer is where a target task runs inside of another's body.
+	// outer is the run of another task's body in which a target task runs.
 	outer := map[int32]int32{}
 	for _, r := range t.runs {
 		if r.parent != none && t.tasks[r.task].flags&ompt.TaskTarget != 0 {
@@ -301,7 +300,7 @@ func (b *builder) addWaits() {
 	}
 }
 
-// waitName names a wait as programs do.
+// waitName returns the name of a kind of wait in the program.
 func waitName(k ompt.SyncRegion) string {
 	return strings.TrimPrefix(k.String(), "ompt_sync_region_")
 }
@@ -332,7 +331,7 @@ func (b *builder) taskOfRecord(r *record) int32 {
 	return none
 }
 
-// addOps adds the operations that no device recorded.
+// addOps adds the operations without a record of a device.
 func (b *builder) addOps() {
 	t := b.t
 	for i := range t.ops {
@@ -342,7 +341,7 @@ func (b *builder) addOps() {
 		}
 		s := slice{laid: laid{interval{o.begin, o.end}, none}, kind: t.kindOf(o.dataOp, o.src, o.dest), task: o.task, bytes: o.bytes, label: o.label}
 		if o.dataOp == 0 {
-			// It tells when a kernel was handed over, not when it ran.
+			// The event tells when the kernel was submitted, not when it ran.
 			s.kind, s.label = kindOther, "submit "+o.label
 		} else if s.kind == kindOther {
 			s.label = opName(o.dataOp) + " " + o.label
@@ -362,8 +361,8 @@ func (b *builder) addOps() {
 	}
 }
 
-// kindOf returns what an operation is drawn as; 0 is a kernel. A memory routine's
-// transfers tell their direction by their devices alone.
+// kindOf returns the kind of a slice for an operation; 0 is a kernel. The direction of a
+// memory routine's transfer follows from its devices.
 func (t *Trace) kindOf(o ompt.TargetDataOp, src, dest int) kind {
 	switch {
 	case o == 0:
@@ -388,7 +387,7 @@ func moves(o ompt.TargetDataOp) bool {
 	return true
 }
 
-// opName is short for a data operation.
+// opName returns a short name of a data operation.
 func opName(o ompt.TargetDataOp) string {
 	switch o {
 	case ompt.TargetDataAlloc, ompt.TargetDataAllocAsync:
@@ -403,7 +402,7 @@ func opName(o ompt.TargetDataOp) string {
 	return strings.TrimPrefix(o.String(), "ompt_target_data_")
 }
 
-// lay gives each slice its track.
+// lay assigns each slice to a track.
 func (b *builder) lay() {
 	t := b.t
 	rank := map[string]int{workers: 0, programWaits: 1, dataTracks: 3, regionTracks: 4}
@@ -447,7 +446,7 @@ func (b *builder) lay() {
 	}
 }
 
-// measure finds out when each task worked, and where arrows to it end.
+// measure determines when each task worked, and where its arrows begin and end.
 func (b *builder) measure() {
 	t := b.t
 	t.spans, t.anchors = make([]interval, len(t.tasks)), make([]anchor, len(t.tasks))
@@ -465,7 +464,7 @@ func (b *builder) measure() {
 		}
 		t.spans[task] = interval{min(t.spans[task].begin, v.begin), max(t.spans[task].end, v.end)}
 	}
-	// better are kernels, which arrows go to where there are some.
+	// Arrows go to kernels if there are any.
 	better := func(now int32, than kind) bool {
 		return now == none || t.slices[now].kind != kindKernel && than == kindKernel
 	}
@@ -477,7 +476,7 @@ func (b *builder) measure() {
 		cover(s.task, s.interval)
 		a := &t.anchors[s.task]
 		same := func(now int32) bool { return (t.slices[now].kind == kindKernel) == (s.kind == kindKernel) }
-		// Inside of its region an operation is not what depends.
+		// An operation inside its own region is not where the dependence applies.
 		if s.parent != none && t.slices[s.parent].task == s.task {
 			continue
 		}
@@ -505,7 +504,7 @@ func (b *builder) measure() {
 	}
 }
 
-// taskLabel names a task.
+// taskLabel returns the name of a task.
 func (t *Trace) taskLabel(i int32) string {
 	if i == none {
 		return ""
@@ -535,15 +534,15 @@ var constructNames = map[ompt.TargetKind]string{
 	ompt.TargetUpdate: "target update", ompt.TargetUpdateNowait: "target update",
 }
 
-// implicit reports whether a task is one that nobody made.
+// implicit reports whether a task was not created by a construct.
 func (t *Trace) implicit(i int32) bool {
 	return t.tasks[i].flags&(ompt.TaskInitial|ompt.TaskImplicit) != 0
 }
 
-// ran reports whether a task was not dropped before it ran.
+// ran reports whether a task was run and not dropped before.
 func (t *Trace) ran(i int32) bool { return t.tasks[i].status != ompt.TaskCancel }
 
-// deviceName names one of devices.
+// deviceName returns the name of one of devices, or "host".
 func (t *Trace) deviceName(p int) string {
 	if p == host {
 		return "host"
@@ -555,7 +554,7 @@ func (t *Trace) deviceName(p int) string {
 	return name
 }
 
-// measureMemory adds up what is allocated on each device.
+// measureMemory computes the memory in use on each device over time.
 func (t *Trace) measureMemory() {
 	changes := make([][]change, len(t.devices))
 	for i := range t.ops {

@@ -40,7 +40,7 @@ func encode(words []uint32, order binary.AppendByteOrder) []byte {
 	return code
 }
 
-// Ids of a shader, from 1. The next free one is idFree.
+// Ids of a shader. The next free one is idFree.
 const (
 	idVoid = iota + 1
 	idFunctionType
@@ -56,8 +56,8 @@ const (
 	idBound = 100
 )
 
-// shader is a compute module to break: a main function with types and
-// constants for use in its parts.
+// shader is a compute module that tests modify: a main function with types and constants
+// for use in its parts.
 type shader struct {
 	modes       [][]uint32 // nil: LocalSize 4 2 1
 	annotations [][]uint32
@@ -97,7 +97,7 @@ func (s shader) encode() []byte {
 	)...)
 }
 
-// Ids of a buffer's declarations, as made by storageBuffer.
+// Ids of the declarations that storageBuffer makes.
 const (
 	idArray = idFree + iota
 	idStruct

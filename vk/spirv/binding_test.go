@@ -84,8 +84,8 @@ func TestViewsOfOneBufferAreOneBinding(t *testing.T) {
 	}
 }
 
-// TestViewsOfOneBindingUnite covers what no compiler here writes: an image and
-// a sampler that share a combined descriptor, and arrays of different length.
+// TestViewsOfOneBindingUnite covers cases that no installed compiler emits: an image and a
+// sampler with a combined descriptor, and arrays of different lengths.
 func TestViewsOfOneBindingUnite(t *testing.T) {
 	tests := []struct {
 		name  string

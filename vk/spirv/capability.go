@@ -5,8 +5,8 @@ import "strconv"
 // Capability is a feature that a module declares to use with OpCapability.
 type Capability uint32
 
-// Capabilities of core SPIR-V and of the extensions that compute modules use,
-// with the specification's numbers.
+// The capabilities of core SPIR-V and of extensions that compute modules use. Each has
+// the specification's name, after "Capability", and number.
 const (
 	CapabilityMatrix                                      Capability = 0
 	CapabilityShader                                      Capability = 1
@@ -329,8 +329,7 @@ var capabilityNames = map[Capability]string{
 	CapabilityGroupUniformArithmeticKHR:                   "GroupUniformArithmeticKHR",
 }
 
-// String returns the specification's name, or "Capability(number)" for one
-// that this package does not know.
+// String returns the specification's name, or "Capability(number)" for an unknown one.
 func (c Capability) String() string {
 	if name, ok := capabilityNames[c]; ok {
 		return name

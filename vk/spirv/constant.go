@@ -2,26 +2,27 @@ package spirv
 
 import "math"
 
-// constant is an integer or boolean that may depend on specialization
-// constants, as the operations that compute it. The last node is its value.
+// constant is an integer or boolean constant that may depend on specialization constants.
+// It is represented by the operations that compute it; the value of the last node is its
+// value.
 type constant struct {
 	nodes       []node
 	specialized bool // depends on a specialization constant that has a SpecId
 }
 
-// node is one operation of a constant on nodes before it.
+// node is one operation of a constant; its operands are earlier nodes.
 type node struct {
 	opcode uint16 // opConstant for a value, else an operation of OpSpecConstantOp
 	bits   uint8  // width of the result; 1 for a boolean
 	source uint8  // width of the first operand
 	args   [3]uint8
-	value  uint64 // of opConstant, by default
+	value  uint64 // of opConstant: the default value
 	spec   *uint32
 }
 
-// value computes a constant with the specialization constants in spec, SpecId
-// to value, and the others at their defaults. It is zero-extended from its
-// width. ok is false after a division by zero.
+// value computes a constant. spec holds values of specialization constants by SpecId; the
+// others have their defaults. The result is zero-extended from its width. ok is false after
+// a division by zero.
 func (c constant) value(spec map[uint32]uint32) (v uint64, ok bool) {
 	var values [maxConstantNodes]uint64
 	for i := range c.nodes {
@@ -48,8 +49,8 @@ func (c constant) value(spec map[uint32]uint32) (v uint64, ok bool) {
 	return v, len(c.nodes) > 0
 }
 
-// dimension is value as one dimension of a workgroup: zero when it is not
-// defined or does not fit.
+// dimension returns the value as a dimension of a workgroup, zero if it is undefined or
+// too large.
 func (c constant) dimension(spec map[uint32]uint32) uint32 {
 	v, ok := c.value(spec)
 	if !ok || v > math.MaxUint32 {
@@ -69,8 +70,7 @@ func truncate(v uint64, bits uint8) uint64 { return v << (64 - bits) >> (64 - bi
 
 func signed(v uint64, bits uint8) int64 { return int64(v<<(64-bits)) >> (64 - bits) }
 
-// operands returns how many operands an operation of a constant has, or 0 for
-// one that is not folded.
+// operands returns the number of operands of an operation, 0 for one that cannot be folded.
 func operands(opcode uint32) int {
 	switch opcode {
 	case opUConvert, opSConvert, opSNegate, opNot, opLogicalNot:
@@ -154,7 +154,7 @@ func (n *node) operate(a, b, c uint64) (v uint64, ok bool) {
 	return 0, false
 }
 
-// divide applies a division by b, which is not zero.
+// divide computes a division by b, which is not zero.
 func (n *node) divide(a, b uint64, sa, sb int64) uint64 {
 	switch n.opcode {
 	case opUDiv:
@@ -164,7 +164,7 @@ func (n *node) divide(a, b uint64, sa, sb int64) uint64 {
 	case opSDiv:
 		return uint64(sa / sb)
 	}
-	remainder := sa % sb // has the sign of sa, as OpSRem wants
+	remainder := sa % sb // has the sign of sa, as OpSRem requires
 	if n.opcode == opSMod && remainder != 0 && (remainder < 0) != (sb < 0) {
 		remainder += sb
 	}

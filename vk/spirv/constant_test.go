@@ -80,14 +80,14 @@ func TestLocalSizeSpec(t *testing.T) {
 	}
 }
 
-// TestOperationsOfConstants folds every operation, at a width where sign and
-// truncation show, as the length of an array of uints.
+// TestOperationsOfConstants folds every operation as the length of an array of uints, with
+// operands whose sign and truncation make a difference.
 func TestOperationsOfConstants(t *testing.T) {
 	const minus7, minus3 = 0xfffffff9, 0xfffffffd
 	tests := []struct {
 		operation uint32
 		a, b      uint32
-		boolean   bool // the result is a boolean: select 1 or 2 by it
+		boolean   bool // the result is a boolean, by which 1 or 2 is selected
 		want      uint64
 	}{
 		{opIAdd, minus7, 9, false, 2},
@@ -184,8 +184,8 @@ func TestUnaryAndLogicalOperationsOfConstants(t *testing.T) {
 	}
 }
 
-// foldedLength returns the length of an array of chars that is sized by a
-// constant, through the MinSize of a block.
+// foldedLength returns the length of an array of chars whose size is a constant, computed
+// from the MinSize of a block.
 func foldedLength(t *testing.T, globals [][]uint32, length uint32) uint64 {
 	t.Helper()
 	s := storageBuffer()

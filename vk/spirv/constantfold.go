@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// constantOf collects the operations that compute an integer or boolean
-// constant; in is the instruction that uses it.
+// constantOf collects the operations that compute an integer or boolean constant; in is the
+// instruction that uses it.
 func (p *parser) constantOf(in instruction, id uint32) (constant, error) {
 	f := folder{p: p}
 	if _, err := f.fold(in, id, 0); err != nil {
@@ -15,16 +15,15 @@ func (p *parser) constantOf(in instruction, id uint32) (constant, error) {
 	return f.constant, nil
 }
 
-// folder builds one constant. Shared operands become one node, and the number
-// of nodes bounds the work.
+// folder builds one constant. Shared operands become one node, and the number of nodes is
+// bounded.
 type folder struct {
 	p        *parser
 	constant constant
 	index    map[uint32]uint8 // id to node
 }
 
-// fold appends the node of a constant, unless there is one, and returns its
-// place.
+// fold returns the index of a constant's node, which it appends if there is none.
 func (f *folder) fold(in instruction, id uint32, depth int) (uint8, error) {
 	if i, ok := f.index[id]; ok {
 		return i, nil
@@ -92,8 +91,8 @@ func (f *folder) operationNode(in instruction, depth int) (n node, err error) {
 	return n, nil
 }
 
-// foldExtract folds the component that an OpCompositeExtract takes out of a
-// constant composite.
+// foldExtract folds the component of a constant composite that an OpCompositeExtract
+// extracts.
 func (f *folder) foldExtract(in instruction, depth int) (uint8, error) {
 	if len(in.operands) < 5 || len(in.operands) > 4+maxConstantNodes {
 		return 0, in.errorf("OpCompositeExtract has %d operands", len(in.operands)-3)
@@ -127,7 +126,7 @@ func (f *folder) foldExtract(in instruction, depth int) (uint8, error) {
 	return place, err
 }
 
-// constantNode returns the node of a scalar constant that is its own value.
+// constantNode returns the node of a scalar constant that has a value of its own.
 func (p *parser) constantNode(in instruction) (node, error) {
 	n := node{opcode: opConstant}
 	var err error
@@ -180,9 +179,8 @@ func (p *parser) scalarBits(in instruction, id uint32) (uint8, error) {
 	return 0, in.errorf("type %%%d is neither boolean nor an integer of 8, 16, 32 or 64 bits", id)
 }
 
-// collectSpecConstants lists the scalar specialization constants that a
-// pipeline can set, sorted by SpecId. glslang declares some of them twice;
-// declarations that agree become one.
+// collectSpecConstants returns the scalar specialization constants with a SpecId, sorted by
+// it. glslang declares some of them twice; equal declarations become one.
 func (p *parser) collectSpecConstants() ([]SpecConstant, error) {
 	var list []SpecConstant
 	for _, word := range p.specs {

@@ -10,8 +10,8 @@ const (
 	headerWords = 5
 )
 
-// decodeWords turns a module's bytes into words in native byte order. The
-// magic number tells the order of the bytes.
+// decodeWords converts a module's bytes to words in native byte order. The magic number
+// determines the byte order of the module.
 func decodeWords(code []byte) ([]uint32, error) {
 	if len(code) < 4*headerWords {
 		return nil, headerError(len(code)/4, "truncated: %d bytes of %d", len(code), 4*headerWords)
@@ -61,7 +61,7 @@ func (in instruction) errorf(format string, args ...any) error {
 	return &Error{Word: in.word, Op: operationName(in.opcode), Msg: fmt.Sprintf(format, args...)}
 }
 
-// decodeInstruction reads the instruction at an offset inside words.
+// decodeInstruction decodes the instruction at an offset in words.
 func decodeInstruction(words []uint32, word int) (instruction, error) {
 	in := instruction{opcode: uint16(words[word]), word: word}
 	count := int(words[word] >> 16)
@@ -75,9 +75,9 @@ func decodeInstruction(words []uint32, word int) (instruction, error) {
 	return in, nil
 }
 
-// literalString reads a string literal: UTF-8, four bytes a word from the low
-// one up, ended by a zero byte. It returns the number of words that the literal takes,
-// zero when nothing ends it.
+// literalString decodes a string literal: UTF-8, four bytes in each word beginning with the
+// low one, terminated by a zero byte. It returns the number of words of the literal, zero
+// if it is not terminated.
 func literalString(operands []uint32) (s string, words int) {
 	words = literalStringWords(operands)
 	if words == 0 {

@@ -30,17 +30,16 @@ const (
 	builtInWorkgroupSize = 25
 )
 
-// decoration is the sum of the decorations of one id or member.
+// decoration is the union of the decorations of one id or member.
 type decoration struct {
-	set uint64 // bit n: has the decoration of number n
+	set uint64 // bit n: has the decoration with number n
 
 	specID, arrayStride, matrixStride, builtIn, binding, descriptorSet, offset uint32
 }
 
 func (d *decoration) has(number uint32) bool { return d.set&(1<<number) != 0 }
 
-// value returns where the literal of a decoration is kept, or nil for one that
-// has none.
+// value returns the field for the literal of a decoration, nil if it has none.
 func (d *decoration) value(number uint32) *uint32 {
 	switch number {
 	case decorationSpecID:
@@ -61,8 +60,8 @@ func (d *decoration) value(number uint32) *uint32 {
 	return nil
 }
 
-// add notes one decoration; in is the instruction to blame, literals what
-// follows the number.
+// add adds one decoration. in is the instruction for errors, literals are the operands
+// after the decoration's number.
 func (d *decoration) add(in instruction, number uint32, literals []uint32) error {
 	switch number {
 	case decorationBlock, decorationBufferBlock, decorationRowMajor, decorationNonWritable, decorationNonReadable:
@@ -101,9 +100,9 @@ func (d *decoration) merge(in instruction, group *decoration) error {
 	return nil
 }
 
-// decorations holds what a module says of its ids and of the members of its
-// structures. It grows with the instructions that decorate, and a group is
-// merged into its targets as a sum, so that groups multiply nothing.
+// decorations holds the decorations of a module's ids and structure members. Its size is
+// linear in the number of decorating instructions. Decorations of a group are united first
+// and then merged into each target, so that groups do not multiply the work.
 type decorations struct {
 	index  map[uint64]int32 // by idKey or memberKey, into sums
 	sums   []decoration
@@ -114,7 +113,7 @@ func idKey(id uint32) uint64 { return uint64(id) << 32 }
 
 func memberKey(id, member uint32) uint64 { return uint64(id)<<32 | uint64(member+1) }
 
-// of returns the decorations under a key. The result is for reading only.
+// of returns the decorations under a key, for reading only.
 func (d *decorations) of(key uint64) *decoration {
 	if i, ok := d.index[key]; ok {
 		return &d.sums[i]
@@ -124,7 +123,7 @@ func (d *decorations) of(key uint64) *decoration {
 
 var undecorated decoration
 
-// at returns the decorations under a key, for adding to.
+// at returns the decorations under a key, to which the caller adds.
 func (d *decorations) at(key uint64) *decoration {
 	if i, ok := d.index[key]; ok {
 		return &d.sums[i]
@@ -144,7 +143,7 @@ func reflected(number uint32) bool {
 	return number < 64 && all&(uint64(1)<<number) != 0
 }
 
-// scan notes one annotation.
+// scan records one annotation.
 func (d *decorations) scan(in instruction) error {
 	o := in.operands
 	switch in.opcode {
@@ -165,8 +164,7 @@ func (d *decorations) scan(in instruction) error {
 	return nil
 }
 
-// mergeGroups gives every target of a group the group's decorations. bound is
-// the module's bound on ids.
+// mergeGroups adds each group's decorations to its targets. bound is the module's id bound.
 func (d *decorations) mergeGroups(words []uint32, bound uint32) error {
 	for _, word := range d.groups {
 		in, err := decodeInstruction(words, word)

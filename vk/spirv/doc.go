@@ -1,6 +1,6 @@
-// Package spirv reads a compute module in SPIR-V and says what a launch has to
-// know about it: the entry points, the size of their workgroups, the
-// descriptors and push constants that they use, the specialization constants.
+// Package spirv parses a compute module in SPIR-V and returns what a launch has to know
+// about it: the entry points, the sizes of their workgroups, the descriptors and push
+// constants that they use, and the specialization constants.
 //
 // # The problem
 //
@@ -17,20 +17,19 @@
 //	variables       storage buffers, push constants◄┘   │
 //	functions       loads, stores, atomics, calls ◄─────┘
 //
-// Parse reads it in four passes over the words: definitions and decorations;
-// sizes of types; one summary of each function (the variables it touches and
-// how, the functions it calls); and for each compute entry point the union of
-// the summaries over its static call graph. So an entry point lists only what
-// it uses itself, not what its neighbours in the module use.
+// Parse makes four passes over the words: definitions and decorations; sizes of types; a
+// summary of each function (which variables it accesses and how, and which functions it
+// calls); and for each compute entry point the union of the summaries over its static call
+// graph. So an entry point lists only what it uses itself, not what other entry points of
+// the module use.
 //
 // # Reads and writes
 //
-// A binding is reported as read or written when an instruction reached from
-// the entry point may read or write through a pointer derived from its
-// variable. Where a pointer leaves what the package follows (an argument of a
-// call, a selection between pointers, an instruction it does not know), it
-// counts as both. A binding that is not reported as written is therefore
-// never written by the module. Accesses by device address are outside this:
+// A binding is reported as read or written if an instruction reachable from the entry
+// point may read or write through a pointer derived from its variable. A pointer that the
+// package does not follow (an argument of a call, a selection between pointers, an unknown
+// instruction) counts as both read and written. A binding that is not reported as written
+// is therefore never written by the module. Accesses by device address are not covered;
 // EntryPoint.UsesAddresses says that there are some.
 //
 // # Who calls it
@@ -40,10 +39,9 @@
 //
 // # What it costs, and hostile input
 //
-// Time and memory are proportional to the number of words, never to a number
-// that the module claims, apart from the limits in limits.go on what is
-// multiplied by the number of entry points. No input makes Parse panic. Every
-// error is an *Error that names the word offset, the instruction and what is
-// wrong with it. Parse is no validator: it refuses what would make its own
-// answers wrong, and leaves the rest to spirv-val and to the driver.
+// Time and memory are proportional to the number of words, never to a number in the
+// module, apart from the limits in limits.go on what is multiplied by the number of entry
+// points. No input makes Parse panic. Every error is an *Error with the word offset, the
+// instruction and the problem. Parse is not a validator: it rejects what would make its
+// own results wrong, and leaves the rest to spirv-val and to the driver.
 package spirv

@@ -12,7 +12,7 @@ const (
 	modeLocalSizeID = 38
 )
 
-// collectMode notes an execution mode that gives the size of a workgroup.
+// collectMode records an execution mode that gives the size of a workgroup.
 func (p *parser) collectMode(in instruction) error {
 	function, mode, sizes := in.operands[0], in.operands[1], in.operands[2:]
 	if in.opcode == opExecutionMode && mode != modeLocalSize || in.opcode == opExecutionModeID && mode != modeLocalSizeID {
@@ -93,8 +93,8 @@ func (p *parser) findWorkgroupSize() (instruction, error) {
 	return found, nil
 }
 
-// setLocalSize finds the size of an entry point's workgroup. in is its
-// OpEntryPoint, function the id of its function.
+// setLocalSize determines the workgroup size of an entry point. in is its OpEntryPoint,
+// function the id of its function.
 func (p *parser) setLocalSize(in instruction, e *EntryPoint, function uint32, workgroupSize instruction) error {
 	source, ids := workgroupSize, []uint32(nil)
 	if workgroupSize.operands != nil {
@@ -132,7 +132,7 @@ func (p *parser) setLocalSize(in instruction, e *EntryPoint, function uint32, wo
 	return nil
 }
 
-// walker unites the summaries of the functions that an entry point reaches.
+// walker unites the summaries of the functions that are reachable from an entry point.
 type walker struct {
 	*parser
 	round   uint32        // counts entry points
@@ -147,13 +147,13 @@ type variableUse struct {
 	access access
 }
 
-// frame is a function being walked, and which of its calls comes next.
+// frame is a function on the walker's stack, and the index of its next call.
 type frame struct {
 	function uint32
 	next     int
 }
 
-// reflect fills in what the function of an entry point uses.
+// reflect sets the fields of an entry point that depend on its function.
 func (w *walker) reflect(in instruction, id uint32) (e EntryPoint, err error) {
 	root := w.functionIndex.get(id)
 	if root == 0 {
@@ -184,7 +184,7 @@ func (w *walker) reflect(in instruction, id uint32) (e EntryPoint, err error) {
 	return e, w.describe(&e)
 }
 
-// open begins the walk over a function with what it uses itself.
+// open pushes a function on the stack and adds its own uses.
 func (w *walker) open(function uint32, e *EntryPoint) {
 	w.visited[function] = 2 * w.round
 	w.stack = append(w.stack, frame{function: function})
@@ -200,8 +200,7 @@ func (w *walker) open(function uint32, e *EntryPoint) {
 	}
 }
 
-// describe turns the variables that the walk has found into the entry point's
-// interface.
+// describe converts the variables that the walk has found to the entry point's interface.
 func (w *walker) describe(e *EntryPoint) error {
 	slices.Sort(w.order)
 	var push *variable
@@ -241,13 +240,13 @@ func (w *walker) describe(e *EntryPoint) error {
 	return err
 }
 
-// view is a variable as a binding; several may share one.
+// view is a variable described as a binding; several variables may share a binding.
 type view struct {
 	Binding
 	word int // offset of its OpVariable
 }
 
-// setAccess notes what an entry point does to a binding.
+// setAccess sets how an entry point accesses a binding.
 func (b *Binding) setAccess(a access) {
 	b.Read = a&accessRead != 0
 	b.Written = a&accessWrite != 0 && b.Kind.writable()
@@ -255,8 +254,7 @@ func (b *Binding) setAccess(a access) {
 	b.WriteOnly = b.NonReadable || !b.Read
 }
 
-// uniteViews sorts bindings and makes one of those that share a set and
-// binding.
+// uniteViews sorts bindings and unites those with the same set and binding number.
 func (w *walker) uniteViews(views []view) ([]Binding, error) {
 	slices.SortStableFunc(views, func(a, b view) int {
 		return cmp.Or(cmp.Compare(a.Set, b.Set), cmp.Compare(a.Binding.Binding, b.Binding.Binding))
@@ -278,7 +276,7 @@ func (w *walker) uniteViews(views []view) ([]Binding, error) {
 	return united, nil
 }
 
-// unite adds another view of the same descriptor.
+// unite adds another variable of the same descriptor.
 func (b *Binding) unite(view Binding) {
 	if b.Name == "" {
 		b.Name = view.Name
@@ -301,8 +299,8 @@ func (b *Binding) unite(view Binding) {
 	}
 }
 
-// unitedKind returns the kind of descriptor that serves variables of both
-// kinds: an image and a sampler may share a combined one.
+// unitedKind returns the kind of descriptor for variables of both kinds. An image and a
+// sampler may share a combined one.
 func unitedKind(a, b BindingKind) (BindingKind, bool) {
 	if a == b {
 		return a, true

@@ -121,9 +121,9 @@ func TestUnknownInstructionsCountAsAccess(t *testing.T) {
 	const unknown = 7777
 	s := storageBuffer()
 	s.body = [][]uint32{
-		op(unknown, idUint, 40, 42), // names a pointer that comes after it, as OpPhi may
+		op(unknown, idUint, 40, 42), // refers to a later pointer, as OpPhi may
 		op(unknown, idUint, 41, 3),
-		op(opAccessChain, idUintPointer, 42, idVariable, idZero, 41), // 41 is known to the unknown only
+		op(opAccessChain, idUintPointer, 42, idVariable, idZero, 41), // only the unknown instruction defines 41
 	}
 	m, err := Parse(s.encode())
 	if err != nil {

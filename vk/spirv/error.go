@@ -14,13 +14,14 @@ var (
 	ErrEntryPoint = errors.New("spirv: no such compute entry point")
 )
 
-// Error says what is wrong with a module, and where.
+// Error is a defect of a module and its position.
 type Error struct {
 	Word int    // offset of the instruction's first word; 0 to 4 is the header
 	Op   string // name of the instruction, as "OpVariable", or "header"
-	Msg  string
+	Msg  string // the defect
 }
 
+// Error returns the position, the instruction and the defect.
 func (e *Error) Error() string {
 	return fmt.Sprintf("spirv: word %d: %s: %s", e.Word, e.Op, e.Msg)
 }

@@ -6,13 +6,12 @@ import (
 	"slices"
 )
 
-// Fold returns the words of a variant of m for launches that are longer along
-// one dimension, 0 for x or 1 for y, than the limit workgroups of a dispatch.
-// m itself is unchanged.
+// Fold returns the words of a variant of m for launches that have more workgroups along one
+// dimension, 0 for x or 1 for y, than the limit of a dispatch. m is not changed.
 //
-// A launch of g workgroups along the dimension and one along z is issued as
-// layers of limit workgroups that stand along z; the last one may be shorter,
-// a dispatch of its own with its base along z:
+// A launch of g workgroups along the dimension and one along z becomes layers of limit
+// workgroups along z. If the last layer is shorter, it is a dispatch of its own whose base
+// is along z:
 //
 //	workgroups 0 … g-1 of the launch         what the device counts
 //
@@ -20,20 +19,19 @@ import (
 //	limit … 2*limit-1                         0 … limit-1    z = 1
 //	2*limit … g-1                             0 …            z = 2
 //
-// In the variant WorkgroupId and GlobalInvocationId are those of the launch,
-// with z as in its only layer. Whatever is counted inside a workgroup, as are
-// LocalInvocationId, LocalInvocationIndex and subgroups, does not change. Sizes
-// of workgroups that depend on specialization constants stay so. Indices wrap
-// at 32 bits.
+// In the variant, WorkgroupId and GlobalInvocationId have the values of the original
+// launch; their z is 0. Everything inside a workgroup, such as LocalInvocationId,
+// LocalInvocationIndex and subgroups, is unchanged. Workgroup sizes that depend on
+// specialization constants still do. Indices wrap at 32 bits.
 //
-// For an entry point that uses neither built-in the result is a copy of the
-// module. Otherwise it has no entry point but the one asked for, and a few
-// instructions more where that one's function begins.
+// For an entry point that uses neither built-in the result is a copy of the module.
+// Otherwise the result has only the requested entry point, with a few more instructions
+// at the beginning of its function.
 //
-// The error wraps ErrEntryPoint if there is no such compute entry point. It is
-// an *Error that blames an instruction if the entry point uses NumWorkgroups,
-// which would show how the launch was cut, or one of the built-ins other than
-// by loading it or a component of it.
+// The error wraps ErrEntryPoint if there is no such compute entry point. It is an *Error
+// with the instruction if the entry point uses NumWorkgroups, which would differ from that
+// of the launch, or if it uses one of the built-ins other than by loading it or a component
+// of it.
 func Fold(m *Module, entry string, dimension int, limit uint32) ([]uint32, error) {
 	if dimension != 0 && dimension != 1 {
 		return nil, fmt.Errorf("spirv: Fold: dimension %d is neither 0 nor 1", dimension)
@@ -68,7 +66,7 @@ func Fold(m *Module, entry string, dimension int, limit uint32) ([]uint32, error
 	return f.rewrite()
 }
 
-// rescan does again those passes of Parse that Fold needs the results of.
+// rescan repeats the passes of Parse whose results Fold needs.
 func rescan(words []uint32) (*parser, error) {
 	if len(words) < headerWords {
 		return nil, headerError(len(words), "truncated: %d words of %d", len(words), headerWords)
@@ -113,21 +111,21 @@ type folding struct {
 	workgroup, global *foldedInput            // by built-in; nil when not used
 	inputs            map[uint32]*foldedInput // by root, as in parser.roots
 
-	// Size of a workgroup along the dimension and along z: an id, or where that
-	// is 0 a literal.
+	// Size of a workgroup along the dimension and along z. It is an id or, if that is
+	// 0, a literal.
 	sizeIDs, sizes [2]uint32
 
-	prologue  int    // offset of the instruction after which the prologue comes
+	prologue  int    // offset of the instruction after which the prologue is inserted
 	hardware  uint32 // id of the Input WorkgroupId
-	decorated bool   // the first annotation is written
+	decorated bool   // the first annotation has been written
 
 	out    []uint32
 	nextID uint32
 }
 
-// foldedInput is a variable of storage class Input that the rewritten module
-// has twice: as an Input of a new id, which the device sets, and as a Private
-// variable of the old id, which the prologue sets.
+// foldedInput is a variable of storage class Input that becomes two variables in the
+// rewritten module: an Input with a new id, which the device sets, and a Private variable
+// with the old id, which the prologue sets.
 type foldedInput struct {
 	variable
 	builtIn        uint32
@@ -164,8 +162,7 @@ func (f *folding) findEntryPoint(entry string) error {
 	return nil
 }
 
-// findInputs finds the variables to fold. It returns false when the entry
-// point uses none of them.
+// findInputs finds the variables to fold. It returns false if the entry point uses none.
 func (f *folding) findInputs() (used bool, err error) {
 	if err := f.refuseMembers(); err != nil {
 		return false, err
@@ -208,7 +205,7 @@ func (f *folding) findInputs() (used bool, err error) {
 	return used, nil
 }
 
-// refuseMembers refuses structures that hold one of the built-ins.
+// refuseMembers returns an error if a structure has a member with one of the built-ins.
 func (f *folding) refuseMembers() error {
 	first, builtIn := uint64(math.MaxUint64), uint32(0)
 	for key, i := range f.decorations.index {
@@ -231,8 +228,8 @@ func (f *folding) refuseMembers() error {
 	return in.errorf("member %d of %%%d is the built-in %s, which only a variable of its own can be folded as", uint32(first)-1, id, foldedNames[builtIn])
 }
 
-// reachedVariables tells for each of the module's variables whether a function
-// that the entry point reaches uses it.
+// reachedVariables reports, for each of the module's variables, whether a function reachable
+// from the entry point uses it.
 func (f *folding) reachedVariables() ([]bool, error) {
 	root := f.functionIndex.get(f.function)
 	if root == 0 {
@@ -257,8 +254,8 @@ func (f *folding) reachedVariables() ([]bool, error) {
 	return uses, nil
 }
 
-// newInput checks that a variable is what the rewriting supposes: a vector of
-// three 32-bit integers, declared after its types and before the function.
+// newInput checks that a variable is as the rewriting assumes: a vector of three 32-bit
+// integers, declared after its types and before the function.
 func (f *folding) newInput(v variable, builtIn uint32) (*foldedInput, error) {
 	in := f.at(v.word)
 	vector, err := f.pointee(v)
@@ -273,7 +270,7 @@ func (f *folding) newInput(v variable, builtIn uint32) (*foldedInput, error) {
 	if !ok || component.opcode != opTypeInt || component.operands[1] != 32 {
 		return nil, in.errorf("%s is no vector of integers of 32 bits", foldedNames[builtIn])
 	}
-	// A forward declaration lets the type of a pointer come after its variable.
+	// With a forward declaration, the type of a pointer may come after its variable.
 	start := f.functions[f.functionIndex.get(f.function)-1].start
 	if declaration.word > v.word || int(f.defs.get(in.operands[0])) > v.word || v.word > start {
 		return nil, in.errorf("%s is declared before its type or after the function %%%d", foldedNames[builtIn], f.function)
@@ -287,8 +284,8 @@ func (f *folding) newInput(v variable, builtIn uint32) (*foldedInput, error) {
 	}, nil
 }
 
-// findSize finds what the size of a workgroup comes from, in the order that
-// the specification gives the sources.
+// findSize finds the source of the workgroup size, in the specification's order of
+// precedence.
 func (f *folding) findSize() error {
 	if f.global == nil {
 		return nil
@@ -321,7 +318,7 @@ func (f *folding) findSize() error {
 	return nil
 }
 
-// refuseSize refuses a WorkgroupSize that is not the composite that source is.
+// refuseSize returns an error for a WorkgroupSize other than the composite source.
 func (f *folding) refuseSize(source instruction) error {
 	var ids []uint32
 	for key, i := range f.decorations.index {

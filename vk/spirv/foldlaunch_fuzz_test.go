@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// Whatever Parse accepts, Fold refuses or makes a module that Parse accepts and
-// finds the same entry point in. Every 4 bytes of edits put a number in the
-// place of a word, since bytes changed anywhere rarely leave a module whole.
+// Fold either refuses what Parse accepts or returns a module that Parse accepts and that has
+// the same entry point. Every 4 bytes of edits replace a word by a number, because random
+// changes of bytes rarely leave a module well-formed.
 func FuzzFold(f *testing.F) {
 	for _, code := range testModules(f) {
 		f.Add(code, []byte{}, uint32(65535), false)
@@ -18,7 +18,7 @@ func FuzzFold(f *testing.F) {
 		for words := len(code) / 4; len(edits) >= 4 && words > headerWords; edits = edits[4:] {
 			at := headerWords + int(binary.LittleEndian.Uint16(edits))%(words-headerWords)
 			value := uint32(binary.LittleEndian.Uint16(edits[2:]))
-			if value >= 0x8000 { // another opcode for an instruction of the same length
+			if value >= 0x8000 { // another opcode for the instruction, of the same length
 				value = binary.LittleEndian.Uint32(code[4*at:])&^0xffff | value&0x7fff
 			}
 			code = append([]byte(nil), code...)

@@ -21,7 +21,7 @@ func parsed(t testing.TB, file string) *Module {
 	return m
 }
 
-// fold folds and parses the result.
+// fold calls Fold and parses the result.
 func fold(t testing.TB, m *Module, entry string, dimension int, limit uint32) *Module {
 	t.Helper()
 	words, err := Fold(m, entry, dimension, limit)
@@ -43,7 +43,7 @@ func TestFoldedModulesAreValid(t *testing.T) {
 	validated := 0
 	for file := range testModules(t) {
 		if file == "pointers.spv" {
-			continue // of OpenCL's capabilities, in which no shader is valid
+			continue // OpenCL capabilities, which shaders must not have
 		}
 		m := parsed(t, file)
 		for _, e := range m.EntryPoints {
@@ -75,10 +75,10 @@ func TestFoldKeepsOneEntryPoint(t *testing.T) {
 		file, entry string
 		listed      int // variables in the interface
 	}{
-		{"fold_entries.spv", "main", 2},       // of SPIR-V 1.0: no Private variables
-		{"fold_entries.spv", "other", 3},      // and a LocalInvocationId
+		{"fold_entries.spv", "main", 2},       // SPIR-V 1.0, which does not list Private variables
+		{"fold_entries.spv", "other", 3},      // with a LocalInvocationId
 		{"fold_localsizeid.spv", "main", 3},   // with a WorkgroupId that the module did not have
-		{"fold_workgroup.spv", "main", 1 + 4}, // of SPIR-V 1.5: all that were listed, and the new one
+		{"fold_workgroup.spv", "main", 1 + 4}, // SPIR-V 1.5, which lists all old variables and the new one
 	} {
 		m := parsed(t, test.file)
 		folded := fold(t, m, test.entry, 0, 100)
@@ -168,7 +168,7 @@ func TestFoldRefusesBadArguments(t *testing.T) {
 	}
 }
 
-// Ids of an indexed shader, as made by indexed.
+// Ids of the declarations that indexed makes.
 const (
 	idVector = idFree + iota
 	idVectorPointer

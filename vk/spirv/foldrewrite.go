@@ -10,8 +10,8 @@ const (
 	opNoLine            = 317
 )
 
-// findPrologue finds where instructions can be put in front of what the entry
-// point's function does: behind the variables that its first block begins with.
+// findPrologue finds where to insert instructions at the beginning of the entry point's
+// function: after the variables at the beginning of its first block.
 func (f *folding) findPrologue() error {
 	function := &f.functions[f.functionIndex.get(f.function)-1]
 	for word := f.at(function.start).next(); ; {
@@ -25,7 +25,7 @@ func (f *folding) findPrologue() error {
 		case f.prologue == 0:
 			return in.errorf("function %%%d has no first block", f.function)
 		default:
-			return nil // OpFunctionEnd at the latest
+			return nil // OpFunctionEnd ends the loop at the latest
 		}
 	}
 }
@@ -35,10 +35,10 @@ func (f *folding) isSilent(in instruction) bool {
 	return (in.opcode == opExtInst || in.opcode == opExtInstWithForwardRefsKHR) && f.silentSets[in.operands[2]]
 }
 
-// input returns the variable to fold that an id is, or is derived from, or nil.
+// input returns the folded variable that an id is or is derived from, or nil.
 func (f *folding) input(id uint32) *foldedInput { return f.inputs[f.roots.get(id)] }
 
-// rewrite copies the module and changes what has to do with the inputs.
+// rewrite copies the module and changes the instructions that concern the inputs.
 func (f *folding) rewrite() ([]uint32, error) {
 	if f.workgroup == nil {
 		f.hardware = f.newID()
@@ -89,8 +89,7 @@ func (f *folding) emitResult(opcode uint16, resultType uint32, operands ...uint3
 
 func (f *folding) copy(in instruction) { f.emit(in.opcode, in.operands...) }
 
-// instruction appends one instruction of the module, or what comes in its
-// place.
+// instruction appends an instruction of the module or its replacement.
 func (f *folding) instruction(in instruction) error {
 	o := in.operands
 	switch in.opcode {
@@ -124,7 +123,7 @@ func (f *folding) instruction(in instruction) error {
 		f.copy(in)
 		return nil
 	case opCopyMemory:
-		// Read, a Private variable is as good as an Input.
+		// For reading, a Private variable can be used like an Input.
 		if f.input(o[0]) == nil {
 			f.copy(in)
 			return nil
@@ -137,8 +136,8 @@ func (f *folding) instruction(in instruction) error {
 	return nil
 }
 
-// emitEntryPoint appends the OpEntryPoint. Until SPIR-V 1.4 it lists variables
-// of the classes Input and Output only, and since then all.
+// emitEntryPoint appends the OpEntryPoint. Before SPIR-V 1.4 it lists variables of the
+// classes Input and Output only, since then all variables.
 func (f *folding) emitEntryPoint() error {
 	operands := append([]uint32{f.entry.operands[0], f.function}, f.name...)
 	for _, id := range f.interfaceIDs {
@@ -157,8 +156,8 @@ func (f *folding) emitEntryPoint() error {
 	return nil
 }
 
-// emitAnnotation appends an annotation; what it says of a folded variable goes
-// to the new Input.
+// emitAnnotation appends an annotation. Annotations of a folded variable are moved to the
+// new Input.
 func (f *folding) emitAnnotation(in instruction) {
 	if !f.decorated && f.workgroup == nil {
 		f.emit(opDecorate, f.hardware, decorationBuiltIn, builtInWorkgroupID)
@@ -181,8 +180,7 @@ func (f *folding) emitAnnotation(in instruction) {
 	}
 }
 
-// emitVariables appends the declarations that come in the place of a folded
-// variable.
+// emitVariables appends the declarations that replace a folded variable.
 func (f *folding) emitVariables(v *foldedInput) {
 	v.privateVector, v.privateScalar = f.newID(), f.newID()
 	f.emit(opTypePointer, v.privateVector, uint32(classPrivate), v.vector)
@@ -206,8 +204,8 @@ func (f *folding) emitVariables(v *foldedInput) {
 
 const classPrivate storageClass = 6
 
-// emitDerived appends an instruction that makes a pointer into a folded
-// variable, now of class Private.
+// emitDerived appends an instruction that derives a pointer from a folded variable, which
+// is now of class Private.
 func (f *folding) emitDerived(in instruction, v *foldedInput) error {
 	o := in.operands
 	for _, index := range o[3:] {
@@ -232,8 +230,8 @@ func (f *folding) emitDerived(in instruction, v *foldedInput) error {
 	return nil
 }
 
-// refuseUse refuses an instruction that names a pointer into a folded variable.
-// Those that may are not asked.
+// refuseUse returns an error for an instruction that uses a pointer into a folded variable.
+// Instructions that may do so are not passed to it.
 func (f *folding) refuseUse(in instruction) error {
 	operation, known := lookup(in.opcode)
 	if !known {
@@ -265,8 +263,8 @@ func (f *folding) refuseUse(in instruction) error {
 	return nil
 }
 
-// holdsIDs tells the instructions whose last operands may be any ids from those
-// that end in a mask and what it calls for.
+// holdsIDs reports whether all trailing operands of an instruction may be ids, rather than
+// a mask and its operands.
 func holdsIDs(opcode uint16) bool {
 	return opcode == opExtInst || opcode == opExtInstWithForwardRefsKHR || opcode == opSpecConstantOp
 }
@@ -282,8 +280,8 @@ func (f *folding) refusal(in instruction, id uint32) error {
 	return in.errorf("%%%d points into the built-in %s, which can be folded only where it is loaded", id, foldedNames[f.input(id).builtIn])
 }
 
-// emitPrologue appends the computation of the built-ins. Operands of integer
-// arithmetic may differ in sign, so the types of the two inputs may.
+// emitPrologue appends the computation of the built-ins. The operands of integer arithmetic
+// may differ in signedness, and so may the types of the two inputs.
 func (f *folding) emitPrologue() {
 	v := f.workgroup
 	if v == nil {
@@ -300,7 +298,7 @@ func (f *folding) emitPrologue() {
 	}
 	if v := f.global; v != nil {
 		hardware := f.emitResult(opLoad, v.vector, v.hardware)
-		skipped := f.emitResult(opIMul, v.scalar, skipped, v.sizes[0]) // now invocations
+		skipped := f.emitResult(opIMul, v.scalar, skipped, v.sizes[0]) // in invocations
 		index := f.emitResult(opCompositeExtract, v.scalar, hardware, f.dimension)
 		index = f.emitResult(opIAdd, v.scalar, index, skipped)
 		below := f.emitResult(opIMul, v.scalar, layer, v.sizes[1])

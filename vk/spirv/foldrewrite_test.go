@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// prologue runs the instructions that an entry point's function begins with.
+// prologue interprets the instructions at the beginning of an entry point's function.
 type prologue struct {
 	*parser
 	spec     map[uint32]uint32
@@ -14,8 +14,8 @@ type prologue struct {
 	memory   map[uint32][3]uint32 // by variable of class Private
 }
 
-// run returns what the first block has stored when it comes to an instruction
-// that is not part of a prologue.
+// run returns what the first block has stored before the first instruction that is not part
+// of a prologue.
 func (p *prologue) run(t *testing.T, in instruction) map[uint32][3]uint32 {
 	t.Helper()
 	p.values, p.memory = make(map[uint32][3]uint32), make(map[uint32][3]uint32)

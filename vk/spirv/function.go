@@ -10,9 +10,9 @@ type function struct {
 	addresses bool   // makes pointers to physical storage buffers
 }
 
-// use is what a function does with a variable.
+// use is how a function uses a variable.
 type use struct {
-	variable uint32 // place in parser.variables
+	variable uint32 // index in parser.variables
 	access   access
 }
 
@@ -25,18 +25,16 @@ const (
 )
 
 type call struct {
-	function uint32 // place in parser.functions
+	function uint32 // index in parser.functions
 	word     int    // offset of the OpFunctionCall
 }
 
-// summarizeFunctions is the third pass: it goes over the body of every
-// function once, follows pointers from the variables of the module, and notes
-// what is done through them.
+// summarizeFunctions is the third pass. It visits every function body once, follows
+// pointers from the module's variables, and records the accesses through them.
 //
-// A pointer that is derived step by step belongs to the variable at its root.
-// Where one goes to an instruction that is not followed, its variable counts
-// as read and written there, so what that instruction makes of it needs no
-// following.
+// A pointer that is derived in steps belongs to the variable at its root. If a pointer is
+// an operand of an instruction that is not followed, its variable counts as read and
+// written there, so that the instruction's result need not be followed.
 func (p *parser) summarizeFunctions() error {
 	p.roots = newIDTable(p.bound, len(p.words))
 	for i, v := range p.variables {
@@ -62,7 +60,7 @@ func (p *parser) summarizeFunctions() error {
 type summarizer struct {
 	*parser
 	function  *function
-	usePlace  []int  // variable to 1 + its place in function.uses
+	usePlace  []int  // variable to 1 + its index in function.uses
 	callPlace []bool // function to whether it is in function.calls
 	late      []int  // offsets of the function's instructions that may refer forward
 }
@@ -89,7 +87,7 @@ func (s *summarizer) summarize(f *function) error {
 	return nil
 }
 
-// note records a use of whatever variable an id is derived from.
+// note records an access to the variable from which an id is derived.
 func (s *summarizer) note(id uint32, a access) {
 	for {
 		root := s.roots.get(id)
@@ -104,7 +102,7 @@ func (s *summarizer) note(id uint32, a access) {
 		}
 		u := &s.function.uses[*place-1]
 		u.access |= a
-		// A variable may start out as a pointer to another one.
+		// The initial value of a variable may be a pointer to another one.
 		id, a = s.variables[root-1].initializer, accessRead|accessWrite
 		if known || id == 0 {
 			return
@@ -112,8 +110,7 @@ func (s *summarizer) note(id uint32, a access) {
 	}
 }
 
-// derive makes the result of an instruction a pointer into what base points
-// into.
+// derive records that the result of an instruction is a pointer derived from base.
 func (s *summarizer) derive(result, base uint32) {
 	if root := s.roots.get(base); root != 0 {
 		s.roots.set(result, root)
@@ -121,7 +118,7 @@ func (s *summarizer) derive(result, base uint32) {
 	}
 }
 
-// instruction notes the uses of one instruction.
+// instruction records the accesses of one instruction.
 func (s *summarizer) instruction(in instruction) error {
 	o := in.operands
 	operation, known := lookup(in.opcode)
@@ -171,8 +168,8 @@ func (s *summarizer) instruction(in instruction) error {
 	return nil
 }
 
-// load notes an OpLoad. To load an image or sampler is to take a handle; what
-// is done with the handle counts.
+// load records an OpLoad. Loading an image or sampler only takes a handle; the uses of the
+// handle count.
 func (s *summarizer) load(result, pointer uint32) {
 	root := s.roots.get(pointer)
 	if root != 0 && s.variables[root-1].class == classUniformConstant {
@@ -182,10 +179,10 @@ func (s *summarizer) load(result, pointer uint32) {
 	s.note(pointer, accessRead)
 }
 
-// escapeLate counts the pointers that an instruction names as read and written
-// once the whole function is known: it may name pointers that are derived
-// after it, as OpPhi does around a loop. Of an unknown instruction every word
-// may be an id; OpPhi has nothing else, type and result apart.
+// escapeLate counts the pointers among an instruction's operands as read and written, once
+// the whole function is known. It may name pointers that are derived after it, as OpPhi
+// does in a loop. In an unknown instruction every word may be an id; OpPhi has only ids
+// besides type and result.
 func (s *summarizer) escapeLate(in instruction) {
 	switch in.opcode {
 	case opExtInst, opExtInstWithForwardRefsKHR:
@@ -235,8 +232,7 @@ func (s *summarizer) escapeOperands(in instruction, operation operation) {
 	}
 }
 
-// noteAddresses notes an instruction that makes a pointer to a physical
-// storage buffer.
+// noteAddresses records an instruction that makes a pointer to a physical storage buffer.
 func (s *summarizer) noteAddresses(in instruction, operation operation) {
 	if !s.physical || s.function.addresses || len(operation.shape) == 0 || operation.shape[0] != 't' {
 		return

@@ -1,8 +1,7 @@
 package spirv
 
-// idTable maps ids to a number that is not zero. A module chooses the bound on
-// its ids freely, so the table is an array only where that costs no more than
-// the module itself.
+// idTable maps ids to numbers other than zero. The id bound is a free choice of the module,
+// so the table is an array only if that takes no more memory than the module.
 type idTable struct {
 	dense  []uint32
 	sparse map[uint32]uint32

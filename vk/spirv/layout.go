@@ -6,42 +6,42 @@ import (
 	"math/bits"
 )
 
-// layout is what a type takes in a block: its size with the explicit offsets
-// and strides that the module gives.
+// layout is the size of a type in a block, with the explicit offsets and strides of the
+// module.
 type layout struct {
-	size    uint64 // bytes; of a structure that ends in a runtime array, the fixed part
+	size    uint64 // bytes; without the runtime array at the end of a structure
 	runtime bool   // is or ends in a runtime array
-	stride  uint32 // of that array, bytes
+	stride  uint32 // of the runtime array, bytes
 
 	kind       ScalarKind
 	width      uint32 // bytes of one scalar
 	components uint32 // scalars
 
-	// A matrix has no size of its own: the structure member that holds it says
-	// how far apart its vectors are.
+	// A matrix has no size of its own: the stride of its vectors is a decoration of the
+	// structure member.
 	columns, rows uint32
 
-	// All members of the structure are so decorated.
+	// All members of the structure have the decoration.
 	nonWritable, nonReadable bool
 
-	// Why the type has no layout, or "", and the instruction to blame. Most
-	// types need none; this becomes an error when a block does.
+	// Why the type has no layout, or "", and the instruction concerned. Most types need
+	// none; it is an error only for types in a block.
 	problem     string
 	problemWord int
 }
 
-// noLayout is the layout of a type that has none because of an instruction.
+// noLayout returns the layout of a type that has none because of an instruction.
 func (in instruction) noLayout(format string, args ...any) layout {
 	return layout{problem: fmt.Sprintf(format, args...), problemWord: in.word}
 }
 
-// layoutError makes an error of a layout's problem.
+// layoutError returns the error for a layout's problem.
 func (p *parser) layoutError(l layout) error {
 	return p.at(l.problemWord).errorf("%s", l.problem)
 }
 
-// layOutTypes is the second pass: it computes the layout of every type in the
-// order of the module, so that each meets what it is made of already laid out.
+// layOutTypes is the second pass: it computes the layout of every type in the order of the
+// module, so that the parts of a type come before it.
 func (p *parser) layOutTypes() error {
 	p.layoutIndex = newIDTable(p.bound, len(p.words))
 	p.layouts = make([]layout, 0, len(p.types))
@@ -53,7 +53,7 @@ func (p *parser) layOutTypes() error {
 	return nil
 }
 
-// layoutOf returns the layout of a type; in is the instruction that asks.
+// layoutOf returns the layout of a type; in is the instruction that uses it.
 func (p *parser) layoutOf(in instruction, id uint32) layout {
 	if i := p.layoutIndex.get(id); i != 0 {
 		return p.layouts[i-1]
@@ -189,8 +189,8 @@ func (p *parser) layOutStruct(in instruction) layout {
 	return s
 }
 
-// memberLayout returns the layout of a structure's member of that type; in
-// declares the structure, and d is how it decorates the member.
+// memberLayout returns the layout of a structure member of that type; in declares the
+// structure, d holds the decorations of the member.
 func (p *parser) memberLayout(in instruction, d *decoration, id uint32) layout {
 	member := p.layoutOf(in, id)
 	if member.problem != "" || member.columns == 0 {

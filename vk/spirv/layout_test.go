@@ -61,8 +61,8 @@ func TestAddressesTakeEightBytes(t *testing.T) {
 	}
 }
 
-// Addresses as pointers, as 64-bit numbers and as pairs of 32-bit ones, packed as
-// the scalar layout does.
+// Addresses as pointers, as 64-bit integers and as pairs of 32-bit ones, packed as in the
+// scalar layout.
 func TestAddressesInPushConstantsHaveTheirPlaces(t *testing.T) {
 	e := entryPoint(t, "address2.spv", "main")
 	want := &Block{Name: "Push", Size: 52, Members: []Member{
@@ -81,8 +81,8 @@ func TestAddressesInPushConstantsHaveTheirPlaces(t *testing.T) {
 	}
 }
 
-// What is behind an address that a binding holds is no part of the binding: to
-// follow the address is to read the binding, whatever is done behind it.
+// Memory at an address that a binding holds is not part of the binding: following the
+// address reads the binding, whatever is done with the memory.
 func TestBindingsThatHoldAddresses(t *testing.T) {
 	want := []Binding{
 		{Binding: 0, Name: "declared", Kind: StorageBuffer, Read: true, NonWritable: true, ReadOnly: true, Stride: 16, MinSize: 8, Count: 1},
@@ -110,8 +110,8 @@ func TestEndOfRuntimeArrayBlockIsItsOffset(t *testing.T) {
 	}
 }
 
-// TestTypesWithoutLayout replaces the element of a storage buffer's array by
-// types that cannot be in memory, or too large to be.
+// TestTypesWithoutLayout replaces the element of a storage buffer's array by types that
+// cannot be in memory or are too large.
 func TestTypesWithoutLayout(t *testing.T) {
 	const element = 30
 	tests := []struct {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// wantError checks that err is an *Error that ends as wanted.
+// wantError checks that err is an *Error that ends with want.
 func wantError(t *testing.T, err error, want string) {
 	t.Helper()
 	var e *Error

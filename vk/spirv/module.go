@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Module is what Parse found in a SPIR-V module. It is immutable: its slices
-// and the blocks that they point to are shared and not to be changed.
+// Module is the result of Parse. It is immutable: its slices and the blocks that they point
+// to are shared and must not be changed.
 type Module struct {
 	Version      uint32       // as in the header: 0x00010500 is 1.5
 	Capabilities []Capability // in the order of declaration, each once
@@ -15,12 +15,11 @@ type Module struct {
 	Words        []uint32     // the module in native byte order, for vkCreateShaderModule
 }
 
-// EntryPoint is one entry point of a module. Only a compute shader (Model
-// ModelGLCompute) is reflected; for the other models Name and Model are all
-// that is set.
+// EntryPoint is one entry point of a module. Only compute shaders (Model ModelGLCompute)
+// are reflected; for other models only Name and Model are set.
 type EntryPoint struct {
-	Name  string
-	Model ExecutionModel
+	Name  string         // name in the module
+	Model ExecutionModel // pipeline stage
 
 	// LocalSize is the size of a workgroup in invocations, with every
 	// specialization constant at its default. It comes from the object
@@ -29,9 +28,9 @@ type EntryPoint struct {
 	// specialization constant may be zero by default.
 	LocalSize [3]uint32
 
-	// LocalSizeSpec has the SpecId of each dimension that is a specialization
-	// constant itself, else nil. A dimension computed from specialization
-	// constants has nil too: WorkgroupSize knows how.
+	// LocalSizeSpec has the SpecId of each dimension that is itself a specialization
+	// constant, else nil. A dimension that is computed from specialization constants
+	// also has nil; see WorkgroupSize.
 	LocalSizeSpec [3]*uint32
 
 	// Bindings are the descriptors that this entry point uses statically,
@@ -58,9 +57,8 @@ type EntryPoint struct {
 	size [3]constant
 }
 
-// EntryPoint returns the compute entry point of that name. The error, which
-// wraps ErrEntryPoint, lists the names that exist or names the execution model
-// that is not GLCompute.
+// EntryPoint returns the compute entry point with that name. The error wraps ErrEntryPoint
+// and lists the existing names, or the execution model if it is not GLCompute.
 func (m *Module) EntryPoint(name string) (*EntryPoint, error) {
 	var other *EntryPoint
 	for i := range m.EntryPoints {
@@ -100,10 +98,9 @@ func (m *Module) entryPointNames() string {
 	return b.String()
 }
 
-// WorkgroupSize returns the size of a workgroup when the specialization
-// constants named by spec, SpecId to value, have these values and the others
-// their defaults. A dimension whose computation divides by zero is zero, as is
-// one that does not fit 32 bits: a caller refuses a zero in any case.
+// WorkgroupSize returns the size of a workgroup. spec holds values of specialization
+// constants by SpecId; the others have their defaults. A dimension is zero if it divides by
+// zero or does not fit 32 bits.
 func (e *EntryPoint) WorkgroupSize(spec map[uint32]uint32) [3]uint32 {
 	size := e.LocalSize
 	for i := range e.size {
@@ -117,11 +114,11 @@ func (e *EntryPoint) WorkgroupSize(spec map[uint32]uint32) [3]uint32 {
 // ExecutionModel is the pipeline stage of an entry point.
 type ExecutionModel uint32
 
-// The execution models of the specification that a caller tells apart.
+// Execution models, with the specification's values.
 const (
-	ModelVertex    ExecutionModel = 0
-	ModelFragment  ExecutionModel = 4
-	ModelGLCompute ExecutionModel = 5
+	ModelVertex    ExecutionModel = 0 // vertex shader
+	ModelFragment  ExecutionModel = 4 // fragment shader
+	ModelGLCompute ExecutionModel = 5 // compute shader
 	ModelKernel    ExecutionModel = 6 // OpenCL
 )
 

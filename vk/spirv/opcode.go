@@ -1,7 +1,7 @@
 package spirv
 
-// The instructions that this package names in code. The numbers are those of
-// the SPIR-V unified specification, section 3.49 "Instructions".
+// The instructions that the code refers to by name. The numbers are those of the SPIR-V
+// unified specification, section 3.49 "Instructions".
 const (
 	opUndef                        = 1
 	opName                         = 5

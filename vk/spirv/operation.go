@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// operation is what the package knows of an instruction.
+// operation describes an instruction.
 type operation struct {
 	name string
 
@@ -18,13 +18,12 @@ type operation struct {
 	//	*  ids to the end
 	//	l  literal word
 	//	s  literal string
-	//	-  literals to the end, with ids among them that are never pointers
-	//	~  words to the end that only the instruction's own rules tell apart
+	// -  literals to the end, possibly with ids that are never pointers
+	// ~  words to the end, parsed by rules of the instruction
 	shape string
 }
 
-// lookup returns the description of an opcode; ok is false for one that the
-// package does not know.
+// lookup returns the description of an opcode; ok is false for an unknown one.
 func lookup(opcode uint16) (o operation, ok bool) {
 	if int(opcode) < len(coreOperations) {
 		o = coreOperations[opcode]
@@ -45,9 +44,9 @@ func operationName(opcode uint16) string {
 // isType reports whether an opcode declares a type.
 func (o operation) isType() bool { return strings.HasPrefix(o.name, "OpType") }
 
-// mayReferForward reports whether an instruction may name ids that the module
-// defines later: labels, functions, the incoming values of OpPhi, and all that
-// comes before the types in a module's layout.
+// mayReferForward reports whether an instruction may refer to ids that the module defines
+// later: labels, functions, the incoming values of OpPhi, and everything before the types
+// in a module's layout.
 func mayReferForward(opcode uint16) bool {
 	switch opcode {
 	case opEntryPoint, opExecutionMode, opExecutionModeID,
@@ -59,8 +58,8 @@ func mayReferForward(opcode uint16) bool {
 	return false
 }
 
-// isAnnotation reports whether an instruction only describes an id that it names,
-// which then need not exist.
+// isAnnotation reports whether an instruction only describes an id, which then need not
+// exist.
 func isAnnotation(opcode uint16) bool {
 	switch opcode {
 	case opName, opMemberName, opDecorate, opDecorateID, opDecorateString,

@@ -4,9 +4,8 @@ import (
 	"strings"
 )
 
-// Parse reads a SPIR-V module from its bytes, in either byte order. Every
-// error is an *Error and matches ErrInvalid. The result shares no memory with
-// code.
+// Parse parses the bytes of a SPIR-V module in either byte order. Every error is an *Error
+// and matches ErrInvalid. The result shares no memory with code.
 func Parse(code []byte) (*Module, error) {
 	words, err := decodeWords(code)
 	if err != nil {
@@ -32,8 +31,8 @@ func Parse(code []byte) (*Module, error) {
 	return p.module, nil
 }
 
-// parser is the state of one Parse. The words are its data base: it keeps
-// offsets into them, and reads an instruction again when it needs it.
+// parser is the state of one Parse. It keeps offsets into the words and decodes an
+// instruction again when it is needed.
 type parser struct {
 	words  []uint32
 	bound  uint32
@@ -63,12 +62,12 @@ type parser struct {
 	layouts     []layout
 
 	// From summarizeFunctions.
-	roots         idTable // pointer to 1 + the place in variables of what it is derived from
+	roots         idTable // pointer to 1 + the index in variables of the variable it is derived from
 	functionIndex idTable // function to 1 + its place in functions
 
 	// From reflectEntryPoints.
 	blocks map[uint32]*Block // push constant blocks by structure
-	listed int               // bindings so far, of all entry points
+	listed int               // number of bindings so far, of all entry points
 }
 
 // reference is the use of an id before its definition.
@@ -87,13 +86,13 @@ func (p *parser) definition(id uint32) (instruction, bool) {
 	return p.at(int(word)), true
 }
 
-// at returns an instruction that scan has seen.
+// at returns the instruction at an offset that scan has checked.
 func (p *parser) at(word int) instruction {
 	end := word + int(p.words[word]>>16)
 	return instruction{opcode: uint16(p.words[word]), word: word, operands: p.words[word+1 : end : end]}
 }
 
-// nameOf returns the name that the module gives an id for debugging, or "".
+// nameOf returns the debug name of an id, or "".
 func (p *parser) nameOf(id uint32) string {
 	word := p.names.get(id)
 	if word == 0 {
@@ -112,8 +111,8 @@ func (p *parser) memberNameOf(id, member uint32) string {
 	return name
 }
 
-// scan is the first pass: it checks every instruction on its own and notes
-// where the module defines and decorates what.
+// scan is the first pass: it checks every instruction by itself and records definitions and
+// decorations.
 func (p *parser) scan() error {
 	inFunction := false
 	for word := headerWords; word < len(p.words); {
@@ -158,7 +157,7 @@ func (p *parser) scan() error {
 	return p.decorations.mergeGroups(p.words, p.bound)
 }
 
-// checkOperands holds an instruction against its shape and defines its result.
+// checkOperands compares an instruction with its shape and records its result.
 func (p *parser) checkOperands(in instruction, operation operation) error {
 	o := in.operands
 	i := 0
@@ -227,7 +226,7 @@ func (p *parser) checkBound(in instruction, id uint32) error {
 	return nil
 }
 
-// checkReference checks the use of an id. What is not defined yet is kept for
+// checkReference checks the use of an id. An id that is not defined yet is left to
 // checkReferences.
 func (p *parser) checkReference(in instruction, id uint32) error {
 	if err := p.checkBound(in, id); err != nil {
@@ -239,16 +238,15 @@ func (p *parser) checkReference(in instruction, id uint32) error {
 	return nil
 }
 
-// checkReferences refuses ids that are never defined, or defined after a use
-// that must follow the definition. Because of it the later passes may go
-// through types, constants and pointers in the order of the module and meet
-// each after what it is made of.
+// checkReferences returns an error for ids that are never defined, or that are defined after
+// a use that has to follow the definition. Later passes rely on this: in the order of the
+// module, types, constants and pointers come after their parts.
 func (p *parser) checkReferences() error {
 	for _, r := range p.references {
 		in := p.at(r.word)
 		definition, ok := p.definition(r.id)
 		switch {
-		case !ok && p.opaque: // an instruction that the package does not know may define it
+		case !ok && p.opaque: // may be defined by an unknown instruction
 		case !ok:
 			return in.errorf("id %%%d is never defined", r.id)
 		case r.forward:
@@ -264,7 +262,7 @@ func (p *parser) checkReferences() error {
 	return nil
 }
 
-// collect notes what later passes need of an instruction.
+// collect records what later passes need of an instruction.
 func (p *parser) collect(in instruction, inFunction bool) error {
 	o := in.operands
 	switch in.opcode {

@@ -11,8 +11,8 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 )
 
-// parseAny parses bytes that may be anything. It holds the result against what
-// every result must be, and returns it, nil for an error.
+// parseAny parses arbitrary bytes and checks the invariants of every result. It returns the
+// result, nil after an error.
 func parseAny(t *testing.T, code []byte) *Module {
 	t.Helper()
 	m, err := Parse(code)
@@ -146,7 +146,7 @@ func TestByteOrderMakesNoDifference(t *testing.T) {
 	}
 }
 
-// allocated returns the bytes that a function allocates.
+// allocated returns the number of bytes that a function allocates.
 func allocated(f func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -156,8 +156,8 @@ func allocated(f func()) uint64 {
 }
 
 func TestMemoryFollowsWordsNotClaims(t *testing.T) {
-	// 64 structures, each a pair of the one before; arrays of arrays that
-	// multiply; a bound of four million ids. All in less than 600 words.
+	// 64 structures of which each is a pair of the previous one, arrays of arrays that
+	// multiply, and a bound of four million ids, all in less than 600 words.
 	var instructions [][]uint32
 	instructions = append(instructions, op(opTypeInt, 1, 32, 0), op(opConstant, 1, 2, 0xffffffff))
 	for i := uint32(0); i < 64; i++ {

@@ -8,8 +8,8 @@ import (
 
 //go:generate sh testdata/generate.sh
 
-// testModules returns every module of testdata by file name. The script
-// that go generate runs makes them with glslangValidator and spirv-as.
+// testModules returns every module of testdata by file name. go generate makes them with
+// glslangValidator and spirv-as.
 func testModules(t testing.TB) map[string][]byte {
 	t.Helper()
 	files, err := filepath.Glob("testdata/*.spv")

@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// storageClass says where a variable lives.
+// storageClass is a SPIR-V storage class.
 type storageClass uint32
 
 const (
@@ -75,9 +75,8 @@ func (p *parser) pointee(v variable) (uint32, error) {
 // maxDescriptorDimensions bounds the nesting of arrays of descriptors.
 const maxDescriptorDimensions = 8
 
-// descriptorType looks through the arrays of descriptors that a variable may
-// be: it returns the declaration of the type of one descriptor, and their
-// number, 0 without a limit.
+// descriptorType returns the declaration of the type of one descriptor, if the variable is
+// a descriptor or nested arrays of them, and the number of descriptors, 0 if unlimited.
 func (p *parser) descriptorType(v variable) (instruction, uint32, error) {
 	id, err := p.pointee(v)
 	if err != nil {
@@ -109,13 +108,12 @@ func (p *parser) descriptorType(v variable) (instruction, uint32, error) {
 	return in, 0, in.errorf("arrays of descriptors nest deeper than %d", maxDescriptorDimensions)
 }
 
-// isDescriptor reports whether variables of a class are bound through
-// descriptors.
+// isDescriptor reports whether variables of a class are bound as descriptors.
 func (c storageClass) isDescriptor() bool {
 	return c == classUniformConstant || c == classUniform || c == classStorageBuffer
 }
 
-// binding describes a variable that is bound through a descriptor.
+// binding describes a variable that is bound as a descriptor.
 func (p *parser) binding(v variable) (Binding, error) {
 	in := p.at(v.word)
 	d := p.decorations.of(idKey(v.id))
@@ -166,7 +164,7 @@ const (
 	sampledStorage = 2 // used without a sampler
 )
 
-// opaqueKind returns the kind of a descriptor that is no buffer.
+// opaqueKind returns the kind of a descriptor other than a buffer.
 func (p *parser) opaqueKind(declaration instruction) BindingKind {
 	switch declaration.opcode {
 	case opTypeSampler:
@@ -238,5 +236,5 @@ func (p *parser) pushConstants(v variable) (*Block, error) {
 	return b, nil
 }
 
-// quoted is a name for an error message, cut short.
+// quoted quotes a name for an error message and truncates it.
 func quoted(name string) string { return fmt.Sprintf("%.64q", name) }
