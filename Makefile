@@ -66,9 +66,9 @@ events:
 	scripts/setup test
 	VKOMP_CHECK_TOOL=1 DRIVERS=lavapipe scripts/test . ./tests ./interop -skip 'AllocateNothing|ControlTool'
 
-# Allocator and presence table validated after every change.
+# What has to hold of the runtime's state is checked after every change.
 invariants:
-	$(GO) test -tags invariants ./memory ./sched
+	$(GO) test -tags invariants ./tasks ./memory ./sched/...
 
 vet:
 	$(GO) vet $(PACKAGES)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/vkomp/vkomp/internal/invariants"
 	"github.com/vkomp/vkomp/timeline"
 )
 
@@ -158,7 +159,7 @@ func (a *Allocator) Allocate(size uint64) (s Storage, err error) {
 func (a *Allocator) allocate(size uint64, s *Storage) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if invariants {
+	if invariants.Enabled {
 		defer a.holds()
 	}
 	if a.closed {
@@ -223,7 +224,7 @@ func (a *Allocator) allocate(size uint64, s *Storage) error {
 func (a *Allocator) Free(s Storage, lastUse timeline.Frontier) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if invariants {
+	if invariants.Enabled {
 		defer a.holds()
 	}
 	if a.closed {
@@ -254,7 +255,7 @@ func (a *Allocator) Free(s Storage, lastUse timeline.Frontier) error {
 func (a *Allocator) Trim() uint64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if invariants {
+	if invariants.Enabled {
 		defer a.holds()
 	}
 	return a.trim()
@@ -266,7 +267,7 @@ func (a *Allocator) Trim() uint64 {
 func (a *Allocator) Close() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if invariants {
+	if invariants.Enabled {
 		defer a.holds()
 	}
 	if a.closed {

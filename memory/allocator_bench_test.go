@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/vkomp/vkomp/internal/invariants"
 	"github.com/vkomp/vkomp/timeline"
 )
 
@@ -106,7 +107,7 @@ func TestAllocateAndFreeAllocateNothing(t *testing.T) {
 		if err := a.Free(y, lastUse); err != nil {
 			t.Fatal(err)
 		}
-	}); n != 0 && !invariants {
+	}); n != 0 && !invariants.Enabled {
 		t.Errorf("allocating and freeing storage allocates %v Go objects", n)
 	}
 	free(t, a, fence)

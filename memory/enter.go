@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/vkomp/vkomp/internal/invariants"
 )
 
 // Use is the result of Enter for one item of a construct.
@@ -66,7 +68,7 @@ func (t *Table) Enter(items []Map, uses []Use, allocate func(item *Map) (Storage
 	}
 	clear(t.created)
 	t.created = t.created[:0]
-	if invariants {
+	if invariants.Enabled {
 		t.holds()
 	}
 	return uses, err

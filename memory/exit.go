@@ -3,6 +3,8 @@ package memory
 import (
 	"fmt"
 	"slices"
+
+	"github.com/vkomp/vkomp/internal/invariants"
 )
 
 // Exit says what the exit of a construct does for one of its items.
@@ -102,7 +104,7 @@ func (t *Table) BeginExit(items []Map, exits []Exit) []Exit {
 	if !slices.IsSortedFunc(exits, byItem) {
 		slices.SortFunc(exits, byItem)
 	}
-	if invariants {
+	if invariants.Enabled {
 		t.holds()
 	}
 	return exits
@@ -162,7 +164,7 @@ func (t *Table) EndExit(exits []Exit, removed []*Present) []*Present {
 		}
 		removed = t.exitEnded(p, removed)
 	}
-	if invariants {
+	if invariants.Enabled {
 		t.holds()
 	}
 	return removed
@@ -203,7 +205,7 @@ func (t *Table) CancelExit(exits []Exit, removed []*Present) []*Present {
 		}
 		removed = t.exitEnded(p, removed)
 	}
-	if invariants {
+	if invariants.Enabled {
 		t.holds()
 	}
 	return removed

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"iter"
 	"math"
+
+	"github.com/vkomp/vkomp/internal/invariants"
 )
 
 // Present is one block of host storage that has corresponding storage on the
@@ -174,7 +176,7 @@ func (t *Table) InsertInfinite(s Section, st Storage) (*Present, error) {
 	p := t.record(s, "")
 	p.Storage, p.infinite = st, true
 	t.insert(p)
-	if invariants {
+	if invariants.Enabled {
 		t.holds()
 	}
 	return p, nil
@@ -192,7 +194,7 @@ func (t *Table) MakeInfinite(p *Present) {
 		t.exiting--
 	}
 	p.infinite, p.count, p.exiting = true, 0, false
-	if invariants {
+	if invariants.Enabled {
 		t.holds()
 	}
 }
@@ -238,7 +240,7 @@ func (t *Table) Remove(p *Present) error {
 		return fmt.Errorf("memory: remove %s: %w", describe(p.Section, p.Label), ErrNotPresent)
 	}
 	t.remove(p)
-	if invariants {
+	if invariants.Enabled {
 		t.holds()
 	}
 	return nil

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 	"unsafe"
+
+	"github.com/vkomp/vkomp/internal/invariants"
 )
 
 // crowd returns a table with n blocks of 64 bytes, 128 bytes apart, and the
@@ -146,7 +148,7 @@ func TestHitsAllocateNothing(t *testing.T) {
 		if p, _, _ := table.Lookup(items[0].Section); p == nil || table.Exiting(items[0].Section) != nil {
 			t.Fatal("absent")
 		}
-	}); n != 0 && !invariants {
+	}); n != 0 && !invariants.Enabled {
 		t.Errorf("entering and leaving present blocks allocates %v objects", n)
 	}
 }
@@ -173,7 +175,7 @@ func TestAssociationsAllocateNothing(t *testing.T) {
 		exits = table.BeginExit(item, exits)
 		removed = table.EndExit(exits, removed)
 		table.Recycle(removed[0])
-	}); n != 0 && !invariants {
+	}); n != 0 && !invariants.Enabled {
 		t.Errorf("inserting and removing blocks allocates %v objects", n)
 	}
 }

@@ -21,6 +21,29 @@
 // hold between siblings, that is children of one task region, here one [Scope].
 // Items match when their storage has a byte in common, which goes beyond OpenMP.
 //
+// # Life of a task
+//
+// The picture above leaves out what only the engine sees. A node goes through these
+// phases, and only in these ways (see phase; a build with the tag invariants panics
+// where one is not in the list):
+//
+//	free      → created                    Scope.Add
+//	created   → waiting, started           Add has found the predecessors; with a Witness, at Node.Go
+//	waiting   → blocked, started           the last predecessor is out of the way
+//	blocked   → started                    the mutexinoutset storage is given back
+//	started   → placed, finished, complete Node.Placed; Node.Complete, or the task is dropped
+//	placed    → executed, complete         Node.Complete
+//	finished  → complete                   its event is fulfilled, its predecessors on the device are complete
+//	executed  → complete                   likewise
+//	complete  → lingering, gone            it is taken out of the histories, at once if no trail needs it there
+//	lingering → gone                       its trail is closed, or others have superseded it
+//	gone      → free                       the last who holds the node releases it
+//
+// Node.Complete and a drop end a task by the same function, Node.end. What becomes of
+// it is its outcome: undecided until it is known that the task failed or is dropped, and
+// a task that is complete and undecided has succeeded. Properties that are fixed when the
+// task is added are its traits.
+//
 // # Cost
 //
 // A scope files the sections that its tasks name (see index): a section named

@@ -16,13 +16,13 @@ func (e Event) Fulfill(w *Work) error {
 	n := e.node
 	n.scope.lock()
 	defer n.scope.unlock()
-	if n.generation != e.generation || n.state == StateComplete || n.dropped || n.failure != nil {
+	if n.generation != e.generation || n.phase.complete() || n.outcome != undecided {
 		return nil
 	}
-	if n.fulfilled {
+	if n.notes.has(fulfilled) {
 		return fmt.Errorf("task %q: %w", n.label, ErrFulfilled)
 	}
-	n.fulfilled = true
+	n.notes |= fulfilled
 	n.settle(w)
 	return nil
 }

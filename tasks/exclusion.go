@@ -17,6 +17,7 @@ func (n *Node) acquire() bool {
 		at = n.queue()
 	}
 	if at != nil && mutexExcludes {
+		n.to(phaseBlocked)
 		at.block(n)
 		return false
 	}
@@ -96,7 +97,7 @@ func (n *Node) obstacle() *location {
 
 // passes reports whether n can take what h holds.
 func (n *Node) passes(h *Node) bool {
-	return h == nil || h == n || h.state == StatePlaced && n.keptAfter(h)
+	return h == nil || h == n || h.phase.onDevice() && n.keptAfter(h)
 }
 
 func (n *Node) take() {
@@ -142,7 +143,7 @@ type hold struct {
 }
 
 // held reports whether the task has not given the storage back.
-func (h *hold) held() bool { return h.node.generation == h.generation && h.node.state != StateComplete }
+func (h *hold) held() bool { return h.node.generation == h.generation && !h.node.phase.complete() }
 
 // holdersOf returns who holds storage of a section, or did.
 func (t *tangle) holdersOf(at section) []*span[hold] {
@@ -258,15 +259,17 @@ func (l *location) wake(w *Work) {
 		switch at := m.obstacle(); at {
 		case nil:
 			// A predecessor on the device can have failed meanwhile.
-			if m.dropped = m.failedBy != nil; !m.dropped {
+			if m.failedBy != nil {
+				m.outcome = dropped
+			} else {
 				m.take()
 			}
-			m.state = StateStarted
+			m.to(phaseStarted)
 			w.push(m)
 			if l.holder == m {
 				// All others here exclude m.
 				still.append(&l.blocked)
-			} else if !m.dropped {
+			} else if m.outcome != dropped {
 				l.leaveTo(m)
 			}
 		case l:

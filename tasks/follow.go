@@ -11,7 +11,7 @@ func (s *Scope) depend(n *Node, items []Depend) {
 	for k := range items {
 		d := &items[k]
 		c := d.Kind.class()
-		if c == classMutex && n.imports {
+		if c == classMutex && n.traits.has(importing) {
 			// Its children follow earlier takers of the storage: none of these may wait
 			// for it.
 			c = classOut
@@ -69,7 +69,7 @@ func (s *Scope) depend(n *Node, items []Depend) {
 			}
 		}
 		if c == classMutex {
-			n.locks = true
+			n.traits |= exclusive
 		}
 	}
 }
@@ -93,7 +93,10 @@ func (s *Scope) again(n *Node, l *location, c class) {
 		}
 		locks = locks || a.class == classMutex
 	}
-	n.locks = locks
+	n.traits &^= exclusive
+	if locks {
+		n.traits |= exclusive
+	}
 }
 
 // follow collects the tasks of the scope that n follows by one item.
@@ -178,7 +181,7 @@ func (s *Scope) meet(from, n *Node) {
 		return
 	}
 	from.visited = n.seq
-	if from.state == StateComplete {
+	if from.phase.complete() {
 		s.family.pick(from)
 		if s.graph.keep {
 			s.graph.keepEdge(from, n, false)
@@ -218,7 +221,7 @@ func (s *Scope) commonDomain() Domain {
 // edges makes n a successor of the tasks found.
 func (s *Scope) edges(n *Node) {
 	for _, from := range s.family.found {
-		if n.witness != nil && from.witness != nil && from.state != StateComplete {
+		if n.witness != nil && from.witness != nil && !from.phase.complete() {
 			n.witness.Follows(from.witness)
 		}
 		if n.domain == Host && !s.graph.keep {
@@ -242,7 +245,7 @@ func (s *Scope) edges(n *Node) {
 // keptAfter reports whether the device keeps n after from. The event of a detachable task
 // is the host's to see, and so are the children of an exporting task.
 func (n *Node) keptAfter(from *Node) bool {
-	return from.domain == n.domain && n.domain != Host && !from.detached && !from.exports && !n.hostOrdered
+	return from.domain == n.domain && n.domain != Host && !from.traits.has(detached|exporting) && !n.traits.has(hostOrdered)
 }
 
 func (s *Scope) edge(from, to *Node) {
@@ -255,7 +258,7 @@ func (s *Scope) edge(from, to *Node) {
 		from.refs++
 		to.left++
 	}
-	released := onDevice && from.state == StatePlaced
+	released := onDevice && from.phase.onDevice()
 	if released {
 		s.family.pick(from)
 	} else {

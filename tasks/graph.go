@@ -185,8 +185,8 @@ func (g *Graph) Outstanding(kinds int) (list []Outstanding, more int) {
 	for _, s := range g.scopes() {
 		s.lock()
 		for _, n := range s.children {
-			if n.state != StateComplete {
-				counts[Outstanding{Label: n.label, Domain: n.domain, State: n.state, AwaitsEvent: n.awaitsEvent()}]++
+			if !n.phase.complete() {
+				counts[Outstanding{Label: n.label, Domain: n.domain, State: n.phase.state(), AwaitsEvent: n.awaitsEvent()}]++
 			}
 		}
 		s.unlock()
@@ -211,19 +211,20 @@ func (g *Graph) Outstanding(kinds int) (list []Outstanding, more int) {
 
 // awaitsEvent reports whether nothing but its event keeps the task from being complete.
 func (n *Node) awaitsEvent() bool {
-	return n.detached && !n.fulfilled && n.left == 1 && n.state != StateWaiting
+	over := n.phase == phaseFinished || n.phase == phaseExecuted
+	return over && n.left == 1 && n.traits.has(detached) && !n.notes.has(fulfilled)
 }
 
 // info describes the task, under the scope's lock.
 func (n *Node) info() TaskInfo {
 	i := TaskInfo{
 		ID: n.seq, Parent: n.scope.id, Label: n.label, Domain: n.domain,
-		Included: n.included, State: n.state,
+		Included: n.notes.has(included), State: n.phase.state(),
 	}
 	switch {
 	case n.failure != nil:
 		i.Failure = n.failure
-	case n.dropped && n.failedBy != nil:
+	case n.outcome == dropped && n.failedBy != nil:
 		i.Failure = &Error{Task: n.label, Cause: n.failedBy, Dependent: true}
 	}
 	for k := range n.items {

@@ -24,11 +24,11 @@ func (n *Node) Completed() (bool, error) {
 	n.scope.lock()
 	defer n.scope.unlock()
 	switch {
-	case n.state != StateComplete:
+	case !n.phase.complete():
 		return false, nil
 	case n.failure != nil:
 		return true, n.failure
-	case n.dropped && n.failedBy != nil:
+	case n.outcome == dropped && n.failedBy != nil:
 		return true, &Error{Task: n.label, Cause: n.failedBy, Dependent: true}
 	}
 	return true, nil
@@ -39,7 +39,7 @@ func (n *Node) Completed() (bool, error) {
 func (n *Node) Dropped() bool {
 	n.scope.lock()
 	defer n.scope.unlock()
-	return n.dropped
+	return n.outcome == dropped
 }
 
 // ReportFailure says that the caller reports the failure that kept the task, which
@@ -65,7 +65,7 @@ func (n *Node) reportPredecessor(run bool) *Error {
 	s := n.scope
 	s.lock()
 	failed := n.failedBy
-	if failed == nil || !run && !n.dropped {
+	if failed == nil || !run && n.outcome != dropped {
 		s.unlock()
 		return nil
 	}
@@ -87,9 +87,9 @@ func (n *Node) Abandon() {
 	s := n.scope
 	s.lock()
 	defer s.unlock()
-	if n.included {
-		n.included = false
-		if root := n.rootFailure(); n.state == StateComplete && root != nil {
+	if n.notes.has(included) {
+		n.notes &^= included
+		if root := n.rootFailure(); n.phase.complete() && root != nil {
 			group := n.group.reporter()
 			t := s.failures.note(root, n, group)
 			if t.scope == nil {
@@ -106,7 +106,7 @@ func (n *Node) Abandon() {
 // task, which it holds. It leaves place, if there is one, while it blocks.
 func (n *Node) Wait(ctx context.Context, place Place) error {
 	n.scope.lock()
-	if n.state == StateComplete {
+	if n.phase.complete() {
 		n.scope.unlock()
 		_, err := n.Completed()
 		return err
@@ -114,7 +114,7 @@ func (n *Node) Wait(ctx context.Context, place Place) error {
 	if n.signal == nil {
 		n.signal = make(chan struct{}, 1)
 	}
-	n.awaited = true
+	n.notes |= awaited
 	n.scope.unlock()
 	if place != nil {
 		place.Leave()
@@ -124,8 +124,8 @@ func (n *Node) Wait(ctx context.Context, place Place) error {
 	case <-n.signal:
 	case <-ctx.Done():
 		n.scope.lock()
-		n.awaited = false
-		complete := n.state == StateComplete
+		n.notes &^= awaited
+		complete := n.phase.complete()
 		n.scope.unlock()
 		if !complete {
 			return context.Cause(ctx)

@@ -75,9 +75,10 @@ type Node struct {
 	generation uint64
 	runner     Runner
 	recycler   Recycler
-	// The traits are looked at together: here they are aligned.
-	traits
-	state State
+	traits     traits
+	notes      notes
+	outcome    outcome
+	phase      phase
 	// waiting counts the predecessors not yet out of the way, and one more
 	// while the node is being added.
 	waiting int32
@@ -87,6 +88,8 @@ type Node struct {
 	left int32
 	// refs counts who may still ask the node something.
 	refs int32
+	// place is the task's index among the scope's children.
+	place int32
 	// items are the accesses of the depend clauses.
 	items []access
 	// successors holds the edges that still have to be released.
@@ -102,11 +105,6 @@ type Node struct {
 	// signal has room for one token, put there when the task completes and
 	// somebody waits.
 	signal chan struct{}
-	// place is the task's index among the scope's children.
-	place   int32
-	awaited bool
-	// held: Go lets the task start; for who adds it.
-	held bool
 	// nextBlocked links tasks that wait for the same mutexinoutset storage.
 	nextBlocked *Node
 	// carried is what the task hands to those that follow it, nil for most.
@@ -117,23 +115,6 @@ type Node struct {
 
 	// witness is constant, and nil but for tasks that are witnessed.
 	witness Witness
-}
-
-// traits are what most tasks have none of.
-type traits struct {
-	included, exports, imports, detached bool
-	// trailed: there is a trail.
-	trailed bool
-	// conditional: a context or a group can keep the task from being run.
-	conditional bool
-	// locks: some item is mutexinoutset.
-	locks bool
-	// dropped: not to be run. fulfilled: the event was. always: Task.Always.
-	dropped, fulfilled, always bool
-	// hostOrdered: Task.HostOrdered.
-	hostOrdered bool
-	// witnessed: there is a witness.
-	witnessed bool
 }
 
 type edge struct {
@@ -152,7 +133,7 @@ func (n *Node) Label() string { return n.label }
 func (n *Node) Included() bool {
 	n.scope.lock()
 	defer n.scope.unlock()
-	return n.included
+	return n.notes.has(included)
 }
 
 // ID returns the task's number in snapshots.
@@ -164,12 +145,12 @@ func (n *Node) Witness() Witness { return n.witness }
 // Go lets a task start that has a witness, which Add has kept from it. Who added the task
 // calls it, before w is run.
 func (n *Node) Go(w *Work) {
-	if !n.held {
-		return // it is in w
-	}
-	n.held = false
 	n.scope.lock()
 	defer n.scope.unlock()
+	if n.phase != phaseCreated {
+		return // it is in w
+	}
+	n.to(phaseWaiting)
 	n.release(w)
 }
 
@@ -190,7 +171,7 @@ func (n *Node) Runner() Runner { return n.runner }
 func (n *Node) Placed(w *Work) {
 	n.scope.lock()
 	defer n.scope.unlock()
-	n.state = StatePlaced
+	n.to(phasePlaced)
 	n.forgetPredecessors()
 	t := n.trail()
 	for i := range n.successors {
@@ -203,7 +184,7 @@ func (n *Node) Placed(w *Work) {
 			e.to.release(w)
 		}
 	}
-	if n.locks {
+	if n.traits.has(exclusive) {
 		n.unblock(w)
 	}
 }
@@ -228,13 +209,10 @@ func (n *Node) Complete(err error, w *Work) {
 		like = likenessOf(err) // without the lock: the error's text is the program's
 	}
 	f.mu.Lock()
-	switch {
-	case err != nil || n.dropped:
-		n.finish(err, like, w)
-	case n.plain():
+	if err == nil && n.plain() {
 		n.completePlain(w)
-	default:
-		n.settle(w)
+	} else {
+		n.end(undecided, err, like, w)
 	}
 	f.mu.Unlock()
 }
@@ -243,13 +221,14 @@ func (n *Node) Complete(err error, w *Work) {
 // body is done, is complete.
 func (n *Node) plain() bool {
 	s := n.scope
-	return n.domain == Host && n.traits == traits{} && n.failedBy == nil &&
+	return n.domain == Host && n.traits == 0 && n.notes == 0 && n.outcome == undecided && n.failedBy == nil &&
 		n.refs == 1 && s.trail == nil && len(s.waiters) == 0 && s.quiet
 }
 
 // completePlain is complete, and what complete calls, for a plain task.
 func (n *Node) completePlain(w *Work) {
 	s := n.scope
+	n.to(phaseComplete)
 	n.left = 0
 	s.live--
 	for i := range n.successors {
@@ -260,8 +239,8 @@ func (n *Node) completePlain(w *Work) {
 		to.waiting--
 		switch {
 		case to.waiting > 0:
-		case to.failedBy == nil && !to.locks:
-			to.state = StateStarted
+		case to.failedBy == nil && !to.traits.has(exclusive):
+			to.to(phaseStarted)
 			w.push(to)
 		default:
 			to.waiting++
@@ -294,12 +273,14 @@ func (n *Node) completePlain(w *Work) {
 	if last < cap(s.children)/8 && cap(s.children) > maxSpare {
 		s.shrink()
 	}
+	n.to(phaseGone)
 	if len(n.items) > maxKept || len(n.successors) > maxKept || s.spareNodeCount >= maxSpare {
 		n.forget()
 		return
 	}
 	n.items, n.successors = n.items[:0], n.successors[:0]
-	n.state, n.refs = StateWaiting, 0
+	n.refs = 0
+	n.to(phaseFree)
 	n.nextBlocked, s.spareNodes = s.spareNodes, n
 	s.spareNodeCount++
 }
@@ -314,14 +295,22 @@ func (n *Node) Fail(err error) {
 	n.passFailure()
 }
 
-func (n *Node) finish(err error, like likeness, w *Work) {
-	n.fail(err, like)
-	if n.left > 1 {
-		// What it follows on the device keeps it from being complete: who follows it
-		// has to know before that.
-		n.passFailure()
+// end ends a task: its body is over with err, or it is dropped, for the reason err or
+// because of n.failedBy. The task is complete if nothing else keeps it.
+func (n *Node) end(o outcome, err error, like likeness, w *Work) {
+	if o == dropped {
+		n.outcome = dropped
 	}
-	n.settle(w)
+	n.fail(err, like)
+	if n.left == 1 {
+		n.settle(w)
+		return
+	}
+	// What it follows on the device keeps it from being complete, or its event. Who
+	// follows it has to know of a failure before that.
+	n.left--
+	n.to(n.phase.over())
+	n.passFailure()
 }
 
 // fail notes a failure, nil for none, whose likeness that is.
@@ -329,12 +318,15 @@ func (n *Node) fail(err error, like likeness) {
 	switch dependent, ok := err.(*Error); {
 	case err == nil, n.failure != nil:
 	case ok && dependent == n.failedBy:
-		n.dropped = true
+		n.outcome = dropped
 	default:
-		n.failure = &Error{Task: n.label, Cause: err, likeness: like, unrun: n.dropped}
+		n.failure = &Error{Task: n.label, Cause: err, likeness: like, unrun: n.outcome == dropped}
+		if n.outcome == undecided {
+			n.outcome = failed
+		}
 	}
-	if n.detached && !n.fulfilled && (err != nil || n.dropped) {
-		n.fulfilled = true
+	if n.outcome != undecided && n.traits.has(detached) && !n.notes.has(fulfilled) {
+		n.notes |= fulfilled
 		n.left--
 	}
 }
@@ -373,7 +365,7 @@ func (n *Node) settle(w *Work) {
 // that it held back.
 func (n *Node) complete(ready []*Node, w *Work) []*Node {
 	s := n.scope
-	n.state = StateComplete
+	n.to(phaseComplete)
 	failedBy := n.rootFailure()
 	if failedBy == nil && n.failedBy != nil {
 		failedBy = n.inherit()
@@ -382,7 +374,7 @@ func (n *Node) complete(ready []*Node, w *Work) []*Node {
 	if failedBy != nil || n.group != nil || len(s.waiters) > 0 {
 		s.childComplete(n)
 	}
-	if n.locks {
+	if n.traits.has(exclusive) {
 		n.letGo()
 	}
 	t := n.endTrail()
@@ -409,7 +401,7 @@ func (n *Node) complete(ready []*Node, w *Work) []*Node {
 	if len(n.predecessors) > 0 {
 		n.forgetPredecessors()
 	}
-	if n.locks {
+	if n.traits.has(exclusive) {
 		n.unblock(w)
 	}
 	if n.recycler != nil {
@@ -417,7 +409,7 @@ func (n *Node) complete(ready []*Node, w *Work) []*Node {
 		n.recycler = nil
 	}
 	n.runner = nil
-	if n.awaited {
+	if n.notes.has(awaited) {
 		n.signal <- struct{}{}
 	}
 	if t != nil {
@@ -446,7 +438,8 @@ func (n *Node) inherit() *Error {
 // depart takes a complete task out of the histories of its storage.
 func (n *Node) depart() {
 	s := n.scope
-	if n.imports {
+	n.to(phaseGone)
+	if n.traits.has(importing) {
 		n.look(-1)
 	}
 	if !s.graph.keep {
@@ -477,7 +470,7 @@ func (n *Node) leave() {
 func (n *Node) FailedBy() error {
 	n.scope.lock()
 	defer n.scope.unlock()
-	if n.failedBy == nil || n.always {
+	if n.failedBy == nil || n.traits.has(always) {
 		return nil
 	}
 	return n.failedBy
@@ -489,27 +482,27 @@ func (n *Node) release(w *Work) {
 	if n.waiting > 0 {
 		return
 	}
-	if (n.failedBy != nil || n.locks) && !n.clear() {
+	if (n.failedBy != nil || n.traits.has(exclusive)) && !n.clear() {
 		return
 	}
-	n.state = StateStarted
+	n.to(phaseStarted)
 	w.push(n)
 }
 
 // clear reports whether a task that nothing is ahead of can go: to be dropped if
 // one that it follows failed, else when it has its mutexinoutset storage.
 func (n *Node) clear() bool {
-	if n.failedBy != nil && !n.always {
-		n.dropped = true
+	if n.failedBy != nil && !n.traits.has(always) {
+		n.outcome = dropped
 		return true
 	}
-	return !n.locks || n.acquire()
+	return !n.traits.has(exclusive) || n.acquire()
 }
 
 // start hands a ready task to its runner, or drops it.
 func (n *Node) start(w *Work) {
 	switch {
-	case n.dropped:
+	case n.outcome == dropped:
 		n.drop(n.failedBy, w)
 	case !n.DropCancelled(w):
 		n.runner.Start(n, w)
@@ -520,7 +513,7 @@ func (n *Node) start(w *Work) {
 // off, if meanwhile its taskgroup was cancelled or its context has ended; it
 // reports whether it did. The node is not the runner's then any more.
 func (n *Node) DropCancelled(w *Work) bool {
-	if !n.conditional {
+	if !n.traits.has(conditional) {
 		return false
 	}
 	// In this order: a taskgroup that is cancelled ends its contexts after that.
@@ -557,9 +550,8 @@ func (n *Node) endDropped(err error, w *Work) {
 	like := likenessOf(err)
 	n.scope.lock()
 	runner := n.runner
-	n.dropped = true
 	n.refs++
-	n.finish(err, like, w)
+	n.end(dropped, err, like, w)
 	n.scope.unlock()
 	runner.Drop(n)
 	n.Release()
@@ -577,7 +569,7 @@ func (n *Node) rootFailure() *Error {
 	if n.failure != nil {
 		return n.failure
 	}
-	if n.dropped {
+	if n.outcome == dropped {
 		return n.failedBy
 	}
 	return nil

@@ -25,7 +25,7 @@ func (n *Node) forget() {
 		return
 	}
 	n.items, n.successors, n.predecessors = n.items[:0], n.successors[:0], n.predecessors[:0]
-	n.state = StateWaiting
+	n.to(phaseFree)
 	if n.unusual() {
 		n.reset()
 	}
@@ -37,7 +37,7 @@ func (n *Node) forget() {
 
 // unusual reports whether the node has more to reset than any.
 func (n *Node) unusual() bool {
-	return n.traits != traits{} || n.inner != nil || n.failedBy != nil || n.failure != nil || n.signal != nil ||
+	return n.traits != 0 || n.notes != 0 || n.outcome != undecided || n.inner != nil || n.failedBy != nil || n.failure != nil || n.signal != nil ||
 		cap(n.items) > maxKept || cap(n.successors) > maxKept || cap(n.predecessors) > maxKept
 }
 
@@ -45,7 +45,7 @@ func (n *Node) reset() {
 	n.generation++
 	n.ctx, n.group, n.inner, n.witness = nil, nil, nil, nil
 	n.dropTrails()
-	n.traits, n.awaited = traits{}, false
+	n.traits, n.notes, n.outcome = 0, 0, undecided
 	n.failedBy, n.failure = nil, nil
 	if n.signal != nil {
 		select {

@@ -207,6 +207,7 @@ func (s *Scope) Add(t *Task, w *Work) (*Node, error) {
 		return nil, fmt.Errorf("task %q: %w", t.Label, s.sealed)
 	}
 	n := s.newNode()
+	n.to(phaseCreated)
 	f.last++
 	n.seq = f.last
 	n.label, n.domain, n.runner = t.Label, t.Domain, t.Runner
@@ -229,22 +230,23 @@ func (s *Scope) Add(t *Task, w *Work) (*Node, error) {
 	if n.domain == AnyDomain {
 		n.domain = s.commonDomain()
 	}
-	if n.imports {
+	if n.traits.has(importing) {
 		n.look(1)
 	}
 	if len(f.found) > 0 {
 		s.edges(n)
 	}
 	switch {
-	case n.waiting == 1 && n.failedBy == nil && !n.locks:
-		n.waiting, n.state = 0, StateStarted
+	case n.waiting == 1 && n.failedBy == nil && !n.traits.has(exclusive):
+		n.waiting = 0
+		n.to(phaseStarted)
 		w.push(n)
-	case n.witness != nil:
-		// Others could let it start before its witness has heard of it.
-		n.held = true
-	default:
+	case n.witness == nil:
+		n.to(phaseWaiting)
 		n.release(w)
 	}
+	// One with a witness is let go by Go: others could let it start before the witness has
+	// heard of it.
 	f.mu.Unlock()
 	return n, nil
 }
@@ -268,24 +270,35 @@ func (s *Scope) addSpecial(n *Node, t *Task) {
 		s.graph.keepNode(n)
 	}
 	if t.Included || t.Held {
-		n.included = t.Included
+		if t.Included {
+			n.notes |= included
+		}
 		n.refs++
 	}
-	n.always, n.hostOrdered = t.Always, t.HostOrdered
-	n.witness, n.witnessed = t.Witness, t.Witness != nil
+	if t.HostOrdered {
+		n.traits |= hostOrdered
+	}
+	if t.Witness != nil {
+		n.witness = t.Witness
+		n.traits |= witnessed
+	}
 	if t.Context != nil && t.Context.Done() != nil {
-		n.ctx, n.conditional = t.Context, !t.Always
+		n.ctx = t.Context
 	}
 	if t.Group != nil {
 		n.group = t.Group
-		n.conditional = !t.Always
 		n.group.add()
+	}
+	if t.Always {
+		n.traits |= always
+	} else if n.ctx != nil || n.group != nil {
+		n.traits |= conditional
 	}
 	if t.ID != nil {
 		*t.ID = n.seq
 	}
 	if t.Event != nil {
-		n.detached = true
+		n.traits |= detached
 		n.left++
 		*t.Event = Event{n, n.generation}
 	}
@@ -294,8 +307,11 @@ func (s *Scope) addSpecial(n *Node, t *Task) {
 	}
 	n.inner = t.Inner
 	n.inner.id = n.seq
-	n.exports, n.imports = t.Transparency&Export != 0, t.Transparency&Import != 0
-	if n.imports {
+	if t.Transparency&Export != 0 {
+		n.traits |= exporting
+	}
+	if t.Transparency&Import != 0 {
+		n.traits |= importing
 		n.inner.outer, n.inner.before = s, n.seq
 	}
 }

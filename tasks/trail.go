@@ -73,14 +73,14 @@ func (n *Node) keepTrail(t *trail) {
 	if t.open > 0 && !slices.Contains(n.carried.trails, t) {
 		t.refs++
 		n.carried.trails = append(n.carried.trails, t)
-		n.trailed = true
+		n.notes |= trailed
 		n.settleTrails()
 	}
 }
 
 // settleTrails tells the children of an importing task what it has come to follow.
 func (n *Node) settleTrails() {
-	if n.imports {
+	if n.traits.has(importing) {
 		n.inner.imported = append(n.inner.imported[:0], n.carried.trails...)
 	}
 }
@@ -90,7 +90,7 @@ func (n *Node) trail() *trail {
 	if n.carried == nil || len(n.carried.trails) == 0 {
 		return nil
 	}
-	if n.state != StateComplete {
+	if !n.phase.complete() {
 		n.joinTrails()
 	}
 	if len(n.carried.trails) == 0 || n.carried.trails[0].open == 0 {
@@ -150,7 +150,8 @@ func (n *Node) setTrail(t *trail) {
 	}
 	t.refs++
 	n.dropTrails()
-	n.carried.trails, n.trailed = append(n.carried.trails, t), true
+	n.carried.trails = append(n.carried.trails, t)
+	n.notes |= trailed
 }
 
 func (n *Node) dropTrails() {
@@ -237,14 +238,14 @@ func (n *Node) endTrail() *trail {
 		n.joinTrails()
 	}
 	t := n.trail()
-	if n.exports && n.inner.lasting() {
+	if n.traits.has(exporting) && n.inner.lasting() {
 		if t == nil {
 			t = newTrail(n.inner)
 		} else {
 			t = newTrail(n.inner, t)
 		}
 		n.setTrail(t)
-		if n.included {
+		if n.notes.has(included) {
 			n.scope.exported = append(n.scope.exported, n.inner)
 		}
 	}
@@ -261,6 +262,7 @@ func (f *family) pick(from *Node) {
 // linger keeps a complete task in the histories of its storage, for what its trail
 // leads to.
 func (n *Node) linger(t *trail) {
+	n.to(phaseLingering)
 	n.carried.stays = len(t.lingering)
 	t.lingering = append(t.lingering, n)
 	s := n.scope
@@ -296,7 +298,7 @@ func (s *Scope) sweep() {
 	}
 	for i := len(s.children) - 1; i >= 0; i-- {
 		n := s.children[i]
-		if n.state != StateComplete || n.carried.mark == f.marks || n.exports && slices.Contains(s.exported, n.inner) {
+		if n.phase != phaseLingering || n.carried.mark == f.marks || n.traits.has(exporting) && slices.Contains(s.exported, n.inner) {
 			continue
 		}
 		t := n.carried.trails[0]

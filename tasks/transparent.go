@@ -73,7 +73,7 @@ func (s *Scope) followTrail(n *Node, t *trail) {
 // receive makes n, which waits, follow the children of exporting tasks that one of its
 // predecessors has left.
 func (n *Node) receive(t *trail) {
-	if n.state != StateWaiting || n.dropped {
+	if n.phase > phaseWaiting {
 		n.keepTrail(t)
 		return
 	}

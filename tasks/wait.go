@@ -24,7 +24,7 @@ func (s *Scope) childComplete(n *Node) {
 		s.graph.failures.Add(1)
 		group, abandoned = n.group.reports()
 		// That a context has ended is what the wait for an abandoned group has returned.
-		reports = !n.included && !(abandoned && n.dropped)
+		reports = !n.notes.has(included) && !(abandoned && n.outcome == dropped)
 	}
 	var t *tally
 	ended := false

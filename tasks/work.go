@@ -77,7 +77,7 @@ func (w *Work) Run() {
 		switch {
 		case call != nil:
 			call(w)
-		case n.dropped || n.conditional:
+		case n.outcome == dropped || n.traits.has(conditional):
 			n.start(w)
 		default:
 			n.runner.Start(n, w)

@@ -30,9 +30,11 @@ const xsync = "golang.org/x/sync"
 var rooms = map[string]room{
 	"timeline": {},
 	"traits":   {},
-	"tasks":    {imports: []string{"timeline"}, thirdParty: []string{xsync}},
-	"memory":   {imports: []string{"timeline"}, thirdParty: []string{xsync}},
+	"tasks":    {imports: []string{"timeline", "internal/invariants"}, thirdParty: []string{xsync}},
+	"memory":   {imports: []string{"timeline", "internal/invariants"}, thirdParty: []string{xsync}},
 	"ompt":     {imports: []string{"timeline"}, thirdParty: []string{xsync}},
+	// Whether tests have the runtime check its own state.
+	"internal/invariants": {},
 	// How pictures of task graphs are laid out.
 	"internal/layered": {},
 	// The exporters are a tool like others: they know of the runtime what ompt tells.

@@ -1,5 +1,0 @@
-//go:build !invariants
-
-package memory
-
-const invariants = false
