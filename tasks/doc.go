@@ -39,7 +39,7 @@
 //	lingering → gone                       its trail is closed, or others have superseded it
 //	gone      → free                       the last who holds the node releases it
 //
-// Node.Complete and a drop end a task by the same function, Node.end. What becomes of
+// Node.Complete and a drop end a task by the same function, Node.endLocked. What becomes of
 // it is its outcome: undecided until it is known that the task failed or is dropped, and
 // a task that is complete and undecided has succeeded. Properties that are fixed when the
 // task is added are its traits.
@@ -57,5 +57,7 @@
 // allocates nothing.
 //
 // A Scope is safe for concurrent use; its tasks share one lock, with those of
-// scopes that transparent tasks connect.
+// scopes that transparent tasks connect. Methods of scopes and nodes whose names end in
+// Locked are called with that lock held. The data structures of a scope (index, tangle,
+// poison, trail, …) are guarded by it too.
 package tasks

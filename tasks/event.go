@@ -23,6 +23,6 @@ func (e Event) Fulfill(w *Work) error {
 		return fmt.Errorf("task %q: %w", n.label, ErrFulfilled)
 	}
 	n.notes |= fulfilled
-	n.settle(w)
+	n.settleLocked(w)
 	return nil
 }

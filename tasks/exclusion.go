@@ -9,25 +9,25 @@ package tasks
 // the holder is placed, the taker is ordered after it on the device, and is the
 // holder from then on.
 
-// acquire takes n's mutexinoutset storage; where another task holds some of it, n
-// is queued there instead, and acquire reports false.
-func (n *Node) acquire() bool {
-	at := n.obstacle()
+// acquireLocked takes n's mutexinoutset storage; where another task holds some of it, n
+// is queued there instead, and acquireLocked reports false.
+func (n *Node) acquireLocked() bool {
+	at := n.obstacleLocked()
 	if at == nil {
-		at = n.queue()
+		at = n.queueLocked()
 	}
 	if at != nil && mutexExcludes {
-		n.to(phaseBlocked)
+		n.toLocked(phaseBlocked)
 		at.block(n)
 		return false
 	}
-	n.take()
+	n.takeLocked()
 	return true
 }
 
-// queue returns a location where others wait for storage that n would take: they
+// queueLocked returns a location where others wait for storage that n would take: they
 // came first, and one of them can need the host where n does not.
-func (n *Node) queue() *location {
+func (n *Node) queueLocked() *location {
 	for i := range n.items {
 		a := &n.items[i]
 		if a.class != classMutex {
@@ -40,7 +40,7 @@ func (n *Node) queue() *location {
 			continue
 		}
 		for _, h := range n.scope.tangle.holdersOf(a.loc.section) {
-			if l := h.value.loc; h.value.held() && n.behindBlocked(l) {
+			if l := h.value.loc; h.value.held() && n.behindBlockedLocked(l) {
 				return l
 			}
 		}
@@ -52,9 +52,9 @@ func (n *Node) queue() *location {
 // those that are blocked at a location.
 const maxLook = 64
 
-// behindBlocked reports whether some task that is blocked at l takes storage that n would
+// behindBlockedLocked reports whether some task that is blocked at l takes storage that n would
 // take. Where there is much to compare it may be none.
-func (n *Node) behindBlocked(l *location) bool {
+func (n *Node) behindBlockedLocked(l *location) bool {
 	looked := 0
 	for m := l.blocked.first; m != nil; m = m.nextBlocked {
 		for i := range m.items {
@@ -73,21 +73,21 @@ func (n *Node) behindBlocked(l *location) bool {
 // mutexExcludes is false only in the test that shows that it matters.
 var mutexExcludes = true
 
-// obstacle returns a location whose holder keeps n from taking its storage.
-func (n *Node) obstacle() *location {
+// obstacleLocked returns a location whose holder keeps n from taking its storage.
+func (n *Node) obstacleLocked() *location {
 	for i := range n.items {
 		a := &n.items[i]
 		if a.class != classMutex {
 			continue
 		}
-		if !n.passes(a.loc.holder) {
+		if !n.passesLocked(a.loc.holder) {
 			return a.loc
 		}
 		if !a.loc.tangled {
 			continue
 		}
 		for _, h := range n.scope.tangle.holdersOf(a.loc.section) {
-			if h.value.held() && !n.passes(h.value.node) {
+			if h.value.held() && !n.passesLocked(h.value.node) {
 				return h.value.loc
 			}
 		}
@@ -95,35 +95,35 @@ func (n *Node) obstacle() *location {
 	return nil
 }
 
-// passes reports whether n can take what h holds.
-func (n *Node) passes(h *Node) bool {
-	return h == nil || h == n || h.phase.onDevice() && n.keptAfter(h)
+// passesLocked reports whether n can take what h holds.
+func (n *Node) passesLocked(h *Node) bool {
+	return h == nil || h == n || h.phase.onDevice() && n.keptAfterLocked(h)
 }
 
-func (n *Node) take() {
+func (n *Node) takeLocked() {
 	for i := range n.items {
 		a := &n.items[i]
 		if a.class != classMutex {
 			continue
 		}
-		n.followHolder(a.loc.holder)
+		n.followHolderLocked(a.loc.holder)
 		if a.loc.gave != nil {
 			n.scope.graph.keepEdge(a.loc.gave, n, true)
 		}
 		if a.loc.tangled {
-			n.takeTangled(a.loc)
+			n.takeTangledLocked(a.loc)
 		}
 		a.loc.holder = n
 	}
 }
 
-// takeTangled is take for storage that sections share in part.
-func (n *Node) takeTangled(l *location) {
+// takeTangledLocked is takeLocked for storage that sections share in part.
+func (n *Node) takeTangledLocked(l *location) {
 	t := n.scope.tangle
 	for _, h := range t.holdersOf(l.section) {
 		switch {
 		case h.value.held():
-			n.followHolder(h.value.node)
+			n.followHolderLocked(h.value.node)
 		case n.scope.graph.keep:
 			n.scope.graph.keepEdge(h.value.node, n, true)
 		}
@@ -178,8 +178,8 @@ func (t *tangle) sweepHolders() {
 	t.keptHeld = t.held.count
 }
 
-// followHolder orders n after h on their device.
-func (n *Node) followHolder(h *Node) {
+// followHolderLocked orders n after h on their device.
+func (n *Node) followHolderLocked(h *Node) {
 	if h == nil || h == n {
 		return
 	}
@@ -195,8 +195,8 @@ func (n *Node) followHolder(h *Node) {
 	n.scope.graph.keepEdge(h, n, true)
 }
 
-// letGo gives n's storage back.
-func (n *Node) letGo() {
+// letGoLocked gives n's storage back.
+func (n *Node) letGoLocked() {
 	for i := range n.items {
 		if l := n.items[i].loc; l.holder == n {
 			l.holder = nil
@@ -207,9 +207,9 @@ func (n *Node) letGo() {
 	}
 }
 
-// unblock lets those go on who wait for storage that n has given back, or of
+// unblockLocked lets those go on who wait for storage that n has given back, or of
 // which the device can keep the order now.
-func (n *Node) unblock(w *Work) {
+func (n *Node) unblockLocked(w *Work) {
 	for i := range n.items {
 		if n.items[i].class == classMutex {
 			n.items[i].loc.wake(w)
@@ -256,15 +256,15 @@ func (l *location) leaveTo(m *Node) {
 func (l *location) wake(w *Work) {
 	var still nodeQueue
 	for m := l.blocked.pop(); m != nil; m = l.blocked.pop() {
-		switch at := m.obstacle(); at {
+		switch at := m.obstacleLocked(); at {
 		case nil:
 			// A predecessor on the device can have failed meanwhile.
 			if m.failedBy != nil {
 				m.outcome = dropped
 			} else {
-				m.take()
+				m.takeLocked()
 			}
-			m.to(phaseStarted)
+			m.toLocked(phaseStarted)
 			w.push(m)
 			if l.holder == m {
 				// All others here exclude m.

@@ -1,9 +1,9 @@
 package tasks
 
-// depend makes the accesses of the task's depend items, one for each section,
+// dependLocked makes the accesses of the task's depend items, one for each section,
 // and collects the tasks of the scope that n follows by them. An item does not
 // find the task itself, whatever other items have recorded of it.
-func (s *Scope) depend(n *Node, items []Depend) {
+func (s *Scope) dependLocked(n *Node, items []Depend) {
 	if len(items) > cap(n.items) {
 		n.items = make([]access, 0, len(items))
 	}
@@ -34,26 +34,26 @@ func (s *Scope) depend(n *Node, items []Depend) {
 					break
 				}
 			}
-			l = s.locate(at)
+			l = s.locateLocked(at)
 		}
 		if l.seen == n.seq {
 			l.refs--
-			s.again(n, l, c)
+			s.againLocked(n, l, c)
 			continue
 		}
 		l.seen = n.seq
 		n.items = n.items[:len(n.items)+1]
 		a := &n.items[len(n.items)-1]
 		a.node, a.loc, a.class, a.kind, a.ptr = n, l, c, d.Kind, d.Ptr
-		if s.plain(l) {
-			// As follow and record do, where there is nothing else to it.
+		if s.plainLocked(l) {
+			// As followLocked and recordLocked do, where there is nothing else to it.
 			set := l.cur
 			if set != nil && !ordered[l.class][c] {
 				set = l.prev
 			}
 			for ; set != nil; set = set.next {
 				if set.node.visited != n.seq {
-					s.meet(set.node, n)
+					s.meetLocked(set.node, n)
 				}
 			}
 			if c == classOut || l.class != c {
@@ -61,11 +61,11 @@ func (s *Scope) depend(n *Node, items []Depend) {
 			}
 			a.push(&l.cur)
 		} else {
-			s.follow(n, l, c)
+			s.followLocked(n, l, c)
 			if l.tangled {
-				s.use(n, a)
+				s.useLocked(n, a)
 			} else {
-				s.record(a)
+				s.recordLocked(a)
 			}
 		}
 		if c == classMutex {
@@ -74,22 +74,22 @@ func (s *Scope) depend(n *Node, items []Depend) {
 	}
 }
 
-// plain reports whether the location's two sets are all there is to its history.
-func (s *Scope) plain(l *location) bool {
+// plainLocked reports whether the location's two sets are all there is to its history.
+func (s *Scope) plainLocked(l *location) bool {
 	return !l.tangled && l.epoch == s.epoch && s.onlookers == 0 && s.poison == nil && l != &s.everything
 }
 
-// again is for a section that the task names once more: with several types, it
+// againLocked is for a section that the task names once more: with several types, it
 // excludes all that any of them does.
-func (s *Scope) again(n *Node, l *location, c class) {
+func (s *Scope) againLocked(n *Node, l *location, c class) {
 	locks := false
 	for i := range n.items {
 		a := &n.items[i]
 		if a.loc == l && a.class != c && a.class != classOut {
 			a.leave()
 			a.class, a.kind = classOut, DependInOut
-			s.follow(n, l, classOut)
-			s.record(a)
+			s.followLocked(n, l, classOut)
+			s.recordLocked(a)
 		}
 		locks = locks || a.class == classMutex
 	}
@@ -99,31 +99,31 @@ func (s *Scope) again(n *Node, l *location, c class) {
 	}
 }
 
-// follow collects the tasks of the scope that n follows by one item.
-func (s *Scope) follow(n *Node, l *location, c class) {
+// followLocked collects the tasks of the scope that n follows by one item.
+func (s *Scope) followLocked(n *Node, l *location, c class) {
 	if l == &s.everything {
 		if allMemoryOrders {
-			s.followOn(n, l, classOut)
+			s.followOnLocked(n, l, classOut)
 		}
 		if !allMemoryFollows {
 			return
 		}
 		for l := s.locations.after; l != nil && l != &s.locations; l = l.after {
-			s.followOn(n, l, classOut)
+			s.followOnLocked(n, l, classOut)
 		}
 		s.poison.infect(n, everywhere, classOut)
 		if s.tangle != nil {
-			s.followAll(n)
+			s.followAllLocked(n)
 		}
 		return
 	}
-	s.followOn(n, l, c)
+	s.followOnLocked(n, l, c)
 	s.poison.infect(n, l.section, c)
 }
 
-// followOn collects the tasks that n follows because it uses the location, or
+// followOnLocked collects the tasks that n follows because it uses the location, or
 // one that overlaps it, as class says.
-func (s *Scope) followOn(n *Node, l *location, c class) {
+func (s *Scope) followOnLocked(n *Node, l *location, c class) {
 	if l.epoch != s.epoch {
 		return
 	}
@@ -132,41 +132,41 @@ func (s *Scope) followOn(n *Node, l *location, c class) {
 		set = l.prev
 	}
 	for ; set != nil; set = set.next {
-		s.meet(set.node, n)
+		s.meetLocked(set.node, n)
 	}
 }
 
-// followFurther collects the tasks that n follows by omp_all_memory, and those of
+// followFurtherLocked collects the tasks that n follows by omp_all_memory, and those of
 // other scopes that transparent tasks let it see.
-func (s *Scope) followFurther(n *Node) {
+func (s *Scope) followFurtherLocked(n *Node) {
 	if len(n.items) == 0 {
 		return
 	}
 	if allMemoryOrders && s.everything.cur != nil {
-		s.followOn(n, &s.everything, classOut)
+		s.followOnLocked(n, &s.everything, classOut)
 	}
 	for inner := s; inner.outer != nil; inner = inner.outer {
-		s.followIn(n, inner.outer, inner.before)
+		s.followInLocked(n, inner.outer, inner.before)
 		for _, t := range inner.imported {
-			s.followTrail(n, t)
+			s.followTrailLocked(n, t)
 		}
 	}
 	if len(s.exported) > 0 {
 		kept := s.exported[:0]
 		for _, inner := range s.exported {
-			if inner.lasting() {
+			if inner.lastingLocked() {
 				kept = append(kept, inner)
-				s.followIn(n, inner, ^uint64(0))
+				s.followInLocked(n, inner, ^uint64(0))
 			}
 		}
 		clear(s.exported[len(kept):])
 		s.exported = kept
 	}
-	s.followTrails(n)
+	s.followTrailsLocked(n)
 }
 
-// further reports whether there may be something for followFurther to find.
-func (s *Scope) further() bool {
+// furtherLocked reports whether there may be something for followFurther to find.
+func (s *Scope) furtherLocked() bool {
 	return s.everything.cur != nil || s.outer != nil || len(s.exported) > 0 || len(s.family.trails) > 0
 }
 
@@ -175,14 +175,14 @@ func (s *Scope) further() bool {
 // shows that they matter.
 var allMemoryOrders, allMemoryFollows = true, true
 
-// meet collects from as a predecessor of n.
-func (s *Scope) meet(from, n *Node) {
+// meetLocked collects from as a predecessor of n.
+func (s *Scope) meetLocked(from, n *Node) {
 	if from.visited == n.seq || from == n {
 		return
 	}
 	from.visited = n.seq
 	if from.phase.complete() {
-		s.family.pick(from)
+		s.family.pickLocked(from)
 		if s.graph.keep {
 			s.graph.keepEdge(from, n, false)
 			s.family.edges++
@@ -192,22 +192,22 @@ func (s *Scope) meet(from, n *Node) {
 	s.family.found = append(s.family.found, from)
 }
 
-// record makes a the newest access of its location.
-func (s *Scope) record(a *access) {
+// recordLocked makes a the newest access of its location.
+func (s *Scope) recordLocked(a *access) {
 	a.join(s)
 	if a.loc == &s.everything {
 		// Whatever comes later follows the task, and with it all before.
 		s.epoch++
 		s.everything.epoch = s.epoch
 		if s.tangle != nil {
-			s.supersedeSegments()
+			s.supersedeSegmentsLocked()
 		}
 	}
 }
 
-// commonDomain returns the domain that all predecessors found have, if it is a
+// commonDomainLocked returns the domain that all predecessors found have, if it is a
 // device's, else Host.
-func (s *Scope) commonDomain() Domain {
+func (s *Scope) commonDomainLocked() Domain {
 	d := Host
 	for i, from := range s.family.found {
 		if i > 0 && from.domain != d {
@@ -218,8 +218,8 @@ func (s *Scope) commonDomain() Domain {
 	return d
 }
 
-// edges makes n a successor of the tasks found.
-func (s *Scope) edges(n *Node) {
+// edgesLocked makes n a successor of the tasks found.
+func (s *Scope) edgesLocked(n *Node) {
 	for _, from := range s.family.found {
 		if n.witness != nil && from.witness != nil && !from.phase.complete() {
 			n.witness.Follows(from.witness)
@@ -229,7 +229,7 @@ func (s *Scope) edges(n *Node) {
 			from.successors = append(from.successors, edge{to: n})
 			continue
 		}
-		s.edge(from, n)
+		s.edgeLocked(from, n)
 	}
 	s.family.edges += uint64(len(s.family.found))
 	if cap(s.family.found) > maxSpare {
@@ -237,22 +237,22 @@ func (s *Scope) edges(n *Node) {
 	}
 	s.family.found = s.family.found[:0]
 	if len(s.family.trails) > 0 {
-		s.followTrails(n)
-		s.edges(n)
+		s.followTrailsLocked(n)
+		s.edgesLocked(n)
 	}
 }
 
-// keptAfter reports whether the device keeps n after from. The event of a detachable task
+// keptAfterLocked reports whether the device keeps n after from. The event of a detachable task
 // is the host's to see, and so are the children of an exporting task.
-func (n *Node) keptAfter(from *Node) bool {
+func (n *Node) keptAfterLocked(from *Node) bool {
 	return from.domain == n.domain && n.domain != Host && !from.traits.has(detached|exporting) && !n.traits.has(hostOrdered)
 }
 
-func (s *Scope) edge(from, to *Node) {
+func (s *Scope) edgeLocked(from, to *Node) {
 	if s.graph.keep {
 		s.graph.keepEdge(from, to, false)
 	}
-	onDevice := to.keptAfter(from)
+	onDevice := to.keptAfterLocked(from)
 	if onDevice {
 		to.predecessors = append(to.predecessors, from)
 		from.refs++
@@ -260,13 +260,13 @@ func (s *Scope) edge(from, to *Node) {
 	}
 	released := onDevice && from.phase.onDevice()
 	if released {
-		s.family.pick(from)
+		s.family.pickLocked(from)
 	} else {
 		to.waiting++
 	}
 	if to.failedBy == nil {
 		// It may have failed and not be complete yet.
-		to.failedBy = from.rootFailure()
+		to.failedBy = from.rootFailureLocked()
 	}
 	from.successors = append(from.successors, edge{to: to, onDevice: onDevice, released: released})
 }

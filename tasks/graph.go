@@ -41,7 +41,7 @@ func (g *Graph) Counts() Counts {
 	live := 0
 	for _, s := range g.scopes() {
 		s.lock()
-		s.family.flush(g)
+		s.family.flushLocked(g)
 		live += s.live
 		s.unlock()
 	}
@@ -104,7 +104,7 @@ func (s *Scope) Retire() {
 	}
 	s.registered, s.quiet = false, false
 	g := s.graph
-	s.family.flush(g)
+	s.family.flushLocked(g)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if s.older == nil {
@@ -148,7 +148,7 @@ func (g *Graph) Snapshot() Snapshot {
 		known := uint64(0)
 		for _, n := range nodes {
 			n.scope.lock()
-			snap.Tasks = append(snap.Tasks, n.info())
+			snap.Tasks = append(snap.Tasks, n.infoLocked())
 			n.scope.unlock()
 			known = max(known, n.seq)
 		}
@@ -159,7 +159,7 @@ func (g *Graph) Snapshot() Snapshot {
 		for _, s := range g.scopes() {
 			s.lock()
 			for _, n := range s.children {
-				snap.Tasks = append(snap.Tasks, n.info())
+				snap.Tasks = append(snap.Tasks, n.infoLocked())
 				known[n.seq] = true
 				for _, e := range n.successors {
 					snap.Edges = append(snap.Edges, EdgeInfo{From: n.seq, To: e.to.seq, Exclusion: e.exclusion})
@@ -186,7 +186,7 @@ func (g *Graph) Outstanding(kinds int) (list []Outstanding, more int) {
 		s.lock()
 		for _, n := range s.children {
 			if !n.phase.complete() {
-				counts[Outstanding{Label: n.label, Domain: n.domain, State: n.phase.state(), AwaitsEvent: n.awaitsEvent()}]++
+				counts[Outstanding{Label: n.label, Domain: n.domain, State: n.phase.state(), AwaitsEvent: n.awaitsEventLocked()}]++
 			}
 		}
 		s.unlock()
@@ -209,14 +209,14 @@ func (g *Graph) Outstanding(kinds int) (list []Outstanding, more int) {
 	return list, more
 }
 
-// awaitsEvent reports whether nothing but its event keeps the task from being complete.
-func (n *Node) awaitsEvent() bool {
+// awaitsEventLocked reports whether nothing but its event keeps the task from being complete.
+func (n *Node) awaitsEventLocked() bool {
 	over := n.phase == phaseFinished || n.phase == phaseExecuted
 	return over && n.left == 1 && n.traits.has(detached) && !n.notes.has(fulfilled)
 }
 
-// info describes the task, under the scope's lock.
-func (n *Node) info() TaskInfo {
+// infoLocked describes the task.
+func (n *Node) infoLocked() TaskInfo {
 	i := TaskInfo{
 		ID: n.seq, Parent: n.scope.id, Label: n.label, Domain: n.domain,
 		Included: n.notes.has(included), State: n.phase.state(),

@@ -15,7 +15,7 @@ type Place interface {
 func (n *Node) Release() {
 	n.scope.lock()
 	defer n.scope.unlock()
-	n.forget()
+	n.forgetLocked()
 }
 
 // Completed reports whether the task is complete, and its failure. For a task
@@ -89,7 +89,7 @@ func (n *Node) Abandon() {
 	defer s.unlock()
 	if n.notes.has(included) {
 		n.notes &^= included
-		if root := n.rootFailure(); n.phase.complete() && root != nil {
+		if root := n.rootFailureLocked(); n.phase.complete() && root != nil {
 			group := n.group.reporter()
 			t := s.failures.note(root, n, group)
 			if t.scope == nil {
@@ -98,7 +98,7 @@ func (n *Node) Abandon() {
 			group.fail(t)
 		}
 	}
-	n.forget()
+	n.forgetLocked()
 }
 
 // Wait waits until the task is complete and returns its failure, or ctx's

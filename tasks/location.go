@@ -71,13 +71,13 @@ type access struct {
 // address as a number and nothing else.
 const maxDead = 256
 
-// locate returns the scope's location of that section, or a tangled one for one item,
+// locateLocked returns the scope's location of that section, or a tangled one for one item,
 // with one more reference.
-func (s *Scope) locate(at section) *location {
+func (s *Scope) locateLocked(at section) *location {
 	l := s.index.find(at)
 	switch {
 	case l == nil:
-		l = s.newLocation(at)
+		l = s.newLocationLocked(at)
 		l.link(&s.locations)
 		if l.tangled {
 			l.refs++
@@ -95,7 +95,7 @@ func (s *Scope) locate(at section) *location {
 	return l
 }
 
-func (s *Scope) newLocation(at section) *location {
+func (s *Scope) newLocationLocked(at section) *location {
 	l := s.spareLocations
 	if l != nil {
 		s.spareLocations, l.next = l.next, nil
@@ -110,10 +110,10 @@ func (s *Scope) newLocation(at section) *location {
 		switch {
 		case o.refs == 0:
 			// It orders nothing any more.
-			s.evict(o)
+			s.evictLocked(o)
 			s.dead--
 		case overlapsMatch:
-			s.entangle(o)
+			s.entangleLocked(o)
 			l.tangled = true
 		}
 	}
@@ -129,42 +129,42 @@ func (s *Scope) newLocation(at section) *location {
 // overlapsMatch is false only in the test that shows that it matters.
 var overlapsMatch = true
 
-// died takes note that the location, whose sets are empty, has lost its last
+// diedLocked takes note that the location, whose sets are empty, has lost its last
 // reference.
-func (s *Scope) died(l *location) {
+func (s *Scope) diedLocked(l *location) {
 	if l.tangled {
-		s.evict(l)
+		s.evictLocked(l)
 		return
 	}
 	s.dead++
 	// Not before as many have died as the search may come across.
 	if s.dead > 2*maxDead && 2*s.dead > s.index.len() {
-		s.bury(s.dead / 2)
+		s.buryLocked(s.dead / 2)
 	}
 }
 
-// bury forgets the dead locations, the oldest first, down to that many.
-func (s *Scope) bury(most int) {
+// buryLocked forgets the dead locations, the oldest first, down to that many.
+func (s *Scope) buryLocked(most int) {
 	for l := s.locations.before; s.dead > most; {
 		next := l.before
 		if l.refs == 0 {
-			s.evict(l)
+			s.evictLocked(l)
 			s.dead--
 		}
 		l = next
 	}
 }
 
-// evict forgets a location without references.
-func (s *Scope) evict(l *location) {
+// evictLocked forgets a location without references.
+func (s *Scope) evictLocked(l *location) {
 	l.unlink()
-	s.spare(l)
+	s.spareLocked(l)
 }
 
-// spare takes an unlinked location without references out of the index.
-func (s *Scope) spare(l *location) {
+// spareLocked takes an unlinked location without references out of the index.
+func (s *Scope) spareLocked(l *location) {
 	if !l.tangled {
-		s.unindex(l)
+		s.unindexLocked(l)
 	}
 	*l = location{}
 	if s.spares < maxSpare {
@@ -173,8 +173,8 @@ func (s *Scope) spare(l *location) {
 	}
 }
 
-// unindex takes a location out of the index.
-func (s *Scope) unindex(l *location) {
+// unindexLocked takes a location out of the index.
+func (s *Scope) unindexLocked(l *location) {
 	s.index.remove(l)
 	if s.recent != nil && s.recent[l.start>>3%recents] == l {
 		s.recent[l.start>>3%recents] = nil
@@ -199,30 +199,30 @@ func (l *location) unlink() {
 func (a *access) join(s *Scope) {
 	l := a.loc
 	if l.epoch != s.epoch {
-		s.supersede(l)
+		s.supersedeLocked(l)
 		l.epoch = s.epoch
 	}
 	if l.cur == nil || a.class == classOut || l.class != a.class {
 		if s.onlookers > 0 {
-			s.retire(l, l.prev)
+			s.retireLocked(l, l.prev)
 		}
 		l.prev, l.cur, l.class = l.cur, nil, a.class
 	}
 	a.push(&l.cur)
 }
 
-// supersede forgets the location's history: a task that follows all of it will
+// supersedeLocked forgets the location's history: a task that follows all of it will
 // be found in other ways.
-func (s *Scope) supersede(l *location) {
+func (s *Scope) supersedeLocked(l *location) {
 	if s.onlookers > 0 {
-		s.retire(l, l.prev)
-		s.retire(l, l.cur)
+		s.retireLocked(l, l.prev)
+		s.retireLocked(l, l.cur)
 	}
 	l.cur, l.prev = nil, nil
 }
 
-// retire moves a set of the location to the older accesses, if others may look at it.
-func (s *Scope) retire(l *location, set *access) {
+// retireLocked moves a set of the location to the older accesses, if others may look at it.
+func (s *Scope) retireLocked(l *location, set *access) {
 	for set != nil {
 		a := set
 		set = a.next

@@ -150,8 +150,8 @@ func (n *Node) Go(w *Work) {
 	if n.phase != phaseCreated {
 		return // it is in w
 	}
-	n.to(phaseWaiting)
-	n.release(w)
+	n.toLocked(phaseWaiting)
+	n.releaseLocked(w)
 }
 
 // Domain returns the task's domain; that of a join is settled once it is added.
@@ -171,28 +171,28 @@ func (n *Node) Runner() Runner { return n.runner }
 func (n *Node) Placed(w *Work) {
 	n.scope.lock()
 	defer n.scope.unlock()
-	n.to(phasePlaced)
-	n.forgetPredecessors()
-	t := n.trail()
+	n.toLocked(phasePlaced)
+	n.forgetPredecessorsLocked()
+	t := n.trailLocked()
 	for i := range n.successors {
 		e := &n.successors[i]
 		if e.onDevice && !e.released {
 			e.released = true
 			if t != nil {
-				e.to.receive(t)
+				e.to.receiveLocked(t)
 			}
-			e.to.release(w)
+			e.to.releaseLocked(w)
 		}
 	}
 	if n.traits.has(exclusive) {
-		n.unblock(w)
+		n.unblockLocked(w)
 	}
 }
 
-func (n *Node) forgetPredecessors() {
+func (n *Node) forgetPredecessorsLocked() {
 	for i, p := range n.predecessors {
 		n.predecessors[i] = nil
-		p.forget()
+		p.forgetLocked()
 	}
 	n.predecessors = n.predecessors[:0]
 }
@@ -209,26 +209,26 @@ func (n *Node) Complete(err error, w *Work) {
 		like = likenessOf(err) // without the lock: the error's text is the program's
 	}
 	f.mu.Lock()
-	if err == nil && n.plain() {
-		n.completePlain(w)
+	if err == nil && n.plainLocked() {
+		n.completePlainLocked(w)
 	} else {
-		n.end(undecided, err, like, w)
+		n.endLocked(undecided, err, like, w)
 	}
 	f.mu.Unlock()
 }
 
-// plain reports whether nothing but successors takes note that the task, whose
+// plainLocked reports whether nothing but successors takes note that the task, whose
 // body is done, is complete.
-func (n *Node) plain() bool {
+func (n *Node) plainLocked() bool {
 	s := n.scope
 	return n.domain == Host && n.traits == 0 && n.notes == 0 && n.outcome == undecided && n.failedBy == nil &&
 		n.refs == 1 && s.trail == nil && len(s.waiters) == 0 && s.quiet
 }
 
-// completePlain is complete, and what complete calls, for a plain task.
-func (n *Node) completePlain(w *Work) {
+// completePlainLocked is completeLocked, and what that calls, for a plain task.
+func (n *Node) completePlainLocked(w *Work) {
 	s := n.scope
-	n.to(phaseComplete)
+	n.toLocked(phaseComplete)
 	n.left = 0
 	s.live--
 	for i := range n.successors {
@@ -240,11 +240,11 @@ func (n *Node) completePlain(w *Work) {
 		switch {
 		case to.waiting > 0:
 		case to.failedBy == nil && !to.traits.has(exclusive):
-			to.to(phaseStarted)
+			to.toLocked(phaseStarted)
 			w.push(to)
 		default:
 			to.waiting++
-			to.release(w)
+			to.releaseLocked(w)
 		}
 	}
 	if n.recycler != nil {
@@ -263,7 +263,7 @@ func (n *Node) completePlain(w *Work) {
 		case !l.tangled && s.dead < 2*maxDead:
 			s.dead++
 		default:
-			s.died(l)
+			s.diedLocked(l)
 		}
 	}
 	last := len(s.children) - 1
@@ -271,16 +271,16 @@ func (n *Node) completePlain(w *Work) {
 	s.children[n.place], s.children[last] = s.children[last], nil
 	s.children = s.children[:last]
 	if last < cap(s.children)/8 && cap(s.children) > maxSpare {
-		s.shrink()
+		s.shrinkLocked()
 	}
-	n.to(phaseGone)
+	n.toLocked(phaseGone)
 	if len(n.items) > maxKept || len(n.successors) > maxKept || s.spareNodeCount >= maxSpare {
-		n.forget()
+		n.forgetLocked()
 		return
 	}
 	n.items, n.successors = n.items[:0], n.successors[:0]
 	n.refs = 0
-	n.to(phaseFree)
+	n.toLocked(phaseFree)
 	n.nextBlocked, s.spareNodes = s.spareNodes, n
 	s.spareNodeCount++
 }
@@ -291,30 +291,30 @@ func (n *Node) Fail(err error) {
 	like := likenessOf(err)
 	n.scope.lock()
 	defer n.scope.unlock()
-	n.fail(err, like)
-	n.passFailure()
+	n.failLocked(err, like)
+	n.passFailureLocked()
 }
 
-// end ends a task: its body is over with err, or it is dropped, for the reason err or
+// endLocked ends a task: its body is over with err, or it is dropped, for the reason err or
 // because of n.failedBy. The task is complete if nothing else keeps it.
-func (n *Node) end(o outcome, err error, like likeness, w *Work) {
+func (n *Node) endLocked(o outcome, err error, like likeness, w *Work) {
 	if o == dropped {
 		n.outcome = dropped
 	}
-	n.fail(err, like)
+	n.failLocked(err, like)
 	if n.left == 1 {
-		n.settle(w)
+		n.settleLocked(w)
 		return
 	}
 	// What it follows on the device keeps it from being complete, or its event. Who
 	// follows it has to know of a failure before that.
 	n.left--
-	n.to(n.phase.over())
-	n.passFailure()
+	n.toLocked(n.phase.over())
+	n.passFailureLocked()
 }
 
-// fail notes a failure, nil for none, whose likeness that is.
-func (n *Node) fail(err error, like likeness) {
+// failLocked notes a failure, nil for none, whose likeness that is.
+func (n *Node) failLocked(err error, like likeness) {
 	switch dependent, ok := err.(*Error); {
 	case err == nil, n.failure != nil:
 	case ok && dependent == n.failedBy:
@@ -331,9 +331,9 @@ func (n *Node) fail(err error, like likeness) {
 	}
 }
 
-// passFailure hands the task's failure, if it has one, on to those that follow it.
-func (n *Node) passFailure() {
-	failure := n.rootFailure()
+// passFailureLocked hands the task's failure, if it has one, on to those that follow it.
+func (n *Node) passFailureLocked() {
+	failure := n.rootFailureLocked()
 	if failure == nil {
 		return
 	}
@@ -344,44 +344,44 @@ func (n *Node) passFailure() {
 	}
 }
 
-// settle takes away one of the things that keep n from being complete.
-func (n *Node) settle(w *Work) {
+// settleLocked takes away one of the things that keep n from being complete.
+func (n *Node) settleLocked(w *Work) {
 	n.left--
 	if n.left > 0 {
 		return
 	}
 	s := n.scope
-	ready := n.complete(s.family.completing[:0], w)
+	ready := n.completeLocked(s.family.completing[:0], w)
 	for len(ready) > 0 {
 		last := len(ready) - 1
 		next := ready[last]
 		ready[last] = nil
-		ready = next.complete(ready[:last], w)
+		ready = next.completeLocked(ready[:last], w)
 	}
 	s.family.completing = ready
 }
 
-// complete makes a task complete and appends to ready the finished successors
+// completeLocked makes a task complete and appends to ready the finished successors
 // that it held back.
-func (n *Node) complete(ready []*Node, w *Work) []*Node {
+func (n *Node) completeLocked(ready []*Node, w *Work) []*Node {
 	s := n.scope
-	n.to(phaseComplete)
-	failedBy := n.rootFailure()
+	n.toLocked(phaseComplete)
+	failedBy := n.rootFailureLocked()
 	if failedBy == nil && n.failedBy != nil {
-		failedBy = n.inherit()
+		failedBy = n.inheritLocked()
 	}
 	s.live--
 	if failedBy != nil || n.group != nil || len(s.waiters) > 0 {
-		s.childComplete(n)
+		s.childCompleteLocked(n)
 	}
 	if n.traits.has(exclusive) {
-		n.letGo()
+		n.letGoLocked()
 	}
-	t := n.endTrail()
+	t := n.endTrailLocked()
 	for i := range n.successors {
 		e := &n.successors[i]
 		if t != nil && !e.released {
-			e.to.receive(t)
+			e.to.receiveLocked(t)
 		}
 		if e.to.failedBy == nil && !e.exclusion {
 			e.to.failedBy = failedBy
@@ -393,16 +393,16 @@ func (n *Node) complete(ready []*Node, w *Work) []*Node {
 			}
 		}
 		if !e.released {
-			e.to.release(w)
+			e.to.releaseLocked(w)
 		}
 		e.to = nil
 	}
 	n.successors = n.successors[:0]
 	if len(n.predecessors) > 0 {
-		n.forgetPredecessors()
+		n.forgetPredecessorsLocked()
 	}
 	if n.traits.has(exclusive) {
-		n.unblock(w)
+		n.unblockLocked(w)
 	}
 	if n.recycler != nil {
 		n.recycler.Recycle()
@@ -413,44 +413,44 @@ func (n *Node) complete(ready []*Node, w *Work) []*Node {
 		n.signal <- struct{}{}
 	}
 	if t != nil {
-		n.linger(t)
+		n.lingerLocked(t)
 	} else {
-		n.depart()
+		n.departLocked()
 	}
 	if s.trail != nil {
-		s.settled()
+		s.settledLocked()
 	}
 	return ready
 }
 
-// inherit returns the failure of a predecessor that came when n was on the device
+// inheritLocked returns the failure of a predecessor that came when n was on the device
 // already, nil if a wait has reported it: what follows n follows that one too,
 // whether it was made before n was complete or comes later.
-func (n *Node) inherit() *Error {
+func (n *Node) inheritLocked() *Error {
 	t := n.failedBy.tally
 	if t == nil || t.over() {
 		return nil
 	}
-	n.poisonItems(t)
+	n.poisonItemsLocked(t)
 	return n.failedBy
 }
 
-// depart takes a complete task out of the histories of its storage.
-func (n *Node) depart() {
+// departLocked takes a complete task out of the histories of its storage.
+func (n *Node) departLocked() {
 	s := n.scope
-	n.to(phaseGone)
+	n.toLocked(phaseGone)
 	if n.traits.has(importing) {
-		n.look(-1)
+		n.lookLocked(-1)
 	}
 	if !s.graph.keep {
-		n.leave()
+		n.leaveLocked()
 	}
-	s.remove(n)
-	n.forget()
+	s.removeLocked(n)
+	n.forgetLocked()
 }
 
-// leave takes the task's accesses out of their locations.
-func (n *Node) leave() {
+// leaveLocked takes the task's accesses out of their locations.
+func (n *Node) leaveLocked() {
 	s := n.scope
 	for i := range n.items {
 		a := &n.items[i]
@@ -459,7 +459,7 @@ func (n *Node) leave() {
 		a.loc, a.ptr = nil, nil
 		l.refs--
 		if l.refs == 0 {
-			s.died(l)
+			s.diedLocked(l)
 		}
 	}
 }
@@ -476,27 +476,27 @@ func (n *Node) FailedBy() error {
 	return n.failedBy
 }
 
-// release takes one predecessor out of n's way.
-func (n *Node) release(w *Work) {
+// releaseLocked takes one predecessor out of n's way.
+func (n *Node) releaseLocked(w *Work) {
 	n.waiting--
 	if n.waiting > 0 {
 		return
 	}
-	if (n.failedBy != nil || n.traits.has(exclusive)) && !n.clear() {
+	if (n.failedBy != nil || n.traits.has(exclusive)) && !n.clearLocked() {
 		return
 	}
-	n.to(phaseStarted)
+	n.toLocked(phaseStarted)
 	w.push(n)
 }
 
-// clear reports whether a task that nothing is ahead of can go: to be dropped if
+// clearLocked reports whether a task that nothing is ahead of can go: to be dropped if
 // one that it follows failed, else when it has its mutexinoutset storage.
-func (n *Node) clear() bool {
+func (n *Node) clearLocked() bool {
 	if n.failedBy != nil && !n.traits.has(always) {
 		n.outcome = dropped
 		return true
 	}
-	return !n.traits.has(exclusive) || n.acquire()
+	return !n.traits.has(exclusive) || n.acquireLocked()
 }
 
 // start hands a ready task to its runner, or drops it.
@@ -551,7 +551,7 @@ func (n *Node) endDropped(err error, w *Work) {
 	n.scope.lock()
 	runner := n.runner
 	n.refs++
-	n.end(dropped, err, like, w)
+	n.endLocked(dropped, err, like, w)
 	n.scope.unlock()
 	runner.Drop(n)
 	n.Release()
@@ -564,8 +564,8 @@ func (n *Node) Hand(r Runner, recycler Recycler) {
 	n.runner, n.recycler = r, recycler
 }
 
-// rootFailure returns the failure that a wait reports for a complete task.
-func (n *Node) rootFailure() *Error {
+// rootFailureLocked returns the failure that a wait reports for a complete task.
+func (n *Node) rootFailureLocked() *Error {
 	if n.failure != nil {
 		return n.failure
 	}

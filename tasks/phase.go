@@ -60,16 +60,16 @@ var transitions = [phaseCount][]phase{
 	phaseGone:      {phaseFree},
 }
 
-// to puts the node into its next phase. The scope's lock is held.
-func (n *Node) to(next phase) {
+// toLocked puts the node into its next phase.
+func (n *Node) toLocked(next phase) {
 	if invariants.Enabled {
-		n.check(next)
+		n.checkLocked(next)
 	}
 	n.phase = next
 }
 
-// check panics if the node's phase may not be followed by next.
-func (n *Node) check(next phase) {
+// checkLocked panics if the node's phase may not be followed by next.
+func (n *Node) checkLocked(next phase) {
 	for _, p := range transitions[n.phase] {
 		if p == next {
 			return

@@ -41,8 +41,8 @@ func (a *access) extent() section {
 	return a.loc.section
 }
 
-// poisonItems leaves the failure where later tasks find it.
-func (n *Node) poisonItems(t *tally) {
+// poisonItemsLocked leaves the failure where later tasks find it.
+func (n *Node) poisonItemsLocked(t *tally) {
 	s := n.scope
 	for i := range n.items {
 		a := &n.items[i]
@@ -130,9 +130,9 @@ func (p *poison) infect(n *Node, at section, c class) {
 	}
 }
 
-// forgetPoison forgets the storage that the failure, which is over, poisoned, unless other
+// forgetPoisonLocked forgets the storage that the failure, which is over, poisoned, unless other
 // failures did that are not. The scope's lock is held.
-func (t *tally) forgetPoison() {
+func (t *tally) forgetPoisonLocked() {
 	for at, s := range t.places {
 		p, k := s.poison, at.value.key
 		if p == nil || p.entries[k] != at || at.value.newest() != nil {

@@ -1,6 +1,6 @@
 package tasks
 
-func (s *Scope) newNode() *Node {
+func (s *Scope) newNodeLocked() *Node {
 	n := s.spareNodes
 	if n == nil {
 		n = &Node{scope: s, family: s.family}
@@ -16,18 +16,18 @@ func (s *Scope) newNode() *Node {
 // keeps memory.
 const maxKept = 64
 
-// forget drops a reference to the node. One that nobody refers to any more becomes
+// forgetLocked drops a reference to the node. One that nobody refers to any more becomes
 // as a new one, but for the memory that it has.
-func (n *Node) forget() {
+func (n *Node) forgetLocked() {
 	n.refs--
 	s := n.scope
 	if n.refs > 0 || s.graph.keep {
 		return
 	}
 	n.items, n.successors, n.predecessors = n.items[:0], n.successors[:0], n.predecessors[:0]
-	n.to(phaseFree)
-	if n.unusual() {
-		n.reset()
+	n.toLocked(phaseFree)
+	if n.unusualLocked() {
+		n.resetLocked()
 	}
 	if s.spareNodeCount < maxSpare {
 		n.nextBlocked, s.spareNodes = s.spareNodes, n
@@ -35,16 +35,16 @@ func (n *Node) forget() {
 	}
 }
 
-// unusual reports whether the node has more to reset than any.
-func (n *Node) unusual() bool {
+// unusualLocked reports whether the node has more to reset than any.
+func (n *Node) unusualLocked() bool {
 	return n.traits != 0 || n.notes != 0 || n.outcome != undecided || n.inner != nil || n.failedBy != nil || n.failure != nil || n.signal != nil ||
 		cap(n.items) > maxKept || cap(n.successors) > maxKept || cap(n.predecessors) > maxKept
 }
 
-func (n *Node) reset() {
+func (n *Node) resetLocked() {
 	n.generation++
 	n.ctx, n.group, n.inner, n.witness = nil, nil, nil, nil
-	n.dropTrails()
+	n.dropTrailsLocked()
 	n.traits, n.notes, n.outcome = 0, 0, undecided
 	n.failedBy, n.failure = nil, nil
 	if n.signal != nil {

@@ -19,7 +19,7 @@ type family struct {
 	// last is the number of the last task, end the end of the block of the graph's
 	// numbers that it is from.
 	last, end uint64
-	// tasks and edges are counted here until flush: tasks up to the number counted.
+	// tasks and edges are counted here until flushLocked: tasks up to the number counted.
 	tasks, edges, counted uint64
 	// found are the predecessors of the task that is being added, and completing
 	// the tasks that are: working memory.
@@ -139,10 +139,10 @@ type Task struct {
 	Witness Witness
 }
 
-// firstID takes the next block of numbers in the graph and returns its first: tasks
+// firstIDLocked takes the next block of numbers in the graph and returns its first: tasks
 // are numbered in the order of their making as far as one family goes, and all if
 // the graph is kept.
-func (f *family) firstID(g *Graph) uint64 {
+func (f *family) firstIDLocked(g *Graph) uint64 {
 	block := uint64(256)
 	if g.keep {
 		block = 1
@@ -155,8 +155,8 @@ func (f *family) firstID(g *Graph) uint64 {
 	return f.last
 }
 
-// flush hands the counts on to the graph.
-func (f *family) flush(g *Graph) {
+// flushLocked hands the counts on to the graph.
+func (f *family) flushLocked(g *Graph) {
 	g.tasks.Add(f.tasks + f.last - f.counted)
 	g.edges.Add(f.edges)
 	f.counted, f.tasks, f.edges = f.last, 0, 0
@@ -206,8 +206,8 @@ func (s *Scope) Add(t *Task, w *Work) (*Node, error) {
 		f.mu.Unlock()
 		return nil, fmt.Errorf("task %q: %w", t.Label, s.sealed)
 	}
-	n := s.newNode()
-	n.to(phaseCreated)
+	n := s.newNodeLocked()
+	n.toLocked(phaseCreated)
 	f.last++
 	n.seq = f.last
 	n.label, n.domain, n.runner = t.Label, t.Domain, t.Runner
@@ -219,31 +219,31 @@ func (s *Scope) Add(t *Task, w *Work) (*Node, error) {
 	n.place = int32(len(s.children))
 	s.children = append(s.children, n)
 	if t.special() || f.last > f.end || !s.quiet {
-		s.addSpecial(n, t)
+		s.addSpecialLocked(n, t)
 	}
 	if len(t.Depend) > 0 {
-		s.depend(n, t.Depend)
-		if s.further() {
-			s.followFurther(n)
+		s.dependLocked(n, t.Depend)
+		if s.furtherLocked() {
+			s.followFurtherLocked(n)
 		}
 	}
 	if n.domain == AnyDomain {
-		n.domain = s.commonDomain()
+		n.domain = s.commonDomainLocked()
 	}
 	if n.traits.has(importing) {
-		n.look(1)
+		n.lookLocked(1)
 	}
 	if len(f.found) > 0 {
-		s.edges(n)
+		s.edgesLocked(n)
 	}
 	switch {
 	case n.waiting == 1 && n.failedBy == nil && !n.traits.has(exclusive):
 		n.waiting = 0
-		n.to(phaseStarted)
+		n.toLocked(phaseStarted)
 		w.push(n)
 	case n.witness == nil:
-		n.to(phaseWaiting)
-		n.release(w)
+		n.toLocked(phaseWaiting)
+		n.releaseLocked(w)
 	}
 	// One with a witness is let go by Go: others could let it start before the witness has
 	// heard of it.
@@ -258,13 +258,13 @@ func (t *Task) special() bool {
 		t.ID != nil || t.Event != nil || t.Inner != nil || t.Always || t.HostOrdered || t.Witness != nil
 }
 
-// addSpecial does for a new task what most do not need.
-func (s *Scope) addSpecial(n *Node, t *Task) {
+// addSpecialLocked does for a new task what most do not need.
+func (s *Scope) addSpecialLocked(n *Node, t *Task) {
 	if !s.registered {
 		s.register()
 	}
 	if s.family.last > s.family.end {
-		n.seq = s.family.firstID(s.graph)
+		n.seq = s.family.firstIDLocked(s.graph)
 	}
 	if s.graph.keep {
 		s.graph.keepNode(n)
@@ -316,19 +316,19 @@ func (s *Scope) addSpecial(n *Node, t *Task) {
 	}
 }
 
-// remove takes n out of the scope's children.
-func (s *Scope) remove(n *Node) {
+// removeLocked takes n out of the scope's children.
+func (s *Scope) removeLocked(n *Node) {
 	last := len(s.children) - 1
 	moved := s.children[last]
 	s.children[n.place], moved.place = moved, n.place
 	s.children[last] = nil
 	s.children = s.children[:last]
 	if last < cap(s.children)/8 && cap(s.children) > maxSpare {
-		s.shrink()
+		s.shrinkLocked()
 	}
 }
 
-// shrink gives memory back of what was a long list of children.
-func (s *Scope) shrink() {
+// shrinkLocked gives memory back of what was a long list of children.
+func (s *Scope) shrinkLocked() {
 	s.children = append(make([]*Node, 0, max(2*len(s.children), maxSpare)), s.children...)
 }

@@ -62,14 +62,14 @@ type segment struct {
 // minSweep is the number of spans that may come to a set before it is swept.
 const minSweep = 64
 
-// entangle moves the history of a location that no other overlapped so far into
+// entangleLocked moves the history of a location that no other overlapped so far into
 // segments.
-func (s *Scope) entangle(l *location) {
-	t := s.tangled()
-	s.unindex(l)
+func (s *Scope) entangleLocked(l *location) {
+	t := s.tangledLocked()
+	s.unindexLocked(l)
 	l.tangled = true
 	if l.epoch != s.epoch {
-		s.supersede(l)
+		s.supersedeLocked(l)
 	}
 	for a := l.older; a != nil; {
 		next := a.next
@@ -90,8 +90,8 @@ func (s *Scope) entangle(l *location) {
 	}
 }
 
-// tangled returns the scope's tangle.
-func (s *Scope) tangled() *tangle {
+// tangledLocked returns the scope's tangle.
+func (s *Scope) tangledLocked() *tangle {
 	if s.tangle == nil {
 		s.tangle = &tangle{}
 	}
@@ -155,16 +155,16 @@ func live(at *span[segment]) segment {
 	return v
 }
 
-// use makes a, whose location is tangled and was laid just now, the newest access of its
+// useLocked makes a, whose location is tangled and was laid just now, the newest access of its
 // section, and collects the tasks that n follows by it.
-func (s *Scope) use(n *Node, a *access) {
+func (s *Scope) useLocked(n *Node, a *access) {
 	t := s.tangle
 	if a.class == classOut {
-		s.replaceHistory(n, a)
+		s.replaceHistoryLocked(n, a)
 	} else {
-		s.joinHistory(n, a)
+		s.joinHistoryLocked(n, a)
 	}
-	s.followAhead(n)
+	s.followAheadLocked(n)
 	t.place()
 	if t.segments.count > 2*t.keptSegments+minSweep {
 		t.sweepSegments()
@@ -243,8 +243,8 @@ func (t *tangle) place() {
 	}
 }
 
-// replaceHistory gives the section of a, which writes alone, a history of a alone.
-func (s *Scope) replaceHistory(n *Node, a *access) {
+// replaceHistoryLocked gives the section of a, which writes alone, a history of a alone.
+func (s *Scope) replaceHistoryLocked(n *Node, a *access) {
 	t := s.tangle
 	g := t.generation(a)
 	kept := t.pieces[:0]
@@ -255,9 +255,9 @@ func (s *Scope) replaceHistory(n *Node, a *access) {
 			kept = append(kept, p)
 			continue
 		case p.cur != nil:
-			s.followPiece(n, p, p.cur)
-			s.retireGeneration(p.prev)
-			s.retireGeneration(p.cur)
+			s.followPieceLocked(n, p, p.cur)
+			s.retireGenerationLocked(p.prev)
+			s.retireGenerationLocked(p.cur)
 		}
 		if !done {
 			done = true
@@ -267,9 +267,9 @@ func (s *Scope) replaceHistory(n *Node, a *access) {
 	t.pieces = kept
 }
 
-// joinHistory makes a the newest access of its section, one of possibly many that
+// joinHistoryLocked makes a the newest access of its section, one of possibly many that
 // follow the same.
-func (s *Scope) joinHistory(n *Node, a *access) {
+func (s *Scope) joinHistoryLocked(n *Node, a *access) {
 	t := s.tangle
 	var joined, fresh *generation
 	superseded := false
@@ -283,7 +283,7 @@ func (s *Scope) joinHistory(n *Node, a *access) {
 			superseded = true
 		}
 	}
-	stands := joined != nil && superseded && s.standFor(joined, a)
+	stands := joined != nil && superseded && s.standForLocked(joined, a)
 	for i := range t.pieces {
 		p := &t.pieces[i]
 		if !p.joined {
@@ -292,7 +292,7 @@ func (s *Scope) joinHistory(n *Node, a *access) {
 		t.join(p.cur, a)
 		if p.prev != nil {
 			if !p.implied(a) {
-				s.followPiece(n, *p, p.prev)
+				s.followPieceLocked(n, *p, p.prev)
 			}
 			if stands {
 				t.share(i)
@@ -309,8 +309,8 @@ func (s *Scope) joinHistory(n *Node, a *access) {
 			last = p.cur
 			continue
 		case p.cur != nil:
-			s.followPiece(n, *p, p.cur)
-			s.retireGeneration(p.prev)
+			s.followPieceLocked(n, *p, p.cur)
+			s.retireGenerationLocked(p.prev)
 		}
 		p.prev = p.cur
 		// A generation that a has joined will do, if a is the first of its members here:
@@ -333,10 +333,10 @@ func (s *Scope) joinHistory(n *Node, a *access) {
 	}
 }
 
-// standFor takes those members out of g that a, which joins it, stands for: a has all of
+// standForLocked takes those members out of g that a, which joins it, stands for: a has all of
 // their storage, and follows them by way of a task that has superseded them in some piece.
 // It reports whether there are any.
-func (s *Scope) standFor(g *generation, a *access) (stands bool) {
+func (s *Scope) standForLocked(g *generation, a *access) (stands bool) {
 	t := s.tangle
 	for i := range t.pieces {
 		p := &t.pieces[i]
@@ -424,19 +424,19 @@ func (t *tangle) absorb(g, q *generation, start, end uintptr) bool {
 	return true
 }
 
-// followPiece collects the members of g that n follows in a piece.
-func (s *Scope) followPiece(n *Node, p piece, g *generation) {
+// followPieceLocked collects the members of g that n follows in a piece.
+func (s *Scope) followPieceLocked(n *Node, p piece, g *generation) {
 	if at := &s.tangle.ahead; at.cur == g && at.end == p.start {
 		at.end = p.end
 		return
 	}
-	s.followAhead(n)
+	s.followAheadLocked(n)
 	s.tangle.ahead = piece{start: p.start, end: p.end, segment: segment{cur: g}}
 }
 
-// followAhead collects what followPiece has put off: neighbours of one generation are
+// followAheadLocked collects what followPiece has put off: neighbours of one generation are
 // searched together.
-func (s *Scope) followAhead(n *Node) {
+func (s *Scope) followAheadLocked(n *Node) {
 	t := s.tangle
 	p := t.ahead
 	t.ahead = piece{}
@@ -446,14 +446,14 @@ func (s *Scope) followAhead(n *Node) {
 	t.members = p.cur.members.appendOverlapping(t.members[:0], p.start, p.end)
 	for _, m := range t.members {
 		if from := m.value.access.node; from.visited != n.seq {
-			s.meet(from, n)
+			s.meetLocked(from, n)
 		}
 	}
 }
 
-// retireGeneration keeps those members of a generation, which is superseded somewhere,
+// retireGenerationLocked keeps those members of a generation, which is superseded somewhere,
 // that others who look at the history may still have to follow.
-func (s *Scope) retireGeneration(g *generation) {
+func (s *Scope) retireGenerationLocked(g *generation) {
 	if g == nil || s.onlookers == 0 || g.retired >= s.overlooked {
 		return
 	}
@@ -477,30 +477,30 @@ func (t *tangle) retire(a *access) {
 	t.join(t.retired, a)
 }
 
-// supersedeSegments forgets the history: a task follows all of it.
-func (s *Scope) supersedeSegments() {
+// supersedeSegmentsLocked forgets the history: a task follows all of it.
+func (s *Scope) supersedeSegmentsLocked() {
 	t := s.tangle
 	t.touched = t.segments.appendAll(t.touched[:0])
 	for _, o := range t.touched {
-		s.retireGeneration(o.value.prev)
-		s.retireGeneration(o.value.cur)
+		s.retireGenerationLocked(o.value.prev)
+		s.retireGenerationLocked(o.value.cur)
 		t.dropSegment(o)
 	}
 	t.segments = spans[segment]{}
 	t.keptSegments = 0
 }
 
-// followAll collects the tasks that n, which follows whatever there is, follows in the
+// followAllLocked collects the tasks that n, which follows whatever there is, follows in the
 // segments.
-func (s *Scope) followAll(n *Node) {
+func (s *Scope) followAllLocked(n *Node) {
 	t := s.tangle
 	t.touched = t.segments.appendAll(t.touched[:0])
 	for _, o := range t.touched {
 		if v := live(o); v.cur != nil {
-			s.followPiece(n, piece{start: o.start, end: o.end}, v.cur)
+			s.followPieceLocked(n, piece{start: o.start, end: o.end}, v.cur)
 		}
 	}
-	s.followAhead(n)
+	s.followAheadLocked(n)
 }
 
 // sweepSegments forgets the segments in which no access is left.

@@ -59,14 +59,14 @@ type carried struct {
 	mark uint64
 }
 
-func (n *Node) markAs(mark uint64) {
+func (n *Node) markAsLocked(mark uint64) {
 	if n.carried != nil {
 		n.carried.mark = mark
 	}
 }
 
-// keepTrail adds to what n hands to those that follow it.
-func (n *Node) keepTrail(t *trail) {
+// keepTrailLocked adds to what n hands to those that follow it.
+func (n *Node) keepTrailLocked(t *trail) {
 	if n.carried == nil {
 		n.carried = &carried{}
 	}
@@ -74,24 +74,24 @@ func (n *Node) keepTrail(t *trail) {
 		t.refs++
 		n.carried.trails = append(n.carried.trails, t)
 		n.notes |= trailed
-		n.settleTrails()
+		n.settleTrailsLocked()
 	}
 }
 
-// settleTrails tells the children of an importing task what it has come to follow.
-func (n *Node) settleTrails() {
+// settleTrailsLocked tells the children of an importing task what it has come to follow.
+func (n *Node) settleTrailsLocked() {
 	if n.traits.has(importing) {
 		n.inner.imported = append(n.inner.imported[:0], n.carried.trails...)
 	}
 }
 
-// trail returns what n hands to those that follow it, nil if there is nothing.
-func (n *Node) trail() *trail {
+// trailLocked returns what n hands to those that follow it, nil if there is nothing.
+func (n *Node) trailLocked() *trail {
 	if n.carried == nil || len(n.carried.trails) == 0 {
 		return nil
 	}
 	if !n.phase.complete() {
-		n.joinTrails()
+		n.joinTrailsLocked()
 	}
 	if len(n.carried.trails) == 0 || n.carried.trails[0].open == 0 {
 		return nil
@@ -99,8 +99,8 @@ func (n *Node) trail() *trail {
 	return n.carried.trails[0].shortcut()
 }
 
-// joinTrails leaves n at most one trail.
-func (n *Node) joinTrails() {
+// joinTrailsLocked leaves n at most one trail.
+func (n *Node) joinTrailsLocked() {
 	open := n.carried.trails[:0]
 	for _, t := range n.carried.trails {
 		if t.open > 0 {
@@ -113,12 +113,12 @@ func (n *Node) joinTrails() {
 	clear(n.carried.trails[len(open):])
 	n.carried.trails = open
 	if len(n.carried.trails) > 1 {
-		n.dropRedundant()
+		n.dropRedundantLocked()
 		slices.Reverse(n.carried.trails)
-		n.dropRedundant()
+		n.dropRedundantLocked()
 	}
 	if len(n.carried.trails) > 1 {
-		n.setTrail(newTrail(nil, n.carried.trails...))
+		n.setTrailLocked(newTrail(nil, n.carried.trails...))
 	}
 }
 
@@ -143,18 +143,18 @@ func (t *trail) shortcut() *trail {
 	return t
 }
 
-// setTrail makes t all that n hands on.
-func (n *Node) setTrail(t *trail) {
+// setTrailLocked makes t all that n hands on.
+func (n *Node) setTrailLocked(t *trail) {
 	if n.carried == nil {
 		n.carried = &carried{}
 	}
 	t.refs++
-	n.dropTrails()
+	n.dropTrailsLocked()
 	n.carried.trails = append(n.carried.trails, t)
 	n.notes |= trailed
 }
 
-func (n *Node) dropTrails() {
+func (n *Node) dropTrailsLocked() {
 	if n.carried == nil {
 		return
 	}
@@ -165,9 +165,9 @@ func (n *Node) dropTrails() {
 	n.carried.trails = n.carried.trails[:0]
 }
 
-// dropRedundant drops those of n's trails that lead to no more children than the ones before
+// dropRedundantLocked drops those of n's trails that lead to no more children than the ones before
 // them in the list.
-func (n *Node) dropRedundant() {
+func (n *Node) dropRedundantLocked() {
 	n.family.marks++
 	n.carried.trails = slices.DeleteFunc(n.carried.trails, func(t *trail) bool {
 		if t.leads(n.family.marks) {
@@ -217,34 +217,34 @@ func (t *trail) close() {
 	for _, n := range lingering {
 		s := n.scope
 		s.lingering--
-		n.depart()
-		s.settled()
+		n.departLocked()
+		s.settledLocked()
 	}
 }
 
-// settled closes the trail to the children of a complete exporting task when none
+// settledLocked closes the trail to the children of a complete exporting task when none
 // of them has to be followed any more.
-func (s *Scope) settled() {
-	if t := s.trail; t != nil && !s.lasting() {
+func (s *Scope) settledLocked() {
+	if t := s.trail; t != nil && !s.lastingLocked() {
 		s.trail = nil
 		t.close()
 	}
 }
 
-// endTrail returns what a task that is complete hands on: the children of an exporting
+// endTrailLocked returns what a task that is complete hands on: the children of an exporting
 // one are part of it.
-func (n *Node) endTrail() *trail {
+func (n *Node) endTrailLocked() *trail {
 	if n.carried != nil && len(n.carried.trails) > 0 {
-		n.joinTrails()
+		n.joinTrailsLocked()
 	}
-	t := n.trail()
-	if n.traits.has(exporting) && n.inner.lasting() {
+	t := n.trailLocked()
+	if n.traits.has(exporting) && n.inner.lastingLocked() {
 		if t == nil {
 			t = newTrail(n.inner)
 		} else {
 			t = newTrail(n.inner, t)
 		}
-		n.setTrail(t)
+		n.setTrailLocked(t)
 		if n.notes.has(included) {
 			n.scope.exported = append(n.scope.exported, n.inner)
 		}
@@ -252,35 +252,35 @@ func (n *Node) endTrail() *trail {
 	return t
 }
 
-// pick takes the trail of a task that another follows and that is out of its way.
-func (f *family) pick(from *Node) {
-	if t := from.trail(); t != nil {
+// pickLocked takes the trail of a task that another follows and that is out of its way.
+func (f *family) pickLocked(from *Node) {
+	if t := from.trailLocked(); t != nil {
 		f.trails = append(f.trails, t)
 	}
 }
 
-// linger keeps a complete task in the histories of its storage, for what its trail
+// lingerLocked keeps a complete task in the histories of its storage, for what its trail
 // leads to.
-func (n *Node) linger(t *trail) {
-	n.to(phaseLingering)
+func (n *Node) lingerLocked(t *trail) {
+	n.toLocked(phaseLingering)
 	n.carried.stays = len(t.lingering)
 	t.lingering = append(t.lingering, n)
 	s := n.scope
 	s.lingering++
 	if s.lingering > 2*s.keptLingering+s.live+maxKept {
-		s.sweep()
+		s.sweepLocked()
 	}
 }
 
-// sweep lets go of the complete tasks that others have superseded: who would find
+// sweepLocked lets go of the complete tasks that others have superseded: who would find
 // one of them finds those, which have its trail.
-func (s *Scope) sweep() {
+func (s *Scope) sweepLocked() {
 	f := s.family
 	f.marks++
 	stays := func(sets ...*access) {
 		for _, a := range sets {
 			for ; a != nil; a = a.next {
-				a.node.markAs(f.marks)
+				a.node.markAsLocked(f.marks)
 			}
 		}
 	}
@@ -308,7 +308,7 @@ func (s *Scope) sweep() {
 		t.lingering[last] = nil
 		t.lingering = t.lingering[:last]
 		s.lingering--
-		n.depart()
+		n.departLocked()
 	}
 	s.keptLingering = s.lingering
 }
@@ -320,7 +320,7 @@ func (t *tangle) mark(mark uint64, superseded bool) {
 			return
 		}
 		for _, m := range g.members.appendOverlapping(nil, start, end) {
-			m.value.access.node.markAs(mark)
+			m.value.access.node.markAsLocked(mark)
 		}
 	}
 	for _, o := range t.segments.appendAll(nil) {

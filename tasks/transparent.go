@@ -27,12 +27,12 @@ func (s *Scope) NewInner() *Scope {
 	return inner
 }
 
-// lasting reports whether some child of s may still have to be followed.
-func (s *Scope) lasting() bool { return s.live > 0 || s.lingering > 0 }
+// lastingLocked reports whether some child of s may still have to be followed.
+func (s *Scope) lastingLocked() bool { return s.live > 0 || s.lingering > 0 }
 
-// look counts n, or takes it back, as an importing task: its children must find what
+// lookLocked counts n, or takes it back, as an importing task: its children must find what
 // precedes it though others have superseded that.
-func (n *Node) look(by int) {
+func (n *Node) lookLocked(by int) {
 	before := n.seq
 	for s := n.scope; s != nil; s, before = s.outer, s.before {
 		s.onlookers += by
@@ -43,83 +43,83 @@ func (n *Node) look(by int) {
 	}
 }
 
-// followTrails makes n follow the children of exporting tasks that the tasks which it
+// followTrailsLocked makes n follow the children of exporting tasks that the tasks which it
 // has met have left, and so on with those.
-func (s *Scope) followTrails(n *Node) {
+func (s *Scope) followTrailsLocked(n *Node) {
 	f := s.family
 	for last := len(f.trails) - 1; last >= 0; last = len(f.trails) - 1 {
 		t := f.trails[last]
 		f.trails[last] = nil
 		f.trails = f.trails[:last]
-		n.keepTrail(t)
-		s.followTrail(n, t)
+		n.keepTrailLocked(t)
+		s.followTrailLocked(n, t)
 	}
 }
 
-// followTrail collects the tasks at the end of a trail that n follows.
-func (s *Scope) followTrail(n *Node, t *trail) {
+// followTrailLocked collects the tasks at the end of a trail that n follows.
+func (s *Scope) followTrailLocked(n *Node, t *trail) {
 	if t.open == 0 || t.seen == n.seq {
 		return
 	}
 	t.seen = n.seq
 	if t.inner != nil {
-		s.followIn(n, t.inner, ^uint64(0))
+		s.followInLocked(n, t.inner, ^uint64(0))
 	}
 	for _, b := range t.before {
-		s.followTrail(n, b)
+		s.followTrailLocked(n, b)
 	}
 }
 
-// receive makes n, which waits, follow the children of exporting tasks that one of its
+// receiveLocked makes n, which waits, follow the children of exporting tasks that one of its
 // predecessors has left.
-func (n *Node) receive(t *trail) {
+func (n *Node) receiveLocked(t *trail) {
 	if n.phase > phaseWaiting {
-		n.keepTrail(t)
+		n.keepTrailLocked(t)
 		return
 	}
 	s := n.scope
 	s.family.trails = append(s.family.trails, t)
-	s.followTrails(n)
-	s.edges(n)
+	s.followTrailsLocked(n)
+	s.edgesLocked(n)
 }
 
-// followIn collects the tasks of another scope, made before that seq, which
+// followInLocked collects the tasks of another scope, made before that seq, which
 // n follows by its items.
-func (s *Scope) followIn(n *Node, other *Scope, before uint64) {
+func (s *Scope) followInLocked(n *Node, other *Scope, before uint64) {
 	for i := range n.items {
 		a := &n.items[i]
 		other.poison.infect(n, a.extent(), a.class)
 		if a.kind.AllMemory() {
 			for l := other.locations.after; l != nil && l != &other.locations; l = l.after {
-				s.followSets(n, l, classOut, before)
+				s.followSetsLocked(n, l, classOut, before)
 			}
 			if other.tangle != nil {
-				s.followSegments(n, other.tangle, everywhere, classOut, before)
+				s.followSegmentsLocked(n, other.tangle, everywhere, classOut, before)
 			}
 			continue
 		}
 		for _, l := range other.index.appendOverlapping(nil, a.loc.section) {
-			s.followSets(n, l, a.class, before)
+			s.followSetsLocked(n, l, a.class, before)
 		}
 		if other.tangle != nil {
-			s.followSegments(n, other.tangle, a.loc.section, a.class, before)
+			s.followSegmentsLocked(n, other.tangle, a.loc.section, a.class, before)
 		}
 	}
 	if len(n.items) > 0 && allMemoryOrders {
-		s.followSets(n, &other.everything, classOut, before)
+		s.followSetsLocked(n, &other.everything, classOut, before)
 	}
 	for _, inner := range other.exported {
-		s.followIn(n, inner, before)
+		s.followInLocked(n, inner, before)
 	}
 }
 
-// followSets collects whoever n follows in the whole history of a location of
+// followSetsLocked collects whoever n follows in the whole history of a location of
 // another scope. Exclusion between scopes is kept by an order.
-func (s *Scope) followSets(n *Node, l *location, c class, before uint64) {
+func (s *Scope) followSetsLocked(n *Node, l *location, c class, before uint64) {
 	for _, set := range [...]*access{l.cur, l.prev, l.older} {
 		for a := set; a != nil; a = a.next {
 			if a.node.seq < before && afar(a.class, c) {
-				s.meet(a.node, n)
+				s.meetLocked(a.node, n)
 			}
 		}
 	}
@@ -130,16 +130,16 @@ func afar(earlier, later class) bool {
 	return ordered[earlier][later] || earlier == classMutex && later == classMutex
 }
 
-// followSegments is followSets for the storage of another scope that sections share
+// followSegmentsLocked is followSetsLocked for the storage of another scope that sections share
 // in part.
-func (s *Scope) followSegments(n *Node, t *tangle, at section, c class, before uint64) {
+func (s *Scope) followSegmentsLocked(n *Node, t *tangle, at section, c class, before uint64) {
 	follow := func(g *generation, start, end uintptr) {
 		if g == nil || !afar(g.class, c) {
 			return
 		}
 		for _, m := range g.members.appendOverlapping(nil, max(start, at.start), min(end, at.end())) {
 			if from := m.value.access.node; from.seq < before {
-				s.meet(from, n)
+				s.meetLocked(from, n)
 			}
 		}
 	}
@@ -152,7 +152,7 @@ func (s *Scope) followSegments(n *Node, t *tangle, at section, c class, before u
 	}
 	for _, m := range t.retired.members.appendOverlapping(nil, at.start, at.end()) {
 		if a := m.value.access; a.node.seq < before && afar(a.class, c) {
-			s.meet(a.node, n)
+			s.meetLocked(a.node, n)
 		}
 	}
 }

@@ -15,9 +15,9 @@ type waiter struct {
 	done chan struct{}
 }
 
-// childComplete settles what waits for n.
-func (s *Scope) childComplete(n *Node) {
-	root := n.rootFailure()
+// childCompleteLocked settles what waits for n.
+func (s *Scope) childCompleteLocked(n *Node) {
+	root := n.rootFailureLocked()
 	var group *Group
 	abandoned, reports := false, false
 	if root != nil {
@@ -43,7 +43,7 @@ func (s *Scope) childComplete(n *Node) {
 		ended = ended || wt.remaining == 0
 	}
 	if ended {
-		s.endWaits()
+		s.endWaitsLocked()
 	}
 	if reports {
 		if t == nil {
@@ -53,19 +53,19 @@ func (s *Scope) childComplete(n *Node) {
 			t.scope = s
 		}
 		if !abandoned {
-			n.poisonItems(t)
+			n.poisonItemsLocked(t)
 		}
 		group.fail(t)
 		if t.over() {
 			// The group was abandoned meanwhile.
-			t.forgetPoison()
+			t.forgetPoisonLocked()
 		}
 	}
 	n.group.done()
 }
 
-// endWaits ends the waits that wait for nothing any more.
-func (s *Scope) endWaits() {
+// endWaitsLocked ends the waits that wait for nothing any more.
+func (s *Scope) endWaitsLocked() {
 	s.waiters = slices.DeleteFunc(s.waiters, func(wt *waiter) bool {
 		if wt.remaining > 0 {
 			return false
@@ -107,14 +107,14 @@ func (s *Scope) Drain(ctx context.Context, into *Failures) (complete bool) {
 func (s *Scope) wait(ctx context.Context, place Place) (failed []*tally, complete bool) {
 	s.lock()
 	if s.live == 0 {
-		failed := s.takeFailures()
-		s.rest()
+		failed := s.takeFailuresLocked()
+		s.restLocked()
 		s.unlock()
 		return failed, true
 	}
-	wt := s.newWaiter()
+	wt := s.newWaiterLocked()
 	wt.upTo, wt.remaining = s.family.last, s.live
-	wt.failures.list = append(wt.failures.list, s.takeFailures()...)
+	wt.failures.list = append(wt.failures.list, s.takeFailuresLocked()...)
 	s.waiters = append(s.waiters, wt)
 	s.unlock()
 
@@ -135,7 +135,7 @@ func (s *Scope) wait(ctx context.Context, place Place) (failed []*tally, complet
 	wt.failures = failures{}
 	s.spareWaiters = append(s.spareWaiters, wt)
 	if s.live == 0 {
-		s.rest()
+		s.restLocked()
 	}
 	s.unlock()
 	return failed, true
@@ -153,7 +153,7 @@ func cleanse(reported []*tally) {
 	for s, of := range tallies {
 		s.lock()
 		for _, t := range of {
-			t.forgetPoison()
+			t.forgetPoisonLocked()
 			if t.reported.Load() {
 				s.failures.settle(t)
 			}
@@ -162,8 +162,8 @@ func cleanse(reported []*tally) {
 	}
 }
 
-// takeFailures returns the failures that no other wait has reported.
-func (s *Scope) takeFailures() []*tally {
+// takeFailuresLocked returns the failures that no other wait has reported.
+func (s *Scope) takeFailuresLocked() []*tally {
 	if len(s.failures.list) == 0 {
 		return nil
 	}
@@ -172,15 +172,15 @@ func (s *Scope) takeFailures() []*tally {
 	return failed
 }
 
-// rest gives back what a scope at rest has no use for.
-func (s *Scope) rest() {
-	s.bury(0)
+// restLocked gives back what a scope at rest has no use for.
+func (s *Scope) restLocked() {
+	s.buryLocked(0)
 	if s.tangle != nil && !s.graph.keep {
 		s.tangle.rest()
 	}
 }
 
-func (s *Scope) newWaiter() *waiter {
+func (s *Scope) newWaiterLocked() *waiter {
 	if n := len(s.spareWaiters); n > 0 {
 		wt := s.spareWaiters[n-1]
 		s.spareWaiters = s.spareWaiters[:n-1]
@@ -227,8 +227,8 @@ func (s *Scope) Settled() bool {
 func (s *Scope) Settle(into *Failures) bool {
 	s.lock()
 	var failed []*tally
-	if s.live == 0 && !s.lasting() {
-		failed = s.takeFailures()
+	if s.live == 0 && !s.lastingLocked() {
+		failed = s.takeFailuresLocked()
 	}
 	settled := s.live == 0 && len(s.failures.unreported()) == 0
 	s.unlock()
