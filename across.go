@@ -11,26 +11,27 @@ import (
 	"github.com/vkomp/vkomp/sched/construct"
 )
 
-// A copy between two Vulkan devices goes through the host: pieces of it are copied
-// to a buffer by the one device, and from there by the other.
+// A copy between two Vulkan devices goes through the host in chunks: one device copies a
+// chunk to a host buffer, and the other copies it from there.
 
 const (
-	// pieceBytes is how much is copied at once.
+	// pieceBytes is the size of a chunk.
 	pieceBytes = 4 << 20
-	// pieceRows bounds the rows of a piece.
+	// pieceRows is the largest number of rows in a chunk.
 	pieceRows = 4096
 )
 
-// piece is what is copied at once.
+// piece is one chunk.
 type piece struct {
 	bytes  []byte
 	filled uint64
-	// from are the copies to bytes, to those from there.
+	// from are the copies from the source device to bytes, to those from bytes to the
+	// destination device.
 	from, to []sched.Move
 }
 
-// bothThere refuses a copy between two Vulkan devices when an end of it is not live
-// memory as a whole.
+// bothThere returns an error for a copy between two Vulkan devices if an end of it does not
+// lie entirely in live memory.
 func (r *routine) bothThere() error {
 	there := func(what string, e *endpoint, span func() (offset, size uint64)) error {
 		offset, size := span()
@@ -54,8 +55,8 @@ func (r *routine) bothThere() error {
 
 var sparePieces = sync.Pool{New: func() any { return &piece{bytes: make([]byte, pieceBytes)} }}
 
-// acrossDevices copies rows between two Vulkan devices. Once it runs it goes on to
-// the end: the devices must be done with a piece before it is used again.
+// acrossDevices copies rows between two Vulkan devices. Once begun it is not interrupted:
+// the devices must have finished with a chunk before its buffer is used again.
 func (r *routine) acrossDevices(ctx context.Context) error {
 	from, err := r.src.d.open()
 	if err != nil {
@@ -66,7 +67,7 @@ func (r *routine) acrossDevices(ctx context.Context) error {
 		return err
 	}
 	ctx = context.WithoutCancel(ctx)
-	// The pieces are no siblings of the routine's task.
+	// The chunks' tasks are not siblings of the routine's task.
 	scope := r.rt.graph.NewScope()
 	defer scope.Retire()
 	region := sched.Region{Construct: construct.Construct{Label: r.label, Scope: scope, Place: r.place}}
@@ -104,8 +105,8 @@ func (r *routine) acrossDevices(ctx context.Context) error {
 	return move()
 }
 
-// add puts the beginning of a copy of size bytes into the piece, and returns how
-// much that is.
+// add adds the first part of a copy of size bytes to the chunk, and returns the size of that
+// part.
 func (p *piece) add(dst, src sched.Pointer, size uint64) uint64 {
 	size = min(size, uint64(len(p.bytes))-p.filled)
 	host := memory.Section{Ptr: unsafe.Pointer(&p.bytes[p.filled]), Size: size}
@@ -115,12 +116,12 @@ func (p *piece) add(dst, src sched.Pointer, size uint64) uint64 {
 	return size
 }
 
-// full reports whether nothing can be added.
+// full reports whether nothing more can be added.
 func (p *piece) full() bool {
 	return p.filled == uint64(len(p.bytes)) || len(p.from) == pieceRows
 }
 
-// empty makes room for other copies.
+// empty removes the copies from the chunk.
 func (p *piece) empty() {
 	clear(p.from)
 	clear(p.to)

@@ -9,39 +9,39 @@ import (
 	"github.com/vkomp/vkomp/vk"
 )
 
-// Adoption describes the VkDevice of an application that has one already, for
-// Options.Adopt. Vulkan cannot be asked what a device was made with, so the application says
-// it: by CreateInfo, by Extensions and Features, or by both together. Features that vkomp
-// needs and that are missing are an ErrUnsupported that names them all; a handle that is
-// missing is ErrInvalidArgument.
+// Adoption describes a VkDevice that the application has created already, for Options.Adopt.
+// Vulkan has no query for what a device was created with, so the application says it: by
+// CreateInfo, by Extensions and Features, or by both together. If features that vkomp needs
+// are missing, Open returns an ErrUnsupported that names them all; a missing handle is
+// ErrInvalidArgument.
 type Adoption struct {
 	// Instance, PhysicalDevice and Device are the VkInstance, VkPhysicalDevice and VkDevice.
 	Instance, PhysicalDevice, Device uintptr
 
 	// GetInstanceProcAddr is the address of the vkGetInstanceProcAddr that the
-	// instance was made with; 0: that of the Vulkan loader which Open finds.
+	// instance was created with; 0 means that of the Vulkan loader which Open finds.
 	GetInstanceProcAddr uintptr
 
 	// APIVersion is VkApplicationInfo.apiVersion of the instance: major<<22 | minor<<12 |
-	// patch. Where the device has a higher one, this holds.
+	// patch. It limits the version of the device.
 	APIVersion uint32
 
-	// CreateInfo points to the VkDeviceCreateInfo that the device was made with. Its
-	// extensions, pEnabledFeatures and pNext chain are read during Open; nil: none.
+	// CreateInfo points to the VkDeviceCreateInfo of the device. Its extensions,
+	// pEnabledFeatures and pNext chain are read during Open. It may be nil.
 	CreateInfo unsafe.Pointer
 
-	// Extensions has the names of device extensions that are enabled. Those that vkomp has
-	// no use for may be left out.
+	// Extensions lists the device extensions that are enabled. Those that vkomp does not
+	// use may be left out.
 	Extensions []string
-	// Features has the features that are enabled.
+	// Features says which features are enabled.
 	Features AdoptedFeatures
 
-	// Queues are those that vkomp may submit to. One or more must compute; of the others
-	// those are used that can transfer and do not draw.
+	// Queues are the queues that vkomp may submit to. At least one must support compute.
+	// Of the others vkomp uses those that support transfers and not graphics.
 	Queues []AdoptedQueue
 
-	// Families are those of further queues which the application uses memory of vkomp's
-	// with: it is shared among them and the families of Queues.
+	// Families are further queue families on which the application uses memory of vkomp:
+	// it is shared among them and the families of Queues.
 	Families []uint32
 }
 
@@ -50,14 +50,15 @@ type AdoptedQueue struct {
 	// Handle is the VkQueue, Family its queue family.
 	Handle uintptr
 	Family uint32
-	// Locker is held whenever vkomp is in a call that uses the VkQueue. The application
-	// holds it when it is. Several queues may have one.
+	// Locker must be held by anyone who is in a call that uses the VkQueue: by vkomp and by
+	// the application. Several queues may have the same one.
 	Locker sync.Locker
 }
 
-// AdoptedFeatures are the features of Vulkan that vkomp and its kernels use, by Vulkan's
-// names, as they are enabled on an adopted device. TimelineSemaphore has to be.
+// AdoptedFeatures are the Vulkan features that vkomp and its kernels use, as they are
+// enabled on an adopted device. TimelineSemaphore is required.
 type AdoptedFeatures struct {
+	// The fields have the names of Vulkan's features.
 	TimelineSemaphore   bool
 	BufferDeviceAddress bool
 	Synchronization2    bool
@@ -65,6 +66,7 @@ type AdoptedFeatures struct {
 	RobustBufferAccess2 bool
 	HostQueryReset      bool
 
+	// Features that kernels may use.
 	ShaderFloat64                        bool
 	ShaderInt64                          bool
 	ShaderInt16                          bool
@@ -89,7 +91,7 @@ type AdoptedFeatures struct {
 	StorageBufferArrayNonUniformIndexing bool
 }
 
-// adoptDevice has the application's device for the one non-host device.
+// adoptDevice makes the application's device the only non-host device.
 func (rt *Runtime) adoptDevice(a *Adoption) error {
 	instance, err := vk.Adopt(a.description())
 	if errors.Is(err, vk.ErrInvalid) {
@@ -105,7 +107,7 @@ func (rt *Runtime) adoptDevice(a *Adoption) error {
 	return nil
 }
 
-// description is the adoption as vk takes it.
+// description converts the adoption to that of package vk.
 func (a *Adoption) description() vk.Adoption {
 	f := a.Features
 	d := vk.Adoption{

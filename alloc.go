@@ -8,12 +8,12 @@ import (
 	"github.com/vkomp/vkomp/sched"
 )
 
-// Alloc returns new memory of the device (OpenMP 4.5 omp_target_alloc): size bytes,
-// aligned to 8 bytes at least, with any contents. [Device.Free] ends it; what is left
-// at Runtime.Close is an error there. On the initial device it is Go memory.
+// Alloc allocates size bytes of device memory with undefined contents, aligned to at least
+// 8 bytes (OpenMP 4.5 omp_target_alloc). [Device.Free] frees it; memory that is not freed
+// before Runtime.Close is an error there. On the initial device it is Go memory.
 //
-// A size of 0 gives nil and no error (OpenMP 6.0); a negative one is
-// ErrInvalidArgument. ErrOutOfMemory says how much was asked for and is in use.
+// A size of 0 gives nil and no error (OpenMP 6.0); a negative one is ErrInvalidArgument.
+// An ErrOutOfMemory says how much was asked for and how much is in use.
 func (d Device) Alloc(ctx context.Context, size int) (DevicePtr, error) {
 	p, err := d.alloc(ctx, size)
 	if err != nil {
@@ -50,7 +50,7 @@ func (d Device) alloc(ctx context.Context, size int) (DevicePtr, error) {
 	return d.allocate(s, uint64(size))
 }
 
-// allocate allocates by s, or on the initial device if that is nil.
+// allocate allocates with s, or on the initial device if s is nil.
 func (d Device) allocate(s *sched.Scheduler, size uint64) (DevicePtr, error) {
 	if s == nil {
 		block, err := d.d.rt.hostMemory.alloc(size)
@@ -67,7 +67,7 @@ func (d Device) allocate(s *sched.Scheduler, size uint64) (DevicePtr, error) {
 	return DevicePtr{d: d.d, p: p}, nil
 }
 
-// allocateTold calls allocate, of which a tool hears.
+// allocateTold calls allocate and reports it to the tool.
 func (d Device) allocateTold(ctx context.Context, t *tool, size uint64, allocate func() (DevicePtr, error)) (p DevicePtr, err error) {
 	op := ompt.DataOp{Type: ompt.TargetDataAlloc, SrcDeviceNum: ompt.NoDevice, DestDeviceNum: d.d.number, Bytes: size}
 	err = t.storageRoutine(d.d.rt.current(ctx), d.d.number, "alloc", op, func() (address uint64, err error) {
@@ -77,15 +77,14 @@ func (d Device) allocateTold(ctx context.Context, t *tool, size uint64, allocate
 	return p, err
 }
 
-// Free ends memory from [Device.Alloc] (OpenMP 4.5 omp_target_free). It does not
-// wait: tasks that were generated before and use the memory keep it until they are
-// complete. Of later uses of p each is ErrInvalidPointer, a second Free too. Nil is
-// ignored.
+// Free frees memory from [Device.Alloc] (OpenMP 4.5 omp_target_free). It does not wait:
+// tasks that were generated before and use the memory keep it until they are complete. Any
+// later use of p is ErrInvalidPointer, including a second Free. Nil is ignored.
 //
-// A pointer that is not to the beginning of a live allocation is ErrInvalidPointer,
-// which names the allocation that it falls in; memory that host storage is
-// associated with is ErrBusy until [Device.DisassociatePtr]; a pointer of another
-// device is ErrInvalidDevice.
+// A pointer that is not to the beginning of a live allocation is ErrInvalidPointer; the
+// error names the allocation that it points into. Memory with which host storage is
+// associated is ErrBusy until [Device.DisassociatePtr]. A pointer of another device is
+// ErrInvalidDevice.
 func (d Device) Free(ctx context.Context, p DevicePtr) error {
 	if err := d.free(ctx, &p); err != nil {
 		return fmt.Errorf("vkomp: free: %w", err)
@@ -123,7 +122,7 @@ func (d Device) free(ctx context.Context, p *DevicePtr) error {
 	return d.release(s, p)
 }
 
-// release ends what s allocated, or the initial device if that is nil.
+// release frees memory allocated with s, or on the initial device if s is nil.
 func (d Device) release(s *sched.Scheduler, p *DevicePtr) error {
 	if s == nil {
 		return d.d.rt.hostMemory.free(p)
@@ -131,7 +130,7 @@ func (d Device) release(s *sched.Scheduler, p *DevicePtr) error {
 	return s.Free(p.p)
 }
 
-// freeTold is release, of which a tool hears before.
+// freeTold reports a release to the tool before it calls release.
 func (d Device) freeTold(ctx context.Context, t *tool, s *sched.Scheduler, p *DevicePtr) (err error) {
 	rt := d.d.rt
 	op := ompt.DataOp{Type: ompt.TargetDataDelete, SrcDeviceNum: ompt.NoDevice, DestDeviceNum: d.d.number}
@@ -148,7 +147,7 @@ func (d Device) freeTold(ctx context.Context, t *tool, s *sched.Scheduler, p *De
 	return t.storageRoutine(rt.current(ctx), d.d.number, "free", op, func() (uint64, error) { return 0, d.release(s, p) })
 }
 
-// notOf is the error of a pointer that is not one of d.
+// notOf returns the error for a pointer that does not belong to d.
 func (d Device) notOf(p *DevicePtr) error {
 	if p.d != nil && p.d.rt != d.d.rt {
 		return fmt.Errorf("%w: %v belongs to another runtime", ErrInvalidDevice, *p)
@@ -156,11 +155,11 @@ func (d Device) notOf(p *DevicePtr) error {
 	return fmt.Errorf("%w: %v is no memory of device %d", ErrInvalidDevice, *p, d.d.number)
 }
 
-// IsAccessible reports whether the device can access all size bytes from p on
-// (OpenMP 6.0 omp_target_is_accessible): p points into memory of the device that
-// is live and goes on for size bytes, or into that much of a slice and the device
-// is the initial one. When it says yes that is so until the memory is freed or the
-// device lost; it says no for nil, and for a size that is not positive.
+// IsAccessible reports whether the device can access all of the size bytes from p (OpenMP
+// 6.0 omp_target_is_accessible): p points into live memory of the device that has that many
+// bytes left, or into such a slice if the device is the initial one. True remains valid
+// until the memory is freed or the device is lost. It is false for nil and for a size that
+// is not positive.
 func (d Device) IsAccessible(p DevicePtr, size int) bool {
 	if d.d == nil || size <= 0 || d.d.rt.open() != nil {
 		return false

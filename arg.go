@@ -9,33 +9,33 @@ import (
 	"github.com/vkomp/vkomp/memory"
 )
 
-// Arg is one item of a construct: storage with its map type or the direction of
-// its motion, memory of a device, or a firstprivate value. Of a target region the
-// k-th item with storage is binding k of the kernel's descriptor set 0, and the
-// values fill the kernel's push constants in order.
+// Arg is one item of a construct: storage with its map type or the direction of its
+// motion, memory of a device, or a firstprivate value. In a target region the k-th item
+// with storage is bound to binding k of the kernel's descriptor set 0, and the values fill
+// the kernel's push constants in order.
 //
 // Modifiers return a changed copy: To(x).Always().Present().
 //
 // An Arg refers to the caller's slice; it copies a value when it is made.
 type Arg struct {
-	// at is a slice, as HostPtr has it, or memory of a device. Of a value of more
-	// than inlineValue bytes its host storage holds the bytes.
+	// at is a slice, as HostPtr returns it, or memory of a device. For a value of more
+	// than inlineValue bytes it is host storage that holds the value.
 	at DevicePtr
-	// size is a value's size in bytes, that of the elements of HasDeviceAddr, and
-	// of the other pointers the bytes up to the slice's capacity.
+	// size is the size in bytes of a value or of the elements of HasDeviceAddr. For other
+	// pointers it is the number of bytes up to the slice's capacity.
 	size     int
 	kind     argKind
 	mapType  memory.MapType
 	presence memory.Presence
-	// always, deletes and self are the modifiers of that name.
+	// always, deletes and self are the modifiers always, delete and self.
 	always, deletes, self bool
-	// close is the modifier of that name: a hint.
+	// close is the close modifier, a hint.
 	close bool
 	// data holds a value of up to inlineValue bytes.
 	data [inlineValue]byte
-	// part is what of the slice is meant, nil for all of it.
+	// part is the array section of the slice, nil for all of it.
 	part *arraySection
-	// image is of a value that a Mapper maps, else nil.
+	// image is set for a value that a Mapper maps, else nil.
 	image *imageArg
 }
 
@@ -43,74 +43,73 @@ type Arg struct {
 type argKind uint8
 
 const (
-	// argZero: none did.
+	// argZero is the kind of the zero Arg.
 	argZero argKind = iota
 	// argMap is a slice with a map type.
 	argMap
-	// argImplicit is a slice where it is present.
+	// argImplicit is a slice that is used where it is present.
 	argImplicit
-	// argDevicePtr and argDeviceAddr are memory of a device: to the end of its
-	// storage, and size bytes.
+	// argDevicePtr is device memory up to the end of its storage, argDeviceAddr device
+	// memory of size bytes.
 	argDevicePtr
 	argDeviceAddr
-	// argValue is a value, argPointer one that is a DevicePtr, argAddress the
+	// argValue is a value, argPointer a DevicePtr passed as a value, argAddress the
 	// address of a slice.
 	argValue
 	argPointer
 	argAddress
 )
 
-// inlineValue is the size in bytes up to which a value needs no allocation.
+// inlineValue is the largest size in bytes of a value that needs no allocation.
 const inlineValue = 16
 
 // pointerSize is the size in bytes of an address in a kernel's push constants.
 const pointerSize = 8
 
-// To maps s to the device: its elements are copied there when the construct is
-// the first to hold them (OpenMP map(to: s)). As a motion it copies them there
-// (OpenMP target update to(s)).
+// To maps s to the device: its elements are copied there if the construct creates the
+// corresponding storage (OpenMP map(to: s)). As a motion it always copies them (OpenMP
+// target update to(s)).
 func To[T any](s []T) Arg { return mapSlice(s, memory.MapTo) }
 
-// From maps s from the device: its elements are copied back when no construct
-// holds them any more; until then the device's storage is uninitialised (OpenMP
-// map(from: s)). As a motion it copies them back (OpenMP target update from(s)).
+// From maps s from the device: its elements are copied back when the last construct that
+// maps them ends; until then the corresponding storage is uninitialised (OpenMP
+// map(from: s)). As a motion it always copies them back (OpenMP target update from(s)).
 func From[T any](s []T) Arg { return mapSlice(s, memory.MapFrom) }
 
-// ToFrom maps s both ways (OpenMP map(tofrom: s), which is what no map type
-// stands for).
+// ToFrom maps s both ways (OpenMP map(tofrom: s), the default map type).
 func ToFrom[T any](s []T) Arg { return mapSlice(s, memory.MapToFrom) }
 
 // Alloc gives s storage on the device and copies nothing (OpenMP
 // map(alloc: s), which 6.0 spells storage).
 func Alloc[T any](s []T) Arg { return mapSlice(s, memory.MapAlloc) }
 
-// Release lets s go: it counts one holder less and copies nothing (OpenMP
-// target exit data map(release: s)). It is for TargetExitData alone.
+// Release decrements the reference count of s and copies nothing (OpenMP target exit data
+// map(release: s)). It is only for TargetExitData.
 func Release[T any](s []T) Arg { return mapSlice(s, memory.MapRelease) }
 
-// Delete takes s off the device whoever holds it, and copies nothing (OpenMP
-// target exit data map(delete: s)). Storage whose count is infinite stays. It is
-// for TargetExitData alone.
+// Delete removes s from the device whatever its reference count is, and copies nothing
+// (OpenMP target exit data map(delete: s)). Storage whose count is infinite stays. It is
+// only for TargetExitData.
 func Delete[T any](s []T) Arg { return mapSlice(s, memory.MapDelete) }
 
-// Implicit is a slice that no clause names and a kernel uses through a pointer
-// (OpenMP 5.0 §2.19.7: such a pointer p counts as map(alloc: p[:0]); 6.0: as an
-// assumed-size array). Nothing is mapped for it. Where the first element of s is
-// present the binding reaches from there to the end of the storage that it is
-// present in, which the region holds, counting once. Where it is not, a kernel that
-// uses the binding fails the region with ErrNotPresent.
+// Implicit is a slice that a kernel uses through a pointer and that no clause names
+// (OpenMP 5.0 §2.19.7 treats such a pointer p as map(alloc: p[:0]), OpenMP 6.0 as an
+// assumed-size array). It maps nothing. If the first element of s is present, the binding
+// reaches from there to the end of the storage in which it is present, and the region
+// counts that storage once. If it is not present, a kernel that uses the binding fails the
+// region with ErrNotPresent.
 //
-// The length of s does not matter; a Host variant gets s up to its capacity.
+// The length of s does not matter; a Host variant receives s up to its capacity.
 func Implicit[T any](s []T) Arg {
 	a := mapSlice(s, memory.MapAlloc)
 	a.kind, a.presence, a.size = argImplicit, memory.IfPresent, capacity(s)
 	return a
 }
 
-// AddressOf passes the address of the first element of s as a value of 8 bytes:
-// its address on the device where it is present, and the region holds it then, as
-// with Implicit; else the host's (OpenMP 5.2 §5.8.6: a pointer that matches nothing
-// keeps its value). A nil slice gives 0. In a Host variant it is the host's, as a
+// AddressOf passes the address of the first element of s as an 8-byte value. If the element
+// is present, the address is that on the device, and the region counts its storage as with
+// Implicit; otherwise it is the host address (OpenMP 5.2 §5.8.6: a pointer without a match
+// keeps its value). A nil slice gives 0. A Host variant receives the host address, as a
 // uint64 or a DevicePtr, and HostPointee returns the slice.
 func AddressOf[T any](s []T) Arg {
 	a := Implicit(s)
@@ -120,16 +119,15 @@ func AddressOf[T any](s []T) Arg {
 	return a
 }
 
-// IsDevicePtr binds memory of the device: from p to the end of the allocation, or
-// of the mapped storage, that p points into (OpenMP 4.5 is_device_ptr). A p that is
-// nil or points into memory which is gone is ErrInvalidPointer, one of another
-// device, the initial one included, ErrInvalidDevice. On the initial device p may be
-// a HostPtr.
+// IsDevicePtr binds memory of the device, from p to the end of the allocation or mapped
+// storage that p points into (OpenMP 4.5 is_device_ptr). A p that is nil or points into
+// freed memory is ErrInvalidPointer; one of another device, including the initial one, is
+// ErrInvalidDevice. On the initial device p may be a HostPtr.
 func IsDevicePtr(p DevicePtr) Arg { return Arg{at: p, kind: argDevicePtr} }
 
-// HasDeviceAddr binds n elements at p, which are on the device already (OpenMP 5.1
-// has_device_addr). It refuses what IsDevicePtr refuses, and with ErrInvalidPointer
-// elements that go beyond the end of p's storage.
+// HasDeviceAddr binds n elements at p, which are already on the device (OpenMP 5.1
+// has_device_addr). The errors are those of IsDevicePtr; elements beyond the end of p's
+// storage are ErrInvalidPointer.
 func HasDeviceAddr[T any](p DevicePtr, n int) Arg {
 	a := Arg{at: p, kind: argDeviceAddr, size: -1}
 	var zero T
@@ -142,12 +140,12 @@ func HasDeviceAddr[T any](p DevicePtr, n int) Arg {
 	return a
 }
 
-// Value passes v by value, as it is now (OpenMP firstprivate). Its size must be
-// that of the push-constant member it fills.
+// Value passes the current value of v (OpenMP firstprivate). Its size must be that of the
+// push-constant member that it fills.
 //
-// A DevicePtr is passed as its address, of 8 bytes, and its memory is kept for the
-// region; one that points into memory which is gone is ErrInvalidPointer, one of
-// another device ErrInvalidDevice. Nil is 0, a HostPtr the host's address.
+// A DevicePtr is passed as an 8-byte address, and its memory cannot be freed during the
+// region. One that points into freed memory is ErrInvalidPointer, one of another device
+// ErrInvalidDevice. Nil is passed as 0 and a HostPtr as the host address.
 func Value[T any](v T) Arg {
 	if p, ok := any(&v).(*DevicePtr); ok {
 		a := Arg{at: *p, kind: argPointer, size: pointerSize}
@@ -168,49 +166,49 @@ func Value[T any](v T) Arg {
 	return a
 }
 
-// IterateMaps returns the items of a map or motion clause with an iterator: item(i)
-// for i = begin, begin+step, … short of end (OpenMP 5.1 map(iterator(i =
+// IterateMaps returns the items of a map or motion clause with an iterator: item(i) for
+// i = begin, begin+step, … up to but not including end (OpenMP 5.1 map(iterator(i =
 // begin:end:step), …)). A step of 0 counts as 1.
 func IterateMaps(begin, end, step int, item func(i int) Arg) []Arg {
 	return iterate(begin, end, step, item)
 }
 
-// Always copies as the map type says, whatever the count (OpenMP 4.5 always
+// Always copies as the map type says, whatever the reference count is (OpenMP 4.5 always
 // modifier). It is for maps.
 func (a Arg) Always() Arg {
 	a.always = true
 	return a
 }
 
-// Close asks for storage near the device (OpenMP 5.0 close modifier). It is a hint,
-// and storage is as near as it can be without it.
+// Close asks for storage near the device (OpenMP 5.0 close modifier). It is a hint without
+// effect, since storage is always as near as possible.
 func (a Arg) Close() Arg {
 	a.close = true
 	return a
 }
 
-// Present makes it ErrNotPresent that the storage, or part of it, is absent when
-// the construct begins (OpenMP 5.1 present modifier). It is for maps and motions.
+// Present makes the construct fail with ErrNotPresent if any of the storage is absent when
+// it begins (OpenMP 5.1 present modifier). It is for maps and motions.
 func (a Arg) Present() Arg {
 	a.presence = memory.MustBePresent
 	return a
 }
 
-// Self makes the device use the host's own storage (OpenMP 6.0 self modifier):
-// nothing is copied, and either side sees what the other writes, a running kernel's
-// writes included. Where the device cannot reach that storage, or has other storage
-// for it already, the construct fails with ErrNotShared. A kernel that leaves the
-// bounds of the slice can reach what else lies on its pages, where the device has no
-// robustBufferAccess2. It is for maps, but those of
+// Self makes the device use the host's storage (OpenMP 6.0 self modifier): nothing is
+// copied, and each side sees what the other writes, even while a kernel runs. If the device
+// cannot access that storage, or already has other storage for it, the construct fails with
+// ErrNotShared. On a device without robustBufferAccess2, a kernel that exceeds the bounds
+// of the slice can access other data on its pages. It is for maps, except those of
+// TargetExitData.
 // TargetExitData.
 func (a Arg) Self() Arg {
 	a.self = true
 	return a
 }
 
-// Deleting takes the storage off the device whoever holds it, after a copy to the
-// host where the map type includes one (OpenMP 6.0 delete modifier). It is for
-// TargetExitData alone.
+// Deleting removes the storage from the device whatever its reference count is, after a
+// copy to the host if the map type includes one (OpenMP 6.0 delete modifier). It is only
+// for TargetExitData.
 func (a Arg) Deleting() Arg {
 	a.deletes = true
 	return a
@@ -230,16 +228,16 @@ func sectionOf[T any](s []T) memory.Section {
 	}
 }
 
-// capacity returns the bytes of s up to its capacity.
+// capacity returns the size in bytes of s up to its capacity.
 func capacity[T any](s []T) int {
 	var zero T
 	return cap(s) * int(unsafe.Sizeof(zero))
 }
 
-// isValue tells what fills push constants from what is bound.
+// isValue reports whether the item fills push constants, rather than a binding.
 func (a *Arg) isValue() bool { return a.kind >= argValue }
 
-// bytes returns a value's bytes; of an address those of the host's.
+// bytes returns the bytes of a value; those of an address are the host address.
 func (a *Arg) bytes() []byte {
 	switch {
 	case a.kind != argValue:
@@ -250,7 +248,7 @@ func (a *Arg) bytes() []byte {
 	return unsafe.Slice((*byte)(a.at.host.Ptr), a.size)
 }
 
-// check refuses what cannot live on a device: label names the item.
+// check returns an error for an item that cannot be on a device; label names the item.
 func (a *Arg) check(label string) error {
 	if a.kind == argZero {
 		return fmt.Errorf("%w: %s is the zero Arg: make it with To or another function that returns an Arg", ErrInvalidArgument, label)
@@ -274,7 +272,7 @@ func (a *Arg) check(label string) error {
 	return nil
 }
 
-// item returns the item of a construct's map clauses. Its storage is contiguous.
+// item returns the item as one of a map clause. Its storage is contiguous.
 func (a *Arg) item(label string) (memory.Map, error) {
 	section := a.at.host
 	if a.part != nil {
@@ -290,8 +288,8 @@ func (a *Arg) item(label string) (memory.Map, error) {
 	return m, nil
 }
 
-// entering returns the item for the beginning of a construct, of which the map
-// types that only end one are refused.
+// entering returns the item for the beginning of a construct. Map types that are only
+// allowed at the end are errors.
 func (a *Arg) entering(label string) (memory.Map, error) {
 	switch {
 	case a.kind != argMap:
@@ -304,7 +302,7 @@ func (a *Arg) entering(label string) (memory.Map, error) {
 	return a.item(label)
 }
 
-// notA is the error of an item that is something else.
+// notA returns the error for an item of another kind than what.
 func (a *Arg) notA(what, label string) error {
 	is := [...]string{
 		argImplicit: "an implicit slice", argDevicePtr: "a device pointer", argDeviceAddr: "a device address",
@@ -313,7 +311,7 @@ func (a *Arg) notA(what, label string) error {
 	return fmt.Errorf("%w: %s is %s, not a %s", ErrInvalidArgument, label, is[a.kind], what)
 }
 
-// pointerPaths remembers pointerPath's answer for each type met.
+// pointerPaths caches the results of pointerPath.
 var pointerPaths sync.Map // reflect.Type → string
 
 // pointerPath returns the path to the first Go pointer inside a value of type

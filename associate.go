@@ -9,19 +9,18 @@ import (
 	"github.com/vkomp/vkomp/sched"
 )
 
-// AssociatePtr makes device memory the corresponding storage of host storage
-// (OpenMP 4.5 omp_target_associate_ptr): that of size bytes from host on, a
-// [HostPtr], is the memory offset bytes past p, which is from [Device.Alloc]. Its
-// reference count is infinite: maps of the host storage find it present, copy only
-// where they say Always, and remove nothing; [Runtime.TargetUpdate] copies.
-// [Device.DisassociatePtr] ends it. Until then the memory cannot be freed; it may
-// be used through p all the same.
+// AssociatePtr makes device memory the corresponding storage of host storage (OpenMP 4.5
+// omp_target_associate_ptr): size bytes from host, a [HostPtr], correspond to the memory
+// offset bytes past p, which is from [Device.Alloc]. The reference count is infinite: maps
+// of the host storage find it present, copy only with Always, and remove nothing;
+// [Runtime.TargetUpdate] copies. [Device.DisassociatePtr] ends the association. Until then
+// the memory cannot be freed; it may still be used through p.
 //
-// The same association again does nothing and succeeds. Host storage that has other
-// corresponding storage is ErrAssociated, or ErrPartialOverlap if only a part of it
-// has; a size that the slice or the memory does not have is ErrInvalidPointer; one
-// that is not positive, and a negative offset, are ErrInvalidArgument; the initial
-// device, where host storage corresponds to itself, is ErrInvalidDevice.
+// Repeating an association does nothing and succeeds. Host storage that has other
+// corresponding storage is ErrAssociated, or ErrPartialOverlap if only a part of it has. A
+// size beyond the end of the slice or the memory is ErrInvalidPointer; one that is not
+// positive, and a negative offset, are ErrInvalidArgument. The initial device, where host
+// storage corresponds to itself, is ErrInvalidDevice.
 func (d Device) AssociatePtr(ctx context.Context, host, p DevicePtr, size, offset int) error {
 	if err := d.associate(ctx, &host, &p, size, offset); err != nil {
 		return fmt.Errorf("vkomp: associate: %w", err)
@@ -55,13 +54,13 @@ func (d Device) associate(ctx context.Context, host, p *DevicePtr, size, offset 
 	return nil
 }
 
-// DisassociatePtr ends an association (OpenMP 4.5 omp_target_disassociate_ptr):
-// host points to where the associated storage begins. The memory and what it holds
-// stay as they are. It does not wait; tasks that were generated before and use the
-// storage keep it until they are complete.
+// DisassociatePtr ends an association (OpenMP 4.5 omp_target_disassociate_ptr); host points
+// to the beginning of the associated storage. The memory and its contents stay as they
+// are. It does not wait: tasks that were generated before and use the storage keep it until
+// they are complete.
 //
-// Host storage without corresponding storage is ErrNotPresent, storage that is
-// mapped and not associated ErrAssociated. Nil is ErrInvalidPointer.
+// Host storage without corresponding storage is ErrNotPresent, storage that is mapped
+// rather than associated is ErrAssociated. Nil is ErrInvalidPointer.
 func (d Device) DisassociatePtr(ctx context.Context, host DevicePtr) error {
 	if err := d.disassociate(ctx, &host); err != nil {
 		return fmt.Errorf("vkomp: disassociate: %w", err)
@@ -89,8 +88,8 @@ func (d Device) disassociate(ctx context.Context, host *DevicePtr) error {
 	return nil
 }
 
-// corresponds calls do, which begins or ends an association, and tells the tool, if there
-// is one.
+// corresponds calls do, which begins or ends an association, and reports it to the tool if
+// there is one.
 func (d Device) corresponds(ctx context.Context, label string, host memory.Section, op ompt.DataOp, do func() (uint64, error)) error {
 	rt := d.d.rt
 	t := rt.tool.Load()
@@ -102,8 +101,8 @@ func (d Device) corresponds(ctx context.Context, label string, host memory.Secti
 	return t.storageRoutine(rt.current(ctx), d.d.number, label, op, do)
 }
 
-// correspondence returns what knows the corresponding storage of the device, and
-// the host storage from host on, which is size bytes at least.
+// correspondence returns the device's scheduler and the host storage from host, which has
+// at least size bytes.
 func (d Device) correspondence(ctx context.Context, host *DevicePtr, size uint64) (*sched.Scheduler, memory.Section, error) {
 	fail := func(err error) (*sched.Scheduler, memory.Section, error) { return nil, memory.Section{}, err }
 	rt, err := d.runtime()
@@ -129,16 +128,15 @@ func (d Device) correspondence(ctx context.Context, host *DevicePtr, size uint64
 	return s, at.host, err
 }
 
-// IsPresent reports whether the storage that host points into has corresponding
-// storage on the device (OpenMP 4.5 omp_target_is_present), by a map or by an
-// association. On the initial device every host pointer has. Nil has not, and on a
-// device that is lost none has: see [Device.Lost].
+// IsPresent reports whether the storage that host points into has corresponding storage on
+// the device, by a map or by an association (OpenMP 4.5 omp_target_is_present). It is true
+// for every host pointer on the initial device, and false for nil and on a lost device: see
+// [Device.Lost].
 func (d Device) IsPresent(host DevicePtr) bool { return !d.MappedPtr(host).IsNil() }
 
-// MappedPtr returns the device address that corresponds to host (OpenMP 5.1
-// omp_get_mapped_ptr), nil if there is none; on the initial device it is host
-// itself. It is good while the storage is mapped. A device that is lost has none: see
-// [Device.Lost].
+// MappedPtr returns the device address that corresponds to host, nil if there is none
+// (OpenMP 5.1 omp_get_mapped_ptr). On the initial device it is host itself, on a lost device
+// nil: see [Device.Lost]. The address is valid while the storage is mapped.
 func (d Device) MappedPtr(host DevicePtr) DevicePtr {
 	if d.d == nil || d.d.rt.open() != nil {
 		return DevicePtr{}

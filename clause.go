@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 )
 
-// Cond is the value of an if clause. The zero Cond is the clause's absence, which
+// Cond is the value of an if clause. The zero Cond means that there is no if clause, which
 // counts as true.
 type Cond uint8
 
@@ -16,7 +16,7 @@ const (
 	condFalse
 )
 
-// If returns an if clause with that value, evaluated when it is written.
+// If returns an if clause with that value; condition is evaluated by the caller.
 func If(condition bool) Cond {
 	if condition {
 		return condTrue
@@ -24,7 +24,7 @@ func If(condition bool) Cond {
 	return condFalse
 }
 
-// isFalse reports whether the clause is there and false.
+// isFalse reports whether there is an if clause and it is false.
 func (c Cond) isFalse() bool { return c == condFalse }
 
 // iterate returns the items of a clause with an iterator.
@@ -36,14 +36,14 @@ func iterate[T any](begin, end, step int, item func(i int) T) []T {
 	for i := begin; step > 0 && i < end || step < 0 && i > end; i += step {
 		items = append(items, item(i))
 		if next := i + step; next > i != (step > 0) {
-			break // past the largest or the smallest integer
+			break // beyond the largest or smallest integer
 		}
 	}
 	return items
 }
 
-// itemLabels name the items of a clause: "map 0", "map 1", … A label is only read
-// when something fails, so they are made once and kept.
+// itemLabels holds the names of the items of a clause: "map 0", "map 1", … They are only
+// needed for errors, so each is made once and kept.
 type itemLabels struct {
 	noun string
 	mu   sync.Mutex

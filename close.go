@@ -15,53 +15,53 @@ import (
 // The states of a runtime.
 const (
 	stateOpen int32 = iota
-	// stateClosing: Close was called. The initial task generates nothing more; explicit
-	// tasks that are not complete do.
+	// stateClosing means that Close was called. The initial task can generate no more
+	// tasks; explicit tasks that are not complete still can.
 	stateClosing
-	// stateClosed: all tasks are complete, and nothing generates any.
+	// stateClosed means that all tasks are complete and no more can be generated.
 	stateClosed
 )
 
-// closing is what Close has come to. Who holds turn uses the rest.
+// closing is the progress of Close. The holder of turn uses the other fields.
 type closing struct {
-	// turn has room for a token, which the Close under way has there.
+	// turn is a semaphore: the Close in progress has sent a token to it.
 	turn chan struct{}
-	// failed are failures of tasks that were waited for, errs the other errors. The Close
-	// that ends it all returns them.
+	// failed are failures of tasks that were waited for, errs the other errors. The
+	// Close that completes the closing returns them.
 	failed tasks.Failures
 	errs   []error
-	// devices is closed when the devices have been given back, nil before that begins;
-	// devicesErr is written before.
+	// devices is closed when the devices have been closed, and is nil before that
+	// begins; devicesErr is written before.
 	devices    chan struct{}
 	devicesErr error
 }
 
-// Close waits for all tasks, and for kernels that are being compiled, unmaps what is left
-// without copying it back, and gives every device back. It returns the failures that no
-// wait has reported, and ErrLeaked if storage was still mapped or memory from
-// [Device.Alloc] not freed: how much, by label, and with Options.LeakSites by the line of
-// the program that asked for it. Storage that is declared is no leak, an association only
-// by the memory that it keeps.
+// Close waits for all tasks and for kernels that are being compiled, unmaps storage that is
+// still mapped without copying it back, and closes every device. It returns the failures
+// that no wait has reported, and ErrLeaked if storage was still mapped or memory from
+// [Device.Alloc] was not freed: how much, by label, and with Options.LeakSites by the line
+// of the program that asked for it. Declared storage is not a leak, and an association only
+// because of its memory.
 //
-// From the call on, constructs of the initial task are ErrClosed. Tasks that have been
-// generated go on as before, and so do the constructs of their bodies, until all are
-// complete. A Close beside another one waits for it; that and a later one return nil.
-// Close must not be called from the body of a task, for which it waits.
+// From the call on, constructs of the initial task return ErrClosed. Tasks that have been
+// generated, and constructs in their bodies, go on until all are complete. A concurrent or
+// later Close waits for the first one and returns nil. Close must not be called from the
+// body of a task, for which it would wait.
 //
-// Foreign work that was announced to an interop object and not submitted is not
-// waited for: interop.ErrNeverSubmitted. The log says which work that was submitted
-// Close waits for; when it does not signal within Options.ForeignTimeout, the host
-// does in its place: interop.ErrNeverSignalled.
+// Close does not wait for foreign work that was announced to an interop object and not
+// submitted: this is interop.ErrNeverSubmitted. The log says for which submitted foreign
+// work Close waits. If that does not signal within Options.ForeignTimeout, the host signals
+// in its place: interop.ErrNeverSignalled.
 func (rt *Runtime) Close() error { return rt.CloseContext(context.Background()) }
 
-// CloseContext is Close, but gives up when ctx ends first: a task can wait for ever, for
-// an event that nobody fulfills, say, and a kernel can take for ever to compile or to run.
-// The error then matches ctx's cause, and names the tasks that are not complete by their
-// labels, and what else is waited for. Nothing that these use is given back or unmapped,
-// tasks go on, and constructs of the initial task stay ErrClosed; another Close or
-// CloseContext goes on with what this one began, and returns all that both have found.
+// CloseContext is Close, but gives up when ctx ends first, because a task can wait for ever,
+// for example for an event that nobody fulfills, and a kernel can compile or run for ever.
+// The error then matches the cause of ctx and names, by their labels, the tasks that are not
+// complete, and what else Close waits for. Nothing that these use is freed or unmapped, the
+// tasks go on, and constructs of the initial task still return ErrClosed. Another Close or
+// CloseContext continues the closing and returns everything that both have found.
 //
-// With the context of a task's body it is ErrBusy.
+// With the context of a task's body it returns ErrBusy.
 func (rt *Runtime) CloseContext(ctx context.Context) error {
 	if rt.current(ctx).taskRegion != &rt.initial {
 		return fmt.Errorf("vkomp: close: %w: the task that closes the runtime is not complete", ErrBusy)
@@ -106,8 +106,7 @@ func (rt *Runtime) CloseContext(ctx context.Context) error {
 	return err
 }
 
-// drain waits until all tasks are complete, and reports whether they are: else ctx has
-// ended.
+// drain waits until all tasks are complete. It returns false if ctx ends first.
 func (rt *Runtime) drain(ctx context.Context) bool {
 	c := &rt.closing
 	if !rt.initial.scope.Drain(ctx, &c.failed) {
@@ -134,10 +133,10 @@ func (rt *Runtime) drain(ctx context.Context) bool {
 	}
 }
 
-// maxOutstanding bounds the kinds of tasks that the error of CloseContext names.
+// maxOutstanding is the largest number of kinds of tasks that the error of CloseContext names.
 const maxOutstanding = 8
 
-// givenUp is the error of a CloseContext whose context has ended.
+// givenUp returns the error of a CloseContext whose context has ended.
 func (rt *Runtime) givenUp(ctx context.Context) error {
 	outstanding := rt.awaited()
 	kinds, more := rt.graph.Outstanding(maxOutstanding)
@@ -160,7 +159,7 @@ func (rt *Runtime) givenUp(ctx context.Context) error {
 	return fmt.Errorf("vkomp: close: %w: not complete: %s", context.Cause(ctx), strings.Join(outstanding, "; "))
 }
 
-// outstandingTasks describes tasks that are not complete.
+// outstandingTasks describes the tasks that are not complete.
 func outstandingTasks(k tasks.Outstanding) string {
 	what := fmt.Sprintf("task %q", k.Label)
 	if k.Domain != tasks.Host {
@@ -198,7 +197,7 @@ func (rt *Runtime) closeDevices() error {
 
 var errClosed = fmt.Errorf("runtime is %w", ErrClosed)
 
-// open refuses the use of a closed runtime.
+// open returns an error if the runtime is closed.
 func (rt *Runtime) open() error {
 	if rt.state.Load() == stateClosed {
 		return errClosed
@@ -206,8 +205,8 @@ func (rt *Runtime) open() error {
 	return nil
 }
 
-// construct refuses a construct on a closed runtime, one of the initial task on a runtime
-// that is being closed, and one whose context has ended.
+// construct returns an error if no construct is allowed: the runtime is closed, or it is
+// being closed and ctx is that of the initial task, or ctx has ended.
 func (rt *Runtime) construct(ctx context.Context) error {
 	if state := rt.state.Load(); state != stateOpen && (state == stateClosed || rt.current(ctx).taskRegion == &rt.initial) {
 		return errClosed

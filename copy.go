@@ -15,26 +15,25 @@ import (
 	"github.com/vkomp/vkomp/tasks"
 )
 
-// Memcpy copies size bytes from src to dst (OpenMP 4.5 omp_target_memcpy, whose
-// offsets [DevicePtr.Add] makes): from or to host storage (a [HostPtr]), within a
-// device, between devices, or on the host. It returns when the copy is done.
+// Memcpy copies size bytes from src to dst (OpenMP 4.5 omp_target_memcpy; [DevicePtr.Add]
+// gives its offsets): from or to host storage (a [HostPtr]), within a device, between
+// devices, or on the host. It returns when the copy is complete.
 //
 // On the host the two may overlap; in the memory of a Vulkan device that is
-// ErrInvalidArgument, as is a negative size. ErrInvalidPointer is nil, a pointer
-// into memory that was freed, and a copy past the end of a slice or an allocation;
-// ErrInvalidDevice a pointer of another runtime. A size of 0 does nothing, whatever
-// the pointers. When ctx ends first its cause is returned, and what it would copy
-// stays the runtime's until a Taskwait returns.
+// ErrInvalidArgument, as is a negative size. A pointer that is nil or points into freed
+// memory, and a copy past the end of a slice or an allocation, are ErrInvalidPointer; a
+// pointer of another runtime is ErrInvalidDevice. A size of 0 does nothing, whatever the
+// pointers are. If ctx ends first, its cause is returned, and the runtime may use the
+// storage until a Taskwait has returned.
 func (rt *Runtime) Memcpy(ctx context.Context, dst, src DevicePtr, size int) error {
 	return rt.memcpy(ctx, &dst, &src, size, false, nil)
 }
 
-// MemcpyAsync is Memcpy as a task that may be deferred, with depend items (OpenMP
-// 5.1 omp_target_memcpy_async, whose depend objects are [Depobj.Depend]). What is
-// wrong with its arguments is returned at once, what fails later by the Taskwait
-// that waits for the task. Memory that is freed meanwhile is kept for it, but not
-// for a copy between two Vulkan devices: that fails with ErrInvalidPointer if it has
-// not begun.
+// MemcpyAsync is Memcpy as a task that may be deferred, with depend items (OpenMP 5.1
+// omp_target_memcpy_async, whose depend objects are [Depobj.Depend]). Errors in its
+// arguments are returned at once, later failures by the Taskwait that waits for the task.
+// Memory that is freed in the meantime stays until the task is complete, except in a copy
+// between two Vulkan devices: if that has not begun, it fails with ErrInvalidPointer.
 func (rt *Runtime) MemcpyAsync(ctx context.Context, dst, src DevicePtr, size int, depend ...Depend) error {
 	return rt.memcpy(ctx, &dst, &src, size, true, depend)
 }
@@ -54,27 +53,27 @@ func (rt *Runtime) memcpy(ctx context.Context, dst, src *DevicePtr, size int, as
 	return r.generate(ctx, async, depend, err)
 }
 
-// routine is a memory routine that was called: a copy, or a fill.
+// routine is a call of a memory routine, which copies or fills.
 type routine struct {
 	rt    *Runtime
 	label string
-	// dst and src are the ends of what is copied; a fill has no src.
+	// dst and src are the ends of the copy; a fill has no src.
 	dst, src endpoint
-	// rows are what is copied, in bytes from dst and src; fill sets those of dst to
-	// value.
+	// rows are the rows to copy, as byte offsets from dst and src. A fill sets those of dst
+	// to value.
 	rows  memory.Rows
 	fill  bool
 	value byte
-	// deferred: the task gives the routine back.
+	// deferred says that the task returns the routine to the pool.
 	deferred bool
-	// observed is the routine's task as Options.Tool hears of it, nil without.
+	// observed is the tool's view of the routine's task, nil without a tool.
 	observed *observation
-	// place is what the task's goroutine gives back while it waits.
+	// place is the place in the host pool that the task's goroutine leaves while it waits.
 	place  tasks.Place
 	moves  [1]sched.Move
 	rect   rectNumbers
 	depend []tasks.Depend
-	// body is onHost, made once.
+	// body is the method value onHost, made once.
 	body func(context.Context) error
 }
 
@@ -115,20 +114,20 @@ func (r *routine) between(dst, src *DevicePtr, rows memory.Rows) error {
 // across reports whether the routine copies between two Vulkan devices.
 func (r *routine) across() bool { return r.dst.d != nil && r.src.d != nil && r.dst.d != r.src.d }
 
-// end returns the end p of r.rows.
+// end returns p as an end of the copy of r.rows.
 func (r *routine) end(p *DevicePtr, span func() (offset, size uint64)) (endpoint, error) {
 	if r.rows.RowBytes > 0 {
 		offset, size := span()
 		return r.rt.endpoint(p, offset, size)
 	}
-	// Wherever it points.
+	// The bounds do not matter for a copy of nothing.
 	if err := r.rt.owns(p); err != nil || !p.onVulkan() {
 		return endpoint{}, err
 	}
 	return endpoint{d: p.d}, nil
 }
 
-// overlaps reports whether a byte is both read and written.
+// overlaps reports whether any byte is both read and written.
 func (r *routine) overlaps() bool {
 	if r.rows.RowBytes == 0 || r.dst.d != r.src.d {
 		return false
@@ -142,7 +141,7 @@ func (r *routine) overlaps() bool {
 	if r.rows.Count() == 1 {
 		return true
 	}
-	// Rows ascend on either side.
+	// Rows are in ascending order on both sides.
 	var written, read []uint64
 	for d, s := range r.rows.All() {
 		written, read = append(written, dst+d), append(read, src+s)
@@ -160,7 +159,7 @@ func (r *routine) overlaps() bool {
 	return false
 }
 
-// address returns where the endpoint is, among all of its device.
+// address returns the address of the endpoint on its device.
 func (e *endpoint) address() uint64 {
 	if e.d != nil {
 		return e.p.Address
@@ -168,8 +167,8 @@ func (e *endpoint) address() uint64 {
 	return uint64(e.host.Start())
 }
 
-// generate makes the routine's task, unless its arguments were refused, and gives
-// the routine back.
+// generate generates the routine's task, unless its arguments were refused, and returns the
+// routine to the pool.
 func (r *routine) generate(ctx context.Context, async bool, depend []Depend, refused error) error {
 	if refused != nil {
 		refused = fmt.Errorf("vkomp: %s: %w", r.label, refused)
@@ -202,8 +201,8 @@ func (r *routine) generate(ctx context.Context, async bool, depend []Depend, ref
 	return nil
 }
 
-// run makes the task where its storage is. It reports whether the task has the
-// routine.
+// run generates the task on the device of its storage. It reports whether the task has
+// taken over the routine.
 func (r *routine) run(ctx context.Context, c *current) (given bool, err error) {
 	common := c.construct(r.label, r.depend, r.deferred)
 	if r.observed != nil {
@@ -218,7 +217,7 @@ func (r *routine) run(ctx context.Context, c *current) (given bool, err error) {
 			given = r.deferred
 		}
 		err = r.rt.host.Run(ctx, region)
-		// The body of an included task has run, or never will.
+		// The body of an included task has run by then, or never will.
 		return given && err == nil, err
 	}
 	s, err := d.open()
@@ -233,8 +232,8 @@ func (r *routine) run(ctx context.Context, c *current) (given bool, err error) {
 	return false, s.Run(ctx, region)
 }
 
-// device is the Vulkan device of the routine's task, nil for none; that of the
-// destination if there are two.
+// device returns the Vulkan device of the routine's task, nil if there is none; if there
+// are two, that of the destination.
 func (r *routine) device() *device {
 	if r.dst.d != nil {
 		return r.dst.d
@@ -242,7 +241,7 @@ func (r *routine) device() *device {
 	return r.src.d
 }
 
-// observe has the tool hear of the routine's task.
+// observe makes the tool observe the routine's task.
 func (r *routine) observe(t *tool, c current) {
 	number := r.rt.NumDevices()
 	if d := r.device(); d != nil {
@@ -254,7 +253,7 @@ func (r *routine) observe(t *tool, c current) {
 	}
 }
 
-// operation is what the routine does, as a tool hears of it.
+// operation returns the routine's data operation for the tool.
 func (r *routine) operation() ompt.DataOp {
 	dstAt, _ := r.rows.DstSpan()
 	op := ompt.DataOp{Type: ompt.TargetDataMemset, SrcDeviceNum: ompt.NoDevice, Bytes: r.rows.Bytes(), Label: r.label}
@@ -267,7 +266,7 @@ func (r *routine) operation() ompt.DataOp {
 	return op
 }
 
-// move returns what the device of a routine of one device is to do.
+// move returns the copy or fill of a routine that uses one device.
 func (r *routine) move() sched.Move {
 	dstAt, dstSize := r.rows.DstSpan()
 	srcAt, srcSize := r.rows.SrcSpan()
@@ -298,7 +297,7 @@ func (r *routine) move() sched.Move {
 	return m
 }
 
-// onHost is the body of a routine that the host carries out.
+// onHost is the body of a routine that runs on the host.
 func (r *routine) onHost(ctx context.Context) error {
 	if r.deferred {
 		defer r.giveBack()

@@ -13,44 +13,43 @@ import (
 	"github.com/vkomp/vkomp/tasks"
 )
 
-// TargetData is a target data region (OpenMP target data construct): its slices
-// have storage on the device while the body runs.
+// TargetData describes a target data region (OpenMP target data construct): its slices have
+// storage on the device while the body runs.
 type TargetData struct {
 	// Device is the device clause; the zero Device is the current task's default
 	// device.
 	Device Device
-	// If false maps nothing: the region is on the initial device.
+	// If, when false, makes the region map nothing: it is then on the initial device.
 	If Cond
-	// Maps are slices made with To, From, ToFrom or Alloc. Always, Close, Present and
-	// Self may modify them.
+	// Maps are slices made with To, From, ToFrom or Alloc, possibly with the modifiers
+	// Always, Close, Present and Self.
 	Maps []Arg
-	// Use sets device pointers to storage that is present, by Maps or before.
+	// Use sets device pointers to storage that is present, through Maps or before.
 	Use []UseDevice
 	// Depend orders the beginning and the end of the region among the siblings, and
-	// with NoWait the whole of it (OpenMP 6.0).
+	// with NoWait the region as a whole (OpenMP 6.0).
 	Depend []Depend
-	// NoWait makes the region a deferred task (OpenMP 6.0), which begins, runs the
-	// body on the host, and ends.
+	// NoWait makes the region a deferred task (OpenMP 6.0), whose body runs on the host.
 	NoWait bool
-	// NoGroup lets the region end before the tasks that its body generates: the body
-	// is not a taskgroup (the nogroup clause of OpenMP 6.0).
+	// NoGroup lets the region end before the tasks that its body generates: the body is
+	// then not a taskgroup (OpenMP 6.0 nogroup clause).
 	NoGroup bool
 	// Label names the region in errors and graphs; "target data" by default.
 	Label string
 }
 
-// TargetData maps storage, calls body, and unmaps it (OpenMP target data).
-// Target regions inside find their slices present and copy nothing. The body
-// runs on the calling goroutine, as part of the current task, and as the body of
-// a taskgroup (OpenMP 6.0 §15.7): before the region ends it waits for all tasks
-// that the body has generated, and for their descendants. TargetData returns when
-// the region has ended, with the errors that [Runtime.Taskgroup] returns. When ctx
-// ends first, the region ends without waiting, as with NoGroup.
+// TargetData maps storage, calls body, and unmaps the storage (OpenMP target data). Target
+// regions in the body find their slices present and copy nothing. The body runs on the
+// calling goroutine as part of the current task, and as the body of a taskgroup (OpenMP 6.0
+// §15.7): before the region ends it waits for all tasks that the body has generated, and
+// for their descendants. TargetData returns when the region has ended, with the errors that
+// [Runtime.Taskgroup] returns. If ctx ends first, the region ends without waiting, as with
+// NoGroup.
 //
-// With NoGroup the region does not wait for the tasks that its body leaves behind:
-// slices that such a task maps stay mapped until it is complete, and the copy to
-// the host is then the task's to make. One that has not started when the region
-// ends maps them anew, by its own map types.
+// With NoGroup the region does not wait for the tasks that its body leaves behind. Slices
+// that such a task maps stay mapped until it is complete, and then the task makes the copy
+// to the host. A task that has not started when the region ends maps its slices anew, by its
+// own map types.
 //
 // With NoWait TargetData returns when the task is generated, and the errors are
 // failures of that task.
@@ -69,27 +68,27 @@ func (rt *Runtime) TargetData(ctx context.Context, d TargetData, body func(ctx c
 	}})
 }
 
-// dataRegion is a target data region that was met: its clauses are evaluated, and
-// it can begin.
+// dataRegion is a target data region whose clauses have been evaluated, so that it can
+// begin.
 type dataRegion struct {
 	rt    *Runtime
 	label string
-	// device is that of the region, nil where original and corresponding storage are
-	// the same; of is the device's record.
+	// device is the scheduler of the region's device, nil if original and corresponding
+	// storage are the same. of is the device.
 	device *sched.Scheduler
 	of     *device
-	// enter are the maps, then the items of uses; found says which of them are on the
-	// device. exit are those that the region's end lets go.
+	// enter are the maps and then the items of uses; found says which of them are on the
+	// device. exit are the items that the end of the region unmaps.
 	enter, exit []memory.Map
 	found       []bool
 	uses        []UseDevice
 	depend      []tasks.Depend
 	noGroup     bool
-	// site is where the construct is in the program, with Options.LeakSites.
+	// site is the place of the construct in the program, with Options.LeakSites.
 	site *memory.Site
-	// stack is where the construct is, with Options.Race.
+	// stack is the call stack of the construct, with Options.Race.
 	stack *raceStack
-	// images are items of enter, and of exit under the same indices.
+	// images are items of enter, and of exit at the same indices.
 	images []sched.Image
 }
 
@@ -157,20 +156,20 @@ func (r *dataRegion) items(d *TargetData) error {
 	return nil
 }
 
-// member adds the item of a mapped value's member.
+// member adds the item for a member of a mapped value.
 func (r *dataRegion) member(a *Arg, label string) error {
 	m, err := a.entering(label)
 	r.enter = append(r.enter, m)
 	return err
 }
 
-// run begins the region, calls body, and ends it.
+// run begins the region, calls body, and ends the region.
 func (r *dataRegion) run(ctx context.Context, depend []tasks.Depend, body func(ctx context.Context) error) (err error) {
 	if len(depend) > 0 {
-		// What the region follows can take long: a ctx that ends meanwhile leaves
-		// nothing behind. Where that is over, beginning and end take no longer than
-		// their copies, and ctx no longer counts: it must not leave the region half
-		// mapped.
+		// Waiting for the predecessors can take long, so a ctx that ends during that time
+		// makes the region fail with nothing mapped. After that the beginning and the end of
+		// the region take no longer than their copies, and ctx is ignored: it must not leave
+		// the region half mapped.
 		if err := r.rt.join(ctx, r.label, waitItems(depend), false); err != nil {
 			return r.rt.failure(ctx, err)
 		}
@@ -178,7 +177,7 @@ func (r *dataRegion) run(ctx context.Context, depend []tasks.Depend, body func(c
 	if err := r.begin(ctx, depend); err != nil {
 		return fmt.Errorf("vkomp: %w", err)
 	}
-	// Deferred, because a body can leave by runtime.Goexit.
+	// Deferred, because the body may call runtime.Goexit.
 	defer func() {
 		if ending := r.move(ctx, depend, true); ending != nil {
 			err = errors.Join(err, fmt.Errorf("vkomp: %w", ending))
@@ -199,7 +198,7 @@ func (r *dataRegion) begin(ctx context.Context, depend []tasks.Depend) error {
 	maps := len(r.enter) - len(r.uses)
 	for k, m := range r.enter {
 		if k < maps || r.found[k] {
-			// Present was asked at the beginning.
+			// Present was checked at the beginning.
 			m.Presence = memory.MayBeAbsent
 			if k >= maps {
 				m.Presence = memory.IfPresent
@@ -209,7 +208,7 @@ func (r *dataRegion) begin(ctx context.Context, depend []tasks.Depend) error {
 	}
 	err := r.set(r.found[maps:])
 	if err != nil {
-		// The body has not run: there is nothing to copy back.
+		// The body has not run, so there is nothing to copy back.
 		for k := range r.exit {
 			r.exit[k].Type, r.exit[k].Always = memory.MapRelease, false
 		}
@@ -218,8 +217,8 @@ func (r *dataRegion) begin(ctx context.Context, depend []tasks.Depend) error {
 	return err
 }
 
-// move generates the included task of the region's beginning, or of its end, which
-// unmaps what was mapped in any case.
+// move generates the included task of the region's beginning or of its end. The end
+// unmaps everything that was mapped even if ctx has ended.
 func (r *dataRegion) move(ctx context.Context, depend []tasks.Depend, ending bool) error {
 	c := r.rt.current(ctx)
 	kind := ompt.TargetEnterData
@@ -251,8 +250,8 @@ func (r *dataRegion) move(ctx context.Context, depend []tasks.Depend, ending boo
 	return err
 }
 
-// waitItems returns the items with which an empty task follows whatever one with
-// these items does; taskwait takes no mutexinoutset.
+// waitItems returns the items with which an empty task depends on everything that a task
+// with the given items depends on; taskwait does not allow mutexinoutset.
 func waitItems(depend []tasks.Depend) []tasks.Depend {
 	items := append([]tasks.Depend(nil), depend...)
 	for k := range items {

@@ -13,27 +13,26 @@ import (
 )
 
 // DeclareTarget declares storage that every device has (OpenMP 5.2 declare target
-// directive with an enter clause, to before).
+// directive with an enter clause, to in earlier versions).
 type DeclareTarget struct {
-	// Enter are slices made with To, whose contents are copied to a device once, or
+	// Enter are slices made with To, whose contents are copied to a device once, or with
 	// Alloc.
 	Enter []Arg
 	// Label names the declaration in errors; "declare target" by default.
 	Label string
 }
 
-// DeclareTarget gives the slices storage on every device: at once on those that were
-// used before, and on each other one when it is first used, before anything else is
-// there. To copies what the slice holds then. The count is infinite: maps of the
-// storage find it present, copy only where they say Always, and no exit, Delete
-// included, takes it away; TargetUpdate copies.
+// DeclareTarget gives the slices storage on every device: at once on devices that are in
+// use, and on each other device when it is first used, before anything else is there. To
+// copies the contents that the slice has then. The reference count is infinite: maps of the
+// storage find it present, copy only with Always, and no exit, not even Delete, removes it;
+// TargetUpdate copies.
 //
-// ErrInvalidArgument names an item that is neither To nor Alloc or has a modifier;
-// storage that a device has, by a map or an association, in part too, is
-// ErrAssociated; storage that overlaps other declared storage in part is
-// ErrPartialOverlap. An error declares nothing. What is declared already, as a whole,
-// stays as it is. Where a device that is opened later cannot take the storage, that
-// is why it does not open.
+// An item that is neither To nor Alloc or has a modifier is ErrInvalidArgument. Storage that
+// is present on a device, even in part, by a map or an association is ErrAssociated; storage
+// that overlaps other declared storage in part is ErrPartialOverlap. After an error nothing
+// is declared. Storage that is already declared as a whole stays as it is. A device that is
+// opened later and cannot allocate the storage fails to open with that error.
 func (rt *Runtime) DeclareTarget(ctx context.Context, d DeclareTarget) error {
 	if err := rt.declareTarget(ctx, &d); err != nil {
 		return fmt.Errorf("vkomp: %w", err)
@@ -53,7 +52,7 @@ func (rt *Runtime) declareTarget(ctx context.Context, d *DeclareTarget) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", label, err)
 	}
-	// Devices that open meanwhile would miss the declaration.
+	// Devices that are opened in the meantime would miss the declaration.
 	for _, dev := range rt.devices {
 		dev.life.Lock()
 		defer dev.life.Unlock()
@@ -70,7 +69,7 @@ func (rt *Runtime) declareTarget(ctx context.Context, d *DeclareTarget) error {
 			opened = append(opened, dev)
 		}
 	}
-	// What one device does not take, no other gets.
+	// If one device cannot take the items, none gets them.
 	if len(opened) > 1 {
 		for _, dev := range opened {
 			if err := dev.canDeclare(label, items); err != nil {
@@ -88,8 +87,8 @@ func (rt *Runtime) declareTarget(ctx context.Context, d *DeclareTarget) error {
 	return nil
 }
 
-// items evaluates the directive's items: by address, an enclosing one before those
-// in it. Those without bytes are left out.
+// items evaluates the directive's items. It returns them by address, an enclosing item
+// before the items in it, and without empty ones.
 func (d *DeclareTarget) items() ([]memory.Map, error) {
 	var items []memory.Map
 	for k := range d.Enter {
@@ -117,8 +116,8 @@ func (d *DeclareTarget) items() ([]memory.Map, error) {
 	return items, nil
 }
 
-// undeclared returns those of the items, sorted as by DeclareTarget.items, that no
-// declaration holds and that do not lie in one another. Every device's life is held.
+// undeclared returns those of the items, sorted as by DeclareTarget.items, that are not yet
+// declared and not contained in another. The caller holds every device's life.
 func (rt *Runtime) undeclared(items []memory.Map) ([]memory.Map, error) {
 	var fresh []memory.Map
 	for _, m := range items {
@@ -141,8 +140,7 @@ func (rt *Runtime) undeclared(items []memory.Map) ([]memory.Map, error) {
 	return fresh, nil
 }
 
-// declare gives items storage on the device, which s is the scheduler of; d.life is
-// held.
+// declare gives items storage on the device, whose scheduler is s. The caller holds d.life.
 func (d *device) declare(s *sched.Scheduler, label string, items []memory.Map) error {
 	if len(items) == 0 {
 		return nil
@@ -152,7 +150,7 @@ func (d *device) declare(s *sched.Scheduler, label string, items []memory.Map) e
 	return s.Run(context.Background(), sched.Region{Construct: construct.Construct{Label: label, Scope: scope}, Enter: items, Infinite: true})
 }
 
-// canDeclare returns why the device, which is open, would not take the items.
+// canDeclare returns the error with which the open device would refuse the items, or nil.
 func (d *device) canDeclare(label string, items []memory.Map) error {
 	s := d.opened()
 	scope := d.rt.graph.NewScope()

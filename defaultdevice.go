@@ -7,8 +7,8 @@ import (
 	"github.com/vkomp/vkomp/vk"
 )
 
-// chooseDefault returns the initial value of default-device-var (OpenMP 6.0 §4.3.8);
-// the zero Device is omp_invalid_device.
+// chooseDefault returns the initial value of the ICV default-device-var (OpenMP 6.0
+// §4.3.8); the zero Device is omp_invalid_device.
 func (rt *Runtime) chooseDefault() (Device, error) {
 	d, err := rt.defaultByOptions()
 	if err != nil {
@@ -22,8 +22,8 @@ func (rt *Runtime) chooseDefault() (Device, error) {
 	return d, nil
 }
 
-// defaultByOptions chooses by Options.Device, or else by the environment. Where that
-// gives no device it sets noDefault.
+// defaultByOptions chooses by Options.Device or, without that, by the environment. It sets
+// noDefault if that gives no device.
 func (rt *Runtime) defaultByOptions() (Device, error) {
 	if selector := rt.options.Device; selector != "" {
 		return rt.SelectDevice(selector)
@@ -50,7 +50,7 @@ func (rt *Runtime) defaultByOptions() (Device, error) {
 		}
 		rt.noDefault = "OMP_TARGET_OFFLOAD is mandatory, and there is no non-host device: " + rt.noDevices
 	default:
-		// A number alone is what OpenMP 5 knows: that of a device that does not exist
+		// A single number has the meaning of OpenMP 5: one that is not a device's number
 		// means the host, unless offloading is mandatory.
 		_, alone := list.Number()
 		switch {

@@ -17,23 +17,21 @@ import (
 	"github.com/vkomp/vkomp/vk"
 )
 
-// InitialDeviceNumber is another number for the initial device anywhere a
-// device number goes (omp_initial_device, OpenMP 5.2).
+// InitialDeviceNumber is an alternative number of the initial device, valid wherever a
+// device number is (omp_initial_device, OpenMP 5.2).
 const InitialDeviceNumber = -1
 
-// InvalidDeviceNumber is no device's number (omp_invalid_device, OpenMP 5.2): using it
-// is ErrInvalidDevice.
+// InvalidDeviceNumber is not the number of any device (omp_invalid_device, OpenMP 5.2):
+// using it is ErrInvalidDevice.
 const InvalidDeviceNumber = InitialDeviceNumber - 1
 
-// Device is a handle for one device of a Runtime: 0..n-1 are Vulkan devices, n
-// is the initial device, that is the host. The zero Device stands for the
-// default device.
+// Device is a handle for one device of a Runtime: numbers 0 to n-1 are Vulkan devices, n is
+// the initial device, which is the host. The zero Device stands for the default device.
 type Device struct {
 	d *device
 }
 
-// Number returns the device's number. That of the zero Device is
-// InvalidDeviceNumber.
+// Number returns the device's number, InvalidDeviceNumber for the zero Device.
 func (d Device) Number() int {
 	if d.d == nil {
 		return InvalidDeviceNumber
@@ -44,10 +42,10 @@ func (d Device) Number() int {
 // IsInitial reports whether d is the initial device.
 func (d Device) IsInitial() bool { return d.d != nil && d.d.physical == nil }
 
-// Lost returns the error that told of the device's loss, an ErrDeviceLost, and nil while
-// the device can be used: before its first use, after a hard pause, and on the initial
-// device always. A device can be lost while nobody waits for it: it is so from the
-// moment on at which the runtime learns of it.
+// Lost returns the error with which the device was lost, an ErrDeviceLost, and nil while
+// the device can be used: before its first use, after a hard pause, and always on the
+// initial device. A device can be lost while nobody waits for it; Lost reports it once the
+// runtime has learned of it.
 func (d Device) Lost() error {
 	if d.d == nil {
 		return nil
@@ -62,29 +60,28 @@ func (d Device) Lost() error {
 
 // DeviceInfo describes a device.
 type DeviceInfo struct {
-	Number int    `json:"number"`
-	Name   string `json:"name"`
-	// Type is "discrete", "integrated", "virtual", "software", "other" or, for
-	// the initial device, "initial".
+	Number int    `json:"number"` // device number
+	Name   string `json:"name"`   // name given by the driver
+	// Type is "discrete", "integrated", "virtual", "software", "other" or, for the
+	// initial device, "initial".
 	Type   string `json:"type"`
-	UUID   string `json:"uuid,omitempty"`
-	Driver string `json:"driver,omitempty"`
-	Vulkan string `json:"vulkan,omitempty"`
-	// Traits are what OMP_AVAILABLE_DEVICES and OMP_DEFAULT_DEVICE can know the device
-	// by, as they are written there, the UID last.
+	UUID   string `json:"uuid,omitempty"`   // VkPhysicalDeviceIDProperties.deviceUUID
+	Driver string `json:"driver,omitempty"` // name and version of the Vulkan driver
+	Vulkan string `json:"vulkan,omitempty"` // version of Vulkan
+	// Traits are the device's traits in the syntax of OMP_AVAILABLE_DEVICES and
+	// OMP_DEFAULT_DEVICE, the UID last.
 	Traits string `json:"traits"`
-	// Default: it is the initial task's default device.
+	// Default says that this is the initial task's default device.
 	Default bool `json:"default"`
-	// Memory is the device-local memory in bytes.
+	// Memory is the size of the device-local memory in bytes.
 	Memory uint64 `json:"memoryBytes,omitempty"`
-	// MaxStorageBufferRange bounds one kernel argument, in bytes.
+	// MaxStorageBufferRange is the largest size of a kernel argument in bytes.
 	MaxStorageBufferRange uint64 `json:"maxStorageBufferRange,omitempty"`
-	PushDescriptors       bool   `json:"pushDescriptors"`
-	SubgroupSize          uint32 `json:"subgroupSize,omitempty"`
+	PushDescriptors       bool   `json:"pushDescriptors"`        // VK_KHR_push_descriptor
+	SubgroupSize          uint32 `json:"subgroupSize,omitempty"` // invocations of a subgroup
 }
 
-// Info describes the device; it does not open it. That of the zero Device is
-// empty.
+// Info describes the device without opening it. It is empty for the zero Device.
 func (d Device) Info() DeviceInfo {
 	if d.d == nil {
 		return DeviceInfo{}
@@ -115,34 +112,33 @@ func (d Device) Info() DeviceInfo {
 	return info
 }
 
-// device is one device of a runtime. A Vulkan device is opened when it is first
-// used.
+// device is one device of a runtime. A Vulkan device is opened by its first use.
 type device struct {
 	rt     *Runtime
 	number int
 	// physical is nil for the initial device.
 	physical *vk.PhysicalDevice
-	// traits has the device's UID.
+	// traits include the device's UID.
 	traits traits.Device
 
-	// life is held while the device is opened or closed, the tool's callbacks
-	// included; it is taken before mu.
+	// life is held while the device is opened or closed, including the tool's
+	// callbacks; it is taken before mu.
 	life sync.Mutex
 
-	// live is scheduler while the device can be used.
+	// live is scheduler while the device can be used, else nil.
 	live atomic.Pointer[sched.Scheduler]
 
-	// mu guards what follows. It is held across no call that leaves this
-	// package, so that a tool may ask the runtime what it likes.
+	// mu guards the fields below. It is not held during calls out of this package, so
+	// that a tool may query the runtime in its callbacks.
 	mu        sync.Mutex
 	scheduler *sched.Scheduler
 	vulkan    *vk.Device
 	objects   *interop.Device
 	closed    bool
-	// tool is what the device was opened with, nil without one.
+	// tool is the tool with which the device was opened, nil without one.
 	tool *toolDevice
-	// generation is sched.Options.Generation for the next scheduler, past what those
-	// before did.
+	// generation is sched.Options.Generation for the next scheduler. past sums up the
+	// statistics of earlier schedulers.
 	generation uint32
 	past       sched.Stats
 }
@@ -198,8 +194,8 @@ func (d *device) open() (*sched.Scheduler, error) {
 	return s, nil
 }
 
-// current returns the scheduler of a device in use, nil before its first use,
-// and ErrClosed after its last.
+// current returns the scheduler of a device in use, nil before its first use, and ErrClosed
+// after its last.
 func (d *device) current() (*sched.Scheduler, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -209,24 +205,23 @@ func (d *device) current() (*sched.Scheduler, error) {
 	return d.scheduler, nil
 }
 
-// opened returns the scheduler of a device in use, else nil. While the device
-// is closed it still is in use.
+// opened returns the scheduler of a device in use, else nil. A device that is being closed
+// is still in use.
 func (d *device) opened() *sched.Scheduler {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.scheduler
 }
 
-// interop returns what makes the interop objects of a device that was opened,
-// else nil.
+// interop returns the maker of interop objects of an open device, else nil.
 func (d *device) interop() *interop.Device {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.objects
 }
 
-// interopOptions say what the interop objects of an open device are made of; d.mu is
-// held.
+// interopOptions returns the options for the interop objects of an open device. The caller
+// holds d.mu.
 func (d *device) interopOptions(s *sched.Scheduler) interop.Options {
 	o := interop.Options{
 		Number: d.number,
@@ -270,7 +265,7 @@ func (d *device) close() error {
 	return err
 }
 
-// stats returns the device's totals, of all the times that it was open.
+// stats returns the device's statistics, summed over all times that it was open.
 func (d *device) stats() sched.Stats {
 	d.mu.Lock()
 	s, past := d.scheduler, d.past
@@ -281,8 +276,8 @@ func (d *device) stats() sched.Stats {
 	return past.Plus(s.Stats())
 }
 
-// pause gives back what the device has for work to come, and, if the pause is a hard one,
-// all that it has: its next use opens it again. Nothing else uses the device meanwhile.
+// pause frees what the device keeps for later work and, if the pause is a hard one,
+// everything: its next use opens it again. Nothing else uses the device during the call.
 func (d *device) pause(kind PauseKind) error {
 	d.life.Lock()
 	defer d.life.Unlock()
@@ -297,7 +292,8 @@ func (d *device) pause(kind PauseKind) error {
 	}
 	past := d.stats()
 	past.Storage, past.Staging = memory.AllocatorStats{}, memory.AllocatorStats{}
-	// Before the semaphores go: objects that were destroyed have them still.
+	// Before the semaphores are destroyed, since objects that were destroyed still
+	// refer to them.
 	objects.Close()
 	generation, err := s.Discard()
 	d.rt.race.forget(d, d.rt.declared)
@@ -309,7 +305,8 @@ func (d *device) pause(kind PauseKind) error {
 	return err
 }
 
-// endTool tells the tool of the device's end, if it is open. It goes on without the tool.
+// endTool reports the end of the device to the tool, if the device is open. The device goes
+// on without the tool.
 func (d *device) endTool() {
 	d.life.Lock()
 	defer d.life.Unlock()
@@ -321,8 +318,8 @@ func (d *device) endTool() {
 	}
 }
 
-// busy is ErrBusy where something keeps the device from a hard pause. What the runtime has
-// submitted itself is waited for.
+// busy returns ErrBusy if something prevents a hard pause of the device. It waits for
+// submissions of the runtime itself.
 func (d *device) busy(ctx context.Context) error {
 	s, objects := d.opened(), d.interop()
 	if s == nil || objects == nil {
@@ -341,7 +338,7 @@ func (d *device) busy(ctx context.Context) error {
 	return nil
 }
 
-// interopTimelines makes semaphores that can be exported, where the device has such.
+// interopTimelines makes exportable semaphores if the device supports them.
 type interopTimelines struct{ *vk.Device }
 
 // CreateTimeline implements interop.Timelines.
@@ -352,7 +349,7 @@ func (d interopTimelines) CreateTimeline(initial uint64) (vk.Semaphore, error) {
 	return d.Device.CreateTimeline(initial)
 }
 
-// regain says how a device that is lost can be used again.
+// regain returns how a lost device can be used again.
 func (d *device) regain() string {
 	if d.rt.options.Adopt != nil {
 		return "the VkDevice is the application's, which is to make another and open a runtime with that"
@@ -360,7 +357,7 @@ func (d *device) regain() string {
 	return "PauseResource with PauseHard brings the device back"
 }
 
-// lost says in the log that the device is lost, and ends the waits for foreign work.
+// lost logs that the device is lost, and ends the waits for foreign work.
 func (d *device) lost(err error) {
 	d.rt.log.Error("device lost", "device", d.number, "name", d.physical.Properties().Name, "reason", err)
 	if objects := d.interop(); objects != nil {
@@ -368,15 +365,14 @@ func (d *device) lost(err error) {
 	}
 }
 
-// finishInterop ends what foreign work keeps the device from coming to rest.
+// finishInterop ends the foreign work for which the device waits.
 func (d *device) finishInterop() {
 	if objects := d.interop(); objects != nil {
 		objects.Finish()
 	}
 }
 
-// interopDevice has the interop objects' semaphores given back when nothing uses them
-// any more.
+// interopDevice destroys the interop objects' semaphores when the device is closed.
 type interopDevice struct {
 	sched.Device
 	d *device

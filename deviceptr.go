@@ -9,15 +9,15 @@ import (
 	"github.com/vkomp/vkomp/sched"
 )
 
-// DevicePtr is an address in the memory of a device, the initial one included, or
-// of host storage as one end of a copy (see [HostPtr]). It knows its device and
-// the allocation that it points into: one that was freed is told from what lies
-// at the same address now. It is comparable; the zero DevicePtr is nil.
+// DevicePtr is an address in the memory of a device, including the initial one, or in host
+// storage as one end of a copy (see [HostPtr]). It knows its device and the allocation that
+// it points into, so that a pointer to freed memory is recognised even if the address is in
+// use again. It is comparable; the zero DevicePtr is nil.
 //
-// A DevicePtr to memory from [Device.Alloc] does not keep that memory, one from
+// A DevicePtr to memory from [Device.Alloc] does not keep that memory, whereas one from
 // HostPtr keeps the slice reachable.
 type DevicePtr struct {
-	// d is nil of nil and of host storage.
+	// d is nil for nil pointers and for host storage.
 	d *device
 	// p points into the memory of a Vulkan device.
 	p sched.Pointer
@@ -30,11 +30,10 @@ type DevicePtr struct {
 	at int64
 }
 
-// HostPtr returns s as one end of a copy, or as the host pointer that a routine
-// takes. What it reaches are the elements of s; a copy past them is
-// ErrInvalidPointer. A nil slice gives nil.
+// HostPtr returns s as one end of a copy, or as the host pointer of a routine. It covers
+// the elements of s; a copy past them is ErrInvalidPointer. A nil slice gives nil.
 //
-// Elements with Go pointers are refused by the routine that is given the pointer.
+// Routines refuse pointers to elements that contain Go pointers.
 func HostPtr[T any](s []T) DevicePtr {
 	section := sectionOf(s)
 	if section.Ptr == nil {
@@ -44,8 +43,8 @@ func HostPtr[T any](s []T) DevicePtr {
 	return DevicePtr{host: section, elem: reflect.TypeFor[T]()}
 }
 
-// Add returns the pointer n bytes further on, which may be less than none. Of nil
-// it is nil. Routines refuse a pointer that has left its storage.
+// Add returns the pointer n bytes further on; n may be negative. Nil plus n is nil. Routines
+// refuse a pointer outside of its storage.
 func (p DevicePtr) Add(n int) DevicePtr {
 	switch {
 	case p.IsNil():
@@ -60,8 +59,8 @@ func (p DevicePtr) Add(n int) DevicePtr {
 // IsNil reports whether p is nil.
 func (p DevicePtr) IsNil() bool { return p.d == nil && p.host.Ptr == nil }
 
-// Address returns the address as kernels see it: the buffer device address where
-// the device has those; on the host where the storage lies. That of nil is 0.
+// Address returns the address as kernels see it: the buffer device address if the device
+// supports it, or the host address. It is 0 for nil.
 func (p DevicePtr) Address() uint64 {
 	if p.onVulkan() {
 		return p.p.Address
@@ -69,8 +68,8 @@ func (p DevicePtr) Address() uint64 {
 	return uint64(p.block.address) + uint64(p.host.Start()) + uint64(p.at)
 }
 
-// Device returns the device whose memory p points into, the zero Device for nil
-// and for a HostPtr.
+// Device returns the device into whose memory p points, the zero Device for nil and for a
+// HostPtr.
 func (p DevicePtr) Device() Device { return Device{p.d} }
 
 // String returns the pointer in the form "0x7f0000001000 on device 0".
@@ -90,19 +89,19 @@ func (p DevicePtr) String() string {
 // onVulkan reports whether p points into the memory of a Vulkan device.
 func (p *DevicePtr) onVulkan() bool { return p.d != nil && p.d.physical != nil }
 
-// endpoint is where a DevicePtr points: memory of a Vulkan device, or host storage
-// from there to its end.
+// endpoint is the target of a DevicePtr: memory of a Vulkan device, or host storage from
+// there to its end.
 type endpoint struct {
 	// d is nil for host storage.
 	d    *device
 	p    sched.Pointer
 	host memory.Section
-	// atEnd: the pointer is past the last byte of the storage, which host has the
-	// address of only to keep it.
+	// atEnd says that the pointer is past the last byte of the storage. host then has the
+	// address of the storage only to keep it reachable.
 	atEnd bool
 }
 
-// owns refuses a pointer that nothing of this runtime can be done with, wherever it
+// owns returns an error for a pointer that does not belong to this runtime, wherever it
 // points.
 func (rt *Runtime) owns(p *DevicePtr) error {
 	switch {
@@ -116,9 +115,9 @@ func (rt *Runtime) owns(p *DevicePtr) error {
 	return nil
 }
 
-// endpoint looks p up. In host storage it finds the size bytes that are offset bytes
-// further on; the storage stays reachable by the endpoint. In memory of a Vulkan
-// device the device's scheduler finds them, or not.
+// endpoint looks p up. In host storage it checks that size bytes follow, offset bytes past
+// p; the endpoint keeps the storage reachable. In memory of a Vulkan device the device's
+// scheduler checks that.
 func (rt *Runtime) endpoint(p *DevicePtr, offset, size uint64) (endpoint, error) {
 	if err := rt.owns(p); err != nil {
 		return endpoint{}, err
@@ -143,13 +142,13 @@ func (rt *Runtime) endpoint(p *DevicePtr, offset, size uint64) (endpoint, error)
 		return endpoint{}, fmt.Errorf("%w: %d bytes from byte %d on run past the end of storage of %d bytes (%v)", ErrInvalidPointer, size, uint64(p.at)+offset, all.Size, *p)
 	}
 	if left > 0 {
-		// At the end it would be a pointer to something else.
+		// At the end of the storage it would point to something else.
 		all.Ptr = unsafe.Add(all.Ptr, p.at)
 	}
 	return endpoint{host: memory.Section{Ptr: all.Ptr, Size: left}, atEnd: left == 0 && p.at > 0}, nil
 }
 
-// use keeps a pause off until it is released.
+// use prevents a pause until release is called.
 func (d Device) use() (release func()) {
 	if d.d == nil {
 		return func() {}
@@ -158,8 +157,8 @@ func (d Device) use() (release func()) {
 	return d.d.rt.using.RUnlock
 }
 
-// runtime returns the runtime that the device is of. The zero Device is of none;
-// it is what DefaultDevice returns when there is none.
+// runtime returns the runtime of the device. The zero Device, which DefaultDevice returns
+// when there is no device, has none.
 func (d Device) runtime() (*Runtime, error) {
 	if d.d == nil {
 		return nil, fmt.Errorf("%w: the zero Device is of no runtime: Runtime.DefaultDevice returns the default device", ErrInvalidDevice)

@@ -9,20 +9,20 @@ import (
 	"github.com/vkomp/vkomp/vk"
 )
 
-// hostUID is the initial device's.
+// hostUID is the UID of the initial device.
 const hostUID = "host"
 
-// vendors are the makers of devices, by their number with PCI or Khronos.
+// vendors are the names of vendors by their PCI or Khronos number.
 var vendors = map[uint32]string{
 	0x1002: "amd", 0x1010: "imagination", 0x106b: "apple", 0x10de: "nvidia", 0x13b5: "arm", 0x1414: "microsoft", 0x144d: "samsung",
 	0x14e4: "broadcom", 0x19e5: "huawei", 0x1ae0: "google", 0x5143: "qualcomm", 0x8086: "intel",
 	0x10001: "vivante", 0x10002: "verisilicon", 0x10003: "kazan", 0x10004: "codeplay", 0x10005: "mesa", 0x10006: "pocl", 0x10007: "mobileye",
 }
 
-// gpuArchs are what OpenMP compilers call the architecture of a maker's GPUs.
+// gpuArchs are the names that OpenMP compilers use for the GPU architecture of a vendor.
 var gpuArchs = map[string][]string{"amd": {"amdgcn", "gcn"}, "intel": {"gen"}, "nvidia": {"nvptx64", "nvptx"}}
 
-// hostArchs are the names of the processor's architecture: the compilers', and Go's.
+// hostArchs returns the names of the processor's architecture: those of compilers, and Go's.
 func hostArchs() []string {
 	switch runtime.GOARCH {
 	case "amd64":
@@ -33,8 +33,8 @@ func hostArchs() []string {
 	return []string{runtime.GOARCH}
 }
 
-// traitsOf says what a device answers to in OMP_AVAILABLE_DEVICES and
-// OMP_DEFAULT_DEVICE; docs/environment.md has it in words.
+// traitsOf returns the traits of a device for OMP_AVAILABLE_DEVICES and OMP_DEFAULT_DEVICE;
+// docs/environment.md describes them.
 func traitsOf(p *vk.Properties) traits.Device {
 	t := traits.Device{Kinds: []string{"nohost"}, Archs: []string{"spirv"}, UID: vk.UUIDString(p.UUID)}
 	maker, known := vendors[p.VendorID]
@@ -44,7 +44,7 @@ func traitsOf(p *vk.Properties) traits.Device {
 		t.Vendors = append(t.Vendors, "unknown")
 	}
 	t.Vendors = append(t.Vendors, fmt.Sprintf("0x%04x", p.VendorID))
-	// A name in quotes cannot have any itself.
+	// A quoted name cannot contain quotes.
 	if driver := strings.ReplaceAll(p.DriverName, `"`, "'"); driver != "" {
 		t.Vendors = append(t.Vendors, driver)
 	}
@@ -58,7 +58,7 @@ func traitsOf(p *vk.Properties) traits.Device {
 	default:
 		t.Kinds = append(t.Kinds, vk.DeviceOther.String())
 	}
-	// A device has the instructions of the versions before its own too.
+	// A device also supports the instructions of earlier versions.
 	for minor := range p.APIVersion >> 12 & 0x3ff {
 		t.ISAs = append(t.ISAs, fmt.Sprintf("vulkan%d.%d", p.APIVersion>>22&0x7f, minor+1))
 	}
@@ -80,8 +80,8 @@ func traitsOf(p *vk.Properties) traits.Device {
 	return t
 }
 
-// distinctUIDs makes UIDs of UUIDs. Two drivers may show one device with the same UUID,
-// and some drivers give it to several: from the second on ".2" and so on is added.
+// distinctUIDs makes distinct UIDs from UUIDs. Two drivers may show the same device, and some
+// drivers give several devices the same UUID: the second and later ones get ".2" and so on.
 func distinctUIDs(uuids []string) []string {
 	seen := map[string]int{}
 	uids := make([]string, len(uuids))
@@ -95,8 +95,8 @@ func distinctUIDs(uuids []string) []string {
 	return uids
 }
 
-// numberDevices numbers the devices that there are, or of these the ones that
-// OMP_AVAILABLE_DEVICES lists. The host follows.
+// numberDevices numbers the devices, or those that OMP_AVAILABLE_DEVICES lists. The host
+// comes last.
 func (rt *Runtime) numberDevices(available *traits.Available) {
 	found := rt.devices
 	described, uuids := make([]traits.Device, len(found)), make([]string, len(found))
@@ -132,10 +132,10 @@ func (rt *Runtime) numberDevices(available *traits.Available) {
 	}
 }
 
-// UID returns a string that no other device of the machine has, and that this one has
-// in every run with the same drivers (omp_get_uid_from_device, OpenMP 6.0): its UUID,
-// with ".2" and so on after it where the drivers show several devices under one; "host"
-// for the initial device. That of the zero Device is empty.
+// UID returns a string that identifies the device on this machine, and that is the same in
+// every run with the same drivers (omp_get_uid_from_device, OpenMP 6.0): its UUID, followed
+// by ".2" and so on if the drivers show several devices with the same one; "host" for the
+// initial device. It is empty for the zero Device.
 func (d Device) UID() string {
 	if d.d == nil {
 		return ""
@@ -143,9 +143,9 @@ func (d Device) UID() string {
 	return d.d.traits.UID
 }
 
-// DeviceFromUID returns the device with that UID, in any case
-// (omp_get_device_from_uid, OpenMP 6.0). If no available device has it, the Device is
-// the zero one, whose number is InvalidDeviceNumber, and the error ErrInvalidDevice.
+// DeviceFromUID returns the device with that UID, ignoring case (omp_get_device_from_uid,
+// OpenMP 6.0). If no available device has it, the Device is the zero one, whose number is
+// InvalidDeviceNumber, and the error is ErrInvalidDevice.
 func (rt *Runtime) DeviceFromUID(uid string) (Device, error) {
 	for _, d := range rt.devices {
 		if strings.EqualFold(d.traits.UID, uid) {

@@ -8,20 +8,20 @@ import (
 	"strings"
 )
 
-// openMPVersion is the value of _OPENMP: that of OpenMP 6.0, of whose device and task
-// model this is a part.
+// openMPVersion is the value of _OPENMP: that of OpenMP 6.0, whose device and task model
+// this package implements in part.
 const openMPVersion = 202411
 
-// DisplayEnv writes the initial values of the internal control variables, as the
-// environment variables that would set them (omp_display_env, OpenMP 5.1): between
-// "OPENMP DISPLAY ENVIRONMENT BEGIN" and "OPENMP DISPLAY ENVIRONMENT END" first
-// _OPENMP, and then a line "[host] NAME='value'" for each. Lines of devices begin with
-// "[device]" for all non-host devices or "[dev 1]" for one, and are there only where the
-// environment sets the variable. OMP_AVAILABLE_DEVICES lists the devices by uid, and
-// OMP_DEFAULT_DEVICE is a number or invalid, whatever they were set to. verbose adds the
-// variables of the Vulkan loader.
+// DisplayEnv writes the initial values of the internal control variables in the form of the
+// environment variables that set them (omp_display_env, OpenMP 5.1). Between "OPENMP DISPLAY
+// ENVIRONMENT BEGIN" and "OPENMP DISPLAY ENVIRONMENT END" there is first _OPENMP and then a
+// line "[host] NAME='value'" for each variable. Lines for devices begin with "[device]" for
+// all non-host devices or "[dev 1]" for one, and appear only if the environment sets the
+// variable. OMP_AVAILABLE_DEVICES lists the devices by UID, and OMP_DEFAULT_DEVICE is a
+// number or invalid, whatever they were set to. verbose adds the variables of the Vulkan
+// loader.
 //
-// With OMP_DISPLAY_ENV=true or verbose Open does so too: see Options.DisplayEnv.
+// Open does the same with OMP_DISPLAY_ENV=true or verbose: see Options.DisplayEnv.
 func (rt *Runtime) DisplayEnv(w io.Writer, verbose bool) error {
 	if w == nil {
 		return fmt.Errorf("vkomp: display env: %w: no writer", ErrInvalidArgument)
@@ -32,7 +32,7 @@ func (rt *Runtime) DisplayEnv(w io.Writer, verbose bool) error {
 	return nil
 }
 
-// displayInitially does what OMP_DISPLAY_ENV asks Open for.
+// displayInitially writes what OMP_DISPLAY_ENV asks of Open.
 func (rt *Runtime) displayInitially() {
 	verbose := rt.icvs.display == displayVerbose
 	switch w := rt.options.DisplayEnv; {
@@ -78,14 +78,14 @@ func (rt *Runtime) environmentLines(verbose bool) []string {
 	}
 	if verbose {
 		for _, name := range []string{"VK_DRIVER_FILES", "VK_ICD_FILENAMES"} {
-			// The loader reads the process's environment.
+			// The loader reads the environment of the process.
 			host(name, os.Getenv(name))
 		}
 	}
 	return append(lines, "OPENMP DISPLAY ENVIRONMENT END")
 }
 
-// lines adds those of a device, of what is not set only if all is asked for.
+// lines adds the lines of a device; variables that are not set are added only if all is set.
 func (d *deviceICVs) lines(device string, all bool, add func(device, name, value string)) {
 	if d.threads != nil {
 		var list []string

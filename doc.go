@@ -33,82 +33,79 @@
 // [InOut], [MutexInOutSet], [InOutSet], [InOutAllMemory], or a [Depobj]. Items
 // match when their slices overlap.
 //
-// When a context ends, waits with it return, and tasks that were generated with it
-// and have not started are dropped.
+// When a context ends, waits that use it return, and tasks that were generated with it and
+// have not started are dropped.
 //
 // # Goroutines and requests
 //
 // Goroutines that use contexts of the initial task generate its children, which are
 // siblings. They share
-//   - dependences: a task follows all earlier siblings that name its storage, and with
-//     [InOutAllMemory] all that name any, whichever goroutine generated them;
-//   - the failures of what they depend on: a task does not run when one that it follows has
+//   - dependences: a task depends on all earlier siblings that name its storage, and with
+//     [InOutAllMemory] on all that name any, whichever goroutine generated them;
+//   - the failures of their predecessors: a task does not run if one that it depends on has
 //     failed, or was dropped because its context had ended;
-//   - Taskwait, which waits for the tasks of all of them and returns their failures, to
-//     one goroutine alone.
+//   - Taskwait, which waits for the tasks of all of them and returns their failures to
+//     one goroutine only.
 //
-// A [Runtime.Taskgroup] in each goroutine gives them waits of their own: it waits for its
-// tasks alone, and says what failed of them or was not run. Dependences, and failures
-// along them, still go from one group to another as long as the tasks of both are there.
-// What a group has left behind, its context having ended, fails no task that is generated
-// after it is over.
+// A [Runtime.Taskgroup] in each goroutine separates their waits: it waits only for its own
+// tasks, and reports which of them failed or were not run. Dependences, and failures along
+// them, still cross groups while the tasks of both exist. Tasks that a group has left
+// behind because its context ended do not fail tasks that are generated after the group.
 //
-// A [Task] that is undeferred gives a goroutine all of its own: its children depend on
-// nothing but each other. A server runs each request in one:
+// An undeferred [Task] separates a goroutine completely: its children depend only on each
+// other. A server can run each request in one:
 //
 //	err := rt.Task(r.Context(), vkomp.Task{If: vkomp.If(false), Body: func(ctx context.Context) error {
 //		… // constructs with ctx
 //		return rt.Taskwait(ctx)
 //	}})
 //
-// Requests then share the devices with their memory, the places that host tasks run on,
-// and what of their slices is present: nothing orders tasks of two requests that use one
-// slice. When r.Context() ends, tasks that have started go on: before a request's slices
-// are used for another, a Taskwait with context.WithoutCancel(ctx) must have returned.
+// Requests then share the devices with their memory, the host pool, and the presence of
+// their slices, but nothing orders tasks of two requests that use the same slice. When
+// r.Context() ends, tasks that have started go on: before a request's slices are used for
+// another, a Taskwait with context.WithoutCancel(ctx) must have returned.
 //
 // # Storage
 //
-// A mapped slice belongs to the runtime while a region holds it. A wait that is
-// cut short by its context leaves it there until a later Taskwait returns.
-// Host storage holds no Go pointers; other element types are refused, unless a
-// [Mapper] says what the device has in their place.
+// While a region maps a slice, the slice belongs to the runtime. If a wait ends early
+// because its context has ended, that holds until a later Taskwait returns. Host storage
+// must not contain Go pointers; other element types are refused, unless a [Mapper] says
+// what the device has in their place.
 //
-// Maps count: the first construct that holds a slice gives it storage on the device
-// and copies it there, the last one copies it back and takes the storage away.
-// [Runtime.TargetData] holds slices for a body, [Runtime.TargetEnterData] until a
-// [Runtime.TargetExitData]; [Runtime.TargetUpdate] copies in between. Sections of a
-// slice that is present are part of it; one that is present in part is
-// [ErrPartialOverlap].
+// Maps are counted: the first construct that maps a slice allocates storage on the device
+// and copies the slice there, the last one copies it back and frees the storage.
+// [Runtime.TargetData] maps slices for the duration of a body, [Runtime.TargetEnterData]
+// until a [Runtime.TargetExitData]; [Runtime.TargetUpdate] copies in between. A section of
+// a present slice is present; one that is present in part is [ErrPartialOverlap].
 //
-// A [DevicePtr] is memory that the program has from [Device.Alloc], or that of a
-// mapped slice. [Runtime.Memcpy] and [Runtime.MemcpyRect] copy between devices and
-// the host ([HostPtr]), [Device.AssociatePtr] makes it the storage of a slice. One
-// whose memory is gone is recognised: [ErrInvalidPointer].
+// A [DevicePtr] points to memory from [Device.Alloc] or of a mapped slice.
+// [Runtime.Memcpy] and [Runtime.MemcpyRect] copy between devices and the host ([HostPtr]);
+// [Device.AssociatePtr] makes memory the storage of a slice. A pointer to freed memory is
+// recognised: [ErrInvalidPointer].
 //
-// Where device and host have one memory, large slices that a single target region
-// maps are used in place and not copied.
+// Where device and host share memory, large slices that are mapped only by one target
+// region are used in place and not copied.
 //
 // # Kernels
 //
-// A device compiles a kernel when it is first launched there. That may take any time,
-// which a context bounds (see [Runtime.Target]); a deferred task waits for it, and
-// whoever generates it does not. [Kernel.Close] gives a kernel up.
+// A device compiles a kernel at its first launch. That may take any time, which a context
+// can limit (see [Runtime.Target]). A deferred task waits for it, but not the code that
+// generates the task. [Kernel.Close] closes a kernel.
 //
-// Kernels are trusted code, as the program itself is: the driver compiles them inside of the
-// process, and they run with its rights on the device. Nothing bounds how long one is
-// compiled or runs, and one that uses addresses reaches all memory of the device. What a
-// kernel does outside of its arguments the device keeps from other mappings, if it can: see
-// Options.Robust. Options.Validate has Khronos' validator check modules. Neither makes it
-// safe to run code of strangers.
+// Kernels are trusted code, like the program itself: the driver compiles them inside the
+// process, and they run with its rights on the device. Nothing limits how long one compiles
+// or runs, and one that uses addresses can access all memory of the device. As far as it
+// can, the device keeps accesses outside of a kernel's arguments from other mappings: see
+// Options.Robust. With Options.Validate the Khronos validator checks modules. Neither makes
+// it safe to run untrusted code.
 //
 // # Errors
 //
-// Where OpenMP says "runtime error termination" a call returns an error and
-// leaves all state as it was. A deferred task's failure is returned by the
-// Taskwait or Taskgroup that waits for it, or by [Runtime.Close]; its dependents are not
-// run, those made later neither, until then. Of failures of tasks with one label and one
-// text, a Taskwait and Close return the text of the first, and say how many there are like
-// it; errors.Is and errors.As find others too that differ in what they wrap: those among the
-// first 8 that differ, and of later ones, up to 16 in all, those whose innermost errors
-// differ from the ones before.
+// Where OpenMP says "runtime error termination" a call returns an error and leaves all state
+// as it was. The failure of a deferred task is returned by the Taskwait or Taskgroup that
+// waits for it, or by [Runtime.Close]; until then its dependents are not run, including
+// those generated later. If tasks with the same label fail with the same text, a Taskwait
+// and Close return the text once with the number of such failures. errors.Is and errors.As
+// also find failures with that text that wrap other errors: the first 8 that differ, and, up
+// to 16 in all, later ones whose innermost errors differ from those before.
 package vkomp

@@ -10,17 +10,16 @@ import (
 	"github.com/vkomp/vkomp/sched/host"
 )
 
-// TargetEnterData maps storage that stays mapped until something unmaps it (OpenMP
-// 4.5 target enter data construct).
+// TargetEnterData describes a construct that maps storage until another one unmaps it
+// (OpenMP 4.5 target enter data construct).
 type TargetEnterData struct {
 	// Device is the device clause; the zero Device is the current task's default
 	// device.
 	Device Device
-	// If false maps nothing: the construct is on the initial device.
+	// If, when false, makes the construct map nothing: it is then on the initial device.
 	If Cond
-	// Maps are slices made with To or Alloc; of From and ToFrom the half that enters
-	// counts, which is that of Alloc and of To (OpenMP 5.2). Always, Close, Present
-	// and Self may modify them.
+	// Maps are slices made with To or Alloc, possibly with the modifiers Always, Close,
+	// Present and Self. From counts as Alloc and ToFrom as To (OpenMP 5.2).
 	Maps []Arg
 	// Depend orders the task among its siblings.
 	Depend []Depend
@@ -30,16 +29,17 @@ type TargetEnterData struct {
 	Label string
 }
 
-// TargetExitData lets mapped storage go (OpenMP 4.5 target exit data construct).
+// TargetExitData describes a construct that unmaps storage (OpenMP 4.5 target exit data
+// construct).
 type TargetExitData struct {
 	// Device is the device clause; the zero Device is the current task's default
 	// device.
 	Device Device
-	// If false unmaps nothing: the construct is on the initial device.
+	// If, when false, makes the construct unmap nothing: it is then on the initial device.
 	If Cond
-	// Maps are slices made with From, Release or Delete; of ToFrom the half that
-	// exits counts, which is that of From, and To and Alloc count as Release (OpenMP
-	// 5.2). Always, Close, Present and Deleting may modify them.
+	// Maps are slices made with From, Release or Delete, possibly with the modifiers Always,
+	// Close, Present and Deleting. ToFrom counts as From, To and Alloc as Release (OpenMP
+	// 5.2).
 	Maps []Arg
 	// Depend orders the task among its siblings.
 	Depend []Depend
@@ -49,15 +49,15 @@ type TargetExitData struct {
 	Label string
 }
 
-// TargetEnterData generates a target task that gives storage on the device to what
-// has none, counts one holder more for each storage block that its items lie in, and
-// copies as the map types say (OpenMP 4.5 target enter data). On the initial device
-// it moves nothing and keeps the dependences.
+// TargetEnterData generates a target task that creates corresponding storage where there is
+// none, increments the reference count of each storage block that its items lie in, and
+// copies as the map types say (OpenMP 4.5 target enter data). On the initial device it moves
+// nothing but still orders tasks.
 //
-// The clauses are evaluated when it is called; what the slices hold is read when the
-// task runs. Errors are those of Target: ErrInvalidArgument, naming the item, for
-// Release, Delete and what is no slice; when the task runs ErrOutOfMemory,
-// ErrPartialOverlap, ErrNotPresent, ErrNotShared, and then nothing is mapped.
+// The clauses are evaluated during the call; the contents of the slices are read when the
+// task runs. Errors are those of Target: ErrInvalidArgument, naming the item, for Release,
+// Delete and anything but a slice; when the task runs ErrOutOfMemory, ErrPartialOverlap,
+// ErrNotPresent and ErrNotShared, and then nothing is mapped.
 func (rt *Runtime) TargetEnterData(ctx context.Context, d TargetEnterData) error {
 	h := hide(&d)
 	return rt.standalone(ctx, &standalone{
@@ -65,16 +65,15 @@ func (rt *Runtime) TargetEnterData(ctx context.Context, d TargetEnterData) error
 	}, h.Maps, h.Depend)
 }
 
-// TargetExitData generates a target task that counts one holder less for each
-// storage block that its items lie in, none for one that is deleted; with none left
-// it copies to the host as the map types say and takes the storage off the device
-// (OpenMP 4.5 target exit data). Storage that is absent is ignored, unless it is
-// Present; storage whose count is infinite stays. On the initial device it moves
-// nothing and keeps the dependences.
+// TargetExitData generates a target task that decrements the reference count of each storage
+// block that its items lie in, to zero for a deleted one. At zero it copies to the host as
+// the map types say and frees the storage on the device (OpenMP 4.5 target exit data).
+// Absent storage is ignored unless the item is Present; storage whose count is infinite
+// stays. On the initial device it moves nothing but still orders tasks.
 //
-// The clauses are evaluated when it is called. Errors are those of Target:
-// ErrInvalidArgument, naming the item, for Self and what is no slice; when the task
-// runs ErrPartialOverlap and ErrNotPresent, and then nothing is unmapped.
+// The clauses are evaluated during the call. Errors are those of Target: ErrInvalidArgument,
+// naming the item, for Self and anything but a slice; when the task runs ErrPartialOverlap
+// and ErrNotPresent, and then nothing is unmapped.
 func (rt *Runtime) TargetExitData(ctx context.Context, d TargetExitData) error {
 	h := hide(&d)
 	return rt.standalone(ctx, &standalone{
@@ -82,7 +81,7 @@ func (rt *Runtime) TargetExitData(ctx context.Context, d TargetExitData) error {
 	}, h.Maps, h.Depend)
 }
 
-// enterItem adds an item of a map clause that only enters.
+// enterItem adds an item of target enter data.
 func (c *clauses) enterItem(a *Arg, label string) error {
 	m, err := a.entering(label)
 	if err != nil {
@@ -100,7 +99,7 @@ func (c *clauses) enterItem(a *Arg, label string) error {
 	return err
 }
 
-// exitItem adds an item of a map clause that only exits.
+// exitItem adds an item of target exit data.
 func (c *clauses) exitItem(a *Arg, label string) error {
 	switch {
 	case a.kind != argMap:
@@ -125,7 +124,7 @@ func (c *clauses) exitItem(a *Arg, label string) error {
 	return err
 }
 
-// standalone is a data directive without a body or a kernel, but for its slices.
+// standalone is a data directive without a body or kernel, except for its clauses.
 type standalone struct {
 	kind      ompt.TargetKind
 	label     string
@@ -134,7 +133,7 @@ type standalone struct {
 	noWait    bool
 }
 
-// name is the directive's in OpenMP.
+// name returns the directive's name in OpenMP.
 func (d *standalone) name() string {
 	switch d.kind {
 	case ompt.TargetEnterData:
@@ -145,7 +144,7 @@ func (d *standalone) name() string {
 	return "target update"
 }
 
-// add checks the k-th item of the directive and adds it to the clauses that the task gets.
+// add checks the k-th item of the directive and adds it to the clauses of the task.
 func (d *standalone) add(c *clauses, a *Arg, k int) error {
 	labels := &mapLabels
 	if d.kind == ompt.TargetUpdate {

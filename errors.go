@@ -11,66 +11,68 @@ import (
 	"github.com/vkomp/vkomp/vk/spirv"
 )
 
-// Errors to test for with errors.Is. The error itself names the construct, the
-// argument, the device or the Vulkan call.
+// Errors to test for with errors.Is. The error itself names the construct, the argument,
+// the device or the Vulkan call.
 var (
-	// ErrInvalidArgument: a clause or argument that makes no sense in itself.
+	// ErrInvalidArgument says that a clause or an argument is invalid by itself.
 	ErrInvalidArgument = errors.New("invalid argument")
-	// ErrInvalidDevice: a device number outside 0..NumDevices, or a selector
-	// that matches no device.
+	// ErrInvalidDevice says that a device number is outside 0 to NumDevices, or that a
+	// selector matches no device.
 	ErrInvalidDevice = errors.New("invalid device")
-	// ErrInvalidLaunch: arguments or a range that do not fit the kernel or the
+	// ErrInvalidLaunch says that arguments or a range do not fit the kernel or the
 	// device.
 	ErrInvalidLaunch = sched.ErrInvalidLaunch
-	// ErrInvalidModule: bytes that are no well-formed SPIR-V module.
+	// ErrInvalidModule says that bytes are not a well-formed SPIR-V module.
 	ErrInvalidModule = spirv.ErrInvalid
-	// ErrInvalidDepend: a depend item that is not one.
+	// ErrInvalidDepend says that a depend item is not valid.
 	ErrInvalidDepend = tasks.ErrInvalidDepend
-	// ErrCancelled: the taskgroup is cancelled. For a body to return, which is no
-	// failure then.
+	// ErrCancelled says that the taskgroup is cancelled. A body that returns it has not
+	// failed.
 	ErrCancelled = tasks.ErrCancelled
-	// ErrFulfilled: the event was fulfilled before.
+	// ErrFulfilled says that the event was fulfilled before.
 	ErrFulfilled = tasks.ErrFulfilled
-	// ErrPartialOverlap: a mapped section that is present on the device only in
-	// part (OpenMP 5.2 §5.8.3, a restriction to the map clause).
+	// ErrPartialOverlap says that a mapped section is present on the device only in part
+	// (OpenMP 5.2 §5.8.3, a restriction to the map clause).
 	ErrPartialOverlap = memory.ErrPartialOverlap
-	// ErrNotPresent: host storage that has no corresponding storage on the device,
-	// where a clause or a routine needs that it has.
+	// ErrNotPresent says that host storage has no corresponding storage on the device,
+	// although a clause or a routine requires it.
 	ErrNotPresent = memory.ErrNotPresent
-	// ErrNotShared: storage that must be the host's own on the device, and is not
-	// (OpenMP 6.0 §7.10.4, the self modifier).
+	// ErrNotShared says that the device cannot use the host's storage, although the self
+	// modifier requires it (OpenMP 6.0 §7.10.4).
 	ErrNotShared = memory.ErrNotShared
-	// ErrAssociated: host storage that has corresponding storage already, where
+	// ErrAssociated says that host storage already has corresponding storage, where
 	// other storage was to be associated with it.
 	ErrAssociated = sched.ErrAssociated
-	// ErrInvalidPointer: a DevicePtr that is nil, that points into memory which was
-	// freed, or past the end of its storage, or not to where an allocation begins
-	// if that is asked for.
+	// ErrInvalidPointer says that a DevicePtr is nil, points into freed memory or past
+	// the end of its storage, or does not point to the beginning of an allocation where
+	// that is required.
 	ErrInvalidPointer = sched.ErrInvalidPointer
-	// ErrBusy: what is to go is still in use.
+	// ErrBusy says that something cannot be removed because it is in use.
 	ErrBusy = sched.ErrBusy
-	// ErrOutOfMemory: the device, or the host on its behalf, is out of memory, whichever
-	// call it is that finds none: of a task's storage, a submission, a wait, a kernel's
-	// pipeline, a device's or instance's creation. What it hit has failed, and nothing else.
+	// ErrOutOfMemory says that the device, or the host on its behalf, is out of memory,
+	// whichever call needed it: for a task's storage, a submission, a wait, a pipeline, or
+	// the creation of a device or instance. Only that operation has failed.
 	ErrOutOfMemory = memory.ErrOutOfMemory
-	// ErrOutOfHostMemory and ErrOutOfDeviceMemory: where the driver, or the runtime, knows
-	// of which memory there is none; an error that matches one of them is an
-	// ErrOutOfMemory as well.
-	ErrOutOfHostMemory   = vk.ErrOutOfHostMemory
+	// ErrOutOfHostMemory is the ErrOutOfMemory of errors for which the driver or the
+	// runtime knows that host memory is missing.
+	ErrOutOfHostMemory = vk.ErrOutOfHostMemory
+	// ErrOutOfDeviceMemory is the same for device memory.
 	ErrOutOfDeviceMemory = vk.ErrOutOfDeviceMemory
-	// ErrLeaked: storage was still mapped, or memory not freed, when the runtime was
-	// closed.
+	// ErrLeaked says that storage was still mapped, or memory not freed, when the runtime
+	// was closed.
 	ErrLeaked = memory.ErrLeaked
-	// ErrUnsupported: the device, the driver or this build lacks something.
+	// ErrUnsupported says that the device, the driver or this build lacks something.
 	ErrUnsupported = vk.ErrUnsupported
-	// ErrDeviceLost: the device is gone (VK_ERROR_DEVICE_LOST), and with it its tasks and
-	// what was mapped and allocated there. Its tasks fail with this error, those that are
-	// generated later too. Nothing waits for it: foreign work of interop objects counts as
-	// withdrawn, and of these objects nothing but Withdraw and their destruction succeeds.
-	// A hard pause brings the device back: see [Runtime.PauseResource].
+	// ErrDeviceLost says that the device is lost (VK_ERROR_DEVICE_LOST), together with its
+	// mapped and allocated memory. Its tasks fail with this error, including those
+	// generated later. Nothing waits for it: foreign work of interop objects counts as
+	// withdrawn, and calls on these objects fail, except for Withdraw and their
+	// destruction. A hard pause makes the device usable again: see
+	// [Runtime.PauseResource].
 	ErrDeviceLost = vk.ErrDeviceLost
-	// ErrClosed: the runtime is closed, or it is being closed and the construct is none of
-	// a task that was generated before; or the kernel is closed.
+	// ErrClosed says that the runtime is closed; that it is being closed and the
+	// construct does not belong to a task that was generated before; or that the kernel is
+	// closed.
 	ErrClosed = sched.ErrClosed
 )
 

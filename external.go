@@ -8,10 +8,9 @@ import (
 	"github.com/vkomp/vkomp/vk"
 )
 
-// AllocExternal is [Device.Alloc] for memory that other VkDevices of the same driver
-// and the same GPU can have too, in this process or another: see
-// [Device.ExportMemory]. ErrUnsupported where the device has no
-// VK_KHR_external_memory_fd.
+// AllocExternal is [Device.Alloc] for memory that other VkDevices of the same driver and the
+// same GPU can share, in this process or another: see [Device.ExportMemory]. It is
+// ErrUnsupported if the device does not support VK_KHR_external_memory_fd.
 func (d Device) AllocExternal(ctx context.Context, size int) (DevicePtr, error) {
 	p, err := d.external(ctx, size, func(v *vk.Device, s *sched.Scheduler) (vk.Block, error) {
 		return v.CreateExportableBlock(uint64(size), s.StorageType())
@@ -22,8 +21,8 @@ func (d Device) AllocExternal(ctx context.Context, size int) (DevicePtr, error) 
 	return p, nil
 }
 
-// ExportMemory returns a file descriptor of memory from [Device.AllocExternal], which
-// is the caller's to close: ImportMemory takes it on another device, and so does Vulkan
+// ExportMemory returns a file descriptor of memory from [Device.AllocExternal], which the
+// caller has to close. ImportMemory accepts it on another device, and so does Vulkan
 // (VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT, memory type [Device.ExternalMemoryType]).
 func (d Device) ExportMemory(ctx context.Context, p DevicePtr) (fd int, err error) {
 	fd, err = d.exportMemory(ctx, &p)
@@ -49,12 +48,12 @@ func (d Device) exportMemory(ctx context.Context, p *DevicePtr) (fd int, err err
 	return v.ExportBlock(b)
 }
 
-// ImportMemory returns a pointer to memory of which fd is a file descriptor, from
-// ExportMemory on another device: size bytes, as many as it was allocated with. fd stays
-// the caller's. [Device.Free] gives the pointer up, and ends nothing elsewhere.
+// ImportMemory returns a pointer to the memory of a file descriptor from ExportMemory on
+// another device; size must be the size with which it was allocated. The caller still owns
+// fd. [Device.Free] frees the pointer and does not affect the exported memory.
 //
-// What one device writes the other sees only behind a semaphore, or a wait of the host,
-// between them.
+// Writes of one device are visible to the other only after a semaphore or a wait of the
+// host that orders the two.
 func (d Device) ImportMemory(ctx context.Context, fd, size int) (DevicePtr, error) {
 	p, err := d.external(ctx, size, func(v *vk.Device, s *sched.Scheduler) (vk.Block, error) {
 		return v.ImportBlockFd(fd, uint64(size), s.StorageType())
@@ -65,7 +64,7 @@ func (d Device) ImportMemory(ctx context.Context, fd, size int) (DevicePtr, erro
 	return p, nil
 }
 
-// ExternalMemoryType is the memory type, by its index in Vulkan, that AllocExternal and
+// ExternalMemoryType returns the index of the Vulkan memory type that AllocExternal and
 // ImportMemory use.
 func (d Device) ExternalMemoryType(ctx context.Context) (int, error) {
 	defer d.use()()
@@ -76,7 +75,7 @@ func (d Device) ExternalMemoryType(ctx context.Context) (int, error) {
 	return s.StorageType(), nil
 }
 
-// external returns a pointer to a block that create makes.
+// external returns a pointer to a block made by create.
 func (d Device) external(ctx context.Context, size int, create func(*vk.Device, *sched.Scheduler) (vk.Block, error)) (DevicePtr, error) {
 	defer d.use()()
 	s, v, err := d.vulkanOf(ctx)
@@ -105,7 +104,8 @@ func (d Device) external(ctx context.Context, size int, create func(*vk.Device, 
 	return take()
 }
 
-// vulkanOf returns what a Vulkan device is to the rooms below, opening it if need be.
+// vulkanOf returns the scheduler and the vk.Device of a Vulkan device, which it opens if
+// need be.
 func (d Device) vulkanOf(ctx context.Context) (*sched.Scheduler, *vk.Device, error) {
 	rt, err := d.runtime()
 	if err != nil {

@@ -7,17 +7,17 @@ import (
 	"github.com/vkomp/vkomp/memory"
 )
 
-// Memset sets count bytes of the device's memory from p on to value (OpenMP 6.0
-// omp_target_memset). On the initial device p may be a [HostPtr]. It returns when
-// that is done. The errors are those of [Runtime.Memcpy]; a pointer that is not one
-// of this device is ErrInvalidDevice. A count of 0 does nothing.
+// Memset sets count bytes of the device's memory, starting at p, to value (OpenMP 6.0
+// omp_target_memset). On the initial device p may be a [HostPtr]. It returns when the memory
+// is set. The errors are those of [Runtime.Memcpy]; a pointer that does not belong to this
+// device is ErrInvalidDevice. A count of 0 does nothing.
 func (d Device) Memset(ctx context.Context, p DevicePtr, value byte, count int) error {
 	return d.memset(ctx, &p, value, count, false, nil)
 }
 
-// MemsetAsync is Memset as a task that may be deferred, with depend items (OpenMP
-// 6.0 omp_target_memset_async). What is wrong with its arguments is returned at
-// once, what fails later by the Taskwait that waits for the task.
+// MemsetAsync is Memset as a task that may be deferred, with depend items (OpenMP 6.0
+// omp_target_memset_async). Errors in its arguments are returned at once, later failures by
+// the Taskwait that waits for the task.
 func (d Device) MemsetAsync(ctx context.Context, p DevicePtr, value byte, count int, depend ...Depend) error {
 	return d.memset(ctx, &p, value, count, true, depend)
 }
@@ -43,8 +43,8 @@ func (d Device) memset(ctx context.Context, p *DevicePtr, value byte, count int,
 	return r.generate(ctx, async, depend, err)
 }
 
-// fillRun is how many bytes are set one by one, and at most that many are copied
-// from those before: they stay in the processor's nearest cache.
+// fillRun is the number of bytes that are set one by one. The rest is copied from these in
+// runs of at most that size, which stay in the nearest cache.
 const fillRun = 16 << 10
 
 // setBytes sets all of b to v.

@@ -16,55 +16,55 @@ import (
 	"github.com/vkomp/vkomp/tasks"
 )
 
-// Graph is the task graph of a runtime at one moment: see [Runtime.Graph].
+// Graph is a snapshot of a runtime's task graph: see [Runtime.Graph].
 type Graph struct {
-	// Tasks are in the order of their IDs.
+	// Tasks are ordered by ID.
 	Tasks []GraphTask
-	Edges []GraphEdge
+	Edges []GraphEdge // dependences between them
 }
 
 // GraphTask is a task of a Graph.
 type GraphTask struct {
-	// ID is the task's number in its runtime, 1 or more; siblings are numbered in
-	// the order of their making.
+	// ID is the task's number in its runtime, 1 or more; siblings are numbered in the
+	// order in which they were generated.
 	ID uint64
 	// Parent is the ID of the explicit task that generated this one, 0 for the
-	// initial task. A graph need not hold the parent: see Options.KeepGraph.
+	// initial task. The graph may not contain the parent: see Options.KeepGraph.
 	Parent uint64
-	Label  string
-	// Device is the number of the Vulkan device that a target task runs on;
+	Label  string // the task's label
+	// Device is the number of the Vulkan device that a target task runs on, and
 	// InitialDeviceNumber for one on the initial device and for a host task.
 	Device int
-	// Included: the construct that generated the task waits for it.
+	// Included says that the construct that generated the task waits for it.
 	Included bool
-	State    GraphState
-	// Failure is why the task failed or did not run, nil if it did not fail; a
-	// *TaskError says which of the two.
+	State    GraphState // how far the task has come
+	// Failure is the error with which the task failed or was not run, nil if it did not
+	// fail; a *TaskError says which of the two.
 	Failure error
 	// Depend are the items of the task's depend clauses.
 	Depend []GraphDepend
 }
 
-// GraphState is where a task is in its life.
+// GraphState is the state of a task.
 type GraphState string
 
 const (
-	// GraphWaiting: a task that this one has to follow is not out of the way.
+	// GraphWaiting means that the task waits for a predecessor.
 	GraphWaiting GraphState = "waiting"
-	// GraphStarted: the task runs, or is being handed to its device.
+	// GraphStarted means that the task runs or is being submitted to its device.
 	GraphStarted GraphState = "started"
-	// GraphPlaced: the device has the task, and keeps its order.
+	// GraphPlaced means that the task's commands are in a queue's order.
 	GraphPlaced GraphState = "placed"
-	// GraphComplete: done, failed, or not run at all.
+	// GraphComplete means that the task is done, has failed, or was not run.
 	GraphComplete GraphState = "complete"
 )
 
-// GraphDepend is an item of a depend clause. It keeps no storage alive.
+// GraphDepend is an item of a depend clause. It does not keep the storage reachable.
 type GraphDepend struct {
-	// Kind is the dependence type as OpenMP spells it.
+	// Kind is the dependence-type in OpenMP.
 	Kind string
-	// Address is where the storage begins, 0 for none and for omp_all_memory;
-	// Size is in bytes.
+	// Address is the address of the storage, 0 for none and for omp_all_memory. Size is
+	// its size in bytes.
 	Address uintptr
 	Size    uint64
 }
@@ -77,17 +77,17 @@ func (d GraphDepend) String() string {
 	return fmt.Sprintf("%s %#x +%d B", d.Kind, d.Address, d.Size)
 }
 
-// GraphEdge says that the task To follows the task From, by their IDs.
+// GraphEdge is a dependence of the task with the ID To on the task with the ID From.
 type GraphEdge struct {
-	From, To uint64
-	// Exclusion: the two only exclude each other (mutexinoutset), and From came
-	// first.
+	From, To uint64 // IDs of tasks
+	// Exclusion says that the tasks only exclude each other (mutexinoutset); From was
+	// generated first.
 	Exclusion bool
 }
 
-// Graph returns the task graph as it is now: the tasks that are not complete,
-// with the dependences between them. With Options.KeepGraph it is all tasks
-// since Open. While tasks run, their states may be a moment apart.
+// Graph returns a snapshot of the task graph: the tasks that are not complete and the
+// dependences between them; with Options.KeepGraph all tasks since Open. The states of
+// running tasks may be read at slightly different moments.
 func (rt *Runtime) Graph() Graph { return graphOf(rt.graph.Snapshot()) }
 
 func graphOf(s tasks.Snapshot) Graph {
@@ -116,21 +116,19 @@ func graphOf(s tasks.Snapshot) Graph {
 	return g
 }
 
-// WriteDOT writes the graph in the language of Graphviz's dot. A task is a node
-// with its label and ID: a box for a target task, an ellipse for a host task,
-// with a heavy outline if it is included. Its fill is its state: white waiting,
-// yellow started, blue placed, green complete, red failed, dashed if it was not
-// run because another failed. Tooltips (in SVG) hold the state, the device, the
-// depend items and the error. The children of an explicit task share a frame.
-// Dependences are arrows; a dashed line without a head joins tasks that exclude
-// each other.
+// WriteDOT writes the graph in the language of Graphviz's dot. A task is a node with its
+// label and ID: a box for a target task, an ellipse for a host task, with a heavy outline
+// if it is included. The fill shows the state: white for waiting, yellow for started, blue
+// for placed, green for complete, red for failed, and dashed if it was not run because
+// another task failed. Tooltips (in SVG) show the state, the device, the depend items and
+// the error. The children of an explicit task share a frame. Dependences are arrows; a
+// dashed line without a head connects tasks that exclude each other.
 //
-// Equal graphs give equal bytes, whatever the order of tasks and edges. An edge
-// of a task that the graph does not hold is left out. What a label holds that
-// cannot be shown, such as control characters and bytes that are not UTF-8, is
-// written as in a Go string. The error is that of w.
+// Equal graphs give equal output, whatever the order of tasks and edges. Edges of tasks
+// that are not in the graph are left out. Control characters and invalid UTF-8 in labels
+// are escaped as in a Go string. The only errors are those of w.
 func (g Graph) WriteDOT(w io.Writer) error {
-	// The writer keeps its first error for Flush.
+	// The writer keeps its first error until Flush.
 	out := bufio.NewWriter(w)
 	out.WriteString(dotHead)
 	for _, f := range g.families() {
@@ -155,15 +153,15 @@ func (g Graph) WriteDOT(w io.Writer) error {
 	return out.Flush()
 }
 
-// family is the children of one task, in the order of their IDs.
+// family is the set of children of one task, ordered by ID.
 type family struct {
-	parent uint64 // 0: the initial task
-	title  string // "" for the initial task's
+	parent uint64 // 0 for the initial task
+	title  string // "" for the family of the initial task
 	tasks  []GraphTask
 }
 
-// families returns the tasks of the graph by the task that generated them, in the order
-// of the parents' IDs.
+// families groups the tasks of the graph by the task that generated them, in the order of
+// the parents' IDs.
 func (g Graph) families() []family {
 	labels := make(map[uint64]string, len(g.Tasks))
 	children := make(map[uint64][]GraphTask)
@@ -187,7 +185,7 @@ func (g Graph) families() []family {
 	return families
 }
 
-// drawnEdges returns the edges between tasks that the graph holds, in order.
+// drawnEdges returns the edges between tasks of the graph, sorted.
 func (g Graph) drawnEdges() []GraphEdge {
 	held := make(map[uint64]bool, len(g.Tasks))
 	for _, t := range g.Tasks {
@@ -203,7 +201,7 @@ func (g Graph) drawnEdges() []GraphEdge {
 	return edges
 }
 
-// compare orders edges by the task that they lead to.
+// compare orders edges by To first.
 func (e GraphEdge) compare(o GraphEdge) int {
 	exclusion := func(e GraphEdge) int {
 		if e.Exclusion {
@@ -220,7 +218,7 @@ const dotHead = `digraph vkomp {
 	edge [color="#404040"]
 `
 
-// stateFill is the colour of a node that has not failed.
+// stateFill holds the fill colour of nodes that have not failed.
 var stateFill = map[GraphState]string{
 	GraphWaiting:  "#ffffff",
 	GraphStarted:  "#fff2a8",
@@ -253,7 +251,7 @@ func (t *GraphTask) writeDOT(out *bufio.Writer) {
 	fmt.Fprintf(out, " tooltip=%s]\n", dotTooltip(t.describe()))
 }
 
-// colours returns those of the task's node, "" for the usual one.
+// colours returns the colours of the task's node, "" for the default.
 func (t *GraphTask) colours() (fill, outline string) {
 	if t.Failure != nil {
 		return failedFill, "#c00000"
@@ -261,13 +259,13 @@ func (t *GraphTask) colours() (fill, outline string) {
 	return stateFill[t.State], ""
 }
 
-// notRun reports whether the task failed by a predecessor's failure.
+// notRun reports whether the task was not run because a predecessor failed.
 func (t *GraphTask) notRun() bool {
 	var failure *TaskError
 	return errors.As(t.Failure, &failure) && failure.Dependent
 }
 
-// describe says in lines what the node of the task does not show in letters.
+// describe returns lines with details of the task for the tooltip.
 func (t *GraphTask) describe() string {
 	var b strings.Builder
 	b.WriteString(string(t.State))
@@ -288,15 +286,14 @@ func (t *GraphTask) describe() string {
 	return b.String()
 }
 
-// caption is what the node of the task shows in letters.
+// caption returns the text in the node of the task.
 func (t *GraphTask) caption() string { return fmt.Sprintf("%s\n#%d", t.Label, t.ID) }
 
-// dotLabel quotes s for a label, so that it shows s: there a backslash begins an
-// escape sequence and an ampersand an HTML entity.
+// dotLabel quotes s for a label, in which a backslash begins an escape sequence and an
+// ampersand an HTML entity.
 func dotLabel(s string) string { return `"` + labelEscapes.Replace(visible(s)) + `"` }
 
-// dotTooltip quotes s for a tooltip, whose escape sequences Graphviz replaces
-// twice.
+// dotTooltip quotes s for a tooltip, in which Graphviz replaces escape sequences twice.
 func dotTooltip(s string) string { return `"` + tooltipEscapes.Replace(visible(s)) + `"` }
 
 var (
@@ -304,8 +301,7 @@ var (
 	tooltipEscapes = strings.NewReplacer("\n", `\n`, `"`, `\"`, `\`, `\\\\`, "&", "&amp;")
 )
 
-// visible returns s with what cannot be shown written as in a Go string. Line feeds
-// stay.
+// visible escapes invisible characters of s as in a Go string, except for line feeds.
 func visible(s string) string {
 	b := make([]byte, 0, len(s))
 	for i := 0; i < len(s); {

@@ -11,32 +11,32 @@ import (
 	"github.com/vkomp/vkomp/internal/layered"
 )
 
-// Measures of the picture, in pixels. Text has a font of fixed width, so that nodes can
-// be as wide as their captions.
+// Sizes in the picture, in pixels. The font has a fixed width, so that the width of a
+// caption is known.
 const (
 	svgFontSize   = 12
-	svgLine       = 15 // from one line of text to the next
-	svgNodePad    = 8  // between the caption of a node and its outline, on either side
-	svgColumnGap  = 56 // between nodes of neighbouring columns: edges turn there
-	svgRowGap     = 14 // between nodes of neighbouring rows: long edges run there
+	svgLine       = 15 // height of a line of text
+	svgNodePad    = 8  // between the caption of a node and its outline, on each side
+	svgColumnGap  = 56 // between nodes of neighbouring columns, where edges turn
+	svgRowGap     = 14 // between nodes of neighbouring rows, where long edges run
 	svgFramePad   = 14
 	svgFramesGap  = 20
-	svgLeastWidth = 1200 // of the frames that stand side by side
+	svgLeastWidth = 1200 // smallest width of a row of frames
 )
 
-// svgBlock is a family as it is drawn: a grid of nodes in a frame.
+// svgBlock is the drawing of a family: a grid of nodes in a frame.
 type svgBlock struct {
 	family
 	title []string
-	at    []layered.Position // of each task
-	// left and top are where columns and rows begin; the last entry is where a further
-	// one would.
+	at    []layered.Position // grid position of each task
+	// left and top are the coordinates of columns and rows; the last entry is the end of
+	// the last one.
 	left, top     []int
 	x, y          int // of the grid in the picture
 	width, height int // of the grid
 }
 
-// svgNode is where a task is drawn.
+// svgNode is the position of a task's node.
 type svgNode struct {
 	block         *svgBlock
 	index         int
@@ -44,13 +44,13 @@ type svgNode struct {
 	width, height int
 }
 
-// WriteSVG writes the graph as a picture that browsers show, with the nodes, frames,
-// edges and tooltips of WriteDOT's: a target task is a box, a host task has round ends.
-// Edges lead from left to right; those that pass a column run between the rows.
+// WriteSVG writes the graph as a picture for browsers, with the nodes, frames, edges and
+// tooltips of WriteDOT; a target task is a box, a host task has round ends. Edges lead from
+// left to right; those that pass a column run between the rows.
 //
-// It shares WriteDOT's contract about order, edges and labels. The picture holds no
-// script and refers to nothing. Its time is about linear in the graph's size, as is that
-// of programs that show it: some thousands of tasks are comfortable.
+// Order, edges and labels follow the rules of WriteDOT. The picture has no scripts and no
+// references. The time to write and to show it is roughly linear in the graph's size; some
+// thousands of tasks are no problem.
 func (g Graph) WriteSVG(w io.Writer) error {
 	edges := g.drawnEdges()
 	blocks := g.svgBlocks(edges)
@@ -62,7 +62,7 @@ func (g Graph) WriteSVG(w io.Writer) error {
 			nodes[b.tasks[k].ID] = b.node(k)
 		}
 	}
-	// The writer keeps its first error for Flush.
+	// The writer keeps its first error until Flush.
 	out := bufio.NewWriter(w)
 	fmt.Fprintf(out, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %[1]d %[2]d" font-family="monospace" font-size="%d">
 <defs><marker id="head" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="8" markerHeight="8" markerUnits="userSpaceOnUse" orient="auto"><path d="M0 0L8 4L0 8z" fill="#404040"/></marker></defs>
@@ -83,7 +83,7 @@ func (g Graph) WriteSVG(w io.Writer) error {
 	return out.Flush()
 }
 
-// svgBlocks lays out each family by itself, at no place yet.
+// svgBlocks lays out each family by itself, without a position in the picture.
 func (g Graph) svgBlocks(edges []GraphEdge) []svgBlock {
 	families := g.families()
 	type place struct{ family, index int }
@@ -121,7 +121,7 @@ func (g Graph) svgBlocks(edges []GraphEdge) []svgBlock {
 	return blocks
 }
 
-// grow makes the i-th size at least that.
+// grow makes the i-th size at least size.
 func grow(sizes *[]int, i, size int) {
 	for len(*sizes) <= i {
 		*sizes = append(*sizes, 0)
@@ -129,8 +129,8 @@ func grow(sizes *[]int, i, size int) {
 	(*sizes)[i] = max((*sizes)[i], size)
 }
 
-// sums returns where each of a row of sizes begins, with a gap behind each, and where
-// the row ends.
+// sums returns where each of a row of sizes begins, with a gap after each, and where the row
+// ends.
 func sums(sizes []int, gap int) []int {
 	at := make([]int, len(sizes)+1)
 	for i, size := range sizes {
@@ -139,8 +139,8 @@ func sums(sizes []int, gap int) []int {
 	return at
 }
 
-// arrange gives each block its place: the initial task's children on top, the frames
-// side by side below. It returns the size of the picture.
+// arrange gives each block its position: the initial task's children at the top, the frames
+// in rows below. It returns the size of the picture.
 func arrange(blocks []svgBlock) (width, height int) {
 	most := svgLeastWidth
 	if len(blocks) > 0 {
@@ -161,7 +161,7 @@ func arrange(blocks []svgBlock) (width, height int) {
 	return max(width, 2*svgFramesGap), max(height, 2*svgFramesGap)
 }
 
-// node is where the k-th task of the block is drawn: in the middle of its place.
+// node returns the position of the k-th node of the block, centred in its cell.
 func (b *svgBlock) node(k int) svgNode {
 	at := b.at[k]
 	w, h := svgSize(b.tasks[k].caption())
@@ -172,7 +172,7 @@ func (b *svgBlock) node(k int) svgNode {
 	}
 }
 
-// svgSize returns the size of a node with that caption. It is even.
+// svgSize returns the size of a node with that caption. Both are even.
 func svgSize(caption string) (width, height int) {
 	cells, lines := 0, 0
 	for line := range strings.SplitSeq(visible(caption), "\n") {
@@ -180,7 +180,7 @@ func svgSize(caption string) (width, height int) {
 		for _, r := range line {
 			n++
 			if r >= 0x1100 {
-				n++ // such as Chinese: two cells, in most fonts
+				n++ // such as Chinese characters, two cells wide in most fonts
 			}
 		}
 		cells, lines = max(cells, n), lines+1
@@ -230,8 +230,8 @@ func writeLines(out *bufio.Writer, lines []string, x, y int) {
 	}
 }
 
-// writeSVG writes the edge between two nodes: a curve, or where columns lie between, one
-// to the space between two rows, along it, and a curve from there.
+// writeSVG writes the edge between two nodes: a curve or, if there are columns in between, a
+// line in the space between two rows with a curve at each end.
 func (e GraphEdge) writeSVG(out *bufio.Writer, from, to svgNode) {
 	x1, y1, x2, y2 := from.x+from.width, from.y+from.height/2, to.x, to.y+to.height/2
 	out.WriteString(`<g class="edge">`)
@@ -243,12 +243,12 @@ func (e GraphEdge) writeSVG(out *bufio.Writer, from, to svgNode) {
 	fmt.Fprintf(out, `<path fill="none" stroke="#404040"%s d="M%d %d`, style, x1, y1)
 	if b := from.block; b == to.block && b.at[to.index].Column > b.at[from.index].Column+1 {
 		start, end := b.at[from.index], b.at[to.index]
-		// The space is that above the target's row for edges that come from above.
+		// Edges that come from above use the space above the target's row.
 		channel := b.top[end.Row]
 		if start.Row >= end.Row {
 			channel = b.top[end.Row+1]
 		}
-		// Edges of several tasks run beside each other.
+		// Edges of several tasks run side by side.
 		channel += b.y - svgRowGap/2 + 2*(from.index%5) - 4
 		enter, leave := b.x+b.left[start.Column+1], b.x+b.left[end.Column]-svgColumnGap
 		writeCurve(out, x1, y1, enter, channel)
@@ -259,7 +259,7 @@ func (e GraphEdge) writeSVG(out *bufio.Writer, from, to svgNode) {
 	out.WriteString("\"/></g>\n")
 }
 
-// writeCurve continues a path from a point to another; it is level at both.
+// writeCurve continues a path from one point to another; it is horizontal at both.
 func writeCurve(out *bufio.Writer, x1, y1, x2, y2 int) {
 	bend := max((x2-x1)/2, svgColumnGap/2)
 	fmt.Fprintf(out, "C%d %d %d %d %d %d", x1+bend, y1, x2-bend, y2, x2, y2)

@@ -9,31 +9,31 @@ import (
 	"github.com/vkomp/vkomp/tasks"
 )
 
-// Escape analysis sends every slice of a directive to the heap as soon as one pointer
-// of the directive is kept, a device's, say. The constructs that programs call most often
-// therefore hide their directives, which leaves the slices on the caller's stack, and
-// takes the compiler's protection from them. In its place there is a rule:
+// Escape analysis moves every slice of a directive to the heap as soon as any pointer in the
+// directive is stored, for example that of a device. The constructs that programs call most
+// often therefore hide their directives from it. The slices then stay on the caller's stack,
+// but without the compiler's protection. The following rule replaces it.
 //
-// No pointer to a hidden directive, to an element of its slices, or to the bytes of one
-// of its strings is stored on the heap. That is so for an object that outlives the call,
-// as the stack is gone by then, and no less for one that does not, as stacks move when
-// they grow: pointers on the stack move along, those on the heap do not. What such a
-// pointer points to then is another goroutine's stack, or memory without an owner, for
-// which the garbage collector ends the process ("found bad pointer in Go heap").
+// No pointer to a hidden directive, to an element of its slices, or to the bytes of one of
+// its strings may be stored on the heap: neither in an object that outlives the call, since
+// the stack frame is gone by then, nor in one that does not, since stacks move when they
+// grow, and only pointers on the stack are adjusted. Such a pointer would point to another
+// goroutine's stack or to free memory, and the garbage collector would end the process
+// ("found bad pointer in Go heap").
 //
-// Elements themselves may be copied to the heap as they are: what they point to the
-// constructors of Arg and Depend have sent there (see escape). What an element holds is
-// copied and not referred to, so that [Arg.bytes] of a small value stays on the stack.
+// Elements themselves may be copied to the heap: the constructors of Arg and Depend have
+// already moved what they point to there (see escape). The contents of an element must be
+// copied and not referred to, so that [Arg.bytes] of a small value may stay on the stack.
 // Strings are interned (see labels).
 //
-// So that the compiler can be asked whether the rule is kept, which a test does, a
-// construct takes the slices out of its directive before it passes either on, and passes
-// elements to no function value and to no method of an interface.
+// A test asks the compiler whether the rule is kept. For this a construct takes the slices
+// out of its directive before it passes either on, and does not pass elements to function
+// values or interface methods.
 
-// hide returns p, unknown to escape analysis: see the rule above.
+// hide returns p without escape analysis noticing: see the rule above.
 //
-// A stack moves where a function is called, and there must be no call while its address
-// is in an integer, nor one that the compiler adds to check pointers.
+// A stack can move at any function call, so there must be no call while the address is in an
+// integer, and the compiler must not add one to check pointers.
 //
 //go:nosplit
 //go:nocheckptr
@@ -42,7 +42,7 @@ func hide[T any](p *T) *T {
 	return *(**T)(unsafe.Pointer(&address))
 }
 
-// escape sends what p points to to the heap, and with it all that it refers to.
+// escape moves the target of p, and everything that it refers to, to the heap.
 func escape(p unsafe.Pointer) {
 	if escaped.never {
 		escaped.to = p
@@ -54,17 +54,17 @@ var escaped struct {
 	to    unsafe.Pointer
 }
 
-// labels keeps the strings of labels on the heap, one of each.
+// labels interns the strings of labels on the heap.
 type labels struct {
 	mu   sync.Mutex
 	seen map[string]string
 }
 
-// maxLabels bounds the labels kept: a program that makes one up for each task
-// pays for it, and no more.
+// maxLabels bounds the number of interned labels, for programs that use a new label for
+// each task.
 const maxLabels = 4096
 
-// intern returns a copy of label that lies on the heap.
+// intern returns a copy of label on the heap.
 func (l *labels) intern(label string) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -79,15 +79,15 @@ func (l *labels) intern(label string) string {
 	return s
 }
 
-// clauses is heap memory for what a construct passes on of its directive.
+// clauses is heap memory for the clauses that a construct passes on.
 type clauses struct {
-	// enter and exit are the items of map clauses for the construct's beginning and
-	// its end; moves are motions.
+	// enter and exit are the items of map clauses for the beginning and the end of the
+	// construct; moves are motions.
 	enter, exit []memory.Map
 	moves       []sched.Move
 	depend      []tasks.Depend
-	// buffers, never nil, are what a kernel is bound to, where bound says that it is
-	// not enter as it is.
+	// buffers, never nil, are the kernel's bindings if bound says that they differ from
+	// enter.
 	bound     bool
 	images    []sched.Image
 	buffers   []sched.Buffer

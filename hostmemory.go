@@ -8,16 +8,15 @@ import (
 	"github.com/vkomp/vkomp/memory"
 )
 
-// hostMemory is the memory that was allocated on the initial device: Go memory
-// that is reachable while it is live or a task uses it. The zero hostMemory is
-// empty.
+// hostMemory is the memory allocated on the initial device: Go memory that is reachable
+// while it is live or a task uses it. The zero hostMemory is empty.
 type hostMemory struct {
 	mu sync.RWMutex
-	// live are the allocations by their number; those of different moments at one
-	// address have different ones.
+	// live holds the allocations by number. Allocations that have the same address at
+	// different times have different numbers.
 	live map[uint64]memory.Section
 	last uint64
-	// allocated counts live, peak is the highest allocated.Bytes so far.
+	// allocated counts live; peak is the highest value of allocated.Bytes so far.
 	allocated memory.Tally
 	peak      uint64
 	// leakSites is Options.LeakSites; sites are those of live then.
