@@ -19,18 +19,18 @@ type hostMemory struct {
 	// allocated counts live; peak is the highest value of allocated.Bytes so far.
 	allocated memory.Tally
 	peak      uint64
-	// leakSites is Options.LeakSites; sites are those of live then.
+	// leakSites is Options.LeakSites; sites then holds the sites of live.
 	leakSites bool
 	sites     map[uint64]*memory.Site
 }
 
-// hostBlock is an allocation of a hostMemory. It keeps nothing reachable.
+// hostBlock identifies an allocation of a hostMemory. It does not keep it reachable.
 type hostBlock struct {
 	number  uint64
 	address uintptr
 }
 
-// hostAlignment is that of a uint64.
+// hostAlignment is the alignment of a uint64.
 const hostAlignment = 8
 
 // alloc returns a new allocation of size bytes, at least one.
@@ -68,7 +68,7 @@ func (m *hostMemory) find(p *DevicePtr) (memory.Section, error) {
 	return memory.Section{}, m.stale(p)
 }
 
-// freeable returns the size of the allocation that p points to the beginning of.
+// freeable returns the size of the allocation to whose beginning p points.
 func (m *hostMemory) freeable(p *DevicePtr) (uint64, error) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -76,8 +76,8 @@ func (m *hostMemory) freeable(p *DevicePtr) (uint64, error) {
 	return storage.Size, err
 }
 
-// whole returns the storage of the allocation that p points to the beginning of; m.mu is
-// held.
+// whole returns the storage of the allocation to whose beginning p points. The caller holds
+// m.mu.
 func (m *hostMemory) whole(p *DevicePtr) (memory.Section, error) {
 	storage, ok := m.live[p.block.number]
 	switch {
@@ -89,7 +89,7 @@ func (m *hostMemory) whole(p *DevicePtr) (memory.Section, error) {
 	return storage, nil
 }
 
-// free ends the allocation that p points to the beginning of.
+// free frees the allocation to whose beginning p points.
 func (m *hostMemory) free(p *DevicePtr) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -103,7 +103,7 @@ func (m *hostMemory) free(p *DevicePtr) error {
 	return nil
 }
 
-// close gives all memory back, and returns ErrLeaked if a part was not freed.
+// close frees all memory, and returns ErrLeaked if any was not freed.
 func (m *hostMemory) close() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -120,7 +120,7 @@ func (m *hostMemory) close() error {
 		ErrLeaked, left.Count, left.Bytes, leaks.Report((*memory.Site).Caller))
 }
 
-// report adds to m what the memory is used for.
+// report adds the use of the memory to m.
 func (h *hostMemory) report(m *DeviceMemory) {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
@@ -129,8 +129,8 @@ func (h *hostMemory) report(m *DeviceMemory) {
 	m.Allocated = MemoryCount(h.allocated)
 }
 
-// stale is the error of a pointer into an allocation that is not live; m.mu is
-// held.
+// stale returns the error for a pointer into an allocation that is not live. The caller holds
+// m.mu.
 func (m *hostMemory) stale(p *DevicePtr) error {
 	at := uintptr(p.Address())
 	for _, storage := range m.live {

@@ -31,42 +31,42 @@ const (
 	displayVerbose
 )
 
-// icvs are the initial values of the internal control variables that the environment
-// sets (OpenMP 6.0 §3). An empty value is as good as none.
+// icvs holds the initial values of the internal control variables that the environment sets
+// (OpenMP 6.0 §3). An empty environment variable counts as unset.
 type icvs struct {
 	offload offload
 	// available is available-devices-var, nil for all devices.
 	available *traits.Available
-	// defaultDevice is what OMP_DEFAULT_DEVICE says, nil when it says nothing.
+	// defaultDevice is the value of OMP_DEFAULT_DEVICE, nil if it is unset.
 	defaultDevice *traits.Default
 	// maxPriority is max-task-priority-var.
 	maxPriority int
 	// cancellation is cancel-var.
 	cancellation bool
-	// noTool is the opposite of tool-var; toolLibraries and toolVerboseInit are as
-	// they are in the environment.
+	// noTool is the opposite of tool-var; toolLibraries and toolVerboseInit have the text
+	// of the environment variables.
 	noTool                         bool
 	toolLibraries, toolVerboseInit string
 	display                        display
-	// host are the initial device's, nonHost those of all other devices, and devices
-	// what differs from these for some, by number.
+	// host holds the values of the initial device, nonHost those of all other devices, and
+	// devices the values that differ for single devices, by number.
 	host, nonHost deviceICVs
 	devices       []deviceICVs
 }
 
-// deviceICVs are internal control variables that each device has its own of: beside
-// <VAR> for the host there are <VAR>_DEV_<n>, <VAR>_DEV and <VAR>_ALL (OpenMP 6.0
-// §4.2). A launch has the teams and threads that its range and its kernel say, so on
-// non-host devices none of them has an effect; nor has the host teams.
+// deviceICVs are internal control variables of which each device has its own: beside <VAR>
+// for the host there are <VAR>_DEV_<n>, <VAR>_DEV and <VAR>_ALL (OpenMP 6.0 §4.2). The range
+// and the kernel of a launch determine its teams and threads, so these variables have no
+// effect on non-host devices, and the number of teams has none on the host.
 type deviceICVs struct {
-	// threads is nthreads-var, of which the first says how many host tasks run at
-	// once: there is one level of parallel regions. nil: not set.
+	// threads is nthreads-var. Its first element is the number of host tasks that run
+	// concurrently, since there is one level of parallel regions. nil means not set.
 	threads []int
-	// teams is nteams-var, teamsThreadLimit teams-thread-limit-var; 0: not set.
+	// teams is nteams-var, teamsThreadLimit is teams-thread-limit-var; 0 means not set.
 	teams, teamsThreadLimit int
 }
 
-// or returns d with what is not set from other.
+// or returns d, with unset values taken from other.
 func (d deviceICVs) or(other deviceICVs) deviceICVs {
 	if d.threads == nil {
 		d.threads = other.threads
@@ -75,7 +75,8 @@ func (d deviceICVs) or(other deviceICVs) deviceICVs {
 	return d
 }
 
-// environment reads variables. Its errors quote the value and name the variable.
+// environment looks up variables. The errors of its methods name the variable and quote its
+// value.
 type environment func(name string) (value string, ok bool)
 
 func (o *Options) environment() environment {
@@ -89,7 +90,7 @@ func malformed(name, value, want string) error {
 	return fmt.Errorf("%w: %s=%q: want %s", ErrInvalidArgument, name, value, want)
 }
 
-// get returns a variable's value as it is, and without the space around it.
+// get returns a variable's value, unchanged and without surrounding white space.
 func (e environment) get(name string) (value, trimmed string) {
 	value, ok := e(name)
 	if !ok {
@@ -98,8 +99,7 @@ func (e environment) get(name string) (value, trimmed string) {
 	return value, strings.TrimSpace(value)
 }
 
-// word returns which of the words a variable's value is, in any case; without a value
-// it is the first.
+// word returns the index of a variable's value in words, ignoring case; 0 without a value.
 func (e environment) word(name string, words ...string) (int, error) {
 	value, trimmed := e.get(name)
 	if trimmed == "" {
@@ -114,7 +114,7 @@ func (e environment) word(name string, words ...string) (int, error) {
 	return 0, malformed(name, value, strings.Join(words[:last], ", ")+" or "+words[last])
 }
 
-// number returns a variable's value, 0 without one.
+// number returns a variable's value, 0 if it has none.
 func (e environment) number(name string, least uint64) (int, error) {
 	value, trimmed := e.get(name)
 	if trimmed == "" {
@@ -127,7 +127,7 @@ func (e environment) number(name string, least uint64) (int, error) {
 	return int(n), nil
 }
 
-// positives returns a variable's list of numbers, nil without one.
+// positives returns a variable's list of positive numbers, nil if it has none.
 func (e environment) positives(name string) ([]int, error) {
 	value, trimmed := e.get(name)
 	if trimmed == "" {
@@ -144,8 +144,8 @@ func (e environment) positives(name string) ([]int, error) {
 	return list, nil
 }
 
-// device reads a device's variables with each of the suffixes, the strongest first.
-// One that counts for nothing is read too: it may be malformed.
+// device reads a device's variables with each of the suffixes, in order of precedence. It
+// reads overridden variables too, because they may be malformed.
 func (e environment) device(suffixes ...string) (deviceICVs, error) {
 	var d deviceICVs
 	for _, suffix := range suffixes {
@@ -165,8 +165,8 @@ func (e environment) device(suffixes ...string) (deviceICVs, error) {
 	return d, nil
 }
 
-// icvs validates the options, and reads all of the environment that can be read before
-// the devices are known.
+// icvs validates the options and reads the part of the environment that does not depend on
+// the devices.
 func (o *Options) icvs() (v icvs, err error) {
 	if o.ForeignTimeout < 0 {
 		return icvs{}, fmt.Errorf("%w: Options.ForeignTimeout is %v", ErrInvalidArgument, o.ForeignTimeout)
@@ -228,7 +228,7 @@ func (v *icvs) readDevices(e environment, devices int) error {
 	return nil
 }
 
-// verboseInit is the value of OMP_TOOL_VERBOSE_INIT: a word, or the name of a file.
+// verboseInit returns the value of OMP_TOOL_VERBOSE_INIT: a keyword, or the name of a file.
 func (v *icvs) verboseInit() string {
 	for _, word := range []string{"disabled", "stdout", "stderr"} {
 		if strings.EqualFold(v.toolVerboseInit, word) {
@@ -238,7 +238,7 @@ func (v *icvs) verboseInit() string {
 	return cmp.Or(v.toolVerboseInit, "disabled")
 }
 
-// logTool says what came of the variables for tools.
+// logTool logs the effect of the variables for tools.
 func (rt *Runtime) logTool() {
 	v := &rt.icvs
 	if v.toolLibraries != "" && !v.noTool {

@@ -12,51 +12,50 @@ import (
 
 // KernelSource describes a kernel: a compute shader, a Host variant, or both.
 type KernelSource struct {
-	// Name labels the kernel in errors, logs and graphs.
+	// Name is the kernel's label in errors, logs and graphs.
 	Name string
-	// SPIRV is the module, in bytes. Empty for a kernel of the initial device
-	// only.
+	// SPIRV is the bytes of the module. It is empty for a kernel that runs only on the
+	// initial device.
 	//
-	// A sub-slice of a mapped slice can begin where the device cannot bind: then
-	// the aligned address below it is bound, and the kernel told how many elements
-	// to skip in a push-constant member uint vkomp_offset_<k>, k the
-	// binding's number. The runtime fills such members, no value argument does.
-	// A kernel without one gets ErrInvalidLaunch for such a slice.
+	// A sub-slice of a mapped slice may begin at an address to which the device cannot
+	// bind a buffer. Then the aligned address below it is bound, and the number of
+	// elements to skip is passed in a push-constant member uint vkomp_offset_<k>, where k
+	// is the number of the binding. The runtime fills these members; no value argument
+	// does. A kernel without the member gets ErrInvalidLaunch for such a slice.
 	//
-	// A kernel that packs bytes into words reaches all words of an argument of, say, 13
-	// bytes that ends where its mapping does. Otherwise the bytes that follow are other
-	// data, and the last word is not bound.
+	// A kernel that packs bytes into words can access every word of an argument whose
+	// size is not a multiple of 4, if the argument ends where its mapping does. Otherwise
+	// the following bytes are other data, and the last, partial word is not bound.
 	//
-	// The code is trusted as the program's own is: the driver compiles it with the rights of
-	// the process, and what it does is not examined. See Options.Validate.
+	// The code is trusted like the program's own: the driver compiles it with the rights of
+	// the process, and nothing restricts what it does. See Options.Validate.
 	SPIRV []byte
-	// Entry is the entry point, "main" when empty.
+	// Entry is the name of the entry point; empty means "main".
 	Entry string
-	// Specialize sets specialization constants by their SpecId; values are the
-	// constants' bits (math.Float32bits for a float).
+	// Specialize sets specialization constants by their SpecId. The values are the bits of
+	// the constants (math.Float32bits for a float).
 	Specialize map[uint32]uint32
-	// Host runs the whole region on the initial device. It sees the caller's
-	// own slices: there original and corresponding storage are the same
-	// (OpenMP 5.2 §5.8.3). It may run on any goroutine; a panic in it becomes
-	// the region's error.
+	// Host runs the whole region on the initial device. It accesses the caller's slices,
+	// because there original and corresponding storage are the same (OpenMP 5.2 §5.8.3). It
+	// may run on any goroutine; a panic in it becomes the region's error.
 	Host func(*HostCall) error
 }
 
-// Range is the number of invocations of a kernel in each dimension. Y and Z
-// count as 1 when 0; an X of 0 is the empty range, which runs nothing.
+// Range is the number of invocations of a kernel in each dimension. A Y or Z of 0 counts as
+// 1; an X of 0 is the empty range, which runs nothing.
 //
-// Vulkan launches whole workgroups: the range is rounded up to a multiple of
-// the kernel's workgroup size, so a kernel compares its invocation with a bound
-// that it gets as an argument. One dimension may have more workgroups than the
-// device launches at once (maxComputeWorkGroupCount) and is split then, X or Y of
-// a range without Z; a kernel that reads NumWorkgroups gets ErrInvalidLaunch.
+// Vulkan launches whole workgroups: the range is rounded up to a multiple of the kernel's
+// workgroup size, so a kernel has to compare its invocation with a bound that it gets as an
+// argument. One dimension, X or Y of a range without Z, may have more workgroups than the
+// device can launch at once (maxComputeWorkGroupCount); the launch is then split. A kernel
+// that reads NumWorkgroups gets ErrInvalidLaunch in that case.
 type Range struct {
-	X, Y, Z int
+	X, Y, Z int // invocations along each dimension
 }
 
-// HostCall is one run of a kernel's Host variant.
+// HostCall is one call of a kernel's Host variant.
 type HostCall struct {
-	// Range is the launch's range, with no dimension 0.
+	// Range is the range of the launch, with each dimension at least 1.
 	Range Range
 
 	name    string
@@ -65,10 +64,10 @@ type HostCall struct {
 	err     error
 }
 
-// HostSlice returns the k-th argument of the call with storage, nil when there is
-// none of that number or its elements are not of type T; the call then fails with
-// an error that says so, whatever the Host variant returns. Of Implicit it is the
-// slice up to its capacity, of IsDevicePtr all that follows the pointer.
+// HostSlice returns the k-th argument with storage of the call. If there is none, or its
+// elements are not of type T, it returns nil, and the call fails with an error that says so,
+// whatever the Host variant returns. For Implicit it returns the slice up to its capacity,
+// for IsDevicePtr everything that follows the pointer.
 func HostSlice[T any](c *HostCall, k int) []T {
 	if k < 0 || k >= len(c.buffers) {
 		c.fail(fmt.Errorf("%w: the Host variant of kernel %q asks for slice argument %d of %d", ErrInvalidArgument, c.name, k, len(c.buffers)))
@@ -77,9 +76,9 @@ func HostSlice[T any](c *HostCall, k int) []T {
 	return hostElements[T](c, &c.buffers[k], "slice", k)
 }
 
-// HostPointee returns what the k-th value argument of the call points to, a
-// DevicePtr or an AddressOf: the elements from there to the end of its storage. It
-// is nil for a nil pointer, and where HostSlice is; the call then fails likewise.
+// HostPointee returns the storage to which the k-th value argument of the call points, which
+// must be a DevicePtr or an AddressOf: the elements from there to the end of the storage. It
+// is nil for a nil pointer. The errors are those of HostSlice.
 func HostPointee[T any](c *HostCall, k int) []T {
 	if k < 0 || k >= len(c.values) {
 		c.fail(fmt.Errorf("%w: the Host variant of kernel %q asks for value argument %d of %d", ErrInvalidArgument, c.name, k, len(c.values)))
@@ -115,10 +114,10 @@ func hostElements[T any](c *HostCall, a *hostArg, what string, k int) []T {
 	return unsafe.Slice((*T)(a.storage.Ptr), a.storage.Size/uint64(unsafe.Sizeof(zero)))
 }
 
-// HostValue returns the k-th value argument of the call, the zero T when there
-// is none of that number or it is not of type T; the call then fails with an
-// error that says so, whatever the Host variant returns. A DevicePtr and an
-// AddressOf are a DevicePtr, or their address as a uint64.
+// HostValue returns the k-th value argument of the call. If there is none, or it is not of
+// type T, it returns the zero T, and the call fails with an error that says so, whatever the
+// Host variant returns. A DevicePtr or AddressOf can be had as a DevicePtr, or as its
+// address in a uint64.
 func HostValue[T any](c *HostCall, k int) T {
 	var v T
 	if k < 0 || k >= len(c.values) {
@@ -152,7 +151,7 @@ type Kernel struct {
 type kernel struct {
 	rt   *Runtime
 	name string
-	// shader is nil for a kernel with a Host variant only.
+	// shader is nil for a kernel that has only a Host variant.
 	shader *sched.Kernel
 	host   func(*HostCall) error
 	closed atomic.Bool
@@ -166,11 +165,11 @@ func (k Kernel) Name() string {
 	return k.k.name
 }
 
-// Close gives up the kernel: constructs that use it from now on are ErrClosed. Those
-// generated before are carried out, and Close waits for none of them; what devices have of
-// the kernel is destroyed when the last of them is complete. A kernel that is not closed
-// lasts as long as its Runtime. Close returns nil. A second Close does nothing, nor does one
-// after the Runtime's.
+// Close closes the kernel: later constructs that use it return ErrClosed. Constructs
+// generated before are carried out; Close does not wait for them, and the kernel's pipelines
+// are destroyed when the last of them is complete. A kernel that is not closed lasts as long
+// as its Runtime. Close returns nil. It does nothing when called again or after the
+// Runtime's Close.
 func (k Kernel) Close() error {
 	if k.k == nil || k.k.closed.Swap(true) || k.k.shader == nil {
 		return nil
@@ -184,11 +183,10 @@ func (k Kernel) Close() error {
 	return nil
 }
 
-// NewKernel reads a kernel. Its module is checked against the entry point here
-// (ErrInvalidModule, ErrUnsupported for what no device can bind), with Options.Validate
-// by spirv-val too, against a
-// device when it is first launched there, which is when that device compiles it (see
-// Target).
+// NewKernel makes a kernel. Its module is checked against the entry point at once
+// (ErrInvalidModule; ErrUnsupported for descriptors that no device can bind), with
+// Options.Validate also by spirv-val. It is checked against a device, and compiled there,
+// when it is first launched on that device (see Target).
 func (rt *Runtime) NewKernel(src KernelSource) (Kernel, error) {
 	if err := rt.open(); err != nil {
 		return Kernel{}, err

@@ -7,8 +7,8 @@ import (
 	"github.com/vkomp/vkomp/sched/protect"
 )
 
-// guarded is a program's slog.Handler. The runtime logs in the midst of what it does: a
-// handler that panics or ends its goroutine loses the record and nothing else.
+// guarded wraps the program's slog.Handler. A handler that panics or ends its goroutine
+// loses the record, but does not disturb the operation during which the runtime logs.
 type guarded struct{ slog.Handler }
 
 // Enabled implements slog.Handler.

@@ -9,71 +9,71 @@ import (
 	"github.com/vkomp/vkomp/sched"
 )
 
-// Mapper says how values of type T, which may hold Go pointers, are mapped (OpenMP
-// 5.0 declare mapper directive). The device gets a pointer-free image of type D in
-// their place: Go pointers mean nothing there, and device addresses never get into a
-// Go pointer.
+// Mapper says how values of type T, which may contain Go pointers, are mapped (OpenMP 5.0
+// declare mapper directive). The device has a pointer-free image of type D in their place,
+// because Go pointers have no meaning there; device addresses are never stored in Go
+// pointers.
 //
-// Encode and Decode say how a value's own members are mapped: those that Encode sets are
-// mapped to, those that Decode reads from. A copy to an image that is on the device already,
-// by TargetUpdate or with Always, writes what Encode sets and leaves the rest as the device
-// has it; one to a new image sets the rest to zero. A copy to the host changes what Decode
-// does.
+// Encode and Decode determine how a value's own members are mapped: Encode copies the
+// members that are mapped to, Decode those that are mapped from. A copy to an image that is
+// already on the device, by TargetUpdate or with Always, changes only the members that
+// Encode sets; in a new image the other members are zero. A copy to the host changes what
+// Decode changes.
 //
-// Both run on goroutines of the runtime's; a panic in one is a failure of the task, as is
-// runtime.Goexit, by testing.T.FailNow, say.
+// Both run on goroutines of the runtime. A panic in one is a failure of the task, and so is
+// runtime.Goexit, for example by testing.T.FailNow.
 //
-// D is laid out as the kernel's block is: its fields have the offsets that std430 or
-// scalar layout gives them, and a DeviceAddress stands for a buffer reference.
+// D must have the layout of the kernel's block: its fields have the offsets of the std430 or
+// scalar layout, and a DeviceAddress stands for a buffer reference.
 type Mapper[T, D any] struct {
-	// Encode writes members of the value into its image, all but addresses, when the
-	// value is copied to the device. What it writes depends on the value alone: it may be
-	// called more than once for one copy, with images that hold anything.
+	// Encode writes the members of the value to its image, except addresses, when the value
+	// is copied to the device. The result must depend only on the value: Encode may be
+	// called several times for one copy, with images of any contents.
 	Encode func(image *D, value *T)
-	// Decode reads them back when it is copied to the host.
+	// Decode writes the members back to the value when it is copied to the host.
 	Decode func(value *T, image *D)
-	// Members returns what the value's pointers point to, with its map types, and
-	// where in the image the addresses belong. It is called when the value is made an
-	// argument; the image is there for its addresses alone.
+	// Members returns the slices that the value's pointers point to, with their map types,
+	// and the fields of the image for their addresses. It is called when the value is made
+	// an argument; the image is only used for the addresses of its fields.
 	Members func(value *T, image *D) []Member
 }
 
 // DeviceAddress is the address of device memory in an image.
 type DeviceAddress uint64
 
-// Member is what a pointer of a mapped value points to: see Attach.
+// Member is a slice to which a mapped value has a pointer: see Attach.
 type Member struct {
-	// address is where in the image the pointer is.
+	// address is the position of the pointer in the image.
 	address unsafe.Pointer
 	arg     Arg
 }
 
-// Attach maps a slice that a value points to, made with To, From, ToFrom or Alloc,
-// and has the image's field point to it (OpenMP 5.0 pointer attachment): the address
-// is written when the image or the slice is new on the device and both are there.
+// Attach maps a slice that a value points to, made with To, From, ToFrom or Alloc, and makes
+// the image's field point to it (OpenMP 5.0 pointer attachment). The address is written when
+// the image or the slice is new on the device and both are present.
 func Attach(address *DeviceAddress, slice Arg) Member {
 	return Member{address: unsafe.Pointer(address), arg: slice}
 }
 
-// To maps a value, as the function To does a slice. What the value's map type does
-// not do its members do not either: one that is mapped ToFrom is only copied to the
-// device (OpenMP 5.0 §2.19.7.3, map-type decay). Modifiers hold for the members too.
+// To maps a value as the function To maps a slice. The value's map type limits those of its
+// members: one that is mapped ToFrom is only copied to the device (OpenMP 5.0 §2.19.7.3,
+// map-type decay). Modifiers apply to the members too.
 func (m Mapper[T, D]) To(value *T) Arg { return m.arg(value, memory.MapTo) }
 
-// From maps a value, as the function From does a slice.
+// From maps a value as the function From maps a slice.
 func (m Mapper[T, D]) From(value *T) Arg { return m.arg(value, memory.MapFrom) }
 
-// ToFrom maps a value both ways, each of its members as Members says.
+// ToFrom maps a value both ways, and each of its members with the map type of Members.
 func (m Mapper[T, D]) ToFrom(value *T) Arg { return m.arg(value, memory.MapToFrom) }
 
-// Alloc gives the value's image and its members storage and copies nothing but
+// Alloc allocates storage for the value's image and its members, and copies nothing except
 // addresses.
 func (m Mapper[T, D]) Alloc(value *T) Arg { return m.arg(value, memory.MapAlloc) }
 
-// Release lets the value and its members go, in TargetExitData.
+// Release decrements the counts of the value and its members, in TargetExitData.
 func (m Mapper[T, D]) Release(value *T) Arg { return m.arg(value, memory.MapRelease) }
 
-// Delete takes the value and its members off the device, in TargetExitData.
+// Delete removes the value and its members from the device, in TargetExitData.
 func (m Mapper[T, D]) Delete(value *T) Arg { return m.arg(value, memory.MapDelete) }
 
 func (m Mapper[T, D]) arg(value *T, t memory.MapType) Arg {
@@ -107,7 +107,7 @@ func (m Mapper[T, D]) arg(value *T, t memory.MapType) Arg {
 	return a
 }
 
-// imageArg is what an Arg made by a Mapper has more than others.
+// imageArg is the part of an Arg that only a Mapper sets.
 type imageArg struct {
 	size uint64
 	// write and read are those of sched.Image.
@@ -141,7 +141,7 @@ func (i *imageArg) members(members []Member, image unsafe.Pointer) {
 	}
 }
 
-// check refuses what a mapped value cannot have.
+// check returns an error for arguments that a mapped value cannot have.
 func (i *imageArg) check(a *Arg, label string) error {
 	switch {
 	case i.err != nil:
@@ -154,8 +154,8 @@ func (i *imageArg) check(a *Arg, label string) error {
 	return nil
 }
 
-// member returns the k-th member as it is mapped with the value, which decides what
-// is left of its map type (OpenMP 5.0 §2.19.7.3).
+// member returns the k-th member with the map type that remains under that of the value
+// (OpenMP 5.0 §2.19.7.3).
 func (i *imageArg) member(a *Arg, k int) Arg {
 	m := i.slices[k].arg
 	switch inner := m.mapType; {
@@ -174,8 +174,8 @@ func (i *imageArg) member(a *Arg, k int) Arg {
 	return m
 }
 
-// images adds the image that the last item of list is, made from a, and the items of
-// its members, which add makes.
+// addTo adds the image for the last item of list, which was made from a, and, by calls of
+// add, the items of its members.
 func (i *imageArg) addTo(images []sched.Image, list *[]memory.Map, a *Arg, label string, add func(a *Arg, label string) error) ([]sched.Image, error) {
 	item := len(*list) - 1
 	(*list)[item].DeviceSize = i.size

@@ -7,32 +7,31 @@ import (
 	"github.com/vkomp/vkomp/sched"
 )
 
-// MemoryReport says what the memory of all devices is used for.
+// MemoryReport describes the use of the memory of all devices.
 type MemoryReport struct {
 	// Devices are the non-host devices by number, then the initial one.
 	Devices []DeviceMemory `json:"devices"`
 }
 
-// DeviceMemory says what the memory of one device is used for. Sizes are in bytes.
+// DeviceMemory describes the use of one device's memory. Sizes are in bytes.
 //
-// The initial device has no heaps: its memory is Go's, and Total and Allocated count
-// what [Device.Alloc] returned.
+// The initial device has no heaps, because its memory is Go's. Its Total and Allocated count
+// the memory returned by [Device.Alloc].
 type DeviceMemory struct {
-	Number int    `json:"number"`
-	Name   string `json:"name"`
-	Type   string `json:"type"`
-	// Opened: the device is in use. Another one has nothing but the sizes of its
-	// heaps; the initial one always is.
+	Number int    `json:"number"` // device number
+	Name   string `json:"name"`   // as in DeviceInfo
+	Type   string `json:"type"`   // as in DeviceInfo
+	// Opened says that the device is in use, as the initial device always is. For another
+	// device only the sizes of its heaps are set.
 	Opened bool `json:"opened"`
 
-	// Heaps are the device's, by their number in Vulkan; Total is their sum.
+	// Heaps are the device's heaps by their index in Vulkan; Total is their sum.
 	Heaps []HeapMemory `json:"heaps"`
 	Total MemoryStats  `json:"total"`
 
-	// Mapped are the blocks of host storage that have corresponding storage and a
-	// reference count, Associated those whose storage is an allocation's, Declared
-	// those that are declared for the target; each with the bytes of its
-	// corresponding storage.
+	// Mapped counts the blocks of host storage that have corresponding storage with a
+	// finite reference count, Associated those associated with an allocation, Declared
+	// those of declare target; the sizes are those of the corresponding storage.
 	Mapped     MemoryCount `json:"mapped"`
 	Associated MemoryCount `json:"associated"`
 	Declared   MemoryCount `json:"declared"`
@@ -40,45 +39,44 @@ type DeviceMemory struct {
 	Allocated MemoryCount `json:"allocated"`
 }
 
-// HeapMemory says what one of a device's memory heaps (VkMemoryHeap) is used for.
+// HeapMemory describes the use of one memory heap of a device (VkMemoryHeap).
 type HeapMemory struct {
-	Size        uint64 `json:"size"`
-	DeviceLocal bool   `json:"device_local"`
-	// BudgetKnown: the device tells Budget, what the process may have of the heap,
-	// and Usage, what it has (VK_EXT_memory_budget).
+	Size        uint64 `json:"size"`         // in bytes
+	DeviceLocal bool   `json:"device_local"` // VK_MEMORY_HEAP_DEVICE_LOCAL_BIT
+	// BudgetKnown says that the device reports Budget, what the process may use of the
+	// heap, and Usage, what it uses (VK_EXT_memory_budget), in bytes.
 	BudgetKnown bool   `json:"budget_known"`
 	Budget      uint64 `json:"budget"`
 	Usage       uint64 `json:"usage"`
 
-	// Storage is what mapped slices and allocations have of the heap, Staging the
-	// buffers for copies between it and the host. Total is both. Its
-	// PeakBlockBytes is exact; its PeakLiveBytes is a bound where both were used.
+	// Storage is the memory of mapped slices and allocations, Staging the buffers for
+	// copies between the heap and the host, and Total the sum. The PeakBlockBytes of Total
+	// is exact; its PeakLiveBytes is an upper bound if both were used.
 	Total   MemoryStats `json:"total"`
 	Storage MemoryStats `json:"storage"`
 	Staging MemoryStats `json:"staging"`
-	// Imported is host storage that the device uses in place. It is in no total,
-	// since the heap gives nothing for it.
+	// Imported is host storage that the device uses in place. It is not part of any total,
+	// because it takes nothing from the heap.
 	Imported ImportedMemory `json:"imported"`
 }
 
-// MemoryCount is a number of things and how many bytes they have together.
+// MemoryCount is a number of things and their size.
 type MemoryCount struct {
-	Count int    `json:"count"`
-	Bytes uint64 `json:"bytes"`
+	Count int    `json:"count"` // number of things
+	Bytes uint64 `json:"bytes"` // total size
 }
 
-// ImportedMemory counts host storage that is device memory: what is so at the moment, in
-// whole pages.
+// ImportedMemory counts host storage that is device memory at the moment, in whole pages.
 type ImportedMemory struct {
 	MemoryCount
-	// PeakBytes is the highest Bytes so far, Imports how often storage was imported.
+	// PeakBytes is the highest Bytes so far, Imports the number of imports so far.
 	PeakBytes uint64 `json:"peak_bytes"`
 	Imports   uint64 `json:"imports"`
 }
 
-// MemoryReport returns what the memory of all devices is used for at the moment. It
-// opens no device, and any goroutine can call it at any time. It is linear in the
-// blocks of storage that are present.
+// MemoryReport returns the current use of the memory of all devices. It does not open a
+// device, and may be called at any time. It takes time linear in the number of present
+// storage blocks.
 func (rt *Runtime) MemoryReport() MemoryReport {
 	r := MemoryReport{Devices: make([]DeviceMemory, len(rt.devices))}
 	for i, d := range rt.devices {
@@ -87,8 +85,8 @@ func (rt *Runtime) MemoryReport() MemoryReport {
 	return r
 }
 
-// Memory returns the device's part of [Runtime.MemoryReport]; that of the zero Device
-// is empty.
+// Memory returns the device's part of [Runtime.MemoryReport]. It is empty for the zero
+// Device.
 func (d Device) Memory() DeviceMemory {
 	if d.d == nil {
 		return DeviceMemory{}
@@ -109,7 +107,7 @@ func (d Device) Memory() DeviceMemory {
 	return m
 }
 
-// fill takes over what a device's scheduler reports.
+// fill copies the report of a device's scheduler.
 func (m *DeviceMemory) fill(r sched.MemoryReport) {
 	m.Heaps, m.Total = make([]HeapMemory, len(r.Heaps)), MemoryStats(r.Total)
 	for i, h := range r.Heaps {
@@ -123,7 +121,7 @@ func (m *DeviceMemory) fill(r sched.MemoryReport) {
 	m.Declared, m.Allocated = MemoryCount(r.Declared), MemoryCount(r.Allocated)
 }
 
-// WriteJSON writes the report as indented JSON, whose names stay what they are.
+// WriteJSON writes the report as indented JSON with stable names.
 func (r MemoryReport) WriteJSON(w io.Writer) error {
 	encoder := json.NewEncoder(w)
 	encoder.SetIndent("", "  ")

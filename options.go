@@ -11,126 +11,126 @@ import (
 	"github.com/vkomp/vkomp/vk"
 )
 
-// Options says how to open a Runtime. The zero value takes the best device
-// there is and honours the OMP_ environment variables.
+// Options are the options of Open. The zero value chooses the best device and honours the
+// OMP_ environment variables.
 type Options struct {
-	// Device selects the default device: a number, a uid or UUID, or part of a name;
+	// Device selects the default device: a number, a UID or UUID, or part of a name;
 	// "host", "initial" or "-1" is the initial device. It takes precedence over
 	// OMP_DEFAULT_DEVICE, and chooses among the devices that OMP_AVAILABLE_DEVICES
-	// leaves, by their numbers there.
+	// selects, with the numbers that they have there.
 	Device string
-	// Logger receives what the runtime has to say; nil is silence.
+	// Logger receives the runtime's log; nil means that nothing is logged.
 	Logger *slog.Logger
-	// DisplayEnv is where OMP_DISPLAY_ENV has Open write what Runtime.DisplayEnv does;
-	// nil: to Logger, a line a record at level Info. A library prints nothing of its
-	// own accord, so without both it goes nowhere: programs set os.Stderr here.
+	// DisplayEnv is where Open writes the output of Runtime.DisplayEnv if OMP_DISPLAY_ENV
+	// asks for it; nil means to Logger, one record at level Info for each line. A library
+	// does not print by itself, so without both there is no output: programs should set
+	// os.Stderr here.
 	DisplayEnv io.Writer
-	// Validation loads Vulkan's validation layer, with synchronization checks;
-	// its messages go to Logger with the attribute "validation". Without that
-	// layer Open fails.
+	// Validation loads Vulkan's validation layer with synchronization checks; its messages
+	// go to Logger with the attribute "validation". Open fails if the layer is not
+	// installed.
 	Validation bool
-	// Validate has the program spirv-val of Khronos' SPIRV-Tools check each module that
-	// NewKernel reads: what it refuses is ErrInvalidModule with its message. Drivers take
-	// modules to be valid, and do anything with one that is not. Without that program, which
-	// is looked for as the environment's PATH says, Open fails (ErrUnsupported). It costs
-	// milliseconds a kernel. A valid module still does what it likes: see KernelSource.
+	// Validate checks each module given to NewKernel with the program spirv-val of Khronos'
+	// SPIRV-Tools: a module that it rejects is ErrInvalidModule with its message. Drivers
+	// assume that modules are valid, and anything can happen with one that is not. If the
+	// program is not in the PATH, Open fails (ErrUnsupported). A check costs milliseconds.
+	// Validity does not restrict what a module does: see KernelSource.
 	Validate bool
-	// NoSynchronizationChecks leaves the synchronization checks out of
-	// Validation. They take all bytes that a kernel binds for bytes that it
-	// accesses, and so report unordered tasks on neighbouring sub-slices where
-	// one begins off the alignment that the device asks of bindings.
+	// NoSynchronizationChecks turns the synchronization checks of Validation off. They
+	// assume that a kernel accesses all bytes that are bound, and so report unordered tasks
+	// on adjacent sub-slices if one of them does not begin at the alignment that the device
+	// requires of bindings.
 	NoSynchronizationChecks bool
-	// MemoryPath says how what is mapped gets to the device and back; the zero value
-	// takes what costs least. All but that are for tests and measurements.
+	// MemoryPath determines how mapped data gets to the device and back; the zero value
+	// chooses the cheapest path. The other values are for tests and measurements.
 	MemoryPath MemoryPath
-	// NoPushDescriptors binds buffers through descriptor pools even where the
-	// device has push descriptors. For tests.
+	// NoPushDescriptors binds buffers through descriptor pools even if the device has push
+	// descriptors. For tests.
 	NoPushDescriptors bool
-	// ComputeQueues is how many queues of a device run kernels at most; 0: 8. With one
-	// there are no transfer queues either.
+	// ComputeQueues is the largest number of a device's queues that run kernels; 0 means 8.
+	// With 1 there are no transfer queues either.
 	ComputeQueues int
-	// TransferQueues is how many queues of families that only transfer make copies at
-	// most; 0: 2, negative: none.
+	// TransferQueues is the largest number of queues of transfer-only families that make
+	// copies; 0 means 2, a negative number none.
 	TransferQueues int
-	// InteropQueues is how many queues of a device are kept for interop objects with
-	// targetsync, of which each then has one of its own, at most; 0: 1, negative: none.
-	// One is never the last of its family.
+	// InteropQueues is the largest number of a device's queues that are reserved for
+	// interop objects with targetsync, each of which then has a queue of its own; 0 means 1,
+	// a negative number none. The last queue of a family is never reserved.
 	InteropQueues int
-	// ForeignTimeout is how long Close waits for foreign work that was submitted and
-	// does not signal; 0: 10 s.
+	// ForeignTimeout is how long Close waits for foreign work that was submitted and does
+	// not signal; 0 means 10 s.
 	ForeignTimeout time.Duration
-	// Adopt, if not nil, is an application's own VkDevice: the one non-host device then.
-	// Open creates none, nor an instance, and Close destroys neither. Validation is what
-	// the application's instance has. No queue is kept for interop objects unless
-	// InteropQueues says so. Close does not wait for submissions of the application's: with
-	// those that use an interop object's semaphore the device is done before, as a fence or
-	// vkQueueWaitIdle says.
+	// Adopt, if not nil, describes the application's own VkDevice, which is then the only
+	// non-host device. Open creates no device or instance, and Close destroys none.
+	// Validation depends on the application's instance. No queue is reserved for interop
+	// objects unless InteropQueues says so. Close does not wait for the application's
+	// submissions: those that use the semaphore of an interop object must have ended
+	// before, which a fence or vkQueueWaitIdle can establish.
 	Adopt *Adoption
-	// Placement says which queue a command is put on. All but the zero value are for
-	// tests.
+	// Placement determines the queue of each command. Values other than zero are for tests.
 	Placement Placement
-	// PlacementSeed is the beginning of PlaceRandom's choices.
+	// PlacementSeed is the seed of PlaceRandom.
 	PlacementSeed uint64
-	// LeakSites notes where in the program memory was allocated and storage mapped:
-	// the error of Close then says so for what is left. It costs about a microsecond
-	// and an object for each allocation and each construct that maps: for debugging.
+	// LeakSites records where in the program memory was allocated and storage mapped, so
+	// that the error of Close says it for what was not freed. It is for debugging: it costs
+	// about a microsecond and a Go object for each allocation and each construct that maps.
 	LeakSites bool
 	// Race finds accesses of tasks that the task graph does not order: two tasks use the
-	// same bytes, one of them writes, and no path leads from one to the other, by depend
-	// clauses, waits or otherwise. What counts is the graph: a pair that ran in order, or
-	// on a device that happens to keep it, is found too. Each pair of places in the program
-	// is reported once: to Logger as a warning, by Runtime.Races, and as an error of Close
-	// that matches ErrRace.
+	// same bytes, at least one of them writes, and no path leads from one to the other
+	// through depend clauses, waits or otherwise. Only the graph counts: a pair that
+	// happened to run in order is found too. Each pair of places in the program is reported
+	// once: to Logger as a warning, by Runtime.Races, and by Close as an error that matches
+	// ErrRace.
 	//
-	// A target region accesses what its arguments name: it writes what the instructions
-	// of its kernel write, or parts thereof where its depend items name parts. Maps and
-	// updates access the host's storage as well as the device's; memory routines what they
-	// copy. A host task is taken to access what its depend items name. What kernels reach
-	// by addresses, and what the program does outside of tasks, is not seen.
+	// A target region accesses what its arguments name; it writes what the instructions
+	// of its kernel write, or only the parts that its depend items name. Maps and updates
+	// access both the host's storage and the device's, memory routines what they copy. A
+	// host task is assumed to access what its depend items name. Accesses of kernels by
+	// address, and those of the program outside of tasks, are not detected.
 	//
-	// It costs microseconds a task, and keeps storage reachable that tasks have used since
-	// the last wait: for tests and debugging.
+	// It is for tests and debugging: it costs microseconds for each task, and keeps storage
+	// reachable that tasks have used since the last wait.
 	Race bool
-	// KeepGraph makes Graph show completed tasks too, with all their edges. Memory
-	// then grows with every task: for debugging and pictures.
+	// KeepGraph makes Graph include completed tasks with all their edges. It is for
+	// debugging and pictures: memory grows with every task.
 	KeepGraph bool
-	// Robust keeps a kernel that leaves its arguments inside of their mapping on devices
-	// without robustBufferAccess2 too. Where a device has that, it is always enabled, and
-	// accesses outside of the bound bytes read zeros and write nothing; Robust adds nothing.
-	// Others keep a kernel inside of a VkBuffer (robustBufferAccess), which many mappings
-	// share: with Robust each mapped slice and each allocation has one of its own, so that
-	// the kernel does not reach another mapping, though it reaches all of the slice of which
-	// an argument is a section. That takes memory of its own for each, of which a device has
-	// maxMemoryAllocationCount, often 4,096; half of them are for this, beyond which maps are
-	// ErrOutOfMemory. Slices that are used in place lie in a buffer of their own in any case.
+	// Robust confines a kernel to the mappings of its arguments on devices without
+	// robustBufferAccess2 too. If a device has that feature, it is always enabled, accesses
+	// outside of the bound bytes read zeros and write nothing, and Robust has no effect.
+	// Other devices confine a kernel to a VkBuffer (robustBufferAccess), which many mappings
+	// share. With Robust each mapped slice and each allocation has a buffer of its own, so
+	// that the kernel cannot access another mapping, only the rest of the slice of which an
+	// argument is a section. Each of these needs a memory allocation, of which a device
+	// supports maxMemoryAllocationCount, often 4,096. Half of them are used for this; then
+	// maps fail with ErrOutOfMemory. Slices used in place always have a buffer of their own.
 	//
-	// Kernels that use addresses (AddressOf, a DevicePtr as a value) are bounded by nothing,
-	// and any kernel may keep the device busy for ever: kernels are trusted code.
+	// Nothing confines kernels that use addresses (AddressOf, a DevicePtr as a value), and any
+	// kernel can keep the device busy for ever: kernels are trusted code.
 	Robust bool
-	// Tool hears of what the runtime does with its devices and tasks (OMPT); package
-	// ompt/trace has some. Its callbacks may call methods of the Runtime that make no
-	// construct and open or close nothing, such as Stats. With OMP_TOOL=disabled it
-	// hears nothing. One that registers both forms of a callback is ErrInvalidArgument.
+	// Tool observes what the runtime does with its devices and tasks (OMPT); package
+	// ompt/trace has some tools. Its callbacks may call methods of the Runtime that are not
+	// constructs and do not open or close anything, such as Stats. OMP_TOOL=disabled turns it
+	// off. A tool that registers both forms of a callback is ErrInvalidArgument.
 	Tool ompt.Callbacks
-	// LookupEnv reads the OMP_ variables of the environment; nil is os.LookupEnv.
+	// LookupEnv looks up the OMP_ environment variables; nil means os.LookupEnv.
 	LookupEnv func(name string) (value string, ok bool)
 }
 
-// MemoryPath is a way between the host's storage and a device's.
+// MemoryPath is a way of copying between host storage and device memory.
 type MemoryPath uint8
 
 const (
-	// MemoryAuto copies by the host where it sees the device's memory, through
-	// staging where it does not, and uses large slices in place where device and host
-	// have one memory and the construct allows it (see Target).
+	// MemoryAuto lets the host copy where it can access device memory, copies through
+	// staging buffers where it cannot, and uses large slices in place if device and host
+	// share memory and the construct allows it (see Target).
 	MemoryAuto MemoryPath = iota
-	// MemoryUnified is MemoryAuto with nothing used in place.
+	// MemoryUnified is MemoryAuto without use in place.
 	MemoryUnified
-	// MemoryStaged ignores that the host can see device memory: all that is mapped
-	// goes through staging, as on a discrete GPU.
+	// MemoryStaged ignores that the host can access device memory: everything is copied
+	// through staging buffers, as on a discrete GPU.
 	MemoryStaged
-	// MemoryNonCoherent is MemoryUnified with all memory flushed and invalidated as if
-	// it were not coherent.
+	// MemoryNonCoherent is MemoryUnified with all memory flushed and invalidated as if it
+	// were not coherent.
 	MemoryNonCoherent
 	// MemoryImported is MemoryAuto with slices of every size used in place.
 	MemoryImported
@@ -145,15 +145,15 @@ func (p MemoryPath) String() string {
 	return fmt.Sprintf("MemoryPath(%d)", uint8(p))
 }
 
-// Placement is a way to choose among the queues of a device.
+// Placement is a strategy for choosing the queue of a command.
 type Placement uint8
 
 const (
-	// PlaceByFinish puts a command where it is estimated to finish first: what follows
-	// a command of another queue begins later there, and an idle queue has to be
-	// started. Large copies go to a queue that only transfers.
+	// PlaceByFinish chooses the queue on which a command is estimated to finish first. It
+	// takes into account that a wait for another queue delays the command and that an idle
+	// queue has to be started. Large copies go to a transfer queue.
 	PlaceByFinish Placement = iota
-	// PlaceRandom puts every command on any queue that can run it.
+	// PlaceRandom chooses any queue that can run the command.
 	PlaceRandom
 )
 

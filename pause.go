@@ -10,22 +10,22 @@ import (
 type PauseKind int
 
 const (
-	// PauseSoft gives back what a device keeps for work to come: staging memory, blocks of
-	// storage that nothing lies in, command buffers and descriptor pools, goroutines. All
-	// mapped and allocated storage stays, with its contents and the pointers to it. Of a
-	// device that is lost it is ErrDeviceLost.
+	// PauseSoft frees what a device keeps for later work: staging memory, empty memory
+	// blocks, command buffers, descriptor pools and goroutines. All mapped and allocated
+	// storage stays, with its contents and the pointers to it. It is ErrDeviceLost for a
+	// lost device.
 	PauseSoft PauseKind = 1
-	// PauseHard gives back all that a device has. Mapped data is not copied back; device
-	// pointers, associations, registered buffers and exported memory are no more. Storage
-	// that is declared gets the host's values anew.
+	// PauseHard frees everything that a device has. Mapped data is not copied back; device
+	// pointers, associations, registered buffers and exported memory become invalid.
+	// Declared storage is initialised again from the host's at the next use.
 	PauseHard PauseKind = 2
-	// PauseStopTool is PauseHard, and, of the initial device or of all, the end of
-	// Options.Tool: it hears of the end of the devices that are open, and of nothing any
-	// more (OpenMP 6.0 omp_pause_stop_tool).
+	// PauseStopTool is PauseHard; applied to the initial device or to all, it also stops
+	// Options.Tool, which gets the events of the end of the open devices and then no more
+	// (OpenMP 6.0 omp_pause_stop_tool).
 	PauseStopTool PauseKind = 3
 )
 
-// String names the kind, such as "soft".
+// String returns the name of the kind, such as "soft".
 func (k PauseKind) String() string {
 	switch k {
 	case PauseSoft:
@@ -38,30 +38,28 @@ func (k PauseKind) String() string {
 	return fmt.Sprintf("PauseKind(%d)", int(k))
 }
 
-// PauseResource gives back what the runtime has on a device (OpenMP 5.0
-// omp_pause_resource); the device's next use takes what it needs again. Stats and
-// MemoryReport say what there was and what is left. See [PauseSoft] and [PauseHard] for
-// what stays.
+// PauseResource frees what the runtime has on a device (OpenMP 5.0 omp_pause_resource); the
+// device's next use allocates it again. Stats and MemoryReport show what there was and what
+// is left. See [PauseSoft] and [PauseHard] for what stays.
 //
-// A hard pause destroys the VkDevice, unless it was adopted, and Options.Tool hears of
-// the end of the device, and of its beginning at the next use. What the program has kept
-// is recognised: a device pointer from before is ErrInvalidPointer. On the initial
-// device, memory of [Device.Alloc] goes by a hard pause, and either kind ends the
-// goroutines that host tasks run on.
+// A hard pause destroys the VkDevice, unless it was adopted. Options.Tool observes the end
+// of the device, and its initialization at the next use. Old device pointers are recognised
+// and are ErrInvalidPointer. On the initial device a hard pause frees the memory of
+// [Device.Alloc], and both kinds end the goroutines of the host pool.
 //
-// A hard pause is also the way to go on with a device that is lost (ErrDeviceLost), once
-// its tasks have been waited for, structured constructs have ended and its interop objects
-// are destroyed, which succeeds on a lost device as well: the next use opens the device
-// anew. That is not so for an adopted VkDevice, which is the application's to replace,
-// with a runtime that adopts the new one.
+// A hard pause also makes a lost device (ErrDeviceLost) usable again. First its tasks must
+// have been waited for, structured constructs must have ended, and its interop objects must
+// have been destroyed, which is possible on a lost device. The next use opens the device
+// anew. An adopted VkDevice, however, has to be replaced by the application, with a new
+// runtime that adopts the new one.
 //
-// The pause concerns the whole program: it is ErrBusy while a task of whatever device is
-// not complete, or a construct is under way, a data region's body included; from inside of
-// a task or taskgroup; and a hard one while an interop object of the device is not
-// destroyed, or foreign work of one that was is not complete, or while a device compiles a
-// kernel. Only the queues that such objects had to themselves, where the runtime submits
-// too, are waited for, until ctx ends and no longer than Options.ForeignTimeout. On any
-// error but that of a Vulkan call nothing has changed.
+// The pause concerns the whole program. It is ErrBusy while a task of any device is not
+// complete, while a construct is in progress, including the body of a data region, and inside
+// a task or taskgroup. A hard pause is also ErrBusy while an interop object of the device has
+// not been destroyed, while foreign work of a destroyed one is not complete, or while a
+// device compiles a kernel. It waits for the queues that such objects had to themselves, if
+// the runtime submits to them too, until ctx ends and for at most Options.ForeignTimeout.
+// After any error except one of a Vulkan call nothing has changed.
 func (rt *Runtime) PauseResource(ctx context.Context, kind PauseKind, d Device) error {
 	if d.d == nil || d.d.rt != rt {
 		return fmt.Errorf("vkomp: pause: %w: not a device of this runtime", ErrInvalidDevice)
@@ -72,8 +70,8 @@ func (rt *Runtime) PauseResource(ctx context.Context, kind PauseKind, d Device) 
 	return nil
 }
 
-// PauseResourceAll is PauseResource of all devices, the initial one included (OpenMP 5.0
-// omp_pause_resource_all). When it is ErrBusy for one of them, none has changed.
+// PauseResourceAll is PauseResource for all devices, including the initial one (OpenMP 5.0
+// omp_pause_resource_all). If it is ErrBusy for one of them, none has changed.
 func (rt *Runtime) PauseResourceAll(ctx context.Context, kind PauseKind) error {
 	if err := rt.pause(ctx, kind, rt.devices...); err != nil {
 		return fmt.Errorf("vkomp: %v pause: %w", kind, err)
@@ -94,7 +92,7 @@ func (rt *Runtime) pause(ctx context.Context, kind PauseKind, devices ...*device
 	case c.inside != nil:
 		return fmt.Errorf("%w: a taskgroup is under way", ErrBusy)
 	}
-	// Constructs that come meanwhile wait; the pause waits for none.
+	// Constructs that are called during the pause wait; the pause does not wait for any.
 	if !rt.using.TryLock() {
 		return fmt.Errorf("%w: a construct is under way", ErrBusy)
 	}
@@ -117,7 +115,7 @@ func (rt *Runtime) pause(ctx context.Context, kind PauseKind, devices ...*device
 		}
 		rt.host.Pool().Drain()
 		if kind != PauseSoft {
-			_ = rt.hostMemory.close() // what was not freed is meant to go
+			_ = rt.hostMemory.close() // a hard pause frees what was not freed
 		}
 		if kind == PauseStopTool {
 			errs = append(errs, rt.stopTool())

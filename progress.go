@@ -8,16 +8,16 @@ import (
 	"github.com/vkomp/vkomp/sched/protect"
 )
 
-// Progress says how far a runtime is.
+// Progress is how far the tasks of a runtime have come.
 type Progress struct {
-	// Tasks is how many tasks there have been since Open, Done how many of them are
-	// complete. A data construct counts as two, its beginning and its end.
+	// Tasks is the number of tasks since Open, Done how many of them are complete. A data
+	// construct counts as two tasks, its beginning and its end.
 	Tasks, Done uint64
-	// BytesToDevice and BytesFromDevice are the bytes of mapped slices that were copied.
+	// BytesToDevice and BytesFromDevice count copied bytes of mapped slices.
 	BytesToDevice, BytesFromDevice uint64
 }
 
-// progressKey is the key of a context's progressReports.
+// progressKey is the key of progressReports in a context.
 type progressKey struct{}
 
 type progressReports struct {
@@ -25,13 +25,13 @@ type progressReports struct {
 	report func(Progress)
 }
 
-// WithProgress returns a context with which Taskwait and Taskgroup, while they wait, call
-// report each time that so much time has passed, on a goroutine of its own and not any
-// more when they have returned. It is 100 ms if every is not positive. Waits at once with
-// one context report at once. report may call what makes no construct.
+// WithProgress returns a context with which Taskwait and Taskgroup call report at regular
+// intervals while they wait, on a separate goroutine, but not after they have returned. An
+// interval that is not positive means 100 ms. Concurrent waits with the same context report
+// concurrently. report must not call constructs.
 //
-// A panic in report is a *PanicError of the wait, when that is over, and there are no more
-// reports; leaving by runtime.Goexit is an error likewise.
+// If report panics, there are no more reports, and the wait returns a *PanicError when it is
+// over; runtime.Goexit is treated likewise.
 func WithProgress(ctx context.Context, every time.Duration, report func(Progress)) context.Context {
 	if report == nil {
 		return ctx
@@ -42,8 +42,8 @@ func WithProgress(ctx context.Context, every time.Duration, report func(Progress
 	return context.WithValue(ctx, progressKey{}, &progressReports{every, report})
 }
 
-// reports reports while a wait goes on, as its context says, until it is stopped, which
-// returns what a report failed with.
+// reports starts the reports that the wait's context asks for. stop ends them and returns the
+// error of a failed report.
 func (rt *Runtime) reports(ctx context.Context) (stop func() error) {
 	r, ok := ctx.Value(progressKey{}).(*progressReports)
 	if !ok {
@@ -71,7 +71,7 @@ func (rt *Runtime) reports(ctx context.Context) (stop func() error) {
 	}
 }
 
-// progress counts what there is.
+// progress returns the current progress.
 func (rt *Runtime) progress() Progress {
 	counts, stats := rt.graph.Counts(), rt.Stats()
 	return Progress{

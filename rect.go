@@ -7,37 +7,36 @@ import (
 	"github.com/vkomp/vkomp/memory"
 )
 
-// MaxRectDims is the number of dimensions that a Rect can have: what
-// omp_target_memcpy_rect answers for two null pointers.
+// MaxRectDims is the largest number of dimensions of a Rect, which omp_target_memcpy_rect
+// returns when it is called with null pointers.
 const MaxRectDims = memory.MaxRectDims
 
-// Rect says which part of one array is copied to which of another. All but Elem are
-// in elements, one for each dimension, the outermost first; the last dimension is
-// contiguous.
+// Rect describes a rectangular part of one array and its destination in another. All fields
+// except Elem are in elements, with one entry for each dimension, the outermost first; the
+// last dimension is contiguous.
 type Rect struct {
 	// Elem is the size of an element in bytes.
 	Elem int
-	// Volume is how much is copied.
+	// Volume is the extent of the part.
 	Volume []int
-	// DstOffsets and SrcOffsets are where the parts begin in the arrays.
+	// DstOffsets and SrcOffsets are the beginning of the part in each array.
 	DstOffsets, SrcOffsets []int
-	// DstDims and SrcDims are what the arrays have.
+	// DstDims and SrcDims are the extents of the whole arrays.
 	DstDims, SrcDims []int
 }
 
-// MemcpyRect copies the part of the array at src that r says to the array at dst
-// (OpenMP 4.5 omp_target_memcpy_rect), anywhere that [Runtime.Memcpy] does, with its
-// errors. Parts that overlap are ErrInvalidArgument, as are dimensions of different
-// numbers, none or more than MaxRectDims of them, a negative number, an element
-// without bytes, and a part that is not in its array. Of the arrays only the parts
-// need be there. A volume of nothing does nothing, whatever the pointers.
+// MemcpyRect copies a rectangular part of the array at src to the array at dst (OpenMP 4.5
+// omp_target_memcpy_rect), between the same kinds of memory and with the same errors as
+// [Runtime.Memcpy]. It is ErrInvalidArgument if the parts overlap, if the slices of r differ
+// in length or do not have 1 to MaxRectDims elements, if a number is negative, if an element
+// has no size, or if a part is not inside its array. Only the parts need to be valid memory.
+// An empty volume copies nothing, whatever the pointers are.
 func (rt *Runtime) MemcpyRect(ctx context.Context, dst, src DevicePtr, r Rect) error {
 	return rt.memcpyRect(ctx, &dst, &src, hide(&r), false, nil)
 }
 
-// MemcpyRectAsync is MemcpyRect as a task that may be deferred, with depend items
-// (OpenMP 5.1 omp_target_memcpy_rect_async); see [Runtime.MemcpyAsync]. It keeps
-// nothing of r.
+// MemcpyRectAsync is MemcpyRect as a task that may be deferred, with depend items (OpenMP
+// 5.1 omp_target_memcpy_rect_async); see [Runtime.MemcpyAsync]. It does not retain r.
 func (rt *Runtime) MemcpyRectAsync(ctx context.Context, dst, src DevicePtr, r Rect, depend ...Depend) error {
 	return rt.memcpyRect(ctx, &dst, &src, hide(&r), true, depend)
 }
@@ -58,7 +57,7 @@ func (rt *Runtime) memcpyRect(ctx context.Context, dst, src *DevicePtr, rect *Re
 	return r.generate(ctx, async, depend, err)
 }
 
-// rectNumbers are the numbers of a Rect, as package memory takes them.
+// rectNumbers holds the numbers of a Rect in the form of package memory.
 type rectNumbers struct {
 	memory.Rect
 	all [5][MaxRectDims]uint64

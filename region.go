@@ -12,28 +12,28 @@ import (
 	"github.com/vkomp/vkomp/tasks/race"
 )
 
-// taskRegion is the region of a task: the children it generates, and its data
-// environment's internal control variables.
+// taskRegion is the region of a task: the scope of its children, and the internal control
+// variables of its data environment.
 type taskRegion struct {
 	rt *Runtime
-	// final: the tasks generated here are final and included.
+	// final says that tasks generated here are final and included.
 	final bool
-	// place is what a goroutine of the region gives back while it waits, nil for
-	// one that holds none.
+	// place is the place in the host pool that a goroutine of the region leaves while it
+	// waits, nil if it holds none.
 	place tasks.Place
 
-	// race is the task as Options.Race sees it, nil for the initial task.
+	// race is the race detector's record of the task, nil for the initial task.
 	race *race.Task
-	// observed is the task as Options.Tool hears of it, nil for the initial task and
-	// without a tool.
+	// observed is the tool's view of the task, nil for the initial task and without a
+	// tool.
 	observed *observation
 	// id is the task's number in snapshots of the graph, 0 for the initial task.
 	id uint64
 
 	mu sync.Mutex
-	// scope is made when the first child is.
+	// scope is made together with the first child.
 	scope *tasks.Scope
-	// defaultDevice is default-device-var; the zero Device is omp_invalid_device.
+	// defaultDevice is the ICV default-device-var; the zero Device is omp_invalid_device.
 	defaultDevice Device
 }
 
@@ -60,8 +60,8 @@ func (r *taskRegion) device() Device {
 	return r.defaultDevice
 }
 
-// current is what a context carries: the task region, and the innermost
-// taskgroup in it.
+// current is the part of a context that belongs to a runtime: the task region, and the
+// innermost taskgroup in it.
 type current struct {
 	*taskRegion
 	inside *taskgroup
@@ -83,15 +83,15 @@ func (c *current) group() *tasks.Group {
 	return c.inside.group
 }
 
-// construct is what a construct that c met has in common with others.
+// construct returns the common part of a construct that the current task encounters.
 func (c *current) construct(label string, depend []tasks.Depend, noWait bool) construct.Construct {
 	return construct.Construct{Label: label, Scope: c.children(), Group: c.group(), Place: c.place, Depend: depend, NoWait: noWait}
 }
 
-// regionKey is the key of a context's current region in one runtime.
+// regionKey is the key in contexts of the current region in one runtime.
 type regionKey struct{ rt *Runtime }
 
-// current returns the region that ctx carries, the initial task's if none.
+// current returns the region of ctx, that of the initial task if ctx has none.
 func (rt *Runtime) current(ctx context.Context) current {
 	if c, ok := ctx.Value(regionKey{rt}).(*current); ok {
 		return *c
@@ -99,13 +99,13 @@ func (rt *Runtime) current(ctx context.Context) current {
 	return current{taskRegion: &rt.initial}
 }
 
-// taskContext is the context of an explicit task's body, and the task's region.
+// taskContext is the context of an explicit task's body, together with the task's region.
 type taskContext struct {
 	context.Context
 	current current
 	region  taskRegion
-	// waiting counts the goroutines of the region that wait: the first gives the
-	// task's place back, the last takes it again.
+	// waiting counts the waiting goroutines of the region: the first leaves the task's
+	// place, the last takes it again.
 	mu      sync.Mutex
 	waiting int
 	pool    *host.Pool
@@ -131,7 +131,8 @@ func (c *taskContext) Leave() {
 
 // Return implements tasks.Place.
 func (c *taskContext) Return() {
-	// Held until the place is there: another goroutine cannot give it back before.
+	// The lock is held until the place is taken, so that another goroutine cannot leave
+	// it before.
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.waiting--
@@ -140,9 +141,8 @@ func (c *taskContext) Return() {
 	}
 }
 
-// Ended keeps the scope of a finished task for Close while it has children that
-// are not complete or failures that no wait reported: a task need not wait for
-// its children.
+// Ended hands the scope of a finished task to Close if it has children that are not complete
+// or failures that no wait has reported, because a task need not wait for its children.
 func (c *taskContext) Ended() {
 	if s := c.region.generated(); s != nil {
 		c.region.rt.adopt(s)
@@ -152,7 +152,7 @@ func (c *taskContext) Ended() {
 // newTaskContext returns the context for the body of a task generated in c.
 func (rt *Runtime) newTaskContext(ctx context.Context, c current) *taskContext {
 	if outer, ok := ctx.(*taskContext); ok && outer.region.rt == rt {
-		// All that it adds is hidden now: nesting makes no chain.
+		// The new context replaces the outer one, so that nesting does not build a chain.
 		ctx = outer.Context
 	}
 	t := &taskContext{Context: ctx, pool: rt.host.Pool()}
@@ -161,7 +161,7 @@ func (rt *Runtime) newTaskContext(ctx context.Context, c current) *taskContext {
 	return t
 }
 
-// adopt keeps a scope, or what no wait has reported of it, for Close.
+// adopt keeps a scope, or its unreported failures, for Close.
 func (rt *Runtime) adopt(s *tasks.Scope) {
 	if s.Settled() {
 		s.Retire()
@@ -190,20 +190,19 @@ func (rt *Runtime) adopt(s *tasks.Scope) {
 	rt.sweepOrphans = max(16, 2*len(kept))
 }
 
-// InFinal reports whether the current task is final or included in one
-// (omp_in_final): the tasks it generates are included.
+// InFinal reports whether the current task is final or included in a final one
+// (omp_in_final): then the tasks that it generates are included.
 func (rt *Runtime) InFinal(ctx context.Context) bool { return rt.current(ctx).final }
 
-// DefaultDevice returns the device of constructs without a device clause in the
-// current task (omp_get_default_device); the zero Device when there is none
-// (omp_invalid_device): OMP_TARGET_OFFLOAD is mandatory and cannot be met, or
-// OMP_DEFAULT_DEVICE says so or lists only what no device is. Constructs without a
-// device clause are ErrInvalidDevice then.
+// DefaultDevice returns the device of constructs without a device clause in the current task
+// (omp_get_default_device). It is the zero Device if there is none (omp_invalid_device),
+// because OMP_TARGET_OFFLOAD is mandatory and cannot be met, or because OMP_DEFAULT_DEVICE
+// says so or matches no device. Constructs without a device clause are then
+// ErrInvalidDevice.
 func (rt *Runtime) DefaultDevice(ctx context.Context) Device { return rt.current(ctx).device() }
 
-// SetDefaultDevice sets the device of the current task's later constructs without
-// a device clause (omp_set_default_device). Tasks inherit it when they are
-// generated.
+// SetDefaultDevice sets the device of the current task's later constructs without a device
+// clause (omp_set_default_device). Tasks inherit it when they are generated.
 func (rt *Runtime) SetDefaultDevice(ctx context.Context, d Device) error {
 	if d.d == nil || d.d.rt != rt {
 		return fmt.Errorf("%w: not a device of this runtime", ErrInvalidDevice)
@@ -215,8 +214,8 @@ func (rt *Runtime) SetDefaultDevice(ctx context.Context, d Device) error {
 	return nil
 }
 
-// Taskyield lets a task that is ready run in place of the current one (OpenMP
-// taskyield). It is a hint; outside of a task's body it yields the processor.
+// Taskyield lets a ready task run in place of the current one (OpenMP taskyield). It is a
+// hint; outside of a task's body it yields the processor.
 func (rt *Runtime) Taskyield(ctx context.Context) {
 	if c := rt.current(ctx); c.place == nil {
 		runtime.Gosched()

@@ -8,35 +8,34 @@ import (
 	"github.com/vkomp/vkomp/vk"
 )
 
-// ForeignBuffer describes a VkBuffer that the program made itself on a device's VkDevice and
-// bound to memory, for [Device.Register]. Vulkan cannot be asked how a buffer was made.
+// ForeignBuffer describes a VkBuffer that the program has created on a device's VkDevice and
+// bound to memory, for [Device.Register]. Vulkan has no query for how a buffer was created.
 type ForeignBuffer struct {
 	// Buffer is the VkBuffer, Memory the VkDeviceMemory that it is bound to.
 	Buffer, Memory uint64
-	// Size is VkBufferCreateInfo.size, or fewer bytes.
+	// Size is at most VkBufferCreateInfo.size, in bytes.
 	Size uint64
 
 	// Usage is VkBufferCreateInfo.usage: VK_BUFFER_USAGE_STORAGE_BUFFER_BIT, TRANSFER_SRC_BIT
-	// and TRANSFER_DST_BIT are needed. With SHADER_DEVICE_ADDRESS_BIT the memory must have
-	// been allocated for addresses.
+	// and TRANSFER_DST_BIT are required. With SHADER_DEVICE_ADDRESS_BIT the memory must have
+	// been allocated with VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT.
 	Usage uint32
 
-	// Exclusive is whether sharingMode is VK_SHARING_MODE_EXCLUSIVE. Family is then the
-	// queue family that owns the buffer, or first uses it.
+	// Exclusive says that sharingMode is VK_SHARING_MODE_EXCLUSIVE. Family is then the queue
+	// family that owns the buffer or will first use it.
 	Exclusive bool
 	Family    uint32
-	// Families are those that the buffer is shared among, where it is not exclusive.
+	// Families are the queue families that share the buffer if it is not exclusive.
 	Families []uint32
 }
 
-// Register returns a pointer to all of a VkBuffer that the program made itself on the
-// device's VkDevice, for [Device.AssociatePtr], IsDevicePtr and copies. It is used in
-// place: on queues of the families that it is for, ErrUnsupported where there are
-// none. What foreign code does with it is ordered with the tasks by interop
-// constructs.
+// Register returns a pointer to the whole of a VkBuffer that the program has created on the
+// device's VkDevice, for [Device.AssociatePtr], IsDevicePtr and copies. The buffer is used in
+// place, on queues of its families; it is ErrUnsupported if there are none. Foreign work on
+// it is ordered with tasks by interop constructs.
 //
-// The buffer and its memory stay the program's, and have to be there until
-// [Device.Unregister]. A buffer that is registered already is ErrBusy.
+// The program still owns the buffer and its memory, which must exist until
+// [Device.Unregister]. A buffer that is already registered is ErrBusy.
 func (d Device) Register(ctx context.Context, b ForeignBuffer) (DevicePtr, error) {
 	p, err := d.register(ctx, b)
 	if err != nil {
@@ -76,8 +75,8 @@ func (d Device) register(ctx context.Context, b ForeignBuffer) (DevicePtr, error
 	return DevicePtr{d: d.d, p: p}, nil
 }
 
-// Unregister ends what Register began: later uses of p are ErrInvalidPointer. While
-// tasks use the buffer, or host storage is associated with it, it is ErrBusy.
+// Unregister undoes Register: later uses of p are ErrInvalidPointer. It is ErrBusy while
+// tasks use the buffer or host storage is associated with it.
 func (d Device) Unregister(ctx context.Context, p DevicePtr) error {
 	if err := d.unregister(ctx, &p); err != nil {
 		return fmt.Errorf("vkomp: unregister: %w", err)

@@ -5,12 +5,12 @@ import (
 	"syscall"
 )
 
-// reserveFrom is the size in bytes from which the system is asked whether it has
-// that much: a Go program that allocates more than that ends.
+// reserveFrom is the size in bytes from which the system is asked whether it has enough
+// memory: a Go program that cannot allocate is ended.
 const reserveFrom = 1 << 30
 
-// canReserve refuses a block of that size if the system would not give it, or has
-// not as much memory at all: it may promise more.
+// canReserve returns an error for a block size that the system would not provide, or that
+// exceeds its total memory, since it may overcommit.
 func canReserve(size uint64) error {
 	if size < reserveFrom {
 		return nil

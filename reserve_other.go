@@ -4,11 +4,11 @@ package vkomp
 
 import "errors"
 
-// maxReserve is the size in bytes past which no block is asked for: a Go program
-// that allocates more than the system has ends.
+// maxReserve is the largest size in bytes that is allocated: a Go program that cannot
+// allocate is ended.
 const maxReserve = 1 << 36
 
-// canReserve refuses a block of a size that no system has.
+// canReserve returns an error for a block size that no system has.
 func canReserve(size uint64) error {
 	if size > maxReserve {
 		return errors.New("no system has that much")

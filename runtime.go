@@ -22,22 +22,22 @@ type Runtime struct {
 	icvs    icvs
 	// instance is nil without Vulkan.
 	instance *vk.Instance
-	// devices are the non-host devices by number; then comes the initial one.
+	// devices are the non-host devices by number, followed by the initial device.
 	devices []*device
 	// noDevices says why there is no non-host device, if there is none.
 	noDevices string
 	host      *host.Device
-	// hostMemory is what Alloc gave out on the initial device.
+	// hostMemory is the memory that Alloc has allocated on the initial device.
 	hostMemory hostMemory
 	graph      tasks.Graph
 	// initial is the region of the initial task.
 	initial taskRegion
 	labels  labels
-	// declared are the sections that DeclareTarget declared. They are written with
-	// every device's life held, and read with one.
+	// declared are the sections declared with DeclareTarget. To write it, every device's
+	// life must be held; to read it, one.
 	declared []memory.Map
-	// initialDefault is the initial value of default-device-var; noDefault says why it
-	// is omp_invalid_device, if it is.
+	// initialDefault is the initial value of default-device-var. noDefault says why it is
+	// omp_invalid_device, if it is.
 	initialDefault Device
 	noDefault      string
 
@@ -46,30 +46,31 @@ type Runtime struct {
 	// validator is nil without Options.Validate.
 	validator *validator
 
-	// state only grows; closing is the way from stateOpen to stateClosed.
+	// state only increases; closing is the progress from stateOpen to stateClosed.
 	state   atomic.Int32
 	closing closing
 
-	// tool is nil without one.
+	// tool is nil without a tool.
 	tool atomic.Pointer[tool]
 
-	// using is read-held by whoever uses a device or generates tasks, and written by a
-	// pause, which waits for nobody: it can be read-held twice.
+	// using is held for reading by calls that use a device or generate tasks, and for
+	// writing by a pause. A pause does not wait for the lock, so it may be read-locked
+	// recursively.
 	using sync.RWMutex
 
 	mu sync.Mutex
-	// orphans are scopes of finished tasks that had children left; those that have
-	// none any more are dropped when there are sweepOrphans.
+	// orphans are scopes of finished tasks that still had children. When there are
+	// sweepOrphans of them, those without incomplete children are dropped.
 	orphans      []*tasks.Scope
 	sweepOrphans int
-	// unreported are the failures of those dropped.
+	// unreported are the failures of dropped scopes.
 	unreported tasks.Failures
 }
 
-// Open returns a runtime on the devices there are. Without any Vulkan device
-// target regions run on the initial device, unless OMP_TARGET_OFFLOAD is
-// mandatory. A malformed OMP_ variable is an ErrInvalidArgument that names and quotes
-// it; docs/environment.md lists those that are read.
+// Open returns a runtime with the devices of this machine. If there is no Vulkan device,
+// target regions run on the initial device, unless OMP_TARGET_OFFLOAD is mandatory. A
+// malformed OMP_ variable is an ErrInvalidArgument that names and quotes it;
+// docs/environment.md lists the variables.
 func Open(o Options) (*Runtime, error) {
 	v, err := o.icvs()
 	if err != nil {
@@ -162,10 +163,10 @@ func (rt *Runtime) NumDevices() int { return len(rt.devices) - 1 }
 // InitialDevice returns the host as a device (omp_get_initial_device).
 func (rt *Runtime) InitialDevice() Device { return Device{rt.devices[len(rt.devices)-1]} }
 
-// Device returns the device of that number: 0..NumDevices, or
-// InitialDeviceNumber. Any other is ErrInvalidDevice, InvalidDeviceNumber too: where
-// OpenMP has a region for a device that does not exist run on the host, the program
-// sees that here, and takes InitialDevice if it likes.
+// Device returns the device with the given number: 0 to NumDevices, or InitialDeviceNumber.
+// Any other number, including InvalidDeviceNumber, is ErrInvalidDevice. Where OpenMP runs a
+// region for a device that does not exist on the host, the program gets this error instead
+// and can choose InitialDevice.
 func (rt *Runtime) Device(number int) (Device, error) {
 	switch n := rt.NumDevices(); {
 	case number == InitialDeviceNumber:
@@ -179,8 +180,8 @@ func (rt *Runtime) Device(number int) (Device, error) {
 	}
 }
 
-// SelectDevice returns the device that selector names: a number as Device takes
-// it, "host" or "initial", a uid or UUID, or part of a device's name.
+// SelectDevice returns the device that a selector names: a number as for Device, "host" or
+// "initial", a UID or UUID, or part of a device's name.
 func (rt *Runtime) SelectDevice(selector string) (Device, error) {
 	switch strings.ToLower(selector) {
 	case "host", "initial":
@@ -203,8 +204,8 @@ func (rt *Runtime) SelectDevice(selector string) (Device, error) {
 	return Device{rt.devices[i]}, nil
 }
 
-// resolve returns the device of a construct in c: that of its device clause, or
-// c's default device; the initial device if its if clause is false.
+// resolve returns the device of a construct in c: that of its device clause, or c's default
+// device, or the initial device if its if clause is false.
 func (rt *Runtime) resolve(c current, d Device, condition Cond) (*device, error) {
 	if condition.isFalse() {
 		return rt.InitialDevice().d, nil

@@ -8,16 +8,15 @@ import (
 	"github.com/vkomp/vkomp/memory"
 )
 
-// Span selects indices of one dimension: Count of them, from Start on, every
-// Stride-th (OpenMP 5.0 array section [Start : Count : Stride]). A Stride of 0
-// counts as 1.
+// Span selects Count indices of one dimension: Start, Start+Stride, and so on (OpenMP 5.0
+// array section [Start : Count : Stride]). A Stride of 0 counts as 1.
 type Span struct {
-	Start, Count, Stride int
+	Start, Count, Stride int // in elements
 }
 
-// Shape says that the slice is an array of these dimensions, the first the
-// outermost (OpenMP 5.0 shape-operator). The slice must have elements for all of
-// it; what it has beyond is left out. At most MaxRectDims dimensions are possible.
+// Shape says that the slice is an array with these dimensions, the outermost first (OpenMP
+// 5.0 shape-operator). The slice must be at least that long; the rest of it is left out. At
+// most MaxRectDims dimensions are possible.
 func (a Arg) Shape(dims ...int) Arg {
 	part := arraySection{dims: slices.Clone(dims)}
 	if a.part != nil {
@@ -29,11 +28,10 @@ func (a Arg) Shape(dims ...int) Arg {
 	return a.parted(&part)
 }
 
-// Section selects part of the slice (OpenMP 5.0 array section): a span for each
-// dimension of its Shape, the first for the outermost; without a Shape the slice has
-// one. Dimensions that get no span are meant as a whole. A section that is not
-// contiguous is for TargetUpdate alone: all others refuse it with
-// ErrInvalidArgument, as they do one that leaves the array.
+// Section selects part of the slice (OpenMP 5.0 array section), with a span for each
+// dimension of its Shape, the outermost first; without a Shape the slice has one dimension.
+// Dimensions without a span are selected as a whole. Only TargetUpdate accepts a section that
+// is not contiguous: for others it is ErrInvalidArgument, as is one that exceeds the array.
 func (a Arg) Section(spans ...Span) Arg {
 	part := arraySection{spans: slices.Clone(spans)}
 	if a.part != nil {
@@ -49,7 +47,7 @@ func (a Arg) parted(part *arraySection) Arg {
 	return a
 }
 
-// arraySection is a section of an array. It is never changed.
+// arraySection is a section of an array. It is immutable.
 type arraySection struct {
 	// dims is nil for a slice of one dimension.
 	dims  []int
@@ -58,13 +56,13 @@ type arraySection struct {
 
 // selection is an array section in bytes.
 type selection struct {
-	// section reaches from the first byte to past the last.
+	// section reaches from the first selected byte to the end of the last.
 	section memory.Section
-	// gaps: there are bytes in it that are not selected.
+	// gaps says that it contains bytes that are not selected.
 	gaps bool
 	elem uint64
 	dims []uint64
-	// spans all start at the section's beginning.
+	// spans are relative to the beginning of section.
 	spans []memory.Span
 }
 

@@ -2,66 +2,65 @@ package vkomp
 
 import "github.com/vkomp/vkomp/memory"
 
-// Stats are totals of a runtime since Open.
+// Stats are statistics of a runtime since Open.
 type Stats struct {
-	// Tasks and Edges count the nodes of the task graph and the dependences
-	// between them; those on tasks that were complete by then only with
-	// Options.KeepGraph. A data construct counts as two tasks, its beginning and
-	// its end.
+	// Tasks and Edges count the nodes of the task graph and the dependences between them.
+	// Dependences on tasks that were already complete count only with Options.KeepGraph. A
+	// data construct counts as two tasks, its beginning and its end.
 	Tasks, Edges uint64
 	// Submissions counts queue submissions, Barriers the barriers in them.
 	Submissions, Barriers uint64
 	// Dispatches and Copies count device commands.
 	Dispatches, Copies uint64
-	// SemaphoreWaits counts the waits of one queue for another in submissions,
-	// HostWaits how often the host has waited for a queue.
+	// SemaphoreWaits counts waits of one queue for another in submissions, HostWaits waits
+	// of the host for a queue.
 	SemaphoreWaits, HostWaits uint64
-	// Queues are those of all devices in use, by device.
+	// Queues are the statistics of all queues of devices in use, by device.
 	Queues []QueueStats
 	// HostRegions counts target regions that ran on the initial device.
 	HostRegions uint64
 	// BytesToDevice and BytesFromDevice count copied bytes of mapped slices.
 	BytesToDevice, BytesFromDevice uint64
 	// Storage is the memory of mapped slices and allocations, Staging that of buffers for
-	// copies between device and host: of all devices in use. Their peaks are bounds where
-	// there are several devices. MemoryReport has more.
+	// copies between device and host, of all devices in use. With several devices the peaks
+	// are upper bounds. MemoryReport has more detail.
 	Storage, Staging MemoryStats
 }
 
-// QueueStats are totals of one queue of a device.
+// QueueStats are statistics of one queue of a device.
 type QueueStats struct {
-	// Device is the device's number, Index the queue's among the device's.
+	// Device is the device's number, Index the queue's index on the device.
 	Device, Index int
-	// Family is the queue's family in Vulkan.
+	// Family is the index of the queue's family in Vulkan.
 	Family int
-	// Transfer: the queue makes copies and runs no kernels.
+	// Transfer says that the queue makes copies and runs no kernels.
 	Transfer bool
-	// Submissions, Dispatches, Copies, Barriers and SemaphoreWaits are those of Stats.
+	// Submissions, Dispatches, Copies, Barriers and SemaphoreWaits are as in Stats.
 	Submissions, Dispatches, Copies, Barriers, SemaphoreWaits uint64
 }
 
-// MemoryStats are figures of device memory at one moment. Memory is taken from Vulkan in
-// blocks (VkDeviceMemory), in which allocations lie: mapped slices, memory that the program
-// asked for, staging.
+// MemoryStats are statistics of device memory at one moment. Memory is taken from Vulkan in
+// blocks (VkDeviceMemory), which are divided into allocations: for mapped slices, for memory
+// that the program allocates, and for staging.
 type MemoryStats struct {
 	// Blocks is the number of blocks, BlockBytes their size in bytes, PeakBlockBytes the
 	// highest BlockBytes so far.
 	Blocks     int    `json:"blocks"`
 	BlockBytes uint64 `json:"block_bytes"`
-	// LiveBytes is what allocations occupy, rounded to their alignment, PeakLiveBytes the
-	// highest LiveBytes so far.
+	// LiveBytes is the size of allocations, rounded up to their alignment, PeakLiveBytes
+	// the highest LiveBytes so far.
 	LiveBytes      uint64 `json:"live_bytes"`
 	PeakLiveBytes  uint64 `json:"peak_live_bytes"`
 	PeakBlockBytes uint64 `json:"peak_block_bytes"`
-	// Allocations is their number now.
+	// Allocations is the current number of allocations.
 	Allocations int `json:"allocations"`
 
-	// FreeBytes are those that are free in blocks which allocations share, LargestFree the
-	// size of the largest piece of them.
+	// FreeBytes is the free memory in shared blocks, LargestFree the size of its largest
+	// contiguous chunk.
 	FreeBytes   uint64 `json:"free_bytes"`
 	LargestFree uint64 `json:"largest_free"`
-	// Fragmentation is the part of FreeBytes that a request for all of them could not have,
-	// from 0, also with nothing free, to 1.
+	// Fragmentation is the share of FreeBytes outside of the largest chunk, from 0 to 1; it
+	// is 0 if nothing is free.
 	Fragmentation float64 `json:"fragmentation"`
 
 	// TrimmedBlocks and TrimmedBytes count empty blocks given back to Vulkan so far.
@@ -69,7 +68,7 @@ type MemoryStats struct {
 	TrimmedBytes  uint64 `json:"trimmed_bytes"`
 }
 
-// Stats returns the totals so far.
+// Stats returns the statistics so far.
 func (rt *Runtime) Stats() Stats {
 	counts := rt.graph.Counts()
 	stats := Stats{Tasks: counts.Tasks, Edges: counts.Edges, HostRegions: rt.host.Regions()}

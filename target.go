@@ -11,34 +11,34 @@ import (
 	"github.com/vkomp/vkomp/sched/host"
 )
 
-// Target is a target region (OpenMP target construct): a kernel, run on a
-// device over a range, with its data mapped for the duration.
+// Target describes a target region (OpenMP target construct): a kernel that runs on a device
+// over a range, with its data mapped in the meantime.
 //
-// The clauses are evaluated when Target is called: sections, values and depend
-// items. What the mapped slices hold is read when the task runs.
+// The clauses (sections, values and depend items) are evaluated when Target is called. The
+// contents of the mapped slices are read when the task runs.
 type Target struct {
 	// Device is the device clause; the zero Device is the current task's default
 	// device.
 	Device Device
-	// If false runs the region on the initial device.
-	If     Cond
+	// If, when false, makes the region run on the initial device.
+	If Cond
+	// Kernel is what runs, over the invocations of Range.
 	Kernel Kernel
 	Range  Range
-	// Args are the data clauses: slices mapped with To, From, ToFrom or Alloc,
-	// Implicit, IsDevicePtr, HasDeviceAddr; and values made with Value or AddressOf.
+	// Args are the data clauses: slices made with To, From, ToFrom, Alloc or Implicit,
+	// device memory (IsDevicePtr, HasDeviceAddr), and values (Value, AddressOf).
 	Args []Arg
 	// Depend orders the task among its siblings.
 	Depend []Depend
-	// DependArgs adds a depend item for each slice argument: in for one that is
-	// mapped To or that the kernel declares readonly, else inout. It goes beyond
-	// OpenMP.
+	// DependArgs adds a depend item for each slice argument: in if it is mapped To or the
+	// kernel declares it readonly, else inout. It is an extension of OpenMP.
 	DependArgs bool
 	// NoWait lets the task be deferred: Target returns when it is generated.
 	// Otherwise the task is included, and Target returns when it is complete.
 	NoWait bool
-	// Priority is that of Task. On a Vulkan device what has one above 0 is submitted at
-	// once, with what its queue has collected by then: a queue begins its work in the
-	// order of the submissions, so that nothing starves.
+	// Priority is as in Task. On a Vulkan device, a task with a priority above 0 is submitted
+	// at once, together with everything that its queue has collected. A queue begins its work
+	// in the order of submission, so that no task starves.
 	Priority int
 	// Label names the task in errors and graphs; the kernel's name by default.
 	Label string
@@ -46,27 +46,26 @@ type Target struct {
 
 // Target generates a target task (OpenMP target).
 //
-// Where device and host have one memory, slices of a MiB and more that no other
-// construct holds are used in place and not copied, if they are mapped From or ToFrom,
-// or To and the kernel declares them readonly: the device then reads and writes them
-// while the task runs.
+// If device and host share memory, slices of at least 1 MiB that no other construct maps are
+// used in place and not copied. They must be mapped From or ToFrom, or To with a kernel that
+// declares them readonly. The device then accesses them while the task runs.
 //
-// What is wrong with the construct itself is returned at once and generates no
-// task: ErrInvalidArgument, ErrInvalidLaunch, ErrInvalidDevice, ErrInvalidPointer,
-// ErrUnsupported. What goes wrong when the task runs is a *TaskError, returned here
-// for an included task and by the next Taskwait for a deferred one: ErrOutOfMemory,
-// ErrPartialOverlap, ErrNotPresent, ErrNotShared, ErrDeviceLost.
+// Errors in the construct itself are returned at once, and no task is generated:
+// ErrInvalidArgument, ErrInvalidLaunch, ErrInvalidDevice, ErrInvalidPointer, ErrUnsupported.
+// Errors when the task runs are a *TaskError, which is returned here for an included task and
+// by the next Taskwait for a deferred one: ErrOutOfMemory, ErrPartialOverlap, ErrNotPresent,
+// ErrNotShared, ErrDeviceLost.
 //
-// When ctx ends before an included task, Target returns its cause. The task goes
-// on as if it were deferred, and its slices stay the runtime's until a Taskwait
-// returns; on the initial device one that has not started is dropped. A deferred
-// task that has not started when ctx ends is dropped: that is its failure.
+// If ctx ends before an included task does, Target returns its cause. The task goes on like a
+// deferred one, and its slices belong to the runtime until a Taskwait has returned; on the
+// initial device a task that has not started is dropped. A deferred task that has not started
+// when ctx ends is dropped and counts as failed.
 //
-// A device compiles a kernel when it is first launched there, which may take any time. An
-// included task is generated after that: when ctx ends first, Target returns its cause,
-// and nothing was done; the error says which kernel is still being compiled. A deferred
-// task waits for it as it does for what it depends on, and fails if the device refuses the
-// kernel. The compilation goes on in either case, for the kernel's next use.
+// A device compiles a kernel at its first launch, which may take any time. An included task
+// is generated after that: if ctx ends first, Target returns its cause, nothing has been
+// done, and the error says which kernel is still being compiled. A deferred task waits for
+// the compilation as for a dependence, and fails if the device refuses the kernel. In both
+// cases the compilation continues, for the kernel's next use.
 func (rt *Runtime) Target(ctx context.Context, t Target) error {
 	h := hide(&t)
 	args, depend := h.Args, h.Depend
@@ -77,7 +76,7 @@ func (rt *Runtime) Target(ctx context.Context, t Target) error {
 	return nil
 }
 
-// target generates the task of a region, which t describes but for its slices.
+// target generates the task of a region. t describes it without its slices.
 func (rt *Runtime) target(ctx context.Context, t *Target, args []Arg, depend []Depend) error {
 	if err := rt.construct(ctx); err != nil {
 		return err
@@ -202,7 +201,7 @@ func (rt *Runtime) targetOnHost(ctx context.Context, t *Target, args []Arg, r ho
 	return rt.host.Run(ctx, r)
 }
 
-// extent returns the range with its defaults filled in.
+// extent returns the range with defaults filled in.
 func (r Range) extent() ([3]uint64, error) {
 	if r.X < 0 || r.Y < 0 || r.Z < 0 {
 		return [3]uint64{}, fmt.Errorf("%w: range %d×%d×%d is negative", ErrInvalidArgument, r.X, r.Y, r.Z)

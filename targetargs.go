@@ -18,8 +18,7 @@ func checkArgs(args []Arg, labels *itemLabels) error {
 	return nil
 }
 
-// arguments adds what a target region on d, no initial device, makes of its
-// arguments.
+// arguments evaluates the arguments of a target region on d, which is not the initial device.
 func (c *clauses) arguments(args []Arg, d *device) error {
 	total := 0
 	for i := range args {
@@ -80,7 +79,7 @@ func (c *clauses) arguments(args []Arg, d *device) error {
 	return nil
 }
 
-// member adds the item of a mapped value's member, which no binding is bound to.
+// member adds the item for a member of a mapped value, which has no binding.
 func (c *clauses) member(a *Arg, label string) error {
 	m, err := a.entering(label)
 	c.enter = append(c.enter, m)
@@ -97,7 +96,7 @@ func (a *Arg) mapped(label string) (memory.Map, error) {
 	return m, err
 }
 
-// reaches refuses a pointer that means nothing on d.
+// reaches returns an error for a pointer that is not valid on d.
 func (a *Arg) reaches(d *device, label string) error {
 	p := &a.at
 	switch a.kind {
@@ -128,11 +127,11 @@ func (a *Arg) reaches(d *device, label string) error {
 // hostArg is an argument of a Host variant.
 type hostArg struct {
 	Arg
-	// storage is the host storage of a slice, or what a pointer points to.
+	// storage is the host storage of a slice or of a pointer's target.
 	storage memory.Section
 }
 
-// hostArg returns the argument as a Host variant gets it.
+// hostArg returns the argument in the form that a Host variant gets.
 func (a *Arg) hostArg(rt *Runtime, label string) (hostArg, error) {
 	if err := a.reaches(rt.InitialDevice().d, label); err != nil {
 		return hostArg{}, err
@@ -185,7 +184,7 @@ func (c *clauses) dependOnArgs(k *kernel, args []Arg) {
 		}
 		section := a.at.host
 		if a.part != nil {
-			section, _ = a.contiguous() // else the argument is refused
+			section, _ = a.contiguous() // otherwise the argument is refused elsewhere
 		}
 		c.depend = append(c.depend, tasks.Depend{Kind: kind, Ptr: section.Ptr, Size: section.Size})
 		for k := 0; a.image != nil && k < len(a.image.slices); k++ {

@@ -13,35 +13,34 @@ import (
 	"github.com/vkomp/vkomp/tasks/race"
 )
 
-// Task is an explicit task on the host (OpenMP task construct).
+// Task describes an explicit task on the host (OpenMP task construct).
 type Task struct {
-	// Body runs on a goroutine of the runtime's, on one of at most OMP_NUM_THREADS
-	// places, or on the caller's if the task is undeferred or included. Constructs
-	// called with its ctx generate children of this task; that ctx is of no use once
-	// Body has returned. Body must not call Runtime.Close, which waits for it, and
-	// should block in nothing but the runtime's waits: only these give its place to
-	// other tasks.
+	// Body runs on a goroutine of the host pool, which has OMP_NUM_THREADS places, or on the
+	// caller's goroutine if the task is undeferred or included. Constructs called with its
+	// ctx generate children of this task; the ctx must not be used after Body has returned.
+	// Body must not call Runtime.Close, which waits for it, and should block only in waits
+	// of the runtime, because only these free its place for other tasks.
 	Body func(ctx context.Context) error
-	// Depend orders the task among its siblings, target tasks included.
+	// Depend orders the task among its siblings, including target tasks.
 	Depend []Depend
-	// If false makes the task undeferred: Task returns when it is complete. Its
-	// dependences are honoured.
+	// If, when false, makes the task undeferred: Task returns when it is complete. Its
+	// dependences still hold.
 	If Cond
 	// Final makes all tasks generated inside final and included.
 	Final bool
-	// Mergeable lets the runtime run an undeferred or included task as part of the
-	// current one: Body gets a ctx of the current task then. It does so for a task
-	// without Depend that is no more final than the current one.
+	// Mergeable lets the runtime run an undeferred or included task as part of the current
+	// one, with a ctx of the current task. It does so for a task that has no Depend and is
+	// not final inside a task that is not.
 	Mergeable bool
-	// Priority is a hint: of the tasks that are ready, those with a higher one start
-	// first. It counts as OMP_MAX_TASK_PRIORITY at most, which is 0 by default.
+	// Priority is a hint: of the ready tasks, those with the highest priority start first.
+	// It is limited to OMP_MAX_TASK_PRIORITY, which is 0 by default.
 	Priority int
-	// Detach makes the task detachable: it is complete when Body has returned and
-	// the event, which is set here before the task can start, is fulfilled. A Body
-	// that fails does not wait for that.
+	// Detach makes the task detachable. The event is set here before the task can start; the
+	// task is complete when Body has returned and the event has been fulfilled. If Body
+	// fails, the task does not wait for the event.
 	Detach *Event
-	// Transparent says what the task's children have to do with its siblings (OpenMP 6.0
-	// §17.9.5).
+	// Transparent determines whether the task's children and its siblings can depend on each
+	// other (OpenMP 6.0 §17.9.5).
 	Transparent Transparency
 	// Label names the task in errors and graphs; "task" by default.
 	Label string
@@ -52,40 +51,39 @@ type Task struct {
 type Transparency uint8
 
 const (
-	// NotImpex: dependences hold between siblings only.
+	// NotImpex: dependences are only between siblings.
 	NotImpex Transparency = 0
-	// Import: whatever the task could follow, its children can, each by its own depend
-	// items.
+	// Import: the task's children can depend, through their own depend items, on all tasks
+	// on which the task can depend.
 	Import Transparency = 1
-	// Export: what follows the task by dependence, directly or through other tasks, can
-	// follow its children too, by its own depend items; what comes after an undeferred
-	// one can in any case.
+	// Export: tasks that depend on the task, directly or through other tasks, can also
+	// depend on its children through their own depend items. After an undeferred task all
+	// later siblings can.
 	Export Transparency = 2
-	// ImpEx is both.
+	// ImpEx is Import and Export.
 	ImpEx Transparency = 3
 )
 
-// Event is the event of a detachable task (OpenMP 5.0 omp_event_handle_t). It may
-// be copied.
+// Event is the event of a detachable task (OpenMP 5.0 omp_event_handle_t). It may be copied.
 type Event struct {
 	event tasks.Event
-	// observed is the event's task as Options.Tool hears of it, nil without.
+	// observed is the tool's view of the event's task, nil without a tool.
 	observed *observation
-	// race is the event's task as Options.Race sees it, and of who does: nil without.
+	// race is the race detector's record of the event's task, of the detector itself; both are
+	// nil without Options.Race.
 	race *race.Task
 	of   *raceDetector
 }
 
-// Fulfill lets the event's task complete when its body is done
-// (omp_fulfill_event). It may be called on any goroutine, before the body has
-// run or after. Fulfilling an event twice is ErrFulfilled as long as its task is
-// not complete; afterwards it has no effect.
+// Fulfill lets the event's task complete once its body has ended (omp_fulfill_event). It may
+// be called on any goroutine, before or after the body has run. Fulfilling an event again is
+// ErrFulfilled while its task is not complete; afterwards it has no effect.
 func (e Event) Fulfill() (err error) {
 	if e.event == (tasks.Event{}) {
 		return fmt.Errorf("vkomp: %w: the zero Event is no task's", ErrInvalidArgument)
 	}
 	e.fulfilled()
-	// Deferred, because a callback of the tool's may end the goroutine.
+	// Deferred, because a callback of the tool may end the goroutine.
 	defer func() {
 		w := tasks.NewWork()
 		defer w.Finish()
@@ -99,12 +97,12 @@ func (e Event) Fulfill() (err error) {
 	return nil
 }
 
-// Task generates a task on the host (OpenMP task). A deferred one is complete when
-// a Taskwait or the end of a Taskgroup says so, which return its failure: a
-// *TaskError with the error that Body returned, or a *PanicError. An undeferred
-// or included one is complete when Task returns, with its failure.
+// Task generates a task on the host (OpenMP task). For a deferred task, the Taskwait or
+// Taskgroup that waits for it returns its failure: a *TaskError with the error that Body
+// returned, or a *PanicError. An undeferred or included task is complete when Task returns,
+// and Task returns its failure.
 //
-// The end of ctx drops a task that has not started: that is its failure then.
+// A task that has not started when ctx ends is dropped and counts as failed.
 func (rt *Runtime) Task(ctx context.Context, t Task) error {
 	if err := rt.task(ctx, &t); err != nil {
 		return rt.failure(ctx, err)
@@ -167,8 +165,8 @@ func (rt *Runtime) task(ctx context.Context, t *Task) error {
 	return err
 }
 
-// merge runs an undeferred task without depend items as part of the current one.
-// With such items it has to be a task, which others can follow.
+// merge runs an undeferred task without depend items as part of the current task. With depend
+// items it has to be a task of its own, on which others can depend.
 func (rt *Runtime) merge(ctx context.Context, c current, r *host.Region, flags ompt.TaskFlag) error {
 	if r.Group.Cancelled() {
 		return ErrCancelled
@@ -183,7 +181,7 @@ func (rt *Runtime) merge(ctx context.Context, c current, r *host.Region, flags o
 	return &TaskError{Task: r.Label, Cause: err}
 }
 
-// flags are the flags of a task.
+// flags returns the OMPT flags of the task.
 func (t *Task) flags(undeferred, final bool) ompt.TaskFlag {
 	f := ompt.TaskExplicit
 	for _, flag := range [...]struct {
@@ -203,5 +201,5 @@ func (t *Task) flags(undeferred, final bool) ompt.TaskFlag {
 	return f
 }
 
-// priority clamps a priority to max-task-priority-var.
+// priority limits a priority to max-task-priority-var.
 func (rt *Runtime) priority(p int) int { return max(0, min(p, rt.icvs.maxPriority)) }

@@ -9,17 +9,17 @@ import (
 	"github.com/vkomp/vkomp/sched"
 )
 
-// TargetUpdate makes mapped storage and the host's equal (OpenMP target update
-// construct).
+// TargetUpdate describes a construct that copies between mapped storage and the host's
+// (OpenMP target update construct).
 type TargetUpdate struct {
 	// Device is the device clause; the zero Device is the current task's default
 	// device.
 	Device Device
-	// If false copies nothing.
+	// If, when false, makes the construct copy nothing.
 	If Cond
-	// Motions are slices made with To, which copies to the device, or From, which
-	// copies to the host. Present may modify them, and Shape and Section select what
-	// is copied, with gaps if need be (OpenMP 5.0).
+	// Motions are slices made with To, which are copied to the device, or From, which are
+	// copied to the host. Present may modify them; Shape and Section select the part to copy,
+	// which may have gaps (OpenMP 5.0).
 	Motions []Arg
 	// Depend orders the task among its siblings.
 	Depend []Depend
@@ -29,18 +29,16 @@ type TargetUpdate struct {
 	Label string
 }
 
-// TargetUpdate generates a target task that copies between the host's storage and
-// its corresponding storage, whatever the count, an infinite one included; counts
-// stay as they are (OpenMP 4.0 target update). An item that is absent when the task
-// runs is left out, unless it is Present (OpenMP 5.1): then nothing is copied, and
-// the task fails with ErrNotPresent. All of an item must be in one mapped block: one
-// that is in part is ErrPartialOverlap. On the initial device it moves nothing and
-// keeps the dependences.
+// TargetUpdate generates a target task that copies between host storage and its
+// corresponding storage, whatever the reference count is, and leaves the count as it is
+// (OpenMP 4.0 target update). An item that is absent when the task runs is left out, unless
+// it is Present (OpenMP 5.1): then nothing is copied, and the task fails with ErrNotPresent.
+// An item must lie in one mapped block; one that is present in part is ErrPartialOverlap. On
+// the initial device it moves nothing but still orders tasks.
 //
-// The clauses are evaluated when it is called; what the slices hold is read when the
-// task runs. What is wrong with the construct itself is returned at once:
-// ErrInvalidArgument names the item and what it is; what fails later is returned as
-// by Target.
+// The clauses are evaluated during the call; the contents of the slices are read when the
+// task runs. Errors in the construct itself are returned at once: an ErrInvalidArgument names
+// the item. Later failures are returned as by Target.
 func (rt *Runtime) TargetUpdate(ctx context.Context, d TargetUpdate) error {
 	h := hide(&d)
 	return rt.standalone(ctx, &standalone{
@@ -80,9 +78,9 @@ func (c *clauses) motion(a *Arg, label string) error {
 	for k := 0; a.image != nil && k < len(a.image.slices); k++ {
 		member := a.image.member(a, k)
 		if member.mapType != a.mapType {
-			continue // it does not move that way
+			continue // the member is not mapped in this direction
 		}
-		member.always, member.deletes = false, false // modifiers of maps
+		member.always, member.deletes = false, false // these modifiers are only for maps
 		if err := c.motion(&member, fmt.Sprintf("%s, member %d", label, k)); err != nil {
 			return err
 		}

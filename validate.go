@@ -13,20 +13,20 @@ import (
 const (
 	// validatorName is the program of Khronos' SPIRV-Tools that checks modules.
 	validatorName = "spirv-val"
-	// validatorTime bounds one run of it. It takes milliseconds, for large modules too.
+	// validatorTime limits one run, which takes milliseconds even for large modules.
 	validatorTime = 30 * time.Second
-	// validatorText bounds what is kept of what it says, in bytes.
+	// validatorText limits the output that is kept, in bytes.
 	validatorText = 4096
 )
 
 // validator runs the checks of Options.Validate.
 type validator struct {
-	// path is the program's.
+	// path is the path of the program.
 	path string
 	time time.Duration
 }
 
-// findValidator looks for the program where the environment says.
+// findValidator searches for the program in the PATH.
 func findValidator() (*validator, error) {
 	path, err := exec.LookPath(validatorName)
 	if err != nil {
@@ -35,11 +35,11 @@ func findValidator() (*validator, error) {
 	return &validator{path: path, time: validatorTime}, nil
 }
 
-// check has the program read a module. Its error carries what the program says.
+// check runs the program on a module. Its error contains the program's output.
 func (v *validator) check(name string, module []byte) error {
 	ctx, cancel := context.WithTimeout(context.Background(), v.time)
 	defer cancel()
-	// Devices are opened with scalar block layout where they have it.
+	// Devices are opened with scalar block layout if they support it.
 	command := exec.CommandContext(ctx, v.path, "--target-env", "vulkan1.3", "--scalar-block-layout", "-")
 	var said firstBytes
 	command.Stdin, command.Stdout, command.Stderr = bytes.NewReader(module), &said, &said

@@ -11,16 +11,15 @@ import (
 	"github.com/vkomp/vkomp/tasks"
 )
 
-// Taskwait waits for the children that the current task has generated so far
-// (OpenMP taskwait) and returns their failures joined; of many with one label and one
-// text the first, with the number of the others. With depend items it waits
-// only for those that a task with these items would follow (OpenMP 5.0 taskwait
-// with depend), and returns the failure of one of them; MutexInOutSet is
-// ErrInvalidDepend there.
+// Taskwait waits for the children that the current task has generated so far (OpenMP
+// taskwait) and returns their failures, joined; of several with the same label and text it
+// returns the first with the number of the others. With depend items it waits only for the
+// children on which a task with these items would depend (OpenMP 5.0 taskwait with depend),
+// and returns the failure of one of them; MutexInOutSet is then ErrInvalidDepend.
 //
-// When ctx ends first its cause is returned. Tasks generated with that ctx which
-// have not started are dropped when their turn comes; what runs goes on, and its
-// slices stay the runtime's until a later Taskwait returns.
+// If ctx ends first, its cause is returned. Tasks that were generated with that ctx and have
+// not started are dropped; running tasks go on, and their slices belong to the runtime until a
+// later Taskwait has returned.
 func (rt *Runtime) Taskwait(ctx context.Context, depend ...Depend) error {
 	var err error
 	if t := rt.tool.Load(); t == nil {
@@ -60,9 +59,9 @@ func (rt *Runtime) taskwait(ctx context.Context, depend []Depend) error {
 	return err
 }
 
-// TaskwaitNoWait generates an empty task with these depend items (OpenMP 5.1
-// taskwait nowait depend): a join node that later tasks can depend on, and that
-// blocks nobody. Between target tasks of one device the device keeps its order.
+// TaskwaitNoWait generates an empty task with these depend items (OpenMP 5.1 taskwait nowait
+// depend), on which later tasks can depend. It does not block. The order of target tasks of
+// one device is kept by the device.
 func (rt *Runtime) TaskwaitNoWait(ctx context.Context, depend ...Depend) error {
 	passed := newClauses()
 	defer passed.giveBack()
@@ -115,7 +114,7 @@ func (rt *Runtime) join(ctx context.Context, label string, depend []tasks.Depend
 	return err
 }
 
-// joiner carries out the empty task of a join, where its predecessors are.
+// joiner runs the empty task of a join on the device of its predecessors.
 type joiner struct{ rt *Runtime }
 
 // Start implements tasks.Runner.
@@ -132,16 +131,15 @@ func (j joiner) Start(n *tasks.Node, w *tasks.Work) {
 // Drop implements tasks.Runner.
 func (joiner) Drop(*tasks.Node) {}
 
-// Taskgroup calls body and then waits for all tasks that were generated in it,
-// and for their descendants (OpenMP taskgroup construct). It returns the error of
-// body, and the first failure of a task that no wait inside has reported; a panic
-// in body is a *PanicError. ErrCancelled is no error of the taskgroup that was
-// cancelled, but it is one of those inside it.
+// Taskgroup calls body and then waits for all tasks that were generated in it, and for their
+// descendants (OpenMP taskgroup construct). It returns the error of body and the first failure
+// of a task that no wait inside has reported; a panic in body is a *PanicError. ErrCancelled
+// is not an error of the taskgroup that was cancelled, but of those inside it.
 //
-// When ctx ends first its cause is returned, as by Taskwait. What has failed by then, or
-// fails later, is returned by the wait around the taskgroup, but keeps nothing from
-// running that is generated after it. Tasks that are dropped because ctx has ended are no
-// failures then.
+// If ctx ends first, its cause is returned, as by Taskwait. Failures of the group's tasks, by
+// then or later, are returned by the enclosing wait, but do not prevent tasks that are
+// generated after the group from running. Tasks that are dropped because ctx has ended do not
+// count as failed then.
 func (rt *Runtime) Taskgroup(ctx context.Context, body func(ctx context.Context) error) error {
 	if err := rt.construct(ctx); err != nil {
 		return fmt.Errorf("vkomp: %w", err)
@@ -152,7 +150,7 @@ func (rt *Runtime) Taskgroup(ctx context.Context, body func(ctx context.Context)
 	return rt.taskgroup(ctx, body)
 }
 
-// taskgroup is Taskgroup for a construct that has begun: body is called in any case.
+// taskgroup is Taskgroup for a construct that has begun: body is always called.
 func (rt *Runtime) taskgroup(ctx context.Context, body func(ctx context.Context) error) (err error) {
 	c := rt.current(ctx)
 	region := rt.tool.Load().sync(c, ompt.SyncRegionTaskgroup)
@@ -161,7 +159,7 @@ func (rt *Runtime) taskgroup(ctx context.Context, body func(ctx context.Context)
 	bodies, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	c.inside = &taskgroup{group, cancel, rt.race.group(c)}
-	// Deferred, because a body can leave by runtime.Goexit.
+	// Deferred, because the body may call runtime.Goexit.
 	defer func() {
 		w := rt.race.waits(c, c.inside)
 		region.wait(ompt.ScopeBegin)
@@ -183,13 +181,12 @@ func (rt *Runtime) taskgroup(ctx context.Context, body func(ctx context.Context)
 	return protect.Call(func() error { return body(context.WithValue(bodies, regionKey{rt}, &c)) })
 }
 
-// CancelTaskgroup cancels the innermost taskgroup (OpenMP cancel taskgroup), which
-// can be that of a [Runtime.TargetData]: its tasks that have not started are
-// dropped, which is no failure; the contexts of the bodies that run end with
-// ErrCancelled as their cause; kernels run to their end. It returns ErrCancelled,
-// for the body to return, which is no failure of its task then. Unless
-// OMP_CANCELLATION is true it does nothing and returns nil. Outside of any
-// taskgroup it is ErrInvalidArgument.
+// CancelTaskgroup cancels the innermost taskgroup (OpenMP cancel taskgroup), which can be
+// that of a [Runtime.TargetData]. Its tasks that have not started are dropped, which is not a
+// failure; the contexts of running bodies end with ErrCancelled as their cause; running
+// kernels complete. It returns ErrCancelled, which the body should return and which is not a
+// failure of its task then. Unless OMP_CANCELLATION is true it does nothing and returns nil.
+// Outside of any taskgroup it is ErrInvalidArgument.
 func (rt *Runtime) CancelTaskgroup(ctx context.Context) error {
 	inside := rt.current(ctx).inside
 	if inside == nil {
@@ -203,8 +200,8 @@ func (rt *Runtime) CancelTaskgroup(ctx context.Context) error {
 	return ErrCancelled
 }
 
-// CancellationPoint returns ErrCancelled when the innermost taskgroup is
-// cancelled, else nil (OpenMP cancellation point taskgroup).
+// CancellationPoint returns ErrCancelled if the innermost taskgroup is cancelled, else nil
+// (OpenMP cancellation point taskgroup).
 func (rt *Runtime) CancellationPoint(ctx context.Context) error {
 	if c := rt.current(ctx); c.group().Cancelled() {
 		return ErrCancelled
