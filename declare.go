@@ -57,7 +57,7 @@ func (rt *Runtime) declareTarget(ctx context.Context, d *DeclareTarget) error {
 		dev.life.Lock()
 		defer dev.life.Unlock()
 	}
-	if items, err = rt.undeclared(items); err != nil {
+	if items, err = rt.undeclaredLocked(items); err != nil {
 		return fmt.Errorf("%s: %w", label, err)
 	}
 	if len(items) == 0 {
@@ -78,7 +78,7 @@ func (rt *Runtime) declareTarget(ctx context.Context, d *DeclareTarget) error {
 		}
 	}
 	for _, dev := range opened {
-		if err := dev.declare(dev.opened(), label, items); err != nil {
+		if err := dev.declareLocked(dev.opened(), label, items); err != nil {
 			return fmt.Errorf("on device %d: %w", dev.number, err)
 		}
 	}
@@ -116,9 +116,9 @@ func (d *DeclareTarget) items() ([]memory.Map, error) {
 	return items, nil
 }
 
-// undeclared returns those of the items, sorted as by DeclareTarget.items, that are not yet
+// undeclaredLocked returns those of the items, sorted as by DeclareTarget.items, that are not yet
 // declared and not contained in another. The caller holds every device's life.
-func (rt *Runtime) undeclared(items []memory.Map) ([]memory.Map, error) {
+func (rt *Runtime) undeclaredLocked(items []memory.Map) ([]memory.Map, error) {
 	var fresh []memory.Map
 	for _, m := range items {
 		inside := false
@@ -140,8 +140,8 @@ func (rt *Runtime) undeclared(items []memory.Map) ([]memory.Map, error) {
 	return fresh, nil
 }
 
-// declare gives items storage on the device, whose scheduler is s. The caller holds d.life.
-func (d *device) declare(s *sched.Scheduler, label string, items []memory.Map) error {
+// declareLocked gives items storage on the device, whose scheduler is s. The caller holds d.life.
+func (d *device) declareLocked(s *sched.Scheduler, label string, items []memory.Map) error {
 	if len(items) == 0 {
 		return nil
 	}

@@ -183,14 +183,14 @@ func (d *device) open() (*sched.Scheduler, error) {
 	if observed != nil {
 		observed.initialize(s)
 	}
-	if err := d.declare(s, "declare target", d.rt.declared); err != nil {
+	if err := d.declareLocked(s, "declare target", d.rt.declared); err != nil {
 		return nil, errors.Join(fmt.Errorf("open device %d (%s): %w", d.number, p.Name, err), s.Close())
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.scheduler, d.vulkan, d.tool = s, vd, observed
 	d.live.Store(s)
-	d.objects = interop.NewDevice(d.interopOptions(s))
+	d.objects = interop.NewDevice(d.interopOptionsLocked(s))
 	return s, nil
 }
 
@@ -220,9 +220,9 @@ func (d *device) interop() *interop.Device {
 	return d.objects
 }
 
-// interopOptions returns the options for the interop objects of an open device. The caller
+// interopOptionsLocked returns the options for the interop objects of an open device. The caller
 // holds d.mu.
-func (d *device) interopOptions(s *sched.Scheduler) interop.Options {
+func (d *device) interopOptionsLocked(s *sched.Scheduler) interop.Options {
 	o := interop.Options{
 		Number: d.number,
 		Domain: tasks.Domain(d.number + 1),

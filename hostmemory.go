@@ -65,24 +65,24 @@ func (m *hostMemory) find(p *DevicePtr) (memory.Section, error) {
 	if storage, ok := m.live[p.block.number]; ok {
 		return storage, nil
 	}
-	return memory.Section{}, m.stale(p)
+	return memory.Section{}, m.staleLocked(p)
 }
 
 // freeable returns the size of the allocation to whose beginning p points.
 func (m *hostMemory) freeable(p *DevicePtr) (uint64, error) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	storage, err := m.whole(p)
+	storage, err := m.wholeLocked(p)
 	return storage.Size, err
 }
 
-// whole returns the storage of the allocation to whose beginning p points. The caller holds
+// wholeLocked returns the storage of the allocation to whose beginning p points. The caller holds
 // m.mu.
-func (m *hostMemory) whole(p *DevicePtr) (memory.Section, error) {
+func (m *hostMemory) wholeLocked(p *DevicePtr) (memory.Section, error) {
 	storage, ok := m.live[p.block.number]
 	switch {
 	case !ok:
-		return storage, m.stale(p)
+		return storage, m.staleLocked(p)
 	case p.at != 0:
 		return storage, fmt.Errorf("%w: %v is %d bytes from the beginning of the allocation %v", ErrInvalidPointer, *p, p.at, storage)
 	}
@@ -93,7 +93,7 @@ func (m *hostMemory) whole(p *DevicePtr) (memory.Section, error) {
 func (m *hostMemory) free(p *DevicePtr) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	storage, err := m.whole(p)
+	storage, err := m.wholeLocked(p)
 	if err != nil {
 		return err
 	}
@@ -129,9 +129,9 @@ func (h *hostMemory) report(m *DeviceMemory) {
 	m.Allocated = MemoryCount(h.allocated)
 }
 
-// stale returns the error for a pointer into an allocation that is not live. The caller holds
+// staleLocked returns the error for a pointer into an allocation that is not live. The caller holds
 // m.mu.
-func (m *hostMemory) stale(p *DevicePtr) error {
+func (m *hostMemory) staleLocked(p *DevicePtr) error {
 	at := uintptr(p.Address())
 	for _, storage := range m.live {
 		if storage.Start() <= at && at < storage.End() {

@@ -161,17 +161,17 @@ func (c *interopConstruct) generate(t *Task, w *tasks.Work) (generated bool, err
 	defer c.device.order.Unlock()
 	if c.merged {
 		c.started = true
-		err = c.failures(true)
+		err = c.failuresLocked(true)
 	}
 	joins := c.joins()
 	for i := range c.parts {
 		p := &c.parts[i]
 		if !c.merged || joins {
-			p.step = p.stream.addConstruct(c)
+			p.step = p.stream.addConstructLocked(c)
 		}
 		p.last = p.stream.last.Load()
 	}
-	c.device.advance(w, c.parts[0].stream)
+	c.device.advanceLocked(w, c.parts[0].stream)
 	return true, err
 }
 
@@ -187,7 +187,7 @@ func (p *part) gather(w *tasks.Work) error {
 	if !st.implicit.Load() || st.destroyed.Load() {
 		return nil
 	}
-	if err := st.gather(w); err != nil && st.lost() == nil {
+	if err := st.gatherLocked(w); err != nil && st.lost() == nil {
 		return err
 	}
 	// What was submitted to a device that is lost comes to nothing.
@@ -219,12 +219,12 @@ func (c *interopConstruct) usable() error {
 	return nil
 }
 
-// failures returns what foreign work failed with that came before, where no construct is
+// failuresLocked returns what foreign work failed with that came before, where no construct is
 // between them, and forgets it if that is asked for; the device's order is held.
-func (c *interopConstruct) failures(forget bool) error {
+func (c *interopConstruct) failuresLocked(forget bool) error {
 	var errs []error
 	for _, p := range c.parts {
-		if first := p.stream.firstConstruct(); first != nil && first != c {
+		if first := p.stream.firstConstructLocked(); first != nil && first != c {
 			continue
 		}
 		errs = append(errs, p.stream.failure)
@@ -270,47 +270,47 @@ func (c *interopConstruct) begin(n *tasks.Node, w *tasks.Work) {
 			p.step.started++
 		}
 	}
-	c.device.advance(w, c.parts[0].stream)
+	c.device.advanceLocked(w, c.parts[0].stream)
 }
 
 // Drop implements tasks.Runner; such a task is always run.
 func (*interopConstruct) Drop(*tasks.Node) {}
 
-// due reports whether nothing is before the construct that is not sent: another of those
+// dueLocked reports whether nothing is before the construct that is not sent: another of those
 // without tasks is before it too, since these come one after the other, as included tasks
 // do. The device's order is held.
-func (c *interopConstruct) due() bool {
+func (c *interopConstruct) dueLocked() bool {
 	for _, p := range c.parts {
-		if p.stream.steps[0] != p.step || c.merged && p.step.firstMerged() != c {
+		if p.stream.steps[0] != p.step || c.merged && p.step.firstMergedLocked() != c {
 			return false
 		}
 	}
 	return true
 }
 
-// firstMerged returns the first construct of a step that has no task.
-func (s *step) firstMerged() *interopConstruct {
+// firstMergedLocked returns the first construct of a step that has no task.
+func (s *step) firstMergedLocked() *interopConstruct {
 	k := slices.IndexFunc(s.constructs, func(c *interopConstruct) bool { return c.merged })
 	return s.constructs[k]
 }
 
-// first returns the first construct of a step that can be sent, or nil; the device's
+// firstLocked returns the first construct of a step that can be sent, or nil; the device's
 // order is held.
-func (s *step) first() *interopConstruct {
+func (s *step) firstLocked() *interopConstruct {
 	if s.started == 0 {
 		return nil
 	}
 	for _, c := range s.constructs {
-		if c.started && c.due() {
+		if c.started && c.dueLocked() {
 			return c
 		}
 	}
 	return nil
 }
 
-// awaits describes what the first construct of the first step waits for; the device's
+// awaitsLocked describes what the first construct of the first step waits for; the device's
 // order is held.
-func (s *step) awaits() string {
+func (s *step) awaitsLocked() string {
 	c := s.constructs[0]
 	if c.started {
 		for _, p := range c.parts {
@@ -322,8 +322,8 @@ func (s *step) awaits() string {
 	return "its predecessors"
 }
 
-// send submits a construct that is due; the device's order is held.
-func (c *interopConstruct) send(w *tasks.Work) {
+// sendLocked submits a construct that is due; the device's order is held.
+func (c *interopConstruct) sendLocked(w *tasks.Work) {
 	var f sched.Foreign
 	var points []point
 	for _, p := range c.parts {
@@ -333,9 +333,9 @@ func (c *interopConstruct) send(w *tasks.Work) {
 		points = append(points, point{p.stream, value})
 	}
 	// Foreign work comes after a construct that could not be submitted all the same.
-	switch err := c.submit(f, w); {
+	switch err := c.submitLocked(f, w); {
 	case err != nil && c.merged:
-		c.device.signalFromHost(points)
+		c.device.signalFromHostLocked(points)
 	case err != nil:
 		c.device.background.Go(func() { c.complete(points) })
 	}
@@ -343,12 +343,12 @@ func (c *interopConstruct) send(w *tasks.Work) {
 		k := slices.Index(p.step.constructs, c)
 		p.step.constructs = slices.Delete(p.step.constructs, k, k+1)
 		p.step.started--
-		p.stream.leave()
+		p.stream.leaveLocked()
 	}
 }
 
-// submit makes the construct's submission. An error is the task's.
-func (c *interopConstruct) submit(f sched.Foreign, w *tasks.Work) error {
+// submitLocked makes the construct's submission. An error is the task's.
+func (c *interopConstruct) submitLocked(f sched.Foreign, w *tasks.Work) error {
 	if c.merged {
 		err := c.device.Shared.Order(f.Waits, f.Signals)
 		if err != nil {
@@ -368,11 +368,11 @@ func (c *interopConstruct) submit(f sched.Foreign, w *tasks.Work) error {
 		})
 		return nil
 	}
-	f.Failure = c.failures(false)
+	f.Failure = c.failuresLocked(false)
 	if err := c.device.Scheduler.Order(c.node, f, w); err != nil {
 		return err
 	}
-	_ = c.failures(true)
+	_ = c.failuresLocked(true)
 	c.node.Release()
 	return nil
 }
@@ -384,5 +384,5 @@ func (c *interopConstruct) complete(points []point) {
 	c.node.Release()
 	c.device.order.Lock()
 	defer c.device.order.Unlock()
-	c.device.signalFromHost(points)
+	c.device.signalFromHostLocked(points)
 }

@@ -156,7 +156,7 @@ func (d *Device) Init(types Types) (Object, error) {
 		d.alive++
 		return o, nil
 	}
-	st, err := d.newStream(o.String(), d.objects)
+	st, err := d.newStreamLocked(o.String(), d.objects)
 	if err != nil {
 		return None, err
 	}
@@ -166,9 +166,9 @@ func (d *Device) Init(types Types) (Object, error) {
 	return o, nil
 }
 
-// newStream returns a stream, with a semaphore that another object is done with if
+// newStreamLocked returns a stream, with a semaphore that another object is done with if
 // there is one; d.mu is held.
-func (d *Device) newStream(name string, number int) (*stream, error) {
+func (d *Device) newStreamLocked(name string, number int) (*stream, error) {
 	st := &stream{name: name, number: number, device: d, queue: d.Shared, changed: make(chan struct{})}
 	for i, r := range d.retired {
 		if value, err := d.Timelines.SemaphoreValue(r.semaphore); err == nil && r.spent(value) {

@@ -57,7 +57,7 @@ func (d *Device) release(all []*stream, errs *[]error) (done bool) {
 func (st *stream) releaseDue(ours bool, errs *[]error) (done bool) {
 	st.device.order.Lock()
 	defer st.device.order.Unlock()
-	value, err := st.forgetReached()
+	value, err := st.forgetReachedLocked()
 	if err != nil || len(st.foreign) == 0 || st.foreign[0].ours != ours || value < st.foreign[0].value-1 {
 		return err == nil
 	}
@@ -103,7 +103,7 @@ func (d *Device) finish(all []*stream, deadline time.Time) error {
 		if learned && len(errs) == before && wait == hostSignalLook {
 			left = slices.DeleteFunc(left, func(st *stream) bool {
 				st.giveUp()
-				raised := st.raiseNow(st.last.Load())
+				raised := st.raise(st.last.Load())
 				if raised {
 					errs = append(errs, st.neverSignalled(st.last.Load()))
 				}

@@ -114,17 +114,17 @@ func (st *stream) before(value uint64) []vk.SemaphoreValue {
 	return st.at(value - 1)
 }
 
-// add appends a step of one value; adding and the device's order are held.
-func (st *stream) add(s *step) *step {
+// addLocked appends a step of one value; adding and the device's order are held.
+func (st *stream) addLocked(s *step) *step {
 	st.last.Add(1)
 	s.signal = st.last.Load()
 	st.steps = append(st.steps, s)
 	return s
 }
 
-// addConstruct appends a construct, and returns the step that it is in; adding and the
+// addConstructLocked appends a construct, and returns the step that it is in; adding and the
 // device's order are held.
-func (st *stream) addConstruct(c *interopConstruct) *step {
+func (st *stream) addConstructLocked(c *interopConstruct) *step {
 	st.last.Add(1)
 	var s *step
 	if n := len(st.steps); n > 0 && st.steps[n-1].constructs != nil {
@@ -140,9 +140,9 @@ func (st *stream) addConstruct(c *interopConstruct) *step {
 	return s
 }
 
-// firstConstruct returns the first construct that is not sent, or nil; the device's order
+// firstConstructLocked returns the first construct that is not sent, or nil; the device's order
 // is held.
-func (st *stream) firstConstruct() *interopConstruct {
+func (st *stream) firstConstructLocked() *interopConstruct {
 	for _, s := range st.steps {
 		if len(s.constructs) > 0 {
 			return s.constructs[0]
@@ -166,20 +166,20 @@ func (st *stream) allSent() bool {
 	return st.sent == st.last.Load()
 }
 
-// advance sends the steps that can be, of some streams and of those that this lets go
+// advanceLocked sends the steps that can be, of some streams and of those that this lets go
 // on; order is held.
-func (d *Device) advance(w *tasks.Work, streams ...*stream) {
+func (d *Device) advanceLocked(w *tasks.Work, streams ...*stream) {
 	for len(streams) > 0 {
 		st := streams[0]
 		streams = streams[1:]
 		for len(st.steps) > 0 {
 			s := st.steps[0]
 			if s.constructs != nil {
-				c := s.first()
+				c := s.firstLocked()
 				if c == nil {
 					break
 				}
-				c.send(w)
+				c.sendLocked(w)
 				for _, p := range c.parts {
 					if p.stream != st {
 						streams = append(streams, p.stream)
@@ -195,20 +195,20 @@ func (d *Device) advance(w *tasks.Work, streams ...*stream) {
 				break
 			}
 			if s.host {
-				d.signalFromHost([]point{{st, s.signal}})
+				d.signalFromHostLocked([]point{{st, s.signal}})
 			} else {
 				if len(st.foreign) == cap(st.foreign) {
-					_, _ = st.forgetReached()
+					_, _ = st.forgetReachedLocked()
 				}
 				st.foreign = append(st.foreign, awaited{s.signal, s.gathered || s.submit != nil, s.gathered})
 			}
-			st.leave()
+			st.leaveLocked()
 		}
 	}
 }
 
-// leave notes that a value of the first step was sent; the device's order is held.
-func (st *stream) leave() {
+// leaveLocked notes that a value of the first step was sent; the device's order is held.
+func (st *stream) leaveLocked() {
 	if len(st.steps[0].constructs) == 0 {
 		st.steps[0] = nil
 		st.steps = st.steps[1:]
@@ -224,7 +224,7 @@ func (st *stream) run(w *tasks.Work, f func()) {
 	st.device.order.Lock()
 	defer st.device.order.Unlock()
 	f()
-	st.device.advance(w, st)
+	st.device.advanceLocked(w, st)
 }
 
 // call makes the submission of a step of Submit: everything before it is sent.
@@ -268,9 +268,9 @@ type point struct {
 	value  uint64
 }
 
-// signalFromHost signals values of some streams when all those before them are reached;
+// signalFromHostLocked signals values of some streams when all those before them are reached;
 // order is held.
-func (d *Device) signalFromHost(points []point) {
+func (d *Device) signalFromHostLocked(points []point) {
 	if d.lost() != nil {
 		return
 	}
@@ -280,7 +280,7 @@ func (d *Device) signalFromHost(points []point) {
 		now = now && err == nil && v >= p.value-1
 	}
 	for k := 0; now && k < len(points); k++ {
-		now = points[k].stream.raise(points[k].value)
+		now = points[k].stream.raiseLocked(points[k].value)
 	}
 	if now {
 		return
@@ -292,7 +292,7 @@ func (d *Device) signalFromHost(points []point) {
 			}
 		}
 		for _, p := range points {
-			for !p.stream.raiseNow(p.value) {
+			for !p.stream.raise(p.value) {
 				// Somebody else may, in the time until the next try.
 				_, _ = d.Timelines.WaitSemaphore(p.stream.semaphore, p.value, hostSignalLook)
 			}
@@ -317,9 +317,9 @@ func (st *stream) reaches(value uint64) bool {
 	}
 }
 
-// raise signals a value from the host, if the semaphore has not reached it, and reports
+// raiseLocked signals a value from the host, if the semaphore has not reached it, and reports
 // whether that is to be tried again no more; the device's order is held.
-func (st *stream) raise(value uint64) bool {
+func (st *stream) raiseLocked(value uint64) bool {
 	t := st.device.Timelines
 	v, err := t.SemaphoreValue(st.semaphore)
 	if err == nil && v < value {
@@ -328,11 +328,11 @@ func (st *stream) raise(value uint64) bool {
 	return err == nil || ended(err)
 }
 
-// raiseNow is raise for who does not hold the order.
-func (st *stream) raiseNow(value uint64) bool {
+// raise is raiseLocked for callers that do not hold the order.
+func (st *stream) raise(value uint64) bool {
 	st.device.order.Lock()
 	defer st.device.order.Unlock()
-	return st.raise(value)
+	return st.raiseLocked(value)
 }
 
 // usable refuses what was not given in time. Closing withdraws what there is with the
@@ -357,22 +357,22 @@ func (st *stream) isOver() bool {
 // has been given up.
 const hostSignalLook = 100 * time.Millisecond
 
-// gather makes a step of what was submitted to the object's own queue; adding is held.
-func (st *stream) gather(w *tasks.Work) error {
+// gatherLocked makes a step of what was submitted to the object's own queue; adding is held.
+func (st *stream) gatherLocked(w *tasks.Work) error {
 	next := st.last.Load() + 1
 	if err := st.queue.Order(st.before(next), st.at(next)); err != nil {
 		return err
 	}
-	st.run(w, func() { st.add(&step{ready: true, gathered: true}) })
+	st.run(w, func() { st.addLocked(&step{ready: true, gathered: true}) })
 	return nil
 }
 
-// explicit ends the implicit protocol; adding is held.
-func (st *stream) explicit(w *tasks.Work) error {
+// explicitLocked ends the implicit protocol; adding is held.
+func (st *stream) explicitLocked(w *tasks.Work) error {
 	if !st.implicit.Load() {
 		return nil
 	}
-	if err := st.gather(w); err != nil {
+	if err := st.gatherLocked(w); err != nil {
 		return err
 	}
 	st.device.order.Lock()
@@ -390,13 +390,13 @@ func (st *stream) next() (wait, signal uint64, err error) {
 	if err := st.usable(); err != nil {
 		return 0, 0, err
 	}
-	if err := st.explicit(w); err != nil {
+	if err := st.explicitLocked(w); err != nil {
 		return 0, 0, err
 	}
 	st.run(w, func() {
 		if err = st.usable(); err == nil {
 			wait = st.last.Load()
-			signal = st.add(&step{foreign: true}).signal
+			signal = st.addLocked(&step{foreign: true}).signal
 		}
 	})
 	return wait, signal, err
@@ -423,7 +423,7 @@ func (st *stream) submitted(value uint64, host bool) (err error) {
 	last := uint64(0)
 	st.run(w, func() {
 		last = st.last.Load()
-		err = st.mark(value, host)
+		err = st.markLocked(value, host)
 	})
 	if value != last+1 || host {
 		return err
@@ -432,20 +432,20 @@ func (st *stream) submitted(value uint64, host bool) (err error) {
 	defer st.adding.Unlock()
 	st.run(w, func() {
 		if value == st.last.Load()+1 && st.usable() == nil {
-			st.add(&step{foreign: true})
+			st.addLocked(&step{foreign: true})
 		}
-		err = st.mark(value, false)
+		err = st.markLocked(value, false)
 	})
 	if err != nil {
 		return err
 	}
-	return st.explicit(w)
+	return st.explicitLocked(w)
 }
 
-// mark notes that foreign work was submitted that was announced; the device's order is
+// markLocked notes that foreign work was submitted that was announced; the device's order is
 // held.
-func (st *stream) mark(value uint64, host bool) error {
-	switch s := st.find(value); {
+func (st *stream) markLocked(value uint64, host bool) error {
+	switch s := st.findLocked(value); {
 	case value > st.last.Load() || value <= st.first:
 		return fmt.Errorf("%w: %s: value %d was not handed out: the last one was %d", ErrInvalid, st.name, value, st.last.Load())
 	case s == nil:
@@ -472,7 +472,7 @@ func (st *stream) submit(ctx context.Context, f func(queue uintptr) error) (err 
 	if !st.implicit.Load() {
 		st.run(w, func() {
 			if err = st.usable(); err == nil {
-				st.add(&step{foreign: true, submit: f, ctx: ctx})
+				st.addLocked(&step{foreign: true, submit: f, ctx: ctx})
 			}
 		})
 		return err
@@ -492,8 +492,8 @@ func (st *stream) lend(f func(queue uintptr) error) error {
 	return protect.Call(func() error { return f(st.queue.Handle()) })
 }
 
-// find returns the step of a value that is not sent, or nil; the device's order is held.
-func (st *stream) find(value uint64) *step {
+// findLocked returns the step of a value that is not sent, or nil; the device's order is held.
+func (st *stream) findLocked(value uint64) *step {
 	last := st.sent
 	if value <= last {
 		return nil
@@ -537,7 +537,7 @@ func (st *stream) awaits() string {
 	if st.over {
 		return ""
 	}
-	value, err := st.forgetReached()
+	value, err := st.forgetReachedLocked()
 	switch {
 	case ended(err):
 		return ""
@@ -550,7 +550,7 @@ func (st *stream) awaits() string {
 	case len(st.steps) > 0 && st.steps[0].foreign:
 		return fmt.Sprintf("%s awaits value %d, which no foreign work was submitted to signal", st.name, st.steps[0].signal)
 	case len(st.steps) > 0:
-		return fmt.Sprintf("%s has a construct, of value %d, that awaits %s", st.name, st.sent+1, st.steps[0].awaits())
+		return fmt.Sprintf("%s has a construct, of value %d, that awaits %s", st.name, st.sent+1, st.steps[0].awaitsLocked())
 	}
 	return ""
 }
@@ -560,7 +560,7 @@ func (st *stream) awaits() string {
 func (st *stream) gathered() (value uint64, only bool) {
 	st.device.order.Lock()
 	defer st.device.order.Unlock()
-	if _, err := st.forgetReached(); ended(err) || len(st.steps) > 0 {
+	if _, err := st.forgetReachedLocked(); ended(err) || len(st.steps) > 0 {
 		return 0, false
 	}
 	for _, a := range st.foreign {
@@ -572,9 +572,9 @@ func (st *stream) gathered() (value uint64, only bool) {
 	return value, true
 }
 
-// forgetReached takes the foreign values that are reached off the list, and returns the
+// forgetReachedLocked takes the foreign values that are reached off the list, and returns the
 // semaphore's value; the device's order is held.
-func (st *stream) forgetReached() (uint64, error) {
+func (st *stream) forgetReachedLocked() (uint64, error) {
 	value, err := st.device.Timelines.SemaphoreValue(st.semaphore)
 	if err != nil {
 		return 0, err

@@ -160,41 +160,41 @@ func (a *Allocator) allocate(size uint64, s *Storage) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if invariants.Enabled {
-		defer a.holds()
+		defer a.holdsLocked()
 	}
 	if a.closed {
 		return fmt.Errorf("memory: allocate %d bytes: %w", size, ErrClosed)
 	}
 	granules := (size-1)>>a.shift + 1
 	if limit := a.options.MaxAllocation; limit != 0 && granules > limit>>a.shift {
-		return a.outOfMemory(size, fmt.Errorf("above the largest allocation, %d bytes", limit))
+		return a.outOfMemoryLocked(size, fmt.Errorf("above the largest allocation, %d bytes", limit))
 	}
 	if granules > ^uint64(0)>>a.shift {
-		return a.outOfMemory(size, errors.New("above what 64 bits can address"))
+		return a.outOfMemoryLocked(size, errors.New("above what 64 bits can address"))
 	}
 
 	var b *block
 	var c *chunk
 	var err error
 	if granules<<a.shift > a.options.MaxBlock/2 {
-		b, err = a.takeDedicated(granules)
+		b, err = a.takeDedicatedLocked(granules)
 		if err == nil {
 			c = b.first
 		}
 	} else {
 		c = a.index.find(granules, false)
 		if c == nil {
-			c, err = a.grow(granules)
+			c, err = a.growLocked(granules)
 		}
 		if err == nil {
 			b = c.region.owner
-			a.removeFromEmpty(b)
+			a.removeFromEmptyLocked(b)
 			a.index.take(c, granules)
 		}
 	}
 	if err != nil {
 		if errors.Is(err, ErrOutOfMemory) {
-			return a.outOfMemory(size, err)
+			return a.outOfMemoryLocked(size, err)
 		}
 		return fmt.Errorf("memory: allocate %d bytes: %w", size, err)
 	}
@@ -225,7 +225,7 @@ func (a *Allocator) Free(s Storage, lastUse timeline.Frontier) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if invariants.Enabled {
-		defer a.holds()
+		defer a.holdsLocked()
 	}
 	if a.closed {
 		return fmt.Errorf("memory: free %d bytes at %d: %w", s.Size, s.Offset, ErrClosed)
@@ -243,7 +243,7 @@ func (a *Allocator) Free(s Storage, lastUse timeline.Frontier) error {
 		a.index.give(c, lastUse)
 	}
 	if b.live == 0 {
-		a.trim()
+		a.trimLocked()
 		a.empty = append(a.empty, b)
 	}
 	return nil
@@ -256,9 +256,9 @@ func (a *Allocator) Trim() uint64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if invariants.Enabled {
-		defer a.holds()
+		defer a.holdsLocked()
 	}
-	return a.trim()
+	return a.trimLocked()
 }
 
 // Close gives all blocks back to the heap, whatever their last use, so the device
@@ -268,13 +268,13 @@ func (a *Allocator) Close() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if invariants.Enabled {
-		defer a.holds()
+		defer a.holdsLocked()
 	}
 	if a.closed {
 		return nil
 	}
 	a.closed = true
-	err := a.leaks()
+	err := a.leaksLocked()
 	for _, b := range a.blocks {
 		a.heap.FreeBlock(b.heap)
 	}
@@ -283,9 +283,9 @@ func (a *Allocator) Close() error {
 	return err
 }
 
-// takeDedicated returns a block for a single allocation of granules, marked as in
+// takeDedicatedLocked returns a block for a single allocation of granules, marked as in
 // use. It reuses an empty dedicated block if at most an eighth of it is wasted.
-func (a *Allocator) takeDedicated(granules uint64) (*block, error) {
+func (a *Allocator) takeDedicatedLocked(granules uint64) (*block, error) {
 	var best *block
 	for _, b := range a.empty {
 		if b.dedicated && b.size >= granules && b.size-granules <= granules/8 && (best == nil || b.size < best.size) {
@@ -294,31 +294,31 @@ func (a *Allocator) takeDedicated(granules uint64) (*block, error) {
 	}
 	if best == nil {
 		var err error
-		best, err = a.newBlock(granules<<a.shift, true)
-		if errors.Is(err, ErrOutOfMemory) && a.trim() > 0 {
-			best, err = a.newBlock(granules<<a.shift, true)
+		best, err = a.newBlockLocked(granules<<a.shift, true)
+		if errors.Is(err, ErrOutOfMemory) && a.trimLocked() > 0 {
+			best, err = a.newBlockLocked(granules<<a.shift, true)
 		}
 		if err != nil {
 			return nil, err
 		}
 	} else {
-		a.removeFromEmpty(best)
+		a.removeFromEmptyLocked(best)
 	}
 	best.first.free = false
 	best.live++
 	return best, nil
 }
 
-// grow returns an indexed chunk of at least granules. It makes a new block; if the
+// growLocked returns an indexed chunk of at least granules. It makes a new block; if the
 // heap refuses, it searches the existing blocks exhaustively.
-func (a *Allocator) grow(granules uint64) (*chunk, error) {
+func (a *Allocator) growLocked(granules uint64) (*chunk, error) {
 	need := granules << a.shift
 	size := a.options.MinBlock
 	for size <= a.options.MaxBlock/2 && size*2 <= a.pooledBytes/growthShare {
 		size *= 2
 	}
 	size = max(size, need)
-	b, err := a.newBlock(size, false)
+	b, err := a.newBlockLocked(size, false)
 	if err == nil {
 		return b.first, nil
 	}
@@ -328,9 +328,9 @@ func (a *Allocator) grow(granules uint64) (*chunk, error) {
 	if c := a.index.find(granules, true); c != nil {
 		return c, nil
 	}
-	a.trim()
+	a.trimLocked()
 	for {
-		b, err = a.newBlock(size, false)
+		b, err = a.newBlockLocked(size, false)
 		if err == nil {
 			return b.first, nil
 		}
@@ -344,9 +344,9 @@ func (a *Allocator) grow(granules uint64) (*chunk, error) {
 	}
 }
 
-// newBlock takes a block of size bytes, a multiple of the alignment, from the
+// newBlockLocked takes a block of size bytes, a multiple of the alignment, from the
 // heap.
-func (a *Allocator) newBlock(size uint64, dedicated bool) (*block, error) {
+func (a *Allocator) newBlockLocked(size uint64, dedicated bool) (*block, error) {
 	if limit := a.options.MaxBlocks; limit != 0 && len(a.blocks) >= limit {
 		return nil, fmt.Errorf("%w: all %d blocks that the device allows are taken", ErrOutOfMemory, limit)
 	}
@@ -371,8 +371,8 @@ func (a *Allocator) newBlock(size uint64, dedicated bool) (*block, error) {
 	return b, nil
 }
 
-// trim gives back the empty blocks that the device no longer uses.
-func (a *Allocator) trim() uint64 {
+// trimLocked gives back the empty blocks that the device no longer uses.
+func (a *Allocator) trimLocked() uint64 {
 	var bytes uint64
 	a.empty = slices.DeleteFunc(a.empty, func(b *block) bool {
 		if done := a.options.Completed; done != nil && !done(b.first.lastUse) {
@@ -380,14 +380,14 @@ func (a *Allocator) trim() uint64 {
 		}
 		bytes += b.heap.Size
 		a.trimmedBlocks++
-		a.freeBlock(b)
+		a.freeBlockLocked(b)
 		return true
 	})
 	a.trimmedBytes += bytes
 	return bytes
 }
 
-func (a *Allocator) freeBlock(b *block) {
+func (a *Allocator) freeBlockLocked(b *block) {
 	a.index.retireRegion(&b.region, !b.dedicated)
 	last := len(a.blocks) - 1
 	a.blocks[b.index] = a.blocks[last]
@@ -401,8 +401,8 @@ func (a *Allocator) freeBlock(b *block) {
 	a.heap.FreeBlock(b.heap)
 }
 
-// removeFromEmpty takes b, which is about to be used, off the list of empty blocks.
-func (a *Allocator) removeFromEmpty(b *block) {
+// removeFromEmptyLocked takes b, which is about to be used, off the list of empty blocks.
+func (a *Allocator) removeFromEmptyLocked(b *block) {
 	if b.live > 0 {
 		return
 	}
@@ -411,7 +411,7 @@ func (a *Allocator) removeFromEmpty(b *block) {
 	}
 }
 
-func (a *Allocator) outOfMemory(asked uint64, cause error) error {
+func (a *Allocator) outOfMemoryLocked(asked uint64, cause error) error {
 	return &OutOfMemoryError{
 		Asked:      asked,
 		LiveBytes:  a.liveBytes,

@@ -7,9 +7,9 @@ func (t *Table) holds() {
 	}
 }
 
-// holds panics unless the allocator, whose lock the caller has, is valid.
-func (a *Allocator) holds() {
-	if err := a.validate(); err != nil {
+// holdsLocked panics unless the allocator, whose lock the caller has, is valid.
+func (a *Allocator) holdsLocked() {
+	if err := a.validateLocked(); err != nil {
 		panic(err)
 	}
 }

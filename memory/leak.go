@@ -177,9 +177,9 @@ func (l *Leaks) Report(where func(*Site) string) string {
 	return report.String()
 }
 
-// leaks returns an error that counts the storage still allocated, by site
+// leaksLocked returns an error that counts the storage still allocated, by site
 // where sites are recorded; nil when there is none.
-func (a *Allocator) leaks() error {
+func (a *Allocator) leaksLocked() error {
 	if a.allocations == 0 {
 		return nil
 	}

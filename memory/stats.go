@@ -86,11 +86,11 @@ func (a *Allocator) Stats() AllocatorStats {
 func (a *Allocator) Validate() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.validate()
+	return a.validateLocked()
 }
 
-// validate is Validate with the lock held.
-func (a *Allocator) validate() error {
+// validateLocked is Validate with the lock held.
+func (a *Allocator) validateLocked() error {
 	var pooled []*region
 	var pooledBytes, blockBytes, liveBytes uint64
 	allocations := 0

@@ -212,7 +212,7 @@ func (n *Node) letGoLocked() {
 func (n *Node) unblockLocked(w *Work) {
 	for i := range n.items {
 		if n.items[i].class == classMutex {
-			n.items[i].loc.wake(w)
+			n.items[i].loc.wakeLocked(w)
 		}
 	}
 }
@@ -252,8 +252,8 @@ func (l *location) leaveTo(m *Node) {
 	}
 }
 
-// wake starts what is blocked at l and can go.
-func (l *location) wake(w *Work) {
+// wakeLocked starts what is blocked at l and can go.
+func (l *location) wakeLocked(w *Work) {
 	var still nodeQueue
 	for m := l.blocked.pop(); m != nil; m = l.blocked.pop() {
 		switch at := m.obstacleLocked(); at {

@@ -194,7 +194,7 @@ func (s *Scope) meetLocked(from, n *Node) {
 
 // recordLocked makes a the newest access of its location.
 func (s *Scope) recordLocked(a *access) {
-	a.join(s)
+	a.joinLocked(s)
 	if a.loc == &s.everything {
 		// Whatever comes later follows the task, and with it all before.
 		s.epoch++

@@ -195,8 +195,8 @@ func (l *location) unlink() {
 	l.after, l.before = nil, nil
 }
 
-// join makes a the newest access of its location.
-func (a *access) join(s *Scope) {
+// joinLocked makes a the newest access of its location.
+func (a *access) joinLocked(s *Scope) {
 	l := a.loc
 	if l.epoch != s.epoch {
 		s.supersedeLocked(l)

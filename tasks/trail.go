@@ -202,15 +202,15 @@ func (t *trail) drop() {
 	}
 }
 
-// close says that one of the things that kept the trail open is gone. When it was
+// closeLocked says that one of the things that kept the trail open is gone. When it was
 // the last, complete tasks need not stay for it.
-func (t *trail) close() {
+func (t *trail) closeLocked() {
 	t.open--
 	if t.open > 0 {
 		return
 	}
 	for _, a := range t.after {
-		a.close()
+		a.closeLocked()
 	}
 	lingering := t.lingering
 	t.after, t.lingering = nil, nil
@@ -227,7 +227,7 @@ func (t *trail) close() {
 func (s *Scope) settledLocked() {
 	if t := s.trail; t != nil && !s.lastingLocked() {
 		s.trail = nil
-		t.close()
+		t.closeLocked()
 	}
 }
 
@@ -294,7 +294,7 @@ func (s *Scope) sweepLocked() {
 	}
 	stays(s.everything.cur, s.everything.prev, s.everything.older)
 	if s.tangle != nil {
-		s.tangle.mark(f.marks, s.onlookers > 0)
+		s.tangle.markLocked(f.marks, s.onlookers > 0)
 	}
 	for i := len(s.children) - 1; i >= 0; i-- {
 		n := s.children[i]
@@ -313,8 +313,8 @@ func (s *Scope) sweepLocked() {
 	s.keptLingering = s.lingering
 }
 
-// mark marks the tasks in the segments' history, and those superseded if that is asked for.
-func (t *tangle) mark(mark uint64, superseded bool) {
+// markLocked marks the tasks in the segments' history, and those superseded if that is asked for.
+func (t *tangle) markLocked(mark uint64, superseded bool) {
 	stays := func(g *generation, start, end uintptr) {
 		if g == nil {
 			return
