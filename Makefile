@@ -5,6 +5,12 @@ GO ?= go
 export GO
 # The packages of the module and those of the demo, a module of its own (see go.work).
 PACKAGES = ./... ./cmd/vkomp-demo/...
+# Packages whose tests use no device: they run once, and not on every driver.
+PURE = ./internal/... ./memory/... ./ompt ./sched/... ./tasks/... ./timeline/... ./traits/... ./vk/spirv ./tests/order/...
+# The others. The go command begins with the first, which take longest.
+DEVICE_PACKAGES = ./tests . ./vk $(filter-out $(shell $(GO) list $(PURE)),$(shell $(GO) list $(PACKAGES)))
+# vk's tests have queues of their own making, and need no layer that makes some.
+QUEUE_PACKAGES = $(filter-out ./vk %/vk,$(DEVICE_PACKAGES))
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME ?= 30s
 
@@ -32,10 +38,13 @@ check:
 	$(GO) vet $(PACKAGES)
 	DRIVERS=lavapipe scripts/test -short $(PACKAGES)
 
-# Everything, on lavapipe and then on SwiftShader, and a minute of stress.
+# Everything, on lavapipe and then on SwiftShader; what takes no seconds on both again through
+# the layer that shows several queues; and half a minute of stress.
 test: bin/vkomp-demo layers
 	scripts/setup test
-	scripts/test $(PACKAGES)
+	$(GO) test -count=1 $(PURE)
+	scripts/test $(DEVICE_PACKAGES)
+	LAYER=manyqueue scripts/test -short $(QUEUE_PACKAGES)
 	scripts/stress short
 
 # Foreign work between tasks, 10,000 rounds a way, 1,000 rounds of pauses, and 2,000 runtimes
@@ -56,15 +65,16 @@ mutations: bin/vkomp-demo layers
 	scripts/setup test
 	scripts/mutations
 
+# Tests that take seconds run here where they are about goroutines: see vktest.LongConcurrent.
 race:
 	scripts/setup test
-	DRIVERS=lavapipe scripts/test -race $(PACKAGES)
+	DRIVERS=lavapipe scripts/test -race -short ./sched $(DEVICE_PACKAGES) $(PURE)
 
 # A tool beside every runtime of the tests, which checks the events that it hears of. Tests
 # of what allocates nothing, and of no tool, are for runtimes without one.
 events:
 	scripts/setup test
-	VKOMP_CHECK_TOOL=1 DRIVERS=lavapipe scripts/test . ./tests ./interop -skip 'AllocateNothing|ControlTool'
+	VKOMP_CHECK_TOOL=1 DRIVERS=lavapipe scripts/test -short . ./tests ./interop -skip 'AllocateNothing|ControlTool'
 
 # What has to hold of the runtime's state is checked after every change.
 invariants:

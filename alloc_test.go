@@ -3,6 +3,7 @@
 package vkomp_test
 
 import (
+	"flag"
 	"testing"
 
 	"github.com/vkomp/vkomp/tests/vktest"
@@ -11,6 +12,16 @@ import (
 // Not under the race detector, which makes pools drop memory at random.
 func TestConstructsOnMappedDataAllocateNothing(t *testing.T) {
 	vktest.Long(t)
+	benchtime := flag.Lookup("test.benchtime")
+	before := benchtime.Value.String()
+	if err := benchtime.Value.Set("5000x"); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := benchtime.Value.Set(before); err != nil {
+			t.Error(err)
+		}
+	}()
 	for _, c := range constructs {
 		t.Run(c.name, func(t *testing.T) {
 			least := 1e9

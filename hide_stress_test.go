@@ -21,7 +21,7 @@ const stackStress = "VKOMP_TEST_STACK_STRESS"
 // as soon as the garbage collector meets it ("found bad pointer in Go heap"); so the test
 // runs in a process of its own, in which the collector never rests.
 func TestStackThatMovesInAConstruct(t *testing.T) {
-	vktest.Long(t)
+	vktest.LongConcurrent(t)
 	if os.Getenv(stackStress) != "" {
 		moveStacks(t)
 		return
@@ -56,7 +56,7 @@ func moveStacks(t *testing.T) {
 	// Somewhere on the way the stack is large enough for all but the evaluation of the
 	// sections, which is the deepest call of the construct.
 	calls := 4000
-	if goRaces {
+	if vktest.GoRaces {
 		calls = 2000
 	}
 	for k := range calls {

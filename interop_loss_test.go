@@ -20,7 +20,7 @@ import (
 // A lost device is waited for by nobody, whoever learns of the loss; its objects can be
 // destroyed, and a hard pause brings it back.
 func TestHardPauseBringsALostDeviceBack(t *testing.T) {
-	vktest.Long(t)
+	vktest.LongConcurrent(t)
 	for name, learn := range map[string]func(rt *vkomp.Runtime, own *interop.Object, add func() error) error{
 		"a target":             func(_ *vkomp.Runtime, _ *interop.Object, add func() error) error { return add() },
 		"destroy":              func(rt *vkomp.Runtime, own *interop.Object, _ func() error) error { return destroy(rt, own) },
@@ -160,7 +160,7 @@ func ones(n int) []float32 {
 // Close comes at any time after the last construct: the driver may still hold what the
 // construct submitted.
 func TestCloseAfterTheLastConstruct(t *testing.T) {
-	vktest.Long(t)
+	vktest.LongConcurrent(t)
 	for _, layer := range []string{"", "manyqueue"} {
 		t.Run(fmt.Sprintf("layer %q", layer), func(t *testing.T) {
 			if layer != "" {

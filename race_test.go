@@ -481,17 +481,17 @@ func (p *racing) through(ctx context.Context, depend ...vkomp.Depend) {
 }
 
 func TestRacesOfProgramsAndNoneOfThoseThatOrder(t *testing.T) {
-	vktest.Long(t)
+	vktest.LongConcurrent(t)
 	host := vkomp.Options{LookupEnv: environment("OMP_TARGET_OFFLOAD", "disabled", "OMP_NUM_THREADS", "3", "OMP_MAX_TASK_PRIORITY", "5")}
 	for _, c := range racePrograms {
 		t.Run(c.name, func(t *testing.T) {
 			for where, o := range map[string]vkomp.Options{"device": {LookupEnv: environment("OMP_MAX_TASK_PRIORITY", "5")}, "staging": {MemoryPath: vkomp.MemoryStaged}, "host": host} {
 				// Go's own detector sees the races of those that copy or run on the host: there
 				// kernels touch more than the tasks declare, and inoutset orders nothing.
-				if (c.device || goRaces) && where == "host" {
+				if (c.device || vktest.GoRaces) && where == "host" {
 					continue
 				}
-				if !goRaces {
+				if !vktest.GoRaces {
 					if found := races(t, o, c.racy); len(found) == 0 {
 						t.Errorf("%s: no race is found", where)
 					}
@@ -516,7 +516,7 @@ func TestRaceNamesBothPlacesAndTheMissingClause(t *testing.T) {
 		{one(in), one(in), "add depend(out: argument 1) to the first, or wait in between"},
 		{one(inout), one(in), ""},
 	} {
-		if goRaces && c.advice != "" {
+		if vktest.GoRaces && c.advice != "" {
 			continue
 		}
 		var log bytes.Buffer

@@ -281,7 +281,7 @@ func TestEveryCallThatFails(t *testing.T) {
 // Many queues have work under way, late, when the device is lost, and on the program's own
 // slices.
 func TestEveryLossOfADeviceWithManyQueues(t *testing.T) {
-	vktest.Long(t)
+	vktest.LongConcurrent(t)
 	f := vktest.InjectFaults(t, "manyqueue")
 	t.Setenv("VKOMP_MANYQUEUE_DELAY_US", "3000")
 	for name, c := range map[string]struct {

@@ -212,7 +212,7 @@ func randomly(seed uint64) func(*vkomp.Options) {
 func quick(o *vkomp.Options) { o.Validation = false }
 
 func TestForeignWorkBetweenTargets(t *testing.T) {
-	vktest.Long(t)
+	vktest.LongConcurrent(t)
 	rounds := 300
 	if *interopRounds > 0 {
 		rounds = *interopRounds

@@ -245,7 +245,7 @@ func TestL07SuccessorsOfAnUnfinishedTargetTask(t *testing.T) {
 }
 
 func TestL08HostAndTargetTasksTakeTurns(t *testing.T) {
-	vktest.Long(t)
+	vktest.LongConcurrent(t)
 	const n = 1024
 	for _, threads := range []string{"1", "4"} {
 		for _, m := range taskModes {

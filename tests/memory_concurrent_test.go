@@ -145,7 +145,7 @@ func TestHoldersHandBlocksOn(t *testing.T) {
 // Goroutines on arrays of their own each have the result of their history, while
 // they hold and leave a block together.
 func TestConcurrentHistoriesMeanWhatTheModelSays(t *testing.T) {
-	vktest.Long(t)
+	vktest.LongConcurrent(t)
 	const goroutines = 4
 	onModelPaths(t, func(t *testing.T, rt *vkomp.Runtime) {
 		var environments []*modelEnvironment

@@ -31,7 +31,7 @@ func resident(t *testing.T) int {
 // Work, a soft pause, work, a hard pause, work: the results are right each time, and the
 // process does not grow. The validation layer does, with each VkDevice.
 func TestRoundsOfWorkAndPauses(t *testing.T) {
-	vktest.Long(t)
+	vktest.LongConcurrent(t)
 	rounds := 60
 	if *pauseRounds > 0 {
 		rounds = *pauseRounds

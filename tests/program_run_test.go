@@ -174,7 +174,7 @@ func (s *state) difference(want *state) string {
 // A program mixes tasks of all kinds; its result depends neither on the number of
 // threads nor on where target tasks run.
 func TestRandomProgramsHaveOneResult(t *testing.T) {
-	vktest.Long(t)
+	vktest.LongConcurrent(t)
 	variants := []struct {
 		name    string
 		options []func(*vkomp.Options)

@@ -372,7 +372,6 @@ func TestSubmissionWaitsForAllOtherQueues(t *testing.T) {
 }
 
 func TestQueuesAreUsedByManyGoroutinesAtOnce(t *testing.T) {
-	long(t)
 	d := openManyQueues(t, DeviceOptions{})
 	var ends sync.WaitGroup
 	for k, q := range d.Queues() {

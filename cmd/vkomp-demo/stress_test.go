@@ -31,7 +31,7 @@ func stressed(t *testing.T, args ...string) string {
 }
 
 func TestEveryPatternPasses(t *testing.T) {
-	vktest.Long(t)
+	vktest.LongConcurrent(t)
 	for kind := range patternKinds {
 		t.Run(kind.String(), func(t *testing.T) {
 			p := pattern{kind: kind, width: 7, steps: 12}

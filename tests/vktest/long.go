@@ -10,3 +10,12 @@ func Long(t *testing.T) {
 		t.Skip("takes seconds: not with -short")
 	}
 }
+
+// LongConcurrent is Long for a test that is about goroutines: Go's race detector, below which
+// everything takes ten times as long and `make race` runs the short tests, watches it too.
+func LongConcurrent(t *testing.T) {
+	t.Helper()
+	if !GoRaces {
+		Long(t)
+	}
+}
