@@ -10,7 +10,7 @@ import (
 	"github.com/vkomp/vkomp/tests/vktest"
 )
 
-// openTwice returns the two devices of a runtime that opens its first one twice.
+// openTwice returns two devices of a runtime that opens its first device twice.
 func openTwice(t *testing.T, options ...func(*vkomp.Options)) (*vkomp.Runtime, [2]vkomp.Device) {
 	t.Helper()
 	rt := vktest.Open(t, options...)
@@ -46,7 +46,7 @@ func TestMemcpyBetweenDevices(t *testing.T) {
 				}
 			}
 
-			// There and back as tasks.
+			// Both directions as tasks.
 			want, got := noise(size, 77), make([]byte, size)
 			release := held(t, rt, vkomp.Out(got))
 			depend := vkomp.InOut(got)
@@ -75,7 +75,7 @@ func TestMemcpyRectBetweenDevices(t *testing.T) {
 	rt, d := openTwice(t)
 	for _, r := range []vkomp.Rect{
 		{Elem: 4, Volume: []int{3, 5, 7}, DstOffsets: []int{1, 0, 2}, SrcOffsets: []int{0, 2, 0}, DstDims: []int{4, 5, 9}, SrcDims: []int{3, 8, 8}},
-		// More rows than a piece has, and rows longer than one.
+		// More rows than fit in a chunk, and rows longer than a chunk.
 		{Elem: 1, Volume: []int{vkomp.PieceRows + 3, 2}, DstOffsets: []int{0, 1}, SrcOffsets: []int{1, 0}, DstDims: []int{vkomp.PieceRows + 3, 3}, SrcDims: []int{vkomp.PieceRows + 4, 4}},
 		{Elem: 1000, Volume: []int{2, vkomp.PieceBytes/1000 + 7}, DstOffsets: []int{0, 1}, SrcOffsets: []int{0, 0}, DstDims: []int{2, vkomp.PieceBytes/1000 + 9}, SrcDims: []int{2, vkomp.PieceBytes/1000 + 8}},
 	} {
@@ -159,7 +159,7 @@ func TestCopiesBetweenDevicesRunInTasksOfTheirOwn(t *testing.T) {
 	memcpy(t, rt, a, vkomp.HostPtr(noise(size, 1)), size)
 	gate := []int{0}
 	release := held(t, rt, vkomp.Out(gate))
-	// Inside a task, while what the initial task has generated is held.
+	// Inside a task, while the tasks of the initial task cannot complete.
 	var done bool
 	generate(t, rt, t.Context(), vkomp.Task{Body: func(ctx context.Context) error {
 		err := rt.Memcpy(ctx, b, a, size)

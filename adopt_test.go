@@ -7,7 +7,7 @@ import (
 	"github.com/vkomp/vkomp/vk"
 )
 
-// Every feature that a program may say is enabled reaches vk under its name, alone.
+// Each feature that a program enables is passed to package vk under its own name.
 func TestAdoptedFeaturesAreVulkansOfTheirNames(t *testing.T) {
 	var a Adoption
 	features := reflect.ValueOf(&a.Features).Elem()

@@ -33,7 +33,7 @@ func inMemoryModes(t *testing.T, f func(t *testing.T, rt *vkomp.Runtime, d vkomp
 	}
 }
 
-// alloc returns new memory, which the test's cleanup frees.
+// alloc returns new memory that is freed when the test ends.
 func alloc(t testing.TB, d vkomp.Device, size int) vkomp.DevicePtr {
 	t.Helper()
 	p, err := d.Alloc(context.Background(), size)
@@ -55,7 +55,7 @@ func memcpy(t rapid.TB, rt *vkomp.Runtime, dst, src vkomp.DevicePtr, size int) {
 	}
 }
 
-// contents returns size bytes from p on.
+// contents returns size bytes, starting at p.
 func contents(t rapid.TB, rt *vkomp.Runtime, p vkomp.DevicePtr, size int) []byte {
 	t.Helper()
 	b := make([]byte, size)
@@ -63,7 +63,7 @@ func contents(t rapid.TB, rt *vkomp.Runtime, p vkomp.DevicePtr, size int) []byte
 	return b
 }
 
-// noise returns n bytes that differ from their neighbours and with the seed.
+// noise returns n bytes that differ from their neighbours and between seeds.
 func noise(n int, seed uint32) []byte {
 	b := make([]byte, n)
 	for i := range b {
@@ -73,7 +73,7 @@ func noise(n int, seed uint32) []byte {
 	return b
 }
 
-// refused fails the test unless err matches want and names all of the texts.
+// refused fails the test unless err matches want and contains all of the texts.
 func refused(t testing.TB, what string, err, want error, texts ...string) {
 	t.Helper()
 	if !errors.Is(err, want) {
@@ -162,7 +162,7 @@ func TestFreeRefusesWhatAllocDidNotReturn(t *testing.T) {
 		refused(t, "an interior pointer", d.Free(ctx, p.Add(16)), vkomp.ErrInvalidPointer, "16 bytes", "allocation [")
 		refused(t, "a pointer before the beginning", d.Free(ctx, p.Add(-1)), vkomp.ErrInvalidPointer)
 
-		// The allocator gives the same place out again at once.
+		// The allocator hands out the same memory again at once.
 		freed, err := d.Alloc(ctx, 5000)
 		if err != nil {
 			t.Fatal(err)
@@ -332,7 +332,7 @@ func TestFreeWhileTasksUseTheMemory(t *testing.T) {
 				}
 			}
 			refused(t, "a copy after the free", rt.MemcpyAsync(ctx, p, vkomp.HostPtr(want), size, vkomp.InOut(gate)), vkomp.ErrInvalidPointer, "freed")
-			// What is allocated meanwhile is other memory.
+			// A new allocation is other memory.
 			next := alloc(t, d, size)
 			if err := d.Memset(ctx, next, 0xee, size); err != nil {
 				t.Fatal(err)

@@ -76,7 +76,7 @@ func TestMapsOfAssociatedStorageUseTheMemoryAndMoveNothing(t *testing.T) {
 		x, y := constant(64, 1), constant(64, 5)
 		host, p := vkomp.HostPtr(y), alloc(t, d, 1024)
 		must(t, d.AssociatePtr(ctx, host, p, 256, 512))
-		// Until something is copied there, the memory holds what it did.
+		// Until something is copied there, the memory keeps its contents.
 		onDevice := constant(64, 10)
 		memcpy(t, rt, p.Add(512), vkomp.HostPtr(onDevice), 256)
 		for range 3 {
@@ -91,7 +91,7 @@ func TestMapsOfAssociatedStorageUseTheMemoryAndMoveNothing(t *testing.T) {
 		if !slices.Equal(onDevice, constant(64, 16)) {
 			t.Errorf("the memory holds %v, want 16: what it had, and three regions' work", onDevice[:4])
 		}
-		// From here on it is mapped as any other.
+		// From here on it is mapped like any other storage.
 		must(t, rt.Target(ctx, saxpyOn(t, k, 2, x, y)))
 		if !slices.Equal(y, constant(64, 7)) {
 			t.Errorf("y = %v", y[:4])
@@ -211,8 +211,8 @@ func TestDisassociateWhileTasksUseTheStorage(t *testing.T) {
 			target.NoWait, target.Depend = true, []vkomp.Depend{vkomp.InOut(got)}
 			must(t, rt.Target(ctx, target))
 		}
-		// Of the tasks those that have begun finish in the memory, those that have
-		// not map y for themselves.
+		// Tasks that have begun finish in the associated memory; those that have not begun
+		// map y themselves.
 		must(t, d.DisassociatePtr(ctx, vkomp.HostPtr(y)))
 		must(t, rt.Taskwait(ctx))
 		memcpy(t, rt, vkomp.HostPtr(got), p, size)

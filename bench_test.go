@@ -12,7 +12,7 @@ import (
 // batches, few enough for a steady state.
 const window = 512
 
-// inDataRegion measures constructs on mapped data: step makes the i-th.
+// inDataRegion measures constructs on mapped data: step executes the i-th construct.
 func inDataRegion(b *testing.B, step func(ctx context.Context, rt *vkomp.Runtime, k vkomp.Kernel, x, y []float32) error) {
 	b.ReportAllocs()
 	rt, err := vkomp.Open(vkomp.Options{})
@@ -26,7 +26,7 @@ func inDataRegion(b *testing.B, step func(ctx context.Context, rt *vkomp.Runtime
 	}
 	x, y := constant(64, 1), constant(64, 0)
 	maps := vkomp.TargetData{Maps: []vkomp.Arg{vkomp.To(x), vkomp.ToFrom(y)}}
-	// A context without an end, so that a synchronous construct waits itself.
+	// A context that never ends, so that a synchronous construct waits by itself.
 	err = rt.TargetData(context.Background(), maps, func(ctx context.Context) error {
 		run := func(n int) error {
 			for i := range n {
@@ -41,7 +41,7 @@ func inDataRegion(b *testing.B, step func(ctx context.Context, rt *vkomp.Runtime
 			}
 			return rt.Taskwait(ctx)
 		}
-		// Until everything that is used again is there.
+		// Until all pools are filled.
 		if err := run(4 * window); err != nil {
 			return err
 		}
@@ -59,8 +59,8 @@ func inDataRegion(b *testing.B, step func(ctx context.Context, rt *vkomp.Runtime
 	}
 }
 
-// constructs are those that a program makes over and over on mapped data. The
-// directives are written in place, as programs do.
+// constructs are those that programs call most often on mapped data. The directives are
+// written in place, as in programs.
 var constructs = []struct {
 	name string
 	step func(ctx context.Context, rt *vkomp.Runtime, k vkomp.Kernel, x, y []float32) error
@@ -140,16 +140,16 @@ var constructs = []struct {
 	}},
 }
 
-// BenchmarkConstruct is what constructs on mapped data cost, all in: create,
-// resolve, encode and run a kernel of one workgroup, in windows of 512.
+// BenchmarkConstruct measures the whole cost of constructs on mapped data: creating,
+// resolving, encoding and running a kernel of one workgroup, in windows of 512.
 func BenchmarkConstruct(b *testing.B) {
 	for _, c := range constructs {
 		b.Run(c.name, func(b *testing.B) { inDataRegion(b, c.step) })
 	}
 }
 
-// BenchmarkTask is an explicit task on the host with an empty body. It allocates:
-// what a body is given is never used again for another.
+// BenchmarkTask measures an explicit host task with an empty body. It allocates, because the
+// context of a body cannot be reused.
 func BenchmarkTask(b *testing.B) {
 	b.ReportAllocs()
 	rt, err := vkomp.Open(vkomp.Options{LookupEnv: environment("OMP_TARGET_OFFLOAD", "disabled")})

@@ -16,8 +16,8 @@ import (
 	"github.com/vkomp/vkomp/tests/vktest"
 )
 
-// closing calls Close on a goroutine of its own and returns, once constructs of the
-// initial task are refused, where its error will come.
+// closing calls Close on another goroutine. It returns once constructs of the initial task
+// are refused; the error of Close will be sent on the channel.
 func closing(t *testing.T, rt *vkomp.Runtime) <-chan error {
 	t.Helper()
 	closed := make(chan error, 1)
@@ -33,7 +33,7 @@ func awaitClosing(rt *vkomp.Runtime) {
 	}
 }
 
-// Tasks that were generated before Close go on as they would without it.
+// Tasks generated before Close go on as they would without it.
 func TestCloseCarriesOutWhatTasksStillGenerate(t *testing.T) {
 	for _, where := range []string{"device", "initial device"} {
 		t.Run(where, func(t *testing.T) {
@@ -93,7 +93,7 @@ func TestClosingRuntimeRefusesConstructsOfTheInitialTask(t *testing.T) {
 		d := rt.DefaultDevice(ctx)
 		p, err := d.Alloc(ctx, 256)
 		must(t, err)
-		// What is held twice is counted without a task.
+		// A slice mapped twice is only counted, without a task.
 		held := vkomp.TargetEnterData{Maps: []vkomp.Arg{vkomp.To(x)}}
 		must(t, rt.TargetEnterData(ctx, held))
 		must(t, rt.TargetEnterData(ctx, held))
@@ -131,7 +131,7 @@ func TestClosingRuntimeRefusesConstructsOfTheInitialTask(t *testing.T) {
 	}
 }
 
-// A region that had begun ends although its task generates nothing more.
+// A region that has begun ends even though its task can generate nothing more.
 func TestDataRegionUnderWayEndsWhileTheRuntimeIsClosed(t *testing.T) {
 	rt := vktest.Open(t)
 	gate, x := make(chan struct{}), constant(64, 1)
@@ -143,10 +143,10 @@ func TestDataRegionUnderWayEndsWhileTheRuntimeIsClosed(t *testing.T) {
 		return nil
 	}))
 	close(gate)
-	must(t, <-closed) // nothing leaked
+	must(t, <-closed) // nothing has leaked
 }
 
-// A Close that gives up says for what it would have to wait, and gives nothing back.
+// A Close that gives up says what it would have to wait for, and frees nothing.
 func TestCloseContextNamesWhatIsNotComplete(t *testing.T) {
 	rt := vktest.Open(t)
 	ctx := t.Context()
@@ -199,7 +199,7 @@ func TestCloseContextNamesWhatIsNotComplete(t *testing.T) {
 	}
 	first, second := closing(t, rt), closing(t, rt)
 	must(t, event.Fulfill())
-	// The one that ends it returns what all have found.
+	// The Close that completes returns the errors of all.
 	if err := errors.Join(<-first, <-second); !errors.Is(err, broken) || strings.Count(err.Error(), "broken") != 1 {
 		t.Errorf("both Closes return %v", err)
 	}
@@ -214,7 +214,7 @@ func ended(ctx context.Context) context.Context {
 	return ctx
 }
 
-// waitedFor is a context that says when somebody waits for its end, which does not come.
+// waitedFor is a context that never ends and signals when somebody waits for its end.
 type waitedFor struct {
 	context.Context
 	once  sync.Once
@@ -226,7 +226,7 @@ func (c *waitedFor) Done() <-chan struct{} {
 	return nil
 }
 
-// Close beside another waits for it, as long as its context lets it.
+// A concurrent Close waits for the first as long as its context allows.
 func TestSecondCloseWaitsForTheFirst(t *testing.T) {
 	rt := vktest.Open(t)
 	gate := make(chan struct{})

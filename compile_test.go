@@ -12,8 +12,8 @@ import (
 	"github.com/vkomp/vkomp/tests/vktest"
 )
 
-// slowKernel returns a runtime on which the compilation of the kernel called "slow" says
-// that it has begun, and ends when it is let: the tool hears of it before.
+// slowKernel returns a runtime on which the compilation of the kernel "slow" signals when it
+// begins and ends when gate is closed; a callback of the tool does both.
 func slowKernel(t *testing.T) (rt *vkomp.Runtime, slow vkomp.Kernel, begun, gate chan struct{}) {
 	begun, gate = make(chan struct{}, 1), make(chan struct{})
 	rt = vktest.Open(t, withTool(ompt.Callbacks{DeviceLoad: func(e ompt.DeviceLoadEvent) {
@@ -45,7 +45,7 @@ func TestADeadlineBoundsTheCompilationOfAKernel(t *testing.T) {
 	if n := rt.Stats().Tasks; n != 0 || rt.DefaultDevice(t.Context()).IsPresent(vkomp.HostPtr(x)) {
 		t.Errorf("%d tasks were generated, or the slice is mapped", n)
 	}
-	// Others get on.
+	// Other kernels can be compiled in the meantime.
 	must(t, rt.Target(t.Context(), saxpyOn(t, newKernel(t, rt, shaders.Saxpy), 1, x, constant(64, 0))))
 	must(t, rt.Taskwait(t.Context()))
 	if err := rt.PauseResourceAll(t.Context(), vkomp.PauseHard); !errors.Is(err, vkomp.ErrBusy) || !strings.Contains(err.Error(), "slow") {

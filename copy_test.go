@@ -11,7 +11,7 @@ import (
 	"github.com/vkomp/vkomp/tests/vktest"
 )
 
-// ends are pairs of storage of size bytes: what a copy can go between.
+// ends returns storage of each kind, size bytes each, as ends of copies.
 func ends(t *testing.T, rt *vkomp.Runtime, size int) map[string]vkomp.DevicePtr {
 	all := map[string]vkomp.DevicePtr{
 		"a slice":                      vkomp.HostPtr(make([]byte, size)),
@@ -142,7 +142,8 @@ func TestMemcpyOfOverlappingStorage(t *testing.T) {
 	})
 }
 
-// held makes a task that later ones with the item follow, and returns what ends it.
+// held generates a task that does not complete before release is called; later tasks with the
+// item depend on it.
 func held(t *testing.T, rt *vkomp.Runtime, item vkomp.Depend) (release func()) {
 	gate := make(chan struct{})
 	generate(t, rt, t.Context(), vkomp.Task{Label: "gate", Depend: []vkomp.Depend{item}, Body: func(context.Context) error {
@@ -157,7 +158,7 @@ func TestMemcpyAsyncKeepsItsDependences(t *testing.T) {
 		ctx := t.Context()
 		const size = 20_000
 		all := ends(t, rt, size)
-		// A ring around all storage, twice.
+		// A cycle through all storage, twice.
 		var names []string
 		for name := range all {
 			names = append(names, name)
@@ -176,7 +177,7 @@ func TestMemcpyAsyncKeepsItsDependences(t *testing.T) {
 		if err := rt.MemcpyAsync(ctx, vkomp.HostPtr(got), from, size, vkomp.InOut(got)); err != nil {
 			t.Fatal(err)
 		}
-		// One of nothing keeps them too.
+		// A copy of nothing keeps the dependences too.
 		if err := rt.MemcpyAsync(ctx, vkomp.DevicePtr{}, from, 0, vkomp.InOut(got)); err != nil {
 			t.Fatal(err)
 		}
@@ -221,7 +222,7 @@ func TestRoutineOfNothingKeepsItsDependences(t *testing.T) {
 				ran = true
 				return nil
 			}})
-			// What is ready runs, and what that makes ready. Complete tasks are not shown.
+			// Run the ready tasks, and then those that become ready. Complete tasks are not shown.
 			letReadyRun(t, rt)
 			letReadyRun(t, rt)
 			if n := len(rt.Graph().Tasks); n < 3 {

@@ -22,7 +22,7 @@ func ExampleRuntime_TargetEnterData() {
 	ctx := context.Background()
 	x, y := []float32{1, 2}, []float32{0, 0}
 
-	// All four are tasks in a chain: none of them is waited for.
+	// All four are tasks in a chain; the program waits for none of them.
 	chain := []vkomp.Depend{vkomp.InOut(y)}
 	enter := vkomp.TargetEnterData{Maps: []vkomp.Arg{vkomp.To(x), vkomp.To(y)}, Depend: chain, NoWait: true}
 	if err := rt.TargetEnterData(ctx, enter); err != nil {
@@ -61,7 +61,7 @@ func ExampleRuntime_TargetExitData() {
 			log.Fatal(err)
 		}
 	}
-	// The first one to exit leaves a holder, whose end is not waited for here.
+	// After the first exit the storage is still mapped once; nothing waits for its end.
 	if err := rt.TargetExitData(ctx, vkomp.TargetExitData{Maps: item}); err != nil {
 		log.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func ExampleRuntime_TargetUpdate() {
 	region := vkomp.TargetData{Maps: []vkomp.Arg{vkomp.To(x), vkomp.ToFrom(y)}}
 	err = rt.TargetData(context.Background(), region, func(ctx context.Context) error {
 		x[0], x[2] = 5, 7
-		// They, and they alone, are copied to the device.
+		// Only these elements are copied to the device.
 		even := vkomp.To(x).Section(vkomp.Span{Count: 2, Stride: 2})
 		if err := rt.TargetUpdate(ctx, vkomp.TargetUpdate{Motions: []vkomp.Arg{even}}); err != nil {
 			return err
@@ -120,7 +120,7 @@ func ExampleRuntime_DeclareTarget() {
 	if err := rt.DeclareTarget(ctx, vkomp.DeclareTarget{Enter: []vkomp.Arg{vkomp.To(table)}}); err != nil {
 		log.Fatal(err)
 	}
-	// The table is on the device already: no construct copies it, or takes it away.
+	// The table is already on the device: no construct copies it or removes it.
 	target, err := shaders.SaxpyTarget(saxpy, 10, table, y)
 	if err != nil {
 		log.Fatal(err)
@@ -209,7 +209,7 @@ func ExampleHostPointee() {
 		log.Fatal(err)
 	}
 	defer rt.Close()
-	// A kernel that reaches its data by address: the Host variant of one.
+	// The Host variant of a kernel that accesses its data by address.
 	sum, err := rt.NewKernel(vkomp.KernelSource{
 		Name: "sum",
 		Host: func(c *vkomp.HostCall) error {

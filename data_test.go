@@ -15,8 +15,8 @@ import (
 	"github.com/vkomp/vkomp/tests/vktest"
 )
 
-// dataRegions is a form of data regions: included or deferred, on a device or on the
-// initial one.
+// dataRegions is a kind of data regions: included or deferred, on a device or on the initial
+// one.
 type dataRegions struct {
 	rt               *vkomp.Runtime
 	onDevice, noWait bool
@@ -33,7 +33,7 @@ func eachDataRegion(t *testing.T, f func(t *testing.T, r dataRegions)) {
 	}
 }
 
-// run runs a region to its end, and returns what it or the wait for it reports.
+// run runs a region to its end, and returns the error of the region or of the wait for it.
 func (r dataRegions) run(ctx context.Context, d vkomp.TargetData, body func(context.Context) error) error {
 	d.NoWait, d.If = r.noWait, vkomp.If(r.onDevice)
 	err := r.rt.TargetData(ctx, d, body)
@@ -76,8 +76,8 @@ func TestTargetDataEndsAfterAllTasksOfItsBody(t *testing.T) {
 	})
 }
 
-// With nogroup the region ends while tasks of its body wait, and one that starts later
-// maps the slice anew.
+// With nogroup the region ends while tasks of its body have not started; a task that starts
+// later maps the slice anew.
 func TestTargetDataWithoutAGroupDoesNotWait(t *testing.T) {
 	rt := vktest.Open(t)
 	k := newKernel(t, rt, shaders.Saxpy)
@@ -101,7 +101,7 @@ func TestTargetDataWithoutAGroupDoesNotWait(t *testing.T) {
 	}
 }
 
-// The failures of a region's tasks are the region's to report.
+// The region reports the failures of its tasks.
 func TestTargetDataReportsTheFailuresOfItsTasks(t *testing.T) {
 	boom := errors.New("boom")
 	eachDataRegion(t, func(t *testing.T, r dataRegions) {
@@ -120,7 +120,7 @@ func TestTargetDataReportsTheFailuresOfItsTasks(t *testing.T) {
 	})
 }
 
-// In the body of a region the innermost taskgroup is the region's own, unless it has none.
+// In the body of a region the innermost taskgroup is the region's own, except with nogroup.
 func TestCancelInATargetDataBodyCancelsTheRegionsGroup(t *testing.T) {
 	for _, noGroup := range []bool{false, true} {
 		eachDataRegion(t, func(t *testing.T, r dataRegions) {
@@ -146,7 +146,7 @@ func TestCancelInATargetDataBodyCancelsTheRegionsGroup(t *testing.T) {
 	}
 }
 
-// When the context ends, the region does too, and what its tasks hold is theirs.
+// When the context ends the region ends too, and its tasks keep what they have mapped.
 func TestTargetDataEndsWithItsContext(t *testing.T) {
 	rt := vktest.Open(t)
 	x, why := constant(64, 1), errors.New("why")
@@ -166,8 +166,8 @@ func TestTargetDataEndsWithItsContext(t *testing.T) {
 	must(t, rt.Taskwait(t.Context()))
 }
 
-// A region that has mapped its storage calls its body, whatever became of the context
-// meanwhile: what the end copies to the host is what the body left.
+// A region that has mapped its storage calls its body even if the context has ended, so that
+// its end copies the body's results to the host.
 func TestTargetDataThatHasBegunCallsItsBody(t *testing.T) {
 	for _, noGroup := range []bool{false, true} {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -187,7 +187,7 @@ func TestTargetDataThatHasBegunCallsItsBody(t *testing.T) {
 	}
 }
 
-// The taskgroup is between the region's beginning and its end; with nogroup there is none.
+// The taskgroup lies between the region's beginning and its end; with nogroup there is none.
 func TestEventsOfTheTaskgroupOfADataRegion(t *testing.T) {
 	var mu sync.Mutex
 	var events []string

@@ -2,8 +2,8 @@ package vkomp
 
 import "github.com/vkomp/vkomp/memory"
 
-// DeclareUnchecked declares sections on a runtime none of whose devices is open,
-// whatever they are, and returns what takes that back.
+// DeclareUnchecked declares sections without checks on a runtime whose devices are not open.
+// undo removes the declaration.
 func DeclareUnchecked(rt *Runtime, items ...Arg) (undo func()) {
 	before := rt.declared
 	for _, a := range items {

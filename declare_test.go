@@ -25,7 +25,7 @@ func TestDeclaredStorageIsOnEveryDeviceForGood(t *testing.T) {
 			}
 			declare(t, rt, vkomp.To(x[10:20]), vkomp.To(x), vkomp.Alloc(y), vkomp.To(z[:0]))
 			for _, d := range devices {
-				// Anything opens a device that is not open.
+				// Any construct opens a device that is not open.
 				must(t, rt.TargetEnterData(t.Context(), vkomp.TargetEnterData{Device: d, Maps: []vkomp.Arg{vkomp.To(z)}}))
 				if !present(d, x) || !present(d, y) {
 					t.Fatalf("absent on device %d", d.Number())
@@ -52,7 +52,7 @@ func TestDeclaredStorageIsOnEveryDeviceForGood(t *testing.T) {
 				copy(x, fill(100, 1))
 				must(t, rt.TargetExitData(t.Context(), vkomp.TargetExitData{Device: d, Maps: []vkomp.Arg{vkomp.Delete(z)}}))
 			}
-			// The same again, and part of it, changes nothing.
+			// Declaring the same again, or a part of it, changes nothing.
 			declare(t, rt, vkomp.To(x))
 			declare(t, rt, vkomp.Alloc(x[50:60]))
 			if got := onDevice(t, rt, devices[0], x)[99]; got != 7 {
@@ -94,7 +94,7 @@ func TestDeclarationThatOneDeviceRefusesIsMadeOnNone(t *testing.T) {
 		}
 		must(t, rt.TargetExitData(ctx, vkomp.TargetExitData{Device: devices[1], Maps: []vkomp.Arg{c.delete}}))
 	}
-	// It can be declared now that nothing is in the way.
+	// It can be declared once the conflicting storage is unmapped.
 	declare(t, rt, vkomp.To(x))
 	if !present(devices[0], x) || !present(devices[1], x) {
 		t.Error("absent after the declaration")

@@ -10,15 +10,15 @@ import (
 	"github.com/vkomp/vkomp/tests/vktest"
 )
 
-// within is an option for a runtime in an environment. Validation is off: without a
-// device there is none.
+// within returns an option for a runtime with these environment variables. Validation is off,
+// because there is none without a device.
 func within(pairs ...string) func(*vkomp.Options) {
 	return func(o *vkomp.Options) { o.Validation, o.LookupEnv = false, environment(pairs...) }
 }
 
-// runsOn says where a target region without a device clause ran: on the "device", on
-// the "host", or nowhere because the default device is "invalid". Its results are
-// checked (C02, C04).
+// runsOn returns where a target region without a device clause ran: on the "device", on the
+// "host", or nowhere because the default device is "invalid". It checks the region's
+// results.
 func runsOn(t *testing.T, rt *vkomp.Runtime, device vkomp.Device) string {
 	t.Helper()
 	k := newKernel(t, rt, shaders.Saxpy)
@@ -50,13 +50,13 @@ func runsOn(t *testing.T, rt *vkomp.Runtime, device vkomp.Device) string {
 	return "device"
 }
 
-// C01, C02, C04 and L20, and OMP_DEFAULT_DEVICE as a list: where a region runs, for each
-// policy, with one device and without.
+// Where a region runs for each value of OMP_TARGET_OFFLOAD and for OMP_DEFAULT_DEVICE as a
+// list, with a device and without.
 func TestWhereARegionRuns(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		options func(*vkomp.Options)
-		// with, without: where there is a device, and where there is none.
+		// with is where the region runs if there is a device, without if there is none.
 		env           []string
 		with, without string
 	}{
@@ -109,7 +109,7 @@ func TestWhereARegionRuns(t *testing.T) {
 				if d := rt.DefaultDevice(t.Context()); (d.Number() == vkomp.InvalidDeviceNumber) != (where.want == "invalid") || where.want == "host" && !d.IsInitial() {
 					t.Errorf("the default device is %d", d.Number())
 				}
-				// The host can be used explicitly whatever the policy (L20).
+				// The host can be used explicitly, whatever the policy is.
 				for _, number := range []int{vkomp.InitialDeviceNumber, rt.NumDevices()} {
 					d, err := rt.Device(number)
 					if err != nil {
@@ -127,8 +127,8 @@ func TestWhereARegionRuns(t *testing.T) {
 	}
 }
 
-// usesOfAnInvalidDevice makes the constructs that are for the default device, and has
-// them work again when the task has one.
+// usesOfAnInvalidDevice checks that constructs for the default device fail, and that they work
+// again once the task has a valid one.
 func usesOfAnInvalidDevice(t *testing.T, rt *vkomp.Runtime) {
 	t.Helper()
 	ctx, x := t.Context(), ramp(4)

@@ -102,8 +102,7 @@ func TestDependObjectOfAllMemoryOrders(t *testing.T) {
 	}
 }
 
-// What is wrong with a depend clause is said at once, whatever the construct, and
-// nothing is generated.
+// Every construct reports an invalid depend clause at once and generates nothing.
 func TestDependItemsThatAreNoneAreRefusedByEveryConstruct(t *testing.T) {
 	inModes(t, func(t *testing.T, rt *vkomp.Runtime) {
 		k := newKernel(t, rt, vkomp.KernelSource{Name: "double", SPIRV: doubleSPIRV, Host: func(*vkomp.HostCall) error { return nil }})
@@ -184,7 +183,7 @@ func TestEmptySlicesOrderNothing(t *testing.T) {
 	for _, item := range []vkomp.Depend{vkomp.In(x[1:1]), vkomp.InOut([]int(nil)), vkomp.InOutSet(x[2:]), vkomp.In([]struct{}{})} {
 		ran := make(chan struct{})
 		generate(t, rt, t.Context(), vkomp.Task{Depend: []vkomp.Depend{item}, Body: func(context.Context) error { close(ran); return nil }})
-		// It runs although the other is held open.
+		// It runs although the other task is not complete.
 		<-ran
 	}
 	close(release)

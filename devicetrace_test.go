@@ -15,11 +15,11 @@ import (
 	"github.com/vkomp/vkomp/tests/vktest"
 )
 
-// deviceTracer is a tool that traces the devices it hears of. It numbers submits itself and
-// leaves the runtime's numbers to data operations.
+// deviceTracer is a tool that traces devices. It sets its own numbers for submissions and
+// leaves the runtime's numbers for data operations.
 type deviceTracer struct {
 	history
-	// device is the last that was initialized, size the records that a buffer takes.
+	// device is the device initialized last, size the capacity of a buffer in records.
 	device ompt.Device
 	size   int
 
@@ -100,8 +100,8 @@ func (tr *deviceTracer) kernel(t testing.TB, label string) ompt.Record {
 	return found[0]
 }
 
-// check holds the records against the operations that the tool heard of, and against what
-// the runtime counts.
+// check compares the records with the operations that the tool observed and with the
+// runtime's statistics.
 func (tr *deviceTracer) check(t testing.TB, before, after vkomp.Stats) {
 	t.Helper()
 	tr.mu.Lock()
@@ -137,8 +137,8 @@ func (tr *deviceTracer) check(t testing.TB, before, after vkomp.Stats) {
 	}
 }
 
-// chain runs kernels one after the other, each labelled by its number, in a data region, and
-// then one by itself.
+// chain runs kernels one after the other in a data region, each labelled by its number, and
+// then one outside of it.
 func chain(t testing.TB, rt *vkomp.Runtime, kernels int, noWait bool) {
 	t.Helper()
 	k := newKernel(t, rt, shaders.Saxpy)
@@ -185,7 +185,7 @@ func TestTraceHasWhatTheDeviceDid(t *testing.T) {
 				}
 				last = r.EndTime
 			}
-			// As exact as the calibration, which the tool is not told.
+			// As exact as the calibration, whose error the tool does not know.
 			const slack = 50 * time.Millisecond
 			for _, r := range tr.records {
 				from, to := tr.device.TranslateTime(r.Time), tr.device.TranslateTime(r.EndTime)
@@ -228,7 +228,7 @@ func TestTraceIsPausedFlushedAndStartedAgain(t *testing.T) {
 	must(t, tr.device.StopTrace())
 }
 
-// A tool that hears of nothing but devices gets the runtime's numbers.
+// A tool that registers only device callbacks sees the runtime's numbers.
 func TestTraceWithoutOtherCallbacksHasNumbers(t *testing.T) {
 	tr := newDeviceTracer()
 	tool := tr.tool(t)
@@ -283,7 +283,7 @@ func TestTraceEndsBeforeItsDevice(t *testing.T) {
 			if name == "close" {
 				return
 			}
-			// With the next use comes another one.
+			// The next use opens another device.
 			tr.records, tr.submits, tr.ops = nil, map[ompt.ID]ompt.TargetSubmitEMIEvent{}, map[ompt.ID]ompt.DataOp{}
 			before := rt.Stats()
 			chain(t, rt, 3, true)
@@ -334,7 +334,7 @@ func TestTraceOfALostDeviceEnds(t *testing.T) {
 	vktest.Layers(t, "manyqueue")
 	tr := newDeviceTracer()
 	rt := vktest.Open(t, withTool(tr.tool(t)), vktest.Staging, func(o *vkomp.Options) {
-		// Validation would report what the device never did.
+		// Without validation, which would report what the simulated device never did.
 		o.Validation, o.Placement, o.PlacementSeed = false, vkomp.PlaceRandom, 1
 	})
 	k := newKernel(t, rt, shaders.Saxpy)

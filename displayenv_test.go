@@ -13,7 +13,7 @@ import (
 	"github.com/vkomp/vkomp/tests/vktest"
 )
 
-// shown returns what DisplayEnv writes.
+// shown returns the output of DisplayEnv.
 func shown(t *testing.T, rt *vkomp.Runtime, verbose bool) string {
 	t.Helper()
 	var w bytes.Buffer
@@ -23,7 +23,7 @@ func shown(t *testing.T, rt *vkomp.Runtime, verbose bool) string {
 	return w.String()
 }
 
-// C10.
+// DisplayEnv shows the initial values.
 func TestDisplayedEnvironmentHasTheInitialValues(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(3))
 	rt := vktest.Open(t, vktest.Host)
@@ -95,7 +95,7 @@ OPENMP DISPLAY ENVIRONMENT END
 	}
 }
 
-// What is shown of devices, set again, gives the same devices.
+// The displayed values, set in the environment, select the same devices.
 func TestDisplayedDevicesCanBeSet(t *testing.T) {
 	rt := vktest.Open(t)
 	value := func(name string) string {
@@ -131,7 +131,7 @@ func TestOpenDisplaysTheEnvironmentWhereItIsAskedTo(t *testing.T) {
 		}
 	}
 
-	// Without a writer it is the logger's.
+	// Without a writer, the logger gets the output.
 	var log strings.Builder
 	o := vkomp.Options{Logger: plainLogger(&log), LookupEnv: environment("OMP_DISPLAY_ENV", "true", "OMP_TARGET_OFFLOAD", "disabled")}
 	rt, err := vkomp.Open(o)
@@ -160,7 +160,7 @@ func TestDisplayEnvSaysWhatFails(t *testing.T) {
 	if err := rt.DisplayEnv(nil, false); !errors.Is(err, vkomp.ErrInvalidArgument) {
 		t.Errorf("no writer: %v", err)
 	}
-	// What is only shown fails no Open.
+	// A failure to display the environment does not make Open fail.
 	var log strings.Builder
 	rt, err := vkomp.Open(vkomp.Options{DisplayEnv: broken{}, Logger: plainLogger(&log), LookupEnv: environment("OMP_DISPLAY_ENV", "true", "OMP_TARGET_OFFLOAD", "disabled")})
 	if err != nil {

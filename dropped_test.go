@@ -11,7 +11,7 @@ import (
 	"github.com/vkomp/vkomp/tests/vktest"
 )
 
-// A task that waits for a place of the pool has not started.
+// A task that waits for a place in the host pool has not started.
 func TestTasksThatWaitForAPlaceAreDropped(t *testing.T) {
 	const waiting = 100
 	for _, how := range []string{"cancelled group", "ended context"} {
@@ -52,7 +52,7 @@ func TestTasksThatWaitForAPlaceAreDropped(t *testing.T) {
 	}
 }
 
-// cancellation is cancel-var.
+// cancellation sets cancel-var.
 func cancellation(o *vkomp.Options) { o.LookupEnv = environment("OMP_CANCELLATION", "true") }
 
 func TestTargetDataUnmapsWhateverFailsInside(t *testing.T) {
@@ -71,7 +71,7 @@ func TestTargetDataUnmapsWhateverFailsInside(t *testing.T) {
 	} {
 		for form := range 4 {
 			t.Run(name, func(t *testing.T) {
-				// The helper's cleanup closes the runtime, which lists what is mapped.
+				// The helper's clean-up closes the runtime, which reports leaks.
 				rt := vktest.Open(t, cancellation)
 				x := constant(1024, 1)
 				region := vkomp.TargetData{
@@ -91,7 +91,7 @@ func TestTargetDataUnmapsWhateverFailsInside(t *testing.T) {
 	}
 }
 
-// An included construct in a cancelled group did nothing, and says so.
+// An included construct in a cancelled group does nothing and returns ErrCancelled.
 func TestIncludedTargetInACancelledGroupReturnsErrCancelled(t *testing.T) {
 	rt := vktest.Open(t, cancellation)
 	k, err := rt.NewKernel(shaders.Saxpy)
@@ -103,7 +103,7 @@ func TestIncludedTargetInACancelledGroupReturnsErrCancelled(t *testing.T) {
 		if err := rt.CancelTaskgroup(ctx); !errors.Is(err, vkomp.ErrCancelled) {
 			t.Errorf("got %v", err)
 		}
-		// A context of the group that does not end with it.
+		// A context in the group that does not end when the group is cancelled.
 		err := rt.Target(context.WithoutCancel(ctx), saxpyOn(t, k, 1, x, y))
 		if !errors.Is(err, vkomp.ErrCancelled) || y[0] != 0 {
 			t.Errorf("got %v, y[0] = %v", err, y[0])
@@ -125,7 +125,7 @@ func TestFinalTaskIsNotMergedIntoOneThatIsNot(t *testing.T) {
 	}})
 }
 
-// An undeferred sibling counts as a predecessor, mergeable or not.
+// An undeferred task counts as a predecessor, whether it is mergeable or not.
 func TestUndeferredTaskIsAPredecessorWhileItsBodyRuns(t *testing.T) {
 	for _, mergeable := range []bool{false, true} {
 		rt := openTasks(t, "OMP_NUM_THREADS", "4")
@@ -155,8 +155,8 @@ func TestUndeferredTaskIsAPredecessorWhileItsBodyRuns(t *testing.T) {
 	}
 }
 
-// The children of an importing task follow earlier takers of its exclusive storage:
-// it may not keep these waiting.
+// The children of an importing task depend on earlier tasks with an exclusive item for its
+// storage. The importing task must not block these.
 func TestChildrenOfAnImportingTaskCanUseItsExclusiveStorage(t *testing.T) {
 	rt := openTasks(t, "OMP_NUM_THREADS", "4")
 	lock, before := []int{0}, []int{0}

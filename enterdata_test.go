@@ -27,7 +27,7 @@ func update(t testing.TB, rt *vkomp.Runtime, motions ...vkomp.Arg) {
 	must(t, rt.TargetUpdate(context.Background(), vkomp.TargetUpdate{Motions: motions}))
 }
 
-// onDevice returns what corresponds to s on the device, of which all is present.
+// onDevice returns the corresponding storage of s, all of which must be present.
 func onDevice[T any](t testing.TB, rt *vkomp.Runtime, d vkomp.Device, s []T) []T {
 	t.Helper()
 	p := d.MappedPtr(vkomp.HostPtr(s))
@@ -38,7 +38,7 @@ func onDevice[T any](t testing.TB, rt *vkomp.Runtime, d vkomp.Device, s []T) []T
 	return slices.Clone(unsafe.Slice((*T)(unsafe.Pointer(&b[0])), len(s)))
 }
 
-// setOnDevice changes what corresponds to s on the device.
+// setOnDevice changes the corresponding storage of s.
 func setOnDevice[T any](t testing.TB, rt *vkomp.Runtime, d vkomp.Device, s, to []T) {
 	t.Helper()
 	p := d.MappedPtr(vkomp.HostPtr(s))
@@ -52,14 +52,14 @@ func fill(n int, v uint32) []uint32 { return slices.Repeat([]uint32{v}, n) }
 
 func present[T any](d vkomp.Device, s []T) bool { return d.IsPresent(vkomp.HostPtr(s)) }
 
-// mapTypes are the rows of the table of OpenMP's map types: what a construct with
-// the type does at an end that it may stand on.
+// mapTypes has, for each map type of OpenMP, what a construct with it does at the beginning
+// or the end.
 var mapTypes = []struct {
 	name string
 	of   func([]uint32) vkomp.Arg
-	// enters, exits: the type may stand on target enter data, target exit data.
+	// enters and exits say whether target enter data and target exit data allow the type.
 	enters, exits bool
-	// to: it copies to the device as it enters; from: to the host as it exits.
+	// to says that entering copies to the device, from that exiting copies to the host.
 	to, from, deletes bool
 }{
 	{"to", vkomp.To[uint32], true, true, true, false, false},
@@ -90,7 +90,7 @@ func TestEnterDataCountsAndCopiesByTheTable(t *testing.T) {
 					t.Errorf("%s: nothing was copied to new storage", m.name)
 				}
 				setOnDevice(t, rt, d, x, fill(100, 2))
-				// It is there by now: one holder more.
+				// The storage is present by now, so it is only counted.
 				enter(t, rt, item)
 				want := uint32(2)
 				if m.to && always {
@@ -146,7 +146,7 @@ func TestExitDataCountsAndCopiesByTheTable(t *testing.T) {
 					if x[0] != want || x[99] != want {
 						t.Errorf("%s %s with %d more holders: the host has %d and %d, want %d", modifier, m.name, holders, x[0], x[99], want)
 					}
-					// What is absent is ignored.
+					// Absent storage is ignored.
 					exit(t, rt, vkomp.Delete(x))
 					exit(t, rt, item)
 					if x[0] != want {
@@ -332,7 +332,7 @@ func TestDeferredDataDirectivesKeepTheirOrder(t *testing.T) {
 				return nil
 			}})
 			must(t, rt.TargetExitData(ctx, vkomp.TargetExitData{Maps: []vkomp.Arg{vkomp.From(x).Present()}, Depend: depend, NoWait: true, Label: "exit"}))
-			// The clauses are evaluated by now.
+			// The clauses have been evaluated by now.
 			depend[0] = vkomp.In(make([]byte, 1))
 			if !d.IsInitial() && present(d, x) {
 				t.Error("mapped before the construct's predecessor ended")
@@ -371,7 +371,7 @@ func TestIncludedDataDirectiveReturnsWhenItsContextEnds(t *testing.T) {
 			}})
 			refused(t, c.label, c.do(ctx), why)
 			release()
-			// One that has not started is dropped on the initial device alone.
+			// Only on the initial device is a task dropped that has not started.
 			if err := rt.Taskwait(t.Context()); d.IsInitial() != errors.Is(err, why) {
 				t.Errorf("%s: Taskwait: %v", c.label, err)
 			}
@@ -384,7 +384,7 @@ func TestIncludedDataDirectiveReturnsWhenItsContextEnds(t *testing.T) {
 }
 
 func TestDataDirectivesOnTheInitialDeviceMoveNothing(t *testing.T) {
-	// Nothing opens the Vulkan device.
+	// No construct here opens the Vulkan device.
 	rt := vktest.Open(t)
 	ctx := t.Context()
 	x := fill(100, 1)
@@ -404,7 +404,7 @@ func TestDataDirectivesOnTheInitialDeviceMoveNothing(t *testing.T) {
 	if s := rt.Stats(); s.Submissions+s.Copies+s.BytesToDevice != 0 {
 		t.Errorf("%+v", s)
 	}
-	// A failure of what they follow passes on.
+	// A failure of their predecessors is passed on.
 	broken := errors.New("broken")
 	generate(t, rt, ctx, vkomp.Task{Depend: []vkomp.Depend{vkomp.Out(x)}, Body: func(context.Context) error { return broken }})
 	must(t, rt.TargetUpdate(ctx, vkomp.TargetUpdate{If: vkomp.If(false), Motions: []vkomp.Arg{vkomp.To(x)}, Depend: []vkomp.Depend{vkomp.InOut(x)}, NoWait: true, Label: "after"}))
@@ -442,7 +442,7 @@ func TestDeleteInsideDataRegionSkipsCopyBack(t *testing.T) {
 		if x[0] != 1 || present(d, x) {
 			t.Errorf("x[0] = %d after delete in its region", x[0])
 		}
-		// Present was asked when the region began, not when it ends.
+		// Present is checked when the region begins, not when it ends.
 		enter(t, rt, vkomp.To(x))
 		must(t, rt.TargetData(t.Context(), vkomp.TargetData{Maps: []vkomp.Arg{vkomp.ToFrom(x).Present()}}, func(context.Context) error {
 			exit(t, rt, vkomp.Delete(x))
@@ -498,7 +498,7 @@ func TestSelfUsesTheHostsOwnStorage(t *testing.T) {
 		})
 		switch {
 		case err != nil:
-			// A driver that imports nothing says so.
+			// With a driver that cannot import, the error says so.
 			refused(t, "self", err, vkomp.ErrNotShared)
 			refused(t, "self", err, vkomp.ErrUnsupported)
 		case x[0] != 12 || x[1] != 5 || rt.Stats().BytesToDevice != before:

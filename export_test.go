@@ -6,13 +6,13 @@ import (
 	"github.com/vkomp/vkomp/interop"
 )
 
-// CheckModule has the program at a path validate a module.
+// CheckModule validates a module with the program at a path.
 func CheckModule(path string, limit time.Duration, name string, module []byte) error {
 	v := validator{path: path, time: limit}
 	return v.check(name, module)
 }
 
-// VulkanHandles asks package vk for the handles of a device in use.
+// VulkanHandles returns the handles of an open device as package vk knows them.
 func VulkanHandles(d Device) interop.Handles {
 	d.d.mu.Lock()
 	defer d.d.mu.Unlock()

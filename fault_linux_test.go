@@ -10,14 +10,14 @@ import (
 	"github.com/vkomp/vkomp/tests/vktest"
 )
 
-// Host storage can go while it is mapped, a file's that was unmapped, say. The copies that
-// meet it fail their tasks, on whatever goroutine they are made.
+// Host storage can disappear while it is mapped, for example when a file is unmapped. Copies
+// that access it fail their tasks, on whichever goroutine they run.
 func TestCopiesOfHostStorageThatIsGone(t *testing.T) {
 	vktest.Long(t)
 	for _, path := range []vkomp.MemoryPath{vkomp.MemoryUnified, vkomp.MemoryStaged, vkomp.MemoryNonCoherent} {
 		t.Run(path.String(), func(t *testing.T) {
 			rt := vktest.Open(t, vktest.Path(path))
-			// The larger one goes through staging piece by piece.
+			// The larger one goes through several staging chunks.
 			for _, size := range []int{1 << 16, 20 << 20} {
 				storageGoes(t, rt, size)
 			}
@@ -94,7 +94,7 @@ func newPages(t *testing.T, size int) pages {
 	return s
 }
 
-// forbid makes the pages inaccessible, as if they were gone, or accessible again.
+// forbid makes the pages inaccessible, as if they were unmapped, or accessible again.
 func (s pages) forbid(t *testing.T, all bool) {
 	t.Helper()
 	access := syscall.PROT_READ | syscall.PROT_WRITE

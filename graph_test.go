@@ -169,7 +169,7 @@ func TestGraphNamesTheTaskThatGeneratedAnother(t *testing.T) {
 	}
 }
 
-// variety is a graph with one of everything that pictures tell apart.
+// variety returns a graph with an instance of everything that pictures distinguish.
 func variety() Graph {
 	return Graph{
 		Tasks: []GraphTask{
@@ -213,7 +213,7 @@ func TestDOTOfEveryKindOfTask(t *testing.T) {
 	}
 }
 
-// brokenPipe takes that many bytes.
+// brokenPipe is a writer that fails after that many bytes.
 type brokenPipe struct{ left int }
 
 var errBrokenPipe = errors.New("broken pipe")
@@ -227,12 +227,12 @@ func (p *brokenPipe) Write(b []byte) (int, error) {
 	return n, nil
 }
 
-// writers are the forms of a graph.
+// writers are the output formats of a graph.
 var writers = map[string]func(Graph, io.Writer) error{"DOT": Graph.WriteDOT, "SVG": Graph.WriteSVG}
 
 func TestWriteErrorIsReturnedWhereverItHappens(t *testing.T) {
 	g := variety()
-	g.Tasks[0].Label = strings.Repeat("long ", 2000) // more than a buffer
+	g.Tasks[0].Label = strings.Repeat("long ", 2000) // more than the buffer of the writer
 	for name, write := range writers {
 		var whole bytes.Buffer
 		if err := write(g, &whole); err != nil {
@@ -249,7 +249,7 @@ func TestWriteErrorIsReturnedWhereverItHappens(t *testing.T) {
 	}
 }
 
-// picture is an SVG file and what it was made of.
+// picture is an SVG file and its source.
 type picture struct {
 	name   string
 	source []byte
@@ -292,7 +292,8 @@ func (e *element) ofClass(class string) []*element {
 	return e.all(func(e *element) bool { return e.Class == class })
 }
 
-// tip is the tooltip of a node: an attribute in Graphviz's pictures, an element in ours.
+// tip returns the tooltip of a node: an attribute in Graphviz's pictures, an element in
+// WriteSVG's.
 func (e *element) tip() string {
 	if tips := e.all(func(e *element) bool { return e.Tip != "" }); len(tips) > 0 {
 		return tips[0].Tip
@@ -305,7 +306,7 @@ type failer interface {
 	Fatalf(format string, args ...any)
 }
 
-// ours draws the graph.
+// ours draws the graph with WriteSVG.
 func ours(t failer, g Graph) picture {
 	t.Helper()
 	var svg bytes.Buffer
@@ -315,8 +316,8 @@ func ours(t failer, g Graph) picture {
 	return parsePicture(t, "ours", svg.Bytes(), svg.Bytes())
 }
 
-// graphviz has Graphviz read and draw the graphs, all by one process: to start it takes
-// longer than to draw a small graph.
+// graphviz draws the graphs with Graphviz, all in one process, because starting it takes
+// longer than drawing a small graph.
 func graphviz(t failer, graphs ...Graph) (pictures []picture) {
 	t.Helper()
 	var all bytes.Buffer
@@ -340,8 +341,8 @@ func graphviz(t failer, graphs ...Graph) (pictures []picture) {
 	return pictures
 }
 
-// runGraphviz returns what a program of Graphviz makes of a graph. Whatever it has to
-// complain of is an error.
+// runGraphviz returns the output of a Graphviz program for a graph. Any message on standard
+// error is an error.
 func runGraphviz(t failer, dot []byte, program string, args ...string) []byte {
 	t.Helper()
 	path, err := exec.LookPath(program)
@@ -366,7 +367,7 @@ func parsePicture(t failer, name string, svg, source []byte) picture {
 	return p
 }
 
-// check compares how many of each there are.
+// check compares the numbers of nodes, edges and frames.
 func (p picture) check(t failer, nodes, edges, frames int) {
 	t.Helper()
 	n, e, f := len(p.svg.ofClass("node")), len(p.svg.ofClass("edge")), len(p.svg.ofClass("cluster"))
@@ -375,8 +376,8 @@ func (p picture) check(t failer, nodes, edges, frames int) {
 	}
 }
 
-// shown returns the lines of s as a picture has to show them: what cannot be
-// shown as in a Go string.
+// shown returns the lines of s as a picture has to show them: invisible characters are escaped
+// as in a Go string.
 func shown(s string) (lines []string) {
 	plain := strings.NewReplacer(`\\`, `\`, `\"`, `"`)
 	for line := range strings.SplitSeq(s, "\n") {
@@ -388,7 +389,7 @@ func shown(s string) (lines []string) {
 	return lines
 }
 
-// texts returns the lines that the element shows.
+// texts returns the lines of text in the element.
 func texts(e *element) (lines []string) {
 	for _, text := range e.named("text") {
 		if text.Text != "" {
@@ -398,7 +399,7 @@ func texts(e *element) (lines []string) {
 	return lines
 }
 
-// labelled is a failed task with that label, and a child of it.
+// labelled returns a graph of a failed task with that label and a child of it.
 func labelled(label, failure string) Graph {
 	return Graph{
 		Tasks: []GraphTask{
@@ -409,7 +410,7 @@ func labelled(label, failure string) Graph {
 	}
 }
 
-// checkLabel compares every text of a picture of labelled with what was given.
+// checkLabel compares every text in a picture of labelled with the given strings.
 func checkLabel(t failer, p picture, label, failure string) {
 	t.Helper()
 	p.check(t, 2, 1, 1)
@@ -432,7 +433,7 @@ func checkLabel(t failer, p picture, label, failure string) {
 	}
 }
 
-// nasty are labels that mean something to Graphviz or to XML, or are no text.
+// nasty holds labels that have a meaning in Graphviz or XML, or that are not text.
 var nasty = []string{
 	"", "plain", `"`, `\`, `\\`, `a\`, `\"`, `"; t9 [`, "two\nlines", "\n", "a\n\nb\n", "a\rb", "a\r\nb", "tab\tstop",
 	`\n \l \r \N \G \E \T \H \L`, `\N`, "<b>bold</b>", "<<table>>", "<", ">", "a&b", "&amp;", "&lt;i&gt;", "&#65;", "&#x41;", "&unknown;", "&", "&&amp;",
@@ -473,7 +474,7 @@ func FuzzLabelIsShownAsItIs(f *testing.F) {
 	f.Add(strings.Join(nasty, ""), strings.Join(nasty, "\n"))
 	f.Fuzz(func(t *testing.T, label, failure string) {
 		if len(label)+len(failure) > 1<<10 {
-			return // long text adds time and nothing new
+			return // long text takes time and tests nothing new
 		}
 		g := labelled(label, failure)
 		checkLabel(t, ours(t, g), label, failure)
@@ -481,7 +482,7 @@ func FuzzLabelIsShownAsItIs(f *testing.F) {
 	})
 }
 
-// heldBy says what a picture of a graph has to show.
+// heldBy is a graph with what a picture of it has to show.
 type heldBy struct {
 	graph                                           Graph
 	frames, edges, exclusions, boxes, heavyOutlines int
@@ -548,7 +549,7 @@ func TestPicturesShowWhatTheGraphHolds(t *testing.T) {
 		h.check(t, ours(t, h.graph))
 		all = append(all, h)
 
-		// Neither the order of tasks nor that of edges shows.
+		// The order of tasks and edges makes no difference.
 		shuffled := Graph{Tasks: slices.Clone(h.graph.Tasks), Edges: slices.Clone(h.graph.Edges)}
 		order := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
 		order.Shuffle(len(shuffled.Tasks), func(i, j int) {
@@ -585,7 +586,7 @@ func pixels(t *testing.T, s string) int {
 	return n
 }
 
-// outline is the shape of a node or frame.
+// outline returns the bounding box of a node or frame.
 func outline(t *testing.T, e *element) image.Rectangle {
 	t.Helper()
 	for _, c := range e.Children {
@@ -668,7 +669,7 @@ func TestEdgePastAColumnRunsBetweenTheRows(t *testing.T) {
 	}
 }
 
-// chainOf is n tasks, each behind the one before.
+// chainOf returns a chain of n tasks.
 func chainOf(n uint64) (g Graph) {
 	for id := range n {
 		g.Tasks = append(g.Tasks, GraphTask{ID: id + 1, Label: fmt.Sprint("task ", id), State: GraphComplete})
@@ -690,7 +691,7 @@ func TestNestingTenThousandDeepIsStillDrawn(t *testing.T) {
 	if err := g.WriteDOT(&dot); err != nil {
 		t.Fatal(err)
 	}
-	// To lay so many frames out is too much for it; to read them is not.
+	// Laying out so many frames takes Graphviz too long, reading them does not.
 	counted := strings.Fields(string(runGraphviz(t, dot.Bytes(), "gc", "-n", "-C")))
 	if want := []string{fmt.Sprint(depth), fmt.Sprint(depth - 1)}; len(counted) < 2 || !slices.Equal(counted[:2], want) {
 		t.Errorf("Graphviz counts %q, want %q nodes and frames", counted, want)

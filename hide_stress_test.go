@@ -16,10 +16,10 @@ import (
 // stackStress is set in the process that TestStackThatMovesInAConstruct starts.
 const stackStress = "VKOMP_TEST_STACK_STRESS"
 
-// A construct's clauses lie on the caller's stack, which moves when the construct itself
-// needs a larger one. A pointer into the old stack that lies on the heap ends the process
-// as soon as the garbage collector meets it ("found bad pointer in Go heap"); so the test
-// runs in a process of its own, in which the collector never rests.
+// A construct's clauses are on the caller's stack, which moves when the construct needs a larger
+// one. A pointer on the heap to the old stack ends the process as soon as the garbage collector
+// finds it ("found bad pointer in Go heap"). So the test runs in a process of its own, in which
+// the collector runs all the time.
 func TestStackThatMovesInAConstruct(t *testing.T) {
 	vktest.LongConcurrent(t)
 	if os.Getenv(stackStress) != "" {
@@ -27,7 +27,8 @@ func TestStackThatMovesInAConstruct(t *testing.T) {
 		return
 	}
 	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.count=1", "-test.v")
-	// One step of the collector is not spread over time then: it meets the construct midway.
+	// With this setting a collection is not spread over time, so that it hits the construct
+	// in between.
 	child.Env = append(os.Environ(), stackStress+"=1", "GODEBUG=gcstoptheworld=1", "OMP_TARGET_OFFLOAD=disabled")
 	if out, err := child.CombinedOutput(); err != nil {
 		_, fatal, _ := strings.Cut(string(out), "fatal error: ")
@@ -53,7 +54,7 @@ func moveStacks(t *testing.T) {
 		}
 	}()
 	x := make([]float32, 256)
-	// Somewhere on the way the stack is large enough for all but the evaluation of the
+	// At some depth the stack is large enough for everything except the evaluation of the
 	// sections, which is the deepest call of the construct.
 	calls := 4000
 	if vktest.GoRaces {
@@ -78,7 +79,7 @@ func moveStacks(t *testing.T) {
 	}
 }
 
-// manyClauses launches a kernel with arguments that lie on its stack.
+// manyClauses launches a kernel with arguments on its stack.
 //
 //go:noinline
 func manyClauses(rt *vkomp.Runtime, k vkomp.Kernel, x []float32) error {
@@ -91,7 +92,7 @@ func manyClauses(rt *vkomp.Runtime, k vkomp.Kernel, x []float32) error {
 	return rt.Target(context.Background(), vkomp.Target{Kernel: k, Device: rt.InitialDevice(), Range: vkomp.Range{X: 1}, Args: args[:]})
 }
 
-// deeper calls f with so many more frames on the stack, of 64 bytes or so.
+// deeper calls f with that many more stack frames of about 64 bytes.
 //
 //go:noinline
 func deeper(frames int, f func()) byte {

@@ -17,15 +17,15 @@ import (
 	"github.com/vkomp/vkomp/tests/vktest"
 )
 
-// elements says which parameters may have been hidden from escape analysis, and how many
-// pointers have to be followed from there to what may be kept: the elements of a slice
-// may be copied, the slice itself may not.
+// elements holds the types of parameters that may be hidden from escape analysis, with the number
+// of pointers to follow from there to what may be kept: the elements of a slice may be copied,
+// the slice itself may not be kept.
 var elements = map[string]int{"[]Arg": 1, "[]Depend": 1, "*Arg": 1, "*Depend": 1, "*Rect": 2}
 
 var leak = regexp.MustCompile(`(?m)^\./(\w+\.go:\d+:\d+): parameter (\w+) leaks to \{heap\} for (.+) with derefs=(\d+):$`)
 
-// What hide keeps from escape analysis where a construct is called is known to it inside
-// of the construct: the compiler says of each parameter what of it gets to the heap.
+// Inside a construct, the compiler's escape analysis does apply to the parameters that hide
+// conceals at the call: it reports which parts of each parameter get to the heap.
 func TestWhatIsHiddenFromEscapeAnalysisIsNotKept(t *testing.T) {
 	vktest.Long(t)
 	files := token.NewFileSet()
@@ -98,7 +98,7 @@ func TestWhatIsHiddenFromEscapeAnalysisIsNotKept(t *testing.T) {
 	}
 }
 
-// typeName returns a type as elements has it, "" for what is none there.
+// typeName returns a type as spelled in elements, "" if it is not listed.
 func typeName(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.Ident:
@@ -111,9 +111,9 @@ func typeName(e ast.Expr) string {
 	return ""
 }
 
-// takesApart reports where a function that hides a directive passes it on together with
-// slices: what the compiler says of a structure it says of all fields at once. It adds the
-// types that the function hides.
+// takesApart reports where a function that hides a directive passes it on together with slices,
+// because the compiler's report on a structure does not distinguish its fields. It adds the types
+// that the function hides.
 func takesApart(files *token.FileSet, f *ast.FuncDecl, hidden map[string]bool) (breaches []string) {
 	if f.Body == nil {
 		return nil
@@ -146,7 +146,7 @@ func takesApart(files *token.FileSet, f *ast.FuncDecl, hidden map[string]bool) (
 			for _, a := range n.Args {
 				if of := hides(a); of != "" {
 					hidden[types[of]] = true
-					if types[of] != "Rect" { // nothing but slices and a number
+					if types[of] != "Rect" { // has only slices and a number
 						passed(a, of)
 					}
 				}
@@ -160,7 +160,7 @@ func takesApart(files *token.FileSet, f *ast.FuncDecl, hidden map[string]bool) (
 	return breaches
 }
 
-// hides returns the variable that an expression hides, "" if it is none of hide.
+// hides returns the variable that an expression hides, "" if it is not a call of hide.
 func hides(e ast.Expr) string {
 	call, ok := e.(*ast.CallExpr)
 	if !ok || typeName(call.Fun) != "hide" || len(call.Args) != 1 {

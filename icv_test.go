@@ -36,7 +36,7 @@ func TestBadControlVariablesAreNamedWithTheirValues(t *testing.T) {
 		for _, value := range values {
 			pairs := []string{name, value, "OMP_TARGET_OFFLOAD", "disabled"}
 			if strings.HasSuffix(name, "_0") {
-				// A device's own variables are read where there is the device.
+				// Variables of a single device are read only if that device exists.
 				pairs = pairs[:2]
 			}
 			rt, err := vkomp.Open(vkomp.Options{LookupEnv: environment(pairs...)})
@@ -83,7 +83,7 @@ func TestGoodControlVariablesAreTaken(t *testing.T) {
 		"OMP_DISPLAY_ENV":       {"True", "verbose", "FALSE", ""},
 		"OMP_NUM_THREADS_ALL":   {"2", "4,2", ""},
 		"OMP_NUM_TEAMS_DEV":     {" 3 ", ""},
-		// What is of no device is not read.
+		// Variables of devices that do not exist are not read.
 		"OMP_NUM_TEAMS_DEV_99": {"-1"},
 	} {
 		for _, value := range values {
@@ -114,7 +114,7 @@ func TestNumThreadsIsTheFirstOfItsListAndGOMAXPROCSByDefault(t *testing.T) {
 		full.Add(places)
 		for range places {
 			generate(t, rt, t.Context(), vkomp.Task{Body: func(context.Context) error {
-				// It ends only when there are so many.
+				// It ends only when that many run at the same time.
 				full.Done()
 				full.Wait()
 				return nil

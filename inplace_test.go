@@ -9,7 +9,7 @@ import (
 	"github.com/vkomp/vkomp/tests/vktest"
 )
 
-// A target that maps large slices alone uses them where they are.
+// A target that is the only one to map large slices uses them in place.
 func TestLargeTargetMovesNoByte(t *testing.T) {
 	rt := vktest.Open(t)
 	ctx := t.Context()
@@ -44,7 +44,8 @@ func TestLargeTargetMovesNoByte(t *testing.T) {
 		t.Errorf("%d allocations left", s.Storage.Allocations)
 	}
 
-	// What the host must not see the device write is copied, as is what a region holds.
+	// Slices that the device must not write in place, and those that a region maps, are
+	// copied.
 	saxpy(vkomp.To(x), vkomp.To(y), n)
 	if moved() != 4*n {
 		t.Errorf("%d bytes moved for a slice that the kernel writes and that is not mapped back", moved())
@@ -64,7 +65,7 @@ func TestLargeTargetMovesNoByte(t *testing.T) {
 	if moved()-before != 8*n || y[1] != 5 {
 		t.Errorf("%d bytes moved for a region, y[1] = %v", moved()-before, y[1])
 	}
-	// A small one is not worth it.
+	// Small slices are not worth it.
 	before = moved()
 	saxpy(vkomp.To(x[:1000]), vkomp.ToFrom(y[:1000]), 1000)
 	if moved()-before != 12000 {

@@ -31,7 +31,7 @@ func TestClosedKernelIsRefusedAndItsTasksComplete(t *testing.T) {
 					Args: []vkomp.Arg{vkomp.To(x), vkomp.ToFrom(y), vkomp.Value(uint32(len(y))), vkomp.Value(float32(1))},
 				})
 			}
-			// Nothing of the kernel runs before it is closed.
+			// No task of the kernel runs before it is closed.
 			gate := make(chan struct{})
 			must(t, rt.Task(ctx, vkomp.Task{Depend: []vkomp.Depend{vkomp.Out(y)}, Body: func(context.Context) error {
 				<-gate
@@ -71,8 +71,8 @@ func TestClosedKernelIsRefusedAndItsTasksComplete(t *testing.T) {
 	must(t, vkomp.Kernel{}.Close())
 }
 
-// What a device has of a closed kernel is destroyed while the device goes on: at once, or
-// when the last task that uses it is complete.
+// The pipelines of a closed kernel are destroyed while the device is open: at once, or when the
+// last task that uses them is complete.
 func TestDeviceDropsAClosedKernel(t *testing.T) {
 	for _, used := range []bool{false, true} {
 		t.Run(fmt.Sprint("in use ", used), func(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"github.com/vkomp/vkomp"
 )
 
-// unwell is a handler that does not return.
+// unwell is a handler that does not return normally.
 type unwell struct{ leave func() }
 
 func (u unwell) Enabled(context.Context, slog.Level) bool { return true }
@@ -27,7 +27,7 @@ func TestLogHandlersThatFail(t *testing.T) {
 			rt, err := vkomp.Open(vkomp.Options{Logger: slog.New(unwell{func() { records++; leave() }})})
 			must(t, err)
 			y := make([]float32, 100)
-			adder(t, rt, y)(false) // opens the device, which is logged
+			adder(t, rt, y)(false) // opening the device is logged
 			must(t, rt.Close())
 			if records == 0 {
 				t.Error("nothing was logged")

@@ -54,7 +54,7 @@ func TestPanicOfAMapperIsTheTasksFailure(t *testing.T) {
 	})
 }
 
-// half is mapped to in X and from in Y; Z and the padding are nobody's.
+// half maps X to the device and Y from it; Z and the padding are not mapped.
 type half struct {
 	X uint8
 	Y uint32
@@ -66,8 +66,8 @@ var halves = vkomp.Mapper[half, half]{
 	Decode: func(v, i *half) { v.Y = i.Y },
 }
 
-// `update to(s)` is the update of the members of s that are mapped to, and so on (Examples,
-// target_update.3): all others stay as they are on either side.
+// `update to(s)` copies the members of s that are mapped to, and so on (OpenMP Examples,
+// target_update.3): all others stay as they are on both sides.
 func TestMembersThatAMapperDoesNotMapStay(t *testing.T) {
 	onEveryMemoryPath(t, func(t *testing.T, rt *vkomp.Runtime, d vkomp.Device) {
 		ctx := t.Context()
@@ -100,7 +100,7 @@ func TestMembersThatAMapperDoesNotMapStay(t *testing.T) {
 			for _, at := range []*half{v, w} {
 				must(t, d.Memset(ctx, d.MappedPtr(vkomp.HostPtr(single(at))), 7, int(unsafe.Sizeof(*at))))
 			}
-			v.X, w.X = v.X+1, 0 // like what may be in an image before
+			v.X, w.X = v.X+1, 0 // as an image may contain from an earlier call
 			must(t, to())
 			want := half{0, 0x07070707, 0x0707}
 			if image := onDevice(w); image != want {
@@ -134,8 +134,8 @@ func TestMembersThatAMapperDoesNotMapStay(t *testing.T) {
 	})
 }
 
-// An image that is there gets the pointer to a slice that is new, and keeps it whatever
-// Encode sets there.
+// An image that is present gets the pointer to a slice that is new, and keeps it whatever Encode
+// writes there.
 func TestPointersOfImagesThatAreThere(t *testing.T) {
 	type value struct{ p []int32 }
 	type image struct {
@@ -169,7 +169,7 @@ func TestPointersOfImagesThatAreThere(t *testing.T) {
 	})
 }
 
-// A mapper that ends its goroutine, as t.Fatal in it does, fails the task and nothing else.
+// A mapper that ends its goroutine, as t.Fatal does, fails only the task.
 func TestMapperThatEndsItsGoroutine(t *testing.T) {
 	onEveryMemoryPath(t, func(t *testing.T, rt *vkomp.Runtime, d vkomp.Device) {
 		ctx := t.Context()
@@ -218,7 +218,7 @@ func TestMapperThatEndsItsGoroutine(t *testing.T) {
 	})
 }
 
-// single returns the slice of one element that a value is.
+// single returns a value as a slice of one element.
 func single[T any](v *T) []T { return unsafe.Slice(v, 1) }
 
 // onEveryMemoryPath runs a test on each memory path.

@@ -14,7 +14,7 @@ import (
 func TestMemoryRoutinesAllocateNothing(t *testing.T) {
 	vktest.Long(t)
 	inMemoryModes(t, func(t *testing.T, rt *vkomp.Runtime, d vkomp.Device) {
-		// A context without an end, so that a synchronous routine waits itself.
+		// A context that never ends, so that a synchronous routine waits by itself.
 		ctx := context.Background()
 		const size = 200_000
 		p, q := alloc(t, d, size), alloc(t, d, size)
@@ -41,7 +41,7 @@ func TestMemoryRoutinesAllocateNothing(t *testing.T) {
 			},
 		} {
 			if name == "alloc and free" && d.IsInitial() {
-				continue // it allocates Go memory
+				continue // it allocates Go memory by design
 			}
 			run := func() {
 				if err := routine(); err != nil {

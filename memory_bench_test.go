@@ -8,8 +8,7 @@ import (
 	"github.com/vkomp/vkomp"
 )
 
-// BenchmarkMemcpy copies 64 MiB with the default device; "plain" is what Go's copy
-// takes for as much.
+// BenchmarkMemcpy copies 64 MiB with the default device; "plain" is the same with Go's copy.
 func BenchmarkMemcpy(b *testing.B) {
 	const size = 64 << 20
 	rt, d := openBench(b)
@@ -29,7 +28,7 @@ func BenchmarkMemcpy(b *testing.B) {
 		b.Run(c.name, func(b *testing.B) {
 			b.SetBytes(size)
 			b.ReportAllocs()
-			// The first one is the first to touch the pages.
+			// The first copy also touches the pages for the first time.
 			must(b, c.copy())
 			for b.Loop() {
 				if err := c.copy(); err != nil {
@@ -67,7 +66,7 @@ func BenchmarkMemset(b *testing.B) {
 	}
 }
 
-// BenchmarkSmallRoutines are those of which the fixed cost counts.
+// BenchmarkSmallRoutines measures routines whose fixed cost dominates.
 func BenchmarkSmallRoutines(b *testing.B) {
 	rt, d := openBench(b)
 	ctx := context.Background()
@@ -106,7 +105,7 @@ func BenchmarkSmallRoutines(b *testing.B) {
 	}
 }
 
-// openBench opens a runtime without validation, whose time would be measured.
+// openBench opens a runtime without validation, which would be measured too.
 func openBench(b *testing.B) (*vkomp.Runtime, vkomp.Device) {
 	rt, err := vkomp.Open(vkomp.Options{})
 	must(b, err)
@@ -114,7 +113,7 @@ func openBench(b *testing.B) (*vkomp.Runtime, vkomp.Device) {
 	return rt, rt.DefaultDevice(context.Background())
 }
 
-// BenchmarkMapHit is a data construct whose storage is present among others.
+// BenchmarkMapHit measures a data construct whose storage is one of many present blocks.
 func BenchmarkMapHit(b *testing.B) {
 	for _, others := range []int{1, 10000, 100000} {
 		b.Run(fmt.Sprint(others), func(b *testing.B) {

@@ -252,7 +252,7 @@ func ExampleDevice_Memset() {
 	}
 	defer rt.Close()
 	ctx := context.Background()
-	// The initial device's memory is any slice too.
+	// On the initial device any slice is device memory too.
 	s := make([]uint32, 3)
 	err = rt.InitialDevice().Memset(ctx, vkomp.HostPtr(s), 0xff, 8)
 	fmt.Printf("%x %v\n", s, err)
@@ -343,7 +343,7 @@ func ExampleDevice_DisassociatePtr() {
 	}
 	fmt.Println(errors.Is(d.Free(ctx, p), vkomp.ErrBusy))
 	fmt.Println(d.DisassociatePtr(ctx, host), errors.Is(d.DisassociatePtr(ctx, host), vkomp.ErrNotPresent))
-	// The memory has what it had.
+	// The memory keeps its contents.
 	fmt.Println(rt.Memcpy(ctx, host, p, 4), s, d.Free(ctx, p))
 	// Output:
 	// true

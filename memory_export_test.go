@@ -1,13 +1,13 @@
 package vkomp
 
-// PieceBytes and PieceRows are how much is copied at once between devices.
+// PieceBytes and PieceRows are the largest chunk that is copied between devices at once.
 const (
 	PieceBytes = pieceBytes
 	PieceRows  = pieceRows
 )
 
-// OpenAgain adds a device to a runtime in which nothing has happened yet: one more
-// on the physical device of d.
+// OpenAgain adds a device to a runtime that has not been used yet: another one on the physical
+// device of d.
 func OpenAgain(rt *Runtime, d Device) Device {
 	initial := rt.devices[len(rt.devices)-1]
 	again := &device{rt: rt, number: initial.number, physical: d.d.physical}

@@ -12,8 +12,7 @@ import (
 	"github.com/vkomp/vkomp/tests/vktest"
 )
 
-// area is storage that random copies go between, and the bytes that it should
-// hold.
+// area is storage that random copies read and write, and its expected contents.
 type area struct {
 	name string
 	p    vkomp.DevicePtr
@@ -22,7 +21,7 @@ type area struct {
 	item []int
 }
 
-// randomCopies copies and fills among the areas, on both sides of the comparison.
+// randomCopies copies and fills areas and their expected contents.
 type randomCopies struct {
 	t     *rapid.T
 	rt    *vkomp.Runtime
@@ -39,8 +38,8 @@ func (r *randomCopies) part(size int) (at, n int) {
 	return at, min(rapid.SampledFrom([]int{0, 1, 3, 4, 64, 999, size}).Draw(r.t, "size"), size-at)
 }
 
-// depend returns the items of a task, none for a routine that waits; what it
-// touches is quiet then.
+// depend returns the items of a deferred task. For a routine that waits it returns none and
+// waits for the tasks that use its storage.
 func (r *randomCopies) depend(async bool, dst, src *area) []vkomp.Depend {
 	items := []vkomp.Depend{vkomp.InOut(dst.item)}
 	if src != dst {
@@ -49,7 +48,7 @@ func (r *randomCopies) depend(async bool, dst, src *area) []vkomp.Depend {
 	if async {
 		return items
 	}
-	// A reader's item lets other readers run on.
+	// The item of a reader does not wait for other readers.
 	must(r.t, r.rt.Taskwait(r.t.Context(), items...))
 	return nil
 }

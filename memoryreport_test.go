@@ -22,14 +22,14 @@ import (
 
 func withSites(o *vkomp.Options) { o.LeakSites = true }
 
-// line returns where it is called, n lines further on.
+// line returns the position of its call, n lines further down.
 func line(n int) string {
 	_, file, at, _ := runtime.Caller(1)
 	return fmt.Sprintf("%s:%d", filepath.Base(file), at+n)
 }
 
-// leaked closes the runtime, and returns the lines of its error, without the folders
-// of files and with the name of the device left out.
+// leaked closes the runtime and returns the lines of its error, without directories and without
+// the name of the device.
 func leaked(t *testing.T, rt *vkomp.Runtime) []string {
 	t.Helper()
 	err := rt.Close()
@@ -72,7 +72,7 @@ func TestLeaksAtCloseAreNamedByTheirLine(t *testing.T) {
 	if err := rt.TargetEnterData(ctx, vkomp.TargetEnterData{Maps: []vkomp.Arg{vkomp.To(x)}, Label: "grid"}); err != nil {
 		t.Fatal(err)
 	}
-	// It enters when the task before it is complete, on that task's goroutine.
+	// It begins when the task before it completes, on that task's goroutine.
 	token := make([]byte, 1)
 	started := make(chan struct{})
 	err = rt.Task(ctx, vkomp.Task{Depend: []vkomp.Depend{vkomp.Out(token)}, Body: func(context.Context) error { <-started; return nil }})
@@ -104,8 +104,8 @@ func TestLeaksAtCloseAreNamedByTheirLine(t *testing.T) {
 	runtime.KeepAlive([]any{x, y, z})
 }
 
-// What a region that never ends has mapped, the program mapped where the region is,
-// on whatever goroutine it begins.
+// A leak of a region that never ends is reported at the region's line in the program, on
+// whichever goroutine the region begins.
 func TestLeakOfADataRegionIsNamedByItsLine(t *testing.T) {
 	for _, noWait := range []bool{false, true} {
 		ctx := context.Background()
@@ -113,7 +113,7 @@ func TestLeakOfADataRegionIsNamedByItsLine(t *testing.T) {
 		x := make([]float32, 100)
 		where := line(1)
 		err := rt.TargetData(ctx, vkomp.TargetData{Maps: []vkomp.Arg{vkomp.To(x)}, NoWait: noWait}, func(ctx context.Context) error {
-			// One holder more than the region lets go.
+			// Map the slice once more than the region unmaps it.
 			return rt.TargetEnterData(ctx, vkomp.TargetEnterData{Maps: []vkomp.Arg{vkomp.To(x)}})
 		})
 		if err := errors.Join(err, rt.Taskwait(ctx)); err != nil {
@@ -273,7 +273,7 @@ func TestMemoryReportAsJSON(t *testing.T) {
 	}
 }
 
-// From any goroutine, at any time: also while devices open, and after Close.
+// It may be called from any goroutine at any time, also while devices open and after Close.
 func TestMemoryReportFromManyGoroutines(t *testing.T) {
 	rt := vktest.Open(t)
 	d := rt.DefaultDevice(t.Context())

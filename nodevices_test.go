@@ -15,7 +15,7 @@ func TestKernelWithoutHostVariantSaysWhyThereIsNoDevice(t *testing.T) {
 		name string
 		env  []string
 		// driver is the manifest of the only driver, "" for those of the tests.
-		driver string
+		driver string // manifest of the only driver, "" for the drivers under test
 		want   string // a regular expression
 	}{
 		{name: "no driver", driver: "absent.json", want: "and there is no other: .*Vulkan"},
@@ -36,7 +36,7 @@ func TestKernelWithoutHostVariantSaysWhyThereIsNoDevice(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer rt.Close()
-			// That of the library has one.
+			// The kernel of package shaders has a Host variant.
 			kernel := newKernel(t, rt, vkomp.KernelSource{Name: "saxpy", SPIRV: shaders.Saxpy.SPIRV})
 			x, y := ramp(4), ramp(4)
 			region, err := shaders.SaxpyTarget(kernel, 2, x, y)

@@ -17,7 +17,7 @@ import (
 	"github.com/vkomp/vkomp/tests/vktest"
 )
 
-// adder adds 1 to y on the device, in the place of what is mapped.
+// adder returns a function that adds 1 to the mapped y on the device.
 func adder(t *testing.T, rt *vkomp.Runtime, y []float32) func(noWait bool) {
 	t.Helper()
 	k, err := rt.NewKernel(shaders.Saxpy)
@@ -104,10 +104,10 @@ func TestHardPauseGivesAllBack(t *testing.T) {
 	if y[0] != 0 || d.IsPresent(vkomp.HostPtr(y)) || d.IsAccessible(p, 1) {
 		t.Errorf("y is %v (present: %t); the allocation is accessible: %t", y[0], d.IsPresent(vkomp.HostPtr(y)), d.IsAccessible(p, 1))
 	}
-	// A second pause finds nothing.
+	// A second pause finds nothing to free.
 	must(t, rt.PauseResource(ctx, vkomp.PauseHard, d))
 
-	// The device comes back, and knows nothing of what was.
+	// The device can be used again, and has nothing from before.
 	for range 4 {
 		q, err := d.Alloc(ctx, 4000)
 		must(t, err)
@@ -195,8 +195,8 @@ func TestPauseIsRefusedWhileSomethingIsUnderWay(t *testing.T) {
 	}
 }
 
-// What an object's end has left to come is the runtime's own, once its foreign work is
-// withdrawn.
+// Once foreign work is withdrawn, only submissions of the runtime itself are left of a
+// destroyed interop object; a hard pause waits for them.
 func TestHardPauseWaitsForTheRuntimesOwnSubmissions(t *testing.T) {
 	vktest.Long(t)
 	vktest.Layers(t, "manyqueue")
@@ -243,7 +243,7 @@ func TestHardPauseOfTheInitialDevice(t *testing.T) {
 	}
 }
 
-// The tool's end is that of the initial device, or of all.
+// The tool ends with a pause of the initial device or of all devices.
 func TestPauseThatStopsTheTool(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -284,7 +284,7 @@ func TestPauseThatStopsTheTool(t *testing.T) {
 	}
 }
 
-// Constructs that come during a pause wait for its end, and a pause waits for none.
+// Constructs called during a pause wait for its end, and a pause does not wait for constructs.
 func TestPausesAmongConstructs(t *testing.T) {
 	rt := vktest.Open(t, func(o *vkomp.Options) { o.Validation = false })
 	ctx, d := t.Context(), rt.DefaultDevice(t.Context())
@@ -330,7 +330,7 @@ func TestPausesAmongConstructs(t *testing.T) {
 	workers.Wait()
 }
 
-// A program that computes now and then leaves the device to others between.
+// A program that computes from time to time frees the device for others in between.
 func ExampleRuntime_PauseResource() {
 	rt, err := vkomp.Open(vkomp.Options{})
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/vkomp/vkomp/tests/vktest"
 )
 
-// The task goes on until the wait for it has reported how far it is.
+// The task goes on until the wait for it has reported its progress.
 func TestWaitsReportTheirProgress(t *testing.T) {
 	for name, wait := range map[string]func(ctx context.Context, rt *vkomp.Runtime, task func(ctx context.Context) error) error{
 		"Taskwait": func(ctx context.Context, rt *vkomp.Runtime, task func(ctx context.Context) error) error {
@@ -61,7 +61,7 @@ func TestWaitsReportTheirProgress(t *testing.T) {
 	}
 }
 
-// What the program is told its progress with can fail as any code can: the wait says so.
+// The report function is code of the program and may fail: the wait returns the failure.
 func TestReportsOfProgressThatFail(t *testing.T) {
 	for name, leave := range map[string]func(){"panic": func() { panic("report") }, "runtime.Goexit": runtime.Goexit} {
 		t.Run(name, func(t *testing.T) {

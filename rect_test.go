@@ -12,7 +12,7 @@ import (
 	"github.com/vkomp/vkomp"
 )
 
-// collectGarbage frees what nothing reaches, and lets other blocks take its place.
+// collectGarbage collects unreachable memory and lets other objects reuse it.
 func collectGarbage() {
 	for range 3 {
 		runtime.GC()
@@ -22,7 +22,7 @@ func collectGarbage() {
 	}
 }
 
-// square is a copy of the upper left n by n bytes among images that are width wide.
+// square copies the upper left n by n bytes between images of that width.
 func square(width, n int) vkomp.Rect {
 	return vkomp.Rect{
 		Elem: 1, Volume: []int{n, n}, DstOffsets: []int{0, 0}, SrcOffsets: []int{0, 0},
@@ -30,7 +30,7 @@ func square(width, n int) vkomp.Rect {
 	}
 }
 
-// size returns the bytes of an array.
+// sizeOf returns the size of an array in bytes.
 func sizeOf(elem int, dims []int) int {
 	for _, d := range dims {
 		elem *= d
@@ -38,7 +38,7 @@ func sizeOf(elem int, dims []int) int {
 	return elem
 }
 
-// copyRect is MemcpyRect element by element.
+// copyRect does the same as MemcpyRect, element by element.
 func copyRect(dst, src []byte, r vkomp.Rect) {
 	index := make([]int, len(r.Volume))
 	if slices.Contains(r.Volume, 0) {
@@ -64,7 +64,7 @@ func copyRect(dst, src []byte, r vkomp.Rect) {
 	}
 }
 
-// randomRect returns a part of arrays of that many dimensions.
+// randomRect returns a random part of random arrays with that many dimensions.
 func randomRect(random *rand.Rand, dims int) vkomp.Rect {
 	r := vkomp.Rect{Elem: 1 + random.IntN(9)}
 	most := 2 + 12/dims
@@ -120,7 +120,7 @@ func TestMemcpyRectOfEveryDimension(t *testing.T) {
 
 func TestMemcpyRectNeedsOnlyThePart(t *testing.T) {
 	inMemoryModes(t, func(t *testing.T, rt *vkomp.Runtime, d vkomp.Device) {
-		// The last rows of the images are not there.
+		// The last rows of the images do not exist.
 		r := square(10, 3)
 		r.SrcOffsets = []int{1, 4}
 		have, want := noise(10*3+7, 1), make([]byte, 10*2+3)
@@ -170,7 +170,7 @@ func TestMemcpyRectRefuses(t *testing.T) {
 				refused(t, name, rt.MemcpyRect(ctx, p, host, r), vkomp.ErrInvalidArgument, "memcpy rect", text)
 				refused(t, name, rt.MemcpyRectAsync(ctx, p, host, r), vkomp.ErrInvalidArgument, "memcpy rect")
 				if name == "a part that is not in the source" || name == "a part that is not in the other one" {
-					break // nothing is everywhere
+					break // an empty part fits anywhere
 				}
 			}
 		}

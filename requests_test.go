@@ -11,7 +11,7 @@ import (
 	"github.com/vkomp/vkomp"
 )
 
-// What the package documentation says of goroutines that share a runtime.
+// These tests check what the package documentation says about goroutines that share a runtime.
 
 // fails is the body of a task that fails.
 func fails(err error) func(context.Context) error { return func(context.Context) error { return err } }
@@ -33,8 +33,8 @@ func TestContextsOfTheInitialTaskShareWaitsAndErrors(t *testing.T) {
 	}
 }
 
-// Taskgroups apart have waits and errors of their own, and share dependences: what is not
-// run because of another group's task is reported by its own group too.
+// Separate taskgroups have waits and errors of their own, but share dependences: a task that does
+// not run because of another group's task is reported by its own group too.
 func TestTaskgroupsReportTheirOwnTasks(t *testing.T) {
 	for _, first := range []string{"a", "b"} {
 		rt := openTasks(t, "OMP_NUM_THREADS", "2")
@@ -73,7 +73,7 @@ func TestTaskgroupsReportTheirOwnTasks(t *testing.T) {
 	}
 }
 
-// A taskgroup whose context ends leaves nothing behind that fails what others do later.
+// A taskgroup whose context ends leaves nothing behind that makes later tasks fail.
 func TestTaskgroupCutShortFailsNothingLater(t *testing.T) {
 	rt := openTasks(t, "OMP_NUM_THREADS", "2")
 	x, y, why, broken := []int{0}, []int{0}, errors.New("why"), errors.New("broken")
@@ -84,7 +84,7 @@ func TestTaskgroupCutShortFailsNothingLater(t *testing.T) {
 		for len(rt.Graph().Tasks) > 0 {
 			rt.Taskyield(ctx)
 		}
-		// One that fails because its context has ended, and one that is dropped for that.
+		// One fails because its context has ended, and one is dropped for that reason.
 		generate(t, rt, ctx, vkomp.Task{Label: "runs", Depend: []vkomp.Depend{vkomp.Out(x)}, Body: func(ctx context.Context) error {
 			close(started)
 			<-gate
@@ -109,7 +109,7 @@ func TestTaskgroupCutShortFailsNothingLater(t *testing.T) {
 	if err != nil || !ran {
 		t.Errorf("a later group on the same storage: %v, ran %v", err, ran)
 	}
-	// What really failed is left for the wait of the region; what was dropped was reported.
+	// The enclosing wait returns real failures; those of dropped tasks were reported before.
 	err = rt.Taskwait(t.Context())
 	if !errors.Is(err, why) || !errors.Is(err, broken) || !strings.Contains(err.Error(), `"runs"`) || strings.Contains(err.Error(), `"dropped"`) || strings.Contains(err.Error(), "not run") {
 		t.Errorf("the next wait reports %v", err)
@@ -127,7 +127,7 @@ func TestTasksOfRequestsShareNothing(t *testing.T) {
 			return errors.Join(body(ctx), rt.Taskwait(ctx))
 		}})
 	}
-	// find returns the ID of a's task, 0 when it is complete.
+	// find returns the ID of a's task, 0 if it is complete.
 	find := func(g vkomp.Graph) uint64 {
 		for _, task := range g.Tasks {
 			if task.Label == "of a" {
@@ -155,7 +155,7 @@ func TestTasksOfRequestsShareNothing(t *testing.T) {
 			for _, edge := range g.Edges {
 				if edge.From == find(g) {
 					t.Errorf("%s: tasks of another request follow it", when)
-					open() // else they wait for ever
+					open() // otherwise they would wait for ever
 				}
 			}
 			return err
@@ -179,7 +179,7 @@ func TestTasksOfRequestsShareNothing(t *testing.T) {
 	}
 }
 
-// Failures with one text are reported once, with their number, by Taskwait and by Close.
+// Failures with the same text are reported once, with their number, by Taskwait and by Close.
 func TestFailuresThatAreAlikeAreCounted(t *testing.T) {
 	const n = 3000
 	sentinel := errors.New("sentinel")

@@ -7,7 +7,7 @@ import (
 	"github.com/vkomp/vkomp/tests/vktest"
 )
 
-// beyond writes a value to count words from word at of y on, whether y has them or not.
+// beyond writes a value to count words, starting at word at of y, even outside of y.
 func beyond[T any](t *testing.T, rt *vkomp.Runtime, k vkomp.Kernel, y []T, at int32, count, value uint32) {
 	t.Helper()
 	must(t, rt.Target(t.Context(), vkomp.Target{
@@ -16,10 +16,10 @@ func beyond[T any](t *testing.T, rt *vkomp.Runtime, k vkomp.Kernel, y []T, at in
 	}))
 }
 
-// With Robust a kernel that leaves its argument does not reach other mappings, whatever the
-// device has for that. Devices with robustBufferAccess2, and drivers in software without it,
-// keep kernels within each binding whether Robust is set or not: what it changes where only
-// a VkBuffer bounds kernels, TestOwnBuffers of package sched sees.
+// With Robust a kernel that exceeds its argument cannot access other mappings, whatever the device
+// supports. Devices with robustBufferAccess2, and software drivers without it, confine kernels to
+// each binding even without Robust. TestOwnBuffers of package sched checks what Robust changes
+// where only a VkBuffer confines kernels.
 func TestRobustKeepsKernelsOutOfOtherMappings(t *testing.T) {
 	for _, m := range memoryModes[:2] {
 		t.Run(m.name, func(t *testing.T) {
@@ -56,15 +56,15 @@ func TestRobustKeepsKernelsOutOfOtherMappings(t *testing.T) {
 	}
 }
 
-// What is bound of a section ends where the section does, and takes in the rest of its last
-// word only where that is no other data.
+// The binding of a section ends where the section does. It includes the rest of the last word only
+// if that is not other data.
 func TestBindingOfBytesLeavesTheirNeighboursAlone(t *testing.T) {
 	rt := vktest.Open(t)
 	ctx := t.Context()
 	k, err := rt.NewKernel(vkomp.KernelSource{Name: "beyond", SPIRV: beyondSPIRV})
 	must(t, err)
-	// A device may count a whole word as bound (robustStorageBufferAccessSizeAlignment, 1 or
-	// 4 bytes); drivers in software count bytes.
+	// A device may count a whole word as bound (robustStorageBufferAccessSizeAlignment is 1 or 4
+	// bytes); software drivers count bytes.
 	bound := 4
 	if rt.DefaultDevice(ctx).Info().Type == "software" {
 		bound = 1

@@ -12,7 +12,7 @@ import (
 	"github.com/vkomp/vkomp/tests/vktest"
 )
 
-// environment returns a LookupEnv of name, value pairs.
+// environment returns a LookupEnv function for pairs of name and value.
 func environment(pairs ...string) func(string) (string, bool) {
 	return func(name string) (string, bool) {
 		for i := 0; i < len(pairs); i += 2 {
@@ -154,8 +154,8 @@ func TestTasksOfOneBodyAreSiblingsAndNotOfOthers(t *testing.T) {
 		k := newKernel(t, rt, shaders.Saxpy)
 		const n = 50
 		x, y, z := constant(n, 1), constant(n, 0), constant(n, 0)
-		// The same depend items in two bodies make no edge between them: the
-		// first body can wait for what only the second one's child lets go.
+		// Equal depend items in two bodies do not order the two: the first body can wait for
+		// something that only the second one's child does.
 		gate := make(chan struct{})
 		bodies := []func(ctx context.Context) error{
 			func(ctx context.Context) error {

@@ -12,8 +12,7 @@ import (
 	"github.com/vkomp/vkomp/tests/vktest"
 )
 
-// selectedOf returns the indices that a section selects, found one element at a
-// time.
+// selectedOf returns the indices that a section selects, computed element by element.
 func selectedOf(dims []int, spans []vkomp.Span) []int {
 	selected := []int{0}
 	for i, dim := range dims {

@@ -15,7 +15,7 @@ import (
 	"github.com/vkomp/vkomp/tests/vktest"
 )
 
-// modes are the ways in which a target region can reach its data.
+// modes are the ways in which a target region can access its data.
 var modes = []struct {
 	name   string
 	option func(*vkomp.Options)
@@ -42,7 +42,7 @@ func newKernel(t testing.TB, rt *vkomp.Runtime, src vkomp.KernelSource) vkomp.Ke
 	return k
 }
 
-// ramp returns 0, 1, 2, … up to n elements, all exact.
+// ramp returns 0, 1, 2, … with n elements, which are all exact.
 func ramp(n int) []float32 {
 	s := make([]float32, n)
 	for i := range s {
@@ -146,8 +146,7 @@ func TestChainInDataRegionCopiesOnceEachWay(t *testing.T) {
 			if s.Edges > steps-1 || s.Dispatches != steps {
 				t.Errorf("%d edges and %d dispatches, want %d at most and %d", s.Edges, s.Dispatches, steps-1, steps)
 			}
-			// The first tasks go out at once; what the chain adds while they run
-			// collects.
+			// The first tasks are submitted at once; those added while they run are collected.
 			if s.Submissions >= steps {
 				t.Errorf("%d submissions for %d tasks", s.Submissions, steps)
 			}
@@ -193,7 +192,7 @@ func TestSubSliceOfMappedSliceAtEveryOffset(t *testing.T) {
 func TestRangeBeyondWorkgroupCountIsSplit(t *testing.T) {
 	rt := vktest.Open(t)
 	k := newKernel(t, rt, shaders.Saxpy)
-	// 65,535 workgroups of 128 are what many devices take along x.
+	// Many devices support 65,535 workgroups along x, here of 128 invocations.
 	for _, n := range []int{65535*128 + 1, 2*65535*128 + 77} {
 		x, y := ramp(n), constant(n, 3)
 		if err := rt.Target(t.Context(), saxpyOn(t, k, 1, x, y)); err != nil {
@@ -261,7 +260,7 @@ func TestBadConstructsAreRefusedAndLeaveTheRuntimeUsable(t *testing.T) {
 			change func(*vkomp.Target)
 			want   error
 			says   string
-			// deviceOnly: the initial device maps nothing, so it cannot object.
+			// deviceOnly says that the initial device, which maps nothing, reports no error.
 			deviceOnly bool
 		}{
 			{"slice with pointers", func(t *vkomp.Target) { t.Args[0] = vkomp.To(make([]hasPointer, 4)) }, vkomp.ErrInvalidArgument, "hasPointer.Name is a string", false},
@@ -395,7 +394,7 @@ func TestFailedTaskFailsItsDependentsUntilTheWaitThatReportsIt(t *testing.T) {
 				t.Errorf("%s: %v", label, err)
 			}
 		}
-		// Half of what the first maps is present.
+		// Half of what the first task maps is present.
 		deferred("bad", x, y[n/2:n/2+n], vkomp.Out(y))
 		deferred("dependent", x, z, vkomp.In(y), vkomp.Out(z))
 		deferred("unrelated", x, y[:n], vkomp.InOut(x))
@@ -490,7 +489,7 @@ func TestBytesReachTheLastElement(t *testing.T) {
 	}
 }
 
-// structs of several fields fill a member of the same size.
+// Structs with several fields fill a member of the same size.
 func TestSpecializationAndStructValues(t *testing.T) {
 	rt := vktest.Open(t)
 	type pair struct{ a, b uint32 }
@@ -554,8 +553,8 @@ func TestConcurrentGoroutinesShareTheDevice(t *testing.T) {
 	})
 }
 
-// What a program changes of a directive after its construct has returned has no
-// effect; what the mapped slices hold is read when the task runs.
+// Changes to a directive after its construct has returned have no effect; the contents of mapped
+// slices are read when the task runs.
 func TestClausesAreEvaluatedWhenMetAndMappedDataReadWhenRun(t *testing.T) {
 	inModes(t, func(t *testing.T, rt *vkomp.Runtime) {
 		k := newKernel(t, rt, shaders.Saxpy)
@@ -579,7 +578,7 @@ func TestClausesAreEvaluatedWhenMetAndMappedDataReadWhenRun(t *testing.T) {
 		if err := rt.TargetData(t.Context(), region, nothing); err != nil {
 			t.Fatal(err)
 		}
-		// The program overwrites all that it passed.
+		// The program overwrites everything that it passed.
 		args[0], args[1], args[3] = vkomp.To(z), vkomp.ToFrom(z), vkomp.Value(float32(100))
 		depend[0], depend[1] = vkomp.In(z), vkomp.In(z)
 		region.Maps[0], region.Depend[0] = vkomp.ToFrom(z), vkomp.Out(z)
@@ -607,7 +606,7 @@ func TestDefaultDeviceIsThatOfTheMoment(t *testing.T) {
 	generate(t, rt, t.Context(), vkomp.Task{Depend: []vkomp.Depend{vkomp.Out(held)}, Body: func(context.Context) error { <-release; return nil }})
 	target := saxpyOn(t, k, 1, x, y)
 	target.NoWait, target.Depend = true, []vkomp.Depend{vkomp.In(held), vkomp.InOut(y)}
-	// The first is for the device, the second for the initial device.
+	// The first region runs on the device, the second on the initial device.
 	for _, d := range []vkomp.Device{rt.DefaultDevice(t.Context()), rt.InitialDevice()} {
 		if err := errors.Join(rt.SetDefaultDevice(t.Context(), d), rt.Target(t.Context(), target)); err != nil {
 			t.Fatal(err)
@@ -620,7 +619,8 @@ func TestDefaultDeviceIsThatOfTheMoment(t *testing.T) {
 	if s := rt.Stats(); s.Dispatches != 1 || s.HostRegions != 1 || y[99] != 2 {
 		t.Errorf("%d dispatches, %d host regions, y = %v, want 1, 1 and 2", s.Dispatches, s.HostRegions, y[99])
 	}
-	// A task has its own: here the device, where the initial task has the host.
+	// A task has a default device of its own: here the device, while the initial task has the
+	// host.
 	device, err := rt.Device(0)
 	if err != nil {
 		t.Fatal(err)
@@ -714,7 +714,7 @@ func TestTargetDataDependOrdersItsBeginningAndItsEnd(t *testing.T) {
 						return err
 					}
 				}
-				// The end has the items that the region was met with.
+				// The end has the items with which the region was encountered.
 				depend[0], depend[1] = vkomp.In(make([]byte, 1)), vkomp.In(make([]byte, 1))
 				return nil
 			})
@@ -730,7 +730,7 @@ func TestTargetDataDependOrdersItsBeginningAndItsEnd(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			// Its end follows the tasks inside, which have copied nothing back.
+			// Its end depends on the tasks inside, which have copied nothing back.
 			if y[n-1] != 15 {
 				t.Errorf("nowait %v: y = %v after the region, want 15", noWait, y[n-1])
 			}
@@ -787,8 +787,8 @@ func TestTargetDataThatFollowsAFailureIsNotBegun(t *testing.T) {
 	})
 }
 
-// The dependences that DependArgs derives are in for what is only read, by map
-// type or by the kernel's declaration, and inout for all else.
+// DependArgs derives in for arguments that are only read, by their map type or by the kernel's
+// declaration, and inout for all others.
 func TestDependArgsOrdersWritersAndNotReaders(t *testing.T) {
 	inModes(t, func(t *testing.T, rt *vkomp.Runtime) {
 		k := newKernel(t, rt, shaders.Saxpy)
@@ -799,7 +799,7 @@ func TestDependArgsOrdersWritersAndNotReaders(t *testing.T) {
 			target.NoWait, target.DependArgs = true, true
 			return target
 		}
-		// A chain by its arguments alone, with a host task that names them.
+		// A chain by the tasks' arguments alone, with a host task that names them.
 		for round := range 5 {
 			if err := errors.Join(rt.Target(t.Context(), derived(1, x, y)), rt.Target(t.Context(), derived(1, y, z))); err != nil {
 				t.Fatal(err)
@@ -823,9 +823,8 @@ func TestDependArgsOrdersWritersAndNotReaders(t *testing.T) {
 			t.Errorf("y = %v and z = %v, want %v and %v", y[0], z[n-1], wantY, wantZ)
 		}
 
-		// A reader of x is held open: others that read it run, one that writes it
-		// does not. The kernel declares its first slice readonly, so that counts
-		// as read whatever its map type.
+		// While a reader of x is not complete, other readers run and writers do not. The kernel
+		// declares its first slice readonly, so it counts as read whatever its map type is.
 		release := make(chan struct{})
 		generate(t, rt, t.Context(), vkomp.Task{Depend: []vkomp.Depend{vkomp.In(x)}, Body: func(context.Context) error { <-release; return nil }})
 		for _, arg := range []vkomp.Arg{vkomp.To(x), vkomp.ToFrom(x)} {

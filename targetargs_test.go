@@ -12,8 +12,7 @@ import (
 	"github.com/vkomp/vkomp/tests/vktest"
 )
 
-// reach adds to all words that its first argument reaches and writes down how
-// many those are.
+// reach adds to all words that its first argument reaches and writes their number.
 var reach = vkomp.KernelSource{
 	Name: "reach", SPIRV: reachSPIRV,
 	Host: func(c *vkomp.HostCall) error {
@@ -41,7 +40,7 @@ var through = vkomp.KernelSource{
 	},
 }
 
-// reached runs reach on an argument and returns how many words it reached.
+// reached runs reach on an argument and returns the number of words reached.
 func reached(t testing.TB, rt *vkomp.Runtime, k vkomp.Kernel, a vkomp.Arg, add uint32) int {
 	t.Helper()
 	n := make([]uint32, 1)
@@ -130,7 +129,7 @@ func TestImplicitSliceIsHeldForTheRegion(t *testing.T) {
 		k := newKernel(t, rt, reach)
 		x, n := fill(100, 1), make([]uint32, 1)
 		enter(t, rt, vkomp.To(x))
-		// The region's own map is the last to go: it copies back.
+		// The region's own map is the last to end, so it copies back.
 		must(t, rt.Target(ctx, vkomp.Target{
 			Kernel: k, Range: vkomp.Range{X: 100}, Depend: []vkomp.Depend{vkomp.InOut(x)}, NoWait: true,
 			Args: []vkomp.Arg{vkomp.Implicit(x), vkomp.From(n), vkomp.Value(uint32(1))},

@@ -16,7 +16,7 @@ import (
 	"github.com/vkomp/vkomp/tests/vktest"
 )
 
-// openTasks returns a runtime that has host tasks alone, with those variables set.
+// openTasks returns a runtime without non-host devices and with those environment variables.
 func openTasks(t testing.TB, pairs ...string) *vkomp.Runtime {
 	t.Helper()
 	return vktest.Open(t, vktest.Host, func(o *vkomp.Options) {
@@ -31,7 +31,7 @@ func openTasks(t testing.TB, pairs ...string) *vkomp.Runtime {
 	})
 }
 
-// generate makes a task as a child of ctx's region.
+// generate generates a task as a child of ctx's region.
 func generate(t testing.TB, rt *vkomp.Runtime, ctx context.Context, task vkomp.Task) {
 	t.Helper()
 	if err := rt.Task(ctx, task); err != nil {
@@ -39,7 +39,7 @@ func generate(t testing.TB, rt *vkomp.Runtime, ctx context.Context, task vkomp.T
 	}
 }
 
-// awaitState returns when a task with that label is in the graph in that state.
+// awaitState waits until a task with that label is in the graph in that state.
 func awaitState(rt *vkomp.Runtime, label string, state vkomp.GraphState) {
 	for {
 		for _, task := range rt.Graph().Tasks {
@@ -53,7 +53,7 @@ func awaitState(rt *vkomp.Runtime, label string, state vkomp.GraphState) {
 
 func nothing(context.Context) error { return nil }
 
-// goroutine returns the number of the calling goroutine.
+// goroutine returns the ID of the calling goroutine.
 func goroutine() string {
 	var b [64]byte
 	text, _, _ := strings.Cut(string(b[:runtime.Stack(b[:], false)]), "[")
@@ -99,13 +99,13 @@ func TestGoexitInBodyIsAFailure(t *testing.T) {
 	if err := rt.Taskwait(t.Context()); err == nil || !strings.Contains(err.Error(), `"leaves"`) || !strings.Contains(err.Error(), "Goexit") {
 		t.Errorf("deferred: %v", err)
 	}
-	// The goroutine that left had the only place.
+	// The goroutine that exited had the only place.
 	ran := false
 	generate(t, rt, t.Context(), vkomp.Task{Body: func(context.Context) error { ran = true; return nil }})
 	if err := rt.Taskwait(t.Context()); err != nil || !ran {
 		t.Errorf("the next task: ran %v, %v", ran, err)
 	}
-	// An included body ends the goroutine of its construct, and is complete then.
+	// An included body ends the goroutine of its construct, and is then complete.
 	for name, task := range map[string]vkomp.Task{"undeferred": {If: vkomp.If(false)}, "merged": {If: vkomp.If(false), Mergeable: true}} {
 		var gone sync.WaitGroup
 		returned := false
@@ -140,7 +140,7 @@ func TestFailureFailsDependentsUntilItIsReportedAndNobodyElse(t *testing.T) {
 	generate(t, rt, t.Context(), vkomp.Task{Label: "dependent of it", Depend: []vkomp.Depend{vkomp.In(y)}, Body: never})
 	generate(t, rt, t.Context(), vkomp.Task{Depend: []vkomp.Depend{vkomp.Out(z)}, Body: sibling})
 	close(release)
-	// The undeferred task below comes after the failure.
+	// The undeferred task below is generated after the failure.
 	for err := error(nil); err == nil; runtime.Gosched() {
 		err = rt.Task(t.Context(), vkomp.Task{Label: "late", If: vkomp.If(false), Depend: []vkomp.Depend{vkomp.In(x)}, Body: never})
 		var failed *vkomp.TaskError
@@ -248,7 +248,7 @@ func TestMergedTaskSharesTheRegionOfItsGenerator(t *testing.T) {
 		opened := make(chan struct{})
 		opens := vkomp.Task{Label: "opens", Body: func(context.Context) error { close(release); close(opened); return nil }}
 		if merged {
-			// A child of the generator: its Taskwait is for it.
+			// A child of the generator, for which its Taskwait waits.
 			generate(t, rt, context.Background(), opens)
 			if err := rt.Taskwait(context.Background()); err != nil {
 				t.Fatal(err)
@@ -258,7 +258,7 @@ func TestMergedTaskSharesTheRegionOfItsGenerator(t *testing.T) {
 			}
 			continue
 		}
-		// A grandchild of the generator, which Taskwait is not for.
+		// A grandchild of the generator, for which Taskwait does not wait.
 		if err := rt.Taskwait(context.Background()); err != nil {
 			t.Fatal(err)
 		}
@@ -325,7 +325,7 @@ func TestDefaultDeviceBelongsToTheTaskRegion(t *testing.T) {
 	release := make(chan struct{})
 	generate(t, rt, t.Context(), vkomp.Task{Body: func(ctx context.Context) error {
 		<-release
-		// The generator's was copied when the task was generated.
+		// The generator's value was copied when the task was generated.
 		check(ctx, "deferred task", device)
 		set(ctx, host)
 		check(ctx, "deferred task after setting it", host)
@@ -353,7 +353,7 @@ func TestDefaultDeviceBelongsToTheTaskRegion(t *testing.T) {
 		}
 		check(t.Context(), "after a task that set its own, "+name, device)
 	}
-	// Constructs that are no task share the region's.
+	// Constructs that are not tasks share the region's value.
 	if err := rt.Taskgroup(t.Context(), func(ctx context.Context) error { set(ctx, host); return nil }); err != nil {
 		t.Fatal(err)
 	}
@@ -381,7 +381,7 @@ func TestPoolRunsAtMostSoManyBodiesAtOnce(t *testing.T) {
 			running.Add(-1)
 		}
 		for range places {
-			// All places are taken at once: none of these could end otherwise.
+			// The tasks need all places at the same time; otherwise none of them could end.
 			generate(t, rt, t.Context(), vkomp.Task{Body: func(context.Context) error {
 				count(func() { full.Done(); full.Wait() })
 				return nil
@@ -394,7 +394,7 @@ func TestPoolRunsAtMostSoManyBodiesAtOnce(t *testing.T) {
 					generate(t, rt, ctx, vkomp.Task{Body: func(context.Context) error { count(runtime.Gosched); return nil }})
 				}
 				err := rt.Taskwait(ctx)
-				// The body has its place again.
+				// The body has a place again.
 				count(runtime.Gosched)
 				return err
 			}})
@@ -436,7 +436,7 @@ func TestNestingOfAnyDepthNeedsOnePlace(t *testing.T) {
 	}
 }
 
-// Every construct that waits gives its place to what it waits for.
+// Every construct that waits frees its place for the tasks it waits for.
 func TestEveryWaitGivesItsPlaceBack(t *testing.T) {
 	rt := openTasks(t, "OMP_NUM_THREADS", "1")
 	x := []int{0}
@@ -491,7 +491,7 @@ func TestEveryWaitGivesItsPlaceBack(t *testing.T) {
 			if err := rt.Taskwait(t.Context()); err != nil {
 				t.Error(err)
 			}
-			// There is one place again, neither none nor more.
+			// There is exactly one place again.
 			var running atomic.Int32
 			for range 20 {
 				generate(t, rt, t.Context(), vkomp.Task{Body: func(context.Context) error {
@@ -559,7 +559,7 @@ func TestTaskyieldLetsAReadyTaskRun(t *testing.T) {
 		if err := rt.Task(ctx, vkomp.Task{Body: func(context.Context) error { other.Store(true); return nil }}); err != nil {
 			return err
 		}
-		// There is one place, and this body has it.
+		// There is one place, and this body holds it.
 		for !other.Load() {
 			rt.Taskyield(ctx)
 		}
@@ -581,14 +581,14 @@ func TestTransparentTasksConnectTheirChildrenWithTheirSiblings(t *testing.T) {
 	} {
 		t.Run(strconv.Itoa(int(c.kind)), func(t *testing.T) {
 			x, y := []int{0}, []int{0}
-			// x is used before the transparent task and by its child: only an
-			// imported dependence orders the two.
+			// x is used before the transparent task and by its child: only an imported
+			// dependence orders these two.
 			release := make(chan struct{})
 			childRan := make(chan struct{})
 			var before, child, after atomic.Bool
 			generate(t, rt, t.Context(), vkomp.Task{Depend: []vkomp.Depend{vkomp.Out(x)}, Body: func(context.Context) error {
 				if !c.imports {
-					// It is the child that runs first, else this never ends.
+					// The child runs first; otherwise this would never end.
 					<-childRan
 				} else {
 					<-release
@@ -617,8 +617,8 @@ func TestTransparentTasksConnectTheirChildrenWithTheirSiblings(t *testing.T) {
 				t.Fatal(err)
 			}
 
-			// y is used by the child and by a sibling that follows the transparent
-			// task: only an exported dependence orders the two.
+			// y is used by the child and by a sibling that depends on the transparent task:
+			// only an exported dependence orders these two.
 			release, generated = make(chan struct{}), make(chan struct{})
 			ended := make(chan struct{})
 			generate(t, rt, t.Context(), vkomp.Task{Transparent: c.kind, Depend: []vkomp.Depend{vkomp.Out(y)}, Body: func(ctx context.Context) error {
@@ -658,9 +658,9 @@ func TestTransparentTasksConnectTheirChildrenWithTheirSiblings(t *testing.T) {
 	}
 }
 
-// letReadyRun returns when every task that was ready before has started, on a
-// runtime with one place left: tasks of one priority start in the order in which
-// they became ready.
+// letReadyRun returns when every task that was ready at the call has started. It is for a runtime
+// with one free place, on which tasks of equal priority start in the order in which they became
+// ready.
 func letReadyRun(t testing.TB, rt *vkomp.Runtime) {
 	t.Helper()
 	ran := make(chan struct{})
@@ -701,8 +701,8 @@ func TestUndeferredExportingTaskIsFollowedByAllLaterSiblings(t *testing.T) {
 	<-ended
 }
 
-// OpenMP 6.0 §17.9.5: a child of an exporting task can be followed by whatever comes
-// after that task, through others too, and by the children of an importing one there.
+// OpenMP 6.0 §17.9.5: tasks that depend on an exporting task, even through others, and the children
+// of an importing one among them, can depend on the exporting task's children.
 func TestChildrenOfAnExportingTaskAreFollowedThroughOthers(t *testing.T) {
 	for name, between := range map[string]vkomp.Task{
 		"through a plain task":   {},
@@ -738,7 +738,7 @@ func TestChildrenOfAnExportingTaskAreFollowedThroughOthers(t *testing.T) {
 			if between.Transparent == vkomp.NotImpex {
 				generate(t, rt, t.Context(), last)
 			}
-			// The exporting task ends, what is between, and the last one would run.
+			// The exporting task ends, then the one in between, and the last one could run.
 			for range 4 {
 				letReadyRun(t, rt)
 			}
@@ -878,7 +878,7 @@ func TestDetachedTaskThatIsNotRunOrFailsNeedsNoEvent(t *testing.T) {
 	}
 }
 
-// Target tasks follow a detachable task when its event is fulfilled.
+// Target tasks that depend on a detachable task start when its event is fulfilled.
 func TestTargetTaskFollowsTheEventOfADetachedTask(t *testing.T) {
 	inModes(t, func(t *testing.T, rt *vkomp.Runtime) {
 		k := newKernel(t, rt, shaders.Saxpy)
@@ -941,7 +941,7 @@ func TestTaskClausesThatExcludeEachOther(t *testing.T) {
 	}
 }
 
-// Goroutines that a body starts may wait too: the task has one place all the same.
+// Goroutines that a body starts may wait too; the task still has only one place.
 func TestGoroutinesOfOneBodyShareItsPlace(t *testing.T) {
 	rt := openTasks(t, "OMP_NUM_THREADS", "1")
 	var running atomic.Int32

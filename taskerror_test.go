@@ -10,8 +10,8 @@ import (
 	"github.com/vkomp/vkomp/tests/vktest"
 )
 
-// What reaches the program is of the types that the root names: the failure, and that of the task which
-// it depends on, with what this has failed with.
+// Failures that a program gets have the types of the root package: the failure itself, and that of
+// the task that it depends on.
 func TestFailuresAreOfTheTypesThatProgramsKnow(t *testing.T) {
 	rt := vktest.Open(t)
 	ctx := t.Context()

@@ -21,8 +21,8 @@ func ExampleTask_detach() {
 	ctx := context.Background()
 	answer := []int{0}
 
-	// The body begins something that ends elsewhere: the task is complete when the
-	// event is fulfilled.
+	// The body starts something that ends elsewhere: the task is complete when the event is
+	// fulfilled.
 	var arrived vkomp.Event
 	request := make(chan int)
 	go func() {
@@ -86,7 +86,7 @@ func ExampleRuntime_CancelTaskgroup() {
 	search := func(ctx context.Context) error {
 		cell[0]++
 		if cell[0] == 3 {
-			// Found: the tasks that have not started are dropped.
+			// Found: drop the tasks that have not started.
 			return rt.CancelTaskgroup(ctx)
 		}
 		return nil
@@ -116,7 +116,7 @@ func ExampleRuntime_Taskwait_depend() {
 	err = errors.Join(
 		rt.Task(ctx, vkomp.Task{Depend: []vkomp.Depend{vkomp.Out(x)}, Body: func(context.Context) error { x[0] = 1; return nil }}),
 		rt.Task(ctx, vkomp.Task{Depend: []vkomp.Depend{vkomp.Out(y)}, Body: func(context.Context) error { <-release; y[0] = 2; return nil }}),
-		// The second task is none of this wait's business.
+		// The second task does not matter to this wait.
 		rt.Taskwait(ctx, vkomp.In(x)),
 	)
 	fmt.Println(x[0], err)
@@ -142,7 +142,7 @@ func ExampleRuntime_TaskwaitNoWait() {
 			Body:   func(context.Context) error { parts[i] = i * i; return nil },
 		}))
 	}
-	// One join instead of an item for each part on all that come later.
+	// One join instead of an item for each part on all later tasks.
 	err = errors.Join(err,
 		rt.TaskwaitNoWait(ctx, vkomp.In(parts), vkomp.Out(all)),
 		rt.Task(ctx, vkomp.Task{
@@ -186,7 +186,7 @@ func ExampleInOutSet() {
 	ctx := context.Background()
 	row := make([]int, 8)
 	fill := func(from, to, v int) error {
-		// Those that fill go side by side, each in its own part of the row.
+		// The filling tasks run side by side, each in its own part of the row.
 		return rt.Task(ctx, vkomp.Task{
 			Depend: []vkomp.Depend{vkomp.InOutSet(row)},
 			Body: func(context.Context) error {
@@ -299,7 +299,7 @@ func ExampleIf() {
 		if err != nil {
 			log.Fatal(err)
 		}
-		// Little work stays on the host.
+		// Small amounts of work stay on the host.
 		target.If = vkomp.If(len(x) > 1000)
 		if err := rt.Target(context.Background(), target); err != nil {
 			log.Fatal(err)
@@ -324,8 +324,8 @@ func ExampleTarget_dependArgs() {
 	ctx := context.Background()
 	x, y, z := []float32{1, 2}, []float32{0, 0}, []float32{0, 0}
 
-	// y += 3x and z += 2y: the second reads what the first writes, which their
-	// arguments say already.
+	// y += 3x and z += 2y: the second reads what the first writes, as their arguments already
+	// say.
 	first, err := shaders.SaxpyTarget(saxpy, 3, x, y)
 	if err != nil {
 		log.Fatal(err)
@@ -353,7 +353,7 @@ func ExampleRuntime_SetDefaultDevice() {
 	defer rt.Close()
 	ctx := context.Background()
 	err = rt.Task(ctx, vkomp.Task{Body: func(ctx context.Context) error {
-		// For this task and those that it generates from now on.
+		// For this task and those that it generates from here on.
 		if err := rt.SetDefaultDevice(ctx, rt.InitialDevice()); err != nil {
 			return err
 		}
@@ -378,7 +378,7 @@ func ExampleRuntime_CloseContext() {
 		log.Fatal(err)
 	}
 
-	// The task cannot end before somebody fulfills its event.
+	// The task cannot complete before its event is fulfilled.
 	patience, end := context.WithTimeout(ctx, time.Millisecond)
 	defer end()
 	err = rt.CloseContext(patience) // names the task "ask"
@@ -390,8 +390,8 @@ func ExampleRuntime_CloseContext() {
 	// <nil> <nil>
 }
 
-// A server runs each request in an undeferred task: requests that use the same storage do
-// not wait for each other, and each has its own failures.
+// A server runs each request in an undeferred task: requests that use the same storage do not wait
+// for each other, and each has its own failures.
 func ExampleTask_request() {
 	rt, err := vkomp.Open(vkomp.Options{})
 	if err != nil {

@@ -65,7 +65,7 @@ func TestUpdateTakesNoNoticeOfAFalseIf(t *testing.T) {
 	})
 }
 
-// An update finds what is present when it runs, not when it is met.
+// An update uses what is mapped when it runs, not when it is encountered.
 func TestDeferredUpdateFindsWhatIsMappedBeforeIt(t *testing.T) {
 	onVulkan(t, func(t *testing.T, rt *vkomp.Runtime, d vkomp.Device) {
 		ctx := t.Context()

@@ -81,7 +81,7 @@ func TestUseDevicePtrOfAbsentStorageKeepsTheHostPointer(t *testing.T) {
 			if p != vkomp.HostPtr(x[10:]) || !null.IsNil() {
 				t.Errorf("the pointers are %v and %v", p, null)
 			}
-			// The region is no holder of what comes later.
+			// The region does not count what is mapped later.
 			enter(t, rt, vkomp.To(x[10:]))
 			return nil
 		}))
@@ -97,7 +97,7 @@ func TestUseDeviceAddrOfAbsentStorageUndoesTheRegion(t *testing.T) {
 		for _, depend := range [][]vkomp.Depend{nil, {vkomp.InOut(make([]byte, 1))}} {
 			x, y := make([]uint32, 100), fill(100, 1)
 			for i := range x {
-				// What no device memory holds by chance.
+				// Values that device memory is unlikely to contain by chance.
 				x[i] = 2654435761 * uint32(i+1)
 			}
 			before := slices.Clone(x)

@@ -12,7 +12,7 @@ import (
 	"github.com/vkomp/vkomp"
 )
 
-// A program of that name that does something else is bounded, in time and in what it says.
+// The run of another program of that name is limited in time and output.
 func TestValidatorIsBounded(t *testing.T) {
 	for _, c := range []struct{ name, script, want string }{
 		{"it does not end", "while :; do :; done", "has not ended after"},

@@ -26,7 +26,7 @@ func TestTaskgroupWaitsForDescendantsAndNobodyElse(t *testing.T) {
 			if depth == 0 {
 				return nil
 			}
-			// Nobody waits here for the children.
+			// Nothing waits for the children here.
 			return errors.Join(rt.Task(ctx, vkomp.Task{Body: nest(depth - 1)}), rt.Task(ctx, vkomp.Task{Body: nest(depth - 1)}))
 		}
 	}
@@ -51,7 +51,7 @@ func TestTaskgroupReturnsTheFirstFailureOnceAndWaitsForAll(t *testing.T) {
 	var ended atomic.Int32
 	err := rt.Taskgroup(t.Context(), func(ctx context.Context) error {
 		generate(t, rt, ctx, vkomp.Task{Body: func(ctx context.Context) error {
-			// A descendant's failure is the group's.
+			// The group reports the failure of a descendant.
 			return rt.Task(ctx, vkomp.Task{Label: "grandchild", Body: func(context.Context) error { defer close(release); return first }})
 		}})
 		generate(t, rt, ctx, vkomp.Task{Depend: []vkomp.Depend{vkomp.Out(x)}, Body: func(context.Context) error { <-release; ended.Add(1); return second }})
@@ -161,7 +161,7 @@ func TestCancelTaskgroupNeedsCancellation(t *testing.T) {
 				if err := rt.CancellationPoint(ctx); err != nil {
 					t.Errorf("a cancellation point before: %v", err)
 				}
-				// The group inside is not the one that is cancelled, but lies in it.
+				// The inner group is not the one that is cancelled, but is nested in it.
 				err := rt.CancelTaskgroup(ctx)
 				if point := rt.CancellationPoint(ctx); !errors.Is(point, err) {
 					t.Errorf("a cancellation point afterwards: %v, want %v", point, err)
@@ -179,7 +179,7 @@ func TestCancelTaskgroupNeedsCancellation(t *testing.T) {
 			if n := ran.Load(); n != want || grandchildren.Load() != 0 {
 				t.Errorf("%d bodies ran to their ends, want %d; %d grandchildren", n, want, grandchildren.Load())
 			}
-			// The dropped are no failures, and what they name can be used.
+			// Dropped tasks do not count as failures, and their storage can be used.
 			after := false
 			generate(t, rt, t.Context(), vkomp.Task{Depend: []vkomp.Depend{vkomp.InOut(x)}, Body: func(context.Context) error { after = true; return nil }})
 			if err := rt.Taskwait(t.Context()); err != nil || !after {
@@ -203,7 +203,7 @@ func TestCancelledGroupInsideLeavesTheOneAroundAlone(t *testing.T) {
 		return vkomp.Task{Body: func(context.Context) error { n.Add(1); return nil }}
 	}
 	err := rt.Taskgroup(t.Context(), func(ctx context.Context) error {
-		// One place: the tasks below are not started before the wait.
+		// With one place the tasks below do not start before the wait.
 		release := make(chan struct{})
 		generate(t, rt, ctx, vkomp.Task{Body: func(context.Context) error { <-release; return nil }})
 		generate(t, rt, ctx, count(&outer))
@@ -214,7 +214,7 @@ func TestCancelledGroupInsideLeavesTheOneAroundAlone(t *testing.T) {
 			return rt.CancelTaskgroup(ctx)
 		})
 	})
-	// The inner task was ready when the group was cancelled: it may be on its way.
+	// The inner task was ready when the group was cancelled and may have started.
 	if err != nil || outer.Load() != 2 {
 		t.Errorf("%d of 2 tasks of the outer group ran: %v", outer.Load(), err)
 	}
@@ -248,7 +248,7 @@ func TestUndeferredTaskThatCancelsItsGroupHasNotFailed(t *testing.T) {
 		if err != nil {
 			t.Errorf("mergeable %v: %v", mergeable, err)
 		}
-		// In a group that is not cancelled the error is one.
+		// In a group that is not cancelled, ErrCancelled is an error.
 		err = rt.Taskgroup(t.Context(), func(ctx context.Context) error {
 			err := rt.Task(ctx, vkomp.Task{If: vkomp.If(false), Mergeable: mergeable, Body: func(context.Context) error { return vkomp.ErrCancelled }})
 			if !errors.Is(err, vkomp.ErrCancelled) {
@@ -279,8 +279,8 @@ func TestJoinIsDroppedWhenItsContextHasEnded(t *testing.T) {
 	}
 }
 
-// Every wait below ends by its deadline while a task is held open; then the tasks
-// that have not started are dropped, and those that run finish.
+// Every wait below ends by its deadline while a task cannot complete. Afterwards the tasks that have
+// not started are dropped, and running ones finish.
 func TestDeadlineEndsEveryWait(t *testing.T) {
 	late := errors.New("too late")
 	depend := func(x []int) []vkomp.Depend { return []vkomp.Depend{vkomp.InOut(x)} }
@@ -326,7 +326,7 @@ func TestDeadlineEndsEveryWait(t *testing.T) {
 				t.Error("the wait was for the task that is held open")
 			}
 			close(release)
-			// This wait gets the storage back.
+			// After this wait the storage belongs to the program again.
 			err := rt.Taskwait(t.Context())
 			if x[0] != 7 {
 				t.Error("Taskwait returned before the running task had ended")
@@ -362,8 +362,8 @@ func TestDeadlineIsTheCauseOfWhatItDrops(t *testing.T) {
 	}
 }
 
-// An undeferred task that its construct gave up fails what follows it, as any that
-// is not run.
+// An undeferred task whose construct has given up fails its dependents, like any task that is not
+// run.
 func TestUndeferredTaskGivenUpFailsWhatFollowsIt(t *testing.T) {
 	rt := openTasks(t, "OMP_NUM_THREADS", "2")
 	late := errors.New("too late")
@@ -445,8 +445,7 @@ func TestGroupsInsideBelongToTheGroupAround(t *testing.T) {
 	rt := openTasks(t, "OMP_NUM_THREADS", "2", "OMP_CANCELLATION", "true")
 	x := []int{0}
 	depend := []vkomp.Depend{vkomp.InOut(x)}
-	// Cancelling the outer group drops the tasks of the inner one, which is no
-	// failure of theirs.
+	// Cancelling the outer group drops the tasks of the inner one, which is not a failure.
 	err := rt.Taskgroup(t.Context(), func(outer context.Context) error {
 		release := make(chan struct{})
 		generate(t, rt, outer, vkomp.Task{Depend: depend, Body: func(context.Context) error { <-release; return nil }})
@@ -463,8 +462,8 @@ func TestGroupsInsideBelongToTheGroupAround(t *testing.T) {
 	if err != nil {
 		t.Errorf("cancelled groups: %v", err)
 	}
-	// The outer group waits for the tasks of an inner one that gave up waiting, and
-	// reports their failures.
+	// The outer group waits for the tasks of an inner group whose wait has given up, and reports
+	// their failures.
 	broken := errors.New("broken")
 	release := make(chan struct{})
 	var ended atomic.Bool
@@ -496,7 +495,7 @@ func TestTaskgroupWaitsForItsJoins(t *testing.T) {
 	x := []int{0}
 	release := make(chan struct{})
 	var ended atomic.Bool
-	// Not of the group: but the join inside follows it.
+	// The task is not part of the group, but the join inside depends on it.
 	generate(t, rt, t.Context(), vkomp.Task{Depend: []vkomp.Depend{vkomp.Out(x)}, Body: func(context.Context) error { <-release; ended.Store(true); return nil }})
 	err := rt.Taskgroup(t.Context(), func(ctx context.Context) error {
 		err := rt.TaskwaitNoWait(ctx, vkomp.In(x))

@@ -2,9 +2,8 @@ package main
 
 import "strings"
 
-// longFlags spells flags of several letters with two dashes, as the parser
-// wants them: -device 0 and --device 0 are the same. Arguments behind "--" and
-// negative numbers stay as they are.
+// longFlags adds a dash to flags of several letters, as the parser requires them: -device 0 and
+// --device 0 are the same. Arguments after "--" and negative numbers are unchanged.
 func longFlags(args []string) []string {
 	long := make([]string, len(args))
 	for i, arg := range args {

@@ -6,9 +6,9 @@ import (
 	"github.com/vkomp/vkomp/shaders"
 )
 
-// bands cuts the rows of a width × height image into count bands, top to
-// bottom, whose heights differ by at most one row; no band is empty, so there
-// may be fewer. An image without pixels has none.
+// bands divides the rows of a width × height image into count bands from top to bottom, whose
+// heights differ by at most one row. No band is empty, so there may be fewer. An image without
+// pixels has none.
 func bands(width, height, count int) []shaders.Tile {
 	if width == 0 || height == 0 {
 		return nil
@@ -21,8 +21,8 @@ func bands(width, height, count int) []shaders.Tile {
 	return cut
 }
 
-// touching returns the bands that share a row with tile: with those, a task
-// that reads tile has to be ordered.
+// touching returns the bands that share a row with tile. A task that reads tile has to be ordered
+// with the tasks that write these.
 func touching(cut []shaders.Tile, tile shaders.Tile) []shaders.Tile {
 	first := sort.Search(len(cut), func(i int) bool { return cut[i].Y1 > tile.Y0 })
 	last := sort.Search(len(cut), func(i int) bool { return cut[i].Y0 >= tile.Y1 })

@@ -7,7 +7,7 @@ import (
 	"github.com/vkomp/vkomp/shaders"
 )
 
-// rows spells bands as pairs of first row and row behind the last.
+// rows returns the bands as pairs of their first row and the row after the last.
 func rows(cut []shaders.Tile) [][2]int {
 	var pairs [][2]int
 	for _, tile := range cut {

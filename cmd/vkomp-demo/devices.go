@@ -14,7 +14,7 @@ type devicesCommand struct {
 	JSON bool `name:"json" help:"Print JSON."`
 }
 
-// Run lists the devices; the last is the initial device, the host.
+// Run lists the devices. The last one is the initial device, the host.
 func (c *devicesCommand) Run(sh *shell) (err error) {
 	rt, err := sh.runtime(vkomp.Options{})
 	if err != nil {

@@ -1,6 +1,6 @@
-// Vkomp-demo shows vkomp at work: it lists devices, shows what their memory is used
-// for, runs samples, each a graph of target tasks, and graphs of many small tasks that
-// assert what they read.
+// Vkomp-demo demonstrates vkomp: it lists devices, shows the use of their memory, and runs
+// samples, each a graph of target tasks, and stress tests, which are graphs of many small tasks
+// that check what they read.
 //
 //	vkomp-demo devices [-json]
 //	vkomp-demo memory [-n slices] [-device d|all] [-json]
@@ -11,7 +11,7 @@
 //	vkomp-demo run heat  [-n side] [-steps s] [-out picture.gif|.png] [-device d] [-verify] [-graph file] [-trace file] [-report file]
 //	vkomp-demo run image [-n bands] [-in picture] [-out picture.png] [-device d] [-verify] [-graph file] [-trace file] [-report file]
 //
-// A sub-command is a file, stress is several; bands.go cuts rows into the pieces that tasks work
-// on. Results go to standard output, messages and the progress bar to standard
-// error; the exit status is 1 after any error.
+// Each sub-command is a file, and stress is several; bands.go divides images into bands for
+// tasks. Results go to standard output, messages and the progress bar to standard error. The
+// exit status is 1 after any error.
 package main

@@ -7,11 +7,10 @@ import (
 	"github.com/vkomp/vkomp"
 )
 
-// graphExtensions are the kinds of file that -graph writes.
+// graphExtensions are the extensions of files that -graph can write.
 var graphExtensions = []string{".svg", ".dot"}
 
-// writeGraph writes the graph of a sample's tasks to path, in the form that its
-// extension says.
+// writeGraph writes the graph of a sample's tasks to path, in the format of its extension.
 func writeGraph(path string, g vkomp.Graph) error {
 	write := g.WriteSVG
 	if strings.EqualFold(filepath.Ext(path), ".dot") {

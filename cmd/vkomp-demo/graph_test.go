@@ -12,7 +12,7 @@ import (
 	"github.com/vkomp/vkomp"
 )
 
-// chain is a graph of n target tasks, each behind the one before.
+// chain returns a graph of n target tasks in a chain.
 func chain(n int) vkomp.Graph {
 	var g vkomp.Graph
 	for id := range uint64(n) {

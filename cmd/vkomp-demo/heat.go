@@ -29,21 +29,21 @@ const (
 	stepsDefault, stepsMost            = 1000, 1000000
 	heatBandsDefault                   = 8
 
-	// frames are the pictures of an animation, in equal numbers of steps so
-	// far as they divide; frameDelay is in hundredths of a second.
+	// frames is the number of pictures in an animation, with equal numbers of steps as far
+	// as possible; frameDelay is in hundredths of a second.
 	frames     = 50
 	frameDelay = 6
-	// heatWindow tasks are under way before the next wait.
+	// heatWindow is the number of tasks between two waits.
 	heatWindow = 1024
 
-	// heatAlpha is how far a cell moves to its neighbours in a step.
+	// heatAlpha is how far a cell moves towards its neighbours in a step.
 	heatAlpha = 0.24
-	// heatTolerance is what -verify lets device and host differ by, in degrees
-	// on a scale of 1.
+	// heatTolerance is the difference between device and host that -verify accepts, in
+	// temperature units from 0 to 1.
 	heatTolerance = 1e-5
 )
 
-// Run lets heat spread and draws it.
+// Run computes the spreading of heat and draws it.
 func (c *heatCommand) Run(sh *shell) error {
 	side, steps, count := chosen(c.N, sideDefault), chosen(c.Steps, stepsDefault), chosen(c.Bands, heatBandsDefault)
 	if err := checkOutput("out", c.Out, ".gif", ".png"); err != nil {
@@ -72,7 +72,7 @@ func (c *heatCommand) Run(sh *shell) error {
 			}
 			drawn = append(drawn, p.draw())
 			for frame := range frames {
-				// Nothing moves in a frame that has no step.
+				// A frame without steps shows no change.
 				part := (frame+1)*steps/frames - frame*steps/frames
 				if part == 0 {
 					continue
@@ -114,20 +114,20 @@ func (c *heatCommand) Run(sh *shell) error {
 	})
 }
 
-// plate is a square of cells, each with a temperature of 0 to 1, and a second
-// one that the next step goes to. Its edge keeps its temperature.
+// plate is a square of cells, each with a temperature of 0 to 1, and a second square for the
+// next step. The cells at its edge keep their temperature.
 type plate struct {
 	kernel    vkomp.Kernel
 	side      int
 	now, next []float32
 }
 
-// newPlate heats a disc in the middle and the upper edge.
+// newPlate returns a plate with a hot disc in the middle and a hot upper edge.
 func newPlate(kernel vkomp.Kernel, side int) *plate {
 	p := &plate{kernel: kernel, side: side, now: make([]float32, side*side), next: make([]float32, side*side)}
 	for y := range side {
 		for x := range side {
-			// Twice the distance from the centre, so that it is whole.
+			// Twice the distance from the centre, which is an integer.
 			dx, dy := 2*x-(side-1), 2*y-(side-1)
 			if y == 0 || 9*(dx*dx+dy*dy) < side*side {
 				p.now[y*side+x] = 1
@@ -137,9 +137,9 @@ func newPlate(kernel vkomp.Kernel, side int) *plate {
 	return p
 }
 
-// spread runs steps in one data region; a task is a step of one band. The band
-// is read by its own next step and by its neighbours', and it is written again
-// two steps on: the in and out clauses keep both.
+// spread runs steps in one data region; a task is a step of one band. A band is read by the next
+// step of itself and of its neighbours, and written again two steps later. The in and out
+// clauses ensure both orders.
 func (p *plate) spread(ctx context.Context, s *session, cut []shaders.Tile, steps int) error {
 	// The two grids change roles at each step.
 	maps := []vkomp.Arg{vkomp.ToFrom(p.now), vkomp.Alloc(p.next)}
@@ -178,7 +178,7 @@ func (p *plate) enqueue(ctx context.Context, s *session, cut []shaders.Tile, ste
 	return nil
 }
 
-// step makes the task that steps one band.
+// step returns the task that computes a step of one band.
 func (p *plate) step(cut []shaders.Tile, tile shaders.Tile) (vkomp.Target, error) {
 	halo := tile.Grow(1)
 	destination := shaders.Rows(p.next, tile)
@@ -187,9 +187,8 @@ func (p *plate) step(cut []shaders.Tile, tile shaders.Tile) (vkomp.Target, error
 	return region, err
 }
 
-// compareWithHost steps a new plate on the initial device, in one piece, and
-// returns the largest difference; more than heatTolerance is an error that says
-// where.
+// compareWithHost computes a new plate on the initial device, without bands, and returns the
+// largest difference. A difference above heatTolerance is an error with its position.
 func (p *plate) compareWithHost(ctx context.Context, s *session, steps int) (float32, error) {
 	s.progress.begin("verify", steps)
 	defer s.progress.end()
@@ -210,7 +209,7 @@ func (p *plate) compareWithHost(ctx context.Context, s *session, steps int) (flo
 	var largest float32
 	for i, want := range host.now {
 		difference := p.now[i] - want
-		// Written so that NaN fails.
+		// Written so that NaN fails the comparison.
 		if d := max(difference, -difference); !(d <= heatTolerance) {
 			return d, fmt.Errorf("verify: cell (%d, %d) is %v on the device, %v on the host", i%p.side, i/p.side, p.now[i], want)
 		} else {

@@ -78,8 +78,8 @@ func newTestPlate(t *testing.T, rt *vkomp.Runtime, side int) *plate {
 	return newPlate(kernel, side)
 }
 
-// By hand: in a step a warm cell among cold ones gives alpha of its heat to
-// each of its four neighbours.
+// Computed by hand: in a step a warm cell among cold ones gives alpha of its heat to each of its
+// four neighbours.
 func TestHeatFlowsToTheNeighboursOfAWarmCell(t *testing.T) {
 	rt := vktest.Open(t)
 	s := &session{rt: rt, device: rt.DefaultDevice(context.Background())}

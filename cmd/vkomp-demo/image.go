@@ -18,17 +18,17 @@ type imageCommand struct {
 
 const (
 	bandsMost = 1 << 16
-	// bandRows is the height of a band by default: a multiple of the kernels'
-	// workgroups that leaves a photograph of 512 rows more than a hundred tasks.
+	// bandRows is the default height of a band: a multiple of the kernels' workgroups that
+	// gives a photograph of 512 rows more than a hundred tasks.
 	bandRows = 16
-	// imageWindow bands are under way before the next wait.
+	// imageWindow is the number of bands between two waits.
 	imageWindow = 64
 
 	blurSigma  = 2.0 // pixels
 	blurRadius = 6   // pixels; three sigmas
 )
 
-// look draws the edges dark on a softened picture.
+// look draws dark edges on a softened picture.
 var look = shaders.Mix{Original: 0.4, Blurred: 0.6, Edges: -0.4}
 
 // Run filters the picture and writes the result.
@@ -77,13 +77,13 @@ func (c *imageCommand) Run(sh *shell) error {
 	})
 }
 
-// filter is the chain of kernels on one picture,
+// filter is the chain of kernels that filters a picture,
 //
 //	source ─ blur rows ─► across ─ blur columns ─► blurred ─ Sobel ─► edges
 //	   │                                              │                 │
 //	   └──────────────────────► blend ◄───────────────┴─────────────────┘
 //
-// with the storage between them.
+// together with the images between them.
 type filter struct {
 	blurRows, blurColumns, sobel, blend vkomp.Kernel
 
@@ -123,8 +123,8 @@ func newFilter(rt *vkomp.Runtime, source picture) (*filter, error) {
 	return f, nil
 }
 
-// run filters the picture band by band, all in one data region: what lies
-// between the kernels never leaves the device.
+// run filters the picture band by band in one data region, so that intermediate images never
+// leave the device.
 func (f *filter) run(ctx context.Context, s *session, cut []shaders.Tile) error {
 	region := vkomp.TargetData{
 		Device: s.device,
@@ -153,9 +153,9 @@ func (f *filter) run(ctx context.Context, s *session, cut []shaders.Tile) error 
 	})
 }
 
-// tasks makes the tasks, each behind all whose results it reads, since a depend
-// clause looks back only: a task that reads the rows around its band lags behind
-// those that make them. It calls finished behind the last task of each band.
+// tasks creates the tasks. A depend clause refers only to earlier tasks, so each is created after
+// those whose results it reads: a task that reads rows around its band comes later than the tasks
+// that compute these rows. tasks calls finished after the last task of each band.
 func (f *filter) tasks(cut []shaders.Tile, create func(vkomp.Target) error, finished func() error) error {
 	add := func(task vkomp.Target, err error) error {
 		if err != nil {
@@ -163,7 +163,7 @@ func (f *filter) tasks(cut []shaders.Tile, create func(vkomp.Target) error, fini
 		}
 		return create(task)
 	}
-	// How many bands have their rows, and their columns, blurred.
+	// The number of bands that have been blurred along rows, and along columns.
 	var across, blurred int
 	for _, tile := range cut {
 		halo := tile.Grow(1)
@@ -222,9 +222,8 @@ func (f *filter) mix(tile shaders.Tile) (vkomp.Target, error) {
 	return region, err
 }
 
-// reads makes an in clause of each band's part of an image. Clauses match by
-// the address of their storage: each names a whole band, as its writer did,
-// whatever part of it is read.
+// reads returns an in clause for each band of an image. Depend clauses match by storage: each
+// clause names a whole band, like the band's writer, even if only a part is read.
 func reads[T any](image []T, cut []shaders.Tile) []vkomp.Depend {
 	depend := make([]vkomp.Depend, 0, len(cut)+1)
 	for _, tile := range cut {
@@ -233,10 +232,10 @@ func reads[T any](image []T, cut []shaders.Tile) []vkomp.Depend {
 	return depend
 }
 
-// compareWithHost filters the picture on the initial device, in one piece, one
-// kernel behind the other, so that bands, halos and order have no part in it.
-// It returns by how much a colour or alpha differs at most, in steps of 1/255;
-// more than one step is an error that says where.
+// compareWithHost filters the picture on the initial device without bands, one kernel after the
+// other, so that the result does not depend on bands, halos or order. It returns the largest
+// difference of a colour or alpha, in steps of 1/255; more than one step is an error with its
+// position.
 func (f *filter) compareWithHost(ctx context.Context, s *session) (int, error) {
 	host, err := newFilter(s.rt, f.source)
 	if err != nil {
@@ -267,8 +266,8 @@ func (f *filter) compareWithHost(ctx context.Context, s *session) (int, error) {
 	return compare(f.result, host.result)
 }
 
-// compare returns the largest difference between two pictures of one size, in
-// steps of 1/255; more than one is an error that says where.
+// compare returns the largest difference between two pictures of one size, in steps of 1/255. A
+// difference of more than one is an error with its position.
 func compare(got, want picture) (int, error) {
 	largest, at := 0, 0
 	for i, w := range want.pixels {

@@ -18,7 +18,7 @@ import (
 
 func TestImageRunsAsAGraphOfManyTasksInFewSubmissions(t *testing.T) {
 	t.Chdir(t.TempDir())
-	// With the graph kept, edges to tasks that are complete by then count too.
+	// With -graph the runtime also counts edges to tasks that were already complete.
 	printed := succeed(t, "run", "image", "-verify", "-graph", "graph.dot")
 	tasks, edges := figure(t, printed, "tasks"), figure(t, printed, "edges")
 	submissions, barriers := figure(t, printed, "submissions"), figure(t, printed, "barriers")
@@ -46,7 +46,7 @@ func TestImageRunsAsAGraphOfManyTasksInFewSubmissions(t *testing.T) {
 	}
 }
 
-// noise makes a picture in which neighbours have nothing in common.
+// noise returns a picture of random pixels.
 func noise(width, height int) picture {
 	random := rand.New(rand.NewPCG(uint64(width), uint64(height)))
 	p := picture{width: width, height: height, pixels: make([]uint32, width*height)}
@@ -56,8 +56,8 @@ func noise(width, height int) picture {
 	return p
 }
 
-// Sizes at which bands are higher or lower than halos, pictures smaller than a
-// workgroup or than the number of bands.
+// Sizes at which bands are higher or lower than halos, and pictures smaller than a workgroup or
+// than the number of bands.
 func TestImageIsTheSameInAnyNumberOfBands(t *testing.T) {
 	for _, c := range []struct{ width, height, count int }{
 		{1, 1, 1}, {1, 1, 32}, {1, 40, 7}, {40, 1, 7}, {3, 2, 5}, {33, 21, 21}, {64, 64, 3}, {129, 67, 40}, {128, 67, 40}, {64, 50, 50}, {20, 200, 200},
@@ -80,7 +80,7 @@ func TestImageIsTheSameInAnyNumberOfBands(t *testing.T) {
 	}
 }
 
-// names spells a task's depend clauses with the images and bands they are on.
+// names returns a task's depend clauses with the names of images and bands.
 func (f *filter) names(task vkomp.Target, cut []shaders.Tile) []string {
 	var names []string
 	for _, d := range task.Depend {
@@ -108,7 +108,7 @@ func TestTasksOfABandDependOnEveryBandTheyRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Bands of four rows, so that the blur's six reach two bands far.
+	// Bands of four rows, so that the blur's radius of six reaches two bands far.
 	cut := bands(8, 40, 10)
 	for _, c := range []struct {
 		name string
@@ -134,7 +134,7 @@ func TestTasksOfABandDependOnEveryBandTheyRead(t *testing.T) {
 	}
 }
 
-// A depend clause orders a task behind earlier ones only.
+// A depend clause orders a task only after earlier ones.
 func TestTasksAreCreatedBehindThoseWhoseResultsTheyRead(t *testing.T) {
 	rt := vktest.Open(t)
 	for _, c := range []struct{ height, count int }{{1, 1}, {40, 10}, {40, 40}, {40, 1}, {41, 3}} {

@@ -22,18 +22,18 @@ type interopCommand struct {
 }
 
 const (
-	// interopRounds is the number of rounds up to which float32 holds the sum exactly.
+	// interopRounds is the largest number of rounds whose sum float32 represents exactly.
 	interopRounds = 5000
-	// interopWords is the size of the slices: a foreign copy is short.
+	// interopWords is the size of the slices, so small that a foreign copy is short.
 	interopWords = 1 << 10
-	// interopLoad is the size of a slice that keeps the device busy, each time for
-	// interopLoads targets, before every interopWindow rounds.
+	// interopLoad is the size of a slice that keeps the device busy: interopLoads targets
+	// use it before every interopWindow rounds.
 	interopLoad   = 1 << 22
 	interopLoads  = 8
 	interopWindow = 250
 )
 
-// Run has foreign Vulkan code work between target tasks.
+// Run lets foreign Vulkan code work between target tasks.
 func (c *interopCommand) Run(sh *shell) error {
 	rounds := chosen(c.Rounds, 1000)
 	if err := limit("rounds", rounds, 1, interopRounds); err != nil {
@@ -79,7 +79,7 @@ func (c *interopCommand) Run(sh *shell) error {
 	})
 }
 
-// relay is target tasks and foreign work that take turns.
+// relay runs target tasks and foreign work in turns.
 type relay struct {
 	s               *session
 	saxpy           vkomp.Kernel
@@ -90,12 +90,13 @@ type relay struct {
 	queue           interop.ForeignQueue
 	code            *foreign.Code
 	copying         foreign.Commands
-	// constructs are the times of the interop constructs, waits counts the host's waits
-	// while the rounds were made.
+	// constructs holds the durations of the interop constructs, waits the number of waits of
+	// the host during the rounds.
 	constructs []time.Duration
 	took       time.Duration
 	waits      uint64
-	// last are the values of the last round's foreign work, with the explicit protocol.
+	// last holds the semaphore values of the last round's foreign work, with the explicit
+	// protocol.
 	last [2]uint64
 }
 
@@ -155,7 +156,7 @@ func (r *relay) use(ctx context.Context) error {
 	return err
 }
 
-// run makes the rounds.
+// run runs the rounds.
 func (r *relay) run(ctx context.Context, rounds int, protocol string) error {
 	start, before := time.Now(), r.s.rt.Stats().HostWaits
 	announced, ended := make(chan [2]uint64, rounds), make(chan error, 1)
@@ -204,7 +205,7 @@ func (r *relay) rounds(ctx context.Context, rounds int, protocol string, announc
 	return nil
 }
 
-// submit is the foreign thread of the explicit protocol.
+// submit submits the foreign work of the explicit protocol, on a goroutine of its own.
 func (r *relay) submit(ctx context.Context, announced <-chan [2]uint64) error {
 	var errs []error
 	for v := range announced {
@@ -224,14 +225,14 @@ func (r *relay) submit(ctx context.Context, announced <-chan [2]uint64) error {
 	return errors.Join(errs...)
 }
 
-// end gives back what the relay has, whatever became of its rounds: the foreign code's
-// commands belong to the device, and go before it.
+// end frees the resources of the relay, whatever has failed. The foreign code's commands belong
+// to the device and are freed before it.
 func (r *relay) end(ctx context.Context) error {
 	ctx = context.WithoutCancel(ctx)
 	rt := r.s.rt
 	var errs []error
 	if r.object != interop.None {
-		// What was submitted is complete before the construct.
+		// What was submitted is complete before the construct's task.
 		errs = append(errs, r.use(ctx))
 	}
 	errs = append(errs, rt.Taskwait(ctx))
@@ -264,8 +265,8 @@ func (r *relay) print(w io.Writer, protocol string, rounds int) {
 		r.constructs[n/2].Round(100*time.Nanosecond), r.constructs[n*99/100].Round(100*time.Nanosecond), r.constructs[n-1].Round(100*time.Nanosecond))
 }
 
-// check compares with what the rounds give in order, which no other order does: each
-// copy brings the number of its round, once.
+// check compares the result with that of the rounds in order. Any other order gives another
+// result, because each copy brings the number of its round exactly once.
 func (r *relay) check(rounds int) error {
 	sum := float32(0)
 	for i := range rounds {

@@ -17,19 +17,19 @@ import (
 
 var errEnough = errors.New("enough of it")
 
-// The validation layer tells of what is left of a device when it is destroyed.
+// The validation layer reports objects that are left when a device is destroyed.
 func TestInteropThatFailsLeavesNothing(t *testing.T) {
 	for _, protocol := range []string{"explicit", "implicit"} {
-		// Two targets a round, and what keeps the device busy: rounds end in between,
-		// when no foreign work is announced that would not come.
+		// Two targets in each round, and the load: rounds end in between, when no foreign work
+		// is announced that would never be submitted.
 		const after = interopLoads + 2*20
 		ctx, fail := context.WithCancelCause(t.Context())
 		var targets atomic.Int32
 		var stdout, stderr bytes.Buffer
 		sh := shell{ctx: ctx, stdout: &stdout, stderr: &stderr, open: func(o vkomp.Options) (*vkomp.Runtime, error) {
-			// With the explicit protocol another goroutine submits, whose announced work
-			// is withdrawn: the host signals then, and the layer waits ten seconds for
-			// what it has not seen.
+			// With the explicit protocol another goroutine submits. Its announced work is withdrawn
+			// and the host signals instead; the validation layer would wait ten seconds for a
+			// submission that it has not seen.
 			o.Validation = protocol == "implicit"
 			o.Logger = slog.New(watch{t})
 			o.Tool = ompt.Callbacks{TaskCreate: func(e ompt.TaskCreateEvent) {

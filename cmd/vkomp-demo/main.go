@@ -20,17 +20,17 @@ func main() {
 	os.Exit(status)
 }
 
-// shell is where a sub-command runs.
+// shell is the environment of a sub-command.
 type shell struct {
 	ctx            context.Context
 	stdout, stderr io.Writer
-	// args are the command line's.
+	// args are the arguments of the command line.
 	args []string
-	// open opens the runtime; tests watch it.
+	// open opens the runtime; tests replace it.
 	open func(vkomp.Options) (*vkomp.Runtime, error)
 }
 
-// runtime opens a runtime that writes what OMP_DISPLAY_ENV asks for to stderr.
+// runtime opens a runtime that writes the output of OMP_DISPLAY_ENV to stderr.
 func (sh *shell) runtime(o vkomp.Options) (*vkomp.Runtime, error) {
 	o.DisplayEnv = sh.stderr
 	return sh.open(o)
@@ -50,10 +50,10 @@ type commands struct {
 	} `cmd:"" help:"Run a sample."`
 }
 
-// samples names what can be run, for the message about one that is not known.
+// samples lists the samples, for the error about an unknown one.
 const samples = "heat, image, saxpy"
 
-// run is the whole program: it returns the exit status.
+// run is the whole program. It returns the exit status.
 func run(sh shell, args []string) int {
 	err := execute(sh, args)
 	if err == nil {
@@ -87,14 +87,13 @@ func execute(sh shell, args []string) error {
 	return command.Run(&sh)
 }
 
-// helpFlag prints the usage of the command it stands behind. Kong's own would
-// end the process.
+// helpFlag prints the usage of the command before it. Kong's own flag would end the process.
 type helpFlag bool
 
 var errHelpShown = errors.New("help shown")
 
-// BeforeReset is called by kong when the flag is met, before it looks for what
-// is missing.
+// BeforeReset is called by kong when the flag is parsed, before missing arguments are
+// reported.
 func (helpFlag) BeforeReset(command *kong.Context) error {
 	if err := command.PrintUsage(false); err != nil {
 		return err
@@ -102,8 +101,8 @@ func (helpFlag) BeforeReset(command *kong.Context) error {
 	return errHelpShown
 }
 
-// unknownSample turns kong's error about a stray word behind run into one that
-// names the samples.
+// unknownSample turns kong's error about an unexpected argument of run into one that lists the
+// samples.
 func unknownSample(err error) error {
 	var parse *kong.ParseError
 	if !errors.As(err, &parse) || parse.Context == nil {

@@ -21,14 +21,14 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"vkomp-demo": main})
 }
 
-// Each script is a group of command lines with what they print and their exit
-// status; every line is a process of its own.
+// Each script is a group of command lines with their output and exit status. Every line runs in a
+// process of its own.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
 		Setup: func(env *testscript.Env) error {
-			// Scripts see the Vulkan driver that this process was given.
+			// Scripts use the Vulkan driver of this process.
 			for _, variable := range os.Environ() {
 				for _, prefix := range []string{"VK_", "LP_", "LD_", "XDG_"} {
 					if strings.HasPrefix(variable, prefix) {
@@ -41,14 +41,14 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// outcome is what a command line left.
+// outcome is the result of a command line.
 type outcome struct {
 	status         int
 	stdout, stderr string
 }
 
-// demo runs a command line in this process, under the Khronos validation layer,
-// and fails the test on any message of it and on any goroutine left behind.
+// demo runs a command line in this process under the Khronos validation layer, and fails the test
+// on any message of the layer and on any goroutine that is left.
 func demo(t *testing.T, args ...string) outcome {
 	t.Helper()
 	return demoWith(t, func(o *vkomp.Options) {
@@ -57,7 +57,7 @@ func demo(t *testing.T, args ...string) outcome {
 	}, args...)
 }
 
-// demoWith is demo with options of its own.
+// demoWith is demo with other options.
 func demoWith(t *testing.T, change func(*vkomp.Options), args ...string) outcome {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
@@ -72,11 +72,10 @@ func demoWith(t *testing.T, change func(*vkomp.Options), args ...string) outcome
 	return result
 }
 
-// demoInBands is demo, without the validation layer where a band begins off the
-// alignment that devices ask of a binding (256 bytes at most). What is bound
-// then begins in the band above; the kernel leaves those bytes alone, but the
-// layer's synchronization checks take what is bound for what is accessed, and
-// report two bands that have nothing to do with each other.
+// demoInBands is demo, but without the validation layer if a band begins at an address without the
+// alignment that devices require of a binding (256 bytes at most). The binding then begins in the
+// band above. The kernel does not access those bytes, but the layer's synchronization checks assume
+// that it accesses everything that is bound, and report two unrelated bands.
 func demoInBands(t *testing.T, cut []shaders.Tile, args ...string) outcome {
 	t.Helper()
 	for _, tile := range cut {
@@ -87,9 +86,9 @@ func demoInBands(t *testing.T, cut []shaders.Tile, args ...string) outcome {
 	return demo(t, args...)
 }
 
-// watch is a log handler that fails the test on warnings and errors, other than
-// the word that the device is a software driver, the loader's about layers that the
-// environment names, and what the validation layer says of itself.
+// watch is a log handler that fails the test on warnings and errors. It ignores the warning that the
+// device is a software driver, the loader's messages about layers named in the environment, and
+// messages of the validation layer about itself.
 type watch struct{ t *testing.T }
 
 func (w watch) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelWarn }
@@ -106,13 +105,13 @@ func (w watch) Handle(_ context.Context, record slog.Record) error {
 	return nil
 }
 
-// succeed runs a command line that must end well, and returns what it printed.
+// succeed runs a command line that must succeed, and returns its output.
 func succeed(t *testing.T, args ...string) string {
 	t.Helper()
 	return output(t, demo(t, args...))
 }
 
-// output returns what a command line printed that must have ended well.
+// output returns the output of a command line that must have succeeded.
 func output(t *testing.T, result outcome) string {
 	t.Helper()
 	if result.status != 0 || result.stderr != "" {
@@ -121,7 +120,7 @@ func output(t *testing.T, result outcome) string {
 	return result.stdout
 }
 
-// figure reads one of a report's numbers.
+// figure returns one of a report's numbers.
 func figure(t *testing.T, output, name string) int {
 	t.Helper()
 	match := regexp.MustCompile(`(?m)^` + name + ` +(\d+)$`).FindStringSubmatch(output)

@@ -22,8 +22,8 @@ const (
 	memoryMost    = 20000
 )
 
-// Run fills devices with slices and allocations of many sizes, frees a part, and
-// says what their memory is used for then.
+// Run fills devices with slices and allocations of many sizes, frees a part of them, and shows the
+// use of their memory.
 func (c *memoryCommand) Run(sh *shell) (err error) {
 	n := chosen(c.N, memoryDefault)
 	if err := limit("n", n, 0, memoryMost); err != nil {
@@ -38,7 +38,7 @@ func (c *memoryCommand) Run(sh *shell) (err error) {
 	if err != nil {
 		return err
 	}
-	// What was mapped is let go also after an interrupt: it is no leak.
+	// Slices are unmapped even after an interrupt, so that they are not reported as leaks.
 	cleanup := context.WithoutCancel(sh.ctx)
 	for _, d := range devices {
 		p := &population{rt: rt, device: d}
@@ -54,7 +54,7 @@ func (c *memoryCommand) Run(sh *shell) (err error) {
 	return printMemory(sh.stdout, report)
 }
 
-// devices returns those that the flag names.
+// devices returns the devices that the flag names.
 func (c *memoryCommand) devices(rt *vkomp.Runtime) ([]vkomp.Device, error) {
 	switch c.Device {
 	case "":
@@ -77,22 +77,22 @@ func (c *memoryCommand) devices(rt *vkomp.Runtime) ([]vkomp.Device, error) {
 	return []vkomp.Device{d}, err
 }
 
-// population is what the command has on a device.
+// population is the command's storage on a device.
 type population struct {
 	rt     *vkomp.Runtime
 	device vkomp.Device
-	// mapped are the slices that are mapped, associated is one that is not and
-	// corresponds to the first of allocated.
+	// mapped are the mapped slices. associated is a slice associated with the first of
+	// allocated.
 	mapped     [][]byte
 	associated []byte
 	allocated  []vkomp.DevicePtr
 }
 
-// fill maps n slices and lets every third go again, and allocates memory a quarter
-// as often, of which it frees every other.
+// fill maps n slices and unmaps every third one. It allocates memory a quarter as often, and frees
+// every second allocation.
 func (p *population) fill(ctx context.Context, n int) error {
 	random := rand.New(rand.NewPCG(1, 2))
-	// Few large ones among many small ones, from 64 bytes to 256 KiB.
+	// A few large sizes among many small ones, from 64 bytes to 256 KiB.
 	size := func() int { return 64<<random.IntN(12) + random.IntN(64<<random.IntN(12)) }
 	for range n {
 		s := make([]byte, size())
@@ -144,7 +144,7 @@ func (p *population) unmap(ctx context.Context, s []byte) error {
 	return p.rt.TargetExitData(ctx, vkomp.TargetExitData{Device: p.device, Maps: []vkomp.Arg{vkomp.Delete(s)}, NoWait: true})
 }
 
-// leave gives everything back.
+// leave unmaps and frees everything.
 func (p *population) leave(ctx context.Context) error {
 	var errs []error
 	for _, s := range p.mapped {
@@ -204,7 +204,7 @@ func printMemory(w io.Writer, report vkomp.MemoryReport) error {
 	return table.Flush()
 }
 
-// printUse writes a line of the table, unless nothing ever was there.
+// printUse writes a line of the table, unless the memory was never used.
 func printUse(w io.Writer, what string, s vkomp.MemoryStats) {
 	if s.PeakLiveBytes == 0 && s.PeakBlockBytes == 0 {
 		return

@@ -49,7 +49,7 @@ func TestMemoryIsATableADevice(t *testing.T) {
 	}
 }
 
-// memoryOf reads what memory -json printed.
+// memoryOf parses the output of memory -json.
 func memoryOf(t *testing.T, args ...string) vkomp.MemoryReport {
 	t.Helper()
 	var report vkomp.MemoryReport
@@ -61,7 +61,7 @@ func memoryOf(t *testing.T, args ...string) vkomp.MemoryReport {
 	return report
 }
 
-// A third of the slices goes again, and every other allocation.
+// A third of the slices is unmapped, and every second allocation freed.
 func TestMemoryCountsWhatIsLeft(t *testing.T) {
 	for _, c := range []struct{ n, mapped, associated, allocated int }{
 		{0, 0, 0, 0}, {1, 0, 1, 1}, {2, 1, 1, 1}, {300, 200, 1, 38}, {1001, 667, 1, 126},
@@ -97,8 +97,7 @@ func TestMemoryOfTheDevicesThatAreAskedFor(t *testing.T) {
 	}
 }
 
-// Nothing is left behind by a command that ends early: a leak would be an error of
-// its own.
+// A command that ends early leaves nothing behind: a leak would be another error.
 func TestInterruptedMemoryCommandLeaksNothing(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -109,7 +108,7 @@ func TestInterruptedMemoryCommandLeaksNothing(t *testing.T) {
 	if status != 1 || !strings.Contains(stderr.String(), context.Canceled.Error()) || strings.Contains(stderr.String(), "still allocated") || stdout.Len() > 0 {
 		t.Errorf("status %d, stdout %q, stderr %q", status, stdout.String(), stderr.String())
 	}
-	// And when its output cannot be written.
+	// Likewise when its output cannot be written.
 	status = run(shell{ctx: t.Context(), stdout: full{}, stderr: &stderr, open: vkomp.Open}, []string{"memory"})
 	if status != 1 || !strings.Contains(stderr.String(), errFull.Error()) || strings.Contains(stderr.String(), "still allocated") {
 		t.Errorf("status %d, stderr %q", status, stderr.String())

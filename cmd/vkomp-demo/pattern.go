@@ -7,36 +7,36 @@ import (
 	"strings"
 )
 
-// patternKind is one of Task Bench's dependence patterns (Slaughter et al., "Task
-// Bench: A Parameterized Benchmark for Evaluating Parallel Runtime Performance",
-// SC 2020, table 2), and one of ours, random.
+// patternKind is one of Task Bench's dependence patterns (Slaughter et al., "Task Bench: A
+// Parameterized Benchmark for Evaluating Parallel Runtime Performance", SC 2020, table 2), or
+// random, which is vkomp's own.
 type patternKind uint8
 
 const (
 	// trivial has no dependences.
 	trivial patternKind = iota
-	// noComm is a chain for each point.
+	// noComm is an independent chain for each point.
 	noComm
-	// stencil1D takes a point and its neighbours, and its periodic form those
-	// beyond the edge from the other end.
+	// stencil1D depends on a point and its neighbours. The periodic form wraps around at the
+	// edges.
 	stencil1D
 	stencil1DPeriodic
-	// dom sweeps an area diagonally: the width grows by a point a step, and shrinks
+	// dom sweeps an area diagonally: the width grows by a point with each step, and shrinks
 	// again at the end.
 	dom
-	// tree is a binary tree from one root, then parents and children for ever.
+	// tree is a binary tree from one root; after that parents and children alternate.
 	tree
-	// fft is a butterfly, a distance a step.
+	// fft is a butterfly with another distance in each step.
 	fft
-	// allToAll takes the whole of the previous step.
+	// allToAll depends on the whole previous step.
 	allToAll
-	// nearest takes radix points around its own.
+	// nearest depends on radix points around its own.
 	nearest
-	// spread takes radix points that are far from each other, others at each step.
+	// spread depends on radix distant points, which are others in each step.
 	spread
-	// randomNearest takes a seeded part of what nearest takes, and always its own.
+	// randomNearest depends on a random part of the points of nearest, and on its own.
 	randomNearest
-	// random takes up to radix seeded points.
+	// random depends on up to radix random points.
 	random
 	patternKinds
 )
@@ -46,7 +46,7 @@ var patternNames = [patternKinds]string{"trivial", "no_comm", "stencil_1d", "ste
 
 func (k patternKind) String() string { return patternNames[k] }
 
-// parsePatterns reads names with commas between them, or all.
+// parsePatterns parses a list of names separated by commas, or "all".
 func parsePatterns(names string) ([]patternKind, error) {
 	var kinds []patternKind
 	for _, name := range strings.Split(names, ",") {
@@ -66,29 +66,29 @@ func parsePatterns(names string) ([]patternKind, error) {
 }
 
 const (
-	// radixMost bounds a pattern's radix, so that no task has more spans of inputs:
-	// a random choice of twice as many neighbours is in radixMost spans at most.
+	// radixMost bounds a pattern's radix, and with it the number of spans of a task's inputs:
+	// a random choice among twice as many neighbours has at most radixMost spans.
 	radixMost = 8
-	// patternPeriod is after how many steps spread and randomNearest repeat.
+	// patternPeriod is the number of steps after which spread and randomNearest repeat.
 	patternPeriod = 3
-	// connected is the part of its neighbours that randomNearest takes.
+	// connected is the share of neighbours on which randomNearest depends.
 	connected = 0.25
 )
 
-// pattern is a graph of tasks: steps rows of at most width points, where each
-// takes the results of some points of the row before.
+// pattern is a graph of tasks: rows of at most width points, one row for each step. A point depends
+// on some points of the row before.
 type pattern struct {
 	kind         patternKind
 	width, steps int
-	// radix is that of nearest, spread, randomNearest and random.
+	// radix is a parameter of nearest, spread, randomNearest and random.
 	radix int
 	seed  uint64
 }
 
-// span is points first to last.
+// span is the points from first to last.
 type span struct{ first, last int }
 
-// points returns how many there are.
+// points returns the number of points.
 func (s span) points() int { return s.last - s.first + 1 }
 
 // row returns the points of a step. Rows are never empty.
@@ -105,8 +105,8 @@ func (p *pattern) row(step int) span {
 	return span{0, p.width - 1}
 }
 
-// inputs appends the points of step-1 whose results a point takes, as spans that
-// ascend and do not touch. Step 0 has none.
+// inputs appends the points of step-1 on which a point depends, as ascending spans that do not touch.
+// Step 0 has none.
 func (p *pattern) inputs(step, point int, to []span) []span {
 	if step == 0 {
 		return to
@@ -171,7 +171,7 @@ func (p *pattern) inputs(step, point int, to []span) []span {
 	return choice.spans
 }
 
-// tasks returns how many there are.
+// tasks returns the number of tasks.
 func (p *pattern) tasks() int {
 	n := 0
 	for step := range p.steps {
@@ -187,7 +187,7 @@ type inputSet struct {
 	start int
 }
 
-// add takes the points of the row from first to last that are not taken yet.
+// add adds those points from first to last that are in the row and not in the set yet.
 func (c *inputSet) add(first, last int) {
 	first, last = max(first, c.row.first), min(last, c.row.last)
 	if first > last {
@@ -207,7 +207,7 @@ func (c *inputSet) addSorted(points []int) {
 	}
 }
 
-// mix hashes values, each step of it that of SplitMix64.
+// mix hashes values with the finalizer of SplitMix64.
 func mix(values ...uint64) uint64 {
 	h := uint64(0)
 	for _, v := range values {

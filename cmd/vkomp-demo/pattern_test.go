@@ -10,14 +10,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// naiveRow is a pattern's row as the paper defines it.
+// naiveRow returns a pattern's row as the paper defines it.
 func naiveRow(p *pattern, step int) (points []int) {
 	for i := range p.width {
 		in := true
 		switch p.kind {
 		case dom:
-			// As many points as the step has before it, or after, from the first on,
-			// and at the end those that the last step still can reach.
+			// The row has as many points as there are steps before it or after it, counted from the
+			// first point; at the end only those that the last step can reach.
 			skipped := 0
 			for skipped+p.steps < step+p.width {
 				skipped++
@@ -34,8 +34,7 @@ func naiveRow(p *pattern, step int) (points []int) {
 	return points
 }
 
-// naiveTakes says whether a point takes the result of from, for the patterns that
-// draw nothing.
+// naiveTakes reports whether a point depends on another, for the patterns without randomness.
 func naiveTakes(p *pattern, step, point, from int) bool {
 	apart := from - point
 	switch p.kind {
@@ -75,7 +74,7 @@ func naiveTakes(p *pattern, step, point, from int) bool {
 	return false
 }
 
-// graphs are patterns of all kinds in awkward sizes.
+// graphs calls visit with patterns of all kinds and awkward sizes.
 func graphs(t *testing.T, visit func(t *testing.T, p *pattern)) {
 	for kind := range patternKinds {
 		t.Run(kind.String(), func(t *testing.T) {
@@ -165,7 +164,7 @@ func TestInputsLieInTheRowBeforeInFewSpansThatAscend(t *testing.T) {
 	})
 }
 
-// takers returns the points of the next step that take a point's result.
+// takers returns the points of the next step that depend on a point.
 func takers(p *pattern, step, point int) (points []int) {
 	for _, i := range naiveRow(p, step+1) {
 		if slices.Contains(expand(p.inputs(step+1, i, nil)), point) {
@@ -175,8 +174,7 @@ func takers(p *pattern, step, point int) (points []int) {
 	return points
 }
 
-// What Task Bench defines as reverse dependences, for the patterns where that is
-// another formula.
+// Task Bench's definition of reverse dependences, for the patterns for which it is another formula.
 func TestResultsAreTakenByTheReverseDependences(t *testing.T) {
 	graphs(t, func(t *testing.T, p *pattern) {
 		for step := range p.steps - 1 {

@@ -17,27 +17,27 @@ import (
 	"strings"
 )
 
-// astronaut is the default picture; data/CREDITS says whose it is.
+// astronaut is the default picture; data/CREDITS has its origin.
 //
 //go:embed data/astronaut.png
 var astronaut []byte
 
-// A file's header may claim anything, and a small file hold a large picture: what it
-// takes to work on one is bounded. A pixel takes pixelBytes, in what is decoded, in the
-// filter's images and in their storage on a device that shares the host's memory.
+// The header of a file may claim any size, and a small file can hold a large picture, so the memory is
+// limited. A pixel takes pixelBytes: in the decoded picture, in the filter's images, and in their
+// storage on a device that shares the host's memory.
 const (
 	pixelBytes       = 64
 	mostPictureBytes = 2 << 30
 )
 
-// picture is width × height pixels row by row, each RGBA8 with red in the low
-// byte and colours not multiplied by alpha.
+// picture is width × height pixels row by row, each RGBA8 with red in the low byte and colours that
+// are not multiplied by alpha.
 type picture struct {
 	width, height int
 	pixels        []uint32
 }
 
-// readPicture reads a PNG or JPEG file, the astronaut when path is empty.
+// readPicture reads a PNG or JPEG file, or the astronaut if path is empty.
 func readPicture(path string) (picture, error) {
 	if path == "" {
 		return decodePicture(bytes.NewReader(astronaut), "astronaut.png")
@@ -54,8 +54,8 @@ func readPicture(path string) (picture, error) {
 	return decodePicture(r, path)
 }
 
-// decodePicture reads no more of a file than its header when that is refused: a
-// device file may have no end.
+// decodePicture reads only the header of a file that it refuses, because a device file may be
+// infinite.
 func decodePicture(file io.Reader, name string) (picture, error) {
 	fail := func(err error) (picture, error) {
 		return picture{}, fmt.Errorf("cannot read the picture %s: %w", name, err)
@@ -97,8 +97,8 @@ func (p *picture) encodePNG(w io.Writer) error {
 	return png.Encode(w, straight)
 }
 
-// checkOutput refuses a flag's name for a result whose extension is none of
-// those, or whose folder is not there, before the work is done.
+// checkOutput returns an error if the path of a result has none of the extensions or if its directory
+// does not exist, so that this is known before the work is done.
 func checkOutput(flag, path string, extensions ...string) error {
 	if !slices.Contains(extensions, strings.ToLower(filepath.Ext(path))) {
 		return fmt.Errorf("-%s %s: the extension must be %s", flag, path, strings.Join(extensions, " or "))
@@ -113,8 +113,8 @@ func checkOutput(flag, path string, extensions ...string) error {
 	return nil
 }
 
-// writeFile writes a file through encode. A file that cannot be written whole
-// does not appear, and one that was there before stays.
+// writeFile writes a file with encode. If the file cannot be written completely, it does not appear,
+// and an earlier file with that name is kept.
 func writeFile(path string, encode func(io.Writer) error) (err error) {
 	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {

@@ -72,7 +72,7 @@ func TestJPEGIsRead(t *testing.T) {
 }
 
 func TestUnreadablePicturesAreRefusedWithNameAndReason(t *testing.T) {
-	// header is the start of a PNG that claims to be that large.
+	// header returns the beginning of a PNG that claims to have that size.
 	header := func(width, height uint32) []byte {
 		chunk := binary.BigEndian.AppendUint32([]byte("IHDR"), width)
 		chunk = binary.BigEndian.AppendUint32(chunk, height)
@@ -110,7 +110,7 @@ func TestUnreadablePicturesAreRefusedWithNameAndReason(t *testing.T) {
 	}
 }
 
-// endless is a file without an end and without a picture, such as /dev/zero.
+// endless is an infinite file without a picture, such as /dev/zero.
 type endless struct{ read int }
 
 func (e *endless) Read(b []byte) (int, error) {

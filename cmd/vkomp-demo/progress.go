@@ -14,8 +14,8 @@ import (
 	"github.com/vkomp/vkomp"
 )
 
-// progress shows how far a sample is, on a terminal, once it has taken a
-// second. A nil progress shows nothing.
+// progress shows the progress of a sample on a terminal once it has run for a second. A nil progress
+// shows nothing.
 type progress struct {
 	w       io.Writer
 	stopped chan struct{}
@@ -25,19 +25,19 @@ type progress struct {
 	total int        // 0 between activities
 	done  int
 	what  string
-	// waits is what a wait says, "" between waits.
+	// waits is the text about a wait, "" between waits.
 	waits string
 	bar   *progressbar.ProgressBar // nil while nothing is shown
 }
 
-// patience is how long a sample runs unannounced; a bar is brought up to date
-// as often as refresh says.
+// patience is how long a sample runs before the bar appears; refresh is the interval between updates
+// of the bar.
 const (
 	patience = time.Second
 	refresh  = 100 * time.Millisecond
 )
 
-// newProgress returns nil where w is no terminal.
+// newProgress returns nil if w is not a terminal.
 func newProgress(w io.Writer) *progress {
 	file, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(int(file.Fd())) {
@@ -47,8 +47,8 @@ func newProgress(w io.Writer) *progress {
 	return startProgress(w, time.Now(), ticker.C, ticker.Stop)
 }
 
-// startProgress shows progress at each tick that comes patience after start or
-// later, until stop, which then calls release.
+// startProgress shows progress at each tick at least patience after start. stop ends that and calls
+// release.
 func startProgress(w io.Writer, start time.Time, ticks <-chan time.Time, release func()) *progress {
 	p := &progress{w: w, stopped: make(chan struct{})}
 	p.shown.Go(func() {
@@ -72,7 +72,7 @@ func (p *progress) show(start time.Time, ticks <-chan time.Time) {
 	}
 }
 
-// update draws the bar as it is now.
+// update draws the current state of the bar.
 func (p *progress) update() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -87,12 +87,12 @@ func (p *progress) update() {
 			progressbar.OptionSetPredictTime(true))
 	}
 	p.bar.Describe(p.what + p.waits)
-	// A terminal that is gone is no reason to fail.
+	// A closed terminal does not make the program fail.
 	_ = p.bar.Set(min(p.done, p.total-1))
 }
 
-// end takes the bar away until the next activity begins, so that results can be
-// printed on the same terminal.
+// end removes the bar until the next activity begins, so that results can be printed on the same
+// terminal.
 func (p *progress) end() {
 	if p == nil {
 		return
@@ -106,7 +106,7 @@ func (p *progress) end() {
 	}
 }
 
-// begin starts an activity of total steps, which lasts until end.
+// begin starts an activity of total steps, which ends with end.
 func (p *progress) begin(what string, total int) {
 	if p == nil {
 		return
@@ -116,7 +116,7 @@ func (p *progress) begin(what string, total int) {
 	p.what, p.total, p.done, p.waits = what, total, 0, ""
 }
 
-// watch has waits with the context say how far they are.
+// watch returns a context with which waits report their progress.
 func (p *progress) watch(ctx context.Context) context.Context {
 	if p == nil {
 		return ctx
@@ -124,14 +124,14 @@ func (p *progress) watch(ctx context.Context) context.Context {
 	return vkomp.WithProgress(ctx, refresh, p.waiting)
 }
 
-// waiting shows what a wait reports, until the activity advances.
+// waiting shows the report of a wait, until the activity advances.
 func (p *progress) waiting(now vkomp.Progress) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.waits = fmt.Sprintf(" (%d of %d tasks, %d MiB moved)", now.Done, now.Tasks, (now.BytesToDevice+now.BytesFromDevice)>>20)
 }
 
-// advance says that so many steps more are done.
+// advance records that steps more steps are done.
 func (p *progress) advance(steps int) {
 	if p == nil {
 		return
@@ -142,7 +142,7 @@ func (p *progress) advance(steps int) {
 	p.waits = ""
 }
 
-// stop takes the bar away.
+// stop removes the bar for good.
 func (p *progress) stop() {
 	if p == nil {
 		return

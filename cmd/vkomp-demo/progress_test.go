@@ -16,7 +16,7 @@ func TestProgressShowsAfterASecondAndGoesAway(t *testing.T) {
 	ticks := make(chan time.Time)
 	released := false
 	p := startProgress(&screen, start, ticks, func() { released = true })
-	// tick returns when what an earlier tick shows is shown.
+	// tick returns when the previous tick has been drawn.
 	tick := func(after time.Duration) {
 		ticks <- start.Add(after)
 		ticks <- start
@@ -43,7 +43,7 @@ func TestProgressShowsAfterASecondAndGoesAway(t *testing.T) {
 		t.Errorf("during a wait: %q", got)
 	}
 	p.end()
-	// Results may be printed now: the line is wiped, and ticks leave it so.
+	// Results may be printed here: the line is cleared, and ticks leave it cleared.
 	if got := screen.String(); !strings.HasSuffix(got, "\r") {
 		t.Errorf("between activities: %q, want a wiped line", got)
 	}
@@ -62,7 +62,7 @@ func TestProgressShowsAfterASecondAndGoesAway(t *testing.T) {
 	if !released {
 		t.Error("the ticker was not released")
 	}
-	// The line is wiped and the cursor back at its start.
+	// The line is cleared and the cursor is at its beginning.
 	if got := screen.String(); !strings.HasSuffix(got, "\r") {
 		t.Errorf("at the end: %q, want a wiped line", got)
 	}

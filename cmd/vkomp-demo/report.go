@@ -9,12 +9,12 @@ import (
 	"github.com/vkomp/vkomp"
 )
 
-// report is what every sample prints of a run.
+// report is what every sample prints about a run.
 type report struct {
-	// work says what was computed, such as "image" and "512×512 in 32 bands".
+	// work describes the computation, such as "image" and "512×512 in 32 bands".
 	work [2]string
-	// device ran it; stats are the runtime's at the end; time is that of all
-	// target regions, with bringing the device up and without verifying.
+	// device is the device that ran it, stats are the runtime's statistics at the end. time is
+	// the duration of all target regions, including opening the device but not verifying.
 	device vkomp.DeviceInfo
 	stats  vkomp.Stats
 	time   time.Duration
@@ -33,7 +33,7 @@ func (r *report) print(w io.Writer) error {
 	return table.Flush()
 }
 
-// byteCount spells n in the largest binary unit of which there is at least one.
+// byteCount formats n in the largest binary unit that gives at least 1.
 func byteCount(n uint64) string {
 	if n < 1<<10 {
 		return fmt.Sprintf("%d B", n)

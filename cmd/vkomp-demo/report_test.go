@@ -11,7 +11,7 @@ import (
 	"github.com/vkomp/vkomp"
 )
 
-// golden compares with a file of testdata.
+// golden compares got with a file in testdata.
 func golden(t *testing.T, name string, got []byte) {
 	t.Helper()
 	want, err := os.ReadFile("testdata/" + name)
@@ -43,7 +43,7 @@ func TestReportPassesOnWriteErrors(t *testing.T) {
 	}
 }
 
-// full is a file on a disk without room.
+// full is a file on a full disk.
 type full struct{}
 
 var errFull = errors.New("no space left")

@@ -16,7 +16,7 @@ import (
 	"github.com/vkomp/vkomp/traits"
 )
 
-// sampleFlags are those of every sample.
+// sampleFlags are the flags of every sample.
 type sampleFlags struct {
 	Device string `name:"device" placeholder:"D" help:"Device to run on: its number, its UUID or part of its name; -1, host or initial for the initial device. By default the best there is."`
 	Verify bool   `name:"verify" help:"Compare with the host's own result, and fail if no device was there to run on."`
@@ -28,15 +28,15 @@ type sampleFlags struct {
 type session struct {
 	rt     *vkomp.Runtime
 	device vkomp.Device
-	// hostWanted says that running on the initial device was asked for.
+	// hostWanted says that the initial device was asked for.
 	hostWanted bool
 	progress   *progress
-	// keepGraph: the runtime keeps the graph of all tasks, and graph is that of
-	// the work measured, nil before.
+	// keepGraph says that the runtime keeps the graph of all tasks. graph is the graph of the
+	// measured work, nil before.
 	keepGraph bool
 	graph     *vkomp.Graph
-	// collector hears of the work, nil if nobody asks for that; traced is that of the
-	// work measured, nil before.
+	// collector traces the work, nil without -trace and -report. traced is the trace of the
+	// measured work, nil before.
 	collector *trace.Collector
 	traced    *trace.Trace
 }
@@ -72,7 +72,7 @@ func (f *sampleFlags) with(sh *shell, sample func(*session) error) (err error) {
 	}
 	s.hostWanted = offload("disabled") || namesInitialDevice(rt, selector) || f.Device == "" && listsInitialDevice(s.device, selector)
 	if !s.hostWanted && rt.NumDevices() == 0 {
-		// The report says where the work ran; this says why.
+		// The report says where the work ran; the warnings say why.
 		if _, err := warnings.WriteTo(sh.stderr); err != nil {
 			return err
 		}
@@ -90,7 +90,7 @@ func (f *sampleFlags) with(sh *shell, sample func(*session) error) (err error) {
 	if sh.ctx.Err() != nil {
 		return err
 	}
-	// What is known of work that failed shows where.
+	// If the work has failed, the graph so far shows where.
 	if s.graph != nil {
 		err2 := writeGraph(f.Graph, *s.graph)
 		if err2 == nil {
@@ -104,7 +104,7 @@ func (f *sampleFlags) with(sh *shell, sample func(*session) error) (err error) {
 	return err
 }
 
-// withoutTime leaves the time out of a log line.
+// withoutTime removes the time from a log line.
 func withoutTime(groups []string, a slog.Attr) slog.Attr {
 	if len(groups) == 0 && a.Key == slog.TimeKey {
 		return slog.Attr{}
@@ -112,8 +112,8 @@ func withoutTime(groups []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// namesInitialDevice tells asking for the initial device from getting it under
-// a number that a Vulkan device would have had: without Vulkan it is number 0.
+// namesInitialDevice reports whether a selector asks for the initial device. Number 0 does not, even
+// though it is the initial device's if there is no Vulkan device.
 func namesInitialDevice(rt *vkomp.Runtime, selector string) bool {
 	switch strings.ToLower(selector) {
 	case "-1", "host", "initial":
@@ -123,9 +123,8 @@ func namesInitialDevice(rt *vkomp.Runtime, selector string) bool {
 	return n > 0 && strings.TrimSpace(selector) == strconv.Itoa(n)
 }
 
-// listsInitialDevice reports whether OMP_DEFAULT_DEVICE is more than a number, and the
-// initial device is what it comes to: such a list says itself what follows the devices
-// that there are not.
+// listsInitialDevice reports whether OMP_DEFAULT_DEVICE is more than a number and selects the initial
+// device: such a list says itself what to choose if devices are missing.
 func listsInitialDevice(chosen vkomp.Device, selector string) bool {
 	list, err := traits.ParseDefault(selector)
 	if err != nil {
@@ -135,7 +134,7 @@ func listsInitialDevice(chosen vkomp.Device, selector string) bool {
 	return !alone && chosen.IsInitial()
 }
 
-// offload reports whether that is the policy that the environment asks for.
+// offload reports whether the environment asks for an offloading policy.
 func offload(policy string) bool { return environmentSays("OMP_TARGET_OFFLOAD", policy) }
 
 // environmentSays reports whether a variable has that value.
@@ -143,8 +142,7 @@ func environmentSays(variable, value string) bool {
 	return strings.EqualFold(strings.TrimSpace(os.Getenv(variable)), value)
 }
 
-// checkFallback fails when regions ran on the initial device though nobody
-// asked for that.
+// checkFallback returns an error if regions ran on the initial device although nobody asked for that.
 func (s *session) checkFallback(stats vkomp.Stats) error {
 	switch {
 	case s.hostWanted:
@@ -157,7 +155,7 @@ func (s *session) checkFallback(stats vkomp.Stats) error {
 	return nil
 }
 
-// whyNone says why the work has no Vulkan device when -device did not decide it.
+// whyNone returns why the work has no Vulkan device, if not because of -device.
 func (s *session) whyNone() string {
 	if s.rt.NumDevices() > 0 {
 		return "OMP_DEFAULT_DEVICE=" + os.Getenv("OMP_DEFAULT_DEVICE") + " is no Vulkan device"
@@ -165,7 +163,7 @@ func (s *session) whyNone() string {
 	return "no Vulkan device to run on"
 }
 
-// measure runs the work of a sample and says what it took.
+// measure runs the work of a sample and returns its report.
 func (s *session) measure(work func() error) (report, error) {
 	start := time.Now()
 	err := work()
@@ -184,7 +182,7 @@ func (s *session) measure(work func() error) (report, error) {
 	return report{device: s.device.Info(), stats: s.rt.Stats(), time: took}, nil
 }
 
-// limit refuses a value of -n, or of another flag, that is out of range.
+// limit returns an error if the value of a flag is out of range.
 func limit(flag string, value, least, most int) error {
 	if value < least || value > most {
 		return fmt.Errorf("-%s %d is out of range: %d to %d", flag, value, least, most)
@@ -192,7 +190,7 @@ func limit(flag string, value, least, most int) error {
 	return nil
 }
 
-// chosen returns the flag's value, or what it is when not given.
+// chosen returns the flag's value, or otherwise if it is not given.
 func chosen(flag *int, otherwise int) int {
 	if flag != nil {
 		return *flag

@@ -17,8 +17,8 @@ type saxpyCommand struct {
 const (
 	saxpyDefault = 1 << 20
 	saxpyMost    = 1 << 28
-	// saxpyPiece elements make a task; saxpyWindow tasks are under way before
-	// the next wait, which bounds the device memory in use.
+	// saxpyPiece is the number of elements of a task; saxpyWindow is the number of tasks
+	// between two waits, which bounds the device memory in use.
 	saxpyPiece  = 1 << 20
 	saxpyWindow = 16
 	saxpyA      = 2
@@ -56,8 +56,8 @@ func (c *saxpyCommand) Run(sh *shell) error {
 	})
 }
 
-// saxpyInput returns element i of x and y: small integers, so that 2x + y is
-// exact in float32 whatever the device's rounding.
+// saxpyInput returns element i of x and y: small integers, so that 2x + y is exact in float32 however
+// the device rounds.
 func saxpyInput(i int) (x, y float32) { return float32(i % 1021), float32(i % 509) }
 
 // checkSaxpy compares element i of y with integer arithmetic.
@@ -68,7 +68,7 @@ func checkSaxpy(i int, got float32) error {
 	return nil
 }
 
-// inPieces calls f for 0 to n-1, with a progress bar, until it fails.
+// inPieces calls f for 0 to n-1 and shows a progress bar; it stops at the first error.
 func (s *session) inPieces(what string, n int, f func(i int) error) error {
 	s.progress.begin(what, n)
 	defer s.progress.end()
@@ -84,8 +84,8 @@ func (s *session) inPieces(what string, n int, f func(i int) error) error {
 	return nil
 }
 
-// saxpy adds 2x to y, a piece a task. The pieces have nothing in common, so no
-// task waits for another.
+// saxpy adds 2x to y, with a task for each part of the slices. The parts are independent, so no task
+// waits for another.
 func saxpy(ctx context.Context, s *session, x, y []float32) error {
 	kernel, err := s.rt.NewKernel(shaders.Saxpy)
 	if err != nil {

@@ -45,11 +45,11 @@ var (
 	stressPaths = []vkomp.MemoryPath{vkomp.MemoryAuto, vkomp.MemoryUnified, vkomp.MemoryStaged, vkomp.MemoryNonCoherent, vkomp.MemoryImported}
 )
 
-// stress is a run of the command: graphs of tasks, by pattern and seed.
+// stress is one run of the command: graphs of tasks for each pattern and seed.
 type stress struct {
 	sh    *shell
 	flags *stressCommand
-	// patterns have the seed left out.
+	// patterns are without a seed.
 	patterns []pattern
 	kind     stressKind
 	options  vkomp.Options
@@ -58,7 +58,7 @@ type stress struct {
 	progress *progress
 	start    time.Time
 
-	// rt is the runtime of the seed, nil before and after.
+	// rt is the runtime for the current seed, else nil.
 	rt      *vkomp.Runtime
 	device  vkomp.Device
 	kernels stressKernels
@@ -67,7 +67,7 @@ type stress struct {
 	totals stressTotals
 }
 
-// Run runs graphs of tasks, each of which asserts what it reads.
+// Run runs graphs of tasks, each of which checks what it reads.
 func (c *stressCommand) Run(sh *shell) error { return c.run(sh, nil) }
 
 func (c *stressCommand) run(sh *shell, fault *stressFault) (err error) {
@@ -103,7 +103,7 @@ func (c *stressCommand) run(sh *shell, fault *stressFault) (err error) {
 	return nil
 }
 
-// read checks the flags.
+// read parses the flags.
 func (s *stress) read() error {
 	c := s.flags
 	kinds, err := parsePatterns(c.Pattern)
@@ -169,7 +169,7 @@ func (s *stress) seeds() error {
 	return nil
 }
 
-// atEnd reports whether -tasks or -duration says so.
+// atEnd reports whether -tasks or -duration has been reached.
 func (s *stress) atEnd() bool {
 	c := s.flags
 	return c.Tasks != nil && s.totals.tasks >= *c.Tasks || c.Duration != nil && time.Since(s.start) >= *c.Duration
@@ -206,8 +206,8 @@ func (s *stress) newGraph(p pattern) *stressGraph {
 	return &stressGraph{pattern: p, number: s.graphs, kind: s.kind, mixed: s.flags.Mix != "", clauses: s.clauses, fault: s.fault}
 }
 
-// runGraph runs a graph, on the seed's runtime, and counts it. What is wrong with it
-// is printed; the error is of the command.
+// runGraph runs a graph on the seed's runtime and counts it. Violations of the graph are printed; the
+// error is one of the command.
 func (s *stress) runGraph(g *stressGraph, progress func(tasks int)) error {
 	if err := s.open(g.seed, g.elements()); err != nil {
 		return err
@@ -241,7 +241,7 @@ func (s *stress) runGraph(g *stressGraph, progress func(tasks int)) error {
 		return err
 	}
 	if failure != nil {
-		// The next graph gets a runtime that has not failed.
+		// The next graph gets a new runtime.
 		if err := s.close(); err != nil {
 			fmt.Fprintf(s.sh.stderr, "vkomp-demo: %v\n", err)
 		}
@@ -249,7 +249,7 @@ func (s *stress) runGraph(g *stressGraph, progress func(tasks int)) error {
 	return nil
 }
 
-// open brings up the runtime of a seed, unless it is there.
+// open opens the runtime of a seed, if it is not open.
 func (s *stress) open(seed uint64, elements int) (err error) {
 	if s.rt != nil {
 		return nil
@@ -257,7 +257,7 @@ func (s *stress) open(seed uint64, elements int) (err error) {
 	var warnings bytes.Buffer
 	o := s.options
 	o.PlacementSeed = seed
-	o.InteropQueues = -1 // all are for tasks
+	o.InteropQueues = -1 // all queues are for tasks
 	o.Logger = slog.New(slog.NewTextHandler(&warnings, &slog.HandlerOptions{Level: slog.LevelWarn, ReplaceAttr: withoutTime}))
 	if s.rt, err = s.sh.runtime(o); err != nil {
 		return err
@@ -276,7 +276,7 @@ func (s *stress) open(seed uint64, elements int) (err error) {
 	return err
 }
 
-// close counts what the runtime did, and closes it.
+// close adds the runtime's statistics to the totals and closes it.
 func (s *stress) close() error {
 	if s.rt == nil {
 		return nil

@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// clauseWriter writes the depend clauses of every kernel's task, in the order of
-// creation, for the order checker of tests/order:
+// clauseWriter writes the depend clauses of every kernel's task, in the order of creation, for the
+// order checker in tests/order:
 //
 //	graph 1
 //	task 0 2 out=2
@@ -15,9 +15,9 @@ import (
 //
 //	task 1 1 host in=1 out=9
 //
-// A task is known by its step and point, which its kernel's push constants begin
-// with, as the graph by the third of them; one that is no kernel's is marked host.
-// Keys are numbers of slots. A nil writer writes nothing.
+// A task is identified by its step and point, a graph by its number; these are the first push constants
+// of the task's kernel. A task without a kernel is marked host. Keys are numbers of slots. A nil writer
+// writes nothing.
 type clauseWriter struct {
 	w    *bufio.Writer
 	line []byte
@@ -26,7 +26,7 @@ type clauseWriter struct {
 
 func newClauseWriter(w io.Writer) *clauseWriter { return &clauseWriter{w: bufio.NewWriter(w)} }
 
-// graph begins a graph. Write errors are those of flush.
+// graph begins a graph. flush returns write errors.
 func (c *clauseWriter) graph(number uint32) {
 	if c == nil {
 		return
@@ -35,8 +35,8 @@ func (c *clauseWriter) graph(number uint32) {
 	_, _ = c.w.Write(append(c.line, '\n'))
 }
 
-// task writes a task that reads and writes the objects of those keys; a negative out
-// is none.
+// task writes a task that reads and writes the objects with those keys; a negative out means that it
+// writes none.
 func (c *clauseWriter) task(step, point int, host bool, in []int, out int) {
 	if c == nil {
 		return
@@ -67,8 +67,8 @@ func (c *clauseWriter) flush() error {
 	return c.w.Flush()
 }
 
-// keysOfInputs returns the keys of the inputs of a task of that step; they are good
-// until the next call.
+// keysOfInputs returns the keys of the inputs of a task of that step; they are valid until the next
+// call.
 func (g *stressGraph) keysOfInputs(step int) []int {
 	c := g.clauses
 	if c == nil {

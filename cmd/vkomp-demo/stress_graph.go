@@ -10,62 +10,63 @@ import (
 	"github.com/vkomp/vkomp"
 )
 
-// stressKind is what the tasks of a stress do beside reading and writing slots.
+// stressKind is what tasks do in addition to reading and writing slots.
 type stressKind uint8
 
 const (
-	// stressEmpty: nothing, on the smallest slots.
+	// stressEmpty does nothing more, with the smallest slots.
 	stressEmpty stressKind = iota
-	// stressCompute: seeded rounds of arithmetic, few in most tasks and many in some.
+	// stressCompute does random numbers of rounds of arithmetic: few in most tasks, many in
+	// some.
 	stressCompute
-	// stressMemory: larger slots, and copies beside the kernels: see traffic.
+	// stressMemory has larger slots and copies in addition to the kernels: see traffic.
 	stressMemory
 )
 
 const (
-	// smallElements and largeElements are those of a slot. A kernel's loops make some
-	// 34000 iterations over a row of the largest ones, of 65535 that llvmpipe allows.
+	// smallElements and largeElements are numbers of elements of a slot. A kernel's loops make
+	// some 34000 iterations over a row of the largest ones; llvmpipe allows 65535.
 	smallElements, largeElements = 16, 512
 	// roundsMost bounds the rounds of stressCompute.
 	roundsMost = 1 << 12
-	// gateMost tasks wait behind a closed gate at most, stressWindow are under way
-	// before the next wait: both bound the memory that tasks take.
+	// gateMost is the largest number of tasks behind a closed gate, stressWindow the number of
+	// tasks between two waits. Both bound the memory of tasks.
 	gateMost, stressWindow = 1 << 12, 1 << 16
-	// hostShare: one of so many tasks is a host task, with -mix host.
+	// With -mix host, one of hostShare tasks is a host task.
 	hostShare = 8
 )
 
-// stressGraph is a graph of tasks and its storage: a ring of rows of slots. The task
-// (step, point) reads slots of the row of step-1 and writes its own slot of the row
-// of step, after the tasks that have read what was there before.
+// stressGraph is a graph of tasks and its storage, a ring of rows of slots. The task (step, point)
+// reads slots in the row of step-1 and writes its own slot in the row of step, after the tasks that
+// read the previous contents.
 type stressGraph struct {
 	pattern
 	rt      *vkomp.Runtime
 	device  vkomp.Device
 	kernels *stressKernels
-	// number tells this graph's results from those of others; it is not 0.
+	// number distinguishes this graph's results from those of others; it is not 0.
 	number uint32
 	kind   stressKind
-	// fixedRounds, if not 0, are the rounds of work of every task, for measurements:
-	// nothing is drawn from the seed then. took is the time from the creation of the
-	// first task to the end of the last.
+	// fixedRounds, if not 0, is the number of rounds of work of every task, for measurements;
+	// then nothing is random. took is the time from the creation of the first task to the end
+	// of the last.
 	fixedRounds uint32
 	took        time.Duration
-	// mixed: a share of the tasks are host tasks.
+	// mixed says that a share of the tasks are host tasks.
 	mixed   bool
 	clauses *clauseWriter
 	fault   *stressFault
 
-	// What follows is drawn from the seed: the number of rows; whether each slot is
-	// mapped by itself and bound by itself, or a row at once; whether a span of inputs
-	// is one depend item, or one for each point; whether the order of creation within
-	// a step is not that of the points; whether the first tasks wait behind a gate
-	// until most are created; and whether mapping and unmapping are part of the graph.
+	// The following are random choices: the number of rows; whether each slot, rather than each
+	// row, is mapped and bound by itself; whether a span of inputs is one depend item rather
+	// than one for each point; whether tasks of a step are created in another order than that of
+	// the points; whether the first tasks wait behind a gate until most are created; and whether
+	// mapping and unmapping are part of the graph.
 	rows                                   int
 	apart, perSpan, shuffled, gated, async bool
 
-	// storage are the rows; reads and writes are depend items of the slots, bindings
-	// their arguments.
+	// storage holds the rows; reads and writes are depend items of the slots, bindings are
+	// arguments for them.
 	storage  []uint32
 	slotSize int
 	reads    []vkomp.Depend
@@ -73,18 +74,18 @@ type stressGraph struct {
 	bindings []vkomp.Arg
 	host     *hostSide
 	traffic  *traffic
-	// gate is what the first tasks wait for: a task that completes when opening is
-	// fulfilled, which it is not as long as the gate is closed.
+	// gate is the dependence of the first tasks on a task that completes when opening is
+	// fulfilled. closed says that it has not been fulfilled.
 	gate    []uint32
 	opening vkomp.Event
 	closed  bool
 
-	// Working memory of create.
+	// Scratch memory of create.
 	spans  []span
 	args   []vkomp.Arg
 	depend []vkomp.Depend
-	// under counts the tasks since the last wait, created those of the pattern, and
-	// others those beside them.
+	// under counts the tasks since the last wait, created those of the pattern, and others the
+	// additional tasks.
 	under, created, others int
 
 	mu sync.Mutex // guards found, which host tasks add to
@@ -92,9 +93,9 @@ type stressGraph struct {
 	found stressFindings
 }
 
-// stressFault is what tests break on purpose, by step and point; nil breaks nothing.
+// stressFault is an error that tests inject, by step and point; nil injects none.
 type stressFault struct {
-	// forgets leaves a task's depend items for its inputs out, lies makes it write
+	// forgets makes a task leave out the depend items for its inputs, lies makes it write
 	// another step.
 	forgets, lies func(step, point int) bool
 }
@@ -107,32 +108,31 @@ func (f *stressFault) lie(step, point int) bool {
 	return f != nil && f.lies != nil && f.lies(step, point)
 }
 
-// stressFindings are violations: how many, and the first of them in words.
+// stressFindings holds violations: their number, and descriptions of the first.
 type stressFindings struct {
 	count int
 	first []string
 }
 
-// findingsShown bounds the violations of a graph that are put in words, findingsEach
-// those of a slot.
+// findingsShown is the largest number of described violations of a graph, findingsEach that of a slot.
 const findingsShown, findingsEach = 8, 2
 
-// add counts what is wrong with a slot.
+// add adds violations of a slot.
 func (f *stressFindings) add(n int, messages []string) {
 	f.count += n
 	f.first = append(f.first, messages[:min(len(messages), findingsEach, findingsShown-len(f.first))]...)
 }
 
-// draw makes the seeded choices and the storage.
+// draw makes the random choices and allocates the storage.
 func (g *stressGraph) draw() {
 	bit := func(which uint64) bool { return mix(g.seed, uint64(g.pattern.kind), 1000+which)&1 != 0 }
 	g.rows = 2
 	if g.fixedRounds == 0 {
 		g.rows += int(mix(g.seed, uint64(g.pattern.kind), 999) % 3)
 		g.perSpan, g.shuffled, g.gated = bit(0), bit(1), bit(2)
-		// Slots are mapped by themselves where a kernel has bindings enough.
+		// Slots are mapped separately if a kernel has enough bindings.
 		g.apart = bit(3) && g.mostInputs() <= stressInputs
-		// The host touches slots itself only when they are mapped.
+		// The host accesses slots only while they are mapped.
 		g.async = bit(4) && !g.mixed && g.kind != stressMemory
 	}
 	g.slotSize = slotSize(g.elements())
@@ -148,7 +148,7 @@ func (g *stressGraph) draw() {
 	}
 }
 
-// mostInputs returns how many points a task takes at most.
+// mostInputs returns the largest number of inputs of a task.
 func (g *stressGraph) mostInputs() int {
 	most := 0
 	for step := range g.steps {
@@ -172,12 +172,12 @@ func (g *stressGraph) elements() int {
 	return smallElements
 }
 
-// index returns the number of a task's slot; slot is that slot.
+// index returns the number of a task's slot.
 func (g *stressGraph) index(step, point int) int { return step%g.rows*g.width + point }
 
 func (g *stressGraph) slot(at int) slot { return g.storage[at*g.slotSize:][:g.slotSize:g.slotSize] }
 
-// who says who a task is, and the rounds of its work.
+// who returns what identifies a task, and the number of its rounds of work.
 func (g *stressGraph) who(step, point int) [4]uint32 {
 	rounds := g.fixedRounds
 	if g.kind == stressCompute && rounds == 0 {
@@ -187,9 +187,9 @@ func (g *stressGraph) who(step, point int) [4]uint32 {
 	return [4]uint32{uint32(step), uint32(point), g.number, rounds}
 }
 
-// run creates all tasks, waits for them, and looks at what they have left. Violations
-// are in found; the error is of what could not be run. The end of ctx stops the
-// creation; the tasks that were created are waited for.
+// run creates all tasks, waits for them, and checks what they have written. Violations are in found; an
+// error means that the graph could not be run. The end of ctx stops the creation; tasks that were
+// created are waited for.
 func (g *stressGraph) run(ctx context.Context, progress func(tasks int)) (err error) {
 	tasks := context.WithoutCancel(ctx)
 	if err := g.enter(tasks); err != nil {
@@ -211,7 +211,7 @@ func (g *stressGraph) run(ctx context.Context, progress func(tasks int)) (err er
 	return err
 }
 
-// maps are the items that map the storage.
+// maps returns the items that map the storage.
 func (g *stressGraph) maps(item func(s []uint32) vkomp.Arg) (maps []vkomp.Arg) {
 	piece := g.width * g.slotSize
 	if g.apart {
@@ -244,14 +244,14 @@ func (g *stressGraph) leave(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// createAll creates the tasks in an order in which they could run one by one.
+// createAll creates the tasks in an order in which they could also run one by one.
 func (g *stressGraph) createAll(ctx, tasks context.Context, progress func(tasks int)) (err error) {
 	g.clauses.graph(g.number)
 	if err := g.closeGate(tasks); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, g.openGate()) }()
-	// A point a time where nothing but the ring of rows orders the points.
+	// Where only the ring of rows orders the points, create one point after the other.
 	if g.shuffled && g.pattern.kind <= noComm {
 		for point := range g.width {
 			for step := range g.steps {
@@ -269,7 +269,7 @@ func (g *stressGraph) createAll(ctx, tasks context.Context, progress func(tasks 
 	for step := range g.steps {
 		row := g.row(step)
 		n := row.points()
-		// A stride that has no divisor in common with n visits every point.
+		// A stride without a common divisor with n visits every point.
 		first, stride := 0, 1
 		if g.shuffled {
 			first = int(mix(g.seed, uint64(step), 3000) % uint64(n))
@@ -288,8 +288,8 @@ func (g *stressGraph) createAll(ctx, tasks context.Context, progress func(tasks 
 	return nil
 }
 
-// closeGate generates the task that the first tasks of a gated graph wait for, and
-// openGate lets it complete.
+// closeGate generates the task for which the first tasks of a gated graph wait; openGate lets it
+// complete.
 func (g *stressGraph) closeGate(ctx context.Context) error {
 	if !g.gated {
 		return nil
@@ -308,8 +308,8 @@ func (g *stressGraph) openGate() error {
 	return g.opening.Fulfill()
 }
 
-// pause opens the gate when enough tasks are behind it, and waits when enough are
-// under way.
+// pause opens the gate when there are enough tasks behind it, and waits when there are enough tasks
+// since the last wait.
 func (g *stressGraph) pause(ctx, tasks context.Context) error {
 	if g.created >= gateMost {
 		if err := g.openGate(); err != nil {
@@ -325,7 +325,7 @@ func (g *stressGraph) pause(ctx, tasks context.Context) error {
 	return context.Cause(ctx)
 }
 
-// coprime returns a number of 1 to n, or so, that has no divisor in common with n.
+// coprime returns a number from 1 to about n that has no common divisor with n.
 func coprime(n int, draw uint64) int {
 	for stride := 1 + int(draw%uint64(n)); ; stride++ {
 		a, b := n, stride
@@ -338,7 +338,7 @@ func coprime(n int, draw uint64) int {
 	}
 }
 
-// create generates the task (step, point) and what goes with it.
+// create generates the task (step, point) with its additional tasks.
 func (g *stressGraph) create(ctx context.Context, step, point int) error {
 	g.spans = g.inputs(step, point, g.spans[:0])
 	g.under++
@@ -401,7 +401,7 @@ func (g *stressGraph) dependOnInputs(step int) {
 	}
 }
 
-// inspect looks for violations in what was left.
+// inspect searches the results for violations.
 func (g *stressGraph) inspect() {
 	for at := range g.rows * g.width {
 		g.found.add(g.slot(at).violations(g.number, 1))

@@ -8,21 +8,20 @@ import (
 	"github.com/vkomp/vkomp"
 )
 
-// hostSide is what host tasks have to do with a graph: the host's own storage of the
-// slots, and the depend items of that. A slot goes to the host by an update task
-// after the task that writes it on the device, and there by one after a host task:
+// hostSide is the host's side of a graph with host tasks: the host storage of the slots and its depend
+// items. An update task copies a slot to the host after the task that writes it on the device, and
+// back to the device after a host task:
 //
 //	kernel ─→ update from ─→ host task ─→ update to ─→ kernel
 type hostSide struct {
-	// objects has a byte for each slot, which stands for the host's storage of it in
-	// depend clauses: that of the slot itself stands for the device's. reads and
-	// writes are the items.
+	// objects has a byte for each slot that stands for its host storage in depend clauses, where
+	// the slot itself stands for its device storage. reads and writes are the items.
 	objects       []byte
 	reads, writes []vkomp.Depend
-	// fetched is the step whose result the host's storage of a slot gets by the tasks
-	// created so far, -1 if none.
+	// fetched is, for each slot, the step whose result the created tasks bring to its host
+	// storage, -1 if there is none.
 	fetched []int
-	// wanted counts the host tasks that were created, bodies those that have run.
+	// wanted counts the host tasks created, bodies those that have run.
 	wanted int
 	bodies atomic.Int64
 }
@@ -30,7 +29,7 @@ type hostSide struct {
 func newHostSide(g *stressGraph) *hostSide {
 	h := &hostSide{fetched: slices.Repeat([]int{-1}, g.rows*g.width)}
 	if g.device.IsInitial() {
-		// There both are one.
+		// On the initial device both are the same storage.
 		h.reads, h.writes = g.reads, g.writes
 		return h
 	}
@@ -42,7 +41,7 @@ func newHostSide(g *stressGraph) *hostSide {
 	return h
 }
 
-// fetch generates the update that brings a slot to the host, unless there is one.
+// fetch generates the update that copies a slot to the host, unless there is one already.
 func (g *stressGraph) fetch(ctx context.Context, step, point int) error {
 	at := g.index(step, point)
 	if g.host.fetched[at] == step {
@@ -94,8 +93,7 @@ func (g *stressGraph) createOnHost(ctx context.Context, step, point int) error {
 		Depend: []vkomp.Depend{h.reads[own], g.writes[own]}, NoWait: true})
 }
 
-// checkOnHost asserts what the host's storage of a slot holds, and returns its
-// values.
+// checkOnHost checks the host storage of a slot and returns its values.
 func (g *stressGraph) checkOnHost(step, point int) laneValues {
 	in := g.slot(g.index(step, point))
 	value := in.lanes()

@@ -21,17 +21,17 @@ import (
 //go:embed kernels/*.spv
 var stressModules embed.FS
 
-// stressInputs is how many bindings for inputs a task's kernel has at most.
+// stressInputs is the largest number of bindings for inputs of a task's kernel.
 const stressInputs = 8
 
-// stressKernels are those of a runtime: tasks by the number of their bindings for
-// inputs, and the carrier. Their host variants do the same.
+// stressKernels holds the kernels of a runtime: those of tasks, by the number of their bindings for
+// inputs, and the carrier. Their Host variants do the same.
 type stressKernels struct {
 	tasks [stressInputs + 1]vkomp.Kernel
 	carry vkomp.Kernel
 }
 
-// newStressKernels makes them for slots of that many elements.
+// newStressKernels makes the kernels for slots with that many elements.
 func newStressKernels(rt *vkomp.Runtime, elements int) (k stressKernels, err error) {
 	make := func(name string, host func(*vkomp.HostCall) error) vkomp.Kernel {
 		module, reading := stressModules.ReadFile("kernels/" + name + ".spv")
@@ -51,10 +51,10 @@ func newStressKernels(rt *vkomp.Runtime, elements int) (k stressKernels, err err
 	return k, err
 }
 
-// spanWord is a binding for inputs as the kernels are told of it.
+// spanWord encodes a span of inputs for the kernels.
 func spanWord(s span) uint32 { return uint32(s.first) | uint32(s.points())<<16 }
 
-// stressOnHost is kernels/stress.comp.
+// stressOnHost is the Host variant of kernels/stress.comp.
 func stressOnHost(c *vkomp.HostCall, inputs int) error {
 	who := vkomp.HostValue[[4]uint32](c, 0)
 	own := slot(vkomp.HostSlice[uint32](c, 0))
@@ -80,7 +80,7 @@ func stressOnHost(c *vkomp.HostCall, inputs int) error {
 	return nil
 }
 
-// carryOnHost is kernels/carry.comp.
+// carryOnHost is the Host variant of kernels/carry.comp.
 func carryOnHost(c *vkomp.HostCall) error {
 	own, source, sent := slot(vkomp.HostSlice[uint32](c, 0)), slot(vkomp.HostSlice[uint32](c, 1)), slot(vkomp.HostSlice[uint32](c, 2))
 	who, task := vkomp.HostValue[[4]uint32](c, 0), vkomp.HostValue[[4]uint32](c, 1)

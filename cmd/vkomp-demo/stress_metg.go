@@ -11,48 +11,48 @@ import (
 	"time"
 )
 
-// METG(50%), the minimum effective task granularity, is the time that a task takes a
-// processor where half of the best rate of work is reached (Task Bench, SC 2020, §4).
-// The rate of the longest tasks counts as the best one.
+// METG(50%), the minimum effective task granularity, is the time that a task takes on a processor when
+// half of the best rate of work is reached (Task Bench, SC 2020, §4). The rate of the longest tasks
+// counts as the best.
 const (
-	// metgLongest is the time of one of the longest tasks.
+	// metgLongest is the duration of one of the longest tasks.
 	metgLongest = 2 * time.Millisecond
-	// metgQuick and metgExact are how long a run is to take that finds the way, and one
-	// that counts, of which there are metgRuns.
+	// metgQuick is the duration of a run of the search, metgExact that of a run that counts, of
+	// which there are metgRuns.
 	metgQuick, metgExact = 50 * time.Millisecond, 400 * time.Millisecond
 	metgRuns             = 3
-	// metgMost bounds the tasks of a run, metgRounds the rounds of a task's work, which
-	// are a multiple of metgUnit.
+	// metgMost is the largest number of tasks in a run. metgRounds is the largest number of rounds
+	// of work of a task, a multiple of metgUnit.
 	metgMost   = 600000
 	metgRounds = 1 << 21
 	metgUnit   = 64
-	// metgBracket is how near to each other the two durations are between which the
-	// efficiency falls below 50 %.
+	// metgBracket is the largest ratio of the two durations between which the efficiency falls
+	// below 50 %.
 	metgBracket = 1.35
 )
 
-// metgPoint is a duration of tasks and what came of it.
+// metgPoint is a measurement of tasks of one duration.
 type metgPoint struct {
 	rounds int
-	// granularity is the seconds that a task took a processor, in each run, ascending.
+	// granularity is the time in seconds that a task took on a processor in each run, ascending.
 	granularity []float64
 }
 
 func (m *metgPoint) median() float64 { return m.granularity[len(m.granularity)/2] }
 
-// rate is the rounds a second of a processor.
+// rate returns the rounds per second of a processor.
 func (m *metgPoint) rate() float64 { return float64(m.rounds) / m.median() }
 
 // metg measures one pattern.
 type metg struct {
-	// run runs a graph of so many steps, of tasks of so many rounds, and returns its
-	// time and how many there were.
+	// run runs a graph of that many steps whose tasks have that many rounds, and returns its
+	// duration and number of tasks.
 	run     func(steps, rounds int) (took time.Duration, tasks int, err error)
 	pattern pattern
 	workers int
 }
 
-// metgResult is METG(50%) and what it was taken from, in seconds and rounds a second.
+// metgResult is METG(50%) and the points it was computed from, in seconds and rounds per second.
 type metgResult struct {
 	granularity, least, most float64
 	best                     float64
@@ -94,12 +94,12 @@ func (s *stress) measure() error {
 	return table.Flush()
 }
 
-// processors is how many the device's work is done by: those of a software driver, or
-// one.
+// processors returns the number of processors that do the device's work: those of a software driver, or
+// 1.
 func (s *stress) processors() int {
 	switch s.device.Info().Type {
 	case "software":
-		// lavapipe's; 0 is the thread that submits.
+		// The variable is lavapipe's; with 0 the submitting thread does the work.
 		if n, err := strconv.Atoi(os.Getenv("LP_NUM_THREADS")); err == nil {
 			return max(n, 1)
 		}
@@ -110,8 +110,8 @@ func (s *stress) processors() int {
 	return 1
 }
 
-// sweep shortens tasks until half of the best rate is not reached any more, and
-// looks for the duration where that happens. It returns nil where it never does.
+// sweep shortens tasks until half of the best rate is no longer reached, and searches for the duration at
+// which that happens. It returns nil if that never happens.
 func (m *metg) sweep() (*metgResult, error) {
 	rounds, guess := 1024, 20e-6
 	for {
@@ -131,7 +131,7 @@ func (m *metg) sweep() (*metgResult, error) {
 		return nil, err
 	}
 	r := &metgResult{best: above.rate()}
-	// Fewer and fewer, roughly.
+	// Reduce the rounds in large steps first.
 	below := metgPoint{rounds: rounds}
 	for below.rounds = wholeRounds(float64(rounds) / 8); ; below.rounds = wholeRounds(float64(below.rounds) / 4) {
 		p, err := m.measure(below.rounds, guess, metgQuick, 1)
@@ -146,7 +146,7 @@ func (m *metg) sweep() (*metgResult, error) {
 			return nil, nil
 		}
 	}
-	// Between the two, exactly.
+	// Then narrow the bracket.
 	for float64(above.rounds) > metgBracket*float64(below.rounds) && above.rounds > below.rounds+metgUnit {
 		p, err := m.measure(wholeRounds(math.Sqrt(float64(above.rounds)*float64(below.rounds))), guess, metgExact, metgRuns)
 		if err != nil {
@@ -159,7 +159,7 @@ func (m *metg) sweep() (*metgResult, error) {
 			below = p
 		}
 	}
-	// Either end may be the rough one yet, and then on the wrong side.
+	// An end from the rough search may be on the wrong side.
 	for len(above.granularity) < metgRuns || above.rate() < r.best/2 {
 		if above, err = m.measure(above.rounds, guess, metgExact, metgRuns); err != nil {
 			return nil, err
@@ -189,8 +189,7 @@ func (m *metg) sweep() (*metgResult, error) {
 	return r, nil
 }
 
-// atHalf returns the granularity at 50 %, on a line through two points in logarithms
-// of efficiency and granularity.
+// atHalf returns the granularity at 50 % efficiency, by linear interpolation of the logarithms.
 func (r *metgResult) atHalf(above, below float64) float64 {
 	high, low := float64(r.above.rounds)/above/r.best, float64(r.below.rounds)/below/r.best
 	if high == low {
@@ -200,8 +199,8 @@ func (r *metgResult) atHalf(above, below float64) float64 {
 	return math.Exp(math.Log(below) + part*(math.Log(above)-math.Log(below)))
 }
 
-// measure runs tasks of so many rounds, which are guessed to have that granularity in
-// seconds, several times, as many of them as take that long.
+// measure runs tasks with that number of rounds several times. guess is their expected granularity in
+// seconds, from which the number of tasks for a run of the given duration follows.
 func (m *metg) measure(rounds int, guess float64, long time.Duration, runs int) (metgPoint, error) {
 	p := metgPoint{rounds: rounds}
 	for len(p.granularity) < runs {
@@ -223,7 +222,7 @@ func (m *metg) measure(rounds int, guess float64, long time.Duration, runs int) 
 	return p, nil
 }
 
-// wholeRounds returns the multiple of metgUnit next to it, which is not 0.
+// wholeRounds returns the nearest multiple of metgUnit, at least one.
 func wholeRounds(rounds float64) int {
 	return max(int(rounds/metgUnit+0.5), 1) * metgUnit
 }

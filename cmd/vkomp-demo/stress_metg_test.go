@@ -11,7 +11,7 @@ import (
 	"github.com/vkomp/vkomp/tests/vktest"
 )
 
-// machine runs tasks in a time that follows from their rounds.
+// machine simulates tasks whose duration follows from their rounds.
 func machine(overhead, round time.Duration, workers int) *metg {
 	m := &metg{pattern: pattern{kind: noComm, width: 64}, workers: workers}
 	m.run = func(steps, rounds int) (time.Duration, int, error) {
@@ -21,8 +21,8 @@ func machine(overhead, round time.Duration, workers int) *metg {
 	return m
 }
 
-// Half of the time of a task is overhead where it takes twice the overhead; the best
-// rate lacks the overhead of one of the longest tasks.
+// When a task takes twice its overhead, half of its time is overhead; the best rate is that of the longest
+// tasks without overhead.
 func TestMETGIsTwiceTheOverheadOfATask(t *testing.T) {
 	for _, overhead := range []time.Duration{3 * time.Microsecond, 20 * time.Microsecond, 100 * time.Microsecond} {
 		for _, workers := range []int{1, 2, 16} {

@@ -2,17 +2,17 @@ package main
 
 import "fmt"
 
-// oracle runs the tasks of a graph one after the other.
+// oracle runs the tasks of a graph sequentially.
 type oracle struct {
 	g *stressGraph
-	// values are those of each slot, writers the tasks that left them; a writer with
-	// graph 0 is none.
+	// values holds the values of each slot, writers the task that wrote it; a writer with graph 0
+	// means that none has.
 	values  []laneValues
 	writers [][4]uint32
 	spans   []span
 }
 
-// run calls visit with each task and its values, if it is not nil.
+// run calls visit, if it is not nil, with each task and its values.
 func (o *oracle) run(visit func(step, point int, v *laneValues)) {
 	g := o.g
 	o.values, o.writers = make([]laneValues, g.rows*g.width), make([][4]uint32, g.rows*g.width)
@@ -37,8 +37,8 @@ func (o *oracle) run(visit func(step, point int, v *laneValues)) {
 	}
 }
 
-// compare calls add for each slot that is not the oracle's, with the number of
-// elements and messages about them.
+// compare calls add for each slot that differs from the oracle's, with the number of different elements
+// and messages about them.
 func (o *oracle) compare(add func(n int, messages []string)) {
 	for at, who := range o.writers {
 		if who[2] == 0 {

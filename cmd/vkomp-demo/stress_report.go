@@ -12,17 +12,17 @@ import (
 	"github.com/vkomp/vkomp"
 )
 
-// stressTotals are those of a run.
+// stressTotals are the totals of a run.
 type stressTotals struct {
 	device vkomp.DeviceInfo
-	// passed and failed count graphs, tasks those of the patterns, and others those
-	// beside them: copies, updates, and what checks them.
+	// passed and failed count graphs, tasks the tasks of the patterns, and others additional ones:
+	// copies, updates, and tasks that check these.
 	passed, failed, seeds, tasks, others int
-	// stats are the sums of those of all runtimes.
+	// stats are the sums of the statistics of all runtimes.
 	stats vkomp.Stats
 }
 
-// add adds what a runtime did.
+// add adds the statistics of a runtime.
 func (t *stressTotals) add(s vkomp.Stats) {
 	t.stats.Tasks += s.Tasks
 	t.stats.Edges += s.Edges
@@ -47,7 +47,7 @@ func (t *stressTotals) add(s vkomp.Stats) {
 	}
 }
 
-// print writes the figures, and last how many graphs were right.
+// print writes the totals, and at the end how many graphs were right.
 func (t *stressTotals) print(w io.Writer, took time.Duration) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(table, "device\t%d: %s (%s)\n", t.device.Number, t.device.Name, t.device.Type)
@@ -69,8 +69,7 @@ func (t *stressTotals) print(w io.Writer, took time.Duration) error {
 	return err
 }
 
-// printQueues writes a table of queues, with each one's part of all kernels and
-// copies.
+// printQueues writes a table of queues, with each queue's share of all kernels and copies.
 func printQueues(w io.Writer, queues []vkomp.QueueStats) error {
 	if len(queues) == 0 {
 		return nil
@@ -99,8 +98,8 @@ func printQueues(w io.Writer, queues []vkomp.QueueStats) error {
 	return table.Flush()
 }
 
-// reproduction is the command line that runs a graph again, with what the
-// environment says about drivers, layers and devices.
+// reproduction returns the command line that runs a graph again, with the environment variables for
+// drivers, layers and devices.
 func (c *stressCommand) reproduction(g *stressGraph, environment []string) string {
 	var words []string
 	for _, variable := range environment {
@@ -128,7 +127,7 @@ func (c *stressCommand) reproduction(g *stressGraph, environment []string) strin
 	return strings.Join(words, " ")
 }
 
-// quoted spells a word for a shell.
+// quoted quotes a word for a shell.
 func quoted(word string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-./:=,+@%", r)

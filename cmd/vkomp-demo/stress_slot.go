@@ -2,15 +2,15 @@ package main
 
 import "fmt"
 
-// slot is the result of one task, as kernels/slot.glsl lays it out: a record of
-// what was wrong, and elements of step, point, graph and value.
+// slot is the result of one task, with the layout of kernels/slot.glsl: a record of violations, and
+// elements of step, point, graph and value.
 type slot []uint32
 
 const (
-	// slotLanes is the number of a workgroup's invocations.
+	// slotLanes is the number of invocations of a workgroup.
 	slotLanes = 16
-	// slotHeader is the record's size, a violation's slotRecord, of which it has
-	// slotRecords; slotElement is an element's. In uint32.
+	// slotHeader is the size of the record, slotRecord that of a violation in it, and slotRecords
+	// the number of these; slotElement is the size of an element. All are in uint32.
 	slotHeader  = 64
 	slotRecord  = 8
 	slotRecords = slotHeader/slotRecord - 1
@@ -25,7 +25,7 @@ func slotSize(elements int) int { return slotHeader + elements*slotElement }
 // laneValues are the values of the first element of each lane.
 type laneValues [slotLanes]uint32
 
-// beginning is what a task's values are before its inputs.
+// beginning returns the values of a task before it reads its inputs.
 func beginning(who [4]uint32) (v laneValues) {
 	task := who[0]*0x9e3779b1 ^ who[1]*0x85ebca77 ^ who[2]*0xc2b2ae3d
 	for l := range v {
@@ -34,15 +34,15 @@ func beginning(who [4]uint32) (v laneValues) {
 	return v
 }
 
-// take adds the values of the slot of a point.
+// take adds the values of a point's slot.
 func (v *laneValues) take(from *laneValues, point uint32) {
 	for l := range v {
 		v[l] += from[l] * (2*point + 1)
 	}
 }
 
-// work does a task's rounds of work. Each is an affine map, so that all of them are
-// one, which is made by squaring.
+// work does the rounds of work of a task. Each round is an affine map, so all of them are one affine map,
+// which is computed by squaring.
 func (v *laneValues) work(who [4]uint32) {
 	factor, addend := uint32(1), uint32(0)
 	f, a := 1664525+8*who[2], uint32(1013904223)
@@ -60,7 +60,7 @@ func (v *laneValues) work(who [4]uint32) {
 // elements returns the slot without its record.
 func (s slot) elements() []uint32 { return s[slotHeader:] }
 
-// lanes returns the slot's values as they are.
+// lanes returns the values in the slot.
 func (s slot) lanes() (v laneValues) {
 	for l := range v {
 		v[l] = s[slotHeader+l*slotElement+3]
@@ -68,7 +68,7 @@ func (s slot) lanes() (v laneValues) {
 	return v
 }
 
-// leave writes who has written it throughout the slot.
+// leave writes the task and its values to the whole slot.
 func (s slot) leave(who [4]uint32, v *laneValues) {
 	elements := s.elements()
 	for e := 0; e*slotElement < len(elements); e++ {
@@ -76,7 +76,7 @@ func (s slot) leave(who [4]uint32, v *laneValues) {
 	}
 }
 
-// check calls wrong for each element that is not what leave would have written.
+// check calls wrong for each element that differs from what leave would write.
 func (s slot) check(who [4]uint32, v *laneValues, wrong func(element int, found []uint32)) {
 	elements := s.elements()
 	for e := 0; e*slotElement < len(elements); e++ {
@@ -87,7 +87,7 @@ func (s slot) check(who [4]uint32, v *laneValues, wrong func(element int, found 
 	}
 }
 
-// record notes a violation in the slot of the task that found it.
+// record records a violation in the slot of the task that found it.
 func (s slot) record(who [4]uint32, point uint32, element int, found []uint32) {
 	if n := int(s[0]); n < slotRecords {
 		r := s[(n+1)*slotRecord:][:slotRecord]
@@ -97,8 +97,8 @@ func (s slot) record(who [4]uint32, point uint32, element int, found []uint32) {
 	s[0]++
 }
 
-// violations returns how many were recorded, and the first of them in words. graph
-// is that of the slot's tasks, which have read results that are so many steps old.
+// violations returns the number of recorded violations and describes the first. graph is the number of the
+// slot's graph, whose tasks have read results that are age steps old.
 func (s slot) violations(graph, age uint32) (n int, first []string) {
 	n = int(s[0])
 	for k := range min(n, slotRecords) {
@@ -112,13 +112,13 @@ func (s slot) violations(graph, age uint32) (n int, first []string) {
 	return n, first
 }
 
-// violation puts an element that is not what was left in words.
+// violation describes an element that differs from what was written.
 func violation(where string, element int, want [4]uint32, found []uint32) string {
 	return fmt.Sprintf("%s, element %d: want step %d point %d graph %d, found step %d point %d graph %d value %#x",
 		where, element, want[0], want[1], want[2], found[0], found[1], found[2], found[3])
 }
 
-// badValue puts one in words whose value may be what is wrong.
+// badValue describes an element whose value may be wrong.
 func badValue(where string, element int, want [4]uint32, v *laneValues, found []uint32) string {
 	return violation(fmt.Sprintf("%s (value %#x)", where, v[element%slotLanes]+uint32(element/slotLanes)), element, want, found)
 }

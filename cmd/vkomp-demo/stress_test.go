@@ -20,7 +20,7 @@ import (
 	"github.com/vkomp/vkomp/tests/vktest"
 )
 
-// stressed runs small graphs that must all be right, and returns what was printed.
+// stressed runs small graphs that must all be right, and returns the output.
 func stressed(t *testing.T, args ...string) string {
 	t.Helper()
 	printed := succeed(t, append([]string{"stress", "-width", "7", "-steps", "12"}, args...)...)
@@ -58,7 +58,7 @@ func TestTasksPassWhateverTheyDo(t *testing.T) {
 	}
 }
 
-// broken runs a graph with a fault, which must be found.
+// broken runs a graph with a fault that must be found.
 func broken(t *testing.T, c stressCommand, fault *stressFault) string {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
@@ -76,13 +76,13 @@ func broken(t *testing.T, c stressCommand, fault *stressFault) string {
 	return printed
 }
 
-// small is a command with 6 points and 40 steps.
+// small returns a command with 6 points and 40 steps.
 func small(names string) stressCommand {
 	width, steps := 6, 40
 	return stressCommand{Pattern: names, Width: &width, Steps: &steps, Seed: 1, Placement: "finish", Kernel: "empty", Path: "auto"}
 }
 
-// one is a fault of the task of step 20 and point 3.
+// one selects the task of step 20 and point 3 for a fault.
 func one(step, point int) bool { return step == 20 && point == 3 }
 
 func TestWrongResultIsFoundByTheKernelsThatReadIt(t *testing.T) {
@@ -125,9 +125,8 @@ func TestWrongLastResultIsFoundByTheOracle(t *testing.T) {
 	}
 }
 
-// A task that does not name its inputs comes as early as its own slot is free: the
-// batch is sorted by level, and what it reads is not written yet. The gate makes a
-// batch of the whole graph.
+// A task that does not name its inputs runs as soon as its own slot is free: the batch is sorted by level,
+// and its inputs have not been written then. The gate makes the whole graph one batch.
 func TestForgottenDependClauseIsFound(t *testing.T) {
 	for _, names := range []string{"stencil_1d", "all_to_all", "nearest"} {
 		t.Run(names, func(t *testing.T) {
@@ -141,8 +140,8 @@ func TestForgottenDependClauseIsFound(t *testing.T) {
 	}
 }
 
-// gatedSeed returns a seed that draws a gate and the longest ring of rows, behind
-// which a task without inputs comes steps too early.
+// gatedSeed returns a seed that chooses a gate and the longest ring of rows, with which a task without
+// inputs runs several steps too early.
 func gatedSeed(t *testing.T, names string, width, steps int) uint64 {
 	kinds, err := parsePatterns(names)
 	if err != nil {
@@ -259,11 +258,11 @@ func TestGraphThatCannotRunIsAFailureAndTheNextOneRuns(t *testing.T) {
 	sh := shell{ctx: t.Context(), stdout: &stdout, stderr: &stderr, open: func(o vkomp.Options) (*vkomp.Runtime, error) {
 		rt, err := vkomp.Open(o)
 		if opened++; opened == 1 && err == nil {
-			err = rt.Close() // what comes is refused
+			err = rt.Close() // later constructs are refused
 		}
 		return rt, err
 	}}
-	// The kernels are made on a runtime that is closed: that is an error of the command.
+	// The kernels are made on a closed runtime, which is an error of the command.
 	if status := run(sh, []string{"stress", "-pattern", "tree", "-width", "2"}); status != 1 || !strings.Contains(stderr.String(), vkomp.ErrClosed.Error()) {
 		t.Errorf("status %d, stdout %q, stderr %q", status, stdout.String(), stderr.String())
 	}
@@ -296,7 +295,7 @@ func TestClausesAreThoseOfThePattern(t *testing.T) {
 		}
 	}
 	got := strings.Split(strings.TrimSuffix(string(file), "\n"), "\n")
-	// The order within a step is drawn.
+	// The order within a step is random.
 	slices.Sort(got)
 	slices.Sort(want)
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -304,7 +303,7 @@ func TestClausesAreThoseOfThePattern(t *testing.T) {
 	}
 }
 
-// Every dispatch has a line, by its step and point.
+// Every dispatch has a line with its step and point.
 func TestClausesNameHostTasksAndCarriers(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "clauses")
 	stressed(t, "-pattern", "nearest", "-width", "9", "-steps", "30", "-kernel", "memory", "-mix", "host", "-clauses", path)
@@ -358,7 +357,7 @@ func TestStressReportNamesEveryFigure(t *testing.T) {
 		t.Fatal(err)
 	}
 	golden(t, "stress.golden", printed.Bytes())
-	// The time differs.
+	// The duration varies.
 	for room := range printed.Len() - 10 {
 		if err := totals.print(&little{room}, time.Second); !errors.Is(err, errFull) {
 			t.Fatalf("a disk with room for %d bytes: error %v, want %v", room, err, errFull)
@@ -366,7 +365,7 @@ func TestStressReportNamesEveryFigure(t *testing.T) {
 	}
 }
 
-// little is a file on a disk with room for so many bytes.
+// little is a file on a disk with room for that many bytes.
 type little struct{ room int }
 
 func (l *little) Write(b []byte) (int, error) {

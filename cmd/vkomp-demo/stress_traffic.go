@@ -7,7 +7,7 @@ import (
 	"github.com/vkomp/vkomp"
 )
 
-// traffic are copies beside the kernels of stressMemory, each kind after a seeded
+// traffic is the copies in addition to the kernels of stressMemory. Each kind is generated after a random
 // share of the tasks:
 //
 //	sent ─map(to)─→ carrier ─map(from)─→ answer     a kernel that asserts a task's slot and
@@ -17,12 +17,12 @@ import (
 //	slot ─update from─→ host task                   which asserts it
 type traffic struct {
 	g *stressGraph
-	// carriers were created; their storage is two slots each, sent and answer.
+	// carriers are those created; the storage of each is two slots, sent and answer.
 	carriers []carrier
 	byTask   map[[2]int]int // step and point, to an index of carriers
 	storage  []uint32
-	// mirror is device memory for a copy of each point's slot; objects has a byte for
-	// each, which stands for it in depend clauses.
+	// mirror is device memory for a copy of each point's slot; objects has a byte for each that
+	// stands for it in depend clauses.
 	mirror  vkomp.DevicePtr
 	objects []byte
 }
@@ -32,14 +32,13 @@ type carrier struct {
 }
 
 const (
-	// trafficBytes bounds the storage of the carriers of a graph; the tasks after
-	// that have none.
+	// trafficBytes bounds the storage of the carriers of a graph; later tasks have none.
 	trafficBytes = 64 << 20
-	// trafficShare: one of so many tasks has traffic of a kind.
+	// Each kind of traffic follows one of trafficShare tasks.
 	trafficShare = 16
 )
 
-// newTraffic allocates what a graph needs.
+// newTraffic allocates the storage for a graph.
 func newTraffic(ctx context.Context, g *stressGraph) (t *traffic, err error) {
 	t = &traffic{g: g, byTask: map[[2]int]int{}, objects: make([]byte, g.width)}
 	t.storage = make([]uint32, min(g.tasks(), trafficBytes/4/(2*g.slotSize))*2*g.slotSize)
@@ -49,7 +48,7 @@ func newTraffic(ctx context.Context, g *stressGraph) (t *traffic, err error) {
 
 func (t *traffic) free(ctx context.Context) error { return t.g.device.Free(ctx, t.mirror) }
 
-// follow generates what goes with the task (step, point).
+// follow generates the traffic after the task (step, point).
 func (t *traffic) follow(ctx context.Context, step, point int) error {
 	switch kind := mix(t.g.seed, uint64(step), uint64(point), 5000) % trafficShare; kind {
 	case 0, 1, 2:
@@ -68,7 +67,7 @@ func (t *traffic) carry(ctx context.Context, step, point int, both, mirrored boo
 		return nil
 	}
 	sent, answer := slot(t.storage[at:][:size:size]), slot(t.storage[at+size:][:size:size])
-	// A carrier's point is beyond those of the pattern.
+	// A carrier's point is above those of the pattern.
 	c := carrier{who: [4]uint32{uint32(step), uint32(g.width + point), g.number}, task: [4]uint32{uint32(step), uint32(point), g.number}}
 	hello := beginning(c.who)
 	sent.leave(c.who, &hello)
@@ -90,7 +89,7 @@ func (t *traffic) carry(ctx context.Context, step, point int, both, mirrored boo
 			return err
 		}
 		g.others++
-		// Beyond the slots' keys, and beyond the points of carriers.
+		// Above the keys of slots, and above the points of carriers.
 		key = g.rows*g.width + point
 		g.clauses.task(step, 2*g.width+point, true, []int{slotAt}, key)
 		source, depend = vkomp.HasDeviceAddr[uint32](mirror, size), []vkomp.Depend{vkomp.In(object)}
@@ -101,8 +100,7 @@ func (t *traffic) carry(ctx context.Context, step, point int, both, mirrored boo
 		Args: []vkomp.Arg{back, source, vkomp.To([]uint32(sent)), vkomp.Value(c.who), vkomp.Value(c.task)}})
 }
 
-// bringHome generates an update of the host's storage of a slot, and a host task that
-// asserts it.
+// bringHome generates an update of a slot's host storage, and a host task that checks it.
 func (t *traffic) bringHome(ctx context.Context, step, point int) error {
 	g := t.g
 	if err := g.fetch(ctx, step, point); err != nil {
@@ -118,7 +116,7 @@ func (t *traffic) bringHome(ctx context.Context, step, point int) error {
 		}})
 }
 
-// inspect looks at the answer about a task, whose values are v.
+// inspect checks the answer about a task whose values are v.
 func (t *traffic) inspect(step, point int, v *laneValues) {
 	k, ok := t.byTask[[2]int{step, point}]
 	if !ok {
@@ -137,7 +135,7 @@ func (t *traffic) inspect(step, point int, v *laneValues) {
 		messages = append(messages, badValue(fmt.Sprintf("the answer about step %d point %d", step, point), element, c.who, &want, found))
 	})
 	if whole {
-		// It is this carrier's, with its record.
+		// The answer is this carrier's, with its record.
 		g.found.add(answer.violations(g.number, 0))
 	}
 	g.found.add(len(messages), messages)

@@ -10,14 +10,14 @@ import (
 	"github.com/vkomp/vkomp/ompt/trace"
 )
 
-// traceFlags ask for what the runtime did.
+// traceFlags ask for a trace of the run.
 type traceFlags struct {
 	Trace  string `name:"trace" placeholder:"FILE" help:"Write what ran when, on which queue and worker: .json, for ui.perfetto.dev or chrome://tracing."`
 	Report string `name:"report" placeholder:"FILE" help:"Write a page of the same, with the critical path and idle times: .html, opens from disk in a browser."`
 }
 
-// collector returns what hears of the run, nil if no file is asked for. Files that
-// could not be written are an error before the run.
+// collector returns the collector for the run, nil if no file is asked for. A file that cannot be written is
+// an error before the run.
 func (f *traceFlags) collector() (*trace.Collector, error) {
 	for _, file := range []struct{ flag, path, extension string }{{"trace", f.Trace, ".json"}, {"report", f.Report, ".html"}} {
 		if file.path == "" {
@@ -39,7 +39,7 @@ func (f *traceFlags) collector() (*trace.Collector, error) {
 	return trace.New(trace.Options{}), nil
 }
 
-// write writes the files and says so.
+// write writes the files and prints their names.
 func (f *traceFlags) write(stdout io.Writer, title string, traced *trace.Trace) error {
 	var errs []error
 	for _, file := range []struct {
@@ -61,7 +61,7 @@ func (f *traceFlags) write(stdout io.Writer, title string, traced *trace.Trace) 
 	return errors.Join(errs...)
 }
 
-// checkWritable returns why writeFile could not write a file.
+// checkWritable returns why writeFile could not write a file, or nil.
 func checkWritable(path string) error {
 	if at, err := os.Stat(path); err == nil && at.IsDir() {
 		return errors.New("it is a folder")

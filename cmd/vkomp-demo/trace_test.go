@@ -15,7 +15,7 @@ import (
 	"github.com/vkomp/vkomp/tests/tracecheck"
 )
 
-// checkTraceFile reads a file of -trace and holds it against the format.
+// checkTraceFile reads a file of -trace and checks its format.
 func checkTraceFile(t *testing.T, path string) tracecheck.Counts {
 	t.Helper()
 	file, err := os.ReadFile(path)
@@ -33,8 +33,8 @@ func TestTraceHasTheWorkOfTheReportAndNoneOfVerify(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, c := range []struct {
 		sample, flags string
-		// kernels counts those of the sample; dependences says that some tasks were not
-		// complete when others that depend on them were made.
+		// kernels counts the kernels of the sample; dependences says that some tasks were created before
+		// tasks on which they depend were complete.
 		kernels     map[string]int
 		dependences bool
 	}{
@@ -45,14 +45,14 @@ func TestTraceHasTheWorkOfTheReportAndNoneOfVerify(t *testing.T) {
 	} {
 		t.Run(c.sample+c.flags, func(t *testing.T) {
 			args := append([]string{"run", c.sample, "-verify", "-trace", "run.json", "-report", "run.html"}, strings.Fields(c.flags)...)
-			// Validation looks at what lies beside a band: see demoInBands.
+			// Validation would report neighbouring bands: see demoInBands.
 			printed := output(t, demoWith(t, func(*vkomp.Options) {}, args...))
 			if want := "trace written to run.json\nreport written to run.html\n"; !strings.HasSuffix(printed, want) {
 				t.Errorf("output does not end in %q:\n%s", want, printed)
 			}
 			counts := checkTraceFile(t, "run.json")
 			for name, want := range c.kernels {
-				// A target enter data of the same label may have a box too.
+				// A target enter data with the same label may have a box too.
 				if got := counts.Names[name]; got < want || got > want+2 {
 					t.Errorf("%d boxes of %s, want %d", got, name, want)
 				}
@@ -61,7 +61,7 @@ func TestTraceHasTheWorkOfTheReportAndNoneOfVerify(t *testing.T) {
 			if edges := figure(t, printed, "edges"); c.dependences && edges > 0 && counts.Phases["s"] == 0 || counts.Phases["s"] > edges {
 				t.Errorf("%d arrows for %d edges", counts.Phases["s"], edges)
 			}
-			// What saxpy maps for one task alone may stay where it is.
+			// Slices that saxpy maps for a single task may be used in place.
 			if values := counts.Phases["C"]; onHost && values > 0 || !onHost && values == 0 && c.sample != "saxpy" || counts.Counters["device memory in use"] != 0 {
 				t.Errorf("%d values of memory, the last %v", counts.Phases["C"], counts.Counters["device memory in use"])
 			}
