@@ -15,14 +15,14 @@ import (
 // chunk to a host buffer, and the other copies it from there.
 
 const (
-	// pieceBytes is the size of a chunk.
-	pieceBytes = 4 << 20
-	// pieceRows is the largest number of rows in a chunk.
-	pieceRows = 4096
+	// chunkBytes is the size of a chunk.
+	chunkBytes = 4 << 20
+	// chunkRows is the largest number of rows in a chunk.
+	chunkRows = 4096
 )
 
-// piece is one chunk.
-type piece struct {
+// chunk is a part of a copy that passes through the host at once.
+type chunk struct {
 	bytes  []byte
 	filled uint64
 	// from are the copies from the source device to bytes, to those from bytes to the
@@ -53,7 +53,7 @@ func (r *routine) bothThere() error {
 	return there("the source", &r.src, r.rows.SrcSpan)
 }
 
-var sparePieces = sync.Pool{New: func() any { return &piece{bytes: make([]byte, pieceBytes)} }}
+var spareChunks = sync.Pool{New: func() any { return &chunk{bytes: make([]byte, chunkBytes)} }}
 
 // acrossDevices copies rows between two Vulkan devices. Once begun it is not interrupted:
 // the devices must have finished with a chunk before its buffer is used again.
@@ -74,7 +74,7 @@ func (r *routine) acrossDevices(ctx context.Context) error {
 	if r.deferred {
 		region.Place = r.rt.host.Pool()
 	}
-	p := sparePieces.Get().(*piece)
+	p := spareChunks.Get().(*chunk)
 	defer p.giveBack()
 	move := func() error {
 		if len(p.from) == 0 {
@@ -107,7 +107,7 @@ func (r *routine) acrossDevices(ctx context.Context) error {
 
 // add adds the first part of a copy of size bytes to the chunk, and returns the size of that
 // part.
-func (p *piece) add(dst, src sched.Pointer, size uint64) uint64 {
+func (p *chunk) add(dst, src sched.Pointer, size uint64) uint64 {
 	size = min(size, uint64(len(p.bytes))-p.filled)
 	host := memory.Section{Ptr: unsafe.Pointer(&p.bytes[p.filled]), Size: size}
 	p.from = append(p.from, sched.Move{Kind: sched.CopyToHost, Host: host, Src: src, Size: size})
@@ -117,18 +117,18 @@ func (p *piece) add(dst, src sched.Pointer, size uint64) uint64 {
 }
 
 // full reports whether nothing more can be added.
-func (p *piece) full() bool {
-	return p.filled == uint64(len(p.bytes)) || len(p.from) == pieceRows
+func (p *chunk) full() bool {
+	return p.filled == uint64(len(p.bytes)) || len(p.from) == chunkRows
 }
 
 // empty removes the copies from the chunk.
-func (p *piece) empty() {
+func (p *chunk) empty() {
 	clear(p.from)
 	clear(p.to)
 	p.from, p.to, p.filled = p.from[:0], p.to[:0], 0
 }
 
-func (p *piece) giveBack() {
+func (p *chunk) giveBack() {
 	p.empty()
-	sparePieces.Put(p)
+	spareChunks.Put(p)
 }

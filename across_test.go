@@ -31,10 +31,10 @@ func TestMemcpyBetweenDevices(t *testing.T) {
 			if rt.NumDevices() < 2 || d[0] == d[1] {
 				t.Fatalf("%d devices: %v", rt.NumDevices(), d)
 			}
-			const size = 2*vkomp.PieceBytes + 12_345
+			const size = 2*vkomp.ChunkBytes + 12_345
 			a, b := alloc(t, d[0], size), alloc(t, d[1], size)
 			for i, c := range []struct{ dstAt, srcAt, n int }{
-				{0, 0, size}, {0, 0, 1}, {3, 9, 5000}, {1, 2, vkomp.PieceBytes}, {1, 0, vkomp.PieceBytes + 1}, {0, 5, vkomp.PieceBytes - 1},
+				{0, 0, size}, {0, 0, 1}, {3, 9, 5000}, {1, 2, vkomp.ChunkBytes}, {1, 0, vkomp.ChunkBytes + 1}, {0, 5, vkomp.ChunkBytes - 1},
 			} {
 				have, want := noise(size, uint32(i)), noise(size, uint32(i+100))
 				memcpy(t, rt, a, vkomp.HostPtr(have), size)
@@ -76,8 +76,8 @@ func TestMemcpyRectBetweenDevices(t *testing.T) {
 	for _, r := range []vkomp.Rect{
 		{Elem: 4, Volume: []int{3, 5, 7}, DstOffsets: []int{1, 0, 2}, SrcOffsets: []int{0, 2, 0}, DstDims: []int{4, 5, 9}, SrcDims: []int{3, 8, 8}},
 		// More rows than fit in a chunk, and rows longer than a chunk.
-		{Elem: 1, Volume: []int{vkomp.PieceRows + 3, 2}, DstOffsets: []int{0, 1}, SrcOffsets: []int{1, 0}, DstDims: []int{vkomp.PieceRows + 3, 3}, SrcDims: []int{vkomp.PieceRows + 4, 4}},
-		{Elem: 1000, Volume: []int{2, vkomp.PieceBytes/1000 + 7}, DstOffsets: []int{0, 1}, SrcOffsets: []int{0, 0}, DstDims: []int{2, vkomp.PieceBytes/1000 + 9}, SrcDims: []int{2, vkomp.PieceBytes/1000 + 8}},
+		{Elem: 1, Volume: []int{vkomp.ChunkRows + 3, 2}, DstOffsets: []int{0, 1}, SrcOffsets: []int{1, 0}, DstDims: []int{vkomp.ChunkRows + 3, 3}, SrcDims: []int{vkomp.ChunkRows + 4, 4}},
+		{Elem: 1000, Volume: []int{2, vkomp.ChunkBytes/1000 + 7}, DstOffsets: []int{0, 1}, SrcOffsets: []int{0, 0}, DstDims: []int{2, vkomp.ChunkBytes/1000 + 9}, SrcDims: []int{2, vkomp.ChunkBytes/1000 + 8}},
 	} {
 		have, want := noise(sizeOf(r.Elem, r.SrcDims), 1), noise(sizeOf(r.Elem, r.DstDims), 2)
 		src, dst := alloc(t, d[0], len(have)), alloc(t, d[1], len(want))

@@ -1,6 +1,7 @@
 package vkomp
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/vkomp/vkomp/traits"
@@ -64,4 +65,24 @@ func (rt *Runtime) defaultByOptions() (Device, error) {
 		}
 	}
 	return Device{}, nil
+}
+
+// DefaultDevice returns the device of constructs without a device clause in the current task
+// (omp_get_default_device). It is the zero Device if there is none (omp_invalid_device),
+// because OMP_TARGET_OFFLOAD is mandatory and cannot be met, or because OMP_DEFAULT_DEVICE
+// says so or matches no device. Constructs without a device clause are then
+// ErrInvalidDevice.
+func (rt *Runtime) DefaultDevice(ctx context.Context) Device { return rt.current(ctx).device() }
+
+// SetDefaultDevice sets the device of the current task's later constructs without a device
+// clause (omp_set_default_device). Tasks inherit it when they are generated.
+func (rt *Runtime) SetDefaultDevice(ctx context.Context, d Device) error {
+	if d.d == nil || d.d.rt != rt {
+		return fmt.Errorf("%w: not a device of this runtime", ErrInvalidDevice)
+	}
+	c := rt.current(ctx)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.defaultDevice = d
+	return nil
 }

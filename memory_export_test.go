@@ -1,9 +1,9 @@
 package vkomp
 
-// PieceBytes and PieceRows are the largest chunk that is copied between devices at once.
+// ChunkBytes and ChunkRows are the largest chunk that is copied between devices at once.
 const (
-	PieceBytes = pieceBytes
-	PieceRows  = pieceRows
+	ChunkBytes = chunkBytes
+	ChunkRows  = chunkRows
 )
 
 // OpenAgain adds a device to a runtime that has not been used yet: another one on the physical

@@ -2,8 +2,6 @@ package vkomp
 
 import (
 	"context"
-	"fmt"
-	"runtime"
 	"sync"
 
 	"github.com/vkomp/vkomp/sched/construct"
@@ -188,38 +186,4 @@ func (rt *Runtime) adopt(s *tasks.Scope) {
 	clear(rt.orphans[len(kept):])
 	rt.orphans = kept
 	rt.sweepOrphans = max(16, 2*len(kept))
-}
-
-// InFinal reports whether the current task is final or included in a final one
-// (omp_in_final): then the tasks that it generates are included.
-func (rt *Runtime) InFinal(ctx context.Context) bool { return rt.current(ctx).final }
-
-// DefaultDevice returns the device of constructs without a device clause in the current task
-// (omp_get_default_device). It is the zero Device if there is none (omp_invalid_device),
-// because OMP_TARGET_OFFLOAD is mandatory and cannot be met, or because OMP_DEFAULT_DEVICE
-// says so or matches no device. Constructs without a device clause are then
-// ErrInvalidDevice.
-func (rt *Runtime) DefaultDevice(ctx context.Context) Device { return rt.current(ctx).device() }
-
-// SetDefaultDevice sets the device of the current task's later constructs without a device
-// clause (omp_set_default_device). Tasks inherit it when they are generated.
-func (rt *Runtime) SetDefaultDevice(ctx context.Context, d Device) error {
-	if d.d == nil || d.d.rt != rt {
-		return fmt.Errorf("%w: not a device of this runtime", ErrInvalidDevice)
-	}
-	c := rt.current(ctx)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.defaultDevice = d
-	return nil
-}
-
-// Taskyield lets a ready task run in place of the current one (OpenMP taskyield). It is a
-// hint; outside of a task's body it yields the processor.
-func (rt *Runtime) Taskyield(ctx context.Context) {
-	if c := rt.current(ctx); c.place == nil {
-		runtime.Gosched()
-		return
-	}
-	rt.host.Pool().Yield()
 }

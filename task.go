@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 
 	"github.com/vkomp/vkomp/ompt"
 	"github.com/vkomp/vkomp/sched/host"
@@ -203,3 +204,17 @@ func (t *Task) flags(undeferred, final bool) ompt.TaskFlag {
 
 // priority limits a priority to max-task-priority-var.
 func (rt *Runtime) priority(p int) int { return max(0, min(p, rt.icvs.maxPriority)) }
+
+// InFinal reports whether the current task is final or included in a final one
+// (omp_in_final): then the tasks that it generates are included.
+func (rt *Runtime) InFinal(ctx context.Context) bool { return rt.current(ctx).final }
+
+// Taskyield lets a ready task run in place of the current one (OpenMP taskyield). It is a
+// hint; outside of a task's body it yields the processor.
+func (rt *Runtime) Taskyield(ctx context.Context) {
+	if c := rt.current(ctx); c.place == nil {
+		runtime.Gosched()
+		return
+	}
+	rt.host.Pool().Yield()
+}

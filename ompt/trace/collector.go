@@ -471,17 +471,17 @@ func (c *Collector) Trace() *Trace {
 
 // list is a list in several slices, so that its elements never move.
 type list[T any] struct {
-	pieces [][]T
+	chunks [][]T
 	len    int
 }
 
-const pieceLength = 1024
+const chunkLength = 1024
 
 func (l *list[T]) add() *T {
-	if l.len%pieceLength == 0 {
-		l.pieces = append(l.pieces, make([]T, 0, pieceLength))
+	if l.len%chunkLength == 0 {
+		l.chunks = append(l.chunks, make([]T, 0, chunkLength))
 	}
-	last := &l.pieces[len(l.pieces)-1]
+	last := &l.chunks[len(l.chunks)-1]
 	*last = (*last)[:len(*last)+1]
 	l.len++
 	return &(*last)[len(*last)-1]
@@ -490,8 +490,8 @@ func (l *list[T]) add() *T {
 // all returns a copy of all elements.
 func (l *list[T]) all() []T {
 	whole := make([]T, 0, l.len)
-	for _, piece := range l.pieces {
-		whole = append(whole, piece...)
+	for _, c := range l.chunks {
+		whole = append(whole, c...)
 	}
 	return whole
 }
