@@ -76,9 +76,11 @@ events:
 	scripts/setup test
 	VKOMP_CHECK_TOOL=1 DRIVERS=lavapipe scripts/test -short . ./tests ./interop -skip 'AllocateNothing|ControlTool'
 
-# What has to hold of the runtime's state is checked after every change.
+# What has to hold of the runtime's state is checked after every change, and the order of
+# locks wherever one is taken.
 invariants:
-	$(GO) test -tags invariants ./tasks ./memory ./sched/...
+	scripts/setup test
+	DRIVERS=lavapipe scripts/test -short -tags invariants . ./interop ./tasks ./memory ./sched/... ./internal/lockrank
 
 vet:
 	$(GO) vet $(PACKAGES)

@@ -2,8 +2,9 @@ package vkomp
 
 import (
 	"strconv"
-	"sync"
 	"sync/atomic"
+
+	"github.com/vkomp/vkomp/internal/lockrank"
 )
 
 // Cond is the value of an if clause. The zero Cond means that there is no if clause, which
@@ -46,7 +47,7 @@ func iterate[T any](begin, end, step int, item func(i int) T) []T {
 // needed for errors, so each is made once and kept.
 type itemLabels struct {
 	noun string
-	mu   sync.Mutex
+	mu   lockrank.Mutex[lockrank.Leaf]
 	made atomic.Pointer[[]string]
 }
 

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"sync/atomic"
 
+	"github.com/vkomp/vkomp/internal/lockrank"
 	"github.com/vkomp/vkomp/interop"
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/sched"
@@ -123,14 +123,14 @@ type device struct {
 
 	// life is held while the device is opened or closed, including the tool's
 	// callbacks; it is taken before mu.
-	life sync.Mutex
+	life lockrank.Mutex[lockrank.DeviceLife]
 
 	// live is scheduler while the device can be used, else nil.
 	live atomic.Pointer[sched.Scheduler]
 
 	// mu guards the fields below. It is not held during calls out of this package, so
 	// that a tool may query the runtime in its callbacks.
-	mu        sync.Mutex
+	mu        lockrank.Mutex[lockrank.DeviceState]
 	scheduler *sched.Scheduler
 	vulkan    *vk.Device
 	objects   *interop.Device

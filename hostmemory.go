@@ -2,16 +2,16 @@ package vkomp
 
 import (
 	"fmt"
-	"sync"
 	"unsafe"
 
+	"github.com/vkomp/vkomp/internal/lockrank"
 	"github.com/vkomp/vkomp/memory"
 )
 
 // hostMemory is the memory allocated on the initial device: Go memory that is reachable
 // while it is live or a task uses it. The zero hostMemory is empty.
 type hostMemory struct {
-	mu sync.RWMutex
+	mu lockrank.RWMutex[lockrank.Leaf]
 	// live holds the allocations by number. Allocations that have the same address at
 	// different times have different numbers.
 	live map[uint64]memory.Section

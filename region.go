@@ -2,8 +2,8 @@ package vkomp
 
 import (
 	"context"
-	"sync"
 
+	"github.com/vkomp/vkomp/internal/lockrank"
 	"github.com/vkomp/vkomp/sched/construct"
 	"github.com/vkomp/vkomp/sched/host"
 	"github.com/vkomp/vkomp/tasks"
@@ -28,7 +28,7 @@ type taskRegion struct {
 	// id is the task's number in snapshots of the graph, 0 for the initial task.
 	id uint64
 
-	mu sync.Mutex
+	mu lockrank.Mutex[lockrank.TaskRegion]
 	// scope is made together with the first child.
 	scope *tasks.Scope
 	// defaultDevice is the ICV default-device-var; the zero Device is omp_invalid_device.
@@ -104,7 +104,7 @@ type taskContext struct {
 	region  taskRegion
 	// waiting counts the waiting goroutines of the region: the first leaves the task's
 	// place, the last takes it again.
-	mu      sync.Mutex
+	mu      lockrank.Mutex[lockrank.TaskRegion]
 	waiting int
 	pool    *host.Pool
 }

@@ -6,9 +6,9 @@ import (
 	"log/slog"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 
+	"github.com/vkomp/vkomp/internal/lockrank"
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/sched/host"
 	"github.com/vkomp/vkomp/tasks"
@@ -56,9 +56,9 @@ type Runtime struct {
 	// using is held for reading by calls that use a device or generate tasks, and for
 	// writing by a pause. A pause does not wait for the lock, so it may be read-locked
 	// recursively.
-	using sync.RWMutex
+	using lockrank.RWMutex[lockrank.RuntimeUsing]
 
-	mu sync.Mutex
+	mu lockrank.Mutex[lockrank.Runtime]
 	// orphans are scopes of finished tasks that still had children. When there are
 	// sweepOrphans of them, those without incomplete children are dropped.
 	orphans      []*tasks.Scope

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/vkomp/vkomp/internal/lockrank"
 	"github.com/vkomp/vkomp/ompt"
 	"github.com/vkomp/vkomp/sched"
 	"github.com/vkomp/vkomp/vk"
@@ -171,7 +172,7 @@ type toolDevice struct {
 	// trace is the device's, nil where it cannot be traced.
 	trace *sched.Trace
 
-	mu        sync.Mutex
+	mu        lockrank.Mutex[lockrank.Leaf]
 	loaded    uint64
 	modules   map[vk.Pipeline]uint64
 	finalized bool

@@ -3,15 +3,15 @@ package vkomp
 import (
 	"errors"
 	"fmt"
-	"sync"
 
+	"github.com/vkomp/vkomp/internal/lockrank"
 	"github.com/vkomp/vkomp/ompt"
 	"github.com/vkomp/vkomp/sched/protect"
 )
 
 // toolFailures are those of a tool's callbacks: of each callback the first.
 type toolFailures struct {
-	mu   sync.Mutex
+	mu   lockrank.Mutex[lockrank.Leaf]
 	seen map[string]bool
 	errs []error
 }

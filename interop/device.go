@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/vkomp/vkomp/internal/lockrank"
 	"github.com/vkomp/vkomp/sched"
 	"github.com/vkomp/vkomp/tasks"
 	"github.com/vkomp/vkomp/vk"
@@ -86,9 +87,9 @@ type Device struct {
 
 	// order guards what the streams have to send: a construct is in several at once. The
 	// scheduler is called with it held.
-	order sync.Mutex
+	order lockrank.Mutex[lockrank.InteropOrder]
 
-	mu sync.Mutex // before order
+	mu lockrank.Mutex[lockrank.InteropDevice]
 	// free are queues of Own that no object has, streams those of objects that are
 	// alive, retired those of objects that are not, whose semaphores may be used again.
 	free             []freeQueue

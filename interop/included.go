@@ -2,8 +2,8 @@ package interop
 
 import (
 	"context"
-	"sync"
 
+	"github.com/vkomp/vkomp/internal/lockrank"
 	"github.com/vkomp/vkomp/tasks"
 )
 
@@ -12,7 +12,7 @@ import (
 // and does not wait for the task itself, which has nothing to do: foreign work that it
 // comes after may hold it up.
 type Included struct {
-	mu sync.Mutex
+	mu lockrank.Mutex[lockrank.InteropIncluded]
 	// begun is closed when the predecessors are complete, and nil without a task.
 	begun chan struct{}
 	// failure is that of a predecessor. left: nobody waits, so it is not asked for.

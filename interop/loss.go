@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/vkomp/vkomp/internal/lockrank"
 	"github.com/vkomp/vkomp/tasks"
 	"github.com/vkomp/vkomp/vk"
 )
@@ -20,7 +21,7 @@ type lossTimelines struct {
 	Timelines
 	Scheduler
 
-	mu sync.Mutex
+	mu lockrank.Mutex[lockrank.Leaf]
 	// users counts those who are in a call with a semaphore, unused is signalled when there
 	// is none.
 	users  int

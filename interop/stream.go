@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/vkomp/vkomp/internal/lockrank"
 	"github.com/vkomp/vkomp/sched/protect"
 	"github.com/vkomp/vkomp/tasks"
 	"github.com/vkomp/vkomp/vk"
@@ -48,7 +48,7 @@ type stream struct {
 
 	// adding is held by whoever adds steps, before the device's order. Submissions to
 	// the object's own queue are made under it.
-	adding sync.Mutex
+	adding lockrank.Mutex[lockrank.StreamAdding]
 	// implicit: nobody else uses the queue, and what is submitted there is ordered by
 	// empty submissions among it. Values that are yet to be submitted and a queue that
 	// waits for them in the order of the program do not go together: announcing one

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"math/bits"
 	"slices"
-	"sync"
 
 	"github.com/vkomp/vkomp/internal/invariants"
+	"github.com/vkomp/vkomp/internal/lockrank"
 	"github.com/vkomp/vkomp/timeline"
 )
 
@@ -106,7 +106,7 @@ type Allocator struct {
 	options AllocatorOptions
 	shift   int // log2 of the alignment: bytes to granules
 
-	mu     sync.Mutex
+	mu     lockrank.Mutex[lockrank.Allocator]
 	closed bool
 	index  tlsf
 	blocks []*block

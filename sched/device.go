@@ -3,9 +3,9 @@ package sched
 import (
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
+	"github.com/vkomp/vkomp/internal/lockrank"
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/timeline"
 	"github.com/vkomp/vkomp/vk"
@@ -199,7 +199,7 @@ type deviceHeap struct {
 	// taken counts the blocks of all heaps of the device.
 	taken *footprint
 
-	mu     sync.RWMutex
+	mu     lockrank.RWMutex[lockrank.Heap]
 	blocks map[uint64]vk.Block
 }
 

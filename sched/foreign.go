@@ -2,8 +2,8 @@ package sched
 
 import (
 	"fmt"
-	"sync"
 
+	"github.com/vkomp/vkomp/internal/lockrank"
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/sched/construct"
 	"github.com/vkomp/vkomp/sched/order"
@@ -14,7 +14,7 @@ import (
 // exports are what foreign work can write.
 type exports struct {
 	// mu guards stores. It is taken last of all.
-	mu     sync.Mutex
+	mu     lockrank.Mutex[lockrank.Heap]
 	stores map[*store]struct{}
 }
 

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 	"sync/atomic"
 
+	"github.com/vkomp/vkomp/internal/lockrank"
 	"github.com/vkomp/vkomp/sched/protect"
 	"github.com/vkomp/vkomp/tasks"
 	"github.com/vkomp/vkomp/vk"
@@ -42,7 +42,7 @@ type deviceKernel struct {
 
 	// destroying guards destroyed, and is held while the pipelines are destroyed. It is
 	// taken before Scheduler.mu.
-	destroying sync.Mutex
+	destroying lockrank.Mutex[lockrank.KernelDestroying]
 	destroyed  bool
 }
 

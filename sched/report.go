@@ -2,8 +2,8 @@ package sched
 
 import (
 	"fmt"
-	"sync"
 
+	"github.com/vkomp/vkomp/internal/lockrank"
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/vk"
 )
@@ -117,7 +117,7 @@ func (s *Scheduler) Memory() MemoryReport {
 // footprint is what the blocks of a device's memory take of each of its heaps, and
 // of all.
 type footprint struct {
-	mu    sync.Mutex
+	mu    lockrank.Mutex[lockrank.Leaf]
 	heaps []taken
 	all   taken
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/vkomp/vkomp/internal/lockrank"
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/sched/construct"
 	"github.com/vkomp/vkomp/tasks"
@@ -141,7 +142,7 @@ type Scheduler struct {
 
 	// mu guards all below, but for what has a lock of its own and says so, and what New sets
 	// for good.
-	mu       sync.Mutex
+	mu       lockrank.Mutex[lockrank.Scheduler]
 	life     life
 	order    queues
 	presence presence

@@ -4,9 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"sync"
 	"sync/atomic"
 
+	"github.com/vkomp/vkomp/internal/lockrank"
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/vk"
 )
@@ -34,7 +34,7 @@ type imports struct {
 	// unified: device and host have one memory.
 	unified bool
 	live    atomic.Int32
-	mu      sync.Mutex
+	mu      lockrank.Mutex[lockrank.Imports]
 	blocks  map[uint64]*imported // by HeapBlock.ID
 	heaps   []Imports            // by Vulkan heap
 }

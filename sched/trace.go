@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/vkomp/vkomp/internal/lockrank"
 	"github.com/vkomp/vkomp/ompt"
 	"github.com/vkomp/vkomp/tasks"
 	"github.com/vkomp/vkomp/vk"
@@ -29,7 +30,7 @@ type Trace struct {
 
 	// calls is held by what starts, flushes and stops the trace, which can take long; it is
 	// taken before the scheduler's mu.
-	calls sync.Mutex
+	calls lockrank.Mutex[lockrank.TraceCalls]
 
 	// What follows is guarded by the scheduler's mu.
 

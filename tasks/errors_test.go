@@ -120,7 +120,10 @@ func TestFewCausesOfAnErrorAreLookedAt(t *testing.T) {
 // unlocked is an error that reports where its methods are called with a lock held.
 type unlocked struct {
 	t     *testing.T
-	locks []*sync.Mutex
+	locks []interface {
+		sync.Locker
+		TryLock() bool
+	}
 	calls *int
 }
 
@@ -158,7 +161,8 @@ func TestMethodsOfErrorsAreCalledWithoutLocks(t *testing.T) {
 					s.graph.Keep()
 				}
 				calls := 0
-				err := unlocked{t, []*sync.Mutex{&s.scope.family.mu, &g.mu, &s.graph.mu}, &calls}
+				err := unlocked{t: t, calls: &calls}
+				err.locks = append(err.locks, &s.scope.family.mu, &g.mu, &s.graph.mu)
 				s.add(Task{Label: "t", Group: g, Depend: s.use(DependOut, "x")})
 				s.add(Task{Label: "c", Group: g, Depend: s.use(DependIn, "x")})
 				fail(s, err)

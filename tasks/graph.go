@@ -3,8 +3,9 @@ package tasks
 import (
 	"cmp"
 	"slices"
-	"sync"
 	"sync/atomic"
+
+	"github.com/vkomp/vkomp/internal/lockrank"
 )
 
 // Graph is all tasks of a runtime, in the scopes made by NewScope.
@@ -14,7 +15,7 @@ type Graph struct {
 	// keep: completed tasks are kept for snapshots. Set before the first task.
 	keep bool
 
-	mu sync.Mutex
+	mu lockrank.Mutex[lockrank.Graph]
 	// newest and oldest are the ends of the list of scopes.
 	newest, oldest *Scope
 	kept           []*Node

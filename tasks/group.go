@@ -3,8 +3,9 @@ package tasks
 import (
 	"context"
 	"slices"
-	"sync"
 	"sync/atomic"
+
+	"github.com/vkomp/vkomp/internal/lockrank"
 )
 
 // Group is the set of a taskgroup: the tasks that a region generates, and their
@@ -14,7 +15,7 @@ type Group struct {
 	parent    *Group
 	cancelled atomic.Bool
 
-	mu sync.Mutex
+	mu lockrank.Mutex[lockrank.Group]
 	// live counts the tasks that are not complete, and one for each group inside
 	// that has some.
 	live     int

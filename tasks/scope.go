@@ -3,7 +3,8 @@ package tasks
 import (
 	"context"
 	"fmt"
-	"sync"
+
+	"github.com/vkomp/vkomp/internal/lockrank"
 )
 
 // maxSpare bounds the nodes, and the locations, that a scope keeps for reuse.
@@ -15,7 +16,7 @@ const recents = 256
 // family is one scope, or several that transparent tasks connect: their tasks
 // can follow each other, so they share a lock.
 type family struct {
-	mu sync.Mutex
+	mu lockrank.Mutex[lockrank.Family]
 	// last is the number of the last task, end the end of the block of the graph's
 	// numbers that it is from.
 	last, end uint64

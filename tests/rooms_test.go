@@ -30,9 +30,11 @@ const xsync = "golang.org/x/sync"
 var rooms = map[string]room{
 	"timeline": {},
 	"traits":   {},
-	"tasks":    {imports: []string{"timeline", "internal/invariants"}, thirdParty: []string{xsync}},
-	"memory":   {imports: []string{"timeline", "internal/invariants"}, thirdParty: []string{xsync}},
+	"tasks":    {imports: []string{"timeline", "internal/invariants", "internal/lockrank"}, thirdParty: []string{xsync}},
+	"memory":   {imports: []string{"timeline", "internal/invariants", "internal/lockrank"}, thirdParty: []string{xsync}},
 	"ompt":     {imports: []string{"timeline"}, thirdParty: []string{xsync}},
+	// The order in which locks are taken.
+	"internal/lockrank": {},
 	// Whether tests have the runtime check its own state.
 	"internal/invariants": {},
 	// How pictures of task graphs are laid out.
@@ -40,17 +42,17 @@ var rooms = map[string]room{
 	// The exporters are a tool like others: they know of the runtime what ompt tells.
 	"ompt/trace": {imports: []string{"ompt", "internal/layered"}},
 	"vk":         {imports: []string{"timeline"}, thirdParty: []string{xsync, vulkanGo}, cgo: true},
-	"sched":      {imports: []string{"timeline", "tasks", "memory", "ompt", "vk", "sched/construct", "sched/order", "sched/protect", "sched/internal/mutant"}, thirdParty: []string{xsync}},
+	"sched":      {imports: []string{"internal/lockrank", "timeline", "tasks", "memory", "ompt", "vk", "sched/construct", "sched/order", "sched/protect", "sched/internal/mutant"}, thirdParty: []string{xsync}},
 	// Concepts that know nothing of the scheduler.
 	"sched/construct": {imports: []string{"tasks", "ompt"}},
-	"sched/host":      {imports: []string{"tasks", "sched/construct", "sched/protect"}},
+	"sched/host":      {imports: []string{"internal/lockrank", "tasks", "sched/construct", "sched/protect"}},
 	"sched/order":     {imports: []string{"timeline", "vk", "sched/internal/mutant"}},
 	"sched/protect":   {},
 	// Defects to show that tests notice them.
 	"sched/internal/mutant": {},
-	"interop":               {imports: []string{"timeline", "sched", "sched/construct", "sched/protect", "tasks", "memory", "ompt", "vk"}, thirdParty: []string{xsync}},
+	"interop":               {imports: []string{"internal/lockrank", "timeline", "sched", "sched/construct", "sched/protect", "tasks", "memory", "ompt", "vk"}, thirdParty: []string{xsync}},
 	// gogpu/naga turns WGSL into SPIR-V.
-	".":       {imports: []string{"timeline", "traits", "sched", "sched/construct", "sched/host", "sched/protect", "tasks", "memory", "ompt", "vk", "interop", "internal/layered"}, thirdParty: []string{xsync, "github.com/gogpu/naga"}},
+	".":       {imports: []string{"internal/lockrank", "timeline", "traits", "sched", "sched/construct", "sched/host", "sched/protect", "tasks", "memory", "ompt", "vk", "interop", "internal/layered"}, thirdParty: []string{xsync, "github.com/gogpu/naga"}},
 	"shaders": {imports: []string{"."}},
 
 	"interop/vgpu": {free: true, cgo: true},

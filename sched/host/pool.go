@@ -3,6 +3,8 @@ package host
 import (
 	"runtime"
 	"sync"
+
+	"github.com/vkomp/vkomp/internal/lockrank"
 )
 
 // Job is a host task that is ready to run.
@@ -48,7 +50,7 @@ type Pool struct {
 	// (2) rules out a lost wake-up. Only three steps could break it: Submit and
 	// Return add a wish, and do so only if free is 0; pass adds to free, and does
 	// so only if there is no wish.
-	mu        sync.Mutex
+	mu        lockrank.Mutex[lockrank.HostPool]
 	free      int
 	ready     readyJobs
 	returners returnerList

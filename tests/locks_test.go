@@ -5,6 +5,8 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"go/types"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -12,7 +14,69 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/vkomp/vkomp/internal/lockrank"
 )
+
+// The table of locks in docs/architecture.md is the one of package lockrank.
+func TestDocumentationHasTheTableOfLocks(t *testing.T) {
+	text, err := os.ReadFile("../docs/architecture.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want strings.Builder
+	want.WriteString("| lock | guards |\n|---|---|\n")
+	for _, l := range lockrank.Table {
+		fmt.Fprintf(&want, "| `%s` | %s |\n", strings.Join(l.Fields, "`, `"), l.Guards)
+	}
+	if !strings.Contains(string(text), "\n"+want.String()+"\n") {
+		t.Errorf("docs/architecture.md does not have this table:\n%s", &want)
+	}
+}
+
+// Every lock with a rank is in the table with that rank, and the table has no others.
+func TestTableOfLocksHasTheFieldsOfTheSources(t *testing.T) {
+	got, want := make(map[string]string), make(map[string]string)
+	for _, file := range moduleFiles(t) {
+		if file.test || file.c {
+			continue
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), filepath.Join("..", filepath.FromSlash(file.path)), nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(parsed, func(n ast.Node) bool {
+			spec, ok := n.(*ast.TypeSpec)
+			if !ok {
+				return true
+			}
+			structure, ok := spec.Type.(*ast.StructType)
+			if !ok {
+				return true
+			}
+			for _, f := range structure.Fields.List {
+				rank := rankedField.FindStringSubmatch(types.ExprString(f.Type))
+				if rank == nil {
+					continue
+				}
+				for _, name := range f.Names {
+					got[parsed.Name.Name+"."+spec.Name.Name+"."+name.Name] = rank[1]
+				}
+			}
+			return true
+		})
+	}
+	for _, l := range lockrank.Table {
+		for _, f := range l.Fields {
+			want[f] = fmt.Sprintf("%T", l.Rank)
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("ranks of locks (-table +sources):\n%s", diff)
+	}
+}
+
+var rankedField = regexp.MustCompile(`^lockrank\.(?:RW)?Mutex\[(lockrank\.\w+)\]$`)
 
 // unlocked are functions that call a method whose name ends in Locked and take no lock:
 // nobody else has what they work on yet.

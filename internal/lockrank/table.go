@@ -1,0 +1,70 @@
+// Package lockrank has the order in which the runtime's locks are taken.
+//
+// A lock is a Mutex or an RWMutex with its rank as type argument. Without the tag
+// invariants these are sync.Mutex and sync.RWMutex themselves. With it each goroutine's
+// locks are recorded, and taking one against the order is a panic that names both. The
+// record follows the goroutine, so that an order which could deadlock shows on any run
+// that takes the two locks, not only where two goroutines meet.
+package lockrank
+
+// Lock is a line of the table.
+type Lock struct {
+	// Rank is the zero value of the rank's type.
+	Rank any
+	// Fields are the fields of this rank, each with its package and struct type. Guards
+	// says what they guard.
+	Fields []string
+	Guards string
+	// Several: a goroutine can hold several locks of the rank, in an order that they have
+	// among themselves, or one of them for reading more than once.
+	Several bool
+}
+
+// The ranks.
+type (
+	RuntimeUsing     struct{}
+	DeviceLife       struct{}
+	DeviceState      struct{}
+	StreamAdding     struct{}
+	InteropDevice    struct{}
+	InteropOrder     struct{}
+	InteropIncluded  struct{}
+	KernelDestroying struct{}
+	TraceCalls       struct{}
+	Scheduler        struct{}
+	HostPool         struct{}
+	Runtime          struct{}
+	TaskRegion       struct{}
+	Family           struct{}
+	Group            struct{}
+	Graph            struct{}
+	Allocator        struct{}
+	Imports          struct{}
+	Heap             struct{}
+	Leaf             struct{}
+)
+
+// Table has the locks from the outermost to the innermost: a goroutine takes a lock only
+// while those that it holds stand above it.
+var Table = []Lock{
+	{RuntimeUsing{}, []string{"vkomp.Runtime.using"}, "the devices, read by constructs under way and written by a pause", true},
+	{DeviceLife{}, []string{"vkomp.device.life"}, "the opening and the closing of a device, and what is declared on it", true},
+	{DeviceState{}, []string{"vkomp.device.mu"}, "what an open device consists of", false},
+	{StreamAdding{}, []string{"interop.stream.adding"}, "the end of an interop object's steps, and submissions to its own queue", true},
+	{InteropDevice{}, []string{"interop.Device.mu"}, "the list of a device's interop objects", false},
+	{InteropOrder{}, []string{"interop.Device.order"}, "what the interop objects of a device have to send", false},
+	{InteropIncluded{}, []string{"interop.Included.mu"}, "the wait of an included interop construct", false},
+	{KernelDestroying{}, []string{"sched.deviceKernel.destroying"}, "the destruction of a kernel's pipelines", false},
+	{TraceCalls{}, []string{"sched.Trace.calls"}, "the start, the flush and the stop of a device's trace", false},
+	{Scheduler{}, []string{"sched.Scheduler.mu"}, "the scheduling of a device", false},
+	{HostPool{}, []string{"host.Pool.mu"}, "the places of the host's tasks", false},
+	{Runtime{}, []string{"vkomp.Runtime.mu"}, "scopes whose region is at its end", false},
+	{TaskRegion{}, []string{"vkomp.taskRegion.mu", "vkomp.taskContext.mu"}, "a task region's scope and default device, and who waits in it", false},
+	{Family{}, []string{"tasks.family.mu"}, "the tasks of a scope and of those that transparent tasks connect it with", false},
+	{Group{}, []string{"tasks.Group.mu"}, "a taskgroup; that of a group inside another is taken first", true},
+	{Graph{}, []string{"tasks.Graph.mu"}, "the list of scopes, and the tasks that are kept for pictures", false},
+	{Allocator{}, []string{"memory.Allocator.mu"}, "blocks of device memory and what is free in them", false},
+	{Imports{}, []string{"sched.imports.mu"}, "host storage that is device memory", false},
+	{Heap{}, []string{"sched.deviceHeap.mu", "sched.exports.mu"}, "the blocks of a heap; storage that foreign work can write", false},
+	{Leaf{}, []string{"sched.footprint.mu", "vkomp.hostMemory.mu", "vkomp.labels.mu", "vkomp.itemLabels.mu", "vkomp.toolFailures.mu", "vkomp.toolDevice.mu", "interop.lossTimelines.mu"}, "counts and tables of their own; no lock is taken under these", false},
+}
