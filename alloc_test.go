@@ -25,8 +25,8 @@ func TestConstructsOnMappedDataAllocateNothing(t *testing.T) {
 	for _, c := range constructs {
 		t.Run(c.name, func(t *testing.T) {
 			least := 1e9
-			// Now and then the garbage collector empties pools, more often on a busy machine. What a
-			// construct itself allocates, it allocates every time.
+			// Now and then the garbage collector empties pools, more often on a busy machine.
+			// What a construct itself allocates, it allocates every time.
 			for try := 0; try < 3 && least > 0.1; try++ {
 				r := testing.Benchmark(func(b *testing.B) { inDataRegion(b, c.step) })
 				if r.N == 0 {

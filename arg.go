@@ -198,9 +198,7 @@ func (a Arg) Present() Arg {
 // copied, and each side sees what the other writes, even while a kernel runs. If the device
 // cannot access that storage, or already has other storage for it, the construct fails with
 // ErrNotShared. On a device without robustBufferAccess2, a kernel that exceeds the bounds
-// of the slice can access other data on its pages. It is for maps, except those of
-// TargetExitData.
-// TargetExitData.
+// of the slice can access other data on its pages. It is for maps, except those of TargetExitData.
 func (a Arg) Self() Arg {
 	a.self = true
 	return a

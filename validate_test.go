@@ -11,8 +11,8 @@ import (
 	"github.com/vkomp/vkomp/tests/vktest"
 )
 
-// withWrongType returns a module in which the first result of an arithmetic instruction has the type
-// of another value: it is well-formed but invalid.
+// withWrongType returns a module in which the first result of an arithmetic instruction has the
+// type of another value: it is well-formed but invalid.
 func withWrongType(t *testing.T, code []byte) []byte {
 	t.Helper()
 	const header, opIAdd, opTypeVoid = 5, 128, 19

@@ -279,8 +279,8 @@ func TestJoinIsDroppedWhenItsContextHasEnded(t *testing.T) {
 	}
 }
 
-// Every wait below ends by its deadline while a task cannot complete. Afterwards the tasks that have
-// not started are dropped, and running ones finish.
+// Every wait below ends by its deadline while a task cannot complete. Afterwards the tasks that
+// have not started are dropped, and running ones finish.
 func TestDeadlineEndsEveryWait(t *testing.T) {
 	late := errors.New("too late")
 	depend := func(x []int) []vkomp.Depend { return []vkomp.Depend{vkomp.InOut(x)} }

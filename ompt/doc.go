@@ -16,9 +16,7 @@
 // The events of a task are delivered one after the other, in this order:
 //
 //	task_create, dependences
-//
-// task_dependence, for each incomplete task that it depends on
-//
+//	task_dependence, for each incomplete task that it depends on
 //	task_schedule (switch)
 //	target_emi (begin)
 //	  target_map_emi
@@ -26,8 +24,7 @@
 //	  target_submit_emi
 //	  target_data_op_emi: transfers from the device, then deletions
 //	target_emi (end)
-//
-// task_schedule (complete), before others see the task as complete
+//	task_schedule (complete), before others see the task as complete
 //
 // Events of different tasks interleave. As the specification says, an operation ends when
 // it has been initiated and not when the device has finished it; the device's trace tells

@@ -11,8 +11,8 @@ import (
 	"github.com/vkomp/vkomp/tests/vktest"
 )
 
-// adoption describes the device of an application, which is another runtime's, under
-// validation: all that the two do to it is seen there.
+// adoption describes the device of an application, which is simulated by another runtime with
+// validation, so that everything done to the device is checked.
 func adoption(t *testing.T, application *vkomp.Runtime) (*vkomp.Adoption, interop.Object) {
 	t.Helper()
 	var o interop.Object
@@ -48,7 +48,7 @@ func TestRuntimeOnAnAdoptedDevice(t *testing.T) {
 		succeed(t, err)
 		succeed(t, rt.DefaultDevice(context.Background()).Free(t.Context(), p))
 		succeed(t, rt.Close())
-		// The application goes on with its device.
+		// The application goes on using its device.
 		offload(t, application, now(theirs.add(x, 1, vkomp.InOut(x))))
 		if x[0] != 22 || y[0] != 41 {
 			t.Fatalf("x is %d, y is %d; want 22 and 41", x[0], y[0])
@@ -56,7 +56,7 @@ func TestRuntimeOnAnAdoptedDevice(t *testing.T) {
 	}
 }
 
-// The application's foreign work is ordered with the tasks on its own device.
+// On an adopted device, too, the application's foreign work is ordered with the tasks.
 func TestForeignWorkOnAnAdoptedDevice(t *testing.T) {
 	application := vktest.Open(t)
 	a, _ := adoption(t, application)
@@ -92,7 +92,7 @@ func TestAdoptionThatCannotBe(t *testing.T) {
 	}
 }
 
-// A hard pause ends what is vkomp's on the device, not the application's device.
+// A hard pause frees vkomp's objects on the device, but not the application's device.
 func TestPauseOfAnAdoptedDevice(t *testing.T) {
 	application := vktest.Open(t)
 	theirs := newAffine(t, application)

@@ -18,11 +18,11 @@ import (
 
 var updateAPI = flag.Bool("api.update", false, "write api/vkomp.txt anew")
 
-// publicPackages are those that programs import. What the other packages export is for
-// this repository alone.
+// publicPackages are the packages that programs may import. The exports of other packages are
+// for this repository only.
 var publicPackages = []string{".", "interop", "interop/vgpu", "ompt", "ompt/trace", "shaders"}
 
-// A change of what programs see is made on purpose: api/vkomp.txt changes with it.
+// The public API must not change by accident: api/vkomp.txt has to change with it.
 func TestExportedNamesAreThoseOfTheList(t *testing.T) {
 	var lines []string
 	for _, room := range publicPackages {
@@ -44,8 +44,8 @@ func TestExportedNamesAreThoseOfTheList(t *testing.T) {
 	}
 }
 
-// exportedNames returns a sorted line for each name that the package in a folder exports,
-// with its type: constants and variables, functions, types, their fields and methods.
+// exportedNames returns a sorted line for each name that the package in a folder exports, with
+// its type: constants, variables, functions, types, and the fields and methods of types.
 func exportedNames(t *testing.T, folder string) []string {
 	t.Helper()
 	fset := token.NewFileSet()
@@ -70,7 +70,7 @@ func exportedNames(t *testing.T, folder string) []string {
 		t.Errorf("%s exports nothing", folder)
 	}
 	slices.Sort(l.lines)
-	// Files for different systems declare the same.
+	// Files for different systems declare the same names.
 	return slices.Compact(l.lines)
 }
 
@@ -92,7 +92,7 @@ func (l *listing) source(n ast.Node) string {
 	}
 	var b bytes.Buffer
 	if err := printer.Fprint(&b, l.fset, n); err != nil {
-		panic(err) // a bytes.Buffer takes everything
+		panic(err) // a bytes.Buffer cannot fail
 	}
 	return strings.Join(strings.Fields(b.String()), " ")
 }
@@ -129,7 +129,7 @@ func (l *listing) declaration(d ast.Decl) {
 	}
 }
 
-// typeOf returns the type of constants or variables, where it is written.
+// typeOf returns the type of constants or variables as it is written, if it is.
 func (l *listing) typeOf(s *ast.ValueSpec) string {
 	if s.Type == nil {
 		return ""
@@ -137,8 +137,8 @@ func (l *listing) typeOf(s *ast.ValueSpec) string {
 	return l.source(s.Type)
 }
 
-// signature returns the types of a function's parameters and results: the names of
-// parameters are not part of what a program depends on.
+// signature returns the types of a function's parameters and results. Names of parameters are
+// not part of the API.
 func (l *listing) signature(f *ast.FuncType) string {
 	s := l.list(f.TypeParams, "[", "]", true) + l.list(f.Params, "(", ")", false)
 	switch results := l.list(f.Results, "(", ")", false); {

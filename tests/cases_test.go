@@ -9,11 +9,10 @@ import (
 	"github.com/vkomp/vkomp"
 )
 
-// The tests here are named after the behavioural cases of the OpenMP examples and
-// of the OpenMP validation and verification suite that they restate. A wrong
-// order of host tasks shows, because the first of two is held open until the
-// second would have run; of tasks on a device the results are checked, which a
-// wrong order spoils.
+// The tests here restate behaviour cases of the OpenMP examples and of the OpenMP validation and
+// verification suite, and have their names. To detect a wrong order of host tasks, the first
+// task is blocked until the second would have run if it could. For tasks on a device the results
+// are checked, which depend on the order.
 
 func TestC46UndeferredTaskHonoursDepend(t *testing.T) {
 	rt := openHost(t, "OMP_NUM_THREADS", places)
@@ -22,7 +21,7 @@ func TestC46UndeferredTaskHonoursDepend(t *testing.T) {
 	generate(t, rt, vkomp.Task{Label: "first", Depend: []vkomp.Depend{vkomp.Out(x)}, Body: body(func() { <-release; x[0] = 1 })})
 	var early atomic.Bool
 	generate(t, rt, vkomp.Task{Label: "opens", Body: body(func() {
-		// The undeferred task is in the graph, so its construct is being executed.
+		// The undeferred task is in the graph, so its construct is executing.
 		awaitState(rt, "second", vkomp.GraphWaiting)
 		close(release)
 	})})
@@ -85,7 +84,7 @@ func TestC47InOutSetMembersRunAtOnceAndAfterWhatPrecedes(t *testing.T) {
 					wrong.Add(1)
 				}
 				if i == 0 {
-					// Both are under way: neither could end otherwise.
+					// Both run at the same time: neither could end otherwise.
 					close(met[member])
 					<-met[1-member]
 				}
@@ -100,7 +99,7 @@ func TestC47InOutSetMembersRunAtOnceAndAfterWhatPrecedes(t *testing.T) {
 			}
 		}
 	})})
-	// One place is left for all the others: what is not held back ran.
+	// One place is left for all other tasks: those that can run have run.
 	letReadyRunTwice(t, rt)
 	if v := atomic.LoadInt64(&arr[0]); v != 0 {
 		t.Errorf("arr[0] = %d before its out task ended", v)
@@ -112,7 +111,7 @@ func TestC47InOutSetMembersRunAtOnceAndAfterWhatPrecedes(t *testing.T) {
 	}
 }
 
-// letReadyRunTwice lets what is ready run, and what that makes ready.
+// letReadyRunTwice waits until ready tasks, and those that become ready by them, have run.
 func letReadyRunTwice(t testing.TB, rt *vkomp.Runtime) {
 	t.Helper()
 	letReadyRun(t, rt)
@@ -122,7 +121,7 @@ func letReadyRunTwice(t testing.TB, rt *vkomp.Runtime) {
 func TestC47InOutSetOfTargetTasks(t *testing.T) {
 	inTaskModes(t, func(t *testing.T, rt *vkomp.Runtime) {
 		k := newAffine(t, rt)
-		// Members of a set have their elements to themselves: nothing orders them.
+		// Members of the set use different elements, because nothing orders them.
 		arr, sum := make([]uint32, 256), make([]uint32, 256)
 		left, right := arr[:128], arr[128:]
 		for round := range uint32(10) {
@@ -179,7 +178,7 @@ func TestC48MutexInOutSetMemberWaitsForTheOtherToEnd(t *testing.T) {
 	var second atomic.Bool
 	generate(t, rt, vkomp.Task{Depend: []vkomp.Depend{vkomp.In(a), vkomp.MutexInOutSet(c[:2])}, Body: body(func() { close(began); <-release; c[1]++ })})
 	<-began
-	// One element in common is enough, here as in any kind of dependence.
+	// One common element is enough, as in any kind of dependence.
 	generate(t, rt, vkomp.Task{Depend: []vkomp.Depend{vkomp.In(b), vkomp.MutexInOutSet(c[1:])}, Body: body(func() { second.Store(true); c[1]++ })})
 	letReadyRunTwice(t, rt)
 	if second.Load() {
@@ -231,7 +230,7 @@ func TestC48MutexInOutSetDiamondOfTargetTasks(t *testing.T) {
 			if round%2 == 0 {
 				offload(t, rt, k.on(c, b, 1, 1, 0, vkomp.In(b), vkomp.MutexInOutSet(c)))
 			} else {
-				// A host task excludes a target task as well.
+				// A host task excludes a target task too.
 				generate(t, rt, vkomp.Task{Depend: []vkomp.Depend{vkomp.In(b), vkomp.MutexInOutSet(c)}, Body: body(func() {
 					for i := range c {
 						c[i] += b[i]
@@ -251,8 +250,8 @@ func TestC49AllMemoryIsABarrierAmongDependentTasks(t *testing.T) {
 	seen := newOrder(3)
 	release, last := make(chan struct{}), make(chan struct{})
 	for _, task := range []vkomp.Task{
-		// T1 and T5 have no dependences: T1 lasts from before all others until
-		// after them, and T5 runs while T2 is held open.
+		// T1 and T5 have no dependences: T1 runs from before all others until after them,
+		// and T5 runs while T2 is blocked.
 		{Label: "T1", Body: body(func() { <-last })},
 		{Label: "T2", Depend: []vkomp.Depend{vkomp.Out(a)}, Body: body(func() { <-release; a[0] = 3 })},
 		{Label: "T3", Depend: []vkomp.Depend{vkomp.Out(d)}, Body: body(func() { d[0] = 3 })},
@@ -289,7 +288,7 @@ func TestC49AllMemoryIsABarrierAmongTargetTasks(t *testing.T) {
 		for round := range uint32(10) {
 			offload(t, rt, k.set(a, round, vkomp.Out(a)))
 			offload(t, rt, k.set(d, 3, vkomp.Out(d)))
-			// Reads a and changes d, though it names neither.
+			// It reads a and changes d without naming them in depend clauses.
 			offload(t, rt, k.on(d, a, 5, 1, 0, vkomp.InOutAllMemory()))
 			offload(t, rt, k.on(e, d, 7, 1, 0, vkomp.In(d), vkomp.InOut(e)))
 			want = 7*want + 5*3 + round
@@ -368,7 +367,7 @@ func TestC53TaskwaitDependWaitsForASubset(t *testing.T) {
 		}
 		wait(t, rt, vkomp.In(z))
 		checkAll(t, "z", z, 3)
-		// B is held open still: neither wait was for it.
+		// B is still blocked: neither wait was for it.
 		generate(t, rt, vkomp.Task{Label: "opens", Body: body(func() {
 			awaitState(rt, "taskwait", vkomp.GraphWaiting)
 			close(release)
@@ -441,7 +440,7 @@ func TestC54JoinBetweenHostAndTargetTasks(t *testing.T) {
 					s[i] = 5
 				}
 			})})
-			// The target tasks name no storage of what they read: joins order them.
+			// The target tasks do not name the storage that they read; joins order them.
 			join(vkomp.In(s), vkomp.Out(a))
 			offload(t, rt, k.on(mid, s, 0, 3, 0, vkomp.In(a), vkomp.Out(mid)))
 			join(vkomp.In(mid), vkomp.Out(b))
@@ -493,7 +492,7 @@ func TestC56DependObjectLifeCycle(t *testing.T) {
 	if err := object.Update(vkomp.DependIn); err != nil {
 		t.Fatal(err)
 	}
-	// Both overlap: each waits for the other to have begun.
+	// Both overlap: each waits until the other has begun.
 	met := [2]chan struct{}{make(chan struct{}), make(chan struct{})}
 	generate(t, rt, vkomp.Task{Depend: []vkomp.Depend{object.Depend()}, Body: body(func() {
 		close(met[0])

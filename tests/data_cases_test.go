@@ -26,7 +26,7 @@ var (
 	addressesModule []byte
 )
 
-// pair is a structure that is mapped.
+// pair is a structure for mapping.
 type pair struct{ v, w uint32 }
 
 // bumpSource adds to a number, to elements times their index, and to a structure.
@@ -45,7 +45,7 @@ var bumpSource = vkomp.KernelSource{
 	},
 }
 
-// seesSource counts what differs from the number 80, elements i and {1, 1}.
+// seesSource counts values that differ from the number 80, elements i, and {1, 1}.
 var seesSource = vkomp.KernelSource{
 	Name:  "sees",
 	SPIRV: seesModule,
@@ -60,7 +60,7 @@ var seesSource = vkomp.KernelSource{
 	},
 }
 
-// addressesSource writes down two addresses that it got as values.
+// addressesSource writes the two addresses that it gets as values.
 var addressesSource = vkomp.KernelSource{
 	Name:  "addresses",
 	SPIRV: addressesModule,
@@ -101,7 +101,7 @@ func updateData(t testing.TB, rt *vkomp.Runtime, motions ...vkomp.Arg) {
 	succeed(t, rt.TargetUpdate(context.Background(), vkomp.TargetUpdate{Motions: motions}))
 }
 
-// now returns the region as an included one.
+// now returns the region without nowait.
 func now(target vkomp.Target) vkomp.Target {
 	target.NoWait = false
 	return target
@@ -121,7 +121,7 @@ func TestC11DefaultMapTypeEntersAndExits(t *testing.T) {
 		k := newAffine(t, rt)
 		const n = 100
 		a, b, d := repeated(n, 10), repeated(n, 50), repeated(n, 0)
-		// No map type stands for tofrom, of which each construct takes its half.
+		// Without a map type it is tofrom, of which each construct uses its half.
 		enterData(t, rt, vkomp.ToFrom(a), vkomp.ToFrom(b), vkomp.ToFrom(d))
 		seen := make([]uint32, n)
 		offload(t, rt, now(k.on(seen, a, 0, 1, 0)))
@@ -239,7 +239,7 @@ func TestC16UnmatchedImplicitPointerKeepsItsValue(t *testing.T) {
 		if !separate(rt) {
 			return
 		}
-		// Beside one that matches.
+		// Together with one that matches.
 		enterData(t, rt, vkomp.To(p1))
 		seen = seeAddresses(t, rt, k, vkomp.AddressOf(p1[3:]), vkomp.AddressOf(p2))
 		if want := rt.DefaultDevice(t.Context()).MappedPtr(vkomp.HostPtr(p1)).Address() + 12; seen != [2]uint64{want, 0} {
@@ -256,7 +256,7 @@ func TestC17SubSectionOfAPresentSection(t *testing.T) {
 		succeed(t, rt.TargetData(t.Context(), vkomp.TargetData{Maps: []vkomp.Arg{vkomp.ToFrom(a)}}, func(context.Context) error {
 			before := rt.Stats().Storage.Allocations
 			p := a
-			// map(p[3:7]) beside a, of which elements are written by either name.
+			// map(p[3:7]) together with a; the elements are written through both names.
 			part := p[3:10]
 			offload(t, rt, now(k.on(a[2:3], part[:1], 0, 0, 0)))
 			offload(t, rt, now(k.on(part, part, 1, 0, 0)))
@@ -390,7 +390,7 @@ func TestC25FirstprivateScalar(t *testing.T) {
 			rows[thread] = make([]uint32, n)
 			row, value := rows[thread], uint32(thread)
 			all.Go(func() {
-				// The region has a copy of what value is now; what is missing to 100 follows.
+				// The region has a copy of the current value; the rest up to 100 follows.
 				target := k.set(row, 0, vkomp.Out(row))
 				target.Args[5] = vkomp.Value(value)
 				if err := rt.Target(context.Background(), target); err != nil {
@@ -552,7 +552,7 @@ func TestC36IteratorInMap(t *testing.T) {
 			for i, b := range blocks {
 				offload(t, rt, now(k.set(b, 2)))
 				if i%2 == 1 {
-					// Each counts for itself.
+					// Each block is counted separately.
 					exitData(t, rt, vkomp.From(b))
 					if separate(rt) && (isPresent(rt, b) || b[0] != 2 || !isPresent(rt, blocks[i-1])) {
 						t.Errorf("block %d is %d and present: %v", i, b[0], isPresent(rt, b))
@@ -571,7 +571,7 @@ func TestC36IteratorInMap(t *testing.T) {
 	})
 }
 
-// vector owns a member section that its functions map and unmap.
+// vector owns a section, which its functions map and unmap.
 type vector struct{ v []uint32 }
 
 func (x *vector) init(t testing.TB, rt *vkomp.Runtime, n int) {
@@ -642,7 +642,7 @@ func TestL16AbsentDataIsIgnoredAtExit(t *testing.T) {
 			vkomp.From(x), vkomp.Release(x), vkomp.Delete(x), vkomp.From(x).Always(), vkomp.Release(x).Always(), vkomp.Delete(x).Always(), vkomp.From(x).Deleting(),
 		} {
 			exitData(t, rt, item)
-			// What another construct takes away is absent at the region's end.
+			// What another construct has removed is absent at the region's end.
 			if separate(rt) {
 				succeed(t, rt.TargetData(t.Context(), vkomp.TargetData{Maps: []vkomp.Arg{vkomp.ToFrom(x).Always()}}, func(context.Context) error {
 					exitData(t, rt, vkomp.Delete(x))

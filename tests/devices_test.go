@@ -21,13 +21,13 @@ import (
 	"github.com/vkomp/vkomp/vk"
 )
 
-// sectionOf is a slice as a depend item and a map name it.
+// sectionOf returns the section that depend items and maps of a slice name.
 func sectionOf(s []uint32) memory.Section {
 	return memory.Section{Ptr: unsafe.Pointer(unsafe.SliceData(s)), Size: 4 * uint64(len(s))}
 }
 
-// One physical device that is opened more than once is as many devices: a chain goes
-// over all of them in turn, in one task graph, and each link maps what it uses.
+// A physical device that is opened several times counts as several devices. A chain in one task
+// graph alternates between them, and each link maps what it uses.
 func TestChainOverOnePhysicalDeviceOpenedMoreThanOnce(t *testing.T) {
 	const devices, links, elements = 3, 40, 1000
 	instance, err := vk.Open(vk.InstanceOptions{ApplicationName: "vkomp", Validation: true})
@@ -107,11 +107,10 @@ func TestChainOverOnePhysicalDeviceOpenedMoreThanOnce(t *testing.T) {
 	}
 }
 
-// otherDrivers is set in the process that has the drivers loaded that its test asks for.
+// otherDrivers is set in the process in which the drivers for its test are loaded.
 const otherDrivers = "VKOMP_TEST_OTHER_DRIVERS"
 
-// driverFiles returns the manifests of lavapipe and SwiftShader, and a reason where one
-// is not to be had.
+// driverFiles returns the manifests of lavapipe and SwiftShader, and a reason if one is missing.
 func driverFiles() (files []string, missing string) {
 	lavapipe, _ := filepath.Glob("/usr/share/vulkan/icd.d/lvp_icd*.json")
 	if len(lavapipe) == 0 {
@@ -127,7 +126,7 @@ func driverFiles() (files []string, missing string) {
 	return []string{lavapipe[0], swiftshader}, ""
 }
 
-// withBothDrivers runs a test on two devices, of a driver each.
+// withBothDrivers runs a test with two devices, each of another driver.
 func withBothDrivers(t *testing.T, test func(t *testing.T)) {
 	t.Helper()
 	files, missing := driverFiles()
@@ -137,7 +136,7 @@ func withBothDrivers(t *testing.T, test func(t *testing.T)) {
 	withDrivers(t, files, test)
 }
 
-// withDrivers runs a test in a process of its own, with those drivers loaded.
+// withDrivers runs a test in a process of its own in which those drivers are loaded.
 func withDrivers(t *testing.T, files []string, test func(t *testing.T)) {
 	t.Helper()
 	if os.Getenv(otherDrivers) != "" {
@@ -153,11 +152,11 @@ func withDrivers(t *testing.T, files []string, test func(t *testing.T)) {
 	}
 }
 
-// Two drivers are devices of one runtime.
+// One runtime has the devices of two drivers.
 func TestChainOverTwoDrivers(t *testing.T) { withBothDrivers(t, chainOverTwoDrivers) }
 
-// chainOverTwoDrivers maps data on two devices, and has a chain alternate between
-// them, with copies from the one's memory to the other's in it.
+// chainOverTwoDrivers maps data on two devices and alternates between them in a chain that also
+// copies from the memory of one to that of the other.
 func chainOverTwoDrivers(t *testing.T) {
 	rt := vktest.Open(t)
 	if rt.NumDevices() != 2 {
@@ -178,13 +177,13 @@ func chainOverTwoDrivers(t *testing.T) {
 	const links, elements = 30, 5000
 	newSlice := func(v uint32) []uint32 { return slices.Repeat([]uint32{v}, elements) }
 
-	// Mapped on both, in turn: each device brings home what the other takes.
+	// Mapped on both in turns: each device returns what the other one uses next.
 	turn, constant := newSlice(1), newSlice(5)
 	wantTurn := uint32(1)
-	// Held on both: only its device's copy changes, until the exits.
+	// Mapped on both all the time: only the device's copy changes until the exits.
 	held := [2][]uint32{newSlice(1), newSlice(2)}
 	wantHeld := [2]uint32{1, 2}
-	// In memory of the devices alone: copied over in every link.
+	// Only in device memory: copied to the other device in every link.
 	var memories [2]vkomp.DevicePtr
 	token := make([]uint32, 1)
 	wantMoved := uint32(9)

@@ -10,8 +10,8 @@ import (
 	"github.com/vkomp/vkomp/tests/vktest"
 )
 
-// A trace takes nothing from the order of what it traces: neither the checker nor the
-// layers that reorder find more than they do without one.
+// Tracing does not change the order: neither the checker nor the layers that reorder find more
+// violations than without it.
 func TestTracedGraphsKeepTheirOrder(t *testing.T) {
 	vktest.Long(t)
 	vktest.Layers(t, "record", "manyqueue", "shuffle")
@@ -56,7 +56,7 @@ func TestTracedGraphsKeepTheirOrder(t *testing.T) {
 			copies++
 		}
 	}
-	// The first is the one for which the kernel is compiled.
+	// The first dispatch is the one for which the kernel is compiled.
 	if kernels != stats.Dispatches || copies != stats.Copies || kernels != 1+2*8*20 || len(queues) < 4 {
 		t.Errorf("records of %d of %d dispatches and %d of %d copies, on %d queues", kernels, stats.Dispatches, copies, stats.Copies, len(queues))
 	}

@@ -1,4 +1,4 @@
-// Package tests holds what no single room can test about itself: the rules
-// between the rooms and the promises of the documentation. It exports nothing and
-// nothing imports it; the folders below it hold what other tests share.
+// Package tests holds tests that concern several packages: the rules for imports between them
+// and the promises of the documentation. It exports nothing, and nothing imports it. Its
+// sub-packages hold what tests share.
 package tests

@@ -65,8 +65,8 @@ func TestLinksLeadToFiles(t *testing.T) {
 	}
 }
 
-// api is what api/vkomp.txt lists: names by package, such as "Target", and those of a type,
-// such as "Target.Kernel".
+// api returns the names in api/vkomp.txt by package, such as "Target" for a type and
+// "Target.Kernel" for its field or method.
 func api(t *testing.T) map[string]map[string]bool {
 	t.Helper()
 	list, err := os.ReadFile("../api/vkomp.txt")
@@ -101,10 +101,10 @@ func api(t *testing.T) map[string]map[string]bool {
 	return names
 }
 
-// receivers are the variables of code blocks whose types are known.
+// receivers holds the types of variables in code blocks.
 var receivers = map[string][2]string{"rt": {"vkomp", "Runtime"}, "device": {"vkomp", "Device"}, "o": {"interop", "Object"}, "object": {"interop", "Object"}, "collector": {"trace", "Collector"}, "traced": {"trace", "Trace"}}
 
-// Code in the documentation is what gofmt leaves, and the names in it are there.
+// Code in the documentation is formatted by gofmt, and the API names in it exist.
 func TestCodeInTheDocumentationIsOfTheAPI(t *testing.T) {
 	known := api(t)
 	blocks := 0
@@ -139,8 +139,8 @@ func TestCodeInTheDocumentationIsOfTheAPI(t *testing.T) {
 	}
 }
 
-// missingNames returns the names that a file has of the packages known, and that these do
-// not export.
+// missingNames returns the names in a file that belong to a known package but are not exported
+// by it.
 func missingNames(file *ast.File, known map[string]map[string]bool) []string {
 	var missing []string
 	need := func(pkg, name string) {
@@ -182,7 +182,7 @@ func missingNames(file *ast.File, known map[string]map[string]bool) []string {
 
 var quotedName = regexp.MustCompile("`((?:[a-z]+\\.)?[A-Z][A-Za-z]*(?:\\.[A-Z][A-Za-z]*)?)`")
 
-// Tables whose first column is headed "names" are of exported names.
+// In tables whose first column is headed "names", that column holds exported names.
 func TestNamesInTablesAreOfTheAPI(t *testing.T) {
 	known := api(t)
 	fields := map[string]bool{}

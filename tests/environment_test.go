@@ -12,8 +12,8 @@ import (
 	"github.com/vkomp/vkomp/tests/vktest"
 )
 
-// C08: OMP_AVAILABLE_DEVICES numbers the devices, and everything that takes or gives a
-// number goes by that.
+// OMP_AVAILABLE_DEVICES numbers the devices, and everything that takes or returns a device number
+// uses these numbers.
 func TestC08AvailableDevicesOfTwoDrivers(t *testing.T) { withBothDrivers(t, availableDevices) }
 
 func availableDevices(t *testing.T) {
@@ -74,7 +74,7 @@ func availableDevices(t *testing.T) {
 		})
 	}
 
-	// OMP_DEFAULT_DEVICE and Options.Device go by the numbers that the devices have then.
+	// OMP_DEFAULT_DEVICE and Options.Device use the new numbers.
 	reversed := fmt.Sprintf("uid(%s),uid(%s)", uids[1], uids[0])
 	for preferred, want := range map[string]string{
 		"0": uids[1], "1": uids[0], "2": "host", "kind(cpu)": uids[1], "kind(cpu)[1]": uids[0], "kind(cpu)[2]": "host",
@@ -91,7 +91,7 @@ func availableDevices(t *testing.T) {
 	}
 }
 
-// Two devices that say they have one UUID, as lavapipe's do, are told apart by UID.
+// Two devices that report the same UUID, as lavapipe's do, have different UIDs.
 func TestUIDsTellDevicesWithOneUUIDApart(t *testing.T) {
 	files, missing := driverFiles()
 	if missing != "" {
@@ -99,7 +99,7 @@ func TestUIDsTellDevicesWithOneUUIDApart(t *testing.T) {
 	}
 	manifest, err := os.ReadFile(files[0])
 	succeed(t, err)
-	// The loader takes each manifest once.
+	// The loader reads each manifest only once.
 	again := filepath.Join(t.TempDir(), "again.json")
 	succeed(t, os.WriteFile(again, manifest, 0o644))
 	withDrivers(t, []string{files[0], again}, func(t *testing.T) {
@@ -119,7 +119,7 @@ func TestUIDsTellDevicesWithOneUUIDApart(t *testing.T) {
 				t.Errorf("the device of %s is %d, want %d: %v", d.UID(), from.Number(), number, err)
 			}
 		}
-		// They keep their UIDs when they are numbered otherwise.
+		// They keep their UIDs when they are numbered differently.
 		again := vktest.Open(t, environment("OMP_AVAILABLE_DEVICES", "uid("+second.UID()+"),*"))
 		if first, err := again.Device(0); err != nil || again.NumDevices() != 2 || first.UID() != second.UID() {
 			t.Errorf("the first of %d devices is %s, want %s: %v", again.NumDevices(), first.UID(), second.UID(), err)
@@ -130,8 +130,8 @@ func TestUIDsTellDevicesWithOneUUIDApart(t *testing.T) {
 	})
 }
 
-// switchingDefaultDevice is C06: each device in turn, the host too, is the default one
-// for a data region and a target region in it.
+// switchingDefaultDevice makes each device in turn, including the host, the default device of a
+// data region and a target region in it.
 func switchingDefaultDevice(t *testing.T, rt *vkomp.Runtime) {
 	t.Helper()
 	k := newAffine(t, rt)
@@ -156,7 +156,7 @@ func switchingDefaultDevice(t *testing.T, rt *vkomp.Runtime) {
 
 func TestC06DefaultDeviceSwitching(t *testing.T) { switchingDefaultDevice(t, vktest.Open(t)) }
 
-// An adopted device is available or not as others are.
+// An adopted device can be made available or not, like any other.
 func TestAdoptedDeviceIsAvailableAsOthersAre(t *testing.T) {
 	application := vktest.Open(t)
 	a, _ := adoption(t, application)

@@ -10,7 +10,7 @@ import (
 	"github.com/vkomp/vkomp/tests/vktest"
 )
 
-// One memory on two VkDevices, those of two runtimes.
+// Two VkDevices of two runtimes share one memory.
 func TestMemoryOfTwoDevices(t *testing.T) {
 	ctx := t.Context()
 	one := vktest.Open(t)
@@ -38,7 +38,7 @@ func TestMemoryOfTwoDevices(t *testing.T) {
 	if !slices.Equal(x, y) {
 		t.Error("one device does not see what the other wrote")
 	}
-	// Each ends its own.
+	// Each runtime frees its own pointer.
 	succeed(t, a.Free(ctx, p))
 	succeed(t, two.Memcpy(ctx, vkomp.HostPtr(y), q, 4*n))
 	if !slices.Equal(x, y) {

@@ -29,8 +29,8 @@ func vulkanDevice(t *testing.T) *vk.Device {
 	return nil
 }
 
-// A wait whose calls fail for want of memory goes on as long as one of the two ways to
-// learn of the value works.
+// A wait whose calls fail for want of memory goes on as long as one of the two ways to query the
+// value works.
 func TestWaitsGoOnAfterFailuresForWantOfMemory(t *testing.T) {
 	vktest.Long(t)
 	f := vktest.InjectFaults(t, "manyqueue")
@@ -55,7 +55,7 @@ func TestWaitsGoOnAfterFailuresForWantOfMemory(t *testing.T) {
 	}
 }
 
-// A wait that learns nothing until its time is up says so.
+// A wait that cannot query the value until its timeout returns an error.
 func TestWaitThatLearnsNothingFails(t *testing.T) {
 	f := vktest.InjectFaults(t)
 	d := vulkanDevice(t)
@@ -68,7 +68,7 @@ func TestWaitThatLearnsNothingFails(t *testing.T) {
 			t.Errorf("a wait of %v: %v, %v", timeout, done, err)
 		}
 	}
-	// vkQueueWaitIdle tells it, when it does not fail any more.
+	// vkQueueWaitIdle reports it once it no longer fails.
 	f.Fail("vkQueueWaitIdle", 1, 5, vk.ErrorOutOfDeviceMemory)
 	succeed(t, d.WaitIdle())
 	if n := f.Failed("vkQueueWaitIdle"); n != 5 {
@@ -77,8 +77,8 @@ func TestWaitThatLearnsNothingFails(t *testing.T) {
 	f.Mend()
 }
 
-// A wait without a timeout outlasts failures, however many: only the value ends it, or the
-// loss of the device, whichever call was answered with that.
+// A wait without a timeout survives any number of failures: it ends only with the value or with
+// the loss of the device, whichever call reports that.
 func TestWaitForEverOutlastsFailures(t *testing.T) {
 	vktest.Long(t)
 	for name, c := range map[string]struct {
@@ -125,7 +125,7 @@ func TestWaitForEverOutlastsFailures(t *testing.T) {
 	}
 }
 
-// A wait without any time left that fails looks at the value all the same.
+// A failed wait with a timeout of zero still reads the value.
 func TestFailedWaitOfNoTimeFindsTheValue(t *testing.T) {
 	f := vktest.InjectFaults(t)
 	d := vulkanDevice(t)
@@ -140,7 +140,7 @@ func TestFailedWaitOfNoTimeFindsTheValue(t *testing.T) {
 	}
 }
 
-// A lost device is idle when the wait for that has come back, whatever runs on until then.
+// The wait for a lost device returns only when the device is idle, whatever runs until then.
 func TestLostDeviceIsWaitedForUntilItIsIdle(t *testing.T) {
 	vktest.Long(t)
 	f := vktest.InjectFaults(t, "manyqueue")

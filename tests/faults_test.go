@@ -18,7 +18,7 @@ import (
 	"github.com/vkomp/vkomp/vk"
 )
 
-// mayFail has the results that Vulkan allows each command to fail with.
+// mayFail holds the results with which Vulkan allows each command to fail.
 var mayFail = func() map[string][]vk.Result {
 	memory := []vk.Result{vk.ErrorOutOfHostMemory, vk.ErrorOutOfDeviceMemory}
 	with := func(more ...vk.Result) []vk.Result { return slices.Concat(memory, more) }
@@ -43,7 +43,7 @@ var mayFail = func() map[string][]vk.Result {
 	return all
 }()
 
-// sentinelOf is what an error has to match that comes of a result.
+// sentinelOf returns the sentinel that errors caused by a result have to match.
 func sentinelOf(r vk.Result) error {
 	switch r {
 	case vk.ErrorDeviceLost:
@@ -55,12 +55,12 @@ func sentinelOf(r vk.Result) error {
 	case vk.ErrorExtensionNotPresent, vk.ErrorFeatureNotPresent, vk.ErrorInvalidExternalHandle:
 		return vkomp.ErrUnsupported
 	case vk.ErrorInitialization:
-		return nil // no sentinel has it
+		return nil // no sentinel matches it
 	}
 	return vkomp.ErrOutOfMemory
 }
 
-// sweep is a small program, of which calls fail.
+// sweep is a small program whose calls are made to fail.
 type sweep struct {
 	t       *testing.T
 	rt      *vkomp.Runtime
@@ -68,14 +68,14 @@ type sweep struct {
 	faults  *vktest.Faults
 	k       affine
 	x, y, z []uint32
-	// big is more than a page, and so is each of many.
+	// big, and each slice of many, is larger than a page.
 	big  []uint32
 	many [][]uint32
 	part func(s *sweep) []error
 }
 
-// add returns a deferred region that adds v to dst. It has no items that share bytes, which
-// are not imported.
+// add returns a deferred region that adds v to dst. Its items do not share bytes, so that they can
+// be imported.
 func (s *sweep) add(dst []uint32, v uint32, depend ...vkomp.Depend) vkomp.Target {
 	return s.k.on(dst, repeated(len(dst), 0), 1, 0, v, depend...)
 }
@@ -91,7 +91,7 @@ func (s *sweep) reset() {
 	}
 }
 
-// constructs maps data, runs kernels on them and on others, and unmaps.
+// constructs maps data, runs kernels on mapped and other slices, and unmaps.
 func constructs(s *sweep) (errs []error) {
 	ctx := s.t.Context()
 	args := func(a ...vkomp.Arg) []vkomp.Arg { return a }
@@ -106,13 +106,13 @@ func constructs(s *sweep) (errs []error) {
 	}))
 	did(s.rt.Taskwait(ctx))
 	did(s.rt.TargetExitData(ctx, vkomp.TargetExitData{Maps: args(vkomp.From(s.y))}))
-	// What a failure left mapped goes; its contents are of no use.
+	// Unmap what a failure has left mapped; its contents are undefined.
 	did(s.rt.TargetExitData(ctx, vkomp.TargetExitData{Maps: args(vkomp.Delete(s.y), vkomp.Delete(s.z))}))
 	did(s.rt.Taskwait(ctx))
 	return errs
 }
 
-// sideBySide runs kernels that nothing orders, each on a large slice of its own.
+// sideBySide runs kernels without dependences, each on a large slice of its own.
 func sideBySide(s *sweep) (errs []error) {
 	if s.many == nil {
 		for range 8 {
@@ -125,7 +125,7 @@ func sideBySide(s *sweep) (errs []error) {
 	return append(errs, s.rt.Taskwait(s.t.Context()))
 }
 
-// foreignWork has an object with targetsync between two targets.
+// foreignWork uses an interop object with targetsync between two targets.
 func foreignWork(s *sweep) (errs []error) {
 	ctx := s.t.Context()
 	did := func(err error) { errs = append(errs, err) }
@@ -142,7 +142,7 @@ func foreignWork(s *sweep) (errs []error) {
 	return errs
 }
 
-// pausing gives resources back between constructs.
+// pausing pauses resources between constructs.
 func pausing(s *sweep) (errs []error) {
 	ctx := s.t.Context()
 	for _, kind := range []vkomp.PauseKind{vkomp.PauseSoft, vkomp.PauseHard} {
@@ -151,7 +151,7 @@ func pausing(s *sweep) (errs []error) {
 	return append(errs, s.rt.Target(ctx, now(s.add(s.x, 1))), s.rt.Taskwait(ctx))
 }
 
-// right reports whether the slices are what the part makes of them when nothing fails.
+// right reports whether the slices have the results of the part without failures.
 func (s *sweep) right(want [][]uint32) bool { return slices.EqualFunc(s.slices(), want, slices.Equal) }
 
 func (s *sweep) copies() (copies [][]uint32) {
@@ -161,14 +161,14 @@ func (s *sweep) copies() (copies [][]uint32) {
 	return copies
 }
 
-// run calls the part on a device that is opened for it.
+// run opens a device and runs the part.
 func (s *sweep) run() error {
 	s.reset()
 	return errors.Join(s.part(s)...)
 }
 
-// fail runs the part with the n-th call of a command failing. It reports whether there was
-// such a call.
+// fail runs the part while the n-th call of a command fails. It reports whether there was such a
+// call.
 func (s *sweep) fail(command string, n int, result vk.Result, want [][]uint32) bool {
 	s.t.Helper()
 	what := fmt.Sprintf("%s, call %d, %v", command, n, result)
@@ -201,7 +201,7 @@ func (s *sweep) fail(command string, n int, result vk.Result, want [][]uint32) b
 		}
 		s.pause(what)
 	}
-	// Whatever ran on would have been seen by the end of that.
+	// Work that still ran would have changed the slices by then.
 	if !s.right(after) {
 		s.t.Errorf("%s: slices change after their constructs have ended", what)
 	}
@@ -219,8 +219,8 @@ func (s *sweep) pause(what string) {
 	}
 }
 
-// newSweep opens a runtime for a part of the program, and returns what that makes of its
-// slices when nothing fails.
+// newSweep opens a runtime for a part of the program, and returns the contents of its slices after
+// a run without failures.
 func newSweep(t *testing.T, f *vktest.Faults, part func(*sweep) []error, options ...func(*vkomp.Options)) (s *sweep, want [][]uint32) {
 	t.Helper()
 	s = &sweep{t: t, faults: f, part: part, big: repeated(1<<14, 4)}
@@ -233,8 +233,8 @@ func newSweep(t *testing.T, f *vktest.Faults, part func(*sweep) []error, options
 	return s, want
 }
 
-// all fails each call of a command once, with one of the results from the second call on,
-// which take turns. It returns how many calls have failed.
+// all makes each call of a command fail once. The first call fails with the first result; the
+// others alternate between the results. It returns the number of failed calls.
 func (s *sweep) all(command string, want [][]uint32, results ...vk.Result) (runs int) {
 	s.t.Helper()
 	for n, more := 1, true; more; n++ {
@@ -249,8 +249,7 @@ func (s *sweep) all(command string, want [][]uint32, results ...vk.Result) (runs
 	return runs
 }
 
-// Each call of each command that can fail fails once, in small programs over each path
-// that data can take.
+// Each call of each command that may fail fails once, in small programs for each memory path.
 func TestEveryCallThatFails(t *testing.T) {
 	vktest.Long(t)
 	f := vktest.InjectFaults(t)
@@ -278,8 +277,8 @@ func TestEveryCallThatFails(t *testing.T) {
 	}
 }
 
-// Many queues have work under way, late, when the device is lost, and on the program's own
-// slices.
+// The device is lost while many queues have delayed work in progress, some of it on the program's
+// own slices.
 func TestEveryLossOfADeviceWithManyQueues(t *testing.T) {
 	vktest.LongConcurrent(t)
 	f := vktest.InjectFaults(t, "manyqueue")
@@ -301,8 +300,8 @@ func TestEveryLossOfADeviceWithManyQueues(t *testing.T) {
 	}
 }
 
-// A kernel is at work on the program's own slice when a wait fails, or the device is lost.
-// Where that has failed the task, the slice is the program's again.
+// A wait fails or the device is lost while a kernel works on the program's own slice. Once the task
+// has failed, the slice belongs to the program again.
 func TestSliceInUseWhenACallFails(t *testing.T) {
 	vktest.Long(t)
 	f := vktest.InjectFaults(t)
@@ -324,7 +323,7 @@ func TestSliceInUseWhenACallFails(t *testing.T) {
 		"a look, lost":         {[]string{"vkGetSemaphoreCounterValue"}, 1, vk.ErrorDeviceLost},
 		"a submission, lost":   {[]string{"vkQueueSubmit"}, 1, vk.ErrorDeviceLost},
 	} {
-		// The device is open and has the kernel before calls fail.
+		// Open the device and compile the kernel before calls fail.
 		value++
 		offload(t, rt, set())
 		for _, command := range c.commands {
@@ -342,9 +341,9 @@ func TestSliceInUseWhenACallFails(t *testing.T) {
 			}
 			continue
 		}
-		// Few of them, since the kernel would be done with all meanwhile.
+		// Sample only a few elements, or the kernel would finish in the meantime.
 		after := samples(data)
-		// Whatever runs on has ended when the device is gone.
+		// Any work has ended when the device is destroyed.
 		succeed(t, rt.PauseResource(t.Context(), vkomp.PauseHard, d))
 		if k := wrongAt(samples(data), after); k >= 0 {
 			t.Errorf("%s: sample %d of %d changed from %d after the error", name, k, len(after), after[k])
@@ -352,8 +351,8 @@ func TestSliceInUseWhenACallFails(t *testing.T) {
 	}
 }
 
-// While no call says anything of the device, tasks are not complete and nothing of theirs is
-// given back, which bounds no CloseContext. Once the calls succeed all is as it was to be.
+// While no call tells the state of the device, its tasks are not complete and their storage is not
+// freed; CloseContext can still give up. When the calls succeed again, everything completes.
 func TestCallsThatFailForLong(t *testing.T) {
 	vktest.Long(t)
 	f := vktest.InjectFaults(t)
@@ -387,7 +386,7 @@ func TestCallsThatFailForLong(t *testing.T) {
 	}
 }
 
-// samples returns some elements from all over x.
+// samples returns some elements spread over x.
 func samples(x []uint32) (some []uint32) {
 	for k := 0; k < len(x); k += len(x) / 64 {
 		some = append(some, x[k])
@@ -395,8 +394,7 @@ func samples(x []uint32) (some []uint32) {
 	return some
 }
 
-// The calls that open a runtime and its devices fail: the error says of what, and the next
-// try succeeds.
+// Calls that open a runtime and its devices fail: the error says which, and the next try succeeds.
 func TestOpeningThatFails(t *testing.T) {
 	vktest.Long(t)
 	f := vktest.InjectFaults(t)

@@ -23,8 +23,8 @@ var indicesModule []byte
 // seen is what an invocation of the kernel writes.
 type seen [4]uint32
 
-// checkSeen holds what the invocations of a launch over width times height have
-// written against a launch in one piece.
+// checkSeen compares the results of a folded launch over width times height invocations with those
+// of an ordinary one.
 func checkSeen(t *testing.T, got []seen, width, height int, size [2]uint32) {
 	t.Helper()
 	wrong := 0
@@ -42,7 +42,7 @@ func checkSeen(t *testing.T, got []seen, width, height int, size [2]uint32) {
 	}
 }
 
-// Many devices take no more than 65535 workgroups along a dimension.
+// Many devices support at most 65535 workgroups in a dimension.
 func TestLaunchBeyondWorkgroupLimit(t *testing.T) {
 	for _, test := range []struct {
 		width, height int
@@ -77,7 +77,7 @@ func TestLaunchBeyondWorkgroupLimit(t *testing.T) {
 	}
 }
 
-// Here the limit is chosen, so that the kernel is folded on every device.
+// The limit is chosen small, so that the kernel is folded on every device.
 func TestFoldedDispatchesShowIndicesOfLaunch(t *testing.T) {
 	module, err := spirv.Parse(indicesModule)
 	if err != nil {
@@ -147,8 +147,8 @@ func TestFoldedDispatchesShowIndicesOfLaunch(t *testing.T) {
 	}
 }
 
-// openDevice opens the first usable device under validation; its cleanup fails
-// the test on a message.
+// openDevice opens the first usable device under validation. Its cleanup fails the test on a
+// message of validation.
 func openDevice(t *testing.T) *vk.Device {
 	t.Helper()
 	instance, err := vk.Open(vk.InstanceOptions{ApplicationName: "vkomp", Validation: true})
@@ -182,7 +182,7 @@ func openDevice(t *testing.T) *vk.Device {
 	return nil
 }
 
-// newSeen makes a block of n values in memory that the host sees.
+// newSeen creates a block of n values in host-visible memory.
 func newSeen(t *testing.T, device *vk.Device, n int) (vk.Block, []seen) {
 	t.Helper()
 	size := uint64(n) * uint64(unsafe.Sizeof(seen{}))

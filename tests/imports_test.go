@@ -23,7 +23,7 @@ func TestRoomsImportOnlyWhatTheLayoutAllows(t *testing.T) {
 		t.Error(breach)
 	}
 
-	// The walk must have seen the module: its root and the one room with C.
+	// Check that the walk has seen the module: its root and the package with C code.
 	for _, want := range []string{".", "vk", "timeline", "tests"} {
 		if !slices.ContainsFunc(files, func(f sourceFile) bool { return roomOf(parent(f.path)) == want }) {
 			t.Errorf("no file of room %s among the %d files read", want, len(files))
@@ -34,8 +34,8 @@ func TestRoomsImportOnlyWhatTheLayoutAllows(t *testing.T) {
 	}
 }
 
-// An application that imports the package gets these modules with it, and vkomp-demo
-// those: each of them can run code when a program starts.
+// An application that imports vkomp links these modules, and vkomp-demo links those: each of them
+// can run code when a program starts.
 func TestProgramsHoldTheseModulesOnly(t *testing.T) {
 	for _, c := range []struct {
 		program string
@@ -128,9 +128,8 @@ func TestBreachesOfTheLayoutAreReported(t *testing.T) {
 	}
 }
 
-// moduleFiles reads the imports of all Go files, and the names of all C and
-// assembly files, below the repository's root: whatever their build tags, and
-// nested modules too.
+// moduleFiles reads the imports of all Go files, and the names of all C and assembly files, below
+// the repository's root, regardless of build tags and including nested modules.
 func moduleFiles(t *testing.T) []sourceFile {
 	t.Helper()
 	root, err := filepath.Abs("..")
@@ -143,7 +142,7 @@ func moduleFiles(t *testing.T) []sourceFile {
 			return err
 		}
 		if entry.IsDir() {
-			// The go tool passes over these as well.
+			// The go tool ignores these too.
 			if name := entry.Name(); path != "." && (strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_") || name == "testdata") {
 				return fs.SkipDir
 			}

@@ -20,9 +20,8 @@ import (
 
 var interopRounds = flag.Int("interop.rounds", 0, "interop: how many rounds with each protocol, in place of some")
 
-// relay is target tasks and foreign work that take turns: a target makes x, foreign
-// code copies x to y, a target adds y to sum. x, y and the step before tell each wrong
-// order.
+// relay runs target tasks and foreign work in turns: a target sets x, foreign code copies x to y,
+// and a target adds y to sum. The values of x, y and sum after a round reveal any wrong order.
 type relay struct {
 	t         testing.TB
 	rt        *vkomp.Runtime
@@ -31,16 +30,16 @@ type relay struct {
 	code      *foreign.Code
 	copying   foreign.Commands
 	x, y, sum []uint32
-	// other is a second object's, None without one: the copy then goes by way of z.
+	// other is a second object, None without one: the copy then goes through z.
 	other              interop.Object
 	z                  []uint32
 	copyingZ, copyingY foreign.Commands
-	// sent gets what a foreign thread is to submit, done is closed at its end.
+	// sent receives what a foreign thread has to submit; done gets its error at the end.
 	sent chan [2]uint64
 	done chan error
-	// unordered: no construct comes between a target and the foreign work after it.
+	// unordered leaves out the construct between a target and the following foreign work.
 	unordered bool
-	// onDevice: no host tasks come between.
+	// onDevice leaves out host tasks in between.
 	onDevice bool
 }
 
@@ -63,14 +62,14 @@ func newRelay(t testing.TB, rt *vkomp.Runtime) *relay {
 	return r
 }
 
-// protocol has foreign work made between two constructs.
+// protocol is a way of doing foreign work between two constructs.
 type protocol struct {
 	name string
 	send func(r *relay) error
 }
 
-// explicitly: the work is announced, and a thread of its own submits it when its
-// predecessors are submitted.
+// explicitly announces the work; another thread submits it when its predecessors have been
+// submitted.
 var explicitly = protocol{"explicit", func(r *relay) error {
 	wait, signal, err := r.o.Next()
 	if err != nil {
@@ -80,7 +79,7 @@ var explicitly = protocol{"explicit", func(r *relay) error {
 	return nil
 }}
 
-// onOwnQueue: the work is submitted as it is, to the object's own queue.
+// onOwnQueue submits the work as it is to the object's own queue.
 var onOwnQueue = protocol{"implicit, own queue", func(r *relay) error {
 	q, ok := r.o.Queue()
 	if !ok || !q.Implicit {
@@ -91,12 +90,12 @@ var onOwnQueue = protocol{"implicit, own queue", func(r *relay) error {
 	return r.code.Submit(q.Handle, r.copying)
 }}
 
-// calledBack: the object's queue is given when it is time.
+// calledBack gets the object's queue in a callback when it is time to submit.
 var calledBack = protocol{"implicit, shared queue", func(r *relay) error {
 	return r.o.Submit(r.t.Context(), func(queue uintptr) error { return r.code.Submit(queue, r.copying) })
 }}
 
-// handedOn: what the foreign code of one object begins, that of another ends.
+// handedOn begins the work with foreign code of one object and ends it with that of another.
 var handedOn = protocol{"two objects", func(r *relay) error {
 	ctx := r.t.Context()
 	if r.other == interop.None {
@@ -116,7 +115,7 @@ var handedOn = protocol{"two objects", func(r *relay) error {
 	return submit(r.other, r.copyingY)
 }}
 
-// share makes the second object.
+// share creates the second object.
 func (r *relay) share() error {
 	ctx := r.t.Context()
 	r.z = repeated(relayWords, 4)
@@ -156,7 +155,7 @@ func (r *relay) foreignThread() {
 	}()
 }
 
-// run makes so many rounds and returns the sum, and what it should be.
+// run runs that many rounds and returns the sum and its expected value.
 func (r *relay) run(rounds int, p protocol) (got, want []uint32) {
 	t, rt, ctx := r.t, r.rt, r.t.Context()
 	r.foreignThread()
@@ -164,7 +163,7 @@ func (r *relay) run(rounds int, p protocol) (got, want []uint32) {
 	for i := range rounds {
 		offload(t, rt, r.k.on(r.x, r.x, 3, 0, uint32(i), vkomp.InOut(r.x)))
 		if i%7 == 3 && !r.onDevice {
-			// What the host does comes before what the device does next.
+			// The host's work comes between two tasks of the device.
 			succeed(t, rt.Task(ctx, vkomp.Task{Body: func(context.Context) error { return nil }, Depend: []vkomp.Depend{vkomp.InOut(r.x)}}))
 		}
 		use := vkomp.Interop{Use: []interop.Object{r.o, r.other}, NoWait: true, Depend: []vkomp.Depend{vkomp.InOut(r.x), vkomp.InOut(r.y)}}
@@ -202,7 +201,7 @@ func wrongAt(got, want []uint32) int {
 	return -1
 }
 
-// shared has objects use a queue of the scheduler's.
+// shared makes objects use a queue of the scheduler.
 func shared(o *vkomp.Options) { o.InteropQueues = -1 }
 
 func randomly(seed uint64) func(*vkomp.Options) {
@@ -253,7 +252,7 @@ func TestForeignWorkBetweenTargets(t *testing.T) {
 	}
 }
 
-// What reaches the driver orders every access, the foreign ones among them.
+// The recorded calls order every access, including foreign ones.
 func TestForeignWorkIsOrderedInTheRecord(t *testing.T) {
 	vktest.Long(t)
 	for _, c := range []struct {
@@ -271,8 +270,8 @@ func TestForeignWorkIsOrderedInTheRecord(t *testing.T) {
 			t.Setenv("VKOMP_RECORD", log)
 			rt := vktest.Open(t, append(c.options, quick, vktest.Path(vkomp.MemoryNonCoherent))...)
 			r := newRelay(t, rt)
-			// The checker takes no wait that comes before its signal, which an object's own
-			// queue gets where a construct waits for the host.
+			// The checker accepts no wait that precedes its signal. An object's own queue gets such
+			// waits if a construct waits for the host.
 			r.onDevice = true
 			got, want := r.run(100, c.protocol)
 			if i := wrongAt(got, want); i >= 0 {
@@ -294,8 +293,8 @@ func TestForeignWorkIsOrderedInTheRecord(t *testing.T) {
 	}
 }
 
-// Without the construct before the foreign work the same program goes wrong: the test
-// above can.
+// Without the construct before the foreign work the same program must go wrong, which shows that
+// the test above can fail.
 func TestForeignWorkThatIsNotOrderedGoesWrong(t *testing.T) {
 	vktest.Long(t)
 	for _, p := range []protocol{explicitly, onOwnQueue} {
@@ -318,8 +317,8 @@ func TestForeignWorkThatIsNotOrderedGoesWrong(t *testing.T) {
 	}
 }
 
-// A wait says what it waits for, and ends with its context; nothing hangs when the
-// foreign side never does its part.
+// A wait says what it waits for and ends with its context; nothing hangs if the foreign side never
+// submits.
 func TestForeignWorkThatIsNeverSubmitted(t *testing.T) {
 	rt := vktest.Open(t)
 	r := newRelay(t, rt)
@@ -328,7 +327,7 @@ func TestForeignWorkThatIsNeverSubmitted(t *testing.T) {
 	succeed(t, err)
 	succeed(t, rt.Interop(t.Context(), vkomp.Interop{Use: []interop.Object{r.o}, NoWait: true, Depend: []vkomp.Depend{vkomp.InOut(r.x)}}))
 	offload(t, rt, r.k.add(r.x, 1, vkomp.InOut(r.x)))
-	// Other work goes on.
+	// Other work continues.
 	offload(t, rt, r.k.add(r.sum, 1, vkomp.InOut(r.sum)))
 	succeed(t, rt.Taskwait(t.Context(), vkomp.In(r.sum)))
 
@@ -340,7 +339,7 @@ func TestForeignWorkThatIsNeverSubmitted(t *testing.T) {
 		{"Taskwait", func(ctx context.Context) error { return rt.Taskwait(ctx) }},
 		{"Ready", func(ctx context.Context) error { return r.o.Ready(ctx, signal) }},
 		{"Target", func(ctx context.Context) error { return rt.Target(ctx, now(r.k.add(r.x, 1, vkomp.InOut(r.x)))) }},
-		// Its task is dropped, and with it what would follow that.
+		// Its task is dropped, and so are its dependents.
 		{"Taskgroup", func(ctx context.Context) error {
 			return rt.Taskgroup(ctx, func(ctx context.Context) error {
 				return rt.Task(ctx, vkomp.Task{Body: func(context.Context) error { return nil }, Depend: []vkomp.Depend{vkomp.In(r.x)}})

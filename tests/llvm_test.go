@@ -13,18 +13,18 @@ import (
 	"github.com/vkomp/vkomp/tests/vktest"
 )
 
-// The tests here restate what LLVM's own OpenMP tests check of tasks.
+// The tests here restate what LLVM's OpenMP tests check about tasks.
 
-// stages notes which tasks run, in stages that follow each other.
+// stages checks tasks that run in stages, one stage after the other.
 type stages struct {
 	t *testing.T
 	// size is the number of tasks in each stage.
 	size []int
-	// alone: of the stage one task at a time may run.
+	// alone holds the stages of which only one task may run at a time.
 	alone map[int]bool
 	began []atomic.Int32
 	ended []atomic.Int32
-	// pairs are for stages of two tasks that must be able to run at once.
+	// pairs are for stages of two tasks that must be able to run at the same time.
 	pairs [][2]chan struct{}
 }
 
@@ -120,7 +120,7 @@ func TestL02AllMemoryTasksRunAlone(t *testing.T) {
 		depend := [][]vkomp.Depend{
 			{vkomp.In(i1)},
 			{vkomp.InOut(i1)},
-			// Items beside omp_all_memory add nothing.
+			// Items in addition to omp_all_memory have no effect.
 			{vkomp.InOutAllMemory(), vkomp.In(i1)},
 			{vkomp.In(i1), vkomp.InOutSet(i3)},
 			{vkomp.InOutAllMemory(), vkomp.MutexInOutSet(i2)},
@@ -211,7 +211,7 @@ func TestL06EmptyDependentTaskBlocksNobody(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		// Only here does the goroutine come to what the joins wait for.
+		// The goroutine reaches this point only if it does not wait for the joins.
 		close(release)
 		wait(t, rt)
 		checkAll(t, "y", y, 1)
@@ -255,7 +255,7 @@ func TestL08HostAndTargetTasksTakeTurns(t *testing.T) {
 				for range 10 {
 					x := make([]uint32, n)
 					depend := vkomp.InOut(x)
-					// Doubling in between gives a wrong order away.
+					// Doubling in between reveals a wrong order.
 					host := func(v uint32) {
 						generate(t, rt, vkomp.Task{Depend: []vkomp.Depend{depend}, Body: body(func() {
 							for i := range x {
@@ -353,7 +353,7 @@ func TestL29DeferredTargetTasksOfManyGoroutinesWaitForNothing(t *testing.T) {
 					}
 				})
 			}
-			// The goroutines end although no target task could have begun.
+			// The goroutines end even though no target task could have begun.
 			all.Wait()
 			if s := rt.Stats(); s.Dispatches+s.HostRegions != 0 {
 				t.Errorf("%d target tasks began before their predecessor ended", s.Dispatches+s.HostRegions)
@@ -373,7 +373,7 @@ func TestL29DeferredTargetTasksOfManyGoroutinesWaitForNothing(t *testing.T) {
 	}
 }
 
-// lines is a writer for several goroutines.
+// lines is a writer for concurrent use.
 type lines struct {
 	mu   sync.Mutex
 	text strings.Builder

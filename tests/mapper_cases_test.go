@@ -17,20 +17,20 @@ import (
 //go:embed testdata/segment.spv
 var segmentModule []byte
 
-// segment is a structure with a pointer member, as C38 has it.
+// segment is a structure with a pointer member.
 type segment struct {
 	name string // stays on the host
 	p    []int32
 	a, b int32
 }
 
-// segmentImage is what the kernel segment sees of it.
+// segmentImage is a segment as the kernel sees it.
 type segmentImage struct {
 	P    vkomp.DeviceAddress
 	A, B int32
 }
 
-// segments maps a segment with all that it points to.
+// segments maps a segment with what it points to.
 var segments = vkomp.Mapper[segment, segmentImage]{
 	Encode: func(i *segmentImage, v *segment) { i.A, i.B = v.a, v.b },
 	Decode: func(v *segment, i *segmentImage) { v.a, v.b = i.A, i.B },
@@ -117,8 +117,8 @@ func TestC38StructurePointerAttachment(t *testing.T) {
 	})
 }
 
-// The image outlives its pointee, or the other way round; addresses are written when
-// either is new, and stay when the image is copied again.
+// The image outlives its pointee, or the other way round. Addresses are written when either is new,
+// and stay when the image is copied again.
 func TestC38AttachmentToWhatIsNew(t *testing.T) {
 	for _, path := range vktest.Paths {
 		t.Run(path.String(), func(t *testing.T) {
@@ -128,7 +128,7 @@ func TestC38AttachmentToWhatIsNew(t *testing.T) {
 			ctx := t.Context()
 			empty := vkomp.Mapper[segment, segmentImage]{Encode: segments.Encode, Decode: segments.Decode}
 
-			// The image first, then a target that brings the pointee.
+			// First the image, then a target that maps the pointee.
 			succeed(t, rt.TargetEnterData(ctx, vkomp.TargetEnterData{Maps: []vkomp.Arg{empty.To(v)}}))
 			v.b = 100 // not copied: the image is present
 			succeed(t, rt.Target(ctx, alongSegment(k, v, segments.ToFrom(v))))
@@ -156,7 +156,7 @@ func TestC38AttachmentToWhatIsNew(t *testing.T) {
 	}
 }
 
-// Always holds for the members of a mapped value too.
+// Always applies to the members of a mapped value too.
 func TestAlwaysHoldsForTheMembersOfAMappedValue(t *testing.T) {
 	for _, path := range vktest.Paths {
 		t.Run(path.String(), func(t *testing.T) {
@@ -219,7 +219,7 @@ func TestMapperRefusals(t *testing.T) {
 		t.Errorf("a declaration: %v", err)
 	}
 
-	// Present as something else.
+	// The value is present with another mapper.
 	type flat struct {
 		A, B int32
 		Rest [2]int32

@@ -32,7 +32,7 @@ var throughSource = vkomp.KernelSource{
 	},
 }
 
-// doubleAt returns a deferred region that doubles n elements from p on.
+// doubleAt returns a deferred region that doubles n elements, starting at p.
 func (k affine) doubleAt(p vkomp.DevicePtr, n int, depend ...vkomp.Depend) vkomp.Target {
 	return vkomp.Target{
 		Kernel: k.Kernel,
@@ -54,7 +54,7 @@ func indices(n int) []uint32 {
 	return s
 }
 
-// allocate returns memory of n elements, which the test's cleanup frees.
+// allocate returns memory of n elements, which is freed when the test ends.
 func allocate(t testing.TB, d vkomp.Device, n int) vkomp.DevicePtr {
 	t.Helper()
 	p, err := d.Alloc(context.Background(), 4*n)
@@ -110,8 +110,7 @@ func TestC44MemcpyAsyncWithOneDependObject(t *testing.T) {
 	memcpyAsyncWithOneDependObject(t, true)
 }
 
-// L14 is C44, and here without a taskwait between the steps: the object alone
-// orders them.
+// The same without a taskwait between the steps: only the depend object orders them.
 func TestL14MemcpyAsyncOrderedByADependObject(t *testing.T) {
 	memcpyAsyncWithOneDependObject(t, true)
 	t.Run("no taskwait between", func(t *testing.T) { memcpyAsyncWithOneDependObject(t, false) })
@@ -174,7 +173,7 @@ func TestC30AssociatedPointerNeedsExplicitUpdate(t *testing.T) {
 						succeed(t, rt.TargetUpdate(ctx, vkomp.TargetUpdate{Motions: []vkomp.Arg{vkomp.From(half)}}))
 					}
 					succeed(t, d.DisassociatePtr(ctx, vkomp.HostPtr(half)))
-					// The region worked in the memory.
+					// The region used the associated memory.
 					onDevice, want := make([]uint32, 50), make([]uint32, 50)
 					for i := range want {
 						if updates {
@@ -261,7 +260,7 @@ func TestC41AccessibleIsNeverAFalsePositive(t *testing.T) {
 				continue
 			}
 			accessible++
-			// A kernel may write through it, and the bytes arrive.
+			// A kernel may write through the pointer, and the bytes arrive.
 			target := vkomp.Target{Kernel: k, Range: vkomp.Range{X: n}, Args: []vkomp.Arg{vkomp.Value(p), vkomp.Value(uint32(n))}}
 			if err := rt.Target(ctx, target); err != nil {
 				t.Errorf("%s is accessible, and a kernel that writes there fails: %v", name, err)
@@ -314,7 +313,7 @@ func TestL15AssociateAndDisassociate(t *testing.T) {
 			t.Error("what the memory holds did not survive")
 		}
 
-		// What a data construct mapped is no association.
+		// Storage that a data construct has mapped is not an association.
 		succeed(t, rt.TargetEnterData(ctx, vkomp.TargetEnterData{Maps: []vkomp.Arg{vkomp.To(s)}}))
 		if err := d.DisassociatePtr(ctx, host); !errors.Is(err, vkomp.ErrAssociated) {
 			t.Errorf("a disassociation of mapped storage: %v", err)
@@ -330,7 +329,7 @@ func TestL19AllocationsOfManyGoroutinesArePrivate(t *testing.T) {
 	inTaskModes(t, func(t *testing.T, rt *vkomp.Runtime) {
 		d := rt.DefaultDevice(t.Context())
 		k := newAffine(t, rt)
-		// Each goroutine has what it found wrong to itself.
+		// Each goroutine has an error of its own.
 		errs := make([]error, 16)
 		var all sync.WaitGroup
 		for g := range errs {

@@ -15,7 +15,7 @@ import (
 	"github.com/vkomp/vkomp/tests/vktest"
 )
 
-// holder is a goroutine that holds a block which others hold too.
+// holder is a goroutine that maps a block which others map too.
 type holder struct {
 	rt   *vkomp.Runtime
 	d    vkomp.Device
@@ -25,8 +25,8 @@ type holder struct {
 	want []byte
 }
 
-// enter, look and leave are what a holder does; while it holds the block that has
-// to be there, with what it had from the beginning.
+// enter, look and leave are the actions of a holder. While it maps the block, the block must be
+// present with its initial contents.
 func (h *holder) enter(ctx context.Context) error {
 	return h.rt.TargetEnterData(ctx, vkomp.TargetEnterData{Maps: []vkomp.Arg{vkomp.To(h.all)}})
 }
@@ -43,7 +43,7 @@ func (h *holder) look(ctx context.Context) error {
 	if !bytes.Equal(got, h.want) {
 		return fmt.Errorf("the block holds %v, want %v", got, h.want)
 	}
-	// A kernel reads it too.
+	// A kernel reads the block too.
 	if err := h.rt.Target(ctx, h.k.on(h.own, h.all, 0, 1, 1, vkomp.InOut(h.own))); err != nil {
 		return err
 	}
@@ -64,8 +64,7 @@ func (h *holder) leave(ctx context.Context) error {
 
 const concurrentHolders = 8
 
-// inBodies runs f in n tasks, each on a goroutine of its own with a task region of
-// its own.
+// inBodies runs f in n tasks, each on another goroutine and with another task region.
 func inBodies(rt *vkomp.Runtime, n int, f func(ctx context.Context, i int) error) error {
 	var all sync.WaitGroup
 	errs := make([]error, n)
@@ -109,7 +108,7 @@ func TestBlockLivesAsLongAsOneOfManyHolders(t *testing.T) {
 	})
 }
 
-// What one goroutine enters another leaves: counts are not of goroutines.
+// One goroutine may unmap what another one has mapped: counts do not belong to goroutines.
 func TestHoldersHandBlocksOn(t *testing.T) {
 	onModelPaths(t, func(t *testing.T, rt *vkomp.Runtime) {
 		d, k := rt.DefaultDevice(t.Context()), newAffine(t, rt)
@@ -142,8 +141,8 @@ func TestHoldersHandBlocksOn(t *testing.T) {
 	})
 }
 
-// Goroutines on arrays of their own each have the result of their history, while
-// they hold and leave a block together.
+// Goroutines with arrays of their own each get the result of their history while they map and
+// unmap a common block.
 func TestConcurrentHistoriesMeanWhatTheModelSays(t *testing.T) {
 	vktest.LongConcurrent(t)
 	const goroutines = 4
@@ -196,5 +195,5 @@ func TestConcurrentHistoriesMeanWhatTheModelSays(t *testing.T) {
 // copyOfBytes returns a copy of the words' bytes.
 func copyOfBytes(words []uint32) []byte { return slices.Clone(bytesOfWords(words)) }
 
-// concurrentRounds is how often holders of a block enter and leave it.
+// concurrentRounds is how many times each holder maps and unmaps the block.
 const concurrentRounds = 40

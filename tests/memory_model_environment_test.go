@@ -11,7 +11,7 @@ import (
 	"github.com/vkomp/vkomp"
 )
 
-// modelSnapshot is what should be where at one moment.
+// modelSnapshot is the expected contents of all memory at one moment.
 type modelSnapshot struct {
 	arrays  []*modelArray
 	hosts   []contents
@@ -19,7 +19,7 @@ type modelSnapshot struct {
 	stored  []modelStored
 }
 
-// modelStored is what the storage of a block, or a chunk, should hold.
+// modelStored is the expected contents of the storage of a block or a chunk.
 type modelStored struct {
 	say     string
 	want    contents
@@ -94,36 +94,36 @@ func (s *modelSnapshot) check(ctx context.Context, e *modelEnvironment) {
 	}
 }
 
-// modelEnvironment is the runtime that histories run on, one after the other.
+// modelEnvironment is the runtime on which histories run one after the other.
 type modelEnvironment struct {
 	rt     *vkomp.Runtime
 	device vkomp.Device
 	affine vkomp.Kernel
-	// through is there where the device has addresses.
+	// through is set if the device supports addresses.
 	through    vkomp.Kernel
 	hasThrough bool
 	canShare   bool
-	// pages are what arrays lie in.
+	// pages is the memory that contains the arrays.
 	pages  []byte
 	arrays []*modelArray
 
 	mu      sync.Mutex
 	failure string
-	// attempts is how often each history runs: more often than once when one failed,
-	// since failures can depend on what takes how long.
+	// attempts is how many times each history runs: several times after a failure, because
+	// failures can depend on timing.
 	attempts int
-	// ran counts steps, made what they were.
+	// ran counts steps; made counts them by kind.
 	ran  int
 	made map[string]int
 }
 
-// modelAttempts is how often a history runs before it is taken for a good one, once
-// another has failed.
+// modelAttempts is how many times a history has to succeed, once another has failed, to count as
+// good.
 const modelAttempts = 30
 
 const guardByte = 0xa5
 
-// checkGuards looks at what lies between the arrays.
+// checkGuards checks the memory between the arrays.
 func (e *modelEnvironment) checkGuards() {
 	at := 0
 	for i := range len(e.arrays) + 1 {
@@ -155,7 +155,7 @@ func (e *modelEnvironment) failed() string {
 	return e.failure
 }
 
-// run runs steps until one fails.
+// run runs the steps up to the first failure.
 func (e *modelEnvironment) run(ctx context.Context, steps []modelStep) (last int) {
 	for i, s := range steps {
 		if e.failed() != "" {
@@ -166,9 +166,9 @@ func (e *modelEnvironment) run(ctx context.Context, steps []modelStep) (last int
 	return len(steps)
 }
 
-// cleanUp takes off the device what a failed history left there.
+// cleanUp removes from the device what a failed history has left there.
 func (e *modelEnvironment) cleanUp(ctx context.Context, h *modelHistory) {
-	// What failed has been told.
+	// The failures have been reported already.
 	_ = e.rt.Taskwait(ctx)
 	for _, a := range e.arrays[:len(e.arrays)-1] {
 		for i := range a.bytes {
@@ -221,8 +221,8 @@ func (e *modelEnvironment) draw(t *rapid.T) *modelHistory {
 	return h
 }
 
-// execute runs a history with a task region of its own. It returns what went wrong,
-// of which it leaves nothing on the device.
+// execute runs a history in a task region of its own. It returns a description of what went
+// wrong, and leaves nothing on the device.
 func (e *modelEnvironment) execute(ctx context.Context, h *modelHistory) string {
 	e.fill(ctx, h)
 	last := e.run(ctx, h.steps)
@@ -237,7 +237,7 @@ func (e *modelEnvironment) execute(ctx context.Context, h *modelHistory) string 
 	return ""
 }
 
-// begin makes the model of an environment in which nothing has happened.
+// begin makes the model for an environment that has not been used.
 func (e *modelEnvironment) begin(h *modelHistory) {
 	for i, old := range e.arrays {
 		a := &modelArray{name: old.name, bytes: old.bytes, words: old.words}

@@ -18,29 +18,29 @@ type modelStep struct {
 	run func(ctx context.Context)
 }
 
-// GoString implements fmt.GoStringer, for the log of what was drawn.
+// GoString implements fmt.GoStringer, for the log of drawn values.
 func (s modelStep) GoString() string { return s.say }
 
-// modelHistory is a random sequence of calls under way: it is drawn while the
-// model goes along, and runs when it is complete.
+// modelHistory is a random sequence of calls. It is drawn while the model is updated, and runs
+// once it is complete.
 type modelHistory struct {
 	t *rapid.T
 	e *modelEnvironment
-	// arrays are the model's; the last one is declared for the target.
+	// arrays are the arrays of the model; the last one is declared with declare target.
 	arrays []*modelArray
-	// chunks are those that are live, allocated all that there were.
+	// chunks are the live chunks, allocated all chunks so far.
 	chunks, allocated []*modelChunk
-	// freed and removed are what stale pointers point to.
+	// freed and removed are the targets of stale pointers.
 	freed   []*modelChunk
 	removed []*modelBlock
-	// unreported are the errors of deferred tasks that the next taskwait returns.
+	// unreported are the errors of deferred tasks that the next taskwait has to return.
 	unreported [][]error
-	// steps are what it is made of. list gets those to come: they are the history's
-	// or those of a region's body.
+	// steps are the steps of the history. New steps are added to list, which is steps or
+	// those of a region's body.
 	steps []modelStep
 	list  *[]modelStep
-	// depth counts the regions around the next step. deferred: one of them is a
-	// deferred task, which has mine for its own.
+	// depth counts the regions around the next step. deferred says that one of them is a
+	// deferred task, and mine are the arrays that only this task uses.
 	depth    int
 	deferred bool
 	mine     []*modelArray
@@ -49,7 +49,7 @@ type modelHistory struct {
 	made     map[string]int
 }
 
-// below draws a number.
+// below draws a number below n.
 func (h *modelHistory) below(n int, what string) int {
 	if n <= 1 {
 		return 0
@@ -67,8 +67,7 @@ var numbersBelow = func() (g [130]*rapid.Generator[int]) {
 	return g
 }()
 
-// evenly draws a number, all with the same chance or nearly so; below prefers small
-// ones.
+// evenly draws a number below n with nearly equal chances; below prefers small ones.
 func (h *modelHistory) evenly(n int, what string) int {
 	v := 0
 	for range 8 {
@@ -82,7 +81,7 @@ func (h *modelHistory) evenly(n int, what string) int {
 
 var coin = rapid.Bool()
 
-// rarely is true once in n draws or a little more often; what shrinks is false.
+// rarely is true once in about n draws; it shrinks to false.
 func (h *modelHistory) rarely(n int, what string) bool { return h.below(n, what) == n-1 }
 
 func pick[T any](h *modelHistory, all []T, what string) T { return all[h.below(len(all), what)] }
@@ -93,14 +92,13 @@ func (h *modelHistory) emit(say string, run func(ctx context.Context)) {
 
 func (h *modelHistory) count(what string) { h.made[what]++ }
 
-// modelAccess is what a task does with an array or a chunk.
+// modelAccess is a task's access to an array or a chunk.
 type modelAccess struct {
 	token  *modelToken
 	writes bool
 }
 
-// ofArray returns the accesses of a task that uses an array and what corresponds
-// to it.
+// ofArray returns the accesses of a task that uses an array and its corresponding storage.
 func ofArray(a *modelArray, writes bool) []modelAccess {
 	accesses := []modelAccess{{&a.token, writes}}
 	for _, b := range a.blocks() {
@@ -111,7 +109,7 @@ func ofArray(a *modelArray, writes bool) []modelAccess {
 	return accesses
 }
 
-// ofArrays returns the accesses of a task that changes the items' arrays.
+// ofArrays returns the accesses of a task that changes the arrays of the items.
 func ofArrays(items []modelMap) (accesses []modelAccess) {
 	for i, m := range items {
 		if !slices.ContainsFunc(items[:i], func(o modelMap) bool { return o.array == m.array }) {
@@ -121,7 +119,7 @@ func ofArrays(items []modelMap) (accesses []modelAccess) {
 	return accesses
 }
 
-// merged returns each token once, written if any of its accesses writes.
+// merged returns each token once; it is written if any of its accesses writes.
 func merged(accesses []modelAccess) (all []modelAccess) {
 	for _, a := range accesses {
 		i := slices.IndexFunc(all, func(o modelAccess) bool { return o.token == a.token })
@@ -145,9 +143,9 @@ func dependOf(accesses []modelAccess) (depend []vkomp.Depend) {
 	return depend
 }
 
-// poisoned reports whether a task with these accesses is not run, because one that
-// it follows failed and nobody has said so.
-func poisoned(accesses []modelAccess) bool {
+// failedBefore reports whether a task with these accesses is not run because a predecessor failed
+// and no wait has reported that.
+func failedBefore(accesses []modelAccess) bool {
 	return slices.ContainsFunc(accesses, func(a modelAccess) bool {
 		return a.token.writerFailed || a.writes && a.token.readerFailed
 	})
@@ -168,12 +166,12 @@ func note(accesses []modelAccess, failed bool) {
 type modelCall struct {
 	say      string
 	accesses []modelAccess
-	// wrong are the errors of which the call returns one at once, failing those of
-	// which the task fails with one.
+	// wrong are errors of which the call must return one at once; failing are errors of
+	// which the task must fail with one.
 	wrong, failing []error
 	// invoke makes the call; a task that is not deferred is included.
 	invoke func(ctx context.Context, deferred bool, depend []vkomp.Depend) error
-	// apply is what it does to the model.
+	// apply updates the model.
 	apply func()
 }
 
@@ -181,10 +179,10 @@ type modelCall struct {
 func (h *modelHistory) call(c modelCall) {
 	accesses := merged(c.accesses)
 	deferred := h.below(4, "included") != 3
-	if (len(c.failing) > 0 && h.depth > 0) || poisoned(accesses) && h.depth > 0 {
+	if (len(c.failing) > 0 && h.depth > 0) || failedBefore(accesses) && h.depth > 0 {
 		deferred = false
 	}
-	if poisoned(accesses) && !deferred && len(c.wrong) == 0 {
+	if failedBefore(accesses) && !deferred && len(c.wrong) == 0 {
 		h.wait(false)
 	}
 	if !deferred {
@@ -192,7 +190,7 @@ func (h *modelHistory) call(c modelCall) {
 	}
 	depend := dependOf(accesses)
 	if len(c.wrong) > 0 {
-		// It generates no task.
+		// Without a task there are no depend items.
 		depend = nil
 	}
 	expect := func(want []error) {
@@ -207,7 +205,7 @@ func (h *modelHistory) call(c modelCall) {
 	case len(c.wrong) > 0:
 		h.count("wrong call")
 		expect(c.wrong)
-	case poisoned(accesses):
+	case failedBefore(accesses):
 		h.count("not run")
 		c.say += " (not run)"
 		note(accesses, true)
@@ -236,10 +234,10 @@ func gotInstead(err error, want []error) string {
 	return fmt.Sprintf("error %v, want one of %q", err, want)
 }
 
-// settle adds a wait for all that uses the arrays and chunks.
+// settle adds a wait for everything that uses the arrays and chunks.
 func (h *modelHistory) settle(accesses []modelAccess) {
 	accesses = merged(accesses)
-	if poisoned(accesses) {
+	if failedBefore(accesses) {
 		h.wait(false)
 		return
 	}
@@ -255,12 +253,12 @@ func (h *modelHistory) settle(accesses []modelAccess) {
 	})
 }
 
-// wait adds a taskwait, and then looks at the host's arrays, and at the devices'
-// storage too.
+// wait adds a taskwait and then checks the host's arrays, and the devices' storage too if devices
+// is set.
 func (h *modelHistory) wait(devices bool) {
 	h.count("taskwait")
 	if h.deferred {
-		// It is for the children of the region.
+		// It waits for the children of the region.
 		h.emit("taskwait", func(ctx context.Context) {
 			if err := h.e.rt.Taskwait(ctx); err != nil {
 				h.e.fail("taskwait: %v", err)

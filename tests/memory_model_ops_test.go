@@ -14,7 +14,7 @@ func (h *modelHistory) step() {
 		weight int
 		add    func()
 	}{
-		// What shrinks is nothing.
+		// Steps shrink to nothing.
 		{1, func() {}}, {3, h.look}, {5, h.update}, {4, h.join}, {4, h.query}, {5, h.memset}, {4, h.hostTask}, {6, h.enterData}, {8, h.exitData},
 		{4, h.free}, {7, h.memcpy}, {14, h.target}, {4, h.hostTarget}, {6, h.associate}, {5, h.rect}, {5, h.targetData},
 		{3, h.disassociate}, {4, h.wrongPointer}, {4, h.through}, {6, h.alloc}, {4, h.taskwait},
@@ -32,7 +32,7 @@ func (h *modelHistory) step() {
 	}
 }
 
-// array draws one that the next step may use.
+// array draws an array that the next step may use.
 func (h *modelHistory) array() *modelArray {
 	if h.deferred {
 		return pick(h, h.mine, "array")
@@ -40,7 +40,7 @@ func (h *modelHistory) array() *modelArray {
 	return pick(h, h.arrays, "array")
 }
 
-// chunk draws one that the next step may use.
+// chunk draws a chunk that the next step may use.
 func (h *modelHistory) chunk() *modelChunk {
 	some := h.chunks
 	if h.deferred {
@@ -52,7 +52,7 @@ func (h *modelHistory) chunk() *modelChunk {
 	return pick(h, some, "chunk")
 }
 
-// section draws bytes of an array.
+// section draws a range of bytes of an array.
 func (h *modelHistory) section(a *modelArray, words bool) (lo, hi int) {
 	const all = 4 * modelArrayWords
 	unit := 4
@@ -86,7 +86,7 @@ func (h *modelHistory) section(a *modelArray, words bool) (lo, hi int) {
 	return lo, min(hi, lo+unit*h.below(9, "size"))
 }
 
-// modifiers draws those of an item of a map that begins.
+// modifiers draws the modifiers of an item that maps.
 func (h *modelHistory) modifiers(m modelMap) modelMap {
 	switch h.below(24, "modifier") {
 	case 10:
@@ -94,7 +94,7 @@ func (h *modelHistory) modifiers(m modelMap) modelMap {
 	case 11, 12, 13, 14:
 		m.always = true
 	case 15, 16:
-		// Most often where it holds.
+		// Mostly where the storage is present.
 		_, is := m.find()
 		m.present = is == isInside || h.rarely(3, "absent")
 	case 17:
@@ -106,7 +106,7 @@ func (h *modelHistory) modifiers(m modelMap) modelMap {
 	return m
 }
 
-// items draws the items of a clause: one to three, or those of an iterator.
+// items draws the items of a clause: one to three, or the items of an iterator.
 func (h *modelHistory) items(kinds []modelMapType) []modelMap {
 	if h.rarely(12, "iterator") {
 		a := h.array()
@@ -207,7 +207,7 @@ func (h *modelHistory) exit(items []modelMap) {
 	})
 }
 
-// blocksOf returns the blocks that the items lie in.
+// blocksOf returns the blocks that contain the items.
 func (h *modelHistory) blocksOf(items []modelMap) (blocks []*modelBlock) {
 	for _, m := range items {
 		if b, _ := m.find(); b != nil && !slices.Contains(blocks, b) {
@@ -221,7 +221,7 @@ func (h *modelHistory) blocksOf(items []modelMap) (blocks []*modelBlock) {
 func (h *modelHistory) update() {
 	type motion struct {
 		modelMap
-		at  []int // bytes that it copies
+		at  []int // bytes that are copied
 		arg vkomp.Arg
 		say string
 	}
@@ -310,7 +310,7 @@ func (h *modelHistory) update() {
 	})
 }
 
-// hostTask is an explicit task that changes part of an array on the host.
+// hostTask adds an explicit task that changes part of an array on the host.
 func (h *modelHistory) hostTask() {
 	a := h.array()
 	lo, hi := h.section(a, false)
@@ -344,7 +344,7 @@ func (h *modelHistory) hostTask() {
 	})
 }
 
-// hostTarget is a target region with an if clause that is false.
+// hostTarget adds a target region whose if clause is false.
 func (h *modelHistory) hostTarget() {
 	src, dst := modelMap{array: h.array(), kind: modelTo}, modelMap{array: h.array(), kind: modelToFrom}
 	src.lo, src.hi = h.section(src.array, true)
@@ -366,7 +366,7 @@ func (h *modelHistory) hostTarget() {
 	})
 }
 
-// join is a taskwait that waits for nothing itself.
+// join adds a taskwait with nowait.
 func (h *modelHistory) join() {
 	a := h.array()
 	accesses := ofArray(a, h.below(2, "writes") == 1)
@@ -383,7 +383,7 @@ func (h *modelHistory) join() {
 	})
 }
 
-// taskwait is a taskwait, after which the host may write its arrays.
+// taskwait adds a taskwait, after which the host may write its arrays.
 func (h *modelHistory) taskwait() {
 	h.wait(h.below(2, "devices") == 1)
 	if h.deferred {
@@ -405,7 +405,7 @@ func (h *modelHistory) taskwait() {
 	}
 }
 
-// look waits for one array and looks at it.
+// look waits for one array and checks it.
 func (h *modelHistory) look() {
 	a := h.array()
 	h.settle(ofArray(a, true))
@@ -421,7 +421,7 @@ func (h *modelHistory) look() {
 	})
 }
 
-// query asks what is present.
+// query checks what is present.
 func (h *modelHistory) query() {
 	a := h.array()
 	h.settle(ofArray(a, true))

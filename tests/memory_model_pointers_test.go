@@ -8,7 +8,7 @@ import (
 	"github.com/vkomp/vkomp"
 )
 
-// associate makes a chunk the corresponding storage of a section, or is refused.
+// associate makes a chunk the corresponding storage of a section, unless that is refused.
 func (h *modelHistory) associate() {
 	c := h.chunk()
 	if h.deferred || c == nil {
@@ -27,7 +27,7 @@ func (h *modelHistory) associate() {
 	for _, o := range h.arrays {
 		for _, b := range o.blocks() {
 			if b.device.overlaps(at) && !(b.array == a && b.lo == lo && b.hi == hi) {
-				// Two arrays with one storage have no order that depend clauses keep.
+				// Depend clauses cannot order two arrays that share storage.
 				return
 			}
 		}
@@ -109,7 +109,7 @@ func (h *modelHistory) disassociateAt(a *modelArray, lo int) {
 	})
 }
 
-// wrongPointer uses a pointer as it must not be used.
+// wrongPointer uses a pointer in a way that is not allowed.
 func (h *modelHistory) wrongPointer() {
 	if h.deferred {
 		return
@@ -187,8 +187,8 @@ func (h *modelHistory) wrongPointer() {
 	})
 }
 
-// end takes everything off the device again, so that each count is seen: a block is
-// present until the last of its holders has left.
+// end unmaps everything from the device, which checks every count: a block is present until the
+// last construct has unmapped it.
 func (h *modelHistory) end() {
 	h.wait(true)
 	for _, a := range h.arrays {

@@ -33,7 +33,7 @@ func (h *modelHistory) alloc() {
 	}
 }
 
-// free frees memory, of which tasks may still be to come.
+// free frees memory that tasks may still use.
 func (h *modelHistory) free() {
 	if h.deferred || len(h.chunks) == 0 {
 		return
@@ -62,12 +62,11 @@ func (h *modelHistory) freeOf(c *modelChunk) {
 	})
 }
 
-// modelEnd is an end of a copy: a pointer, and what it points to.
+// modelEnd is an end of a copy: a pointer and its target.
 type modelEnd struct {
 	say   string
 	place memoryPlace
-	// array is that of the host's storage, or of a mapped pointer; chunk that of
-	// memory from Alloc.
+	// array is the array of host storage or of a mapped pointer; chunk is memory from Alloc.
 	array   *modelArray
 	mapped  *modelBlock
 	chunk   *modelChunk
@@ -81,7 +80,7 @@ func (x modelEnd) accesses(writes bool) []modelAccess {
 	return ofArray(x.array, writes)
 }
 
-// onDevice reports whether the memory is that of a Vulkan device.
+// onDevice reports whether the memory belongs to a Vulkan device.
 func (x modelEnd) onDevice() bool { return x.mapped != nil || x.chunk != nil && !x.chunk.onHost }
 
 // place draws an end of a copy.
@@ -110,7 +109,7 @@ func (h *modelHistory) place() modelEnd {
 	return modelEnd{say: a.name, place: a.place(0, len(a.host)), array: a, pointer: func() vkomp.DevicePtr { return vkomp.HostPtr(a.bytes) }}
 }
 
-// offset draws where in the end a copy begins, and size how much it copies.
+// offset draws where in the end a copy begins, size how many bytes it copies.
 func (h *modelHistory) offset(x modelEnd) int {
 	n := x.place.size()
 	if h.rarely(4, "any byte") {
@@ -156,7 +155,7 @@ func (h *modelHistory) memcpy() {
 		c.wrong = append(c.wrong, vkomp.ErrInvalidArgument)
 	case n == 0:
 	case to+n > dst.place.size() || from+n > src.place.size():
-		// Of two places in one allocation, which overlap too.
+		// Two places in one allocation, which overlap too.
 		c.wrong = append(c.wrong, vkomp.ErrInvalidPointer, vkomp.ErrInvalidArgument)
 	default:
 		d, s = dst.place.from(to, n), src.place.from(from, n)
@@ -179,7 +178,7 @@ func (h *modelHistory) memcpy() {
 	h.call(c)
 }
 
-// settled makes a call that takes no depend items after what they stand for.
+// settled makes a call without depend items after the tasks that these items stand for.
 func (h *modelHistory) settled(ctx context.Context, depend []vkomp.Depend, call func() error) error {
 	if len(depend) > 0 {
 		if err := h.e.rt.Taskwait(ctx, depend...); err != nil {
@@ -199,7 +198,7 @@ func (h *modelHistory) memset() {
 // set fills part of an end.
 func (h *modelHistory) set(x modelEnd, at int, value byte, n int) {
 	c := modelCall{say: fmt.Sprintf("memset of %d in %s at %d to %d", n, x.say, at, value), accesses: x.accesses(true)}
-	// Host storage is the initial device's.
+	// Host storage belongs to the initial device.
 	wrongDevice := h.rarely(16, "wrong device")
 	onHost := !x.onDevice()
 	if wrongDevice {
@@ -230,7 +229,7 @@ func (h *modelHistory) set(x modelEnd, at int, value byte, n int) {
 	h.call(c)
 }
 
-// rect copies a part of an array of a few dimensions.
+// rect copies a rectangular part of an array with a few dimensions.
 func (h *modelHistory) rect() {
 	dst, src := h.place(), h.place()
 	if aliased(dst, src) {
@@ -260,7 +259,7 @@ func (h *modelHistory) rect() {
 	to, from := bytesOf(r.Elem, r.Volume, r.DstOffsets, r.DstDims), bytesOf(r.Elem, r.Volume, r.SrcOffsets, r.SrcDims)
 	if n := len(to); n > 0 && len(c.wrong) == 0 {
 		if to[n-1] >= dst.place.size() || from[n-1] >= src.place.size() {
-			// It can run into the other part.
+			// It can overlap the other part.
 			c.wrong = append(c.wrong, vkomp.ErrInvalidPointer, vkomp.ErrInvalidArgument)
 		}
 		if dst.place.of == src.place.of {
@@ -288,7 +287,7 @@ func (h *modelHistory) rect() {
 	h.call(c)
 }
 
-// bytesOf lists the bytes of a part of an array, in order.
+// bytesOf returns the offsets of the bytes of a part of an array, in order.
 func bytesOf(elem int, volume, offsets, dims []int) (at []int) {
 	at = []int{0}
 	for d := range volume {

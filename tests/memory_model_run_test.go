@@ -25,13 +25,12 @@ var (
 	modelValidation = flag.Bool("model.validation", true, "model: run under validation")
 )
 
-// modelPaths are the ways between the host's storage and the device's.
+// modelPaths are the memory paths under test.
 var modelPaths = []vkomp.MemoryPath{
 	vkomp.MemoryUnified, vkomp.MemoryStaged, vkomp.MemoryNonCoherent, vkomp.MemoryImported,
 }
 
-// onPath is an option that takes a path, and leaves validation out where the flag
-// says so.
+// onPath returns an option for a path; it turns validation off if the flag says so.
 func onPath(path vkomp.MemoryPath) func(*vkomp.Options) {
 	return func(o *vkomp.Options) {
 		o.MemoryPath = path
@@ -55,7 +54,7 @@ func onModelPaths(t *testing.T, f func(t *testing.T, rt *vkomp.Runtime)) {
 	}
 }
 
-// affineUpTo is affine whose Host variant looks at n too.
+// affineUpTo is affine with a Host variant that respects n.
 var affineUpTo = vkomp.KernelSource{
 	Name:  "affine up to n",
 	SPIRV: affineModule,
@@ -69,8 +68,8 @@ var affineUpTo = vkomp.KernelSource{
 	},
 }
 
-// modelArrays are where the arrays begin, in bytes from a page's beginning: on a
-// page, inside of one, off the alignment of bindings, and across two pages.
+// modelArrays are the offsets of the arrays in bytes: at the beginning of a page, inside a page,
+// without the alignment of bindings, and across two pages.
 var modelArrays = []int{4096, 4096 + 340, 2*4096 - 20, 3*4096 + 128}
 
 func newModelEnvironment(t testing.TB, rt *vkomp.Runtime) *modelEnvironment {
@@ -92,7 +91,7 @@ func newModelEnvironment(t testing.TB, rt *vkomp.Runtime) *modelEnvironment {
 		e.pages[i] = guardByte
 	}
 	for i, at := range modelArrays {
-		// The capacity goes on: a slice of no length at the end has an address.
+		// The capacity is larger, so that an empty slice at the end has an address.
 		a := &modelArray{name: string(rune('a' + i)), bytes: e.pages[at : at+4*modelArrayWords]}
 		a.words = unsafe.Slice((*uint32)(unsafe.Pointer(&a.bytes[0])), modelArrayWords+1)[:modelArrayWords]
 		e.arrays = append(e.arrays, a)
@@ -102,7 +101,7 @@ func newModelEnvironment(t testing.TB, rt *vkomp.Runtime) *modelEnvironment {
 	if err := rt.DeclareTarget(ctx, vkomp.DeclareTarget{Enter: []vkomp.Arg{vkomp.To(declared.bytes)}}); err != nil {
 		t.Fatal(err)
 	}
-	// What the device can do.
+	// Query what the device supports.
 	p, err := e.device.Alloc(ctx, 8)
 	if err != nil {
 		t.Fatal(err)
@@ -125,8 +124,8 @@ func newModelEnvironment(t testing.TB, rt *vkomp.Runtime) *modelEnvironment {
 	return e
 }
 
-// A history of constructs has the result that it has in the model, whatever is in
-// flight; what is refused changes nothing.
+// A history of constructs has the same result as in the model, whatever is in flight; refused calls
+// change nothing.
 func TestRandomHistoriesMeanWhatTheModelSays(t *testing.T) {
 	vktest.Long(t)
 	onModelPaths(t, func(t *testing.T, rt *vkomp.Runtime) {
@@ -150,8 +149,8 @@ func TestRandomHistoriesMeanWhatTheModelSays(t *testing.T) {
 	})
 }
 
-// FuzzHistories is the same for histories that begin as the input says. What code
-// runs depends on what takes how long, so minimizing inputs is hopeless:
+// FuzzHistories does the same for histories whose beginning is given by the input. Coverage
+// depends on timing, so minimizing inputs is hopeless:
 //
 //	go test ./tests -run '^$' -fuzz FuzzHistories -fuzzminimizetime 10x
 func FuzzHistories(f *testing.F) {
@@ -163,7 +162,7 @@ func FuzzHistories(f *testing.F) {
 	}
 	rt := vktest.Open(f, onPath(path))
 	check := rapid.MakeFuzz(newModelEnvironment(f, rt).history)
-	// A history that the input does not end is ended by these.
+	// These bytes continue a history that the input does not complete.
 	var rest [96 << 10]byte
 	random := rand.NewChaCha8([32]byte{1})
 	if _, err := random.Read(rest[:]); err != nil {

@@ -10,10 +10,10 @@ import (
 
 // modelOperand is a binding of a kernel.
 type modelOperand struct {
-	// item is a map, or where an implicit pointer points.
+	// item is a map, or the target of an implicit pointer.
 	item modelMap
-	// mapped: the binding is a map; implicit: an implicit pointer; else memory of
-	// a chunk from byte at on, size bytes of it or, with a size of -1, all.
+	// mapped says that the binding is a map, implicit that it is an implicit pointer. Otherwise
+	// it is memory of a chunk from byte at: size bytes or, with a size of -1, all of it.
 	mapped, implicit bool
 	chunk            *modelChunk
 	at, size         int
@@ -43,7 +43,7 @@ func (o *modelOperand) arg() vkomp.Arg {
 	return vkomp.HasDeviceAddr[uint32](o.chunk.pointer.Add(o.at), o.size/4)
 }
 
-// bytes is how many the binding has; -1 says that it is known when the task runs.
+// bytes returns the size of the binding, -1 if it is only known when the task runs.
 func (o *modelOperand) bytes() int {
 	switch {
 	case o.mapped:
@@ -131,12 +131,12 @@ func (h *modelHistory) target() {
 		c.failing = refusesBinding(operands, items)
 	}
 	if len(c.failing) > 0 {
-		// Others would see what it maps while it is looked into.
+		// Other tasks would see its maps while they are checked.
 		for i := range c.accesses {
 			c.accesses[i].writes = true
 		}
 	}
-	// What a binding has is known when the task enters: here, if it comes next.
+	// The size of a binding is known when the task starts, which is here if it comes next.
 	n := most
 	if len(c.failing) == 0 && !empty {
 		for _, o := range operands {
@@ -182,7 +182,7 @@ func (h *modelHistory) target() {
 			m := o.item
 			m.present = false
 			if b == nil {
-				// Nothing was mapped, for a pointer that points to nothing.
+				// Nothing was mapped for a pointer without a target.
 				if m.ifPresent {
 					continue
 				}
@@ -206,8 +206,8 @@ func (c *modelCall) accessesWritten(t *modelToken) bool {
 	return slices.ContainsFunc(c.accesses, func(a modelAccess) bool { return a.token == t && a.writes })
 }
 
-// readsAlone reports whether a task may leave the order of the binding's readers
-// open: those that map absent storage have to agree about it.
+// readsAlone reports whether a task may run in any order with other readers of the binding.
+// Readers that map absent storage have to map the same section.
 func (h *modelHistory) readsAlone(o *modelOperand, items []modelMap) bool {
 	m := o.item
 	if !o.mapped || m.always || m.self || m.present || m.kind != modelTo && m.kind != modelAlloc || m.empty() {
@@ -232,9 +232,9 @@ func (h *modelHistory) readsAlone(o *modelOperand, items []modelMap) bool {
 	return false
 }
 
-// pointee returns the block that an implicit pointer will point into, nil for one
-// that the construct itself creates, and how many bytes it has from there on, -1 if
-// there is none.
+// pointee returns the block that an implicit pointer will point into, nil for one that the
+// construct itself creates, and the number of bytes from there to its end, -1 if there is no
+// block.
 func (o *modelOperand) pointee(items []modelMap) (*modelBlock, int) {
 	if b, is := o.item.find(); is == isInside {
 		return b, b.hi - o.item.lo
@@ -248,8 +248,7 @@ func (o *modelOperand) pointee(items []modelMap) (*modelBlock, int) {
 	return nil, left
 }
 
-// refusesBinding returns the errors of which a kernel that is bound to the operands
-// gets one.
+// refusesBinding returns the errors of which a kernel with these operands must get one.
 func refusesBinding(operands []*modelOperand, items []modelMap) (errs []error) {
 	for _, o := range operands {
 		var b *modelBlock
@@ -269,7 +268,7 @@ func refusesBinding(operands []*modelOperand, items []modelMap) (errs []error) {
 	return errs
 }
 
-// through writes to memory that it gets the address of.
+// through runs a kernel that writes to memory through its address.
 func (h *modelHistory) through() {
 	if !h.e.hasThrough {
 		return
@@ -325,7 +324,7 @@ type modelUse struct {
 	got   vkomp.DevicePtr
 }
 
-// targetData is a region with a body of a few steps.
+// targetData adds a region with a body of a few steps.
 func (h *modelHistory) targetData() {
 	if h.depth >= 2 {
 		return
@@ -348,7 +347,7 @@ func (h *modelHistory) targetData() {
 		h.count("use device")
 	}
 	accesses := merged(ofArrays(all))
-	if poisoned(accesses) {
+	if failedBefore(accesses) {
 		h.wait(false)
 	}
 	say := fmt.Sprint("target data ", all)
@@ -411,7 +410,7 @@ func (h *modelHistory) targetData() {
 				inside.mine = append(inside.mine, m.array)
 			}
 		}
-		// Chunks that correspond to these arrays are theirs already.
+		// Chunks that correspond to these arrays are used by the region already.
 		for _, c := range h.chunks {
 			if a := (modelAccess{&c.token, true}); slices.Contains(accesses, a) && !c.onHost {
 				inside.myChunks = append(inside.myChunks, c)
@@ -456,14 +455,14 @@ func (h *modelHistory) targetData() {
 	})
 }
 
-// adopt takes over what a body has done.
+// adopt takes over the results of a body.
 func (h *modelHistory) adopt(inside *modelHistory) {
 	h.t = inside.t
 	h.chunks, h.allocated, h.freed, h.removed = inside.chunks, inside.allocated, inside.freed, inside.removed
 	h.unreported, h.named = inside.unreported, inside.named
 }
 
-// checkUses looks at what the region's pointers point to.
+// checkUses checks the targets of the region's pointers.
 func (h *modelHistory) checkUses(ctx context.Context, say string, uses []*modelUse) {
 	for _, u := range uses {
 		switch host := vkomp.HostPtr(u.array.bytes[u.lo:u.hi]); {

@@ -9,17 +9,16 @@ import (
 	"github.com/vkomp/vkomp"
 )
 
-// The model of the device data environment: for every byte of the host's arrays
-// the block that it lies in, for every block a count and where its corresponding
-// storage is. Two blocks with one storage share it; a block whose storage is the
-// array's own shares it with the host. Constructs change the model in their
-// entirety, one after the other, as OpenMP 5.2 §5.8.3 has it.
+// The model of the device data environment. It has, for every byte of the host's arrays, the
+// block that contains it, and for every block a count and its corresponding storage. Two blocks
+// may share storage; a block whose storage is the array's own shares it with the host. Constructs
+// change the model as a whole, one after the other, as OpenMP 5.2 §5.8.3 says.
 
 // modelArrayWords is the size of an array, in words of 4 bytes.
 const modelArrayWords = 16
 
-// modelUnknown is the contents of a byte that nothing has written: whatever it is
-// will do, and so will what is computed from it.
+// modelUnknown is the value of a byte that has never been written: any value is accepted, also
+// for results computed from it.
 const modelUnknown = -1
 
 // contents is memory, a value or modelUnknown for each byte.
@@ -33,7 +32,7 @@ func unknownContents(n int) contents {
 	return c
 }
 
-// memoryPlace is a run of the bytes of a memory.
+// memoryPlace is a range of bytes in a memory.
 type memoryPlace struct {
 	of     *contents
 	lo, hi int
@@ -42,7 +41,7 @@ type memoryPlace struct {
 func (p memoryPlace) bytes() contents { return (*p.of)[p.lo:p.hi] }
 func (p memoryPlace) size() int       { return p.hi - p.lo }
 
-// from returns the part from a byte on.
+// from returns size bytes of the place, starting at byte at.
 func (p memoryPlace) from(at, size int) memoryPlace {
 	return memoryPlace{p.of, p.lo + at, p.lo + at + size}
 }
@@ -55,7 +54,7 @@ func (p memoryPlace) overlaps(o memoryPlace) bool {
 // copyFrom copies as memmove does.
 func (p memoryPlace) copyFrom(o memoryPlace) { copy(p.bytes(), o.bytes()) }
 
-// word returns the i-th word, if all of it is known.
+// word returns the i-th word, and whether all of it is known.
 func (p memoryPlace) word(i int) (v uint32, known bool) {
 	for k := range 4 {
 		b := p.bytes()[4*i+k]
@@ -76,14 +75,14 @@ func (p memoryPlace) setWord(i int, v uint32, known bool) {
 	}
 }
 
-// modelToken is what depend clauses name in place of an array or a chunk.
+// modelToken is what depend clauses name for an array or a chunk.
 type modelToken struct {
 	storage []byte
-	// writerFailed and readerFailed: tasks that the next writer follows, the former
-	// readers too, failed and no wait has said so.
+	// writerFailed and readerFailed say that tasks failed and that no wait has reported this.
+	// The next writer depends on both, the next reader only on the writer.
 	writerFailed, readerFailed bool
-	// reading is the section that all readers since the last writer have mapped
-	// where it is absent.
+	// reading is the section that all readers since the last writer have mapped where it is
+	// absent.
 	reading [2]int
 	read    bool
 }
@@ -92,7 +91,7 @@ type modelToken struct {
 type modelArray struct {
 	name string
 	host contents
-	// owner is the block that each byte lies in.
+	// owner is the block of each byte.
 	owner []*modelBlock
 	token modelToken
 
@@ -120,24 +119,23 @@ type modelBlock struct {
 	lo, hi   int
 	count    int
 	infinite bool
-	// shared: the corresponding storage is the host's own.
+	// shared says that the corresponding storage is the host's own.
 	shared bool
 	device memoryPlace
-	// chunk is what the block is associated with, or nil.
+	// chunk is the chunk that the block is associated with, or nil.
 	chunk *modelChunk
 	gone  bool
-	// pointer was MappedPtr's answer when a step asked.
+	// pointer is the result of MappedPtr, if a step has called it.
 	pointer vkomp.DevicePtr
 	asked   bool
 }
 
-// corresponding returns the storage that corresponds to bytes of the array.
+// corresponding returns the corresponding storage of bytes of the array.
 func (b *modelBlock) corresponding(lo, hi int) memoryPlace {
 	return b.device.from(lo-b.lo, hi-lo)
 }
 
-// wordsAt reports whether a kernel can bind the block's storage from byte lo of
-// the array on.
+// wordsAt reports whether a kernel can bind the block's storage, starting at byte lo of the array.
 func (b *modelBlock) wordsAt(lo int) bool {
 	if b.shared {
 		return lo%4 == 0
@@ -193,16 +191,16 @@ type modelMap struct {
 	lo, hi                          int
 	kind                            modelMapType
 	always, present, self, deleting bool
-	// ifPresent: the item counts where it is present and maps nothing.
+	// ifPresent says that the item counts where it is present and maps nothing.
 	ifPresent bool
-	// asBytes, asSection and closeBy are how the item is written.
+	// asBytes, asSection and closeBy are variants of writing the item.
 	asBytes, asSection, closeBy bool
 }
 
 func (m modelMap) size() int   { return m.hi - m.lo }
 func (m modelMap) empty() bool { return m.lo == m.hi }
 
-// counts reports whether the item counts for its block.
+// counts reports whether the item raises the count of its block.
 func (m modelMap) counts() bool { return !m.empty() || m.ifPresent }
 
 func (m modelMap) String() string {
@@ -221,7 +219,7 @@ func (m modelMap) String() string {
 	return b.String()
 }
 
-// arg returns the item as the API takes it.
+// arg returns the item as an Arg.
 func (m modelMap) arg() vkomp.Arg {
 	a := m.array
 	var arg vkomp.Arg
@@ -256,7 +254,7 @@ func modelArg[T any](m modelMap, all []T, size int) vkomp.Arg {
 	return item(all[m.lo/size : m.hi/size])
 }
 
-// presenceOf says where an item is.
+// presenceOf is the presence of an item.
 type presenceOf int
 
 const (
@@ -265,7 +263,7 @@ const (
 	isPartly
 )
 
-// find returns the block that all of an item lies in.
+// find returns the block that contains all of an item.
 func (m modelMap) find() (*modelBlock, presenceOf) {
 	if m.empty() {
 		if b := m.array.owner[m.lo]; b != nil {
@@ -293,7 +291,7 @@ func (m modelMap) encloses(o modelMap) bool {
 	return m.array == o.array && m.lo <= o.lo && o.hi <= m.hi
 }
 
-// createsBlocks returns the items that have storage to be made.
+// createsBlocks returns the items for which storage has to be created.
 func createsBlocks(items []modelMap) []modelMap {
 	var absent []modelMap
 	for _, m := range items {
@@ -304,7 +302,7 @@ func createsBlocks(items []modelMap) []modelMap {
 	return absent
 }
 
-// outermost returns the items that lie in no other, one of those that are equal.
+// outermost returns the items that no other item contains; of equal ones it returns one.
 func outermost(items []modelMap) (outer []modelMap) {
 	for i, m := range items {
 		if !slices.ContainsFunc(items, func(o modelMap) bool { return o.encloses(m) && !m.encloses(o) }) &&
@@ -315,8 +313,8 @@ func outermost(items []modelMap) (outer []modelMap) {
 	return outer
 }
 
-// refusesEntry returns the errors of which a construct that enters the items gets
-// one, none if it can. canShare says that devices can use the host's storage.
+// refusesEntry returns the errors of which a construct that enters the items must get one, none
+// if it succeeds. canShare says that devices can use the host's storage.
 func refusesEntry(items []modelMap, canShare bool) (errs []error) {
 	for _, m := range items {
 		b, is := m.find()
@@ -334,7 +332,7 @@ func refusesEntry(items []modelMap, canShare bool) (errs []error) {
 			errs = append(errs, vkomp.ErrNotShared)
 		}
 	}
-	// Those in an enclosing item share its block.
+	// Items inside an enclosing one share its block.
 	absent := outermost(createsBlocks(items))
 	for i, m := range absent {
 		for _, o := range absent[:i] {
@@ -346,8 +344,8 @@ func refusesEntry(items []modelMap, canShare bool) (errs []error) {
 	return errs
 }
 
-// enterModel carries the entry sequence of a construct out that nothing refuses.
-// It returns the block of each item, nil where there is none.
+// enterModel performs the entry sequence of a construct that succeeds. It returns the block of
+// each item, nil if there is none.
 func enterModel(items []modelMap) []*modelBlock {
 	created := make(map[*modelBlock]bool)
 	for _, m := range outermost(createsBlocks(items)) {
@@ -385,8 +383,7 @@ func enterModel(items []modelMap) []*modelBlock {
 	return blocks
 }
 
-// refusesExit returns the errors of which a construct that exits the items gets
-// one.
+// refusesExit returns the errors of which a construct that exits the items must get one.
 func refusesExit(items []modelMap) (errs []error) {
 	for _, m := range items {
 		switch _, is := m.find(); {
@@ -402,7 +399,7 @@ func refusesExit(items []modelMap) (errs []error) {
 	return errs
 }
 
-// exitModel carries the exit sequence out.
+// exitModel performs the exit sequence.
 func exitModel(items []modelMap) {
 	var left []*modelBlock
 	deleted := make(map[*modelBlock]bool)
@@ -434,7 +431,7 @@ func exitModel(items []modelMap) {
 	}
 }
 
-// remove takes the block out of the presence table.
+// remove removes the block from the presence table.
 func (b *modelBlock) remove() {
 	b.gone = true
 	for i := b.lo; i < b.hi; i++ {
@@ -442,9 +439,9 @@ func (b *modelBlock) remove() {
 	}
 }
 
-// affineModel is the kernel affine on n words.
+// affineModel performs the kernel affine on n words.
 func affineModel(src, dst memoryPlace, n int, mul, fac, add uint32) {
-	// Invocations run in any order.
+	// Invocations may run in any order.
 	mixed := src.overlaps(dst) && src.lo != dst.lo && fac != 0
 	copied := slices.Clone(src.bytes())
 	from := memoryPlace{&copied, 0, len(copied)}
@@ -456,7 +453,7 @@ func affineModel(src, dst memoryPlace, n int, mul, fac, add uint32) {
 	}
 }
 
-// matches reports whether err is one of those expected, or nil where none is.
+// matches reports whether err matches one of the expected errors, or is nil if none is expected.
 func matches(err error, want []error) bool {
 	if len(want) == 0 {
 		return err == nil

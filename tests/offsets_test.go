@@ -17,9 +17,8 @@ import (
 //go:embed testdata/bytes.spv
 var bytesModule []byte
 
-// offsetStorage is where sub-slices begin: a whole number of any alignment that a
-// device asks of bindings, and more than a page, so that storage that is used in
-// place lies on two.
+// offsetStorage returns storage for sub-slices. It is aligned for any device and larger than a
+// page, so that storage used in place lies on two pages.
 func offsetStorage(seed byte) []byte {
 	const align, size = 4096, 4096 + 512
 	all := make([]byte, size+align)
@@ -42,11 +41,11 @@ func wordsOfBytes(b []byte) []uint32 {
 
 const offsets = 256
 
-// near is how far before the middle of the storage the first sub-slice begins: they
-// lie on both sides of the boundary between two pages.
+// near is the distance of the first sub-slice from the middle of the storage: sub-slices lie on
+// both sides of a page boundary.
 const near = 4096 - 128
 
-// A sub-slice of bytes begins anywhere, on its own and inside of what is mapped.
+// A sub-slice of bytes may begin anywhere, both by itself and inside mapped storage.
 func TestByteSlicesAtEveryOffset(t *testing.T) {
 	vktest.Long(t)
 	onModelPaths(t, func(t *testing.T, rt *vkomp.Runtime) {
@@ -67,7 +66,7 @@ func TestByteSlicesAtEveryOffset(t *testing.T) {
 		succeed(t, probe)
 		run := func(t *testing.T, at int, add byte) {
 			t.Helper()
-			// The source lies elsewhere than the destination.
+			// Source and destination have different offsets.
 			from := (7 * at) % offsets
 			want := slices.Clone(dst)
 			before := slices.Clone(src)
@@ -100,8 +99,8 @@ func TestByteSlicesAtEveryOffset(t *testing.T) {
 	})
 }
 
-// Words are bound at every offset of whole words, and refused at others where they
-// lie in mapped storage; on its own any storage will do.
+// Words can be bound at every offset that is a multiple of their size. At other offsets they are
+// refused in mapped storage; by themselves they can be bound anywhere.
 func TestWordsAtEveryOffset(t *testing.T) {
 	onModelPaths(t, func(t *testing.T, rt *vkomp.Runtime) {
 		k := newAffine(t, rt)
@@ -145,7 +144,7 @@ func TestWordsAtEveryOffset(t *testing.T) {
 	})
 }
 
-// Copies, fills and updates begin and end anywhere.
+// Copies, fills and updates may begin and end anywhere.
 func TestMotionsAtEveryOffset(t *testing.T) {
 	onModelPaths(t, func(t *testing.T, rt *vkomp.Runtime) {
 		ctx, d := t.Context(), rt.DefaultDevice(t.Context())

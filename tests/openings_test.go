@@ -12,7 +12,7 @@ import (
 
 var openings = flag.Int("openings", 0, "openings: how many runtimes are opened in turn, in place of some")
 
-// A process may open runtimes, use them and close them as often as it likes.
+// A process may open, use and close any number of runtimes.
 func TestOpeningsLeaveNothing(t *testing.T) {
 	vktest.Long(t)
 	rounds := 50
@@ -38,14 +38,14 @@ func TestOpeningsLeaveNothing(t *testing.T) {
 		runtime.GC()
 		return resident(t), heldBy(t)
 	}
-	// What a driver and Go keep for themselves has come by then.
+	// By then the driver and Go have allocated what they keep.
 	early, earlyHeld := some()
 	late, lateHeld := some()
 	t.Logf("%d openings: %d MiB, %d MiB after as many again; they hold %v", rounds, early>>20, late>>20, lateHeld)
 	if grown := late - early; grown > 16<<20 {
 		t.Errorf("the process has grown by %d bytes in %d openings, to %d", grown, rounds, late)
 	}
-	// Some come and go at any time.
+	// A few resources may come and go at any time.
 	for what, n := range lateHeld {
 		if grown := n - earlyHeld[what]; grown > rounds/2 {
 			t.Errorf("the process has %d %s more than %d openings before", grown, what, rounds)
@@ -53,7 +53,7 @@ func TestOpeningsLeaveNothing(t *testing.T) {
 	}
 }
 
-// heldBy counts what the process has of the system and of Go besides memory.
+// heldBy counts the system and Go resources of the process other than memory.
 func heldBy(t *testing.T) map[string]int {
 	t.Helper()
 	held := map[string]int{"goroutines": runtime.NumGoroutine()}

@@ -16,7 +16,7 @@ import (
 
 var pauseRounds = flag.Int("pause.rounds", 0, "pause: how many rounds of work and pauses, in place of some")
 
-// resident returns the bytes of the process that are in memory.
+// resident returns the resident set size of the process in bytes.
 func resident(t *testing.T) int {
 	t.Helper()
 	statm, err := os.ReadFile("/proc/self/statm")
@@ -28,8 +28,8 @@ func resident(t *testing.T) int {
 	return pages * os.Getpagesize()
 }
 
-// Work, a soft pause, work, a hard pause, work: the results are right each time, and the
-// process does not grow. The validation layer does, with each VkDevice.
+// Work, a soft pause, work, a hard pause, work: the results are right each time, and the process
+// does not grow. Without validation, because the validation layer does grow with each VkDevice.
 func TestRoundsOfWorkAndPauses(t *testing.T) {
 	vktest.LongConcurrent(t)
 	rounds := 60
@@ -39,7 +39,7 @@ func TestRoundsOfWorkAndPauses(t *testing.T) {
 	t.Run("under validation", func(t *testing.T) { pauses(t, vktest.Open(t), rounds) })
 	t.Run("without", func(t *testing.T) {
 		rt := vktest.Open(t, quick)
-		// What a driver and Go keep for themselves has come by then.
+		// By then the driver and Go have allocated what they keep.
 		pauses(t, rt, rounds)
 		early := resident(t)
 		pauses(t, rt, rounds)
@@ -51,7 +51,7 @@ func TestRoundsOfWorkAndPauses(t *testing.T) {
 	})
 }
 
-// The order is kept on a device that comes back, over all its queues.
+// The order is kept on a device after a pause, over all its queues.
 func TestPausesThroughTheLayers(t *testing.T) {
 	vktest.Long(t)
 	many := func(o *vkomp.Options) { o.InteropQueues = -1 }

@@ -13,16 +13,16 @@ import (
 	"github.com/vkomp/vkomp/tests/vktest"
 )
 
-// execution is a program under way on a runtime.
+// execution is a run of a program on a runtime.
 type execution struct {
 	rt *vkomp.Runtime
 	k  affine
 	*state
-	// late counts the goroutines that finish what detached bodies began.
+	// late counts the goroutines that complete detached bodies.
 	late sync.WaitGroup
 }
 
-// run generates the steps in ctx's region and does what the generator does.
+// run generates the steps in ctx's region and executes the generator's own actions.
 func (e *execution) run(ctx context.Context, steps []*step) error {
 	acc := uint32(0)
 	for _, st := range steps {
@@ -41,7 +41,7 @@ func (e *execution) step(ctx context.Context, st *step, acc *uint32) error {
 	case nestStep:
 		return e.rt.Task(ctx, e.nest(st, c))
 	case groupStep:
-		// The steps have an accumulator of their own, as in the sequential run.
+		// The steps have their own accumulator, as in the sequential run.
 		return e.rt.Taskgroup(ctx, func(ctx context.Context) error { return e.run(ctx, st.steps) })
 	case regionStep:
 		mapped := e.arrays[mappedArray]
@@ -86,7 +86,7 @@ func (e *execution) host(ctx context.Context, st *step, c uint32) error {
 	task.Detach = &event
 	switch {
 	case st.detach == 1 && !st.undeferred:
-		// Fulfilled by the generator, whether the body has run or not.
+		// The generator fulfills the event, before or after the body has run.
 		if err := e.rt.Task(ctx, task); err != nil {
 			return err
 		}
@@ -171,14 +171,14 @@ func (s *state) difference(want *state) string {
 	return ""
 }
 
-// A program mixes tasks of all kinds; its result depends neither on the number of
-// threads nor on where target tasks run.
+// A program mixes tasks of all kinds. Its result depends neither on the number of threads nor on
+// where target tasks run.
 func TestRandomProgramsHaveOneResult(t *testing.T) {
 	vktest.LongConcurrent(t)
 	variants := []struct {
 		name    string
 		options []func(*vkomp.Options)
-		// every n-th seed runs here, those with seed%every == rest.
+		// Of all seeds, those with seed%every == rest run here.
 		every, rest uint64
 	}{
 		{"1 thread", []func(*vkomp.Options){environment("OMP_NUM_THREADS", "1", "OMP_MAX_TASK_PRIORITY", "3")}, 1, 0},

@@ -7,25 +7,24 @@ import (
 	"github.com/vkomp/vkomp"
 )
 
-// A program is a random tree of constructs on a few arrays of numbers. Run one
-// step after the other it has one result; the depend clauses are such that run
-// in parallel it has to have the same. Tasks that may run in any order do what
-// commutes: mutexinoutset tasks add, inoutset tasks add atomically on the host,
-// and on the device have a tile of their own.
+// A program is a random tree of constructs on a few arrays of numbers. Executed sequentially it
+// has one result, and its depend clauses are such that it must have the same result when it runs
+// in parallel. Tasks that may run in any order perform commutative operations: mutexinoutset
+// tasks add; inoutset tasks add atomically on the host, and use separate tiles on the device.
 
 const (
 	programArrays = 3
-	// mappedArray is the one that data regions map.
+	// mappedArray is the array that data regions map.
 	mappedArray = programArrays - 1
 	tiles       = 6
-	// tile is in elements: 256 bytes, so that each can be bound.
+	// tile is a number of elements: 256 bytes, so that each tile can be bound.
 	tile = 64
 )
 
 // area is some tiles of an array.
 type area struct{ array, lo, hi int }
 
-// item is a depend item on an area; an all-memory kind has none.
+// item is a depend item for an area; all-memory kinds have no area.
 type item struct {
 	kind vkomp.DependKind
 	area
@@ -41,11 +40,11 @@ const (
 	// regionStep is a target data region on the whole of mappedArray.
 	regionStep
 	groupStep
-	// waitStep and waitOnStep are taskwaits, after which the generator itself uses
-	// the storage.
+	// waitStep and waitOnStep are taskwaits, after which the generator itself uses the
+	// storage.
 	waitStep
 	waitOnStep
-	// joinStep is two tasks that only a join orders.
+	// joinStep is two tasks that are ordered only by a join.
 	joinStep
 )
 
@@ -59,35 +58,35 @@ type step struct {
 	undeferred, final, mergeable bool
 	transparent                  vkomp.Transparency
 	priority                     int
-	// detach is 0, or says when the event is fulfilled.
+	// detach, if not 0, says when the event is fulfilled.
 	detach int
-	// areas are those that an all-memory task, a wait or a nest may use.
+	// areas are what an all-memory task, a wait or a nest may use.
 	areas []area
-	// dst and src are what a target task writes and reads; src may be dst.
+	// dst and src are what a target task writes and reads; they may be the same.
 	dst, src       area
 	mul, fac       uint32
 	onHost, derive bool
-	// private numbers the storage that a joinStep has to itself.
+	// private is the number of the storage that only this joinStep uses.
 	private int
 	// byTarget says which of a joinStep's tasks are target tasks.
 	byTarget [2]bool
 }
 
-// generator makes the steps of one region.
+// generator generates the steps of one region.
 type generator struct {
 	random *rand.Rand
 	areas  []area
-	// taken are the tiles that an inoutset target task has had.
+	// taken are the tiles that inoutset target tasks have used.
 	taken map[area]bool
-	// lingering: a taskwait does not wait for all who use the storage, such as
-	// children of transparent children.
+	// lingering says that a taskwait does not wait for all tasks that use the storage, for
+	// example not for children of transparent children.
 	lingering bool
-	// inRegion: only target tasks, and those on mappedArray.
+	// inRegion restricts the steps to target tasks, and to those on mappedArray.
 	inRegion bool
 	final    bool
 	depth    int
 	privates *int
-	// kinds counts what was made, for the test that all of it is.
+	// made counts the kinds of steps, for the test that checks that all occur.
 	made map[string]int
 }
 
@@ -175,7 +174,7 @@ func (g *generator) step() *step {
 	case p < 88:
 		s.kind = waitStep
 		if g.lingering {
-			// Others still use the storage.
+			// Other tasks may still use the storage.
 			s.areas = nil
 		}
 		g.made["taskwait"]++
@@ -193,7 +192,7 @@ func (g *generator) step() *step {
 	return s
 }
 
-// nest makes a task with children, which use what it has for itself.
+// nest generates a task with children, which use the task's own storage.
 func (g *generator) nest(s *step) {
 	s.kind = nestStep
 	inner := *g
@@ -201,8 +200,8 @@ func (g *generator) nest(s *step) {
 	inner.lingering = false
 	switch {
 	case g.chance(20):
-		// Undeferred and transparent: its children are ordered among all siblings,
-		// which go on while it waits for its children.
+		// Undeferred and transparent: its children are ordered among all siblings, which
+		// continue while it waits for its children.
 		s.undeferred, s.transparent = true, vkomp.ImpEx
 		g.lingering, inner.lingering = true, true
 		g.made["window"]++
@@ -232,13 +231,13 @@ func (g *generator) nest(s *step) {
 	s.areas = inner.areas
 	s.steps = inner.steps(1 + g.random.IntN(5))
 	if inner.lingering {
-		// A merged task's children are the generator's own.
+		// The children of a merged task are children of the generator.
 		g.lingering = g.lingering || s.mergeable
 	}
 }
 
-// target makes a target task: it uses one tile of its depend item, and in a data
-// region all of it.
+// target generates a target task: it uses one tile of its depend item, in a data region the whole
+// item.
 func (g *generator) target(s *step) {
 	s.kind, s.mul = targetStep, 3
 	s.undeferred = g.chance(15)
@@ -286,7 +285,7 @@ func (g *generator) target(s *step) {
 	g.made["target "+out.kind.String()]++
 }
 
-// state is what a program works on.
+// state is the data of a program.
 type state struct {
 	arrays  [programArrays][]uint32
 	private [][]uint32
@@ -310,7 +309,7 @@ func newState(privates int) *state {
 
 func (s *state) slice(a area) []uint32 { return s.arrays[a.array][a.lo*tile : a.hi*tile] }
 
-// depend returns the items as the API takes them.
+// depend converts the items to those of the API.
 func (s *state) depend(items []item) []vkomp.Depend {
 	var depend []vkomp.Depend
 	for _, i := range items {
@@ -331,7 +330,7 @@ func (s *state) sum(a area) uint32 {
 	return sum
 }
 
-// scramble changes an area in a way that commutes with nothing.
+// scramble changes an area with an operation that does not commute with others.
 func (s *state) scramble(a area, c uint32) {
 	slice := s.slice(a)
 	for i := range slice {
@@ -339,7 +338,7 @@ func (s *state) scramble(a area, c uint32) {
 	}
 }
 
-// read returns what a host task makes of the storage that it reads.
+// read returns a value computed from the storage that a host task reads.
 func (s *state) read(items []item, c uint32) uint32 {
 	for _, i := range items {
 		if i.kind == vkomp.DependIn {
@@ -349,7 +348,7 @@ func (s *state) read(items []item, c uint32) uint32 {
 	return c
 }
 
-// write does the rest of a host task.
+// write performs the writes of a host task.
 func (s *state) write(st *step, c uint32) {
 	for _, i := range st.items {
 		switch i.kind {
@@ -362,7 +361,7 @@ func (s *state) write(st *step, c uint32) {
 			}
 		case vkomp.DependInOutSet:
 			for t := i.lo; t < i.hi; t++ {
-				// Odd tiles are for target tasks.
+				// Odd tiles belong to target tasks.
 				if t%2 == 1 {
 					continue
 				}
@@ -379,7 +378,7 @@ func (s *state) write(st *step, c uint32) {
 	}
 }
 
-// run carries a program out, one step after the other.
+// run executes a program sequentially.
 func (s *state) run(steps []*step) {
 	acc := uint32(0)
 	for _, st := range steps {
@@ -407,8 +406,8 @@ func (s *state) run(steps []*step) {
 	}
 }
 
-// after does what the generator does after a taskwait with depend, and returns
-// its new accumulator.
+// after executes the generator's actions after a taskwait with depend, and returns its new
+// accumulator.
 func (s *state) after(st *step, acc uint32) uint32 {
 	i := st.items[0]
 	if i.kind == vkomp.DependIn {

@@ -13,8 +13,8 @@ import (
 	"github.com/vkomp/vkomp/tests/vktest"
 )
 
-// grid is a graph of target tasks, as long as it is wide: each adds its neighbours of
-// the step before, two of them, modulo 2^32.
+// grid runs a graph of target tasks in which each point adds two neighbours of the previous step
+// to itself, modulo 2^32.
 func grid(t *testing.T, rt *vkomp.Runtime, width, steps int) (got, want []uint32) {
 	t.Helper()
 	k := newCompiledAffine(t, rt)
@@ -77,16 +77,16 @@ func grid(t *testing.T, rt *vkomp.Runtime, width, steps int) (got, want []uint32
 	return got, want
 }
 
-// What follows a command of another queue follows it on the device: while the graph is
-// made, its goroutine waits for nothing, however many edges lead from queue to queue.
+// Dependences between queues are kept by the device: while the graph is generated, the goroutine
+// waits for nothing, however many edges lead from one queue to another.
 func TestEdgesBetweenQueuesMakeNoHostWait(t *testing.T) {
 	vktest.Long(t)
 	vktest.Layers(t, "record", "manyqueue")
 	log := filepath.Join(t.TempDir(), "log")
 	t.Setenv("VKOMP_RECORD", log)
-	// Long enough that little of the graph is over before the rest of it is made.
+	// Long enough that little of the graph has completed before all of it is generated.
 	t.Setenv("VKOMP_MANYQUEUE_DELAY_US", "20000")
-	// All calls that this goroutine makes are on one thread, and no others.
+	// This goroutine makes all its calls on one thread, on which no other goroutine runs.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	rt, err := vkomp.Open(vkomp.Options{Placement: vkomp.PlaceRandom, PlacementSeed: 1, InteropQueues: -1, MemoryPath: vkomp.MemoryNonCoherent})
@@ -118,7 +118,7 @@ func TestEdgesBetweenQueuesMakeNoHostWait(t *testing.T) {
 	keptOrder(t, log)
 }
 
-// keptOrder checks what was recorded.
+// keptOrder checks the recorded log.
 func keptOrder(t *testing.T, log string) {
 	t.Helper()
 	f, err := os.Open(log)
@@ -135,9 +135,8 @@ func keptOrder(t *testing.T, log string) {
 	}
 }
 
-// waitsOfFirstThread counts the waits of queues in what the first thread of a log
-// submitted, and how often that thread waited itself between the first of them and the
-// last.
+// waitsOfFirstThread counts the queue waits in submissions of a log's first thread, and how often
+// that thread itself waited between the first and the last of these submissions.
 func waitsOfFirstThread(t *testing.T, log string) (waits, between int) {
 	t.Helper()
 	f, err := os.Open(log)

@@ -13,8 +13,8 @@ import (
 	"github.com/vkomp/vkomp/tests/vktest"
 )
 
-// The reader's first program, taken out of the README with its shader and its
-// commands, in a module of its own beside the repository.
+// The first program in the README, with its shader and its commands, runs in a module of its own
+// beside the repository.
 func TestProgramInReadmeRuns(t *testing.T) {
 	vktest.Long(t)
 	readme, err := os.ReadFile("../README.md")
@@ -70,7 +70,7 @@ func TestProgramInReadmeRuns(t *testing.T) {
 	}
 }
 
-// fenced returns the one code block of a language.
+// fenced returns the only code block in a language.
 func fenced(t *testing.T, text, language string) string {
 	t.Helper()
 	blocks := strings.Split(text, "```"+language+"\n")
@@ -84,7 +84,7 @@ func fenced(t *testing.T, text, language string) string {
 	return block
 }
 
-// wantedOutput returns what the README says go run prints.
+// wantedOutput returns the output of go run that the README shows.
 func wantedOutput(t *testing.T, commands string) string {
 	t.Helper()
 	_, comment, found := strings.Cut(commands, "go run .")

@@ -12,7 +12,8 @@ import (
 	"github.com/vkomp/vkomp/tests/vktest"
 )
 
-// withForeignBuffer has a test use an object, foreign code and a buffer that this made.
+// withForeignBuffer runs a test with an interop object, foreign code, and a buffer that the code
+// has created.
 func withForeignBuffer(t *testing.T, rt *vkomp.Runtime, words int, test func(o interop.Object, d vkomp.Device, b vkomp.ForeignBuffer, p vkomp.DevicePtr)) {
 	t.Helper()
 	ctx := t.Context()
@@ -35,8 +36,8 @@ func withForeignBuffer(t *testing.T, rt *vkomp.Runtime, words int, test func(o i
 	}
 }
 
-// A buffer of somebody else's is used by kernels as a device pointer and as storage that
-// host storage is associated with, and in copies, on queues of its family alone.
+// A foreign buffer can be used by kernels as a device pointer and as associated storage, and in
+// copies, on queues of its family only.
 func TestForeignBufferIsUsedInPlace(t *testing.T) {
 	vktest.Long(t)
 	for _, c := range []struct {
@@ -63,7 +64,7 @@ func TestForeignBufferIsUsedInPlace(t *testing.T) {
 				succeed(t, rt.Memcpy(ctx, p, vkomp.HostPtr(x), 4*n))
 				add := k.on(other, other, 1, 0, 2, vkomp.InOut(other))
 				for i := range 10 {
-					// Kernels on other memory go anywhere.
+					// Kernels that use other memory run on any queue.
 					offload(t, rt, add)
 					onPointer := k.on(x, x, 1, 0, 5, vkomp.InOut(x))
 					onPointer.Args[0], onPointer.Args[1] = vkomp.IsDevicePtr(p), vkomp.IsDevicePtr(p)
@@ -99,7 +100,7 @@ func TestForeignBufferIsUsedInPlace(t *testing.T) {
 	}
 }
 
-// What foreign code writes to its own buffer tasks read, in order.
+// Tasks read what foreign code writes to its own buffer, in order.
 func TestForeignBufferWrittenByForeignCode(t *testing.T) {
 	rt := vktest.Open(t)
 	k := newAffine(t, rt)

@@ -8,16 +8,15 @@ import (
 
 const module = "github.com/vkomp/vkomp"
 
-// room is a folder of the module, with all folders below it that are no rooms
-// themselves, and what its files may import of the module. A room may always
-// import itself.
+// room is a folder of the module, including folders below it that are not rooms themselves, with
+// the packages that its files may import. A room may always import itself.
 type room struct {
-	// imports names rooms; the root is ".".
+	// imports lists rooms; the root is ".".
 	imports []string
-	// thirdParty lists import path prefixes; nil forbids all, nil files of the
-	// program's edge (samples, tests) use free instead.
+	// thirdParty lists prefixes of import paths; nil forbids all imports from other modules.
+	// Samples and tests use free instead.
 	thirdParty []string
-	// free lifts the limit on imports, of ours and of others.
+	// free allows all imports.
 	free bool
 	// cgo allows C, as import "C" and as source files.
 	cgo bool
@@ -25,8 +24,7 @@ type room struct {
 
 const xsync = "golang.org/x/sync"
 
-// rooms is the project's layout. Some rooms are yet to be built; their rule
-// stands already.
+// rooms is the layout of the project.
 var rooms = map[string]room{
 	"timeline": {},
 	"traits":   {},
@@ -37,9 +35,9 @@ var rooms = map[string]room{
 	"internal/lockrank": {},
 	// Whether tests have the runtime check its own state.
 	"internal/invariants": {},
-	// How pictures of task graphs are laid out.
+	// Layout of pictures of task graphs.
 	"internal/layered": {},
-	// The exporters are a tool like others: they know of the runtime what ompt tells.
+	// The exporters are tools like others: they see of the runtime only what ompt reports.
 	"ompt/trace": {imports: []string{"ompt", "internal/layered"}},
 	"vk":         {imports: []string{"timeline"}, thirdParty: []string{xsync, vulkanGo}, cgo: true},
 	"sched":      {imports: []string{"internal/lockrank", "timeline", "tasks", "memory", "ompt", "vk", "sched/construct", "sched/order", "sched/protect", "sched/internal/mutant"}, thirdParty: []string{xsync}},
@@ -60,28 +58,27 @@ var rooms = map[string]room{
 	"tests":        {free: true},
 	"tests/layers": {free: true, cgo: true},
 	"tests/vktest": {free: true},
-	// The check of traces is for the tests of those who write some.
+	// The check of traces is for tests of packages that write traces.
 	"tests/tracecheck": {},
-	// Vulkan code of somebody else's: it knows vkomp by its interop objects.
+	// Foreign Vulkan code: it knows vkomp only by its interop objects.
 	"tests/foreign": {imports: []string{"interop", "vk"}, cgo: true},
 }
 
 const vulkanGo = "github.com/vulkan-go/vulkan"
 
-// onlyIn says who may import what even rooms without limit may not.
+// onlyIn lists who may import packages that even free rooms may not.
 var onlyIn = map[string][]string{
 	vulkanGo: {"vk"},
 	".":      {"cmd", "shaders", "tests", "tests/layers", "interop/vgpu", "tests/vktest"},
 	"cmd":    {},
 	"tests":  {},
-	// The runtime has no exporters in it.
+	// The runtime does not contain the exporters.
 	"ompt/trace": {"cmd", "tests"},
 }
 
-// testImports lists what test files of a room may import of ours as well, "*"
-// those of every room. A test in a package of its own sees a room from outside,
-// as its users do: the root's examples run the shipped kernels. Shaders' tests
-// compare sources with what reflection finds in the modules.
+// testImports lists what test files of a room may import in addition; "*" stands for every room.
+// A test in a package of its own uses a room from outside: the root's examples run the kernels of
+// package shaders, whose tests compare shader sources with the reflected modules.
 var testImports = map[string][]string{
 	"*":       {"tests/vktest"},
 	"sched":   {"sched/host"},
@@ -91,13 +88,13 @@ var testImports = map[string][]string{
 	"ompt/trace": {".", "shaders", "tests/tracecheck"},
 }
 
-// testLibraries is what test files of every room may import of others.
+// testLibraries lists modules that test files of every room may import.
 var testLibraries = []string{
 	"github.com/cockroachdb/datadriven", "github.com/google/go-cmp", "github.com/rogpeppe/go-internal",
 	"go.uber.org/goleak", "pgregory.net/rapid",
 }
 
-// sourceFile is what the rules need to know of one file.
+// sourceFile is what the rules need to know about a file.
 type sourceFile struct {
 	path    string // from the module's root, with slashes
 	test    bool
@@ -106,8 +103,8 @@ type sourceFile struct {
 	c bool
 }
 
-// roomOf returns the room that holds a folder or package of the module: the
-// longest prefix wins; "" where no room does.
+// roomOf returns the room of a folder or package of the module, which is the longest matching
+// prefix; "" if there is none.
 func roomOf(folder string) string {
 	if folder == "." || folder == "" {
 		return "."
@@ -120,7 +117,7 @@ func roomOf(folder string) string {
 	return ""
 }
 
-// parent returns the folder that holds a folder or file, "." for the root.
+// parent returns the folder that contains a folder or file, "." for the root.
 func parent(path string) string {
 	if i := strings.LastIndexByte(path, '/'); i >= 0 {
 		return path[:i]
@@ -128,8 +125,8 @@ func parent(path string) string {
 	return "."
 }
 
-// breaches lists every import and every piece of C that the layout forbids, in
-// order of the files.
+// breaches returns every import and every piece of C code that the layout forbids, in the order
+// of the files.
 func breaches(files []sourceFile) []string {
 	var found []string
 	for _, file := range files {
@@ -154,7 +151,7 @@ func breaches(files []sourceFile) []string {
 	return found
 }
 
-// forbidden says why a file of a room may not import path, "" when it may.
+// forbidden returns why a file of a room may not import path, "" if it may.
 func forbidden(name string, rule room, test bool, path string) string {
 	switch {
 	case path == "C":
@@ -168,7 +165,7 @@ func forbidden(name string, rule room, test bool, path string) string {
 		if to == "" {
 			return fmt.Sprintf("imports %s, which lies in no room of the layout", path)
 		}
-		// A package's own outside tests import it.
+		// External tests import their own package.
 		if to == name {
 			return ""
 		}

@@ -15,8 +15,8 @@ import (
 //go:embed testdata/affine.spv
 var affineModule []byte
 
-// affineSource is dst = mul·dst + fac·src + add, element by element: two runs of
-// it in the wrong order leave a wrong result.
+// affineSource computes dst = mul·dst + fac·src + add element by element. Two runs in the wrong
+// order give a wrong result.
 var affineSource = vkomp.KernelSource{
 	Name:  "affine",
 	SPIRV: affineModule,
@@ -42,8 +42,8 @@ func newAffine(t testing.TB, rt *vkomp.Runtime) affine {
 	return affine{k}
 }
 
-// newCompiledAffine is newAffine for tests of what the device orders: a deferred task that
-// needs a pipeline which is still being compiled is held by the host.
+// newCompiledAffine is newAffine for tests of what the device orders. Without it the host would
+// hold a deferred task until its pipeline is compiled.
 func newCompiledAffine(t testing.TB, rt *vkomp.Runtime) affine {
 	t.Helper()
 	k := newAffine(t, rt)
@@ -69,8 +69,7 @@ func (k affine) on(dst, src []uint32, mul, fac, add uint32, depend ...vkomp.Depe
 	}
 }
 
-// set returns a deferred region that fills dst with v, and add one that adds v
-// to dst.
+// set returns a deferred region that fills dst with v, add one that adds v to dst.
 func (k affine) set(dst []uint32, v uint32, depend ...vkomp.Depend) vkomp.Target {
 	return k.on(dst, dst, 0, 0, v, depend...)
 }
@@ -79,8 +78,8 @@ func (k affine) add(dst []uint32, v uint32, depend ...vkomp.Depend) vkomp.Target
 	return k.on(dst, dst, 1, 0, v, depend...)
 }
 
-// environment returns an option that sets variables, given as name and value in
-// turn, and leaves all others out.
+// environment returns an option that sets variables, given as pairs of name and value, and no
+// others.
 func environment(pairs ...string) func(*vkomp.Options) {
 	return func(o *vkomp.Options) {
 		before := o.LookupEnv
@@ -98,11 +97,11 @@ func environment(pairs ...string) func(*vkomp.Options) {
 	}
 }
 
-// places are those of the runtimes of taskModes: with one body held open there
-// is one place left, on which ready tasks run in the order of their making.
+// places is the number of places in the runtimes of taskModes: while one body is blocked there is
+// one place left, on which ready tasks run in the order of their generation.
 const places = "2"
 
-// taskModes are the ways in which target tasks can be carried out.
+// taskModes are the ways in which target tasks can run.
 var taskModes = []struct {
 	name    string
 	options []func(*vkomp.Options)
@@ -121,13 +120,13 @@ func inTaskModes(t *testing.T, f func(t *testing.T, rt *vkomp.Runtime)) {
 	}
 }
 
-// openHost returns a runtime that has host tasks alone.
+// openHost returns a runtime without non-host devices.
 func openHost(t testing.TB, pairs ...string) *vkomp.Runtime {
 	t.Helper()
 	return vktest.Open(t, vktest.Host, environment(pairs...))
 }
 
-// generate makes a host task.
+// generate generates a host task.
 func generate(t testing.TB, rt *vkomp.Runtime, task vkomp.Task) {
 	t.Helper()
 	if err := rt.Task(context.Background(), task); err != nil {
@@ -135,7 +134,7 @@ func generate(t testing.TB, rt *vkomp.Runtime, task vkomp.Task) {
 	}
 }
 
-// offload makes a target task.
+// offload generates a target task.
 func offload(t testing.TB, rt *vkomp.Runtime, target vkomp.Target) {
 	t.Helper()
 	if err := rt.Target(context.Background(), target); err != nil {
@@ -150,14 +149,14 @@ func wait(t testing.TB, rt *vkomp.Runtime, depend ...vkomp.Depend) {
 	}
 }
 
-// body returns a task's body that calls f.
+// body returns a task body that calls f.
 func body(f func()) func(context.Context) error {
 	return func(context.Context) error { f(); return nil }
 }
 
-// letReadyRun returns when every task that was ready before has run, on a runtime
-// with one place left: tasks of one priority start in the order in which they
-// became ready.
+// letReadyRun returns when every task that was ready at the call has run. It is for a runtime
+// with one free place, on which tasks of equal priority start in the order in which they became
+// ready.
 func letReadyRun(t testing.TB, rt *vkomp.Runtime) {
 	t.Helper()
 	ran := make(chan struct{})
@@ -165,7 +164,7 @@ func letReadyRun(t testing.TB, rt *vkomp.Runtime) {
 	<-ran
 }
 
-// awaitState returns when a task with that label is in the graph in that state.
+// awaitState waits until a task with that label is in the graph in that state.
 func awaitState(rt *vkomp.Runtime, label string, state vkomp.GraphState) {
 	for {
 		for _, task := range rt.Graph().Tasks {
@@ -177,7 +176,7 @@ func awaitState(rt *vkomp.Runtime, label string, state vkomp.GraphState) {
 	}
 }
 
-// checkAll holds every element of s against want.
+// checkAll compares every element of s with want.
 func checkAll(t testing.TB, name string, s []uint32, want uint32) {
 	t.Helper()
 	for i, v := range s {
@@ -188,14 +187,14 @@ func checkAll(t testing.TB, name string, s []uint32, want uint32) {
 	}
 }
 
-// order is a list of what has happened, to be compared with what was to be.
+// order records events, to be compared with the expected ones.
 type order struct{ events chan string }
 
 func newOrder(n int) order { return order{make(chan string, n)} }
 
 func (o order) add(event string) { o.events <- event }
 
-// so returns the events up to now.
+// so returns the events so far.
 func (o order) so() []string {
 	var events []string
 	for len(o.events) > 0 {

@@ -86,9 +86,9 @@ func demoInBands(t *testing.T, cut []shaders.Tile, args ...string) outcome {
 	return demo(t, args...)
 }
 
-// watch is a log handler that fails the test on warnings and errors. It ignores the warning that the
-// device is a software driver, the loader's messages about layers named in the environment, and
-// messages of the validation layer about itself.
+// watch is a log handler that fails the test on warnings and errors. It ignores the warning that
+// the device is a software driver, the loader's messages about layers named in the environment,
+// and messages of the validation layer about itself.
 type watch struct{ t *testing.T }
 
 func (w watch) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelWarn }

@@ -105,8 +105,8 @@ func (p *pattern) row(step int) span {
 	return span{0, p.width - 1}
 }
 
-// inputs appends the points of step-1 on which a point depends, as ascending spans that do not touch.
-// Step 0 has none.
+// inputs appends the points of step-1 on which a point depends, as ascending spans that do not
+// touch. Step 0 has none.
 func (p *pattern) inputs(step, point int, to []span) []span {
 	if step == 0 {
 		return to

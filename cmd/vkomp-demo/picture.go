@@ -22,9 +22,9 @@ import (
 //go:embed data/astronaut.png
 var astronaut []byte
 
-// The header of a file may claim any size, and a small file can hold a large picture, so the memory is
-// limited. A pixel takes pixelBytes: in the decoded picture, in the filter's images, and in their
-// storage on a device that shares the host's memory.
+// The header of a file may claim any size, and a small file can hold a large picture, so the
+// memory is limited. A pixel takes pixelBytes: in the decoded picture, in the filter's images,
+// and in their storage on a device that shares the host's memory.
 const (
 	pixelBytes       = 64
 	mostPictureBytes = 2 << 30
@@ -97,8 +97,8 @@ func (p *picture) encodePNG(w io.Writer) error {
 	return png.Encode(w, straight)
 }
 
-// checkOutput returns an error if the path of a result has none of the extensions or if its directory
-// does not exist, so that this is known before the work is done.
+// checkOutput returns an error if the path of a result has none of the extensions or if its
+// directory does not exist, so that this is known before the work is done.
 func checkOutput(flag, path string, extensions ...string) error {
 	if !slices.Contains(extensions, strings.ToLower(filepath.Ext(path))) {
 		return fmt.Errorf("-%s %s: the extension must be %s", flag, path, strings.Join(extensions, " or "))
@@ -113,8 +113,8 @@ func checkOutput(flag, path string, extensions ...string) error {
 	return nil
 }
 
-// writeFile writes a file with encode. If the file cannot be written completely, it does not appear,
-// and an earlier file with that name is kept.
+// writeFile writes a file with encode. If the file cannot be written completely, it does not
+// appear, and an earlier file with that name is kept.
 func writeFile(path string, encode func(io.Writer) error) (err error) {
 	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {

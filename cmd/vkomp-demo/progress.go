@@ -14,8 +14,8 @@ import (
 	"github.com/vkomp/vkomp"
 )
 
-// progress shows the progress of a sample on a terminal once it has run for a second. A nil progress
-// shows nothing.
+// progress shows the progress of a sample on a terminal once it has run for a second. A nil
+// progress shows nothing.
 type progress struct {
 	w       io.Writer
 	stopped chan struct{}
@@ -30,8 +30,8 @@ type progress struct {
 	bar   *progressbar.ProgressBar // nil while nothing is shown
 }
 
-// patience is how long a sample runs before the bar appears; refresh is the interval between updates
-// of the bar.
+// patience is how long a sample runs before the bar appears; refresh is the interval between
+// updates of the bar.
 const (
 	patience = time.Second
 	refresh  = 100 * time.Millisecond

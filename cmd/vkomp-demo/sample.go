@@ -112,8 +112,8 @@ func withoutTime(groups []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// namesInitialDevice reports whether a selector asks for the initial device. Number 0 does not, even
-// though it is the initial device's if there is no Vulkan device.
+// namesInitialDevice reports whether a selector asks for the initial device. Number 0 does not,
+// even though it is the initial device's if there is no Vulkan device.
 func namesInitialDevice(rt *vkomp.Runtime, selector string) bool {
 	switch strings.ToLower(selector) {
 	case "-1", "host", "initial":
@@ -123,8 +123,8 @@ func namesInitialDevice(rt *vkomp.Runtime, selector string) bool {
 	return n > 0 && strings.TrimSpace(selector) == strconv.Itoa(n)
 }
 
-// listsInitialDevice reports whether OMP_DEFAULT_DEVICE is more than a number and selects the initial
-// device: such a list says itself what to choose if devices are missing.
+// listsInitialDevice reports whether OMP_DEFAULT_DEVICE is more than a number and selects the
+// initial device: such a list says itself what to choose if devices are missing.
 func listsInitialDevice(chosen vkomp.Device, selector string) bool {
 	list, err := traits.ParseDefault(selector)
 	if err != nil {
@@ -142,7 +142,8 @@ func environmentSays(variable, value string) bool {
 	return strings.EqualFold(strings.TrimSpace(os.Getenv(variable)), value)
 }
 
-// checkFallback returns an error if regions ran on the initial device although nobody asked for that.
+// checkFallback returns an error if regions ran on the initial device although nobody asked for
+// that.
 func (s *session) checkFallback(stats vkomp.Stats) error {
 	switch {
 	case s.hostWanted:

@@ -56,8 +56,8 @@ func (c *saxpyCommand) Run(sh *shell) error {
 	})
 }
 
-// saxpyInput returns element i of x and y: small integers, so that 2x + y is exact in float32 however
-// the device rounds.
+// saxpyInput returns element i of x and y: small integers, so that 2x + y is exact in float32
+// however the device rounds.
 func saxpyInput(i int) (x, y float32) { return float32(i % 1021), float32(i % 509) }
 
 // checkSaxpy compares element i of y with integer arithmetic.
@@ -84,8 +84,8 @@ func (s *session) inPieces(what string, n int, f func(i int) error) error {
 	return nil
 }
 
-// saxpy adds 2x to y, with a task for each part of the slices. The parts are independent, so no task
-// waits for another.
+// saxpy adds 2x to y, with a task for each part of the slices. The parts are independent, so no
+// task waits for another.
 func saxpy(ctx context.Context, s *session, x, y []float32) error {
 	kernel, err := s.rt.NewKernel(shaders.Saxpy)
 	if err != nil {

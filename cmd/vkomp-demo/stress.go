@@ -206,8 +206,8 @@ func (s *stress) newGraph(p pattern) *stressGraph {
 	return &stressGraph{pattern: p, number: s.graphs, kind: s.kind, mixed: s.flags.Mix != "", clauses: s.clauses, fault: s.fault}
 }
 
-// runGraph runs a graph on the seed's runtime and counts it. Violations of the graph are printed; the
-// error is one of the command.
+// runGraph runs a graph on the seed's runtime and counts it. Violations of the graph are printed;
+// the error is one of the command.
 func (s *stress) runGraph(g *stressGraph, progress func(tasks int)) error {
 	if err := s.open(g.seed, g.elements()); err != nil {
 		return err

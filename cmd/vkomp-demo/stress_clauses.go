@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// clauseWriter writes the depend clauses of every kernel's task, in the order of creation, for the
-// order checker in tests/order:
+// clauseWriter writes the depend clauses of every kernel's task, in the order of creation, for
+// the order checker in tests/order:
 //
 //	graph 1
 //	task 0 2 out=2
@@ -15,9 +15,9 @@ import (
 //
 //	task 1 1 host in=1 out=9
 //
-// A task is identified by its step and point, a graph by its number; these are the first push constants
-// of the task's kernel. A task without a kernel is marked host. Keys are numbers of slots. A nil writer
-// writes nothing.
+// A task is identified by its step and point, a graph by its number; these are the first push
+// constants of the task's kernel. A task without a kernel is marked host. Keys are numbers of
+// slots. A nil writer writes nothing.
 type clauseWriter struct {
 	w    *bufio.Writer
 	line []byte
@@ -35,8 +35,8 @@ func (c *clauseWriter) graph(number uint32) {
 	_, _ = c.w.Write(append(c.line, '\n'))
 }
 
-// task writes a task that reads and writes the objects with those keys; a negative out means that it
-// writes none.
+// task writes a task that reads and writes the objects with those keys; a negative out means that
+// it writes none.
 func (c *clauseWriter) task(step, point int, host bool, in []int, out int) {
 	if c == nil {
 		return

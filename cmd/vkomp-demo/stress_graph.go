@@ -114,7 +114,8 @@ type stressFindings struct {
 	first []string
 }
 
-// findingsShown is the largest number of described violations of a graph, findingsEach that of a slot.
+// findingsShown is the largest number of described violations of a graph, findingsEach that of a
+// slot.
 const findingsShown, findingsEach = 8, 2
 
 // add adds violations of a slot.
@@ -187,9 +188,9 @@ func (g *stressGraph) who(step, point int) [4]uint32 {
 	return [4]uint32{uint32(step), uint32(point), g.number, rounds}
 }
 
-// run creates all tasks, waits for them, and checks what they have written. Violations are in found; an
-// error means that the graph could not be run. The end of ctx stops the creation; tasks that were
-// created are waited for.
+// run creates all tasks, waits for them, and checks what they have written. Violations are in
+// found; an error means that the graph could not be run. The end of ctx stops the creation; tasks
+// that were created are waited for.
 func (g *stressGraph) run(ctx context.Context, progress func(tasks int)) (err error) {
 	tasks := context.WithoutCancel(ctx)
 	if err := g.enter(tasks); err != nil {

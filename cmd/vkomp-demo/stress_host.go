@@ -8,9 +8,9 @@ import (
 	"github.com/vkomp/vkomp"
 )
 
-// hostSide is the host's side of a graph with host tasks: the host storage of the slots and its depend
-// items. An update task copies a slot to the host after the task that writes it on the device, and
-// back to the device after a host task:
+// hostSide is the host's side of a graph with host tasks: the host storage of the slots and its
+// depend items. An update task copies a slot to the host after the task that writes it on the
+// device, and back to the device after a host task:
 //
 //	kernel ─→ update from ─→ host task ─→ update to ─→ kernel
 type hostSide struct {

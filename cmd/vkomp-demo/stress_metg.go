@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// METG(50%), the minimum effective task granularity, is the time that a task takes on a processor when
-// half of the best rate of work is reached (Task Bench, SC 2020, §4). The rate of the longest tasks
-// counts as the best.
+// METG(50%), the minimum effective task granularity, is the time that a task takes on a processor
+// when half of the best rate of work is reached (Task Bench, SC 2020, §4). The rate of the
+// longest tasks counts as the best.
 const (
 	// metgLongest is the duration of one of the longest tasks.
 	metgLongest = 2 * time.Millisecond
@@ -94,8 +94,8 @@ func (s *stress) measure() error {
 	return table.Flush()
 }
 
-// processors returns the number of processors that do the device's work: those of a software driver, or
-// 1.
+// processors returns the number of processors that do the device's work: those of a software
+// driver, or 1.
 func (s *stress) processors() int {
 	switch s.device.Info().Type {
 	case "software":
@@ -110,8 +110,8 @@ func (s *stress) processors() int {
 	return 1
 }
 
-// sweep shortens tasks until half of the best rate is no longer reached, and searches for the duration at
-// which that happens. It returns nil if that never happens.
+// sweep shortens tasks until half of the best rate is no longer reached, and searches for the
+// duration at which that happens. It returns nil if that never happens.
 func (m *metg) sweep() (*metgResult, error) {
 	rounds, guess := 1024, 20e-6
 	for {
@@ -199,8 +199,8 @@ func (r *metgResult) atHalf(above, below float64) float64 {
 	return math.Exp(math.Log(below) + part*(math.Log(above)-math.Log(below)))
 }
 
-// measure runs tasks with that number of rounds several times. guess is their expected granularity in
-// seconds, from which the number of tasks for a run of the given duration follows.
+// measure runs tasks with that number of rounds several times. guess is their expected
+// granularity in seconds, from which the number of tasks for a run of the given duration follows.
 func (m *metg) measure(rounds int, guess float64, long time.Duration, runs int) (metgPoint, error) {
 	p := metgPoint{rounds: rounds}
 	for len(p.granularity) < runs {

@@ -21,8 +21,8 @@ func machine(overhead, round time.Duration, workers int) *metg {
 	return m
 }
 
-// When a task takes twice its overhead, half of its time is overhead; the best rate is that of the longest
-// tasks without overhead.
+// When a task takes twice its overhead, half of its time is overhead; the best rate is that of
+// the longest tasks without overhead.
 func TestMETGIsTwiceTheOverheadOfATask(t *testing.T) {
 	for _, overhead := range []time.Duration{3 * time.Microsecond, 20 * time.Microsecond, 100 * time.Microsecond} {
 		for _, workers := range []int{1, 2, 16} {

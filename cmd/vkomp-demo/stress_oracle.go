@@ -37,8 +37,8 @@ func (o *oracle) run(visit func(step, point int, v *laneValues)) {
 	}
 }
 
-// compare calls add for each slot that differs from the oracle's, with the number of different elements
-// and messages about them.
+// compare calls add for each slot that differs from the oracle's, with the number of different
+// elements and messages about them.
 func (o *oracle) compare(add func(n int, messages []string)) {
 	for at, who := range o.writers {
 		if who[2] == 0 {

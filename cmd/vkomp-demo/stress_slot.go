@@ -41,8 +41,8 @@ func (v *laneValues) take(from *laneValues, point uint32) {
 	}
 }
 
-// work does the rounds of work of a task. Each round is an affine map, so all of them are one affine map,
-// which is computed by squaring.
+// work does the rounds of work of a task. Each round is an affine map, so all of them are one
+// affine map, which is computed by squaring.
 func (v *laneValues) work(who [4]uint32) {
 	factor, addend := uint32(1), uint32(0)
 	f, a := 1664525+8*who[2], uint32(1013904223)
@@ -97,8 +97,8 @@ func (s slot) record(who [4]uint32, point uint32, element int, found []uint32) {
 	s[0]++
 }
 
-// violations returns the number of recorded violations and describes the first. graph is the number of the
-// slot's graph, whose tasks have read results that are age steps old.
+// violations returns the number of recorded violations and describes the first. graph is the
+// number of the slot's graph, whose tasks have read results that are age steps old.
 func (s slot) violations(graph, age uint32) (n int, first []string) {
 	n = int(s[0])
 	for k := range min(n, slotRecords) {

@@ -125,8 +125,8 @@ func TestWrongLastResultIsFoundByTheOracle(t *testing.T) {
 	}
 }
 
-// A task that does not name its inputs runs as soon as its own slot is free: the batch is sorted by level,
-// and its inputs have not been written then. The gate makes the whole graph one batch.
+// A task that does not name its inputs runs as soon as its own slot is free: the batch is sorted
+// by level, and its inputs have not been written then. The gate makes the whole graph one batch.
 func TestForgottenDependClauseIsFound(t *testing.T) {
 	for _, names := range []string{"stencil_1d", "all_to_all", "nearest"} {
 		t.Run(names, func(t *testing.T) {
@@ -140,8 +140,8 @@ func TestForgottenDependClauseIsFound(t *testing.T) {
 	}
 }
 
-// gatedSeed returns a seed that chooses a gate and the longest ring of rows, with which a task without
-// inputs runs several steps too early.
+// gatedSeed returns a seed that chooses a gate and the longest ring of rows, with which a task
+// without inputs runs several steps too early.
 func gatedSeed(t *testing.T, names string, width, steps int) uint64 {
 	kinds, err := parsePatterns(names)
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/vkomp/vkomp"
 )
 
-// traffic is the copies in addition to the kernels of stressMemory. Each kind is generated after a random
-// share of the tasks:
+// traffic is the copies in addition to the kernels of stressMemory. Each kind is generated after
+// a random share of the tasks:
 //
 //	sent ─map(to)─→ carrier ─map(from)─→ answer     a kernel that asserts a task's slot and
 //	                                                what the host sent, and answers both

@@ -16,8 +16,8 @@ type traceFlags struct {
 	Report string `name:"report" placeholder:"FILE" help:"Write a page of the same, with the critical path and idle times: .html, opens from disk in a browser."`
 }
 
-// collector returns the collector for the run, nil if no file is asked for. A file that cannot be written is
-// an error before the run.
+// collector returns the collector for the run, nil if no file is asked for. A file that cannot be
+// written is an error before the run.
 func (f *traceFlags) collector() (*trace.Collector, error) {
 	for _, file := range []struct{ flag, path, extension string }{{"trace", f.Trace, ".json"}, {"report", f.Report, ".html"}} {
 		if file.path == "" {

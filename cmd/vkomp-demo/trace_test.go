@@ -33,8 +33,8 @@ func TestTraceHasTheWorkOfTheReportAndNoneOfVerify(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, c := range []struct {
 		sample, flags string
-		// kernels counts the kernels of the sample; dependences says that some tasks were created before
-		// tasks on which they depend were complete.
+		// kernels counts the kernels of the sample; dependences says that some tasks were created
+		// before tasks on which they depend were complete.
 		kernels     map[string]int
 		dependences bool
 	}{

@@ -1,6 +1,6 @@
 package foreign
 
-// NewBuffer is a VkBuffer that Code.Buffer has made, exclusive to a queue family.
+// NewBuffer is a VkBuffer created by Code.Buffer, exclusive to a queue family.
 type NewBuffer struct {
 	Buffer, Memory uint64 // VkBuffer and VkDeviceMemory
 	Size           uint64 // bytes

@@ -1,5 +1,5 @@
-// Package foreign is Vulkan code that is not vkomp's, in C as an application's own
-// would be: it makes copies with the handles of an interop object.
+// Package foreign is Vulkan code outside of vkomp, in C like an application's own: it makes copies
+// with the handles of an interop object.
 package foreign
 
 // #include "foreign.h"
@@ -13,8 +13,7 @@ import (
 	"github.com/vkomp/vkomp/vk"
 )
 
-// Code records and submits copies. Submissions are one at a time; recording is not
-// concurrent with anything.
+// Code records and submits copies. It is not safe for concurrent use.
 type Code struct {
 	c      *C.foreign
 	family uint32
@@ -24,8 +23,8 @@ type Code struct {
 // Commands is a VkCommandBuffer.
 type Commands uintptr
 
-// Open returns code that works on the device of an object with types target and
-// targetsync, and on its queue's family.
+// Open returns code that works on the device of an object with types target and targetsync, and on
+// the family of its queue.
 func Open(o interop.Object) (*Code, error) {
 	h, ok := o.Vulkan()
 	if !ok {
@@ -42,10 +41,10 @@ func Open(o interop.Object) (*Code, error) {
 	return &Code{c: c, family: q.Family}, nil
 }
 
-// Close gives the commands back; none is in flight.
+// Close frees the command buffers, none of which may be in flight.
 func (f *Code) Close() { C.foreign_close(f.c) }
 
-// Copy records a copy between two buffers of one size.
+// Copy records a copy between two buffers of the same size.
 func (f *Code) Copy(from, to interop.Buffer) (Commands, error) {
 	c := C.foreign_copy(f.c, C.uint64_t(from.Buffer), C.uint64_t(from.Offset), C.uint64_t(to.Buffer), C.uint64_t(to.Offset), C.uint64_t(from.Size))
 	if c == 0 {
@@ -54,7 +53,7 @@ func (f *Code) Copy(from, to interop.Buffer) (Commands, error) {
 	return Commands(c), nil
 }
 
-// Buffer makes a buffer of so many bytes, exclusive to the family of the object's queue.
+// Buffer creates a buffer of that size, exclusive to the family of the object's queue.
 func (f *Code) Buffer(size uint64) (NewBuffer, error) {
 	var buffer, memory C.uint64_t
 	if r := C.foreign_buffer(f.c, C.uint64_t(size), &buffer, &memory); r < 0 {
@@ -67,16 +66,16 @@ func (f *Code) Buffer(size uint64) (NewBuffer, error) {
 	}, nil
 }
 
-// Free ends a buffer that nothing uses.
+// Free destroys a buffer that nothing uses.
 func (f *Code) Free(b NewBuffer) {
 	C.foreign_buffer_free(f.c, C.uint64_t(b.Buffer), C.uint64_t(b.Memory))
 }
 
-// Submit submits commands to a VkQueue without semaphores. The queue's lock is held.
+// Submit submits commands to a VkQueue without semaphores. The queue's lock must be held.
 func (f *Code) Submit(queue uintptr, c Commands) error { return f.submit(queue, c, 0, 0, 0) }
 
-// SubmitBetween submits commands that wait for a value of the object's semaphore and
-// signal another; 0 is none.
+// SubmitBetween submits commands that wait for a value of the object's semaphore and signal another
+// one; 0 means none.
 func (f *Code) SubmitBetween(queue uintptr, c Commands, o interop.Object, wait, signal uint64) error {
 	s, ok := o.Semaphore()
 	if !ok {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// streamLog is a log of seven queues whose tasks read what the neighbours wrote a
-// step before, in submissions of four.
+// streamLog returns a log of seven queues whose tasks read what their neighbours wrote in the
+// previous step, in submissions of four.
 func streamLog(t testing.TB, dispatches int) string {
 	const queues, points = 7, 56
 	w := &writer{}
@@ -70,7 +70,7 @@ func BenchmarkCheck(b *testing.B) {
 	b.ReportMetric(float64(len(log))/dispatches, "bytes/dispatch")
 }
 
-// What Check holds does not grow with the log.
+// The memory of Check does not grow with the log.
 func TestMemoryIsBoundedByWhatIsLive(t *testing.T) {
 	held := func(dispatches int) uint64 {
 		log := streamLog(t, dispatches)
@@ -78,7 +78,7 @@ func TestMemoryIsBoundedByWhatIsLive(t *testing.T) {
 		if err := c.run(strings.NewReader(log)); err != nil || c.report.Total > 0 {
 			t.Fatalf("%v, %v", err, c.report.Violations)
 		}
-		c.reader = nil // which holds the log
+		c.reader = nil // it refers to the log
 		var m runtime.MemStats
 		runtime.GC()
 		runtime.ReadMemStats(&m)

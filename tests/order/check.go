@@ -8,30 +8,30 @@ import (
 	"strings"
 )
 
-// Options says what to check a log for.
+// Options are the options of Check.
 type Options struct {
-	// Clauses is a clauses file; nil: none.
+	// Clauses is a clauses file; nil means none.
 	Clauses io.Reader
-	// Limit is how many violations are kept with their text; 0: 100.
+	// Limit is the number of violations that are kept with their text; 0 means 100.
 	Limit int
 }
 
-// Check reads a log to its end and reports what is wrong in it. The error is for a
-// log or a clauses file that cannot be read; the report then covers what was.
+// Check reads a log to its end and reports the violations in it. It returns an error if the log
+// or the clauses file cannot be read; the report then covers the part that was read.
 func Check(log io.Reader, o Options) (*Report, error) {
 	c := newChecker(o)
 	err := c.run(log)
 	return c.report, err
 }
 
-// checker follows a log.
+// checker processes a log.
 type checker struct {
 	*reader
 	engine  *engine
 	report  *Report
 	limit   int
 	clauses *clauses
-	// trace, if not nil, gets every event that the engine does.
+	// trace, if not nil, is called for every event that the engine processes.
 	trace func(*event)
 
 	thread     *HostTotals
@@ -46,17 +46,17 @@ type checker struct {
 	commands   map[int]*commandBuffer
 	signaller  map[int]*queue // by semaphore
 	addresses  *space         // of the host
-	freeLanes  []*queue       // of devices that are gone
+	freeLanes  []*queue       // of closed devices, for reuse
 	lanes      int
 
-	// pending is a submission that may still turn out to have failed.
+	// pending is a submission that a following line may still mark as failed.
 	pending     []byte
 	pendingLine int
 
 	bound map[uint64][]bufferRange // of the command buffer being read, by set and binding
 	push  [4]uint32
 	ev    event
-	// touched is what the event to come touches, when there is a trace.
+	// touched is the accesses of the next event, if there is a trace.
 	touched []touch
 }
 
@@ -110,7 +110,7 @@ func (c *checker) host(thread int) *HostTotals {
 	return h
 }
 
-// do has the engine make a step.
+// do passes an event to the engine.
 func (c *checker) do(ev *event) {
 	ev.line = c.reader.line
 	if c.trace != nil {
@@ -129,7 +129,7 @@ func (c *checker) violation(kind Kind, line int, format string, args ...any) {
 	}
 }
 
-// found puts what the engine says into words.
+// found records a violation that the engine reports.
 func (c *checker) found(p problem, ev *event, n *need) {
 	name := func() string {
 		if s := c.semaphores[ev.semaphore]; s != nil {
@@ -170,7 +170,7 @@ func (c *checker) found(p problem, ev *event, n *need) {
 	}
 }
 
-// dispatch carries out a line.
+// dispatch processes a line.
 func (c *checker) dispatch() {
 	if len(c.pending) > 0 {
 		if string(c.text) == "failed" {
@@ -246,8 +246,8 @@ func (c *checker) dispatch() {
 	}
 }
 
-// waited counts a wait of the host and calls met for all that it waited for,
-// unless its time ran out.
+// waited counts a wait of the host and calls met for everything that it waited for, unless it
+// timed out.
 func (c *checker) waited(met func(id int)) {
 	c.thread.Waits++
 	how := string(c.word())
@@ -262,7 +262,7 @@ func (c *checker) waited(met func(id int)) {
 	}
 }
 
-// create carries out a line that makes an object.
+// create processes a line that creates an object.
 func (c *checker) create(kind string) {
 	if kind == "device" {
 		id := c.id()
@@ -328,7 +328,7 @@ func (c *checker) create(kind string) {
 func (c *checker) addQueue(id int, d *device) {
 	q := &queue{id: id, device: d, QueueTotals: &QueueTotals{Device: d.id, Family: int(c.number()), Index: int(c.number())}}
 	if n := len(c.freeLanes); n > 0 {
-		// Knowledge of the old queue ends before the new one's first command.
+		// A lane that is reused continues after the commands of its old queue.
 		q.column, q.pos = c.freeLanes[n-1].column, c.freeLanes[n-1].pos
 		c.freeLanes = c.freeLanes[:n-1]
 	} else {
@@ -340,7 +340,7 @@ func (c *checker) addQueue(id int, d *device) {
 	c.do(&event{kind: evQueue, queue: q.lane(), pos: q.pos})
 }
 
-// lane is the queue's place in the engine.
+// lane returns the index of the queue's lane in the engine.
 func (q *queue) lane() int { return (q.column - 1) / deviceClasses }
 
 func (c *checker) addPipeline(id int, d *device) {
@@ -357,7 +357,7 @@ func (c *checker) addPipeline(id int, d *device) {
 	c.pipelines[id] = &pipeline{device: d, name: fmt.Sprintf("pipeline %d %s", id, entry), bindings: e.Bindings, addresses: e.UsesAddresses}
 }
 
-// destroy forgets an object.
+// destroy removes an object.
 func (c *checker) destroy(kind string, id int) {
 	var d *device
 	switch kind {
@@ -407,7 +407,7 @@ func (c *checker) destroy(kind string, id int) {
 	d.live[kind]--
 }
 
-// free ends memory, which nothing may use any more.
+// free ends the life of memory; all its uses must have ended.
 func (c *checker) free(id int, m *memory) {
 	var needs []need
 	imported := m.space == c.addresses
@@ -487,7 +487,8 @@ func (c *checker) destroyDevice(d *device) {
 	}
 }
 
-// hostAccess is a flush or an invalidation: the host wrote, or reads from now on.
+// hostAccess processes a flush, after which the host has written, or an invalidation, before
+// which it reads.
 func (c *checker) hostAccess(what string, write bool) {
 	id := c.id()
 	m, offset, size := c.memories[id], c.number(), c.number()
@@ -499,7 +500,7 @@ func (c *checker) hostAccess(what string, write bool) {
 		size = m.size - min(offset, m.size)
 	}
 	if offset > m.size || size > m.size-offset {
-		// To the end in whole units is allowed.
+		// A range may end at the end of the memory instead of at a whole unit.
 		size = m.size - min(offset, m.size)
 	}
 	if size == 0 {
@@ -513,7 +514,7 @@ func (c *checker) hostAccess(what string, write bool) {
 	c.do(&event{kind: evHost, pos: pos, needs: needs, command: by})
 }
 
-// touch notes an access and gathers what it must come after.
+// touch records an access and adds the orders that it needs.
 func (c *checker) touch(needs *[]need, at section, by access, read, write bool) {
 	if c.trace != nil {
 		c.touched = append(c.touched, touch{section: at, read: read, write: write})
@@ -539,7 +540,7 @@ func (c *checker) touch(needs *[]need, at section, by access, read, write bool) 
 	})
 }
 
-// addNeed adds an order, unless the last ones ask for the same of more.
+// addNeed adds a needed order, unless one of the last ones implies it.
 func addNeed(needs []need, n need) []need {
 	for i := max(0, len(needs)-4); i < len(needs); i++ {
 		o := &needs[i]

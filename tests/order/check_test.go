@@ -11,7 +11,7 @@ const (
 	toHost     = "b 1800:4000:1040:6000:0\n"
 )
 
-// check checks lines behind the setting of three queues.
+// check checks lines that follow the setting of three queues.
 func check(t *testing.T, lines string, o Options) *Report {
 	t.Helper()
 	r, err := Check(strings.NewReader(setting(t, 3).String()+lines), o)
@@ -21,7 +21,7 @@ func check(t *testing.T, lines string, o Options) *Report {
 	return r
 }
 
-// on is a submission of commands to a queue, which the queue's timeline signals.
+// on returns a submission of commands to a queue that signals the queue's timeline.
 func on(queue, waits, commands, value string) string {
 	return "commands " + queue + " 0\n" + commands + "end\nsubmit " + queue + " w" + waits + " c " + queue + " s " + queue + ":" + value + ":10000\n"
 }

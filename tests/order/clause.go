@@ -10,27 +10,27 @@ import (
 	"strings"
 )
 
-// ErrClauses is matched by the error of a clauses file that makes no sense.
+// ErrClauses matches the error for a malformed clauses file.
 var ErrClauses = errors.New("not a clauses file")
 
 // task is a line of the clauses file.
 type task struct {
 	name string
-	// host: it runs on the host, with copies of what it reads, unless a host task wrote
-	// that, and a copy of what it writes. What is after its out is after all that is
-	// before it; what is after one of its ins is after that copy alone, and has an edge
-	// from who wrote it.
+	// host says that the task runs on the host. Its inputs are copied to the host, unless a host
+	// task wrote them, and its output is copied back. Tasks after its output are after
+	// everything before the task; tasks after one of its inputs are only after the copy of that
+	// input, and have an edge from the task that wrote it.
 	host bool
 	from []edge
-	// body are those of from that come before what a host task does on the host, and
-	// not only before the copy of what it writes.
+	// body are the edges that come before the host's work, rather than only before the copy of
+	// its output.
 	body []edge
 	runs []access // its dispatches
-	// next is a dispatch of a task that must come after this one, once there is one.
+	// next is a dispatch of a task that must come after this one, if there is one.
 	next *Command
 }
 
-// edge says that a task comes after another, and how.
+// edge says that a task comes after another, and in which way.
 type edge struct {
 	task *task
 	kind needKind
@@ -38,12 +38,12 @@ type edge struct {
 
 type taskKey struct{ step, point uint32 }
 
-// taskGraph is what one graph line opens.
+// taskGraph is the tasks of a graph line.
 type taskGraph struct {
 	number  uint32
 	tasks   map[taskKey]*task
 	objects map[string]*object
-	waiting int // tasks of the device without a dispatch
+	waiting int // number of device tasks without a dispatch so far
 }
 
 // object is a dependence object: its last out and the ins since.
@@ -52,13 +52,13 @@ type object struct {
 	ins []*task
 }
 
-// clauses reads a clauses file as far as its tasks are asked for. A graph is
-// forgotten when it and the two after it are done.
+// clauses reads a clauses file as far as its tasks are needed. A graph is dropped when it and the
+// next two are complete.
 type clauses struct {
 	in     *bufio.Scanner
 	line   int
 	graphs []*taskGraph // in the order of the file
-	// single: the file has no graph lines; the third push constant is something else.
+	// single says that the file has no graph lines, so that the third push constant is not a graph.
 	single bool
 	ended  bool
 	err    error
@@ -94,7 +94,7 @@ func (c *clauses) find(step, point, graph uint32) (*task, *taskGraph) {
 	}
 }
 
-// read reads a line, and returns false at the end.
+// read reads a line. It returns false at the end.
 func (c *clauses) read() bool {
 	if c.ended || !c.in.Scan() {
 		if err := c.in.Err(); err != nil {
@@ -211,7 +211,7 @@ func (g *taskGraph) object(name string) *object {
 	return o
 }
 
-// after adds an edge, or those of a host task in its place.
+// after adds an edge or, if from is a host task, the edges that stand for it.
 func (t *task) after(from *task, kind needKind) {
 	switch {
 	case from == nil || from == t:
@@ -230,7 +230,7 @@ func (t *task) add(e edge) {
 	}
 }
 
-// bodyTo adds what comes before a host task's body to edges.
+// bodyTo adds the edges before a host task's body to edges.
 func (t *task) bodyTo(edges []edge) []edge {
 	for _, e := range t.body {
 		if !slices.Contains(edges, e) {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// task is a dispatch of a task, which touches nothing that another one does.
+// dispatched returns a dispatch of a task that touches memory which no other task does.
 func dispatched(step, point, graph int) string {
 	slot := (step*2 + point) * 8
 	return fmt.Sprintf("p 1\nr 0 0:1:0:16 1:2:%d:8\nk 0 %x,%x,%x\nd 0 0 0 1 1 1\n", slot, step, point, graph)
@@ -42,7 +42,7 @@ func TestClauses(t *testing.T) {
 			on("1", "", dispatched(0, 0, 0)+dispatched(1, 0, 0), "1"), []Kind{Dependence}, 1},
 		{"through two tasks of the host", "task 0 0 out=1\ntask 0 1 in=1 out=5 host\ntask 1 1 in=5 out=6 host\ntask 1 0 in=6\n",
 			on("1", "", dispatched(0, 0, 0)+dispatched(1, 0, 0), "1"), []Kind{Dependence}, 1},
-		// The second reads what the first has on the host, which may still be copied.
+		// The second reads the result of the first on the host, which may still be copied.
 		{"through two tasks of the host, not after the first one's copy", "task 0 0 in=5\ntask 0 1 out=5 host\ntask 1 1 in=5 out=6 host\ntask 1 0 in=6\n",
 			on("1", "", dispatched(0, 0, 0)+dispatched(1, 0, 0), "1"), nil, 0},
 		{"several dispatches of a task", two, on("1", "", dispatched(0, 0, 0)+strings.Replace(dispatched(0, 0, 0), "1:2:0:8", "1:2:56:8", 1)+everything+dispatched(1, 0, 0), "1"), nil, 1},

@@ -2,45 +2,44 @@ package order
 
 import "slices"
 
-// hostColumn is the column of the host's accesses; those of a queue follow.
+// hostColumn is the column of the host's accesses; the columns of queues follow.
 const hostColumn = 0
 
-// knowledge is what a later command of one class is ordered after.
+// knowledge is what later commands of one class are ordered after.
 type knowledge struct {
-	// done: has executed. available: its writes are available to the device.
-	// read, written: its writes are visible to reads, to writes of the class.
+	// done is what has executed, available whose writes are available to the device, and read and
+	// written whose writes are visible to reads and to writes of the class.
 	done, available, read, written vector
 }
 
-// part is knowledge of the writes to one section, from barriers for buffers.
+// part is knowledge of the writes to one section, which comes from buffer barriers.
 type part struct {
 	section
 	class                    class
 	available, read, written vector
 }
 
-// signal is a signal operation that has been submitted. Its vectors are shared.
+// signal is a submitted signal operation. Its vectors are shared.
 type signal struct {
 	value           uint64
-	queue           int // -1: the host's
+	queue           int // -1 for the host
 	done, available vector
-	// Writes that a barrier has made visible to the host's reads and writes.
+	// What barriers have made visible to the host's reads and writes.
 	hostRead, hostWritten vector
 	parts                 []part // for the host
 }
 
-// waiting is a wait whose signal is not submitted.
+// waiting is a wait whose signal has not been submitted.
 type waiting struct {
 	value uint64
 	of    *event
 }
 
-// semaphore is one of either type: a binary one has at most one signal, without
-// value.
+// semaphore is a semaphore of either type. A binary one has at most one signal, which has no value.
 type semaphore struct {
 	binary bool
-	// begin is the value it was made with, last the largest submitted, seen the
-	// largest that the host saw.
+	// begin is the initial value, last the largest submitted value, and seen the largest value
+	// that the host has seen.
 	begin, last, seen uint64
 	signals           []signal // ascending
 	waiting           []waiting
@@ -51,27 +50,26 @@ type lane struct {
 	column int    // the first of its deviceClasses columns
 	pos    uint64 // of its last command
 	after  [classes]knowledge
-	// What barriers made visible to the host.
+	// What barriers have made visible to the host.
 	hostRead, hostWritten vector
 	parts                 []part
 }
 
-// hearing is what a submission gives of what the host has seen of the device.
+// hearing says what a submission passes on of what the host has seen of the device.
 type hearing uint8
 
 const (
-	// hearsAll: it executed and is visible: a submission's second access scope is all
-	// that the device does.
+	// hearsAll: the execution, and visibility: a submission's second access scope is all accesses
+	// of the device.
 	hearsAll hearing = iota
-	// hearsEnd: it executed and is available, and to be visible needs a barrier: a
-	// submission's first access scope is what the host wrote.
+	// hearsEnd: the execution and availability; visibility needs a barrier: a submission's first
+	// access scope is only what the host wrote.
 	hearsEnd
-	// deaf: nothing; and what the host does it does as soon as it can.
+	// deaf: nothing, and the host is assumed to act as early as it can.
 	deaf
 )
 
-// engine replays synchronization: all that orders commands and nothing of what
-// they access.
+// engine replays synchronization: everything that orders commands, but not their accesses.
 type engine struct {
 	lanes      []*lane
 	host       knowledge
@@ -80,46 +78,46 @@ type engine struct {
 	semaphores map[int]*semaphore
 	fences     map[int]*signal
 	hears      hearing
-	// found is told what is wrong: the event, and of an order that is missing which.
+	// found is called for each violation, with the event and the missing order, if it is one.
 	found func(problem, *event, *need)
 }
 
-// problem is a kind of what can be wrong.
+// problem is a kind of violation.
 type problem uint8
 
 const (
 	unordered     problem = iota // an order that accesses need is missing
 	early                        // a wait was submitted before its signal
-	hang                         // what is waited for is never signalled
-	notGrowing                   // a timeline is signalled with no larger value
+	hang                         // a wait is never signalled
+	notGrowing                   // a timeline is signalled with a value that is not larger
 	doubleSignal                 // a binary semaphore is signalled twice
-	sawUnsignaled                // the host saw what nothing signals
+	sawUnsignaled                // the host saw a value that nothing signals
 )
 
-// needKind says how a command must come after another.
+// needKind says in which way a command must come after another.
 type needKind uint8
 
 const (
 	needDone    needKind = iota // executed before
-	needRead                    // and its writes visible to reads
-	needWritten                 // and its writes visible to writes
+	needRead                    // and its writes are visible to reads
+	needWritten                 // and its writes are visible to writes
 )
 
-// need is an order that two accesses, or a clause, require.
+// need is an order that two accesses or a clause require.
 type need struct {
 	kind   needKind
 	column int
 	pos    uint64
 	other  *Command
-	at     section // where both access; without space: of a clause
+	at     section // that both access; without a space if the order is a clause's
 	edge   string  // the clause's edge
 }
 
-// kind of an event.
+// eventKind is the kind of an event.
 type eventKind uint8
 
 const (
-	evQueue eventKind = iota // a lane is there: queue
+	evQueue eventKind = iota // a queue is created: queue
 	evSemaphore
 	evSubmit   // a batch of the queue begins
 	evWait     // of a batch: semaphore, value, stages
@@ -133,14 +131,14 @@ const (
 	evIdle     // the host saw the queue idle
 	evHostSignal
 	evRetire // memory goes: needs
-	evForget // the semaphore goes
+	evForget // a semaphore is destroyed
 )
 
 // touch is an access to bytes, or the end of their memory.
 type touch struct {
 	section
 	read, write bool
-	// retired is 1 more than the device whose memory ends; 0: an access.
+	// retired is 1 plus the device whose memory ends, 0 for an access.
 	retired int
 }
 
@@ -158,11 +156,11 @@ type event struct {
 	needs        []need
 	command      *Command
 	line         int
-	// foretold are, of a signal, the needs of what the host does later that it may do
-	// once it sees this signal; kept for traces alone.
+	// foretold are, for a signal, the orders needed by later accesses of the host that it may make
+	// once it sees this signal; only kept for traces.
 	foretold []need
-	// touched is what a command, the host or the end of memory touches; kept for
-	// traces alone.
+	// touched are the accesses of a command or the host, or the memory that ends; only kept for
+	// traces.
 	touched []touch
 }
 
@@ -170,7 +168,7 @@ func newEngine() *engine {
 	return &engine{semaphores: map[int]*semaphore{}, fences: map[int]*signal{}}
 }
 
-// do makes one step.
+// do processes one event.
 func (e *engine) do(ev *event) {
 	switch ev.kind {
 	case evQueue:
@@ -199,7 +197,7 @@ func (e *engine) do(ev *event) {
 	case evSignal:
 		e.signal(ev)
 	case evFence:
-		var s signal // of a fence that is made signalled
+		var s signal // of a fence that is created signalled
 		if ev.queue >= 0 {
 			s = e.lanes[ev.queue].signals(source(stageAllCommands))
 			e.foretell(ev, &s)
@@ -229,8 +227,8 @@ func (e *engine) do(ev *event) {
 	}
 }
 
-// submit orders what is submitted after all that the host knows (Vulkan 1.3 §7.9,
-// "Host Write Ordering Guarantees").
+// submit orders what is submitted after everything that the host knows (Vulkan 1.3 §7.9, "Host
+// Write Ordering Guarantees").
 func (e *engine) submit(l *lane) {
 	for c := range deviceClasses {
 		k := &l.after[c]
@@ -255,10 +253,10 @@ func (e *engine) submit(l *lane) {
 	l.after[hosting].done.join(e.host.done)
 }
 
-// scope is what the first scopes of a dependency hold.
+// scope is the first scopes of a dependency.
 type scope struct {
 	done vector
-	// available was so before, and what the dependency makes available with it.
+	// before was available already; available includes what the dependency makes available.
 	before, available vector
 	parts             []part
 }
@@ -295,8 +293,7 @@ func (l *lane) scope(d *dependency) scope {
 	return s
 }
 
-// barrier carries out the dependencies of one pipeline barrier: none of them orders
-// another.
+// barrier processes the dependencies of one pipeline barrier, which do not order each other.
 func (l *lane) barrier(dependencies []dependency) {
 	var room [2]scope
 	scopes := room[:0]
@@ -362,12 +359,12 @@ func intersection(a, b section) section {
 	return section{a.space, max(a.lo, b.lo), min(a.hi, b.hi)}
 }
 
-// learnPart adds what is known of a section; what is nil adds nothing.
+// learnPart adds knowledge of a section; nil vectors add nothing.
 func (l *lane) learnPart(at section, c class, available, read, written vector) {
 	l.parts = learnPart(l.parts, at, c, available, read, written)
 }
 
-// learnPart returns other parts: those there are may be shared.
+// learnPart returns a new list, because parts may be shared.
 func learnPart(parts []part, at section, c class, available, read, written vector) []part {
 	i := slices.IndexFunc(parts, func(p part) bool { return p.section == at && p.class == c })
 	if i < 0 {
@@ -384,7 +381,7 @@ func learnPart(parts []part, at section, c class, available, read, written vecto
 	return parts
 }
 
-// only returns the vector if the set has the class.
+// only returns the vector if the set contains the class.
 func (s classSet) only(c class, v vector) vector {
 	if s.has(c) {
 		return v
@@ -392,8 +389,8 @@ func (s classSet) only(c class, v vector) vector {
 	return nil
 }
 
-// follows reports whether a command of the class that comes now is after what n
-// names, as n asks.
+// follows reports whether a command of the class that comes next is after the command that n
+// names, in the way that n requires.
 func (l *lane) follows(c class, n *need) bool {
 	k := &l.after[c]
 	switch n.kind {
@@ -415,8 +412,7 @@ func (e *engine) hostFollows(n *need) bool {
 	return e.host.written.at(n.column) >= n.pos || covered(e.hostParts, hosting, n)
 }
 
-// foretell finds what the host lacks if it sees a signal and nothing else, and goes
-// on at once.
+// foretell finds the orders that the host lacks if it sees only a signal and continues at once.
 func (e *engine) foretell(ev *event, s *signal) {
 	if e.hears != deaf {
 		return
@@ -436,7 +432,7 @@ func (e *engine) foretell(ev *event, s *signal) {
 	}
 }
 
-// covered reports whether the parts together know what n asks, for all its bytes.
+// covered reports whether the parts together satisfy n for all its bytes.
 func covered(parts []part, c class, n *need) bool {
 	if n.at.space == nil {
 		return false
@@ -463,7 +459,7 @@ func covered(parts []part, c class, n *need) bool {
 	}
 }
 
-// signals is a signal operation of the queue after all its commands so far.
+// signals returns a signal operation of the queue after all its commands so far.
 func (l *lane) signals(src classSet) signal {
 	s := signal{hostRead: l.hostRead.clone(), hostWritten: l.hostWritten.clone()}
 	for c := range classes {
@@ -472,8 +468,8 @@ func (l *lane) signals(src classSet) signal {
 			s.done.raise(l.column+int(c), l.pos)
 		}
 	}
-	// All that has executed is available: the access scope of a signal is all
-	// access by the device.
+	// Everything that has executed becomes available: the access scope of a signal is all
+	// accesses of the device.
 	s.available = s.done
 	s.hostRead.meet(s.done)
 	s.hostWritten.meet(s.done)
@@ -497,7 +493,7 @@ func (e *engine) signal(ev *event) {
 	l.prune()
 }
 
-// prune forgets parts that say nothing the queue does not know of all memory.
+// prune removes parts that the queue's knowledge of all memory implies.
 func (l *lane) prune() {
 	if len(l.parts) == 0 {
 		return
@@ -534,7 +530,7 @@ func (e *engine) hostSignal(ev *event) {
 	e.add(ev, e.semaphores[ev.semaphore], signal{value: ev.value, queue: -1, done: e.host.done.clone(), available: e.host.available.clone()})
 }
 
-// first returns the place of the first signal with at least that value.
+// first returns the index of the first signal with at least that value.
 func (s *semaphore) first(value uint64) int {
 	i, _ := slices.BinarySearchFunc(s.signals, value, func(s signal, value uint64) int {
 		if s.value < value {
@@ -550,7 +546,7 @@ func (e *engine) wait(ev *event) {
 	i := 0
 	if !sem.binary {
 		if ev.value <= sem.begin || ev.value <= sem.seen && e.hears == hearsAll {
-			return // the host knew, and so does what it submits
+			return // the host knew it already, and passes it on with each submission
 		}
 		i = sem.first(ev.value)
 	}
@@ -598,7 +594,7 @@ func (e *engine) reach(ev *event) {
 	e.learn(&sem.signals[i])
 	sem.seen = ev.value
 	if e.hears != hearsAll {
-		return // a later wait may be the first to tell a queue
+		return // a later wait may be the first one of a queue
 	}
 	if sem.signals[i].value == ev.value {
 		i++
@@ -606,7 +602,7 @@ func (e *engine) reach(ev *event) {
 	sem.signals = sem.signals[i:]
 }
 
-// learn is what the host knows once it saw a signal.
+// learn adds what the host learns from a signal.
 func (e *engine) learn(s *signal) {
 	e.host.done.join(s.done)
 	e.host.available.join(s.available)
@@ -626,7 +622,7 @@ func (e *engine) forget(ev *event) {
 	}
 }
 
-// end reports what is still waited for.
+// end reports the waits that were never satisfied.
 func (e *engine) end() {
 	for _, sem := range e.semaphores {
 		for _, w := range sem.waiting {

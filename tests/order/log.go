@@ -10,17 +10,17 @@ import (
 // header is the first line of a log.
 const header = "vkomp-order 1"
 
-// ErrLog is matched by the error of a log that cannot be read: it is no log, or of
-// another version, or a line of it makes no sense.
+// ErrLog matches the error for a log that cannot be read: it is not a log, has another version,
+// or has a malformed line.
 var ErrLog = errors.New("not a log of the recording layer")
 
-// reader reads a log line by line, and a line field by field. After an error, which
-// err keeps, fields are zero.
+// reader reads a log line by line, and a line field by field. It keeps the first error in err,
+// after which fields are zero.
 type reader struct {
 	in    *bufio.Reader
 	long  []byte
 	line  int
-	text  []byte // what is left of the line
+	text  []byte // rest of the line
 	whole []byte
 	err   error
 }
@@ -36,8 +36,7 @@ func newReader(in io.Reader) (*reader, error) {
 	return r, nil
 }
 
-// next goes to the next line; at the end of the log, or after an error, it returns
-// false.
+// next goes to the next line. It returns false at the end of the log or after an error.
 func (r *reader) next() bool {
 	if r.err != nil {
 		return false
@@ -60,7 +59,7 @@ func (r *reader) next() bool {
 		return false
 	}
 	if text[len(text)-1] != '\n' {
-		// Cut off while it was written: the program ended there.
+		// The last line is incomplete: the program ended while it was written.
 		return false
 	}
 	r.text = text[:len(text)-1]
@@ -74,8 +73,8 @@ func (r *reader) fail(format string, args ...any) {
 	}
 }
 
-// word returns the next field, empty at the end of the line. It is valid until the
-// next line is read.
+// word returns the next field, empty at the end of the line. It is valid until the next line is
+// read.
 func (r *reader) word() []byte {
 	i := 0
 	for i < len(r.text) && r.text[i] != ' ' {
@@ -89,7 +88,7 @@ func (r *reader) word() []byte {
 	return w
 }
 
-// rest returns what is left of the line.
+// rest returns the rest of the line.
 func (r *reader) rest() string {
 	s := string(r.text)
 	r.text = nil
@@ -98,7 +97,7 @@ func (r *reader) rest() string {
 
 func (r *reader) more() bool { return len(r.text) > 0 }
 
-// number reads a decimal number up to a blank, a colon, a comma, or the end.
+// number parses a decimal number up to a blank, a colon, a comma, or the end.
 func (r *reader) number() uint64 {
 	var n uint64
 	i := 0
@@ -109,7 +108,7 @@ func (r *reader) number() uint64 {
 	return n
 }
 
-// hex reads a hexadecimal number as number does a decimal one.
+// hex parses a hexadecimal number, like number.
 func (r *reader) hex() uint64 {
 	var n uint64
 	i := 0

@@ -61,7 +61,7 @@ func FuzzCheck(f *testing.F) {
 	f.Add("submit 1 w 1:1:800 c s 5:0:1 | w c s 1:1:1 f 1\nfences m 1\nidle b 1 2\nsignal 4 2\nfailed\ndestroy device 0\n")
 	f.Add("commands 1 0\nb 1:2:3:4:1:1:0:64 1:2:3:4:2\nk 0 1,2,3\n? x\nend\nbuffer 3 0 16 exclusive\nbind 3 1 60\n")
 	f.Fuzz(func(t *testing.T, lines string) {
-		// No log makes it panic, and errors are of the log.
+		// No log makes it panic, and errors match a sentinel.
 		if _, err := Check(strings.NewReader(begin+lines), Options{Clauses: strings.NewReader(lines)}); err != nil && !errors.Is(err, ErrLog) && !errors.Is(err, ErrClauses) {
 			t.Error(err)
 		}

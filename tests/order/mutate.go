@@ -12,55 +12,54 @@ import (
 	"sync/atomic"
 )
 
-// ErrViolations is matched by the error of Mutate for a log that is wrong before
-// anything is changed.
+// ErrViolations matches the error of Mutate for a log with violations before any change.
 var ErrViolations = errors.New("the log has violations")
 
-// Mutation is one change to the synchronization of a log.
+// Mutation is one change of the synchronization in a log.
 type Mutation struct {
-	What  string // what kind of change, such as "barrier removed"
+	What  string // kind of change, such as "barrier removed"
 	Line  int    // of the log
 	Text  string
-	Waste bool // if nothing is lost, what is changed was not needed
+	Waste bool // if no order is lost, the operation was not needed
 
 	change
 }
 
-// MutationCount counts the mutations of one kind.
+// MutationCount counts mutations of one kind.
 type MutationCount struct {
 	What   string
 	Total  int
-	Caught int // the checker reports what is lost
-	// Kept: all order that the accesses need is still given by others, in ByHost only
+	Caught int // the checker reports the lost order
+	// Kept counts those that lose no order that accesses need, ByHost those for which that is only
 	// because of what the host had already seen.
 	Kept, ByHost int
-	// Examined is how many of them the oracle judged too, Missed how many of those
-	// lose an order and were not caught, Spurious how many lose none and were.
+	// Examined is how many of them the oracle judged too. Missed is how many of these lose an order
+	// without being caught, Spurious how many are caught without losing one.
 	Examined, Missed, Spurious int
 }
 
-// Mutations is what Mutate found.
+// Mutations is the result of Mutate.
 type Mutations struct {
 	Counts []*MutationCount
-	// Synchronizations are the barriers, waits and signals of the log, and Wasted
-	// how many of them can each be removed because others on the device give the same
-	// order. Those that can be removed because of what the host had seen in this run
-	// are no waste. Overtaken: it had seen the end of what they order when it submitted
-	// or, where they let it read or write, looked only after others had let it too.
-	// Revealing: it relied on that end and submitted no wait, and what they do is to
-	// make visible what it had seen, which the submission does too by one reading of
-	// Vulkan 1.3 §7.9 and does not by another.
+	// Synchronizations counts the barriers, waits and signals of the log, Wasted those that can
+	// each be removed because others on the device give the same order. Those that can only be
+	// removed because of what the host had seen in this run are not wasted. Overtaken counts
+	// those whose operations the host had already seen to end when it submitted, or, where they
+	// allow the host to access memory, those after which the host accessed it only when others
+	// had allowed that too. Revealing counts those that make visible what the host had seen,
+	// where it relied on that and submitted no wait; by one reading of Vulkan 1.3 §7.9 the
+	// submission makes it visible too, by another it does not.
 	Synchronizations, Wasted, Overtaken, Revealing int
-	// Untold are barriers to the host in a log without flush or invalidation: what the
-	// host does leaves no trace in it, so they are not judged and not among the
+	// Untold counts barriers to the host in a log without flushes and invalidations. The host's
+	// accesses are not in such a log, so these barriers are not judged and not counted in
 	// Synchronizations.
 	Untold int
-	// Unneeded are the first of those that are wasted, Missed and Spurious the first
-	// that the oracle judges otherwise than the checker.
+	// Unneeded are the first mutations that show waste; Missed and Spurious are the first on which
+	// the oracle and the checker disagree.
 	Unneeded, Missed, Spurious []Mutation
 }
 
-// Waste is the share of synchronization that is not needed, in percent.
+// Waste returns the share of wasted synchronization in percent.
 func (m *Mutations) Waste() float64 {
 	if m.Synchronizations == 0 {
 		return 0
@@ -68,7 +67,7 @@ func (m *Mutations) Waste() float64 {
 	return 100 * float64(m.Wasted) / float64(m.Synchronizations)
 }
 
-// Print writes the result for people.
+// Print writes the result as text.
 func (m *Mutations) Print(w io.Writer) error {
 	var b strings.Builder
 	var all MutationCount
@@ -107,23 +106,23 @@ func (c *MutationCount) print(b *strings.Builder) {
 	fmt.Fprintf(b, "%-32s %8d %8d %8d %8d %9d %7d %9d\n", c.What, c.Total, c.Caught, c.Kept, c.ByHost, c.Examined, c.Missed, c.Spurious)
 }
 
-// OracleBounded has the oracle examine as many mutations as take it some seconds:
-// all of a log of a hundred calls, none of one of some thousands.
+// OracleBounded makes the oracle examine as many mutations as it can in some seconds: all of a
+// log of a hundred calls, none of one of some thousands.
 const OracleBounded = -1
 
-// MutateOptions says how much to do.
+// MutateOptions are the options of Mutate.
 type MutateOptions struct {
 	Options
-	// Oracle is how many mutations the oracle examines, spread over the log, or
-	// OracleBounded. Each costs more than the cube of the log's length. 0: none.
+	// Oracle is the number of mutations, spread over the log, that the oracle examines, or
+	// OracleBounded. Each takes more than cubic time in the length of the log. 0 means none.
 	Oracle int
-	// List is how many unneeded, missed and spurious ones are listed, each; 0: 10.
+	// List is the largest length of each list of unneeded, missed and spurious ones; 0 means 10.
 	List int
 }
 
-// Mutate changes the synchronization of a log, one change at a time, and checks
-// what is left of each. The log itself must be without violations: else the report
-// of the check comes with an error.
+// Mutate changes the synchronization of a log, one change at a time, and checks each result. The
+// log itself must have no violations; otherwise Mutate returns an error with the report of the
+// check.
 func Mutate(log io.Reader, o MutateOptions) (*Mutations, *Report, error) {
 	t, report, err := readTrace(log, o.Options)
 	if err != nil {
@@ -225,9 +224,9 @@ func Mutate(log io.Reader, o MutateOptions) (*Mutations, *Report, error) {
 	return m, report, nil
 }
 
-// examined returns how many mutations the oracle is to examine at most.
+// examined returns the largest number of mutations for the oracle to examine.
 func (t *trace) examined(oracle int) int {
-	// About ten seconds of a processor.
+	// About ten seconds of processor time.
 	const work uint64 = 1 << 32
 	if oracle != OracleBounded {
 		return oracle
@@ -236,7 +235,7 @@ func (t *trace) examined(oracle int) int {
 	return int(work / n / n / n)
 }
 
-// mutations lists the changes to a trace.
+// mutations returns the changes of a trace.
 func (t *trace) mutations() []Mutation {
 	var all []Mutation
 	used := t.usedSignals()
@@ -281,7 +280,7 @@ func (t *trace) mutations() []Mutation {
 			}
 		case evReach:
 			if used[i] {
-				continue // another look had shown it
+				continue // another query has shown it
 			}
 			add("host wait removed", nil, -1, false, "host's wait for semaphore %d value %d", ev.semaphore, ev.value)
 			if ev.value > 1 {
@@ -298,8 +297,8 @@ func (t *trace) mutations() []Mutation {
 	return all
 }
 
-// untold reports whether an event is a barrier to the host alone and nothing in the
-// trace says what the host reads and writes.
+// untold reports whether an event is a barrier to the host only, in a trace without the host's
+// accesses.
 func (t *trace) untold(ev *event) bool {
 	if ev.kind != evBarrier || t.hostAccesses {
 		return false
@@ -307,8 +306,8 @@ func (t *trace) untold(ev *event) bool {
 	return !slices.ContainsFunc(ev.dependencies, func(d dependency) bool { return d.dstStages != stageHost })
 }
 
-// usedSignals are the signals that some wait of a queue is for, or that the host saw
-// reached, with a later one perhaps; and the host's looks that showed nothing new.
+// usedSignals returns the signals that a wait of a queue needs or that the host saw, possibly
+// through a later one, and the queries of the host that showed nothing new.
 func (t *trace) usedSignals() map[int]bool {
 	used := map[int]bool{}
 	signals := map[int][]int{} // by semaphore
@@ -353,7 +352,7 @@ func masks(dependencies []dependency) string {
 	return strings.TrimSpace(b.String())
 }
 
-// narrowBarrier takes each bit away from each mask of a barrier in turn.
+// narrowBarrier removes each bit from each mask of a barrier in turn.
 func (t *trace) narrowBarrier(ev *event, add func(string, *event, int, bool, string, ...any)) {
 	for k := range ev.dependencies {
 		for _, field := range [...]struct {
@@ -377,8 +376,8 @@ func (t *trace) narrowBarrier(ev *event, add func(string, *event, int, bool, str
 	}
 }
 
-// narrower are the masks with one bit less. A stage that stands for several is
-// taken apart first.
+// narrower returns the masks with one bit less. A stage that stands for several is first replaced
+// by these.
 func narrower(mask uint64, stages bool) []uint64 {
 	if stages && mask&stageAllCommands != 0 {
 		mask = mask&^stageAllCommands | stageCompute | stageTransfer | stageDrawIndirect

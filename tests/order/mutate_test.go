@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A pipeline over two queues that reads back: everything in it is needed.
+// tight returns a pipeline over two queues that is read back; it needs all its synchronization.
 func tight() string {
 	return flush +
 		on("1", "", kernel, "1") + // reads what the host wrote
@@ -50,7 +50,7 @@ func TestEveryMutationOfATightLogIsCaught(t *testing.T) {
 	for what, want := range map[string]MutationCount{
 		"barrier removed":             {Total: 3, Caught: 3},
 		"wait removed":                {Total: 2, Caught: 1}, // the host had waited for the second
-		"signal removed":              {Total: 3, Caught: 2}, // nobody waits for the last
+		"signal removed":              {Total: 3, Caught: 2}, // nothing waits for the last
 		"host wait removed":           {Total: 1, Caught: 1},
 		"source stage narrowed":       {Total: 3, Caught: 3},
 		"destination access narrowed": {Total: 4, Caught: 4},
@@ -66,8 +66,8 @@ func TestEveryMutationOfATightLogIsCaught(t *testing.T) {
 
 func TestWasteIsWhatLosesNoOrder(t *testing.T) {
 	m := mutate(t, on("1", "", fill+everything+fillNext+everything+kernel, "1")+on("2", " 1:1:10000", "f 1 48 4\n", "1"), MutateOptions{Oracle: 1 << 20})
-	// Each barrier does without the other, the wait orders nothing, and nobody waits
-	// for queue 2.
+	// Each barrier is redundant to the other, the wait orders nothing, and nothing waits for
+	// queue 2.
 	if c := m.count("barrier removed"); c.Total != 2 || c.Kept != 2 {
 		t.Errorf("%+v", c)
 	}
@@ -98,8 +98,8 @@ func TestClauseEdgesCountAsOrder(t *testing.T) {
 	}
 }
 
-// Of random logs that are right, the oracle judges every mutation as the engine
-// does, from checkpoints and stopping early as it may.
+// In random correct logs, the oracle and the engine agree on every mutation, even though the
+// engine starts at checkpoints and may stop early.
 func TestMutationsOfRandomLogsAreJudgedAsByTheOracle(t *testing.T) {
 	begin := setting(t, 3).String()
 	caught, kept, strict := 0, 0, 0
@@ -143,8 +143,8 @@ func TestMutationsOfRandomLogsAreJudgedAsByTheOracle(t *testing.T) {
 	t.Logf("%d caught, %d kept, %d", caught, kept, strict)
 }
 
-// The host may have seen the end of what a wait is for by the time it is submitted,
-// which no scheduler can count on.
+// The host may already have seen the end of what a wait is for when it submits the wait. A
+// scheduler cannot rely on that.
 func TestWaitThatTheHostHasOvertakenIsNoWaste(t *testing.T) {
 	end := on("2", " 1:1:10000", fill, "1") + "wait b 2:1\n"
 	for _, c := range []struct {
@@ -163,8 +163,8 @@ func TestWaitThatTheHostHasOvertakenIsNoWaste(t *testing.T) {
 	}
 }
 
-// A barrier to the host lets it look as soon as it sees the batch's signal. That it
-// looked when others had let it too is this run's affair.
+// A barrier to the host lets it access memory as soon as it sees the batch's signal. That it did
+// so only after other signals is specific to this run.
 func TestBarrierBehindWhichTheHostCouldHaveLookedSoonerIsNoWaste(t *testing.T) {
 	behind := func(first, second string) string {
 		return on("1", "", fill+first, "1") + on("2", " 1:1:10000", fillNext+second, "1") + "wait b 2:1\nwait m 1:1\n"
@@ -208,8 +208,8 @@ func TestBarrierBehindWhichTheHostCouldHaveLookedSoonerIsNoWaste(t *testing.T) {
 	}
 }
 
-// Without a wait, as the host has seen the end, a barrier is what makes the writes
-// visible by the narrower reading of what a submission does.
+// The host has seen the end, so there is no wait. A barrier makes the writes visible by the
+// narrower reading of what a submission does.
 func TestBarrierThatMakesVisibleWhatTheHostSawIsNoWaste(t *testing.T) {
 	const copyApart = "c 1 2 0:32:16\n"
 	first := on("1", "", fill, "1")
@@ -229,7 +229,7 @@ func TestBarrierThatMakesVisibleWhatTheHostSawIsNoWaste(t *testing.T) {
 			t.Errorf("%s: %d wasted, %d revealing, %d overtaken, want %d, %d and none: %v", c.name, m.Wasted, m.Revealing, m.Overtaken, c.wasted, c.revealing, m.Unneeded)
 		}
 	}
-	// The wait does it as well.
+	// The wait makes them visible as well.
 	m := mutate(t, first+"wait b 1:1\n"+on("2", " 1:1:10000", everything+fill, "1")+"wait b 2:1\n", MutateOptions{})
 	if m.Wasted != 1 || m.Overtaken != 1 || m.Revealing != 0 {
 		t.Errorf("%d wasted, %d overtaken, %d revealing: %v", m.Wasted, m.Overtaken, m.Revealing, m.Unneeded)
@@ -264,8 +264,8 @@ func TestOracleExaminesWhatIsAskedFor(t *testing.T) {
 	}
 }
 
-// Accesses to coherent memory leave no trace, so nobody knows what a barrier to the
-// host is for.
+// Accesses to coherent memory are not in the log, so the purpose of a barrier to the host is
+// unknown.
 func TestBarriersToTheHostAreNotJudgedWhereItsAccessesAreUntold(t *testing.T) {
 	lines := on("1", "", fill+"b 1800:5800:1040:7860:0\n"+fillNext+toHost, "1") + "wait b 1:1\n"
 	for _, c := range []struct {
@@ -273,7 +273,7 @@ func TestBarriersToTheHostAreNotJudgedWhereItsAccessesAreUntold(t *testing.T) {
 		untold, all, wasted int
 	}{
 		{lines, 1, 2, 1},
-		{flush + on("2", "", "", "1") + lines, 0, 4, 3}, // and a signal that nobody waits for
+		{flush + on("2", "", "", "1") + lines, 0, 4, 3}, // and a signal that nothing waits for
 		{lines + read, 0, 3, 2},
 		{lines + "invalidate 1 16 16\n", 0, 3, 1},
 	} {

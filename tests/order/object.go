@@ -9,7 +9,7 @@ import (
 type device struct {
 	id   int
 	name string
-	// live counts the objects that are left, by kind.
+	// live counts the existing objects by kind.
 	live map[string]int
 }
 
@@ -19,7 +19,7 @@ type queue struct {
 	device *device
 	column int // of its first class
 	pos    uint64
-	// last is the submission under way or the last one.
+	// last is the current or the last submission.
 	last *Submission
 	// lastOf are the last commands of each class.
 	lastOf [deviceClasses]access
@@ -29,7 +29,7 @@ type memory struct {
 	device *device
 	size   uint64
 	space  *space
-	base   uint64 // where it begins in the space
+	base   uint64 // its beginning in the space
 }
 
 type buffer struct {
@@ -39,7 +39,7 @@ type buffer struct {
 	exclusive bool
 	memory    *memory
 	offset    uint64
-	family    int // that used it last, for exclusive ones; -1: none
+	family    int // the last to use it, for exclusive buffers; -1 for none
 }
 
 // section is a range of the buffer in memory.
@@ -61,7 +61,7 @@ type pipeline struct {
 	device   *device
 	name     string
 	bindings []spirv.Binding
-	// addresses: it may access memory that no binding names.
+	// addresses says that it may access memory without a binding.
 	addresses bool
 }
 
@@ -87,7 +87,7 @@ type use struct {
 	read, write  bool
 }
 
-// command is one of a command buffer's.
+// command is a command in a command buffer.
 type command struct {
 	kind     string
 	class    class
@@ -95,10 +95,10 @@ type command struct {
 	push     [4]uint32
 	pushes   int
 	uses     []use
-	// Of a barrier: buffers has an entry for each dependency.
+	// For a barrier, buffers has an entry for each dependency.
 	dependencies []dependency
 	buffers      []bufferRange
-	unknown      string // what is not understood
+	unknown      string // name of an unknown command
 }
 
 type bufferRange struct {

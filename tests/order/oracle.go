@@ -2,18 +2,16 @@ package order
 
 import "slices"
 
-// The oracle says of a trace whether an order is missing, by the definitions: it
-// compares every access with every other one, and follows every chain of
-// synchronization between them in an explicit graph. It shares nothing with the
-// engine but the events and the meaning of masks. Time and memory grow with the
-// square of the trace, and worse.
+// The oracle decides by the definitions whether an order is missing in a trace: it compares every
+// access with every other one, and follows every chain of synchronization between them in an
+// explicit graph. It shares nothing with the engine except the events and the meaning of masks.
+// Its time and memory are at least quadratic in the length of the trace.
 
-// loses reports whether an order that accesses or clauses need is missing, or a
-// wait is for what has not been signalled.
+// loses reports whether an order that accesses or clauses need is missing, or a wait has no signal.
 func loses(events []*event) bool { return firstLoss(events, hearsAll) >= 0 }
 
-// firstLoss is the first event at which that shows where a submission gives all that
-// the host has seen, or the end of it; -1: it does not.
+// firstLoss returns the first event at which that shows, -1 if none does. hears says what a
+// submission passes on of what the host has seen.
 func firstLoss(events []*event, hears hearing) int {
 	g := &graph{events: events, hears: hears}
 	unresolved := g.resolve()
@@ -34,15 +32,15 @@ func firstLoss(events []*event, hears hearing) int {
 	return unresolved
 }
 
-// node is a synchronization operation: one dependency of a barrier, a wait, the
-// beginning or the signal of a batch, or something that the host does.
+// node is a synchronization operation: one dependency of a barrier, a wait, the beginning or the
+// signal of a batch, or a step of the host.
 type node struct {
 	event int
 	kind  eventKind
-	queue int // -1: none
+	queue int // -1 for none
 	dep   *dependency
-	// from are the classes of the queue's commands before it that it is after, to
-	// those of the commands after it that are after it.
+	// from are the classes of the queue's earlier commands that come before it, to those of
+	// later commands that come after it.
 	from, to classSet
 	host     bool // a step of the host
 	reach    []uint64
@@ -52,13 +50,13 @@ type graph struct {
 	events []*event
 	hears  hearing
 	nodes  []node
-	first  []int // of an event's nodes; one more than there are events
-	// source is, by event, the event of the signal that a wait is for; -1: none.
+	first  []int // first node of each event, with an additional entry at the end
+	// source is, for each wait, the event of its signal, -1 for none.
 	source []int
 }
 
-// resolve finds the signal of each wait, and returns the first event where there is
-// none or where values are wrong; -1: nowhere.
+// resolve finds the signal of each wait. It returns the first event without one, or with a wrong
+// value, and -1 if there is none.
 func (g *graph) resolve() int {
 	g.source = make([]int, len(g.events))
 	type timeline struct {
@@ -154,7 +152,7 @@ func (g *graph) connect() {
 	}
 }
 
-// follows reports whether m, which is later in the log, is directly after n.
+// follows reports whether m, which is later in the log, comes directly after n.
 func (g *graph) follows(n, m *node) bool {
 	switch {
 	case n.event == m.event:
@@ -169,7 +167,7 @@ func (g *graph) follows(n, m *node) bool {
 
 func (n *node) reaches(m int) bool { return n.reach[m/64]>>(m%64)&1 != 0 }
 
-// after reports whether node a is directly after what event i does.
+// after reports whether node a comes directly after event i.
 func (g *graph) after(i int, a *node) bool {
 	ev := g.events[i]
 	if ev.kind != evCommand {
@@ -178,7 +176,7 @@ func (g *graph) after(i int, a *node) bool {
 	return a.event > i && a.queue == ev.queue && a.from.has(ev.class)
 }
 
-// before reports whether node a is directly before what event j does.
+// before reports whether node a comes directly before event j.
 func (g *graph) before(a *node, j int) bool {
 	ev := g.events[j]
 	if ev.kind != evCommand {
@@ -205,13 +203,13 @@ func (g *graph) executed(i, j int) bool {
 	return false
 }
 
-// within reports whether a barrier is for the section too.
+// within reports whether a barrier applies to the section.
 func (n *node) within(at section) bool {
 	w := n.dep.within
 	return w == nil || w.space == at.space && w.lo <= at.lo && at.hi <= w.hi
 }
 
-// reachable are the nodes that are after event i.
+// reachable returns the nodes that come after event i.
 func (g *graph) reachable(i int) []bool {
 	out := make([]bool, len(g.nodes))
 	for a := range g.nodes {
@@ -225,8 +223,7 @@ func (g *graph) reachable(i int) []bool {
 	return out
 }
 
-// visible reports whether the writes that event i makes at the section are visible
-// to accesses of event j there.
+// visible reports whether the writes of event i to the section are visible to accesses of event j.
 func (g *graph) visible(i, j int, at section, write bool) bool {
 	from, to := g.events[i], g.events[j]
 	if from.kind != evCommand && to.kind != evCommand {
@@ -262,12 +259,11 @@ func (g *graph) visible(i, j int, at section, write bool) bool {
 	return g.visibleToHost(available, done, j, at, write)
 }
 
-// hostWroteBeforeSubmit: what the host wrote is available to all that follows a
-// submission, so also at any signal that follows one.
+// hostWroteBeforeSubmit reports whether a signal follows a submission after the host's write,
+// which makes the write available.
 func (g *graph) hostWroteBeforeSubmit(i int, n *node) bool { return n.event > i }
 
-// reachedAsHost reports whether the barrier's source stage HOST takes in what the
-// host did.
+// reachedAsHost reports whether the barrier's source stage HOST includes what the host did.
 func (g *graph) reachedAsHost(done []bool, n *node) bool {
 	for a := range g.nodes {
 		if m := &g.nodes[a]; done[a] && m.event < n.event && m.queue == n.queue && m.to.has(hosting) && n.from.has(hosting) {
@@ -277,7 +273,7 @@ func (g *graph) reachedAsHost(done []bool, n *node) bool {
 	return false
 }
 
-// spread follows availability along chains.
+// spread propagates availability along chains.
 func (g *graph) spread(available []bool) {
 	for a := range g.nodes {
 		if !available[a] {
@@ -305,8 +301,8 @@ func (g *graph) sees(n *node, c class, at section, write bool) bool {
 	return n.within(at) && read.has(c)
 }
 
-// visibleToHost: a barrier to the host made it so, and the host knows of the
-// barrier's end.
+// visibleToHost reports whether a barrier made it visible to the host, and the host has learned
+// of the barrier's end.
 func (g *graph) visibleToHost(available, done []bool, j int, at section, write bool) bool {
 	told := make([]bool, len(g.nodes))
 	for a := range g.nodes {
@@ -334,8 +330,8 @@ func (g *graph) visibleToHost(available, done []bool, j int, at section, write b
 	return false
 }
 
-// conflict reports whether events i and j touch the same bytes without the order
-// that it needs.
+// conflict reports whether events i and j touch the same bytes without the order that this
+// requires.
 func (g *graph) conflict(i, j int) bool {
 	a, b := g.events[i], g.events[j]
 	if len(a.touched) == 0 || len(b.touched) == 0 || a.command == b.command ||
@@ -365,8 +361,8 @@ func (g *graph) conflict(i, j int) bool {
 	return false
 }
 
-// unseen reports whether event j misses some of what event i wrote. Barriers for
-// buffers may make it visible piece by piece.
+// unseen reports whether event j does not see all of what event i wrote. Several buffer barriers
+// together may make it visible.
 func (g *graph) unseen(i, j int, at section, y touch) bool {
 	cuts := []uint64{at.lo, at.hi}
 	for a := range g.nodes {
@@ -388,8 +384,8 @@ func (g *graph) unseen(i, j int, at section, y touch) bool {
 	return false
 }
 
-// edges reports whether an order is missing that event j asks for without bytes: an
-// edge of clauses, or the end of all work before that of its device.
+// edges reports whether an order is missing that event j needs other than for bytes: an edge of
+// clauses, or the end of all work before the end of its device.
 func (g *graph) edges(j int) bool {
 	for _, n := range g.events[j].needs {
 		if n.at.space != nil {

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// saxpy reads binding 0, and reads and writes binding 1.
+// saxpy returns a kernel that reads binding 0, and reads and writes binding 1.
 func saxpy(t testing.TB) string {
 	t.Helper()
 	code, err := os.ReadFile("../../vk/spirv/testdata/saxpy.spv")
@@ -28,9 +28,8 @@ type writer struct {
 
 func (w *writer) line(format string, args ...any) { fmt.Fprintf(&w.Builder, format+"\n", args...) }
 
-// setting is a log's beginning: a device with queues, two memories with a buffer of
-// 64 bytes each, a kernel, a timeline for each queue, one of the host's and a binary
-// semaphore.
+// setting returns the beginning of a log: a device with queues, two memories with a buffer of 64
+// bytes each, a kernel, a timeline for each queue and one for the host, and a binary semaphore.
 func setting(t testing.TB, queues int) *writer {
 	w := &writer{}
 	w.line(header)
@@ -63,7 +62,7 @@ var randomMasks = [...][4]uint64{
 	{0x800, 0x5800, 0x40, 0x2860},
 }
 
-// randomLog draws a log that is often right.
+// randomLog draws a log that often has no violation.
 func randomLog(t *rapid.T, begin string) string {
 	w := &writer{}
 	w.WriteString(begin)
@@ -174,8 +173,8 @@ func randomLog(t *rapid.T, begin string) string {
 	return w.String()
 }
 
-// traceOf reads a log and returns the event at which the checker found the first
-// thing wrong, -1 for nothing.
+// traceOf reads a log and returns the event at which the checker finds the first violation, -1 if
+// none.
 func traceOf(t interface{ Fatalf(string, ...any) }, log string) (*trace, int) {
 	first := -1
 	tr := &trace{}

@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// record reads the contents of a command buffer: the lines up to "end".
+// record reads the contents of a command buffer, up to the line "end".
 func (c *checker) record() {
 	id, d := c.id(), c.devices[c.id()]
 	if d == nil {
@@ -87,7 +87,7 @@ func (c *checker) bufferNamed() *buffer {
 	return b
 }
 
-// bind reads the ranges bound to a set; anew: they are all that is bound to it.
+// bind reads the ranges bound to a set. anew says that they replace everything bound to it.
 func (c *checker) bind(set uint64, anew bool) {
 	if anew {
 		for key := range c.bound {
@@ -108,7 +108,7 @@ func (c *checker) bind(set uint64, anew bool) {
 	}
 }
 
-// launch is a dispatch with what is bound.
+// launch returns a dispatch with the current bindings.
 func (c *checker) launch(kind string, p *pipeline, pushes int) command {
 	x := command{kind: kind, class: computing, pipeline: p, push: c.push, pushes: pushes}
 	if p == nil {
@@ -116,7 +116,7 @@ func (c *checker) launch(kind string, p *pipeline, pushes int) command {
 		return x
 	}
 	if kind == "dispatch" {
-		c.text = nil // the sizes are for people
+		c.text = nil // the sizes are not needed
 	}
 	for i := range p.bindings {
 		b := &p.bindings[i]
@@ -129,7 +129,7 @@ func (c *checker) launch(kind string, p *pipeline, pushes int) command {
 			x.unknown = fmt.Sprintf("nothing is bound to set %d binding %d", b.Set, b.Binding)
 		}
 		for _, r := range ranges {
-			if r.buffer != nil { // else an image, or a null descriptor
+			if r.buffer != nil { // nil for an image or a null descriptor
 				x.uses = append(x.uses, use{r.buffer, r.offset, r.size, computing, read, write})
 			}
 		}
@@ -158,7 +158,7 @@ func (c *checker) readBarrier() command {
 	return x
 }
 
-// settle carries out the submission that is pending, if any.
+// settle processes the pending submission, if there is one.
 func (c *checker) settle() {
 	if len(c.pending) == 0 {
 		return
@@ -174,7 +174,7 @@ func (c *checker) settle() {
 	c.text, c.whole, c.line = text, whole, line
 }
 
-// submit carries out the batches of a vkQueueSubmit.
+// submit processes the batches of a vkQueueSubmit.
 func (c *checker) submit(q *queue) {
 	batch := false
 	begin := func() {
@@ -238,7 +238,7 @@ func (c *checker) submit(q *queue) {
 	}
 }
 
-// firstSignal looks ahead for what the batch signals.
+// firstSignal looks ahead for the first signal of the batch.
 func (c *checker) firstSignal() string {
 	for i := 0; i+2 < len(c.text) && c.text[i] != '|'; i++ {
 		if c.text[i] == 's' {
@@ -253,7 +253,7 @@ func (c *checker) firstSignal() string {
 	return ""
 }
 
-// execute carries out one command.
+// execute processes one command.
 func (c *checker) execute(q *queue, x *command, index int) {
 	if x.unknown != "" {
 		c.violation(Unknown, c.line, "%v command %d: %s", q.last, index, x.unknown)
@@ -281,7 +281,7 @@ func (c *checker) execute(q *queue, x *command, index int) {
 		q.Fills++
 	}
 	q.pos++
-	// Reads of a class before its writes: the command is one.
+	// The reads of a class come before its writes, since the command does both.
 	for of := computing; of < hosting; of++ {
 		var needs []need
 		used := of == x.class
@@ -306,7 +306,7 @@ func (c *checker) execute(q *queue, x *command, index int) {
 	}
 }
 
-// use carries out a command's access to a buffer.
+// use processes a command's access to a buffer.
 func (c *checker) use(q *queue, u *use, by *Command, needs *[]need) {
 	b := u.buffer
 	size := u.size
@@ -356,7 +356,7 @@ func (c *checker) barrier(q *queue, x *command, index int) {
 	c.do(&c.ev)
 }
 
-// clauseNeeds adds the orders that the clauses of the dispatch's task ask for.
+// clauseNeeds adds the orders that the depend clauses of the dispatch's task require.
 func (c *checker) clauseNeeds(needs []need, a access) []need {
 	push := [3]uint32{}
 	copy(push[:], a.by.Push)

@@ -6,30 +6,30 @@ import (
 	"strings"
 )
 
-// Kind says what is wrong.
+// Kind is a kind of violation.
 type Kind string
 
 // The kinds of violations.
 const (
-	Unordered        Kind = "unordered"          // conflicting accesses that nothing orders
-	Dependence       Kind = "dependence"         // a clause's edge is not kept
-	WaitBeforeSignal Kind = "wait before signal" // legal, and against the rules of the runtime
-	Hang             Kind = "hang"               // what is waited for is never signalled
+	Unordered        Kind = "unordered"          // conflicting accesses without an order
+	Dependence       Kind = "dependence"         // an edge of depend clauses is not kept
+	WaitBeforeSignal Kind = "wait before signal" // legal in Vulkan, but against the rules of the runtime
+	Hang             Kind = "hang"               // a wait is never signalled
 	BadSignal        Kind = "signal"             // a value that is not above the last
-	Unbound          Kind = "unbound"            // an access outside of memory or objects
-	Ownership        Kind = "ownership"          // an exclusive buffer on queues of two families
-	Leftover         Kind = "leftover"           // objects that their device leaves, work it is not waited for
-	Unknown          Kind = "unknown"            // a command that the checker does not understand
+	Unbound          Kind = "unbound"            // an access outside of memory or of live objects
+	Ownership        Kind = "ownership"          // an exclusive buffer is used on queues of two families
+	Leftover         Kind = "leftover"           // a device is destroyed with live objects or unfinished work
+	Unknown          Kind = "unknown"            // a command that the checker does not know
 )
 
 // Submission is one batch of a vkQueueSubmit.
 type Submission struct {
-	Queue  *QueueTotals
-	Number uint64 // of the queue, from 1
-	Signal string // the first semaphore that it signals, with the value
+	Queue  *QueueTotals // the queue
+	Number uint64       // its number on the queue, from 1
+	Signal string       // the first semaphore that it signals, with the value
 }
 
-// String names it by its queue and what it signals.
+// String returns the queue and the signal.
 func (s *Submission) String() string {
 	if s.Signal == "" {
 		return fmt.Sprintf("%v submission %d", s.Queue, s.Number)
@@ -37,10 +37,10 @@ func (s *Submission) String() string {
 	return fmt.Sprintf("%v submission %d (signals %s)", s.Queue, s.Number, s.Signal)
 }
 
-// Command is a command of a queue, or what the host did.
+// Command is a command of a queue or an action of the host.
 type Command struct {
-	Submission *Submission // nil: the host's
-	Index      int         // in its submission, from 0, barriers counted
+	Submission *Submission // nil for the host
+	Index      int         // in its submission, from 0, including barriers
 	What       string      // "dispatch", "copy", "flush", ...
 	Kernel     string
 	Push       []uint32 // the first push constants
@@ -48,7 +48,7 @@ type Command struct {
 	Line       int      // of the log
 }
 
-// String names everything that is known of the command.
+// String returns everything that is known of the command.
 func (c *Command) String() string {
 	if c.Submission == nil {
 		return fmt.Sprintf("host thread %d %s (line %d)", c.Thread, c.What, c.Line)
@@ -64,63 +64,63 @@ func (c *Command) String() string {
 	return b.String()
 }
 
-// Violation is something that is wrong in a log.
+// Violation is a violation in a log.
 type Violation struct {
-	Kind Kind
-	Line int // of the log, at which it shows
+	Kind Kind // what kind of violation it is
+	Line int  // line of the log at which it shows
 	Text string
 }
 
-// String is one line.
+// String returns the violation in one line.
 func (v Violation) String() string { return fmt.Sprintf("line %d: %s: %s", v.Line, v.Kind, v.Text) }
 
-// QueueTotals counts what a queue got.
+// QueueTotals holds statistics of a queue.
 type QueueTotals struct {
 	Device, Family, Index int
 	Submissions           uint64
 	Dispatches            uint64
 	Copies                uint64
-	Fills                 uint64 // and updates
+	Fills                 uint64 // including updates
 	Barriers              uint64
-	Waits                 uint64 // on semaphores, all of them
-	CrossWaits            uint64 // of them, for another queue's signal
+	Waits                 uint64 // waits for semaphores
+	CrossWaits            uint64 // of these, for another queue's signal
 	Signals               uint64
 }
 
-// String names the queue.
+// String returns the name of the queue.
 func (q *QueueTotals) String() string {
 	return fmt.Sprintf("device %d queue %d.%d", q.Device, q.Family, q.Index)
 }
 
-// HostTotals counts the calls of one host thread that waited.
+// HostTotals counts the waiting calls of one host thread.
 type HostTotals struct {
 	Thread   int
 	Waits    uint64 // vkWaitSemaphores, vkWaitForFences, idle waits
-	Blocked  uint64 // of them, that had to wait
-	Observed uint64 // values that vkGetSemaphoreCounterValue was first to show
+	Blocked  uint64 // of these, the calls that blocked
+	Observed uint64 // values that vkGetSemaphoreCounterValue was the first to show
 }
 
-// Report is what Check found.
+// Report is the result of Check.
 type Report struct {
-	// Violations are the first, in the order of the log; Total counts all.
+	// Violations are the first ones, in the order of the log; Total counts all.
 	Violations  []Violation
 	Total       uint64
 	Kinds       map[Kind]uint64
-	Queues      []*QueueTotals // in the order that the program took them
+	Queues      []*QueueTotals // in the order of their creation
 	Hosts       []*HostTotals
 	Lines       uint64
 	Bytes       uint64
-	Flushes     uint64 // ranges
-	Invalidates uint64 // ranges
-	// Addressed are dispatches whose kernels access memory by address: those
-	// accesses are not seen.
+	Flushes     uint64 // number of ranges
+	Invalidates uint64 // number of ranges
+	// Addressed counts dispatches whose kernels access memory by address: those accesses are
+	// not checked.
 	Addressed uint64
-	Tasks     uint64 // of the clauses that were dispatched
-	Edges     uint64 // of the clauses that were checked
+	Tasks     uint64 // tasks of the clauses file that were dispatched
+	Edges     uint64 // edges of the clauses that were checked
 	Devices   uint64
 }
 
-// Sum adds up the queues.
+// Sum returns the sum over all queues.
 func (r *Report) Sum() QueueTotals {
 	var s QueueTotals
 	for _, q := range r.Queues {
@@ -136,7 +136,7 @@ func (r *Report) Sum() QueueTotals {
 	return s
 }
 
-// Print writes the report for people.
+// Print writes the report as text.
 func (r *Report) Print(w io.Writer) error {
 	var b strings.Builder
 	for _, v := range r.Violations {

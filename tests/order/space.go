@@ -2,7 +2,7 @@ package order
 
 import "slices"
 
-// access is one command's access to some bytes.
+// access is an access of one command to some bytes.
 type access struct {
 	column int
 	pos    uint64
@@ -12,15 +12,14 @@ type access struct {
 // span is a range of bytes with the same history.
 type span struct {
 	lo, hi uint64
-	write  access // the last; by is nil without any
-	// reads since, the last of each column. Spans may share it: it is replaced,
-	// never changed.
+	write  access // the last write; by is nil if there is none
+	// reads are those since then, the last of each column. Spans may share the slice: it is
+	// replaced, never changed.
 	reads []access
 }
 
-// space is memory that ranges of bytes can be compared in: a VkDeviceMemory, or the
-// host's addresses. Its spans are disjoint and ascend, in chunks so that inserting
-// is cheap.
+// space is a memory whose ranges of bytes can be compared: a VkDeviceMemory, or the host's
+// addresses. Its spans are disjoint and sorted, in chunks, so that inserting is cheap.
 type space struct {
 	name   string
 	chunks [][]span
@@ -28,7 +27,7 @@ type space struct {
 
 const maxChunk = 128
 
-// find returns the place of the first span that ends above lo.
+// find returns the position of the first span that ends above lo.
 func (s *space) find(lo uint64) (chunk, i int) {
 	chunk, _ = slices.BinarySearchFunc(s.chunks, lo, func(c []span, lo uint64) int {
 		if c[len(c)-1].hi <= lo {
@@ -48,7 +47,7 @@ func (s *space) find(lo uint64) (chunk, i int) {
 	return chunk, i
 }
 
-// overlapping calls f for each span with bytes in [lo, hi), cut to them.
+// overlapping calls f for each span with bytes in [lo, hi), restricted to these.
 func (s *space) overlapping(lo, hi uint64, f func(span)) {
 	chunk, i := s.find(lo)
 	for ; chunk < len(s.chunks); chunk, i = chunk+1, 0 {
@@ -63,7 +62,7 @@ func (s *space) overlapping(lo, hi uint64, f func(span)) {
 	}
 }
 
-// replace puts spans, which ascend and lie in [lo, hi), in place of what is there.
+// replace replaces the spans in [lo, hi) by others, which are sorted and lie in the range.
 func (s *space) replace(lo, hi uint64, with []span) {
 	chunk, i := s.find(lo)
 	if chunk == len(s.chunks) {
@@ -120,7 +119,7 @@ func (s *space) replace(lo, hi uint64, with []span) {
 	s.split(chunk)
 }
 
-// split keeps a chunk small.
+// split splits a chunk that is too large.
 func (s *space) split(chunk int) {
 	for ; len(s.chunks[chunk]) > maxChunk; chunk++ {
 		c := s.chunks[chunk]
@@ -131,7 +130,7 @@ func (s *space) split(chunk int) {
 	}
 }
 
-// read notes a read and tells f the writes that it must come after.
+// read records a read and calls f for the writes that it must come after.
 func (s *space) read(lo, hi uint64, by access, f func(other access, lo, hi uint64)) {
 	var room [4]span
 	put, at := room[:0], lo
@@ -162,7 +161,7 @@ func withRead(reads []access, by access) []access {
 	return append(out, by)
 }
 
-// write notes a write and tells f what it must come after.
+// write records a write and calls f for the accesses that it must come after.
 func (s *space) write(lo, hi uint64, by access, f func(other access, wrote bool, lo, hi uint64)) {
 	s.overlapping(lo, hi, func(p span) {
 		if p.write.by != nil {
@@ -175,7 +174,7 @@ func (s *space) write(lo, hi uint64, by access, f func(other access, wrote bool,
 	s.replace(lo, hi, []span{{lo: lo, hi: hi, write: by}})
 }
 
-// forget drops the history of [lo, hi), and tells f of it.
+// forget drops the history of [lo, hi) and calls f for it.
 func (s *space) forget(lo, hi uint64, f func(other access, lo, hi uint64)) {
 	s.overlapping(lo, hi, func(p span) {
 		if p.write.by != nil {

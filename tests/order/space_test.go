@@ -9,13 +9,13 @@ import (
 	"pgregory.net/rapid"
 )
 
-// byteHistory is the naive model: what was last done to one byte.
+// byteHistory is the naive model: the history of one byte.
 type byteHistory struct {
 	write access
 	reads map[int]access
 }
 
-// Histories by spans are the histories of their bytes.
+// The histories of spans equal the histories of their bytes.
 func TestSpacesKeepTheHistoryOfEveryByte(t *testing.T) {
 	const size = 160
 	rapid.Check(t, func(t *rapid.T) {
@@ -64,7 +64,7 @@ func TestSpacesKeepTheHistoryOfEveryByte(t *testing.T) {
 					tell(&got, map[bool]string{true: "w", false: "r"}[wrote], o, lo, hi)
 				})
 			case "forget":
-				// It does not say which is a write.
+				// It does not say which accesses are writes.
 				s.forget(lo, hi, func(o access, lo, hi uint64) { tell(&got, "", o, lo, hi) })
 				for i := range want {
 					want[i] = strings.NewReplacer("w", "", "r", "").Replace(want[i])
@@ -96,7 +96,7 @@ func items(s string) []string {
 	return out
 }
 
-// validate checks what a space promises of its spans.
+// validate checks the invariants of a space's spans.
 func validate(t interface{ Fatalf(string, ...any) }, s *space) {
 	end := uint64(0)
 	for i, c := range s.chunks {
@@ -112,7 +112,7 @@ func validate(t interface{ Fatalf(string, ...any) }, s *space) {
 	}
 }
 
-// Many spans go into several chunks, and one write over them leaves one.
+// Many spans are in several chunks; one write over them leaves one.
 func TestWriteOverManySpansLeavesOne(t *testing.T) {
 	s := &space{}
 	by := access{1, 1, &Command{}}

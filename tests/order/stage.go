@@ -1,6 +1,6 @@
 package order
 
-// class is a stage that commands run in, as far as orders tell them apart.
+// class is a pipeline stage, as far as the checker distinguishes them.
 type class uint8
 
 const (
@@ -14,7 +14,7 @@ const (
 	deviceClasses = int(hosting)
 )
 
-// classSet has bit c for class c.
+// classSet is a set of classes: bit c stands for class c.
 type classSet uint8
 
 func (s classSet) has(c class) bool { return s>>c&1 != 0 }
@@ -50,7 +50,7 @@ const (
 	accessStorageWrite  = 0x4_0000_0000
 )
 
-// named are the classes of the stages that a mask names.
+// named returns the classes of the stages in a mask.
 func named(stages uint64) classSet {
 	var s classSet
 	if stages&stageAllCommands != 0 {
@@ -70,8 +70,8 @@ func named(stages uint64) classSet {
 	return s
 }
 
-// source are the classes in the scope of a source mask: those of logically earlier
-// stages too. Nothing is before the top of the pipe, all is before its bottom.
+// source returns the classes in the first scope of a source mask, which includes logically
+// earlier stages. Nothing is before the top of the pipe, everything is before its bottom.
 func source(stages uint64) classSet {
 	s := named(stages)
 	if stages&stageBottom != 0 {
@@ -83,8 +83,8 @@ func source(stages uint64) classSet {
 	return s
 }
 
-// destination are the classes in the scope of a destination mask: those of
-// logically later stages too.
+// destination returns the classes in the second scope of a destination mask, which includes
+// logically later stages.
 func destination(stages uint64) classSet {
 	s := named(stages)
 	if stages&stageTop != 0 {
@@ -96,7 +96,7 @@ func destination(stages uint64) classSet {
 	return s
 }
 
-// readers and writers are the classes whose accesses of that kind a mask names.
+// readers and writers return the classes whose reads or writes a mask names.
 func readers(access uint64) classSet {
 	return pick(access, 1<<computing, accessShaderRead|accessStorageRead|accessMemoryRead) |
 		pick(access, 1<<copying, accessTransferRead|accessMemoryRead) |
@@ -117,12 +117,12 @@ func pick(access uint64, s classSet, bits uint64) classSet {
 	return 0
 }
 
-// dependency is one memory barrier of a pipeline barrier, or its bare stages.
+// dependency is one memory barrier of a pipeline barrier, or its stages alone.
 type dependency struct {
 	srcStages, dstStages uint64
 	srcAccess, dstAccess uint64
-	// within: the barrier is for these bytes alone, if it is not nil; kept for its
-	// execution only if the bytes are none.
+	// within, if not nil, is the range of bytes to which the barrier applies; without bytes it is
+	// only an execution dependency.
 	within *section
 }
 
@@ -132,7 +132,7 @@ type section struct {
 	lo, hi uint64
 }
 
-// available are the classes whose writes the dependency makes available.
+// available returns the classes whose writes the dependency makes available.
 func (d *dependency) available() classSet {
 	s := named(d.srcStages)
 	if d.srcStages&stageBottom != 0 {
@@ -141,7 +141,8 @@ func (d *dependency) available() classSet {
 	return s & writers(d.srcAccess)
 }
 
-// visible are the classes whose reads, and whose writes, see what is available.
+// visible returns the classes to whose reads, and to whose writes, the dependency makes them
+// visible.
 func (d *dependency) visible() (read, written classSet) {
 	s := named(d.dstStages)
 	if d.dstStages&stageTop != 0 {

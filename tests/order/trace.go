@@ -7,22 +7,21 @@ import (
 	"slices"
 )
 
-// trace is a log reduced to its events: what orders, and what has to be ordered.
-// Accesses do not depend on how they are ordered, so a changed trace needs the
-// engine alone.
+// trace is a log reduced to its events: synchronization, and the orders that accesses need. The
+// latter do not depend on the former, so only the engine has to run for a changed trace.
 type trace struct {
 	events []event
-	// hostAccesses: there are events of what the host does.
+	// hostAccesses says that the trace has accesses of the host.
 	hostAccesses bool
 	interval     int
 	replays      [deaf + 1]rehearsal
 }
 
-// rehearsal is a replay of the trace as it is.
+// rehearsal is a replay of the unchanged trace.
 type rehearsal struct {
 	// checkpoints[i] is the engine before event i*interval.
 	checkpoints []*engine
-	// missing are the orders that it lacks; none of those that hear all.
+	// missing holds the orders that it lacks; it is empty with hearsAll.
 	missing map[*need]bool
 }
 
@@ -46,7 +45,7 @@ func (t *trace) checkpoint() {
 	t.checkpointEvery()
 }
 
-// checkpointEvery keeps the engines before every interval-th event.
+// checkpointEvery keeps a copy of the engine before every interval-th event.
 func (t *trace) checkpointEvery() {
 	t.foretell()
 	for hears := range t.replays {
@@ -68,9 +67,9 @@ func (t *trace) checkpointEvery() {
 	}
 }
 
-// foretell gives each order that the host needs after a command to the first signal
-// after the command: a scheduler has to have it there, as the host may look at once,
-// though in this run it may have looked so late that others had told it.
+// foretell adds each order that the host needs after a command to the first signal after the
+// command. A scheduler has to provide it there, because the host may act at once, even if in this
+// run it acted so late that other signals had told it.
 func (t *trace) foretell() {
 	type told struct {
 		pos uint64
@@ -98,16 +97,16 @@ func (t *trace) foretell() {
 	}
 }
 
-// change is what is done to a trace: the event at index at is replaced by with, or
-// goes if that is nil; if to is not -1 it is moved before the event at that index.
+// change is a change of a trace: the event at index at is replaced by with, or removed if that is
+// nil; if to is not -1 it is moved before the event at index to.
 type change struct {
 	at   int
 	with *event
 	to   int
 }
 
-// replay reports whether the changed trace lacks an order that the trace as it is
-// has, or has anything else wrong.
+// replay reports whether the changed trace lacks an order that the unchanged one has, or has any
+// other violation.
 func (t *trace) replay(hears hearing, c change) (wrong bool) {
 	checkpoints, missing := t.replays[hears].checkpoints, t.replays[hears].missing
 	from := c.at
@@ -135,7 +134,7 @@ func (t *trace) replay(hears hearing, c change) (wrong bool) {
 	return wrong
 }
 
-// changed returns the events as the change leaves them.
+// changed returns the changed events.
 func (t *trace) changed(c change) []*event {
 	out := make([]*event, 0, len(t.events))
 	for i := range t.events {
@@ -183,7 +182,7 @@ func (e *engine) clone() *engine {
 	return c
 }
 
-// equal reports whether the engines will find the same from here on.
+// equal reports whether both engines will find the same from here on.
 func (e *engine) equal(o *engine) bool {
 	if !e.host.equal(o.host) || e.hostPos != o.hostPos || len(e.lanes) != len(o.lanes) ||
 		len(e.semaphores) != len(o.semaphores) || len(e.fences) != len(o.fences) || !equalParts(e.hostParts, o.hostParts) {
@@ -223,7 +222,7 @@ func (e *engine) equal(o *engine) bool {
 
 func (s *signal) equal(o *signal) bool {
 	if s.value == o.value && s.queue == o.queue && len(s.done) > 0 && len(o.done) > 0 && &s.done[0] == &o.done[0] {
-		return true // one signal: nothing changes its vectors
+		return true // the same signal, whose vectors never change
 	}
 	return s.value == o.value && s.queue == o.queue && s.done.equal(o.done) && s.available.equal(o.available) &&
 		s.hostRead.equal(o.hostRead) && s.hostWritten.equal(o.hostWritten) && equalParts(s.parts, o.parts)

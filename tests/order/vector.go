@@ -1,7 +1,7 @@
 package order
 
-// vector is knowledge of execution: entry c is how many commands of column c
-// are known. Entries past its end are zero.
+// vector is knowledge of execution: entry c is the number of known commands of column c. Missing
+// entries are zero.
 type vector []uint64
 
 func (v vector) at(column int) uint64 {
@@ -11,7 +11,7 @@ func (v vector) at(column int) uint64 {
 	return 0
 }
 
-// join takes the larger of each entry.
+// join takes the maximum of each entry.
 func (v *vector) join(o vector) {
 	if len(*v) < len(o) {
 		*v = append(*v, make(vector, len(o)-len(*v))...)
@@ -30,7 +30,7 @@ func (v *vector) raise(column int, n uint64) {
 	(*v)[column] = max((*v)[column], n)
 }
 
-// meet takes the smaller of each entry.
+// meet takes the minimum of each entry.
 func (v vector) meet(o vector) {
 	for i := range v {
 		v[i] = min(v[i], o.at(i))
@@ -48,7 +48,7 @@ func (v vector) equal(o vector) bool {
 	return true
 }
 
-// within reports whether o knows all that v knows.
+// within reports whether o covers everything in v.
 func (v vector) within(o vector) bool {
 	for i, n := range v {
 		if n > o.at(i) {

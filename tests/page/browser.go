@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// browser is a Chromium with one page, spoken to by the DevTools protocol: JSON with a
-// zero byte behind each message, over two pipes.
+// browser is a Chromium with one page, controlled by the DevTools protocol: JSON messages with a
+// zero byte after each, over two pipes.
 type browser struct {
 	command *exec.Cmd
 	profile string
@@ -22,7 +22,7 @@ type browser struct {
 	pipe    *os.File
 	session string
 	last    int
-	// events are all that came, in order.
+	// events are all events so far, in order.
 	events []event
 }
 
@@ -31,7 +31,7 @@ type event struct {
 	Params json.RawMessage
 }
 
-// patience bounds the whole conversation.
+// patience limits the whole conversation.
 const patience = 2 * time.Minute
 
 func startBrowser(program string) (b *browser, err error) {
@@ -48,7 +48,7 @@ func startBrowser(program string) (b *browser, err error) {
 		return nil, err
 	}
 	b.to, b.pipe, b.from = to, from, bufio.NewReader(from)
-	// Without a sandbox it also runs as root, in containers. It opens our own file alone.
+	// Without a sandbox it also runs as root in containers. It only opens our own file.
 	b.command = exec.Command(program, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
 		"--disable-background-networking", "--disable-component-update", "--user-data-dir="+b.profile, "--remote-debugging-pipe", "about:blank")
 	b.command.ExtraFiles = []*os.File{theirs, theirs2}
@@ -75,7 +75,7 @@ func startBrowser(program string) (b *browser, err error) {
 	return b, nil
 }
 
-// close ends the browser.
+// close closes the browser.
 func (b *browser) close() error {
 	b.session = ""
 	ended := b.call("Browser.close", nil, nil)
@@ -84,7 +84,7 @@ func (b *browser) close() error {
 	}
 	err := b.command.Wait()
 	if ended == nil {
-		// How it ends after that is its own affair.
+		// How it exits after that does not matter.
 		err = nil
 	}
 	return errors.Join(ended, err, b.to.Close(), b.pipe.Close(), os.RemoveAll(b.profile))
@@ -124,7 +124,7 @@ func (b *browser) call(method string, params, result any) error {
 	}
 }
 
-// await waits for an event, if it has not come yet.
+// await waits for an event, unless it has come already.
 func (b *browser) await(method string) error {
 	for seen := 0; ; {
 		for ; seen < len(b.events); seen++ {
@@ -144,7 +144,7 @@ type answer struct {
 	Error  *struct{ Message string }
 }
 
-// receive takes one message; an event is noted.
+// receive receives one message and records it if it is an event.
 func (b *browser) receive() (a answer, err error) {
 	text, err := b.from.ReadBytes(0)
 	if err != nil {
@@ -163,7 +163,7 @@ func (b *browser) receive() (a answer, err error) {
 	return message.answer, nil
 }
 
-// evaluate returns what an expression gives in the page, a promise's value too.
+// evaluate evaluates an expression in the page, and awaits a promise.
 func (b *browser) evaluate(expression string, result any) error {
 	var evaluated struct {
 		Result           struct{ Value json.RawMessage }
@@ -179,7 +179,7 @@ func (b *browser) evaluate(expression string, result any) error {
 	return json.Unmarshal(evaluated.Result.Value, result)
 }
 
-// mouse moves the mouse, or turns its wheel.
+// mouse moves the mouse or turns its wheel.
 func (b *browser) mouse(kind string, x, y, wheel float64) error {
 	return b.call("Input.dispatchMouseEvent", map[string]any{"type": kind, "x": x, "y": y, "deltaX": 0, "deltaY": wheel}, nil)
 }

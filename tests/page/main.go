@@ -1,6 +1,6 @@
-// Page looks at report pages of vkomp in headless Chromium: each is opened from disk and
-// used as a person would. It fails on anything on the console, on any request beside
-// the page's own file, and where the pictures are empty or do not answer.
+// Page tests report pages of vkomp in headless Chromium: each page is opened from disk and used
+// as a person would. It fails on any console message, on any request other than for the page
+// itself, and if the pictures are empty or do not react.
 //
 //	page [-chromium program] [-dark] [-shot picture.png] page.html
 package main
@@ -33,7 +33,7 @@ func main() {
 	fmt.Printf("page: %s is as it should be\n", flag.Arg(0))
 }
 
-// width and height are the window's.
+// width and height are the size of the window.
 const width, height = 1400, 1000
 
 func look(program, path, shot string, dark bool) (err error) {
@@ -77,11 +77,10 @@ func look(program, path, shot string, dark bool) (err error) {
 	return errors.Join(append(errs, complaints(b, address))...)
 }
 
-// frame waits until what was asked for is drawn.
+// frame waits until everything requested is drawn.
 const frame = `await new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)));`
 
-// checkPictures looks for what has to be in both pictures. A page without a critical path
-// has no tasks.
+// checkPictures checks the contents of both pictures. A page without a critical path has no tasks.
 func checkPictures(b *browser) error {
 	var seen struct {
 		Steps    int
@@ -115,7 +114,7 @@ func checkPictures(b *browser) error {
 	return nil
 }
 
-// checkTheme looks whether the page is as light as the browser wants.
+// checkTheme checks whether the page is light or dark as the browser requests.
 func checkTheme(b *browser, scheme string) error {
 	var red int
 	if err := b.evaluate(`parseInt(getComputedStyle(document.body).backgroundColor.match(/\d+/)[0])`, &red); err != nil {
@@ -127,8 +126,7 @@ func checkTheme(b *browser, scheme string) error {
 	return nil
 }
 
-// checkPointing moves the mouse over both pictures until a tip says something, and off
-// them.
+// checkPointing moves the mouse over both pictures until a tooltip appears, and away from them.
 func checkPointing(b *browser) error {
 	for _, picture := range []string{"timeline", "graph"} {
 		var box struct{ X, Y, Width, Height float64 }
@@ -139,7 +137,7 @@ func checkPointing(b *browser) error {
 		box.X, box.Y, box.Width, box.Height = box.X+200, box.Y+24, box.Width-210, min(box.Height, height-box.Y)-24
 		tip := ""
 		for step := 0; step < 4000 && tip == ""; step++ {
-			// Points of a grid, far apart at first.
+			// Points of a grid, widely spaced at first.
 			x, y := box.X+float64(step*149%int(box.Width)), box.Y+float64(step*7%max(int(box.Height), 1))
 			if err := b.mouse("mouseMoved", x, y, 0); err != nil {
 				return err
@@ -162,7 +160,7 @@ func checkPointing(b *browser) error {
 	return nil
 }
 
-// checkZoom turns the wheel over the timeline, and presses a key.
+// checkZoom turns the wheel over the timeline and presses a key.
 func checkZoom(b *browser) error {
 	span := func() (s float64, err error) {
 		err = b.evaluate(`(async () => {`+frame+` const d = document.getElementById("timeline").dataset; return d.to - d.from; })()`, &s)
@@ -195,7 +193,7 @@ func checkZoom(b *browser) error {
 	return err
 }
 
-// complaints returns what the browser has to say, and what the page asked for.
+// complaints returns the console messages of the browser and the requests of the page.
 func complaints(b *browser, address string) error {
 	var errs []error
 	for _, e := range b.events {

@@ -1,5 +1,5 @@
-// Package tracecheck holds traces in the Trace Event Format against its description,
-// field by field, more strictly than viewers do.
+// Package tracecheck checks traces in the Trace Event Format field by field, more strictly than
+// viewers do.
 package tracecheck
 
 import (
@@ -12,7 +12,7 @@ import (
 	"slices"
 )
 
-// event is an event of the format; a field that is not there is nil.
+// event is an event of the format; missing fields are nil.
 type event struct {
 	Name     *string                    `json:"name"`
 	Category *string                    `json:"cat"`
@@ -29,34 +29,34 @@ type event struct {
 
 type track struct{ pid, tid int }
 
-// box is an X slice, in nanoseconds.
+// box is an X event, in nanoseconds.
 type box struct {
 	begin, end int64
 	name       string
 }
 
-// flow is what was seen of an arrow.
+// flow is the events of an arrow.
 type flow struct{ starts, ends []event }
 
-// Counts are how many events there are, by phase, and tracks by name.
+// Counts holds the numbers of events in a trace.
 type Counts struct {
-	Phases map[string]int
-	// Processes and Threads are the names given.
+	Phases map[string]int // number of events by phase
+	// Processes and Threads are the names given by metadata events.
 	Processes, Threads []string
-	// Names counts slices by their name.
+	// Names counts slices by name.
 	Names map[string]int
 	// Counters are the last values of counters, by name.
 	Counters map[string]float64
 }
 
-// maxErrors bounds what is reported of one trace.
+// maxErrors is the largest number of errors reported for one trace.
 const maxErrors = 20
 
 type checker struct {
 	errs   []error
 	counts Counts
 	boxes  map[track][]box
-	// ends is, for each slice in order, the latest end of those up to it.
+	// ends holds, for each slice in order, the latest end of the slices up to it.
 	ends      map[track][]int64
 	open      map[track][]string
 	async     map[string]int
@@ -71,11 +71,11 @@ func (c *checker) fail(format string, args ...any) {
 	}
 }
 
-// Check returns what a trace has, and an error that lists what is wrong with it: fields
-// that are missing or of the wrong kind, durations below 0, slices that overlap on a
-// track without one holding the other, ends without begins, arrows with one end, that
-// go back in time or begin or end in no slice, counters that are no numbers, processes
-// and threads without a name or with two.
+// Check returns the numbers of events in a trace, and an error that lists its defects: fields
+// that are missing or of the wrong type, negative durations, slices that overlap on a track
+// without nesting, ends without begins, arrows with one end, arrows that go back in time or begin
+// or end outside of any slice, counters that are not numbers, processes and threads without a
+// name or with two.
 func Check(trace []byte) (Counts, error) {
 	c := checker{
 		counts: Counts{Phases: map[string]int{}, Names: map[string]int{}, Counters: map[string]float64{}},
@@ -109,7 +109,7 @@ func Check(trace []byte) (Counts, error) {
 	return c.counts, errors.Join(c.errs...)
 }
 
-// event checks what one event shows by itself.
+// event checks a single event.
 func (c *checker) event(i int, e *event) {
 	if e.Phase == nil {
 		c.fail("event %d: no ph", i)
@@ -241,7 +241,7 @@ func (c *checker) metadata(i int, e *event, on track) {
 	}
 }
 
-// whole checks what only all events show.
+// whole checks what involves all events.
 func (c *checker) whole() {
 	for on, boxes := range c.boxes {
 		if !c.threads[on] || !c.processes[on.pid] {
@@ -286,8 +286,8 @@ func (c *checker) whole() {
 	}
 }
 
-// inside reports whether a slice of a track, which whole has put in order, is there at
-// a time: its end is no part of it, unless it is all of it.
+// inside reports whether a slice of a track, which whole has sorted, exists at a time. The end
+// does not belong to a slice, unless it is empty.
 func (c *checker) inside(on track, at int64) bool {
 	boxes, ends := c.boxes[on], c.ends[on]
 	if ends == nil {
@@ -298,7 +298,7 @@ func (c *checker) inside(on track, at int64) bool {
 		}
 		c.ends[on] = ends
 	}
-	// Those before n begin in time.
+	// The slices before n begin early enough.
 	n, _ := slices.BinarySearchFunc(boxes, at+1, func(b box, at int64) int { return cmp.Compare(b.begin, at) })
 	return n > 0 && (ends[n-1] > at || boxes[n-1].begin == at)
 }

@@ -5,12 +5,12 @@ import (
 	"testing"
 )
 
-// named are the names of process 1 and its threads 1 and 2.
+// named holds the names of process 1 and its threads 1 and 2.
 const named = `{"name":"process_name","ph":"M","ts":0,"pid":1,"args":{"name":"host"}},
 	{"name":"thread_name","ph":"M","ts":0,"pid":1,"tid":1,"args":{"name":"worker 1"}},
 	{"name":"thread_name","ph":"M","ts":0,"pid":1,"tid":2,"args":{"name":"worker 2"}}`
 
-// slices are two slices with one inside the first, on thread 1, and one on thread 2.
+// someSlices has two nested slices on thread 1 and one slice on thread 2.
 const someSlices = named + `,
 	{"name":"a","ph":"X","ts":1,"dur":9,"pid":1,"tid":1},
 	{"name":"b","ph":"X","ts":2.5,"dur":7.5,"pid":1,"tid":1},

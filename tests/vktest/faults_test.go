@@ -13,7 +13,7 @@ import (
 	"github.com/vkomp/vkomp/vk"
 )
 
-// openVulkan opens a device as package vk has it.
+// openVulkan opens a device with package vk.
 func openVulkan(t *testing.T) *vk.Device {
 	t.Helper()
 	i, err := vk.Open(vk.InstanceOptions{})
@@ -82,8 +82,8 @@ func TestChosenCallsFailAndNoOthers(t *testing.T) {
 	}
 }
 
-// A device of which one call was answered with the loss stays lost, and what waits for
-// it comes back. Other devices do not notice.
+// A device for which one call has reported the loss stays lost, and waits for it return. Other
+// devices are not affected.
 func TestLossOfADeviceIsForGood(t *testing.T) {
 	f := InjectFaults(t, "manyqueue")
 	d, other := openVulkan(t), openVulkan(t)
@@ -130,7 +130,7 @@ func TestLossOfADeviceIsForGood(t *testing.T) {
 	}
 }
 
-// The environment chooses calls of a program that knows nothing of the layer.
+// Environment variables choose the calls of a program that does not know the layer.
 func TestFaultsAreChosenInTheEnvironment(t *testing.T) {
 	if os.Getenv("VKOMP_FAULT") != "" {
 		_, err := vk.Open(vk.InstanceOptions{})

@@ -14,14 +14,14 @@ import (
 	"github.com/vkomp/vkomp/vk"
 )
 
-// Faults makes calls of Vulkan commands fail: see tests/layers/fault.c, and there what
-// VK_ERROR_DEVICE_LOST does. Commands are named as in "vkQueueSubmit".
+// Faults makes calls of Vulkan commands fail: see tests/layers/fault.c, also for the effects of
+// VK_ERROR_DEVICE_LOST. Commands are named like "vkQueueSubmit".
 type Faults struct {
 	t       testing.TB
 	control []byte
 }
 
-// The control block of the layer: a header of the number of instances, then entries.
+// The control block of the layer: a header with the number of instances, then entries.
 const (
 	faultHeader  = 64
 	faultEntries = 64
@@ -33,14 +33,12 @@ type faultEntry struct {
 	result                     atomic.Int64
 }
 
-// InjectFaults puts the fault layer nearest to the program, and others as in [Layers]
-// below it, for the runtimes that the test opens. No call fails before the test asks
-// for it.
+// InjectFaults puts the fault layer nearest to the program, and others as in [Layers] below it,
+// for the runtimes that the test opens. No call fails until the test asks for it.
 func InjectFaults(t testing.TB, layers ...string) *Faults {
 	t.Helper()
 	Layers(t, append([]string{"fault"}, layers...)...)
-	// The loader's implicit layers, such as Mesa's choice of devices, take it that
-	// nothing fails.
+	// Implicit layers of the loader, such as Mesa's device selection, assume that nothing fails.
 	t.Setenv("VK_LOADER_LAYERS_DISABLE", "~implicit~")
 	path := filepath.Join(t.TempDir(), "control")
 	size := faultHeader + faultEntries*int(unsafe.Sizeof(faultEntry{}))
@@ -61,9 +59,9 @@ func InjectFaults(t testing.TB, layers ...string) *Faults {
 	return &Faults{t: t, control: control}
 }
 
-// Fail makes calls of a command fail with a result: count calls, from the n-th from now
-// on, the next one being n = 1. A negative count is for all calls from there on. What was
-// chosen of that command before is forgotten.
+// Fail makes count calls of a command fail with a result, beginning with the n-th next call; n is
+// 1 for the next one. A negative count means all calls from there on. It replaces earlier
+// settings for that command.
 func (f *Faults) Fail(command string, n, count int, result vk.Result) {
 	f.t.Helper()
 	e := f.entry(command)
@@ -81,28 +79,28 @@ func (f *Faults) Fail(command string, n, count int, result vk.Result) {
 	}
 }
 
-// Mend lets all calls to come succeed. A device that was lost stays so.
+// Mend makes all later calls succeed. A lost device stays lost.
 func (f *Faults) Mend() {
 	for e := range f.entries {
 		e.until.Store(0)
 	}
 }
 
-// Calls is how often a command has been called, over all devices and runtimes.
+// Calls returns how many times a command has been called, over all devices and runtimes.
 func (f *Faults) Calls(command string) int {
 	f.t.Helper()
 	return int(f.entry(command).calls.Load())
 }
 
-// Failed is how many calls of a command were made to fail. What a lost device refused
-// does not count.
+// Failed returns how many calls of a command were made to fail, not counting those that a lost
+// device refused.
 func (f *Faults) Failed(command string) int {
 	f.t.Helper()
 	return int(f.entry(command).failed.Load())
 }
 
-// Commands returns the commands that can fail with how often each has been called. Before
-// a runtime has been opened there are none.
+// Commands returns the commands that can fail and how many times each has been called. It is
+// empty before a runtime has been opened.
 func (f *Faults) Commands() map[string]int {
 	calls := make(map[string]int)
 	for e := range f.entries {
@@ -111,7 +109,7 @@ func (f *Faults) Commands() map[string]int {
 	return calls
 }
 
-// entries goes through the entries that have a name.
+// entries iterates over the entries that have a name.
 func (f *Faults) entries(yield func(*faultEntry) bool) {
 	for k := range faultEntries {
 		if e := f.at(k); e.name[0] == 0 || !yield(e) {
@@ -120,8 +118,8 @@ func (f *Faults) entries(yield func(*faultEntry) bool) {
 	}
 }
 
-// entry returns the entry of a command. The layer refuses names that it does not know
-// when the first instance is made; then it has an entry for each that it does.
+// entry returns the entry of a command. When the first instance is created, the layer makes an
+// entry for each command that it knows and refuses other names.
 func (f *Faults) entry(command string) *faultEntry {
 	f.t.Helper()
 	n := 0

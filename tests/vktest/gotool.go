@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// GoTool returns the path of the go command. A test that runs it is skipped where there is
-// none: test binaries also run on machines that have a device and no Go.
+// GoTool returns the path of the go command. It skips the test if there is none, because test
+// binaries also run on machines that have a device but no Go.
 func GoTool(t testing.TB) string {
 	t.Helper()
 	path, err := exec.LookPath("go")

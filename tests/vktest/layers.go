@@ -11,14 +11,14 @@ import (
 	"testing"
 )
 
-// Layers puts layers of tests/layers between the driver and the runtimes that the test
-// opens, "manyqueue", "shuffle" or "record", the first nearest to the program. It
-// compiles them, unless an earlier test has, which takes gcc and the package libvulkan-dev;
-// what they read of the environment is the caller's to set.
+// Layers puts layers of tests/layers between the driver and the runtimes that the test opens:
+// "manyqueue", "shuffle" or "record", the first nearest to the program. It compiles them unless
+// an earlier test has, which needs gcc and the package libvulkan-dev. The caller sets the
+// environment variables that they read.
 func Layers(t testing.TB, layers ...string) {
 	t.Helper()
-	// The loader puts layers in the order in which it finds them, whatever
-	// VK_INSTANCE_LAYERS says. Validation, which the test may ask for, is nearest.
+	// The loader orders layers as it finds them, whatever VK_INSTANCE_LAYERS says. Validation, if
+	// the test uses it, is nearest to the program.
 	folders := []string{"/usr/share/vulkan/explicit_layer.d", "/usr/local/share/vulkan/explicit_layer.d", "/etc/vulkan/explicit_layer.d"}
 	var names []string
 	for _, layer := range layers {
@@ -32,7 +32,7 @@ func Layers(t testing.TB, layers ...string) {
 		}
 		folder := t.TempDir()
 		folders = append(folders, folder)
-		// A copy, for the state of a library that is loaded stays: each test gets its own.
+		// A copy, because the state of a loaded library stays: each test gets its own.
 		library := filepath.Join(folder, "lib"+layer+".so")
 		if err := os.WriteFile(library, code, 0o755); err != nil {
 			t.Fatal(err)
@@ -49,8 +49,8 @@ func Layers(t testing.TB, layers ...string) {
 	t.Setenv("VK_INSTANCE_LAYERS", strings.Join(names, ":"))
 }
 
-// compiledLayer returns the path of a layer's library. Libraries stay in .cache/test-layers,
-// named after the hash of their sources, since a compilation takes longer than most tests.
+// compiledLayer returns the path of a layer's library. Libraries are kept in .cache/test-layers
+// under the hash of their sources, because compiling one takes longer than most tests.
 func compiledLayer(layer string) (string, error) {
 	_, file, _, _ := runtime.Caller(0)
 	sources := filepath.Join(filepath.Dir(file), "..", "layers")
@@ -83,7 +83,8 @@ func compiledLayer(layer string) (string, error) {
 	if _, err := os.Stat(library); err == nil {
 		return library, nil
 	}
-	// Tests of other packages may be compiling the same: the last one that is done stays.
+	// Tests of other packages may compile the same layer; the last one to finish replaces the
+	// others.
 	unfinished, err := os.CreateTemp(folder, layer+"-*")
 	if err != nil {
 		return "", err

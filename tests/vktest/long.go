@@ -2,8 +2,8 @@ package vktest
 
 import "testing"
 
-// Long is called first by a test that takes seconds: go test -short, which `make check` runs
-// at every edit, leaves it out.
+// Long is called first by tests that take seconds; go test -short, which `make check` runs at
+// every edit, skips them.
 func Long(t *testing.T) {
 	t.Helper()
 	if testing.Short() {

@@ -9,15 +9,15 @@ import (
 	"github.com/vkomp/vkomp/ompt"
 )
 
-// checkTools has every runtime of a test opened with a ToolChecker beside its own tool.
+// checkTools adds a ToolChecker to the tool of every runtime that a test opens.
 var checkTools = os.Getenv("VKOMP_CHECK_TOOL") != ""
 
-// ToolChecker is a tool that knows in which order events may come, and with which
-// arguments (OpenMP 6.0 chapters 33 to 35, as far as the runtime has their events).
+// ToolChecker is a tool that checks the order of events and their arguments (OpenMP 6.0 chapters
+// 33 to 35, as far as the runtime has their events).
 type ToolChecker struct {
 	// Host returns the number of the initial device.
 	Host func() int
-	// Probe, if not nil, is called in each callback: what a tool may call must not block.
+	// Probe, if not nil, is called in each callback: calls that tools may make must not block.
 	Probe func()
 
 	mu      sync.Mutex
@@ -25,14 +25,14 @@ type ToolChecker struct {
 	tasks   map[*ompt.Data]*toolTask
 	initial *ompt.Data
 	regions map[ompt.ID]bool
-	// open are the tasks of the regions that have begun and not ended.
+	// open holds the tasks whose regions have begun and not ended.
 	open    map[*ompt.Data]*toolTask
 	ops     map[ompt.ID]bool
 	devices map[int]*toolDevice
-	// over: the initial task has ended.
+	// over says that the initial task has ended.
 	over  bool
 	syncs map[syncKey]int
-	// Ops counts the operations, of all kinds, Tasks the tasks.
+	// Ops counts operations of all kinds, Tasks the tasks.
 	Ops, Tasks int
 }
 
@@ -42,14 +42,14 @@ type syncKey struct {
 	wait bool
 }
 
-// toolDevice is what the checker knows of a device that is open.
+// toolDevice is the checker's state of an open device.
 type toolDevice struct {
 	modules map[uint64]bool
-	// memory has the bytes at each address that was allocated.
+	// memory holds the size of each allocation by its address.
 	memory map[uint64]uint64
 }
 
-// toolTask is what the checker knows of a task.
+// toolTask is the checker's state of a task.
 type toolTask struct {
 	create                ompt.TaskCreateEvent
 	dependences, switched bool
@@ -68,7 +68,7 @@ func (c *ToolChecker) failf(format string, args ...any) {
 	}
 }
 
-// Wrong returns what was wrong, and what is missing now that the runtime is closed.
+// Wrong returns descriptions of what was wrong, and of what is missing once the runtime is closed.
 func (c *ToolChecker) Wrong() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -96,7 +96,7 @@ func (t *toolTask) String() string {
 	return fmt.Sprintf("task %d %q", t.create.TaskID, t.create.Label)
 }
 
-// task returns what is known of a task that an event names.
+// task returns the state of a task that an event names.
 func (c *ToolChecker) task(event string, d *ompt.Data) *toolTask {
 	if t := c.tasks[d]; t != nil {
 		return t
@@ -111,7 +111,7 @@ func (c *ToolChecker) known(event string, d *ompt.Data) {
 	}
 }
 
-// Callbacks registers all that is checked, in the EMI forms.
+// Callbacks registers a callback in its EMI form for everything that is checked.
 func (c *ToolChecker) Callbacks() ompt.Callbacks {
 	c.tasks, c.regions, c.ops = make(map[*ompt.Data]*toolTask), make(map[ompt.ID]bool), make(map[ompt.ID]bool)
 	c.open = make(map[*ompt.Data]*toolTask)
@@ -156,7 +156,7 @@ func (c *ToolChecker) deviceInitialize(e ompt.DeviceInitializeEvent) {
 	c.devices[e.DeviceNum] = &toolDevice{make(map[uint64]bool), make(map[uint64]uint64)}
 }
 
-// device returns an open device, or one for the initial device.
+// device returns the state of an open device, or one for the initial device.
 func (c *ToolChecker) device(event string, number int) *toolDevice {
 	d := c.devices[number]
 	if d == nil {
@@ -206,7 +206,7 @@ func (c *ToolChecker) implicitTask(e ompt.ImplicitTaskEvent) {
 
 func (c *ToolChecker) taskCreate(e ompt.TaskCreateEvent) {
 	c.Tasks++
-	// A data is used again when its task is over.
+	// Data is reused when its task has ended.
 	if old := c.tasks[e.NewTask]; e.NewTask == nil || old != nil && !old.over {
 		c.failf("task %d %q created twice", e.TaskID, e.Label)
 	}
@@ -275,7 +275,7 @@ func (c *ToolChecker) taskSchedule(e ompt.TaskScheduleEvent) {
 	}
 }
 
-// around is the task that ran before and runs after t on its goroutine.
+// around returns the task that runs before and after t on its goroutine.
 func (t *toolTask) around() *ompt.Data {
 	if t.create.Flags&ompt.TaskUndeferred == 0 {
 		return nil
@@ -285,7 +285,7 @@ func (t *toolTask) around() *ompt.Data {
 
 func (t *toolTask) deferred() bool { return t.create.Flags&ompt.TaskUndeferred == 0 }
 
-// running reports whether the task has begun and is not over.
+// running reports whether the task has begun and not ended.
 func (t *toolTask) running() bool { return t.switched && !t.over && !t.detached }
 
 func (c *ToolChecker) target(e ompt.TargetEMIEvent) {
@@ -340,7 +340,7 @@ func (c *ToolChecker) targetMap(e ompt.TargetMapEMIEvent) {
 	}
 }
 
-// phases are the turns of operations in a task.
+// phases is the order of operations in a task.
 var phases = map[ompt.TargetDataOp]int{
 	ompt.TargetDataAlloc: 1, ompt.TargetDataTransferToDevice: 2, 0: 3, ompt.TargetDataTransferFromDevice: 4, ompt.TargetDataDelete: 5,
 }
@@ -391,7 +391,7 @@ func (c *ToolChecker) submit(e ompt.TargetSubmitEMIEvent) {
 	c.operation(t, 0, e.Endpoint, *e.HostOpID, ompt.DataOp{})
 }
 
-// operation checks one end of an operation of a task.
+// operation checks a begin or an end of an operation of a task.
 func (c *ToolChecker) operation(t *toolTask, kind ompt.TargetDataOp, end ompt.ScopeEndpoint, id ompt.ID, op ompt.DataOp) {
 	if !t.running() {
 		c.failf("%v: operation %v outside of the task's run", t, kind)

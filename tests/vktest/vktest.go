@@ -1,6 +1,6 @@
-// Package vktest opens runtimes for tests: on a real Vulkan device, under
-// Khronos validation with synchronization checks, and closed by the test's
-// cleanup, which fails the test on whatever was left behind.
+// Package vktest opens runtimes for tests: on a real Vulkan device, under Khronos validation with
+// synchronization checks. The test's cleanup closes them and fails the test if anything is left
+// behind.
 package vktest
 
 import (
@@ -16,13 +16,13 @@ import (
 	"github.com/vkomp/vkomp/ompt"
 )
 
-// Open returns a runtime under validation. Its cleanup closes it and fails the
-// test on an error of Close, a validation message (a leaked Vulkan object is
-// one), or a goroutine that is still there. A missing driver or validation
-// layer fails the test: it is never skipped.
+// Open returns a runtime under validation. Its cleanup closes it and fails the test on an error
+// of Close, on a validation message (for example about a leaked Vulkan object), and on a
+// goroutine that is left. A missing driver or validation layer fails the test, which is never
+// skipped.
 //
-// Tests that call it must not run in parallel with others of their package,
-// whose goroutines would count as left behind.
+// Tests that call it must not run in parallel with others of their package, because the
+// goroutines of those would count as left.
 func Open(t testing.TB, options ...func(*vkomp.Options)) *vkomp.Runtime {
 	t.Helper()
 	before := goleak.IgnoreCurrent()
@@ -84,7 +84,7 @@ func Host(o *vkomp.Options) {
 // Staging is an option that hides device memory from the host.
 func Staging(o *vkomp.Options) { o.MemoryPath = vkomp.MemoryStaged }
 
-// Paths are all ways that mapped data can take, for tests to run on each.
+// Paths are all memory paths, for tests to run on each.
 var Paths = []vkomp.MemoryPath{vkomp.MemoryAuto, vkomp.MemoryUnified, vkomp.MemoryStaged, vkomp.MemoryNonCoherent, vkomp.MemoryImported}
 
 // Path is an option that forces a memory path.
@@ -92,12 +92,12 @@ func Path(p vkomp.MemoryPath) func(*vkomp.Options) {
 	return func(o *vkomp.Options) { o.MemoryPath = p }
 }
 
-// NoSynchronizationChecks is an option for tests with unordered tasks on
-// neighbouring sub-slices that are not aligned as the device asks: the layer
-// takes what a kernel binds for what it accesses.
+// NoSynchronizationChecks is an option for tests with unordered tasks on adjacent sub-slices that
+// do not have the device's alignment: the layer assumes that a kernel accesses everything that is
+// bound.
 func NoSynchronizationChecks(o *vkomp.Options) { o.NoSynchronizationChecks = true }
 
-// recorder is a slog.Handler that keeps the validation messages.
+// recorder is a slog.Handler that keeps validation messages.
 type recorder struct {
 	mu       sync.Mutex
 	messages []string
@@ -106,10 +106,10 @@ type recorder struct {
 // Enabled implements slog.Handler.
 func (*recorder) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelInfo }
 
-// LayersOwn is what the validation layer says when it has lost count of a timeline itself,
-// "most likely a validation bug": on a busy machine its record of a queue's signal can come
-// after that of the host's next one (KhronosGroup/Vulkan-ValidationLayers, issue 4968). It
-// has waited for ten seconds then, for what the program has not.
+// LayersOwn is a message of the validation layer about its own state: it has lost track of a
+// timeline, "most likely a validation bug". On a busy machine it can record a queue's signal
+// after the next signal of the host (KhronosGroup/Vulkan-ValidationLayers, issue 4968). The layer
+// then waits for ten seconds, which the program does not.
 const LayersOwn = "UNASSIGNED-VkSemaphore-state-timeout"
 
 // Handle implements slog.Handler.

@@ -18,8 +18,8 @@ type operation struct {
 	//	*  ids to the end
 	//	l  literal word
 	//	s  literal string
-	// -  literals to the end, possibly with ids that are never pointers
-	// ~  words to the end, parsed by rules of the instruction
+	//	-  literals to the end, possibly with ids that are never pointers
+	//	~  words to the end, parsed by rules of the instruction
 	shape string
 }
 

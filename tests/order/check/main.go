@@ -1,8 +1,7 @@
-// Command check reads logs of the recording layer and prints every violation of
-// order in them, and what was counted. With -mutate it then changes the log's
-// synchronization, one change at a time, and prints what the checker makes of each.
-// It exits with status 1 if there is a violation, or a change that the checker and
-// the oracle judge differently.
+// Command check reads logs of the recording layer and prints every violation of order in them,
+// and statistics. With -mutate it then changes the log's synchronization, one change at a time,
+// and prints what the checker reports for each. It exits with status 1 if there is a violation,
+// or a change on which the checker and the oracle disagree.
 package main
 
 import (
