@@ -31,7 +31,7 @@ func TestFailedTaskOutlivesItsEarlierBatchOfTheQueue(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.s.mu.Lock()
-	live, flying := r.s.life.live, len(r.s.order.queues[0].inFlight)
+	live, flying := r.s.life.live, len(r.s.order.All()[0].InFlight())
 	r.s.mu.Unlock()
 	if live != 2 || flying != 1 {
 		t.Errorf("%d tasks are live and %d batches of the queue in flight", live, flying)

@@ -9,6 +9,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/sched/order"
 	"github.com/vkomp/vkomp/tasks"
 )
 
@@ -16,7 +17,7 @@ import (
 // collects; what is run from then on lies in the pending batch.
 func (r *rig) busy() {
 	r.d.hold()
-	for range maxInFlight {
+	for range order.MaxInFlight {
 		x := filled(4, 0)
 		r.run(launch{label: "busy", kernel: "set", args: []arg{from(x)}})
 	}
@@ -102,14 +103,15 @@ func levelsOf(t *testing.T, d *datadriven.TestData) string {
 		l.args = append(writes[:1:1], reads[:2]...)
 		r.run(l)
 	}
-	batch := r.s.order.queues[0].pending
+	batch := r.s.order.All()[0].Pending()
 	levels := make(map[int][]string)
 	highest := 0
-	for _, task := range batch.tasks {
+	for _, at := range batch.Tasks() {
+		task := targetOf(at)
 		if task.Label == "" {
 			continue
 		}
-		at := int(task.order.at.Level)
+		at := int(at.At.Level)
 		levels[at] = append(levels[at], task.Label)
 		highest = max(highest, at)
 	}
@@ -119,7 +121,7 @@ func levelsOf(t *testing.T, d *datadriven.TestData) string {
 		fmt.Fprintf(&out, "level %d: %s\n", l, strings.Join(levels[l], " "))
 	}
 	r.s.mu.Lock()
-	hostRead := batch.hostRead
+	hostRead := batch.HostReads()
 	r.s.mu.Unlock()
 	r.d.release()
 	r.taskwait()
@@ -137,7 +139,7 @@ func TestIdleQueueIsSubmittedToAtOnce(t *testing.T) {
 	r := newRig(t, memoryModes[0], 1)
 	defer r.close()
 	r.d.hold()
-	for i := 1; i <= maxInFlight; i++ {
+	for i := 1; i <= order.MaxInFlight; i++ {
 		r.run(launch{label: "task", kernel: "set", args: []arg{from(filled(4, 0))}})
 		if r.d.submits != i {
 			t.Errorf("%d submissions after %d tasks", r.d.submits, i)
@@ -146,13 +148,13 @@ func TestIdleQueueIsSubmittedToAtOnce(t *testing.T) {
 	for range 300 {
 		r.run(launch{label: "task", kernel: "set", args: []arg{from(filled(4, 0))}})
 	}
-	if r.d.submits != maxInFlight {
+	if r.d.submits != order.MaxInFlight {
 		t.Errorf("%d submissions while the device is busy", r.d.submits)
 	}
 	r.d.release()
 	r.taskwait()
-	if r.d.submits != maxInFlight+1 {
-		t.Errorf("%d submissions for what collected", r.d.submits-maxInFlight)
+	if r.d.submits != order.MaxInFlight+1 {
+		t.Errorf("%d submissions for what collected", r.d.submits-order.MaxInFlight)
 	}
 }
 
@@ -164,14 +166,14 @@ func TestTaskOfHigherPriorityDoesNotWaitForTheBatchToFill(t *testing.T) {
 	for range 10 {
 		r.run(launch{label: "task", kernel: "set", args: []arg{from(filled(4, 0))}})
 	}
-	if r.d.submits != maxInFlight {
+	if r.d.submits != order.MaxInFlight {
 		t.Errorf("%d submissions while the device is busy", r.d.submits)
 	}
 	r.run(launch{label: "urgent", kernel: "set", args: []arg{from(filled(4, 0))}, priority: 1})
 	r.s.mu.Lock()
 	defer r.s.mu.Unlock()
-	if q := r.s.order.queues[0]; r.d.submits != maxInFlight+1 || !q.pending.empty() {
-		t.Errorf("%d submissions, %d commands left", r.d.submits, q.pending.commands)
+	if q := r.s.order.All()[0]; r.d.submits != order.MaxInFlight+1 || !q.Pending().Empty() {
+		t.Errorf("%d submissions, %d commands left", r.d.submits, q.Pending().Commands())
 	}
 }
 
@@ -204,8 +206,8 @@ func TestCapSubmitsWhateverIsInFlight(t *testing.T) {
 	r.run(launch{label: "enter", enter: []arg{to(x)}, included: true})
 	r.busy()
 	before := r.d.submits
-	for i := range maxCommands + 1 {
-		if got, want := r.d.submits-before, i/maxCommands; got != want {
+	for i := range order.MaxCommands + 1 {
+		if got, want := r.d.submits-before, i/order.MaxCommands; got != want {
 			t.Fatalf("%d submissions after %d commands", got, i)
 		}
 		r.run(launch{label: "task", kernel: "set", args: []arg{alloc(x)}})
@@ -232,88 +234,5 @@ func TestInvocationCapSubmitsWhateverIsInFlight(t *testing.T) {
 	}
 	if r.d.submits != before+1 {
 		t.Errorf("%d submissions", r.d.submits-before)
-	}
-}
-
-// Batches are recycled; a level that one of them once had must not stay.
-func TestLevelsDoNotGrowWithRecycling(t *testing.T) {
-	r := newRig(t, memoryModes[0], 1)
-	defer r.close()
-	x := filled(4, 0)
-	r.run(launch{label: "enter", enter: []arg{to(x)}, included: true})
-	r.busy()
-	for range 50 {
-		r.run(launch{label: "link", kernel: "mix", args: []arg{alloc(x), alloc(x), alloc(x)}, out: [][]uint32{x}})
-	}
-	deep := r.s.order.queues[0].pending
-	r.d.release()
-	r.taskwait()
-	r.run(launch{label: "exit", exit: []arg{from(x)}, included: true})
-	r.s.mu.Lock()
-	defer r.s.mu.Unlock()
-	deep.reset(deep.value)
-	if len(deep.levels) > 0 {
-		t.Errorf("%d levels of an empty batch", len(deep.levels))
-	}
-	if s := deep.level(1); len(deep.levels) != 2 || s.Len() != 0 {
-		t.Errorf("%d levels, %d operations in a new one", len(deep.levels), s.Len())
-	}
-}
-
-// A recycled batch may lie unused for long: it must not keep the program's
-// slices reachable.
-func TestRecycledBatchLetsGoOfItsTasks(t *testing.T) {
-	inEveryMemory(t, func(t *testing.T, r *rig) {
-		x, one := filled(8, 1), filled(8, 1)
-		for i := range uint32(10) {
-			r.mix("link", x, one, one, i)
-		}
-		r.taskwait()
-		r.s.mu.Lock()
-		defer r.s.mu.Unlock()
-		if len(r.s.order.queues[0].free) == 0 {
-			t.Fatal("no batch was recycled")
-		}
-		for _, b := range r.s.order.queues[0].free {
-			for _, kept := range b.tasks[:cap(b.tasks)] {
-				if kept != nil {
-					t.Fatalf("a batch keeps task %q", kept.Label)
-				}
-			}
-		}
-	})
-}
-
-// However many batches a queue has submitted, it needs room for those in flight; and
-// however many it had in flight, it keeps a few for those to come.
-func TestQueueKeepsFewBatches(t *testing.T) {
-	r := newRig(t, memoryModes[0], 1)
-	defer r.close()
-	x := filled(4, 0)
-	r.run(launch{label: "enter", enter: []arg{alloc(x)}, included: true})
-	q := r.s.order.queues[0]
-	for range 50 {
-		r.run(launch{label: "set", kernel: "set", args: []arg{alloc(x)}, included: true})
-	}
-	r.s.mu.Lock()
-	room := cap(q.room)
-	r.s.mu.Unlock()
-	if room > 4*maxInFlight {
-		t.Errorf("there is room for %d batches, and %d in flight at most", room, maxInFlight)
-	}
-	r.d.hold()
-	for range 2 * maxFree {
-		r.run(launch{label: "set", kernel: "set", args: []arg{alloc(x)}, priority: 1, out: [][]uint32{x}})
-	}
-	r.s.mu.Lock()
-	flying := len(q.inFlight)
-	r.s.mu.Unlock()
-	r.d.release()
-	r.taskwait()
-	r.run(launch{label: "exit", exit: []arg{from(x)}, included: true})
-	r.s.mu.Lock()
-	defer r.s.mu.Unlock()
-	if flying != 2*maxFree || len(q.free) > maxFree {
-		t.Errorf("%d batches are kept of %d that were in flight", len(q.free), flying)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/sched/order"
 )
 
 // kernelsOn returns how many dispatches each queue has got.
@@ -107,7 +108,7 @@ func TestTaskLeavesABusyQueueForWhatIsComplete(t *testing.T) {
 	r.taskwait()
 	r.d.hold()
 	// Longer than an idle queue takes to begin and to drain, shorter than a crossing.
-	r.heavy("y", y, crossCost-stallCost-2000)
+	r.heavy("y", y, order.CrossCost-order.StallCost-2000)
 	if got, want := r.kernelsOn(), []uint64{2, 0, 0, 0}; !slices.Equal(got, want) {
 		t.Fatalf("kernels by queue %v, want %v", got, want)
 	}
@@ -124,13 +125,13 @@ func TestTaskLeavesABusyQueueForWhatIsComplete(t *testing.T) {
 func TestLargeCopiesGoToTheQueueThatOnlyTransfers(t *testing.T) {
 	for _, c := range []struct {
 		bytes  int
-		queues []QueueInfo
+		queues []order.QueueInfo
 		want   int
 	}{
-		{copyApart, manyQueues, 3},
-		{copyApart - 4, manyQueues, 0},
-		{copyApart, manyQueues[:3], 0},
-		{16 * copyApart, manyQueues, 3},
+		{order.CopyApart, manyQueues, 3},
+		{order.CopyApart - 4, manyQueues, 0},
+		{order.CopyApart, manyQueues[:3], 0},
+		{16 * order.CopyApart, manyQueues, 3},
 	} {
 		t.Run(fmt.Sprint(c.bytes, " bytes with ", len(c.queues), " queues"), func(t *testing.T) {
 			mode := onQueues
@@ -156,16 +157,16 @@ func TestLargeCopiesGoToTheQueueThatOnlyTransfers(t *testing.T) {
 func TestCopiesOverlapKernels(t *testing.T) {
 	r := newRig(t, onQueues, 1)
 	defer r.close()
-	x, y := filled(16, 0), filled(copyApart/4, 7)
+	x, y := filled(16, 0), filled(order.CopyApart/4, 7)
 	r.run(launch{label: "enter", enter: []arg{to(x)}, included: true})
 	r.d.hold()
 	r.heavy("kernel", x, 200_000)
 	resume := r.stall(slices.IndexFunc(r.kernelsOn(), func(n uint64) bool { return n > 0 }))
 	r.run(launch{label: "upload", enter: []arg{to(y)}, out: [][]uint32{y}})
-	q := r.s.order.queues[3]
-	r.eventually("the upload is complete", func() bool { return q.last > 0 && q.completed == q.last })
+	q := r.s.order.All()[3]
+	r.eventually("the upload is complete", func() bool { return q.Last() > 0 && q.Completed() == q.Last() })
 	r.s.mu.Lock()
-	if r.s.order.queues[0].last == r.s.order.queues[0].completed {
+	if r.s.order.All()[0].Last() == r.s.order.All()[0].Completed() {
 		t.Error("the kernel is complete too, and proves nothing")
 	}
 	r.s.mu.Unlock()

@@ -7,28 +7,19 @@ import (
 
 	"github.com/vkomp/vkomp/internal/lockrank"
 	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/sched/order"
 	"github.com/vkomp/vkomp/timeline"
 	"github.com/vkomp/vkomp/vk"
 )
 
-// QueueInfo describes a queue of a device.
-type QueueInfo struct {
-	// Family is the queue's family, by its number in Vulkan.
-	Family int
-	// Compute: it runs kernels. Every queue makes copies and fills.
-	Compute bool
-	// TimestampBits is how many bits its timestamps have; 0: it writes none.
-	TimestampBits int
-}
-
-// Device is what the scheduler asks of a device. Only Submit, Completed and
-// Wait are called for work; a Device need not lock Submit of one queue, since
-// the scheduler serialises it.
+// Device is what the scheduler asks of a device. Only the methods of order.Device are called
+// for work; a Device need not lock Submit of one queue, since the scheduler serialises it.
 type Device interface {
+	order.Device
 	Properties() *vk.Properties
 	// QueueInfos describes the queues, by the index that the other methods take. The
 	// first one computes, and those that do not come last.
-	QueueInfos() []QueueInfo
+	QueueInfos() []order.QueueInfo
 	// BlockMemoryTypes returns the memory types, as bits, that a block can lie in.
 	BlockMemoryTypes(size uint64) (uint32, error)
 	CreateBlock(size uint64, memoryType int) (vk.Block, error)
@@ -43,18 +34,6 @@ type Device interface {
 	MemoryBudget() (heaps []vk.HeapBudget, ok bool)
 	CreatePipeline(vk.PipelineOptions) (vk.Pipeline, error)
 	DestroyPipeline(vk.Pipeline)
-	// Submit runs the stream once the waits are satisfied, values of the timelines of
-	// other queues that have been submitted, and those of foreign; then it signals the
-	// queue's timeline and what foreign says. The stream and the slices are the caller's
-	// again when it returns. On an error nothing was submitted.
-	Submit(queue int, s *vk.Stream, waits []timeline.Point, foreign Foreign, signal uint64) error
-	// Completed returns the value that the queue's timeline has reached.
-	Completed(queue int) (uint64, error)
-	// Wait waits for a value of the queue's timeline; a negative timeout is
-	// none. It reports whether the value was reached. Without a timeout it outlasts
-	// failures that say nothing of what the device does: an error is the device's loss. It
-	// is called without locks.
-	Wait(queue int, value uint64, timeout time.Duration) (bool, error)
 	// WaitIdle waits until nothing runs any more that was submitted. After a nil error,
 	// all of it has ended, and all timelines have reached what was submitted; else the
 	// device is lost. It is called without locks that a submission takes.
@@ -76,15 +55,15 @@ func FromVulkan(d *vk.Device) Device { return vulkanDevice{d} }
 
 type vulkanDevice struct{ *vk.Device }
 
-func (d vulkanDevice) QueueInfos() []QueueInfo {
-	infos := make([]QueueInfo, len(d.Queues()))
+func (d vulkanDevice) QueueInfos() []order.QueueInfo {
+	infos := make([]order.QueueInfo, len(d.Queues()))
 	for i, q := range d.Queues() {
-		infos[i] = QueueInfo{Family: int(q.Family()), Compute: q.Compute(), TimestampBits: q.TimestampBits()}
+		infos[i] = order.QueueInfo{Family: int(q.Family()), Compute: q.Compute(), TimestampBits: q.TimestampBits()}
 	}
 	return infos
 }
 
-func (d vulkanDevice) Submit(queue int, s *vk.Stream, waits []timeline.Point, foreign Foreign, signal uint64) error {
+func (d vulkanDevice) Submit(queue int, s *vk.Stream, waits []timeline.Point, foreign order.Foreign, signal uint64) error {
 	queues := d.Queues()
 	if len(waits) == 0 {
 		return queues[queue].Submit(s, foreign.Waits, foreign.Signals, signal)

@@ -13,8 +13,8 @@ import (
 func (r *rig) wakeUps() (n uint64) {
 	r.s.mu.Lock()
 	defer r.s.mu.Unlock()
-	for _, q := range r.s.order.queues {
-		n += q.wakeUps
+	for _, q := range r.s.order.All() {
+		n += q.WakeUps()
 	}
 	return n
 }
@@ -53,20 +53,20 @@ func TestDriverLeavesWorkInFlightToTheWaiter(t *testing.T) {
 	r.watches = false
 	x, y := filled(16, 0), filled(16, 0)
 	r.run(launch{label: "enter", enter: []arg{to(x), to(y)}, included: true})
-	q := r.s.order.queues[0]
+	q := r.s.order.All()[0]
 	r.d.hold()
 	synchronous := make(chan error)
 	go func() {
 		synchronous <- r.s.Run(context.Background(), r.region(launch{label: "synchronous", kernel: "add", args: []arg{alloc(x)}, constant: 1, included: true}))
 	}()
-	r.eventually("the construct drives", func() bool { return q.drivers == 1 && len(q.inFlight) == 1 })
+	r.eventually("the construct drives", func() bool { return q.Drivers() == 1 && len(q.InFlight()) == 1 })
 	before := r.wakeUps()
 	r.run(launch{label: "deferred", kernel: "add", args: []arg{alloc(y)}, constant: 2})
 	if woken := r.wakeUps() - before; woken != 0 {
 		t.Errorf("the waiter was woken %d times beside a driver", woken)
 	}
 	r.s.mu.Lock()
-	first := r.s.order.submissions - 1
+	first := r.s.order.Submissions() - 1
 	r.s.mu.Unlock()
 	r.d.advance(first)
 	if err := <-synchronous; err != nil {
@@ -100,8 +100,8 @@ func TestConstructThatIsNotSubmittedDrivesNothing(t *testing.T) {
 	}
 	r.d.set(func() { r.d.submit = nil })
 	r.s.mu.Lock()
-	if q := r.s.order.queues[0]; q.drivers != 0 {
-		t.Errorf("the queue has %d drivers left", q.drivers)
+	if q := r.s.order.All()[0]; q.Drivers() != 0 {
+		t.Errorf("the queue has %d drivers left", q.Drivers())
 	}
 	r.s.mu.Unlock()
 	r.d.release()

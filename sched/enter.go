@@ -41,14 +41,14 @@ func placed(n *tasks.Node) *target {
 	return t
 }
 
-// afterPredecessors sets t.order.after to where the last commands are that t follows; what
+// afterPredecessors sets t.order.After to where the last commands are that t follows; what
 // follows those follows them all. It returns one that has failed and is not over yet, or
 // nil.
 func (t *target) afterPredecessors() (failing *target) {
-	t.order.after.Set(order.SyncPoint{})
+	t.order.After.Set(order.SyncPoint{})
 	for _, p := range t.node.Predecessors() {
 		if pt := placed(p); pt != nil && !mutant.Active(mutant.PredecessorForgotten) {
-			t.order.after.Add(pt.order.at)
+			t.order.After.Add(pt.order.At)
 			if pt.failed != nil && !pt.over {
 				failing = pt
 			}
@@ -89,7 +89,7 @@ func (s *Scheduler) mustWaitFor(t *target) *[]*tasks.Node {
 				return &stateOf(block).parked
 			}
 			for _, b := range s.presence.blind {
-				if b.order.at.Value != 0 && b.leaves(m.Section) && (b.exit.late || s.mayFollow(&t.order.after, b.order.at)) {
+				if b.order.At.Value != 0 && b.leaves(m.Section) && (b.exit.late || s.order.MayFollow(&t.order.After, b.order.At)) {
 					return &b.parked
 				}
 			}
@@ -134,7 +134,7 @@ func (s *Scheduler) mustWaitFor(t *target) *[]*tasks.Node {
 	return nil
 }
 
-// mustWaitForHolders is mustWaitFor, with t.order.after set, for a block whose storage t uses: through an item
+// mustWaitForHolders is mustWaitFor, with t.order.After set, for a block whose storage t uses: through an item
 // that maps it, or otherwise.
 func (s *Scheduler) mustWaitForHolders(t *target, block *memory.Present, item *memory.Map) *[]*tasks.Node {
 	state := stateOf(block)
@@ -152,7 +152,7 @@ func (s *Scheduler) mustWaitForHolders(t *target, block *memory.Present, item *m
 	for _, h := range state.holders {
 		// Where the commands of a late one were is forgotten: its sync point
 		// is that of a late copy.
-		if h.by.order.at.Value == 0 || !h.by.exit.late && !s.mayFollow(&t.order.after, h.by.order.at) {
+		if h.by.order.At.Value == 0 || !h.by.exit.late && !s.order.MayFollow(&t.order.After, h.by.order.At) {
 			continue
 		}
 		// An exit construct has no reference of its own: it would take
@@ -637,7 +637,7 @@ func (s *Scheduler) gone(p *memory.Present, w *tasks.Work) {
 
 func (s *Scheduler) freeStaging(t *target) {
 	for _, st := range t.copies.staging {
-		freeAfter(s.memory.staging, st, &t.order.used)
+		freeAfter(s.memory.staging, st, &t.order.Used)
 	}
 	empty(&t.copies.staging)
 }

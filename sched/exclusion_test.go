@@ -45,9 +45,9 @@ func TestExclusionOnTheDeviceMakesNoRoundTrip(t *testing.T) {
 			r.adds("link", tasks.DependMutexInOutSet, x, 1<<i)
 		}
 		r.s.mu.Lock()
-		batch := r.s.order.queues[0].pending
-		if len(batch.tasks) != n || r.d.submits != before {
-			t.Errorf("%d of %d tasks are in the pending batch, %d were submitted", len(batch.tasks), n, r.d.submits-before)
+		batch := r.s.order.All()[0].Pending()
+		if len(batch.Tasks()) != n || r.d.submits != before {
+			t.Errorf("%d of %d tasks are in the pending batch, %d were submitted", len(batch.Tasks()), n, r.d.submits-before)
 		}
 		r.s.mu.Unlock()
 		r.d.release()

@@ -9,6 +9,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/vkomp/vkomp/sched/order"
 	"github.com/vkomp/vkomp/timeline"
 	"github.com/vkomp/vkomp/vk"
 )
@@ -44,7 +45,7 @@ type fakeDevice struct {
 	queryError error
 
 	// infos are of all queues; the last of them, foreign, are not the scheduler's.
-	infos   []QueueInfo
+	infos   []order.QueueInfo
 	queues  []fakeQueue
 	foreign int
 	// semaphores are the signals of semaphores that are no queue's own.
@@ -173,15 +174,15 @@ const (
 
 // oneQueue is what most software drivers have, manyQueues what GPUs do.
 var (
-	oneQueue   = []QueueInfo{{Compute: true, TimestampBits: 64}}
-	manyQueues = []QueueInfo{{Compute: true, TimestampBits: 64}, {Compute: true, TimestampBits: 64}, {Family: 1, Compute: true, TimestampBits: 64}, {Family: 2, TimestampBits: 36}}
+	oneQueue   = []order.QueueInfo{{Compute: true, TimestampBits: 64}}
+	manyQueues = []order.QueueInfo{{Compute: true, TimestampBits: 64}, {Compute: true, TimestampBits: 64}, {Family: 1, Compute: true, TimestampBits: 64}, {Family: 2, TimestampBits: 36}}
 )
 
 func newFakeDevice(t reporter, memory fakeMemory, seed uint64) *fakeDevice {
 	return newFakeDeviceWith(t, oneQueue, memory, seed)
 }
 
-func newFakeDeviceWith(t reporter, queues []QueueInfo, memory fakeMemory, seed uint64) *fakeDevice {
+func newFakeDeviceWith(t reporter, queues []order.QueueInfo, memory fakeMemory, seed uint64) *fakeDevice {
 	d := &fakeDevice{
 		infos: queues, queues: make([]fakeQueue, len(queues)), hostSeen: make([]uint64, len(queues)),
 		props: vk.Properties{
@@ -234,7 +235,7 @@ func (d *fakeDevice) fail(format string, args ...any) {
 	}
 }
 
-func (d *fakeDevice) QueueInfos() []QueueInfo { return d.infos[:len(d.infos)-d.foreign] }
+func (d *fakeDevice) QueueInfos() []order.QueueInfo { return d.infos[:len(d.infos)-d.foreign] }
 
 func (d *fakeDevice) Properties() *vk.Properties { return &d.props }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"unsafe"
 
+	"github.com/vkomp/vkomp/sched/order"
 	"github.com/vkomp/vkomp/timeline"
 	"github.com/vkomp/vkomp/vk"
 )
@@ -14,7 +15,7 @@ var errLost = &vk.Error{Op: "vkQueueSubmit", Result: vk.ErrorDeviceLost}
 
 // Submit implements Device. A submission that is answered with the loss of the device
 // may run.
-func (d *fakeDevice) Submit(queue int, s *vk.Stream, waits []timeline.Point, foreign Foreign, signal uint64) error {
+func (d *fakeDevice) Submit(queue int, s *vk.Stream, waits []timeline.Point, foreign order.Foreign, signal uint64) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.lost {
@@ -35,7 +36,7 @@ func (d *fakeDevice) Submit(queue int, s *vk.Stream, waits []timeline.Point, for
 }
 
 // accept takes a submission.
-func (d *fakeDevice) accept(queue int, s *vk.Stream, waits []timeline.Point, foreign Foreign, signal uint64) {
+func (d *fakeDevice) accept(queue int, s *vk.Stream, waits []timeline.Point, foreign order.Foreign, signal uint64) {
 	q := &d.queues[queue]
 	if d.closed || signal <= q.submitted {
 		d.fail("submission of value %d to queue %d, after %d (closed %v)", signal, queue, q.submitted, d.closed)

@@ -51,7 +51,7 @@ func (s *Scheduler) finish(t *target, w *tasks.Work) {
 			return
 		}
 		if late {
-			s.flush(s.order.queues[t.order.at.Queue], true, w)
+			s.flush(s.order.Of(t.order.At), true, w)
 			s.mu.Unlock()
 			return
 		}
@@ -151,7 +151,7 @@ func (s *Scheduler) planResults(t *target, w *tasks.Work) (late bool, err error)
 		case from != nil:
 			from = unsafe.Add(from, e.Offset)
 			t.touches(s.memory.storageHeap, &e.Present.Storage, e.Offset, size)
-			if m := stateOf(e.Present).store; !m.visible(s.order.hostReached) {
+			if m := stateOf(e.Present).store; !m.visible(s.order.HostReached()) {
 				hostReads = append(hostReads, m)
 			}
 		default:
@@ -187,24 +187,24 @@ func (s *Scheduler) planResults(t *target, w *tasks.Work) (late bool, err error)
 	if len(missing) == 0 && len(hostReads) == 0 {
 		return false, nil
 	}
-	s.order.gather.Set(order.SyncPoint{})
+	s.order.placing.Set(order.SyncPoint{})
 	for _, m := range hostReads {
-		s.gatherStore(m, m.whole())
+		s.followUses(m, m.whole())
 	}
 	var at order.SyncPoint
 	if len(missing) > 0 {
 		at, err = s.placeDownloads(t, missing, w)
 	} else {
-		_, at, err = s.begin(s.earliest(s.order.queues, 0), w)
+		_, at, err = s.begin(s.order.AnyQueue(&s.order.placing, 0), w)
 	}
 	if err != nil {
 		return false, err
 	}
-	b := s.order.queues[at.Queue].pending
-	b.hostRead = true
-	b.tasks = append(b.tasks, t)
-	t.order.at = at
-	t.order.used.Add(at)
+	b := s.order.Of(at).Pending()
+	b.ReadByHost()
+	b.AddTask(&t.order)
+	t.order.At = at
+	t.order.Used.Add(at)
 	t.exit.late = true
 	return true, nil
 }
@@ -241,7 +241,7 @@ func (s *Scheduler) abort(t *target, err error, w *tasks.Work) {
 		// The copies of its rings are not all before what it was in last.
 		t.filled()
 		t.failed = err
-		b.tasks = append(b.tasks, t)
+		b.AddTask(&t.order)
 		return
 	}
 	if s.loss.err != nil && !s.loss.atRest {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/vkomp/vkomp/sched/order"
 	"github.com/vkomp/vkomp/timeline"
 	"github.com/vkomp/vkomp/vk"
 )
@@ -22,7 +23,7 @@ type latchDevice struct {
 	submitted, done []uint64
 }
 
-func (d *latchDevice) Submit(queue int, _ *vk.Stream, _ []timeline.Point, _ Foreign, signal uint64) error {
+func (d *latchDevice) Submit(queue int, _ *vk.Stream, _ []timeline.Point, _ order.Foreign, signal uint64) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.submitted[queue] = signal
@@ -105,8 +106,8 @@ func BenchmarkManyInFlight(b *testing.B) {
 				}
 				b.StopTimer()
 				r.s.mu.Lock()
-				for _, q := range r.s.order.queues {
-					batches += len(q.inFlight)
+				for _, q := range r.s.order.All() {
+					batches += len(q.InFlight())
 				}
 				r.s.mu.Unlock()
 				b.StartTimer()

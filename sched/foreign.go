@@ -18,12 +18,9 @@ type exports struct {
 	stores map[*store]struct{}
 }
 
-// Foreign is what orders work on the device that is not the scheduler's: values of
-// timelines that are none of its queues'.
+// Foreign is what orders work on the device that is not the scheduler's.
 type Foreign struct {
-	// Waits are values that somebody has submitted the signal of. Signals are what the
-	// device signals itself.
-	Waits, Signals []vk.SemaphoreValue
+	order.Foreign
 	// Failure is what the task fails with, when it is complete.
 	Failure error
 }
@@ -48,31 +45,29 @@ func (s *Scheduler) Order(n *tasks.Node, f Foreign, w *tasks.Work) error {
 	}
 	s.life.live++
 	t.afterPredecessors()
-	s.order.gather.SetAll(&t.order.after)
-	q := s.earliest(s.order.queues, 0)
+	s.order.placing.SetAll(&t.order.After)
+	q := s.order.AnyQueue(&s.order.placing, 0)
 	var err error
-	if len(f.Waits) > 0 && !q.pending.empty() {
+	if len(f.Waits) > 0 && !q.Pending().Empty() {
 		// What is there already would wait as well.
 		err = s.submit(q, w)
 	}
-	var b *batch
+	var b *order.Batch
 	if err == nil {
-		s.order.gather.SetAll(&t.order.after)
-		b, t.order.at, err = s.begin(q, w)
+		s.order.placing.SetAll(&t.order.After)
+		b, t.order.At, err = s.begin(q, w)
 	}
 	if err != nil {
 		s.abandon(t, err, w)
 		return err
 	}
-	t.order.at = t.order.at.Last()
-	t.order.used.Add(t.order.at)
-	b.foreign.Waits = append(b.foreign.Waits, f.Waits...)
-	b.foreign.Signals = append(b.foreign.Signals, f.Signals...)
+	t.order.At = t.order.At.Last()
+	t.order.Used.Add(t.order.At)
+	b.AddForeign(f.Foreign)
 	t.failed = f.Failure
-	b.tasks = append(b.tasks, t)
+	b.AddTask(&t.order)
 	if len(f.Waits) > 0 {
-		b.work += foreignCost
-		s.wroteExported(t.order.at)
+		s.wroteExported(t.order.At)
 	}
 	n.Placed(w)
 	// Others wait for what is signalled. A failure is the task's by now.

@@ -31,7 +31,7 @@ func withForeign(t *testing.T, mode memoryMode, seed uint64) *foreignWork {
 	if queues == nil {
 		queues = oneQueue
 	}
-	d := newFakeDeviceWith(t, append(append([]QueueInfo(nil), queues...), QueueInfo{Compute: true}), mode.memory, seed)
+	d := newFakeDeviceWith(t, append(append([]order.QueueInfo(nil), queues...), order.QueueInfo{Compute: true}), mode.memory, seed)
 	d.foreign = 1
 	return &foreignWork{r: newRigOn(t, d, mode), queue: len(queues), semaphore: 77}
 }
@@ -51,8 +51,8 @@ func (f *foreignWork) copies(to, from []uint32) {
 	wait := vk.SemaphoreValue{Semaphore: f.semaphore, Value: f.signalled}
 	f.signalled++
 	f.value++
-	order := Foreign{Waits: []vk.SemaphoreValue{wait}, Signals: []vk.SemaphoreValue{{Semaphore: f.semaphore, Value: f.signalled}}}
-	if err := f.r.d.Submit(f.queue, &s, nil, order, f.value); err != nil {
+	foreign := order.Foreign{Waits: []vk.SemaphoreValue{wait}, Signals: []vk.SemaphoreValue{{Semaphore: f.semaphore, Value: f.signalled}}}
+	if err := f.r.d.Submit(f.queue, &s, nil, foreign, f.value); err != nil {
 		f.r.t.Fatal(err)
 	}
 }
@@ -144,10 +144,10 @@ func TestForeignWorkHoldsUpNothingBeforeIt(t *testing.T) {
 	}
 	r.d.hold()
 	f.copies(x[:8], x[8:])
-	for range maxInFlight + 3 {
+	for range order.MaxInFlight + 3 {
 		r.run(launch{label: "beside", kernel: "add", args: []arg{tofrom(y)}, constant: 1, out: [][]uint32{y}})
 	}
-	if r.s.order.queues[0].pending.empty() {
+	if r.s.order.All()[0].Pending().Empty() {
 		t.Fatal("nothing has collected")
 	}
 	if err := f.order(true, nil, x); err != nil {
@@ -212,8 +212,8 @@ func TestWorkKeepsAwayFromAQueueThatWaitsForForeignWork(t *testing.T) {
 	if err := f.order(true, nil, x); err != nil {
 		t.Fatal(err)
 	}
-	behind := slices.IndexFunc(r.s.order.queues, func(q *queue) bool {
-		return len(q.inFlight) > 0 && len(q.inFlight[len(q.inFlight)-1].foreign.Waits) > 0
+	behind := slices.IndexFunc(r.s.order.All(), func(q *order.Queue) bool {
+		return len(q.InFlight()) > 0 && len(q.InFlight()[len(q.InFlight())-1].Foreign().Waits) > 0
 	})
 	before := r.kernelsOn()[behind]
 	for range 10 {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/sched/order"
 	"github.com/vkomp/vkomp/vk"
 )
 
@@ -68,9 +69,9 @@ func TestHalfStreamedBlockIsBroken(t *testing.T) {
 	x := filled(256, 7) // 16 pieces
 	shared := make(chan error, 1)
 	// Only the stream waits for the device until the sharer waits for it.
-	q := r.s.order.queues[0]
+	q := r.s.order.All()[0]
 	r.s.mu.Lock()
-	q.drivers++
+	q.AddDriver()
 	r.s.mu.Unlock()
 	h.wait = func() {
 		go func() {
@@ -84,8 +85,7 @@ func TestHalfStreamedBlockIsBroken(t *testing.T) {
 		r.d.set(func() { r.d.submit = func(int) error { return errSubmitMemory } })
 		// The end of a task that has failed waits for the pieces under way.
 		r.s.mu.Lock()
-		q.drivers--
-		q.wake.Signal()
+		r.s.order.StopDriving(q)
 		r.s.mu.Unlock()
 	}
 	if err := r.s.Run(t.Context(), r.region(launch{label: "first", enter: []arg{to(x)}, included: true})); err == nil {
@@ -107,9 +107,9 @@ func TestFailedTaskIsCompleteWhenItsPiecesAre(t *testing.T) {
 	enter := func(label string, args ...arg) {
 		ended <- r.s.Run(t.Context(), r.region(launch{label: label, enter: args, included: true, scope: r.graph.NewScope()}))
 	}
-	q := r.s.order.queues[0]
+	q := r.s.order.All()[0]
 	r.s.mu.Lock()
-	q.drivers++
+	q.AddDriver()
 	r.s.mu.Unlock()
 	h.wait = func() {
 		ofX := r.d.submitted
@@ -118,8 +118,7 @@ func TestFailedTaskIsCompleteWhenItsPiecesAre(t *testing.T) {
 		r.d.advance(ofX)
 		r.d.set(func() { r.d.submit = func(int) error { return errSubmitMemory } })
 		r.s.mu.Lock()
-		q.drivers--
-		q.wake.Signal()
+		r.s.order.StopDriving(q)
 		r.s.mu.Unlock()
 	}
 	go enter("copies x", to(x))
@@ -131,7 +130,7 @@ func TestFailedTaskIsCompleteWhenItsPiecesAre(t *testing.T) {
 		live := 0
 		r.eventually("who shares x has failed", func() bool {
 			live = r.s.life.live
-			return slices.ContainsFunc(q.inFlight, func(b *batch) bool { return len(b.tasks) > 0 && b.tasks[0].failed != nil })
+			return slices.ContainsFunc(q.InFlight(), func(b *order.Batch) bool { return len(b.Tasks()) > 0 && targetOf(b.Tasks()[0]).failed != nil })
 		})
 		used <- live
 	}()

@@ -43,6 +43,7 @@ func (s *Scheduler) lose(err error) {
 	if s.loss.regain != "" {
 		s.loss.err = fmt.Errorf("%w: %s", err, s.loss.regain)
 	}
+	s.order.Lose(s.loss.err)
 	close(s.loss.told)
 	if !s.life.stopped { // else Close waits for the device
 		s.life.waiters.Go(s.settleLoss)
@@ -79,41 +80,14 @@ func (s *Scheduler) settleLoss() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.loss.atRest = true
-	s.failAll(w)
+	s.order.RefuseAll(s.loss.err)
+	s.failRefused(w)
 	for i, t := range s.loss.doomed {
 		s.loss.doomed[i] = nil
 		s.abort(t, t.failed, w)
 	}
 	s.loss.doomed = nil
 	s.restartCompiling(w)
-	for _, q := range s.order.queues {
-		q.wake.Signal()
-	}
+	s.order.WakeAll()
 	s.life.wake.Broadcast()
-}
-
-// failAll fails every task that is placed; the device is at rest.
-func (s *Scheduler) failAll(w *tasks.Work) {
-	type failing struct {
-		*batch
-		queue *queue
-	}
-	var all []failing
-	for _, q := range s.order.queues {
-		for _, b := range append(q.inFlight, q.pending) {
-			all = append(all, failing{b, q})
-		}
-		q.inFlight, q.landed = nil, q.cost
-		q.pending = q.newBatch(q.pending.value+1, q.pending.clock)
-	}
-	for _, b := range all {
-		s.failBatch(b.queue, b.batch, s.loss.err, w)
-	}
-}
-
-// awaitValue waits until the device has reached a value of a queue's timeline, which was
-// submitted. An error is the loss of the device.
-func (s *Scheduler) awaitValue(queue int32, value uint64) error {
-	_, err := s.device.Wait(int(queue), value, -1)
-	return err
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/sched/order"
 	"github.com/vkomp/vkomp/vk"
 )
 
@@ -227,8 +228,8 @@ func TestCopyThatLearnsOfTheLossEndsWhenTheDeviceIsAtRest(t *testing.T) {
 				<-d.begun
 				// Its copies have failed when it is to end with a batch, or with the device.
 				r.eventually("the task is to end, or has ended", func() bool {
-					q := s.order.queues[0]
-					return len(s.loss.doomed) == 1 || s.life.live == 0 || slices.ContainsFunc(q.inFlight, func(b *batch) bool { return len(b.tasks) > 0 })
+					q := s.order.All()[0]
+					return len(s.loss.doomed) == 1 || s.life.live == 0 || slices.ContainsFunc(q.InFlight(), func(b *order.Batch) bool { return len(b.Tasks()) > 0 })
 				})
 				s.mu.Lock()
 				if s.life.live != 1 {

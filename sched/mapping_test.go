@@ -337,11 +337,11 @@ func TestLateCopyOutComesBeforeACopyInAfterIt(t *testing.T) {
 	first := r.d.submitted
 	r.run(launch{label: "enters x", kernel: "mix", args: []arg{tofrom(z), alloc(x), alloc(zero)}, in: [][]uint32{zero}})
 	r.run(launch{label: "between", kernel: "mix", args: []arg{tofrom(y), alloc(zero), alloc(zero)}, out: [][]uint32{x}})
-	r.eventually("two submissions", func() bool { return len(r.s.order.queues[0].inFlight) == 2 })
+	r.eventually("two submissions", func() bool { return len(r.s.order.All()[0].InFlight()) == 2 })
 	r.d.advance(first + 1)
 	r.eventually("late copy", func() bool {
-		n := len(r.s.order.queues[0].inFlight)
-		return n > 0 && r.s.order.queues[0].inFlight[n-1].value > first+1
+		n := len(r.s.order.All()[0].InFlight())
+		return n > 0 && r.s.order.All()[0].InFlight()[n-1].Value() > first+1
 	})
 	r.run(launch{label: "always to", kernel: "mix", args: []arg{{x, memory.MapTo, true}, alloc(zero), alloc(zero)}, out: [][]uint32{x}})
 	r.d.release()

@@ -591,20 +591,20 @@ func (s *Scheduler) placeMoves(t *target, w *tasks.Work) (order.SyncPoint, error
 			continue
 		}
 		if !any {
-			s.order.gather.SetAll(&t.order.after)
+			s.order.placing.SetAll(&t.order.After)
 			any = true
 		}
 		bytes += m.bytes()
 		dst, src := m.places()
-		s.gatherStore(m.dst, dst)
+		s.followUses(m.dst, dst)
 		if m.src != nil {
-			s.gatherStore(m.src, src)
+			s.followUses(m.src, src)
 		}
 	}
 	if !any {
 		return order.SyncPoint{}, nil
 	}
-	q := s.copyQueue(bytes)
+	q := s.order.CopyQueue(&s.order.placing, bytes)
 	b, at, err := s.begin(q, w)
 	if err != nil {
 		return order.SyncPoint{}, err
@@ -619,7 +619,7 @@ func (s *Scheduler) placeMoves(t *target, w *tasks.Work) (order.SyncPoint, error
 			at.Level++
 		}
 		first = false
-		stream := b.level(at.Level)
+		stream := b.Level(at.Level)
 		dst := vk.Buffer(m.dst.Block.ID)
 		timed := s.time(q, stream, t, m.op, m.bytes())
 		switch {
@@ -627,7 +627,7 @@ func (s *Scheduler) placeMoves(t *target, w *tasks.Work) (order.SyncPoint, error
 			s.placeFill(q, stream, m)
 		case m.Kind == CopyWithin:
 			s.placeCopy(q, stream, dst, vk.Buffer(m.src.Block.ID), m.dst.Offset+m.dstAt, m.src.Offset+m.srcAt, m, m.rows)
-			m.src.use.Add(at)
+			m.src.uses.Read(at)
 		default:
 			s.placeCopy(q, stream, dst, vk.Buffer(m.staging.Block.ID), m.dst.Offset+m.dstAt, m.staging.Offset, m, m.rows.Unpacked())
 		}
@@ -674,22 +674,22 @@ func (s *Scheduler) placeMovesToHost(t *target, w *tasks.Work) (order.SyncPoint,
 			continue
 		}
 		if !any {
-			s.order.gather.SetAll(&t.order.after)
+			s.order.placing.SetAll(&t.order.After)
 			any = true
 		}
 		bytes += m.bytes()
 		_, from := m.places()
-		s.gatherStore(m.src, from)
+		s.followUses(m.src, from)
 	}
 	if !any {
 		return order.SyncPoint{}, nil
 	}
-	q := s.copyQueue(bytes)
+	q := s.order.CopyQueue(&s.order.placing, bytes)
 	b, at, err := s.begin(q, w)
 	if err != nil {
 		return order.SyncPoint{}, err
 	}
-	stream := b.level(at.Level)
+	stream := b.Level(at.Level)
 	for i := range t.copies.moves {
 		m := &t.copies.moves[i]
 		if !placed(m) {
@@ -698,15 +698,15 @@ func (s *Scheduler) placeMovesToHost(t *target, w *tasks.Work) (order.SyncPoint,
 		timed := s.time(q, stream, t, m.op, m.bytes())
 		s.placeCopy(q, stream, vk.Buffer(m.staging.Block.ID), vk.Buffer(m.src.Block.ID), m.staging.Offset, m.src.Offset+m.srcAt, m, m.rows.Packed())
 		timed.end(stream, vk.StageTransfer)
-		m.src.use.Add(at)
+		m.src.uses.Read(at)
 	}
-	b.hostRead = true
+	b.ReadByHost()
 	return at, nil
 }
 
 // placeCopy places the command of one copy.
-func (s *Scheduler) placeCopy(q *queue, stream *vk.Stream, dst, src vk.Buffer, dstAt, srcAt uint64, m *move, rows memory.Rows) {
-	q.copies(1, m.bytes())
+func (s *Scheduler) placeCopy(q *order.Queue, stream *vk.Stream, dst, src vk.Buffer, dstAt, srcAt uint64, m *move, rows memory.Rows) {
+	q.CountCopies(1, m.bytes())
 	if m.Kind == UpdateTo && m.Image != nil {
 		s.placeParts(stream, src, dst, srcAt, dstAt, m.image.parts)
 		return
@@ -737,14 +737,14 @@ func (s *Scheduler) placeParts(stream *vk.Stream, src, dst vk.Buffer, srcAt, dst
 
 // placeFill places the commands of a fill: vkCmdFillBuffer for whole words, copies
 // for the bytes before and after them.
-func (s *Scheduler) placeFill(q *queue, stream *vk.Stream, m *move) {
+func (s *Scheduler) placeFill(q *order.Queue, stream *vk.Stream, m *move) {
 	buffer, staging := vk.Buffer(m.dst.Block.ID), vk.Buffer(m.staging.Block.ID)
 	from := m.dst.Offset + m.dstAt
 	to := from + m.Size
 	edge := func(lo, hi uint64) {
 		if lo < hi {
 			stream.Copy(staging, buffer, m.staging.Offset, lo, hi-lo)
-			q.copies(1, hi-lo)
+			q.CountCopies(1, hi-lo)
 		}
 	}
 	first, last := (from+3)&^3, to&^3
@@ -756,6 +756,5 @@ func (s *Scheduler) placeFill(q *queue, stream *vk.Stream, m *move) {
 	edge(from, first)
 	edge(last, to)
 	stream.Fill(buffer, first, last-first, uint32(m.Value)*0x01010101)
-	q.pending.commands++
-	q.pending.work += m.Size / copyRate
+	q.CountFill(m.Size)
 }

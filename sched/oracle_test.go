@@ -5,6 +5,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/vkomp/vkomp/sched/order"
 	"github.com/vkomp/vkomp/timeline"
 	"github.com/vkomp/vkomp/vk"
 )
@@ -25,7 +26,7 @@ type probe struct {
 	reports []string
 }
 
-var probeQueues = [...]QueueInfo{{Compute: true}, {Compute: true}, {Family: 1}}
+var probeQueues = [...]order.QueueInfo{{Compute: true}, {Compute: true}, {Family: 1}}
 
 func newProbe(t *testing.T, seed uint64) *probe {
 	p := &probe{fakeDevice: newFakeDeviceWith(t, probeQueues[:], unifiedMemory, seed), t: t}
@@ -59,7 +60,7 @@ func (p *probe) copy(from, to uint64) {
 func (p *probe) send(waits ...timeline.Point) {
 	p.t.Helper()
 	p.values[p.queue]++
-	if err := p.Submit(p.queue, &p.stream, waits, Foreign{}, p.values[p.queue]); err != nil {
+	if err := p.Submit(p.queue, &p.stream, waits, order.Foreign{}, p.values[p.queue]); err != nil {
 		p.t.Fatal(err)
 	}
 	p.stream.Reset()
@@ -78,7 +79,7 @@ func (p *probe) hostWords(unit uint64) []uint32 {
 }
 
 func TestOracleReportsWhatNothingOrders(t *testing.T) {
-	full := levelBarrier
+	full := order.LevelBarrier
 	narrowed := func(change func(*vk.Barrier)) func(p *probe) {
 		b := full
 		change(&b)
@@ -145,7 +146,7 @@ func TestOracleReportsWhatNothingOrders(t *testing.T) {
 		{"execution suffices after a read", "", []func(*probe){read,
 			narrowed(func(b *vk.Barrier) { b.SrcAccess, b.DstAccess = 0, 0 }), overwrite}},
 		{"barrier to the host only", "nothing orders", []func(*probe){write,
-			func(p *probe) { p.stream.Barrier(hostBarrier) }, read}},
+			func(p *probe) { p.stream.Barrier(order.HostBarrier) }, read}},
 		{"all commands and memory", "", []func(*probe){write,
 			narrowed(func(b *vk.Barrier) {
 				*b = vk.Barrier{SrcStage: vk.StageAllCommands, DstStage: vk.StageAllCommands,
@@ -223,10 +224,10 @@ func TestOracleKeepsTheOrderOfBarriers(t *testing.T) {
 		for i := range uint32(20) {
 			p.stream.Fill(p.block.Buffer, 64, 64, i)
 			if i%5 == 4 {
-				p.stream.Barrier(levelBarrier)
+				p.stream.Barrier(order.LevelBarrier)
 				p.send()
 			} else {
-				p.stream.Barrier(levelBarrier)
+				p.stream.Barrier(order.LevelBarrier)
 			}
 		}
 		p.wait()
@@ -237,7 +238,7 @@ func TestOracleKeepsTheOrderOfBarriers(t *testing.T) {
 }
 
 func TestOracleHostSeesOnlyWhatABarrierAndAWaitBrought(t *testing.T) {
-	narrow := hostBarrier
+	narrow := order.HostBarrier
 	narrow.DstAccess = vk.AccessHostWrite
 	for _, c := range []struct {
 		name    string
@@ -247,10 +248,10 @@ func TestOracleHostSeesOnlyWhatABarrierAndAWaitBrought(t *testing.T) {
 	}{
 		{"neither", nil, false, false},
 		{"wait alone", nil, true, false},
-		{"barrier alone", &hostBarrier, false, false},
-		{"both", &hostBarrier, true, true},
+		{"barrier alone", &order.HostBarrier, false, false},
+		{"both", &order.HostBarrier, true, true},
 		{"barrier without HOST_READ", &narrow, true, false},
-		{"barrier to the device", &levelBarrier, true, false},
+		{"barrier to the device", &order.LevelBarrier, true, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := newProbe(t, 1)
@@ -289,7 +290,7 @@ func TestOracleReportsHostWritesThatNothingOrders(t *testing.T) {
 		p.send()
 		p.wait()
 		p.hostWords(1)[0] = 9
-		p.stream.Barrier(levelBarrier)
+		p.stream.Barrier(order.LevelBarrier)
 		p.copy(1, 3)
 		p.send()
 		if !strings.Contains(strings.Join(p.reports, ""), "visible to it") {
@@ -299,14 +300,14 @@ func TestOracleReportsHostWritesThatNothingOrders(t *testing.T) {
 	t.Run("in order", func(t *testing.T) {
 		p := newProbe(t, 1)
 		p.stream.Fill(p.block.Buffer, 64, 64, 7)
-		p.stream.Barrier(hostBarrier)
+		p.stream.Barrier(order.HostBarrier)
 		p.send()
 		p.wait()
 		p.hostWords(1)[0] = 9
-		p.stream.Barrier(levelBarrier)
+		p.stream.Barrier(order.LevelBarrier)
 		p.run(4, 1, 1, 0)
 		p.send()
-		p.stream.Barrier(hostBarrier)
+		p.stream.Barrier(order.HostBarrier)
 		p.send()
 		before := 3 * p.hostWords(4)[0]
 		p.wait()

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/sched/order"
 	"github.com/vkomp/vkomp/tasks"
 	"github.com/vkomp/vkomp/vk"
 )
@@ -27,7 +28,7 @@ func newFailure(t *testing.T) *failure {
 	f.use(1)
 	f.run(launch{label: "under way", kernel: "add", args: []arg{alloc(f.x)}, constant: 1, out: [][]uint32{f.x}})
 	f.s.mu.Lock()
-	f.s.order.computing, f.s.order.copying = f.s.order.queues[2:3], f.s.order.queues[3:]
+	f.s.order.PlaceOn(f.s.order.All()[2:3], f.s.order.All()[3:])
 	f.s.mu.Unlock()
 	return f
 }
@@ -37,7 +38,7 @@ func newFailure(t *testing.T) *failure {
 func (f *failure) fails(depend ...tasks.Depend) {
 	f.t.Helper()
 	f.failNth(2)
-	f.run(launch{label: "fails", kernel: "mix", args: []arg{alloc(f.x), to(filled(copyApart/4, 3)), alloc(f.x)}, out: [][]uint32{f.x}, depend: depend})
+	f.run(launch{label: "fails", kernel: "mix", args: []arg{alloc(f.x), to(filled(order.CopyApart/4, 3)), alloc(f.x)}, out: [][]uint32{f.x}, depend: depend})
 }
 
 // end ends the task that fails, and returns what ends the one that it follows.
@@ -45,7 +46,7 @@ func (f *failure) end() (end func()) {
 	f.t.Helper()
 	end = f.stall(1)
 	f.eventually("the task that fails is over", func() bool {
-		return len(f.s.order.queues[3].inFlight) == 0 && len(f.s.exits.done) == 0 && !f.s.exits.finishing
+		return len(f.s.order.All()[3].InFlight()) == 0 && len(f.s.exits.done) == 0 && !f.s.exits.finishing
 	})
 	return end
 }
@@ -139,12 +140,12 @@ func TestUpdateOfSharedStorageDoesNotWaitForWhatIsOver(t *testing.T) {
 		g.Moves = []Move{update(UpdateTo, z)}
 		updated <- r.s.Run(t.Context(), g)
 	}()
-	q := r.s.order.queues[0]
-	r.eventually("the update waits", func() bool { return len(q.inFlight[len(q.inFlight)-1].tasks[0].parked) == 1 })
+	q := r.s.order.All()[0]
+	r.eventually("the update waits", func() bool { return len(targetOf(q.InFlight()[len(q.InFlight())-1].Tasks()[0]).parked) == 1 })
 	entries := r.s.presence.entries
 	r.d.advance(r.d.submitted)
 	r.eventually("the second alone is left, and copies", func() bool {
-		return len(q.inFlight) == 1 && q.inFlight[0].tasks[0].exit.late
+		return len(q.InFlight()) == 1 && targetOf(q.InFlight()[0].Tasks()[0]).exit.late
 	})
 	r.eventually("the update begins", func() bool { return r.s.presence.entries > entries })
 	r.d.release()

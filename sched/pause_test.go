@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/sched/order"
 )
 
 // What is kept for work to come goes, what is mapped and allocated stays, and the device
@@ -34,8 +35,8 @@ func TestRelinquishKeepsWhatIsMapped(t *testing.T) {
 					t.Errorf("%d bytes of staging are left", n)
 				}
 				r.s.mu.Lock()
-				if slices.ContainsFunc(r.s.order.queues, func(q *queue) bool { return q.waiting || len(q.free) > 0 }) {
-					t.Error("a queue has a waiter, or batches")
+				if slices.ContainsFunc(r.s.order.All(), (*order.Queue).Waiting) {
+					t.Error("a queue has a waiter")
 				}
 				r.s.mu.Unlock()
 				if r.d.trimmed != round+1 {

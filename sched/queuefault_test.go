@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/sched/order"
 	"github.com/vkomp/vkomp/tasks"
 	"github.com/vkomp/vkomp/timeline"
 	"github.com/vkomp/vkomp/vk"
@@ -33,14 +34,15 @@ type faultyQueues struct {
 	late bool
 }
 
-func (d *faultyQueues) Submit(queue int, stream *vk.Stream, waits []timeline.Point, foreign Foreign, signal uint64) error {
+func (d *faultyQueues) Submit(queue int, stream *vk.Stream, waits []timeline.Point, foreign order.Foreign, signal uint64) error {
 	// The caller has the scheduler's lock.
 	d.calls++
 	if d.n == 0 || d.calls < d.n || d.calls >= d.n+d.many {
 		return d.fakeDevice.Submit(queue, stream, waits, foreign, signal)
 	}
 	d.queue, d.fell = queue, true
-	for _, t := range d.s.order.queues[queue].pending.tasks {
+	for _, task := range d.s.order.All()[queue].Pending().Tasks() {
+		t := targetOf(task)
 		d.struck[t.node.Label()] = true
 		d.late = d.late || t.exit.late
 	}
@@ -316,9 +318,9 @@ func TestDeviceLostByAnyQueueEndsAllTasks(t *testing.T) {
 		_ = r.s.Close()
 		r.s.mu.Lock()
 		defer r.s.mu.Unlock()
-		for _, q := range r.s.order.queues {
-			if r.s.life.live != 0 || len(q.inFlight) > 0 || !q.pending.empty() {
-				t.Errorf("%d tasks live, %d batches of queue %d in flight", r.s.life.live, len(q.inFlight), q.index)
+		for _, q := range r.s.order.All() {
+			if r.s.life.live != 0 || len(q.InFlight()) > 0 || !q.Pending().Empty() {
+				t.Errorf("%d tasks live, %d batches of queue %d in flight", r.s.life.live, len(q.InFlight()), q.Index())
 			}
 		}
 	})

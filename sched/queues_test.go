@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/sched/order"
 	"github.com/vkomp/vkomp/timeline"
 )
 
@@ -19,7 +20,7 @@ var onQueues = memoryMode{name: "on many queues", memory: discreteMemory, share:
 func (r *rig) use(queue int) {
 	r.s.mu.Lock()
 	defer r.s.mu.Unlock()
-	r.s.order.computing, r.s.order.copying = r.s.order.queues[queue:queue+1], nil
+	r.s.order.PlaceOn(r.s.order.All()[queue:queue+1], nil)
 }
 
 // stall keeps the last submission of a queue from being complete, though its commands
@@ -180,22 +181,22 @@ func TestWorkPendingBeforeACrossingIsNotDelayed(t *testing.T) {
 		r.run(launch{label: label, kernel: "add", args: []arg{alloc(out)}, constant: 1, out: [][]uint32{out}})
 	}
 	add(0, "other queue", x)
-	for range maxInFlight {
+	for range order.MaxInFlight {
 		add(1, "in flight", y)
 	}
 	add(1, "pending", y)
 	add(1, "crossing", x)
 	r.s.mu.Lock()
-	pending, q := r.s.order.queues[1].last, r.s.order.queues[1]
+	pending, q := r.s.order.All()[1].Last(), r.s.order.All()[1]
 	r.s.mu.Unlock()
 	resume := r.stall(0)
-	r.eventually("what was pending is complete", func() bool { return q.completed == pending })
+	r.eventually("what was pending is complete", func() bool { return q.Completed() == pending })
 	r.s.mu.Lock()
-	if done := r.s.order.queues[0].inFlight; len(done) == 0 {
+	if done := r.s.order.All()[0].InFlight(); len(done) == 0 {
 		t.Error("the other queue is done, and proves nothing")
 	}
-	if len(q.inFlight) != 1 || len(q.inFlight[0].tasks) != 1 || q.inFlight[0].tasks[0].Label != "crossing" || q.inFlight[0].waits[0] == 0 {
-		t.Errorf("in flight on the waiting queue are %v", q.inFlight)
+	if len(q.InFlight()) != 1 || len(q.InFlight()[0].Tasks()) != 1 || targetOf(q.InFlight()[0].Tasks()[0]).Label != "crossing" || q.InFlight()[0].WaitsFor(0) == 0 {
+		t.Errorf("in flight on the waiting queue are %v", q.InFlight())
 	}
 	r.s.mu.Unlock()
 	resume()
@@ -256,8 +257,8 @@ func TestWritesOfOtherBytesNeedNoOrder(t *testing.T) {
 	}
 	r.s.mu.Lock()
 	var levels []int32
-	for _, task := range r.s.order.queues[0].pending.tasks {
-		levels = append(levels, task.order.at.Level)
+	for _, task := range r.s.order.All()[0].Pending().Tasks() {
+		levels = append(levels, task.At.Level)
 	}
 	r.s.mu.Unlock()
 	// What was written must be made visible to the last, and to nobody else.

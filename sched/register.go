@@ -22,10 +22,7 @@ func (s *Scheduler) Register(b vk.Block, families uint64) (Pointer, error) {
 			return Pointer{}, fmt.Errorf("%w: buffer %#x is registered already, as %s", ErrBusy, uint64(b.Buffer), m.describe())
 		}
 	}
-	all := uint64(0)
-	for _, q := range s.order.infos {
-		all |= 1 << q.Family
-	}
+	all := s.order.Families()
 	if families&all == all {
 		families = 0
 	}

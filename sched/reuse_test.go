@@ -52,7 +52,7 @@ func leftovers(t *target) (left []string) {
 		for i := range v.NumField() {
 			f, name := v.Field(i), path+v.Type().Field(i).Name
 			switch {
-			case name == "s" || name == "end" || name == "wake":
+			case name == "s" || name == "end" || name == "wake" || name == "order.Owner":
 			case name == "observed":
 				if !f.IsNil() {
 					walk("", f.Elem())

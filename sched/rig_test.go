@@ -15,6 +15,7 @@ import (
 
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/sched/construct"
+	"github.com/vkomp/vkomp/sched/order"
 	"github.com/vkomp/vkomp/tasks"
 )
 
@@ -33,7 +34,7 @@ type memoryMode struct {
 	share  Sharing
 	piece  uint64
 	// queues are those of the device, nil for one.
-	queues    []QueueInfo
+	queues    []order.QueueInfo
 	placement Placement
 }
 
@@ -194,7 +195,7 @@ func (r *rig) checkEmpty() {
 	r.t.Helper()
 	// The last pieces of a ring belong to no task.
 	r.eventually("no batch is in flight", func() bool {
-		return !slices.ContainsFunc(r.s.order.queues, func(q *queue) bool { return len(q.inFlight) > 0 })
+		return !slices.ContainsFunc(r.s.order.All(), func(q *order.Queue) bool { return len(q.InFlight()) > 0 })
 	})
 	r.s.mu.Lock()
 	defer r.s.mu.Unlock()
@@ -204,9 +205,9 @@ func (r *rig) checkEmpty() {
 	if err := r.s.presence.table.Validate(); err != nil {
 		r.t.Error(err)
 	}
-	for _, q := range r.s.order.queues {
-		if r.s.life.live != 0 || len(q.inFlight) != 0 || !q.pending.empty() {
-			r.t.Errorf("%d tasks live, %d batches of queue %d in flight, %d commands pending", r.s.life.live, len(q.inFlight), q.index, q.pending.commands)
+	for _, q := range r.s.order.All() {
+		if r.s.life.live != 0 || len(q.InFlight()) != 0 || !q.Pending().Empty() {
+			r.t.Errorf("%d tasks live, %d batches of queue %d in flight, %d commands pending", r.s.life.live, len(q.InFlight()), q.Index(), q.Pending().Commands())
 		}
 	}
 	for name, a := range map[string]*memory.Allocator{"storage": r.s.memory.storage, "staging": r.s.memory.staging} {

@@ -37,7 +37,7 @@ type stream struct {
 	op     *construct.Op
 	pieces []piece
 	// queue makes the copies, nil until the first of them.
-	queue *queue
+	queue *order.Queue
 }
 
 // piece is one part of a ring.
@@ -85,10 +85,10 @@ func (s *Scheduler) streamsIn(t *target, w *tasks.Work) (bytes uint64, err error
 
 func (s *Scheduler) streamIn(t *target, st *stream, w *tasks.Work) error {
 	s.mu.Lock()
-	s.order.gather.Set(order.SyncPoint{})
-	s.gatherStore(st.store, order.Span{Start: st.at, Size: st.size})
+	s.order.placing.Set(order.SyncPoint{})
+	s.followUses(st.store, order.Span{Start: st.at, Size: st.size})
 	var first order.SyncSet
-	first.SetAll(&s.order.gather.SyncSet)
+	first.SetAll(&s.order.placing.SyncSet)
 	s.mu.Unlock()
 	for offset := uint64(0); offset < st.size; offset += s.memory.piece {
 		p := &st.pieces[offset/s.memory.piece%uint64(len(st.pieces))]
@@ -105,12 +105,12 @@ func (s *Scheduler) streamIn(t *target, st *stream, w *tasks.Work) error {
 		}
 		s.mu.Lock()
 		t.afterPredecessors()
-		s.order.gather.SetAll(&t.order.after)
-		s.order.gather.AddAll(&first)
+		s.order.placing.SetAll(&t.order.After)
+		s.order.placing.AddAll(&first)
 		piece := order.Span{Start: st.at + offset, Size: n}
-		s.gatherWrites(st.store, piece)
-		err := s.placePiece(st, p, n, w, func(b *batch, at order.SyncPoint) {
-			stream := b.level(at.Level)
+		s.followWrites(st.store, piece)
+		err := s.placePiece(st, p, n, w, func(b *order.Batch, at order.SyncPoint) {
+			stream := b.Level(at.Level)
 			timed := s.time(st.queue, stream, t, st.op, n)
 			stream.Copy(vk.Buffer(p.Block.ID), vk.Buffer(st.Block.ID), p.Offset, st.Offset+st.at+offset, n)
 			timed.end(stream, vk.StageTransfer)
@@ -119,8 +119,8 @@ func (s *Scheduler) streamIn(t *target, st *stream, w *tasks.Work) error {
 			if st.block != nil {
 				st.moved(piece, at)
 			}
-			t.order.at = at
-			t.order.used.Add(at)
+			t.order.At = at
+			t.order.Used.Add(at)
 		})
 		s.mu.Unlock()
 		if err != nil {
@@ -137,17 +137,17 @@ func (s *Scheduler) streamOut(t *target, st *stream, w *tasks.Work) error {
 		for ask < st.size && ask-got < ring*s.memory.piece {
 			p, n := &st.pieces[ask/s.memory.piece%ring], min(s.memory.piece, st.size-ask)
 			s.mu.Lock()
-			s.order.gather.Set(order.SyncPoint{})
-			s.gatherStore(st.store, order.Span{Start: st.at + ask, Size: n})
-			err := s.placePiece(st, p, n, w, func(b *batch, at order.SyncPoint) {
-				stream := b.level(at.Level)
+			s.order.placing.Set(order.SyncPoint{})
+			s.followUses(st.store, order.Span{Start: st.at + ask, Size: n})
+			err := s.placePiece(st, p, n, w, func(b *order.Batch, at order.SyncPoint) {
+				stream := b.Level(at.Level)
 				timed := s.time(st.queue, stream, t, st.op, n)
 				stream.Copy(vk.Buffer(st.Block.ID), vk.Buffer(p.Block.ID), st.Offset+st.at+ask, p.Offset, n)
 				timed.end(stream, vk.StageTransfer)
-				b.hostRead = true
+				b.ReadByHost()
 			}, func(at order.SyncPoint) {
-				st.use.Add(at)
-				t.order.used.Add(at)
+				st.uses.Read(at)
+				t.order.Used.Add(at)
 			})
 			s.mu.Unlock()
 			if err != nil {
@@ -171,21 +171,21 @@ func (s *Scheduler) streamOut(t *target, st *stream, w *tasks.Work) error {
 	return nil
 }
 
-// placePiece places a copy of so many bytes, after what s.order.gather has, and submits it,
+// placePiece places a copy of so many bytes, after what s.order.placing has, and submits it,
 // under mu. placed notes where it is.
-func (s *Scheduler) placePiece(st *stream, p *piece, bytes uint64, w *tasks.Work, place func(*batch, order.SyncPoint), placed func(order.SyncPoint)) error {
+func (s *Scheduler) placePiece(st *stream, p *piece, bytes uint64, w *tasks.Work, place func(*order.Batch, order.SyncPoint), placed func(order.SyncPoint)) error {
 	if err := s.loss.err; err != nil {
 		return err
 	}
 	if st.queue == nil {
-		st.queue = s.copyQueue(max(st.size, copyApart))
+		st.queue = s.order.CopyQueue(&s.order.placing, max(st.size, order.CopyApart))
 	}
 	b, at, err := s.begin(st.queue, w)
 	if err != nil {
 		return err
 	}
 	place(b, at)
-	st.queue.copies(1, bytes)
+	st.queue.CountCopies(1, bytes)
 	if err := s.submit(st.queue, w); err != nil {
 		return err
 	}
@@ -200,7 +200,7 @@ func (s *Scheduler) awaitPiece(p *piece) error {
 	if p.busy.Value == 0 {
 		return nil
 	}
-	err := s.awaitValue(p.busy.Queue, p.busy.Value)
+	err := s.order.AwaitValue(p.busy.Queue, p.busy.Value)
 	if err == nil {
 		p.busy = order.SyncPoint{}
 	}
@@ -209,7 +209,7 @@ func (s *Scheduler) awaitPiece(p *piece) error {
 
 // busyRing returns a batch under way that uses a piece of one of the task's rings, or nil;
 // mu is held.
-func (s *Scheduler) busyRing(t *target) *batch {
+func (s *Scheduler) busyRing(t *target) *order.Batch {
 	for _, rings := range [...][]*stream{t.copies.streams, t.copies.outs} {
 		for _, st := range rings {
 			if b := s.busy(st); b != nil {
@@ -231,13 +231,13 @@ func (s *Scheduler) busyRing(t *target) *batch {
 }
 
 // busy is busyRing for one ring, or nil.
-func (s *Scheduler) busy(st *stream) *batch {
+func (s *Scheduler) busy(st *stream) *order.Batch {
 	if st == nil {
 		return nil
 	}
 	for i := range st.pieces {
 		at := st.pieces[i].busy
-		if b := s.order.queues[at.Queue].underWay(at.Value); b != nil {
+		if b := s.order.UnderWay(at); b != nil {
 			return b
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/vkomp/vkomp/internal/lockrank"
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/sched/construct"
+	"github.com/vkomp/vkomp/sched/order"
 	"github.com/vkomp/vkomp/tasks"
 	"github.com/vkomp/vkomp/timeline"
 	"github.com/vkomp/vkomp/vk"
@@ -75,8 +76,7 @@ type QueueStats struct {
 	// Family is the queue's family. Transfer: it runs no kernels.
 	Family   int
 	Transfer bool
-	// Submissions, Dispatches, Copies, Barriers and SemaphoreWaits are as in Stats.
-	Submissions, Dispatches, Copies, Barriers, SemaphoreWaits uint64
+	order.Stats
 }
 
 // Stats are totals since the scheduler was made.
@@ -144,7 +144,7 @@ type Scheduler struct {
 	// for good.
 	mu       lockrank.Mutex[lockrank.Scheduler]
 	life     life
-	order    queues
+	order    deviceOrder
 	presence presence
 	memory   deviceMemory
 	pointers pointers
@@ -195,10 +195,13 @@ func New(d Device, o Options) (*Scheduler, error) {
 	if err := s.openMemory(o); err != nil {
 		return nil, err
 	}
-	s.order.placement, s.order.random = o.Placement, rand.New(rand.NewPCG(o.Seed, 0))
-	s.openQueues(d.QueueInfos())
-	for _, q := range s.order.queues {
-		s.startWaiter(q)
+	var random *rand.Rand
+	if o.Placement == PlaceRandom {
+		random = rand.New(rand.NewPCG(o.Seed, 0))
+	}
+	s.order.New(d, d.QueueInfos(), &s.mu, random, s.startWaiter)
+	for _, q := range s.order.All() {
+		s.order.StartWaiter(q)
 	}
 	return s, nil
 }
@@ -222,14 +225,14 @@ func (s *Scheduler) reached(f timeline.Frontier) bool {
 func (s *Scheduler) Stats() Stats {
 	s.mu.Lock()
 	stats := s.stats
-	for i, q := range s.order.queues {
-		stats.Submissions += q.stats.Submissions
-		stats.Barriers += q.stats.Barriers
-		stats.Dispatches += q.stats.Dispatches
-		stats.Copies += q.stats.Copies
-		stats.SemaphoreWaits += q.stats.SemaphoreWaits
-		q.stats.Family, q.stats.Transfer = s.order.infos[i].Family, !q.computes
-		stats.Queues = append(stats.Queues, q.stats)
+	for _, q := range s.order.All() {
+		n := q.Stats()
+		stats.Submissions += n.Submissions
+		stats.Barriers += n.Barriers
+		stats.Dispatches += n.Dispatches
+		stats.Copies += n.Copies
+		stats.SemaphoreWaits += n.SemaphoreWaits
+		stats.Queues = append(stats.Queues, QueueStats{Family: s.order.Info(q).Family, Transfer: !q.Computes(), Stats: n})
 	}
 	s.mu.Unlock()
 	stats.Storage, stats.Staging = s.memory.storage.Stats(), s.memory.staging.Stats()
@@ -294,18 +297,11 @@ func (s *Scheduler) Relinquish() error {
 		s.mu.Unlock()
 		return err
 	}
-	for _, q := range s.order.queues {
-		q.retired = true
-		q.wake.Signal()
-	}
-	for slices.ContainsFunc(s.order.queues, func(q *queue) bool { return q.retired && q.waiting }) {
+	s.order.Retire()
+	for s.order.Retiring() {
 		s.life.wake.Wait()
 	}
-	for _, q := range s.order.queues {
-		if q.retired {
-			q.free, q.inFlight, q.room = nil, nil, nil
-		}
-	}
+	s.order.Trim()
 	s.presence.spareBlocks = nil
 	s.mu.Unlock()
 	s.memory.storage.Trim()
@@ -334,7 +330,7 @@ func (s *Scheduler) close(now bool) (leaked, err error) {
 	}
 	s.life.closing = true
 	var w tasks.Work
-	for _, q := range s.order.queues {
+	for _, q := range s.order.All() {
 		s.flush(q, true, &w)
 	}
 	s.mu.Unlock()
@@ -344,9 +340,7 @@ func (s *Scheduler) close(now bool) (leaked, err error) {
 		s.life.wake.Wait()
 	}
 	s.life.stopped = true
-	for _, q := range s.order.queues {
-		q.wake.Signal()
-	}
+	s.order.Stop()
 	s.mu.Unlock()
 	s.life.waiters.Wait()
 	if s.life.over != nil {

@@ -1,10 +1,12 @@
 package sched
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/vkomp/vkomp/ompt"
 	"github.com/vkomp/vkomp/sched/construct"
+	"github.com/vkomp/vkomp/sched/order"
 	"github.com/vkomp/vkomp/vk"
 )
 
@@ -19,7 +21,11 @@ type stamps struct {
 	// pools are all there are, free those that no batch has; spare are stamps to use again.
 	pools, free []*queries
 	spare       []*stamp
-	// ticks is working memory of readStamps.
+	// underWay are the pools, by queue, of batches that are pending or in flight, in the
+	// order of the batches.
+	underWay [][]*queries
+	// taken is working memory of take, ticks of readStamps.
+	taken []*queries
 	ticks [poolQueries]uint64
 	// live counts stamps whose record is not made. records are those made that the
 	// trace has not taken.
@@ -31,9 +37,11 @@ type stamps struct {
 	made func()
 }
 
-// queries is a pool of timestamps. It is one batch's until that is complete.
+// queries is a pool of timestamps. It is one batch's until that is complete: value is the
+// batch's.
 type queries struct {
 	vk.QueryPool
+	value uint64
 	// stamps has those of queries 2k and 2k+1 at k.
 	stamps []*stamp
 }
@@ -56,28 +64,28 @@ type timing struct {
 
 // time has the commands that come next in a stream of q's pending batch be timed: they are
 // of the operation, nil for none, and move so many bytes or run so many workgroups.
-func (s *Scheduler) time(q *queue, stream *vk.Stream, t *target, op *construct.Op, amount uint64) timing {
+func (s *Scheduler) time(q *order.Queue, stream *vk.Stream, t *target, op *construct.Op, amount uint64) timing {
 	if op == nil {
 		return timing{} // nothing more where there is no tool: this is inlined
 	}
 	return s.beginTiming(q, stream, t, op, amount)
 }
 
-func (s *Scheduler) beginTiming(q *queue, stream *vk.Stream, t *target, op *construct.Op, amount uint64) timing {
+func (s *Scheduler) beginTiming(q *order.Queue, stream *vk.Stream, t *target, op *construct.Op, amount uint64) timing {
 	wanted := &s.stamps.dataOps
 	if op.Type == 0 {
 		wanted = &s.stamps.submits
 	}
-	if !*wanted || s.order.infos[q.index].TimestampBits == 0 {
+	if !*wanted || s.order.Info(q).TimestampBits == 0 {
 		return timing{}
 	}
-	pool := s.queriesOf(q.pending)
+	pool := s.queriesOf(q)
 	if pool == nil {
 		return timing{}
 	}
 	st := s.stamps.newStamp()
 	*st = stamp{op: op}
-	st.record.Queue = int(q.index)
+	st.record.Queue = int(q.Index())
 	if op.Type == 0 {
 		st.record.GrantedNumTeams = amount
 	} else {
@@ -110,10 +118,16 @@ func (s *stamps) newStamp() *stamp {
 	return new(stamp)
 }
 
-// queriesOf returns a pool of the batch that has room, nil where none can be made.
-func (s *Scheduler) queriesOf(b *batch) *queries {
-	if n := len(b.queries); n > 0 && len(b.queries[n-1].stamps) < poolQueries/2 {
-		return b.queries[n-1]
+// queriesOf returns a pool of the queue's pending batch that has room, nil where none can be
+// made.
+func (s *Scheduler) queriesOf(q *order.Queue) *queries {
+	if s.stamps.underWay == nil {
+		s.stamps.underWay = make([][]*queries, len(s.order.All()))
+	}
+	pools := &s.stamps.underWay[q.Index()]
+	value := q.Pending().Value()
+	if n := len(*pools); n > 0 && (*pools)[n-1].value == value && len((*pools)[n-1].stamps) < poolQueries/2 {
+		return (*pools)[n-1]
 	}
 	var p *queries
 	if n := len(s.stamps.free); n > 0 {
@@ -128,8 +142,28 @@ func (s *Scheduler) queriesOf(b *batch) *queries {
 		p = &queries{QueryPool: made}
 		s.stamps.pools = append(s.stamps.pools, p)
 	}
-	b.queries = append(b.queries, p)
+	p.value = value
+	*pools = append(*pools, p)
 	return p
+}
+
+// take returns the pools of a batch of a queue, which have no batch any more.
+func (s *stamps) take(queue int32, value uint64) []*queries {
+	if s.underWay == nil {
+		return nil
+	}
+	all := s.underWay[queue]
+	from, _ := slices.BinarySearchFunc(all, value, func(p *queries, v uint64) int { return cmp.Compare(p.value, v) })
+	end := from
+	for end < len(all) && all[end].value == value {
+		end++
+	}
+	if from == end {
+		return nil
+	}
+	s.taken = append(s.taken[:0], all[from:end]...)
+	s.underWay[queue] = slices.Delete(all, from, end)
+	return s.taken
 }
 
 func (s *stamps) fail(err error) {
@@ -139,9 +173,8 @@ func (s *stamps) fail(err error) {
 }
 
 // readStamps reads the timestamps of a batch that the device is done with.
-func (s *Scheduler) readStamps(b *batch) {
-	for i, p := range b.queries {
-		b.queries[i] = nil
+func (s *Scheduler) readStamps(queue int32, value uint64) {
+	for _, p := range s.stamps.take(queue, value) {
 		n := len(p.stamps)
 		ticks := s.stamps.ticks[:2*n]
 		err := s.device.Timestamps(p.QueryPool, 0, ticks)
@@ -160,13 +193,11 @@ func (s *Scheduler) readStamps(b *batch) {
 		}
 		s.stamps.free = append(s.stamps.free, p)
 	}
-	b.queries = b.queries[:0]
 }
 
 // dropStamps gives up the records of a batch that was not run, or not to its end.
-func (s *Scheduler) dropStamps(b *batch) {
-	for i, p := range b.queries {
-		b.queries[i] = nil
+func (s *Scheduler) dropStamps(queue int32, value uint64) {
+	for _, p := range s.stamps.take(queue, value) {
 		for k, st := range p.stamps {
 			s.stamps.landed(st, true)
 			p.stamps[k] = nil
@@ -177,7 +208,6 @@ func (s *Scheduler) dropStamps(b *batch) {
 			s.stamps.free = append(s.stamps.free, p)
 		}
 	}
-	b.queries = b.queries[:0]
 }
 
 // landed notes that the timestamps have been read, or never will be.

@@ -4,8 +4,8 @@ import (
 	"sync/atomic"
 
 	"github.com/vkomp/vkomp/memory"
-	"github.com/vkomp/vkomp/sched/internal/mutant"
 	"github.com/vkomp/vkomp/sched/order"
+	"github.com/vkomp/vkomp/timeline"
 	"github.com/vkomp/vkomp/vk"
 )
 
@@ -20,10 +20,8 @@ type store struct {
 	// may let go while tasks still use it, and each of those tasks.
 	refs atomic.Int32
 
-	// write are the last device writes, use the last commands of any kind; past says
-	// which bytes were written and moved.
-	write, use order.SyncSet
-	past       order.History
+	// uses says how the device has used the memory.
+	uses order.Uses
 	// blocks are those whose corresponding storage the memory is, in no order. The state
 	// of each has its place.
 	blocks []*memory.Present
@@ -59,12 +57,7 @@ type store struct {
 // after.
 func (m *store) open(s *Scheduler, st memory.Storage) {
 	m.Storage, m.s, m.shared = st, s, s.isImported(st)
-	m.use.Set(order.SyncPoint{})
-	if !mutant.Active(mutant.MemoryReusedEarly) {
-		s.addFrontier(&m.use, st.LastUse)
-	}
-	m.write.SetAll(&m.use)
-	m.past.Reset(st.Size, &m.use)
+	s.order.Reuse(&m.uses, st.Size, st.LastUse)
 	m.refs.Store(1)
 }
 
@@ -99,7 +92,7 @@ func (m *store) unpin() {
 		case m.external.Buffer != 0:
 			s.device.DestroyBlock(m.external)
 		default:
-			s.giveBack(m.Storage, &m.use)
+			s.giveBack(m.Storage, m.uses.Last())
 		}
 		if m.allocation {
 			s.spareStores.Put(m.forget())
@@ -110,9 +103,7 @@ func (m *store) unpin() {
 // forget makes m as new, but for the memory that it has.
 func (m *store) forget() *store {
 	clear(m.readers)
-	m.write.Set(order.SyncPoint{})
-	m.use.Set(order.SyncPoint{})
-	*m = store{readers: m.readers[:0], blocks: m.blocks[:0], past: m.past, write: m.write, use: m.use}
+	*m = store{readers: m.readers[:0], blocks: m.blocks[:0], uses: m.uses}
 	return m
 }
 
@@ -135,44 +126,20 @@ func (m *store) forgetBlock(block *memory.Present) {
 func (m *store) whole() order.Span { return order.Span{Size: m.Size} }
 
 // wrote records a device write, at a sync point of a pending batch.
-func (m *store) wrote(bytes order.Span, at order.SyncPoint) {
-	m.use.Add(at)
-	m.write.Add(at)
-	m.past.Touch(bytes, at, m.s.followed(m.s.order.queues[at.Queue]), true, false)
-}
+func (m *store) wrote(bytes order.Span, at order.SyncPoint) { m.s.order.Wrote(&m.uses, bytes, at) }
 
 // moved records that the device copied bytes of a block from or to somewhere else,
 // at a sync point of a pending batch.
-func (m *store) moved(bytes order.Span, at order.SyncPoint) {
-	m.use.Add(at)
-	m.past.Touch(bytes, at, m.s.order.queues[at.Queue].pending.clock, false, true)
-}
+func (m *store) moved(bytes order.Span, at order.SyncPoint) { m.s.order.Moved(&m.uses, bytes, at) }
 
 // quiet reports whether the host may write the memory itself: it sees it, nothing
 // on the device can still touch it, and what the device wrote before is behind a
 // barrier to the host.
-func (m *store) quiet() bool {
-	if m.Host() == nil {
-		return false
-	}
-	for i := range m.use.Len() {
-		if at := m.use.At(i); at.Value > m.s.order.queues[at.Queue].completed && !mutant.Active(mutant.HostWritesEarly) {
-			return false
-		}
-	}
-	return m.visible(m.s.order.hostReached)
-}
+func (m *store) quiet() bool { return m.Host() != nil && m.s.order.HostMayWrite(&m.uses) }
 
 // visible reports whether the host sees what the device wrote, where it sees what
 // is before c.
-func (m *store) visible(c order.Clock) bool {
-	for i := range m.write.Len() {
-		if !c.Covers(m.write.At(i)) {
-			return false
-		}
-	}
-	return true
-}
+func (m *store) visible(c order.Clock) bool { return m.uses.Visible(c) }
 
 // giveBack frees storage that was last used at the points of a set.
 func (s *Scheduler) giveBack(st memory.Storage, last *order.SyncSet) {
@@ -180,4 +147,15 @@ func (s *Scheduler) giveBack(st memory.Storage, last *order.SyncSet) {
 		return
 	}
 	freeAfter(s.memory.storage, st, last)
+}
+
+// freeAfter frees storage whose last use is up to a sync set.
+func freeAfter(a *memory.Allocator, st memory.Storage, last *order.SyncSet) {
+	var few [8]timeline.Point
+	points := few[:0]
+	for i := range last.Len() {
+		p := last.At(i)
+		points = append(points, timeline.Point{Queue: timeline.Queue(p.Queue), Value: p.Value})
+	}
+	a.Free(st, timeline.FrontierOf(points))
 }

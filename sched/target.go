@@ -8,6 +8,7 @@ import (
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/ompt"
 	"github.com/vkomp/vkomp/sched/construct"
+	"github.com/vkomp/vkomp/sched/order"
 	"github.com/vkomp/vkomp/sched/protect"
 	"github.com/vkomp/vkomp/tasks"
 )
@@ -65,7 +66,7 @@ type target struct {
 	// its commands are, exit what becomes of its maps.
 	entry  entry
 	copies copies
-	order  taskOrder
+	order  order.Task
 	exit   exit
 	// failed is why the task fails when the commands are complete that it has.
 	failed error
@@ -81,7 +82,7 @@ type target struct {
 	// drives: Run is going to call drive, and does nothing before that which takes time.
 	// driven is the queue whose driver it is already.
 	drives bool
-	driven *queue
+	driven *order.Queue
 
 	// runs: its beginning and its end are of interest to the observer; operations: what it
 	// does is.
@@ -180,6 +181,7 @@ func (s *Scheduler) newTarget(r *Region) *target {
 	t, _ := s.spare.Get().(*target)
 	if t == nil {
 		t = &target{s: s}
+		t.order.Owner = t
 	}
 	enter, exit := append(t.Enter[:0], r.Enter...), append(t.Exit[:0], r.Exit...)
 	buffers, addresses := append(t.Buffers[:0], r.Buffers...), append(t.Addresses[:0], r.Addresses...)
@@ -221,7 +223,7 @@ func (t *target) giveBack() {
 	t.dispatch.reset()
 	t.entry.reset()
 	t.copies.reset()
-	t.order.reset()
+	t.order.Reset()
 	t.exit.reset()
 	t.starved, t.blind, t.over = false, false, false
 	t.runs, t.operations = false, false
@@ -478,23 +480,23 @@ func (s *Scheduler) handOver(t *target, copying error, w *tasks.Work) {
 	if err := s.place(t, w); err != nil {
 		s.abandon(t, err, w)
 		// What was placed of it may be all that its queue has.
-		for _, q := range s.order.queues {
+		for _, q := range s.order.All() {
 			s.flush(q, now, w)
 		}
 		return
 	}
-	last := s.order.queues[t.order.at.Queue]
-	var few [8]*queue
+	last := s.order.Of(t.order.At)
+	var few [8]*order.Queue
 	touched := few[:0]
-	for i := range t.order.used.Len() {
-		if q := s.order.queues[t.order.used.At(i).Queue]; q != last {
+	for i := range t.order.Used.Len() {
+		if q := s.order.Of(t.order.Used.At(i)); q != last {
 			touched = append(touched, q)
 		}
 	}
 	// The waiter is left alone if Run comes to wait for the queue at once.
 	drives := t.drives && w.Empty()
 	if drives {
-		last.drivers++
+		last.AddDriver()
 		t.driven = last
 	}
 	for _, q := range append(touched, last) {
@@ -502,7 +504,7 @@ func (s *Scheduler) handOver(t *target, copying error, w *tasks.Work) {
 	}
 	if drives && !w.Empty() {
 		t.driven = nil
-		s.stopDriving(last)
+		s.order.StopDriving(last)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/vkomp/vkomp/internal/lockrank"
 	"github.com/vkomp/vkomp/ompt"
+	"github.com/vkomp/vkomp/sched/order"
 	"github.com/vkomp/vkomp/tasks"
 	"github.com/vkomp/vkomp/vk"
 )
@@ -74,7 +75,8 @@ func (tr *Trace) SetTraceOMPT(enable bool, record ompt.Callback) ompt.SetResult 
 		tr.want.submits, tr.want.dataOps = enable, enable
 	case ompt.CallbackTargetSubmit, ompt.CallbackTargetSubmitEMI:
 		tr.want.submits = enable
-		if !slices.ContainsFunc(tr.s.order.infos, func(q QueueInfo) bool { return q.Compute && q.TimestampBits == 0 }) {
+		untimed := func(q *order.Queue) bool { return q.Computes() && tr.s.order.Info(q).TimestampBits == 0 }
+		if !slices.ContainsFunc(tr.s.order.All(), untimed) {
 			return ompt.SetAlways
 		}
 	case ompt.CallbackTargetDataOp, ompt.CallbackTargetDataOpEMI:
@@ -150,14 +152,14 @@ func (tr *Trace) errEnded() error {
 func (tr *Trace) FlushTrace() error {
 	return tr.settle(func() error {
 		s := tr.s
-		for _, q := range s.order.queues {
-			reached, err := s.device.Completed(int(q.index))
+		for _, q := range s.order.All() {
+			reached, err := s.device.Completed(int(q.Index()))
 			if err != nil {
 				return err
 			}
-			for _, b := range q.inFlight {
-				if b.value <= reached {
-					s.readStamps(b)
+			for _, b := range q.InFlight() {
+				if b.Value() <= reached {
+					s.readStamps(q.Index(), b.Value())
 				}
 			}
 		}
@@ -227,7 +229,7 @@ func (tr *Trace) stop() {
 	tr.ending = true
 	tr.stampAll(false)
 	w := tasks.NewWork()
-	for _, q := range s.order.queues {
+	for _, q := range s.order.All() {
 		s.flush(q, true, w)
 	}
 	s.mu.Unlock()

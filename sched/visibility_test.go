@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/sched/order"
 )
 
 // A task that gets all of x and writes a part of it is in flight. One that reads another
@@ -21,20 +22,20 @@ func TestCompleteWriteIsSeenUnderOneInFlight(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			r := newRig(t, c.mode, 1)
 			defer r.close()
-			x, y, zero, others := filled(32, 1), filled(16, 2), filled(16, 0), filled(16*(maxInFlight+1), 0)
+			x, y, zero, others := filled(32, 1), filled(16, 2), filled(16, 0), filled(16*(order.MaxInFlight+1), 0)
 			r.run(launch{label: "enter", enter: []arg{to(x), to(y), to(zero), to(others)}, included: true})
 			mix := func(queue int, label string, out, a, b []uint32) {
 				r.use(queue)
 				r.run(launch{label: label, kernel: "mix", args: []arg{alloc(out), alloc(a), alloc(b)}})
 			}
 			// What comes after it on the reader's queue needs no barrier for anything but x.
-			mix(c.reader, "sees all", others[16*maxInFlight:], y, zero)
+			mix(c.reader, "sees all", others[16*order.MaxInFlight:], y, zero)
 			r.taskwait()
 			mix(0, "writes x", x[16:], x[16:], zero)
 			r.taskwait()
 			r.d.hold()
 			r.use(c.reader)
-			for i := range maxInFlight {
+			for i := range order.MaxInFlight {
 				r.run(launch{label: "other", kernel: "set", args: []arg{alloc(others[16*i : 16*i+16])}})
 			}
 			mix(c.writer, "may write x", x, zero, zero)

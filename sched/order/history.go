@@ -11,70 +11,70 @@ const maxSegments = 512
 // Span is a range of bytes of an allocation.
 type Span struct{ Start, Size uint64 }
 
-// History says which commands have written or transferred the bytes of an allocation. Its
+// history says which commands have written or transferred the bytes of an allocation. Its
 // segments are disjoint and in ascending order, so that commands on different bytes have
 // nothing to do with each other.
-type History struct{ segments []Segment }
+type history struct{ segments []segment }
 
-// Segment is a range of bytes that have the same history.
-type Segment struct {
+// segment is a range of bytes that have the same history.
+type segment struct {
 	lo, hi uint64
-	// Wrote are the last writes of the bytes by the device, Moved the last commands that
+	// wrote are the last writes of the bytes by the device, moved the last commands that
 	// copied the bytes from or to somewhere else.
-	Wrote, Moved SyncSet
-	// Under are writes that those of Wrote replaced, and followed at the time. A command
-	// that need not follow Wrote may still have to follow these. Of each queue it has the
+	wrote, moved SyncSet
+	// under are writes that those of wrote replaced, and followed at the time. A command
+	// that need not follow wrote may still have to follow these. Of each queue it has the
 	// last write, which stands for all before it.
-	Under SyncSet
+	under SyncSet
 }
 
 // alike reports whether commands that touch the bytes of either segment follow the same
-// points, Under apart.
-func (g *Segment) alike(o *Segment) bool { return g.Wrote.equal(&o.Wrote) && g.Moved.equal(&o.Moved) }
+// points, under apart.
+func (g *segment) alike(o *segment) bool { return g.wrote.equal(&o.wrote) && g.moved.equal(&o.moved) }
 
 // absorb adds the next segment to g.
-func (g *Segment) absorb(next *Segment) {
+func (g *segment) absorb(next *segment) {
 	g.hi = next.hi
-	g.Wrote.AddAll(&next.Wrote)
-	g.Moved.AddAll(&next.Moved)
-	g.Under.AddAll(&next.Under)
+	g.wrote.AddAll(&next.wrote)
+	g.moved.AddAll(&next.moved)
+	g.under.AddAll(&next.under)
 }
 
 // Reset forgets everything but the last use of the memory before: it counts as a transfer of
 // all bytes, size of them, which every command follows.
-func (h *History) Reset(size uint64, last *SyncSet) {
+func (h *history) Reset(size uint64, last *SyncSet) {
 	h.truncate(0)
 	if last.Len() > 0 {
 		h.insert(0, 0, size)
-		h.segments[0].Wrote.SetAll(last)
-		h.segments[0].Moved.SetAll(last)
+		h.segments[0].wrote.SetAll(last)
+		h.segments[0].moved.SetAll(last)
 	}
 }
 
 // truncate drops the segments from the n-th on. Their sets keep their memory for segments to
 // come.
-func (h *History) truncate(n int) { h.segments = h.segments[:n] }
+func (h *history) truncate(n int) { h.segments = h.segments[:n] }
 
 // insert makes the i-th segment one without a history.
-func (h *History) insert(i int, lo, hi uint64) {
+func (h *history) insert(i int, lo, hi uint64) {
 	n := len(h.segments)
 	if n < cap(h.segments) {
 		h.segments = h.segments[:n+1]
 	} else {
-		h.segments = append(h.segments, Segment{})
+		h.segments = append(h.segments, segment{})
 	}
 	fresh := h.segments[n]
 	copy(h.segments[i+1:], h.segments[i:n])
 	fresh.lo, fresh.hi = lo, hi
-	fresh.Wrote.Set(SyncPoint{})
-	fresh.Moved.Set(SyncPoint{})
-	fresh.Under.Set(SyncPoint{})
+	fresh.wrote.Set(SyncPoint{})
+	fresh.moved.Set(SyncPoint{})
+	fresh.under.Set(SyncPoint{})
 	h.segments[i] = fresh
 }
 
 // from returns the index of the first segment that ends above lo.
-func (h *History) from(lo uint64) int {
-	i, _ := slices.BinarySearchFunc(h.segments, lo, func(g Segment, lo uint64) int {
+func (h *history) from(lo uint64) int {
+	i, _ := slices.BinarySearchFunc(h.segments, lo, func(g segment, lo uint64) int {
 		if g.hi <= lo {
 			return -1
 		}
@@ -83,9 +83,9 @@ func (h *History) from(lo uint64) int {
 	return i
 }
 
-// Within yields the segments that share bytes with a span.
-func (h *History) Within(bytes Span) iter.Seq[*Segment] {
-	return func(yield func(*Segment) bool) {
+// within yields the segments that share bytes with a span.
+func (h *history) within(bytes Span) iter.Seq[*segment] {
+	return func(yield func(*segment) bool) {
 		for i := h.from(bytes.Start); i < len(h.segments) && h.segments[i].lo < bytes.Start+bytes.Size; i++ {
 			if !yield(&h.segments[i]) {
 				return
@@ -95,16 +95,16 @@ func (h *History) Within(bytes Span) iter.Seq[*Segment] {
 }
 
 // split divides the i-th segment at a byte inside of it.
-func (h *History) split(i int, at uint64) {
+func (h *history) split(i int, at uint64) {
 	h.insert(i+1, at, h.segments[i].hi)
 	h.segments[i].hi = at
-	h.segments[i+1].Wrote.SetAll(&h.segments[i].Wrote)
-	h.segments[i+1].Moved.SetAll(&h.segments[i].Moved)
-	h.segments[i+1].Under.SetAll(&h.segments[i].Under)
+	h.segments[i+1].wrote.SetAll(&h.segments[i].wrote)
+	h.segments[i+1].moved.SetAll(&h.segments[i].moved)
+	h.segments[i+1].under.SetAll(&h.segments[i].under)
 }
 
-// Touch records that a command at a sync point, which follows known, wrote or moved bytes.
-func (h *History) Touch(bytes Span, at SyncPoint, known Clock, wrote, moved bool) {
+// touch records that a command at a sync point, which follows known, wrote or moved bytes.
+func (h *history) touch(bytes Span, at SyncPoint, known Clock, wrote, moved bool) {
 	lo, hi := bytes.Start, bytes.Start+bytes.Size
 	if len(h.segments) >= maxSegments {
 		h.coarsen()
@@ -125,11 +125,11 @@ func (h *History) Touch(bytes Span, at SyncPoint, known Clock, wrote, moved bool
 		}
 		g := &h.segments[i]
 		if wrote {
-			g.Under.AddAll(&g.Wrote)
-			g.Wrote.Follow(at, known)
+			g.under.AddAll(&g.wrote)
+			g.wrote.follow(at, known)
 		}
 		if moved {
-			g.Moved.Follow(at, known)
+			g.moved.follow(at, known)
 		}
 		lo = g.hi
 	}
@@ -141,7 +141,7 @@ func (h *History) Touch(bytes Span, at SyncPoint, known Clock, wrote, moved bool
 // merge joins neighbours that are alike, from the i-th segment to before the end-th. A
 // command that has touched all of their bytes makes them alike, and the next one need not go
 // through them one by one again.
-func (h *History) merge(i, end int) {
+func (h *history) merge(i, end int) {
 	n := i
 	for i++; i < end; i++ {
 		if g := &h.segments[n]; g.alike(&h.segments[i]) {
@@ -162,7 +162,7 @@ func (h *History) merge(i, end int) {
 
 // coarsen joins neighbours two by two. The joined segment follows more than its bytes need,
 // never less.
-func (h *History) coarsen() {
+func (h *history) coarsen() {
 	n := 0
 	for i := 0; i < len(h.segments); i += 2 {
 		h.segments[n], h.segments[i] = h.segments[i], h.segments[n]

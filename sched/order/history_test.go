@@ -34,7 +34,7 @@ func (n naiveHistory) touch(bytes Span, at SyncPoint, known Clock, wrote, moved 
 }
 
 // shape returns what is wrong with the segments themselves, "" for nothing.
-func (h *History) shape() string {
+func (h *history) shape() string {
 	end := uint64(0)
 	for i, g := range h.segments {
 		if g.lo >= g.hi || g.lo < end {
@@ -46,11 +46,11 @@ func (h *History) shape() string {
 }
 
 // byteSets returns the sets that within yields for one byte.
-func (h *History) byteSets(i uint64) (wrote, moved, under SyncSet, segments int) {
-	for g := range h.Within(Span{Start: i, Size: 1}) {
-		wrote.SetAll(&g.Wrote)
-		moved.SetAll(&g.Moved)
-		under.SetAll(&g.Under)
+func (h *history) byteSets(i uint64) (wrote, moved, under SyncSet, segments int) {
+	for g := range h.within(Span{Start: i, Size: 1}) {
+		wrote.SetAll(&g.wrote)
+		moved.SetAll(&g.moved)
+		under.SetAll(&g.under)
 		segments++
 	}
 	return wrote, moved, under, segments
@@ -75,17 +75,17 @@ func drawSpan(t *rapid.T, size uint64) Span {
 func TestHistoryKnowsTheSyncSetsOfEachByte(t *testing.T) {
 	const size = 24
 	rapid.Check(t, func(t *rapid.T) {
-		var h History
+		var h history
 		naive := newNaiveHistory(size)
 		t.Repeat(map[string]func(*rapid.T){
 			"touch": func(t *rapid.T) {
 				bytes, at, known := drawSpan(t, size), drawPoint(t), drawClock(t)
 				at.Value++
 				wrote, moved := rapid.Bool().Draw(t, "wrote"), rapid.Bool().Draw(t, "moved")
-				h.Touch(bytes, at, known, wrote, moved)
+				h.touch(bytes, at, known, wrote, moved)
 				naive.touch(bytes, at, known, wrote, moved)
-				var last *Segment
-				for g := range h.Within(bytes) {
+				var last *segment
+				for g := range h.within(bytes) {
 					if last != nil && last.alike(g) {
 						t.Fatalf("%d to %d and %d to %d are alike after a touch of both", last.lo, last.hi, g.lo, g.hi)
 					}
@@ -113,8 +113,8 @@ func TestHistoryKnowsTheSyncSetsOfEachByte(t *testing.T) {
 			},
 			"within": func(t *rapid.T) {
 				bytes := drawSpan(t, size)
-				var got []Segment
-				for g := range h.Within(bytes) {
+				var got []segment
+				for g := range h.within(bytes) {
 					got = append(got, *g)
 				}
 				n := 0
@@ -161,13 +161,13 @@ func TestWriteMergesSegmentsThatItMakesAlike(t *testing.T) {
 		{"one moved", 50, 3},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			var h History
+			var h history
 			known := make(Clock, 1)
 			for i := range uint64(tiles) {
-				h.Touch(Span{i * tile, tile}, SyncPoint{Value: i + 1}, known, true, c.moved != 0 && i == uint64(c.moved))
+				h.touch(Span{i * tile, tile}, SyncPoint{Value: i + 1}, known, true, c.moved != 0 && i == uint64(c.moved))
 			}
 			// Those outside are left as they are.
-			h.Touch(Span{tile, (tiles - 2) * tile}, SyncPoint{Value: tiles + 1}, known, true, false)
+			h.touch(Span{tile, (tiles - 2) * tile}, SyncPoint{Value: tiles + 1}, known, true, false)
 			if n := len(h.segments); n != c.want+2 {
 				t.Errorf("%d segments, want %d", n, c.want+2)
 			}
@@ -179,10 +179,10 @@ func TestWriteMergesSegmentsThatItMakesAlike(t *testing.T) {
 func TestCoarserHistoryOnlyAddsOrder(t *testing.T) {
 	const size = 4 * maxSegments
 	rapid.Check(t, func(t *rapid.T) {
-		var h History
+		var h history
 		naive := newNaiveHistory(size)
 		touch := func(bytes Span, at SyncPoint, known Clock, wrote bool) {
-			h.Touch(bytes, at, known, wrote, !wrote)
+			h.touch(bytes, at, known, wrote, !wrote)
 			naive.touch(bytes, at, known, wrote, !wrote)
 		}
 		nothing := make(Clock, queues)

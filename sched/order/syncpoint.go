@@ -9,8 +9,8 @@ type SyncPoint struct {
 	Queue int32
 }
 
-// MaxLevel is above every level of a batch.
-const MaxLevel = 1 << 30
+// maxLevel is above every level of a batch.
+const maxLevel = 1 << 30
 
 // Before reports whether p comes before o, which is on the same queue.
 func (p SyncPoint) Before(o SyncPoint) bool {

@@ -72,9 +72,9 @@ func (s *SyncSet) Set(p SyncPoint) { s.first, s.more = p, s.more[:0] }
 // SetAll makes the set a copy of another.
 func (s *SyncSet) SetAll(o *SyncSet) { s.first, s.more = o.first, append(s.more[:0], o.more...) }
 
-// Follow adds the point of a command, and drops the points on other queues that the command
+// follow adds the point of a command, and drops the points on other queues that the command
 // follows, which are those that known covers.
-func (s *SyncSet) Follow(p SyncPoint, known Clock) {
+func (s *SyncSet) follow(p SyncPoint, known Clock) {
 	kept := s.more[:0]
 	for _, o := range s.more {
 		if !known.Covers(o) && !mutant.Active(mutant.FollowsTooMuch) || o.Queue == p.Queue {
@@ -98,22 +98,22 @@ func (s *SyncSet) equal(o *SyncSet) bool { return s.first == o.first && slices.E
 // WaitSet is what commands that are to be placed wait for, and where they can run.
 type WaitSet struct {
 	SyncSet
-	// Families are the families of the queues that can run the commands, a bit for each; 0
-	// stands for all. Nowhere is set if there are none.
-	Families uint64
-	Nowhere  bool
+	// families are the families of the queues that can run the commands, a bit for each; 0
+	// stands for all. nowhere is set if there are none.
+	families uint64
+	nowhere  bool
 }
 
 // Set makes p the only point, and allows all families.
 func (s *WaitSet) Set(p SyncPoint) {
 	s.SyncSet.Set(p)
-	s.Families, s.Nowhere = 0, false
+	s.families, s.nowhere = 0, false
 }
 
 // SetAll makes the points those of o, and allows all families.
 func (s *WaitSet) SetAll(o *SyncSet) {
 	s.SyncSet.SetAll(o)
-	s.Families, s.Nowhere = 0, false
+	s.families, s.nowhere = 0, false
 }
 
 // Limit allows, of the families that are allowed, only those given as bits; 0 stands for
@@ -121,10 +121,10 @@ func (s *WaitSet) SetAll(o *SyncSet) {
 func (s *WaitSet) Limit(families uint64) {
 	switch {
 	case families == 0:
-	case s.Families == 0:
-		s.Families = families
+	case s.families == 0:
+		s.families = families
 	default:
-		s.Nowhere = s.Nowhere || s.Families&families == 0
-		s.Families &= families
+		s.nowhere = s.nowhere || s.families&families == 0
+		s.families &= families
 	}
 }

@@ -65,7 +65,7 @@ func TestSyncSetHasTheLatestPointOfEachQueue(t *testing.T) {
 			"follow": func(t *rapid.T) {
 				i, m, known := which(), drawPoint(t), drawClock(t)
 				m.Value++
-				sets[i].Follow(m, known)
+				sets[i].follow(m, known)
 				naive[i].follow(m, known)
 			},
 			"set": func(t *rapid.T) {

@@ -1,4 +1,4 @@
-package sched
+package order
 
 import (
 	"fmt"
@@ -8,14 +8,17 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/vkomp/vkomp/sched/order"
-	"github.com/vkomp/vkomp/tasks"
 	"github.com/vkomp/vkomp/timeline"
 	"github.com/vkomp/vkomp/vk"
 )
 
 // The tests of this file compare what clocks say with a naive graph of batches: one
 // that is made of nothing but the waits that the device was given.
+
+var errRefused = &vk.Error{Op: "vkQueueSubmit", Result: vk.ErrorOutOfDeviceMemory}
+
+// fourQueues are two of a family, one of another, and one that only transfers.
+var fourQueues = []QueueInfo{{Compute: true}, {Compute: true}, {Family: 1, Compute: true}, {Family: 2}}
 
 // naiveBatch is a batch of the graph.
 type naiveBatch struct {
@@ -25,34 +28,29 @@ type naiveBatch struct {
 	// waits are those of the submission.
 	waits []timeline.Point
 	// followed are what the batch was to follow.
-	followed []order.SyncPoint
+	followed []SyncPoint
 	// needs are the batches that it had to follow and that had not ended by then.
 	needs []*naiveBatch
 }
 
 func (b *naiveBatch) String() string { return fmt.Sprintf("%d:%d", b.queue, b.value) }
 
-// batchGraph is a scheduler without tasks, its device, and what happens before what.
+// batchGraph is the queues without tasks, their device, and what happens before what.
 type batchGraph struct {
 	Device // none: nothing but Submit is asked
 	t      *rapid.T
-	s      *Scheduler
+	o      Queues
 	// batches are those of the queues by value, the pending ones too.
 	batches [][]*naiveBatch
-	points  []order.SyncPoint
+	points  []SyncPoint
 	// fail: the next submission does.
 	fail bool
 }
 
 func newBatchGraph(t *rapid.T) *batchGraph {
 	g := &batchGraph{t: t}
-	g.s = &Scheduler{device: g}
-	g.s.life.wake = sync.NewCond(&g.s.mu)
-	g.s.openQueues(manyQueues)
-	for _, q := range g.s.order.queues {
-		q.waiting = true // nobody waits
-	}
-	for i := range g.s.order.queues {
+	g.o.New(g, fourQueues, new(sync.Mutex), nil, func(*Queue) {})
+	for i := range g.o.all {
 		g.batches = append(g.batches, []*naiveBatch{{queue: int32(i), value: 1}})
 	}
 	return g
@@ -95,7 +93,7 @@ func (g *batchGraph) behind(b *naiveBatch) map[*naiveBatch]bool {
 
 // meant are the batches that whoever follows m has to come after: a batch that failed
 // stands for what it was to follow.
-func (g *batchGraph) meant(m order.SyncPoint) (all []*naiveBatch) {
+func (g *batchGraph) meant(m SyncPoint) (all []*naiveBatch) {
 	b := g.batch(m.Queue, m.Value)
 	if !b.failed {
 		return []*naiveBatch{b}
@@ -118,11 +116,11 @@ func (g *batchGraph) Submit(queue int, _ *vk.Stream, waits []timeline.Point, for
 		g.fail = false
 		b.failed = true
 		g.batches[queue] = append(g.batches[queue], &naiveBatch{queue: int32(queue), value: signal + 1})
-		return errSubmitMemory
+		return errRefused
 	}
 	for i, p := range waits {
 		w := g.batch(int32(p.Queue), p.Value)
-		if int(p.Queue) == queue || w.failed || p.Value > g.s.order.queues[p.Queue].last {
+		if int(p.Queue) == queue || w.failed || p.Value > g.o.all[p.Queue].last {
 			g.t.Fatalf("%v waits for %v, which is not on its way", b, p)
 		}
 		others := slices.Delete(slices.Clone(waits), i, i+1)
@@ -137,7 +135,7 @@ func (g *batchGraph) Submit(queue int, _ *vk.Stream, waits []timeline.Point, for
 			g.t.Fatalf("%v with waits %v does not follow %v, which it has to", b, waits, n)
 		}
 	}
-	known := g.s.order.queues[queue].pending.clock
+	known := g.o.all[queue].pending.clock
 	g.sound(b.String(), known, behind)
 	for o := range behind {
 		if !o.ended && known[o.queue] < o.value {
@@ -150,7 +148,7 @@ func (g *batchGraph) Submit(queue int, _ *vk.Stream, waits []timeline.Point, for
 
 // sound checks that all of what a clock covers is there: a batch that has ended is
 // nobody's concern any more.
-func (g *batchGraph) sound(what string, c order.Clock, behind map[*naiveBatch]bool) {
+func (g *batchGraph) sound(what string, c Clock, behind map[*naiveBatch]bool) {
 	for p, v := range c {
 		for _, b := range g.batches[p] {
 			if b.value <= v && !b.failed && !behind[b] {
@@ -161,9 +159,9 @@ func (g *batchGraph) sound(what string, c order.Clock, behind map[*naiveBatch]bo
 }
 
 // put has a command on a queue follow sync points, and returns whether it could.
-func (g *batchGraph) put(queue int32, after []order.SyncPoint) bool {
-	q := g.s.order.queues[queue]
-	var r order.SyncSet
+func (g *batchGraph) put(queue int32, after []SyncPoint) bool {
+	q := g.o.all[queue]
+	var r SyncSet
 	for _, m := range after {
 		r.Add(m)
 	}
@@ -171,7 +169,8 @@ func (g *batchGraph) put(queue int32, after []order.SyncPoint) bool {
 	for i := range open {
 		open[i] = g.meant(r.At(i))
 	}
-	level, err := g.s.join(q, &r, tasks.NewWork())
+	level, err := g.o.join(q, &r)
+	g.recycleRefused()
 	if err != nil {
 		return false
 	}
@@ -192,9 +191,15 @@ func (g *batchGraph) put(queue int32, after []order.SyncPoint) bool {
 		}
 	}
 	q.pending.commands++
-	q.pending.level(level).Fill(1, 0, 4, 0)
-	g.points = append(g.points, order.SyncPoint{Value: q.pending.value, Level: level, Queue: queue})
+	q.pending.Level(level).Fill(1, 0, 4, 0)
+	g.points = append(g.points, SyncPoint{Value: q.pending.value, Level: level, Queue: queue})
 	return true
+}
+
+func (g *batchGraph) recycleRefused() {
+	for _, r := range g.o.TakeRefused() {
+		r.Queue.Recycle(r.Batch)
+	}
 }
 
 // reach ends a batch in flight, and what that implies.
@@ -210,12 +215,12 @@ func (g *batchGraph) reach(b *naiveBatch) {
 			o.ended = true
 		}
 	}
-	g.s.arrive(g.s.order.queues[b.queue], b.value)
+	g.o.Arrive(g.o.all[b.queue], b.value)
 }
 
 // reaching returns the first value to be signalled that is v or later, one that was if
 // there is such.
-func (g *batchGraph) reaching(q *queue, v uint64) uint64 {
+func (g *batchGraph) reaching(q *Queue, v uint64) uint64 {
 	for _, b := range g.batches[q.index][:q.last] {
 		if b.value >= v && !b.failed && !b.ended {
 			return b.value
@@ -229,7 +234,7 @@ func (g *batchGraph) reaching(q *queue, v uint64) uint64 {
 
 func (g *batchGraph) check(t *rapid.T) {
 	g.t = t
-	for _, q := range g.s.order.queues {
+	for _, q := range g.o.all {
 		var want, got []uint64
 		for _, b := range g.batches[q.index] {
 			if b.value <= q.last && !b.failed && !b.ended {
@@ -259,10 +264,10 @@ func (g *batchGraph) check(t *rapid.T) {
 }
 
 // flight checks what is known of the batches in flight of a queue by looking at each.
-func (g *batchGraph) flight(q *queue) {
+func (g *batchGraph) flight(q *Queue) {
 	cost := uint64(0)
 	for v := uint64(1); v <= q.last; v++ {
-		var flying *batch
+		var flying *Batch
 		for _, b := range q.inFlight {
 			if b.value == v {
 				flying = b
@@ -272,7 +277,7 @@ func (g *batchGraph) flight(q *queue) {
 		if got := q.flying(v); got != flying {
 			g.t.Fatalf("in flight with value %d of queue %d is %v, want %v", v, q.index, got, flying)
 		}
-		if got := q.until(order.SyncPoint{Value: v, Queue: q.index}); got != cost && v > q.completed {
+		if got := q.until(SyncPoint{Value: v, Queue: q.index}); got != cost && v > q.completed {
 			g.t.Fatalf("value %d of queue %d is %d ns away, want %d", v, q.index, got, cost)
 		}
 	}
@@ -293,10 +298,10 @@ func (g *batchGraph) flight(q *queue) {
 func TestClocksSayWhatWaitsOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := newBatchGraph(t)
-		anyQueue := rapid.Int32Range(0, int32(len(manyQueues))-1)
+		anyQueue := rapid.Int32Range(0, queues-1)
 		put := func(t *rapid.T) {
 			g.t = t
-			var after []order.SyncPoint
+			var after []SyncPoint
 			if len(g.points) > 0 {
 				// Late ones are more likely to be under way.
 				recent := g.points[max(0, len(g.points)-10):]
@@ -311,13 +316,14 @@ func TestClocksSayWhatWaitsOrder(t *testing.T) {
 			"submit": func(t *rapid.T) {
 				g.t = t
 				g.fail = rapid.IntRange(0, 4).Draw(t, "fails") == 0
-				_ = g.s.submit(g.s.order.queues[anyQueue.Draw(t, "queue")], tasks.NewWork())
+				_ = g.o.Submit(g.o.all[anyQueue.Draw(t, "queue")])
+				g.recycleRefused()
 				g.fail = false
 			},
 			"end": func(t *rapid.T) {
 				g.t = t
 				var flying []*naiveBatch
-				for _, q := range g.s.order.queues {
+				for _, q := range g.o.all {
 					for _, b := range q.inFlight {
 						flying = append(flying, g.batch(q.index, b.value))
 					}
@@ -332,13 +338,13 @@ func TestClocksSayWhatWaitsOrder(t *testing.T) {
 					return
 				}
 				some := rapid.SampledFrom(g.points)
-				var r order.SyncSet
+				var r SyncSet
 				for range rapid.IntRange(1, 3).Draw(t, "points") {
 					r.Add(some.Draw(t, "point"))
 				}
 				m := some.Draw(t, "before")
 				target := g.batch(m.Queue, m.Value)
-				if !g.s.follows(&r, m) || target.failed {
+				if !g.o.follows(&r, m) || target.failed {
 					return
 				}
 				for i := range r.Len() {
@@ -346,10 +352,10 @@ func TestClocksSayWhatWaitsOrder(t *testing.T) {
 					if a.Queue == m.Queue && !a.Before(m) {
 						return
 					}
-					if a.Value > g.s.order.queues[a.Queue].last {
+					if a.Value > g.o.Of(a).last {
 						return // its batch is not submitted: Submit checks what it follows
 					}
-					value, _ := g.s.order.queues[a.Queue].knownAt(a.Value)
+					value, _ := g.o.Of(a).knownAt(a.Value)
 					if value > 0 && g.behind(g.batch(a.Queue, value))[target] {
 						return
 					}

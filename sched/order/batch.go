@@ -1,0 +1,159 @@
+package order
+
+import (
+	"github.com/vkomp/vkomp/sched/internal/mutant"
+	"github.com/vkomp/vkomp/vk"
+)
+
+// LevelBarrier is the barrier between two levels. Masks are the same for all: a later batch may
+// then rely on any barrier of an earlier one for everything before it.
+var LevelBarrier = vk.Barrier{
+	SrcStage:  vk.StageCompute | vk.StageTransfer,
+	DstStage:  vk.StageCompute | vk.StageTransfer,
+	SrcAccess: vk.AccessShaderWrite | vk.AccessTransferWrite,
+	DstAccess: vk.AccessShaderRead | vk.AccessShaderWrite | vk.AccessTransferRead | vk.AccessTransferWrite,
+}
+
+// HostBarrier makes device writes visible to the host, and orders the host's
+// own writes after them, once the batch's signal is waited for: waiting for a
+// semaphore alone does neither (Vulkan 1.3 §7.9).
+var HostBarrier = vk.Barrier{
+	SrcStage:  vk.StageCompute | vk.StageTransfer,
+	DstStage:  vk.StageHost,
+	SrcAccess: vk.AccessShaderWrite | vk.AccessTransferWrite,
+	DstAccess: vk.AccessHostRead | vk.AccessHostWrite,
+}
+
+// ofTransfers returns the barrier for a queue that only transfers, whose barriers
+// name no other stage than those of the queue (VUID-vkCmdPipelineBarrier-srcStageMask-06461).
+func ofTransfers(b vk.Barrier) vk.Barrier {
+	b.SrcStage &^= vk.StageCompute
+	b.DstStage &^= vk.StageCompute
+	b.SrcAccess &^= vk.AccessShaderWrite
+	b.DstAccess &^= vk.AccessShaderRead | vk.AccessShaderWrite
+	return b
+}
+
+// Batch is what one submission carries.
+type Batch struct {
+	// value is what the queue's timeline reaches when the batch is done. seq counts the
+	// submissions of all queues, 0 before the batch is submitted.
+	value, seq uint64
+	// clock is what the batch follows by its waits and by those of earlier batches of its
+	// queue; the element of its own queue, too, comes from waits alone. waits has the values
+	// that this batch waits for, by queue, 0 for none.
+	clock, waits Clock
+	// seen is what the host had seen the end of when it submitted the batch: whoever
+	// waits for the batch sees that too.
+	seen Clock
+	// levels[l] holds commands that need no order among themselves, and follow those of
+	// lower levels. Commands of level 0 follow no command of earlier batches either.
+	levels []vk.Stream
+	// foreign orders other work on the device with the batch.
+	foreign Foreign
+	// hostRead: the host reads what the batch, or one before it, wrote.
+	hostRead bool
+	tasks    []*Task
+	commands int
+	// work is the estimated cost of the commands, in nanoseconds, cost the queue's when
+	// the batch was submitted.
+	work, cost uint64
+}
+
+// Value returns what the queue's timeline reaches when the batch is done.
+func (b *Batch) Value() uint64 { return b.value }
+
+// Tasks returns the tasks that end, or go on, when the batch is done. The slice is the
+// batch's.
+func (b *Batch) Tasks() []*Task { return b.tasks }
+
+// AddTask adds a task to those that end, or go on, when the batch is done.
+func (b *Batch) AddTask(t *Task) { b.tasks = append(b.tasks, t) }
+
+// ReadByHost ends the batch with a barrier that lets the host read what it, or a batch
+// before it on the queue, wrote.
+func (b *Batch) ReadByHost() { b.hostRead = true }
+
+// HostReads reports whether ReadByHost was called.
+func (b *Batch) HostReads() bool { return b.hostRead }
+
+// AddForeign has the batch wait for and signal semaphores of other work.
+func (b *Batch) AddForeign(f Foreign) {
+	b.foreign.Waits = append(b.foreign.Waits, f.Waits...)
+	b.foreign.Signals = append(b.foreign.Signals, f.Signals...)
+	if len(f.Waits) > 0 {
+		b.work += foreignCost
+	}
+}
+
+// Foreign returns what AddForeign added. The slices are the batch's.
+func (b *Batch) Foreign() Foreign { return b.foreign }
+
+// Commands returns the number of the batch's commands.
+func (b *Batch) Commands() int { return b.commands }
+
+// Empty reports whether submitting the batch would have no effect.
+func (b *Batch) Empty() bool { return b.commands == 0 && !b.hostRead && len(b.tasks) == 0 }
+
+// WaitsFor returns the value of a queue that the batch waits for, 0 for none.
+func (b *Batch) WaitsFor(queue int32) uint64 { return b.waits[queue] }
+
+// Level returns the stream of a level, for commands whose sync point Begin returned.
+func (b *Batch) Level(l int32) *vk.Stream {
+	for len(b.levels) <= int(l) {
+		if n := len(b.levels); n < cap(b.levels) {
+			// The streams of an earlier use keep their memory.
+			b.levels = b.levels[:n+1]
+			continue
+		}
+		b.levels = append(b.levels, vk.Stream{})
+	}
+	return &b.levels[l]
+}
+
+// wait has the batch wait for a value of a queue, of which known is the clock.
+func (b *Batch) wait(queue int32, value uint64, known Clock) {
+	b.waits[queue] = max(b.waits[queue], value)
+	b.clock[queue] = max(b.clock[queue], value)
+	b.clock.Join(known)
+}
+
+// reset makes an empty batch of a recycled one.
+func (b *Batch) reset(value uint64) {
+	clear(b.waits)
+	for i := range b.levels {
+		b.levels[i].Reset()
+	}
+	b.levels = b.levels[:0]
+	b.foreign = Foreign{Waits: b.foreign.Waits[:0], Signals: b.foreign.Signals[:0]}
+	b.value, b.seq, b.hostRead, b.commands, b.work, b.cost = value, 0, false, 0, 0, 0
+}
+
+// encode writes the batch into out, for a queue that computes or one that only
+// transfers, and returns the number of barriers and the last level that a barrier
+// stands before (0: none does).
+func (b *Batch) encode(out *vk.Stream, computes bool) (barriers int, ordered int32) {
+	between, toHost := LevelBarrier, HostBarrier
+	if !computes {
+		between, toHost = ofTransfers(between), ofTransfers(toHost)
+	}
+	if mutant.Active(mutant.CopiesUnseen) {
+		between.SrcAccess &^= vk.AccessTransferWrite
+	}
+	for l := range b.levels {
+		if b.levels[l].Len() == 0 {
+			continue
+		}
+		if l > 0 && !mutant.Active(mutant.BarrierDropped) {
+			out.Barrier(between)
+			barriers++
+			ordered = int32(l) + int32(mutant.OffBy(mutant.OrderedTooHigh))
+		}
+		out.Append(&b.levels[l])
+	}
+	if b.hostRead && !mutant.Active(mutant.HostBarrierDropped) {
+		out.Barrier(toHost)
+		barriers++
+	}
+	return barriers, ordered
+}

@@ -1,0 +1,131 @@
+package order
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/vkomp/vkomp/sched/internal/mutant"
+	"github.com/vkomp/vkomp/vk"
+)
+
+// Begin returns the pending batch of a queue and the sync point in it for commands that
+// follow a wait set. Batches of other queues that it has to wait for are submitted: what is
+// waited for is on its way. An error is that of such a submission (see Submit), or
+// vk.ErrUnsupported if the queue is of no family that the set allows.
+func (o *Queues) Begin(q *Queue, s *WaitSet) (*Batch, SyncPoint, error) {
+	if s.nowhere || !o.allowed(q, s) {
+		return nil, SyncPoint{}, fmt.Errorf("%w: no queue is of a family that may use all of the foreign memory of the task", vk.ErrUnsupported)
+	}
+	level, err := o.join(q, &s.SyncSet)
+	return q.pending, SyncPoint{Value: q.pending.value, Level: level, Queue: q.index}, err
+}
+
+// join has what q's pending batch gets from now on follow the points of a set, and
+// returns the lowest level at which it does.
+func (o *Queues) join(q *Queue, s *SyncSet) (level int32, err error) {
+	s = o.withoutSkipped(s)
+	late := false
+	for i := range s.Len() {
+		p := s.At(i)
+		if !o.waitsFor(q, p) {
+			continue
+		}
+		if other := o.all[p.Queue]; p.Value > other.last {
+			err = cmp.Or(err, o.Submit(other))
+		}
+		late = true
+	}
+	if late && err == nil && !q.pending.Empty() {
+		// What is there already would wait as well.
+		err = o.Submit(q)
+	}
+	if err != nil {
+		return 0, err
+	}
+	for i := range s.Len() {
+		p := s.At(i)
+		if o.waitsFor(q, p) {
+			other := o.all[p.Queue]
+			value, known := other.knownAt(p.Value)
+			q.pending.wait(p.Queue, value, known)
+			if b := other.flying(value); b != nil {
+				q.seen.Join(b.seen)
+			}
+		}
+	}
+	for i := range s.Len() {
+		level = max(level, q.after(s.At(i)))
+	}
+	if mutant.Active(mutant.LevelTooLow) {
+		level = max(level-1, 0)
+	}
+	return level, nil
+}
+
+// skipped reports whether p is of a batch that could not be submitted, and its queue has
+// submitted no other since.
+func (o *Queues) skipped(p SyncPoint) bool {
+	q := o.all[p.Queue]
+	return q.last < p.Value && p.Value < q.pending.value
+}
+
+// withoutSkipped returns a set that has, in place of the points of skipped batches, what
+// these batches were to follow: their commands never run, so there is nothing else to wait
+// for. The set is s, or working memory.
+func (o *Queues) withoutSkipped(s *SyncSet) *SyncSet {
+	some := false
+	for i := range s.Len() {
+		some = some || o.skipped(s.At(i))
+	}
+	if !some {
+		return s
+	}
+	o.unskipped.Set(SyncPoint{})
+	for i := range s.Len() {
+		p := s.At(i)
+		if !o.skipped(p) {
+			o.unskipped.Add(p)
+			continue
+		}
+		q := o.all[p.Queue]
+		o.unskipped.Add(SyncPoint{Value: q.last, Level: maxLevel, Queue: p.Queue})
+		for other, value := range q.pending.waits {
+			o.unskipped.Add(SyncPoint{Value: value, Level: maxLevel, Queue: int32(other)})
+		}
+	}
+	return &o.unskipped
+}
+
+// waitsFor reports whether q has to wait for another queue in order to follow p.
+// What the host has seen the end of needs no wait: a barrier makes it visible.
+func (o *Queues) waitsFor(q *Queue, p SyncPoint) bool {
+	return p.Queue != q.index && p.Value > o.all[p.Queue].completed && !q.pending.clock.Covers(p)
+}
+
+// follows reports whether what is after s is known to be after p too: it can be
+// without the program having asked for it.
+func (o *Queues) follows(s *SyncSet, p SyncPoint) bool {
+	for i := range s.Len() {
+		a := s.At(i)
+		if a.Queue == p.Queue && !a.Before(p) {
+			return true
+		}
+		q := o.all[a.Queue]
+		known := q.pending.clock
+		if a.Value <= q.last {
+			_, known = q.knownAt(a.Value)
+		}
+		if known.Covers(p) {
+			return true
+		}
+	}
+	return false
+}
+
+// MayFollow reports whether what is after s may be after p too, the last point of a task
+// that is not complete. That is so, too, where the device is done with the commands at p and
+// s is not empty: who came after them then had nothing to wait for, and what follows that
+// does not show it.
+func (o *Queues) MayFollow(s *SyncSet, p SyncPoint) bool {
+	return s.Len() > 0 && o.Complete(p) || o.follows(s, p)
+}

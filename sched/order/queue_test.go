@@ -1,0 +1,282 @@
+package order
+
+import (
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/vkomp/vkomp/timeline"
+	"github.com/vkomp/vkomp/vk"
+)
+
+// standing is a device that takes everything and runs nothing.
+type standing struct {
+	// submitted are the values that the queues are to signal, waits those of the last
+	// submission. refuse fails the next one.
+	submitted []uint64
+	waits     []timeline.Point
+	refuse    error
+}
+
+func (d *standing) Submit(queue int, _ *vk.Stream, waits []timeline.Point, _ Foreign, signal uint64) error {
+	if err := d.refuse; err != nil {
+		d.refuse = nil
+		return err
+	}
+	d.submitted[queue], d.waits = signal, slices.Clone(waits)
+	return nil
+}
+
+func (d *standing) Completed(int) (uint64, error) { return 0, nil }
+
+func (d *standing) Wait(int, uint64, time.Duration) (bool, error) { panic("nobody waits") }
+
+// newStanding returns queues of a device that stands still.
+func newStanding(infos []QueueInfo) (*Queues, *standing) {
+	d := &standing{submitted: make([]uint64, len(infos))}
+	o := new(Queues)
+	o.New(d, infos, new(sync.Mutex), nil, func(*Queue) {})
+	return o, d
+}
+
+// dispatch places a kernel on a queue, behind the points, for a task of its own.
+func dispatch(t *testing.T, o *Queues, q *Queue, after ...SyncPoint) *Task {
+	t.Helper()
+	var s WaitSet
+	for _, p := range after {
+		s.Add(p)
+	}
+	b, at, err := o.Begin(q, &s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Level(at.Level).Fill(1, 0, 4, 0)
+	q.CountDispatches(1, 1)
+	task := new(Task)
+	task.Placed(at)
+	b.AddTask(task)
+	return task
+}
+
+func submit(t *testing.T, o *Queues, q *Queue) {
+	t.Helper()
+	if err := o.Submit(q); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// land has the device be done with a value of a queue, and returns the tasks of the batches
+// that are complete by that.
+func land(o *Queues, q *Queue, value uint64) (tasks []*Task) {
+	for _, a := range o.Arrive(q, value) {
+		tasks = append(tasks, a.Tasks()...)
+		a.Queue.Recycle(a.Batch)
+	}
+	return tasks
+}
+
+// Batches are recycled; a level that one of them once had must not stay.
+func TestLevelsDoNotGrowWithRecycling(t *testing.T) {
+	o, _ := newStanding(fourQueues[:1])
+	q := o.All()[0]
+	var last SyncPoint
+	for range 50 {
+		last = dispatch(t, o, q, last).At
+	}
+	deep := q.Pending()
+	if n := len(deep.levels); n != 50 {
+		t.Errorf("a chain of 50 commands has %d levels", n)
+	}
+	submit(t, o, q)
+	land(o, q, q.Last())
+	deep.reset(deep.value)
+	if len(deep.levels) > 0 {
+		t.Errorf("%d levels of an empty batch", len(deep.levels))
+	}
+	if s := deep.Level(1); len(deep.levels) != 2 || s.Len() != 0 {
+		t.Errorf("%d levels, %d operations in a new one", len(deep.levels), s.Len())
+	}
+}
+
+// A recycled batch may lie unused for long: it must not keep the tasks, which lead to the
+// program's slices, reachable.
+func TestRecycledBatchLetsGoOfItsTasks(t *testing.T) {
+	o, _ := newStanding(fourQueues[:1])
+	q := o.All()[0]
+	for range 10 {
+		dispatch(t, o, q)
+		dispatch(t, o, q)
+		submit(t, o, q)
+	}
+	if tasks := land(o, q, q.Last()); len(tasks) != 20 {
+		t.Fatalf("%d tasks have landed, want 20", len(tasks))
+	}
+	if len(q.free) == 0 {
+		t.Fatal("no batch was recycled")
+	}
+	for _, b := range q.free {
+		for _, kept := range b.tasks[:cap(b.tasks)] {
+			if kept != nil {
+				t.Fatal("a batch keeps a task")
+			}
+		}
+	}
+}
+
+// However many batches a queue has submitted, it needs room for those in flight; and
+// however many it had in flight, it keeps a few for those to come.
+func TestQueueKeepsFewBatches(t *testing.T) {
+	o, _ := newStanding(fourQueues[:1])
+	q := o.All()[0]
+	for range 50 {
+		dispatch(t, o, q)
+		submit(t, o, q)
+		land(o, q, q.Last())
+	}
+	if room := cap(q.room); room > 4*MaxInFlight {
+		t.Errorf("there is room for %d batches, and 1 in flight at most", room)
+	}
+	for range 2 * maxFree {
+		dispatch(t, o, q)
+		submit(t, o, q)
+	}
+	if n := len(q.InFlight()); n != 2*maxFree {
+		t.Fatalf("%d batches are in flight, want %d", n, 2*maxFree)
+	}
+	land(o, q, q.Last())
+	if len(q.InFlight()) > 0 || len(q.free) > maxFree {
+		t.Errorf("%d batches are kept of %d that were in flight", len(q.free), 2*maxFree)
+	}
+}
+
+// What is waited for is submitted before who waits, and nothing twice.
+func TestCrossingSubmitsWhatIsWaitedFor(t *testing.T) {
+	o, d := newStanding(fourQueues)
+	first, second := o.All()[0], o.All()[1]
+	x := dispatch(t, o, first)
+	collected := dispatch(t, o, second)
+	y := dispatch(t, o, second, x.At)
+	if d.submitted[0] != 1 || d.submitted[1] != 1 {
+		t.Fatalf("submitted %v before the command that waits, want 1 of each queue", d.submitted)
+	}
+	if collected.At.Value == y.At.Value {
+		t.Error("what the queue had collected waits as well")
+	}
+	dispatch(t, o, second, x.At, y.At)
+	submit(t, o, second)
+	if want := []timeline.Point{{Queue: 0, Value: 1}}; !slices.Equal(d.waits, want) {
+		t.Errorf("the batch waits for %v, want %v", d.waits, want)
+	}
+	// What waited for the end of x shows that x has ended.
+	if tasks := land(o, second, second.Last()); len(tasks) != 4 || tasks[0] != x {
+		t.Errorf("%d tasks have landed, want 4 with the one that was waited for first", len(tasks))
+	}
+}
+
+// Who follows a batch that was refused follows what that was to wait for.
+func TestRefusedBatchStandsForWhatItWasToFollow(t *testing.T) {
+	o, d := newStanding(fourQueues)
+	a, b, c := o.All()[0], o.All()[1], o.All()[2]
+	x := dispatch(t, o, a)
+	y := dispatch(t, o, b, x.At)
+	d.refuse = errRefused
+	if err := o.Submit(b); err != errRefused {
+		t.Fatalf("the submission gives %v, want %v", err, errRefused)
+	}
+	refused := o.TakeRefused()
+	if len(refused) != 1 || refused[0].Queue != b || !slices.Contains(refused[0].Tasks(), y) || refused[0].Err != errRefused {
+		t.Fatalf("refused is %v, want the batch of y", refused)
+	}
+	if again := o.TakeRefused(); len(again) > 0 {
+		t.Errorf("%d batches are taken twice", len(again))
+	}
+	b.Recycle(refused[0].Batch)
+	dispatch(t, o, c, y.At)
+	submit(t, o, c)
+	if want := []timeline.Point{{Queue: 0, Value: 1}}; !slices.Equal(d.waits, want) {
+		t.Errorf("who follows the refused batch waits for %v, want %v", d.waits, want)
+	}
+}
+
+// The batch that is answered with the loss of the device may run; what comes later does not.
+func TestLostDeviceRunsNothingMore(t *testing.T) {
+	o, d := newStanding(fourQueues)
+	q := o.All()[0]
+	x := dispatch(t, o, q)
+	d.refuse = vk.ErrDeviceLost
+	if err := o.Submit(q); err == nil || o.Lost() == nil {
+		t.Fatalf("the submission gives %v, and the device is lost: %v", err, o.Lost())
+	}
+	if len(q.InFlight()) != 1 || len(o.TakeRefused()) > 0 {
+		t.Errorf("%d batches are in flight, want 1", len(q.InFlight()))
+	}
+	y := dispatch(t, o, q, x.At)
+	if err := o.Submit(q); err == nil {
+		t.Error("a lost device takes a submission")
+	}
+	o.RefuseAll(o.Lost())
+	var failed []*Task
+	for _, r := range o.TakeRefused() {
+		failed = append(failed, r.Tasks()...)
+	}
+	if !slices.Equal(failed, []*Task{y, x}) || len(q.InFlight()) > 0 {
+		t.Errorf("%d tasks fail with the device, want 2", len(failed))
+	}
+}
+
+// A task of which a part could not be placed ends with the part that is complete last.
+func TestLastBatchIsTheOneSubmittedLast(t *testing.T) {
+	o, _ := newStanding(fourQueues)
+	a, b := o.All()[0], o.All()[1]
+	task := dispatch(t, o, a)
+	submit(t, o, a)
+	task.Placed(dispatch(t, o, b, task.At).At)
+	if last := o.LastBatch(task); last != b.Pending() {
+		t.Error("the last batch is not the one that is pending")
+	}
+	submit(t, o, b)
+	if last := o.LastBatch(task); last != b.InFlight()[0] {
+		t.Error("the last batch is not the one submitted last")
+	}
+	land(o, b, b.Last())
+	if last := o.LastBatch(task); last != nil {
+		t.Errorf("the last batch is %v after all have landed", last)
+	}
+}
+
+// A queue without work keeps nothing when it retires, and goes on with the next submission.
+func TestRetiredQueueKeepsNothing(t *testing.T) {
+	o, _ := newStanding(fourQueues[:1])
+	q := o.All()[0]
+	for range 5 {
+		dispatch(t, o, q)
+		submit(t, o, q)
+		land(o, q, q.Last())
+	}
+	o.Retire()
+	if !o.Retiring() {
+		t.Error("the waiter is gone already")
+	}
+	if value, ok := o.NextWait(q); ok {
+		t.Errorf("the waiter is to wait for %d", value)
+	}
+	if o.Retiring() || q.Waiting() {
+		t.Error("the waiter is still there")
+	}
+	o.Trim()
+	if len(q.free) > 0 || q.room != nil {
+		t.Errorf("%d batches are kept, and room for %d", len(q.free), cap(q.room))
+	}
+	x := dispatch(t, o, q)
+	submit(t, o, q)
+	if !q.Waiting() {
+		t.Error("nobody waits for the submission")
+	}
+	if value, ok := o.NextWait(q); !ok || value != x.At.Value {
+		t.Errorf("the waiter is to wait for %d: %v, want %d", value, ok, x.At.Value)
+	}
+	if tasks := land(o, q, q.Last()); !slices.Equal(tasks, []*Task{x}) {
+		t.Errorf("%d tasks have landed, want 1", len(tasks))
+	}
+}

@@ -1,0 +1,123 @@
+package order
+
+import (
+	"math/rand/v2"
+	"sync"
+
+	"github.com/vkomp/vkomp/timeline"
+)
+
+// Queues is the work of a device: what is placed on its queues, submitted, or known to be
+// complete.
+type Queues struct {
+	device Device
+	infos  []QueueInfo
+	all    []*Queue
+	// computing run kernels, copying only copy.
+	computing, copying []*Queue
+	// random, if not nil, chooses among the queues that can run a command.
+	random *rand.Rand
+	// startWaiter is that of New.
+	startWaiter func(*Queue)
+	// submissions counts those of all queues. hostReached is what the host sees of
+	// what the device wrote.
+	submissions uint64
+	hostReached Clock
+	// lost is why nothing is submitted any more. stopped: the waiters are to end.
+	lost    error
+	stopped bool
+	// refused are the batches that TakeRefused has not returned yet.
+	refused []Refused
+	// known is working memory of behindWrites, unskipped of join, waits of Submit,
+	// arrived of Arrive.
+	known     Clock
+	unskipped SyncSet
+	waits     []timeline.Point
+	arrived   []Arrived
+}
+
+// New makes the queues of a device, the first of which computes. mu guards them. random, if
+// not nil, chooses among the queues that can run a command; else the command goes where it
+// is estimated to finish first. startWaiter starts a goroutine that calls NextWait for the
+// queue until that reports false; it is called with mu held.
+func (o *Queues) New(device Device, infos []QueueInfo, mu sync.Locker, random *rand.Rand, startWaiter func(*Queue)) {
+	n := len(infos)
+	*o = Queues{device: device, infos: infos, random: random, startWaiter: startWaiter, hostReached: make(Clock, n), known: make(Clock, n)}
+	for i, info := range infos {
+		q := &Queue{index: int32(i), computes: info.Compute, known: make(Clock, n), seen: make(Clock, n), hostVisible: make(Clock, n), wake: sync.NewCond(mu)}
+		q.pending = q.newBatch(1, q.known)
+		o.all = append(o.all, q)
+	}
+	for _, q := range o.all {
+		if q.computes {
+			o.computing = append(o.computing, q)
+		} else {
+			o.copying = append(o.copying, q)
+		}
+	}
+}
+
+// PlaceOn restricts the choice of queues: kernels and small copies go to computing, large
+// copies to copying where that has a queue.
+func (o *Queues) PlaceOn(computing, copying []*Queue) { o.computing, o.copying = computing, copying }
+
+// All returns the queues. The slice is theirs.
+func (o *Queues) All() []*Queue { return o.all }
+
+// Of returns the queue of a sync point.
+func (o *Queues) Of(p SyncPoint) *Queue { return o.all[p.Queue] }
+
+// Info describes a queue.
+func (o *Queues) Info(q *Queue) *QueueInfo { return &o.infos[q.index] }
+
+// Families returns the families of all queues, a bit for each.
+func (o *Queues) Families() (families uint64) {
+	for i := range o.infos {
+		families |= 1 << o.infos[i].Family
+	}
+	return families
+}
+
+// Submissions returns the number of submissions so far.
+func (o *Queues) Submissions() uint64 { return o.submissions }
+
+// HostReached returns what the host sees of what the device wrote.
+func (o *Queues) HostReached() Clock { return o.hostReached }
+
+// Complete reports whether the host has seen the end of the batch of a sync point.
+func (o *Queues) Complete(p SyncPoint) bool { return p.Value <= o.all[p.Queue].completed }
+
+// AllComplete reports whether the host has seen the end of the batches of all points.
+func (o *Queues) AllComplete(s *SyncSet) bool {
+	for i := range s.Len() {
+		if !o.Complete(s.At(i)) {
+			return false
+		}
+	}
+	return true
+}
+
+// UnderWay returns the batch of a sync point, pending or in flight; nil if it is neither.
+func (o *Queues) UnderWay(p SyncPoint) *Batch { return o.all[p.Queue].underWay(p.Value) }
+
+// addFrontier adds points that follow all commands so far of the batches up to a frontier.
+func (o *Queues) addFrontier(s *SyncSet, f timeline.Frontier) {
+	for i := range f.Len() {
+		p := f.At(i)
+		q := o.all[p.Queue]
+		at := SyncPoint{Value: p.Value, Level: maxLevel, Queue: q.index}
+		if p.Value == q.pending.value {
+			at.Level = int32(max(len(q.pending.levels)-1, 0))
+		}
+		s.Add(at)
+	}
+}
+
+// Trim gives up the batches that retired queues keep for reuse.
+func (o *Queues) Trim() {
+	for _, q := range o.all {
+		if q.retired {
+			q.free, q.inFlight, q.room = nil, nil, nil
+		}
+	}
+}
