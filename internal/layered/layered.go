@@ -17,7 +17,7 @@ import (
 
 // Position is a place in the grid; columns count from the left, rows from the top.
 type Position struct {
-	Column, Row int
+	Column, Row int // from 0
 }
 
 // leastWidth is the minimum number of vertices without edges in a row.

@@ -5,5 +5,5 @@ type NewBuffer struct {
 	Buffer, Memory uint64 // VkBuffer and VkDeviceMemory
 	Size           uint64 // bytes
 	Usage          uint32 // VkBufferUsageFlags
-	Family         uint32
+	Family         uint32 // queue family
 }

@@ -19,17 +19,17 @@ var ErrViolations = errors.New("the log has violations")
 type Mutation struct {
 	What  string // kind of change, such as "barrier removed"
 	Line  int    // of the log
-	Text  string
-	Waste bool // if no order is lost, the operation was not needed
+	Text  string // description of the change
+	Waste bool   // if no order is lost, the operation was not needed
 
 	change
 }
 
 // MutationCount counts mutations of one kind.
 type MutationCount struct {
-	What   string
-	Total  int
-	Caught int // the checker reports the lost order
+	What   string // kind of change
+	Total  int    // number of mutations
+	Caught int    // the checker reports the lost order
 	// Kept counts those that lose no order that accesses need, ByHost those for which that is only
 	// because of what the host had already seen.
 	Kept, ByHost int
@@ -40,7 +40,7 @@ type MutationCount struct {
 
 // Mutations is the result of Mutate.
 type Mutations struct {
-	Counts []*MutationCount
+	Counts []*MutationCount // by kind
 	// Synchronizations counts the barriers, waits and signals of the log, Wasted those that can
 	// each be removed because others on the device give the same order. Those that can only be
 	// removed because of what the host had seen in this run are not wasted. Overtaken counts

@@ -42,10 +42,10 @@ type Command struct {
 	Submission *Submission // nil for the host
 	Index      int         // in its submission, from 0, including barriers
 	What       string      // "dispatch", "copy", "flush", ...
-	Kernel     string
-	Push       []uint32 // the first push constants
-	Thread     int      // of the host
-	Line       int      // of the log
+	Kernel     string      // name of the kernel of a dispatch
+	Push       []uint32    // the first push constants
+	Thread     int         // of the host
+	Line       int         // of the log
 }
 
 // String returns everything that is known of the command.
@@ -66,9 +66,9 @@ func (c *Command) String() string {
 
 // Violation is a violation in a log.
 type Violation struct {
-	Kind Kind // what kind of violation it is
-	Line int  // line of the log at which it shows
-	Text string
+	Kind Kind   // what kind of violation it is
+	Line int    // line of the log at which it shows
+	Text string // description
 }
 
 // String returns the violation in one line.
@@ -76,15 +76,15 @@ func (v Violation) String() string { return fmt.Sprintf("line %d: %s: %s", v.Lin
 
 // QueueTotals holds statistics of a queue.
 type QueueTotals struct {
-	Device, Family, Index int
-	Submissions           uint64
-	Dispatches            uint64
-	Copies                uint64
+	Device, Family, Index int    // numbers of the queue's device, its family and its index in that
+	Submissions           uint64 // batches
+	Dispatches            uint64 // commands
+	Copies                uint64 // commands
 	Fills                 uint64 // including updates
-	Barriers              uint64
+	Barriers              uint64 // commands
 	Waits                 uint64 // waits for semaphores
 	CrossWaits            uint64 // of these, for another queue's signal
-	Signals               uint64
+	Signals               uint64 // of semaphores
 }
 
 // String returns the name of the queue.
@@ -94,7 +94,7 @@ func (q *QueueTotals) String() string {
 
 // HostTotals counts the waiting calls of one host thread.
 type HostTotals struct {
-	Thread   int
+	Thread   int    // number of the thread
 	Waits    uint64 // vkWaitSemaphores, vkWaitForFences, idle waits
 	Blocked  uint64 // of these, the calls that blocked
 	Observed uint64 // values that vkGetSemaphoreCounterValue was the first to show

@@ -45,17 +45,17 @@ type BindingKind uint8
 
 // The kinds of descriptors, with Vulkan's names.
 const (
-	Other BindingKind = iota // a kind that this package does not know
-	StorageBuffer
-	UniformBuffer
-	StorageImage
-	SampledImage
-	Sampler
-	CombinedImageSampler
-	StorageTexelBuffer
-	UniformTexelBuffer
-	InputAttachment
-	AccelerationStructure
+	Other                 BindingKind = iota // a kind that this package does not know
+	StorageBuffer                            // VK_DESCRIPTOR_TYPE_STORAGE_BUFFER
+	UniformBuffer                            // VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER
+	StorageImage                             // VK_DESCRIPTOR_TYPE_STORAGE_IMAGE
+	SampledImage                             // VK_DESCRIPTOR_TYPE_SAMPLED_IMAGE
+	Sampler                                  // VK_DESCRIPTOR_TYPE_SAMPLER
+	CombinedImageSampler                     // VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER
+	StorageTexelBuffer                       // VK_DESCRIPTOR_TYPE_STORAGE_TEXEL_BUFFER
+	UniformTexelBuffer                       // VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER
+	InputAttachment                          // VK_DESCRIPTOR_TYPE_INPUT_ATTACHMENT
+	AccelerationStructure                    // VK_DESCRIPTOR_TYPE_ACCELERATION_STRUCTURE_KHR
 )
 
 var bindingKindNames = [...]string{
@@ -126,9 +126,9 @@ func (k ScalarKind) String() string {
 
 // SpecConstant is a scalar specialization constant.
 type SpecConstant struct {
-	ID      uint32 // the SpecId
-	Name    string // name in the module; may be empty
-	Size    uint32 // bytes, the required VkSpecializationMapEntry::size; 4 for a bool
-	Default uint64 // the bits of the value, zero-extended
-	Kind    ScalarKind
+	ID      uint32     // the SpecId
+	Name    string     // name in the module; may be empty
+	Size    uint32     // bytes, the required VkSpecializationMapEntry::size; 4 for a bool
+	Default uint64     // the bits of the value, zero-extended
+	Kind    ScalarKind // kind of the scalar
 }
