@@ -214,3 +214,81 @@ func TestNamesInTablesAreOfTheAPI(t *testing.T) {
 		t.Errorf("%d names in the tables", names)
 	}
 }
+
+var codeSpan = regexp.MustCompile("`([^`]+)`")
+
+// A Go identifier in the glossary, with the name of its package, is declared there.
+func TestNamesInTheGlossaryAreDeclared(t *testing.T) {
+	declared := declarations(t)
+	names := 0
+	for _, m := range codeSpan.FindAllStringSubmatch(pages(t)["docs/glossary.md"], -1) {
+		pkg, name, ok := strings.Cut(m[1], ".")
+		names++
+		if !ok || !declared[pkg][name] {
+			t.Errorf("the glossary names %s, which no package declares", m[1])
+		}
+	}
+	if names < 60 {
+		t.Errorf("%d names in the glossary", names)
+	}
+}
+
+// declarations returns the names at the top level of every package of the module by the name
+// of the package, exported or not, with those of fields and methods as in "Target.Kernel".
+func declarations(t *testing.T) map[string]map[string]bool {
+	t.Helper()
+	declared := map[string]map[string]bool{}
+	for _, f := range moduleFiles(t) {
+		if f.c {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), filepath.Join("..", f.path), nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		names := declared[file.Name.Name]
+		if names == nil {
+			names = map[string]bool{}
+			declared[file.Name.Name] = names
+		}
+		for _, declaration := range file.Decls {
+			switch n := declaration.(type) {
+			case *ast.FuncDecl:
+				name := n.Name.Name
+				if n.Recv != nil {
+					name = receiverName(n.Recv.List[0].Type) + "." + name
+				}
+				names[name] = true
+			case *ast.GenDecl:
+				for _, s := range n.Specs {
+					declareSpec(names, s)
+				}
+			}
+		}
+	}
+	return declared
+}
+
+// declareSpec adds the names that a declaration declares.
+func declareSpec(names map[string]bool, s ast.Spec) {
+	switch s := s.(type) {
+	case *ast.ValueSpec:
+		for _, name := range s.Names {
+			names[name.Name] = true
+		}
+	case *ast.TypeSpec:
+		names[s.Name.Name] = true
+		fields := &ast.FieldList{}
+		switch typ := s.Type.(type) {
+		case *ast.StructType:
+			fields = typ.Fields
+		case *ast.InterfaceType:
+			fields = typ.Methods
+		}
+		for _, f := range fields.List {
+			for _, name := range f.Names {
+				names[s.Name.Name+"."+name.Name] = true
+			}
+		}
+	}
+}
