@@ -30,9 +30,9 @@ type chunk struct {
 	from, to []sched.Move
 }
 
-// bothThere returns an error for a copy between two Vulkan devices if an end of it does not
+// bothLive returns an error for a copy between two Vulkan devices if an end of it does not
 // lie entirely in live memory.
-func (r *routine) bothThere() error {
+func (r *routine) bothLive() error {
 	there := func(what string, e *endpoint, span func() (offset, size uint64)) error {
 		offset, size := span()
 		s, err := e.d.open()

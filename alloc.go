@@ -45,7 +45,7 @@ func (d Device) alloc(ctx context.Context, size int) (DevicePtr, error) {
 		}
 	}
 	if t := rt.tool.Load(); t != nil {
-		return d.allocateTold(ctx, t, uint64(size), func() (DevicePtr, error) { return d.allocate(s, uint64(size)) })
+		return d.allocateObserved(ctx, t, uint64(size), func() (DevicePtr, error) { return d.allocate(s, uint64(size)) })
 	}
 	return d.allocate(s, uint64(size))
 }
@@ -67,8 +67,8 @@ func (d Device) allocate(s *sched.Scheduler, size uint64) (DevicePtr, error) {
 	return DevicePtr{d: d.d, p: p}, nil
 }
 
-// allocateTold calls allocate and reports it to the tool.
-func (d Device) allocateTold(ctx context.Context, t *tool, size uint64, allocate func() (DevicePtr, error)) (p DevicePtr, err error) {
+// allocateObserved calls allocate and reports it to the tool.
+func (d Device) allocateObserved(ctx context.Context, t *tool, size uint64, allocate func() (DevicePtr, error)) (p DevicePtr, err error) {
 	op := ompt.DataOp{Type: ompt.TargetDataAlloc, SrcDeviceNum: ompt.NoDevice, DestDeviceNum: d.d.number, Bytes: size}
 	err = t.storageRoutine(d.d.rt.current(ctx), d.d.number, "alloc", op, func() (address uint64, err error) {
 		p, err = allocate()
@@ -108,7 +108,7 @@ func (d Device) free(ctx context.Context, p *DevicePtr) error {
 	case p.d == nil:
 		return fmt.Errorf("%w: %v is host storage, not memory from Alloc", ErrInvalidPointer, *p)
 	case p.d != d.d:
-		return d.notOf(p)
+		return d.wrongDevice(p)
 	}
 	var s *sched.Scheduler
 	if !d.IsInitial() {
@@ -117,7 +117,7 @@ func (d Device) free(ctx context.Context, p *DevicePtr) error {
 		}
 	}
 	if t := rt.tool.Load(); t != nil {
-		return d.freeTold(ctx, t, s, p)
+		return d.freeObserved(ctx, t, s, p)
 	}
 	return d.release(s, p)
 }
@@ -130,8 +130,8 @@ func (d Device) release(s *sched.Scheduler, p *DevicePtr) error {
 	return s.Free(p.p)
 }
 
-// freeTold reports a release to the tool before it calls release.
-func (d Device) freeTold(ctx context.Context, t *tool, s *sched.Scheduler, p *DevicePtr) (err error) {
+// freeObserved reports a release to the tool before it calls release.
+func (d Device) freeObserved(ctx context.Context, t *tool, s *sched.Scheduler, p *DevicePtr) (err error) {
 	rt := d.d.rt
 	op := ompt.DataOp{Type: ompt.TargetDataDelete, SrcDeviceNum: ompt.NoDevice, DestDeviceNum: d.d.number}
 	if s == nil {
@@ -147,8 +147,8 @@ func (d Device) freeTold(ctx context.Context, t *tool, s *sched.Scheduler, p *De
 	return t.storageRoutine(rt.current(ctx), d.d.number, "free", op, func() (uint64, error) { return 0, d.release(s, p) })
 }
 
-// notOf returns the error for a pointer that does not belong to d.
-func (d Device) notOf(p *DevicePtr) error {
+// wrongDevice returns the error for a pointer that does not belong to d.
+func (d Device) wrongDevice(p *DevicePtr) error {
 	if p.d != nil && p.d.rt != d.d.rt {
 		return fmt.Errorf("%w: %v belongs to another runtime", ErrInvalidDevice, *p)
 	}

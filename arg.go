@@ -291,7 +291,7 @@ func (a *Arg) item(label string) (memory.Map, error) {
 func (a *Arg) entering(label string) (memory.Map, error) {
 	switch {
 	case a.kind != argMap:
-		return memory.Map{}, a.notA("mapped slice", label)
+		return memory.Map{}, a.wrongKind("mapped slice", label)
 	case !a.mapType.Enters():
 		return memory.Map{}, fmt.Errorf("%w: %s: map type %v is for target exit data alone", ErrInvalidArgument, label, a.mapType)
 	case a.deletes:
@@ -300,8 +300,8 @@ func (a *Arg) entering(label string) (memory.Map, error) {
 	return a.item(label)
 }
 
-// notA returns the error for an item of another kind than what.
-func (a *Arg) notA(what, label string) error {
+// wrongKind returns the error for an item of another kind than what.
+func (a *Arg) wrongKind(what, label string) error {
 	is := [...]string{
 		argImplicit: "an implicit slice", argDevicePtr: "a device pointer", argDeviceAddr: "a device address",
 		argValue: "a value", argPointer: "a pointer value", argAddress: "the address of a slice", argMap: "a mapped slice", argZero: "nothing",

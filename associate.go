@@ -41,11 +41,11 @@ func (d Device) associate(ctx context.Context, host, p *DevicePtr, size, offset 
 	case p.IsNil():
 		return fmt.Errorf("%w: the device pointer is nil", ErrInvalidPointer)
 	case p.d != d.d:
-		return d.notOf(p)
+		return d.wrongDevice(p)
 	}
 	section.Size = uint64(size)
 	op := ompt.DataOp{Type: ompt.TargetDataAssociate, DestAddr: p.p.Address + uint64(offset), Bytes: section.Size}
-	if err := d.corresponds(ctx, "associate", section, op, func() (uint64, error) {
+	if err := d.observeAssociation(ctx, "associate", section, op, func() (uint64, error) {
 		return 0, s.Associate(section, p.p, uint64(offset), "host")
 	}); err != nil {
 		return err
@@ -79,7 +79,7 @@ func (d Device) disassociate(ctx context.Context, host *DevicePtr) error {
 		mapped, _ := s.MappedPointer(memory.Section{Ptr: section.Ptr})
 		op.DestAddr = mapped.Address
 	}
-	if err := d.corresponds(ctx, "disassociate", section, op, func() (uint64, error) {
+	if err := d.observeAssociation(ctx, "disassociate", section, op, func() (uint64, error) {
 		return 0, s.Disassociate(memory.Section{Ptr: section.Ptr})
 	}); err != nil {
 		return err
@@ -88,9 +88,9 @@ func (d Device) disassociate(ctx context.Context, host *DevicePtr) error {
 	return nil
 }
 
-// corresponds calls do, which begins or ends an association, and reports it to the tool if
+// observeAssociation calls do, which begins or ends an association, and reports it to the tool if
 // there is one.
-func (d Device) corresponds(ctx context.Context, label string, host memory.Section, op ompt.DataOp, do func() (uint64, error)) error {
+func (d Device) observeAssociation(ctx context.Context, label string, host memory.Section, op ompt.DataOp, do func() (uint64, error)) error {
 	rt := d.d.rt
 	t := rt.tool.Load()
 	if t == nil {

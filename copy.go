@@ -106,7 +106,7 @@ func (r *routine) between(dst, src *DevicePtr, rows memory.Rows) error {
 		return fmt.Errorf("the source: %w", err)
 	}
 	if r.across() && rows.RowBytes > 0 {
-		return r.bothThere()
+		return r.bothLive()
 	}
 	return nil
 }

@@ -56,7 +56,7 @@ type TargetData struct {
 func (rt *Runtime) TargetData(ctx context.Context, d TargetData, body func(ctx context.Context) error) error {
 	rt.using.RLock()
 	defer rt.using.RUnlock()
-	r, err := rt.meet(ctx, &d, body != nil)
+	r, err := rt.encounter(ctx, &d, body != nil)
 	if err != nil {
 		return fmt.Errorf("vkomp: %w", err)
 	}
@@ -92,8 +92,8 @@ type dataRegion struct {
 	images []sched.Image
 }
 
-// meet evaluates the clauses of a region.
-func (rt *Runtime) meet(ctx context.Context, d *TargetData, hasBody bool) (*dataRegion, error) {
+// encounter evaluates the clauses of a region.
+func (rt *Runtime) encounter(ctx context.Context, d *TargetData, hasBody bool) (*dataRegion, error) {
 	if err := rt.construct(ctx); err != nil {
 		return nil, err
 	}

@@ -174,7 +174,7 @@ func (d *device) open() (*sched.Scheduler, error) {
 	scheduling.Placement, scheduling.Seed = sched.Placement(o.Placement), o.PlacementSeed
 	scheduling.Generation = d.generation
 	scheduling.Numbers = construct.Numbers{Device: d.number, Host: d.rt.NumDevices()}
-	scheduling.Regain, scheduling.Lost, scheduling.Over = d.regain(), d.lost, d.finishInterop
+	scheduling.Regain, scheduling.Lost, scheduling.Over = d.recovery(), d.lost, d.finishInterop
 	s, err := sched.New(scheduled, scheduling)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open device %d (%s): %w", d.number, p.Name, err), vd.Close())
@@ -349,8 +349,8 @@ func (d interopTimelines) CreateTimeline(initial uint64) (vk.Semaphore, error) {
 	return d.Device.CreateTimeline(initial)
 }
 
-// regain returns how a lost device can be used again.
-func (d *device) regain() string {
+// recovery returns how a lost device can be used again.
+func (d *device) recovery() string {
 	if d.rt.options.Adopt != nil {
 		return "the VkDevice is the application's, which is to make another and open a runtime with that"
 	}

@@ -103,7 +103,7 @@ func (c *clauses) enterItem(a *Arg, label string) error {
 func (c *clauses) exitItem(a *Arg, label string) error {
 	switch {
 	case a.kind != argMap:
-		return a.notA("mapped slice", label)
+		return a.wrongKind("mapped slice", label)
 	case a.self:
 		return fmt.Errorf("%w: %s: the self modifier is not for target exit data", ErrInvalidArgument, label)
 	}

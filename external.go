@@ -39,7 +39,7 @@ func (d Device) exportMemory(ctx context.Context, p *DevicePtr) (fd int, err err
 		return -1, err
 	}
 	if p.d != d.d {
-		return -1, d.notOf(p)
+		return -1, d.wrongDevice(p)
 	}
 	b, err := s.Taken(p.p)
 	if err != nil {
@@ -99,7 +99,7 @@ func (d Device) external(ctx context.Context, size int, create func(*vk.Device, 
 		return DevicePtr{d: d.d, p: p}, nil
 	}
 	if t := d.d.rt.tool.Load(); t != nil {
-		return d.allocateTold(ctx, t, uint64(size), take)
+		return d.allocateObserved(ctx, t, uint64(size), take)
 	}
 	return take()
 }

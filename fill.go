@@ -33,7 +33,7 @@ func (d Device) memset(ctx context.Context, p *DevicePtr, value byte, count int,
 		err = fmt.Errorf("%w: %d bytes", ErrInvalidArgument, count)
 	}
 	if err == nil && !p.IsNil() && p.d != d.d && (p.d != nil || !d.IsInitial()) {
-		err = d.notOf(p)
+		err = d.wrongDevice(p)
 	}
 	if err == nil {
 		r.fill, r.value = true, value

@@ -91,7 +91,7 @@ func (d Device) unregister(ctx context.Context, p *DevicePtr) error {
 		return err
 	}
 	if p.d != d.d {
-		return d.notOf(p)
+		return d.wrongDevice(p)
 	}
 	return s.Unregister(p.p)
 }

@@ -50,7 +50,7 @@ func (rt *Runtime) TargetUpdate(ctx context.Context, d TargetUpdate) error {
 func (c *clauses) motion(a *Arg, label string) error {
 	switch {
 	case a.kind != argMap:
-		return a.notA("slice made with To or From", label)
+		return a.wrongKind("slice made with To or From", label)
 	case a.mapType != memory.MapTo && a.mapType != memory.MapFrom:
 		return fmt.Errorf("%w: %s has map type %v: a motion is To or From", ErrInvalidArgument, label, a.mapType)
 	case a.always, a.self, a.deletes:

@@ -25,7 +25,7 @@ type holder struct {
 	want []byte
 }
 
-// enter, look and leave are the actions of a holder. While it maps the block, the block must be
+// enter, look and exit are the actions of a holder. While it maps the block, the block must be
 // present with its initial contents.
 func (h *holder) enter(ctx context.Context) error {
 	return h.rt.TargetEnterData(ctx, vkomp.TargetEnterData{Maps: []vkomp.Arg{vkomp.To(h.all)}})
@@ -58,7 +58,7 @@ func (h *holder) look(ctx context.Context) error {
 	return nil
 }
 
-func (h *holder) leave(ctx context.Context) error {
+func (h *holder) exit(ctx context.Context) error {
 	return h.rt.TargetExitData(ctx, vkomp.TargetExitData{Maps: []vkomp.Arg{vkomp.Release(h.all)}})
 }
 
@@ -87,7 +87,7 @@ func TestBlockLivesAsLongAsOneOfManyHolders(t *testing.T) {
 		err := inBodies(rt, concurrentHolders, func(ctx context.Context, i int) error {
 			h := &holder{rt: rt, d: d, k: k, all: shared, own: make([]uint32, len(shared)), want: want}
 			for range concurrentRounds {
-				for _, do := range []func(context.Context) error{h.enter, h.look, h.enter, h.leave, h.look, h.leave} {
+				for _, do := range []func(context.Context) error{h.enter, h.look, h.enter, h.exit, h.look, h.exit} {
 					if err := do(ctx); err != nil {
 						return fmt.Errorf("holder %d: %w", i, err)
 					}
@@ -128,7 +128,7 @@ func TestHoldersHandBlocksOn(t *testing.T) {
 				if err := h.look(ctx); err != nil {
 					return fmt.Errorf("holder %d: %w", i, err)
 				}
-				if err := h.leave(ctx); err != nil {
+				if err := h.exit(ctx); err != nil {
 					return err
 				}
 			}
@@ -170,7 +170,7 @@ func TestConcurrentHistoriesMeanWhatTheModelSays(t *testing.T) {
 					if err := h.look(ctx); err != nil {
 						return err
 					}
-					return h.leave(ctx)
+					return h.exit(ctx)
 				})
 				if err != nil {
 					t.Fatal(err)

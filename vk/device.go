@@ -277,9 +277,9 @@ func (d *Device) errClosed() error {
 	return fmt.Errorf("%w: device %q", ErrClosed, d.physical.properties.Name)
 }
 
-// answered records whether the result of a call is the loss of the device, and returns
+// noteLoss records whether the result of a call is the loss of the device, and returns
 // the result.
-func (d *Device) answered(r Result) Result {
+func (d *Device) noteLoss(r Result) Result {
 	if r == ErrorDeviceLost {
 		d.lost.Store(true)
 	}

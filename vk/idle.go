@@ -44,7 +44,7 @@ func (q *Queue) waitIdle() error {
 			q.mu.Unlock()
 			return q.errClosed()
 		}
-		r := q.device.answered(q.finish())
+		r := q.device.noteLoss(q.finish())
 		q.mu.Unlock()
 		switch r {
 		case Success:
@@ -59,14 +59,14 @@ func (q *Queue) waitIdle() error {
 // finish waits for the queue, with q.mu held. After Success and ErrorDeviceLost the
 // queue is idle.
 func (q *Queue) finish() Result {
-	if q.given != nil {
+	if q.appLock != nil {
 		// The application's submissions may wait for a signal that the application has not
 		// sent yet. Only the loss of the device ends those too.
 		if r := Result(C.vko_queue_finish(q.c)); r != ErrorDeviceLost {
 			return r
 		}
-		q.given.Lock()
-		defer q.given.Unlock()
+		q.appLock.Lock()
+		defer q.appLock.Unlock()
 	}
 	return Result(vulkan.QueueWaitIdle(dispatchable[vulkan.Queue](q.handle)))
 }

@@ -133,7 +133,7 @@ func faultError(op string, f *C.vko_fault) error {
 
 // fault is faultError for a call that uses the device.
 func (d *Device) fault(op string, f *C.vko_fault) error {
-	d.answered(Result(f.result))
+	d.noteLoss(Result(f.result))
 	return faultError(op, f)
 }
 

@@ -135,7 +135,7 @@ func (d *Device) Timestamps(p QueryPool, first uint32, ticks []uint64) error {
 }
 
 func (d *Device) readQueries(p QueryPool, first uint32, ticks []uint64) error {
-	r := d.answered(Result(C.vko_query_results(d.c, C.vkoHandle(p.Handle), C.uint32_t(first), C.uint32_t(len(ticks)),
+	r := d.noteLoss(Result(C.vko_query_results(d.c, C.vkoHandle(p.Handle), C.uint32_t(first), C.uint32_t(len(ticks)),
 		(*C.uint64_t)(unsafe.Pointer(unsafe.SliceData(ticks))))))
 	if r == Success {
 		return nil // return before the arguments of detail are allocated

@@ -34,9 +34,9 @@ type Queue struct {
 
 	mu sync.Mutex // guards the VkQueue, its command pool, and vko_queue except for the timeline
 	c  *C.vko_queue
-	// given is the application's lock of an adopted VkQueue, nil for a queue of this
+	// appLock is the application's lock of an adopted VkQueue, nil for a queue of this
 	// package. It is taken after mu.
-	given sync.Locker
+	appLock sync.Locker
 }
 
 func (d *Device) openQueue(family uint32, index int) (*Queue, error) {
@@ -47,7 +47,7 @@ func (d *Device) openQueue(family uint32, index int) (*Queue, error) {
 	}
 	if a := d.physical.adopted; a != nil {
 		given := a.queue(family, index)
-		q.handle, q.given = given.Handle, given.Locker
+		q.handle, q.appLock = given.Handle, given.Locker
 	} else {
 		var h vulkan.Queue
 		vulkan.GetDeviceQueue(d.handle, family, uint32(index), &h)
@@ -107,8 +107,8 @@ func (q *Queue) Timeline() Semaphore { return q.timeline }
 // than Submit must hold it while it does, and must call nothing of this Queue but
 // Timeline, Completed and Wait. It stays usable when the device is closed.
 func (q *Queue) Locker() sync.Locker {
-	if q.given != nil {
-		return q.given
+	if q.appLock != nil {
+		return q.appLock
 	}
 	return &q.mu
 }
@@ -121,16 +121,16 @@ func (q *Queue) enter() error {
 		q.mu.Unlock()
 		return q.errClosed()
 	}
-	if q.given != nil {
-		q.given.Lock()
+	if q.appLock != nil {
+		q.appLock.Lock()
 	}
 	return nil
 }
 
 // leave unlocks the queue after enter.
 func (q *Queue) leave() {
-	if q.given != nil {
-		q.given.Unlock()
+	if q.appLock != nil {
+		q.appLock.Unlock()
 	}
 	q.mu.Unlock()
 	q.device.instance.drain()

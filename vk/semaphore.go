@@ -136,7 +136,7 @@ func (d *Device) enterSemaphore(op string, s Semaphore) error {
 func (d *Device) semaphoreValue(s Semaphore) (uint64, Result) {
 	var value C.uint64_t
 	r := C.vko_semaphore_value(d.c, C.vkoHandle(s), &value)
-	return uint64(value), d.answered(Result(r))
+	return uint64(value), d.noteLoss(Result(r))
 }
 
 // waitSemaphore returns Success, Timeout or an error. A wait can fail for want of memory
@@ -151,7 +151,7 @@ func (d *Device) waitSemaphore(c *C.vko_device, s Semaphore, value uint64, timeo
 	}
 	var begun time.Time
 	for try := 0; ; try++ {
-		r := d.answered(Result(C.vko_semaphore_wait(c, C.vkoHandle(s), C.uint64_t(value), C.uint64_t(nanoseconds))))
+		r := d.noteLoss(Result(C.vko_semaphore_wait(c, C.vkoHandle(s), C.uint64_t(value), C.uint64_t(nanoseconds))))
 		if r == Success || r == ErrorDeviceLost || r == Timeout && timeout >= 0 {
 			return r
 		}
@@ -159,7 +159,7 @@ func (d *Device) waitSemaphore(c *C.vko_device, s Semaphore, value uint64, timeo
 			begun = time.Now() // the wait failed at once instead of taking time
 		}
 		var now C.uint64_t
-		switch look := d.answered(Result(C.vko_semaphore_value(c, C.vkoHandle(s), &now))); {
+		switch look := d.noteLoss(Result(C.vko_semaphore_value(c, C.vkoHandle(s), &now))); {
 		case look == ErrorDeviceLost:
 			return look
 		case look < 0:

@@ -42,7 +42,7 @@ func (c *memoryCommand) Run(sh *shell) (err error) {
 	cleanup := context.WithoutCancel(sh.ctx)
 	for _, d := range devices {
 		p := &population{rt: rt, device: d}
-		defer func() { err = errors.Join(err, p.leave(cleanup)) }()
+		defer func() { err = errors.Join(err, p.release(cleanup)) }()
 		if err := p.fill(sh.ctx, n); err != nil {
 			return err
 		}
@@ -144,8 +144,8 @@ func (p *population) unmap(ctx context.Context, s []byte) error {
 	return p.rt.TargetExitData(ctx, vkomp.TargetExitData{Device: p.device, Maps: []vkomp.Arg{vkomp.Delete(s)}, NoWait: true})
 }
 
-// leave unmaps and frees everything.
-func (p *population) leave(ctx context.Context) error {
+// release unmaps and frees everything.
+func (p *population) release(ctx context.Context) error {
 	var errs []error
 	for _, s := range p.mapped {
 		errs = append(errs, p.unmap(ctx, s))

@@ -202,7 +202,7 @@ func (g *stressGraph) run(ctx context.Context, progress func(tasks int)) (err er
 		err = errors.Join(err, g.rt.Taskwait(tasks))
 		g.took = time.Since(start)
 	}
-	err = errors.Join(err, g.leave(tasks))
+	err = errors.Join(err, g.exit(tasks))
 	if err == nil {
 		err = ctx.Err()
 	}
@@ -233,8 +233,8 @@ func (g *stressGraph) enter(ctx context.Context) error {
 	return err
 }
 
-// leave unmaps what enter has mapped.
-func (g *stressGraph) leave(ctx context.Context) error {
+// exit unmaps what enter has mapped.
+func (g *stressGraph) exit(ctx context.Context) error {
 	var errs []error
 	errs = append(errs, g.rt.TargetExitData(ctx, vkomp.TargetExitData{Device: g.device, Maps: g.maps(vkomp.From[uint32]),
 		Depend: []vkomp.Depend{vkomp.Out(g.storage)}, NoWait: g.async}))
