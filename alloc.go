@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/vkomp/vkomp/internal/observe"
 	"github.com/vkomp/vkomp/ompt"
 	"github.com/vkomp/vkomp/sched"
 )
@@ -44,8 +45,9 @@ func (d Device) alloc(ctx context.Context, size int) (DevicePtr, error) {
 			return DevicePtr{}, err
 		}
 	}
-	if t := rt.tool.Load(); t != nil {
-		return d.allocateObserved(ctx, t, uint64(size), func() (DevicePtr, error) { return d.allocate(s, uint64(size)) })
+	if events := rt.events.Load(); events != nil {
+		on := s
+		return d.allocateObserved(ctx, events, uint64(size), func() (DevicePtr, error) { return d.allocate(on, uint64(size)) })
 	}
 	return d.allocate(s, uint64(size))
 }
@@ -63,18 +65,27 @@ func (d Device) allocate(s *sched.Scheduler, size uint64) (DevicePtr, error) {
 	if err != nil {
 		return DevicePtr{}, err
 	}
-	d.d.rt.race.allocated(d.d, p, size)
 	return DevicePtr{d: d.d, p: p}, nil
 }
 
-// allocateObserved calls allocate and reports it to the tool.
-func (d Device) allocateObserved(ctx context.Context, t *tool, size uint64, allocate func() (DevicePtr, error)) (p DevicePtr, err error) {
+// allocateObserved calls allocate and announces it to listeners.
+func (d Device) allocateObserved(ctx context.Context, events *observe.Stream, size uint64, allocate func() (DevicePtr, error)) (p DevicePtr, err error) {
 	op := ompt.DataOp{Type: ompt.TargetDataAlloc, SrcDeviceNum: ompt.NoDevice, DestDeviceNum: d.d.number, Bytes: size}
-	err = t.storageRoutine(d.d.rt.current(ctx), d.d.number, "alloc", op, func() (address uint64, err error) {
+	e := d.storageEvent(ctx, events, "alloc", op)
+	err = events.Storage(e, func() (err error) {
 		p, err = allocate()
-		return uint64(p.block.address) + p.p.Address, err
+		e.Op.DestAddr, e.Pointer = uint64(p.block.address)+p.p.Address, p.p
+		return err
 	})
 	return p, err
+}
+
+// storageEvent returns the event of a memory routine that generates no task.
+func (d Device) storageEvent(ctx context.Context, events *observe.Stream, label string, op ompt.DataOp) *observe.Storage {
+	e := &observe.Storage{Label: label, Device: d.d.number, Op: op}
+	c := d.d.rt.current(ctx)
+	c.origin(events, &e.Origin)
+	return e
 }
 
 // Free frees memory from [Device.Alloc] (OpenMP 4.5 omp_target_free). It does not wait:
@@ -116,8 +127,8 @@ func (d Device) free(ctx context.Context, p *DevicePtr) error {
 			return err
 		}
 	}
-	if t := rt.tool.Load(); t != nil {
-		return d.freeObserved(ctx, t, s, p)
+	if events := rt.events.Load(); events != nil {
+		return d.freeObserved(ctx, events, s, p)
 	}
 	return d.release(s, p)
 }
@@ -130,13 +141,13 @@ func (d Device) release(s *sched.Scheduler, p *DevicePtr) error {
 	return s.Free(p.p)
 }
 
-// freeObserved reports a release to the tool before it calls release.
-func (d Device) freeObserved(ctx context.Context, t *tool, s *sched.Scheduler, p *DevicePtr) (err error) {
-	rt := d.d.rt
+// freeObserved announces a release to listeners and calls release.
+func (d Device) freeObserved(ctx context.Context, events *observe.Stream, s *sched.Scheduler, p *DevicePtr) (err error) {
+	what := *p
 	op := ompt.DataOp{Type: ompt.TargetDataDelete, SrcDeviceNum: ompt.NoDevice, DestDeviceNum: d.d.number}
 	if s == nil {
 		op.DestAddr = uint64(p.block.address)
-		op.Bytes, err = rt.hostMemory.freeable(p)
+		op.Bytes, err = d.d.rt.hostMemory.freeable(p)
 	} else {
 		op.DestAddr = p.p.Address
 		op.Bytes, err = s.Freeable(p.p)
@@ -144,7 +155,7 @@ func (d Device) freeObserved(ctx context.Context, t *tool, s *sched.Scheduler, p
 	if err != nil {
 		return err
 	}
-	return t.storageRoutine(rt.current(ctx), d.d.number, "free", op, func() (uint64, error) { return 0, d.release(s, p) })
+	return events.Storage(d.storageEvent(ctx, events, "free", op), func() error { return d.release(s, &what) })
 }
 
 // wrongDevice returns the error for a pointer that does not belong to d.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/vkomp/vkomp/internal/observe"
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/ompt"
 	"github.com/vkomp/vkomp/sched"
@@ -44,14 +45,15 @@ func (d Device) associate(ctx context.Context, host, p *DevicePtr, size, offset 
 		return d.wrongDevice(p)
 	}
 	section.Size = uint64(size)
-	op := ompt.DataOp{Type: ompt.TargetDataAssociate, DestAddr: p.p.Address + uint64(offset), Bytes: section.Size}
-	if err := d.observeAssociation(ctx, "associate", section, op, func() (uint64, error) {
-		return 0, s.Associate(section, p.p, uint64(offset), "host")
-	}); err != nil {
-		return err
+	events := d.d.rt.events.Load()
+	if events == nil {
+		return s.Associate(section, p.p, uint64(offset), "host")
 	}
-	d.d.rt.race.associates(d.d, p.p.Add(int64(offset)), section)
-	return nil
+	to := p.p
+	op := ompt.DataOp{Type: ompt.TargetDataAssociate, DestAddr: to.Address + uint64(offset), Bytes: uint64(size)}
+	e := d.associationEvent(ctx, events, "associate", section, op)
+	e.Pointer = to.Add(int64(offset))
+	return events.Storage(e, func() error { return s.Associate(e.Host, to, uint64(offset), "host") })
 }
 
 // DisassociatePtr ends an association (OpenMP 4.5 omp_target_disassociate_ptr); host points
@@ -74,31 +76,24 @@ func (d Device) disassociate(ctx context.Context, host *DevicePtr) error {
 	if err != nil {
 		return err
 	}
-	op := ompt.DataOp{Type: ompt.TargetDataDisassociate}
-	if d.d.rt.tool.Load() != nil {
-		mapped, _ := s.MappedPointer(memory.Section{Ptr: section.Ptr})
-		op.DestAddr = mapped.Address
+	start := memory.Section{Ptr: section.Ptr}
+	events := d.d.rt.events.Load()
+	if events == nil {
+		return s.Disassociate(start)
 	}
-	if err := d.observeAssociation(ctx, "disassociate", section, op, func() (uint64, error) {
-		return 0, s.Disassociate(memory.Section{Ptr: section.Ptr})
-	}); err != nil {
-		return err
-	}
-	d.d.rt.race.drops(d.d, section)
-	return nil
+	mapped, _ := s.MappedPointer(start)
+	op := ompt.DataOp{Type: ompt.TargetDataDisassociate, DestAddr: mapped.Address}
+	e := d.associationEvent(ctx, events, "disassociate", section, op)
+	return events.Storage(e, func() error { return s.Disassociate(start) })
 }
 
-// observeAssociation calls do, which begins or ends an association, and reports it to the tool if
-// there is one.
-func (d Device) observeAssociation(ctx context.Context, label string, host memory.Section, op ompt.DataOp, do func() (uint64, error)) error {
-	rt := d.d.rt
-	t := rt.tool.Load()
-	if t == nil {
-		_, err := do()
-		return err
-	}
-	op.SrcAddr, op.SrcDeviceNum, op.DestDeviceNum = uint64(host.Start()), rt.NumDevices(), d.d.number
-	return t.storageRoutine(rt.current(ctx), d.d.number, label, op, do)
+// associationEvent returns the event of the beginning or the end of an association of
+// host storage.
+func (d Device) associationEvent(ctx context.Context, events *observe.Stream, label string, host memory.Section, op ompt.DataOp) *observe.Storage {
+	op.SrcAddr, op.SrcDeviceNum, op.DestDeviceNum = uint64(host.Start()), d.d.rt.NumDevices(), d.d.number
+	e := d.storageEvent(ctx, events, label, op)
+	e.Host = host
+	return e
 }
 
 // correspondence returns the device's scheduler and the host storage from host, which has
@@ -158,6 +153,6 @@ func (d Device) MappedPtr(host DevicePtr) DevicePtr {
 	if !ok {
 		return DevicePtr{}
 	}
-	d.d.rt.race.points(d.d, p, at.host.Ptr)
+	d.d.pointed(p, at.host.Ptr)
 	return DevicePtr{d: d.d, p: p}
 }

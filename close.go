@@ -87,13 +87,20 @@ func (rt *Runtime) CloseContext(ctx context.Context) error {
 			return rt.givenUp(ctx)
 		}
 		rt.state.Store(stateClosed)
-		rt.tool.Load().implicitTask(ompt.ScopeEnd)
-		c.errs = append(c.errs, rt.race.close(), rt.hostMemory.close())
+		t := rt.tool.Load()
+		if t != nil {
+			t.Implicit(ompt.ScopeEnd)
+		}
+		c.errs = append(c.errs, rt.closeRaces(), rt.hostMemory.close())
 		c.devices = make(chan struct{})
 		go func() {
 			defer close(c.devices)
-			c.devicesErr = errors.Join(rt.closeDevices(), overdue(), rt.tool.Load().failure())
+			c.devicesErr = errors.Join(rt.closeDevices(), overdue())
+			if t != nil {
+				c.devicesErr = errors.Join(c.devicesErr, t.Failure())
+			}
 			rt.tool.Store(nil)
+			rt.events.Store(nil)
 		}()
 	}
 	select {

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"unsafe"
 
+	"github.com/vkomp/vkomp/internal/observe"
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/ompt"
 	"github.com/vkomp/vkomp/sched"
@@ -66,8 +67,8 @@ type routine struct {
 	value byte
 	// deferred says that the task returns the routine to the pool.
 	deferred bool
-	// observed is the tool's view of the routine's task, nil without a tool.
-	observed *observation
+	// observer observes the routine's task, nil without listeners.
+	observer construct.Observer
 	// place is the place in the host pool that the task's goroutine leaves while it waits.
 	place  tasks.Place
 	moves  [1]sched.Move
@@ -185,17 +186,20 @@ func (r *routine) generate(ctx context.Context, async bool, depend []Depend, ref
 	c := rt.current(ctx)
 	r.deferred = async && !c.final
 	r.depend = appendItems(r.depend, depend)
-	detector, label, deferred := rt.race, r.label, r.deferred
-	accesses := detector.routine(r)
-	if t := rt.tool.Load(); t != nil {
-		r.observe(t, c)
+	m := met{label: r.label, flags: targetFlags(r.deferred), form: observe.Routine, device: r.number(), depend: r.depend}
+	if r.rect.Elem != 0 {
+		m.form = observe.RectRoutine
 	}
-	given, err := r.run(ctx, &c)
-	detector.copied(ctx, c, label, depend, accesses, deferred, err)
+	common, told := c.construct(&m)
+	if told != nil {
+		// The routine can be over, and another one, before listeners hear what came of it.
+		told.Data, told.Depend = r.data(), appendItems(nil, depend)
+	}
+	given, err := r.run(ctx, &c, common)
 	if !given {
 		r.giveBack()
 	}
-	if err != nil {
+	if told.done(ctx, err) != nil {
 		return rt.failure(ctx, err)
 	}
 	return nil
@@ -203,11 +207,8 @@ func (r *routine) generate(ctx context.Context, async bool, depend []Depend, ref
 
 // run generates the task on the device of its storage. It reports whether the task has
 // taken over the routine.
-func (r *routine) run(ctx context.Context, c *current) (given bool, err error) {
-	common := c.construct(r.label, r.depend, r.deferred)
-	if r.observed != nil {
-		common.Observer = r.observed
-	}
+func (r *routine) run(ctx context.Context, c *current, common construct.Construct) (given bool, err error) {
+	r.observer = common.Observer
 	d := r.device()
 	if d == nil || r.across() {
 		region := host.Region{Construct: common}
@@ -241,16 +242,12 @@ func (r *routine) device() *device {
 	return r.src.d
 }
 
-// observe makes the tool observe the routine's task.
-func (r *routine) observe(t *tool, c current) {
-	number := r.rt.NumDevices()
+// number returns the number of the device of the routine's task.
+func (r *routine) number() int {
 	if d := r.device(); d != nil {
-		number = d.number
+		return d.number
 	}
-	if o := t.observation(c, 0, number, r.label, targetFlags(r.deferred)); o != nil {
-		o.routine, o.rect = true, r.rect.Elem != 0
-		r.observed = o
-	}
+	return r.rt.NumDevices()
 }
 
 // operation returns the routine's data operation for the tool.
@@ -302,10 +299,10 @@ func (r *routine) onHost(ctx context.Context) error {
 	if r.deferred {
 		defer r.giveBack()
 	}
-	if r.observed != nil {
+	if r.observer != nil {
 		op := &construct.Op{DataOp: r.operation()}
-		r.observed.Op(ompt.ScopeBegin, op)
-		defer r.observed.Op(ompt.ScopeEnd, op)
+		r.observer.Op(ompt.ScopeBegin, op)
+		defer r.observer.Op(ompt.ScopeEnd, op)
 	}
 	if r.dst.d != nil {
 		return r.acrossDevices(ctx)
@@ -321,4 +318,12 @@ func (r *routine) onHost(ctx context.Context) error {
 			copy(dst[to:to+r.rows.RowBytes], src[from:])
 		}
 	})
+}
+
+// side is where a side of an operation lies that no device's scheduler makes.
+func (e *endpoint) side(rt *Runtime, offset uint64) (address uint64, device int) {
+	if e.d != nil {
+		return e.p.Address + offset, e.d.number
+	}
+	return uint64(uintptr(e.host.Ptr)) + offset, rt.NumDevices()
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/vkomp/vkomp/internal/observe"
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/ompt"
 	"github.com/vkomp/vkomp/sched"
@@ -86,8 +87,8 @@ type dataRegion struct {
 	noGroup     bool
 	// site is the place of the construct in the program, with Options.LeakSites.
 	site *memory.Site
-	// stack is the call stack of the construct, with Options.Race.
-	stack *raceStack
+	// at is the place of the construct in the program, as far as listeners ask for it.
+	at observe.Site
 	// images are items of enter, and of exit at the same indices.
 	images []sched.Image
 }
@@ -97,7 +98,10 @@ func (rt *Runtime) encounter(ctx context.Context, d *TargetData, hasBody bool) (
 	if err := rt.construct(ctx); err != nil {
 		return nil, err
 	}
-	r := &dataRegion{rt: rt, label: "target data", noGroup: d.NoGroup, stack: rt.race.callers()}
+	r := &dataRegion{rt: rt, label: "target data", noGroup: d.NoGroup}
+	if events := rt.events.Load(); events != nil {
+		r.at = events.Here()
+	}
 	if rt.options.LeakSites {
 		r.site = memory.CallSite()
 	}
@@ -228,16 +232,17 @@ func (r *dataRegion) move(ctx context.Context, depend []tasks.Depend, ending boo
 	if r.device == nil && len(depend) == 0 {
 		return nil
 	}
-	common := c.construct(r.label, depend, false)
-	common.Always = ending
-	if r.device == nil {
-		common.Observer = r.rt.tool.Load().observer(c, kind, r.rt.NumDevices(), r.label, targetFlags(false))
-		err := r.rt.host.Run(context.WithoutCancel(ctx), host.Region{Construct: common})
-		r.rt.race.move(ctx, c, r, depend, ending, err)
-		return err
+	m := met{label: r.label, kind: kind, flags: targetFlags(false), device: r.rt.NumDevices(), depend: depend, at: r.at}
+	if r.device != nil {
+		m.device = r.of.number
 	}
-	if t := r.rt.tool.Load(); t != nil {
-		common.Observer = t.observer(c, kind, r.of.number, r.label, targetFlags(false))
+	common, told := c.construct(&m)
+	common.Always = ending
+	if told != nil {
+		told.Data = r.data(ending)
+	}
+	if r.device == nil {
+		return told.done(ctx, r.rt.host.Run(context.WithoutCancel(ctx), host.Region{Construct: common}))
 	}
 	region := sched.Region{Construct: common, Images: r.images}
 	if ending {
@@ -245,9 +250,7 @@ func (r *dataRegion) move(ctx context.Context, depend []tasks.Depend, ending boo
 	} else {
 		region.Enter, region.Found, region.Site = r.enter, r.found, r.site
 	}
-	err := r.device.Run(context.WithoutCancel(ctx), region)
-	r.rt.race.move(ctx, c, r, depend, ending, err)
-	return err
+	return told.done(ctx, r.device.Run(context.WithoutCancel(ctx), region))
 }
 
 // waitItems returns the items with which an empty task depends on everything that a task

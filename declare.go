@@ -83,7 +83,13 @@ func (rt *Runtime) declareTarget(ctx context.Context, d *DeclareTarget) error {
 		}
 	}
 	rt.declared = append(rt.declared, items...)
-	rt.race.declared(rt.devices, items)
+	if events := rt.events.Load(); events != nil {
+		numbers := make([]int, rt.NumDevices())
+		for k := range numbers {
+			numbers[k] = k
+		}
+		events.Declared(numbers, items)
+	}
 	return nil
 }
 

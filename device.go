@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/vkomp/vkomp/internal/lockrank"
+	"github.com/vkomp/vkomp/internal/observe/tool"
 	"github.com/vkomp/vkomp/interop"
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/sched"
@@ -135,8 +136,8 @@ type device struct {
 	vulkan    *vk.Device
 	objects   *interop.Device
 	closed    bool
-	// tool is the tool with which the device was opened, nil without one.
-	tool *toolDevice
+	// tool is the tool's device, nil if the device was opened without a tool.
+	tool *tool.Device
 	// generation is sched.Options.Generation for the next scheduler. past sums up the
 	// statistics of earlier schedulers.
 	generation uint32
@@ -163,9 +164,9 @@ func (d *device) open() (*sched.Scheduler, error) {
 		return nil, fmt.Errorf("open device %d (%s): %w", d.number, p.Name, err)
 	}
 	var scheduled sched.Device = interopDevice{sched.FromVulkan(vd), d}
-	var observed *toolDevice
+	var observed *tool.Device
 	if t := d.rt.tool.Load(); t != nil {
-		observed = &toolDevice{Device: scheduled, tool: t, number: d.number, modules: make(map[vk.Pipeline]uint64)}
+		observed = t.NewDevice(scheduled, d.number)
 		scheduled = observed
 	}
 	scheduling := o.MemoryPath.scheduling()
@@ -181,7 +182,7 @@ func (d *device) open() (*sched.Scheduler, error) {
 	}
 	d.rt.log.Info("device opened", "device", d.number, "name", p.Name)
 	if observed != nil {
-		observed.initialize(s)
+		observed.Initialize(s)
 	}
 	if err := d.declareLocked(s, "declare target", d.rt.declared); err != nil {
 		return nil, errors.Join(fmt.Errorf("open device %d (%s): %w", d.number, p.Name, err), s.Close())
@@ -296,7 +297,10 @@ func (d *device) pause(kind PauseKind) error {
 	// refer to them.
 	objects.Close()
 	generation, err := s.Discard()
-	d.rt.race.forget(d, d.rt.declared)
+	if events := d.rt.events.Load(); events != nil {
+		events.Discarded(d.number)
+		events.Declared([]int{d.number}, d.rt.declared)
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.live.Store(nil)
@@ -314,7 +318,7 @@ func (d *device) endTool() {
 	s, tool := d.scheduler, d.tool
 	d.mu.Unlock()
 	if s != nil && tool != nil {
-		tool.finalize()
+		tool.Finalize()
 	}
 }
 

@@ -194,21 +194,22 @@ func (rt *Runtime) standalone(ctx context.Context, d *standalone, items []Arg, d
 	}
 	passed.depend = appendItems(passed.depend, depend)
 	noWait := d.noWait && !c.final
-	common := c.construct(label, passed.depend, noWait)
-	if t := rt.tool.Load(); t != nil && (s != nil || len(passed.depend) > 0) {
-		common.Observer = t.observer(c, d.kind, dev.number, label, targetFlags(noWait))
+	if s == nil && len(passed.depend) == 0 {
+		return nil
 	}
-	switch {
-	case s != nil:
+	common, told := c.construct(&met{label: label, kind: d.kind, flags: targetFlags(noWait), device: dev.number, depend: passed.depend})
+	if told != nil && s != nil {
+		told.Data = passed.data()
+	}
+	if s != nil {
 		err = s.Run(ctx, sched.Region{
 			Construct: common,
 			Enter:     passed.enter, Exit: passed.exit, Moves: passed.moves, Images: passed.images,
 		})
-	case len(passed.depend) > 0:
+	} else {
 		err = rt.host.Run(ctx, host.Region{Construct: common})
 	}
-	rt.race.standalone(ctx, c, label, passed, dev, noWait, err)
-	if err != nil {
+	if told.done(ctx, err) != nil {
 		return rt.failure(ctx, err)
 	}
 	return nil

@@ -95,11 +95,10 @@ func (d Device) external(ctx context.Context, size int, create func(*vk.Device, 
 			v.DestroyBlock(b)
 			return DevicePtr{}, err
 		}
-		d.d.rt.race.allocated(d.d, p, uint64(size))
 		return DevicePtr{d: d.d, p: p}, nil
 	}
-	if t := d.d.rt.tool.Load(); t != nil {
-		return d.allocateObserved(ctx, t, uint64(size), take)
+	if events := d.d.rt.events.Load(); events != nil {
+		return d.allocateObserved(ctx, events, uint64(size), take)
 	}
 	return take()
 }

@@ -100,11 +100,12 @@ func (rt *Runtime) interop(ctx context.Context, i *Interop) error {
 		return fmt.Errorf("%w: %w", ErrInvalidArgument, err)
 	}
 	c := rt.current(ctx)
-	t := interop.Task{Construct: c.construct("interop", nil, i.NoWait)}
-	if rt.tool.Load() != nil {
-		t.ObserverOf = func(device int) construct.Observer {
-			return rt.tool.Load().observer(c, 0, device, t.Label, targetFlags(true))
-		}
+	m := met{label: "interop", flags: targetFlags(i.NoWait)}
+	t := interop.Task{Construct: construct.Construct{Label: m.label, Scope: c.children(), Group: c.group(), Place: c.place, NoWait: i.NoWait}}
+	var told *announced
+	if events := rt.events.Load(); events != nil {
+		told = &announced{Construct: c.describe(events, &m), events: events}
+		t.ObserverOf = told.onDevice
 	}
 	for k := range i.Depend {
 		if err := tasks.CheckDepend(i.Depend[k].item); err != nil {
@@ -175,7 +176,10 @@ func (rt *Runtime) interop(ctx context.Context, i *Interop) error {
 		waited = t.Included.Wait(ctx, c.place)
 	}
 	if t.NoWait || t.Included != nil {
-		rt.race.join(ctx, c, t.Label, t.Depend, t.NoWait, waited)
+		if told != nil {
+			told.Depend = t.Depend
+		}
+		_ = told.done(ctx, waited)
 	}
 	if err == nil {
 		return waited

@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/vkomp/vkomp"
+	"github.com/vkomp/vkomp/ompt"
 	"github.com/vkomp/vkomp/tests/vktest"
 )
 
@@ -45,8 +46,19 @@ func leaked(t *testing.T, rt *vkomp.Runtime) []string {
 }
 
 func TestLeaksAtCloseAreNamedByTheirLine(t *testing.T) {
+	withTool := func(o *vkomp.Options) {
+		o.Tool = ompt.Callbacks{TargetDataOpEMI: func(ompt.TargetDataOpEMIEvent) {}}
+	}
+	withRace := func(o *vkomp.Options) { o.Race = true }
+	// Who listens stands between the program and the scheduler.
+	for name, listeners := range map[string][]func(*vkomp.Options){"none": nil, "tool": {withTool}, "race": {withRace}, "both": {withTool, withRace}} {
+		t.Run(name, func(t *testing.T) { testLeaksAreNamed(t, append(listeners, withSites)...) })
+	}
+}
+
+func testLeaksAreNamed(t *testing.T, options ...func(*vkomp.Options)) {
 	ctx := context.Background()
-	rt := vktest.Open(t, withSites)
+	rt := vktest.Open(t, options...)
 	d := rt.DefaultDevice(ctx)
 	x, y, z := make([]float32, 100), make([]float32, 200), make([]float32, 300)
 

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
-	"strings"
+	"sync"
+
+	"github.com/vkomp/vkomp/internal/observe/races"
 )
 
 // ErrRace: tasks access the same storage and nothing orders them. See Options.Race.
@@ -69,51 +71,51 @@ func (a RaceAccess) String() string {
 // unless it follows a host task that has not ended; so after a Taskwait, or the end of a
 // Taskgroup, the races of the tasks waited for are there.
 func (rt *Runtime) Races() []Race {
-	d := rt.race
-	if d == nil {
+	rt.races.mu.Lock()
+	defer rt.races.mu.Unlock()
+	return slices.Clone(rt.races.found)
+}
+
+// foundRaces are the races that Options.Race has found.
+type foundRaces struct {
+	// detector is nil without Options.Race.
+	detector *races.Detector
+	mu       sync.Mutex
+	found    []Race
+}
+
+// startRaces opens the race detector.
+func (rt *Runtime) startRaces() {
+	rt.races.detector = races.New(func(found races.Report) {
+		race := Race{
+			First: raceAccess(found.First), Second: raceAccess(found.Second),
+			Address: found.Address, Size: found.Size, Device: found.Device, Advice: found.Advice,
+		}
+		rt.races.mu.Lock()
+		rt.races.found = append(rt.races.found, race)
+		rt.races.mu.Unlock()
+		rt.log.Warn(ErrRace.Error(), "first", race.First.String(), "second", race.Second.String(),
+			"address", fmt.Sprintf("%#x", race.Address), "bytes", race.Size, "device", race.Device, "advice", race.Advice)
+	})
+}
+
+func raceAccess(a races.Access) RaceAccess {
+	at := a.Frames[0]
+	return RaceAccess{
+		Task: a.Task, Item: a.Item, Write: a.Write,
+		Site: fmt.Sprintf("%s:%d", at.File, at.Line), Function: at.Function, Stack: a.Frames,
+	}
+}
+
+// closeRaces has the race detector look at what is left, and returns the races found.
+func (rt *Runtime) closeRaces() error {
+	if rt.races.detector == nil {
 		return nil
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return slices.Clone(d.races)
-}
-
-// racePlace is a place in the program: the innermost frame that is not the runtime's.
-type racePlace struct {
-	file string
-	line int
-}
-
-// raceStack are the return addresses of a construct's callers.
-type raceStack [24]uintptr
-
-// frames returns the frames from the program's innermost on; all of them where the
-// program is the package itself.
-func (s *raceStack) frames() []runtime.Frame {
-	n := slices.Index(s[:], 0)
-	if n < 0 {
-		n = len(s)
+	rt.races.detector.Close()
+	var errs []error
+	for _, race := range rt.Races() {
+		errs = append(errs, fmt.Errorf("vkomp: %w", race))
 	}
-	var frames []runtime.Frame
-	for next := runtime.CallersFrames(s[:n]); ; {
-		f, more := next.Next()
-		frames = append(frames, f)
-		if !more {
-			break
-		}
-	}
-	for i, f := range frames {
-		if !strings.HasPrefix(f.Function, ownPackage+".") && !strings.HasPrefix(f.Function, ownPackage+"/sched.") && !strings.HasPrefix(f.Function, ownPackage+"/sched/") && !strings.HasPrefix(f.Function, ownPackage+"/interop.") {
-			return frames[i:]
-		}
-	}
-	return frames
+	return errors.Join(errs...)
 }
-
-// ownPackage is the import path of this package.
-var ownPackage = func() string {
-	pc, _, _, _ := runtime.Caller(0)
-	name := runtime.FuncForPC(pc).Name()
-	slash := strings.LastIndexByte(name, '/') + 1
-	return name[:slash+strings.IndexByte(name[slash:], '.')]
-}()

@@ -4,10 +4,10 @@ import (
 	"context"
 
 	"github.com/vkomp/vkomp/internal/lockrank"
+	"github.com/vkomp/vkomp/internal/observe"
 	"github.com/vkomp/vkomp/sched/construct"
 	"github.com/vkomp/vkomp/sched/host"
 	"github.com/vkomp/vkomp/tasks"
-	"github.com/vkomp/vkomp/tasks/race"
 )
 
 // taskRegion is the region of a task: the scope of its children, and the internal control
@@ -20,11 +20,8 @@ type taskRegion struct {
 	// waits, nil if it holds none.
 	place tasks.Place
 
-	// race is the race detector's record of the task, nil for the initial task.
-	race *race.Task
-	// observed is the tool's view of the task, nil for the initial task and without a
-	// tool.
-	observed *observation
+	// observer observes the task, nil for the initial task and without listeners.
+	observer construct.Observer
 	// id is the task's number in snapshots of the graph, 0 for the initial task.
 	id uint64
 
@@ -69,8 +66,8 @@ type current struct {
 type taskgroup struct {
 	group  *tasks.Group
 	cancel context.CancelCauseFunc
-	// race is nil without Options.Race.
-	race *race.Group
+	// notes are what listeners know the taskgroup by, nil without listeners.
+	notes *observe.Notes
 }
 
 // group returns the innermost taskgroup, or nil.
@@ -79,11 +76,6 @@ func (c *current) group() *tasks.Group {
 		return nil
 	}
 	return c.inside.group
-}
-
-// construct returns the common part of a construct that the current task encounters.
-func (c *current) construct(label string, depend []tasks.Depend, noWait bool) construct.Construct {
-	return construct.Construct{Label: label, Scope: c.children(), Group: c.group(), Place: c.place, Depend: depend, NoWait: noWait}
 }
 
 // regionKey is the key in contexts of the current region in one runtime.

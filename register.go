@@ -71,7 +71,9 @@ func (d Device) register(ctx context.Context, b ForeignBuffer) (DevicePtr, error
 	if err != nil {
 		return DevicePtr{}, err
 	}
-	d.d.rt.race.allocated(d.d, p, block.Size)
+	if events := d.d.rt.events.Load(); events != nil {
+		events.Allocated(d.d.number, p, block.Size)
+	}
 	return DevicePtr{d: d.d, p: p}, nil
 }
 

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 
 	"github.com/vkomp/vkomp/internal/lockrank"
+	"github.com/vkomp/vkomp/internal/observe"
+	"github.com/vkomp/vkomp/internal/observe/tool"
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/sched/host"
 	"github.com/vkomp/vkomp/tasks"
@@ -41,8 +43,7 @@ type Runtime struct {
 	initialDefault Device
 	noDefault      string
 
-	// race is nil without Options.Race.
-	race *raceDetector
+	races foundRaces
 	// validator is nil without Options.Validate.
 	validator *validator
 
@@ -50,8 +51,10 @@ type Runtime struct {
 	state   atomic.Int32
 	closing closing
 
-	// tool is nil without a tool.
-	tool atomic.Pointer[tool]
+	// tool is nil without a tool. events is the stream of events for the tool and the race
+	// detector, nil without listeners.
+	tool   atomic.Pointer[tool.Tool]
+	events atomic.Pointer[observe.Stream]
 
 	// using is held for reading by calls that use a device or generate tasks, and for
 	// writing by a pause. A pause does not wait for the lock, so it may be read-locked
@@ -100,7 +103,7 @@ func Open(o Options) (*Runtime, error) {
 	}
 	rt.numberDevices(v.available)
 	if o.Race {
-		rt.race = newRaceDetector(rt)
+		rt.startRaces()
 	}
 	if err = rt.icvs.readDevices(o.environment(), rt.NumDevices()); err == nil {
 		rt.initialDefault, err = rt.chooseDefault()
@@ -112,6 +115,7 @@ func Open(o Options) (*Runtime, error) {
 	if err := rt.startTool(); err != nil {
 		return nil, errors.Join(fmt.Errorf("vkomp: %w", err), rt.closeDevices())
 	}
+	rt.listen()
 	rt.logTool()
 	rt.displayInitially()
 	return rt, nil

@@ -118,13 +118,14 @@ func (rt *Runtime) target(ctx context.Context, t *Target, args []Arg, depend []D
 		passed.dependOnArgs(k, args)
 	}
 	noWait := t.NoWait && !c.final
-	common := c.construct(label, passed.depend, noWait)
-	common.Priority = rt.priority(t.Priority)
+	m := met{label: label, kind: ompt.Target, flags: targetFlags(noWait), device: d.number, depend: passed.depend}
 	if d.physical == nil {
-		common.Observer = rt.tool.Load().observer(c, ompt.Target, d.number, label, targetFlags(noWait))
-		err := rt.targetOnHost(ctx, t, args, host.Region{Construct: common, Target: true})
-		rt.race.target(ctx, c, k, args, d, label, passed.depend, noWait, err)
-		return err
+		common, told := c.construct(&m)
+		common.Priority = rt.priority(t.Priority)
+		if told != nil {
+			told.Data = argumentData(k, args, d)
+		}
+		return told.done(ctx, rt.targetOnHost(ctx, t, args, host.Region{Construct: common, Target: true}))
 	}
 	if k.shader == nil {
 		return inLabel(fmt.Errorf("%w: kernel %q has no SPIR-V, only the initial device can run it", ErrUnsupported, k.name))
@@ -135,6 +136,11 @@ func (rt *Runtime) target(ctx context.Context, t *Target, args []Arg, depend []D
 	}
 	if err := passed.arguments(args, d); err != nil {
 		return inLabel(err)
+	}
+	common, told := c.construct(&m)
+	common.Priority = rt.priority(t.Priority)
+	if told != nil {
+		told.Data = argumentData(k, args, d)
 	}
 	r := sched.Region{
 		Construct: common,
@@ -147,15 +153,10 @@ func (rt *Runtime) target(ctx context.Context, t *Target, args []Arg, depend []D
 		Range:     extent,
 		Values:    passed.values,
 	}
-	if t := rt.tool.Load(); t != nil {
-		r.Observer = t.observer(c, ompt.Target, d.number, label, targetFlags(noWait))
-	}
 	if passed.bound {
 		r.Buffers = passed.buffers
 	}
-	err = s.Run(ctx, r)
-	rt.race.target(ctx, c, k, args, d, label, passed.depend, noWait, err)
-	return err
+	return told.done(ctx, s.Run(ctx, r))
 }
 
 // targetOnHost runs the kernel's Host variant on the initial device.

@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"runtime"
 
+	"github.com/vkomp/vkomp/internal/observe"
 	"github.com/vkomp/vkomp/ompt"
 	"github.com/vkomp/vkomp/sched/host"
 	"github.com/vkomp/vkomp/sched/protect"
 	"github.com/vkomp/vkomp/tasks"
-	"github.com/vkomp/vkomp/tasks/race"
 )
 
 // Task describes an explicit task on the host (OpenMP task construct).
@@ -68,12 +68,6 @@ const (
 // Event is the event of a detachable task (OpenMP 5.0 omp_event_handle_t). It may be copied.
 type Event struct {
 	event tasks.Event
-	// observed is the tool's view of the event's task, nil without a tool.
-	observed *observation
-	// race is the race detector's record of the event's task, of the detector itself; both are
-	// nil without Options.Race.
-	race *race.Task
-	of   *raceDetector
 }
 
 // Fulfill lets the event's task complete once its body has ended (omp_fulfill_event). It may
@@ -83,7 +77,6 @@ func (e Event) Fulfill() (err error) {
 	if e.event == (tasks.Event{}) {
 		return fmt.Errorf("vkomp: %w: the zero Event is no task's", ErrInvalidArgument)
 	}
-	e.fulfilled()
 	// Deferred, because a callback of the tool may end the goroutine.
 	defer func() {
 		w := tasks.NewWork()
@@ -92,8 +85,8 @@ func (e Event) Fulfill() (err error) {
 			err = fmt.Errorf("vkomp: %w", failed)
 		}
 	}()
-	if e.observed != nil {
-		e.observed.fulfilled()
+	if o, ok := e.event.Witness().(observe.Detached); ok {
+		o.Fulfilled()
 	}
 	return nil
 }
@@ -133,11 +126,16 @@ func (rt *Runtime) task(ctx context.Context, t *Task) error {
 	defer passed.giveBack()
 	passed.depend = appendItems(passed.depend, t.Depend)
 	undeferred := t.If.isFalse() || c.final
-	r := host.Region{Construct: c.construct(label, passed.depend, !undeferred), Body: t.Body}
-	r.Priority = rt.priority(t.Priority)
-	if undeferred && t.Mergeable && len(t.Depend) == 0 && (c.final || !t.Final) {
-		return rt.merge(ctx, c, &r, t.flags(true, c.final))
+	m := met{label: label, flags: t.flags(undeferred, c.final || t.Final), device: rt.NumDevices(), depend: passed.depend}
+	if t.Detach != nil {
+		m.form = observe.Detachable
 	}
+	if undeferred && t.Mergeable && len(t.Depend) == 0 && (c.final || !t.Final) {
+		return rt.merge(ctx, c, &m, t.Body)
+	}
+	common, told := c.construct(&m)
+	r := host.Region{Construct: common, Body: t.Body}
+	r.Priority = rt.priority(t.Priority)
 	inner := rt.newTaskContext(ctx, c)
 	inner.region.final = c.final || t.Final
 	if undeferred {
@@ -150,36 +148,29 @@ func (rt *Runtime) task(ctx context.Context, t *Task) error {
 		inner.region.scope = r.Inner
 	}
 	r.Context, r.Ender, r.ID = inner, inner, &inner.region.id
-	if tool := rt.tool.Load(); tool != nil {
-		tool.task(c, t, &r, inner, undeferred)
-	} else if t.Detach != nil {
-		t.Detach.observed = nil
-	}
 	if t.Detach != nil {
 		r.Event = &t.Detach.event
 	}
-	if rt.race != nil {
-		r.Body = rt.race.task(c, inner, label, passed.depend, t, undeferred)
-	}
-	err := rt.host.Run(ctx, r)
-	rt.race.ran(ctx, inner, undeferred, err)
-	return err
+	inner.region.observer = r.Observer
+	return told.done(ctx, rt.host.Run(ctx, r))
 }
 
 // merge runs an undeferred task without depend items as part of the current task. With depend
 // items it has to be a task of its own, on which others can depend.
-func (rt *Runtime) merge(ctx context.Context, c current, r *host.Region, flags ompt.TaskFlag) error {
-	if r.Group.Cancelled() {
+func (rt *Runtime) merge(ctx context.Context, c current, m *met, body func(context.Context) error) error {
+	group := c.group()
+	if group.Cancelled() {
 		return ErrCancelled
 	}
-	if o := rt.tool.Load().observation(c, 0, rt.NumDevices(), r.Label, flags|ompt.TaskMerged); o != nil {
-		o.create(nil)
+	if events := rt.events.Load(); events != nil {
+		m.flags |= ompt.TaskMerged
+		events.Merged(c.describe(events, m))
 	}
-	err := protect.Call(func() error { return r.Body(ctx) })
-	if err == nil || errors.Is(err, ErrCancelled) && r.Group.Cancelled() {
+	err := protect.Call(func() error { return body(ctx) })
+	if err == nil || errors.Is(err, ErrCancelled) && group.Cancelled() {
 		return nil
 	}
-	return &TaskError{Task: r.Label, Cause: err}
+	return &TaskError{Task: m.label, Cause: err}
 }
 
 // flags returns the OMPT flags of the task.

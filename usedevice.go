@@ -75,7 +75,7 @@ func (r *dataRegion) set(found []bool) error {
 		if found[k] {
 			if p, ok := r.device.MappedPointer(u.section()); ok {
 				*u.at = DevicePtr{d: r.of, p: p}
-				r.rt.race.points(r.of, p, u.section().Ptr)
+				r.of.pointed(p, u.section().Ptr)
 				continue
 			}
 			if err := r.device.Lost(); err != nil {

@@ -21,14 +21,13 @@ import (
 // not started are dropped; running tasks go on, and their slices belong to the runtime until a
 // later Taskwait has returned.
 func (rt *Runtime) Taskwait(ctx context.Context, depend ...Depend) error {
-	var err error
-	if t := rt.tool.Load(); t == nil {
-		err = rt.taskwait(ctx, depend)
-	} else {
-		region := t.sync(rt.current(ctx), ompt.SyncRegionTaskwait)
-		region.wait(ompt.ScopeBegin)
-		err = rt.taskwait(ctx, depend)
-		region.waited()
+	c := rt.current(ctx)
+	region := c.waiting(ompt.SyncRegionTaskwait, len(depend) > 0)
+	region.Begin()
+	err, reporting := rt.taskwait(ctx, &c, depend)
+	region.End(ctx, err)
+	if reporting != nil {
+		err = errors.Join(err, reporting)
 	}
 	if err != nil {
 		return rt.failure(ctx, err)
@@ -36,27 +35,21 @@ func (rt *Runtime) Taskwait(ctx context.Context, depend ...Depend) error {
 	return nil
 }
 
-func (rt *Runtime) taskwait(ctx context.Context, depend []Depend) error {
+// taskwait returns the outcome of the wait, and what reporting its progress failed with.
+func (rt *Runtime) taskwait(ctx context.Context, c *current, depend []Depend) (err, reporting error) {
 	if len(depend) > 0 {
 		passed := newClauses()
 		defer passed.giveBack()
 		passed.depend = appendItems(passed.depend, depend)
-		return rt.join(ctx, "taskwait", passed.depend, false)
+		return rt.join(ctx, "taskwait", passed.depend, false), nil
 	}
-	c := rt.current(ctx)
 	scope := c.generated()
 	if scope == nil {
-		return nil
+		return nil, nil
 	}
-	w := rt.race.waits(c, nil)
 	stop := rt.reports(ctx)
-	err := scope.Wait(ctx, c.place)
-	reporting := stop()
-	rt.race.waited(ctx, w, err)
-	if reporting != nil {
-		err = errors.Join(err, reporting)
-	}
-	return err
+	err = scope.Wait(ctx, c.place)
+	return err, stop()
 }
 
 // TaskwaitNoWait generates an empty task with these depend items (OpenMP 5.1 taskwait nowait
@@ -88,18 +81,13 @@ func (rt *Runtime) join(ctx context.Context, label string, depend []tasks.Depend
 		}
 	}
 	c := rt.current(ctx)
-	r := c.construct(label, depend, noWait)
+	m := met{label: label, flags: ompt.TaskTaskwait, device: rt.NumDevices(), depend: depend}
 	t := tasks.Task{Domain: tasks.AnyDomain, Runner: joiner{rt}}
 	if !noWait {
 		t.Domain = tasks.Host
+		m.flags |= ompt.TaskUndeferred
 	}
-	if tool := rt.tool.Load(); tool != nil {
-		flags := ompt.TaskTaskwait
-		if !noWait {
-			flags |= ompt.TaskUndeferred
-		}
-		r.Observer = tool.observer(c, 0, rt.NumDevices(), label, flags)
-	}
+	r, told := c.construct(&m)
 	w := tasks.NewWork()
 	n, err := r.Add(ctx, &t, w, nil)
 	w.Finish()
@@ -110,8 +98,7 @@ func (rt *Runtime) join(ctx context.Context, label string, depend []tasks.Depend
 			n.Release()
 		}
 	}
-	rt.race.join(ctx, c, label, depend, noWait, err)
-	return err
+	return told.done(ctx, err)
 }
 
 // joiner runs the empty task of a join on the device of its predecessors.
@@ -153,21 +140,19 @@ func (rt *Runtime) Taskgroup(ctx context.Context, body func(ctx context.Context)
 // taskgroup is Taskgroup for a construct that has begun: body is always called.
 func (rt *Runtime) taskgroup(ctx context.Context, body func(ctx context.Context) error) (err error) {
 	c := rt.current(ctx)
-	region := rt.tool.Load().sync(c, ompt.SyncRegionTaskgroup)
+	region := c.waiting(ompt.SyncRegionTaskgroup, false)
 	outer := c.group()
 	group := tasks.NewGroup(outer)
 	bodies, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	c.inside = &taskgroup{group, cancel, rt.race.group(c)}
+	c.inside = &taskgroup{group, cancel, region.Group()}
 	// Deferred, because the body may call runtime.Goexit.
 	defer func() {
-		w := rt.race.waits(c, c.inside)
-		region.wait(ompt.ScopeBegin)
+		region.Begin()
 		stop := rt.reports(ctx)
 		ending := group.Wait(ctx, c.place)
 		reporting := stop()
-		region.waited()
-		rt.race.waited(ctx, w, ending)
+		region.End(ctx, ending)
 		if group.Cancelled() && !outer.Cancelled() && errors.Is(err, ErrCancelled) {
 			err = nil
 		}

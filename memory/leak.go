@@ -26,10 +26,10 @@ func CallSite() *Site {
 
 // internal holds the prefixes of function names that a report leaves out, so that
 // it starts at the caller who asked for storage: those of this package, of the
-// scheduler and its sub-packages, and of the API.
-var internal = func() [4]string {
+// scheduler and its sub-packages, of the listeners, and of the API.
+var internal = func() [5]string {
 	own := reflect.TypeFor[Allocator]().PkgPath()
-	return [...]string{own + ".", path.Dir(own) + "/sched.", path.Dir(own) + "/sched/", path.Dir(own) + "."}
+	return [...]string{own + ".", path.Dir(own) + "/sched.", path.Dir(own) + "/sched/", path.Dir(own) + "/internal/", path.Dir(own) + "."}
 }()
 
 // String writes the site's frames, the innermost first, starting at the first one

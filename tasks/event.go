@@ -10,6 +10,18 @@ type Event struct {
 	generation uint64
 }
 
+// Witness returns the witness of the event's task; nil if it has none, and when the task is
+// over and its record another task's.
+func (e Event) Witness() Witness {
+	n := e.node
+	n.scope.lock()
+	defer n.scope.unlock()
+	if n.generation != e.generation {
+		return nil
+	}
+	return n.witness
+}
+
 // Fulfill lets the task complete once its body is done (omp_fulfill_event). On
 // the event of a task that is complete, or has failed, it has no effect.
 func (e Event) Fulfill(w *Work) error {

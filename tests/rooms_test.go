@@ -49,8 +49,12 @@ var rooms = map[string]room{
 	// Defects to show that tests notice them.
 	"sched/internal/mutant": {},
 	"interop":               {imports: []string{"internal/lockrank", "timeline", "sched", "sched/construct", "sched/protect", "tasks", "memory", "ompt", "vk"}, thirdParty: []string{xsync}},
+	// The stream of events and its listeners.
+	"internal/observe":       {imports: []string{"sched", "sched/construct", "tasks", "memory", "ompt"}},
+	"internal/observe/tool":  {imports: []string{"internal/lockrank", "internal/observe", "sched", "sched/construct", "sched/protect", "tasks", "memory", "ompt", "vk"}},
+	"internal/observe/races": {imports: []string{"internal/observe", "sched", "sched/construct", "tasks", "memory", "ompt"}},
 	// gogpu/naga turns WGSL into SPIR-V.
-	".":       {imports: []string{"internal/lockrank", "timeline", "traits", "sched", "sched/construct", "sched/host", "sched/protect", "tasks", "memory", "ompt", "vk", "interop", "internal/layered"}, thirdParty: []string{xsync, "github.com/gogpu/naga"}},
+	".":       {imports: []string{"internal/lockrank", "timeline", "traits", "sched", "sched/construct", "sched/host", "sched/protect", "tasks", "memory", "ompt", "vk", "interop", "internal/layered", "internal/observe", "internal/observe/tool", "internal/observe/races"}, thirdParty: []string{xsync, "github.com/gogpu/naga"}},
 	"shaders": {imports: []string{"."}},
 
 	"interop/vgpu": {free: true, cgo: true},

@@ -66,5 +66,5 @@ var Table = []Lock{
 	{Allocator{}, []string{"memory.Allocator.mu"}, "blocks of device memory and what is free in them", false},
 	{Imports{}, []string{"sched.imports.mu"}, "host storage that is device memory", false},
 	{Heap{}, []string{"sched.deviceHeap.mu", "sched.exports.mu"}, "the blocks of a heap; storage that foreign work can write", false},
-	{Leaf{}, []string{"sched.footprint.mu", "vkomp.hostMemory.mu", "vkomp.labels.mu", "vkomp.itemLabels.mu", "vkomp.toolFailures.mu", "vkomp.toolDevice.mu", "interop.lossTimelines.mu"}, "counts and tables of their own; no lock is taken under these", false},
+	{Leaf{}, []string{"sched.footprint.mu", "vkomp.hostMemory.mu", "vkomp.labels.mu", "vkomp.itemLabels.mu", "tool.failures.mu", "tool.Device.mu", "interop.lossTimelines.mu"}, "counts and tables of their own; no lock is taken under these", false},
 }

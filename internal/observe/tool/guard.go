@@ -1,4 +1,4 @@
-package vkomp
+package tool
 
 import (
 	"errors"
@@ -9,15 +9,15 @@ import (
 	"github.com/vkomp/vkomp/sched/protect"
 )
 
-// toolFailures are those of a tool's callbacks: of each callback the first.
-type toolFailures struct {
+// failures are those of a tool's callbacks: of each callback the first.
+type failures struct {
 	mu   lockrank.Mutex[lockrank.Leaf]
 	seen map[string]bool
 	errs []error
 }
 
 // failed notes what a callback failed with.
-func (t *tool) failed(callback string, err error) {
+func (t *Tool) failed(callback string, err error) {
 	err = fmt.Errorf("Options.Tool: callback %s: %w", callback, err)
 	if t.failures.add(callback, err) {
 		t.log.Error("a callback of the tool failed", "reason", err)
@@ -25,7 +25,7 @@ func (t *tool) failed(callback string, err error) {
 }
 
 // add keeps the first failure of each callback, and reports whether this is one.
-func (f *toolFailures) add(callback string, err error) bool {
+func (f *failures) add(callback string, err error) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.seen[callback] {
@@ -39,11 +39,8 @@ func (f *toolFailures) add(callback string, err error) bool {
 	return true
 }
 
-// failure returns what the tool's callbacks failed with.
-func (t *tool) failure() error {
-	if t == nil {
-		return nil
-	}
+// Failure returns what the tool's callbacks failed with.
+func (t *Tool) Failure() error {
 	t.failures.mu.Lock()
 	defer t.failures.mu.Unlock()
 	var errs []error
@@ -56,7 +53,7 @@ func (t *tool) failure() error {
 // guardAll has the tool's callbacks return whatever happens in them, but for
 // runtime.Goexit in those of tasks: these are called on the goroutine that the task is on,
 // many times a task, and that goroutine ends then.
-func (t *tool) guardAll() {
+func (t *Tool) guardAll() {
 	c := &t.Callbacks
 	c.DeviceInitialize = apart(t, "DeviceInitialize", c.DeviceInitialize)
 	c.DeviceFinalize = apart(t, "DeviceFinalize", c.DeviceFinalize)
@@ -83,7 +80,7 @@ func (t *tool) guardAll() {
 }
 
 // guard returns a callback that notes how f fails.
-func guard[E any](t *tool, callback string, f func(E)) func(E) {
+func guard[E any](t *Tool, callback string, f func(E)) func(E) {
 	if f == nil {
 		return nil
 	}
@@ -100,7 +97,7 @@ func guard[E any](t *tool, callback string, f func(E)) func(E) {
 }
 
 // apart is guard for a callback that is rarely called: it always returns.
-func apart[E any](t *tool, callback string, f func(E)) func(E) {
+func apart[E any](t *Tool, callback string, f func(E)) func(E) {
 	if f == nil {
 		return nil
 	}

@@ -1,20 +1,19 @@
-package vkomp
+package tool
 
 import (
 	"sync"
 	"sync/atomic"
-	"unsafe"
 
+	"github.com/vkomp/vkomp/internal/observe"
 	"github.com/vkomp/vkomp/ompt"
 	"github.com/vkomp/vkomp/sched/construct"
-	"github.com/vkomp/vkomp/sched/host"
 	"github.com/vkomp/vkomp/tasks"
 )
 
-// observation is a task that a tool hears of. That of a target task is used again when the
-// task is over.
-type observation struct {
-	observedTask
+// task is a task that a tool hears of, the task's observer. That of a target task is used
+// again when the task is over.
+type task struct {
+	described
 	// refs counts who may ask for the task still: the runtime, until the task is out of the
 	// graph, and tasks that follow it, until the tool has heard so.
 	refs int32
@@ -24,13 +23,11 @@ type observation struct {
 	// heard. following guards them.
 	behind    atomic.Bool
 	following sync.Mutex
-	follows   []*observation
+	follows   []*task
 	// taken counts those of follows that were taken out.
 	taken int
 	// items are working memory for what the tool hears of the depend clauses.
 	items []ompt.Dependence
-	// detach is the event that a detachable task gets, nil for others.
-	detach *Event
 	// undecided is what the tool has not heard of fate. Who finds telling unset tells.
 	// deciding guards all three.
 	deciding  sync.Mutex
@@ -38,9 +35,9 @@ type observation struct {
 	undecided []ompt.TaskScheduleEvent
 }
 
-// observedTask is what an observation says of its task.
-type observedTask struct {
-	tool *tool
+// described is what a task says of itself.
+type described struct {
+	tool *Tool
 	// data are the tool's of the task, region those of its target region, encountering
 	// those of the task that generates it.
 	data, region ompt.Data
@@ -54,13 +51,12 @@ type observedTask struct {
 	codeptr      ompt.Codeptr
 	id, targetID ompt.ID
 	begun        bool
-	// routine: a memory routine's task, rect one that copies parts of arrays.
-	routine, rect bool
+	form         observe.Form
 	// fate is what became of the body and the event of a detachable task.
 	fate uint32
 }
 
-// What observation.told says.
+// What task.told says.
 const (
 	toldNot uint32 = iota
 	toldYes
@@ -75,48 +71,49 @@ const (
 	fateOver
 )
 
-// observations are made in one go.
-type observations struct {
-	made [16]observation
+// block is tasks that are made in one go.
+type block struct {
+	made [16]task
 	used int
 }
 
-// observation returns that of a task which c generates on a device, by its number; nil if
-// no tool hears of tasks. kind is that of the synchronous construct, or 0.
-func (t *tool) observation(c current, kind ompt.TargetKind, device int, label string, flags ompt.TaskFlag) *observation {
-	if t == nil || !t.tasks {
+// newTask returns the task of a construct, nil if no tool hears of tasks.
+func (t *Tool) newTask(c *observe.Construct) *task {
+	if !t.tasks {
 		return nil
 	}
-	o, _ := t.spare.Get().(*observation)
+	o, _ := t.spare.Get().(*task)
 	if o == nil {
-		o = t.newObservation()
+		o = t.freshTask()
 	}
 	o.refs = 1
-	o.tool, o.encountering = t, t.of(c.taskRegion)
-	if kind != 0 && flags&ompt.TaskUndeferred == 0 {
+	o.tool, o.encountering = t, t.of(&c.Origin)
+	kind := c.Kind
+	if kind != 0 && c.Deferred() {
 		kind += ompt.TargetNowait - ompt.Target
 	}
-	o.kind, o.flags, o.device, o.label = kind, flags, device, label
-	o.codeptr = t.codeptr()
+	o.kind, o.flags, o.device, o.label = kind, c.Flags, c.Device, c.Label
+	o.form = c.Form
+	o.codeptr = c.Codeptr
 	return o
 }
 
-// newObservation returns one that has never been used.
-func (t *tool) newObservation() *observation {
-	block, _ := t.blocks.Get().(*observations)
-	if block == nil {
-		block = new(observations)
+// freshTask returns a task that has never been used.
+func (t *Tool) freshTask() *task {
+	b, _ := t.blocks.Get().(*block)
+	if b == nil {
+		b = new(block)
 	}
-	o := &block.made[block.used]
-	if block.used++; block.used < len(block.made) {
-		t.blocks.Put(block)
+	o := &b.made[b.used]
+	if b.used++; b.used < len(b.made) {
+		t.blocks.Put(b)
 	}
 	return o
 }
 
 // Release implements construct.Observer. A task has begun by then or was dropped: nothing is
 // left of follows.
-func (o *observation) Release() {
+func (o *task) Release() {
 	switch {
 	case o.flags&ompt.TaskTarget == 0:
 		return // a host task's is its children's too
@@ -124,57 +121,28 @@ func (o *observation) Release() {
 		return
 	}
 	spare := &o.tool.spare
-	o.observedTask, o.told = observedTask{}, toldNot
+	o.described, o.told = described{}, toldNot
 	if cap(o.items) > maxKept {
 		o.items = nil
 	}
 	spare.Put(o)
 }
 
-// task has the tool hear of a host task, of which inner is the region.
-func (t *tool) task(c current, from *Task, r *host.Region, inner *taskContext, undeferred bool) {
-	o := t.observation(c, 0, inner.region.rt.NumDevices(), r.Label, from.flags(undeferred, inner.region.final))
-	if o == nil {
-		return
-	}
-	r.Observer, inner.region.observed = o, o
-	o.detach = from.Detach
-}
-
-// observer is observation for what takes an observer.
-func (t *tool) observer(c current, kind ompt.TargetKind, device int, label string, flags ompt.TaskFlag) construct.Observer {
-	if o := t.observation(c, kind, device, label, flags); o != nil {
-		return o
-	}
-	return nil
-}
-
-// targetFlags are the flags of a target task.
-func targetFlags(noWait bool) ompt.TaskFlag {
-	if noWait {
-		return ompt.TaskTarget
-	}
-	return ompt.TaskTarget | ompt.TaskUndeferred
-}
-
 // Interest implements construct.Observer.
-func (o *observation) Interest() (run, operations bool) {
+func (o *task) Interest() (run, operations bool) {
 	return o.tool.runs, o.tool.operations
 }
 
-func (o *observation) deferred() bool { return o.flags&ompt.TaskUndeferred == 0 }
+func (o *task) deferred() bool { return o.flags&ompt.TaskUndeferred == 0 }
 
 // Created implements construct.Observer.
-func (o *observation) Created(n *tasks.Node, depend []tasks.Depend) {
+func (o *task) Created(n *tasks.Node, depend []tasks.Depend) {
 	o.id = ompt.ID(n.ID())
-	if o.detach != nil {
-		o.detach.observed = o
-	}
 	o.create(depend)
 }
 
 // create tells that the task was made.
-func (o *observation) create(depend []tasks.Depend) {
+func (o *task) create(depend []tasks.Depend) {
 	t := o.tool
 	if t.TaskDependence != nil {
 		// Deferred, because the callbacks before may end the goroutine.
@@ -193,7 +161,7 @@ func (o *observation) create(depend []tasks.Depend) {
 
 // created lets those go on that wait until the tool has heard of the task, and tells what
 // that follows.
-func (o *observation) created() {
+func (o *task) created() {
 	t := o.tool
 	if atomic.SwapUint32(&o.told, toldYes) == toldAwaited {
 		t.telling.Lock()
@@ -204,7 +172,7 @@ func (o *observation) created() {
 }
 
 // awaitTold waits until the tool has heard of the task.
-func (o *observation) awaitTold() {
+func (o *task) awaitTold() {
 	if atomic.LoadUint32(&o.told) == toldYes {
 		return
 	}
@@ -217,7 +185,7 @@ func (o *observation) awaitTold() {
 }
 
 // tellDepend tells of the items of the depend clauses.
-func (o *observation) tellDepend(depend []tasks.Depend) {
+func (o *task) tellDepend(depend []tasks.Depend) {
 	o.items = o.items[:0]
 	for i := range depend {
 		d := &depend[i]
@@ -233,20 +201,20 @@ var dependenceTypes = [...]ompt.DependenceType{
 }
 
 // Follows implements tasks.Witness.
-func (o *observation) Follows(of tasks.Witness) {
+func (o *task) Follows(of tasks.Witness) {
 	if o.tool.TaskDependence == nil {
 		return
 	}
 	o.following.Lock()
 	defer o.following.Unlock()
-	source := of.(*observation)
+	source := of.(*task)
 	atomic.AddInt32(&source.refs, 1)
 	o.follows = append(o.follows, source)
 	o.behind.Store(true)
 }
 
 // tellFollows tells of the dependences that the tool has not heard of.
-func (o *observation) tellFollows() {
+func (o *task) tellFollows() {
 	for source := o.nextFollow(); source != nil; source = o.nextFollow() {
 		source.awaitTold()
 		o.tool.TaskDependence(ompt.TaskDependenceEvent{Source: &source.data, Sink: &o.data})
@@ -255,7 +223,7 @@ func (o *observation) tellFollows() {
 }
 
 // Begin implements construct.Observer.
-func (o *observation) Begin() {
+func (o *task) Begin() {
 	o.begun = true
 	o.tellFollows()
 	if o.flags&ompt.TaskTaskwait == 0 {
@@ -268,20 +236,20 @@ func (o *observation) Begin() {
 }
 
 // other is the task that the goroutine runs before and after, nil for none.
-func (o *observation) other() *ompt.Data {
+func (o *task) other() *ompt.Data {
 	if o.deferred() {
 		return nil
 	}
 	return o.encountering
 }
 
-func (o *observation) schedule(prior *ompt.Data, status ompt.TaskStatus, next *ompt.Data) {
+func (o *task) schedule(prior *ompt.Data, status ompt.TaskStatus, next *ompt.Data) {
 	if o.tool.TaskSchedule != nil {
 		o.tool.TaskSchedule(ompt.TaskScheduleEvent{PriorTask: prior, PriorStatus: status, NextTask: next})
 	}
 }
 
-func (o *observation) target(end ompt.ScopeEndpoint) {
+func (o *task) target(end ompt.ScopeEndpoint) {
 	if o.tool.TargetEMI != nil {
 		o.tool.TargetEMI(ompt.TargetEMIEvent{
 			Kind: o.kind, Endpoint: end, DeviceNum: o.device, Task: o.encountering, TargetTask: &o.data, Target: &o.region,
@@ -291,14 +259,14 @@ func (o *observation) target(end ompt.ScopeEndpoint) {
 }
 
 // Map implements construct.Observer.
-func (o *observation) Map(items []ompt.MapItem) {
+func (o *task) Map(items []ompt.MapItem) {
 	if len(items) > 0 && o.kind != 0 && o.tool.TargetMapEMI != nil {
 		o.tool.TargetMapEMI(ompt.TargetMapEMIEvent{Target: &o.region, Items: items, Codeptr: o.codeptr, TargetID: o.targetID})
 	}
 }
 
 // Op implements construct.Observer.
-func (o *observation) Op(end ompt.ScopeEndpoint, op *construct.Op) {
+func (o *task) Op(end ompt.ScopeEndpoint, op *construct.Op) {
 	t := o.tool
 	if end != ompt.ScopeEnd {
 		op.ID, op.TargetID = ompt.ID(t.ops.Add(1)), o.targetID
@@ -322,13 +290,13 @@ func (o *observation) Op(end ompt.ScopeEndpoint, op *construct.Op) {
 
 // opType returns the type of an operation of the task: a memory routine's transfers are
 // of the types that OpenMP 6.0 has for them, and those of deferred tasks asynchronous.
-func (o *observation) opType(kind ompt.TargetDataOp) ompt.TargetDataOp {
+func (o *task) opType(kind ompt.TargetDataOp) ompt.TargetDataOp {
 	switch kind {
 	case ompt.TargetDataTransferToDevice, ompt.TargetDataTransferFromDevice, ompt.TargetDataTransfer:
-		switch {
-		case o.rect:
+		switch o.form {
+		case observe.RectRoutine:
 			kind = ompt.TargetDataTransferRect
-		case o.routine:
+		case observe.Routine:
 			kind = ompt.TargetDataTransfer
 		}
 	case 0, ompt.TargetDataAssociate, ompt.TargetDataDisassociate:
@@ -341,14 +309,14 @@ func (o *observation) opType(kind ompt.TargetDataOp) ompt.TargetDataOp {
 }
 
 // End implements construct.Observer.
-func (o *observation) End(err error) {
+func (o *task) End(err error) {
 	if o.kind != 0 {
 		o.target(ompt.ScopeEnd)
 	}
 	switch {
 	case o.flags&ompt.TaskTaskwait != 0:
 		o.schedule(&o.data, ompt.TaskwaitComplete, nil)
-	case o.detach != nil:
+	case o.form == observe.Detachable:
 		o.decide(func() (ompt.TaskStatus, *ompt.Data) {
 			before := o.fate
 			o.fate |= fateEnded
@@ -366,7 +334,7 @@ func (o *observation) End(err error) {
 }
 
 // nextFollow takes the oldest of follows out, nil if there is none.
-func (o *observation) nextFollow() *observation {
+func (o *task) nextFollow() *task {
 	if !o.behind.Load() {
 		return nil
 	}
@@ -385,11 +353,11 @@ func (o *observation) nextFollow() *observation {
 	return source
 }
 
-// maxKept is the number of dependences for which an observation keeps memory.
+// maxKept is the number of dependences for which a task keeps memory.
 const maxKept = 64
 
 // Dropped implements tasks.Witness.
-func (o *observation) Dropped() {
+func (o *task) Dropped() {
 	o.tellFollows()
 	if o.begun && o.kind != 0 {
 		o.target(ompt.ScopeEnd)
@@ -400,8 +368,8 @@ func (o *observation) Dropped() {
 	})
 }
 
-// fulfilled tells that the event of a detachable task is about to be fulfilled.
-func (o *observation) fulfilled() {
+// Fulfilled implements observe.Detached.
+func (o *task) Fulfilled() {
 	o.decide(func() (ompt.TaskStatus, *ompt.Data) {
 		before := o.fate
 		o.fate |= fateFulfilled
@@ -418,7 +386,7 @@ func (o *observation) fulfilled() {
 // decide tells of the status that what returns, if it is one, in the order in which the
 // body and the event have become what they are; without a lock, as a callback may fulfill
 // the event.
-func (o *observation) decide(what func() (ompt.TaskStatus, *ompt.Data)) {
+func (o *task) decide(what func() (ompt.TaskStatus, *ompt.Data)) {
 	o.deciding.Lock()
 	defer o.deciding.Unlock()
 	if status, next := what(); status != 0 {
@@ -440,48 +408,3 @@ func (o *observation) decide(what func() (ompt.TaskStatus, *ompt.Data)) {
 		}()
 	}
 }
-
-// side is where a side of an operation lies that no device's scheduler makes.
-func (e *endpoint) side(rt *Runtime, offset uint64) (address uint64, device int) {
-	if e.d != nil {
-		return e.p.Address + offset, e.d.number
-	}
-	return uint64(uintptr(e.host.Ptr)) + offset, rt.NumDevices()
-}
-
-// storageRoutine calls do, a memory routine that makes no task of the graph, and tells of
-// it as of an included target task with one operation: before it takes storage away, else
-// when it has been done, unless it failed. do returns the address of storage that it made.
-func (t *tool) storageRoutine(c current, device int, label string, op ompt.DataOp, do func() (uint64, error)) error {
-	o := t.observation(c, 0, device, label, targetFlags(false))
-	if o == nil {
-		_, err := do()
-		return err
-	}
-	o.create(nil)
-	o.Begin()
-	defer o.Release()
-	defer o.End(nil)
-	told := construct.Op{DataOp: op}
-	if op.Type == ompt.TargetDataDelete {
-		o.Op(ompt.ScopeBegin, &told)
-		defer o.Op(ompt.ScopeEnd, &told)
-		_, err := do()
-		return err
-	}
-	made, err := do()
-	if err != nil {
-		return err
-	}
-	if op.Type == ompt.TargetDataAlloc {
-		told.DestAddr = made
-		o.Op(ompt.ScopeBegin, &told)
-		o.Op(ompt.ScopeEnd, &told)
-	} else {
-		o.Op(ompt.ScopeBeginEnd, &told)
-	}
-	return nil
-}
-
-// addressOf returns where s lies, for those who only show it.
-func addressOf[T any](s []T) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(s))) }

@@ -1,0 +1,292 @@
+package races
+
+import (
+	"errors"
+	"slices"
+	"sync"
+	"unsafe"
+
+	"github.com/vkomp/vkomp/internal/observe"
+	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/ompt"
+	"github.com/vkomp/vkomp/sched"
+	"github.com/vkomp/vkomp/tasks/race"
+)
+
+// storage is what the detector knows of a device's storage: what the program holds there by
+// constructs that last, in the order in which it generates them, and what it has pointers
+// to.
+type storage struct {
+	mu sync.Mutex
+	// table is what is present. Its blocks have no storage.
+	table *memory.Table
+	// uses and exits are working memory.
+	uses  []memory.Use
+	exits []memory.Exit
+	// pointees are what pointers point to, by a pointer of address 0 to the same storage.
+	pointees map[sched.Pointer]*pointee
+}
+
+// pointee is storage that the program has a pointer to: of an allocation all of it, and what
+// of it is associated; of mapped storage an address and what that corresponds to.
+type pointee struct {
+	deviceStorage
+	associated []deviceStorage
+}
+
+// deviceStorage is memory of a device, which corresponds to host storage if host is not
+// nil.
+type deviceStorage struct {
+	Start, Size uint64
+	host        unsafe.Pointer
+	// allocation is the number of the allocation.
+	allocation race.Space
+}
+
+// maxPointees bounds the storage that is known by pointers: beyond, it is found out anew,
+// and accesses by older pointers go unnoticed.
+const maxPointees = 1 << 14
+
+// storageOf returns what is known of a device's storage.
+func (d *Detector) storageOf(device int) *storage {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s := d.storage[device]
+	if s == nil {
+		s = &storage{table: memory.NewTable()}
+		d.storage[device] = s
+	}
+	return s
+}
+
+// lookup returns the block that the section is in, nil if there is none; s.mu is held.
+func (s *storage) lookup(section memory.Section) *memory.Present {
+	p, _, _ := s.table.Lookup(section)
+	return p
+}
+
+// holds reports whether the program holds storage for the section, and whether that is
+// the host's own.
+func (s *storage) holds(section memory.Section) (held, self bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.lookup(section)
+	return p != nil, p != nil && p.Shared
+}
+
+// toEnd returns the held storage from ptr on.
+func (s *storage) toEnd(ptr unsafe.Pointer) (memory.Section, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.lookup(memory.Section{Ptr: ptr})
+	if p == nil {
+		return memory.Section{}, false
+	}
+	return memory.Section{Ptr: ptr, Size: uint64(p.Section.End() - uintptr(ptr))}, true
+}
+
+// entered is what became of an item that enters.
+type entered struct {
+	// created: its construct has created the block. first: it has, and the item is its
+	// first in the block.
+	created, first bool
+	// self: the block is the host's own storage.
+	self bool
+}
+
+// enter enters the maps of a construct, and calls f for each item that is present then.
+// A construct that fails when it runs enters nothing.
+func (s *storage) enter(maps []memory.Map, f func(*memory.Map, entered)) {
+	if len(maps) == 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var err error
+	noStorage := func(*memory.Map) (memory.Storage, error) { return memory.Storage{}, nil }
+	if s.uses, err = s.table.Enter(maps, s.uses, noStorage, func(memory.Storage) {}); err != nil {
+		return
+	}
+	for k := range s.uses {
+		if u := &s.uses[k]; u.Created && maps[k].Share == memory.ShareMust {
+			u.Present.Shared = true
+		}
+	}
+	for k := range s.uses {
+		u := &s.uses[k]
+		if u.Present == nil {
+			continue
+		}
+		before := slices.ContainsFunc(s.uses[:k], func(o memory.Use) bool { return o.Present == u.Present })
+		f(&maps[k], entered{created: u.Created, first: u.Created && !before, self: u.Present.Shared})
+	}
+	clear(s.uses)
+}
+
+// exited is what became of an item that exits.
+type exited struct {
+	// gone: the block goes with the construct.
+	gone bool
+	// self: the block is the host's own storage.
+	self bool
+}
+
+// exit exits the maps of a construct, and calls f for each item that was present.
+func (s *storage) exit(maps []memory.Map, f func(*memory.Map, exited)) {
+	if len(maps) == 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.exits = s.table.BeginExit(maps, s.exits)
+	for _, e := range s.exits {
+		f(&maps[e.Item], exited{gone: e.Present.Exiting(), self: e.Present.Shared})
+	}
+	s.table.EndExit(s.exits, nil)
+	clear(s.exits)
+}
+
+// keep notes storage that is there for ever.
+func (s *storage) keep(section memory.Section) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for {
+		_, err := s.table.InsertInfinite(section, memory.Storage{})
+		with := section
+		var overlap *memory.OverlapError
+		switch {
+		case errors.As(err, &overlap):
+			with = overlap.With
+		case !errors.Is(err, memory.ErrAlreadyPresent):
+			return
+		}
+		// The construct that was to map what is in the way has failed: the device has kept
+		// the section.
+		if s.table.Remove(s.lookup(with)) != nil {
+			return
+		}
+	}
+}
+
+// Declared implements observe.Listener.
+func (d *Detector) Declared(devices []int, items []memory.Map) {
+	for _, device := range devices {
+		for k := range items {
+			d.storageOf(device).keep(items[k].Section)
+		}
+	}
+}
+
+// Discarded implements observe.Listener.
+func (d *Detector) Discarded(device int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.storage, device)
+}
+
+// Storage implements observe.Listener.
+func (d *Detector) Storage(e *observe.Storage, do func() error) error {
+	if err := do(); err != nil {
+		return err
+	}
+	switch e.Op.Type {
+	case ompt.TargetDataAlloc:
+		if !e.Pointer.IsNil() {
+			d.Allocated(e.Device, e.Pointer, e.Op.Bytes)
+		}
+	case ompt.TargetDataAssociate:
+		d.associated(e.Device, e.Pointer, e.Host)
+	case ompt.TargetDataDisassociate:
+		d.disassociated(e.Device, e.Host)
+	}
+	return nil
+}
+
+// associated notes that memory of the device corresponds to a host section.
+func (d *Detector) associated(device int, p sched.Pointer, section memory.Section) {
+	s := d.storageOf(device)
+	s.keep(section)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if at := s.pointees[whole(p)]; at != nil {
+		at.associated = append(at.associated, deviceStorage{Start: p.Address, Size: section.Size, host: section.Ptr})
+	}
+}
+
+// disassociated notes that an association has ended.
+func (d *Detector) disassociated(device int, section memory.Section) {
+	s := d.storageOf(device)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p := s.lookup(memory.Section{Ptr: section.Ptr}); p != nil && p.Section.Ptr == section.Ptr {
+		_ = s.table.Remove(p)
+	}
+	for _, at := range s.pointees {
+		at.associated = slices.DeleteFunc(at.associated, func(a deviceStorage) bool { return a.host == section.Ptr })
+	}
+}
+
+// Allocated implements observe.Listener.
+func (d *Detector) Allocated(device int, p sched.Pointer, size uint64) {
+	d.mu.Lock()
+	d.allocations++
+	at := &pointee{deviceStorage: deviceStorage{Start: p.Address, Size: size, allocation: d.allocations}}
+	d.mu.Unlock()
+	d.storageOf(device).note(p, at)
+}
+
+// Pointed implements observe.Listener.
+func (d *Detector) Pointed(device int, p sched.Pointer, host unsafe.Pointer) {
+	d.storageOf(device).note(p, &pointee{deviceStorage: deviceStorage{Start: p.Address, host: host}})
+}
+
+// whole returns what is the same for all pointers to one storage.
+func whole(p sched.Pointer) sched.Pointer { return p.Add(-int64(p.Address)) }
+
+// note adds what p points to, unless that is known.
+func (s *storage) note(p sched.Pointer, at *pointee) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if known := s.pointees[whole(p)]; known != nil {
+		return
+	}
+	if s.pointees == nil || len(s.pointees) >= maxPointees {
+		s.pointees = make(map[sched.Pointer]*pointee)
+	}
+	s.pointees[whole(p)] = at
+}
+
+// at returns what p points to: size bytes, or all to the end of the storage, at an
+// address of the host where it corresponds to host storage. What it does not know has no
+// size.
+func (s *storage) at(p sched.Pointer, size uint64, toEnd bool) deviceStorage {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	known := s.pointees[whole(p)]
+	if known == nil {
+		return deviceStorage{}
+	}
+	in := known.deviceStorage
+	for _, a := range known.associated {
+		if p.Address-a.Start < a.Size {
+			in = a
+		}
+	}
+	at := deviceStorage{Start: p.Address, Size: size, allocation: in.allocation}
+	if in.host == nil {
+		left := in.Start + in.Size - p.Address
+		if toEnd || size > left {
+			at.Size = left
+		}
+		return at
+	}
+	at.host = in.host
+	at.Start = uint64(uintptr(in.host)) + p.Address - in.Start
+	if toEnd {
+		at.Size = 0
+		if b := s.lookup(memory.Section{Ptr: in.host}); b != nil && at.Start-uint64(b.Section.Start()) < b.Section.Size {
+			at.Size = uint64(b.Section.End()) - at.Start
+		}
+	}
+	return at
+}

@@ -1,0 +1,193 @@
+package races
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"unsafe"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/vkomp/vkomp/internal/observe"
+	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/ompt"
+	"github.com/vkomp/vkomp/sched"
+	"github.com/vkomp/vkomp/tasks"
+)
+
+// host is host storage of 64 bytes.
+type host [64]byte
+
+func (h *host) section(start, end int) memory.Section {
+	return memory.Section{Ptr: unsafe.Pointer(&h[start]), Size: uint64(end - start)}
+}
+
+func (h *host) item(t memory.MapType, start, end int) memory.Map {
+	return memory.Map{Section: h.section(start, end), Type: t, Label: t.String()}
+}
+
+// accesses describes what a construct of device 0 with this data does, an access a line.
+func accessesOf(d *Detector, h *host, data observe.Data, depend ...tasks.Depend) string {
+	a := accesses{depend: depend}
+	d.add(&a, &observe.Construct{Data: &data}, false)
+	spaces := map[uint64]string{uint64(hostSpace): "host", uint64(mappedSpace(0)): "device", uint64(unheldSpace(0)): "unheld"}
+	var lines []string
+	for _, x := range a.list {
+		where, at := spaces[uint64(x.Space)], x.Start
+		if where == "" {
+			where = fmt.Sprintf("allocation %d", uint64(x.Space)>>deviceBits)
+		} else {
+			at -= uint64(uintptr(unsafe.Pointer(h)))
+		}
+		does, local := "reads", ""
+		if x.Write {
+			does = "writes"
+		}
+		if x.Local {
+			local = ", for its siblings"
+		}
+		lines = append(lines, fmt.Sprintf("%s %s [%d,%d)%s", does, where, at, at+x.Size, local))
+	}
+	return strings.Join(lines, "; ")
+}
+
+// The tables follow the constructs that last, and what a construct does depends on them.
+func TestWhatConstructsDoFollowsWhatIsPresent(t *testing.T) {
+	h := new(host)
+	enter := func(items ...memory.Map) observe.Data { return observe.Data{Enter: items} }
+	exit := func(items ...memory.Map) observe.Data { return observe.Data{Exit: items} }
+	always := func(m memory.Map) memory.Map { m.Always = true; return m }
+	self := func(m memory.Map) memory.Map { m.Share = memory.ShareMust; return m }
+	present := func(m memory.Map) memory.Map { m.Presence = memory.MustBePresent; return m }
+	kernel := func(m memory.Map, reads, writes bool) observe.Data {
+		return observe.Data{Arguments: []observe.Argument{{Kind: observe.Mapped, Map: m, Reads: reads, Writes: writes}}}
+	}
+	type step struct {
+		data observe.Data
+		want string
+	}
+	for name, steps := range map[string][]step{
+		"the first holder copies, the last copies back": {
+			{enter(h.item(memory.MapTo, 0, 32)), "reads host [0,32); reads device [0,32)"},
+			{enter(h.item(memory.MapTo, 8, 16)), ""},
+			{exit(h.item(memory.MapFrom, 8, 16)), ""},
+			{exit(h.item(memory.MapFrom, 0, 32)), "writes host [0,32); writes device [0,32), for its siblings"},
+			{exit(h.item(memory.MapFrom, 0, 32)), ""},
+		},
+		"always copies whoever holds it": {
+			{enter(h.item(memory.MapAlloc, 0, 32)), "writes device [0,32)"},
+			{enter(always(h.item(memory.MapTo, 0, 16))), "reads host [0,16); writes device [0,16)"},
+			{exit(always(h.item(memory.MapFrom, 0, 16))), "writes host [0,16); reads device [0,16)"},
+			{exit(h.item(memory.MapDelete, 0, 8)), "writes device [0,8), for its siblings"},
+		},
+		"items in one block count once": {
+			{enter(h.item(memory.MapTo, 0, 32), h.item(memory.MapAlloc, 4, 8)), "reads host [0,32); reads device [0,32)"},
+			{exit(h.item(memory.MapRelease, 0, 32), h.item(memory.MapRelease, 4, 8)), "writes device [0,32), for its siblings; writes device [4,8), for its siblings"},
+			{exit(h.item(memory.MapRelease, 0, 32)), ""},
+		},
+		"a construct that fails when it runs holds nothing": {
+			{enter(h.item(memory.MapTo, 0, 32)), "reads host [0,32); reads device [0,32)"},
+			{enter(h.item(memory.MapTo, 40, 48), h.item(memory.MapTo, 16, 40)), ""},
+			{enter(present(h.item(memory.MapTo, 40, 48))), ""},
+			{exit(h.item(memory.MapFrom, 40, 48)), ""},
+		},
+		"the host's own storage is not copied": {
+			{enter(self(h.item(memory.MapTo, 0, 32))), ""},
+			{kernel(h.item(memory.MapToFrom, 0, 8), true, true), "writes host [0,8); writes device [0,8)"},
+			{exit(h.item(memory.MapFrom, 0, 32)), ""},
+			{kernel(h.item(memory.MapFrom, 0, 8), true, true), "writes host [0,8); writes device [0,8)"},
+		},
+		"a target region copies what nobody holds": {
+			{kernel(h.item(memory.MapTo, 0, 8), true, false), "reads host [0,8); reads device [0,8)"},
+			{enter(h.item(memory.MapTo, 0, 32)), "reads host [0,32); reads device [0,32)"},
+			{kernel(h.item(memory.MapTo, 0, 8), true, false), "reads device [0,8)"},
+			{kernel(h.item(memory.MapTo, 0, 8), true, true), "writes device [0,8); writes unheld [0,8)"},
+		},
+	} {
+		d := New(func(Report) {})
+		for i, s := range steps {
+			if got := accessesOf(d, h, s.data); got != s.want {
+				t.Errorf("%s: step %d: it %s, want %s", name, i, got, s.want)
+			}
+		}
+	}
+}
+
+// The end of a data region without a taskgroup is in the way of the tasks alone that do not
+// hold the storage themselves.
+func TestTheEndOfARegionWithoutATaskgroup(t *testing.T) {
+	h, d := new(host), New(func(Report) {})
+	accessesOf(d, h, observe.Data{Enter: []memory.Map{h.item(memory.MapTo, 0, 8)}})
+	got := accessesOf(d, h, observe.Data{Exit: []memory.Map{h.item(memory.MapTo, 0, 8)}, Ends: true, NoGroup: true})
+	if want := "writes unheld [0,8), for its siblings"; got != want {
+		t.Errorf("it %s, want %s", got, want)
+	}
+}
+
+func TestDeclaredAndAssociatedStorageStays(t *testing.T) {
+	h, d := new(host), New(func(Report) {})
+	updates := observe.Data{Updates: []sched.Move{{Kind: sched.UpdateTo, Host: h.section(0, 8)}}}
+	held := func(start, end int) bool {
+		held, _ := d.storageOf(0).holds(h.section(start, end))
+		return held
+	}
+	accessesOf(d, h, observe.Data{Enter: []memory.Map{h.item(memory.MapTo, 0, 8), h.item(memory.MapTo, 16, 24)}})
+	// What is in the way has failed to come.
+	d.Declared([]int{0}, []memory.Map{h.item(memory.MapTo, 4, 20)})
+	if held(0, 8) || held(16, 24) || !held(4, 20) {
+		t.Errorf("held: before %v, behind %v, declared %v", held(0, 8), held(16, 24), held(4, 20))
+	}
+	d.Declared([]int{0}, []memory.Map{h.item(memory.MapTo, 8, 12)})
+	if held(4, 8) || !held(8, 12) {
+		t.Error("what is declared inside of other storage takes its place")
+	}
+	accessesOf(d, h, observe.Data{Exit: []memory.Map{h.item(memory.MapDelete, 8, 12)}})
+	if !held(8, 12) {
+		t.Error("declared storage has gone with an exit")
+	}
+	var p sched.Pointer
+	p.Address = 1 << 40
+	d.Allocated(0, p, 64)
+	associate := observe.Storage{Op: ompt.DataOp{Type: ompt.TargetDataAssociate}, Pointer: p.Add(16), Host: h.section(32, 48)}
+	if err := d.Storage(&associate, func() error { return nil }); err != nil || !held(32, 48) {
+		t.Errorf("associated: %v, held %v", err, held(32, 48))
+	}
+	through := observe.Data{Copy: &observe.Copy{Rows: memory.Rows{RowBytes: 8}, Dst: observe.Side{Pointer: p.Add(24)}, Fill: true}}
+	if got, want := accessesOf(d, h, through), "writes device [40,48); writes unheld [40,48)"; got != want {
+		t.Errorf("a pointer into an association %s, want %s", got, want)
+	}
+	associate.Op.Type, associate.Host = ompt.TargetDataDisassociate, h.section(32, 33)
+	if err := d.Storage(&associate, func() error { return nil }); err != nil || held(32, 48) {
+		t.Errorf("disassociated: %v, held %v", err, held(32, 48))
+	}
+	if got := accessesOf(d, h, through); !strings.HasPrefix(got, "writes allocation 1 [") {
+		t.Errorf("a pointer into an allocation %s", got)
+	}
+	d.Discarded(0)
+	if got, want := accessesOf(d, h, updates), "reads host [0,8); writes device [0,8); writes unheld [0,8)"; got != want || held(8, 12) {
+		t.Errorf("an update %s, want %s", got, want)
+	}
+}
+
+func TestDependItemsNameParts(t *testing.T) {
+	h, d := new(host), New(func(Report) {})
+	item := func(kind tasks.DependKind, start, end int) tasks.Depend {
+		s := h.section(start, end)
+		return tasks.Depend{Kind: kind, Ptr: s.Ptr, Size: s.Size}
+	}
+	data := observe.Data{Arguments: []observe.Argument{{Map: h.item(memory.MapToFrom, 0, 32), Reads: true, Writes: true}}}
+	for _, c := range []struct {
+		depend []tasks.Depend
+		want   string
+	}{
+		{nil, "writes host [0,32)"},
+		{[]tasks.Depend{item(tasks.DependOut, 0, 8), item(tasks.DependIn, 16, 40)}, "writes host [0,8); reads host [16,32)"},
+		{[]tasks.Depend{item(tasks.DependOut, 0, 8), item(tasks.DependIn, 0, 32)}, "writes host [0,32)"},
+		{[]tasks.Depend{item(tasks.DependIn, 0, 8)}, "writes host [0,32)"},
+		{[]tasks.Depend{item(tasks.DependOut, 40, 48)}, "writes host [0,32)"},
+	} {
+		if diff := cmp.Diff(c.want, accessesOf(d, h, data, c.depend...)); diff != "" {
+			t.Errorf("%v (-want +got):\n%s", c.depend, diff)
+		}
+	}
+}

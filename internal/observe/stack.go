@@ -1,0 +1,64 @@
+package observe
+
+import (
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/vkomp/vkomp/ompt"
+)
+
+// Stack are the return addresses of a construct's callers.
+type Stack [24]uintptr
+
+// Codeptr returns the return address of the call in the program that is under way.
+func Codeptr() ompt.Codeptr {
+	var s Stack
+	runtime.Callers(2, s[:])
+	return ompt.Codeptr(s.Frames()[0].PC + 1)
+}
+
+// Frames returns the frames from the program's innermost on; all of them where the program
+// is part of the runtime.
+func (s *Stack) Frames() []runtime.Frame {
+	n := slices.Index(s[:], 0)
+	if n < 0 {
+		n = len(s)
+	}
+	var frames []runtime.Frame
+	for next := runtime.CallersFrames(s[:n]); ; {
+		f, more := next.Next()
+		frames = append(frames, f)
+		if !more {
+			break
+		}
+	}
+	for i, f := range frames {
+		if !own(f.Function) {
+			return frames[i:]
+		}
+	}
+	return frames
+}
+
+// module is the import path of the runtime's module.
+var module = func() string {
+	pc, _, _, _ := runtime.Caller(0)
+	name := runtime.FuncForPC(pc).Name()
+	return name[:strings.Index(name, "/internal/observe.")]
+}()
+
+// own reports whether a function is the runtime's: of a package that the program calls, or
+// that those call.
+func own(function string) bool {
+	rest, ok := strings.CutPrefix(function, module)
+	if !ok {
+		return false
+	}
+	for _, prefix := range [...]string{".", "/sched.", "/sched/", "/interop.", "/internal/"} {
+		if strings.HasPrefix(rest, prefix) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,119 @@
+package tool
+
+import (
+	"fmt"
+	"slices"
+	"unsafe"
+
+	"github.com/vkomp/vkomp/internal/lockrank"
+	"github.com/vkomp/vkomp/ompt"
+	"github.com/vkomp/vkomp/sched"
+	"github.com/vkomp/vkomp/vk"
+)
+
+// Device tells a tool what becomes of a device, of which a scheduler calls these methods
+// with no lock held.
+type Device struct {
+	sched.Device
+	tool   *Tool
+	number int
+	// trace is the device's, nil where it cannot be traced.
+	trace *sched.Trace
+
+	mu        lockrank.Mutex[lockrank.Leaf]
+	loaded    uint64
+	modules   map[vk.Pipeline]uint64
+	finalized bool
+}
+
+// NewDevice returns a device of that number that tells the tool what becomes of it.
+func (t *Tool) NewDevice(d sched.Device, number int) *Device {
+	return &Device{Device: d, tool: t, number: number, modules: make(map[vk.Pipeline]uint64)}
+}
+
+// Initialize tells that the device is open.
+func (d *Device) Initialize(s *sched.Scheduler) {
+	if d.tool.DeviceInitialize == nil {
+		return
+	}
+	p := d.Properties()
+	e := ompt.DeviceInitializeEvent{DeviceNum: d.number, Type: p.Name + " " + p.Type.String() + " Vulkan " + vk.Version(p.APIVersion)}
+	trace, err := s.NewTrace(d.number)
+	if err == nil {
+		d.trace, e.Device = trace, trace
+		e.Documentation = fmt.Sprintf("The times of records are Vulkan's timestamps, in ticks of %v ns. Kernels, and transfers that the device makes, have records.", p.Limits.TimestampPeriod)
+	} else {
+		e.Documentation = fmt.Sprintf("The device cannot be traced: %v.", err)
+	}
+	d.tool.DeviceInitialize(e)
+}
+
+// CreatePipeline implements sched.Device.
+func (d *Device) CreatePipeline(o vk.PipelineOptions) (vk.Pipeline, error) {
+	p, err := d.Device.CreatePipeline(o)
+	if err != nil {
+		return p, err
+	}
+	d.mu.Lock()
+	d.loaded++
+	module, tell := d.loaded, !d.finalized
+	d.modules[p] = module
+	d.mu.Unlock()
+	if tell && d.tool.DeviceLoad != nil {
+		d.tool.DeviceLoad(ompt.DeviceLoadEvent{
+			DeviceNum: d.number, Filename: o.Label, Bytes: 4 * uint64(len(o.Code)), HostAddr: uintptr(unsafe.Pointer(unsafe.SliceData(o.Code))), ModuleID: module,
+		})
+	}
+	return p, nil
+}
+
+// DestroyPipeline implements sched.Device.
+func (d *Device) DestroyPipeline(p vk.Pipeline) {
+	d.mu.Lock()
+	module, tell := d.modules[p], !d.finalized
+	delete(d.modules, p)
+	d.mu.Unlock()
+	if tell {
+		d.unload(module)
+	}
+	d.Device.DestroyPipeline(p)
+}
+
+func (d *Device) unload(module uint64) {
+	if d.tool.DeviceUnload != nil {
+		d.tool.DeviceUnload(ompt.DeviceUnloadEvent{DeviceNum: d.number, ModuleID: module})
+	}
+}
+
+// Finalize tells of the device's end, once, and before of those of its modules.
+func (d *Device) Finalize() {
+	d.mu.Lock()
+	first := !d.finalized
+	d.finalized = true
+	var left []uint64
+	for _, module := range d.modules {
+		left = append(left, module)
+	}
+	d.mu.Unlock()
+	if !first {
+		return
+	}
+	if d.trace != nil {
+		// What has been traced comes before the device's end.
+		d.trace.Stop()
+		defer d.trace.End()
+	}
+	slices.Sort(left)
+	for _, module := range left {
+		d.unload(module)
+	}
+	if d.tool.DeviceFinalize != nil {
+		d.tool.DeviceFinalize(ompt.DeviceFinalizeEvent{DeviceNum: d.number})
+	}
+}
+
+// Close implements sched.Device.
+func (d *Device) Close() error {
+	d.Finalize()
+	return d.Device.Close()
+}

@@ -1,0 +1,178 @@
+package tool
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/vkomp/vkomp/internal/observe"
+	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/ompt"
+	"github.com/vkomp/vkomp/sched"
+	"github.com/vkomp/vkomp/sched/construct"
+)
+
+// Tool is a tool in use, a listener.
+type Tool struct {
+	// Callbacks are the tool's, in their EMI forms alone, and guarded.
+	ompt.Callbacks
+	// tasks: the tool hears of tasks. runs: of when they run; operations: of what they do.
+	tasks, runs, operations bool
+	// regions and ops count target regions and operations.
+	regions, ops atomic.Uint64
+	// initial is the tool's data of the initial task.
+	initial ompt.Data
+	// toldOf is signalled when the tool has heard of a task that somebody waits for; its
+	// lock is telling.
+	telling sync.Mutex
+	toldOf  *sync.Cond
+	// spare has tasks to use again, blocks tasks that have not been used.
+	spare, blocks sync.Pool
+	failures      failures
+	log           *slog.Logger
+}
+
+// New returns the tool that has these callbacks, which are in order (ompt.Callbacks.Check),
+// nil if there are none. Failures of callbacks go to log.
+func New(c ompt.Callbacks, log *slog.Logger) *Tool {
+	c = c.EMI()
+	t := &Tool{Callbacks: c, log: log}
+	t.guardAll()
+	t.toldOf = sync.NewCond(&t.telling)
+	// Operations have numbers in a device's trace, which a tool may begin when it hears of
+	// the device.
+	t.operations = c.TargetDataOpEMI != nil || c.TargetMapEMI != nil || c.TargetSubmitEMI != nil || c.DeviceInitialize != nil
+	// A dependence can be found until the task begins.
+	t.runs = t.operations || c.TaskSchedule != nil || c.TargetEMI != nil || c.TaskDependence != nil
+	t.tasks = t.runs || c.TaskCreate != nil || c.Dependences != nil
+	if t.Listens() || c.DeviceFinalize != nil || c.DeviceLoad != nil || c.DeviceUnload != nil || c.ImplicitTask != nil || c.ControlTool != nil {
+		return t
+	}
+	return nil
+}
+
+// Listens reports whether the tool has a callback for events of the stream.
+func (t *Tool) Listens() bool {
+	return t.tasks || t.SyncRegion != nil || t.SyncRegionWait != nil
+}
+
+// Implicit tells of one end of the initial task.
+func (t *Tool) Implicit(end ompt.ScopeEndpoint) {
+	if t.ImplicitTask != nil {
+		t.ImplicitTask(ompt.ImplicitTaskEvent{Endpoint: end, Task: &t.initial, ActualParallelism: 1, Index: 1, Flags: ompt.TaskInitial})
+	}
+}
+
+// Control passes a command of the program's on.
+func (t *Tool) Control(command, modifier uint64, arg any) ompt.ControlToolResult {
+	if t.ControlTool == nil {
+		return ompt.ControlToolNoCallback
+	}
+	e := ompt.ControlToolEvent{Command: command, Modifier: modifier, Arg: arg}
+	if t.Codeptrs {
+		e.Codeptr = observe.Codeptr()
+	}
+	return t.ControlTool(e)
+}
+
+// Interest implements observe.Listener.
+func (t *Tool) Interest() observe.Interest { return observe.Interest{Codeptr: t.Codeptrs} }
+
+// of returns the tool's data of the task that an event comes from.
+func (t *Tool) of(o *observe.Origin) *ompt.Data {
+	if met, ok := o.Task().(*task); ok {
+		return &met.data
+	}
+	return &t.initial
+}
+
+// Task implements observe.Listener.
+func (t *Tool) Task(c observe.Construct) construct.Observer {
+	if o := t.newTask(&c); o != nil {
+		return o
+	}
+	return nil
+}
+
+// Merged implements observe.Listener: of a merged task the tool hears that it was made.
+func (t *Tool) Merged(c observe.Construct) {
+	if o := t.newTask(&c); o != nil {
+		o.create(nil)
+	}
+}
+
+// Generated implements observe.Listener. The task's observer has heard of all.
+func (t *Tool) Generated(context.Context, observe.Construct, construct.Observer, error) {}
+
+// Group implements observe.Listener.
+func (t *Tool) Group(observe.Origin) any { return nil }
+
+// region tells of one end of a region in which a task waits, or of the wait, by callback,
+// which may be nil.
+func (t *Tool) region(callback func(ompt.SyncRegionEvent), w *observe.Wait, end ompt.ScopeEndpoint) {
+	if callback != nil {
+		callback(ompt.SyncRegionEvent{Kind: w.Kind, Endpoint: end, Task: t.of(&w.Origin), Codeptr: w.Codeptr})
+	}
+}
+
+// RegionBegins implements observe.Listener.
+func (t *Tool) RegionBegins(w observe.Wait) { t.region(t.SyncRegion, &w, ompt.ScopeBegin) }
+
+// RegionEnds implements observe.Listener.
+func (t *Tool) RegionEnds(w observe.Wait) { t.region(t.SyncRegion, &w, ompt.ScopeEnd) }
+
+// WaitBegins implements observe.Listener.
+func (t *Tool) WaitBegins(w observe.Wait) any {
+	t.region(t.SyncRegionWait, &w, ompt.ScopeBegin)
+	return nil
+}
+
+// WaitEnds implements observe.Listener.
+func (t *Tool) WaitEnds(_ context.Context, w observe.Wait, _ any, _ error) {
+	t.region(t.SyncRegionWait, &w, ompt.ScopeEnd)
+}
+
+// Storage implements observe.Listener: the tool hears of an included target task with one
+// operation, before it takes storage away, else when it has been done, unless it failed.
+func (t *Tool) Storage(s *observe.Storage, do func() error) error {
+	o := t.newTask(&observe.Construct{Origin: s.Origin, Label: s.Label, Device: s.Device, Flags: ompt.TaskTarget | ompt.TaskUndeferred})
+	if o == nil {
+		return do()
+	}
+	o.create(nil)
+	o.Begin()
+	// Deferred, because a callback may end the goroutine.
+	defer o.Release()
+	defer o.End(nil)
+	if s.Op.Type == ompt.TargetDataDelete {
+		told := construct.Op{DataOp: s.Op}
+		o.Op(ompt.ScopeBegin, &told)
+		defer o.Op(ompt.ScopeEnd, &told)
+		return do()
+	}
+	if err := do(); err != nil {
+		return err
+	}
+	told := construct.Op{DataOp: s.Op}
+	if s.Op.Type == ompt.TargetDataAlloc {
+		o.Op(ompt.ScopeBegin, &told)
+		o.Op(ompt.ScopeEnd, &told)
+	} else {
+		o.Op(ompt.ScopeBeginEnd, &told)
+	}
+	return nil
+}
+
+// Allocated implements observe.Listener; a tool does not hear of it.
+func (t *Tool) Allocated(int, sched.Pointer, uint64) {}
+
+// Pointed implements observe.Listener; a tool does not hear of it.
+func (t *Tool) Pointed(int, sched.Pointer, unsafe.Pointer) {}
+
+// Declared implements observe.Listener; a tool does not hear of it.
+func (t *Tool) Declared([]int, []memory.Map) {}
+
+// Discarded implements observe.Listener; a tool does not hear of it.
+func (t *Tool) Discarded(int) {}
