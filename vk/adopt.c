@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Where the features of VKO_FEATURES are in the structures that enable them.
+// The positions of the VKO_FEATURES in the structures that enable them.
 static const struct {
 	int32_t type; // the structure's sType
 	size_t from, to; // in the structure, in vko_features
@@ -68,13 +68,13 @@ static const struct {
 		robust_buffer_access2),
 };
 
-// Any structure of a chain.
+// The common beginning of the structures in a chain.
 typedef struct any_structure {
 	int32_t sType;
 	const struct any_structure *pNext;
 } any_structure;
 
-// structure is where one of that type begins, less skip bytes.
+// structure points skip bytes before the beginning of a structure of that type.
 static void read_features(int32_t type, const void *structure, size_t skip, vko_features *features)
 {
 	for (size_t k = 0; k < sizeof enabling / sizeof enabling[0]; k++) {

@@ -31,8 +31,8 @@ const char *vko_device_resolve(const vko_instance *i, vko_device *d, uint32_t ex
 	return NULL;
 }
 
-// Fills in an entry of queues for each family that there are to be queues of, and
-// the families of d. The entries' priorities are the caller's to free.
+// Fills in an entry of queues for each family with queues, and the families of d. The caller
+// frees the priorities of the entries.
 static int32_t describe_queues(const vko_physical *p, const uint32_t *counts, vko_device *d,
 	vkoDeviceQueueCreateInfo *queues, float **priorities, vko_fault *fault)
 {
@@ -65,7 +65,7 @@ static int32_t describe_queues(const vko_physical *p, const uint32_t *counts, vk
 	return 0;
 }
 
-// Says which queues the device was to have.
+// Fills in a fault that names the queues the device was to have.
 static void fail_create(const vko_device *d, const vkoDeviceQueueCreateInfo *queues, int32_t result,
 	vko_fault *fault)
 {

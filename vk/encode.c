@@ -62,7 +62,7 @@ static int32_t scan_dispatch(const vko_device *d, const uint64_t *w, unsigned lo
 	vko_demand *demand, vko_fault *fault)
 {
 	uint32_t bindings = op_bindings(w);
-	// In 64 bits: 24 bits of bindings times 3 words cannot overflow them.
+	// In 64 bits this cannot overflow: bindings has 24 bits.
 	uint64_t fixed = DISPATCH_WORDS + (uint64_t)RANGE_WORDS * bindings;
 	if (op_words(w) < fixed)
 		return vko_refuse(fault, "word %llu: dispatch: too short", at);
@@ -91,7 +91,7 @@ static int32_t scan_dispatch(const vko_device *d, const uint64_t *w, unsigned lo
 	return scan_bindings(d, w, bindings, at, fault);
 }
 
-// The regions of a copy, as its words hold them.
+// The regions of a copy, which its words hold in Vulkan's layout.
 static const vkoBufferCopy *copy_regions(const uint64_t *w)
 {
 	return (const vkoBufferCopy *)(w + COPY_WORDS);
@@ -102,9 +102,9 @@ static uint32_t copy_region_count(const uint64_t *w) { return (op_words(w) - COP
 static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
 static uint64_t most(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
-// Whether a byte is both read and written. The ends have been checked not to wrap
-// around. Both sides are gone through by offset: a region begins inside one of the
-// other side exactly when it begins below the furthest end met there.
+// Whether any byte is both read and written. The ends have been checked not to wrap around.
+// Both sides are visited in ascending order: a region overlaps the other side exactly if it
+// begins below the furthest end seen there.
 static bool ascending_regions_overlap(const vkoBufferCopy *r, uint32_t count)
 {
 	uint64_t read_end = 0, written_end = 0;
@@ -200,7 +200,7 @@ static int32_t scan_timestamp(const uint64_t *w, vko_family family, unsigned lon
 	return 0;
 }
 
-// What only the device's other families can do.
+// Rejects operations that only the device's other families support.
 static int32_t scan_for_transfers_only(const uint64_t *w, uint32_t family, unsigned long long at,
 	vko_fault *fault)
 {
@@ -267,9 +267,9 @@ int32_t vko_scan(const vko_device *d, vko_family family, const uint64_t *words, 
 	return 0;
 }
 
-// What the command buffer has bound, so that repetitions are not recorded. Sets
-// and push constants count as lost when the layout changes: Vulkan keeps them
-// only between compatible layouts.
+// The bindings of the command buffer, so that repeated ones are not recorded. Sets and push
+// constants count as lost when the layout changes, because Vulkan keeps them only between
+// compatible layouts.
 typedef struct bound {
 	uint64_t pipeline, layout;
 	const uint64_t *ranges; // of the dispatch whose buffers are bound; NULL: none
@@ -404,7 +404,7 @@ int32_t vko_record(const vko_device *d, void *commands, vkoHandle pool, const ui
 	bound now = { 0 };
 	for (uint64_t at = 0; at < count; at += op_words(words + at))
 		if (record_op(d, commands, pool, words + at, &now, fault)) {
-			// Out of the recording state, which vkBeginCommandBuffer refuses.
+			// Leaves the recording state, in which vkBeginCommandBuffer is not allowed.
 			d->ResetCommandBuffer(commands, 0);
 			return 1;
 		}

@@ -1,4 +1,4 @@
-// The structures that features are asked for with and enabled with.
+// The structures with which features are queried and enabled.
 #ifndef VKO_FEATURE_CHAIN_H
 #define VKO_FEATURE_CHAIN_H
 
@@ -12,8 +12,8 @@ typedef struct vko_feature_chain {
 	vkoPhysicalDeviceSynchronization2Features synchronization2;
 } vko_feature_chain;
 
-// Clears the chain and links, from core on, the structures that a device of this
-// version with these VKO_EXT_ extensions knows.
+// Clears the chain and links, starting with core, the structures known to a device with this
+// version and these VKO_EXT_ extensions.
 void vko_feature_chain_link(vko_feature_chain *c, uint32_t version, uint32_t extensions);
 
 // Names of the VKO_EXT_ bits, bit 0 first.

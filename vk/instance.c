@@ -16,8 +16,8 @@ typedef struct global_functions {
 		void **out);
 } global_functions;
 
-// Object and function pointers have one size wherever Vulkan runs; C only lacks
-// a conversion between them.
+// Object and function pointers have the same size wherever Vulkan runs, but C has no conversion
+// between them.
 #define RESOLVE(slot, lookup, handle, name)                                                  \
 	do {                                                                                 \
 		void *found = (lookup)((handle), (name));                                    \
@@ -60,7 +60,7 @@ static int32_t has_extension(const global_functions *g, const char *layer, const
 	return r < 0 ? r : found;
 }
 
-// Finds the layer and the extensions that validation takes.
+// Finds the layer and the extensions that validation needs.
 static int32_t require_validation(const global_functions *g, vko_fault *fault)
 {
 	int32_t r = has_layer(g, VALIDATION_LAYER);
@@ -95,7 +95,7 @@ static int32_t resolve_global(vko_get_proc get, global_functions *g, uint32_t *v
 		g->EnumerateInstanceExtensionProperties == NULL)
 		return vko_fail(fault, "vkGetInstanceProcAddr", VKO_ERROR_INITIALIZATION_FAILED,
 			"the loader lacks vkCreateInstance");
-	// A loader of Vulkan 1.0 does not have the function that tells its version.
+	// A Vulkan 1.0 loader does not have vkEnumerateInstanceVersion.
 	*version = 1u << 22;
 	if (g->EnumerateInstanceVersion != NULL) {
 		int32_t r = g->EnumerateInstanceVersion(version);
@@ -166,7 +166,7 @@ int32_t vko_instance_create(uintptr_t get_instance_proc_addr, const char *applic
 		.pfnUserCallback = vko_messages_heard,
 		.pUserData = messages,
 	};
-	// In the chain, the messenger also hears vkCreateInstance and vkDestroyInstance.
+	// In the chain, the messenger also receives messages of vkCreateInstance and vkDestroyInstance.
 	const int32_t enables = VKO_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT;
 	const vkoValidationFeaturesEXT validation = {
 		.sType = VKO_STRUCTURE_TYPE_VALIDATION_FEATURES_EXT,

@@ -10,8 +10,8 @@
 
 uintptr_t vko_load(const char *library, char *why, size_t why_size)
 {
-	// From the system's folder alone: the program's own, and the folders of PATH, may be
-	// writable for others.
+	// Search the system directory only: the program's own directory and those in PATH may be
+	// writable by others.
 	HMODULE module = LoadLibraryExA(library, NULL, LOAD_LIBRARY_SEARCH_SYSTEM32);
 	if (module == NULL) {
 		snprintf(why, why_size, "LoadLibraryEx error %lu", (unsigned long)GetLastError());
@@ -73,7 +73,7 @@ static int add_name(struct dl_phdr_info *object, size_t size, void *all)
 
 void vko_keep_drivers(void)
 {
-	// The list is locked while it is walked: nothing can be opened meanwhile.
+	// The list is locked during the walk, so nothing can be opened here.
 	names n = { 0 };
 	dl_iterate_phdr(add_name, &n);
 	for (size_t i = 0; i < n.count; i++) {
@@ -83,7 +83,7 @@ void vko_keep_drivers(void)
 			continue;
 		Dl_info in;
 		void *entry = dlsym(library, "vk_icdGetInstanceProcAddr");
-		// It may be that of a library that this one needs, which the list has too.
+		// It may belong to a library on which this one depends, which is also in the list.
 		if (entry != NULL && dladdr(entry, &in) != 0) {
 			void *kept = dlopen(in.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
 			if (kept != NULL)
@@ -102,8 +102,8 @@ void vko_keep_drivers(void) {}
 
 int32_t vko_same_loader(uintptr_t a, uintptr_t b)
 {
-	// A function may stand before the library's own, such as a window library's: what
-	// it finds is the library's.
+	// The function may wrap the library's own, as in window libraries; the function that it
+	// finds belongs to the library.
 	vko_get_proc get;
 	memcpy(&get, &a, sizeof get);
 	const void *first = get(NULL, "vkCreateInstance");

@@ -77,7 +77,7 @@ static int32_t list_extensions(const vko_instance *i, void *device,
 int32_t vko_physical_basics(const vko_instance *i, uintptr_t device, vko_physical *p,
 	vkoExtensionProperties **extensions, uint32_t *extension_count, vko_fault *fault)
 {
-	// SwiftShader fills in as many as it is asked for, and has one.
+	// SwiftShader fills in as many as it is asked for, although it has one.
 	i->GetPhysicalDeviceQueueFamilyProperties((void *)device, &p->family_count, NULL);
 	if (p->family_count > VKO_FAMILIES_MAX)
 		p->family_count = VKO_FAMILIES_MAX;
@@ -96,8 +96,8 @@ int32_t vko_physical_basics(const vko_instance *i, uintptr_t device, vko_physica
 	return 0;
 }
 
-// What can be done with a block's memory as handles of a type: a device that has the
-// extension may still not import for every usage.
+// What a block's memory supports with handles of a type: a device with the extension may still be
+// unable to import for some usages.
 static uint32_t block_features(const vko_instance *i, void *device, uint32_t addressable, uint32_t type)
 {
 	const vkoPhysicalDeviceExternalBufferInfo info = {
@@ -112,7 +112,7 @@ static uint32_t block_features(const vko_instance *i, void *device, uint32_t add
 	return properties.externalMemoryProperties.externalMemoryFeatures;
 }
 
-// Whether it can be done, and with memory that is allocated like that of other blocks.
+// Whether it is supported, for memory that is allocated like that of other blocks.
 static uint32_t allows(uint32_t features, uint32_t wanted)
 {
 	return (features & (wanted | VKO_EXTERNAL_MEMORY_FEATURE_DEDICATED_ONLY_BIT)) == wanted;
@@ -122,7 +122,7 @@ static uint32_t can_import_block(const vko_instance *i, void *device, uint32_t a
 {
 	const uint32_t features = block_features(i, device, addressable,
 		VKO_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT);
-	// It imports, and answers for other types of handles alone.
+	// SwiftShader can import, but only answers for other types of handles.
 	if (features == 0 && driver == VKO_DRIVER_ID_GOOGLE_SWIFTSHADER)
 		return 1;
 	return allows(features, VKO_EXTERNAL_MEMORY_FEATURE_IMPORTABLE_BIT);
@@ -154,7 +154,7 @@ static uint32_t can_pass_semaphore(const vko_instance *i, void *device, int32_t 
 	return (properties.externalSemaphoreFeatures & both) == both;
 }
 
-// Whether vkGetCalibratedTimestampsEXT reads the device's clock, of a device that has it.
+// Whether vkGetCalibratedTimestampsEXT, which the device has, can read the device's clock.
 static bool reads_device_clock(const vko_instance *i, void *device)
 {
 	int32_t(VKO_CALL *domains)(void *, uint32_t *, int32_t *);

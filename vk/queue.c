@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// A command buffer with the descriptor pool that its dispatches are bound from.
+// A command buffer with the descriptor pool for its dispatches.
 typedef struct slot {
 	struct slot *next;
 	void *commands;
@@ -32,7 +32,7 @@ struct vko_queue {
 	uint32_t slots;                 // how many slots there are
 	slot *idle;                     // slots that nothing uses
 	slot *sample;                   // the slot of vko_queue_sample; NULL until it has run
-	slot *flying, **flying_last;    // slots in flight, in the order of their values
+	slot *in_flight, **in_flight_last; // slots in flight, in the order of their values
 	points waits, signals;          // scratch of a submission
 };
 
@@ -46,7 +46,7 @@ int32_t vko_queue_create(const vko_device *d, uintptr_t queue, vko_family family
 	q->handle = (void *)queue;
 	q->family = family;
 	q->command_pool = command_pool;
-	q->flying_last = &q->flying;
+	q->in_flight_last = &q->in_flight;
 	int32_t r = vko_semaphore_create(d, 0, &q->timeline);
 	if (r < 0) {
 		free(q);
@@ -78,7 +78,7 @@ void vko_queue_destroy(vko_queue *q)
 {
 	destroy_slots(q, q->idle);
 	destroy_slots(q, q->sample);
-	destroy_slots(q, q->flying);
+	destroy_slots(q, q->in_flight);
 	free_points(&q->waits);
 	free_points(&q->signals);
 	if (q->behind != 0)
@@ -90,33 +90,33 @@ vkoHandle vko_queue_timeline(const vko_queue *q) { return q->timeline; }
 
 uint32_t vko_queue_slots(const vko_queue *q) { return q->slots; }
 
-// Counts the slots as idle that the device is done with, as far as is known, or, if look
-// is set, as it is now.
-static int32_t land_slots(vko_queue *q, int look, vko_fault *fault)
+// Moves the slots whose work has ended to the idle ones, according to the last known value of
+// the timeline or, if look is set, its current value.
+static int32_t recycle_slots(vko_queue *q, int look, vko_fault *fault)
 {
 	const vko_device *d = q->d;
-	if (look && q->flying != NULL && q->flying->value > q->completed) {
+	if (look && q->in_flight != NULL && q->in_flight->value > q->completed) {
 		int32_t r = d->GetSemaphoreCounterValue(d->handle, q->timeline, &q->completed);
 		if (r < 0)
 			return vko_fail(fault, "vkGetSemaphoreCounterValue", r, "queue of family %u",
 				q->family.index);
 	}
-	while (q->flying != NULL && q->flying->value <= q->completed) {
-		slot *s = q->flying;
-		q->flying = s->next;
-		if (q->flying == NULL)
-			q->flying_last = &q->flying;
+	while (q->in_flight != NULL && q->in_flight->value <= q->completed) {
+		slot *s = q->in_flight;
+		q->in_flight = s->next;
+		if (q->in_flight == NULL)
+			q->in_flight_last = &q->in_flight;
 		s->next = q->idle;
 		q->idle = s;
 	}
 	return 0;
 }
 
-// Takes an idle slot, or makes one while all are in flight.
+// Takes an idle slot, or makes one if all are in flight.
 static slot *take_slot(vko_queue *q, vko_fault *fault)
 {
 	const vko_device *d = q->d;
-	if (land_slots(q, q->idle == NULL, fault) < 0)
+	if (recycle_slots(q, q->idle == NULL, fault) < 0)
 		return NULL;
 	slot *s = q->idle;
 	if (s != NULL) {
@@ -146,7 +146,7 @@ static slot *take_slot(vko_queue *q, vko_fault *fault)
 int32_t vko_queue_trim(vko_queue *q, vko_fault *fault)
 {
 	const vko_device *d = q->d;
-	int32_t r = land_slots(q, 1, fault);
+	int32_t r = recycle_slots(q, 1, fault);
 	if (r < 0)
 		return r;
 	for (slot *s = q->idle; s != NULL; s = s->next) {
@@ -165,7 +165,7 @@ static void put_slot(vko_queue *q, slot *s)
 	q->idle = s;
 }
 
-// The next power of two, at least 64, so that a pool serves batches to come.
+// The next power of two, at least 64, so that a pool also serves larger batches.
 static uint32_t pool_room(uint64_t demand)
 {
 	uint64_t room = 64;
@@ -254,8 +254,8 @@ static int32_t prepare_waits(vko_queue *q, const uint64_t *waits, uint32_t count
 	return 0;
 }
 
-// After prepare_waits. The semaphore that is the queue's own comes last, unless it is
-// 0: drivers raise them in order, and who has waited for it may destroy the others.
+// Called after prepare_waits. The queue's own semaphore, unless it is 0, comes last: drivers
+// raise them in order, and code that has waited for it may destroy the others.
 static int32_t prepare_signals(vko_queue *q, const uint64_t *signals, uint32_t count, vkoHandle own,
 	uint64_t own_value, vko_fault *fault)
 {
@@ -291,10 +291,10 @@ static int32_t prepare_signals(vko_queue *q, const uint64_t *signals, uint32_t c
 	return 0;
 }
 
-// An adopted device cannot be waited for as a whole, and drivers (Mesa's) may use the
-// semaphores that a batch waits for when those that it signals have their values already.
-// So a second batch, which is empty, is submitted behind one that waits, or that does not
-// signal the timeline: when the value of behind is reached, nothing uses the first any more.
+// An adopted device cannot be waited for as a whole, and drivers (Mesa's) may use the semaphores
+// for which a batch waits even after they have raised those that it signals. So a second, empty
+// batch is submitted after a batch that waits or that does not signal the timeline: when behind
+// reaches its value, nothing uses the first batch any more.
 static int32_t submit(vko_queue *q, slot *s, uint64_t signal, vko_fault *fault)
 {
 	const int followed = q->d->adopted && (q->waits.count > 0 || signal == 0);
@@ -379,8 +379,8 @@ int32_t vko_queue_submit(vko_queue *q, const uint64_t *words, uint64_t count,
 	}
 	s->value = signal;
 	s->next = NULL;
-	*q->flying_last = s;
-	q->flying_last = &s->next;
+	*q->in_flight_last = s;
+	q->in_flight_last = &s->next;
 	return 0;
 }
 

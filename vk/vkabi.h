@@ -1,8 +1,7 @@
-// The part of Vulkan's binary interface that this package's C uses, declared
-// here so that building needs a C compiler and no Vulkan headers. vkoName is
-// Vulkan's VkName and VKO_NAME is VK_NAME; members keep Vulkan's names, and
-// those that are not used are folded into reserved members. abicheck/abi_check.c
-// holds every size, offset and value against the real headers.
+// The part of Vulkan's binary interface that the C code of this package uses, declared here so
+// that building needs a C compiler but no Vulkan headers. vkoName is Vulkan's VkName and VKO_NAME
+// is VK_NAME. Members keep Vulkan's names; unused ones are combined into reserved members.
+// abicheck/abi_check.c compares every size, offset and value with the real headers.
 #ifndef VKO_VKABI_H
 #define VKO_VKABI_H
 
@@ -15,9 +14,8 @@
 #define VKO_CALL
 #endif
 
-// Non-dispatchable handles are 64 bits on every platform that Vulkan knows:
-// pointers where pointers have 64 bits, uint64_t elsewhere. Dispatchable handles
-// are pointers.
+// Non-dispatchable handles have 64 bits on every platform that Vulkan supports: they are pointers
+// where these have 64 bits, else uint64_t. Dispatchable handles are pointers.
 typedef uint64_t vkoHandle;
 
 enum {

@@ -1,15 +1,14 @@
-// The C side of package vk as its Go side calls it. Everything here runs without
-// calling back into Go, so the Go files may declare the hot functions noescape
-// and nocallback.
+// The C side of package vk. It never calls back into Go, so the Go files may declare the
+// hot functions noescape and nocallback.
 //
-// Functions that can fail return 0, or another value with the fault filled in;
-// a failed function has undone what it had begun.
+// Functions that can fail return 0, or another value with the fault filled in; a failed
+// function has undone what it had begun.
 #ifndef VKO_H
 #define VKO_H
 
 #include "vkabi.h"
 
-// A failure: a Vulkan call with its result, or an argument that C refused.
+// A failure: a Vulkan call with its result, or an argument that the C code refused.
 typedef struct vko_fault {
 	int32_t result;   // VkResult, when call is set
 	const char *call; // static; NULL: the argument is invalid
@@ -29,16 +28,15 @@ int32_t vko_refuse(vko_fault *fault, const char *format, ...)
 
 // loader.c
 
-// Opens a library and finds vkGetInstanceProcAddr in it; 0 with the reason in
-// why when there is none. An opened library stays loaded.
+// Opens a library and finds vkGetInstanceProcAddr in it; returns 0 and the reason in why
+// if there is none. An opened library stays loaded.
 uintptr_t vko_load(const char *library, char *why, size_t why_size);
-// Keeps each Vulkan driver that is loaded, now and until the process ends. The loader
-// loads drivers for every instance and unloads them with it, and some do not bear that:
-// each time, NVIDIA's leaves memory of the thread-local storage behind that dlopen sets
-// aside once, until it cannot be loaded again. Elsewhere than with ELF, where nothing of
-// the kind is known, it does nothing.
+// Keeps each loaded Vulkan driver loaded until the process ends. The loader loads drivers
+// for every instance and unloads them with it, and some do not support that: each time,
+// NVIDIA's driver leaks memory that dlopen reserves for thread-local storage, until it
+// cannot be loaded again. Without ELF, where no such problem is known, it does nothing.
 void vko_keep_drivers(void);
-// Whether two vkGetInstanceProcAddr are of one library.
+// Whether two vkGetInstanceProcAddr belong to the same library.
 int32_t vko_same_loader(uintptr_t a, uintptr_t b);
 
 // messages.c
@@ -52,7 +50,7 @@ typedef struct vko_message {
 	const char *text; // inside the same allocation
 } vko_message;
 
-// What the debug messenger has heard and Go has not yet taken. Bounded: past
+// The messages that the debug messenger has received and Go has not yet taken. After
 // VKO_MESSAGES_MAX messages only their number is kept.
 #define VKO_MESSAGES_MAX 1024
 typedef struct vko_messages vko_messages;
@@ -100,9 +98,9 @@ typedef struct vko_instance {
 int32_t vko_instance_create(uintptr_t get_instance_proc_addr, const char *application,
 	vko_messages *messages, uint32_t severities, uint32_t synchronization,
 	vko_instance **out, vko_fault *fault);
-// Finds the instance's functions; the name of the first that is missing, or NULL.
+// Resolves the instance's functions; returns the name of the first missing one, or NULL.
 const char *vko_instance_resolve(vko_instance *i, int validation);
-// Ends listening; what vkDestroyInstance itself says is still heard.
+// Destroys the messenger; messages of vkDestroyInstance itself are still received.
 void vko_instance_stop_messenger(vko_instance *i);
 void vko_instance_free(vko_instance *i); // after vkDestroyInstance, or adopted
 
@@ -110,8 +108,8 @@ void vko_instance_free(vko_instance *i); // after vkDestroyInstance, or adopted
 
 #define VKO_API_1_3 (1u << 22 | 3u << 12)
 
-// The features that are looked for and enabled: the flat name, and where
-// Vulkan keeps it in vko_feature_chain.
+// The features that are queried and enabled: the flat name, and its member in
+// vko_feature_chain.
 #define VKO_FEATURES(F)                                                                      \
 	F(robust_buffer_access, core.features.robustBufferAccess)                            \
 	F(uniform_buffer_array_dynamic_indexing,                                             \
@@ -151,7 +149,7 @@ typedef struct vko_features {
 #undef VKO_FLAT
 } vko_features;
 
-// Extensions that opening a device enables where they exist.
+// Extensions that are enabled if the device has them.
 enum {
 	VKO_EXT_PUSH_DESCRIPTOR = 1 << 0,
 	VKO_EXT_EXTERNAL_MEMORY_HOST = 1 << 1,
@@ -164,10 +162,10 @@ enum {
 	VKO_EXT_CALIBRATED_TIMESTAMPS = 1 << 8,
 };
 
-// Queue families past this many are not looked at.
+// Queue families after this many are ignored.
 #define VKO_FAMILIES_MAX 32
 
-// What the structures of Vulkan 1.1 and later say about a physical device.
+// The properties of a physical device from structures of Vulkan 1.1 and later.
 typedef struct vko_physical {
 	uint32_t version;    // the version to use, given by the caller
 	uint32_t extensions; // VKO_EXT_ bits
@@ -177,7 +175,7 @@ typedef struct vko_physical {
 	uint64_t max_allocation_size, max_timeline_difference;
 	uint64_t min_import_alignment; // 0: a block cannot be made of the host's memory
 	uint32_t max_push_descriptors;
-	// Whether blocks, timelines and binary semaphores go both ways as files.
+	// Whether blocks, timelines and binary semaphores can be exported and imported as files.
 	uint32_t memory_fd, timeline_fd, binary_fd;
 	char driver_name[256], driver_info[256];
 	uint32_t family_count;
@@ -194,7 +192,7 @@ int32_t vko_physical_basics(const vko_instance *i, uintptr_t device, vko_physica
 void vko_physical_features(const vko_instance *i, uintptr_t device, vko_physical *p);
 // The rest, after vko_physical_features.
 void vko_physical_details(const vko_instance *i, uintptr_t device, vko_physical *p);
-// What VK_EXT_memory_budget, which the device must have, says of each heap; both
+// The values of VK_EXT_memory_budget, which the device must have, for each heap; both
 // arrays have VKO_MAX_MEMORY_HEAPS entries.
 void vko_memory_budget(const vko_instance *i, uintptr_t device, uint64_t *budget, uint64_t *usage);
 
@@ -259,7 +257,7 @@ void vko_memory_budget(const vko_instance *i, uintptr_t device, uint64_t *budget
 		void *, uint64_t, uint32_t))                                                 \
 	F(void, DestroyDevice, (void *, const void *))
 
-// The limits that a stream is held to.
+// The limits that streams are checked against.
 typedef struct vko_limits {
 	uint64_t storage_offset_alignment; // bytes
 	uint64_t storage_range;            // bytes
@@ -270,57 +268,57 @@ typedef struct vko_device {
 	void *handle;
 	vko_limits limits;
 	uint32_t adopted;
-	// The families that there are queues of; blocks are shared among them.
+	// The families of the queues; blocks are shared among them.
 	uint32_t family_count, families[VKO_FAMILIES_MAX];
 #define VKO_POINTER(result, name, parameters) result(VKO_CALL *name) parameters;
 	VKO_DEVICE_FUNCTIONS(VKO_POINTER)
 #undef VKO_POINTER
-	// NULL: buffers are bound through descriptor pools.
+	// NULL if buffers are bound through descriptor pools.
 	void(VKO_CALL *CmdPushDescriptorSetKHR)(void *, int32_t, vkoHandle, uint32_t, uint32_t,
 		const vkoWriteDescriptorSet *);
-	// NULL: no block can be made of the host's memory.
+	// NULL if host memory cannot be imported.
 	int32_t(VKO_CALL *GetMemoryHostPointerPropertiesEXT)(void *, int32_t, const void *,
 		vkoMemoryHostPointerPropertiesEXT *);
-	// NULL: nothing is exported or imported as a file.
+	// NULL if nothing can be exported or imported as a file.
 	int32_t(VKO_CALL *GetMemoryFdKHR)(void *, const vkoMemoryGetFdInfoKHR *, int *);
 	int32_t(VKO_CALL *GetSemaphoreFdKHR)(void *, const vkoSemaphoreGetFdInfoKHR *, int *);
 	int32_t(VKO_CALL *ImportSemaphoreFdKHR)(void *, const vkoImportSemaphoreFdInfoKHR *);
-	// NULL: the device's clock is read by submissions.
+	// NULL if the device's clock is read by submissions.
 	int32_t(VKO_CALL *GetCalibratedTimestampsEXT)(void *, uint32_t,
 		const vkoCalibratedTimestampInfoEXT *, uint64_t *, uint64_t *);
 } vko_device;
 
-// Creates a device with counts[f] queues of family f, for each of p's families,
-// and all features and extensions of p enabled but those cleared in it.
+// Creates a device with counts[f] queues of each family f of p, and with all features and
+// extensions that are set in p.
 int32_t vko_device_create(const vko_instance *i, uintptr_t physical, const vko_physical *p,
 	const uint32_t *counts, const vko_limits *limits, vko_device **out, vko_fault *fault);
-// Finds the device's functions; the name of the first that is missing, or NULL.
+// Resolves the device's functions; returns the name of the first missing one, or NULL.
 const char *vko_device_resolve(const vko_instance *i, vko_device *d, uint32_t extensions);
 void vko_device_free(vko_device *d); // after vkDestroyDevice, or adopted
 
 // adopt.c; an instance and a device that the application made and destroys.
 
-// The VKO_EXT_ bit of an extension's name, or 0; and back.
+// The VKO_EXT_ bit of an extension's name, or 0.
 uint32_t vko_extension_bit(const char *name);
 const char *vko_extension_name(uint32_t bit);
-// Adds what the device is made with.
+// Adds what the VkDeviceCreateInfo enables.
 void vko_read_create_info(const vkoDeviceCreateInfo *info, uint32_t *extensions,
 	vko_features *features);
 int32_t vko_instance_adopt(uintptr_t get_instance_proc_addr, uintptr_t handle, vko_instance **out,
 	vko_fault *fault);
-// p says what is enabled; blocks are shared among the families f that families[f]
-// is not 0 for.
+// p says what is enabled; blocks are shared among the families f for which families[f] is
+// not 0.
 int32_t vko_device_adopt(const vko_instance *i, uintptr_t handle, const vko_physical *p,
 	const uint32_t *families, const vko_limits *limits, vko_device **out, vko_fault *fault);
 
 // memory.c; those that return int32_t give a VkResult.
 
 uint32_t vko_block_usage(uint32_t addressable); // VkBufferUsageFlags of a block's buffer
-// handle_type is of the memory that the buffer is to be bound to; 0: an own one.
+// handle_type is the external handle type of the memory for the buffer, 0 for none.
 int32_t vko_block_buffer(const vko_device *d, uint64_t size, uint32_t addressable,
 	uint32_t handle_type, vkoHandle *out);
 
-// What memory is made of.
+// The source of a block's memory.
 enum { VKO_SOURCE_NEW, VKO_SOURCE_HOST, VKO_SOURCE_EXPORTABLE, VKO_SOURCE_FILE };
 typedef struct vko_source {
 	uint32_t kind;
@@ -329,12 +327,12 @@ typedef struct vko_source {
 } vko_source;
 int32_t vko_memory_allocate(const vko_device *d, uint64_t size, uint32_t type, uint32_t addressable,
 	vko_source source, vkoHandle *out);
-// The memory types, one a bit, that the host's memory can be imported as.
+// The memory types, one bit each, as which the host memory can be imported.
 int32_t vko_host_memory_types(const vko_device *d, uintptr_t host, uint32_t *types);
 uint64_t vko_buffer_address(const vko_device *d, vkoHandle buffer);
-// Flushes, or else invalidates, the ranges in one call. ranges holds count triples
-// of mapped memory, offset and size; each is widened to whole atoms, of which the
-// memory's size must be a multiple, and left out if it has no bytes.
+// Flushes, or else invalidates, the ranges in one call. ranges holds count triples of mapped
+// memory, offset and size. Each is widened to whole atoms, of which the memory's size must be
+// a multiple, and skipped if it is empty.
 int32_t vko_memory_make_visible(const vko_device *d, uint32_t to_device, const uint64_t *ranges,
 	uint32_t count, uint64_t atom);
 
@@ -349,10 +347,10 @@ int32_t vko_semaphore_signal(const vko_device *d, vkoHandle semaphore, uint64_t 
 // query.c; timestamps. Those that return int32_t give a VkResult.
 
 void vko_query_reset(const vko_device *d, vkoHandle pool, uint32_t first, uint32_t count);
-// VK_NOT_READY where one of them is not written; the others are then.
+// VK_NOT_READY if one of them is not written; the others are read.
 int32_t vko_query_results(const vko_device *d, vkoHandle pool, uint32_t first, uint32_t count,
 	uint64_t *out);
-// What the device's clock says now; the device has GetCalibratedTimestampsEXT.
+// The current value of the device's clock; the device has GetCalibratedTimestampsEXT.
 int32_t vko_device_ticks(const vko_device *d, uint64_t *ticks);
 
 // external.c; handles of the operating system. Those that return int32_t give a
@@ -361,10 +359,10 @@ int32_t vko_device_ticks(const vko_device *d, uint64_t *ticks);
 int32_t vko_duplicate(int32_t fd); // or -1
 void vko_close(int32_t fd);
 int32_t vko_memory_export(const vko_device *d, vkoHandle memory, int32_t *fd);
-// A semaphore of that VkSemaphoreType which can be exported.
+// Creates an exportable semaphore of that VkSemaphoreType.
 int32_t vko_semaphore_exportable(const vko_device *d, int32_t type, vkoHandle *out);
 int32_t vko_semaphore_export(const vko_device *d, vkoHandle semaphore, int32_t *fd);
-// Gives a semaphore of that type what another one exported.
+// Creates a semaphore of that type from the descriptor of an exported one.
 int32_t vko_semaphore_import(const vko_device *d, int32_t type, int32_t fd, vkoHandle *out);
 
 // pipeline.c
@@ -380,20 +378,19 @@ int32_t vko_pipeline(const vko_device *d, vkoHandle module, const char *entry, v
 
 // encode.c
 
-// The family of the queue that a stream is for. One that does not compute only
-// transfers.
+// The family of the queue for a stream. Without compute it supports only transfers.
 typedef struct vko_family {
 	uint32_t index, computes;
 	uint32_t timestamp_bits; // 0: it writes no timestamps
 } vko_family;
 
-// What a stream needs of a descriptor pool.
+// What a stream needs from a descriptor pool.
 typedef struct vko_demand {
 	uint64_t sets, descriptors;
 } vko_demand;
 
-// Checks every word of a stream against the layout of stream.go, the limits and
-// what the family can do.
+// Checks every word of a stream against the layout in stream.go, the limits and the
+// capabilities of the family.
 int32_t vko_scan(const vko_device *d, vko_family family, const uint64_t *words, uint64_t count,
 	vko_demand *demand, vko_fault *fault);
 // Records a stream that vko_scan passed between vkBeginCommandBuffer and
@@ -409,12 +406,12 @@ typedef struct vko_queue vko_queue;
 // The queue owns its timeline and, until it is destroyed, uses the command pool.
 int32_t vko_queue_create(const vko_device *d, uintptr_t queue, vko_family family,
 	vkoHandle command_pool, vko_queue **out, vko_fault *fault);
-// Frees all but the timeline and the command pool; nothing may be in flight.
+// Frees everything except the timeline and the command pool; nothing may be in flight.
 void vko_queue_destroy(vko_queue *q);
 vkoHandle vko_queue_timeline(const vko_queue *q);
 uint32_t vko_queue_slots(const vko_queue *q); // command buffers there are; under the lock
-// Gives back the command buffers that nothing uses, with their descriptor pools, and what
-// the command pool has to spare. The caller holds the queue's lock.
+// Frees the command buffers that nothing uses, with their descriptor pools, and the spare
+// memory of the command pool. The caller holds the queue's lock.
 int32_t vko_queue_trim(vko_queue *q, vko_fault *fault);
 // waits and signals hold pairs of semaphore and value; the queue's own timeline is
 // signalled beside the signals. The caller holds the queue's lock.
@@ -424,11 +421,11 @@ int32_t vko_queue_submit(vko_queue *q, const uint64_t *words, uint64_t count,
 // An empty submission that does not signal the queue's own timeline.
 int32_t vko_queue_order(vko_queue *q, const uint64_t *waits, uint32_t wait_count,
 	const uint64_t *signals, uint32_t signal_count, vko_fault *fault);
-// Submits a stream that the queue's own timeline does not follow: the semaphore gets the
-// value instead. The last such submission has ended.
+// Submits a stream that signals the semaphore with the value instead of the queue's own
+// timeline. The previous such submission must have ended.
 int32_t vko_queue_sample(vko_queue *q, const uint64_t *words, uint64_t count, vkoHandle semaphore,
 	uint64_t value, vko_fault *fault);
-// Waits until all has ended that was submitted here; the VkResult. The caller holds the
+// Waits until everything submitted here has ended; returns a VkResult. The caller holds the
 // queue's lock, so that nothing is added.
 int32_t vko_queue_finish(const vko_queue *q);
 

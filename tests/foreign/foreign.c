@@ -106,8 +106,7 @@ uintptr_t foreign_copy(foreign *f, uint64_t from, uint64_t from_offset, uint64_t
 	};
 	if (f->BeginCommandBuffer(commands, &begin) < 0)
 		return 0;
-	// Copies of one queue come one after the other: without this they would be as
-	// unordered among themselves as with the rest.
+	// Orders the copies of one queue among each other, which would otherwise be unordered.
 	const vkoMemoryBarrier transfers = {
 		.sType = VKO_STRUCTURE_TYPE_MEMORY_BARRIER,
 		.srcAccessMask = 0x1800, // VK_ACCESS_TRANSFER_READ_BIT | _WRITE_BIT

@@ -10,15 +10,14 @@
 //	                     program runs, and sees which there were. VKOMP_FAULT is not
 //	                     looked at then.
 //
-// Both are read by vkCreateInstance. A call that fails does not reach the driver, and
-// leaves VK_NULL_HANDLE where it would have put a handle.
+// Both are read by vkCreateInstance. A failing call does not reach the driver and returns
+// VK_NULL_HANDLE instead of handles.
 //
-// VK_ERROR_DEVICE_LOST is for ever: each later command of the same VkDevice that may
-// return it does, unless its call was chosen to fail with something else, and waits that
-// have begun end with it. As on a real device, work
-// that was submitted before may run meanwhile, that of a vkQueueSubmit which is
-// answered with the loss included: only vkDeviceWaitIdle and vkQueueWaitIdle, which
-// return the loss too, wait until the driver is done.
+// VK_ERROR_DEVICE_LOST is permanent: each later command of the same VkDevice that may
+// return it does, unless its call was chosen to fail with another result, and waits that
+// have begun end with it. As on a real device, work that was submitted before may go on,
+// including that of a vkQueueSubmit that returned the loss. Only vkDeviceWaitIdle and
+// vkQueueWaitIdle, which return the loss too, wait until the driver is idle.
 #define _GNU_SOURCE
 #include "layer.h"
 
@@ -89,10 +88,10 @@ static const char *const command_names[] = {
 #undef COMMAND
 };
 
-// What the file of VKOMP_FAULT_CONTROL begins with, in the byte order of the machine.
-// An entry is of the command that it names, and of none while its name is empty; the
-// layer names one for each of its commands that has none yet. To choose calls while
-// the program runs, set until to 0, then from and result, then until.
+// The layout of the file VKOMP_FAULT_CONTROL, in the machine's byte order. An entry belongs to
+// the command in its name, and is free while the name is empty; the layer adds entries for its
+// commands that have none. To choose calls while the program runs, set until to 0, then from and
+// result, then until.
 typedef struct entry {
 	char name[48];              // ended by a zero
 	_Atomic uint64_t calls;     // so far
@@ -116,7 +115,7 @@ typedef struct faults {
 	entry *commands[COMMAND_COUNT];
 } faults;
 
-// Those of the instance that this thread creates.
+// The faults of the instance that this thread is creating.
 static _Thread_local faults *created;
 
 static control *open_control(void)
@@ -160,7 +159,7 @@ static bool known(const char *name)
 	return false;
 }
 
-// Chooses what the text of VKOMP_FAULT says.
+// Parses VKOMP_FAULT.
 static void choose(control *c, const char *text)
 {
 	for (const char *t = text; *t != '\0';) {
@@ -210,7 +209,7 @@ static void close_faults(faults *f)
 	free(f);
 }
 
-// Whether this call of a command fails, and with what.
+// Whether this call of a command fails, and with which result.
 static bool chosen(const faults *f, enum command command, VkResult *result)
 {
 	entry *e = f->commands[command];
@@ -240,7 +239,7 @@ static bool fails(const layer_device *d, enum command command, VkResult *result)
 	return true;
 }
 
-// fails, for a command that a lost device refuses.
+// Like fails, for a command that a lost device refuses.
 static bool refuses(const layer_device *d, enum command command, VkResult *result)
 {
 	bool was = lost(d), fault = fails(d, command, result);
@@ -313,8 +312,8 @@ static VKAPI_ATTR VkResult VKAPI_CALL list_extensions(VkPhysicalDevice of, const
 		i->next.EnumerateDeviceExtensionProperties(of, layer, count, extensions);
 }
 
-// A command whose first parameter, of, is an object of the device. test is fails, or
-// refuses for one that tells of a lost device; failed is what it does on failure.
+// A command whose first parameter, of, is an object of the device. test is fails, or refuses
+// for a command that returns the loss of a device; failed is executed on failure.
 #define CALL(name, test, parameters, arguments, failed)                                        \
 	static VKAPI_ATTR VkResult VKAPI_CALL call_##name parameters                           \
 	{                                                                                      \
@@ -327,12 +326,12 @@ static VKAPI_ATTR VkResult VKAPI_CALL list_extensions(VkPhysicalDevice of, const
 		failed;                                                                        \
 		return r;                                                                      \
 	}
-// One that makes an object.
+// A command that creates an object.
 #define MAKES(name, information, object)                                                       \
 	CALL(name, fails, (VkDevice of, const information *info,                               \
 		const VkAllocationCallbacks *allocator, object *out),                          \
 		(of, info, allocator, out), *out = VK_NULL_HANDLE)
-// One that makes several.
+// A command that creates several objects.
 #define MAKES_ALL(n)                                                                           \
 	for (uint32_t k = 0; k < (n); k++)                                                     \
 		out[k] = VK_NULL_HANDLE
@@ -393,7 +392,7 @@ CALL(GetFenceStatus, refuses, (VkDevice of, VkFence fence), (of, fence),)
 CALL(GetQueryPoolResults, refuses, (VkDevice of, VkQueryPool pool, uint32_t first,
 	uint32_t count, size_t bytes, void *data, VkDeviceSize stride, VkQueryResultFlags flags),
 	(of, pool, first, count, bytes, data, stride, flags),)
-// The submission that a loss is the answer to may run.
+// A submission that returns the loss may still run.
 #define RUNS(call)                                                                             \
 	if (r == VK_ERROR_DEVICE_LOST && !was)                                                 \
 		(void)(call)
@@ -402,7 +401,7 @@ CALL(QueueSubmit, refuses, (VkQueue of, uint32_t count, const VkSubmitInfo *info
 CALL(QueueSubmit2, refuses, (VkQueue of, uint32_t count, const VkSubmitInfo2 *infos,
 	VkFence fence), (of, count, infos, fence), RUNS(d->next.QueueSubmit2(of, count, infos, fence)))
 
-// Those that wait until the driver is done do so where the device is lost, too.
+// These wait until the driver is idle even if the device is lost.
 static VKAPI_ATTR VkResult VKAPI_CALL call_DeviceWaitIdle(VkDevice of)
 {
 	layer_device *d = layer_device_of(of);
@@ -423,10 +422,10 @@ static VKAPI_ATTR VkResult VKAPI_CALL call_QueueWaitIdle(VkQueue of)
 	return lost(d) ? VK_ERROR_DEVICE_LOST : r;
 }
 
-// How long a wait that has begun goes on after a loss, in nanoseconds.
+// How long a wait continues after a loss, in nanoseconds.
 enum { STEP = 2000000 };
 
-// A wait in steps, of which a loss ends the last.
+// A wait in steps, the last of which is ended by a loss.
 #define WAIT(d, timeout, call)                                                                 \
 	for (uint64_t left = (timeout);;) {                                                    \
 		uint64_t step = left < STEP ? left : STEP;                                     \

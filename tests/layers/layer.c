@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Instances and devices by the loader's dispatch pointer, the first word of every
-// dispatchable object. Read on every call and without a lock: an entry is there
-// before any object of it is, and stays until all of them are gone.
+// Instances and devices by the loader's dispatch pointer, the first word of every dispatchable
+// object. It is read on every call without a lock: an entry is added before any object with it
+// exists, and stays until all of them are destroyed.
 enum { REGISTRY_ROOM = 512 };
 typedef struct registry {
 	struct {
@@ -101,8 +101,7 @@ static PFN_vkVoidFunction intercepted(const char *name)
 	return NULL;
 }
 
-// The link that is the layer's own, taken out of the chain. The loader's structure
-// is the layers' to change.
+// Removes the layer's own link from the chain. Layers may change the loader's structure.
 static VkLayerInstanceLink *instance_link(const VkInstanceCreateInfo *info)
 {
 	for (VkLayerInstanceCreateInfo *c = (void *)info->pNext; c != NULL; c = (void *)c->pNext)
@@ -214,8 +213,8 @@ static VKAPI_ATTR void VKAPI_CALL destroy_device(VkDevice handle,
 	layer_device *d = layer_device_of(handle);
 	if (layer_this.device_destroying != NULL)
 		layer_this.device_destroying(d);
-	// Out of the registry first: the loader may give the address to a device that
-	// another thread makes as soon as this one is gone.
+	// Remove it first: the loader may reuse the address for a device that another thread creates
+	// as soon as this one is destroyed.
 	registry_remove(&devices, dispatch_key(handle));
 	d->next.DestroyDevice(handle, allocator);
 	free(d);
@@ -262,7 +261,7 @@ VK_LAYER_EXPORT VKAPI_ATTR VkResult VKAPI_CALL vkNegotiateLoaderLayerInterfaceVe
 	return VK_SUCCESS;
 }
 
-// One write, so that lines of several threads stay whole.
+// A single write, so that lines of several threads are not mixed.
 static void say(const char *format, va_list arguments)
 {
 	char text[1024];

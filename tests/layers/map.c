@@ -1,6 +1,5 @@
-// The hash table of layer.h: open addressing with linear probing, at most half
-// full. What is removed is closed by moving up what lies behind it, so there are
-// no tombstones.
+// The hash table of layer.h: open addressing with linear probing, at most half full. A removal
+// moves up the entries behind it, so there are no tombstones.
 #include "layer.h"
 
 #include <stdlib.h>
@@ -16,7 +15,7 @@ static size_t home(uint64_t key, size_t room)
 	return (size_t)(key * 0x9e3779b97f4a7c15u >> 32) & (room - 1);
 }
 
-// Where the key is, or the free place where it would be.
+// The position of the key, or the free one where it would be.
 static size_t place(const layer_map *m, uint64_t key)
 {
 	size_t i = home(key, m->room);
@@ -99,7 +98,7 @@ void layer_map_each(layer_map *m, bool (*each)(uint64_t key, void *value, void *
 	void *context)
 {
 	pthread_mutex_lock(&m->lock);
-	// Those to be removed are taken out afterwards, as that moves the others.
+	// They are removed afterwards, because a removal moves other entries.
 	size_t count = 0;
 	uint64_t *gone = m->used == 0 ? NULL : layer_allocate(m->used * sizeof *gone);
 	for (size_t i = 0; i < m->room; i++)

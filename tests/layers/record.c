@@ -3,13 +3,12 @@
 // their waits and signals, and what the host saw, waited for, flushed and
 // invalidated. tests/order reads the log, and its doc.go has the format.
 //
-// VKOMP_RECORD is the log's path; with %d in it, each device writes a log of its
-// own, named by its number. Without VKOMP_RECORD nothing is written.
+// VKOMP_RECORD is the path of the log. If it contains %d, each device writes a log of its own,
+// whose name has the device's number. Without VKOMP_RECORD nothing is written.
 //
-// The order of lines is one that may have been: a submission, a host's signal, a
-// flush and a destruction are written before the call goes down, all else after it
-// came back. What commands of graphics and of extensions do is not understood; they
-// are written as such.
+// The order of lines is a possible one: a submission, a host's signal, a flush and a destruction
+// are written before the call, everything else after it. Commands of graphics and of extensions
+// are written as unknown.
 #define _GNU_SOURCE
 #include "layer.h"
 
@@ -23,7 +22,7 @@
 #include <string.h>
 #include <unistd.h>
 
-// Bytes that grow.
+// A growing buffer of bytes.
 typedef struct text {
 	char *bytes;
 	size_t used, room;
@@ -101,7 +100,7 @@ typedef struct recorded {
 	uint32_t queue_count;
 } recorded;
 
-// An object that the log names by a number.
+// An object, which the log identifies by a number.
 typedef struct object {
 	uint32_t number;
 	uint64_t seen; // of a semaphore: the largest value in the log; guarded by the log's lock
@@ -134,7 +133,7 @@ typedef struct command_buffer {
 	struct command_buffer *next; // of those that go with their pool
 } command_buffer;
 
-// By handle; what they hold ends with the object, or stays until the process does.
+// By handle. Their contents are freed with the object, or not at all.
 static layer_map objects[KINDS], sets, pools, buffers_of_commands;
 
 static void write_out(journal *j)
@@ -157,7 +156,7 @@ __attribute__((destructor)) static void write_all(void)
 	}
 }
 
-// The loader unloads a layer with the last instance; a log goes on with the next.
+// The loader unloads a layer with the last instance, but a log continues with the next one.
 static void stay_loaded(void)
 {
 	Dl_info self;
@@ -203,7 +202,7 @@ static journal *journal_of(uint32_t number)
 
 static journal *log_of(layer_device *d) { return ((recorded *)d->own)->log; }
 
-// Says whose the next lines are, if they were another thread's so far.
+// Names the thread of the following lines, if it has changed.
 static void speak(journal *j)
 {
 	static atomic_uint threads;
@@ -218,7 +217,7 @@ static void speak(journal *j)
 	}
 }
 
-// Locks the log for lines of the calling thread. NULL: there is no log.
+// Locks the log for lines of the calling thread. Returns NULL if there is no log.
 static journal *begin(layer_device *d)
 {
 	journal *j = log_of(d);
@@ -249,7 +248,7 @@ static uint32_t number_of(int kind, uint64_t handle)
 	return o == NULL ? 0 : o->number;
 }
 
-// Begins the line of a new object. The caller ends it.
+// Begins the line of a new object; the caller completes it.
 static journal *made(layer_device *d, int kind, uint64_t handle)
 {
 	object *o = layer_allocate(sizeof *o);
@@ -281,7 +280,7 @@ static void destroyed(layer_device *d, int kind, uint64_t handle)
 	free(o);
 }
 
-// A line that says that the last one of this thread did not happen.
+// Writes that the call of this thread's last line failed.
 static void failed(layer_device *d)
 {
 	journal *j = begin(d);
@@ -339,7 +338,7 @@ static void got_queue(layer_device *d, VkQueue q, uint32_t family, uint32_t inde
 	VkQueueFamilyProperties *families = layer_allocate(count * sizeof *families);
 	d->instance->next.GetPhysicalDeviceQueueFamilyProperties(d->physical, &count, families);
 	pthread_mutex_lock(&r->lock);
-	// The handle may be that of a queue whose device is gone.
+	// The handle may belong to a queue whose device was destroyed.
 	uint32_t known = number_of(QUEUE, LAYER_KEY(q));
 	for (uint32_t k = 0; known != 0 && k < r->queue_count; k++)
 		if (r->queues[k] == known) {
@@ -1136,7 +1135,7 @@ static VKAPI_ATTR void VKAPI_CALL cmd_barrier2(VkCommandBuffer handle, const VkD
 	layer_device_of(handle)->next.CmdPipelineBarrier2(handle, info);
 }
 
-// Commands that are not understood: what they access, or order, is not in the log.
+// Unknown commands: what they access or order is not in the log.
 #define UNKNOWN_COMMANDS(F)                                                                            \
 	F(CmdSetEvent, (VkCommandBuffer c, VkEvent e, VkPipelineStageFlags s), (c, e, s))              \
 	F(CmdResetEvent, (VkCommandBuffer c, VkEvent e, VkPipelineStageFlags s), (c, e, s))            \
@@ -1241,8 +1240,8 @@ static VKAPI_ATTR VkResult VKAPI_CALL reset_fences(VkDevice device, uint32_t cou
 	return d->next.ResetFences(device, count, fences);
 }
 
-// How a wait of the host ended: it found everything done (m), blocked until it was
-// (b), gave up after some time (t), or looked and did not wait (n).
+// How a wait of the host ended: it was satisfied at once (m), blocked until it was (b), timed
+// out (t), or only queried (n).
 static journal *waited(layer_device *d, const char *what, VkResult r, bool blocked)
 {
 	journal *j = begin(d);
@@ -1297,8 +1296,8 @@ static VKAPI_ATTR VkResult VKAPI_CALL counter_value(VkDevice device, VkSemaphore
 	object *o = r == VK_SUCCESS && log_of(d) != NULL ? object_of(SEMAPHORE, LAYER_KEY(semaphore)) : NULL;
 	if (o == NULL)
 		return r;
-	// A program may look many thousand times: only what is new is written, before
-	// another thread can find that it is not new any more.
+	// A program may query many thousand times, so only new values are written, before another
+	// thread can see that the value is not new.
 	journal *j = log_of(d);
 	pthread_mutex_lock(&j->lock);
 	if (*value <= o->seen) {

@@ -1,10 +1,10 @@
-// Holds every structure, member and value of vkabi.h against Vulkan's own headers,
-// of which only this check has need. Compiling it is the check:
+// Compares every structure, member and value of vkabi.h with Vulkan's own headers, which only
+// this check needs. Compiling it is the check:
 //
 //	gcc -std=c11 -Wall -Wextra -Werror -fsyntax-only -Ivk vk/abicheck/abi_check.c
 //
-// A member that stands for a structure of Vulkan's has its size. Package vk has a
-// test that no structure, member or value is left out here.
+// A member that stands for a structure of Vulkan has that structure's size. A test of package vk
+// checks that no structure, member or value is left out here.
 #include "vkabi.h"
 
 #include <vulkan/vulkan.h>
