@@ -78,7 +78,7 @@ func (t *target) afterPredecessors() (failing *target) {
 // What t copies from the host, or updates, is treated as what it maps; and it
 // waits for tasks that are to write the host's storage which it reads, or are to
 // read device memory of its own themselves.
-func (s *Scheduler) mustWaitFor(t *target) *[]*tasks.Node {
+func (s *Scheduler) mustWaitFor(t *target) *parkedTasks {
 	if failing := t.afterPredecessors(); failing != nil {
 		return &failing.parked
 	}
@@ -108,7 +108,7 @@ func (s *Scheduler) mustWaitFor(t *target) *[]*tasks.Node {
 			}
 			if reads {
 				if writer := s.presence.hostWrites.touching(section); writer != nil {
-					return &writer.parked
+					return writer
 				}
 			}
 		}
@@ -121,7 +121,7 @@ func (s *Scheduler) mustWaitFor(t *target) *[]*tasks.Node {
 	for _, m := range t.entry.pins {
 		for _, block := range m.blocks {
 			if writer := s.presence.hostWrites.touching(block.Section); m.shared && writer != nil {
-				return &writer.parked
+				return writer
 			}
 			if parked := s.mustWaitForHolders(t, block, &memory.Map{}); parked != nil {
 				return parked
@@ -136,7 +136,7 @@ func (s *Scheduler) mustWaitFor(t *target) *[]*tasks.Node {
 
 // mustWaitForHolders is mustWaitFor, with t.order.After set, for a block whose storage t uses: through an item
 // that maps it, or otherwise.
-func (s *Scheduler) mustWaitForHolders(t *target, block *memory.Present, item *memory.Map) *[]*tasks.Node {
+func (s *Scheduler) mustWaitForHolders(t *target, block *memory.Present, item *memory.Map) *parkedTasks {
 	state := stateOf(block)
 	count, infinite := block.Count()
 	last := !infinite && int(count) <= len(state.holders)
@@ -167,15 +167,15 @@ func (s *Scheduler) mustWaitForHolders(t *target, block *memory.Present, item *m
 
 // mustWaitForReaders is mustWaitFor for tasks that are to read device memory which
 // t uses themselves.
-func (s *Scheduler) mustWaitForReaders(t *target) *[]*tasks.Node {
+func (s *Scheduler) mustWaitForReaders(t *target) *parkedTasks {
 	for _, m := range t.entry.pins {
 		if len(m.readers) > 0 {
-			return &m.readers[0].parked
+			return m.readers[0]
 		}
 	}
 	for i := range t.Enter {
 		if block := s.touched(t.Enter[i].Section); block != nil && len(stateOf(block).readers) > 0 {
-			return &stateOf(block).readers[0].parked
+			return stateOf(block).readers[0]
 		}
 	}
 	for i := range t.copies.moves {
@@ -184,7 +184,7 @@ func (s *Scheduler) mustWaitForReaders(t *target) *[]*tasks.Node {
 			continue
 		}
 		if block := s.touched(m.Host); block != nil && len(stateOf(block).readers) > 0 {
-			return &stateOf(block).readers[0].parked
+			return stateOf(block).readers[0]
 		}
 	}
 	return nil
@@ -620,7 +620,7 @@ func (s *Scheduler) gone(p *memory.Present, w *tasks.Work) {
 	for _, h := range state.holders {
 		s.noteBlind(h.by)
 	}
-	restartAll(&state.parked, w)
+	state.parked.restart(w)
 	if !state.associated {
 		s.forgetPointers(state.store)
 	}

@@ -267,7 +267,7 @@ func (s *Scheduler) abort(t *target, err error, w *tasks.Work) {
 		s.goneAll(t, w)
 		for i := range t.exit.items {
 			// Who waited for the block to be gone finds it present.
-			restartAll(&stateOf(t.exit.items[i].Present).parked, w)
+			stateOf(t.exit.items[i].Present).parked.restart(w)
 		}
 	case t.exit.begun:
 		t.letGo()
@@ -278,22 +278,13 @@ func (s *Scheduler) abort(t *target, err error, w *tasks.Work) {
 	s.complete(t, err, w)
 }
 
-// restartAll lets parked tasks try again.
-func restartAll(parked *[]*tasks.Node, w *tasks.Work) {
-	for i, n := range *parked {
-		w.Restart(n)
-		(*parked)[i] = nil
-	}
-	*parked = (*parked)[:0]
-}
-
 // complete ends a task that had entered, under mu.
 func (s *Scheduler) complete(t *target, err error, w *tasks.Work) {
 	t.filled()
 	s.endMoves(t)
 	s.freeStaging(t)
 	t.over = true
-	restartAll(&t.parked, w)
+	t.parked.restart(w)
 	if t.blind {
 		t.blind = false
 		i := slices.Index(s.presence.blind, t)

@@ -9,11 +9,12 @@ import (
 // hostWrite is host storage that a task in flight writes when it finishes.
 type hostWrite struct {
 	start, end uintptr
-	by         *target
+	// writer stands for the task: it is the list of those that wait for its end.
+	writer *parkedTasks
 }
 
-// hostWrites are those of all tasks in flight, by address. They may overlap: what
-// nothing orders is the program's affair.
+// hostWrites is the host storage that tasks in flight write when they finish, sorted by
+// address. Sections may overlap: what no dependence orders is left to the program.
 type hostWrites struct {
 	byStart []hostWrite
 	// longest is the size of the largest since there were none: no write that
@@ -32,16 +33,17 @@ func (h *hostWrites) from(address uintptr) int {
 	return i
 }
 
-func (h *hostWrites) add(t *target, section memory.Section) {
-	w := hostWrite{start: section.Start(), end: section.End(), by: t}
+// add notes that a task is to write the section.
+func (h *hostWrites) add(writer *parkedTasks, section memory.Section) {
+	w := hostWrite{start: section.Start(), end: section.End(), writer: writer}
 	h.byStart = slices.Insert(h.byStart, h.from(w.start), w)
 	h.longest = max(h.longest, w.end-w.start)
 }
 
-// remove takes back one that add was called with.
-func (h *hostWrites) remove(t *target, section memory.Section) {
+// remove undoes one call of add with the same arguments.
+func (h *hostWrites) remove(writer *parkedTasks, section memory.Section) {
 	for i := h.from(section.Start()); i < len(h.byStart); i++ {
-		if w := &h.byStart[i]; w.by == t && w.start == section.Start() && w.end == section.End() {
+		if w := &h.byStart[i]; w.writer == writer && w.start == section.Start() && w.end == section.End() {
 			h.byStart = slices.Delete(h.byStart, i, i+1)
 			break
 		}
@@ -51,14 +53,15 @@ func (h *hostWrites) remove(t *target, section memory.Section) {
 	}
 }
 
-// touching returns who is to write bytes of the section, or nil.
-func (h *hostWrites) touching(section memory.Section) *target {
+// touching returns the list to join in order to wait for a task that is to write bytes of
+// the section, or nil if there is no such task.
+func (h *hostWrites) touching(section memory.Section) *parkedTasks {
 	if len(h.byStart) == 0 || section.Size == 0 {
 		return nil
 	}
 	for i := h.from(section.Start() - min(section.Start(), h.longest)); i < len(h.byStart) && h.byStart[i].start < section.End(); i++ {
 		if h.byStart[i].end > section.Start() {
-			return h.byStart[i].by
+			return h.byStart[i].writer
 		}
 	}
 	return nil

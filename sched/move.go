@@ -258,7 +258,7 @@ func (s *Scheduler) findSpan(p Pointer, bytes order.Span) (*store, uint64, error
 // host comes after copies to the same storage that are under way: these can be late,
 // and would then overwrite it.
 // Storage that the device shares comes after what the device does there.
-func (s *Scheduler) moveMustWait(t *target, m *move) *[]*tasks.Node {
+func (s *Scheduler) moveMustWait(t *target, m *move) *parkedTasks {
 	if !m.Kind.fromHost() && !m.Kind.toHost() {
 		return nil
 	}
@@ -292,7 +292,7 @@ func (s *Scheduler) moveMustWait(t *target, m *move) *[]*tasks.Node {
 	}
 	if m.Kind.fromHost() {
 		if writer := s.presence.hostWrites.touching(host); writer != nil {
-			return &writer.parked
+			return writer
 		}
 	}
 	return nil
@@ -440,10 +440,10 @@ func (s *Scheduler) beginMoves(t *target) {
 			}
 		case m.Kind.toHost():
 			section := m.hostSpan()
-			s.presence.hostWrites.add(t, section)
+			s.presence.hostWrites.add(&t.parked, section)
 			t.copies.writing = append(t.copies.writing, section)
 			if m.direct || m.ring != nil {
-				m.src.readers = append(m.src.readers, t)
+				m.src.readers = append(m.src.readers, &t.parked)
 				t.copies.reading = append(t.copies.reading, m.src)
 				s.presence.reading++
 			}
@@ -457,13 +457,13 @@ func (s *Scheduler) beginMoves(t *target) {
 // endMoves is the opposite of beginMoves.
 func (s *Scheduler) endMoves(t *target) {
 	for i, section := range t.copies.writing {
-		s.presence.hostWrites.remove(t, section)
+		s.presence.hostWrites.remove(&t.parked, section)
 		t.copies.writing[i] = memory.Section{}
 	}
 	t.copies.writing = t.copies.writing[:0]
 	for i, m := range t.copies.reading {
 		for k, r := range m.readers {
-			if r == t {
+			if r == &t.parked {
 				last := len(m.readers) - 1
 				m.readers[k], m.readers[last] = m.readers[last], nil
 				m.readers = m.readers[:last]

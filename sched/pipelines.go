@@ -57,7 +57,7 @@ type compilation struct {
 	err      error
 	// parked are the deferred tasks that need the pipeline to start; Scheduler.mu guards
 	// them.
-	parked []*tasks.Node
+	parked parkedTasks
 }
 
 // use returns the kernel on this device and keeps its pipelines until release; mu is held.
@@ -275,7 +275,7 @@ func (s *Scheduler) endCompilation(c *compilation, d *deviceKernel, fold int, p 
 		d.ready[fold].Store(&p)
 	}
 	d.compilations[fold] = nil
-	restartAll(&c.parked, w)
+	c.parked.restart(w)
 	close(c.done)
 	// Close waits for this.
 	s.kernels.compiling--
@@ -290,7 +290,7 @@ func (s *Scheduler) restartCompiling(w *tasks.Work) {
 	restart := func(d *deviceKernel) {
 		for _, c := range d.compilations {
 			if c != nil {
-				restartAll(&c.parked, w)
+				c.parked.restart(w)
 			}
 		}
 	}

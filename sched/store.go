@@ -25,9 +25,9 @@ type store struct {
 	// blocks are those whose corresponding storage the memory is, in no order. The state
 	// of each has its place.
 	blocks []*memory.Present
-	// readers are tasks in flight that copy from the memory itself when they
-	// finish: who might change it waits for them.
-	readers []*target
+	// readers stand for tasks in flight that copy from the memory itself when they
+	// finish: whoever might change it waits for them.
+	readers []*parkedTasks
 
 	// shared: the memory is the host's own, imported. exported: foreign work can write
 	// it, and the store is in exports.stores.

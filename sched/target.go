@@ -71,7 +71,7 @@ type target struct {
 	// failed is why the task fails when the commands are complete that it has.
 	failed error
 	// parked are tasks that wait for this one to finish before they can enter.
-	parked []*tasks.Node
+	parked parkedTasks
 	// starved: the task is in life.starved; blind: it is in presence.blind.
 	starved, blind bool
 	// over: complete was called, and restarts no more tasks. The graph can know the task
@@ -127,7 +127,7 @@ type blockState struct {
 	// exit constructs.
 	ignoring, leaving int
 	// parked are tasks that wait for the block to be gone before they can enter.
-	parked []*tasks.Node
+	parked parkedTasks
 	// broken is why the first contents never came.
 	broken error
 	// told: an observer heard of the storage.
