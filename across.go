@@ -27,7 +27,7 @@ type chunk struct {
 	filled uint64
 	// from are the copies from the source device to bytes, to those from bytes to the
 	// destination device.
-	from, to []sched.Move
+	from, to []sched.Transfer
 }
 
 // bothLive returns an error for a copy between two Vulkan devices if an end of it does not
@@ -76,15 +76,15 @@ func (r *routine) acrossDevices(ctx context.Context) error {
 	}
 	p := spareChunks.Get().(*chunk)
 	defer p.giveBack()
-	move := func() error {
+	flush := func() error {
 		if len(p.from) == 0 {
 			return nil
 		}
-		region.Moves = p.from
+		region.Transfers = p.from
 		if err := from.Run(ctx, region); err != nil {
 			return err
 		}
-		region.Moves = p.to
+		region.Transfers = p.to
 		if err := to.Run(ctx, region); err != nil {
 			return err
 		}
@@ -97,12 +97,12 @@ func (r *routine) acrossDevices(ctx context.Context) error {
 			if !p.full() {
 				continue
 			}
-			if err := move(); err != nil {
+			if err := flush(); err != nil {
 				return err
 			}
 		}
 	}
-	return move()
+	return flush()
 }
 
 // add adds the first part of a copy of size bytes to the chunk, and returns the size of that
@@ -110,8 +110,8 @@ func (r *routine) acrossDevices(ctx context.Context) error {
 func (p *chunk) add(dst, src sched.Pointer, size uint64) uint64 {
 	size = min(size, uint64(len(p.bytes))-p.filled)
 	host := memory.Section{Ptr: unsafe.Pointer(&p.bytes[p.filled]), Size: size}
-	p.from = append(p.from, sched.Move{Kind: sched.CopyToHost, Host: host, Src: src, Size: size})
-	p.to = append(p.to, sched.Move{Kind: sched.CopyToDevice, Host: host, Dst: dst, Size: size})
+	p.from = append(p.from, sched.Transfer{Kind: sched.CopyToHost, Host: host, Src: src, Size: size})
+	p.to = append(p.to, sched.Transfer{Kind: sched.CopyToDevice, Host: host, Dst: dst, Size: size})
 	p.filled += size
 	return size
 }

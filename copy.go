@@ -70,10 +70,10 @@ type routine struct {
 	// observer observes the routine's task, nil without listeners.
 	observer construct.Observer
 	// place is the place in the host pool that the task's goroutine leaves while it waits.
-	place  tasks.Place
-	moves  [1]sched.Move
-	rect   rectNumbers
-	depend []tasks.Depend
+	place     tasks.Place
+	transfers [1]sched.Transfer
+	rect      rectNumbers
+	depend    []tasks.Depend
 	// body is the method value onHost, made once.
 	body func(context.Context) error
 }
@@ -227,8 +227,8 @@ func (r *routine) run(ctx context.Context, c *current, common construct.Construc
 	}
 	region := sched.Region{Construct: common}
 	if r.rows.RowBytes > 0 {
-		r.moves[0] = r.move()
-		region.Moves = r.moves[:]
+		r.transfers[0] = r.transfer()
+		region.Transfers = r.transfers[:]
 	}
 	return false, s.Run(ctx, region)
 }
@@ -263,11 +263,11 @@ func (r *routine) operation() ompt.DataOp {
 	return op
 }
 
-// move returns the copy or fill of a routine that uses one device.
-func (r *routine) move() sched.Move {
+// transfer returns the copy or fill of a routine that uses one device.
+func (r *routine) transfer() sched.Transfer {
 	dstAt, dstSize := r.rows.DstSpan()
 	srcAt, srcSize := r.rows.SrcSpan()
-	m := sched.Move{Dst: r.dst.p, Src: r.src.p, Value: r.value, Label: r.label}
+	m := sched.Transfer{Dst: r.dst.p, Src: r.src.p, Value: r.value, Label: r.label}
 	switch {
 	case r.fill:
 		m.Kind = sched.Fill

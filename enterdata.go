@@ -204,7 +204,7 @@ func (rt *Runtime) standalone(ctx context.Context, d *standalone, items []Arg, d
 	if s != nil {
 		err = s.Run(ctx, sched.Region{
 			Construct: common,
-			Enter:     passed.enter, Exit: passed.exit, Moves: passed.moves, Images: passed.images,
+			Enter:     passed.enter, Exit: passed.exit, Transfers: passed.transfers, Images: passed.images,
 		})
 	} else {
 		err = rt.host.Run(ctx, host.Region{Construct: common})

@@ -83,9 +83,9 @@ func (l *labels) intern(label string) string {
 // clauses is heap memory for the clauses that a construct passes on.
 type clauses struct {
 	// enter and exit are the items of map clauses for the beginning and the end of the
-	// construct; moves are motions.
+	// construct; transfers are motions.
 	enter, exit []memory.Map
-	moves       []sched.Move
+	transfers   []sched.Transfer
 	depend      []tasks.Depend
 	// buffers, never nil, are the kernel's bindings if bound says that they differ from
 	// enter.
@@ -105,11 +105,11 @@ func newClauses() *clauses { return spareClauses.Get().(*clauses) }
 func (c *clauses) giveBack() {
 	clear(c.enter)
 	clear(c.exit)
-	clear(c.moves)
+	clear(c.transfers)
 	clear(c.depend)
 	clear(c.values)
 	*c = clauses{
-		enter: c.enter[:0], exit: c.exit[:0], moves: c.moves[:0], depend: c.depend[:0],
+		enter: c.enter[:0], exit: c.exit[:0], transfers: c.transfers[:0], depend: c.depend[:0],
 		buffers: c.buffers[:0], addresses: c.addresses[:0], pointers: c.pointers[:0],
 		values: c.values[:0], bytes: c.bytes[:0],
 	}

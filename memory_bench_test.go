@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/vkomp/vkomp"
+	"github.com/vkomp/vkomp/shaders"
 )
 
 // BenchmarkMemcpy copies 64 MiB with the default device; "plain" is the same with Go's copy.
@@ -152,5 +153,46 @@ func BenchmarkMapHit(b *testing.B) {
 			}
 			rt.TargetExitData(ctx, vkomp.TargetExitData{Maps: args})
 		})
+	}
+}
+
+// BenchmarkMappedTarget is a target construct that maps its own slices: what is copied to the
+// device, and back, is its own. Windows of 64 are deferred.
+func BenchmarkMappedTarget(b *testing.B) {
+	for _, path := range []vkomp.MemoryPath{vkomp.MemoryAuto, vkomp.MemoryStaged} {
+		for _, noWait := range []bool{false, true} {
+			b.Run(fmt.Sprintf("%v/deferred=%v", path, noWait), func(b *testing.B) {
+				rt, err := vkomp.Open(vkomp.Options{MemoryPath: path})
+				must(b, err)
+				b.Cleanup(func() { must(b, rt.Close()) })
+				k, err := rt.NewKernel(shaders.Saxpy)
+				must(b, err)
+				ctx := context.Background()
+				const window = 64
+				var x, y [window][]float32
+				for i := range x {
+					x[i], y[i] = constant(64, 1), constant(64, 0)
+				}
+				step := func(i int) {
+					x, y := x[i%window], y[i%window]
+					must(b, rt.Target(ctx, vkomp.Target{
+						Kernel: k, Range: vkomp.Range{X: len(y)}, NoWait: noWait,
+						Args: []vkomp.Arg{vkomp.To(x), vkomp.ToFrom(y), vkomp.Value(uint32(len(y))), vkomp.Value(float32(1))},
+					}))
+					if i%window == window-1 {
+						must(b, rt.Taskwait(ctx))
+					}
+				}
+				for i := range 4 * window {
+					step(i)
+				}
+				b.ReportAllocs()
+				b.ResetTimer()
+				for i := range b.N {
+					step(i)
+				}
+				must(b, rt.Taskwait(ctx))
+			})
+		}
 	}
 }

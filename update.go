@@ -56,7 +56,7 @@ func (c *clauses) motion(a *Arg, label string) error {
 	case a.always, a.self, a.deletes:
 		return fmt.Errorf("%w: %s has a modifier of maps: Present is that of motions", ErrInvalidArgument, label)
 	}
-	m := sched.Move{Kind: sched.UpdateTo, Host: a.at.host, Present: a.presence == memory.MustBePresent, Label: label}
+	m := sched.Transfer{Kind: sched.UpdateTo, Host: a.at.host, Present: a.presence == memory.MustBePresent, Label: label}
 	if a.mapType == memory.MapFrom {
 		m.Kind = sched.UpdateFrom
 	}
@@ -74,7 +74,7 @@ func (c *clauses) motion(a *Arg, label string) error {
 	if a.image != nil {
 		m.Size, m.Image = a.image.size, &sched.Image{Write: a.image.write, Read: a.image.read}
 	}
-	c.moves = append(c.moves, m)
+	c.transfers = append(c.transfers, m)
 	for k := 0; a.image != nil && k < len(a.image.slices); k++ {
 		member := a.image.member(a, k)
 		if member.mapType != a.mapType {

@@ -8,9 +8,9 @@ import (
 )
 
 // moveOn makes a task of moves on a queue.
-func (r *rig) moveOn(queue int, l launch, moves ...Move) error {
+func (r *rig) moveOn(queue int, l launch, moves ...Transfer) error {
 	r.use(queue)
-	return r.tryMove(l, moves...)
+	return r.tryTransfer(l, moves...)
 }
 
 // A task has commands in two batches of one queue, of which the second is not submitted.

@@ -94,10 +94,10 @@ func (p *program) memoryConstruct(s *programScope) {
 }
 
 // moving adds a step that makes moves, which it asks for when it runs.
-func (p *program) moving(s *programScope, label string, depend []tasks.Depend, moves func() []Move) {
+func (p *program) moving(s *programScope, label string, depend []tasks.Depend, moves func() []Transfer) {
 	l := launch{label: label, depend: depend, scope: s.scope, group: s.group(), included: p.chance(5, "included")}
 	p.then(s, func() {
-		run := func() { p.r.move(l, moves()...) }
+		run := func() { p.r.transfer(l, moves()...) }
 		if l.included {
 			p.released(run)
 		} else {
@@ -167,7 +167,7 @@ func (p *program) copyToChunk(s *programScope) {
 	copy(x.of(), y.of(y.v.want)[:n])
 	x.c.defined = true
 	host := y.of(y.v.host)[:n]
-	p.moving(s, label, depend, func() []Move { return []Move{toDevice(x.pointer(), host)} })
+	p.moving(s, label, depend, func() []Transfer { return []Transfer{toDevice(x.pointer(), host)} })
 }
 
 func (p *program) copyFromChunk(s *programScope) {
@@ -181,7 +181,7 @@ func (p *program) copyFromChunk(s *programScope) {
 	label := p.say("copy %d of %v to %v", n, x, y)
 	copy(y.of(y.v.want), x.of()[:n])
 	host := y.of(y.v.host)[:n]
-	p.moving(s, label, depend, func() []Move { return []Move{toHost(host, x.pointer())} })
+	p.moving(s, label, depend, func() []Transfer { return []Transfer{toHost(host, x.pointer())} })
 }
 
 func (p *program) copyInside(s *programScope) {
@@ -197,7 +197,7 @@ func (p *program) copyInside(s *programScope) {
 	depend := append(x.items(tasks.DependInOut), y.items(tasks.DependIn)...)
 	label := p.say("copy %d of %v to %v", n, y, x)
 	copy(x.of(), y.of()[:n])
-	p.moving(s, label, depend, func() []Move { return []Move{within(x.pointer(), y.pointer(), n)} })
+	p.moving(s, label, depend, func() []Transfer { return []Transfer{within(x.pointer(), y.pointer(), n)} })
 }
 
 func (p *program) fillChunk(s *programScope) {
@@ -220,8 +220,8 @@ func (p *program) fillPart(x part) {
 		bytes[i] = value
 	}
 	x.c.defined = true
-	p.moving(x.c.scope, label, x.items(tasks.DependOut), func() []Move {
-		return []Move{{Kind: Fill, Dst: x.pointer().Add(int64(from)), Size: uint64(to - from), Value: value}}
+	p.moving(x.c.scope, label, x.items(tasks.DependOut), func() []Transfer {
+		return []Transfer{{Kind: Fill, Dst: x.pointer().Add(int64(from)), Size: uint64(to - from), Value: value}}
 	})
 }
 
@@ -242,7 +242,7 @@ func (p *program) addToChunk(s *programScope) {
 // updateData updates every second element of a section, or all.
 func (p *program) updateData(s *programScope) {
 	x := p.section(s)
-	kind := rapid.SampledFrom([]MoveKind{UpdateTo, UpdateFrom}).Draw(p.t, "update")
+	kind := rapid.SampledFrom([]TransferKind{UpdateTo, UpdateFrom}).Draw(p.t, "update")
 	if x.v.count > 0 && !x.v.defined && (kind == UpdateFrom || x != x.v.whole()) {
 		return
 	}
@@ -273,7 +273,7 @@ func (p *program) updateData(s *programScope) {
 		}
 		m.Rows = &rows
 	}
-	p.moving(s, label, p.writing(x), func() []Move { return []Move{m} })
+	p.moving(s, label, p.writing(x), func() []Transfer { return []Transfer{m} })
 }
 
 // association begins or ends one, when the tasks before it are complete.

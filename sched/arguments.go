@@ -9,6 +9,28 @@ import (
 	"github.com/vkomp/vkomp/vk"
 )
 
+// Buffer is what a kernel's binding is bound to.
+type Buffer struct {
+	// Map is the index of an item of Region.Enter; -1: the memory at Pointer.
+	Map     int
+	Pointer Pointer
+	// Size is the number of bytes at Pointer.
+	Size uint64
+	// ToEnd binds everything from the item's or the pointer's first byte to the end
+	// of the storage, as far as the device can bind.
+	ToEnd bool
+}
+
+// Address is a value argument that is filled with a device address when the task
+// runs: that of the item's corresponding storage. Where there is none the value
+// stays as it is.
+type Address struct {
+	// Value is the index among Region.Values of a value of 8 bytes.
+	Value int
+	// Map is the index of an item of Region.Enter.
+	Map int
+}
+
 // dispatch is what a task's kernel is dispatched with.
 type dispatch struct {
 	// explicit: Region.Buffers was there.
@@ -30,8 +52,6 @@ type dispatch struct {
 	// what Buffers' pointers point to, pointed what Pointers do.
 	arguments, targets []argument
 	pointed            []*store
-	// written is working memory of movesApart.
-	written []vk.BufferRange
 }
 
 func (d *dispatch) reset() {
@@ -41,7 +61,44 @@ func (d *dispatch) reset() {
 	empty(&d.arguments)
 	empty(&d.targets)
 	empty(&d.pointed)
-	empty(&d.written)
+}
+
+// resolve finds what the region's pointers point to, and keeps it for the task.
+func (s *Scheduler) resolve(t *target, r *Region) error {
+	if len(r.Transfers) == 0 && len(r.Buffers) == 0 && len(r.Pointers) == 0 {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range t.Buffers {
+		b := &t.Buffers[i]
+		if b.Map >= 0 {
+			t.dispatch.targets = append(t.dispatch.targets, argument{})
+			continue
+		}
+		if b.Pointer.IsNil() && b.Size == 0 && !b.ToEnd {
+			t.dispatch.targets = append(t.dispatch.targets, argument{}) // no elements of nothing
+			continue
+		}
+		m, at, err := s.find(b.Pointer, b.Size)
+		if err != nil {
+			return fmt.Errorf("binding %d: %w", i, err)
+		}
+		if b.ToEnd {
+			b.Size = m.Size - at
+		}
+		t.pin(m)
+		t.dispatch.targets = append(t.dispatch.targets, argument{store: m, at: at, size: b.Size})
+	}
+	for _, p := range r.Pointers {
+		m, _, err := s.find(p, 0)
+		if err != nil {
+			return err
+		}
+		t.pin(m)
+		t.dispatch.pointed = append(t.dispatch.pointed, m)
+	}
+	return s.resolveTransfers(t, r.Transfers)
 }
 
 // argument is a store that the task's kernel uses, bound or reached by address.

@@ -131,7 +131,7 @@ func TestHeapsHaveBudgetsOfTheirOwn(t *testing.T) {
 	defer r.close()
 	x := filled(100, 7)
 	r.run(launch{label: "enter", enter: []arg{alloc(x)}, included: true})
-	err := r.tryMove(launch{label: "update", included: true}, update(UpdateTo, x))
+	err := r.tryTransfer(launch{label: "update", included: true}, update(UpdateTo, x))
 	if !errors.Is(err, memory.ErrOutOfMemory) || !strings.Contains(err.Error(), "heap 1 of device") {
 		t.Errorf("staging beyond its budget: %v", err)
 	}
@@ -146,7 +146,7 @@ func TestHeapsHaveBudgetsOfTheirOwn(t *testing.T) {
 		t.Errorf("before:\n%safter:\n%s", before, after)
 	}
 	d.budget = [2]uint64{0, 64 << 20}
-	r.move(launch{label: "update", included: true}, update(UpdateTo, x))
+	r.transfer(launch{label: "update", included: true}, update(UpdateTo, x))
 	if _, err := r.s.Allocate(16 << 20); !errors.Is(err, memory.ErrOutOfMemory) || !strings.Contains(err.Error(), "heap 0 of device") {
 		t.Errorf("storage beyond its budget: %v", err)
 	}
@@ -224,7 +224,7 @@ func TestOutOfMemoryLeavesEveryCountAndContent(t *testing.T) {
 				if err := r.s.Associate(sectionOf(z), held, 0, "z"); err != nil {
 					t.Fatal(err)
 				}
-				r.move(launch{label: "to the device", included: true}, update(UpdateTo, z), toDevice(p, filled(400, 4)))
+				r.transfer(launch{label: "to the device", included: true}, update(UpdateTo, z), toDevice(p, filled(400, 4)))
 				r.run(launch{label: "change", kernel: "add", args: []arg{alloc(x)}, constant: 10, included: true})
 				x[0], y[0], z[0] = 100, 200, 300 // which no copy may bring to the device
 				r.free(empty)
@@ -274,7 +274,7 @@ func TestOutOfMemoryLeavesEveryCountAndContent(t *testing.T) {
 				clear(y)
 				clear(z)
 				got := filled(400, 0)
-				r.move(launch{label: "to the host", included: true}, update(UpdateFrom, z), toHost(got, p))
+				r.transfer(launch{label: "to the host", included: true}, update(UpdateFrom, z), toHost(got, p))
 				r.run(launch{label: "exit", exit: []arg{from(x), from(y)}, included: true})
 				r.expect("x", x, filled(100, 0)...) // mapped twice
 				r.expect("y", y, filled(200, 2)...)

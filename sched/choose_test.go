@@ -188,7 +188,7 @@ func TestRandomPlacementIsReproducibleAndUsesEveryQueue(t *testing.T) {
 		r.d.hold()
 		for range 40 {
 			r.run(launch{label: "x", kernel: "add", args: []arg{alloc(x)}, constant: 1, out: [][]uint32{x}})
-			r.move(launch{label: "y", out: [][]uint32{y}}, update(UpdateTo, y))
+			r.transfer(launch{label: "y", out: [][]uint32{y}}, update(UpdateTo, y))
 		}
 		r.d.release()
 		r.taskwait()

@@ -9,6 +9,7 @@ import (
 // deviceMemory is the memory that the scheduler has of its device. Allocators, heaps and
 // imports have locks of their own.
 type deviceMemory struct {
+	device Device
 	// storage is what corresponding storage and allocations come from, staging what copies
 	// between device and host go through.
 	storage, staging         *memory.Allocator
@@ -31,6 +32,7 @@ const (
 // openMemory makes the allocators.
 func (s *Scheduler) openMemory(o Options) error {
 	m, p := &s.memory, s.props
+	m.device = s.device
 	m.taken.heaps = make([]taken, len(p.MemoryHeaps))
 	var err error
 	if m.storageHeap, m.storage, err = s.openAllocator(o, useStorage, o.HideHostVisible, &m.staging); err != nil {

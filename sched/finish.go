@@ -1,15 +1,10 @@
 package sched
 
 import (
-	"fmt"
 	"slices"
 	"sync/atomic"
-	"unsafe"
 
 	"github.com/vkomp/vkomp/memory"
-	"github.com/vkomp/vkomp/ompt"
-	"github.com/vkomp/vkomp/sched/construct"
-	"github.com/vkomp/vkomp/sched/order"
 	"github.com/vkomp/vkomp/sched/protect"
 	"github.com/vkomp/vkomp/tasks"
 )
@@ -41,7 +36,7 @@ func (s *Scheduler) finish(t *target, w *tasks.Work) {
 	}
 	if !t.exit.late {
 		t.exit.items, t.exit.begun = s.presence.table.BeginExit(t.Exit, t.exit.items), true
-		late, err := s.planResults(t, w)
+		late, err := s.planExit(t, w)
 		if err == nil && t.operations {
 			s.observeExit(t)
 		}
@@ -72,7 +67,7 @@ func (s *Scheduler) finish(t *target, w *tasks.Work) {
 		s.endExit(t, w)
 		s.complete(t, nil, w)
 	}()
-	if bytes, err = s.copyOut(t, w); err != nil || !t.runs {
+	if bytes, err = s.endTransfers(t, w); err != nil || !t.runs {
 		return
 	}
 	// Nothing fails from here on. That storage goes is told before another task can have
@@ -82,153 +77,6 @@ func (s *Scheduler) finish(t *target, w *tasks.Work) {
 		t.tellDue()
 	}
 	t.Observer.End(nil)
-}
-
-// copyOut does the host's part of copying to the host, without the lock.
-func (s *Scheduler) copyOut(t *target, w *tasks.Work) (bytes uint64, err error) {
-	for i := range t.copies.moves {
-		t.copies.moves[i].touchEnd(t)
-	}
-	err = t.invalidateTouched()
-	for _, r := range t.copies.results {
-		t.tell(ompt.ScopeBegin, r.op)
-		switch {
-		case err != nil:
-		case r.stream != nil:
-			err = s.streamOut(t, r.stream, w)
-			bytes += r.size
-		case r.image != nil:
-			err = r.image.read(r.from, r.size)
-			bytes += r.size
-		default:
-			var n uint64
-			n, err = copyBytes(r.to, r.from, r.size)
-			bytes += n
-		}
-		t.tell(ompt.ScopeEnd, r.op)
-	}
-	for i := range t.copies.moves {
-		m := &t.copies.moves[i]
-		ends := m.op != nil && m.Kind.toHost()
-		if ends {
-			t.tell(ompt.ScopeBegin, m.op)
-		}
-		switch {
-		case err != nil:
-		case m.ring != nil && m.Kind.toHost():
-			err = s.streamOut(t, m.ring, w)
-			bytes += m.Size
-		default:
-			var n uint64
-			n, err = m.end()
-			bytes += n
-		}
-		if ends {
-			t.tell(ompt.ScopeEnd, m.op)
-		}
-	}
-	return bytes, err
-}
-
-// planResults finds for each copy to the host where its bytes are. It reports
-// whether they have to be brought there first, in which case the task is in the
-// pending batch again.
-func (s *Scheduler) planResults(t *target, w *tasks.Work) (late bool, err error) {
-	var missing []download
-	var hostReads []*store
-	for _, e := range t.exit.items {
-		if !e.CopyOut {
-			continue
-		}
-		m := t.Exit[e.Item]
-		size := m.StorageSize()
-		from := e.Present.Storage.Host()
-		var op *construct.Op
-		if !stateOf(e.Present).shared {
-			op = t.copyOut(e.Present, e.Offset, size, m.Ptr, m.Label)
-		}
-		switch {
-		case from != nil:
-			from = unsafe.Add(from, e.Offset)
-			t.touches(s.memory.storageHeap, &e.Present.Storage, e.Offset, size)
-			if m := stateOf(e.Present).store; !m.visible(s.order.HostReached()) {
-				hostReads = append(hostReads, m)
-			}
-		default:
-			if d := t.downloaded(e.Present, e.Offset, size); d != nil {
-				from, op = d.staging.Host(), d.op
-				t.touches(s.memory.stagingHeap, &d.staging, 0, size)
-				break
-			}
-			if state := stateOf(e.Present); s.streams(size) && !state.image {
-				at := e.Present.Storage.Offset - state.Offset + e.Offset
-				ring := t.foreseen(state.store, at, size)
-				if ring == nil {
-					var err error
-					if ring, err = s.newStream(t, state.store, state, at, size, m.Ptr); err != nil {
-						return false, err
-					}
-				}
-				ring.op = op
-				t.copies.results = append(t.copies.results, hostCopy{to: m.Ptr, size: size, stream: ring, op: op})
-				continue
-			}
-			st, err := s.memory.staging.Allocate(size)
-			if err != nil {
-				return false, fmt.Errorf("staging for a copy of %d bytes from the device: %w", size, err)
-			}
-			t.copies.staging = append(t.copies.staging, st)
-			missing = append(missing, download{e.Present, e.Offset, size, st, e.Present.Uses(), m.Label, op})
-			from = st.Host()
-			t.touches(s.memory.stagingHeap, &st, 0, size)
-		}
-		t.copies.results = append(t.copies.results, hostCopy{to: m.Ptr, from: from, size: size, image: t.image(e.Item), op: op})
-	}
-	if len(missing) == 0 && len(hostReads) == 0 {
-		return false, nil
-	}
-	s.order.placing.Set(order.SyncPoint{})
-	for _, m := range hostReads {
-		s.followUses(m, m.whole())
-	}
-	var at order.SyncPoint
-	if len(missing) > 0 {
-		at, err = s.placeDownloads(t, missing, w)
-	} else {
-		_, at, err = s.begin(s.order.AnyQueue(&s.order.placing, 0), w)
-	}
-	if err != nil {
-		return false, err
-	}
-	b := s.order.Of(at).Pending()
-	b.ReadByHost()
-	b.AddTask(&t.order)
-	t.order.At = at
-	t.order.Used.Add(at)
-	t.exit.late = true
-	return true, nil
-}
-
-// foreseen returns the ring that was taken for a copy to the host, or nil.
-func (t *target) foreseen(m *store, at, size uint64) *stream {
-	for _, st := range t.copies.outs {
-		if st.store == m && st.at == at && st.size == size {
-			return st
-		}
-	}
-	return nil
-}
-
-// downloaded returns where the task's own batch left a copy of the section, or
-// nil if it made none or another construct used the block since.
-func (t *target) downloaded(block *memory.Present, offset, size uint64) *download {
-	for i := range t.copies.downloads {
-		d := &t.copies.downloads[i]
-		if d.block == block && d.offset == offset && d.size == size && d.uses == block.Uses() {
-			return d
-		}
-	}
-	return nil
 }
 
 // abort completes a task with an error after it entered and the device is done with its
@@ -281,7 +129,7 @@ func (s *Scheduler) abort(t *target, err error, w *tasks.Work) {
 // complete ends a task that had entered, under mu.
 func (s *Scheduler) complete(t *target, err error, w *tasks.Work) {
 	t.filled()
-	s.endMoves(t)
+	s.withdrawTransfers(t)
 	s.freeStaging(t)
 	t.over = true
 	t.parked.restart(w)

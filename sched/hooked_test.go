@@ -195,13 +195,13 @@ func TestCopiesToNeighboursInOneUnit(t *testing.T) {
 	called := false
 	h.flush = func() {
 		called = true
-		r.move(launch{label: "b", included: true, scope: r.graph.NewScope()}, toDevice(p.Add(16), b))
+		r.transfer(launch{label: "b", included: true, scope: r.graph.NewScope()}, toDevice(p.Add(16), b))
 	}
-	r.move(launch{label: "a", included: true}, toDevice(p, a))
+	r.transfer(launch{label: "a", included: true}, toDevice(p, a))
 	if !called {
 		t.Fatal("nothing was flushed")
 	}
-	r.move(launch{label: "out", included: true}, toHost(out, p))
+	r.transfer(launch{label: "out", included: true}, toHost(out, p))
 	r.expect("out", out, 1, 1, 1, 1, 2, 2, 2, 2)
 	r.free(p)
 }

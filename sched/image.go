@@ -72,9 +72,9 @@ func (t *target) checkImages() error {
 	return nil
 }
 
-// planAttachments finds the pointers of images that are new, or that point to what
-// is new, and makes moves of those in an image which is not copied in anyway.
-func (s *Scheduler) planAttachments(t *target) {
+// addAttachments finds the pointers of images that are new, or that point to what is new,
+// and adds transfers of those in an image which is not copied in anyway.
+func (s *Scheduler) addAttachments(t *target) {
 	for i := range t.Images {
 		image := &t.Images[i]
 		if image.Item >= len(t.entry.uses) || t.entry.uses[image.Item].Present == nil {
@@ -94,17 +94,16 @@ func (s *Scheduler) planAttachments(t *target) {
 				continue
 			}
 			bytes := binary.NativeEndian.AppendUint64(nil, address)
-			at := u.Present.Storage.Offset - state.Offset + a.Offset
+			at := blockAt(u.Present) + a.Offset
 			t.pin(state.store)
-			t.copies.moves = append(t.copies.moves, move{
-				Move: Move{Kind: CopyToDevice, Host: memory.Section{Ptr: unsafe.Pointer(&bytes[0]), Size: 8}, Size: 8, Label: "attachment"},
-				dst:  state.store, dstAt: at, block: u.Present, attaches: true,
-			})
+			x := t.transfers.add(attach)
+			x.host, x.size, x.label = memory.Section{Ptr: unsafe.Pointer(&bytes[0]), Size: 8}, 8, "attachment"
+			x.dst, x.dstAt, x.block = state.store, at, u.Present
 		}
 	}
 }
 
-// attach notes the pointers that planAttachments found.
+// attach notes the pointers that addAttachments found.
 func (t *target) attach() {
 	for i := range t.Images {
 		if image := &t.Images[i]; image.Item < len(t.entry.uses) && t.entry.uses[image.Item].Present != nil {

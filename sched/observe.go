@@ -20,10 +20,9 @@ type observed struct {
 	begun, ended bool
 	// ops are the operations; a later task uses them again.
 	ops []*construct.Op
-	// copyIns are those of uses that are copied in, by item; submit is the kernel's.
-	copyIns []*construct.Op
-	submit  *construct.Op
-	items   []ompt.MapItem
+	// submit is the kernel's.
+	submit *construct.Op
+	items  []ompt.MapItem
 	// stamps are those of the task's commands, for the device's trace.
 	stamps []*stamp
 	// end is toldEnd, outcome what it completes the task with.
@@ -76,7 +75,6 @@ func (t *target) forgetObserved() {
 		return
 	}
 	if len(o.ops) > 0 {
-		empty(&o.copyIns)
 		empty(&o.due)
 		o.resetOps()
 		o.submit = nil
@@ -105,9 +103,9 @@ func (t *target) newOp(op ompt.DataOp) *construct.Op {
 	return o.ops[n]
 }
 
-// transfer returns an operation on bytes of the host and of device memory, nil for a task
+// dataOp returns an operation on bytes of the host and of device memory, nil for a task
 // without an observer; s.mu is held.
-func (t *target) transfer(kind ompt.TargetDataOp, host unsafe.Pointer, m *store, at, bytes uint64, label string) *construct.Op {
+func (t *target) dataOp(kind ompt.TargetDataOp, host unsafe.Pointer, m *store, at, bytes uint64, label string) *construct.Op {
 	if !t.operations {
 		return nil
 	}
@@ -132,7 +130,7 @@ func blockAt(block *memory.Present) uint64 {
 // observeEntry notes what the entry of t did and what is to come, under mu.
 func (s *Scheduler) observeEntry(t *target) {
 	o := t.observed
-	o.items, o.copyIns = o.items[:0], o.copyIns[:0]
+	o.items = o.items[:0]
 	o.resetOps()
 	for i := range t.entry.uses {
 		u, m := &t.entry.uses[i], &t.Enter[i]
@@ -149,13 +147,7 @@ func (s *Scheduler) observeEntry(t *target) {
 		}
 		if block := u.Present; u.Created && !state.told {
 			state.told = true
-			o.due = append(o.due, t.transfer(ompt.TargetDataAlloc, block.Section.Ptr, state.store, at, block.Storage.Size, m.Label))
-		}
-		if u.CopyIn {
-			for len(o.copyIns) <= i {
-				o.copyIns = append(o.copyIns, nil)
-			}
-			o.copyIns[i] = t.transfer(ompt.TargetDataTransferToDevice, unsafe.Add(m.Ptr, u.Skip), state.store, at+u.Offset+u.Skip, m.StorageSize()-u.Skip, m.Label)
+			o.due = append(o.due, t.dataOp(ompt.TargetDataAlloc, block.Section.Ptr, state.store, at, block.Storage.Size, m.Label))
 		}
 	}
 	if len(t.Enter) == 0 {
@@ -168,39 +160,15 @@ func (s *Scheduler) observeEntry(t *target) {
 			}
 		}
 	}
-	for i := range t.copies.moves {
-		m := &t.copies.moves[i]
-		if !m.attaches {
-			m.op = s.moveOp(t, m)
-		}
-	}
-	for _, st := range t.copies.streams {
-		if st.item >= 0 {
-			st.op = t.copyInOf(st.item)
-		}
-	}
-	for i := range t.copies.moves {
-		if m := &t.copies.moves[i]; m.ring != nil {
-			m.ring.op = m.op
-		}
-	}
-	for i := range t.copies.downloads {
-		d := &t.copies.downloads[i]
-		d.op = t.copyOut(d.block, d.offset, d.size, unsafe.Add(d.block.Section.Ptr, d.offset), d.label)
+	for i := range t.transfers.list {
+		x := &t.transfers.list[i]
+		x.op = s.transferOp(t, x)
 	}
 	if t.Kernel != nil {
 		o.submit = t.newOp(ompt.DataOp{SrcDeviceNum: ompt.NoDevice, DestDeviceNum: s.numbers.Device})
 		g := t.Kernel.groups(t.Range)
 		o.submit.Kernel, o.submit.Teams = t.Kernel.name, g[0]*g[1]*g[2]
 	}
-}
-
-// copyInOf returns the operation that copies the i-th item in, or nil.
-func (t *target) copyInOf(i int) *construct.Op {
-	if t.operations && i < len(t.copyIns) {
-		return t.copyIns[i]
-	}
-	return nil
 }
 
 // submitOp returns the operation that submits the kernel, or nil.
@@ -211,29 +179,32 @@ func (t *target) submitOp() *construct.Op {
 	return nil
 }
 
-// copyOut returns the operation that copies a part of a block to the host.
-func (t *target) copyOut(block *memory.Present, offset, size uint64, host unsafe.Pointer, label string) *construct.Op {
-	return t.transfer(ompt.TargetDataTransferFromDevice, host, stateOf(block).store, blockAt(block)+offset, size, label)
-}
-
-// moveOp returns the operation of a move, nil where nothing is moved.
-func (s *Scheduler) moveOp(t *target, m *move) *construct.Op {
-	dst, src := m.places()
+// transferOp returns the operation of a transfer, nil where nothing is moved and for a task
+// without an observer; s.mu is held.
+func (s *Scheduler) transferOp(t *target, x *transfer) *construct.Op {
+	if !t.operations || x.absent() {
+		return nil
+	}
+	dst, src := x.places()
+	// Updates and maps of the host's own storage move nothing.
+	asked := x.kind == CopyToDevice || x.kind == CopyToHost
 	switch {
-	case m.Kind.fromHost() && m.dst != nil && !(m.Kind == UpdateTo && m.dst.shared):
-		return t.transfer(ompt.TargetDataTransferToDevice, m.hostSpan().Ptr, m.dst, dst.Start, m.bytes(), m.Label)
-	case m.Kind.toHost() && m.src != nil && !(m.Kind == UpdateFrom && m.src.shared):
-		return t.transfer(ompt.TargetDataTransferFromDevice, m.hostSpan().Ptr, m.src, src.Start, m.bytes(), m.Label)
-	case m.Kind == CopyWithin:
+	case x.kind == attach:
+		return nil
+	case x.kind.fromHost() && (asked || !x.dst.shared):
+		return t.dataOp(ompt.TargetDataTransferToDevice, x.hostSpan().Ptr, x.dst, dst.Start, x.size, x.label)
+	case x.kind.toHost() && (asked || !x.src.shared):
+		return t.dataOp(ompt.TargetDataTransferFromDevice, x.hostSpan().Ptr, x.src, src.Start, x.size, x.label)
+	case x.kind == CopyWithin:
 		return t.newOp(ompt.DataOp{
-			Type: ompt.TargetDataTransfer, Bytes: m.bytes(), Label: m.Label,
-			SrcAddr: s.pointer(m.src).Address + src.Start, SrcDeviceNum: s.numbers.Device,
-			DestAddr: s.pointer(m.dst).Address + dst.Start, DestDeviceNum: s.numbers.Device,
+			Type: ompt.TargetDataTransfer, Bytes: x.size, Label: x.label,
+			SrcAddr: s.pointer(x.src).Address + src.Start, SrcDeviceNum: s.numbers.Device,
+			DestAddr: s.pointer(x.dst).Address + dst.Start, DestDeviceNum: s.numbers.Device,
 		})
-	case m.Kind == Fill:
+	case x.kind == Fill:
 		return t.newOp(ompt.DataOp{
-			Type: ompt.TargetDataMemset, Bytes: m.bytes(), Label: m.Label, SrcDeviceNum: ompt.NoDevice,
-			DestAddr: s.pointer(m.dst).Address + dst.Start, DestDeviceNum: s.numbers.Device,
+			Type: ompt.TargetDataMemset, Bytes: x.size, Label: x.label, SrcDeviceNum: ompt.NoDevice,
+			DestAddr: s.pointer(x.dst).Address + dst.Start, DestDeviceNum: s.numbers.Device,
 		})
 	}
 	return nil
@@ -252,7 +223,7 @@ func (s *Scheduler) observeExit(t *target) {
 func (s *Scheduler) observeGone(t *target, block *memory.Present) {
 	if state := stateOf(block); state.told && state.goneBy == nil {
 		state.goneBy = t
-		t.due = append(t.due, t.transfer(ompt.TargetDataDelete, block.Section.Ptr, state.store, blockAt(block), block.Storage.Size, block.Label))
+		t.due = append(t.due, t.dataOp(ompt.TargetDataDelete, block.Section.Ptr, state.store, blockAt(block), block.Storage.Size, block.Label))
 	}
 }
 
@@ -273,12 +244,12 @@ func (t *target) tellDue() {
 	t.due = t.due[:0]
 }
 
-// tellPlaced tells of one end of what t hands to the device: moves that the device makes
+// tellPlaced tells of one end of what t hands to the device: transfers that the device makes
 // by itself, and the kernel.
 func (t *target) tellPlaced(end ompt.ScopeEndpoint) {
-	for i := range t.copies.moves {
-		if m := &t.copies.moves[i]; m.onDevice() && !m.Kind.fromHost() && !m.Kind.toHost() {
-			t.tell(end, m.op)
+	for i := range t.transfers.list {
+		if x := &t.transfers.list[i]; x.path.record != nil && !x.kind.fromHost() && !x.kind.toHost() {
+			t.tell(end, x.op)
 		}
 	}
 	t.tell(end, t.submit)

@@ -11,9 +11,9 @@ import (
 // deviceOrder is the order of the device's work, with working memory of what places commands.
 type deviceOrder struct {
 	order.Queues
-	// placing is what the commands follow that are placed next, regions is for placeCopy.
-	placing order.WaitSet
-	regions []vk.CopyRegion
+	// placing is what the commands follow that are placed next, recorder is for placePhase.
+	placing  order.WaitSet
+	recorder recorder
 }
 
 // targetOf returns the target that a task of a batch is.

@@ -137,7 +137,7 @@ func TestUpdateOfSharedStorageDoesNotWaitForWhatIsOver(t *testing.T) {
 	updated := make(chan error, 1)
 	go func() {
 		g := r.region(launch{label: "update", included: true, out: [][]uint32{z}})
-		g.Moves = []Move{update(UpdateTo, z)}
+		g.Transfers = []Transfer{update(UpdateTo, z)}
 		updated <- r.s.Run(t.Context(), g)
 	}()
 	q := r.s.order.All()[0]

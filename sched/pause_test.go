@@ -49,7 +49,7 @@ func TestRelinquishKeepsWhatIsMapped(t *testing.T) {
 				want = 3*want + 2*2 + 1
 			}
 			got := array32(16)
-			r.move(launch{included: true}, Move{Kind: CopyToHost, Host: sectionOf(got), Src: p, Size: 64})
+			r.transfer(launch{included: true}, Transfer{Kind: CopyToHost, Host: sectionOf(got), Src: p, Size: 64})
 			for i := range got {
 				if got[i] != 5+uint32(i) {
 					t.Fatalf("the allocation has %v", got)

@@ -177,14 +177,14 @@ func (s *Scheduler) importStorage(section memory.Section, insist bool) (memory.S
 	}, nil
 }
 
-// isImported reports whether the storage is the host's own.
-func (s *Scheduler) isImported(st memory.Storage) bool {
-	if s.memory.imports.live.Load() == 0 {
+// isImported reports whether the block of memory is the host's own.
+func (m *deviceMemory) isImported(block uint64) bool {
+	if m.imports.live.Load() == 0 {
 		return false
 	}
-	s.memory.imports.mu.Lock()
-	defer s.memory.imports.mu.Unlock()
-	return s.memory.imports.blocks[st.Block.ID] != nil
+	m.imports.mu.Lock()
+	defer m.imports.mu.Unlock()
+	return m.imports.blocks[block] != nil
 }
 
 // dropImport is the opposite of importStorage. It reports whether the storage was

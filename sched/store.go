@@ -56,7 +56,7 @@ type store struct {
 // may still be running: that counts as a transfer, which everything is ordered
 // after.
 func (m *store) open(s *Scheduler, st memory.Storage) {
-	m.Storage, m.s, m.shared = st, s, s.isImported(st)
+	m.Storage, m.s, m.shared = st, s, s.memory.isImported(st.Block.ID)
 	s.order.Reuse(&m.uses, st.Size, st.LastUse)
 	m.refs.Store(1)
 }

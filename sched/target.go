@@ -25,8 +25,8 @@ type Region struct {
 	// Infinite: the blocks that Enter creates count nothing, and no exit removes
 	// them (globals that are declared for the target).
 	Infinite bool
-	// Moves are made between Enter and Exit, by a construct without a kernel.
-	Moves []Move
+	// Transfers are made between Enter and Exit, by a construct without a kernel.
+	Transfers []Transfer
 	// Kernel is nil for a construct that only moves data. Its k-th buffer is
 	// Buffers[k], or Enter[k] where Buffers is nil; Values fill its push constants
 	// in order.
@@ -60,14 +60,14 @@ type target struct {
 	// dispatch is what Region.Kernel is dispatched with.
 	dispatch dispatch
 
-	// All below is guarded by s.mu, but for what copyIn does without it.
+	// All below is guarded by s.mu, but for what beginTransfers and endTransfers do without it.
 
-	// entry is what the task has of the presence table, copies what it copies, order where
-	// its commands are, exit what becomes of its maps.
-	entry  entry
-	copies copies
-	order  order.Task
-	exit   exit
+	// entry is what the task has of the presence table, transfers what it copies and fills,
+	// order where its commands are, exit what becomes of its maps.
+	entry     entry
+	transfers transfers
+	order     order.Task
+	exit      exit
 	// failed is why the task fails when the commands are complete that it has.
 	failed error
 	// parked are tasks that wait for this one to finish before they can enter.
@@ -187,7 +187,7 @@ func (s *Scheduler) newTarget(r *Region) *target {
 	buffers, addresses := append(t.Buffers[:0], r.Buffers...), append(t.Addresses[:0], r.Addresses...)
 	t.Region = *r
 	t.Enter, t.Exit, t.Depend = enter, exit, nil
-	t.Addresses, t.Moves, t.Pointers = addresses, nil, nil
+	t.Addresses, t.Transfers, t.Pointers = addresses, nil, nil
 	t.Images = append([]Image(nil), r.Images...)
 	t.dispatch.explicit, t.Buffers = r.Buffers != nil, buffers
 	return t
@@ -208,7 +208,6 @@ func (t *target) giveBack() {
 	if t.single {
 		return
 	}
-	t.forgetTouched()
 	t.forgetObserved()
 	// Field by field: a literal would be made apart and copied, all twelve hundred bytes
 	// of it.
@@ -222,7 +221,7 @@ func (t *target) giveBack() {
 	t.node, t.failed, t.parked = nil, nil, t.parked[:0]
 	t.dispatch.reset()
 	t.entry.reset()
-	t.copies.reset()
+	t.transfers.reset()
 	t.order.Reset()
 	t.exit.reset()
 	t.starved, t.blind, t.over = false, false, false
@@ -428,13 +427,13 @@ func (s *Scheduler) start(t *target, w *tasks.Work, at *startStage) {
 	s.mu.Unlock()
 
 	if !t.operations {
-		s.handOver(t, s.copyIn(t, w), w) // t is not to be read then
+		s.handOver(t, s.beginTransfers(t, w), w) // t is not to be read then
 		return
 	}
 	stage(startEntered)
 	t.Observer.Map(t.items)
 	t.tellDue()
-	copying := s.copyIn(t, w)
+	copying := s.beginTransfers(t, w)
 	t.tellPlaced(ompt.ScopeBegin)
 	stage(startHandedOver)
 	s.handOver(t, copying, w)

@@ -200,17 +200,17 @@ func traced(t *testing.T, test func(t *testing.T, tr *tracing)) {
 func (tr *tracing) work(name string) {
 	x, y, z := filled(40, 1), filled(40, 2), filled(40, 0)
 	p := tr.allocate(40)
-	tr.move(launch{label: name + " to", out: [][]uint32{x}}, toDevice(p, x))
+	tr.transfer(launch{label: name + " to", out: [][]uint32{x}}, toDevice(p, x))
 	for k := range 3 {
 		tr.mix(fmt.Sprint(name, " x", k), x, y, y, 1)
 		tr.run(launch{label: fmt.Sprint(name, " z", k), kernel: "add", args: []arg{tofrom(z)}, out: [][]uint32{z}, constant: 2})
 	}
 	tr.mix(name+" both", x, z, z, 0)
-	tr.move(launch{label: name + " from", out: [][]uint32{x}}, toHost(x, p))
+	tr.transfer(launch{label: name + " from", out: [][]uint32{x}}, toHost(x, p))
 	tr.taskwait()
 	tr.run(launch{label: name + " enter", enter: []arg{to(x)}, included: true})
 	tr.run(launch{label: name + " inside", kernel: "add", args: []arg{tofrom(x)}, included: true, constant: 5})
-	tr.move(launch{label: name + " update", included: true}, update(UpdateFrom, x))
+	tr.transfer(launch{label: name + " update", included: true}, update(UpdateFrom, x))
 	tr.run(launch{label: name + " exit", exit: []arg{from(x)}, included: true})
 	tr.free(p)
 }

@@ -25,7 +25,7 @@ func TestCopyToSharedStorageFollowsItsPredecessors(t *testing.T) {
 	}
 	r.d.hold()
 	r.on(launch{label: "add", kernel: "add", constant: 3, out: [][]uint32{token}}, 100, p)
-	r.move(launch{label: "copy", out: [][]uint32{token}}, toDevice(p, y))
+	r.transfer(launch{label: "copy", out: [][]uint32{token}}, toDevice(p, y))
 	r.d.release()
 	r.taskwait()
 	r.expect("x", x, filled(100, 50)...)

@@ -90,7 +90,7 @@ type Data struct {
 	// Enter are the maps of a construct whose effect lasts, Exit those that it ends.
 	Enter, Exit []memory.Map
 	// Updates are the motions of a target update.
-	Updates []sched.Move
+	Updates []sched.Transfer
 	// Copy is that of a memory routine, or nil.
 	Copy *Copy
 	// Ends: the construct is the end of a structured data region, whose body was no

@@ -240,7 +240,7 @@ func (d *Detector) exits(a *accesses, device int, maps []memory.Map, freed race.
 }
 
 // update adds what a motion of a target update does.
-func (d *Detector) update(a *accesses, device int, m *sched.Move) {
+func (d *Detector) update(a *accesses, device int, m *sched.Transfer) {
 	if _, self := d.storageOf(device).holds(m.Host); self {
 		return
 	}

@@ -126,7 +126,7 @@ func TestTheEndOfARegionWithoutATaskgroup(t *testing.T) {
 
 func TestDeclaredAndAssociatedStorageStays(t *testing.T) {
 	h, d := new(host), New(func(Report) {})
-	updates := observe.Data{Updates: []sched.Move{{Kind: sched.UpdateTo, Host: h.section(0, 8)}}}
+	updates := observe.Data{Updates: []sched.Transfer{{Kind: sched.UpdateTo, Host: h.section(0, 8)}}}
 	held := func(start, end int) bool {
 		held, _ := d.storageOf(0).holds(h.section(start, end))
 		return held

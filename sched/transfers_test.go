@@ -17,33 +17,33 @@ func sectionOf(s []uint32) memory.Section {
 	return memory.Section{Ptr: unsafe.Pointer(unsafe.SliceData(s)), Size: 4 * uint64(len(s))}
 }
 
-func toDevice(p Pointer, s []uint32) Move {
-	return Move{Kind: CopyToDevice, Dst: p, Host: sectionOf(s), Size: 4 * uint64(len(s))}
+func toDevice(p Pointer, s []uint32) Transfer {
+	return Transfer{Kind: CopyToDevice, Dst: p, Host: sectionOf(s), Size: 4 * uint64(len(s))}
 }
 
-func toHost(s []uint32, p Pointer) Move {
-	return Move{Kind: CopyToHost, Src: p, Host: sectionOf(s), Size: 4 * uint64(len(s))}
+func toHost(s []uint32, p Pointer) Transfer {
+	return Transfer{Kind: CopyToHost, Src: p, Host: sectionOf(s), Size: 4 * uint64(len(s))}
 }
 
-func within(dst, src Pointer, elements int) Move {
-	return Move{Kind: CopyWithin, Dst: dst, Src: src, Size: 4 * uint64(elements)}
+func within(dst, src Pointer, elements int) Transfer {
+	return Transfer{Kind: CopyWithin, Dst: dst, Src: src, Size: 4 * uint64(elements)}
 }
 
-func update(kind MoveKind, s []uint32) Move {
-	return Move{Kind: kind, Host: sectionOf(s), Size: 4 * uint64(len(s)), Label: "item"}
+func update(kind TransferKind, s []uint32) Transfer {
+	return Transfer{Kind: kind, Host: sectionOf(s), Size: 4 * uint64(len(s)), Label: "item"}
 }
 
 // move runs a task with moves.
-func (r *rig) move(l launch, moves ...Move) {
+func (r *rig) transfer(l launch, moves ...Transfer) {
 	r.t.Helper()
-	if err := r.tryMove(l, moves...); err != nil {
+	if err := r.tryTransfer(l, moves...); err != nil {
 		r.t.Errorf("%s: %v", l.label, err)
 	}
 }
 
-func (r *rig) tryMove(l launch, moves ...Move) error {
+func (r *rig) tryTransfer(l launch, moves ...Transfer) error {
 	g := r.region(launch{label: l.label, in: l.in, out: l.out, depend: l.depend, included: l.included, group: l.group, scope: l.scope})
-	g.Moves = moves
+	g.Transfers = moves
 	return r.s.Run(context.Background(), g)
 }
 
@@ -92,13 +92,13 @@ func TestCopiesToAndFromAllocations(t *testing.T) {
 				r.d.hold()
 			}
 			step := launch{label: "move", included: included, out: [][]uint32{token}}
-			r.move(step, toDevice(p, x))
+			r.transfer(step, toDevice(p, x))
 			r.on(launch{label: "add", kernel: "add", constant: 3, included: included, out: step.out}, 100, p)
-			r.move(step, within(q, p, 100))
-			r.move(step, Move{Kind: Fill, Dst: q.Add(7), Size: 10, Value: 0xFF})
-			r.move(step, toHost(y, q))
+			r.transfer(step, within(q, p, 100))
+			r.transfer(step, Transfer{Kind: Fill, Dst: q.Add(7), Size: 10, Value: 0xFF})
+			r.transfer(step, toHost(y, q))
 			// What follows must not be what the copy sees.
-			r.move(step, Move{Kind: Fill, Dst: q, Size: 400, Value: 1})
+			r.transfer(step, Transfer{Kind: Fill, Dst: q, Size: 400, Value: 1})
 			r.d.release()
 			r.taskwait()
 			want := filled(100, 8)
@@ -128,9 +128,9 @@ func TestFillsOfEveryOffsetAndLength(t *testing.T) {
 				}
 				r.d.hold() // the deferred moves go through the device
 				step := launch{label: "step", out: [][]uint32{token}}
-				r.move(step, toDevice(p, filled(16, 0x11111111)))
-				r.move(step, Move{Kind: Fill, Dst: p.Add(int64(offset)), Size: uint64(size), Value: 0xAB})
-				r.move(step, toHost(got, p))
+				r.transfer(step, toDevice(p, filled(16, 0x11111111)))
+				r.transfer(step, Transfer{Kind: Fill, Dst: p.Add(int64(offset)), Size: uint64(size), Value: 0xAB})
+				r.transfer(step, toHost(got, p))
 				r.d.release()
 				r.taskwait()
 				r.expect(fmt.Sprintf("offset %d, %d bytes", offset, size), got, want...)
@@ -161,14 +161,14 @@ func TestStridedCopiesMoveTheirRows(t *testing.T) {
 				r.d.hold()
 			}
 			step := launch{label: "step", included: included, out: [][]uint32{token}}
-			r.move(step, Move{Kind: Fill, Dst: p, Size: 120}, Move{Kind: Fill, Dst: q, Size: 120})
-			r.move(step, Move{Kind: CopyToDevice, Dst: p, Host: sectionOf(x), Rows: &rows})
+			r.transfer(step, Transfer{Kind: Fill, Dst: p, Size: 120}, Transfer{Kind: Fill, Dst: q, Size: 120})
+			r.transfer(step, Transfer{Kind: CopyToDevice, Dst: p, Host: sectionOf(x), Rows: &rows})
 			out := memory.Rect{Elem: 4, Volume: []uint64{5, 3}, DstOffsets: []uint64{1, 0}, SrcOffsets: []uint64{1, 2}, DstDims: []uint64{6, 5}, SrcDims: []uint64{6, 5}}
 			again, _ := out.Rows()
-			r.move(step, Move{Kind: CopyWithin, Dst: q, Src: p, Rows: &again})
+			r.transfer(step, Transfer{Kind: CopyWithin, Dst: q, Src: p, Rows: &again})
 			home := memory.Rect{Elem: 4, Volume: []uint64{5, 3}, DstOffsets: []uint64{0, 2}, SrcOffsets: []uint64{1, 0}, DstDims: []uint64{5, 6}, SrcDims: []uint64{6, 5}}
 			back, _ := home.Rows()
-			r.move(step, Move{Kind: CopyToHost, Src: q, Host: sectionOf(y), Rows: &back})
+			r.transfer(step, Transfer{Kind: CopyToHost, Src: q, Host: sectionOf(y), Rows: &back})
 			r.d.release()
 			r.taskwait()
 			want := array32(30)
@@ -191,9 +191,9 @@ func TestUpdatesMovePresentStorageOnly(t *testing.T) {
 			x[i] = 2
 		}
 		all := [][]uint32{x}
-		r.move(launch{label: "update to", out: all}, update(UpdateTo, x[16:32]), update(UpdateTo, absent))
+		r.transfer(launch{label: "update to", out: all}, update(UpdateTo, x[16:32]), update(UpdateTo, absent))
 		r.run(launch{label: "kernel", kernel: "mix", args: []arg{tofrom(x), to(zero), to(zero)}, constant: 1, out: all})
-		r.move(launch{label: "update from", out: all}, update(UpdateFrom, x[:48]), update(UpdateFrom, absent))
+		r.transfer(launch{label: "update from", out: all}, update(UpdateFrom, x[:48]), update(UpdateFrom, absent))
 		r.run(launch{label: "kernel", kernel: "mix", args: []arg{tofrom(x), to(zero), to(zero)}, constant: 1, out: all})
 		r.d.release()
 		r.taskwait()
@@ -212,11 +212,11 @@ func TestHostReadsFollowHostWrites(t *testing.T) {
 		p, q := r.allocate(64), r.allocate(64)
 		all := [][]uint32{x}
 		r.d.hold()
-		r.move(launch{label: "in", out: all}, toDevice(p, x))
+		r.transfer(launch{label: "in", out: all}, toDevice(p, x))
 		r.on(launch{label: "add", kernel: "add", constant: 6, out: all}, 64, p)
-		r.move(launch{label: "out", out: all}, toHost(x, p))
-		r.move(launch{label: "in again", out: all}, toDevice(q, x))
-		r.move(launch{label: "out again", out: all}, toHost(y, q))
+		r.transfer(launch{label: "out", out: all}, toHost(x, p))
+		r.transfer(launch{label: "in again", out: all}, toDevice(q, x))
+		r.transfer(launch{label: "out again", out: all}, toHost(y, q))
 		r.run(launch{label: "maps", kernel: "mix", args: []arg{tofrom(x), to(zero), to(zero)}, constant: 1, out: all})
 		r.d.release()
 		r.taskwait()
@@ -236,10 +236,10 @@ func TestMovesFollowCopyOuts(t *testing.T) {
 		all := [][]uint32{x}
 		r.d.hold()
 		r.run(launch{label: "maps", kernel: "mix", args: []arg{tofrom(x), to(zero), to(zero)}, constant: 1, out: all})
-		r.move(launch{label: "update", out: all}, update(UpdateTo, x))
+		r.transfer(launch{label: "update", out: all}, update(UpdateTo, x))
 		r.run(launch{label: "maps", kernel: "mix", args: []arg{tofrom(x), to(zero), to(zero)}, constant: 1, out: all})
-		r.move(launch{label: "in", out: all}, toDevice(p, x))
-		r.move(launch{label: "out", out: all}, toHost(y, p))
+		r.transfer(launch{label: "in", out: all}, toDevice(p, x))
+		r.transfer(launch{label: "out", out: all}, toHost(y, p))
 		r.d.release()
 		r.taskwait()
 		r.expect("x", x, filled(64, 13)...)
@@ -261,9 +261,9 @@ func TestFreedMemoryIsReusedOnlyAfterItsTasks(t *testing.T) {
 			if i%3 == 0 {
 				step.out = append(step.out, token)
 			}
-			r.move(step, toDevice(p, x))
+			r.transfer(step, toDevice(p, x))
 			r.on(launch{label: "add", kernel: "add", constant: 100, out: step.out}, 4096, p)
-			r.move(step, toHost(outs[i], p))
+			r.transfer(step, toHost(outs[i], p))
 			r.free(p)
 			if _, _, err := r.s.find(p, 1); !errors.Is(err, ErrInvalidPointer) {
 				t.Errorf("a freed pointer: %v", err)
@@ -285,11 +285,11 @@ func TestFreeBeforeATaskStarts(t *testing.T) {
 	gate := make(chan struct{})
 	r.host("gate", nil, [][]uint32{x}, func() { <-gate })
 	p := r.allocate(64)
-	r.move(launch{label: "in", out: [][]uint32{x}}, toDevice(p, x))
-	r.move(launch{label: "out", in: [][]uint32{x}}, toHost(y, p))
+	r.transfer(launch{label: "in", out: [][]uint32{x}}, toDevice(p, x))
+	r.transfer(launch{label: "out", in: [][]uint32{x}}, toHost(y, p))
 	r.free(p)
 	q := r.allocate(64)
-	r.move(launch{label: "other", included: true}, Move{Kind: Fill, Dst: q, Size: 256, Value: 0xEE})
+	r.transfer(launch{label: "other", included: true}, Transfer{Kind: Fill, Dst: q, Size: 256, Value: 0xEE})
 	close(gate)
 	r.taskwait()
 	r.expect("y", y, filled(64, 3)...)
@@ -307,18 +307,18 @@ func TestPointersThatAreRefused(t *testing.T) {
 	for name, err := range map[string]error{
 		"free of an interior pointer": r.s.Free(p.Add(4)),
 		"second free":                 r.s.Free(stale),
-		"copy past the end":           r.tryMove(launch{label: "c"}, toDevice(p.Add(4), x)),
-		"copy before the beginning":   r.tryMove(launch{label: "c"}, toDevice(p.Add(-4), x)),
-		"copy to a stale pointer":     r.tryMove(launch{label: "c"}, toDevice(stale, x)),
-		"copy to nil":                 r.tryMove(launch{label: "c"}, toDevice(Pointer{}, x)),
-		"copy from past the end":      r.tryMove(launch{label: "c"}, toHost(x, p.Add(252))),
-		"fill past the end":           r.tryMove(launch{label: "c"}, Move{Kind: Fill, Dst: p.Add(200), Size: 57}),
+		"copy past the end":           r.tryTransfer(launch{label: "c"}, toDevice(p.Add(4), x)),
+		"copy before the beginning":   r.tryTransfer(launch{label: "c"}, toDevice(p.Add(-4), x)),
+		"copy to a stale pointer":     r.tryTransfer(launch{label: "c"}, toDevice(stale, x)),
+		"copy to nil":                 r.tryTransfer(launch{label: "c"}, toDevice(Pointer{}, x)),
+		"copy from past the end":      r.tryTransfer(launch{label: "c"}, toHost(x, p.Add(252))),
+		"fill past the end":           r.tryTransfer(launch{label: "c"}, Transfer{Kind: Fill, Dst: p.Add(200), Size: 57}),
 	} {
 		if !errors.Is(err, ErrInvalidPointer) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if err := r.tryMove(launch{label: "c"}, within(p.Add(4), p, 10)); !errors.Is(err, ErrOverlap) {
+	if err := r.tryTransfer(launch{label: "c"}, within(p.Add(4), p, 10)); !errors.Is(err, ErrOverlap) {
 		t.Errorf("overlapping copy: %v", err)
 	}
 	if err := r.s.Free(Pointer{}); err != nil {
@@ -358,13 +358,13 @@ func TestAssociatedMemoryMovesOnlyWhenAsked(t *testing.T) {
 		}
 		all := [][]uint32{x}
 		r.d.hold()
-		r.move(launch{label: "update", out: all}, update(UpdateTo, x))
+		r.transfer(launch{label: "update", out: all}, update(UpdateTo, x))
 		r.run(launch{label: "kernel", kernel: "mix", args: []arg{tofrom(x), to(zero), to(zero)}, constant: 1, out: all})
 		r.on(launch{label: "by pointer", kernel: "add", constant: 10, out: all}, 64, p.Add(64))
 		r.d.release()
 		r.taskwait()
 		r.expect("x before the update", x, filled(64, 1)...)
-		r.move(launch{label: "update", included: true}, update(UpdateFrom, x))
+		r.transfer(launch{label: "update", included: true}, update(UpdateFrom, x))
 		r.expect("x", x, filled(64, 14)...)
 		r.run(launch{label: "delete", included: true, exit: []arg{{s: x, kind: memory.MapDelete}}})
 		if !r.s.Present(host) {
@@ -377,7 +377,7 @@ func TestAssociatedMemoryMovesOnlyWhenAsked(t *testing.T) {
 			t.Errorf("second disassociation: %v", err)
 		}
 		y := filled(64, 0)
-		r.move(launch{label: "out", included: true}, toHost(y, p.Add(64)))
+		r.transfer(launch{label: "out", included: true}, toHost(y, p.Add(64)))
 		r.expect("the memory afterwards", y, filled(64, 14)...)
 		r.free(p)
 	})
@@ -415,9 +415,9 @@ func TestMappedPointersGoStale(t *testing.T) {
 	}
 	gate := make(chan struct{})
 	r.host("gate", nil, [][]uint32{y}, func() { <-gate })
-	r.move(launch{label: "out", out: [][]uint32{y}}, toHost(y[:48], p))
+	r.transfer(launch{label: "out", out: [][]uint32{y}}, toHost(y[:48], p))
 	r.run(launch{label: "exit", exit: []arg{{s: x, kind: memory.MapDelete}}, included: true})
-	if err := r.tryMove(launch{label: "late"}, toHost(y, p)); !errors.Is(err, ErrInvalidPointer) {
+	if err := r.tryTransfer(launch{label: "late"}, toHost(y, p)); !errors.Is(err, ErrInvalidPointer) {
 		t.Errorf("a pointer to what is gone: %v", err)
 	}
 	close(gate)
@@ -441,7 +441,7 @@ func TestDeclaredStorageIsNeverRemoved(t *testing.T) {
 			x[i] = 0
 		}
 		r.run(launch{label: "delete", included: true, exit: []arg{{s: x, kind: memory.MapDelete}}})
-		r.move(launch{label: "update", included: true}, update(UpdateFrom, x))
+		r.transfer(launch{label: "update", included: true}, update(UpdateFrom, x))
 		r.expect("x", x, filled(64, 5)...)
 		// It goes with the device.
 		r.s.mu.Lock()
@@ -467,7 +467,7 @@ func TestItemsOfAConstructThatShareBytes(t *testing.T) {
 		before := r.s.Stats().BytesToDevice
 		r.busy()
 		r.run(launch{label: "always", enter: []arg{always(x[16:48]), always(x[:32]), always(x[8:24])}, out: [][]uint32{token}})
-		r.move(launch{label: "update", out: [][]uint32{token}}, update(UpdateTo, x[40:]), update(UpdateTo, x[32:48]))
+		r.transfer(launch{label: "update", out: [][]uint32{token}}, update(UpdateTo, x[40:]), update(UpdateTo, x[32:48]))
 		r.d.release()
 		r.taskwait()
 		if n := r.s.Stats().BytesToDevice - before; n != 4*(48+24+16) {
@@ -487,17 +487,17 @@ func TestUpdateComesAfterTheLastReader(t *testing.T) {
 		x, y, zero := filled(64, 1), filled(64, 0), filled(64, 0)
 		p := r.allocate(64)
 		r.run(launch{label: "enter", enter: []arg{to(x), to(zero)}, included: true})
-		r.move(launch{label: "in", included: true}, toDevice(p, x))
+		r.transfer(launch{label: "in", included: true}, toDevice(p, x))
 		r.d.hold()
 		token := [][]uint32{x}
 		r.run(launch{label: "reads x", kernel: "mix", args: []arg{tofrom(y), alloc(x), alloc(zero)}, constant: 1, out: append(token, y)})
 		z := filled(64, 0)
-		r.move(launch{label: "reads p", out: token}, toHost(z, p))
+		r.transfer(launch{label: "reads p", out: token}, toHost(z, p))
 		for i := range x {
 			x[i] = 50
 		}
-		r.move(launch{label: "update", out: token}, update(UpdateTo, x))
-		r.move(launch{label: "to p", out: token}, toDevice(p, x))
+		r.transfer(launch{label: "update", out: token}, update(UpdateTo, x))
+		r.transfer(launch{label: "to p", out: token}, toDevice(p, x))
 		r.d.release()
 		r.taskwait()
 		r.expect("y", y, filled(64, 2)...)

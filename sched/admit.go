@@ -1,0 +1,242 @@
+package sched
+
+import (
+	"errors"
+	"unsafe"
+
+	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/sched/internal/mutant"
+	"github.com/vkomp/vkomp/sched/order"
+	"github.com/vkomp/vkomp/tasks"
+)
+
+// placed returns the target of a predecessor that the device keeps, or nil when
+// it is complete. Complete is called under mu for every task that was placed.
+func placed(n *tasks.Node) *target {
+	t, _ := n.Runner().(*target)
+	return t
+}
+
+// afterPredecessors sets t.order.After to where the last commands are that t follows; what
+// follows those follows them all. It returns one that has failed and is not over yet, or
+// nil.
+func (t *target) afterPredecessors() (failing *target) {
+	t.order.After.Set(order.SyncPoint{})
+	for _, p := range t.node.Predecessors() {
+		if pt := placed(p); pt != nil && !mutant.Active(mutant.PredecessorForgotten) {
+			t.order.After.Add(pt.order.At)
+			if pt.failed != nil && !pt.over {
+				failing = pt
+			}
+		}
+	}
+	return failing
+}
+
+// mustWaitFor returns the list of parked tasks that t has to join before it can
+// enter, or nil.
+//
+// It waits for a block that it maps and that is being removed; and for a task
+// that it is ordered after, which holds the last reference to such a block and
+// has results in it: in the order of the program that block is copied out and
+// gone when t begins, and t maps the storage anew. A block whose contents equal
+// the host's can be shared instead, if t maps all of it and no more: nothing that
+// is ordered between the two can have changed either copy.
+//
+// It waits as well for a task that it is ordered after and that deletes such a
+// block, or copies it to the host, whatever its count: t may change the block,
+// or read the host's copy; and for one whose exit finds nothing there, but would
+// find what t makes.
+//
+// Storage that target constructs share with the host for as long as they run is for
+// no other: it waits until that is gone.
+//
+// What t copies from the host, or updates, is treated as what it maps; and it
+// waits for tasks that are to write the host's storage which it reads, or are to
+// read device memory of its own themselves.
+func (s *Scheduler) mustWaitFor(t *target) *parkedTasks {
+	if failing := t.afterPredecessors(); failing != nil {
+		return &failing.parked
+	}
+	for k, maps := range [...][]memory.Map{t.Enter, t.Exit} {
+		for i := range maps {
+			m := &maps[i]
+			if block := s.presence.table.Exiting(m.Section); block != nil {
+				return &stateOf(block).parked
+			}
+			for _, b := range s.presence.blind {
+				if b.order.At.Value != 0 && b.leaves(m.Section) && (b.exit.late || s.order.MayFollow(&t.order.After, b.order.At)) {
+					return &b.parked
+				}
+			}
+			section := m.Section
+			reads := m.Type.To() || m.Share != memory.ShareNever
+			if block := s.touched(m.Section); block != nil {
+				if stateOf(block).shared {
+					section, reads = block.Section, true
+				}
+				if k == 0 && stateOf(block).passing && m.Share != memory.ShareMay {
+					return &stateOf(block).parked
+				}
+				if parked := s.mustWaitForHolders(t, block, m); parked != nil {
+					return parked
+				}
+			}
+			if reads {
+				if writer := s.presence.hostWrites.touching(section); writer != nil {
+					return writer
+				}
+			}
+		}
+	}
+	for i := range t.transfers.list {
+		if parked := s.mustWaitToTransfer(t, &t.transfers.list[i]); parked != nil {
+			return parked
+		}
+	}
+	for _, m := range t.entry.pins {
+		for _, block := range m.blocks {
+			if writer := s.presence.hostWrites.touching(block.Section); m.shared && writer != nil {
+				return writer
+			}
+			if parked := s.mustWaitForHolders(t, block, &memory.Map{}); parked != nil {
+				return parked
+			}
+		}
+	}
+	if s.presence.reading > 0 {
+		return s.mustWaitForReaders(t)
+	}
+	return nil
+}
+
+// mustWaitForHolders is mustWaitFor, with t.order.After set, for a block whose storage t uses: through an item
+// that maps it, or otherwise.
+func (s *Scheduler) mustWaitForHolders(t *target, block *memory.Present, item *memory.Map) *parkedTasks {
+	state := stateOf(block)
+	count, infinite := block.Count()
+	last := !infinite && int(count) <= len(state.holders)
+	// The block is as good as a new one, unless the item asks whether there is one;
+	// the host's own storage only for who would have that too.
+	same := item.Section == block.Section && item.Presence == memory.MayBeAbsent && item.Share != memory.ShareMust &&
+		(!state.shared || state.passing && item.Share == memory.ShareMay)
+	if state.ignoring == 0 && (!last || !state.dirty && same && state.leaving == 0) {
+		// The usual case, with thousands of holders in flight: the block
+		// outlives them all, or equals the host's.
+		return nil
+	}
+	for _, h := range state.holders {
+		// Where the commands of a late one were is forgotten: its mark
+		// is that of a late copy.
+		if h.by.order.At.Value == 0 || !h.by.exit.late && !s.order.MayFollow(&t.order.After, h.by.order.At) {
+			continue
+		}
+		// An exit construct has no reference of its own: it would take
+		// that of t.
+		anew := last && (state.dirty || !same || len(h.by.Enter) == 0)
+		if anew || h.ignoresCount {
+			return &h.by.parked
+		}
+	}
+	return nil
+}
+
+// mustWaitForReaders is mustWaitFor for tasks that are to read device memory which
+// t uses themselves.
+func (s *Scheduler) mustWaitForReaders(t *target) *parkedTasks {
+	for _, m := range t.entry.pins {
+		if len(m.readers) > 0 {
+			return m.readers[0]
+		}
+	}
+	for i := range t.Enter {
+		if block := s.touched(t.Enter[i].Section); block != nil && len(stateOf(block).readers) > 0 {
+			return stateOf(block).readers[0]
+		}
+	}
+	for i := range t.transfers.list {
+		x := &t.transfers.list[i]
+		if !x.kind.updates() {
+			continue
+		}
+		if block := s.touched(x.host); block != nil && len(stateOf(block).readers) > 0 {
+			return stateOf(block).readers[0]
+		}
+	}
+	return nil
+}
+
+// mustWaitToTransfer is mustWaitFor for one of the transfers that the construct asks for.
+// What it writes to the host comes after copies to the same storage that are under way: these
+// can be late, and would then overwrite it. Storage that the device shares comes after what
+// the device does there.
+func (s *Scheduler) mustWaitToTransfer(t *target, x *transfer) *parkedTasks {
+	if !x.kind.fromHost() && !x.kind.toHost() {
+		return nil
+	}
+	host := x.hostSpan()
+	if x.kind.updates() {
+		host = x.host
+	}
+	if block := s.presence.table.Exiting(host); block != nil {
+		return &stateOf(block).parked
+	}
+	for rest := host; rest.Size > 0; {
+		block := s.touched(rest)
+		if block == nil {
+			break
+		}
+		if parked := s.mustWaitForHolders(t, block, &memory.Map{}); parked != nil {
+			return parked
+		}
+		if stateOf(block).shared {
+			for _, p := range t.node.Predecessors() {
+				if pt := placed(p); pt != nil && !pt.over {
+					return &pt.parked
+				}
+			}
+		}
+		if block.Section.End() >= rest.End() {
+			break
+		}
+		past := uint64(block.Section.End() - rest.Start())
+		rest = memory.Section{Ptr: unsafe.Add(rest.Ptr, past), Size: rest.Size - past}
+	}
+	if x.kind.fromHost() {
+		if writer := s.presence.hostWrites.touching(host); writer != nil {
+			return writer
+		}
+	}
+	return nil
+}
+
+// touched returns a block that shares bytes with the section, or nil.
+func (s *Scheduler) touched(section memory.Section) *memory.Present {
+	block, _, err := s.presence.table.Lookup(section)
+	if err == nil {
+		return block
+	}
+	var overlap *memory.OverlapError
+	if errors.As(err, &overlap) {
+		block, _, _ = s.presence.table.Lookup(overlap.With)
+	}
+	return block
+}
+
+// leaves reports whether t's exit has an item that shares bytes with the section.
+func (t *target) leaves(section memory.Section) bool {
+	for _, m := range t.Exit {
+		if m.Start() < section.End() && section.Start() < m.End() {
+			return true
+		}
+	}
+	return false
+}
+
+// noteBlind notes that there is nothing for t's exit to leave, so far.
+func (s *Scheduler) noteBlind(t *target) {
+	if !t.blind {
+		t.blind = true
+		s.presence.blind = append(s.presence.blind, t)
+	}
+}
