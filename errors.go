@@ -5,6 +5,7 @@ import (
 
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/sched"
+	"github.com/vkomp/vkomp/sched/kernel"
 	"github.com/vkomp/vkomp/sched/protect"
 	"github.com/vkomp/vkomp/tasks"
 	"github.com/vkomp/vkomp/vk"
@@ -21,7 +22,7 @@ var (
 	ErrInvalidDevice = errors.New("invalid device")
 	// ErrInvalidLaunch says that arguments or a range do not fit the kernel or the
 	// device.
-	ErrInvalidLaunch = sched.ErrInvalidLaunch
+	ErrInvalidLaunch = kernel.ErrInvalidLaunch
 	// ErrInvalidModule says that bytes are not a well-formed SPIR-V module.
 	ErrInvalidModule = spirv.ErrInvalid
 	// ErrInvalidDepend says that a depend item is not valid.

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
-	"github.com/vkomp/vkomp/sched"
+	"github.com/vkomp/vkomp/sched/kernel"
 )
 
 // KernelSource describes a kernel: a compute shader, a Host variant, or both.
@@ -145,14 +145,15 @@ func (c *HostCall) fail(err error) { c.err = errors.Join(c.err, err) }
 
 // Kernel is a handle for a kernel of a Runtime.
 type Kernel struct {
-	k *kernel
+	k *sharedKernel
 }
 
-type kernel struct {
+// sharedKernel is what the copies of a Kernel share.
+type sharedKernel struct {
 	rt   *Runtime
 	name string
 	// shader is nil for a kernel that has only a Host variant.
-	shader *sched.Kernel
+	shader *kernel.Kernel
 	host   func(*HostCall) error
 	closed atomic.Bool
 }
@@ -191,7 +192,7 @@ func (rt *Runtime) NewKernel(src KernelSource) (Kernel, error) {
 	if err := rt.open(); err != nil {
 		return Kernel{}, err
 	}
-	k := &kernel{rt: rt, name: src.Name, host: src.Host}
+	k := &sharedKernel{rt: rt, name: src.Name, host: src.Host}
 	if k.name == "" {
 		k.name = "kernel"
 	}
@@ -204,7 +205,7 @@ func (rt *Runtime) NewKernel(src KernelSource) (Kernel, error) {
 			entry = "main"
 		}
 		var err error
-		if k.shader, err = sched.NewKernel(k.name, src.SPIRV, entry, src.Specialize); err != nil {
+		if k.shader, err = kernel.New(k.name, src.SPIRV, entry, src.Specialize); err != nil {
 			return Kernel{}, err
 		}
 		if rt.validator != nil {

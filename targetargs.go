@@ -168,7 +168,7 @@ func (a *Arg) hostArg(rt *Runtime, label string) (hostArg, error) {
 }
 
 // dependOnArgs adds a depend item for each slice argument.
-func (c *clauses) dependOnArgs(k *kernel, args []Arg) {
+func (c *clauses) dependOnArgs(k *sharedKernel, args []Arg) {
 	binding := -1
 	for i := range args {
 		a := &args[i]

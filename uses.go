@@ -8,7 +8,7 @@ import (
 // What constructs do to storage, for those who listen.
 
 // argumentData is what a kernel on d does to its arguments.
-func argumentData(k *kernel, args []Arg, d *device) *observe.Data {
+func argumentData(k *sharedKernel, args []Arg, d *device) *observe.Data {
 	data := &observe.Data{}
 	binding := -1
 	for i := range args {

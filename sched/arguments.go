@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/sched/kernel"
 	"github.com/vkomp/vkomp/sched/order"
 	"github.com/vkomp/vkomp/vk"
 )
@@ -40,7 +41,7 @@ type dispatch struct {
 	kernel      *deviceKernel
 	compilation *compilation
 	pipeline    vk.Pipeline
-	plan        plan
+	plan        kernel.Plan
 	push        []byte
 	// sizes are those of the buffer arguments, and then those of the values, in bytes.
 	sizes []uint64
@@ -56,7 +57,7 @@ type dispatch struct {
 
 func (d *dispatch) reset() {
 	d.explicit, d.compilation, d.pipeline = false, nil, vk.Pipeline{}
-	d.plan.calls, d.plan.fold = d.plan.calls[:0], 0
+	d.plan.Calls, d.plan.Fold = d.plan.Calls[:0], 0
 	d.push, d.sizes, d.ranges = d.push[:0], d.sizes[:0], d.ranges[:0]
 	empty(&d.arguments)
 	empty(&d.targets)
@@ -147,8 +148,8 @@ func (t *target) bufferSize(k int, p *vk.Properties) uint64 {
 		return min(b.Size, uint64(p.Limits.MaxStorageBufferRange))
 	case b.Map < 0:
 		return b.Size
-	case b.ToEnd && k < len(t.Kernel.buffers):
-		return max(t.Kernel.buffers[k].minSize, 1)
+	case b.ToEnd && k < len(t.Kernel.Bindings()):
+		return max(t.Kernel.Bindings()[k].MinSize, 1)
 	case b.ToEnd:
 		return 1
 	}
@@ -163,15 +164,15 @@ func (s *Scheduler) bind(t *target) error {
 		return nil
 	}
 	props := s.props
-	for k := range t.Kernel.buffers {
-		if !t.Kernel.buffers[k].used {
+	for k := range t.Kernel.Bindings() {
+		if !t.Kernel.Bindings()[k].Used {
 			continue
 		}
 		a, err := t.argument(k, props)
 		if err != nil {
 			return err
 		}
-		r, err := t.Kernel.bind(k, vk.Buffer(a.Block.ID), a.Offset+a.at, a.size, a.padded(), props, t.dispatch.push)
+		r, err := t.Kernel.Bind(k, vk.Buffer(a.Block.ID), a.Offset+a.at, a.size, a.padded(), props, t.dispatch.push)
 		if err != nil {
 			return err
 		}
@@ -189,7 +190,7 @@ func (s *Scheduler) bind(t *target) error {
 		if u := &t.entry.uses[a.Map]; u.Present != nil {
 			value = s.pointerInto(u.Present, u.Offset).Address
 		}
-		binary.NativeEndian.PutUint64(t.dispatch.push[t.Kernel.values[a.Value].Offset:], value)
+		binary.NativeEndian.PutUint64(t.dispatch.push[t.Kernel.Values()[a.Value].Offset:], value)
 	}
 	// What no binding names is there to be reached by its address.
 	for i := range t.entry.uses {
@@ -207,7 +208,7 @@ func (t *target) argument(k int, p *vk.Properties) (argument, error) {
 	if t.dispatch.explicit {
 		b = t.Buffers[k]
 	}
-	readOnly := t.Kernel.buffers[k].readOnly
+	readOnly := t.Kernel.Bindings()[k].ReadOnly
 	if b.Map < 0 {
 		a := t.dispatch.targets[k]
 		if b.ToEnd {
@@ -218,14 +219,14 @@ func (t *target) argument(k int, p *vk.Properties) (argument, error) {
 	}
 	u, item := &t.entry.uses[b.Map], &t.Enter[b.Map]
 	if u.Present == nil {
-		return argument{}, fmt.Errorf("binding %d of kernel %q: %s %s: %w", k, t.Kernel.name, item.Label, item.Section, memory.ErrNotPresent)
+		return argument{}, fmt.Errorf("binding %d of kernel %q: %s %s: %w", k, t.Kernel.Name(), item.Label, item.Section, memory.ErrNotPresent)
 	}
 	state := stateOf(u.Present)
 	size := item.StorageSize()
 	if b.ToEnd {
 		size = min(u.Present.Storage.Size-u.Offset, uint64(p.Limits.MaxStorageBufferRange)&^3)
-		if least := t.Kernel.buffers[k].minSize; size < least {
-			return argument{}, fmt.Errorf("%w: binding %d of kernel %q: %d bytes of storage from %s on, the binding needs at least %d", ErrInvalidLaunch, k, t.Kernel.name, size, item.Label, least)
+		if least := t.Kernel.Bindings()[k].MinSize; size < least {
+			return argument{}, fmt.Errorf("%w: binding %d of kernel %q: %d bytes of storage from %s on, the binding needs at least %d", kernel.ErrInvalidLaunch, k, t.Kernel.Name(), size, item.Label, least)
 		}
 	}
 	at := u.Present.Storage.Offset - state.Offset + u.Offset

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/sched/kernel"
 	"github.com/vkomp/vkomp/vk"
 )
 
@@ -55,10 +56,10 @@ func newBudgetRig(t *testing.T, mode string, budget, other uint64) (*rig, *budge
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &rig{t: t, d: d.fakeDevice, s: s, kernels: make(map[string]*Kernel), share: m.share == ShareAll}
+	r := &rig{t: t, d: d.fakeDevice, s: s, kernels: make(map[string]*kernel.Kernel), share: m.share == ShareAll}
 	r.scope = r.graph.NewScope()
 	for name := range fakeKernels {
-		r.kernels[name] = kernel(t, name)
+		r.kernels[name] = loadKernel(t, name)
 	}
 	return r, d
 }

@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/vkomp/vkomp/sched/kernel"
 	"github.com/vkomp/vkomp/vk"
 )
 
@@ -81,7 +82,7 @@ func TestCloseWaitsForAPipelineBeingMade(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &rig{t: t, d: d.fakeDevice, s: s, kernels: map[string]*Kernel{"set": kernel(t, "set")}}
+	r := &rig{t: t, d: d.fakeDevice, s: s, kernels: map[string]*kernel.Kernel{"set": loadKernel(t, "set")}}
 	r.scope = r.graph.NewScope()
 	region := r.region(launch{label: "late", kernel: "set", args: []arg{tofrom(filled(8, 1))}, included: true})
 	ran, closed := make(chan error), make(chan error, 1)

@@ -21,7 +21,7 @@ func TestTaskWaitsForALateExitByWhateverWayItFollows(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r, h := newHookedRigOn(t, newFakeDeviceWith(t, manyQueues, incoherentMemory, 1), Options{Sharing: ShareNothing})
-			r.kernels["add"] = kernel(t, "add")
+			r.kernels["add"] = loadKernel(t, "add")
 			defer r.close()
 			x, u, v, slow := filled(16, 1), filled(16, 1), filled(16, 1), filled(16, 1)
 			var first, between [1]uint32

@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"github.com/vkomp/vkomp/sched/kernel"
 	"os"
 	"path/filepath"
 )
@@ -68,14 +69,14 @@ var fakeKernels = map[string]fakeKernel{
 	},
 }
 
-// kernel loads a kernel of testdata.
-func kernel(t reporter, name string) *Kernel {
+// loadKernel loads a kernel of testdata.
+func loadKernel(t reporter, name string) *kernel.Kernel {
 	t.Helper()
 	code, err := os.ReadFile(filepath.Join("testdata", name+".spv"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	k, err := NewKernel(name, code, "main", nil)
+	k, err := kernel.New(name, code, "main", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

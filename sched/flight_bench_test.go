@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/vkomp/vkomp/sched/kernel"
 	"github.com/vkomp/vkomp/sched/order"
 	"github.com/vkomp/vkomp/timeline"
 	"github.com/vkomp/vkomp/vk"
@@ -65,7 +66,7 @@ func newLatchRig(t reporter) (*rig, *latchDevice) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &rig{t: t, d: d.fakeDevice, s: s, kernels: map[string]*Kernel{"mix": kernel(t, "mix"), "add": kernel(t, "add")}}
+	r := &rig{t: t, d: d.fakeDevice, s: s, kernels: map[string]*kernel.Kernel{"mix": loadKernel(t, "mix"), "add": loadKernel(t, "add")}}
 	r.scope = r.graph.NewScope()
 	r.compile()
 	return r, d

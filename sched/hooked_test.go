@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/sched/kernel"
 	"github.com/vkomp/vkomp/sched/order"
 	"github.com/vkomp/vkomp/vk"
 )
@@ -57,7 +58,7 @@ func newHookedRigOn(t *testing.T, d *fakeDevice, o Options) (*rig, *hookedDevice
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &rig{t: t, d: h.fakeDevice, s: s, kernels: make(map[string]*Kernel)}
+	r := &rig{t: t, d: h.fakeDevice, s: s, kernels: make(map[string]*kernel.Kernel)}
 	r.scope = r.graph.NewScope()
 	return r, h
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/sched/kernel"
 	"github.com/vkomp/vkomp/sched/order"
 	"github.com/vkomp/vkomp/vk"
 )
@@ -134,7 +135,7 @@ func TestTasksOfALostDeviceEndWhenItIsAtRest(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r := &rig{t: t, d: d.fakeDevice, s: s, kernels: map[string]*Kernel{"mix": kernel(t, "mix")}, share: mode.share == ShareAll}
+			r := &rig{t: t, d: d.fakeDevice, s: s, kernels: map[string]*kernel.Kernel{"mix": loadKernel(t, "mix")}, share: mode.share == ShareAll}
 			r.scope = r.graph.NewScope()
 			x, y, zero := filled(16, 1), filled(16, 1), filled(16, 0)
 			r.d.hold()
@@ -186,7 +187,7 @@ func TestLossIsSettledWhateverItsHookDoes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r := &rig{t: t, d: d, s: s, kernels: map[string]*Kernel{"mix": kernel(t, "mix")}}
+			r := &rig{t: t, d: d, s: s, kernels: map[string]*kernel.Kernel{"mix": loadKernel(t, "mix")}}
 			r.scope = r.graph.NewScope()
 			x, zero := filled(16, 1), filled(16, 0)
 			d.hold()

@@ -166,8 +166,8 @@ func (s *Scheduler) observeEntry(t *target) {
 	}
 	if t.Kernel != nil {
 		o.submit = t.newOp(ompt.DataOp{SrcDeviceNum: ompt.NoDevice, DestDeviceNum: s.numbers.Device})
-		g := t.Kernel.groups(t.Range)
-		o.submit.Kernel, o.submit.Teams = t.Kernel.name, g[0]*g[1]*g[2]
+		g := t.Kernel.Groups(t.Range)
+		o.submit.Kernel, o.submit.Teams = t.Kernel.Name(), g[0]*g[1]*g[2]
 	}
 }
 

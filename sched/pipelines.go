@@ -9,17 +9,17 @@ import (
 	"sync/atomic"
 
 	"github.com/vkomp/vkomp/internal/lockrank"
+	"github.com/vkomp/vkomp/sched/kernel"
 	"github.com/vkomp/vkomp/sched/protect"
 	"github.com/vkomp/vkomp/tasks"
 	"github.com/vkomp/vkomp/vk"
-	"github.com/vkomp/vkomp/vk/spirv"
 )
 
 // kernels are those of which the device has pipelines.
 type kernels struct {
 	// known are those that tasks have used and that are not closed, released those that
 	// are closed and have pipelines still.
-	known    map[*Kernel]*deviceKernel
+	known    map[*kernel.Kernel]*deviceKernel
 	released map[*deviceKernel]struct{}
 	// compiling counts pipelines being made: Close waits for them.
 	compiling int
@@ -30,15 +30,15 @@ type kernels struct {
 // take any time over it. They are destroyed when the kernel is closed and no task uses it
 // any more, or with the scheduler.
 type deviceKernel struct {
-	*Kernel
+	*kernel.Kernel
 	s *Scheduler
 	// refs counts who keeps the pipelines: the scheduler until the kernel is closed, each
 	// task from its making until it is complete, and each compilation.
 	refs atomic.Int64
 	// ready are the pipelines by plan.fold, nil where there is none.
-	ready [folds]atomic.Pointer[vk.Pipeline]
+	ready [kernel.Folds]atomic.Pointer[vk.Pipeline]
 	// compilations are those under way, by plan.fold; Scheduler.mu guards them.
-	compilations [folds]*compilation
+	compilations [kernel.Folds]*compilation
 
 	// destroying guards destroyed, and is held while the pipelines are destroyed. It is
 	// taken before Scheduler.mu.
@@ -61,9 +61,9 @@ type compilation struct {
 }
 
 // use returns the kernel on this device and keeps its pipelines until release; mu is held.
-func (s *Scheduler) use(k *Kernel) (*deviceKernel, error) {
-	if k.closed.Load() {
-		return nil, fmt.Errorf("kernel %q is %w", k.name, ErrClosed)
+func (s *Scheduler) use(k *kernel.Kernel) (*deviceKernel, error) {
+	if k.Closed() {
+		return nil, fmt.Errorf("kernel %q is %w", k.Name(), ErrClosed)
 	}
 	d := s.kernels.known[k]
 	if d == nil {
@@ -102,7 +102,7 @@ func (d *deviceKernel) destroy() {
 
 // Release gives up a kernel that was closed: its pipelines are destroyed when the tasks
 // that use it are complete. It does not wait for them.
-func (s *Scheduler) Release(k *Kernel) {
+func (s *Scheduler) Release(k *kernel.Kernel) {
 	s.mu.Lock()
 	d := s.kernels.known[k]
 	if d != nil {
@@ -138,8 +138,8 @@ func (s *Scheduler) compilingNow() (labels []string) {
 		return nil
 	}
 	look := func(d *deviceKernel) {
-		if d.compilations != [folds]*compilation{} {
-			labels = append(labels, d.name)
+		if d.compilations != [kernel.Folds]*compilation{} {
+			labels = append(labels, d.Name())
 		}
 	}
 	for _, d := range s.kernels.known {
@@ -155,11 +155,11 @@ func (s *Scheduler) compilingNow() (labels []string) {
 // pipeline gives the task the pipeline of its kernel. While that is compiled an included
 // construct waits, as long as ctx lasts; a deferred task does so itself (see compiled).
 func (s *Scheduler) pipeline(ctx context.Context, t *target) error {
-	if p := t.dispatch.kernel.ready[t.dispatch.plan.fold].Load(); p != nil {
+	if p := t.dispatch.kernel.ready[t.dispatch.plan.Fold].Load(); p != nil {
 		t.dispatch.pipeline = *p
 		return nil
 	}
-	c, err := s.compile(t.dispatch.kernel, t.dispatch.plan.fold)
+	c, err := s.compile(t.dispatch.kernel, t.dispatch.plan.Fold)
 	if err != nil {
 		return err
 	}
@@ -168,7 +168,7 @@ func (s *Scheduler) pipeline(ctx context.Context, t *target) error {
 		return nil
 	}
 	if err := s.awaitCompilation(ctx, c, t.Place); err != nil {
-		return fmt.Errorf("kernel %q is still being compiled: %w", t.Kernel.name, err)
+		return fmt.Errorf("kernel %q is still being compiled: %w", t.Kernel.Name(), err)
 	}
 	t.dispatch.pipeline = c.pipeline
 	return c.err
@@ -216,16 +216,12 @@ func (t *target) compiled(n *tasks.Node) (bool, error) {
 // compile returns the compilation of a pipeline, beginning it if there is none. What
 // can be told without the driver is its error.
 func (s *Scheduler) compile(d *deviceKernel, fold int) (*compilation, error) {
-	if err := d.supported(s.props); err != nil {
+	if err := d.Supported(s.props); err != nil {
 		return nil, err
 	}
-	code := d.module.Words
-	if fold > 0 {
-		var err error
-		code, err = spirv.Fold(d.module, d.entry.Name, fold-1, s.props.Limits.MaxComputeWorkGroupCount[fold-1])
-		if err != nil {
-			return nil, fmt.Errorf("kernel %q: %w", d.name, err)
-		}
+	options, err := d.PipelineOptions(fold, s.props)
+	if err != nil {
+		return nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -245,7 +241,7 @@ func (s *Scheduler) compile(d *deviceKernel, fold int) (*compilation, error) {
 	d.compilations[fold] = c
 	d.refs.Add(1)
 	s.kernels.compiling++
-	go s.runCompilation(c, d, fold, d.pipelineOptions(code))
+	go s.runCompilation(c, d, fold, options)
 	return c, nil
 }
 
@@ -264,7 +260,7 @@ func (s *Scheduler) runCompilation(c *compilation, d *deviceKernel, fold int, o 
 // endCompilation lets those go on who wait for the pipeline.
 func (s *Scheduler) endCompilation(c *compilation, d *deviceKernel, fold int, p vk.Pipeline, err error) {
 	if err != nil {
-		err = fmt.Errorf("kernel %q: %w", d.name, err)
+		err = fmt.Errorf("kernel %q: %w", d.Name(), err)
 	}
 	// Deferred, because an observer of a task that goes on may end the goroutine.
 	defer d.release()

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/vkomp/vkomp/sched/kernel"
 	"github.com/vkomp/vkomp/vk"
 )
 
@@ -54,7 +55,7 @@ func newSlowRigWith(t *testing.T, o Options) (*rig, *slowCompiler) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &rig{t: t, d: d.fakeDevice, s: s, kernels: map[string]*Kernel{"set": kernel(t, "set"), "add": kernel(t, "add")}}
+	r := &rig{t: t, d: d.fakeDevice, s: s, kernels: map[string]*kernel.Kernel{"set": loadKernel(t, "set"), "add": loadKernel(t, "add")}}
 	r.scope = r.graph.NewScope()
 	return r, d
 }

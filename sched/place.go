@@ -81,12 +81,12 @@ func (s *Scheduler) placeKernel(t *target, w *tasks.Work) (placed bool, err erro
 		return false, err
 	}
 	stream := b.Level(at.Level)
-	for _, c := range t.dispatch.plan.calls {
-		timed := s.time(q, stream, t, t.submitOp(), uint64(c.count[0])*uint64(c.count[1])*uint64(c.count[2]))
-		stream.Dispatch(t.dispatch.pipeline, t.dispatch.ranges, t.dispatch.push, c.base, c.count)
+	for _, c := range t.dispatch.plan.Calls {
+		timed := s.time(q, stream, t, t.submitOp(), uint64(c.Count[0])*uint64(c.Count[1])*uint64(c.Count[2]))
+		stream.Dispatch(t.dispatch.pipeline, t.dispatch.ranges, t.dispatch.push, c.Base, c.Count)
 		timed.end(stream, vk.StageCompute)
 	}
-	q.CountDispatches(len(t.dispatch.plan.calls), work)
+	q.CountDispatches(len(t.dispatch.plan.Calls), work)
 	for i := range t.dispatch.arguments {
 		a := &t.dispatch.arguments[i]
 		if a.store == nil {

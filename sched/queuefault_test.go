@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/sched/kernel"
 	"github.com/vkomp/vkomp/sched/order"
 	"github.com/vkomp/vkomp/tasks"
 	"github.com/vkomp/vkomp/timeline"
@@ -216,7 +217,7 @@ func inEveryQueueFault(t *testing.T, failure error, many int, test func(t *testi
 					t.Fatal(err)
 				}
 				d.s = s
-				r := &rig{t: t, d: d.fakeDevice, s: s, kernels: map[string]*Kernel{"mix": kernel(t, "mix"), "set": kernel(t, "set")}}
+				r := &rig{t: t, d: d.fakeDevice, s: s, kernels: map[string]*kernel.Kernel{"mix": loadKernel(t, "mix"), "set": loadKernel(t, "set")}}
 				r.scope = r.graph.NewScope()
 				r.compile()
 				test(t, r, d)

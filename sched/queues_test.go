@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/sched/kernel"
 	"github.com/vkomp/vkomp/sched/order"
 	"github.com/vkomp/vkomp/timeline"
 )
@@ -74,7 +75,7 @@ func TestChainAcrossQueuesHasOneWaitALink(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r := &rig{t: t, d: d.fakeDevice, s: s, kernels: map[string]*Kernel{"add": kernel(t, "add")}}
+			r := &rig{t: t, d: d.fakeDevice, s: s, kernels: map[string]*kernel.Kernel{"add": loadKernel(t, "add")}}
 			r.scope = r.graph.NewScope()
 			defer r.close()
 			r.compile()

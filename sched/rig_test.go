@@ -15,6 +15,7 @@ import (
 
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/sched/construct"
+	"github.com/vkomp/vkomp/sched/kernel"
 	"github.com/vkomp/vkomp/sched/order"
 	"github.com/vkomp/vkomp/tasks"
 )
@@ -89,7 +90,7 @@ type rig struct {
 	graph tasks.Graph
 	scope *tasks.Scope
 
-	kernels map[string]*Kernel
+	kernels map[string]*kernel.Kernel
 	closed  bool
 	// observe, if not nil, gives each construct an observer.
 	observe func(label string) construct.Observer
@@ -124,7 +125,7 @@ func newRig(t reporter, mode memoryMode, seed uint64) *rig {
 
 func newRigOn(t reporter, d *fakeDevice, mode memoryMode) *rig {
 	t.Helper()
-	r := &rig{t: t, d: d, kernels: make(map[string]*Kernel), share: mode.share == ShareAll}
+	r := &rig{t: t, d: d, kernels: make(map[string]*kernel.Kernel), share: mode.share == ShareAll}
 	var err error
 	if r.s, err = New(r.d, Options{Domain: rigDomain, HideHostVisible: mode.hidden, Sharing: mode.share, Piece: mode.piece, Placement: mode.placement, Seed: d.rng.Uint64()}); err != nil {
 		t.Fatal(err)
@@ -132,7 +133,7 @@ func newRigOn(t reporter, d *fakeDevice, mode memoryMode) *rig {
 	r.watches, r.memory = d.rng.IntN(2) == 0, make(map[uint64]uint64)
 	r.scope = r.graph.NewScope()
 	for name := range fakeKernels {
-		r.kernels[name] = kernel(t, name)
+		r.kernels[name] = loadKernel(t, name)
 	}
 	r.compile()
 	return r
@@ -323,7 +324,7 @@ func (r *rig) region(l launch) Region {
 	if l.empty {
 		g.Range[0] = 0
 	}
-	g.Values = valueBytes(n, l.constant)[:len(g.Kernel.values)]
+	g.Values = valueBytes(n, l.constant)[:len(g.Kernel.Values())]
 	return g
 }
 

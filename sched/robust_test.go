@@ -3,6 +3,7 @@ package sched
 import (
 	"testing"
 
+	"github.com/vkomp/vkomp/sched/kernel"
 	"github.com/vkomp/vkomp/vk"
 )
 
@@ -25,7 +26,7 @@ func TestOwnBuffers(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r := &rig{t: t, d: d, s: s, kernels: map[string]*Kernel{"add": kernel(t, "add")}}
+			r := &rig{t: t, d: d, s: s, kernels: map[string]*kernel.Kernel{"add": loadKernel(t, "add")}}
 			r.scope = r.graph.NewScope()
 			defer r.close()
 			x, y := filled(16, 1), filled(16, 2)

@@ -10,6 +10,7 @@ import (
 	"github.com/vkomp/vkomp/internal/lockrank"
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/sched/construct"
+	"github.com/vkomp/vkomp/sched/kernel"
 	"github.com/vkomp/vkomp/sched/order"
 	"github.com/vkomp/vkomp/tasks"
 	"github.com/vkomp/vkomp/timeline"
@@ -189,7 +190,7 @@ func New(d Device, o Options) (*Scheduler, error) {
 	s.life.wake, s.life.over = sync.NewCond(&s.mu), o.Over
 	s.presence.table, s.presence.filling = memory.NewTable(), sync.NewCond(&s.mu)
 	s.pointers.firstGeneration = max(o.Generation, 1)
-	s.kernels.known, s.kernels.released = make(map[*Kernel]*deviceKernel), make(map[*deviceKernel]struct{})
+	s.kernels.known, s.kernels.released = make(map[*kernel.Kernel]*deviceKernel), make(map[*deviceKernel]struct{})
 	s.exits.later = s.finishDone
 	s.loss = loss{told: make(chan struct{}), regain: o.Regain, hook: o.Lost}
 	if err := s.openMemory(o); err != nil {

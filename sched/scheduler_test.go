@@ -11,6 +11,7 @@ import (
 	"unsafe"
 
 	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/sched/kernel"
 )
 
 // filled returns n words of value v.
@@ -357,7 +358,7 @@ func TestPipelinesAreMadeOnce(t *testing.T) {
 	r := newRig(t, memoryModes[0], 1)
 	defer r.close()
 	before := len(r.d.pipelines)
-	r.kernels["mix"] = kernel(t, "mix")
+	r.kernels["mix"] = loadKernel(t, "mix")
 	x, zero := filled(8, 1), filled(8, 0)
 	for range 5 {
 		r.mix("mix", x, zero, zero, 0)
@@ -381,7 +382,7 @@ func TestLongRangeIsFolded(t *testing.T) {
 	r.expect("x", x, filled(100, 25)...)
 	tooLong := filled(1000, 0)
 	err := r.s.Run(context.Background(), r.region(launch{label: "too long", kernel: "set", args: []arg{from(tooLong)}}))
-	if !errors.Is(err, ErrInvalidLaunch) || !strings.Contains(err.Error(), "250 workgroups along x") {
+	if !errors.Is(err, kernel.ErrInvalidLaunch) || !strings.Contains(err.Error(), "250 workgroups along x") {
 		t.Errorf("got %v", err)
 	}
 }

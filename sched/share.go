@@ -77,15 +77,15 @@ func (s *Scheduler) canShare(t *target, item int) bool {
 	}
 	residual := uint64(m.Start()) % max(l.MinStorageBufferOffsetAlignment, 4)
 	bound, readOnly := false, true
-	for k := range t.Kernel.buffers {
-		if !t.Kernel.buffers[k].used || t.bufferItem(k) != item {
+	for k := range t.Kernel.Bindings() {
+		if !t.Kernel.Bindings()[k].Used || t.bufferItem(k) != item {
 			continue
 		}
-		b := &t.Kernel.buffers[k]
-		if residual != 0 && (b.offsetAt < 0 || b.stride == 0 || residual%uint64(b.stride) != 0) {
+		b := &t.Kernel.Bindings()[k]
+		if !b.Takes(residual) {
 			return false
 		}
-		bound, readOnly = true, readOnly && b.readOnly
+		bound, readOnly = true, readOnly && b.ReadOnly
 	}
 	return m.Type.From() || m.Type == memory.MapTo && bound && readOnly && !t.reachedOtherwise(item)
 }
@@ -100,9 +100,9 @@ func (t *target) reachedOtherwise(item int) bool {
 			continue
 		}
 		readOnly := false
-		for k := range t.Kernel.buffers {
-			if b := &t.Kernel.buffers[k]; b.used && t.bufferItem(k) == i {
-				if !b.readOnly {
+		for k := range t.Kernel.Bindings() {
+			if b := &t.Kernel.Bindings()[k]; b.Used && t.bufferItem(k) == i {
+				if !b.ReadOnly {
 					return true
 				}
 				readOnly = true

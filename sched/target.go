@@ -8,6 +8,7 @@ import (
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/ompt"
 	"github.com/vkomp/vkomp/sched/construct"
+	"github.com/vkomp/vkomp/sched/kernel"
 	"github.com/vkomp/vkomp/sched/order"
 	"github.com/vkomp/vkomp/sched/protect"
 	"github.com/vkomp/vkomp/tasks"
@@ -30,7 +31,7 @@ type Region struct {
 	// Kernel is nil for a construct that only moves data. Its k-th buffer is
 	// Buffers[k], or Enter[k] where Buffers is nil; Values fill its push constants
 	// in order.
-	Kernel  *Kernel
+	Kernel  *kernel.Kernel
 	Buffers []Buffer
 	// Addresses are values that become device addresses.
 	Addresses []Address
@@ -156,7 +157,7 @@ func (s *Scheduler) check(ctx context.Context, t *target) error {
 	if err := t.Kernel.Fits(p, t.dispatch.sizes[:buffers], t.dispatch.sizes[buffers:]); err != nil {
 		return err
 	}
-	g := t.Kernel.groups(t.Range)
+	g := t.Kernel.Groups(t.Range)
 	if g[0] == 0 || t.Kernel.Empty(t.dispatch.sizes[:buffers]) {
 		// Nothing to run: the task keeps its maps and dependences.
 		s.share(t)
@@ -164,13 +165,13 @@ func (s *Scheduler) check(ctx context.Context, t *target) error {
 		return nil
 	}
 	var err error
-	if t.dispatch.plan, err = t.Kernel.planDispatch(g, p, t.dispatch.plan.calls); err != nil {
+	if t.dispatch.plan, err = t.Kernel.PlanDispatch(g, p, t.dispatch.plan.Calls); err != nil {
 		return err
 	}
 	if err = s.pipeline(ctx, t); err != nil {
 		return err
 	}
-	t.dispatch.push = t.Kernel.push(t.dispatch.push, t.Values)
+	t.dispatch.push = t.Kernel.Push(t.dispatch.push, t.Values)
 	s.share(t)
 	return nil
 }
@@ -247,11 +248,11 @@ func (s *Scheduler) Run(ctx context.Context, r Region) error {
 	if s.hit(&r) {
 		return nil
 	}
-	var kernel *deviceKernel
+	var pipelines *deviceKernel
 	s.mu.Lock()
 	err := s.refusal()
 	if err == nil && r.Kernel != nil {
-		kernel, err = s.use(r.Kernel)
+		pipelines, err = s.use(r.Kernel)
 	}
 	s.mu.Unlock()
 	if err != nil {
@@ -261,7 +262,7 @@ func (s *Scheduler) Run(ctx context.Context, r Region) error {
 		r.Site = memory.CallSite()
 	}
 	t := s.newTarget(&r)
-	t.dispatch.kernel = kernel
+	t.dispatch.kernel = pipelines
 	err = s.resolve(t, &r)
 	if err == nil {
 		err = s.check(ctx, t)

@@ -76,7 +76,7 @@ func (r *rig) onIn(scope *tasks.Scope, l launch, elements int, pointers ...Point
 	for _, p := range pointers {
 		g.Buffers = append(g.Buffers, Buffer{Map: -1, Pointer: p, Size: 4 * uint64(elements)})
 	}
-	g.Values = valueBytes(uint32(elements), l.constant)[:len(g.Kernel.values)]
+	g.Values = valueBytes(uint32(elements), l.constant)[:len(g.Kernel.Values())]
 	if err := r.s.Run(context.Background(), g); err != nil {
 		r.t.Errorf("%s: %v", l.label, err)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/sched"
 	"github.com/vkomp/vkomp/sched/construct"
+	"github.com/vkomp/vkomp/sched/kernel"
 	"github.com/vkomp/vkomp/tasks"
 	"github.com/vkomp/vkomp/tests/vktest"
 	"github.com/vkomp/vkomp/vk"
@@ -36,7 +37,7 @@ func TestChainOverOnePhysicalDeviceOpenedMoreThanOnce(t *testing.T) {
 	}
 	var graph tasks.Graph
 	scope := graph.NewScope()
-	k, err := sched.NewKernel("affine", affineModule, "main", nil)
+	k, err := kernel.New("affine", affineModule, "main", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

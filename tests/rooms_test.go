@@ -40,10 +40,11 @@ var rooms = map[string]room{
 	// The exporters are tools like others: they see of the runtime only what ompt reports.
 	"ompt/trace": {imports: []string{"ompt", "internal/layered"}},
 	"vk":         {imports: []string{"timeline"}, thirdParty: []string{xsync, vulkanGo}, cgo: true},
-	"sched":      {imports: []string{"internal/lockrank", "timeline", "tasks", "memory", "ompt", "vk", "sched/construct", "sched/order", "sched/protect", "sched/internal/mutant"}, thirdParty: []string{xsync}},
+	"sched":      {imports: []string{"internal/lockrank", "timeline", "tasks", "memory", "ompt", "vk", "sched/construct", "sched/kernel", "sched/order", "sched/protect", "sched/internal/mutant"}, thirdParty: []string{xsync}},
 	// Concepts that know nothing of the scheduler.
 	"sched/construct": {imports: []string{"tasks", "ompt"}},
 	"sched/host":      {imports: []string{"internal/lockrank", "tasks", "sched/construct", "sched/protect"}},
+	"sched/kernel":    {imports: []string{"vk"}},
 	"sched/order":     {imports: []string{"timeline", "vk", "sched/internal/mutant"}},
 	"sched/protect":   {},
 	// Defects to show that tests notice them.
@@ -54,7 +55,7 @@ var rooms = map[string]room{
 	"internal/observe/tool":  {imports: []string{"internal/lockrank", "internal/observe", "sched", "sched/construct", "sched/protect", "tasks", "memory", "ompt", "vk"}},
 	"internal/observe/races": {imports: []string{"internal/observe", "sched", "sched/construct", "tasks", "memory", "ompt"}},
 	// gogpu/naga turns WGSL into SPIR-V.
-	".":       {imports: []string{"internal/lockrank", "timeline", "traits", "sched", "sched/construct", "sched/host", "sched/protect", "tasks", "memory", "ompt", "vk", "interop", "internal/layered", "internal/observe", "internal/observe/tool", "internal/observe/races"}, thirdParty: []string{xsync, "github.com/gogpu/naga"}},
+	".":       {imports: []string{"internal/lockrank", "timeline", "traits", "sched", "sched/construct", "sched/host", "sched/kernel", "sched/protect", "tasks", "memory", "ompt", "vk", "interop", "internal/layered", "internal/observe", "internal/observe/tool", "internal/observe/races"}, thirdParty: []string{xsync, "github.com/gogpu/naga"}},
 	"shaders": {imports: []string{"."}},
 
 	"interop/vgpu": {free: true, cgo: true},

@@ -1,4 +1,4 @@
-package sched
+package kernel
 
 import (
 	"errors"
@@ -30,29 +30,38 @@ type Kernel struct {
 	entry   *spirv.EntryPoint
 	spec    map[uint32]uint32
 	local   [3]uint32
-	buffers []binding
+	buffers []Binding
 	// values are the push-constant members that value arguments fill, in order.
 	values   []spirv.Member
 	pushSize uint32
 	closed   atomic.Bool
 }
 
-// binding is what a kernel makes of one buffer argument.
-type binding struct {
-	// used: the kernel accesses the binding; one that it declares and never
+// Binding is what a kernel makes of one buffer argument.
+type Binding struct {
+	// Used: the kernel accesses the binding; one that it declares and never
 	// touches is mapped and not bound.
-	used     bool
-	readOnly bool
-	stride   uint32
-	minSize  uint64
+	Used bool
+	// ReadOnly: the kernel does not write to it.
+	ReadOnly bool
+	// Stride is the size of an element, 0 where there is none, MinSize what the binding
+	// needs at least; in bytes.
+	Stride  uint32
+	MinSize uint64
 	// offsetAt is the byte offset of the binding's vkomp_offset_ member in the
 	// push constants, or -1.
 	offsetAt int
 }
 
-// NewKernel reads a SPIR-V module and one of its entry points; spec sets
+// Takes reports whether an argument may begin so many bytes past a multiple of what the
+// device aligns bindings to: these are whole elements, of which the kernel is told.
+func (b *Binding) Takes(residual uint64) bool {
+	return residual == 0 || b.offsetAt >= 0 && b.Stride != 0 && residual%uint64(b.Stride) == 0
+}
+
+// New reads a SPIR-V module and one of its entry points; spec sets
 // specialization constants by their SpecId.
-func NewKernel(name string, code []byte, entry string, spec map[uint32]uint32) (*Kernel, error) {
+func New(name string, code []byte, entry string, spec map[uint32]uint32) (*Kernel, error) {
 	fail := func(err error) (*Kernel, error) { return nil, fmt.Errorf("kernel %q: %w", name, err) }
 	module, err := spirv.Parse(code)
 	if err != nil {
@@ -84,15 +93,26 @@ func NewKernel(name string, code []byte, entry string, spec map[uint32]uint32) (
 // ReadOnly reports whether the kernel only reads the k-th buffer, or leaves it
 // alone.
 func (k *Kernel) ReadOnly(i int) bool {
-	return i < len(k.buffers) && (k.buffers[i].readOnly || !k.buffers[i].used)
+	return i < len(k.buffers) && (k.buffers[i].ReadOnly || !k.buffers[i].Used)
 }
 
 // Name returns the kernel's label.
 func (k *Kernel) Name() string { return k.name }
 
-// Close has schedulers refuse the kernel from now on: ErrClosed. Scheduler.Release gives
-// back what one has of it.
+// Bindings returns what the kernel makes of its buffer arguments, by binding. The slice is
+// the kernel's.
+func (k *Kernel) Bindings() []Binding { return k.buffers }
+
+// Values returns the push-constant members that value arguments fill, in order. The slice is
+// the kernel's.
+func (k *Kernel) Values() []spirv.Member { return k.values }
+
+// Close has schedulers refuse the kernel from now on; their method Release gives back what
+// they have of it.
 func (k *Kernel) Close() { k.closed.Store(true) }
+
+// Closed reports whether Close was called.
+func (k *Kernel) Closed() bool { return k.closed.Load() }
 
 func (k *Kernel) readBindings() error {
 	for _, b := range k.entry.Bindings {
@@ -108,10 +128,10 @@ func (k *Kernel) readBindings() error {
 			return fmt.Errorf("%w: %s: bindings go up to %d", vk.ErrUnsupported, at, vk.MaxBindings-1)
 		}
 		for len(k.buffers) <= int(b.Binding) {
-			k.buffers = append(k.buffers, binding{offsetAt: -1})
+			k.buffers = append(k.buffers, Binding{offsetAt: -1})
 		}
-		k.buffers[b.Binding] = binding{
-			used: true, readOnly: b.ReadOnly, stride: b.Stride, minSize: b.MinSize, offsetAt: -1,
+		k.buffers[b.Binding] = Binding{
+			Used: true, ReadOnly: b.ReadOnly, Stride: b.Stride, MinSize: b.MinSize, offsetAt: -1,
 		}
 	}
 	return nil
@@ -153,13 +173,13 @@ func (k *Kernel) Fits(p *vk.Properties, sizes, values []uint64) error {
 	}
 	for i, size := range sizes {
 		b := k.buffers[i]
-		if b.used && size > 0 && size < b.minSize {
-			return fmt.Errorf("%w: argument for binding %d of kernel %q is %d bytes, the binding needs at least %d", ErrInvalidLaunch, i, k.name, size, b.minSize)
+		if b.Used && size > 0 && size < b.MinSize {
+			return fmt.Errorf("%w: argument for binding %d of kernel %q is %d bytes, the binding needs at least %d", ErrInvalidLaunch, i, k.name, size, b.MinSize)
 		}
 		if p == nil {
 			continue
 		}
-		if limit := uint64(p.Limits.MaxStorageBufferRange); b.used && size > limit {
+		if limit := uint64(p.Limits.MaxStorageBufferRange); b.Used && size > limit {
 			return fmt.Errorf("%w: argument for binding %d of kernel %q is %d bytes, device %q binds at most %d (maxStorageBufferRange)", ErrInvalidLaunch, i, k.name, size, p.Name, limit)
 		}
 	}
@@ -182,16 +202,16 @@ func (k *Kernel) Fits(p *vk.Properties, sizes, values []uint64) error {
 // that the kernel accesses has no elements.
 func (k *Kernel) Empty(sizes []uint64) bool {
 	for i, b := range k.buffers {
-		if b.used && i < len(sizes) && sizes[i] == 0 {
+		if b.Used && i < len(sizes) && sizes[i] == 0 {
 			return true
 		}
 	}
 	return false
 }
 
-// push returns the push constants with the values in place, in memory of into if
+// Push returns the push constants with the values in place, in memory of into if
 // that has room.
-func (k *Kernel) push(into []byte, values [][]byte) []byte {
+func (k *Kernel) Push(into []byte, values [][]byte) []byte {
 	push := slices.Grow(into[:0], int(k.pushSize))[:k.pushSize]
 	clear(push)
 	for i, v := range values {
@@ -200,8 +220,8 @@ func (k *Kernel) push(into []byte, values [][]byte) []byte {
 	return push
 }
 
-// supported refuses a kernel that the device cannot run.
-func (k *Kernel) supported(p *vk.Properties) error {
+// Supported refuses a kernel that the device cannot run.
+func (k *Kernel) Supported(p *vk.Properties) error {
 	for _, c := range k.module.Capabilities {
 		if !p.Supports(c) {
 			return fmt.Errorf("%w: kernel %q needs SPIR-V capability %v, which device %q lacks", vk.ErrUnsupported, k.name, c, p.Name)
@@ -224,23 +244,31 @@ func (k *Kernel) supported(p *vk.Properties) error {
 	return nil
 }
 
-// pipelineOptions describes the kernel's pipeline.
-func (k *Kernel) pipelineOptions(code []uint32) vk.PipelineOptions {
+// PipelineOptions describes the kernel's pipeline on a device for a Plan.Fold.
+func (k *Kernel) PipelineOptions(fold int, p *vk.Properties) (vk.PipelineOptions, error) {
+	code := k.module.Words
+	if fold > 0 {
+		var err error
+		code, err = spirv.Fold(k.module, k.entry.Name, fold-1, p.Limits.MaxComputeWorkGroupCount[fold-1])
+		if err != nil {
+			return vk.PipelineOptions{}, fmt.Errorf("kernel %q: %w", k.name, err)
+		}
+	}
 	o := vk.PipelineOptions{Code: code, Entry: k.entry.Name, PushConstants: k.pushSize, Label: k.name}
 	for i, b := range k.buffers {
-		if b.used {
+		if b.Used {
 			o.Bindings = append(o.Bindings, uint32(i))
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(k.spec)) {
 		o.Specialization = append(o.Specialization, vk.SpecEntry{ID: id, Value: uint64(k.spec[id]), Size: 4})
 	}
-	return o
+	return o, nil
 }
 
-// groups returns the number of workgroups that cover the range in each
+// Groups returns the number of workgroups that cover the range in each
 // dimension, all zero for an empty range.
-func (k *Kernel) groups(r [3]uint64) [3]uint64 {
+func (k *Kernel) Groups(r [3]uint64) [3]uint64 {
 	var g [3]uint64
 	for d := range r {
 		g[d] = (r[d] + uint64(k.local[d]) - 1) / uint64(k.local[d])
@@ -249,4 +277,15 @@ func (k *Kernel) groups(r [3]uint64) [3]uint64 {
 		return [3]uint64{}
 	}
 	return g
+}
+
+// Access reports what the kernel does to the memory of its k-th buffer, as far as its
+// instructions say: one that it leaves alone it neither reads nor writes.
+func (k *Kernel) Access(i int) (reads, writes bool) {
+	for _, b := range k.entry.Bindings {
+		if int(b.Binding) == i {
+			return b.Read && !b.NonReadable, b.Written && !b.NonWritable
+		}
+	}
+	return false, false
 }

@@ -1,4 +1,4 @@
-package sched
+package kernel
 
 import (
 	"encoding/binary"
@@ -8,22 +8,23 @@ import (
 	"github.com/vkomp/vkomp/vk"
 )
 
-// call is one dispatch of a launch.
-type call struct {
-	base, count [3]uint32
+// Call is one dispatch of a launch: Count workgroups in each dimension, the first of which
+// has the index Base.
+type Call struct {
+	Base, Count [3]uint32
 }
 
-// plan is how a range of workgroups becomes dispatches.
-type plan struct {
-	calls []call
-	// fold is 1 + the dimension that is folded into z, 0 for none.
-	fold int
+// Plan is how a range of workgroups becomes dispatches.
+type Plan struct {
+	Calls []Call
+	// Fold is 1 + the dimension that is folded into z, 0 for none.
+	Fold int
 }
 
-// folds is how many values plan.fold has, each of which takes a pipeline of its own.
-const folds = 3
+// Folds is the number of values of Plan.Fold, each of which takes a pipeline of its own.
+const Folds = 3
 
-// planDispatch covers g workgroups with dispatches within the device's limits,
+// PlanDispatch covers g workgroups with dispatches within the device's limits,
 // which it appends to calls[:0].
 //
 // vkCmdDispatchBase does not reach beyond maxComputeWorkGroupCount: base and
@@ -32,42 +33,42 @@ const folds = 3
 // stand along z, and a variant of the kernel takes its index apart again.
 // Because the kernel sees only indices, and exactly as many as it was launched
 // with, it cannot tell, unless it reads NumWorkgroups.
-func (k *Kernel) planDispatch(g [3]uint64, p *vk.Properties, calls []call) (plan, error) {
+func (k *Kernel) PlanDispatch(g [3]uint64, p *vk.Properties, calls []Call) (Plan, error) {
 	calls = calls[:0]
 	limit := p.Limits.MaxComputeWorkGroupCount
 	if g[0] == 0 {
-		return plan{}, nil
+		return Plan{}, nil
 	}
 	long := -1
 	for d := range g {
 		if g[d] > math.MaxUint32/uint64(k.local[d]) {
-			return plan{}, k.tooLong(d, g, p, "and GlobalInvocationId has 32 bits")
+			return Plan{}, k.tooLong(d, g, p, "and GlobalInvocationId has 32 bits")
 		}
 		if g[d] > uint64(limit[d]) {
 			if long >= 0 || d == 2 {
-				return plan{}, k.tooLong(d, g, p, "the range cannot be split")
+				return Plan{}, k.tooLong(d, g, p, "the range cannot be split")
 			}
 			long = d
 		}
 	}
 	if long < 0 {
-		return plan{calls: append(calls, call{count: [3]uint32{uint32(g[0]), uint32(g[1]), uint32(g[2])}})}, nil
+		return Plan{Calls: append(calls, Call{Count: [3]uint32{uint32(g[0]), uint32(g[1]), uint32(g[2])}})}, nil
 	}
 	if k.entry.UsesNumWorkgroups {
-		return plan{}, k.tooLong(long, g, p, "the kernel reads NumWorkgroups, so the range cannot be split")
+		return Plan{}, k.tooLong(long, g, p, "the kernel reads NumWorkgroups, so the range cannot be split")
 	}
 	fold := uint64(limit[long])
 	layers, rest := g[long]/fold, g[long]%fold
 	if g[2] != 1 || layers+1 > uint64(limit[2]) {
-		return plan{}, k.tooLong(long, g, p, "the range cannot be split along z")
+		return Plan{}, k.tooLong(long, g, p, "the range cannot be split along z")
 	}
-	whole := call{count: [3]uint32{uint32(g[0]), uint32(g[1]), uint32(layers)}}
-	whole.count[long] = uint32(fold)
-	pl := plan{fold: long + 1, calls: append(calls, whole)}
+	whole := Call{Count: [3]uint32{uint32(g[0]), uint32(g[1]), uint32(layers)}}
+	whole.Count[long] = uint32(fold)
+	pl := Plan{Fold: long + 1, Calls: append(calls, whole)}
 	if rest > 0 {
-		last := call{base: [3]uint32{2: uint32(layers)}, count: whole.count}
-		last.count[long], last.count[2] = uint32(rest), 1
-		pl.calls = append(pl.calls, last)
+		last := Call{Base: [3]uint32{2: uint32(layers)}, Count: whole.Count}
+		last.Count[long], last.Count[2] = uint32(rest), 1
+		pl.Calls = append(pl.Calls, last)
 	}
 	return pl, nil
 }
@@ -77,10 +78,10 @@ func (k *Kernel) tooLong(d int, g [3]uint64, p *vk.Properties, why string) error
 		ErrInvalidLaunch, k.name, g[d], "xyz"[d], p.Name, p.Limits.MaxComputeWorkGroupCount[d], why)
 }
 
-// bind returns the descriptor for a buffer argument of size bytes that lies at
+// Bind returns the descriptor for a buffer argument of size bytes that lies at
 // offset in its block, and writes the elements it begins before the argument
 // into the kernel's offset member. padded: nothing else lies in the argument's last word.
-func (k *Kernel) bind(i int, buffer vk.Buffer, offset, size uint64, padded bool, p *vk.Properties, push []byte) (vk.BufferRange, error) {
+func (k *Kernel) Bind(i int, buffer vk.Buffer, offset, size uint64, padded bool, p *vk.Properties, push []byte) (vk.BufferRange, error) {
 	b := k.buffers[i]
 	align := max(p.Limits.MinStorageBufferOffsetAlignment, 4)
 	residual := offset % align
@@ -88,8 +89,8 @@ func (k *Kernel) bind(i int, buffer vk.Buffer, offset, size uint64, padded bool,
 		if b.offsetAt < 0 {
 			return vk.BufferRange{}, fmt.Errorf("%w: argument for binding %d of kernel %q begins at byte %d of its storage, device %q binds at multiples of %d: map it on its own, or declare the push-constant member uint %s%d", ErrInvalidLaunch, i, k.name, offset, p.Name, align, offsetPrefix, i)
 		}
-		if b.stride == 0 || residual%uint64(b.stride) != 0 {
-			return vk.BufferRange{}, fmt.Errorf("%w: argument for binding %d of kernel %q begins at byte %d of its storage, %d past a multiple of %d, which is no whole number of its elements of %d bytes", ErrInvalidLaunch, i, k.name, offset, residual, align, b.stride)
+		if b.Stride == 0 || residual%uint64(b.Stride) != 0 {
+			return vk.BufferRange{}, fmt.Errorf("%w: argument for binding %d of kernel %q begins at byte %d of its storage, %d past a multiple of %d, which is no whole number of its elements of %d bytes", ErrInvalidLaunch, i, k.name, offset, residual, align, b.Stride)
 		}
 	}
 	r := vk.BufferRange{Buffer: buffer, Offset: offset - residual, Size: size + residual}
@@ -106,7 +107,7 @@ func (k *Kernel) bind(i int, buffer vk.Buffer, offset, size uint64, padded bool,
 	if b.offsetAt >= 0 {
 		elements := uint32(0)
 		if residual != 0 {
-			elements = uint32(residual / uint64(b.stride))
+			elements = uint32(residual / uint64(b.Stride))
 		}
 		binary.NativeEndian.PutUint32(push[b.offsetAt:], elements)
 	}
