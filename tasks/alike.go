@@ -8,25 +8,25 @@ import (
 	"strings"
 )
 
-// Failures of tasks with one label are alike, and are counted, if they have the same text
-// and the same types in their trees of causes. A program can tell them apart all the same,
-// with errors.Is, if their causes are different values. So the first failures whose causes
-// differ are kept, up to maxDistinct, for errors.Is and errors.As to find.
+// Failures of tasks with the same label are alike, and are counted instead of kept, if they have
+// the same text and the same types in their trees of causes. A program can still distinguish them
+// with errors.Is if their causes are different values. So up to maxDistinct failures with
+// different causes are kept, for errors.Is and errors.As.
 
-// likeness is what failures are compared by. It consists of hashes, and is zero for nil.
+// likeness is what failures are compared by. It consists of hashes; the zero value stands for nil.
 type likeness struct {
-	// text is of the text and of the types of the causes. Below the first line, which
-	// begins the stack of a panic, addresses and the numbers of goroutines do not count.
+	// text is a hash of the text and of the types of the causes. After the first line, where
+	// the stack of a panic begins, addresses and goroutine numbers are left out.
 	text uint64
-	// causes is of the values of all causes, roots of the values of those that wrap no
-	// other: failures that each wrap one sentinel anew have the same roots.
+	// causes is a hash of the values of all causes, roots of the values of causes that wrap no
+	// other: failures that wrap the same sentinel each time have the same roots.
 	causes, roots uint64
 }
 
 var seed = maphash.MakeSeed()
 
-// likenessOf returns the likeness of an error, whose methods are the program's and may
-// panic.
+// likenessOf returns the likeness of an error. The methods of the error belong to the program and
+// may panic.
 func likenessOf(err error) likeness {
 	if err == nil {
 		return likeness{}
@@ -48,12 +48,12 @@ func likenessOf(err error) likeness {
 	return likeness{h.text.Sum64() | 1, h.causes.Sum64(), h.roots.Sum64()}
 }
 
-// maxCauses bounds the causes of one failure that are looked at: the tree is the program's,
-// and an error may be found in it many times, even among its own causes. Failures that
-// differ only in later causes are taken for the same.
+// maxCauses is the largest number of causes of one failure that are examined, because the program
+// may build any tree, even one in which an error is its own cause. Failures that differ only in
+// later causes count as alike.
 const maxCauses = 1000
 
-// likenessHash is a likeness that is being computed.
+// likenessHash computes a likeness.
 type likenessHash struct {
 	text, causes, roots maphash.Hash
 	// left is the number of causes that may still be added.
@@ -64,7 +64,7 @@ type likenessHash struct {
 func (h *likenessHash) add(err error) {
 	h.left--
 	if failed, ok := err.(*Error); ok && failed.likeness != (likeness{}) {
-		// The failure of another task: what it wraps has been looked at.
+		// The failure of another task, which has been examined already.
 		l := failed.likeness
 		maphash.WriteComparable(&h.text, l.text)
 		maphash.WriteComparable(&h.causes, l.causes)
@@ -91,7 +91,7 @@ func (h *likenessHash) add(err error) {
 	}
 }
 
-// wrappedBy returns what an error wraps, as errors.Is follows it.
+// wrappedBy returns the errors that an error wraps, as errors.Is finds them.
 func wrappedBy(err error) (wrapped []error) {
 	defer func() { _ = recover() }()
 	switch err := err.(type) {
@@ -105,24 +105,24 @@ func wrappedBy(err error) (wrapped []error) {
 	return nil
 }
 
-// passing is what differs between the stacks of one panic in several tasks.
+// passing matches what differs between the stacks of the same panic in several tasks.
 var passing = regexp.MustCompile(`0x[0-9a-f]+|goroutine [0-9]+`)
 
-// textOf is err.Error(), which is the program's and may panic.
+// textOf returns err.Error(), which is code of the program and may panic.
 func textOf(err error) (text string) {
 	defer func() { _ = recover() }()
 	return err.Error()
 }
 
-// maxDistinct bounds the failures that are kept of those that are alike. Half of it is for
-// failures whose roots none of the others has: a flood of one failure, which each task
-// wraps anew, leaves room for others.
+// maxDistinct is the largest number of failures that are kept of those that are alike. Half of it
+// is for failures whose roots no other one has, so that many failures with one root, which each
+// task wraps anew, leave room for others.
 const maxDistinct = 16
 
-// failedAlike are failures that are alike, but for errors.Is and errors.As.
+// failedAlike are failures that are alike, except for errors.Is and errors.As.
 type failedAlike []*Error
 
-// add keeps a failure if it differs from all that are kept, and there is room.
+// add keeps a failure if it differs from all others that are kept, and if there is room.
 func (d *failedAlike) add(e *Error) {
 	room := maxDistinct
 	for _, o := range *d {
@@ -138,7 +138,7 @@ func (d *failedAlike) add(e *Error) {
 	}
 }
 
-// or returns the failures, or the one if there is no other.
+// or returns the failures, or root alone if there are none.
 func (d failedAlike) or(root *Error) failedAlike {
 	if d == nil {
 		return failedAlike{root}
@@ -146,7 +146,7 @@ func (d failedAlike) or(root *Error) failedAlike {
 	return d
 }
 
-// count adds one of the failures that the tally counts.
+// count adds e to the tally's distinct failures if it is different.
 func (t *tally) count(e *Error) {
 	if e == t.root || e.likeness == t.root.likeness {
 		return
@@ -155,22 +155,22 @@ func (t *tally) count(e *Error) {
 	t.distinct.add(e)
 }
 
-// countAll adds those of another tally.
+// countAll adds the failures of another tally.
 func (t *tally) countAll(o *tally) {
 	for _, e := range o.distinct.or(o.root) {
 		t.count(e)
 	}
 }
 
-// summary is a failure, and the number of others that are reported with it.
+// summary is a failure and the number of others that are reported with it.
 type summary struct {
 	failures failedAlike
 	more     int
-	// others: they are not alike.
+	// others says that these are not alike.
 	others bool
 }
 
-// Error is the text of the first failure, and the number of the others.
+// Error returns the text of the first failure and the number of the others.
 func (s *summary) Error() string {
 	if s.others {
 		return fmt.Sprintf("%v (and %d others)", s.failures[0], s.more)

@@ -5,9 +5,9 @@ import (
 	"unsafe"
 )
 
-// DependKind is a dependence type of the depend clause (OpenMP 5.2 §15.9.1),
-// together with omp_all_memory where that takes the place of storage. The values
-// are those of ompt_dependence_type_t.
+// DependKind is a dependence-type of the depend clause (OpenMP 5.2 §15.9.1), or one of the two
+// types for omp_all_memory, which stands for all storage. The values are those of
+// ompt_dependence_type_t.
 type DependKind uint8
 
 const (
@@ -20,7 +20,7 @@ const (
 	DependInOutAllMemory DependKind = 35
 )
 
-// String returns the type as OpenMP spells it.
+// String returns the type's name in OpenMP.
 func (k DependKind) String() string {
 	switch k {
 	case DependIn:
@@ -44,7 +44,7 @@ func (k DependKind) String() string {
 // AllMemory reports whether the kind stands for omp_all_memory.
 func (k DependKind) AllMemory() bool { return k-DependOutAllMemory <= 1 }
 
-// class is what a dependence type means for order: out and inout are the same.
+// class is the effect of a dependence-type on order: out and inout have the same.
 type class uint8
 
 const (
@@ -55,7 +55,7 @@ const (
 	classes
 )
 
-// classOfKind is for valid kinds.
+// classOfKind holds the classes of valid kinds.
 var classOfKind = [64]class{
 	DependIn: classIn, DependOut: classOut, DependInOut: classOut, DependMutexInOutSet: classMutex,
 	DependInOutSet: classSet, DependOutAllMemory: classOut, DependInOutAllMemory: classOut,
@@ -63,10 +63,9 @@ var classOfKind = [64]class{
 
 func (k DependKind) class() class { return classOfKind[k%64] }
 
-// ordered[a][b] reports whether a task with class b follows an earlier one with
-// class a on the same storage (OpenMP 5.2 §15.9.5). Two of classMutex exclude
-// each other instead. It is a variable for the tests that show that every entry
-// matters.
+// ordered[a][b] reports whether a task with class b depends on an earlier one with class a for the
+// same storage (OpenMP 5.2 §15.9.5). Two of classMutex exclude each other instead. It is a variable
+// for the tests that show that every entry matters.
 var ordered = [classes][classes]bool{
 	classIn:    {classIn: false, classOut: true, classMutex: true, classSet: true},
 	classOut:   {classIn: true, classOut: true, classMutex: true, classSet: true},
@@ -74,10 +73,9 @@ var ordered = [classes][classes]bool{
 	classSet:   {classIn: true, classOut: true, classMutex: true, classSet: false},
 }
 
-// Depend is one item of a depend clause: storage and how the task uses it.
-// Items match when their storage has a byte in common, which goes beyond
-// OpenMP: there sections are identical or disjoint. An item without storage
-// (no Ptr, or Size 0) orders nothing.
+// Depend is one item of a depend clause: storage and how the task uses it. Items match if their
+// storage has a byte in common, which extends OpenMP, where sections are identical or disjoint. An
+// item without storage (Ptr is nil or Size is 0) orders nothing.
 type Depend struct {
 	Kind DependKind
 	Ptr  unsafe.Pointer
@@ -93,20 +91,19 @@ func (d *Depend) section() section {
 // empty reports whether the item orders nothing.
 func (d *Depend) empty() bool { return d.Ptr == nil || d.Size == 0 }
 
-// CheckDepend refuses an item that is none.
+// CheckDepend returns an error for an invalid item.
 func CheckDepend(d Depend) error { return d.check(0) }
 
-// kinds are the dependence types, as bits.
+// kinds is the set of dependence-types, one bit each.
 const kinds = 1<<DependIn | 1<<DependOut | 1<<DependInOut | 1<<DependMutexInOutSet | 1<<DependInOutSet |
 	1<<DependOutAllMemory | 1<<DependInOutAllMemory
 
-// valid reports whether the item has a type, and storage that an address space
-// can hold.
+// valid reports whether the item has a dependence-type and storage inside the address space.
 func (d *Depend) valid() bool {
 	return d.Kind < 64 && uint64(kinds)>>d.Kind&1 != 0 && uintptr(d.Ptr)+uintptr(d.Size) >= uintptr(d.Ptr)
 }
 
-// check says what is wrong with an item.
+// check returns what is wrong with the k-th item, or nil.
 func (d *Depend) check(k int) error {
 	switch {
 	case d.valid():
@@ -117,7 +114,7 @@ func (d *Depend) check(k int) error {
 	return fmt.Errorf("%w: depend item %d has no dependence type (%v)", ErrInvalidDepend, k, d.Kind)
 }
 
-// section is storage as a depend item names it: size bytes from start on.
+// section is the storage of a depend item: size bytes, starting at start.
 type section struct {
 	start, size uintptr
 }
@@ -127,8 +124,7 @@ func (s section) end() uintptr { return s.start + s.size }
 // overlaps reports whether s and o have a byte in common.
 func (s section) overlaps(o section) bool { return s.start < o.end() && o.start < s.end() }
 
-// intersect returns the bytes that s and o have in common: a section of size 0 if there
-// are none.
+// intersect returns the bytes that s and o have in common; the size is 0 if there are none.
 func (s section) intersect(o section) section {
 	start, end := max(s.start, o.start), min(s.end(), o.end())
 	return section{start, max(end, start) - start}

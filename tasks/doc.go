@@ -1,7 +1,6 @@
-// Package tasks is the task graph: which task waits for which. It resolves
-// depend clauses between siblings, starts each task when nothing it must follow
-// is still ahead of it, carries failures to dependents, and lets waits and
-// taskgroups wait. It knows no device.
+// Package tasks is the task graph. It resolves depend clauses between siblings, starts each task
+// when no predecessor is in its way, passes failures on to dependents, and implements taskwaits
+// and taskgroups. It knows no device.
 //
 //	        Add                 Placed               Complete
 //	created ───▶ waiting ─start─▶ started ──▶ placed ──────▶ complete
@@ -9,23 +8,21 @@
 //	               │   same Domain: released ───┘               │
 //	               └── any other:   released ───────────────────┘
 //
-// An edge is kept by the cheapest thing that can keep it. Two tasks of one
-// [Domain] (target tasks of one device) can be ordered by the device itself:
-// there the successor starts as soon as its predecessor is placed, and learns
-// from [Node.Predecessors] what it has to be ordered after. Every other edge is
-// kept by the host: the successor starts when the predecessor is complete.
-// Exclusion (mutexinoutset) is kept the same two ways.
+// An edge is enforced in the cheapest way. Two tasks of one [Domain] (target tasks of one device)
+// can be ordered by the device itself: there the successor starts as soon as its predecessor is
+// placed, and learns from [Node.Predecessors] what it has to be ordered after. Every other edge
+// is enforced by the host: the successor starts when the predecessor is complete. The same holds
+// for exclusion (mutexinoutset).
 //
-// Rules and terms are those of OpenMP 5.2 §12.9 (task scheduling constraints)
-// and §15.9.5 (depend clause), with the transparent tasks of 6.0. Dependences
-// hold between siblings, that is children of one task region, here one [Scope].
-// Items match when their storage has a byte in common, which goes beyond OpenMP.
+// The rules and terms are those of OpenMP 5.2 §12.9 (task scheduling constraints) and §15.9.5
+// (depend clause), with the transparent tasks of 6.0. Dependences exist between siblings, which
+// are the children of one task region, here one [Scope]. Items match if their storage has a byte
+// in common, which extends OpenMP.
 //
 // # Life of a task
 //
-// The picture above leaves out what only the engine sees. A node goes through these
-// phases, and only in these ways (see phase; a build with the tag invariants panics
-// where one is not in the list):
+// The picture above shows what callers see. Internally a node goes through these phases, in these
+// ways only (see phase; a build with the tag invariants panics on any other transition):
 //
 //	free      → created                    Scope.Add
 //	created   → waiting, started           Add has found the predecessors; with a Witness, at Node.Go
@@ -39,25 +36,23 @@
 //	lingering → gone                       its trail is closed, or others have superseded it
 //	gone      → free                       the last who holds the node releases it
 //
-// Node.Complete and a drop end a task by the same function, Node.endLocked. What becomes of
-// it is its outcome: undecided until it is known that the task failed or is dropped, and
-// a task that is complete and undecided has succeeded. Properties that are fixed when the
-// task is added are its traits.
+// Node.Complete and a drop end a task through the same function, Node.endLocked. The outcome of a
+// task is undecided until it is known that the task failed or is dropped; a complete task whose
+// outcome is undecided has succeeded. Properties that are fixed when the task is added are its
+// traits.
 //
 // # Cost
 //
-// A scope files the sections that its tasks name (see index): a section named
-// again is a hash look-up, and a new one as much again. Where sections overlap in
-// part their storage is cut into segments (see tangle): a task costs a search in
-// logarithmic time for each segment that it touches, and has an edge from each task
-// that it follows there, not from those of which that is easily seen to be implied. An
-// edge is an append.
-// Everything of a task is used again when it is complete: memory follows the tasks in
-// flight and not those ever made, nor the addresses ever named, and a steady state
-// allocates nothing.
+// A scope indexes the sections that its tasks name (see index): a known section costs a hash
+// look-up, a new one twice as much. Storage of sections that overlap in part is divided into
+// segments (see tangle): a task costs a search in logarithmic time for each segment that it
+// touches, and has an edge from each task that it depends on there, except those that are easily
+// seen to be implied. An edge is an append. All records of a task are reused when it is complete,
+// so memory is proportional to the tasks in flight rather than to all tasks or addresses so far,
+// and nothing is allocated in the steady state.
 //
-// A Scope is safe for concurrent use; its tasks share one lock, with those of
-// scopes that transparent tasks connect. Methods of scopes and nodes whose names end in
-// Locked are called with that lock held. The data structures of a scope (index, tangle,
-// poison, trail, …) are guarded by it too.
+// A Scope is safe for concurrent use; its tasks share one lock with those of the scopes that
+// transparent tasks connect. Methods of scopes and nodes whose names end in Locked are called
+// with that lock held. It also guards the data structures of a scope (index, tangle, poison,
+// trail, …).
 package tasks

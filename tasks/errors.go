@@ -9,12 +9,11 @@ import (
 )
 
 var (
-	// ErrInvalidDepend: a depend item that is not one.
+	// ErrInvalidDepend says that a depend item is not valid.
 	ErrInvalidDepend = errors.New("invalid depend clause")
-	// ErrCancelled: the taskgroup is cancelled. A body that returns it has not
-	// failed.
+	// ErrCancelled says that the taskgroup is cancelled. A body that returns it has not failed.
 	ErrCancelled = errors.New("taskgroup cancelled")
-	// ErrFulfilled: the event of a detachable task was fulfilled before.
+	// ErrFulfilled says that the event of a detachable task was fulfilled before.
 	ErrFulfilled = errors.New("event was fulfilled before")
 )
 
@@ -22,20 +21,20 @@ var (
 type Error struct {
 	// Task is the task's label.
 	Task string
-	// Cause is the failure itself. For a task that never ran because a
-	// predecessor failed, it is that predecessor's *Error.
+	// Cause is the failure itself. For a task that was not run because a predecessor failed, it
+	// is that predecessor's *Error.
 	Cause error
-	// Dependent is set when the task did not run because of a predecessor.
+	// Dependent says that the task was not run because of a predecessor.
 	Dependent bool
-	// tally is the last that counts the failure, for the scope's lock to guard.
+	// tally is the last tally that counts the failure; guarded by the scope's lock.
 	tally *tally
-	// likeness is that of the cause.
+	// likeness is the likeness of the cause.
 	likeness likeness
-	// unrun: the task was not run because its context had ended.
+	// unrun says that the task was not run because its context had ended.
 	unrun bool
 }
 
-// Error names the task and, for a task that was not run, the root cause.
+// Error returns the task's label and the cause, and for a dependent the root cause.
 func (e *Error) Error() string {
 	if e.Dependent {
 		return fmt.Sprintf("task %q not run: it depends on failed %v", e.Task, e.Cause)
@@ -46,64 +45,63 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Cause }
 
-// tally is one root failure as a wait reports it: the failure, and how many tasks
-// were not run because of it. Of tasks without depend items, which nothing follows,
-// it counts all failures that are alike. Fields other than the atomic ones are guarded
-// by the lock of the scope whose tasks it counts.
+// tally is one root failure as a wait reports it, with the number of tasks that were not run
+// because of it. For tasks without depend items, which have no dependents, it counts all failures
+// that are alike. Fields that are not atomic are guarded by the lock of the scope of these tasks.
 type tally struct {
 	root *Error
-	// seq is that of the first task counted.
+	// seq is the number of the first task counted.
 	seq uint64
-	// group is the taskgroup that the tasks counted were in, nil for none: what one
-	// group reports is not reported for another.
+	// group is the taskgroup of the tasks counted, nil for none. Failures are reported for each
+	// group separately.
 	group *Group
-	// failed counts the tasks that failed, dropped the dependents that were not run.
+	// failed counts the tasks that failed, dropped their dependents that were not run.
 	failed, dropped int
-	// others: the root stands for failures that are not alike.
+	// others says that the root stands for failures that are not alike.
 	others bool
-	// distinct are the root and others counted, nil if it is the root alone.
+	// distinct holds the root and others that were counted; nil stands for the root alone.
 	distinct failedAlike
-	// told is the group that has the tally in its list, for its lock to guard.
+	// told is the group whose list contains the tally; guarded by the group's lock.
 	told *Group
-	// reported: a wait returned it. spent: its taskgroup was abandoned. In both cases what
-	// it poisoned can be used again.
+	// reported says that a wait has returned it, spent that its taskgroup was abandoned. In
+	// both cases the storage that it poisoned can be used again.
 	reported, spent atomic.Bool
-	// scope is that of the tasks that failed. places are where the failure left its poison,
-	// with the scope of each: that one, or others of its family where tasks that were on the
-	// device already did.
+	// scope is the scope of the tasks that failed. places holds the poison entries of the
+	// failure, with the scope of each: scope itself, or others of its family if tasks that were
+	// already on the device failed too.
 	scope  *Scope
 	places map[*span[poisoned]]*Scope
 }
 
-// over reports whether what the failure poisoned can be used again.
+// over reports whether the storage that the failure poisoned can be used again.
 func (t *tally) over() bool { return t.reported.Load() || t.spent.Load() }
 
-// maxKinds bounds the different failures that one wait reports, and that tasks without
-// depend items keep in memory; of those beyond, the number is told.
+// maxKinds is the largest number of different failures that one wait reports, and that are kept for
+// tasks without depend items. Further failures are only counted.
 const maxKinds = 1000
 
-// kind is what failures have in common that are reported as one and a number.
+// kind is the common property of failures that are reported as one with a number.
 type kind struct {
 	label string
 	text  uint64
 	group *Group
 }
 
-// otherKind is that of the failures beyond maxKinds.
+// otherKind is the kind of the failures above maxKinds.
 func otherKind(g *Group) kind { return kind{group: g} }
 
-// failures are those that one wait has to report, by root.
+// failures are the failures that one wait has to report, by root.
 type failures struct {
 	list []*tally
-	// byRoot serves when the list is long.
+	// byRoot indexes the list when it is long.
 	byRoot map[rootIn]*tally
-	// byKind has those of tasks without depend items, nil before the first.
+	// byKind holds the tallies of tasks without depend items, nil before the first.
 	byKind map[kind]*tally
-	// settled counts those that others have reported since the list was last gone over.
+	// settled counts the tallies that others have reported since the list was last cleaned up.
 	settled int
 }
 
-// rootIn is a failure and the group of tasks that failed by it.
+// rootIn is a failure and the taskgroup of the tasks that failed because of it.
 type rootIn struct {
 	root  *Error
 	group *Group
@@ -142,7 +140,7 @@ func (f *failures) note(root *Error, n *Node, g *Group) *tally {
 	return t
 }
 
-// ofKind returns the tally of tasks without depend items that failed alike, or nil.
+// ofKind returns the tally of tasks without depend items whose failures are alike, or nil.
 func (f *failures) ofKind(k kind) *tally {
 	if f.byKind == nil {
 		f.byKind = make(map[kind]*tally)
@@ -153,7 +151,7 @@ func (f *failures) ofKind(k kind) *tally {
 	return nil
 }
 
-// share adds a tally that another wait reports as well.
+// share adds a tally that another wait reports too.
 func (f *failures) share(t *tally) {
 	if !slices.Contains(f.list[max(0, len(f.list)-8):], t) && f.find(t.root, t.group) != t {
 		f.list = append(f.list, t)
@@ -185,7 +183,7 @@ func (f *failures) find(root *Error, g *Group) *tally {
 	return t
 }
 
-// unreported returns those that no other wait has reported since.
+// unreported returns the tallies that no other wait has reported since.
 func (f *failures) unreported() []*tally {
 	var list []*tally
 	for _, t := range f.list {
@@ -196,7 +194,7 @@ func (f *failures) unreported() []*tally {
 	return list
 }
 
-// settle takes note that a wait has reported t. The list is gone over when half of it may
+// settle records that a wait has reported t. The list is cleaned up when half of its tallies may
 // have been reported.
 func (f *failures) settle(t *tally) {
 	if at := (rootIn{t.root, t.group}); f.byRoot[at] == t {
@@ -215,16 +213,16 @@ func (f *failures) settle(t *tally) {
 	}
 }
 
-// Failures are failures of scopes that get no tasks more, to be reported together.
+// Failures collects failures of scopes that will get no more tasks, to be reported together.
 type Failures struct {
 	tallies []*tally
 	byKind  map[kind]*tally
-	// sweep is the number of tallies at which those that were reported are dropped.
+	// sweep is the number of tallies at which reported ones are dropped.
 	sweep int
 }
 
-// add adds what no wait has reported. Failures that are alike, and that no taskgroup has
-// to report, become one.
+// add adds tallies that no wait has reported. Failures that are alike, and that no taskgroup has to
+// report, become one.
 func (f *Failures) add(tallies []*tally) {
 	if f.byKind == nil {
 		f.byKind = make(map[kind]*tally)
@@ -261,7 +259,7 @@ func (f *Failures) add(tallies []*tally) {
 	}
 }
 
-// take adds what the caller is going to report: no other wait has to.
+// take adds tallies that the caller will report, so that no other wait has to.
 func (f *Failures) take(tallies []*tally) {
 	for _, t := range tallies {
 		t.reported.Store(true)
@@ -269,7 +267,7 @@ func (f *Failures) take(tallies []*tally) {
 	f.tallies = append(f.tallies, tallies...)
 }
 
-// Join adds all that is in more.
+// Join adds everything in more.
 func (f *Failures) Join(more *Failures) {
 	f.take((&failures{list: more.tallies}).unreported())
 	*more = Failures{}
@@ -282,9 +280,9 @@ func (f *Failures) Report() error {
 	return report(tallies)
 }
 
-// report counts the tallies as reported and joins their root failures in the
-// order of the tasks' making, those that are alike as a summary, with the number of tasks
-// that were not run. What they poisoned can be used again.
+// report marks the tallies as reported and joins their root failures in the order in which the
+// tasks were generated. Failures that are alike become a summary, and each has the number of
+// tasks that were not run. The storage that they poisoned can be used again.
 func report(tallies []*tally) error {
 	if len(tallies) == 0 {
 		return nil
@@ -318,7 +316,7 @@ func report(tallies []*tally) error {
 	errs := make([]error, len(lines))
 	for i, l := range lines {
 		errs[i] = l.root
-		// Tasks of other scopes that failed are not counted, if dependents of theirs are.
+		// Failed tasks of other scopes are not counted, but their dependents are.
 		if n := max(l.failed, len(l.distinct)); n > 1 {
 			errs[i] = &summary{l.distinct.or(l.root), n - 1, l.others}
 		}

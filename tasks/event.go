@@ -10,8 +10,8 @@ type Event struct {
 	generation uint64
 }
 
-// Witness returns the witness of the event's task; nil if it has none, and when the task is
-// over and its record another task's.
+// Witness returns the witness of the event's task. It is nil if the task has none, or if the task
+// has ended and its record belongs to another task.
 func (e Event) Witness() Witness {
 	n := e.node
 	n.scope.lock()
@@ -22,8 +22,8 @@ func (e Event) Witness() Witness {
 	return n.witness
 }
 
-// Fulfill lets the task complete once its body is done (omp_fulfill_event). On
-// the event of a task that is complete, or has failed, it has no effect.
+// Fulfill lets the task complete once its body has ended (omp_fulfill_event). It has no effect if
+// the task is complete or has failed.
 func (e Event) Fulfill(w *Work) error {
 	n := e.node
 	n.scope.lock()

@@ -1,16 +1,15 @@
 package tasks
 
-// Two tasks that share mutexinoutset storage exclude each other (OpenMP 5.2
-// §15.9.5): a task takes all its storage of that type at once, when nothing else
-// is ahead of it, and gives it back when it is complete. Taking all at once
-// leaves no room for a deadlock.
+// Two tasks with mutexinoutset items for the same storage exclude each other (OpenMP 5.2
+// §15.9.5). A task takes all its storage of that type at once, when no predecessor is in its way,
+// and releases it when it is complete. Because it takes everything at once, no deadlock is
+// possible.
 //
-// A taker of the same device need not wait for the holder to be complete: once
-// the holder is placed, the taker is ordered after it on the device, and is the
-// holder from then on.
+// A task of the same device as the holder need not wait until the holder is complete: once the
+// holder is placed, the task is ordered after it on the device and becomes the holder.
 
-// acquireLocked takes n's mutexinoutset storage; where another task holds some of it, n
-// is queued there instead, and acquireLocked reports false.
+// acquireLocked takes n's mutexinoutset storage. If another task holds some of it, n is queued
+// there instead, and acquireLocked reports false.
 func (n *Node) acquireLocked() bool {
 	at := n.obstacleLocked()
 	if at == nil {
@@ -25,8 +24,8 @@ func (n *Node) acquireLocked() bool {
 	return true
 }
 
-// queueLocked returns a location where others wait for storage that n would take: they
-// came first, and one of them can need the host where n does not.
+// queueLocked returns a location with tasks that wait for storage of n. They came first, and one
+// of them may need the host although n does not.
 func (n *Node) queueLocked() *location {
 	for i := range n.items {
 		a := &n.items[i]
@@ -48,12 +47,12 @@ func (n *Node) queueLocked() *location {
 	return nil
 }
 
-// maxLook bounds the accesses that are compared to find out whether a task can go past
-// those that are blocked at a location.
+// maxLook is the largest number of accesses that are compared to decide whether a task can go
+// past the tasks blocked at a location.
 const maxLook = 64
 
-// behindBlockedLocked reports whether some task that is blocked at l takes storage that n would
-// take. Where there is much to compare it may be none.
+// behindBlockedLocked reports whether a task that is blocked at l takes storage that n takes. If
+// the comparison would take long, it reports true.
 func (n *Node) behindBlockedLocked(l *location) bool {
 	looked := 0
 	for m := l.blocked.first; m != nil; m = m.nextBlocked {
@@ -73,7 +72,7 @@ func (n *Node) behindBlockedLocked(l *location) bool {
 // mutexExcludes is false only in the test that shows that it matters.
 var mutexExcludes = true
 
-// obstacleLocked returns a location whose holder keeps n from taking its storage.
+// obstacleLocked returns a location whose holder prevents n from taking its storage.
 func (n *Node) obstacleLocked() *location {
 	for i := range n.items {
 		a := &n.items[i]
@@ -95,7 +94,7 @@ func (n *Node) obstacleLocked() *location {
 	return nil
 }
 
-// passesLocked reports whether n can take what h holds.
+// passesLocked reports whether n can take the storage of h.
 func (n *Node) passesLocked(h *Node) bool {
 	return h == nil || h == n || h.phase.onDevice() && n.keptAfterLocked(h)
 }
@@ -117,7 +116,7 @@ func (n *Node) takeLocked() {
 	}
 }
 
-// takeTangledLocked is takeLocked for storage that sections share in part.
+// takeTangledLocked is takeLocked for storage of sections that overlap in part.
 func (n *Node) takeTangledLocked(l *location) {
 	t := n.scope.tangle
 	for _, h := range t.holdersOf(l.section) {
@@ -134,25 +133,25 @@ func (n *Node) takeTangledLocked(l *location) {
 	}
 }
 
-// hold is storage that a task has taken for itself by naming loc, in whole or in part.
+// hold is storage that a task has taken through an item for loc, in whole or in part.
 type hold struct {
 	node *Node
-	// generation is the task's: the node may be another's by now.
+	// generation is that of the task: the node may belong to another by now.
 	generation uint64
 	loc        *location
 }
 
-// held reports whether the task has not given the storage back.
+// held reports whether the task still holds the storage.
 func (h *hold) held() bool { return h.node.generation == h.generation && !h.node.phase.complete() }
 
-// holdersOf returns who holds storage of a section, or did.
+// holdersOf returns the present and former holders of storage in a section.
 func (t *tangle) holdersOf(at section) []*span[hold] {
 	t.holders = t.held.appendOverlapping(t.holders[:0], at.start, at.end())
 	return t.holders
 }
 
-// take makes n the holder of the storage of l; what others hold of it they do no more,
-// since who is kept out by them is by n.
+// take makes n the holder of the storage of l. Others that hold parts of it are no longer holders
+// there, because n excludes the same tasks.
 func (t *tangle) take(n *Node, l *location) {
 	start, end := l.start, l.end()
 	for _, h := range t.holdersOf(l.section) {
@@ -167,7 +166,7 @@ func (t *tangle) take(n *Node, l *location) {
 	t.held.insert(&span[hold]{start: start, end: end, value: hold{n, n.generation, l}})
 }
 
-// sweepHolders forgets those who have given back what they held.
+// sweepHolders removes former holders.
 func (t *tangle) sweepHolders() {
 	t.holders = t.held.appendAll(t.holders[:0])
 	for _, h := range t.holders {
@@ -195,7 +194,7 @@ func (n *Node) followHolderLocked(h *Node) {
 	n.scope.graph.keepEdge(h, n, true)
 }
 
-// letGoLocked gives n's storage back.
+// letGoLocked releases n's storage.
 func (n *Node) letGoLocked() {
 	for i := range n.items {
 		if l := n.items[i].loc; l.holder == n {
@@ -207,8 +206,8 @@ func (n *Node) letGoLocked() {
 	}
 }
 
-// unblockLocked lets those go on who wait for storage that n has given back, or of
-// which the device can keep the order now.
+// unblockLocked wakes tasks that wait for storage which n has released, or whose order the device
+// can keep from now on.
 func (n *Node) unblockLocked(w *Work) {
 	for i := range n.items {
 		if n.items[i].class == classMutex {
@@ -217,7 +216,7 @@ func (n *Node) unblockLocked(w *Work) {
 	}
 }
 
-// block lets n wait at l.
+// block makes n wait at l.
 func (l *location) block(n *Node) {
 	if l.blocked.first == nil {
 		l.common = l.section
@@ -231,8 +230,8 @@ func (l *location) block(n *Node) {
 	l.blocked.push(n)
 }
 
-// leaveTo lets all that are left of those blocked at l wait for m, which has just taken
-// its storage, if that is in the way of each of them.
+// leaveTo makes all remaining tasks blocked at l wait for m, which has just taken its storage, if
+// m excludes each of them.
 func (l *location) leaveTo(m *Node) {
 	if l.blocked.first == nil || l.common.size == 0 {
 		return
@@ -252,13 +251,13 @@ func (l *location) leaveTo(m *Node) {
 	}
 }
 
-// wakeLocked starts what is blocked at l and can go.
+// wakeLocked starts the tasks blocked at l that can go.
 func (l *location) wakeLocked(w *Work) {
 	var still nodeQueue
 	for m := l.blocked.pop(); m != nil; m = l.blocked.pop() {
 		switch at := m.obstacleLocked(); at {
 		case nil:
-			// A predecessor on the device can have failed meanwhile.
+			// A predecessor on the device may have failed in the meantime.
 			if m.failedBy != nil {
 				m.outcome = dropped
 			} else {
@@ -273,7 +272,7 @@ func (l *location) wakeLocked(w *Work) {
 				l.leaveTo(m)
 			}
 		case l:
-			// Those behind came later.
+			// The tasks behind it came later.
 			still.push(m)
 			still.append(&l.blocked)
 		default:
@@ -283,7 +282,7 @@ func (l *location) wakeLocked(w *Work) {
 	l.blocked = still
 }
 
-// nodeQueue is a first-in, first-out list through Node.nextBlocked.
+// nodeQueue is a first-in, first-out list linked by Node.nextBlocked.
 type nodeQueue struct {
 	first, last *Node
 }
@@ -306,7 +305,7 @@ func (q *nodeQueue) pop() *Node {
 	return n
 }
 
-// append moves what is in other to the end of q.
+// append moves the nodes of other to the end of q.
 func (q *nodeQueue) append(other *nodeQueue) {
 	if other.first == nil {
 		return

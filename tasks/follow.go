@@ -1,8 +1,8 @@
 package tasks
 
-// dependLocked makes the accesses of the task's depend items, one for each section,
-// and collects the tasks of the scope that n follows by them. An item does not
-// find the task itself, whatever other items have recorded of it.
+// dependLocked makes the accesses of the task's depend items, one for each section, and collects
+// the tasks of the scope on which n depends. An item does not find the task itself, even if other
+// items have recorded it.
 func (s *Scope) dependLocked(n *Node, items []Depend) {
 	if len(items) > cap(n.items) {
 		n.items = make([]access, 0, len(items))
@@ -12,8 +12,8 @@ func (s *Scope) dependLocked(n *Node, items []Depend) {
 		d := &items[k]
 		c := d.Kind.class()
 		if c == classMutex && n.traits.has(importing) {
-			// Its children follow earlier takers of the storage: none of these may wait
-			// for it.
+			// Its children depend on earlier tasks with mutexinoutset items: none of these may
+			// wait for it.
 			c = classOut
 		}
 		var l *location
@@ -46,7 +46,7 @@ func (s *Scope) dependLocked(n *Node, items []Depend) {
 		a := &n.items[len(n.items)-1]
 		a.node, a.loc, a.class, a.kind, a.ptr = n, l, c, d.Kind, d.Ptr
 		if s.plainLocked(l) {
-			// As followLocked and recordLocked do, where there is nothing else to it.
+			// The same as followLocked and recordLocked in the simple case.
 			set := l.cur
 			if set != nil && !ordered[l.class][c] {
 				set = l.prev
@@ -74,13 +74,13 @@ func (s *Scope) dependLocked(n *Node, items []Depend) {
 	}
 }
 
-// plainLocked reports whether the location's two sets are all there is to its history.
+// plainLocked reports whether the location's two sets are its whole history.
 func (s *Scope) plainLocked(l *location) bool {
 	return !l.tangled && l.epoch == s.epoch && s.onlookers == 0 && s.poison == nil && l != &s.everything
 }
 
-// againLocked is for a section that the task names once more: with several types, it
-// excludes all that any of them does.
+// againLocked handles a section that the task names again: with several dependence-types, it
+// excludes everything that any of them excludes.
 func (s *Scope) againLocked(n *Node, l *location, c class) {
 	locks := false
 	for i := range n.items {
@@ -99,7 +99,7 @@ func (s *Scope) againLocked(n *Node, l *location, c class) {
 	}
 }
 
-// followLocked collects the tasks of the scope that n follows by one item.
+// followLocked collects the tasks of the scope on which n depends by one item.
 func (s *Scope) followLocked(n *Node, l *location, c class) {
 	if l == &s.everything {
 		if allMemoryOrders {
@@ -121,8 +121,8 @@ func (s *Scope) followLocked(n *Node, l *location, c class) {
 	s.poison.infect(n, l.section, c)
 }
 
-// followOnLocked collects the tasks that n follows because it uses the location, or
-// one that overlaps it, as class says.
+// followOnLocked collects the tasks on which n depends because it uses the location, or one that
+// overlaps it, with the given class.
 func (s *Scope) followOnLocked(n *Node, l *location, c class) {
 	if l.epoch != s.epoch {
 		return
@@ -136,8 +136,8 @@ func (s *Scope) followOnLocked(n *Node, l *location, c class) {
 	}
 }
 
-// followFurtherLocked collects the tasks that n follows by omp_all_memory, and those of
-// other scopes that transparent tasks let it see.
+// followFurtherLocked collects the tasks on which n depends by omp_all_memory, and those of other
+// scopes that transparent tasks make visible.
 func (s *Scope) followFurtherLocked(n *Node) {
 	if len(n.items) == 0 {
 		return
@@ -165,14 +165,14 @@ func (s *Scope) followFurtherLocked(n *Node) {
 	s.followTrailsLocked(n)
 }
 
-// furtherLocked reports whether there may be something for followFurther to find.
+// furtherLocked reports whether followFurtherLocked may find any.
 func (s *Scope) furtherLocked() bool {
 	return s.everything.cur != nil || s.outer != nil || len(s.exported) > 0 || len(s.family.trails) > 0
 }
 
-// allMemoryOrders is false, and later tasks do not follow one with
-// omp_all_memory, or allMemoryFollows, and it follows none, only in the test that
-// shows that they matter.
+// allMemoryOrders and allMemoryFollows are false only in the test that shows that they matter:
+// then later tasks do not depend on one with omp_all_memory, or it does not depend on earlier
+// ones.
 var allMemoryOrders, allMemoryFollows = true, true
 
 // meetLocked collects from as a predecessor of n.
@@ -196,7 +196,7 @@ func (s *Scope) meetLocked(from, n *Node) {
 func (s *Scope) recordLocked(a *access) {
 	a.joinLocked(s)
 	if a.loc == &s.everything {
-		// Whatever comes later follows the task, and with it all before.
+		// Later tasks depend on this one, and so on everything before it.
 		s.epoch++
 		s.everything.epoch = s.epoch
 		if s.tangle != nil {
@@ -205,8 +205,8 @@ func (s *Scope) recordLocked(a *access) {
 	}
 }
 
-// commonDomainLocked returns the domain that all predecessors found have, if it is a
-// device's, else Host.
+// commonDomainLocked returns the common domain of all predecessors found if it is that of a
+// device, else Host.
 func (s *Scope) commonDomainLocked() Domain {
 	d := Host
 	for i, from := range s.family.found {
@@ -242,8 +242,8 @@ func (s *Scope) edgesLocked(n *Node) {
 	}
 }
 
-// keptAfterLocked reports whether the device keeps n after from. The event of a detachable task
-// is the host's to see, and so are the children of an exporting task.
+// keptAfterLocked reports whether the device orders n after from. The event of a detachable task
+// and the children of an exporting task are visible only to the host.
 func (n *Node) keptAfterLocked(from *Node) bool {
 	return from.domain == n.domain && n.domain != Host && !from.traits.has(detached|exporting) && !n.traits.has(hostOrdered)
 }
@@ -265,7 +265,7 @@ func (s *Scope) edgeLocked(from, to *Node) {
 		to.waiting++
 	}
 	if to.failedBy == nil {
-		// It may have failed and not be complete yet.
+		// It may have failed without being complete yet.
 		to.failedBy = from.rootFailureLocked()
 	}
 	from.successors = append(from.successors, edge{to: to, onDevice: onDevice, released: released})

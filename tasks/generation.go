@@ -1,15 +1,15 @@
 package tasks
 
-// generation is a set of accesses of one class that segments have in common. Those of one
-// segment follow the same others there, unless one has superseded the other (see absorb).
+// generation is a set of accesses of one class, shared by segments. In one segment all of them
+// follow the same other accesses, unless one has superseded the other (see absorb).
 type generation struct {
 	class   class
 	members spans[member]
-	// refs counts the segments that have it.
+	// refs counts the segments that use it.
 	refs int
-	// retired is the seq before which its members are among those that are retired, too.
+	// retired is a number: members of tasks before it are also in the retired generation.
 	retired uint64
-	// newest is the greatest seq of a member there was.
+	// newest is the largest number of a task that has been a member.
 	newest  uint64
 	through through
 	// joined is the last access that became a member.
@@ -17,9 +17,9 @@ type generation struct {
 	next   *generation
 }
 
-// through is an order that an earlier task keeps: an access that joins the generation and
-// shares a byte with by follows, by way of the one that used by, what was made before that
-// seq and shares a byte with of.
+// through is an order that an earlier task ensures: an access that joins the generation and
+// overlaps by depends, through the task that used by, on everything generated before that
+// overlaps of.
 type through struct {
 	of, by section
 	before uint64
@@ -33,7 +33,7 @@ type member struct {
 	next *span[member]
 }
 
-// gather makes a generation of a set of a location, nil of none.
+// gather makes a generation from a set of a location, nil from an empty one.
 func (t *tangle) gather(set *access) *generation {
 	if set == nil {
 		return nil
@@ -63,14 +63,14 @@ func (t *tangle) newGeneration(c class) *generation {
 	return g
 }
 
-// generation returns a new generation of one access.
+// generation returns a new generation with one access.
 func (t *tangle) generation(a *access) *generation {
 	g := t.newGeneration(a.class)
 	t.join(g, a)
 	return g
 }
 
-// join makes a a member of g, once.
+// join makes a a member of g, unless it is one.
 func (t *tangle) join(g *generation, a *access) {
 	if g.joined == a {
 		return
@@ -89,7 +89,7 @@ func (t *tangle) join(g *generation, a *access) {
 	g.members.insert(m)
 }
 
-// leaveGenerations takes a out of the histories.
+// leaveGenerations removes a from the histories.
 func (a *access) leaveGenerations(t *tangle) {
 	for a.memberships != nil {
 		t.leave(a.memberships)
@@ -116,7 +116,7 @@ func (t *tangle) leave(m *span[member]) {
 	t.unused(g)
 }
 
-// unused gives a generation back that has neither members nor segments.
+// unused recycles a generation that has neither members nor segments.
 func (t *tangle) unused(g *generation) {
 	if g.refs > 0 || !g.members.empty() {
 		return
@@ -127,7 +127,7 @@ func (t *tangle) unused(g *generation) {
 	}
 }
 
-// letGo takes away one of the segments that have a generation.
+// letGo drops a segment's reference to a generation.
 func (t *tangle) letGo(g *generation) {
 	if g != nil {
 		g.refs--
@@ -135,7 +135,7 @@ func (t *tangle) letGo(g *generation) {
 	}
 }
 
-// other returns a member other than a that has a byte of [start, end), or nil.
+// other returns a member other than a with a byte in [start, end), or nil.
 func (g *generation) other(start, end uintptr, a *access) *span[member] {
 	return otherMember(g.members.root, start, end, a)
 }

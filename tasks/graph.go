@@ -8,11 +8,11 @@ import (
 	"github.com/vkomp/vkomp/internal/lockrank"
 )
 
-// Graph is all tasks of a runtime, in the scopes made by NewScope.
+// Graph is the set of all tasks of a runtime, in the scopes made by NewScope.
 type Graph struct {
-	// ids are the numbers given out to families.
+	// ids is the last task number given to a family; the others are totals.
 	ids, tasks, edges, failures atomic.Uint64
-	// keep: completed tasks are kept for snapshots. Set before the first task.
+	// keep says that completed tasks are kept for snapshots. It is set before the first task.
 	keep bool
 
 	mu lockrank.Mutex[lockrank.Graph]
@@ -54,12 +54,11 @@ func (g *Graph) Pending() bool {
 	return slices.ContainsFunc(g.scopes(), (*Scope).Pending)
 }
 
-// Keep makes snapshots show the tasks that are complete too, with all their
-// edges. It is called before the first task is added; memory then grows with
-// every task.
+// Keep makes snapshots include complete tasks with all their edges. It must be called before the
+// first task is added. Memory then grows with every task.
 func (g *Graph) Keep() { g.keep = true }
 
-// scopes returns the scopes that tasks were added to and that are not retired.
+// scopes returns the scopes that have had tasks and are not retired.
 func (g *Graph) scopes() []*Scope {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -73,15 +72,14 @@ func (g *Graph) scopes() []*Scope {
 // NewScope returns the scope of the initial task's region.
 func (g *Graph) NewScope() *Scope { return g.NewScopeOf(0) }
 
-// NewScopeOf returns the scope of the region of the task with that number in
-// snapshots (see Task.ID).
+// NewScopeOf returns the scope of the region of the task with that number (see Task.ID).
 func (g *Graph) NewScopeOf(task uint64) *Scope {
 	s := &Scope{graph: g, family: &family{}, id: task}
 	s.everything.refs = 1
 	return s
 }
 
-// register puts the scope into snapshots.
+// register includes the scope in snapshots.
 func (s *Scope) register() {
 	g := s.graph
 	g.mu.Lock()
@@ -95,8 +93,7 @@ func (s *Scope) register() {
 	g.newest = s
 }
 
-// Retire takes the scope out of snapshots, until another task is added: its region
-// is at its end.
+// Retire removes the scope from snapshots until another task is added: its region has ended.
 func (s *Scope) Retire() {
 	s.lock()
 	defer s.unlock()
@@ -136,9 +133,9 @@ func (g *Graph) keepEdge(from, to *Node, exclusion bool) {
 	g.keptEdges = append(g.keptEdges, EdgeInfo{From: from.seq, To: to.seq, Exclusion: exclusion})
 }
 
-// Snapshot returns the tasks that are not complete and the edges among them, or
-// everything since the beginning if Keep was called. Tasks of different scopes
-// are not looked at in the same instant.
+// Snapshot returns the tasks that are not complete and the edges between them, or everything
+// since the beginning if Keep was called. Tasks of different scopes are read at slightly
+// different moments.
 func (g *Graph) Snapshot() Snapshot {
 	var snap Snapshot
 	if g.keep {
@@ -153,7 +150,7 @@ func (g *Graph) Snapshot() Snapshot {
 			n.scope.unlock()
 			known = max(known, n.seq)
 		}
-		// Edges come after the tasks that they join.
+		// An edge is added after both of its tasks.
 		snap.Edges = slices.DeleteFunc(snap.Edges, func(e EdgeInfo) bool { return e.To > known })
 	} else {
 		known := make(map[uint64]bool)
@@ -178,9 +175,8 @@ func (g *Graph) Snapshot() Snapshot {
 	return snap
 }
 
-// Outstanding returns the tasks that are not complete, so many kinds at most: first
-// those that wait for no other task, and of these the kinds with most tasks. more counts
-// the tasks of the other kinds.
+// Outstanding returns the tasks that are not complete, as at most that many kinds: first kinds
+// that wait for no other task, and of these the largest. more counts the tasks of other kinds.
 func (g *Graph) Outstanding(kinds int) (list []Outstanding, more int) {
 	counts := make(map[Outstanding]int)
 	for _, s := range g.scopes() {
@@ -210,7 +206,7 @@ func (g *Graph) Outstanding(kinds int) (list []Outstanding, more int) {
 	return list, more
 }
 
-// awaitsEventLocked reports whether nothing but its event keeps the task from being complete.
+// awaitsEventLocked reports whether the task would be complete if its event were fulfilled.
 func (n *Node) awaitsEventLocked() bool {
 	over := n.phase == phaseFinished || n.phase == phaseExecuted
 	return over && n.left == 1 && n.traits.has(detached) && !n.notes.has(fulfilled)

@@ -8,32 +8,32 @@ import (
 	"github.com/vkomp/vkomp/internal/lockrank"
 )
 
-// Group is the set of a taskgroup: the tasks that a region generates, and their
-// descendants (OpenMP 5.2 §15.4). The lock of a scope may be held when that of a
-// group is taken, and a group's when its parent's is.
+// Group is the taskgroup set: the tasks that a region generates, and their descendants (OpenMP
+// 5.2 §15.4). The lock of a group may be taken while that of a scope is held, and that of its
+// parent while its own is held.
 type Group struct {
 	parent    *Group
 	cancelled atomic.Bool
 
 	mu lockrank.Mutex[lockrank.Group]
-	// live counts the tasks that are not complete, and one for each group inside
-	// that has some.
+	// live counts the tasks that are not complete, and one for each inner group that has
+	// such tasks.
 	live     int
 	failures []*tally
-	// abandoned: its wait was cut short. Failures go to the parent, and poison nothing.
-	// Set with the lock held.
+	// abandoned says that its wait gave up. Its failures then go to the parent and poison
+	// nothing. It is set with the lock held.
 	abandoned atomic.Bool
 	waiters   []chan struct{}
 }
 
-// NewGroup returns a group inside of parent, nil for none.
+// NewGroup returns a group inside parent, which may be nil.
 func NewGroup(parent *Group) *Group { return &Group{parent: parent} }
 
-// Cancel drops the tasks of the group that have not started: they count as
-// complete and have not failed (OpenMP 5.2 §11.4, cancel taskgroup).
+// Cancel drops the tasks of the group that have not started: they count as complete and not as
+// failed (OpenMP 5.2 §11.4, cancel taskgroup).
 func (g *Group) Cancel() { g.cancelled.Store(true) }
 
-// Cancelled reports whether the group or one around it was cancelled.
+// Cancelled reports whether the group or an enclosing one was cancelled.
 func (g *Group) Cancelled() bool {
 	for ; g != nil; g = g.parent {
 		if g.cancelled.Load() {
@@ -72,8 +72,7 @@ func (g *Group) done() {
 	g.parent.done()
 }
 
-// reporter returns the innermost group whose wait was not cut short: g or one around it,
-// or nil.
+// reporter returns the innermost group, g or an enclosing one, that was not abandoned, or nil.
 func (g *Group) reporter() *Group {
 	for g != nil && g.abandoned.Load() {
 		g = g.parent
@@ -81,8 +80,8 @@ func (g *Group) reporter() *Group {
 	return g
 }
 
-// reports returns the reporter of the group's tasks, and whether the wait for g, or for a
-// group around it, was cut short.
+// reports returns the group that reports failures of tasks in g, and whether g or an enclosing
+// group was abandoned.
 func (g *Group) reports() (reporter *Group, abandoned bool) {
 	reporter = g.reporter()
 	for ; g != nil; g = g.parent {
@@ -91,7 +90,7 @@ func (g *Group) reports() (reporter *Group, abandoned bool) {
 	return reporter, abandoned
 }
 
-// fail notes a failure for the group to report.
+// fail adds a failure for the group to report.
 func (g *Group) fail(t *tally) {
 	for ; g != nil; g = g.parent {
 		g.mu.Lock()
@@ -112,8 +111,8 @@ func (g *Group) fail(t *tally) {
 	}
 }
 
-// abandon takes note that the taskgroup of the failure was abandoned: a task that was not
-// run since its context had ended is no failure then.
+// abandon records that the taskgroup of the failure was abandoned. Tasks that were not run
+// because their context had ended then do not count as failed.
 func (t *tally) abandon() {
 	t.spent.Store(true)
 	if t.root.unrun {
@@ -121,12 +120,12 @@ func (t *tally) abandon() {
 	}
 }
 
-// Wait waits for all tasks of the group, those generated meanwhile too, and
-// returns the first failure that no other wait has reported; the others count
-// as reported. When ctx ends first its cause is returned: what has failed, and what
-// fails from then on, is for the group around this one to report, and for the waits of
-// the scopes, but poisons nothing; and tasks that the end of their context drops are no
-// failures to report. It leaves place, if there is one, while it blocks.
+// Wait waits for all tasks of the group, including those generated during the wait, and returns
+// the first failure that no other wait has reported; the others count as reported. If ctx ends
+// first, its cause is returned and the group is abandoned: failures so far and later ones are
+// reported by the enclosing group and by waits of the scopes, but poison nothing, and tasks that
+// are dropped because their context ended do not count as failed. Wait leaves place, if there is
+// one, while it blocks.
 func (g *Group) Wait(ctx context.Context, place Place) error {
 	g.mu.Lock()
 	if g.live > 0 {
@@ -161,7 +160,7 @@ func (g *Group) Wait(ctx context.Context, place Place) error {
 	return first.root
 }
 
-// abandon takes back a wait and reports whether it had not ended.
+// abandon withdraws a wait and reports whether it was still waiting.
 func (g *Group) abandon(idle chan struct{}) bool {
 	g.mu.Lock()
 	i := slices.Index(g.waiters, idle)

@@ -4,22 +4,21 @@ import (
 	"context"
 )
 
-// Place is what a goroutine gives back while it waits for tasks, so that they
-// find a place to run, and takes again before it goes on.
+// Place is the right to run that a goroutine leaves while it waits for tasks, so that these can
+// run, and takes again before it continues.
 type Place interface {
-	Leave()
-	Return()
+	Leave()  // gives the place to others
+	Return() // waits for a place and takes it
 }
 
-// Release lets go of a node that Add returned for an included or held task.
+// Release drops the caller's reference to a node that Add returned for an included or held task.
 func (n *Node) Release() {
 	n.scope.lock()
 	defer n.scope.unlock()
 	n.forgetLocked()
 }
 
-// Completed reports whether the task is complete, and its failure. For a task
-// that the caller holds.
+// Completed reports whether the task is complete, and its failure. The caller must hold the task.
 func (n *Node) Completed() (bool, error) {
 	n.scope.lock()
 	defer n.scope.unlock()
@@ -34,24 +33,23 @@ func (n *Node) Completed() (bool, error) {
 	return true, nil
 }
 
-// Dropped reports whether the task was not run, for a complete task that the
-// caller holds.
+// Dropped reports whether a complete task that the caller holds was not run.
 func (n *Node) Dropped() bool {
 	n.scope.lock()
 	defer n.scope.unlock()
 	return n.outcome == dropped
 }
 
-// ReportFailure says that the caller reports the failure that kept the task, which
-// it holds and which is complete, from running: no wait has to report it again,
-// and what it poisoned can be used.
+// ReportFailure says that the caller reports the failure that prevented the task from running.
+// The caller must hold the task, which must be complete. No wait has to report the failure again,
+// and the storage that it poisoned can be used.
 func (n *Node) ReportFailure() {
 	n.reportPredecessor(false)
 }
 
-// ReportPredecessor returns the failure of a predecessor, nil when none has failed, and
-// says as ReportFailure does that the caller reports it: for a task that is run all the
-// same (Task.Always), once it is started.
+// ReportPredecessor returns the failure of a predecessor, nil if none has failed, and marks it as
+// reported like ReportFailure. It is for a task that runs all the same (Task.Always) and has
+// started.
 func (n *Node) ReportPredecessor() error {
 	if failed := n.reportPredecessor(true); failed != nil {
 		return &Error{Task: n.label, Cause: failed, Dependent: true}
@@ -59,8 +57,8 @@ func (n *Node) ReportPredecessor() error {
 	return nil
 }
 
-// reportPredecessor counts the failure of a predecessor as reported and returns it: of a
-// task that is not run, or of one that is.
+// reportPredecessor marks the failure of a predecessor as reported and returns it. run says that
+// the task itself runs.
 func (n *Node) reportPredecessor(run bool) *Error {
 	s := n.scope
 	s.lock()
@@ -81,8 +79,8 @@ func (n *Node) reportPredecessor(run bool) *Error {
 	return failed
 }
 
-// Abandon says that nobody waits for an included task any more: its failure is
-// the scope's to report. It takes the place of Release.
+// Abandon says that nobody waits for an included task any longer, so that the scope reports its
+// failure. It is called instead of Release.
 func (n *Node) Abandon() {
 	s := n.scope
 	s.lock()
@@ -101,9 +99,9 @@ func (n *Node) Abandon() {
 	n.forgetLocked()
 }
 
-// Wait waits until the task is complete and returns its failure, or ctx's
-// error when that ends first; the task goes on then. One goroutine waits for a
-// task, which it holds. It leaves place, if there is one, while it blocks.
+// Wait waits until the task is complete and returns its failure, or the cause of ctx if that ends
+// first; the task then goes on. Only one goroutine may wait for a task, and must hold it. Wait
+// leaves place, if there is one, while it blocks.
 func (n *Node) Wait(ctx context.Context, place Place) error {
 	n.scope.lock()
 	if n.phase.complete() {
@@ -135,12 +133,11 @@ func (n *Node) Wait(ctx context.Context, place Place) error {
 	return err
 }
 
-// Await waits for an included task as Wait does, and returns nil when it is
-// complete, whatever has become of it. When ctx ends first it abandons the task and
-// returns the cause.
+// Await waits for an included task as Wait does, and returns nil when it is complete, whatever
+// its outcome. If ctx ends first, it abandons the task and returns the cause.
 func (n *Node) Await(ctx context.Context, place Place) error {
 	if err := n.Wait(ctx, place); err != nil {
-		// It may have ended since the wait was cut short.
+		// It may have completed since the wait gave up.
 		if done, _ := n.Completed(); !done {
 			n.Abandon()
 			return err
@@ -149,8 +146,8 @@ func (n *Node) Await(ctx context.Context, place Place) error {
 	return nil
 }
 
-// Outcome returns what the construct of a complete included task reports: its
-// failure, or ErrCancelled if its cancelled taskgroup dropped it.
+// Outcome returns what the construct of a complete included task reports: its failure, or
+// ErrCancelled if it was dropped with its cancelled taskgroup.
 func (n *Node) Outcome() error {
 	if _, err := n.Completed(); err != nil {
 		return err

@@ -2,36 +2,34 @@ package tasks
 
 import "math/bits"
 
-// index is the set of locations that depend items name, found by exact section
-// or by any byte they share with one.
+// index is the set of locations that depend items name. A location is found by its exact section,
+// or by any byte of it.
 //
-// A location of size bytes has class ⌈log₂ size⌉, and its class has granules
-// of an eighth of its longest size, or 8 bytes. A location belongs to the granule
-// it starts in, so whatever overlaps a section starts in one run of granules of
-// each class: from a longest size before the section to the section's end. What
-// starts in the run's first half but ends before the section is looked at too.
+// A location of size bytes has class ⌈log₂ size⌉, and its class has granules of an eighth of its
+// longest size, or 8 bytes. A location belongs to the granule it starts in, so whatever overlaps
+// a section starts in one run of granules of each class: from a longest size before the section
+// to the section's end. What starts in the run's first half but ends before the section is looked
+// at too.
 //
 //	location              ├────────────────────────────────────────────┤
 //	granules  │     │     │     │     │     │     │     │     │     │
 //	                      64 of them are a group, with a bit for each,
 //	                      64 groups one of height 2, up to the roots
 //
-// A hash table leads from a granule to the chain of its locations. Which
-// granules of a run are occupied is read off 64-way bitmaps, hashed like the
-// granules; a bitmap of height h has a bit for each occupied bitmap of height
-// h−1. Each class has only the heights it needs: its occupied groups of the
-// topmost height, the roots, are a list of at most maxRoots, and a class of
-// few granules has no bitmaps but a list of granules.
+// A hash table leads from a granule to the chain of its locations. Which granules of a run are
+// occupied is read off 64-way bitmaps, hashed like the granules; a bitmap of height h has a bit
+// for each occupied bitmap of height h−1. Each class has only the heights it needs: its occupied
+// groups of the topmost height, the roots, are a list of at most maxRoots, and a class of few
+// granules has no bitmaps but a list of granules.
 //
-// Two locations of one chain always overlap, save those of at most 8 bytes, of
-// which a chain holds at most 64; so a chain is no longer than what an overlap
-// query for one of them has to find anyway.
+// Two locations of one chain always overlap, save those of at most 8 bytes, of which a chain
+// holds at most 64; so a chain is no longer than what an overlap query for one of them has to
+// find anyway.
 //
-// Costs, by hash probes: find is one; insert and remove are one, and one for
-// each height up to the first group that stays occupied; a query is one or two
-// for each occupied class, and one for each occupied granule or group found.
-// Nothing depends on the number of bytes. Tables double and halve, so that
-// an operation may copy a table, but not again before a proportional number of
+// Costs, by hash probes: find is one; insert and remove are one, and one for each height up to
+// the first group that stays occupied; a query is one or two for each occupied class, and one for
+// each occupied granule or group found. Nothing depends on the number of bytes. Tables double and
+// halve, so that an operation may copy a table, but not again before a proportional number of
 // operations has passed; otherwise nothing allocates.
 //
 // The zero value is an empty index. Callers serialise.
@@ -47,17 +45,17 @@ type index struct {
 	count    int
 }
 
-// sizeClass is what index knows of one class. It is kept when the class
-// empties: it is small, and holds no location.
+// sizeClass is the state of one class in an index. It is kept when the class becomes empty, since
+// it is small and holds no location.
 type sizeClass struct {
-	// height is that of the roots: 0 where they are granules, otherwise that of
-	// their bitmaps.
+	// height is the height of the roots: 0 if they are granules, otherwise that of their
+	// bitmaps.
 	height uint
-	// roots[:rooted], in no order, numbers the occupied groups at height. One
-	// more than maxRoots has room until the class is raised.
+	// roots[:rooted] are the numbers of the occupied groups at height, in no order. There is
+	// room for one more than maxRoots until the class is raised.
 	roots  [maxRoots + 1]uint64
 	rooted int
-	// children counts the occupied groups at height−1; 0 where height is 0.
+	// children counts the occupied groups at height−1; it is 0 if height is 0.
 	children int
 }
 
@@ -68,26 +66,26 @@ const (
 	// granulesPerSize is log₂ of the granules in the longest size of a class.
 	granulesPerSize = 3
 
-	// A class is raised beyond maxRoots and lowered at minChildren. The distance
-	// is the number of operations that pay for the next change.
+	// A class is raised above maxRoots and lowered at minChildren. The distance between the
+	// two pays for the next change.
 	maxRoots    = 16
 	minChildren = 4
 )
 
-// classOf is defined for size ≥ 1.
+// classOf returns the class of a size, which is at least 1.
 func classOf(size uintptr) uint {
 	return max(uint(bits.Len64(uint64(size)-1)), minClass)
 }
 
-// granuleShift is log₂ of the bytes in a granule of class c. The shortest
-// classes have granules of 8 bytes, finer than which starts seldom are. Here as
-// below, & 63 changes no value: it spares a shift the test for 64 and beyond.
+// granuleShift returns log₂ of the bytes in a granule of class c. The shortest classes have
+// granules of 8 bytes, since starts are rarely closer. Here and below, & 63 changes no value: it
+// saves the check for shifts of 64 and more.
 func granuleShift(c uint) uint {
 	return max(c-granulesPerSize, minClass) & 63
 }
 
-// ancestor is the group of height h that n, a granule, belongs to; equally that
-// of height g+h where n is a group of height g.
+// ancestor returns the number of the group of height h that contains n, a granule, or, if n is a
+// group of height g, that of height g+h.
 func ancestor(n uint64, h uint) uint64 {
 	return n >> (6 * h & 63)
 }
@@ -111,10 +109,10 @@ func groupKey(c, height uint, n uint64) uint64 {
 	return uint64(c-minClass)<<58 | 1<<((61-6*height)&63) | n
 }
 
-// len is the number of locations.
+// len returns the number of locations.
 func (x *index) len() int { return x.count }
 
-// slots is the number of entries that the tables have room for.
+// slots returns the number of entries for which the tables have room.
 func (x *index) slots() int { return len(x.granules.slots) + len(x.groups.slots) }
 
 // find returns the location of exactly s, or nil.
@@ -131,8 +129,7 @@ func (x *index) find(s section) *location {
 	return l
 }
 
-// insert adds l, whose section the index does not have, and owns l.next from
-// then on.
+// insert adds l, whose section must not be in the index, and from then on uses l.next.
 func (x *index) insert(l *location) {
 	c := classOf(l.size)
 	n := uint64(l.start) >> granuleShift(c)
@@ -145,7 +142,7 @@ func (x *index) insert(l *location) {
 	}
 }
 
-// remove takes l out, which the index has, and clears l.next.
+// remove removes l, which must be in the index, and clears l.next.
 func (x *index) remove(l *location) {
 	c := classOf(l.size)
 	n := uint64(l.start) >> granuleShift(c)
@@ -170,7 +167,7 @@ func (x *index) remove(l *location) {
 	x.count--
 }
 
-// occupy enters granule n of class c, empty so far, in the class's bitmaps.
+// occupy adds granule n of class c, which was empty, to the class's bitmaps.
 func (x *index) occupy(c uint, n uint64) {
 	k := x.classes[c-minClass]
 	if k == nil {
@@ -194,7 +191,7 @@ func (x *index) occupy(c uint, n uint64) {
 	}
 }
 
-// vacate is the reverse of occupy: granule n of class c has no more locations.
+// vacate undoes occupy: granule n of class c has no more locations.
 func (x *index) vacate(c uint, n uint64) {
 	k := x.classes[c-minClass]
 	emptied := true
@@ -226,16 +223,15 @@ func (x *index) vacate(c uint, n uint64) {
 	}
 }
 
-// setBit marks group n of height h−1 in its parent, and reports whether the
-// parent is new.
+// setBit marks group n of height h−1 in its parent, and reports whether the parent is new.
 func (x *index) setBit(c, h uint, n uint64) bool {
 	i, fresh := x.groups.put(groupKey(c, h, n>>6))
 	x.groups.slots[i].value |= 1 << (n & 63)
 	return fresh
 }
 
-// raise puts a height above the roots. Height 10 has at most two groups, so
-// there are never more.
+// raise adds a level above the roots. Height 10 has at most two groups, so there are never more
+// levels.
 func (x *index) raise(c uint, k *sizeClass) {
 	k.height++
 	k.children = k.rooted
@@ -249,7 +245,7 @@ func (x *index) raise(c uint, k *sizeClass) {
 	}
 }
 
-// lower takes the topmost height away, whose groups have at most minChildren.
+// lower removes the topmost level, whose groups have at most minChildren.
 func (x *index) lower(c uint, k *sizeClass) {
 	parents := k.roots
 	rooted := k.rooted
@@ -273,16 +269,16 @@ func (x *index) lower(c uint, k *sizeClass) {
 	}
 }
 
-// startRange is the granules of one class in which whatever shares a byte with
-// first..last may start.
+// startRange is the range of granules of one class in which the locations that overlap
+// first..last can start.
 type startRange struct {
 	first, last uint64
 	class       uint
 	from, to    uint64
 }
 
-// appendOverlapping appends every location that shares a byte with s, one of
-// exactly s included, each once and in no order.
+// appendOverlapping appends every location that shares a byte with s, including one with exactly
+// s, each once and in no order.
 func (x *index) appendOverlapping(dst []*location, s section) []*location {
 	first := uint64(s.start)
 	last := first + uint64(s.size) - 1
@@ -314,9 +310,8 @@ func (x *index) appendOverlapping(dst []*location, s section) []*location {
 	return dst
 }
 
-// appendRange appends what overlaps of the granules of r, whose class k has
-// bitmaps: from the lowest height that has r in two neighbouring groups, or
-// from the roots.
+// appendRange appends the overlapping locations in the granules of r, whose class k has bitmaps.
+// It starts at the lowest height at which r is within two neighbouring groups, or at the roots.
 func (x *index) appendRange(dst []*location, k *sizeClass, r startRange) []*location {
 	h := uint(1)
 	for h <= k.height && ancestor(r.to, h)-ancestor(r.from, h) > 1 {
@@ -339,8 +334,8 @@ func (x *index) appendRange(dst []*location, k *sizeClass, r startRange) []*loca
 	return dst
 }
 
-// appendGroup appends what overlaps of the granules of r within group n of
-// height h ≥ 1.
+// appendGroup appends the overlapping locations in the granules of r within group n of height h ≥
+// 1.
 func (x *index) appendGroup(dst []*location, r *startRange, h uint, n uint64) []*location {
 	i := x.groups.find(groupKey(r.class, h, n))
 	if i < 0 {
@@ -364,7 +359,7 @@ func (x *index) appendGroup(dst []*location, r *startRange, h uint, n uint64) []
 	return dst
 }
 
-// appendGranule appends what overlaps first..last of the granule of key.
+// appendGranule appends the locations in the granule of key that overlap first..last.
 func (x *index) appendGranule(dst []*location, first, last, key uint64) []*location {
 	i := x.granules.find(key)
 	if i < 0 {

@@ -12,14 +12,14 @@ const (
 	golden = 0x9E3779B97F4A7C15
 )
 
-// hashTable is a hash table from keys other than 0: open addressing with linear
-// probing, from which an entry is deleted by moving later ones back. An index
-// into slots holds until the next put or delete.
+// hashTable is a hash table whose keys are not 0, with open addressing and linear probing.
+// Deleting an entry moves later ones back. An index into slots is valid until the next put or
+// delete.
 type hashTable[V comparable] struct {
 	// slots is empty or a power of two long; a free slot is zero.
 	slots []hashSlot[V]
 	count int
-	// shift brings a product down to the bits that index slots.
+	// shift reduces a product to the bits that index slots.
 	shift uint
 }
 
@@ -42,7 +42,7 @@ func (t *hashTable[V]) find(key uint64) int {
 	return -1
 }
 
-// put returns the slot of key, and whether it made it, with a zero value.
+// put returns the slot of key, and whether it is new, with a zero value.
 func (t *hashTable[V]) put(key uint64) (i int, fresh bool) {
 	if t.count >= len(t.slots)/8*5 {
 		t.resize(max(2*len(t.slots), minSlots))

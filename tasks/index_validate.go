@@ -5,8 +5,7 @@ import (
 	"fmt"
 )
 
-// validate derives everything but the locations anew from them, and returns
-// what differs.
+// validate recomputes everything from the locations and returns the first difference.
 func (x *index) validate() error {
 	if err := x.granules.validate(); err != nil {
 		return fmt.Errorf("granules: %w", err)
@@ -68,8 +67,8 @@ func (x *index) validate() error {
 	return nil
 }
 
-// validateClass compares the class with the granules it occupies, and returns
-// how many groups it has.
+// validateClass compares the class with the granules that it occupies, and returns the number of
+// its groups.
 func (x *index) validateClass(c uint, granules []uint64) (groups int, err error) {
 	if got := x.occupied>>(c-minClass)&1 == 1; got != (len(granules) > 0) {
 		return 0, fmt.Errorf("%d granules, occupied %t", len(granules), got)
@@ -117,7 +116,7 @@ func (x *index) validateClass(c uint, granules []uint64) (groups int, err error)
 	return groups, nil
 }
 
-// validate finds every key again, and counts the entries anew.
+// validate looks up every key and counts the entries.
 func (t *hashTable[V]) validate() error {
 	count := 0
 	for i, entry := range t.slots {

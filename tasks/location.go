@@ -2,47 +2,46 @@ package tasks
 
 import "unsafe"
 
-// location is the history of one section of storage that later tasks of a scope
-// can depend on. A tangled one has its history elsewhere: see tangle. Everything of it
-// is guarded by the scope's lock.
+// location is the history of one section of storage on which later tasks of a scope can depend. A
+// tangled location has its history elsewhere: see tangle. It is guarded by the scope's lock.
 //
 // The history is two sets of accesses, each of one class:
 //
 //	prev ◀── every member of cur follows every member of prev ──▶ cur
 //
-// A task of another class than cur's, and any that writes alone (classOut),
-// follows all of cur and begins a new set; one of cur's own class joins cur and
-// follows prev. What is older than prev is implied: a member of cur is complete
-// only when those that it follows are. So when cur is empty, so is prev.
+// A task of another class than cur's, and any task that writes alone (classOut), follows all of
+// cur and begins a new set. A task of cur's class joins cur and follows prev. Sets older than
+// prev are implied, because a member of cur is complete only when its predecessors are. So if cur
+// is empty, prev is too.
 type location struct {
 	section
 	// chain links locations that share a unit of the index.
 	next *location
 
 	cur, prev *access
-	// class is that of cur's members.
+	// class is the class of cur's members.
 	class class
-	// tangled: other locations share a byte with this one. Its history is in segments
-	// (see tangle).
+	// tangled says that other locations share a byte with this one, so that its history is
+	// in segments (see tangle).
 	tangled bool
-	// refs counts the accesses of tasks that are not complete, those that a later
-	// set has superseded included. A location with none is dead.
+	// refs counts the accesses of tasks that are not complete, including those that a later
+	// set has superseded. A location without any is dead.
 	refs int32
-	// seen is the seq of the last task that named the location.
+	// seen is the number of the last task that named the location.
 	seen uint64
-	// epoch is the scope's when cur was begun: what is older is superseded by a
-	// task with omp_all_memory.
+	// epoch is the scope's epoch when cur was begun: a task with omp_all_memory supersedes
+	// older accesses.
 	epoch uint64
-	// older are accesses that were superseded while the scope has onlookers, which
-	// may still have to follow them.
+	// older are accesses that were superseded while the scope has onlookers, which may still
+	// depend on them.
 	older *access
-	// holder is the last task that took the storage for itself (mutexinoutset);
-	// blocked are those that wait for it here.
+	// holder is the last task that has taken the storage exclusively (mutexinoutset);
+	// blocked are the tasks that wait for it here.
 	holder  *Node
 	blocked nodeQueue
-	// common is storage that all of these wait for.
+	// common is storage that all blocked tasks wait for.
 	common section
-	// gave is who held it last, where the graph is kept.
+	// gave is the last former holder, if the graph is kept.
 	gave *Node
 
 	// after and before link the locations of the scope.
@@ -53,26 +52,25 @@ type location struct {
 type access struct {
 	node *Node
 	loc  *location
-	// next and prev link the members of a set; memberships are those in generations, of
-	// an access whose location is tangled.
+	// next and prev link the members of a set; memberships are those in generations, if the
+	// location is tangled.
 	next, prev  *access
 	memberships *span[member]
 	class       class
-	// retired: it is among the tangle's retired accesses.
+	// retired says that it is in the tangle's retired generation.
 	retired bool
-	// kind and ptr are as the program gave them; ptr keeps the storage reachable.
+	// kind and ptr are those of the program's item; ptr keeps the storage reachable.
 	kind DependKind
 	ptr  unsafe.Pointer
 }
 
-// maxDead is the number of dead locations that a scope keeps; twice as many, or as
-// many as are in use, before it forgets some: storage that is used over and over
-// by one short task after the other then costs a look-up each time. They hold an
-// address as a number and nothing else.
+// maxDead is the number of dead locations that a scope keeps. It keeps up to twice as many, or as
+// many as are in use, before it forgets some, so that storage which short tasks use one after the
+// other costs one look-up each time. Dead locations hold an address as a number and nothing else.
 const maxDead = 256
 
-// locateLocked returns the scope's location of that section, or a tangled one for one item,
-// with one more reference.
+// locateLocked returns the scope's location of that section, or a tangled one for one item, with
+// an additional reference.
 func (s *Scope) locateLocked(at section) *location {
 	l := s.index.find(at)
 	switch {
@@ -109,7 +107,7 @@ func (s *Scope) newLocationLocked(at section) *location {
 		s.scratch[i] = nil
 		switch {
 		case o.refs == 0:
-			// It orders nothing any more.
+			// It no longer orders anything.
 			s.evictLocked(o)
 			s.dead--
 		case overlapsMatch:
@@ -129,21 +127,20 @@ func (s *Scope) newLocationLocked(at section) *location {
 // overlapsMatch is false only in the test that shows that it matters.
 var overlapsMatch = true
 
-// diedLocked takes note that the location, whose sets are empty, has lost its last
-// reference.
+// diedLocked records that the location, whose sets are empty, has lost its last reference.
 func (s *Scope) diedLocked(l *location) {
 	if l.tangled {
 		s.evictLocked(l)
 		return
 	}
 	s.dead++
-	// Not before as many have died as the search may come across.
+	// Not before as many have died as the search may visit.
 	if s.dead > 2*maxDead && 2*s.dead > s.index.len() {
 		s.buryLocked(s.dead / 2)
 	}
 }
 
-// buryLocked forgets the dead locations, the oldest first, down to that many.
+// buryLocked forgets dead locations, the oldest first, until that many are left.
 func (s *Scope) buryLocked(most int) {
 	for l := s.locations.before; s.dead > most; {
 		next := l.before
@@ -161,7 +158,7 @@ func (s *Scope) evictLocked(l *location) {
 	s.spareLocked(l)
 }
 
-// spareLocked takes an unlinked location without references out of the index.
+// spareLocked recycles an unlinked location without references.
 func (s *Scope) spareLocked(l *location) {
 	if !l.tangled {
 		s.unindexLocked(l)
@@ -173,7 +170,7 @@ func (s *Scope) spareLocked(l *location) {
 	}
 }
 
-// unindexLocked takes a location out of the index.
+// unindexLocked removes a location from the index.
 func (s *Scope) unindexLocked(l *location) {
 	s.index.remove(l)
 	if s.recent != nil && s.recent[l.start>>3%recents] == l {
@@ -181,7 +178,7 @@ func (s *Scope) unindexLocked(l *location) {
 	}
 }
 
-// link puts l at the front of the list that head closes.
+// link inserts l at the front of the list with that head.
 func (l *location) link(head *location) {
 	if head.after == nil {
 		head.after, head.before = head, head
@@ -211,8 +208,8 @@ func (a *access) joinLocked(s *Scope) {
 	a.push(&l.cur)
 }
 
-// supersedeLocked forgets the location's history: a task that follows all of it will
-// be found in other ways.
+// supersedeLocked forgets the location's history, because a task that follows all of it is found
+// in other ways.
 func (s *Scope) supersedeLocked(l *location) {
 	if s.onlookers > 0 {
 		s.retireLocked(l, l.prev)
@@ -221,7 +218,7 @@ func (s *Scope) supersedeLocked(l *location) {
 	l.cur, l.prev = nil, nil
 }
 
-// retireLocked moves a set of the location to the older accesses, if others may look at it.
+// retireLocked moves a set of the location to the older accesses, if there are onlookers.
 func (s *Scope) retireLocked(l *location, set *access) {
 	for set != nil {
 		a := set
@@ -241,7 +238,7 @@ func (a *access) push(set **access) {
 	*set = a
 }
 
-// leave takes a out of its location.
+// leave removes a from its location.
 func (a *access) leave() {
 	l := a.loc
 	if l.tangled {

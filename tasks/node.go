@@ -5,73 +5,70 @@ import (
 	"fmt"
 )
 
-// Domain is a set of tasks whose order can be kept without the host: the
-// target tasks of one device. Tasks of Host are always ordered by the host.
+// Domain is a set of tasks that can be ordered without the host: the target tasks of one device.
+// Tasks of the domain Host are always ordered by the host.
 type Domain uint32
 
 const (
 	// Host is the domain of tasks that run on the host.
 	Host Domain = 0
-	// AnyDomain is for a task without work of its own, a join: it gets the domain
-	// of its predecessors where they have one in common, else Host.
+	// AnyDomain is for a task without work of its own, a join: it gets the common domain of
+	// its predecessors if they have one, else Host.
 	AnyDomain Domain = ^Domain(0)
 )
 
-// Runner carries a task out.
+// Runner executes a task.
 type Runner interface {
-	// Start is called once, without locks held, when every predecessor that
-	// the host keeps is complete and every one that the device keeps is
-	// placed. The runner later calls Node.Complete, and before it Node.Placed
-	// if the node has a device's domain. Tasks that become ready on the way go
-	// to w; Start must not run w.
+	// Start is called once, without locks, when every predecessor that the host orders is
+	// complete and every predecessor that the device orders is placed. The runner later calls
+	// Node.Complete and, if the node has a device's domain, Node.Placed before. Tasks that
+	// become ready meanwhile are added to w; Start must not run w.
 	Start(n *Node, w *Work)
-	// Drop is called instead of Start for a task that is not run: a predecessor
-	// failed, its taskgroup was cancelled or its context has ended. Complete was
-	// called for the node.
+	// Drop is called instead of Start for a task that is not run, because a predecessor
+	// failed, its taskgroup was cancelled or its context has ended. Complete has been called
+	// for the node.
 	Drop(n *Node)
 }
 
-// Recycler hears when the graph has let go of a task's Runner, which is when the
-// task is complete and no other task can ask for it. The scope's lock is
-// held: Recycle calls nothing of the graph.
+// Recycler is called when the graph drops its reference to a task's Runner: the task is complete
+// and no other task can ask for the Runner. The scope's lock is held, so Recycle must not call
+// the graph.
 type Recycler interface {
-	Recycle()
+	Recycle() // reuses the Runner
 }
 
-// Witness hears what becomes of a task, for a tool.
+// Witness observes a task, for a tool.
 type Witness interface {
-	// Follows is told of a task, with a witness of its own, that this one follows. The
-	// scope's lock is held: it calls nothing of the graph.
+	// Follows reports a predecessor that has a witness too. The scope's lock is held, so it
+	// must not call the graph.
 	Follows(of Witness)
-	// Dropped is called, without locks held, before a task is completed that is not to
-	// be run.
+	// Dropped is called, without locks, before a task is completed that will not be run.
 	Dropped()
 }
 
-// Node is one task of the graph. A node is used again for another task when its
-// own is complete and everybody who holds it has let go: its Runner holds it
-// until it calls Complete, and who asked for it with Task.Included or Task.Held
-// until Release.
+// Node is one task of the graph. It is reused for another task when its task is complete and all
+// references are dropped: the Runner has one until it calls Complete, and a caller that asked for
+// it with Task.Included or Task.Held until Release.
 type Node struct {
 	scope *Scope
-	// family is the scope's: one step less on the way to its lock.
+	// family is the scope's family, here for faster access to its lock.
 	family *family
 
-	// What follows is written by Add and constant while the task lives.
+	// The following fields are set by Add and constant while the task exists.
 
 	label  string
 	domain Domain
-	// seq is the task's number, in the order of making among those of a family, and
-	// unique in the graph.
+	// seq is the task's number. It is unique in the graph, and ascends in a family in the
+	// order in which tasks are generated.
 	seq   uint64
 	ctx   context.Context
 	group *Group
 	// inner is the scope of the children of a transparent task.
 	inner *Scope
 
-	// All below is guarded by the scope's lock.
+	// The following fields are guarded by the scope's lock.
 
-	// generation counts the tasks that the node has been.
+	// generation counts the tasks for which the node has been used.
 	generation uint64
 	runner     Runner
 	recycler   Recycler
@@ -79,57 +76,57 @@ type Node struct {
 	notes      notes
 	outcome    outcome
 	phase      phase
-	// waiting counts the predecessors not yet out of the way, and one more
-	// while the node is being added.
+	// waiting counts the predecessors that are still in the way, and one more while the node
+	// is being added.
 	waiting int32
-	// left counts what keeps the task from being complete: its own work, its
-	// event, and the predecessors that the device keeps. A complete task thereby
-	// stands for all it was ordered after.
+	// left counts what prevents the task from being complete: its own work, its event, and
+	// the predecessors that the device orders. So a complete task implies that everything it
+	// was ordered after is complete.
 	left int32
-	// refs counts who may still ask the node something.
+	// refs counts references to the node.
 	refs int32
 	// place is the task's index among the scope's children.
 	place int32
 	// items are the accesses of the depend clauses.
 	items []access
-	// successors holds the edges that still have to be released.
+	// successors holds the edges that have not been released.
 	successors []edge
-	// predecessors are those kept by the device, until Placed.
+	// predecessors are those that the device orders, until Placed.
 	predecessors []*Node
-	// failedBy is the root failure that keeps the task from running, unless it
-	// was on the device already; failure is its own.
+	// failedBy is the root failure that prevents the task from running, unless it was on the
+	// device already; failure is its own.
 	failedBy, failure *Error
-	// visited is the seq of the task that last found this node among its
-	// predecessors: one edge between two tasks, however many items match.
+	// visited is the number of the task that last found this node among its predecessors: two
+	// tasks have one edge, however many items match.
 	visited uint64
-	// signal has room for one token, put there when the task completes and
-	// somebody waits.
+	// signal has room for one token, which is sent when the task completes while somebody
+	// waits.
 	signal chan struct{}
 	// nextBlocked links tasks that wait for the same mutexinoutset storage.
 	nextBlocked *Node
-	// carried is what the task hands to those that follow it, nil for most.
+	// carried is what the task passes on to its dependents, nil for most tasks.
 	carried *carried
 
 	firstItems [4]access
 	firstEdges [4]edge
 
-	// witness is constant, and nil but for tasks that are witnessed.
+	// witness is constant, and nil unless the task is witnessed.
 	witness Witness
 }
 
 type edge struct {
 	to *Node
-	// onDevice: released when the predecessor is placed.
+	// onDevice says that the edge is released when the predecessor is placed.
 	onDevice, released bool
-	// exclusion: the tasks exclude each other, and to came second.
+	// exclusion says that the tasks only exclude each other; to came second.
 	exclusion bool
 }
 
 // Label returns the task's label.
 func (n *Node) Label() string { return n.label }
 
-// Included reports whether the task is included and its construct still waits for
-// it: its failure belongs to that and not to the scope.
+// Included reports whether the task is included and its construct still waits for it. Then the
+// construct reports its failure, and the scope does not.
 func (n *Node) Included() bool {
 	n.scope.lock()
 	defer n.scope.unlock()
@@ -142,31 +139,31 @@ func (n *Node) ID() uint64 { return n.seq }
 // Witness returns the task's witness, or nil.
 func (n *Node) Witness() Witness { return n.witness }
 
-// Go lets a task start that has a witness, which Add has kept from it. Who added the task
-// calls it, before w is run.
+// Go allows a task with a witness to start, which Add does not. The caller of Add calls it before
+// it runs w.
 func (n *Node) Go(w *Work) {
 	n.scope.lock()
 	defer n.scope.unlock()
 	if n.phase != phaseCreated {
-		return // it is in w
+		return // it is in w already
 	}
 	n.toLocked(phaseWaiting)
 	n.releaseLocked(w)
 }
 
-// Domain returns the task's domain; that of a join is settled once it is added.
+// Domain returns the task's domain; that of a join is determined when it is added.
 func (n *Node) Domain() Domain { return n.domain }
 
-// Predecessors returns the predecessors whose order the device has to keep, less
-// those that were complete when the task was made; one that is complete by now
-// needs no keeping. Valid from Start until Placed or Complete.
+// Predecessors returns the predecessors after which the device has to order the task, without
+// those that were complete when the task was generated. It is valid from Start until Placed or
+// Complete.
 func (n *Node) Predecessors() []*Node { return n.predecessors }
 
-// Runner returns what carries the task out, nil once it is complete. The caller
-// orders the call with Complete itself.
+// Runner returns the task's runner, nil once the task is complete. The caller must synchronize
+// the call with Complete.
 func (n *Node) Runner() Runner { return n.runner }
 
-// Placed says that the task has its place on a device: successors of the same
+// Placed says that the task has its position in the order of a device: successors of the same
 // domain may start.
 func (n *Node) Placed(w *Work) {
 	n.scope.lock()
@@ -197,16 +194,15 @@ func (n *Node) forgetPredecessorsLocked() {
 	n.predecessors = n.predecessors[:0]
 }
 
-// Complete says that the task is done; err is its failure, nil for none. The
-// dependents of a failed task that have not started are completed with an
-// error that names it. The task is complete when its predecessors are, those
-// that the device keeps included, and its event, if it is detachable, is
-// fulfilled; a failed body does not wait for that.
+// Complete says that the task's body has ended; err is its failure or nil. The dependents of a
+// failed task that have not started are completed with an error that names it. The task is
+// complete when its predecessors are, including those that the device orders, and its event, if
+// it is detachable, is fulfilled; a failed task does not wait for its event.
 func (n *Node) Complete(err error, w *Work) {
 	f := n.family
 	var like likeness
 	if err != nil {
-		like = likenessOf(err) // without the lock: the error's text is the program's
+		like = likenessOf(err) // without the lock, because the error's methods are code of the program
 	}
 	f.mu.Lock()
 	if err == nil && n.plainLocked() {
@@ -217,15 +213,15 @@ func (n *Node) Complete(err error, w *Work) {
 	f.mu.Unlock()
 }
 
-// plainLocked reports whether nothing but successors takes note that the task, whose
-// body is done, is complete.
+// plainLocked reports whether the completion of the task, whose body has ended, concerns only its
+// successors.
 func (n *Node) plainLocked() bool {
 	s := n.scope
 	return n.domain == Host && n.traits == 0 && n.notes == 0 && n.outcome == undecided && n.failedBy == nil &&
 		n.refs == 1 && s.trail == nil && len(s.waiters) == 0 && s.quiet
 }
 
-// completePlainLocked is completeLocked, and what that calls, for a plain task.
+// completePlainLocked is completeLocked with everything that it calls, for such a task.
 func (n *Node) completePlainLocked(w *Work) {
 	s := n.scope
 	n.toLocked(phaseComplete)
@@ -234,7 +230,7 @@ func (n *Node) completePlainLocked(w *Work) {
 	for i := range n.successors {
 		e := &n.successors[i]
 		to := e.to
-		// A node that is kept for reuse must not keep those that came after it.
+		// A node that is kept for reuse must not refer to later ones.
 		e.to = nil
 		to.waiting--
 		switch {
@@ -285,8 +281,8 @@ func (n *Node) completePlainLocked(w *Work) {
 	s.spareNodeCount++
 }
 
-// Fail says that the task has failed, to those that follow it, and is about to be
-// completed with the same error.
+// Fail tells the dependents that the task has failed; the caller is about to complete the task
+// with the same error.
 func (n *Node) Fail(err error) {
 	like := likenessOf(err)
 	n.scope.lock()
@@ -295,8 +291,8 @@ func (n *Node) Fail(err error) {
 	n.passFailureLocked()
 }
 
-// endLocked ends a task: its body is over with err, or it is dropped, for the reason err or
-// because of n.failedBy. The task is complete if nothing else keeps it.
+// endLocked ends a task: its body has ended with err, or it is dropped because of err or
+// n.failedBy. The task is complete if nothing else prevents it.
 func (n *Node) endLocked(o outcome, err error, like likeness, w *Work) {
 	if o == dropped {
 		n.outcome = dropped
@@ -306,14 +302,14 @@ func (n *Node) endLocked(o outcome, err error, like likeness, w *Work) {
 		n.settleLocked(w)
 		return
 	}
-	// What it follows on the device keeps it from being complete, or its event. Who
-	// follows it has to know of a failure before that.
+	// Its predecessors on the device, or its event, prevent it from being complete. Its
+	// dependents have to know of a failure before that.
 	n.left--
 	n.toLocked(n.phase.over())
 	n.passFailureLocked()
 }
 
-// failLocked notes a failure, nil for none, whose likeness that is.
+// failLocked records a failure with its likeness; err may be nil.
 func (n *Node) failLocked(err error, like likeness) {
 	switch dependent, ok := err.(*Error); {
 	case err == nil, n.failure != nil:
@@ -331,7 +327,7 @@ func (n *Node) failLocked(err error, like likeness) {
 	}
 }
 
-// passFailureLocked hands the task's failure, if it has one, on to those that follow it.
+// passFailureLocked passes the task's failure, if it has one, on to its dependents.
 func (n *Node) passFailureLocked() {
 	failure := n.rootFailureLocked()
 	if failure == nil {
@@ -344,7 +340,7 @@ func (n *Node) passFailureLocked() {
 	}
 }
 
-// settleLocked takes away one of the things that keep n from being complete.
+// settleLocked removes one of the things that prevent n from being complete.
 func (n *Node) settleLocked(w *Work) {
 	n.left--
 	if n.left > 0 {
@@ -361,8 +357,8 @@ func (n *Node) settleLocked(w *Work) {
 	s.family.completing = ready
 }
 
-// completeLocked makes a task complete and appends to ready the finished successors
-// that it held back.
+// completeLocked makes a task complete and appends to ready the finished successors that waited
+// for it.
 func (n *Node) completeLocked(ready []*Node, w *Work) []*Node {
 	s := n.scope
 	n.toLocked(phaseComplete)
@@ -423,9 +419,9 @@ func (n *Node) completeLocked(ready []*Node, w *Work) []*Node {
 	return ready
 }
 
-// inheritLocked returns the failure of a predecessor that came when n was on the device
-// already, nil if a wait has reported it: what follows n follows that one too,
-// whether it was made before n was complete or comes later.
+// inheritLocked returns the failure of a predecessor that became known when n was on the device
+// already, nil if a wait has reported it: dependents of n depend on that predecessor too, whether
+// they were generated before n was complete or later.
 func (n *Node) inheritLocked() *Error {
 	t := n.failedBy.tally
 	if t == nil || t.over() {
@@ -435,7 +431,7 @@ func (n *Node) inheritLocked() *Error {
 	return n.failedBy
 }
 
-// departLocked takes a complete task out of the histories of its storage.
+// departLocked removes a complete task from the histories of its storage.
 func (n *Node) departLocked() {
 	s := n.scope
 	n.toLocked(phaseGone)
@@ -449,7 +445,7 @@ func (n *Node) departLocked() {
 	n.forgetLocked()
 }
 
-// leaveLocked takes the task's accesses out of their locations.
+// leaveLocked removes the task's accesses from their locations.
 func (n *Node) leaveLocked() {
 	s := n.scope
 	for i := range n.items {
@@ -464,9 +460,8 @@ func (n *Node) leaveLocked() {
 	}
 }
 
-// FailedBy returns the failure of a predecessor that is complete, nil when none
-// failed so far. A runner that learns of one before it has placed the task
-// completes the task with it.
+// FailedBy returns the failure of a complete predecessor, nil if none has failed so far. A runner
+// that learns of one before it has placed the task completes the task with it.
 func (n *Node) FailedBy() error {
 	n.scope.lock()
 	defer n.scope.unlock()
@@ -476,7 +471,7 @@ func (n *Node) FailedBy() error {
 	return n.failedBy
 }
 
-// releaseLocked takes one predecessor out of n's way.
+// releaseLocked removes one predecessor from n's way.
 func (n *Node) releaseLocked(w *Work) {
 	n.waiting--
 	if n.waiting > 0 {
@@ -489,8 +484,8 @@ func (n *Node) releaseLocked(w *Work) {
 	w.push(n)
 }
 
-// clearLocked reports whether a task that nothing is ahead of can go: to be dropped if
-// one that it follows failed, else when it has its mutexinoutset storage.
+// clearLocked reports whether a task without predecessors in its way can go: to be dropped if a
+// predecessor failed, else when it has its mutexinoutset storage.
 func (n *Node) clearLocked() bool {
 	if n.failedBy != nil && !n.traits.has(always) {
 		n.outcome = dropped
@@ -499,7 +494,7 @@ func (n *Node) clearLocked() bool {
 	return !n.traits.has(exclusive) || n.acquireLocked()
 }
 
-// start hands a ready task to its runner, or drops it.
+// start starts a ready task, or drops it.
 func (n *Node) start(w *Work) {
 	switch {
 	case n.outcome == dropped:
@@ -509,14 +504,14 @@ func (n *Node) start(w *Work) {
 	}
 }
 
-// DropCancelled drops a task that was started and whose work its runner has put
-// off, if meanwhile its taskgroup was cancelled or its context has ended; it
-// reports whether it did. The node is not the runner's then any more.
+// DropCancelled drops a started task whose work its runner has postponed, if its taskgroup was
+// cancelled or its context has ended in the meantime, and reports whether it did. The runner must
+// not use the node after that.
 func (n *Node) DropCancelled(w *Work) bool {
 	if !n.traits.has(conditional) {
 		return false
 	}
-	// In this order: a taskgroup that is cancelled ends its contexts after that.
+	// In this order, because a cancelled taskgroup is marked before its contexts end.
 	ended := n.ctx != nil && n.ctx.Err() != nil
 	switch {
 	case n.group != nil && n.group.Cancelled():

@@ -6,36 +6,34 @@ import (
 	"github.com/vkomp/vkomp/internal/invariants"
 )
 
-// phase is where a node is in its life. The package's documentation draws the
-// transitions.
+// phase is the phase of a node. The documentation of the package has the transitions.
 type phase uint8
 
 const (
-	// phaseFree: the node is no task's, and kept for reuse.
+	// phaseFree: the node belongs to no task and is kept for reuse.
 	phaseFree phase = iota
-	// phaseCreated: the task is in its scope, and whoever adds it has not let it go yet.
+	// phaseCreated: the task is in its scope, and the caller that adds it has not released it yet.
 	phaseCreated
 	// phaseWaiting: a predecessor is in its way.
 	phaseWaiting
-	// phaseBlocked: all predecessors are out of its way, and another task has the
-	// mutexinoutset storage that it needs.
+	// phaseBlocked: no predecessor is in its way, but another task holds mutexinoutset storage
+	// that it needs.
 	phaseBlocked
-	// phaseStarted: it is given to its Runner, or, if it is dropped, about to be ended.
+	// phaseStarted: it was given to its Runner or, if it is dropped, is about to end.
 	phaseStarted
-	// phasePlaced: it has its place on a device, which keeps its order.
+	// phasePlaced: it has a position in the order of a device, which keeps it.
 	phasePlaced
-	// phaseFinished: its body is over or it was dropped, without a place on a device; its
-	// event or predecessors on the device keep it from being complete.
+	// phaseFinished: its body has ended or it was dropped, without a position on a device. Its
+	// event, or predecessors on the device, prevent it from being complete.
 	phaseFinished
-	// phaseExecuted is phaseFinished for a task with a place on a device.
+	// phaseExecuted is phaseFinished for a task with a position on a device.
 	phaseExecuted
 	// phaseComplete: nobody waits for it any more.
 	phaseComplete
 	// phaseLingering: it is complete, and stays in the histories of its storage for the
-	// children of exporting tasks that later tasks have to follow.
+	// children of exporting tasks on which later tasks have to depend.
 	phaseLingering
-	// phaseGone: it is complete and in no history. Who holds the node can ask for its
-	// outcome.
+	// phaseGone: it is complete and in no history. The holders of the node can still query it.
 	phaseGone
 	phaseCount
 )
@@ -45,7 +43,7 @@ var phaseNames = [phaseCount]string{"free", "created", "waiting", "blocked", "st
 // String returns the name that the package's documentation uses.
 func (p phase) String() string { return phaseNames[p] }
 
-// transitions are the phases that may come after each.
+// transitions holds the allowed successors of each phase.
 var transitions = [phaseCount][]phase{
 	phaseFree:      {phaseCreated},
 	phaseCreated:   {phaseWaiting, phaseStarted},
@@ -78,13 +76,13 @@ func (n *Node) checkLocked(next phase) {
 	panic(fmt.Sprintf("tasks: task %q goes from %v to %v", n.label, n.phase, next))
 }
 
-// complete reports whether nobody has to wait for the task any more.
+// complete reports whether nothing has to wait for the task any more.
 func (p phase) complete() bool { return p >= phaseComplete }
 
 // onDevice reports whether a device has the task and keeps its order.
 func (p phase) onDevice() bool { return p == phasePlaced || p == phaseExecuted }
 
-// over returns the phase of a task whose body is over while something else keeps it from
+// over returns the phase of a task whose body has ended while something else prevents it from
 // being complete.
 func (p phase) over() phase {
 	if p == phasePlaced {
@@ -93,7 +91,7 @@ func (p phase) over() phase {
 	return phaseFinished
 }
 
-// state returns what snapshots show of a task's phase.
+// state returns the state of a task in snapshots.
 func (p phase) state() State {
 	switch p {
 	case phaseFree, phaseCreated, phaseWaiting, phaseBlocked:
@@ -106,53 +104,52 @@ func (p phase) state() State {
 	return StateComplete
 }
 
-// outcome is what becomes of a task. A task that is complete and undecided has succeeded.
+// outcome is the result of a task. A complete task with the outcome undecided has succeeded.
 type outcome uint8
 
 const (
 	undecided outcome = iota
-	// failed: its body failed. Node.failure is the error.
+	// failed: its body failed with the error Node.failure.
 	failed
-	// dropped: it is not run. Node.failure is the error if its context ended, else
-	// Node.failedBy if a predecessor failed; without either its taskgroup was cancelled.
+	// dropped: it is not run. The reason is Node.failure if its context ended, Node.failedBy if
+	// a predecessor failed, and otherwise the cancellation of its taskgroup.
 	dropped
 )
 
-// traits are properties that Add gives a task and that stay while it lives. Most tasks
-// have none.
+// traits are properties of a task that Add sets and that never change. Most tasks have none.
 type traits uint8
 
 const (
-	// exporting and importing: see Transparency.
+	// exporting and importing are those of Transparency.
 	exporting traits = 1 << iota
 	importing
 	// detached: the task has an event.
 	detached
-	// conditional: a context or a taskgroup can keep it from being run.
+	// conditional: the end of a context or a cancellation can prevent it from being run.
 	conditional
-	// exclusive: some item is mutexinoutset.
+	// exclusive: it has a mutexinoutset item.
 	exclusive
 	// always: Task.Always.
 	always
 	// hostOrdered: Task.HostOrdered.
 	hostOrdered
-	// witnessed: there is a witness.
+	// witnessed: it has a witness.
 	witnessed
 )
 
 func (t traits) has(some traits) bool { return t&some != 0 }
 
-// notes are what is noted of a task beside its phase while it lives.
+// notes are facts about a task in addition to its phase.
 type notes uint8
 
 const (
 	// included: the task's construct waits for it and reports its failure.
 	included notes = 1 << iota
-	// fulfilled: its event was.
+	// fulfilled: its event has been fulfilled.
 	fulfilled
 	// awaited: a goroutine waits for Node.signal.
 	awaited
-	// trailed: the task has had a trail.
+	// trailed: it has had a trail.
 	trailed
 )
 

@@ -5,27 +5,27 @@ import (
 	"unsafe"
 )
 
-// poison is the storage of tasks that failed, or were not run because a task failed that
-// they follow. Until a wait has reported the failure, no task that follows one of them is
-// run. There is one entry for each section and class of dependence, however many tasks
-// used it. The scope's lock guards it.
+// poison records the storage of tasks that failed, or that were not run because a predecessor
+// failed. Until a wait has reported the failure, tasks that depend on them through this storage
+// are not run. There is one entry for each section and class of dependence, however many tasks
+// used it. It is guarded by the scope's lock.
 type poison struct {
 	entries map[poisonKey]*span[poisoned]
-	// byClass has the same entries, to be found by any byte of their sections.
+	// byClass has the same entries, indexed by the bytes of their sections.
 	byClass [classes]spans[poisoned]
 }
 
-// poisonKey is a section and the way in which tasks depend on it.
+// poisonKey is a section and the class in which tasks depend on it.
 type poisonKey struct {
 	section
 	class class
 }
 
-// poisoned is the entry of one section and class.
+// poisoned is the entry for one section and class.
 type poisoned struct {
-	// failures are those of tasks that used the section, the newest last.
+	// failures are the failures of tasks that used the section, the newest last.
 	failures []*tally
-	// keep holds the storage, so that its address means nothing else.
+	// keep keeps the storage reachable, so that its address cannot be reused.
 	keep unsafe.Pointer
 	key  poisonKey
 }
@@ -33,7 +33,7 @@ type poisoned struct {
 // everywhere is the storage of omp_all_memory.
 var everywhere = section{size: ^uintptr(0)}
 
-// extent returns the storage that the item names.
+// extent returns the storage of the item.
 func (a *access) extent() section {
 	if a.kind.AllMemory() {
 		return everywhere
@@ -41,7 +41,7 @@ func (a *access) extent() section {
 	return a.loc.section
 }
 
-// poisonItemsLocked leaves the failure where later tasks find it.
+// poisonItemsLocked records the failure for the storage of n's items, where later tasks find it.
 func (n *Node) poisonItemsLocked(t *tally) {
 	s := n.scope
 	for i := range n.items {
@@ -59,7 +59,7 @@ func (n *Node) poisonItemsLocked(t *tally) {
 	}
 }
 
-// entry returns that of a section and class.
+// entry returns the entry of a section and class, which it makes if there is none.
 func (p *poison) entry(k poisonKey, storage unsafe.Pointer) *span[poisoned] {
 	at := p.entries[k]
 	if at == nil {
@@ -70,21 +70,21 @@ func (p *poison) entry(k poisonKey, storage unsafe.Pointer) *span[poisoned] {
 	return at
 }
 
-// add makes t the newest failure and reports whether it was not.
+// add makes t the newest failure, and reports whether it was not.
 func (p *poisoned) add(t *tally) bool {
 	if p.newest() == t {
 		return false
 	}
 	if len(p.failures) == cap(p.failures) {
 		p.tidy()
-		// There is room for as many more before the next time.
+		// Leave room for as many more before the next clean-up.
 		p.failures = slices.Grow(p.failures, len(p.failures)+1)
 	}
 	p.failures = append(p.failures, t)
 	return true
 }
 
-// tidy drops the failures that are over, and those that are there twice.
+// tidy removes failures that are over, and duplicates.
 func (p *poisoned) tidy() {
 	seen := make(map[*tally]bool, len(p.failures))
 	p.failures = slices.DeleteFunc(p.failures, func(t *tally) bool {
@@ -94,7 +94,7 @@ func (p *poisoned) tidy() {
 	})
 }
 
-// newest returns the newest failure that is not over, or nil. It drops those after it.
+// newest returns the newest failure that is not over, or nil. It removes later ones.
 func (p *poisoned) newest() *tally {
 	for last := len(p.failures) - 1; last >= 0; last-- {
 		if t := p.failures[last]; !t.over() {
@@ -106,8 +106,8 @@ func (p *poisoned) newest() *tally {
 	return nil
 }
 
-// infect makes n fail if a task has failed that it follows by an item of that section and
-// class.
+// infect makes n fail if a task on which it depends by an item of that section and class has
+// failed.
 func (p *poison) infect(n *Node, at section, c class) {
 	if p == nil {
 		return
@@ -119,7 +119,7 @@ func (p *poison) infect(n *Node, at section, c class) {
 		if !ordered[earlier][c] {
 			continue
 		}
-		// Failures may be reported meanwhile: each is looked at once.
+		// Failures may be reported concurrently, so each is read once.
 		p.byClass[earlier].find(at.start, at.end(), func(o *span[poisoned]) bool {
 			t := o.value.newest()
 			if t != nil {
@@ -130,8 +130,8 @@ func (p *poison) infect(n *Node, at section, c class) {
 	}
 }
 
-// forgetPoisonLocked forgets the storage that the failure, which is over, poisoned, unless other
-// failures did that are not. The scope's lock is held.
+// forgetPoisonLocked removes the entries of the failure, which is over, unless they have other
+// failures that are not. The scope's lock is held.
 func (t *tally) forgetPoisonLocked() {
 	for at, s := range t.places {
 		p, k := s.poison, at.value.key

@@ -12,12 +12,11 @@ func (s *Scope) newNodeLocked() *Node {
 	return n
 }
 
-// maxKept is the number of items, successors or predecessors for which a node
-// keeps memory.
+// maxKept is the largest number of items, successors or predecessors for which a node keeps memory.
 const maxKept = 64
 
-// forgetLocked drops a reference to the node. One that nobody refers to any more becomes
-// as a new one, but for the memory that it has.
+// forgetLocked drops a reference to the node. When there are none left, the node is reset, except
+// for its memory.
 func (n *Node) forgetLocked() {
 	n.refs--
 	s := n.scope
@@ -35,7 +34,7 @@ func (n *Node) forgetLocked() {
 	}
 }
 
-// unusualLocked reports whether the node has more to reset than any.
+// unusualLocked reports whether the node has more to reset than most nodes.
 func (n *Node) unusualLocked() bool {
 	return n.traits != 0 || n.notes != 0 || n.outcome != undecided || n.inner != nil || n.failedBy != nil || n.failure != nil || n.signal != nil ||
 		cap(n.items) > maxKept || cap(n.successors) > maxKept || cap(n.predecessors) > maxKept

@@ -7,80 +7,79 @@ import (
 	"github.com/vkomp/vkomp/internal/lockrank"
 )
 
-// maxSpare bounds the nodes, and the locations, that a scope keeps for reuse.
+// maxSpare is the largest number of nodes, and of locations, that a scope keeps for reuse.
 const maxSpare = 4096
 
 // recents is the number of recent locations, a power of two.
 const recents = 256
 
-// family is one scope, or several that transparent tasks connect: their tasks
-// can follow each other, so they share a lock.
+// family is a scope, or several scopes that transparent tasks connect. Their tasks can depend on
+// each other, so they share a lock.
 type family struct {
 	mu lockrank.Mutex[lockrank.Family]
-	// last is the number of the last task, end the end of the block of the graph's
-	// numbers that it is from.
+	// last is the number of the last task, end the end of the block of numbers that the family
+	// has from the graph.
 	last, end uint64
 	// tasks and edges are counted here until flushLocked: tasks up to the number counted.
 	tasks, edges, counted uint64
-	// found are the predecessors of the task that is being added, and completing
-	// the tasks that are: working memory.
+	// found are the predecessors of the task that is being added, completing the tasks that are
+	// being completed: scratch memory.
 	found, completing []*Node
-	// trails are those of its predecessors that it has not followed yet, and marks counts
-	// the searches through trails.
+	// trails are the trails of these predecessors that the task has not followed yet. marks
+	// counts searches through trails.
 	trails []*trail
 	marks  uint64
 }
 
-// Scope holds the children of one task region: dependences hold among them,
-// and Wait waits for them.
+// Scope holds the children of one task region: dependences exist between them, and Wait waits for
+// them.
 type Scope struct {
 	graph  *Graph
 	family *family
-	// id is that of the task whose children these are, 0 for the initial task.
+	// id is the number of the task whose children these are, 0 for the initial task.
 	id uint64
 
-	// All below is guarded by family.mu.
+	// The following fields are guarded by family.mu.
 
-	// outer is the scope from which the children import: they follow its tasks
-	// made before that seq.
+	// outer is the scope from which the children import: they can depend on its tasks that
+	// were generated before the number before.
 	outer  *Scope
 	before uint64
 	// imported are the trails of the importing task whose children these are.
 	imported []*trail
-	// onlookers counts the importing tasks that are not gone and from which children
-	// can see this scope. The histories are kept whole for them, up to that seq.
+	// onlookers counts the importing tasks that are not gone and whose children can see this
+	// scope. The histories are kept complete for them, up to the number overlooked.
 	onlookers  int
 	overlooked uint64
-	// trail, of the complete exporting task whose children these are, leads here.
+	// trail leads to these children, if their parent is a complete exporting task.
 	trail *trail
-	// lingering counts the complete children that stay for their trails, and
-	// keptLingering those that did after the last sweep. exported are the scopes of
-	// included exporting tasks.
+	// lingering counts the complete children that stay for their trails, keptLingering those
+	// after the last sweep. exported are the scopes of included exporting tasks.
 	lingering, keptLingering int
 	exported                 []*Scope
 
 	live int
-	// sealed, if not nil, is why the scope takes no task more.
+	// sealed, if not nil, is the error with which the scope refuses tasks.
 	sealed error
 	// children are those that are not gone, in no order.
 	children []*Node
 
-	// index has the locations whose sections no others overlap.
+	// index has the locations whose sections do not overlap others.
 	index index
-	// tangle has what is shared in part, nil as long as nothing was.
+	// tangle has the history of sections that overlap in part, nil if there were none.
 	tangle *tangle
 	// epoch counts the tasks with omp_all_memory, which is the location everything.
 	epoch      uint64
 	everything location
-	// poison is the storage of tasks whose failures are not reported, nil if there is none.
+	// poison records the storage of tasks with unreported failures, nil if there are none.
 	poison *poison
-	// locations is the head of the list of all locations, of which dead counts those that
-	// are of no task.
+	// locations is the head of the list of all locations, of which dead counts those without
+	// references.
 	locations location
 	dead      int
 	scratch   []*location
-	// recent are locations that items named of late, by address: most are named
-	// again. A scope of few tasks, which located counts up to, has none.
+	// recent caches locations by address, because most are named again. A scope with few tasks,
+	// which located counts, has no cache.
 	recent  *[recents]*location
 	located int
 
@@ -90,14 +89,14 @@ type Scope struct {
 
 	waiters      []*waiter
 	spareWaiters []*waiter
-	// failures are those that no wait under way will report.
+	// failures are those that no wait in progress will report.
 	failures failures
 
-	// registered: the scope is in the graph's list, which newer and older link under
-	// the graph's lock.
+	// registered says that the scope is in the graph's list, which newer and older link;
+	// guarded by the graph's lock.
 	registered   bool
 	newer, older *Scope
-	// quiet: registered, and the graph is not kept.
+	// quiet says that the scope is registered and the graph is not kept.
 	quiet bool
 }
 
@@ -105,50 +104,48 @@ type Scope struct {
 type Task struct {
 	// Label names the task in errors and graphs.
 	Label string
-	// Domain says who can keep the task's order.
+	// Domain says who can order the task.
 	Domain Domain
-	// Included: the generating construct waits for the task and returns its
-	// failure, so no Wait of the scope reports it. The caller holds the node.
+	// Included says that the generating construct waits for the task and returns its failure,
+	// so that no Wait of the scope reports it. The caller holds the node.
 	Included bool
-	// Held: the caller holds the node, until Release.
+	// Held says that the caller holds the node, until Release.
 	Held   bool
 	Depend []Depend
 	Runner Runner
-	// Recycler hears when the Runner is let go of. May be nil.
+	// Recycler is called when the graph drops its reference to the Runner. May be nil.
 	Recycler Recycler
-	// Context drops the task when it ends before the task starts. May be nil.
+	// Context drops the task if it ends before the task starts. May be nil.
 	Context context.Context
-	// Group is the innermost taskgroup that the task belongs to, or nil.
+	// Group is the innermost taskgroup of the task, or nil.
 	Group *Group
-	// Always: the task is run whatever becomes of its predecessors, its taskgroup
-	// and its context, because it gives something back.
+	// Always says that the task runs whatever happens to its predecessors, its taskgroup and
+	// its context, because it releases something.
 	Always bool
-	// HostOrdered: the task starts when its predecessors are complete, those that the
-	// device could keep included.
+	// HostOrdered says that the task starts when all its predecessors are complete, including
+	// those that the device could order.
 	HostOrdered bool
-	// ID, if not nil, gets the task's number in snapshots before the task can start.
+	// ID, if not nil, is set to the task's number before the task can start.
 	ID *uint64
-	// Event, if not nil, makes the task detachable; Add sets it before the task
-	// can start.
+	// Event, if not nil, makes the task detachable; Add sets it before the task can start.
 	Event *Event
-	// Transparency is that of a task whose children's scope is Inner, from
-	// NewInner.
+	// Transparency is for a transparent task, whose children's scope is Inner, from NewInner.
 	Transparency Transparency
 	Inner        *Scope
-	// Witness hears what becomes of the task, or is nil. A task with one starts after
+	// Witness observes the task, or is nil. A task with a witness does not start before
 	// Node.Go.
 	Witness Witness
 }
 
-// firstIDLocked takes the next block of numbers in the graph and returns its first: tasks
-// are numbered in the order of their making as far as one family goes, and all if
-// the graph is kept.
+// firstIDLocked takes the next block of numbers from the graph and returns its first. Tasks are
+// numbered in the order in which they are generated within a family, and over all families if the
+// graph is kept.
 func (f *family) firstIDLocked(g *Graph) uint64 {
 	block := uint64(256)
 	if g.keep {
 		block = 1
 	}
-	// The number that was one too many is given back.
+	// The number beyond the block was not used.
 	f.tasks += f.last - 1 - f.counted
 	f.end = g.ids.Add(block)
 	f.last = f.end - block + 1
@@ -156,7 +153,7 @@ func (f *family) firstIDLocked(g *Graph) uint64 {
 	return f.last
 }
 
-// flushLocked hands the counts on to the graph.
+// flushLocked adds the counts to the graph's.
 func (f *family) flushLocked(g *Graph) {
 	g.tasks.Add(f.tasks + f.last - f.counted)
 	g.edges.Add(f.edges)
@@ -167,9 +164,8 @@ func (s *Scope) lock() { s.family.mu.Lock() }
 
 func (s *Scope) unlock() { s.family.mu.Unlock() }
 
-// Pass counts a task of the scope that is complete as soon as it is made: it has no
-// dependences, and its work is done by the caller. It reports false where tasks that
-// are complete are kept: then Add has to make it.
+// Pass counts a task of the scope that is complete at once: it has no dependences, and the caller
+// does its work. It returns false if complete tasks are kept; then the task has to be added.
 func (s *Scope) Pass() bool {
 	if s.graph.keep {
 		return false
@@ -183,18 +179,17 @@ func (s *Scope) Pass() bool {
 	return true
 }
 
-// Seal has Add return err from now on, but for tasks with Always set.
+// Seal makes Add return err from now on, except for tasks with Always.
 func (s *Scope) Seal(err error) {
 	s.lock()
 	defer s.unlock()
 	s.sealed = err
 }
 
-// Add makes a task of the scope, with a dependence on each earlier sibling
-// that the items of depend name, and puts it into w if nothing holds it back. Who adds
-// a task with a witness calls Node.Go before w is run.
-// The node is for the task's Runner, and for a caller who holds it. On an error
-// nothing was added. Add keeps nothing of t.Depend itself.
+// Add adds a task to the scope, with a dependence on each earlier sibling that the items of
+// t.Depend name, and puts it into w if it can start. The caller must call Node.Go before it runs
+// w if the task has a witness. The node may be used by the task's Runner, and by the caller if it
+// holds it. After an error nothing was added. Add does not retain t.Depend.
 func (s *Scope) Add(t *Task, w *Work) (*Node, error) {
 	for k := range t.Depend {
 		if !t.Depend[k].valid() {
@@ -246,20 +241,19 @@ func (s *Scope) Add(t *Task, w *Work) (*Node, error) {
 		n.toLocked(phaseWaiting)
 		n.releaseLocked(w)
 	}
-	// One with a witness is let go by Go: others could let it start before the witness has
-	// heard of it.
+	// A task with a witness starts after Go, because others could otherwise start it
+	// before the witness has observed it.
 	f.mu.Unlock()
 	return n, nil
 }
 
-// special reports whether the task has more to it than a runner and a depend
-// clause.
+// special reports whether the task has more than a runner and a depend clause.
 func (t *Task) special() bool {
 	return t.Included || t.Held || t.Context != nil || t.Group != nil ||
 		t.ID != nil || t.Event != nil || t.Inner != nil || t.Always || t.HostOrdered || t.Witness != nil
 }
 
-// addSpecialLocked does for a new task what most do not need.
+// addSpecialLocked handles the properties that most tasks do not have.
 func (s *Scope) addSpecialLocked(n *Node, t *Task) {
 	if !s.registered {
 		s.register()
@@ -317,7 +311,7 @@ func (s *Scope) addSpecialLocked(n *Node, t *Task) {
 	}
 }
 
-// removeLocked takes n out of the scope's children.
+// removeLocked removes n from the scope's children.
 func (s *Scope) removeLocked(n *Node) {
 	last := len(s.children) - 1
 	moved := s.children[last]
@@ -329,7 +323,7 @@ func (s *Scope) removeLocked(n *Node) {
 	}
 }
 
-// shrinkLocked gives memory back of what was a long list of children.
+// shrinkLocked frees memory of a list of children that was long.
 func (s *Scope) shrinkLocked() {
 	s.children = append(make([]*Node, 0, max(2*len(s.children), maxSpare)), s.children...)
 }

@@ -1,6 +1,6 @@
 package tasks
 
-// tangle is the history of storage that sections share in part. It is cut into
+// tangle is the history of storage of sections that overlap in part. The storage is divided into
 // segments where sections begin and end and the history differs:
 //
 //	InOut a   ├────────────────┤
@@ -8,30 +8,29 @@ package tasks
 //	In c               ├──────────────────┤
 //	          ├──a──┼b─┼─b then c────┼─c──┤
 //
-// Each segment has the two sets of accesses that a location has (see location), here
-// called generations. Neighbours have their generations in common, so that what many
-// sections have is one segment: a member of a generation is in the history of those
-// segments that have the generation and that its own section shares a byte with.
-// So the order of a task costs a search for each segment that its section touches,
-// and an edge for each task that it follows there.
+// Each segment has the two sets of accesses of a location (see location), here called
+// generations. Neighbouring segments share generations, so that storage that is common to many
+// sections is one segment: a member of a generation is in the history of those segments that have
+// the generation and overlap its own section. So a task costs a search for each segment that its
+// section touches, and an edge for each predecessor there.
 //
-// A location whose section overlaps others in use is tangled: it belongs to one item of
-// one task, is found through the segments, and never by its section.
+// A location whose section overlaps others in use is tangled: it belongs to one item of one task
+// and is found through the segments, never by its section.
 //
-// All of it is guarded by the scope's lock.
+// It is guarded by the scope's lock.
 type tangle struct {
 	segments spans[segment]
-	// retired has the accesses that were superseded while others look at the scope's
-	// history and may still have to follow them (see Scope.overlooked), of all classes. It
-	// is nil before the first.
+	// retired has the accesses of all classes that were superseded while the scope has
+	// onlookers, which may still depend on them (see Scope.overlooked). It is nil before the
+	// first.
 	retired *generation
 	// held has the holders of mutexinoutset storage.
 	held spans[hold]
 
-	// The numbers of spans that the last sweeps left.
+	// The numbers of spans left by the last sweeps.
 	keptSegments, keptHeld int
 
-	// Working memory, and what is used again.
+	// Scratch memory and spare records.
 	touched          []*span[segment]
 	pieces           []piece
 	ahead            piece
@@ -40,30 +39,29 @@ type tangle struct {
 	spareSegments    *span[segment]
 	spareMembers     *span[member]
 	spareGenerations *generation
-	// spares counts what the lists for use again have.
+	// spares counts the spare records.
 	spares int
 }
 
-// piece is what becomes of a run of bytes.
+// piece is a range of bytes whose history is being changed.
 type piece struct {
 	start, end uintptr
 	segment
-	// inside: it belongs to the section that is being named. joined: the access there is
-	// a member of cur.
+	// inside says that it belongs to the section being named, joined that the access is a
+	// member of cur there.
 	inside, joined bool
 }
 
-// segment is the history of a run of bytes: every member of cur follows every member of
-// prev there.
+// segment is the history of a range of bytes: every member of cur follows every member of prev
+// there.
 type segment struct {
 	cur, prev *generation
 }
 
-// minSweep is the number of spans that may come to a set before it is swept.
+// minSweep is the smallest number of spans added to a set before it is swept.
 const minSweep = 64
 
-// entangleLocked moves the history of a location that no other overlapped so far into
-// segments.
+// entangleLocked moves the history of a location, which no other overlapped so far, into segments.
 func (s *Scope) entangleLocked(l *location) {
 	t := s.tangledLocked()
 	s.unindexLocked(l)
@@ -90,7 +88,7 @@ func (s *Scope) entangleLocked(l *location) {
 	}
 }
 
-// tangledLocked returns the scope's tangle.
+// tangledLocked returns the scope's tangle, which it makes if there is none.
 func (s *Scope) tangledLocked() *tangle {
 	if s.tangle == nil {
 		s.tangle = &tangle{}
@@ -98,7 +96,7 @@ func (s *Scope) tangledLocked() *tangle {
 	return s.tangle
 }
 
-// addSegment adds a segment to those that there are.
+// addSegment adds a segment.
 func (t *tangle) addSegment(start, end uintptr, v segment) {
 	at := t.spareSegments
 	if at == nil {
@@ -112,7 +110,7 @@ func (t *tangle) addSegment(start, end uintptr, v segment) {
 	t.segments.insert(at)
 }
 
-// hold counts a segment that has the generations of v, and release takes it back.
+// hold adds a segment's references to the generations of v; release drops them.
 func (v segment) hold() {
 	v.cur.refs++
 	if v.prev != nil {
@@ -125,7 +123,7 @@ func (t *tangle) release(v segment) {
 	t.letGo(v.cur)
 }
 
-// dropSegment gives back a segment that has been taken out.
+// dropSegment recycles a segment that has been removed.
 func (t *tangle) dropSegment(at *span[segment]) {
 	t.release(at.value)
 	*at = span[segment]{}
@@ -134,7 +132,7 @@ func (t *tangle) dropSegment(at *span[segment]) {
 	}
 }
 
-// spare reports whether there is room for one thing more that is used again.
+// spare reports whether another spare record may be kept.
 func (t *tangle) spare() bool {
 	if t.spares >= 3*maxSpare {
 		return false
@@ -143,7 +141,7 @@ func (t *tangle) spare() bool {
 	return true
 }
 
-// live returns the history without the generations of which no member is left there.
+// live returns the history without generations that have no members there.
 func live(at *span[segment]) segment {
 	v := at.value
 	if v.prev != nil && !v.prev.members.overlaps(at.start, at.end) {
@@ -155,8 +153,8 @@ func live(at *span[segment]) segment {
 	return v
 }
 
-// useLocked makes a, whose location is tangled and was laid just now, the newest access of its
-// section, and collects the tasks that n follows by it.
+// useLocked makes a, whose location is tangled and whose section has just been laid out, the
+// newest access of its section, and collects the tasks on which n depends by it.
 func (s *Scope) useLocked(n *Node, a *access) {
 	t := s.tangle
 	if a.class == classOut {
@@ -171,9 +169,9 @@ func (s *Scope) useLocked(n *Node, a *access) {
 	}
 }
 
-// lay lays the segments that share a byte with a section out in pieces, cut at its
-// bounds, with pieces without a history between them, and reports whether there are
-// any. It forgets segments that no access is left of if there is nothing else.
+// lay divides the segments that overlap a section into pieces, cut at its bounds, with pieces
+// without history between them. It reports whether there is any history; if there is none, it
+// removes segments without accesses.
 func (t *tangle) lay(at section) bool {
 	start, end := at.start, at.end()
 	t.touched = t.segments.appendOverlapping(t.touched[:0], start, end)
@@ -211,7 +209,7 @@ func (t *tangle) lay(at section) bool {
 	return used
 }
 
-// place puts the pieces where the segments were that they are made of.
+// place replaces the segments by the pieces made from them.
 func (t *tangle) place() {
 	old := t.touched
 	for i := 0; i < len(t.pieces); {
@@ -243,7 +241,7 @@ func (t *tangle) place() {
 	}
 }
 
-// replaceHistoryLocked gives the section of a, which writes alone, a history of a alone.
+// replaceHistoryLocked makes a, which writes alone, the whole history of its section.
 func (s *Scope) replaceHistoryLocked(n *Node, a *access) {
 	t := s.tangle
 	g := t.generation(a)
@@ -267,8 +265,8 @@ func (s *Scope) replaceHistoryLocked(n *Node, a *access) {
 	t.pieces = kept
 }
 
-// joinHistoryLocked makes a the newest access of its section, one of possibly many that
-// follow the same.
+// joinHistoryLocked makes a the newest access of its section, possibly one of several that follow
+// the same accesses.
 func (s *Scope) joinHistoryLocked(n *Node, a *access) {
 	t := s.tangle
 	var joined, fresh *generation
@@ -313,8 +311,8 @@ func (s *Scope) joinHistoryLocked(n *Node, a *access) {
 			s.retireGenerationLocked(p.prev)
 		}
 		p.prev = p.cur
-		// A generation that a has joined will do, if a is the first of its members here:
-		// then segments side by side stay one.
+		// A generation that a has joined can be used here if a is its first member here: then
+		// adjacent segments stay one.
 		switch {
 		case last != nil && last.other(p.start, p.end, a) == nil:
 			p.cur = last
@@ -333,9 +331,9 @@ func (s *Scope) joinHistoryLocked(n *Node, a *access) {
 	}
 }
 
-// standForLocked takes those members out of g that a, which joins it, stands for: a has all of
-// their storage, and follows them by way of a task that has superseded them in some piece.
-// It reports whether there are any.
+// standForLocked removes from g, which a joins, the members for which a can stand: a has all
+// their storage and follows them through a task that has superseded them in some piece. It
+// reports whether there are any.
 func (s *Scope) standForLocked(g *generation, a *access) (stands bool) {
 	t := s.tangle
 	for i := range t.pieces {
@@ -363,17 +361,16 @@ func (s *Scope) standForLocked(g *generation, a *access) (stands bool) {
 	return stands
 }
 
-// implied reports whether a, which joins the newer generation of p, need not follow the
-// older one: it follows a task that follows a former member of the newer, and so all of
-// these.
+// implied reports whether a, which joins the newer generation of p, need not follow the older
+// one: it follows a task that follows a former member of the newer, and so all members of the
+// older.
 func (p *piece) implied(a *access) bool {
 	g := &p.cur.through
 	return p.prev.newest < g.before && g.by.overlaps(a.loc.section) && g.of.start <= p.start && p.end <= g.of.end()
 }
 
-// share lets a piece have the earlier generation of a neighbour, with what came before the
-// same in both: then segments side by side stay one. What is implied stays apart from what
-// is not.
+// share lets a piece use the earlier generation of a neighbour with the same history before, so
+// that adjacent segments stay one. Implied generations are not shared with others.
 func (t *tangle) share(i int) {
 	p := &t.pieces[i]
 	if p.cur.through.before > 0 && p.prev.newest >= p.cur.through.before {
@@ -391,9 +388,9 @@ func (t *tangle) share(i int) {
 	}
 }
 
-// absorb makes what the history of [start, end) has of q a member of g and reports whether
-// g will do for q there. Of what q has superseded there, g may have a writer with more
-// storage: to follow that too is right.
+// absorb makes the members of q in [start, end) members of g, and reports whether g can replace q
+// there. g may have a writer with more storage instead of accesses that q has superseded;
+// depending on that too is correct.
 func (t *tangle) absorb(g, q *generation, start, end uintptr) bool {
 	if g == q || g.class != q.class {
 		return g == q
@@ -418,13 +415,13 @@ func (t *tangle) absorb(g, q *generation, start, end uintptr) bool {
 		t.join(g, a)
 	}
 	if g.retired > a.node.seq {
-		// The others have been retired: nobody is going to look at the members again.
+		// The others have been retired, so nothing will look at these members again.
 		t.retire(a)
 	}
 	return true
 }
 
-// followPieceLocked collects the members of g that n follows in a piece.
+// followPieceLocked collects the members of g on which n depends in a piece.
 func (s *Scope) followPieceLocked(n *Node, p piece, g *generation) {
 	if at := &s.tangle.ahead; at.cur == g && at.end == p.start {
 		at.end = p.end
@@ -434,8 +431,8 @@ func (s *Scope) followPieceLocked(n *Node, p piece, g *generation) {
 	s.tangle.ahead = piece{start: p.start, end: p.end, segment: segment{cur: g}}
 }
 
-// followAheadLocked collects what followPiece has put off: neighbours of one generation are
-// searched together.
+// followAheadLocked collects what followPieceLocked has postponed: adjacent pieces of one
+// generation are searched together.
 func (s *Scope) followAheadLocked(n *Node) {
 	t := s.tangle
 	p := t.ahead
@@ -451,8 +448,8 @@ func (s *Scope) followAheadLocked(n *Node) {
 	}
 }
 
-// retireGenerationLocked keeps those members of a generation, which is superseded somewhere,
-// that others who look at the history may still have to follow.
+// retireGenerationLocked keeps the members of a generation, which is superseded somewhere, for
+// onlookers that may still depend on them.
 func (s *Scope) retireGenerationLocked(g *generation) {
 	if g == nil || s.onlookers == 0 || g.retired >= s.overlooked {
 		return
@@ -465,7 +462,7 @@ func (s *Scope) retireGenerationLocked(g *generation) {
 	})
 }
 
-// retire keeps an access for those who look at the scope's history.
+// retire keeps an access for the scope's onlookers.
 func (t *tangle) retire(a *access) {
 	if a.retired {
 		return
@@ -477,7 +474,7 @@ func (t *tangle) retire(a *access) {
 	t.join(t.retired, a)
 }
 
-// supersedeSegmentsLocked forgets the history: a task follows all of it.
+// supersedeSegmentsLocked forgets the history, because a task follows all of it.
 func (s *Scope) supersedeSegmentsLocked() {
 	t := s.tangle
 	t.touched = t.segments.appendAll(t.touched[:0])
@@ -490,8 +487,7 @@ func (s *Scope) supersedeSegmentsLocked() {
 	t.keptSegments = 0
 }
 
-// followAllLocked collects the tasks that n, which follows whatever there is, follows in the
-// segments.
+// followAllLocked collects all tasks in the segments as predecessors of n.
 func (s *Scope) followAllLocked(n *Node) {
 	t := s.tangle
 	t.touched = t.segments.appendAll(t.touched[:0])
@@ -503,7 +499,7 @@ func (s *Scope) followAllLocked(n *Node) {
 	s.followAheadLocked(n)
 }
 
-// sweepSegments forgets the segments in which no access is left.
+// sweepSegments removes segments without accesses.
 func (t *tangle) sweepSegments() {
 	t.touched = t.segments.appendAll(t.touched[:0])
 	for _, o := range t.touched {
@@ -515,7 +511,7 @@ func (t *tangle) sweepSegments() {
 	t.keptSegments = t.segments.count
 }
 
-// rest gives back what a scope at rest has no use for.
+// rest frees what a scope without tasks does not need.
 func (t *tangle) rest() {
 	t.sweepSegments()
 	t.sweepHolders()

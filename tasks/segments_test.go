@@ -133,8 +133,9 @@ func TestSegmentsOfCompleteTasksAreForgotten(t *testing.T) {
 	}
 }
 
-// tasksOfWindows makes random tasks on storage that they share in part, windows or single
-// cells and much around them, and completes some; it returns the items of those that are left, by their numbers.
+// tasksOfWindows makes random tasks on storage that they share in part, windows or single cells
+// and much around them, and completes some; it returns the items of those that are left, by their
+// numbers.
 func tasksOfWindows(t *testing.T, s *Scope, choices *rand.Rand) map[uint64][]Depend {
 	var w Work
 	cells := lane(200)

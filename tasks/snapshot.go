@@ -1,20 +1,20 @@
 package tasks
 
-// State is where a task is in its life.
+// State is the state of a task.
 type State uint8
 
 const (
-	// StateWaiting: something that the task must follow is not out of the way.
+	// StateWaiting: a predecessor is in its way.
 	StateWaiting State = iota
-	// StateStarted: given to its Runner.
+	// StateStarted: it was given to its Runner.
 	StateStarted
-	// StatePlaced: a device has it, and keeps its order.
+	// StatePlaced: a device has it and keeps its order.
 	StatePlaced
-	// StateComplete: done, failed, or not run at all.
+	// StateComplete: it is done, has failed, or was not run.
 	StateComplete
 )
 
-// String returns the state as graphs show it.
+// String returns the name of the state in graphs.
 func (s State) String() string {
 	switch s {
 	case StateWaiting:
@@ -29,41 +29,41 @@ func (s State) String() string {
 
 // Snapshot is the task graph at one moment.
 type Snapshot struct {
-	// Tasks are in the order of their making.
+	// Tasks are ordered by ID.
 	Tasks []TaskInfo
 	Edges []EdgeInfo
 }
 
 // TaskInfo describes one task of a snapshot.
 type TaskInfo struct {
-	// ID numbers the tasks of a graph from 1; Parent is the explicit task that
+	// ID numbers the tasks of a graph from 1. Parent is the ID of the explicit task that
 	// generated this one, 0 for the initial task.
 	ID, Parent uint64
 	Label      string
 	Domain     Domain
 	Included   bool
 	State      State
-	// Failure is why the task failed or did not run, nil if it did not.
+	// Failure is the error with which the task failed or was not run, nil if it did not fail.
 	Failure error
 	// Depend are the items of the task's depend clauses.
 	Depend []Depend
 }
 
-// Outstanding are tasks that are not complete, with one label and in one state.
+// Outstanding counts incomplete tasks with the same label and state.
 type Outstanding struct {
-	Label  string
-	Domain Domain
-	State  State
-	// AwaitsEvent: their bodies are done, and their events not fulfilled.
+	Label  string // the tasks' label
+	Domain Domain // the tasks' domain
+	State  State  // the tasks' state
+	// AwaitsEvent says that their bodies have ended, but their events are not fulfilled.
 	AwaitsEvent bool
-	// Count is how many there are.
+	// Count is the number of tasks.
 	Count int
 }
 
-// EdgeInfo says that task To follows task From.
+// EdgeInfo is a dependence of task To on task From.
 type EdgeInfo struct {
-	From, To uint64
-	// Exclusion: the two exclude each other (mutexinoutset), and From came
-	// first.
+	From, To uint64 // IDs of tasks
+	// Exclusion says that the two only exclude each other (mutexinoutset); From was
+	// generated first.
 	Exclusion bool
 }

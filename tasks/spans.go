@@ -1,20 +1,20 @@
 package tasks
 
-// span is a run of bytes [start, end) in spans, with a value.
+// span is a range of bytes [start, end) in spans, with a value.
 type span[V any] struct {
 	start, end uintptr
-	// reach is the furthest end in the subtree.
+	// reach is the largest end in the subtree.
 	reach uintptr
-	// id tells spans of one start apart, weight orders parents before children.
+	// id distinguishes spans with the same start; weight orders parents before children.
 	id          uint64
 	weight      uint64
 	left, right *span[V]
 	value       V
 }
 
-// spans is a set of spans, which may overlap: a treap by start whose subtrees know how
-// far they reach. Insertion and removal take O(log n) steps, a query as many for each
-// span that it finds. The zero value is empty. Callers serialise, and own the spans.
+// spans is a set of spans, which may overlap. It is a treap ordered by start; each subtree knows
+// its largest end. Insertion and removal take O(log n) steps, and a query takes as many for each
+// span that it finds. The zero value is empty. Callers serialize access and own the spans.
 type spans[V any] struct {
 	root  *span[V]
 	count int
@@ -72,7 +72,7 @@ func (a *span[V]) insert(b *span[V]) *span[V] {
 	return a
 }
 
-// split returns what comes before at, and what after.
+// split returns the spans before at, and those after it.
 func (a *span[V]) split(at *span[V]) (l, r *span[V]) {
 	if a == nil {
 		return nil, nil
@@ -87,7 +87,7 @@ func (a *span[V]) split(at *span[V]) (l, r *span[V]) {
 	return l, a
 }
 
-// remove takes out a, which t has.
+// remove removes a, which must be in t.
 func (t *spans[V]) remove(a *span[V]) {
 	t.count--
 	t.root = t.root.remove(a)
@@ -106,7 +106,7 @@ func (a *span[V]) remove(b *span[V]) *span[V] {
 	return a
 }
 
-// resize moves the end of a, which t has.
+// resize changes the end of a, which must be in t.
 func (t *spans[V]) resize(a *span[V], end uintptr) {
 	a.end = end
 	t.root.refresh(a)
@@ -123,7 +123,7 @@ func (a *span[V]) refresh(b *span[V]) {
 	a.update()
 }
 
-// merge joins two trees of which l comes before r.
+// merge merges two trees; all spans of l come before those of r.
 func merge[V any](l, r *span[V]) *span[V] {
 	switch {
 	case l == nil:
@@ -140,7 +140,7 @@ func merge[V any](l, r *span[V]) *span[V] {
 	return r
 }
 
-// appendOverlapping appends the spans that have a byte of [start, end), in order.
+// appendOverlapping appends the spans with a byte in [start, end), in order.
 func (t *spans[V]) appendOverlapping(dst []*span[V], start, end uintptr) []*span[V] {
 	return t.root.appendOverlapping(dst, start, end)
 }
@@ -161,7 +161,7 @@ func (a *span[V]) appendOverlapping(dst []*span[V], start, end uintptr) []*span[
 	return dst
 }
 
-// find returns the first span that has a byte of [start, end) and is ok, or nil.
+// find returns the first span with a byte in [start, end) for which ok is true, or nil.
 func (t *spans[V]) find(start, end uintptr, ok func(*span[V]) bool) *span[V] {
 	return t.root.find(start, end, ok)
 }
@@ -192,12 +192,12 @@ func (a *span[V]) each(do func(*span[V])) {
 	}
 }
 
-// overlaps reports whether some span has a byte of [start, end).
+// overlaps reports whether some span has a byte in [start, end).
 func (t *spans[V]) overlaps(start, end uintptr) bool {
 	a := t.root
 	for a != nil && a.reach > start {
 		if a.left != nil && a.left.reach > start {
-			// If none of these does, all that do begin at end or later.
+			// If none of these overlaps, all that reach further begin at end or later.
 			a = a.left
 			continue
 		}

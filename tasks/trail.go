@@ -2,38 +2,36 @@ package tasks
 
 import "slices"
 
-// trail leads a task to the children of the complete exporting tasks that are among
-// its predecessors, directly or through others: it has to follow them too, where
-// their items match (OpenMP 6.0 §17.9.5). A task hands its trail to those that follow
-// it, when it is out of their way.
+// trail leads a task to the children of complete exporting tasks that are among its direct or
+// indirect predecessors: it depends on these children too if their items match (OpenMP 6.0
+// §17.9.5). A task passes its trail on to its dependents when it is out of their way.
 //
 //	T (exporting) ──▶ Q ──▶ B        B gets T's trail from Q, and looks
 //	  └─ A ·················▶ B      among the children of T for A
 //
-// Trails are shared: a task with one predecessor has that one's. A trail is open as
-// long as some child may still have to be followed, and complete tasks stay in the
-// histories of their storage as long as theirs is. All of it is guarded by the
-// family's lock.
+// Trails are shared: a task with one predecessor uses that task's trail. A trail is open as long
+// as tasks may still depend on some child, and complete tasks stay in the histories of their
+// storage as long as their trail is open. Trails are guarded by the family's lock.
 type trail struct {
-	// inner is the scope of the children of one exporting task, nil where the trail
-	// joins others.
+	// inner is the scope of the children of one exporting task, nil if the trail joins
+	// others.
 	inner *Scope
-	// before are the trails of what that task followed, or the joined ones; after leads
-	// back to those of which this one is before.
+	// before are the trails of that task's predecessors, or the joined trails; after are the
+	// trails that have this one in before.
 	before, after []*trail
-	// open counts what keeps the trail open: inner, while it lasts, and those before.
+	// open counts what keeps the trail open: inner, while it lasts, and open trails in before.
 	open int
-	// refs counts the tasks that have the trail, and the trails that it is before.
+	// refs counts the tasks that have the trail, and the trails that have it in before.
 	refs int
-	// lingering are the complete tasks that stay for the trail.
+	// lingering are the complete tasks that stay in histories because of the trail.
 	lingering []*Node
-	// seen is the seq of the last task that looked here, and mark the family's count
-	// when the trail was last found.
+	// seen is the number of the last task that searched here, mark the family's count of
+	// searches when the trail was last found.
 	seen, mark uint64
 }
 
-// newTrail returns the trail to the children in inner, if it is not nil, and to
-// where the others lead.
+// newTrail returns a trail to the children in inner, if it is not nil, and to where the others
+// lead.
 func newTrail(inner *Scope, before ...*trail) *trail {
 	t := &trail{inner: inner, before: slices.Clone(before), open: len(before)}
 	if inner != nil {
@@ -50,10 +48,10 @@ func newTrail(inner *Scope, before ...*trail) *trail {
 	return t
 }
 
-// carried is what a task hands to those that follow it.
+// carried is what a task passes on to its dependents.
 type carried struct {
 	trails []*trail
-	// stays is the index of a complete task among those that linger for the first trail.
+	// stays is the index of a complete task in the lingering list of the first trail.
 	stays int
 	// mark is the number of the last sweep that found the task in a history.
 	mark uint64
@@ -65,7 +63,7 @@ func (n *Node) markAsLocked(mark uint64) {
 	}
 }
 
-// keepTrailLocked adds to what n hands to those that follow it.
+// keepTrailLocked adds a trail to what n passes on.
 func (n *Node) keepTrailLocked(t *trail) {
 	if n.carried == nil {
 		n.carried = &carried{}
@@ -78,14 +76,14 @@ func (n *Node) keepTrailLocked(t *trail) {
 	}
 }
 
-// settleTrailsLocked tells the children of an importing task what it has come to follow.
+// settleTrailsLocked gives the children of an importing task the trails of its predecessors.
 func (n *Node) settleTrailsLocked() {
 	if n.traits.has(importing) {
 		n.inner.imported = append(n.inner.imported[:0], n.carried.trails...)
 	}
 }
 
-// trailLocked returns what n hands to those that follow it, nil if there is nothing.
+// trailLocked returns the trail that n passes on, nil if there is none.
 func (n *Node) trailLocked() *trail {
 	if n.carried == nil || len(n.carried.trails) == 0 {
 		return nil
@@ -99,7 +97,7 @@ func (n *Node) trailLocked() *trail {
 	return n.carried.trails[0].shortcut()
 }
 
-// joinTrailsLocked leaves n at most one trail.
+// joinTrailsLocked joins n's trails to at most one.
 func (n *Node) joinTrailsLocked() {
 	open := n.carried.trails[:0]
 	for _, t := range n.carried.trails {
@@ -122,10 +120,10 @@ func (n *Node) joinTrailsLocked() {
 	}
 }
 
-// lasting reports whether the trail leads to children of its own.
+// lasting reports whether the trail itself leads to children.
 func (t *trail) lasting() bool { return t.inner != nil && t.inner.trail == t }
 
-// shortcut returns the trail to which t, which is open, has come down.
+// shortcut returns the only open trail behind t, which is open, or t.
 func (t *trail) shortcut() *trail {
 	for !t.lasting() {
 		var only *trail
@@ -143,7 +141,7 @@ func (t *trail) shortcut() *trail {
 	return t
 }
 
-// setTrailLocked makes t all that n hands on.
+// setTrailLocked makes t all that n passes on.
 func (n *Node) setTrailLocked(t *trail) {
 	if n.carried == nil {
 		n.carried = &carried{}
@@ -165,8 +163,8 @@ func (n *Node) dropTrailsLocked() {
 	n.carried.trails = n.carried.trails[:0]
 }
 
-// dropRedundantLocked drops those of n's trails that lead to no more children than the ones before
-// them in the list.
+// dropRedundantLocked drops those of n's trails that lead to no children beyond those of the
+// trails before them in the list.
 func (n *Node) dropRedundantLocked() {
 	n.family.marks++
 	n.carried.trails = slices.DeleteFunc(n.carried.trails, func(t *trail) bool {
@@ -178,7 +176,7 @@ func (n *Node) dropRedundantLocked() {
 	})
 }
 
-// leads reports whether the trail leads to children without that mark, and marks it.
+// leads reports whether the trail leads to children without that mark, and marks them.
 func (t *trail) leads(mark uint64) bool {
 	if t.open == 0 || t.mark == mark {
 		return false
@@ -191,7 +189,7 @@ func (t *trail) leads(mark uint64) bool {
 	return leads
 }
 
-// drop gives up one reference.
+// drop drops one reference.
 func (t *trail) drop() {
 	t.refs--
 	if t.refs > 0 {
@@ -202,8 +200,8 @@ func (t *trail) drop() {
 	}
 }
 
-// closeLocked says that one of the things that kept the trail open is gone. When it was
-// the last, complete tasks need not stay for it.
+// closeLocked removes one of the things that keep the trail open. When it was the last, complete
+// tasks no longer linger for the trail.
 func (t *trail) closeLocked() {
 	t.open--
 	if t.open > 0 {
@@ -222,8 +220,8 @@ func (t *trail) closeLocked() {
 	}
 }
 
-// settledLocked closes the trail to the children of a complete exporting task when none
-// of them has to be followed any more.
+// settledLocked closes the trail to the children of a complete exporting task when no task can
+// depend on them any more.
 func (s *Scope) settledLocked() {
 	if t := s.trail; t != nil && !s.lastingLocked() {
 		s.trail = nil
@@ -231,8 +229,8 @@ func (s *Scope) settledLocked() {
 	}
 }
 
-// endTrailLocked returns what a task that is complete hands on: the children of an exporting
-// one are part of it.
+// endTrailLocked returns the trail that a complete task passes on, which for an exporting task
+// includes its children.
 func (n *Node) endTrailLocked() *trail {
 	if n.carried != nil && len(n.carried.trails) > 0 {
 		n.joinTrailsLocked()
@@ -252,15 +250,14 @@ func (n *Node) endTrailLocked() *trail {
 	return t
 }
 
-// pickLocked takes the trail of a task that another follows and that is out of its way.
+// pickLocked takes the trail of a predecessor that is out of the way.
 func (f *family) pickLocked(from *Node) {
 	if t := from.trailLocked(); t != nil {
 		f.trails = append(f.trails, t)
 	}
 }
 
-// lingerLocked keeps a complete task in the histories of its storage, for what its trail
-// leads to.
+// lingerLocked keeps a complete task in the histories of its storage because of its trail.
 func (n *Node) lingerLocked(t *trail) {
 	n.toLocked(phaseLingering)
 	n.carried.stays = len(t.lingering)
@@ -272,8 +269,8 @@ func (n *Node) lingerLocked(t *trail) {
 	}
 }
 
-// sweepLocked lets go of the complete tasks that others have superseded: who would find
-// one of them finds those, which have its trail.
+// sweepLocked releases complete tasks that others have superseded: a task that would find them
+// finds the others, which have their trails.
 func (s *Scope) sweepLocked() {
 	f := s.family
 	f.marks++
@@ -313,7 +310,7 @@ func (s *Scope) sweepLocked() {
 	s.keptLingering = s.lingering
 }
 
-// markLocked marks the tasks in the segments' history, and those superseded if that is asked for.
+// markLocked marks the tasks in the segments' history and, if superseded is set, superseded ones.
 func (t *tangle) markLocked(mark uint64, superseded bool) {
 	stays := func(g *generation, start, end uintptr) {
 		if g == nil {

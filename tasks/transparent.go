@@ -1,37 +1,36 @@
 package tasks
 
-// Transparency says what a task's children may have to do with the task's
-// siblings (OpenMP 6.0, transparent clause). The values are those of
-// omp_impex_t.
+// Transparency says whether a task's children and its siblings can depend on each other (OpenMP
+// 6.0, transparent clause). The values are those of omp_impex_t.
 type Transparency uint8
 
 const (
-	// NotImpex: dependences hold between the children of one region only.
+	// NotImpex: dependences exist only between the children of one region.
 	NotImpex Transparency = 0
-	// Import: whatever the task could follow, its children can, each by its own depend
-	// items.
+	// Import: the task's children can depend, through their own depend items, on all tasks
+	// on which the task can depend.
 	Import Transparency = 1
-	// Export: what follows the task by dependence, directly or through other tasks, can
-	// follow its children too, by its own depend items; what comes after an included one
-	// can in any case.
+	// Export: tasks that depend on the task, directly or through others, can also depend on
+	// its children through their own depend items. After an included task all later siblings
+	// can.
 	Export Transparency = 2
-	// ImpEx is both.
+	// ImpEx is Import and Export.
 	ImpEx Transparency = 3
 )
 
-// NewInner returns the scope for the children of a transparent task of s, to be
-// given to Add with the task.
+// NewInner returns the scope for the children of a transparent task of s, which Add gets with the
+// task.
 func (s *Scope) NewInner() *Scope {
 	inner := s.graph.NewScope()
 	inner.family = s.family
 	return inner
 }
 
-// lastingLocked reports whether some child of s may still have to be followed.
+// lastingLocked reports whether tasks may still depend on a child of s.
 func (s *Scope) lastingLocked() bool { return s.live > 0 || s.lingering > 0 }
 
-// lookLocked counts n, or takes it back, as an importing task: its children must find what
-// precedes it though others have superseded that.
+// lookLocked adds by to the number of onlookers for n, an importing task: its children must find
+// predecessors of n even if others have superseded these.
 func (n *Node) lookLocked(by int) {
 	before := n.seq
 	for s := n.scope; s != nil; s, before = s.outer, s.before {
@@ -43,8 +42,8 @@ func (n *Node) lookLocked(by int) {
 	}
 }
 
-// followTrailsLocked makes n follow the children of exporting tasks that the tasks which it
-// has met have left, and so on with those.
+// followTrailsLocked makes n depend on the children of exporting tasks at the end of its
+// predecessors' trails, and continues with the trails of these.
 func (s *Scope) followTrailsLocked(n *Node) {
 	f := s.family
 	for last := len(f.trails) - 1; last >= 0; last = len(f.trails) - 1 {
@@ -56,7 +55,7 @@ func (s *Scope) followTrailsLocked(n *Node) {
 	}
 }
 
-// followTrailLocked collects the tasks at the end of a trail that n follows.
+// followTrailLocked collects the tasks at the end of a trail on which n depends.
 func (s *Scope) followTrailLocked(n *Node, t *trail) {
 	if t.open == 0 || t.seen == n.seq {
 		return
@@ -70,8 +69,8 @@ func (s *Scope) followTrailLocked(n *Node, t *trail) {
 	}
 }
 
-// receiveLocked makes n, which waits, follow the children of exporting tasks that one of its
-// predecessors has left.
+// receiveLocked makes n, which waits, depend on the children of exporting tasks at the end of a
+// predecessor's trail.
 func (n *Node) receiveLocked(t *trail) {
 	if n.phase > phaseWaiting {
 		n.keepTrailLocked(t)
@@ -83,8 +82,8 @@ func (n *Node) receiveLocked(t *trail) {
 	s.edgesLocked(n)
 }
 
-// followInLocked collects the tasks of another scope, made before that seq, which
-// n follows by its items.
+// followInLocked collects the tasks of another scope, generated before that number, on which n
+// depends by its items.
 func (s *Scope) followInLocked(n *Node, other *Scope, before uint64) {
 	for i := range n.items {
 		a := &n.items[i]
@@ -113,8 +112,8 @@ func (s *Scope) followInLocked(n *Node, other *Scope, before uint64) {
 	}
 }
 
-// followSetsLocked collects whoever n follows in the whole history of a location of
-// another scope. Exclusion between scopes is kept by an order.
+// followSetsLocked collects the tasks on which n depends in the whole history of a location of
+// another scope. Exclusion between scopes is enforced as an order.
 func (s *Scope) followSetsLocked(n *Node, l *location, c class, before uint64) {
 	for _, set := range [...]*access{l.cur, l.prev, l.older} {
 		for a := set; a != nil; a = a.next {
@@ -125,13 +124,13 @@ func (s *Scope) followSetsLocked(n *Node, l *location, c class, before uint64) {
 	}
 }
 
-// afar is ordered for tasks of two scopes.
+// afar is ordered for tasks of different scopes.
 func afar(earlier, later class) bool {
 	return ordered[earlier][later] || earlier == classMutex && later == classMutex
 }
 
-// followSegmentsLocked is followSetsLocked for the storage of another scope that sections share
-// in part.
+// followSegmentsLocked is followSetsLocked for storage of another scope whose sections overlap in
+// part.
 func (s *Scope) followSegmentsLocked(n *Node, t *tangle, at section, c class, before uint64) {
 	follow := func(g *generation, start, end uintptr) {
 		if g == nil || !afar(g.class, c) {

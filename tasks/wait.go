@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// waiter is one Wait under way.
+// waiter is a Wait in progress.
 type waiter struct {
-	// upTo is the last child waited for.
+	// upTo is the number of the last child waited for.
 	upTo      uint64
 	remaining int
 	failures  failures
@@ -15,7 +15,7 @@ type waiter struct {
 	done chan struct{}
 }
 
-// childCompleteLocked settles what waits for n.
+// childCompleteLocked updates what waits for n.
 func (s *Scope) childCompleteLocked(n *Node) {
 	root := n.rootFailureLocked()
 	var group *Group
@@ -23,7 +23,7 @@ func (s *Scope) childCompleteLocked(n *Node) {
 	if root != nil {
 		s.graph.failures.Add(1)
 		group, abandoned = n.group.reports()
-		// That a context has ended is what the wait for an abandoned group has returned.
+		// The wait of an abandoned group has already returned that a context had ended.
 		reports = !n.notes.has(included) && !(abandoned && n.outcome == dropped)
 	}
 	var t *tally
@@ -57,14 +57,14 @@ func (s *Scope) childCompleteLocked(n *Node) {
 		}
 		group.fail(t)
 		if t.over() {
-			// The group was abandoned meanwhile.
+			// The group was abandoned in the meantime.
 			t.forgetPoisonLocked()
 		}
 	}
 	n.group.done()
 }
 
-// endWaitsLocked ends the waits that wait for nothing any more.
+// endWaitsLocked ends the waits that are satisfied.
 func (s *Scope) endWaitsLocked() {
 	s.waiters = slices.DeleteFunc(s.waiters, func(wt *waiter) bool {
 		if wt.remaining > 0 {
@@ -78,14 +78,13 @@ func (s *Scope) endWaitsLocked() {
 	})
 }
 
-// Wait waits for the children made so far (OpenMP taskwait: direct children
-// only) and returns their failures joined: each root failure once, not those
-// of its dependents, and of those that are alike the text of the first with their number:
-// errors.Is and errors.As find those that they can tell apart, within the bounds that
-// maxDistinct has. A failure is reported by every wait that is under way when the task
-// completes, or else by the next one; what it poisoned can be used again afterwards. When
-// ctx ends first its cause is returned, and nothing counts as reported. It leaves place,
-// if there is one, while it blocks.
+// Wait waits for the children generated so far (OpenMP taskwait: only direct children) and
+// returns their failures joined. Each root failure is returned once, without those of its
+// dependents; of failures that are alike the first is returned with their number, and errors.Is
+// and errors.As find those that they can distinguish, within the bounds of maxDistinct. A failure
+// is reported by every wait that is in progress when the task completes, or else by the next one;
+// after that the storage that it poisoned can be used again. If ctx ends first, its cause is
+// returned, and nothing counts as reported. Wait leaves place, if there is one, while it blocks.
 func (s *Scope) Wait(ctx context.Context, place Place) error {
 	failed, complete := s.wait(ctx, place)
 	if !complete {
@@ -94,16 +93,16 @@ func (s *Scope) Wait(ctx context.Context, place Place) error {
 	return report(failed)
 }
 
-// Drain is Wait that leaves the failures to the caller, to report with others. It reports
-// whether the children are complete: else ctx has ended.
+// Drain is Wait, but leaves the failures to the caller, who reports them with others. It returns
+// false if ctx has ended before the children are complete.
 func (s *Scope) Drain(ctx context.Context, into *Failures) (complete bool) {
 	failed, complete := s.wait(ctx, nil)
 	into.take(failed)
 	return complete
 }
 
-// wait waits for the children made so far and returns the failures to report, or, when
-// ctx ends first, nothing.
+// wait waits for the children generated so far and returns the failures to report, or, if ctx
+// ends first, none.
 func (s *Scope) wait(ctx context.Context, place Place) (failed []*tally, complete bool) {
 	s.lock()
 	if s.live == 0 {
@@ -141,8 +140,7 @@ func (s *Scope) wait(ctx context.Context, place Place) (failed []*tally, complet
 	return failed, true
 }
 
-// cleanse forgets the poison that reported failures left behind. No lock of a scope is
-// held.
+// cleanse removes the poison of reported failures. The caller holds no lock of a scope.
 func cleanse(reported []*tally) {
 	tallies := make(map[*Scope][]*tally)
 	for _, t := range reported {
@@ -172,7 +170,7 @@ func (s *Scope) takeFailuresLocked() []*tally {
 	return failed
 }
 
-// restLocked gives back what a scope at rest has no use for.
+// restLocked frees what a scope without tasks does not need.
 func (s *Scope) restLocked() {
 	s.buryLocked(0)
 	if s.tangle != nil && !s.graph.keep {
@@ -189,7 +187,7 @@ func (s *Scope) newWaiterLocked() *waiter {
 	return &waiter{done: make(chan struct{}, 1)}
 }
 
-// abandon takes back an unfinished wait and reports whether it was one.
+// abandon withdraws an unfinished wait, and reports whether there was one.
 func (s *Scope) abandon(wt *waiter) bool {
 	s.lock()
 	defer s.unlock()
@@ -222,8 +220,8 @@ func (s *Scope) Settled() bool {
 	return s.live == 0 && !slices.ContainsFunc(s.failures.list, func(t *tally) bool { return !t.reported.Load() })
 }
 
-// Settle hands the failures that no wait has reported on, for a scope whose region is at
-// its end, when every child is complete: it reports whether that is so.
+// Settle passes on the failures that no wait has reported, for a scope whose region has ended,
+// once every child is complete. It reports whether that is so.
 func (s *Scope) Settle(into *Failures) bool {
 	s.lock()
 	var failed []*tally

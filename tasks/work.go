@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// Work collects the tasks that became ready, so that a long chain is started
-// by a loop and not by recursion, outside of every lock.
+// Work collects tasks that have become ready. They are started in a loop without locks, so that a
+// long chain needs no recursion.
 type Work struct {
 	ready []step
 	head  int
@@ -14,10 +14,10 @@ type Work struct {
 
 var spareWork = sync.Pool{New: func() any { return new(Work) }}
 
-// NewWork returns an empty Work, to be given back with Finish.
+// NewWork returns an empty Work; Finish returns it to the pool.
 func NewWork() *Work { return spareWork.Get().(*Work) }
 
-// Finish runs what is ready and gives w back.
+// Finish starts what is ready and returns w to the pool.
 func (w *Work) Finish() {
 	w.Run()
 	if cap(w.ready) <= 1024 {
@@ -33,23 +33,23 @@ type step struct {
 
 func (w *Work) push(n *Node) { w.ready = append(w.ready, step{node: n}) }
 
-// Restart starts a task once more whose Start put it off. The runner sees to it
-// that the task has not been placed or completed.
+// Restart starts a task again whose Start has postponed it. The runner makes sure that the task
+// has not been placed or completed.
 func (w *Work) Restart(n *Node) {
 	w.ready = append(w.ready, step{call: func(w *Work) { n.restart(w) }})
 }
 
-// Defer calls f when what is ready now has been started.
+// Defer calls f when everything that is ready now has been started.
 func (w *Work) Defer(f func(*Work)) { w.ready = append(w.ready, step{call: f}) }
 
 // Empty reports whether nothing is ready.
 func (w *Work) Empty() bool { return w.head == len(w.ready) }
 
-// Run starts what is ready, and what becomes ready by that, until nothing is.
-// The caller holds no locks.
+// Run starts what is ready, and what becomes ready by that, until nothing is left. The caller
+// must hold no locks.
 //
-// A task's runner calls code of the program's, which may end the goroutine: then the rest
-// is started on another.
+// A task's runner calls code of the program, which may end the goroutine: then the rest is
+// started on another one.
 func (w *Work) Run() {
 	over := false
 	defer func() {
@@ -69,7 +69,7 @@ func (w *Work) Run() {
 		case w.head == len(w.ready):
 			w.ready, w.head = w.ready[:0], 0
 		case w.head >= 1024 && 2*w.head >= len(w.ready):
-			// A stream of tasks that never runs dry must not grow the queue.
+			// The queue must not grow if it never becomes empty.
 			rest := copy(w.ready, w.ready[w.head:])
 			clear(w.ready[rest:])
 			w.ready, w.head = w.ready[:rest], 0
@@ -86,7 +86,7 @@ func (w *Work) Run() {
 	over = true
 }
 
-// moveOn has another goroutine start what is ready.
+// moveOn starts the rest on another goroutine.
 func (w *Work) moveOn() {
 	rest := &Work{ready: slices.Clone(w.ready[w.head:])}
 	clear(w.ready)
