@@ -25,7 +25,7 @@ func (t *target) afterPredecessors() (failing *target) {
 	for _, p := range t.node.Predecessors() {
 		if pt := placed(p); pt != nil && !mutant.Active(mutant.PredecessorForgotten) {
 			t.order.After.Add(pt.order.At)
-			if pt.failed != nil && !pt.over {
+			if pt.failed != nil && !pt.state.over() {
 				failing = pt
 			}
 		}
@@ -65,7 +65,7 @@ func (s *Scheduler) mustWaitFor(t *target) *parkedTasks {
 				return &stateOf(block).parked
 			}
 			for _, b := range s.presence.blind {
-				if b.order.At.Value != 0 && b.leaves(m.Section) && (b.exit.late || s.order.MayFollow(&t.order.After, b.order.At)) {
+				if b.order.At.Value != 0 && b.leaves(m.Section) && (b.state == taskLate || s.order.MayFollow(&t.order.After, b.order.At)) {
 					return &b.parked
 				}
 			}
@@ -128,7 +128,7 @@ func (s *Scheduler) mustWaitForHolders(t *target, block *memory.Present, item *m
 	for _, h := range state.holders {
 		// Where the commands of a late one were is forgotten: its mark
 		// is that of a late copy.
-		if h.by.order.At.Value == 0 || !h.by.exit.late && !s.order.MayFollow(&t.order.After, h.by.order.At) {
+		if h.by.order.At.Value == 0 || h.by.state != taskLate && !s.order.MayFollow(&t.order.After, h.by.order.At) {
 			continue
 		}
 		// An exit construct has no reference of its own: it would take
@@ -191,7 +191,7 @@ func (s *Scheduler) mustWaitToTransfer(t *target, x *transfer) *parkedTasks {
 		}
 		if stateOf(block).shared {
 			for _, p := range t.node.Predecessors() {
-				if pt := placed(p); pt != nil && !pt.over {
+				if pt := placed(p); pt != nil && !pt.state.over() {
 					return &pt.parked
 				}
 			}
@@ -235,8 +235,8 @@ func (t *target) leaves(section memory.Section) bool {
 
 // noteBlind notes that there is nothing for t's exit to leave, so far.
 func (s *Scheduler) noteBlind(t *target) {
-	if !t.blind {
-		t.blind = true
+	if !t.traits.has(blind) {
+		t.traits |= blind
 		s.presence.blind = append(s.presence.blind, t)
 	}
 }

@@ -27,6 +27,28 @@
 // a count of who keeps it, which are the presence table or the program and every task that was
 // generated with it. Memory that is freed or unmapped is used again after the last of them.
 //
+// # Life of a target task
+//
+// A target goes through these states, and only in these ways (see taskState; a build with
+// the tag invariants panics where one is not in the list):
+//
+//	idle      → created                             it is given a task
+//	created   → compiling, parked, starved, entered, complete, idle
+//	compiling → parked, starved, entered, complete, idle
+//	parked    → parked, starved, entered, complete, idle
+//	starved   → created                             another task has given memory back
+//	entered   → placed, over                        its commands have their places
+//	placed    → exiting, over                       its commands are complete
+//	exiting   → late, over                          copies to the host that nobody foresaw
+//	late      → over
+//	over      → complete                            its observer has heard of its end
+//	complete  → idle                                nobody refers to it
+//
+// A task that has not entered starts anew when what it waits for is there, or is refused
+// (complete), or dropped by the task graph (idle). Every task that starts is ended by
+// Scheduler.end, with its outcome: the end of a task which has entered and fails is put off
+// until nothing of the device uses what the task has.
+//
 // The package sees a device through the interface Device; vk provides one, the
 // tests another that runs commands in the least convenient order.
 package sched

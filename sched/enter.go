@@ -120,7 +120,7 @@ func (s *Scheduler) enter(t *target, w *tasks.Work) error {
 			t.hold(block, ignoresCount(m))
 		}
 	}
-	if t.operations {
+	if t.traits.has(observedOps) {
 		s.observeEntry(t)
 	}
 	return nil
@@ -287,7 +287,7 @@ func (s *Scheduler) endExit(t *target, w *tasks.Work) {
 func (s *Scheduler) goneAll(t *target, w *tasks.Work) {
 	for i, p := range s.presence.removed {
 		s.presence.removed[i] = nil
-		if t.operations && !t.goneTold {
+		if t.traits.has(observedOps) && t.heard != heardEnd {
 			s.observeGone(t, p)
 		}
 		s.gone(p, w)

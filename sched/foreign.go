@@ -43,6 +43,7 @@ func (s *Scheduler) Order(n *tasks.Node, f Foreign, w *tasks.Work) error {
 		w.Defer(func(w *tasks.Work) { construct.Complete(n, err, w) })
 		return err
 	}
+	t.to(taskEntered)
 	s.life.live++
 	t.afterPredecessors()
 	s.order.placing.SetAll(&t.order.After)
@@ -58,7 +59,7 @@ func (s *Scheduler) Order(n *tasks.Node, f Foreign, w *tasks.Work) error {
 		b, t.order.At, err = s.begin(q, w)
 	}
 	if err != nil {
-		s.abandon(t, err, w)
+		s.end(t, err, w)
 		return err
 	}
 	t.order.At = t.order.At.Last()
@@ -69,6 +70,7 @@ func (s *Scheduler) Order(n *tasks.Node, f Foreign, w *tasks.Work) error {
 	if len(f.Waits) > 0 {
 		s.wroteExported(t.order.At)
 	}
+	t.to(taskPlaced)
 	n.Placed(w)
 	// Others wait for what is signalled. A failure is the task's by now.
 	return s.submit(q, w)

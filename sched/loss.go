@@ -84,7 +84,7 @@ func (s *Scheduler) settleLoss() {
 	s.failRefused(w)
 	for i, t := range s.loss.doomed {
 		s.loss.doomed[i] = nil
-		s.abort(t, t.failed, w)
+		s.end(t, t.failed, w)
 	}
 	s.loss.doomed = nil
 	s.restartCompiling(w)

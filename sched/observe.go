@@ -16,8 +16,8 @@ type observed struct {
 	// are of interest: the task's end waits for that, by wake if it has to.
 	start uint32
 	wake  chan struct{}
-	// begun: Begin was called. ended: End was.
-	begun, ended bool
+	// heard is what the observer has heard.
+	heard hearing
 	// ops are the operations; a later task uses them again.
 	ops []*construct.Op
 	// submit is the kernel's.
@@ -30,8 +30,6 @@ type observed struct {
 	outcome error
 	// due are operations to tell of when no lock is held.
 	due []*construct.Op
-	// goneTold: the observer knows of the storage that goes with the task.
-	goneTold bool
 }
 
 // What observed.start says.
@@ -45,8 +43,15 @@ const (
 // observe gives the task, which is about to be added, its observer.
 func (t *target) observe(by construct.Observer) {
 	t.Observer = by
-	t.runs, t.operations = by.Interest()
-	if t.runs && t.observed == nil {
+	runs, operations := by.Interest()
+	if operations {
+		t.traits |= observedOps
+	}
+	if !runs {
+		return
+	}
+	t.traits |= observedRun
+	if t.observed == nil {
 		t.observed = new(observed)
 		t.end = t.toldEnd
 	}
@@ -66,12 +71,12 @@ func (t *target) forgetObserved() {
 		return
 	}
 	t.Observer.Release()
-	if !t.runs {
+	if !t.traits.has(observedRun) {
 		return
 	}
 	o := t.observed
-	o.start, o.begun, o.ended, o.goneTold, o.outcome = startTold, false, false, false, nil
-	if !t.operations {
+	o.start, o.heard, o.outcome = startTold, heardNothing, nil
+	if !t.traits.has(observedOps) {
 		return
 	}
 	if len(o.ops) > 0 {
@@ -106,7 +111,7 @@ func (t *target) newOp(op ompt.DataOp) *construct.Op {
 // dataOp returns an operation on bytes of the host and of device memory, nil for a task
 // without an observer; s.mu is held.
 func (t *target) dataOp(kind ompt.TargetDataOp, host unsafe.Pointer, m *store, at, bytes uint64, label string) *construct.Op {
-	if !t.operations {
+	if !t.traits.has(observedOps) {
 		return nil
 	}
 	s := t.s
@@ -173,7 +178,7 @@ func (s *Scheduler) observeEntry(t *target) {
 
 // submitOp returns the operation that submits the kernel, or nil.
 func (t *target) submitOp() *construct.Op {
-	if t.operations {
+	if t.traits.has(observedOps) {
 		return t.submit
 	}
 	return nil
@@ -182,7 +187,7 @@ func (t *target) submitOp() *construct.Op {
 // transferOp returns the operation of a transfer, nil where nothing is moved and for a task
 // without an observer; s.mu is held.
 func (s *Scheduler) transferOp(t *target, x *transfer) *construct.Op {
-	if !t.operations || x.absent() {
+	if !t.traits.has(observedOps) || x.absent() {
 		return nil
 	}
 	dst, src := x.places()

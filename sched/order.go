@@ -80,10 +80,10 @@ func (s *Scheduler) failBatch(b order.Refused, w *tasks.Work) {
 		}
 		if t.failed != nil {
 			cause = t.failed
-		} else if failure := t.node.FailedBy(); failure != nil && !t.exit.late {
+		} else if failure := t.node.FailedBy(); failure != nil && t.state != taskLate {
 			cause = failure
 		}
-		s.abandon(t, cause, w)
+		s.end(t, cause, w)
 	}
 	b.Queue.Recycle(b.Batch)
 	s.life.wake.Broadcast()

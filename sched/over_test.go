@@ -145,7 +145,7 @@ func TestUpdateOfSharedStorageDoesNotWaitForWhatIsOver(t *testing.T) {
 	entries := r.s.presence.entries
 	r.d.advance(r.d.submitted)
 	r.eventually("the second alone is left, and copies", func() bool {
-		return len(q.InFlight()) == 1 && targetOf(q.InFlight()[0].Tasks()[0]).exit.late
+		return len(q.InFlight()) == 1 && targetOf(q.InFlight()[0].Tasks()[0]).state == taskLate
 	})
 	r.eventually("the update begins", func() bool { return r.s.presence.entries > entries })
 	r.d.release()

@@ -206,6 +206,7 @@ func (t *target) compiled(n *tasks.Node) (bool, error) {
 	case c == nil:
 		return true, nil
 	case !c.over:
+		t.to(taskCompiling)
 		c.parked = append(c.parked, n)
 		return false, nil
 	}

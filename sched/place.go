@@ -7,7 +7,7 @@ import (
 
 // place gives the task's commands their queues, and their levels in the pending
 // batches of these: copies to storage, the kernel, copies to staging, each of them
-// after the one before. On an error some have been placed (see abandon).
+// after the one before. On an error some have been placed (see end).
 func (s *Scheduler) place(t *target, w *tasks.Work) error {
 	t.afterPredecessors()
 	t.order.After.AddAll(&t.order.Used) // its streams'
@@ -38,29 +38,15 @@ func (s *Scheduler) place(t *target, w *tasks.Work) error {
 		if t.order.At.Value == 0 || !s.order.EndWithBatch(&t.order) {
 			// The device is done with what it follows. Its exit comes before its
 			// successors start, so it counts as complete rather than placed.
+			t.to(taskPlaced)
 			s.exits.done = append(s.exits.done, t)
 			w.Defer(s.exits.later)
 			return nil
 		}
 	}
+	t.to(taskPlaced)
 	t.node.Placed(w)
 	return nil
-}
-
-// abandon fails a task of which some commands may have been placed: it is complete
-// when these are.
-func (s *Scheduler) abandon(t *target, err error, w *tasks.Work) {
-	if !t.exit.late {
-		t.unfilled(err)
-	}
-	t.filled()
-	last := s.order.LastBatch(&t.order)
-	if last == nil {
-		s.abort(t, err, w)
-		return
-	}
-	t.failed = err
-	last.AddTask(&t.order)
 }
 
 // placeKernel dispatches the task's kernel.

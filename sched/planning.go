@@ -190,7 +190,7 @@ func (s *Scheduler) planExit(t *target, w *tasks.Work) (late bool, err error) {
 	b.AddTask(&t.order)
 	t.order.At = at
 	t.order.Used.Add(at)
-	t.exit.late = true
+	t.to(taskLate)
 	return true, nil
 }
 

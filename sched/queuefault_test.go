@@ -45,7 +45,7 @@ func (d *faultyQueues) Submit(queue int, stream *vk.Stream, waits []timeline.Poi
 	for _, task := range d.s.order.All()[queue].Pending().Tasks() {
 		t := targetOf(task)
 		d.struck[t.node.Label()] = true
-		d.late = d.late || t.exit.late
+		d.late = d.late || t.state == taskLate
 	}
 	if errors.Is(d.err, vk.ErrDeviceLost) {
 		d.set(func() { d.submit = func(int) error { return d.err } })

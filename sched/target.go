@@ -73,21 +73,11 @@ type target struct {
 	failed error
 	// parked are tasks that wait for this one to finish before they can enter.
 	parked parkedTasks
-	// starved: the task is in life.starved; blind: it is in presence.blind.
-	starved, blind bool
-	// over: complete was called, and restarts no more tasks. The graph can know the task
-	// still, as long as something that it follows is not complete.
-	over bool
-	// single: the target is not used again for another task.
-	single bool
-	// drives: Run is going to call drive, and does nothing before that which takes time.
+	state  taskState
+	traits traits
 	// driven is the queue whose driver it is already.
-	drives bool
 	driven *order.Queue
 
-	// runs: its beginning and its end are of interest to the observer; operations: what it
-	// does is.
-	runs, operations bool
 	*observed
 }
 
@@ -187,6 +177,7 @@ func (s *Scheduler) newTarget(r *Region) *target {
 	enter, exit := append(t.Enter[:0], r.Enter...), append(t.Exit[:0], r.Exit...)
 	buffers, addresses := append(t.Buffers[:0], r.Buffers...), append(t.Addresses[:0], r.Addresses...)
 	t.Region = *r
+	t.to(taskCreated)
 	t.Enter, t.Exit, t.Depend = enter, exit, nil
 	t.Addresses, t.Transfers, t.Pointers = addresses, nil, nil
 	t.Images = append([]Image(nil), r.Images...)
@@ -206,7 +197,7 @@ func (t *target) Recycle() {
 // giveBack keeps the target for another task; nothing refers to it any more.
 func (t *target) giveBack() {
 	t.unpin()
-	if t.single {
+	if t.traits.has(single) {
 		return
 	}
 	t.forgetObserved()
@@ -225,9 +216,8 @@ func (t *target) giveBack() {
 	t.transfers.reset()
 	t.order.Reset()
 	t.exit.reset()
-	t.starved, t.blind, t.over = false, false, false
-	t.runs, t.operations = false, false
-	t.drives = false
+	t.to(taskIdle)
+	t.traits = 0
 	t.s.spare.Put(t)
 }
 
@@ -274,7 +264,9 @@ func (s *Scheduler) Run(ctx context.Context, r Region) error {
 	}
 	task := tasks.Task{Domain: s.domain, Runner: t, Recycler: t}
 	// An observer may take its time.
-	t.drives = !r.NoWait && ctx.Done() == nil && r.Observer == nil
+	if !r.NoWait && ctx.Done() == nil && r.Observer == nil {
+		t.traits |= driving
+	}
 	if r.Observer != nil {
 		t.observe(r.Observer)
 	}
@@ -344,11 +336,11 @@ func (s *Scheduler) Join(n *tasks.Node, w *tasks.Work) {
 // commands.
 func (t *target) Start(n *tasks.Node, w *tasks.Work) {
 	t.node = n
-	if !t.runs {
+	if !t.traits.has(observedRun) {
 		t.s.start(t, w, nil)
 		return
 	}
-	if t.operations {
+	if t.traits.has(observedOps) {
 		t.start = startTelling
 	}
 	at := startBegins
@@ -356,7 +348,7 @@ func (t *target) Start(n *tasks.Node, w *tasks.Work) {
 		// Deferred, because the observer may end the goroutine.
 		switch at {
 		case startBegins:
-			t.s.never(t, protect.ErrGoexit, w)
+			t.s.refuse(t, protect.ErrGoexit, w)
 		case startEntered:
 			t.s.handOver(t, protect.ErrGoexit, w)
 			t.told()
@@ -364,8 +356,8 @@ func (t *target) Start(n *tasks.Node, w *tasks.Work) {
 			t.told()
 		}
 	}()
-	if !t.begun {
-		t.begun = true
+	if t.heard == heardNothing {
+		t.heard = heardBegin
 		t.Observer.Begin()
 	}
 	t.s.start(t, w, &at)
@@ -397,17 +389,18 @@ func (s *Scheduler) start(t *target, w *tasks.Work, at *startStage) {
 	s.mu.Lock()
 	if err := s.refusal(); err != nil {
 		s.mu.Unlock()
-		s.never(t, err, w)
+		s.refuse(t, err, w)
 		return
 	}
 	if ok, err := t.compiled(n); !ok {
 		s.mu.Unlock()
 		if err != nil {
-			s.never(t, err, w)
+			s.refuse(t, err, w)
 		}
 		return
 	}
 	if parked := s.mustWaitFor(t); parked != nil {
+		t.to(taskParked)
 		*parked = append(*parked, n)
 		s.mu.Unlock()
 		return
@@ -415,19 +408,21 @@ func (s *Scheduler) start(t *target, w *tasks.Work, at *startStage) {
 	if err := s.enter(t, w); err != nil {
 		if errors.Is(err, memory.ErrOutOfMemory) && s.life.live > 0 {
 			// What is in flight will give memory back.
-			t.starved, t.single = true, true
+			t.to(taskStarved)
+			t.traits |= single
 			s.life.starved = append(s.life.starved, t)
 			s.mu.Unlock()
 			return
 		}
 		s.mu.Unlock()
-		s.never(t, err, w)
+		s.refuse(t, err, w)
 		return
 	}
+	t.to(taskEntered)
 	s.life.live++
 	s.mu.Unlock()
 
-	if !t.operations {
+	if !t.traits.has(observedOps) {
 		s.handOver(t, s.beginTransfers(t, w), w) // t is not to be read then
 		return
 	}
@@ -439,14 +434,6 @@ func (s *Scheduler) start(t *target, w *tasks.Work, at *startStage) {
 	stage(startHandedOver)
 	s.handOver(t, copying, w)
 	t.tellPlaced(ompt.ScopeEnd)
-}
-
-// never completes a task that has not entered.
-func (s *Scheduler) never(t *target, err error, w *tasks.Work) {
-	defer t.node.Complete(err, w)
-	if t.runs {
-		t.Observer.End(err)
-	}
 }
 
 // handOver gives a task that has entered to the device; copying is what its copies came
@@ -471,14 +458,13 @@ func (s *Scheduler) handOver(t *target, copying error, w *tasks.Work) {
 		err = t.shared()
 	}
 	if err != nil {
-		t.unfilled(err)
-		s.abort(t, err, w)
+		s.end(t, err, w)
 		return
 	}
 	// A batch that cannot be submitted ends its tasks: t is not to be read then.
 	now := !t.NoWait || t.Priority > 0
 	if err := s.place(t, w); err != nil {
-		s.abandon(t, err, w)
+		s.end(t, err, w)
 		// What was placed of it may be all that its queue has.
 		for _, q := range s.order.All() {
 			s.flush(q, now, w)
@@ -494,7 +480,7 @@ func (s *Scheduler) handOver(t *target, copying error, w *tasks.Work) {
 		}
 	}
 	// The waiter is left alone if Run comes to wait for the queue at once.
-	drives := t.drives && w.Empty()
+	drives := t.traits.has(driving) && w.Empty()
 	if drives {
 		last.AddDriver()
 		t.driven = last

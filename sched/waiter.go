@@ -52,7 +52,8 @@ func (s *Scheduler) drive(t *target, node *tasks.Node) {
 		}
 		s.mu.Unlock()
 	}()
-	t.drives, t.driven = false, nil
+	t.traits &^= driving
+	t.driven = nil
 	for {
 		// None if the task is complete, held by a predecessor, or being finished elsewhere.
 		next, value, _ := s.order.NextDrive(t.order.At)

@@ -40,7 +40,7 @@ var rooms = map[string]room{
 	// The exporters are tools like others: they see of the runtime only what ompt reports.
 	"ompt/trace": {imports: []string{"ompt", "internal/layered"}},
 	"vk":         {imports: []string{"timeline"}, thirdParty: []string{xsync, vulkanGo}, cgo: true},
-	"sched":      {imports: []string{"internal/lockrank", "timeline", "tasks", "memory", "ompt", "vk", "sched/construct", "sched/kernel", "sched/order", "sched/protect", "sched/internal/mutant"}, thirdParty: []string{xsync}},
+	"sched":      {imports: []string{"internal/invariants", "internal/lockrank", "timeline", "tasks", "memory", "ompt", "vk", "sched/construct", "sched/kernel", "sched/order", "sched/protect", "sched/internal/mutant"}, thirdParty: []string{xsync}},
 	// Concepts that know nothing of the scheduler.
 	"sched/construct": {imports: []string{"tasks", "ompt"}},
 	"sched/host":      {imports: []string{"internal/lockrank", "tasks", "sched/construct", "sched/protect"}},

@@ -1,0 +1,114 @@
+package sched
+
+import (
+	"fmt"
+
+	"github.com/vkomp/vkomp/internal/invariants"
+)
+
+// taskState is where a target is in its life. The package's documentation has the transitions.
+type taskState uint8
+
+const (
+	// taskIdle: the target is no task's.
+	taskIdle taskState = iota
+	// taskCreated: it is a task's, which has not started, or is about to start once more.
+	taskCreated
+	// taskCompiling: the task waits for its pipeline.
+	taskCompiling
+	// taskParked: the task waits for another one to end, or for a block to be gone.
+	taskParked
+	// taskStarved: the task found no memory, and waits for others to give some back.
+	taskStarved
+	// taskEntered: the task has its storage. Its transfers are begun and its commands placed
+	// next.
+	taskEntered
+	// taskPlaced: its commands have their places in batches, or it has none.
+	taskPlaced
+	// taskExiting: its commands are complete, and its maps are leaving the presence table.
+	taskExiting
+	// taskLate: copies to the host that nobody foresaw are in a batch of their own.
+	taskLate
+	// taskOver: it has given back what it had. What is left is to tell its observer.
+	taskOver
+	// taskComplete: the task graph knows of its end.
+	taskComplete
+	taskCount
+)
+
+var taskStateNames = [taskCount]string{"idle", "created", "compiling", "parked", "starved", "entered", "placed", "exiting", "late", "over", "complete"}
+
+// String returns the name that the package's documentation uses.
+func (st taskState) String() string { return taskStateNames[st] }
+
+// transitions are the states that may come after each.
+var transitions = [taskCount][]taskState{
+	taskIdle:      {taskCreated},
+	taskCreated:   {taskCompiling, taskParked, taskStarved, taskEntered, taskComplete, taskIdle},
+	taskCompiling: {taskParked, taskStarved, taskEntered, taskComplete, taskIdle},
+	taskParked:    {taskParked, taskStarved, taskEntered, taskComplete, taskIdle},
+	taskStarved:   {taskCreated},
+	taskEntered:   {taskPlaced, taskOver},
+	taskPlaced:    {taskExiting, taskOver},
+	taskExiting:   {taskLate, taskOver},
+	taskLate:      {taskOver},
+	taskOver:      {taskComplete},
+	taskComplete:  {taskIdle},
+}
+
+// to puts the target into its next state. From the task's start on Scheduler.mu is held.
+func (t *target) to(next taskState) {
+	if invariants.Enabled {
+		t.check(next)
+	}
+	t.state = next
+}
+
+// check panics if the target's state may not be followed by next.
+func (t *target) check(next taskState) {
+	for _, p := range transitions[t.state] {
+		if p == next {
+			return
+		}
+	}
+	panic(fmt.Sprintf("sched: target %q goes from %v to %v", t.Label, t.state, next))
+}
+
+// entered reports whether the task has storage that it has to give back.
+func (st taskState) entered() bool { return st >= taskEntered && st < taskOver }
+
+// exiting reports whether the exit of the task's maps has begun and is not over.
+func (st taskState) exiting() bool { return st == taskExiting || st == taskLate }
+
+// over reports whether the task has given back what it had.
+func (st taskState) over() bool { return st >= taskOver }
+
+// hearing is what the observer of a task has heard of it.
+type hearing uint8
+
+const (
+	heardNothing hearing = iota
+	// heardBegin: Begin was called.
+	heardBegin
+	// heardEnd: End is called, or about to be, and with it the observer knows of the storage
+	// that goes with the task.
+	heardEnd
+)
+
+// traits are properties of a target beside its state.
+type traits uint8
+
+const (
+	// observedRun: its observer hears of the task's beginning and end.
+	observedRun traits = 1 << iota
+	// observedOps: its observer hears of what the task does.
+	observedOps
+	// single: the target is not used again for another task.
+	single
+	// driving: Run is going to call drive, and does nothing before that which takes time.
+	driving
+	// blind: the target is in presence.blind.
+	blind
+)
+
+func (k traits) has(some traits) bool { return k&some != 0 }
