@@ -31,10 +31,10 @@ type (
 	InteropIncluded  struct{}
 	KernelDestroying struct{}
 	TraceCalls       struct{}
+	TaskRegion       struct{}
 	Scheduler        struct{}
 	HostPool         struct{}
 	Runtime          struct{}
-	TaskRegion       struct{}
 	Family           struct{}
 	Group            struct{}
 	Graph            struct{}
@@ -56,10 +56,10 @@ var Table = []Lock{
 	{InteropIncluded{}, []string{"interop.Included.mu"}, "the wait of an included interop construct", false},
 	{KernelDestroying{}, []string{"sched.deviceKernel.destroying"}, "the destruction of a kernel's pipelines", false},
 	{TraceCalls{}, []string{"sched.Trace.calls"}, "the start, the flush and the stop of a device's trace", false},
+	{TaskRegion{}, []string{"vkomp.taskRegion.mu", "vkomp.taskContext.mu"}, "a task region's scope and default device, and who waits in it", false},
 	{Scheduler{}, []string{"sched.Scheduler.mu"}, "the scheduling of a device", false},
 	{HostPool{}, []string{"host.Pool.mu"}, "the places of the host's tasks", false},
 	{Runtime{}, []string{"vkomp.Runtime.mu"}, "scopes whose region is at its end", false},
-	{TaskRegion{}, []string{"vkomp.taskRegion.mu", "vkomp.taskContext.mu"}, "a task region's scope and default device, and who waits in it", false},
 	{Family{}, []string{"tasks.family.mu"}, "the tasks of a scope and of those that transparent tasks connect it with", false},
 	{Group{}, []string{"tasks.Group.mu"}, "a taskgroup; that of a group inside another is taken first", true},
 	{Graph{}, []string{"tasks.Graph.mu"}, "the list of scopes, and the tasks that are kept for pictures", false},
