@@ -200,7 +200,7 @@ func New(d Device, o Options) (*Scheduler, error) {
 	if o.Placement == PlaceRandom {
 		random = rand.New(rand.NewPCG(o.Seed, 0))
 	}
-	s.order.New(d, d.QueueInfos(), &s.mu, random, s.startWaiter)
+	s.order.Init(d, d.QueueInfos(), &s.mu, random, s.startWaiter)
 	for _, q := range s.order.All() {
 		s.order.StartWaiter(q)
 	}

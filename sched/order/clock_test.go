@@ -49,7 +49,7 @@ type batchGraph struct {
 
 func newBatchGraph(t *rapid.T) *batchGraph {
 	g := &batchGraph{t: t}
-	g.o.New(g, fourQueues, new(sync.Mutex), nil, func(*Queue) {})
+	g.o.Init(g, fourQueues, new(sync.Mutex), nil, func(*Queue) {})
 	for i := range g.o.all {
 		g.batches = append(g.batches, []*naiveBatch{{queue: int32(i), value: 1}})
 	}

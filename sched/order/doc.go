@@ -51,7 +51,7 @@
 // # Locking
 //
 // Nothing here has a lock of its own. Queues, with all that belongs to it, and the tasks and
-// uses that are given to it are guarded by the lock that New is given, which the caller holds.
+// uses that are given to it are guarded by the lock that Init is given, which the caller holds.
 // Await and AwaitValue, which wait for the device, are called without it. NextWait gives it up
 // while there is nothing to wait for.
 package order

@@ -8,12 +8,24 @@ import (
 	"github.com/vkomp/vkomp/sched/internal/mutant"
 )
 
-// Mutants make the tests of this package fail that are named here. Those of the rest show in
-// the tests of sched.
+// Mutants make the tests of this package fail that are named here. The others show in the
+// tests of sched.
 func TestEveryMutantIsNoticed(t *testing.T) {
 	for m, tests := range map[mutant.Name]string{
-		mutant.FollowsTooMuch: "HistoryKnows",
-		mutant.QueueForgotten: "SyncSetHas",
+		mutant.FollowsTooMuch:      "HistoryKnows",
+		mutant.QueueForgotten:      "SyncSetHas",
+		mutant.WaitDropped:         "ClocksSay",
+		mutant.WaitTooLow:          "ClocksSay",
+		mutant.WaitTooHigh:         "ClocksSay",
+		mutant.WaitImpliedTooEarly: "ClocksSay",
+		mutant.FrontierTooNew:      "ClocksSay",
+		mutant.LevelTooLow:         "ClocksSay",
+		mutant.CompleteTooEarly:    "ClocksSay",
+		mutant.ExitsUnordered:      "Arrivals",
+		mutant.HostWritesEarly:     "HostWritesNothing",
+		mutant.MemoryReusedEarly:   "ReusedMemory",
+		mutant.WritesForgotten:     "FollowCompleteWrites",
+		mutant.TransfersForgotten:  "FollowCompleteWrites",
 	} {
 		t.Run(string(m), func(t *testing.T) {
 			t.Parallel()

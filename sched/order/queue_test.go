@@ -36,7 +36,7 @@ func (d *standing) Wait(int, uint64, time.Duration) (bool, error) { panic("nobod
 func newStanding(infos []QueueInfo) (*Queues, *standing) {
 	d := &standing{submitted: make([]uint64, len(infos))}
 	o := new(Queues)
-	o.New(d, infos, new(sync.Mutex), nil, func(*Queue) {})
+	o.Init(d, infos, new(sync.Mutex), nil, func(*Queue) {})
 	return o, d
 }
 

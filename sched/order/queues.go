@@ -17,7 +17,7 @@ type Queues struct {
 	computing, copying []*Queue
 	// random, if not nil, chooses among the queues that can run a command.
 	random *rand.Rand
-	// startWaiter is that of New.
+	// startWaiter is that of Init.
 	startWaiter func(*Queue)
 	// submissions counts those of all queues. hostReached is what the host sees of
 	// what the device wrote.
@@ -36,11 +36,11 @@ type Queues struct {
 	arrived   []Arrived
 }
 
-// New makes the queues of a device, the first of which computes. mu guards them. random, if
+// Init makes the queues of a device, the first of which computes. mu guards them. random, if
 // not nil, chooses among the queues that can run a command; else the command goes where it
 // is estimated to finish first. startWaiter starts a goroutine that calls NextWait for the
 // queue until that reports false; it is called with mu held.
-func (o *Queues) New(device Device, infos []QueueInfo, mu sync.Locker, random *rand.Rand, startWaiter func(*Queue)) {
+func (o *Queues) Init(device Device, infos []QueueInfo, mu sync.Locker, random *rand.Rand, startWaiter func(*Queue)) {
 	n := len(infos)
 	*o = Queues{device: device, infos: infos, random: random, startWaiter: startWaiter, hostReached: make(Clock, n), known: make(Clock, n)}
 	for i, info := range infos {
