@@ -16,8 +16,8 @@ type deviceMemory struct {
 	storageHeap, stagingHeap *deviceHeap
 	taken                    footprint
 	imports                  imports
-	// piece is Options.Piece.
-	piece uint64
+	// chunk is Options.Chunk.
+	chunk uint64
 	// allocate and free are storage's for the presence table.
 	allocate func(*memory.Map) (memory.Storage, error)
 	free     func(memory.Storage)
@@ -41,8 +41,8 @@ func (s *Scheduler) openMemory(o Options) error {
 	if m.stagingHeap, m.staging, err = s.openAllocator(o, useStaging, false, &m.storage); err != nil {
 		return err
 	}
-	if m.piece = o.Piece; m.piece == 0 {
-		m.piece = pieceBytes
+	if m.chunk = o.Chunk; m.chunk == 0 {
+		m.chunk = chunkBytes
 	}
 	m.imports.heaps = make([]Imports, len(p.MemoryHeaps))
 	m.imports.mode = o.Sharing

@@ -21,7 +21,7 @@ func newSecondRig(t reporter, first *rig, mode memoryMode, seed uint64) *rig {
 		queues = oneQueue
 	}
 	d := newFakeDeviceWith(t, queues, mode.memory, seed)
-	s, err := New(d, Options{Domain: rigDomain + 1, HideHostVisible: mode.hidden, Sharing: mode.share, Piece: mode.piece, Placement: mode.placement, Seed: seed})
+	s, err := New(d, Options{Domain: rigDomain + 1, HideHostVisible: mode.hidden, Sharing: mode.share, Chunk: mode.chunk, Placement: mode.placement, Seed: seed})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +115,7 @@ func (r deviceReporter) Error(args ...any)            { r.p.fail(fmt.Sprint(args
 func (r deviceReporter) Errorf(f string, args ...any) { r.p.fail(fmt.Sprintf(f, args...)) }
 
 func TestRandomProgramsOverTwoDevicesMeanWhatTheyMeanInOrder(t *testing.T) {
-	modes := append(append(slices.Clone(memoryModes), pieceModes...), queueModes(memoryModes...)...)
+	modes := append(append(slices.Clone(memoryModes), chunkModes...), queueModes(memoryModes...)...)
 	rapid.Check(t, func(t *rapid.T) {
 		p := &deviceProgram{}
 		anyMode := rapid.SampledFrom(modes)

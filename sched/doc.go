@@ -13,12 +13,24 @@
 // What has to come before what, on which queue a command goes, and when a batch is submitted,
 // is the affair of sched/order: its documentation has the pictures.
 //
-// The host writes device memory only where no task in flight can touch it; every
-// other copy goes through staging memory and a command of the device, and what
-// the host reads is behind a barrier to HOST/HOST_READ. What is larger than a few
-// pieces streams through a ring of them; a construct that starts such a copy waits
-// for the device to empty pieces. Where device and host have one memory, large slices
-// that target constructs alone map are imported and not copied at all.
+// Whatever brings bytes from one storage to another is a transfer (transfer.go): copies of
+// maps, updates, memory routines, attachments of pointers, fills. facts.path (path.go) chooses
+// its path when the task enters; each path is a file with its steps:
+//
+//	enter ──▶ plan ──▶ host's part ──▶ commands ──▶ device ──▶ host's part ──▶ give back
+//	          facts,   before them     planning.go has the first step, hostpart.go those of the
+//	          path,                    host, placetransfers.go those of the device
+//	          memory
+//
+//	path_direct.go   the host reads and writes the device memory itself, where no task in
+//	                 flight can touch it; storage that is the host's own needs no copy
+//	path_staging.go  through staging memory and a command of the device
+//	path_ring.go     through a ring of a few chunks of staging, what is larger than these; a
+//	                 construct that starts such a copy waits for the device to empty chunks
+//	path_device.go   commands of the device alone: copies within its memory, fills
+//
+// What the host reads is behind a barrier to HOST/HOST_READ. Where device and host have one
+// memory, large slices that target constructs alone map are imported and not copied at all.
 //
 // Tasks whose commands are complete have their exits in the order of the submissions,
 // over all queues, in which nothing comes before what it follows.

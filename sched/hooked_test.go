@@ -65,9 +65,9 @@ func newHookedRigOn(t *testing.T, d *fakeDevice, o Options) (*rig, *hookedDevice
 
 // A block whose stream fails half way has no contents for who shares it.
 func TestHalfStreamedBlockIsBroken(t *testing.T) {
-	r, h := newHookedRig(t, discreteMemory, Options{Piece: 64})
+	r, h := newHookedRig(t, discreteMemory, Options{Chunk: 64})
 	defer r.close()
-	x := filled(256, 7) // 16 pieces
+	x := filled(256, 7) // 16 chunks
 	shared := make(chan error, 1)
 	// Only the stream waits for the device until the sharer waits for it.
 	q := r.s.order.All()[0]
@@ -84,7 +84,7 @@ func TestHalfStreamedBlockIsBroken(t *testing.T) {
 			r.s.mu.Unlock()
 		}
 		r.d.set(func() { r.d.submit = func(int) error { return errSubmitMemory } })
-		// The end of a task that has failed waits for the pieces under way.
+		// The end of a task that has failed waits for the chunks under way.
 		r.s.mu.Lock()
 		r.s.order.StopDriving(q)
 		r.s.mu.Unlock()
@@ -98,12 +98,12 @@ func TestHalfStreamedBlockIsBroken(t *testing.T) {
 	}
 }
 
-// A task that fails while pieces of its own are under way is complete when these are, and
+// A task that fails while chunks of its own are under way is complete when these are, and
 // the scheduler can be used until then.
-func TestFailedTaskIsCompleteWhenItsPiecesAre(t *testing.T) {
-	r, h := newHookedRig(t, discreteMemory, Options{Piece: 64})
+func TestFailedTaskIsCompleteWhenItsChunksAre(t *testing.T) {
+	r, h := newHookedRig(t, discreteMemory, Options{Chunk: 64})
 	defer r.close()
-	x, y := filled(256, 7), filled(256, 8) // 16 pieces
+	x, y := filled(256, 7), filled(256, 8) // 16 chunks
 	ended := make(chan error, 2)
 	enter := func(label string, args ...arg) {
 		ended <- r.s.Run(t.Context(), r.region(launch{label: label, enter: args, included: true, scope: r.graph.NewScope()}))
@@ -138,7 +138,7 @@ func TestFailedTaskIsCompleteWhenItsPiecesAre(t *testing.T) {
 	select {
 	case live := <-used:
 		if live != 1 {
-			t.Errorf("%d tasks are live while the device has pieces of one", live)
+			t.Errorf("%d tasks are live while the device has chunks of one", live)
 		}
 	case <-time.After(20 * time.Second):
 		t.Error("somebody waits for the device with the scheduler's lock")
@@ -212,10 +212,10 @@ func TestCopiesToNeighboursInOneUnit(t *testing.T) {
 func TestRingOfAFailedTaskIsNotUsedUnderItsCopies(t *testing.T) {
 	for seed := range uint64(8) {
 		d := newFakeDevice(t, discreteMemory, seed)
-		r := newRigOn(t, d, memoryMode{memory: discreteMemory, share: ShareNothing, piece: 64})
+		r := newRigOn(t, d, memoryMode{memory: discreteMemory, share: ShareNothing, chunk: 64})
 		x := filled(64, 7)
 		l := launch{label: "streams", kernel: "mix", args: []arg{tofrom(x), to(x), to(x)}, constant: 1, included: true}
-		// Four pieces, then the kernel.
+		// Four chunks, then the kernel.
 		kernel := d.submits + 5
 		d.submit = func(call int) error {
 			if call == kernel {

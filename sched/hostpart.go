@@ -57,7 +57,7 @@ func (s *Scheduler) withdrawTransfers(t *target) {
 }
 
 // beginTransfers does what comes before the task's commands: the host's part of its transfers,
-// and those to the device that go piece by piece. It then waits for the contents of blocks
+// and those to the device that go chunk by chunk. It then waits for the contents of blocks
 // that the task uses and another one fills. It is called without mu.
 func (s *Scheduler) beginTransfers(t *target, w *tasks.Work) error {
 	ts := &t.transfers
@@ -83,7 +83,7 @@ func (s *Scheduler) beginTransfers(t *target, w *tasks.Work) error {
 }
 
 // bringIn does the host's part of the transfers that come before the task's commands, and
-// those to the device that go piece by piece. It returns how many bytes of host storage were
+// those to the device that go chunk by chunk. It returns how many bytes of host storage were
 // copied.
 func (s *Scheduler) bringIn(t *target, w *tasks.Work) (copied uint64, err error) {
 	m, ts := &s.memory, &t.transfers

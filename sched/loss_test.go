@@ -17,8 +17,8 @@ import (
 var errLookMemory = &vk.Error{Op: "vkGetSemaphoreCounterValue", Result: vk.ErrorOutOfDeviceMemory}
 
 // lossModes have copies, rings and the host's own storage on one and on many queues.
-var lossModes = append(append(memoryModes[:len(memoryModes):len(memoryModes)], pieceModes...),
-	queueModes(memoryModes[0], memoryModes[4], pieceModes[0])...)
+var lossModes = append(append(memoryModes[:len(memoryModes):len(memoryModes)], chunkModes...),
+	queueModes(memoryModes[0], memoryModes[4], chunkModes[0])...)
 
 // failing returns a hook that fails those calls, from 1 on, of which the function says so.
 func failing(which func(call int) bool, err error) func() error {
@@ -203,7 +203,7 @@ func TestLossIsSettledWhateverItsHookDoes(t *testing.T) {
 	}
 }
 
-// A copy in pieces can be the first to learn of the loss: its task ends with the others,
+// A copy in chunks can be the first to learn of the loss: its task ends with the others,
 // since the device may still be making what it has of the copy.
 func TestCopyThatLearnsOfTheLossEndsWhenTheDeviceIsAtRest(t *testing.T) {
 	for name, lose := range map[string]func(d *fakeDevice){
@@ -213,7 +213,7 @@ func TestCopyThatLearnsOfTheLossEndsWhenTheDeviceIsAtRest(t *testing.T) {
 		for _, memory := range []fakeMemory{unifiedMemory, discreteMemory, incoherentMemory} {
 			t.Run(fmt.Sprint(name, "/", memory), func(t *testing.T) {
 				d := restless{newFakeDeviceWith(t, oneQueue, memory, 1), make(chan struct{}), make(chan struct{})}
-				s, err := New(d, Options{Domain: rigDomain, HideHostVisible: true, Sharing: ShareNothing, Piece: 64})
+				s, err := New(d, Options{Domain: rigDomain, HideHostVisible: true, Sharing: ShareNothing, Chunk: 64})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -8,7 +8,7 @@ package sched
 //	begin     the host's part before the task's commands
 //	record    the commands of the device                     (Scheduler.mu is held)
 //	end       the host's part after the task's commands
-//	bring     both parts, piece by piece, with commands of its own
+//	bring     both parts, chunk by chunk, with commands of its own
 //
 // A path has the steps that it needs, the others are nil. Steps without Scheduler.mu belong
 // to the goroutine that starts or ends the task. A new path is a value of this type, and a
@@ -43,8 +43,8 @@ type facts struct {
 	// contiguous: the bytes are copied as they are and in one run, so that a part of them
 	// can be copied as well.
 	contiguous bool
-	// piece is the size of a piece of a ring.
-	piece uint64
+	// chunk is the size of a chunk of a ring.
+	chunk uint64
 	// awaited: who made the task waits for its end.
 	awaited  bool
 	dst, src memoryFacts
@@ -70,8 +70,8 @@ type memoryFacts struct {
 // hostMayWrite reports whether the host may write the bytes of a transfer itself.
 func (m *memoryFacts) hostMayWrite() bool { return m.idle && m.whole && !m.filling }
 
-// ring reports whether the bytes go through a ring of pieces, where they go through staging.
-func (f *facts) ring() bool { return f.contiguous && f.bytes > ringPieces*f.piece }
+// ring reports whether the bytes go through a ring of chunks, where they go through staging.
+func (f *facts) ring() bool { return f.contiguous && f.bytes > ringChunks*f.chunk }
 
 // path chooses how the bytes go.
 func (f *facts) path() *path {

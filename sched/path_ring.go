@@ -9,41 +9,41 @@ import (
 	"github.com/vkomp/vkomp/vk"
 )
 
-// On ring paths the bytes go through a few pieces of staging memory, again and again. What is
+// On ring paths the bytes go through a few chunks of staging memory, again and again. What is
 // larger than such a ring does not get staging of its own size, so that staging stays small
-// whatever the program maps, and the host fills one piece while the device empties another.
+// whatever the program maps, and the host fills one chunk while the device empties another.
 const (
-	// pieceBytes is the size of a piece: large enough that a submission a piece
+	// chunkBytes is the size of a chunk: large enough that a submission a chunk
 	// costs little (some 15 µs against 400 µs of copying).
-	pieceBytes = 4 << 20
-	ringPieces = 3
+	chunkBytes = 4 << 20
+	ringChunks = 3
 )
 
 // ring is the memory of a path through a ring.
 type ring struct {
-	pieces []piece
-	room   [ringPieces]piece
+	chunks []stagingChunk
+	room   [ringChunks]stagingChunk
 }
 
-// piece is one part of a ring.
-type piece struct {
+// stagingChunk is one part of a ring.
+type stagingChunk struct {
 	memory.Storage
-	// busy is where the batch is that uses the piece.
+	// busy is where the batch is that uses the chunk.
 	busy order.SyncPoint
 }
 
-// at returns the piece for the n-th part of the bytes.
-func (r *ring) at(n uint64) *piece { return &r.pieces[n%uint64(len(r.pieces))] }
+// at returns the chunk for the n-th part of the bytes.
+func (r *ring) at(n uint64) *stagingChunk { return &r.chunks[n%uint64(len(r.chunks))] }
 
-// lane places the commands of a path through a ring, a piece at a time, and waits for them.
+// lane places the commands of a path through a ring, a chunk at a time, and waits for them.
 // It takes Scheduler.mu itself.
 type lane interface {
-	// place submits the copy between the piece and n bytes of the device memory, from at on,
+	// place submits the copy between the chunk and n bytes of the device memory, from at on,
 	// counted from where the transfer begins.
-	place(x *transfer, p *piece, at, n uint64) error
-	// await waits until the device is done with the piece. An error is the loss of the
+	place(x *transfer, p *stagingChunk, at, n uint64) error
+	// await waits until the device is done with the chunk. An error is the loss of the
 	// device, which may not be done with it.
-	await(p *piece) error
+	await(p *stagingChunk) error
 }
 
 // ringIn brings bytes of the host to the device before the task's commands.
@@ -51,12 +51,12 @@ var ringIn = path{
 	name: "ring in",
 	take: takeRing,
 	bring: func(m *deviceMemory, ts *transfers, x *transfer, l lane) error {
-		for at := uint64(0); at < x.size; at += m.piece {
-			p := x.ring.at(at / m.piece)
+		for at := uint64(0); at < x.size; at += m.chunk {
+			p := x.ring.at(at / m.chunk)
 			if err := l.await(p); err != nil {
 				return err
 			}
-			n := min(m.piece, x.size-at)
+			n := min(m.chunk, x.size-at)
 			if _, err := copyBytes(p.Host(), unsafe.Add(x.host.Ptr, at), n); err != nil {
 				return err
 			}
@@ -77,16 +77,16 @@ var ringOut = path{
 	name: "ring out",
 	take: takeRing,
 	bring: func(m *deviceMemory, ts *transfers, x *transfer, l lane) error {
-		all := uint64(len(x.ring.pieces)) * m.piece
+		all := uint64(len(x.ring.chunks)) * m.chunk
 		for asked, got := uint64(0), uint64(0); got < x.size; {
 			for asked < x.size && asked-got < all {
-				n := min(m.piece, x.size-asked)
-				if err := l.place(x, x.ring.at(asked/m.piece), asked, n); err != nil {
+				n := min(m.chunk, x.size-asked)
+				if err := l.place(x, x.ring.at(asked/m.chunk), asked, n); err != nil {
 					return err
 				}
 				asked += n
 			}
-			p, n := x.ring.at(got/m.piece), min(m.piece, x.size-got)
+			p, n := x.ring.at(got/m.chunk), min(m.chunk, x.size-got)
 			if err := l.await(p); err != nil {
 				return err
 			}
@@ -103,27 +103,27 @@ var ringOut = path{
 	},
 }
 
-// takeRing takes the memory of a ring, which is the task's staging. One piece is enough.
+// takeRing takes the memory of a ring, which is the task's staging. One chunk is enough.
 func takeRing(m *deviceMemory, ts *transfers, x *transfer) error {
 	r := new(ring)
-	r.pieces = r.room[:0]
-	for range ringPieces {
-		p, err := m.staging.Allocate(m.piece)
-		if err != nil && len(r.pieces) == 0 {
-			return fmt.Errorf("staging for a part of %d bytes of a copy of %d: %w", m.piece, x.size, err)
+	r.chunks = r.room[:0]
+	for range ringChunks {
+		p, err := m.staging.Allocate(m.chunk)
+		if err != nil && len(r.chunks) == 0 {
+			return fmt.Errorf("staging for a part of %d bytes of a copy of %d: %w", m.chunk, x.size, err)
 		}
 		if err != nil {
 			break
 		}
 		ts.staging = append(ts.staging, p)
-		r.pieces = append(r.pieces, piece{Storage: p})
+		r.chunks = append(r.chunks, stagingChunk{Storage: p})
 	}
 	x.ring = r
 	return nil
 }
 
-// recordPiece records the copy between a piece and n bytes of the device memory, from at on.
-func (x *transfer) recordPiece(stream *vk.Stream, p *piece, at, n uint64) {
+// recordChunk records the copy between a chunk and n bytes of the device memory, from at on.
+func (x *transfer) recordChunk(stream *vk.Stream, p *stagingChunk, at, n uint64) {
 	if x.dst != nil {
 		stream.Copy(vk.Buffer(p.Block.ID), vk.Buffer(x.dst.Block.ID), p.Offset, x.dst.Offset+x.dstAt+at, n)
 		return

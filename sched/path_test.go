@@ -13,7 +13,7 @@ import (
 
 // What decides how bytes go, a row for each thing that it depends on.
 func TestPathOfATransfer(t *testing.T) {
-	const piece = 1 << 20
+	const chunk = 1 << 20
 	var (
 		hidden  = memoryFacts{whole: true}
 		busy    = memoryFacts{visible: true, whole: true}
@@ -35,8 +35,8 @@ func TestPathOfATransfer(t *testing.T) {
 		{"map, present and idle", facts{kind: copyIn, dst: idle}, &stagingIn},
 		{"map, fresh on memory still in use", facts{kind: copyIn, dst: memoryFacts{visible: true, fresh: true}}, &stagingIn},
 		{"map, fresh and out of sight", facts{kind: copyIn, dst: unseen}, &stagingIn},
-		{"map, out of sight, as large as a ring", facts{kind: copyIn, dst: unseen, bytes: ringPieces * piece, contiguous: true}, &stagingIn},
-		{"map, out of sight, larger than a ring", facts{kind: copyIn, dst: unseen, bytes: ringPieces*piece + 1, contiguous: true}, &ringIn},
+		{"map, out of sight, as large as a ring", facts{kind: copyIn, dst: unseen, bytes: ringChunks * chunk, contiguous: true}, &stagingIn},
+		{"map, out of sight, larger than a ring", facts{kind: copyIn, dst: unseen, bytes: ringChunks*chunk + 1, contiguous: true}, &ringIn},
 		{"map, a large image", facts{kind: copyIn, dst: unseen, bytes: 1 << 30}, &stagingIn},
 
 		{"attachment, idle", facts{kind: attach, dst: idle}, &directIn},
@@ -79,7 +79,7 @@ func TestPathOfATransfer(t *testing.T) {
 		{"copy within, destination in use", facts{kind: CopyWithin, dst: busy, src: idle}, &deviceCopy},
 		{"copy within, parts of units of a flush", facts{kind: CopyWithin, dst: partial, src: idle}, &deviceCopy},
 	} {
-		c.piece = piece
+		c.chunk = chunk
 		if got := c.facts.path(); got != c.want {
 			t.Errorf("%s: %s, want %s", c.name, got.name, c.want.name)
 		}
@@ -128,13 +128,13 @@ func (p *pathRig) submit(record func(*vk.Stream)) error {
 }
 
 // place implements lane.
-func (p *pathRig) place(x *transfer, part *piece, at, n uint64) error {
+func (p *pathRig) place(x *transfer, part *stagingChunk, at, n uint64) error {
 	part.busy = order.SyncPoint{Value: p.value + 1}
-	return p.submit(func(stream *vk.Stream) { x.recordPiece(stream, part, at, n) })
+	return p.submit(func(stream *vk.Stream) { x.recordChunk(stream, part, at, n) })
 }
 
 // await implements lane.
-func (p *pathRig) await(part *piece) error {
+func (p *pathRig) await(part *stagingChunk) error {
 	part.busy = order.SyncPoint{}
 	return nil
 }
@@ -201,7 +201,7 @@ func (p *pathRig) release() {
 // Whatever path bytes take, they arrive, and only they.
 func TestPathsBringTheirBytes(t *testing.T) {
 	const size = 256
-	for _, mode := range append(memoryModes[:4:4], pieceModes...) {
+	for _, mode := range append(memoryModes[:4:4], chunkModes...) {
 		visible := mode.memory != discreteMemory && !mode.hidden
 		ins, outs := []*path{&stagingIn, &ringIn}, []*path{&stagingOut, &ringOut}
 		copies, fills := []*path{&deviceCopy}, []*path{&deviceFill}
@@ -247,19 +247,19 @@ func TestPathsBringTheirBytes(t *testing.T) {
 	}
 }
 
-// A ring takes no more than its pieces, and one is enough.
-func TestRingTakesFewPieces(t *testing.T) {
-	p := newPathRig(t, pieceModes[0])
+// A ring takes no more than its chunks, and one is enough.
+func TestRingTakesFewChunks(t *testing.T) {
+	p := newPathRig(t, chunkModes[0])
 	a := p.device(1000)
 	host := make([]byte, 1000)
 	x := &transfer{kind: CopyToDevice, host: memory.Section{Ptr: unsafe.Pointer(&host[0]), Size: 1000}, dst: a, size: 1000}
 	p.along(&ringIn, x)
-	if n := len(p.ts.staging); n != ringPieces || x.ring == nil || len(x.ring.pieces) != n {
-		t.Errorf("%d pieces of staging, want %d", n, ringPieces)
+	if n := len(p.ts.staging); n != ringChunks || x.ring == nil || len(x.ring.chunks) != n {
+		t.Errorf("%d chunks of staging, want %d", n, ringChunks)
 	}
 	for _, st := range p.ts.staging {
-		if st.Size != p.s.memory.piece {
-			t.Errorf("a piece of %d bytes, want %d", st.Size, p.s.memory.piece)
+		if st.Size != p.s.memory.chunk {
+			t.Errorf("a chunk of %d bytes, want %d", st.Size, p.s.memory.chunk)
 		}
 	}
 	p.release()

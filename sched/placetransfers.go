@@ -169,7 +169,7 @@ func (s *Scheduler) newLane(t *target, x *transfer, w *tasks.Work) *ringLane {
 }
 
 // place implements lane. Copies to the device are ahead of whatever is placed from now on.
-func (l *ringLane) place(x *transfer, p *piece, at, n uint64) error {
+func (l *ringLane) place(x *transfer, p *stagingChunk, at, n uint64) error {
 	s, t := l.s, l.t
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -195,7 +195,7 @@ func (l *ringLane) place(x *transfer, p *piece, at, n uint64) error {
 	}
 	stream := b.Level(where.Level)
 	timed := s.time(l.queue, stream, t, x.op, n)
-	x.recordPiece(stream, p, at, n)
+	x.recordChunk(stream, p, at, n)
 	timed.end(stream, vk.StageTransfer)
 	if x.src != nil {
 		b.ReadByHost()
@@ -219,7 +219,7 @@ func (l *ringLane) place(x *transfer, p *piece, at, n uint64) error {
 }
 
 // await implements lane.
-func (l *ringLane) await(p *piece) error {
+func (l *ringLane) await(p *stagingChunk) error {
 	if p.busy.Value == 0 {
 		return nil
 	}
@@ -230,7 +230,7 @@ func (l *ringLane) await(p *piece) error {
 	return err
 }
 
-// busyRing returns a batch under way that uses a piece of one of the task's rings, or nil;
+// busyRing returns a batch under way that uses a chunk of one of the task's rings, or nil;
 // mu is held.
 func (s *Scheduler) busyRing(t *target) *order.Batch {
 	for i := range t.transfers.list {
@@ -238,8 +238,8 @@ func (s *Scheduler) busyRing(t *target) *order.Batch {
 		if r == nil {
 			continue
 		}
-		for k := range r.pieces {
-			at := r.pieces[k].busy
+		for k := range r.chunks {
+			at := r.chunks[k].busy
 			if b := s.order.UnderWay(at); b != nil {
 				return b
 			}

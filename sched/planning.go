@@ -254,7 +254,7 @@ func (s *Scheduler) plan(t *target, x *transfer) error {
 // factsOf returns what the path of a transfer depends on, as things stand.
 func (s *Scheduler) factsOf(t *target, x *transfer) facts {
 	f := facts{
-		kind: x.kind, bytes: x.size, absent: x.absent(), piece: s.memory.piece, awaited: !t.NoWait,
+		kind: x.kind, bytes: x.size, absent: x.absent(), chunk: s.memory.chunk, awaited: !t.NoWait,
 		contiguous: x.rows == nil && x.image == nil && !(x.block != nil && stateOf(x.block).image),
 	}
 	if m := x.dst; m != nil {

@@ -177,7 +177,7 @@ func TestRandomProgramsMeanWhatTheirConstructsMeanInOrder(t *testing.T) {
 			rapid.Check(t, func(rt *rapid.T) { runProgram(rt, mode, false) })
 		})
 	}
-	for _, mode := range append(queueModes(append(pieceModes, memoryModes...)...), pieceModes...) {
+	for _, mode := range append(queueModes(append(chunkModes, memoryModes...)...), chunkModes...) {
 		t.Run(mode.name+" on several", func(t *testing.T) {
 			rapid.Check(t, func(rt *rapid.T) { runProgram(rt, mode, true) })
 		})

@@ -82,7 +82,7 @@ func newSpread(r *rig) *spread {
 	for i := range spreadArrays {
 		n := 16
 		if i == spreadArrays-1 {
-			n = 96 // a stream, where pieces are small
+			n = 96 // a stream, where chunks are small
 		}
 		p.arrays = append(p.arrays, filled(n, uint32(i)))
 		p.want = append(p.want, filled(n, uint32(i)))
@@ -131,7 +131,7 @@ func (p *spread) mix(label string, out, a, b int) {
 func (p *spread) run(g Region) { _ = p.r.s.Run(context.Background(), g) }
 
 // generate makes the tasks: chains and a diamond with maps of their own, a data region
-// with kernels in it, a join, updates and a stream of pieces.
+// with kernels in it, a join, updates and a stream of chunks.
 func (p *spread) generate() error {
 	region, stream := 4, 5
 	x := p.arrays
@@ -205,14 +205,14 @@ func (p *spread) leave() {
 func inEveryQueueFault(t *testing.T, failure error, many int, test func(t *testing.T, r *rig, d *faultyQueues)) {
 	var mu sync.Mutex
 	queues := make(map[int]bool)
-	pieces := pieceModes[0]
-	pieces.piece = 64 // of the arrays the last one alone is more
-	for _, mode := range append(queueModes(memoryModes[0]), queueModes(memoryModes[1], pieces)[1:]...) {
+	chunks := chunkModes[0]
+	chunks.chunk = 64 // of the arrays the last one alone is more
+	for _, mode := range append(queueModes(memoryModes[0]), queueModes(memoryModes[1], chunks)[1:]...) {
 		for n := 1; n <= 200; n += faultStep {
 			more := false
 			t.Run(fmt.Sprintf("%s/call %d", mode.name, n), func(t *testing.T) {
 				d := &faultyQueues{fakeDevice: newFakeDeviceWith(t, mode.queues, mode.memory, uint64(n)), n: n, many: many, err: failure, struck: make(map[string]bool)}
-				s, err := New(d, Options{Domain: rigDomain, HideHostVisible: mode.hidden, Sharing: mode.share, Piece: mode.piece, Placement: mode.placement, Seed: uint64(n)})
+				s, err := New(d, Options{Domain: rigDomain, HideHostVisible: mode.hidden, Sharing: mode.share, Chunk: mode.chunk, Placement: mode.placement, Seed: uint64(n)})
 				if err != nil {
 					t.Fatal(err)
 				}

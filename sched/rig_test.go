@@ -33,7 +33,7 @@ type memoryMode struct {
 	memory fakeMemory
 	hidden bool
 	share  Sharing
-	piece  uint64
+	chunk  uint64
 	// queues are those of the device, nil for one.
 	queues    []order.QueueInfo
 	placement Placement
@@ -47,11 +47,11 @@ var memoryModes = []memoryMode{
 	{name: "imported", memory: unifiedMemory, share: ShareAll},
 }
 
-// pieceModes have copies of more than a few words go through rings. A construct then
+// chunkModes have copies of more than a few words go through rings. A construct then
 // waits for the device, which must not stand still.
-var pieceModes = []memoryMode{
-	{name: "pieces", memory: discreteMemory, share: ShareNothing, piece: 12},
-	{name: "incoherent pieces", memory: incoherentMemory, share: ShareNothing, hidden: true, piece: 20},
+var chunkModes = []memoryMode{
+	{name: "chunks", memory: discreteMemory, share: ShareNothing, chunk: 12},
+	{name: "incoherent chunks", memory: incoherentMemory, share: ShareNothing, hidden: true, chunk: 20},
 }
 
 // queueModes spread what a program does over several queues, wherever it can run, or
@@ -127,7 +127,7 @@ func newRigOn(t reporter, d *fakeDevice, mode memoryMode) *rig {
 	t.Helper()
 	r := &rig{t: t, d: d, kernels: make(map[string]*kernel.Kernel), share: mode.share == ShareAll}
 	var err error
-	if r.s, err = New(r.d, Options{Domain: rigDomain, HideHostVisible: mode.hidden, Sharing: mode.share, Piece: mode.piece, Placement: mode.placement, Seed: d.rng.Uint64()}); err != nil {
+	if r.s, err = New(r.d, Options{Domain: rigDomain, HideHostVisible: mode.hidden, Sharing: mode.share, Chunk: mode.chunk, Placement: mode.placement, Seed: d.rng.Uint64()}); err != nil {
 		t.Fatal(err)
 	}
 	r.watches, r.memory = d.rng.IntN(2) == 0, make(map[uint64]uint64)
@@ -194,7 +194,7 @@ func (r *rig) close() {
 // checkEmpty checks that nothing is mapped, allocated or under way.
 func (r *rig) checkEmpty() {
 	r.t.Helper()
-	// The last pieces of a ring belong to no task.
+	// The last chunks of a ring belong to no task.
 	r.eventually("no batch is in flight", func() bool {
 		return !slices.ContainsFunc(r.s.order.All(), func(q *order.Queue) bool { return len(q.InFlight()) > 0 })
 	})

@@ -50,7 +50,7 @@ func TestOwnBuffers(t *testing.T) {
 			}
 			r.s.mu.Unlock()
 			if apart := len(buffers) == 4; apart != c.apart {
-				t.Errorf("4 pieces of storage lie in %d buffers", len(buffers))
+				t.Errorf("4 chunks of storage lie in %d buffers", len(buffers))
 			}
 			r.run(launch{label: "add", kernel: "add", args: []arg{alloc(x)}, constant: 1, included: true})
 			r.free(p)

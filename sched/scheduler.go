@@ -30,9 +30,9 @@ type Options struct {
 	HideHostVisible bool
 	// Incoherent takes all memory for memory that is not coherent.
 	Incoherent bool
-	// Piece is the size of the pieces in which large copies go through staging, in
+	// Chunk is the size of the chunks in which large copies go through staging, in
 	// bytes; 0: 4 MiB.
-	Piece uint64
+	Chunk uint64
 	// Sharing says when target constructs use the host's own storage.
 	Sharing Sharing
 	// Placement is how to choose among the device's queues, Seed the beginning of

@@ -180,11 +180,11 @@ func (tr *tracing) check(before Stats) {
 	}
 }
 
-// traced runs a test in all shapes of memory, with one queue and with many, in pieces and
+// traced runs a test in all shapes of memory, with one queue and with many, in chunks and
 // without.
 func traced(t *testing.T, test func(t *testing.T, tr *tracing)) {
 	modes := append(slices.Clone(memoryModes), queueModes(memoryModes[:2]...)...)
-	modes = append(append(modes, pieceModes...), queueModes(pieceModes...)...)
+	modes = append(append(modes, chunkModes...), queueModes(chunkModes...)...)
 	for _, mode := range modes {
 		for seed := range uint64(3) {
 			t.Run(fmt.Sprintf("%s/%d", mode.name, seed), func(t *testing.T) {

@@ -207,5 +207,5 @@ func (x *transfer) overlaps() bool {
 func (x *transfer) absent() bool { return x.kind.updates() && x.block == nil }
 
 // outsideBatch reports whether no command of the task's batch brings the bytes: the
-// host itself writes or reads the memory, or has them brought piece by piece.
+// host itself writes or reads the memory, or has them brought chunk by chunk.
 func (x *transfer) outsideBatch() bool { return !x.absent() && x.path.record == nil }

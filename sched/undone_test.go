@@ -81,9 +81,9 @@ func TestStarvedTaskKeepsItsExit(t *testing.T) {
 
 // What an exit finds no memory for stays mapped, with its contents.
 func TestExitWithoutStagingLosesNothing(t *testing.T) {
-	for _, piece := range []uint64{0, 64 << 10} {
+	for _, chunk := range []uint64{0, 64 << 10} {
 		mode := memoryModes[1]
-		mode.piece = piece
+		mode.chunk = chunk
 		r := newRig(t, mode, 1)
 		x, y := filled(1<<18, 7), filled(16, 8)
 		r.run(launch{label: "enter", enter: []arg{to(x), to(y)}, included: true})
@@ -93,7 +93,7 @@ func TestExitWithoutStagingLosesNothing(t *testing.T) {
 		exit := launch{label: "exit", exit: []arg{from(x), from(y)}, included: true}
 		for range 2 {
 			if err := r.s.Run(t.Context(), r.region(exit)); !errors.Is(err, memory.ErrOutOfMemory) {
-				t.Errorf("pieces of %d: %v", piece, err)
+				t.Errorf("chunks of %d: %v", chunk, err)
 			}
 		}
 		r.d.create = nil
