@@ -2,35 +2,35 @@ package race
 
 import "math"
 
-// entry says: all tasks of that chain up to that position.
+// entry names a position of a chain. It stands for all tasks of that chain up to that position.
 type entry struct{ chain, position uint32 }
 
-// set is what a task, or a point of a region, follows. It is never changed; mark is
-// the merge that has it.
+// set is a vector clock: what a task, or a point of a region, follows. It is immutable, except
+// that mark is the number of the last merge to which it was added.
 type set struct {
 	entries []entry
 	mark    uint64
 }
 
-// chain is a sequence of tasks of which each follows those before it that are
-// remembered. Positions begin at 1.
+// chain is a sequence of tasks, each of which follows all remembered tasks before it. Positions
+// begin at 1.
 type chain struct {
 	tail uint32
-	// tasks counts the tasks of the chain that something remembers (see Task.holds): a
-	// chain with none is anybody's, at the positions that follow.
+	// tasks counts the tasks of the chain that are remembered (see Task.holds). A chain without
+	// any can be continued by every task, at the next position.
 	tasks int32
-	// spare: the chain is among those of the clock.
+	// spare is set while the chain is in the clock's list of spare chains.
 	spare bool
 }
 
-// clock makes sets. A merge is begun with reset; what is added to it can then be
-// asked with follows, and kept with build.
+// clock merges sets. A merge begins with reset; follows can then be asked about what was added,
+// and build makes a set of it.
 type clock struct {
 	chains []chain
 	spare  []uint32
 
-	// at is the merge: a position for each chain, 0 for none; touched are the chains
-	// that have one, merge is its number.
+	// at is the merge: a position for each chain, 0 for none. touched lists the chains that have
+	// a position, and merge is the number of the merge.
 	at      []uint32
 	touched []uint32
 	merge   uint64
@@ -44,7 +44,7 @@ func (c *clock) reset() {
 	c.merge++
 }
 
-// add merges what s has, and reports whether that was new in any way.
+// add merges s, and reports whether that changed the merge.
 func (c *clock) add(s *set) (more bool) {
 	if s == nil || s.mark == c.merge {
 		return false
@@ -69,10 +69,10 @@ func (c *clock) addEntry(e entry) bool {
 	return true
 }
 
-// follows reports whether the merge has e.
+// follows reports whether the merge contains e.
 func (c *clock) follows(e entry) bool { return c.at[e.chain] >= e.position }
 
-// build returns the merge as a set, without chains that nobody can ask for.
+// build returns the merge as a set, without chains that have no remembered tasks.
 func (c *clock) build() *set {
 	n := 0
 	for _, i := range c.touched {
@@ -89,18 +89,18 @@ func (c *clock) build() *set {
 	return s
 }
 
-// last reports whether the merge has the last task of a chain, which can go on then.
+// last reports whether the merge contains the last task of a chain, which can then be continued.
 func (c *clock) last(i uint32) bool {
 	return c.at[i] != 0 && c.at[i] == c.chains[i].tail && c.chains[i].tail < math.MaxUint32
 }
 
-// next returns the next place on a chain.
+// next returns the next position of a chain.
 func (c *clock) next(i uint32) entry {
 	c.chains[i].tail++
 	return entry{i, c.chains[i].tail}
 }
 
-// unused returns a chain that nobody remembers any task of.
+// unused returns a chain without remembered tasks.
 func (c *clock) unused() uint32 {
 	for n := len(c.spare); n > 0; n = len(c.spare) {
 		i := c.spare[n-1]
@@ -115,7 +115,7 @@ func (c *clock) unused() uint32 {
 	return uint32(len(c.chains) - 1)
 }
 
-// remember counts a task of a chain that something remembers.
+// remember counts one more remembered task of a chain.
 func (c *clock) remember(i uint32) { c.chains[i].tasks++ }
 
 // forget is the reverse of remember.

@@ -7,7 +7,7 @@ import (
 	"github.com/vkomp/vkomp/tasks"
 )
 
-// class is what a dependence type means for order.
+// class is the effect of a dependence-type on order.
 type class uint8
 
 const (
@@ -31,8 +31,8 @@ func classOf(k tasks.DependKind) class {
 	return writes
 }
 
-// orders[a][b] reports whether a task follows an earlier sibling that names the same
-// byte, by their classes (OpenMP 5.2 §15.9.5).
+// orders[a][b] reports whether a task whose item has class b depends on an earlier sibling whose
+// item of the same byte has class a (OpenMP 5.2 §15.9.5).
 var orders = [classes][classes]bool{
 	reads:    {reads: false, writes: true, excludes: true, joins: true},
 	writes:   {reads: true, writes: true, excludes: true, joins: true},
@@ -40,15 +40,15 @@ var orders = [classes][classes]bool{
 	joins:    {reads: true, writes: true, excludes: true, joins: false},
 }
 
-// item is a depend item, or the part of one.
+// item is a depend item, or a part of one.
 type item struct {
 	start, end uint64
 	class      class
 	keep       unsafe.Pointer
 }
 
-// itemsOf returns the items of a clause without overlaps: bytes that several items
-// name with different classes are written. all: omp_all_memory is among them.
+// itemsOf returns the items of a clause without overlaps: bytes that several items name with
+// different classes count as written. The result all reports whether omp_all_memory is among them.
 func itemsOf(depend []tasks.Depend, imports bool) (items []item, all bool) {
 	for k := range depend {
 		d := &depend[k]
@@ -62,8 +62,8 @@ func itemsOf(depend []tasks.Depend, imports bool) (items []item, all bool) {
 		start := uint64(uintptr(d.Ptr))
 		i := item{start, start + d.Size, classOf(d.Kind), d.Ptr}
 		if i.class == excludes && imports {
-			// Children of the task follow those that took the storage before: order takes
-			// the place of exclusion.
+			// For the children of the task, an order with the tasks that took the storage before
+			// replaces mutual exclusion.
 			i.class = writes
 		}
 		items = append(items, i)
@@ -89,7 +89,7 @@ func itemsOf(depend []tasks.Depend, imports bool) (items []item, all bool) {
 	return items, all
 }
 
-// flatten cuts items, which are in order, where others begin or end.
+// flatten cuts items, which are sorted, at the bounds of the items that they overlap.
 func flatten(items []item) []item {
 	bounds := make([]uint64, 0, 2*len(items))
 	for _, i := range items {
@@ -98,7 +98,7 @@ func flatten(items []item) []item {
 	slices.Sort(bounds)
 	bounds = slices.Compact(bounds)
 	var flat []item
-	// open are the items that the run between two bounds lies in.
+	// open are the items that contain the bytes between the two current bounds.
 	var open []item
 	next := 0
 	for b := 0; b+1 < len(bounds); b++ {
@@ -120,14 +120,14 @@ func flatten(items []item) []item {
 	return flat
 }
 
-// users are the tasks that a later one may follow by one byte: every member of last
-// follows every member of before. Either is of one class.
+// users are the tasks on which a later one may depend by one byte. Every member of last depends
+// on every member of before, and the members of each list have one class.
 type users struct {
 	class, was   class
 	last, before []*Task
-	// crowd is the number of members of last at which they are thinned out.
+	// crowd is the length of last at which thin is called.
 	crowd int
-	// keep is the storage, so that its address means nothing else.
+	// keep keeps the storage reachable, so that its address is not used for another.
 	keep unsafe.Pointer
 }
 
@@ -140,17 +140,17 @@ func (u *users) each(f func(t *Task)) {
 	}
 }
 
-// depends are the users of a region's storage, by the byte.
+// depends maps the storage that depend items of one region's tasks name to its users, by the byte.
 type depends struct {
 	by segments[users]
 	// all is the last task with omp_all_memory.
 	all *Task
-	// included are exporting tasks that were included: whatever comes later follows
-	// their children.
+	// included are the exporting tasks that were included tasks. All later tasks follow their
+	// children.
 	included []*Task
-	// named counts the places of tasks in all of this.
+	// named counts the references to tasks in this structure.
 	named int
-	// kept is how many places the last prune left.
+	// kept is the value of named after the last prune.
 	kept int
 }
 
@@ -164,15 +164,15 @@ func (d *depends) drop(t *Task) {
 	t.drop()
 }
 
-// clone returns users for a segment of their own.
+// clone returns a copy of the users, for a segment that was cut in two.
 func (d *depends) clone(u users) users {
 	u.last, u.before = slices.Clone(u.last), slices.Clone(u.before)
 	u.each(d.hold)
 	return u
 }
 
-// name makes t, which is being made, a user of what its items name, and collects the
-// siblings that it follows.
+// name makes t, which is being created, a user of the storage that its items name, and collects the
+// siblings on which it depends.
 func (d *depends) name(t *Task) {
 	if !t.all && len(t.items) == 0 {
 		return
@@ -239,7 +239,7 @@ func (d *depends) use(u *users, t *Task, c class) {
 	d.hold(t)
 }
 
-// thin drops the members of last whose ends another one later on their chain follows.
+// thin drops each member of last whose end is followed by a later member on the same chain.
 func (d *depends) thin(u *users) {
 	last := make(map[uint32]uint32, len(u.last))
 	for _, t := range u.last {
@@ -248,7 +248,8 @@ func (d *depends) thin(u *users) {
 		}
 	}
 	u.last = slices.DeleteFunc(u.last, func(t *Task) bool {
-		// A body may go on when what follows its beginning has its place on the chain.
+		// The body of a task may go on after a task that follows only its beginning has its place
+		// on the chain.
 		gone := t.ended && !t.body && t.trail == nil && t.at.position < last[t.at.chain]
 		if gone {
 			d.drop(t)
@@ -258,8 +259,8 @@ func (d *depends) thin(u *users) {
 	u.crowd = 2 * len(u.last)
 }
 
-// nameAll makes t follow all users there are, with their children if they export them,
-// and whatever comes later follow t.
+// nameAll makes t follow all users, and the children of those that export them. All later tasks
+// follow t.
 func (d *depends) nameAll(t *Task) {
 	d.by.each(func(at *segment[users]) { at.value.each(t.follow) })
 	d.release()
@@ -267,8 +268,8 @@ func (d *depends) nameAll(t *Task) {
 	d.hold(t)
 }
 
-// find collects those of whom t, no sibling of theirs, follows by its items. Exclusion
-// between regions is kept by an order.
+// find collects the users on which t, which is not a sibling of theirs, depends by its items.
+// Mutual exclusion between tasks of different regions is replaced by an order.
 func (d *depends) find(t *Task) {
 	if !t.all && len(t.items) == 0 {
 		return
@@ -301,7 +302,7 @@ func (d *depends) find(t *Task) {
 	}
 }
 
-// snapshot returns the users as they are now.
+// snapshot returns a copy of the current users.
 func (d *depends) snapshot() *depends {
 	s := &depends{all: d.all, included: slices.Clone(d.included)}
 	d.by.each(func(at *segment[users]) {
@@ -321,8 +322,9 @@ func (d *depends) snapshot() *depends {
 	return s
 }
 
-// prune forgets what every later sibling follows, which is what the clock's merge has:
-// exporting tasks, and those that follow such, only when that has their children too.
+// prune forgets the users that every later sibling follows, which are those in the clock's merge.
+// An exporting task, or one that follows an exporting task, is forgotten only when its children
+// are in the merge too.
 func (d *depends) prune(c *clock) {
 	gone := func(t *Task) bool {
 		if t.lingers(c) {
@@ -343,17 +345,17 @@ func (d *depends) prune(c *clock) {
 	d.included = slices.DeleteFunc(d.included, gone)
 }
 
-// lingers reports whether the clock's merge lacks something that follows from following
-// the end of t.
+// lingers reports whether the clock's merge lacks something that every task has to follow that
+// follows the end of t.
 func (t *Task) lingers(c *clock) bool {
 	if !t.ended || !c.follows(t.at) || t.trail.lingers(c) {
 		return true
 	}
-	// Who follows a task without a body follows its end.
+	// A task without a body is followed only with its end.
 	return t.body && slices.ContainsFunc(t.after.entries, func(e entry) bool { return !c.follows(e) })
 }
 
-// lingers reports whether some user is not in the clock's merge.
+// lingers reports whether the clock's merge lacks some user.
 func (d *depends) lingers(c *clock) bool {
 	lingers := false
 	look := func(t *Task) {
@@ -384,18 +386,18 @@ func (d *depends) release() {
 	d.by, d.all, d.included = segments[users]{}, nil, nil
 }
 
-// view is what the children of an importing task see besides their siblings: those
-// that it was made after, and what it sees itself if its region imports too.
+// view is what the children of an importing task can depend on besides their siblings: the users of
+// storage when the task was created, and the task's own view if its region imports too.
 type view struct {
 	siblings *depends
 	outer    *view
-	// imported is the trail of the task, once it has started.
+	// imported is the trail of the task, set when it starts.
 	imported *trail
-	// regions counts the tasks that have not ended, and the inner views, that use it.
+	// regions counts the uses of the view by tasks that have not ended and by inner views.
 	regions int
 }
 
-// release gives up one use.
+// release gives up one use of the view.
 func (v *view) release() {
 	for ; v != nil; v = v.outer {
 		v.regions--

@@ -8,17 +8,17 @@ import (
 	"github.com/vkomp/vkomp/tasks"
 )
 
-// Conflict is a pair of accesses that no path orders.
+// Conflict is a pair of accesses that no path of the graph orders.
 type Conflict struct {
-	// First was made before Second.
+	// First was created before Second.
 	First, Second             *Task
 	FirstAccess, SecondAccess *Access
-	// Start and Size are the bytes that the two have in common, as far as they were
-	// looked at together.
+	// Start and Size give a range of bytes that the two accesses have in common. A pair can be
+	// reported with several ranges.
 	Start, Size uint64
 }
 
-// Detector is the graph of one program.
+// Detector holds the task graph of one program.
 type Detector struct {
 	report func(Conflict)
 
@@ -27,22 +27,24 @@ type Detector struct {
 	number  uint64
 	initial *Task
 	history map[Space]*history
-	// remembered counts accesses in the histories, kept how many the last sweep left.
+	// remembered counts the accesses in the histories; kept is its value after the last sweep.
 	remembered, kept int
-	// keptAlone: it left many although nothing but the initial task was active.
+	// keptAlone is set if the last sweep kept many accesses although only the initial task was
+	// active.
 	keptAlone bool
-	// active are the tasks that may still have accesses checked, or make tasks: those
-	// that have not started, and those whose body has not returned.
+	// active are the tasks that can still have accesses to check or create tasks: those that have
+	// not started, and those whose body has not returned.
 	active []*Task
 	sweeps uint64
-	// trails counts those made, visits the searches through them.
+	// trails counts the trails made, visits the searches through trails.
 	trails, visits uint64
-	// ready are tasks that nothing is ahead of any more.
+	// ready are the tasks without unfinished predecessors that have yet to be started.
 	ready []*Task
 }
 
-// New returns the detector of a program that is at its beginning. report hears of each
-// conflict, and calls nothing of the detector but what tasks know of themselves.
+// New returns the detector of a program that is about to begin. It calls report for each
+// conflict. That function must not call the detector; it may call the methods of tasks that only
+// return properties.
 func New(report func(Conflict)) *Detector {
 	d := &Detector{report: report, history: make(map[Space]*history)}
 	d.clock.reset()
@@ -56,7 +58,8 @@ func New(report func(Conflict)) *Detector {
 // Initial returns the initial task.
 func (d *Detector) Initial() *Task { return d.initial }
 
-// NewGroup returns the set of a taskgroup inside of parent, or of none if that is nil.
+// NewGroup returns the set of a taskgroup that is nested in parent, which is nil for an outermost
+// one.
 func (d *Detector) NewGroup(parent *Group) *Group {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -67,7 +70,7 @@ func (d *Detector) NewGroup(parent *Group) *Group {
 	return g
 }
 
-// Create makes a task. The calls of one region are in the order of its program.
+// Create creates a task. The calls for one region must be in the order of its program.
 func (d *Detector) Create(s Spec) *Task {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -80,7 +83,7 @@ func (d *Detector) Create(s Spec) *Task {
 		imports: s.Transparency&tasks.Import != 0, exports: s.Transparency&tasks.Export != 0,
 	}
 	if p.ended {
-		// A context that outlived its task.
+		// A context was used after its task had ended.
 		d.clock.reset()
 		p.merge(&d.clock)
 		t.created = d.clock.build()
@@ -118,7 +121,7 @@ func (d *Detector) Create(s Spec) *Task {
 	return t
 }
 
-// Begin says that the task's body runs.
+// Begin records that the task's body begins.
 func (d *Detector) Begin(t *Task) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -126,7 +129,7 @@ func (d *Detector) Begin(t *Task) {
 	t.running = true
 }
 
-// End says that the task's body is done, or never runs; failed that it has failed.
+// End records that the task's body has returned or will never run; failed says whether it failed.
 func (d *Detector) End(t *Task, failed bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -135,9 +138,9 @@ func (d *Detector) End(t *Task, failed bool) {
 	d.run()
 }
 
-// Fulfill says that the task's event is fulfilled. By whom is not known: the end of the
-// task follows what the initial task and every body that runs has come to, which can
-// be more than the fulfilment follows, and is not less.
+// Fulfill records that the task's event is fulfilled. It is not known by whom, so the end of the
+// task is taken to follow the current points of the initial task and of every running body. That
+// can be more than what the fulfilment really follows, and is never less.
 func (d *Detector) Fulfill(t *Task) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -157,8 +160,7 @@ func (d *Detector) Fulfill(t *Task) {
 	d.run()
 }
 
-// Returned says that the region of the task's parent goes on when the task, an included
-// one, is complete.
+// Returned records that an included task is complete, and the region of its parent goes on.
 func (d *Detector) Returned(t *Task) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -180,8 +182,8 @@ func (d *Detector) Returned(t *Task) {
 	d.sweep()
 }
 
-// Abandoned says that nobody waits for an included task any more: it goes on as if it
-// were deferred.
+// Abandoned records that nobody waits for an included task any more, which from then on is
+// treated like a deferred one.
 func (d *Detector) Abandoned(t *Task) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -192,30 +194,30 @@ func (d *Detector) Abandoned(t *Task) {
 	}
 }
 
-// merge adds what somebody follows who follows the end of the task.
+// merge adds to the clock's merge what follows from the end of the task.
 func (t *Task) merge(c *clock) {
 	c.add(t.after)
 	c.addEntry(t.at)
 }
 
-// goOn puts the region where the clock's merge is.
+// goOn sets the current point of the region to the clock's merge.
 func (t *Task) goOn() {
 	if !t.ended {
 		t.position = t.detector.clock.build()
 	}
 }
 
-// Wait is a wait of a region that has begun.
+// Wait is a wait that a region has begun.
 type Wait struct {
 	task *Task
-	// open and ended are the children that it is for; group the taskgroup, or nil.
+	// open and ended are the children for which the region waits; group is the taskgroup, or nil.
 	open  []*Task
 	ended map[uint32]uint32
 	group *Group
 }
 
-// Wait says that the region of t begins to wait for its children. Waited or GaveUp says
-// what became of that.
+// Wait records that the region of t begins to wait for its children. The wait ends with Waited or
+// GaveUp.
 func (d *Detector) Wait(t *Task) *Wait {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -223,8 +225,8 @@ func (d *Detector) Wait(t *Task) *Wait {
 	return &Wait{task: t, open: slices.Clone(t.children.open), ended: maps.Clone(t.children.ended)}
 }
 
-// WaitGroup says that the region of t begins to wait for the tasks of a taskgroup, those
-// made meanwhile too.
+// WaitGroup records that the region of t begins to wait for the tasks of a taskgroup, including
+// those created during the wait.
 func (d *Detector) WaitGroup(t *Task, g *Group) *Wait {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -232,14 +234,14 @@ func (d *Detector) WaitGroup(t *Task, g *Group) *Wait {
 	return &Wait{task: t, group: g}
 }
 
-// GaveUp says that the region goes on without what it waited for.
+// GaveUp records that the region goes on although the tasks of the wait are not complete.
 func (d *Detector) GaveUp(w *Wait) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	w.task.blocked--
 }
 
-// Waited says that the wait is over, and what it was for complete.
+// Waited records that the wait is over and all its tasks are complete.
 func (d *Detector) Waited(w *Wait) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -280,7 +282,7 @@ func (d *Detector) forceGroup(g *Group) {
 	}
 }
 
-// Close settles what is left: every task is complete.
+// Close checks what has not been checked yet. Every task must be complete.
 func (d *Detector) Close() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -2,32 +2,31 @@ package race
 
 import "slices"
 
-// history is who used the bytes of a space, as far as a later access may conflict
-// with it.
+// history holds the accesses to the bytes of one space with which a later access may conflict.
 type history struct {
 	by segments[uses]
 }
 
-// uses are the accesses that a byte is remembered by: the writes that nothing later
-// follows and supersedes, and the reads since, without those that a later read follows
-// as far as somebody has looked.
+// uses are the remembered accesses to a byte: the writes that no later access supersedes, and the
+// reads since then, without those that a later read is known to supersede.
 type uses struct {
 	writes, reads []use
-	// crowd is the number of reads at which they are looked through.
+	// crowd is the number of reads at which superseded ones are searched for.
 	crowd int
 }
 
-// use is an access of a task, by its index.
+// use is an access of a task, given by its index.
 type use struct {
 	task   *Task
 	access int
 }
 
 const (
-	// maxWrites bounds the unordered writes of a byte that are remembered. More than one
-	// are racing already, or members of a set that the program asked for.
+	// maxWrites is the largest number of unordered writes of a byte that are remembered. If there
+	// are several, they have been reported as races, or the program has allowed them by inoutset
+	// items.
 	maxWrites = 64
-	// minCrowd is the least number of reads that are looked through.
+	// minCrowd is the smallest number of reads among which superseded ones are searched for.
 	minCrowd = 8
 )
 
@@ -52,8 +51,8 @@ func (d *Detector) clone(u uses) uses {
 	return u
 }
 
-// check looks at the accesses of a task that starts, whose predecessors the clock's
-// merge has, and remembers them.
+// check compares the accesses of a task that starts with the history, and adds them to it. The
+// clock's merge holds the task's predecessors.
 func (d *Detector) check(t *Task) {
 	for i := range t.accesses {
 		a := &t.accesses[i]
@@ -75,8 +74,8 @@ func (d *Detector) check(t *Task) {
 	}
 }
 
-// spread makes a task that starts a user of all of an access; pieces are the bytes of
-// it that have been used.
+// spread adds a task that starts to the users of all bytes of an access. The segments in pieces are
+// those of these bytes that have been used before.
 func (d *Detector) spread(pieces []segment[uses], t *Task, i int) []segment[uses] {
 	a := &t.accesses[i]
 	used := make([]segment[uses], 0, len(pieces)+1)
@@ -106,13 +105,13 @@ func (d *Detector) spread(pieces []segment[uses], t *Task, i int) []segment[uses
 	return used
 }
 
-// only reports whether a task's access is all there is to remember.
+// only reports whether the task's access is the only one in u.
 func (u *uses) only(t *Task, i int) bool {
 	only := use{t, i}
 	return len(u.writes)+len(u.reads) == 1 && (len(u.writes) == 1 && u.writes[0] == only || len(u.reads) == 1 && u.reads[0] == only)
 }
 
-// use looks at what a task's access conflicts with in a run of bytes, and adds it.
+// use reports the conflicts of a task's access with those to a segment, and adds the access to it.
 func (d *Detector) use(at *segment[uses], t *Task, i int) {
 	u := &at.value
 	ordered := func(o use) bool { return o.task == t || d.clock.follows(o.task.at) }
@@ -134,7 +133,7 @@ func (d *Detector) use(at *segment[uses], t *Task, i int) {
 	if !t.accesses[i].Write {
 		for _, o := range u.writes {
 			if o.task == t && (local || !t.accesses[o.access].Local) {
-				return // what it has read too
+				return // the task writes the bytes too
 			}
 		}
 		if len(u.reads) >= max(u.crowd, minCrowd) {
@@ -161,7 +160,7 @@ func (d *Detector) use(at *segment[uses], t *Task, i int) {
 	d.hold(t)
 }
 
-// thin drops the reads that another one later on their chain supersedes.
+// thin drops the reads that a later one on the same chain supersedes.
 func (d *Detector) thin(reads []use) []use {
 	last := make(map[uint32]uint32, len(reads))
 	for _, o := range reads {
@@ -172,7 +171,7 @@ func (d *Detector) thin(reads []use) []use {
 	return d.without(reads, func(o use) bool { return o.task.at.position < last[o.task.at.chain] })
 }
 
-// without drops the accesses that gone says.
+// without drops the accesses for which gone returns true.
 func (d *Detector) without(list []use, gone func(use) bool) []use {
 	return slices.DeleteFunc(list, func(o use) bool {
 		if !gone(o) {
@@ -183,8 +182,8 @@ func (d *Detector) without(list []use, gone func(use) bool) []use {
 	})
 }
 
-// conflict reports a pair of unordered accesses to a run of bytes, unless their depend
-// clauses say that they may be so.
+// conflict reports a pair of unordered accesses to a range of bytes, unless the tasks' depend
+// clauses allow them to be unordered.
 func (d *Detector) conflict(start, end uint64, a, b use) {
 	first, second := a.task, b.task
 	if first.accesses[a.access].Local && !second.in(first.parent) || second.accesses[b.access].Local && !first.in(second.parent) {
@@ -194,7 +193,7 @@ func (d *Detector) conflict(start, end uint64, a, b use) {
 	if one, other := kin(first, second); one != nil && (common(one.items, other.items, excludes) || together(one, other, start, end, unnamed)) {
 		return
 	}
-	// Exporting tasks, and importing ones, bring tasks of different regions together.
+	// Exporting and importing tasks make depend items of different regions match.
 	if together(first, second, start, end, unnamed) {
 		return
 	}
@@ -208,7 +207,7 @@ func (d *Detector) conflict(start, end uint64, a, b use) {
 	d.report(c)
 }
 
-// in reports whether t is of a region, or descends from one that is.
+// in reports whether t is the task region, or descends from it.
 func (t *Task) in(region *Task) bool {
 	for t.depth > region.depth {
 		t = t.parent
@@ -216,9 +215,9 @@ func (t *Task) in(region *Task) bool {
 	return t == region
 }
 
-// kin returns the siblings that two tasks are, or descend from: what the clauses of
-// these say of their order holds for what they make, as long as they wait for it. It
-// returns nil if one task descends from the other.
+// kin returns the ancestors of two tasks, or the tasks themselves, that are siblings. What the
+// depend clauses of these say about their order also holds for their descendants, which they are
+// assumed to wait for. If one task descends from the other, kin returns nil.
 func kin(a, b *Task) (one, other *Task) {
 	for a.depth > b.depth {
 		a = a.parent
@@ -235,8 +234,9 @@ func kin(a, b *Task) (one, other *Task) {
 	return a, b
 }
 
-// together reports whether depend items of both tasks let them use the bytes in no
-// order (inoutset); what no item can name is let go with any bytes.
+// together reports whether inoutset items of both tasks allow unordered accesses to the bytes.
+// For unnamed storage, which no item can name, it suffices that they have inoutset items with a
+// byte in common.
 func together(a, b *Task, start, end uint64, unnamed bool) bool {
 	if unnamed {
 		return common(a.items, b.items, joins)
@@ -244,7 +244,7 @@ func together(a, b *Task, start, end uint64, unnamed bool) bool {
 	return a.joined(start, end) && b.joined(start, end)
 }
 
-// common reports whether items of that class have a byte in common.
+// common reports whether items of class c in a and b have a byte in common.
 func common(a, b []item, c class) bool {
 	for len(a) > 0 && len(b) > 0 {
 		switch {
@@ -259,7 +259,7 @@ func common(a, b []item, c class) bool {
 	return false
 }
 
-// joined reports whether all of the bytes are of items that are inoutset.
+// joined reports whether inoutset items of the task cover all of the bytes.
 func (t *Task) joined(start, end uint64) bool {
 	for _, i := range t.items {
 		if i.class == joins && i.start <= start && start < i.end {

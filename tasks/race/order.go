@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// settle starts a task whose predecessors are complete. Of those that were never run
-// the detector has not heard that.
+// settle starts a task whose predecessors are complete. It ends those that never ran, of which
+// the detector was not told.
 func (d *Detector) settle(t *Task) {
 	for !t.started && t.waiting > 0 {
 		unended := []*Task{t}
@@ -37,7 +37,7 @@ func (d *Detector) settle(t *Task) {
 	}
 }
 
-// force ends a task that is complete, one that was not run too.
+// force ends a task that is complete, even one that never ran.
 func (d *Detector) force(t *Task) {
 	d.settle(t)
 	if !t.ended {
@@ -45,7 +45,7 @@ func (d *Detector) force(t *Task) {
 	}
 }
 
-// close ends a task that nothing is ahead of.
+// close ends a task that has no unfinished predecessors.
 func (d *Detector) close(t *Task) {
 	if !t.started {
 		d.start(t)
@@ -56,7 +56,7 @@ func (d *Detector) close(t *Task) {
 	d.run()
 }
 
-// ended says that the body of a task that has started is done.
+// ended records that the body of a task that has started has returned.
 func (d *Detector) ended(t *Task, failed bool) {
 	if t.returned || t.ended {
 		if failed && !t.ended {
@@ -71,11 +71,11 @@ func (d *Detector) ended(t *Task, failed bool) {
 	d.deactivate(t)
 }
 
-// start settles the place of a task whose predecessors have ended, checks its accesses,
+// start fixes the place of a task whose predecessors have ended, checks its accesses,
 // and ends it if it has no body.
 func (d *Detector) start(t *Task) {
 	c := &d.clock
-	// Whom t goes on from follows most, likely all.
+	// The latest predecessor follows the most, and often all others.
 	var latest *Task
 	for _, p := range t.ahead {
 		if latest == nil || p.number > latest.number {
@@ -122,8 +122,8 @@ func (d *Detector) start(t *Task) {
 	t.first = t.position
 }
 
-// reached is what somebody follows who follows the task, besides where that is: of
-// one that has not ended what it has come to.
+// reached returns what follows from the task besides its own position. For a task that has not
+// ended that is its current point.
 func (t *Task) reached() *set {
 	switch {
 	case t.ended:
@@ -136,8 +136,8 @@ func (t *Task) reached() *set {
 	return t.created
 }
 
-// continues returns the chain that t gets a place on, and whether it is one that t
-// follows the last task of.
+// continues returns the chain on which t is placed, and whether t follows the last task of that
+// chain.
 func (d *Detector) continues(t *Task, latest *Task) (on uint32, continued bool) {
 	c := &d.clock
 	if latest != nil && latest.at.position != 0 && c.last(latest.at.chain) {
@@ -148,8 +148,8 @@ func (d *Detector) continues(t *Task, latest *Task) (on uint32, continued bool) 
 			return p.at.chain, true
 		}
 	}
-	// Of what the parent has waited for, most are the last of their chains. Each task
-	// looks at others, so that there are as many chains as the graph is wide.
+	// Most tasks for which the parent has waited are the last of their chains. Each task tries
+	// different ones, so that there are only as many chains as the graph is wide.
 	if n := len(t.created.entries); n > 0 {
 		for k := range min(n, 16) {
 			e := t.created.entries[(int(t.number%uint64(n))*16+k)%n]
@@ -161,7 +161,7 @@ func (d *Detector) continues(t *Task, latest *Task) (on uint32, continued bool) 
 	return c.unused(), false
 }
 
-// end lets go on what waits for a task: its end is settled.
+// end records the end of a task and releases the tasks that wait for it.
 func (d *Detector) end(t *Task) {
 	c := &d.clock
 	whole := t.foreign
@@ -209,7 +209,7 @@ func (d *Detector) end(t *Task) {
 	}
 }
 
-// run starts what became ready.
+// run starts the ready tasks.
 func (d *Detector) run() {
 	for len(d.ready) > 0 {
 		t := d.ready[len(d.ready)-1]
@@ -231,7 +231,7 @@ func (c *children) remove(t *Task, index func(*Task) *int) {
 	*at = -1
 }
 
-// forget drops the ends that the merge has, which a wait has to follow no more.
+// forget drops the ends that are in the merge, which a wait no longer needs.
 func (c *children) forget(merged *clock) {
 	for chain, position := range c.ended {
 		if merged.follows(entry{chain, position}) {

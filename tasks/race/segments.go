@@ -2,17 +2,17 @@ package race
 
 import "sort"
 
-// segment is a run of bytes [start, end) of one value.
+// segment is a range of bytes [start, end) with one value.
 type segment[V any] struct {
 	start, end uint64
 	value      V
 }
 
-// maxChunk is the number of segments that a chunk is split at.
+// maxChunk is the number of segments above which a chunk is split.
 const maxChunk = 256
 
-// segments maps bytes to values: disjoint segments in ascending order, in chunks of
-// at most maxChunk, none of them empty. The zero value is empty.
+// segments maps bytes to values. It consists of disjoint segments in ascending order, stored in
+// chunks of at most maxChunk segments, none of which is empty. The zero value is empty.
 type segments[V any] struct {
 	chunks [][]segment[V]
 	count  int
@@ -23,13 +23,13 @@ type segments[V any] struct {
 // len returns the number of segments.
 func (s *segments[V]) len() int { return s.count }
 
-// trim gives up the working memory.
+// trim frees the working memory.
 func (s *segments[V]) trim() { s.pieces, s.built = nil, nil }
 
-// splice replaces what lies in [start, end), which is not empty. f gets the segments
-// there, in order, the outermost cut at the bounds, and returns what takes their place:
-// disjoint segments within the bounds, in order; it may return its argument, which is
-// not its own afterwards. clone makes a second value where a segment is cut.
+// splice replaces the segments in [start, end), which must not be empty. It calls f with these
+// segments in ascending order, the outer ones cut at the bounds. f returns their replacement:
+// disjoint segments within the bounds, in ascending order. It may return its argument, which it
+// must not keep. clone copies the value of a segment that is cut.
 func (s *segments[V]) splice(start, end uint64, clone func(V) V, f func(pieces []segment[V]) []segment[V]) {
 	first := max(sort.Search(len(s.chunks), func(c int) bool { return s.chunks[c][0].start > start })-1, 0)
 	s.pieces, s.built = s.pieces[:0], s.built[:0]
@@ -56,7 +56,7 @@ func (s *segments[V]) splice(start, end uint64, clone func(V) V, f func(pieces [
 			}
 			s.pieces = append(s.pieces, p)
 		}
-		// Only the last chunk that is looked at has anything behind the end.
+		// Only the last chunk visited has segments behind the end.
 		behind = chunk[from:]
 	}
 	s.built = append(s.built, f(s.pieces)...)
@@ -73,7 +73,7 @@ func (s *segments[V]) splice(start, end uint64, clone func(V) V, f func(pieces [
 	}
 }
 
-// place puts what was built into the place of chunks first to last.
+// place replaces the chunks first to last by the segments built.
 func (s *segments[V]) place(first, last int) {
 	if last-first == 1 && len(s.built) > 0 && len(s.built) <= maxChunk {
 		chunk := s.chunks[first]
@@ -95,8 +95,8 @@ func (s *segments[V]) place(first, last int) {
 	s.chunks = append(s.chunks[:first], append(fresh, s.chunks[last:]...)...)
 }
 
-// filter visits all segments, in order: keep may change the value, and says whether
-// the segment stays. Neighbours whose values are the same, as same has it, become one.
+// filter visits all segments in ascending order. keep may change the value, and returns whether
+// the segment stays. Adjacent segments for whose values same returns true are merged.
 func (s *segments[V]) filter(keep func(at *segment[V]) bool, same func(a, b V) bool) {
 	s.built = s.built[:0]
 	for _, chunk := range s.chunks {
@@ -118,7 +118,7 @@ func (s *segments[V]) filter(keep func(at *segment[V]) bool, same func(a, b V) b
 	s.built = nil
 }
 
-// each visits all segments, in order.
+// each calls f for all segments in ascending order.
 func (s *segments[V]) each(f func(at *segment[V])) {
 	for _, chunk := range s.chunks {
 		for i := range chunk {
@@ -127,7 +127,7 @@ func (s *segments[V]) each(f func(at *segment[V])) {
 	}
 }
 
-// overlapping visits the segments that have a byte of [start, end), in order.
+// overlapping calls f for the segments that have a byte in [start, end), in ascending order.
 func (s *segments[V]) overlapping(start, end uint64, f func(at *segment[V])) {
 	first := max(sort.Search(len(s.chunks), func(c int) bool { return s.chunks[c][0].start > start })-1, 0)
 	for _, chunk := range s.chunks[min(first, len(s.chunks)):] {

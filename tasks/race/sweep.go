@@ -3,18 +3,18 @@ package race
 import "slices"
 
 const (
-	// fewRemembered is a number of accesses that every wait may look through.
+	// fewRemembered is a number of accesses so small that every wait may sweep them.
 	fewRemembered = 1 << 10
-	// manyRemembered is the number from which on a region that waits for a task's body
-	// counts as at the body's place: what another goroutine makes there meanwhile may go
-	// unreported.
+	// manyRemembered is the number of remembered accesses above which a region that waits for a
+	// running body is taken to have reached the point of that body. Races with tasks that another
+	// goroutine creates in that region during the wait may then be missed.
 	manyRemembered = 1 << 14
 )
 
-// sweep drops the accesses that everything later follows. It is called where a
-// region has waited, and does nothing unless it pays.
+// sweep drops the accesses that all later ones follow. It is called after a wait of a region, and
+// does nothing if few accesses have been added since the last sweep.
 func (d *Detector) sweep() {
-	// With nothing else under way a wait mostly leaves nothing to remember.
+	// When no other task is active, a wait usually allows all accesses to be dropped.
 	alone := len(d.active) == 1 && !d.keptAlone
 	if d.remembered == 0 || d.kept > fewRemembered && d.remembered < 2*d.kept && !alone {
 		return
@@ -41,7 +41,7 @@ func (d *Detector) prune(blocked bool) {
 			add(t.created)
 		case blocked && t.blocked > 0 && t.awaitsBody():
 		case t.position == t.first:
-			// Much the same as position, and the same for many.
+			// The set is almost the same as position, and shared by many tasks.
 			add(t.after)
 		default:
 			add(t.position)
@@ -52,7 +52,7 @@ func (d *Detector) prune(blocked bool) {
 		d.clock.reset()
 		d.clock.add(bound)
 		if k+1 == len(bounds) {
-			break // this one is looked at when dropping
+			break // the last bound is checked below
 		}
 		d.eachUse(func(o use) {
 			if !d.clock.follows(o.task.at) {
@@ -73,7 +73,7 @@ func (d *Detector) prune(blocked bool) {
 	}
 }
 
-// awaitsBody reports whether a child's body runs, or is about to.
+// awaitsBody reports whether a child has started whose body has not returned.
 func (t *Task) awaitsBody() bool {
 	return slices.ContainsFunc(t.children.open, func(c *Task) bool { return c.body && c.started && !c.returned })
 }
@@ -91,8 +91,8 @@ func (d *Detector) eachUse(f func(use)) {
 	}
 }
 
-// pruneNames drops the users of the region's storage that every later sibling follows,
-// which the clock's merge has, when enough came to it.
+// pruneNames drops the users of the region's storage that every later sibling follows, if
+// enough were added since the last time. The clock's merge is what these siblings follow.
 func (t *Task) pruneNames(spare int) {
 	n := &t.depends
 	if n.named > 2*n.kept+spare {

@@ -6,52 +6,52 @@ import (
 	"github.com/vkomp/vkomp/tasks"
 )
 
-// Space is a storage of its own: the same bytes of two spaces have nothing to do with
-// each other.
+// Space is an address space. Accesses in different spaces have no bytes in common.
 type Space uint64
 
-// Access is storage that a task uses.
+// Access is storage that a task reads or writes.
 type Access struct {
 	Space Space
-	// Size is in bytes, from Start on.
+	// Size is in bytes and counts from Start.
 	Start, Size uint64
 	Write       bool
-	// Unnamed: depend items cannot name the storage. Those of an inoutset then stand
-	// for it, whatever bytes they are of.
+	// Unnamed says that depend items cannot name the storage. Inoutset items then
+	// allow unordered accesses to it whatever bytes they name.
 	Unnamed bool
-	// Local: the access is in the way of nobody but tasks of the same region, and those
-	// that they make.
+	// Local says that the access can only conflict with those of tasks of the same region
+	// and their descendants.
 	Local bool
 	// Keep, if not nil, is kept reachable as long as the access is remembered.
 	Keep unsafe.Pointer
-	// Label is for the report.
+	// Label names the storage in reports.
 	Label string
 }
 
 // end returns the first byte behind the access.
 func (a *Access) end() uint64 { return a.Start + a.Size }
 
-// Spec describes a task that is made.
+// Spec describes a task to create.
 type Spec struct {
-	// Info is the caller's, for the report.
+	// Info is returned by [Task.Info], for reports.
 	Info any
-	// Parent is the task whose region makes it, Group the innermost taskgroup or nil.
+	// Parent is the task whose region creates the task; Group is the innermost taskgroup or nil.
 	Parent *Task
 	Group  *Group
-	// Depend is not kept, Accesses is.
+	// The detector keeps Accesses, but not Depend.
 	Depend   []tasks.Depend
 	Accesses []Access
-	// Body: Begin and End will say when the task's body runs. A task without one ends
-	// as soon as its place in the graph is settled.
+	// Body says that Begin and End will be called when the task's body runs. A task without a body
+	// ends as soon as its place in the graph is known.
 	Body bool
-	// Event: the task is not complete before Fulfill, unless its body fails.
+	// Event says that the task is incomplete until Fulfill is called, unless its body fails.
 	Event bool
-	// Included: the parent's region waits for the task, until Returned or Abandoned.
+	// Included says that the parent's region waits for the task, until Returned or Abandoned is
+	// called.
 	Included     bool
 	Transparency tasks.Transparency
 }
 
-// Task is a task of the graph, and its region.
+// Task is a task of the graph together with its region.
 type Task struct {
 	detector *Detector
 	info     any
@@ -59,79 +59,81 @@ type Task struct {
 	// depth is 0 for the initial task.
 	depth int
 	group *Group
-	// number is in the order of making.
+	// number counts tasks in the order of creation.
 	number   uint64
 	accesses []Access
-	// items are the depend items, disjoint and in order; all: omp_all_memory is one.
+	// items are the depend items, disjoint and in ascending order; all says that omp_all_memory
+	// is one.
 	items []item
 	all   bool
-	// shares: some item of the task, or of one that it descends from, says that others may use the storage in no order. The task then
-	// takes the place of no access that it follows: who may be unordered with the task
-	// need not be so with that.
+	// shares says that an item of the task or of an ancestor allows unordered accesses
+	// (inoutset). The accesses of the task then supersede none, because a task that may be
+	// unordered with this one need not be so with those that it follows.
 	shares bool
 
 	body, event, included, imports, exports bool
-	// started: the place in the graph is settled, and the accesses checked. running: the
-	// body is, and returned: it has. fulfilled: the event is. ended: what follows the task
-	// can have its place.
+	// started says that the place in the graph is known and the accesses are checked, running
+	// that the body runs, returned that it has returned, fulfilled that the event is fulfilled,
+	// and ended that the tasks that follow it can be placed.
 	started, running, returned, fulfilled, ended bool
-	// foreign: it follows more than siblings of its taskgroup, and what its parent did.
+	// foreign says that it follows tasks other than siblings of its taskgroup and what its parent
+	// followed.
 	foreign bool
 
-	// created is what the parent followed when it made the task. Before the start
-	// ahead are the predecessors, of which waiting have not ended; behind are those that
+	// created is what the parent followed when it created the task. Until the task starts, ahead
+	// are its predecessors, waiting counts those that have not ended, and behind are the tasks that
 	// wait for this one.
 	created *set
 	ahead   []*Task
 	waiting int
 	behind  []*Task
-	// trails are those of the tasks ahead that have ended, of which the task has looked
-	// where the first ones lead, searched in number. Once it has started, trail is what
-	// becomes of them, and of an exporting task that has ended leads to its children too.
+	// trails are the trails of the predecessors that have ended; searched counts those that were
+	// searched. When the task has started, trail combines them. The trail of an exporting task
+	// that has ended also leads to its children.
 	trails   []*trail
 	searched int
 	trail    *trail
-	// met is the number of the last task that found this one ahead.
+	// met is the number of the last task that counted this one as a predecessor.
 	met uint64
 
-	// at is the task's place on a chain. after is what somebody follows besides who
-	// follows the end of the task; until then it is what the task itself follows.
+	// at is the task's place on a chain. after is what follows from its end besides its own
+	// place; before the end it is what the task itself follows.
 	at    entry
 	after *set
 	// told is what the fulfilment of the event follows.
 	told *set
-	// holds counts what remembers the task: accesses in a history, places among the
-	// users of storage, and that it has not started.
+	// holds counts the references that keep the task remembered: accesses in a history, users of
+	// storage, and one until it has started.
 	holds int32
-	// kept is the number of the last sweep that had to keep the task's accesses.
+	// kept is the number of the last sweep that could not drop the task's accesses.
 	kept uint64
 
-	// position is what the region follows by now; first is what it followed first.
+	// position is what the region follows now; first is what it followed at its beginning.
 	position, first *set
 	children        children
 	depends         depends
-	// exported are the users of the region's storage that the trail leads to, nil for none.
+	// exported are the users of the region's storage to which the trail leads, or nil.
 	exported *depends
-	// view is what the children of an importing task see.
+	// view is what the children of an importing task can depend on.
 	view *view
-	// blocked counts the waits of the region that are under way.
+	// blocked counts the waits in which the region currently is.
 	blocked int
-	// active is the task's index in Detector.active, open that in the parent's
-	// children, inGroup that in the group's members; -1 for none.
+	// active, open and inGroup are the task's indices in Detector.active, the parent's children
+	// and the group's members, or -1.
 	active, open, inGroup int
 }
 
-// Info returns what the caller gave Create.
+// Info returns Spec.Info.
 func (t *Task) Info() any { return t.info }
 
-// Number returns the task's number, in the order of making.
+// Number returns the task's number, in the order of creation.
 func (t *Task) Number() uint64 { return t.number }
 
-// Sibling reports whether depend items can order the two tasks.
+// Sibling reports whether the two tasks are children of the same task.
 func (t *Task) Sibling(o *Task) bool { return t.parent == o.parent }
 
-// Names reports whether depend items of the task name all of the bytes, as storage
-// that it writes if write.
+// Names reports whether depend items of the task name all of the bytes, for writing if
+// write is set.
 func (t *Task) Names(start, end uint64, write bool) bool {
 	if t.all {
 		return true
@@ -144,7 +146,7 @@ func (t *Task) Names(start, end uint64, write bool) bool {
 	return start >= end
 }
 
-// hold remembers t in one place more.
+// hold adds a reference that keeps t remembered.
 func (t *Task) hold() {
 	t.holds++
 	if t.holds == 1 && t.started {
@@ -166,8 +168,8 @@ func (t *Task) drop() {
 	}
 }
 
-// release forgets the users of the region's storage, and the trail: nobody follows t any
-// more who has not ended.
+// release forgets the users of the region's storage and the trail, when no task that has yet to end
+// follows t.
 func (t *Task) release() {
 	t.depends.release()
 	trail := t.trail
@@ -175,8 +177,7 @@ func (t *Task) release() {
 	trail.drop()
 }
 
-// follow makes p one of those that t, which is being made, or which has not started,
-// follows.
+// follow makes t, which has not started, follow p.
 func (t *Task) follow(p *Task) {
 	if p == t || p.met == t.number {
 		return
@@ -201,15 +202,15 @@ func (t *Task) followChildren(p *Task) {
 	}
 }
 
-// children are what a wait of a region, or of a taskgroup, follows: tasks that have not
-// ended, and the merged ends of those that have.
+// children are the tasks for which a wait of a region or a taskgroup waits: those that have not
+// ended, and the merged ends of the others.
 type children struct {
 	open  []*Task
 	ended map[uint32]uint32
 }
 
-// end merges the end of t; in whole, or where the wait follows what t follows in any
-// case, where t is.
+// end merges the end of t. Unless whole is set, only its place is merged, because the wait
+// follows the rest anyway.
 func (c *children) end(t *Task, whole bool) {
 	if c.ended == nil {
 		c.ended = make(map[uint32]uint32)
@@ -228,10 +229,10 @@ func (c *children) endEntry(e entry) {
 	}
 }
 
-// Group is the set of a taskgroup: tasks made in it, and their descendants.
+// Group is the task set of a taskgroup: the tasks created in it and their descendants.
 type Group struct {
 	parent  *Group
 	members children
-	// inner are the taskgroups in it that nobody has waited for.
+	// inner are the nested taskgroups that have not been waited for.
 	inner []*Group
 }

@@ -5,42 +5,42 @@ import (
 	"slices"
 )
 
-// trail leads to the children of the exporting tasks that a task follows, directly or
-// through others: who follows that task can follow them too (OpenMP 6.0 §17.9.5).
+// trail leads to the children of the exporting tasks that a task follows, directly or through
+// others. A task that follows that task can depend on these children too (OpenMP 6.0 §17.9.5).
 //
 //	E1 (exporting) ──▶ E2 (exporting) ──▶ T        the trail of T: children of E2
 //	                                                                  │ before
 //	                                                               children of E1
 //
-// Trails are shared and never changed: a task has the one of the task that it follows, an
-// exporting task adds one link to it, and a task that follows several joins theirs. So a
-// chain of exporting tasks has as many trails as tasks. Children that everybody on the way
-// follows already are left out.
+// Trails are shared and immutable. A task has the trail of the task that it follows, an exporting
+// task adds one link to it, and a task that follows several tasks joins their trails, so a chain
+// of exporting tasks has only as many trails as tasks. Children that all later tasks follow
+// anyway are left out.
 type trail struct {
 	// children are the users of the storage of one exporting task's region, which has
-	// ended; nil where the trail joins others.
+	// ended; nil if the trail only joins others.
 	children *depends
 	before   []*trail
-	// number is in the order of making: a later trail is more likely to lead where an
-	// earlier one does than the reverse.
+	// number counts trails in the order of creation. Later trails tend to lead to what
+	// earlier ones lead to, rather than the reverse.
 	number uint64
-	// refs counts the tasks, the views and the trails that have this one.
+	// refs counts the references by tasks, views and other trails.
 	refs int
-	// seen is the number of the last visit that came here.
+	// seen is the number of the last search that visited the trail.
 	seen uint64
-	// lingering is what lingers has found for the merge of that number.
+	// lingering is the result of lingers for the clock's merge of number merge.
 	merge     uint64
 	lingering bool
 }
 
-// newTrail returns the trail to the children, if there are any, and to where others lead,
-// whose references are its own from then on.
+// newTrail returns a trail to the children, if there are any, and to the given trails, whose
+// references it takes over.
 func (d *Detector) newTrail(children *depends, before ...*trail) *trail {
 	d.trails++
 	return &trail{children: children, before: before, number: d.trails, refs: 1}
 }
 
-// share returns the trail with one more reference.
+// share adds a reference and returns the trail.
 func (r *trail) share() *trail {
 	if r != nil {
 		r.refs++
@@ -48,7 +48,7 @@ func (r *trail) share() *trail {
 	return r
 }
 
-// drop gives up one reference.
+// drop removes a reference.
 func (r *trail) drop() {
 	for r != nil {
 		r.refs--
@@ -62,8 +62,8 @@ func (r *trail) drop() {
 	}
 }
 
-// each calls f for the trails before r but for the first, which it returns: that is the
-// way along a chain, which may be long.
+// each calls f for all trails that r joins except for the first, which it returns. The caller
+// loops over the first ones, because a chain of trails may be too long for recursion.
 func (r *trail) each(f func(*trail)) (first *trail) {
 	for k, b := range r.before {
 		if k == 0 {
@@ -75,8 +75,8 @@ func (r *trail) each(f func(*trail)) (first *trail) {
 	return first
 }
 
-// visit calls f for the children of each exporting task that the trail leads to and that
-// the visit of that number has not come to.
+// visit calls f for the children of each exporting task to which the trail leads, except for those
+// that the search with this number has visited.
 func (r *trail) visit(number uint64, f func(children *depends)) {
 	for r != nil && r.seen != number {
 		r.seen = number
@@ -87,7 +87,7 @@ func (r *trail) visit(number uint64, f func(children *depends)) {
 	}
 }
 
-// lingers reports whether the trail leads to something that the clock's merge lacks.
+// lingers reports whether the trail leads to a task that the clock's merge lacks.
 func (r *trail) lingers(c *clock) bool {
 	lingering := false
 	end := r
@@ -99,7 +99,7 @@ func (r *trail) lingers(c *clock) bool {
 		lingering = end.children != nil && end.children.lingers(c)
 		end = end.each(func(b *trail) { lingering = lingering || b.lingers(c) })
 	}
-	// It is the same for all that the loop has come to, each before the next.
+	// All trails that the loop has visited have the same result, since each leads to the next.
 	for o := r; o != end; o = o.each(func(*trail) {}) {
 		o.merge, o.lingering = c.merge, lingering
 	}
@@ -113,9 +113,8 @@ func (t *Task) carry(p *Task) {
 	}
 }
 
-// search makes t, for which no task is ahead that has not ended, follow the children that
-// its trails lead to, and what the trails of these lead to in turn, until one has not
-// ended.
+// search makes t, all of whose known predecessors have ended, follow the children to which its
+// trails lead, and those to which the trails of these lead in turn, until one has not ended.
 func (t *Task) search() {
 	d := t.detector
 	for t.waiting == 0 && t.searched < len(t.trails) {
@@ -128,8 +127,8 @@ func (t *Task) search() {
 	}
 }
 
-// joinTrails makes one trail of those of t, whose place the clock's merge is, without
-// what everybody follows who follows t.
+// joinTrails joins the trails of t, without the children that all tasks follow that follow t. The
+// clock's merge is the place of t.
 func (t *Task) joinTrails() {
 	d := t.detector
 	for k, r := range t.trails {
@@ -155,7 +154,7 @@ func (t *Task) joinTrails() {
 	t.trails = nil
 }
 
-// order is the number of the trail, 0 for none.
+// order returns the number of the trail, 0 for nil.
 func (r *trail) order() uint64 {
 	if r == nil {
 		return 0
@@ -163,8 +162,8 @@ func (r *trail) order() uint64 {
 	return r.number
 }
 
-// ahead returns the trail, in whose place it comes, without the children at its beginning
-// that the clock's merge has.
+// ahead returns the trail without the children at its beginning that the clock's merge has. It
+// takes over the reference to r.
 func (r *trail) ahead(c *clock) *trail {
 	for r.lingers(c) && r.children != nil && !r.children.lingers(c) {
 		next := r.before[0].share()
@@ -178,8 +177,8 @@ func (r *trail) ahead(c *clock) *trail {
 	return r
 }
 
-// export adds the children of t, which has ended, to its trail, unless everybody who
-// follows the end of t follows them.
+// export adds the children of t, which has ended, to its trail, unless all tasks that follow
+// the end of t follow them anyway.
 func (t *Task) export() {
 	d := t.detector
 	d.clock.reset()
