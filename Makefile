@@ -80,7 +80,7 @@ events:
 # locks wherever one is taken.
 invariants:
 	scripts/setup test
-	DRIVERS=lavapipe scripts/test -short -tags invariants . ./interop ./tasks ./memory ./sched/... ./internal/lockrank
+	DRIVERS=lavapipe scripts/test -short -tags invariants . ./interop ./tasks ./memory ./sched/... ./internal/...
 
 vet:
 	$(GO) vet $(PACKAGES)

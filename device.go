@@ -7,9 +7,9 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/vkomp/vkomp/internal/foreign"
 	"github.com/vkomp/vkomp/internal/lockrank"
 	"github.com/vkomp/vkomp/internal/observe/tool"
-	"github.com/vkomp/vkomp/interop"
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/sched"
 	"github.com/vkomp/vkomp/sched/construct"
@@ -134,7 +134,7 @@ type device struct {
 	mu        lockrank.Mutex[lockrank.DeviceState]
 	scheduler *sched.Scheduler
 	vulkan    *vk.Device
-	objects   *interop.Device
+	objects   *foreign.Device
 	closed    bool
 	// tool is the tool's device, nil if the device was opened without a tool.
 	tool *tool.Device
@@ -191,7 +191,7 @@ func (d *device) open() (*sched.Scheduler, error) {
 	defer d.mu.Unlock()
 	d.scheduler, d.vulkan, d.tool = s, vd, observed
 	d.live.Store(s)
-	d.objects = interop.NewDevice(d.interopOptionsLocked(s))
+	d.objects = foreign.NewDevice(d.interopOptionsLocked(s))
 	return s, nil
 }
 
@@ -215,7 +215,7 @@ func (d *device) opened() *sched.Scheduler {
 }
 
 // interop returns the maker of interop objects of an open device, else nil.
-func (d *device) interop() *interop.Device {
+func (d *device) interop() *foreign.Device {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.objects
@@ -223,11 +223,11 @@ func (d *device) interop() *interop.Device {
 
 // interopOptionsLocked returns the options for the interop objects of an open device. The caller
 // holds d.mu.
-func (d *device) interopOptionsLocked(s *sched.Scheduler) interop.Options {
-	o := interop.Options{
+func (d *device) interopOptionsLocked(s *sched.Scheduler) foreign.Options {
+	o := foreign.Options{
 		Number: d.number,
 		Domain: tasks.Domain(d.number + 1),
-		Handles: interop.Handles{
+		Handles: foreign.Handles{
 			Instance:            d.rt.instance.Handle(),
 			PhysicalDevice:      d.physical.Handle(),
 			Device:              d.vulkan.Handle(),
@@ -345,7 +345,7 @@ func (d *device) busy(ctx context.Context) error {
 // interopTimelines makes exportable semaphores if the device supports them.
 type interopTimelines struct{ *vk.Device }
 
-// CreateTimeline implements interop.Timelines.
+// CreateTimeline implements foreign.Timelines.
 func (d interopTimelines) CreateTimeline(initial uint64) (vk.Semaphore, error) {
 	if initial == 0 && d.Properties().Features.ExternalTimelineFd {
 		return d.CreateExportableSemaphore(vk.TimelineSemaphore)

@@ -11,6 +11,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/vkomp/vkomp/internal/foreign"
 	"github.com/vkomp/vkomp/interop"
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/sched/construct"
@@ -101,7 +102,7 @@ func (rt *Runtime) interop(ctx context.Context, i *Interop) error {
 	}
 	c := rt.current(ctx)
 	m := met{label: "interop", flags: targetFlags(i.NoWait)}
-	t := interop.Task{Construct: construct.Construct{Label: m.label, Scope: c.children(), Group: c.group(), Place: c.place, NoWait: i.NoWait}}
+	t := foreign.Task{Construct: construct.Construct{Label: m.label, Scope: c.children(), Group: c.group(), Place: c.place, NoWait: i.NoWait}}
 	var told *announced
 	if events := rt.events.Load(); events != nil {
 		told = &announced{Construct: c.describe(events, &m), events: events}
@@ -121,33 +122,33 @@ func (rt *Runtime) interop(ctx context.Context, i *Interop) error {
 		t.Depend = append(t.Depend, item)
 	}
 	if !t.NoWait && len(t.Depend) > 0 {
-		t.Included = new(interop.Included)
+		t.Included = new(foreign.Included)
 	}
 	made, err := rt.initObjects(c, i)
 	if err != nil {
 		return err
 	}
-	of := map[*interop.Device][]interop.Part{}
-	add := func(o interop.Object, action interop.Action) {
+	of := map[*foreign.Device][]foreign.Part{}
+	add := func(o interop.Object, action foreign.Action) {
 		if o.Types()&interop.TypeTargetSync != 0 {
 			d := rt.ownerOf(o)
-			of[d] = append(of[d], interop.Part{Object: o, Action: action})
+			of[d] = append(of[d], foreign.Part{Object: foreign.Object(o), Action: action})
 		}
 	}
 	for _, o := range made {
-		add(o, interop.ActionInit)
+		add(o, foreign.ActionInit)
 	}
 	for _, o := range i.Use {
-		add(o, interop.ActionUse)
+		add(o, foreign.ActionUse)
 	}
 	for _, p := range i.Destroy {
-		add(*p, interop.ActionDestroy)
+		add(*p, foreign.ActionDestroy)
 	}
 	generated, err := generateOn(of, t)
 	if !generated {
 		for _, o := range made {
 			if o != interop.None {
-				err = errors.Join(err, rt.ownerOf(o).Destroy(o))
+				err = errors.Join(err, rt.ownerOf(o).Destroy(foreign.Object(o)))
 			}
 		}
 		return err
@@ -159,7 +160,7 @@ func (rt *Runtime) interop(ctx context.Context, i *Interop) error {
 		if *p == interop.None {
 			continue
 		}
-		if e := rt.ownerOf(*p).Destroy(*p); e != nil {
+		if e := rt.ownerOf(*p).Destroy(foreign.Object(*p)); e != nil {
 			err = errors.Join(err, fmt.Errorf("%w: %w", ErrInvalidArgument, e))
 			continue
 		}
@@ -188,9 +189,9 @@ func (rt *Runtime) interop(ctx context.Context, i *Interop) error {
 }
 
 // generateOn generates a construct's task, or tasks, on the devices of its objects.
-func generateOn(of map[*interop.Device][]interop.Part, t interop.Task) (generated bool, err error) {
-	devices := slices.SortedFunc(maps.Keys(of), func(a, b *interop.Device) int { return cmp.Compare(a.Number, b.Number) })
-	generate := func(t interop.Task) bool {
+func generateOn(of map[*foreign.Device][]foreign.Part, t foreign.Task) (generated bool, err error) {
+	devices := slices.SortedFunc(maps.Keys(of), func(a, b *foreign.Device) int { return cmp.Compare(a.Number, b.Number) })
+	generate := func(t foreign.Task) bool {
 		for _, d := range devices {
 			t.Parts = of[d]
 			done, e := d.Generate(t)
@@ -259,7 +260,7 @@ func (rt *Runtime) checkInterop(i *Interop) error {
 		if n.Object.Types() != 0 {
 			return fmt.Errorf("%w: %s: the variable has %v, which is to be destroyed before", interop.ErrInvalid, clause, *n.Object)
 		}
-		if err := interop.CheckInit(n.Types, n.Prefer); err != nil {
+		if err := checkInit(n.Types, n.Prefer); err != nil {
 			return fmt.Errorf("%s: %w", clause, err)
 		}
 		syncs = syncs || n.Types&interop.TypeTargetSync != 0
@@ -309,9 +310,11 @@ func (rt *Runtime) initObjects(c current, i *Interop) (made []interop.Object, er
 	for k := range i.Init {
 		o := interop.None
 		if unable == nil {
-			if o, err = d.interop().Init(i.Init[k].Types); err != nil {
+			made, err := d.interop().Init(foreign.Types(i.Init[k].Types))
+			if err != nil {
 				unable = err
 			}
+			o = interop.Object(made)
 		}
 		if unable != nil {
 			rt.log.Warn("interop object is none", "device", d.number, "types", i.Init[k].Types, "reason", unable)
@@ -322,9 +325,9 @@ func (rt *Runtime) initObjects(c current, i *Interop) (made []interop.Object, er
 }
 
 // ownerOf returns what made an object, nil if it is not of this runtime.
-func (rt *Runtime) ownerOf(o interop.Object) *interop.Device {
+func (rt *Runtime) ownerOf(o interop.Object) *foreign.Device {
 	for _, d := range rt.devices {
-		if made := d.interop(); made != nil && made.Owns(o) {
+		if made := d.interop(); made != nil && made.Owns(foreign.Object(o)) {
 			return made
 		}
 	}
@@ -487,3 +490,36 @@ func (rt *Runtime) boundForeign() (over func() error) {
 
 // releaseLook is how often foreign values are looked for that are due.
 const releaseLook = 20 * time.Millisecond
+
+// checkInit refuses, with ErrInvalid, what OpenMP does not allow in an init
+// clause.
+func checkInit(types interop.Types, prefer []interop.Preference) error {
+	if types == 0 {
+		return fmt.Errorf("%w: init without an interop type: want target, targetsync or both", interop.ErrInvalid)
+	}
+	if types&^(interop.TypeTarget|interop.TypeTargetSync) != 0 {
+		return fmt.Errorf("%w: no interop type is %v", interop.ErrInvalid, types)
+	}
+	for i, p := range prefer {
+		if err := checkPreference(&p); err != nil {
+			return fmt.Errorf("prefer_type item %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+// checkPreference refuses, with ErrInvalid, what OpenMP does not allow in a preference.
+func checkPreference(p *interop.Preference) error {
+	if p.Runtime != 0 && p.Name != "" {
+		return fmt.Errorf("%w: a preference names its foreign runtime twice, as %v and as %q", interop.ErrInvalid, p.Runtime, p.Name)
+	}
+	if p.Runtime == 0 && p.Name == "" && len(p.Attr) == 0 {
+		return fmt.Errorf("%w: a preference names no foreign runtime and has no attribute", interop.ErrInvalid)
+	}
+	for _, a := range p.Attr {
+		if !strings.HasPrefix(a, "ompx_") || strings.Contains(a, ",") {
+			return fmt.Errorf("%w: attribute %q: want ompx_ and more, without a comma", interop.ErrInvalid, a)
+		}
+	}
+	return nil
+}

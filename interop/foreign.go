@@ -2,39 +2,24 @@ package interop
 
 import (
 	"context"
-	"fmt"
 	"sync"
 
+	"github.com/vkomp/vkomp/internal/foreign"
 	"github.com/vkomp/vkomp/vk"
 )
 
-// syncs returns the object's stream, ErrInvalid if it has none or is no more.
-func (o Object) syncs() (*stream, error) {
-	switch {
-	case !o.alive():
-		return nil, fmt.Errorf("%w: %v was destroyed, is none, or its device is closed", ErrInvalid, o)
-	case o.state.stream == nil:
-		return nil, fmt.Errorf("%w: %v has no type targetsync", ErrInvalid, o)
-	}
-	return o.state.stream, nil
-}
-
-// announced is syncs for what was announced, which outlives the object.
-func (o Object) announced() (*stream, error) {
-	if o != None && o.state.stream != nil && !o.state.device.closed.Load() {
-		return o.state.stream, nil
-	}
-	return o.syncs()
-}
+// Errors of foreign work.
+var (
+	// ErrNeverSubmitted: foreign work was announced with Next and is not going to be
+	// submitted. ErrNeverSignalled: it was said to be submitted, and has not signalled.
+	ErrNeverSubmitted = foreign.ErrNeverSubmitted
+	ErrNeverSignalled = foreign.ErrNeverSignalled
+)
 
 // Semaphore returns the VkSemaphore of an object with targetsync, a timeline. Foreign
 // work waits for values of it and signals others: see [Object.Next].
 func (o Object) Semaphore() (s vk.Semaphore, ok bool) {
-	st, err := o.syncs()
-	if err != nil {
-		return 0, false
-	}
-	return st.semaphore, true
+	return foreign.Object(o).Semaphore()
 }
 
 // ForeignQueue is a VkQueue that foreign work can be submitted to.
@@ -61,11 +46,8 @@ type ForeignQueue struct {
 // the constructs, and one must not wait for the other against that order. Using
 // [Object.Next] ends all this. On a queue that vkomp uses too there is [Object.Submit].
 func (o Object) Queue() (q ForeignQueue, ok bool) {
-	st, err := o.syncs()
-	if err != nil {
-		return ForeignQueue{}, false
-	}
-	return ForeignQueue{st.queue.Handle(), st.queue.Family(), st.implicit.Load(), st.queue.Locker()}, true
+	of, ok := foreign.Object(o).Queue()
+	return ForeignQueue(of), ok
 }
 
 // Next announces foreign work that will be submitted to any queue of the device (the
@@ -77,22 +59,14 @@ func (o Object) Queue() (q ForeignQueue, ok bool) {
 // Work that comes to nothing is taken back with [Object.Withdraw]. An object may be
 // destroyed meanwhile: that comes after the work, as any construct does.
 func (o Object) Next() (wait, signal uint64, err error) {
-	st, err := o.syncs()
-	if err != nil {
-		return 0, 0, err
-	}
-	return st.next()
+	return foreign.Object(o).Next()
 }
 
 // Ready waits until what signals a value of the semaphore has been submitted. Work
 // that waits for the value can then be submitted to any queue; before, only to one
 // that nothing else uses, since it would hold up what signals the value.
 func (o Object) Ready(ctx context.Context, value uint64) error {
-	st, err := o.announced()
-	if err != nil {
-		return err
-	}
-	return st.sentUpTo(ctx, value)
+	return foreign.Object(o).Ready(ctx, value)
 }
 
 // Submitted says that the foreign work has been submitted that signals a value, which
@@ -103,21 +77,13 @@ func (o Object) Ready(ctx context.Context, value uint64) error {
 // object work and constructs on one goroutine: with the values that PropertyWaitValue and
 // PropertySignalValue have at the time.
 func (o Object) Submitted(signal uint64) error {
-	st, err := o.announced()
-	if err != nil {
-		return err
-	}
-	return st.submitted(signal, false)
+	return foreign.Object(o).Submitted(signal, false)
 }
 
 // Withdraw says that the foreign work announced to signal a value never will be
 // submitted. The value is signalled when its turn comes, for those who wait for it.
 func (o Object) Withdraw(signal uint64) error {
-	st, err := o.announced()
-	if err != nil {
-		return err
-	}
-	return st.submitted(signal, true)
+	return foreign.Object(o).Submitted(signal, true)
 }
 
 // Submit has submit called, with the object's queue and under its lock, to submit
@@ -130,14 +96,7 @@ func (o Object) Withdraw(signal uint64) error {
 // fails, or panics, or ctx ends before its turn, the next construct's
 // task fails, or the construct itself if it has none; or else the runtime's Close.
 func (o Object) Submit(ctx context.Context, submit func(queue uintptr) error) error {
-	st, err := o.syncs()
-	if err != nil {
-		return err
-	}
-	if submit == nil {
-		return fmt.Errorf("%w: %v: nothing to submit with", ErrInvalid, o)
-	}
-	return st.submit(ctx, submit)
+	return foreign.Object(o).Submit(ctx, submit)
 }
 
 // Buffer is where storage lies on a device: Size bytes from Offset on in the VkBuffer.

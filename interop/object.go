@@ -3,7 +3,8 @@ package interop
 import (
 	"fmt"
 	"strings"
-	"sync/atomic"
+
+	"github.com/vkomp/vkomp/internal/foreign"
 )
 
 // Types is a set of interop types.
@@ -11,10 +12,10 @@ type Types uint8
 
 const (
 	// TypeTarget gives access to the device's handles.
-	TypeTarget Types = 1 << iota
+	TypeTarget Types = Types(foreign.TypeTarget)
 	// TypeTargetSync orders foreign tasks with OpenMP's, through a timeline
 	// semaphore.
-	TypeTargetSync
+	TypeTargetSync Types = Types(foreign.TypeTargetSync)
 )
 
 // String lists the types as an init clause does, such as "target,targetsync".
@@ -34,50 +35,33 @@ func (t Types) String() string {
 
 // Object is an interop object (omp_interop_t). Copies are the same object, and
 // == tells whether two are. The zero Object is None.
-type Object struct{ state *state }
+type Object foreign.Object
 
 // None is omp_interop_none.
 var None Object
 
-// state is what the copies of an object share.
-type state struct {
-	device *Device
-	types  Types
-	// number counts the device's objects.
-	number    int
-	destroyed atomic.Bool
-	// stream is nil without targetsync.
-	stream *stream
+// Handles are what a device is to Vulkan.
+type Handles struct {
+	// Instance, PhysicalDevice and Device are the VkInstance, the
+	// VkPhysicalDevice and the VkDevice.
+	Instance, PhysicalDevice, Device uintptr
+	// GetInstanceProcAddr is the address of vkGetInstanceProcAddr.
+	GetInstanceProcAddr uintptr
 }
 
 // String names the object, such as "interop object 3 of device 0".
-func (o Object) String() string {
-	if o == None {
-		return "interop object none"
-	}
-	return fmt.Sprintf("interop object %d of device %d", o.state.number, o.state.device.Number)
-}
-
-// alive reports whether o is neither None, nor destroyed, nor its device closed.
-func (o Object) alive() bool {
-	return o.state != nil && !o.state.destroyed.Load() && !o.state.device.closed.Load()
-}
+func (o Object) String() string { return foreign.Object(o).String() }
 
 // Types are the interop types that the object was initialised with; 0 when it
 // is None or is no more.
-func (o Object) Types() Types {
-	if !o.alive() {
-		return 0
-	}
-	return o.state.types
-}
+func (o Object) Types() Types { return Types(foreign.Object(o).Types()) }
 
 // Vulkan returns the handles of an object that has type target.
 func (o Object) Vulkan() (h Handles, ok bool) {
 	if o.Types()&TypeTarget == 0 {
 		return Handles{}, false
 	}
-	return o.state.device.Handles, true
+	return Handles(*foreign.Object(o).Handles()), true
 }
 
 // DeviceNum returns the number of the object's device.
@@ -91,11 +75,11 @@ func (o Object) read(p Property, getter RC) RC {
 	switch d := o.describe(p); {
 	case d == nil:
 		return RCOutOfRange
-	case !o.alive():
+	case !foreign.Object(o).Alive():
 		return RCEmpty
 	case d.getter != getter:
 		return d.getter
-	case d.needs != 0 && d.needs&o.state.types == 0:
+	case d.needs != 0 && d.needs&o.Types() == 0:
 		return RCNoValue
 	}
 	return RCSuccess
@@ -113,14 +97,15 @@ func (o Object) Int(p Property) (int, RC) {
 	case PropertyVendor:
 		return Vendor, rc
 	case PropertyDeviceNum:
-		return o.state.device.Number, rc
+		return foreign.Object(o).DeviceNum(), rc
 	case PropertyQueueFamily:
-		return int(o.state.stream.queue.Family()), rc
+		q, _ := o.Queue()
+		return int(q.Family), rc
 	case PropertyWaitValue:
-		wait, _ := o.state.stream.peek()
+		wait, _, _ := foreign.Object(o).Peek()
 		return int(wait), rc
 	case PropertySignalValue:
-		_, signal := o.state.stream.peek()
+		_, signal, _ := foreign.Object(o).Peek()
 		return int(signal), rc
 	}
 	return 0, RCOther
@@ -134,7 +119,7 @@ func (o Object) Ptr(p Property) (uintptr, RC) {
 	if rc != RCSuccess {
 		return 0, rc
 	}
-	h := &o.state.device.Handles
+	h := foreign.Object(o).Handles()
 	switch p {
 	case PropertyPlatform:
 		return h.Instance, rc
@@ -145,9 +130,11 @@ func (o Object) Ptr(p Property) (uintptr, RC) {
 	case PropertyGetInstanceProcAddr:
 		return h.GetInstanceProcAddr, rc
 	case PropertyTargetSync:
-		return uintptr(o.state.stream.semaphore), rc
+		s, _ := o.Semaphore()
+		return uintptr(s), rc
 	case PropertyQueue:
-		return o.state.stream.queue.Handle(), rc
+		q, _ := o.Queue()
+		return q.Handle, rc
 	}
 	return 0, RCOther
 }

@@ -1,5 +1,7 @@
 package interop
 
+import "github.com/vkomp/vkomp/internal/foreign"
+
 // Property is omp_interop_property_t. Those that OpenMP defines are negative;
 // those from 0 are vkomp's own.
 type Property int
@@ -102,7 +104,7 @@ func (o Object) PropertyName(p Property) string {
 // such as "int" or "VkDevice"; "" when p is out of range or the object is None or
 // is no more.
 func (o Object) PropertyTypeDesc(p Property) string {
-	if d := o.describe(p); d != nil && o.alive() {
+	if d := o.describe(p); d != nil && foreign.Object(o).Alive() {
 		return d.typeDesc
 	}
 	return ""

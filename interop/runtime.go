@@ -1,9 +1,9 @@
 package interop
 
 import (
-	"errors"
 	"fmt"
-	"strings"
+
+	"github.com/vkomp/vkomp/internal/foreign"
 )
 
 // ForeignRuntime is omp_interop_fr_t: a runtime that interop objects are of.
@@ -66,19 +66,4 @@ type Preference struct {
 }
 
 // ErrInvalid: a clause that OpenMP does not allow, or an object that is no more.
-var ErrInvalid = errors.New("not allowed by OpenMP")
-
-func (p Preference) check() error {
-	if p.Runtime != 0 && p.Name != "" {
-		return fmt.Errorf("%w: a preference names its foreign runtime twice, as %v and as %q", ErrInvalid, p.Runtime, p.Name)
-	}
-	if p.Runtime == 0 && p.Name == "" && len(p.Attr) == 0 {
-		return fmt.Errorf("%w: a preference names no foreign runtime and has no attribute", ErrInvalid)
-	}
-	for _, a := range p.Attr {
-		if !strings.HasPrefix(a, "ompx_") || strings.Contains(a, ",") {
-			return fmt.Errorf("%w: attribute %q: want ompx_ and more, without a comma", ErrInvalid, a)
-		}
-	}
-	return nil
-}
+var ErrInvalid = foreign.ErrInvalid

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -53,7 +54,7 @@ func exportedNames(t *testing.T, folder string) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &listing{prefix: "pkg " + strings.TrimSuffix("vkomp/"+folder, "/.") + ", ", fset: fset}
+	l := &listing{prefix: "pkg " + strings.TrimSuffix("vkomp/"+folder, "/.") + ", ", fset: fset, t: t}
 	for _, name := range names {
 		if strings.HasSuffix(name, "_test.go") {
 			continue
@@ -62,6 +63,7 @@ func exportedNames(t *testing.T, folder string) []string {
 		if err != nil {
 			t.Fatal(err)
 		}
+		l.imports = importsOf(file)
 		for _, d := range file.Decls {
 			l.declaration(d)
 		}
@@ -76,9 +78,80 @@ func exportedNames(t *testing.T, folder string) []string {
 
 // listing collects the lines of a package.
 type listing struct {
+	t      *testing.T
 	prefix string
 	fset   *token.FileSet
-	lines  []string
+	// imports are those of the file that is read, by name.
+	imports map[string]string
+	lines   []string
+}
+
+// importsOf returns the import paths of a file by the names that they have there.
+func importsOf(f *ast.File) map[string]string {
+	imports := map[string]string{}
+	for _, i := range f.Imports {
+		path, _ := strconv.Unquote(i.Path.Value)
+		name := path[strings.LastIndexByte(path, '/')+1:]
+		if i.Name != nil {
+			name = i.Name.Name
+		}
+		imports[name] = path
+	}
+	return imports
+}
+
+// elsewhere adds what a program sees by name of a type of another package of the module,
+// which name is an alias of, or has as its underlying type, or embeds: its fields and those
+// methods that name has too.
+func (l *listing) elsewhere(name string, typ ast.Expr, methods bool) {
+	if star, ok := typ.(*ast.StarExpr); ok {
+		typ = star.X
+	}
+	selector, ok := typ.(*ast.SelectorExpr)
+	if !ok {
+		return
+	}
+	folder, ours := strings.CutPrefix(l.imports[l.source(selector.X)], module+"/")
+	if !ours {
+		return
+	}
+	names, err := filepath.Glob(filepath.Join("..", folder, "*.go"))
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	found := false
+	for _, path := range names {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(l.fset, path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			l.t.Fatal(err)
+		}
+		there := &listing{t: l.t, prefix: l.prefix, fset: l.fset, imports: importsOf(file)}
+		for _, d := range file.Decls {
+			switch d := d.(type) {
+			case *ast.FuncDecl:
+				if !methods || d.Recv == nil || !d.Name.IsExported() {
+					continue
+				}
+				if receiver := there.source(d.Recv.List[0].Type); strings.TrimPrefix(receiver, "*") == selector.Sel.Name {
+					there.add("method (" + strings.Replace(receiver, selector.Sel.Name, name, 1) + ") " + d.Name.Name + there.signature(d.Type))
+				}
+			case *ast.GenDecl:
+				for _, s := range d.Specs {
+					if s, ok := s.(*ast.TypeSpec); ok && s.Name.Name == selector.Sel.Name {
+						found = true
+						there.members(name, s)
+					}
+				}
+			}
+		}
+		l.lines = append(l.lines, there.lines...)
+	}
+	if !found {
+		l.t.Errorf("%s: no type %s in %s", name, selector.Sel.Name, folder)
+	}
 }
 
 func (l *listing) add(words ...string) {
@@ -177,8 +250,14 @@ func (l *listing) typeSpec(s *ast.TypeSpec) {
 	name := s.Name.Name + l.list(s.TypeParams, "[", "]", true)
 	if s.Assign.IsValid() {
 		l.add("type", name, "=", l.source(s.Type))
+		l.elsewhere(name, s.Type, true)
 		return
 	}
+	l.members(name, s)
+}
+
+// members adds what a type consists of, under a name.
+func (l *listing) members(name string, s *ast.TypeSpec) {
 	switch typ := s.Type.(type) {
 	case *ast.StructType:
 		l.add("type", name, "struct")
@@ -186,6 +265,7 @@ func (l *listing) typeSpec(s *ast.TypeSpec) {
 			if len(f.Names) == 0 {
 				if text := l.source(f.Type); ast.IsExported(text[strings.LastIndexAny(text, ".*")+1:]) {
 					l.add("type", name, "struct, embedded", text)
+					l.elsewhere(name, f.Type, true)
 				}
 			}
 			for _, field := range f.Names {
@@ -205,5 +285,6 @@ func (l *listing) typeSpec(s *ast.TypeSpec) {
 		}
 	default:
 		l.add("type", name, l.source(s.Type))
+		l.elsewhere(name, s.Type, false)
 	}
 }

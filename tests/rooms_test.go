@@ -49,13 +49,15 @@ var rooms = map[string]room{
 	"sched/protect":   {},
 	// Defects to show that tests notice them.
 	"sched/internal/mutant": {},
-	"interop":               {imports: []string{"internal/lockrank", "timeline", "sched", "sched/construct", "sched/protect", "tasks", "memory", "ompt", "vk"}, thirdParty: []string{xsync}},
+	"interop":               {imports: []string{"internal/foreign", "vk"}},
+	// What interop objects are made of: the order of foreign work and tasks.
+	"internal/foreign": {imports: []string{"internal/lockrank", "timeline", "sched", "sched/construct", "sched/protect", "tasks", "memory", "ompt", "vk"}, thirdParty: []string{xsync}},
 	// The stream of events and its listeners.
 	"internal/observe":       {imports: []string{"sched", "sched/construct", "tasks", "memory", "ompt"}},
 	"internal/observe/tool":  {imports: []string{"internal/lockrank", "internal/observe", "sched", "sched/construct", "sched/protect", "tasks", "memory", "ompt", "vk"}},
 	"internal/observe/races": {imports: []string{"internal/observe", "sched", "sched/construct", "tasks", "memory", "ompt"}},
 	// gogpu/naga turns WGSL into SPIR-V.
-	".":       {imports: []string{"internal/lockrank", "timeline", "traits", "sched", "sched/construct", "sched/host", "sched/kernel", "sched/protect", "tasks", "memory", "ompt", "vk", "interop", "internal/layered", "internal/observe", "internal/observe/tool", "internal/observe/races"}, thirdParty: []string{xsync, "github.com/gogpu/naga"}},
+	".":       {imports: []string{"internal/lockrank", "timeline", "traits", "sched", "sched/construct", "sched/host", "sched/kernel", "sched/protect", "tasks", "memory", "ompt", "vk", "interop", "internal/foreign", "internal/layered", "internal/observe", "internal/observe/tool", "internal/observe/races"}, thirdParty: []string{xsync, "github.com/gogpu/naga"}},
 	"shaders": {imports: []string{"."}},
 
 	"interop/vgpu": {free: true, cgo: true},
@@ -89,6 +91,8 @@ var testImports = map[string][]string{
 	"sched":   {"sched/host"},
 	".":       {"shaders", "tests/foreign"},
 	"shaders": {"vk"},
+	// Objects as programs see them.
+	"internal/foreign": {"interop"},
 	// Its example traces a runtime.
 	"ompt/trace": {".", "shaders", "tests/tracecheck"},
 }

@@ -5,7 +5,7 @@
 //	Construct ──Add──▶ tasks.Scope ──▶ Observer.Created ──▶ the task may start
 //
 // A target region (sched.Region), a region of the initial device or an explicit task
-// (host.Region) and an interop construct (interop.Task) each embed a Construct.
+// (host.Region) and an interop construct (foreign.Task) each embed a Construct.
 package construct
 
 import (

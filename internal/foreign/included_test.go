@@ -1,4 +1,4 @@
-package interop_test
+package foreign_test
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/vkomp/vkomp/internal/foreign"
 	"github.com/vkomp/vkomp/interop"
 	"github.com/vkomp/vkomp/sched/construct"
 	"github.com/vkomp/vkomp/tasks"
@@ -26,12 +27,12 @@ func TestIncludedWaitsForPredecessorsOnTheDevice(t *testing.T) {
 	cause := errors.New("no more time")
 	ended, cancel := context.WithCancelCause(t.Context())
 	cancel(cause)
-	generate := func(depend ...tasks.Depend) *interop.Included {
-		included := new(interop.Included)
-		_, err := r.device.Generate(interop.Task{
+	generate := func(depend ...tasks.Depend) *foreign.Included {
+		included := new(foreign.Included)
+		_, err := r.device.Generate(foreign.Task{
 			Construct: construct.Construct{Label: "included", Scope: r.scope, Depend: depend},
 			Included:  included,
-			Parts:     []interop.Part{{Object: b, Action: interop.ActionUse}},
+			Parts:     []foreign.Part{{Object: foreign.Object(b), Action: foreign.ActionUse}},
 		})
 		succeed(t, err)
 		return included

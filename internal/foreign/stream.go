@@ -1,4 +1,4 @@
-package interop
+package foreign
 
 import (
 	"context"
@@ -11,13 +11,6 @@ import (
 	"github.com/vkomp/vkomp/sched/protect"
 	"github.com/vkomp/vkomp/tasks"
 	"github.com/vkomp/vkomp/vk"
-)
-
-var (
-	// ErrNeverSubmitted: foreign work was announced with Next and is not going to be
-	// submitted. ErrNeverSignalled: it was said to be submitted, and has not signalled.
-	ErrNeverSubmitted = errors.New("foreign work was never submitted")
-	ErrNeverSignalled = errors.New("foreign work has not signalled")
 )
 
 // stream is the order of an object with targetsync: the constructs' tasks and the

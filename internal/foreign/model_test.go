@@ -1,4 +1,4 @@
-package interop_test
+package foreign_test
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/vkomp/vkomp/internal/foreign"
 	"github.com/vkomp/vkomp/interop"
 	"github.com/vkomp/vkomp/sched/construct"
 	"github.com/vkomp/vkomp/tasks"
@@ -157,8 +158,8 @@ func values(s vk.Semaphore, value uint64) []vk.SemaphoreValue {
 }
 
 // construct generates what a construct does with some objects.
-func (m *model) construct(all []*program, action interop.Action, how int) {
-	actions := make([]interop.Action, len(all))
+func (m *model) construct(all []*program, action foreign.Action, how int) {
+	actions := make([]foreign.Action, len(all))
 	for k := range actions {
 		actions[k] = action
 	}
@@ -166,7 +167,7 @@ func (m *model) construct(all []*program, action interop.Action, how int) {
 }
 
 // constructOf prepares a construct; what it returns makes it, and notes it.
-func (m *model) constructOf(all []*program, actions []interop.Action, how int) (generate func() (note func())) {
+func (m *model) constructOf(all []*program, actions []foreign.Action, how int) (generate func() (note func())) {
 	t, e := m.prepare(all, actions, how)
 	return func() func() {
 		generated, err := m.device.Generate(t)
@@ -175,11 +176,11 @@ func (m *model) constructOf(all []*program, actions []interop.Action, how int) (
 	}
 }
 
-func (m *model) prepare(all []*program, actions []interop.Action, how int) (interop.Task, *entry) {
+func (m *model) prepare(all []*program, actions []foreign.Action, how int) (foreign.Task, *entry) {
 	m.constructs++
-	t := interop.Task{Construct: construct.Construct{Label: fmt.Sprint("construct ", m.constructs), Scope: m.scope, NoWait: how&1 != 0}}
+	t := foreign.Task{Construct: construct.Construct{Label: fmt.Sprint("construct ", m.constructs), Scope: m.scope, NoWait: how&1 != 0}}
 	for k, p := range all {
-		t.Parts = append(t.Parts, interop.Part{Object: p.o, Action: actions[k]})
+		t.Parts = append(t.Parts, foreign.Part{Object: foreign.Object(p.o), Action: actions[k]})
 	}
 	e := &entry{construct: true}
 	if how&2 != 0 {
@@ -190,7 +191,7 @@ func (m *model) prepare(all []*program, actions []interop.Action, how int) (inte
 	return t, e
 }
 
-func (m *model) note(all []*program, t interop.Task, e *entry, generated bool, err error) {
+func (m *model) note(all []*program, t foreign.Task, e *entry, generated bool, err error) {
 	m.report(err)
 	if err != nil && (!generated || strings.Contains(err.Error(), "<fault")) {
 		// It was not made, or not to its end: nothing is known of its order.
@@ -238,15 +239,15 @@ func (m *model) do(a action) {
 	}
 	switch a.Kind {
 	case doInit:
-		o, err := m.device.Init(interop.TypeTargetSync)
+		o, err := m.device.Init(foreign.Types(interop.TypeTargetSync))
 		m.report(err)
 		if err != nil {
 			return
 		}
-		p := &program{o: o, alive: true}
+		p := &program{o: interop.Object(o), alive: true}
 		p.semaphore, _ = o.Semaphore()
 		m.programs = append(m.programs, p)
-		m.construct([]*program{p}, interop.ActionInit, a.How)
+		m.construct([]*program{p}, foreign.ActionInit, a.How)
 	case doUse:
 		all := []*program{p}
 		for k := range a.How >> 3 & 3 {
@@ -254,39 +255,39 @@ func (m *model) do(a action) {
 				all = append(all, o)
 			}
 		}
-		m.construct(all, interop.ActionUse, a.How)
+		m.construct(all, foreign.ActionUse, a.How)
 	case doDestroy:
-		m.construct([]*program{p}, interop.ActionDestroy, a.How)
-		m.report(m.device.Destroy(p.o))
+		m.construct([]*program{p}, foreign.ActionDestroy, a.How)
+		m.report(m.device.Destroy(foreign.Object(p.o)))
 		p.alive = false
 	case doMixed:
 		var all []*program
-		var actions []interop.Action
+		var actions []foreign.Action
 		for range a.How >> 3 % 3 {
-			o, err := m.device.Init(interop.TypeTargetSync)
+			o, err := m.device.Init(foreign.Types(interop.TypeTargetSync))
 			m.report(err)
 			if err != nil {
 				continue
 			}
-			n := &program{o: o}
+			n := &program{o: interop.Object(o)}
 			n.semaphore, _ = o.Semaphore()
 			m.programs = append(m.programs, n)
-			all, actions = append(all, n), append(actions, interop.ActionInit)
+			all, actions = append(all, n), append(actions, foreign.ActionInit)
 		}
 		for k := range 1 + a.Which%4 {
 			if o := m.pick(a.Which + k); o != nil && !slices.Contains(all, o) {
-				action := interop.ActionUse
+				action := foreign.ActionUse
 				if (a.How>>2+k)%3 == 0 {
-					action = interop.ActionDestroy
+					action = foreign.ActionDestroy
 				}
 				all, actions = append(all, o), append(actions, action)
 			}
 		}
 		m.constructOf(all, actions, a.How)()()
 		for k, o := range all {
-			o.alive = actions[k] != interop.ActionDestroy
+			o.alive = actions[k] != foreign.ActionDestroy
 			if !o.alive {
-				m.report(m.device.Destroy(o.o))
+				m.report(m.device.Destroy(foreign.Object(o.o)))
 			}
 		}
 	case doAtOnce:
@@ -300,9 +301,9 @@ func (m *model) do(a action) {
 		}
 		notes := make(chan func(), 2)
 		for i, all := range sets {
-			actions := make([]interop.Action, len(all))
+			actions := make([]foreign.Action, len(all))
 			for k := range actions {
-				actions[k] = interop.ActionUse
+				actions[k] = foreign.ActionUse
 			}
 			generate := m.constructOf(all, actions, a.How>>i&^2)
 			go func() { notes <- generate() }()

@@ -1,4 +1,4 @@
-package interop
+package foreign
 
 import (
 	"cmp"
@@ -16,8 +16,11 @@ import (
 type Action int
 
 const (
+	// ActionInit makes the object.
 	ActionInit Action = iota
+	// ActionUse orders it.
 	ActionUse
+	// ActionDestroy ends it.
 	ActionDestroy
 )
 
@@ -26,6 +29,7 @@ func (a Action) String() string { return [...]string{"init", "use", "destroy"}[a
 
 // Part is an object in a construct.
 type Part struct {
+	// Object is the object, Action what the construct does to it.
 	Object Object
 	Action Action
 }

@@ -1,4 +1,4 @@
-package interop_test
+package foreign_test
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/vkomp/vkomp/internal/foreign"
 	"github.com/vkomp/vkomp/interop"
 	"github.com/vkomp/vkomp/sched/construct"
 )
@@ -23,10 +24,10 @@ func TestConstructOfTwoObjectsOrdersTheOneAfterTheOther(t *testing.T) {
 				r := newRig(0)
 				a, b := initialise(t, r.device, interop.TypeTargetSync), initialise(t, r.device, interop.TypeTargetSync)
 				_, before := announce(t, a)
-				generated, err := r.device.Generate(interop.Task{
+				generated, err := r.device.Generate(foreign.Task{
 					Construct: construct.Construct{Scope: r.scope, NoWait: noWait},
-					Parts: []interop.Part{
-						{Object: b, Action: interop.ActionUse}, {Object: a, Action: interop.ActionDestroy},
+					Parts: []foreign.Part{
+						{Object: foreign.Object(b), Action: foreign.ActionUse}, {Object: foreign.Object(a), Action: foreign.ActionDestroy},
 					},
 				})
 				succeed(t, err)
@@ -161,10 +162,10 @@ func TestConstructOfSeveralObjectsThatCannotBeSubmitted(t *testing.T) {
 				_, before := announce(t, b)
 				r.shared.fail(refuse)
 				r.scheduler.refuse = refuse
-				_, err := r.device.Generate(interop.Task{
+				_, err := r.device.Generate(foreign.Task{
 					Construct: construct.Construct{Scope: r.scope, NoWait: noWait},
-					Parts: []interop.Part{
-						{Object: a, Action: interop.ActionUse}, {Object: b, Action: interop.ActionUse},
+					Parts: []foreign.Part{
+						{Object: foreign.Object(a), Action: foreign.ActionUse}, {Object: foreign.Object(b), Action: foreign.ActionUse},
 					},
 				})
 				succeed(t, err)
@@ -182,7 +183,7 @@ func TestConstructOfSeveralObjectsThatCannotBeSubmitted(t *testing.T) {
 				if noWait {
 					refused(t, r.scope.Wait(t.Context(), nil), refuse)
 				} else {
-					refused(t, r.construct(a, interop.ActionUse, false), refuse)
+					refused(t, r.construct(a, foreign.ActionUse, false), refuse)
 				}
 				r.free(t)
 			})
@@ -194,11 +195,11 @@ func TestConstructOfSeveralObjectsThatCannotBeSubmitted(t *testing.T) {
 func TestConstructWithADestroyedObjectChangesNothing(t *testing.T) {
 	r := newRig(2)
 	a, b := initialise(t, r.device, interop.TypeTargetSync), initialise(t, r.device, interop.TypeTargetSync)
-	succeed(t, r.device.Destroy(b))
-	generated, err := r.device.Generate(interop.Task{
+	succeed(t, r.device.Destroy(foreign.Object(b)))
+	generated, err := r.device.Generate(foreign.Task{
 		Construct: construct.Construct{Scope: r.scope, NoWait: true},
-		Parts: []interop.Part{
-			{Object: a, Action: interop.ActionUse}, {Object: b, Action: interop.ActionUse},
+		Parts: []foreign.Part{
+			{Object: foreign.Object(a), Action: foreign.ActionUse}, {Object: foreign.Object(b), Action: foreign.ActionUse},
 		},
 	})
 	refused(t, err, interop.ErrInvalid, "interop object 2 of device 3 was destroyed")
@@ -219,7 +220,7 @@ func TestConstructStartsWhileItsOwnQueueIsWaitedFor(t *testing.T) {
 		r.useAll(t, "held", []interop.Object{o}, inOut(&x))
 		q, _ := o.Queue()
 		q.Lock.Lock()
-		go func() { _ = r.construct(o, interop.ActionUse, true) }()
+		go func() { _ = r.construct(o, foreign.ActionUse, true) }()
 		synctest.Wait()
 		h.complete(nil)
 		if got := r.sent("held"); len(got) != 1 {
@@ -238,13 +239,13 @@ func TestConstructsOfTheSameObjectsAtOnce(t *testing.T) {
 	a, b := initialise(t, r.device, interop.TypeTargetSync), initialise(t, r.device, interop.TypeTargetSync)
 	var constructs sync.WaitGroup
 	for k := range 8 {
-		parts := []interop.Part{{Object: a, Action: interop.ActionUse}, {Object: b, Action: interop.ActionUse}}
+		parts := []foreign.Part{{Object: foreign.Object(a), Action: foreign.ActionUse}, {Object: foreign.Object(b), Action: foreign.ActionUse}}
 		if k%2 == 1 {
 			slices.Reverse(parts)
 		}
 		constructs.Go(func() {
 			for range 200 {
-				if _, err := r.device.Generate(interop.Task{Construct: construct.Construct{Scope: r.scope, NoWait: k%4 < 2}, Parts: parts}); err != nil {
+				if _, err := r.device.Generate(foreign.Task{Construct: construct.Construct{Scope: r.scope, NoWait: k%4 < 2}, Parts: parts}); err != nil {
 					t.Error(err)
 				}
 			}
@@ -261,13 +262,13 @@ func TestConstructsOfTheSameObjectsAtOnce(t *testing.T) {
 	r.free(t)
 }
 
-func part(o interop.Object, action interop.Action) interop.Part {
-	return interop.Part{Object: o, Action: action}
+func part(o interop.Object, action foreign.Action) foreign.Part {
+	return foreign.Part{Object: foreign.Object(o), Action: action}
 }
 
 // generate is what a construct without a task returns.
-func (r *rig) generate(parts ...interop.Part) error {
-	generated, err := r.device.Generate(interop.Task{Construct: construct.Construct{Scope: r.scope}, Parts: parts})
+func (r *rig) generate(parts ...foreign.Part) error {
+	generated, err := r.device.Generate(foreign.Task{Construct: construct.Construct{Scope: r.scope}, Parts: parts})
 	if !generated && err == nil {
 		return errors.New("the construct was not carried out, and there is no error")
 	}
@@ -281,7 +282,7 @@ func TestGatheredWorkOfAConstructThatFails(t *testing.T) {
 	a, b := initialise(t, r.device, interop.TypeTargetSync), initialise(t, r.device, interop.TypeTargetSync)
 	refuse := errors.New("refused")
 	r.own[0].fail(refuse)
-	refused(t, r.generate(part(a, interop.ActionUse), part(b, interop.ActionUse)), refuse)
+	refused(t, r.generate(part(a, foreign.ActionUse), part(b, foreign.ActionUse)), refuse)
 	last, _ := a.Int(interop.PropertyWaitValue)
 	ended, end := context.WithCancel(t.Context())
 	end()
@@ -302,7 +303,7 @@ func TestConstructThatWaitsForAQueuesLockHoldsNothingElseUp(t *testing.T) {
 				q, _ := b.Queue()
 				q.Lock.Lock()
 				var waiting, next error = errors.New("not yet"), errors.New("not yet")
-				go func() { waiting = r.generate(part(b, interop.ActionUse), part(a, interop.ActionUse)) }()
+				go func() { waiting = r.generate(part(b, foreign.ActionUse), part(a, foreign.ActionUse)) }()
 				synctest.Wait()
 				if waiting == nil {
 					t.Error("the construct does not wait for the lock")
@@ -335,7 +336,7 @@ func TestFreeWithAConstructBehindForeignWorkThatNeverSignals(t *testing.T) {
 		a, b := initialise(t, r.device, interop.TypeTargetSync), initialise(t, r.device, interop.TypeTargetSync)
 		_, signal := announce(t, b)
 		succeed(t, b.Submitted(signal))
-		succeed(t, r.generate(part(a, interop.ActionUse), part(b, interop.ActionUse)))
+		succeed(t, r.generate(part(a, foreign.ActionUse), part(b, foreign.ActionUse)))
 		succeed(t, r.device.Withdraw())
 		r.device.Close()
 		freed := make(chan error, 1)
@@ -373,7 +374,7 @@ func TestReleaseLeavesWhatIsBehindLostWork(t *testing.T) {
 		_, signal := announce(t, b)
 		succeed(t, b.Submitted(signal))
 		// The shared queue waits for it, and with the queue what it is lent for.
-		succeed(t, r.generate(part(b, interop.ActionUse), part(c, interop.ActionUse)))
+		succeed(t, r.generate(part(b, foreign.ActionUse), part(c, foreign.ActionUse)))
 		succeed(t, a.Submit(t.Context(), func(uintptr) error { return nil }))
 		r.settle()
 		err := r.device.Release()
@@ -397,7 +398,7 @@ func TestFailureStaysWithItsObject(t *testing.T) {
 		_, first := announce(t, b)
 		bad := errors.New("bad")
 		succeed(t, b.Submit(t.Context(), func(uintptr) error { return bad }))
-		succeed(t, r.generate(part(a, interop.ActionUse), part(b, interop.ActionUse)))
+		succeed(t, r.generate(part(a, foreign.ActionUse), part(b, foreign.ActionUse)))
 		var x uint64
 		r.use(t, b, inOut(&x))
 		s, _ := b.Semaphore()
@@ -405,7 +406,7 @@ func TestFailureStaysWithItsObject(t *testing.T) {
 		succeed(t, b.Submitted(first))
 		r.settle()
 		refused(t, r.scope.Wait(t.Context(), nil), bad)
-		succeed(t, r.construct(a, interop.ActionUse, false))
+		succeed(t, r.construct(a, foreign.ActionUse, false))
 		r.settle()
 		r.free(t)
 	})
@@ -418,12 +419,12 @@ func TestFailureIsNotThatOfADestroyedObject(t *testing.T) {
 		a, b := initialise(t, r.device, interop.TypeTargetSync), initialise(t, r.device, interop.TypeTargetSync)
 		refuse := errors.New("refused")
 		_, first := announce(t, b)
-		succeed(t, r.generate(part(a, interop.ActionDestroy), part(b, interop.ActionUse)))
-		succeed(t, r.device.Destroy(a))
+		succeed(t, r.generate(part(a, foreign.ActionDestroy), part(b, foreign.ActionUse)))
+		succeed(t, r.device.Destroy(foreign.Object(a)))
 		r.shared.fail(refuse)
 		succeed(t, b.Withdraw(first))
 		r.settle()
-		refused(t, r.construct(b, interop.ActionUse, false), refuse)
+		refused(t, r.construct(b, foreign.ActionUse, false), refuse)
 		r.settle()
 		r.free(t)
 	})
@@ -442,7 +443,7 @@ func TestTheNextConstructFails(t *testing.T) {
 		h := r.hostTask(&x)
 		r.useAll(t, "next", []interop.Object{o}, inOut(&x))
 		r.useAll(t, "later", []interop.Object{o})
-		succeed(t, r.construct(o, interop.ActionUse, false))
+		succeed(t, r.construct(o, foreign.ActionUse, false))
 		h.complete(nil)
 		r.settle()
 		refused(t, r.scope.Wait(t.Context(), nil), bad, `"next"`)
@@ -459,8 +460,8 @@ func TestChainOfConstructsWithoutTasks(t *testing.T) {
 		o[k] = initialise(t, r.device, interop.TypeTargetSync)
 	}
 	_, before := announce(t, o[0])
-	succeed(t, r.generate(part(o[0], interop.ActionUse), part(o[1], interop.ActionUse)))
-	succeed(t, r.generate(part(o[1], interop.ActionUse), part(o[2], interop.ActionUse)))
+	succeed(t, r.generate(part(o[0], foreign.ActionUse), part(o[1], foreign.ActionUse)))
+	succeed(t, r.generate(part(o[1], foreign.ActionUse), part(o[2], foreign.ActionUse)))
 	after, signal := announce(t, o[2])
 	cause := errors.New("no more time")
 	ended, end := context.WithCancelCause(t.Context())
@@ -476,8 +477,8 @@ func TestChainOfConstructsWithoutTasks(t *testing.T) {
 func TestConstructMistakesAreErrors(t *testing.T) {
 	r, other := newRig(0), newRig(0)
 	a, b := initialise(t, r.device, interop.TypeTargetSync), initialise(t, other.device, interop.TypeTargetSync)
-	refused(t, r.generate(part(a, interop.ActionUse), part(b, interop.ActionUse)), interop.ErrInvalid, "is none of device 3")
-	refused(t, r.generate(part(a, interop.ActionUse), part(a, interop.ActionDestroy)), interop.ErrInvalid, "interop object 1 of device 3 is in a construct twice")
+	refused(t, r.generate(part(a, foreign.ActionUse), part(b, foreign.ActionUse)), interop.ErrInvalid, "is none of device 3")
+	refused(t, r.generate(part(a, foreign.ActionUse), part(a, foreign.ActionDestroy)), interop.ErrInvalid, "interop object 1 of device 3 is in a construct twice")
 	r.free(t)
 	other.free(t)
 }

@@ -1,4 +1,4 @@
-package interop_test
+package foreign_test
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/vkomp/vkomp/internal/foreign"
 	"github.com/vkomp/vkomp/interop"
 	"github.com/vkomp/vkomp/sched/construct"
 	"github.com/vkomp/vkomp/sched/protect"
@@ -56,9 +57,9 @@ func (r *rig) use(t *testing.T, o interop.Object, depend ...tasks.Depend) {
 
 func (r *rig) useAll(t *testing.T, label string, all []interop.Object, depend ...tasks.Depend) {
 	t.Helper()
-	task := interop.Task{Construct: construct.Construct{Label: label, Scope: r.scope, NoWait: true, Depend: depend}}
+	task := foreign.Task{Construct: construct.Construct{Label: label, Scope: r.scope, NoWait: true, Depend: depend}}
 	for _, o := range all {
-		task.Parts = append(task.Parts, interop.Part{Object: o, Action: interop.ActionUse})
+		task.Parts = append(task.Parts, foreign.Part{Object: foreign.Object(o), Action: foreign.ActionUse})
 	}
 	generated, err := r.device.Generate(task)
 	succeed(t, err)
@@ -68,8 +69,8 @@ func (r *rig) useAll(t *testing.T, label string, all []interop.Object, depend ..
 }
 
 // construct is what the construct of one object returns.
-func (r *rig) construct(o interop.Object, action interop.Action, noWait bool) error {
-	_, err := r.device.Generate(interop.Task{Construct: construct.Construct{Scope: r.scope, NoWait: noWait}, Parts: []interop.Part{{Object: o, Action: action}}})
+func (r *rig) construct(o interop.Object, action foreign.Action, noWait bool) error {
+	_, err := r.device.Generate(foreign.Task{Construct: construct.Construct{Scope: r.scope, NoWait: noWait}, Parts: []foreign.Part{{Object: foreign.Object(o), Action: action}}})
 	return err
 }
 
@@ -166,7 +167,7 @@ func TestAwaitsNamesTheFirstThatHoldsUpTheRest(t *testing.T) {
 	r.newQueue("foreign").submit(values(s, 1), nil, nil, values(s, signal))
 	succeed(t, o.Submitted(signal))
 	r.awaits(t, "interop object 1 of device 3 awaits value 2, which foreign work was submitted to signal: its semaphore is at 0")
-	succeed(t, r.device.Destroy(o))
+	succeed(t, r.device.Destroy(foreign.Object(o)))
 	r.awaits(t, "interop object 1 of device 3 awaits value 2, which foreign work was submitted to signal: its semaphore is at 0")
 	r.steps()
 	r.awaits(t)
@@ -217,8 +218,8 @@ func TestAnnouncedWorkOutlivesItsObject(t *testing.T) {
 		s, _ := o.Semaphore()
 		_, first := announce(t, o)
 		wait, second := announce(t, o)
-		succeed(t, r.construct(o, interop.ActionDestroy, true))
-		succeed(t, r.device.Destroy(o))
+		succeed(t, r.construct(o, foreign.ActionDestroy, true))
+		succeed(t, r.device.Destroy(foreign.Object(o)))
 		if other := initialise(t, r.device, interop.TypeTargetSync); must(other.Semaphore()) == s {
 			t.Error("the semaphore was given to another object")
 		}
@@ -341,7 +342,7 @@ func TestQueueGoesToAnotherObjectWhenNothingOnItWaitsForTheHost(t *testing.T) {
 		var x uint64
 		h := r.hostTask(&x)
 		r.use(t, o, inOut(&x))
-		succeed(t, r.device.Destroy(o))
+		succeed(t, r.device.Destroy(foreign.Object(o)))
 		second := initialise(t, r.device, interop.TypeTargetSync)
 		if q, _ := second.Queue(); q.Implicit || q.Handle != r.shared.Handle() {
 			t.Errorf("%+v", q)
@@ -399,7 +400,7 @@ func TestFailureThatNoConstructReportedStays(t *testing.T) {
 		boom := errors.New("boom")
 		_, signal := announce(t, o)
 		succeed(t, o.Submit(t.Context(), func(uintptr) error { return boom }))
-		succeed(t, r.device.Destroy(o))
+		succeed(t, r.device.Destroy(foreign.Object(o)))
 		succeed(t, o.Withdraw(signal))
 		r.settle()
 		initialise(t, r.device, interop.TypeTargetSync)
@@ -429,7 +430,7 @@ func TestFailuresOfSubmitNameTheirWork(t *testing.T) {
 			return r.scope.Wait(t.Context(), nil)
 		},
 		"merged construct": func(t *testing.T, r *rig, o interop.Object) error {
-			return r.construct(o, interop.ActionUse, false)
+			return r.construct(o, foreign.ActionUse, false)
 		},
 		"end": func(t *testing.T, r *rig, o interop.Object) error { return r.device.Withdraw() },
 	} {
@@ -440,7 +441,7 @@ func TestFailuresOfSubmitNameTheirWork(t *testing.T) {
 				succeed(t, o.Submit(t.Context(), fail))
 				synctest.Wait()
 				refused(t, report(t, r, o), boom, says...)
-				succeed(t, r.construct(o, interop.ActionUse, false))
+				succeed(t, r.construct(o, foreign.ActionUse, false))
 				succeed(t, r.device.Withdraw())
 				r.steps()
 				r.free(t)
@@ -523,9 +524,9 @@ func TestConstructOfADestroyedObjectIsRefused(t *testing.T) {
 	o := initialise(t, r.device, interop.TypeTargetSync)
 	r.use(t, o)
 	r.steps()
-	succeed(t, r.device.Destroy(o))
+	succeed(t, r.device.Destroy(foreign.Object(o)))
 	next := initialise(t, r.device, interop.TypeTargetSync)
-	refused(t, r.construct(o, interop.ActionUse, true), interop.ErrInvalid, "interop object 1 of device 3 was destroyed")
+	refused(t, r.construct(o, foreign.ActionUse, true), interop.ErrInvalid, "interop object 1 of device 3 was destroyed")
 	r.use(t, next)
 	r.steps()
 	r.free(t)
@@ -571,7 +572,7 @@ func TestSubmitThatEndsItsGoroutine(t *testing.T) {
 			return nil
 		}))
 		r.settle()
-		err := r.construct(o, interop.ActionUse, false)
+		err := r.construct(o, foreign.ActionUse, false)
 		if says := "foreign work of value 1: the function ended its goroutine"; err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("the construct: %v, want %q", err, says)
 		}

@@ -1,4 +1,4 @@
-package interop_test
+package foreign_test
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/vkomp/vkomp/internal/foreign"
 	"github.com/vkomp/vkomp/interop"
 	"github.com/vkomp/vkomp/ompt"
 	"github.com/vkomp/vkomp/sched/construct"
@@ -42,7 +43,7 @@ func TestCallsThatFailEndNoStream(t *testing.T) {
 		"a construct that is refused": {last: 1, do: func(t *testing.T, r *rig, o interop.Object) {
 			refusal := errors.New("refused")
 			r.scheduler.refuse = refusal
-			succeed(t, r.construct(o, interop.ActionUse, true))
+			succeed(t, r.construct(o, foreign.ActionUse, true))
 			refused(t, r.scope.Wait(context.Background(), nil), refusal)
 		}},
 		"foreign work that comes": {last: 1, do: func(t *testing.T, r *rig, o interop.Object) {
@@ -59,7 +60,7 @@ func TestCallsThatFailEndNoStream(t *testing.T) {
 		"a construct behind foreign work that never comes": {last: 2, never: true, do: func(t *testing.T, r *rig, o interop.Object) {
 			_, signal := announce(t, o)
 			succeed(t, o.Submitted(signal))
-			succeed(t, r.construct(o, interop.ActionUse, true))
+			succeed(t, r.construct(o, foreign.ActionUse, true))
 		}},
 	} {
 		for _, call := range []string{looks, waits, signals, ""} {
@@ -140,7 +141,7 @@ func TestCallsThatFailHideNothingThatIsAwaited(t *testing.T) {
 		r := newRig(1)
 		o := initialise(t, r.device, interop.TypeTargetSync)
 		r.use(t, o) // behind what may be on the object's queue
-		succeed(t, r.device.Destroy(o))
+		succeed(t, r.device.Destroy(foreign.Object(o)))
 		r.failCalls(1, looks)
 		r.awaits(t, "interop object 1 of device 3 awaits value 1, which foreign work was submitted to signal: "+
 			"whether it has, is not known: vk: vkGetSemaphoreCounterValue: VK_ERROR_OUT_OF_HOST_MEMORY")
@@ -165,7 +166,7 @@ func TestSemaphoresGoWhenNobodyUsesThem(t *testing.T) {
 		r := newRig(1)
 		o := initialise(t, r.device, interop.TypeTargetSync)
 		r.use(t, o)
-		succeed(t, r.device.Destroy(o))
+		succeed(t, r.device.Destroy(foreign.Object(o)))
 		lingers, settled := make(chan struct{}), make(chan struct{})
 		r.lingers = lingers
 		go func() {
@@ -217,16 +218,16 @@ func TestObserverThatLeavesAtTheEndOfADestroy(t *testing.T) {
 		generated := make(chan struct{})
 		go func() {
 			defer close(generated)
-			_, err := r.device.Generate(interop.Task{
+			_, err := r.device.Generate(foreign.Task{
 				Construct:  construct.Construct{Scope: r.scope, NoWait: true},
-				Parts:      []interop.Part{{Object: o, Action: interop.ActionDestroy}},
+				Parts:      []foreign.Part{{Object: foreign.Object(o), Action: foreign.ActionDestroy}},
 				ObserverOf: func(int) construct.Observer { return leaver{&made} },
 			})
 			t.Errorf("the construct returned %v", err)
 		}()
 		<-generated
 		succeed(t, r.scope.Wait(context.Background(), nil))
-		succeed(t, r.device.Destroy(o))
+		succeed(t, r.device.Destroy(foreign.Object(o)))
 	}
 	if len(made) != 2 || made[0] != made[1] {
 		t.Errorf("tasks %p have not been let go of", made)

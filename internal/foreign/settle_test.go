@@ -1,4 +1,4 @@
-package interop_test
+package foreign_test
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/vkomp/vkomp/internal/foreign"
 	"github.com/vkomp/vkomp/interop"
 	"github.com/vkomp/vkomp/vk"
 )
@@ -39,7 +40,7 @@ func TestSettleWaitsForTheObjectsOwnQueue(t *testing.T) {
 				} else {
 					succeed(t, o.Withdraw(signal))
 				}
-				succeed(t, r.device.Destroy(o))
+				succeed(t, r.device.Destroy(foreign.Object(o)))
 				began := time.Now()
 				if c.comes {
 					go func() {

@@ -1,4 +1,4 @@
-package interop_test
+package foreign_test
 
 import (
 	"cmp"
@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/vkomp/vkomp/internal/foreign"
 	"github.com/vkomp/vkomp/interop"
 	"github.com/vkomp/vkomp/sched"
 	"github.com/vkomp/vkomp/tasks"
@@ -117,16 +118,16 @@ func (q *queue) fail(err error) {
 	q.refuse = err
 }
 
-// Handle implements interop.Queue.
+// Handle implements foreign.Queue.
 func (q *queue) Handle() uintptr { return uintptr(q.family) << 12 }
 
-// Family implements interop.Queue.
+// Family implements foreign.Queue.
 func (q *queue) Family() uint32 { return q.family }
 
-// Locker implements interop.Queue.
+// Locker implements foreign.Queue.
 func (q *queue) Locker() sync.Locker { return q.lock }
 
-// Order implements interop.Queue.
+// Order implements foreign.Queue.
 func (q *queue) Order(waits, signals []vk.SemaphoreValue) error {
 	q.lock.Lock()
 	defer q.lock.Unlock()
@@ -186,7 +187,7 @@ func (q *queue) submit(waits []vk.SemaphoreValue, follows []*job, j *job, signal
 	}
 }
 
-// CreateTimeline implements interop.Timelines.
+// CreateTimeline implements foreign.Timelines.
 func (m *machine) CreateTimeline(initial uint64) (vk.Semaphore, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -200,7 +201,7 @@ func (m *machine) CreateTimeline(initial uint64) (vk.Semaphore, error) {
 	return s, nil
 }
 
-// WaitIdle implements interop.Timelines.
+// WaitIdle implements foreign.Timelines.
 func (m *machine) WaitIdle() error {
 	for m.step(0) {
 	}
@@ -216,7 +217,7 @@ func (m *machine) WaitIdle() error {
 	return m.lost
 }
 
-// DestroySemaphore implements interop.Timelines.
+// DestroySemaphore implements foreign.Timelines.
 func (m *machine) DestroySemaphore(s vk.Semaphore) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -282,7 +283,7 @@ func (m *machine) failuresLeft() (n int, prepared bool) {
 // The calls of failCalls.
 const looks, waits, signals = "vkGetSemaphoreCounterValue", "vkWaitSemaphores", "vkSignalSemaphore"
 
-// SemaphoreValue implements interop.Timelines.
+// SemaphoreValue implements foreign.Timelines.
 func (m *machine) SemaphoreValue(s vk.Semaphore) (uint64, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -299,7 +300,7 @@ func (m *machine) SemaphoreValue(s vk.Semaphore) (uint64, error) {
 	return m.semaphores[s].value, nil
 }
 
-// WaitSemaphore implements interop.Timelines.
+// WaitSemaphore implements foreign.Timelines.
 func (m *machine) WaitSemaphore(s vk.Semaphore, value uint64, timeout time.Duration) (bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -344,7 +345,7 @@ func (m *machine) WaitSemaphore(s vk.Semaphore, value uint64, timeout time.Durat
 	return true, nil
 }
 
-// SignalSemaphore implements interop.Timelines.
+// SignalSemaphore implements foreign.Timelines.
 func (m *machine) SignalSemaphore(s vk.Semaphore, value uint64) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -508,7 +509,7 @@ type scheduler struct {
 	refuse error
 	// lost is the error that told of the loss, device whom to tell of it.
 	lost   error
-	device *interop.Device
+	device *foreign.Device
 	// failing is what goes on after the loss.
 	failing sync.WaitGroup
 	// jobs are the tasks that have not completed, made all there were, by their labels.
@@ -516,14 +517,14 @@ type scheduler struct {
 	made map[string]*job
 }
 
-// Lost implements interop.Scheduler.
+// Lost implements foreign.Scheduler.
 func (s *scheduler) Lost() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.lost
 }
 
-// Lose implements interop.Scheduler: it fails all tasks.
+// Lose implements foreign.Scheduler: it fails all tasks.
 func (s *scheduler) Lose(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -543,7 +544,7 @@ func (s *scheduler) Lose(err error) {
 	})
 }
 
-// Order implements interop.Scheduler.
+// Order implements foreign.Scheduler.
 func (s *scheduler) Order(n *tasks.Node, f sched.Foreign, w *tasks.Work) error {
 	if err := s.queue.m.gone(); err != nil {
 		s.Lose(err)
@@ -588,7 +589,7 @@ type rig struct {
 	scheduler *scheduler
 	graph     tasks.Graph
 	scope     *tasks.Scope
-	device    *interop.Device
+	device    *foreign.Device
 }
 
 var handles = interop.Handles{Instance: 0x1000, PhysicalDevice: 0x2000, Device: 0x3000, GetInstanceProcAddr: 0x4000}
@@ -600,13 +601,13 @@ func newRig(own int) *rig {
 	r := &rig{machine: newMachine()}
 	r.shared = r.newQueue("shared")
 	r.scheduler = &scheduler{queue: r.newQueue("scheduler"), jobs: map[*tasks.Node]*job{}, made: map[string]*job{}}
-	o := interop.Options{Number: 3, Domain: 4, Handles: handles, Timelines: r.machine, Scheduler: r.scheduler, Shared: r.shared, Timeout: foreignTimeout}
+	o := foreign.Options{Number: 3, Domain: 4, Handles: foreign.Handles(handles), Timelines: r.machine, Scheduler: r.scheduler, Shared: r.shared, Timeout: foreignTimeout}
 	for k := range own {
 		q := r.newQueue(fmt.Sprint("own ", k))
 		r.own = append(r.own, q)
 		o.Own = append(o.Own, q)
 	}
-	r.device = interop.NewDevice(o)
+	r.device = foreign.NewDevice(o)
 	r.scheduler.device = r.device
 	r.scope = r.graph.NewScope()
 	return r

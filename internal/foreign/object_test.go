@@ -1,4 +1,4 @@
-package interop_test
+package foreign_test
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/vkomp/vkomp/internal/foreign"
 	"github.com/vkomp/vkomp/interop"
 )
 
@@ -30,65 +31,14 @@ func readings(o interop.Object, p interop.Property) string {
 	return fmt.Sprintf("%d %d, %#x %d, %q %d", i, ri, h, rh, s, rs)
 }
 
-func TestOpenMPsNumbers(t *testing.T) {
-	for name, c := range map[string][2]int{
-		"omp_ipr_fr_id":          {int(interop.PropertyFrID), -1},
-		"omp_ipr_fr_name":        {int(interop.PropertyFrName), -2},
-		"omp_ipr_vendor":         {int(interop.PropertyVendor), -3},
-		"omp_ipr_vendor_name":    {int(interop.PropertyVendorName), -4},
-		"omp_ipr_device_num":     {int(interop.PropertyDeviceNum), -5},
-		"omp_ipr_platform":       {int(interop.PropertyPlatform), -6},
-		"omp_ipr_device":         {int(interop.PropertyDevice), -7},
-		"omp_ipr_device_context": {int(interop.PropertyDeviceContext), -8},
-		"omp_ipr_targetsync":     {int(interop.PropertyTargetSync), -9},
-		"omp_ipr_first":          {int(interop.PropertyFirst), -9},
-		"vkGetInstanceProcAddr":  {int(interop.PropertyGetInstanceProcAddr), 0},
-		"queue":                  {int(interop.PropertyQueue), 1},
-		"queue_family":           {int(interop.PropertyQueueFamily), 2},
-		"wait_value":             {int(interop.PropertyWaitValue), 3},
-		"signal_value":           {int(interop.PropertySignalValue), 4},
-		"omp_irc_no_value":       {int(interop.RCNoValue), 1},
-		"omp_irc_success":        {int(interop.RCSuccess), 0},
-		"omp_irc_empty":          {int(interop.RCEmpty), -1},
-		"omp_irc_out_of_range":   {int(interop.RCOutOfRange), -2},
-		"omp_irc_type_int":       {int(interop.RCTypeInt), -3},
-		"omp_irc_type_ptr":       {int(interop.RCTypePtr), -4},
-		"omp_irc_type_str":       {int(interop.RCTypeStr), -5},
-		"omp_irc_other":          {int(interop.RCOther), -6},
-		"omp_ifr_cuda":           {int(interop.ForeignRuntimeCUDA), 1},
-		"omp_ifr_cuda_driver":    {int(interop.ForeignRuntimeCUDADriver), 2},
-		"omp_ifr_opencl":         {int(interop.ForeignRuntimeOpenCL), 3},
-		"omp_ifr_sycl":           {int(interop.ForeignRuntimeSYCL), 4},
-		"omp_ifr_hip":            {int(interop.ForeignRuntimeHIP), 5},
-		"omp_ifr_level_zero":     {int(interop.ForeignRuntimeLevelZero), 6},
-		"omp_ifr_hsa":            {int(interop.ForeignRuntimeHSA), 7},
-		"vkomp's vulkan":         {int(interop.ForeignRuntimeVulkan), 'v'<<8 | 'k'},
-		"vkomp's vendor":         {interop.Vendor, 'v'<<16 | 'k'<<8 | 'o'},
-	} {
-		if c[0] != c[1] {
-			t.Errorf("%s is %d, want %d", name, c[0], c[1])
-		}
-	}
-	for r, want := range map[interop.ForeignRuntime]string{
-		interop.ForeignRuntimeCUDA: "cuda", interop.ForeignRuntimeCUDADriver: "cuda_driver",
-		interop.ForeignRuntimeOpenCL: "opencl", interop.ForeignRuntimeSYCL: "sycl",
-		interop.ForeignRuntimeHIP: "hip", interop.ForeignRuntimeLevelZero: "level_zero",
-		interop.ForeignRuntimeHSA: "hsa", interop.ForeignRuntimeVulkan: "vulkan", 8: "ForeignRuntime(8)",
-	} {
-		if r.String() != want {
-			t.Errorf("runtime %d is %q, want %q", int(r), r, want)
-		}
-	}
-}
-
 // initialise returns a new object.
-func initialise(t *testing.T, d *interop.Device, types interop.Types) interop.Object {
+func initialise(t *testing.T, d *foreign.Device, types interop.Types) interop.Object {
 	t.Helper()
-	o, err := d.Init(types)
-	if err != nil || o == interop.None {
+	o, err := d.Init(foreign.Types(types))
+	if err != nil || o == foreign.None {
 		t.Fatalf("init of types %q: %v, %v", types, o, err)
 	}
-	return o
+	return interop.Object(o)
 }
 
 const both = interop.TypeTarget | interop.TypeTargetSync
@@ -134,7 +84,7 @@ func TestPropertiesOfEachKindOfObject(t *testing.T) {
 		{"targetsync", interop.TypeTargetSync, nil},
 		{"both", both, nil},
 		{"destroyed", both, func(t *testing.T, r *rig, o interop.Object) {
-			if err := r.device.Destroy(o); err != nil {
+			if err := r.device.Destroy(foreign.Object(o)); err != nil {
 				t.Fatal(err)
 			}
 		}},
@@ -244,7 +194,7 @@ func TestEndOfAnObjectIsTheEndOfItsCopiesAlone(t *testing.T) {
 		t.Error("two objects are the same")
 	}
 	alias := o
-	if err := r.device.Destroy(o); err != nil {
+	if err := r.device.Destroy(foreign.Object(o)); err != nil {
 		t.Fatal(err)
 	}
 	if alias != o {
@@ -264,7 +214,7 @@ func TestWhatCannotBeInitialisedIsNone(t *testing.T) {
 	r.refuse = errors.New("refused")
 	for _, types := range []interop.Types{interop.TypeTargetSync, both} {
 		r.refuse = errors.New("refused")
-		if o, err := r.device.Init(types); err == nil || err.Error() != "refused" || o != interop.None {
+		if o, err := r.device.Init(foreign.Types(types)); err == nil || err.Error() != "refused" || o != foreign.None {
 			t.Errorf("without a semaphore: %v, %v", o, err)
 		}
 	}
@@ -273,16 +223,16 @@ func TestWhatCannotBeInitialisedIsNone(t *testing.T) {
 		t.Errorf("%+v", q)
 	}
 	r.device.Close()
-	if o, err := r.device.Init(interop.TypeTarget); o != interop.None || err != nil {
+	if o, err := r.device.Init(foreign.Types(interop.TypeTarget)); o != foreign.None || err != nil {
 		t.Errorf("a closed device gave %v, %v", o, err)
 	}
 }
 
 func TestDestroyingTwiceOrElsewhereIsRefused(t *testing.T) {
-	d, elsewhere := interop.NewDevice(interop.Options{Number: 1}), interop.NewDevice(interop.Options{Number: 2})
+	d, elsewhere := foreign.NewDevice(foreign.Options{Number: 1}), foreign.NewDevice(foreign.Options{Number: 2})
 	o := initialise(t, d, interop.TypeTarget)
 	for _, c := range []struct {
-		device *interop.Device
+		device *foreign.Device
 		object interop.Object
 		says   string // "" when allowed
 	}{
@@ -291,7 +241,7 @@ func TestDestroyingTwiceOrElsewhereIsRefused(t *testing.T) {
 		{d, o, ""},
 		{d, o, "destroyed before"},
 	} {
-		err := c.device.Destroy(c.object)
+		err := c.device.Destroy(foreign.Object(c.object))
 		if c.says == "" {
 			if err != nil {
 				t.Error(err)
@@ -314,7 +264,7 @@ func TestConcurrentDestroySucceedsOnce(t *testing.T) {
 	for range cap(succeeded) {
 		wg.Go(func() {
 			o.Ptr(interop.PropertyTargetSync)
-			if d.Destroy(o) == nil {
+			if d.Destroy(foreign.Object(o)) == nil {
 				succeeded <- struct{}{}
 			}
 		})
@@ -322,36 +272,6 @@ func TestConcurrentDestroySucceedsOnce(t *testing.T) {
 	wg.Wait()
 	if n := len(succeeded); n != 1 {
 		t.Errorf("%d of %d succeeded", n, cap(succeeded))
-	}
-}
-
-func TestInitClauses(t *testing.T) {
-	type prefer = []interop.Preference
-	for _, c := range []struct {
-		types  interop.Types
-		prefer prefer
-		says   string // "" when allowed
-	}{
-		{interop.TypeTarget, nil, ""},
-		{interop.TypeTarget | interop.TypeTargetSync, nil, ""},
-		{0, nil, "without an interop type"},
-		{interop.TypeTarget | 0x40, nil, "target,Types(0x40)"},
-		{interop.TypeTarget, prefer{{Runtime: interop.ForeignRuntimeCUDA}, {Name: "vulkan", Attr: []string{"ompx_a"}}, {Attr: []string{"ompx_b"}}}, ""},
-		{interop.TypeTarget, prefer{{Name: "hip"}, {}}, "item 1"},
-		{interop.TypeTarget, prefer{{Runtime: interop.ForeignRuntimeCUDA, Name: "sycl"}}, `as cuda and as "sycl"`},
-		{interop.TypeTarget, prefer{{Attr: []string{"x_a"}}}, `"x_a"`},
-		{interop.TypeTarget, prefer{{Attr: []string{"ompx_a,b"}}}, `"ompx_a,b"`},
-	} {
-		err := interop.CheckInit(c.types, c.prefer)
-		if c.says == "" {
-			if err != nil {
-				t.Errorf("%v %+v: %v", c.types, c.prefer, err)
-			}
-			continue
-		}
-		if !errors.Is(err, interop.ErrInvalid) || !strings.Contains(err.Error(), c.says) {
-			t.Errorf("%v %+v: got %v, want %q", c.types, c.prefer, err, c.says)
-		}
 	}
 }
 
@@ -374,18 +294,6 @@ func TestEveryCodeHasADescriptionOfItsOwn(t *testing.T) {
 	for _, rc := range []interop.RC{interop.RCOther - 1, interop.RCNoValue + 1} {
 		if desc := interop.None.RCDesc(rc); desc != "" {
 			t.Errorf("code %d is described as %q", rc, desc)
-		}
-	}
-}
-
-func TestTypesAreSpelledAsInAnInitClause(t *testing.T) {
-	for types, want := range map[interop.Types]string{
-		0: "", interop.TypeTarget: "target", interop.TypeTargetSync: "targetsync",
-		interop.TypeTarget | interop.TypeTargetSync: "target,targetsync",
-		0x82: "targetsync,Types(0x80)",
-	} {
-		if got := types.String(); got != want {
-			t.Errorf("%#x is %q, want %q", uint8(types), got, want)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package interop_test
+package foreign_test
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"unsafe"
 
+	"github.com/vkomp/vkomp/internal/foreign"
 	"github.com/vkomp/vkomp/interop"
 	"github.com/vkomp/vkomp/tasks"
 	"github.com/vkomp/vkomp/vk"
@@ -24,10 +25,10 @@ func TestLostDeviceIsAwaitedByNobody(t *testing.T) {
 			refused(t, err, vk.ErrDeviceLost)
 		},
 		"destroy": func(t *testing.T, r *rig, own, _ interop.Object) {
-			succeed(t, r.construct(own, interop.ActionDestroy, false))
+			succeed(t, r.construct(own, foreign.ActionDestroy, false))
 		},
 		"the scheduler": func(t *testing.T, r *rig, own, _ interop.Object) {
-			succeed(t, r.construct(own, interop.ActionDestroy, true))
+			succeed(t, r.construct(own, foreign.ActionDestroy, true))
 		},
 		"somebody else": func(_ *testing.T, r *rig, _, _ interop.Object) { r.scheduler.Lose(errLost) },
 	} {
@@ -63,26 +64,26 @@ func TestLostDeviceIsAwaitedByNobody(t *testing.T) {
 					t.Error("foreign work was to be submitted to the lost device")
 				}
 				_, _, next := shared.Next()
-				init, failed := r.device.Init(interop.TypeTarget)
-				if init != interop.None {
+				init, failed := r.device.Init(foreign.Types(interop.TypeTarget))
+				if init != foreign.None {
 					t.Error("the lost device has a new object")
 				}
 				for what, err := range map[string]error{
 					"Ready, before": <-waited, "Ready": shared.Ready(t.Context(), 1), "Next": next, "Init": failed,
 					"Submitted": shared.Submitted(second), "Submit": shared.Submit(t.Context(), func(uintptr) error { return nil }),
-					"use":         r.construct(shared, interop.ActionUse, false),
-					"use, nowait": r.construct(shared, interop.ActionUse, true),
+					"use":         r.construct(shared, foreign.ActionUse, false),
+					"use, nowait": r.construct(shared, foreign.ActionUse, true),
 				} {
 					if !errors.Is(err, vk.ErrDeviceLost) {
 						t.Errorf("%s: %v", what, err)
 					}
 				}
 				succeed(t, shared.Withdraw(second))
-				succeed(t, r.construct(shared, interop.ActionDestroy, true))
+				succeed(t, r.construct(shared, foreign.ActionDestroy, true))
 				// There is nothing to do for the task, so it does not fail.
 				succeed(t, r.scope.Wait(context.Background(), nil))
 				for _, o := range []interop.Object{own, shared} {
-					succeed(t, r.device.Destroy(o))
+					succeed(t, r.device.Destroy(foreign.Object(o)))
 				}
 				r.free(t)
 			})

@@ -1,4 +1,4 @@
-package interop
+package foreign
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 	"github.com/vkomp/vkomp/vk"
 )
 
-// Handles are what a device is to Vulkan.
+// Handles are what a device is to Vulkan: interop.Handles.
 type Handles struct {
 	// Instance, PhysicalDevice and Device are the VkInstance, the
 	// VkPhysicalDevice and the VkDevice.
@@ -41,6 +41,7 @@ type Timelines interface {
 
 // Queue is a VkQueue; a *vk.Queue is one.
 type Queue interface {
+	// Handle returns the VkQueue, Family the index of its family.
 	Handle() uintptr
 	Family() uint32
 	// Locker is the lock of the VkQueue, which Order takes.
@@ -51,6 +52,7 @@ type Queue interface {
 
 // Scheduler carries the constructs' empty tasks out; a *sched.Scheduler does.
 type Scheduler interface {
+	// Order places the empty task n between foreign work.
 	Order(n *tasks.Node, f sched.Foreign, w *tasks.Work) error
 	// Lost returns the error that told of the device's loss, nil while it is not lost.
 	// Lose tells of the loss.
@@ -60,8 +62,10 @@ type Scheduler interface {
 
 // Options say what a Device makes objects of.
 type Options struct {
-	Number  int
-	Domain  tasks.Domain
+	// Number is the device's number, Domain that of its tasks.
+	Number int
+	Domain tasks.Domain
+	// Handles are the device's.
 	Handles Handles
 	// Timelines, Scheduler and Shared are needed for objects with type targetsync:
 	// Shared is the queue of objects for which there is none of their own in Own.
@@ -120,23 +124,6 @@ func NewDevice(o Options) *Device {
 		d.free = append(d.free, freeQueue{Queue: lossQueue{q, o.Scheduler}})
 	}
 	return d
-}
-
-// CheckInit refuses, with ErrInvalid, what OpenMP does not allow in an init
-// clause.
-func CheckInit(types Types, prefer []Preference) error {
-	if types == 0 {
-		return fmt.Errorf("%w: init without an interop type: want target, targetsync or both", ErrInvalid)
-	}
-	if types&^(TypeTarget|TypeTargetSync) != 0 {
-		return fmt.Errorf("%w: no interop type is %v", ErrInvalid, types)
-	}
-	for i, p := range prefer {
-		if err := p.check(); err != nil {
-			return fmt.Errorf("prefer_type item %d: %w", i, err)
-		}
-	}
-	return nil
 }
 
 // Init returns a new object of the types: None when d is closed. There is no

@@ -1,0 +1,175 @@
+package foreign
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/vkomp/vkomp/vk"
+)
+
+// Errors, which package interop explains.
+var (
+	// ErrInvalid is interop.ErrInvalid.
+	ErrInvalid = errors.New("not allowed by OpenMP")
+	// ErrNeverSubmitted is interop.ErrNeverSubmitted.
+	ErrNeverSubmitted = errors.New("foreign work was never submitted")
+	// ErrNeverSignalled is interop.ErrNeverSignalled.
+	ErrNeverSignalled = errors.New("foreign work has not signalled")
+)
+
+// Types is a set of interop types, with the values of interop.Types.
+type Types uint8
+
+const (
+	// TypeTarget is interop.TypeTarget.
+	TypeTarget Types = 1 << iota
+	// TypeTargetSync is interop.TypeTargetSync.
+	TypeTargetSync
+)
+
+// Object is an interop object. An interop.Object is one too, and either can be converted to
+// the other. The methods that both have are explained there.
+type Object struct{ state *state }
+
+// None is omp_interop_none.
+var None Object
+
+// state is what the copies of an object share.
+type state struct {
+	device *Device
+	types  Types
+	// number counts the device's objects.
+	number    int
+	destroyed atomic.Bool
+	// stream is nil without targetsync.
+	stream *stream
+}
+
+// String names the object, such as "interop object 3 of device 0".
+func (o Object) String() string {
+	if o == None {
+		return "interop object none"
+	}
+	return fmt.Sprintf("interop object %d of device %d", o.state.number, o.state.device.Number)
+}
+
+// Alive reports whether o is neither None, nor destroyed, nor its device closed.
+func (o Object) Alive() bool {
+	return o.state != nil && !o.state.destroyed.Load() && !o.state.device.closed.Load()
+}
+
+// Types returns the object's types, 0 if it is not alive.
+func (o Object) Types() Types {
+	if !o.Alive() {
+		return 0
+	}
+	return o.state.types
+}
+
+// DeviceNum returns the number of the device of an object other than None.
+func (o Object) DeviceNum() int { return o.state.device.Number }
+
+// Handles returns the handles of the device of an object other than None.
+func (o Object) Handles() *Handles { return &o.state.device.Handles }
+
+// syncs returns the object's stream, ErrInvalid if it has none or is no more.
+func (o Object) syncs() (*stream, error) {
+	switch {
+	case !o.Alive():
+		return nil, fmt.Errorf("%w: %v was destroyed, is none, or its device is closed", ErrInvalid, o)
+	case o.state.stream == nil:
+		return nil, fmt.Errorf("%w: %v has no type targetsync", ErrInvalid, o)
+	}
+	return o.state.stream, nil
+}
+
+// announced is syncs for what was announced, which outlives the object.
+func (o Object) announced() (*stream, error) {
+	if o != None && o.state.stream != nil && !o.state.device.closed.Load() {
+		return o.state.stream, nil
+	}
+	return o.syncs()
+}
+
+// Semaphore returns the semaphore of an object with targetsync.
+func (o Object) Semaphore() (s vk.Semaphore, ok bool) {
+	st, err := o.syncs()
+	if err != nil {
+		return 0, false
+	}
+	return st.semaphore, true
+}
+
+// QueueInfo is a VkQueue that foreign work can be submitted to: interop.ForeignQueue.
+type QueueInfo struct {
+	// Handle is the VkQueue, Family the index of its family.
+	Handle uintptr
+	Family uint32
+	// Implicit: submissions to it are ordered with constructs without semaphores.
+	Implicit bool
+	// Lock is held by whoever submits to it.
+	Lock sync.Locker
+}
+
+// Queue returns the queue of an object with targetsync.
+func (o Object) Queue() (q QueueInfo, ok bool) {
+	st, err := o.syncs()
+	if err != nil {
+		return QueueInfo{}, false
+	}
+	return QueueInfo{st.queue.Handle(), st.queue.Family(), st.implicit.Load(), st.queue.Locker()}, true
+}
+
+// Peek returns the values that the next foreign work waits for and signals, of an object with
+// targetsync.
+func (o Object) Peek() (wait, signal uint64, ok bool) {
+	st, err := o.syncs()
+	if err != nil {
+		return 0, 0, false
+	}
+	wait, signal = st.peek()
+	return wait, signal, true
+}
+
+// Next announces foreign work.
+func (o Object) Next() (wait, signal uint64, err error) {
+	st, err := o.syncs()
+	if err != nil {
+		return 0, 0, err
+	}
+	return st.next()
+}
+
+// Ready waits until what signals a value has been submitted.
+func (o Object) Ready(ctx context.Context, value uint64) error {
+	st, err := o.announced()
+	if err != nil {
+		return err
+	}
+	return st.sentUpTo(ctx, value)
+}
+
+// Submitted says that the foreign work has been submitted that signals a value; never, that
+// it will not be.
+func (o Object) Submitted(signal uint64, never bool) error {
+	st, err := o.announced()
+	if err != nil {
+		return err
+	}
+	return st.submitted(signal, never)
+}
+
+// Submit has submit called, with the object's queue.
+func (o Object) Submit(ctx context.Context, submit func(queue uintptr) error) error {
+	st, err := o.syncs()
+	if err != nil {
+		return err
+	}
+	if submit == nil {
+		return fmt.Errorf("%w: %v: nothing to submit with", ErrInvalid, o)
+	}
+	return st.submit(ctx, submit)
+}
