@@ -211,15 +211,9 @@ func ExampleGraph_WriteSVG() {
 		}
 	}
 	// Output:
-	// <g class="edge"><path fill="none" stroke="#404040" marker-end="url(#head)" d="M78 53C106 53
-	// 106 53 134 53"/></g> <g class="node"><title>complete, on the host</title><rect x="34"
-	// y="34" width="44" height="38" rx="19" fill="#c9eec9" stroke="#000000"/><text
-	// xml:space="preserve" text-anchor="middle" x="56" y="50">read</text><text
-	// xml:space="preserve" text-anchor="middle" x="56" y="65">#1</text></g> <g
-	// class="node"><title>placed, on device 0</title><rect x="134" y="34" width="44" height="38"
-	// rx="0" fill="#bcd9ff" stroke="#000000"/><text xml:space="preserve" text-anchor="middle"
-	// x="156" y="50">blur</text><text xml:space="preserve" text-anchor="middle" x="156"
-	// y="65">#2</text></g>
+	// <g class="edge"><path fill="none" stroke="#404040" marker-end="url(#head)" d="M78 53C106 53 106 53 134 53"/></g>
+	// <g class="node"><title>complete, on the host</title><rect x="34" y="34" width="44" height="38" rx="19" fill="#c9eec9" stroke="#000000"/><text xml:space="preserve" text-anchor="middle" x="56" y="50">read</text><text xml:space="preserve" text-anchor="middle" x="56" y="65">#1</text></g>
+	// <g class="node"><title>placed, on device 0</title><rect x="134" y="34" width="44" height="38" rx="0" fill="#bcd9ff" stroke="#000000"/><text xml:space="preserve" text-anchor="middle" x="156" y="50">blur</text><text xml:space="preserve" text-anchor="middle" x="156" y="65">#2</text></g>
 }
 
 func ExampleGraph_WriteDOT() {
