@@ -159,7 +159,7 @@ func (d *device) open() (*sched.Scheduler, error) {
 	}
 	o := &d.rt.options
 	p := d.physical.Properties()
-	vd, err := d.physical.Open(o.queues())
+	vd, err := d.physical.Open(o.queues(d.rt.icvs.debug))
 	if err != nil {
 		return nil, fmt.Errorf("open device %d (%s): %w", d.number, p.Name, err)
 	}
@@ -172,7 +172,7 @@ func (d *device) open() (*sched.Scheduler, error) {
 	scheduling := o.MemoryPath.scheduling()
 	scheduling.Domain = tasks.Domain(d.number + 1)
 	scheduling.LeakSites, scheduling.OwnBuffers = o.LeakSites, o.Robust
-	scheduling.Placement, scheduling.Seed = sched.Placement(o.Placement), o.PlacementSeed
+	scheduling.Placement, scheduling.Seed = d.rt.icvs.debug.placement, d.rt.icvs.debug.seed
 	scheduling.Generation = d.generation
 	scheduling.Numbers = construct.Numbers{Device: d.number, Host: d.rt.NumDevices()}
 	scheduling.Regain, scheduling.Lost, scheduling.Over = d.recovery(), d.lost, d.finishInterop

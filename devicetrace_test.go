@@ -305,9 +305,7 @@ func TestTraceOfManyQueuesHasThemAll(t *testing.T) {
 	t.Setenv("VKOMP_MANYQUEUE_FAMILIES", "GCT3,CT2,T2")
 	vktest.Layers(t, "manyqueue")
 	tr := newDeviceTracer()
-	rt := vktest.Open(t, withTool(tr.tool(t)), vktest.Staging, func(o *vkomp.Options) {
-		o.Placement, o.PlacementSeed = vkomp.PlaceRandom, 1
-	})
+	rt := vktest.Open(t, withTool(tr.tool(t)), vktest.Staging, vktest.Debug("placement=random,seed=1"))
 	chain(t, rt, 20, true)
 	stats := rt.Stats()
 	must(t, tr.device.StopTrace())
@@ -333,9 +331,9 @@ func TestTraceOfALostDeviceEnds(t *testing.T) {
 	t.Setenv("VKOMP_MANYQUEUE_LOSE", "12")
 	vktest.Layers(t, "manyqueue")
 	tr := newDeviceTracer()
-	rt := vktest.Open(t, withTool(tr.tool(t)), vktest.Staging, func(o *vkomp.Options) {
+	rt := vktest.Open(t, withTool(tr.tool(t)), vktest.Staging, vktest.Debug("placement=random,seed=1"), func(o *vkomp.Options) {
 		// Without validation, which would report what the simulated device never did.
-		o.Validation, o.Placement, o.PlacementSeed = false, vkomp.PlaceRandom, 1
+		o.Validation = false
 	})
 	k := newKernel(t, rt, shaders.Saxpy)
 	x, y := ramp(5000), constant(5000, 1)

@@ -48,6 +48,7 @@ type icvs struct {
 	noTool                         bool
 	toolLibraries, toolVerboseInit string
 	display                        display
+	debug                          debug
 	// host holds the values of the initial device, nonHost those of all other devices, and
 	// devices the values that differ for single devices, by number.
 	host, nonHost deviceICVs
@@ -175,6 +176,9 @@ func (o *Options) icvs() (v icvs, err error) {
 		return icvs{}, fmt.Errorf("%w: Options.ComputeQueues is %d", ErrInvalidArgument, o.ComputeQueues)
 	}
 	e := o.environment()
+	if v.debug, err = e.debug(); err != nil {
+		return icvs{}, err
+	}
 	if value, trimmed := e.get("OMP_AVAILABLE_DEVICES"); trimmed != "" {
 		if v.available, err = traits.ParseAvailable(value); err != nil {
 			return icvs{}, fmt.Errorf("%w: OMP_AVAILABLE_DEVICES=%w", ErrInvalidArgument, err)

@@ -36,17 +36,9 @@ type Options struct {
 	// program is not in the PATH, Open fails (ErrUnsupported). A check costs milliseconds.
 	// Validity does not restrict what a module does: see KernelSource.
 	Validate bool
-	// NoSynchronizationChecks turns the synchronization checks of Validation off. They
-	// assume that a kernel accesses all bytes that are bound, and so report unordered tasks
-	// on adjacent sub-slices if one of them does not begin at the alignment that the device
-	// requires of bindings.
-	NoSynchronizationChecks bool
 	// MemoryPath determines how mapped data gets to the device and back; the zero value
 	// chooses the cheapest path. The other values are for tests and measurements.
 	MemoryPath MemoryPath
-	// NoPushDescriptors binds buffers through descriptor pools even if the device has push
-	// descriptors. For tests.
-	NoPushDescriptors bool
 	// ComputeQueues is the largest number of a device's queues that run kernels; 0 means 8.
 	// With 1 there are no transfer queues either.
 	ComputeQueues int
@@ -67,10 +59,6 @@ type Options struct {
 	// submissions: those that use the semaphore of an interop object must have ended
 	// before, which a fence or vkQueueWaitIdle can establish.
 	Adopt *Adoption
-	// Placement determines the queue of each command. Values other than zero are for tests.
-	Placement Placement
-	// PlacementSeed is the seed of PlaceRandom.
-	PlacementSeed uint64
 	// LeakSites records where in the program memory was allocated and storage mapped, so
 	// that the error of Close says it for what was not freed. It is for debugging: it costs
 	// about a microsecond and a Go object for each allocation and each construct that maps.
@@ -112,7 +100,8 @@ type Options struct {
 	// constructs and do not open or close anything, such as Stats. OMP_TOOL=disabled turns it
 	// off. A tool that registers both forms of a callback is ErrInvalidArgument.
 	Tool ompt.Callbacks
-	// LookupEnv looks up the OMP_ environment variables; nil means os.LookupEnv.
+	// LookupEnv looks up the OMP_ environment variables and VKOMP_DEBUG; nil means
+	// os.LookupEnv.
 	LookupEnv func(name string) (value string, ok bool)
 }
 
@@ -145,28 +134,16 @@ func (p MemoryPath) String() string {
 	return fmt.Sprintf("MemoryPath(%d)", uint8(p))
 }
 
-// Placement is a strategy for choosing the queue of a command.
-type Placement uint8
-
-const (
-	// PlaceByFinish chooses the queue on which a command is estimated to finish first. It
-	// takes into account that a wait for another queue delays the command and that an idle
-	// queue has to be started. Large copies go to a transfer queue.
-	PlaceByFinish Placement = iota
-	// PlaceRandom chooses any queue that can run the command.
-	PlaceRandom
-)
-
 // queues returns the options with which a device is opened.
-func (o *Options) queues() vk.DeviceOptions {
-	d := vk.DeviceOptions{NoPushDescriptors: o.NoPushDescriptors, ComputeQueues: o.ComputeQueues, TransferQueues: o.TransferQueues, InteropQueues: o.InteropQueues}
-	if o.Adopt != nil && d.InteropQueues == 0 {
-		d.InteropQueues = -1
+func (o *Options) queues(d debug) vk.DeviceOptions {
+	q := vk.DeviceOptions{NoPushDescriptors: d.noPushDescriptors, ComputeQueues: o.ComputeQueues, TransferQueues: o.TransferQueues, InteropQueues: o.InteropQueues}
+	if o.Adopt != nil && q.InteropQueues == 0 {
+		q.InteropQueues = -1
 	}
-	if d.ComputeQueues == 1 && d.TransferQueues == 0 {
-		d.TransferQueues = -1
+	if q.ComputeQueues == 1 && q.TransferQueues == 0 {
+		q.TransferQueues = -1
 	}
-	return d
+	return q
 }
 
 // scheduling returns the options of a device's scheduler.

@@ -129,7 +129,7 @@ func (rt *Runtime) findDevices() error {
 	instance, err := vk.Open(vk.InstanceOptions{
 		ApplicationName:         "vkomp",
 		Validation:              rt.options.Validation,
-		NoSynchronizationChecks: rt.options.NoSynchronizationChecks,
+		NoSynchronizationChecks: rt.icvs.debug.noSynchronizationChecks,
 		Logger:                  rt.log,
 	})
 	if err != nil {

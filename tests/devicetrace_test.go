@@ -20,8 +20,8 @@ func TestTracedGraphsKeepTheirOrder(t *testing.T) {
 	var mu sync.Mutex
 	var records []ompt.Record
 	var device ompt.Device
-	rt, err := vkomp.Open(vkomp.Options{
-		Placement: vkomp.PlaceRandom, PlacementSeed: 1, MemoryPath: vkomp.MemoryStaged,
+	o := vkomp.Options{
+		MemoryPath: vkomp.MemoryStaged,
 		Tool: ompt.Callbacks{DeviceInitialize: func(e ompt.DeviceInitializeEvent) {
 			device = e.Device
 			device.SetTraceOMPT(true, 0)
@@ -33,7 +33,9 @@ func TestTracedGraphsKeepTheirOrder(t *testing.T) {
 				t.Error(err)
 			}
 		}},
-	})
+	}
+	vktest.Debug("placement=random,seed=1")(&o)
+	rt, err := vkomp.Open(o)
 	if err != nil {
 		t.Fatal(err)
 	}

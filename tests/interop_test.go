@@ -205,7 +205,7 @@ func wrongAt(got, want []uint32) int {
 func shared(o *vkomp.Options) { o.InteropQueues = -1 }
 
 func randomly(seed uint64) func(*vkomp.Options) {
-	return func(o *vkomp.Options) { o.Placement, o.PlacementSeed = vkomp.PlaceRandom, seed }
+	return vktest.Debug(fmt.Sprintf("placement=random,seed=%d", seed))
 }
 
 func quick(o *vkomp.Options) { o.Validation = false }

@@ -89,7 +89,9 @@ func TestEdgesBetweenQueuesMakeNoHostWait(t *testing.T) {
 	// This goroutine makes all its calls on one thread, on which no other goroutine runs.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	rt, err := vkomp.Open(vkomp.Options{Placement: vkomp.PlaceRandom, PlacementSeed: 1, InteropQueues: -1, MemoryPath: vkomp.MemoryNonCoherent})
+	o := vkomp.Options{InteropQueues: -1, MemoryPath: vkomp.MemoryNonCoherent}
+	vktest.Debug("placement=random,seed=1")(&o)
+	rt, err := vkomp.Open(o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -131,9 +131,6 @@ func (s *stress) read() error {
 	}
 	s.kind = stressKind(kind)
 	s.options = vkomp.Options{Device: c.Device, MemoryPath: stressPaths[path], ComputeQueues: chosen(c.Queues, 0)}
-	if c.Placement == "random" {
-		s.options.Placement = vkomp.PlaceRandom
-	}
 	return errors.Join(limit("width", p.width, 1, stressWidthMost), limit("steps", p.steps, 1, stressStepsMost), limit("radix", p.radix, 1, radixMost),
 		limit("seeds", chosen(c.Seeds, 1), 1, 1<<30), limit("tasks", chosen(c.Tasks, 1), 1, 1<<40),
 		limit("queues", chosen(c.Queues, 1), 1, 64), limit("workers", chosen(c.Workers, 1), 1, 1<<10))
@@ -256,7 +253,13 @@ func (s *stress) open(seed uint64, elements int) (err error) {
 	}
 	var warnings bytes.Buffer
 	o := s.options
-	o.PlacementSeed = seed
+	o.LookupEnv = func(name string) (string, bool) {
+		value, ok := os.LookupEnv(name)
+		if name == "VKOMP_DEBUG" {
+			return strings.TrimPrefix(fmt.Sprintf("%s,placement=%s,seed=%d", value, s.flags.Placement, seed), ","), true
+		}
+		return value, ok
+	}
 	o.InteropQueues = -1 // all queues are for tasks
 	o.Logger = slog.New(slog.NewTextHandler(&warnings, &slog.HandlerOptions{Level: slog.LevelWarn, ReplaceAttr: withoutTime}))
 	if s.rt, err = s.sh.runtime(o); err != nil {

@@ -6,6 +6,7 @@ package vktest
 import (
 	"context"
 	"log/slog"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -95,7 +96,26 @@ func Path(p vkomp.MemoryPath) func(*vkomp.Options) {
 // NoSynchronizationChecks is an option for tests with unordered tasks on adjacent sub-slices that
 // do not have the device's alignment: the layer assumes that a kernel accesses everything that is
 // bound.
-func NoSynchronizationChecks(o *vkomp.Options) { o.NoSynchronizationChecks = true }
+func NoSynchronizationChecks(o *vkomp.Options) { Debug("syncchecks=0")(o) }
+
+// Debug is an option that adds settings to VKOMP_DEBUG.
+func Debug(settings string) func(*vkomp.Options) {
+	const variable = "VKOMP_DEBUG"
+	return func(o *vkomp.Options) {
+		lookup := o.LookupEnv
+		if lookup == nil {
+			lookup = os.LookupEnv
+		}
+		all, _ := lookup(variable)
+		all = strings.TrimPrefix(all+","+settings, ",")
+		o.LookupEnv = func(name string) (string, bool) {
+			if name == variable {
+				return all, true
+			}
+			return lookup(name)
+		}
+	}
+}
 
 // recorder is a slog.Handler that keeps validation messages.
 type recorder struct {
