@@ -11,12 +11,19 @@ import (
 type DependKind uint8
 
 const (
-	DependIn             DependKind = 1
-	DependOut            DependKind = 2
-	DependInOut          DependKind = 3
-	DependMutexInOutSet  DependKind = 4
-	DependInOutSet       DependKind = 7
-	DependOutAllMemory   DependKind = 34
+	// DependIn is ompt_dependence_type_in.
+	DependIn DependKind = 1
+	// DependOut is ompt_dependence_type_out.
+	DependOut DependKind = 2
+	// DependInOut is ompt_dependence_type_inout.
+	DependInOut DependKind = 3
+	// DependMutexInOutSet is ompt_dependence_type_mutexinoutset.
+	DependMutexInOutSet DependKind = 4
+	// DependInOutSet is ompt_dependence_type_inoutset.
+	DependInOutSet DependKind = 7
+	// DependOutAllMemory is ompt_dependence_type_out_all_memory: out on omp_all_memory.
+	DependOutAllMemory DependKind = 34
+	// DependInOutAllMemory is ompt_dependence_type_inout_all_memory: inout on omp_all_memory.
 	DependInOutAllMemory DependKind = 35
 )
 
@@ -77,8 +84,10 @@ var ordered = [classes][classes]bool{
 // storage has a byte in common, which extends OpenMP, where sections are identical or disjoint. An
 // item without storage (Ptr is nil or Size is 0) orders nothing.
 type Depend struct {
+	// Kind is the dependence-type.
 	Kind DependKind
-	Ptr  unsafe.Pointer
+	// Ptr is the address of the storage.
+	Ptr unsafe.Pointer
 	// Size is the storage's size in bytes.
 	Size uint64
 }

@@ -1,6 +1,6 @@
-// Package construct is what all constructs that generate a task have in common, whatever the
-// task does and wherever: the clauses that say where it is in the graph, and who observes it.
-// It is for this repository alone.
+// Package construct has what all task-generating constructs have in common, whatever the task
+// does and wherever it runs: the clauses that place it in the task graph, and its observer. It is
+// internal to this module.
 //
 //	Construct ──Add──▶ tasks.Scope ──▶ Observer.Created ──▶ the task may start
 //
@@ -14,30 +14,30 @@ import (
 	"github.com/vkomp/vkomp/tasks"
 )
 
-// Construct is a construct that generates a task.
+// Construct is a task-generating construct.
 type Construct struct {
 	// Label names the task in errors and graphs.
 	Label string
-	// Scope is the task region that the construct belongs to.
+	// Scope is the task region that encounters the construct.
 	Scope *tasks.Scope
 	// Group is the taskgroup that the task belongs to, or nil.
 	Group *tasks.Group
-	// Depend orders the task among its siblings. Nothing of it is kept.
+	// Depend orders the task among its siblings. It is not kept.
 	Depend []tasks.Depend
-	// NoWait lets the task be deferred; otherwise it is included, or undeferred: the
-	// construct waits for it.
+	// NoWait makes the task deferred. Otherwise it is an included or undeferred task, for
+	// which the construct waits.
 	NoWait bool
-	// Priority orders what is ready, the highest first.
+	// Priority orders ready tasks, the highest first.
 	Priority int
-	// Always: the task is run in any case, as in tasks.Task.
+	// Always says that the task runs whatever happens to its predecessors (see tasks.Task).
 	Always bool
-	// Place is given back while the construct waits, or nil.
+	// Place, if not nil, is given up while the construct waits.
 	Place tasks.Place
-	// Observer hears what the task does, or is nil.
+	// Observer, if not nil, is told what the task does.
 	Observer Observer
 }
 
-// Fill sets what the construct says of its task, whatever t has there.
+// Fill sets the fields of t that the construct determines and leaves the others.
 func (c *Construct) Fill(t *tasks.Task) {
 	t.Label, t.Included, t.Depend, t.Group, t.Always = c.Label, !c.NoWait, c.Depend, c.Group, c.Always
 	if c.Observer != nil {
@@ -45,10 +45,10 @@ func (c *Construct) Fill(t *tasks.Task) {
 	}
 }
 
-// Add fills the task, adds it to the construct's scope and has its observer hear of it. The
-// task can start when w is run, or during Add. Where the observer ends the goroutine, nobody
-// waits for an included task: left is called, which may be nil, and the task abandoned. A
-// deferred task is dropped when ctx ends before it has started.
+// Add adds the task to the construct's scope, after Fill, and tells its observer. The task can
+// start during Add, or when w is run. If the observer ends the goroutine, nobody waits for an
+// included task: it is abandoned, after a call of left if that is not nil. A deferred task is
+// dropped if ctx ends before it starts.
 func (c *Construct) Add(ctx context.Context, t *tasks.Task, w *tasks.Work, left func()) (*tasks.Node, error) {
 	c.Fill(t)
 	if c.NoWait {

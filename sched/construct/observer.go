@@ -5,34 +5,35 @@ import (
 	"github.com/vkomp/vkomp/tasks"
 )
 
-// Observer hears what a task does, for a tool. Its methods are called without locks
-// held unless they say so, those of one task one after the other. They do not panic, and
-// may end the goroutine (runtime.Goexit): what has to be done after them is deferred.
+// Observer is told what a task does, for a tool or the race detector. Unless said otherwise its
+// methods are called without locks held, and one after the other for one task. They do not panic,
+// but may call runtime.Goexit, so a caller has to defer what it must do after them.
 type Observer interface {
 	tasks.Witness
-	// Interest says whether Begin and End are of interest, and whether Map and Op are, which
-	// come between the two: what is not may be left out. It may be asked before Created, and of
-	// a construct that is refused nothing follows but Release.
+	// Interest reports whether calls of Begin and End are wanted, and whether those of Map and
+	// Op, which come between the two, are; unwanted calls may be omitted. It may be called before
+	// Created. If the construct is refused, only Release is called after it.
 	Interest() (run, operations bool)
-	// Created: the task is in the graph; it cannot start before this returns.
+	// Created says that the task is in the graph. It cannot start before Created returns.
 	Created(n *tasks.Node, depend []tasks.Depend)
-	// Begin: the task starts.
+	// Begin says that the task starts.
 	Begin()
-	// Map tells how a target task's items are mapped. They are the caller's again when
-	// Map returns.
+	// Map tells how the list items of a target task are mapped. The slice is only valid during the
+	// call.
 	Map(items []ompt.MapItem)
-	// Op tells of an operation, at its begin and at its end, which is when it has been
-	// initiated. At the begin the observer may change it.
+	// Op tells of the begin of an operation and of its end, at which it has been initiated. At the
+	// begin the observer may change the operation.
 	Op(ompt.ScopeEndpoint, *Op)
-	// End: the task is about to be complete, err is its failure.
+	// End says that the task is about to be complete; err is its failure.
 	End(err error)
-	// Release: nobody of the scheduler or the graph asks for the task any more. A lock of
-	// the graph may be held. It may be left out: where a wait was cut short, say.
+	// Release says that neither the scheduler nor the graph uses the observer any more. A lock of
+	// the graph may be held. The call may be omitted, for example when the end of a context cut a
+	// wait short.
 	Release()
 }
 
-// Complete completes a task without work of its own that has begun: its observer, if any,
-// hears of its end before.
+// Complete completes a task that has begun and has no work of its own. Its observer, if any, is
+// told of the end first.
 func Complete(n *tasks.Node, err error, w *tasks.Work) {
 	defer n.Complete(err, w)
 	if o, ok := n.Witness().(Observer); ok {
@@ -40,8 +41,8 @@ func Complete(n *tasks.Node, err error, w *tasks.Work) {
 	}
 }
 
-// Created has the observer of a new task hear of it, and then lets the task start. Where
-// the observer ends the goroutine, left is called, which may be nil, and w is run.
+// Created tells the observer of a new task, and then lets the task start. If the observer
+// ends the goroutine, left is called, if not nil, and w is run.
 func Created(o Observer, n *tasks.Node, depend []tasks.Depend, w *tasks.Work, left func()) {
 	over := false
 	defer func() {
@@ -57,7 +58,7 @@ func Created(o Observer, n *tasks.Node, depend []tasks.Depend, w *tasks.Work, le
 	over = true
 }
 
-// Pass carries out a task that does nothing.
+// Pass runs a task that does nothing.
 func Pass(n *tasks.Node, w *tasks.Work) {
 	defer n.Complete(nil, w)
 	if o, ok := n.Witness().(Observer); ok {
@@ -66,16 +67,18 @@ func Pass(n *tasks.Node, w *tasks.Work) {
 	}
 }
 
-// Op is an operation of a target task: a data operation, or, without a Type, the submit
-// of its kernel. It is the task's until that is complete.
+// Op is an operation of a target task: a data operation or, if it has no Type, the launch of
+// its kernel. The task owns it until the task is complete.
 type Op struct {
 	ompt.DataOp
-	// ID is the operation's number, TargetID its region's: the observer's to set.
+	// ID is the number of the operation, TargetID that of its region. The observer sets them.
 	ID, TargetID ompt.ID
-	// Kernel is the kernel's name, Teams the number of workgroups.
+	// Kernel is the kernel's name.
 	Kernel string
-	Teams  uint64
+	// Teams is the number of workgroups.
+	Teams uint64
 }
 
-// Numbers are those of devices in operations.
+// Numbers are the device numbers that operations report: that of the device and that of the
+// initial device.
 type Numbers struct{ Device, Host int }

@@ -13,50 +13,51 @@ import (
 	"github.com/vkomp/vkomp/tasks"
 )
 
-// Device is the initial device: explicit tasks and target regions that are Go
-// functions, on the program's own storage. It is safe for concurrent use.
+// Device is the initial device. It runs explicit tasks and target regions that are Go functions on
+// the program's own storage. It is safe for concurrent use.
 type Device struct {
 	pool    *Pool
 	regions atomic.Uint64
 	spare   sync.Pool
 }
 
-// NewDevice returns the initial device, which runs at most that many deferred
-// bodies at once.
+// NewDevice returns an initial device that runs the bodies of at most that many deferred tasks at
+// once.
 func NewDevice(places int) *Device { return &Device{pool: NewPool(places)} }
 
-// Pool returns the pool that deferred bodies run on. They hold a place of it.
+// Pool returns the pool on which the bodies of deferred tasks run. Each of them holds a place of
+// it.
 func (h *Device) Pool() *Pool { return h.pool }
 
-// Regions returns the number of target regions that began to run here.
+// Regions returns the number of target regions that have begun on the initial device.
 func (h *Device) Regions() uint64 { return h.regions.Load() }
 
 // Region is an explicit task, or a target region of the initial device.
 type Region struct {
-	// Construct is what it has in common with others. With NoWait the task runs on the pool;
-	// otherwise it is undeferred and runs on the goroutine that generates it.
+	// Construct has the clauses. With NoWait the task runs on the pool; otherwise it is undeferred
+	// and runs on the goroutine that generates it.
 	construct.Construct
-	// Target says that it is a target region, to be counted as such.
+	// Target says that the task is a target region, and counts as one in Regions.
 	Target bool
-	// Body is nil for a region that runs nothing and keeps its dependences. The
-	// context is Region.Context, or else that given to Run.
+	// Body is nil for a region that runs nothing and only keeps its dependences. It is called
+	// with Context.
 	Body func(context.Context) error
-	// Context is what the body gets; nil for Run's.
+	// Context is passed to the body. If nil, the context of Run is.
 	Context context.Context
-	// Event makes the task detachable, and ID gets its number, as in tasks.Task.
+	// Event makes the task detachable, and ID receives the task's number (see tasks.Task).
 	Event *tasks.Event
 	ID    *uint64
-	// Transparency and Inner are those of tasks.Task.
+	// Transparency and Inner are passed on to tasks.Task.
 	Transparency tasks.Transparency
 	Inner        *tasks.Scope
-	// Ender, if not nil, hears when the body is done, before the task is complete.
+	// Ender, if not nil, is told that the body has returned, before the task is complete.
 	Ender interface{ Ended() }
 }
 
-// Run generates the task. An undeferred one is complete when Run returns, with its
-// failure, unless ctx ends first: then its cause is returned, and the task is
-// dropped if it has not started. The end of ctx drops a deferred one that has not
-// started. Run keeps nothing of the depend clause.
+// Run generates the task. An undeferred task is complete when Run returns, and Run returns its
+// failure, unless ctx ends first: then Run returns the cause, and the task is dropped if it has
+// not started. A deferred task is dropped if ctx ends before it starts. Run does not keep the
+// depend clause.
 func (h *Device) Run(ctx context.Context, r Region) error {
 	t, _ := h.spare.Get().(*hostTask)
 	if t == nil {
@@ -86,7 +87,7 @@ func (h *Device) Run(ctx context.Context, r Region) error {
 	return t.include(ctx, node)
 }
 
-// include waits until an undeferred task may run, and runs it.
+// include waits until an undeferred task may run, and runs it on the calling goroutine.
 func (t *hostTask) include(ctx context.Context, n *tasks.Node) error {
 	place := t.Place
 	told := false
@@ -108,11 +109,12 @@ func (t *hostTask) include(ctx context.Context, n *tasks.Node) error {
 	}
 	if !told {
 		if t.state.CompareAndSwap(hostWaiting, hostAbandoned) {
-			// Whoever finds it ready drops it.
+			// Start or Drop will find the state hostAbandoned, and the task is dropped.
 			n.Abandon()
 			return context.Cause(ctx)
 		}
-		// It is being told: the token is not for the next task.
+		// Start or Drop has changed the state and is about to send the token, which must not stay
+		// in the channel for the next task.
 		<-t.ready
 	}
 	if t.state.Load() == hostStarted {
@@ -127,22 +129,22 @@ func (t *hostTask) include(ctx context.Context, n *tasks.Node) error {
 	return err
 }
 
-// hostTask is a region of the initial device under way.
+// hostTask is a task of the initial device that is not complete.
 type hostTask struct {
 	device *Device
 	Region
 	node  *tasks.Node
 	state atomic.Int32
-	// ready gets a token when an undeferred task may run, or never will.
+	// ready receives a token when an undeferred task may run, or is dropped.
 	ready chan struct{}
 }
 
 const (
 	hostWaiting int32 = iota
 	hostStarted
-	// hostDropped: it is not to be run.
+	// hostDropped says that the task will not run.
 	hostDropped
-	// hostAbandoned: the encountering goroutine went away.
+	// hostAbandoned says that the encountering goroutine no longer waits to run the task.
 	hostAbandoned
 )
 
@@ -167,7 +169,7 @@ func (t *hostTask) Start(n *tasks.Node, w *tasks.Work) {
 	t.ready <- struct{}{}
 }
 
-// Drop implements tasks.Runner. A deferred task is recycled by now.
+// Drop implements tasks.Runner. A deferred task has been recycled at this point.
 func (t *hostTask) Drop(n *tasks.Node) {
 	if !n.Included() {
 		return
@@ -192,7 +194,7 @@ func (t *hostTask) dropCancelled() bool {
 
 func (t *hostTask) run(n *tasks.Node) {
 	err := protect.ErrGoexit
-	// Deferred, because a body can leave by runtime.Goexit, and so can an observer.
+	// Deferred, because a body or an observer can call runtime.Goexit.
 	defer func() {
 		if t.Ender != nil {
 			t.Ender.Ended()
@@ -221,8 +223,8 @@ func (t *hostTask) protected() error {
 	return protect.Call(func() error { return t.Body(t.Context) })
 }
 
-// Recycle implements tasks.Recycler. The target of an undeferred task is given
-// back by Run, which still reads it.
+// Recycle implements tasks.Recycler. An undeferred task is recycled by include, which reads the
+// hostTask after the task is complete.
 func (t *hostTask) Recycle() {
 	if t.NoWait {
 		t.giveBack()

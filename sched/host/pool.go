@@ -9,9 +9,8 @@ import (
 
 // Job is a host task that is ready to run.
 type Job interface {
-	// Run is called once, on a goroutine of the pool, with a place held. It does
-	// not panic. If it calls runtime.Goexit it holds a place then, as it does
-	// when it returns.
+	// Run is called once, on a goroutine of the pool that holds a place. It does not panic. If it
+	// calls runtime.Goexit, it must hold a place then, as it must when it returns.
 	Run()
 }
 
@@ -26,15 +25,15 @@ type Job interface {
 // The places bound the bodies that run, not the goroutines: a body that has left
 // keeps its own. A pool with nothing to do has no goroutine and needs no Close.
 //
-// It is safe for concurrent use. Submit happens before the job's Run, and what
-// the last holder of a place did happens before what the next one does.
+// A Pool is safe for concurrent use. Submit happens before the job's Run, and the actions of one
+// holder of a place happen before those of the next.
 //
 // Submit, Leave and Return cost O(1) for jobs of priority 0 and O(log n) for n
 // ready jobs of other priorities, and do not allocate in steady state.
 type Pool struct {
 	places int
 
-	// mu guards all below, and two facts that hold whenever it is free:
+	// mu guards all fields below, and two facts that hold whenever it is unlocked:
 	//
 	//	(1) free + held == places
 	//	(2) free > 0 implies that no job is ready and nobody waits to return
@@ -54,17 +53,16 @@ type Pool struct {
 	free      int
 	ready     readyJobs
 	returners returnerList
-	// jobTurn says that the next Yield that finds both a returner and a ready
-	// job prefers the job.
+	// jobTurn says that the next Yield prefers a ready job to a returner if there are both.
 	jobTurn bool
-	// workers counts the goroutines of the pool, hired those there have been.
+	// workers counts the goroutines of the pool, hired those that have ever been started.
 	workers int
 	hired   uint64
-	// dismissed is signalled when there is none left.
+	// dismissed is signalled when no worker is left.
 	dismissed *sync.Cond
 
-	// spareWorkers and spareReturners keep what is needed again soon; the
-	// garbage collector takes what a burst left.
+	// spareWorkers and spareReturners keep records for reuse. They are sync.Pools, so that the
+	// garbage collector frees what a burst of jobs leaves.
 	spareWorkers   sync.Pool
 	spareReturners sync.Pool
 }
@@ -80,9 +78,9 @@ func NewPool(places int) *Pool {
 // Places returns the number of bodies that may run at once.
 func (p *Pool) Places() int { return p.places }
 
-// Submit makes j ready to run: jobs start in the order of their priority, higher
-// first, and those of one priority in the order of their submission. It neither
-// blocks nor runs j on the caller's goroutine, which need not hold a place.
+// Submit makes j ready to run. Jobs start in the order of priority, the highest first, and
+// in the order of submission within a priority. Submit neither blocks nor runs j on the caller's
+// goroutine, which need not hold a place.
 func (p *Pool) Submit(j Job, priority int) {
 	p.mu.Lock()
 	if p.free == 0 {
@@ -96,8 +94,8 @@ func (p *Pool) Submit(j Job, priority int) {
 	go w.loop()
 }
 
-// Leave gives the caller's place back: it goes to the first who waits to return,
-// else to the first ready job, else it is free. The caller holds a place.
+// Leave gives up the caller's place to the first goroutine that waits to return, or else to the
+// first ready job. The caller must hold a place.
 func (p *Pool) Leave() {
 	p.mu.Lock()
 	g := p.pass()
@@ -105,10 +103,10 @@ func (p *Pool) Leave() {
 	g.deliver()
 }
 
-// Return takes a place, and blocks until there is one. Those who wait to return
-// are served in their order, and before every job that has no place yet. The
-// caller holds no place; it need not be a goroutine of the pool: one that runs a
-// body itself brackets it with Return and Leave.
+// Return takes a place, and blocks until there is one. Goroutines that wait to return are served
+// in order, and before all jobs that have no place yet. The caller must not hold a place. It need
+// not be a goroutine of the pool: one that runs a body itself calls Return before and Leave after
+// it.
 func (p *Pool) Return() {
 	p.mu.Lock()
 	if p.free > 0 {
@@ -121,11 +119,11 @@ func (p *Pool) Return() {
 	p.await(r)
 }
 
-// Yield lets one other go first: somebody who waits to return or a ready job gets
-// the caller's place, and the caller takes one again as Return does. Yields that
-// find both favour them by turns, else two bodies that poll by Yield would pass
-// the place to and fro for ever and the job that they wait for would not start.
-// With neither it is runtime.Gosched. The caller holds a place.
+// Yield gives the caller's place to a goroutine that waits to return or to a ready job, if there
+// is one, and then takes a place again as Return does. If there are both, successive calls favour
+// them by turns: otherwise two bodies that poll by Yield could pass a place to and fro for ever,
+// and the job for which they wait would never start. If there is neither, Yield calls
+// runtime.Gosched. The caller must hold a place.
 func (p *Pool) Yield() {
 	p.mu.Lock()
 	returner, job := p.returners.first != nil, p.ready.len() > 0
@@ -152,17 +150,16 @@ func (p *Pool) Yield() {
 
 // PoolStats describes a pool at one moment.
 type PoolStats struct {
-	// Running is the number of places held, Ready that of the jobs without one,
-	// Returning that of the goroutines that wait in Return or Yield.
+	// Running is the number of places held, Ready the number of jobs without a place, and
+	// Returning the number of goroutines that wait in Return or Yield.
 	Running, Ready, Returning int
-	// Workers is the number of the pool's goroutines, those of bodies that have
-	// left included.
+	// Workers is the number of the pool's goroutines, including those whose body has left.
 	Workers int
 	// Hired is the number of goroutines that the pool has ever started.
 	Hired uint64
 }
 
-// Stats returns the pool's figures.
+// Stats returns the current statistics of the pool.
 func (p *Pool) Stats() PoolStats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -172,8 +169,8 @@ func (p *Pool) Stats() PoolStats {
 	}
 }
 
-// Drain waits until the pool has no goroutine, and lets go of what it keeps for jobs to
-// come. The caller holds no place, and nobody submits meanwhile.
+// Drain waits until the pool has no goroutine, and frees the records that it keeps for later
+// jobs. The caller must not hold a place, and no job may be submitted meanwhile.
 func (p *Pool) Drain() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -190,8 +187,8 @@ func (p *Pool) Idle() bool {
 	return p.workers == 0 && p.free == p.places
 }
 
-// pass takes the caller's place from it and names the next holder. mu is held;
-// the caller delivers the grant once it has let go of mu.
+// pass takes the caller's place and assigns it to the next holder. mu is held; the caller delivers
+// the grant after it has unlocked mu.
 func (p *Pool) pass() grant {
 	switch {
 	case p.returners.first != nil:
@@ -203,8 +200,8 @@ func (p *Pool) pass() grant {
 	return grant{}
 }
 
-// grant is a place under way to its next holder. Delivery needs no lock: the
-// holder is off every list, so nobody else can grant it a place.
+// grant is a place on its way to its next holder. Delivery needs no lock: the holder has been
+// removed from all lists, so no other place can be granted to it.
 type grant struct {
 	returner *returner
 	worker   *worker
@@ -219,13 +216,12 @@ func (g grant) deliver() {
 	}
 }
 
-// worker is a goroutine of the pool. It holds a place, save while its body has
-// left.
+// worker is a goroutine of the pool. It holds a place except between Leave and Return of its body.
 type worker struct {
 	pool *Pool
-	// job is the first that it runs, set by hire and taken by work.
+	// job is the first job that the worker runs, set by hire and taken by work.
 	job Job
-	// loop is work as a value: a go statement of a plain func() allocates nothing.
+	// loop is the method value of work: a go statement with a func() variable does not allocate.
 	loop func()
 }
 
@@ -245,7 +241,7 @@ func (p *Pool) hire(j Job) *worker {
 func (w *worker) work() {
 	j := w.job
 	w.job = nil
-	// Deferred, so that a body that ends in runtime.Goexit passes its place on.
+	// Deferred, so that a body that calls runtime.Goexit passes its place on.
 	defer w.dismiss()
 	for j != nil {
 		j.Run()
@@ -253,8 +249,8 @@ func (w *worker) work() {
 	}
 }
 
-// next returns the job that the caller's place is to be used for, or nil if it
-// is not for a job.
+// next returns the next job for the caller's place, or nil if a goroutine waits to return or
+// no job is ready.
 func (p *Pool) next() Job {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -279,8 +275,8 @@ func (w *worker) dismiss() {
 
 // returner is a goroutine that waits for a place.
 type returner struct {
-	// place has room for one: it is empty from queue until the returner is off
-	// the list, so the sender never blocks, and the receiver may come later.
+	// place has a buffer of one. It is empty while the returner is on the list, so the sender
+	// never blocks, and the receiver may come later.
 	place chan struct{}
 	next  *returner
 }
@@ -301,7 +297,7 @@ func (p *Pool) await(r *returner) {
 	p.spareReturners.Put(r)
 }
 
-// returnerList holds those who wait to return, in their order.
+// returnerList is the queue of goroutines that wait to return.
 type returnerList struct {
 	first, last *returner
 	n           int
@@ -317,7 +313,7 @@ func (l *returnerList) push(r *returner) {
 	l.n++
 }
 
-// pop takes the first off the list, which is not empty.
+// pop removes and returns the first element of the list, which must not be empty.
 func (l *returnerList) pop() *returner {
 	r := l.first
 	l.first, r.next = r.next, nil
@@ -328,12 +324,12 @@ func (l *returnerList) pop() *returner {
 	return r
 }
 
-// readyJobs holds the jobs that have no place yet: a queue of those of priority
-// 0, which nearly all are, and a heap of the others.
+// readyJobs holds the jobs without a place: a queue for those of priority 0, which are
+// nearly all, and a heap for the others.
 type readyJobs struct {
 	plain  jobQueue
 	ranked jobHeap
-	// number is that of the last ranked job.
+	// number is the number of the last ranked job.
 	number uint64
 }
 
@@ -348,7 +344,7 @@ func (r *readyJobs) push(j Job, priority int) {
 	r.ranked.push(rankedJob{job: j, priority: priority, number: r.number})
 }
 
-// pop takes the first job, of which there is one.
+// pop removes and returns the first job. There must be one.
 func (r *readyJobs) pop() Job {
 	if r.plain.n > 0 && (len(r.ranked) == 0 || r.ranked[0].priority < 0) {
 		return r.plain.pop()
@@ -356,21 +352,21 @@ func (r *readyJobs) pop() Job {
 	return r.ranked.pop()
 }
 
-// jobQueue is first-in first-out, in a list of chunks. It holds no job that was
-// popped, and besides the chunks that its jobs lie in at most jobChunksKept.
+// jobQueue is a first-in first-out queue, stored as a list of chunks. It does not refer to popped
+// jobs, and keeps at most jobChunksKept chunks besides those that its jobs are in.
 type jobQueue struct {
 	head, tail *jobChunk
-	// first is the index in head of the next job out, end that in tail of the
-	// next one in.
+	// first is the index in head of the next job to pop, end the index in tail at which the next
+	// one is pushed.
 	first, end int
 	n          int
-	// spare lists chunks that were emptied, spares of them.
+	// spare is a list of empty chunks, spares its length.
 	spare  *jobChunk
 	spares int
 }
 
-// jobChunksKept is the number of empty chunks that a queue keeps: a burst of
-// about 1,000 jobs needs no more.
+// jobChunksKept is the number of empty chunks that a queue keeps, which suffices for bursts of
+// about 1,000 jobs.
 const jobChunksKept = 8
 
 // jobChunk is about 2 kB.
@@ -404,7 +400,7 @@ func (q *jobQueue) extend() {
 	q.tail, q.end = c, 0
 }
 
-// pop takes the first job off the queue, which is not empty.
+// pop removes and returns the first job of the queue, which must not be empty.
 func (q *jobQueue) pop() Job {
 	c := q.head
 	j := c.jobs[q.first]
@@ -413,7 +409,7 @@ func (q *jobQueue) pop() Job {
 	q.n--
 	switch {
 	case q.n == 0:
-		// Only the tail is left: begin it anew.
+		// Only the tail is left, and can be filled from its beginning.
 		q.first, q.end = 0, 0
 	case q.first == len(c.jobs):
 		q.head, q.first = c.next, 0
@@ -440,7 +436,7 @@ func (a rankedJob) before(b rankedJob) bool {
 	return a.number < b.number
 }
 
-// jobHeap is a binary heap whose first element is the next job out.
+// jobHeap is a binary heap whose first element is the next job to pop.
 type jobHeap []rankedJob
 
 func (h *jobHeap) push(j rankedJob) {
@@ -462,8 +458,8 @@ func (h *jobHeap) push(j rankedJob) {
 // storage.
 const jobHeapKept = 1024
 
-// pop takes the first job off the heap, which is not empty. A heap that is
-// three quarters empty moves to storage of half the size.
+// pop removes and returns the first job of the heap, which must not be empty. It halves the
+// storage of a heap that is three quarters empty.
 func (h *jobHeap) pop() Job {
 	s := *h
 	first := s[0].job

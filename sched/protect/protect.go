@@ -1,11 +1,11 @@
-// Package protect calls code of the program's, or touches its storage, so that whatever
-// happens there is an error: a panic, a fault, the end of the goroutine. It is for this
-// repository alone.
+// Package protect calls the program's functions and accesses its storage in such a way that
+// whatever goes wrong there becomes an error: a panic, a fault, or the end of the goroutine. It
+// is internal to this module.
 //
-// Such code can return, panic, or leave by runtime.Goexit, which is what t.Fatal does. A
-// panic becomes an error everywhere. Goexit cannot be stopped: the goroutine ends. Where the
-// caller can bear that, because what it still has to do is deferred, [Call] calls the code;
-// where it cannot, [Apart] and [Start] do. [Touch] is for storage that may be gone.
+// Such a function can return, panic, or call runtime.Goexit, as t.Fatal does. A panic becomes an
+// error everywhere. Goexit cannot be stopped: the goroutine ends. Callers that can bear that,
+// because they have deferred what remains to be done, use [Call]; others use [Apart] or [Start].
+// [Touch] is for storage that may have been unmapped.
 package protect
 
 import (
@@ -14,9 +14,11 @@ import (
 	"runtime/debug"
 )
 
-// PanicError is a panic of user code that the runtime called.
+// PanicError is a panic of a function of the program that the runtime called.
 type PanicError struct {
+	// Value is what was passed to panic.
 	Value any
+	// Stack is the stack trace of the goroutine that panicked.
 	Stack []byte
 }
 
@@ -29,12 +31,11 @@ func (e *PanicError) Unwrap() error {
 	return err
 }
 
-// ErrGoexit: the code neither returned nor panicked.
+// ErrGoexit is the error of a function that called runtime.Goexit.
 var ErrGoexit = errors.New("it left by runtime.Goexit")
 
-// Call calls f and returns its error, a panic as a *PanicError. Code that leaves by
-// runtime.Goexit ends the caller's goroutine all the same: then only what the caller has
-// deferred is done.
+// Call calls f and returns its error. A panic becomes a *PanicError. If f calls runtime.Goexit, the
+// caller's goroutine ends and only its deferred calls still run.
 func Call(f func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -44,8 +45,8 @@ func Call(f func() error) (err error) {
 	return f()
 }
 
-// Left returns the error of code that did not return, by what a deferred function
-// recovered, nil for runtime.Goexit.
+// Left returns the error of a function that did not return. The argument is the result of recover
+// in a deferred call, nil for runtime.Goexit.
 func Left(recovered any) error {
 	if recovered == nil {
 		return ErrGoexit
@@ -53,12 +54,12 @@ func Left(recovered any) error {
 	return &PanicError{Value: recovered, Stack: debug.Stack()}
 }
 
-// Apart calls f on a goroutine of its own and waits for it: it always returns. Leaving by
-// runtime.Goexit is an error, and so is an access to storage that is not mapped any more.
-// It costs a microsecond or so.
+// Apart calls f on another goroutine and waits for it, so it always returns. A call of
+// runtime.Goexit becomes an error, and so does an access to storage that is no longer mapped.
+// It costs about a microsecond.
 func Apart(f func() error) error { return Start(f)() }
 
-// Start calls f as Apart does, and returns what waits for it and returns its error.
+// Start calls f as Apart does, without waiting. The result waits for f and returns its error.
 func Start(f func() error) (end func() error) {
 	err := ErrGoexit
 	over := make(chan struct{})
@@ -73,9 +74,9 @@ func Start(f func() error) (end func() error) {
 	}
 }
 
-// Touch calls f, which accesses the program's storage and does nothing else. That can be
-// gone, where it is a file's that was unmapped or truncated, say: then the fault is the
-// error.
+// Touch calls f, which accesses the program's storage and does nothing else. If the storage is no
+// longer there, for example because it is a file's that was unmapped or truncated, the fault
+// becomes an error.
 func Touch(f func()) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {

@@ -11,6 +11,7 @@ type Space uint64
 
 // Access is storage that a task reads or writes.
 type Access struct {
+	// Space is the address space of the bytes.
 	Space Space
 	// Size is in bytes and counts from Start.
 	Start, Size uint64
