@@ -8,18 +8,18 @@ import (
 	"github.com/vkomp/vkomp/ompt"
 )
 
-// Stack are the return addresses of a construct's callers.
+// Stack has the return addresses of a construct's callers, the innermost first.
 type Stack [24]uintptr
 
-// Codeptr returns the return address of the call in the program that is under way.
+// Codeptr returns the return address of the program's current call of the runtime.
 func Codeptr() ompt.Codeptr {
 	var s Stack
 	runtime.Callers(2, s[:])
 	return ompt.Codeptr(s.Frames()[0].PC + 1)
 }
 
-// Frames returns the frames from the program's innermost on; all of them where the program
-// is part of the runtime.
+// Frames returns the frames from the program's innermost one outward, or all frames where the
+// program is part of this module.
 func (s *Stack) Frames() []runtime.Frame {
 	n := slices.Index(s[:], 0)
 	if n < 0 {
@@ -48,8 +48,8 @@ var module = func() string {
 	return name[:strings.Index(name, "/internal/observe.")]
 }()
 
-// own reports whether a function is the runtime's: of a package that the program calls, or
-// that those call.
+// own reports whether a function belongs to the runtime: to a package that programs call, or one
+// that such a package calls.
 func own(function string) bool {
 	rest, ok := strings.CutPrefix(function, module)
 	if !ok {

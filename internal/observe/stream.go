@@ -12,73 +12,78 @@ import (
 	"github.com/vkomp/vkomp/tasks"
 )
 
-// Listener hears of what a runtime does. Its methods are called with no lock of the
-// runtime's held that is not said otherwise in docs/architecture.md. Unless they say so
-// they may end the goroutine (runtime.Goexit), as a program's callbacks do.
+// Listener is told what a runtime does. Its methods are called without locks of the runtime held,
+// except for those that docs/architecture.md lists. Unless said otherwise they may end the
+// goroutine (runtime.Goexit), as a program's callbacks may.
 type Listener interface {
-	// Interest says what the listener asks for; it is asked once.
+	// Interest returns what the listener wants to know. It is called once.
 	Interest() Interest
 
-	// Task is called when a construct is about to generate a task. It returns who hears of
-	// the task, or nil. It does not end the goroutine.
+	// Task is called when a construct is about to generate a task. It returns the observer of the
+	// task, or nil. It does not end the goroutine.
 	Task(Construct) construct.Observer
-	// Merged: a construct of a merged task runs its body as part of the task that meets it.
+	// Merged is called for a construct whose task is merged: its body runs as part of the
+	// encountering task.
 	Merged(Construct)
-	// Generated, if the listener asks for Data: the construct that Task heard of is over. The
-	// task is generated, and complete unless it is deferred; or err says why not, or how it
-	// failed. task is what Task returned, which may have been released by now.
+	// Generated is called, if the listener wants Data, at the end of a construct for which Task
+	// was called. The task is generated, and complete unless it is deferred; otherwise err says
+	// why it was not generated, or how it failed. The argument task is what Task returned, and
+	// may have been released.
 	Generated(ctx context.Context, c Construct, task construct.Observer, err error)
 
-	// Group returns the listener's note of a taskgroup that begins, or nil. It does not end
-	// the goroutine.
+	// Group is called at the begin of a taskgroup and returns the listener's note of it, or nil.
+	// It does not end the goroutine.
 	Group(Origin) any
-	// RegionBegins and RegionEnds: of a region in which a task waits for others.
+	// RegionBegins is called at the begin of a region in which a task waits for others.
 	RegionBegins(Wait)
+	// RegionEnds is called at the end of that region.
 	RegionEnds(Wait)
-	// WaitBegins returns what WaitEnds gets with the outcome of the wait in the region.
+	// WaitBegins is called when the wait in the region begins. Its result is passed to WaitEnds.
 	WaitBegins(Wait) any
+	// WaitEnds is called with the outcome of the wait.
 	WaitEnds(ctx context.Context, w Wait, begun any, err error)
 
-	// Storage carries a memory routine out by calling do, which sets what the Storage says
-	// of new memory, and returns its error.
+	// Storage runs a memory routine by calling do, whose error it returns. do sets the fields of s
+	// that describe new memory.
 	Storage(s *Storage, do func() error) error
-	// Allocated: the program has got memory of a device from elsewhere than a routine.
+	// Allocated is called when the program receives device memory other than from a routine.
 	Allocated(device int, p sched.Pointer, size uint64)
-	// Pointed: the program has got a pointer to storage of a device that corresponds to
-	// the host's at an address.
+	// Pointed is called when the program receives a pointer to device storage that corresponds
+	// to host storage at the given address.
 	Pointed(device int, p sched.Pointer, host unsafe.Pointer)
-	// Declared: devices have the items' storage for ever.
+	// Declared is called when devices have received storage for the items that lasts as long as
+	// they do.
 	Declared(devices []int, items []memory.Map)
-	// Discarded: nothing is left of a device's storage.
+	// Discarded is called when all storage of a device has been released.
 	Discarded(device int)
 }
 
-// Detached is what an observer of a detachable task does more than others.
+// Detached is implemented by observers of detachable tasks.
 type Detached interface {
-	// Fulfilled: the task's event is about to be fulfilled.
+	// Fulfilled is called just before the task's event is fulfilled.
 	Fulfilled()
 }
 
-// Interest is what a listener asks for.
+// Interest is what a listener wants to know.
 type Interest struct {
-	// Stack and Codeptr: where in the program constructs are.
+	// Stack and Codeptr ask for the place of constructs in the program.
 	Stack, Codeptr bool
-	// Data: what constructs do to storage.
+	// Data asks for what constructs do to storage.
 	Data bool
 }
 
-// Stream passes events on to listeners. Its methods are those of Listener; each listener
-// hears of an event in the order of New.
+// Stream passes events on to its listeners, in the order given to New. Its methods correspond to
+// those of Listener.
 type Stream struct {
 	listeners []Listener
-	// slots are the listeners' places among the notes.
+	// slots are the listeners' indices in Notes.
 	slots    []int
 	interest Interest
 }
 
-// New returns the stream of at most two listeners, nil for none. A listener that is nil
-// has a place among the notes all the same: streams of the same places can follow one
-// another in one runtime.
+// New returns a stream for at most two listeners, or nil if all are nil. A listener that is nil
+// still takes up an index in Notes, so that a runtime can replace one stream by another whose
+// listeners keep their indices.
 func New(listeners ...Listener) *Stream {
 	s := &Stream{}
 	for slot, l := range listeners {
@@ -97,10 +102,10 @@ func New(listeners ...Listener) *Stream {
 	return s
 }
 
-// Data reports whether a listener asks for what constructs do to storage.
+// Data reports whether a listener wants to know what constructs do to storage.
 func (s *Stream) Data() bool { return s.interest.Data }
 
-// Here returns where in the program the caller's caller is, as far as a listener asks.
+// Here returns the place in the program of the caller's caller, as far as a listener wants it.
 func (s *Stream) Here() Site {
 	if !s.interest.Stack && !s.interest.Codeptr {
 		return Site{}
@@ -146,7 +151,7 @@ func (s *Stream) Merged(c Construct) {
 	}
 }
 
-// Generated announces what came of a construct.
+// Generated announces the end of a construct.
 func (s *Stream) Generated(ctx context.Context, c Construct, task construct.Observer, err error) {
 	for i, l := range s.listeners {
 		c.slot = s.slots[i]
@@ -154,8 +159,7 @@ func (s *Stream) Generated(ctx context.Context, c Construct, task construct.Obse
 	}
 }
 
-// Waiting is a region in which a task waits for others. The zero Waiting is one that nobody
-// listens to.
+// Waiting is a region in which a task waits for others. The zero Waiting has no listeners.
 type Waiting struct {
 	stream *Stream
 	wait   Wait
@@ -171,7 +175,7 @@ func (s *Stream) Region(w Wait) Waiting {
 	return Waiting{stream: s, wait: w}
 }
 
-// Group announces a taskgroup, whose region it is, and returns its notes, nil for none.
+// Group announces the taskgroup to which the region belongs, and returns its notes, or nil.
 func (w *Waiting) Group() *Notes {
 	if w.stream == nil {
 		return nil
@@ -208,7 +212,7 @@ func (w *Waiting) End(ctx context.Context, err error) {
 	}
 }
 
-// Storage carries a memory routine out by do.
+// Storage runs a memory routine by calling do.
 func (s *Stream) Storage(e *Storage, do func() error) error {
 	for i, l := range s.listeners {
 		inner := do
@@ -223,14 +227,14 @@ func (s *Stream) Storage(e *Storage, do func() error) error {
 	return do()
 }
 
-// Allocated announces memory that the program has got.
+// Allocated announces memory that the program has received.
 func (s *Stream) Allocated(device int, p sched.Pointer, size uint64) {
 	for _, l := range s.listeners {
 		l.Allocated(device, p, size)
 	}
 }
 
-// Pointed announces a pointer that the program has got.
+// Pointed announces a pointer that the program has received.
 func (s *Stream) Pointed(device int, p sched.Pointer, host unsafe.Pointer) {
 	for _, l := range s.listeners {
 		l.Pointed(device, p, host)
@@ -244,15 +248,15 @@ func (s *Stream) Declared(devices []int, items []memory.Map) {
 	}
 }
 
-// Discarded announces that nothing is left of a device's storage.
+// Discarded announces that all storage of a device has been released.
 func (s *Stream) Discarded(device int) {
 	for _, l := range s.listeners {
 		l.Discarded(device)
 	}
 }
 
-// pair is the observer of a task that two listeners have observers of, by their places
-// among the notes; either may be nil.
+// pair is the observer of a task for which two listeners have observers. It has them by their
+// indices in Notes; either may be nil.
 type pair [maxListeners]construct.Observer
 
 // partOf returns the observer of one listener.

@@ -10,27 +10,28 @@ import (
 	"github.com/vkomp/vkomp/tasks/race"
 )
 
-// hostSpace is the host's storage.
+// hostSpace is the address space of host storage.
 const hostSpace = race.Space(0)
 
-// mappedSpace is storage of a device that corresponds to the host's.
+// mappedSpace is the space of a device's storage that corresponds to host storage, by host
+// addresses.
 func mappedSpace(device int) race.Space { return race.Space(1 + device) }
 
-// unheldSpace is mappedSpace for accesses by tasks that do not hold the storage
-// themselves, or whose map types would not do if they had to map it anew. They are told
-// in both spaces: the end of a data region without a taskgroup is in the way of these
-// alone.
+// unheldSpace is a second space for the storage of mappedSpace. Accesses by tasks that do not
+// hold a reference to the storage themselves, or whose map types would not transfer the data if
+// they had to map it anew, are recorded in both spaces. The end of a data region without a
+// taskgroup conflicts only with these.
 func unheldSpace(device int) race.Space { return mappedSpace(device) | 1<<63 }
 
-// deviceBits is the number of bits of a space that say of which device it is.
+// deviceBits is the number of bits in a Space for the device's number.
 const deviceBits = 16
 
-// allocationSpace is memory of a device's allocation of that number.
+// allocationSpace is the space of one allocation of device memory, given by its number.
 func allocationSpace(device int, allocation race.Space) race.Space {
 	return mappedSpace(device) | allocation<<deviceBits
 }
 
-// spaceDevice returns the number of the device whose space s is.
+// spaceDevice returns the number of the device to which the space s belongs.
 func spaceDevice(s race.Space) int {
 	if s == hostSpace {
 		return Host
@@ -38,11 +39,12 @@ func spaceDevice(s race.Space) int {
 	return int(s&(1<<deviceBits-1)) - 1
 }
 
-// maxRows bounds the rows of a copy that are looked at: those beyond go unnoticed.
+// maxRows is the largest number of rows of a copy that are recorded. Races on the others go
+// unnoticed.
 const maxRows = 4096
 
-// accesses collects what a task does. Its depend items say which parts of a storage it
-// means, if they name parts.
+// accesses collects the accesses of a task. If its depend items name parts of a storage, the
+// task is taken to access only these parts.
 type accesses struct {
 	list   []race.Access
 	depend []tasks.Depend
@@ -53,22 +55,23 @@ func (a *accesses) host(s memory.Section, write bool, label string) {
 	a.add(hostSpace, s, write, label)
 }
 
-// unheld adds an access to a slice's storage on a device by a task that does not hold it.
+// unheld adds an access to a slice's storage on a device by a task that does not hold a reference
+// to it.
 func (a *accesses) unheld(device int, s memory.Section, write bool, label string) {
 	a.add(mappedSpace(device), s, write, label)
 	a.add(unheldSpace(device), s, write, label)
 }
 
-// add adds an access to the storage of a slice in that space.
+// add adds an access to the storage of a slice in the given space.
 func (a *accesses) add(space race.Space, s memory.Section, write bool, label string) {
 	if s.Size > 0 && s.Ptr != nil {
 		a.addAt(space, uint64(s.Start()), s.Size, s.Ptr, write, label)
 	}
 }
 
-// addAt is add for storage by its address; keep keeps it. Where depend items name parts of
-// the storage the task accesses these: it writes those that an item other than in names,
-// unless there is none.
+// addAt is add for storage given by its address; keep is kept reachable. Where depend items name
+// parts of the storage, the task accesses only these: it writes those that an item other than in
+// names, or all of them if there is no such item.
 func (a *accesses) addAt(space race.Space, start, size uint64, keep unsafe.Pointer, write bool, label string) {
 	end := start + size
 	parts, writers := 0, 0
@@ -78,7 +81,7 @@ func (a *accesses) addAt(space race.Space, start, size uint64, keep unsafe.Point
 		switch {
 		case d.Kind.AllMemory() || d.Size == 0 || to <= start || end <= from:
 		case from <= start && end <= to:
-			parts = len(a.depend) + 1 // all of it
+			parts = len(a.depend) + 1 // the storage as a whole
 		default:
 			parts++
 			if d.Kind != tasks.DependIn {
@@ -102,8 +105,8 @@ func (a *accesses) addAt(space race.Space, start, size uint64, keep unsafe.Point
 	}
 }
 
-// itemAccesses returns what a task does whose accesses nobody can see, a host task: what
-// its depend items name, which is what it is ordered for.
+// itemAccesses returns the accesses of a host task, which cannot be seen: the storage that
+// its depend items name is taken to be accessed accordingly.
 func itemAccesses(depend []tasks.Depend) (list []race.Access) {
 	for k := range depend {
 		d := &depend[k]
@@ -118,9 +121,8 @@ func itemAccesses(depend []tasks.Depend) (list []race.Access) {
 	return list
 }
 
-// add adds what a construct does to storage, and has the tables of what is present follow
-// it. Of a construct that has failed nothing is known but what a kernel and a copy were
-// to do.
+// add adds the accesses of a construct, and updates the tables of present storage. If the construct
+// has failed, only the accesses that a kernel or a copy was to make are known.
 func (d *Detector) add(a *accesses, c *observe.Construct, failed bool) {
 	for i := range c.Data.Arguments {
 		d.argument(a, c.Device, &c.Data.Arguments[i])
@@ -142,7 +144,7 @@ func (d *Detector) add(a *accesses, c *observe.Construct, failed bool) {
 	}
 }
 
-// argument adds what a target region does to an argument.
+// argument adds the accesses of a target region to an argument.
 func (d *Detector) argument(a *accesses, device int, arg *observe.Argument) {
 	used := arg.Reads || arg.Writes
 	switch arg.Kind {
@@ -163,12 +165,12 @@ func (d *Detector) argument(a *accesses, device int, arg *observe.Argument) {
 	}
 }
 
-// mapped adds what is done to a slice that a target region maps.
+// mapped adds the accesses of a target region to a slice that it maps.
 func (d *Detector) mapped(a *accesses, device int, arg *observe.Argument) {
 	s, used, writes := arg.Map.Section, arg.Reads || arg.Writes, arg.Writes
 	held, self := d.storageOf(device).holds(s)
 	to, from := arg.Map.Type.To(), arg.Map.Type.From()
-	// What is mapped to the device, or back, without being written holds what it held.
+	// Copying data that the region does not write leaves its value as it was.
 	copied := !held || arg.Map.Always
 	switch back := from && (writes || !to); {
 	case self || arg.Map.Share == memory.ShareMust:
@@ -186,7 +188,7 @@ func (d *Detector) mapped(a *accesses, device int, arg *observe.Argument) {
 	}
 }
 
-// pointee adds an access to what was found at an address of a device.
+// pointee adds an access to the storage found at a device address.
 func (a *accesses) pointee(device int, s deviceStorage, write bool, label string) {
 	if s.host != nil {
 		a.addAt(mappedSpace(device), s.Start, s.Size, s.host, write, label)
@@ -198,14 +200,14 @@ func (a *accesses) pointee(device int, s deviceStorage, write bool, label string
 	})
 }
 
-// enters adds what the maps of a construct do that enter, and whose effect lasts.
+// enters adds the accesses of the entering maps whose effect outlasts their construct.
 func (d *Detector) enters(a *accesses, device int, maps []memory.Map) {
 	d.storageOf(device).enter(maps, func(m *memory.Map, e entered) {
 		switch {
 		case e.self:
 		case m.Type.To() && (e.created || m.Always):
-			// Storage that is created comes to hold what the host's holds, as it would with a
-			// map of anybody's: only who writes it is in the way.
+			// New storage receives the value that the host's has, as any other map of it would
+			// copy, so it only conflicts with writers.
 			a.host(m.Section, false, m.Label)
 			a.add(mappedSpace(device), m.Section, !e.created, m.Label)
 		case e.first:
@@ -214,8 +216,8 @@ func (d *Detector) enters(a *accesses, device int, maps []memory.Map) {
 	})
 }
 
-// exits adds what the maps of a construct do that exit. Storage that goes is in the way
-// of the tasks that use it, as told in the space freed.
+// exits adds the accesses of the exiting maps of a construct. The removal of storage conflicts
+// with the tasks that use it, and is recorded in the space freed.
 func (d *Detector) exits(a *accesses, device int, maps []memory.Map, freed race.Space) {
 	d.storageOf(device).exit(maps, func(m *memory.Map, e exited) {
 		if e.self {
@@ -229,8 +231,8 @@ func (d *Detector) exits(a *accesses, device int, maps []memory.Map, freed race.
 			n := len(a.list)
 			a.add(freed, m.Section, true, m.Label)
 			for k := n; k < len(a.list); k++ {
-				// Tasks of other regions hold the storage for themselves while they use it, or
-				// do not know that this one does.
+				// Tasks of other regions hold references themselves while they use the storage,
+				// or do not know that this task has one.
 				a.list[k].Local = true
 			}
 		case m.Always && m.Type.From():
@@ -239,7 +241,7 @@ func (d *Detector) exits(a *accesses, device int, maps []memory.Map, freed race.
 	})
 }
 
-// update adds what a motion of a target update does.
+// update adds the accesses of a motion of a target update construct.
 func (d *Detector) update(a *accesses, device int, m *sched.Transfer) {
 	if _, self := d.storageOf(device).holds(m.Host); self {
 		return
@@ -261,7 +263,7 @@ func (d *Detector) update(a *accesses, device int, m *sched.Transfer) {
 	}
 }
 
-// copied adds what a memory routine does.
+// copied adds the accesses of a memory routine's copy.
 func (d *Detector) copied(a *accesses, c *observe.Copy) {
 	n := 0
 	for dst, src := range c.Rows.All() {
@@ -275,7 +277,7 @@ func (d *Detector) copied(a *accesses, c *observe.Copy) {
 	}
 }
 
-// side adds what is done to size bytes of one side of a copy.
+// side adds an access to size bytes of one side of a copy.
 func (d *Detector) side(a *accesses, e *observe.Side, at, size uint64, write bool, label string) {
 	if e.Host != nil {
 		a.host(memory.Section{Ptr: unsafe.Add(e.Host, at), Size: size}, write, label)

@@ -14,17 +14,17 @@ import (
 	"github.com/vkomp/vkomp/tasks/race"
 )
 
-// Host is the number that stands for the host in a Report.
+// Host is the number of the host in a Report.
 const Host = -1
 
-// Report is a pair of accesses that the task graph does not order.
+// Report describes two accesses that the task graph does not order.
 type Report struct {
 	// First was generated before Second.
 	First, Second Access
-	// Address is where the bytes begin that both access, Size how many they are. Of a
-	// slice it is the host's address, whichever storage is meant.
+	// Address is the first byte that both access, and Size the number of such bytes. For a slice
+	// the address is that on the host, whichever storage is meant.
 	Address, Size uint64
-	// Device is the number of the device in whose storage they are, or Host.
+	// Device is the number of the device whose storage is accessed, or Host.
 	Device int
 	// Advice says what is missing, such as a depend clause.
 	Advice string
@@ -32,40 +32,40 @@ type Report struct {
 
 // Access is one side of a Report.
 type Access struct {
-	// Task is the task's label, Item names what of the task accesses the bytes.
+	// Task is the task's label, and Item names the part of the construct that accesses the bytes.
 	Task, Item string
 	Write      bool
-	// Frames is where the program generates the task, the innermost first.
+	// Frames is the stack where the program generates the task, the innermost frame first.
 	Frames []runtime.Frame
 }
 
-// Detector is the race detector of one runtime, a listener.
+// Detector is the race detector of one runtime. It is a Listener.
 type Detector struct {
 	graph  *race.Detector
 	report func(Report)
 
 	mu sync.Mutex
-	// seen are the pairs of places that were reported; places remembers where stacks are.
+	// seen holds the pairs of places that were reported; places caches the place of each stack.
 	seen   map[[2]place]bool
 	places map[observe.Stack]place
-	// storage is what is known of the devices' storage, by their numbers.
+	// storage holds what is known about the devices' storage, by device number.
 	storage map[int]*storage
-	// allocations counts allocations.
+	// allocations is the number of allocations so far.
 	allocations race.Space
 }
 
-// New returns a detector. report is called once for each pair of places in the program that
-// generate tasks which race, with locks of the detector held: it must not call its methods.
+// New returns a detector. It calls report once for each pair of places in the program whose tasks
+// race. report is called with locks of the detector held and must not call its methods.
 func New(report func(Report)) *Detector {
 	d := &Detector{report: report, seen: make(map[[2]place]bool), places: make(map[observe.Stack]place), storage: make(map[int]*storage)}
 	d.graph = race.New(d.found)
 	return d
 }
 
-// Close takes all tasks for complete, and reports what is left to be found.
+// Close takes all tasks for complete and reports the remaining races.
 func (d *Detector) Close() { d.graph.Close() }
 
-// generatedTask is what a report says of a task.
+// generatedTask is what a report says about a task.
 type generatedTask struct {
 	label string
 	stack *observe.Stack
@@ -96,7 +96,7 @@ func (d *Detector) spec(c *observe.Construct, label string, accesses []race.Acce
 	}
 }
 
-// body is an explicit task: its body generates others. It hears when the task is made and
+// body observes an explicit task, whose body generates other tasks: when the task is created and
 // when its body runs.
 type body struct {
 	detector *Detector
@@ -104,8 +104,8 @@ type body struct {
 	task     *race.Task
 }
 
-// Task implements observe.Listener. Tasks without a body of the program's are told by
-// Generated alone: where in the run they are does not matter.
+// Task implements observe.Listener. Tasks without a body of the program's have no observer:
+// Generated suffices, since it does not matter when they run.
 func (d *Detector) Task(c observe.Construct) construct.Observer {
 	if c.Flags&ompt.TaskExplicit == 0 {
 		return nil
@@ -121,7 +121,7 @@ func (d *Detector) Task(c observe.Construct) construct.Observer {
 	return b
 }
 
-// Merged implements observe.Listener: what a merged task does, the task that meets it does.
+// Merged implements observe.Listener. The encountering task does what a merged task does.
 func (d *Detector) Merged(observe.Construct) {}
 
 // Interest implements construct.Observer.
@@ -143,8 +143,8 @@ func (b *body) End(err error) { b.detector.graph.End(b.task, err != nil) }
 // Fulfilled implements observe.Detached.
 func (b *body) Fulfilled() { b.detector.graph.Fulfill(b.task) }
 
-// The other methods of construct.Observer are of no interest. The graph takes tasks that
-// are dropped for complete when they are waited for.
+// The other methods of construct.Observer are not needed. A dropped task is taken for
+// complete when it is waited for.
 
 func (b *body) Follows(tasks.Witness)                {}
 func (b *body) Dropped()                             {}
@@ -168,7 +168,7 @@ func (d *Detector) Generated(ctx context.Context, c observe.Construct, task cons
 		return
 	}
 	if err != nil && !cut && !errors.As(err, &failed) && !errors.Is(err, tasks.ErrCancelled) {
-		return // there is no task
+		return // no task was generated
 	}
 	label, a := c.Label, accesses{depend: c.Depend}
 	if c.Data != nil {
@@ -217,7 +217,7 @@ func (d *Detector) WaitEnds(ctx context.Context, _ observe.Wait, begun any, err 
 	}
 }
 
-// found hears of a conflict, with the graph's lock held.
+// found receives a conflict. The lock of the graph is held.
 func (d *Detector) found(c race.Conflict) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -240,16 +240,16 @@ func accessOf(t *generatedTask, a *race.Access) Access {
 	return Access{Task: t.label, Item: a.Label, Write: a.Write, Frames: t.stack.Frames()}
 }
 
-// place is a place in the program: the innermost frame that is not the runtime's.
+// place is a place in the program: the innermost frame outside of the runtime.
 type place struct {
 	file string
 	line int
 }
 
-// maxPlaces bounds the stacks whose places are remembered.
+// maxPlaces is the largest number of stacks whose places are cached.
 const maxPlaces = 1 << 12
 
-// place returns where in the program a stack is; d.mu is held.
+// place returns the place of a stack in the program; d.mu is held.
 func (d *Detector) place(s *observe.Stack) place {
 	p, ok := d.places[*s]
 	if !ok {

@@ -1,14 +1,14 @@
-// Package races is the race detector of a runtime: it listens to the stream of events
-// (package observe) and tells package tasks/race what tasks access. For that it follows
-// what is present on the devices, in the order in which the program generates its
-// constructs, in tables of package memory.
+// Package races is the race detector of a runtime. It listens to the stream of events (package
+// observe) and tells package tasks/race which storage tasks access. To know that, it follows
+// which storage is present on the devices, in tables of package memory, in the order in which the
+// program generates its constructs.
 //
-// The package promises nothing to importers outside of this module.
+// The package is internal to this module.
 //
 // # Storage
 //
-// A mapped slice has two storages that can differ: the host's, and that of each device,
-// which is known by the host's address all the same. Memory from an allocation is known by
-// the device's. Each of these is a space of its own, and each allocation too: what is
-// allocated later may lie where it was.
+// A mapped slice has storage on the host and on each device, and their values can differ. All of
+// these are identified by the host address. Allocated device memory is identified by its device
+// address. Each of them is an address space of its own, and so is each allocation, because a
+// later allocation may have the same address.
 package races

@@ -13,29 +13,29 @@ import (
 	"github.com/vkomp/vkomp/tasks/race"
 )
 
-// storage is what the detector knows of a device's storage: what the program holds there by
-// constructs that last, in the order in which it generates them, and what it has pointers
-// to.
+// storage is what the detector knows about a device's storage: what the program holds there beyond
+// a construct, in the order in which it generates its constructs, and the storage to which it has
+// pointers.
 type storage struct {
 	mu sync.Mutex
-	// table is what is present. Its blocks have no storage.
+	// table has the present storage. Its blocks have no device memory.
 	table *memory.Table
 	// uses and exits are working memory.
 	uses  []memory.Use
 	exits []memory.Exit
-	// pointees are what pointers point to, by a pointer of address 0 to the same storage.
+	// pointees holds the storage that pointers point to, by a pointer with address 0 to the same
+	// storage.
 	pointees map[sched.Pointer]*pointee
 }
 
-// pointee is storage that the program has a pointer to: of an allocation all of it, and what
-// of it is associated; of mapped storage an address and what that corresponds to.
+// pointee is storage to which the program has a pointer: a whole allocation with what is
+// associated in it, or mapped storage with its address and the corresponding host address.
 type pointee struct {
 	deviceStorage
 	associated []deviceStorage
 }
 
-// deviceStorage is memory of a device, which corresponds to host storage if host is not
-// nil.
+// deviceStorage is device memory, which corresponds to host storage if host is not nil.
 type deviceStorage struct {
 	Start, Size uint64
 	host        unsafe.Pointer
@@ -43,11 +43,11 @@ type deviceStorage struct {
 	allocation race.Space
 }
 
-// maxPointees bounds the storage that is known by pointers: beyond, it is found out anew,
-// and accesses by older pointers go unnoticed.
+// maxPointees is the largest number of pointees. When it is exceeded all are forgotten, and
+// accesses by older pointers go unnoticed.
 const maxPointees = 1 << 14
 
-// storageOf returns what is known of a device's storage.
+// storageOf returns what is known about a device's storage.
 func (d *Detector) storageOf(device int) *storage {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -59,14 +59,14 @@ func (d *Detector) storageOf(device int) *storage {
 	return s
 }
 
-// lookup returns the block that the section is in, nil if there is none; s.mu is held.
+// lookup returns the block that contains the section, or nil; s.mu is held.
 func (s *storage) lookup(section memory.Section) *memory.Present {
 	p, _, _ := s.table.Lookup(section)
 	return p
 }
 
-// holds reports whether the program holds storage for the section, and whether that is
-// the host's own.
+// holds reports whether the program holds storage for the section, and whether it is the host's
+// own storage.
 func (s *storage) holds(section memory.Section) (held, self bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -74,7 +74,7 @@ func (s *storage) holds(section memory.Section) (held, self bool) {
 	return p != nil, p != nil && p.Shared
 }
 
-// toEnd returns the held storage from ptr on.
+// toEnd returns the held storage from ptr to its end.
 func (s *storage) toEnd(ptr unsafe.Pointer) (memory.Section, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -85,17 +85,17 @@ func (s *storage) toEnd(ptr unsafe.Pointer) (memory.Section, bool) {
 	return memory.Section{Ptr: ptr, Size: uint64(p.Section.End() - uintptr(ptr))}, true
 }
 
-// entered is what became of an item that enters.
+// entered is the result of entering an item.
 type entered struct {
-	// created: its construct has created the block. first: it has, and the item is its
-	// first in the block.
+	// created says that its construct has created the block, and first that the item is also
+	// the first one of the construct in the block.
 	created, first bool
-	// self: the block is the host's own storage.
+	// self says that the block is the host's own storage.
 	self bool
 }
 
-// enter enters the maps of a construct, and calls f for each item that is present then.
-// A construct that fails when it runs enters nothing.
+// enter enters the maps of a construct, and calls f for each item that is then present.
+// A construct that fails at run time enters nothing.
 func (s *storage) enter(maps []memory.Map, f func(*memory.Map, entered)) {
 	if len(maps) == 0 {
 		return
@@ -123,11 +123,11 @@ func (s *storage) enter(maps []memory.Map, f func(*memory.Map, entered)) {
 	clear(s.uses)
 }
 
-// exited is what became of an item that exits.
+// exited is the result of exiting an item.
 type exited struct {
-	// gone: the block goes with the construct.
+	// gone says that the block is removed by the construct.
 	gone bool
-	// self: the block is the host's own storage.
+	// self says that the block is the host's own storage.
 	self bool
 }
 
@@ -146,7 +146,7 @@ func (s *storage) exit(maps []memory.Map, f func(*memory.Map, exited)) {
 	clear(s.exits)
 }
 
-// keep notes storage that is there for ever.
+// keep records storage that stays for ever.
 func (s *storage) keep(section memory.Section) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -160,7 +160,7 @@ func (s *storage) keep(section memory.Section) {
 		case !errors.Is(err, memory.ErrAlreadyPresent):
 			return
 		}
-		// The construct that was to map what is in the way has failed: the device has kept
+		// The construct that was to map the overlapping block has failed: the device has kept
 		// the section.
 		if s.table.Remove(s.lookup(with)) != nil {
 			return
@@ -202,7 +202,7 @@ func (d *Detector) Storage(e *observe.Storage, do func() error) error {
 	return nil
 }
 
-// associated notes that memory of the device corresponds to a host section.
+// associated records that device memory corresponds to a host section.
 func (d *Detector) associated(device int, p sched.Pointer, section memory.Section) {
 	s := d.storageOf(device)
 	s.keep(section)
@@ -213,7 +213,7 @@ func (d *Detector) associated(device int, p sched.Pointer, section memory.Sectio
 	}
 }
 
-// disassociated notes that an association has ended.
+// disassociated records that an association has ended.
 func (d *Detector) disassociated(device int, section memory.Section) {
 	s := d.storageOf(device)
 	s.mu.Lock()
@@ -240,10 +240,10 @@ func (d *Detector) Pointed(device int, p sched.Pointer, host unsafe.Pointer) {
 	d.storageOf(device).note(p, &pointee{deviceStorage: deviceStorage{Start: p.Address, host: host}})
 }
 
-// whole returns what is the same for all pointers to one storage.
+// whole returns the same pointer for all pointers to one storage.
 func whole(p sched.Pointer) sched.Pointer { return p.Add(-int64(p.Address)) }
 
-// note adds what p points to, unless that is known.
+// note records the storage to which p points, unless it is known.
 func (s *storage) note(p sched.Pointer, at *pointee) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -256,9 +256,8 @@ func (s *storage) note(p sched.Pointer, at *pointee) {
 	s.pointees[whole(p)] = at
 }
 
-// at returns what p points to: size bytes, or all to the end of the storage, at an
-// address of the host where it corresponds to host storage. What it does not know has no
-// size.
+// at returns the storage to which p points: size bytes, or all up to its end. The address is the
+// host's if it corresponds to host storage. Unknown storage has size 0.
 func (s *storage) at(p sched.Pointer, size uint64, toEnd bool) deviceStorage {
 	s.mu.Lock()
 	defer s.mu.Unlock()
