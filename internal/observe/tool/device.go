@@ -11,13 +11,13 @@ import (
 	"github.com/vkomp/vkomp/vk"
 )
 
-// Device tells a tool what becomes of a device, of which a scheduler calls these methods
-// with no lock held.
+// Device tells a tool what happens to a device. A scheduler calls its methods without locks
+// held.
 type Device struct {
 	sched.Device
 	tool   *Tool
 	number int
-	// trace is the device's, nil where it cannot be traced.
+	// trace is the device's trace, nil if it cannot be traced.
 	trace *sched.Trace
 
 	mu        lockrank.Mutex[lockrank.Leaf]
@@ -26,12 +26,12 @@ type Device struct {
 	finalized bool
 }
 
-// NewDevice returns a device of that number that tells the tool what becomes of it.
+// NewDevice wraps the device with the given number so that the tool is told what happens to it.
 func (t *Tool) NewDevice(d sched.Device, number int) *Device {
 	return &Device{Device: d, tool: t, number: number, modules: make(map[vk.Pipeline]uint64)}
 }
 
-// Initialize tells that the device is open.
+// Initialize tells the tool that the device is open.
 func (d *Device) Initialize(s *sched.Scheduler) {
 	if d.tool.DeviceInitialize == nil {
 		return
@@ -85,7 +85,7 @@ func (d *Device) unload(module uint64) {
 	}
 }
 
-// Finalize tells of the device's end, once, and before of those of its modules.
+// Finalize tells the tool the end of the device's modules and then of the device, once.
 func (d *Device) Finalize() {
 	d.mu.Lock()
 	first := !d.finalized
@@ -99,7 +99,7 @@ func (d *Device) Finalize() {
 		return
 	}
 	if d.trace != nil {
-		// What has been traced comes before the device's end.
+		// The trace is delivered before the end of the device.
 		d.trace.Stop()
 		defer d.trace.End()
 	}

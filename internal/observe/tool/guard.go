@@ -9,14 +9,14 @@ import (
 	"github.com/vkomp/vkomp/sched/protect"
 )
 
-// failures are those of a tool's callbacks: of each callback the first.
+// failures holds the first failure of each callback of a tool.
 type failures struct {
 	mu   lockrank.Mutex[lockrank.Leaf]
 	seen map[string]bool
 	errs []error
 }
 
-// failed notes what a callback failed with.
+// failed records the failure of a callback.
 func (t *Tool) failed(callback string, err error) {
 	err = fmt.Errorf("Options.Tool: callback %s: %w", callback, err)
 	if t.failures.add(callback, err) {
@@ -24,7 +24,7 @@ func (t *Tool) failed(callback string, err error) {
 	}
 }
 
-// add keeps the first failure of each callback, and reports whether this is one.
+// add records the first failure of each callback, and reports whether err is one.
 func (f *failures) add(callback string, err error) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -39,7 +39,7 @@ func (f *failures) add(callback string, err error) bool {
 	return true
 }
 
-// Failure returns what the tool's callbacks failed with.
+// Failure returns the failures of the tool's callbacks.
 func (t *Tool) Failure() error {
 	t.failures.mu.Lock()
 	defer t.failures.mu.Unlock()
@@ -50,9 +50,9 @@ func (t *Tool) Failure() error {
 	return errors.Join(errs...)
 }
 
-// guardAll has the tool's callbacks return whatever happens in them, but for
-// runtime.Goexit in those of tasks: these are called on the goroutine that the task is on,
-// many times a task, and that goroutine ends then.
+// guardAll wraps the tool's callbacks so that they return whatever happens in them, except for
+// runtime.Goexit in the callbacks for tasks: these are called many times for each task, on the
+// task's own goroutine, which then ends.
 func (t *Tool) guardAll() {
 	c := &t.Callbacks
 	c.DeviceInitialize = apart(t, "DeviceInitialize", c.DeviceInitialize)
@@ -79,7 +79,7 @@ func (t *Tool) guardAll() {
 	}
 }
 
-// guard returns a callback that notes how f fails.
+// guard returns a callback that calls f and records its failures.
 func guard[E any](t *Tool, callback string, f func(E)) func(E) {
 	if f == nil {
 		return nil
@@ -96,7 +96,7 @@ func guard[E any](t *Tool, callback string, f func(E)) func(E) {
 	}
 }
 
-// apart is guard for a callback that is rarely called: it always returns.
+// apart is like guard, for a callback that is rarely called. The result always returns.
 func apart[E any](t *Tool, callback string, f func(E)) func(E) {
 	if f == nil {
 		return nil

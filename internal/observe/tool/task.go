@@ -10,74 +10,75 @@ import (
 	"github.com/vkomp/vkomp/tasks"
 )
 
-// task is a task that a tool hears of, the task's observer. That of a target task is used
-// again when the task is over.
+// task observes a task for a tool. The observer of a target task is used again after the
+// task is complete.
 type task struct {
 	described
-	// refs counts who may ask for the task still: the runtime, until the task is out of the
-	// graph, and tasks that follow it, until the tool has heard so.
+	// refs counts the users of the task: the runtime, until the task has left the task graph, and
+	// tasks that depend on it, until the tool has been told so.
 	refs int32
-	// told says whether the tool has heard of the task, if it hears of dependences.
+	// told says whether the tool has been told that the task exists, if it wants to know of
+	// dependences.
 	told uint32
-	// behind: there are follows, the tasks that it follows and of which the tool has not
-	// heard. following guards them.
+	// behind is set while follows is not empty. It has the tasks on which this one depends
+	// without the tool having been told. following guards both.
 	behind    atomic.Bool
 	following sync.Mutex
 	follows   []*task
-	// taken counts those of follows that were taken out.
+	// taken counts the elements of follows that have been removed.
 	taken int
-	// items are working memory for what the tool hears of the depend clauses.
+	// items is working memory for the dependences passed to the tool.
 	items []ompt.Dependence
-	// undecided is what the tool has not heard of fate. Who finds telling unset tells.
-	// deciding guards all three.
+	// undecided is the part of fate that the tool has not been told. A goroutine that finds
+	// telling unset tells it. deciding guards all three.
 	deciding  sync.Mutex
 	telling   bool
 	undecided []ompt.TaskScheduleEvent
 }
 
-// described is what a task says of itself.
+// described has the properties of a task.
 type described struct {
 	tool *Tool
-	// data are the tool's of the task, region those of its target region, encountering
-	// those of the task that generates it.
+	// data is the tool's data of the task, region that of its target region, and encountering
+	// that of the task that generates it.
 	data, region ompt.Data
 	encountering *ompt.Data
-	// kind is that of the target region, 0 for none.
+	// kind is the target region's kind, 0 for none.
 	kind   ompt.TargetKind
 	flags  ompt.TaskFlag
 	device int
 	label  string
-	// codeptr is 0 unless the tool asks for it.
+	// codeptr is 0 unless the tool wants it.
 	codeptr      ompt.Codeptr
 	id, targetID ompt.ID
 	begun        bool
 	form         observe.Form
-	// fate is what became of the body and the event of a detachable task.
+	// fate is the state of the body and the event of a detachable task.
 	fate uint32
 }
 
-// What task.told says.
+// These are the values of task.told.
 const (
 	toldNot uint32 = iota
 	toldYes
-	// toldAwaited: somebody waits for it.
+	// toldAwaited says that a goroutine waits for the tool to be told.
 	toldAwaited
 )
 
 const (
 	fateEnded uint32 = 1 << iota
 	fateFulfilled
-	// fateOver: the task is over whatever becomes of the event.
+	// fateOver says that the task is complete whatever happens to the event.
 	fateOver
 )
 
-// block is tasks that are made in one go.
+// block is an array of tasks that are allocated together.
 type block struct {
 	made [16]task
 	used int
 }
 
-// newTask returns the task of a construct, nil if no tool hears of tasks.
+// newTask returns the observer of a construct's task, or nil if the tool has no callback for tasks.
 func (t *Tool) newTask(c *observe.Construct) *task {
 	if !t.tasks {
 		return nil
@@ -111,12 +112,12 @@ func (t *Tool) freshTask() *task {
 	return o
 }
 
-// Release implements construct.Observer. A task has begun by then or was dropped: nothing is
-// left of follows.
+// Release implements construct.Observer. The task has begun or was dropped, so follows is
+// empty.
 func (o *task) Release() {
 	switch {
 	case o.flags&ompt.TaskTarget == 0:
-		return // a host task's is its children's too
+		return // the children of a host task refer to it too
 	case atomic.LoadInt32(&o.refs) > 1 && atomic.AddInt32(&o.refs, -1) > 0:
 		return
 	}
@@ -141,11 +142,11 @@ func (o *task) Created(n *tasks.Node, depend []tasks.Depend) {
 	o.create(depend)
 }
 
-// create tells that the task was made.
+// create tells the tool that the task was created.
 func (o *task) create(depend []tasks.Depend) {
 	t := o.tool
 	if t.TaskDependence != nil {
-		// Deferred, because the callbacks before may end the goroutine.
+		// Deferred, because the callbacks before it may end the goroutine.
 		defer o.created()
 	}
 	if t.TaskCreate != nil {
@@ -159,8 +160,8 @@ func (o *task) create(depend []tasks.Depend) {
 	}
 }
 
-// created lets those go on that wait until the tool has heard of the task, and tells what
-// that follows.
+// created wakes the goroutines that wait until the tool has been told of the task, and tells the
+// tool the task's dependences.
 func (o *task) created() {
 	t := o.tool
 	if atomic.SwapUint32(&o.told, toldYes) == toldAwaited {
@@ -171,7 +172,7 @@ func (o *task) created() {
 	o.tellFollows()
 }
 
-// awaitTold waits until the tool has heard of the task.
+// awaitTold waits until the tool has been told of the task.
 func (o *task) awaitTold() {
 	if atomic.LoadUint32(&o.told) == toldYes {
 		return
@@ -184,7 +185,7 @@ func (o *task) awaitTold() {
 	}
 }
 
-// tellDepend tells of the items of the depend clauses.
+// tellDepend tells the tool the items of the depend clauses.
 func (o *task) tellDepend(depend []tasks.Depend) {
 	o.items = o.items[:0]
 	for i := range depend {
@@ -213,7 +214,7 @@ func (o *task) Follows(of tasks.Witness) {
 	o.behind.Store(true)
 }
 
-// tellFollows tells of the dependences that the tool has not heard of.
+// tellFollows tells the tool the dependences of which it has not been told.
 func (o *task) tellFollows() {
 	for source := o.nextFollow(); source != nil; source = o.nextFollow() {
 		source.awaitTold()
@@ -235,7 +236,7 @@ func (o *task) Begin() {
 	}
 }
 
-// other is the task that the goroutine runs before and after, nil for none.
+// other returns the data of the task that the goroutine runs before and after this one, or nil.
 func (o *task) other() *ompt.Data {
 	if o.deferred() {
 		return nil
@@ -288,8 +289,8 @@ func (o *task) Op(end ompt.ScopeEndpoint, op *construct.Op) {
 	}
 }
 
-// opType returns the type of an operation of the task: a memory routine's transfers are
-// of the types that OpenMP 6.0 has for them, and those of deferred tasks asynchronous.
+// opType returns the type of an operation of the task. Transfers of memory routines have the types
+// that OpenMP 6.0 defines for them, and operations of deferred tasks are asynchronous.
 func (o *task) opType(kind ompt.TargetDataOp) ompt.TargetDataOp {
 	switch kind {
 	case ompt.TargetDataTransferToDevice, ompt.TargetDataTransferFromDevice, ompt.TargetDataTransfer:
@@ -333,7 +334,7 @@ func (o *task) End(err error) {
 	}
 }
 
-// nextFollow takes the oldest of follows out, nil if there is none.
+// nextFollow removes and returns the oldest element of follows, or nil if there is none.
 func (o *task) nextFollow() *task {
 	if !o.behind.Load() {
 		return nil
@@ -353,7 +354,7 @@ func (o *task) nextFollow() *task {
 	return source
 }
 
-// maxKept is the number of dependences for which a task keeps memory.
+// maxKept is the number of dependences for which a recycled task keeps memory.
 const maxKept = 64
 
 // Dropped implements tasks.Witness.
@@ -383,9 +384,9 @@ func (o *task) Fulfilled() {
 	})
 }
 
-// decide tells of the status that what returns, if it is one, in the order in which the
-// body and the event have become what they are; without a lock, as a callback may fulfill
-// the event.
+// decide tells the tool the status that what returns, if it returns one. Statuses are told in the
+// order in which the body and the event reached them, without a lock held, because a callback may
+// fulfill the event.
 func (o *task) decide(what func() (ompt.TaskStatus, *ompt.Data)) {
 	o.deciding.Lock()
 	defer o.deciding.Unlock()

@@ -14,37 +14,38 @@ import (
 	"github.com/vkomp/vkomp/sched/construct"
 )
 
-// Tool is a tool in use, a listener.
+// Tool is a tool in use. It is a Listener.
 type Tool struct {
-	// Callbacks are the tool's, in their EMI forms alone, and guarded.
+	// Callbacks are the tool's callbacks, in their EMI forms only and guarded.
 	ompt.Callbacks
-	// tasks: the tool hears of tasks. runs: of when they run; operations: of what they do.
+	// tasks says that the tool has callbacks for tasks, runs that it has some for when they run,
+	// and operations for their operations.
 	tasks, runs, operations bool
-	// regions and ops count target regions and operations.
+	// regions and ops count target regions and operations, whose numbers they provide.
 	regions, ops atomic.Uint64
 	// initial is the tool's data of the initial task.
 	initial ompt.Data
-	// toldOf is signalled when the tool has heard of a task that somebody waits for; its
+	// toldOf is signalled when the tool has been told of a task for which a goroutine waits. Its
 	// lock is telling.
 	telling sync.Mutex
 	toldOf  *sync.Cond
-	// spare has tasks to use again, blocks tasks that have not been used.
+	// spare has tasks for reuse, blocks tasks that have not been used.
 	spare, blocks sync.Pool
 	failures      failures
 	log           *slog.Logger
 }
 
-// New returns the tool that has these callbacks, which are in order (ompt.Callbacks.Check),
-// nil if there are none. Failures of callbacks go to log.
+// New returns a tool with these callbacks, which must be valid (see ompt.Callbacks.Check), or nil
+// if there are none. Failures of callbacks are logged to log.
 func New(c ompt.Callbacks, log *slog.Logger) *Tool {
 	c = c.EMI()
 	t := &Tool{Callbacks: c, log: log}
 	t.guardAll()
 	t.toldOf = sync.NewCond(&t.telling)
-	// Operations have numbers in a device's trace, which a tool may begin when it hears of
-	// the device.
+	// A device's trace refers to the numbers of operations, and a tool may start it when it is
+	// told of the device.
 	t.operations = c.TargetDataOpEMI != nil || c.TargetMapEMI != nil || c.TargetSubmitEMI != nil || c.DeviceInitialize != nil
-	// A dependence can be found until the task begins.
+	// Dependences can be found until the task begins.
 	t.runs = t.operations || c.TaskSchedule != nil || c.TargetEMI != nil || c.TaskDependence != nil
 	t.tasks = t.runs || c.TaskCreate != nil || c.Dependences != nil
 	if t.Listens() || c.DeviceFinalize != nil || c.DeviceLoad != nil || c.DeviceUnload != nil || c.ImplicitTask != nil || c.ControlTool != nil {
@@ -58,14 +59,14 @@ func (t *Tool) Listens() bool {
 	return t.tasks || t.SyncRegion != nil || t.SyncRegionWait != nil
 }
 
-// Implicit tells of one end of the initial task.
+// Implicit tells the tool the begin or the end of the initial task.
 func (t *Tool) Implicit(end ompt.ScopeEndpoint) {
 	if t.ImplicitTask != nil {
 		t.ImplicitTask(ompt.ImplicitTaskEvent{Endpoint: end, Task: &t.initial, ActualParallelism: 1, Index: 1, Flags: ompt.TaskInitial})
 	}
 }
 
-// Control passes a command of the program's on.
+// Control passes a command of the program to the tool.
 func (t *Tool) Control(command, modifier uint64, arg any) ompt.ControlToolResult {
 	if t.ControlTool == nil {
 		return ompt.ControlToolNoCallback
@@ -80,7 +81,7 @@ func (t *Tool) Control(command, modifier uint64, arg any) ompt.ControlToolResult
 // Interest implements observe.Listener.
 func (t *Tool) Interest() observe.Interest { return observe.Interest{Codeptr: t.Codeptrs} }
 
-// of returns the tool's data of the task that an event comes from.
+// of returns the tool's data of the task to which an event belongs.
 func (t *Tool) of(o *observe.Origin) *ompt.Data {
 	if met, ok := o.Task().(*task); ok {
 		return &met.data
@@ -96,21 +97,21 @@ func (t *Tool) Task(c observe.Construct) construct.Observer {
 	return nil
 }
 
-// Merged implements observe.Listener: of a merged task the tool hears that it was made.
+// Merged implements observe.Listener: the tool is told that a merged task was created.
 func (t *Tool) Merged(c observe.Construct) {
 	if o := t.newTask(&c); o != nil {
 		o.create(nil)
 	}
 }
 
-// Generated implements observe.Listener. The task's observer has heard of all.
+// Generated implements observe.Listener. The task's observer has been told everything.
 func (t *Tool) Generated(context.Context, observe.Construct, construct.Observer, error) {}
 
 // Group implements observe.Listener.
 func (t *Tool) Group(observe.Origin) any { return nil }
 
-// region tells of one end of a region in which a task waits, or of the wait, by callback,
-// which may be nil.
+// region tells the tool the begin or the end of a region in which a task waits, or of the wait
+// itself, by callback, which may be nil.
 func (t *Tool) region(callback func(ompt.SyncRegionEvent), w *observe.Wait, end ompt.ScopeEndpoint) {
 	if callback != nil {
 		callback(ompt.SyncRegionEvent{Kind: w.Kind, Endpoint: end, Task: t.of(&w.Origin), Codeptr: w.Codeptr})
@@ -134,8 +135,8 @@ func (t *Tool) WaitEnds(_ context.Context, w observe.Wait, _ any, _ error) {
 	t.region(t.SyncRegionWait, &w, ompt.ScopeEnd)
 }
 
-// Storage implements observe.Listener: the tool hears of an included target task with one
-// operation, before it takes storage away, else when it has been done, unless it failed.
+// Storage implements observe.Listener. The tool is told of an included target task with one
+// operation: before the routine if that removes storage, otherwise after it, unless it failed.
 func (t *Tool) Storage(s *observe.Storage, do func() error) error {
 	o := t.newTask(&observe.Construct{Origin: s.Origin, Label: s.Label, Device: s.Device, Flags: ompt.TaskTarget | ompt.TaskUndeferred})
 	if o == nil {
@@ -165,14 +166,14 @@ func (t *Tool) Storage(s *observe.Storage, do func() error) error {
 	return nil
 }
 
-// Allocated implements observe.Listener; a tool does not hear of it.
+// Allocated implements observe.Listener; a tool is not told of it.
 func (t *Tool) Allocated(int, sched.Pointer, uint64) {}
 
-// Pointed implements observe.Listener; a tool does not hear of it.
+// Pointed implements observe.Listener; a tool is not told of it.
 func (t *Tool) Pointed(int, sched.Pointer, unsafe.Pointer) {}
 
-// Declared implements observe.Listener; a tool does not hear of it.
+// Declared implements observe.Listener; a tool is not told of it.
 func (t *Tool) Declared([]int, []memory.Map) {}
 
-// Discarded implements observe.Listener; a tool does not hear of it.
+// Discarded implements observe.Listener; a tool is not told of it.
 func (t *Tool) Discarded(int) {}
