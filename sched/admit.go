@@ -17,10 +17,10 @@ func placed(n *tasks.Node) *target {
 	return t
 }
 
-// afterPredecessors sets t.order.After to where the last commands are that t follows; what
+// afterPredecessorsLocked sets t.order.After to where the last commands are that t follows; what
 // follows those follows them all. It returns one that has failed and is not over yet, or
 // nil.
-func (t *target) afterPredecessors() (failing *target) {
+func (t *target) afterPredecessorsLocked() (failing *target) {
 	t.order.After.Set(order.SyncPoint{})
 	for _, p := range t.node.Predecessors() {
 		if pt := placed(p); pt != nil && !mutant.Active(mutant.PredecessorForgotten) {
@@ -33,7 +33,7 @@ func (t *target) afterPredecessors() (failing *target) {
 	return failing
 }
 
-// mustWaitFor returns the list of parked tasks that t has to join before it can
+// mustWaitForLocked returns the list of parked tasks that t has to join before it can
 // enter, or nil.
 //
 // It waits for a block that it maps and that is being removed; and for a task
@@ -54,8 +54,8 @@ func (t *target) afterPredecessors() (failing *target) {
 // What t copies from the host, or updates, is treated as what it maps; and it
 // waits for tasks that are to write the host's storage which it reads, or are to
 // read device memory of its own themselves.
-func (s *Scheduler) mustWaitFor(t *target) *parkedTasks {
-	if failing := t.afterPredecessors(); failing != nil {
+func (s *Scheduler) mustWaitForLocked(t *target) *parkedTasks {
+	if failing := t.afterPredecessorsLocked(); failing != nil {
 		return &failing.parked
 	}
 	for k, maps := range [...][]memory.Map{t.Enter, t.Exit} {
@@ -71,14 +71,14 @@ func (s *Scheduler) mustWaitFor(t *target) *parkedTasks {
 			}
 			section := m.Section
 			reads := m.Type.To() || m.Share != memory.ShareNever
-			if block := s.touched(m.Section); block != nil {
+			if block := s.touchedLocked(m.Section); block != nil {
 				if stateOf(block).shared {
 					section, reads = block.Section, true
 				}
 				if k == 0 && stateOf(block).passing && m.Share != memory.ShareMay {
 					return &stateOf(block).parked
 				}
-				if parked := s.mustWaitForHolders(t, block, m); parked != nil {
+				if parked := s.mustWaitForHoldersLocked(t, block, m); parked != nil {
 					return parked
 				}
 			}
@@ -90,7 +90,7 @@ func (s *Scheduler) mustWaitFor(t *target) *parkedTasks {
 		}
 	}
 	for i := range t.transfers.list {
-		if parked := s.mustWaitToTransfer(t, &t.transfers.list[i]); parked != nil {
+		if parked := s.mustWaitToTransferLocked(t, &t.transfers.list[i]); parked != nil {
 			return parked
 		}
 	}
@@ -99,20 +99,20 @@ func (s *Scheduler) mustWaitFor(t *target) *parkedTasks {
 			if writer := s.presence.hostWrites.touching(block.Section); m.shared && writer != nil {
 				return writer
 			}
-			if parked := s.mustWaitForHolders(t, block, &memory.Map{}); parked != nil {
+			if parked := s.mustWaitForHoldersLocked(t, block, &memory.Map{}); parked != nil {
 				return parked
 			}
 		}
 	}
 	if s.presence.reading > 0 {
-		return s.mustWaitForReaders(t)
+		return s.mustWaitForReadersLocked(t)
 	}
 	return nil
 }
 
-// mustWaitForHolders is mustWaitFor, with t.order.After set, for a block whose storage t uses: through an item
-// that maps it, or otherwise.
-func (s *Scheduler) mustWaitForHolders(t *target, block *memory.Present, item *memory.Map) *parkedTasks {
+// mustWaitForHoldersLocked is mustWaitForLocked, with t.order.After set, for a block whose
+// storage t uses: through an item that maps it, or otherwise.
+func (s *Scheduler) mustWaitForHoldersLocked(t *target, block *memory.Present, item *memory.Map) *parkedTasks {
 	state := stateOf(block)
 	count, infinite := block.Count()
 	last := !infinite && int(count) <= len(state.holders)
@@ -141,16 +141,16 @@ func (s *Scheduler) mustWaitForHolders(t *target, block *memory.Present, item *m
 	return nil
 }
 
-// mustWaitForReaders is mustWaitFor for tasks that are to read device memory which
+// mustWaitForReadersLocked is mustWaitForLocked for tasks that are to read device memory which
 // t uses themselves.
-func (s *Scheduler) mustWaitForReaders(t *target) *parkedTasks {
+func (s *Scheduler) mustWaitForReadersLocked(t *target) *parkedTasks {
 	for _, m := range t.entry.pins {
 		if len(m.readers) > 0 {
 			return m.readers[0]
 		}
 	}
 	for i := range t.Enter {
-		if block := s.touched(t.Enter[i].Section); block != nil && len(stateOf(block).readers) > 0 {
+		if block := s.touchedLocked(t.Enter[i].Section); block != nil && len(stateOf(block).readers) > 0 {
 			return stateOf(block).readers[0]
 		}
 	}
@@ -159,18 +159,18 @@ func (s *Scheduler) mustWaitForReaders(t *target) *parkedTasks {
 		if !x.kind.updates() {
 			continue
 		}
-		if block := s.touched(x.host); block != nil && len(stateOf(block).readers) > 0 {
+		if block := s.touchedLocked(x.host); block != nil && len(stateOf(block).readers) > 0 {
 			return stateOf(block).readers[0]
 		}
 	}
 	return nil
 }
 
-// mustWaitToTransfer is mustWaitFor for one of the transfers that the construct asks for.
+// mustWaitToTransferLocked is mustWaitForLocked for one of the transfers that the construct asks for.
 // What it writes to the host comes after copies to the same storage that are under way: these
 // can be late, and would then overwrite it. Storage that the device shares comes after what
 // the device does there.
-func (s *Scheduler) mustWaitToTransfer(t *target, x *transfer) *parkedTasks {
+func (s *Scheduler) mustWaitToTransferLocked(t *target, x *transfer) *parkedTasks {
 	if !x.kind.fromHost() && !x.kind.toHost() {
 		return nil
 	}
@@ -182,11 +182,11 @@ func (s *Scheduler) mustWaitToTransfer(t *target, x *transfer) *parkedTasks {
 		return &stateOf(block).parked
 	}
 	for rest := host; rest.Size > 0; {
-		block := s.touched(rest)
+		block := s.touchedLocked(rest)
 		if block == nil {
 			break
 		}
-		if parked := s.mustWaitForHolders(t, block, &memory.Map{}); parked != nil {
+		if parked := s.mustWaitForHoldersLocked(t, block, &memory.Map{}); parked != nil {
 			return parked
 		}
 		if stateOf(block).shared {
@@ -210,8 +210,8 @@ func (s *Scheduler) mustWaitToTransfer(t *target, x *transfer) *parkedTasks {
 	return nil
 }
 
-// touched returns a block that shares bytes with the section, or nil.
-func (s *Scheduler) touched(section memory.Section) *memory.Present {
+// touchedLocked returns a block that shares bytes with the section, or nil.
+func (s *Scheduler) touchedLocked(section memory.Section) *memory.Present {
 	block, _, err := s.presence.table.Lookup(section)
 	if err == nil {
 		return block
@@ -233,8 +233,8 @@ func (t *target) leaves(section memory.Section) bool {
 	return false
 }
 
-// noteBlind notes that there is nothing for t's exit to leave, so far.
-func (s *Scheduler) noteBlind(t *target) {
+// noteBlindLocked notes that there is nothing for t's exit to leave, so far.
+func (s *Scheduler) noteBlindLocked(t *target) {
 	if !t.traits.has(blind) {
 		t.traits |= blind
 		s.presence.blind = append(s.presence.blind, t)

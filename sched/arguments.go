@@ -81,7 +81,7 @@ func (s *Scheduler) resolve(t *target, r *Region) error {
 			t.dispatch.targets = append(t.dispatch.targets, argument{}) // no elements of nothing
 			continue
 		}
-		m, at, err := s.find(b.Pointer, b.Size)
+		m, at, err := s.findLocked(b.Pointer, b.Size)
 		if err != nil {
 			return fmt.Errorf("binding %d: %w", i, err)
 		}
@@ -92,14 +92,14 @@ func (s *Scheduler) resolve(t *target, r *Region) error {
 		t.dispatch.targets = append(t.dispatch.targets, argument{store: m, at: at, size: b.Size})
 	}
 	for _, p := range r.Pointers {
-		m, _, err := s.find(p, 0)
+		m, _, err := s.findLocked(p, 0)
 		if err != nil {
 			return err
 		}
 		t.pin(m)
 		t.dispatch.pointed = append(t.dispatch.pointed, m)
 	}
-	return s.resolveTransfers(t, r.Transfers)
+	return s.resolveTransfersLocked(t, r.Transfers)
 }
 
 // argument is a store that the task's kernel uses, bound or reached by address.
@@ -156,9 +156,9 @@ func (t *target) bufferSize(k int, p *vk.Properties) uint64 {
 	return t.Enter[b.Map].StorageSize()
 }
 
-// bind finds the stores that the task's kernel uses, makes its descriptors, and
+// bindLocked finds the stores that the task's kernel uses, makes its descriptors, and
 // fills in the addresses among its values.
-func (s *Scheduler) bind(t *target) error {
+func (s *Scheduler) bindLocked(t *target) error {
 	t.dispatch.ranges, t.dispatch.arguments = t.dispatch.ranges[:0], t.dispatch.arguments[:0]
 	if t.Kernel == nil {
 		return nil
@@ -168,7 +168,7 @@ func (s *Scheduler) bind(t *target) error {
 		if !t.Kernel.Bindings()[k].Used {
 			continue
 		}
-		a, err := t.argument(k, props)
+		a, err := t.argumentLocked(k, props)
 		if err != nil {
 			return err
 		}
@@ -188,7 +188,7 @@ func (s *Scheduler) bind(t *target) error {
 	for _, a := range t.Addresses {
 		value := uint64(t.Enter[a.Map].Start())
 		if u := &t.entry.uses[a.Map]; u.Present != nil {
-			value = s.pointerInto(u.Present, u.Offset).Address
+			value = s.pointerIntoLocked(u.Present, u.Offset).Address
 		}
 		binary.NativeEndian.PutUint64(t.dispatch.push[t.Kernel.Values()[a.Value].Offset:], value)
 	}
@@ -202,8 +202,8 @@ func (s *Scheduler) bind(t *target) error {
 	return nil
 }
 
-// argument returns what the k-th binding is bound to.
-func (t *target) argument(k int, p *vk.Properties) (argument, error) {
+// argumentLocked returns what the k-th binding is bound to.
+func (t *target) argumentLocked(k int, p *vk.Properties) (argument, error) {
 	b := Buffer{Map: k}
 	if t.dispatch.explicit {
 		b = t.Buffers[k]

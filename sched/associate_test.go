@@ -18,7 +18,7 @@ func TestDisassociateTouchesOneOtherBlock(t *testing.T) {
 	const n = 300
 	p, host := r.allocate(n), make([]uint32, n)
 	r.s.mu.Lock()
-	m, _, err := r.s.find(p, 0)
+	m, _, err := r.s.findLocked(p, 0)
 	r.s.mu.Unlock()
 	if err != nil {
 		t.Fatal(err)

@@ -58,8 +58,11 @@
 //
 // A task that has not entered starts anew when what it waits for is there, or is refused
 // (complete), or dropped by the task graph (idle). Every task that starts is ended by
-// Scheduler.end, with its outcome: the end of a task which has entered and fails is put off
+// Scheduler.endLocked, with its outcome: the end of a task which has entered and fails is put off
 // until nothing of the device uses what the task has.
+//
+// Methods whose names end in Locked are called with the lock of what they work on held: of a
+// trace, a target or a store that is the scheduler's.
 //
 // The package sees a device through the interface Device; vk provides one, the
 // tests another that runs commands in the least convenient order.

@@ -6,20 +6,20 @@ import (
 	"github.com/vkomp/vkomp/tasks"
 )
 
-// end ends a task with its outcome: err, or nil for one whose exit is carried out. mu is
+// endLocked ends a task with its outcome: err, or nil for one whose exit is carried out. mu is
 // held. A task that has failed ends when nothing of the device uses what it has: until then
 // it is in the batch that it waits for, or doomed. What it had is given back, and nothing
 // is copied.
-func (s *Scheduler) end(t *target, err error, w *tasks.Work) {
+func (s *Scheduler) endLocked(t *target, err error, w *tasks.Work) {
 	if !t.state.entered() {
 		t.to(taskComplete)
 		t.node.Complete(err, w)
 		return
 	}
-	if err != nil && s.putOff(t, err) {
+	if err != nil && s.putOffLocked(t, err) {
 		return
 	}
-	s.giveUp(t, err, w)
+	s.giveUpLocked(t, err, w)
 	t.to(taskOver)
 	t.parked.restart(w)
 	if t.traits.has(blind) {
@@ -28,7 +28,7 @@ func (s *Scheduler) end(t *target, err error, w *tasks.Work) {
 		s.presence.blind = slices.Delete(s.presence.blind, i, i+1)
 	}
 	if !t.traits.has(observedRun) || t.heard == heardEnd {
-		s.conclude(t, err, w)
+		s.concludeLocked(t, err, w)
 		return
 	}
 	if err != nil {
@@ -38,17 +38,17 @@ func (s *Scheduler) end(t *target, err error, w *tasks.Work) {
 	w.Defer(t.end)
 }
 
-// putOff puts the end of a task that has failed off while the device may use what it has,
+// putOffLocked puts the end of a task that has failed off while the device may use what it has,
 // and reports whether it did: until the last of its commands is complete, and the last copy
 // of its rings, and, where the device is lost, until that is at rest.
-func (s *Scheduler) putOff(t *target, err error) bool {
+func (s *Scheduler) putOffLocked(t *target, err error) bool {
 	if t.state != taskLate {
-		t.unfilled(err)
+		t.unfilledLocked(err)
 	}
-	t.filled()
+	t.filledLocked()
 	b := s.order.LastBatch(&t.order)
 	if b == nil {
-		b = s.busyRing(t)
+		b = s.busyRingLocked(t)
 	}
 	switch {
 	case b != nil:
@@ -62,10 +62,10 @@ func (s *Scheduler) putOff(t *target, err error) bool {
 	return true
 }
 
-// giveUp gives back what a task has that entered and ends with err. An exit construct that
+// giveUpLocked gives back what a task has that entered and ends with err. An exit construct that
 // fails has no reference of its own: what it was to take away stays, with its contents,
 // unless the device is lost.
-func (s *Scheduler) giveUp(t *target, err error, w *tasks.Work) {
+func (s *Scheduler) giveUpLocked(t *target, err error, w *tasks.Work) {
 	if err != nil && t.traits.has(observedOps) {
 		t.due = t.due[:0] // what was about to go
 		for i := range t.exit.items {
@@ -79,22 +79,22 @@ func (s *Scheduler) giveUp(t *target, err error, w *tasks.Work) {
 	}
 	switch {
 	case !t.state.exiting():
-		s.release(t, w)
+		s.releaseLocked(t, w)
 	case err != nil && len(t.Enter) == 0 && s.loss.err == nil:
-		t.letGo()
+		t.letGoLocked()
 		s.presence.removed = s.presence.table.CancelExit(t.exit.items, s.presence.removed)
-		s.goneAll(t, w)
+		s.goneAllLocked(t, w)
 		for i := range t.exit.items {
 			// Who waited for the block to be gone finds it present.
 			stateOf(t.exit.items[i].Present).parked.restart(w)
 		}
 	default:
-		t.letGo()
-		s.endExit(t, w)
+		t.letGoLocked()
+		s.endExitLocked(t, w)
 	}
-	t.filled()
-	s.withdrawTransfers(t)
-	s.freeStaging(t)
+	t.filledLocked()
+	s.withdrawTransfersLocked(t)
+	s.freeStagingLocked(t)
 }
 
 // toldEnd tells of the end of a task that has failed, and concludes it.
@@ -103,20 +103,20 @@ func (t *target) toldEnd(w *tasks.Work) {
 		s := t.s
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.conclude(t, t.outcome, w)
+		s.concludeLocked(t, t.outcome, w)
 	}()
 	t.awaitTold()
 	t.tellDue()
 	t.Observer.End(t.outcome)
 }
 
-// conclude tells the graph of the end of a task that had entered and of which the observer
+// concludeLocked tells the graph of the end of a task that had entered and of which the observer
 // knows; mu is held.
-func (s *Scheduler) conclude(t *target, err error, w *tasks.Work) {
+func (s *Scheduler) concludeLocked(t *target, err error, w *tasks.Work) {
 	if t.traits.has(observedOps) {
-		s.endStamps(t)
+		s.endStampsLocked(t)
 	}
-	s.retry(w)
+	s.retryLocked(w)
 	s.life.live--
 	s.life.wake.Broadcast()
 	t.to(taskComplete)
@@ -129,17 +129,17 @@ func (s *Scheduler) refuse(t *target, err error, w *tasks.Work) {
 	defer func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.end(t, err, w)
+		s.endLocked(t, err, w)
 	}()
 	if t.traits.has(observedRun) {
 		t.Observer.End(err)
 	}
 }
 
-// retry lets the longest starved task try again, under mu, and the next one
+// retryLocked lets the longest starved task try again, under mu, and the next one
 // after it unless it has starved once more: all of them at each completion would
 // cost the square of their number, in calls of the driver.
-func (s *Scheduler) retry(w *tasks.Work) {
+func (s *Scheduler) retryLocked(w *tasks.Work) {
 	if len(s.life.starved) == 0 {
 		return
 	}
@@ -152,7 +152,7 @@ func (s *Scheduler) retry(w *tasks.Work) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if t.state != taskStarved {
-			s.retry(w)
+			s.retryLocked(w)
 		}
 	})
 }

@@ -33,16 +33,16 @@ func ignoresCount(m *memory.Map) bool {
 	return m.Type == memory.MapDelete || m.Delete || m.Always && m.Type.From()
 }
 
-// enter carries out the entry sequence of the region's maps, binds the kernel to
+// enterLocked carries out the entry sequence of the region's maps, binds the kernel to
 // the storage and takes the staging memory that copies need: after it only the
 // loss of the device keeps the task from being placed, so that another one can
 // rely on its copies. On an error nothing is changed.
-func (s *Scheduler) enter(t *target, w *tasks.Work) error {
+func (s *Scheduler) enterLocked(t *target, w *tasks.Work) error {
 	if err := s.presence.table.CheckExit(t.Exit); err != nil {
 		return err
 	}
 	if t.Infinite {
-		if err := s.checkUndeclared(t.Enter); err != nil {
+		if err := s.checkUndeclaredLocked(t.Enter); err != nil {
 			return err
 		}
 	}
@@ -67,23 +67,23 @@ func (s *Scheduler) enter(t *target, w *tasks.Work) error {
 			state.site, state.label = t.Site, t.Label
 			state.passing = state.shared && t.Enter[i].Share == memory.ShareMay
 			u.Present.State, u.Present.Shared = state, state.shared
-			state.own.addBlock(u.Present)
+			state.own.addBlockLocked(u.Present)
 		}
 		if u.CopyIn && u.Created && t.Enter[i].Size == u.Present.Section.Size {
 			state.dirty = false
 		}
 		t.pin(state.store)
 	}
-	err = t.checkImages()
+	err = t.checkImagesLocked()
 	if err == nil {
-		err = s.bind(t)
+		err = s.bindLocked(t)
 	}
 	if err == nil {
-		err = s.planTransfers(t)
+		err = s.planTransfersLocked(t)
 	}
 	if err != nil {
-		s.release(t, w)
-		s.freeStaging(t)
+		s.releaseLocked(t, w)
+		s.freeStagingLocked(t)
 		t.transfers.undo()
 		t.unpinFrom(pinned)
 		return err
@@ -100,11 +100,11 @@ func (s *Scheduler) enter(t *target, w *tasks.Work) error {
 			t.Found[i] = u.Present != nil
 		}
 		if u.Created && u.CopyIn {
-			t.fill(stateOf(u.Present))
+			t.fillLocked(stateOf(u.Present))
 		}
 	}
-	t.attach()
-	s.announceTransfers(t)
+	t.attachLocked()
+	s.announceTransfersLocked(t)
 	// Holders point into the slice: it must not move.
 	if cap(t.entry.holds) < len(t.Exit) {
 		t.entry.holds = make([]hold, 0, len(t.Exit))
@@ -115,13 +115,13 @@ func (s *Scheduler) enter(t *target, w *tasks.Work) error {
 		switch {
 		case err != nil || m.Size == 0 && m.Presence != memory.IfPresent:
 		case block == nil:
-			s.noteBlind(t)
+			s.noteBlindLocked(t)
 		default:
-			t.hold(block, ignoresCount(m))
+			t.holdLocked(block, ignoresCount(m))
 		}
 	}
 	if t.traits.has(observedOps) {
-		s.observeEntry(t)
+		s.observeEntryLocked(t)
 	}
 	return nil
 }
@@ -133,9 +133,9 @@ func (t *target) leaveOut(i int) {
 	}
 }
 
-// fill makes those who find the block wait until t's copies to it have been made,
+// fillLocked makes those who find the block wait until t's copies to it have been made,
 // or have their place.
-func (t *target) fill(state *blockState) {
+func (t *target) fillLocked(state *blockState) {
 	if state.filling == 0 {
 		state.filling = t.entry.number
 		t.entry.fills = append(t.entry.fills, state)
@@ -166,19 +166,19 @@ func (t *target) unpin() {
 	}
 }
 
-// checkUndeclared refuses to declare what is present already.
-func (s *Scheduler) checkUndeclared(maps []memory.Map) error {
+// checkUndeclaredLocked refuses to declare what is present already.
+func (s *Scheduler) checkUndeclaredLocked(maps []memory.Map) error {
 	for i := range maps {
-		if block := s.touched(maps[i].Section); block != nil {
+		if block := s.touchedLocked(maps[i].Section); block != nil {
 			return fmt.Errorf("%w: %s: %s is present", ErrAssociated, maps[i].Label, block.Section)
 		}
 	}
 	return nil
 }
 
-// filled lets those go on who wait for blocks that t created: what copies them
+// filledLocked lets those go on who wait for blocks that t created: what copies them
 // in is done, or ahead of whatever is placed from now on.
-func (t *target) filled() {
+func (t *target) filledLocked() {
 	for _, state := range t.entry.fills {
 		state.filling = 0
 	}
@@ -188,9 +188,9 @@ func (t *target) filled() {
 	empty(&t.entry.fills)
 }
 
-// unfilled notes that the copies which the device should have made to storage
+// unfilledLocked notes that the copies which the device should have made to storage
 // that t created were not made: whoever else holds it cannot run.
-func (t *target) unfilled(err error) {
+func (t *target) unfilledLocked(err error) {
 	for i := range t.transfers.list {
 		if x := &t.transfers.list[i]; x.phase == phaseEnter && x.fresh && x.path.record != nil {
 			stateOf(x.block).broken = err
@@ -198,8 +198,8 @@ func (t *target) unfilled(err error) {
 	}
 }
 
-// shared returns why storage that t shares has no contents, or nil.
-func (t *target) shared() error {
+// sharedLocked returns why storage that t shares has no contents, or nil.
+func (t *target) sharedLocked() error {
 	for _, u := range t.entry.uses {
 		if u.Present == nil {
 			continue
@@ -211,9 +211,9 @@ func (t *target) shared() error {
 	return nil
 }
 
-// hold notes that t gives back a reference to the block when it finishes, and
+// holdLocked notes that t gives back a reference to the block when it finishes, and
 // whether one of its items there ignores the count.
-func (t *target) hold(block *memory.Present, ignoresCount bool) {
+func (t *target) holdLocked(block *memory.Present, ignoresCount bool) {
 	state := stateOf(block)
 	last := len(state.holders) - 1
 	// The items of a construct are noted all at once.
@@ -233,8 +233,8 @@ func (t *target) hold(block *memory.Present, ignoresCount bool) {
 	}
 }
 
-// letGo is the opposite of hold, for all of t's blocks.
-func (t *target) letGo() {
+// letGoLocked is the opposite of hold, for all of t's blocks.
+func (t *target) letGoLocked() {
 	for i := range t.entry.holds {
 		h := &t.entry.holds[i]
 		state := stateOf(h.block)
@@ -253,9 +253,9 @@ func (t *target) letGo() {
 	empty(&t.entry.holds)
 }
 
-// waitUntilFilled waits, under mu, for the task that fills the block, if that
+// waitUntilFilledLocked waits, under mu, for the task that fills the block, if that
 // entered before t did: so there is no cycle of tasks that wait.
-func (s *Scheduler) waitUntilFilled(t *target, state *blockState) {
+func (s *Scheduler) waitUntilFilledLocked(t *target, state *blockState) {
 	for state.filling != 0 && state.filling < t.entry.number {
 		s.presence.fillWaiters++
 		s.presence.filling.Wait()
@@ -263,48 +263,48 @@ func (s *Scheduler) waitUntilFilled(t *target, state *blockState) {
 	}
 }
 
-// release gives back what enter counted, without copying anything.
-func (s *Scheduler) release(t *target, w *tasks.Work) {
+// releaseLocked gives back what enter counted, without copying anything.
+func (s *Scheduler) releaseLocked(t *target, w *tasks.Work) {
 	maps := make([]memory.Map, len(t.Enter))
 	for i, m := range t.Enter {
 		if t.entry.uses[i].Present != nil {
 			maps[i] = memory.Map{Section: m.Section, Type: memory.MapRelease, Presence: m.Presence, Label: m.Label}
 		}
 	}
-	t.letGo()
+	t.letGoLocked()
 	t.exit.items = s.presence.table.BeginExit(maps, t.exit.items)
-	s.endExit(t, w)
+	s.endExitLocked(t, w)
 }
 
-// endExit ends t's exit: blocks that leave the presence table free their storage,
+// endExitLocked ends t's exit: blocks that leave the presence table free their storage,
 // and who waited for that tries again.
-func (s *Scheduler) endExit(t *target, w *tasks.Work) {
+func (s *Scheduler) endExitLocked(t *target, w *tasks.Work) {
 	s.presence.removed = s.presence.table.EndExit(t.exit.items, s.presence.removed)
-	s.goneAll(t, w)
+	s.goneAllLocked(t, w)
 }
 
-// goneAll gives up the blocks that have just left the presence table by t's exit.
-func (s *Scheduler) goneAll(t *target, w *tasks.Work) {
+// goneAllLocked gives up the blocks that have just left the presence table by t's exit.
+func (s *Scheduler) goneAllLocked(t *target, w *tasks.Work) {
 	for i, p := range s.presence.removed {
 		s.presence.removed[i] = nil
 		if t.traits.has(observedOps) && t.heard != heardEnd {
-			s.observeGone(t, p)
+			s.observeGoneLocked(t, p)
 		}
-		s.gone(p, w)
+		s.goneLocked(p, w)
 	}
 }
 
-// gone gives up a block that has left the presence table: who waited for that
+// goneLocked gives up a block that has left the presence table: who waited for that
 // tries again, and its memory is free once nobody uses it.
-func (s *Scheduler) gone(p *memory.Present, w *tasks.Work) {
+func (s *Scheduler) goneLocked(p *memory.Present, w *tasks.Work) {
 	state := stateOf(p)
-	state.forgetBlock(p)
+	state.forgetBlockLocked(p)
 	for _, h := range state.holders {
-		s.noteBlind(h.by)
+		s.noteBlindLocked(h.by)
 	}
 	state.parked.restart(w)
 	if !state.associated {
-		s.forgetPointers(state.store)
+		s.forgetPointersLocked(state.store)
 	}
 	m := state.store
 	if state.associated && int(m.refs.Load()) == m.associations+2 && len(state.parked) == 0 && state.broken == nil {
@@ -317,8 +317,8 @@ func (s *Scheduler) gone(p *memory.Present, w *tasks.Work) {
 	m.unpin()
 }
 
-// freeStaging gives back the staging memory of the task.
-func (s *Scheduler) freeStaging(t *target) {
+// freeStagingLocked gives back the staging memory of the task.
+func (s *Scheduler) freeStagingLocked(t *target) {
 	for _, st := range t.transfers.staging {
 		freeAfter(s.memory.staging, st, &t.order.Used)
 	}

@@ -35,12 +35,12 @@ func (s *Scheduler) finishDone(w *tasks.Work) {
 		}
 		s.exits.finishing = false
 	}()
-	s.finishRound(w)
+	s.finishRoundLocked(w)
 }
 
-// finishRound finishes what is in s.exits.done now, under mu, which it gives up
+// finishRoundLocked finishes what is in s.exits.done now, under mu, which it gives up
 // meanwhile. What is left when an observer ends the goroutine is in s.exits.done again.
-func (s *Scheduler) finishRound(w *tasks.Work) {
+func (s *Scheduler) finishRoundLocked(w *tasks.Work) {
 	done, next := s.exits.done, 0
 	s.exits.done, s.exits.spare = s.exits.spare[:0], nil
 	s.mu.Unlock()
@@ -84,6 +84,6 @@ func (s *Scheduler) finishMore() (over bool) {
 		s.exits.finishing = false
 		return true
 	}
-	s.finishRound(w)
+	s.finishRoundLocked(w)
 	return false
 }

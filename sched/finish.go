@@ -26,24 +26,24 @@ func (s *Scheduler) finish(t *target, w *tasks.Work) {
 	t.awaitTold()
 	s.mu.Lock()
 	if t.failed != nil {
-		s.end(t, t.failed, w)
+		s.endLocked(t, t.failed, w)
 		s.mu.Unlock()
 		return
 	}
 	if t.state != taskLate {
 		t.exit.items = s.presence.table.BeginExit(t.Exit, t.exit.items)
 		t.to(taskExiting)
-		late, err := s.planExit(t, w)
+		late, err := s.planExitLocked(t, w)
 		if err == nil && t.traits.has(observedOps) {
-			s.observeExit(t)
+			s.observeExitLocked(t)
 		}
 		if err != nil {
-			s.end(t, err, w)
+			s.endLocked(t, err, w)
 			s.mu.Unlock()
 			return
 		}
 		if late {
-			s.flush(s.order.Of(t.order.At), true, w)
+			s.flushLocked(s.order.Of(t.order.At), true, w)
 			s.mu.Unlock()
 			return
 		}
@@ -56,7 +56,7 @@ func (s *Scheduler) finish(t *target, w *tasks.Work) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.stats.BytesFromDevice += bytes
-		s.end(t, err, w)
+		s.endLocked(t, err, w)
 	}()
 	if bytes, err = s.endTransfers(t, w); err != nil || !t.traits.has(observedRun) {
 		return

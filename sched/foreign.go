@@ -39,27 +39,27 @@ func (s *Scheduler) Order(n *tasks.Node, f Foreign, w *tasks.Work) error {
 	t.node = n
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.refusal(); err != nil {
+	if err := s.refusalLocked(); err != nil {
 		w.Defer(func(w *tasks.Work) { construct.Complete(n, err, w) })
 		return err
 	}
 	t.to(taskEntered)
 	s.life.live++
-	t.afterPredecessors()
+	t.afterPredecessorsLocked()
 	s.order.placing.SetAll(&t.order.After)
 	q := s.order.AnyQueue(&s.order.placing, 0)
 	var err error
 	if len(f.Waits) > 0 && !q.Pending().Empty() {
 		// What is there already would wait as well.
-		err = s.submit(q, w)
+		err = s.submitLocked(q, w)
 	}
 	var b *order.Batch
 	if err == nil {
 		s.order.placing.SetAll(&t.order.After)
-		b, t.order.At, err = s.begin(q, w)
+		b, t.order.At, err = s.beginLocked(q, w)
 	}
 	if err != nil {
-		s.end(t, err, w)
+		s.endLocked(t, err, w)
 		return err
 	}
 	t.order.At = t.order.At.Last()
@@ -68,12 +68,12 @@ func (s *Scheduler) Order(n *tasks.Node, f Foreign, w *tasks.Work) error {
 	t.failed = f.Failure
 	b.AddTask(&t.order)
 	if len(f.Waits) > 0 {
-		s.wroteExported(t.order.At)
+		s.wroteExportedLocked(t.order.At)
 	}
 	t.to(taskPlaced)
 	n.Placed(w)
 	// Others wait for what is signalled. A failure is the task's by now.
-	return s.submit(q, w)
+	return s.submitLocked(q, w)
 }
 
 // Export returns where the corresponding storage of a section, which is present, lies,
@@ -102,7 +102,7 @@ func (s *Scheduler) ExportPointer(p Pointer, size uint64) (vk.BufferRange, uint6
 	if s.loss.err != nil {
 		return vk.BufferRange{}, 0, s.loss.err
 	}
-	m, offset, err := s.find(p, size)
+	m, offset, err := s.findLocked(p, size)
 	if err != nil {
 		return vk.BufferRange{}, 0, err
 	}
@@ -138,8 +138,8 @@ func (s *Scheduler) forgetExport(m *store) {
 	delete(s.exports.stores, m)
 }
 
-// wroteExported counts all exported memory as written at a sync point of a pending batch.
-func (s *Scheduler) wroteExported(at order.SyncPoint) {
+// wroteExportedLocked counts all exported memory as written at a sync point of a pending batch.
+func (s *Scheduler) wroteExportedLocked(at order.SyncPoint) {
 	s.exports.mu.Lock()
 	var pinned []*store
 	for m := range s.exports.stores {
@@ -149,7 +149,7 @@ func (s *Scheduler) wroteExported(at order.SyncPoint) {
 	}
 	s.exports.mu.Unlock()
 	for _, m := range pinned {
-		m.wrote(m.whole(), at)
+		m.wroteLocked(m.whole(), at)
 		for _, block := range m.blocks {
 			stateOf(block).dirty = true
 		}

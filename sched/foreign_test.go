@@ -291,7 +291,7 @@ func TestExportOfWhatIsNotThere(t *testing.T) {
 	}
 	// What was exported is forgotten with its memory.
 	r.s.mu.Lock()
-	r.s.wroteExported(order.SyncPoint{Value: 1})
+	r.s.wroteExportedLocked(order.SyncPoint{Value: 1})
 	n := len(r.s.exports.stores)
 	r.s.mu.Unlock()
 	if n != 0 {

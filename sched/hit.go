@@ -18,17 +18,17 @@ func (s *Scheduler) hit(r *Region) bool {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.refusal() != nil || len(s.presence.blind) > 0 {
+	if s.refusalLocked() != nil || len(s.presence.blind) > 0 {
 		return false
 	}
 	for i := range r.Enter {
-		if m := &r.Enter[i]; m.Always || m.Share == memory.ShareMust || m.DeviceSize != 0 || !s.counts(m, 0) {
+		if m := &r.Enter[i]; m.Always || m.Share == memory.ShareMust || m.DeviceSize != 0 || !s.countsLocked(m, 0) {
 			return false
 		}
 	}
 	for i := range r.Exit {
 		m := &r.Exit[i]
-		if m.Always || m.Delete || m.Type == memory.MapDelete || m.DeviceSize != 0 || !s.counts(m, 1) {
+		if m.Always || m.Delete || m.Type == memory.MapDelete || m.DeviceSize != 0 || !s.countsLocked(m, 1) {
 			return false
 		}
 	}
@@ -52,9 +52,9 @@ func (s *Scheduler) hit(r *Region) bool {
 	return true
 }
 
-// counts reports whether the item lies in a block that more than so many constructs
+// countsLocked reports whether the item lies in a block that more than so many constructs
 // hold besides the tasks in flight, and that is what it will be.
-func (s *Scheduler) counts(m *memory.Map, others int) bool {
+func (s *Scheduler) countsLocked(m *memory.Map, others int) bool {
 	block, _, err := s.presence.table.Lookup(m.Section)
 	if err != nil || block == nil || block.Exiting() || m.Size == 0 {
 		return false

@@ -8,10 +8,10 @@ import (
 	"github.com/vkomp/vkomp/tasks"
 )
 
-// announceTransfers tells other tasks what the task's transfers, which are planned, are about
+// announceTransfersLocked tells other tasks what the task's transfers, which are planned, are about
 // to do to storage that they may use as well; mu is held. It allocates nothing and cannot
 // fail.
-func (s *Scheduler) announceTransfers(t *target) {
+func (s *Scheduler) announceTransfersLocked(t *target) {
 	for i := range t.transfers.list {
 		x := &t.transfers.list[i]
 		if x.kind.updates() && x.block != nil {
@@ -20,7 +20,7 @@ func (s *Scheduler) announceTransfers(t *target) {
 		switch x.phase {
 		case phaseRequested:
 			if x.block != nil && x.outsideBatch() {
-				t.fill(stateOf(x.block))
+				t.fillLocked(stateOf(x.block))
 			}
 		case phaseHome:
 			if x.absent() {
@@ -35,9 +35,9 @@ func (s *Scheduler) announceTransfers(t *target) {
 	}
 }
 
-// withdrawTransfers undoes announceTransfers when the task is complete, but for what others
+// withdrawTransfersLocked undoes announceTransfersLocked when the task is complete, but for what others
 // have to know for longer; mu is held.
-func (s *Scheduler) withdrawTransfers(t *target) {
+func (s *Scheduler) withdrawTransfersLocked(t *target) {
 	for i := range t.transfers.list {
 		x := &t.transfers.list[i]
 		if x.phase != phaseHome || x.absent() {
@@ -70,13 +70,13 @@ func (s *Scheduler) beginTransfers(t *target, w *tasks.Work) error {
 	s.stats.BytesToDevice += bytes
 	for i := range t.entry.uses {
 		if u := &t.entry.uses[i]; u.Present != nil && !u.Created {
-			s.waitUntilFilled(t, stateOf(u.Present))
+			s.waitUntilFilledLocked(t, stateOf(u.Present))
 		}
 	}
 	for i := range ts.list {
 		x := &ts.list[i]
 		if (x.phase == phaseRequested || x.phase == phaseHome) && x.block != nil {
-			s.waitUntilFilled(t, stateOf(x.block))
+			s.waitUntilFilledLocked(t, stateOf(x.block))
 		}
 	}
 	return err
@@ -139,7 +139,7 @@ func (t *target) beginPhase(m *deviceMemory, p transferPhase) (copied uint64, er
 	return copied, err
 }
 
-// endTransfers does the host's part of the transfers to the host, which planExit has listed,
+// endTransfers does the host's part of the transfers to the host, which planExitLocked has listed,
 // and returns how many bytes of host storage it has copied. After a failure no other is made.
 // It is called without mu.
 func (s *Scheduler) endTransfers(t *target, w *tasks.Work) (copied uint64, err error) {

@@ -54,8 +54,8 @@ func (t *target) image(item int) *Image {
 	return nil
 }
 
-// checkImages refuses items that are in a block as an image and otherwise.
-func (t *target) checkImages() error {
+// checkImagesLocked refuses items that are in a block as an image and otherwise.
+func (t *target) checkImagesLocked() error {
 	for i := range t.entry.uses {
 		u, m := &t.entry.uses[i], &t.Enter[i]
 		if u.Present == nil {
@@ -72,9 +72,9 @@ func (t *target) checkImages() error {
 	return nil
 }
 
-// addAttachments finds the pointers of images that are new, or that point to what is new,
+// addAttachmentsLocked finds the pointers of images that are new, or that point to what is new,
 // and adds transfers of those in an image which is not copied in anyway.
-func (s *Scheduler) addAttachments(t *target) {
+func (s *Scheduler) addAttachmentsLocked(t *target) {
 	for i := range t.Images {
 		image := &t.Images[i]
 		if image.Item >= len(t.entry.uses) || t.entry.uses[image.Item].Present == nil {
@@ -88,7 +88,7 @@ func (s *Scheduler) addAttachments(t *target) {
 			if pointee.Present == nil || !u.Created && !pointee.Created {
 				continue
 			}
-			address := s.pointerInto(pointee.Present, pointee.Offset).Address
+			address := s.pointerIntoLocked(pointee.Present, pointee.Offset).Address
 			image.pointers = withPointer(image.pointers, attached{a.Offset, address})
 			if u.CopyIn {
 				continue
@@ -103,8 +103,8 @@ func (s *Scheduler) addAttachments(t *target) {
 	}
 }
 
-// attach notes the pointers that addAttachments found.
-func (t *target) attach() {
+// attachLocked notes the pointers that addAttachmentsLocked found.
+func (t *target) attachLocked() {
 	for i := range t.Images {
 		if image := &t.Images[i]; image.Item < len(t.entry.uses) && t.entry.uses[image.Item].Present != nil {
 			state := stateOf(t.entry.uses[image.Item].Present)

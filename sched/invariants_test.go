@@ -20,7 +20,7 @@ func TestWrongTransitionsShow(t *testing.T) {
 		"given back early": {func(_ *rig, d *target) { d.to(taskEntered); d.giveBack() }, `goes from entered to idle`},
 		"ended twice": {func(r *rig, d *target) {
 			d.to(taskComplete)
-			r.s.end(d, nil, tasks.NewWork())
+			r.s.endLocked(d, nil, tasks.NewWork())
 		}, `"a" goes from complete to complete`},
 	} {
 		t.Run(name, func(t *testing.T) {

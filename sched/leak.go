@@ -7,13 +7,13 @@ import (
 	"github.com/vkomp/vkomp/memory"
 )
 
-// leaks returns an error that counts the memory which the program has not given
+// leaksLocked returns an error that counts the memory which the program has not given
 // back: blocks that are mapped, and allocations; by label, and by site where sites
 // are recorded. Blocks that are declared stay until the end, and the memory of an
 // association is its allocation's. It is nil where there is nothing, and linear in
 // the blocks and pointers. What a device had that is lost went with it, and cannot be
 // given back: that is no leak.
-func (s *Scheduler) leaks() error {
+func (s *Scheduler) leaksLocked() error {
 	if s.loss.err != nil {
 		return nil
 	}

@@ -34,8 +34,8 @@ type loss struct {
 	hook   func(error)
 }
 
-// lose notes that a call of the device was answered with its loss; mu is held.
-func (s *Scheduler) lose(err error) {
+// loseLocked notes that a call of the device was answered with its loss; mu is held.
+func (s *Scheduler) loseLocked(err error) {
 	if s.loss.err != nil {
 		return
 	}
@@ -54,7 +54,7 @@ func (s *Scheduler) lose(err error) {
 func (s *Scheduler) Lose(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.lose(err)
+	s.loseLocked(err)
 }
 
 // Lost returns the error that told of the device's loss, nil while it is not lost.
@@ -81,13 +81,13 @@ func (s *Scheduler) settleLoss() {
 	defer s.mu.Unlock()
 	s.loss.atRest = true
 	s.order.RefuseAll(s.loss.err)
-	s.failRefused(w)
+	s.failRefusedLocked(w)
 	for i, t := range s.loss.doomed {
 		s.loss.doomed[i] = nil
-		s.end(t, t.failed, w)
+		s.endLocked(t, t.failed, w)
 	}
 	s.loss.doomed = nil
-	s.restartCompiling(w)
+	s.restartCompilingLocked(w)
 	s.order.WakeAll()
 	s.life.wake.Broadcast()
 }

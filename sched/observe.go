@@ -95,8 +95,8 @@ func (o *observed) resetOps() {
 	o.ops = o.ops[:0]
 }
 
-// newOp returns a new operation of the task; s.mu is held.
-func (t *target) newOp(op ompt.DataOp) *construct.Op {
+// newOpLocked returns a new operation of the task; s.mu is held.
+func (t *target) newOpLocked(op ompt.DataOp) *construct.Op {
 	o := t.observed
 	n := len(o.ops)
 	if n == cap(o.ops) {
@@ -108,9 +108,9 @@ func (t *target) newOp(op ompt.DataOp) *construct.Op {
 	return o.ops[n]
 }
 
-// dataOp returns an operation on bytes of the host and of device memory, nil for a task
+// dataOpLocked returns an operation on bytes of the host and of device memory, nil for a task
 // without an observer; s.mu is held.
-func (t *target) dataOp(kind ompt.TargetDataOp, host unsafe.Pointer, m *store, at, bytes uint64, label string) *construct.Op {
+func (t *target) dataOpLocked(kind ompt.TargetDataOp, host unsafe.Pointer, m *store, at, bytes uint64, label string) *construct.Op {
 	if !t.traits.has(observedOps) {
 		return nil
 	}
@@ -118,13 +118,13 @@ func (t *target) dataOp(kind ompt.TargetDataOp, host unsafe.Pointer, m *store, a
 	op := ompt.DataOp{
 		Type: kind, Bytes: bytes, Label: label,
 		SrcAddr: uint64(uintptr(host)), SrcDeviceNum: s.numbers.Host,
-		DestAddr: s.pointer(m).Address + at, DestDeviceNum: s.numbers.Device,
+		DestAddr: s.pointerLocked(m).Address + at, DestDeviceNum: s.numbers.Device,
 	}
 	if kind == ompt.TargetDataTransferFromDevice {
 		op.SrcAddr, op.DestAddr = op.DestAddr, op.SrcAddr
 		op.SrcDeviceNum, op.DestDeviceNum = op.DestDeviceNum, op.SrcDeviceNum
 	}
-	return t.newOp(op)
+	return t.newOpLocked(op)
 }
 
 // blockAt returns where the block's storage begins in its store.
@@ -132,8 +132,8 @@ func blockAt(block *memory.Present) uint64 {
 	return block.Storage.Offset - stateOf(block).Offset
 }
 
-// observeEntry notes what the entry of t did and what is to come, under mu.
-func (s *Scheduler) observeEntry(t *target) {
+// observeEntryLocked notes what the entry of t did and what is to come, under mu.
+func (s *Scheduler) observeEntryLocked(t *target) {
 	o := t.observed
 	o.items = o.items[:0]
 	o.resetOps()
@@ -145,14 +145,14 @@ func (s *Scheduler) observeEntry(t *target) {
 		state := stateOf(u.Present)
 		at := blockAt(u.Present)
 		o.items = append(o.items, ompt.MapItem{
-			HostAddr: uintptr(m.Ptr), DeviceAddr: s.pointer(state.store).Address + at + u.Offset, Bytes: m.Size, Flags: flagsOf(m, state.shared),
+			HostAddr: uintptr(m.Ptr), DeviceAddr: s.pointerLocked(state.store).Address + at + u.Offset, Bytes: m.Size, Flags: flagsOf(m, state.shared),
 		})
 		if state.shared {
 			continue
 		}
 		if block := u.Present; u.Created && !state.told {
 			state.told = true
-			o.due = append(o.due, t.dataOp(ompt.TargetDataAlloc, block.Section.Ptr, state.store, at, block.Storage.Size, m.Label))
+			o.due = append(o.due, t.dataOpLocked(ompt.TargetDataAlloc, block.Section.Ptr, state.store, at, block.Storage.Size, m.Label))
 		}
 	}
 	if len(t.Enter) == 0 {
@@ -160,17 +160,17 @@ func (s *Scheduler) observeEntry(t *target) {
 			m := &t.Exit[i]
 			if block, offset, err := s.presence.table.Lookup(m.Section); err == nil && block != nil && m.Size > 0 {
 				o.items = append(o.items, ompt.MapItem{
-					HostAddr: uintptr(m.Ptr), DeviceAddr: s.pointerInto(block, offset).Address, Bytes: m.Size, Flags: flagsOf(m, stateOf(block).shared),
+					HostAddr: uintptr(m.Ptr), DeviceAddr: s.pointerIntoLocked(block, offset).Address, Bytes: m.Size, Flags: flagsOf(m, stateOf(block).shared),
 				})
 			}
 		}
 	}
 	for i := range t.transfers.list {
 		x := &t.transfers.list[i]
-		x.op = s.transferOp(t, x)
+		x.op = s.transferOpLocked(t, x)
 	}
 	if t.Kernel != nil {
-		o.submit = t.newOp(ompt.DataOp{SrcDeviceNum: ompt.NoDevice, DestDeviceNum: s.numbers.Device})
+		o.submit = t.newOpLocked(ompt.DataOp{SrcDeviceNum: ompt.NoDevice, DestDeviceNum: s.numbers.Device})
 		g := t.Kernel.Groups(t.Range)
 		o.submit.Kernel, o.submit.Teams = t.Kernel.Name(), g[0]*g[1]*g[2]
 	}
@@ -184,9 +184,9 @@ func (t *target) submitOp() *construct.Op {
 	return nil
 }
 
-// transferOp returns the operation of a transfer, nil where nothing is moved and for a task
+// transferOpLocked returns the operation of a transfer, nil where nothing is moved and for a task
 // without an observer; s.mu is held.
-func (s *Scheduler) transferOp(t *target, x *transfer) *construct.Op {
+func (s *Scheduler) transferOpLocked(t *target, x *transfer) *construct.Op {
 	if !t.traits.has(observedOps) || x.absent() {
 		return nil
 	}
@@ -197,38 +197,38 @@ func (s *Scheduler) transferOp(t *target, x *transfer) *construct.Op {
 	case x.kind == attach:
 		return nil
 	case x.kind.fromHost() && (asked || !x.dst.shared):
-		return t.dataOp(ompt.TargetDataTransferToDevice, x.hostSpan().Ptr, x.dst, dst.Start, x.size, x.label)
+		return t.dataOpLocked(ompt.TargetDataTransferToDevice, x.hostSpan().Ptr, x.dst, dst.Start, x.size, x.label)
 	case x.kind.toHost() && (asked || !x.src.shared):
-		return t.dataOp(ompt.TargetDataTransferFromDevice, x.hostSpan().Ptr, x.src, src.Start, x.size, x.label)
+		return t.dataOpLocked(ompt.TargetDataTransferFromDevice, x.hostSpan().Ptr, x.src, src.Start, x.size, x.label)
 	case x.kind == CopyWithin:
-		return t.newOp(ompt.DataOp{
+		return t.newOpLocked(ompt.DataOp{
 			Type: ompt.TargetDataTransfer, Bytes: x.size, Label: x.label,
-			SrcAddr: s.pointer(x.src).Address + src.Start, SrcDeviceNum: s.numbers.Device,
-			DestAddr: s.pointer(x.dst).Address + dst.Start, DestDeviceNum: s.numbers.Device,
+			SrcAddr: s.pointerLocked(x.src).Address + src.Start, SrcDeviceNum: s.numbers.Device,
+			DestAddr: s.pointerLocked(x.dst).Address + dst.Start, DestDeviceNum: s.numbers.Device,
 		})
 	case x.kind == Fill:
-		return t.newOp(ompt.DataOp{
+		return t.newOpLocked(ompt.DataOp{
 			Type: ompt.TargetDataMemset, Bytes: x.size, Label: x.label, SrcDeviceNum: ompt.NoDevice,
-			DestAddr: s.pointer(x.dst).Address + dst.Start, DestDeviceNum: s.numbers.Device,
+			DestAddr: s.pointerLocked(x.dst).Address + dst.Start, DestDeviceNum: s.numbers.Device,
 		})
 	}
 	return nil
 }
 
-// observeExit notes what will go by t's exit, which has begun, under mu.
-func (s *Scheduler) observeExit(t *target) {
+// observeExitLocked notes what will go by t's exit, which has begun, under mu.
+func (s *Scheduler) observeExitLocked(t *target) {
 	for _, e := range t.exit.items {
 		if e.Remove {
-			s.observeGone(t, e.Present)
+			s.observeGoneLocked(t, e.Present)
 		}
 	}
 }
 
-// observeGone notes that a block leaves the presence table by t's exit, under mu.
-func (s *Scheduler) observeGone(t *target, block *memory.Present) {
+// observeGoneLocked notes that a block leaves the presence table by t's exit, under mu.
+func (s *Scheduler) observeGoneLocked(t *target, block *memory.Present) {
 	if state := stateOf(block); state.told && state.goneBy == nil {
 		state.goneBy = t
-		t.due = append(t.due, t.dataOp(ompt.TargetDataDelete, block.Section.Ptr, state.store, blockAt(block), block.Storage.Size, block.Label))
+		t.due = append(t.due, t.dataOpLocked(ompt.TargetDataDelete, block.Section.Ptr, state.store, blockAt(block), block.Storage.Size, block.Label))
 	}
 }
 

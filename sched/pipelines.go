@@ -60,8 +60,8 @@ type compilation struct {
 	parked parkedTasks
 }
 
-// use returns the kernel on this device and keeps its pipelines until release; mu is held.
-func (s *Scheduler) use(k *kernel.Kernel) (*deviceKernel, error) {
+// useLocked returns the kernel on this device and keeps its pipelines until release; mu is held.
+func (s *Scheduler) useLocked(k *kernel.Kernel) (*deviceKernel, error) {
 	if k.Closed() {
 		return nil, fmt.Errorf("kernel %q is %w", k.Name(), ErrClosed)
 	}
@@ -130,10 +130,10 @@ func (s *Scheduler) destroyKernels() {
 func (s *Scheduler) Compiling() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.compilingNow()
+	return s.compilingNowLocked()
 }
 
-func (s *Scheduler) compilingNow() (labels []string) {
+func (s *Scheduler) compilingNowLocked() (labels []string) {
 	if s.kernels.compiling == 0 {
 		return nil
 	}
@@ -153,7 +153,7 @@ func (s *Scheduler) compilingNow() (labels []string) {
 }
 
 // pipeline gives the task the pipeline of its kernel. While that is compiled an included
-// construct waits, as long as ctx lasts; a deferred task does so itself (see compiled).
+// construct waits, as long as ctx lasts; a deferred task does so itself (see compiledLocked).
 func (s *Scheduler) pipeline(ctx context.Context, t *target) error {
 	if p := t.dispatch.kernel.ready[t.dispatch.plan.Fold].Load(); p != nil {
 		t.dispatch.pipeline = *p
@@ -197,10 +197,10 @@ func (s *Scheduler) awaitCompilation(ctx context.Context, c *compilation, place 
 	return context.Cause(ctx)
 }
 
-// compiled reports whether the task has its pipeline, or the error with which the
+// compiledLocked reports whether the task has its pipeline, or the error with which the
 // compilation ended that it was to have it from. Else the task is started again at the end
 // of that. mu is held.
-func (t *target) compiled(n *tasks.Node) (bool, error) {
+func (t *target) compiledLocked(n *tasks.Node) (bool, error) {
 	c := t.dispatch.compilation
 	switch {
 	case c == nil:
@@ -226,7 +226,7 @@ func (s *Scheduler) compile(d *deviceKernel, fold int) (*compilation, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.refusal(); err != nil {
+	if err := s.refusalLocked(); err != nil {
 		return nil, err
 	}
 	if c := d.compilations[fold]; c != nil {
@@ -281,9 +281,9 @@ func (s *Scheduler) endCompilation(c *compilation, d *deviceKernel, fold int, p 
 	w.Finish()
 }
 
-// restartCompiling lets the deferred tasks that wait for compilations try again, of a device
+// restartCompilingLocked lets the deferred tasks that wait for compilations try again, of a device
 // that is lost: they fail then, however long the driver still compiles. mu is held.
-func (s *Scheduler) restartCompiling(w *tasks.Work) {
+func (s *Scheduler) restartCompilingLocked(w *tasks.Work) {
 	restart := func(d *deviceKernel) {
 		for _, c := range d.compilations {
 			if c != nil {

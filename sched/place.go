@@ -5,26 +5,26 @@ import (
 	"github.com/vkomp/vkomp/vk"
 )
 
-// place gives the task's commands their queues, and their levels in the pending
+// placeLocked gives the task's commands their queues, and their levels in the pending
 // batches of these: copies to storage, the kernel, copies to staging, each of them
-// after the one before. On an error some have been placed (see end).
-func (s *Scheduler) place(t *target, w *tasks.Work) error {
-	t.afterPredecessors()
+// after the one before. On an error some have been placed (see endLocked).
+func (s *Scheduler) placeLocked(t *target, w *tasks.Work) error {
+	t.afterPredecessorsLocked()
 	t.order.After.AddAll(&t.order.Used) // its streams'
-	before, err := s.placePhases(t, phaseEnter, phaseRequested, w)
+	before, err := s.placePhasesLocked(t, phaseEnter, phaseRequested, w)
 	if err != nil {
 		return err
 	}
-	kernel, err := s.placeKernel(t, w)
+	kernel, err := s.placeKernelLocked(t, w)
 	if err != nil {
 		return err
 	}
-	after, err := s.placePhases(t, phaseHome, phaseExit, w)
+	after, err := s.placePhasesLocked(t, phaseHome, phaseExit, w)
 	if err != nil {
 		return err
 	}
-	t.filled()
-	hostReads, err := s.placeHostReads(t, w)
+	t.filledLocked()
+	hostReads, err := s.placeHostReadsLocked(t, w)
 	switch {
 	case err != nil:
 		return err
@@ -32,7 +32,7 @@ func (s *Scheduler) place(t *target, w *tasks.Work) error {
 		s.order.Of(t.order.At).Pending().AddTask(&t.order)
 	default:
 		if err := s.order.PlaceNothing(&t.order, &s.order.placing); err != nil {
-			s.failRefused(w)
+			s.failRefusedLocked(w)
 			return err
 		}
 		if t.order.At.Value == 0 || !s.order.EndWithBatch(&t.order) {
@@ -49,26 +49,26 @@ func (s *Scheduler) place(t *target, w *tasks.Work) error {
 	return nil
 }
 
-// placeKernel dispatches the task's kernel.
-func (s *Scheduler) placeKernel(t *target, w *tasks.Work) (placed bool, err error) {
+// placeKernelLocked dispatches the task's kernel.
+func (s *Scheduler) placeKernelLocked(t *target, w *tasks.Work) (placed bool, err error) {
 	if t.Kernel == nil {
 		return false, nil
 	}
 	s.order.placing.SetAll(&t.order.After)
 	for i := range t.dispatch.arguments {
 		if a := &t.dispatch.arguments[i]; a.store != nil {
-			s.followUses(a.store, a.bytes())
+			s.followUsesLocked(a.store, a.bytes())
 		}
 	}
 	work := t.Range[0] * t.Range[1] * t.Range[2]
 	q := s.order.KernelQueue(&s.order.placing, work)
-	b, at, err := s.begin(q, w)
+	b, at, err := s.beginLocked(q, w)
 	if err != nil {
 		return false, err
 	}
 	stream := b.Level(at.Level)
 	for _, c := range t.dispatch.plan.Calls {
-		timed := s.time(q, stream, t, t.submitOp(), uint64(c.Count[0])*uint64(c.Count[1])*uint64(c.Count[2]))
+		timed := s.timeLocked(q, stream, t, t.submitOp(), uint64(c.Count[0])*uint64(c.Count[1])*uint64(c.Count[2]))
 		stream.Dispatch(t.dispatch.pipeline, t.dispatch.ranges, t.dispatch.push, c.Base, c.Count)
 		timed.end(stream, vk.StageCompute)
 	}
@@ -80,7 +80,7 @@ func (s *Scheduler) placeKernel(t *target, w *tasks.Work) (placed bool, err erro
 		}
 		a.uses.Read(at)
 		if !a.readOnly {
-			a.wrote(a.bytes(), at)
+			a.wroteLocked(a.bytes(), at)
 			if a.block != nil {
 				a.block.dirty = true
 			}
@@ -90,10 +90,10 @@ func (s *Scheduler) placeKernel(t *target, w *tasks.Work) (placed bool, err erro
 	return true, nil
 }
 
-// placeHostReads sees to it that the batch in which the task's last command is ends
+// placeHostReadsLocked sees to it that the batch in which the task's last command is ends
 // with a barrier to the host, if it has to: the task's exit lets the host read
 // results, or write the memory for its next user. It reports whether it has to.
-func (s *Scheduler) placeHostReads(t *target, w *tasks.Work) (bool, error) {
+func (s *Scheduler) placeHostReadsLocked(t *target, w *tasks.Work) (bool, error) {
 	if len(t.Exit) == 0 && len(t.dispatch.arguments) == 0 && len(t.transfers.list) == 0 {
 		return false, nil
 	}
@@ -102,7 +102,7 @@ func (s *Scheduler) placeHostReads(t *target, w *tasks.Work) (bool, error) {
 	reads := false
 	read := func(m *store) {
 		reads = true
-		s.followUses(m, m.whole())
+		s.followUsesLocked(m, m.whole())
 	}
 	for i := range t.transfers.list {
 		// What a ring brings is not read itself. A barrier that is on its way does not help
@@ -122,7 +122,7 @@ func (s *Scheduler) placeHostReads(t *target, w *tasks.Work) (bool, error) {
 			read(x.dst)
 		}
 	}
-	for _, block := range s.lastItems(t) {
+	for _, block := range s.lastItemsLocked(t) {
 		// The task comes after what its queue has in flight.
 		if m := stateOf(block).store; block.Storage.Host() != nil && !m.visible(s.order.HostReached()) && !m.visible(q.HostVisible()) {
 			read(m)
@@ -134,7 +134,7 @@ func (s *Scheduler) placeHostReads(t *target, w *tasks.Work) (bool, error) {
 	if t.order.Used.Len() == 0 {
 		q = s.order.AnyQueue(&s.order.placing, 0)
 	}
-	b, at, err := s.begin(q, w)
+	b, at, err := s.beginLocked(q, w)
 	if err != nil {
 		return false, err
 	}

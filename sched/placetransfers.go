@@ -9,15 +9,15 @@ import (
 	"github.com/vkomp/vkomp/vk"
 )
 
-// placePhases places the commands of the task's transfers from one phase to another, each
+// placePhasesLocked places the commands of the task's transfers from one phase to another, each
 // phase after what the task has placed before. It reports whether there are any.
-func (s *Scheduler) placePhases(t *target, first, last transferPhase, w *tasks.Work) (placed bool, err error) {
+func (s *Scheduler) placePhasesLocked(t *target, first, last transferPhase, w *tasks.Work) (placed bool, err error) {
 	for p := first; p <= last; p++ {
 		if !t.transfers.recorded.has(p) {
 			continue
 		}
 		s.order.placing.SetAll(&t.order.After)
-		at, err := s.placePhase(t, p, w)
+		at, err := s.placePhaseLocked(t, p, w)
 		if err != nil {
 			return placed, err
 		}
@@ -27,21 +27,21 @@ func (s *Scheduler) placePhases(t *target, first, last transferPhase, w *tasks.W
 	return placed, nil
 }
 
-// placePhase places the commands of the task's transfers of one phase, of which there are
+// placePhaseLocked places the commands of the task's transfers of one phase, of which there are
 // some, after what s.order.placing has.
-func (s *Scheduler) placePhase(t *target, p transferPhase, w *tasks.Work) (order.SyncPoint, error) {
+func (s *Scheduler) placePhaseLocked(t *target, p transferPhase, w *tasks.Work) (order.SyncPoint, error) {
 	ts := &t.transfers
-	n, bytes := s.gatherTransfers(ts, p)
+	n, bytes := s.gatherTransfersLocked(ts, p)
 	// Where what the task follows is, its kernel is likely to be.
 	q := s.order.CopyQueue(&s.order.placing, bytes)
 	if p == phaseEnter {
 		// What comes after the task comes after its kernel.
 		if t.order.Ahead = t.Kernel != nil && ts.allFresh(p); t.order.Ahead {
 			s.order.placing.Set(order.SyncPoint{})
-			s.gatherTransfers(ts, p)
+			s.gatherTransfersLocked(ts, p)
 		}
 	}
-	b, at, err := s.begin(q, w)
+	b, at, err := s.beginLocked(q, w)
 	if err != nil {
 		return order.SyncPoint{}, err
 	}
@@ -58,11 +58,11 @@ func (s *Scheduler) placePhase(t *target, p transferPhase, w *tasks.Work) (order
 		}
 		first = false
 		r.stream = b.Level(at.Level)
-		timed := s.time(q, r.stream, t, x.op, x.size)
+		timed := s.timeLocked(q, r.stream, t, x.op, x.size)
 		x.path.record(r, x)
 		r.count(q)
 		timed.end(r.stream, vk.StageTransfer)
-		x.placedAt(at)
+		x.placedAtLocked(at)
 	}
 	if p >= phaseHome {
 		b.ReadByHost()
@@ -70,10 +70,10 @@ func (s *Scheduler) placePhase(t *target, p transferPhase, w *tasks.Work) (order
 	return at, nil
 }
 
-// gatherTransfers adds to s.order.placing what the commands of a phase come after for the
+// gatherTransfersLocked adds to s.order.placing what the commands of a phase come after for the
 // device memory that they touch. It returns how many transfers have commands, and how many
 // bytes they move.
-func (s *Scheduler) gatherTransfers(ts *transfers, p transferPhase) (n int, bytes uint64) {
+func (s *Scheduler) gatherTransfersLocked(ts *transfers, p transferPhase) (n int, bytes uint64) {
 	for i := range ts.list {
 		x := &ts.list[i]
 		if x.phase != p || x.path.record == nil {
@@ -83,10 +83,10 @@ func (s *Scheduler) gatherTransfers(ts *transfers, p transferPhase) (n int, byte
 		bytes += x.size
 		dst, src := x.places()
 		if x.dst != nil {
-			s.followUses(x.dst, dst)
+			s.followUsesLocked(x.dst, dst)
 		}
 		if x.src != nil {
-			s.followUses(x.src, src)
+			s.followUsesLocked(x.src, src)
 		}
 	}
 	return n, bytes
@@ -124,20 +124,20 @@ func (ts *transfers) apart() bool {
 	return true
 }
 
-// placedAt notes in the histories of the device memory where the transfer's command is.
-func (x *transfer) placedAt(at order.SyncPoint) {
+// placedAtLocked notes in the histories of the device memory where the transfer's command is.
+func (x *transfer) placedAtLocked(at order.SyncPoint) {
 	dst, src := x.places()
 	if x.dst != nil {
 		if x.block != nil {
 			// Who maps the block comes after the copy without following the task.
-			x.dst.moved(dst, at)
+			x.dst.movedLocked(dst, at)
 		}
-		x.dst.wrote(dst, at)
+		x.dst.wroteLocked(dst, at)
 	}
 	switch {
 	case x.src == nil:
 	case x.kind == copyOut:
-		x.src.moved(src, at)
+		x.src.movedLocked(src, at)
 	default:
 		x.src.uses.Read(at)
 	}
@@ -162,7 +162,7 @@ func (s *Scheduler) newLane(t *target, x *transfer, w *tasks.Work) *ringLane {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.order.placing.Set(order.SyncPoint{})
-		s.followUses(x.dst, order.Span{Start: x.dstAt, Size: x.size})
+		s.followUsesLocked(x.dst, order.Span{Start: x.dstAt, Size: x.size})
 		l.first.SetAll(&s.order.placing.SyncSet)
 	}
 	return l
@@ -175,13 +175,13 @@ func (l *ringLane) place(x *transfer, p *stagingChunk, at, n uint64) error {
 	defer s.mu.Unlock()
 	bytes := order.Span{Start: x.dstAt + at, Size: n}
 	if x.dst != nil {
-		t.afterPredecessors()
+		t.afterPredecessorsLocked()
 		s.order.placing.SetAll(&t.order.After)
 		s.order.placing.AddAll(&l.first)
-		s.followWrites(x.dst, bytes)
+		s.followWritesLocked(x.dst, bytes)
 	} else {
 		s.order.placing.Set(order.SyncPoint{})
-		s.followUses(x.src, order.Span{Start: x.srcAt + at, Size: n})
+		s.followUsesLocked(x.src, order.Span{Start: x.srcAt + at, Size: n})
 	}
 	if err := s.loss.err; err != nil {
 		return err
@@ -189,25 +189,25 @@ func (l *ringLane) place(x *transfer, p *stagingChunk, at, n uint64) error {
 	if l.queue == nil {
 		l.queue = s.order.CopyQueue(&s.order.placing, max(x.size, order.CopyApart))
 	}
-	b, where, err := s.begin(l.queue, l.w)
+	b, where, err := s.beginLocked(l.queue, l.w)
 	if err != nil {
 		return err
 	}
 	stream := b.Level(where.Level)
-	timed := s.time(l.queue, stream, t, x.op, n)
+	timed := s.timeLocked(l.queue, stream, t, x.op, n)
 	x.recordChunk(stream, p, at, n)
 	timed.end(stream, vk.StageTransfer)
 	if x.src != nil {
 		b.ReadByHost()
 	}
 	l.queue.CountCopies(1, n)
-	if err := s.submit(l.queue, l.w); err != nil {
+	if err := s.submitLocked(l.queue, l.w); err != nil {
 		return err
 	}
 	if x.dst != nil {
-		x.dst.wrote(bytes, where)
+		x.dst.wroteLocked(bytes, where)
 		if x.block != nil {
-			x.dst.moved(bytes, where)
+			x.dst.movedLocked(bytes, where)
 		}
 		t.order.At = where
 	} else {
@@ -230,9 +230,9 @@ func (l *ringLane) await(p *stagingChunk) error {
 	return err
 }
 
-// busyRing returns a batch under way that uses a chunk of one of the task's rings, or nil;
+// busyRingLocked returns a batch under way that uses a chunk of one of the task's rings, or nil;
 // mu is held.
-func (s *Scheduler) busyRing(t *target) *order.Batch {
+func (s *Scheduler) busyRingLocked(t *target) *order.Batch {
 	for i := range t.transfers.list {
 		r := t.transfers.list[i].ring
 		if r == nil {

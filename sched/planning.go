@@ -10,9 +10,9 @@ import (
 	"github.com/vkomp/vkomp/tasks"
 )
 
-// resolveTransfers finds the device memory that the pointers of the region's transfers point
+// resolveTransfersLocked finds the device memory that the pointers of the region's transfers point
 // to, and keeps it for the task. It copies what the task keeps of the region; mu is held.
-func (s *Scheduler) resolveTransfers(t *target, requested []Transfer) error {
+func (s *Scheduler) resolveTransfersLocked(t *target, requested []Transfer) error {
 	ts := &t.transfers
 	for i := range requested {
 		r := &requested[i]
@@ -37,10 +37,10 @@ func (s *Scheduler) resolveTransfers(t *target, requested []Transfer) error {
 		var err error
 		switch x.kind {
 		case CopyToDevice, Fill, CopyWithin:
-			x.dst, x.dstAt, err = s.findSpan(r.Dst, dst)
+			x.dst, x.dstAt, err = s.findSpanLocked(r.Dst, dst)
 		}
 		if err == nil && (x.kind == CopyToHost || x.kind == CopyWithin) {
-			x.src, x.srcAt, err = s.findSpan(r.Src, src)
+			x.src, x.srcAt, err = s.findSpanLocked(r.Src, src)
 		}
 		if err == nil && x.kind == CopyWithin && x.dst == x.src && x.overlaps() {
 			dst, src := x.places()
@@ -60,25 +60,25 @@ func (s *Scheduler) resolveTransfers(t *target, requested []Transfer) error {
 	return nil
 }
 
-// findSpan is find for the bytes of a transfer that begins at p.
-func (s *Scheduler) findSpan(p Pointer, bytes order.Span) (*store, uint64, error) {
-	m, at, err := s.find(p.Add(int64(bytes.Start)), bytes.Size)
+// findSpanLocked is findLocked for the bytes of a transfer that begins at p.
+func (s *Scheduler) findSpanLocked(p Pointer, bytes order.Span) (*store, uint64, error) {
+	m, at, err := s.findLocked(p.Add(int64(bytes.Start)), bytes.Size)
 	return m, at - bytes.Start, err
 }
 
-// planTransfers adds what the task's maps transfer to what the construct asks for, and plans
+// planTransfersLocked adds what the task's maps transfer to what the construct asks for, and plans
 // all of it, with the memory that it needs. On an error the caller undoes it; mu is held.
-func (s *Scheduler) planTransfers(t *target) error {
+func (s *Scheduler) planTransfersLocked(t *target) error {
 	ts := &t.transfers
-	s.addAttachments(t)
+	s.addAttachmentsLocked(t)
 	for i := range ts.list {
 		x := &ts.list[i]
 		if x.kind.updates() {
-			if err := s.findUpdate(t, x); err != nil {
+			if err := s.findUpdateLocked(t, x); err != nil {
 				return err
 			}
 		}
-		if err := s.plan(t, x); err != nil {
+		if err := s.planLocked(t, x); err != nil {
 			return err
 		}
 	}
@@ -92,35 +92,35 @@ func (s *Scheduler) planTransfers(t *target) error {
 		x.fresh, x.image, x.block, x.label = u.Created, t.image(i), u.Present, m.Label
 		x.host = memory.Section{Ptr: unsafe.Add(m.Ptr, u.Skip), Size: m.Size - u.Skip}
 		x.dst, x.dstAt, x.size = state.store, blockAt(u.Present)+u.Offset+u.Skip, m.StorageSize()-u.Skip
-		if err := s.plan(t, x); err != nil {
+		if err := s.planLocked(t, x); err != nil {
 			return err
 		}
 	}
 	// Which blocks that the host cannot see the task's exit will copy out is foreseen. What
-	// turns out otherwise at the exit, planExit puts right.
-	for m, block := range s.lastItems(t) {
+	// turns out otherwise at the exit, planExitLocked puts right.
+	for m, block := range s.lastItemsLocked(t) {
 		if !m.Type.From() || block.Storage.Host() != nil {
 			continue
 		}
-		x := ts.addCopyOut(&m, block, uint64(m.Start()-block.Section.Start()))
-		if err := s.plan(t, x); err != nil {
+		x := ts.addCopyOutLocked(&m, block, uint64(m.Start()-block.Section.Start()))
+		if err := s.planLocked(t, x); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// addCopyOut adds the copy of an item, which begins at an offset of a block, to the host.
-func (ts *transfers) addCopyOut(m *memory.Map, block *memory.Present, offset uint64) *transfer {
+// addCopyOutLocked adds the copy of an item, which begins at an offset of a block, to the host.
+func (ts *transfers) addCopyOutLocked(m *memory.Map, block *memory.Present, offset uint64) *transfer {
 	x := ts.add(copyOut)
 	x.block, x.uses, x.host, x.label = block, block.Uses(), m.Section, m.Label
 	x.src, x.srcAt, x.size = stateOf(block).store, blockAt(block)+offset, m.StorageSize()
 	return x
 }
 
-// lastItems yields the items of the task's exit that, as things stand, will take
+// lastItemsLocked yields the items of the task's exit that, as things stand, will take
 // their block's last reference or copy it out in any case.
-func (s *Scheduler) lastItems(t *target) iter.Seq2[memory.Map, *memory.Present] {
+func (s *Scheduler) lastItemsLocked(t *target) iter.Seq2[memory.Map, *memory.Present] {
 	return func(yield func(memory.Map, *memory.Present) bool) {
 		for _, m := range t.Exit {
 			block, _, err := s.presence.table.Lookup(m.Section)
@@ -135,12 +135,12 @@ func (s *Scheduler) lastItems(t *target) iter.Seq2[memory.Map, *memory.Present] 
 	}
 }
 
-// planExit lists the transfers that the task is to end with, when the device is done with it:
+// planExitLocked lists the transfers that the task is to end with, when the device is done with it:
 // the copies to the host that the exit of its maps is to make, and those that the construct
 // asks for. For copies that were not foreseen it plans how their bytes come to the host. It
 // reports whether commands have to bring them, or make them visible, first: then the task is
 // in the pending batch again. mu is held.
-func (s *Scheduler) planExit(t *target, w *tasks.Work) (late bool, err error) {
+func (s *Scheduler) planExitLocked(t *target, w *tasks.Work) (late bool, err error) {
 	ts := &t.transfers
 	s.order.placing.Set(order.SyncPoint{})
 	for _, e := range t.exit.items {
@@ -148,17 +148,17 @@ func (s *Scheduler) planExit(t *target, w *tasks.Work) (late bool, err error) {
 			continue
 		}
 		m := &t.Exit[e.Item]
-		i := ts.foreseen(e.Present, e.Offset, m.StorageSize())
+		i := ts.foreseenLocked(e.Present, e.Offset, m.StorageSize())
 		if i < 0 {
 			i = len(ts.list)
-			x := ts.addCopyOut(m, e.Present, e.Offset)
+			x := ts.addCopyOutLocked(m, e.Present, e.Offset)
 			x.phase = phaseLate
-			if err := s.plan(t, x); err != nil {
+			if err := s.planLocked(t, x); err != nil {
 				return false, err
 			}
-			x.op = s.transferOp(t, x)
+			x.op = s.transferOpLocked(t, x)
 			if x.path.inPlace && !x.src.visible(s.order.HostReached()) {
-				s.followUses(x.src, x.src.whole())
+				s.followUsesLocked(x.src, x.src.whole())
 				late = true
 			}
 		}
@@ -178,9 +178,9 @@ func (s *Scheduler) planExit(t *target, w *tasks.Work) (late bool, err error) {
 	}
 	var at order.SyncPoint
 	if missing {
-		at, err = s.placePhase(t, phaseLate, w)
+		at, err = s.placePhaseLocked(t, phaseLate, w)
 	} else {
-		_, at, err = s.begin(s.order.AnyQueue(&s.order.placing, 0), w)
+		_, at, err = s.beginLocked(s.order.AnyQueue(&s.order.placing, 0), w)
 	}
 	if err != nil {
 		return false, err
@@ -194,9 +194,9 @@ func (s *Scheduler) planExit(t *target, w *tasks.Work) (late bool, err error) {
 	return true, nil
 }
 
-// foreseen returns the place of a copy to the host that was planned when the task entered, or
+// foreseenLocked returns the place of a copy to the host that was planned when the task entered, or
 // -1 if there is none, or another construct has used the block since it was placed.
-func (ts *transfers) foreseen(block *memory.Present, offset, size uint64) int {
+func (ts *transfers) foreseenLocked(block *memory.Present, offset, size uint64) int {
 	for i := range ts.list {
 		x := &ts.list[i]
 		if x.phase == phaseExit && x.block == block && x.srcAt == blockAt(block)+offset && x.size == size &&
@@ -207,8 +207,8 @@ func (ts *transfers) foreseen(block *memory.Present, offset, size uint64) int {
 	return -1
 }
 
-// findUpdate finds the storage that an update is about.
-func (s *Scheduler) findUpdate(t *target, x *transfer) error {
+// findUpdateLocked finds the storage that an update is about.
+func (s *Scheduler) findUpdateLocked(t *target, x *transfer) error {
 	block, offset, err := s.presence.table.Lookup(x.host)
 	switch {
 	case err != nil && x.present:
@@ -237,9 +237,9 @@ func (s *Scheduler) findUpdate(t *target, x *transfer) error {
 	return nil
 }
 
-// plan chooses the path of a transfer, and takes the memory that it needs; mu is held.
-func (s *Scheduler) plan(t *target, x *transfer) error {
-	f := s.factsOf(t, x)
+// planLocked chooses the path of a transfer, and takes the memory that it needs; mu is held.
+func (s *Scheduler) planLocked(t *target, x *transfer) error {
+	f := s.factsOfLocked(t, x)
 	x.path = f.path()
 	t.transfers.planned.add(x.phase)
 	if x.path.record != nil {
@@ -251,8 +251,8 @@ func (s *Scheduler) plan(t *target, x *transfer) error {
 	return x.path.take(&s.memory, &t.transfers, x)
 }
 
-// factsOf returns what the path of a transfer depends on, as things stand.
-func (s *Scheduler) factsOf(t *target, x *transfer) facts {
+// factsOfLocked returns what the path of a transfer depends on, as things stand.
+func (s *Scheduler) factsOfLocked(t *target, x *transfer) facts {
 	f := facts{
 		kind: x.kind, bytes: x.size, absent: x.absent(), chunk: s.memory.chunk, awaited: !t.NoWait,
 		contiguous: x.rows == nil && x.image == nil && !(x.block != nil && stateOf(x.block).image),

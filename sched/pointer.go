@@ -64,8 +64,8 @@ type slot struct {
 	generation uint32
 }
 
-// pointer returns the pointer to the first byte of m.
-func (s *Scheduler) pointer(m *store) Pointer {
+// pointerLocked returns the pointer to the first byte of m.
+func (s *Scheduler) pointerLocked(m *store) Pointer {
 	if m.slot == 0 {
 		if n := len(s.pointers.free); n > 0 {
 			m.slot = s.pointers.free[n-1]
@@ -84,8 +84,8 @@ func (s *Scheduler) pointer(m *store) Pointer {
 	return Pointer{Address: m.address, storage: uint64(s.pointers.slots[m.slot-1].generation)<<32 | uint64(m.slot)}
 }
 
-// forgetPointers makes all pointers to m stale.
-func (s *Scheduler) forgetPointers(m *store) {
+// forgetPointersLocked makes all pointers to m stale.
+func (s *Scheduler) forgetPointersLocked(m *store) {
 	if m.slot == 0 {
 		return
 	}
@@ -97,20 +97,20 @@ func (s *Scheduler) forgetPointers(m *store) {
 	m.slot = 0
 }
 
-// find returns the store that p points into, and where, in bytes. size bytes from
+// findLocked returns the store that p points into, and where, in bytes. size bytes from
 // there on have to lie in it.
-func (s *Scheduler) find(p Pointer, size uint64) (*store, uint64, error) {
+func (s *Scheduler) findLocked(p Pointer, size uint64) (*store, uint64, error) {
 	if p.IsNil() {
 		return nil, 0, fmt.Errorf("%w: nil", ErrInvalidPointer)
 	}
 	index, generation := uint32(p.storage), uint32(p.storage>>32)
 	if index == 0 || int(index) > len(s.pointers.slots) || s.pointers.slots[index-1].generation != generation || s.pointers.slots[index-1].store == nil {
-		return nil, 0, fmt.Errorf("%w: what %#x pointed into was freed%s", ErrInvalidPointer, p.Address, s.whereabouts(p.Address))
+		return nil, 0, fmt.Errorf("%w: what %#x pointed into was freed%s", ErrInvalidPointer, p.Address, s.whereaboutsLocked(p.Address))
 	}
 	m := s.pointers.slots[index-1].store
 	offset := p.Address - m.address
 	if offset > m.Size || size > m.Size-offset {
-		return nil, 0, fmt.Errorf("%w: %d bytes at %#x are not all inside of %s%s", ErrInvalidPointer, size, p.Address, m.describe(), s.whereabouts(p.Address))
+		return nil, 0, fmt.Errorf("%w: %d bytes at %#x are not all inside of %s%s", ErrInvalidPointer, size, p.Address, m.describe(), s.whereaboutsLocked(p.Address))
 	}
 	return m, offset, nil
 }
@@ -127,8 +127,8 @@ func (m *store) describe() string {
 	return fmt.Sprintf("%s [%#x,%#x) of %d bytes", what, m.address, m.address+m.Size, m.Size)
 }
 
-// whereabouts says what lives at an address, for errors.
-func (s *Scheduler) whereabouts(address uint64) string {
+// whereaboutsLocked says what lives at an address, for errors.
+func (s *Scheduler) whereaboutsLocked(address uint64) string {
 	for i := range s.pointers.slots {
 		if m := s.pointers.slots[i].store; m != nil && address-m.address < m.Size {
 			return fmt.Sprintf("; %d bytes into %s now", address-m.address, m.describe())
@@ -142,7 +142,7 @@ func (s *Scheduler) whereabouts(address uint64) string {
 func (s *Scheduler) Allocate(size uint64) (Pointer, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.refusal(); err != nil {
+	if err := s.refusalLocked(); err != nil {
 		return Pointer{}, err
 	}
 	st, err := s.memory.storage.Allocate(size)
@@ -159,7 +159,7 @@ func (s *Scheduler) Allocate(size uint64) (Pointer, error) {
 		m.site = memory.CallSite()
 	}
 	s.pointers.allocated.Add(m.Size)
-	return s.pointer(m), nil
+	return s.pointerLocked(m), nil
 }
 
 // Free takes back what Allocate returned. Tasks that were generated with a pointer
@@ -171,11 +171,11 @@ func (s *Scheduler) Free(p Pointer) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	m, err := s.toFree(p)
+	m, err := s.toFreeLocked(p)
 	if err != nil {
 		return err
 	}
-	s.forgetPointers(m)
+	s.forgetPointersLocked(m)
 	s.pointers.allocated.Remove(m.Size)
 	m.unpin()
 	return nil
@@ -185,21 +185,21 @@ func (s *Scheduler) Free(p Pointer) error {
 func (s *Scheduler) Freeable(p Pointer) (uint64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	m, err := s.toFree(p)
+	m, err := s.toFreeLocked(p)
 	if err != nil {
 		return 0, err
 	}
 	return m.Size, nil
 }
 
-func (s *Scheduler) toFree(p Pointer) (*store, error) {
-	return s.toGiveUp(p, "allocated", func(m *store) bool { return m.allocation })
+func (s *Scheduler) toFreeLocked(p Pointer) (*store, error) {
+	return s.toGiveUpLocked(p, "allocated", func(m *store) bool { return m.allocation })
 }
 
-// toGiveUp returns the store that p points to the beginning of, which was made in that
+// toGiveUpLocked returns the store that p points to the beginning of, which was made in that
 // way and is not associated with host storage.
-func (s *Scheduler) toGiveUp(p Pointer, made string, was func(*store) bool) (*store, error) {
-	m, offset, err := s.find(p, 0)
+func (s *Scheduler) toGiveUpLocked(p Pointer, made string, was func(*store) bool) (*store, error) {
+	m, offset, err := s.findLocked(p, 0)
 	switch {
 	case err != nil:
 		return nil, err
@@ -220,10 +220,10 @@ func (s *Scheduler) toGiveUp(p Pointer, made string, was func(*store) bool) (*st
 func (s *Scheduler) Associate(host memory.Section, p Pointer, offset uint64, label string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.refusal(); err != nil {
+	if err := s.refusalLocked(); err != nil {
 		return err
 	}
-	m, at, err := s.find(p, 0)
+	m, at, err := s.findLocked(p, 0)
 	switch {
 	case err != nil:
 		return err
@@ -237,20 +237,20 @@ func (s *Scheduler) Associate(host memory.Section, p Pointer, offset uint64, lab
 	st.Offset, st.Size = st.Offset+at, host.Size
 	block, err := s.presence.table.InsertInfinite(host, st)
 	if err != nil {
-		return s.associated(host, m, at, err)
+		return s.associatedLocked(host, m, at, err)
 	}
 	block.Label = label
-	block.State = s.associatedState(m)
+	block.State = s.associatedStateLocked(m)
 	m.associations++
-	m.addBlock(block)
+	m.addBlockLocked(block)
 	m.pin()
 	return nil
 }
 
-// associated returns nil if the section is associated with the bytes at an offset of
+// associatedLocked returns nil if the section is associated with the bytes at an offset of
 // the store already, else what is wrong about associating it; err is why the
 // presence table does not take it.
-func (s *Scheduler) associated(host memory.Section, m *store, at uint64, err error) error {
+func (s *Scheduler) associatedLocked(host memory.Section, m *store, at uint64, err error) error {
 	old, _, overlap := s.presence.table.Lookup(host)
 	switch {
 	case overlap != nil:
@@ -265,8 +265,8 @@ func (s *Scheduler) associated(host memory.Section, m *store, at uint64, err err
 	return err
 }
 
-// associatedState returns the state of a new block that is associated with m.
-func (s *Scheduler) associatedState(m *store) *blockState {
+// associatedStateLocked returns the state of a new block that is associated with m.
+func (s *Scheduler) associatedStateLocked(m *store) *blockState {
 	n := len(s.presence.spareBlocks)
 	if n == 0 {
 		return &blockState{store: m, associated: true, dirty: true}
@@ -313,7 +313,7 @@ func (s *Scheduler) disassociate(host memory.Section) (*tasks.Work, error) {
 	if len(state.parked) > 0 {
 		w = tasks.NewWork()
 	}
-	s.gone(block, w)
+	s.goneLocked(block, w)
 	return w, nil
 }
 
@@ -326,13 +326,13 @@ func (s *Scheduler) MappedPointer(host memory.Section) (Pointer, bool) {
 	if err != nil || block == nil || s.loss.err != nil {
 		return Pointer{}, false
 	}
-	return s.pointerInto(block, offset), true
+	return s.pointerIntoLocked(block, offset), true
 }
 
-// pointerInto returns the pointer to a byte of the block's storage.
-func (s *Scheduler) pointerInto(block *memory.Present, offset uint64) Pointer {
+// pointerIntoLocked returns the pointer to a byte of the block's storage.
+func (s *Scheduler) pointerIntoLocked(block *memory.Present, offset uint64) Pointer {
 	m := stateOf(block).store
-	return s.pointer(m).Add(int64(block.Storage.Offset - m.Offset + offset))
+	return s.pointerLocked(m).Add(int64(block.Storage.Offset - m.Offset + offset))
 }
 
 // Present reports whether the section's first byte has corresponding storage. On a
@@ -349,6 +349,6 @@ func (s *Scheduler) Present(host memory.Section) bool {
 func (s *Scheduler) Accessible(p Pointer, size uint64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, _, err := s.find(p, size)
+	_, _, err := s.findLocked(p, size)
 	return err == nil && s.loss.err == nil
 }

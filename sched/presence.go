@@ -22,7 +22,7 @@ type presence struct {
 	reading    int
 	// spareBlocks are for associations.
 	spareBlocks []*blockState
-	// hits and left are working memory of hit, removed that of endExit.
+	// hits and left are working memory of hit, removed that of endExitLocked.
 	hits    []memory.Use
 	left    []memory.Exit
 	removed []*memory.Present

@@ -14,7 +14,7 @@ import (
 func (s *Scheduler) Register(b vk.Block, families uint64) (Pointer, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.refusal(); err != nil {
+	if err := s.refusalLocked(); err != nil {
 		return Pointer{}, err
 	}
 	for i := range s.pointers.slots {
@@ -30,7 +30,7 @@ func (s *Scheduler) Register(b vk.Block, families uint64) (Pointer, error) {
 	block := memory.HeapBlock{ID: uint64(b.Buffer), Size: b.Size, Address: b.Address}
 	m.open(s, memory.Storage{Block: block, Size: b.Size})
 	s.noteExport(m)
-	return s.pointer(m), nil
+	return s.pointerLocked(m), nil
 }
 
 // Unregister ends what Register began. While tasks use the memory, or host storage is
@@ -38,14 +38,14 @@ func (s *Scheduler) Register(b vk.Block, families uint64) (Pointer, error) {
 func (s *Scheduler) Unregister(p Pointer) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	m, err := s.toGiveUp(p, "registered", func(m *store) bool { return m.registered })
+	m, err := s.toGiveUpLocked(p, "registered", func(m *store) bool { return m.registered })
 	if err != nil {
 		return err
 	}
 	if n := m.refs.Load() - 1; n > 0 {
 		return fmt.Errorf("%w: %d tasks use %s", ErrBusy, n, m.describe())
 	}
-	s.forgetPointers(m)
+	s.forgetPointersLocked(m)
 	m.unpin()
 	return nil
 }
@@ -56,7 +56,7 @@ func (s *Scheduler) Unregister(p Pointer) error {
 func (s *Scheduler) Take(b vk.Block) (Pointer, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.refusal(); err != nil {
+	if err := s.refusalLocked(); err != nil {
 		return Pointer{}, err
 	}
 	m := &store{allocation: true, external: b}
@@ -67,14 +67,14 @@ func (s *Scheduler) Take(b vk.Block) (Pointer, error) {
 		m.site = memory.CallSite()
 	}
 	s.pointers.allocated.Add(m.Size)
-	return s.pointer(m), nil
+	return s.pointerLocked(m), nil
 }
 
 // Taken returns the block that Take made p of.
 func (s *Scheduler) Taken(p Pointer) (vk.Block, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	m, offset, err := s.find(p, 0)
+	m, offset, err := s.findLocked(p, 0)
 	switch {
 	case err != nil:
 		return vk.Block{}, err

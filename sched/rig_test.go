@@ -155,7 +155,7 @@ func (r *rig) compile() {
 func (r *rig) compileFold(name string, fold int) {
 	r.t.Helper()
 	r.s.mu.Lock()
-	d, err := r.s.use(r.kernels[name])
+	d, err := r.s.useLocked(r.kernels[name])
 	r.s.mu.Unlock()
 	if err != nil {
 		r.t.Fatal(err)

@@ -42,7 +42,7 @@ func TestOwnBuffers(t *testing.T) {
 				buffers[vk.Buffer(block.Storage.Block.ID)] = true
 			}
 			for _, p := range []Pointer{p, q} {
-				m, _, err := s.find(p, 0)
+				m, _, err := s.findLocked(p, 0)
 				if err != nil {
 					t.Fatal(err)
 				}

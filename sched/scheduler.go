@@ -200,7 +200,7 @@ func New(d Device, o Options) (*Scheduler, error) {
 	if o.Placement == PlaceRandom {
 		random = rand.New(rand.NewPCG(o.Seed, 0))
 	}
-	s.order.Init(d, d.QueueInfos(), &s.mu, random, s.startWaiter)
+	s.order.Init(d, d.QueueInfos(), &s.mu, random, s.startWaiterLocked)
 	for _, q := range s.order.All() {
 		s.order.StartWaiter(q)
 	}
@@ -266,18 +266,18 @@ func (s *Scheduler) Discard() (generation uint32, err error) {
 func (s *Scheduler) Idle() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.unused()
+	return s.unusedLocked()
 }
 
-// unused is Idle; mu is held.
-func (s *Scheduler) unused() error {
+// unusedLocked is Idle; mu is held.
+func (s *Scheduler) unusedLocked() error {
 	if s.kernels.compiling > 0 {
-		return fmt.Errorf("%w: kernels are being compiled: %q", ErrBusy, s.compilingNow())
+		return fmt.Errorf("%w: kernels are being compiled: %q", ErrBusy, s.compilingNowLocked())
 	}
-	return s.idle()
+	return s.idleLocked()
 }
 
-func (s *Scheduler) idle() error {
+func (s *Scheduler) idleLocked() error {
 	if s.life.live > 0 {
 		return fmt.Errorf("%w: %d tasks are not complete", ErrBusy, s.life.live)
 	}
@@ -290,7 +290,7 @@ func (s *Scheduler) idle() error {
 // ErrBusy, of a device that is lost the error that told of it, and nothing has changed.
 func (s *Scheduler) Relinquish() error {
 	s.mu.Lock()
-	err := s.idle()
+	err := s.idleLocked()
 	if err == nil {
 		err = s.loss.err
 	}
@@ -311,7 +311,7 @@ func (s *Scheduler) Relinquish() error {
 	err = s.device.Trim()
 	if errors.Is(err, vk.ErrDeviceLost) {
 		s.mu.Lock()
-		s.lose(err)
+		s.loseLocked(err)
 		s.mu.Unlock()
 	}
 	return err
@@ -321,7 +321,7 @@ func (s *Scheduler) Relinquish() error {
 // something is not complete.
 func (s *Scheduler) close(now bool) (leaked, err error) {
 	s.mu.Lock()
-	if err := s.unused(); now && err != nil {
+	if err := s.unusedLocked(); now && err != nil {
 		s.mu.Unlock()
 		return nil, err
 	}
@@ -332,7 +332,7 @@ func (s *Scheduler) close(now bool) (leaked, err error) {
 	s.life.closing = true
 	var w tasks.Work
 	for _, q := range s.order.All() {
-		s.flush(q, true, &w)
+		s.flushLocked(q, true, &w)
 	}
 	s.mu.Unlock()
 	w.Run()
@@ -359,7 +359,7 @@ func (s *Scheduler) close(now bool) (leaked, err error) {
 func (s *Scheduler) dropMemory() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	err := s.leaks()
+	err := s.leaksLocked()
 	for p := range s.presence.table.All() {
 		stateOf(p).unpin()
 	}

@@ -24,7 +24,7 @@ type stamps struct {
 	// underWay are the pools, by queue, of batches that are pending or in flight, in the
 	// order of the batches.
 	underWay [][]*queries
-	// taken is working memory of take, ticks of readStamps.
+	// taken is working memory of take, ticks of readStampsLocked.
 	taken []*queries
 	ticks [poolQueries]uint64
 	// live counts stamps whose record is not made. records are those made that the
@@ -62,16 +62,16 @@ type timing struct {
 	query uint32
 }
 
-// time has the commands that come next in a stream of q's pending batch be timed: they are
+// timeLocked has the commands that come next in a stream of q's pending batch be timed: they are
 // of the operation, nil for none, and move so many bytes or run so many workgroups.
-func (s *Scheduler) time(q *order.Queue, stream *vk.Stream, t *target, op *construct.Op, amount uint64) timing {
+func (s *Scheduler) timeLocked(q *order.Queue, stream *vk.Stream, t *target, op *construct.Op, amount uint64) timing {
 	if op == nil {
 		return timing{} // nothing more where there is no tool: this is inlined
 	}
-	return s.beginTiming(q, stream, t, op, amount)
+	return s.beginTimingLocked(q, stream, t, op, amount)
 }
 
-func (s *Scheduler) beginTiming(q *order.Queue, stream *vk.Stream, t *target, op *construct.Op, amount uint64) timing {
+func (s *Scheduler) beginTimingLocked(q *order.Queue, stream *vk.Stream, t *target, op *construct.Op, amount uint64) timing {
 	wanted := &s.stamps.dataOps
 	if op.Type == 0 {
 		wanted = &s.stamps.submits
@@ -79,7 +79,7 @@ func (s *Scheduler) beginTiming(q *order.Queue, stream *vk.Stream, t *target, op
 	if !*wanted || s.order.Info(q).TimestampBits == 0 {
 		return timing{}
 	}
-	pool := s.queriesOf(q)
+	pool := s.queriesOfLocked(q)
 	if pool == nil {
 		return timing{}
 	}
@@ -118,9 +118,9 @@ func (s *stamps) newStamp() *stamp {
 	return new(stamp)
 }
 
-// queriesOf returns a pool of the queue's pending batch that has room, nil where none can be
+// queriesOfLocked returns a pool of the queue's pending batch that has room, nil where none can be
 // made.
-func (s *Scheduler) queriesOf(q *order.Queue) *queries {
+func (s *Scheduler) queriesOfLocked(q *order.Queue) *queries {
 	if s.stamps.underWay == nil {
 		s.stamps.underWay = make([][]*queries, len(s.order.All()))
 	}
@@ -172,8 +172,8 @@ func (s *stamps) fail(err error) {
 	}
 }
 
-// readStamps reads the timestamps of a batch that the device is done with.
-func (s *Scheduler) readStamps(queue int32, value uint64) {
+// readStampsLocked reads the timestamps of a batch that the device is done with.
+func (s *Scheduler) readStampsLocked(queue int32, value uint64) {
 	for _, p := range s.stamps.take(queue, value) {
 		n := len(p.stamps)
 		ticks := s.stamps.ticks[:2*n]
@@ -195,8 +195,8 @@ func (s *Scheduler) readStamps(queue int32, value uint64) {
 	}
 }
 
-// dropStamps gives up the records of a batch that was not run, or not to its end.
-func (s *Scheduler) dropStamps(queue int32, value uint64) {
+// dropStampsLocked gives up the records of a batch that was not run, or not to its end.
+func (s *Scheduler) dropStampsLocked(queue int32, value uint64) {
 	for _, p := range s.stamps.take(queue, value) {
 		for k, st := range p.stamps {
 			s.stamps.landed(st, true)
@@ -216,9 +216,9 @@ func (s *stamps) landed(st *stamp, lost bool) {
 	s.make(st)
 }
 
-// endStamps makes the records of a task that is complete, of the commands that are known to
+// endStampsLocked makes the records of a task that is complete, of the commands that are known to
 // be.
-func (s *Scheduler) endStamps(t *target) {
+func (s *Scheduler) endStampsLocked(t *target) {
 	for i, st := range t.stamps {
 		t.stamps[i] = nil
 		r, op := &st.record, st.op

@@ -107,14 +107,14 @@ func (m *store) forget() *store {
 	return m
 }
 
-// addBlock makes the memory the corresponding storage of a block, in O(1).
-func (m *store) addBlock(block *memory.Present) {
+// addBlockLocked makes the memory the corresponding storage of a block, in O(1).
+func (m *store) addBlockLocked(block *memory.Present) {
 	stateOf(block).place = len(m.blocks)
 	m.blocks = append(m.blocks, block)
 }
 
-// forgetBlock takes a block off the store's, in O(1): the last one gets its place.
-func (m *store) forgetBlock(block *memory.Present) {
+// forgetBlockLocked takes a block off the store's, in O(1): the last one gets its place.
+func (m *store) forgetBlockLocked(block *memory.Present) {
 	i, last := stateOf(block).place, len(m.blocks)-1
 	m.blocks[i] = m.blocks[last]
 	stateOf(m.blocks[i]).place = i
@@ -125,12 +125,16 @@ func (m *store) forgetBlock(block *memory.Present) {
 // whole are all of the store's bytes.
 func (m *store) whole() order.Span { return order.Span{Size: m.Size} }
 
-// wrote records a device write, at a sync point of a pending batch.
-func (m *store) wrote(bytes order.Span, at order.SyncPoint) { m.s.order.Wrote(&m.uses, bytes, at) }
+// wroteLocked records a device write, at a sync point of a pending batch.
+func (m *store) wroteLocked(bytes order.Span, at order.SyncPoint) {
+	m.s.order.Wrote(&m.uses, bytes, at)
+}
 
-// moved records that the device copied bytes of a block from or to somewhere else,
+// movedLocked records that the device copied bytes of a block from or to somewhere else,
 // at a sync point of a pending batch.
-func (m *store) moved(bytes order.Span, at order.SyncPoint) { m.s.order.Moved(&m.uses, bytes, at) }
+func (m *store) movedLocked(bytes order.Span, at order.SyncPoint) {
+	m.s.order.Moved(&m.uses, bytes, at)
+}
 
 // quiet reports whether the host may write the memory itself: it sees it, nothing
 // on the device can still touch it, and what the device wrote before is behind a

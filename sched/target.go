@@ -240,9 +240,9 @@ func (s *Scheduler) Run(ctx context.Context, r Region) error {
 	}
 	var pipelines *deviceKernel
 	s.mu.Lock()
-	err := s.refusal()
+	err := s.refusalLocked()
 	if err == nil && r.Kernel != nil {
-		pipelines, err = s.use(r.Kernel)
+		pipelines, err = s.useLocked(r.Kernel)
 	}
 	s.mu.Unlock()
 	if err != nil {
@@ -387,25 +387,25 @@ func (s *Scheduler) start(t *target, w *tasks.Work, at *startStage) {
 	}
 	stage(startOver)
 	s.mu.Lock()
-	if err := s.refusal(); err != nil {
+	if err := s.refusalLocked(); err != nil {
 		s.mu.Unlock()
 		s.refuse(t, err, w)
 		return
 	}
-	if ok, err := t.compiled(n); !ok {
+	if ok, err := t.compiledLocked(n); !ok {
 		s.mu.Unlock()
 		if err != nil {
 			s.refuse(t, err, w)
 		}
 		return
 	}
-	if parked := s.mustWaitFor(t); parked != nil {
+	if parked := s.mustWaitForLocked(t); parked != nil {
 		t.to(taskParked)
 		*parked = append(*parked, n)
 		s.mu.Unlock()
 		return
 	}
-	if err := s.enter(t, w); err != nil {
+	if err := s.enterLocked(t, w); err != nil {
 		if errors.Is(err, memory.ErrOutOfMemory) && s.life.live > 0 {
 			// What is in flight will give memory back.
 			t.to(taskStarved)
@@ -441,7 +441,7 @@ func (s *Scheduler) start(t *target, w *tasks.Work, at *startStage) {
 func (s *Scheduler) handOver(t *target, copying error, w *tasks.Work) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	err := s.refusal()
+	err := s.refusalLocked()
 	if err == nil && copying != nil {
 		err = copying
 		for i := range t.entry.uses {
@@ -455,19 +455,19 @@ func (s *Scheduler) handOver(t *target, copying error, w *tasks.Work) {
 		err = t.node.FailedBy()
 	}
 	if err == nil {
-		err = t.shared()
+		err = t.sharedLocked()
 	}
 	if err != nil {
-		s.end(t, err, w)
+		s.endLocked(t, err, w)
 		return
 	}
 	// A batch that cannot be submitted ends its tasks: t is not to be read then.
 	now := !t.NoWait || t.Priority > 0
-	if err := s.place(t, w); err != nil {
-		s.end(t, err, w)
+	if err := s.placeLocked(t, w); err != nil {
+		s.endLocked(t, err, w)
 		// What was placed of it may be all that its queue has.
 		for _, q := range s.order.All() {
-			s.flush(q, now, w)
+			s.flushLocked(q, now, w)
 		}
 		return
 	}
@@ -486,7 +486,7 @@ func (s *Scheduler) handOver(t *target, copying error, w *tasks.Work) {
 		t.driven = last
 	}
 	for _, q := range append(touched, last) {
-		s.flush(q, now, w)
+		s.flushLocked(q, now, w)
 	}
 	if drives && !w.Empty() {
 		t.driven = nil
@@ -497,8 +497,8 @@ func (s *Scheduler) handOver(t *target, copying error, w *tasks.Work) {
 // Drop implements tasks.Runner.
 func (t *target) Drop(*tasks.Node) {}
 
-// refusal is the reason for which no task can be placed any more.
-func (s *Scheduler) refusal() error {
+// refusalLocked is the reason for which no task can be placed any more.
+func (s *Scheduler) refusalLocked() error {
 	if s.loss.err != nil {
 		return s.loss.err
 	}

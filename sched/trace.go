@@ -111,14 +111,14 @@ func (tr *Trace) StartTrace(request ompt.BufferRequest, complete ompt.BufferComp
 	}
 	tr.running, tr.stopping = true, false
 	s.stamps.err = nil
-	tr.stampAll(true)
+	tr.stampAllLocked(true)
 	go tr.deliver(&traceBuffers{device: tr.number, request: request, complete: complete, failed: tr.failed})
 	return nil
 }
 
-// stampAll has commands that are placed from now on leave the records that are wanted, or
+// stampAllLocked has commands that are placed from now on leave the records that are wanted, or
 // none; s.mu is held.
-func (tr *Trace) stampAll(on bool) {
+func (tr *Trace) stampAllLocked(on bool) {
 	tr.s.stamps.submits, tr.s.stamps.dataOps = on && tr.want.submits, on && tr.want.dataOps
 }
 
@@ -126,15 +126,15 @@ func (tr *Trace) stampAll(on bool) {
 func (tr *Trace) PauseTrace(pause bool) error {
 	tr.s.mu.Lock()
 	defer tr.s.mu.Unlock()
-	if err := tr.check(); err != nil {
+	if err := tr.checkLocked(); err != nil {
 		return err
 	}
-	tr.stampAll(!pause)
+	tr.stampAllLocked(!pause)
 	return nil
 }
 
-// check is an error where no trace runs; s.mu is held.
-func (tr *Trace) check() error {
+// checkLocked is an error where no trace runs; s.mu is held.
+func (tr *Trace) checkLocked() error {
 	switch {
 	case tr.ended:
 		return tr.errEnded()
@@ -159,11 +159,11 @@ func (tr *Trace) FlushTrace() error {
 			}
 			for _, b := range q.InFlight() {
 				if b.Value() <= reached {
-					s.readStamps(q.Index(), b.Value())
+					s.readStampsLocked(q.Index(), b.Value())
 				}
 			}
 		}
-		tr.flush()
+		tr.flushLocked()
 		return nil
 	})
 }
@@ -176,7 +176,7 @@ func (tr *Trace) settle(by func() error) error {
 	c, again := tr.calibrate()
 	tr.s.mu.Lock()
 	defer tr.s.mu.Unlock()
-	if err := tr.check(); err != nil {
+	if err := tr.checkLocked(); err != nil {
 		return err
 	}
 	if again {
@@ -185,11 +185,11 @@ func (tr *Trace) settle(by func() error) error {
 	if err := by(); err != nil {
 		return err
 	}
-	return tr.loss()
+	return tr.lossLocked()
 }
 
-// flush has the trace's goroutine flush, and waits for it; s.mu is held.
-func (tr *Trace) flush() {
+// flushLocked has the trace's goroutine flush, and waits for it; s.mu is held.
+func (tr *Trace) flushLocked() {
 	tr.asked++
 	asked := tr.asked
 	tr.changed.Broadcast()
@@ -205,8 +205,8 @@ func (tr *Trace) failed(err error) {
 	tr.s.stamps.err = cmp.Or(tr.s.stamps.err, err)
 }
 
-// loss is the error of records that were lost since it was last asked; s.mu is held.
-func (tr *Trace) loss() error {
+// lossLocked is the error of records that were lost since it was last asked; s.mu is held.
+func (tr *Trace) lossLocked() error {
 	err := tr.s.stamps.err
 	tr.s.stamps.err = nil
 	if err != nil {
@@ -218,19 +218,19 @@ func (tr *Trace) loss() error {
 // StopTrace implements ompt.Device.
 func (tr *Trace) StopTrace() error {
 	return tr.settle(func() error {
-		tr.stop()
+		tr.stopLocked()
 		return nil
 	})
 }
 
-// stop ends the trace that runs; s.mu is held, but for a while.
-func (tr *Trace) stop() {
+// stopLocked ends the trace that runs; s.mu is held, but for a while.
+func (tr *Trace) stopLocked() {
 	s := tr.s
 	tr.ending = true
-	tr.stampAll(false)
+	tr.stampAllLocked(false)
 	w := tasks.NewWork()
 	for _, q := range s.order.All() {
-		s.flush(q, true, w)
+		s.flushLocked(q, true, w)
 	}
 	s.mu.Unlock()
 	w.Finish()
@@ -239,7 +239,7 @@ func (tr *Trace) stop() {
 		tr.changed.Wait()
 	}
 	tr.stopping = true
-	tr.flush()
+	tr.flushLocked()
 	tr.running, tr.ending = false, false
 }
 
@@ -257,7 +257,7 @@ func (tr *Trace) close(last bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if tr.running {
-		tr.stop()
+		tr.stopLocked()
 	}
 	if !last || tr.ended {
 		return

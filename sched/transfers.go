@@ -12,7 +12,7 @@ import (
 // host's part in it.
 type transfers struct {
 	// list are the transfers: those that the construct asks for first, requested of them, and
-	// behind them, once the task has entered, the others. They grow by planExit when the
+	// behind them, once the task has entered, the others. They grow by planExitLocked when the
 	// device is done with the task.
 	list      []transfer
 	requested int

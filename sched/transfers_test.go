@@ -265,7 +265,7 @@ func TestFreedMemoryIsReusedOnlyAfterItsTasks(t *testing.T) {
 			r.on(launch{label: "add", kernel: "add", constant: 100, out: step.out}, 4096, p)
 			r.transfer(step, toHost(outs[i], p))
 			r.free(p)
-			if _, _, err := r.s.find(p, 1); !errors.Is(err, ErrInvalidPointer) {
+			if _, _, err := r.s.findLocked(p, 1); !errors.Is(err, ErrInvalidPointer) {
 				t.Errorf("a freed pointer: %v", err)
 			}
 		}
@@ -448,7 +448,7 @@ func TestDeclaredStorageIsNeverRemoved(t *testing.T) {
 		block, _, _ := r.s.presence.table.Lookup(sectionOf(x))
 		_ = r.s.presence.table.Remove(block)
 		var w tasks.Work
-		r.s.gone(block, &w)
+		r.s.goneLocked(block, &w)
 		r.s.mu.Unlock()
 	})
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/vkomp/vkomp/vk"
 )
 
-// startWaiter starts the goroutine that waits for a queue; mu is held, or nobody else knows s.
-func (s *Scheduler) startWaiter(q *order.Queue) {
+// startWaiterLocked starts the goroutine that waits for a queue; mu is held, or nobody else knows s.
+func (s *Scheduler) startWaiterLocked(q *order.Queue) {
 	s.life.waiters.Go(func() { s.wait(q) })
 }
 
@@ -88,21 +88,21 @@ func (s *Scheduler) reap(q *order.Queue, value uint64, err error) {
 	defer w.Finish()
 	s.mu.Lock()
 	if err != nil {
-		s.lose(err)
+		s.loseLocked(err)
 		s.mu.Unlock()
 		return
 	}
 	reached, err := s.device.Completed(int(q.Index()))
-	s.arrive(q, max(value, reached))
+	s.arriveLocked(q, max(value, reached))
 	if errors.Is(err, vk.ErrDeviceLost) {
-		s.lose(err)
+		s.loseLocked(err)
 		s.mu.Unlock()
 		s.finishDone(w)
 		return
 	}
 	// Refill the queues before the host parts: they may take long.
 	for _, q := range s.order.All() {
-		s.flush(q, false, w)
+		s.flushLocked(q, false, w)
 	}
 	s.mu.Unlock()
 	s.finishDone(w)
