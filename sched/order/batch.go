@@ -5,8 +5,8 @@ import (
 	"github.com/vkomp/vkomp/vk"
 )
 
-// LevelBarrier is the barrier between two levels. Masks are the same for all: a later batch may
-// then rely on any barrier of an earlier one for everything before it.
+// LevelBarrier is the barrier between two levels. Its masks are always the same, so that a later
+// batch can rely on any barrier of an earlier one for everything before that barrier.
 var LevelBarrier = vk.Barrier{
 	SrcStage:  vk.StageCompute | vk.StageTransfer,
 	DstStage:  vk.StageCompute | vk.StageTransfer,
@@ -24,8 +24,8 @@ var HostBarrier = vk.Barrier{
 	DstAccess: vk.AccessHostRead | vk.AccessHostWrite,
 }
 
-// ofTransfers returns the barrier for a queue that only transfers, whose barriers
-// name no other stage than those of the queue (VUID-vkCmdPipelineBarrier-srcStageMask-06461).
+// ofTransfers returns the barrier for a queue without compute capability, whose stage masks must
+// only have stages that the queue supports (VUID-vkCmdPipelineBarrier-srcStageMask-06461).
 func ofTransfers(b vk.Barrier) vk.Barrier {
 	b.SrcStage &^= vk.StageCompute
 	b.DstStage &^= vk.StageCompute
@@ -34,50 +34,50 @@ func ofTransfers(b vk.Barrier) vk.Barrier {
 	return b
 }
 
-// Batch is what one submission carries.
+// Batch is the content of one queue submission.
 type Batch struct {
-	// value is what the queue's timeline reaches when the batch is done. seq counts the
-	// submissions of all queues, 0 before the batch is submitted.
+	// value is the timeline value that the batch signals when it is complete. seq counts the
+	// submissions of all queues, and is 0 before the batch is submitted.
 	value, seq uint64
-	// clock is what the batch follows by its waits and by those of earlier batches of its
-	// queue; the element of its own queue, too, comes from waits alone. waits has the values
-	// that this batch waits for, by queue, 0 for none.
+	// clock is what the batch follows by its waits and by those of earlier batches of its queue.
+	// The element for its own queue, too, comes from waits alone. waits has the values for which
+	// this batch waits, by queue, 0 for none.
 	clock, waits Clock
-	// seen is what the host had seen the end of when it submitted the batch: whoever
-	// waits for the batch sees that too.
+	// seen is the clock of the work that the host had seen complete when it submitted the batch.
+	// Whatever waits for the batch also sees that work.
 	seen Clock
 	// levels[l] holds commands that need no order among themselves, and follow those of
 	// lower levels. Commands of level 0 follow no command of earlier batches either.
 	levels []vk.Stream
 	// foreign orders other work on the device with the batch.
 	foreign Foreign
-	// hostRead: the host reads what the batch, or one before it, wrote.
+	// hostRead says that the host reads what the batch, or an earlier one, wrote.
 	hostRead bool
 	tasks    []*Task
 	commands int
-	// work is the estimated cost of the commands, in nanoseconds, cost the queue's when
-	// the batch was submitted.
+	// work is the estimated cost of the commands, in nanoseconds; cost is Queue.cost at the
+	// submission of the batch.
 	work, cost uint64
 }
 
-// Value returns what the queue's timeline reaches when the batch is done.
+// Value returns the timeline value that the batch signals when it is complete.
 func (b *Batch) Value() uint64 { return b.value }
 
-// Tasks returns the tasks that end, or go on, when the batch is done. The slice is the
-// batch's.
+// Tasks returns the tasks that end or go on when the batch is complete. The slice belongs to the
+// batch.
 func (b *Batch) Tasks() []*Task { return b.tasks }
 
-// AddTask adds a task to those that end, or go on, when the batch is done.
+// AddTask adds a task that ends or goes on when the batch is complete.
 func (b *Batch) AddTask(t *Task) { b.tasks = append(b.tasks, t) }
 
-// ReadByHost ends the batch with a barrier that lets the host read what it, or a batch
-// before it on the queue, wrote.
+// ReadByHost adds a barrier to the end of the batch, which lets the host read what the batch, or an
+// earlier one of the queue, wrote.
 func (b *Batch) ReadByHost() { b.hostRead = true }
 
 // HostReads reports whether ReadByHost was called.
 func (b *Batch) HostReads() bool { return b.hostRead }
 
-// AddForeign has the batch wait for and signal semaphores of other work.
+// AddForeign makes the batch wait for and signal semaphores of other work.
 func (b *Batch) AddForeign(f Foreign) {
 	b.foreign.Waits = append(b.foreign.Waits, f.Waits...)
 	b.foreign.Signals = append(b.foreign.Signals, f.Signals...)
@@ -86,7 +86,7 @@ func (b *Batch) AddForeign(f Foreign) {
 	}
 }
 
-// Foreign returns what AddForeign added. The slices are the batch's.
+// Foreign returns what AddForeign has added. The slices belong to the batch.
 func (b *Batch) Foreign() Foreign { return b.foreign }
 
 // Commands returns the number of the batch's commands.
@@ -102,7 +102,7 @@ func (b *Batch) WaitsFor(queue int32) uint64 { return b.waits[queue] }
 func (b *Batch) Level(l int32) *vk.Stream {
 	for len(b.levels) <= int(l) {
 		if n := len(b.levels); n < cap(b.levels) {
-			// The streams of an earlier use keep their memory.
+			// Streams of an earlier use are reused with their memory.
 			b.levels = b.levels[:n+1]
 			continue
 		}
@@ -111,14 +111,14 @@ func (b *Batch) Level(l int32) *vk.Stream {
 	return &b.levels[l]
 }
 
-// wait has the batch wait for a value of a queue, of which known is the clock.
+// wait makes the batch wait for a value of a queue, whose clock is known.
 func (b *Batch) wait(queue int32, value uint64, known Clock) {
 	b.waits[queue] = max(b.waits[queue], value)
 	b.clock[queue] = max(b.clock[queue], value)
 	b.clock.Join(known)
 }
 
-// reset makes an empty batch of a recycled one.
+// reset makes a recycled batch empty.
 func (b *Batch) reset(value uint64) {
 	clear(b.waits)
 	for i := range b.levels {
@@ -129,9 +129,8 @@ func (b *Batch) reset(value uint64) {
 	b.value, b.seq, b.hostRead, b.commands, b.work, b.cost = value, 0, false, 0, 0, 0
 }
 
-// encode writes the batch into out, for a queue that computes or one that only
-// transfers, and returns the number of barriers and the last level that a barrier
-// stands before (0: none does).
+// encode writes the batch to out, for a queue with or without compute capability. It returns the
+// number of barriers, and the last level that has a barrier before it, or 0 if none has.
 func (b *Batch) encode(out *vk.Stream, computes bool) (barriers int, ordered int32) {
 	between, toHost := LevelBarrier, HostBarrier
 	if !computes {

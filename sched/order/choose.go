@@ -1,22 +1,22 @@
 package order
 
-// Costs, in nanoseconds, by which queues are compared. Only their proportions
-// matter; they are those of drivers measured, in whole microseconds.
+// These costs, in nanoseconds, serve to compare queues, so only their proportions matter. They
+// were measured with real drivers, to the microsecond.
 const (
-	// StallCost is that of a barrier, for which what is before it drains.
+	// StallCost is the cost of a barrier, which waits until the commands before it are complete.
 	StallCost = 4_000
-	// CrossCost is that of following a command of another queue: a submission of its
-	// own on either side, and the semaphore's way from one to the other.
+	// CrossCost is the cost of following a command of another queue: a separate submission on
+	// each of the two queues, and a semaphore between them.
 	CrossCost = 16_000
-	// startCost is that of a queue which has nothing to do.
+	// startCost is the cost of submitting to an idle queue.
 	startCost = 8_000
-	// foreignCost is that of foreign work that a queue waits for. Nobody knows how long it
-	// takes; what does not follow it had better be elsewhere.
+	// foreignCost is the assumed cost of foreign work for which a queue waits. Its duration is
+	// unknown, so commands that do not depend on it should go to other queues.
 	foreignCost = 1_000_000
-	// Kernels are taken to need a nanosecond for each invocation, copies one for each
+	// Kernels are assumed to need a nanosecond for each invocation, and copies one for every
 	// copyRate bytes.
 	copyRate = 8
-	// CopyApart is from how many bytes a copy is worth a crossing.
+	// CopyApart is the number of bytes above which a copy may go to another queue.
 	CopyApart = 256 << 10
 )
 
@@ -57,8 +57,8 @@ func (o *Queues) CopyQueue(s *WaitSet, bytes uint64) *Queue {
 // estimated to finish first.
 func (o *Queues) AnyQueue(s *WaitSet, work uint64) *Queue { return o.earliest(o.all, s, work) }
 
-// among returns the queue for work on memory that only some families may use: one of
-// these, or any if there is none, which Begin refuses.
+// among returns the queue for work on memory that only some queue families may use: one of queues
+// that is allowed, or else any of queues, which Begin then refuses.
 func (o *Queues) among(queues []*Queue, s *WaitSet, work uint64) *Queue {
 	var few [16]*Queue
 	allowed := few[:0]
@@ -81,8 +81,8 @@ func (o *Queues) allowed(q *Queue, s *WaitSet) bool {
 	return s.families == 0 || s.families&(1<<o.infos[q.index].Family) != 0
 }
 
-// earliest returns the queue on which the work is estimated to finish first, the
-// first of those that are as good.
+// earliest returns the queue on which the work is estimated to finish first, the first one in
+// case of a tie.
 func (o *Queues) earliest(queues []*Queue, s *WaitSet, work uint64) *Queue {
 	best, first := queues[0], ^uint64(0)
 	for _, q := range queues {
@@ -93,7 +93,7 @@ func (o *Queues) earliest(queues []*Queue, s *WaitSet, work uint64) *Queue {
 	return best
 }
 
-// finishOn estimates in how many nanoseconds work that follows s is done if q does it.
+// finishOn estimates after how many nanoseconds work that follows s is complete if q runs it.
 func (o *Queues) finishOn(q *Queue, s *WaitSet, work uint64) uint64 {
 	level, ready := int32(0), uint64(0)
 	for i := range s.Len() {
@@ -110,7 +110,7 @@ func (o *Queues) finishOn(q *Queue, s *WaitSet, work uint64) uint64 {
 	return max(begin, ready) + work
 }
 
-// until estimates in how many nanoseconds the queue has done what is up to p.
+// until estimates after how many nanoseconds the queue has completed the commands up to p.
 func (q *Queue) until(p SyncPoint) uint64 {
 	switch {
 	case p.Value <= q.completed:
@@ -119,7 +119,7 @@ func (q *Queue) until(p SyncPoint) uint64 {
 		return q.backlog() + q.pending.work + StallCost*uint64(p.Level)
 	}
 	if i, _ := q.find(p.Value + 1); i > 0 {
-		return q.inFlight[i-1].cost - q.landed
+		return q.inFlight[i-1].cost - q.completedCost
 	}
 	return 0
 }

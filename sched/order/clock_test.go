@@ -267,15 +267,15 @@ func (g *batchGraph) check(t *rapid.T) {
 func (g *batchGraph) flight(q *Queue) {
 	cost := uint64(0)
 	for v := uint64(1); v <= q.last; v++ {
-		var flying *Batch
+		var inFlight *Batch
 		for _, b := range q.inFlight {
 			if b.value == v {
-				flying = b
+				inFlight = b
 				cost += b.stall()
 			}
 		}
-		if got := q.flying(v); got != flying {
-			g.t.Fatalf("in flight with value %d of queue %d is %v, want %v", v, q.index, got, flying)
+		if got := q.batchInFlight(v); got != inFlight {
+			g.t.Fatalf("in flight with value %d of queue %d is %v, want %v", v, q.index, got, inFlight)
 		}
 		if got := q.until(SyncPoint{Value: v, Queue: q.index}); got != cost && v > q.completed {
 			g.t.Fatalf("value %d of queue %d is %d ns away, want %d", v, q.index, got, cost)
@@ -322,14 +322,14 @@ func TestClocksSayWhatWaitsOrder(t *testing.T) {
 			},
 			"end": func(t *rapid.T) {
 				g.t = t
-				var flying []*naiveBatch
+				var inFlight []*naiveBatch
 				for _, q := range g.o.all {
 					for _, b := range q.inFlight {
-						flying = append(flying, g.batch(q.index, b.value))
+						inFlight = append(inFlight, g.batch(q.index, b.value))
 					}
 				}
-				if len(flying) > 0 {
-					g.reach(rapid.SampledFrom(flying).Draw(t, "batch"))
+				if len(inFlight) > 0 {
+					g.reach(rapid.SampledFrom(inFlight).Draw(t, "batch"))
 				}
 			},
 			"follows": func(t *rapid.T) {

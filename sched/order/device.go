@@ -9,35 +9,34 @@ import (
 
 // QueueInfo describes a queue of a device.
 type QueueInfo struct {
-	// Family is the queue's family, by its number in Vulkan.
+	// Family is the queue family index.
 	Family int
-	// Compute: it runs kernels. Every queue makes copies and fills.
+	// Compute says that the queue runs kernels. Every queue makes copies and fills.
 	Compute bool
-	// TimestampBits is how many bits its timestamps have; 0: it writes none.
+	// TimestampBits is the number of valid bits in its timestamps (timestampValidBits), 0 for none.
 	TimestampBits int
 }
 
-// Foreign is what orders other work on the device with a batch: values of semaphores that
-// are no queue's timeline.
+// Foreign orders other work on the device with a batch, by values of semaphores that are not the
+// timeline of a queue.
 type Foreign struct {
-	// Waits are values that somebody has submitted the signal of. Signals are what the
-	// device signals itself.
+	// Waits are values whose signal operations have been submitted. Signals are values that
+	// the device itself signals when the batch is complete.
 	Waits, Signals []vk.SemaphoreValue
 }
 
-// Device is what the queues ask of a device. It need not lock Submit of one queue.
+// Device is the part of a device that queues use. Submit is not called concurrently for one queue.
 type Device interface {
-	// Submit runs the stream once the waits are satisfied, values of the timelines of
-	// other queues that have been submitted, and those of foreign; then it signals the
-	// queue's timeline and what foreign says. The stream and the slices are the caller's
-	// again when it returns. On an error nothing was submitted, unless it is
-	// vk.ErrDeviceLost: then it may run.
+	// Submit runs the stream after the waits, which are submitted values of other queues'
+	// timelines, and those of foreign. It then signals the given value of the queue's timeline
+	// and the signals of foreign. It does not keep the stream and the slices. After an error
+	// nothing was submitted, except after vk.ErrDeviceLost, when the stream may run.
 	Submit(queue int, s *vk.Stream, waits []timeline.Point, foreign Foreign, signal uint64) error
 	// Completed returns the value that the queue's timeline has reached.
 	Completed(queue int) (uint64, error)
-	// Wait waits for a value of the queue's timeline; a negative timeout is none. It
-	// reports whether the value was reached. Without a timeout it outlasts failures that
-	// say nothing of what the device does: an error is the device's loss. It is called
-	// without locks.
+	// Wait waits for a value of the queue's timeline and reports whether it was reached. A
+	// negative timeout means none. Without a timeout Wait retries after failures that do not
+	// concern the device's state, so an error means that the device is lost. It is called without
+	// locks held.
 	Wait(queue int, value uint64, timeout time.Duration) (bool, error)
 }

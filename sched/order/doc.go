@@ -1,21 +1,20 @@
-// Package order keeps the order of a device's work: commands get a queue, and a level in its
-// pending batch; batches are submitted, and land when the device is done with them. It is for
-// this repository alone and promises nothing to others. It knows commands, bytes, and tasks
-// that have commands; not what these are for.
+// Package order keeps the order of a device's work. A command is placed on a queue, on a level of
+// the queue's pending batch; batches are submitted, and complete later. The package knows
+// commands, ranges of bytes and tasks that have commands, but not what these are for. It is
+// internal to this module.
 //
 //	what commands follow ──▶ choose ─▶ begin ──────▶ submit ─▶ device ─▶ arrive ──▶ tasks that end
 //	points of predecessors   queue     waits, level  one C               batches, in
 //	uses of allocations                in its batch  call                their order
 //
-// A command has a sync point: a level of a batch of a queue. A sync set has a point on each
-// of several queues; a wait set is what commands that are to be placed follow. A clock says,
-// queue by queue, up to where work has happened before something. The uses of an allocation
-// have the sync sets of the commands that touched it, and a history by ranges of bytes.
+// A command has a sync point: a level of a batch of a queue. A sync set has a point on each of
+// several queues; a wait set is what commands that are about to be placed follow. A clock has for
+// each queue the value up to which its work happened before something. The uses of an allocation
+// have the sync sets of the commands that accessed it, and a history by ranges of bytes.
 //
-// A batch is a list of levels. A command goes to the level after the last one
-// it must follow, so a batch has at most as many barriers as its critical path,
-// in whatever order its tasks were made, and commands that need no order have
-// none:
+// A batch is a list of levels. A command goes to the level after that of the last command that it
+// must follow. A batch therefore has no more barriers than its critical path requires, in
+// whatever order its tasks were created, and commands that need no order have none:
 //
 //	level 0   blur 1   blur 2   blur 3
 //	─ barrier ─────────────────────────
@@ -24,34 +23,33 @@
 //	level 2   blend 1  blend 2  blend 3
 //	─ barrier to the host, where it reads ─▶ signal timeline value n
 //
-// A device has several queues, each with a pending batch, and a timeline whose values
-// its batches signal. A command goes to the queue on which it is estimated to finish
-// first: following a command of another queue costs a semaphore wait, and waking an
-// idle queue a submission, so that a few small tasks stay where they are. Large copies
-// go to a queue that only transfers. What is to be waited for is submitted first, and
-// so is what the waiting queue has collected by then; so no wait reaches the driver
-// before its signal, and nothing waits for more than it must:
+// A device has several queues. Each has a pending batch and a timeline, whose values its batches
+// signal. A command goes to the queue on which it is estimated to finish first. Following a
+// command of another queue costs a semaphore wait, and using an idle queue costs a submission, so
+// a few small tasks stay on one queue. Large copies go to a queue that only transfers. Before a
+// batch waits for another, the latter is submitted, and so is what the waiting queue has
+// collected by then. No wait therefore reaches the driver before its signal, and no command waits
+// for more than it must:
 //
 //	queue 0   [blur 1 blur 2 │ edges]──3──────────────▶
 //	                                  ╲ wait 0:3
 //	queue 1   [blur 3]──7──────────────[blend]──8─────▶
 //
-// A batch carries a vector clock of what it follows on other queues by its waits and
-// by theirs. What that covers needs no further wait; what the host has seen the end of
-// needs none at all, only some barrier later on the queue that makes it visible. All
-// memory is shared between the families of the queues in use (VK_SHARING_MODE_CONCURRENT).
+// A batch has a vector clock of what it follows on other queues by its waits and, in turn, by
+// theirs. What the clock covers needs no further wait. What the host has seen complete needs no
+// wait either, only a later barrier on the queue that makes it visible. All memory is shared
+// between the families of the queues in use (VK_SHARING_MODE_CONCURRENT).
 //
-// Batching adapts: while fewer than two batches of a queue are in flight, what is
-// pending is submitted at once; otherwise it collects until one completes, somebody
-// waits for it, or a cost cap is reached.
+// Batching adapts to the load: while fewer than two batches of a queue are in flight, pending
+// commands are submitted at once. Otherwise they are collected until a batch completes, a
+// goroutine waits for them, or their cost reaches a limit.
 //
-// A batch that the device refuses is skipped. Its value is never signalled: whoever follows
-// it follows what it was to wait for. The caller fails its tasks.
+// A batch that the device refuses is skipped. Its value is never signalled, so what follows it
+// follows instead what the batch was to wait for. The caller fails its tasks.
 //
 // # Locking
 //
-// Nothing here has a lock of its own. Queues, with all that belongs to it, and the tasks and
-// uses that are given to it are guarded by the lock that Init is given, which the caller holds.
-// Await and AwaitValue, which wait for the device, are called without it. NextWait gives it up
-// while there is nothing to wait for.
+// The package has no locks. Queues, its parts, and the tasks and uses passed to it are guarded by
+// the lock that is passed to Init, which the caller must hold. Await and AwaitValue, which wait
+// for the device, are called without it. NextWait unlocks it while there is nothing to wait for.
 package order

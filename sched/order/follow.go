@@ -8,10 +8,10 @@ import (
 	"github.com/vkomp/vkomp/vk"
 )
 
-// Begin returns the pending batch of a queue and the sync point in it for commands that
-// follow a wait set. Batches of other queues that it has to wait for are submitted: what is
-// waited for is on its way. An error is that of such a submission (see Submit), or
-// vk.ErrUnsupported if the queue is of no family that the set allows.
+// Begin returns the pending batch of a queue, and the sync point in it for commands that follow a
+// wait set. It submits the batches of other queues for which the pending batch has to wait. The
+// error is that of such a submission (see Submit), or vk.ErrUnsupported if the set does not allow
+// the queue's family.
 func (o *Queues) Begin(q *Queue, s *WaitSet) (*Batch, SyncPoint, error) {
 	if s.nowhere || !o.allowed(q, s) {
 		return nil, SyncPoint{}, fmt.Errorf("%w: no queue is of a family that may use all of the foreign memory of the task", vk.ErrUnsupported)
@@ -20,8 +20,8 @@ func (o *Queues) Begin(q *Queue, s *WaitSet) (*Batch, SyncPoint, error) {
 	return q.pending, SyncPoint{Value: q.pending.value, Level: level, Queue: q.index}, err
 }
 
-// join has what q's pending batch gets from now on follow the points of a set, and
-// returns the lowest level at which it does.
+// join makes the commands that are added to q's pending batch from now on follow the points of a
+// set, and returns the lowest level at which they do.
 func (o *Queues) join(q *Queue, s *SyncSet) (level int32, err error) {
 	s = o.withoutSkipped(s)
 	late := false
@@ -36,7 +36,7 @@ func (o *Queues) join(q *Queue, s *SyncSet) (level int32, err error) {
 		late = true
 	}
 	if late && err == nil && !q.pending.Empty() {
-		// What is there already would wait as well.
+		// The commands that the batch has already would wait, too.
 		err = o.Submit(q)
 	}
 	if err != nil {
@@ -48,7 +48,7 @@ func (o *Queues) join(q *Queue, s *SyncSet) (level int32, err error) {
 			other := o.all[p.Queue]
 			value, known := other.knownAt(p.Value)
 			q.pending.wait(p.Queue, value, known)
-			if b := other.flying(value); b != nil {
+			if b := other.batchInFlight(value); b != nil {
 				q.seen.Join(b.seen)
 			}
 		}
@@ -62,16 +62,16 @@ func (o *Queues) join(q *Queue, s *SyncSet) (level int32, err error) {
 	return level, nil
 }
 
-// skipped reports whether p is of a batch that could not be submitted, and its queue has
-// submitted no other since.
+// skipped reports whether p is in a batch that could not be submitted, and the queue has
+// submitted no batch since then.
 func (o *Queues) skipped(p SyncPoint) bool {
 	q := o.all[p.Queue]
 	return q.last < p.Value && p.Value < q.pending.value
 }
 
-// withoutSkipped returns a set that has, in place of the points of skipped batches, what
-// these batches were to follow: their commands never run, so there is nothing else to wait
-// for. The set is s, or working memory.
+// withoutSkipped returns a set in which the points of skipped batches are replaced by what these
+// batches were to follow: since their commands never run, there is nothing else to wait for. The
+// result is s or working memory.
 func (o *Queues) withoutSkipped(s *SyncSet) *SyncSet {
 	some := false
 	for i := range s.Len() {
@@ -96,14 +96,14 @@ func (o *Queues) withoutSkipped(s *SyncSet) *SyncSet {
 	return &o.unskipped
 }
 
-// waitsFor reports whether q has to wait for another queue in order to follow p.
-// What the host has seen the end of needs no wait: a barrier makes it visible.
+// waitsFor reports whether q has to wait for another queue in order to follow p. What the host
+// has seen complete needs no wait: a barrier makes it visible.
 func (o *Queues) waitsFor(q *Queue, p SyncPoint) bool {
 	return p.Queue != q.index && p.Value > o.all[p.Queue].completed && !q.pending.clock.Covers(p)
 }
 
-// follows reports whether what is after s is known to be after p too: it can be
-// without the program having asked for it.
+// follows reports whether commands after s are known to be after p as well, which can be so
+// without a dependence between them.
 func (o *Queues) follows(s *SyncSet, p SyncPoint) bool {
 	for i := range s.Len() {
 		a := s.At(i)
@@ -122,10 +122,9 @@ func (o *Queues) follows(s *SyncSet, p SyncPoint) bool {
 	return false
 }
 
-// MayFollow reports whether what is after s may be after p too, the last point of a task
-// that is not complete. That is so, too, where the device is done with the commands at p and
-// s is not empty: who came after them then had nothing to wait for, and what follows that
-// does not show it.
+// MayFollow reports whether what is after s may be after p, the last point of an incomplete task.
+// If the device has completed the commands at p, that is so unless s is empty: commands placed
+// since then did not have to wait for p, so their points do not show whether they follow it.
 func (o *Queues) MayFollow(s *SyncSet, p SyncPoint) bool {
 	return s.Len() > 0 && o.Complete(p) || o.follows(s, p)
 }

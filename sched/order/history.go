@@ -8,19 +8,19 @@ import (
 // maxSegments is the number of segments at which a history becomes coarser.
 const maxSegments = 512
 
-// Span is a range of bytes of an allocation.
+// Span is the range of Size bytes of an allocation from offset Start.
 type Span struct{ Start, Size uint64 }
 
-// history says which commands have written or transferred the bytes of an allocation. Its
-// segments are disjoint and in ascending order, so that commands on different bytes have
-// nothing to do with each other.
+// history records which commands have written or transferred the bytes of an allocation. Its
+// segments are disjoint and in ascending order, so that commands on different bytes do not affect
+// each other.
 type history struct{ segments []segment }
 
 // segment is a range of bytes that have the same history.
 type segment struct {
 	lo, hi uint64
 	// wrote are the last writes of the bytes by the device, moved the last commands that
-	// copied the bytes from or to somewhere else.
+	// copied the bytes from or to elsewhere.
 	wrote, moved SyncSet
 	// under are writes that those of wrote replaced, and followed at the time. A command
 	// that need not follow wrote may still have to follow these. Of each queue it has the
@@ -28,8 +28,8 @@ type segment struct {
 	under SyncSet
 }
 
-// alike reports whether commands that touch the bytes of either segment follow the same
-// points, under apart.
+// alike reports whether commands on the bytes of either segment follow the same points, apart from
+// under.
 func (g *segment) alike(o *segment) bool { return g.wrote.equal(&o.wrote) && g.moved.equal(&o.moved) }
 
 // absorb adds the next segment to g.
@@ -40,8 +40,8 @@ func (g *segment) absorb(next *segment) {
 	g.under.AddAll(&next.under)
 }
 
-// Reset forgets everything but the last use of the memory before: it counts as a transfer of
-// all bytes, size of them, which every command follows.
+// Reset forgets everything. last is the last use of the memory before this allocation, and counts
+// as a transfer of all its size bytes, which every command follows.
 func (h *history) Reset(size uint64, last *SyncSet) {
 	h.truncate(0)
 	if last.Len() > 0 {
@@ -51,11 +51,11 @@ func (h *history) Reset(size uint64, last *SyncSet) {
 	}
 }
 
-// truncate drops the segments from the n-th on. Their sets keep their memory for segments to
-// come.
+// truncate removes the segments from the n-th on, whose sets keep their memory for
+// reuse.
 func (h *history) truncate(n int) { h.segments = h.segments[:n] }
 
-// insert makes the i-th segment one without a history.
+// insert inserts a segment without a history as the i-th.
 func (h *history) insert(i int, lo, hi uint64) {
 	n := len(h.segments)
 	if n < cap(h.segments) {
@@ -83,7 +83,7 @@ func (h *history) from(lo uint64) int {
 	return i
 }
 
-// within yields the segments that share bytes with a span.
+// within yields the segments that have bytes in a span.
 func (h *history) within(bytes Span) iter.Seq[*segment] {
 	return func(yield func(*segment) bool) {
 		for i := h.from(bytes.Start); i < len(h.segments) && h.segments[i].lo < bytes.Start+bytes.Size; i++ {
@@ -94,7 +94,7 @@ func (h *history) within(bytes Span) iter.Seq[*segment] {
 	}
 }
 
-// split divides the i-th segment at a byte inside of it.
+// split divides the i-th segment at an inner byte.
 func (h *history) split(i int, at uint64) {
 	h.insert(i+1, at, h.segments[i].hi)
 	h.segments[i].hi = at
@@ -138,9 +138,9 @@ func (h *history) touch(bytes Span, at SyncPoint, known Clock, wrote, moved bool
 	}
 }
 
-// merge joins neighbours that are alike, from the i-th segment to before the end-th. A
-// command that has touched all of their bytes makes them alike, and the next one need not go
-// through them one by one again.
+// merge joins neighbours that are alike, from the i-th segment up to but without the end-th.
+// After a command on all of their bytes they are alike, and the next command does not have to
+// visit each of them.
 func (h *history) merge(i, end int) {
 	n := i
 	for i++; i < end; i++ {
@@ -160,8 +160,8 @@ func (h *history) merge(i, end int) {
 	}
 }
 
-// coarsen joins neighbours two by two. The joined segment follows more than its bytes need,
-// never less.
+// coarsen joins neighbours in pairs. The joined segment follows more than its bytes need, but never
+// less.
 func (h *history) coarsen() {
 	n := 0
 	for i := 0; i < len(h.segments); i += 2 {

@@ -66,9 +66,9 @@ func submit(t *testing.T, o *Queues, q *Queue) {
 	}
 }
 
-// land has the device be done with a value of a queue, and returns the tasks of the batches
+// complete has the device be done with a value of a queue, and returns the tasks of the batches
 // that are complete by that.
-func land(o *Queues, q *Queue, value uint64) (tasks []*Task) {
+func complete(o *Queues, q *Queue, value uint64) (tasks []*Task) {
 	for _, a := range o.Arrive(q, value) {
 		tasks = append(tasks, a.Tasks()...)
 		a.Queue.Recycle(a.Batch)
@@ -89,7 +89,7 @@ func TestLevelsDoNotGrowWithRecycling(t *testing.T) {
 		t.Errorf("a chain of 50 commands has %d levels", n)
 	}
 	submit(t, o, q)
-	land(o, q, q.Last())
+	complete(o, q, q.Last())
 	deep.reset(deep.value)
 	if len(deep.levels) > 0 {
 		t.Errorf("%d levels of an empty batch", len(deep.levels))
@@ -109,8 +109,8 @@ func TestRecycledBatchLetsGoOfItsTasks(t *testing.T) {
 		dispatch(t, o, q)
 		submit(t, o, q)
 	}
-	if tasks := land(o, q, q.Last()); len(tasks) != 20 {
-		t.Fatalf("%d tasks have landed, want 20", len(tasks))
+	if tasks := complete(o, q, q.Last()); len(tasks) != 20 {
+		t.Fatalf("%d tasks are complete, want 20", len(tasks))
 	}
 	if len(q.free) == 0 {
 		t.Fatal("no batch was recycled")
@@ -132,7 +132,7 @@ func TestQueueKeepsFewBatches(t *testing.T) {
 	for range 50 {
 		dispatch(t, o, q)
 		submit(t, o, q)
-		land(o, q, q.Last())
+		complete(o, q, q.Last())
 	}
 	if room := cap(q.room); room > 4*MaxInFlight {
 		t.Errorf("there is room for %d batches, and 1 in flight at most", room)
@@ -144,7 +144,7 @@ func TestQueueKeepsFewBatches(t *testing.T) {
 	if n := len(q.InFlight()); n != 2*maxFree {
 		t.Fatalf("%d batches are in flight, want %d", n, 2*maxFree)
 	}
-	land(o, q, q.Last())
+	complete(o, q, q.Last())
 	if len(q.InFlight()) > 0 || len(q.free) > maxFree {
 		t.Errorf("%d batches are kept of %d that were in flight", len(q.free), 2*maxFree)
 	}
@@ -169,8 +169,8 @@ func TestCrossingSubmitsWhatIsWaitedFor(t *testing.T) {
 		t.Errorf("the batch waits for %v, want %v", d.waits, want)
 	}
 	// What waited for the end of x shows that x has ended.
-	if tasks := land(o, second, second.Last()); len(tasks) != 4 || tasks[0] != x {
-		t.Errorf("%d tasks have landed, want 4 with the one that was waited for first", len(tasks))
+	if tasks := complete(o, second, second.Last()); len(tasks) != 4 || tasks[0] != x {
+		t.Errorf("%d tasks are complete, want 4 with the one that was waited for first", len(tasks))
 	}
 }
 
@@ -239,9 +239,9 @@ func TestLastBatchIsTheOneSubmittedLast(t *testing.T) {
 	if last := o.LastBatch(task); last != b.InFlight()[0] {
 		t.Error("the last batch is not the one submitted last")
 	}
-	land(o, b, b.Last())
+	complete(o, b, b.Last())
 	if last := o.LastBatch(task); last != nil {
-		t.Errorf("the last batch is %v after all have landed", last)
+		t.Errorf("the last batch is %v after all are complete", last)
 	}
 }
 
@@ -252,7 +252,7 @@ func TestRetiredQueueKeepsNothing(t *testing.T) {
 	for range 5 {
 		dispatch(t, o, q)
 		submit(t, o, q)
-		land(o, q, q.Last())
+		complete(o, q, q.Last())
 	}
 	o.Retire()
 	if !o.Retiring() {
@@ -276,7 +276,7 @@ func TestRetiredQueueKeepsNothing(t *testing.T) {
 	if value, ok := o.NextWait(q); !ok || value != x.At.Value {
 		t.Errorf("the waiter is to wait for %d: %v, want %d", value, ok, x.At.Value)
 	}
-	if tasks := land(o, q, q.Last()); !slices.Equal(tasks, []*Task{x}) {
-		t.Errorf("%d tasks have landed, want 1", len(tasks))
+	if tasks := complete(o, q, q.Last()); !slices.Equal(tasks, []*Task{x}) {
+		t.Errorf("%d tasks are complete, want 1", len(tasks))
 	}
 }

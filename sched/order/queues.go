@@ -7,7 +7,7 @@ import (
 	"github.com/vkomp/vkomp/timeline"
 )
 
-// Queues is the work of a device: what is placed on its queues, submitted, or known to be
+// Queues is the work of a device: what is pending on its queues, submitted, or known to be
 // complete.
 type Queues struct {
 	device Device
@@ -17,18 +17,19 @@ type Queues struct {
 	computing, copying []*Queue
 	// random, if not nil, chooses among the queues that can run a command.
 	random *rand.Rand
-	// startWaiter is that of Init.
+	// startWaiter is the function passed to Init.
 	startWaiter func(*Queue)
-	// submissions counts those of all queues. hostReached is what the host sees of
-	// what the device wrote.
+	// submissions counts the submissions of all queues. hostReached is the clock of the device
+	// writes that the host sees.
 	submissions uint64
 	hostReached Clock
-	// lost is why nothing is submitted any more. stopped: the waiters are to end.
+	// lost is the reason why nothing is submitted any more. stopped says that the waiters are to
+	// end.
 	lost    error
 	stopped bool
 	// refused are the batches that TakeRefused has not returned yet.
 	refused []Refused
-	// known is working memory of behindWrites, unskipped of join, waits of Submit,
+	// These are working memory: known of behindWrites, unskipped of join, waits of Submit,
 	// arrived of Arrive.
 	known     Clock
 	unskipped SyncSet
@@ -36,10 +37,10 @@ type Queues struct {
 	arrived   []Arrived
 }
 
-// Init makes the queues of a device, the first of which computes. mu guards them. random, if
-// not nil, chooses among the queues that can run a command; else the command goes where it
-// is estimated to finish first. startWaiter starts a goroutine that calls NextWait for the
-// queue until that reports false; it is called with mu held.
+// Init makes the queues of a device; the first one must have compute capability. mu guards them.
+// random, if not nil, chooses among the queues that can run a command; otherwise a command goes
+// where it is estimated to finish first. startWaiter must start a goroutine that calls NextWait
+// for the queue until it reports false. It is called with mu held.
 func (o *Queues) Init(device Device, infos []QueueInfo, mu sync.Locker, random *rand.Rand, startWaiter func(*Queue)) {
 	n := len(infos)
 	*o = Queues{device: device, infos: infos, random: random, startWaiter: startWaiter, hostReached: make(Clock, n), known: make(Clock, n)}
@@ -57,11 +58,11 @@ func (o *Queues) Init(device Device, infos []QueueInfo, mu sync.Locker, random *
 	}
 }
 
-// PlaceOn restricts the choice of queues: kernels and small copies go to computing, large
-// copies to copying where that has a queue.
+// PlaceOn restricts the choice of queues: kernels and small copies go to computing, and large
+// copies to copying if that is not empty.
 func (o *Queues) PlaceOn(computing, copying []*Queue) { o.computing, o.copying = computing, copying }
 
-// All returns the queues. The slice is theirs.
+// All returns the queues. The caller must not change the slice.
 func (o *Queues) All() []*Queue { return o.all }
 
 // Of returns the queue of a sync point.
@@ -81,7 +82,7 @@ func (o *Queues) Families() (families uint64) {
 // Submissions returns the number of submissions so far.
 func (o *Queues) Submissions() uint64 { return o.submissions }
 
-// HostReached returns what the host sees of what the device wrote.
+// HostReached returns the clock of the device writes that the host sees.
 func (o *Queues) HostReached() Clock { return o.hostReached }
 
 // Complete reports whether the host has seen the end of the batch of a sync point.
@@ -97,10 +98,10 @@ func (o *Queues) AllComplete(s *SyncSet) bool {
 	return true
 }
 
-// UnderWay returns the batch of a sync point, pending or in flight; nil if it is neither.
+// UnderWay returns the batch of a sync point if it is pending or in flight, otherwise nil.
 func (o *Queues) UnderWay(p SyncPoint) *Batch { return o.all[p.Queue].underWay(p.Value) }
 
-// addFrontier adds points that follow all commands so far of the batches up to a frontier.
+// addFrontier adds points that follow all commands of the batches up to a frontier.
 func (o *Queues) addFrontier(s *SyncSet, f timeline.Frontier) {
 	for i := range f.Len() {
 		p := f.At(i)
@@ -113,7 +114,7 @@ func (o *Queues) addFrontier(s *SyncSet, f timeline.Frontier) {
 	}
 }
 
-// Trim gives up the batches that retired queues keep for reuse.
+// Trim frees the batches that retired queues keep for reuse.
 func (o *Queues) Trim() {
 	for _, q := range o.all {
 		if q.retired {

@@ -8,28 +8,31 @@ import (
 	"github.com/vkomp/vkomp/vk"
 )
 
-// Refused is a batch that is not to be run. Whoever takes it fails its tasks and recycles it.
+// Refused is a batch that will never run. The caller of TakeRefused fails its tasks and recycles
+// it.
 type Refused struct {
 	*Batch
+	// Queue is the queue to which the batch belonged.
 	Queue *Queue
-	Err   error
+	// Err says why the batch was refused.
+	Err error
 }
 
-// TakeRefused returns the batches that were refused since it was last called.
+// TakeRefused returns the batches that were refused since the last call.
 func (o *Queues) TakeRefused() []Refused {
 	refused := o.refused
 	o.refused = nil
 	return refused
 }
 
-// Lost returns the error that told of the loss of the device, nil while it is not lost.
+// Lost returns the error with which the device was lost, or nil.
 func (o *Queues) Lost() error { return o.lost }
 
-// Lose says that the device is lost: from now on all submissions fail with the error.
+// Lose records that the device is lost. From now on all submissions fail with err.
 func (o *Queues) Lose(err error) { o.lost = err }
 
-// Flush submits the pending batch if the queue is about to run dry, the batch is at its cap,
-// or force is set. An error is that of Submit.
+// Flush submits the pending batch if the queue is about to become idle, the batch has reached a
+// limit, or force is set. The error is that of Submit.
 func (o *Queues) Flush(q *Queue, force bool) error {
 	b := q.pending
 	if b.Empty() {
@@ -41,9 +44,9 @@ func (o *Queues) Flush(q *Queue, force bool) error {
 	return o.Submit(q)
 }
 
-// Submit submits the pending batch. After an error the batch is among TakeRefused's; but when
-// the error is the first that tells of the loss of the device, the batch may run and counts
-// as in flight, and Lost returns the error.
+// Submit submits the pending batch. After an error TakeRefused returns the batch, except after
+// the error by which the loss of the device was noticed: that batch may run, so it counts as in
+// flight, and Lost returns the error.
 func (o *Queues) Submit(q *Queue) error {
 	b := q.pending
 	q.stream.Reset()
@@ -53,15 +56,15 @@ func (o *Queues) Submit(q *Queue) error {
 	if err == nil {
 		err = o.device.Submit(int(q.index), &q.stream, waits, b.foreign, b.value)
 		if errors.Is(err, vk.ErrDeviceLost) {
-			// It may run.
+			// The batch may run.
 			o.sent(q, b)
 			o.lost = err
 			return err
 		}
 	}
 	if err != nil {
-		// The value is skipped: points of the refused batch stay before those of
-		// every later one, which waits for what it was to wait for.
+		// The value is skipped: points of the refused batch remain before those of all later
+		// batches, which wait for what it was to wait for.
 		q.pending = q.newBatch(b.value+1, b.clock)
 		copy(q.pending.waits, b.waits)
 		o.refused = append(o.refused, Refused{b, q, err})
@@ -90,17 +93,17 @@ func (o *Queues) Submit(q *Queue) error {
 	return nil
 }
 
-// sent makes the pending batch one in flight.
+// sent moves the pending batch to those in flight.
 func (o *Queues) sent(q *Queue, b *Batch) {
 	q.last = b.value
 	q.pending = q.newBatch(b.value+1, b.clock)
 	o.submissions++
 	b.seq = o.submissions
-	q.launch(b)
+	q.addInFlight(b)
 }
 
-// waitsOf returns the waits of a batch that no other one of them implies. What its
-// queues have reached since it was to wait for them it gets at no cost.
+// waitsOf returns those waits of a batch that no other wait implies. They are for the values that
+// the queues have reached, if these are later: that costs nothing.
 func (o *Queues) waitsOf(b *Batch) []timeline.Point {
 	waits := o.waits[:0]
 	for p, value := range b.waits {
@@ -116,7 +119,7 @@ func (o *Queues) waitsOf(b *Batch) []timeline.Point {
 			implied := false
 			for k, other := range waits {
 				_, known := o.all[other.Queue].knownAt(other.Value)
-				// Those before i that were dropped are implied themselves.
+				// Waits before the i-th that were dropped are implied themselves.
 				implied = implied || k != i && known[p.Queue]+mutant.OffBy(mutant.WaitImpliedTooEarly) >= p.Value
 			}
 			if !implied {
@@ -129,14 +132,14 @@ func (o *Queues) waitsOf(b *Batch) []timeline.Point {
 	return waits
 }
 
-// RefuseAll makes refused batches of all that are pending or in flight, with an error. The
-// device is at rest.
+// RefuseAll refuses all batches that are pending or in flight with an error. The device must be
+// idle.
 func (o *Queues) RefuseAll(err error) {
 	for _, q := range o.all {
 		for _, b := range append(q.inFlight, q.pending) {
 			o.refused = append(o.refused, Refused{b, q, err})
 		}
-		q.inFlight, q.landed = nil, q.cost
+		q.inFlight, q.completedCost = nil, q.cost
 		q.pending = q.newBatch(q.pending.value+1, q.pending.clock)
 	}
 }

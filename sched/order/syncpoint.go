@@ -4,8 +4,11 @@ package order
 // the timeline of a queue. A command that follows the point runs after all commands of the
 // batch up to that level, and after what these follow. The zero point is before everything.
 type SyncPoint struct {
+	// Value is the timeline value that the batch signals.
 	Value uint64
+	// Level is the level in the batch.
 	Level int32
+	// Queue is the index of the queue.
 	Queue int32
 }
 
@@ -23,14 +26,14 @@ func (p SyncPoint) Last() SyncPoint {
 	return p
 }
 
-// Clock is a vector clock. For each queue, by its index, it has the value up to which the
-// queue's work has happened before what the clock is of. It never shrinks.
+// Clock is a vector clock. For each queue, by index, it has the value up to which the queue's work
+// happened before. It never decreases.
 type Clock []uint64
 
 // Covers reports whether the work at p has happened before.
 func (c Clock) Covers(p SyncPoint) bool { return c[p.Queue] >= p.Value }
 
-// Join adds what has happened before o.
+// Join adds what happened before o.
 func (c Clock) Join(o Clock) {
 	for i, v := range o {
 		c[i] = max(c[i], v)

@@ -1,20 +1,19 @@
 package order
 
-// Task is where the commands of a task are in the order of the device's work.
+// Task is the place of a task's commands in the order of the device's work.
 type Task struct {
-	// Owner is whom the Task is part of, for whoever gets it from a batch.
+	// Owner is the caller's record of the task, found through Batch.Tasks.
 	Owner any
-	// At is where the task's last command is, or the last command that it follows when it
-	// has none. Its other commands come before it.
+	// At is the point of the task's last command or, if it has none, of the last command that it
+	// follows. Its other commands come before that point.
 	At SyncPoint
-	// After has the points of its predecessors, or of the last of its own commands, to which
-	// that of the next one is added. Used has the points of its commands, the last on each
-	// queue.
+	// After has the points of its predecessors or, later, of the last of its own commands, which
+	// the next command follows. Used has the points of its commands, the last one on each queue.
 	After, Used SyncSet
-	// earlier are points that are not in Used since later batches of their queues have
-	// commands of the task, the copies of rings apart.
+	// earlier are points that are not in Used because later batches of their queues have
+	// commands of the task, except for the copies of rings.
 	earlier []SyncPoint
-	// Ahead: the commands that are placed next go ahead of what the task follows, and later
+	// Ahead says that the commands placed next need not follow what the task follows. Later
 	// commands follow both.
 	Ahead bool
 }
@@ -27,7 +26,7 @@ func (t *Task) Reset() {
 	t.earlier = t.earlier[:0]
 }
 
-// Placed notes the point of the task's last commands so far, which the next ones follow.
+// Placed records the point of the task's last commands so far, which its next commands follow.
 func (t *Task) Placed(at SyncPoint) {
 	if !t.Ahead {
 		t.After.Set(at)
@@ -43,13 +42,13 @@ func (t *Task) Placed(at SyncPoint) {
 	t.Used.Add(at)
 }
 
-// PlaceNothing places a task that has no commands: its point follows what the task does.
-// An error is that of Begin. s is working memory.
+// PlaceNothing places a task without commands: its point is one that follows all that the task
+// follows. The error is that of Begin. s is working memory.
 func (o *Queues) PlaceNothing(t *Task, s *WaitSet) error {
 	s.Set(SyncPoint{})
 	after := o.withoutSkipped(&t.After)
 	for i := range after.Len() {
-		// What is complete needs no waiting for, and counts as followed (see MayFollow).
+		// Complete commands need no wait, and count as followed (see MayFollow).
 		if p := after.At(i); !o.Complete(p) {
 			s.Add(p)
 		}
@@ -69,8 +68,8 @@ func (o *Queues) PlaceNothing(t *Task, s *WaitSet) error {
 	return err
 }
 
-// EndWithBatch has the task end when the batch of its last point is done. It reports false
-// if that is neither pending nor in flight.
+// EndWithBatch makes the task end when the batch of its last point is complete. It reports false
+// if that batch is neither pending nor in flight.
 func (o *Queues) EndWithBatch(t *Task) bool {
 	b := o.UnderWay(t.At)
 	if b == nil {
@@ -80,13 +79,13 @@ func (o *Queues) EndWithBatch(t *Task) bool {
 	return true
 }
 
-// LastBatch returns the batch, pending or in flight, of the task's commands that will be
-// complete last; nil if there is none.
+// LastBatch returns the pending or submitted batch with commands of the task that will complete
+// last, or nil if there is none.
 func (o *Queues) LastBatch(t *Task) *Batch {
 	var last *Batch
 	consider := func(p SyncPoint) {
-		// The batches follow one another, but for those of rings, which end with the task:
-		// what was submitted last is complete last. One may be a batch that was refused.
+		// The batches follow one another, except for those of rings, which end with the task, so
+		// the one submitted last completes last. A batch may have been refused.
 		b := o.UnderWay(p)
 		if b != nil && (last == nil || b.seq == 0 || last.seq != 0 && last.seq < b.seq) {
 			last = b

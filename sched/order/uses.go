@@ -5,16 +5,17 @@ import (
 	"github.com/vkomp/vkomp/timeline"
 )
 
-// Uses says how commands have used an allocation.
+// Uses records how commands have used an allocation.
 type Uses struct {
-	// write has the last writes by the device, last the last commands of any kind; history
-	// has writes and transfers by bytes.
+	// write are the last writes by the device, last the last commands of any kind. history
+	// has writes and transfers by ranges of bytes.
 	write, last SyncSet
 	history     history
 }
 
-// Reuse forgets everything. size bytes that were freed up to a frontier are used anew: the
-// previous user may still be running, which counts as a transfer that every command follows.
+// Reuse forgets everything, for an allocation of size bytes in memory that was freed up to a
+// frontier. The previous user may still be running, so that counts as a transfer which every
+// command follows.
 func (o *Queues) Reuse(u *Uses, size uint64, freed timeline.Frontier) {
 	u.last.Set(SyncPoint{})
 	if !mutant.Active(mutant.MemoryReusedEarly) {
@@ -27,8 +28,8 @@ func (o *Queues) Reuse(u *Uses, size uint64, freed timeline.Frontier) {
 // Last returns the points of the last commands of any kind.
 func (u *Uses) Last() *SyncSet { return &u.last }
 
-// Visible reports whether all that the device wrote is visible to the host, which sees what
-// c covers.
+// Visible reports whether all device writes are visible to the host, which sees the work
+// that c covers.
 func (u *Uses) Visible(c Clock) bool {
 	for i := range u.write.Len() {
 		if !c.Covers(u.write.At(i)) {
@@ -48,14 +49,14 @@ func (o *Queues) Wrote(u *Uses, bytes Span, at SyncPoint) {
 	u.history.touch(bytes, at, o.behindWrites(o.all[at.Queue]), true, false)
 }
 
-// Moved records that commands of a pending batch copy bytes from or to somewhere else.
+// Moved records that commands of a pending batch copy bytes from or to elsewhere.
 func (o *Queues) Moved(u *Uses, bytes Span, at SyncPoint) {
 	u.last.Add(at)
 	u.history.touch(bytes, at, o.all[at.Queue].pending.clock, false, true)
 }
 
-// behindWrites returns what commands follow that are placed in the pending batch behind all
-// complete writes to what they use.
+// behindWrites returns the clock of what commands in the pending batch follow if they are placed
+// after all complete writes to what they use.
 func (o *Queues) behindWrites(q *Queue) Clock {
 	copy(o.known, q.pending.clock)
 	for p, other := range o.all {
@@ -70,10 +71,11 @@ func (o *Queues) HostMayWrite(u *Uses) bool {
 	return (o.AllComplete(&u.last) || mutant.Active(mutant.HostWritesEarly)) && u.Visible(o.hostReached)
 }
 
-// AddUses adds what commands on bytes follow whatever the program says: transfers in flight,
-// and writes that the program ordered before them by other means than an incomplete
-// predecessor. Complete writes need to be made visible; writes in flight were left unordered
-// by the program and are its own affair (OpenMP orders by depend clauses, not by accesses).
+// AddUses adds the uses that commands on bytes must follow whatever the program's dependences
+// are: transfers in flight, and complete writes, which the program has ordered before the
+// commands by means other than a dependence, and which have to be made visible. Writes in flight
+// are not added: the program has left them unordered (OpenMP orders by depend clauses, not by
+// accesses).
 func (o *Queues) AddUses(s *WaitSet, u *Uses, bytes Span) {
 	for g := range u.history.within(bytes) {
 		if !mutant.Active(mutant.WritesForgotten) {
@@ -85,15 +87,15 @@ func (o *Queues) AddUses(s *WaitSet, u *Uses, bytes Span) {
 	}
 }
 
-// AddWrites adds the writes alone that AddUses adds.
+// AddWrites adds only the writes that AddUses adds.
 func (o *Queues) AddWrites(s *WaitSet, u *Uses, bytes Span) {
 	for g := range u.history.within(bytes) {
 		o.addWrites(s, g)
 	}
 }
 
-// addWrites adds the complete writes of a segment. A write in flight, which the
-// commands need not follow, does not stand for those that it comes after.
+// addWrites adds the complete writes of a segment. A write in flight need not be followed, but
+// writes before it may have to be.
 func (o *Queues) addWrites(s *WaitSet, g *segment) {
 	if o.addIf(s, &g.wrote, true) || mutant.Active(mutant.EarlierWritesForgotten) {
 		return
@@ -101,15 +103,15 @@ func (o *Queues) addWrites(s *WaitSet, g *segment) {
 	for i := range g.under.Len() {
 		p := g.under.At(i)
 		if done := o.all[p.Queue].completed; p.Value > done {
-			// There may be others before it.
+			// There may be others before the one in flight.
 			p = SyncPoint{Value: done, Level: maxLevel, Queue: p.Queue}
 		}
 		s.Add(p)
 	}
 }
 
-// addIf adds the points that are complete, or those that are not. It reports whether
-// these are all.
+// addIf adds the complete points, or the incomplete ones. It reports whether these are
+// all points.
 func (o *Queues) addIf(s *WaitSet, points *SyncSet, complete bool) (all bool) {
 	all = true
 	for i := range points.Len() {

@@ -27,7 +27,7 @@ func TestUsesFollowCompleteWritesAndTransfersInFlight(t *testing.T) {
 	if s := waitOf(o, &u); s.Len() > 0 {
 		t.Errorf("who follows nothing follows %v, a write in flight", s.At(0))
 	}
-	land(o, q, q.Last())
+	complete(o, q, q.Last())
 	if s := waitOf(o, &u); s.Len() != 1 || s.First() != write {
 		t.Errorf("the complete write is not followed: %v", s)
 	}
@@ -37,7 +37,7 @@ func TestUsesFollowCompleteWritesAndTransfersInFlight(t *testing.T) {
 		t.Errorf("the transfer in flight is not followed: %v", s)
 	}
 	submit(t, o, copies)
-	land(o, copies, copies.Last())
+	complete(o, copies, copies.Last())
 	if s := waitOf(o, &u); s.Len() != 1 || s.First() != write {
 		t.Errorf("the complete transfer is followed: %v", s)
 	}
@@ -59,13 +59,13 @@ func TestHostWritesNothingThatTheDeviceUses(t *testing.T) {
 	if o.HostMayWrite(&u) {
 		t.Error("the host may write what a command in flight reads")
 	}
-	land(o, q, q.Last())
+	complete(o, q, q.Last())
 	if !o.HostMayWrite(&u) {
 		t.Error("the host may not write what was read")
 	}
 	o.Wrote(&u, Span{Size: 16}, dispatch(t, o, q).At)
 	submit(t, o, q)
-	land(o, q, q.Last())
+	complete(o, q, q.Last())
 	if o.HostMayWrite(&u) || u.Visible(o.HostReached()) {
 		t.Error("the host sees what no barrier made visible to it")
 	}
@@ -75,7 +75,7 @@ func TestHostWritesNothingThatTheDeviceUses(t *testing.T) {
 	if !u.Visible(q.HostVisible()) {
 		t.Error("the barrier in flight makes nothing visible")
 	}
-	land(o, q, q.Last())
+	complete(o, q, q.Last())
 	if !o.HostMayWrite(&u) {
 		t.Error("the host does not see what is behind a barrier to it")
 	}
@@ -98,7 +98,7 @@ func TestReusedMemoryFollowsItsLastUsers(t *testing.T) {
 	}
 }
 
-// Whatever the queue, tasks land in the order of the submissions.
+// Whatever the queue, tasks are complete in the order of the submissions.
 func TestArrivalsComeInTheOrderOfTheSubmissions(t *testing.T) {
 	o, _ := newStanding(fourQueues)
 	a, b := o.All()[0], o.All()[1]
@@ -108,13 +108,13 @@ func TestArrivalsComeInTheOrderOfTheSubmissions(t *testing.T) {
 	submit(t, o, b)
 	want = append(want, dispatch(t, o, a, want[1].At))
 	submit(t, o, a)
-	got := land(o, a, a.Last())
+	got := complete(o, a, a.Last())
 	if len(got) != len(want) {
-		t.Fatalf("%d tasks have landed, want %d", len(got), len(want))
+		t.Fatalf("%d tasks are complete, want %d", len(got), len(want))
 	}
 	for i := range want {
 		if got[i] != want[i] {
-			t.Errorf("task %d does not land in its place", i)
+			t.Errorf("task %d is not complete in its place", i)
 		}
 	}
 	if b.Completed() != b.Last() || len(b.InFlight()) > 0 {
