@@ -10,10 +10,11 @@ import (
 	"github.com/vkomp/vkomp/vk"
 )
 
-// Buffer is what a kernel's binding is bound to.
+// Buffer is the storage that is bound to a kernel's binding.
 type Buffer struct {
-	// Map is the index of an item of Region.Enter; -1: the memory at Pointer.
-	Map     int
+	// Map is the index of an item of Region.Enter, or -1 for the memory at Pointer.
+	Map int
+	// Pointer is the start of the memory if Map is -1.
 	Pointer Pointer
 	// Size is the number of bytes at Pointer.
 	Size uint64

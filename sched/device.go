@@ -12,41 +12,50 @@ import (
 	"github.com/vkomp/vkomp/vk"
 )
 
-// Device is what the scheduler asks of a device. Only the methods of order.Device are called
-// for work; a Device need not lock Submit of one queue, since the scheduler serialises it.
+// Device is the part of a device that a scheduler uses. Submit is not called concurrently for one
+// queue.
 type Device interface {
 	order.Device
+	// Properties returns the properties of the device. The caller must not change them.
 	Properties() *vk.Properties
-	// QueueInfos describes the queues, by the index that the other methods take. The
-	// first one computes, and those that do not come last.
+	// QueueInfos describes the queues, by the index that the other methods take. The first queue
+	// has compute capability, and queues without it come last.
 	QueueInfos() []order.QueueInfo
-	// BlockMemoryTypes returns the memory types, as bits, that a block can lie in.
+	// BlockMemoryTypes returns the memory types, as bits, in which a block can be allocated.
 	BlockMemoryTypes(size uint64) (uint32, error)
+	// CreateBlock allocates a block of device memory.
 	CreateBlock(size uint64, memoryType int) (vk.Block, error)
+	// DestroyBlock frees a block that was created or imported.
 	DestroyBlock(vk.Block)
-	// ImportBlock makes a block of the host's own memory, which is coherent.
+	// ImportBlock makes a block of the program's own host memory, which is coherent.
 	ImportBlock(host uintptr, size uint64) (vk.Block, error)
-	// Flush and Invalidate make what the host wrote visible to the device, and the
-	// other way round, in memory that is not coherent.
+	// Flush makes host writes to memory that is not coherent visible to the device.
 	Flush([]vk.MemoryRange) error
+	// Invalidate makes device writes to memory that is not coherent visible to the host.
 	Invalidate([]vk.MemoryRange) error
-	// MemoryBudget says what the heaps have for this process, if the device tells.
+	// MemoryBudget returns the budgets of the heaps for this process, if the device reports them.
 	MemoryBudget() (heaps []vk.HeapBudget, ok bool)
+	// CreatePipeline makes a compute pipeline.
 	CreatePipeline(vk.PipelineOptions) (vk.Pipeline, error)
+	// DestroyPipeline destroys a pipeline that no incomplete submission uses.
 	DestroyPipeline(vk.Pipeline)
-	// WaitIdle waits until nothing runs any more that was submitted. After a nil error,
-	// all of it has ended, and all timelines have reached what was submitted; else the
-	// device is lost. It is called without locks that a submission takes.
+	// WaitIdle waits until all submitted work has ended. After a nil error all timelines have
+	// reached the submitted values; otherwise the device is lost. It is called without
+	// locks that a submission takes.
 	WaitIdle() error
-	// Query pools are of timestamps, which are reset when a pool is made; see vk.Device.
+	// CreateQueryPool makes a pool of reset timestamp queries (see vk.Device).
 	CreateQueryPool(count uint32) (vk.QueryPool, error)
+	// DestroyQueryPool destroys a pool.
 	DestroyQueryPool(vk.QueryPool)
+	// ResetQueryPool resets queries of a pool on the host.
 	ResetQueryPool(p vk.QueryPool, first, count uint32) error
+	// Timestamps reads the results of queries into ticks.
 	Timestamps(p vk.QueryPool, first uint32, ticks []uint64) error
-	// Calibrate reads the device's clock and the host's at one moment.
+	// Calibrate reads the clocks of the device and of the host at the same moment.
 	Calibrate() (vk.Calibration, error)
-	// Trim gives back what the device keeps for submissions to come.
+	// Trim frees what the device keeps for later submissions.
 	Trim() error
+	// Close destroys the device, on which nothing may run any more.
 	Close() error
 }
 

@@ -36,10 +36,11 @@ var (
 	ErrAssociated = errors.New("host storage has other corresponding storage")
 )
 
-// Pointer is an address in the memory of a device. It remembers the storage that
-// it points into, so that a stale one is told from a pointer to what lies there
-// now. The zero Pointer is nil.
+// Pointer is an address in the memory of a device. It identifies the storage into which it
+// points, so that a stale pointer differs from one to storage that has the same address later.
+// The zero Pointer is nil.
 type Pointer struct {
+	// Address is the address on the device, in bytes.
 	Address uint64
 	// storage names a slot and its generation.
 	storage uint64

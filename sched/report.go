@@ -8,51 +8,58 @@ import (
 	"github.com/vkomp/vkomp/vk"
 )
 
-// MemoryReport says what a device's memory is used for at one moment. All sizes are
-// in bytes.
+// MemoryReport describes the use of a device's memory at one moment. All sizes are in bytes.
 type MemoryReport struct {
-	// Heaps are the device's, by their number in Vulkan; Total is their sum.
-	Heaps []HeapReport          `json:"heaps"`
+	// Heaps are the device's memory heaps, by their index in Vulkan.
+	Heaps []HeapReport `json:"heaps"`
+	// Total is the sum over the heaps.
 	Total memory.AllocatorStats `json:"total"`
 
-	// Mapped are the blocks of host storage that have corresponding storage and a
-	// reference count, Associated those whose storage is an allocation's, Declared
-	// those that are declared for the target; each with the bytes of its
-	// corresponding storage.
-	Mapped     memory.Tally `json:"mapped"`
+	// Mapped are the blocks of host storage that have corresponding storage with a reference
+	// count, with the bytes of that storage.
+	Mapped memory.Tally `json:"mapped"`
+	// Associated are the blocks whose corresponding storage is part of an allocation.
 	Associated memory.Tally `json:"associated"`
-	Declared   memory.Tally `json:"declared"`
+	// Declared are the blocks of declare target variables.
+	Declared memory.Tally `json:"declared"`
 	// Allocated is the memory that the program has allocated and not freed.
 	Allocated memory.Tally `json:"allocated"`
 }
 
-// HeapReport says what one memory heap is used for.
+// HeapReport describes the use of one memory heap.
 type HeapReport struct {
-	Size        uint64 `json:"size"`
-	DeviceLocal bool   `json:"device_local"`
-	// BudgetKnown: the device tells Budget, what the process may have of the heap,
-	// and Usage, what it has (VK_EXT_memory_budget).
-	BudgetKnown bool   `json:"budget_known"`
-	Budget      uint64 `json:"budget"`
-	Usage       uint64 `json:"usage"`
+	// Size is that of the heap (VkMemoryHeap).
+	Size uint64 `json:"size"`
+	// DeviceLocal says that the heap is on the device (VK_MEMORY_HEAP_DEVICE_LOCAL_BIT).
+	DeviceLocal bool `json:"device_local"`
+	// BudgetKnown says that the device reports Budget and Usage (VK_EXT_memory_budget).
+	BudgetKnown bool `json:"budget_known"`
+	// Budget is the size that the process may use of the heap.
+	Budget uint64 `json:"budget"`
+	// Usage is the size that the process uses.
+	Usage uint64 `json:"usage"`
 
-	// Storage is what mapped slices and allocations have of the heap, Staging the
-	// buffers for copies between it and the host. Total is both. Its
-	// PeakBlockBytes is exact; its PeakLiveBytes is a bound where both were used.
-	Total   memory.AllocatorStats `json:"total"`
+	// Total is the sum of Storage and Staging. Its PeakBlockBytes is exact; its PeakLiveBytes is
+	// an upper bound if both were used.
+	Total memory.AllocatorStats `json:"total"`
+	// Storage is the heap's memory for mapped slices and allocations.
 	Storage memory.AllocatorStats `json:"storage"`
+	// Staging is the heap's memory for the buffers through which data is copied between these and
+	// the host.
 	Staging memory.AllocatorStats `json:"staging"`
-	// Imported is host storage that the device uses in place. It is in no total,
-	// since the heap gives nothing for it.
+	// Imported is host storage that the device uses in place. It is in no total, since it takes no
+	// memory from the heap.
 	Imported Imports `json:"imported"`
 }
 
-// Imports counts host storage that is device memory: what is so now, in whole
-// pages, the highest Bytes so far, and how often storage was imported.
+// Imports describes host storage that is imported as device memory: what is imported now, in
+// whole pages.
 type Imports struct {
 	memory.Tally
+	// PeakBytes is the largest value of Bytes so far.
 	PeakBytes uint64 `json:"peak_bytes"`
-	Imports   uint64 `json:"imports"`
+	// Imports counts the imports so far.
+	Imports uint64 `json:"imports"`
 }
 
 // add counts one more import.

@@ -35,10 +35,10 @@ type Options struct {
 	Chunk uint64
 	// Sharing says when target constructs use the host's own storage.
 	Sharing Sharing
-	// Placement is how to choose among the device's queues, Seed the beginning of
-	// PlaceRandom's choices.
+	// Placement is the way of choosing among the device's queues.
 	Placement Placement
-	Seed      uint64
+	// Seed determines the choices of PlaceRandom.
+	Seed uint64
 	// OwnBuffers gives each mapped block and each allocation a VkBuffer of its own, with
 	// memory of its own, where the device has no robustBufferAccess2: such a device keeps
 	// kernels inside of the VkBuffer, and not of the binding.
@@ -72,10 +72,11 @@ const (
 	PlaceRandom
 )
 
-// QueueStats are totals of one queue.
+// QueueStats are the totals of one queue.
 type QueueStats struct {
-	// Family is the queue's family. Transfer: it runs no kernels.
-	Family   int
+	// Family is the queue family index.
+	Family int
+	// Transfer says that the queue runs no kernels.
 	Transfer bool
 	order.Stats
 }

@@ -21,15 +21,15 @@ const (
 	CopyWithin
 	// Fill sets device memory at Dst to Value.
 	Fill
-	// UpdateTo copies Host to its corresponding storage, UpdateFrom the other way
-	// (OpenMP target update): when the task runs, and not at all if Host is not
-	// present then.
+	// UpdateTo copies Host to its corresponding storage when the task runs (target update to). It
+	// does nothing if Host is not present then.
 	UpdateTo
+	// UpdateFrom copies Host from its corresponding storage in the same way (target update from).
 	UpdateFrom
 
-	// The scheduler adds the following kinds itself. copyIn copies an item of
-	// Region.Enter to its corresponding storage, copyOut one of Region.Exit back. attach
-	// writes a pointer into the image of a value.
+	// The scheduler itself adds the following kinds. copyIn copies an item of Region.Enter to its
+	// corresponding storage, and copyOut one of Region.Exit back. attach writes a pointer into the
+	// device's copy of a struct.
 	copyIn
 	copyOut
 	attach
@@ -45,8 +45,9 @@ func (k TransferKind) toHost() bool { return k == CopyToHost || k == UpdateFrom 
 // presence table.
 func (k TransferKind) updates() bool { return k == UpdateTo || k == UpdateFrom }
 
-// Transfer is a copy or a fill that a construct asks for.
+// Transfer is a copy or a fill.
 type Transfer struct {
+	// Kind says what is copied or filled.
 	Kind TransferKind
 	// Host is the host's side of a copy. Of an update it is the section that has
 	// to be present as a whole.

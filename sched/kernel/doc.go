@@ -1,4 +1,4 @@
-// Package kernel reads compute shaders: what a kernel needs of a launch, whether arguments
-// and a range fit it and a device, how the range becomes dispatches, and what its pipeline is
-// made of. It calls no device. It is for this repository alone and promises nothing to others.
+// Package kernel analyses compute shaders: which arguments a kernel takes, whether arguments and
+// a range fit it and a device, into which dispatches the range is divided, and how its pipeline
+// is described. It calls no device. It is internal to this module.
 package kernel

@@ -13,17 +13,16 @@ import (
 	"github.com/vkomp/vkomp/vk/spirv"
 )
 
-// ErrInvalidLaunch: arguments or a range that do not fit the kernel or the
-// device.
+// ErrInvalidLaunch says that arguments or a range do not fit the kernel or the device.
 var ErrInvalidLaunch = errors.New("kernel and launch do not fit")
 
-// offsetPrefix begins the name of a push-constant member in which the runtime
-// passes how many elements into binding k the argument begins, where its address
-// misses the alignment that the device asks of bindings.
+// offsetPrefix begins the names of push-constant members for buffer offsets. If an argument of
+// binding k starts at an address that is not aligned as the device requires, the runtime binds
+// the aligned address before it and passes the distance, in elements, in the member.
 const offsetPrefix = "vkomp_offset_"
 
-// Kernel is a compute shader's entry point, seen through reflection: what it
-// needs of a launch. It belongs to no device.
+// Kernel is the entry point of a compute shader, with what reflection says about the arguments of
+// a launch. It belongs to no device.
 type Kernel struct {
 	name    string
 	module  *spirv.Module
@@ -31,21 +30,21 @@ type Kernel struct {
 	spec    map[uint32]uint32
 	local   [3]uint32
 	buffers []Binding
-	// values are the push-constant members that value arguments fill, in order.
+	// values are the push-constant members for value arguments, in order.
 	values   []spirv.Member
 	pushSize uint32
 	closed   atomic.Bool
 }
 
-// Binding is what a kernel makes of one buffer argument.
+// Binding describes a buffer argument of a kernel.
 type Binding struct {
-	// Used: the kernel accesses the binding; one that it declares and never
-	// touches is mapped and not bound.
+	// Used says that the kernel accesses the binding. The argument of an unused binding is mapped
+	// but not bound.
 	Used bool
-	// ReadOnly: the kernel does not write to it.
+	// ReadOnly says that the kernel does not write to the binding.
 	ReadOnly bool
-	// Stride is the size of an element, 0 where there is none, MinSize what the binding
-	// needs at least; in bytes.
+	// Stride is the size of an element, or 0 if there are none; MinSize is the smallest size of an
+	// argument. Both are in bytes.
 	Stride  uint32
 	MinSize uint64
 	// offsetAt is the byte offset of the binding's vkomp_offset_ member in the
@@ -53,8 +52,9 @@ type Binding struct {
 	offsetAt int
 }
 
-// Takes reports whether an argument may begin so many bytes past a multiple of what the
-// device aligns bindings to: these are whole elements, of which the kernel is told.
+// Takes reports whether an argument may start the given number of bytes after an address that is
+// aligned as the device requires: they must be whole elements, and the kernel must have an offset
+// member.
 func (b *Binding) Takes(residual uint64) bool {
 	return residual == 0 || b.offsetAt >= 0 && b.Stride != 0 && residual%uint64(b.Stride) == 0
 }
@@ -90,8 +90,7 @@ func New(name string, code []byte, entry string, spec map[uint32]uint32) (*Kerne
 	return k, nil
 }
 
-// ReadOnly reports whether the kernel only reads the k-th buffer, or leaves it
-// alone.
+// ReadOnly reports whether the kernel does not write to the buffer argument i.
 func (k *Kernel) ReadOnly(i int) bool {
 	return i < len(k.buffers) && (k.buffers[i].ReadOnly || !k.buffers[i].Used)
 }
@@ -99,16 +98,16 @@ func (k *Kernel) ReadOnly(i int) bool {
 // Name returns the kernel's label.
 func (k *Kernel) Name() string { return k.name }
 
-// Bindings returns what the kernel makes of its buffer arguments, by binding. The slice is
-// the kernel's.
+// Bindings describes the buffer arguments, by binding. The slice belongs to the
+// kernel.
 func (k *Kernel) Bindings() []Binding { return k.buffers }
 
-// Values returns the push-constant members that value arguments fill, in order. The slice is
-// the kernel's.
+// Values returns the push-constant members for value arguments, in order. The slice belongs to
+// the kernel.
 func (k *Kernel) Values() []spirv.Member { return k.values }
 
-// Close has schedulers refuse the kernel from now on; their method Release gives back what
-// they have of it.
+// Close makes schedulers refuse the kernel from now on. Scheduler.Release frees what they keep for
+// it.
 func (k *Kernel) Close() { k.closed.Store(true) }
 
 // Closed reports whether Close was called.
@@ -153,7 +152,7 @@ func (k *Kernel) readPushConstants() error {
 		if err != nil || m.Size != 4 {
 			return fmt.Errorf("%w: push-constant member %q must be a uint named %s<binding>", ErrInvalidLaunch, m.Name, offsetPrefix)
 		}
-		// A member for a binding that the compiler dropped is never read.
+		// A member for a binding that the compiler has removed is never read.
 		if n < uint64(len(k.buffers)) {
 			k.buffers[n].offsetAt = int(m.Offset)
 		}
@@ -161,9 +160,9 @@ func (k *Kernel) readPushConstants() error {
 	return nil
 }
 
-// Fits checks everything about a launch that does not depend on where its
-// storage lies: sizes are those of the buffer arguments, values those of the value
-// arguments, in bytes. With nil properties it leaves out the limits of the device.
+// Fits checks a launch, apart from where its storage is: sizes are the sizes of the buffer
+// arguments and values those of the value arguments, in bytes. With nil properties it does not
+// check limits of the device.
 func (k *Kernel) Fits(p *vk.Properties, sizes, values []uint64) error {
 	if len(sizes) < len(k.buffers) {
 		return fmt.Errorf("%w: kernel %q uses binding %d of set 0, the launch has %d slice arguments (the k-th is binding k)", ErrInvalidLaunch, k.name, len(k.buffers)-1, len(sizes))
@@ -198,7 +197,7 @@ func (k *Kernel) Fits(p *vk.Properties, sizes, values []uint64) error {
 	return nil
 }
 
-// Empty reports whether a launch with arguments of these sizes runs nothing: one
+// Empty reports whether a launch with arguments of these sizes runs nothing, because an argument
 // that the kernel accesses has no elements.
 func (k *Kernel) Empty(sizes []uint64) bool {
 	for i, b := range k.buffers {
@@ -209,8 +208,8 @@ func (k *Kernel) Empty(sizes []uint64) bool {
 	return false
 }
 
-// Push returns the push constants with the values in place, in memory of into if
-// that has room.
+// Push returns the push constants with the given values. It uses the memory of into if that is
+// large enough.
 func (k *Kernel) Push(into []byte, values [][]byte) []byte {
 	push := slices.Grow(into[:0], int(k.pushSize))[:k.pushSize]
 	clear(push)
@@ -220,7 +219,7 @@ func (k *Kernel) Push(into []byte, values [][]byte) []byte {
 	return push
 }
 
-// Supported refuses a kernel that the device cannot run.
+// Supported returns an error if the device cannot run the kernel.
 func (k *Kernel) Supported(p *vk.Properties) error {
 	for _, c := range k.module.Capabilities {
 		if !p.Supports(c) {
@@ -279,8 +278,7 @@ func (k *Kernel) Groups(r [3]uint64) [3]uint64 {
 	return g
 }
 
-// Access reports what the kernel does to the memory of its k-th buffer, as far as its
-// instructions say: one that it leaves alone it neither reads nor writes.
+// Access reports whether the instructions of the kernel read, and write, buffer argument i.
 func (k *Kernel) Access(i int) (reads, writes bool) {
 	for _, b := range k.entry.Bindings {
 		if int(b.Binding) == i {

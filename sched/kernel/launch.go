@@ -8,16 +8,18 @@ import (
 	"github.com/vkomp/vkomp/vk"
 )
 
-// Call is one dispatch of a launch: Count workgroups in each dimension, the first of which
-// has the index Base.
+// Call is one dispatch of a launch.
 type Call struct {
+	// Base is the index of the first workgroup, and Count the number of workgroups, in each
+	// dimension.
 	Base, Count [3]uint32
 }
 
-// Plan is how a range of workgroups becomes dispatches.
+// Plan is the division of a range of workgroups into dispatches.
 type Plan struct {
+	// Calls are the dispatches.
 	Calls []Call
-	// Fold is 1 + the dimension that is folded into z, 0 for none.
+	// Fold is 1 + the dimension that is folded into z, or 0 if none is.
 	Fold int
 }
 
