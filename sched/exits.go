@@ -3,13 +3,14 @@ package sched
 import (
 	"slices"
 
+	"github.com/vkomp/vkomp/sched/order"
 	"github.com/vkomp/vkomp/tasks"
 )
 
 // exits are tasks whose commands are complete and whose own end is to come.
 type exits struct {
 	// done are those tasks, in the order of their exits; spare is memory for others.
-	done, spare []*target
+	done, spare []*order.Task
 	// finishing is set while a goroutine works them off.
 	finishing bool
 	// later is finishDone.
@@ -53,7 +54,7 @@ func (s *Scheduler) finishRoundLocked(w *tasks.Work) {
 		}
 	}()
 	for next < len(done) {
-		t := done[next]
+		t := targetOf(done[next])
 		done[next] = nil
 		next++
 		s.finish(t, w)

@@ -261,7 +261,7 @@ func TestExitsKeepTheirOrder(t *testing.T) {
 		r.run(launch{label: "exit", exit: []arg{from(x)}, out: all})
 		r.eventually("the device is done", func() bool { return len(q.exits.done) == 2 || r.s.life.live == 0 })
 		r.s.mu.Lock()
-		if len(q.exits.done) != 2 || q.exits.done[0].Label != "changes" || q.exits.done[1].Label != "exit" {
+		if len(q.exits.done) != 2 || targetOf(q.exits.done[0]).Label != "changes" || targetOf(q.exits.done[1]).Label != "exit" {
 			t.Errorf("%d tasks wait for their exit", len(q.exits.done))
 		}
 		q.exits.finishing = false

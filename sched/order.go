@@ -94,9 +94,8 @@ func (s *Scheduler) failBatchLocked(b order.Refused, w *tasks.Work) {
 func (s *Scheduler) arriveLocked(q *order.Queue, value uint64) {
 	for _, b := range s.order.Arrive(q, value) {
 		s.readStampsLocked(b.Queue.Index(), b.Value())
-		for _, t := range b.Tasks() {
-			s.exits.done = append(s.exits.done, targetOf(t))
-		}
+		// What is in their memory is first read when they finish: there can be thousands.
+		s.exits.done = append(s.exits.done, b.Tasks()...)
 		b.Queue.Recycle(b.Batch)
 	}
 }

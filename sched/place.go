@@ -39,7 +39,7 @@ func (s *Scheduler) placeLocked(t *target, w *tasks.Work) error {
 			// The device is done with what it follows. Its exit comes before its
 			// successors start, so it counts as complete rather than placed.
 			t.to(taskPlaced)
-			s.exits.done = append(s.exits.done, t)
+			s.exits.done = append(s.exits.done, &t.order)
 			w.Defer(s.exits.later)
 			return nil
 		}
