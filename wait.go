@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/vkomp/vkomp/internal/observe"
 	"github.com/vkomp/vkomp/ompt"
 	"github.com/vkomp/vkomp/sched/construct"
 	"github.com/vkomp/vkomp/sched/protect"
@@ -21,10 +22,13 @@ import (
 // not started are dropped; running tasks go on, and their slices belong to the runtime until a
 // later Taskwait has returned.
 func (rt *Runtime) Taskwait(ctx context.Context, depend ...Depend) error {
-	c := rt.current(ctx)
-	region := c.waiting(ompt.SyncRegionTaskwait, len(depend) > 0)
-	region.Begin()
-	err, reporting := rt.taskwait(ctx, &c, depend)
+	var region observe.Waiting
+	if rt.events.Load() != nil {
+		c := rt.current(ctx)
+		region = c.waiting(ompt.SyncRegionTaskwait, len(depend) > 0)
+		region.Begin()
+	}
+	err, reporting := rt.taskwait(ctx, depend)
 	region.End(ctx, err)
 	if reporting != nil {
 		err = errors.Join(err, reporting)
@@ -36,13 +40,14 @@ func (rt *Runtime) Taskwait(ctx context.Context, depend ...Depend) error {
 }
 
 // taskwait returns the outcome of the wait, and what reporting its progress failed with.
-func (rt *Runtime) taskwait(ctx context.Context, c *current, depend []Depend) (err, reporting error) {
+func (rt *Runtime) taskwait(ctx context.Context, depend []Depend) (err, reporting error) {
 	if len(depend) > 0 {
 		passed := newClauses()
 		defer passed.giveBack()
 		passed.depend = appendItems(passed.depend, depend)
 		return rt.join(ctx, "taskwait", passed.depend, false), nil
 	}
+	c := rt.current(ctx)
 	scope := c.generated()
 	if scope == nil {
 		return nil, nil
