@@ -54,26 +54,7 @@ func (s *Scheduler) enterLocked(t *target, w *tasks.Work) error {
 	if err != nil {
 		return err
 	}
-	for i := range t.entry.uses {
-		u := &t.entry.uses[i]
-		if u.Present == nil {
-			continue
-		}
-		state, _ := u.Present.State.(*blockState)
-		if state == nil {
-			state = &blockState{dirty: true}
-			state.store = &state.own
-			state.open(s, u.Present.Storage)
-			state.site, state.label = t.Site, t.Label
-			state.passing = state.shared && t.Enter[i].Share == memory.ShareMay
-			u.Present.State, u.Present.Shared = state, state.shared
-			state.own.addBlockLocked(u.Present)
-		}
-		if u.CopyIn && u.Created && t.Enter[i].Size == u.Present.Section.Size {
-			state.dirty = false
-		}
-		t.pin(state.store)
-	}
+	s.openBlocksLocked(t)
 	err = t.checkImagesLocked()
 	if err == nil {
 		err = s.bindLocked(t)
@@ -124,6 +105,31 @@ func (s *Scheduler) enterLocked(t *target, w *tasks.Work) error {
 		s.observeEntryLocked(t)
 	}
 	return nil
+}
+
+// openBlocksLocked gives the blocks that the task has just made their state, and pins the memory of
+// all blocks that it has entered.
+func (s *Scheduler) openBlocksLocked(t *target) {
+	for i := range t.entry.uses {
+		u := &t.entry.uses[i]
+		if u.Present == nil {
+			continue
+		}
+		state, _ := u.Present.State.(*blockState)
+		if state == nil {
+			state = &blockState{dirty: true}
+			state.store = &state.own
+			state.open(s, u.Present.Storage)
+			state.site, state.label = t.Site, t.Label
+			state.passing = state.shared && t.Enter[i].Share == memory.ShareMay
+			u.Present.State, u.Present.Shared = state, state.shared
+			state.own.addBlockLocked(u.Present)
+		}
+		if u.CopyIn && u.Created && t.Enter[i].Size == u.Present.Section.Size {
+			state.dirty = false
+		}
+		t.pin(state.store)
+	}
 }
 
 // leaveOut takes an item out of t's exit that found nothing at its entry.
