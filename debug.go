@@ -7,25 +7,12 @@ import (
 	"github.com/vkomp/vkomp/sched"
 )
 
-// debug holds the settings of VKOMP_DEBUG, which choose among ways that are all right, so
-// that tests can run each of them.
+// debug holds the settings of VKOMP_DEBUG, which are for tests: they choose among ways that
+// are all right.
 type debug struct {
-	// noPushDescriptors binds buffers through descriptor pools even if the device has push
-	// descriptors.
-	noPushDescriptors bool
-	// noSynchronizationChecks turns the synchronization checks of Options.Validation off.
-	noSynchronizationChecks bool
 	// placement chooses the queue of a command, seed is that of a random choice.
 	placement sched.Placement
 	seed      uint64
-}
-
-// debugSettings are the settings with the values that they take; a number has none.
-var debugSettings = map[string][]string{
-	"pushdescriptors": {"1", "0"},
-	"syncchecks":      {"1", "0"},
-	"placement":       {"finish", "random"},
-	"seed":            nil,
 }
 
 // debug reads VKOMP_DEBUG, a list of settings such as "placement=random,seed=7"; a later
@@ -38,30 +25,19 @@ func (e environment) debug() (d debug, err error) {
 	}
 	for setting := range strings.SplitSeq(trimmed, ",") {
 		name, to, _ := strings.Cut(strings.TrimSpace(setting), "=")
-		values, known := debugSettings[name]
-		if !known {
-			return debug{}, malformed(variable, value, "settings of pushdescriptors, syncchecks, placement and seed")
-		}
-		if name == "seed" {
+		switch {
+		case name == "placement" && to == "finish":
+			d.placement = sched.PlaceByFinish
+		case name == "placement" && to == "random":
+			d.placement = sched.PlaceRandom
+		case name == "placement":
+			return debug{}, malformed(variable, value, "finish or random for placement")
+		case name == "seed":
 			if d.seed, err = strconv.ParseUint(to, 10, 64); err != nil {
 				return debug{}, malformed(variable, value, "a non-negative integer for seed")
 			}
-			continue
-		}
-		second := to == values[1]
-		if !second && to != values[0] {
-			return debug{}, malformed(variable, value, values[0]+" or "+values[1]+" for "+name)
-		}
-		switch name {
-		case "pushdescriptors":
-			d.noPushDescriptors = second
-		case "syncchecks":
-			d.noSynchronizationChecks = second
-		case "placement":
-			d.placement = sched.PlaceByFinish
-			if second {
-				d.placement = sched.PlaceRandom
-			}
+		default:
+			return debug{}, malformed(variable, value, "settings of placement and seed")
 		}
 	}
 	return d, nil

@@ -159,7 +159,7 @@ func (d *device) open() (*sched.Scheduler, error) {
 	}
 	o := &d.rt.options
 	p := d.physical.Properties()
-	vd, err := d.physical.Open(o.queues(d.rt.icvs.debug))
+	vd, err := d.physical.Open(o.queues())
 	if err != nil {
 		return nil, fmt.Errorf("open device %d (%s): %w", d.number, p.Name, err)
 	}

@@ -36,9 +36,18 @@ type Options struct {
 	// program is not in the PATH, Open fails (ErrUnsupported). A check costs milliseconds.
 	// Validity does not restrict what a module does: see KernelSource.
 	Validate bool
+	// NoSynchronizationChecks turns the synchronization checks of Validation off. They
+	// assume that a kernel accesses all bytes that are bound, and so report unordered tasks
+	// on adjacent sub-slices if one of them does not begin at the alignment that the device
+	// requires of bindings.
+	NoSynchronizationChecks bool
 	// MemoryPath determines how mapped data gets to the device and back; the zero value
 	// chooses the cheapest path. The other values are for tests and measurements.
 	MemoryPath MemoryPath
+	// NoPushDescriptors binds buffers through descriptor pools even if the device has push
+	// descriptors (VK_KHR_push_descriptor), for drivers that get these wrong and for
+	// comparisons.
+	NoPushDescriptors bool
 	// ComputeQueues is the largest number of a device's queues that run kernels; 0 means 8.
 	// With 1 there are no transfer queues either.
 	ComputeQueues int
@@ -135,8 +144,8 @@ func (p MemoryPath) String() string {
 }
 
 // queues returns the options with which a device is opened.
-func (o *Options) queues(d debug) vk.DeviceOptions {
-	q := vk.DeviceOptions{NoPushDescriptors: d.noPushDescriptors, ComputeQueues: o.ComputeQueues, TransferQueues: o.TransferQueues, InteropQueues: o.InteropQueues}
+func (o *Options) queues() vk.DeviceOptions {
+	q := vk.DeviceOptions{NoPushDescriptors: o.NoPushDescriptors, ComputeQueues: o.ComputeQueues, TransferQueues: o.TransferQueues, InteropQueues: o.InteropQueues}
 	if o.Adopt != nil && q.InteropQueues == 0 {
 		q.InteropQueues = -1
 	}

@@ -129,7 +129,7 @@ func (rt *Runtime) findDevices() error {
 	instance, err := vk.Open(vk.InstanceOptions{
 		ApplicationName:         "vkomp",
 		Validation:              rt.options.Validation,
-		NoSynchronizationChecks: rt.icvs.debug.noSynchronizationChecks,
+		NoSynchronizationChecks: rt.options.NoSynchronizationChecks,
 		Logger:                  rt.log,
 	})
 	if err != nil {

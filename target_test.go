@@ -22,7 +22,7 @@ var modes = []struct {
 }{
 	{"device", func(*vkomp.Options) {}},
 	{"staging", vktest.Staging},
-	{"pools", vktest.Debug("pushdescriptors=0")},
+	{"pools", func(o *vkomp.Options) { o.NoPushDescriptors = true }},
 	{"host", vktest.Host},
 }
 

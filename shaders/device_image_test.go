@@ -98,7 +98,7 @@ func TestImageKernelsOnTheDeviceAgreeWithTheHost(t *testing.T) {
 	for name, option := range map[string]func(*vkomp.Options){
 		"default":             func(*vkomp.Options) {},
 		"staging":             vktest.Staging,
-		"no push descriptors": vktest.Debug("pushdescriptors=0"),
+		"no push descriptors": func(o *vkomp.Options) { o.NoPushDescriptors = true },
 	} {
 		t.Run(name+", rows of whole alignment units", func(t *testing.T) {
 			drawnAlike(t, open(t, option), []imageCase{

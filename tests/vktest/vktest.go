@@ -96,7 +96,7 @@ func Path(p vkomp.MemoryPath) func(*vkomp.Options) {
 // NoSynchronizationChecks is an option for tests with unordered tasks on adjacent sub-slices that
 // do not have the device's alignment: the layer assumes that a kernel accesses everything that is
 // bound.
-func NoSynchronizationChecks(o *vkomp.Options) { Debug("syncchecks=0")(o) }
+func NoSynchronizationChecks(o *vkomp.Options) { o.NoSynchronizationChecks = true }
 
 // Debug is an option that adds settings to VKOMP_DEBUG.
 func Debug(settings string) func(*vkomp.Options) {
