@@ -16,7 +16,8 @@ import (
 // likeness is what failures are compared by. It consists of hashes; the zero value stands for nil.
 type likeness struct {
 	// text is a hash of the text and of the types of the causes. After the first line, where
-	// the stack of a panic begins, addresses and goroutine numbers are left out.
+	// the stack of a panic begins, addresses and goroutine numbers are left out, and so is what
+	// has created the goroutine.
 	text uint64
 	// causes is a hash of the values of all causes, roots of the values of causes that wrap no
 	// other: failures that wrap the same sentinel each time have the same roots.
@@ -106,7 +107,7 @@ func wrappedBy(err error) (wrapped []error) {
 }
 
 // passing matches what differs between the stacks of the same panic in several tasks.
-var passing = regexp.MustCompile(`0x[0-9a-f]+|goroutine [0-9]+`)
+var passing = regexp.MustCompile(`0x[0-9a-f]+|goroutine [0-9]+|(?s:\ncreated by .*)`)
 
 // textOf returns err.Error(), which is code of the program and may panic.
 func textOf(err error) (text string) {

@@ -187,9 +187,10 @@ func TestCoarserHistoryOnlyAddsOrder(t *testing.T) {
 		}
 		nothing := make(Clock, queues)
 		coarser := false
-		value := uint64(1)
+		value, leastStep := uint64(1), uint64(size)
 		for range rapid.IntRange(1, 4).Draw(t, "rounds") {
 			step := rapid.Uint64Range(2, 5).Draw(t, "step")
+			leastStep = min(leastStep, step)
 			queue := rapid.Int32Range(0, queues-1).Draw(t, "queue")
 			for at := rapid.Uint64Range(0, 3).Draw(t, "first"); at < size; at += step {
 				before := len(h.segments)
@@ -212,7 +213,7 @@ func TestCoarserHistoryOnlyAddsOrder(t *testing.T) {
 				t.Fatalf("%d segments", n)
 			}
 		}
-		if !coarser && value > size/2 {
+		if !coarser && size/leastStep > maxSegments {
 			t.Fatal("the history was never made coarser")
 		}
 		keeps := func(what string, i int, has SyncSet, want naiveSet) {
