@@ -108,18 +108,9 @@ func (rt *Runtime) interop(ctx context.Context, i *Interop) error {
 		told = &announced{Construct: c.describe(events, &m), events: events}
 		t.ObserverOf = told.onDevice
 	}
-	for k := range i.Depend {
-		if err := tasks.CheckDepend(i.Depend[k].item); err != nil {
-			return fmt.Errorf("depend clause %d: %w", k, err)
-		}
-		item := i.Depend[k].item
-		if item.Kind == tasks.DependMutexInOutSet {
-			// The tasks of one object come one after the other where foreign work is between
-			// them: they are not to wait for each other's storage in another order. Nor does a
-			// join take part in exclusion.
-			item.Kind = tasks.DependInOut
-		}
-		t.Depend = append(t.Depend, item)
+	var err error
+	if t.Depend, err = i.items(); err != nil {
+		return err
 	}
 	if !t.NoWait && len(t.Depend) > 0 {
 		t.Included = new(foreign.Included)
@@ -128,22 +119,7 @@ func (rt *Runtime) interop(ctx context.Context, i *Interop) error {
 	if err != nil {
 		return err
 	}
-	of := map[*foreign.Device][]foreign.Part{}
-	add := func(o interop.Object, action foreign.Action) {
-		if o.Types()&interop.TypeTargetSync != 0 {
-			d := rt.ownerOf(o)
-			of[d] = append(of[d], foreign.Part{Object: foreign.Object(o), Action: action})
-		}
-	}
-	for _, o := range made {
-		add(o, foreign.ActionInit)
-	}
-	for _, o := range i.Use {
-		add(o, foreign.ActionUse)
-	}
-	for _, p := range i.Destroy {
-		add(*p, foreign.ActionDestroy)
-	}
+	of := rt.partsOf(i, made)
 	generated, err := generateOn(of, t)
 	if !generated {
 		for _, o := range made {
@@ -156,16 +132,7 @@ func (rt *Runtime) interop(ctx context.Context, i *Interop) error {
 	for k := range i.Init {
 		*i.Init[k].Object = made[k]
 	}
-	for _, p := range i.Destroy {
-		if *p == interop.None {
-			continue
-		}
-		if e := rt.ownerOf(*p).Destroy(foreign.Object(*p)); e != nil {
-			err = errors.Join(err, fmt.Errorf("%w: %w", ErrInvalidArgument, e))
-			continue
-		}
-		*p = interop.None
-	}
+	err = errors.Join(err, rt.destroyObjects(i.Destroy))
 	if len(of) == 0 {
 		if err == nil && len(t.Depend) > 0 {
 			err = rt.join(ctx, t.Label, t.Depend, t.NoWait)
@@ -186,6 +153,61 @@ func (rt *Runtime) interop(ctx context.Context, i *Interop) error {
 		return waited
 	}
 	return errors.Join(err, waited)
+}
+
+// items returns the items of the construct's depend clauses.
+func (i *Interop) items() (items []tasks.Depend, err error) {
+	for k := range i.Depend {
+		item := i.Depend[k].item
+		if err := tasks.CheckDepend(item); err != nil {
+			return nil, fmt.Errorf("depend clause %d: %w", k, err)
+		}
+		if item.Kind == tasks.DependMutexInOutSet {
+			// The tasks of one object come one after the other where foreign work is between
+			// them: they are not to wait for each other's storage in another order. Nor does a
+			// join take part in exclusion.
+			item.Kind = tasks.DependInOut
+		}
+		items = append(items, item)
+	}
+	return items, nil
+}
+
+// partsOf returns what the construct does to its objects with a targetsync part, those that it
+// has made among them, by their devices.
+func (rt *Runtime) partsOf(i *Interop, made []interop.Object) map[*foreign.Device][]foreign.Part {
+	of := map[*foreign.Device][]foreign.Part{}
+	add := func(o interop.Object, action foreign.Action) {
+		if o.Types()&interop.TypeTargetSync != 0 {
+			d := rt.ownerOf(o)
+			of[d] = append(of[d], foreign.Part{Object: foreign.Object(o), Action: action})
+		}
+	}
+	for _, o := range made {
+		add(o, foreign.ActionInit)
+	}
+	for _, o := range i.Use {
+		add(o, foreign.ActionUse)
+	}
+	for _, p := range i.Destroy {
+		add(*p, foreign.ActionDestroy)
+	}
+	return of
+}
+
+// destroyObjects destroys the objects, and sets those that it could to interop.None.
+func (rt *Runtime) destroyObjects(objects []*interop.Object) (err error) {
+	for _, p := range objects {
+		if *p == interop.None {
+			continue
+		}
+		if e := rt.ownerOf(*p).Destroy(foreign.Object(*p)); e != nil {
+			err = errors.Join(err, fmt.Errorf("%w: %w", ErrInvalidArgument, e))
+			continue
+		}
+		*p = interop.None
+	}
+	return err
 }
 
 // generateOn generates a construct's task, or tasks, on the devices of its objects.

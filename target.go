@@ -83,20 +83,9 @@ func (rt *Runtime) target(ctx context.Context, t *Target, args []Arg, depend []D
 	}
 	rt.using.RLock()
 	defer rt.using.RUnlock()
-	k := t.Kernel.k
-	label := ""
-	if t.Label != "" {
-		label = rt.labels.intern(t.Label)
-	}
-	switch {
-	case k == nil:
-		return fmt.Errorf("%w: target %q has no kernel: make one with NewKernel", ErrInvalidArgument, label)
-	case k.closed.Load():
-		return fmt.Errorf("target %q: kernel %q is %w", cmp.Or(label, k.name), k.name, ErrClosed)
-	case k.rt != rt:
-		return fmt.Errorf("%w: kernel %q belongs to another runtime", ErrInvalidArgument, k.name)
-	case label == "":
-		label = k.name
+	k, label, err := rt.kernelOf(t)
+	if err != nil {
+		return err
 	}
 	inLabel := func(err error) error { return fmt.Errorf("target %q: %w", label, err) }
 	extent, err := t.Range.extent()
@@ -157,6 +146,23 @@ func (rt *Runtime) target(ctx context.Context, t *Target, args []Arg, depend []D
 		r.Buffers = passed.buffers
 	}
 	return told.done(ctx, s.Run(ctx, r))
+}
+
+// kernelOf returns the construct's kernel, and its label: the kernel's name if it has none.
+func (rt *Runtime) kernelOf(t *Target) (k *sharedKernel, label string, err error) {
+	k = t.Kernel.k
+	if t.Label != "" {
+		label = rt.labels.intern(t.Label)
+	}
+	switch {
+	case k == nil:
+		return nil, "", fmt.Errorf("%w: target %q has no kernel: make one with NewKernel", ErrInvalidArgument, label)
+	case k.closed.Load():
+		return nil, "", fmt.Errorf("target %q: kernel %q is %w", cmp.Or(label, k.name), k.name, ErrClosed)
+	case k.rt != rt:
+		return nil, "", fmt.Errorf("%w: kernel %q belongs to another runtime", ErrInvalidArgument, k.name)
+	}
+	return k, cmp.Or(label, k.name), nil
 }
 
 // targetOnHost runs the kernel's Host variant on the initial device.
