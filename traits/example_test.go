@@ -21,8 +21,9 @@ func ExampleParseAvailable() {
 	_, err = traits.ParseAvailable("kind(gpu) && vendor(amd) || vendor(nvidia)")
 	fmt.Println(err)
 	// Output:
-	// kind(gpu)&&!vendor(intel),* <nil> [1 0 2] "kind(gpu) && vendor(amd) || vendor(nvidia)":
-	// byte 25, at "|| vendor(nvidia"…: want parentheses where both && and || are used
+	// kind(gpu)&&!vendor(intel),* <nil>
+	// [1 0 2]
+	// "kind(gpu) && vendor(amd) || vendor(nvidia)": byte 25, at "|| vendor(nvidia"…: want parentheses where both && and || are used
 }
 
 func ExampleParseDefault() {
