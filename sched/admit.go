@@ -235,8 +235,8 @@ func (t *target) leaves(section memory.Section) bool {
 
 // noteBlindLocked notes that there is nothing for t's exit to leave, so far.
 func (s *Scheduler) noteBlindLocked(t *target) {
-	if !t.traits.has(blind) {
-		t.traits |= blind
+	if !t.notes.has(blind) {
+		t.notes |= blind
 		s.presence.blind = append(s.presence.blind, t)
 	}
 }

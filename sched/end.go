@@ -22,8 +22,8 @@ func (s *Scheduler) endLocked(t *target, err error, w *tasks.Work) {
 	s.giveUpLocked(t, err, w)
 	t.to(taskOver)
 	t.parked.restart(w)
-	if t.traits.has(blind) {
-		t.traits &^= blind
+	if t.notes.has(blind) {
+		t.notes &^= blind
 		i := slices.Index(s.presence.blind, t)
 		s.presence.blind = slices.Delete(s.presence.blind, i, i+1)
 	}

@@ -95,7 +95,8 @@ const (
 	heardEnd
 )
 
-// traits are properties of a target beside its state.
+// traits are properties of a target that are fixed when its task is made. Whoever works for
+// the task reads them, without a lock.
 type traits uint8
 
 const (
@@ -103,12 +104,21 @@ const (
 	observedRun traits = 1 << iota
 	// observedOps: its observer hears of what the task does.
 	observedOps
+)
+
+func (k traits) has(some traits) bool { return k&some != 0 }
+
+// notes are what changes of a target beside its state. From the task's start on Scheduler.mu
+// is held; they are a field of their own, so that setting one is no write to a trait.
+type notes uint8
+
+const (
 	// single: the target is not used again for another task.
-	single
+	single notes = 1 << iota
 	// driving: Run is going to call drive, and does nothing before that which takes time.
 	driving
 	// blind: the target is in presence.blind.
 	blind
 )
 
-func (k traits) has(some traits) bool { return k&some != 0 }
+func (k notes) has(some notes) bool { return k&some != 0 }

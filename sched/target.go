@@ -60,6 +60,7 @@ type target struct {
 
 	// dispatch is what Region.Kernel is dispatched with.
 	dispatch dispatch
+	traits   traits
 
 	// All below is guarded by s.mu, but for what beginTransfers and endTransfers do without it.
 
@@ -74,7 +75,7 @@ type target struct {
 	// parked are tasks that wait for this one to finish before they can enter.
 	parked parkedTasks
 	state  taskState
-	traits traits
+	notes  notes
 	// driven is the queue whose driver it is already.
 	driven *order.Queue
 
@@ -197,7 +198,7 @@ func (t *target) Recycle() {
 // giveBack keeps the target for another task; nothing refers to it any more.
 func (t *target) giveBack() {
 	t.unpin()
-	if t.traits.has(single) {
+	if t.notes.has(single) {
 		return
 	}
 	t.forgetObserved()
@@ -217,7 +218,7 @@ func (t *target) giveBack() {
 	t.order.Reset()
 	t.exit.reset()
 	t.to(taskIdle)
-	t.traits = 0
+	t.traits, t.notes = 0, 0
 	t.s.spare.Put(t)
 }
 
@@ -265,7 +266,7 @@ func (s *Scheduler) Run(ctx context.Context, r Region) error {
 	task := tasks.Task{Domain: s.domain, Runner: t, Recycler: t}
 	// An observer may take its time.
 	if !r.NoWait && ctx.Done() == nil && r.Observer == nil {
-		t.traits |= driving
+		t.notes |= driving
 	}
 	if r.Observer != nil {
 		t.observe(r.Observer)
@@ -409,7 +410,7 @@ func (s *Scheduler) start(t *target, w *tasks.Work, at *startStage) {
 		if errors.Is(err, memory.ErrOutOfMemory) && s.life.live > 0 {
 			// What is in flight will give memory back.
 			t.to(taskStarved)
-			t.traits |= single
+			t.notes |= single
 			s.life.starved = append(s.life.starved, t)
 			s.mu.Unlock()
 			return
@@ -480,7 +481,7 @@ func (s *Scheduler) handOver(t *target, copying error, w *tasks.Work) {
 		}
 	}
 	// The waiter is left alone if Run comes to wait for the queue at once.
-	drives := t.traits.has(driving) && w.Empty()
+	drives := t.notes.has(driving) && w.Empty()
 	if drives {
 		last.AddDriver()
 		t.driven = last

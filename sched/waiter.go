@@ -52,7 +52,7 @@ func (s *Scheduler) drive(t *target, node *tasks.Node) {
 		}
 		s.mu.Unlock()
 	}()
-	t.traits &^= driving
+	t.notes &^= driving
 	t.driven = nil
 	for {
 		// None if the task is complete, held by a predecessor, or being finished elsewhere.
