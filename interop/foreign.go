@@ -10,9 +10,9 @@ import (
 
 // Errors of foreign work.
 var (
-	// ErrNeverSubmitted: foreign work was announced with Next and is not going to be
-	// submitted. ErrNeverSignalled: it was said to be submitted, and has not signalled.
+	// ErrNeverSubmitted: foreign work was announced with Next and will not be submitted.
 	ErrNeverSubmitted = foreign.ErrNeverSubmitted
+	// ErrNeverSignalled: foreign work was reported as submitted and has not signalled its value.
 	ErrNeverSignalled = foreign.ErrNeverSignalled
 )
 
@@ -24,7 +24,9 @@ func (o Object) Semaphore() (s vk.Semaphore, ok bool) {
 
 // ForeignQueue is a VkQueue that foreign work can be submitted to.
 type ForeignQueue struct {
+	// Handle is the VkQueue.
 	Handle uintptr
+	// Family is the index of its queue family.
 	Family uint32
 	// Implicit: what is submitted to the queue is ordered with the object's constructs
 	// by that alone.
@@ -101,7 +103,9 @@ func (o Object) Submit(ctx context.Context, submit func(queue uintptr) error) er
 
 // Buffer is where storage lies on a device: Size bytes from Offset on in the VkBuffer.
 type Buffer struct {
-	Buffer       vk.Buffer
+	// Buffer is the VkBuffer.
+	Buffer vk.Buffer
+	// Offset and Size are in bytes.
 	Offset, Size uint64
 	// Address is the device address of the first byte, 0 where the device has none.
 	Address uint64

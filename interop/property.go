@@ -7,16 +7,16 @@ import "github.com/vkomp/vkomp/internal/foreign"
 type Property int
 
 const (
-	PropertyFrID          Property = -1 // omp_ipr_fr_id: int, a ForeignRuntime
-	PropertyFrName        Property = -2 // omp_ipr_fr_name: str
-	PropertyVendor        Property = -3 // omp_ipr_vendor: int, of the OpenMP implementation
-	PropertyVendorName    Property = -4 // omp_ipr_vendor_name: str
-	PropertyDeviceNum     Property = -5 // omp_ipr_device_num: int
-	PropertyPlatform      Property = -6 // omp_ipr_platform: ptr, the VkInstance; needs type target
-	PropertyDevice        Property = -7 // omp_ipr_device: ptr, the VkPhysicalDevice; needs type target
-	PropertyDeviceContext Property = -8 // omp_ipr_device_context: ptr, the VkDevice; needs type target
-	PropertyTargetSync    Property = -9 // omp_ipr_targetsync: ptr, the VkSemaphore, a timeline; needs type targetsync
-	PropertyFirst                  = PropertyTargetSync
+	PropertyFrID          Property = -1                 // omp_ipr_fr_id: int, a ForeignRuntime
+	PropertyFrName        Property = -2                 // omp_ipr_fr_name: str
+	PropertyVendor        Property = -3                 // omp_ipr_vendor: int, of the OpenMP implementation
+	PropertyVendorName    Property = -4                 // omp_ipr_vendor_name: str
+	PropertyDeviceNum     Property = -5                 // omp_ipr_device_num: int
+	PropertyPlatform      Property = -6                 // omp_ipr_platform: ptr, the VkInstance; needs type target
+	PropertyDevice        Property = -7                 // omp_ipr_device: ptr, the VkPhysicalDevice; needs type target
+	PropertyDeviceContext Property = -8                 // omp_ipr_device_context: ptr, the VkDevice; needs type target
+	PropertyTargetSync    Property = -9                 // omp_ipr_targetsync: ptr, the VkSemaphore, a timeline; needs type targetsync
+	PropertyFirst                  = PropertyTargetSync // omp_ipr_first: the least of these
 
 	// PropertyGetInstanceProcAddr is the address of the Vulkan loader's
 	// vkGetInstanceProcAddr, from which every Vulkan function can be had: ptr.

@@ -23,11 +23,12 @@ const (
 	ForeignRuntimeVulkan ForeignRuntime = 'v'<<8 | 'k'
 )
 
-// Vendor is the value of omp_ipr_vendor, VendorName that of omp_ipr_vendor_name:
-// whose OpenMP implementation this is. vkomp has no registered number; this one
-// is "vko" in ASCII.
+// The OpenMP implementation that objects belong to.
 const (
-	Vendor     = 'v'<<16 | 'k'<<8 | 'o'
+	// Vendor is the value of omp_ipr_vendor. vkomp has no registered number; this one is
+	// "vko" in ASCII.
+	Vendor = 'v'<<16 | 'k'<<8 | 'o'
+	// VendorName is the value of omp_ipr_vendor_name.
 	VendorName = "vkomp"
 )
 
@@ -58,8 +59,11 @@ func (r ForeignRuntime) String() string {
 // or by name, with attributes (OpenMP 6.0) if any. An item may have attributes
 // alone.
 type Preference struct {
+	// Runtime is the foreign runtime's number, 0 if the item has a name or attributes alone.
 	Runtime ForeignRuntime
-	Name    string
+	// Name is the foreign runtime's name, such as "vulkan"; "" if the item has a number or
+	// attributes alone.
+	Name string
 	// Attr are attributes; each begins with "ompx_" and has no comma in it. An
 	// unknown one is ignored.
 	Attr []string

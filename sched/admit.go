@@ -64,7 +64,7 @@ func (s *Scheduler) mustWaitForLocked(t *target) *parkedTasks {
 			if block := s.presence.table.Exiting(m.Section); block != nil {
 				return &stateOf(block).parked
 			}
-			for _, b := range s.presence.blind {
+			for _, b := range s.presence.absentExits {
 				if b.order.At.Value != 0 && b.leaves(m.Section) && (b.state == taskLate || s.order.MayFollow(&t.order.After, b.order.At)) {
 					return &b.parked
 				}
@@ -233,10 +233,10 @@ func (t *target) leaves(section memory.Section) bool {
 	return false
 }
 
-// noteBlindLocked notes that there is nothing for t's exit to leave, so far.
-func (s *Scheduler) noteBlindLocked(t *target) {
-	if !t.notes.has(blind) {
-		t.notes |= blind
-		s.presence.blind = append(s.presence.blind, t)
+// noteAbsentExitLocked records that an item of t's exit is absent so far.
+func (s *Scheduler) noteAbsentExitLocked(t *target) {
+	if !t.notes.has(absentExit) {
+		t.notes |= absentExit
+		s.presence.absentExits = append(s.presence.absentExits, t)
 	}
 }

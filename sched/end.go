@@ -22,10 +22,10 @@ func (s *Scheduler) endLocked(t *target, err error, w *tasks.Work) {
 	s.giveUpLocked(t, err, w)
 	t.to(taskOver)
 	t.parked.restart(w)
-	if t.notes.has(blind) {
-		t.notes &^= blind
-		i := slices.Index(s.presence.blind, t)
-		s.presence.blind = slices.Delete(s.presence.blind, i, i+1)
+	if t.notes.has(absentExit) {
+		t.notes &^= absentExit
+		i := slices.Index(s.presence.absentExits, t)
+		s.presence.absentExits = slices.Delete(s.presence.absentExits, i, i+1)
 	}
 	if !t.traits.has(observedRun) || t.heard == heardEnd {
 		s.concludeLocked(t, err, w)

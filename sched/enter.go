@@ -96,7 +96,7 @@ func (s *Scheduler) enterLocked(t *target, w *tasks.Work) error {
 		switch {
 		case err != nil || m.Size == 0 && m.Presence != memory.IfPresent:
 		case block == nil:
-			s.noteBlindLocked(t)
+			s.noteAbsentExitLocked(t)
 		default:
 			t.holdLocked(block, ignoresCount(m))
 		}
@@ -306,7 +306,7 @@ func (s *Scheduler) goneLocked(p *memory.Present, w *tasks.Work) {
 	state := stateOf(p)
 	state.forgetBlockLocked(p)
 	for _, h := range state.holders {
-		s.noteBlindLocked(h.by)
+		s.noteAbsentExitLocked(h.by)
 	}
 	state.parked.restart(w)
 	if !state.associated {

@@ -61,8 +61,8 @@ func (s *Scheduler) finish(t *target, w *tasks.Work) {
 	if bytes, err = s.endTransfers(t, w); err != nil || !t.traits.has(observedRun) {
 		return
 	}
-	// Nothing fails from here on. That storage goes is told before another task can have
-	// it.
+	// Nothing can fail after this. The observer hears that storage is freed before another
+	// task can get it.
 	t.heard = heardEnd
 	if t.traits.has(observedOps) {
 		t.tellDue()
@@ -70,16 +70,16 @@ func (s *Scheduler) finish(t *target, w *tasks.Work) {
 	t.Observer.End(nil)
 }
 
-// told says that Start has told the observer of all that it did. The task may be another's
-// then.
+// told records that Start has reported everything to the observer. After that the target may
+// belong to another task.
 func (o *observed) told() {
 	if atomic.SwapUint32(&o.start, startTold) == startAwaited {
 		o.wake <- struct{}{}
 	}
 }
 
-// awaitTold waits until the task's Start has told the observer of all that it did. It
-// submits, and waits for no task's end meanwhile.
+// awaitTold waits until the task's Start has reported everything to the observer. Start submits
+// commands and waits for the end of no task, so the wait ends.
 func (t *target) awaitTold() {
 	if !t.traits.has(observedOps) || atomic.LoadUint32(&t.start) == startTold {
 		return

@@ -18,7 +18,7 @@ func (s *Scheduler) hit(r *Region) bool {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.refusalLocked() != nil || len(s.presence.blind) > 0 {
+	if s.refusalLocked() != nil || len(s.presence.absentExits) > 0 {
 		return false
 	}
 	for i := range r.Enter {

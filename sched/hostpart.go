@@ -125,7 +125,7 @@ func (t *target) beginPhase(m *deviceMemory, p transferPhase) (copied uint64, er
 		if x.phase != p || x.path.begin == nil {
 			continue
 		}
-		// What the device does without the host's storage is told when it is placed.
+		// A transfer that the device makes without host storage is reported when it is placed.
 		told := x.op
 		if !x.kind.fromHost() && !x.path.inPlace {
 			told = nil

@@ -398,7 +398,7 @@ func TestExitThatFindsNothingAnyMoreLeavesAloneWhatIsMappedAfterIt(t *testing.T)
 		r.d.advance(start + 2)
 		r.eventually("the later exit is waited for, or not", func() bool {
 			now, _, _ := r.s.presence.table.Lookup(section)
-			return now != nil && now != before || len(r.s.presence.blind) == 1 && len(r.s.presence.blind[0].parked) == 1
+			return now != nil && now != before || len(r.s.presence.absentExits) == 1 && len(r.s.presence.absentExits[0].parked) == 1
 		})
 		r.d.release()
 		r.taskwait()

@@ -8,19 +8,20 @@ import (
 	"github.com/vkomp/vkomp/vk"
 )
 
-// deviceOrder is the order of the device's work, with working memory of what places commands.
+// deviceOrder is the order of the device's work, and working memory for placing commands.
 type deviceOrder struct {
 	order.Queues
-	// placing is what the commands follow that are placed next, recorder is for placePhaseLocked.
+	// placing is the wait set of the commands that are placed next. recorder records the
+	// commands of transfers for placePhaseLocked.
 	placing  order.WaitSet
 	recorder recorder
 }
 
-// targetOf returns the target that a task of a batch is.
+// targetOf returns the target whose place in the order t is.
 func targetOf(t *order.Task) *target { return t.Owner.(*target) }
 
-// followUsesLocked has the commands that are placed next follow the uses of bytes of a store (see
-// order.Queues.AddUses).
+// followUsesLocked makes the commands that are placed next follow the earlier uses of bytes of a
+// store (see order.Queues.AddUses).
 func (s *Scheduler) followUsesLocked(m *store, bytes order.Span) {
 	s.order.placing.Limit(m.families)
 	s.order.AddUses(&s.order.placing, &m.uses, bytes)
@@ -60,8 +61,8 @@ func (s *Scheduler) submitLocked(q *order.Queue, w *tasks.Work) error {
 	return err
 }
 
-// failRefusedLocked fails the tasks of the batches that the device refused, or with which a lost
-// device is done.
+// failRefusedLocked fails the tasks of batches that never run: those that the device refused and,
+// once a lost device is idle, all that were left.
 func (s *Scheduler) failRefusedLocked(w *tasks.Work) {
 	if err := s.order.Lost(); err != nil {
 		s.loseLocked(err)
@@ -94,7 +95,8 @@ func (s *Scheduler) failBatchLocked(b order.Refused, w *tasks.Work) {
 func (s *Scheduler) arriveLocked(q *order.Queue, value uint64) {
 	for _, b := range s.order.Arrive(q, value) {
 		s.readStampsLocked(b.Queue.Index(), b.Value())
-		// What is in their memory is first read when they finish: there can be thousands.
+		// The tasks themselves are not read before they finish: there can be thousands, and
+		// their memory would be fetched twice.
 		s.exits.done = append(s.exits.done, b.Tasks()...)
 		b.Queue.Recycle(b.Batch)
 	}

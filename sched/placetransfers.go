@@ -32,10 +32,12 @@ func (s *Scheduler) placePhasesLocked(t *target, first, last transferPhase, w *t
 func (s *Scheduler) placePhaseLocked(t *target, p transferPhase, w *tasks.Work) (order.SyncPoint, error) {
 	ts := &t.transfers
 	n, bytes := s.gatherTransfersLocked(ts, p)
-	// Where what the task follows is, its kernel is likely to be.
+	// The queue is chosen with the task's predecessors in the set: the kernel is likely to run
+	// where they did, and the copy had better be there too.
 	q := s.order.CopyQueue(&s.order.placing, bytes)
 	if p == phaseEnter {
-		// What comes after the task comes after its kernel.
+		// Nobody else knows fresh blocks, so that copies to them need not follow the task's
+		// predecessors. The kernel follows both, and later tasks follow the kernel.
 		if t.order.Ahead = t.Kernel != nil && ts.allFresh(p); t.order.Ahead {
 			s.order.placing.Set(order.SyncPoint{})
 			s.gatherTransfersLocked(ts, p)

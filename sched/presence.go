@@ -14,8 +14,9 @@ type presence struct {
 	entries     uint64
 	filling     *sync.Cond
 	fillWaiters int
-	// blind are tasks in flight whose exit has an item that is in no block.
-	blind []*target
+	// absentExits are the tasks in flight whose exit has an item that is absent so far: it
+	// would find storage that another task maps meanwhile.
+	absentExits []*target
 	// hostWrites are the host's storage that tasks in flight are to write; reading
 	// counts the stores that some are to read themselves.
 	hostWrites hostWrites

@@ -2,6 +2,7 @@ package sched
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/vkomp/vkomp/internal/invariants"
 )
@@ -10,9 +11,10 @@ import (
 type taskState uint8
 
 const (
-	// taskIdle: the target is no task's.
+	// taskIdle: the target is not in use.
 	taskIdle taskState = iota
-	// taskCreated: it is a task's, which has not started, or is about to start once more.
+	// taskCreated: the target belongs to a task that has not started, or is about to start
+	// again.
 	taskCreated
 	// taskCompiling: the task waits for its pipeline.
 	taskCompiling
@@ -29,7 +31,7 @@ const (
 	taskExiting
 	// taskLate: copies to the host that nobody foresaw are in a batch of their own.
 	taskLate
-	// taskOver: it has given back what it had. What is left is to tell its observer.
+	// taskOver: the task has given back its storage. Its observer is about to hear of the end.
 	taskOver
 	// taskComplete: the task graph knows of its end.
 	taskComplete
@@ -66,12 +68,9 @@ func (t *target) to(next taskState) {
 
 // check panics if the target's state may not be followed by next.
 func (t *target) check(next taskState) {
-	for _, p := range transitions[t.state] {
-		if p == next {
-			return
-		}
+	if !slices.Contains(transitions[t.state], next) {
+		panic(fmt.Sprintf("sched: target %q goes from %v to %v", t.Label, t.state, next))
 	}
-	panic(fmt.Sprintf("sched: target %q goes from %v to %v", t.Label, t.state, next))
 }
 
 // entered reports whether the task has storage that it has to give back.
@@ -117,8 +116,8 @@ const (
 	single notes = 1 << iota
 	// driving: Run is going to call drive, and does nothing before that which takes time.
 	driving
-	// blind: the target is in presence.blind.
-	blind
+	// absentExit: the target is in presence.absentExits.
+	absentExit
 )
 
 func (k notes) has(some notes) bool { return k&some != 0 }

@@ -2,6 +2,7 @@ package tasks
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/vkomp/vkomp/internal/invariants"
 )
@@ -68,12 +69,9 @@ func (n *Node) toLocked(next phase) {
 
 // checkLocked panics if the node's phase may not be followed by next.
 func (n *Node) checkLocked(next phase) {
-	for _, p := range transitions[n.phase] {
-		if p == next {
-			return
-		}
+	if !slices.Contains(transitions[n.phase], next) {
+		panic(fmt.Sprintf("tasks: task %q goes from %v to %v", n.label, n.phase, next))
 	}
-	panic(fmt.Sprintf("tasks: task %q goes from %v to %v", n.label, n.phase, next))
 }
 
 // complete reports whether nothing has to wait for the task any more.
