@@ -83,14 +83,10 @@ type QueueStats struct {
 
 // Stats are totals since the scheduler was made.
 type Stats struct {
-	// Submissions counts queue submissions, Barriers the pipeline barriers in
-	// them, those to the host included.
-	Submissions, Barriers uint64
-	// Dispatches and Copies count device commands.
-	Dispatches, Copies uint64
-	// SemaphoreWaits counts the waits of one queue for another in submissions,
-	// HostWaits how often the host has waited for a queue.
-	SemaphoreWaits, HostWaits uint64
+	// Stats are the totals of all queues.
+	order.Stats
+	// HostWaits counts how often the host has waited for a queue.
+	HostWaits uint64
 	// Queues are the device's.
 	Queues []QueueStats
 	// BytesToDevice and BytesFromDevice count the bytes of mapped slices that
@@ -104,22 +100,13 @@ type Stats struct {
 func (s Stats) Plus(o Stats) Stats {
 	queues := slices.Clone(o.Queues)
 	for i := range min(len(queues), len(s.Queues)) {
-		q, p := &queues[i], &s.Queues[i]
-		q.Submissions += p.Submissions
-		q.Dispatches += p.Dispatches
-		q.Copies += p.Copies
-		q.Barriers += p.Barriers
-		q.SemaphoreWaits += p.SemaphoreWaits
+		queues[i].Add(s.Queues[i].Stats)
 	}
 	if len(queues) == 0 {
 		queues = s.Queues
 	}
 	o.Queues = queues
-	o.Submissions += s.Submissions
-	o.Barriers += s.Barriers
-	o.Dispatches += s.Dispatches
-	o.Copies += s.Copies
-	o.SemaphoreWaits += s.SemaphoreWaits
+	o.Add(s.Stats)
 	o.HostWaits += s.HostWaits
 	o.BytesToDevice += s.BytesToDevice
 	o.BytesFromDevice += s.BytesFromDevice
@@ -229,11 +216,7 @@ func (s *Scheduler) Stats() Stats {
 	stats := s.stats
 	for _, q := range s.order.All() {
 		n := q.Stats()
-		stats.Submissions += n.Submissions
-		stats.Barriers += n.Barriers
-		stats.Dispatches += n.Dispatches
-		stats.Copies += n.Copies
-		stats.SemaphoreWaits += n.SemaphoreWaits
+		stats.Add(n)
 		stats.Queues = append(stats.Queues, QueueStats{Family: s.order.Info(q).Family, Transfer: !q.Computes(), Stats: n})
 	}
 	s.mu.Unlock()

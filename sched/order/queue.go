@@ -30,6 +30,15 @@ type Stats struct {
 	Submissions, Dispatches, Copies, Barriers, SemaphoreWaits uint64
 }
 
+// Add adds the counts of o.
+func (s *Stats) Add(o Stats) {
+	s.Submissions += o.Submissions
+	s.Dispatches += o.Dispatches
+	s.Copies += o.Copies
+	s.Barriers += o.Barriers
+	s.SemaphoreWaits += o.SemaphoreWaits
+}
+
 // Queue is one queue of a device, with a pending batch that collects commands and the batches in
 // flight.
 type Queue struct {
