@@ -7,14 +7,15 @@ import (
 	"github.com/vkomp/vkomp/vk"
 )
 
-// moveOn makes a task of moves on a queue.
+// moveOn generates a task with transfers on a queue.
 func (r *rig) moveOn(queue int, l launch, moves ...Transfer) error {
 	r.use(queue)
 	return r.tryTransfer(l, moves...)
 }
 
-// A task has commands in two batches of one queue, of which the second is not submitted.
-// It is complete, and its staging another's, after the first.
+// A task has commands in two batches of one queue, and the second is not submitted: the task
+// fails. It is complete only when the first batch is, and its staging memory may not be used
+// for another task before that.
 func TestFailedTaskOutlivesItsEarlierBatchOfTheQueue(t *testing.T) {
 	r := newRig(t, onQueues, 1)
 	defer r.close()
@@ -24,7 +25,8 @@ func TestFailedTaskOutlivesItsEarlierBatchOfTheQueue(t *testing.T) {
 	if err := r.moveOn(1, launch{label: "y"}, update(UpdateTo, y)); err != nil {
 		t.Fatal(err)
 	}
-	// What is to follow y waits for the other queue, and x is submitted before.
+	// The update of y follows a task of another queue, and gets a batch of its own: the batch
+	// with x, which has nothing to wait for, is submitted first, and that with y fails.
 	r.failNth(2)
 	x[0] = 7
 	if err := r.moveOn(0, launch{label: "x and y"}, update(UpdateTo, x), update(UpdateFrom, y)); err != nil {
@@ -52,8 +54,9 @@ func TestFailedTaskOutlivesItsEarlierBatchOfTheQueue(t *testing.T) {
 	}
 }
 
-// A task has commands in the pending batch of a queue that has nothing to do, and a
-// predecessor's batch that it needs for its others is not submitted.
+// A task has placed commands in the pending batch of an idle queue when it fails: its next
+// commands depend on another queue's batch, which cannot be submitted. The commands that are
+// pending have to be submitted all the same, or nobody would.
 func TestCommandsOfATaskThatCannotBePlacedAreSubmitted(t *testing.T) {
 	r := newRig(t, onQueues, 1)
 	defer r.close()
@@ -80,8 +83,8 @@ func TestCommandsOfATaskThatCannotBePlacedAreSubmitted(t *testing.T) {
 	r.run(launch{label: "exit", exit: []arg{from(x), from(y)}, included: true})
 }
 
-// What follows commands that were never submitted, on the same memory, has nothing to
-// wait for on their queue, and does not fail with it.
+// A task on memory that commands would have written which were never submitted has nothing to
+// wait for on their queue, and does not fail with them.
 func TestFollowerOfWhatWasNeverSubmittedNeedsNothingOfThatQueue(t *testing.T) {
 	r := newRig(t, onQueues, 1)
 	defer r.close()

@@ -12,23 +12,23 @@ import (
 	"github.com/vkomp/vkomp/tasks"
 )
 
-// Random programs allocate device memory, copy to, from and inside of it, update
-// mapped storage and associate the two.
+// This file has what random programs do with device memory: they allocate it, copy to it, from
+// it and within it, update mapped storage, and associate variables with allocations.
 
-// chunk is device memory of the program's, of as many cells as a variable has.
+// chunk is device memory that the program has allocated, of as many cells as a variable has.
 type chunk struct {
 	name  string
 	scope *programScope
 	cell  int
-	// p is set when the program runs.
+	// p is known only when the program runs.
 	p Pointer
-	// want is what the oracle has there.
+	// want is what the oracle has in the memory.
 	want []uint32
-	// defined: it was filled.
+	// defined says that it has been filled.
 	defined bool
-	// tokens are what depend clauses name in place of its cells.
+	// tokens stand for the cells in depend clauses: device memory has no address on the host.
 	tokens []uint32
-	// associated is the variable that it corresponds to.
+	// associated is the variable whose corresponding storage it is, if any.
 	associated *variable
 }
 
@@ -42,10 +42,10 @@ func (x part) String() string { return fmt.Sprintf("%s[%d:%d]", x.c.name, x.lo, 
 
 func (x part) of() []uint32 { return x.c.want[x.lo*x.c.cell : x.hi*x.c.cell] }
 
-// pointer is where the part begins, when the program runs.
+// pointer returns where the part begins. It is for steps, which run when the memory is there.
 func (x part) pointer() Pointer { return x.c.p.Add(int64(4 * x.lo * x.c.cell)) }
 
-// items are the depend items of a part.
+// items returns the depend items for a part.
 func (x part) items(kind tasks.DependKind) []tasks.Depend {
 	if v := x.c.associated; v != nil {
 		return depends(kind, section{v, x.lo, x.hi}.of(v.host))
@@ -53,7 +53,7 @@ func (x part) items(kind tasks.DependKind) []tasks.Depend {
 	return depends(kind, x.c.tokens[x.lo:x.hi])
 }
 
-// part draws a part of one of the scope's chunks that has contents, or of any.
+// part draws a part of one of the region's chunks, or with defined of one that has contents.
 func (p *program) part(s *programScope, defined bool) (part, bool) {
 	var some []*chunk
 	for _, c := range s.chunks {
@@ -69,7 +69,7 @@ func (p *program) part(s *programScope, defined bool) (part, bool) {
 	return part{c, lo, rapid.IntRange(lo+1, programCells).Draw(p.t, "to cell")}, true
 }
 
-// memoryConstruct adds a construct that has to do with device memory.
+// memoryConstruct adds a random construct that works on device memory.
 func (p *program) memoryConstruct(s *programScope) {
 	switch rapid.IntRange(0, 14).Draw(p.t, "memory construct") {
 	case 0, 1:
@@ -93,7 +93,7 @@ func (p *program) memoryConstruct(s *programScope) {
 	}
 }
 
-// moving adds a step that makes moves, which it asks for when it runs.
+// moving adds a step that makes transfers. The function returns them when the step runs.
 func (p *program) moving(s *programScope, label string, depend []tasks.Depend, moves func() []Transfer) {
 	l := launch{label: label, depend: depend, scope: s.scope, group: s.group(), included: p.chance(5, "included")}
 	p.then(s, func() {
@@ -127,7 +127,7 @@ func (p *program) allocate(s *programScope) {
 	}
 }
 
-// freeChunk frees memory while tasks of the program may be using it.
+// freeChunk frees memory that tasks of the program may still be using.
 func (p *program) freeChunk(s *programScope) {
 	i := slices.IndexFunc(s.chunks, func(c *chunk) bool { return c.associated == nil })
 	if i < 0 {
@@ -147,7 +147,7 @@ func (p *program) freeNow(c *chunk) {
 	})
 }
 
-// common cuts a part and a section to as many elements as both have.
+// common shortens a part and a section to the number of elements that both have.
 func common(x part, y section) (elements int) {
 	return min((x.hi-x.lo)*x.c.cell, (y.hi-y.lo)*y.v.cell)
 }
@@ -239,7 +239,7 @@ func (p *program) addToChunk(s *programScope) {
 	p.then(s, func() { p.r.onIn(s.scope, l, n, x.pointer()) })
 }
 
-// updateData updates every second element of a section, or all.
+// updateData updates a section, all of it or every second element.
 func (p *program) updateData(s *programScope) {
 	x := p.section(s)
 	kind := rapid.SampledFrom([]TransferKind{UpdateTo, UpdateFrom}).Draw(p.t, "update")
@@ -276,7 +276,7 @@ func (p *program) updateData(s *programScope) {
 	p.moving(s, label, p.writing(x), func() []Transfer { return []Transfer{m} })
 }
 
-// association begins or ends one, when the tasks before it are complete.
+// association begins or ends an association, when the tasks before it are complete.
 func (p *program) association(s *programScope) {
 	waited := func(what string, f func() error) {
 		label := p.say("%s", what)
@@ -312,7 +312,7 @@ func (p *program) association(s *programScope) {
 	}
 }
 
-// endMemory ends what is left.
+// endMemory ends the associations that are left and frees the memory.
 func (p *program) endMemory(s *programScope) {
 	for slices.ContainsFunc(s.variables, func(v *variable) bool { return v.associated != nil }) {
 		p.association(s)

@@ -10,8 +10,9 @@ import (
 	"github.com/vkomp/vkomp/memory"
 )
 
-// TestDisassociateTouchesOneOtherBlock ends the associations of one allocation in any
-// order: each of them knows its place among the allocation's, and only the last one moves.
+// The associations of one allocation are ended in every order. Each knows its index in the
+// allocation's list, so that ending one moves at most one other: this checks the indices after
+// each.
 func TestDisassociateTouchesOneOtherBlock(t *testing.T) {
 	r := newRig(t, memoryModes[0], 1)
 	defer r.close()
@@ -60,8 +61,8 @@ func TestDisassociateTouchesOneOtherBlock(t *testing.T) {
 	r.free(p)
 }
 
-// BenchmarkAssociate associates and disassociates host storage with an allocation that has
-// so many other associations.
+// BenchmarkAssociate associates host storage with an allocation and disassociates it, beside so
+// many other associations of the same allocation.
 func BenchmarkAssociate(b *testing.B) {
 	for _, n := range []int{0, 100, 10_000} {
 		b.Run(fmt.Sprint("others=", n), func(b *testing.B) {
@@ -86,7 +87,7 @@ func BenchmarkAssociate(b *testing.B) {
 			b.ReportAllocs()
 			b.ResetTimer()
 			for i := range b.N {
-				// The oldest and the newest by turns, and what is between.
+				// Indices are taken from both ends by turns, and from between.
 				k := i * 7919 % len(host)
 				disassociate(k)
 				associate(k)

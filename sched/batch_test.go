@@ -13,8 +13,8 @@ import (
 	"github.com/vkomp/vkomp/tasks"
 )
 
-// busy stops the device and gives it as much work as it takes before work
-// collects; what is run from then on lies in the pending batch.
+// busy stops the device and fills it with as many submissions as may be in flight. What is run
+// from then on collects in the pending batch.
 func (r *rig) busy() {
 	r.d.hold()
 	for range order.MaxInFlight {
@@ -23,12 +23,11 @@ func (r *rig) busy() {
 	}
 }
 
-// TestLevels runs the files of testdata/levels: a graph in, the levels of the
-// batch it makes out. A line is "NAME [KIND=X] ...": a task on variables of a data
-// region, that depends on them so; all= is for omp_all_memory, and names what the
-// task writes. Variables whose names share a letter, as x0 and x1, are parts of one
-// block, and x0:2 is both of these. KIND=X@Y depends on X and works on Y. "NAME join
-// ..." is a task without work.
+// TestLevels runs the files of testdata/levels: each has a graph, and the levels of the batch
+// that it becomes. A line "NAME [KIND=X] ..." is a task on variables of a data region with
+// these depend items; all= stands for omp_all_memory, and names what the task writes. Variables
+// whose names have the same letter, as x0 and x1, are parts of one block, and x0:2 is both of
+// them. KIND=X@Y depends on X and works on Y. "NAME join ..." is a task without work.
 func TestLevels(t *testing.T) {
 	datadriven.Walk(t, "testdata/levels", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
@@ -125,7 +124,7 @@ func levelsOf(t *testing.T, d *datadriven.TestData) string {
 	r.s.mu.Unlock()
 	r.d.release()
 	r.taskwait()
-	// The batch was the third after that of the data region.
+	// The last batch of the device is the one that was pending.
 	barriers := r.d.barriers[len(r.d.barriers)-1]
 	if hostRead {
 		barriers--
@@ -158,7 +157,8 @@ func TestIdleQueueIsSubmittedToAtOnce(t *testing.T) {
 	}
 }
 
-// What collected before it goes with it: nobody is passed over for ever.
+// A task of higher priority has the pending batch submitted at once, together with the tasks
+// that were in it before: none of them is overtaken.
 func TestTaskOfHigherPriorityDoesNotWaitForTheBatchToFill(t *testing.T) {
 	r := newRig(t, memoryModes[0], 1)
 	defer r.close()
@@ -190,7 +190,7 @@ func TestIncludedTaskDoesNotWaitForTheBatchToFill(t *testing.T) {
 	}()
 	r.d.mu.Lock()
 	for r.d.submits == before {
-		// Submit broadcasts.
+		// Submit signals the device's condition variable.
 		r.d.changed.Wait()
 	}
 	r.d.mu.Unlock()
@@ -212,8 +212,8 @@ func TestCapSubmitsWhateverIsInFlight(t *testing.T) {
 		}
 		r.run(launch{label: "task", kernel: "set", args: []arg{alloc(x)}})
 		if i == 0 {
-			// Unordered writes of one array: the device is right to complain, and
-			// it is not what this test is about.
+			// The tasks write one array without order. The device reports that, and it is not
+			// what this test is about.
 			r.d.report = func(string) {}
 		}
 	}

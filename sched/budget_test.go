@@ -13,8 +13,8 @@ import (
 	"github.com/vkomp/vkomp/vk"
 )
 
-// budgetedDevice tells a budget, and what of it is in use. Heap 1 has what the host
-// sees of a discrete device.
+// budgetedDevice reports a budget for each of two heaps, and how much of it is in use. On a
+// discrete device, memory that the host sees is in heap 1.
 type budgetedDevice struct {
 	*fakeDevice
 	budget [2]uint64
@@ -47,7 +47,7 @@ func modeNamed(t *testing.T, name string) memoryMode {
 	return memoryModes[i]
 }
 
-// newBudgetRig returns a rig on a device with budgets, in MiB.
+// newBudgetRig returns a rig on a device whose heaps have these budgets in MiB.
 func newBudgetRig(t *testing.T, mode string, budget, other uint64) (*rig, *budgetedDevice) {
 	t.Helper()
 	m := modeNamed(t, mode)
@@ -69,8 +69,9 @@ const mebibyte = 1 << 20 / 4 // in words
 func TestBlockBeyondTheBudgetIsRefusedWithTheFigures(t *testing.T) {
 	r, d := newBudgetRig(t, "unified", 6, 0)
 	defer r.close()
-	p := r.allocate(3 * mebibyte) // of a block of 4 MiB
-	// The next block would be of 4 MiB too: one that fits takes its place.
+	p := r.allocate(3 * mebibyte) // from a block of 4 MiB
+	// The next block would have 4 MiB too, and is beyond the budget: a smaller one that fits
+	// takes its place.
 	q := r.allocate(2 * mebibyte)
 	if n := len(d.blocks); n != 2 {
 		t.Fatalf("%d blocks, want 2", n)
@@ -97,7 +98,7 @@ func TestBlockBeyondTheBudgetIsRefusedWithTheFigures(t *testing.T) {
 	if d.asked != asked {
 		t.Error("the budget was asked for where no block is made")
 	}
-	// A budget that has shrunk below what is in use leaves nothing.
+	// A budget that has shrunk below what is in use leaves nothing to allocate.
 	d.budget[0] = 1
 	if _, err := r.s.Allocate(2 << 20); !errors.Is(err, memory.ErrOutOfMemory) {
 		t.Errorf("above a budget that is used up: %v", err)
@@ -118,7 +119,7 @@ func TestDeviceWithoutBudgetIsAsked(t *testing.T) {
 	if !errors.Is(err, memory.ErrOutOfMemory) || !errors.Is(err, vk.ErrOutOfMemory) || !strings.Contains(err.Error(), "heap 0 of device") || !strings.Contains(err.Error(), "budget unknown") {
 		t.Errorf("got %v", err)
 	}
-	// Trimming is no help against anything else.
+	// Only want of memory is answered by giving unused blocks back and trying again.
 	r.d.create = func(int) error { return errLost }
 	_, err = r.s.Allocate(64 << 20)
 	if !errors.Is(err, vk.ErrDeviceLost) || errors.Is(err, memory.ErrOutOfMemory) {
@@ -136,7 +137,7 @@ func TestHeapsHaveBudgetsOfTheirOwn(t *testing.T) {
 	if !errors.Is(err, memory.ErrOutOfMemory) || !strings.Contains(err.Error(), "heap 1 of device") {
 		t.Errorf("staging beyond its budget: %v", err)
 	}
-	// There is storage for y, and none to bring its contents there.
+	// There is memory for the storage of y, and none for the staging that its copy needs.
 	y := filled(100, 8)
 	before := r.state()
 	enter := r.region(launch{label: "enter", enter: []arg{alloc(x), to(y)}, included: true})
@@ -156,7 +157,8 @@ func TestHeapsHaveBudgetsOfTheirOwn(t *testing.T) {
 	r.expect("x", x, filled(100, 7)...)
 }
 
-// Blocks that one use keeps empty are what another one can have.
+// Blocks that one allocator keeps although they are empty are given back when another needs
+// their memory: first those of staging, for storage.
 func TestEmptyStagingMakesRoomForStorage(t *testing.T) {
 	r, d := newBudgetRig(t, "hidden", 8, 0)
 	defer r.close()
@@ -172,7 +174,8 @@ func TestEmptyStagingMakesRoomForStorage(t *testing.T) {
 	if report := r.s.Memory(); report.Heaps[0].Staging.Blocks != 0 || report.Heaps[0].Staging.TrimmedBlocks != 1 {
 		t.Errorf("%+v", report)
 	}
-	// And the other way round: there is none for the copy until p's block is empty.
+	// The other way round: the copy to the host needs staging, for which there is room only
+	// when p's block is empty.
 	exit := r.region(launch{label: "exit", exit: []arg{from(x)}, included: true})
 	if err := r.s.Run(context.Background(), exit); !errors.Is(err, memory.ErrOutOfMemory) {
 		t.Fatalf("without room for staging: %v", err)
@@ -188,8 +191,8 @@ func TestEmptyStagingMakesRoomForStorage(t *testing.T) {
 	r.expect("x", x, filled(100, 7)...)
 }
 
-// state is all that can be told of a scheduler's memory, but for blocks that are
-// kept empty.
+// state describes the memory of a scheduler, without blocks that are kept though they are
+// empty.
 func (r *rig) state() string {
 	r.t.Helper()
 	var b strings.Builder
@@ -211,7 +214,8 @@ func (r *rig) state() string {
 	return b.String()
 }
 
-// Out of memory means that the caches were trimmed and that nothing else changed.
+// A construct that fails for want of memory has given unused blocks back, and has changed
+// nothing else.
 func TestOutOfMemoryLeavesEveryCountAndContent(t *testing.T) {
 	for _, mode := range memoryModes {
 		for _, limit := range []string{"driver", "budget"} {
@@ -227,7 +231,7 @@ func TestOutOfMemoryLeavesEveryCountAndContent(t *testing.T) {
 				}
 				r.transfer(launch{label: "to the device", included: true}, update(UpdateTo, z), toDevice(p, filled(400, 4)))
 				r.run(launch{label: "change", kernel: "add", args: []arg{alloc(x)}, constant: 10, included: true})
-				x[0], y[0], z[0] = 100, 200, 300 // which no copy may bring to the device
+				x[0], y[0], z[0] = 100, 200, 300 // no copy may bring these to the device
 				r.free(empty)
 				if blocks := r.s.Memory().Heaps[0].Storage; blocks.Blocks < 2 {
 					t.Fatalf("no block is kept empty: %+v", blocks)
@@ -245,13 +249,15 @@ func TestOutOfMemoryLeavesEveryCountAndContent(t *testing.T) {
 				if blocks := r.s.Memory().Heaps[0].Storage; blocks.TrimmedBytes < 5<<20 {
 					t.Errorf("caches were not trimmed: %+v", blocks)
 				}
-				// It creates three blocks, of which the last has no place.
+				// The construct needs three blocks, and there is no memory for the last of
+				// them.
 				u, v, large := filled(50, 5), filled(60, 6), array32(5*mebibyte)
 				always := func(s []uint32) arg { return arg{s: s, kind: memory.MapToFrom, always: true} }
 				construct := launch{label: "no place", kernel: "stencil", args: []arg{tofrom(large), always(x), to(u), to(v)}}
 				data := launch{label: "no place for data", enter: []arg{to(u), always(y), always(z), to(large)}}
 				if mode.share == ShareAll {
-					// What can be used in place needs no memory of the device.
+					// Storage that is used in place needs no memory of the device: the target
+					// construct would succeed.
 					construct = data
 				}
 				for _, l := range []launch{construct, data} {
@@ -277,7 +283,7 @@ func TestOutOfMemoryLeavesEveryCountAndContent(t *testing.T) {
 				got := filled(400, 0)
 				r.transfer(launch{label: "to the host", included: true}, update(UpdateFrom, z), toHost(got, p))
 				r.run(launch{label: "exit", exit: []arg{from(x), from(y)}, included: true})
-				r.expect("x", x, filled(100, 0)...) // mapped twice
+				r.expect("x", x, filled(100, 0)...) // x is mapped twice, so this exit copies nothing
 				r.expect("y", y, filled(200, 2)...)
 				r.expect("z", z, filled(300, 3)...)
 				r.expect("memory at p", got, filled(400, 4)...)

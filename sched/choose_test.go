@@ -9,7 +9,7 @@ import (
 	"github.com/vkomp/vkomp/sched/order"
 )
 
-// kernelsOn returns how many dispatches each queue has got.
+// kernelsOn returns how many dispatches each queue has had.
 func (r *rig) kernelsOn() (n []uint64) {
 	for _, q := range r.s.Stats().Queues {
 		n = append(n, q.Dispatches)
@@ -42,7 +42,8 @@ func TestTinyTasksStayOnOneQueue(t *testing.T) {
 	r.run(launch{label: "exit", exit: []arg{from(x)}, included: true})
 }
 
-// heavy runs a kernel on a range of so many invocations, of which most do nothing.
+// heavy runs a kernel on a range of so many invocations. Those beyond the elements of x do
+// nothing, but are what the scheduler estimates its cost by.
 func (r *rig) heavy(label string, x []uint32, invocations uint64) {
 	r.t.Helper()
 	g := r.region(launch{label: label, kernel: "add", args: []arg{alloc(x)}, constant: 1, out: [][]uint32{x}})
@@ -71,7 +72,9 @@ func TestHeavyTasksSpreadOverAllQueuesThatCompute(t *testing.T) {
 	r.expect("x", x, filled(16*tasks, 1)...)
 }
 
-// A chain gains nothing elsewhere; two of them are apart if they are heavy.
+// Tasks of a chain stay on one queue, since a crossing to another one would only delay them. A
+// task that does not depend on the chain goes elsewhere if the chain is long enough to wait
+// for.
 func TestChainStaysOnItsQueue(t *testing.T) {
 	for _, invocations := range []uint64{16, 1000, 200_000} {
 		t.Run(fmt.Sprint(invocations), func(t *testing.T) {
@@ -98,7 +101,8 @@ func TestChainStaysOnItsQueue(t *testing.T) {
 	}
 }
 
-// Following what is complete on another queue takes a barrier, and no crossing.
+// A task depends only on work of a busy queue that is complete. It goes to an idle queue, where
+// it needs a barrier and no semaphore wait.
 func TestTaskLeavesABusyQueueForWhatIsComplete(t *testing.T) {
 	r := newRig(t, onQueues, 1)
 	defer r.close()
@@ -107,7 +111,8 @@ func TestTaskLeavesABusyQueueForWhatIsComplete(t *testing.T) {
 	r.heavy("x", x, 16)
 	r.taskwait()
 	r.d.hold()
-	// Longer than an idle queue takes to begin and to drain, shorter than a crossing.
+	// The work in flight takes longer than an idle queue takes to begin and to drain, and less
+	// than a crossing costs.
 	r.heavy("y", y, order.CrossCost-order.StallCost-2000)
 	if got, want := r.kernelsOn(), []uint64{2, 0, 0, 0}; !slices.Equal(got, want) {
 		t.Fatalf("kernels by queue %v, want %v", got, want)
@@ -179,7 +184,8 @@ func TestCopiesOverlapKernels(t *testing.T) {
 func TestRandomPlacementIsReproducibleAndUsesEveryQueue(t *testing.T) {
 	mode := onQueues
 	mode.placement = PlaceRandom
-	// queues returns where the commands of a program went, by their labels.
+	// queues runs a program with a seed and returns on which queues its commands were, by their
+	// labels.
 	queues := func(seed uint64) (on map[string][]int) {
 		r := newRig(t, mode, seed)
 		defer r.close()

@@ -52,7 +52,7 @@ func (p *program) construct(s *programScope, concurrent bool) {
 		})
 	case 22:
 		if !concurrent {
-			p.quiet()
+			p.waitForAll()
 		}
 	case 23:
 		if !concurrent {
@@ -81,7 +81,7 @@ func (p *program) run(s *programScope, l launch) {
 	})
 }
 
-// kernel runs a kernel on random sections.
+// kernel adds the launch of a kernel on random sections.
 func (p *program) kernel(s *programScope) {
 	name := rapid.SampledFrom([]string{"mix", "mix", "mix", "set"}).Draw(p.t, "kernel")
 	l := launch{kernel: name, constant: p.constant()}
@@ -93,8 +93,8 @@ func (p *program) kernel(s *programScope) {
 		present := o.v.count > 0
 		switch {
 		case i > 0 && o.v == operands[0].v && !present:
-			// Several items of an array that is absent lie one in another only
-			// if they are the same.
+			// Several arguments that are sections of one absent array would be blocks that
+			// overlap in part: they have to be the same section.
 			o.section, o.kind = operands[0].section, memory.MapAlloc
 		case present:
 			o.kind = rapid.SampledFrom([]memory.MapType{memory.MapTo, memory.MapToFrom, memory.MapAlloc, memory.MapFrom}).Draw(p.t, "map")
@@ -110,13 +110,14 @@ func (p *program) kernel(s *programScope) {
 			o.section = operands[1].section
 		}
 		if present && !o.v.defined && !(name == "set" && o.section == o.v.whole()) {
-			// Nothing to read there yet.
+			// The device copy has no contents that the kernel could read.
 			return
 		}
 		operands = append(operands, o)
 	}
-	// As many elements as the shortest has: a partial result is one too, but a
-	// map(from) has to be written whole.
+	// The kernel works on as many elements as the shortest argument has. Where only a part of
+	// an argument is written the rest keeps its value, but for map(from) of an absent array,
+	// whose rest would be undefined.
 	for _, o := range operands {
 		l.args = append(l.args, arg{o.of(o.v.host), o.kind, o.always})
 	}
@@ -128,11 +129,13 @@ func (p *program) kernel(s *programScope) {
 	narrow := rapid.Bool().Draw(p.t, "narrow clause")
 	for _, o := range operands {
 		if narrow && o.v.count > 0 && !o.always {
-			// What the kernel does not touch of its argument may be another's.
+			// The clause names only what the kernel touches of its argument: other tasks may
+			// use the rest at the same time.
 			o.hi = min(o.hi, o.lo+(int(n)+o.v.cell-1)/o.v.cell)
 		}
-		// Tasks that nothing orders have to agree what to map of an absent array:
-		// they are those that read one cell.
+		// Tasks that nothing orders may map the same section of an absent array, and no
+		// sections that overlap in part: so only readers of a single cell have an in item, and
+		// all others are ordered.
 		if o.writes || o.always || o.hi-o.lo > 1 && o.v.count == 0 {
 			l.depend = append(l.depend, p.writing(o.section)...)
 		} else {
@@ -144,7 +147,7 @@ func (p *program) kernel(s *programScope) {
 	}
 	l.label = p.say("%s(%v) %v empty=%v included=%v c=%d", name, operands, kindsOf(l.depend), l.empty, l.included, l.constant)
 
-	// The oracle: entry, kernel, exit, one after the other.
+	// The oracle executes the construct at once: entry, kernel, exit.
 	buffers := make([][]uint32, len(operands))
 	for i, o := range operands {
 		switch {
@@ -199,7 +202,7 @@ func (p *program) exitData(v *variable) {
 	kind := rapid.SampledFrom(kinds).Draw(p.t, "map")
 	label := p.say("exit data %v(%s)", kind, v.name)
 	if v.associated != nil {
-		// Its count is infinite: nothing moves.
+		// The reference count is infinite: the exit moves and removes nothing.
 	} else if v.count > 0 {
 		v.count--
 		if kind == memory.MapDelete {
@@ -211,13 +214,13 @@ func (p *program) exitData(v *variable) {
 	p.run(v.scope, launch{label: label, exit: []arg{{v.host, kind, false}}, depend: p.writing(v.whole())})
 }
 
-// carrier is who carries a task out.
+// carrier is the kind of task that carries an update out.
 type carrier string
 
 const (
 	onDevice       carrier = "target"
 	onDeviceWaited carrier = "included target"
-	// onDeviceLeft: the context of an included target ends, and it goes on.
+	// ^onDeviceLeft is an included target whose wait ends with its context; its task goes on.
 	onDeviceLeft   carrier = "included target whose wait is cut short"
 	onHost         carrier = "host"
 	onPool         carrier = "pool"
@@ -237,7 +240,8 @@ var ended = func() context.Context {
 	return ctx
 }()
 
-// update adds a constant to a section: updates commute.
+// update adds a constant to a section. Additions commute, so the oracle need not know in which
+// order the tasks of a set run.
 func (p *program) update(what string, x section, depend []tasks.Depend) {
 	by := rapid.SampledFrom(carriers).Draw(p.t, "carrier")
 	s, c := x.v.scope, p.constant()
@@ -263,7 +267,8 @@ func (p *program) update(what string, x section, depend []tasks.Depend) {
 	}
 	l := launch{label: label, kernel: "add", constant: c, depend: depend, included: by == onDeviceWaited, only: len(array)}
 	if x.v.count > 0 && rapid.Bool().Draw(p.t, "wide argument") {
-		// What the kernel does not touch of it may be another's.
+		// The argument is wider than what the kernel touches of it: other tasks may use the
+		// rest at the same time.
 		x.hi = programCells
 	}
 	l.args = []arg{tofrom(x.of(x.v.host))}
@@ -280,7 +285,7 @@ func (p *program) update(what string, x section, depend []tasks.Depend) {
 	p.run(s, l)
 }
 
-// onHost adds a step that runs f on the host.
+// onHost adds a step that runs f on the host, in the kind of task that by says.
 func (p *program) onHost(s *programScope, by carrier, label string, depend []tasks.Depend, f func()) {
 	group := s.group()
 	if by == onHost {
@@ -311,7 +316,7 @@ func (p *program) onHostDevice(g host.Region) {
 	p.released(run)
 }
 
-// member updates one cell of a variable as a member of an inoutset on all of it.
+// member updates one cell of a variable, in a task that is member of an inoutset on all of it.
 func (p *program) member(s *programScope) {
 	v := rapid.SampledFrom(s.variables).Draw(p.t, "variable")
 	c := rapid.IntRange(0, programCells-1).Draw(p.t, "cell")
@@ -341,7 +346,8 @@ func (p *program) comparing(label string, x section) func() {
 	}
 }
 
-// joins puts an update between two joins: only they name what it works on.
+// joins puts an update between two tasks without work. Only these name the section in their
+// depend clauses: the update depends on them by a token.
 func (p *program) joins(s *programScope) {
 	x := p.section(s)
 	before, after := p.writing(x), p.writing(x)
@@ -379,8 +385,8 @@ func (p *program) group(s *programScope) {
 	})
 }
 
-// waitFor is a taskwait with a depend clause: the generating goroutine may use what
-// it names.
+// waitFor is a taskwait with a depend clause. The goroutine that generates the tasks reads what
+// the clause names when the wait is over.
 func (p *program) waitFor(s *programScope) {
 	x := p.section(s)
 	label := p.say("taskwait depend(in: %v)", x)
@@ -397,9 +403,10 @@ func (p *program) waitFor(s *programScope) {
 	})
 }
 
-// quiet waits for everything and compares what is left with the data regions.
-func (p *program) quiet() {
-	p.say("all is quiet")
+// waitForAll waits for all tasks, and checks that just those blocks are left which data regions
+// and allocations hold.
+func (p *program) waitForAll() {
+	p.say("wait for all")
 	present, chunks := 0, 0
 	for _, s := range p.all {
 		for _, v := range s.variables {

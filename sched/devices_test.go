@@ -13,7 +13,7 @@ import (
 	"github.com/vkomp/vkomp/tasks"
 )
 
-// newSecondRig is a rig of another device for tasks of the first one's graph and scope.
+// newSecondRig returns a rig on another device, for tasks of the first one's graph and scope.
 func newSecondRig(t reporter, first *rig, mode memoryMode, seed uint64) *rig {
 	t.Helper()
 	queues := mode.queues
@@ -30,8 +30,8 @@ func newSecondRig(t reporter, first *rig, mode memoryMode, seed uint64) *rig {
 	return r
 }
 
-// What follows a task of another device is submitted after the end of that task was
-// observed: devices know nothing of each other's timelines.
+// A task that depends on a task of another device is submitted only after the host has seen the
+// end of that: devices do not wait for each other's timelines.
 func TestEdgesBetweenDevicesAreKeptByTheHost(t *testing.T) {
 	for _, mode := range append(slices.Clone(memoryModes), queueModes(memoryModes...)...) {
 		t.Run(mode.name, func(t *testing.T) {
@@ -41,7 +41,6 @@ func TestEdgesBetweenDevicesAreKeptByTheHost(t *testing.T) {
 			defer b.close()
 			x, y, zero := filled(16, 1), filled(16, 1), filled(16, 0)
 			devices := []*rig{a, b}
-			// dispatches by the rigs, and the labels of those they are to be of.
 			for i := range 6 {
 				holder, other := devices[i%2], devices[1-i%2]
 				a.taskwait()
@@ -69,7 +68,8 @@ func TestEdgesBetweenDevicesAreKeptByTheHost(t *testing.T) {
 	}
 }
 
-// A join of tasks of two devices is kept by the host too.
+// A task without work that depends on tasks of two devices is completed by the host, when it
+// has seen the end of both.
 func TestJoinOfTwoDevicesIsKeptByTheHost(t *testing.T) {
 	a := newRig(t, memoryModes[0], 1)
 	b := newSecondRig(t, a, memoryModes[0], 2)
@@ -92,8 +92,8 @@ func TestJoinOfTwoDevicesIsKeptByTheHost(t *testing.T) {
 	a.expect("z", z, filled(16, 9)...)
 }
 
-// deviceProgram is a random program over two devices and the host, on arrays whose
-// every use is in the depend clauses.
+// deviceProgram is a random program over two devices and the host. Its tasks name every array
+// that they use in their depend clauses.
 type deviceProgram struct {
 	mu       sync.Mutex
 	failures []string
@@ -105,7 +105,7 @@ func (p *deviceProgram) fail(what string) {
 	p.failures = append(p.failures, what)
 }
 
-// deviceReporter collects what the rigs find wrong.
+// deviceReporter collects the failures that the rigs find.
 type deviceReporter struct {
 	*rapid.T
 	p *deviceProgram

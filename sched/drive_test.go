@@ -9,7 +9,7 @@ import (
 	"github.com/vkomp/vkomp/vk"
 )
 
-// wakeUps returns how often the waiters of the queues were woken.
+// wakeUps returns how often the waiters of the queues have been woken.
 func (r *rig) wakeUps() (n uint64) {
 	r.s.mu.Lock()
 	defer r.s.mu.Unlock()
@@ -19,8 +19,8 @@ func (r *rig) wakeUps() (n uint64) {
 	return n
 }
 
-// TestSynchronousConstructWakesNoWaiter runs constructs whose callers wait for the queue
-// themselves: its waiter has nothing to do, and is not told.
+// A synchronous construct waits for its queue itself: it does not wake the goroutine that
+// otherwise waits for the queue.
 func TestSynchronousConstructWakesNoWaiter(t *testing.T) {
 	r := newRig(t, memoryModes[0], 1)
 	defer r.close()
@@ -45,8 +45,8 @@ func TestSynchronousConstructWakesNoWaiter(t *testing.T) {
 	r.expect("x", x, filled(16, n+1)...)
 }
 
-// TestDriverLeavesWorkInFlightToTheWaiter has batches submitted while a construct drives
-// the queue, and lets the device finish them only when it does not any more.
+// Batches are submitted while a synchronous construct waits for the queue in the waiter's
+// place, and are still in flight when it returns: the waiter has to be woken for them then.
 func TestDriverLeavesWorkInFlightToTheWaiter(t *testing.T) {
 	r := newRig(t, memoryModes[0], 1)
 	defer r.close()
@@ -76,15 +76,15 @@ func TestDriverLeavesWorkInFlightToTheWaiter(t *testing.T) {
 		t.Errorf("the waiter was woken %d times when the driver left, want once", woken)
 	}
 	r.d.release()
-	// This waits for the task's completion alone: nobody else drives the queue.
+	// The taskwait waits for the task's completion alone: only the waiter can find it complete.
 	r.taskwait()
 	r.run(launch{label: "exit", exit: []arg{from(x), from(y)}, included: true})
 	r.expect("x", x, filled(16, 1)...)
 	r.expect("y", y, filled(16, 2)...)
 }
 
-// TestConstructThatIsNotSubmittedDrivesNothing fails the submission for which its caller
-// was to wait, while the queue has other work in flight.
+// The submission for which a synchronous construct was to wait fails, while the queue has other
+// work in flight. The queue must not count on the construct to wait.
 func TestConstructThatIsNotSubmittedDrivesNothing(t *testing.T) {
 	r := newRig(t, memoryModes[0], 1)
 	defer r.close()
@@ -110,8 +110,9 @@ func TestConstructThatIsNotSubmittedDrivesNothing(t *testing.T) {
 	r.expect("y", y, filled(16, 2)...)
 }
 
-// A construct that something holds back does not drive the queue when it is started by
-// another goroutine: its own waits for its completion.
+// A construct that has to wait for its predecessors is started by another goroutine, which does
+// not wait for the queue: so the waiter does, and the construct waits for its task's
+// completion.
 func TestHeldConstructLeavesTheQueueToTheWaiter(t *testing.T) {
 	r := newRig(t, memoryModes[0], 1)
 	defer r.close()

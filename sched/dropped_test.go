@@ -13,9 +13,9 @@ import (
 
 var errBody = errors.New("the body's failure")
 
-// dropped makes tasks that are not to be run: their group is cancelled, their
-// context has ended or what they follow fails. A gate holds back those that would
-// start before it is so.
+// dropped generates tasks that must not run: their group is cancelled, their context ends, or a
+// task that they depend on fails. They depend on a host task, the gate, which ends only when
+// that has happened, so that none of them can have started before.
 func (p *program) dropped(s *programScope) {
 	const (
 		cancelled = "cancelled"
@@ -124,7 +124,7 @@ func (p *program) dropped(s *programScope) {
 	})
 }
 
-// hostFailure is a host task on a goroutine of its own that can fail.
+// hostFailure is the runner of a host task that can fail, on a goroutine of its own.
 type hostFailure func() error
 
 func (f hostFailure) Start(n *tasks.Node, _ *tasks.Work) {

@@ -11,17 +11,17 @@ import (
 	"github.com/vkomp/vkomp/tasks"
 )
 
-// dispatches returns how many kernels were placed so far.
+// dispatches returns how many kernels have been placed so far.
 func (r *rig) dispatches() uint64 { return r.s.Stats().Dispatches }
 
-// adds runs out += c with that dependence.
+// adds runs a kernel that adds c to out, with a depend item of that kind.
 func (r *rig) adds(label string, kind tasks.DependKind, out []uint32, c uint32) {
 	r.t.Helper()
 	r.run(launch{label: label, kernel: "add", args: []arg{alloc(out)}, constant: c, depend: depends(kind, out)})
 }
 
-// heldTask is a host task that starts and is complete when the test says so. The
-// test's goroutine runs what that starts.
+// heldTask is the runner of a host task that starts, and is complete when the test says so.
+// Tasks that become ready then are started by the test's goroutine.
 type heldTask struct{ node atomic.Pointer[tasks.Node] }
 
 func (h *heldTask) Start(n *tasks.Node, _ *tasks.Work) { h.node.Store(n) }
@@ -60,8 +60,8 @@ func TestExclusionOnTheDeviceMakesNoRoundTrip(t *testing.T) {
 	})
 }
 
-// A task that excludes others is one of them while its storage is mapped for it
-// alone, too: each maps it anew.
+// Tasks with mutexinoutset items map their storage each for itself: every one of them has to be
+// complete, with its copies, before the next one enters.
 func TestExclusionWithoutADataRegionTakesTurns(t *testing.T) {
 	inEveryMemory(t, func(t *testing.T, r *rig) {
 		x := filled(48, 1)
@@ -124,7 +124,7 @@ func TestTargetTaskIsExcludedUntilTheHostTaskIsComplete(t *testing.T) {
 	})
 }
 
-// Exclusion is no dependence: the failure of one is not the other's.
+// Exclusion is no dependence: when a task fails, those that it excluded run all the same.
 func TestFailureDoesNotPassFromOneExcludedTaskToAnother(t *testing.T) {
 	inEveryMemory(t, func(t *testing.T, r *rig) {
 		x := filled(16, 1)
@@ -153,7 +153,8 @@ func TestFailureDoesNotPassFromOneExcludedTaskToAnother(t *testing.T) {
 	})
 }
 
-// An update by members of an inoutset needs one barrier before and one after.
+// Members of one inoutset share a level of the batch, on both sides of which there is a barrier
+// to the other tasks.
 func TestSetOnTheDeviceSharesALevel(t *testing.T) {
 	inEveryMemory(t, func(t *testing.T, r *rig) {
 		x := filled(64, 1)
@@ -177,7 +178,8 @@ func TestSetOnTheDeviceSharesALevel(t *testing.T) {
 	})
 }
 
-// With a steady stream of target tasks the host task would never start.
+// A host task waits for its turn behind a target task. Later target tasks do not come before
+// it: if they did, a steady flow of them would keep it from ever starting.
 func TestHostTakerIsNotOvertakenByLaterTargetTasks(t *testing.T) {
 	r := newRig(t, memoryModes[0], 1)
 	defer r.close()

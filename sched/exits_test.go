@@ -6,9 +6,11 @@ import (
 	"github.com/vkomp/vkomp/tasks"
 )
 
-// The commands of a task are complete and its exit waits for its turn. What follows it
-// by way of another queue, which had nothing to wait for, must not share its block: the
-// results in it would not come home. Nor must it make a block that the exit would take.
+// The commands of a task are complete, and its exit still waits for its turn behind the exit of
+// a slow task. A task that depends on it by way of another queue finds nothing to wait for on
+// the device. It must not share the block that the exit is about to remove, since its results
+// would not be copied to the host; nor must it map storage anew that the exit, which had found
+// it absent, would remove.
 func TestTaskWaitsForALateExitByWhateverWayItFollows(t *testing.T) {
 	for _, c := range []struct {
 		name         string

@@ -14,23 +14,23 @@ import (
 	"github.com/vkomp/vkomp/vk"
 )
 
-// fakeDevice is a Device that makes no promise beyond Vulkan's. It runs what is
-// submitted in a random order that respects only what the stream's barriers, the
-// semaphore waits and the host's own waits order (see orderCheck), and the host
-// sees of device writes only what a barrier to HOST and a wait have brought it:
-// each host-visible block is two arrays, the device's and the host's.
+// fakeDevice is a Device that promises no more than Vulkan does. It runs the commands that are
+// submitted in a random order, bounded only by the barriers of the streams, the semaphore waits
+// and the host's own waits (see orderCheck). The host sees what the device writes only after a
+// barrier to HOST and a wait for its submission: each host-visible block is two arrays, one as
+// the device sees it and one as the host does.
 //
-// It reports every pair of conflicting accesses that nothing orders, every
-// access outside a block, and every breach of the interface's contract.
+// It reports every pair of conflicting accesses that nothing orders, every access outside of a
+// block, and every breach of the contract of Device.
 //
-// The device makes progress in Wait and Completed only, on the caller's
-// goroutine.
+// The device makes progress only in Wait, WaitIdle and Completed, on the caller's goroutine.
 type fakeDevice struct {
 	props  vk.Properties
 	report func(string)
 
 	mu sync.Mutex
-	// changed is signalled when hold, lost or completed change.
+	// changed is broadcast when a batch is complete, when something is submitted, and when held
+	// or lost change.
 	changed *sync.Cond
 	rng     *rand.Rand
 	order   orderCheck
@@ -38,44 +38,46 @@ type fakeDevice struct {
 	blocks    map[vk.Buffer]*fakeBlock
 	pipelines map[uint64]vk.PipelineOptions
 	handles   uint64
-	// pools are those of timestamps, ticks the device's clock. queryError fails what is asked
-	// about them.
+	// pools are the query pools for timestamps, and ticks is the device's clock. queryError is
+	// the result of calls that read queries, if not nil.
 	pools      map[uint64][]fakeQuery
 	ticks      uint64
 	queryError error
 
-	// infos are of all queues; the last of them, foreign, are not the scheduler's.
+	// infos describe all queues. The last of them, as many as foreign says, do not belong to
+	// the scheduler.
 	infos   []order.QueueInfo
 	queues  []fakeQueue
 	foreign int
-	// semaphores are the signals of semaphores that are no queue's own.
+	// semaphores are the signals that submissions make on semaphores other than the queues'
+	// timelines.
 	semaphores map[vk.Semaphore][]fakeSignal
-	// pending are the commands not executed.
+	// pending are the commands that were submitted and not executed yet.
 	pending  []*fakeCommand
 	flushes  []*hostFlush
 	executed int
-	// hostSeen are the values that the host had seen at the last submission.
+	// hostSeen has the value of each queue that the host had seen by the last submission.
 	hostSeen []uint64
-	// trimmed counts calls of Trim.
+	// trimmed counts the calls of Trim.
 	trimmed int
-	// submitted counts submissions, waits those for other queues.
+	// submitted counts submissions, and waits the waits of submissions for other queues.
 	submitted uint64
 	waits     int
-	// held keeps the device from making progress past the submission of that number,
-	// upTo; Completed answers, Wait blocks.
+	// held keeps the device from executing what was submitted after the submission with the
+	// number upTo. Completed answers meanwhile, and Wait blocks.
 	held   bool
 	upTo   uint64
 	lost   bool
 	closed bool
 
-	// submit and create are asked before each Submit and CreateBlock, wait and look before
-	// each Wait and Completed.
+	// Hooks: submit and create are called before each Submit and CreateBlock with the number of
+	// the call, wait and look before each Wait and Completed. The call fails with their error.
 	submit     func(call int) error
 	create     func(call int) error
 	wait, look func() error
 
 	submits, creates, imports int
-	// idles counts calls of WaitIdle.
+	// idles counts the calls of WaitIdle.
 	idles          int
 	budget         []vk.HeapBudget
 	live, peakLive int
@@ -83,45 +85,49 @@ type fakeDevice struct {
 	reports        []string
 }
 
-// fakeBlock is memory as the device and as the host see it.
+// fakeBlock is a block of memory, as the device sees it and as the host does.
 type fakeBlock struct {
 	buffer vk.Buffer
 	size   uint64
 	device []byte
-	// host is nil where the host cannot see the block. synced is what the host
-	// was last known to have there.
+	// host is what is in memory for the host, nil where the host cannot see the block. synced
+	// has the contents of host when device and host last exchanged them: where the two differ,
+	// the host has written since.
 	host, synced []byte
-	// cache is what the scheduler sees as host where the memory is not coherent:
-	// host gets of it what is flushed, and it of host what is invalidated.
+	// cache is what the scheduler has as the mapped memory of a block that is not coherent. A
+	// flush copies from cache to host, an invalidation from host to cache.
 	cache []byte
-	// imported: host is the program's own storage, of which the device knows what it
-	// has used.
+	// imported says that host is the program's own storage. The device reads each byte of it
+	// when it first uses that, and known says which bytes it has read.
 	imported bool
 	known    []bool
-	// bound: a dispatch uses the block. One that none uses is staging, which the
-	// host overwrites before the device reads it again.
+	// bound says that a dispatch has used the block. A block that no dispatch uses is staging
+	// memory, which the host overwrites before the device reads it again.
 	bound bool
 }
 
 type fakeQueue struct {
 	submitted, completed, observed uint64
-	// batches are the submissions not complete, all those ever made.
+	// batches are the submissions that are not complete, and all those that were ever made.
 	batches, all []*fakeBatch
-	// implies are the values of the queues that come before whatever is submitted from
-	// now on, by the waits of the submissions so far.
+	// implies has, for each queue, the value that is reached before anything that is submitted
+	// to this queue from now on can run, because earlier submissions waited for it.
 	implies []uint64
 }
 
 type fakeBatch struct {
-	// number counts submissions of all queues.
+	// number is the position of the submission among those of all queues, and value is what it
+	// signals.
 	number, value uint64
 	left          int
 	waits         []timeline.Point
-	// implies are the values of the queues that are reached when this one's is.
+	// implies has, for each queue, the value that is certain to be reached when this batch is
+	// complete.
 	implies []uint64
 }
 
-// impliedBy reports whether the queue's reaching a value implies p.
+// impliedBy reports whether the point p is certain to be reached when this queue has reached
+// value.
 func (q *fakeQueue) impliedBy(value uint64, p timeline.Point) bool {
 	for _, b := range q.all {
 		if b.value <= value && b.implies[p.Queue] >= p.Value {
@@ -131,7 +137,7 @@ func (q *fakeQueue) impliedBy(value uint64, p timeline.Point) bool {
 	return false
 }
 
-// follows adds what is implied by a submission that this one comes after.
+// follows adds to the batch what is implied by a submission that it waits for.
 func (b *fakeBatch) follows(implied []uint64) {
 	for i, v := range implied {
 		b.implies[i] = max(b.implies[i], v)
@@ -145,34 +151,36 @@ type fakeCommand struct {
 	run   func()
 }
 
-// hostFlush is a device write on its way to the host.
+// hostFlush is a write of the device that the host does not see yet.
 type hostFlush struct {
 	by     *command
 	access *access
 	buffer vk.Buffer
 	lo, hi uint64
-	// visible are the batches whose barriers make it visible; data is what they bring,
-	// from the completion of one on.
+	// visible are the batches that have a barrier which makes the write visible to the host.
+	// data is what the host will see, as it was in memory when the first of them was complete.
 	visible []timeline.Point
 	data    []byte
 }
 
 var _ Device = (*fakeDevice)(nil)
 
-// fakeMemory is the shape of a device's memory.
+// fakeMemory says what kinds of memory the device has.
 type fakeMemory int
 
 const (
-	// unifiedMemory: one type, device-local and host-visible.
+	// unifiedMemory has one type, device-local and host-visible.
 	unifiedMemory fakeMemory = iota
-	// discreteMemory: the host sees staging only.
+	// discreteMemory has device memory that the host cannot map, and staging memory that it
+	// can.
 	discreteMemory
-	// incoherentMemory: as unified, and no side sees what the other writes without
-	// being told.
+	// incoherentMemory is unified, but neither side sees what the other writes without a flush
+	// or an invalidation.
 	incoherentMemory
 )
 
-// oneQueue is what most software drivers have, manyQueues what GPUs do.
+// oneQueue is what most software drivers have, and manyQueues resembles a GPU: two queues of
+// one family, one of another, and one that only transfers.
 var (
 	oneQueue   = []order.QueueInfo{{Compute: true, TimestampBits: 64}}
 	manyQueues = []order.QueueInfo{{Compute: true, TimestampBits: 64}, {Compute: true, TimestampBits: 64}, {Family: 1, Compute: true, TimestampBits: 64}, {Family: 2, TimestampBits: 36}}
@@ -226,7 +234,7 @@ func newFakeDeviceWith(t reporter, queues []order.QueueInfo, memory fakeMemory, 
 	return d
 }
 
-// fail reports something wrong, once for each text. The caller holds mu.
+// fail reports that something is wrong, up to 20 times for a device. The caller holds mu.
 func (d *fakeDevice) fail(format string, args ...any) {
 	what := fmt.Sprintf(format, args...)
 	if len(d.reports) < 20 {
@@ -243,7 +251,7 @@ func (d *fakeDevice) BlockMemoryTypes(uint64) (uint32, error) {
 	return 1<<len(d.props.MemoryTypes) - 1, nil
 }
 
-// arrays recycles the memory of blocks: rapid makes thousands of devices.
+// arrays keeps the memory of blocks for later devices: a random test makes thousands of them.
 var arrays = sync.Pool{New: func() any { return new([4 << 20]byte) }}
 
 func array(size uint64) []byte {
@@ -264,7 +272,8 @@ func (d *fakeDevice) CreateBlock(size uint64, memoryType int) (vk.Block, error) 
 	}
 	d.handles++
 	b := &fakeBlock{buffer: vk.Buffer(d.handles), size: size, device: array(size)}
-	// Fresh memory holds anything; a mark in every page is enough to notice.
+	// Fresh memory may hold anything. One byte in 64 that is not zero is enough for a test to
+	// notice that it was read.
 	for i := uint64(0); i < size; i += 64 {
 		b.device[i] = 0xA5
 	}
@@ -285,8 +294,8 @@ func (d *fakeDevice) CreateBlock(size uint64, memoryType int) (vk.Block, error) 
 	return block, nil
 }
 
-// ImportBlock takes host storage whose pages hold nothing else (see filled): what it
-// makes of the pointer is one into that object.
+// ImportBlock makes a block of host storage. The storage has to fill whole pages, as that of
+// array32 does.
 func (d *fakeDevice) ImportBlock(host uintptr, size uint64) (vk.Block, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -313,7 +322,8 @@ func (d *fakeDevice) Flush(ranges []vk.MemoryRange) error { return d.sync(ranges
 
 func (d *fakeDevice) Invalidate(ranges []vk.MemoryRange) error { return d.sync(ranges, false) }
 
-// sync moves whole units between what the host sees and memory.
+// sync copies whole units of non-coherent memory between cache and memory: to memory for a
+// flush, from it for an invalidation.
 func (d *fakeDevice) sync(ranges []vk.MemoryRange, toMemory bool) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -422,8 +432,8 @@ func (d *fakeDevice) Close() error {
 	return nil
 }
 
-// step executes one command, any that may be next, and completes the batches
-// that are done. It reports whether there was something to do.
+// step executes one command, chosen at random from those that may be next, and retires the
+// batches that are complete then. It reports whether there was anything to do.
 func (d *fakeDevice) step() bool {
 	if len(d.pending) > 0 {
 		start := d.rng.IntN(len(d.pending))
@@ -446,7 +456,7 @@ func (d *fakeDevice) step() bool {
 	return d.retire()
 }
 
-// retire completes the batches that are done. It reports whether there were any.
+// retire retires the batches that are complete. It reports whether there were any.
 func (d *fakeDevice) retire() (any bool) {
 	for more := true; more; {
 		more = false
@@ -468,7 +478,8 @@ func (d *fakeDevice) retire() (any bool) {
 	return any
 }
 
-// done reports whether a batch, the first of its queue, is complete.
+// done reports whether a batch, the first of its queue, is complete: its commands were executed
+// and its waits are reached.
 func (d *fakeDevice) done(b *fakeBatch) bool {
 	if b.left > 0 || d.held && b.number > d.upTo {
 		return false
@@ -481,8 +492,8 @@ func (d *fakeDevice) done(b *fakeBatch) bool {
 	return true
 }
 
-// observe lets the host see that a value of the queue was reached, and with it those
-// that it implies, and what that makes visible to it.
+// observe notes that the host has seen the queue reach a value, and with it the values that
+// this implies. The writes that became visible to the host by then are copied to its side.
 func (d *fakeDevice) observe(queue int, value uint64) {
 	q := &d.queues[queue]
 	if value <= q.observed {
@@ -517,8 +528,8 @@ func (d *fakeDevice) observe(queue int, value uint64) {
 	d.flushes = kept
 }
 
-// lose has every call from now on answered with the loss. What was submitted may run
-// until WaitIdle returns.
+// lose makes every call from now on fail with the loss of the device. Until WaitIdle returns,
+// commands that were submitted may still run.
 func (d *fakeDevice) lose() {
 	d.lost = true
 	d.changed.Broadcast()
@@ -575,8 +586,8 @@ func (d *fakeDevice) Wait(queue int, value uint64, timeout time.Duration) (bool,
 	return true, nil
 }
 
-// WaitIdle implements Device. A lost device runs some of what it has, as far as it is not
-// held, and forgets the rest.
+// WaitIdle implements Device. A lost device runs some of its commands, at random and as far as
+// it is not held, and forgets the others.
 func (d *fakeDevice) WaitIdle() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -605,13 +616,13 @@ func (d *fakeDevice) WaitIdle() error {
 	return errLost
 }
 
-// idle reports whether all that was submitted has ended.
+// idle reports whether all submissions are complete.
 func (d *fakeDevice) idle() bool {
 	return !slices.ContainsFunc(d.queues, func(q fakeQueue) bool { return len(q.batches) > 0 })
 }
 
-// hold stops the device, advance lets it go on to a submission and stop there, and
-// release lets it go on.
+// hold stops the device, advance lets it go on until the submission with a number is complete,
+// and release lets it go on without end.
 func (d *fakeDevice) hold()               { d.set(func() { d.held, d.upTo = true, 0 }) }
 func (d *fakeDevice) advance(upTo uint64) { d.set(func() { d.held, d.upTo = true, upTo }) }
 func (d *fakeDevice) release()            { d.set(func() { d.held = false }) }

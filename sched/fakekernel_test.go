@@ -6,19 +6,19 @@ import (
 	"path/filepath"
 )
 
-// fakeKernel is what a kernel of testdata does, for the fake device and for the
-// sequential oracle. It touches as many elements of each argument as push[0] says.
+// fakeKernel does in Go what a kernel of testdata does, for the fake device and for the
+// sequential oracle. It works on as many elements of each argument as push[0] says.
 type fakeKernel struct {
-	// arguments are the bindings that the kernel uses, ascending.
+	// arguments are those of the bindings that the kernel uses, in ascending order.
 	arguments []fakeArgument
-	// run makes the invocations from ≤ i < to.
+	// run does the work of the invocations from ≤ i < to.
 	run func(b [][]uint32, push []uint32, from, to uint64)
 }
 
 type fakeArgument struct {
 	writes bool
-	// offset is the push-constant word with the elements before the argument,
-	// or -1.
+	// offset is the index of the push-constant word that has the number of elements before the
+	// argument, -1 if there is none.
 	offset int
 }
 
@@ -69,7 +69,7 @@ var fakeKernels = map[string]fakeKernel{
 	},
 }
 
-// loadKernel loads a kernel of testdata.
+// loadKernel loads the kernel of that name in testdata.
 func loadKernel(t reporter, name string) *kernel.Kernel {
 	t.Helper()
 	code, err := os.ReadFile(filepath.Join("testdata", name+".spv"))

@@ -7,31 +7,31 @@ import (
 	"github.com/vkomp/vkomp/vk"
 )
 
-// orderCheck knows which commands of a device's queues are ordered, and what of their
-// writes others see. Program order orders nothing: two commands are ordered if
-// a chain of barriers of a queue and of semaphores between them leads from the one to
-// the other, or if the host has seen a signal after the one before it submits the
-// other. A write is seen if such a barrier or signal makes it available and such a
-// barrier or wait makes it visible.
+// orderCheck knows which commands of a device are ordered, and which of their writes are
+// visible to the others. The order of submission alone orders nothing. Two commands are ordered
+// if a chain of barriers, and of semaphores between queues, leads from one to the other, or if
+// the host has seen a signal behind the first before it submits the second. A write is visible
+// to a command if a barrier or a signal of that chain makes it available, and a barrier or a
+// wait makes it visible.
 //
-// It decides from the stream alone, and shares no code with the scheduler.
+// The check works on the submitted streams alone, and shares no code with the scheduler.
 type orderCheck struct {
-	// open are commands that some later one might not be ordered after; retired
-	// those that everything is ordered after and sees.
+	// open are the commands that a later command may not be ordered after; retired are those
+	// that every later command is ordered after and sees the writes of.
 	open, retired []*command
-	// ran is the number of retired commands, from the first on, that have been
-	// executed.
+	// ran is the number of commands at the start of retired that have been executed.
 	ran    int
 	count  int
 	queues int
-	// told is the number of retired commands that have their signalled value, by queue.
+	// told has, for each queue, how many of the retired commands know by which value of the
+	// queue they are signalled.
 	told []int
 }
 
-// command is what orderCheck knows of one.
+// command is a command as orderCheck knows it.
 type command struct {
 	number int
-	// batch is the number of the submission, of all queues.
+	// batch is the number of its submission among those of all queues.
 	batch    uint64
 	queue    int
 	label    string
@@ -39,16 +39,17 @@ type command struct {
 	stage    vk.Stage
 	accesses []access
 
-	// reached are the stages ordered after the command, by queue, available says that
-	// its writes are, visible to which accesses. signalled are the first values of the
-	// queues' timelines that come after it, 0 for none yet.
+	// How far the command's effects have come. reached has, for each queue, the stages that are
+	// ordered after it; visible the accesses that see its writes; signalled the first value of
+	// the queue's timeline that comes after it, 0 if there is none yet. available says that its
+	// writes are available.
 	reached   []vk.Stage
 	available bool
 	visible   []vk.Access
 	signalled []uint64
 
-	// after are open commands that this one is ordered after, and so are the
-	// first afterRetired that were retired.
+	// The command comes after those in after, which were open when it was submitted, and after
+	// the first afterRetired of the retired commands.
 	after        []*command
 	afterRetired int
 	executed     bool
@@ -60,8 +61,8 @@ type access struct {
 	lo, hi      uint64
 	read, write vk.Access
 	writes      bool
-	// handed: what was written is the host's, which saw it, and saw to it that
-	// the device sees what the host makes of it.
+	// handed says that the host has seen what was written, and owns the bytes now: what it
+	// writes there reaches the device with a later submission.
 	handed bool
 }
 
@@ -91,7 +92,7 @@ func accessesOf(a vk.Access) vk.Access {
 	return a
 }
 
-// stageAccesses are the accesses that stages make.
+// stageAccesses returns the accesses that stages can make.
 func stageAccesses(s vk.Stage) vk.Access {
 	var a vk.Access
 	if s&vk.StageCompute != 0 {
@@ -103,7 +104,8 @@ func stageAccesses(s vk.Stage) vk.Access {
 	return a
 }
 
-// before reports whether the command is in the first scope of a barrier of the queue.
+// before reports whether the command is in the first synchronization scope of a barrier of the
+// queue.
 func (c *command) before(b vk.Barrier, queue int) bool {
 	stages := c.reached[queue]
 	if c.queue == queue {
@@ -112,8 +114,8 @@ func (c *command) before(b vk.Barrier, queue int) bool {
 	return stagesOf(b.SrcStage)&stages != 0
 }
 
-// madeAvailable reports whether the command's writes are available after a barrier
-// of the queue.
+// madeAvailable reports whether the command's writes are available after a barrier of the
+// queue.
 func (c *command) madeAvailable(b vk.Barrier, queue int) bool {
 	if !c.before(b, queue) {
 		return false
@@ -137,8 +139,8 @@ func (o *orderCheck) barrier(b vk.Barrier, queue int) {
 	})
 }
 
-// each calls f for the open commands, and retires those that everything is ordered
-// after and sees.
+// each calls f for every open command, and retires those that every later command is ordered
+// after and sees the writes of.
 func (o *orderCheck) each(f func(*command)) {
 	kept := o.open[:0]
 	for _, c := range o.open {
@@ -157,8 +159,8 @@ func (o *orderCheck) each(f func(*command)) {
 	o.open = kept
 }
 
-// signals: the queue signals the value after what it has been given, and after what
-// that follows.
+// signals notes that the queue signals a value behind all commands that were submitted to it,
+// and behind all that these follow.
 func (o *orderCheck) signals(queue int, value uint64) {
 	follows := func(c *command) {
 		if c.signalled[queue] == 0 && (c.queue == queue || c.reached[queue] != 0) {
@@ -173,8 +175,8 @@ func (o *orderCheck) signals(queue int, value uint64) {
 	o.told[queue] = len(o.retired)
 }
 
-// waited: what the queue is given from now on waits for a value of another queue's
-// timeline, a full dependency.
+// waited notes that what is submitted to a queue from now on waits for a value of another
+// queue's timeline. A semaphore orders everything and makes all writes visible.
 func (o *orderCheck) waited(queue, other int, value uint64) {
 	o.each(func(c *command) {
 		if v := c.signalled[other]; v != 0 && v <= value {
@@ -183,9 +185,9 @@ func (o *orderCheck) waited(queue, other int, value uint64) {
 	})
 }
 
-// hostWaited: the host has seen a value of a queue's timeline before it submits what
-// follows. That orders, and the signal made writes available, but makes them visible
-// to no read on the device.
+// hostWaited notes that the host has seen a value of a queue's timeline before its next
+// submission. That orders the commands, and the signal has made their writes available; but
+// without a barrier no read of the device sees them.
 func (o *orderCheck) hostWaited(queue int, value uint64) {
 	o.each(func(c *command) {
 		if v := c.signalled[queue]; v != 0 && v <= value {
@@ -197,7 +199,7 @@ func (o *orderCheck) hostWaited(queue int, value uint64) {
 	})
 }
 
-// add enters a command, and returns what is wrong with its place.
+// add takes a command that is being submitted, and returns what is wrong with its order.
 func (o *orderCheck) add(c *command) (wrong []string) {
 	o.count++
 	c.number = o.count
@@ -216,7 +218,7 @@ func (o *orderCheck) add(c *command) (wrong []string) {
 	return wrong
 }
 
-// conflict describes a conflict between e and the later c that nothing orders.
+// conflict describes how the later command c conflicts with e, "" if it does not.
 func (e *command) conflict(c *command, ordered bool) string {
 	for _, x := range e.accesses {
 		for _, y := range c.accesses {
@@ -238,7 +240,7 @@ func (e *command) conflict(c *command, ordered bool) string {
 	return ""
 }
 
-// ready reports whether all that the command is ordered after was executed.
+// ready reports whether all commands that c comes after were executed.
 func (c *command) ready(o *orderCheck) bool {
 	for o.ran < len(o.retired) && o.retired[o.ran].executed {
 		o.ran++
@@ -255,8 +257,8 @@ func (c *command) ready(o *orderCheck) bool {
 	return true
 }
 
-// unobserved returns the commands that the host has not seen the end of; observed
-// are the values of the queues that it has seen.
+// unobserved returns the commands whose end the host has not seen, where observed has the
+// values of the queues that it has.
 func (o *orderCheck) unobserved(observed []uint64) (cs []*command) {
 	for _, list := range [][]*command{o.retired, o.open} {
 		for _, c := range slices.Backward(list) {

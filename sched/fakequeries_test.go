@@ -6,20 +6,21 @@ import (
 	"github.com/vkomp/vkomp/vk"
 )
 
-// fakeQuery is one timestamp of a pool.
+// fakeQuery is one query of a pool of timestamps.
 type fakeQuery struct {
-	// submitted: a command that writes it was, since it was reset; written: that has run.
+	// submitted says that a command was submitted which writes the query, since it was last
+	// reset, and written that this command has run.
 	submitted, written bool
 	ticks              uint64
 }
 
-// fakeTiming is what is submitted between two timestamps.
+// fakeTiming is the pair of timestamps around some commands.
 type fakeTiming struct {
 	begin, end *fakeQuery
 }
 
-// run runs a command between two timestamps: the first is written with the first of the
-// commands that runs, the other with the last.
+// run runs a command between the two timestamps: the first of the commands to run writes the
+// first timestamp, and each writes the other one, so that the last remains.
 func (f *fakeTiming) run(d *fakeDevice, run func()) {
 	if !f.begin.written {
 		d.ticks++
@@ -30,7 +31,8 @@ func (f *fakeTiming) run(d *fakeDevice, run func()) {
 	f.end.ticks, f.end.written = d.ticks, true
 }
 
-// timestamp takes an operation that writes one. It returns what is timed from there on.
+// timestamp takes an operation that writes a timestamp. It returns the pair of timestamps that
+// the following commands are in, nil if the operation ends one.
 func (d *fakeDevice) timestamp(op vk.Op, queue int, timed *fakeTiming, last *fakeCommand) *fakeTiming {
 	pool := d.pools[op.Pool.Handle]
 	if int(op.Query) >= len(pool) || len(pool) != int(op.Pool.Count) {
@@ -55,7 +57,8 @@ func (d *fakeDevice) timestamp(op vk.Op, queue int, timed *fakeTiming, last *fak
 		d.fail("timestamp of query %d of pool %d at stage %#x ends nothing of that stage", op.Query, op.Pool.Handle, op.Stage)
 		return nil
 	}
-	// The commands have the address of the stand-in.
+	// The commands hold the fakeTiming, so that they write the query now and no longer its
+	// stand-in.
 	timed.end = q
 	return nil
 }
@@ -81,7 +84,8 @@ func (d *fakeDevice) DestroyQueryPool(p vk.QueryPool) {
 	delete(d.pools, p.Handle)
 }
 
-// settled reports queries that are not there, and those that something in flight writes.
+// settled returns the queries of a range. It reports queries that do not exist, and queries
+// that a submission in flight is still to write.
 func (d *fakeDevice) settled(p vk.QueryPool, first, count uint32, what string) []fakeQuery {
 	pool := d.pools[p.Handle]
 	if uint64(first)+uint64(count) > uint64(len(pool)) {
@@ -116,7 +120,7 @@ func (d *fakeDevice) Timestamps(p vk.QueryPool, first uint32, ticks []uint64) er
 	return nil
 }
 
-// Calibrate gives ticks of a nanosecond.
+// Calibrate says that a tick is a nanosecond.
 func (d *fakeDevice) Calibrate() (vk.Calibration, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -13,8 +13,8 @@ import (
 
 var errLost = &vk.Error{Op: "vkQueueSubmit", Result: vk.ErrorDeviceLost}
 
-// Submit implements Device. A submission that is answered with the loss of the device
-// may run.
+// Submit implements Device. Where a submission fails because the device is lost, its commands
+// may run all the same, as Vulkan allows.
 func (d *fakeDevice) Submit(queue int, s *vk.Stream, waits []timeline.Point, foreign order.Foreign, signal uint64) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -35,7 +35,7 @@ func (d *fakeDevice) Submit(queue int, s *vk.Stream, waits []timeline.Point, for
 	return nil
 }
 
-// accept takes a submission.
+// accept checks a submission and adds its commands to the pending ones.
 func (d *fakeDevice) accept(queue int, s *vk.Stream, waits []timeline.Point, foreign order.Foreign, signal uint64) {
 	q := &d.queues[queue]
 	if d.closed || signal <= q.submitted {
@@ -117,8 +117,8 @@ func (d *fakeDevice) accept(queue int, s *vk.Stream, waits []timeline.Point, for
 			c.run = func() { around.run(d, run) }
 		}
 		if last != nil && op.Code == vk.OpDispatch && last.continues(c) {
-			// Dispatches that make up one launch are one command: what it does
-			// inside is the kernel's affair.
+			// Consecutive dispatches of one launch count as one command: no barrier has to be
+			// between them, whatever they write.
 			first := last.run
 			last.run = func() { first(); c.run() }
 			continue
@@ -152,13 +152,14 @@ func (d *fakeDevice) accept(queue int, s *vk.Stream, waits []timeline.Point, for
 	d.changed.Broadcast()
 }
 
-// fakeSignal is a signal of a semaphore that is no queue's own.
+// fakeSignal is a signal on a semaphore that is not a queue's timeline, with the submission
+// that makes it.
 type fakeSignal struct {
 	value uint64
 	by    timeline.Point
 }
 
-// barrier records a barrier of the queue's batch that signals value.
+// barrier takes a barrier that is in the queue's batch which signals value.
 func (d *fakeDevice) barrier(b vk.Barrier, queue int, value uint64) {
 	if b.SrcStage == 0 || b.DstStage == 0 {
 		d.fail("submission %d: a barrier without stages", value)
@@ -177,7 +178,7 @@ func (d *fakeDevice) barrier(b vk.Barrier, queue int, value uint64) {
 	d.order.barrier(b, queue)
 }
 
-// decode turns an operation into a command, nil if it is nonsense.
+// decode turns an operation of a stream into a command, nil if it makes no sense.
 func (d *fakeDevice) decode(op vk.Op, n int) *fakeCommand {
 	c := &fakeCommand{}
 	inside := func(r vk.BufferRange) bool {
@@ -248,7 +249,8 @@ func (d *fakeDevice) decode(op vk.Op, n int) *fakeCommand {
 			if r.Offset%d.props.Limits.MinStorageBufferOffsetAlignment != 0 {
 				d.fail("submission %d, operation %d: binding at offset %d", d.submitted, n, r.Offset)
 			}
-			// The kernel's argument begins where its offset member says.
+			// A binding begins at a multiple of the alignment, and the kernel's argument where
+			// its offset member says.
 			if at := k.arguments[i].offset; at >= 0 {
 				ranges[i].Offset += 4 * uint64(push[at])
 				ranges[i].Size -= 4 * uint64(push[at])
@@ -257,7 +259,7 @@ func (d *fakeDevice) decode(op vk.Op, n int) *fakeCommand {
 			if k.arguments[i].writes {
 				write = vk.AccessShaderWrite
 			}
-			// It may be longer than what the kernel touches of it.
+			// The argument may be longer than the elements that the kernel touches.
 			touched := ranges[i]
 			touched.Size = min(touched.Size, 4*uint64(push[0]))
 			touch(touched, read, write)
@@ -270,7 +272,8 @@ func (d *fakeDevice) decode(op vk.Op, n int) *fakeCommand {
 				buffers[i] = words(bytesOf(r))
 			}
 			for z := base[2]; z < base[2]+count[2]; z++ {
-				// Layers along z are a folded x (see Kernel.planDispatch).
+				// A range that is folded along x continues in the layers along z: see
+				// Kernel.planDispatch.
 				from := 4 * (uint64(z)*uint64(limit) + uint64(base[0]))
 				k.run(buffers, push, from, from+4*uint64(count[0]))
 			}
@@ -279,7 +282,7 @@ func (d *fakeDevice) decode(op vk.Op, n int) *fakeCommand {
 	return c
 }
 
-// continues reports whether o is another dispatch of the launch that c began.
+// continues reports whether o is another dispatch of the launch that c belongs to.
 func (c *fakeCommand) continues(o *fakeCommand) bool {
 	if c.pipeline == 0 || c.pipeline != o.pipeline || len(c.accesses) != len(o.accesses) {
 		return false
@@ -292,8 +295,8 @@ func (c *fakeCommand) continues(o *fakeCommand) bool {
 	return o.run != nil
 }
 
-// checkHostWrites reports that the host wrote where a command that has not run yet
-// was submitted to read or write: it could see either.
+// checkHostWrites reports writes of the host to bytes that a command, submitted and not yet
+// run, uses: the command could see them or not.
 func (d *fakeDevice) checkHostWrites(c *fakeCommand) {
 	for _, a := range c.accesses {
 		b := d.blocks[a.buffer]
@@ -309,9 +312,10 @@ func (d *fakeDevice) checkHostWrites(c *fakeCommand) {
 	}
 }
 
-// hostWrites brings what the host wrote to the ranges of c to the device: a
-// submission orders it before the batch. The host must not have written where
-// the device was, or where it had not got to see what the device wrote.
+// hostWrites copies to the device what the host wrote to the ranges of c: a submission makes
+// the host's earlier writes visible to its commands. It reports where the host wrote while
+// commands of the device could use the bytes, or before what the device wrote there was visible
+// to it.
 func (d *fakeDevice) hostWrites(c *fakeCommand) {
 	for _, a := range c.accesses {
 		b := d.blocks[a.buffer]
@@ -348,7 +352,7 @@ func (d *fakeDevice) hostWrites(c *fakeCommand) {
 	}
 }
 
-// words views bytes as words.
+// words returns bytes as words.
 func words(b []byte) []uint32 {
 	if len(b) < 4 {
 		return nil

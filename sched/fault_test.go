@@ -17,11 +17,11 @@ var (
 	errBlockMemory  = &vk.Error{Op: "vkAllocateMemory", Result: vk.ErrorOutOfDeviceMemory}
 )
 
-// workload is a small program with everything in it: chains, a diamond, readers,
-// a data region, an included task, tasks that nothing orders.
+// workload is a small program that has a bit of everything: chains, a diamond, several readers
+// of one array, a data region, an included task, and tasks that nothing orders.
 type workload struct {
 	x, y, z, zero, region []uint32
-	// included is what the included task returned.
+	// included is the error of the included task.
 	included error
 }
 
@@ -49,12 +49,12 @@ func (p *workload) run(r *rig) error {
 	return r.scope.Wait(context.Background(), nil)
 }
 
-// leave gives up what a failure left in the data region.
+// leave deletes what a failure has left mapped by the data region.
 func (p *workload) leave(r *rig) {
 	r.s.Run(context.Background(), r.region(launch{label: "give up", exit: []arg{{s: p.region, kind: memory.MapDelete}}, included: true}))
 }
 
-// check compares with the sequential result.
+// check compares the arrays with the result of the same program run sequentially.
 func (p *workload) check(t *testing.T) {
 	t.Helper()
 	want := newWorkload()
@@ -78,8 +78,8 @@ func (p *workload) check(t *testing.T) {
 	}
 }
 
-// inEveryFault repeats a test with the n-th call failing, for n from 1 until the
-// workload makes fewer calls.
+// inEveryFault runs a test again and again, and makes another call of the device fail each
+// time: the first, the second, and so on, until the workload makes no more calls.
 func inEveryFault(t *testing.T, test func(t *testing.T, r *rig, n int) (calls int)) {
 	for _, mode := range memoryModes {
 		for n := 1; ; n++ {
@@ -132,7 +132,8 @@ func TestAllocationFailureFailsItsTasksAndNoMore(t *testing.T) {
 	inEveryFault(t, func(t *testing.T, r *rig, n int) int {
 		defer r.close()
 		r.d.create = func(call int) error {
-			// The allocator tries smaller blocks; all of one request fail.
+			// The allocator asks for smaller blocks when a large one fails: all calls of one
+			// request have to fail.
 			if call >= n && call < n+4 {
 				return errBlockMemory
 			}
@@ -182,7 +183,8 @@ func TestLostDeviceFailsEverythingAndCloses(t *testing.T) {
 			}
 			r.expect("x", x, 0, 0, 0, 0)
 		}
-		// What the data region held is lost with the device.
+		// Close reports what is still mapped: the exit of the data region failed with the
+		// device.
 		r.s.Close()
 		return calls
 	})
@@ -233,7 +235,8 @@ func TestDependentsOfAFailedSubmissionDoNotRun(t *testing.T) {
 	})
 }
 
-// The tasks of one batch fail with it: those that follow others say so.
+// A batch that cannot be submitted fails all its tasks. The error names those that follow none
+// of the others, and counts the rest.
 func TestFailedBatchNamesItsRoots(t *testing.T) {
 	inEveryMemory(t, func(t *testing.T, r *rig) {
 		zero, x, y := filled(4, 0), filled(4, 1), filled(4, 1)
@@ -258,8 +261,9 @@ func TestFailedBatchNamesItsRoots(t *testing.T) {
 	})
 }
 
-// A copy to the host that was not foreseen, and for which there is no memory when
-// it is found to be due, fails its task. What that held is given back once.
+// A copy to the host can turn out to be due only when its task ends, because the task that was
+// to make it has gone on. If there is no staging memory for it then, the task fails, and its
+// memory is given back exactly once.
 func TestLateCopyWithoutMemoryFailsItsTask(t *testing.T) {
 	for _, mode := range memoryModes[1:3] {
 		t.Run(mode.name, func(t *testing.T) {
@@ -301,9 +305,9 @@ func (r *rig) failNth(n int) {
 	})
 }
 
-// stopBetweenEntryAndPlace runs a launch that maps region, which is present, up
-// to where it would wait for another task to bring region's contents. The result
-// lets it go on.
+// stopBetweenEntryAndPlace runs a launch that maps region, which is present, on another
+// goroutine, and keeps it between its entry and its place: it waits there for the task that
+// brings region's contents, which the function pretends to exist. The result lets it go on.
 func (r *rig) stopBetweenEntryAndPlace(region []uint32, l launch) (resume func()) {
 	r.s.mu.Lock()
 	block, _, err := r.s.presence.table.Lookup(alloc(region).item("").Section)
@@ -311,7 +315,7 @@ func (r *rig) stopBetweenEntryAndPlace(region []uint32, l launch) (resume func()
 		r.t.Fatal(err)
 	}
 	before, _ := block.Count()
-	// As if the last task that entered were at it.
+	// The block says that a task which entered last is still bringing its contents.
 	stateOf(block).filling = r.s.presence.entries
 	r.s.mu.Unlock()
 	ran := make(chan struct{})
@@ -329,7 +333,9 @@ func (r *rig) stopBetweenEntryAndPlace(region []uint32, l launch) (resume func()
 	}
 }
 
-// A reader that shares storage whose copy was never made cannot run.
+// A task found its storage present, and relied on a copy to the device that another task was to
+// make. When the submission of that copy fails, the task fails too: its storage has no
+// contents.
 func TestSharedCopyThatFailedFailsItsSharers(t *testing.T) {
 	r := newRig(t, memoryModes[1], 1)
 	defer r.close()
@@ -352,7 +358,8 @@ func TestSharedCopyThatFailedFailsItsSharers(t *testing.T) {
 	r.run(launch{label: "exit", exit: []arg{from(region)}, included: true})
 }
 
-// A task that has entered its storage learns that one it follows failed.
+// A task that has entered, and has no place among the device's commands yet, is dropped when a
+// task that it depends on fails in the meantime.
 func TestFailureReachesATaskBetweenEntryAndPlace(t *testing.T) {
 	inEveryMemory(t, func(t *testing.T, r *rig) {
 		region, x, y, zero := filled(16, 1), filled(16, 1), filled(16, 1), filled(16, 0)
@@ -379,7 +386,8 @@ func TestCloseWaitsForTheDeviceAndFailsWhatWasNotPlaced(t *testing.T) {
 			r := newRig(t, mode, 1)
 			x, zero := filled(16, 1), filled(16, 0)
 			r.d.hold()
-			// Each maps x alone: the second waits for the first to give it back.
+			// Nothing else maps x, so each task removes it from the device when it ends: the
+			// second waits for that before it enters.
 			r.mix("placed", x, zero, zero, 0)
 			r.mix("waits", x, zero, zero, 0)
 			closed := make(chan error)
@@ -407,7 +415,7 @@ func TestCloseWaitsForTheDeviceAndFailsWhatWasNotPlaced(t *testing.T) {
 				t.Errorf("the task that was not placed got %v", err)
 			}
 			r.expect("x", x, filled(16, 3)...)
-			// A kernel that was not used so far makes no pipeline any more.
+			// A closed scheduler refuses before it makes a pipeline: this kernel has none yet.
 			if err := r.s.Run(context.Background(), r.region(launch{label: "later", kernel: "stencil", args: []arg{from(x), to(zero), to(zero), to(zero)}})); !errors.Is(err, ErrClosed) {
 				t.Errorf("a construct after Close got %v", err)
 			}
@@ -424,7 +432,7 @@ func TestCloseNamesWhatIsStillMapped(t *testing.T) {
 	}
 }
 
-// endedContext is a context that has ended, and calls ask when it is asked why.
+// endedContext is a context that has ended. It calls ask when it is asked for its error.
 type endedContext struct {
 	context.Context
 	ask func()
@@ -442,8 +450,9 @@ var closedChannel = func() chan struct{} {
 	return c
 }()
 
-// A task that fails while the wait for it is being cut short fails its
-// construct: nobody else would report it.
+// The context of an included construct has ended, and its task fails just when the construct is
+// about to return the context's error. The failure has to be reported by the construct or by
+// the next wait: nobody else would.
 func TestFailureAtTheEndOfTheContextIsNotLost(t *testing.T) {
 	r := newRig(t, memoryModes[0], 1)
 	defer r.close()
@@ -459,8 +468,8 @@ func TestFailureAtTheEndOfTheContextIsNotLost(t *testing.T) {
 	}
 }
 
-// Memory that cannot be mapped is like memory that is not there: smaller blocks, or those
-// that others give back, may do.
+// The driver can have memory and fail to map it. The scheduler treats that as it treats memory
+// that is not there: it asks for smaller blocks, and uses what others give back.
 func TestMemoryThatCannotBeMappedIsAskedForAgain(t *testing.T) {
 	inEveryMemory(t, func(t *testing.T, r *rig) {
 		r.d.create = func(call int) error {

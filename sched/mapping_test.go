@@ -10,13 +10,13 @@ import (
 	"github.com/vkomp/vkomp/tasks"
 )
 
-// Two tasks that nothing orders hold one array: whoever ends last copies it.
+// Two tasks that nothing orders map the same array. It is copied to the host once, when the
+// last of them is complete.
 func TestLastOfConcurrentTasksCopiesOut(t *testing.T) {
 	inEveryMemory(t, func(t *testing.T, r *rig) {
 		x, zero := filled(32, 1), filled(32, 0)
 		r.d.hold()
-		// Both map all of x; nothing orders them, and the one only reads what the
-		// other leaves alone.
+		// Both map all of x. That is no data race: the second task has no invocations.
 		r.run(launch{label: "first", kernel: "mix", args: []arg{tofrom(x), to(zero), to(zero)}, constant: 5})
 		r.run(launch{label: "empty", kernel: "mix", args: []arg{tofrom(x), to(zero), to(zero)}, empty: true})
 		r.d.release()
@@ -32,7 +32,8 @@ func TestLastOfConcurrentTasksCopiesOut(t *testing.T) {
 	})
 }
 
-// The exit of a data region that a task joined after its end was foreseen.
+// A data region ends while a task that is not ordered with it still has the array mapped. Which
+// of the two is the last to remove it, and copies it to the host, shows only when they end.
 func TestCopyOutThatWasNotForeseen(t *testing.T) {
 	inEveryMemory(t, func(t *testing.T, r *rig) {
 		x, zero := filled(16, 1), filled(16, 0)
@@ -43,7 +44,7 @@ func TestCopyOutThatWasNotForeseen(t *testing.T) {
 		r.run(launch{label: "exit", exit: []arg{from(x)}, out: token})
 		r.d.release()
 		r.taskwait()
-		// In whichever order the two ended, x came home.
+		// Whichever of the two ended last has copied x to the host.
 		r.expect("x", x, filled(16, 5)...)
 	})
 }
@@ -69,8 +70,9 @@ func TestReadersShareOneCopy(t *testing.T) {
 	}
 }
 
-// In the order of the program an array that a task maps alone is gone when its
-// dependents begin; that the device runs ahead must not show.
+// In the order of the program, an array that one task maps is gone from the device when a task
+// that depends on it begins. The scheduler starts the second before the first is complete, and
+// must give it the storage and the contents that it would have then.
 func TestDependentTasksMeetTheStorageThatOrderDemands(t *testing.T) {
 	type step = launch
 	x := array32(32)
@@ -136,8 +138,9 @@ func TestDependentTasksMeetTheStorageThatOrderDemands(t *testing.T) {
 	}
 }
 
-// Tasks that are ordered after the same reader and not among themselves hold
-// blocks of their own.
+// Three tasks depend on a reader of the whole array and not on each other, and each maps a cell
+// of its own. They do not find the reader's block present, and each of them gets a block for
+// its cell.
 func TestUnorderedCellsAfterAReaderOfAll(t *testing.T) {
 	inEveryMemory(t, func(t *testing.T, r *rig) {
 		x, zero := array32(48), array32(48)
@@ -180,8 +183,8 @@ func TestRecycledMemoryIsNotTouchedEarly(t *testing.T) {
 	})
 }
 
-// Memory that the device wrote belongs to the host again only when a barrier to
-// the host was waited for; that one is on its way does not do.
+// Memory in which the device wrote can be written by the host only when a barrier to the host
+// has been waited for: it is not enough that a submission with such a barrier is in flight.
 func TestHostFillsOnlyMemoryThatItHasSeen(t *testing.T) {
 	for seed := range uint64(4) {
 		r := newRig(t, memoryModes[0], seed)
@@ -201,8 +204,8 @@ func TestHostFillsOnlyMemoryThatItHasSeen(t *testing.T) {
 	}
 }
 
-// Whoever finds an array present can rely on its contents, though another task
-// may be busy bringing them.
+// Tasks that start at once on different goroutines map the same array. One of them copies it to
+// the device, and the others, which find it present, must not read it before that copy.
 func TestSharerWaitsForTheFirstCopy(t *testing.T) {
 	for _, mode := range memoryModes {
 		t.Run(mode.name, func(t *testing.T) {
@@ -229,7 +232,8 @@ func TestSharerWaitsForTheFirstCopy(t *testing.T) {
 	}
 }
 
-// eventually polls for a state that no event announces.
+// eventually looks at the scheduler's state until it is as wanted, for states that no event
+// announces.
 func (r *rig) eventually(what string, reached func() bool) {
 	r.t.Helper()
 	for range 1 << 22 {
@@ -244,8 +248,8 @@ func (r *rig) eventually(what string, reached func() bool) {
 	r.t.Errorf("%s: not reached", what)
 }
 
-// The exits of tasks that follow one another come one after the other, whoever
-// works them off.
+// Tasks that follow one another have their exits in that order, even if the goroutine that
+// finds the second complete is not the one that works on the first.
 func TestExitsKeepTheirOrder(t *testing.T) {
 	inEveryMemory(t, func(t *testing.T, r *rig) {
 		x, zero := filled(16, 1), filled(16, 0)
@@ -254,7 +258,7 @@ func TestExitsKeepTheirOrder(t *testing.T) {
 		q := r.s
 		r.eventually("nobody finishes tasks", func() bool { return !q.exits.finishing })
 		r.s.mu.Lock()
-		// As if another goroutine were at an earlier task.
+		// This stands for another goroutine that is finishing an earlier task.
 		q.exits.finishing = true
 		r.s.mu.Unlock()
 		r.run(launch{label: "changes", kernel: "mix", args: []arg{alloc(x), to(zero), to(zero)}, constant: 1, out: all})
@@ -274,8 +278,9 @@ func TestExitsKeepTheirOrder(t *testing.T) {
 	})
 }
 
-// Who finishes tasks of others has tasks to start: what becomes ready in a later
-// round does not wait for it.
+// A goroutine that finishes tasks may find, when it is done, that others have become complete
+// meanwhile, and finishes these too. The tasks that became ready in its first round must not
+// wait until then.
 func TestFinisherIsNotKeptByWhatOthersAdd(t *testing.T) {
 	r := newRig(t, memoryModes[1], 1)
 	defer r.close()
@@ -286,7 +291,8 @@ func TestFinisherIsNotKeptByWhatOthersAdd(t *testing.T) {
 	r.s.mu.Lock()
 	q.exits.finishing = true
 	r.s.mu.Unlock()
-	// The second entry makes the copy out of the first task a late one.
+	// "enters x" maps x as well, so that the copy to the host, for which "late" has map(always,
+	// from), is not made with its kernel and turns out to be due when it ends.
 	r.run(launch{label: "late", kernel: "mix", args: []arg{{x, memory.MapFrom, true}, to(zero), to(zero)}, out: [][]uint32{x}})
 	r.run(launch{label: "enters x", kernel: "mix", args: []arg{tofrom(y), alloc(x), to(zero)}, out: [][]uint32{y}})
 	r.eventually("the device is done", func() bool { return len(q.exits.done) == 2 })
@@ -300,8 +306,8 @@ func TestFinisherIsNotKeptByWhatOthersAdd(t *testing.T) {
 	r.s.mu.Unlock()
 	r.d.set(func() {
 		r.d.submit = func(int) error {
-			// The scheduler's lock is held: as if another goroutine saw the
-			// second task complete while the first is finished.
+			// The scheduler's lock is held here. This stands for another goroutine that sees
+			// the second task complete while the first is being finished.
 			if rest != nil {
 				q.exits.done = append(q.exits.done, rest)
 				rest = nil
@@ -325,8 +331,8 @@ func TestFinisherIsNotKeptByWhatOthersAdd(t *testing.T) {
 	r.expect("x", x, filled(16, 3)...)
 }
 
-// A copy to the host that turned out late comes before a copy from there that is
-// ordered after it, by way of a task between the two.
+// A copy to the host that is made only when its task ends still comes before a copy from the
+// host by a later task, which is ordered behind the first by a task between them.
 func TestLateCopyOutComesBeforeACopyInAfterIt(t *testing.T) {
 	r := newRig(t, memoryModes[1], 1)
 	defer r.close()
@@ -350,8 +356,8 @@ func TestLateCopyOutComesBeforeACopyInAfterIt(t *testing.T) {
 	r.expect("x", x, filled(16, 9)...)
 }
 
-// The exit of what is not mapped does nothing, in the order of the program: nor to
-// what is mapped after it, while it waits for its place on the device.
+// An exit construct that finds its storage absent does nothing. Its task may still wait for its
+// place on the device when a later construct maps the storage: what that has mapped must stay.
 func TestExitThatFindsNothingLeavesAloneWhatIsMappedAfterIt(t *testing.T) {
 	inEveryMemory(t, func(t *testing.T, r *rig) {
 		x, y := filled(16, 1), filled(16, 1)
@@ -369,8 +375,9 @@ func TestExitThatFindsNothingLeavesAloneWhatIsMappedAfterIt(t *testing.T) {
 	})
 }
 
-// Of two exits that nothing orders the one finds what the other has left. What is
-// mapped after both waits for both.
+// Two exit constructs that nothing orders delete the same storage: one of them removes it, and
+// the other finds it absent. A construct that depends on both maps it again, and must wait for
+// both: the later exit must not remove the new storage.
 func TestExitThatFindsNothingAnyMoreLeavesAloneWhatIsMappedAfterIt(t *testing.T) {
 	inEveryMemory(t, func(t *testing.T, r *rig) {
 		x, zero := filled(16, 1), filled(16, 0)
@@ -410,7 +417,8 @@ func TestExitThatFindsNothingAnyMoreLeavesAloneWhatIsMappedAfterIt(t *testing.T)
 	})
 }
 
-// Two readers map parts of one array that have the same length and are not the same.
+// Two readers map parts of one array that have the same length and different beginnings: each
+// must get its own.
 func TestStraddlingPartsAreNotTakenForOneAnother(t *testing.T) {
 	inEveryMemory(t, func(t *testing.T, r *rig) {
 		x := array32(48)

@@ -10,16 +10,16 @@ import (
 	"github.com/vkomp/vkomp/vk"
 )
 
-// The tests of this file prove the fake device: what is not ordered it reports
-// and runs in any order, what is ordered it leaves alone.
+// The tests of this file are about the fake device itself: it reports what nothing orders and
+// runs it in any order, and it leaves alone what is ordered.
 
-// probe is a fake device with one block, and its reports.
+// probe is a fake device with one block, and what the device has reported.
 type probe struct {
 	*fakeDevice
 	t     *testing.T
 	block vk.Block
 	mix   vk.Pipeline
-	// queue is the one that send submits to, values what they signalled last.
+	// queue is the one that send submits to, and values has what each queue has signalled last.
 	queue   int
 	values  [len(probeQueues)]uint64
 	stream  vk.Stream
@@ -41,12 +41,12 @@ func newProbe(t *testing.T, seed uint64) *probe {
 	return p
 }
 
-// at is a range of one aligned unit of the probe's block.
+// at returns the range of one aligned unit of the probe's block.
 func (p *probe) at(unit uint64) vk.BufferRange {
 	return vk.BufferRange{Buffer: p.block.Buffer, Offset: 64 * unit, Size: 64}
 }
 
-// run appends a dispatch that writes unit out and reads units a and b.
+// run appends a dispatch that writes unit out and reads the units a and b.
 func (p *probe) run(out, a, b uint64, c uint32) {
 	push := make([]byte, 20)
 	copy(words(push), []uint32{16, c, 0, 0, 0})
@@ -73,7 +73,7 @@ func (p *probe) wait() {
 	}
 }
 
-// hostWords is what the host sees of a unit.
+// hostWords returns what the host sees of a unit.
 func (p *probe) hostWords(unit uint64) []uint32 {
 	return unsafe.Slice((*uint32)(unsafe.Add(p.block.Host, 64*unit)), 16)
 }
@@ -95,13 +95,13 @@ func TestOracleReportsWhatNothingOrders(t *testing.T) {
 	send := func(p *probe) { p.send() }
 	waited := func(p *probe) { p.send(); p.wait() }
 	on := func(queue int) func(*probe) { return func(p *probe) { p.queue = queue } }
-	// after submits what there is, after a value of a queue.
+	// after returns a step that submits the operations so far, behind a value of a queue.
 	after := func(queue timeline.Queue, value uint64) func(*probe) {
 		return func(p *probe) { p.send(timeline.Point{Queue: queue, Value: value}) }
 	}
 	for _, c := range []struct {
 		name  string
-		want  string // part of the report, "" for none
+		want  string // part of the report, "" if there must be none
 		steps []func(*probe)
 	}{
 		{"read after write", "nothing orders", []func(*probe){write, read}},

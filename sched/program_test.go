@@ -15,12 +15,12 @@ import (
 	"github.com/vkomp/vkomp/tasks"
 )
 
-// A random program has a few task regions, each with a few variables of a few
-// cells. Every access of a cell is in the depend clause, but for members of sets,
-// which commute or lie apart: so the program has one meaning, that of its
-// constructs one after the other, which the oracle computes on slices while the
-// program is made. What it makes is a list of steps, which then run in its order
-// on one goroutine, or on one for each region.
+// A random program has a few task regions, each with a few variables of a few cells. Every
+// access of a cell is named in a depend clause, but for those by members of inoutsets, which
+// commute or touch different cells. So a program has one meaning, that of its constructs
+// executed one after the other, and the oracle computes it on slices while the program is
+// drawn. What is drawn is a list of steps. They run in its order on one goroutine, or on one
+// goroutine for each region.
 const (
 	programScopes    = 2
 	programVariables = 2
@@ -33,18 +33,18 @@ type variable struct {
 	scope *programScope
 	// cell is the number of elements of a cell.
 	cell int
-	// host is what the scheduler works on, want the oracle's host copy.
+	// host is what the scheduler works on, and want what the oracle has on the host.
 	host, want []uint32
-	// device is the oracle's device copy while a data construct holds the whole
-	// variable, count times.
+	// device is what the oracle has on the device, while data constructs hold the whole
+	// variable; count is its reference count.
 	device []uint32
 	count  int
-	// defined: the device copy has contents.
+	// defined says that the copy on the device has contents.
 	defined bool
-	// associated is the memory that the variable is associated with.
+	// associated is the memory that the variable is associated with, if any.
 	associated *chunk
-	// members are the cells that members of one inoutset have: nothing orders
-	// another member that takes the same one.
+	// members are the cells that members of the last inoutset have updated. Nothing would order
+	// another member on the same cell.
 	members [programCells]bool
 }
 
@@ -52,11 +52,11 @@ type variable struct {
 type programScope struct {
 	scope     *tasks.Scope
 	variables []*variable
-	// chunks are its allocations.
+	// chunks are the region's allocations.
 	chunks []*chunk
-	// token is storage that only depend clauses name.
+	// token is storage that depend clauses name and no task accesses.
 	token []uint32
-	// groups are the taskgroups that the next construct lies in, the innermost last.
+	// groups are the taskgroups around the next construct, the innermost last.
 	groups []*tasks.Group
 }
 
@@ -93,9 +93,9 @@ type program struct {
 	all   []*programScope
 	steps []step
 	log   []string
-	// chunks counts allocations.
+	// chunks counts the allocations made so far.
 	chunks int
-	// held: the device stands still. Only a program on one goroutine holds it.
+	// held says that the device has been stopped. Only programs on one goroutine stop it.
 	held bool
 
 	mu       sync.Mutex
@@ -130,14 +130,14 @@ func (p *program) chance(oneIn int, what string) bool {
 
 func (p *program) constant() uint32 { return rapid.Uint32Range(1, 100).Draw(p.t, "c") }
 
-// section draws all of a variable, a cell, or two that straddle a boundary.
+// section draws a run of a variable's cells.
 func (p *program) section(s *programScope) section {
 	v := rapid.SampledFrom(s.variables).Draw(p.t, "variable")
 	lo := rapid.IntRange(0, programCells-1).Draw(p.t, "from cell")
 	return section{v, lo, rapid.IntRange(lo+1, programCells).Draw(p.t, "to cell")}
 }
 
-// items draws one of the ways to name a section: as a whole, cell by cell, or both.
+// items draws one of the ways to name a section in a clause: as a whole, cell by cell, or both.
 func (p *program) items(kind tasks.DependKind, s section) (d []tasks.Depend) {
 	s.v.members = [programCells]bool{}
 	how := rapid.IntRange(0, 2).Draw(p.t, "items")
@@ -152,7 +152,8 @@ func (p *program) items(kind tasks.DependKind, s section) (d []tasks.Depend) {
 	return d
 }
 
-// writing draws the items of a task that writes the section in order.
+// writing draws the depend items of a task that is ordered with all other accesses of the
+// section.
 func (p *program) writing(s section) []tasks.Depend {
 	if p.chance(12, "all memory") {
 		for _, v := range s.v.scope.variables {
@@ -253,12 +254,13 @@ func runProgram(t *rapid.T, mode memoryMode, concurrent bool) {
 	r.close()
 	r.eventually("the pool is idle", p.host.Pool().Idle)
 	if len(p.failures) > 0 {
-		// Not all runs of a program fail: the timing of goroutines is part of it.
+		// A program that fails once may pass when it runs again, since goroutines are scheduled
+		// by chance: so the failure has the whole program.
 		t.Fatalf("%s\nin the program\n%s", strings.Join(p.failures, "\n"), strings.Join(p.log, "\n"))
 	}
 }
 
-// released runs what waits for tasks: the device does not stand still meanwhile.
+// released runs a function that waits for tasks, with the device released meanwhile.
 func (p *program) released(f func()) {
 	if p.held {
 		p.held = false
@@ -271,7 +273,8 @@ func (p *program) released(f func()) {
 	f()
 }
 
-// programReporter collects what the rig finds wrong, to be told with the program.
+// programReporter collects the failures that the rig finds, for a report that has the program
+// too.
 type programReporter struct {
 	*rapid.T
 	p *program
@@ -280,12 +283,12 @@ type programReporter struct {
 func (r programReporter) Error(args ...any)                 { r.p.fail("%s", fmt.Sprint(args...)) }
 func (r programReporter) Errorf(format string, args ...any) { r.p.fail(format, args...) }
 
-// operand is an argument of a kernel as program and oracle see it.
+// operand is an argument of a kernel, for the program and for the oracle.
 type operand struct {
 	section
 	kind   memory.MapType
 	always bool
-	// writes: the kernel does.
+	// writes says that the kernel writes it.
 	writes bool
 }
 

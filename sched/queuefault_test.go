@@ -19,8 +19,8 @@ import (
 	"github.com/vkomp/vkomp/vk"
 )
 
-// faultyQueues is a device whose n-th submission fails, and so many in all from there
-// on. It notes the tasks of the batches.
+// faultyQueues is a device whose n-th submission fails, and the following ones until many have
+// failed. It notes the tasks of those batches.
 type faultyQueues struct {
 	*fakeDevice
 	s      *Scheduler
@@ -31,7 +31,8 @@ type faultyQueues struct {
 	struck map[string]bool
 	queue  int
 	fell   bool
-	// late: a task was struck when its successors were under way or done.
+	// late says that a failed batch had a copy to the host that was made at the end of its
+	// task: other tasks that depend on it were in flight or complete already.
 	late bool
 }
 
@@ -54,7 +55,7 @@ func (d *faultyQueues) Submit(queue int, stream *vk.Stream, waits []timeline.Poi
 	return d.err
 }
 
-// over reports whether the submission has failed; if not, none will.
+// over reports whether a submission has failed. From now on none does.
 func (d *faultyQueues) over() bool {
 	d.s.mu.Lock()
 	defer d.s.mu.Unlock()
@@ -62,16 +63,17 @@ func (d *faultyQueues) over() bool {
 	return d.fell
 }
 
-// spread is a program over many queues of which each task says what it depends on.
+// spread is a program over many queues that notes of each task which others it depends on.
 type spread struct {
 	r *rig
-	// arrays are the host's storage, want what is there if nothing fails.
+	// arrays are the host's storage, and want what is there at the end if nothing fails.
 	arrays, want [][]uint32
 	// on[label] are the labels of a task and of all that it depends on.
 	on map[string]map[string]bool
-	// writers are the last writers of each array, readers those who read since.
+	// writers are the tasks that wrote an array last, and readers those that have read it
+	// since.
 	writers, readers []map[string]bool
-	// touched are all who wrote an array.
+	// touched are all tasks that have written an array.
 	touched []map[string]bool
 }
 
@@ -82,7 +84,7 @@ func newSpread(r *rig) *spread {
 	for i := range spreadArrays {
 		n := 16
 		if i == spreadArrays-1 {
-			n = 96 // a stream, where chunks are small
+			n = 96 // larger than a ring, where chunks are small
 		}
 		p.arrays = append(p.arrays, filled(n, uint32(i)))
 		p.want = append(p.want, filled(n, uint32(i)))
@@ -116,7 +118,7 @@ func (p *spread) task(label string, in, out []int) string {
 	return label
 }
 
-// mix runs out = 3 out + a + b + 1, with maps of its own.
+// mix generates a task that computes out = 3 out + a + b + 1, with maps of its own.
 func (p *spread) mix(label string, out, a, b int) {
 	label = p.task(label, []int{a, b}, []int{out})
 	x := p.arrays
@@ -130,8 +132,8 @@ func (p *spread) mix(label string, out, a, b int) {
 
 func (p *spread) run(g Region) { _ = p.r.s.Run(context.Background(), g) }
 
-// generate makes the tasks: chains and a diamond with maps of their own, a data region
-// with kernels in it, a join, updates and a stream of chunks.
+// generate makes the tasks: chains and a diamond with maps of their own, a data region with
+// kernels in it, a join, an update, and copies that go through a ring.
 func (p *spread) generate() error {
 	region, stream := 4, 5
 	x := p.arrays
@@ -154,7 +156,7 @@ func (p *spread) generate() error {
 	return p.r.scope.Wait(context.Background(), nil)
 }
 
-// failed returns who fails with those that are the roots of a failure.
+// failed returns the tasks that have to fail when those in roots do.
 func (p *spread) failed(roots []string) map[string]bool {
 	failed := make(map[string]bool)
 	for label, on := range p.on {
@@ -169,7 +171,7 @@ func (p *spread) failed(roots []string) map[string]bool {
 
 var taskName = regexp.MustCompile(`task "([^"]*)"`)
 
-// rootsOf returns the tasks that a failure names.
+// rootsOf returns the tasks that the text of a failure names.
 func rootsOf(err error) (roots []string) {
 	if err == nil {
 		return nil
@@ -180,7 +182,7 @@ func rootsOf(err error) (roots []string) {
 	return roots
 }
 
-// checkRest checks what no task that failed has written.
+// checkRest checks the arrays that no failed task has written, and returns how many they are.
 func (p *spread) checkRest(failed map[string]bool) (checked int) {
 	p.r.t.Helper()
 	for i := range p.arrays {
@@ -195,18 +197,18 @@ func (p *spread) checkRest(failed map[string]bool) (checked int) {
 	return checked
 }
 
-// leave gives up what a failure left in the data region.
+// leave deletes what a failure has left mapped by the data region.
 func (p *spread) leave() {
 	p.run(p.r.region(launch{label: "give up", exit: []arg{{s: p.arrays[4], kind: memory.MapDelete}}, included: true}))
 }
 
-// inEveryQueueFault runs a test with the n-th submission failing, and so many in all from
-// there on, for n from 1 until there are fewer, in modes with many queues.
+// inEveryQueueFault runs a test with the n-th submission failing, and the following ones until
+// many have failed, for every n up to the number of submissions, in modes with many queues.
 func inEveryQueueFault(t *testing.T, failure error, many int, test func(t *testing.T, r *rig, d *faultyQueues)) {
 	var mu sync.Mutex
 	queues := make(map[int]bool)
 	chunks := chunkModes[0]
-	chunks.chunk = 64 // of the arrays the last one alone is more
+	chunks.chunk = 64 // only the last of the arrays is larger than a chunk
 	for _, mode := range append(queueModes(memoryModes[0]), queueModes(memoryModes[1], chunks)[1:]...) {
 		for n := 1; n <= 200; n += faultStep {
 			more := false
@@ -259,8 +261,9 @@ func failedSubmissions(t *testing.T, many int) {
 		if fell && (len(roots) == 0 || !errors.Is(err, vk.ErrOutOfMemory)) {
 			t.Errorf("a submission of queue %d failed, the program learned of %v", d.queue, err)
 		}
-		// Besides a batch's own, the task fails that is being placed, and those that
-		// share what it or they were to bring.
+		// Besides the tasks of the batch, two kinds may be named: the task that was being
+		// placed when the batch failed, and tasks that share storage whose copy to the device
+		// was in the batch.
 		others := slices.DeleteFunc(slices.Clone(roots), func(root string) bool {
 			return d.struck[root] || strings.Contains(err.Error(), fmt.Sprintf("task %q: the copy to storage that it shares failed", root))
 		})
@@ -277,7 +280,8 @@ func failedSubmissions(t *testing.T, many int) {
 				t.Errorf("%q follows none of the tasks that failed, and got %v", task.Label, task.Failure)
 			}
 		}
-		// The end of a copy to the host is not in the way of those who read as well.
+		// When a copy to the host fails at the end of its task, tasks that depend on it may
+		// have run before: then fewer fail than the graph would have it.
 		if late := d.late || len(others) > 0; n != len(failed) && !late {
 			t.Errorf("%d tasks failed, want %d: %v", n, len(failed), err)
 		}
@@ -315,7 +319,7 @@ func TestDeviceLostByAnyQueueEndsAllTasks(t *testing.T) {
 		} else if err != nil {
 			t.Errorf("nothing was lost: %v", err)
 		}
-		// What the data region held is lost with the device.
+		// Close reports what is still mapped: it was lost with the device.
 		_ = r.s.Close()
 		r.s.mu.Lock()
 		defer r.s.mu.Unlock()

@@ -14,18 +14,18 @@ import (
 	"github.com/vkomp/vkomp/timeline"
 )
 
-// onQueues is a mode with several queues.
+// onQueues is a memory mode of a device with several queues.
 var onQueues = memoryMode{name: "on many queues", memory: discreteMemory, share: ShareNothing, queues: manyQueues}
 
-// use has kernels and copies go to one queue until it is called again.
+// use sends all kernels and copies to one queue until it is called again.
 func (r *rig) use(queue int) {
 	r.s.mu.Lock()
 	defer r.s.mu.Unlock()
 	r.s.order.PlaceOn(r.s.order.All()[queue:queue+1], nil)
 }
 
-// stall keeps the last submission of a queue from being complete, though its commands
-// run, until the result is called; others go on.
+// stall keeps the last submission of a queue from being complete until the result is called,
+// though its commands run. Other submissions go on.
 func (r *rig) stall(queue int) (resume func()) {
 	var last *fakeBatch
 	r.d.set(func() {
@@ -37,7 +37,7 @@ func (r *rig) stall(queue int) (resume func()) {
 	return func() { r.d.set(func() { r.d.held = false; last.left-- }) }
 }
 
-// commands returns what was submitted with a label, in order.
+// commands returns the commands with a label in the order of their submission.
 func (r *rig) commands(label string) []*command {
 	r.d.mu.Lock()
 	defer r.d.mu.Unlock()
@@ -55,7 +55,7 @@ func (r *rig) lastBatch(queue int) *fakeBatch {
 	return all[len(all)-1]
 }
 
-// countsWaits is a device that counts the waits of the host that have begun.
+// countsWaits is a device that counts how many waits of the host have begun.
 type countsWaits struct {
 	*fakeDevice
 	begun atomic.Int64
@@ -86,8 +86,8 @@ func TestChainAcrossQueuesHasOneWaitALink(t *testing.T) {
 			for i := range links {
 				r.run(launch{label: fmt.Sprint("link ", i), kernel: "add", args: []arg{alloc(x)}, constant: 1, out: [][]uint32{x}})
 			}
-			// No link waits for the host: all are placed though nothing runs, and the
-			// waiters, one a queue, are where they were.
+			// No link of the chain waits for the host: all of them are placed while nothing
+			// runs, and the host has begun no more waits than one for each queue's waiter.
 			if got := r.dispatches(); got != links {
 				t.Errorf("%d of %d links are placed", got, links)
 			}
@@ -112,7 +112,8 @@ func TestChainAcrossQueuesHasOneWaitALink(t *testing.T) {
 	}
 }
 
-// Who follows several tasks waits for those that imply the others.
+// A task that depends on tasks of several queues waits only for those that do not follow from
+// the other waits: who waits for y need not wait for x, which y waited for.
 func TestImpliedWaitsAreDropped(t *testing.T) {
 	r := newRig(t, onQueues, 1)
 	defer r.close()
@@ -157,7 +158,7 @@ func TestRoundTripNeedsNoBarrier(t *testing.T) {
 		r.run(launch{label: fmt.Sprint("link ", i), kernel: "add", args: []arg{alloc(x)}, constant: 1, out: [][]uint32{x}})
 	}
 	after := r.s.Stats()
-	// The first link has one, for the copy that is complete.
+	// The first link has a barrier, behind the copy to the device that is complete.
 	if got := after.Barriers - before.Barriers; got > 1 {
 		t.Errorf("%d barriers", got)
 	}
@@ -170,7 +171,8 @@ func TestRoundTripNeedsNoBarrier(t *testing.T) {
 	r.expect("x", x, filled(16, 6)...)
 }
 
-// What a queue has pending does not wait with a task that follows another queue.
+// Commands that are pending on a queue go to the device in a batch of their own when the next
+// task has to wait for another queue. Otherwise they would wait with it.
 func TestWorkPendingBeforeACrossingIsNotDelayed(t *testing.T) {
 	r := newRig(t, onQueues, 1)
 	defer r.close()
@@ -208,8 +210,8 @@ func TestWorkPendingBeforeACrossingIsNotDelayed(t *testing.T) {
 	r.expect("y", y, filled(16, 4)...)
 }
 
-// What is complete on another queue costs a barrier, once for all that the host had
-// seen by then.
+// What another queue wrote, and the host has seen complete, needs a barrier and no semaphore
+// wait. One barrier makes everything visible that the host had seen by then.
 func TestCompletedWorkOfAnotherQueueCostsOneBarrier(t *testing.T) {
 	r := newRig(t, onQueues, 1)
 	defer r.close()
@@ -239,7 +241,7 @@ func TestCompletedWorkOfAnotherQueueCostsOneBarrier(t *testing.T) {
 	r.expect("y", y, filled(16, 6)...)
 }
 
-// Order goes by bytes: others of the same block do not count.
+// Two tasks that write different bytes of one block need no order between them.
 func TestWritesOfOtherBytesNeedNoOrder(t *testing.T) {
 	r := newRig(t, memoryModes[0], 1)
 	defer r.close()
@@ -262,7 +264,9 @@ func TestWritesOfOtherBytesNeedNoOrder(t *testing.T) {
 		levels = append(levels, task.At.Level)
 	}
 	r.s.mu.Unlock()
-	// What was written must be made visible to the last, and to nobody else.
+	// The first two tasks write parts that nobody uses. The third one writes part 0, which a
+	// complete task has written: that write must be made visible to it, by a barrier that the
+	// other two do not need.
 	if want := []int32{0, 0, 1}; !slices.Equal(levels, want) {
 		t.Errorf("levels %v, want %v", levels, want)
 	}

@@ -27,14 +27,14 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// memoryMode is a shape of memory together with what the scheduler is told of it.
+// memoryMode is a kind of device memory, with the options by which the scheduler uses it.
 type memoryMode struct {
 	name   string
 	memory fakeMemory
 	hidden bool
 	share  Sharing
 	chunk  uint64
-	// queues are those of the device, nil for one.
+	// queues are the device's queues, one if nil.
 	queues    []order.QueueInfo
 	placement Placement
 }
@@ -47,15 +47,15 @@ var memoryModes = []memoryMode{
 	{name: "imported", memory: unifiedMemory, share: ShareAll},
 }
 
-// chunkModes have copies of more than a few words go through rings. A construct then
-// waits for the device, which must not stand still.
+// chunkModes have rings of staging so small that copies of more than a few words go through
+// them. A construct with such a copy waits for the device, which therefore must not be held.
 var chunkModes = []memoryMode{
 	{name: "chunks", memory: discreteMemory, share: ShareNothing, chunk: 12},
 	{name: "incoherent chunks", memory: incoherentMemory, share: ShareNothing, hidden: true, chunk: 20},
 }
 
-// queueModes spread what a program does over several queues, wherever it can run, or
-// where the scheduler sees fit.
+// queueModes returns the modes with several queues: once with each command on the queue where
+// the scheduler expects it to end first, and once on any queue that can run it.
 func queueModes(modes ...memoryMode) (spread []memoryMode) {
 	for _, m := range modes {
 		for _, placement := range []Placement{PlaceByFinish, PlaceRandom} {
@@ -68,8 +68,8 @@ func queueModes(modes ...memoryMode) (spread []memoryMode) {
 	return spread
 }
 
-// inEveryMemory runs a test in all memory modes and with several orders of the
-// device.
+// inEveryMemory runs a test in every memory mode, and with several orders in which the device
+// may run commands.
 func inEveryMemory(t *testing.T, test func(t *testing.T, r *rig)) {
 	for _, mode := range memoryModes {
 		for seed := range uint64(deviceOrders) {
@@ -82,7 +82,7 @@ func inEveryMemory(t *testing.T, test func(t *testing.T, r *rig)) {
 	}
 }
 
-// rig is a scheduler on a fake device, with a scope to run regions in.
+// rig is a scheduler on a fake device, with a scope for tasks.
 type rig struct {
 	t     reporter
 	d     *fakeDevice
@@ -92,19 +92,20 @@ type rig struct {
 
 	kernels map[string]*kernel.Kernel
 	closed  bool
-	// observe, if not nil, gives each construct an observer.
+	// observe, if not nil, gives each construct its observer.
 	observe func(label string) construct.Observer
-	// share: target constructs use the host's storage.
+	// share says that target constructs may use the host's storage in place.
 	share bool
 
-	// watches: what is run has observers. memory is what they know of storage.
+	// watches says that constructs get observers that check the events. memory is what these
+	// know of device memory.
 	watches  bool
 	watching sync.Mutex
 	watchers []*watch
 	memory   map[uint64]uint64
 }
 
-// reporter is the part of testing.TB that a rig needs.
+// reporter has what a rig needs of testing.TB, which the tests with rapid replace.
 type reporter interface {
 	Helper()
 	Error(...any)
@@ -139,8 +140,8 @@ func newRigOn(t reporter, d *fakeDevice, mode memoryMode) *rig {
 	return r
 }
 
-// compile has the pipelines of all kernels made, so that tasks are placed as soon as
-// nothing else holds them back. Of ranges that are folded only set has some.
+// compile makes the pipelines of all kernels, so that no task of a test has to wait for one.
+// Only set is used with folded ranges.
 func (r *rig) compile() {
 	r.t.Helper()
 	for name := range r.kernels {
@@ -151,7 +152,7 @@ func (r *rig) compile() {
 	}
 }
 
-// compileFold has one pipeline of a kernel made.
+// compileFold makes one pipeline of a kernel and waits for it.
 func (r *rig) compileFold(name string, fold int) {
 	r.t.Helper()
 	r.s.mu.Lock()
@@ -170,7 +171,7 @@ func (r *rig) compileFold(name string, fold int) {
 	}
 }
 
-// close waits for the tasks, checks that nothing is left behind, and closes.
+// close waits for the tasks, checks that nothing is left behind, and closes the scheduler.
 func (r *rig) close() {
 	if r.closed {
 		return
@@ -191,10 +192,10 @@ func (r *rig) close() {
 	}
 }
 
-// checkEmpty checks that nothing is mapped, allocated or under way.
+// checkEmpty checks that nothing is mapped, allocated or in flight.
 func (r *rig) checkEmpty() {
 	r.t.Helper()
-	// The last chunks of a ring belong to no task.
+	// The batches that emptied the last chunks of a ring belong to no task that was waited for.
 	r.eventually("no batch is in flight", func() bool {
 		return !slices.ContainsFunc(r.s.order.All(), func(q *order.Queue) bool { return len(q.InFlight()) > 0 })
 	})
@@ -221,7 +222,7 @@ func (r *rig) checkEmpty() {
 	}
 }
 
-// arg is a slice with its map.
+// arg is a slice and how it is mapped.
 type arg struct {
 	s      []uint32
 	kind   memory.MapType
@@ -240,30 +241,30 @@ func (a arg) item(label string) memory.Map {
 	}
 }
 
-// launch is a construct in short.
+// launch describes a construct.
 type launch struct {
 	label  string
 	kernel string
 	args   []arg
-	// constant is the kernel's value after its number of elements.
+	// constant is the kernel's value after the number of elements.
 	constant uint32
-	// only, if not 0, is on how many elements the kernel works, of arguments that may
-	// have more.
+	// only, if not 0, limits the elements that the kernel works on, where the arguments have
+	// more.
 	only int
-	// empty asks for no invocations.
+	// empty makes the kernel's range empty.
 	empty bool
-	// in and out are the depend clause.
+	// in and out are slices for the depend clause.
 	in, out [][]uint32
-	// depend is the depend clause where in and out cannot say it.
+	// depend has the depend items of other kinds.
 	depend []tasks.Depend
-	// included: the construct waits.
+	// included makes the construct wait for its task.
 	included bool
 	priority int
 	group    *tasks.Group
 	place    tasks.Place
-	// scope is the rig's if nil.
+	// scope is that of the rig if nil.
 	scope *tasks.Scope
-	// enter and exit make a data construct of it.
+	// enter and exit are what a construct without a kernel maps and unmaps.
 	enter, exit []arg
 }
 
@@ -285,7 +286,7 @@ func valueBytes(values ...uint32) (v [][]byte) {
 	return v
 }
 
-// elements is how many elements the kernel of a launch works on.
+// elements returns how many elements the kernel of a launch works on.
 func (l *launch) elements() uint32 {
 	n := len(l.args[0].s)
 	for _, a := range l.args {
@@ -335,7 +336,8 @@ func (r *rig) run(l launch) {
 	}
 }
 
-// mix runs out = 3 out + a + b + c, mapped as tasks without a data region do.
+// mix runs the kernel out = 3 out + a + b + c with maps of its own, as a task outside of data
+// regions.
 func (r *rig) mix(label string, out, a, b []uint32, c uint32) {
 	r.t.Helper()
 	r.run(launch{label: label, kernel: "mix", args: []arg{tofrom(out), to(a), to(b)}, constant: c,
@@ -356,7 +358,7 @@ func (r *rig) expect(name string, got []uint32, want ...uint32) {
 	}
 }
 
-// hostBody is a task of the host that runs a function on a goroutine of its own.
+// hostBody is the runner of a host task: it runs a function on a goroutine of its own.
 type hostBody func()
 
 func (f hostBody) Start(n *tasks.Node, _ *tasks.Work) {
@@ -375,7 +377,7 @@ func (r *rig) host(label string, in, out [][]uint32, f func()) {
 	r.add(&tasks.Task{Label: label, Depend: dependOn(in, out), Runner: hostBody(f)})
 }
 
-// add makes a task of the rig's scope.
+// add generates a task in the rig's scope.
 func (r *rig) add(t *tasks.Task) {
 	r.t.Helper()
 	r.addTo(r.scope, t)
@@ -392,8 +394,8 @@ func (r *rig) addTo(s *tasks.Scope, t *tasks.Task) *tasks.Node {
 	return n
 }
 
-// joiner is the runner of a join, which is carried out where its predecessors
-// are.
+// joiner is the runner of a task without work. The device of its predecessors completes it, or
+// the host, as Node.Domain says.
 type joiner struct{ s *Scheduler }
 
 func (j joiner) Start(n *tasks.Node, w *tasks.Work) {
@@ -406,7 +408,7 @@ func (j joiner) Start(n *tasks.Node, w *tasks.Work) {
 
 func (joiner) Drop(*tasks.Node) {}
 
-// join makes a task without work of its own.
+// join generates a task without work.
 func (r *rig) join(label string, depend ...tasks.Depend) {
 	r.t.Helper()
 	r.add(&tasks.Task{Label: label, Domain: tasks.AnyDomain, Depend: depend, Runner: joiner{r.s}})

@@ -23,8 +23,9 @@ func filled(n int, v uint32) []uint32 {
 	return s
 }
 
-// arena is where array32 takes its arrays from: a device that imports them has their
-// pages, on which nothing else may lie.
+// arena is the memory that array32 takes its arrays from. Each array begins on a page of its
+// own, since a device that imports host storage imports whole pages, and two arrays in one page
+// would be shared with it together.
 var arena struct {
 	sync.Mutex
 	free []uint32
@@ -100,9 +101,9 @@ func TestFanOutAndDiamond(t *testing.T) {
 	})
 }
 
-// stencil runs steps of a row of cells in two buffers of a data region, and
-// returns the sequential result. Cell i of a step reads its neighbours in the
-// other buffer.
+// stencil makes the tasks of a stencil, steps times over a row of width cells, and returns the
+// last row with the result that a sequential loop computes. The rows are in two buffers of a
+// data region by turns: cell i of a step reads cells i-1, i and i+1 of the other buffer.
 func stencil(r *rig, width, steps int) (row, want [][]uint32) {
 	const n = 4
 	var rows, model [2][][]uint32
@@ -151,7 +152,8 @@ func TestStencilInADataRegion(t *testing.T) {
 	})
 }
 
-// A stencil of 2000 tasks goes out in a few batches with one barrier a step.
+// A stencil of 2000 tasks goes to the device in few submissions, with one barrier for each
+// step: tasks of one step depend on nothing among themselves and share a level.
 func TestStencilNeedsABarrierAStep(t *testing.T) {
 	const width, steps = 50, 40
 	r := newRig(t, memoryModes[0], 1)
@@ -160,7 +162,7 @@ func TestStencilNeedsABarrierAStep(t *testing.T) {
 	for i := range row {
 		r.expect(fmt.Sprint("cell ", i), row[i], want[i]...)
 	}
-	// Most of the tasks were made while the device stood still.
+	// The device was held while the tasks were made, so most of them are in one batch.
 	largest := slices.Max(r.d.barriers)
 	if largest < steps-1 || largest > steps {
 		t.Errorf("%d barriers in the largest submission, for %d steps", largest, steps)
@@ -189,7 +191,7 @@ func TestDisjointTasksGetNoBarrierBetweenThem(t *testing.T) {
 	r.d.release()
 	r.taskwait()
 	for i, n := range r.d.barriers {
-		// The host reads the results.
+		// One barrier is for the host, which reads the results at the end.
 		if n > 1 {
 			t.Errorf("%d barriers in submission %d", n, i)
 		}
@@ -199,7 +201,8 @@ func TestDisjointTasksGetNoBarrierBetweenThem(t *testing.T) {
 
 func TestTasksOfOneBlockShareIt(t *testing.T) {
 	inEveryMemory(t, func(t *testing.T, r *rig) {
-		// Cells that miss the alignment of bindings, in one block.
+		// The cells are parts of one block, and begin where a binding may not: the alignment is
+		// 64 bytes and a cell has 20.
 		const cell = 5
 		x := make([]uint32, 6*cell)
 		at := func(i int) []uint32 { return x[i*cell : (i+1)*cell] }
@@ -229,8 +232,9 @@ func TestTasksOfOneBlockShareIt(t *testing.T) {
 	})
 }
 
-// A write that is complete and one that is in flight are both in the block's
-// past: the first has to be made visible, whatever the second is.
+// A part of a block was written by a task that is complete, and another part by one that is in
+// flight. A barrier that follows the second alone would not make the first write visible to the
+// task that reads it.
 func TestCompleteWriteIsMadeVisibleWhileAnotherIsInFlight(t *testing.T) {
 	for seed := range uint64(4) {
 		r := newRig(t, memoryModes[0], seed)
@@ -374,7 +378,8 @@ func TestLongRangeIsFolded(t *testing.T) {
 	d.props.Limits.MaxComputeWorkGroupCount = [3]uint32{8, 8, 8}
 	r := newRigOn(t, d, memoryModes[0])
 	defer r.close()
-	// 25 workgroups of four: three layers of eight and one of one.
+	// 100 invocations in workgroups of four are 25 workgroups. With at most eight along x, the
+	// range is folded into three layers of eight and one of one.
 	x, zero := filled(100, 1), filled(100, 0)
 	r.mix("long", x, zero, zero, 4)
 	r.mix("again", x, zero, zero, 4)
