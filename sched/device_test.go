@@ -61,8 +61,8 @@ func TestMemoryTypeFollowsUse(t *testing.T) {
 	}
 }
 
-// gatedCompiler is a device that says when it begins to make a pipeline, and
-// waits to be let.
+// gatedCompiler is a device that says when it begins to make a pipeline, and then waits until
+// the test lets it go on.
 type gatedCompiler struct {
 	*fakeDevice
 	begun, gate chan struct{}
@@ -74,8 +74,8 @@ func (d *gatedCompiler) CreatePipeline(o vk.PipelineOptions) (vk.Pipeline, error
 	return d.fakeDevice.CreatePipeline(o)
 }
 
-// The fake fails the test for a pipeline that is made after Close, and for one
-// that Close leaves alive.
+// Close waits while a pipeline is being made. The fake device fails the test if a pipeline is
+// made after Close, or is still alive when the device is closed.
 func TestCloseWaitsForAPipelineBeingMade(t *testing.T) {
 	d := &gatedCompiler{newFakeDevice(t, unifiedMemory, 1), make(chan struct{}), make(chan struct{})}
 	s, err := New(d, Options{Domain: rigDomain})
@@ -95,7 +95,7 @@ func TestCloseWaitsForAPipelineBeingMade(t *testing.T) {
 		closing = s.life.closing
 		s.mu.Unlock()
 	}
-	// A Close that does not wait has the processor to finish.
+	// A Close that does not wait has time to return here.
 	for range 10_000 {
 		runtime.Gosched()
 	}

@@ -13,8 +13,7 @@ import (
 	"github.com/vkomp/vkomp/vk"
 )
 
-// latchDevice takes everything, runs nothing, and is done with all of it whenever it is
-// open.
+// latchDevice takes submissions and runs nothing. While it is open, all of them are complete.
 type latchDevice struct {
 	*fakeDevice
 	mu      sync.Mutex
@@ -57,7 +56,7 @@ func (d *latchDevice) set(open bool) {
 	d.changed.Broadcast()
 }
 
-// newLatchRig returns a rig on a device of many queues that is open.
+// newLatchRig returns a rig on a device with several queues, which is open.
 func newLatchRig(t reporter) (*rig, *latchDevice) {
 	d := &latchDevice{fakeDevice: newFakeDeviceWith(t, manyQueues, unifiedMemory, 1), open: true,
 		submitted: make([]uint64, len(manyQueues)), done: make([]uint64, len(manyQueues))}
@@ -72,9 +71,9 @@ func newLatchRig(t reporter) (*rig, *latchDevice) {
 	return r, d
 }
 
-// BenchmarkManyInFlight makes tasks of a stencil that crosses from queue to queue, up to
-// so many before the device does any: what a task costs must not depend on their number.
-// batches/op is how many there are in flight for each.
+// BenchmarkManyInFlight generates the tasks of a stencil that crosses between queues, so many
+// of them before any is complete. What a task costs must not depend on that number. The metric
+// batches/op is the number of batches in flight for each task.
 func BenchmarkManyInFlight(b *testing.B) {
 	for _, tasks := range []int{1000, 4000, 16000} {
 		b.Run(fmt.Sprint("tasks=", tasks), func(b *testing.B) {
@@ -123,7 +122,8 @@ func BenchmarkManyInFlight(b *testing.B) {
 	}
 }
 
-// BenchmarkWholeAfterTiles makes tasks on all of a block after tasks on so many parts.
+// BenchmarkWholeAfterTiles generates tasks on a whole block behind tasks on so many parts of
+// it.
 func BenchmarkWholeAfterTiles(b *testing.B) {
 	const tile, wait = 16, 1000
 	for _, tiles := range []int{0, 500} {

@@ -14,18 +14,18 @@ import (
 	"github.com/vkomp/vkomp/vk"
 )
 
-// foreignWork is what uses a rig's device beside the scheduler: a queue of its own,
-// and a semaphore.
+// foreignWork stands for code that uses the rig's device beside the scheduler, with a queue and
+// a semaphore of its own.
 type foreignWork struct {
 	r         *rig
 	queue     int
 	value     uint64
 	semaphore vk.Semaphore
-	// signalled is the semaphore's last value that something signals.
+	// signalled is the last value that a submission signals, or is to signal, on the semaphore.
 	signalled uint64
 }
 
-// withForeign returns a rig with a queue that is not the scheduler's.
+// withForeign returns a rig whose device has one queue more than the scheduler uses.
 func withForeign(t *testing.T, mode memoryMode, seed uint64) *foreignWork {
 	queues := mode.queues
 	if queues == nil {
@@ -36,7 +36,7 @@ func withForeign(t *testing.T, mode memoryMode, seed uint64) *foreignWork {
 	return &foreignWork{r: newRigOn(t, d, mode), queue: len(queues), semaphore: 77}
 }
 
-// copies copies storage, which is mapped, on the foreign queue.
+// copies copies storage that is mapped, with a submission to the foreign queue.
 func (f *foreignWork) copies(to, from []uint32) {
 	var s vk.Stream
 	at := func(x []uint32) vk.BufferRange {
@@ -57,7 +57,7 @@ func (f *foreignWork) copies(to, from []uint32) {
 	}
 }
 
-// ordering is the runner of a task between foreign work and the scheduler's.
+// ordering is the runner of a task that puts the scheduler's work and foreign work in order.
 type ordering struct {
 	f       *foreignWork
 	foreign Foreign
@@ -67,8 +67,8 @@ type ordering struct {
 func (o *ordering) Start(n *tasks.Node, w *tasks.Work) { o.err = o.f.r.s.Order(n, o.foreign, w) }
 func (*ordering) Drop(*tasks.Node)                     {}
 
-// order generates a task that comes after the foreign work so far, if it waits, and
-// before what comes later.
+// order generates a task that comes before later foreign work and, with waits, after the
+// foreign work so far.
 func (f *foreignWork) order(waits bool, failure error, inout ...[]uint32) error {
 	o := &ordering{f: f}
 	o.foreign.Failure = failure
@@ -87,7 +87,7 @@ func (f *foreignWork) order(waits bool, failure error, inout ...[]uint32) error 
 	return o.err
 }
 
-// A copy that somebody else makes of a slice that the scheduler's tasks write and read.
+// Foreign work copies a slice that tasks write before and read after it.
 func TestForeignWorkComesBetweenTasks(t *testing.T) {
 	for _, mode := range append(append([]memoryMode(nil), memoryModes...), queueModes(memoryModes...)...) {
 		for seed := range uint64(6) {
@@ -108,7 +108,8 @@ func TestForeignWorkComesBetweenTasks(t *testing.T) {
 					}
 					r.run(launch{label: "take", kernel: "mix", args: []arg{tofrom(z), to(y), to(x)}, in: [][]uint32{x, y}, out: [][]uint32{z}})
 				}
-				// The host gets what the foreign work wrote last, whoever else did not.
+				// The host copy of y has to be what the foreign work wrote, although no task of
+				// the scheduler has written y.
 				if err := f.order(true, nil, x, y); err != nil {
 					t.Fatal(err)
 				}
@@ -132,7 +133,8 @@ func TestForeignWorkComesBetweenTasks(t *testing.T) {
 	}
 }
 
-// What had collected does not wait for foreign work that it does not follow.
+// Commands that are pending when a task has to wait for foreign work go to the device in a
+// batch of their own, which does not wait.
 func TestForeignWorkHoldsUpNothingBeforeIt(t *testing.T) {
 	f := withForeign(t, memoryModes[0], 1)
 	r := f.r
@@ -164,8 +166,8 @@ func TestForeignWorkHoldsUpNothingBeforeIt(t *testing.T) {
 	r.run(launch{label: "exit", exit: []arg{from(x), from(y)}, in: [][]uint32{x, y}, included: true})
 }
 
-// Storage that foreign work may have written is not the host's any more: whoever maps it
-// anew, when its holder is complete, gets what the host has.
+// Storage that foreign work may have written must not be taken up again when its last holder is
+// complete: the next construct that maps it gets the host's contents.
 func TestWhatForeignWorkWroteIsNotMappedAgain(t *testing.T) {
 	for _, mode := range memoryModes {
 		if mode.share != ShareNothing {
@@ -195,7 +197,8 @@ func TestWhatForeignWorkWroteIsNotMappedAgain(t *testing.T) {
 	}
 }
 
-// Where there are other queues, work that does not follow foreign work is not behind it.
+// With several queues, a task that does not depend on foreign work goes to a queue that does
+// not wait for it.
 func TestWorkKeepsAwayFromAQueueThatWaitsForForeignWork(t *testing.T) {
 	mode := memoryModes[0]
 	mode.queues = onQueues.queues
@@ -231,8 +234,8 @@ func TestWorkKeepsAwayFromAQueueThatWaitsForForeignWork(t *testing.T) {
 	r.expect("y", y, filled(16, 12)...)
 }
 
-// A submission that fails signals nothing, and the task fails; what failed on the
-// foreign side does too.
+// A submission between foreign work and tasks can fail: it signals nothing, and its task fails.
+// The task also fails when it is told that the foreign side has failed.
 func TestOrderWithForeignWorkFails(t *testing.T) {
 	f := withForeign(t, memoryModes[0], 1)
 	r := f.r
@@ -289,7 +292,8 @@ func TestExportOfWhatIsNotThere(t *testing.T) {
 	if _, _, err := r.s.ExportPointer(p, 4); !errors.Is(err, ErrInvalidPointer) {
 		t.Errorf("freed: %v", err)
 	}
-	// What was exported is forgotten with its memory.
+	// The allocation was freed: the scheduler no longer counts it among the storage that
+	// foreign work can write.
 	r.s.mu.Lock()
 	r.s.wroteExportedLocked(order.SyncPoint{Value: 1})
 	n := len(r.s.exports.stores)

@@ -14,11 +14,12 @@ import (
 	"github.com/vkomp/vkomp/vk"
 )
 
-// hookedDevice calls the test in the middle of what a task does, once each.
+// hookedDevice calls functions of the test in the middle of what a task does, each of them
+// once.
 type hookedDevice struct {
 	*fakeDevice
-	// wait is called after a wait for a value of 3 or more; flush and invalidate are
-	// called before those.
+	// wait is called after a wait for a value of 3 or more; flush and invalidate are called
+	// before a flush and an invalidation.
 	wait, flush, invalidate func()
 }
 
@@ -63,13 +64,15 @@ func newHookedRigOn(t *testing.T, d *fakeDevice, o Options) (*rig, *hookedDevice
 	return r, h
 }
 
-// A block whose stream fails half way has no contents for who shares it.
+// A copy to the device goes through a ring, and fails half way. The block has no contents then,
+// and a task that found it present and waits for the copy must fail too.
 func TestHalfStreamedBlockIsBroken(t *testing.T) {
 	r, h := newHookedRig(t, discreteMemory, Options{Chunk: 64})
 	defer r.close()
 	x := filled(256, 7) // 16 chunks
 	shared := make(chan error, 1)
-	// Only the stream waits for the device until the sharer waits for it.
+	// The test counts as a driver of the queue, so that nobody waits for the device but the
+	// copy itself.
 	q := r.s.order.All()[0]
 	r.s.mu.Lock()
 	q.AddDriver()
@@ -84,7 +87,8 @@ func TestHalfStreamedBlockIsBroken(t *testing.T) {
 			r.s.mu.Unlock()
 		}
 		r.d.set(func() { r.d.submit = func(int) error { return errSubmitMemory } })
-		// The end of a task that has failed waits for the chunks under way.
+		// The failed task ends when its chunks are complete: now the queue's waiter may wait
+		// for them.
 		r.s.mu.Lock()
 		r.s.order.StopDriving(q)
 		r.s.mu.Unlock()
@@ -98,8 +102,8 @@ func TestHalfStreamedBlockIsBroken(t *testing.T) {
 	}
 }
 
-// A task that fails while chunks of its own are under way is complete when these are, and
-// the scheduler can be used until then.
+// A task fails while chunks of its copy are in flight. It ends only when they are complete, and
+// other goroutines can use the scheduler in the meantime.
 func TestFailedTaskIsCompleteWhenItsChunksAre(t *testing.T) {
 	r, h := newHookedRig(t, discreteMemory, Options{Chunk: 64})
 	defer r.close()
@@ -150,7 +154,8 @@ func TestFailedTaskIsCompleteWhenItsChunksAre(t *testing.T) {
 	}
 }
 
-// Memory that an exit construct reads is not used again before it has.
+// An exit construct reads associated memory while it is disassociated and freed. The memory
+// must not be given to anybody else before the exit is done.
 func TestExitKeepsAssociatedMemory(t *testing.T) {
 	r, h := newHookedRig(t, incoherentMemory, Options{Sharing: ShareNothing})
 	defer r.close()
@@ -166,7 +171,7 @@ func TestExitKeepsAssociatedMemory(t *testing.T) {
 	r.s.mu.Unlock()
 	called := false
 	h.invalidate = func() {
-		// The task is in flight: these do not wait for it.
+		// The exit's task is in flight: none of these calls waits for it.
 		called = true
 		if err := r.s.Disassociate(sectionOf(x)); err != nil {
 			t.Error(err)
@@ -187,7 +192,8 @@ func TestExitKeepsAssociatedMemory(t *testing.T) {
 	}
 }
 
-// Copies of two goroutines to neighbours that share a unit of incoherent memory.
+// Two goroutines copy to allocations that share a unit of non-coherent memory. A flush writes
+// the whole unit, so that the one could overwrite what the other has copied.
 func TestCopiesToNeighboursInOneUnit(t *testing.T) {
 	r, h := newHookedRig(t, incoherentMemory, Options{})
 	defer r.close()
@@ -207,15 +213,15 @@ func TestCopiesToNeighboursInOneUnit(t *testing.T) {
 	r.free(p)
 }
 
-// A task that fails after it streamed its slice in gives back the ring only when the
-// device is done with it.
+// A task fails after its copy to the device has gone through a ring. The chunks of the ring are
+// given back only when the device has read them.
 func TestRingOfAFailedTaskIsNotUsedUnderItsCopies(t *testing.T) {
 	for seed := range uint64(8) {
 		d := newFakeDevice(t, discreteMemory, seed)
 		r := newRigOn(t, d, memoryMode{memory: discreteMemory, share: ShareNothing, chunk: 64})
 		x := filled(64, 7)
 		l := launch{label: "streams", kernel: "mix", args: []arg{tofrom(x), to(x), to(x)}, constant: 1, included: true}
-		// Four chunks, then the kernel.
+		// Four submissions with chunks come before that of the kernel.
 		kernel := d.submits + 5
 		d.submit = func(call int) error {
 			if call == kernel {

@@ -10,7 +10,8 @@ import (
 	"github.com/vkomp/vkomp/memory"
 )
 
-// The index of host writes answers as a plain list of the same sections does.
+// The index of the sections that are being written by the host answers as a list of them does
+// that is searched from end to end.
 func TestHostWritesFindWhoWritesASection(t *testing.T) {
 	type write struct {
 		section memory.Section

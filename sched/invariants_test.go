@@ -9,7 +9,8 @@ import (
 	"github.com/vkomp/vkomp/tasks"
 )
 
-// In this build a target goes through the states of the documentation or not at all.
+// In this build a target that is put into a state which the documentation does not allow after
+// its present one panics.
 func TestWrongTransitionsShow(t *testing.T) {
 	for name, c := range map[string]struct {
 		wrong func(r *rig, d *target)

@@ -7,7 +7,8 @@ import (
 	"github.com/vkomp/vkomp/tasks"
 )
 
-// joined makes a join that follows who wrote in, for those to follow who name token.
+// joined generates a task without work that depends on the writer of in, and on which tasks
+// depend that name token.
 func (r *rig) joined(in, token []uint32) {
 	r.t.Helper()
 	r.join("join", append(depends(tasks.DependIn, in), depends(tasks.DependOut, token)...)...)
@@ -31,7 +32,7 @@ func TestJoinBetweenTargetTasksStaysOnTheDevice(t *testing.T) {
 			}
 			r.d.release()
 			r.taskwait()
-			// One for each kernel, or for both.
+			// There is one submission for each kernel, or one for both.
 			if want := map[bool]int{false: 2, true: 1}[pending]; r.d.submits-submits != want {
 				t.Errorf("%d submissions, want %d", r.d.submits-submits, want)
 			}
@@ -41,7 +42,8 @@ func TestJoinBetweenTargetTasksStaysOnTheDevice(t *testing.T) {
 	}
 }
 
-// What follows a join of two batches follows the later one.
+// A task that depends on a task without work comes after all predecessors of that, the later of
+// its two batches included.
 func TestJoinStandsForTheLastOfItsPredecessors(t *testing.T) {
 	for _, swapped := range []bool{false, true} {
 		inEveryMemory(t, func(t *testing.T, r *rig) {
@@ -66,7 +68,8 @@ func TestJoinStandsForTheLastOfItsPredecessors(t *testing.T) {
 	}
 }
 
-// A join of complete target tasks, or of none, is no task of the device.
+// A task without work whose predecessors are complete, or which has none, is complete at once
+// and submits nothing.
 func TestJoinOfNothingInFlightIsCompleteAtOnce(t *testing.T) {
 	r := newRig(t, memoryModes[0], 1)
 	defer r.close()
@@ -106,7 +109,8 @@ func TestJoinOfHostAndTargetTasksIsKeptByTheHost(t *testing.T) {
 	})
 }
 
-// A join whose predecessor fails does not run, and neither does what follows it.
+// When a predecessor of a task without work fails, that does not run, and neither does a task
+// that depends on it.
 func TestFailurePassesThroughAJoin(t *testing.T) {
 	inEveryMemory(t, func(t *testing.T, r *rig) {
 		x, z, token := filled(16, 1), filled(16, 1), array32(1)

@@ -6,8 +6,9 @@ import (
 	"testing"
 )
 
-// A task that was handed to the device may be over, and its target another's, before its
-// Start returns: nothing of it is read then. The race detector sees it.
+// A task that was handed to the device may be over, and its target used for another task,
+// before Start returns. Start must read nothing of the target then; Go's race detector would
+// see it.
 func TestTargetIsNotReadOnceItWasHandedOver(t *testing.T) {
 	for seed := range uint64(10) {
 		r := newRig(t, memoryModes[0], seed)

@@ -14,7 +14,7 @@ import (
 	"github.com/vkomp/vkomp/tasks"
 )
 
-// line returns where it is called, n lines further on.
+// line returns the place of its call as file and line, n lines further down.
 func line(n int) string {
 	_, file, at, _ := runtime.Caller(1)
 	return fmt.Sprintf("%s:%d", filepath.Base(file), at+n)
@@ -27,8 +27,8 @@ func newLeakRig(t *testing.T) *rig {
 	return r
 }
 
-// report closes the scheduler, and returns the lines of its error without the
-// folders of files.
+// report closes the scheduler and returns the lines of the error, with the files' folders cut
+// off.
 func (r *rig) report() []string {
 	r.t.Helper()
 	err := r.s.Close()
@@ -75,8 +75,8 @@ func TestLeaksAreNamedBySite(t *testing.T) {
 	if err := r.s.Run(context.Background(), enter); err != nil {
 		t.Fatal(err)
 	}
-	// Another goroutine enters the deferred one: the one that its predecessor, a
-	// host task, runs on.
+	// The deferred construct enters on another goroutine, on which its predecessor, a host
+	// task, ends: its site is still that of the call.
 	token := array32(1)
 	first := new(heldTask)
 	r.add(&tasks.Task{Label: "first", Depend: dependOn(nil, [][]uint32{token}), Runner: first})
@@ -122,7 +122,8 @@ func TestLeaksWithoutSitesHaveTheirLabels(t *testing.T) {
 	}
 }
 
-// Declared storage is there for good, and the block that goes with a construct goes.
+// Declared storage stays until the end, and is no leak. Nor is a block that its construct
+// removes.
 func TestDeclaredStorageIsNoLeak(t *testing.T) {
 	r := newLeakRig(t)
 	x, y := filled(64, 1), filled(64, 2)
@@ -137,8 +138,9 @@ func TestDeclaredStorageIsNoLeak(t *testing.T) {
 	}
 }
 
-// A construct that finds its storage present leaves the site of the one that made
-// it; when that is gone, a new one makes its own.
+// A block has the site of the construct that mapped it first. A later construct that finds it
+// present does not change that; one that maps the storage again, after it was removed, has a
+// site of its own.
 func TestSiteIsThatOfTheConstructThatMadeTheBlock(t *testing.T) {
 	r := newLeakRig(t)
 	x := filled(64, 1)

@@ -16,11 +16,12 @@ import (
 
 var errLookMemory = &vk.Error{Op: "vkGetSemaphoreCounterValue", Result: vk.ErrorOutOfDeviceMemory}
 
-// lossModes have copies, rings and the host's own storage on one and on many queues.
+// lossModes have copies by the host, rings, and storage used in place, on one queue and on
+// several.
 var lossModes = append(append(memoryModes[:len(memoryModes):len(memoryModes)], chunkModes...),
 	queueModes(memoryModes[0], memoryModes[4], chunkModes[0])...)
 
-// failing returns a hook that fails those calls, from 1 on, of which the function says so.
+// failing returns a hook whose calls fail where which says so. They are counted from 1.
 func failing(which func(call int) bool, err error) func() error {
 	calls := 0
 	return func() error {
@@ -31,7 +32,8 @@ func failing(which func(call int) bool, err error) func() error {
 	}
 }
 
-// A look that fails for want of memory says nothing about the device.
+// Asking a queue for its value can fail for want of memory. That says nothing about the device
+// and fails no task.
 func TestLooksThatFailForWantOfMemoryFailNothing(t *testing.T) {
 	for name, look := range map[string]func(int) bool{
 		"one look":   func(call int) bool { return call == 2 },
@@ -53,8 +55,8 @@ func TestLooksThatFailForWantOfMemoryFailNothing(t *testing.T) {
 	}
 }
 
-// The device is lost as its n-th wait, look or submission tells, while batches of all its
-// queues may be under way. The device reports what is freed that they use.
+// The device is lost at its n-th wait, query of a value or submission, while batches of all
+// queues may be in flight. The fake device reports whatever is freed that these still use.
 func TestNothingOfALostDeviceIsFreedBeforeItIsAtRest(t *testing.T) {
 	for _, mode := range lossModes {
 		for call, lose := range map[string]func(d *fakeDevice, n int){
@@ -90,7 +92,7 @@ func TestNothingOfALostDeviceIsFreedBeforeItIsAtRest(t *testing.T) {
 					if is && err != nil && !errors.Is(err, vk.ErrDeviceLost) || !is && err != nil {
 						t.Errorf("call %d: lost %v, and the program learned of %v", n, is, err)
 					}
-					// What was mapped is lost with the device.
+					// Close reports what is still mapped: it was lost with the device.
 					_ = r.s.Close()
 				}
 				if lost < 3 {
@@ -101,7 +103,7 @@ func TestNothingOfALostDeviceIsFreedBeforeItIsAtRest(t *testing.T) {
 	}
 }
 
-// loses makes the device lost if there is an error; mu is held.
+// loses marks the device as lost if err is not nil, and returns err. The caller holds mu.
 func (d *fakeDevice) loses(err error) error {
 	if err != nil {
 		d.lose()
@@ -109,7 +111,7 @@ func (d *fakeDevice) loses(err error) error {
 	return err
 }
 
-// restless is a device whose WaitIdle takes until it may return.
+// restless is a device whose WaitIdle, after the loss, returns only when the test lets it.
 type restless struct {
 	*fakeDevice
 	begun, end chan struct{}
@@ -126,7 +128,8 @@ func (d restless) WaitIdle() error {
 	return d.fakeDevice.WaitIdle()
 }
 
-// Until a lost device is at rest no task ends, and the scheduler can be used.
+// While a lost device may still run commands, no task ends, and other goroutines can use the
+// scheduler.
 func TestTasksOfALostDeviceEndWhenItIsAtRest(t *testing.T) {
 	for _, mode := range lossModes {
 		t.Run(mode.name, func(t *testing.T) {
@@ -159,7 +162,7 @@ func TestTasksOfALostDeviceEndWhenItIsAtRest(t *testing.T) {
 			}
 			go func() {
 				d.end <- struct{}{}
-				<-d.begun // Close
+				<-d.begun // by Close
 				d.end <- struct{}{}
 			}()
 			if err := r.scope.Wait(context.Background(), nil); !errors.Is(err, vk.ErrDeviceLost) {
@@ -175,7 +178,8 @@ func TestTasksOfALostDeviceEndWhenItIsAtRest(t *testing.T) {
 	}
 }
 
-// Whatever becomes of who is told of the loss, the device comes to rest.
+// The scheduler calls the program's hook when the device is lost. Whatever that does, even end
+// its goroutine, the tasks end and the scheduler can be closed.
 func TestLossIsSettledWhateverItsHookDoes(t *testing.T) {
 	for name, hook := range map[string]func(){
 		"returns": func() {}, "panics": func() { panic("of the hook") }, "ends its goroutine": runtime.Goexit,
@@ -203,8 +207,8 @@ func TestLossIsSettledWhateverItsHookDoes(t *testing.T) {
 	}
 }
 
-// A copy in chunks can be the first to learn of the loss: its task ends with the others,
-// since the device may still be making what it has of the copy.
+// A copy in chunks waits for the device itself and can be the first to learn of its loss. Its
+// task must not end at once, since the device may still be running what it has of the copy.
 func TestCopyThatLearnsOfTheLossEndsWhenTheDeviceIsAtRest(t *testing.T) {
 	for name, lose := range map[string]func(d *fakeDevice){
 		"wait":       func(d *fakeDevice) { d.wait = func() error { return d.loses(errLost) } },
@@ -219,7 +223,7 @@ func TestCopyThatLearnsOfTheLossEndsWhenTheDeviceIsAtRest(t *testing.T) {
 				}
 				r := &rig{t: t, d: d.fakeDevice, s: s}
 				r.scope = r.graph.NewScope()
-				x := filled(96, 1) // more than a ring
+				x := filled(96, 1) // more than fits into a ring
 				d.hold()
 				d.set(func() { lose(d.fakeDevice) })
 				ended := make(chan error, 1)
@@ -227,7 +231,8 @@ func TestCopyThatLearnsOfTheLossEndsWhenTheDeviceIsAtRest(t *testing.T) {
 					ended <- s.Run(context.Background(), r.region(launch{label: "enter", enter: []arg{to(x)}, included: true}))
 				}()
 				<-d.begun
-				// Its copies have failed when it is to end with a batch, or with the device.
+				// Its copies have failed. Now the task either waits in a batch or for the
+				// device to be at rest, or has ended already.
 				r.eventually("the task is to end, or has ended", func() bool {
 					q := s.order.All()[0]
 					return len(s.loss.doomed) == 1 || s.life.live == 0 || slices.ContainsFunc(q.InFlight(), func(b *order.Batch) bool { return len(b.Tasks()) > 0 })
@@ -239,7 +244,7 @@ func TestCopyThatLearnsOfTheLossEndsWhenTheDeviceIsAtRest(t *testing.T) {
 				s.mu.Unlock()
 				go func() {
 					d.end <- struct{}{}
-					<-d.begun // Close
+					<-d.begun // by Close
 					d.end <- struct{}{}
 				}()
 				if err := <-ended; !errors.Is(err, vk.ErrDeviceLost) {
@@ -253,7 +258,8 @@ func TestCopyThatLearnsOfTheLossEndsWhenTheDeviceIsAtRest(t *testing.T) {
 	}
 }
 
-// A device whose submissions fail for a while is as good as new after that.
+// Submissions fail for want of memory for a while. When they succeed again, the scheduler can
+// be used as before.
 func TestFailuresForWantOfMemoryLeaveTheDeviceUsable(t *testing.T) {
 	for _, mode := range lossModes {
 		t.Run(mode.name, func(t *testing.T) {
@@ -280,7 +286,7 @@ func TestFailuresForWantOfMemoryLeaveTheDeviceUsable(t *testing.T) {
 	}
 }
 
-// What a lost device had is there no more, and no leak.
+// A lost device has nothing mapped or allocated any more, and none of it is reported as a leak.
 func TestLostDeviceHasNothing(t *testing.T) {
 	inEveryMemory(t, func(t *testing.T, r *rig) {
 		r.closed = true

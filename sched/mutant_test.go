@@ -10,9 +10,9 @@ import (
 	"github.com/vkomp/vkomp/sched/internal/mutant"
 )
 
-// Every mutant makes tests of this package fail, those named here: random programs on
-// a device that breaks every promise that it did not make, and what those leave out. Two
-// show for certain in the tests of sched/order alone.
+// Every mutant makes tests of this package fail, which are named here: random programs on the
+// fake device, and for what these leave out tests of their own. Two mutants are certain to show
+// only in the tests of sched/order.
 func TestEveryMutantIsNoticed(t *testing.T) {
 	const programs = "RandomPrograms/any_queue"
 	except := map[mutant.Name]string{

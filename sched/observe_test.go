@@ -8,7 +8,7 @@ import (
 	"github.com/vkomp/vkomp/tasks"
 )
 
-// watch is an observer that knows in which order it may be called.
+// watch is an observer that checks the order in which it is called.
 type watch struct {
 	r     *rig
 	label string
@@ -19,8 +19,8 @@ type watch struct {
 	transfers, allocated         int
 }
 
-// watched returns an observer for a task of the rig, which looks at it when it closes; of
-// every other rig, the others have none.
+// watched returns a watch for a task of the rig. Only every other rig has them, so that tests
+// run without observers too.
 func (r *rig) watched(label string) construct.Observer {
 	if !r.watches {
 		return nil
@@ -32,7 +32,8 @@ func (r *rig) watched(label string) construct.Observer {
 	return w
 }
 
-// enter is called in every method: a tool may ask for the totals, so no lock is held.
+// enter is called at the beginning of every method. It calls Stats, as a tool may, which would
+// not return if the scheduler called its observers with a lock held.
 func (w *watch) enter(method string, right func() bool) (leave func()) {
 	w.r.s.Stats()
 	w.mu.Lock()
@@ -69,7 +70,8 @@ func (w *watch) Dropped() {
 
 func (w *watch) Created(n *tasks.Node, _ []tasks.Depend) {
 	w.mu.Lock()
-	if w.over { // a region that is run once more
+	// the region is run again
+	if w.over {
 		w.created, w.begun, w.over, w.mapped, w.transfers, w.allocated = false, false, false, false, 0, 0
 	}
 	w.mu.Unlock()
@@ -89,7 +91,8 @@ func (w *watch) Map([]ompt.MapItem) {
 
 func (w *watch) Op(end ompt.ScopeEndpoint, o *construct.Op) {
 	defer w.enter("Op", func() bool {
-		// What the device moves by itself is handed over at once.
+		// The commands of one task are placed together: several transfers by the device may be
+		// open at once, and nothing else may be.
 		together := o.Type == ompt.TargetDataTransfer || o.Type == ompt.TargetDataMemset
 		return w.mapped && (end == ompt.ScopeBegin && (len(w.open) == 0 || together) || end == ompt.ScopeEnd && w.open[o])
 	})()
@@ -125,8 +128,8 @@ func (w *watch) End(error) {
 	w.over = true
 }
 
-// checkWatched checks that the observers of the rig heard of their tasks' ends, and of
-// those of all storage.
+// checkWatched checks that the observers have heard of the end of every task, and of the end of
+// all device memory that they heard of.
 func (r *rig) checkWatched() {
 	r.t.Helper()
 	r.watching.Lock()

@@ -10,11 +10,12 @@ import (
 	"github.com/vkomp/vkomp/vk"
 )
 
-// A task can be over, and what waited for it restarted, before what it follows on the
-// device is complete: until then the graph names it to those that follow it. Nobody who
-// starts then is to wait for it.
+// A task that fails can be over before its predecessors on the device are complete. Until these
+// are, the task graph still names it as a predecessor of later tasks. None of those may wait
+// for it to end: it has ended, and nobody would wake them.
 
-// failure is a program whose task "fails" ends before "under way" does, which it follows.
+// failure is a program with two tasks: "fails", which depends on "under way" and ends before
+// it.
 type failure struct {
 	*rig
 	t *testing.T
@@ -33,15 +34,16 @@ func newFailure(t *testing.T) *failure {
 	return f
 }
 
-// fails makes the task. Its copy to the device follows nothing, and is on its way when
-// its kernel is not submitted: that is what it waits for.
+// fails generates the task. Its copy to the device depends on nothing and is in flight when the
+// submission of its kernel fails, so that the task ends when the copy is complete.
 func (f *failure) fails(depend ...tasks.Depend) {
 	f.t.Helper()
 	f.failNth(2)
 	f.run(launch{label: "fails", kernel: "mix", args: []arg{alloc(f.x), to(filled(order.CopyApart/4, 3)), alloc(f.x)}, out: [][]uint32{f.x}, depend: depend})
 }
 
-// end ends the task that fails, and returns what ends the one that it follows.
+// end lets the copy complete, and with it the task that fails. The result ends the task before
+// it.
 func (f *failure) end() (end func()) {
 	f.t.Helper()
 	end = f.stall(1)
@@ -51,7 +53,7 @@ func (f *failure) end() (end func()) {
 	return end
 }
 
-// leave ends the program.
+// leave checks the outcome and ends the program.
 func (f *failure) leave() {
 	f.t.Helper()
 	if err := f.scope.Wait(f.t.Context(), nil); !errors.Is(err, vk.ErrOutOfMemory) {
@@ -86,7 +88,7 @@ func TestTaskThatExcludesAFailureDoesNotWaitForItOnceItIsOver(t *testing.T) {
 	f.expect("y", y, filled(16, 2)...)
 }
 
-// inDomain is the runner of a task of the device without commands.
+// inDomain is the runner of a task of the device that has no commands.
 type inDomain func()
 
 func (f inDomain) Start(n *tasks.Node, w *tasks.Work) {
@@ -97,14 +99,16 @@ func (f inDomain) Start(n *tasks.Node, w *tasks.Work) {
 
 func (inDomain) Drop(*tasks.Node) {}
 
-// A follower can be on its way when what it follows fails.
+// A task starts when the predecessor that fails is already over. It is dropped, and does not
+// wait.
 func TestFollowerThatStartsWhenAFailureIsOverIsDropped(t *testing.T) {
 	f := newFailure(t)
 	token, y := filled(1, 0), filled(16, 1)
 	gate := new(heldTask)
 	f.add(&tasks.Task{Label: "gate", Depend: dependOn(nil, [][]uint32{token}), Runner: gate})
 	f.fails(dependOn([][]uint32{token}, nil)...)
-	// It starts ahead of the follower, once the task that fails has its place.
+	// This task starts before the follower, when the task that fails has its place, and ends
+	// that.
 	var end func()
 	f.add(&tasks.Task{Label: "meanwhile", Domain: rigDomain, Depend: dependOn([][]uint32{f.x}, nil), Runner: inDomain(func() { end = f.end() })})
 	f.run(launch{label: "follower", kernel: "add", args: []arg{tofrom(y)}, in: [][]uint32{f.x}})
@@ -114,7 +118,9 @@ func TestFollowerThatStartsWhenAFailureIsOverIsDropped(t *testing.T) {
 	f.expect("y", y, filled(16, 1)...)
 }
 
-// No failure: a task is over while the one before it copies its results home.
+// A task that succeeds can be over too early as well: the second task copies y to the host at
+// its end, and is over while an earlier one, whose copy this is, is still under way. An update
+// that waits for it must begin then.
 func TestUpdateOfSharedStorageDoesNotWaitForWhatIsOver(t *testing.T) {
 	r := newRig(t, memoryModes[1], 1)
 	defer r.close()
@@ -130,7 +136,7 @@ func TestUpdateOfSharedStorageDoesNotWaitForWhatIsOver(t *testing.T) {
 		r.t.Helper()
 		r.run(launch{label: label, kernel: "mix", args: []arg{out, a, alloc(zero)}, in: [][]uint32{in}, out: [][]uint32{written}, priority: 1})
 	}
-	// Both hold y: that the second is to copy it home turns out when the first is over.
+	// Both tasks map y. Which of them copies it to the host shows when the first is over.
 	mix("first", alloc(u), tofrom(y), zero, u)
 	mix("second", alloc(x), tofrom(y), zero, x)
 	mix("after the second", alloc(z), alloc(x), x, z)

@@ -11,7 +11,8 @@ import (
 	"github.com/vkomp/vkomp/vk"
 )
 
-// What decides how bytes go, a row for each thing that it depends on.
+// The path of a transfer is decided from a few facts: the table has a row for each that
+// matters.
 func TestPathOfATransfer(t *testing.T) {
 	const chunk = 1 << 20
 	var (
@@ -86,8 +87,8 @@ func TestPathOfATransfer(t *testing.T) {
 	}
 }
 
-// pathRig takes single transfers along a path, step by step, with a device and its memory but
-// without tasks and their order.
+// pathRig takes transfers along a path, step by step, on a device with memory but without
+// tasks, so that each path is tested alone.
 type pathRig struct {
 	*rig
 	ts    transfers
@@ -100,7 +101,7 @@ func newPathRig(t *testing.T, mode memoryMode) *pathRig {
 	return p
 }
 
-// device returns new device memory of so many bytes.
+// device returns new device memory of that many bytes.
 func (p *pathRig) device(size uint64) *store {
 	p.t.Helper()
 	st, err := p.s.memory.storage.Allocate(size)
@@ -113,7 +114,8 @@ func (p *pathRig) device(size uint64) *store {
 	return m
 }
 
-// submit has the device carry out what is recorded after all that was before, and waits for it.
+// submit submits what is recorded, behind a barrier to all earlier submissions, and waits for
+// it.
 func (p *pathRig) submit(record func(*vk.Stream)) error {
 	var stream vk.Stream
 	stream.Barrier(order.LevelBarrier)
@@ -139,7 +141,7 @@ func (p *pathRig) await(part *stagingChunk) error {
 	return nil
 }
 
-// along takes a transfer along a path, all its steps.
+// along takes a transfer through all steps of a path.
 func (p *pathRig) along(way *path, x *transfer) {
 	p.t.Helper()
 	m, ts := &p.s.memory, &p.ts
@@ -190,7 +192,7 @@ func (p *pathRig) along(way *path, x *transfer) {
 	}
 }
 
-// release gives back the staging memory of what went before.
+// release gives back the staging memory of earlier transfers.
 func (p *pathRig) release() {
 	for _, st := range p.ts.staging {
 		p.s.memory.staging.Free(st, timeline.Frontier{})
@@ -198,7 +200,7 @@ func (p *pathRig) release() {
 	p.ts.reset()
 }
 
-// Whatever path bytes take, they arrive, and only they.
+// Every path brings the bytes of a transfer to their destination, and changes no other byte.
 func TestPathsBringTheirBytes(t *testing.T) {
 	const size = 256
 	for _, mode := range append(memoryModes[:4:4], chunkModes...) {
@@ -247,7 +249,7 @@ func TestPathsBringTheirBytes(t *testing.T) {
 	}
 }
 
-// A ring takes no more than its chunks, and one is enough.
+// A ring takes as much staging as its chunks, however large the copy.
 func TestRingTakesFewChunks(t *testing.T) {
 	p := newPathRig(t, chunkModes[0])
 	a := p.device(1000)

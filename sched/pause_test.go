@@ -9,8 +9,8 @@ import (
 	"github.com/vkomp/vkomp/sched/order"
 )
 
-// What is kept for work to come goes, what is mapped and allocated stays, and the device
-// goes on.
+// A soft pause gives back what is kept for later use: staging, empty blocks, waiters. What is
+// mapped and allocated stays, and the scheduler goes on afterwards.
 func TestRelinquishKeepsWhatIsMapped(t *testing.T) {
 	for _, mode := range append(append([]memoryMode(nil), memoryModes...), queueModes(memoryModes...)...) {
 		t.Run(mode.name, func(t *testing.T) {
@@ -82,7 +82,8 @@ func TestPauseWithATaskUnderWay(t *testing.T) {
 	r.expect("x", x, filled(16, 2)...)
 }
 
-// A scheduler that comes after another one on the device knows none of its pointers.
+// A hard pause is followed by a new scheduler on the device, to which pointers of the old one
+// are invalid, even where the same memory has been allocated again.
 func TestDiscardMakesPointersStale(t *testing.T) {
 	mode := memoryModes[0]
 	first := newRig(t, mode, 1)

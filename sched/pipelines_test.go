@@ -12,14 +12,15 @@ import (
 	"github.com/vkomp/vkomp/vk"
 )
 
-// slowCompiler is a device that compiles no kernel before it is let.
+// slowCompiler is a device that makes no pipeline until the test lets it.
 type slowCompiler struct {
 	*fakeDevice
 	begun, gate chan struct{}
 
 	mu       sync.Mutex
 	compiled int
-	// fails is the result of the compilations, outside of which exits ends goroutines.
+	// fails, if not nil, is the error of all compilations. exits makes their goroutines end in
+	// the driver's call, as a Goexit does.
 	fails error
 	exits bool
 }
@@ -60,14 +61,14 @@ func newSlowRigWith(t *testing.T, o Options) (*rig, *slowCompiler) {
 	return r, d
 }
 
-// pipelines is how many the device has.
+// pipelines returns how many pipelines the device has.
 func (r *rig) pipelines() int {
 	r.d.mu.Lock()
 	defer r.d.mu.Unlock()
 	return len(r.d.pipelines)
 }
 
-// uses is how many references there are to what the scheduler has of a kernel.
+// uses returns how many references there are to what the scheduler has of a kernel.
 func (r *rig) uses(name string) int64 {
 	r.s.mu.Lock()
 	defer r.s.mu.Unlock()
@@ -78,8 +79,9 @@ func (r *rig) uses(name string) int64 {
 	return d.refs.Load()
 }
 
-// A deadline ends the wait of an included construct for a pipeline. Nothing is done then,
-// the compilation goes on, and the next use has its result.
+// The context of an included construct ends while its kernel is being compiled. The construct
+// returns and has done nothing. The compilation goes on, and the next construct uses its
+// result.
 func TestContextEndsTheWaitForACompilation(t *testing.T) {
 	r, d := newSlowRig(t)
 	defer r.close()
@@ -101,7 +103,8 @@ func TestContextEndsTheWaitForACompilation(t *testing.T) {
 	if n := r.uses("set"); n != 2 {
 		t.Errorf("the kernel has %d users, want the scheduler and the compilation", n)
 	}
-	// What an included construct has to say about a context that ended before comes first.
+	// The context has ended before the construct begins: it returns the context's cause, and
+	// nothing about the kernel.
 	if err := r.s.Run(ctx, g); !errors.Is(err, late) {
 		t.Errorf("the second construct returned %v", err)
 	}
@@ -130,8 +133,8 @@ func TestContextEndsTheWaitForACompilation(t *testing.T) {
 	}
 }
 
-// A deferred construct returns though its kernel is being compiled, and its task, like all
-// that depend on it, waits for that. Everybody shares one compilation.
+// A deferred construct does not wait for the compilation of its kernel. Its task does, and so
+// do the tasks that depend on it. Constructs that use one kernel share one compilation.
 func TestDeferredTasksWaitForTheirPipeline(t *testing.T) {
 	r, d := newSlowRig(t)
 	defer r.close()
@@ -169,8 +172,8 @@ func TestDeferredTasksWaitForTheirPipeline(t *testing.T) {
 	}
 }
 
-// What the driver says against a kernel is the failure of the deferred tasks that waited
-// for it, and no reason not to try again.
+// The driver refuses a kernel: the deferred tasks that wait for the compilation fail with its
+// error. A later construct tries again, since the reason may have been want of memory.
 func TestCompilationThatFails(t *testing.T) {
 	for _, exits := range []bool{false, true} {
 		r, d := newSlowRig(t)
@@ -195,7 +198,7 @@ func TestCompilationThatFails(t *testing.T) {
 	}
 }
 
-// A deferred task whose context has ended by the time that its pipeline is there is dropped.
+// The context of a deferred task ends while its kernel is being compiled: the task is dropped.
 func TestContextEndsBeforeTheCompilationOfADeferredTask(t *testing.T) {
 	r, d := newSlowRig(t)
 	defer r.close()
@@ -213,7 +216,7 @@ func TestContextEndsBeforeTheCompilationOfADeferredTask(t *testing.T) {
 	r.expect("x", x, 1, 1, 1, 1)
 }
 
-// A kernel that is closed keeps its pipelines until the last task that uses it is complete.
+// The pipelines of a closed kernel are destroyed when the last task that uses them is complete.
 func TestReleasedKernelLastsAsLongAsItsTasks(t *testing.T) {
 	r := newRig(t, memoryModes[0], 1)
 	defer r.close()
@@ -242,7 +245,7 @@ func TestReleasedKernelLastsAsLongAsItsTasks(t *testing.T) {
 	if n := r.pipelines(); n != before-1 {
 		t.Errorf("%d pipelines are left, want %d", n, before-1)
 	}
-	// One that no task uses goes at once.
+	// A kernel that no task uses is destroyed at once.
 	r.kernels["set"].Close()
 	r.s.Release(r.kernels["set"])
 	if n := r.pipelines(); n != before-3 {
@@ -250,8 +253,8 @@ func TestReleasedKernelLastsAsLongAsItsTasks(t *testing.T) {
 	}
 }
 
-// A kernel that is closed while it is being compiled is compiled for those who wait, and
-// then goes; so does one with pipelines that Close finds.
+// A kernel is closed while it is being compiled. The tasks that were accepted before get their
+// pipeline, which is destroyed when they are complete.
 func TestKernelReleasedWhileItIsCompiled(t *testing.T) {
 	r, d := newSlowRig(t)
 	defer r.close()
@@ -272,8 +275,8 @@ func TestKernelReleasedWhileItIsCompiled(t *testing.T) {
 	}
 }
 
-// Whoever waits for a compilation learns of the device's loss meanwhile, however long the
-// driver still compiles.
+// The device is lost while a kernel is being compiled. Tasks and constructs that wait for the
+// compilation fail at once, and do not wait for the driver.
 func TestLossEndsTheWaitForACompilation(t *testing.T) {
 	r, d := newSlowRig(t)
 	defer func() {
@@ -285,7 +288,7 @@ func TestLossEndsTheWaitForACompilation(t *testing.T) {
 	x, y, z := filled(4, 1), filled(4, 1), filled(4, 1)
 	r.run(launch{label: "deferred", kernel: "set", args: []arg{tofrom(x)}, out: [][]uint32{x}})
 	r.run(launch{label: "behind it", kernel: "set", args: []arg{tofrom(x)}, out: [][]uint32{x}})
-	// Of a kernel that is given up meanwhile.
+	// The kernel of this task is closed while it is being compiled.
 	r.run(launch{label: "released", kernel: "add", args: []arg{tofrom(y)}, out: [][]uint32{y}})
 	<-d.begun
 	<-d.begun
@@ -311,7 +314,7 @@ func TestLossEndsTheWaitForACompilation(t *testing.T) {
 	}
 }
 
-// tellingPlace is a place that tells when it is left.
+// tellingPlace is a place that says when it is left.
 type tellingPlace chan struct{}
 
 func (p tellingPlace) Leave()  { p <- struct{}{} }

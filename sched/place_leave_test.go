@@ -8,7 +8,7 @@ import (
 
 var errEnded = errors.New("the context has ended")
 
-// countingPlace counts how often it is left and taken again.
+// countingPlace counts how often it is left and how often it is taken again.
 type countingPlace struct {
 	left, returned int
 	leave          func()

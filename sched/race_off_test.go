@@ -2,17 +2,19 @@
 
 package sched
 
-// How much of what differs by its numbers alone the tests do.
+// These numbers are lower in a build with the race detector. Otherwise its tests are the same.
 const (
-	// rapidChecks is the number of random programs of each kind, unless -rapid.checks says
-	// another.
+	// rapidChecks is the number of random programs of each kind, unless the flag -rapid.checks
+	// is given.
 	rapidChecks = "100"
-	// deviceOrders is the number of orders of the device in which a test is run.
+	// deviceOrders is the number of random orders of the device in which a test runs.
 	deviceOrders = 4
-	// faultStep is the distance of the calls that fail, or lose the device.
+	// faultStep is the distance between calls of which each is once made to fail or to lose the
+	// device.
 	faultStep = 1
-	// shareRounds is how often storage is shared by goroutines that come at once.
+	// shareRounds is how often goroutines start to share storage at the same time.
 	shareRounds = 10
-	// poolTries is how often a target is looked for in a sync.Pool, which keeps no promise.
+	// poolTries is how often a test looks for a target in a sync.Pool, which may drop what it
+	// is given.
 	poolTries = 6
 )

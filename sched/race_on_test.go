@@ -2,9 +2,9 @@
 
 package sched
 
-// As without the race detector, but fewer: it makes each ten times as slow. What the device
-// does in another order is the same to the detector, and every kind of test, every memory
-// and every placement is left.
+// The race detector makes everything ten times as slow, and sees no difference between one
+// random order of the device's commands and another: so there are fewer of each, and still
+// every kind of test, memory and placement.
 const (
 	rapidChecks  = "8"
 	deviceOrders = 1

@@ -10,7 +10,7 @@ import (
 	"github.com/vkomp/vkomp/vk"
 )
 
-// registers makes a buffer that is none of the scheduler's and registers it.
+// registers makes a buffer outside of the scheduler's memory and registers it.
 func (r *rig) registers(words int, families uint64) Pointer {
 	r.t.Helper()
 	b, err := r.d.CreateBlock(uint64(4*words), len(r.d.props.MemoryTypes)-1)
@@ -25,7 +25,7 @@ func (r *rig) registers(words int, families uint64) Pointer {
 	return p
 }
 
-// What only some families may use runs on their queues, and the rest anywhere.
+// A buffer that was registered for some queue families is used only on queues of these.
 func TestRegisteredMemoryStaysOnItsFamilies(t *testing.T) {
 	for _, placement := range []Placement{PlaceByFinish, PlaceRandom} {
 		for family := range 2 {
@@ -57,7 +57,7 @@ func TestRegisteredMemoryStaysOnItsFamilies(t *testing.T) {
 	}
 }
 
-// unregisters gives the memory up that registers made.
+// unregisters ends what registers began.
 func (r *rig) unregisters(p Pointer) {
 	r.t.Helper()
 	b, _, err := r.s.ExportPointer(p, 0)
@@ -75,7 +75,7 @@ func TestRegisteredMemoryThatNoQueueMayUse(t *testing.T) {
 	mode.queues = manyQueues
 	r := newRig(t, mode, 1)
 	defer r.close()
-	// Family 2 only transfers; nothing is of families 0 and 1 at once.
+	// Family 2 has no compute, and no queue is of families 0 and 1 at once.
 	transfer, first, second := r.registers(16, 1<<2), r.registers(16, 1<<0), r.registers(16, 1<<1)
 	x, y := filled(16, 1), filled(16, 2)
 	associate := func(s []uint32, p Pointer) {

@@ -13,15 +13,15 @@ import (
 	"github.com/vkomp/vkomp/vk"
 )
 
-// populated returns a rig on a discrete device that has all kinds of memory in use:
-// x is mapped, u declared, z associated with an allocation beside which there is
-// another one, and y is gone.
+// populated returns a rig on a discrete device that has memory of all kinds: x is mapped, u is
+// declared, z is associated with an allocation beside another one, and y was mapped and is
+// gone.
 func populated(t *testing.T) (r *rig, end func()) {
 	t.Helper()
 	r = newRig(t, modeNamed(t, "discrete"), 1)
 	x, y, z, u := filled(100, 1), filled(1000, 2), filled(200, 3), filled(300, 4)
 	r.run(launch{label: "enter", enter: []arg{to(x), to(y)}, included: true})
-	// A block of its own, which is given back.
+	// This allocation gets a block of its own, which is given back to the driver.
 	r.free(r.allocate(5 * mebibyte))
 	r.s.memory.storage.Trim()
 	p, q := r.allocate(1000), r.allocate(16)
@@ -71,7 +71,7 @@ func TestMemoryReportWithoutABudgetAndAfterClose(t *testing.T) {
 	if h := report.Heaps[0]; h.BudgetKnown || h.Budget != 0 || h.Usage != 0 {
 		t.Errorf("a device without budgets has %+v", h)
 	}
-	// A driver that tells of fewer heaps than there are.
+	// The driver reports budgets of fewer heaps than the device has.
 	r.d.budget = []vk.HeapBudget{{Budget: 5, Usage: 3}}
 	if report = r.s.Memory(); !report.Heaps[0].BudgetKnown || report.Heaps[0].Budget != 5 || report.Heaps[0].Usage != 3 || report.Heaps[1].BudgetKnown {
 		t.Errorf("with the budget of one heap: %+v", report.Heaps)
@@ -88,7 +88,8 @@ func TestMemoryReportWithoutABudgetAndAfterClose(t *testing.T) {
 	}
 }
 
-// Storage and staging of one heap have not had their peaks at one time.
+// Storage and staging have blocks in the same heap, and had their peaks at different times: the
+// heap's peak is less than the sum of both.
 func TestPeakOfAHeapIsThatOfAllItsBlocks(t *testing.T) {
 	r := newRig(t, modeNamed(t, "hidden"), 1)
 	defer r.close()
@@ -102,7 +103,7 @@ func TestPeakOfAHeapIsThatOfAllItsBlocks(t *testing.T) {
 	if h.Storage.PeakBlockBytes != 6<<20 || h.Staging.PeakBlockBytes != 4<<20 || h.Total.PeakBlockBytes != 8<<20 || report.Total.PeakBlockBytes != 8<<20 {
 		t.Errorf("%+v", report)
 	}
-	// What was in use was in those blocks.
+	// The bytes in use had their peaks with the blocks.
 	if sum := h.Storage.PeakLiveBytes + h.Staging.PeakLiveBytes; sum != 9<<20 || h.Total.PeakLiveBytes != 8<<20 || report.Total.PeakLiveBytes != 8<<20 {
 		t.Errorf("%d bytes, %+v", sum, report)
 	}
@@ -134,7 +135,7 @@ func TestImportedStorageIsReportedByItself(t *testing.T) {
 	}
 }
 
-// The report is for any goroutine at any time.
+// Any goroutine may ask for the report at any time.
 func TestMemoryReportDuringTasks(t *testing.T) {
 	inEveryMemory(t, func(t *testing.T, r *rig) {
 		x := filled(100, 0)

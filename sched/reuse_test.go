@@ -19,9 +19,8 @@ import (
 	"github.com/vkomp/vkomp/vk"
 )
 
-// leftovers names what a target that was given back carries over to the next task:
-// any field that is not zero, and any reference in the slices that it keeps for
-// their memory.
+// leftovers names what a target that was given back would carry over to its next task: every
+// field that is not zero, and every reference in slices that it keeps for their memory.
 func leftovers(t *target) (left []string) {
 	keeps := func(path string, v reflect.Value) {
 		if v.Len() > 0 {
@@ -29,7 +28,7 @@ func leftovers(t *target) (left []string) {
 		}
 		switch path {
 		case "dispatch.push", "dispatch.sizes", "dispatch.ranges", "dispatch.plan.Calls", "items":
-			// Numbers, which nobody reads before they are written.
+			// These hold numbers, which are written before they are read.
 			return
 		case "ops":
 			for i := range v.Cap() {
@@ -70,7 +69,7 @@ func leftovers(t *target) (left []string) {
 	return left
 }
 
-// spares takes the targets that the scheduler keeps.
+// spares takes all targets that the scheduler keeps for later tasks.
 func (s *Scheduler) spares() (targets []*target) {
 	for {
 		t, _ := s.spare.Get().(*target)
@@ -81,7 +80,7 @@ func (s *Scheduler) spares() (targets []*target) {
 	}
 }
 
-// Whatever a target went through, nothing of it is left when it is used again.
+// Whatever way a task ends, its target has nothing of it left when it is used for another task.
 func TestRecycledTargetCarriesNothingOver(t *testing.T) {
 	ways := map[string]func(r *rig){
 		"success":          func(r *rig) { newWorkload().run(r) },
@@ -172,8 +171,8 @@ func TestRecycledTargetCarriesNothingOver(t *testing.T) {
 	}
 }
 
-// A target that starved may be asked about once more when its task is complete: it
-// is not given to another.
+// The scheduler may look once more at a target that has waited for memory, after its task is
+// complete: so such a target is not used for another task.
 func TestStarvedTargetIsNotUsedAgain(t *testing.T) {
 	r := newRig(t, memoryModes[0], 1)
 	defer r.close()
@@ -204,8 +203,9 @@ func TestStarvedTargetIsNotUsedAgain(t *testing.T) {
 	}
 }
 
-// Included tasks whose wait is cut short at any moment go on, among deferred ones:
-// each does its work once, and none is mistaken for another.
+// Contexts of included tasks end at random moments, among deferred tasks. Tasks whose construct
+// no longer waits go on: each does its work once, and no target is taken for that of another
+// task.
 func TestTargetsWhoseWaitIsCutShortAreNotMistaken(t *testing.T) {
 	for _, mode := range memoryModes {
 		t.Run(mode.name, func(t *testing.T) {
@@ -262,7 +262,7 @@ func TestTargetsWhoseWaitIsCutShortAreNotMistaken(t *testing.T) {
 						if l.included {
 							cancel()
 						} else {
-							// The end of its context would drop it.
+							// The task is deferred: the end of its context would drop it.
 							defer cancel()
 						}
 					}

@@ -7,8 +7,10 @@ import (
 	"github.com/vkomp/vkomp/vk"
 )
 
-// TestOwnBuffers maps and allocates under each combination of what is asked and what the
-// device can: each has a VkBuffer of its own where that is what bounds kernels.
+// Kernels can read and write beyond an argument, up to the end of its VkBuffer, unless the
+// device bounds their accesses. The test maps and allocates under each combination of what is
+// asked for and what the device can do: storage has a VkBuffer of its own where nothing else
+// bounds kernels.
 func TestOwnBuffers(t *testing.T) {
 	for _, c := range []struct {
 		name        string
@@ -61,8 +63,8 @@ func TestOwnBuffers(t *testing.T) {
 	}
 }
 
-// TestOnlyPaddingIsBoundBesidesTheArgument looks at which arguments of odd sizes have their
-// last word bound: those that are followed by nothing.
+// The last word of an argument is bound although only a part of it is the argument's, if
+// nothing else is in it.
 func TestOnlyPaddingIsBoundBesidesTheArgument(t *testing.T) {
 	own := &store{}
 	own.Size = 13

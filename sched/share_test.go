@@ -7,7 +7,9 @@ import (
 	"github.com/vkomp/vkomp/memory"
 )
 
-// Without robustBufferAccess2 only storage that fills its pages is shared unasked.
+// Without robustBufferAccess2 a kernel could reach what else is in the pages of imported
+// storage. So only storage that fills whole pages is used in place, unless the construct asks
+// for it.
 func TestSharingKeepsKernelsOutOfOtherStorage(t *testing.T) {
 	for _, c := range []struct {
 		name     string
@@ -41,7 +43,8 @@ func TestSharingKeepsKernelsOutOfOtherStorage(t *testing.T) {
 	}
 }
 
-// Small slices, and what a region maps, are copied unless they are asked for.
+// Only large slices that a target construct alone maps are used in place. Small ones, and those
+// of data regions, are copied unless the construct asks for it.
 func TestSharingIsForLargeTargetsAlone(t *testing.T) {
 	r := newRigOn(t, newFakeDevice(t, unifiedMemory, 1), memoryMode{memory: unifiedMemory, share: ShareLarge})
 	defer r.close()

@@ -7,7 +7,8 @@ import (
 	"github.com/vkomp/vkomp/vk"
 )
 
-// A task without commands, that is run in any case, follows what a failed one was to.
+// The end of a data region runs even if a task that it depends on has failed. It must still
+// come after the predecessors of the failed task, which are in flight.
 func TestEndOfDataRegionFollowsWhatAFailedTaskWasToFollow(t *testing.T) {
 	r := newRig(t, onQueues, 1)
 	defer r.close()

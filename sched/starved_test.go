@@ -10,8 +10,8 @@ import (
 	"github.com/vkomp/vkomp/memory"
 )
 
-// Each task fits the device alone and no two do: those that were made while
-// another one had the memory wait for it, rather than fail for having been early.
+// Every task fits into the device's memory alone, and no two do at once. Tasks that find no
+// memory wait for those in flight to give theirs back, and do not fail.
 func TestTaskWithoutMemoryWaitsForThoseInFlight(t *testing.T) {
 	for seed := range uint64(4) {
 		r := newRig(t, memoryModes[0], seed)
@@ -22,7 +22,7 @@ func TestTaskWithoutMemoryWaitsForThoseInFlight(t *testing.T) {
 			return nil
 		}
 		r.d.hold()
-		const words = 3 << 18 // of a block's 4 MiB, more than half
+		const words = 3 << 18 // more than half of a block of 4 MiB
 		slices := make([][]uint32, 5)
 		for i := range slices {
 			slices[i] = array32(words)
@@ -39,7 +39,7 @@ func TestTaskWithoutMemoryWaitsForThoseInFlight(t *testing.T) {
 			t.Errorf("%d blocks were asked for: nothing was short", n)
 		}
 
-		// With nothing in flight to wait for, what does not fit fails.
+		// Nothing is in flight whose memory could be waited for: what does not fit fails.
 		r.d.create = func(int) error { return errBlockMemory }
 		r.s.memory.storage.Trim()
 		err := r.s.Run(t.Context(), r.region(launch{label: "alone", kernel: "set", args: []arg{from(slices[0])}, included: true}))
@@ -50,7 +50,8 @@ func TestTaskWithoutMemoryWaitsForThoseInFlight(t *testing.T) {
 	}
 }
 
-// However many tasks wait for memory, an ending one makes few of them ask for it.
+// However many tasks wait for memory, each end of a task makes only a few of them try again:
+// otherwise their cost would grow with the square of their number.
 func TestStarvedTasksDoNotAllAskAgainAtEachCompletion(t *testing.T) {
 	r := newRig(t, memoryModes[0], 1)
 	r.d.create = func(int) error {
@@ -60,7 +61,7 @@ func TestStarvedTasksDoNotAllAskAgainAtEachCompletion(t *testing.T) {
 		return nil
 	}
 	r.d.hold()
-	const n, words = 200, 1 << 18 // at most four in a block of 4 MiB
+	const n, words = 200, 1 << 18 // four at most in a block of 4 MiB
 	memory := array32(n * words)
 	for i := range n {
 		g := r.region(launch{label: fmt.Sprint("task ", i), kernel: "set", args: []arg{alloc(memory[i*words:][:words])}})
@@ -72,7 +73,7 @@ func TestStarvedTasksDoNotAllAskAgainAtEachCompletion(t *testing.T) {
 	asked := r.d.creates
 	r.d.release()
 	r.taskwait()
-	// A request that fails tries blocks of a few sizes.
+	// A request that fails tries blocks of several sizes.
 	if again := r.d.creates - asked; again == 0 || again > 8*n {
 		t.Errorf("%d tasks asked the device for memory %d times more", n, again)
 	}
@@ -82,7 +83,8 @@ func TestStarvedTasksDoNotAllAskAgainAtEachCompletion(t *testing.T) {
 	r.close()
 }
 
-// Those that wait for memory are not forgotten when one before them is dropped.
+// A task that waits for memory is dropped because its predecessor has failed. The tasks that
+// wait behind it must still get memory and run.
 func TestStarvedTasksOutliveOneWhosePredecessorFailed(t *testing.T) {
 	r := newRig(t, memoryModes[1], 1)
 	r.d.hold()

@@ -14,15 +14,15 @@ import (
 	"github.com/vkomp/vkomp/vk"
 )
 
-// listener numbers the operations of a rig's constructs, as a tool does.
+// listener gives the operations of a rig's constructs their numbers, as a tool does.
 type listener struct {
 	mu  sync.Mutex
 	ops map[ompt.ID]heard
-	// regions counts constructs.
+	// regions is the number of constructs so far.
 	regions ompt.ID
 }
 
-// heard is an operation and its construct.
+// heard is an operation and the label of its construct.
 type heard struct {
 	construct.Op
 	label string
@@ -66,7 +66,7 @@ type tracing struct {
 	ompt.Device
 	trace    *Trace
 	listener listener
-	// size is that of buffers.
+	// size is the number of records in a buffer.
 	size int
 
 	mu      sync.Mutex
@@ -105,7 +105,7 @@ func (tr *tracing) stop() {
 	}
 }
 
-// close ends the trace and the rig.
+// close ends the trace and closes the rig.
 func (tr *tracing) close() {
 	tr.t.Helper()
 	tr.d.release()
@@ -114,7 +114,7 @@ func (tr *tracing) close() {
 	tr.rig.close()
 }
 
-// of returns the records of the kernel of a construct, or of a data operation on it.
+// of returns the records of a construct's kernel, or of its data operations.
 func (tr *tracing) of(label string, kind ompt.Callback) (records []ompt.Record) {
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
@@ -126,8 +126,8 @@ func (tr *tracing) of(label string, kind ompt.Callback) (records []ompt.Record) 
 	return records
 }
 
-// check holds each record against the operation that it names, and the number of them
-// against what was placed since before.
+// check compares each record with the operation that it names, and the number of records with
+// what the queues have done since before.
 func (tr *tracing) check(before Stats) {
 	tr.t.Helper()
 	after := tr.s.Stats()
@@ -180,8 +180,8 @@ func (tr *tracing) check(before Stats) {
 	}
 }
 
-// traced runs a test in all shapes of memory, with one queue and with many, in chunks and
-// without.
+// traced runs a test with every kind of memory, with one queue and with several, with copies
+// through rings and without.
 func traced(t *testing.T, test func(t *testing.T, tr *tracing)) {
 	modes := append(slices.Clone(memoryModes), queueModes(memoryModes[:2]...)...)
 	modes = append(append(modes, chunkModes...), queueModes(chunkModes...)...)
@@ -196,7 +196,7 @@ func traced(t *testing.T, test func(t *testing.T, tr *tracing)) {
 	}
 }
 
-// work runs a program of kernels, copies and moves: two chains that come together.
+// work runs kernels and copies in two chains that join.
 func (tr *tracing) work(name string) {
 	x, y, z := filled(40, 1), filled(40, 2), filled(40, 0)
 	p := tr.allocate(40)
@@ -386,7 +386,7 @@ func TestTraceIsStartedAgainAfterARefusedBuffer(t *testing.T) {
 	}
 }
 
-// again checks a trace of its own.
+// again makes a trace of its own and checks it.
 func (tr *tracing) again() {
 	before := tr.s.Stats()
 	tr.records = nil
@@ -442,7 +442,7 @@ func TestStopWaitsForWhatIsInFlight(t *testing.T) {
 		t.Fatalf("stopped with tasks in flight: %v", err)
 	default:
 	}
-	// What is said to a trace that is being stopped waits for nothing.
+	// Calls on a trace that is being stopped return at once.
 	tr.eventually("the trace is being stopped", func() bool { return tr.trace.ending })
 	if err := tr.PauseTrace(false); !errors.Is(err, vk.ErrInvalid) {
 		t.Errorf("pause of a trace that is being stopped: %v", err)
@@ -466,7 +466,7 @@ func TestRecordsOfBatchesThatFailAreDropped(t *testing.T) {
 			t.Run(fmt.Sprintf("%v/%d", failure, n), func(t *testing.T) {
 				mode := queueModes(memoryModes[1])[1]
 				tr := newTracing(t, newRig(t, mode, uint64(n)))
-				tr.d.report = func(string) {} // errors of tasks are wanted
+				tr.d.report = func(string) {} // errors of tasks are expected
 				lost := errors.Is(failure, vk.ErrDeviceLost)
 				tr.d.submit = func(call int) error {
 					if call == n || lost && call > n {
@@ -574,7 +574,7 @@ func TestTraceRefusesWhatIsOutOfOrder(t *testing.T) {
 func TestOldTimesAreTranslatedByTheOldClock(t *testing.T) {
 	tr := newTracing(t, newRig(t, memoryModes[0], 1))
 	defer tr.close()
-	// The device's clock gains a second in three.
+	// The device's clock runs faster: in three seconds it gains one.
 	tr.trace.before = vk.Calibration{Ticks: 0, Host: tr.trace.after.Host, Period: 1, Bits: 64}
 	tr.trace.after = vk.Calibration{Ticks: 4e9, Host: tr.trace.before.Host.Add(3e9), Period: 1, Bits: 64}
 	for ticks, want := range map[uint64]int64{0: 0, 1e9: 1e9, 4e9: 3e9, 3e9: 2e9, 5e9: 4e9} {

@@ -9,15 +9,15 @@ import (
 	"github.com/vkomp/vkomp/ompt"
 )
 
-// tracedTool is a tool's side of a trace: it gives buffers of the sizes that next
-// returns, 0 to refuse, and checks what it gets back.
+// tracedTool is the tool's side of a trace. It gives buffers of the sizes that next returns, or
+// refuses where that is 0, and checks what comes back.
 type tracedTool struct {
 	t    reporter
 	next func() int
-	// requests and completions count the calls.
+	// requests and completions count the calls of the tool.
 	requests, completions int
 	buffer                []ompt.Record
-	got                   int // records of buffer
+	got                   int // the number of records completed in the buffer
 	records               []ompt.Record
 }
 

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Readers that nothing orders share a copy that one of them had made: the others come
-// after it all the same.
+// Several readers that nothing orders find storage present whose copy to the device one of them
+// has placed. All of them come after that copy.
 func TestSharersComeAfterTheCopyThatTheyFind(t *testing.T) {
 	staged := slices.DeleteFunc(slices.Clone(memoryModes), func(m memoryMode) bool { return m.memory != discreteMemory && !m.hidden })
 	for _, mode := range append(staged, queueModes(staged...)...) {

@@ -12,7 +12,7 @@ import (
 	"github.com/vkomp/vkomp/tasks"
 )
 
-// words of a slice as a section.
+// sectionOf returns the storage of a slice.
 func sectionOf(s []uint32) memory.Section {
 	return memory.Section{Ptr: unsafe.Pointer(unsafe.SliceData(s)), Size: 4 * uint64(len(s))}
 }
@@ -33,7 +33,7 @@ func update(kind TransferKind, s []uint32) Transfer {
 	return Transfer{Kind: kind, Host: sectionOf(s), Size: 4 * uint64(len(s)), Label: "item"}
 }
 
-// move runs a task with moves.
+// transfer runs a task with transfers.
 func (r *rig) transfer(l launch, moves ...Transfer) {
 	r.t.Helper()
 	if err := r.tryTransfer(l, moves...); err != nil {
@@ -63,7 +63,7 @@ func (r *rig) free(p Pointer) {
 	}
 }
 
-// on runs a kernel on device memory: out, a and b are its buffers.
+// on runs a kernel on device memory: the pointers are its buffers.
 func (r *rig) on(l launch, elements int, pointers ...Pointer) {
 	r.t.Helper()
 	r.onIn(r.scope, l, elements, pointers...)
@@ -97,7 +97,7 @@ func TestCopiesToAndFromAllocations(t *testing.T) {
 			r.transfer(step, within(q, p, 100))
 			r.transfer(step, Transfer{Kind: Fill, Dst: q.Add(7), Size: 10, Value: 0xFF})
 			r.transfer(step, toHost(y, q))
-			// What follows must not be what the copy sees.
+			// The copy to the host must not see this fill, which follows it.
 			r.transfer(step, Transfer{Kind: Fill, Dst: q, Size: 400, Value: 1})
 			r.d.release()
 			r.taskwait()
@@ -126,7 +126,7 @@ func TestFillsOfEveryOffsetAndLength(t *testing.T) {
 				for i := range size {
 					bytes[offset+i] = 0xAB
 				}
-				r.d.hold() // the deferred moves go through the device
+				r.d.hold() // The device is held, so that deferred transfers go through its commands.
 				step := launch{label: "step", out: [][]uint32{token}}
 				r.transfer(step, toDevice(p, filled(16, 0x11111111)))
 				r.transfer(step, Transfer{Kind: Fill, Dst: p.Add(int64(offset)), Size: uint64(size), Value: 0xAB})
@@ -204,8 +204,8 @@ func TestUpdatesMovePresentStorageOnly(t *testing.T) {
 	})
 }
 
-// The host's storage that a task in flight writes when it finishes is not read
-// before that by tasks that follow it.
+// A copy to the host is in flight. Tasks that depend on it and read the storage on the host
+// must not do so before it has ended.
 func TestHostReadsFollowHostWrites(t *testing.T) {
 	inEveryMemory(t, func(t *testing.T, r *rig) {
 		x, y, zero := filled(64, 1), filled(64, 0), filled(64, 0)
@@ -227,8 +227,8 @@ func TestHostReadsFollowHostWrites(t *testing.T) {
 	})
 }
 
-// The last reference of a block goes with results in it: an update ordered after
-// that finds nothing, and a copy from the host finds the results.
+// A task removes a block and copies its results to the host. An update behind it finds the
+// storage absent, and a copy from the host finds the results.
 func TestMovesFollowCopyOuts(t *testing.T) {
 	inEveryMemory(t, func(t *testing.T, r *rig) {
 		x, y, zero := filled(64, 1), filled(64, 0), filled(64, 0)
@@ -277,7 +277,8 @@ func TestFreedMemoryIsReusedOnlyAfterItsTasks(t *testing.T) {
 	})
 }
 
-// A task that has not started keeps the memory that it was generated for.
+// Memory is freed while a task that uses it waits for its predecessors: it must not be given to
+// anybody else before that task has ended.
 func TestFreeBeforeATaskStarts(t *testing.T) {
 	r := newRig(t, memoryModes[0], 1)
 	defer r.close()
@@ -402,8 +403,8 @@ func TestDisassociateOfMappedStorage(t *testing.T) {
 	r.free(p)
 }
 
-// A pointer to mapped storage is stale once that is gone; a task that has it keeps
-// the memory.
+// A pointer to mapped storage becomes invalid when the storage is removed. A task that was
+// generated with it before keeps the memory until it ends.
 func TestMappedPointersGoStale(t *testing.T) {
 	r := newRig(t, memoryModes[0], 1)
 	defer r.close()
@@ -427,7 +428,8 @@ func TestMappedPointersGoStale(t *testing.T) {
 
 func TestDeclaredStorageIsNeverRemoved(t *testing.T) {
 	inEveryMemory(t, func(t *testing.T, r *rig) {
-		r.watches = false // what is declared stays
+		// Declared storage stays, so that the observers would miss its end.
+		r.watches = false
 		x := filled(64, 5)
 		g := r.region(launch{label: "declare", enter: []arg{to(x)}, included: true})
 		g.Infinite = true
@@ -443,7 +445,7 @@ func TestDeclaredStorageIsNeverRemoved(t *testing.T) {
 		r.run(launch{label: "delete", included: true, exit: []arg{{s: x, kind: memory.MapDelete}}})
 		r.transfer(launch{label: "update", included: true}, update(UpdateFrom, x))
 		r.expect("x", x, filled(64, 5)...)
-		// It goes with the device.
+		// Declared storage is removed with the device alone: this does what closing it does.
 		r.s.mu.Lock()
 		block, _, _ := r.s.presence.table.Lookup(sectionOf(x))
 		_ = r.s.presence.table.Remove(block)
@@ -453,8 +455,8 @@ func TestDeclaredStorageIsNeverRemoved(t *testing.T) {
 	})
 }
 
-// Items of one construct may share bytes: each is copied once, and moves that write
-// the same bytes come one after the other.
+// Items of one construct may overlap. Each byte is copied once, and two updates that write the
+// same bytes are ordered.
 func TestItemsOfAConstructThatShareBytes(t *testing.T) {
 	inEveryMemory(t, func(t *testing.T, r *rig) {
 		x := filled(64, 1)
@@ -481,7 +483,7 @@ func TestItemsOfAConstructThatShareBytes(t *testing.T) {
 	})
 }
 
-// The host does not write what a kernel in flight is still to read.
+// The host writes device memory only when no kernel in flight is still to read it.
 func TestUpdateComesAfterTheLastReader(t *testing.T) {
 	inEveryMemory(t, func(t *testing.T, r *rig) {
 		x, y, zero := filled(64, 1), filled(64, 0), filled(64, 0)

@@ -8,7 +8,8 @@ import (
 	"github.com/vkomp/vkomp/memory"
 )
 
-// A copy to storage that is the host's own follows the kernels before it.
+// A copy to storage that is used in place is made by the host. It must come after the kernels
+// that the task depends on.
 func TestCopyToSharedStorageFollowsItsPredecessors(t *testing.T) {
 	r := newRig(t, memoryModes[0], 1)
 	defer r.close()
@@ -32,7 +33,8 @@ func TestCopyToSharedStorageFollowsItsPredecessors(t *testing.T) {
 	r.run(launch{label: "exit", exit: []arg{{s: x, kind: memory.MapDelete}}, included: true})
 }
 
-// A task that found no memory asks again what is present, and leaves what it entered.
+// A task that finds no memory enters again later, and may find other storage present then. Its
+// exit releases what its last entry has counted.
 func TestStarvedTaskKeepsItsExit(t *testing.T) {
 	r := newRig(t, memoryModes[1], 1)
 	defer r.close()
@@ -44,13 +46,13 @@ func TestStarvedTaskKeepsItsExit(t *testing.T) {
 		}
 		return nil
 	}
-	// Storage for y and z is there before; staging has room for one of them.
+	// Storage for y and z exists, and staging has room for one of them.
 	r.run(launch{label: "warm", enter: []arg{alloc(y), alloc(z)}, included: true})
 	r.run(launch{label: "first", enter: []arg{{s: y[:16], kind: memory.MapTo, always: true}}, included: true})
 	refuse = true
 	r.d.hold()
 	r.run(launch{label: "y", enter: []arg{{s: y, kind: memory.MapTo, always: true}}})
-	// Its item x is absent, and it finds no staging.
+	// The item x is mapped only if it is present, and it is absent. There is no staging for z.
 	g := r.region(launch{label: "z"})
 	g.Enter = []memory.Map{to(z).item("z"), alloc(x).item("x")}
 	g.Enter[0].Always = true
@@ -65,7 +67,7 @@ func TestStarvedTaskKeepsItsExit(t *testing.T) {
 	if starved != 1 {
 		t.Fatalf("%d starved", starved)
 	}
-	// x becomes present meanwhile.
+	// x becomes present before the task enters again.
 	r.run(launch{label: "x", enter: []arg{alloc(x)}})
 	r.d.release()
 	r.taskwait()
@@ -79,7 +81,8 @@ func TestStarvedTaskKeepsItsExit(t *testing.T) {
 	}
 }
 
-// What an exit finds no memory for stays mapped, with its contents.
+// An exit that has no staging memory for its copies fails, and its storage stays mapped with
+// its contents.
 func TestExitWithoutStagingLosesNothing(t *testing.T) {
 	for _, chunk := range []uint64{0, 64 << 10} {
 		mode := memoryModes[1]
@@ -103,8 +106,8 @@ func TestExitWithoutStagingLosesNothing(t *testing.T) {
 	}
 }
 
-// The submission of a copy that an exit makes late fails: what it was to take away
-// is there as before.
+// An exit construct turns out to be the last only when its task ends, and the submission of the
+// copy that it then makes fails: its storage stays mapped with its contents.
 func TestExitWhoseLateCopyFailsTakesNothing(t *testing.T) {
 	inEveryMemory(t, func(t *testing.T, r *rig) {
 		x, zero := filled(16, 1), filled(16, 0)
@@ -113,7 +116,7 @@ func TestExitWhoseLateCopyFailsTakesNothing(t *testing.T) {
 		r.run(launch{label: "again", enter: []arg{to(x)}, included: true})
 		r.d.hold()
 		r.run(launch{label: "set", kernel: "mix", args: []arg{alloc(x), to(zero), to(zero)}, constant: 2, out: token})
-		// The exit cannot foresee that it will be the last.
+		// This exit cannot know that it will be the last.
 		r.run(launch{label: "release", exit: []arg{{s: x, kind: memory.MapRelease}}, out: token})
 		r.run(launch{label: "exit", exit: []arg{from(x)}, out: token})
 		r.failNext()
@@ -133,7 +136,7 @@ func TestExitWhoseLateCopyFailsTakesNothing(t *testing.T) {
 	})
 }
 
-// A value that cannot be read from its image is not taken off the device.
+// The function that reads a value from its image fails: the value stays mapped.
 func TestExitWhoseImageCannotBeReadTakesNothing(t *testing.T) {
 	inEveryMemory(t, func(t *testing.T, r *rig) {
 		x := filled(4, 1)
@@ -169,7 +172,7 @@ func TestExitWhoseImageCannotBeReadTakesNothing(t *testing.T) {
 	})
 }
 
-// A construct that is refused counts as the one task that it is.
+// A construct that fails is counted as one task.
 func TestRefusedConstructCountsOnce(t *testing.T) {
 	r := newRig(t, memoryModes[0], 1)
 	defer r.close()

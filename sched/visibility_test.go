@@ -8,8 +8,9 @@ import (
 	"github.com/vkomp/vkomp/sched/order"
 )
 
-// A task that gets all of x and writes a part of it is in flight. One that reads another
-// part, and is not ordered with the first, sees what was written there before.
+// A task that maps all of x and writes a part of it is in flight. Another task, which nothing
+// orders with the first, reads another part that a complete task has written: that write must
+// be made visible to it.
 func TestCompleteWriteIsSeenUnderOneInFlight(t *testing.T) {
 	for _, c := range []struct {
 		name           string
@@ -28,7 +29,7 @@ func TestCompleteWriteIsSeenUnderOneInFlight(t *testing.T) {
 				r.use(queue)
 				r.run(launch{label: label, kernel: "mix", args: []arg{alloc(out), alloc(a), alloc(b)}})
 			}
-			// What comes after it on the reader's queue needs no barrier for anything but x.
+			// A task behind it on the reader's queue needs a barrier for x alone.
 			mix(c.reader, "sees all", others[16*order.MaxInFlight:], y, zero)
 			r.taskwait()
 			mix(0, "writes x", x[16:], x[16:], zero)
@@ -49,9 +50,9 @@ func TestCompleteWriteIsSeenUnderOneInFlight(t *testing.T) {
 	}
 }
 
-// What another queue wrote, and the host knew the end of, is behind the barrier to the
-// host of a batch that was submitted later: nobody needs another one, neither the task
-// of that batch nor who comes after it.
+// Another queue has written x, and the host has seen its end. The barrier to the host of a
+// later batch covers that write too: neither the task of that batch nor the next one needs
+// another barrier.
 func TestBarrierToTheHostIsForOtherQueuesToo(t *testing.T) {
 	r := newRig(t, memoryMode{memory: unifiedMemory, share: ShareNothing, queues: manyQueues}, 1)
 	defer r.close()
@@ -66,7 +67,7 @@ func TestBarrierToTheHostIsForOtherQueuesToo(t *testing.T) {
 	for _, out := range [][]uint32{y, z} {
 		r.run(launch{label: "copies x", kernel: "mix", args: []arg{alloc(out), {s: x, kind: memory.MapFrom, always: true}, alloc(zero)}})
 	}
-	// One for the kernel to see x and one for the host.
+	// One barrier makes x visible to the kernel, and one is for the host.
 	if got := r.d.barriers[before:]; !slices.Equal(got, []int{2, 0}) {
 		t.Errorf("the batches of the tasks have %d barriers", got)
 	}

@@ -7,18 +7,18 @@ import (
 	"testing"
 )
 
-// lateFailure is a task "fails" on x, whose copy to the host fails when its kernel
-// is done, and a successor "successor", which depends on x and adds 1 to y.
+// lateFailure is a program with a task "fails" on x, whose copy to the host fails after its
+// kernel has run, and a task "successor", which depends on x and adds 1 to y.
 type lateFailure struct {
 	r    *rig
 	x, y []uint32
-	// last is the last submission but those that follow.
+	// last is the number of the last submission that has no part of the successor.
 	last uint64
 }
 
-// newLateFailure leaves both on the device, which stands still. The copy is one
-// that was not foreseen, because a reader had x as well: it goes out in a batch of
-// its own, and that fails.
+// newLateFailure generates the task that fails, on a device that is held. A reader maps x as
+// well, so that the copy to the host is not placed with the kernel: it gets a submission of its
+// own at the end, which fails.
 func newLateFailure(r *rig) *lateFailure {
 	f := &lateFailure{r: r, x: filled(16, 1), y: filled(16, 1)}
 	r.d.hold()
@@ -38,7 +38,7 @@ func (f *lateFailure) fail() {
 	d.set(func() {
 		pending := d.submitted
 		d.submit = func(int) error {
-			// The batch that collected, with the successor, is submitted first.
+			// The pending batch, with the successor, is submitted before the copy.
 			if d.submitted > pending {
 				return errSubmitMemory
 			}
@@ -50,9 +50,10 @@ func (f *lateFailure) fail() {
 	d.set(func() { d.submit = nil })
 }
 
-// What the device has, runs, though what it follows fails in its host part. What
-// the host keeps does not, whether it was made before the failure or after it, and
-// whether it follows the failed task itself or by way of the successor that ran.
+// A task fails in its copy to the host, after its kernel. Tasks of the device that depend on it
+// are in flight and run. Host tasks that depend on it do not, whether they are generated before
+// the failure or after it, and whether they depend on the failed task itself or on the
+// successor that has run.
 func TestFailureOfAHostPartReachesWhatTheHostKeeps(t *testing.T) {
 	for _, mode := range memoryModes {
 		for _, early := range []bool{false, true} {
@@ -87,8 +88,8 @@ func TestFailureOfAHostPartReachesWhatTheHostKeeps(t *testing.T) {
 	}
 }
 
-// A task made after the failure of one that it depends on does not run, and neither
-// does what depends on it, until a wait has reported the failure.
+// A task that is generated after a task on which it depends has failed does not run, and
+// neither do the tasks that depend on it, until a wait has reported the failure.
 func TestFailureOfAHostPartReachesWhatIsMadeAfterIt(t *testing.T) {
 	for _, mode := range memoryModes {
 		t.Run(mode.name, func(t *testing.T) {
@@ -112,8 +113,8 @@ func TestFailureOfAHostPartReachesWhatIsMadeAfterIt(t *testing.T) {
 	}
 }
 
-// What follows only the successor is treated alike, whether it is made before the
-// successor has ended or after.
+// A host task that depends only on the successor does not run either. It makes no difference
+// whether it is generated before the successor has ended or after.
 func TestHostDependentOfASuccessorThatRanIsNotRunWheneverMade(t *testing.T) {
 	for _, afterwards := range []bool{false, true} {
 		t.Run(fmt.Sprint("made after the successor ended ", afterwards), func(t *testing.T) {
