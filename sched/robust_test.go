@@ -63,8 +63,9 @@ func TestOwnBuffers(t *testing.T) {
 	}
 }
 
-// The last word of an argument is bound although only a part of it is the argument's, if
-// nothing else is in it.
+// An argument may end within its last word. That word is bound as a whole if the argument
+// reaches the end of a block of the scheduler's own: the rest of the word is padding then, and
+// nobody's storage.
 func TestOnlyPaddingIsBoundBesidesTheArgument(t *testing.T) {
 	own := &store{}
 	own.Size = 13

@@ -8,26 +8,26 @@ import (
 	"unsafe"
 )
 
-// placedAtOnce is a device that places a task as soon as it starts and
-// completes it when told.
+// placedAtOnce is the runner of a device that places a task as soon as it starts, and completes
+// it when it is told to.
 type placedAtOnce struct{}
 
 func (placedAtOnce) Start(n *Node, w *Work) { n.Placed(w) }
 func (placedAtOnce) Drop(*Node)             {}
 
-// workload is a stream of tasks for the engine alone.
+// workload is a sequence of tasks, for measuring the engine alone.
 type workload struct {
 	name string
 	// items appends the depend items of task i.
 	items func(i int, items []Depend) []Depend
-	// lap, if not 0, is the number of tasks after which the stream begins anew
-	// behind a Wait.
+	// lap, if not 0, is the number of tasks after which the sequence begins again, behind a
+	// Wait.
 	lap int
-	// prefill leaves tasks in flight; drain completes them.
+	// prefill leaves tasks in flight, and drain completes them.
 	prefill func(s *Scope, w *Work) (drain func())
 }
 
-// lane is memory of n cells of 8 bytes.
+// lane returns n cells of 8 bytes.
 func lane(n int) []uint64 { return make([]uint64, n) }
 
 func cell(kind DependKind, x *uint64) Depend {
@@ -43,8 +43,8 @@ const (
 	stencilSteps = 2000
 )
 
-// stencilRows is a one-dimensional stencil: a task reads three cells of the row
-// before and writes one of its own. Rows are reused, so that many of them.
+// stencilRows is a one-dimensional stencil: a task reads three cells of the row before and
+// writes one of its own. There are so many rows, used by turns.
 func stencilRows(rows int) func(int, []Depend) []Depend {
 	cells := lane(rows * (stencilWidth + 2))
 	row := func(k int) []uint64 {
@@ -72,8 +72,7 @@ func slice(cells []uint64, k int) []uint64 {
 	return cells[k*width : (k+1)*width]
 }
 
-// distinct uses one cell after the other; every so often a task reads a long
-// slice of them.
+// distinct uses one cell after the other. Every so often a task reads a long slice of them.
 func distinct(cells []uint64, kind DependKind) func(int, []Depend) []Depend {
 	return func(i int, items []Depend) []Depend {
 		if i%997 == 996 {
@@ -136,8 +135,7 @@ func workloads() []workload {
 	}
 }
 
-// holdSlices leaves readers of all long slices in flight, and of one cell in a
-// hundred.
+// holdSlices leaves readers in flight of all long slices, and of one cell in a hundred.
 func holdSlices(s *Scope, w *Work, cells []uint64) (drain func()) {
 	var nodes []*Node
 	hold := func(d Depend) {
@@ -164,8 +162,8 @@ func holdSlices(s *Scope, w *Work, cells []uint64) (drain func()) {
 // benchWindow is the number of tasks in flight.
 const benchWindow = 256
 
-// window completes a task when so many others have been made after it, or
-// later, when its predecessors let it start.
+// window completes a task when so many later ones have been generated, or as soon after that as
+// its predecessors let it start.
 type window struct {
 	started []*Node
 	head    int
@@ -174,8 +172,7 @@ type window struct {
 func (r *window) Start(n *Node, _ *Work) { r.started = append(r.started, n) }
 func (*window) Drop(*Node)               {}
 
-// pace completes the tasks that started first, until no more than that number is
-// not complete.
+// pace completes tasks in the order of their starts, until at most limit are not complete.
 func (r *window) pace(live, limit int, w *Work) int {
 	for live > limit && r.head < len(r.started) {
 		n := r.started[r.head]
@@ -192,7 +189,7 @@ func (r *window) pace(live, limit int, w *Work) int {
 	return live
 }
 
-// drive makes n tasks of a workload, from the first to the last complete.
+// drive generates the tasks of a workload and completes them.
 type drive struct {
 	load   workload
 	scope  *Scope
@@ -234,10 +231,10 @@ func (d *drive) drain() {
 	d.live = d.window.pace(d.live, 0, &d.work)
 }
 
-// tasksBuilt keeps what BenchmarkEngine's harness builds.
+// tasksBuilt keeps the compiler from dropping what BenchmarkEngine's harness computes.
 var tasksBuilt uint64
 
-// harness is what task does besides calling the engine.
+// harness does what task does, but for the calls of the engine.
 func (d *drive) harness() {
 	i := d.made
 	if d.load.lap > 0 && i > 0 && i%d.load.lap == 0 {
@@ -252,10 +249,9 @@ func (d *drive) harness() {
 //go:noinline
 func use(t *Task) uint64 { return uint64(len(t.Depend)) }
 
-// BenchmarkEngine is the dependence engine alone, a task from its making to its
-// completion on one goroutine: inline runs each task as soon as it is ready,
-// window completes it 256 tasks later. harness is the part of either that is not
-// the engine's.
+// BenchmarkEngine measures the dependence engine alone, on one goroutine, from the generation
+// of a task to its completion. In inline each task runs as soon as it is ready; in window it is
+// completed 256 tasks later. harness is the part of these that is not the engine's.
 func BenchmarkEngine(b *testing.B) {
 	for _, load := range workloads() {
 		b.Run(load.name+"/harness", func(b *testing.B) {
@@ -276,7 +272,8 @@ func BenchmarkEngine(b *testing.B) {
 				if load.prefill != nil {
 					drainHeld = load.prefill(d.scope, &d.work)
 				}
-				// Steady state: nodes, locations and tables are there.
+				// The engine is measured in its steady state, with nodes, locations and tables
+				// allocated.
 				for range 4 * benchWindow {
 					if err := d.task(); err != nil {
 						b.Fatal(err)
@@ -297,8 +294,8 @@ func BenchmarkEngine(b *testing.B) {
 	}
 }
 
-// BenchmarkEngineDevice is a device that places a task when it starts and
-// completes it 256 tasks later.
+// BenchmarkEngineDevice has a device that places a task when it starts and completes it 256
+// tasks later.
 func BenchmarkEngineDevice(b *testing.B) {
 	x := new(uint64)
 	for _, load := range []workload{
@@ -321,8 +318,8 @@ func BenchmarkEngineDevice(b *testing.B) {
 	}
 }
 
-// deviceDrive is a drive whose tasks are of one device, in the order of their
-// making.
+// deviceDrive is a drive whose tasks are all of one device, and complete in the order of their
+// generation.
 type deviceDrive struct {
 	load   workload
 	scope  *Scope

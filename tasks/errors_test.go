@@ -11,17 +11,17 @@ import (
 	"testing"
 )
 
-// mute is an error whose text cannot be had.
+// mute is an error whose Error panics.
 type mute struct{}
 
 func (mute) Error() string { panic("no text") }
 
-// listed is an error that cannot be compared.
+// listed is an error whose values cannot be compared.
 type listed []string
 
 func (l listed) Error() string { return strings.Join(l, "") }
 
-// panicky is an error that cannot be unwrapped.
+// panicky is an error whose Unwrap panics.
 type panicky struct{}
 
 func (panicky) Error() string { return "broken" }
@@ -38,8 +38,8 @@ func TestAlikeIsWhatHasOneTextAndOneType(t *testing.T) {
 	}
 	for _, c := range []struct {
 		a, b error
-		// alike: they are counted together. roots, same: they wrap the same errors, and
-		// are the same.
+		// alike says that the two are counted together, roots that they wrap the same errors,
+		// and same that they are one error.
 		alike, roots, same bool
 	}{
 		{broken, broken, true, true, true},
@@ -56,7 +56,8 @@ func TestAlikeIsWhatHasOneTextAndOneType(t *testing.T) {
 		{stack(1, 0xc0001, 12), stack(734, 0xc0ffee, 12), true, false, false},
 		{stack(1, 0xc0001, 12), stack(1, 0xc0001, 13), false, false, false},
 		{fmt.Errorf("%w\ncreated by work in goroutine 5\n\twork.go:3", stack(1, 0xc0001, 12)), fmt.Errorf("%w\ncreated by help in goroutine 7\n\thelp.go:8", stack(2, 0xc0002, 12)), true, false, false},
-		// In the first line everything counts.
+		// Addresses and numbers of goroutines are left out in a stack, but not in the first
+		// line.
 		{errors.New("at 0xc0001"), errors.New("at 0xc0002"), false, false, false},
 		{mute{}, mute{}, true, true, true},
 		{panicky{}, panicky{}, true, true, true},
@@ -77,7 +78,7 @@ func TestAlikeIsWhatHasOneTextAndOneType(t *testing.T) {
 	}
 }
 
-// tangledError is an error whose causes are found in it many times.
+// tangledError is an error in whose tree the same causes are found many times.
 type tangledError struct {
 	causes    []error
 	unwrapped *int
@@ -89,7 +90,8 @@ func (e *tangledError) Unwrap() []error {
 	return e.causes
 }
 
-// However large the tree of an error is, a bounded number of its causes is looked at.
+// The tree of an error can be very large, or have a circle. Only a bounded number of causes is
+// looked at.
 func TestFewCausesOfAnErrorAreLookedAt(t *testing.T) {
 	for name, tangled := range map[string]func(root error, unwrapped *int) error{
 		"each cause twice": func(root error, unwrapped *int) error {
@@ -118,7 +120,7 @@ func TestFewCausesOfAnErrorAreLookedAt(t *testing.T) {
 	}
 }
 
-// unlocked is an error that reports where its methods are called with a lock held.
+// unlocked is an error that reports when its methods are called with a lock held.
 type unlocked struct {
 	t     *testing.T
 	locks []interface {
@@ -142,7 +144,8 @@ func (u unlocked) check() {
 func (u unlocked) Error() string { u.check(); return "broken" }
 func (u unlocked) Unwrap() error { u.check(); return nil }
 
-// The methods of the program's errors may call the package.
+// The methods of the program's errors may call the package themselves: they must not be called
+// with a lock held.
 func TestMethodsOfErrorsAreCalledWithoutLocks(t *testing.T) {
 	for name, fail := range map[string]func(s *script, err error){
 		"complete": func(s *script, err error) { s.complete("t", err) },
@@ -177,21 +180,21 @@ func TestMethodsOfErrorsAreCalledWithoutLocks(t *testing.T) {
 	}
 }
 
-// rooted is an error that wraps another in a list.
+// rooted is an error that wraps several causes.
 type rooted struct{ causes []error }
 
 func (r *rooted) Error() string   { return "broken" }
 func (r *rooted) Unwrap() []error { return r.causes }
 
-// Failures that are counted together can still be told apart: those that wrap another
-// sentinel, in a list of causes too, whether they are those of tasks with depend items, of
-// finished scopes or of a scope that is waited for.
+// Failures with the same text are counted together. Those that wrap different errors can still
+// be told apart by errors.Is, whether they are of tasks with depend items or without, and
+// whether a wait or a finished scope reports them.
 func TestFailuresWithOneTextAreFoundByTheirIdentity(t *testing.T) {
 	sentinels := make([]error, maxDistinct/2+1)
 	for i := range sentinels {
 		sentinels[i] = errors.New("sentinel")
 	}
-	// The first is that of many tasks.
+	// Many tasks fail with the first sentinel, and few with the others.
 	const flood = 100
 	for name, failure := range map[string]func(sentinel error) error{
 		"itself":    func(sentinel error) error { return sentinel },
@@ -245,8 +248,8 @@ func TestFailuresWithOneTextAreFoundByTheirIdentity(t *testing.T) {
 	}
 }
 
-// Where only dependents are waited for, the failures are those of another scope: each is
-// found, whether the wait counts them or a finished scope does.
+// Tasks fail because tasks of an outer scope have failed on which they depend. The wait for
+// them reports those failures, each of which can be found by errors.Is.
 func TestFailuresOfAnotherScopeAreFoundThroughTheirDependents(t *testing.T) {
 	for name, wait := range map[string]func(s *script) error{
 		"wait": func(s *script) error { return s.waitNow() },
@@ -281,8 +284,7 @@ func TestFailuresOfAnotherScopeAreFoundThroughTheirDependents(t *testing.T) {
 	}
 }
 
-// What a scope remembers of failures does not grow with their number, and none is lost
-// from the count.
+// What a scope keeps of failures does not grow with their number, and the count stays right.
 func TestFailuresOfManyTasksTakeLittleMemory(t *testing.T) {
 	const n = 5 * maxKinds
 	for name, text := range map[string]func(i int) string{
@@ -318,7 +320,7 @@ func TestFailuresOfManyTasksTakeLittleMemory(t *testing.T) {
 				t.Errorf("reported again: %.100v", err)
 			}
 
-			// Scopes of finished tasks: with depend items, and without.
+			// The scopes' tasks have depend items by turns.
 			var all Failures
 			for i := range n {
 				inner := newScript()
@@ -339,8 +341,8 @@ func TestFailuresOfManyTasksTakeLittleMemory(t *testing.T) {
 	}
 }
 
-// Tasks that fail with the same value have one of their failures kept, those that wrap it
-// anew a few.
+// Of tasks that fail with the same error only one failure is kept, and a few if each wraps the
+// error anew.
 func TestFailuresThatAreTheSameAreKeptOnce(t *testing.T) {
 	for _, wrapped := range []bool{false, true} {
 		s := newScript()
@@ -363,7 +365,8 @@ func TestFailuresThatAreTheSameAreKeptOnce(t *testing.T) {
 	}
 }
 
-// What a taskgroup has to report is not settled before that has.
+// A failure of a taskgroup's task is reported by the taskgroup. The finished scope of the task
+// reports it only if the taskgroup has not.
 func TestFailuresOfFinishedScopesAreTheirGroupsFirst(t *testing.T) {
 	for _, waited := range []bool{false, true} {
 		s, g := newScript(), NewGroup(nil)
@@ -382,7 +385,7 @@ func TestFailuresOfFinishedScopesAreTheirGroupsFirst(t *testing.T) {
 			t.Errorf("after the group's wait %v: %v", waited, err)
 		}
 	}
-	// Each group reports its own, though they are alike.
+	// Two groups with failures that look the same report one each.
 	groups := []*Group{NewGroup(nil), NewGroup(nil)}
 	var all Failures
 	for _, g := range groups {

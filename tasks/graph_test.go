@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// drawing is a snapshot in short: tasks with their states, then edges.
+// drawing writes a snapshot on one line: the tasks with their states, then the edges.
 func drawing(snap Snapshot) string {
 	var b strings.Builder
 	label := make(map[uint64]string)
@@ -136,7 +136,8 @@ func TestSnapshotOfAFailedTaskNamesTheFailure(t *testing.T) {
 	}
 }
 
-// Tasks that wait for others come last, and equal ones count.
+// Tasks that wait for other tasks come last, and tasks that wait for the same are counted
+// together.
 func TestOutstandingTasksAreCountedByWhatTheyWaitFor(t *testing.T) {
 	s := newScript()
 	var event Event

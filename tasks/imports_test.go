@@ -7,15 +7,15 @@ import (
 	"testing"
 )
 
-// imports is a program of tasks on storage that they share in part, where some are children
-// of importing tasks. None of them ends, so that the paths along the edges between them are
-// all the order that there is.
+// imports is a program of tasks that share parts of their storage, some of them children of
+// importing tasks. No task ever ends, so that every order between two tasks must show as a path
+// along edges.
 type imports struct {
 	graph   Graph
 	work    Work
 	regions []*Scope
-	// bounds has for each region but the first the number of tasks in the outer one that its
-	// children can follow.
+	// bounds has, for each region but the first, how many tasks of the first region were
+	// generated before it: its children can depend on these.
 	bounds []int
 	tasks  []importingTask
 	steps  []string
@@ -45,14 +45,15 @@ func (x *imports) open() error {
 	return err
 }
 
-// demanded reports whether the k-th task has to follow an earlier one, by their own items.
+// demanded reports whether the items of the k-th task demand that it follows an earlier one.
 func (x *imports) demanded(earlier, k int) bool {
 	a, b := x.tasks[earlier], x.tasks[k]
 	switch relateAll(a.depend, b.depend) {
 	case unrelated:
 		return false
 	case excludes:
-		// Within a region a lock keeps them apart.
+		// Tasks of one region that exclude each other are kept apart by a lock, without an
+		// edge.
 		if a.region == b.region {
 			return false
 		}
@@ -60,8 +61,8 @@ func (x *imports) demanded(earlier, k int) bool {
 	return a.region == b.region || a.region == 0 && earlier < x.bounds[b.region]
 }
 
-// check compares the paths with all pairs: each order has a path, and no path leads where
-// none does that the items demand.
+// check compares the paths with all pairs of tasks: every order that is demanded has a path,
+// and there is no path without a chain of demanded orders.
 func (x *imports) check() error {
 	index := make(map[*Node]int)
 	for k := range x.tasks {
@@ -109,11 +110,11 @@ func (x *imports) run(choose func(int) int) error {
 	return x.check()
 }
 
-// importPrograms is the number of programs of importing tasks that are made.
+// importPrograms is the number of random programs.
 const importPrograms = 10_000
 
-// TestImportedChildrenFollowWhatAllPairsDemand compares the paths between tasks of one region
-// and of importing tasks in it with all pairs of their items.
+// TestImportedChildrenFollowWhatAllPairsDemand compares the paths between tasks, of one region
+// and of importing tasks in it, with what all pairs of their items demand.
 func TestImportedChildrenFollowWhatAllPairsDemand(t *testing.T) {
 	for seed := range uint64(importPrograms) {
 		var x imports

@@ -28,7 +28,7 @@ var benchSets = []struct {
 	stride uintptr
 }{{"contiguous", 8}, {"pages", 4096}}
 
-// eachSet runs body over sets of 8-byte locations, in an order to visit them.
+// eachSet runs body over several sets of 8-byte locations, and orders to visit them in.
 func eachSet(b *testing.B, body func(b *testing.B, x *index, locations []*location)) {
 	for _, set := range benchSets {
 		for _, n := range []int{1, 1_000, 100_000, 2_000_000} {
@@ -94,7 +94,7 @@ func BenchmarkIndexInsertRemove(b *testing.B) {
 func BenchmarkIndexOverlapNone(b *testing.B) {
 	eachSet(b, func(b *testing.B, x *index, locations []*location) {
 		dst := make([]*location, 0, 8)
-		// With contiguous sets, the bytes right after the last are free.
+		// In contiguous sets nothing lies behind the last location.
 		for _, l := range locations {
 			s := section{l.start + 8, 8}
 			if dst = x.appendOverlapping(dst[:0], s); len(dst) > 0 {

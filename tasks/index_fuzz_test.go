@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// FuzzIndex reads the input as steps of four bytes: what to do, where the
-// section starts (two bytes: a scale and a distance), and its size.
+// FuzzIndex reads the input as steps of four bytes: an operation, where its section starts (two
+// bytes, a scale and a distance), and its size.
 func FuzzIndex(f *testing.F) {
 	f.Add([]byte{0, 3, 1, 0x30, 0, 3, 2, 0x30, 1, 3, 1, 0x30})
 	f.Add([]byte{3, 3, 0, 0x30, 3, 12, 0, 0x30, 2, 0, 0, 0xff, 4, 0, 0, 0})
@@ -18,7 +18,8 @@ func FuzzIndex(f *testing.F) {
 			size := uintptr(1) << (steps[3] >> 2 % 63)
 			size += uintptr(steps[3]&3) * (size / 4)
 			start := uintptr(steps[2]) << (steps[1] % 58)
-			// The high bit of what to do puts the section at the top.
+			// With the high bit of the operation the section is at the top of the address
+			// space.
 			if steps[0]&0x80 != 0 {
 				start = math.MaxUint - size - start
 			}

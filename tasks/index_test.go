@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// indexModel is an index beside the plain list of what it has.
+// indexModel is an index, and a list of what has been put in it.
 type indexModel struct {
 	index
 	locations []*location
@@ -24,7 +24,7 @@ func (m *indexModel) has(s section) *location {
 	return nil
 }
 
-// toggle inserts s where it is absent, and otherwise removes it.
+// toggle inserts s if it is absent, and removes it otherwise.
 func (m *indexModel) toggle(s section) {
 	for i, l := range m.locations {
 		if l.section == s {
@@ -39,7 +39,7 @@ func (m *indexModel) toggle(s section) {
 	m.locations = append(m.locations, l)
 }
 
-// check compares the answers about s, and every invariant.
+// check compares what index and list have for s, and checks the index's invariants.
 func (m *indexModel) check(s section) error {
 	if err := m.validate(); err != nil {
 		return err
@@ -80,7 +80,7 @@ func (m *indexModel) ask(s section) error {
 	return nil
 }
 
-// universe is every section of whole units between base and base+n units.
+// universe returns every section of whole units between base and base+n units.
 func universe(base, unit uintptr, n int) []section {
 	var all []section
 	for from := range n {
@@ -91,9 +91,8 @@ func universe(base, unit uintptr, n int) []section {
 	return all
 }
 
-// universes are small ranges of sections: by bytes, by granules, and by sizes
-// in which classes end, at the bottom, in the middle and at the top of the
-// address space.
+// universes are small sets of sections: bytes, granules, and sizes at which classes end, each
+// at the bottom, in the middle and at the top of the address space.
 func universes(n int) map[string][]section {
 	all := make(map[string][]section)
 	for _, shift := range []uint{0, 1, 2, 3, 6, 9, 20, 40, 60} {
@@ -110,7 +109,7 @@ func TestIndexAnswersForEverySetOfASmallUniverse(t *testing.T) {
 	for name, sections := range universes(4) {
 		t.Run(name, func(t *testing.T) {
 			var m indexModel
-			// A Gray code passes through every set, one location at a time.
+			// A Gray code goes through all subsets, changing one location at a time.
 			for i := 1; i < 1<<len(sections); i++ {
 				bit := 0
 				for i>>bit&1 == 0 {
@@ -160,8 +159,8 @@ func TestIndexForgetsInEveryOrder(t *testing.T) {
 	}
 }
 
-// TestIndexRaisesAndLowersAtEveryStride grows a class through all its heights
-// and back, in three orders.
+// TestIndexRaisesAndLowersAtEveryStride lets a class grow through all its heights and shrink
+// again, in three orders.
 func TestIndexRaisesAndLowersAtEveryStride(t *testing.T) {
 	const n = 3 * maxRoots
 	for shift := uint(0); shift <= 58; shift++ {
@@ -204,8 +203,8 @@ func TestIndexRaisesAndLowersAtEveryStride(t *testing.T) {
 	}
 }
 
-// drawSection draws sections that crowd: few bases, small distances of few
-// scales, and sizes about powers of two up to 1 TiB.
+// drawSection draws sections that are often close together: few bases, distances of few scales,
+// and sizes about powers of two up to 1 TiB.
 func drawSection(t *rapid.T) section {
 	size := uintptr(1) << rapid.IntRange(0, 40).Draw(t, "log2 size")
 	size = max(size+uintptr(rapid.IntRange(-1, 1).Draw(t, "more")), 1)
@@ -265,8 +264,8 @@ func TestIndexMatchesAList(t *testing.T) {
 	})
 }
 
-// TestIndexAnswersAmongThousands looks at a set larger than a list can follow:
-// every height, sizes of all scales, and queries that find much or nothing.
+// TestIndexAnswersAmongThousands uses a set too large to compare with a list at each step: it
+// has every height, sizes of all scales, and queries that find much or nothing.
 func TestIndexAnswersAmongThousands(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for round := range 6 {
@@ -331,12 +330,13 @@ func TestIndexGivesMemoryBack(t *testing.T) {
 		if l.next != nil {
 			t.Fatalf("%#x still leads to another location", l.start)
 		}
-		// 8 slots a granule and at most 1.2 groups a granule, as pages are spaced.
+		// The locations are as far apart as pages: there are 8 slots in a granule and at most
+		// 1.2 groups for each.
 		if left := n - i - 1; x.slots() > max(20*left, empty) {
 			t.Fatalf("%d slots for %d locations", x.slots(), left)
 		}
 	}
-	// That free slots are clear is among the invariants.
+	// validate checks that free slots are cleared, among others.
 	if err := x.validate(); err != nil {
 		t.Fatal(err)
 	}
@@ -359,8 +359,8 @@ func TestIndexForgetsTheChainOfWhatItRemoves(t *testing.T) {
 	}
 }
 
-// TestIndexStaysAsLargeAsItIs removes and inserts at every size, on the way up
-// and on the way down: only growing or shrinking further may change the tables.
+// TestIndexStaysAsLargeAsItIs removes a location and inserts it again at every size, while the
+// index grows and while it shrinks: the tables must not be reallocated each time.
 func TestIndexStaysAsLargeAsItIs(t *testing.T) {
 	var x index
 	locations := spaced(0xc000000000, 5_000, 8, 4096)
@@ -421,8 +421,8 @@ func TestPowersOfTwoAreTheLongestOfTheirClass(t *testing.T) {
 	}
 }
 
-// TestGranulesHaveKeysOfTheirOwn compares the first and the last granule and
-// group of each class and height: keys between them are between theirs.
+// TestGranulesHaveKeysOfTheirOwn compares the keys of the first and the last granule and group
+// of each class and height: those of the others lie between them.
 func TestGranulesHaveKeysOfTheirOwn(t *testing.T) {
 	type interval struct {
 		name        string

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// In this build a task goes through the phases of the documentation or not at all.
+// In this build a task that is put into a phase which the documentation does not allow after
+// its present one panics.
 func TestWrongTransitionsShow(t *testing.T) {
 	failed := errors.New("failed")
 	for name, c := range map[string]struct {
@@ -19,7 +20,8 @@ func TestWrongTransitionsShow(t *testing.T) {
 		"placed twice":     {func(n *Node, w *Work) { n.Placed(w); n.Placed(w) }, `"a" goes from placed to placed`},
 		"placed when over": {func(n *Node, w *Work) { n.Complete(nil, w); n.Placed(w) }, `"a" goes from gone to placed`},
 		"ended twice before its event": {func(n *Node, w *Work) {
-			n.left++ // an event
+			// an event is still to be fulfilled
+			n.left++
 			n.Complete(nil, w)
 			n.left++
 			n.Complete(nil, w)

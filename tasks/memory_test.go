@@ -10,7 +10,8 @@ import (
 	"weak"
 )
 
-// Locations that no task uses are as many as those in use at most, or twice maxDead.
+// The index forgets locations that no task uses any more: they are never more than those in
+// use, or twice maxDead.
 func TestLocationsOfCompleteTasksAreForgotten(t *testing.T) {
 	for _, load := range workloads() {
 		if load.prefill != nil || load.name == "fan" {
@@ -42,8 +43,8 @@ func TestLocationsOfCompleteTasksAreForgotten(t *testing.T) {
 	}
 }
 
-// steady makes tasks, and asserts that once warm they allocate no more than so
-// often in so many.
+// steady makes tasks, and checks that once everything is allocated that many tasks make at most
+// limit allocations.
 func steady(t *testing.T, task func() error, limit float64, tasks int) {
 	t.Helper()
 	many := func() {
@@ -67,8 +68,8 @@ func TestTasksAllocateNothingOnceWarm(t *testing.T) {
 		}
 		for _, inline := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s, inline %v", load.name, inline), func(t *testing.T) {
-				// A task with hundreds of successors, or a slice over hundreds of others,
-				// gives the room for them back.
+				// A task with hundreds of successors, and a slice over hundreds of locations,
+				// give the memory for their lists back afterwards: some allocations stay.
 				limit := 0.0
 				if strings.HasPrefix(load.name, "random") || load.name == "fan" || strings.HasSuffix(load.name, "addresses") {
 					limit = 100
@@ -113,8 +114,8 @@ func TestIncludedTasksAndWaitsAllocateNothingOnceWarm(t *testing.T) {
 	}, 0, 2000)
 }
 
-// blockChain leaves n tasks behind a task that does not end, each after the one
-// before, and returns what completes them all.
+// blockChain adds n tasks that follow each other, behind a task that does not end. It returns a
+// function that completes them all.
 func blockChain(t *testing.T, s *Scope, domain Domain, n int) (all []weak.Pointer[Node], drain func()) {
 	var w Work
 	x := new(uint64)
@@ -137,8 +138,8 @@ func blockChain(t *testing.T, s *Scope, domain Domain, n int) (all []weak.Pointe
 	}
 }
 
-// What is kept of complete tasks for the next ones is bounded, and does not lead to
-// other tasks.
+// Nodes of complete tasks are kept for later ones. They are few, and do not keep other tasks
+// reachable.
 func TestCompleteTasksLetGoOfTheirSuccessors(t *testing.T) {
 	for name, domain := range map[string]Domain{"host": Host, "device": 1} {
 		t.Run(name, func(t *testing.T) {
@@ -156,7 +157,7 @@ func TestCompleteTasksLetGoOfTheirSuccessors(t *testing.T) {
 					kept++
 				}
 			}
-			// The lists that a scope works with remember some more.
+			// The lists that a scope works with may keep some more.
 			if kept > 2*maxSpare {
 				t.Errorf("%d of %d complete tasks are kept", kept, len(all))
 			}
@@ -237,7 +238,7 @@ func TestDeeplyNestedScopes(t *testing.T) {
 				nodes = append(nodes, n)
 				s = inner
 			}
-			// The outer ones first: all linger until the innermost is complete.
+			// The outer tasks end first. All stay until the innermost is complete.
 			for _, n := range nodes {
 				n.Complete(nil, &w)
 			}
@@ -268,8 +269,8 @@ func TestPoisonIsGivenBackAfterTheWaitThatReportsIt(t *testing.T) {
 	}
 }
 
-// Storage that a failure has poisoned is not used again for something else, and is
-// let go when the failure is reported.
+// The storage of a failed task must not be freed before the failure is reported: if it were,
+// other storage at the same address would be taken for it.
 func TestPoisonedStorageIsKeptUntilTheFailureIsReported(t *testing.T) {
 	var g Graph
 	s := g.NewScope()

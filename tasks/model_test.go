@@ -13,8 +13,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// relation is what two depend items demand of their tasks (OpenMP 5.2 §15.9.5),
-// written down without the engine's tables.
+// relation is what a pair of depend items demands of their tasks (OpenMP 5.2 §15.9.5). It is
+// written down here a second time, without the tables of the engine.
 type relation uint8
 
 const (
@@ -27,8 +27,7 @@ func (r relation) String() string {
 	return [...]string{"no order", "follows", "excludes, no order"}[r]
 }
 
-// relate says what an item of a later task demands with regard to one of an
-// earlier task.
+// relate returns what an item of a later task demands with regard to an item of an earlier one.
 func relate(earlier, later Depend) relation {
 	for _, d := range []Depend{earlier, later} {
 		if !d.Kind.AllMemory() && (d.Ptr == nil || d.Size == 0) {
@@ -51,7 +50,8 @@ func relate(earlier, later Depend) relation {
 	return follows
 }
 
-// relateAll is relate for all pairs of items; an order is more than exclusion.
+// relateAll is relate for all pairs of items. An order is the stronger demand, exclusion the
+// weaker.
 func relateAll(earlier, later []Depend) relation {
 	r := unrelated
 	for _, x := range earlier {
@@ -67,8 +67,8 @@ func relateAll(earlier, later []Depend) relation {
 	return r
 }
 
-// history drives a scope through steps that choose picks, and holds it against
-// a naive model: all pairs of items of all pairs of tasks.
+// history drives a scope through random steps, and compares it with a model that looks at all
+// pairs of items of all pairs of tasks.
 type history struct {
 	// choose returns a number below n.
 	choose func(label string, n int) int
@@ -83,14 +83,14 @@ type history struct {
 	groups   []*modelGroup
 	contexts []*modelContext
 	waits    []*modelWait
-	// pending are the failures that no wait under way will report.
+	// pending are the failures that no wait in progress will report.
 	pending []*modelTally
 	steps   []string
-	// broken is what a callback found wrong.
+	// broken is the error of a callback that found something wrong.
 	broken error
 }
 
-// modelTask is a task as the naive model sees it.
+// modelTask is a task as the model sees it.
 type modelTask struct {
 	label    string
 	depend   []Depend
@@ -98,35 +98,36 @@ type modelTask struct {
 	included bool
 	held     bool
 	detached bool
-	// hostOrdered: the device keeps nothing before the task.
+	// hostOrdered says that the device orders nothing before the task: the host does.
 	hostOrdered bool
 	group       *modelGroup
 	context     *modelContext
 
-	// follows and excludes are the earlier tasks that some item relates to;
-	// excludes has the later ones too.
+	// follows are the earlier tasks that the items order before this one, and excludes the
+	// tasks, earlier and later, that they exclude.
 	follows, excludes []int
 	node              *Node
 	event             Event
 
-	// What the engine said: started and dropped, whom the task was told to be
-	// ordered after, which failure dropped it.
+	// What the engine has said: whether the task was started or dropped, which tasks it was
+	// told to be ordered after, and whose failure dropped it.
 	saidStart, saidDrop bool
 	told                []int
 	dropRoot            string
 
-	// What the model knows.
+	// What the model expects.
 	started, dropped, placed, bodyDone, fulfilled bool
-	// tainted: what the task follows has failed.
+	// tainted says that a task which this one depends on has failed.
 	tainted  bool
 	failed   bool
 	complete bool
-	// root is the label of the task whose failure this one's is.
+	// root is the label of the task whose failure this one has.
 	root  string
 	tally *modelTally
-	// poisons: tasks made after it has failed follow it all the same.
+	// poisons says that the failure, once the task is complete, still drops tasks that are
+	// generated later and depend on it.
 	poisons bool
-	// startedAt and completedAt count the model's steps.
+	// startedAt and completedAt are numbers of steps.
 	startedAt, completedAt int
 }
 
@@ -147,7 +148,7 @@ func (g *modelGroup) isCancelled() bool {
 	return false
 }
 
-// within reports whether g is outer or lies in it.
+// within reports whether g is outer or inside of it.
 func (g *modelGroup) within(outer *modelGroup) bool {
 	for ; g != nil; g = g.parent {
 		if g == outer {
@@ -157,7 +158,8 @@ func (g *modelGroup) within(outer *modelGroup) bool {
 	return false
 }
 
-// reporter returns the group that reports for g: that which was not abandoned.
+// reporter returns the group that reports the failures of g: the innermost one whose wait was
+// not cut short.
 func (g *modelGroup) reporter() *modelGroup {
 	for g != nil && g.abandoned {
 		g = g.parent
@@ -165,7 +167,7 @@ func (g *modelGroup) reporter() *modelGroup {
 	return g
 }
 
-// cut reports whether g or a group around it was abandoned.
+// cut reports whether the wait for g, or for a group around it, was cut short.
 func (g *modelGroup) cut() bool {
 	return g != nil && (g.abandoned || g.parent.cut())
 }
@@ -176,25 +178,26 @@ type modelContext struct {
 	cause  error
 }
 
-// modelTally is one root failure as a wait reports it.
+// modelTally is the failure of one task, as a wait reports it.
 type modelTally struct {
 	root    string
 	group   *modelGroup
 	dropped int
-	// unrun: the root was not run because its context had ended.
+	// unrun says that the task was not run because its context had ended.
 	unrun    bool
 	reported bool
-	// spent: the group was abandoned, and the failure keeps nothing more from running.
+	// spent says that the group's wait was cut short, after which the failure drops no more
+	// tasks.
 	spent bool
 }
 
-// abandon takes note that the failure's group was abandoned.
+// abandon notes that the wait for the failure's group was cut short.
 func (t *modelTally) abandon() {
 	t.spent = true
 	t.reported = t.reported || t.unrun
 }
 
-// modelWait is a Wait under way.
+// modelWait is a Wait in progress.
 type modelWait struct {
 	upTo     int
 	failures []*modelTally
@@ -232,7 +235,7 @@ func newHistory(choose func(string, int) int) *history {
 	return h
 }
 
-// close ends what would outlive a history that went wrong.
+// close ends the goroutines of a history that has failed.
 func (h *history) close() {
 	for _, c := range h.contexts {
 		c.cancel(nil)
@@ -264,7 +267,7 @@ func (r modelRunner) Drop(n *Node) {
 		r.h.broken = fmt.Errorf("%s dropped twice, or after it started", task.label)
 	}
 	task.saidDrop = true
-	// One that was given storage behind others on the device is complete after them.
+	// A task that got storage behind others on its device is complete only after them.
 	r.h.tell(task, n)
 	var failure *Error
 	if errors.As(n.FailedBy(), &failure) {
@@ -282,7 +285,7 @@ func (h *history) byLabel(label string) int {
 	return slices.IndexFunc(h.tasks, func(task *modelTask) bool { return task.label == label })
 }
 
-// depend draws one item.
+// depend draws one depend item.
 func (h *history) depend() Depend {
 	kinds := []DependKind{
 		DependIn, DependIn, DependOut, DependInOut, DependMutexInOutSet, DependMutexInOutSet,
@@ -297,7 +300,7 @@ func (h *history) depend() Depend {
 	case 0, 1, 2, 3:
 		start, size = 4*h.choose("third", 3), 4
 	case 4:
-		// No storage.
+		// An item without storage.
 		start, size = 0, 0
 	default:
 		start = h.choose("start", len(h.memory))
@@ -385,12 +388,12 @@ func (h *history) checkJoin(task *modelTask) error {
 	return nil
 }
 
-// onDevice: the device keeps the order of i after p.
+// onDevice reports whether a device orders i after p.
 func (h *history) onDevice(p, i int) bool {
 	return h.tasks[p].domain == h.tasks[i].domain && h.tasks[i].domain != Host && !h.tasks[p].detached && !h.tasks[i].hostOrdered
 }
 
-// ready: nothing that i has to follow is still ahead of it.
+// ready reports whether nothing that i depends on keeps it from starting.
 func (h *history) ready(i int) bool {
 	for _, p := range h.tasks[i].follows {
 		if !h.tasks[p].complete && !(h.onDevice(p, i) && h.tasks[p].placed) {
@@ -400,7 +403,7 @@ func (h *history) ready(i int) bool {
 	return true
 }
 
-// obstacle: a task that is under way excludes i.
+// obstacle reports whether a task that excludes i has started and is not complete.
 func (h *history) obstacle(i int) bool {
 	return slices.ContainsFunc(h.tasks[i].excludes, func(k int) bool {
 		other := h.tasks[k]
@@ -408,14 +411,15 @@ func (h *history) obstacle(i int) bool {
 	})
 }
 
-// excluded: i is ready and neither started nor dropped, so another keeps it out.
+// excluded reports whether i waits for a task that excludes it: it is ready, and neither
+// started nor dropped.
 func (h *history) excluded(i int) bool {
 	task := h.tasks[i]
 	return !task.started && !task.dropped && h.ready(i)
 }
 
-// obstructed: a task that is under way excludes i, or one that waits for such a
-// thing itself and that i may have to come after.
+// obstructed reports whether i has to wait: for a task that excludes it and has started, or for
+// one that excludes it, has to wait itself, and may go before i.
 func (h *history) obstructed(i int, seen map[int]bool) bool {
 	seen[i] = true
 	return h.obstacle(i) || slices.ContainsFunc(h.tasks[i].excludes, func(k int) bool {
@@ -423,7 +427,7 @@ func (h *history) obstructed(i int, seen map[int]bool) bool {
 	})
 }
 
-// finished: i is done by itself, and so is all that the device keeps before it.
+// finished reports whether i has ended, and so have all tasks that its device orders before it.
 func (h *history) finished(i int) bool {
 	task := h.tasks[i]
 	if !task.bodyDone && !task.dropped || task.detached && !task.fulfilled && !task.failed && !task.dropped {
@@ -437,7 +441,7 @@ func (h *history) finished(i int) bool {
 	return !slices.ContainsFunc(task.told, func(p int) bool { return !h.tasks[p].complete })
 }
 
-// settle makes the model follow what has happened, until nothing changes.
+// settle brings the model up to date with what has happened.
 func (h *history) settle() {
 	for changed := true; changed; {
 		changed = false
@@ -453,7 +457,8 @@ func (h *history) settle() {
 			case task.tainted:
 				task.dropped, task.failed, task.root = true, true, task.dropRoot
 			case len(task.excludes) > 0 && !task.saidStart && !task.saidDrop:
-				// The engine chooses who goes first: see check.
+				// The engine chooses which of the tasks goes first: check looks whether it
+				// could.
 				continue
 			case task.group.isCancelled():
 				task.dropped = true
@@ -497,7 +502,7 @@ func (g *modelGroup) fail(t *modelTally) {
 	}
 }
 
-// newTally returns a tally of the failure of task i.
+// newTally returns a tally for the failure of task i.
 func (h *history) newTally(i int) *modelTally {
 	task := h.tasks[i]
 	root := h.byLabel(task.root)
@@ -512,7 +517,7 @@ func findTally(list []*modelTally, root string, group *modelGroup) *modelTally {
 	return list[i]
 }
 
-// note puts the failure of a complete task where it will be reported.
+// note adds the failure of a complete task to what a wait will report.
 func (h *history) note(i int) *modelTally {
 	task := h.tasks[i]
 	var t *modelTally
@@ -541,8 +546,8 @@ func (h *history) note(i int) *modelTally {
 	return t
 }
 
-// check compares what the engine did with what the model knows, both ways: every
-// order that the items demand was kept, and nothing was held back for another.
+// check compares the engine with the model, both ways: every order that the items demand was
+// kept, and no task waits without a reason.
 func (h *history) check() error {
 	h.settle()
 	if h.broken != nil {
@@ -583,8 +588,8 @@ func (h *history) check() error {
 	return h.checkWaits()
 }
 
-// checkExclusion: no task that i excludes is under way beside it, unless the
-// device keeps them apart.
+// checkExclusion checks that no task which excludes i is executing at the same time, unless a
+// device keeps the two apart.
 func (h *history) checkExclusion(i int) error {
 	task := h.tasks[i]
 	if !task.started || task.complete {
@@ -602,13 +607,13 @@ func (h *history) checkExclusion(i int) error {
 	return nil
 }
 
-// after reports whether the engine told i, or those it told i of, of p.
+// after reports whether i was told of p, directly or through the tasks that it was told of.
 func (h *history) after(i, p int) bool {
 	return slices.ContainsFunc(h.tasks[i].told, func(q int) bool { return q == p || h.after(q, p) })
 }
 
-// checkTold: a task that starts is told whom the device has to keep before it,
-// and nobody else.
+// checkTold checks that a task which starts is told of the tasks that its device has to order
+// before it, and of no others.
 func (h *history) checkTold(i int) error {
 	task := h.tasks[i]
 	if !task.started || task.placed || task.complete {
@@ -627,7 +632,8 @@ func (h *history) checkTold(i int) error {
 	return nil
 }
 
-// checkWaits: the waits whose tasks are complete end, the others do not.
+// checkWaits checks that the waits whose tasks are complete have ended, and the others have
+// not.
 func (h *history) checkWaits() error {
 	kept := h.waits[:0]
 	defer func() { h.waits = kept }()
@@ -648,7 +654,7 @@ func (h *history) checkWaits() error {
 	return nil
 }
 
-// live counts the tasks up to that one which are not complete.
+// live counts the tasks up to number upTo that are not complete.
 func (h *history) live(upTo int) int {
 	n := 0
 	for _, task := range h.tasks[:upTo+1] {
@@ -659,8 +665,8 @@ func (h *history) live(upTo int) int {
 	return n
 }
 
-// compareReport holds what a wait returned against the failures it has to
-// report, each root once, and marks them reported.
+// compareReport compares what a wait returned with the failures that it has to report, each
+// once, and marks these as reported.
 func compareReport(err error, tallies []*modelTally) error {
 	var want []string
 	dropped := 0
@@ -738,7 +744,7 @@ func (task *modelTask) String() string {
 	return b.String()
 }
 
-// step takes one step.
+// step takes one random step.
 func (h *history) step() error {
 	switch k := h.choose("step", 32); {
 	case k < 12:
@@ -779,7 +785,7 @@ func (h *history) place() error {
 	return h.check()
 }
 
-// finish completes a body. A placed task does not fail here: what becomes of its
+// finish ends a task's body. A task that is placed does not fail here: what becomes of its
 // dependents that have started is the runner's to say (see the scripts).
 func (h *history) finish(failing bool) error {
 	task := h.pick("finish", func(task *modelTask) bool { return task.started && !task.bodyDone })
@@ -798,7 +804,7 @@ func (h *history) finish(failing bool) error {
 	return h.check()
 }
 
-// fulfill fulfils an event, that of a complete task too, or one a second time.
+// fulfill fulfils an event, of a complete task too, and also a second time.
 func (h *history) fulfill() error {
 	task := h.pick("fulfill", func(task *modelTask) bool { return task.detached })
 	if task == nil {
@@ -814,9 +820,9 @@ func (h *history) fulfill() error {
 	return h.check()
 }
 
-// wait begins a Wait that ends when its tasks are complete. Which of two waits
-// under way reports a failure can hang on the order in which the engine drops
-// its dependents, so with failures there is one at a time.
+// wait begins a Wait, which ends when its tasks are complete. With several waits in progress,
+// it depends on the order in which the engine drops tasks which of them reports a failure: in
+// histories with failures there is only one at a time.
 func (h *history) wait() error {
 	if len(h.waits) == 2 || len(h.waits) == 1 && h.failing {
 		return nil
@@ -831,7 +837,7 @@ func (h *history) wait() error {
 	return h.check()
 }
 
-// cutWait cuts a Wait short: one under way, or one that begins now.
+// cutWait ends the context of a Wait that is in progress, or of one that begins now.
 func (h *history) cutWait() error {
 	if len(h.waits) == 0 {
 		if err := h.wait(); err != nil || len(h.waits) == 0 {
@@ -855,7 +861,7 @@ func (h *history) cutWait() error {
 	return h.check()
 }
 
-// waitGroup waits for a group, and is cut short if the group has tasks.
+// waitGroup waits for a group, with a context that has ended if the group has tasks.
 func (h *history) waitGroup() error {
 	g := h.groups[h.choose("group", len(h.groups))]
 	h.say("wait for group %d", slices.Index(h.groups, g))
@@ -889,7 +895,7 @@ func (h *history) waitGroup() error {
 	return h.check()
 }
 
-// letGo releases a task that is held.
+// letGo releases a task whose node was held.
 func (h *history) letGo() error {
 	task := h.pick("release", func(task *modelTask) bool { return task.held && (!task.included || task.complete) })
 	if task == nil {
@@ -910,7 +916,8 @@ func (h *history) abandon() error {
 	h.say("abandon %s", task.label)
 	task.held, task.included = false, false
 	if task.complete && task.failed {
-		// Reported by the next wait, but what was made since has used its storage.
+		// The next wait would report it, but a task that was generated since has used its
+		// storage.
 		t := findTally(h.pending, task.root, task.group.reporter())
 		if t == nil {
 			t = h.newTally(i)
@@ -941,7 +948,7 @@ func (h *history) end() error {
 	return h.check()
 }
 
-// run takes steps, and then completes all that is left.
+// run takes steps, and completes all tasks at the end.
 func (h *history) run(steps int) error {
 	defer h.close()
 	for range steps {
@@ -976,7 +983,7 @@ func (h *history) run(steps int) error {
 	return h.rest()
 }
 
-// rest checks that nothing is left when all is complete and reported.
+// rest checks that nothing is left when all tasks are complete and all failures reported.
 func (h *history) rest() error {
 	pending := slices.DeleteFunc(h.pending, func(t *modelTally) bool { return t.reported })
 	h.pending = nil
@@ -1013,7 +1020,7 @@ func TestOrderIsWhatAllPairsOfItemsDemand(t *testing.T) {
 	})
 }
 
-// seeded is a history whose steps a seed decides.
+// seeded returns a history whose choices are drawn from a seed.
 func seeded(seed uint64) *history {
 	choices := rand.New(rand.NewPCG(seed, 0))
 	return newHistory(func(_ string, n int) int { return choices.IntN(n) })

@@ -5,11 +5,11 @@ import (
 	"testing"
 )
 
-// modelSeeds is the number of histories that the model test looks at.
+// modelSeeds is the number of histories that the test of the model runs.
 const modelSeeds = 3000
 
-// holdsUnder runs the model under the first seeds and returns the first seed whose
-// history it does not hold for, or −1. It gives each history to look.
+// holdsUnder runs histories and returns the first seed whose history fails, or −1. It calls
+// look with each history.
 func holdsUnder(seeds uint64, look func(*history)) (int, *history, error) {
 	for seed := range seeds {
 		h := seeded(seed)
@@ -21,7 +21,7 @@ func holdsUnder(seeds uint64, look func(*history)) (int, *history, error) {
 	return -1, nil, nil
 }
 
-// survive is run, where an engine that has lost a rule may break down.
+// survive is run for an engine that lacks a rule and may panic.
 func (h *history) survive(steps int) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -31,13 +31,12 @@ func (h *history) survive(steps int) (err error) {
 	return h.run(steps)
 }
 
-// pairs counts the pairs of host tasks that meet by items of one kind, which
-// demand no order: those under way together, and those of which the later was
-// done before the earlier had started.
+// pairs counts pairs of host tasks whose items, all of one kind, demand no order: those that
+// executed together, and those of which the later ended before the earlier began.
 type pairs struct{ together, swapped int }
 
-// TestOrderIsWhatAllPairsOfItemsDemandUnderManySeeds counts as well, so that no
-// order is required where none is demanded.
+// TestOrderIsWhatAllPairsOfItemsDemandUnderManySeeds also counts pairs without order, so that
+// an engine which orders too much would show.
 func TestOrderIsWhatAllPairsOfItemsDemandUnderManySeeds(t *testing.T) {
 	counts := map[DependKind]*pairs{DependIn: {}, DependInOutSet: {}, DependMutexInOutSet: {}}
 	seed, h, err := holdsUnder(modelSeeds, func(h *history) { countPairs(h, counts) })
@@ -72,8 +71,8 @@ func countPairs(h *history, counts map[DependKind]*pairs) {
 	}
 }
 
-// onlyKind returns the one kind of the items by which two tasks meet, 0 if an
-// order is demanded or their storage is apart.
+// onlyKind returns the kind of the items that two tasks have for the same storage, 0 if an
+// order is demanded, there are several kinds, or their storage does not meet.
 func onlyKind(earlier, later *modelTask) DependKind {
 	var kind DependKind
 	for _, x := range earlier.depend {
@@ -90,13 +89,13 @@ func onlyKind(earlier, later *modelTask) DependKind {
 	return kind
 }
 
-// String names the items whose order an entry of the table decides.
+// String names the items whose relation is in that entry of the table.
 func (c class) String() string {
 	return [...]string{"in", "out", "mutexinoutset", "inoutset"}[c]
 }
 
-// TestModelNoticesEveryRuleTheEngineForgets takes each rule away in turn, and
-// turns each entry of the truth table round.
+// TestModelNoticesEveryRuleTheEngineForgets takes the engine's rules away, one at a time, and
+// inverts each entry of the truth table: the model must fail each time.
 func TestModelNoticesEveryRuleTheEngineForgets(t *testing.T) {
 	type rule struct {
 		name string

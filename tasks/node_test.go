@@ -8,8 +8,7 @@ import (
 	"unsafe"
 )
 
-// chain adds n tasks that each follow the one before, behind a first task that
-// the caller completes.
+// chain adds n tasks that follow each other, behind a first task that the caller completes.
 func chain(t *testing.T, n int, runner Runner) (*Scope, *Node) {
 	t.Helper()
 	var g Graph
@@ -34,7 +33,7 @@ func chain(t *testing.T, n int, runner Runner) (*Scope, *Node) {
 	return s, first
 }
 
-// held leaves its task to the test.
+// held is a runner that leaves its task to the test.
 type held struct{}
 
 func (held) Start(*Node, *Work) {}
@@ -42,7 +41,7 @@ func (held) Drop(*Node)         {}
 
 const longChain = 100_000
 
-// A stack of this many bytes would not hold a frame for each link.
+// A stack of this size would overflow if each link of the chain took a frame.
 const smallStack = 2 << 20
 
 func TestLongChainRunsWithoutRecursion(t *testing.T) {
@@ -99,7 +98,7 @@ func TestLongChainOnTheDeviceCompletesWithoutRecursion(t *testing.T) {
 	}
 }
 
-// twice puts its task off once.
+// twice is a runner that puts its task off once.
 type twice struct{ starts int }
 
 func (r *twice) Start(n *Node, w *Work) {
@@ -166,14 +165,14 @@ func TestRunnerIsLetGoAtCompletion(t *testing.T) {
 	}
 }
 
-// hears is a witness that is not curious.
+// hears is a Witness and nothing more.
 type hears struct{}
 
 func (hears) Follows(Witness) {}
 func (hears) Dropped()        {}
 
-// A task with a witness that has to wait starts after Go, whoever makes it ready; one that
-// has not is for who adds it to start.
+// A task with a witness that has to wait starts only after Go, whoever makes it ready. A task
+// without a witness is started by the caller that adds it.
 func TestTaskWithAWitnessStartsAfterGo(t *testing.T) {
 	var g Graph
 	s := g.NewScope()

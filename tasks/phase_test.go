@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The package's documentation has the same transitions as the code.
+// The documentation of the package draws the same transitions as the code allows.
 func TestTransitionsAreThoseOfTheDocumentation(t *testing.T) {
 	text, err := os.ReadFile("doc.go")
 	if err != nil {

@@ -16,14 +16,15 @@ func located(s *Scope) int {
 	return n
 }
 
-// What a scope remembers of tasks that are not run is bounded by the storage that they
-// name, and gone when a wait has reported the failure.
+// Tasks that are not run, because tasks on the same storage have failed, leave little behind:
+// what the scope keeps is bounded by the number of different sections, and is gone when a wait
+// has reported the failure.
 func TestFailuresOnSharedStorageLeaveLittleBehind(t *testing.T) {
 	x, y := lane(3), lane(2)
 	a, b := x[:2], x[1:]
 	for _, c := range []struct {
 		name string
-		// broken are the items of tasks that fail, then those of tasks that are not run.
+		// broken are the items of tasks that fail, and then those of tasks that are not run.
 		broken []Depend
 		then   [][]Depend
 	}{
@@ -44,7 +45,7 @@ func testDropped(t *testing.T, broken []Depend, then [][]Depend) {
 	for i, d := range broken {
 		s.add(Task{Label: fmt.Sprint("broken ", i), Depend: []Depend{d}})
 	}
-	// One that waits for a task that fails, and has a section that overlaps others.
+	// This task waits for one that fails, and its section overlaps others in part.
 	s.add(Task{Label: "t", Depend: then[1]}).Release()
 	for i := range broken {
 		s.complete(fmt.Sprint("broken ", i), errBroken)
@@ -83,8 +84,8 @@ func testDropped(t *testing.T, broken []Depend, then [][]Depend) {
 	s.expect(t, "start after")
 }
 
-// Storage can be poisoned before another section overlaps it, and after: its tasks are not
-// run either way, and it has one entry.
+// A failed task's section drops later tasks whose sections overlap it in part, whether such a
+// section was known before the failure or not. The scope keeps one entry for it.
 func TestPoisonIsFoundThroughAnySectionThatOverlaps(t *testing.T) {
 	for _, reported := range []bool{false, true} {
 		t.Run(fmt.Sprint("reported ", reported), func(t *testing.T) {
@@ -119,16 +120,17 @@ func TestPoisonIsFoundThroughAnySectionThatOverlaps(t *testing.T) {
 			s.expect(t, "start w", "drop dropped")
 			s.complete("w", nil)
 			s.expect(t, "drop all")
-			// All that comes after that one follows it.
+			// Every later task depends on the task with omp_all_memory, which was dropped.
 			s.add(Task{Label: "elsewhere", Depend: s.use(DependIn, "y")})
 			s.expect(t, "drop elsewhere")
 		})
 	}
 }
 
-// A taskgroup that reports its failure goes over what that has poisoned, and not over the
-// failures of the scope that nobody has reported. Marks of failures that are over tell who
-// has been looked at: they are dropped on the way.
+// A taskgroup that reports a failure looks only at the storage of that failure, and not at all
+// failures of the scope that are still to be reported: otherwise reports would cost the square
+// of their number. The test adds a failure that is over to every other entry: an entry that is looked at
+// would lose it.
 func TestReportGoesOverItsOwnFailuresOnly(t *testing.T) {
 	const n, reports = 1000, 400
 	s := newScript()
@@ -180,7 +182,7 @@ func TestReportGoesOverItsOwnFailuresOnly(t *testing.T) {
 	}
 }
 
-// BenchmarkFailures is a task that is not run, as long as no wait has reported why.
+// BenchmarkFailures generates tasks that are not run, while no wait reports the failure.
 func BenchmarkFailures(b *testing.B) {
 	x := lane(3)
 	for _, c := range []struct {

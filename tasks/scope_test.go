@@ -53,7 +53,7 @@ func TestItemBeyondTheAddressSpaceIsInvalid(t *testing.T) {
 	}
 }
 
-// What a predecessor follows needs no edge.
+// A task follows a predecessor of its predecessor without an edge.
 func TestImpliedEdgesAreNotMade(t *testing.T) {
 	for name, middle := range map[string]func(s *script) []Depend{
 		"write of the same":  func(s *script) []Depend { return s.use(DependInOut, "x") },
@@ -79,13 +79,13 @@ func TestScopesDoNotOrderEachOther(t *testing.T) {
 	s.expect(t, "start a", "start b")
 }
 
-// startWait begins a Wait and returns when it is under way.
+// startWait begins a Wait and returns when it is in progress.
 func startWait(s *Scope, ctx context.Context) <-chan error {
 	before := countWaiters(s)
 	result := make(chan error, 1)
 	go func() { result <- s.Wait(ctx, nil) }()
 	for countWaiters(s) == before {
-		// The waiter registers itself; there is no event to wait for.
+		// The waiter registers itself, and there is no event to wait for.
 		select {
 		case err := <-result:
 			result <- err
@@ -301,7 +301,7 @@ func TestNodeWait(t *testing.T) {
 		t.Errorf("complete %v, %v", done, err)
 	}
 	s.complete("a", errBroken)
-	// Complete as it is, an ended context does not matter.
+	// The task is complete: it does not matter that the context has ended.
 	err := n.Wait(ctx, nil)
 	var failure *Error
 	if !errors.As(err, &failure) || failure.Task != "a" || failure.Dependent || !errors.Is(err, errBroken) {
@@ -328,7 +328,7 @@ func TestDependentErrorNamesTaskAndRoot(t *testing.T) {
 	}
 }
 
-// instant completes its task as soon as it starts.
+// instant is a runner whose task is complete as soon as it starts.
 type instant struct{}
 
 func (instant) Start(n *Node, w *Work) { n.Complete(nil, w) }
@@ -394,7 +394,7 @@ func TestSweepKeepsTasksInFlight(t *testing.T) {
 	s.expect(t, "start b")
 }
 
-// pooled completes its task on a goroutine of its own.
+// pooled is a runner that completes its task on a goroutine of its own.
 type pooled struct {
 	done *sync.WaitGroup
 	body func() error
@@ -456,7 +456,8 @@ func TestConcurrentUseKeepsEveryChain(t *testing.T) {
 	}
 }
 
-// Between a group's report and what follows it, Settled only looks.
+// A failure that has been reported may still be in the scope's list. Settled ignores it, and
+// does not change the list, which others may be reading.
 func TestSettledLeavesReportedFailuresWhereTheyAre(t *testing.T) {
 	s := newScript()
 	s.add(Task{Label: "a"})
@@ -472,8 +473,8 @@ func TestSettledLeavesReportedFailuresWhereTheyAre(t *testing.T) {
 	}
 }
 
-// cancelling is a context that ends when its taskgroup is cancelled, which happens while
-// somebody asks.
+// cancelling is a context that has ended. Whoever asks for its error cancels a taskgroup by
+// that.
 type cancelling struct {
 	context.Context
 	group *Group
@@ -500,7 +501,8 @@ func TestTaskOfAGroupThatIsCancelledMeanwhileIsNoFailure(t *testing.T) {
 	}
 }
 
-// A sealed scope takes nothing but what gives something back.
+// A sealed scope takes no task, but for those which must run in any case, to give something
+// back.
 func TestSealedScopeTakesNoTask(t *testing.T) {
 	s := newScript()
 	closed := errors.New("closed")
@@ -517,8 +519,9 @@ func TestSealedScopeTakesNoTask(t *testing.T) {
 	}
 }
 
-// A task whose predecessor in storage for one at a time is placed on its device can go past
-// those that wait for the host there, if their storage is apart from its own.
+// A host task waits for its turn on storage that a task of a device holds. Other tasks of that
+// device may go past it, unless their storage is shared with the host task's: those would keep
+// it waiting.
 func TestBlockedTasksKeepOutThoseThatTakeTheirStorage(t *testing.T) {
 	s := newScript()
 	x := lane(8)

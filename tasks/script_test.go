@@ -12,8 +12,8 @@ import (
 	"github.com/cockroachdb/datadriven"
 )
 
-// script drives one scope by hand: a task starts when the scope starts it, and
-// is placed and completed when the test says so.
+// script drives one scope by hand. A task starts when the scope starts it, and is placed and
+// completed when the test says so.
 type script struct {
 	graph  Graph
 	scope  *Scope
@@ -73,7 +73,7 @@ func (r scripted) Drop(n *Node) {
 	r.script.events = append(r.script.events, event)
 }
 
-// storage returns where the named variable lies.
+// storage returns the address of a variable.
 func (s *script) storage(name string) unsafe.Pointer {
 	if s.memory[name] == nil {
 		s.memory[name] = new([16]byte)
@@ -104,7 +104,7 @@ func (s *script) place(label string) {
 	s.work.Run()
 }
 
-// take returns the events since the last call.
+// take returns the events since its last call.
 func (s *script) take() []string {
 	e := s.events
 	s.events = nil
@@ -120,7 +120,7 @@ func (s *script) expect(t *testing.T, want ...string) {
 
 var errBroken = errors.New("broken")
 
-// waitNow waits for what is complete already.
+// waitNow is a Wait for tasks that are complete.
 func (s *script) waitNow() error {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	cancel(errors.New("tasks are under way"))

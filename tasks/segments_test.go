@@ -8,21 +8,21 @@ import (
 	"testing"
 )
 
-// windows are sections of cells that share most of what they name with others.
+// windows are sections of which each overlaps the next ones in part.
 type windows struct {
 	name string
-	// kinds alternate. Window i is the cells from i·stride on.
+	// kinds are the dependence types of the tasks by turns. Window i begins at cell i·stride.
 	kinds         []DependKind
 	width, stride int
-	// cell, if not negative, is the only one of a window that is named by those that write
-	// alone: the first of them, and then the next among so many.
+	// cell, if not negative, is the only cell that writers name, counted from the window's
+	// beginning. It moves on from writer to writer, through so many cells.
 	cell, cells int
-	// edges is the number of edges of a task that may be made on the average, and segments
-	// that of segments that may be left.
+	// edges bounds the average number of edges of a task, and segments the number of segments
+	// that are left.
 	edges, segments float64
 }
 
-// windowCases are windows with many neighbours, and with some.
+// windowCases are windows that overlap many others, and windows that overlap few.
 func windowCases() []windows {
 	const wide, none = 100_000, -1
 	return []windows{
@@ -44,8 +44,8 @@ func windowCases() []windows {
 	}
 }
 
-// slide adds n windows behind a task that does not end, and returns what completes it
-// and them.
+// slide adds n tasks on windows, behind a task that does not end. It returns a function that
+// completes them.
 func (c windows) slide(s *Scope, cells []uint64, n int, w *Work) (drain func(), err error) {
 	first, err := s.Add(&Task{Runner: held{}, Depend: []Depend{long(DependInOut, cells)}}, w)
 	for i := 0; i < n && err == nil; i++ {
@@ -92,7 +92,8 @@ func TestSectionsThatOverlapInPartHaveFewEdges(t *testing.T) {
 	}
 }
 
-// What a task with omp_all_memory follows need not be followed by those after it.
+// A later task depends on the task with omp_all_memory, and so needs no edges from the tasks
+// before that.
 func TestNothingOfSharedStorageIsLeftBehindATaskWithAllMemory(t *testing.T) {
 	s := newScript()
 	s.add(Task{Label: "a", Depend: s.use(DependOut, "x")})
@@ -104,8 +105,8 @@ func TestNothingOfSharedStorageIsLeftBehindATaskWithAllMemory(t *testing.T) {
 	}
 }
 
-// Segments follow the accesses in flight, however much storage was named, and though
-// some readers of it are always there.
+// The segments that are kept are as many as the tasks in flight need, however much storage was
+// named before, and although readers of some of it are always in flight.
 func TestSegmentsOfCompleteTasksAreForgotten(t *testing.T) {
 	var g Graph
 	var w Work
@@ -122,7 +123,7 @@ func TestSegmentsOfCompleteTasksAreForgotten(t *testing.T) {
 			readers[0].Complete(nil, &w)
 			readers = readers[1:]
 		}
-		// In between, one that leaves nothing behind.
+		// This writer is complete at once and leaves nothing behind.
 		if _, err := s.Add(&Task{Runner: instant{}, Depend: []Depend{long(DependInOut, cells[max(i-3, 0):max(i-2, 1)])}}, &w); err != nil {
 			t.Fatal(err)
 		}
@@ -133,9 +134,9 @@ func TestSegmentsOfCompleteTasksAreForgotten(t *testing.T) {
 	}
 }
 
-// tasksOfWindows makes random tasks on storage that they share in part, windows or single cells
-// and much around them, and completes some; it returns the items of those that are left, by their
-// numbers.
+// tasksOfWindows generates random tasks on storage that overlaps in part: windows, single
+// cells, and large sections around them. It completes some of them, and returns the items of
+// the others by the numbers of their tasks.
 func tasksOfWindows(t *testing.T, s *Scope, choices *rand.Rand) map[uint64][]Depend {
 	var w Work
 	cells := lane(200)
@@ -151,7 +152,7 @@ func tasksOfWindows(t *testing.T, s *Scope, choices *rand.Rand) map[uint64][]Dep
 			switch {
 			case !whole:
 			case kind == DependInOut:
-				// Of few cells, so that they are named again.
+				// There are few different cells, so that each is named several times.
 				at = at / 20 * 20
 				to = at + 1
 			default:
@@ -181,13 +182,13 @@ func tasksOfWindows(t *testing.T, s *Scope, choices *rand.Rand) map[uint64][]Dep
 	return left
 }
 
-// TestSegmentsOrderWhatAllPairsDemand compares the paths between tasks with all pairs of
-// their items: each order has a path, and each edge is of an order.
+// TestSegmentsOrderWhatAllPairsDemand compares the paths between tasks with all pairs of their
+// items: every order has a path, and every edge stands for an order.
 func TestSegmentsOrderWhatAllPairsDemand(t *testing.T) {
 	for seed := range uint64(200) {
 		var g Graph
 		left := tasksOfWindows(t, g.NewScope(), rand.New(rand.NewPCG(seed, 4)))
-		// before has for each task those that a path leads from.
+		// before has, for each task, the tasks from which a path leads to it.
 		before := make(map[uint64]map[uint64]bool)
 		for id := range left {
 			before[id] = make(map[uint64]bool)
@@ -201,7 +202,7 @@ func TestSegmentsOrderWhatAllPairsDemand(t *testing.T) {
 			if relateAll(left[e.From], left[e.To]) != follows {
 				t.Fatalf("seed %d: %d follows %d, which no items demand", seed, e.To, e.From)
 			}
-			// Edges are in the order of the tasks that they lead to.
+			// The edges are sorted by the tasks that they lead to.
 			before[e.To][e.From] = true
 			for p := range before[e.From] {
 				before[e.To][p] = true
@@ -220,8 +221,8 @@ func TestSegmentsOrderWhatAllPairsDemand(t *testing.T) {
 	}
 }
 
-// BenchmarkWindows is a task whose section overlaps those of others in part, among
-// 20,000, from its making to its completion.
+// BenchmarkWindows generates and completes a task whose section overlaps others in part, among
+// 20,000 of them.
 func BenchmarkWindows(b *testing.B) {
 	cells := lane(1 << 18)
 	for _, c := range windowCases() {

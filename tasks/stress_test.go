@@ -12,11 +12,11 @@ import (
 	"unsafe"
 )
 
-// crew runs the tasks of a stress, each on a goroutine of its own.
+// crew runs the tasks of a stress test, each on a goroutine of its own.
 type crew struct{ busy sync.WaitGroup }
 
-// crewed is a task whose body uses the storage that its items name, in the way
-// that they say; so the race detector sees an order that is missing.
+// crewed is a runner whose body uses the storage of its depend items as they say, so that Go's
+// race detector sees an order that is missing.
 type crewed struct {
 	crew   *crew
 	device bool
@@ -25,8 +25,8 @@ type crewed struct {
 
 func (r *crewed) Start(n *Node, w *Work) {
 	if r.device {
-		// What follows on the device may start; the device itself runs one task
-		// after the other.
+		// Later tasks of the device may start before this one is complete; the device runs them
+		// one after the other.
 		r.crew.busy.Go(func() {
 			var w Work
 			n.Placed(&w)
@@ -67,7 +67,7 @@ func TestConcurrentTasksOfAllKindsNeverMeet(t *testing.T) {
 				return
 			default:
 				for _, e := range g.Snapshot().Edges {
-					// Of two that exclude each other either can come first.
+					// Two tasks that exclude each other can run in either order.
 					if e.From >= e.To && !e.Exclusion {
 						t.Errorf("edge from task %d to %d", e.From, e.To)
 					}
@@ -168,8 +168,9 @@ func TestConcurrentTasksOfAllKindsNeverMeet(t *testing.T) {
 	}
 }
 
-// Failures, waits of scopes and groups, cut ones, cancelled groups and contexts
-// that end, all at once: what a wait reports has failed, and nothing is left.
+// Failures, waits for scopes and groups, waits that are cut short, cancelled groups and
+// contexts that end, all at once. A wait reports only what has failed, and nothing is left at
+// the end.
 func TestConcurrentFailuresLeaveNothing(t *testing.T) {
 	const makers, each = 4, 300
 	var g Graph

@@ -7,12 +7,12 @@ import (
 	"unsafe"
 )
 
-// truthTable says what a later task has to do with an earlier one, for items that
-// share storage (OpenMP 5.2 §15.9.5). With omp_all_memory on either side the
-// storage does not matter.
+// truthTable says how a later task relates to an earlier one, by the kinds of items for shared
+// storage (OpenMP 5.2 §15.9.5). With omp_all_memory on either side, the storage does not
+// matter.
 var truthTable = []struct {
 	earlier []DependKind
-	// in, out is out and inout, mutex and set are the kinds of the later item.
+	// The columns are the kinds of the later task's item; in, out stands for out and inout.
 	in, out, mutex, set relation
 }{
 	{[]DependKind{DependIn}, unrelated, follows, follows, follows},
@@ -22,7 +22,7 @@ var truthTable = []struct {
 	{[]DependKind{DependOutAllMemory, DependInOutAllMemory}, follows, follows, follows, follows},
 }
 
-// geometry is where two sections lie in eight bytes.
+// geometry is where two sections are in eight bytes.
 type geometry struct {
 	name           string
 	earlier, later [2]int
@@ -49,9 +49,9 @@ func items(memory *[8]byte, at [2]int, kinds ...DependKind) []Depend {
 	return d
 }
 
-// observe makes an earlier and a later task with those items and finds out what
-// the engine holds between them. It keeps the earlier one from starting at first:
-// where no order is demanded, the later one goes ahead.
+// observe generates an earlier and a later task with those items and finds out how the engine
+// relates them. A gate keeps the earlier one from starting: where no order is demanded, the
+// later one starts before it.
 func observe(t *testing.T, earlier, later []Depend, included bool) relation {
 	t.Helper()
 	s := newScript()
@@ -97,7 +97,7 @@ func observe(t *testing.T, earlier, later []Depend, included bool) relation {
 	}
 	wantEdges := uint64(1)
 	if r == follows {
-		// One that follows a follows the gate by that.
+		// A task that follows a follows the gate by way of a.
 		wantEdges++
 	}
 	if edges != wantEdges {
@@ -146,7 +146,7 @@ func TestTruthTable(t *testing.T) {
 	}
 }
 
-// A complete predecessor is no edge, and holds nobody up.
+// A predecessor that is complete makes no edge and delays nothing.
 func TestCompleteTaskOrdersNothing(t *testing.T) {
 	kinds := []DependKind{DependIn, DependOut, DependInOut, DependMutexInOutSet, DependInOutSet, DependOutAllMemory, DependInOutAllMemory}
 	for _, earlier := range kinds {
@@ -163,8 +163,8 @@ func TestCompleteTaskOrdersNothing(t *testing.T) {
 	}
 }
 
-// Of several kinds that a task names for one location, any that demands an order
-// does so.
+// A task can have items of several kinds for one location: any of them that demands an order is
+// enough.
 func TestMixedKindsOnOneLocation(t *testing.T) {
 	kinds := []DependKind{DependIn, DependOut, DependMutexInOutSet, DependInOutSet}
 	var memory [8]byte
@@ -186,7 +186,7 @@ func TestMixedKindsOnOneLocation(t *testing.T) {
 	}
 }
 
-// A task without depend items is no sibling to omp_all_memory.
+// A task without depend items is not ordered by omp_all_memory.
 func TestAllMemoryLeavesTasksWithoutDependAlone(t *testing.T) {
 	s := newScript()
 	s.add(Task{Label: "free before"})

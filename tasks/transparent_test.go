@@ -11,18 +11,17 @@ import (
 	"unsafe"
 )
 
-// tree is a region of tasks inside of tasks, held against a naive model of
-// what transparent tasks let each other see, which is the text of OpenMP 6.0
-// §17.9.5 and of its glossary over the whole history. All of it runs on the host; a
-// task may make children while its body runs.
+// tree is a random program of tasks inside of tasks, some of them transparent. It is compared
+// with a model that is the text of OpenMP 6.0 §17.9.5 and of the glossary, applied to all tasks
+// that there ever were. A task may generate children while its body runs.
 type tree struct {
 	choose func(int) int
 	graph  Graph
 	work   Work
 	root   *Scope
 	memory [6]byte
-	// patient: the outer of two tasks rather ends first. cells: items are of one byte.
-	// device: what the initial task makes, if it is not transparent, is of a device.
+	// With patient, outer tasks tend to end before inner ones. With cells, items have one byte.
+	// With device, children of the initial task that are not transparent are of a device.
 	patient, cells, device bool
 	tasks                  []*treeTask
 	steps                  []string
@@ -38,9 +37,10 @@ type treeTask struct {
 	domain       Domain
 	node         *Node
 
-	// matches has a bit for each task whose items demand an order with this one's.
-	// compatible are the preceding dependence-compatible tasks, antecedents those of
-	// them that match, and predecessors the antecedents and their predecessors.
+	// The sets of OpenMP's text, with a bit for each task: matches are the tasks whose items
+	// demand an order with this one's, compatible the preceding dependence-compatible tasks,
+	// antecedents those of them that match, and predecessors the antecedents with their
+	// predecessors.
 	matches, compatible, antecedents, predecessors uint64
 
 	saidStart, started, placed, done, complete bool
@@ -52,7 +52,7 @@ func (task *treeTask) Drop(*Node)         {}
 func (task *treeTask) imports() bool { return task != nil && task.transparency&Import != 0 }
 func (task *treeTask) exports() bool { return task != nil && task.transparency&Export != 0 }
 
-// depth is 0 for a child of the initial task.
+// depth returns how many tasks are around this one.
 func (task *treeTask) depth() int {
 	if task.parent == nil {
 		return 0
@@ -60,11 +60,11 @@ func (task *treeTask) depth() int {
 	return task.parent.depth() + 1
 }
 
-// has reports whether a set has task k.
+// has reports whether the set has task k.
 func has(set uint64, k *treeTask) bool { return k != nil && set>>k.i&1 != 0 }
 
-// precedes reports whether a is a preceding dependence-compatible task of b, as far as
-// is known of others.
+// precedes reports whether a is a preceding dependence-compatible task of b, by what is known
+// of the other tasks so far.
 func precedes(a, b *treeTask) bool {
 	switch {
 	case a == b:
@@ -83,8 +83,8 @@ func precedes(a, b *treeTask) bool {
 	return a.parent.exports() && a.parent.included && has(b.compatible, a.parent)
 }
 
-// relate applies the rules until nothing changes. What they say of the tasks that
-// there are stays true when others are added.
+// relate applies the rules until nothing changes. Tasks that are generated later do not make
+// anything untrue that the rules have found.
 func (x *tree) relate() {
 	for changed := true; changed; {
 		changed = false
@@ -108,15 +108,15 @@ func (x *tree) relate() {
 	}
 }
 
-// ready reports whether nothing that t follows is in its way: the device keeps the
-// order of two of its tasks.
+// ready reports whether all antecedents of t are complete, or placed on its device, which
+// orders t behind them.
 func (x *tree) ready(t *treeTask) bool {
 	return !slices.ContainsFunc(x.tasks, func(p *treeTask) bool {
 		return has(t.antecedents, p) && !p.complete && !(p.placed && t.domain == p.domain)
 	})
 }
 
-// finished reports whether t is done, and so is all that it follows.
+// finished reports whether t has ended, and so have its antecedents.
 func (x *tree) finished(t *treeTask) bool {
 	return t.done && !slices.ContainsFunc(x.tasks, func(p *treeTask) bool { return has(t.antecedents, p) && !p.complete })
 }
@@ -141,7 +141,7 @@ func (x *tree) check() error {
 	return nil
 }
 
-// mayGenerate: the task's body runs and waits for no included child.
+// mayGenerate reports whether the task's body runs and does not wait for an included child.
 func (x *tree) mayGenerate(parent *treeTask) bool {
 	if parent != nil && (!parent.started || parent.done || parent.domain != Host) {
 		return false
@@ -298,8 +298,8 @@ func TestTransparentTasksSeeWhatTheRulesLetThemSee(t *testing.T) {
 	}
 }
 
-// inner makes the script go on in the scope of the children of a transparent task,
-// and returns the way back.
+// inner adds a transparent task and lets the script go on in the scope of its children. The
+// result leads back to the scope around it.
 func (s *script) inner(label string, how Transparency, task Task) (back func()) {
 	outer := s.scope
 	inner := outer.NewInner()
@@ -328,7 +328,7 @@ func TestImportedChildFollowsWhatPrecedesItsParentThoughSuperseded(t *testing.T)
 	s.add(Task{Label: "c", Depend: s.use(DependIn, "x")})
 	s.expect(t, "start w", "start p")
 	s.complete("w", nil)
-	// v is later than p: c does not wait for it.
+	// v was generated after p: c does not depend on it.
 	s.expect(t, "start r", "start c")
 }
 
@@ -436,8 +436,9 @@ func TestFailureReachesImportingChildren(t *testing.T) {
 	s.expect(t, "start w", "start p", "drop c")
 }
 
-// A task that is on the device when a child of an exporting task fails hands the failure on
-// to its own siblings: until that is reported, where the child was.
+// A child of an exporting task fails, and a task on the device that depends on it hands the
+// failure on to its siblings. When the failure is reported in the child's scope, it is over for
+// them too.
 func TestFailureThatReachedAnotherScopeIsForgottenWhenItIsReported(t *testing.T) {
 	for name, report := range map[string]func(s *script, inner *Scope, g *Group) error{
 		"wait":      func(_ *script, inner *Scope, _ *Group) error { return inner.Wait(context.Background(), nil) },
@@ -515,11 +516,11 @@ func TestWhatFollowsAnExportingTaskThroughOthersFollowsItsChildren(t *testing.T)
 				if domain != Host {
 					s.place("q")
 				}
-				// Made when the device has what is between.
+				// This task is generated when q is placed.
 				s.add(Task{Label: "h", Domain: domain, Depend: append(s.use(DependIn, "z"), s.use(DependIn, "x")...)})
 				s.complete("q", nil)
 				s.expect(t)
-				// Made when all between is complete.
+				// This task is generated when all tasks between are complete.
 				s.add(Task{Label: "g", Depend: append(s.use(DependIn, "z"), s.use(DependIn, "x")...)})
 				s.add(Task{Label: "stranger", Depend: s.use(DependIn, "x")})
 				s.expect(t, "start stranger")
@@ -557,16 +558,17 @@ func TestChildrenOfAnImportingTaskFollowThoseOfAnExportingOneBeforeIt(t *testing
 	s.expect(t, "start c")
 }
 
-// However much follows an exporting task whose children take their time, what is kept
-// of it is bounded.
+// Tasks that follow an exporting task are kept while a child of that is not complete, because
+// later tasks can depend on the child through them. However many follow one another, the number
+// that is kept is bounded.
 func TestCompleteTasksBehindAnExportingTaskAreKeptOnceForEachUseOfStorage(t *testing.T) {
 	for name, from := range map[string]uintptr{"of the same storage": 0, "of storage shared in part": 4} {
 		t.Run(name, func(t *testing.T) { keptBehindAnExportingTask(t, from) })
 	}
 }
 
-// keptBehindAnExportingTask lets tasks that name y from there on follow one that names
-// it from the beginning.
+// keptBehindAnExportingTask generates tasks on y, from an offset on, behind an exporting task
+// on all of y.
 func keptBehindAnExportingTask(t *testing.T, from uintptr) {
 	s := newScript()
 	y := func(kind DependKind) []Depend {
@@ -595,7 +597,7 @@ func keptBehindAnExportingTask(t *testing.T, from uintptr) {
 	}
 	for i := range 10_000 {
 		if i%100 == 50 {
-			// Another exporting task, and one behind both.
+			// Another exporting task, and a task that depends on both.
 			back = s.inner("e", Export, Task{Depend: s.use(DependInOut, "z")})
 			s.add(Task{Label: "d", Depend: s.use(DependInOut, "w")})
 			back()
@@ -647,8 +649,8 @@ func TestChildrenOfAnExportingTaskAreTheHostsToSee(t *testing.T) {
 	s.expect(t, "start f")
 }
 
-// However long an importing task lives, what is kept for its children is what was under way
-// before it, and they have edges from nothing else.
+// However long an importing task lives, only accesses from before it are kept for its children,
+// and only while they are in flight. The children have edges from nothing else.
 func TestRetiredHistoryIsThatBeforeTheImportingTask(t *testing.T) {
 	s := newScript()
 	x := lane(5)
@@ -688,8 +690,9 @@ func TestRetiredHistoryIsThatBeforeTheImportingTask(t *testing.T) {
 	}
 }
 
-// A later reader of the same storage can stand for an earlier one, but not for children that
-// do not see it.
+// A later reader of the same storage can replace an earlier one among the predecessors of a
+// writer. It must not for the children of an importing task that was generated between the two,
+// which do not depend on the later one.
 func TestImportedChildFollowsAReaderThatALaterOneStandsFor(t *testing.T) {
 	s := newScript()
 	x := lane(4)
@@ -713,8 +716,8 @@ func TestImportedChildFollowsAReaderThatALaterOneStandsFor(t *testing.T) {
 	s.expect(t, "start r1")
 }
 
-// A reader can become a member of a generation whose other members are kept for the children
-// of an importing task already: they find it like these.
+// A reader can join a set of readers that are kept already for the children of an importing
+// task: the children must follow the reader too.
 func TestImportedChildFollowsAReaderWhoseSegmentHasJoinedItsNeighbour(t *testing.T) {
 	s := newScript()
 	x := lane(30)

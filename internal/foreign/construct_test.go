@@ -15,8 +15,9 @@ import (
 	"github.com/vkomp/vkomp/sched/construct"
 )
 
-// What foreign code does with one object comes after what it did with the other before
-// a construct of both, whether that has a task or not.
+// A construct of two objects, with a task or without one, comes between their foreign work:
+// what was announced for either object before it is ordered before what is announced for the
+// other one afterwards.
 func TestConstructOfTwoObjectsOrdersTheOneAfterTheOther(t *testing.T) {
 	for name, noWait := range map[string]bool{"task": true, "merged": false} {
 		t.Run(name, func(t *testing.T) {
@@ -67,7 +68,7 @@ func TestConstructOfTwoObjectsOrdersTheOneAfterTheOther(t *testing.T) {
 	}
 }
 
-// sent returns the labels of the constructs that were submitted.
+// sent returns those of the labels whose constructs were submitted.
 func (r *rig) sent(labels ...string) (sent []string) {
 	for _, l := range labels {
 		if r.scheduler.made[l] != nil {
@@ -77,8 +78,10 @@ func (r *rig) sent(labels ...string) (sent []string) {
 	return sent
 }
 
-// A task can wait for children of another: their construct is then before its own,
-// whatever the order in which the two were encountered.
+// Constructs without foreign work between them are not ordered among themselves, and are
+// submitted in the order in which their tasks start. If they were ordered, a task that waits
+// for children of another could wait for ever: the children's construct may have been
+// encountered after its own.
 func TestConstructsWithoutForeignWorkBetweenThemAreSentAsTheirTasksStart(t *testing.T) {
 	r := newRig(0)
 	o := initialise(t, r.device, interop.TypeTargetSync)
@@ -117,8 +120,9 @@ func TestConstructsWithoutForeignWorkBetweenThemAreSentAsTheirTasksStart(t *test
 	r.free(t)
 }
 
-// Foreign work of one object can be between two constructs that share another: the one
-// that has to be second is so in both, also when its task starts first.
+// Two constructs share an object, and foreign work of another object, announced between them,
+// orders them. So the second waits for the first also where its own task could start earlier. A
+// construct that follows neither does not wait.
 func TestConstructsOfSeveralObjectsDoNotBlockEachOther(t *testing.T) {
 	r := newRig(0)
 	a, b := initialise(t, r.device, interop.TypeTargetSync), initialise(t, r.device, interop.TypeTargetSync)
@@ -149,8 +153,8 @@ func TestConstructsOfSeveralObjectsDoNotBlockEachOther(t *testing.T) {
 	r.free(t)
 }
 
-// A construct of several objects that cannot be submitted is signalled by the host when
-// all that is before it has come, in each of them.
+// A construct of several objects that cannot be submitted is replaced by signals of the host.
+// These come when the work before the construct is complete for each of the objects.
 func TestConstructOfSeveralObjectsThatCannotBeSubmitted(t *testing.T) {
 	refuse := errors.New("refused")
 	for name, noWait := range map[string]bool{"task": true, "merged": false} {
@@ -191,7 +195,8 @@ func TestConstructOfSeveralObjectsThatCannotBeSubmitted(t *testing.T) {
 	}
 }
 
-// Nothing of a construct is carried out if one of its objects is no more.
+// A construct with an object that was destroyed fails, and changes nothing of its other
+// objects.
 func TestConstructWithADestroyedObjectChangesNothing(t *testing.T) {
 	r := newRig(2)
 	a, b := initialise(t, r.device, interop.TypeTargetSync), initialise(t, r.device, interop.TypeTargetSync)
@@ -209,8 +214,9 @@ func TestConstructWithADestroyedObjectChangesNothing(t *testing.T) {
 	r.free(t)
 }
 
-// Whoever waits for an object's own queue to be idle holds its lock meanwhile, and what
-// it waits for can be a construct that another task lets start.
+// A goroutine that waits for an object's own queue to be idle holds the queue's lock. What it
+// waits for may be a construct that another task lets start: that construct must be submitted
+// without the lock.
 func TestConstructStartsWhileItsOwnQueueIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(1)
@@ -233,7 +239,7 @@ func TestConstructStartsWhileItsOwnQueueIsWaitedFor(t *testing.T) {
 	})
 }
 
-// Constructs name their objects in any order, on any goroutine.
+// Constructs name the same objects in different orders, on several goroutines.
 func TestConstructsOfTheSameObjectsAtOnce(t *testing.T) {
 	r := newRig(2)
 	a, b := initialise(t, r.device, interop.TypeTargetSync), initialise(t, r.device, interop.TypeTargetSync)
@@ -266,7 +272,7 @@ func part(o interop.Object, action foreign.Action) foreign.Part {
 	return foreign.Part{Object: foreign.Object(o), Action: action}
 }
 
-// generate is what a construct without a task returns.
+// generate returns what a construct without a task returns.
 func (r *rig) generate(parts ...foreign.Part) error {
 	generated, err := r.device.Generate(foreign.Task{Construct: construct.Construct{Scope: r.scope}, Parts: parts})
 	if !generated && err == nil {
@@ -275,8 +281,8 @@ func (r *rig) generate(parts ...foreign.Part) error {
 	return err
 }
 
-// What was submitted to one object's own queue is in its order, although the construct
-// failed for another.
+// Work that the program submitted to an object's own queue before a construct is ordered before
+// what follows, although the construct has failed for another of its objects.
 func TestGatheredWorkOfAConstructThatFails(t *testing.T) {
 	r := newRig(2)
 	a, b := initialise(t, r.device, interop.TypeTargetSync), initialise(t, r.device, interop.TypeTargetSync)
@@ -292,8 +298,8 @@ func TestGatheredWorkOfAConstructThatFails(t *testing.T) {
 	r.free(t)
 }
 
-// While somebody holds the lock of one object's own queue, which a construct waits for,
-// everything but that goes on: other objects of the construct, and reading.
+// A construct waits for the lock of one object's own queue, which somebody holds. Meanwhile its
+// other objects can be used, and the properties of all can be read.
 func TestConstructThatWaitsForAQueuesLockHoldsNothingElseUp(t *testing.T) {
 	for name, own := range map[string]int{"own queue": 2, "shared queue": 0} {
 		t.Run(name, func(t *testing.T) {
@@ -328,8 +334,8 @@ func TestConstructThatWaitsForAQueuesLockHoldsNothingElseUp(t *testing.T) {
 	}
 }
 
-// Foreign work that never signals is one failure, whatever comes behind it; the host
-// signals what is its own, once.
+// Foreign work that never signals is reported once, whatever comes behind it, and the host
+// makes the signals that are vkomp's own, once each.
 func TestFreeWithAConstructBehindForeignWorkThatNeverSignals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(0)
@@ -365,15 +371,17 @@ func TestFreeWithAConstructBehindForeignWorkThatNeverSignals(t *testing.T) {
 	})
 }
 
-// Work that cannot signal, since its queue waits for what somebody else never signals, is
-// not taken for lost too.
+// A queue waits for foreign work that never signals. Work behind it on the queue cannot signal
+// either, but is not lost: only the first is reported, and the rest goes on when the host has
+// signalled in its place.
 func TestReleaseLeavesWhatIsBehindLostWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(0)
 		a, b, c := initialise(t, r.device, interop.TypeTargetSync), initialise(t, r.device, interop.TypeTargetSync), initialise(t, r.device, interop.TypeTargetSync)
 		_, signal := announce(t, b)
 		succeed(t, b.Submitted(signal))
-		// The shared queue waits for it, and with the queue what it is lent for.
+		// With this construct the shared queue waits for b's work. The work that a submits to
+		// that queue next is behind it.
 		succeed(t, r.generate(part(b, foreign.ActionUse), part(c, foreign.ActionUse)))
 		succeed(t, a.Submit(t.Context(), func(uintptr) error { return nil }))
 		r.settle()
@@ -390,7 +398,8 @@ func TestReleaseLeavesWhatIsBehindLostWork(t *testing.T) {
 	})
 }
 
-// What failed for one object is for its next construct, not for another object's.
+// A failure of an object's foreign work fails the next construct of that object, and not one
+// that only comes behind it through another object.
 func TestFailureStaysWithItsObject(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(0)
@@ -412,7 +421,8 @@ func TestFailureStaysWithItsObject(t *testing.T) {
 	})
 }
 
-// What the scheduler's queue refused is for the next construct of an object that is left.
+// The submission of a construct fails when one of its objects has been destroyed. The failure
+// is reported by the next construct of the object that is left.
 func TestFailureIsNotThatOfADestroyedObject(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(0)
@@ -430,8 +440,8 @@ func TestFailureIsNotThatOfADestroyedObject(t *testing.T) {
 	})
 }
 
-// The construct after work that failed is the one that fails, also where a later one
-// is sent first, or has no task.
+// Foreign work has failed. The first construct that was encountered after it fails, even if a
+// later one is submitted earlier or has no task.
 func TestTheNextConstructFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(0)
@@ -451,8 +461,8 @@ func TestTheNextConstructFails(t *testing.T) {
 	})
 }
 
-// Constructs without tasks come one after the other: so does the foreign work of a chain
-// of objects.
+// Constructs without tasks link three objects in a chain: foreign work of the last one comes
+// after foreign work of the first.
 func TestChainOfConstructsWithoutTasks(t *testing.T) {
 	r := newRig(0)
 	var o [3]interop.Object

@@ -17,11 +17,13 @@ import (
 	"github.com/vkomp/vkomp/vk"
 )
 
-// A call that fails for want of memory ends no stream: what it was to do is done later.
+// A call of Vulkan that fails for want of memory is made again later: the object goes on, and
+// nothing is lost.
 func TestCallsThatFailEndNoStream(t *testing.T) {
 	for name, c := range map[string]struct {
-		// do is what the program does while calls fail, then what comes to pass later, last
-		// the value that the semaphore has in the end, and never whether Free reports it.
+		// do is what the program does while calls fail, and then what happens later. last is
+		// the semaphore's value at the end, and never says that Free reports work that never
+		// signalled.
 		do    func(t *testing.T, r *rig, o interop.Object)
 		then  func(t *testing.T, r *rig, s vk.Semaphore)
 		last  uint64
@@ -111,10 +113,10 @@ func TestCallsThatFailEndNoStream(t *testing.T) {
 	}
 }
 
-// The host's signal comes after any number of failures: the semaphore's value is waited
-// for, looked up and then raised, and each of these calls is made again until it succeeds.
-// So these failures come one after the other, and the construct behind the signal is
-// submitted and waits all that time.
+// The host signals in place of work that was withdrawn, however many calls fail before it
+// succeeds: it waits for the semaphore's value, asks for it and raises it, and makes each of
+// these calls again until it succeeds. So the failures come one after the other, and the
+// construct behind the signal is in flight all that time.
 func TestHostSignalsAfterManyFailures(t *testing.T) {
 	for _, own := range []int{0, 1} {
 		t.Run(fmt.Sprint(own, " own queues"), func(t *testing.T) {
@@ -134,13 +136,13 @@ func TestHostSignalsAfterManyFailures(t *testing.T) {
 	}
 }
 
-// What is awaited of foreign work is said though the semaphore's value is not known, and
-// waited for.
+// The foreign work that a device waits for is named, and waited for, although asking for the
+// semaphore's value fails.
 func TestCallsThatFailHideNothingThatIsAwaited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(1)
 		o := initialise(t, r.device, interop.TypeTargetSync)
-		r.use(t, o) // behind what may be on the object's queue
+		r.use(t, o) // This construct waits for whatever the program has put on the object's queue.
 		succeed(t, r.device.Destroy(foreign.Object(o)))
 		r.failCalls(1, looks)
 		r.awaits(t, "interop object 1 of device 3 awaits value 1, which foreign work was submitted to signal: "+
@@ -160,7 +162,8 @@ func TestCallsThatFailHideNothingThatIsAwaited(t *testing.T) {
 	})
 }
 
-// A semaphore goes when nobody is in a call with it any more, and no call follows.
+// A semaphore is destroyed only when no goroutine is in a call with it any more, and no call is
+// made afterwards.
 func TestSemaphoresGoWhenNobodyUsesThem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(1)
@@ -182,7 +185,7 @@ func TestSemaphoresGoWhenNobodyUsesThem(t *testing.T) {
 		if n := len(r.destroyed); n != 0 {
 			t.Errorf("%d semaphores are destroyed while one is waited for", n)
 		}
-		// As one does that was about to when Free began.
+		// This call comes after Free has begun.
 		if _, err := r.device.Timelines.SemaphoreValue(1001); !errors.Is(err, vk.ErrClosed) {
 			t.Errorf("a look after the beginning of the end: %v", err)
 		}
@@ -193,7 +196,7 @@ func TestSemaphoresGoWhenNobodyUsesThem(t *testing.T) {
 	})
 }
 
-// leaver is an observer that ends the goroutine when the task ends.
+// leaver is an observer that ends its goroutine when the task ends.
 type leaver struct{ made *[]*tasks.Node }
 
 func (leaver) Interest() (run, operations bool)          { return true, false }
@@ -206,8 +209,8 @@ func (leaver) Op(ompt.ScopeEndpoint, *construct.Op)      {}
 func (leaver) End(error)                                 { runtime.Goexit() }
 func (leaver) Release()                                  {}
 
-// The task of a construct that destroys an object of a lost device is let go of, whatever
-// its observer does: the graph uses it again.
+// A construct destroys an object of a lost device, and its observer ends the goroutine. The
+// construct's task must be released all the same: the graph uses its memory for the next one.
 func TestObserverThatLeavesAtTheEndOfADestroy(t *testing.T) {
 	r := newRig(0)
 	all := []interop.Object{initialise(t, r.device, interop.TypeTargetSync), initialise(t, r.device, interop.TypeTargetSync)}

@@ -12,8 +12,8 @@ import (
 	"github.com/vkomp/vkomp/tasks"
 )
 
-// The wait ends when the predecessor is complete on the device, and foreign work that is
-// before the construct is not waited for.
+// The wait of an included construct ends when its predecessors are complete on the device. It
+// does not wait for foreign work that the construct comes after.
 func TestIncludedWaitsForPredecessorsOnTheDevice(t *testing.T) {
 	r := newRig(0)
 	a, b := initialise(t, r.device, interop.TypeTargetSync), initialise(t, r.device, interop.TypeTargetSync)
@@ -23,7 +23,7 @@ func TestIncludedWaitsForPredecessorsOnTheDevice(t *testing.T) {
 	}
 	r.useAll(t, "before", []interop.Object{a}, depend(tasks.DependOut, &x))
 	_, signal := announce(t, b)
-	// A context that has ended is looked at only where there is something to wait for.
+	// A context that has ended matters only if there is something to wait for.
 	cause := errors.New("no more time")
 	ended, cancel := context.WithCancelCause(t.Context())
 	cancel(cause)
@@ -41,7 +41,7 @@ func TestIncludedWaitsForPredecessorsOnTheDevice(t *testing.T) {
 	if err := given.Wait(ended, nil); !errors.Is(err, cause) {
 		t.Errorf("before the predecessor is complete: %v", err)
 	}
-	// Nothing is before these.
+	// These constructs have no predecessors.
 	succeed(t, generate(depend(tasks.DependIn, new(uint64))).Wait(ended, nil))
 	succeed(t, generate().Wait(ended, nil))
 	r.steps()

@@ -15,8 +15,8 @@ import (
 
 var errLost = &vk.Error{Op: "vkQueueSubmit", Result: vk.ErrorDeviceLost}
 
-// Whoever is told of the loss first, nothing waits for the device afterwards, its objects
-// can be destroyed, and refuse all else.
+// Whoever notices the loss of the device first, nothing waits for the device afterwards. Its
+// objects can be destroyed, and refuse everything else.
 func TestLostDeviceIsAwaitedByNobody(t *testing.T) {
 	for name, tell := range map[string]func(t *testing.T, r *rig, own, shared interop.Object){
 		"a look": func(_ *testing.T, r *rig, _, _ interop.Object) { r.device.Awaits() },
@@ -38,7 +38,7 @@ func TestLostDeviceIsAwaitedByNobody(t *testing.T) {
 				own, shared := initialise(t, r.device, both), initialise(t, r.device, both)
 				var x uint64
 				depend := tasks.Depend{Kind: tasks.DependInOut, Ptr: unsafe.Pointer(&x), Size: 8}
-				// Work that comes, work that does not, and tasks behind each.
+				// There is work that will signal, work that will not, and a task behind each.
 				r.use(t, own)
 				_, first := announce(t, shared)
 				succeed(t, shared.Submitted(first))
@@ -80,7 +80,8 @@ func TestLostDeviceIsAwaitedByNobody(t *testing.T) {
 				}
 				succeed(t, shared.Withdraw(second))
 				succeed(t, r.construct(shared, foreign.ActionDestroy, true))
-				// There is nothing to do for the task, so it does not fail.
+				// A construct that destroys an object has nothing to do on a lost device, so
+				// its task does not fail.
 				succeed(t, r.scope.Wait(context.Background(), nil))
 				for _, o := range []interop.Object{own, shared} {
 					succeed(t, r.device.Destroy(foreign.Object(o)))

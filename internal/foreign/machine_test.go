@@ -16,56 +16,59 @@ import (
 	"github.com/vkomp/vkomp/vk"
 )
 
-// machine is a Vulkan device in small. A queue takes its operations up in their order,
-// and one that waits holds up those behind it; jobs then run side by side; a signal
-// comes when the jobs before it have ended. Nothing happens but by step.
+// machine is a small model of a Vulkan device. A queue begins its operations in their order,
+// and an operation that waits delays those behind it. Jobs that have begun run side by side,
+// and a signal comes when the jobs before it have ended. Things happen only when step is
+// called.
 type machine struct {
 	mu         sync.Mutex
 	semaphores map[vk.Semaphore]*semaphore
 	created    int
 	queues     []*queue
 	clock      int
-	// failures are what Vulkan does not allow.
+	// failures are the uses of the machine that Vulkan does not allow.
 	failures []string
-	// refuse, if not nil, is the error of the next creation of a semaphore. lost, if not
-	// nil, is that of everything: nothing happens any more.
+	// refuse, if not nil, is the error of the next creation of a semaphore. lost, if not nil,
+	// is the error of all calls, and nothing happens any more.
 	refuse, lost error
-	// failing, if not nil, has what the next calls with semaphores fail with, by their
-	// names: nil elements are calls that succeed.
+	// failing, if not nil, has the results of the next calls with semaphores, by the calls'
+	// names; a nil element is a call that succeeds.
 	failing map[string][]error
-	// lingers, if not nil, keeps the next wait of the host for a semaphore from its return.
+	// lingers, if not nil, keeps the next wait of the host for a semaphore from returning until
+	// it is closed.
 	lingers chan struct{}
-	// owed are the signals of constructs that were refused: the host makes them.
+	// owed are the signals of constructs that were refused: the host is to make them.
 	owed []vk.SemaphoreValue
-	// submissions names the queues of all submissions, destroyed has the last values of
-	// semaphores that are no more.
+	// submissions has the name of the queue of each submission, and destroyed the last value of
+	// each destroyed semaphore.
 	submissions []string
 	destroyed   map[vk.Semaphore]uint64
-	// held are the semaphores that submissions use: the machine lets go of these when it
-	// has been waited for.
+	// held are the semaphores that submissions use, until somebody has waited for the machine
+	// to be idle.
 	held map[vk.Semaphore]string
 }
 
 type semaphore struct {
 	value   uint64
 	changed chan struct{}
-	// hostWaits are the values that the host waits for.
+	// hostWaits are the values that goroutines of the host wait for.
 	hostWaits []uint64
 }
 
-// job is something that runs. Its times count the machine's steps; 0 is not yet.
+// job is work that takes time. Its times are counts of the machine's steps, 0 before it begins
+// or ends.
 type job struct {
 	name       string
 	begin, end int
-	// ended, if not nil, is called at the end.
+	// ended, if not nil, is called when the job ends.
 	ended func()
 }
 
-// operation is one thing of a submission.
+// operation is a part of a submission: a wait, a job or a signal.
 type operation struct {
 	wait, signal vk.SemaphoreValue
 	follows, job *job
-	// after are the jobs that a signal comes after.
+	// after are the jobs before a signal.
 	after []*job
 }
 
@@ -77,13 +80,15 @@ type queue struct {
 	// refuse, if not nil, is the error of the next submission.
 	refuse error
 
-	// What follows is guarded by m.mu: what has not been taken up, what runs, and the signals to come.
+	// m.mu guards the operations that have not begun, the jobs that run, and the signals to
+	// come.
 	operations []operation
 	running    []*job
 	signals    []operation
 }
 
-// lock is one that a bubble sees somebody wait for.
+// lock is a lock made of a channel: synctest sees that a goroutine which waits for it is
+// blocked.
 type lock chan struct{}
 
 // Lock implements sync.Locker.
@@ -111,7 +116,7 @@ func (m *machine) queueOf(handle uintptr) *queue {
 	return m.queues[k]
 }
 
-// fail has the next submission that Order makes refused.
+// fail makes the next submission by Order fail.
 func (q *queue) fail(err error) {
 	q.lock.Lock()
 	defer q.lock.Unlock()
@@ -145,14 +150,14 @@ func (q *queue) Order(waits, signals []vk.SemaphoreValue) error {
 	return nil
 }
 
-// gone is the error of a machine that is lost.
+// gone returns the error of a lost machine.
 func (m *machine) gone() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.lost
 }
 
-// lose loses the machine: nothing that was submitted happens any more.
+// lose makes the machine lost: nothing of what was submitted happens any more.
 func (m *machine) lose(err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -165,7 +170,7 @@ func (m *machine) owes(signals []vk.SemaphoreValue) {
 	m.owed = append(m.owed, signals...)
 }
 
-// submit makes a submission; the queue's lock is held.
+// submit makes a submission. The caller holds the queue's lock.
 func (q *queue) submit(waits []vk.SemaphoreValue, follows []*job, j *job, signals []vk.SemaphoreValue) {
 	q.m.mu.Lock()
 	defer q.m.mu.Unlock()
@@ -238,7 +243,7 @@ func (m *machine) DestroySemaphore(s vk.Semaphore) {
 
 var errNoSemaphore = errors.New("no such semaphore")
 
-// fails returns what the next call of that name fails with, or nil; mu is held.
+// fails returns the error of the next call of that name. The caller holds mu.
 func (m *machine) fails(call string) (err error) {
 	if next := m.failing[call]; len(next) > 0 {
 		err, m.failing[call] = next[0], next[1:]
@@ -246,7 +251,7 @@ func (m *machine) fails(call string) (err error) {
 	return err
 }
 
-// failCalls has the next n calls of each of those fail for want of memory.
+// failCalls makes the next n calls of each of those names fail for want of memory.
 func (m *machine) failCalls(n int, calls ...string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -256,10 +261,10 @@ func (m *machine) failCalls(n int, calls ...string) {
 	}
 }
 
-// outlastFailures returns when nobody is about to repeat a call that has failed: a second
-// has passed without a failure, and whoever meets one tries again well within that. There
-// is no fixed time to wait, because a goroutine can meet all the failures that failCalls
-// has prepared, one after the other.
+// outlastFailures returns when no goroutine is about to repeat a call that has failed: when a
+// second has passed without a failure, which is much longer than anybody waits to try again. No
+// fixed time would do, because one goroutine may meet all the failures that failCalls has
+// prepared, one after the other.
 func (m *machine) outlastFailures() {
 	left, prepared := m.failuresLeft()
 	for before := -1; prepared && left != before; {
@@ -269,8 +274,7 @@ func (m *machine) outlastFailures() {
 	}
 }
 
-// failuresLeft counts the calls that are still to fail. prepared reports whether failCalls
-// was called.
+// failuresLeft returns how many calls are still to fail, and whether failCalls was called.
 func (m *machine) failuresLeft() (n int, prepared bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -280,7 +284,7 @@ func (m *machine) failuresLeft() (n int, prepared bool) {
 	return n, m.failing != nil
 }
 
-// The calls of failCalls.
+// The calls that failCalls can make fail.
 const looks, waits, signals = "vkGetSemaphoreCounterValue", "vkWaitSemaphores", "vkSignalSemaphore"
 
 // SemaphoreValue implements foreign.Timelines.
@@ -360,7 +364,7 @@ func (m *machine) SignalSemaphore(s vk.Semaphore, value uint64) error {
 	return nil
 }
 
-// signal raises a semaphore: one signals each value, in order; m.mu is held.
+// signal raises a semaphore. Its values have to be signalled one by one. The caller holds m.mu.
 func (m *machine) signal(v vk.SemaphoreValue) {
 	s := m.semaphores[v.Semaphore]
 	if v.Value != s.value+1 {
@@ -371,8 +375,8 @@ func (m *machine) signal(v vk.SemaphoreValue) {
 	s.changed = make(chan struct{})
 }
 
-// can returns what the queues can do next, on whose behalf; value says what a
-// semaphore has, over whether a job has ended.
+// can returns what the queue can do next: begin an operation, end a job, or signal. value
+// returns the value of a semaphore, and over whether a job has ended.
 func (q *queue) can(value func(vk.Semaphore) uint64, over func(*job) bool) (takeUp bool, end []*job, signal bool) {
 	if len(q.operations) > 0 {
 		o := q.operations[0]
@@ -384,7 +388,7 @@ func (q *queue) can(value func(vk.Semaphore) uint64, over func(*job) bool) (take
 	return takeUp, q.running, signal
 }
 
-// takeUp takes the first operation up and returns the job that it begins, if any.
+// takeUp begins the first operation, and returns its job if it is one.
 func (q *queue) takeUp() *job {
 	o := q.operations[0]
 	q.operations = q.operations[1:]
@@ -398,8 +402,7 @@ func (q *queue) takeUp() *job {
 	return o.job
 }
 
-// step does one thing that can be done, the choice-th, and reports whether there was
-// one.
+// step does one of the things that the queues can do, and reports whether there was one.
 func (m *machine) step(choice int) bool {
 	m.mu.Lock()
 	if m.lost != nil {
@@ -446,10 +449,9 @@ func (m *machine) step(choice int) bool {
 	return true
 }
 
-// stuck names the queues among those given that cannot come to their end as things
-// are: what is left on them waits for what nobody has submitted. A signal that the
-// host is waiting to make counts as submitted, or is to make when it has waited for
-// others.
+// stuck names those of the given queues that cannot finish, because what is left on them waits
+// for something that nobody has submitted. A signal counts as submitted if a goroutine of the
+// host waits to make it, or will make it after others.
 func (m *machine) stuck(among []*queue) []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -500,19 +502,19 @@ func (m *machine) stuck(among []*queue) []string {
 	return names
 }
 
-// scheduler carries constructs' tasks out on a queue of its own.
+// scheduler executes the tasks of constructs on a queue of its own.
 type scheduler struct {
 	queue *queue
 
 	mu sync.Mutex
 	// refuse, if not nil, is the error of the next task.
 	refuse error
-	// lost is the error that told of the loss, device whom to tell of it.
+	// lost is the error with which the device was lost, and device is told of it.
 	lost   error
 	device *foreign.Device
-	// failing is what goes on after the loss.
+	// failing waits for the goroutine that fails all tasks after the loss.
 	failing sync.WaitGroup
-	// jobs are the tasks that have not completed, made all there were, by their labels.
+	// jobs are the tasks that are not complete, and made are all tasks by their labels.
 	jobs map[*tasks.Node]*job
 	made map[string]*job
 }
@@ -596,7 +598,7 @@ var handles = interop.Handles{Instance: 0x1000, PhysicalDevice: 0x2000, Device: 
 
 const foreignTimeout = 10 * time.Second
 
-// newRig returns a rig with so many queues for objects of their own.
+// newRig returns a rig with that many queues for objects of their own.
 func newRig(own int) *rig {
 	r := &rig{machine: newMachine()}
 	r.shared = r.newQueue("shared")
@@ -613,13 +615,13 @@ func newRig(own int) *rig {
 	return r
 }
 
-// steps lets the device do what it can.
+// steps lets the device do all that it can.
 func (r *rig) steps() {
 	for r.step(0) {
 	}
 }
 
-// free ends the objects and checks that nothing is left.
+// free frees the device's objects and checks that nothing is left.
 func (r *rig) free(t *testing.T) {
 	t.Helper()
 	r.device.Close()

@@ -20,10 +20,10 @@ import (
 	"github.com/vkomp/vkomp/vk"
 )
 
-// A history is what a program, its foreign code and the device do, one after the
-// other. The model knows of each object what it was given and which constructs it was
-// in, and which of these come one after the other by that; values and queues it does
-// not know.
+// A history is a sequence of what a program, its foreign code and the device do. The model
+// keeps, for each object, the foreign work that it was given and the constructs that it was in,
+// and knows which of these have to come one after the other. It knows nothing of semaphore
+// values and queues.
 
 type actionKind int
 
@@ -32,60 +32,62 @@ const (
 	doUse
 	doDestroy
 	doMixed         // init, use and destroy of several objects in one construct
-	doAtOnce        // two constructs, on goroutines
-	doAnnounce      // Next
-	doSubmit        // announced work, to a queue of the foreign code's own
-	doThread        // announced work, by a goroutine, when it is ready, to the shared queue
-	doWithdraw      // announced work
+	doAtOnce        // two constructs at once, on two goroutines
+	doAnnounce      // Next: announces work
+	doSubmit        // submits announced work, to a queue of the foreign code's own
+	doThread        // a goroutine submits announced work to the shared queue, when Ready returns
+	doWithdraw      // withdraws announced work
 	doLend          // Submit
-	doPlain         // to the object's own queue, if it has one
-	doUnannounced   // Submitted, with the values of the properties
-	doHostTask      // a task that goes on until doEndTask
+	doPlain         // submits work to the object's own queue, if it has one
+	doUnannounced   // Submitted, with the values of the properties and without Next
+	doHostTask      // generates a host task that runs until doEndTask
 	doEndTask       //
-	doSteps         // of the device
-	doFaultShared   // the next submission of vkomp to the shared queue is refused
-	doFaultOwn      // to the object's
-	doFaultTask     // the next task
-	doFaultTimeline // the next semaphore
+	doSteps         // the device takes steps
+	doFaultShared   // vkomp's next submission to the shared queue fails
+	doFaultOwn      // vkomp's next submission to the object's own queue fails
+	doFaultTask     // the scheduler refuses the next task
+	doFaultTimeline // the creation of the next semaphore fails
 	doFaultCalls    // the next calls with semaphores fail
 	actionKinds
 )
 
 type action struct {
 	Kind actionKind
-	// Which picks the object, the announcement or the task.
+	// Which picks the object, the announcement or the host task.
 	Which int
-	// How: of a construct, nowait and depend; of Submit, how it goes; of steps, how many.
+	// How has the details: nowait and depend of a construct, the outcome of Submit, the number
+	// of steps.
 	How int
 }
 
-// entry is one thing of an object's program.
+// entry is a construct or foreign work in an object's program.
 type entry struct {
-	// job is foreign work or a construct's task, nil if there is none, or has none yet.
+	// job is the foreign work or the construct's task, nil if there is none, or none yet.
 	job *job
-	// construct: it is one, in the programs of all its objects. label is that of its task,
-	// if it has one.
+	// construct says that the entry is a construct, which is in the programs of all its
+	// objects. label is that of its task, if it has one.
 	construct bool
 	label     string
-	// announced: it comes after what was announced before.
+	// announced says that the work comes after all that was announced before it.
 	announced bool
-	// cause is the failure that the entry may have: then nothing need come after it.
+	// cause is the text by which a failure of this entry would be known. Work that has failed
+	// need not be complete before what follows.
 	cause string
-	// predecessor is a host task that a construct's depends on.
+	// predecessor is a host task on which the construct's task depends.
 	predecessor *hostTask
 }
 
-// program is an object and what was done with it.
+// program is an object with what was done with it.
 type program struct {
 	o         interop.Object
 	semaphore vk.Semaphore
 	alive     bool
 	entries   []*entry
-	// threads counts the goroutines that have not submitted yet.
+	// threads counts the goroutines that have not submitted their work yet.
 	threads int
 }
 
-// announcement is work that was announced, and neither submitted nor withdrawn.
+// announcement is announced work that was neither submitted nor withdrawn so far.
 type announcement struct {
 	of           *program
 	entry        *entry
@@ -104,21 +106,21 @@ type model struct {
 	announcements []*announcement
 	hostTasks     []*hostTask
 	storage       [2]uint64
-	// last is the host task that the next construct on a storage follows.
+	// lastHost are the host tasks that the next construct on each storage depends on.
 	lastHost [2]*hostTask
-	// errs is everything that was reported, want what has to be in it, once.
+	// errs is everything that was reported, and want what has to be in it exactly once.
 	errs []error
 	want []string
-	// causes are what goes with what.
+	// causes are pairs of texts: a report that has the first must have the second as well.
 	causes [][2]string
 	bad    []string
-	// counted numbers causes, constructs numbers these.
+	// Numbers for causes and constructs, and the count of work that never signals.
 	counted, constructs, lost int
-	// cancels end the contexts.
+	// cancels end the contexts of Submit.
 	cancels []context.CancelCauseFunc
 }
 
-// report notes each of the errors that err has.
+// report notes the errors that err joins.
 func (m *model) report(err error) {
 	if several, ok := err.(interface{ Unwrap() []error }); ok && fmt.Sprintf("%T", err) == "*errors.joinError" {
 		for _, err := range several.Unwrap() {
@@ -133,13 +135,13 @@ func (m *model) report(err error) {
 
 func (m *model) fail(format string, args ...any) { m.bad = append(m.bad, fmt.Sprintf(format, args...)) }
 
-// cause returns an error that is like no other.
+// cause returns an error whose text no other has.
 func (m *model) cause(what string) error {
 	m.counted++
 	return fmt.Errorf("<%s %d>", what, m.counted)
 }
 
-// pick returns the Which-th of those alive.
+// pick returns the program of an object that was not destroyed.
 func (m *model) pick(which int) *program {
 	var alive []*program
 	for _, p := range m.programs {
@@ -157,7 +159,7 @@ func values(s vk.Semaphore, value uint64) []vk.SemaphoreValue {
 	return []vk.SemaphoreValue{{Semaphore: s, Value: value}}
 }
 
-// construct generates what a construct does with some objects.
+// construct generates a construct that does the same with each of some objects.
 func (m *model) construct(all []*program, action foreign.Action, how int) {
 	actions := make([]foreign.Action, len(all))
 	for k := range actions {
@@ -166,7 +168,8 @@ func (m *model) construct(all []*program, action foreign.Action, how int) {
 	m.constructOf(all, actions, how)()()
 }
 
-// constructOf prepares a construct; what it returns makes it, and notes it.
+// constructOf prepares a construct. The result generates it, and returns a function that notes
+// it in the objects' programs.
 func (m *model) constructOf(all []*program, actions []foreign.Action, how int) (generate func() (note func())) {
 	t, e := m.prepare(all, actions, how)
 	return func() func() {
@@ -194,7 +197,7 @@ func (m *model) prepare(all []*program, actions []foreign.Action, how int) (fore
 func (m *model) note(all []*program, t foreign.Task, e *entry, generated bool, err error) {
 	m.report(err)
 	if err != nil && (!generated || strings.Contains(err.Error(), "<fault")) {
-		// It was not made, or not to its end: nothing is known of its order.
+		// The construct was not generated, or was not submitted: nothing is known of its order.
 		return
 	}
 	if t.NoWait || len(t.Depend) > 0 {
@@ -205,7 +208,7 @@ func (m *model) note(all []*program, t foreign.Task, e *entry, generated bool, e
 	}
 }
 
-// foreignQueue returns a queue for one submission of foreign code.
+// foreignQueue returns a new queue of the foreign code, for one submission.
 func (m *model) foreignQueue() *queue { return m.newQueue(fmt.Sprint("foreign ", len(m.queues))) }
 
 func (m *model) submit(a *announcement) {
@@ -386,7 +389,7 @@ func (m *model) do(a action) {
 	}
 }
 
-// fault is an error that has to be reported once, if it comes to be returned.
+// fault returns an error that must be reported once if some call returns it.
 func (m *model) fault() error { return m.cause("fault") }
 
 func (m *model) end(h *hostTask) {
@@ -397,7 +400,7 @@ func (m *model) end(h *hostTask) {
 	h.complete(h.failure)
 }
 
-// thread submits announced work when it is ready.
+// thread starts a goroutine that submits announced work when it may be.
 func (m *model) thread(a *announcement) {
 	a.of.threads++
 	s := a.of.semaphore
@@ -414,7 +417,7 @@ func (m *model) thread(a *announcement) {
 	}()
 }
 
-// lend has foreign work submitted with Submit.
+// lend has the object submit foreign work, by Submit.
 func (m *model) lend(p *program, how int) {
 	e := &entry{announced: true}
 	signal, _ := p.o.Int(interop.PropertySignalValue)
@@ -447,7 +450,7 @@ func (m *model) lend(p *program, how int) {
 			m.want = append(m.want, cause.Error())
 		}
 	case cause != nil:
-		// What vkomp submits before it may fail too.
+		// What vkomp submits before the work may fail instead.
 		own := fmt.Sprintf("%v: foreign work of value %d: ", p.o, signal)
 		m.want = append(m.want, own)
 		m.causes = append(m.causes, [2]string{own, cause.Error()})
@@ -456,7 +459,7 @@ func (m *model) lend(p *program, how int) {
 	}
 }
 
-// finish is what Close does.
+// finish ends the program as Runtime.Close does.
 func (m *model) finish(seed uint64) {
 	r := rand.New(rand.NewPCG(seed, 1))
 	m.failCalls(0)
@@ -478,7 +481,7 @@ func (m *model) finish(seed uint64) {
 		threads += p.threads
 	}
 	if threads > 0 {
-		// One may be behind any of the others.
+		// A goroutine may wait for any of the announced work.
 		for len(m.announcements) > 0 {
 			m.submit(m.take(0))
 		}
@@ -486,7 +489,7 @@ func (m *model) finish(seed uint64) {
 	}
 	var kept []*announcement
 	for _, a := range m.announcements {
-		// It is said to be submitted, and never signals.
+		// The work is said to be submitted, and never signals.
 		if r.IntN(3) == 0 {
 			a.entry.job = nil
 			m.report(a.of.o.Submitted(a.signal))
@@ -540,7 +543,8 @@ func (m *model) finish(seed uint64) {
 	}
 }
 
-// check compares what has happened with what the programs say.
+// check compares the order in which things have happened with what the programs demand, and
+// what was reported with what had to be.
 func (m *model) check() {
 	m.bad = append(m.bad, m.failures...)
 	said := fmt.Sprint(errors.Join(m.errs...))
@@ -603,8 +607,8 @@ func (m *model) check() {
 	}
 }
 
-// checkAcross compares the foreign work before a construct in one program with what is
-// after it in others.
+// checkAcross checks, for a construct of several objects, that foreign work before it in one
+// object's program has ended before foreign work after it in another's begins.
 func (m *model) checkAcross(p *program, at int, said string) {
 	for _, o := range m.programs {
 		i := slices.Index(o.entries, p.entries[at])
@@ -624,10 +628,10 @@ func (m *model) checkAcross(p *program, at int, said string) {
 	}
 }
 
-// failed reports whether that is said of the entry.
+// failed reports whether the entry's failure is in what was reported.
 func (e *entry) failed(said string) bool { return e.cause != "" && strings.Contains(said, e.cause) }
 
-// runHistory runs a history in a bubble and returns what is wrong.
+// runHistory runs a history in a synctest bubble and returns what was wrong.
 func runHistory(own int, actions []action, seed uint64) []string {
 	m := &model{rig: newRig(own)}
 	for k, a := range actions {
@@ -659,7 +663,7 @@ func TestRandomHistoriesKeepTheirOrder(t *testing.T) {
 		seed := rapid.Uint64().Draw(rt, "seed")
 		var bad []string
 		func() {
-			// What is blocked in the end makes the bubble panic.
+			// If goroutines are still blocked at the end, the bubble panics.
 			defer func() {
 				if v := recover(); v != nil {
 					bad = append(bad, fmt.Sprint(v))
@@ -673,7 +677,7 @@ func TestRandomHistoriesKeepTheirOrder(t *testing.T) {
 	})
 }
 
-// frequent has each kind as often as it is to come.
+// frequent has each kind of action as often as it is to be drawn.
 var frequent = func() (all []actionKind) {
 	for kind := range actionKinds {
 		n := 4

@@ -16,14 +16,15 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// A history takes a tenth of a millisecond. -rapid.checks asks for more.
+	// A history takes a tenth of a millisecond, so many are run. The flag -rapid.checks asks
+	// for another number.
 	if err := flag.Set("rapid.checks", "5000"); err != nil {
 		panic(err)
 	}
 	goleak.VerifyTestMain(m)
 }
 
-// readings are what the three getters give for one property, as one line.
+// readings returns what the three getters give for a property, on one line.
 func readings(o interop.Object, p interop.Property) string {
 	i, ri := o.Int(p)
 	h, rh := o.Ptr(p)
@@ -48,13 +49,13 @@ const (
 	empty      = `0 -1, 0x0 -1, "" -1`
 )
 
-// propertyTable has for each property what Int, Ptr and Str give, value and code, of
-// an object that has it; the object is the first of a rig, without a queue of its own.
+// propertyTable has, for each property, the value and the code that Int, Ptr and Str return.
+// The object is the first of its rig, has the property, and has no queue of its own.
 var propertyTable = []struct {
 	property       interop.Property
-	needs          interop.Types // 0: any
+	needs          interop.Types // 0 for any
 	readings       string
-	missing        string // without what it needs
+	missing        string // the code for objects without those types
 	name, typeDesc string
 }{
 	{interop.PropertyTargetSync, interop.TypeTargetSync, `0 -4, 0x3e9 0, "" -4`, `0 -4, 0x0 1, "" -4`, "targetsync", "VkSemaphore"},
@@ -76,7 +77,7 @@ var propertyTable = []struct {
 func TestPropertiesOfEachKindOfObject(t *testing.T) {
 	for _, kind := range []struct {
 		name  string
-		types interop.Types // 0: interop.None
+		types interop.Types // 0 for interop.None
 		end   func(*testing.T, *rig, interop.Object)
 	}{
 		{"none", 0, nil},
@@ -158,7 +159,7 @@ func TestPropertiesOfEachKindOfObject(t *testing.T) {
 	}
 }
 
-// checkGone fails the test when o tells anything.
+// checkGone fails the test unless o refuses everything.
 func checkGone(t *testing.T, o interop.Object) {
 	t.Helper()
 	if h, ok := o.Vulkan(); ok || h != (interop.Handles{}) {
@@ -218,7 +219,7 @@ func TestWhatCannotBeInitialisedIsNone(t *testing.T) {
 			t.Errorf("without a semaphore: %v, %v", o, err)
 		}
 	}
-	// The queue was not taken.
+	// The failed Init has not taken the queue.
 	if q, _ := initialise(t, r.device, both).Queue(); !q.Implicit {
 		t.Errorf("%+v", q)
 	}
@@ -234,7 +235,7 @@ func TestDestroyingTwiceOrElsewhereIsRefused(t *testing.T) {
 	for _, c := range []struct {
 		device *foreign.Device
 		object interop.Object
-		says   string // "" when allowed
+		says   string // "" if it is allowed
 	}{
 		{elsewhere, o, "none of device 2"},
 		{d, interop.None, "none of device 1"},

@@ -11,12 +11,12 @@ import (
 	"github.com/vkomp/vkomp/vk"
 )
 
-// What was submitted to an object's own queue is waited for, but not for ever, and foreign
-// work that says itself when it is done is not.
+// Settle waits for what was submitted to an object's own queue, up to a limit. It does not wait
+// for foreign work that has semaphores of its own.
 func TestSettleWaitsForTheObjectsOwnQueue(t *testing.T) {
 	for name, c := range map[string]struct {
-		// before is what somebody submits to the queue, foreign whether other work is
-		// submitted that does not signal.
+		// before is the job that the program submits to the queue. foreign says that other
+		// foreign work is announced, and submitted without a signal.
 		before  *job
 		foreign bool
 		comes   bool

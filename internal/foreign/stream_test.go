@@ -27,7 +27,7 @@ func succeed(t *testing.T, err error) {
 	}
 }
 
-// refused fails the test unless err is such an error and says all of it.
+// refused fails the test unless err wraps want and its text has all of says.
 func refused(t *testing.T, err, want error, says ...string) {
 	t.Helper()
 	if !errors.Is(err, want) {
@@ -41,7 +41,7 @@ func refused(t *testing.T, err, want error, says ...string) {
 	}
 }
 
-// announce returns the values of foreign work that was announced.
+// announce announces foreign work and returns its values.
 func announce(t *testing.T, o interop.Object) (wait, signal uint64) {
 	t.Helper()
 	wait, signal, err := o.Next()
@@ -49,7 +49,7 @@ func announce(t *testing.T, o interop.Object) (wait, signal uint64) {
 	return wait, signal
 }
 
-// use generates a construct's task with nowait.
+// use generates a construct with nowait, and so with a task.
 func (r *rig) use(t *testing.T, o interop.Object, depend ...tasks.Depend) {
 	t.Helper()
 	r.useAll(t, "use", []interop.Object{o}, depend...)
@@ -68,7 +68,7 @@ func (r *rig) useAll(t *testing.T, label string, all []interop.Object, depend ..
 	}
 }
 
-// construct is what the construct of one object returns.
+// construct generates a construct of one object and returns its result.
 func (r *rig) construct(o interop.Object, action foreign.Action, noWait bool) error {
 	_, err := r.device.Generate(foreign.Task{Construct: construct.Construct{Scope: r.scope, NoWait: noWait}, Parts: []foreign.Part{{Object: foreign.Object(o), Action: action}}})
 	return err
@@ -84,7 +84,7 @@ func (r *rig) valueOf(t *testing.T, o interop.Object) uint64 {
 	return value
 }
 
-// awaits fails the test unless the device awaits that.
+// awaits fails the test unless the device says that it waits for exactly that.
 func (r *rig) awaits(t *testing.T, want ...string) {
 	t.Helper()
 	if got := r.device.Awaits(); !slices.Equal(got, want) {
@@ -201,7 +201,7 @@ func TestReadyWaitsForTheSubmissionOfWhatSignals(t *testing.T) {
 		if v := r.valueOf(t, o); v != 0 {
 			t.Errorf("the semaphore has %d", v)
 		}
-		// One whose context has ended may still ask for what is sent.
+		// The context has ended, but what the call asks for has been submitted.
 		succeed(t, o.Ready(ctx, wait))
 		refused(t, o.Ready(ctx, signal), cause, "awaits value 2, which no foreign work was submitted to signal")
 		succeed(t, o.Withdraw(signal))
@@ -242,7 +242,7 @@ func TestAnnouncedWorkOutlivesItsObject(t *testing.T) {
 	})
 }
 
-// Withdraw, Release and Free are what the runtime calls at its end.
+// Withdraw, Release and Free are what a runtime calls when it is closed.
 func TestWithdrawNamesWhatWasAnnounced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(0)
@@ -300,7 +300,7 @@ func TestFreeWaitsForForeignWorkAndThenNamesIt(t *testing.T) {
 				q := r.newQueue("foreign")
 				succeed(t, o.Submitted(first))
 				_, second := announce(t, o)
-				// The host signals it, when the first has come.
+				// The host makes this signal when the work before it has signalled.
 				succeed(t, o.Withdraw(second))
 				if comes {
 					go func() {
@@ -362,8 +362,8 @@ func TestQueueGoesToAnotherObjectWhenNothingOnItWaitsForTheHost(t *testing.T) {
 	})
 }
 
-// Where nothing keeps the task with the host, its signal is submitted before the own
-// queue is made to wait for it.
+// The construct's task does not wait on the host, so that the task's signal is submitted before
+// the object's own queue waits for it.
 func TestOwnQueueWaitsForWhatIsSubmitted(t *testing.T) {
 	r := newRig(1)
 	o := initialise(t, r.device, interop.TypeTargetSync)
@@ -392,7 +392,8 @@ func TestWorkOnTheOwnQueueThatDoesNotEndIsNamed(t *testing.T) {
 	succeed(t, r.scope.Wait(t.Context(), nil))
 }
 
-// What is left of an object is reported, whoever uses its semaphore next.
+// The failure of an object that was destroyed is reported at the end, although another object
+// uses its semaphore.
 func TestFailureThatNoConstructReportedStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(0)
@@ -460,7 +461,7 @@ func TestFailuresOfSubmitNameTheirWork(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(boom)
 		refused(t, o.Submit(ctx, func(uintptr) error { panic("called") }), boom)
-		// The lock was given back each time.
+		// The queue's lock was released after each failure.
 		var lent uintptr
 		succeed(t, o.Submit(t.Context(), func(queue uintptr) error { lent = queue; return nil }))
 		if lent != r.own[0].Handle() {
@@ -469,8 +470,7 @@ func TestFailuresOfSubmitNameTheirWork(t *testing.T) {
 	})
 }
 
-// settle lets the device, and the goroutines that signal in its place, come to their
-// end.
+// settle lets the device, and the goroutines that signal in place of foreign work, finish.
 func (r *rig) settle() {
 	for {
 		synctest.Wait()
@@ -480,7 +480,7 @@ func (r *rig) settle() {
 	}
 }
 
-// hostTask generates a task on storage.
+// hostTask generates a host task on storage.
 func (r *rig) hostTask(storage *uint64) *held {
 	h := &held{}
 	w := tasks.NewWork()
@@ -503,7 +503,7 @@ func must[T any](v T, ok bool) T {
 	return v
 }
 
-// held is a task of the host that goes on until complete.
+// held is the runner of a host task that runs until complete is called.
 type held struct{ node *tasks.Node }
 
 // Start implements tasks.Runner.
@@ -518,7 +518,7 @@ func (h *held) complete(err error) {
 	w.Finish()
 }
 
-// A goroutine can have looked at the object before another destroyed it.
+// One goroutine may be about to use an object that another destroys.
 func TestConstructOfADestroyedObjectIsRefused(t *testing.T) {
 	r := newRig(0)
 	o := initialise(t, r.device, interop.TypeTargetSync)
@@ -532,14 +532,15 @@ func TestConstructOfADestroyedObjectIsRefused(t *testing.T) {
 	r.free(t)
 }
 
-// Foreign work after a construct that cannot be submitted comes after what the construct
-// follows all the same.
+// A construct that cannot be submitted is replaced by a signal of the host. Foreign work behind
+// the construct comes after that signal, and so the signal must come after the construct's
+// predecessors.
 func TestConstructThatCannotBeSubmittedKeepsItsPredecessors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(0)
 		o, p := initialise(t, r.device, interop.TypeTargetSync), initialise(t, r.device, interop.TypeTargetSync)
 		var x uint64
-		// A task on x that is placed and waits for foreign work.
+		// This task on x is placed, and waits for foreign work.
 		_, signal := announce(t, p)
 		succeed(t, p.Submitted(signal))
 		r.use(t, p, inOut(&x))

@@ -31,7 +31,7 @@ func TestPlace(t *testing.T) {
 func TestEdgesLeadToTheRightAndNoTwoVerticesShareAPlace(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 12).Draw(t, "n")
-		// The vertices in an order that edges follow.
+		// Edges lead from earlier to later vertices in this order.
 		var order []int32
 		for v := range int32(n) {
 			order = append(order, v)

@@ -20,7 +20,7 @@ func TestLocksAgainstTheOrderShow(t *testing.T) {
 	)
 	for name, c := range map[string]struct {
 		take func()
-		want string // "": the order is right
+		want string // "" if the order is right
 	}{
 		"in the order":         {func() { using.RLock(); outer.Lock(); inner.Lock() }, ""},
 		"against it":           {func() { inner.Lock(); outer.Lock() }, "[sched.Scheduler.mu] (rank 10) is taken while [tasks.family.mu]"},
@@ -53,7 +53,7 @@ func TestLocksAgainstTheOrderShow(t *testing.T) {
 	clear(holders.of)
 }
 
-// waitFor waits for a condition of mu, which it leaves locked.
+// waitFor waits for a condition of mu, and returns with mu locked.
 func waitFor(mu *Mutex[Family]) {
 	c := sync.NewCond(mu)
 	mu.Lock()

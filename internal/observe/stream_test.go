@@ -19,12 +19,12 @@ import (
 	"github.com/vkomp/vkomp/tasks"
 )
 
-// listener writes down what it hears, under its name.
+// listener writes down what it is told, with its name.
 type listener struct {
 	name     string
 	interest observe.Interest
 	heard    *[]string
-	// deaf: it has no observers of tasks.
+	// deaf says that it returns no observers of tasks.
 	deaf bool
 }
 
@@ -74,7 +74,7 @@ func (l *listener) Pointed(device int, _ sched.Pointer, _ unsafe.Pointer) { l.no
 func (l *listener) Declared(devices []int, items []memory.Map)            { l.note("declared %v", devices) }
 func (l *listener) Discarded(device int)                                  { l.note("discarded %d", device) }
 
-// observer is a listener's observer of a task.
+// observer is a listener's observer of one task.
 type observer struct {
 	l     *listener
 	label string
@@ -96,8 +96,9 @@ func (o *observer) Follows(of tasks.Witness) {
 	o.note("follows " + p.l.name + "'s " + p.label)
 }
 
-// heard calls f with a stream of listeners of these names, and returns what they heard. A
-// name with a minus has no observers, an empty one stands for no listener.
+// heard calls f with a stream to listeners of these names, and returns what they were told. A
+// name with a minus stands for a listener that returns no observers, and an empty one for a nil
+// listener.
 func heard(f func(s *observe.Stream), names ...string) []string {
 	var heard []string
 	var all []observe.Listener
@@ -154,7 +155,8 @@ func TestATaskWithoutObserversHasNone(t *testing.T) {
 	}
 }
 
-// Each listener hears of its own observers and records, and of every event once.
+// Each listener is told of every event once, and of the events of its own observers and
+// records.
 func TestTwoListenersHearOfEachEventOnce(t *testing.T) {
 	failure := errors.New("failure")
 	heard := heard(func(s *observe.Stream) {
@@ -237,7 +239,7 @@ func TestAMemoryRoutineIsCarriedOutOnce(t *testing.T) {
 			t.Errorf("the routine returns %v", err)
 		}
 	}, "-a", "b")
-	// a has no observer of the task that calls the routine, before and after.
+	// a has no observer of the task that calls the routine.
 	want := []string{"b before alloc by true", "a before alloc by false", "a after alloc by false", "b after alloc by true"}
 	if diff := cmp.Diff(want, heard[2:]); diff != "" || done != 1 {
 		t.Errorf("done %d times; heard (-want +got):\n%s", done, diff)

@@ -12,7 +12,7 @@ import (
 	"github.com/vkomp/vkomp/tasks"
 )
 
-// watcher writes down what it hears of a task that does nothing.
+// watcher is an observer that writes down what it hears.
 type watcher struct {
 	tasks.Witness
 	heard  []string
@@ -33,7 +33,7 @@ func (w *watcher) End(error)                            { w.heard = append(w.hea
 func (w *watcher) Release()                             {}
 func (w *watcher) Dropped()                             {}
 
-// nothing is a task's work that is nothing.
+// nothing is the runner of a task that does nothing.
 type nothing struct{}
 
 func (nothing) Start(n *tasks.Node, w *tasks.Work) { construct.Pass(n, w) }

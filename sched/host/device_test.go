@@ -40,7 +40,7 @@ func (h *heldTask) complete(err error) {
 	w.Finish()
 }
 
-// depends are items for slices.
+// depends returns depend items for slices.
 func depends(kind tasks.DependKind, slices ...[]uint32) (d []tasks.Depend) {
 	for _, s := range slices {
 		d = append(d, tasks.Depend{Kind: kind, Ptr: unsafe.Pointer(unsafe.SliceData(s)), Size: 4 * uint64(len(s))})
@@ -48,7 +48,7 @@ func depends(kind tasks.DependKind, slices ...[]uint32) (d []tasks.Depend) {
 	return d
 }
 
-// hostRig is an initial device with a scope, and storage to depend on.
+// hostRig is an initial device, with a scope and with storage for depend clauses.
 type hostRig struct {
 	t     *testing.T
 	h     *Device
@@ -63,12 +63,12 @@ func newHostRig(t *testing.T) *hostRig {
 	return r
 }
 
-// region is a task that depends on x.
+// region returns a construct whose task depends on x.
 func (r *hostRig) region(label string, body func(context.Context) error) Region {
 	return Region{Construct: construct.Construct{Label: label, Scope: r.scope, Depend: depends(tasks.DependInOut, r.x)}, Body: body}
 }
 
-// gate makes a task on x that is complete when it is opened.
+// gate generates a task on x that ends when the test completes it.
 func (r *hostRig) gate() *heldTask {
 	r.t.Helper()
 	g := &heldTask{}
@@ -82,7 +82,7 @@ func (r *hostRig) gate() *heldTask {
 
 func (r *hostRig) wait() error { return r.scope.Wait(context.Background(), nil) }
 
-// goroutine is the calling goroutine's number.
+// goroutine returns the number of the calling goroutine.
 func goroutine() string {
 	b := make([]byte, 64)
 	return string(bytes.Fields(b[:runtime.Stack(b, false)])[1])
@@ -177,7 +177,7 @@ func TestContextThatEndsBeforeTheStartDropsTheTask(t *testing.T) {
 				if err := r.wait(); err == nil || !strings.Contains(err.Error(), `"dropped"`) {
 					t.Errorf("the wait returned %v", err)
 				}
-				// And nobody waits for the place of a task that is not run.
+				// The task that was not run holds no place for which a later one would wait.
 				after := r.region("after", func(context.Context) error { r.x[0]++; return nil })
 				if err := r.h.Run(context.Background(), after); err != nil || r.x[0] != 1 {
 					t.Errorf("x = %d, %v", r.x[0], err)
@@ -209,7 +209,7 @@ func TestContextThatEndsAfterTheStartLetsTheBodyEnd(t *testing.T) {
 	}
 }
 
-// countingPlace counts, and tells who leaves.
+// countingPlace counts how often it is left and taken again, and calls leave when it is left.
 type countingPlace struct {
 	left, returned int
 	leave          func()
@@ -243,7 +243,7 @@ func TestPlaceIsLeftWhileAnUndeferredTaskWaitsAndTakenForItsBody(t *testing.T) {
 		t.Errorf("the place was left %d times and taken %d times, %v", place.left, place.returned, err)
 	}
 
-	// A detachable task waits once more, for its event.
+	// The construct of a detachable task leaves its place a second time, to wait for the event.
 	var event tasks.Event
 	place.leave = func() {
 		go func() {
@@ -336,7 +336,8 @@ type enderFunc func()
 
 func (f enderFunc) Ended() { f() }
 
-// The error that says that the taskgroup is cancelled is a failure where it is not.
+// A body that returns the error of a cancelled taskgroup has not failed if its taskgroup is
+// cancelled. In any other taskgroup it has.
 func TestCancelledBodyHasNotFailed(t *testing.T) {
 	for _, cancelled := range []bool{false, true} {
 		for _, noWait := range []bool{false, true} {
@@ -367,7 +368,7 @@ func TestCancelledGroupDropsTasksThatHaveNotStarted(t *testing.T) {
 			group.Cancel()
 			go gate.complete(nil)
 		}}
-		// A construct that waits is told; of a deferred one nobody has to be.
+		// A construct that waits for its task returns the error; a deferred one does not.
 		if err := r.h.Run(context.Background(), g); noWait && err != nil || !noWait && err != tasks.ErrCancelled {
 			t.Error(err)
 		}
@@ -380,14 +381,15 @@ func TestCancelledGroupDropsTasksThatHaveNotStarted(t *testing.T) {
 	}
 }
 
-// startedByHand is a runner whose Start does nothing, for a task that the test starts.
+// startedByHand is a runner that does nothing: the test itself starts the task.
 type startedByHand struct{}
 
 func (startedByHand) Start(*tasks.Node, *tasks.Work) {}
 func (startedByHand) Drop(*tasks.Node)               {}
 
-// Who starts an undeferred task takes two steps. The task is not over before the
-// second, whose token the next task to use the record would take for its own.
+// The goroutine that starts an undeferred task sets the task's state and then sends a token to
+// the construct. If the construct returned between the two, the next task in the same record
+// would take the token for its own.
 func TestUndeferredTaskIsNotOverBeforeItIsTold(t *testing.T) {
 	for _, state := range []int32{hostStarted, hostDropped} {
 		synctest.Test(t, func(t *testing.T) {
@@ -426,8 +428,8 @@ func TestUndeferredTaskIsNotOverBeforeItIsTold(t *testing.T) {
 	}
 }
 
-// Records of host tasks are used again. Whatever ends a task, the next one runs
-// its own body, once, and returns its own error.
+// Records of host tasks are used again for later tasks. In whatever way a task ends, the next
+// one in its record runs its own body, once, and returns its own error.
 func TestHostTasksAreUsedAgainSafely(t *testing.T) {
 	h := NewDevice(3)
 	var graph tasks.Graph
@@ -467,7 +469,8 @@ func TestHostTasksAreUsedAgainSafely(t *testing.T) {
 					case errors.Is(err, want) && n == 1:
 					case err == context.Canceled && n == 0 && cut > 0:
 						dropped.Add(1)
-						// What it poisoned is to be used again.
+						// The failure is reported here, so that the storage can be used by the
+						// next tasks.
 						if err := scope.Wait(context.Background(), nil); !errors.Is(err, context.Canceled) {
 							t.Errorf("task %d %d was dropped, the wait returned %v", worker, i, err)
 						}

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// poolTick is an empty job that tells when the last of a window has run.
+// poolTick is a job that does nothing but signal when the last job of a window has run.
 type poolTick struct {
 	left atomic.Int64
 	done chan struct{}
@@ -19,8 +19,8 @@ func (j *poolTick) Run() {
 	}
 }
 
-// BenchmarkPoolSubmitRun is one producer that keeps at most window jobs ahead of
-// the pool. goroutines/op is the share of jobs that a goroutine was started for.
+// BenchmarkPoolSubmitRun has one producer that is at most window jobs ahead of the pool. The
+// metric goroutines/op is the share of jobs for which a goroutine was started.
 func BenchmarkPoolSubmitRun(b *testing.B) {
 	for _, places := range []int{1, 2, 8} {
 		for _, window := range []int{1, 256} {
@@ -31,7 +31,8 @@ func BenchmarkPoolSubmitRun(b *testing.B) {
 	}
 }
 
-// BenchmarkPoolSubmitRunRanked is the path of priorities other than 0.
+// BenchmarkPoolSubmitRunRanked submits jobs of a priority other than 0, which are in a queue of
+// their own.
 func BenchmarkPoolSubmitRunRanked(b *testing.B) {
 	benchmarkPoolSubmit(b, NewPool(2), 256, 1)
 }
@@ -50,8 +51,8 @@ func benchmarkPoolSubmit(b *testing.B, p *Pool, window, priority int) {
 	b.ReportMetric(float64(p.Stats().Hired)/float64(b.N), "goroutines/op")
 }
 
-// BenchmarkPoolSubmitParallel is several producers on one pool; an operation is a
-// window of 256 jobs.
+// BenchmarkPoolSubmitParallel has several producers on one pool. An operation is a window of
+// 256 jobs.
 func BenchmarkPoolSubmitParallel(b *testing.B) {
 	p := NewPool(2)
 	b.ReportAllocs()
@@ -67,8 +68,8 @@ func BenchmarkPoolSubmitParallel(b *testing.B) {
 	})
 }
 
-// BenchmarkPoolLeaveReturn is a body that leaves and returns with nobody else
-// there.
+// BenchmarkPoolLeaveReturn has a body that leaves its place and takes it again, with nobody
+// else waiting.
 func BenchmarkPoolLeaveReturn(b *testing.B) {
 	p := NewPool(1)
 	p.Return()
@@ -80,7 +81,7 @@ func BenchmarkPoolLeaveReturn(b *testing.B) {
 	p.Leave()
 }
 
-// BenchmarkPoolYield is two bodies that pass one place to and fro.
+// BenchmarkPoolYield has two bodies that pass one place to each other.
 func BenchmarkPoolYield(b *testing.B) {
 	p := NewPool(1)
 	b.ReportAllocs()
@@ -97,8 +98,8 @@ func BenchmarkPoolYield(b *testing.B) {
 	bodies.Wait()
 }
 
-// BenchmarkPoolNesting is b.N bodies, each waiting for the next one: the cost of
-// a level must not grow with the depth.
+// BenchmarkPoolNesting has b.N bodies of which each waits for the next. The cost of a level
+// must not grow with the depth.
 func BenchmarkPoolNesting(b *testing.B) {
 	for _, depth := range []int{100, 10_000, 100_000} {
 		b.Run(fmt.Sprintf("depth=%d", depth), func(b *testing.B) {

@@ -15,13 +15,13 @@ import (
 	"pgregory.net/rapid"
 )
 
-// poolFunc is a job that is a function.
+// poolFunc is a job that calls a function.
 type poolFunc func()
 
 func (f poolFunc) Run() { f() }
 
-// poolBody is a body that does what the test says, one command at a time. The
-// test reads state when every goroutine of its bubble is blocked.
+// poolBody is a body that does what the test says, one command at a time. The test reads the
+// state when every goroutine of its bubble is blocked.
 type poolBody struct {
 	pool    *Pool
 	state   bodyState
@@ -49,7 +49,7 @@ func (b *poolBody) Run() {
 	b.state = bodyEnded
 }
 
-// runOutside runs the body on a goroutine that is not the pool's.
+// runOutside runs the body on a goroutine that is not one of the pool's.
 func (b *poolBody) runOutside() {
 	b.takePlace()
 	b.Run()
@@ -73,7 +73,7 @@ func (b *poolBody) yield() {
 	b.state = bodyRunning
 }
 
-// poolModel says who holds a place after each step, on plain slices.
+// poolModel says who holds a place after each step. It keeps everything in simple slices.
 type poolModel struct {
 	free      int
 	states    []bodyState
@@ -125,7 +125,7 @@ func (m *poolModel) yield(id int) {
 	m.returners = append(m.returners, id)
 }
 
-// settle gives free places to whoever wants one.
+// settle gives free places to those who want one.
 func (m *poolModel) settle() {
 	for ; m.free > 0 && len(m.returners) > 0; m.free-- {
 		m.resume()
@@ -155,7 +155,7 @@ func (m *poolModel) in(state bodyState) []int {
 	return ids
 }
 
-// poolStep is one step of a history: what the body does, or is made to.
+// poolStep is one step of a history: what a body does.
 type poolStep struct {
 	action   string
 	body     int
@@ -179,7 +179,7 @@ func (m *poolModel) do(s poolStep) {
 	}
 }
 
-// drawPoolHistory returns steps that are all possible when their turn comes.
+// drawPoolHistory returns steps of which each is possible when its turn comes.
 func drawPoolHistory(t *rapid.T, places int) []poolStep {
 	m := &poolModel{free: places}
 	steps := make([]poolStep, rapid.IntRange(1, 60).Draw(t, "steps"))
@@ -207,9 +207,9 @@ func drawPoolHistory(t *rapid.T, places int) []poolStep {
 	return steps
 }
 
-// TestPoolAgreesWithModel runs random histories one step at a time: after each,
-// exactly the bodies that the model names hold a place, so a place that is free
-// while somebody wants it shows, and one too many does too.
+// TestPoolAgreesWithModel runs random histories, one step at a time. After each step, exactly
+// the bodies that the model names hold a place: a place that is free while somebody wants it
+// would show, and so would one too many.
 func TestPoolAgreesWithModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		places := rapid.IntRange(1, 4).Draw(rt, "places")
@@ -222,7 +222,7 @@ func TestPoolAgreesWithModel(t *testing.T) {
 	})
 }
 
-// replayPoolHistory is called in a bubble.
+// replayPoolHistory runs a history in the bubble of the caller.
 func replayPoolHistory(places int, steps []poolStep) error {
 	p, m := NewPool(places), &poolModel{free: places}
 	var bodies []*poolBody
@@ -316,10 +316,10 @@ func TestPoolKeepsItsBoundUnderStress(t *testing.T) {
 	}
 }
 
-// TestPoolLosesNoJobToAWorkerThatGoesAway submits each job as soon as the one
-// before has run, while its worker is about to find nothing more: no later job
-// would cover for one that was missed. The producer spins a little, since one
-// that blocks is woken on the worker's processor, after it has gone.
+// A worker of the pool ends when it finds no more jobs. A job that is submitted just then must
+// not be missed: each job is submitted as soon as the one before has run, and none comes later
+// that would make up for it. The producer spins, since a goroutine that blocks would be woken
+// too late to meet the worker.
 func TestPoolLosesNoJobToAWorkerThatGoesAway(t *testing.T) {
 	p := NewPool(1)
 	var ran atomic.Int64
@@ -419,8 +419,8 @@ func TestPoolDeepNestingNeedsOnePlace(t *testing.T) {
 	}
 }
 
-// TestPoolReturnersAreServedOneByOne has 10,000 bodies that wait to return when
-// a single place comes free.
+// TestPoolReturnersAreServedOneByOne has 10,000 bodies waiting to return, and a single place
+// for them.
 func TestPoolReturnersAreServedOneByOne(t *testing.T) {
 	const bodies = 10_000
 	synctest.Test(t, func(t *testing.T) {
@@ -507,8 +507,9 @@ func TestPoolYieldLetsAReadyJobGoFirst(t *testing.T) {
 	}
 }
 
-// TestPoolYieldersDoNotStarveTheJobThatTheyPollFor: each yielder is a returner to
-// the other one, and returners come first otherwise.
+// Bodies yield their places until a job has run, for which they wait. Those that want their
+// place back otherwise come before new jobs, and each of these bodies always is one of them:
+// the job must get a place all the same.
 func TestPoolYieldersDoNotStarveTheJobThatTheyPollFor(t *testing.T) {
 	p := NewPool(1)
 	var flag atomic.Bool
@@ -579,7 +580,7 @@ func TestPoolBodyThatEndsInGoexitPassesItsPlaceOn(t *testing.T) {
 	})
 }
 
-// poolLoad is a job of a size that shows in the heap if it stays reachable.
+// poolLoad is a job large enough to show in the heap if it stays reachable.
 type poolLoad struct {
 	_    [256]byte
 	done func()
@@ -621,8 +622,8 @@ func TestPoolMillionJobsFlowWithFlatMemory(t *testing.T) {
 	}
 }
 
-// TestPoolLetsGoOfWhatABurstHeld: the jobs while the pool is still busy, the
-// storage of the queues once they are empty.
+// After a burst of jobs, the pool keeps neither the jobs, even while it is still busy, nor the
+// memory of its queues once they are empty.
 func TestPoolLetsGoOfWhatABurstHeld(t *testing.T) {
 	const jobs = 20_000
 	for _, priority := range []int{0, 1} {
@@ -678,9 +679,9 @@ func TestPoolLetsGoOfWhatABurstHeld(t *testing.T) {
 	}
 }
 
-// TestPoolAllocatesNothingInSteadyState takes the least of several measurements,
-// since a sync.Pool loses what it holds to a collection, and under the race
-// detector a quarter of what is put in it.
+// TestPoolAllocatesNothingInSteadyState takes the least of several measurements: a garbage
+// collection empties a sync.Pool, and under the race detector it drops a quarter of what is put
+// in.
 func TestPoolAllocatesNothingInSteadyState(t *testing.T) {
 	p := NewPool(1)
 	done := make(chan struct{}, 1)
@@ -728,8 +729,8 @@ type jobNumber int
 
 func (jobNumber) Run() {}
 
-// TestJobQueueKeepsOrderAcrossChunks fills and empties the queue to random
-// levels, against a slice.
+// TestJobQueueKeepsOrderAcrossChunks fills and empties the queue to random levels, and compares
+// it with a slice.
 func TestJobQueueKeepsOrderAcrossChunks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var q jobQueue

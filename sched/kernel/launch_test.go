@@ -13,7 +13,7 @@ import (
 	"github.com/vkomp/vkomp/vk"
 )
 
-// load loads a kernel of the scheduler's tests.
+// load loads a kernel of the scheduler's testdata.
 func load(t *testing.T, name string) *Kernel {
 	t.Helper()
 	code, err := os.ReadFile(filepath.Join("..", "testdata", name+".spv"))
@@ -27,7 +27,8 @@ func load(t *testing.T, name string) *Kernel {
 	return k
 }
 
-// A plan covers every workgroup once and stays within the device's limits.
+// A plan has every workgroup of the range in one dispatch, and each dispatch within the
+// device's limits.
 func TestPlanCoversTheRangeOnce(t *testing.T) {
 	k := load(t, "set")
 	rapid.Check(t, func(t *rapid.T) {
@@ -64,7 +65,8 @@ func TestPlanCoversTheRangeOnce(t *testing.T) {
 					for z := range c.Count[2] {
 						at := [3]uint64{uint64(c.Base[0] + x), uint64(c.Base[1] + y), uint64(c.Base[2] + z)}
 						if plan.Fold > 0 {
-							// What the folded kernel makes of its index.
+							// This is what the folded kernel computes from its workgroup's
+							// index.
 							at[plan.Fold-1] += at[2] * uint64(limit[plan.Fold-1])
 							at[2] = 0
 						}

@@ -12,38 +12,40 @@ import (
 	"github.com/vkomp/vkomp/vk"
 )
 
-// The tests of this file compare what clocks say with a naive graph of batches: one
-// that is made of nothing but the waits that the device was given.
+// The tests of this file compare the clocks with a graph of batches, which is made only of the
+// waits that the device was given.
 
 var errRefused = &vk.Error{Op: "vkQueueSubmit", Result: vk.ErrorOutOfDeviceMemory}
 
-// fourQueues are two of a family, one of another, and one that only transfers.
+// fourQueues are two queues of one family, one of another, and one that only transfers.
 var fourQueues = []QueueInfo{{Compute: true}, {Compute: true}, {Family: 1, Compute: true}, {Family: 2}}
 
-// naiveBatch is a batch of the graph.
+// naiveBatch is a batch in that graph.
 type naiveBatch struct {
 	queue         int32
 	value         uint64
 	failed, ended bool
-	// waits are those of the submission.
+	// waits are the waits of its submission.
 	waits []timeline.Point
-	// followed are what the batch was to follow.
+	// followed are the sync points that the batch was to follow.
 	followed []SyncPoint
-	// needs are the batches that it had to follow and that had not ended by then.
+	// needs are the batches that it had to follow and that had not ended when its commands were
+	// placed.
 	needs []*naiveBatch
 }
 
 func (b *naiveBatch) String() string { return fmt.Sprintf("%d:%d", b.queue, b.value) }
 
-// batchGraph is the queues without tasks, their device, and what happens before what.
+// batchGraph has the queues, without tasks, stands for their device, and knows which batch
+// comes before which.
 type batchGraph struct {
-	Device // none: nothing but Submit is asked
+	Device // nil: only Submit is called
 	t      *rapid.T
 	o      Queues
-	// batches are those of the queues by value, the pending ones too.
+	// batches are the batches of each queue by value, the pending one included.
 	batches [][]*naiveBatch
 	points  []SyncPoint
-	// fail: the next submission does.
+	// fail makes the next submission fail.
 	fail bool
 }
 
@@ -58,8 +60,8 @@ func newBatchGraph(t *rapid.T) *batchGraph {
 
 func (g *batchGraph) batch(queue int32, value uint64) *naiveBatch { return g.batches[queue][value-1] }
 
-// waitedFor returns what a submission with waits comes after, those of earlier ones of
-// its queue included.
+// waitedFor returns the batches that a submission to the queue with these waits comes after, by
+// earlier submissions of the queue too.
 func (g *batchGraph) waitedFor(queue int32, before uint64, waits []timeline.Point) map[*naiveBatch]bool {
 	before--
 	seen := make(map[*naiveBatch]bool)
@@ -86,13 +88,13 @@ func (g *batchGraph) waitedFor(queue int32, before uint64, waits []timeline.Poin
 	return seen
 }
 
-// behind returns what b, which was submitted, comes after.
+// behind returns the batches that b, which was submitted, comes after.
 func (g *batchGraph) behind(b *naiveBatch) map[*naiveBatch]bool {
 	return g.waitedFor(b.queue, b.value, b.waits)
 }
 
-// meant are the batches that whoever follows m has to come after: a batch that failed
-// stands for what it was to follow.
+// meant returns the batches that a command behind the sync point has to come after. A batch
+// that has failed is replaced by those that it was to follow.
 func (g *batchGraph) meant(m SyncPoint) (all []*naiveBatch) {
 	b := g.batch(m.Queue, m.Value)
 	if !b.failed {
@@ -109,7 +111,7 @@ func (g *batchGraph) meant(m SyncPoint) (all []*naiveBatch) {
 	return all
 }
 
-// Submit checks the waits, and what the batch's clock says of them.
+// Submit checks the waits of a batch, and that its clock covers what the waits imply.
 func (g *batchGraph) Submit(queue int, _ *vk.Stream, waits []timeline.Point, foreign Foreign, signal uint64) error {
 	b := g.batch(int32(queue), signal)
 	if g.fail {
@@ -146,8 +148,8 @@ func (g *batchGraph) Submit(queue int, _ *vk.Stream, waits []timeline.Point, for
 	return nil
 }
 
-// sound checks that all of what a clock covers is there: a batch that has ended is
-// nobody's concern any more.
+// sound checks that whatever a clock covers is really before it. Batches that have ended are
+// before everything.
 func (g *batchGraph) sound(what string, c Clock, behind map[*naiveBatch]bool) {
 	for p, v := range c {
 		for _, b := range g.batches[p] {
@@ -158,7 +160,7 @@ func (g *batchGraph) sound(what string, c Clock, behind map[*naiveBatch]bool) {
 	}
 }
 
-// put has a command on a queue follow sync points, and returns whether it could.
+// put places a command behind sync points on a queue, and reports whether that succeeded.
 func (g *batchGraph) put(queue int32, after []SyncPoint) bool {
 	q := g.o.all[queue]
 	var r SyncSet
@@ -185,7 +187,7 @@ func (g *batchGraph) put(queue int32, after []SyncPoint) bool {
 				b.needs = append(b.needs, n)
 			}
 		}
-		// What is before the command on its own queue stays so within the batch.
+		// Commands on the same queue are ordered by their level within the batch.
 		if m.Queue == queue && m.Value == q.pending.value && level <= m.Level && !q.pending.clock.Covers(m) {
 			g.t.Fatalf("a command after %v is at level %d of the same batch", m, level)
 		}
@@ -202,7 +204,7 @@ func (g *batchGraph) recycleRefused() {
 	}
 }
 
-// reach ends a batch in flight, and what that implies.
+// reach ends a batch in flight, and all that its end implies.
 func (g *batchGraph) reach(b *naiveBatch) {
 	for o := range g.behind(b) {
 		o.ended = true
@@ -218,8 +220,7 @@ func (g *batchGraph) reach(b *naiveBatch) {
 	g.o.Arrive(g.o.all[b.queue], b.value)
 }
 
-// reaching returns the first value to be signalled that is v or later, one that was if
-// there is such.
+// reaching returns the first value, from v on, that the queue will signal or has signalled.
 func (g *batchGraph) reaching(q *Queue, v uint64) uint64 {
 	for _, b := range g.batches[q.index][:q.last] {
 		if b.value >= v && !b.failed && !b.ended {
@@ -263,7 +264,7 @@ func (g *batchGraph) check(t *rapid.T) {
 	}
 }
 
-// flight checks what is known of the batches in flight of a queue by looking at each.
+// flight compares what the queue says of its batches in flight with a look at each of them.
 func (g *batchGraph) flight(q *Queue) {
 	cost := uint64(0)
 	for v := uint64(1); v <= q.last; v++ {
@@ -303,7 +304,7 @@ func TestClocksSayWhatWaitsOrder(t *testing.T) {
 			g.t = t
 			var after []SyncPoint
 			if len(g.points) > 0 {
-				// Late ones are more likely to be under way.
+				// The commands placed last are the most likely to be in flight still.
 				recent := g.points[max(0, len(g.points)-10):]
 				after = rapid.SliceOfN(rapid.SampledFrom(recent), 0, 4).Draw(t, "after")
 			}
@@ -353,7 +354,8 @@ func TestClocksSayWhatWaitsOrder(t *testing.T) {
 						return
 					}
 					if a.Value > g.o.Of(a).last {
-						return // its batch is not submitted: Submit checks what it follows
+						// The batch is not submitted: Submit will check what it follows.
+						return
 					}
 					value, _ := g.o.Of(a).knownAt(a.Value)
 					if value > 0 && g.behind(g.batch(a.Queue, value))[target] {

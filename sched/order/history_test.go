@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// naiveHistory has the sets of each byte for itself.
+// naiveHistory has the sets of every byte.
 type naiveHistory []struct{ wrote, moved, under naiveSet }
 
 func newNaiveHistory(size uint64) naiveHistory {
@@ -33,7 +33,7 @@ func (n naiveHistory) touch(bytes Span, at SyncPoint, known Clock, wrote, moved 
 	}
 }
 
-// shape returns what is wrong with the segments themselves, "" for nothing.
+// shape returns what is wrong with the segments' bounds, "" for nothing.
 func (h *history) shape() string {
 	end := uint64(0)
 	for i, g := range h.segments {
@@ -56,8 +56,8 @@ func (h *history) byteSets(i uint64) (wrote, moved, under SyncSet, segments int)
 	return wrote, moved, under, segments
 }
 
-// misses returns a point that r has not, nor a later one of its queue; the zero point
-// if there is none.
+// misses returns a point of n for whose queue r has neither that point nor a later one, and the
+// zero point if there is none.
 func (n naiveSet) misses(r *SyncSet) SyncPoint {
 	for q, m := range n {
 		if r.on(q).Before(m) {
@@ -148,13 +148,13 @@ func TestHistoryKnowsTheSyncSetsOfEachByte(t *testing.T) {
 	})
 }
 
-// A write of bytes that were written apart makes one segment of them, those aside that
-// have another history of transfers.
+// A write covers bytes of which others wrote a part each. It leaves one segment, but for
+// bytes that had other transfers.
 func TestWriteMergesSegmentsThatItMakesAlike(t *testing.T) {
 	const tiles, tile = 100, 4
 	for _, c := range []struct {
 		name  string
-		moved int // tile, if not 0
+		moved int // the tile that is moved, 0 for none
 		want  int
 	}{
 		{"all alike", 0, 1},
@@ -166,7 +166,7 @@ func TestWriteMergesSegmentsThatItMakesAlike(t *testing.T) {
 			for i := range uint64(tiles) {
 				h.touch(Span{i * tile, tile}, SyncPoint{Value: i + 1}, known, true, c.moved != 0 && i == uint64(c.moved))
 			}
-			// Those outside are left as they are.
+			// The write covers all tiles but the first and the last, which stay as they are.
 			h.touch(Span{tile, (tiles - 2) * tile}, SyncPoint{Value: tiles + 1}, known, true, false)
 			if n := len(h.segments); n != c.want+2 {
 				t.Errorf("%d segments, want %d", n, c.want+2)
@@ -175,7 +175,8 @@ func TestWriteMergesSegmentsThatItMakesAlike(t *testing.T) {
 	}
 }
 
-// A history that is kept coarser forgets nothing, and stays small.
+// A history with too many segments merges some. It forgets no access by that, and only orders
+// more than it must.
 func TestCoarserHistoryOnlyAddsOrder(t *testing.T) {
 	const size = 4 * maxSegments
 	rapid.Check(t, func(t *rapid.T) {
@@ -208,7 +209,7 @@ func TestCoarserHistoryOnlyAddsOrder(t *testing.T) {
 			if wrong := h.shape(); wrong != "" {
 				t.Fatal(wrong)
 			}
-			// One touch fills the gaps between all that there are.
+			// One touch may fill all gaps between the segments with new ones.
 			if n := len(h.segments); n > 2*maxSegments+2 {
 				t.Fatalf("%d segments", n)
 			}

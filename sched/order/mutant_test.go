@@ -8,8 +8,8 @@ import (
 	"github.com/vkomp/vkomp/sched/internal/mutant"
 )
 
-// Mutants make the tests of this package fail that are named here. The others show in the
-// tests of sched.
+// These mutants make the tests of this package fail that are named here. The other mutants show
+// in the tests of sched.
 func TestEveryMutantIsNoticed(t *testing.T) {
 	for m, tests := range map[mutant.Name]string{
 		mutant.FollowsTooMuch:      "HistoryKnows",

@@ -10,10 +10,10 @@ import (
 	"github.com/vkomp/vkomp/vk"
 )
 
-// standing is a device that takes everything and runs nothing.
+// standing is a device that takes all submissions and runs nothing.
 type standing struct {
-	// submitted are the values that the queues are to signal, waits those of the last
-	// submission. refuse fails the next one.
+	// submitted are the values that the queues are to signal, and waits the waits of the last
+	// submission. refuse, if not nil, is the error of the next one.
 	submitted []uint64
 	waits     []timeline.Point
 	refuse    error
@@ -32,7 +32,7 @@ func (d *standing) Completed(int) (uint64, error) { return 0, nil }
 
 func (d *standing) Wait(int, uint64, time.Duration) (bool, error) { panic("nobody waits") }
 
-// newStanding returns queues of a device that stands still.
+// newStanding returns queues of a device that runs nothing.
 func newStanding(infos []QueueInfo) (*Queues, *standing) {
 	d := &standing{submitted: make([]uint64, len(infos))}
 	o := new(Queues)
@@ -40,7 +40,7 @@ func newStanding(infos []QueueInfo) (*Queues, *standing) {
 	return o, d
 }
 
-// dispatch places a kernel on a queue, behind the points, for a task of its own.
+// dispatch places a kernel of a new task on a queue, behind the given points.
 func dispatch(t *testing.T, o *Queues, q *Queue, after ...SyncPoint) *Task {
 	t.Helper()
 	var s WaitSet
@@ -66,8 +66,8 @@ func submit(t *testing.T, o *Queues, q *Queue) {
 	}
 }
 
-// complete has the device be done with a value of a queue, and returns the tasks of the batches
-// that are complete by that.
+// complete makes the queue reach a value, and returns the tasks of the batches that are
+// complete then.
 func complete(o *Queues, q *Queue, value uint64) (tasks []*Task) {
 	for _, a := range o.Arrive(q, value) {
 		tasks = append(tasks, a.Tasks()...)
@@ -76,7 +76,8 @@ func complete(o *Queues, q *Queue, value uint64) (tasks []*Task) {
 	return tasks
 }
 
-// Batches are recycled; a level that one of them once had must not stay.
+// Batches are recycled. The levels of a batch's earlier use must be gone: each would cost a
+// barrier.
 func TestLevelsDoNotGrowWithRecycling(t *testing.T) {
 	o, _ := newStanding(fourQueues[:1])
 	q := o.All()[0]
@@ -99,8 +100,8 @@ func TestLevelsDoNotGrowWithRecycling(t *testing.T) {
 	}
 }
 
-// A recycled batch may lie unused for long: it must not keep the tasks, which lead to the
-// program's slices, reachable.
+// A recycled batch may not be used again for long. It must not keep its tasks reachable,
+// through which the program's slices are.
 func TestRecycledBatchLetsGoOfItsTasks(t *testing.T) {
 	o, _ := newStanding(fourQueues[:1])
 	q := o.All()[0]
@@ -124,8 +125,8 @@ func TestRecycledBatchLetsGoOfItsTasks(t *testing.T) {
 	}
 }
 
-// However many batches a queue has submitted, it needs room for those in flight; and
-// however many it had in flight, it keeps a few for those to come.
+// A queue needs room for the batches in flight, however many it has submitted; and however many
+// were in flight once, it keeps only a few for later use.
 func TestQueueKeepsFewBatches(t *testing.T) {
 	o, _ := newStanding(fourQueues[:1])
 	q := o.All()[0]
@@ -150,7 +151,7 @@ func TestQueueKeepsFewBatches(t *testing.T) {
 	}
 }
 
-// What is waited for is submitted before who waits, and nothing twice.
+// A batch that another one waits for is submitted before that, and only once.
 func TestCrossingSubmitsWhatIsWaitedFor(t *testing.T) {
 	o, d := newStanding(fourQueues)
 	first, second := o.All()[0], o.All()[1]
@@ -168,13 +169,14 @@ func TestCrossingSubmitsWhatIsWaitedFor(t *testing.T) {
 	if want := []timeline.Point{{Queue: 0, Value: 1}}; !slices.Equal(d.waits, want) {
 		t.Errorf("the batch waits for %v, want %v", d.waits, want)
 	}
-	// What waited for the end of x shows that x has ended.
+	// The end of a batch that waited for x shows that x is complete.
 	if tasks := complete(o, second, second.Last()); len(tasks) != 4 || tasks[0] != x {
 		t.Errorf("%d tasks are complete, want 4 with the one that was waited for first", len(tasks))
 	}
 }
 
-// Who follows a batch that was refused follows what that was to wait for.
+// A batch was refused. Commands behind it have to come after those that it was to follow
+// itself.
 func TestRefusedBatchStandsForWhatItWasToFollow(t *testing.T) {
 	o, d := newStanding(fourQueues)
 	a, b, c := o.All()[0], o.All()[1], o.All()[2]
@@ -199,7 +201,8 @@ func TestRefusedBatchStandsForWhatItWasToFollow(t *testing.T) {
 	}
 }
 
-// The batch that is answered with the loss of the device may run; what comes later does not.
+// A batch whose submission is answered with the loss of the device may still run, and counts as
+// in flight. Later batches fail.
 func TestLostDeviceRunsNothingMore(t *testing.T) {
 	o, d := newStanding(fourQueues)
 	q := o.All()[0]
@@ -225,7 +228,7 @@ func TestLostDeviceRunsNothingMore(t *testing.T) {
 	}
 }
 
-// A task of which a part could not be placed ends with the part that is complete last.
+// A task with commands in several batches ends with the batch that was submitted last.
 func TestLastBatchIsTheOneSubmittedLast(t *testing.T) {
 	o, _ := newStanding(fourQueues)
 	a, b := o.All()[0], o.All()[1]
@@ -245,7 +248,8 @@ func TestLastBatchIsTheOneSubmittedLast(t *testing.T) {
 	}
 }
 
-// A queue without work keeps nothing when it retires, and goes on with the next submission.
+// A queue without work has no waiter and keeps no memory after a pause, and goes on with the
+// next submission.
 func TestRetiredQueueKeepsNothing(t *testing.T) {
 	o, _ := newStanding(fourQueues[:1])
 	q := o.All()[0]

@@ -10,7 +10,7 @@ import (
 // queues is the number of queues in these tests.
 const queues = 4
 
-// naiveSet is a sync set as a map: the latest point of each queue.
+// naiveSet is a sync set as a map, with the latest point of each queue.
 type naiveSet map[int32]SyncPoint
 
 func (n naiveSet) add(m SyncPoint) {

@@ -6,15 +6,16 @@ import (
 	"github.com/vkomp/vkomp/timeline"
 )
 
-// waitOf returns what commands on all of the bytes follow.
+// waitOf returns what commands that use all of the bytes have to follow.
 func waitOf(o *Queues, u *Uses) *WaitSet {
 	s := new(WaitSet)
 	o.AddUses(s, u, Span{Size: 16})
 	return s
 }
 
-// Complete writes have to be made visible, and transfers in flight are followed. Writes in
-// flight the program has left unordered, and writes of other bytes are no concern.
+// A command follows complete writes of its bytes, which must be made visible to it, and
+// transfers in flight. It does not follow writes in flight, which the program has left without
+// order if it does not depend on them, nor writes of other bytes.
 func TestUsesFollowCompleteWritesAndTransfersInFlight(t *testing.T) {
 	o, _ := newStanding(fourQueues)
 	q, copies := o.All()[0], o.All()[3]
@@ -81,7 +82,7 @@ func TestHostWritesNothingThatTheDeviceUses(t *testing.T) {
 	}
 }
 
-// The next user of memory follows the last one's commands, as those of a transfer.
+// Memory that is used again follows the commands of its last user, as if these were transfers.
 func TestReusedMemoryFollowsItsLastUsers(t *testing.T) {
 	o, _ := newStanding(fourQueues)
 	q := o.All()[1]
@@ -98,7 +99,7 @@ func TestReusedMemoryFollowsItsLastUsers(t *testing.T) {
 	}
 }
 
-// Whatever the queue, tasks are complete in the order of the submissions.
+// Tasks are complete in the order of their submissions, also over several queues.
 func TestArrivalsComeInTheOrderOfTheSubmissions(t *testing.T) {
 	o, _ := newStanding(fourQueues)
 	a, b := o.All()[0], o.All()[1]

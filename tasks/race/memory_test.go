@@ -10,7 +10,8 @@ import (
 	"github.com/vkomp/vkomp/tasks"
 )
 
-// slice returns the k-th slice of 64 bytes that programs here use, which is no memory.
+// slice returns the k-th slice of 64 bytes that programs here use. It has an address and no
+// memory.
 func slice(k int) (p unsafe.Pointer, start uint64) {
 	start = 1<<32 + 64*uint64(k)
 	address := uintptr(start)
@@ -50,8 +51,8 @@ func (d *Detector) sizes() (remembered, named, chains int) {
 	return d.remembered, d.initial.depends.named, len(d.clock.chains)
 }
 
-// TestMemoryFollowsWhatHasNotBeenWaitedFor carries out long programs that wait, or go
-// over the same storage, and looks at what is left in between.
+// TestMemoryFollowsWhatHasNotBeenWaitedFor runs long programs that wait now and then, or use
+// the same storage again and again: what the detector keeps must be bounded all the time.
 func TestMemoryFollowsWhatHasNotBeenWaitedFor(t *testing.T) {
 	const rounds = 2000
 	for name, round := range map[string]func(d *Detector, k int){
@@ -115,8 +116,9 @@ func TestMemoryFollowsWhatHasNotBeenWaitedFor(t *testing.T) {
 	}
 }
 
-// TestMemoryOfAProgramInOneBodyIsBounded: the initial task waits all the while for the
-// one task that makes the others, and waits for them.
+// The initial task waits during the whole program, for one task that generates all others and
+// waits for them. What the detector keeps must be bounded although the initial task's wait does
+// not end.
 func TestMemoryOfAProgramInOneBodyIsBounded(t *testing.T) {
 	d := quiet(t)
 	root := d.Create(Spec{Parent: d.Initial(), Body: true})
@@ -138,8 +140,7 @@ func TestMemoryOfAProgramInOneBodyIsBounded(t *testing.T) {
 	}
 }
 
-// TestManyUsersOfOneSlice: 20,000 tasks that may use one slice
-// at once, then one that follows them.
+// 20,000 tasks may use one slice at the same time, and then one task follows all of them.
 func TestManyUsersOfOneSlice(t *testing.T) {
 	for name, kind := range map[string]tasks.DependKind{"in": tasks.DependIn, "inoutset": tasks.DependInOutSet, "mutexinoutset": tasks.DependMutexInOutSet} {
 		t.Run(name, func(t *testing.T) {
@@ -157,9 +158,8 @@ func TestManyUsersOfOneSlice(t *testing.T) {
 	}
 }
 
-// exportingChain makes n exporting tasks of which each follows the one before, with what
-// each has its region do, and returns the bytes that the detector has allocated, and how
-// many trails it has made.
+// exportingChain generates a chain of n exporting tasks, calls region for the body of each, and
+// returns how many bytes the detector has allocated and how many trails it has made.
 func exportingChain(t *testing.T, n int, how tasks.Transparency, region func(d *Detector, e *Task, k int)) (bytes, trails uint64) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -176,8 +176,8 @@ func exportingChain(t *testing.T, n int, how tasks.Transparency, region func(d *
 	return after.TotalAlloc - before.TotalAlloc, d.trails
 }
 
-// TestChainOfExportingTasksTakesAsMuchMemoryAsTasks: a task at the end of the chain can
-// follow the children of all.
+// A task at the end of a chain of exporting tasks can depend on the children of them all. The
+// memory for that must grow with the number of tasks, and not with its square.
 func TestChainOfExportingTasksTakesAsMuchMemoryAsTasks(t *testing.T) {
 	for name, region := range map[string]func(d *Detector, e *Task, k int){
 		"no children":                 func(d *Detector, e *Task, k int) {},
@@ -203,10 +203,10 @@ func TestChainOfExportingTasksTakesAsMuchMemoryAsTasks(t *testing.T) {
 	}
 }
 
-// TestLongChainOfExportingTasksNeedsNoDeepStack: when the children of all have been waited
-// for, the whole of the chain is looked at.
+// When the children of all tasks of a chain have been waited for, the detector looks at the
+// whole chain: not recursively, or a long one would overflow the stack.
 func TestLongChainOfExportingTasksNeedsNoDeepStack(t *testing.T) {
-	// A stack of this many bytes would not hold a frame for each task.
+	// A stack of this size would overflow if each task took a frame.
 	defer debug.SetMaxStack(debug.SetMaxStack(1 << 17))
 	d := quiet(t)
 	g := d.NewGroup(nil)
@@ -227,8 +227,7 @@ func TestLongChainOfExportingTasksNeedsNoDeepStack(t *testing.T) {
 	}
 }
 
-// TestTasksOfOneWidthShareTheirTrails: what follows two exporting tasks by many ways has
-// one way to their children.
+// Tasks that depend on two exporting tasks by many ways share one trail to their children.
 func TestTasksOfOneWidthShareTheirTrails(t *testing.T) {
 	const width = 10
 	d := quiet(t)
@@ -249,15 +248,15 @@ func TestTasksOfOneWidthShareTheirTrails(t *testing.T) {
 	if d.trails != made {
 		t.Errorf("%d trails were made when all tasks followed both, and %d later", made, d.trails-made)
 	}
-	// Who writes what the children write follows them, and nothing is left to be followed.
+	// This task writes what the children write, and follows them: its trail leads nowhere.
 	d.Create(using(d.Initial(), 0, 100, 101))
 	if last := d.initial.depends.last(0); last.trail != nil {
 		t.Error("the trail leads to children that the task follows")
 	}
 }
 
-// TestTrailsThatLeadNowhereElseAreNotJoined: a task that follows two tasks, of which one
-// leads wherever the other does, has the trail of that one.
+// A task depends on two tasks, and the trail of one of them leads wherever the other's does: it
+// has that trail, and no new one is made.
 func TestTrailsThatLeadNowhereElseAreNotJoined(t *testing.T) {
 	d := quiet(t)
 	for i := range 2 {
@@ -268,14 +267,13 @@ func TestTrailsThatLeadNowhereElseAreNotJoined(t *testing.T) {
 		d.Create(using(d.Initial(), 3, 0)) // follows the first
 		d.Create(using(d.Initial(), 2, 3))
 	}
-	// One for each exporting task, and one that joins them.
+	// One trail for each exporting task, and one that joins them.
 	if d.trails != 3 {
 		t.Errorf("%d trails were made, want 3", d.trails)
 	}
 }
 
-// TestTrailLeavesOutTheChildrenThatItsTaskFollows: exporting tasks of which each but the
-// second follows the child of the one before.
+// An exporting task that depends on the child of the one before needs no trail to that child.
 func TestTrailLeavesOutTheChildrenThatItsTaskFollows(t *testing.T) {
 	d := quiet(t)
 	first := d.exporting(0, 99).trail
@@ -288,7 +286,7 @@ func TestTrailLeavesOutTheChildrenThatItsTaskFollows(t *testing.T) {
 	}
 }
 
-// exporting makes an exporting task that uses slices, with a child that writes one.
+// exporting generates an exporting task that uses slices, with a child that writes one.
 func (d *Detector) exporting(to, child int, from ...int) *Task {
 	s := using(d.Initial(), to, from...)
 	s.Body, s.Transparency = true, tasks.Export

@@ -11,13 +11,13 @@ import (
 	"github.com/vkomp/vkomp/tasks"
 )
 
-// memory is what the items of a random program name: items are pointers into it, and
-// accesses offsets, so that space 1 has the bytes that items name.
+// memory is what depend items of a random program name. Accesses are offsets into it: space 1
+// has the same bytes.
 var memory [16]byte
 
 var base = uint64(uintptr(unsafe.Pointer(&memory[0])))
 
-// node is a point of a program: what it follows directly.
+// node is a point in the execution of a program, with the points that it directly follows.
 type node struct {
 	after []*node
 }
@@ -44,7 +44,7 @@ func (n *node) follows(o *node) bool {
 	return search(n)
 }
 
-// modelTask is a task of a random program, and what the model knows of it.
+// modelTask is a task of a random program, with what the model knows of it.
 type modelTask struct {
 	number   int
 	parent   *modelTask
@@ -54,21 +54,23 @@ type modelTask struct {
 	body     bool
 	included bool
 	event    bool
-	// never: the body is not run, as in a cancelled taskgroup.
+	// never says that the body is not run, as in a cancelled taskgroup.
 	never            bool
 	imports, exports bool
 
 	start, end *node
-	// now is where the region is.
+	// now is the point that the region has reached.
 	now *node
-	// matches has a bit for each task whose items demand an order with this one's.
-	// compatible are the preceding dependence-compatible tasks, antecedents those of
-	// them that match, and predecessors the antecedents and their predecessors.
+	// The sets of OpenMP's text, with a bit for each task: matches are the tasks whose items
+	// demand an order with this one's, compatible the preceding dependence-compatible tasks,
+	// antecedents those of them that match, and predecessors the antecedents with their
+	// predecessors.
 	matches, compatible, antecedents, predecessors uint64
 
 	begun, left, fulfilled, complete bool
 	steps                            int
-	// waiting are the tasks that the region waits for; resume is what it does then.
+	// waiting returns the tasks that the region waits for, and resume is what it does
+	// afterwards.
 	waiting func() []*modelTask
 	resume  func()
 	groups  []*modelGroup
@@ -84,7 +86,7 @@ type modelGroup struct {
 
 type pair struct{ a, b int }
 
-// program is a random program that is carried out.
+// program is a random program while it runs.
 type program struct {
 	t        *rapid.T
 	detector *Detector
@@ -93,7 +95,7 @@ type program struct {
 	// found are the bytes of the pairs that the detector has reported.
 	found map[pair]map[uint64]bool
 	limit int
-	// transparent: what the initial task makes has a body, and that is transparent.
+	// transparent says that the children of the initial task have bodies and are transparent.
 	transparent bool
 	// related is the number of tasks that the rules have been applied to.
 	related int
@@ -132,7 +134,7 @@ var kinds = []tasks.DependKind{
 
 func drawRange(t *rapid.T) (start, size int) {
 	if rapid.IntRange(0, 2).Draw(t, "block") > 0 {
-		// Mostly the same few slices, as programs have them.
+		// Most slices are drawn from a few, as programs use the same ones.
 		return 4 * rapid.IntRange(0, 3).Draw(t, "slice"), 4
 	}
 	start = rapid.IntRange(0, len(memory)-1).Draw(t, "start")
@@ -166,7 +168,7 @@ func drawAccesses(t *rapid.T) []Access {
 	return accesses
 }
 
-// create makes a task in the region of parent.
+// create generates a task in the region of parent.
 func (p *program) create(parent *modelTask) {
 	t := p.t
 	c := &modelTask{
@@ -226,7 +228,7 @@ func spellAccesses(accesses []Access) string {
 	return b.String()
 }
 
-// wait lets a region wait for tasks; told says to the detector that it has.
+// wait makes a region wait for tasks. told tells the detector when it has.
 func (p *program) wait(m *modelTask, what func() []*modelTask, told func()) {
 	m.waiting = what
 	m.resume = func() {
@@ -239,7 +241,7 @@ func (p *program) wait(m *modelTask, what func() []*modelTask, told func()) {
 	}
 }
 
-// ordered is the table of OpenMP 5.2 §15.9.5.
+// modelOrdered is the table of OpenMP 5.2 §15.9.5.
 func modelOrdered(a, b tasks.DependKind, exclusionToo bool) bool {
 	switch {
 	case a == tasks.DependIn && b == tasks.DependIn, a == tasks.DependInOutSet && b == tasks.DependInOutSet:
@@ -259,7 +261,7 @@ func named(depend []tasks.Depend) bool {
 	return false
 }
 
-// kindsAt returns the kinds with which a task names a byte, that of several being out.
+// kindAt returns the kind with which a task names a byte; several kinds count as out.
 func kindAt(m *modelTask, at int) (tasks.DependKind, bool) {
 	found := tasks.DependKind(0)
 	for _, d := range m.depend {
@@ -288,7 +290,7 @@ func hasAll(m *modelTask) bool {
 	return false
 }
 
-// matches reports whether b, made later, follows a by their items.
+// matches reports whether b, the later one, follows a by their items.
 func matches(a, b *modelTask, exclusionToo bool) bool {
 	if hasAll(a) && named(b.depend) || hasAll(b) && named(a.depend) {
 		return true
@@ -303,14 +305,14 @@ func matches(a, b *modelTask, exclusionToo bool) bool {
 	return false
 }
 
-// sets of tasks have a bit for each number.
+// in reports whether a set has the task; sets have a bit for each task's number.
 func (m *modelTask) in(set uint64) bool { return m != nil && m.parent != nil && set>>m.number&1 != 0 }
 
 func (m *modelTask) isImporting() bool { return m != nil && m.imports }
 func (m *modelTask) isExporting() bool { return m != nil && m.exports }
 
-// precedes reports whether a is a preceding dependence-compatible task of b, as far as
-// is known of others (OpenMP 6.0 §17.9.5).
+// precedes reports whether a is a preceding dependence-compatible task of b (OpenMP 6.0
+// §17.9.5), by what is known of the other tasks so far.
 func precedes(a, b *modelTask) bool {
 	switch {
 	case a == b:
@@ -329,8 +331,7 @@ func precedes(a, b *modelTask) bool {
 	return a.parent.isExporting() && a.parent.included && a.parent.in(b.compatible)
 }
 
-// relate applies the rules to the tasks that the program has made, until nothing
-// changes.
+// relate applies the rules to the tasks generated so far, until nothing changes.
 func (p *program) relate() {
 	if p.related == len(p.all) {
 		return
@@ -364,8 +365,8 @@ func (p *program) relate() {
 	}
 }
 
-// matchBit is the bit of a if b's items demand that it follows a: exclusion between
-// regions is kept by an order.
+// matchBit returns the bit of a if b's items demand that it follows a. Exclusion between tasks
+// of different regions counts, since it is kept by an order.
 func matchBit(b, a *modelTask) uint64 {
 	if matches(a, b, a.parent != b.parent) {
 		return 1 << a.number
@@ -373,8 +374,7 @@ func matchBit(b, a *modelTask) uint64 {
 	return 0
 }
 
-// predecessors returns the tasks that m follows by dependences of its own, of those
-// that the program has made.
+// predecessors returns those of the generated tasks that m depends on.
 func (p *program) predecessors(m *modelTask) []*modelTask {
 	p.relate()
 	var found []*modelTask
@@ -395,7 +395,7 @@ func completed(list []*modelTask) bool {
 	return true
 }
 
-// step carries out one step of the program, and reports whether there was one.
+// step takes one step of the program, and reports whether there was one to take.
 func (p *program) step() bool {
 	var steps []func()
 	for _, m := range append([]*modelTask{p.initial}, p.all...) {
@@ -437,7 +437,7 @@ func (p *program) begin(m *modelTask) {
 	p.detector.Begin(m.task)
 }
 
-// act lets a body do something.
+// act lets the body of a task do something.
 func (p *program) act(m *modelTask) {
 	t := p.t
 	if m.steps == 0 {
@@ -499,7 +499,7 @@ func (p *program) fulfill(o *modelTask) {
 	p.detector.Fulfill(o.task)
 }
 
-// in reports whether g is inside of outer.
+// in reports whether g is outer or inside of it.
 func (g *modelGroup) in(outer *modelGroup) bool {
 	for ; g != nil; g = g.parent {
 		if g == outer {
@@ -514,7 +514,7 @@ func (p *program) closeGroup(m *modelTask) {
 	g := m.groups[len(m.groups)-1]
 	m.groups = m.groups[:len(m.groups)-1]
 	w := p.detector.WaitGroup(m.task, g.group)
-	// The members are those at the end: tasks of the taskgroup make others.
+	// Tasks of the taskgroup may generate more: its members are those at the end of the wait.
 	p.wait(m, func() []*modelTask {
 		var members []*modelTask
 		for _, o := range p.all {
@@ -545,7 +545,7 @@ func (p *program) leave(m *modelTask) {
 	p.detector.End(m.task, failed)
 }
 
-// finish carries out what is left of the program.
+// finish runs the program to its end.
 func (p *program) finish() {
 	for range 4000 {
 		done := true
@@ -556,7 +556,7 @@ func (p *program) finish() {
 			break
 		}
 		if !p.step() {
-			// Everything waits for an event.
+			// Nothing else can run: the remaining tasks wait for an event.
 			for _, o := range p.all {
 				if o.event && !o.fulfilled && !o.complete {
 					p.fulfill(o)
@@ -577,7 +577,7 @@ func (p *program) finish() {
 	}
 }
 
-// compare holds what the detector found against all pairs of the program's tasks.
+// compare compares what the detector found with all pairs of the program's tasks.
 func (p *program) compare() {
 	races := make(map[pair]map[uint64]bool)
 	for j, b := range p.all {
@@ -602,7 +602,8 @@ func (p *program) compare() {
 		for at := range bytes {
 			ok := false
 			for _, o := range p.all {
-				// One that follows the first and is in the way of the second will do.
+				// A race with another task may be reported in place of one of this pair: with a
+				// task that follows the first and races with the second.
 				ok = ok || o != b && (o == a || o.start.follows(a.start)) && found(o.number, b.number, at)
 				ok = ok || o != a && (o == b || o.start.follows(b.start)) && found(o.number, a.number, at)
 			}
@@ -613,7 +614,8 @@ func (p *program) compare() {
 	}
 }
 
-// exempt: a run of bytes is reported as a whole where part of it is of an inoutset.
+// exempt reports whether the byte need not be reported: a run of bytes is reported as a whole,
+// and a part of this one belongs to an inoutset.
 func (p *program) exempt(pr pair, at uint64) bool {
 	for o := range memory {
 		other := at&^(1<<60-1) | (base + uint64(o))
@@ -632,14 +634,14 @@ func (p *program) byteExempt(pr pair, at uint64) bool {
 	return siblings && x == tasks.DependInOutSet && y == tasks.DependInOutSet || bothJoin(p.all[pr.a], p.all[pr.b], o)
 }
 
-// bothJoin reports whether two tasks name a byte as that of an inoutset.
+// bothJoin reports whether both tasks name a byte with inoutset.
 func bothJoin(a, b *modelTask, at int) bool {
 	x, _ := kindAt(a, at)
 	y, _ := kindAt(b, at)
 	return x == tasks.DependInOutSet && y == x
 }
 
-// modelKin returns the siblings that two tasks are or descend from.
+// modelKin returns the two siblings that the tasks are or descend from.
 func modelKin(a, b *modelTask) (one, other *modelTask, ok bool) {
 	for x := a; x.parent != nil; x = x.parent {
 		for y := b; y.parent != nil; y = y.parent {
@@ -661,8 +663,8 @@ func inRegion(m, region *modelTask) bool {
 	return false
 }
 
-// conflicting returns the bytes that one of the tasks writes and the other uses, but
-// those that their depend clauses let them use in no order.
+// conflicting returns the bytes that one of the tasks writes and the other uses, without those
+// that their depend clauses let them use in any order.
 func conflicting(a, b *modelTask) map[uint64]bool {
 	bytes := make(map[uint64]bool)
 	first, second, siblings := modelKin(a, b)
@@ -696,8 +698,8 @@ func conflicting(a, b *modelTask) map[uint64]bool {
 	return bytes
 }
 
-// TestRandomProgramsAgainstAllPairs carries out random programs in random orders and
-// compares what is reported with the paths between all pairs of tasks.
+// TestRandomProgramsAgainstAllPairs runs random programs in random orders, and compares what
+// the detector reports with the paths between all pairs of tasks.
 func TestRandomProgramsAgainstAllPairs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := newProgram(t)
@@ -709,7 +711,7 @@ func TestRandomProgramsAgainstAllPairs(t *testing.T) {
 	})
 }
 
-// clean fails unless the counts of what is remembered agree with what is there.
+// clean checks that the detector's counts agree with what it keeps.
 func (p *program) clean() {
 	d := p.detector
 	holds := map[*Task]int32{}

@@ -6,8 +6,8 @@ import (
 	"github.com/vkomp/vkomp/tasks"
 )
 
-// scenario is a program that is told to a detector step by step. Its tasks use the
-// slices of memory_test.go.
+// scenario is a program that the test tells a detector step by step. Its tasks use the slices
+// of memory_test.go.
 type scenario struct {
 	*Detector
 	found [][2]any
@@ -31,7 +31,7 @@ func access(write bool, k int) Access {
 	return a
 }
 
-// make makes a task, with that in place of what of says of its parent and name.
+// make generates a task with a parent and a name.
 func (s *scenario) make(parent *Task, name string, of Spec) *Task {
 	of.Info, of.Parent = name, parent
 	return s.Create(of)
@@ -50,8 +50,8 @@ func (s *scenario) want(t *testing.T, pairs ...[2]any) {
 	}
 }
 
-// The event of a task is fulfilled while another's body runs: who waits for the event
-// follows the beginning of that body, and not its end.
+// The event of a detachable task is fulfilled while the body of a host task runs. A wait for
+// the event then follows the beginning of that body, and not its end.
 func fulfilledMeanwhile(s *scenario) (host *Task) {
 	g := s.NewGroup(nil)
 	event := s.make(s.Initial(), "event", Spec{Body: true, Event: true, Group: g})
@@ -96,7 +96,8 @@ func TestEndOfABodyIsNotItsBeginningWhenReadersAreThinnedOut(t *testing.T) {
 	s.want(t)
 }
 
-// Of three writers the last excludes the second, which follows the first.
+// The last of three writers excludes the second one, which follows the first. There is still a
+// race between the first and the last.
 func TestExclusionOfASuccessorHidesNoRace(t *testing.T) {
 	for _, kind := range []tasks.DependKind{tasks.DependMutexInOutSet, tasks.DependInOutSet} {
 		s := newScenario()
@@ -108,8 +109,8 @@ func TestExclusionOfASuccessorHidesNoRace(t *testing.T) {
 	}
 }
 
-// A task that waits for another has its place among what it was made after, however
-// much the region has waited for since.
+// A task that waits for its predecessor may race with what the region does next, although the
+// region has waited for other tasks in between.
 func TestTaskThatHasNotStartedKeepsWhatItMayRaceWith(t *testing.T) {
 	s := newScenario()
 	host := s.make(s.Initial(), "host", Spec{Body: true, Event: true, Depend: []tasks.Depend{on(tasks.DependOut, 0)}})
@@ -120,7 +121,8 @@ func TestTaskThatHasNotStartedKeepsWhatItMayRaceWith(t *testing.T) {
 	s.want(t, [2]any{"pending", "included"})
 }
 
-// Nothing remembers an included exporting task but that it is to return.
+// An included exporting task has ended and its construct has not returned. Tasks that follow
+// the construct can depend on the children of that task.
 func TestIncludedExportingTaskExportsUntilItReturns(t *testing.T) {
 	s := newScenario()
 	exporter := s.make(s.Initial(), "exporter", Spec{Body: true, Included: true, Transparency: tasks.Export, Accesses: []Access{access(true, 1)}})
@@ -135,7 +137,8 @@ func TestIncludedExportingTaskExportsUntilItReturns(t *testing.T) {
 	s.want(t)
 }
 
-// A wait for a taskgroup is for those inside of it whose waits were cut short.
+// A wait for a taskgroup also waits for the tasks of taskgroups inside of it whose own wait was
+// cut short.
 func TestTaskgroupIsWaitedForWithThoseInsideThatWereAbandoned(t *testing.T) {
 	s := newScenario()
 	outer := s.NewGroup(nil)
@@ -147,7 +150,7 @@ func TestTaskgroupIsWaitedForWithThoseInsideThatWereAbandoned(t *testing.T) {
 	s.want(t)
 }
 
-// exporting makes a task that names x, with a child that names y and writes z's bytes.
+// exporting generates a task that names x, with a child that names y and writes z's bytes.
 func (s *scenario) exporting(name string, how tasks.Transparency, x, y, z int) *Task {
 	e := s.make(s.Initial(), name, Spec{Body: true, Transparency: how, Depend: []tasks.Depend{on(tasks.DependInOut, x)}})
 	s.Begin(e)
@@ -156,7 +159,8 @@ func (s *scenario) exporting(name string, how tasks.Transparency, x, y, z int) *
 	return e
 }
 
-// OpenMP 6.0 §17.9.5: the predecessors of antecedents are predecessors.
+// A task can depend on a child of an exporting task through a task between: the predecessors of
+// antecedents are predecessors (OpenMP 6.0 §17.9.5).
 func TestChildrenOfAnExportingTaskAreFollowedThroughOthers(t *testing.T) {
 	for _, matches := range []bool{true, false} {
 		s := newScenario()
@@ -197,8 +201,8 @@ func TestChildrenOfAnImportingTaskFollowThoseOfAnExportingOneBeforeIt(t *testing
 	}
 }
 
-// Exporting tasks that follow each other, or that one task joins, and tasks between: the
-// last can follow the children of each.
+// There are two exporting tasks, one behind the other or side by side, and other tasks behind
+// both. The last task can depend on the children of each.
 func TestChildrenOfSeveralExportingTasksAreFollowedThroughOthers(t *testing.T) {
 	reads := func(slices ...int) (depend []tasks.Depend) {
 		for _, k := range slices {
@@ -217,7 +221,8 @@ func TestChildrenOfSeveralExportingTasksAreFollowedThroughOthers(t *testing.T) {
 			s.exporting("E1", tasks.Export, e1, 2, first)
 			s.exporting("E2", tasks.Export, e2, 3, second)
 			s.make(s.Initial(), "between", Spec{Depend: append(reads(e1, e2), on(tasks.DependOut, between))})
-			// It follows one child: that need not be found by those behind it, the other does.
+			// This task depends on one of the children. The last task does so by that, and
+			// needs an item of its own for the other.
 			s.make(s.Initial(), "first or second", Spec{Depend: append(reads(between, 2+matches%2), on(tasks.DependOut, last))})
 			depend := reads(last)
 			var found [][2]any

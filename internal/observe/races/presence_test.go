@@ -26,7 +26,7 @@ func (h *host) item(t memory.MapType, start, end int) memory.Map {
 	return memory.Map{Section: h.section(start, end), Type: t, Label: t.String()}
 }
 
-// accesses describes what a construct of device 0 with this data does, an access a line.
+// accessesOf describes what a construct of device 0 with this data accesses, one access a line.
 func accessesOf(d *Detector, h *host, data observe.Data, depend ...tasks.Depend) string {
 	a := accesses{depend: depend}
 	d.add(&a, &observe.Construct{Data: &data}, false)
@@ -51,7 +51,8 @@ func accessesOf(d *Detector, h *host, data observe.Data, depend ...tasks.Depend)
 	return strings.Join(lines, "; ")
 }
 
-// The tables follow the constructs that last, and what a construct does depends on them.
+// What a construct accesses depends on what is present: the first to map storage copies it to
+// the device, and the last copies it back.
 func TestWhatConstructsDoFollowsWhatIsPresent(t *testing.T) {
 	h := new(host)
 	enter := func(items ...memory.Map) observe.Data { return observe.Data{Enter: items} }
@@ -113,8 +114,9 @@ func TestWhatConstructsDoFollowsWhatIsPresent(t *testing.T) {
 	}
 }
 
-// The end of a data region without a taskgroup is in the way of the tasks alone that do not
-// hold the storage themselves.
+// A data region ends without a taskgroup. Its copy to the host and its removal of the storage
+// race with tasks that rely on the region, and not with those that have mapped the storage
+// themselves.
 func TestTheEndOfARegionWithoutATaskgroup(t *testing.T) {
 	h, d := new(host), New(func(Report) {})
 	accessesOf(d, h, observe.Data{Enter: []memory.Map{h.item(memory.MapTo, 0, 8)}})
@@ -132,7 +134,8 @@ func TestDeclaredAndAssociatedStorageStays(t *testing.T) {
 		return held
 	}
 	accessesOf(d, h, observe.Data{Enter: []memory.Map{h.item(memory.MapTo, 0, 8), h.item(memory.MapTo, 16, 24)}})
-	// What is in the way has failed to come.
+	// Declaring storage has succeeded, so nothing that overlaps it is mapped: the constructs that
+	// would have mapped these sections must have failed.
 	d.Declared([]int{0}, []memory.Map{h.item(memory.MapTo, 4, 20)})
 	if held(0, 8) || held(16, 24) || !held(4, 20) {
 		t.Errorf("held: before %v, behind %v, declared %v", held(0, 8), held(16, 24), held(4, 20))
