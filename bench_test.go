@@ -8,8 +8,8 @@ import (
 	"github.com/vkomp/vkomp/shaders"
 )
 
-// window is the number of deferred tasks between two waits: enough to fill
-// batches, few enough for a steady state.
+// window is the number of deferred tasks between two waits: enough to fill batches, and few
+// enough for a steady state.
 const window = 512
 
 // inDataRegion measures constructs on mapped data: step executes the i-th construct.
@@ -26,7 +26,7 @@ func inDataRegion(b *testing.B, step func(ctx context.Context, rt *vkomp.Runtime
 	}
 	x, y := constant(64, 1), constant(64, 0)
 	maps := vkomp.TargetData{Maps: []vkomp.Arg{vkomp.To(x), vkomp.ToFrom(y)}}
-	// A context that never ends, so that a synchronous construct waits by itself.
+	// The context never ends, so that a synchronous construct waits by itself.
 	err = rt.TargetData(context.Background(), maps, func(ctx context.Context) error {
 		run := func(n int) error {
 			for i := range n {
@@ -41,7 +41,7 @@ func inDataRegion(b *testing.B, step func(ctx context.Context, rt *vkomp.Runtime
 			}
 			return rt.Taskwait(ctx)
 		}
-		// Until all pools are filled.
+		// All pools are filled by this.
 		if err := run(4 * window); err != nil {
 			return err
 		}

@@ -11,11 +11,12 @@ import (
 	"github.com/vkomp/vkomp/tests/vktest"
 )
 
-// BenchmarkUseWhileBusy is what a use construct with nowait and depend takes of the host
-// while the device is busy with what it follows: it must not wait for that. p50-µs and
-// p99-µs are of all constructs. On a software driver alone the device's threads are on the
-// host's cores, and what counts is also whom the system lets run: LP_NUM_THREADS=1 leaves
-// lavapipe one. Through the layer the device is busy without that, for 50 ms a submission.
+// BenchmarkUseWhileBusy measures what a use construct with nowait and depend costs the host
+// while the device is busy with the construct's predecessors: it must not wait for them. p50-µs
+// and p99-µs are percentiles over all constructs. A software driver executes on the host's
+// cores, so that its figures also depend on which threads the system lets run: LP_NUM_THREADS=1
+// leaves lavapipe one. Through the layer the device takes 50 ms for a submission and needs no
+// core for that.
 func BenchmarkUseWhileBusy(b *testing.B) {
 	b.Run("bare", func(b *testing.B) { useWhileBusy(b, 3, 1<<22) })
 	b.Run("manyqueue", func(b *testing.B) {

@@ -4,14 +4,14 @@ import (
 	"github.com/vkomp/vkomp/vk"
 )
 
-// SemaphoreValue reads the counter of a VkSemaphore of a device in use.
+// SemaphoreValue returns the value of a timeline semaphore of a device in use.
 func SemaphoreValue(d Device, s vk.Semaphore) (uint64, error) { return d.d.vulkan.SemaphoreValue(s) }
 
-// CheckInit refuses what OpenMP does not allow in an init clause.
+// CheckInit is the check of an init clause against the restrictions of OpenMP.
 var CheckInit = checkInit
 
-// QueueFamilies has the families of the queues of a device in use, by VkQueue: those
-// that objects can have to themselves, and the one that they share.
+// QueueFamilies returns the queue families of a device in use, by VkQueue: of the queues that
+// objects can have for their own, and of the one that objects share.
 func QueueFamilies(d Device) (own, shared map[uintptr]uint32) {
 	own = map[uintptr]uint32{}
 	for _, q := range d.d.vulkan.InteropQueues() {

@@ -24,14 +24,14 @@ func (c whenAwaited) Done() <-chan struct{} {
 	return c.Context.Done()
 }
 
-// depending is the construct with depend clauses and without nowait.
+// depending returns the construct with these depend clauses and without nowait.
 func depending(i vkomp.Interop, depend ...vkomp.Depend) vkomp.Interop {
 	i.Depend = depend
 	return i
 }
 
-// Without nowait, and with depend, the generator waits for the predecessors. Here they
-// end when it does.
+// A construct with depend and without nowait waits for its predecessors. They end here only
+// when somebody waits for them.
 func TestIncludedInteropWaitsForItsPredecessors(t *testing.T) {
 	for name, construct := range map[string]func(o *interop.Object) vkomp.Interop{
 		"init": func(*interop.Object) vkomp.Interop {
@@ -68,7 +68,7 @@ func TestIncludedInteropWaitsForItsPredecessors(t *testing.T) {
 	}
 }
 
-// Neither nowait nor a construct without depend waits for anything.
+// With nowait a construct waits for nothing, and neither does one without depend.
 func TestDeferredAndMergedInteropWaitForNoTask(t *testing.T) {
 	rt := vktest.Open(t)
 	o := newObject(t, rt, targetAndSync)
@@ -83,7 +83,8 @@ func TestDeferredAndMergedInteropWaitForNoTask(t *testing.T) {
 	must(t, rt.Taskwait(t.Context()))
 }
 
-// What an included construct waits for it reports, and it is carried out.
+// An included construct reports the failures of the predecessors that it has waited for, and
+// has its effect all the same.
 func TestIncludedInteropReportsItsPredecessors(t *testing.T) {
 	rt := vktest.Open(t)
 	a, broken := []uint32{0}, errors.New("broken")
@@ -99,7 +100,7 @@ func TestIncludedInteropReportsItsPredecessors(t *testing.T) {
 		if o != interop.None || copied.Types() != 0 {
 			t.Errorf("%v is left", copied)
 		}
-		// It is reported, so what depends on a is run.
+		// The failure of a's task has been reported, so a task that depends on it runs.
 		ran := false
 		must(t, rt.Task(t.Context(), vkomp.Task{Depend: []vkomp.Depend{vkomp.In(a)}, Body: func(context.Context) error { ran = true; return nil }}))
 		must(t, rt.Taskwait(t.Context()))
@@ -109,7 +110,8 @@ func TestIncludedInteropReportsItsPredecessors(t *testing.T) {
 	}
 }
 
-// An included construct whose context ends waits no longer, and is carried out.
+// The context of an included construct ends while it waits for its predecessors: it returns,
+// and has its effect.
 func TestIncludedInteropGivesUpItsWait(t *testing.T) {
 	rt := vktest.Open(t, sharedQueue)
 	a, gate := []uint32{0}, make(chan struct{})
@@ -128,7 +130,7 @@ func TestIncludedInteropGivesUpItsWait(t *testing.T) {
 	}
 	must(t, copied.Withdraw(signal))
 	close(gate)
-	// Nobody has reported the predecessor.
+	// The failure of the predecessor was not reported so far.
 	if err := rt.Taskwait(t.Context()); !errors.Is(err, broken) {
 		t.Errorf("Taskwait: %v", err)
 	}

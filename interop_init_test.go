@@ -14,7 +14,7 @@ func TestInitClauses(t *testing.T) {
 	for _, c := range []struct {
 		types  interop.Types
 		prefer prefer
-		says   string // "" when allowed
+		says   string // "" if it is allowed
 	}{
 		{interop.TypeTarget, nil, ""},
 		{interop.TypeTarget | interop.TypeTargetSync, nil, ""},

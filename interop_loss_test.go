@@ -17,8 +17,8 @@ import (
 	"github.com/vkomp/vkomp/vk"
 )
 
-// A lost device is waited for by nobody, whoever learns of the loss; its objects can be
-// destroyed, and a hard pause brings it back.
+// Whoever notices the loss of a device, nobody waits for it afterwards; its objects can be
+// destroyed, and after a hard pause the device can be used again.
 func TestHardPauseBringsALostDeviceBack(t *testing.T) {
 	vktest.LongConcurrent(t)
 	for name, learn := range map[string]func(rt *vkomp.Runtime, own *interop.Object, add func() error) error{
@@ -45,10 +45,10 @@ func TestHardPauseBringsALostDeviceBack(t *testing.T) {
 			must(t, err)
 			own, shared, other := newObject(t, rt, targetAndSync), newObject(t, rt, targetAndSync), newObject(t, rt, targetAndSync)
 			gone := []interop.Object{own, shared, other}
-			_, signal, err := other.Next() // which is never signalled
+			_, signal, err := other.Next() // whose work never signals
 			must(t, err)
 			must(t, other.Submitted(signal))
-			_, signal, err = shared.Next() // which is never submitted
+			_, signal, err = shared.Next() // whose work is never submitted
 			must(t, err)
 			must(t, rt.Interop(ctx, later(use(shared), vkomp.InOut(x))))
 
@@ -112,7 +112,8 @@ func TestHardPauseBringsALostDeviceBack(t *testing.T) {
 	}
 }
 
-// A copy between two devices of which one is lost says so, whichever end that is.
+// A copy between two devices of which one is lost fails and names the loss, whichever end it
+// is.
 func TestCopyBetweenDevicesOfWhichOneIsLost(t *testing.T) {
 	f := vktest.InjectFaults(t)
 	rt, d := openTwice(t, func(o *vkomp.Options) { o.Validation = false })
@@ -136,7 +137,7 @@ func TestCopyBetweenDevicesOfWhichOneIsLost(t *testing.T) {
 	must(t, d[1].Free(ctx, p[1]))
 }
 
-// destroy ends an object.
+// destroy ends an object by the construct.
 func destroy(rt *vkomp.Runtime, o *interop.Object, depend ...vkomp.Depend) error {
 	i := vkomp.Interop{Destroy: []*interop.Object{o}, Depend: depend}
 	if err := rt.Interop(context.Background(), i); err != nil {
@@ -148,7 +149,7 @@ func destroy(rt *vkomp.Runtime, o *interop.Object, depend ...vkomp.Depend) error
 	return nil
 }
 
-// ones is n times 1.
+// ones returns n times 1.
 func ones(n int) []float32 {
 	all := make([]float32, n)
 	for k := range all {
@@ -157,8 +158,8 @@ func ones(n int) []float32 {
 	return all
 }
 
-// Close comes at any time after the last construct: the driver may still hold what the
-// construct submitted.
+// A runtime can be closed at any moment after its last construct, also while the driver still
+// executes what that has submitted.
 func TestCloseAfterTheLastConstruct(t *testing.T) {
 	vktest.LongConcurrent(t)
 	for _, layer := range []string{"", "manyqueue"} {

@@ -30,13 +30,14 @@ func newObject(t *testing.T, rt *vkomp.Runtime, types interop.Types) interop.Obj
 	return o
 }
 
-// sharedQueue is an option for objects without a queue of their own, on any device: foreign
-// work goes to a queue of the runtime's, by the explicit protocol or by Object.Submit.
+// sharedQueue is an option for objects without a queue of their own, which tests use that have
+// to hold on any driver: foreign work then goes to one of the runtime's queues, by the explicit
+// protocol or by Object.Submit.
 func sharedQueue(o *vkomp.Options) { o.InteropQueues = -1 }
 
 func use(o ...interop.Object) vkomp.Interop { return vkomp.Interop{Use: o} }
 
-// later is the construct with nowait and depend clauses.
+// later returns the construct with nowait and these depend clauses.
 func later(i vkomp.Interop, depend ...vkomp.Depend) vkomp.Interop {
 	i.NoWait, i.Depend = true, depend
 	return i
@@ -125,7 +126,7 @@ func TestInteropObjectOfTheDefaultDevice(t *testing.T) {
 	}
 }
 
-// On a host without devices every object is.
+// On a host without devices no object can be initialised.
 func TestInteropObjectsThatCannotBeInitialisedAreNone(t *testing.T) {
 	for name, option := range map[string]func(*vkomp.Options){"with devices": func(*vkomp.Options) {}, "host": vktest.Host} {
 		t.Run(name, func(t *testing.T) {
@@ -146,7 +147,8 @@ func TestInteropObjectsThatCannotBeInitialisedAreNone(t *testing.T) {
 			if n := rt.Stats().Tasks - before; n != 0 {
 				t.Errorf("none has %d tasks", n)
 			}
-			// The order stays, for each way to depend.
+			// Objects without a device still take part in the order of tasks, by any kind of
+			// dependence.
 			for _, item := range []vkomp.Depend{vkomp.Out(x), vkomp.InOut(x), vkomp.InOutSet(x), vkomp.MutexInOutSet(x), vkomp.InOutAllMemory()} {
 				gate, order := make(chan struct{}), []string{}
 				must(t, rt.Task(t.Context(), vkomp.Task{Depend: []vkomp.Depend{vkomp.In(x)}, Body: func(context.Context) error {
@@ -169,8 +171,8 @@ func TestInteropObjectsThatCannotBeInitialisedAreNone(t *testing.T) {
 	}
 }
 
-// Every restriction of the construct that the types do not keep. After an error
-// everything is as it was.
+// Every restriction of the construct that Go's types do not enforce. A construct that is
+// refused changes nothing.
 func TestInteropMistakesAreErrors(t *testing.T) {
 	rt, other := vktest.Open(t), vktest.Open(t)
 	x := []uint32{0}
@@ -278,7 +280,7 @@ func TestInteropMistakesAreErrors(t *testing.T) {
 	}
 }
 
-// vkompValues are the values that foreign work would have.
+// vkompValues returns the values that the next foreign work would have.
 func vkompValues(o interop.Object) [2]int {
 	wait, _ := o.Int(interop.PropertyWaitValue)
 	signal, _ := o.Int(interop.PropertySignalValue)
@@ -345,8 +347,8 @@ func TestInteropObjectsAreStaleOnceTheRuntimeIsClosed(t *testing.T) {
 	}
 }
 
-// The constructs return while the device waits for foreign work that only this
-// goroutine submits, after them.
+// Constructs return while the device waits for foreign work that only this goroutine submits,
+// later on.
 func TestInteropWaitsForNoForeignWork(t *testing.T) {
 	rt := vktest.Open(t, sharedQueue)
 	x, y := []uint32{0}, []uint32{0}
@@ -360,8 +362,7 @@ func TestInteropWaitsForNoForeignWork(t *testing.T) {
 	done := false
 	must(t, rt.Interop(t.Context(), use(o)))
 	must(t, rt.Interop(t.Context(), later(use(o), vkomp.InOut(x))))
-	// Nothing that these depend on follows the foreign work: it is complete, or there is
-	// no such thing.
+	// These constructs wait for their predecessors, which do not come after the foreign work.
 	must(t, rt.Task(t.Context(), vkomp.Task{Depend: []vkomp.Depend{vkomp.InOut(y)}, Body: func(context.Context) error { return nil }}))
 	must(t, rt.Interop(t.Context(), vkomp.Interop{Use: []interop.Object{o}, Depend: []vkomp.Depend{vkomp.In(y)}}))
 	must(t, rt.Interop(t.Context(), vkomp.Interop{Use: []interop.Object{o}, Depend: []vkomp.Depend{vkomp.In([]uint32{0})}}))
@@ -371,7 +372,7 @@ func TestInteropWaitsForNoForeignWork(t *testing.T) {
 	if value, err := vkomp.SemaphoreValue(rt.DefaultDevice(t.Context()), s); err != nil || value != 0 || done {
 		t.Errorf("the semaphore has %d, %v; the task is done: %v", value, err, done)
 	}
-	// No object is left to say it to: the runtime's end does.
+	// No object is left whose construct could report it: Close does.
 	err = rt.Close()
 	for _, signal := range []uint64{first, second} {
 		if says := fmt.Sprintf("value %d of interop object 1 of device", signal); !errors.Is(err, interop.ErrNeverSubmitted) || !strings.Contains(err.Error(), says) {
@@ -383,7 +384,7 @@ func TestInteropWaitsForNoForeignWork(t *testing.T) {
 	}
 }
 
-// records is a slog.Handler that keeps warnings.
+// records is a slog.Handler that keeps warnings and errors.
 type records struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -403,7 +404,8 @@ func TestCloseNamesForeignWorkThatDoesNotCome(t *testing.T) {
 		for _, types := range []interop.Types{interop.TypeTargetSync, targetAndSync} {
 			t.Run(fmt.Sprint(name, ", ", types), func(t *testing.T) {
 				kept := &records{}
-				// What is not submitted is not waited for, or this takes an hour.
+				// Close does not wait for work that was announced and not submitted: the test
+				// would take an hour.
 				timeout := time.Hour
 				if submitted {
 					timeout = 20 * time.Millisecond
@@ -523,7 +525,7 @@ func TestInteropBufferIsWhereStorageLies(t *testing.T) {
 	must(t, other.DefaultDevice(ctx).Free(ctx, elsewhere))
 }
 
-// What foreign code writes comes to the host as what a kernel writes does.
+// Mapped storage that foreign work has written is copied to the host as what kernels write is.
 func TestForeignWritesAreCopiedBack(t *testing.T) {
 	for _, path := range vktest.Paths {
 		t.Run(fmt.Sprint(path), func(t *testing.T) {
@@ -598,7 +600,7 @@ func ExampleRuntime_Interop() {
 	device, rc := obj.Ptr(interop.PropertyDeviceContext)
 	fmt.Println(name, obj.PropertyTypeDesc(interop.PropertyDeviceContext), device != 0, obj.RCDesc(rc))
 
-	// The initial device has no foreign runtime.
+	// On the initial device there is no foreign runtime.
 	var host interop.Object
 	err = rt.Interop(ctx, vkomp.Interop{Device: rt.InitialDevice(), Init: []vkomp.InteropInit{{Object: &host, Types: interop.TypeTarget}}})
 	fmt.Println(host == interop.None, err)
@@ -629,7 +631,7 @@ func ExampleRuntime_Interop_targetsync() {
 		log.Fatal(err)
 	}
 	err = rt.TargetData(ctx, vkomp.TargetData{Maps: []vkomp.Arg{vkomp.ToFrom(x)}}, func(ctx context.Context) error {
-		// What is mapped is a VkBuffer to foreign code.
+		// For foreign code, mapped storage is a range of a VkBuffer.
 		b, err := rt.InteropBuffer(obj, vkomp.HostPtr(x), 0)
 		if err != nil {
 			return err
@@ -642,7 +644,7 @@ func ExampleRuntime_Interop_targetsync() {
 			return err
 		}
 		err = obj.Submit(ctx, func(queue uintptr) error {
-			// vkQueueSubmit with the program's own command buffers.
+			// Call vkQueueSubmit with the program's own command buffers here.
 			return nil
 		})
 		if err != nil {
@@ -663,8 +665,7 @@ func ExampleRuntime_Interop_targetsync() {
 	// true <nil>
 }
 
-// Foreign work by any other thread, on any queue, with values of the object's
-// semaphore.
+// Foreign work that another thread submits to any queue, with values of the object's semaphore.
 func ExampleRuntime_Interop_semaphore() {
 	rt, err := vkomp.Open(vkomp.Options{})
 	if err != nil {
@@ -701,8 +702,8 @@ func ExampleRuntime_Interop_semaphore() {
 	// true <nil>
 }
 
-// Constructs of one object that exclude each other as well do not wait for each other in
-// two orders.
+// Constructs of one object whose tasks exclude each other must not wait for each other, each
+// for the other's place in the object's order.
 func TestInteropConstructsOfOneObjectThatExcludeEachOther(t *testing.T) {
 	rt := vktest.Open(t)
 	ctx := t.Context()
@@ -719,8 +720,8 @@ func TestInteropConstructsOfOneObjectThatExcludeEachOther(t *testing.T) {
 	must(t, rt.Taskwait(ctx))
 }
 
-// A failure that comes when the runtime is being closed is the runtime's to report, and no
-// work is given to an object from then on.
+// Foreign work fails while the runtime is being closed: Close reports it. From then on an
+// object refuses to announce work.
 func TestForeignWorkWhileTheRuntimeCloses(t *testing.T) {
 	mine := errors.New("mine")
 	rt, err := vkomp.Open(vkomp.Options{InteropQueues: -1})
@@ -752,7 +753,8 @@ func TestForeignWorkWhileTheRuntimeCloses(t *testing.T) {
 	}
 }
 
-// What has failed for one object keeps no other of the construct from its part.
+// The failure of one object's foreign work does not keep a construct from having its effect on
+// its other objects.
 func TestInteropGoesOnAfterAFailure(t *testing.T) {
 	rt := vktest.Open(t, sharedQueue)
 	a, b := newObject(t, rt, targetAndSync), newObject(t, rt, targetAndSync)
@@ -772,7 +774,7 @@ func TestInteropGoesOnAfterAFailure(t *testing.T) {
 	}
 }
 
-// Whatever waits says what it waits for.
+// A wait for a task behind foreign work says in its error which foreign work that is.
 func TestEveryWaitNamesTheForeignWorkItWaitsFor(t *testing.T) {
 	rt := vktest.Open(t)
 	ctx := t.Context()
@@ -806,7 +808,9 @@ func TestEveryWaitNamesTheForeignWorkItWaitsFor(t *testing.T) {
 	must(t, rt.TargetExitData(ctx, vkomp.TargetExitData{Maps: []vkomp.Arg{vkomp.Release(x)}}))
 }
 
-// An outer task waits for a task whose children's construct comes later in the program.
+// A task waits for its child, whose construct with an object is generated behind another
+// construct with that object, which depends on the task. If constructs were submitted in the
+// order of their encounter, neither could be.
 func TestConstructOfAChildThatAnEarlierConstructWaitsFor(t *testing.T) {
 	rt := vktest.Open(t, sharedQueue)
 	ctx := t.Context()
@@ -825,8 +829,8 @@ func TestConstructOfAChildThatAnEarlierConstructWaitsFor(t *testing.T) {
 	must(t, rt.Taskwait(ctx))
 }
 
-// What a construct orders of objects of several devices the host keeps in order, and no
-// queue waits for it.
+// A construct of objects of two devices orders their foreign work by the host: no queue of one
+// device waits for the other.
 func TestConstructOfObjectsOfSeveralDevices(t *testing.T) {
 	for name, i := range map[string]vkomp.Interop{
 		"merged":            {},

@@ -9,7 +9,8 @@ import (
 	"github.com/vkomp/vkomp/shaders"
 )
 
-// BenchmarkMemcpy copies 64 MiB with the default device; "plain" is the same with Go's copy.
+// BenchmarkMemcpy copies 64 MiB with the default device, and with Go's copy for comparison
+// ("plain").
 func BenchmarkMemcpy(b *testing.B) {
 	const size = 64 << 20
 	rt, d := openBench(b)
@@ -40,7 +41,7 @@ func BenchmarkMemcpy(b *testing.B) {
 	}
 }
 
-// BenchmarkMemset sets 64 MiB.
+// BenchmarkMemset fills 64 MiB.
 func BenchmarkMemset(b *testing.B) {
 	const size = 64 << 20
 	rt, d := openBench(b)
@@ -156,8 +157,8 @@ func BenchmarkMapHit(b *testing.B) {
 	}
 }
 
-// BenchmarkMappedTarget is a target construct that maps its own slices: what is copied to the
-// device, and back, is its own. Windows of 64 are deferred.
+// BenchmarkMappedTarget measures a target construct that maps its own slices, and so copies
+// them to the device and back. Windows of 64 constructs are deferred.
 func BenchmarkMappedTarget(b *testing.B) {
 	for _, path := range []vkomp.MemoryPath{vkomp.MemoryAuto, vkomp.MemoryStaged} {
 		for _, noWait := range []bool{false, true} {

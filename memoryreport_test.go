@@ -50,7 +50,8 @@ func TestLeaksAtCloseAreNamedByTheirLine(t *testing.T) {
 		o.Tool = ompt.Callbacks{TargetDataOpEMI: func(ompt.TargetDataOpEMIEvent) {}}
 	}
 	withRace := func(o *vkomp.Options) { o.Race = true }
-	// Who listens stands between the program and the scheduler.
+	// With a tool or the race detector, other functions stand between the program's call and
+	// the scheduler.
 	for name, listeners := range map[string][]func(*vkomp.Options){"none": nil, "tool": {withTool}, "race": {withRace}, "both": {withTool, withRace}} {
 		t.Run(name, func(t *testing.T) { testLeaksAreNamed(t, append(listeners, withSites)...) })
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/vkomp/vkomp/tests/vktest"
 )
 
-// racing is a program under the race detector, with slices for its tasks.
+// racing is a program under Options.Race, with slices for its tasks.
 type racing struct {
 	t       *testing.T
 	rt      *vkomp.Runtime
@@ -32,7 +32,7 @@ func (p *racing) axpy(ctx context.Context, noWait bool, x, y []float32, depend .
 	}))
 }
 
-// mapped generates y += x, deferred, with x and y mapped like that.
+// mapped generates y += x, deferred, with these maps of x and y.
 func (p *racing) mapped(ctx context.Context, x, y vkomp.Arg) {
 	p.t.Helper()
 	must(p.t, p.rt.Target(ctx, vkomp.Target{
@@ -75,7 +75,8 @@ func (p *racing) wait(ctx context.Context, depend ...vkomp.Depend) {
 	must(p.t, p.rt.Taskwait(ctx, depend...))
 }
 
-// races runs a program to its end and returns what was found. Close must say the same.
+// races runs a program and returns the races that were found. Close has to report the same
+// ones.
 func races(t *testing.T, o vkomp.Options, program func(ctx context.Context, p *racing)) []vkomp.Race {
 	t.Helper()
 	o.Race = true
@@ -99,8 +100,9 @@ func races(t *testing.T, o vkomp.Options, program func(ctx context.Context, p *r
 
 var in, out, inout = vkomp.In[float32], vkomp.Out[float32], vkomp.InOut[float32]
 
-// racePrograms are constructs that order two tasks, each once as it should be used and
-// once without what orders. device: only where the data environment is a device's.
+// racePrograms are pairs of programs: clean orders two tasks by a construct, and racy lacks
+// what orders them. device says that the pair needs a device with a data environment of its
+// own.
 var racePrograms = []struct {
 	name        string
 	device      bool
@@ -171,7 +173,7 @@ var racePrograms = []struct {
 	}},
 	{"taskwait", false, func(ctx context.Context, p *racing) {
 		p.task(ctx, func(ctx context.Context) { p.axpy(ctx, true, p.x, p.y) })
-		p.wait(ctx) // for the task, not for its child
+		p.wait(ctx) // for the task, and not for its child
 		p.axpy(ctx, true, p.z, p.y)
 	}, func(ctx context.Context, p *racing) {
 		p.axpy(ctx, true, p.x, p.y)
@@ -256,7 +258,8 @@ var racePrograms = []struct {
 	}, func(ctx context.Context, p *racing) {
 		var event vkomp.Event
 		must(p.t, p.rt.Task(ctx, vkomp.Task{Detach: &event, Depend: []vkomp.Depend{out(p.z)}, Body: func(context.Context) error { return nil }}))
-		// What fulfils the event waited for a task that the detached one's dependent follows.
+		// The event is fulfilled by a task that has waited for a task which the detached task's
+		// dependent follows.
 		p.task(ctx, func(ctx context.Context) {
 			p.axpy(ctx, false, p.x, p.y)
 			must(p.t, event.Fulfill())
@@ -321,7 +324,7 @@ var racePrograms = []struct {
 	{"target data", true, func(ctx context.Context, p *racing) {
 		p.axpy(ctx, true, p.x, p.y)
 		must(p.t, p.rt.TargetData(ctx, vkomp.TargetData{Maps: []vkomp.Arg{vkomp.ToFrom(p.y)}}, func(ctx context.Context) error {
-			return nil // the region's end waits for the tasks of the body alone
+			return nil // the end of the region waits only for tasks of the body
 		}))
 	}, func(ctx context.Context, p *racing) {
 		must(p.t, p.rt.TargetData(ctx, vkomp.TargetData{Maps: []vkomp.Arg{vkomp.To(p.x), vkomp.ToFrom(p.y)}}, func(ctx context.Context) error {
@@ -332,7 +335,7 @@ var racePrograms = []struct {
 	}},
 	{"target data nogroup", true, func(ctx context.Context, p *racing) {
 		must(p.t, p.rt.TargetData(ctx, vkomp.TargetData{NoGroup: true, Maps: []vkomp.Arg{vkomp.ToFrom(p.y)}}, func(ctx context.Context) error {
-			p.update(ctx, true, vkomp.To(p.y)) // what does not map the slice does not keep it mapped
+			p.update(ctx, true, vkomp.To(p.y)) // an update does not keep the slice mapped
 			return nil
 		}))
 	}, func(ctx context.Context, p *racing) {
@@ -343,7 +346,7 @@ var racePrograms = []struct {
 	}},
 	{"a map type of less than a target data nogroup", true, func(ctx context.Context, p *racing) {
 		must(p.t, p.rt.TargetData(ctx, vkomp.TargetData{NoGroup: true, Maps: []vkomp.Arg{vkomp.ToFrom(p.y)}}, func(ctx context.Context) error {
-			p.mapped(ctx, vkomp.To(p.x), vkomp.To(p.y)) // written, and copied back by the region alone
+			p.mapped(ctx, vkomp.To(p.x), vkomp.To(p.y)) // the kernel writes y, and the end of the region copies it back
 			return nil
 		}))
 	}, func(ctx context.Context, p *racing) {
@@ -355,7 +358,7 @@ var racePrograms = []struct {
 	{"target data nogroup in one that holds the storage", true, func(ctx context.Context, p *racing) {
 		p.enter(ctx, false, vkomp.To(p.y))
 		must(p.t, p.rt.TargetData(ctx, vkomp.TargetData{NoGroup: true, Maps: []vkomp.Arg{vkomp.ToFrom(p.y).Always()}}, func(ctx context.Context) error {
-			p.axpy(ctx, true, p.x, p.y) // while the end copies to the host
+			p.axpy(ctx, true, p.x, p.y) // the end of the region copies y to the host meanwhile
 			return nil
 		}))
 		p.wait(ctx)
@@ -392,7 +395,7 @@ var racePrograms = []struct {
 		p.enter(ctx, false, vkomp.To(p.y))
 		p.axpy(ctx, true, p.x, p.y, out(p.y))
 		p.update(ctx, true, vkomp.From(p.y), in(p.y))
-		p.axpy(ctx, true, p.y, p.z, in(p.y)) // reads the device's storage, as the update does
+		p.axpy(ctx, true, p.y, p.z, in(p.y)) // reads the device's copy, as the update does
 		p.wait(ctx)
 		p.exit(ctx, false, vkomp.Release(p.y))
 	}},
@@ -417,7 +420,7 @@ var racePrograms = []struct {
 		p.exit(ctx, false, vkomp.Release(p.y))
 	}, func(ctx context.Context, p *racing) {
 		p.enter(ctx, false, vkomp.To(p.y))
-		p.task(ctx, nil, out(p.y)) // the host's storage
+		p.task(ctx, nil, out(p.y)) // writes the host's copy
 		p.axpy(ctx, true, p.x, p.y)
 		p.wait(ctx)
 		p.exit(ctx, false, vkomp.Release(p.y))
@@ -441,7 +444,7 @@ var racePrograms = []struct {
 		p.enter(ctx, false, vkomp.To(p.y))
 		p.enter(ctx, false, vkomp.To(p.y))
 		p.axpy(ctx, true, p.y, p.z, in(p.y))
-		p.exit(ctx, true, vkomp.Release(p.y)) // one holder less
+		p.exit(ctx, true, vkomp.Release(p.y)) // lowers the reference count
 		p.exit(ctx, true, vkomp.From(p.y), out(p.y))
 		p.task(ctx, nil, in(p.y))
 	}},
@@ -450,7 +453,7 @@ var racePrograms = []struct {
 	}},
 }
 
-// pointers fills memory of the device and copies it, with depend items for both.
+// pointers fills memory of the device and copies it, with these depend items on both tasks.
 func (p *racing) pointers(ctx context.Context, depend ...vkomp.Depend) {
 	d := p.rt.DefaultDevice(ctx)
 	m, err := d.Alloc(ctx, 512)
@@ -459,7 +462,7 @@ func (p *racing) pointers(ctx context.Context, depend ...vkomp.Depend) {
 	must(p.t, p.rt.MemcpyAsync(ctx, vkomp.HostPtr(p.y), m.Add(256), 256, depend...))
 	p.wait(ctx)
 	must(p.t, d.Free(ctx, m))
-	// What lies there next is something else.
+	// New memory at the same address is other storage.
 	m, err = d.Alloc(ctx, 512)
 	must(p.t, err)
 	must(p.t, d.MemsetAsync(ctx, m, 1, 512))
@@ -467,8 +470,8 @@ func (p *racing) pointers(ctx context.Context, depend ...vkomp.Depend) {
 	must(p.t, d.Free(ctx, m))
 }
 
-// through copies to storage on the device by a pointer that a region gives, after a
-// kernel on the slice.
+// through copies from mapped storage, by the pointer that a region gives, behind a kernel on
+// the slice.
 func (p *racing) through(ctx context.Context, depend ...vkomp.Depend) {
 	var at vkomp.DevicePtr
 	region := vkomp.TargetData{Maps: []vkomp.Arg{vkomp.ToFrom(p.y)}, Use: []vkomp.UseDevice{vkomp.UseDevicePtr(p.y[8:], &at)}}
@@ -486,8 +489,8 @@ func TestRacesOfProgramsAndNoneOfThoseThatOrder(t *testing.T) {
 	for _, c := range racePrograms {
 		t.Run(c.name, func(t *testing.T) {
 			for where, o := range map[string]vkomp.Options{"device": {LookupEnv: environment("OMP_MAX_TASK_PRIORITY", "5")}, "staging": {MemoryPath: vkomp.MemoryStaged}, "host": host} {
-				// Go's own detector sees the races of those that copy or run on the host: there
-				// kernels touch more than the tasks declare, and inoutset orders nothing.
+				// On the host, Go's own race detector would see these races too. Kernels access
+				// more than their tasks declare there, and inoutset orders nothing.
 				if (c.device || vktest.GoRaces) && where == "host" {
 					continue
 				}
@@ -504,8 +507,8 @@ func TestRacesOfProgramsAndNoneOfThoseThatOrder(t *testing.T) {
 	}
 }
 
-// TestRaceNamesBothPlacesAndTheMissingClause pins the report: two target tasks write and
-// read part of y, and no depend clause, or that of one alone, says so.
+// TestRaceNamesBothPlacesAndTheMissingClause checks the report of a race: two target tasks
+// write and read a part of y, and the depend clause of neither, or of only one, names it.
 func TestRaceNamesBothPlacesAndTheMissingClause(t *testing.T) {
 	for _, c := range []struct {
 		first, second func(y []float32) []vkomp.Depend
@@ -528,7 +531,7 @@ func TestRaceNamesBothPlacesAndTheMissingClause(t *testing.T) {
 			// either order while they wait for that, and the larger section does not fit into
 			// the block of the smaller one.
 			p.axpy(ctx, false, p.x, p.z)
-			for range 3 { // reported once
+			for range 3 { // it is reported once for all three
 				must(t, p.rt.Target(ctx, vkomp.Target{Kernel: p.k, Range: vkomp.Range{X: 64}, Args: saxpyArgs(p.x, p.y), NoWait: true, Depend: c.first(p.y), Label: "first"}))
 				must(t, p.rt.Target(ctx, vkomp.Target{Kernel: p.k, Range: vkomp.Range{X: 32}, Args: saxpyArgs(y, p.z[:32]), NoWait: true, Depend: c.second(p.y)}))
 				must(t, p.rt.Taskwait(ctx))
@@ -572,7 +575,7 @@ func saxpyArgs(x, y []float32) []vkomp.Arg {
 	return []vkomp.Arg{vkomp.To(x), vkomp.ToFrom(y), vkomp.Value(uint32(len(y))), vkomp.Value(float32(2))}
 }
 
-// onlyRaces passes on what is logged of races.
+// onlyRaces passes on what is logged about races.
 type onlyRaces struct{ slog.Handler }
 
 func (h onlyRaces) Enabled(_ context.Context, l slog.Level) bool { return l >= slog.LevelWarn }
@@ -596,8 +599,8 @@ func TestNothingIsFoundWithoutTheOption(t *testing.T) {
 	}
 }
 
-// A dropped task is complete though it never ran: what follows it follows what it would
-// have followed.
+// A task that was dropped counts as complete: tasks that depend on it come after its
+// predecessors.
 func TestRaceDetectorTakesDroppedTasksForComplete(t *testing.T) {
 	found := races(t, vkomp.Options{LookupEnv: environment("OMP_CANCELLATION", "true")}, func(ctx context.Context, p *racing) {
 		gate, w := make(chan struct{}), constant(1, 0)

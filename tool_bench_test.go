@@ -10,8 +10,8 @@ import (
 	"github.com/vkomp/vkomp/shaders"
 )
 
-// toolToMeasure is a tool whose callbacks count; events is how many of them a target
-// construct with a depend clause and nothing to run calls.
+// toolToMeasure is a tool whose callbacks count. events is how many callbacks one construct
+// calls: a target construct with a depend clause and an empty range.
 type toolToMeasure struct {
 	name   string
 	tool   ompt.Callbacks
@@ -36,11 +36,11 @@ func toolsToMeasure(count *uint64) []toolToMeasure {
 	}
 }
 
-// BenchmarkTool is an included target construct on mapped data with nothing to run, by
-// what a tool registers: no work of the device hides what a callback costs. The tools
-// take turns, and of each the quickest turn counts: ns/callback is what one callback costs
-// beyond the construct without a tool. Runtimes are opened anew for each iteration: where
-// their storage happens to lie makes more of a difference than a callback.
+// BenchmarkTool measures what the callbacks of a tool cost, with an included target construct
+// on mapped data whose range is empty, so that no work of the device hides the cost. The tools
+// take turns, and the quickest turn of each counts: ns/callback is the cost of one callback
+// beyond that of the construct without a tool. Runtimes are opened anew for each iteration,
+// because the addresses of their memory make more of a difference than a callback.
 func BenchmarkTool(b *testing.B) {
 	var count uint64
 	tools := toolsToMeasure(&count)
@@ -62,10 +62,10 @@ func BenchmarkTool(b *testing.B) {
 	}
 }
 
-// toolTurn is the number of constructs in a turn.
+// toolTurn is the number of constructs that are measured at a time.
 const toolTurn = 200
 
-// measureTools lowers best to the quickest turn of each tool.
+// measureTools measures each tool once and keeps the shortest times in best.
 func measureTools(b *testing.B, tools []toolToMeasure, count *uint64, best []time.Duration) {
 	ctx := context.Background()
 	steps := make([]func() error, len(tools))

@@ -16,8 +16,7 @@ import (
 	"github.com/vkomp/vkomp/tests/vktest"
 )
 
-// history is a tool that keeps the order of events; it is safe for concurrent
-// use.
+// history is a tool that keeps what it is told in order; it is safe for concurrent use.
 type history struct {
 	mu     sync.Mutex
 	events []string
@@ -45,7 +44,7 @@ func (h *history) expect(t *testing.T, want ...string) {
 	}
 }
 
-// withTool is an option.
+// withTool returns an option that registers a tool.
 func withTool(tool ompt.Callbacks) func(*vkomp.Options) {
 	return func(o *vkomp.Options) { o.Tool = tool }
 }
@@ -54,7 +53,7 @@ func TestToolHearsOfADeviceBeforeItsFirstAndAfterItsLastUse(t *testing.T) {
 	var h history
 	var rt *vkomp.Runtime
 	var told ompt.DeviceInitializeEvent
-	// The callbacks ask the runtime about itself.
+	// These callbacks call methods of the runtime.
 	asking := ompt.Callbacks{
 		DeviceInitialize: func(e ompt.DeviceInitializeEvent) {
 			told = e
@@ -126,7 +125,7 @@ func TestToolHearsNothingOfDevicesThatAreNotUsed(t *testing.T) {
 	h.expect(t)
 }
 
-// initObject returns an interop object with type target, which opens the device.
+// initObject returns an interop object with type target; that opens the device.
 func initObject(ctx context.Context, rt *vkomp.Runtime, d vkomp.Device) (o interop.Object, err error) {
 	err = rt.Interop(ctx, vkomp.Interop{Device: d, Init: []vkomp.InteropInit{{Object: &o, Types: interop.TypeTarget}}})
 	return o, err

@@ -19,14 +19,14 @@ import (
 	"github.com/vkomp/vkomp/tests/vktest"
 )
 
-// tracer is a tool that writes down the events of each task in a few words.
+// tracer is a tool that describes the events of each task in a few words.
 type tracer struct {
 	mu    sync.Mutex
 	tasks []*traced
 	rest  []string
 }
 
-// traced are the events of a task, which Data.Ptr has.
+// traced has the events of a task. Data.Ptr points to it.
 type traced struct {
 	label  string
 	events []string
@@ -44,7 +44,7 @@ func (tr *tracer) of(d *ompt.Data, format string, args ...any) {
 	t.events = append(t.events, event)
 }
 
-// name tells tasks apart in events: "initial" and their labels.
+// name returns what a task is called in descriptions: its label, or "initial".
 func name(d *ompt.Data) string {
 	switch {
 	case d == nil:
@@ -125,8 +125,8 @@ func (tr *tracer) callbacks(host func() int) ompt.Callbacks {
 	}
 }
 
-// take returns what was written down since the last time: of each task its events, in the
-// order of their making.
+// take returns what was written since its last call, ordered by tasks, in the order of their
+// generation.
 func (tr *tracer) take() []string {
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
@@ -140,14 +140,14 @@ func (tr *tracer) take() []string {
 	return all
 }
 
-// bothEnds are both ends of an operation.
+// bothEnds describes the beginning and the end of an operation.
 func bothEnds(op, rest string) string { return op + " begin " + rest + "\n" + op + " end " + rest }
 
-// sequence joins the lines of an expected sequence.
+// sequence returns the lines of an expected sequence.
 func sequence(lines ...string) []string { return strings.Split(strings.Join(lines, "\n"), "\n") }
 
-// The order of events is that of OpenMP 6.0 §35, for every construct on a device; the
-// deferred forms have other types.
+// The events of each construct on a device come in the order of OpenMP 6.0 §35. Deferred
+// constructs have other event types.
 func TestEventOrderOfConstructs(t *testing.T) {
 	for _, path := range []vkomp.MemoryPath{vkomp.MemoryUnified, vkomp.MemoryStaged} {
 		t.Run(path.String(), func(t *testing.T) {
@@ -205,7 +205,7 @@ func TestEventOrderOfConstructs(t *testing.T) {
 					if diff := cmp.Diff(want, tr.take()); diff != "" {
 						t.Errorf("%s, nowait %v (-want +got):\n%s", c.name, noWait, diff)
 					}
-					// Both forms of enter and exit data find what the other has left.
+					// The deferred form has to find the storage as the included one did.
 					switch c.name {
 					case "enter data":
 						if !noWait {
@@ -237,8 +237,9 @@ func remap(t *testing.T, rt *vkomp.Runtime, x, y []float32) {
 	}
 }
 
-// Case L21 too: the operations of the memory routines come in pairs, an allocation from no
-// device, and what begins and ends a device is first and last.
+// The operations of memory routines have a begin and an end each, and an allocation has no
+// source device (as in case L21). The first event of a device is its initialization, and the
+// last its finalization.
 func TestEventOrderOfMemoryRoutines(t *testing.T) {
 	var tr tracer
 	var rt *vkomp.Runtime
@@ -294,7 +295,7 @@ func TestEventOrderOfMemoryRoutines(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", c.name, diff)
 		}
 	}
-	// What is refused, and what asks, no tool hears of.
+	// Calls that fail, and queries, cause no events.
 	if err := d.Free(ctx, p); err == nil {
 		t.Error("freed twice")
 	}
@@ -381,7 +382,7 @@ func TestEventOrderOfHostTasksAndWaits(t *testing.T) {
 	if err := rt.Taskwait(ctx); err == nil {
 		t.Error("no failure")
 	}
-	got := slices.DeleteFunc(tr.take(), func(e string) bool { return e == "follows failing" }) // unless it has failed by then
+	got := slices.DeleteFunc(tr.take(), func(e string) bool { return e == "follows failing" }) // the event occurs unless that task has failed by then
 	expect("a task that is not run", got,
 		sequence("# failing", "create in initial explicit", "dependences out", "switch -", "complete -"),
 		sequence("# not run", "create in initial explicit", "dependences out", "cancel -"), wait)
@@ -401,8 +402,8 @@ func fulfilLate(t *testing.T, tr *tracer, e *vkomp.Event) error {
 	}
 }
 
-// A data region begins as enter data does, and ends as exit data; inside, what is present
-// is mapped and not moved.
+// A data region begins with the events of target enter data and ends with those of target exit
+// data. A target inside has events of maps, and none of copies, for what is present.
 func TestEventOrderOfDataRegions(t *testing.T) {
 	var tr tracer
 	var rt *vkomp.Runtime
@@ -426,7 +427,7 @@ func TestEventOrderOfDataRegions(t *testing.T) {
 	}
 }
 
-// Foreign work's constructs are target tasks, and so are regions on the initial device.
+// Interop constructs and target regions on the initial device are target tasks.
 func TestEventOrderOfInteropAndOfTheInitialDevice(t *testing.T) {
 	var tr tracer
 	var rt *vkomp.Runtime
@@ -461,7 +462,8 @@ func TestEventOrderOfInteropAndOfTheInitialDevice(t *testing.T) {
 	}
 }
 
-// Case L24: both forms of one callback are refused, where LLVM takes the EMI form.
+// A tool may not register both forms of a callback (case L24): it is refused. LLVM uses the EMI
+// form instead.
 func TestBothFormsOfACallbackAreRefused(t *testing.T) {
 	both := ompt.Callbacks{
 		TargetSubmit: func(ompt.TargetSubmitEvent) {}, TargetSubmitEMI: func(ompt.TargetSubmitEMIEvent) {},
@@ -476,8 +478,9 @@ func TestBothFormsOfACallbackAreRefused(t *testing.T) {
 	}
 }
 
-// The plain forms are told once for an operation: when it has been initiated, or before
-// storage goes; a region's at both ends.
+// Callbacks that are not of the EMI form are called once for an operation: when it has been
+// initiated, or before storage is deleted. Those of regions are called at the beginning and at
+// the end.
 func TestPlainCallbacks(t *testing.T) {
 	var events []string
 	add := func(format string, args ...any) { events = append(events, fmt.Sprintf(format, args...)) }
@@ -535,8 +538,8 @@ func TestControlToolPassesCommandsOn(t *testing.T) {
 	}
 }
 
-// A tool that copes with nothing but its own callbacks hears of the initial task, and of
-// kernels before they run and after.
+// A tool with few callbacks hears of the initial task, and of kernels before and after they
+// run.
 func TestToolHearsOfTheInitialTaskAndOfKernels(t *testing.T) {
 	var h history
 	rt := vktest.Open(t, withTool(ompt.Callbacks{
@@ -557,7 +560,7 @@ func TestToolHearsOfTheInitialTaskAndOfKernels(t *testing.T) {
 	h.expect(t, "initial task begin", "load saxpy as 1", "initial task end", "unload 1")
 }
 
-// After the tool was stopped it hears nothing.
+// A tool hears nothing after it was stopped.
 func TestStoppedToolHearsOfNoTask(t *testing.T) {
 	var h history
 	rt := vktest.Open(t, withTool(ompt.Callbacks{
@@ -574,8 +577,8 @@ func TestStoppedToolHearsOfNoTask(t *testing.T) {
 	h.expect(t, "initial task begin", "create task", "initial task end")
 }
 
-// A tool that only knows of operations hears of none that failed, and of storage when it
-// is there.
+// A tool that has only callbacks of operations hears of none that has failed, and of an
+// allocation when there is storage.
 func TestFailedAllocationIsNoOperation(t *testing.T) {
 	var h history
 	rt := vktest.Open(t, withTool(ompt.Callbacks{TargetDataOpEMI: func(e ompt.TargetDataOpEMIEvent) {
@@ -598,7 +601,7 @@ func TestFailedAllocationIsNoOperation(t *testing.T) {
 	h.expect(t, append(allocated, "delete begin of 64 bytes, there: true", "delete end of 64 bytes, there: true")...)
 }
 
-// A callback may fulfill the event of its own task, whatever it hears of.
+// A callback may fulfil the event of the task that it is called for.
 func TestCallbackFulfillsItsTask(t *testing.T) {
 	for _, status := range []ompt.TaskStatus{ompt.TaskSwitch, ompt.TaskDetach} {
 		var e vkomp.Event
@@ -623,7 +626,7 @@ func TestCallbackFulfillsItsTask(t *testing.T) {
 	}
 }
 
-// A task that is refused is nobody's event's.
+// A detachable task that is refused leaves its event free for another task.
 func TestRefusedTaskLeavesTheEventAlone(t *testing.T) {
 	var tr tracer
 	var rt *vkomp.Runtime
@@ -646,7 +649,7 @@ func TestRefusedTaskLeavesTheEventAlone(t *testing.T) {
 	}
 }
 
-// After Close a tool hears of nothing.
+// A tool hears nothing after Close.
 func TestClosedRuntimeTellsNothing(t *testing.T) {
 	var h history
 	rt := vktest.Open(t, vktest.Host, withTool(ompt.Callbacks{
@@ -663,7 +666,7 @@ func TestClosedRuntimeTellsNothing(t *testing.T) {
 	h.expect(t)
 }
 
-// The program's place is told for every construct, whichever room makes its task.
+// The code pointer of an event is that of the program's call, for every construct.
 func TestCodeptrsAreTheProgramsOwn(t *testing.T) {
 	var h history
 	rt := vktest.Open(t, withTool(ompt.Callbacks{Codeptrs: true, TaskCreate: func(e ompt.TaskCreateEvent) {
@@ -690,7 +693,7 @@ func TestCodeptrsAreTheProgramsOwn(t *testing.T) {
 	h.expect(t, "interop in "+here, "interop in "+here, "target enter data in "+here, "target exit data in "+here, "task in "+here, "memcpy in "+here, "taskwait in "+here)
 }
 
-// What is mapped as an image takes the image's bytes on the device.
+// Operations on a value with a mapper have the size of its image.
 func TestOperationsOnImagesHaveTheirBytes(t *testing.T) {
 	type value struct {
 		n    int32
@@ -715,8 +718,8 @@ func TestOperationsOnImagesHaveTheirBytes(t *testing.T) {
 	h.expect(t, "alloc 4", "transfer_to_device 4", "transfer_to_device 4", "transfer_from_device 4", "delete 4")
 }
 
-// Case C05: a target region on the last device runs there, by its number, which is not the
-// host's. A kernel does not ask where it runs; the runtime's tool does.
+// A target region on the last device (case C05) runs there: a kernel cannot tell, but a tool is
+// told the device's number.
 func TestRegionOnTheLastDeviceRunsThere(t *testing.T) {
 	var h history
 	rt := vktest.Open(t, withTool(ompt.Callbacks{TargetEMI: func(e ompt.TargetEMIEvent) { h.add("%s on %d", short(e.Endpoint), e.DeviceNum) }}))
@@ -741,8 +744,8 @@ func TestRegionOnTheLastDeviceRunsThere(t *testing.T) {
 	h.expect(t, fmt.Sprintf("begin on %d", last.Number()), fmt.Sprintf("end on %d", last.Number()))
 }
 
-// A task's data begin as zero, and are its own until the tool has heard of all that follow
-// it: however long that takes it, and however many tasks come and go meanwhile.
+// The data of a task are zero at first, and are not used for another task before the tool has
+// heard of all tasks that depend on this one, however long that takes.
 func TestDataAreTheTasksUntilItsFollowersAreKnown(t *testing.T) {
 	ctx := t.Context()
 	var sources history
@@ -806,8 +809,9 @@ func TestDataAreTheTasksUntilItsFollowersAreKnown(t *testing.T) {
 	sources.expect(t, "source")
 }
 
-// A task that follows an exporting one learns when that ends that it follows children too:
-// the tool hears so before it begins or is dropped, and nothing of it with later tasks.
+// A task depends on an exporting task, and learns when that ends that it depends on children of
+// it too. The tool hears of these dependences before the task begins or is dropped, and does
+// not hear of them again with later tasks.
 func TestLateDependencesAreToldOfTheirTasks(t *testing.T) {
 	for _, fails := range []bool{false, true} {
 		for name, tool := range map[string]ompt.Callbacks{
@@ -861,7 +865,7 @@ func TestLateDependencesAreToldOfTheirTasks(t *testing.T) {
 				edges.mu.Unlock()
 				edges.expect(t, "sink follows child", "sink follows parent", "taskwait nowait follows child", "taskwait nowait follows parent")
 				if fails {
-					_ = rt.Close() // which reports it, as the child is the parent's
+					_ = rt.Close() // Close reports the failure, since the child belongs to its parent
 				}
 			})
 		}

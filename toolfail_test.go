@@ -17,10 +17,10 @@ import (
 	"github.com/vkomp/vkomp/shaders"
 )
 
-// ways are those in which a callback can fail.
+// waysToLeave are the ways in which a callback can end without returning.
 var waysToLeave = map[string]func(){"panic": func() { panic("callback") }, "runtime.Goexit": runtime.Goexit}
 
-// failingTool is a tool one of whose callbacks does not return while it is unwell.
+// failingTool returns a tool of which one callback leaves in that way while unwell is true.
 func failingTool(name string, unwell *atomic.Bool, calls *atomic.Int64, leave func()) ompt.Callbacks {
 	var tool ompt.Callbacks
 	f := reflect.ValueOf(&tool).Elem().FieldByName(name)
@@ -37,9 +37,8 @@ func failingTool(name string, unwell *atomic.Bool, calls *atomic.Int64, leave fu
 	return tool
 }
 
-// However a callback fails, on whatever goroutine: the process lives, no wait waits for
-// ever, tasks of the program's that no callback was called for are right, and Close says
-// what failed.
+// A callback panics or ends its goroutine, whichever that is. The process goes on, no wait
+// hangs, the program's tasks have the right results, and Close reports what has happened.
 func TestToolCallbacksThatFail(t *testing.T) {
 	for f := range reflect.TypeFor[ompt.Callbacks]().Fields() {
 		if f.Type.Kind() != reflect.Func {
@@ -54,10 +53,10 @@ func TestToolCallbacksThatFail(t *testing.T) {
 func failInCallbacks(t *testing.T, name, way string, leave func()) {
 	var unwell atomic.Bool
 	var calls atomic.Int64
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // of a wait that hangs
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // for waits that would hang
 	defer cancel()
 	var rt *vkomp.Runtime
-	// Constructs are the program's goroutine's, which a callback may end.
+	// A callback may end the goroutine of a construct: each runs on one of its own.
 	construct := func(what string, f func() error) {
 		t.Helper()
 		over := make(chan error, 1)
@@ -108,7 +107,7 @@ func failInCallbacks(t *testing.T, name, way string, leave func()) {
 		},
 		"detach": func() (err error) {
 			var e vkomp.Event
-			// Deferred, because Task ends the goroutine where TaskCreate does.
+			// This is deferred because Task ends the goroutine if the callback TaskCreate does.
 			defer func() { err = errors.Join(err, e.Fulfill()) }()
 			return rt.Task(ctx, vkomp.Task{Body: nothing, Detach: &e})
 		},
@@ -153,8 +152,8 @@ func (l logs) Handle(_ context.Context, r slog.Record) error  { l(r); return nil
 func (l logs) WithAttrs([]slog.Attr) slog.Handler             { return l }
 func (l logs) WithGroup(string) slog.Handler                  { return l }
 
-// The log hears of a callback's failure without a lock held that the failure of another
-// takes: a handler may call the runtime, and with it the tool.
+// A callback's failure is logged without a lock that another failure would need: the program's
+// log handler may call the runtime, and so the tool again.
 func TestLogOfAFailedCallbackMayCallTheTool(t *testing.T) {
 	var rt *vkomp.Runtime
 	logged := 0

@@ -17,7 +17,8 @@ import (
 //	slot ─update from─→ host task                   which asserts it
 type traffic struct {
 	g *stressGraph
-	// carriers are those created; the storage of each is two slots, sent and answer.
+	// carriers are the kernels of this kind that have been generated. Each has two slots of storage,
+	// sent and answer.
 	carriers []carrier
 	byTask   map[[2]int]int // step and point, to an index of carriers
 	storage  []uint32

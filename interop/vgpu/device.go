@@ -19,33 +19,34 @@ import (
 )
 
 var (
-	// ErrClosed: the Device is closed, or the interop object is no more, because it was
-	// destroyed or its runtime closed.
+	// ErrClosed is the error of a Device that was closed, or whose interop object was
+	// destroyed, by itself or with its runtime.
 	ErrClosed = errors.New("closed")
-	// ErrBusy: submissions have not been made yet.
+	// ErrBusy is the error of Close while submissions have not been made yet.
 	ErrBusy = errors.New("busy")
-	// ErrObject: the interop object cannot be what is asked of it.
+	// ErrObject is the error for an interop object that lacks a type or a kind of queue.
 	ErrObject = errors.New("unfit interop object")
 )
 
-// Device is vkomp's device as vgpu sees it. It is safe for concurrent use; what vgpu makes
-// on it is not, and stays inside [Device.Do].
+// Device is a device of vkomp's as vgpu sees it. It is safe for concurrent use. What vgpu makes
+// on it is not: it may be used inside [Device.Do] only.
 type Device struct {
-	// GPU is for vgpu's constructors. It is filled in as its Config would; Config itself
-	// and Destroy are not to be called.
+	// GPU is for vgpu's constructors. It has what its Config method would set. Neither Config
+	// nor Destroy may be called.
 	GPU *vgpu.GPU
 	// Device is the logical device with the object's queue, for vgpu's constructors.
 	Device vgpu.Device
 
 	object interop.Object
 	queue  interop.ForeignQueue
-	// draws: the queue is of a family for graphics.
+	// draws says that the queue's family supports graphics.
 	draws bool
-	// hook is what hook.c knows of the device; its handle is a cgo.Handle of this.
+	// hook is what hook.c knows of the device. Its handle is a cgo.Handle of this Device.
 	hook C.vkvgpu_device
 
 	closed atomic.Bool
-	// submitting counts calls of Submit, pending submissions that await their predecessors.
+	// submitting counts calls of Submit in progress, and pending the submissions that wait for
+	// their predecessors.
 	submitting, pending atomic.Int64
 
 	// mu is held while vgpu's code runs. It guards the fields below.
@@ -54,10 +55,10 @@ type Device struct {
 	frames  []*vgpu.RenderFrame
 }
 
-// Open opens vgpu on the device of an interop object with the types target and targetsync.
-// The object and its device stay the runtime's, and the program closes what Open returns
-// before it destroys the object or closes the runtime. ErrObject when the object has not
-// both types; ErrClosed when it is no more.
+// Open opens vgpu on the device of an interop object with the types target and targetsync. The
+// object and its device remain the runtime's: the program closes the result of Open before it
+// destroys the object or closes the runtime. Open returns ErrObject if the object has not both
+// types, and ErrClosed if it was destroyed.
 func Open(o interop.Object) (*Device, error) {
 	d, err := open(o)
 	if err != nil {
@@ -95,9 +96,11 @@ func open(o interop.Object) (*Device, error) {
 	return d, nil
 }
 
-// describe fills in GPU as vgpu's GPU.Config does, with no instance and device of its own.
+// describe sets the fields of GPU as vgpu's GPU.Config does, without an instance and a device
+// of its own.
 func (d *Device) describe(h interop.Handles) error {
-	// NewGPU would ask for a swapchain. What else differs is for GPU.Config.
+	// NewGPU would require a swapchain. The other differences between the two matter only to
+	// GPU.Config.
 	gpu := vgpu.NewComputeGPU()
 	gpu.Compute = false
 	gpu.AppName = "vkomp"
@@ -126,35 +129,35 @@ func (d *Device) describe(h interop.Handles) error {
 	return nil
 }
 
-// PanicError is what [Device.Do] makes of a panic.
+// PanicError is the error that [Device.Do] makes of a panic.
 type PanicError struct {
-	// Value is what was panicked with; Stack is that of the panic, as debug.Stack has it.
+	// Value is the value of the panic, and Stack its stack trace as debug.Stack returns it.
 	Value any
 	Stack []byte
 }
 
-// Error is the panic's text.
+// Error returns the text of the panic.
 func (e *PanicError) Error() string { return fmt.Sprintf("vgpu panicked: %v", e.Value) }
 
-// Unwrap returns Value where it is an error.
+// Unwrap returns Value if it is an error.
 func (e *PanicError) Unwrap() error {
 	err, _ := e.Value.(error)
 	return err
 }
 
-// Do calls f, which calls vgpu, and returns its error; a panic of f's goroutine is a
-// [*PanicError]. What vgpu had made by then stays as it is, to be used or destroyed: the
-// Device itself is as before.
+// Do calls f, which calls vgpu, and returns its error; a panic on f's goroutine becomes a
+// [*PanicError]. What vgpu had made before a panic stays as it is, to be used or destroyed, and
+// the Device is as before.
 //
-// Meanwhile f has the Device to itself and an operating system's thread, and vgpu's calls
-// that would break into what is vkomp's do not: the device and the instance are not
-// destroyed, a submission takes the queue's lock, and a wait for the device waits for the
-// object's queue alone. f may call methods of the Device; goroutines that it starts are not
-// part of it. ErrClosed when the Device is closed, or the object is no more.
+// While f runs it has the Device and an operating system's thread for itself. Calls of vgpu
+// that would interfere with vkomp have no such effect: the device and the instance are not
+// destroyed, a submission takes the queue's lock, and a wait for the device waits only for the
+// object's queue. f may call methods of the Device. Goroutines that f starts are not protected.
+// Do returns ErrClosed if the Device is closed or the object was destroyed.
 //
-// The garbage collector does not run meanwhile, in the whole process, unless runtime.GC is
-// called: vgpu's binding frees memory with finalizers that Vulkan is yet to read. So f is
-// short, and what debug.SetGCPercent and debug.SetMemoryLimit are told meanwhile is undone.
+// While f runs there is no garbage collection in the whole process, unless runtime.GC is
+// called: vgpu's binding has finalizers that free memory before Vulkan has read it. So f should
+// be short. Settings made by debug.SetGCPercent and debug.SetMemoryLimit meanwhile are undone.
 func (d *Device) Do(f func() error) error {
 	if err := d.do(f); err != nil {
 		return fmt.Errorf("vgpu: %w", err)
@@ -168,7 +171,7 @@ func (d *Device) do(f func() error) error {
 	before := C.vkvgpu_enter(d.hook)
 	defer C.vkvgpu_enter(before)
 	if before.handle == d.hook.handle {
-		// Called from within f. A handle's number is never used again.
+		// Do was called inside f. Numbers of handles are not used again.
 		return guard(f)
 	}
 	d.mu.Lock()
@@ -181,7 +184,7 @@ func (d *Device) do(f func() error) error {
 	return guard(f)
 }
 
-// guard calls f and makes an error of its panic.
+// guard calls f and turns its panic into an error.
 func guard(f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -191,7 +194,7 @@ func guard(f func() error) (err error) {
 	return f()
 }
 
-// mustDraw refuses graphics on a queue that only computes.
+// mustDraw returns an error if the queue's family does not support graphics.
 func (d *Device) mustDraw() error {
 	if !d.draws {
 		return fmt.Errorf("%w: its queue, of family %d, does not draw", ErrObject, d.queue.Family)
@@ -199,7 +202,7 @@ func (d *Device) mustDraw() error {
 	return nil
 }
 
-// usable refuses a Device that is closed, by itself or by its runtime.
+// usable returns an error if the Device was closed or its object destroyed.
 func (d *Device) usable() error {
 	switch {
 	case d.closed.Load():
@@ -210,12 +213,11 @@ func (d *Device) usable() error {
 	return nil
 }
 
-// Close destroys what NewSystem and NewRenderFrame made and the program has not destroyed
-// itself, after it has waited for the object's queue. The device, the object and the
-// memory are the runtime's, and stay. ErrBusy, and nothing is destroyed, while submissions
-// await their predecessors: wait for the tasks first. ErrClosed where the object is no
-// more: then nothing is left that could be destroyed. A second Close does nothing. Close is
-// not for calling inside Do.
+// Close waits for the object's queue, and destroys what NewSystem and NewRenderFrame have made
+// and the program has not destroyed itself. The device, the object and the memory remain the
+// runtime's. While submissions wait for their predecessors Close returns ErrBusy and destroys
+// nothing: wait for the tasks first. If the object was destroyed it returns ErrClosed, and
+// nothing is left to destroy. A second Close does nothing. Close may not be called inside Do.
 func (d *Device) Close() error {
 	if d.closed.Load() {
 		return nil
@@ -227,8 +229,8 @@ func (d *Device) Close() error {
 	return nil
 }
 
-// awaited reports whether work of the object, or a construct, has not been submitted. A
-// submission that the object could not put into its order is never made, and stays
+// awaited reports whether foreign work of the object, or a construct, has not been submitted
+// yet. A submission that the object could not put into its order is never made, and stays
 // pending.
 func (d *Device) awaited() bool {
 	last, rc := d.object.Int(interop.PropertyWaitValue)
@@ -237,7 +239,7 @@ func (d *Device) awaited() bool {
 	return rc != interop.RCSuccess || d.object.Ready(ended, uint64(last)) != nil
 }
 
-// destroy is called by do.
+// destroy destroys everything. It is called inside do.
 func (d *Device) destroy() error {
 	if n := d.submitting.Load(); n > 0 {
 		return fmt.Errorf("%w: %d submissions are under way", ErrBusy, n)
@@ -247,7 +249,7 @@ func (d *Device) destroy() error {
 	}
 	d.Device.DeviceWaitIdle()
 	var errs []error
-	// GPU is nil in what the program has destroyed itself.
+	// GPU is nil in objects that the program has destroyed itself.
 	for _, f := range d.frames {
 		if f.GPU != nil {
 			errs = append(errs, guard(func() error { f.Destroy(); return nil }))

@@ -26,7 +26,7 @@ var halveSPIRV []byte
 
 const both = interop.TypeTarget | interop.TypeTargetSync
 
-// unvalidated is an option for tests that do what validation reports.
+// unvalidated is an option for tests that do on purpose what the validation layer would report.
 func unvalidated(o *vkomp.Options) { o.Validation = false }
 
 func newObject(t *testing.T, rt *vkomp.Runtime, types interop.Types) interop.Object {
@@ -59,7 +59,7 @@ func closed(t *testing.T, d *Device) {
 	}
 }
 
-// wants fails unless err is target and says all of texts.
+// wants fails the test unless err wraps target and its text has all of texts.
 func wants(t *testing.T, err, target error, texts ...string) {
 	t.Helper()
 	if !errors.Is(err, target) {
@@ -73,13 +73,8 @@ func wants(t *testing.T, err, target error, texts ...string) {
 	}
 }
 
-// halver is a system of vgpu's that halves values.
-// submit halves once more.
-// alternate has vkomp add one to each value and vgpu halve it, in turn, with or without
-// constructs in between, and returns the values and what they should be. own is whether the
-// driver has a queue for the object alone.
-// On a driver with one queue everything is in the order of its submission. On one with
-// many, whose submissions take their time, only the constructs make an order.
+// A panic inside Do becomes an error, whoever has caused it, and the Device can be used
+// afterwards.
 func TestPanicsOfVGPUBecomeErrors(t *testing.T) {
 	rt := vktest.Open(t, unvalidated)
 	_, d := opened(t, rt)
@@ -124,7 +119,7 @@ func TestPanicsOfVGPUBecomeErrors(t *testing.T) {
 			}
 		})
 	}
-	// Nothing is held, and the device is as it was.
+	// No lock is still held, and the device works.
 	got, want := alternate(t, rt, false, false, true)
 	if !slices.Equal(got, want) {
 		t.Error("wrong values after panics")
@@ -133,7 +128,7 @@ func TestPanicsOfVGPUBecomeErrors(t *testing.T) {
 
 var garbage []byte
 
-// The binding frees memory that is in use when there is a collection.
+// A collection inside Do could free memory that Vulkan has not read: there must be none.
 func TestNoGarbageIsCollectedInsideDo(t *testing.T) {
 	rt := vktest.Open(t)
 	_, d := opened(t, rt)
@@ -289,7 +284,7 @@ func TestBindNamesWhatIsWrong(t *testing.T) {
 	}
 }
 
-// vgpu's constructors and destructors wait for the device and destroy it.
+// vgpu's destructors would wait for the device and destroy it, which is vkomp's.
 func TestVGPUDestroysNothingOfVkomps(t *testing.T) {
 	rt := vktest.Open(t)
 	_, d := opened(t, rt)
@@ -302,7 +297,7 @@ func TestVGPUDestroysNothingOfVkomps(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = d.Do(func() error {
-		s.Destroy() // and its device, for a system that computes
+		s.Destroy() // a system for compute destroys its device too
 		f.Destroy()
 		d.GPU.Destroy()
 		return nil
@@ -318,7 +313,7 @@ func TestVGPUDestroysNothingOfVkomps(t *testing.T) {
 	}
 }
 
-// countingLocker counts, and passes on.
+// countingLocker is a lock that counts how often it is taken and released.
 type countingLocker struct {
 	sync.Locker
 	locks, unlocks atomic.Int64
@@ -350,7 +345,7 @@ func TestVGPUsOwnSubmissionsTakeTheQueuesLock(t *testing.T) {
 		f    func()
 	}{
 		{"a submission and a wait", 2, func() {
-			// As System.Mem does it to write what the device reads.
+			// System.Mem makes these calls to write what the device reads.
 			s.MemCmdStart()
 			s.Mem.CmdPool.EndSubmitWaitFree(&s.Device)
 		}},
@@ -369,7 +364,8 @@ func TestVGPUsOwnSubmissionsTakeTheQueuesLock(t *testing.T) {
 }
 
 func TestRuntimeThatIsClosedFirstIsAnError(t *testing.T) {
-	// That vgpu's objects are alive when the device goes is for validation to report.
+	// The objects of vgpu are still alive when the device is destroyed. The validation layer
+	// would report that, so the runtime has none.
 	rt, err := vkomp.Open(vkomp.Options{})
 	if err != nil {
 		t.Fatal(err)

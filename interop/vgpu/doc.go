@@ -1,30 +1,29 @@
-// Package vgpu runs goki/vgpu on a device of vkomp's, so that what vkomp's target tasks
-// compute in a mapped slice is what vgpu draws, without a copy and without a wait of the
-// host:
+// Package vgpu runs goki/vgpu on a device of vkomp's, so that vgpu draws what vkomp's target
+// tasks compute in a mapped slice, without a copy and without a wait of the host:
 //
 //	vkomp   step ─▶ step ─▶ interop(use) ───────▶ interop(use) ─▶ step ─▶ …
 //	                            │ before            ▲ after
 //	vgpu                        └─▶ render pass ────┘      on the same VkBuffer
 //
-// An interop object with the types target and targetsync gives [Open] the device, and the
-// order: what [Device.Submit] submits is a foreign task of that object. vgpu's render
-// passes are recorded as ever and submitted by Submit; never by vgpu's own calls, which wait
-// for the queue.
+// [Open] gets the device from an interop object with the types target and targetsync. The
+// object also gives the order: what [Device.Submit] submits is a foreign task of the object.
+// Render passes are recorded as always and submitted by Submit, never by vgpu's own calls,
+// which would wait for the queue.
 //
-// vgpu panics on errors, holds no locks, and takes the device for its own. All of its code
-// therefore runs inside [Device.Do], which makes an error of a panic, lets one goroutine in
-// at a time, and keeps vgpu from destroying the device, from submitting while vkomp does,
-// and from waiting for queues that are not its own. Code of vgpu outside Do is not kept
-// from any of it.
+// vgpu panics on errors, takes no locks, and assumes that it owns the device. All of its code
+// therefore runs inside [Device.Do], which turns a panic into an error, lets in one goroutine
+// at a time, and keeps vgpu from destroying the device, from submitting while vkomp does, and
+// from waiting for queues that are not its own. Code of vgpu outside of Do is not kept from
+// any of this.
 //
-// vgpu's binding of Vulkan and vkomp's have the same names in C. The program is linked with
-// -Wl,--allow-multiple-definition, which GNU's linkers and LLVM's know, and has one table of
-// Vulkan's functions for both.
+// vgpu's binding of Vulkan and vkomp's own define the same names in C. The program is linked
+// with -Wl,--allow-multiple-definition, which GNU's and LLVM's linkers support, so that there is
+// one table of Vulkan's functions for both.
 //
-// A call of vgpu.Init, of vgpu.InitNoDisplay, or of vgpu.GPU's Config would write into that
-// table while vkomp uses it: a program that shares a device with vkomp makes none.
+// vgpu.Init, vgpu.InitNoDisplay, and the Config method of vgpu.GPU would write into that table
+// while vkomp uses it: a program that shares a device with vkomp does not call them.
 //
-// A device that vkomp has opened has the features that vkomp needs. vgpu's textures need more,
-// samplerAnisotropy and those of descriptor indexing: a program that uses them makes the
-// device itself and has vkomp adopt it.
+// A device that vkomp has opened has the features that vkomp needs. vgpu's textures need more:
+// samplerAnisotropy, and the features of descriptor indexing. A program that uses textures
+// makes the device itself and has vkomp adopt it.
 package vgpu

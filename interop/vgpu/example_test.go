@@ -15,7 +15,7 @@ import (
 //go:embed testdata/halve.spv
 var halve []byte
 
-// vgpu halves what is in a mapped slice.
+// vgpu halves the values in a mapped slice.
 func Example() {
 	rt, err := vkomp.Open(vkomp.Options{})
 	if err != nil {
@@ -71,7 +71,7 @@ func Example() {
 		if err != nil {
 			return err
 		}
-		// Between what came before and what comes later of the slice's tasks.
+		// The submission comes between earlier and later tasks on the slice.
 		use := vkomp.Interop{Use: []interop.Object{object}, Depend: []vkomp.Depend{vkomp.InOut(values)}, NoWait: true}
 		if err := rt.Interop(ctx, use); err != nil {
 			return err

@@ -22,16 +22,15 @@ func vkvgpuLock(device C.uintptr_t) { cgo.Handle(device).Value().(*Device).queue
 //export vkvgpuUnlock
 func vkvgpuUnlock(device C.uintptr_t) { cgo.Handle(device).Value().(*Device).queue.Lock.Unlock() }
 
-// binding is vgpu's binding of Vulkan, which keeps its functions in variables of the
-// process.
+// binding has the functions of vgpu's binding of Vulkan, which are variables of the process.
 var binding struct {
 	mu    sync.Mutex
 	ready bool
 }
 
-// bind gives vgpu's binding its functions, once. They are resolved from an instance, as
-// vkomp has done before: the table is written with the values that it has, but for those of
-// the hooks. The binding's Init, without an instance, would clear it first.
+// bind gives vgpu's binding its functions, once. They are resolved from an instance as vkomp
+// has done before, so that the table gets the values that it has, except for the hooked
+// functions. The binding's Init, without an instance, would clear the table first.
 func bind(h interop.Handles) error {
 	binding.mu.Lock()
 	defer binding.mu.Unlock()
@@ -50,12 +49,13 @@ func bind(h interop.Handles) error {
 	return nil
 }
 
-// dispatchable turns an address into one of the binding's handle types, which are pointers
-// that the garbage collector does not follow.
+// dispatchable turns an address into one of the binding's types for dispatchable handles, which
+// are pointers that the garbage collector does not follow.
 func dispatchable[H any](address uintptr) H { return *(*H)(unsafe.Pointer(&address)) }
 
-// handle turns a 64-bit name into one of the binding's non-dispatchable handle types.
+// handle turns a 64-bit number into one of the binding's types for non-dispatchable handles.
 func handle[H any](name uint64) H { return *(*H)(unsafe.Pointer(&name)) }
 
-// pointer makes a C address passable; it must not be an address in Go's heap.
+// pointer turns a C address into a pointer that can be passed on. It must not be an address in
+// Go's heap.
 func pointer(address uintptr) unsafe.Pointer { return dispatchable[unsafe.Pointer](address) }

@@ -11,15 +11,15 @@ import (
 	"github.com/goki/vulkan"
 )
 
-// Submit submits a command buffer that vgpu has recorded and ended, as the next foreign
-// task of the interop object: after what the object's constructs depend on and earlier
-// foreign tasks, and before what depends on the constructs that come later. Memory that one
-// of them has written the next one sees. Until the task is complete the command buffer, and
-// what it uses, stay as they are.
+// Submit submits a command buffer that vgpu has recorded and ended, as the next foreign task of
+// the interop object: it comes after what the object's constructs depend on and after earlier
+// foreign tasks, and before what depends on later constructs. A foreign task sees what the ones
+// before it have written. Until it is complete, the command buffer and what that uses must not
+// be changed.
 //
-// It waits neither for the device nor for predecessors. Where vkomp uses the object's queue
-// too, the submission is made when theirs have been; what fails then, and the end of ctx
-// before, is an error of the object's next construct.
+// Submit waits neither for the device nor for predecessors. If vkomp uses the object's queue
+// too, the submission is made when its predecessors' have been. If it fails then, or if ctx
+// ends before, the object's next construct returns the error.
 func (d *Device) Submit(ctx context.Context, commands vulkan.CommandBuffer) error {
 	if err := d.submit(ctx, *(*unsafe.Pointer)(unsafe.Pointer(&commands))); err != nil {
 		return fmt.Errorf("vgpu: submit: %w", err)
@@ -37,7 +37,7 @@ func (d *Device) submit(ctx context.Context, commands unsafe.Pointer) error {
 	d.submitting.Add(1)
 	defer d.submitting.Add(-1)
 	d.pending.Add(1)
-	// Either the call below or the end of ctx is the end of it.
+	// The submission ends either with the call below or with the end of ctx.
 	ended := context.AfterFunc(ctx, func() { d.pending.Add(-1) })
 	err := d.object.Submit(ctx, func(queue uintptr) error {
 		if !ended() {

@@ -134,7 +134,7 @@ func TestForeignTasksOfVGPUAreBetweenTargetTasks(t *testing.T) {
 	}
 }
 
-// The device is an application's own, which vkomp has adopted.
+// The device is one that the application has made and vkomp has adopted.
 func TestVGPUOnAnAdoptedDevice(t *testing.T) {
 	application := vktest.Open(t)
 	theirs := newObject(t, application, both)
@@ -205,7 +205,8 @@ func TestCloseRefusesWhileSubmissionsAwaitTheirPredecessors(t *testing.T) {
 	}
 }
 
-// An object that cannot put a submission into its order never makes it.
+// A submission that an object cannot put into its order is never made. It must not keep the
+// Device from being closed.
 func TestSubmissionThatIsNeverMadeKeepsNothingOpen(t *testing.T) {
 	rt := vktest.Open(t)
 	_, d := opened(t, rt)
@@ -229,7 +230,7 @@ func TestSubmissionWhoseContextEndsIsNotMade(t *testing.T) {
 		ended, end := context.WithCancel(ctx)
 		end()
 		wants(t, h.submit(ended), context.Canceled)
-		// The object has not lost its order by it.
+		// The order of the object is intact.
 		if err := h.submit(ctx); err != nil {
 			return err
 		}

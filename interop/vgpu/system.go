@@ -9,16 +9,16 @@ import (
 	"github.com/vkomp/vkomp/interop"
 )
 
-// NewGraphicsSystem returns a system of vgpu's, to be configured and used inside
-// [Device.Do]. It is the Device's to destroy; the program may do so before, with System's
-// Destroy inside Do, when its commands have run. ErrObject where the object's queue is not
-// for graphics.
+// NewGraphicsSystem returns a system of vgpu's, to be configured and used inside [Device.Do].
+// The Device destroys it when it is closed; the program may do so before, with System's Destroy
+// inside Do, when its commands have run. NewGraphicsSystem returns ErrObject if the family of
+// the object's queue does not support graphics.
 func (d *Device) NewGraphicsSystem(name string) (*vgpu.System, error) {
 	return d.newSystem(name, false)
 }
 
 // NewComputeSystem is NewGraphicsSystem for a system that computes. vgpu's own constructor
-// makes a device.
+// would make a device.
 func (d *Device) NewComputeSystem(name string) (*vgpu.System, error) {
 	return d.newSystem(name, true)
 }
@@ -38,7 +38,7 @@ func (d *Device) newSystem(name string, compute bool) (*vgpu.System, error) {
 			return err
 		})
 		if err != nil {
-			// What it made by then are pools and a fence; System's Destroy asks for more.
+			// vgpu has made pools and a fence so far. System's Destroy expects more than these.
 			s.CmdPool.Destroy(d.Device.Device)
 			s.Mem.CmdPool.Destroy(d.Device.Device)
 			return err
@@ -52,11 +52,12 @@ func (d *Device) newSystem(name string, compute bool) (*vgpu.System, error) {
 	return s, nil
 }
 
-// NewRenderFrame returns count framebuffers of that size in pixels that belong to no window,
-// 8 bits a channel, linear, 4 samples a pixel: of one sample vgpu leaves an image in a layout
-// that is for windows. A system renders to them after System.ConfigRenderNonSurface with the
-// frame's Format, and RenderFrame.SetRender with the system's Render; the images are then in
-// VK_IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL. They are the Device's to destroy as a system is.
+// NewRenderFrame returns count framebuffers that belong to no window, of that size in pixels,
+// with 8 bits a channel, linear, and 4 samples a pixel: with one sample vgpu would leave an
+// image in a layout for windows. A system renders to them after System.ConfigRenderNonSurface
+// with the frame's Format, and RenderFrame.SetRender with the system's Render; the images are
+// in VK_IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL afterwards. The Device destroys them as it does
+// systems.
 func (d *Device) NewRenderFrame(size image.Point, count int) (*vgpu.RenderFrame, error) {
 	f := &vgpu.RenderFrame{}
 	err := d.do(func() error {
@@ -71,8 +72,8 @@ func (d *Device) NewRenderFrame(size image.Point, count int) (*vgpu.RenderFrame,
 		f.NFrames = count
 		f.GPU, f.Device = d.GPU, d.Device
 		err := guard(func() error {
-			// What RenderFrame's Config does, but that a framebuffer is known before it is
-			// made, for the destruction of one that is made in part.
+			// This does what RenderFrame's Config does, but keeps each framebuffer before it is
+			// made, so that one that fails half way is destroyed.
 			device := f.Device.Device
 			f.ImageAcquired, f.RenderDone, f.RenderFence = vgpu.NewSemaphore(device), vgpu.NewSemaphore(device), vgpu.NewFence(device)
 			for range count {
@@ -95,11 +96,10 @@ func (d *Device) NewRenderFrame(size image.Point, count int) (*vgpu.RenderFrame,
 	return f, nil
 }
 
-// Bind makes a storage variable of a configured system stand for memory of vkomp's, from
-// now on: descriptor set index descriptors, of Vars.NDescs, binds b to it. The memory that
-// vgpu has for the variable is not used; one element of it is enough. No command that uses
-// the descriptors may be recorded or pending, and the memory has to stay until they have
-// run.
+// Bind makes a storage variable of a configured system stand for memory of vkomp's from now on:
+// descriptor set index descriptors, of Vars.NDescs, binds b to it. The memory that vgpu has for
+// the variable is not used; one element of it is enough. No command that uses the descriptors
+// may be recorded or pending, and the memory has to stay until those that do have run.
 func (d *Device) Bind(s *vgpu.System, descriptors, set int, variable string, b interop.Buffer) error {
 	err := d.do(func() error {
 		vars := s.Vars()

@@ -59,13 +59,13 @@ type lane struct {
 type hearing uint8
 
 const (
-	// hearsAll: the execution, and visibility: a submission's second access scope is all accesses
-	// of the device.
+	// hearsAll: what the host has seen is executed, and its writes are visible, for all commands
+	// of the submission: its second access scope is all accesses of the device.
 	hearsAll hearing = iota
-	// hearsEnd: the execution and availability; visibility needs a barrier: a submission's first
-	// access scope is only what the host wrote.
+	// hearsEnd: it is executed and its writes are available, and visible only after a barrier: the
+	// first access scope of a submission is only what the host wrote.
 	hearsEnd
-	// deaf: nothing, and the host is assumed to act as early as it can.
+	// deaf: nothing of it, and the host is assumed to act as early as it can.
 	deaf
 )
 
@@ -98,9 +98,9 @@ const (
 type needKind uint8
 
 const (
-	needDone    needKind = iota // executed before
-	needRead                    // and its writes are visible to reads
-	needWritten                 // and its writes are visible to writes
+	needDone    needKind = iota // the earlier command is executed before
+	needRead                    // and its writes are visible to the later command's reads
+	needWritten                 // and its writes are visible to the later command's writes
 )
 
 // need is an order that two accesses or a clause require.

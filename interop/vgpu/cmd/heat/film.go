@@ -26,32 +26,32 @@ var vertexShader []byte
 //go:embed frame_frag.spv
 var fragmentShader []byte
 
-// heatAlpha is how far a cell moves to its neighbours in a step.
+// heatAlpha is the share of its heat that a cell gives to each neighbour in a step.
 const heatAlpha = 0.24
 
-// film is heat that spreads over a plate, a cell for each pixel, with so many steps between
-// two frames.
+// film is a simulation of heat that spreads over a plate, with a cell for each pixel and a
+// number of steps between two frames.
 type film struct {
 	width, height int
 	frames, steps int
 
-	// For tests: unordered leaves out what orders simulation and drawing, begin is called
-	// before the loop, with the plate, and end after it.
+	// For tests. unordered leaves out the constructs that order simulation and drawing; begin
+	// is called with the plate before the loop, and end after it.
 	unordered bool
 	begin     func(ctx context.Context, plate []float32) error
 	end       func()
 }
 
-// stats are what happened in the loop.
+// stats describes what happened in the loop.
 type stats struct {
-	// copies counts the runtime's.
+	// copies is the number of copies by the runtime.
 	copies uint64
-	// handing is how long it took the host to hand all work out, finishing how long the
-	// device went on after that.
+	// handing is the time in which the host submitted everything, and finishing the time that
+	// the device needed after that.
 	handing, finishing time.Duration
 }
 
-// plate is the temperatures of the start, from 0 to 1: the upper edge and a disc are hot.
+// plate returns the temperatures at the start, from 0 to 1: the upper edge and a disc are hot.
 func (f *film) plate() []float32 {
 	cells := make([]float32, f.width*f.height)
 	radius := min(f.width, f.height) / 4
@@ -66,8 +66,8 @@ func (f *film) plate() []float32 {
 	return cells
 }
 
-// grids are the plate and where its next step goes to; they change roles at each step. Each
-// knows the number of the descriptor set that it is bound to.
+// grids are the plate and the memory for its next step, which change places after each step.
+// Each has the index of the descriptor set that binds it.
 type grids struct {
 	now, next       []float32
 	nowSet, nextSet int
@@ -75,8 +75,8 @@ type grids struct {
 
 func (g *grids) swap() { g.now, g.next, g.nowSet, g.nextSet = g.next, g.now, g.nextSet, g.nowSet }
 
-// shoot simulates on the device and draws the frames there, 4 bytes a pixel, one frame after
-// the other. The host only hands out work until all of it has been.
+// shoot simulates on the device and draws there. It returns the frames, 4 bytes a pixel, one
+// frame after the other. The host generates all work before it waits for any of it.
 func (f *film) shoot(ctx context.Context, rt *vkomp.Runtime) (frames []byte, s stats, err error) {
 	kernel, err := rt.NewKernel(shaders.Heat)
 	if err != nil {
@@ -113,7 +113,7 @@ func (f *film) inside(ctx context.Context, rt *vkomp.Runtime, kernel vkomp.Kerne
 	if err != nil {
 		return s, err
 	}
-	// Before the object is destroyed.
+	// The device must be closed before the object is destroyed.
 	defer func() { err = errors.Join(err, device.Close()) }()
 	p, err := f.projector(rt, device, object, g, frames)
 	if err != nil {
@@ -130,14 +130,14 @@ func (f *film) inside(ctx context.Context, rt *vkomp.Runtime, kernel vkomp.Kerne
 	if f.end != nil {
 		f.end()
 	}
-	// Also after an error: what was handed out ends before what it uses.
+	// Even after an error, tasks must have ended before what they use goes away.
 	err = errors.Join(err, rt.Taskwait(context.WithoutCancel(ctx)))
 	s.finishing = time.Since(begin) - s.handing
 	s.copies = rt.Stats().Copies - before.Copies
 	return s, err
 }
 
-// loop hands out all work.
+// loop generates all work.
 func (f *film) loop(ctx context.Context, rt *vkomp.Runtime, kernel vkomp.Kernel, g *grids, frames []byte, object interop.Object, p *projector) error {
 	whole := shaders.Whole(f.width, f.height)
 	for i := range f.frames {
@@ -153,8 +153,7 @@ func (f *film) loop(ctx context.Context, rt *vkomp.Runtime, kernel vkomp.Kernel,
 			}
 			g.swap()
 		}
-		// vgpu draws once the steps are done, and what writes the same cells again comes
-		// after it:
+		// vgpu draws behind the steps, and later tasks that write the same cells come after it:
 		//
 		//	#pragma omp interop use(object) nowait depend(in: now) depend(out: frame)
 		//	... vgpu ...
@@ -194,8 +193,8 @@ type projector struct {
 	frames   interop.Buffer
 }
 
-// projector makes what draws the grids, into a framebuffer without a window, from where it
-// is copied to the frames: all three are memory of the runtime's.
+// projector returns what draws the grids: into a framebuffer without a window, from which the
+// picture is copied to the frames. All the memory is the runtime's.
 func (f *film) projector(rt *vkomp.Runtime, d *adapter.Device, object interop.Object, g *grids, frames []byte) (*projector, error) {
 	p := &projector{device: d, film: f}
 	var err error
@@ -220,7 +219,7 @@ func (f *film) projector(rt *vkomp.Runtime, d *adapter.Device, object interop.Ob
 		p.width = s.Vars().AddPushSet().Add("width", vgpu.Uint32, 1, vgpu.Push, vgpu.FragmentShader)
 		set := s.Vars().AddSet()
 		set.Add("plate", vgpu.Float32, 1, vgpu.Storage, vgpu.FragmentShader)
-		// A set of descriptors for each of the grids.
+		// There is a descriptor set for each of the two grids.
 		s.Vars().NDescs = 2
 		set.ConfigVals(1)
 		s.Config()
@@ -241,8 +240,8 @@ func (f *film) projector(rt *vkomp.Runtime, d *adapter.Device, object interop.Ob
 	return p, nil
 }
 
-// show draws the grid that is bound to a descriptor set, as frame i. It returns when the
-// commands are handed out.
+// show draws the grid that the descriptor set binds, and has the picture copied to frame i. It
+// returns when the commands are submitted, and does not wait for them.
 func (p *projector) show(ctx context.Context, i, descriptors int) error {
 	var commands vulkan.CommandBuffer
 	err := p.device.Do(func() error {
@@ -264,7 +263,7 @@ func (p *projector) show(ctx context.Context, i, descriptors int) error {
 	return p.device.Submit(ctx, commands)
 }
 
-// develop copies what is on the screen to frame i.
+// develop records a copy of the framebuffer to frame i.
 func (p *projector) develop(commands vulkan.CommandBuffer, screen *vgpu.Framebuffer, i int) {
 	vulkan.CmdPipelineBarrier(commands, vulkan.PipelineStageFlags(vulkan.PipelineStageAllCommandsBit),
 		vulkan.PipelineStageFlags(vulkan.PipelineStageTransferBit), 0, 1, []vulkan.MemoryBarrier{{
@@ -272,7 +271,8 @@ func (p *projector) develop(commands vulkan.CommandBuffer, screen *vgpu.Framebuf
 			SrcAccessMask: vulkan.AccessFlags(vulkan.AccessColorAttachmentWriteBit),
 			DstAccessMask: vulkan.AccessFlags(vulkan.AccessTransferReadBit),
 		}}, 0, nil, 0, nil)
-	// vgpu's render passes leave such a framebuffer ready to be copied from.
+	// A render pass of vgpu leaves a framebuffer without a window in the layout for copies from
+	// it.
 	vulkan.CmdCopyImageToBuffer(commands, screen.Image.Image, vulkan.ImageLayoutTransferSrcOptimal,
 		*(*vulkan.Buffer)(unsafe.Pointer(&p.frames.Buffer)), 1, []vulkan.BufferImageCopy{{
 			BufferOffset:     vulkan.DeviceSize(p.frames.Offset) + vulkan.DeviceSize(i*p.film.frameSize()),

@@ -14,7 +14,8 @@ import (
 	"github.com/vkomp/vkomp/tests/vktest"
 )
 
-// shot is the film's frames and an error that says where they are not the host's.
+// shot returns an error that names the first pixel in which the frames differ from those of the
+// host.
 func shot(t *testing.T, rt *vkomp.Runtime, f *film) (s stats, wrong error) {
 	t.Helper()
 	got, s, err := f.shoot(t.Context(), rt)
@@ -42,7 +43,8 @@ func TestFramesAreTheHosts(t *testing.T) {
 	}
 }
 
-// With many queues, whose submissions take their time, the constructs alone make the order.
+// The driver has many queues here whose submissions take time, so that only the constructs
+// order simulation and drawing: without them the frames must be wrong.
 func TestFramesWithoutOrderAreWrong(t *testing.T) {
 	vktest.Layers(t, "manyqueue")
 	t.Setenv("VKOMP_MANYQUEUE_DELAY_US", "2000")
@@ -56,7 +58,7 @@ func TestFramesWithoutOrderAreWrong(t *testing.T) {
 	}
 }
 
-// All work is handed out before any of it can begin: the loop waits for nothing.
+// No work can begin before the loop has ended: the loop would hang if it waited for any.
 func TestHostWaitsForNothingInTheLoop(t *testing.T) {
 	rt := vktest.Open(t)
 	hold := make(chan struct{})
@@ -114,7 +116,7 @@ func TestRunWritesTheFramesAsPNGs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The upper edge is hot, the lower one is not.
+		// The upper edge is hot, and the lower one is not.
 		if r, _, b, _ := picture.At(10, 0).RGBA(); r != 0xffff || b != 0xffff || picture.Bounds().Dx() != 20 {
 			t.Errorf("%s: the upper edge is %v", file.Name(), picture.At(10, 0))
 		}

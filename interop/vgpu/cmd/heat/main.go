@@ -1,7 +1,6 @@
-// Command heat films heat that spreads over a plate: vkomp simulates it in a mapped slice,
-// vgpu draws that slice's memory, on the same device, into a picture for each frame. Nothing
-// is copied between the two, and the host waits for neither before the last frame is under
-// way.
+// Command heat films heat that spreads over a plate: vkomp simulates it in a mapped slice, and
+// vgpu draws that slice's memory on the same device, into a picture for each frame. Nothing is
+// copied between the two, and the host waits for neither before it has submitted all frames.
 package main
 
 import (

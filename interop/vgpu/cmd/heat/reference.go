@@ -9,7 +9,7 @@ import (
 	"github.com/vkomp/vkomp/shaders"
 )
 
-// reference makes the frames on the host.
+// reference computes the frames on the host.
 func (f *film) reference(ctx context.Context, rt *vkomp.Runtime) ([]byte, error) {
 	kernel, err := rt.NewKernel(shaders.Heat)
 	if err != nil {
@@ -31,7 +31,7 @@ func (f *film) reference(ctx context.Context, rt *vkomp.Runtime) ([]byte, error)
 			now, next = next, now
 		}
 		for _, heat := range now {
-			// As frame.frag has it.
+			// The fragment shader frame.frag computes the same.
 			thirds := 3 * int(min(max(heat, 0), 1)*255)
 			channel := func(from int) byte { return byte(min(max(thirds-from, 0), 255)) }
 			frames = append(frames, channel(0), channel(255), channel(510), 255)
