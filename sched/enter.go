@@ -217,48 +217,6 @@ func (t *target) sharedLocked() error {
 	return nil
 }
 
-// holdLocked notes that t gives back a reference to the block when it finishes, and
-// whether one of its items there ignores the count.
-func (t *target) holdLocked(block *memory.Present, ignoresCount bool) {
-	state := stateOf(block)
-	last := len(state.holders) - 1
-	// The items of a construct are noted all at once.
-	if last < 0 || state.holders[last].by != t {
-		t.entry.holds = append(t.entry.holds, hold{by: t, block: block, index: len(state.holders)})
-		state.holders = append(state.holders, &t.entry.holds[len(t.entry.holds)-1])
-		last++
-		if len(t.Enter) == 0 {
-			state.leaving++
-			// What it is to copy from there must not go under its hands.
-			t.pin(state.store)
-		}
-	}
-	if h := state.holders[last]; ignoresCount && !h.ignoresCount {
-		h.ignoresCount = true
-		state.ignoring++
-	}
-}
-
-// letGoLocked is the opposite of hold, for all of t's blocks.
-func (t *target) letGoLocked() {
-	for i := range t.entry.holds {
-		h := &t.entry.holds[i]
-		state := stateOf(h.block)
-		if h.ignoresCount {
-			state.ignoring--
-		}
-		if len(t.Enter) == 0 {
-			state.leaving--
-		}
-		last := len(state.holders) - 1
-		state.holders[h.index] = state.holders[last]
-		state.holders[h.index].index = h.index
-		state.holders[last] = nil
-		state.holders = state.holders[:last]
-	}
-	empty(&t.entry.holds)
-}
-
 // waitUntilFilledLocked waits, under mu, for the task that fills the block, if that
 // entered before t did: so there is no cycle of tasks that wait.
 func (s *Scheduler) waitUntilFilledLocked(t *target, state *blockState) {

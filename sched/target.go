@@ -82,54 +82,6 @@ type target struct {
 	*observed
 }
 
-// hold is a reference to a block that a task gives back when it finishes.
-type hold struct {
-	by    *target
-	block *memory.Present
-	// index is the hold's place among the block's holders.
-	index int
-	// ignoresCount: the task's exit deletes the block, or copies of it, whatever
-	// its count.
-	ignoresCount bool
-}
-
-// blockState is the scheduler's record of one present block.
-type blockState struct {
-	// store is own, or that of the allocation which the block is associated with.
-	*store
-	own        store
-	associated bool
-	// place is the block's index among the store's.
-	place int
-	// passing: the memory is the host's own, and the block goes with the target
-	// constructs that map it.
-	passing bool
-	// image: the storage is an image of a value; pointers are those it has.
-	image    bool
-	pointers []attached
-	// dirty: the contents can differ from the host's.
-	dirty bool
-	// filling is the entry of the task that copies to the block and whose copy is
-	// neither made nor placed; 0 for none.
-	filling uint64
-	// holders are the tasks in flight that hold a reference which they give
-	// back when they finish.
-	holders []*hold
-	// ignoring counts the holders that ignore the count, leaving those that are
-	// exit constructs.
-	ignoring, leaving int
-	// parked are tasks that wait for the block to be gone before they can enter.
-	parked parkedTasks
-	// broken is why the first contents never came.
-	broken error
-	// told: an observer heard of the storage.
-	told bool
-	// goneBy is the task whose exit is to tell, or has told, that the storage goes.
-	goneBy *target
-}
-
-func stateOf(p *memory.Present) *blockState { return p.State.(*blockState) }
-
 // check refuses a region that this device cannot run, whatever the state of its
 // memory.
 func (s *Scheduler) check(ctx context.Context, t *target) error {

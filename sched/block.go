@@ -1,0 +1,94 @@
+package sched
+
+import "github.com/vkomp/vkomp/memory"
+
+// blockState is the scheduler's record of a present block. Scheduler.mu guards it.
+type blockState struct {
+	// store is the corresponding storage: own, or that of the allocation with which the block
+	// is associated.
+	*store
+	own        store
+	associated bool
+	// place is the block's index among the store's blocks.
+	place int
+	// passing says that the storage is the host's own, and that the block goes away with the
+	// target constructs that map it.
+	passing bool
+	// image says that the storage is an image of a value. pointers are the pointers in it.
+	image    bool
+	pointers []attached
+	// dirty says that the contents may differ from the host's.
+	dirty bool
+	// filling is the entry number of the task that copies to the block, as long as the copy is
+	// neither made nor placed; otherwise it is 0.
+	filling uint64
+	// holders are the tasks in flight that give back a reference to the block when they finish.
+	holders []*hold
+	// ignoring counts the holders that remove or copy the block whatever its reference count,
+	// leaving those that are exit constructs.
+	ignoring, leaving int
+	// parked are the tasks that can enter only after the block is gone.
+	parked parkedTasks
+	// broken is the reason why the first contents never came.
+	broken error
+	// told says that an observer was told of the storage. goneBy is the task whose exit tells
+	// it that the storage is gone.
+	told   bool
+	goneBy *target
+}
+
+// stateOf returns the scheduler's record of a block.
+func stateOf(p *memory.Present) *blockState { return p.State.(*blockState) }
+
+// hold is a reference to a block that a task gives back when it finishes.
+type hold struct {
+	by    *target
+	block *memory.Present
+	// index is the hold's index among the block's holders.
+	index int
+	// ignoresCount says that the task's exit deletes the block, or copies from it, whatever
+	// its reference count.
+	ignoresCount bool
+}
+
+// holdLocked notes that t gives back a reference to the block when it finishes, and whether one
+// of its items then ignores the reference count.
+func (t *target) holdLocked(block *memory.Present, ignoresCount bool) {
+	state := stateOf(block)
+	last := len(state.holders) - 1
+	// The items of a construct are noted one after the other.
+	if last < 0 || state.holders[last].by != t {
+		t.entry.holds = append(t.entry.holds, hold{by: t, block: block, index: len(state.holders)})
+		state.holders = append(state.holders, &t.entry.holds[len(t.entry.holds)-1])
+		last++
+		if len(t.Enter) == 0 {
+			state.leaving++
+			// The exit may copy from the memory, which is therefore kept until it is over.
+			t.pin(state.store)
+		}
+	}
+	if h := state.holders[last]; ignoresCount && !h.ignoresCount {
+		h.ignoresCount = true
+		state.ignoring++
+	}
+}
+
+// letGoLocked undoes holdLocked for all of t's blocks.
+func (t *target) letGoLocked() {
+	for i := range t.entry.holds {
+		h := &t.entry.holds[i]
+		state := stateOf(h.block)
+		if h.ignoresCount {
+			state.ignoring--
+		}
+		if len(t.Enter) == 0 {
+			state.leaving--
+		}
+		last := len(state.holders) - 1
+		state.holders[h.index] = state.holders[last]
+		state.holders[h.index].index = h.index
+		state.holders[last] = nil
+		state.holders = state.holders[:last]
+	}
+	empty(&t.entry.holds)
+}
