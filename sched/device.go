@@ -8,6 +8,7 @@ import (
 	"github.com/vkomp/vkomp/internal/lockrank"
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/sched/order"
+	"github.com/vkomp/vkomp/sched/trace"
 	"github.com/vkomp/vkomp/timeline"
 	"github.com/vkomp/vkomp/vk"
 )
@@ -16,8 +17,7 @@ import (
 // queue.
 type Device interface {
 	order.Device
-	// Properties returns the properties of the device. The caller must not change them.
-	Properties() *vk.Properties
+	trace.Device
 	// QueueInfos describes the queues, by the index that the other methods take. The first queue
 	// has compute capability, and queues without it come last.
 	QueueInfos() []order.QueueInfo
@@ -43,16 +43,6 @@ type Device interface {
 	// reached the submitted values; otherwise the device is lost. It is called without
 	// locks that a submission takes.
 	WaitIdle() error
-	// CreateQueryPool makes a pool of reset timestamp queries (see vk.Device).
-	CreateQueryPool(count uint32) (vk.QueryPool, error)
-	// DestroyQueryPool destroys a pool.
-	DestroyQueryPool(vk.QueryPool)
-	// ResetQueryPool resets queries of a pool on the host.
-	ResetQueryPool(p vk.QueryPool, first, count uint32) error
-	// Timestamps reads the results of queries into ticks.
-	Timestamps(p vk.QueryPool, first uint32, ticks []uint64) error
-	// Calibrate reads the clocks of the device and of the host at the same moment.
-	Calibrate() (vk.Calibration, error)
 	// Trim frees what the device keeps for later submissions.
 	Trim() error
 	// Close destroys the device, on which nothing may run any more.

@@ -6,10 +6,9 @@ import (
 	"github.com/vkomp/vkomp/tasks"
 )
 
-// endLocked ends a task with its outcome: err, or nil for one whose exit is carried out. mu is
-// held. A task that has failed ends when nothing of the device uses what it has: until then
-// it is in the batch that it waits for, or doomed. What it had is given back, and nothing
-// is copied.
+// endLocked ends a task with its outcome: err or, for a task whose exit has been carried out, nil. The
+// end of a task that fails is put off while the device may use its memory (see putOffLocked). Then
+// its memory is given back, and nothing is copied to the host.
 func (s *Scheduler) endLocked(t *target, err error, w *tasks.Work) {
 	if !t.state.entered() {
 		t.to(taskComplete)
@@ -38,9 +37,9 @@ func (s *Scheduler) endLocked(t *target, err error, w *tasks.Work) {
 	w.Defer(t.end)
 }
 
-// putOffLocked puts the end of a task that has failed off while the device may use what it has,
-// and reports whether it did: until the last of its commands is complete, and the last copy
-// of its rings, and, where the device is lost, until that is at rest.
+// putOffLocked puts off the end of a task that has failed, if the device may still use its memory, and
+// reports whether it did. The task ends when its last command and the last copy of its rings are
+// complete or, if the device is lost, when that is at rest.
 func (s *Scheduler) putOffLocked(t *target, err error) bool {
 	if t.state != taskLate {
 		t.unfilledLocked(err)
@@ -62,12 +61,12 @@ func (s *Scheduler) putOffLocked(t *target, err error) bool {
 	return true
 }
 
-// giveUpLocked gives back what a task has that entered and ends with err. An exit construct that
-// fails has no reference of its own: what it was to take away stays, with its contents,
-// unless the device is lost.
+// giveUpLocked gives back the storage of a task that has entered and ends with err. An exit construct
+// that fails leaves the blocks that it was to remove as they are, with their contents, unless the
+// device is lost: it has no reference of its own to give back.
 func (s *Scheduler) giveUpLocked(t *target, err error, w *tasks.Work) {
 	if err != nil && t.traits.has(observedOps) {
-		t.due = t.due[:0] // what was about to go
+		t.due = t.due[:0] // the removal of blocks, which does not happen
 		for i := range t.exit.items {
 			if !t.state.exiting() {
 				break
@@ -85,7 +84,7 @@ func (s *Scheduler) giveUpLocked(t *target, err error, w *tasks.Work) {
 		s.presence.removed = s.presence.table.CancelExit(t.exit.items, s.presence.removed)
 		s.goneAllLocked(t, w)
 		for i := range t.exit.items {
-			// Who waited for the block to be gone finds it present.
+			// The tasks that waited for the block to be gone find it present.
 			stateOf(t.exit.items[i].Present).parked.restart(w)
 		}
 	default:
@@ -97,7 +96,7 @@ func (s *Scheduler) giveUpLocked(t *target, err error, w *tasks.Work) {
 	s.freeStagingLocked(t)
 }
 
-// toldEnd tells of the end of a task that has failed, and concludes it.
+// toldEnd tells the observer of the end of a task that has failed, and concludes the task.
 func (t *target) toldEnd(w *tasks.Work) {
 	defer func() {
 		s := t.s
@@ -110,11 +109,10 @@ func (t *target) toldEnd(w *tasks.Work) {
 	t.Observer.End(t.outcome)
 }
 
-// concludeLocked tells the graph of the end of a task that had entered and of which the observer
-// knows; mu is held.
+// concludeLocked completes a task that had entered, after its observer has heard of its end.
 func (s *Scheduler) concludeLocked(t *target, err error, w *tasks.Work) {
 	if t.traits.has(observedOps) {
-		s.endStampsLocked(t)
+		s.stamps.Complete(&t.timed)
 	}
 	s.retryLocked(w)
 	s.life.live--
@@ -123,7 +121,7 @@ func (s *Scheduler) concludeLocked(t *target, err error, w *tasks.Work) {
 	t.node.Complete(err, w)
 }
 
-// refuse ends a task that has not entered.
+// refuse tells the observer of the failure of a task that has not entered, and ends the task.
 func (s *Scheduler) refuse(t *target, err error, w *tasks.Work) {
 	// Deferred, because the observer may end the goroutine.
 	defer func() {
@@ -136,9 +134,9 @@ func (s *Scheduler) refuse(t *target, err error, w *tasks.Work) {
 	}
 }
 
-// retryLocked lets the longest starved task try again, under mu, and the next one
-// after it unless it has starved once more: all of them at each completion would
-// cost the square of their number, in calls of the driver.
+// retryLocked starts the task again that has waited longest for memory, and the next one after it,
+// until one of them finds no memory once more. If all of them were started whenever a task is
+// complete, the number of calls of the driver would be the square of that of the tasks.
 func (s *Scheduler) retryLocked(w *tasks.Work) {
 	if len(s.life.starved) == 0 {
 		return

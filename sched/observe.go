@@ -6,41 +6,45 @@ import (
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/ompt"
 	"github.com/vkomp/vkomp/sched/construct"
+	"github.com/vkomp/vkomp/sched/trace"
 	"github.com/vkomp/vkomp/tasks"
 )
 
-// observed is what a target task has for its observer. It is made for the first one that
-// the target is observed in, and kept with it.
+// observed has what a target task needs for its observer. It is made when a target has an observer
+// for the first time, and stays with the target for its later tasks.
 type observed struct {
-	// start is startTelling until the observer has heard of all that Start does, if operations
-	// are of interest: the task's end waits for that, by wake if it has to.
+	// start is startTelling until the observer has heard of everything that Start does, if it
+	// wants to hear of operations. The end of the task waits for that, on wake if it has to.
 	start uint32
 	wake  chan struct{}
-	// heard is what the observer has heard.
+	// heard is the last of the task's events that the observer has heard of.
 	heard hearing
-	// ops are the operations; a later task uses them again.
+	// ops are the task's operations. A later task uses them again.
 	ops []*construct.Op
-	// submit is the kernel's.
+	// submit is the operation that launches the kernel, nil without one.
 	submit *construct.Op
-	items  []ompt.MapItem
-	// stamps are those of the task's commands, for the device's trace.
-	stamps []*stamp
-	// end is toldEnd, outcome what it completes the task with.
+	// items are the mapped list items.
+	items []ompt.MapItem
+	// timed has the timestamps of the task's commands.
+	timed trace.Task
+	// end is the method value of toldEnd, and outcome the task's failure, which toldEnd reports.
 	end     func(*tasks.Work)
 	outcome error
-	// due are operations to tell of when no lock is held.
+	// due are operations of which the observer is told as soon as no lock is held.
 	due []*construct.Op
 }
 
-// What observed.start says.
+// The values of observed.start.
 const (
+	// startTold says that Start has told the observer everything.
 	startTold uint32 = iota
+	// startTelling says that it has not.
 	startTelling
-	// startAwaited: somebody waits for it.
+	// startAwaited says that it has not, and that a goroutine waits on observed.wake.
 	startAwaited
 )
 
-// observe gives the task, which is about to be added, its observer.
+// observe gives a task its observer, before the task is added to the graph.
 func (t *target) observe(by construct.Observer) {
 	t.Observer = by
 	runs, operations := by.Interest()
@@ -57,15 +61,15 @@ func (t *target) observe(by construct.Observer) {
 	}
 }
 
-// observeJoin is observe for the target of a task that others have made, if it has an
-// observer.
+// observeJoin is observe for the target of a task that is in the graph already. The task need not have
+// an observer.
 func (t *target) observeJoin(n *tasks.Node) {
 	if by, ok := n.Witness().(construct.Observer); ok {
 		t.observe(by)
 	}
 }
 
-// forgetObserved lets go of the task's observer, and of what it was told.
+// forgetObserved releases the observer, and clears what the task had for it.
 func (t *target) forgetObserved() {
 	if t.Observer == nil {
 		return
@@ -83,7 +87,6 @@ func (t *target) forgetObserved() {
 		empty(&o.due)
 		o.resetOps()
 		o.submit = nil
-		o.stamps = o.stamps[:0]
 	}
 	o.items = o.items[:0]
 }
@@ -95,7 +98,7 @@ func (o *observed) resetOps() {
 	o.ops = o.ops[:0]
 }
 
-// newOpLocked returns a new operation of the task; s.mu is held.
+// newOpLocked returns a new operation of the task.
 func (t *target) newOpLocked(op ompt.DataOp) *construct.Op {
 	o := t.observed
 	n := len(o.ops)
@@ -108,8 +111,8 @@ func (t *target) newOpLocked(op ompt.DataOp) *construct.Op {
 	return o.ops[n]
 }
 
-// dataOpLocked returns an operation on bytes of the host and of device memory, nil for a task
-// without an observer; s.mu is held.
+// dataOpLocked returns an operation on bytes of the host and of device memory, nil if no observer wants
+// to hear of operations.
 func (t *target) dataOpLocked(kind ompt.TargetDataOp, host unsafe.Pointer, m *store, at, bytes uint64, label string) *construct.Op {
 	if !t.traits.has(observedOps) {
 		return nil
@@ -127,12 +130,13 @@ func (t *target) dataOpLocked(kind ompt.TargetDataOp, host unsafe.Pointer, m *st
 	return t.newOpLocked(op)
 }
 
-// blockAt returns where the block's storage begins in its store.
+// blockAt returns the offset of a block's storage in its store.
 func blockAt(block *memory.Present) uint64 {
 	return block.Storage.Offset - stateOf(block).Offset
 }
 
-// observeEntryLocked notes what the entry of t did and what is to come, under mu.
+// observeEntryLocked makes the operations and the mapped items of a task that has entered: of what
+// its entry has done, and of what is to come.
 func (s *Scheduler) observeEntryLocked(t *target) {
 	o := t.observed
 	o.items = o.items[:0]
@@ -176,7 +180,7 @@ func (s *Scheduler) observeEntryLocked(t *target) {
 	}
 }
 
-// submitOp returns the operation that submits the kernel, or nil.
+// submitOp returns the operation that launches the kernel, nil if no observer wants to hear of it.
 func (t *target) submitOp() *construct.Op {
 	if t.traits.has(observedOps) {
 		return t.submit
@@ -184,14 +188,14 @@ func (t *target) submitOp() *construct.Op {
 	return nil
 }
 
-// transferOpLocked returns the operation of a transfer, nil where nothing is moved and for a task
-// without an observer; s.mu is held.
+// transferOpLocked returns the operation of a transfer, nil if it moves nothing or if no observer wants
+// to hear of operations.
 func (s *Scheduler) transferOpLocked(t *target, x *transfer) *construct.Op {
 	if !t.traits.has(observedOps) || x.absent() {
 		return nil
 	}
 	dst, src := x.places()
-	// Updates and maps of the host's own storage move nothing.
+	// Maps and updates of storage that host and device share move nothing. Memory routines copy.
 	asked := x.kind == CopyToDevice || x.kind == CopyToHost
 	switch {
 	case x.kind == attach:
@@ -215,7 +219,7 @@ func (s *Scheduler) transferOpLocked(t *target, x *transfer) *construct.Op {
 	return nil
 }
 
-// observeExitLocked notes what will go by t's exit, which has begun, under mu.
+// observeExitLocked makes the operations for the blocks that the exit of t, which has begun, removes.
 func (s *Scheduler) observeExitLocked(t *target) {
 	for _, e := range t.exit.items {
 		if e.Remove {
@@ -224,7 +228,7 @@ func (s *Scheduler) observeExitLocked(t *target) {
 	}
 }
 
-// observeGoneLocked notes that a block leaves the presence table by t's exit, under mu.
+// observeGoneLocked makes the operation for a block that the exit of t removes from the presence table.
 func (s *Scheduler) observeGoneLocked(t *target, block *memory.Present) {
 	if state := stateOf(block); state.told && state.goneBy == nil {
 		state.goneBy = t
@@ -232,14 +236,14 @@ func (s *Scheduler) observeGoneLocked(t *target, block *memory.Present) {
 	}
 }
 
-// tell tells the observer of one end of an operation, nil for none.
+// tell tells the observer of the begin or the end of an operation. A nil operation is ignored.
 func (t *target) tell(end ompt.ScopeEndpoint, o *construct.Op) {
 	if o != nil {
 		t.Observer.Op(end, o)
 	}
 }
 
-// tellDue tells of the operations that were put off, both ends.
+// tellDue tells the observer of the operations that are due, with begin and end.
 func (t *target) tellDue() {
 	for i, o := range t.due {
 		t.Observer.Op(ompt.ScopeBegin, o)
@@ -249,8 +253,8 @@ func (t *target) tellDue() {
 	t.due = t.due[:0]
 }
 
-// tellPlaced tells of one end of what t hands to the device: transfers that the device makes
-// by itself, and the kernel.
+// tellPlaced tells the observer of the begin or the end of the operations that t hands to the device:
+// transfers in which the host has no part, and the kernel.
 func (t *target) tellPlaced(end ompt.ScopeEndpoint) {
 	for i := range t.transfers.list {
 		if x := &t.transfers.list[i]; x.path.record != nil && !x.kind.fromHost() && !x.kind.toHost() {
@@ -260,7 +264,7 @@ func (t *target) tellPlaced(end ompt.ScopeEndpoint) {
 	t.tell(end, t.submit)
 }
 
-// flagsOf are the flags of an item, whose storage may be the host's own.
+// flagsOf returns the flags of a list item. shared says that host and device share its storage.
 func flagsOf(m *memory.Map, shared bool) ompt.MapFlag {
 	f := typeFlags[m.Type] | presenceFlags[m.Presence]
 	if m.Always {

@@ -8,33 +8,33 @@ import (
 	"github.com/vkomp/vkomp/vk"
 )
 
-// deviceOrder is the order of the device's work, and working memory for placing commands.
+// deviceOrder keeps the order of the device's work, with working memory for placing commands.
 type deviceOrder struct {
 	order.Queues
-	// placing is the wait set of the commands that are placed next. recorder records the
-	// commands of transfers for placePhaseLocked.
-	placing  order.WaitSet
+	// placing is the wait set of the commands that are placed next.
+	placing order.WaitSet
+	// recorder is used by placePhaseLocked to record the commands of transfers.
 	recorder recorder
 }
 
-// targetOf returns the target whose place in the order t is.
+// targetOf returns the target to which a task of the order belongs.
 func targetOf(t *order.Task) *target { return t.Owner.(*target) }
 
-// followUsesLocked makes the commands that are placed next follow the earlier uses of bytes of a
-// store (see order.Queues.AddUses).
+// followUsesLocked makes the commands that are placed next follow the earlier uses of a store's bytes
+// (see order.Queues.AddUses).
 func (s *Scheduler) followUsesLocked(m *store, bytes order.Span) {
 	s.order.placing.Limit(m.families)
 	s.order.AddUses(&s.order.placing, &m.uses, bytes)
 }
 
-// followWritesLocked is followUsesLocked for the writes alone.
+// followWritesLocked makes them follow the earlier writes alone.
 func (s *Scheduler) followWritesLocked(m *store, bytes order.Span) {
 	s.order.placing.Limit(m.families)
 	s.order.AddWrites(&s.order.placing, &m.uses, bytes)
 }
 
-// beginLocked returns the pending batch of a queue and the sync point in it for commands that
-// follow s.order.placing.
+// beginLocked returns the pending batch of a queue, and the sync point in it for commands that follow
+// s.order.placing (see order.Queues.Begin).
 func (s *Scheduler) beginLocked(q *order.Queue, w *tasks.Work) (*order.Batch, order.SyncPoint, error) {
 	b, at, err := s.order.Begin(q, &s.order.placing)
 	if err != nil {
@@ -43,16 +43,16 @@ func (s *Scheduler) beginLocked(q *order.Queue, w *tasks.Work) (*order.Batch, or
 	return b, at, err
 }
 
-// flushLocked submits the pending batch of a queue if it is time for that, or force is set. When
-// that fails, the tasks of the batch have the error.
+// flushLocked submits the pending batch of a queue if it is time for that, or force is set (see
+// order.Queues.Flush). If the submission fails, so do the tasks of the batch.
 func (s *Scheduler) flushLocked(q *order.Queue, force bool, w *tasks.Work) {
 	if s.order.Flush(q, force) != nil {
 		s.failRefusedLocked(w)
 	}
 }
 
-// submitLocked submits the pending batch of a queue; when that fails, its tasks do, at once or, with
-// a device that is lost, when that is at rest.
+// submitLocked submits the pending batch of a queue. If that fails, so do the tasks of the batch: at
+// once or, if the device is lost, when it is at rest.
 func (s *Scheduler) submitLocked(q *order.Queue, w *tasks.Work) error {
 	err := s.order.Submit(q)
 	if err != nil {
@@ -61,8 +61,8 @@ func (s *Scheduler) submitLocked(q *order.Queue, w *tasks.Work) error {
 	return err
 }
 
-// failRefusedLocked fails the tasks of batches that never run: those that the device refused and,
-// once a lost device is idle, all that were left.
+// failRefusedLocked fails the tasks of batches that never run: those that the device has refused and,
+// once a lost device is at rest, all that were left.
 func (s *Scheduler) failRefusedLocked(w *tasks.Work) {
 	if err := s.order.Lost(); err != nil {
 		s.loseLocked(err)
@@ -72,8 +72,10 @@ func (s *Scheduler) failRefusedLocked(w *tasks.Work) {
 	}
 }
 
+// failBatchLocked fails the tasks of a batch that never runs. A task that has failed already, itself
+// or by a predecessor, keeps that failure.
 func (s *Scheduler) failBatchLocked(b order.Refused, w *tasks.Work) {
-	s.dropStampsLocked(b.Queue.Index(), b.Value())
+	s.stamps.Drop(b.Queue.Index(), b.Value())
 	for _, task := range b.Tasks() {
 		t, cause := targetOf(task), b.Err
 		if errors.Is(cause, vk.ErrDeviceLost) {
@@ -90,13 +92,13 @@ func (s *Scheduler) failBatchLocked(b order.Refused, w *tasks.Work) {
 	s.life.wake.Broadcast()
 }
 
-// arriveLocked notes that the device has reached a value of a queue: the tasks of the batches that
+// arriveLocked records that the device has reached a value of a queue. The tasks of the batches that
 // are complete by that have their exits next, in the order of the submissions.
 func (s *Scheduler) arriveLocked(q *order.Queue, value uint64) {
 	for _, b := range s.order.Arrive(q, value) {
-		s.readStampsLocked(b.Queue.Index(), b.Value())
-		// The tasks themselves are not read before they finish: there can be thousands, and
-		// their memory would be fetched twice.
+		s.stamps.Read(b.Queue.Index(), b.Value())
+		// The tasks themselves are not read here: there can be thousands, and their memory would
+		// be fetched once now and again when they finish.
 		s.exits.done = append(s.exits.done, b.Tasks()...)
 		b.Queue.Recycle(b.Batch)
 	}

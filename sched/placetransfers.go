@@ -63,7 +63,7 @@ func (s *Scheduler) placePhaseLocked(t *target, p transferPhase, w *tasks.Work) 
 		timed := s.timeLocked(q, r.stream, t, x.op, x.size)
 		x.path.record(r, x)
 		r.count(q)
-		timed.end(r.stream, vk.StageTransfer)
+		timed.End(r.stream, vk.StageTransfer)
 		x.placedAtLocked(at)
 	}
 	if p >= phaseHome {
@@ -198,7 +198,7 @@ func (l *ringLane) place(x *transfer, p *stagingChunk, at, n uint64) error {
 	stream := b.Level(where.Level)
 	timed := s.timeLocked(l.queue, stream, t, x.op, n)
 	x.recordChunk(stream, p, at, n)
-	timed.end(stream, vk.StageTransfer)
+	timed.End(stream, vk.StageTransfer)
 	if x.src != nil {
 		b.ReadByHost()
 	}

@@ -29,8 +29,6 @@ var (
 	ErrInvalidPointer = errors.New("invalid device pointer")
 	// ErrOverlap: the source of a copy shares bytes with its destination.
 	ErrOverlap = errors.New("source and destination overlap")
-	// ErrBusy: what is to go is still in use.
-	ErrBusy = errors.New("still in use")
 	// ErrAssociated: host storage is associated with other device memory, or is
 	// mapped and not associated where it has to be.
 	ErrAssociated = errors.New("host storage has other corresponding storage")

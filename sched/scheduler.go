@@ -12,13 +12,19 @@ import (
 	"github.com/vkomp/vkomp/sched/construct"
 	"github.com/vkomp/vkomp/sched/kernel"
 	"github.com/vkomp/vkomp/sched/order"
+	"github.com/vkomp/vkomp/sched/trace"
 	"github.com/vkomp/vkomp/tasks"
 	"github.com/vkomp/vkomp/timeline"
 	"github.com/vkomp/vkomp/vk"
 )
 
-// ErrClosed: the scheduler is closed, or the kernel.
-var ErrClosed = errors.New("closed")
+// Errors of calls that come too late or too early.
+var (
+	// ErrClosed says that the scheduler or the kernel is closed.
+	ErrClosed = construct.ErrClosed
+	// ErrBusy says that something cannot be given up because it is still in use.
+	ErrBusy = construct.ErrBusy
+)
 
 // Options says how a Scheduler uses its device.
 type Options struct {
@@ -141,7 +147,7 @@ type Scheduler struct {
 	exits    exits
 	loss     loss
 	exports  exports
-	stamps   stamps
+	stamps   trace.Stamps
 	stats    Stats
 }
 
@@ -287,11 +293,11 @@ func (s *Scheduler) Relinquish() error {
 		s.life.wake.Wait()
 	}
 	s.order.Trim()
+	s.stamps.Trim()
 	s.presence.spareBlocks = nil
 	s.mu.Unlock()
 	s.memory.storage.Trim()
 	s.memory.staging.Trim()
-	s.trimStamps()
 	err = s.device.Trim()
 	if errors.Is(err, vk.ErrDeviceLost) {
 		s.mu.Lock()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/vkomp/vkomp/ompt"
 	"github.com/vkomp/vkomp/sched/construct"
+	"github.com/vkomp/vkomp/sched/trace"
 	"github.com/vkomp/vkomp/tasks"
 	"github.com/vkomp/vkomp/vk"
 )
@@ -64,7 +65,7 @@ func (l *listening) Op(end ompt.ScopeEndpoint, op *construct.Op) {
 type tracing struct {
 	*rig
 	ompt.Device
-	trace    *Trace
+	trace    *trace.Trace
 	listener listener
 	// size is the number of records in a buffer.
 	size int
@@ -406,7 +407,8 @@ func TestBatchOfMoreCommandsThanAPoolHasTimestampsLeavesAllRecords(t *testing.T)
 	tr.d.hold()
 	x := filled(20, 0)
 	tr.run(launch{label: "enter", enter: []arg{to(x)}})
-	for k := range poolQueries {
+	const commands = 256 // more than a pool has room for
+	for k := range commands {
 		tr.run(launch{label: fmt.Sprint(k), kernel: "add", args: []arg{tofrom(x)}, out: [][]uint32{x}, constant: 1})
 	}
 	tr.d.release()
@@ -414,13 +416,13 @@ func TestBatchOfMoreCommandsThanAPoolHasTimestampsLeavesAllRecords(t *testing.T)
 	tr.run(launch{label: "exit", exit: []arg{from(x)}, included: true})
 	tr.stop()
 	tr.check(before)
-	if len(tr.records) < poolQueries || len(tr.d.pools) < 2 {
+	if len(tr.records) < commands || len(tr.d.pools) < 2 {
 		t.Errorf("%d records, %d pools", len(tr.records), len(tr.d.pools))
 	}
 	if err := tr.s.Relinquish(); err != nil {
 		t.Fatal(err)
 	}
-	if len(tr.d.pools) != 0 || len(tr.s.stamps.pools) != 0 {
+	if len(tr.d.pools) != 0 {
 		t.Errorf("%d pools after a soft pause", len(tr.d.pools))
 	}
 	tr.again()
@@ -437,18 +439,11 @@ func TestStopWaitsForWhatIsInFlight(t *testing.T) {
 	}
 	stopped := make(chan error, 1)
 	go func() { stopped <- tr.StopTrace() }()
+	tr.eventually("what was pending is submitted", func() bool { return tr.s.order.All()[0].Pending().Empty() })
 	select {
 	case err := <-stopped:
 		t.Fatalf("stopped with tasks in flight: %v", err)
 	default:
-	}
-	// Calls on a trace that is being stopped return at once.
-	tr.eventually("the trace is being stopped", func() bool { return tr.trace.ending })
-	if err := tr.PauseTrace(false); !errors.Is(err, vk.ErrInvalid) {
-		t.Errorf("pause of a trace that is being stopped: %v", err)
-	}
-	if got := tr.SetTraceOMPT(true, 0); got != ompt.SetError {
-		t.Errorf("kinds of a trace that is being stopped: %v", got)
 	}
 	tr.d.release()
 	if err := <-stopped; err != nil {
@@ -523,63 +518,4 @@ func TestTraceSaysThatRecordsAreLost(t *testing.T) {
 		t.Errorf("records %+v", tr.records)
 	}
 	tr.d.set(func() { tr.d.queryError = nil })
-}
-
-func TestTraceRefusesWhatIsOutOfOrder(t *testing.T) {
-	r := newRig(t, memoryModes[0], 1)
-	r.d.queryError = vk.ErrUnsupported
-	if tr, err := r.s.NewTrace(7); tr != nil || !errors.Is(err, vk.ErrUnsupported) {
-		t.Errorf("a trace of a device without timestamps: %v, %v", tr, err)
-	}
-	r.d.queryError = nil
-	tr := newTracing(t, r)
-	request, complete := func(int) []ompt.Record { return nil }, func(int, []ompt.Record, bool) {}
-	for name, err := range map[string]error{
-		"no request": tr.StartTrace(nil, complete), "no complete": tr.StartTrace(request, nil),
-		"pause": tr.PauseTrace(true), "flush": tr.FlushTrace(), "stop": tr.StopTrace(),
-	} {
-		if !errors.Is(err, vk.ErrInvalid) {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-	tr.start()
-	if err := tr.StartTrace(request, complete); !errors.Is(err, ErrBusy) {
-		t.Errorf("started twice: %v", err)
-	}
-	if ticks, err := tr.Time(); err != nil || tr.TranslateTime(ticks).IsZero() {
-		t.Errorf("%d, %v, %v", ticks, err, tr.TranslateTime(ticks))
-	}
-	tr.work("")
-	tr.taskwait()
-	tr.trace.End()
-	if len(tr.records) == 0 {
-		t.Error("nothing was completed at the end")
-	}
-	_, noTime := tr.Time()
-	for name, err := range map[string]error{
-		"start": tr.StartTrace(request, complete), "pause": tr.PauseTrace(false), "flush": tr.FlushTrace(),
-		"stop": tr.StopTrace(), "time": noTime,
-	} {
-		if !errors.Is(err, ErrClosed) {
-			t.Errorf("%s after the end: %v", name, err)
-		}
-	}
-	if !tr.TranslateTime(1).IsZero() || tr.SetTraceOMPT(true, 0) != ompt.SetError {
-		t.Error("something is answered after the end")
-	}
-	tr.work("untraced")
-	tr.close()
-}
-
-func TestOldTimesAreTranslatedByTheOldClock(t *testing.T) {
-	tr := newTracing(t, newRig(t, memoryModes[0], 1))
-	defer tr.close()
-	// The device's clock runs faster: in three seconds it gains one.
-	tr.trace.before = vk.Calibration{Ticks: 0, Host: tr.trace.after.Host, Period: 1, Bits: 64}
-	tr.trace.after = vk.Calibration{Ticks: 4e9, Host: tr.trace.before.Host.Add(3e9), Period: 1, Bits: 64}
-	for ticks, want := range map[uint64]int64{0: 0, 1e9: 1e9, 4e9: 3e9, 3e9: 2e9, 5e9: 4e9} {
-		if got := tr.TranslateTime(ticks).Sub(tr.trace.before.Host).Nanoseconds(); got != want {
-			t.Errorf("%d ticks are at %d ns, want %d", ticks, got, want)
-		}
-	}
 }

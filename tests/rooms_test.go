@@ -40,13 +40,14 @@ var rooms = map[string]room{
 	// The exporters are tools like others: they see of the runtime only what ompt reports.
 	"ompt/trace": {imports: []string{"ompt", "internal/layered"}},
 	"vk":         {imports: []string{"timeline"}, thirdParty: []string{xsync, vulkanGo}, cgo: true},
-	"sched":      {imports: []string{"internal/invariants", "internal/lockrank", "timeline", "tasks", "memory", "ompt", "vk", "sched/construct", "sched/kernel", "sched/order", "sched/protect", "sched/internal/mutant"}, thirdParty: []string{xsync}},
+	"sched":      {imports: []string{"internal/invariants", "internal/lockrank", "timeline", "tasks", "memory", "ompt", "vk", "sched/construct", "sched/kernel", "sched/order", "sched/protect", "sched/trace", "sched/internal/mutant"}, thirdParty: []string{xsync}},
 	// Concepts that know nothing of the scheduler.
 	"sched/construct": {imports: []string{"tasks", "ompt"}},
 	"sched/host":      {imports: []string{"internal/lockrank", "tasks", "sched/construct", "sched/protect"}},
 	"sched/kernel":    {imports: []string{"vk"}},
 	"sched/order":     {imports: []string{"timeline", "vk", "sched/internal/mutant"}},
 	"sched/protect":   {},
+	"sched/trace":     {imports: []string{"internal/lockrank", "ompt", "vk", "sched/construct", "sched/order", "sched/protect"}},
 	// Defects to show that tests notice them.
 	"sched/internal/mutant": {},
 	"interop":               {imports: []string{"internal/foreign", "vk"}},
@@ -54,7 +55,7 @@ var rooms = map[string]room{
 	"internal/foreign": {imports: []string{"internal/lockrank", "timeline", "sched", "sched/construct", "sched/protect", "tasks", "memory", "ompt", "vk"}, thirdParty: []string{xsync}},
 	// The stream of events and its listeners.
 	"internal/observe":       {imports: []string{"sched", "sched/construct", "tasks", "memory", "ompt"}},
-	"internal/observe/tool":  {imports: []string{"internal/lockrank", "internal/observe", "sched", "sched/construct", "sched/protect", "tasks", "memory", "ompt", "vk"}},
+	"internal/observe/tool":  {imports: []string{"internal/lockrank", "internal/observe", "sched", "sched/construct", "sched/protect", "sched/trace", "tasks", "memory", "ompt", "vk"}},
 	"internal/observe/races": {imports: []string{"internal/observe", "sched", "sched/construct", "tasks", "memory", "ompt"}},
 	// gogpu/naga turns WGSL into SPIR-V.
 	".":       {imports: []string{"internal/lockrank", "timeline", "traits", "sched", "sched/construct", "sched/host", "sched/kernel", "sched/protect", "tasks", "memory", "ompt", "vk", "interop", "internal/foreign", "internal/layered", "internal/observe", "internal/observe/tool", "internal/observe/races"}, thirdParty: []string{xsync, "github.com/gogpu/naga"}},
@@ -87,10 +88,12 @@ var onlyIn = map[string][]string{
 // A test in a package of its own uses a room from outside: the root's examples run the kernels of
 // package shaders, whose tests compare shader sources with the reflected modules.
 var testImports = map[string][]string{
-	"*":       {"tests/vktest"},
-	"sched":   {"sched/host"},
-	".":       {"shaders", "tests/foreign"},
-	"shaders": {"vk"},
+	"*":     {"tests/vktest"},
+	"sched": {"sched/host"},
+	// A fake device takes submissions.
+	"sched/trace": {"timeline"},
+	".":           {"shaders", "tests/foreign"},
+	"shaders":     {"vk"},
 	// Objects as programs see them.
 	"internal/foreign": {"interop"},
 	// Its example traces a runtime.

@@ -8,6 +8,7 @@ import (
 	"github.com/vkomp/vkomp/internal/lockrank"
 	"github.com/vkomp/vkomp/ompt"
 	"github.com/vkomp/vkomp/sched"
+	"github.com/vkomp/vkomp/sched/trace"
 	"github.com/vkomp/vkomp/vk"
 )
 
@@ -18,7 +19,7 @@ type Device struct {
 	tool   *Tool
 	number int
 	// trace is the device's trace, nil if it cannot be traced.
-	trace *sched.Trace
+	trace *trace.Trace
 
 	mu        lockrank.Mutex[lockrank.Leaf]
 	loaded    uint64

@@ -1,4 +1,4 @@
-package sched
+package trace
 
 import (
 	"slices"
@@ -64,7 +64,7 @@ func TestBuffersAreFilledCompletedAndRefused(t *testing.T) {
 			refused = n == 0
 			return n
 		}
-		b := traceBuffers{device: 7, request: tool.request, complete: tool.complete}
+		b := buffers{device: 7, request: tool.request, complete: tool.complete}
 		var want []ompt.Record
 		for n := range rapid.IntRange(0, 40).Draw(t, "calls") {
 			if rapid.IntRange(0, 3).Draw(t, "flush") == 0 {
@@ -98,7 +98,7 @@ func TestBuffersAreFilledCompletedAndRefused(t *testing.T) {
 
 func TestBufferWithoutLengthIsFilledUpToItsCapacity(t *testing.T) {
 	var got [][]ompt.Record
-	b := traceBuffers{
+	b := buffers{
 		request:  func(int) []ompt.Record { return make([]ompt.Record, 0, 2) },
 		complete: func(_ int, records []ompt.Record, owned bool) { got = append(got, records) },
 	}
