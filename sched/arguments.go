@@ -23,9 +23,8 @@ type Buffer struct {
 	ToEnd bool
 }
 
-// Address is a value argument that is filled with a device address when the task
-// runs: that of the item's corresponding storage. Where there is none the value
-// stays as it is.
+// Address is a value argument that is replaced with the device address of an item's corresponding
+// storage when the task runs, or with its host address if it has none.
 type Address struct {
 	// Value is the index among Region.Values of a value of 8 bytes.
 	Value int
@@ -33,27 +32,31 @@ type Address struct {
 	Map int
 }
 
-// dispatch is what a task's kernel is dispatched with.
+// dispatch has what the dispatches of a task's kernel need.
 type dispatch struct {
-	// explicit: Region.Buffers was there.
+	// explicit says that Region.Buffers is not nil.
 	explicit bool
-	// kernel has the pipelines of Region.Kernel, kept until unpin. compilation is that of
-	// pipeline while there is none.
+	// kernel has the pipelines of Region.Kernel, and is released by unpin. pipeline is the one that
+	// is dispatched, and compilation, if not nil, makes it.
 	kernel      *deviceKernel
 	compilation *compilation
 	pipeline    vk.Pipeline
 	plan        kernel.Plan
 	push        []byte
-	// sizes are those of the buffer arguments, and then those of the values, in bytes.
+	// sizes are the sizes of the buffer arguments, followed by those of the values, in bytes.
 	sizes []uint64
 
 	// All below is guarded by Scheduler.mu.
 
+	// ranges are the descriptors of the bindings that the kernel uses.
 	ranges []vk.BufferRange
-	// arguments are the stores that the kernel uses, those bound first; targets has
-	// what Buffers' pointers point to, pointed what Pointers do.
-	arguments, targets []argument
-	pointed            []*store
+	// arguments are the stores that the kernel uses: first those that are bound, then those that
+	// it reaches by their address.
+	arguments []argument
+	// targets has for each of Region.Buffers the memory to which its pointer points, and pointed
+	// the memory to which Region.Pointers point.
+	targets []argument
+	pointed []*store
 }
 
 func (d *dispatch) reset() {
@@ -65,7 +68,8 @@ func (d *dispatch) reset() {
 	empty(&d.pointed)
 }
 
-// resolve finds what the region's pointers point to, and keeps it for the task.
+// resolve finds the memory to which the region's pointers point, and keeps it until the task is
+// complete.
 func (s *Scheduler) resolve(t *target, r *Region) error {
 	if len(r.Transfers) == 0 && len(r.Buffers) == 0 && len(r.Pointers) == 0 {
 		return nil
@@ -79,7 +83,7 @@ func (s *Scheduler) resolve(t *target, r *Region) error {
 			continue
 		}
 		if b.Pointer.IsNil() && b.Size == 0 && !b.ToEnd {
-			t.dispatch.targets = append(t.dispatch.targets, argument{}) // no elements of nothing
+			t.dispatch.targets = append(t.dispatch.targets, argument{}) // a slice without elements
 			continue
 		}
 		m, at, err := s.findLocked(b.Pointer, b.Size)
@@ -103,24 +107,26 @@ func (s *Scheduler) resolve(t *target, r *Region) error {
 	return s.resolveTransfersLocked(t, r.Transfers)
 }
 
-// argument is a store that the task's kernel uses, bound or reached by address.
+// argument is a store that the task's kernel uses, either bound or reached by its address.
 type argument struct {
 	*store
-	// block is the record of a mapped one.
+	// block is the record of the block that is mapped there, nil for memory of a pointer.
 	block *blockState
-	// at is where a bound one begins in the store, in bytes.
+	// at and size are the bytes of the store that are bound. Of a store that is reached by its
+	// address, size is 0.
 	at, size uint64
+	// readOnly says that the kernel does not write to the binding.
 	readOnly bool
 }
 
-// padded reports whether nothing else lies in the argument's last word: it ends where the
-// store does, whose memory is allocated in larger units and is nobody else's.
+// padded reports whether nothing else lies in the argument's last word of 4 bytes: the argument ends
+// at the end of its store, whose memory is allocated in larger units and belongs to vkomp alone.
 func (a *argument) padded() bool {
 	return a.at+a.size == a.Size && !a.shared && !a.registered && a.external.Buffer == 0
 }
 
-// bytes are those of the store that the kernel can use: all if it reaches them by
-// address. A device may count all of the last word as bound
+// bytes returns the bytes of the store that the kernel can access, which are all if it reaches the
+// store by its address. A device may count all of the last word as bound
 // (robustStorageBufferAccessSizeAlignment).
 func (a *argument) bytes() order.Span {
 	if a.size == 0 {
@@ -129,7 +135,7 @@ func (a *argument) bytes() order.Span {
 	return order.Span{Start: a.at, Size: min((a.at+a.size+3)&^3, a.Size) - a.at}
 }
 
-// buffers is the number of the kernel's buffer arguments.
+// buffers returns the number of the kernel's buffer arguments.
 func (t *target) buffers() int {
 	if t.dispatch.explicit {
 		return len(t.Buffers)
@@ -137,8 +143,8 @@ func (t *target) buffers() int {
 	return len(t.Enter)
 }
 
-// bufferSize returns the bytes of a buffer argument as far as they are known before
-// the task runs: of one that goes to the end of a block, as many as are needed.
+// bufferSize returns the size of a buffer argument in bytes. The size of an argument that goes to the
+// end of its block is not known before the task enters; it counts as large enough.
 func (t *target) bufferSize(k int, p *vk.Properties) uint64 {
 	if !t.dispatch.explicit {
 		return t.Enter[k].StorageSize()
@@ -193,7 +199,7 @@ func (s *Scheduler) bindLocked(t *target) error {
 		}
 		binary.NativeEndian.PutUint64(t.dispatch.push[t.Kernel.Values()[a.Value].Offset:], value)
 	}
-	// What no binding names is there to be reached by its address.
+	// The kernel may reach items that no binding names by their address.
 	for i := range t.entry.uses {
 		if t.entry.uses[i].Present != nil && !t.bound(i) {
 			state := stateOf(t.entry.uses[i].Present)
@@ -203,7 +209,7 @@ func (s *Scheduler) bindLocked(t *target) error {
 	return nil
 }
 
-// argumentLocked returns what the k-th binding is bound to.
+// argumentLocked returns the storage for the k-th binding.
 func (t *target) argumentLocked(k int, p *vk.Properties) (argument, error) {
 	b := Buffer{Map: k}
 	if t.dispatch.explicit {
@@ -234,7 +240,7 @@ func (t *target) argumentLocked(k int, p *vk.Properties) (argument, error) {
 	return argument{store: state.store, block: state, at: at, size: size, readOnly: readOnly}, nil
 }
 
-// bound reports whether some binding names the item.
+// bound reports whether a binding names the item.
 func (t *target) bound(item int) bool {
 	for k := range t.Buffers {
 		if t.Buffers[k].Map == item {

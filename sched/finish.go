@@ -8,9 +8,9 @@ import (
 	"github.com/vkomp/vkomp/tasks"
 )
 
-// exit is what becomes of a task's maps at its end.
+// exit is the exit of a task's maps from the presence table.
 type exit struct {
-	// items is what BeginExit returned, once the task is exiting.
+	// items are the result of memory.Table.BeginExit, once the task is exiting.
 	items []memory.Exit
 }
 
@@ -18,10 +18,10 @@ func (e *exit) reset() {
 	empty(&e.items)
 }
 
-// finish is the host part of a task that the device is done with: the exit
-// sequence of its maps, with the copies to the host that are due. A copy that
-// was not foreseen when the task was placed goes out in a batch of its own, and
-// finish is called again when that is done.
+// finish does what the host has to do for a task whose commands are complete: the exit of its maps,
+// with the copies to the host that are due. Copies that need the device and that nobody foresaw when
+// the task was placed go into a batch of their own, and finish is called again when that is
+// complete.
 func (s *Scheduler) finish(t *target, w *tasks.Work) {
 	t.awaitTold()
 	s.mu.Lock()
@@ -61,8 +61,8 @@ func (s *Scheduler) finish(t *target, w *tasks.Work) {
 	if bytes, err = s.endTransfers(t, w); err != nil || !t.traits.has(observedRun) {
 		return
 	}
-	// Nothing can fail after this. The observer hears that storage is freed before another
-	// task can get it.
+	// Nothing can fail from here on. The observer has to hear that storage is freed before another
+	// task can get that storage.
 	t.heard = heardEnd
 	if t.traits.has(observedOps) {
 		t.tellDue()

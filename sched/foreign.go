@@ -11,27 +11,27 @@ import (
 	"github.com/vkomp/vkomp/vk"
 )
 
-// exports are what foreign work can write.
+// exports are the allocations that foreign work can write.
 type exports struct {
-	// mu guards stores. It is taken last of all.
+	// mu guards stores. No lock is taken while it is held.
 	mu     lockrank.Mutex[lockrank.Heap]
 	stores map[*store]struct{}
 }
 
-// Foreign is what orders work on the device that is not the scheduler's.
+// Foreign orders foreign work with the tasks of the device.
 type Foreign struct {
 	order.Foreign
-	// Failure is what the task fails with, when it is complete.
+	// Failure is the error with which the task fails when it is complete, or nil.
 	Failure error
 }
 
-// Order carries out a task without work of its own, in place of the runner that was
-// started, between foreign work and the scheduler's: the task begins after f.Waits,
-// and f.Signals come when it is complete. They have been submitted when Order returns,
-// unless it returns an error: then nothing is signalled, and the task has failed.
+// Order carries out a task without work of its own, in place of the runner that was started, to order
+// foreign work with tasks: the task begins after f.Waits, and f.Signals follow when it is complete.
+// Both have been submitted when Order returns nil. After an error nothing is signalled, and the task
+// fails.
 //
-// What the foreign work may have written, all exported memory, counts as written by
-// the task if it waits for any.
+// If there are waits, all exported memory counts as written by the task, since the foreign work may
+// have written any of it.
 func (s *Scheduler) Order(n *tasks.Node, f Foreign, w *tasks.Work) error {
 	t := s.newTarget(&Region{Construct: construct.Construct{NoWait: true}})
 	t.observeJoin(n)
@@ -50,7 +50,7 @@ func (s *Scheduler) Order(n *tasks.Node, f Foreign, w *tasks.Work) error {
 	q := s.order.AnyQueue(&s.order.placing, 0)
 	var err error
 	if len(f.Waits) > 0 && !q.Pending().Empty() {
-		// What is there already would wait as well.
+		// The commands that are pending already would wait for the foreign work, too.
 		err = s.submitLocked(q, w)
 	}
 	var b *order.Batch
@@ -72,12 +72,13 @@ func (s *Scheduler) Order(n *tasks.Node, f Foreign, w *tasks.Work) error {
 	}
 	t.to(taskPlaced)
 	n.Placed(w)
-	// Others wait for what is signalled. A failure is the task's by now.
+	// Foreign work waits for the signals. If the submission fails, so does the task.
 	return s.submitLocked(q, w)
 }
 
-// Export returns where the corresponding storage of a section, which is present, lies,
-// for code that is not the scheduler's: from now on foreign work can have written it.
+// Export returns the place of a section's corresponding storage, which must be present, for foreign
+// work. From now on foreign work may write to the storage. The second result is its device address,
+// 0 if the device has none.
 func (s *Scheduler) Export(host memory.Section) (vk.BufferRange, uint64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -95,7 +96,7 @@ func (s *Scheduler) Export(host memory.Section) (vk.BufferRange, uint64, error) 
 	return s.export(m, block.Storage.Offset-m.Offset+offset, host.Size)
 }
 
-// ExportPointer is Export for size bytes from a pointer on.
+// ExportPointer is Export for the size bytes to which a pointer points.
 func (s *Scheduler) ExportPointer(p Pointer, size uint64) (vk.BufferRange, uint64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -109,8 +110,8 @@ func (s *Scheduler) ExportPointer(p Pointer, size uint64) (vk.BufferRange, uint6
 	return s.export(m, offset, size)
 }
 
-// export returns a range of a store's bytes, with its device address (0 where the
-// device has none).
+// export returns a range of the bytes of a store, with its device address, and counts the store as
+// exported.
 func (s *Scheduler) export(m *store, offset, size uint64) (vk.BufferRange, uint64, error) {
 	s.noteExport(m)
 	address := uint64(0)
@@ -120,7 +121,7 @@ func (s *Scheduler) export(m *store, offset, size uint64) (vk.BufferRange, uint6
 	return vk.BufferRange{Buffer: vk.Buffer(m.Block.ID), Offset: m.Offset + offset, Size: size}, address, nil
 }
 
-// noteExport counts a store as exported.
+// noteExport records that foreign work may write to a store.
 func (s *Scheduler) noteExport(m *store) {
 	s.exports.mu.Lock()
 	defer s.exports.mu.Unlock()
@@ -131,14 +132,14 @@ func (s *Scheduler) noteExport(m *store) {
 	s.exports.stores[m] = struct{}{}
 }
 
-// forgetExport is the opposite of noteExport, for memory that is given back.
+// forgetExport undoes noteExport, for memory that is given back.
 func (s *Scheduler) forgetExport(m *store) {
 	s.exports.mu.Lock()
 	defer s.exports.mu.Unlock()
 	delete(s.exports.stores, m)
 }
 
-// wroteExportedLocked counts all exported memory as written at a sync point of a pending batch.
+// wroteExportedLocked records that all exported memory was written at a sync point of a pending batch.
 func (s *Scheduler) wroteExportedLocked(at order.SyncPoint) {
 	s.exports.mu.Lock()
 	var pinned []*store

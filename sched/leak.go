@@ -7,12 +7,11 @@ import (
 	"github.com/vkomp/vkomp/memory"
 )
 
-// leaksLocked returns an error that counts the memory which the program has not given
-// back: blocks that are mapped, and allocations; by label, and by site where sites
-// are recorded. Blocks that are declared stay until the end, and the memory of an
-// association is its allocation's. It is nil where there is nothing, and linear in
-// the blocks and pointers. What a device had that is lost went with it, and cannot be
-// given back: that is no leak.
+// leaksLocked returns an error that lists the memory which the program has not given back: mapped
+// blocks and allocations, by label and, if sites are recorded, by site. It is nil if there is none.
+// Blocks of declare target variables stay until the end, and count as no leak; an association is
+// listed with its allocation. Nor do the blocks of a lost device count, since they cannot be given
+// back. It takes time linear in the number of blocks and pointers.
 func (s *Scheduler) leaksLocked() error {
 	if s.loss.err != nil {
 		return nil
@@ -55,7 +54,7 @@ func (s *Scheduler) leaksLocked() error {
 	return fmt.Errorf("sched: close: %w: %s%s", memory.ErrLeaked, strings.Join(what, "; "), leaks.Report((*memory.Site).Caller))
 }
 
-// itemName names an item of a construct.
+// itemName names a list item by the label of its construct and its own.
 func itemName(construct, item string) string {
 	switch {
 	case construct == "":

@@ -7,34 +7,35 @@ import (
 	"github.com/vkomp/vkomp/tasks"
 )
 
-// A call of the device that is answered with its loss ends nothing: what was submitted
-// to any of its queues may run on, the submission that was answered so included, until a
-// wait for the device to be idle has come back. So a loss has two moments:
+// A call of Vulkan that reports the loss of the device does not say that its work has stopped. What
+// was submitted to any queue may go on, including the submission that reported the loss, until a
+// wait for the device to be idle has returned. A loss therefore has two steps:
 //
-//	lost     nothing is submitted any more, constructs are refused, no task ends that
-//	         has commands whose end the host has not seen
+//	lost     nothing is submitted any more, and constructs are refused; tasks whose commands
+//	         may still run do not end
 //	   │     (a goroutine waits for the device, without the scheduler's lock)
-//	at rest  those tasks fail; memory is freed, host storage unpinned
+//	at rest  those tasks fail; their memory is freed, and host storage is no longer in use
 //
-// Any other failure of a call that waits says nothing about the device: the device makes
-// the call again (see Device.Wait), for as long as it takes, and no task learns of it. Tasks
-// are not complete meanwhile, and nothing that they use is freed. No lock is held then.
+// Any other failure of a wait says nothing about the device. Device.Wait tries again for as long as
+// it takes, without a lock held. Meanwhile the tasks are not complete, and nothing that they use is
+// freed.
 
-// loss is the device's, if it is lost.
+// loss is the state of a device that is lost.
 type loss struct {
-	// err is the error that told of it; told is closed when it is set. atRest: nothing
-	// runs on the device any more.
-	err    error
-	told   chan struct{}
+	// err is the error that reported the loss, nil if the device is not lost.
+	err error
+	// told is closed when err is set.
+	told chan struct{}
+	// atRest says that nothing runs on the device any more.
 	atRest bool
-	// doomed are the tasks that are to be aborted then.
+	// doomed are the tasks that fail when the device is at rest.
 	doomed []*target
 	// regain and hook are Options.Regain and Options.Lost.
 	regain string
 	hook   func(error)
 }
 
-// loseLocked notes that a call of the device was answered with its loss; mu is held.
+// loseLocked records that a call of the device has reported its loss, unless one has before.
 func (s *Scheduler) loseLocked(err error) {
 	if s.loss.err != nil {
 		return
@@ -45,30 +46,33 @@ func (s *Scheduler) loseLocked(err error) {
 	}
 	s.order.Lose(s.loss.err)
 	close(s.loss.told)
-	if !s.life.stopped { // else Close waits for the device
+	if !s.life.stopped { // otherwise Close waits for the device
 		s.life.waiters.Go(s.settleLoss)
 	}
 }
 
-// Lose says that a call of the device that another made was answered with its loss.
+// Lose records that a call of the device by somebody else, such as foreign work, has reported its
+// loss.
 func (s *Scheduler) Lose(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.loseLocked(err)
 }
 
-// Lost returns the error that told of the device's loss, nil while it is not lost.
+// Lost returns the error that reported the loss of the device, nil if it is not lost.
 func (s *Scheduler) Lost() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.loss.err
 }
 
-// settleLoss fails all tasks under way once nothing runs on the lost device any more.
+// settleLoss waits until nothing runs on the lost device any more, and then fails all tasks that have
+// not ended.
 func (s *Scheduler) settleLoss() {
 	if s.loss.hook != nil {
-		// It completes tasks, whose observers may end the goroutine, so it runs on one of its
-		// own. The tool that observes reports its failures itself, so the error is dropped.
+		// The hook runs on a goroutine of its own, because it completes tasks, whose observers may
+		// end the goroutine. The tool reports failures of its functions itself, so the error is
+		// dropped.
 		_ = protect.Apart(func() error {
 			s.loss.hook(s.Lost())
 			return nil

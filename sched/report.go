@@ -78,10 +78,10 @@ func ReportHeaps(p *vk.Properties) MemoryReport {
 	return r
 }
 
-// Memory returns what the device's memory is used for. It can be called at any
-// time; with tasks in flight, whose storage comes and goes, the figures of storage,
-// staging and blocks are of moments close to each other. It is linear in the blocks
-// of host storage that are present, and of device memory.
+// Memory returns what the device's memory is used for. It can be called at any time. While tasks are
+// in flight, the figures of storage, staging and mapped blocks are not of one moment but of moments
+// close to each other. It takes time linear in the number of blocks, both of host storage that is
+// present and of device memory.
 func (s *Scheduler) Memory() MemoryReport {
 	r := ReportHeaps(s.props)
 	if budgets, told := s.device.MemoryBudget(); told {
@@ -121,15 +121,15 @@ func (s *Scheduler) Memory() MemoryReport {
 	return r
 }
 
-// footprint is what the blocks of a device's memory take of each of its heaps, and
-// of all.
+// footprint counts the bytes that blocks of device memory take of each heap of a device, and of all
+// together.
 type footprint struct {
 	mu    lockrank.Mutex[lockrank.Leaf]
 	heaps []taken
 	all   taken
 }
 
-// taken is a number of bytes, and the highest so far.
+// taken is a number of bytes, with its highest value so far.
 type taken struct{ bytes, peak uint64 }
 
 func (t *taken) add(bytes uint64) {
@@ -151,30 +151,30 @@ func (f *footprint) remove(heap int, bytes uint64) {
 	f.all.bytes -= bytes
 }
 
-// peakOf returns the figures of several allocators with the peak that their blocks
-// had together, which bounds that of what was in use.
+// peakOf returns the sum of the figures of several allocators with the peak that their blocks had
+// together. It is also a bound of the peak of the live bytes, since these lie in the blocks.
 func (t *taken) peakOf(sum memory.AllocatorStats) memory.AllocatorStats {
 	sum.PeakBlockBytes = max(t.peak, sum.BlockBytes)
 	sum.PeakLiveBytes = max(min(sum.PeakLiveBytes, sum.PeakBlockBytes), sum.LiveBytes)
 	return sum
 }
 
-// room is what a heap of a device has for the process.
+// room is the memory that a heap of a device has left for the process.
 type room struct {
 	name string // of the device
 	heap int
 	size uint64
-	// told: the device tells what budget says.
+	// told says that the device has reported budget.
 	told   bool
 	budget vk.HeapBudget
-	// taken is what vkomp has of the heap.
+	// taken is the number of bytes in vkomp's blocks.
 	taken uint64
 }
 
-// heap returns which of the device's heaps h is of.
+// heap returns the index of the device's heap to which the memory type belongs.
 func (h *deviceHeap) heap() int { return h.device.Properties().MemoryTypes[h.memoryType].Heap }
 
-// room asks the device what h's heap has left.
+// room asks the device for the budget of the heap.
 func (h *deviceHeap) room() room {
 	p, heap := h.device.Properties(), h.heap()
 	r := room{name: p.Name, heap: heap, size: p.MemoryHeaps[heap].Size}
@@ -188,7 +188,7 @@ func (h *deviceHeap) room() room {
 	return r
 }
 
-// left returns how many bytes of the budget are left.
+// left returns the number of bytes of the budget that are not in use.
 func (r *room) left() uint64 {
 	if r.budget.Usage >= r.budget.Budget {
 		return 0
@@ -196,7 +196,7 @@ func (r *room) left() uint64 {
 	return r.budget.Budget - r.budget.Usage
 }
 
-// String gives the figures.
+// String describes the heap for errors.
 func (r room) String() string {
 	budget := "budget unknown"
 	if r.told {

@@ -8,18 +8,20 @@ import (
 	"github.com/vkomp/vkomp/vk"
 )
 
-// startWaiterLocked starts the goroutine that waits for a queue; mu is held, or nobody else knows s.
+// startWaiterLocked starts the goroutine that waits for a queue. New calls it before anybody else
+// knows the scheduler.
 func (s *Scheduler) startWaiterLocked(q *order.Queue) {
 	s.life.waiters.Go(func() { s.wait(q) })
 }
 
-// wait is the queue's waiter: it blocks on the oldest batch in flight while
-// nobody else does, and finishes what completes.
+// wait waits for the oldest batch in flight of a queue, one after the other, and finishes the tasks
+// of those that are complete. While another goroutine waits for the queue it leaves it alone. It
+// returns when the scheduler is closed, or gives its goroutines back.
 func (s *Scheduler) wait(q *order.Queue) {
 	over := false
 	defer func() {
 		if !over {
-			// An observer ended the goroutine.
+			// An observer has ended the goroutine.
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			s.order.StartWaiter(q)
@@ -40,14 +42,16 @@ func (s *Scheduler) wait(q *order.Queue) {
 	}
 }
 
-// drive waits for the task's queue on the calling goroutine as long as the task's
-// batch is in flight. handOver can have made the caller a driver of a queue before.
+// drive waits for the queue of a task in place of the queue's waiter, as long as the task's batch is
+// in flight, and finishes the tasks that complete meanwhile. A construct that waits for its task
+// calls it: that saves the change from one goroutine to another. handOver may have made the caller
+// a driver of the queue already.
 func (s *Scheduler) drive(t *target, node *tasks.Node) {
 	s.mu.Lock()
 	q := t.driven
 	defer func() {
 		if q != nil {
-			// An observer ended the goroutine.
+			// An observer has ended the goroutine.
 			s.order.StopDriving(q)
 		}
 		s.mu.Unlock()
@@ -55,7 +59,8 @@ func (s *Scheduler) drive(t *target, node *tasks.Node) {
 	t.notes &^= driving
 	t.driven = nil
 	for {
-		// None if the task is complete, held by a predecessor, or being finished elsewhere.
+		// There is no queue to wait for if the task is complete or has not been placed, or if
+		// another goroutine is finishing it.
 		next, value, _ := s.order.NextDrive(t.order.At)
 		if done, _ := node.Completed(); done {
 			next = nil
@@ -81,8 +86,8 @@ func (s *Scheduler) drive(t *target, node *tasks.Node) {
 	}
 }
 
-// reap finishes the tasks of the batches up to a value, and of those that are complete
-// as well, after a wait for that value. err, the wait's, is the loss of the device.
+// reap finishes the tasks of all batches that are complete after a wait for a value of a queue. err is
+// that of the wait, and says that the device is lost.
 func (s *Scheduler) reap(q *order.Queue, value uint64, err error) {
 	w := tasks.NewWork()
 	defer w.Finish()
@@ -100,7 +105,7 @@ func (s *Scheduler) reap(q *order.Queue, value uint64, err error) {
 		s.finishDone(w)
 		return
 	}
-	// Refill the queues before the host parts: they may take long.
+	// The queues get more work before the tasks finish, whose copies to the host may take long.
 	for _, q := range s.order.All() {
 		s.flushLocked(q, false, w)
 	}
