@@ -19,18 +19,18 @@ import (
 	"github.com/vkomp/vkomp/vk"
 )
 
-// Interop is an interop construct (OpenMP 5.1 §2.15.1), with at least one of the
-// clauses init, use and destroy, and each object in one of them.
+// Interop describes an interop construct (OpenMP 5.1 §2.15.1). It has at least one of the
+// clauses init, use and destroy; each object is in only one of them.
 type Interop struct {
 	// Device is the device clause, for init; the zero Device is the default device.
 	Device Device
-	// Init are new objects, Use those that the construct orders, Destroy those that it
-	// ends, with all their copies, and sets to interop.None.
+	// Init are new objects, Use the objects that the construct orders, and Destroy objects
+	// that it ends, with all their copies, and sets to interop.None.
 	Init    []InteropInit
 	Use     []interop.Object
 	Destroy []*interop.Object
-	// Depend orders the construct's task among its siblings. It needs an object with
-	// type targetsync.
+	// Depend orders the construct's task among its siblings. It requires an object with type
+	// targetsync.
 	Depend []Depend
 	// NoWait lets the task be deferred. Without it, a task with Depend is included:
 	// Interop waits for its predecessors.
@@ -39,51 +39,51 @@ type Interop struct {
 
 // InteropInit is an init clause.
 type InteropInit struct {
-	// Object is what is initialised: it is interop.None, or was destroyed.
+	// Object is the object to initialise: it is interop.None, or was destroyed.
 	Object *interop.Object
 	// Types are the interop types, at least one.
 	Types interop.Types
-	// Prefer is the prefer_type modifier, best first. Vulkan is the one foreign
-	// runtime that vkomp supports: where it is not among those preferred, the
-	// object is Vulkan's all the same, as OpenMP leaves the choice then to the
-	// implementation.
+	// Prefer is the prefer_type modifier, best first. vkomp supports Vulkan only: every
+	// object has that foreign runtime, even if it is not among the preferred ones, for which
+	// case OpenMP leaves the choice to the implementation.
 	Prefer []interop.Preference
 }
 
-// Interop carries an interop construct out.
+// Interop executes an interop construct.
 //
-// An object with type target gives access to the device's Vulkan handles; the device
-// is opened if need be. They stay the runtime's, and are valid until the object is
-// destroyed, or Close at the latest.
+// An object with type target gives access to the device's Vulkan handles; the device is
+// opened if it is not open. The runtime owns the handles, which are valid until the object is
+// destroyed or the runtime closed.
 //
-// With objects of type targetsync the construct has an empty mergeable task: foreign
-// work that any of them was given before the construct is complete before the task
-// begins, what any is given later begins after the task is complete. See
-// [interop.Object.Next], [interop.Object.Submit] and [interop.Object.Queue] for how
-// it is given foreign work. Without NoWait and without Depend the task is merged, and
-// there is only the order of foreign work. With NoWait it is a task like others, and
-// target tasks of the device before and after it are ordered by the device. In both
-// cases Interop does not wait. With Depend and without NoWait the task is included:
-// Interop waits until the predecessors that Depend names are complete, so that what they
-// computed can be read when it returns, and waits for nothing else. Foreign work is
-// ordered before and behind the task in any case; Interop waits for it only where a
-// predecessor does. Where the objects are of several devices, there are tasks in any
-// case, and the host keeps the order between the devices. Without targetsync NoWait has
-// no effect.
+// With objects of type targetsync the construct has an empty mergeable task. Foreign work that
+// one of the objects was given before the construct is complete before the task begins; foreign
+// work that it is given later begins after the task is complete. See [interop.Object.Next],
+// [interop.Object.Submit] and [interop.Object.Queue] for how an object is given foreign work.
 //
-// What cannot be initialised is interop.None and no error, as OpenMP has it: any
-// object of the initial device, one of a device that cannot be opened. The log says
-// which it was. None may be used and destroyed; a construct whose objects are all None
-// keeps the order that Depend asks for.
+//   - Without NoWait and without Depend the task is merged: the construct only orders foreign
+//     work, and does not wait.
+//   - With NoWait the task is deferred. The device orders target tasks before and after it.
+//     Interop does not wait.
+//   - With Depend and without NoWait the task is included: Interop waits until the predecessors
+//     that Depend names are complete, so that their results can be read when it returns. It
+//     waits for foreign work only if a predecessor does.
 //
-// On a device that is lost constructs with use are ErrDeviceLost, new objects are None, and
-// destroying objects succeeds; there is no foreign work that is waited for.
+// If the objects belong to several devices, there are always tasks, and the host keeps the
+// order between the devices. Without targetsync NoWait has no effect.
 //
-// On an error no object has changed, unless it is the error of other work: then the
-// construct has been carried out all the same. A construct without a task returns what the
-// submissions of earlier calls of [interop.Object.Submit] failed with. One whose task is
-// included returns, as Taskwait with depend items does, the *TaskError of a predecessor
-// that failed, or the cause of ctx if that ends before the predecessors are complete.
+// An object that cannot be initialised becomes interop.None, which is not an error (OpenMP):
+// objects of the initial device, and of a device that cannot be opened. The log says why. None
+// may be used and destroyed; a construct whose objects are all None keeps the order that Depend
+// asks for.
+//
+// On a lost device a construct with Use is ErrDeviceLost, new objects are None, and destroying
+// objects succeeds. Nothing waits for foreign work there.
+//
+// After an error in the construct itself no object has changed. The errors of other work are
+// returned by a construct that has been executed: if it has no task, failures of earlier calls
+// of [interop.Object.Submit]; if its task is included, as by Taskwait with depend items, the
+// *TaskError of a predecessor that failed, or the cause of ctx if that ends before the
+// predecessors are complete.
 func (rt *Runtime) Interop(ctx context.Context, i Interop) error {
 	if err := rt.interop(ctx, &i); err != nil {
 		return rt.failure(ctx, fmt.Errorf("interop: %w", err))
@@ -155,7 +155,7 @@ func (rt *Runtime) interop(ctx context.Context, i *Interop) error {
 	return errors.Join(err, waited)
 }
 
-// items returns the items of the construct's depend clauses.
+// items returns the construct's depend items.
 func (i *Interop) items() (items []tasks.Depend, err error) {
 	for k := range i.Depend {
 		item := i.Depend[k].item
@@ -163,9 +163,8 @@ func (i *Interop) items() (items []tasks.Depend, err error) {
 			return nil, fmt.Errorf("depend clause %d: %w", k, err)
 		}
 		if item.Kind == tasks.DependMutexInOutSet {
-			// The tasks of one object come one after the other where foreign work is between
-			// them: they are not to wait for each other's storage in another order. Nor does a
-			// join take part in exclusion.
+			// Foreign work orders the tasks of one object, so they must not wait for each
+			// other's storage in another order. A join takes no part in exclusion either.
 			item.Kind = tasks.DependInOut
 		}
 		items = append(items, item)
@@ -173,8 +172,8 @@ func (i *Interop) items() (items []tasks.Depend, err error) {
 	return items, nil
 }
 
-// partsOf returns what the construct does to its objects with a targetsync part, those that it
-// has made among them, by their devices.
+// partsOf returns, for each device, what the construct does to its objects with targetsync. made
+// are the new objects.
 func (rt *Runtime) partsOf(i *Interop, made []interop.Object) map[*foreign.Device][]foreign.Part {
 	of := map[*foreign.Device][]foreign.Part{}
 	add := func(o interop.Object, action foreign.Action) {
@@ -195,7 +194,8 @@ func (rt *Runtime) partsOf(i *Interop, made []interop.Object) map[*foreign.Devic
 	return of
 }
 
-// destroyObjects destroys the objects, and sets those that it could to interop.None.
+// destroyObjects destroys objects and sets them to interop.None. Those that cannot be destroyed
+// stay as they are.
 func (rt *Runtime) destroyObjects(objects []*interop.Object) (err error) {
 	for _, p := range objects {
 		if *p == interop.None {
@@ -229,8 +229,8 @@ func generateOn(of map[*foreign.Device][]foreign.Part, t foreign.Task) (generate
 		generated = generate(t)
 		return generated, err
 	}
-	// The order between devices is the host's: a task on each of them for what is before,
-	// and when all these are complete another for what is after.
+	// The host keeps the order between devices. Each device has two tasks, one behind earlier
+	// work and one before later work; the second ones wait for all of the first.
 	all := unsafe.Pointer(new([8]byte))
 	before, after := t, t
 	before.Depend = append(slices.Clip(t.Depend), tasks.Depend{Kind: tasks.DependIn, Ptr: all, Size: 8})
@@ -239,7 +239,7 @@ func generateOn(of map[*foreign.Device][]foreign.Part, t foreign.Task) (generate
 	return generated, err
 }
 
-// checkInterop refuses what OpenMP does not allow in an interop construct.
+// checkInterop returns an error for a construct that OpenMP does not allow.
 func (rt *Runtime) checkInterop(i *Interop) error {
 	if len(i.Init)+len(i.Use)+len(i.Destroy) == 0 {
 		return fmt.Errorf("%w: no init, use or destroy clause", interop.ErrInvalid)
@@ -272,7 +272,7 @@ func (rt *Runtime) checkInterop(i *Interop) error {
 		}
 		return nil
 	}
-	// None may have been asked for with targetsync.
+	// An object that is None may have been asked for with targetsync.
 	syncs := false
 	for k := range i.Init {
 		n, clause := &i.Init[k], fmt.Sprintf("init clause %d", k)
@@ -346,7 +346,7 @@ func (rt *Runtime) initObjects(c current, i *Interop) (made []interop.Object, er
 	return made, nil
 }
 
-// ownerOf returns what made an object, nil if it is not of this runtime.
+// ownerOf returns the maker of an object, nil if the object belongs to another runtime.
 func (rt *Runtime) ownerOf(o interop.Object) *foreign.Device {
 	for _, d := range rt.devices {
 		if made := d.interop(); made != nil && made.Owns(foreign.Object(o)) {
@@ -356,15 +356,13 @@ func (rt *Runtime) ownerOf(o interop.Object) *foreign.Device {
 	return nil
 }
 
-// InteropBuffer returns where size bytes lie on the object's device, so that foreign
-// code uses them without a copy: those from p on, which is memory of the device, or
-// HostPtr of storage that is mapped there. With size 0 it is all there is from p on,
-// for storage of the host.
+// InteropBuffer returns where the size bytes from p on lie on the object's device, so that
+// foreign code can use them without a copy. p points to memory of the device, or is a HostPtr
+// of storage that is mapped there; for the latter, size 0 means the rest of the slice.
 //
-// From then on the runtime takes it that foreign work of the device's objects may write
-// there: what follows a construct with a task (NoWait or Depend) sees what was written
-// before it, copies to the host included. The buffer is good until what it is in is
-// unmapped, disassociated or freed.
+// From then on the runtime assumes that foreign work of the device's objects may write there:
+// after a construct with a task (NoWait or Depend), tasks and copies to the host see what was
+// written before it. The buffer is valid until the storage is unmapped, disassociated or freed.
 func (rt *Runtime) InteropBuffer(o interop.Object, p DevicePtr, size uint64) (interop.Buffer, error) {
 	b, err := rt.interopBuffer(o, &p, size)
 	if err != nil {
@@ -407,11 +405,11 @@ func (rt *Runtime) interopBuffer(o interop.Object, p *DevicePtr, size uint64) (b
 	return interop.Buffer{Buffer: r.Buffer, Offset: r.Offset, Size: r.Size, Address: address}, err
 }
 
-// InteropSemaphoreFd returns a file descriptor of the semaphore of an object with
-// targetsync (VK_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD_BIT), which is the caller's to
-// close: other VkDevices of the same driver and the same GPU order their work by it, as
-// foreign work of the explicit protocol. ErrUnsupported where the device cannot export
-// timelines.
+// InteropSemaphoreFd returns a file descriptor of the semaphore of an object with targetsync
+// (VK_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD_BIT), which the caller has to close. Other
+// VkDevices of the same driver and the same GPU can use it to order their work, as foreign work
+// of the explicit protocol. If the device cannot export timeline semaphores, the error is
+// ErrUnsupported.
 func (rt *Runtime) InteropSemaphoreFd(o interop.Object) (fd int, err error) {
 	fd, err = rt.interopSemaphoreFd(o)
 	if err != nil {
@@ -440,8 +438,8 @@ func (rt *Runtime) interopSemaphoreFd(o interop.Object) (fd int, err error) {
 	return v.ExportSemaphore(semaphore)
 }
 
-// failure makes err, of a construct or a wait, one that leaves the runtime. Where ctx has
-// ended, the error says what is awaited of foreign code.
+// failure returns the error with which a construct or a wait returns to the program. If ctx has
+// ended, it also says which foreign work is awaited.
 func (rt *Runtime) failure(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		if awaited := rt.awaited(); len(awaited) > 0 {
@@ -451,7 +449,7 @@ func (rt *Runtime) failure(ctx context.Context, err error) error {
 	return fmt.Errorf("vkomp: %w", err)
 }
 
-// awaited describes what is awaited of foreign code.
+// awaited describes the foreign work that is awaited.
 func (rt *Runtime) awaited() []string {
 	var all []string
 	for _, d := range rt.devices {
@@ -465,7 +463,7 @@ func (rt *Runtime) awaited() []string {
 // foreignTimeout is ForeignTimeout with its default.
 func (o *Options) foreignTimeout() time.Duration { return cmp.Or(o.ForeignTimeout, 10*time.Second) }
 
-// withdrawForeign gives up the foreign work that was not submitted.
+// withdrawForeign withdraws the foreign work that was announced and not submitted.
 func (rt *Runtime) withdrawForeign() error {
 	var errs []error
 	for _, d := range rt.devices {
@@ -476,8 +474,8 @@ func (rt *Runtime) withdrawForeign() error {
 	return errors.Join(errs...)
 }
 
-// boundForeign says what the runtime's end waits for, and bounds that, until over is
-// called: its error says what did not come.
+// boundForeign logs the foreign work for which Close waits. Until over is called, it signals in
+// place of foreign work that takes longer than the timeout; the error of over names that work.
 func (rt *Runtime) boundForeign() (over func() error) {
 	timeout := rt.options.foreignTimeout()
 	if awaited := rt.awaited(); len(awaited) > 0 {
@@ -500,7 +498,7 @@ func (rt *Runtime) boundForeign() (over func() error) {
 					errs = append(errs, made.Release())
 				}
 			}
-			// What the device does next may leave foreign work due that comes later.
+			// The device goes on now, and may come to later foreign work that does not signal.
 			look.Reset(releaseLook)
 		}
 	}()
@@ -510,11 +508,10 @@ func (rt *Runtime) boundForeign() (over func() error) {
 	}
 }
 
-// releaseLook is how often foreign values are looked for that are due.
+// releaseLook is how often boundForeign looks for such work after the timeout.
 const releaseLook = 20 * time.Millisecond
 
-// checkInit refuses, with ErrInvalid, what OpenMP does not allow in an init
-// clause.
+// checkInit returns ErrInvalid for an init clause that OpenMP does not allow.
 func checkInit(types interop.Types, prefer []interop.Preference) error {
 	if types == 0 {
 		return fmt.Errorf("%w: init without an interop type: want target, targetsync or both", interop.ErrInvalid)
@@ -530,7 +527,7 @@ func checkInit(types interop.Types, prefer []interop.Preference) error {
 	return nil
 }
 
-// checkPreference refuses, with ErrInvalid, what OpenMP does not allow in a preference.
+// checkPreference returns ErrInvalid for a preference that OpenMP does not allow.
 func checkPreference(p *interop.Preference) error {
 	if p.Runtime != 0 && p.Name != "" {
 		return fmt.Errorf("%w: a preference names its foreign runtime twice, as %v and as %q", interop.ErrInvalid, p.Runtime, p.Name)

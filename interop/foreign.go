@@ -10,14 +10,16 @@ import (
 
 // Errors of foreign work.
 var (
-	// ErrNeverSubmitted: foreign work was announced with Next and will not be submitted.
+	// ErrNeverSubmitted says that foreign work was announced with Next and not submitted before
+	// the runtime was closed.
 	ErrNeverSubmitted = foreign.ErrNeverSubmitted
-	// ErrNeverSignalled: foreign work was reported as submitted and has not signalled its value.
+	// ErrNeverSignalled says that foreign work was reported as submitted and has not signalled
+	// its value in time.
 	ErrNeverSignalled = foreign.ErrNeverSignalled
 )
 
-// Semaphore returns the VkSemaphore of an object with targetsync, a timeline. Foreign
-// work waits for values of it and signals others: see [Object.Next].
+// Semaphore returns the VkSemaphore of an object with targetsync, a timeline semaphore. Foreign
+// work waits for its values and signals others: see [Object.Next].
 func (o Object) Semaphore() (s vk.Semaphore, ok bool) {
 	return foreign.Object(o).Semaphore()
 }
@@ -28,80 +30,82 @@ type ForeignQueue struct {
 	Handle uintptr
 	// Family is the index of its queue family.
 	Family uint32
-	// Implicit: what is submitted to the queue is ordered with the object's constructs
-	// by that alone.
+	// Implicit says that submissions to the queue are ordered with the object's constructs
+	// without semaphores.
 	Implicit bool
-	// Lock is held by whoever submits to the queue, and not for long, nor while a method of
-	// an object is called, or a construct: these take it. Who waits for what was submitted
-	// uses a fence: others submit meanwhile.
+	// Lock must be held during a submission to the queue, and only then: constructs and the
+	// methods of objects take it. To wait for a submission, use a fence, because others may
+	// submit to the queue in the meantime.
 	Lock sync.Locker
 }
 
 // Queue returns the queue of an object with targetsync.
 //
-// Where it is the object's own, as far as there are such queues, foreign work needs no
-// semaphores (the implicit protocol): what was submitted there before a construct is
-// complete before the construct's task begins, what is submitted after it begins when
-// that task is complete. The construct sees to it with empty submissions to the queue,
-// of which one may wait for what is yet to be submitted elsewhere. Nobody can tell whether
-// something was submitted between two constructs: their tasks are complete in the order of
-// the constructs, and one must not wait for the other against that order. Using
-// [Object.Next] ends all this. On a queue that vkomp uses too there is [Object.Submit].
+// If the device has queues reserved for it (Options.InteropQueues), the object has a queue of
+// its own, and foreign work there needs no semaphores (the implicit protocol): work that was
+// submitted before a construct is complete before the construct's task begins, and work that
+// is submitted later begins when that task is complete. For this, constructs make empty
+// submissions to the queue, which may wait for work that is yet to be submitted elsewhere.
+// Because vkomp does not see whether anything was submitted between two constructs, their
+// tasks are complete in the order of the constructs, and the first must not depend on the
+// second. The first call of [Object.Next] ends the implicit protocol.
+//
+// If the queue is one that vkomp uses too, use [Object.Submit] or the explicit protocol.
 func (o Object) Queue() (q ForeignQueue, ok bool) {
 	of, ok := foreign.Object(o).Queue()
 	return ForeignQueue(of), ok
 }
 
 // Next announces foreign work that will be submitted to any queue of the device (the
-// explicit protocol): the submission waits for the value wait of the object's
-// semaphore, signals the value signal, and is followed by [Object.Submitted]. The
-// constructs that come later wait for it, on the device, once it is submitted; foreign
-// work of one object is in the order of its announcement.
+// explicit protocol). The submission has to wait for the value wait of the object's semaphore
+// and to signal the value signal; after it [Object.Submitted] is to be called. Constructs that
+// come later wait for the work, on the device once it is submitted. Foreign work of one object
+// is executed in the order in which it was announced.
 //
-// Work that comes to nothing is taken back with [Object.Withdraw]. An object may be
-// destroyed meanwhile: that comes after the work, as any construct does.
+// Announced work that will not be submitted must be withdrawn: see [Object.Withdraw]. The
+// object may be destroyed in the meantime, since that comes after the work, as any construct.
 func (o Object) Next() (wait, signal uint64, err error) {
 	return foreign.Object(o).Next()
 }
 
-// Ready waits until what signals a value of the semaphore has been submitted. Work
-// that waits for the value can then be submitted to any queue; before, only to one
-// that nothing else uses, since it would hold up what signals the value.
+// Ready waits until the work that signals a value of the semaphore has been submitted. Then
+// work that waits for the value can be submitted to any queue. Before that, it may only be
+// submitted to a queue that nothing else uses, because elsewhere it could hold up the work for
+// which it waits. If ctx ends first, the error names the foreign work that is awaited.
 func (o Object) Ready(ctx context.Context, value uint64) error {
 	return foreign.Object(o).Ready(ctx, value)
 }
 
-// Submitted says that the foreign work has been submitted that signals a value, which
-// [Object.Next] gave. Tasks that wait for nothing else are started by the call, as by
-// the end of any predecessor, the host's part of them included.
+// Submitted says that the foreign work that signals a value was submitted; the value is one
+// that [Object.Next] has returned. The call starts tasks that wait for nothing else, with what
+// the host has to do for them.
 //
-// Work that was not announced may be submitted as well, by a program that gives the
-// object work and constructs on one goroutine: with the values that PropertyWaitValue and
-// PropertySignalValue have at the time.
+// A program that uses the object on one goroutine only may also submit work without
+// announcing it, with the values that PropertyWaitValue and PropertySignalValue have then.
 func (o Object) Submitted(signal uint64) error {
 	return foreign.Object(o).Submitted(signal, false)
 }
 
-// Withdraw says that the foreign work announced to signal a value never will be
-// submitted. The value is signalled when its turn comes, for those who wait for it.
+// Withdraw says that announced foreign work will not be submitted. Its value is signalled from
+// the host once the value before it is reached, for those that wait for it.
 func (o Object) Withdraw(signal uint64) error {
 	return foreign.Object(o).Submitted(signal, true)
 }
 
-// Submit has submit called, with the object's queue and under its lock, to submit
-// foreign work there without semaphores of its own, which counts as created by this
-// call. submit neither waits for the device nor calls vkomp.
+// Submit arranges for submit to be called with the object's queue, while the queue's lock is
+// held, to submit foreign work there that needs no semaphores. In the object's order the work
+// stands where Submit was called. submit must not wait for the device or call vkomp.
 //
-// Where the queue is the object's own (see [Object.Queue]) submit is called at once, and
-// its error is Submit's. Otherwise it is called on another goroutine, when everything
-// that the work comes after has been submitted: the work would hold that up. When it
-// fails, or panics, or ctx ends before its turn, the next construct's
-// task fails, or the construct itself if it has none; or else the runtime's Close.
+// If the queue is the object's own (see [Object.Queue]), submit is called at once, and Submit
+// returns its error. Otherwise submit is called on another goroutine, when everything before
+// the work has been submitted. If it fails or panics, or if ctx ends before, that is the
+// failure of the next construct's task, or of the construct if it has no task, or is returned
+// by Runtime.Close if there is no further construct.
 func (o Object) Submit(ctx context.Context, submit func(queue uintptr) error) error {
 	return foreign.Object(o).Submit(ctx, submit)
 }
 
-// Buffer is where storage lies on a device: Size bytes from Offset on in the VkBuffer.
+// Buffer says where storage lies on a device: Size bytes from Offset on in a VkBuffer.
 type Buffer struct {
 	// Buffer is the VkBuffer.
 	Buffer vk.Buffer

@@ -13,8 +13,7 @@ type Types uint8
 const (
 	// TypeTarget gives access to the device's handles.
 	TypeTarget Types = Types(foreign.TypeTarget)
-	// TypeTargetSync orders foreign tasks with OpenMP's, through a timeline
-	// semaphore.
+	// TypeTargetSync orders foreign work with tasks, by a timeline semaphore.
 	TypeTargetSync Types = Types(foreign.TypeTargetSync)
 )
 
@@ -33,14 +32,14 @@ func (t Types) String() string {
 	return strings.Join(names, ",")
 }
 
-// Object is an interop object (omp_interop_t). Copies are the same object, and
-// == tells whether two are. The zero Object is None.
+// Object is an interop object (omp_interop_t), a handle without fields of its own. Copies are
+// the same object, and == reports whether two are. The zero Object is None.
 type Object foreign.Object
 
 // None is omp_interop_none.
 var None Object
 
-// Handles are what a device is to Vulkan.
+// Handles are the Vulkan handles of a device.
 type Handles struct {
 	// Instance, PhysicalDevice and Device are the VkInstance, the
 	// VkPhysicalDevice and the VkDevice.
@@ -52,8 +51,8 @@ type Handles struct {
 // String names the object, such as "interop object 3 of device 0".
 func (o Object) String() string { return foreign.Object(o).String() }
 
-// Types are the interop types that the object was initialised with; 0 when it
-// is None or is no more.
+// Types returns the interop types with which the object was initialised; 0 if it is None, was
+// destroyed, or its device is closed.
 func (o Object) Types() Types { return Types(foreign.Object(o).Types()) }
 
 // Vulkan returns the handles of an object that has type target.
@@ -70,7 +69,7 @@ func (o Object) DeviceNum() (number int, ok bool) {
 	return number, rc == RCSuccess
 }
 
-// read says whether o has a value for p that the getter may return.
+// read returns RCSuccess if o has a value for p that the getter may return.
 func (o Object) read(p Property, getter RC) RC {
 	switch d := o.describe(p); {
 	case d == nil:
@@ -112,8 +111,7 @@ func (o Object) Int(p Property) (int, RC) {
 }
 
 // Ptr returns a handle or an address (omp_get_interop_ptr); 0 unless RCSuccess.
-// It is valid until the runtime closes the device, and not the caller's to
-// destroy.
+// The runtime owns it, and it is valid until the device is closed.
 func (o Object) Ptr(p Property) (uintptr, RC) {
 	rc := o.read(p, RCTypePtr)
 	if rc != RCSuccess {

@@ -2,8 +2,8 @@ package interop
 
 import "github.com/vkomp/vkomp/internal/foreign"
 
-// Property is omp_interop_property_t. Those that OpenMP defines are negative;
-// those from 0 are vkomp's own.
+// Property is omp_interop_property_t. Properties that OpenMP defines are negative; those from 0
+// on are vkomp's own.
 type Property int
 
 const (
@@ -16,7 +16,7 @@ const (
 	PropertyDevice        Property = -7                 // omp_ipr_device: ptr, the VkPhysicalDevice; needs type target
 	PropertyDeviceContext Property = -8                 // omp_ipr_device_context: ptr, the VkDevice; needs type target
 	PropertyTargetSync    Property = -9                 // omp_ipr_targetsync: ptr, the VkSemaphore, a timeline; needs type targetsync
-	PropertyFirst                  = PropertyTargetSync // omp_ipr_first: the least of these
+	PropertyFirst                  = PropertyTargetSync // omp_ipr_first: the smallest of these
 
 	// PropertyGetInstanceProcAddr is the address of the Vulkan loader's
 	// vkGetInstanceProcAddr, from which every Vulkan function can be had: ptr.
@@ -26,7 +26,7 @@ const (
 	PropertyWaitValue           Property = 3 // the value that the next foreign work waits for: int
 	PropertySignalValue         Property = 4 // the value that it signals: int
 
-	// properties from here on are none.
+	// propertyEnd is the first number that is no property.
 	propertyEnd Property = 5
 )
 
@@ -36,7 +36,7 @@ type RC int
 const (
 	RCNoValue    RC = 1  // omp_irc_no_value: valid, but there is nothing meaningful to return
 	RCSuccess    RC = 0  // omp_irc_success
-	RCEmpty      RC = -1 // omp_irc_empty: the object is None, or is no more
+	RCEmpty      RC = -1 // omp_irc_empty: the object is None, was destroyed, or its device is closed
 	RCOutOfRange RC = -2 // omp_irc_out_of_range: no such property
 	RCTypeInt    RC = -3 // omp_irc_type_int: Int is the getter to use
 	RCTypePtr    RC = -4 // omp_irc_type_ptr: Ptr is the getter to use
@@ -44,14 +44,14 @@ const (
 	RCOther      RC = -6 // omp_irc_other
 )
 
-// property is what all objects have in common in one property.
+// property describes a property, which is the same for all objects.
 type property struct {
 	name     string
 	typeDesc string
-	// getter is the code that names the property's getter.
+	// getter is the code that names the getter to use.
 	getter RC
-	// needs are the interop types of which an object must have one to have a
-	// value; 0 is any.
+	// needs are the interop types of which an object must have one for the property to have a
+	// value; 0 means that every object has one.
 	needs Types
 }
 
@@ -91,8 +91,8 @@ func (o Object) describe(p Property) *property {
 	return &properties[p-PropertyFirst]
 }
 
-// PropertyName is the property's name (omp_get_interop_name), such as "fr_id";
-// "" when p is out of range. None knows the names of the negative properties.
+// PropertyName returns the property's name (omp_get_interop_name), such as "fr_id", and "" if p
+// is out of range. For None it returns the names of the negative properties too.
 func (o Object) PropertyName(p Property) string {
 	if d := o.describe(p); d != nil {
 		return d.name
@@ -100,9 +100,9 @@ func (o Object) PropertyName(p Property) string {
 	return ""
 }
 
-// PropertyTypeDesc describes the property's type (omp_get_interop_type_desc),
-// such as "int" or "VkDevice"; "" when p is out of range or the object is None or
-// is no more.
+// PropertyTypeDesc returns a description of the property's type (omp_get_interop_type_desc), such
+// as "int" or "VkDevice"; "" if p is out of range, or if the object is None, was destroyed, or its
+// device is closed.
 func (o Object) PropertyTypeDesc(p Property) string {
 	if d := o.describe(p); d != nil && foreign.Object(o).Alive() {
 		return d.typeDesc
@@ -110,8 +110,7 @@ func (o Object) PropertyTypeDesc(p Property) string {
 	return ""
 }
 
-// RCDesc describes an outcome of reading o (omp_get_interop_rc_desc); "" for a
-// number that is none.
+// RCDesc returns a description of an outcome (omp_get_interop_rc_desc), "" for an unknown number.
 func (o Object) RCDesc(rc RC) string {
 	switch rc {
 	case RCNoValue:

@@ -6,7 +6,7 @@ import (
 	"github.com/vkomp/vkomp/internal/foreign"
 )
 
-// ForeignRuntime is omp_interop_fr_t: a runtime that interop objects are of.
+// ForeignRuntime is omp_interop_fr_t, the foreign runtime of an interop object.
 type ForeignRuntime int
 
 const (
@@ -18,12 +18,12 @@ const (
 	ForeignRuntimeLevelZero  ForeignRuntime = 6 // omp_ifr_level_zero
 	ForeignRuntimeHSA        ForeignRuntime = 7 // omp_ifr_hsa
 
-	// ForeignRuntimeVulkan is vkomp's own: OpenMP has no number for Vulkan. The
-	// number is "vk" in ASCII, far above those that later versions may assign.
+	// ForeignRuntimeVulkan is Vulkan, for which OpenMP has no number. vkomp uses "vk" in
+	// ASCII, far above the numbers that later versions of OpenMP may assign.
 	ForeignRuntimeVulkan ForeignRuntime = 'v'<<8 | 'k'
 )
 
-// The OpenMP implementation that objects belong to.
+// The OpenMP implementation that has made the objects.
 const (
 	// Vendor is the value of omp_ipr_vendor. vkomp has no registered number; this one is
 	// "vko" in ASCII.
@@ -32,7 +32,7 @@ const (
 	VendorName = "vkomp"
 )
 
-// String is the runtime's name (omp_ipr_fr_name), such as "cuda" or "vulkan".
+// String returns the runtime's name (omp_ipr_fr_name), such as "cuda" or "vulkan".
 func (r ForeignRuntime) String() string {
 	switch r {
 	case ForeignRuntimeCUDA:
@@ -55,19 +55,19 @@ func (r ForeignRuntime) String() string {
 	return fmt.Sprintf("ForeignRuntime(%d)", int(r))
 }
 
-// Preference is one item of a prefer_type modifier: a foreign runtime, by number
-// or by name, with attributes (OpenMP 6.0) if any. An item may have attributes
-// alone.
+// Preference is one item of a prefer_type modifier: a foreign runtime by number or by name, with
+// optional attributes (OpenMP 6.0). An item may also consist of attributes alone.
 type Preference struct {
 	// Runtime is the foreign runtime's number, 0 if the item has a name or attributes alone.
 	Runtime ForeignRuntime
 	// Name is the foreign runtime's name, such as "vulkan"; "" if the item has a number or
 	// attributes alone.
 	Name string
-	// Attr are attributes; each begins with "ompx_" and has no comma in it. An
-	// unknown one is ignored.
+	// Attr are attributes. Each begins with "ompx_" and has no comma in it. Unknown attributes
+	// are ignored.
 	Attr []string
 }
 
-// ErrInvalid: a clause that OpenMP does not allow, or an object that is no more.
+// ErrInvalid says that OpenMP does not allow a clause, or that an object was destroyed or its
+// device is closed.
 var ErrInvalid = foreign.ErrInvalid

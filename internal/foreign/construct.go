@@ -38,12 +38,13 @@ type Part struct {
 // that one of the objects was given before the construct is complete before the task
 // begins; foreign work that one of them is given later begins after the task is complete.
 type Task struct {
-	// Construct is what it has in common with others. Priority, Place, Observer and Always
-	// do not count: see ObserverOf, and the task is run in any case.
+	// Construct is what all constructs have in common. Its Priority, Place, Observer and Always
+	// are ignored: ObserverOf gives the observer, and the task always runs.
 	construct.Construct
 	// Parts are objects of one device, each of them once.
 	Parts []Part
-	// Included, if not nil, is the wait for the predecessors of a task that is included.
+	// Included, if not nil, says that the task is included, and is used to wait for its
+	// predecessors.
 	Included *Included
 	// ObserverOf returns the Observer of the task on a device, or nil; it may be nil itself.
 	ObserverOf func(device int) construct.Observer
@@ -51,30 +52,30 @@ type Task struct {
 
 // Generate generates the task, if one of the objects has targetsync. Without nowait and
 // without depend it is merged: there is no task, only the order of the foreign work.
-// Otherwise it is one of the scope's. Nothing here waits: see [Included].
+// Otherwise it is a task of the scope. Generate does not wait; see [Included].
 //
-// generated tells whether the construct has been carried out. If it has, an error is what
-// foreign work of Submit failed with, or says that work to come on an object's own queue
-// is not ordered.
+// generated reports whether the construct has been carried out. If it has, an error is the
+// failure of earlier work given to Submit, or says that later work on an object's own queue
+// could not be ordered after the construct.
 func (d *Device) Generate(t Task) (generated bool, err error) {
 	c := &interopConstruct{device: d}
 	for _, p := range t.Parts {
-		if p.Object == None || p.Object.state.stream == nil {
+		if p.Object == None || p.Object.state.sequence == nil {
 			continue
 		}
-		st := p.Object.state.stream
+		seq := p.Object.state.sequence
 		switch {
-		case st.device != d:
+		case seq.device != d:
 			return false, fmt.Errorf("%w: %v is none of device %d", ErrInvalid, p.Object, d.Number)
-		case slices.ContainsFunc(c.parts, func(p part) bool { return p.stream == st }):
+		case slices.ContainsFunc(c.parts, func(p part) bool { return p.sequence == seq }):
 			return false, fmt.Errorf("%w: %v is in a construct twice", ErrInvalid, p.Object)
 		}
-		c.parts = append(c.parts, part{stream: st, action: p.Action})
+		c.parts = append(c.parts, part{sequence: seq, action: p.Action})
 	}
 	if len(c.parts) == 0 {
 		return true, nil
 	}
-	slices.SortFunc(c.parts, func(a, b part) int { return cmp.Compare(a.stream.number, b.stream.number) })
+	slices.SortFunc(c.parts, func(a, b part) int { return cmp.Compare(a.sequence.number, b.sequence.number) })
 	w := tasks.NewWork()
 	defer w.Finish()
 	if generated, err = c.generate(&t, w); !generated {
@@ -83,8 +84,8 @@ func (d *Device) Generate(t Task) (generated bool, err error) {
 	if c.observer != nil {
 		construct.Created(c.observer, c.made, t.Depend, w, nil)
 	}
-	// Unless it waits for the host, the task is submitted by this: then no queue is made
-	// to wait for what is not.
+	// Unless the task waits for the host, this submits it. The objects' own queues, which
+	// orderOwn makes wait for it, then wait only for what has been submitted.
 	w.Run()
 	for _, p := range c.parts {
 		err = errors.Join(err, p.orderOwn())
@@ -92,33 +93,33 @@ func (d *Device) Generate(t Task) (generated bool, err error) {
 	return true, err
 }
 
-// interopConstruct is what a construct is to the streams of its objects: a step's value in
-// each. It is sent when it is in the first step of all of them, in all at once, or else
-// two constructs could each be in the other's way.
+// interopConstruct is a construct in the sequences of its objects, in each of which it has a
+// value. It is sent when it has come to the first step of all of them, and in all of them at
+// once; otherwise two constructs could each wait for the other.
 type interopConstruct struct {
 	device *Device
-	// parts are in the order of their streams' numbers.
+	// parts are in the order of their sequences' numbers.
 	parts []part
-	// started: its task has; a construct without one has from the beginning. node is the
-	// task, which Start gives. The device's order guards both.
+	// started says that the task has started; a merged construct counts as started from the
+	// beginning. node is the task, from then on. The device's order guards both.
 	started bool
 	node    *tasks.Node
-	// merged: it has none.
+	// merged says that the construct has no task.
 	merged bool
-	// included, if not nil, hears when the predecessors of the task are complete.
+	// included, if not nil, is told when the predecessors of the task are complete.
 	included *Included
-	// observer hears what the task does, which is made, or is nil.
+	// observer observes the task, or is nil. made is the task as Scope.Add returned it.
 	observer construct.Observer
 	made     *tasks.Node
 }
 
-// part is a construct in one stream.
+// part is a construct in the sequence of one object.
 type part struct {
-	stream *stream
-	action Action
-	// step is nil in a stream where the construct has no value.
+	sequence *sequence
+	action   Action
+	// step is the step with the construct, nil if the construct has no value in the sequence.
 	step *step
-	// last is what later work on the object's own queue has to wait for.
+	// last is the value that later work on the object's own queue has to wait for.
 	last uint64
 }
 
@@ -133,8 +134,8 @@ func (c *interopConstruct) generate(t *Task, w *tasks.Work) (generated bool, err
 		}
 	}
 	for _, p := range c.parts {
-		p.stream.adding.Lock()
-		defer p.stream.adding.Unlock()
+		p.sequence.adding.Lock()
+		defer p.sequence.adding.Unlock()
 	}
 	if err := c.usable(); err != nil {
 		return false, err
@@ -144,12 +145,13 @@ func (c *interopConstruct) generate(t *Task, w *tasks.Work) (generated bool, err
 		if t.ObserverOf != nil {
 			c.observer = t.ObserverOf(c.device.Number)
 		}
-		// Nobody waits for it here, and foreign work waits for its end, which has to come.
+		// Generate waits for no task. Foreign work waits for the end of this one, so it always
+		// runs.
 		common := t.Construct
 		common.Observer, common.NoWait, common.Always = c.observer, true, true
 		task := tasks.Task{
 			Domain: c.device.Domain, Runner: c,
-			// Until its submission, see send.
+			// The construct keeps the node until it is sent.
 			Held: true,
 		}
 		common.Fill(&task)
@@ -167,89 +169,90 @@ func (c *interopConstruct) generate(t *Task, w *tasks.Work) (generated bool, err
 		c.started = true
 		err = c.failuresLocked(true)
 	}
-	joins := c.joins()
+	connects := c.connects()
 	for i := range c.parts {
 		p := &c.parts[i]
-		if !c.merged || joins {
-			p.step = p.stream.addConstructLocked(c)
+		if !c.merged || connects {
+			p.step = p.sequence.addConstructLocked(c)
 		}
-		p.last = p.stream.last.Load()
+		p.last = p.sequence.last.Load()
 	}
-	c.device.advanceLocked(w, c.parts[0].stream)
+	c.device.advanceLocked(w, c.parts[0].sequence)
 	return true, err
 }
 
-// gather makes a step of what was submitted to the object's own queue before. No other
-// stream is held meanwhile: whoever holds the queue's lock may be waiting for one.
+// gather adds a step for what was submitted to the object's own queue before. No other
+// sequence is locked meanwhile, because the holder of the queue's lock may be waiting for one.
 func (p *part) gather(w *tasks.Work) error {
-	st := p.stream
-	if p.action == ActionInit || !st.implicit.Load() {
+	seq := p.sequence
+	if p.action == ActionInit || !seq.implicit.Load() {
 		return nil
 	}
-	st.adding.Lock()
-	defer st.adding.Unlock()
-	if !st.implicit.Load() || st.destroyed.Load() {
+	seq.adding.Lock()
+	defer seq.adding.Unlock()
+	if !seq.implicit.Load() || seq.destroyed.Load() {
 		return nil
 	}
-	if err := st.gatherLocked(w); err != nil && st.lost() == nil {
+	if err := seq.gatherLocked(w); err != nil && seq.lost() == nil {
 		return err
 	}
-	// What was submitted to a device that is lost comes to nothing.
+	// On a lost device there is nothing to order any more.
 	return nil
 }
 
-// joins reports whether something can come before the construct in one stream and after
-// it in another.
-func (c *interopConstruct) joins() bool {
+// connects reports whether the construct orders what comes before it in one sequence before
+// what comes after it in another.
+func (c *interopConstruct) connects() bool {
 	before := slices.ContainsFunc(c.parts, func(p part) bool { return p.action != ActionInit })
 	after := slices.ContainsFunc(c.parts, func(p part) bool { return p.action != ActionDestroy })
 	return len(c.parts) > 1 && before && after
 }
 
-// usable refuses objects that were destroyed meanwhile, and all but the destruction of
-// those of a device that is lost.
+// usable returns an error if an object has been destroyed in the meantime, or if the device is
+// lost and the construct does not only destroy objects.
 func (c *interopConstruct) usable() error {
 	for _, p := range c.parts {
-		if p.stream.destroyed.Load() {
-			return fmt.Errorf("%w: %s was destroyed", ErrInvalid, p.stream.name)
+		if p.sequence.destroyed.Load() {
+			return fmt.Errorf("%w: %s was destroyed", ErrInvalid, p.sequence.name)
 		}
 		if p.action == ActionDestroy {
 			continue
 		}
-		if err := p.stream.lost(); err != nil {
+		if err := p.sequence.lost(); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// failuresLocked returns what foreign work failed with that came before, where no construct is
-// between them, and forgets it if that is asked for; the device's order is held.
+// failuresLocked returns the failures of the foreign work that comes immediately before the
+// construct, with no other construct in between, and forgets them if forget is set. The
+// device's order is held.
 func (c *interopConstruct) failuresLocked(forget bool) error {
 	var errs []error
 	for _, p := range c.parts {
-		if first := p.stream.firstConstructLocked(); first != nil && first != c {
+		if first := p.sequence.firstConstructLocked(); first != nil && first != c {
 			continue
 		}
-		errs = append(errs, p.stream.failure)
+		errs = append(errs, p.sequence.failure)
 		if forget {
-			p.stream.failure = nil
+			p.sequence.failure = nil
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// orderOwn has what comes later on the object's own queue wait for the construct.
+// orderOwn makes the object's own queue wait for the construct before it begins later work.
 func (p *part) orderOwn() error {
 	if p.action == ActionDestroy || p.action == ActionInit && p.step == nil {
 		return nil
 	}
-	p.stream.adding.Lock()
-	defer p.stream.adding.Unlock()
-	if !p.stream.implicit.Load() {
+	p.sequence.adding.Lock()
+	defer p.sequence.adding.Unlock()
+	if !p.sequence.implicit.Load() {
 		return nil
 	}
-	return p.stream.queue.Order(p.stream.at(p.last), nil)
+	return p.sequence.queue.Order(p.sequence.at(p.last), nil)
 }
 
 // Start implements tasks.Runner.
@@ -261,7 +264,7 @@ func (c *interopConstruct) Start(n *tasks.Node, w *tasks.Work) {
 	}
 }
 
-// begin notes that the task has begun.
+// begin records that the task has started.
 func (c *interopConstruct) begin(n *tasks.Node, w *tasks.Work) {
 	if c.included != nil {
 		c.included.begin(n)
@@ -274,25 +277,24 @@ func (c *interopConstruct) begin(n *tasks.Node, w *tasks.Work) {
 			p.step.started++
 		}
 	}
-	c.device.advanceLocked(w, c.parts[0].stream)
+	c.device.advanceLocked(w, c.parts[0].sequence)
 }
 
 // Drop implements tasks.Runner; such a task is always run.
 func (*interopConstruct) Drop(*tasks.Node) {}
 
-// dueLocked reports whether nothing is before the construct that is not sent: another of those
-// without tasks is before it too, since these come one after the other, as included tasks
-// do. The device's order is held.
+// dueLocked reports whether everything before the construct has been sent. Merged constructs are
+// sent in the order of the program, as included tasks are executed. The device's order is held.
 func (c *interopConstruct) dueLocked() bool {
 	for _, p := range c.parts {
-		if p.stream.steps[0] != p.step || c.merged && p.step.firstMergedLocked() != c {
+		if p.sequence.steps[0] != p.step || c.merged && p.step.firstMergedLocked() != c {
 			return false
 		}
 	}
 	return true
 }
 
-// firstMergedLocked returns the first construct of a step that has no task.
+// firstMergedLocked returns the first merged construct of a step.
 func (s *step) firstMergedLocked() *interopConstruct {
 	k := slices.IndexFunc(s.constructs, func(c *interopConstruct) bool { return c.merged })
 	return s.constructs[k]
@@ -318,8 +320,8 @@ func (s *step) awaitsLocked() string {
 	c := s.constructs[0]
 	if c.started {
 		for _, p := range c.parts {
-			if p.stream.steps[0] != p.step {
-				return p.stream.name
+			if p.sequence.steps[0] != p.step {
+				return p.sequence.name
 			}
 		}
 	}
@@ -331,12 +333,12 @@ func (c *interopConstruct) sendLocked(w *tasks.Work) {
 	var f sched.Foreign
 	var points []point
 	for _, p := range c.parts {
-		value := p.stream.sent + 1
-		f.Waits = append(f.Waits, p.stream.before(value)...)
-		f.Signals = append(f.Signals, p.stream.at(value)...)
-		points = append(points, point{p.stream, value})
+		value := p.sequence.sent + 1
+		f.Waits = append(f.Waits, p.sequence.before(value)...)
+		f.Signals = append(f.Signals, p.sequence.at(value)...)
+		points = append(points, point{p.sequence, value})
 	}
-	// Foreign work comes after a construct that could not be submitted all the same.
+	// Foreign work waits for the values of a construct even if that could not be submitted.
 	switch err := c.submitLocked(f, w); {
 	case err != nil && c.merged:
 		c.device.signalFromHostLocked(points)
@@ -347,24 +349,24 @@ func (c *interopConstruct) sendLocked(w *tasks.Work) {
 		k := slices.Index(p.step.constructs, c)
 		p.step.constructs = slices.Delete(p.step.constructs, k, k+1)
 		p.step.started--
-		p.stream.leaveLocked()
+		p.sequence.sentLocked()
 	}
 }
 
-// submitLocked makes the construct's submission. An error is the task's.
+// submitLocked makes the construct's submission. An error is also the failure of the task.
 func (c *interopConstruct) submitLocked(f sched.Foreign, w *tasks.Work) error {
 	if c.merged {
 		err := c.device.Shared.Order(f.Waits, f.Signals)
 		if err != nil {
-			// For the construct that comes next: of an object that can have one.
+			// The next construct reports it, so the object must not be one that ends here.
 			k := slices.IndexFunc(c.parts, func(p part) bool { return p.action != ActionDestroy })
-			st := c.parts[k].stream
-			st.failure = errors.Join(st.failure, err)
+			seq := c.parts[k].sequence
+			seq.failure = errors.Join(seq.failure, err)
 		}
 		return err
 	}
 	if c.device.lost() != nil && !slices.ContainsFunc(c.parts, func(p part) bool { return p.action != ActionDestroy }) {
-		// There is no order to keep, which is all that the task is for.
+		// On a lost device there is no order to keep, and the task has no other purpose.
 		w.Defer(func(w *tasks.Work) {
 			// Deferred, because an observer may end the goroutine.
 			defer c.node.Release()
@@ -381,8 +383,8 @@ func (c *interopConstruct) submitLocked(f sched.Foreign, w *tasks.Work) error {
 	return nil
 }
 
-// complete signals what a construct was to signal that could not be submitted: after its
-// task, which what it follows may still hold up.
+// complete signals, from the host, the values of a construct that could not be submitted. Its
+// task has failed, but it is complete only when everything before it is, so complete waits.
 func (c *interopConstruct) complete(points []point) {
 	_ = c.node.Wait(context.Background(), nil)
 	c.node.Release()

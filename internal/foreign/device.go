@@ -15,7 +15,7 @@ import (
 	"github.com/vkomp/vkomp/vk"
 )
 
-// Handles are what a device is to Vulkan: interop.Handles.
+// Handles are the Vulkan handles of a device: interop.Handles.
 type Handles struct {
 	// Instance, PhysicalDevice and Device are the VkInstance, the
 	// VkPhysicalDevice and the VkDevice.
@@ -26,14 +26,16 @@ type Handles struct {
 
 // Timelines makes timeline semaphores; a *vk.Device does.
 type Timelines interface {
-	// WaitIdle waits until nothing that was submitted uses a semaphore any more: who has
-	// only seen their values does not know. After an error other than the device's loss
-	// they may be in use.
+	// WaitIdle waits until no submission uses a semaphore any more. That a semaphore has
+	// reached its value does not imply it. After an error other than the device's loss the
+	// semaphores may still be in use.
 	WaitIdle() error
+	// CreateTimeline and DestroySemaphore create a semaphore and destroy it.
 	CreateTimeline(initial uint64) (vk.Semaphore, error)
 	DestroySemaphore(vk.Semaphore)
-	// After an error of the following other than the device's loss and vk.ErrClosed the next
-	// call may succeed. A wait fails so when its time is up, and not before.
+	// SemaphoreValue, WaitSemaphore and SignalSemaphore are those of *vk.Device. After an error
+	// other than the device's loss and vk.ErrClosed the next call may succeed; WaitSemaphore
+	// returns such an error only after the timeout.
 	SemaphoreValue(vk.Semaphore) (uint64, error)
 	WaitSemaphore(s vk.Semaphore, value uint64, timeout time.Duration) (bool, error)
 	SignalSemaphore(s vk.Semaphore, value uint64) error
@@ -50,30 +52,30 @@ type Queue interface {
 	Order(waits, signals []vk.SemaphoreValue) error
 }
 
-// Scheduler carries the constructs' empty tasks out; a *sched.Scheduler does.
+// Scheduler runs the constructs' empty tasks; a *sched.Scheduler does.
 type Scheduler interface {
 	// Order places the empty task n between foreign work.
 	Order(n *tasks.Node, f sched.Foreign, w *tasks.Work) error
-	// Lost returns the error that told of the device's loss, nil while it is not lost.
-	// Lose tells of the loss.
+	// Lost returns the error with which the device was lost, nil while it is not lost. Lose
+	// tells the scheduler that the device is lost.
 	Lost() error
 	Lose(error)
 }
 
-// Options say what a Device makes objects of.
+// Options describe the device for which a Device makes objects.
 type Options struct {
-	// Number is the device's number, Domain that of its tasks.
+	// Number is the device's number, Domain the domain of its tasks.
 	Number int
 	Domain tasks.Domain
-	// Handles are the device's.
+	// Handles are the device's Vulkan handles.
 	Handles Handles
-	// Timelines, Scheduler and Shared are needed for objects with type targetsync:
-	// Shared is the queue of objects for which there is none of their own in Own.
+	// Timelines, Scheduler and Shared are needed for objects with type targetsync. Each object
+	// gets a queue of Own for itself while there are any; the others have Shared.
 	Timelines Timelines
 	Scheduler Scheduler
 	Shared    Queue
 	Own       []Queue
-	// Timeout is how long Free waits for all foreign work that nothing is ordered after.
+	// Timeout is how long Finish waits for foreign work to signal.
 	Timeout time.Duration
 }
 
@@ -84,24 +86,24 @@ type Device struct {
 	Options
 	timelines *lossTimelines
 	closed    atomic.Bool
-	// closing: no foreign work is given to the objects any more.
+	// closing says that the objects take no more foreign work.
 	closing atomic.Bool
-	// background counts the goroutines that signal or submit for the streams.
+	// background counts the goroutines that signal or submit for the sequences.
 	background sync.WaitGroup
 
-	// order guards what the streams have to send: a construct is in several at once. The
-	// scheduler is called with it held.
+	// order guards the steps of all sequences, because a construct can be in several of them.
+	// The scheduler is called with it held.
 	order lockrank.Mutex[lockrank.InteropOrder]
 
 	mu lockrank.Mutex[lockrank.InteropDevice]
-	// free are queues of Own that no object has, streams those of objects that are
-	// alive, retired those of objects that are not, whose semaphores may be used again.
-	free             []freeQueue
-	streams, retired []*stream
-	// objects counts those there have been, alive those that are not destroyed.
+	// free are queues of Own that no object has. sequences are the sequences of objects that are
+	// alive, retired those of destroyed objects, whose semaphores may be used again.
+	free               []freeQueue
+	sequences, retired []*sequence
+	// objects counts all objects made so far, alive those that are not destroyed.
 	objects, alive int
 
-	// ending is what Finish does once, unfinished its error.
+	// ending makes Finish do its work once; unfinished is the error.
 	ending     sync.Once
 	unfinished error
 }
@@ -109,9 +111,9 @@ type Device struct {
 // freeQueue is a queue that no object has.
 type freeQueue struct {
 	Queue
-	// former, if not nil, is the stream of the object that had it: until all its steps
-	// are sent, the queue may wait for what has not been submitted.
-	former *stream
+	// former, if not nil, is the sequence of the object that had the queue. Until all its steps
+	// are sent, the queue may wait for something that has not been submitted.
+	former *sequence
 }
 
 // NewDevice returns a Device.
@@ -126,9 +128,8 @@ func NewDevice(o Options) *Device {
 	return d
 }
 
-// Init returns a new object of the types: None when d is closed. There is no
-// choice of foreign runtimes, it is Vulkan's always. On a device that is lost it is an
-// error.
+// Init returns a new object of the given types, None if d is closed. Its foreign runtime is
+// always Vulkan. On a lost device it returns an error.
 func (d *Device) Init(types Types) (Object, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -144,50 +145,50 @@ func (d *Device) Init(types Types) (Object, error) {
 		d.alive++
 		return o, nil
 	}
-	st, err := d.newStreamLocked(o.String(), d.objects)
+	seq, err := d.newSequenceLocked(o.String(), d.objects)
 	if err != nil {
 		return None, err
 	}
-	o.state.stream = st
+	o.state.sequence = seq
 	d.alive++
-	d.streams = append(d.streams, st)
+	d.sequences = append(d.sequences, seq)
 	return o, nil
 }
 
-// newStreamLocked returns a stream, with a semaphore that another object is done with if
-// there is one; d.mu is held.
-func (d *Device) newStreamLocked(name string, number int) (*stream, error) {
-	st := &stream{name: name, number: number, device: d, queue: d.Shared, changed: make(chan struct{})}
+// newSequenceLocked returns a new sequence. It takes the semaphore of a destroyed object if one is
+// no longer needed there, and a free queue if there is one. d.mu is held.
+func (d *Device) newSequenceLocked(name string, number int) (*sequence, error) {
+	seq := &sequence{name: name, number: number, device: d, queue: d.Shared, changed: make(chan struct{})}
 	for i, r := range d.retired {
 		if value, err := d.Timelines.SemaphoreValue(r.semaphore); err == nil && r.spent(value) {
-			st.semaphore, st.first, st.sent = r.semaphore, value, value
-			st.last.Store(value)
+			seq.semaphore, seq.first, seq.sent = r.semaphore, value, value
+			seq.last.Store(value)
 			d.retired = append(d.retired[:i], d.retired[i+1:]...)
 			break
 		}
 	}
-	if st.semaphore == 0 {
+	if seq.semaphore == 0 {
 		var err error
-		if st.semaphore, err = d.Timelines.CreateTimeline(0); err != nil {
+		if seq.semaphore, err = d.Timelines.CreateTimeline(0); err != nil {
 			return nil, err
 		}
 	}
 	for i, q := range d.free {
 		if q.former == nil || q.former.allSent() {
-			st.queue = q.Queue
-			st.implicit.Store(true)
+			seq.queue = q.Queue
+			seq.implicit.Store(true)
 			d.free = append(d.free[:i], d.free[i+1:]...)
 			break
 		}
 	}
-	return st, nil
+	return seq, nil
 }
 
 // Owns reports whether o is an object of d, or was before it was destroyed.
 func (d *Device) Owns(o Object) bool { return o.state != nil && o.state.device == d }
 
-// Destroy ends o, which d owns, with all its copies. A second time is ErrInvalid. The
-// order that constructs have asked for stays.
+// Destroy ends o, which d owns, with all its copies; a second time it returns ErrInvalid. The
+// order of what came before stays.
 func (d *Device) Destroy(o Object) error {
 	if !d.Owns(o) {
 		return fmt.Errorf("%w: the object is none of device %d", ErrInvalid, d.Number)
@@ -195,26 +196,26 @@ func (d *Device) Destroy(o Object) error {
 	if o.state.destroyed.Swap(true) {
 		return fmt.Errorf("%w: %v was destroyed before", ErrInvalid, o)
 	}
-	st := o.state.stream
-	if st != nil {
-		// Nothing more is to come on its own queue when another object gets that.
-		st.adding.Lock()
-		defer st.adding.Unlock()
+	seq := o.state.sequence
+	if seq != nil {
+		// Nothing more is submitted for o to its own queue, which another object can get now.
+		seq.adding.Lock()
+		defer seq.adding.Unlock()
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.alive--
-	if st != nil {
-		st.destroyed.Store(true)
-		for i, s := range d.streams {
-			if s == st {
-				d.streams = append(d.streams[:i], d.streams[i+1:]...)
-				d.retired = append(d.retired, st)
+	if seq != nil {
+		seq.destroyed.Store(true)
+		for i, s := range d.sequences {
+			if s == seq {
+				d.sequences = append(d.sequences[:i], d.sequences[i+1:]...)
+				d.retired = append(d.retired, seq)
 				break
 			}
 		}
-		if st.queue != d.Shared {
-			d.free = append(d.free, freeQueue{st.queue, st})
+		if seq.queue != d.Shared {
+			d.free = append(d.free, freeQueue{seq.queue, seq})
 		}
 	}
 	return nil
@@ -227,112 +228,113 @@ func (d *Device) Alive() int {
 	return d.alive
 }
 
-// Awaits describes what the objects' constructs wait for that is foreign, an element
-// for each object that waits. Of a device that is lost nothing is awaited.
+// Awaits describes the foreign work that the objects' constructs wait for, one element for
+// each object that waits. Nothing is awaited of a lost device.
 func (d *Device) Awaits() []string {
 	var all []string
-	for _, st := range d.all() {
-		if a := st.awaits(); a != "" {
+	for _, seq := range d.all() {
+		if a := seq.awaits(); a != "" {
 			all = append(all, a)
 		}
 	}
 	return all
 }
 
-// Settle waits for what was submitted to the objects' own queues, Options.Timeout or until
-// ctx ends, if nothing else is awaited: where nobody else has submitted anything there, it
-// is the empty submissions of constructs.
+// Settle waits for what was submitted to the objects' own queues, until ctx ends and for at most
+// Options.Timeout. It does nothing if other foreign work is awaited too. If nobody has used these
+// queues, it waits only for the empty submissions of constructs, which end by themselves.
 func (d *Device) Settle(ctx context.Context) {
 	deadline := time.Now().Add(d.Timeout)
 	all := d.all()
 	values := make([]uint64, len(all))
-	for k, st := range all {
-		value, only := st.gathered()
+	for k, seq := range all {
+		value, only := seq.gathered()
 		if !only {
 			return
 		}
 		values[k] = value
 	}
-	for k, st := range all {
+	for k, seq := range all {
 		for reached := values[k] == 0; !reached; {
 			left, err := time.Until(deadline), error(nil)
 			if left <= 0 || ctx.Err() != nil {
 				return
 			}
-			if reached, err = d.Timelines.WaitSemaphore(st.semaphore, values[k], min(left, hostSignalLook)); ended(err) {
+			if reached, err = d.Timelines.WaitSemaphore(seq.semaphore, values[k], min(left, hostSignalLook)); ended(err) {
 				return
 			}
 		}
 	}
 }
 
-// all returns the streams of objects alive and of those that are not.
-func (d *Device) all() []*stream {
+// all returns the sequences of all objects, including destroyed ones.
+func (d *Device) all() []*sequence {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return append(append([]*stream(nil), d.streams...), d.retired...)
+	return append(append([]*sequence(nil), d.sequences...), d.retired...)
 }
 
-// Withdraw gives up all foreign work that was announced and has not been submitted,
-// so that nothing waits for it; the objects take no more. The error, ErrNeverSubmitted,
-// names it.
+// Withdraw gives up all foreign work that was announced and has not been submitted, so that
+// nothing waits for it, and makes the objects refuse more. The error, ErrNeverSubmitted, names
+// that work.
 func (d *Device) Withdraw() error {
 	d.closing.Store(true)
 	var errs []error
-	for _, st := range d.all() {
-		errs = append(errs, st.withdrawAll(), st.takeFailure())
+	for _, seq := range d.all() {
+		errs = append(errs, seq.withdrawAll(), seq.takeFailure())
 	}
 	return errors.Join(errs...)
 }
 
-// Release signals, from the host, what foreign work was submitted to signal and has
-// not, once it is the semaphore's next value: nothing else can free the queues that
-// wait for it. The error, ErrNeverSignalled, names it.
+// Release signals, from the host, the values that submitted foreign work should have signalled
+// and has not, if they are the next of their semaphores. Nothing else can free the queues that
+// wait for them. The error, ErrNeverSignalled, names them.
 func (d *Device) Release() error {
 	if d.lost() != nil {
 		return nil
 	}
 	var errs []error
-	d.release(slices.DeleteFunc(d.all(), (*stream).isOver), &errs)
+	d.release(slices.DeleteFunc(d.all(), (*sequence).isOver), &errs)
 	return errors.Join(errs...)
 }
 
 // Close makes all objects of d stale.
 func (d *Device) Close() { d.closed.Store(true) }
 
-// Finish sees to it that no submission waits for a semaphore of the objects any more, so
-// that the device comes to rest: after the scheduler's last task. Free returns its error.
+// Finish waits for foreign work, or signals in its place, until no submission waits for a
+// semaphore of the objects any more, so that the device can become idle. It is called after the
+// scheduler's last task. Free returns its error.
 func (d *Device) Finish() {
 	d.ending.Do(func() {
 		all := d.all()
-		for _, st := range all {
-			st.end()
+		for _, seq := range all {
+			seq.end()
 		}
 		errs := []error{d.finish(all, time.Now().Add(d.Timeout))}
 		d.background.Wait()
-		for _, st := range all {
-			errs = append(errs, st.takeFailure())
+		for _, seq := range all {
+			errs = append(errs, seq.takeFailure())
 		}
 		if d.unfinished = errors.Join(errs...); d.lost() != nil {
-			d.unfinished = nil // nothing more was to come
+			d.unfinished = nil // a lost device signals nothing
 		}
 	})
 }
 
-// Free gives the semaphores back, after Finish, when the device uses them no more, and
-// before it is closed. The error, ErrNeverSignalled, names foreign work that has not come
-// to its end by then.
+// Free calls Finish, waits until the device no longer uses the semaphores, and destroys them. It
+// is called before the device is closed. The error, ErrNeverSignalled, names foreign work that
+// has not ended by then.
 func (d *Device) Free() error {
 	d.Finish()
 	if err := d.Timelines.WaitIdle(); err != nil && d.lost() == nil {
 		return errors.Join(d.unfinished, err)
 	}
 	d.timelines.free()
-	for _, st := range d.all() {
-		d.Timelines.DestroySemaphore(st.semaphore)
+	for _, seq := range d.all() {
+		d.Timelines.DestroySemaphore(seq.semaphore)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.streams, d.retired = nil, nil
+	d.sequences, d.retired = nil, nil
 	return d.unfinished
 }

@@ -1,14 +1,15 @@
-// Package foreign carries out what package interop's objects promise: it keeps the order of
-// a device's tasks and of foreign work, in a stream of steps for each object, and makes the
-// submissions that tie the two together.
+// Package foreign implements the objects of package interop. For each object it keeps the
+// sequence of foreign work and of constructs' tasks, and makes the submissions that order the
+// ones after the others.
 //
-//	rt.Interop ──Device.Generate──▶ construct ──┬─▶ step of object a's stream
-//	                                            └─▶ step of object b's stream
-//	Object.Next, Submit ───────────▶ foreign work ─▶ step of a stream
+//	rt.Interop ──Device.Generate──▶ construct ──┬─▶ step of object a's sequence
+//	                                            └─▶ step of object b's sequence
+//	Object.Next, Submit ───────────▶ foreign work ─▶ step of one sequence
 //
 // A step is sent when all steps before it are sent and what signals its value has been
-// submitted; a construct is sent when it is due in the streams of all its objects. See
-// stream.go.
+// submitted. A construct is sent when it has come first in the sequences of all its objects.
+// sequence.go has the order, work.go the foreign work in it, construct.go the constructs, and
+// hostsignal.go, finish.go and loss.go what the host does where others do not signal.
 //
 // The package promises nothing to importers outside of this module: programs use package
 // interop.

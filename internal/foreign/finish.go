@@ -10,15 +10,15 @@ import (
 )
 
 // withdrawAll gives up foreign work that was announced and not submitted.
-func (st *stream) withdrawAll() error {
+func (seq *sequence) withdrawAll() error {
 	var errs []error
 	w := tasks.NewWork()
 	defer w.Finish()
-	st.run(w, func() {
-		for _, s := range st.steps {
+	seq.run(w, func() {
+		for _, s := range seq.steps {
 			if s.foreign && s.submit == nil && !s.ready {
 				s.ready, s.host = true, true
-				errs = append(errs, fmt.Errorf("%w: value %d of %s", ErrNeverSubmitted, s.signal, st.name))
+				errs = append(errs, fmt.Errorf("%w: value %d of %s", ErrNeverSubmitted, s.signal, seq.name))
 			}
 		}
 	})
@@ -26,25 +26,25 @@ func (st *stream) withdrawAll() error {
 }
 
 // takeFailure returns the failure that no construct has reported.
-func (st *stream) takeFailure() error {
-	st.device.order.Lock()
-	defer st.device.order.Unlock()
-	err := st.failure
-	st.failure = nil
+func (seq *sequence) takeFailure() error {
+	seq.device.order.Lock()
+	defer seq.device.order.Unlock()
+	err := seq.failure
+	seq.failure = nil
 	return err
 }
 
-// release signals, in each of some streams, the foreign value whose turn it is, if any, and
-// adds what it is to errs. What follows may be about to signal the next; and what is behind
-// a submission of ours can be waiting, on the same queue, for what is another's to signal:
-// that is signalled alone if there is any. It reports whether all that was due is signalled:
-// what a call has failed to do is left for another time.
-func (d *Device) release(all []*stream, errs *[]error) (done bool) {
+// release signals, in each of the sequences, the foreign value that is next for its semaphore,
+// if there is one, and adds an error that names it to errs. Only one value is signalled at a
+// time, because later work may then signal the next by itself. Values that a submission of the
+// runtime signals come last: it can be behind foreign work on the same queue, and follows when
+// that is released. done reports whether all calls have succeeded; the others can be tried again.
+func (d *Device) release(all []*sequence, errs *[]error) (done bool) {
 	done = true
 	for _, ours := range []bool{false, true} {
 		before := len(*errs)
-		for _, st := range all {
-			done = st.releaseDue(ours, errs) && done
+		for _, seq := range all {
+			done = seq.releaseDue(ours, errs) && done
 		}
 		if len(*errs) > before || !done {
 			break
@@ -53,59 +53,60 @@ func (d *Device) release(all []*stream, errs *[]error) (done bool) {
 	return done
 }
 
-// releaseDue is release for one stream.
-func (st *stream) releaseDue(ours bool, errs *[]error) (done bool) {
-	st.device.order.Lock()
-	defer st.device.order.Unlock()
-	value, err := st.forgetReachedLocked()
-	if err != nil || len(st.foreign) == 0 || st.foreign[0].ours != ours || value < st.foreign[0].value-1 {
+// releaseDue is release for one sequence and for values with that awaited.ours.
+func (seq *sequence) releaseDue(ours bool, errs *[]error) (done bool) {
+	seq.device.order.Lock()
+	defer seq.device.order.Unlock()
+	value, err := seq.forgetReachedLocked()
+	if err != nil || len(seq.foreign) == 0 || seq.foreign[0].ours != ours || value < seq.foreign[0].value-1 {
 		return err == nil
 	}
-	next := st.foreign[0].value
-	if st.device.Timelines.SignalSemaphore(st.semaphore, next) != nil {
+	next := seq.foreign[0].value
+	if seq.device.Timelines.SignalSemaphore(seq.semaphore, next) != nil {
 		return false
 	}
-	st.foreign = st.foreign[1:]
-	*errs = append(*errs, st.neverSignalled(next))
+	seq.foreign = seq.foreign[1:]
+	*errs = append(*errs, seq.neverSignalled(next))
 	return true
 }
 
-func (st *stream) neverSignalled(value uint64) error {
-	return fmt.Errorf("%w: value %d of %s", ErrNeverSignalled, value, st.name)
+func (seq *sequence) neverSignalled(value uint64) error {
+	return fmt.Errorf("%w: value %d of %s", ErrNeverSignalled, value, seq.name)
 }
 
-// finish waits until the semaphores have their last values, or signals what is missing
-// of them; what one waits for can be another's. They are over.
-func (d *Device) finish(all []*stream, deadline time.Time) error {
+// finish waits until the semaphores have reached their last values, and after the deadline
+// signals those that are missing, one after the other, because the work of one object may wait
+// for that of another. No task waits for the sequences any more.
+func (d *Device) finish(all []*sequence, deadline time.Time) error {
 	var errs []error
 	for wait := max(time.Until(deadline), 0); ; wait = hostSignalLook {
 		look := time.Now().Add(wait)
-		var left []*stream
-		// learned: no call has failed, so nothing more is to be learned.
+		var left []*sequence
+		// learned says that no call has failed: what was seen is how it is.
 		learned := true
-		for _, st := range all {
-			reached, err := d.Timelines.WaitSemaphore(st.semaphore, st.last.Load(), max(time.Until(look), 0))
+		for _, seq := range all {
+			reached, err := d.Timelines.WaitSemaphore(seq.semaphore, seq.last.Load(), max(time.Until(look), 0))
 			if reached || ended(err) {
 				errs = append(errs, err)
-				st.giveUp()
+				seq.giveUp()
 				continue
 			}
 			learned = learned && err == nil
-			left = append(left, st)
+			left = append(left, seq)
 		}
 		if len(left) == 0 {
 			return errors.Join(errs...)
 		}
-		// Submissions that wait for it would keep the device for ever. What is not foreign
-		// comes after that.
+		// Submissions that wait for foreign values would keep the device busy for ever. The
+		// other values follow from these; they are signalled here only when that did not help.
 		before := len(errs)
 		learned = d.release(left, &errs) && learned
 		if learned && len(errs) == before && wait == hostSignalLook {
-			left = slices.DeleteFunc(left, func(st *stream) bool {
-				st.giveUp()
-				raised := st.raise(st.last.Load())
+			left = slices.DeleteFunc(left, func(seq *sequence) bool {
+				seq.giveUp()
+				raised := seq.raise(seq.last.Load())
 				if raised {
-					errs = append(errs, st.neverSignalled(st.last.Load()))
+					errs = append(errs, seq.neverSignalled(seq.last.Load()))
 				}
 				return raised
 			})
@@ -114,16 +115,16 @@ func (d *Device) finish(all []*stream, deadline time.Time) error {
 	}
 }
 
-// end says that no task waits for the semaphore any more.
-func (st *stream) end() {
-	st.device.order.Lock()
-	defer st.device.order.Unlock()
-	st.over = true
+// end records that no task waits for the semaphore any more.
+func (seq *sequence) end() {
+	seq.device.order.Lock()
+	defer seq.device.order.Unlock()
+	seq.over = true
 }
 
-// giveUp says that nobody waits any more.
-func (st *stream) giveUp() {
-	st.device.order.Lock()
-	defer st.device.order.Unlock()
-	st.gaveUp = true
+// giveUp records that the closing runtime does not wait for the semaphore any more either.
+func (seq *sequence) giveUp() {
+	seq.device.order.Lock()
+	defer seq.device.order.Unlock()
+	seq.gaveUp = true
 }

@@ -7,24 +7,25 @@ import (
 	"github.com/vkomp/vkomp/tasks"
 )
 
-// Included is the wait of a construct whose task is included: one without nowait, with
-// depend clauses. Who generates such a task goes on when its predecessors are complete,
-// and does not wait for the task itself, which has nothing to do: foreign work that it
-// comes after may hold it up.
+// Included is the wait of a construct whose task is included, which is one with depend clauses
+// and without nowait. The encountering task continues when the predecessors of the included task
+// are complete. It does not wait for that task itself, which is empty but may have to wait for
+// foreign work.
 type Included struct {
 	mu lockrank.Mutex[lockrank.InteropIncluded]
-	// begun is closed when the predecessors are complete, and nil without a task.
+	// begun is closed when the predecessors are complete; it is nil if there is no task.
 	begun chan struct{}
-	// failure is that of a predecessor. left: nobody waits, so it is not asked for.
+	// failure is the failure of a predecessor, or nil.
 	failure error
-	left    bool
+	// abandoned says that nobody waits any more, so that another wait reports the failure.
+	abandoned bool
 }
 
-// begin ends the wait; n is the task, which is started.
+// begin ends the wait; n is the task, which has started.
 func (i *Included) begin(n *tasks.Node) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if !i.left {
+	if !i.abandoned {
 		i.failure = n.ReportPredecessor()
 	}
 	close(i.begun)
@@ -58,7 +59,7 @@ func (i *Included) Wait(ctx context.Context, place tasks.Place) error {
 	case <-i.begun:
 		return i.failure
 	default:
-		i.left = true
+		i.abandoned = true
 		return context.Cause(ctx)
 	}
 }

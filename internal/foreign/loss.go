@@ -11,19 +11,18 @@ import (
 	"github.com/vkomp/vkomp/vk"
 )
 
-// A device that is lost comes to nothing any more: no value is reached that is not, and
-// nothing can be submitted. So nothing is awaited of it, objects that have a stream refuse
-// foreign work, and to destroy them takes no order.
+// On a lost device no semaphore gets another value, and nothing can be submitted. So nothing is
+// awaited of it, its objects refuse foreign work, and they can be destroyed at once.
 
-// lossTimelines tells the scheduler of a loss, and calls no lost device, nor any with a
-// semaphore after free, which are refused with ErrClosed.
+// lossTimelines tells the scheduler when a call returns that the device is lost. It makes no
+// calls on a lost device, and returns ErrClosed for calls with a semaphore after free.
 type lossTimelines struct {
 	Timelines
 	Scheduler
 
 	mu lockrank.Mutex[lockrank.Leaf]
-	// users counts those who are in a call with a semaphore, unused is signalled when there
-	// is none.
+	// users counts the calls with a semaphore that are in progress; unused is signalled when
+	// there is none.
 	users  int
 	unused *sync.Cond
 	freed  bool
@@ -35,8 +34,8 @@ func newLossTimelines(t Timelines, s Scheduler) *lossTimelines {
 	return l
 }
 
-// enter begins a call with a semaphore, which leave ends.
-func (l *lossTimelines) enter() error {
+// beginCall begins a call with a semaphore, which endCall ends.
+func (l *lossTimelines) beginCall() error {
 	if err := l.Lost(); err != nil {
 		return err
 	}
@@ -49,7 +48,7 @@ func (l *lossTimelines) enter() error {
 	return nil
 }
 
-func (l *lossTimelines) leave() {
+func (l *lossTimelines) endCall() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.users--; l.users == 0 {
@@ -57,7 +56,7 @@ func (l *lossTimelines) leave() {
 	}
 }
 
-// free lets calls with semaphores end, and no other begin.
+// free waits for the calls with semaphores to end, and lets no other begin.
 func (l *lossTimelines) free() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -67,18 +66,18 @@ func (l *lossTimelines) free() {
 	}
 }
 
-// ended reports whether what a call with a semaphore failed with says that none will
-// succeed any more: the device is lost, or has been given back. Any other failure is of
-// that one call, for want of memory, and says nothing of the semaphore.
+// ended reports whether the error of a call with a semaphore says that no call can succeed any
+// more, because the device is lost or the semaphores have been destroyed. Any other error, for
+// want of memory, concerns that one call only.
 func ended(err error) bool { return errors.Is(err, vk.ErrDeviceLost) || errors.Is(err, vk.ErrClosed) }
 
-// lossQueue is the same for a queue.
+// lossQueue does for a queue what lossTimelines does for semaphores.
 type lossQueue struct {
 	Queue
 	scheduler Scheduler
 }
 
-// tell tells the scheduler of a loss, if err is one, and returns the error.
+// tell tells the scheduler of the device's loss if err is that, and returns the error.
 func tell(s Scheduler, err error) error {
 	if errors.Is(err, vk.ErrDeviceLost) {
 		s.Lose(err)
@@ -98,30 +97,30 @@ func (l *lossTimelines) CreateTimeline(initial uint64) (vk.Semaphore, error) {
 
 // SemaphoreValue implements Timelines.
 func (l *lossTimelines) SemaphoreValue(s vk.Semaphore) (uint64, error) {
-	if err := l.enter(); err != nil {
+	if err := l.beginCall(); err != nil {
 		return 0, err
 	}
-	defer l.leave()
+	defer l.endCall()
 	value, err := l.Timelines.SemaphoreValue(s)
 	return value, tell(l, err)
 }
 
 // WaitSemaphore implements Timelines.
 func (l *lossTimelines) WaitSemaphore(s vk.Semaphore, value uint64, timeout time.Duration) (bool, error) {
-	if err := l.enter(); err != nil {
+	if err := l.beginCall(); err != nil {
 		return false, err
 	}
-	defer l.leave()
+	defer l.endCall()
 	reached, err := l.Timelines.WaitSemaphore(s, value, timeout)
 	return reached, tell(l, err)
 }
 
 // SignalSemaphore implements Timelines.
 func (l *lossTimelines) SignalSemaphore(s vk.Semaphore, value uint64) error {
-	if err := l.enter(); err != nil {
+	if err := l.beginCall(); err != nil {
 		return err
 	}
-	defer l.leave()
+	defer l.endCall()
 	return tell(l, l.Timelines.SignalSemaphore(s, value))
 }
 
@@ -133,7 +132,7 @@ func (l lossQueue) Order(waits, signals []vk.SemaphoreValue) error {
 	return tell(l.scheduler, l.Queue.Order(waits, signals))
 }
 
-// lost returns the error that told of the device's loss, nil while it is not lost.
+// lost returns the error with which the device was lost, nil while it is not lost.
 func (d *Device) lost() error {
 	if d.Scheduler == nil {
 		return nil
@@ -141,33 +140,32 @@ func (d *Device) lost() error {
 	return d.Scheduler.Lost()
 }
 
-// lost is the error of what needs the stream's device, if that is lost.
-func (st *stream) lost() error {
-	if err := st.device.lost(); err != nil {
-		return fmt.Errorf("%s: %w", st.name, err)
+// lost returns an error if the device is lost.
+func (seq *sequence) lost() error {
+	if err := seq.device.lost(); err != nil {
+		return fmt.Errorf("%s: %w", seq.name, err)
 	}
 	return nil
 }
 
-// Lose lets go of all foreign work of a device that is lost: what comes after it waits no
-// longer. The scheduler tells of the loss.
+// Lose ends the waits for foreign work on a lost device. The scheduler calls it.
 func (d *Device) Lose() {
-	for _, st := range d.all() {
-		st.lose()
+	for _, seq := range d.all() {
+		seq.lose()
 	}
 }
 
-func (st *stream) lose() {
+func (seq *sequence) lose() {
 	w := tasks.NewWork()
 	defer w.Finish()
-	st.run(w, func() {
-		for _, s := range st.steps {
+	seq.run(w, func() {
+		for _, s := range seq.steps {
 			if s.foreign && s.submit == nil && !s.ready {
 				s.ready, s.host = true, true
 			}
 		}
-		// Whoever waits in Ready looks again.
-		close(st.changed)
-		st.changed = make(chan struct{})
+		// This wakes who waits in Ready.
+		close(seq.changed)
+		seq.changed = make(chan struct{})
 	})
 }

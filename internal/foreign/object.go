@@ -10,7 +10,7 @@ import (
 	"github.com/vkomp/vkomp/vk"
 )
 
-// Errors, which package interop explains.
+// Errors that package interop documents.
 var (
 	// ErrInvalid is interop.ErrInvalid.
 	ErrInvalid = errors.New("not allowed by OpenMP")
@@ -31,7 +31,7 @@ const (
 )
 
 // Object is an interop object. An interop.Object is one too, and either can be converted to
-// the other. The methods that both have are explained there.
+// the other. The methods that both have are documented there.
 type Object struct{ state *state }
 
 // None is omp_interop_none.
@@ -44,8 +44,8 @@ type state struct {
 	// number counts the device's objects.
 	number    int
 	destroyed atomic.Bool
-	// stream is nil without targetsync.
-	stream *stream
+	// sequence is the object's sequence, nil without targetsync.
+	sequence *sequence
 }
 
 // String names the object, such as "interop object 3 of device 0".
@@ -75,32 +75,32 @@ func (o Object) DeviceNum() int { return o.state.device.Number }
 // Handles returns the handles of the device of an object other than None.
 func (o Object) Handles() *Handles { return &o.state.device.Handles }
 
-// syncs returns the object's stream, ErrInvalid if it has none or is no more.
-func (o Object) syncs() (*stream, error) {
+// syncs returns the object's sequence, ErrInvalid if it has none or is no longer alive.
+func (o Object) syncs() (*sequence, error) {
 	switch {
 	case !o.Alive():
 		return nil, fmt.Errorf("%w: %v was destroyed, is none, or its device is closed", ErrInvalid, o)
-	case o.state.stream == nil:
+	case o.state.sequence == nil:
 		return nil, fmt.Errorf("%w: %v has no type targetsync", ErrInvalid, o)
 	}
-	return o.state.stream, nil
+	return o.state.sequence, nil
 }
 
-// announced is syncs for what was announced, which outlives the object.
-func (o Object) announced() (*stream, error) {
-	if o != None && o.state.stream != nil && !o.state.device.closed.Load() {
-		return o.state.stream, nil
+// announced is syncs for work that was announced before, which may outlive the object.
+func (o Object) announced() (*sequence, error) {
+	if o != None && o.state.sequence != nil && !o.state.device.closed.Load() {
+		return o.state.sequence, nil
 	}
 	return o.syncs()
 }
 
 // Semaphore returns the semaphore of an object with targetsync.
 func (o Object) Semaphore() (s vk.Semaphore, ok bool) {
-	st, err := o.syncs()
+	seq, err := o.syncs()
 	if err != nil {
 		return 0, false
 	}
-	return st.semaphore, true
+	return seq.semaphore, true
 }
 
 // QueueInfo is a VkQueue that foreign work can be submitted to: interop.ForeignQueue.
@@ -108,68 +108,69 @@ type QueueInfo struct {
 	// Handle is the VkQueue, Family the index of its family.
 	Handle uintptr
 	Family uint32
-	// Implicit: submissions to it are ordered with constructs without semaphores.
+	// Implicit says that submissions to the queue need no semaphores to be ordered with
+	// constructs.
 	Implicit bool
-	// Lock is held by whoever submits to it.
+	// Lock must be held during a submission.
 	Lock sync.Locker
 }
 
 // Queue returns the queue of an object with targetsync.
 func (o Object) Queue() (q QueueInfo, ok bool) {
-	st, err := o.syncs()
+	seq, err := o.syncs()
 	if err != nil {
 		return QueueInfo{}, false
 	}
-	return QueueInfo{st.queue.Handle(), st.queue.Family(), st.implicit.Load(), st.queue.Locker()}, true
+	return QueueInfo{seq.queue.Handle(), seq.queue.Family(), seq.implicit.Load(), seq.queue.Locker()}, true
 }
 
-// Peek returns the values that the next foreign work waits for and signals, of an object with
+// Peek returns the values that the next foreign work waits for and signals. ok is false without
 // targetsync.
 func (o Object) Peek() (wait, signal uint64, ok bool) {
-	st, err := o.syncs()
+	seq, err := o.syncs()
 	if err != nil {
 		return 0, 0, false
 	}
-	wait, signal = st.peek()
+	wait, signal = seq.peek()
 	return wait, signal, true
 }
 
 // Next announces foreign work.
 func (o Object) Next() (wait, signal uint64, err error) {
-	st, err := o.syncs()
+	seq, err := o.syncs()
 	if err != nil {
 		return 0, 0, err
 	}
-	return st.next()
+	return seq.next()
 }
 
 // Ready waits until what signals a value has been submitted.
 func (o Object) Ready(ctx context.Context, value uint64) error {
-	st, err := o.announced()
+	seq, err := o.announced()
 	if err != nil {
 		return err
 	}
-	return st.sentUpTo(ctx, value)
+	return seq.sentUpTo(ctx, value)
 }
 
-// Submitted says that the foreign work has been submitted that signals a value; never, that
-// it will not be.
+// Submitted says that the foreign work that signals a value has been submitted or, if never is
+// set, that it will not be.
 func (o Object) Submitted(signal uint64, never bool) error {
-	st, err := o.announced()
+	seq, err := o.announced()
 	if err != nil {
 		return err
 	}
-	return st.submitted(signal, never)
+	return seq.submitted(signal, never)
 }
 
-// Submit has submit called, with the object's queue.
+// Submit arranges for submit to be called with the object's queue.
 func (o Object) Submit(ctx context.Context, submit func(queue uintptr) error) error {
-	st, err := o.syncs()
+	seq, err := o.syncs()
 	if err != nil {
 		return err
 	}
 	if submit == nil {
 		return fmt.Errorf("%w: %v: nothing to submit with", ErrInvalid, o)
 	}
-	return st.submit(ctx, submit)
+	return seq.submit(ctx, submit)
 }

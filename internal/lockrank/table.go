@@ -25,7 +25,7 @@ type (
 	RuntimeUsing     struct{}
 	DeviceLife       struct{}
 	DeviceState      struct{}
-	StreamAdding     struct{}
+	SequenceAdding   struct{}
 	InteropDevice    struct{}
 	InteropOrder     struct{}
 	InteropIncluded  struct{}
@@ -50,7 +50,7 @@ var Table = []Lock{
 	{RuntimeUsing{}, []string{"vkomp.Runtime.using"}, "the devices, read by constructs under way and written by a pause", true},
 	{DeviceLife{}, []string{"vkomp.device.life"}, "the opening and the closing of a device, and what is declared on it", true},
 	{DeviceState{}, []string{"vkomp.device.mu"}, "what an open device consists of", false},
-	{StreamAdding{}, []string{"foreign.stream.adding"}, "the end of an interop object's steps, and submissions to its own queue", true},
+	{SequenceAdding{}, []string{"foreign.sequence.adding"}, "the end of an interop object's steps, and submissions to its own queue", true},
 	{InteropDevice{}, []string{"foreign.Device.mu"}, "the list of a device's interop objects", false},
 	{InteropOrder{}, []string{"foreign.Device.order"}, "what the interop objects of a device have to send", false},
 	{InteropIncluded{}, []string{"foreign.Included.mu"}, "the wait of an included interop construct", false},
