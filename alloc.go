@@ -69,7 +69,7 @@ func (d Device) allocate(s *sched.Scheduler, size uint64) (DevicePtr, error) {
 }
 
 // allocateObserved calls allocate and announces it to listeners.
-func (d Device) allocateObserved(ctx context.Context, events *observe.Stream, size uint64, allocate func() (DevicePtr, error)) (p DevicePtr, err error) {
+func (d Device) allocateObserved(ctx context.Context, events *observe.Listeners, size uint64, allocate func() (DevicePtr, error)) (p DevicePtr, err error) {
 	op := ompt.DataOp{Type: ompt.TargetDataAlloc, SrcDeviceNum: ompt.NoDevice, DestDeviceNum: d.d.number, Bytes: size}
 	e := d.storageEvent(ctx, events, "alloc", op)
 	err = events.Storage(e, func() (err error) {
@@ -81,7 +81,7 @@ func (d Device) allocateObserved(ctx context.Context, events *observe.Stream, si
 }
 
 // storageEvent returns the event of a memory routine that generates no task.
-func (d Device) storageEvent(ctx context.Context, events *observe.Stream, label string, op ompt.DataOp) *observe.Storage {
+func (d Device) storageEvent(ctx context.Context, events *observe.Listeners, label string, op ompt.DataOp) *observe.Storage {
 	e := &observe.Storage{Label: label, Device: d.d.number, Op: op}
 	c := d.d.rt.current(ctx)
 	c.origin(events, &e.Origin)
@@ -142,7 +142,7 @@ func (d Device) release(s *sched.Scheduler, p *DevicePtr) error {
 }
 
 // freeObserved announces a release to listeners and calls release.
-func (d Device) freeObserved(ctx context.Context, events *observe.Stream, s *sched.Scheduler, p *DevicePtr) (err error) {
+func (d Device) freeObserved(ctx context.Context, events *observe.Listeners, s *sched.Scheduler, p *DevicePtr) (err error) {
 	what := *p
 	op := ompt.DataOp{Type: ompt.TargetDataDelete, SrcDeviceNum: ompt.NoDevice, DestDeviceNum: d.d.number}
 	if s == nil {

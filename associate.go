@@ -89,7 +89,7 @@ func (d Device) disassociate(ctx context.Context, host *DevicePtr) error {
 
 // associationEvent returns the event of the beginning or the end of an association of
 // host storage.
-func (d Device) associationEvent(ctx context.Context, events *observe.Stream, label string, host memory.Section, op ompt.DataOp) *observe.Storage {
+func (d Device) associationEvent(ctx context.Context, events *observe.Listeners, label string, host memory.Section, op ompt.DataOp) *observe.Storage {
 	op.SrcAddr, op.SrcDeviceNum, op.DestDeviceNum = uint64(host.Start()), d.d.rt.NumDevices(), d.d.number
 	e := d.storageEvent(ctx, events, label, op)
 	e.Host = host

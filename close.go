@@ -124,7 +124,7 @@ func (rt *Runtime) drain(ctx context.Context) bool {
 		orphans := rt.orphans
 		rt.orphans = nil
 		if len(orphans) == 0 {
-			c.failed.Join(&rt.unreported)
+			c.failed.Add(&rt.unreported)
 			rt.mu.Unlock()
 			return true
 		}

@@ -45,13 +45,13 @@ func (c *current) construct(m *met) (common construct.Construct, told *announced
 // announced is a construct that listeners have heard of.
 type announced struct {
 	observe.Construct
-	events *observe.Stream
+	events *observe.Listeners
 	// task is the observer of its task, or nil.
 	task construct.Observer
 }
 
 // describe returns the construct as listeners hear of it.
-func (c *current) describe(events *observe.Stream, m *met) observe.Construct {
+func (c *current) describe(events *observe.Listeners, m *met) observe.Construct {
 	heard := observe.Construct{Label: m.label, Kind: m.kind, Flags: m.flags, Form: m.form, Device: m.device, Depend: m.depend}
 	heard.Site = m.at
 	c.origin(events, &heard.Origin)
@@ -75,7 +75,7 @@ func (a *announced) done(ctx context.Context, err error) error {
 }
 
 // origin sets what o says of c, and where in the program the construct is unless it is set.
-func (c *current) origin(events *observe.Stream, o *observe.Origin) {
+func (c *current) origin(events *observe.Listeners, o *observe.Origin) {
 	o.Region = c.observer
 	if c.inside != nil {
 		o.Taskgroup = c.inside.notes

@@ -175,7 +175,7 @@ func (d *device) open() (*sched.Scheduler, error) {
 	scheduling.Placement, scheduling.Seed = d.rt.icvs.debug.placement, d.rt.icvs.debug.seed
 	scheduling.Generation = d.generation
 	scheduling.Numbers = construct.Numbers{Device: d.number, Host: d.rt.NumDevices()}
-	scheduling.Regain, scheduling.Lost, scheduling.Over = d.recovery(), d.lost, d.finishInterop
+	scheduling.Recovery, scheduling.Lost, scheduling.Finish = d.recovery(), d.lost, d.finishInterop
 	s, err := sched.New(scheduled, scheduling)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open device %d (%s): %w", d.number, p.Name, err), vd.Close())

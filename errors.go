@@ -77,13 +77,65 @@ var (
 	ErrClosed = sched.ErrClosed
 )
 
-// TaskError is the failure of one task, as a construct or a wait reports it: for errors.As.
-// Task is the task's label, and Cause the failure itself. Dependent is set when the task was
-// not run because one that it depends on has failed; Cause is that task's *TaskError then.
-type TaskError = tasks.Error
+// TaskError is the failure of one task, as constructs and waits report it. Use errors.As to
+// find it in an error, which may report the failures of several tasks.
+type TaskError struct {
+	// Task is the task's label.
+	Task string
+	// Cause is the failure itself. For a task that was not run because a task that it depends
+	// on has failed, it is the *TaskError of that task.
+	Cause error
+	// Dependent says that the task was not run because a task that it depends on has failed.
+	Dependent bool
+	// failure is what the task graph knows of the failure, nil for a merged task.
+	failure *tasks.Error
+}
 
-// PanicError is a panic in code of the program's that the runtime calls: a task's body, a
-// kernel's Host variant, a Mapper's functions, foreign work, a tool's callback, a report of
-// progress. For errors.As. Value is what panic was called with, and Stack the stack of the
-// goroutine that panicked, as debug.Stack has it.
-type PanicError = protect.PanicError
+// Error returns the task's label and the cause.
+func (e *TaskError) Error() string {
+	return (&tasks.Error{Task: e.Task, Cause: e.Cause, Dependent: e.Dependent}).Error()
+}
+
+// Unwrap returns the cause.
+func (e *TaskError) Unwrap() error { return e.Cause }
+
+// PanicError is a panic in code of the program's that the runtime has called: the body of a
+// task, the Host variant of a kernel, a function of a Mapper, foreign work, a tool's callback,
+// or a report of progress. Use errors.As to find it in an error.
+type PanicError struct {
+	// Value is what panic was called with.
+	Value any
+	// Stack is the stack of the goroutine that panicked, as debug.Stack formats it.
+	Stack []byte
+}
+
+// Error returns the value and the stack.
+func (e *PanicError) Error() string { return (*protect.PanicError)(e).Error() }
+
+// Unwrap returns the value if it is an error, else nil.
+func (e *PanicError) Unwrap() error { return (*protect.PanicError)(e).Unwrap() }
+
+// The packages below make these errors themselves wherever a failure arises, so that one failure
+// is the same error in all that reports it.
+
+var taskErrors = tasks.Errors{
+	Public: func(e *tasks.Error) error {
+		return &TaskError{Task: e.Task, Cause: e.Cause, Dependent: e.Dependent, failure: e}
+	},
+	Failure: func(err error) *tasks.Error {
+		if e, ok := err.(*TaskError); ok {
+			return e.failure
+		}
+		return nil
+	},
+}
+
+func init() {
+	protect.Public = func(p *protect.PanicError) error { return (*PanicError)(p) }
+}
+
+// ofTask reports whether err is, or wraps, the failure of a task.
+func ofTask(err error) bool {
+	var failed *TaskError
+	return errors.As(err, &failed)
+}

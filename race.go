@@ -86,7 +86,7 @@ type foundRaces struct {
 
 // startRaces opens the race detector.
 func (rt *Runtime) startRaces() {
-	rt.races.detector = races.New(func(found races.Report) {
+	rt.races.detector = races.New(ofTask, func(found races.Report) {
 		race := Race{
 			First: raceAccess(found.First), Second: raceAccess(found.Second),
 			Address: found.Address, Size: found.Size, Device: found.Device, Advice: found.Advice,

@@ -51,10 +51,10 @@ type Runtime struct {
 	state   atomic.Int32
 	closing closing
 
-	// tool is nil without a tool. events is the stream of events for the tool and the race
-	// detector, nil without listeners.
+	// tool is nil without a tool. events are the listeners: the tool and the race
+	// detector. It is nil without any.
 	tool   atomic.Pointer[tool.Tool]
-	events atomic.Pointer[observe.Stream]
+	events atomic.Pointer[observe.Listeners]
 
 	// using is held for reading by calls that use a device or generate tasks, and for
 	// writing by a pause. A pause does not wait for the lock, so it may be read-locked
@@ -85,6 +85,7 @@ func Open(o Options) (*Runtime, error) {
 	if o.Logger != nil {
 		rt.log = slog.New(guarded{o.Logger.Handler()})
 	}
+	rt.graph.SetErrors(taskErrors)
 	if o.KeepGraph {
 		rt.graph.Keep()
 	}

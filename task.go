@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 
 	"github.com/vkomp/vkomp/internal/observe"
 	"github.com/vkomp/vkomp/ompt"
@@ -199,13 +198,3 @@ func (rt *Runtime) priority(p int) int { return max(0, min(p, rt.icvs.maxPriorit
 // InFinal reports whether the current task is final or included in a final one
 // (omp_in_final): then the tasks that it generates are included.
 func (rt *Runtime) InFinal(ctx context.Context) bool { return rt.current(ctx).final }
-
-// Taskyield lets a ready task run in place of the current one (OpenMP taskyield). It is a
-// hint; outside of a task's body it yields the processor.
-func (rt *Runtime) Taskyield(ctx context.Context) {
-	if c := rt.current(ctx); c.place == nil {
-		runtime.Gosched()
-		return
-	}
-	rt.host.Pool().Yield()
-}

@@ -38,7 +38,7 @@ func (rt *Runtime) stopTool() error {
 	return t.Failure()
 }
 
-// listen opens the stream of events for the race detector and the tool, as far as there
+// listen makes the race detector and the tool the listeners of the runtime, as far as there
 // are such.
 func (rt *Runtime) listen() {
 	var detector, tool observe.Listener

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 
 	"github.com/vkomp/vkomp/internal/observe"
 	"github.com/vkomp/vkomp/ompt"
@@ -122,6 +123,16 @@ func (j joiner) Start(n *tasks.Node, w *tasks.Work) {
 
 // Drop implements tasks.Runner.
 func (joiner) Drop(*tasks.Node) {}
+
+// Taskyield lets a ready task run in place of the current one (OpenMP taskyield). It is a
+// hint; outside of a task's body it yields the processor.
+func (rt *Runtime) Taskyield(ctx context.Context) {
+	if c := rt.current(ctx); c.place == nil {
+		runtime.Gosched()
+		return
+	}
+	rt.host.Pool().Yield()
+}
 
 // Taskgroup calls body and then waits for all tasks that were generated in it, and for their
 // descendants (OpenMP taskgroup construct). It returns the error of body and the first failure

@@ -30,9 +30,9 @@ type loss struct {
 	atRest bool
 	// doomed are the tasks that fail when the device is at rest.
 	doomed []*target
-	// regain and hook are Options.Regain and Options.Lost.
-	regain string
-	hook   func(error)
+	// recovery and hook are Options.Recovery and Options.Lost.
+	recovery string
+	hook     func(error)
 }
 
 // loseLocked records that a call of the device has reported its loss, unless one has before.
@@ -41,8 +41,8 @@ func (s *Scheduler) loseLocked(err error) {
 		return
 	}
 	s.loss.err = err
-	if s.loss.regain != "" {
-		s.loss.err = fmt.Errorf("%w: %s", err, s.loss.regain)
+	if s.loss.recovery != "" {
+		s.loss.err = fmt.Errorf("%w: %s", err, s.loss.recovery)
 	}
 	s.order.Lose(s.loss.err)
 	close(s.loss.told)

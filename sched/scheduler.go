@@ -58,14 +58,14 @@ type Options struct {
 	Generation uint32
 	// Numbers are what observers are told of the device and the host.
 	Numbers construct.Numbers
-	// Regain is added to errors of a device that is lost: how it can be used again.
-	Regain string
+	// Recovery says how a lost device can be used again. It is added to the errors of such a device.
+	Recovery string
 	// Lost, if not nil, is called once when the device is lost, without locks held, before
 	// its tasks fail.
 	Lost func(error)
-	// Over, if not nil, is called when the device is to be given back and the last task is
-	// complete: others end what they have on the device, which is waited for next.
-	Over func()
+	// Finish, if not nil, is called when the device is to be closed and the last task is complete.
+	// It ends what others have on the device, for which the scheduler waits next.
+	Finish func()
 }
 
 // Placement is a way to choose among the queues of a device.
@@ -162,8 +162,8 @@ type life struct {
 	starved []*target
 	// closing: no task is taken any more. stopped: the waiters are to end.
 	closing, stopped bool
-	// over is Options.Over.
-	over func()
+	// finish is Options.Finish.
+	finish func()
 	// waiters are the scheduler's goroutines.
 	waiters sync.WaitGroup
 }
@@ -181,12 +181,12 @@ func New(d Device, o Options) (*Scheduler, error) {
 		leakSites: o.LeakSites,
 		numbers:   o.Numbers,
 	}
-	s.life.wake, s.life.over = sync.NewCond(&s.mu), o.Over
+	s.life.wake, s.life.finish = sync.NewCond(&s.mu), o.Finish
 	s.presence.table, s.presence.filling = memory.NewTable(), sync.NewCond(&s.mu)
 	s.pointers.firstGeneration = max(o.Generation, 1)
 	s.kernels.known, s.kernels.released = make(map[*kernel.Kernel]*deviceKernel), make(map[*deviceKernel]struct{})
 	s.exits.later = s.finishDone
-	s.loss = loss{told: make(chan struct{}), regain: o.Regain, hook: o.Lost}
+	s.loss = loss{told: make(chan struct{}), recovery: o.Recovery, hook: o.Lost}
 	if err := s.openMemory(o); err != nil {
 		return nil, err
 	}
@@ -334,8 +334,8 @@ func (s *Scheduler) close(now bool) (leaked, err error) {
 	s.order.Stop()
 	s.mu.Unlock()
 	s.life.waiters.Wait()
-	if s.life.over != nil {
-		s.life.over()
+	if s.life.finish != nil {
+		s.life.finish()
 	}
 	_ = s.device.WaitIdle() // it is idle, whatever that returns
 

@@ -28,15 +28,15 @@ var seed = maphash.MakeSeed()
 
 // likenessOf returns the likeness of an error. The methods of the error belong to the program and
 // may panic.
-func likenessOf(err error) likeness {
+func (g *Graph) likenessOf(err error) likeness {
 	if err == nil {
 		return likeness{}
 	}
-	h := likenessHash{left: maxCauses}
+	h := likenessHash{graph: g, left: maxCauses}
 	h.text.SetSeed(seed)
 	h.causes.SetSeed(seed)
 	h.roots.SetSeed(seed)
-	if failed, ok := err.(*Error); ok && failed.likeness != (likeness{}) {
+	if failed := g.failureOf(err); failed != nil && failed.likeness != (likeness{}) {
 		h.text.WriteString(failed.Task)
 		maphash.WriteComparable(&h.text, failed.likeness.text)
 		return likeness{h.text.Sum64() | 1, failed.likeness.causes, failed.likeness.roots}
@@ -56,6 +56,7 @@ const maxCauses = 1000
 
 // likenessHash computes a likeness.
 type likenessHash struct {
+	graph               *Graph
 	text, causes, roots maphash.Hash
 	// left is the number of causes that may still be added.
 	left int
@@ -64,7 +65,7 @@ type likenessHash struct {
 // add adds an error, and what it wraps.
 func (h *likenessHash) add(err error) {
 	h.left--
-	if failed, ok := err.(*Error); ok && failed.likeness != (likeness{}) {
+	if failed := h.graph.failureOf(err); failed != nil && failed.likeness != (likeness{}) {
 		// The failure of another task, which has been examined already.
 		l := failed.likeness
 		maphash.WriteComparable(&h.text, l.text)
@@ -183,7 +184,7 @@ func (s *summary) Error() string {
 func (s *summary) Unwrap() []error {
 	var errs []error
 	for _, e := range s.failures {
-		errs = append(errs, e)
+		errs = append(errs, e.shown())
 	}
 	return errs
 }

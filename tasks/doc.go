@@ -53,6 +53,6 @@
 //
 // A Scope is safe for concurrent use; its tasks share one lock with those of the scopes that
 // transparent tasks connect. Methods of scopes and nodes whose names end in Locked are called
-// with that lock held. It also guards the data structures of a scope (index, tangle, poison,
+// with that lock held. It also guards the data structures of a scope (index, tangle, failedStorage,
 // trail, …).
 package tasks

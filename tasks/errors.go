@@ -17,12 +17,13 @@ var (
 	ErrFulfilled = errors.New("event was fulfilled before")
 )
 
-// Error is the failure of one task.
+// Error is the failure of one task. A program gets it as the error that Errors.Public has made of
+// it, if Graph.SetErrors was called.
 type Error struct {
 	// Task is the task's label.
 	Task string
 	// Cause is the failure itself. For a task that was not run because a predecessor failed, it
-	// is that predecessor's *Error.
+	// is that predecessor's failure, as a program gets it.
 	Cause error
 	// Dependent says that the task was not run because of a predecessor.
 	Dependent bool
@@ -32,6 +33,51 @@ type Error struct {
 	likeness likeness
 	// unrun says that the task was not run because its context had ended.
 	unrun bool
+	// public is the error that a program gets, nil for the Error itself.
+	public error
+}
+
+// Errors says by which errors a program learns of failures. A failure is always the same error,
+// and what it is the cause of wraps that error.
+type Errors struct {
+	// Public returns a new error for a failure. It is called with locks held.
+	Public func(*Error) error
+	// Failure returns the failure that Public has made an error of, nil for other errors.
+	Failure func(error) *Error
+}
+
+// SetErrors makes failures known to programs by other errors than *Error. It must be called
+// before the first task is added.
+func (g *Graph) SetErrors(e Errors) { g.errors = e }
+
+// shown returns the error that a program gets.
+func (e *Error) shown() error {
+	if e.public != nil {
+		return e.public
+	}
+	return e
+}
+
+// failure returns e with the error that a program gets for it.
+func (g *Graph) failure(e *Error) *Error {
+	if g.errors.Public != nil {
+		e.public = g.errors.Public(e)
+	}
+	return e
+}
+
+// failureOf returns the failure that err is the error of, nil if it is no task's.
+func (g *Graph) failureOf(err error) *Error {
+	if g.errors.Failure != nil {
+		return g.errors.Failure(err)
+	}
+	e, _ := err.(*Error)
+	return e
+}
+
+// dependentError returns the error of a task one of whose predecessors has failed.
+func (n *Node) dependentError(predecessor *Error) error {
+	return n.scope.graph.failure(&Error{Task: n.label, Cause: predecessor.shown(), Dependent: true}).shown()
 }
 
 // Error returns the task's label and the cause, and for a dependent the root cause.
@@ -64,16 +110,16 @@ type tally struct {
 	// told is the group whose list contains the tally; guarded by the group's lock.
 	told *Group
 	// reported says that a wait has returned it, spent that its taskgroup was abandoned. In
-	// both cases the storage that it poisoned can be used again.
+	// both cases storage is no longer marked as failed because of it.
 	reported, spent atomic.Bool
-	// scope is the scope of the tasks that failed. places holds the poison entries of the
+	// scope is the scope of the tasks that failed. places holds the failedStorage entries of the
 	// failure, with the scope of each: scope itself, or others of its family if tasks that were
 	// already on the device failed too.
 	scope  *Scope
-	places map[*span[poisoned]]*Scope
+	places map[*span[failedSection]]*Scope
 }
 
-// over reports whether the storage that the failure poisoned can be used again.
+// over reports whether storage is no longer marked as failed because of the failure.
 func (t *tally) over() bool { return t.reported.Load() || t.spent.Load() }
 
 // maxKinds is the largest number of different failures that one wait reports, and that are kept for
@@ -250,7 +296,7 @@ func (f *Failures) add(tallies []*tally) {
 		}
 		f.tallies = append(f.tallies, t)
 	}
-	cleanse(merged)
+	unmarkStorage(merged)
 	if len(f.tallies) > max(f.sweep, 64) {
 		all := f.tallies
 		*f = Failures{sweep: 2 * len(all)}
@@ -267,8 +313,8 @@ func (f *Failures) take(tallies []*tally) {
 	f.tallies = append(f.tallies, tallies...)
 }
 
-// Join adds everything in more.
-func (f *Failures) Join(more *Failures) {
+// Add adds everything in more.
+func (f *Failures) Add(more *Failures) {
 	f.take((&failures{list: more.tallies}).unreported())
 	*more = Failures{}
 }
@@ -282,7 +328,7 @@ func (f *Failures) Report() error {
 
 // report marks the tallies as reported and joins their root failures in the order in which the
 // tasks were generated. Failures that are alike become a summary, and each has the number of
-// tasks that were not run. The storage that they poisoned can be used again.
+// tasks that were not run. Storage is no longer marked as failed because of them.
 func report(tallies []*tally) error {
 	if len(tallies) == 0 {
 		return nil
@@ -312,10 +358,10 @@ func report(tallies []*tally) error {
 		l.failed += t.failed
 		l.countAll(t)
 	}
-	cleanse(tallies)
+	unmarkStorage(tallies)
 	errs := make([]error, len(lines))
 	for i, l := range lines {
-		errs[i] = l.root
+		errs[i] = l.root.shown()
 		// Failed tasks of other scopes are not counted, but their dependents are.
 		if n := max(l.failed, len(l.distinct)); n > 1 {
 			errs[i] = &summary{l.distinct.or(l.root), n - 1, l.others}

@@ -31,7 +31,7 @@ func TestAlikeIsWhatHasOneTextAndOneType(t *testing.T) {
 	broken := errors.New("broken")
 	again := errors.New("broken")
 	failed := func(task string, cause error) error {
-		return &Error{Task: task, Cause: cause, likeness: likenessOf(cause)}
+		return &Error{Task: task, Cause: cause, likeness: new(Graph).likenessOf(cause)}
 	}
 	stack := func(goroutine, at, line int) error {
 		return fmt.Errorf("panic: no\ngoroutine %d [running]:\nmain.f(%#x)\n\tmain.go:%d +%#x", goroutine, at, line, at)
@@ -70,7 +70,7 @@ func TestAlikeIsWhatHasOneTextAndOneType(t *testing.T) {
 		{errors.Join(failed("t", broken)), errors.Join(failed("t", again)), true, false, false},
 		{nil, mute{}, false, false, false},
 	} {
-		a, b := likenessOf(c.a), likenessOf(c.b)
+		a, b := new(Graph).likenessOf(c.a), new(Graph).likenessOf(c.b)
 		if alike, roots, same := a.text == b.text, a.roots == b.roots, a == b; alike != c.alike || roots != c.roots || same != c.same {
 			t.Errorf("%T and %T (%.20q): alike %v, of the same roots %v, the same %v, want %v, %v, %v",
 				c.a, c.b, textOf(c.b), alike, roots, same, c.alike, c.roots, c.same)
@@ -109,11 +109,11 @@ func TestFewCausesOfAnErrorAreLookedAt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			unwrapped := 0
 			first := tangled(errBroken, &unwrapped)
-			a, b := likenessOf(first), likenessOf(tangled(errors.New("broken"), &unwrapped))
+			a, b := new(Graph).likenessOf(first), new(Graph).likenessOf(tangled(errors.New("broken"), &unwrapped))
 			if unwrapped > 2*maxCauses {
 				t.Errorf("%d causes of two errors are looked at, want %d at most", unwrapped, 2*maxCauses)
 			}
-			if a.text != b.text || a.roots == b.roots || a != likenessOf(first) {
+			if a.text != b.text || a.roots == b.roots || a != new(Graph).likenessOf(first) {
 				t.Errorf("likenesses %v and %v of two errors that are alike", a, b)
 			}
 		})
@@ -380,7 +380,7 @@ func TestFailuresOfFinishedScopesAreTheirGroupsFirst(t *testing.T) {
 			}
 		}
 		var more Failures
-		more.Join(&all)
+		more.Add(&all)
 		if err := more.Report(); (err == nil) != waited {
 			t.Errorf("after the group's wait %v: %v", waited, err)
 		}

@@ -45,7 +45,7 @@ func (s *Scope) dependLocked(n *Node, items []Depend) {
 		n.items = n.items[:len(n.items)+1]
 		a := &n.items[len(n.items)-1]
 		a.node, a.loc, a.class, a.kind, a.ptr = n, l, c, d.Kind, d.Ptr
-		if s.plainLocked(l) {
+		if s.simpleLocked(l) {
 			// The same as followLocked and recordLocked in the simple case.
 			set := l.cur
 			if set != nil && !ordered[l.class][c] {
@@ -74,9 +74,9 @@ func (s *Scope) dependLocked(n *Node, items []Depend) {
 	}
 }
 
-// plainLocked reports whether the location's two sets are its whole history.
-func (s *Scope) plainLocked(l *location) bool {
-	return !l.tangled && l.epoch == s.epoch && s.onlookers == 0 && s.poison == nil && l != &s.everything
+// simpleLocked reports whether the location's two sets are its whole history.
+func (s *Scope) simpleLocked(l *location) bool {
+	return !l.tangled && l.epoch == s.epoch && s.onlookers == 0 && s.failedStorage == nil && l != &s.everything
 }
 
 // againLocked handles a section that the task names again: with several dependence-types, it
@@ -86,7 +86,7 @@ func (s *Scope) againLocked(n *Node, l *location, c class) {
 	for i := range n.items {
 		a := &n.items[i]
 		if a.loc == l && a.class != c && a.class != classOut {
-			a.leave()
+			a.remove()
 			a.class, a.kind = classOut, DependInOut
 			s.followLocked(n, l, classOut)
 			s.recordLocked(a)
@@ -111,14 +111,14 @@ func (s *Scope) followLocked(n *Node, l *location, c class) {
 		for l := s.locations.after; l != nil && l != &s.locations; l = l.after {
 			s.followOnLocked(n, l, classOut)
 		}
-		s.poison.infect(n, everywhere, classOut)
+		s.failedStorage.failDependent(n, everywhere, classOut)
 		if s.tangle != nil {
 			s.followAllLocked(n)
 		}
 		return
 	}
 	s.followOnLocked(n, l, c)
-	s.poison.infect(n, l.section, c)
+	s.failedStorage.failDependent(n, l.section, c)
 }
 
 // followOnLocked collects the tasks on which n depends because it uses the location, or one that

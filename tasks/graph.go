@@ -14,6 +14,8 @@ type Graph struct {
 	ids, tasks, edges, failures atomic.Uint64
 	// keep says that completed tasks are kept for snapshots. It is set before the first task.
 	keep bool
+	// errors are set before the first task, if at all.
+	errors Errors
 
 	mu lockrank.Mutex[lockrank.Graph]
 	// newest and oldest are the ends of the list of scopes.
@@ -84,7 +86,7 @@ func (s *Scope) register() {
 	g := s.graph
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	s.registered, s.quiet = true, !g.keep
+	s.registered, s.unkept = true, !g.keep
 	if g.newest == nil {
 		g.oldest = s
 	} else {
@@ -100,7 +102,7 @@ func (s *Scope) Retire() {
 	if !s.registered {
 		return
 	}
-	s.registered, s.quiet = false, false
+	s.registered, s.unkept = false, false
 	g := s.graph
 	s.family.flushLocked(g)
 	g.mu.Lock()
@@ -220,9 +222,9 @@ func (n *Node) infoLocked() TaskInfo {
 	}
 	switch {
 	case n.failure != nil:
-		i.Failure = n.failure
+		i.Failure = n.failure.shown()
 	case n.outcome == dropped && n.failedBy != nil:
-		i.Failure = &Error{Task: n.label, Cause: n.failedBy, Dependent: true}
+		i.Failure = n.dependentError(n.failedBy)
 	}
 	for k := range n.items {
 		a := &n.items[k]

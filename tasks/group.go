@@ -20,8 +20,8 @@ type Group struct {
 	// such tasks.
 	live     int
 	failures []*tally
-	// abandoned says that its wait gave up. Its failures then go to the parent and poison
-	// nothing. It is set with the lock held.
+	// abandoned says that its wait gave up. Its failures then go to the parent and mark
+	// no storage. It is set with the lock held.
 	abandoned atomic.Bool
 	waiters   []chan struct{}
 }
@@ -123,7 +123,7 @@ func (t *tally) abandon() {
 // Wait waits for all tasks of the group, including those generated during the wait, and returns
 // the first failure that no other wait has reported; the others count as reported. If ctx ends
 // first, its cause is returned and the group is abandoned: failures so far and later ones are
-// reported by the enclosing group and by waits of the scopes, but poison nothing, and tasks that
+// reported by the enclosing group and by waits of the scopes, but mark no storage, and tasks that
 // are dropped because their context ended do not count as failed. Wait leaves place, if there is
 // one, while it blocks.
 func (g *Group) Wait(ctx context.Context, place Place) error {
@@ -156,8 +156,8 @@ func (g *Group) Wait(ctx context.Context, place Place) error {
 	for _, t := range failed {
 		t.reported.Store(true)
 	}
-	cleanse(failed)
-	return first.root
+	unmarkStorage(failed)
+	return first.root.shown()
 }
 
 // abandon withdraws a wait and reports whether it was still waiting.
@@ -179,6 +179,6 @@ func (g *Group) abandon(idle chan struct{}) bool {
 			g.parent.fail(t)
 		}
 	}
-	cleanse(failed)
+	unmarkStorage(failed)
 	return true
 }

@@ -26,9 +26,9 @@ func (n *Node) Completed() (bool, error) {
 	case !n.phase.complete():
 		return false, nil
 	case n.failure != nil:
-		return true, n.failure
+		return true, n.failure.shown()
 	case n.outcome == dropped && n.failedBy != nil:
-		return true, &Error{Task: n.label, Cause: n.failedBy, Dependent: true}
+		return true, n.dependentError(n.failedBy)
 	}
 	return true, nil
 }
@@ -42,7 +42,7 @@ func (n *Node) Dropped() bool {
 
 // ReportFailure says that the caller reports the failure that prevented the task from running.
 // The caller must hold the task, which must be complete. No wait has to report the failure again,
-// and the storage that it poisoned can be used.
+// and storage is no longer marked as failed because of it.
 func (n *Node) ReportFailure() {
 	n.reportPredecessor(false)
 }
@@ -52,7 +52,7 @@ func (n *Node) ReportFailure() {
 // started.
 func (n *Node) ReportPredecessor() error {
 	if failed := n.reportPredecessor(true); failed != nil {
-		return &Error{Task: n.label, Cause: failed, Dependent: true}
+		return n.dependentError(failed)
 	}
 	return nil
 }
@@ -75,7 +75,7 @@ func (n *Node) reportPredecessor(run bool) *Error {
 		}
 	}
 	s.unlock()
-	cleanse(reported)
+	unmarkStorage(reported)
 	return failed
 }
 

@@ -238,8 +238,8 @@ func (a *access) push(set **access) {
 	*set = a
 }
 
-// leave removes a from its location.
-func (a *access) leave() {
+// remove removes a from its location.
+func (a *access) remove() {
 	l := a.loc
 	if l.tangled {
 		a.leaveGenerations(a.node.scope.tangle)

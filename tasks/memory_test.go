@@ -249,7 +249,7 @@ func TestDeeplyNestedScopes(t *testing.T) {
 	}
 }
 
-func TestPoisonIsGivenBackAfterTheWaitThatReportsIt(t *testing.T) {
+func TestFailedStorageIsGivenBackAfterTheWaitThatReportsIt(t *testing.T) {
 	s := newScript()
 	memory := make([]uint64, 1000)
 	for i := range memory {
@@ -258,20 +258,20 @@ func TestPoisonIsGivenBackAfterTheWaitThatReportsIt(t *testing.T) {
 		s.complete(label, errBroken)
 		s.nodes[label].Release()
 	}
-	if n := len(s.scope.poison.entries); n != len(memory) {
-		t.Errorf("%d of %d poisoned sections are kept", n, len(memory))
+	if n := len(s.scope.failedStorage.entries); n != len(memory) {
+		t.Errorf("%d of %d failed sections are kept", n, len(memory))
 	}
 	if err := s.waitNow(); err == nil {
 		t.Error("nothing reported")
 	}
-	if n := s.scope.index.len(); n != 0 || s.scope.poison != nil {
-		t.Errorf("%d locations kept, or poison", n)
+	if n := s.scope.index.len(); n != 0 || s.scope.failedStorage != nil {
+		t.Errorf("%d locations kept, or failed storage", n)
 	}
 }
 
 // The storage of a failed task must not be freed before the failure is reported: if it were,
 // other storage at the same address would be taken for it.
-func TestPoisonedStorageIsKeptUntilTheFailureIsReported(t *testing.T) {
+func TestFailedStorageIsKeptUntilTheFailureIsReported(t *testing.T) {
 	var g Graph
 	s := g.NewScope()
 	var w Work
@@ -315,8 +315,8 @@ func TestFailuresThatGroupsReportAreForgotten(t *testing.T) {
 	if n := len(s.scope.failures.list); n > 1 {
 		t.Errorf("%d reported failures are kept", n)
 	}
-	if s.scope.poison != nil {
-		t.Error("the storage is poisoned still")
+	if s.scope.failedStorage != nil {
+		t.Error("the storage is marked as failed still")
 	}
 	slow.Complete(nil, &s.work)
 }

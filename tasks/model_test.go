@@ -124,9 +124,9 @@ type modelTask struct {
 	// root is the label of the task whose failure this one has.
 	root  string
 	tally *modelTally
-	// poisons says that the failure, once the task is complete, still drops tasks that are
+	// marks says that the failure, once the task is complete, still drops tasks that are
 	// generated later and depend on it.
-	poisons bool
+	marks bool
 	// startedAt and completedAt are numbers of steps.
 	startedAt, completedAt int
 }
@@ -334,7 +334,7 @@ func (h *history) add() error {
 		switch relateAll(earlier.depend, task.depend) {
 		case follows:
 			task.follows = append(task.follows, j)
-			if t := earlier.tally; earlier.complete && earlier.failed && t != nil && earlier.poisons && !t.reported && !t.spent {
+			if t := earlier.tally; earlier.complete && earlier.failed && t != nil && earlier.marks && !t.reported && !t.spent {
 				task.tainted = true
 			}
 		case excludes:
@@ -485,7 +485,7 @@ func (h *history) complete(i int) {
 	}
 	cut := task.group.cut()
 	if !task.included && !(cut && task.dropped) {
-		task.tally, task.poisons = h.note(i), !cut
+		task.tally, task.marks = h.note(i), !cut
 		task.group.reporter().fail(task.tally)
 	}
 }
@@ -993,7 +993,7 @@ func (h *history) rest() error {
 	if !h.scope.Settled() || h.scope.Pending() {
 		return errors.New("the scope has something left")
 	}
-	if !h.keep && h.scope.index.len() != 0 || h.scope.poison != nil {
+	if !h.keep && h.scope.index.len() != 0 || h.scope.failedStorage != nil {
 		return fmt.Errorf("%d locations remembered at rest", h.scope.index.len())
 	}
 	return nil

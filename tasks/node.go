@@ -12,7 +12,7 @@ type Domain uint32
 const (
 	// Host is the domain of tasks that run on the host.
 	Host Domain = 0
-	// AnyDomain is for a task without work of its own, a join: it gets the common domain of
+	// AnyDomain is for a join, an empty task, which gets the common domain of
 	// its predecessors if they have one, else Host.
 	AnyDomain Domain = ^Domain(0)
 )
@@ -202,27 +202,27 @@ func (n *Node) Complete(err error, w *Work) {
 	f := n.family
 	var like likeness
 	if err != nil {
-		like = likenessOf(err) // without the lock, because the error's methods are code of the program
+		like = n.scope.graph.likenessOf(err) // without the lock, because the error's methods are code of the program
 	}
 	f.mu.Lock()
-	if err == nil && n.plainLocked() {
-		n.completePlainLocked(w)
+	if err == nil && n.completesAloneLocked() {
+		n.completeAloneLocked(w)
 	} else {
 		n.endLocked(undecided, err, like, w)
 	}
 	f.mu.Unlock()
 }
 
-// plainLocked reports whether the completion of the task, whose body has ended, concerns only its
-// successors.
-func (n *Node) plainLocked() bool {
+// completesAloneLocked reports whether the completion of the task, whose body has ended, concerns
+// only its successors.
+func (n *Node) completesAloneLocked() bool {
 	s := n.scope
 	return n.domain == Host && n.traits == 0 && n.notes == 0 && n.outcome == undecided && n.failedBy == nil &&
-		n.refs == 1 && s.trail == nil && len(s.waiters) == 0 && s.quiet
+		n.refs == 1 && s.trail == nil && len(s.waiters) == 0 && s.unkept
 }
 
-// completePlainLocked is completeLocked with everything that it calls, for such a task.
-func (n *Node) completePlainLocked(w *Work) {
+// completeAloneLocked is completeLocked with everything that it calls, for such a task.
+func (n *Node) completeAloneLocked(w *Work) {
 	s := n.scope
 	n.toLocked(phaseComplete)
 	n.left = 0
@@ -251,7 +251,7 @@ func (n *Node) completePlainLocked(w *Work) {
 	for i := range n.items {
 		a := &n.items[i]
 		l := a.loc
-		a.leave()
+		a.remove()
 		a.loc, a.ptr = nil, nil
 		l.refs--
 		switch {
@@ -284,7 +284,7 @@ func (n *Node) completePlainLocked(w *Work) {
 // Fail tells the dependents that the task has failed; the caller is about to complete the task
 // with the same error.
 func (n *Node) Fail(err error) {
-	like := likenessOf(err)
+	like := n.scope.graph.likenessOf(err)
 	n.scope.lock()
 	defer n.scope.unlock()
 	n.failLocked(err, like)
@@ -311,12 +311,12 @@ func (n *Node) endLocked(o outcome, err error, like likeness, w *Work) {
 
 // failLocked records a failure with its likeness; err may be nil.
 func (n *Node) failLocked(err error, like likeness) {
-	switch dependent, ok := err.(*Error); {
+	switch {
 	case err == nil, n.failure != nil:
-	case ok && dependent == n.failedBy:
+	case n.failedBy != nil && err == n.failedBy.shown():
 		n.outcome = dropped
 	default:
-		n.failure = &Error{Task: n.label, Cause: err, likeness: like, unrun: n.outcome == dropped}
+		n.failure = n.scope.graph.failure(&Error{Task: n.label, Cause: err, likeness: like, unrun: n.outcome == dropped})
 		if n.outcome == undecided {
 			n.outcome = failed
 		}
@@ -427,7 +427,7 @@ func (n *Node) inheritLocked() *Error {
 	if t == nil || t.over() {
 		return nil
 	}
-	n.poisonItemsLocked(t)
+	n.failItemsLocked(t)
 	return n.failedBy
 }
 
@@ -439,18 +439,18 @@ func (n *Node) departLocked() {
 		n.lookLocked(-1)
 	}
 	if !s.graph.keep {
-		n.leaveLocked()
+		n.removeItemsLocked()
 	}
 	s.removeLocked(n)
 	n.forgetLocked()
 }
 
-// leaveLocked removes the task's accesses from their locations.
-func (n *Node) leaveLocked() {
+// removeItemsLocked removes the task's accesses from their locations.
+func (n *Node) removeItemsLocked() {
 	s := n.scope
 	for i := range n.items {
 		a := &n.items[i]
-		a.leave()
+		a.remove()
 		l := a.loc
 		a.loc, a.ptr = nil, nil
 		l.refs--
@@ -468,7 +468,7 @@ func (n *Node) FailedBy() error {
 	if n.failedBy == nil || n.traits.has(always) {
 		return nil
 	}
-	return n.failedBy
+	return n.failedBy.shown()
 }
 
 // releaseLocked removes one predecessor from n's way.
@@ -498,7 +498,7 @@ func (n *Node) clearLocked() bool {
 func (n *Node) start(w *Work) {
 	switch {
 	case n.outcome == dropped:
-		n.drop(n.failedBy, w)
+		n.drop(n.failedBy.shown(), w)
 	case !n.DropCancelled(w):
 		n.runner.Start(n, w)
 	}
@@ -542,7 +542,7 @@ func (n *Node) drop(err error, w *Work) {
 }
 
 func (n *Node) endDropped(err error, w *Work) {
-	like := likenessOf(err)
+	like := n.scope.graph.likenessOf(err)
 	n.scope.lock()
 	runner := n.runner
 	n.refs++

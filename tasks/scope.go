@@ -71,8 +71,8 @@ type Scope struct {
 	// epoch counts the tasks with omp_all_memory, which is the location everything.
 	epoch      uint64
 	everything location
-	// poison records the storage of tasks with unreported failures, nil if there are none.
-	poison *poison
+	// failedStorage records the storage of tasks with unreported failures, nil if there are none.
+	failedStorage *failedStorage
 	// locations is the head of the list of all locations, of which dead counts those without
 	// references.
 	locations location
@@ -96,8 +96,8 @@ type Scope struct {
 	// guarded by the graph's lock.
 	registered   bool
 	newer, older *Scope
-	// quiet says that the scope is registered and the graph is not kept.
-	quiet bool
+	// unkept says that the scope is registered and the graph is not kept.
+	unkept bool
 }
 
 // Task describes a task to add.
@@ -214,7 +214,7 @@ func (s *Scope) Add(t *Task, w *Work) (*Node, error) {
 	s.live++
 	n.place = int32(len(s.children))
 	s.children = append(s.children, n)
-	if t.special() || f.last > f.end || !s.quiet {
+	if t.special() || f.last > f.end || !s.unkept {
 		s.addSpecialLocked(n, t)
 	}
 	if len(t.Depend) > 0 {

@@ -481,8 +481,8 @@ func TestFailureThatReachedAnotherScopeIsForgottenWhenItIsReported(t *testing.T)
 				if err := report(s, inner, g); !errors.Is(err, errBroken) {
 					t.Fatal(err)
 				}
-				if s.scope.poison != nil {
-					t.Errorf("the scope keeps poison of a failure that is reported")
+				if s.scope.failedStorage != nil {
+					t.Errorf("the scope keeps storage marked with a failure that is reported")
 				}
 				s.add(Task{Label: "after", Depend: s.use(DependIn, "z")})
 				s.expect(t, "start after")

@@ -53,12 +53,12 @@ func (s *Scope) childCompleteLocked(n *Node) {
 			t.scope = s
 		}
 		if !abandoned {
-			n.poisonItemsLocked(t)
+			n.failItemsLocked(t)
 		}
 		group.fail(t)
 		if t.over() {
 			// The group was abandoned in the meantime.
-			t.forgetPoisonLocked()
+			t.forgetStorageLocked()
 		}
 	}
 	n.group.done()
@@ -83,7 +83,7 @@ func (s *Scope) endWaitsLocked() {
 // dependents; of failures that are alike the first is returned with their number, and errors.Is
 // and errors.As find those that they can distinguish, within the bounds of maxDistinct. A failure
 // is reported by every wait that is in progress when the task completes, or else by the next one;
-// after that the storage that it poisoned can be used again. If ctx ends first, its cause is
+// after that storage is no longer marked as failed because of it. If ctx ends first, its cause is
 // returned, and nothing counts as reported. Wait leaves place, if there is one, while it blocks.
 func (s *Scope) Wait(ctx context.Context, place Place) error {
 	failed, complete := s.wait(ctx, place)
@@ -140,8 +140,9 @@ func (s *Scope) wait(ctx context.Context, place Place) (failed []*tally, complet
 	return failed, true
 }
 
-// cleanse removes the poison of reported failures. The caller holds no lock of a scope.
-func cleanse(reported []*tally) {
+// unmarkStorage removes the marks of reported failures from storage. The caller holds no lock of a
+// scope.
+func unmarkStorage(reported []*tally) {
 	tallies := make(map[*Scope][]*tally)
 	for _, t := range reported {
 		if t.scope != nil {
@@ -151,7 +152,7 @@ func cleanse(reported []*tally) {
 	for s, of := range tallies {
 		s.lock()
 		for _, t := range of {
-			t.forgetPoisonLocked()
+			t.forgetStorageLocked()
 			if t.reported.Load() {
 				s.failures.settle(t)
 			}

@@ -23,7 +23,9 @@ var updateAPI = flag.Bool("api.update", false, "write api/vkomp.txt anew")
 // for this repository only.
 var publicPackages = []string{".", "interop", "interop/vgpu", "ompt", "ompt/trace", "shaders"}
 
-// The public API must not change by accident: api/vkomp.txt has to change with it.
+// The public API must not change by accident: api/vkomp.txt has to change with it. It names no types
+// of packages that promise nothing to programs, whose documentation a program's author would have to
+// read.
 func TestExportedNamesAreThoseOfTheList(t *testing.T) {
 	var lines []string
 	for _, room := range publicPackages {
@@ -44,6 +46,10 @@ func TestExportedNamesAreThoseOfTheList(t *testing.T) {
 		t.Errorf("exported names (-api/vkomp.txt +found); if they are meant, go test ./tests -run ExportedNames -api.update:\n%s", diff)
 	}
 }
+
+// innerTypes are the types of other packages that the public API may name: handles of Vulkan, and
+// what an interop object is a handle of. A program sees no further into these.
+var innerTypes = []string{"vk.Semaphore", "vk.Buffer", "foreign.Object"}
 
 // exportedNames returns a sorted line for each name that the package in a folder exports, with
 // its type: constants, variables, functions, types, and the fields and methods of types.
@@ -207,7 +213,28 @@ func (l *listing) typeOf(s *ast.ValueSpec) string {
 	if s.Type == nil {
 		return ""
 	}
-	return l.source(s.Type)
+	return l.typ(s.Type)
+}
+
+// typ returns the source text of a type that the API names. The types of packages that promise
+// nothing to programs are an error.
+func (l *listing) typ(e ast.Expr) string {
+	if e == nil {
+		return ""
+	}
+	ast.Inspect(e, func(n ast.Node) bool {
+		s, ok := n.(*ast.SelectorExpr)
+		if !ok {
+			return true
+		}
+		folder, ours := strings.CutPrefix(l.imports[l.source(s.X)], module)
+		folder = strings.TrimPrefix(folder, "/")
+		if name := l.source(s); ours && folder != "" && !slices.Contains(publicPackages, folder) && !slices.Contains(innerTypes, name) {
+			l.t.Errorf("%sthe API names %s, a type of a package that promises nothing to programs", l.prefix, name)
+		}
+		return false
+	})
+	return l.source(e)
 }
 
 // signature returns the types of a function's parameters and results. Names of parameters are
@@ -233,7 +260,7 @@ func (l *listing) list(fields *ast.FieldList, open, end string, named bool) stri
 	}
 	var all []string
 	for _, f := range fields.List {
-		typ := l.source(f.Type)
+		typ := l.typ(f.Type)
 		for range max(1, len(f.Names)) {
 			all = append(all, typ)
 		}
@@ -249,7 +276,7 @@ func (l *listing) list(fields *ast.FieldList, open, end string, named bool) stri
 func (l *listing) typeSpec(s *ast.TypeSpec) {
 	name := s.Name.Name + l.list(s.TypeParams, "[", "]", true)
 	if s.Assign.IsValid() {
-		l.add("type", name, "=", l.source(s.Type))
+		l.add("type", name, "=", l.typ(s.Type))
 		l.elsewhere(name, s.Type, true)
 		return
 	}
@@ -263,14 +290,14 @@ func (l *listing) members(name string, s *ast.TypeSpec) {
 		l.add("type", name, "struct")
 		for _, f := range typ.Fields.List {
 			if len(f.Names) == 0 {
-				if text := l.source(f.Type); ast.IsExported(text[strings.LastIndexAny(text, ".*")+1:]) {
+				if text := l.typ(f.Type); ast.IsExported(text[strings.LastIndexAny(text, ".*")+1:]) {
 					l.add("type", name, "struct, embedded", text)
 					l.elsewhere(name, f.Type, true)
 				}
 			}
 			for _, field := range f.Names {
 				if field.IsExported() {
-					l.add("type", name, "struct,", field.Name, l.source(f.Type))
+					l.add("type", name, "struct,", field.Name, l.typ(f.Type))
 				}
 			}
 		}
@@ -280,11 +307,11 @@ func (l *listing) members(name string, s *ast.TypeSpec) {
 			if f, ok := m.Type.(*ast.FuncType); ok && m.Names[0].IsExported() {
 				l.add("type", name, "interface,", m.Names[0].Name+l.signature(f))
 			} else if !ok {
-				l.add("type", name, "interface, embedded", l.source(m.Type))
+				l.add("type", name, "interface, embedded", l.typ(m.Type))
 			}
 		}
 	default:
-		l.add("type", name, l.source(s.Type))
+		l.add("type", name, l.typ(s.Type))
 		l.elsewhere(name, s.Type, false)
 	}
 }

@@ -1,4 +1,4 @@
-// Package observe is the event stream of a runtime: each construct, wait and memory routine is
+// Package observe tells listeners what a runtime does: each construct, wait and memory routine is
 // announced once, where the program encounters it, to all listeners. There are two listeners, the
 // tool interface (package tool) and the race detector (package races).
 //
@@ -8,7 +8,7 @@
 //
 // The package is internal to this module.
 //
-// A runtime without listeners has no Stream and announces nothing. With one listener the
+// A runtime without listeners has no Listeners and announces nothing. With one listener the
 // listener's own observers are the observers of the tasks.
 //
 // # What listeners remember

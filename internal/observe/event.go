@@ -10,7 +10,7 @@ import (
 	"github.com/vkomp/vkomp/tasks"
 )
 
-// maxListeners is the largest number of listeners of a Stream.
+// maxListeners is the largest number of Listeners of a runtime.
 const maxListeners = 2
 
 // Notes holds what each listener has returned for a taskgroup, to find it again.
@@ -72,8 +72,8 @@ func (c *Construct) Deferred() bool { return c.Flags&ompt.TaskUndeferred == 0 }
 type Form uint8
 
 const (
-	// Plain is every task that has no other form.
-	Plain Form = iota
+	// Ordinary is the form of tasks that have no other.
+	Ordinary Form = iota
 	// Detachable is a task with an event.
 	Detachable
 	// Routine is the task of a memory routine.

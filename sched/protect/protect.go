@@ -22,6 +22,10 @@ type PanicError struct {
 	Stack []byte
 }
 
+// Public, unless it is nil, makes the error that programs get for a panic; without it they get the
+// *PanicError. The root package sets it when it is initialised, and nothing sets it later.
+var Public func(*PanicError) error
+
 // Error names the panic's value and where it happened.
 func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v\n%s", e.Value, e.Stack) }
 
@@ -39,19 +43,23 @@ var ErrGoexit = errors.New("it left by runtime.Goexit")
 func Call(f func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			err = Left(v)
+			err = NotReturned(v)
 		}
 	}()
 	return f()
 }
 
-// Left returns the error of a function that did not return. The argument is the result of recover
+// NotReturned returns the error of a function that did not return. The argument is the result of recover
 // in a deferred call, nil for runtime.Goexit.
-func Left(recovered any) error {
+func NotReturned(recovered any) error {
 	if recovered == nil {
 		return ErrGoexit
 	}
-	return &PanicError{Value: recovered, Stack: debug.Stack()}
+	p := &PanicError{Value: recovered, Stack: debug.Stack()}
+	if Public != nil {
+		return Public(p)
+	}
+	return p
 }
 
 // Apart calls f on another goroutine and waits for it, so it always returns. A call of

@@ -41,7 +41,7 @@ func TestCallLeftByGoexitRunsWhatIsDeferred(t *testing.T) {
 		returned := false
 		defer func() {
 			if !returned {
-				left <- protect.Left(recover())
+				left <- protect.NotReturned(recover())
 			}
 		}()
 		_ = protect.Call(func() error { runtime.Goexit(); return nil })

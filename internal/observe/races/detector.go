@@ -41,7 +41,9 @@ type Access struct {
 
 // Detector is the race detector of one runtime. It is a Listener.
 type Detector struct {
-	graph  *race.Detector
+	graph *race.Detector
+	// ofTask reports whether an error is the failure of a task.
+	ofTask func(error) bool
 	report func(Report)
 
 	mu sync.Mutex
@@ -55,9 +57,10 @@ type Detector struct {
 }
 
 // New returns a detector. It calls report once for each pair of places in the program whose tasks
-// race. report is called with locks of the detector held and must not call its methods.
-func New(report func(Report)) *Detector {
-	d := &Detector{report: report, seen: make(map[[2]place]bool), places: make(map[observe.Stack]place), storage: make(map[int]*storage)}
+// race. report is called with locks of the detector held and must not call its methods. ofTask
+// reports whether the error of a construct is the failure of a task.
+func New(ofTask func(error) bool, report func(Report)) *Detector {
+	d := &Detector{ofTask: ofTask, report: report, seen: make(map[[2]place]bool), places: make(map[observe.Stack]place), storage: make(map[int]*storage)}
 	d.graph = race.New(d.found)
 	return d
 }
@@ -154,9 +157,8 @@ func (b *body) Release()                             {}
 
 // Generated implements observe.Listener.
 func (d *Detector) Generated(ctx context.Context, c observe.Construct, task construct.Observer, err error) {
-	var failed *tasks.Error
 	// The wait for an included task is cut short when ctx ends.
-	cut := !c.Deferred() && err != nil && ctx.Err() != nil && !errors.As(err, &failed)
+	cut := !c.Deferred() && err != nil && ctx.Err() != nil && !d.ofTask(err)
 	if b, ok := task.(*body); ok {
 		switch {
 		case b.task == nil || c.Deferred():
@@ -167,7 +169,7 @@ func (d *Detector) Generated(ctx context.Context, c observe.Construct, task cons
 		}
 		return
 	}
-	if err != nil && !cut && !errors.As(err, &failed) && !errors.Is(err, tasks.ErrCancelled) {
+	if err != nil && !cut && !d.ofTask(err) && !errors.Is(err, tasks.ErrCancelled) {
 		return // no task was generated
 	}
 	label, a := c.Label, accesses{depend: c.Depend}

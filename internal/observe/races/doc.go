@@ -1,5 +1,5 @@
-// Package races is the race detector of a runtime. It listens to the stream of events (package
-// observe) and tells package tasks/race which storage tasks access. To know that, it follows
+// Package races is the race detector of a runtime. It listens to what the runtime does
+// (package observe) and tells package tasks/race which storage tasks access. To know that, it follows
 // which storage is present on the devices, in tables of package memory, in the order in which the
 // program generates its constructs.
 //

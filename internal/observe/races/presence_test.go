@@ -105,7 +105,7 @@ func TestWhatConstructsDoFollowsWhatIsPresent(t *testing.T) {
 			{kernel(h.item(memory.MapTo, 0, 8), true, true), "writes device [0,8); writes unheld [0,8)"},
 		},
 	} {
-		d := New(func(Report) {})
+		d := New(nil, func(Report) {})
 		for i, s := range steps {
 			if got := accessesOf(d, h, s.data); got != s.want {
 				t.Errorf("%s: step %d: it %s, want %s", name, i, got, s.want)
@@ -118,7 +118,7 @@ func TestWhatConstructsDoFollowsWhatIsPresent(t *testing.T) {
 // race with tasks that rely on the region, and not with those that have mapped the storage
 // themselves.
 func TestTheEndOfARegionWithoutATaskgroup(t *testing.T) {
-	h, d := new(host), New(func(Report) {})
+	h, d := new(host), New(nil, func(Report) {})
 	accessesOf(d, h, observe.Data{Enter: []memory.Map{h.item(memory.MapTo, 0, 8)}})
 	got := accessesOf(d, h, observe.Data{Exit: []memory.Map{h.item(memory.MapTo, 0, 8)}, Ends: true, NoGroup: true})
 	if want := "writes unheld [0,8), for its siblings"; got != want {
@@ -127,7 +127,7 @@ func TestTheEndOfARegionWithoutATaskgroup(t *testing.T) {
 }
 
 func TestDeclaredAndAssociatedStorageStays(t *testing.T) {
-	h, d := new(host), New(func(Report) {})
+	h, d := new(host), New(nil, func(Report) {})
 	updates := observe.Data{Updates: []sched.Transfer{{Kind: sched.UpdateTo, Host: h.section(0, 8)}}}
 	held := func(start, end int) bool {
 		held, _ := d.storageOf(0).holds(h.section(start, end))
@@ -173,7 +173,7 @@ func TestDeclaredAndAssociatedStorageStays(t *testing.T) {
 }
 
 func TestDependItemsNameParts(t *testing.T) {
-	h, d := new(host), New(func(Report) {})
+	h, d := new(host), New(nil, func(Report) {})
 	item := func(kind tasks.DependKind, start, end int) tasks.Depend {
 		s := h.section(start, end)
 		return tasks.Depend{Kind: kind, Ptr: s.Ptr, Size: s.Size}

@@ -1,4 +1,4 @@
-// Package tool is the tool interface of a runtime: it listens to the stream of events (package
+// Package tool is the tool interface of a runtime: it listens to what the runtime does (package
 // observe) and calls a tool's callbacks (package ompt), in their EMI forms.
 //
 // A tool is told about a task through the task's observer, and about devices through a [Device]

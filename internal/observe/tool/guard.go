@@ -88,7 +88,7 @@ func guard[E any](t *Tool, callback string, f func(E)) func(E) {
 		returned := false
 		defer func() {
 			if !returned {
-				t.failed(callback, protect.Left(recover()))
+				t.failed(callback, protect.NotReturned(recover()))
 			}
 		}()
 		f(e)

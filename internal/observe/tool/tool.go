@@ -54,7 +54,7 @@ func New(c ompt.Callbacks, log *slog.Logger) *Tool {
 	return nil
 }
 
-// Listens reports whether the tool has a callback for events of the stream.
+// Listens reports whether the tool has a callback for events.
 func (t *Tool) Listens() bool {
 	return t.tasks || t.SyncRegion != nil || t.SyncRegionWait != nil
 }

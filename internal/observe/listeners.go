@@ -72,68 +72,68 @@ type Interest struct {
 	Data bool
 }
 
-// Stream passes events on to its listeners, in the order given to New. Its methods correspond to
+// Listeners are told of all events, in the order given to New. The methods correspond to
 // those of Listener.
-type Stream struct {
-	listeners []Listener
+type Listeners struct {
+	all []Listener
 	// slots are the listeners' indices in Notes.
 	slots    []int
 	interest Interest
 }
 
-// New returns a stream for at most two listeners, or nil if all are nil. A listener that is nil
-// still takes up an index in Notes, so that a runtime can replace one stream by another whose
-// listeners keep their indices.
-func New(listeners ...Listener) *Stream {
-	s := &Stream{}
+// New returns at most two listeners, or nil if all are nil. A listener that is nil
+// still takes up an index in Notes, so that a runtime can replace some listeners by others that
+// keep their indices.
+func New(listeners ...Listener) *Listeners {
+	ls := &Listeners{}
 	for slot, l := range listeners {
 		if l == nil {
 			continue
 		}
-		s.listeners, s.slots = append(s.listeners, l), append(s.slots, slot)
+		ls.all, ls.slots = append(ls.all, l), append(ls.slots, slot)
 		i := l.Interest()
-		s.interest.Stack = s.interest.Stack || i.Stack
-		s.interest.Codeptr = s.interest.Codeptr || i.Codeptr
-		s.interest.Data = s.interest.Data || i.Data
+		ls.interest.Stack = ls.interest.Stack || i.Stack
+		ls.interest.Codeptr = ls.interest.Codeptr || i.Codeptr
+		ls.interest.Data = ls.interest.Data || i.Data
 	}
-	if len(s.listeners) == 0 {
+	if len(ls.all) == 0 {
 		return nil
 	}
-	return s
+	return ls
 }
 
 // Data reports whether a listener wants to know what constructs do to storage.
-func (s *Stream) Data() bool { return s.interest.Data }
+func (ls *Listeners) Data() bool { return ls.interest.Data }
 
 // Here returns the place in the program of the caller's caller, as far as a listener wants it.
-func (s *Stream) Here() Site {
-	if !s.interest.Stack && !s.interest.Codeptr {
+func (ls *Listeners) Here() Site {
+	if !ls.interest.Stack && !ls.interest.Codeptr {
 		return Site{}
 	}
-	return s.here()
+	return ls.here()
 }
 
-func (s *Stream) here() (site Site) {
-	if s.interest.Stack {
+func (ls *Listeners) here() (site Site) {
+	if ls.interest.Stack {
 		site.Stack = new(Stack)
 		runtime.Callers(4, site.Stack[:])
 	}
-	if s.interest.Codeptr {
+	if ls.interest.Codeptr {
 		site.Codeptr = Codeptr()
 	}
 	return site
 }
 
 // Task announces the task of a construct, and returns its observer, or nil.
-func (s *Stream) Task(c Construct) construct.Observer {
-	if len(s.listeners) == 1 {
-		c.slot = s.slots[0]
-		return s.listeners[0].Task(c)
+func (ls *Listeners) Task(c Construct) construct.Observer {
+	if len(ls.all) == 1 {
+		c.slot = ls.slots[0]
+		return ls.all[0].Task(c)
 	}
 	var p pair
 	some := false
-	for i, l := range s.listeners {
-		c.slot = s.slots[i]
+	for i, l := range ls.all {
+		c.slot = ls.slots[i]
 		p[c.slot] = l.Task(c)
 		some = some || p[c.slot] != nil
 	}
@@ -144,45 +144,45 @@ func (s *Stream) Task(c Construct) construct.Observer {
 }
 
 // Merged announces a construct whose task is merged.
-func (s *Stream) Merged(c Construct) {
-	for i, l := range s.listeners {
-		c.slot = s.slots[i]
+func (ls *Listeners) Merged(c Construct) {
+	for i, l := range ls.all {
+		c.slot = ls.slots[i]
 		l.Merged(c)
 	}
 }
 
 // Generated announces the end of a construct.
-func (s *Stream) Generated(ctx context.Context, c Construct, task construct.Observer, err error) {
-	for i, l := range s.listeners {
-		c.slot = s.slots[i]
+func (ls *Listeners) Generated(ctx context.Context, c Construct, task construct.Observer, err error) {
+	for i, l := range ls.all {
+		c.slot = ls.slots[i]
 		l.Generated(ctx, c, partOf(task, c.slot), err)
 	}
 }
 
 // Waiting is a region in which a task waits for others. The zero Waiting has no listeners.
 type Waiting struct {
-	stream *Stream
-	wait   Wait
-	begun  Notes
+	listeners *Listeners
+	wait      Wait
+	begun     Notes
 }
 
 // Region announces a region in which a task waits for others.
-func (s *Stream) Region(w Wait) Waiting {
-	for i, l := range s.listeners {
-		w.slot = s.slots[i]
+func (ls *Listeners) Region(w Wait) Waiting {
+	for i, l := range ls.all {
+		w.slot = ls.slots[i]
 		l.RegionBegins(w)
 	}
-	return Waiting{stream: s, wait: w}
+	return Waiting{listeners: ls, wait: w}
 }
 
 // Group announces the taskgroup to which the region belongs, and returns its notes, or nil.
 func (w *Waiting) Group() *Notes {
-	if w.stream == nil {
+	if w.listeners == nil {
 		return nil
 	}
 	n := new(Notes)
-	for i, l := range w.stream.listeners {
-		w.wait.slot = w.stream.slots[i]
+	for i, l := range w.listeners.all {
+		w.wait.slot = w.listeners.slots[i]
 		n[w.wait.slot] = l.Group(w.wait.Origin)
 	}
 	w.wait.Taskgroup = n
@@ -191,34 +191,34 @@ func (w *Waiting) Group() *Notes {
 
 // Begin announces that the wait begins.
 func (w *Waiting) Begin() {
-	if w.stream == nil {
+	if w.listeners == nil {
 		return
 	}
-	for i, l := range w.stream.listeners {
-		w.wait.slot = w.stream.slots[i]
+	for i, l := range w.listeners.all {
+		w.wait.slot = w.listeners.slots[i]
 		w.begun[w.wait.slot] = l.WaitBegins(w.wait)
 	}
 }
 
 // End announces the outcome of the wait, and the end of the region.
 func (w *Waiting) End(ctx context.Context, err error) {
-	if w.stream == nil {
+	if w.listeners == nil {
 		return
 	}
-	for i, l := range w.stream.listeners {
-		w.wait.slot = w.stream.slots[i]
+	for i, l := range w.listeners.all {
+		w.wait.slot = w.listeners.slots[i]
 		l.WaitEnds(ctx, w.wait, w.begun[w.wait.slot], err)
 		l.RegionEnds(w.wait)
 	}
 }
 
 // Storage runs a memory routine by calling do.
-func (s *Stream) Storage(e *Storage, do func() error) error {
-	for i, l := range s.listeners {
+func (ls *Listeners) Storage(e *Storage, do func() error) error {
+	for i, l := range ls.all {
 		inner := do
 		do = func() error {
 			outer := e.slot
-			e.slot = s.slots[i]
+			e.slot = ls.slots[i]
 			err := l.Storage(e, inner)
 			e.slot = outer
 			return err
@@ -228,29 +228,29 @@ func (s *Stream) Storage(e *Storage, do func() error) error {
 }
 
 // Allocated announces memory that the program has received.
-func (s *Stream) Allocated(device int, p sched.Pointer, size uint64) {
-	for _, l := range s.listeners {
+func (ls *Listeners) Allocated(device int, p sched.Pointer, size uint64) {
+	for _, l := range ls.all {
 		l.Allocated(device, p, size)
 	}
 }
 
 // Pointed announces a pointer that the program has received.
-func (s *Stream) Pointed(device int, p sched.Pointer, host unsafe.Pointer) {
-	for _, l := range s.listeners {
+func (ls *Listeners) Pointed(device int, p sched.Pointer, host unsafe.Pointer) {
+	for _, l := range ls.all {
 		l.Pointed(device, p, host)
 	}
 }
 
 // Declared announces declared storage.
-func (s *Stream) Declared(devices []int, items []memory.Map) {
-	for _, l := range s.listeners {
+func (ls *Listeners) Declared(devices []int, items []memory.Map) {
+	for _, l := range ls.all {
 		l.Declared(devices, items)
 	}
 }
 
 // Discarded announces that all storage of a device has been released.
-func (s *Stream) Discarded(device int) {
-	for _, l := range s.listeners {
+func (ls *Listeners) Discarded(device int) {
+	for _, l := range ls.all {
 		l.Discarded(device)
 	}
 }

@@ -96,10 +96,10 @@ func (o *observer) Follows(of tasks.Witness) {
 	o.note("follows " + p.l.name + "'s " + p.label)
 }
 
-// heard calls f with a stream to listeners of these names, and returns what they were told. A
+// heard calls f with listeners of these names, and returns what they were told. A
 // name with a minus stands for a listener that returns no observers, and an empty one for a nil
 // listener.
-func heard(f func(s *observe.Stream), names ...string) []string {
+func heard(f func(s *observe.Listeners), names ...string) []string {
 	var heard []string
 	var all []observe.Listener
 	for _, name := range names {
@@ -116,9 +116,9 @@ func heard(f func(s *observe.Stream), names ...string) []string {
 	return heard
 }
 
-func TestNobodyListensToNoStream(t *testing.T) {
+func TestNobodyListensWithoutListeners(t *testing.T) {
 	if s := observe.New(nil, nil); s != nil {
-		t.Errorf("two missing listeners have the stream %+v", s)
+		t.Errorf("two missing listeners are %+v", s)
 	}
 	var w observe.Waiting
 	w.Begin()
@@ -130,7 +130,7 @@ func TestNobodyListensToNoStream(t *testing.T) {
 
 func TestOneListenerObservesTasksItself(t *testing.T) {
 	for _, names := range [][]string{{"a", ""}, {"", "a"}} {
-		heard := heard(func(s *observe.Stream) {
+		heard := heard(func(s *observe.Listeners) {
 			o := s.Task(observe.Construct{Label: "outer"})
 			if _, ok := o.(*observer); !ok {
 				t.Errorf("the observer is %T", o)
@@ -147,7 +147,7 @@ func TestOneListenerObservesTasksItself(t *testing.T) {
 
 func TestATaskWithoutObserversHasNone(t *testing.T) {
 	for _, names := range [][]string{{"-a"}, {"-a", "-b"}} {
-		heard(func(s *observe.Stream) {
+		heard(func(s *observe.Listeners) {
 			if o := s.Task(observe.Construct{}); o != nil {
 				t.Errorf("listeners %q: the observer is %v", names, o)
 			}
@@ -159,7 +159,7 @@ func TestATaskWithoutObserversHasNone(t *testing.T) {
 // records.
 func TestTwoListenersHearOfEachEventOnce(t *testing.T) {
 	failure := errors.New("failure")
-	heard := heard(func(s *observe.Stream) {
+	heard := heard(func(s *observe.Listeners) {
 		outer := s.Task(observe.Construct{Label: "outer"})
 		if run, operations := outer.Interest(); !run || !operations {
 			t.Errorf("of interest are runs (%v) and operations (%v): one listener asks for each", run, operations)
@@ -213,7 +213,7 @@ func TestTwoListenersHearOfEachEventOnce(t *testing.T) {
 }
 
 func TestAListenerWithoutObserversHearsTheRest(t *testing.T) {
-	heard := heard(func(s *observe.Stream) {
+	heard := heard(func(s *observe.Listeners) {
 		first, second := s.Task(observe.Construct{Label: "first"}), s.Task(observe.Construct{Label: "second", Origin: observe.Origin{}})
 		second.Follows(first)
 		s.Generated(t.Context(), observe.Construct{Label: "second"}, second, nil)
@@ -232,7 +232,7 @@ func TestAListenerWithoutObserversHearsTheRest(t *testing.T) {
 func TestAMemoryRoutineIsCarriedOutOnce(t *testing.T) {
 	failure := errors.New("failure")
 	done := 0
-	heard := heard(func(s *observe.Stream) {
+	heard := heard(func(s *observe.Listeners) {
 		outer := s.Task(observe.Construct{Label: "outer"})
 		e := &observe.Storage{Label: "alloc", Origin: observe.Origin{Region: outer}}
 		if err := s.Storage(e, func() error { done++; return failure }); err != failure {

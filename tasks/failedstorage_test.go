@@ -58,14 +58,14 @@ func testDropped(t *testing.T, broken []Depend, then [][]Depend) {
 	for i := range n {
 		s.add(Task{Label: "t", Depend: then[i%len(then)]}).Release()
 		entries, failures := 0, 0
-		for k := range s.scope.poison.byClass {
-			for _, at := range s.scope.poison.byClass[k].appendAll(nil) {
+		for k := range s.scope.failedStorage.byClass {
+			for _, at := range s.scope.failedStorage.byClass[k].appendAll(nil) {
 				entries++
 				failures = max(failures, len(at.value.failures))
 			}
 		}
 		if k := located(s.scope); k > 4*most || entries > most || failures > 4*len(broken) {
-			t.Fatalf("after %d tasks %d locations, %d poisoned sections, %d failures at one", i, k, entries, failures)
+			t.Fatalf("after %d tasks %d locations, %d failed sections, %d failures at one", i, k, entries, failures)
 		}
 	}
 	for _, event := range s.take() {
@@ -77,8 +77,8 @@ func testDropped(t *testing.T, broken []Depend, then [][]Depend) {
 	if !errors.Is(err, errBroken) || !strings.HasSuffix(err.Error(), fmt.Sprintf("(%d dependent tasks not run)", n+1)) {
 		t.Errorf("the wait reports %v", err)
 	}
-	if s.scope.poison != nil || located(s.scope) != 0 {
-		t.Errorf("%d locations at rest, or poison", located(s.scope))
+	if s.scope.failedStorage != nil || located(s.scope) != 0 {
+		t.Errorf("%d locations at rest, or failed storage", located(s.scope))
 	}
 	s.add(Task{Label: "after", Depend: then[1]})
 	s.expect(t, "start after")
@@ -86,7 +86,7 @@ func testDropped(t *testing.T, broken []Depend, then [][]Depend) {
 
 // A failed task's section drops later tasks whose sections overlap it in part, whether such a
 // section was known before the failure or not. The scope keeps one entry for it.
-func TestPoisonIsFoundThroughAnySectionThatOverlaps(t *testing.T) {
+func TestFailedStorageIsFoundThroughAnySectionThatOverlaps(t *testing.T) {
 	for _, reported := range []bool{false, true} {
 		t.Run(fmt.Sprint("reported ", reported), func(t *testing.T) {
 			x := lane(4)
@@ -97,7 +97,7 @@ func TestPoisonIsFoundThroughAnySectionThatOverlaps(t *testing.T) {
 			s.add(Task{Label: "reader", Depend: items(DependIn, 0, 2)})
 			s.add(Task{Label: "shares", Depend: items(DependIn, 1, 3)})
 			s.complete("reader", errBroken)
-			if n := len(s.scope.poison.entries); n != 1 {
+			if n := len(s.scope.failedStorage.entries); n != 1 {
 				t.Errorf("%d entries of one section", n)
 			}
 			s.expect(t, "start a", "start reader", "start shares")
@@ -145,7 +145,7 @@ func TestReportGoesOverItsOwnFailuresOnly(t *testing.T) {
 	over := &tally{}
 	over.reported.Store(true)
 	marked := 0
-	for _, at := range s.scope.poison.entries {
+	for _, at := range s.scope.failedStorage.entries {
 		at.value.failures = append(at.value.failures, over)
 	}
 	for k := range reports {
@@ -154,11 +154,11 @@ func TestReportGoesOverItsOwnFailuresOnly(t *testing.T) {
 		if err := g.Wait(t.Context(), nil); !errors.Is(err, errBroken) {
 			t.Fatal(err)
 		}
-		if len(s.scope.poison.entries) != n || len(s.scope.failures.byRoot) != n {
-			t.Fatalf("%d poisoned sections and %d failures after %d reports", len(s.scope.poison.entries), len(s.scope.failures.byRoot), k+1)
+		if len(s.scope.failedStorage.entries) != n || len(s.scope.failures.byRoot) != n {
+			t.Fatalf("%d failed sections and %d failures after %d reports", len(s.scope.failedStorage.entries), len(s.scope.failures.byRoot), k+1)
 		}
 	}
-	for _, at := range s.scope.poison.entries {
+	for _, at := range s.scope.failedStorage.entries {
 		if f := at.value.failures; f[len(f)-1] == over {
 			marked++
 		}
@@ -177,8 +177,8 @@ func TestReportGoesOverItsOwnFailuresOnly(t *testing.T) {
 	if k := len(s.scope.failures.list); k > 2*n+1 {
 		t.Errorf("%d failures are listed for %d that are to be reported", k, n)
 	}
-	if err := s.waitNow(); !errors.Is(err, errBroken) || s.scope.poison != nil {
-		t.Errorf("%v, or poison is left", err)
+	if err := s.waitNow(); !errors.Is(err, errBroken) || s.scope.failedStorage != nil {
+		t.Errorf("%v, or storage is marked as failed still", err)
 	}
 }
 

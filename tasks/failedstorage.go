@@ -5,29 +5,29 @@ import (
 	"unsafe"
 )
 
-// poison records the storage of tasks that failed, or that were not run because a predecessor
+// failedStorage records the storage of tasks that failed, or that were not run because a predecessor
 // failed. Until a wait has reported the failure, tasks that depend on them through this storage
 // are not run. There is one entry for each section and class of dependence, however many tasks
 // used it. It is guarded by the scope's lock.
-type poison struct {
-	entries map[poisonKey]*span[poisoned]
+type failedStorage struct {
+	entries map[failedKey]*span[failedSection]
 	// byClass has the same entries, indexed by the bytes of their sections.
-	byClass [classes]spans[poisoned]
+	byClass [classes]spans[failedSection]
 }
 
-// poisonKey is a section and the class in which tasks depend on it.
-type poisonKey struct {
+// failedKey is a section and the class in which tasks depend on it.
+type failedKey struct {
 	section
 	class class
 }
 
-// poisoned is the entry for one section and class.
-type poisoned struct {
+// failedSection is the entry for one section and class.
+type failedSection struct {
 	// failures are the failures of tasks that used the section, the newest last.
 	failures []*tally
 	// keep keeps the storage reachable, so that its address cannot be reused.
 	keep unsafe.Pointer
-	key  poisonKey
+	key  failedKey
 }
 
 // everywhere is the storage of omp_all_memory.
@@ -41,18 +41,18 @@ func (a *access) extent() section {
 	return a.loc.section
 }
 
-// poisonItemsLocked records the failure for the storage of n's items, where later tasks find it.
-func (n *Node) poisonItemsLocked(t *tally) {
+// failItemsLocked records the failure for the storage of n's items, where later tasks find it.
+func (n *Node) failItemsLocked(t *tally) {
 	s := n.scope
 	for i := range n.items {
 		a := &n.items[i]
-		if s.poison == nil {
-			s.poison = &poison{entries: make(map[poisonKey]*span[poisoned])}
+		if s.failedStorage == nil {
+			s.failedStorage = &failedStorage{entries: make(map[failedKey]*span[failedSection])}
 		}
-		at := s.poison.entry(poisonKey{a.extent(), a.class}, a.ptr)
+		at := s.failedStorage.entry(failedKey{a.extent(), a.class}, a.ptr)
 		if at.value.add(t) {
 			if t.places == nil {
-				t.places = make(map[*span[poisoned]]*Scope)
+				t.places = make(map[*span[failedSection]]*Scope)
 			}
 			t.places[at] = s
 		}
@@ -60,10 +60,10 @@ func (n *Node) poisonItemsLocked(t *tally) {
 }
 
 // entry returns the entry of a section and class, which it makes if there is none.
-func (p *poison) entry(k poisonKey, storage unsafe.Pointer) *span[poisoned] {
+func (p *failedStorage) entry(k failedKey, storage unsafe.Pointer) *span[failedSection] {
 	at := p.entries[k]
 	if at == nil {
-		at = &span[poisoned]{start: k.start, end: k.end(), value: poisoned{keep: storage, key: k}}
+		at = &span[failedSection]{start: k.start, end: k.end(), value: failedSection{keep: storage, key: k}}
 		p.entries[k] = at
 		p.byClass[k.class].insert(at)
 	}
@@ -71,7 +71,7 @@ func (p *poison) entry(k poisonKey, storage unsafe.Pointer) *span[poisoned] {
 }
 
 // add makes t the newest failure, and reports whether it was not.
-func (p *poisoned) add(t *tally) bool {
+func (p *failedSection) add(t *tally) bool {
 	if p.newest() == t {
 		return false
 	}
@@ -85,7 +85,7 @@ func (p *poisoned) add(t *tally) bool {
 }
 
 // tidy removes failures that are over, and duplicates.
-func (p *poisoned) tidy() {
+func (p *failedSection) tidy() {
 	seen := make(map[*tally]bool, len(p.failures))
 	p.failures = slices.DeleteFunc(p.failures, func(t *tally) bool {
 		drop := seen[t] || t.over()
@@ -95,7 +95,7 @@ func (p *poisoned) tidy() {
 }
 
 // newest returns the newest failure that is not over, or nil. It removes later ones.
-func (p *poisoned) newest() *tally {
+func (p *failedSection) newest() *tally {
 	for last := len(p.failures) - 1; last >= 0; last-- {
 		if t := p.failures[last]; !t.over() {
 			return t
@@ -106,9 +106,9 @@ func (p *poisoned) newest() *tally {
 	return nil
 }
 
-// infect makes n fail if a task on which it depends by an item of that section and class has
+// failDependent makes n fail if a task on which it depends by an item of that section and class has
 // failed.
-func (p *poison) infect(n *Node, at section, c class) {
+func (p *failedStorage) failDependent(n *Node, at section, c class) {
 	if p == nil {
 		return
 	}
@@ -120,7 +120,7 @@ func (p *poison) infect(n *Node, at section, c class) {
 			continue
 		}
 		// Failures may be reported concurrently, so each is read once.
-		p.byClass[earlier].find(at.start, at.end(), func(o *span[poisoned]) bool {
+		p.byClass[earlier].find(at.start, at.end(), func(o *span[failedSection]) bool {
 			t := o.value.newest()
 			if t != nil {
 				n.failedBy = t.root
@@ -130,18 +130,18 @@ func (p *poison) infect(n *Node, at section, c class) {
 	}
 }
 
-// forgetPoisonLocked removes the entries of the failure, which is over, unless they have other
+// forgetStorageLocked removes the entries of the failure, which is over, unless they have other
 // failures that are not. The scope's lock is held.
-func (t *tally) forgetPoisonLocked() {
+func (t *tally) forgetStorageLocked() {
 	for at, s := range t.places {
-		p, k := s.poison, at.value.key
+		p, k := s.failedStorage, at.value.key
 		if p == nil || p.entries[k] != at || at.value.newest() != nil {
 			continue
 		}
 		delete(p.entries, k)
 		p.byClass[k.class].remove(at)
 		if len(p.entries) == 0 {
-			s.poison = nil
+			s.failedStorage = nil
 		}
 	}
 	t.places = nil
