@@ -243,7 +243,7 @@ func TestFailureIsReportedTheMomentTheWaitEnds(t *testing.T) {
 	}
 }
 
-func TestCutWaitHandsOnWhatAnotherTaskOfTheSameRootHasPoisoned(t *testing.T) {
+func TestCutWaitHandsOnWhatAnotherTaskOfTheSameRootHasMarked(t *testing.T) {
 	s := newScript()
 	s.add(Task{Label: "slow"})
 	s.add(Task{Label: "a", Depend: s.use(DependOut, "x")})
@@ -265,7 +265,7 @@ func TestCutWaitHandsOnWhatAnotherTaskOfTheSameRootHasPoisoned(t *testing.T) {
 	s.expect(t, "start c", "start d")
 }
 
-func TestCutWaitKeepsPoisonUntilReported(t *testing.T) {
+func TestCutWaitKeepsFailedStorageUntilReported(t *testing.T) {
 	s := newScript()
 	x := s.storage("x")
 	s.add(Task{Label: "slow"})
