@@ -81,11 +81,11 @@ func (r *routine) acrossDevices(ctx context.Context) error {
 			return nil
 		}
 		region.Transfers = p.from
-		if err := from.Run(ctx, region); err != nil {
+		if err := from.Run(ctx, &region); err != nil {
 			return err
 		}
 		region.Transfers = p.to
-		if err := to.Run(ctx, region); err != nil {
+		if err := to.Run(ctx, &region); err != nil {
 			return err
 		}
 		p.empty()

@@ -67,7 +67,7 @@ func (rt *Runtime) CloseContext(ctx context.Context) error {
 		return fmt.Errorf("vkomp: close: %w: the task that closes the runtime is not complete", ErrBusy)
 	}
 	rt.state.CompareAndSwap(stateOpen, stateClosing)
-	rt.initial.scope.Seal(errClosed)
+	rt.initial.scope.Load().Seal(errClosed)
 	c := &rt.closing
 	select {
 	case c.turn <- struct{}{}:
@@ -116,7 +116,7 @@ func (rt *Runtime) CloseContext(ctx context.Context) error {
 // drain waits until all tasks are complete. It returns false if ctx ends first.
 func (rt *Runtime) drain(ctx context.Context) bool {
 	c := &rt.closing
-	if !rt.initial.scope.Drain(ctx, &c.failed) {
+	if !rt.initial.scope.Load().Drain(ctx, &c.failed) {
 		return false
 	}
 	for {

@@ -8,38 +8,36 @@ import (
 	"github.com/vkomp/vkomp/ompt"
 	"github.com/vkomp/vkomp/sched"
 	"github.com/vkomp/vkomp/sched/construct"
-	"github.com/vkomp/vkomp/tasks"
 )
 
-// met is a construct that a region meets, on the way to its task.
-type met struct {
-	label string
+// directive is what listeners hear of a construct beside its label and its depend clause.
+type directive struct {
 	// kind is that of the target region in the form that waits, 0 for none.
 	kind  ompt.TargetKind
 	flags ompt.TaskFlag
 	form  observe.Form
 	// device is the number of the device that the task is for.
 	device int
-	depend []tasks.Depend
 	// at is where the construct is in the program; the zero Site is here.
 	at observe.Site
 }
 
-// construct returns what the construct m, which c meets, has in common with others, and
-// announces its task to the runtime's listeners. told is not nil if one of them asks what
-// the construct does: it gets that, and says later what came of the construct.
-func (c *current) construct(m *met) (common construct.Construct, told *announced) {
-	common = construct.Construct{
-		Label: m.label, Scope: c.children(), Group: c.group(), Place: c.place, Depend: m.depend, NoWait: m.flags&ompt.TaskUndeferred == 0,
+// encounter completes a construct that c encounters, whose label and depend clause are set,
+// and announces its task to the runtime's listeners. The result is not nil if one of them wants
+// to know what the construct does: the caller sets Data of it, and calls done.
+func (c *current) encounter(to *construct.Construct, d *directive) *announced {
+	to.Scope, to.Group, to.Place = c.children(), c.group(), c.place
+	to.NoWait = d.flags&ompt.TaskUndeferred == 0
+	events := c.rt.events.Load()
+	if events == nil {
+		return nil
 	}
-	if events := c.rt.events.Load(); events != nil {
-		heard := c.describe(events, m)
-		common.Observer = events.Task(heard)
-		if events.Data() {
-			told = &announced{heard, events, common.Observer}
-		}
+	heard := c.describe(events, to, d)
+	to.Observer = events.Task(heard)
+	if !events.Data() {
+		return nil
 	}
-	return common, told
+	return &announced{heard, events, to.Observer}
 }
 
 // announced is a construct that listeners have heard of.
@@ -51,9 +49,9 @@ type announced struct {
 }
 
 // describe returns the construct as listeners hear of it.
-func (c *current) describe(events *observe.Listeners, m *met) observe.Construct {
-	heard := observe.Construct{Label: m.label, Kind: m.kind, Flags: m.flags, Form: m.form, Device: m.device, Depend: m.depend}
-	heard.Site = m.at
+func (c *current) describe(events *observe.Listeners, of *construct.Construct, d *directive) observe.Construct {
+	heard := observe.Construct{Label: of.Label, Kind: d.kind, Flags: d.flags, Form: d.form, Device: d.device, Depend: of.Depend}
+	heard.Site = d.at
 	c.origin(events, &heard.Origin)
 	return heard
 }

@@ -186,11 +186,12 @@ func (r *routine) generate(ctx context.Context, async bool, depend []Depend, ref
 	c := rt.current(ctx)
 	r.deferred = async && !c.final
 	r.depend = appendItems(r.depend, depend)
-	m := met{label: r.label, flags: targetFlags(r.deferred), form: observe.Routine, device: r.number(), depend: r.depend}
+	of := directive{flags: targetFlags(r.deferred), form: observe.Routine, device: r.number()}
 	if r.rect.Elem != 0 {
-		m.form = observe.RectRoutine
+		of.form = observe.RectRoutine
 	}
-	common, told := c.construct(&m)
+	common := construct.Construct{Label: r.label, Depend: r.depend}
+	told := c.encounter(&common, &of)
 	if told != nil {
 		// The routine can be over, and another one, before listeners hear what came of it.
 		told.Data, told.Depend = r.data(), appendItems(nil, depend)
@@ -230,7 +231,7 @@ func (r *routine) run(ctx context.Context, c *current, common construct.Construc
 		r.transfers[0] = r.transfer()
 		region.Transfers = r.transfers[:]
 	}
-	return false, s.Run(ctx, region)
+	return false, s.Run(ctx, &region)
 }
 
 // device returns the Vulkan device of the routine's task, nil if there is none; if there

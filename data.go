@@ -9,6 +9,7 @@ import (
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/ompt"
 	"github.com/vkomp/vkomp/sched"
+	"github.com/vkomp/vkomp/sched/construct"
 	"github.com/vkomp/vkomp/sched/host"
 	"github.com/vkomp/vkomp/sched/protect"
 	"github.com/vkomp/vkomp/tasks"
@@ -232,25 +233,24 @@ func (r *dataRegion) move(ctx context.Context, depend []tasks.Depend, ending boo
 	if r.device == nil && len(depend) == 0 {
 		return nil
 	}
-	m := met{label: r.label, kind: kind, flags: targetFlags(false), device: r.rt.NumDevices(), depend: depend, at: r.at}
+	d := directive{kind: kind, flags: targetFlags(false), device: r.rt.NumDevices(), at: r.at}
 	if r.device != nil {
-		m.device = r.of.number
+		d.device = r.of.number
 	}
-	common, told := c.construct(&m)
-	common.Always = ending
+	region := sched.Region{Construct: construct.Construct{Label: r.label, Depend: depend, Always: ending}, Images: r.images}
+	told := c.encounter(&region.Construct, &d)
 	if told != nil {
 		told.Data = r.data(ending)
 	}
 	if r.device == nil {
-		return told.done(ctx, r.rt.host.Run(context.WithoutCancel(ctx), host.Region{Construct: common}))
+		return told.done(ctx, r.rt.host.Run(context.WithoutCancel(ctx), host.Region{Construct: region.Construct}))
 	}
-	region := sched.Region{Construct: common, Images: r.images}
 	if ending {
 		region.Exit = r.exit
 	} else {
 		region.Enter, region.Found, region.Site = r.enter, r.found, r.site
 	}
-	return told.done(ctx, r.device.Run(context.WithoutCancel(ctx), region))
+	return told.done(ctx, r.device.Run(context.WithoutCancel(ctx), &region))
 }
 
 // waitItems returns the items with which an empty task depends on everything that a task

@@ -153,7 +153,7 @@ func (d *device) declareLocked(s *sched.Scheduler, label string, items []memory.
 	}
 	scope := d.rt.graph.NewScope()
 	defer scope.Retire()
-	return s.Run(context.Background(), sched.Region{Construct: construct.Construct{Label: label, Scope: scope}, Enter: items, Infinite: true})
+	return s.Run(context.Background(), &sched.Region{Construct: construct.Construct{Label: label, Scope: scope}, Enter: items, Infinite: true})
 }
 
 // canDeclare returns the error with which the open device would refuse the items, or nil.
@@ -168,7 +168,7 @@ func (d *device) canDeclare(label string, items []memory.Map) error {
 		}
 		trial[k].Type = memory.MapAlloc
 	}
-	err := s.Run(context.Background(), sched.Region{Construct: construct.Construct{Label: label, Scope: scope}, Enter: trial, Exit: trial})
+	err := s.Run(context.Background(), &sched.Region{Construct: construct.Construct{Label: label, Scope: scope}, Enter: trial, Structured: true})
 	if errors.Is(err, ErrPartialOverlap) {
 		err = fmt.Errorf("%w: %w", ErrAssociated, err)
 	}

@@ -80,9 +80,6 @@ func (rt *Runtime) SetDefaultDevice(ctx context.Context, d Device) error {
 	if d.d == nil || d.d.rt != rt {
 		return fmt.Errorf("%w: not a device of this runtime", ErrInvalidDevice)
 	}
-	c := rt.current(ctx)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.defaultDevice = d
+	rt.current(ctx).defaultDevice.Store(d.d)
 	return nil
 }

@@ -92,9 +92,9 @@ func (c *clauses) enterItem(a *Arg, label string) error {
 	} else {
 		m.Type = memory.MapAlloc
 	}
-	c.enter = append(c.enter, m)
+	c.Enter = append(c.Enter, m)
 	if a.image != nil {
-		c.images, err = a.image.addTo(c.images, &c.enter, a, label, c.enterItem)
+		c.Images, err = a.image.addTo(c.Images, &c.Enter, a, label, c.enterItem)
 	}
 	return err
 }
@@ -117,9 +117,9 @@ func (c *clauses) exitItem(a *Arg, label string) error {
 	case m.Type != memory.MapDelete:
 		m.Type = memory.MapRelease
 	}
-	c.exit = append(c.exit, m)
+	c.Exit = append(c.Exit, m)
 	if a.image != nil {
-		c.images, err = a.image.addTo(c.images, &c.exit, a, label, c.exitItem)
+		c.Images, err = a.image.addTo(c.Images, &c.Exit, a, label, c.exitItem)
 	}
 	return err
 }
@@ -192,22 +192,20 @@ func (rt *Runtime) standalone(ctx context.Context, d *standalone, items []Arg, d
 		}
 		return fmt.Errorf("vkomp: %s %q: %w", name, label, err)
 	}
-	passed.depend = appendItems(passed.depend, depend)
+	passed.Depend = appendItems(passed.Depend, depend)
 	noWait := d.noWait && !c.final
-	if s == nil && len(passed.depend) == 0 {
+	if s == nil && len(passed.Depend) == 0 {
 		return nil
 	}
-	common, told := c.construct(&met{label: label, kind: d.kind, flags: targetFlags(noWait), device: dev.number, depend: passed.depend})
+	passed.Label = label
+	told := c.encounter(&passed.Construct, &directive{kind: d.kind, flags: targetFlags(noWait), device: dev.number})
 	if told != nil && s != nil {
 		told.Data = passed.data()
 	}
 	if s != nil {
-		err = s.Run(ctx, sched.Region{
-			Construct: common,
-			Enter:     passed.enter, Exit: passed.exit, Transfers: passed.transfers, Images: passed.images,
-		})
+		err = s.Run(ctx, &passed.Region)
 	} else {
-		err = rt.host.Run(ctx, host.Region{Construct: common})
+		err = rt.host.Run(ctx, host.Region{Construct: passed.Construct})
 	}
 	if told.done(ctx, err) != nil {
 		return rt.failure(ctx, err)

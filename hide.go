@@ -5,9 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/vkomp/vkomp/internal/lockrank"
-	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/sched"
-	"github.com/vkomp/vkomp/tasks"
 )
 
 // Escape analysis moves every slice of a directive to the heap as soon as any pointer in the
@@ -80,22 +78,14 @@ func (l *labels) intern(label string) string {
 	return s
 }
 
-// clauses is heap memory for the clauses that a construct passes on.
+// clauses is heap memory for the clauses that a construct passes on: a region, and what that
+// refers to.
 type clauses struct {
-	// enter and exit are the items of map clauses for the beginning and the end of the
-	// construct; transfers are motions.
-	enter, exit []memory.Map
-	transfers   []sched.Transfer
-	depend      []tasks.Depend
-	// buffers, never nil, are the kernel's bindings if bound says that they differ from
-	// enter.
-	bound     bool
-	images    []sched.Image
-	buffers   []sched.Buffer
-	addresses []sched.Address
-	pointers  []sched.Pointer
-	values    [][]byte
-	bytes     []byte
+	sched.Region
+	// buffers is for Region.Buffers, and not nil.
+	buffers []sched.Buffer
+	// bytes are the values.
+	bytes []byte
 }
 
 var spareClauses = sync.Pool{New: func() any { return &clauses{buffers: make([]sched.Buffer, 0, 4)} }}
@@ -103,15 +93,20 @@ var spareClauses = sync.Pool{New: func() any { return &clauses{buffers: make([]s
 func newClauses() *clauses { return spareClauses.Get().(*clauses) }
 
 func (c *clauses) giveBack() {
-	clear(c.enter)
-	clear(c.exit)
-	clear(c.transfers)
-	clear(c.depend)
-	clear(c.values)
-	*c = clauses{
-		enter: c.enter[:0], exit: c.exit[:0], transfers: c.transfers[:0], depend: c.depend[:0],
-		buffers: c.buffers[:0], addresses: c.addresses[:0], pointers: c.pointers[:0],
-		values: c.values[:0], bytes: c.bytes[:0],
+	clear(c.Enter)
+	clear(c.Exit)
+	clear(c.Transfers)
+	clear(c.Depend)
+	clear(c.Values)
+	clear(c.Images)
+	enter, exit, transfers, depend := c.Enter[:0], c.Exit[:0], c.Transfers[:0], c.Depend[:0]
+	addresses, pointers, values, images := c.Addresses[:0], c.Pointers[:0], c.Values[:0], c.Images[:0]
+	if c.Buffers != nil {
+		c.buffers = c.Buffers[:0]
 	}
+	c.Region = sched.Region{}
+	c.Enter, c.Exit, c.Transfers, c.Depend = enter, exit, transfers, depend
+	c.Addresses, c.Pointers, c.Values, c.Images = addresses, pointers, values, images
+	c.bytes = c.bytes[:0]
 	spareClauses.Put(c)
 }

@@ -101,11 +101,10 @@ func (rt *Runtime) interop(ctx context.Context, i *Interop) error {
 		return fmt.Errorf("%w: %w", ErrInvalidArgument, err)
 	}
 	c := rt.current(ctx)
-	m := met{label: "interop", flags: targetFlags(i.NoWait)}
-	t := foreign.Task{Construct: construct.Construct{Label: m.label, Scope: c.children(), Group: c.group(), Place: c.place, NoWait: i.NoWait}}
+	t := foreign.Task{Construct: construct.Construct{Label: "interop", Scope: c.children(), Group: c.group(), Place: c.place, NoWait: i.NoWait}}
 	var told *announced
 	if events := rt.events.Load(); events != nil {
-		told = &announced{Construct: c.describe(events, &m), events: events}
+		told = &announced{Construct: c.describe(events, &t.Construct, &directive{flags: targetFlags(i.NoWait)}), events: events}
 		t.ObserverOf = told.onDevice
 	}
 	var err error
@@ -239,13 +238,22 @@ func generateOn(of map[*foreign.Device][]foreign.Part, t foreign.Task) (generate
 	return generated, err
 }
 
+// interopClause is one of the clauses of an interop construct.
+type interopClause struct {
+	name  string
+	index int
+}
+
+// String names the clause in errors.
+func (c interopClause) String() string { return fmt.Sprintf("%s clause %d", c.name, c.index) }
+
 // checkInterop returns an error for a construct that OpenMP does not allow.
 func (rt *Runtime) checkInterop(i *Interop) error {
 	if len(i.Init)+len(i.Use)+len(i.Destroy) == 0 {
 		return fmt.Errorf("%w: no init, use or destroy clause", interop.ErrInvalid)
 	}
-	variables := map[*interop.Object]string{}
-	variable := func(p *interop.Object, clause string) error {
+	variables := map[*interop.Object]interopClause{}
+	variable := func(p *interop.Object, clause interopClause) error {
 		if p == nil {
 			return fmt.Errorf("%w: %s has no object", interop.ErrInvalid, clause)
 		}
@@ -255,8 +263,8 @@ func (rt *Runtime) checkInterop(i *Interop) error {
 		variables[p] = clause
 		return nil
 	}
-	objects := map[interop.Object]string{}
-	object := func(o interop.Object, clause string) error {
+	objects := map[interop.Object]interopClause{}
+	object := func(o interop.Object, clause interopClause) error {
 		if o == interop.None {
 			return nil
 		}
@@ -275,7 +283,7 @@ func (rt *Runtime) checkInterop(i *Interop) error {
 	// An object that is None may have been asked for with targetsync.
 	syncs := false
 	for k := range i.Init {
-		n, clause := &i.Init[k], fmt.Sprintf("init clause %d", k)
+		n, clause := &i.Init[k], interopClause{"init", k}
 		if err := variable(n.Object, clause); err != nil {
 			return err
 		}
@@ -288,13 +296,13 @@ func (rt *Runtime) checkInterop(i *Interop) error {
 		syncs = syncs || n.Types&interop.TypeTargetSync != 0
 	}
 	for k, o := range i.Use {
-		if err := object(o, fmt.Sprintf("use clause %d", k)); err != nil {
+		if err := object(o, interopClause{"use", k}); err != nil {
 			return err
 		}
 		syncs = syncs || o == interop.None || o.Types()&interop.TypeTargetSync != 0
 	}
 	for k, p := range i.Destroy {
-		clause := fmt.Sprintf("destroy clause %d", k)
+		clause := interopClause{"destroy", k}
 		if err := variable(p, clause); err != nil {
 			return err
 		}

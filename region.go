@@ -2,6 +2,7 @@ package vkomp
 
 import (
 	"context"
+	"sync/atomic"
 
 	"github.com/vkomp/vkomp/internal/lockrank"
 	"github.com/vkomp/vkomp/internal/observe"
@@ -25,35 +26,24 @@ type taskRegion struct {
 	// id is the task's number in snapshots of the graph, 0 for the initial task.
 	id uint64
 
-	mu lockrank.Mutex[lockrank.TaskRegion]
 	// scope is made together with the first child.
-	scope *tasks.Scope
-	// defaultDevice is the ICV default-device-var; the zero Device is omp_invalid_device.
-	defaultDevice Device
+	scope atomic.Pointer[tasks.Scope]
+	// defaultDevice is the ICV default-device-var; nil is omp_invalid_device.
+	defaultDevice atomic.Pointer[device]
 }
 
 // children returns the scope of the region's children.
 func (r *taskRegion) children() *tasks.Scope {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.scope == nil {
-		r.scope = r.rt.graph.NewScopeOf(r.id)
+	s := r.scope.Load()
+	if s == nil {
+		r.scope.CompareAndSwap(nil, r.rt.graph.NewScopeOf(r.id))
+		s = r.scope.Load()
 	}
-	return r.scope
+	return s
 }
 
-// generated returns the scope of the region's children, nil while it has none.
-func (r *taskRegion) generated() *tasks.Scope {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.scope
-}
-
-func (r *taskRegion) device() Device {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.defaultDevice
-}
+// device returns the region's default device.
+func (r *taskRegion) device() Device { return Device{r.defaultDevice.Load()} }
 
 // current is the part of a context that belongs to a runtime: the task region, and the
 // innermost taskgroup in it.
@@ -134,7 +124,7 @@ func (c *taskContext) Return() {
 // Ended hands the scope of a finished task to Close if it has children that are not complete
 // or failures that no wait has reported, because a task need not wait for its children.
 func (c *taskContext) Ended() {
-	if s := c.region.generated(); s != nil {
+	if s := c.region.scope.Load(); s != nil {
 		c.region.rt.adopt(s)
 	}
 }
@@ -146,7 +136,8 @@ func (rt *Runtime) newTaskContext(ctx context.Context, c current) *taskContext {
 		ctx = outer.Context
 	}
 	t := &taskContext{Context: ctx, pool: rt.host.Pool()}
-	t.region.rt, t.region.final, t.region.defaultDevice = rt, c.final, c.device()
+	t.region.rt, t.region.final = rt, c.final
+	t.region.defaultDevice.Store(c.defaultDevice.Load())
 	t.current = current{taskRegion: &t.region, inside: c.inside}
 	return t
 }

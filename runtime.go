@@ -96,7 +96,7 @@ func Open(o Options) (*Runtime, error) {
 	}
 	rt.closing.turn = make(chan struct{}, 1)
 	rt.initial.rt = rt
-	rt.initial.scope = rt.graph.NewScope()
+	rt.initial.scope.Store(rt.graph.NewScope())
 	if v.offload == offloadDisabled {
 		rt.noDevices = "OMP_TARGET_OFFLOAD is disabled"
 	} else if err := rt.findDevices(); err != nil {
@@ -112,7 +112,7 @@ func Open(o Options) (*Runtime, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("vkomp: %w", err), rt.closeDevices())
 	}
-	rt.initial.defaultDevice = rt.initialDefault
+	rt.initial.defaultDevice.Store(rt.initialDefault.d)
 	if err := rt.startTool(); err != nil {
 		return nil, errors.Join(fmt.Errorf("vkomp: %w", err), rt.closeDevices())
 	}

@@ -87,65 +87,55 @@ func (rt *Runtime) target(ctx context.Context, t *Target, args []Arg, depend []D
 	if err != nil {
 		return err
 	}
-	inLabel := func(err error) error { return fmt.Errorf("target %q: %w", label, err) }
-	extent, err := t.Range.extent()
-	if err != nil {
-		return inLabel(err)
-	}
-	if err := checkArgs(args, &argumentLabels); err != nil {
-		return inLabel(err)
-	}
 	c := rt.current(ctx)
-	d, err := rt.resolve(c, t.Device, t.If)
-	if err != nil {
-		return inLabel(err)
-	}
 	passed := newClauses()
 	defer passed.giveBack()
-	passed.depend = appendItems(passed.depend, depend)
-	if t.DependArgs {
-		passed.dependOnArgs(k, args)
-	}
-	noWait := t.NoWait && !c.final
-	m := met{label: label, kind: ompt.Target, flags: targetFlags(noWait), device: d.number, depend: passed.depend}
-	if d.physical == nil {
-		common, told := c.construct(&m)
-		common.Priority = rt.priority(t.Priority)
-		if told != nil {
-			told.Data = argumentData(k, args, d)
-		}
-		return told.done(ctx, rt.targetOnHost(ctx, t, args, host.Region{Construct: common, Target: true}))
-	}
-	if k.shader == nil {
-		return inLabel(fmt.Errorf("%w: kernel %q has no SPIR-V, only the initial device can run it", ErrUnsupported, k.name))
-	}
-	s, err := d.open()
+	passed.Label = label
+	d, s, err := rt.evaluate(&c, passed, t, args, depend)
 	if err != nil {
-		return inLabel(err)
+		return fmt.Errorf("target %q: %w", label, err)
 	}
-	if err := passed.arguments(args, d); err != nil {
-		return inLabel(err)
-	}
-	common, told := c.construct(&m)
-	common.Priority = rt.priority(t.Priority)
+	told := c.encounter(&passed.Construct, &directive{kind: ompt.Target, flags: targetFlags(t.NoWait && !c.final), device: d.number})
 	if told != nil {
 		told.Data = argumentData(k, args, d)
 	}
-	r := sched.Region{
-		Construct: common,
-		Enter:     passed.enter,
-		Exit:      passed.enter,
-		Kernel:    k.shader,
-		Addresses: passed.addresses,
-		Pointers:  passed.pointers,
-		Images:    passed.images,
-		Range:     extent,
-		Values:    passed.values,
+	if s == nil {
+		err = rt.targetOnHost(ctx, t, args, host.Region{Construct: passed.Construct, Target: true})
+	} else {
+		err = s.Run(ctx, &passed.Region)
 	}
-	if passed.bound {
-		r.Buffers = passed.buffers
+	return told.done(ctx, err)
+}
+
+// evaluate evaluates the clauses of a region that c encounters. It returns the region's device,
+// and the scheduler unless that is the initial device.
+func (rt *Runtime) evaluate(c *current, passed *clauses, t *Target, args []Arg, depend []Depend) (d *device, s *sched.Scheduler, err error) {
+	k := t.Kernel.k
+	if passed.Range, err = t.Range.extent(); err != nil {
+		return nil, nil, err
 	}
-	return told.done(ctx, s.Run(ctx, r))
+	if err := checkArgs(args, &argumentLabels); err != nil {
+		return nil, nil, err
+	}
+	if d, err = rt.resolve(*c, t.Device, t.If); err != nil {
+		return nil, nil, err
+	}
+	passed.Depend = appendItems(passed.Depend, depend)
+	if t.DependArgs {
+		passed.dependOnArgs(k, args)
+	}
+	passed.Priority = rt.priority(t.Priority)
+	if d.physical == nil {
+		return d, nil, nil
+	}
+	if k.shader == nil {
+		return nil, nil, fmt.Errorf("%w: kernel %q has no SPIR-V, only the initial device can run it", ErrUnsupported, k.name)
+	}
+	if s, err = d.open(); err != nil {
+		return nil, nil, err
+	}
+	passed.Kernel, passed.Structured = k.shader, true
+	return d, s, passed.arguments(args, d)
 }
 
 // kernelOf returns the construct's kernel, and its label: the kernel's name if it has none.

@@ -20,15 +20,18 @@ func checkArgs(args []Arg, labels *itemLabels) error {
 
 // arguments evaluates the arguments of a target region on d, which is not the initial device.
 func (c *clauses) arguments(args []Arg, d *device) error {
-	total := 0
+	total, bound := 0, false
 	for i := range args {
 		switch a := &args[i]; {
 		case a.isValue():
 			total += len(a.bytes())
-			c.bound = c.bound || a.kind == argAddress
+			bound = bound || a.kind == argAddress
 		default:
-			c.bound = c.bound || a.kind != argMap || a.image != nil
+			bound = bound || a.kind != argMap || a.image != nil
 		}
+	}
+	if bound {
+		c.Buffers = c.buffers[:0]
 	}
 	c.bytes = slices.Grow(c.bytes, total)
 	for i := range args {
@@ -43,28 +46,28 @@ func (c *clauses) arguments(args []Arg, d *device) error {
 			if err != nil {
 				return err
 			}
-			c.enter = append(c.enter, m)
-			item = len(c.enter) - 1
+			c.Enter = append(c.Enter, m)
+			item = len(c.Enter) - 1
 			if a.image != nil {
-				if c.images, err = a.image.addTo(c.images, &c.enter, a, label, c.member); err != nil {
+				if c.Images, err = a.image.addTo(c.Images, &c.Enter, a, label, c.member); err != nil {
 					return err
 				}
 			}
 		case argPointer:
 			if a.at.onVulkan() {
-				c.pointers = append(c.pointers, a.at.p)
+				c.Pointers = append(c.Pointers, a.at.p)
 			}
 		}
 		if a.kind == argAddress {
-			c.addresses = append(c.addresses, sched.Address{Value: len(c.values), Map: item})
+			c.Addresses = append(c.Addresses, sched.Address{Value: len(c.Values), Map: item})
 		}
 		if a.isValue() {
 			from := len(c.bytes)
 			c.bytes = append(c.bytes, a.bytes()...)
-			c.values = append(c.values, c.bytes[from:len(c.bytes):len(c.bytes)])
+			c.Values = append(c.Values, c.bytes[from:len(c.bytes):len(c.bytes)])
 			continue
 		}
-		if !c.bound {
+		if !bound {
 			continue
 		}
 		b := sched.Buffer{Map: item, ToEnd: a.kind == argImplicit || a.kind == argDevicePtr}
@@ -74,7 +77,7 @@ func (c *clauses) arguments(args []Arg, d *device) error {
 		if a.kind == argDeviceAddr {
 			b.Size = uint64(a.size)
 		}
-		c.buffers = append(c.buffers, b)
+		c.Buffers = append(c.Buffers, b)
 	}
 	return nil
 }
@@ -82,7 +85,7 @@ func (c *clauses) arguments(args []Arg, d *device) error {
 // member adds the item for a member of a mapped value, which has no binding.
 func (c *clauses) member(a *Arg, label string) error {
 	m, err := a.entering(label)
-	c.enter = append(c.enter, m)
+	c.Enter = append(c.Enter, m)
 	return err
 }
 
@@ -186,14 +189,14 @@ func (c *clauses) dependOnArgs(k *sharedKernel, args []Arg) {
 		if a.part != nil {
 			section, _ = a.contiguous() // otherwise the argument is refused elsewhere
 		}
-		c.depend = append(c.depend, tasks.Depend{Kind: kind, Ptr: section.Ptr, Size: section.Size})
+		c.Depend = append(c.Depend, tasks.Depend{Kind: kind, Ptr: section.Ptr, Size: section.Size})
 		for k := 0; a.image != nil && k < len(a.image.slices); k++ {
 			m := a.image.member(a, k)
 			kind := tasks.DependInOut
 			if m.mapType == memory.MapTo {
 				kind = tasks.DependIn
 			}
-			c.depend = append(c.depend, tasks.Depend{Kind: kind, Ptr: m.at.host.Ptr, Size: m.at.host.Size})
+			c.Depend = append(c.Depend, tasks.Depend{Kind: kind, Ptr: m.at.host.Ptr, Size: m.at.host.Size})
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/vkomp/vkomp/internal/observe"
 	"github.com/vkomp/vkomp/ompt"
+	"github.com/vkomp/vkomp/sched/construct"
 	"github.com/vkomp/vkomp/sched/host"
 	"github.com/vkomp/vkomp/sched/protect"
 	"github.com/vkomp/vkomp/tasks"
@@ -123,18 +124,18 @@ func (rt *Runtime) task(ctx context.Context, t *Task) error {
 	}
 	passed := newClauses()
 	defer passed.giveBack()
-	passed.depend = appendItems(passed.depend, t.Depend)
+	passed.Depend = appendItems(passed.Depend, t.Depend)
 	undeferred := t.If.isFalse() || c.final
-	m := met{label: label, flags: t.flags(undeferred, c.final || t.Final), device: rt.NumDevices(), depend: passed.depend}
+	d := directive{flags: t.flags(undeferred, c.final || t.Final), device: rt.NumDevices()}
 	if t.Detach != nil {
-		m.form = observe.Detachable
+		d.form = observe.Detachable
 	}
+	r := host.Region{Body: t.Body}
+	r.Label, r.Depend, r.Priority = label, passed.Depend, rt.priority(t.Priority)
 	if undeferred && t.Mergeable && len(t.Depend) == 0 && (c.final || !t.Final) {
-		return rt.merge(ctx, c, &m, t.Body)
+		return rt.merge(ctx, c, &r.Construct, &d, t.Body)
 	}
-	common, told := c.construct(&m)
-	r := host.Region{Construct: common, Body: t.Body}
-	r.Priority = rt.priority(t.Priority)
+	told := c.encounter(&r.Construct, &d)
 	inner := rt.newTaskContext(ctx, c)
 	inner.region.final = c.final || t.Final
 	if undeferred {
@@ -144,7 +145,7 @@ func (rt *Runtime) task(ctx context.Context, t *Task) error {
 	}
 	if t.Transparent != NotImpex {
 		r.Transparency, r.Inner = tasks.Transparency(t.Transparent), r.Scope.NewInner()
-		inner.region.scope = r.Inner
+		inner.region.scope.Store(r.Inner)
 	}
 	r.Context, r.Ender, r.ID = inner, inner, &inner.region.id
 	if t.Detach != nil {
@@ -156,20 +157,20 @@ func (rt *Runtime) task(ctx context.Context, t *Task) error {
 
 // merge runs an undeferred task without depend items as part of the current task. With depend
 // items it has to be a task of its own, on which others can depend.
-func (rt *Runtime) merge(ctx context.Context, c current, m *met, body func(context.Context) error) error {
+func (rt *Runtime) merge(ctx context.Context, c current, of *construct.Construct, d *directive, body func(context.Context) error) error {
 	group := c.group()
 	if group.Cancelled() {
 		return ErrCancelled
 	}
 	if events := rt.events.Load(); events != nil {
-		m.flags |= ompt.TaskMerged
-		events.Merged(c.describe(events, m))
+		d.flags |= ompt.TaskMerged
+		events.Merged(c.describe(events, of, d))
 	}
 	err := protect.Call(func() error { return body(ctx) })
 	if err == nil || errors.Is(err, ErrCancelled) && group.Cancelled() {
 		return nil
 	}
-	return &TaskError{Task: m.label, Cause: err}
+	return &TaskError{Task: of.Label, Cause: err}
 }
 
 // flags returns the OMPT flags of the task.

@@ -74,7 +74,7 @@ func (c *clauses) motion(a *Arg, label string) error {
 	if a.image != nil {
 		m.Size, m.Image = a.image.size, &sched.Image{Write: a.image.write, Read: a.image.read}
 	}
-	c.transfers = append(c.transfers, m)
+	c.Transfers = append(c.Transfers, m)
 	for k := 0; a.image != nil && k < len(a.image.slices); k++ {
 		member := a.image.member(a, k)
 		if member.mapType != a.mapType {

@@ -75,7 +75,7 @@ func (a *Arg) describe(u *observe.Argument, d *device) bool {
 
 // data is what a data directive without a body does.
 func (c *clauses) data() *observe.Data {
-	return &observe.Data{Enter: c.enter, Exit: c.exit, Updates: c.transfers}
+	return &observe.Data{Enter: c.Enter, Exit: c.Exit, Updates: c.Transfers}
 }
 
 // data is what the beginning of the region does, or its end.

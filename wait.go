@@ -45,11 +45,11 @@ func (rt *Runtime) taskwait(ctx context.Context, depend []Depend) (err, reportin
 	if len(depend) > 0 {
 		passed := newClauses()
 		defer passed.giveBack()
-		passed.depend = appendItems(passed.depend, depend)
-		return rt.join(ctx, "taskwait", passed.depend, false), nil
+		passed.Depend = appendItems(passed.Depend, depend)
+		return rt.join(ctx, "taskwait", passed.Depend, false), nil
 	}
 	c := rt.current(ctx)
-	scope := c.generated()
+	scope := c.scope.Load()
 	if scope == nil {
 		return nil, nil
 	}
@@ -64,8 +64,8 @@ func (rt *Runtime) taskwait(ctx context.Context, depend []Depend) (err, reportin
 func (rt *Runtime) TaskwaitNoWait(ctx context.Context, depend ...Depend) error {
 	passed := newClauses()
 	defer passed.giveBack()
-	passed.depend = appendItems(passed.depend, depend)
-	if err := rt.join(ctx, "taskwait nowait", passed.depend, true); err != nil {
+	passed.Depend = appendItems(passed.Depend, depend)
+	if err := rt.join(ctx, "taskwait nowait", passed.Depend, true); err != nil {
 		return fmt.Errorf("vkomp: %w", err)
 	}
 	return nil
@@ -87,13 +87,14 @@ func (rt *Runtime) join(ctx context.Context, label string, depend []tasks.Depend
 		}
 	}
 	c := rt.current(ctx)
-	m := met{label: label, flags: ompt.TaskTaskwait, device: rt.NumDevices(), depend: depend}
+	d := directive{flags: ompt.TaskTaskwait, device: rt.NumDevices()}
 	t := tasks.Task{Domain: tasks.AnyDomain, Runner: joiner{rt}}
 	if !noWait {
 		t.Domain = tasks.Host
-		m.flags |= ompt.TaskUndeferred
+		d.flags |= ompt.TaskUndeferred
 	}
-	r, told := c.construct(&m)
+	r := construct.Construct{Label: label, Depend: depend}
+	told := c.encounter(&r, &d)
 	w := tasks.NewWork()
 	n, err := r.Add(ctx, &t, w, nil)
 	w.Finish()

@@ -225,7 +225,7 @@ func (s *Scheduler) touchedLocked(section memory.Section) *memory.Present {
 
 // leaves reports whether t's exit has an item that shares bytes with the section.
 func (t *target) leaves(section memory.Section) bool {
-	for _, m := range t.Exit {
+	for _, m := range t.exits() {
 		if m.Start() < section.End() && section.Start() < m.End() {
 			return true
 		}

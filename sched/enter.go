@@ -86,13 +86,14 @@ func (s *Scheduler) enterLocked(t *target, w *tasks.Work) error {
 	}
 	t.attachLocked()
 	s.announceTransfersLocked(t)
+	exits := t.exits()
 	// Holders point into the slice: it must not move.
-	if cap(t.entry.holds) < len(t.Exit) {
-		t.entry.holds = make([]hold, 0, len(t.Exit))
+	if cap(t.entry.holds) < len(exits) {
+		t.entry.holds = make([]hold, 0, len(exits))
 	}
-	for i := range t.Exit {
-		m := &t.Exit[i]
-		block, _, err := s.presence.table.Lookup(m.Section)
+	for i := range exits {
+		m := &exits[i]
+		block, err := s.leftLocked(t, i)
 		switch {
 		case err != nil || m.Size == 0 && m.Presence != memory.IfPresent:
 		case block == nil:
@@ -132,10 +133,28 @@ func (s *Scheduler) openBlocksLocked(t *target) {
 	}
 }
 
+// exits returns the maps of the region's end.
+func (t *target) exits() []memory.Map {
+	if t.Structured {
+		return t.Enter
+	}
+	return t.Exit
+}
+
+// leftLocked returns the block that the i-th item of t's exit lies in, nil if there is none. t has
+// entered.
+func (s *Scheduler) leftLocked(t *target, i int) (*memory.Present, error) {
+	if t.Structured {
+		return t.entry.uses[i].Present, nil
+	}
+	block, _, err := s.presence.table.Lookup(t.Exit[i].Section)
+	return block, err
+}
+
 // leaveOut takes an item out of t's exit that found nothing at its entry.
 func (t *target) leaveOut(i int) {
-	if t.Enter[i].Presence == memory.IfPresent && len(t.Exit) == len(t.Enter) {
-		t.Exit[i] = memory.Map{Section: memory.Section{Ptr: t.Exit[i].Ptr}}
+	if t.Enter[i].Presence == memory.IfPresent && t.Structured {
+		t.Enter[i] = memory.Map{Section: memory.Section{Ptr: t.Enter[i].Ptr}}
 	}
 }
 

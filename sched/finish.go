@@ -31,7 +31,7 @@ func (s *Scheduler) finish(t *target, w *tasks.Work) {
 		return
 	}
 	if t.state != taskLate {
-		t.exit.items = s.presence.table.BeginExit(t.Exit, t.exit.items)
+		t.exit.items = s.presence.table.BeginExit(t.exits(), t.exit.items)
 		t.to(taskExiting)
 		late, err := s.planExitLocked(t, w)
 		if err == nil && t.traits.has(observedOps) {
@@ -47,6 +47,11 @@ func (s *Scheduler) finish(t *target, w *tasks.Work) {
 			s.mu.Unlock()
 			return
 		}
+	}
+	if len(t.transfers.ends) == 0 && !t.traits.has(observedRun) {
+		s.endLocked(t, nil, w)
+		s.mu.Unlock()
+		return
 	}
 	s.mu.Unlock()
 

@@ -12,7 +12,7 @@ import (
 // to be none. hit reports whether the region was such a construct; else nothing has
 // happened.
 func (s *Scheduler) hit(r *Region) bool {
-	if r.NoWait || len(r.Depend) > 0 || r.Kernel != nil || len(r.Transfers) > 0 || len(r.Images) > 0 || r.Infinite || r.Observer != nil ||
+	if r.NoWait || len(r.Depend) > 0 || r.Structured || r.Kernel != nil || len(r.Transfers) > 0 || len(r.Images) > 0 || r.Infinite || r.Observer != nil ||
 		len(r.Enter) > 0 == (len(r.Exit) > 0) || r.Group.Cancelled() {
 		return false
 	}

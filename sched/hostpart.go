@@ -56,18 +56,19 @@ func (s *Scheduler) withdrawTransfersLocked(t *target) {
 	}
 }
 
-// beginTransfers does what comes before the task's commands: the host's part of its transfers,
-// and those to the device that go chunk by chunk. It then waits for the contents of blocks
-// that the task uses and another one fills. It is called without mu.
-func (s *Scheduler) beginTransfers(t *target, w *tasks.Work) error {
+// beginTransfersLocked does what comes before the task's commands: the host's part of its
+// transfers, and those to the device that go chunk by chunk. It then waits for the contents of
+// blocks that the task uses and another one fills. It gives mu up while it does so.
+func (s *Scheduler) beginTransfersLocked(t *target, w *tasks.Work) error {
 	ts := &t.transfers
-	bytes, err := uint64(0), error(nil)
+	err := error(nil)
 	if ts.planned.has(phaseEnter) || ts.planned.has(phaseRequested) {
+		s.mu.Unlock()
+		var bytes uint64
 		bytes, err = s.bringIn(t, w)
+		s.mu.Lock()
+		s.stats.BytesToDevice += bytes
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.stats.BytesToDevice += bytes
 	for i := range t.entry.uses {
 		if u := &t.entry.uses[i]; u.Present != nil && !u.Created {
 			s.waitUntilFilledLocked(t, stateOf(u.Present))

@@ -17,7 +17,7 @@ func TestLaunchThatDoesNotFitIsRefused(t *testing.T) {
 	r.d.props.Limits.MaxStorageBufferRange = 1 << 20
 	for _, c := range []struct {
 		name, want string
-		region     Region
+		region     *Region
 	}{
 		{"too few slices", "binding 2", r.region(launch{kernel: "set", args: []arg{from(x)}})},
 		{"too many slices", "no binding 2", r.region(launch{kernel: "mix", args: []arg{from(x), to(x), to(x)}})},

@@ -145,7 +145,7 @@ func TestSiteIsThatOfTheConstructThatMadeTheBlock(t *testing.T) {
 	r := newLeakRig(t)
 	x := filled(64, 1)
 	again := r.region(launch{label: "again", enter: []arg{to(x)}, included: true})
-	run := func(g Region) {
+	run := func(g *Region) {
 		t.Helper()
 		if err := r.s.Run(context.Background(), g); err != nil {
 			t.Error(err)

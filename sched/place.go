@@ -94,7 +94,7 @@ func (s *Scheduler) placeKernelLocked(t *target, w *tasks.Work) (placed bool, er
 // with a barrier to the host, if it has to: the task's exit lets the host read
 // results, or write the memory for its next user. It reports whether it has to.
 func (s *Scheduler) placeHostReadsLocked(t *target, w *tasks.Work) (bool, error) {
-	if len(t.Exit) == 0 && len(t.dispatch.arguments) == 0 && len(t.transfers.list) == 0 {
+	if len(t.exits()) == 0 && len(t.dispatch.arguments) == 0 && len(t.transfers.list) == 0 {
 		return false, nil
 	}
 	q := s.order.Of(t.order.After.First())

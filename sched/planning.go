@@ -102,7 +102,7 @@ func (s *Scheduler) planTransfersLocked(t *target) error {
 		if !m.Type.From() || block.Storage.Host() != nil {
 			continue
 		}
-		x := ts.addCopyOutLocked(&m, block, uint64(m.Start()-block.Section.Start()))
+		x := ts.addCopyOutLocked(m, block, uint64(m.Start()-block.Section.Start()))
 		if err := s.planLocked(t, x); err != nil {
 			return err
 		}
@@ -120,14 +120,19 @@ func (ts *transfers) addCopyOutLocked(m *memory.Map, block *memory.Present, offs
 
 // lastItemsLocked yields the items of the task's exit that, as things stand, will take
 // their block's last reference or copy it out in any case.
-func (s *Scheduler) lastItemsLocked(t *target) iter.Seq2[memory.Map, *memory.Present] {
-	return func(yield func(memory.Map, *memory.Present) bool) {
-		for _, m := range t.Exit {
-			block, _, err := s.presence.table.Lookup(m.Section)
+func (s *Scheduler) lastItemsLocked(t *target) iter.Seq2[*memory.Map, *memory.Present] {
+	return func(yield func(*memory.Map, *memory.Present) bool) {
+		exits := t.exits()
+		for i := range exits {
+			m := &exits[i]
+			block, err := s.leftLocked(t, i)
 			if err != nil || block == nil || m.Size == 0 {
 				continue
 			}
 			count, infinite := block.Count()
+			if !infinite && count == 0 {
+				continue // it is not present any more
+			}
 			if (m.Always || m.Delete || !infinite && count == 1) && !yield(m, block) {
 				return
 			}
@@ -143,11 +148,12 @@ func (s *Scheduler) lastItemsLocked(t *target) iter.Seq2[memory.Map, *memory.Pre
 func (s *Scheduler) planExitLocked(t *target, w *tasks.Work) (late bool, err error) {
 	ts := &t.transfers
 	s.order.placing.Set(order.SyncPoint{})
+	exits := t.exits()
 	for _, e := range t.exit.items {
 		if !e.CopyOut {
 			continue
 		}
-		m := &t.Exit[e.Item]
+		m := &exits[e.Item]
 		i := ts.foreseenLocked(e.Present, e.Offset, m.StorageSize())
 		if i < 0 {
 			i = len(ts.list)

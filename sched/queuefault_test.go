@@ -130,7 +130,7 @@ func (p *spread) mix(label string, out, a, b int) {
 	}
 }
 
-func (p *spread) run(g Region) { _ = p.r.s.Run(context.Background(), g) }
+func (p *spread) run(g *Region) { _ = p.r.s.Run(context.Background(), g) }
 
 // generate makes the tasks: chains and a diamond with maps of their own, a data region with
 // kernels in it, a join, an update, and copies that go through a ring.

@@ -298,8 +298,8 @@ func (l *launch) elements() uint32 {
 	return uint32(n)
 }
 
-func (r *rig) region(l launch) Region {
-	g := Region{
+func (r *rig) region(l launch) *Region {
+	g := &Region{
 		Construct: construct.Construct{Label: l.label, Scope: cmp.Or(l.scope, r.scope), Depend: append(dependOn(l.in, l.out), l.depend...), NoWait: !l.included, Group: l.group, Place: l.place, Priority: l.priority, Observer: r.watched(l.label)},
 	}
 	if r.observe != nil {
@@ -315,11 +315,9 @@ func (r *rig) region(l launch) Region {
 		return g
 	}
 	for i, a := range l.args {
-		m := a.item(fmt.Sprint("argument ", i))
-		g.Enter = append(g.Enter, m)
-		g.Exit = append(g.Exit, m)
+		g.Enter = append(g.Enter, a.item(fmt.Sprint("argument ", i)))
 	}
-	g.Kernel = r.kernels[l.kernel]
+	g.Kernel, g.Structured = r.kernels[l.kernel], true
 	n := l.elements()
 	g.Range = [3]uint64{uint64(n), 1, 1}
 	if l.empty {

@@ -49,7 +49,7 @@ type imported struct {
 // there, and the other way round, these are items that the construct alone maps,
 // whose results go home anyway or which the kernel cannot write.
 func (s *Scheduler) share(t *target) {
-	if t.Kernel == nil || len(t.Exit) != len(t.Enter) || s.memory.imports.mode == ShareNothing {
+	if t.Kernel == nil || !t.Structured || s.memory.imports.mode == ShareNothing {
 		return
 	}
 	for i := range t.Enter {
@@ -61,7 +61,7 @@ func (s *Scheduler) share(t *target) {
 			continue
 		}
 		if s.canShare(t, i) {
-			m.Share, t.Exit[i].Share = memory.ShareMay, memory.ShareMay
+			m.Share = memory.ShareMay
 		}
 	}
 }

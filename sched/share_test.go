@@ -31,7 +31,7 @@ func TestSharingKeepsKernelsOutOfOtherStorage(t *testing.T) {
 			defer r.close()
 			x := filled(c.elements, 1)
 			g := r.region(launch{label: "add", kernel: "add", args: []arg{tofrom(x)}, constant: 4, included: true})
-			g.Enter[0].Share, g.Exit[0].Share = c.share, c.share
+			g.Enter[0].Share = c.share
 			if err := r.s.Run(context.Background(), g); err != nil {
 				t.Fatal(err)
 			}

@@ -20,9 +20,12 @@ type Region struct {
 	// Construct is what it has in common with others. A Priority above 0 has the commands
 	// submitted at once.
 	construct.Construct
-	// Enter are the maps of the region's beginning, Exit those of its end. A
-	// target construct has the same in both; a data construct has one of them.
+	// Enter are the maps of the region's beginning, Exit those of its end. A region has one of
+	// them.
 	Enter, Exit []memory.Map
+	// Structured says that the end of the region unmaps what Enter maps, as that of a target
+	// construct does.
+	Structured bool
 	// Infinite: the blocks that Enter creates count nothing, and no exit removes
 	// them (globals that are declared for the target).
 	Infinite bool
@@ -119,8 +122,7 @@ func (s *Scheduler) check(ctx context.Context, t *target) error {
 	return nil
 }
 
-// newTarget returns a target for the region, of which it copies everything but
-// the depend clause.
+// newTarget returns a target for the region. It copies what the task needs when Run has returned.
 func (s *Scheduler) newTarget(r *Region) *target {
 	t, _ := s.spare.Get().(*target)
 	if t == nil {
@@ -187,8 +189,8 @@ func empty[T any](s *[]T) {
 // and the task goes on as if it were deferred. Of a deferred one only what can
 // be told at once is returned, the rest is the scope's to report. Run keeps
 // nothing of the region's slices.
-func (s *Scheduler) Run(ctx context.Context, r Region) error {
-	if s.hit(&r) {
+func (s *Scheduler) Run(ctx context.Context, r *Region) error {
+	if s.hit(r) {
 		return nil
 	}
 	var pipelines *deviceKernel
@@ -201,12 +203,12 @@ func (s *Scheduler) Run(ctx context.Context, r Region) error {
 	if err != nil {
 		return fmt.Errorf("target %q: %w", r.Label, err)
 	}
-	if s.leakSites && r.Site == nil && len(r.Enter) > 0 {
-		r.Site = memory.CallSite()
+	t := s.newTarget(r)
+	if s.leakSites && t.Site == nil && len(t.Enter) > 0 {
+		t.Site = memory.CallSite()
 	}
-	t := s.newTarget(&r)
 	t.dispatch.kernel = pipelines
-	err = s.resolve(t, &r)
+	err = s.resolve(t, r)
 	if err == nil {
 		err = s.check(ctx, t)
 	}
@@ -373,27 +375,34 @@ func (s *Scheduler) start(t *target, w *tasks.Work, at *startStage) {
 	}
 	t.to(taskEntered)
 	s.life.live++
-	s.mu.Unlock()
-
 	if !t.traits.has(observedOps) {
-		s.handOver(t, s.beginTransfers(t, w), w) // t is not to be read then
+		s.handOverLocked(t, s.beginTransfersLocked(t, w), w) // t is not to be read then
+		s.mu.Unlock()
 		return
 	}
+	s.mu.Unlock()
+
 	stage(startEntered)
 	t.Observer.Map(t.items)
 	t.tellDue()
-	copying := s.beginTransfers(t, w)
+	s.mu.Lock()
+	copying := s.beginTransfersLocked(t, w)
+	s.mu.Unlock()
 	t.tellPlaced(ompt.ScopeBegin)
 	stage(startHandedOver)
 	s.handOver(t, copying, w)
 	t.tellPlaced(ompt.ScopeEnd)
 }
 
-// handOver gives a task that has entered to the device; copying is what its copies came
-// to.
 func (s *Scheduler) handOver(t *target, copying error, w *tasks.Work) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.handOverLocked(t, copying, w)
+}
+
+// handOverLocked gives a task that has entered to the device; copying is what its copies came
+// to.
+func (s *Scheduler) handOverLocked(t *target, copying error, w *tasks.Work) {
 	err := s.refusalLocked()
 	if err == nil && copying != nil {
 		err = copying

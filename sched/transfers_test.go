@@ -71,7 +71,7 @@ func (r *rig) on(l launch, elements int, pointers ...Pointer) {
 
 func (r *rig) onIn(scope *tasks.Scope, l launch, elements int, pointers ...Pointer) {
 	r.t.Helper()
-	g := Region{Construct: construct.Construct{Label: l.label, Scope: scope, Depend: append(dependOn(l.in, l.out), l.depend...), NoWait: !l.included, Observer: r.watched(l.label)}, Kernel: r.kernels[l.kernel], Range: [3]uint64{uint64(elements), 1, 1}}
+	g := &Region{Construct: construct.Construct{Label: l.label, Scope: scope, Depend: append(dependOn(l.in, l.out), l.depend...), NoWait: !l.included, Observer: r.watched(l.label)}, Kernel: r.kernels[l.kernel], Range: [3]uint64{uint64(elements), 1, 1}}
 	g.Buffers = []Buffer{}
 	for _, p := range pointers {
 		g.Buffers = append(g.Buffers, Buffer{Map: -1, Pointer: p, Size: 4 * uint64(elements)})

@@ -57,7 +57,7 @@ func TestStarvedTaskKeepsItsExit(t *testing.T) {
 	g.Enter = []memory.Map{to(z).item("z"), alloc(x).item("x")}
 	g.Enter[0].Always = true
 	g.Enter[1].Presence = memory.IfPresent
-	g.Exit = append([]memory.Map(nil), g.Enter...)
+	g.Structured = true
 	if err := r.s.Run(t.Context(), g); err != nil {
 		t.Fatal(err)
 	}

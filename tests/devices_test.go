@@ -64,16 +64,16 @@ func TestChainOverOnePhysicalDeviceOpenedMoreThanOnce(t *testing.T) {
 		for _, v := range []uint32{elements, 3, 1, add} {
 			values = append(values, unsafe.Slice((*byte)(unsafe.Pointer(&v)), 4))
 		}
-		return s.Run(t.Context(), sched.Region{
+		return s.Run(t.Context(), &sched.Region{
 			Construct: construct.Construct{Label: label, Scope: scope, NoWait: true, Depend: []tasks.Depend{
 				{Kind: tasks.DependIn, Ptr: maps[0].Section.Ptr, Size: maps[0].Section.Size},
 				{Kind: tasks.DependInOut, Ptr: maps[1].Section.Ptr, Size: maps[1].Section.Size},
 			}},
-			Enter:  maps,
-			Exit:   maps,
-			Kernel: k,
-			Range:  [3]uint64{elements, 1, 1},
-			Values: values,
+			Enter:      maps,
+			Structured: true,
+			Kernel:     k,
+			Range:      [3]uint64{elements, 1, 1},
+			Values:     values,
 		})
 	}
 	for i := range links {

@@ -56,7 +56,7 @@ var Table = []Lock{
 	{InteropIncluded{}, []string{"foreign.Included.mu"}, "the wait of an included interop construct", false},
 	{KernelDestroying{}, []string{"sched.deviceKernel.destroying"}, "the destruction of a kernel's pipelines", false},
 	{TraceCalls{}, []string{"trace.Trace.calls"}, "the start, the flush and the stop of a device's trace", false},
-	{TaskRegion{}, []string{"vkomp.taskRegion.mu", "vkomp.taskContext.mu"}, "a task region's scope and default device, and who waits in it", false},
+	{TaskRegion{}, []string{"vkomp.taskContext.mu"}, "who waits in a task region", false},
 	{Scheduler{}, []string{"sched.Scheduler.mu"}, "the scheduling of a device", false},
 	{HostPool{}, []string{"host.Pool.mu"}, "the places of the host's tasks", false},
 	{Runtime{}, []string{"vkomp.Runtime.mu"}, "scopes whose region is at its end", false},

@@ -51,7 +51,7 @@ func (c *Construct) Fill(t *tasks.Task) {
 // dropped if ctx ends before it starts.
 func (c *Construct) Add(ctx context.Context, t *tasks.Task, w *tasks.Work, left func()) (*tasks.Node, error) {
 	c.Fill(t)
-	if c.NoWait {
+	if c.NoWait && ctx.Done() != nil {
 		t.Context = ctx
 	}
 	n, err := c.Scope.Add(t, w)
