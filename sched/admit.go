@@ -72,7 +72,7 @@ func (s *Scheduler) mustWaitForLocked(t *target) *parkedTasks {
 			section := m.Section
 			reads := m.Type.To() || m.Share != memory.ShareNever
 			if block := s.touchedLocked(m.Section); block != nil {
-				if stateOf(block).shared {
+				if stateOf(block).Shared {
 					section, reads = block.Section, true
 				}
 				if k == 0 && stateOf(block).passing && m.Share != memory.ShareMay {
@@ -95,8 +95,8 @@ func (s *Scheduler) mustWaitForLocked(t *target) *parkedTasks {
 		}
 	}
 	for _, m := range t.entry.pins {
-		for _, block := range m.blocks {
-			if writer := s.presence.hostWrites.touching(block.Section); m.shared && writer != nil {
+		for _, block := range m.Blocks {
+			if writer := s.presence.hostWrites.touching(block.Section); m.Shared && writer != nil {
 				return writer
 			}
 			if parked := s.mustWaitForHoldersLocked(t, block, &memory.Map{}); parked != nil {
@@ -119,7 +119,7 @@ func (s *Scheduler) mustWaitForHoldersLocked(t *target, block *memory.Present, i
 	// The block is as good as a new one, unless the item asks whether there is one;
 	// the host's own storage only for who would have that too.
 	same := item.Section == block.Section && item.Presence == memory.MayBeAbsent && item.Share != memory.ShareMust &&
-		(!state.shared || state.passing && item.Share == memory.ShareMay)
+		(!state.Shared || state.passing && item.Share == memory.ShareMay)
 	if state.ignoring == 0 && (!last || !state.dirty && same && state.leaving == 0) {
 		// The usual case, with thousands of holders in flight: the block
 		// outlives them all, or equals the host's.
@@ -145,13 +145,13 @@ func (s *Scheduler) mustWaitForHoldersLocked(t *target, block *memory.Present, i
 // t uses themselves.
 func (s *Scheduler) mustWaitForReadersLocked(t *target) *parkedTasks {
 	for _, m := range t.entry.pins {
-		if len(m.readers) > 0 {
-			return m.readers[0]
+		if len(m.Readers) > 0 {
+			return &targetOf(m.Readers[0]).parked
 		}
 	}
 	for i := range t.Enter {
-		if block := s.touchedLocked(t.Enter[i].Section); block != nil && len(stateOf(block).readers) > 0 {
-			return stateOf(block).readers[0]
+		if block := s.touchedLocked(t.Enter[i].Section); block != nil && len(stateOf(block).Readers) > 0 {
+			return &targetOf(stateOf(block).Readers[0]).parked
 		}
 	}
 	for i := range t.transfers.list {
@@ -159,8 +159,8 @@ func (s *Scheduler) mustWaitForReadersLocked(t *target) *parkedTasks {
 		if !x.kind.updates() {
 			continue
 		}
-		if block := s.touchedLocked(x.host); block != nil && len(stateOf(block).readers) > 0 {
-			return stateOf(block).readers[0]
+		if block := s.touchedLocked(x.host); block != nil && len(stateOf(block).Readers) > 0 {
+			return &targetOf(stateOf(block).Readers[0]).parked
 		}
 	}
 	return nil
@@ -189,7 +189,7 @@ func (s *Scheduler) mustWaitToTransferLocked(t *target, x *transfer) *parkedTask
 		if parked := s.mustWaitForHoldersLocked(t, block, &memory.Map{}); parked != nil {
 			return parked
 		}
-		if stateOf(block).shared {
+		if stateOf(block).Shared {
 			for _, p := range t.node.Predecessors() {
 				if pt := placed(p); pt != nil && !pt.state.over() {
 					return &pt.parked

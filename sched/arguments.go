@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/sched/allocation"
 	"github.com/vkomp/vkomp/sched/kernel"
 	"github.com/vkomp/vkomp/sched/order"
 	"github.com/vkomp/vkomp/vk"
@@ -50,13 +51,13 @@ type dispatch struct {
 
 	// ranges are the descriptors of the bindings that the kernel uses.
 	ranges []vk.BufferRange
-	// arguments are the stores that the kernel uses: first those that are bound, then those that
-	// it reaches by their address.
+	// arguments are the allocations that the kernel uses: first those that are bound, then those
+	// that it reaches by their address.
 	arguments []argument
 	// targets has for each of Region.Buffers the memory to which its pointer points, and pointed
 	// the memory to which Region.Pointers point.
 	targets []argument
-	pointed []*store
+	pointed []*allocation.Allocation
 }
 
 func (d *dispatch) reset() {
@@ -86,7 +87,7 @@ func (s *Scheduler) resolve(t *target, r *Region) error {
 			t.dispatch.targets = append(t.dispatch.targets, argument{}) // a slice without elements
 			continue
 		}
-		m, at, err := s.findLocked(b.Pointer, b.Size)
+		m, at, err := s.pointers.Find(b.Pointer, b.Size)
 		if err != nil {
 			return fmt.Errorf("binding %d: %w", i, err)
 		}
@@ -94,10 +95,10 @@ func (s *Scheduler) resolve(t *target, r *Region) error {
 			b.Size = m.Size - at
 		}
 		t.pin(m)
-		t.dispatch.targets = append(t.dispatch.targets, argument{store: m, at: at, size: b.Size})
+		t.dispatch.targets = append(t.dispatch.targets, argument{Allocation: m, at: at, size: b.Size})
 	}
 	for _, p := range r.Pointers {
-		m, _, err := s.findLocked(p, 0)
+		m, _, err := s.pointers.Find(p, 0)
 		if err != nil {
 			return err
 		}
@@ -107,30 +108,30 @@ func (s *Scheduler) resolve(t *target, r *Region) error {
 	return s.resolveTransfersLocked(t, r.Transfers)
 }
 
-// argument is a store that the task's kernel uses, either bound or reached by its address.
+// argument is device memory that the task's kernel uses, either bound or reached by its address.
 type argument struct {
-	*store
+	*allocation.Allocation
 	// block is the record of the block that is mapped there, nil for memory of a pointer.
 	block *blockState
-	// at and size are the bytes of the store that are bound. Of a store that is reached by its
-	// address, size is 0.
+	// at and size are the bytes of the allocation that are bound. Of an allocation that is reached
+	// by its address, size is 0.
 	at, size uint64
 	// readOnly says that the kernel does not write to the binding.
 	readOnly bool
 }
 
 // padded reports whether nothing else lies in the argument's last word of 4 bytes: the argument ends
-// at the end of its store, whose memory is allocated in larger units and belongs to vkomp alone.
+// at the end of its allocation, whose memory is allocated in larger units and belongs to vkomp alone.
 func (a *argument) padded() bool {
-	return a.at+a.size == a.Size && !a.shared && !a.registered && a.external.Buffer == 0
+	return a.at+a.size == a.Size && !a.Shared && a.Origin != allocation.Registered && a.External.Buffer == 0
 }
 
-// bytes returns the bytes of the store that the kernel can access, which are all if it reaches the
-// store by its address. A device may count all of the last word as bound
+// bytes returns the bytes of the allocation that the kernel can access, which are all if it reaches
+// the allocation by its address. A device may count all of the last word as bound
 // (robustStorageBufferAccessSizeAlignment).
 func (a *argument) bytes() order.Span {
 	if a.size == 0 {
-		return a.whole()
+		return a.Whole()
 	}
 	return order.Span{Start: a.at, Size: min((a.at+a.size+3)&^3, a.Size) - a.at}
 }
@@ -163,7 +164,7 @@ func (t *target) bufferSize(k int, p *vk.Properties) uint64 {
 	return t.Enter[b.Map].StorageSize()
 }
 
-// bindLocked finds the stores that the task's kernel uses, makes its descriptors, and
+// bindLocked finds the allocations that the task's kernel uses, makes its descriptors, and
 // fills in the addresses among its values.
 func (s *Scheduler) bindLocked(t *target) error {
 	t.dispatch.ranges, t.dispatch.arguments = t.dispatch.ranges[:0], t.dispatch.arguments[:0]
@@ -187,7 +188,7 @@ func (s *Scheduler) bindLocked(t *target) error {
 		t.dispatch.arguments = append(t.dispatch.arguments, a)
 	}
 	for _, m := range t.dispatch.pointed {
-		t.dispatch.arguments = append(t.dispatch.arguments, argument{store: m})
+		t.dispatch.arguments = append(t.dispatch.arguments, argument{Allocation: m})
 	}
 	if !t.dispatch.explicit {
 		return nil
@@ -203,7 +204,7 @@ func (s *Scheduler) bindLocked(t *target) error {
 	for i := range t.entry.uses {
 		if t.entry.uses[i].Present != nil && !t.bound(i) {
 			state := stateOf(t.entry.uses[i].Present)
-			t.dispatch.arguments = append(t.dispatch.arguments, argument{store: state.store, block: state})
+			t.dispatch.arguments = append(t.dispatch.arguments, argument{Allocation: state.Allocation, block: state})
 		}
 	}
 	return nil
@@ -237,7 +238,7 @@ func (t *target) argumentLocked(k int, p *vk.Properties) (argument, error) {
 		}
 	}
 	at := u.Present.Storage.Offset - state.Offset + u.Offset
-	return argument{store: state.store, block: state, at: at, size: size, readOnly: readOnly}, nil
+	return argument{Allocation: state.Allocation, block: state, at: at, size: size, readOnly: readOnly}, nil
 }
 
 // bound reports whether a binding names the item.

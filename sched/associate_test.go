@@ -19,7 +19,7 @@ func TestDisassociateTouchesOneOtherBlock(t *testing.T) {
 	const n = 300
 	p, host := r.allocate(n), make([]uint32, n)
 	r.s.mu.Lock()
-	m, _, err := r.s.findLocked(p, 0)
+	m, _, err := r.s.pointers.Find(p, 0)
 	r.s.mu.Unlock()
 	if err != nil {
 		t.Fatal(err)
@@ -27,12 +27,12 @@ func TestDisassociateTouchesOneOtherBlock(t *testing.T) {
 	places := func() []*memory.Present {
 		r.s.mu.Lock()
 		defer r.s.mu.Unlock()
-		for i, block := range m.blocks {
+		for i, block := range m.Blocks {
 			if at := stateOf(block).place; at != i {
 				t.Errorf("block %d takes itself for block %d", i, at)
 			}
 		}
-		return slices.Clone(m.blocks)
+		return slices.Clone(m.Blocks)
 	}
 	for i := range host {
 		if err := r.s.Associate(sectionOf(host[i:i+1]), p, 4*uint64(i), "x"); err != nil {

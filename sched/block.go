@@ -1,15 +1,18 @@
 package sched
 
-import "github.com/vkomp/vkomp/memory"
+import (
+	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/sched/allocation"
+)
 
 // blockState is the scheduler's record of a present block. Scheduler.mu guards it.
 type blockState struct {
-	// store is the corresponding storage: own, or that of the allocation with which the block
-	// is associated.
-	*store
-	own        store
+	// Allocation is the corresponding storage: own, or the allocation with which the block is
+	// associated.
+	*allocation.Allocation
+	own        allocation.Allocation
 	associated bool
-	// place is the block's index among the store's blocks.
+	// place is the block's index among the allocation's blocks.
 	place int
 	// passing says that the storage is the host's own, and that the block goes away with the
 	// target constructs that map it.
@@ -40,6 +43,24 @@ type blockState struct {
 // stateOf returns the scheduler's record of a block.
 func stateOf(p *memory.Present) *blockState { return p.State.(*blockState) }
 
+// blockAt returns where a block's storage begins in its allocation.
+func blockAt(p *memory.Present) uint64 { return p.Storage.Offset - stateOf(p).Offset }
+
+// listLocked adds a block to those of its allocation, in O(1).
+func (b *blockState) listLocked(p *memory.Present) {
+	b.place = len(b.Blocks)
+	b.Blocks = append(b.Blocks, p)
+}
+
+// unlistLocked removes a block from those of its allocation, in O(1): the last one gets its place.
+func (b *blockState) unlistLocked() {
+	i, last := b.place, len(b.Blocks)-1
+	b.Blocks[i] = b.Blocks[last]
+	stateOf(b.Blocks[i]).place = i
+	b.Blocks[last] = nil
+	b.Blocks = b.Blocks[:last]
+}
+
 // hold is a reference to a block that a task gives back when it finishes.
 type hold struct {
 	by    *target
@@ -64,7 +85,7 @@ func (t *target) holdLocked(block *memory.Present, ignoresCount bool) {
 		if len(t.Enter) == 0 {
 			state.leaving++
 			// The exit may copy from the memory, which is therefore kept until it is over.
-			t.pin(state.store)
+			t.pin(state.Allocation)
 		}
 	}
 	if h := state.holders[last]; ignoresCount && !h.ignoresCount {

@@ -206,9 +206,9 @@ func (r *rig) state() string {
 	for p := range r.s.presence.table.All() {
 		count, infinite := p.Count()
 		state := stateOf(p)
-		fmt.Fprintln(&b, p.Section, count, infinite, p.Storage.Block.ID, p.Storage.Offset, state.refs.Load(), len(state.holders), len(state.parked))
+		fmt.Fprintln(&b, p.Section, count, infinite, p.Storage.Block.ID, p.Storage.Offset, state.Keepers(), len(state.holders), len(state.parked))
 	}
-	if err := errors.Join(r.s.presence.table.Validate(), r.s.memory.storage.Validate(), r.s.memory.staging.Validate()); err != nil {
+	if err := errors.Join(r.s.presence.table.Validate(), r.s.memory.Storage.Validate(), r.s.memory.Staging.Validate()); err != nil {
 		r.t.Error(err)
 	}
 	return b.String()

@@ -429,7 +429,7 @@ func (p *program) waitForAll() {
 			p.r.s.mu.Lock()
 			blocks, live := p.r.s.presence.table.Len(), p.r.s.life.live
 			p.r.s.mu.Unlock()
-			storage, staging := p.r.s.memory.storage.Stats().Allocations, p.r.s.memory.staging.Stats().Allocations
+			storage, staging := p.r.s.memory.Storage.Stats().Allocations, p.r.s.memory.Staging.Stats().Allocations
 			if blocks != present || live != 0 || storage != chunks || staging != 0 {
 				p.fail("%d blocks are mapped, want %d; %d tasks are live; %d allocations of storage and %d of staging", blocks, present, live, storage, staging)
 			}

@@ -2,8 +2,8 @@
 // few large queue submissions whose order the device keeps itself. It is for this repository
 // alone. Its rooms know nothing of the scheduler: sched/construct has what all constructs
 // have in common, sched/kernel reads kernels and plans launches, sched/order keeps the order of
-// the device's work, sched/host runs what runs on the host, sched/protect calls code of the
-// program's.
+// the device's work, sched/allocation has the device's memory, sched/host runs what runs on the
+// host, sched/protect calls code of the program's.
 //
 //	tasks.Scope ──start──▶ enter ──────▶ place ──────▶ submit ─▶ device ─▶ finish ──▶ complete
 //	                       presence      queue, level  one C               copy-out,
@@ -35,9 +35,8 @@
 // Tasks whose commands are complete have their exits in the order of the submissions,
 // over all queues, in which nothing comes before what it follows.
 //
-// Device memory is a store: how the device has used it, by ranges of bytes (order.Uses), and
-// a count of who keeps it, which are the presence table or the program and every task that was
-// generated with it. Memory that is freed or unmapped is used again after the last of them.
+// The storage of a present block is an allocation (sched/allocation), and so is what a memory
+// routine allocates. Each task that was generated with it keeps it until the task is complete.
 //
 // # Life of a target task
 //
@@ -62,7 +61,7 @@
 // until nothing of the device uses what the task has.
 //
 // Methods whose names end in Locked are called with the lock of what they work on held: of a
-// trace, a target or a store that is the scheduler's.
+// trace or a target that is the scheduler's.
 //
 // The package sees a device through the interface Device; vk provides one, the
 // tests another that runs commands in the least convenient order.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/sched/allocation"
 	"github.com/vkomp/vkomp/tasks"
 )
 
@@ -13,8 +14,8 @@ type entry struct {
 	number uint64
 	// uses are what its items found or made there.
 	uses []memory.Use
-	// pins are the stores that the task keeps.
-	pins []*store
+	// pins are the allocations that the task keeps.
+	pins []*allocation.Allocation
 	// fills are the blocks that the task has not copied in yet.
 	fills []*blockState
 	// holds are the blocks that lose a reference when the task finishes.
@@ -50,7 +51,7 @@ func (s *Scheduler) enterLocked(t *target, w *tasks.Work) error {
 	s.presence.entries++
 	t.entry.number = s.presence.entries
 	var err error
-	t.entry.uses, err = s.presence.table.Enter(t.Enter, t.entry.uses, s.memory.allocate, s.memory.free)
+	t.entry.uses, err = s.presence.table.Enter(t.Enter, t.entry.uses, s.presence.allocate, s.presence.free)
 	if err != nil {
 		return err
 	}
@@ -119,17 +120,17 @@ func (s *Scheduler) openBlocksLocked(t *target) {
 		state, _ := u.Present.State.(*blockState)
 		if state == nil {
 			state = &blockState{dirty: true}
-			state.store = &state.own
-			state.open(s, u.Present.Storage)
-			state.site, state.label = t.Site, t.Label
-			state.passing = state.shared && t.Enter[i].Share == memory.ShareMay
-			u.Present.State, u.Present.Shared = state, state.shared
-			state.own.addBlockLocked(u.Present)
+			state.Allocation = &state.own
+			state.Init(&s.memory, u.Present.Storage)
+			state.Site, state.Label = t.Site, t.Label
+			state.passing = state.Shared && t.Enter[i].Share == memory.ShareMay
+			u.Present.State, u.Present.Shared = state, state.Shared
+			state.listLocked(u.Present)
 		}
 		if u.CopyIn && u.Created && t.Enter[i].Size == u.Present.Section.Size {
 			state.dirty = false
 		}
-		t.pin(state.store)
+		t.pin(state.Allocation)
 	}
 }
 
@@ -168,15 +169,15 @@ func (t *target) fillLocked(state *blockState) {
 }
 
 // pin keeps m until t is complete.
-func (t *target) pin(m *store) {
-	m.pin()
+func (t *target) pin(m *allocation.Allocation) {
+	m.Pin()
 	t.entry.pins = append(t.entry.pins, m)
 }
 
 // unpinFrom gives up the pins from the n-th on.
 func (t *target) unpinFrom(n int) {
 	for i, m := range t.entry.pins[n:] {
-		m.unpin()
+		m.Unpin()
 		t.entry.pins[n+i] = nil
 	}
 	t.entry.pins = t.entry.pins[:n]
@@ -281,29 +282,29 @@ func (s *Scheduler) goneAllLocked(t *target, w *tasks.Work) {
 // tries again, and its memory is free once nobody uses it.
 func (s *Scheduler) goneLocked(p *memory.Present, w *tasks.Work) {
 	state := stateOf(p)
-	state.forgetBlockLocked(p)
+	state.unlistLocked()
 	for _, h := range state.holders {
 		s.noteAbsentExitLocked(h.by)
 	}
 	state.parked.restart(w)
 	if !state.associated {
-		s.forgetPointersLocked(state.store)
+		s.pointers.Forget(state.Allocation)
 	}
-	m := state.store
-	if state.associated && int(m.refs.Load()) == m.associations+2 && len(state.parked) == 0 && state.broken == nil {
+	m := state.Allocation
+	if state.associated && m.Keepers() == m.Associations()+2 && len(state.parked) == 0 && state.broken == nil {
 		// Nobody but the program and the associations keeps the memory: no task knows
 		// the block.
-		p.State, state.store = nil, nil
+		p.State, state.Allocation = nil, nil
 		s.presence.table.Recycle(p)
 		s.presence.spareBlocks = append(s.presence.spareBlocks, state)
 	}
-	m.unpin()
+	m.Unpin()
 }
 
 // freeStagingLocked gives back the staging memory of the task.
 func (s *Scheduler) freeStagingLocked(t *target) {
 	for _, st := range t.transfers.staging {
-		freeAfter(s.memory.staging, st, &t.order.Used)
+		s.memory.FreeStaging(st, &t.order.Used)
 	}
 	empty(&t.transfers.staging)
 }

@@ -3,20 +3,13 @@ package sched
 import (
 	"fmt"
 
-	"github.com/vkomp/vkomp/internal/lockrank"
 	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/sched/allocation"
 	"github.com/vkomp/vkomp/sched/construct"
 	"github.com/vkomp/vkomp/sched/order"
 	"github.com/vkomp/vkomp/tasks"
 	"github.com/vkomp/vkomp/vk"
 )
-
-// exports are the allocations that foreign work can write.
-type exports struct {
-	// mu guards stores. No lock is taken while it is held.
-	mu     lockrank.Mutex[lockrank.Heap]
-	stores map[*store]struct{}
-}
 
 // Foreign orders foreign work with the tasks of the device.
 type Foreign struct {
@@ -92,7 +85,7 @@ func (s *Scheduler) Export(host memory.Section) (vk.BufferRange, uint64, error) 
 	if block == nil {
 		return vk.BufferRange{}, 0, fmt.Errorf("%w: nothing there is mapped", memory.ErrNotPresent)
 	}
-	m := stateOf(block).store
+	m := stateOf(block).Allocation
 	return s.export(m, block.Storage.Offset-m.Offset+offset, host.Size)
 }
 
@@ -103,57 +96,32 @@ func (s *Scheduler) ExportPointer(p Pointer, size uint64) (vk.BufferRange, uint6
 	if s.loss.err != nil {
 		return vk.BufferRange{}, 0, s.loss.err
 	}
-	m, offset, err := s.findLocked(p, size)
+	m, offset, err := s.pointers.Find(p, size)
 	if err != nil {
 		return vk.BufferRange{}, 0, err
 	}
 	return s.export(m, offset, size)
 }
 
-// export returns a range of the bytes of a store, with its device address, and counts the store as
-// exported.
-func (s *Scheduler) export(m *store, offset, size uint64) (vk.BufferRange, uint64, error) {
-	s.noteExport(m)
-	address := uint64(0)
-	if m.Block.Address != 0 {
-		address = m.Block.Address + m.Offset + offset
+// export returns a range of the bytes of an allocation, with its device address, and counts the
+// allocation as exported.
+func (s *Scheduler) export(m *allocation.Allocation, offset, size uint64) (vk.BufferRange, uint64, error) {
+	r, address := s.memory.Export(m)
+	if address != 0 {
+		address += offset
 	}
-	return vk.BufferRange{Buffer: vk.Buffer(m.Block.ID), Offset: m.Offset + offset, Size: size}, address, nil
-}
-
-// noteExport records that foreign work may write to a store.
-func (s *Scheduler) noteExport(m *store) {
-	s.exports.mu.Lock()
-	defer s.exports.mu.Unlock()
-	m.exported = true
-	if s.exports.stores == nil {
-		s.exports.stores = make(map[*store]struct{})
-	}
-	s.exports.stores[m] = struct{}{}
-}
-
-// forgetExport undoes noteExport, for memory that is given back.
-func (s *Scheduler) forgetExport(m *store) {
-	s.exports.mu.Lock()
-	defer s.exports.mu.Unlock()
-	delete(s.exports.stores, m)
+	r.Offset += offset
+	r.Size = size
+	return r, address, nil
 }
 
 // wroteExportedLocked records that all exported memory was written at a sync point of a pending batch.
 func (s *Scheduler) wroteExportedLocked(at order.SyncPoint) {
-	s.exports.mu.Lock()
-	var pinned []*store
-	for m := range s.exports.stores {
-		if m.pinAlive() {
-			pinned = append(pinned, m)
-		}
-	}
-	s.exports.mu.Unlock()
-	for _, m := range pinned {
-		m.wroteLocked(m.whole(), at)
-		for _, block := range m.blocks {
+	for _, m := range s.memory.Exported() {
+		m.Wrote(m.Whole(), at)
+		for _, block := range m.Blocks {
 			stateOf(block).dirty = true
 		}
-		m.unpin()
+		m.Unpin()
 	}
 }

@@ -37,7 +37,7 @@ func (s *Scheduler) hit(r *Region) bool {
 	}
 	if len(r.Enter) > 0 {
 		var err error
-		if s.presence.hits, err = s.presence.table.Enter(r.Enter, s.presence.hits, allocateNothing, s.memory.free); err != nil {
+		if s.presence.hits, err = s.presence.table.Enter(r.Enter, s.presence.hits, allocateNothing, s.presence.free); err != nil {
 			return false // the task says why
 		}
 		clear(s.presence.hits)
@@ -61,7 +61,7 @@ func (s *Scheduler) countsLocked(m *memory.Map, others int) bool {
 	}
 	state := stateOf(block)
 	count, infinite := block.Count()
-	return state.filling == 0 && state.ignoring == 0 && state.broken == nil && !state.shared && !state.image &&
+	return state.filling == 0 && state.ignoring == 0 && state.broken == nil && !state.Shared && !state.image &&
 		(infinite || int(count) > len(state.holders)+others)
 }
 

@@ -166,7 +166,7 @@ func TestExitKeepsAssociatedMemory(t *testing.T) {
 	}
 	r.run(launch{label: "fill", enter: []arg{{s: x, kind: memory.MapTo, always: true}}, included: true})
 	r.s.mu.Lock()
-	before, _, _ := r.s.findLocked(p, 0)
+	before, _, _ := r.s.pointers.Find(p, 0)
 	had := before.Storage
 	r.s.mu.Unlock()
 	called := false
@@ -179,7 +179,7 @@ func TestExitKeepsAssociatedMemory(t *testing.T) {
 		r.free(p)
 		q := r.allocate(256)
 		r.s.mu.Lock()
-		m, _, _ := r.s.findLocked(q, 0)
+		m, _, _ := r.s.pointers.Find(q, 0)
 		if m.Block.ID == had.Block.ID && m.Offset == had.Offset {
 			t.Error("the memory is another's while the task reads it")
 		}

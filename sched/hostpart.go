@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/vkomp/vkomp/ompt"
+	"github.com/vkomp/vkomp/sched/allocation"
 	"github.com/vkomp/vkomp/tasks"
 )
 
@@ -28,7 +29,7 @@ func (s *Scheduler) announceTransfersLocked(t *target) {
 			}
 			s.presence.hostWrites.add(&t.parked, x.hostSpan())
 			if x.outsideBatch() {
-				x.src.readers = append(x.src.readers, &t.parked)
+				x.src.Readers = append(x.src.Readers, &t.order)
 				s.presence.reading++
 			}
 		}
@@ -48,11 +49,11 @@ func (s *Scheduler) withdrawTransfersLocked(t *target) {
 			continue
 		}
 		s.presence.reading--
-		readers := x.src.readers
+		readers := x.src.Readers
 		last := len(readers) - 1
-		k := slices.Index(readers, &t.parked)
+		k := slices.Index(readers, &t.order)
 		readers[k], readers[last] = readers[last], nil
-		x.src.readers = readers[:last]
+		x.src.Readers = readers[:last]
 	}
 }
 
@@ -119,7 +120,7 @@ func (s *Scheduler) bringIn(t *target, w *tasks.Work) (copied uint64, err error)
 // beginPhase does the host's part of the transfers of one phase that comes before commands,
 // and returns how many bytes of host storage it has copied. A failure of one keeps no other
 // from being made.
-func (t *target) beginPhase(m *deviceMemory, p transferPhase) (copied uint64, err error) {
+func (t *target) beginPhase(m *allocation.Memory, p transferPhase) (copied uint64, err error) {
 	ts := &t.transfers
 	for i := range ts.list {
 		x := &ts.list[i]

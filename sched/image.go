@@ -95,10 +95,10 @@ func (s *Scheduler) addAttachmentsLocked(t *target) {
 			}
 			bytes := binary.NativeEndian.AppendUint64(nil, address)
 			at := blockAt(u.Present) + a.Offset
-			t.pin(state.store)
+			t.pin(state.Allocation)
 			x := t.transfers.add(attach)
 			x.host, x.size, x.label = memory.Section{Ptr: unsafe.Pointer(&bytes[0]), Size: 8}, 8, "attachment"
-			x.dst, x.dstAt, x.block = state.store, at, u.Present
+			x.dst, x.dstAt, x.block = state.Allocation, at, u.Present
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/sched/allocation"
 )
 
 // leaksLocked returns an error that lists the memory which the program has not given back: mapped
@@ -27,15 +28,15 @@ func (s *Scheduler) leaksLocked() error {
 			continue
 		}
 		mapped.Add(p.Storage.Size)
-		leaks.Add("blocks still mapped", itemName(state.label, p.Label), state.site, p.Storage.Size)
+		leaks.Add("blocks still mapped", itemName(state.Label, p.Label), state.Site, p.Storage.Size)
 	}
-	for i := range s.pointers.slots {
-		if m := s.pointers.slots[i].store; m != nil && m.allocation {
+	for m := range s.pointers.All() {
+		if m.Origin == allocation.Allocated {
 			kind := "allocations"
-			if m.associations > 0 {
+			if m.Associations() > 0 {
 				kind = "associated allocations"
 			}
-			leaks.Add(kind, "", m.site, m.Size)
+			leaks.Add(kind, "", m.Site, m.Size)
 		}
 	}
 	var what []string

@@ -5,6 +5,7 @@ import (
 
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/ompt"
+	"github.com/vkomp/vkomp/sched/allocation"
 	"github.com/vkomp/vkomp/sched/construct"
 	"github.com/vkomp/vkomp/sched/trace"
 	"github.com/vkomp/vkomp/tasks"
@@ -113,7 +114,7 @@ func (t *target) newOpLocked(op ompt.DataOp) *construct.Op {
 
 // dataOpLocked returns an operation on bytes of the host and of device memory, nil if no observer wants
 // to hear of operations.
-func (t *target) dataOpLocked(kind ompt.TargetDataOp, host unsafe.Pointer, m *store, at, bytes uint64, label string) *construct.Op {
+func (t *target) dataOpLocked(kind ompt.TargetDataOp, host unsafe.Pointer, m *allocation.Allocation, at, bytes uint64, label string) *construct.Op {
 	if !t.traits.has(observedOps) {
 		return nil
 	}
@@ -121,18 +122,13 @@ func (t *target) dataOpLocked(kind ompt.TargetDataOp, host unsafe.Pointer, m *st
 	op := ompt.DataOp{
 		Type: kind, Bytes: bytes, Label: label,
 		SrcAddr: uint64(uintptr(host)), SrcDeviceNum: s.numbers.Host,
-		DestAddr: s.pointerLocked(m).Address + at, DestDeviceNum: s.numbers.Device,
+		DestAddr: s.pointers.To(m).Address + at, DestDeviceNum: s.numbers.Device,
 	}
 	if kind == ompt.TargetDataTransferFromDevice {
 		op.SrcAddr, op.DestAddr = op.DestAddr, op.SrcAddr
 		op.SrcDeviceNum, op.DestDeviceNum = op.DestDeviceNum, op.SrcDeviceNum
 	}
 	return t.newOpLocked(op)
-}
-
-// blockAt returns the offset of a block's storage in its store.
-func blockAt(block *memory.Present) uint64 {
-	return block.Storage.Offset - stateOf(block).Offset
 }
 
 // observeEntryLocked makes the operations and the mapped items of a task that has entered: of what
@@ -149,14 +145,14 @@ func (s *Scheduler) observeEntryLocked(t *target) {
 		state := stateOf(u.Present)
 		at := blockAt(u.Present)
 		o.items = append(o.items, ompt.MapItem{
-			HostAddr: uintptr(m.Ptr), DeviceAddr: s.pointerLocked(state.store).Address + at + u.Offset, Bytes: m.Size, Flags: flagsOf(m, state.shared),
+			HostAddr: uintptr(m.Ptr), DeviceAddr: s.pointers.To(state.Allocation).Address + at + u.Offset, Bytes: m.Size, Flags: flagsOf(m, state.Shared),
 		})
-		if state.shared {
+		if state.Shared {
 			continue
 		}
 		if block := u.Present; u.Created && !state.told {
 			state.told = true
-			o.due = append(o.due, t.dataOpLocked(ompt.TargetDataAlloc, block.Section.Ptr, state.store, at, block.Storage.Size, m.Label))
+			o.due = append(o.due, t.dataOpLocked(ompt.TargetDataAlloc, block.Section.Ptr, state.Allocation, at, block.Storage.Size, m.Label))
 		}
 	}
 	if len(t.Enter) == 0 {
@@ -164,7 +160,7 @@ func (s *Scheduler) observeEntryLocked(t *target) {
 			m := &t.Exit[i]
 			if block, offset, err := s.presence.table.Lookup(m.Section); err == nil && block != nil && m.Size > 0 {
 				o.items = append(o.items, ompt.MapItem{
-					HostAddr: uintptr(m.Ptr), DeviceAddr: s.pointerIntoLocked(block, offset).Address, Bytes: m.Size, Flags: flagsOf(m, stateOf(block).shared),
+					HostAddr: uintptr(m.Ptr), DeviceAddr: s.pointerIntoLocked(block, offset).Address, Bytes: m.Size, Flags: flagsOf(m, stateOf(block).Shared),
 				})
 			}
 		}
@@ -200,20 +196,20 @@ func (s *Scheduler) transferOpLocked(t *target, x *transfer) *construct.Op {
 	switch {
 	case x.kind == attach:
 		return nil
-	case x.kind.fromHost() && (asked || !x.dst.shared):
+	case x.kind.fromHost() && (asked || !x.dst.Shared):
 		return t.dataOpLocked(ompt.TargetDataTransferToDevice, x.hostSpan().Ptr, x.dst, dst.Start, x.size, x.label)
-	case x.kind.toHost() && (asked || !x.src.shared):
+	case x.kind.toHost() && (asked || !x.src.Shared):
 		return t.dataOpLocked(ompt.TargetDataTransferFromDevice, x.hostSpan().Ptr, x.src, src.Start, x.size, x.label)
 	case x.kind == CopyWithin:
 		return t.newOpLocked(ompt.DataOp{
 			Type: ompt.TargetDataTransfer, Bytes: x.size, Label: x.label,
-			SrcAddr: s.pointerLocked(x.src).Address + src.Start, SrcDeviceNum: s.numbers.Device,
-			DestAddr: s.pointerLocked(x.dst).Address + dst.Start, DestDeviceNum: s.numbers.Device,
+			SrcAddr: s.pointers.To(x.src).Address + src.Start, SrcDeviceNum: s.numbers.Device,
+			DestAddr: s.pointers.To(x.dst).Address + dst.Start, DestDeviceNum: s.numbers.Device,
 		})
 	case x.kind == Fill:
 		return t.newOpLocked(ompt.DataOp{
 			Type: ompt.TargetDataMemset, Bytes: x.size, Label: x.label, SrcDeviceNum: ompt.NoDevice,
-			DestAddr: s.pointerLocked(x.dst).Address + dst.Start, DestDeviceNum: s.numbers.Device,
+			DestAddr: s.pointers.To(x.dst).Address + dst.Start, DestDeviceNum: s.numbers.Device,
 		})
 	}
 	return nil
@@ -232,7 +228,7 @@ func (s *Scheduler) observeExitLocked(t *target) {
 func (s *Scheduler) observeGoneLocked(t *target, block *memory.Present) {
 	if state := stateOf(block); state.told && state.goneBy == nil {
 		state.goneBy = t
-		t.due = append(t.due, t.dataOpLocked(ompt.TargetDataDelete, block.Section.Ptr, state.store, blockAt(block), block.Storage.Size, block.Label))
+		t.due = append(t.due, t.dataOpLocked(ompt.TargetDataDelete, block.Section.Ptr, state.Allocation, blockAt(block), block.Storage.Size, block.Label))
 	}
 }
 

@@ -20,19 +20,6 @@ type deviceOrder struct {
 // targetOf returns the target to which a task of the order belongs.
 func targetOf(t *order.Task) *target { return t.Owner.(*target) }
 
-// followUsesLocked makes the commands that are placed next follow the earlier uses of a store's bytes
-// (see order.Queues.AddUses).
-func (s *Scheduler) followUsesLocked(m *store, bytes order.Span) {
-	s.order.placing.Limit(m.families)
-	s.order.AddUses(&s.order.placing, &m.uses, bytes)
-}
-
-// followWritesLocked makes them follow the earlier writes alone.
-func (s *Scheduler) followWritesLocked(m *store, bytes order.Span) {
-	s.order.placing.Limit(m.families)
-	s.order.AddWrites(&s.order.placing, &m.uses, bytes)
-}
-
 // beginLocked returns the pending batch of a queue, and the sync point in it for commands that follow
 // s.order.placing (see order.Queues.Begin).
 func (s *Scheduler) beginLocked(q *order.Queue, w *tasks.Work) (*order.Batch, order.SyncPoint, error) {

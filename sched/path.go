@@ -1,5 +1,7 @@
 package sched
 
+import "github.com/vkomp/vkomp/sched/allocation"
+
 // A path is a way for the bytes of a transfer from one storage to another. Each has a file of
 // its own, path_*.go, with its steps:
 //
@@ -19,12 +21,12 @@ type path struct {
 	// to do.
 	inPlace bool
 
-	take   func(m *deviceMemory, ts *transfers, x *transfer) error
-	reads  func(m *deviceMemory, ts *transfers, x *transfer)
-	begin  func(m *deviceMemory, ts *transfers, x *transfer) (copied uint64, err error)
+	take   func(m *allocation.Memory, ts *transfers, x *transfer) error
+	reads  func(m *allocation.Memory, ts *transfers, x *transfer)
+	begin  func(m *allocation.Memory, ts *transfers, x *transfer) (copied uint64, err error)
 	record func(r *recorder, x *transfer)
 	end    func(x *transfer) (copied uint64, err error)
-	bring  func(m *deviceMemory, ts *transfers, x *transfer, l lane) error
+	bring  func(m *allocation.Memory, ts *transfers, x *transfer, l lane) error
 }
 
 // nowhere is the path of an update of storage that is absent.

@@ -3,6 +3,7 @@ package sched
 import (
 	"fmt"
 
+	"github.com/vkomp/vkomp/sched/allocation"
 	"github.com/vkomp/vkomp/vk"
 )
 
@@ -31,14 +32,14 @@ const fillEdge = 4
 // bytes before and after them.
 var deviceFill = path{
 	name: "device fill",
-	take: func(m *deviceMemory, ts *transfers, x *transfer) error {
+	take: func(m *allocation.Memory, ts *transfers, x *transfer) error {
 		if err := ts.stage(m, x, fillEdge); err != nil {
 			return fmt.Errorf("staging for a fill of %d bytes: %w", x.size, err)
 		}
 		return nil
 	},
-	begin: func(m *deviceMemory, ts *transfers, x *transfer) (uint64, error) {
-		ts.touch(m, m.stagingHeap, x.staging, 0, fillEdge)
+	begin: func(m *allocation.Memory, ts *transfers, x *transfer) (uint64, error) {
+		ts.touchStaging(m, x.staging, 0, fillEdge)
 		fillBytes(x.staging.Host(), x.value, fillEdge)
 		return 0, nil
 	},

@@ -1,6 +1,10 @@
 package sched
 
-import "unsafe"
+import (
+	"unsafe"
+
+	"github.com/vkomp/vkomp/sched/allocation"
+)
 
 // On direct paths the host itself reads or writes device memory that it sees. Nothing of it is
 // staged, and the device has no command.
@@ -10,13 +14,13 @@ import "unsafe"
 var directIn = path{
 	name:    "direct in",
 	inPlace: true,
-	reads: func(m *deviceMemory, ts *transfers, x *transfer) {
+	reads: func(m *allocation.Memory, ts *transfers, x *transfer) {
 		if x.image != nil && !x.fresh {
 			// The bytes between those that it writes stay.
-			ts.touch(m, m.storageHeap, &x.dst.Storage, x.dstAt, x.size)
+			ts.touchStorage(m, &x.dst.Storage, x.dstAt, x.size)
 		}
 	},
-	begin: func(m *deviceMemory, ts *transfers, x *transfer) (uint64, error) {
+	begin: func(m *allocation.Memory, ts *transfers, x *transfer) (uint64, error) {
 		x.touchDst(m, ts)
 		return x.put(unsafe.Add(x.dst.Host(), x.dstAt), false)
 	},
@@ -26,7 +30,7 @@ var directIn = path{
 var directOut = path{
 	name:    "direct out",
 	inPlace: true,
-	reads: func(m *deviceMemory, ts *transfers, x *transfer) {
+	reads: func(m *allocation.Memory, ts *transfers, x *transfer) {
 		x.touchSrc(m, ts)
 	},
 	end: func(x *transfer) (uint64, error) {
@@ -38,10 +42,10 @@ var directOut = path{
 var directCopy = path{
 	name:    "direct copy",
 	inPlace: true,
-	reads: func(m *deviceMemory, ts *transfers, x *transfer) {
+	reads: func(m *allocation.Memory, ts *transfers, x *transfer) {
 		x.touchSrc(m, ts)
 	},
-	begin: func(m *deviceMemory, ts *transfers, x *transfer) (uint64, error) {
+	begin: func(m *allocation.Memory, ts *transfers, x *transfer) (uint64, error) {
 		x.touchDst(m, ts)
 		return 0, x.between(unsafe.Add(x.dst.Host(), x.dstAt), unsafe.Add(x.src.Host(), x.srcAt))
 	},
@@ -51,7 +55,7 @@ var directCopy = path{
 var directFill = path{
 	name:    "direct fill",
 	inPlace: true,
-	begin: func(m *deviceMemory, ts *transfers, x *transfer) (uint64, error) {
+	begin: func(m *allocation.Memory, ts *transfers, x *transfer) (uint64, error) {
 		x.touchDst(m, ts)
 		fillBytes(unsafe.Add(x.dst.Host(), x.dstAt), x.value, x.size)
 		return 0, nil
@@ -59,12 +63,12 @@ var directFill = path{
 }
 
 // touchDst and touchSrc note the device memory on either side that the host touches itself.
-func (x *transfer) touchDst(m *deviceMemory, ts *transfers) {
+func (x *transfer) touchDst(m *allocation.Memory, ts *transfers) {
 	dst, _ := x.places()
-	ts.touch(m, m.storageHeap, &x.dst.Storage, dst.Start, dst.Size)
+	ts.touchStorage(m, &x.dst.Storage, dst.Start, dst.Size)
 }
 
-func (x *transfer) touchSrc(m *deviceMemory, ts *transfers) {
+func (x *transfer) touchSrc(m *allocation.Memory, ts *transfers) {
 	_, src := x.places()
-	ts.touch(m, m.storageHeap, &x.src.Storage, src.Start, src.Size)
+	ts.touchStorage(m, &x.src.Storage, src.Start, src.Size)
 }

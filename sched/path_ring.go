@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/sched/allocation"
 	"github.com/vkomp/vkomp/sched/order"
 	"github.com/vkomp/vkomp/vk"
 )
@@ -21,6 +22,8 @@ const (
 
 // ring is the memory of a path through a ring.
 type ring struct {
+	// chunk is the size of a chunk in bytes.
+	chunk  uint64
 	chunks []stagingChunk
 	room   [ringChunks]stagingChunk
 }
@@ -50,17 +53,17 @@ type lane interface {
 var ringIn = path{
 	name: "ring in",
 	take: takeRing,
-	bring: func(m *deviceMemory, ts *transfers, x *transfer, l lane) error {
-		for at := uint64(0); at < x.size; at += m.chunk {
-			p := x.ring.at(at / m.chunk)
+	bring: func(m *allocation.Memory, ts *transfers, x *transfer, l lane) error {
+		for at := uint64(0); at < x.size; at += x.ring.chunk {
+			p := x.ring.at(at / x.ring.chunk)
 			if err := l.await(p); err != nil {
 				return err
 			}
-			n := min(m.chunk, x.size-at)
+			n := min(x.ring.chunk, x.size-at)
 			if _, err := copyBytes(p.Host(), unsafe.Add(x.host.Ptr, at), n); err != nil {
 				return err
 			}
-			ts.touch(m, m.stagingHeap, &p.Storage, 0, n)
+			ts.touchStaging(m, &p.Storage, 0, n)
 			if err := ts.flush(m); err != nil {
 				return err
 			}
@@ -76,21 +79,21 @@ var ringIn = path{
 var ringOut = path{
 	name: "ring out",
 	take: takeRing,
-	bring: func(m *deviceMemory, ts *transfers, x *transfer, l lane) error {
-		all := uint64(len(x.ring.chunks)) * m.chunk
+	bring: func(m *allocation.Memory, ts *transfers, x *transfer, l lane) error {
+		all := uint64(len(x.ring.chunks)) * x.ring.chunk
 		for asked, got := uint64(0), uint64(0); got < x.size; {
 			for asked < x.size && asked-got < all {
-				n := min(m.chunk, x.size-asked)
-				if err := l.place(x, x.ring.at(asked/m.chunk), asked, n); err != nil {
+				n := min(x.ring.chunk, x.size-asked)
+				if err := l.place(x, x.ring.at(asked/x.ring.chunk), asked, n); err != nil {
 					return err
 				}
 				asked += n
 			}
-			p, n := x.ring.at(got/m.chunk), min(m.chunk, x.size-got)
+			p, n := x.ring.at(got/x.ring.chunk), min(x.ring.chunk, x.size-got)
 			if err := l.await(p); err != nil {
 				return err
 			}
-			ts.touch(m, m.stagingHeap, &p.Storage, 0, n)
+			ts.touchStaging(m, &p.Storage, 0, n)
 			if err := ts.invalidate(m); err != nil {
 				return err
 			}
@@ -104,13 +107,13 @@ var ringOut = path{
 }
 
 // takeRing takes the memory of a ring, which is the task's staging. One chunk is enough.
-func takeRing(m *deviceMemory, ts *transfers, x *transfer) error {
-	r := new(ring)
+func takeRing(m *allocation.Memory, ts *transfers, x *transfer) error {
+	r := &ring{chunk: ts.chunk}
 	r.chunks = r.room[:0]
 	for range ringChunks {
-		p, err := m.staging.Allocate(m.chunk)
+		p, err := m.Staging.Allocate(r.chunk)
 		if err != nil && len(r.chunks) == 0 {
-			return fmt.Errorf("staging for a part of %d bytes of a copy of %d: %w", m.chunk, x.size, err)
+			return fmt.Errorf("staging for a part of %d bytes of a copy of %d: %w", r.chunk, x.size, err)
 		}
 		if err != nil {
 			break

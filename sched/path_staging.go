@@ -3,6 +3,7 @@ package sched
 import (
 	"fmt"
 
+	"github.com/vkomp/vkomp/sched/allocation"
 	"github.com/vkomp/vkomp/vk"
 )
 
@@ -13,14 +14,14 @@ import (
 // stagingIn brings bytes of the host to the device.
 var stagingIn = path{
 	name: "staging in",
-	take: func(m *deviceMemory, ts *transfers, x *transfer) error {
+	take: func(m *allocation.Memory, ts *transfers, x *transfer) error {
 		if err := ts.stage(m, x, x.size); err != nil {
 			return fmt.Errorf("staging for a copy of %d bytes to the device: %w", x.size, err)
 		}
 		return nil
 	},
-	begin: func(m *deviceMemory, ts *transfers, x *transfer) (uint64, error) {
-		ts.touch(m, m.stagingHeap, x.staging, 0, x.size)
+	begin: func(m *allocation.Memory, ts *transfers, x *transfer) (uint64, error) {
+		ts.touchStaging(m, x.staging, 0, x.size)
 		return x.put(x.staging.Host(), true)
 	},
 	record: func(r *recorder, x *transfer) {
@@ -41,7 +42,7 @@ var stagingIn = path{
 // stagingOut brings bytes of the device to the host, when the device is done with the task.
 var stagingOut = path{
 	name: "staging out",
-	take: func(m *deviceMemory, ts *transfers, x *transfer) error {
+	take: func(m *allocation.Memory, ts *transfers, x *transfer) error {
 		if err := ts.stage(m, x, x.size); err != nil {
 			return fmt.Errorf("staging for a copy of %d bytes from the device: %w", x.size, err)
 		}
@@ -57,8 +58,8 @@ var stagingOut = path{
 		}
 		r.stream.Copy(src, dst, from, to, x.size)
 	},
-	reads: func(m *deviceMemory, ts *transfers, x *transfer) {
-		ts.touch(m, m.stagingHeap, x.staging, 0, x.size)
+	reads: func(m *allocation.Memory, ts *transfers, x *transfer) {
+		ts.touchStaging(m, x.staging, 0, x.size)
 	},
 	end: func(x *transfer) (uint64, error) { return x.get(x.staging.Host(), true) },
 }

@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/sched/allocation"
 	"github.com/vkomp/vkomp/sched/order"
 	"github.com/vkomp/vkomp/timeline"
 	"github.com/vkomp/vkomp/vk"
@@ -102,15 +103,13 @@ func newPathRig(t *testing.T, mode memoryMode) *pathRig {
 }
 
 // device returns new device memory of that many bytes.
-func (p *pathRig) device(size uint64) *store {
+func (p *pathRig) device(size uint64) *allocation.Allocation {
 	p.t.Helper()
-	st, err := p.s.memory.storage.Allocate(size)
+	m, err := p.s.memory.New(size)
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	m := new(store)
-	m.open(p.s, st)
-	p.t.(*testing.T).Cleanup(m.unpin)
+	p.t.(*testing.T).Cleanup(m.Unpin)
 	return m
 }
 
@@ -145,6 +144,7 @@ func (p *pathRig) await(part *stagingChunk) error {
 func (p *pathRig) along(way *path, x *transfer) {
 	p.t.Helper()
 	m, ts := &p.s.memory, &p.ts
+	ts.chunk = p.s.chunk
 	must := func(step string, err error) {
 		p.t.Helper()
 		if err != nil {
@@ -195,7 +195,7 @@ func (p *pathRig) along(way *path, x *transfer) {
 // release gives back the staging memory of earlier transfers.
 func (p *pathRig) release() {
 	for _, st := range p.ts.staging {
-		p.s.memory.staging.Free(st, timeline.Frontier{})
+		p.s.memory.FreeStaging(st, &order.SyncSet{})
 	}
 	p.ts.reset()
 }
@@ -260,8 +260,8 @@ func TestRingTakesFewChunks(t *testing.T) {
 		t.Errorf("%d chunks of staging, want %d", n, ringChunks)
 	}
 	for _, st := range p.ts.staging {
-		if st.Size != p.s.memory.chunk {
-			t.Errorf("a chunk of %d bytes, want %d", st.Size, p.s.memory.chunk)
+		if st.Size != p.s.chunk {
+			t.Errorf("a chunk of %d bytes, want %d", st.Size, p.s.chunk)
 		}
 	}
 	p.release()

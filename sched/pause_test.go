@@ -104,7 +104,7 @@ func TestDiscardMakesPointersStale(t *testing.T) {
 
 	r := newRig(t, mode, 2)
 	defer r.close()
-	r.s.pointers.firstGeneration = generation
+	r.s.pointers.Init(generation)
 	for range 3 {
 		p := r.allocate(16)
 		defer r.free(p)

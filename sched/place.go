@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"github.com/vkomp/vkomp/sched/allocation"
 	"github.com/vkomp/vkomp/tasks"
 	"github.com/vkomp/vkomp/vk"
 )
@@ -56,8 +57,8 @@ func (s *Scheduler) placeKernelLocked(t *target, w *tasks.Work) (placed bool, er
 	}
 	s.order.placing.SetAll(&t.order.After)
 	for i := range t.dispatch.arguments {
-		if a := &t.dispatch.arguments[i]; a.store != nil {
-			s.followUsesLocked(a.store, a.bytes())
+		if a := &t.dispatch.arguments[i]; a.Allocation != nil {
+			a.Allocation.Follow(&s.order.placing, a.bytes())
 		}
 	}
 	work := t.Range[0] * t.Range[1] * t.Range[2]
@@ -75,12 +76,12 @@ func (s *Scheduler) placeKernelLocked(t *target, w *tasks.Work) (placed bool, er
 	q.CountDispatches(len(t.dispatch.plan.Calls), work)
 	for i := range t.dispatch.arguments {
 		a := &t.dispatch.arguments[i]
-		if a.store == nil {
+		if a.Allocation == nil {
 			continue
 		}
-		a.uses.Read(at)
+		a.Read(at)
 		if !a.readOnly {
-			a.wroteLocked(a.bytes(), at)
+			a.Wrote(a.bytes(), at)
 			if a.block != nil {
 				a.block.dirty = true
 			}
@@ -100,31 +101,31 @@ func (s *Scheduler) placeHostReadsLocked(t *target, w *tasks.Work) (bool, error)
 	q := s.order.Of(t.order.After.First())
 	s.order.placing.SetAll(&t.order.After)
 	reads := false
-	read := func(m *store) {
+	read := func(m *allocation.Allocation) {
 		reads = true
-		s.followUsesLocked(m, m.whole())
+		m.Follow(&s.order.placing, m.Whole())
 	}
 	for i := range t.transfers.list {
 		// What a ring brings is not read itself. A barrier that is on its way does not help
 		// a task that may finish before.
-		if x := &t.transfers.list[i]; x.phase == phaseHome && x.outsideBatch() && x.src.Host() != nil && !x.src.visible(s.order.HostReached()) {
+		if x := &t.transfers.list[i]; x.phase == phaseHome && x.outsideBatch() && x.src.Host() != nil && !x.src.Visible(s.order.HostReached()) {
 			read(x.src)
 		}
 	}
 	for i := range t.dispatch.arguments {
 		// What target constructs share on their own the last one lets the host see.
-		if a := &t.dispatch.arguments[i]; a.shared && !a.readOnly && !(a.block != nil && a.block.passing) {
-			read(a.store)
+		if a := &t.dispatch.arguments[i]; a.Shared && !a.readOnly && !(a.block != nil && a.block.passing) {
+			read(a.Allocation)
 		}
 	}
 	for i := range t.transfers.list {
-		if x := &t.transfers.list[i]; x.dst != nil && x.dst.shared && !x.path.inPlace {
+		if x := &t.transfers.list[i]; x.dst != nil && x.dst.Shared && !x.path.inPlace {
 			read(x.dst)
 		}
 	}
 	for _, block := range s.lastItemsLocked(t) {
 		// The task comes after what its queue has in flight.
-		if m := stateOf(block).store; block.Storage.Host() != nil && !m.visible(s.order.HostReached()) && !m.visible(q.HostVisible()) {
+		if m := stateOf(block).Allocation; block.Storage.Host() != nil && !m.Visible(s.order.HostReached()) && !m.Visible(q.HostVisible()) {
 			read(m)
 		}
 	}

@@ -85,10 +85,10 @@ func (s *Scheduler) gatherTransfersLocked(ts *transfers, p transferPhase) (n int
 		bytes += x.size
 		dst, src := x.places()
 		if x.dst != nil {
-			s.followUsesLocked(x.dst, dst)
+			x.dst.Follow(&s.order.placing, dst)
 		}
 		if x.src != nil {
-			s.followUsesLocked(x.src, src)
+			x.src.Follow(&s.order.placing, src)
 		}
 	}
 	return n, bytes
@@ -132,16 +132,16 @@ func (x *transfer) placedAtLocked(at order.SyncPoint) {
 	if x.dst != nil {
 		if x.block != nil {
 			// Who maps the block comes after the copy without following the task.
-			x.dst.movedLocked(dst, at)
+			x.dst.Moved(dst, at)
 		}
-		x.dst.wroteLocked(dst, at)
+		x.dst.Wrote(dst, at)
 	}
 	switch {
 	case x.src == nil:
 	case x.kind == copyOut:
-		x.src.movedLocked(src, at)
+		x.src.Moved(src, at)
 	default:
-		x.src.uses.Read(at)
+		x.src.Read(at)
 	}
 }
 
@@ -164,7 +164,7 @@ func (s *Scheduler) newLane(t *target, x *transfer, w *tasks.Work) *ringLane {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.order.placing.Set(order.SyncPoint{})
-		s.followUsesLocked(x.dst, order.Span{Start: x.dstAt, Size: x.size})
+		x.dst.Follow(&s.order.placing, order.Span{Start: x.dstAt, Size: x.size})
 		l.first.SetAll(&s.order.placing.SyncSet)
 	}
 	return l
@@ -180,10 +180,10 @@ func (l *ringLane) place(x *transfer, p *stagingChunk, at, n uint64) error {
 		t.afterPredecessorsLocked()
 		s.order.placing.SetAll(&t.order.After)
 		s.order.placing.AddAll(&l.first)
-		s.followWritesLocked(x.dst, bytes)
+		x.dst.FollowWrites(&s.order.placing, bytes)
 	} else {
 		s.order.placing.Set(order.SyncPoint{})
-		s.followUsesLocked(x.src, order.Span{Start: x.srcAt + at, Size: n})
+		x.src.Follow(&s.order.placing, order.Span{Start: x.srcAt + at, Size: n})
 	}
 	if err := s.loss.err; err != nil {
 		return err
@@ -207,13 +207,13 @@ func (l *ringLane) place(x *transfer, p *stagingChunk, at, n uint64) error {
 		return err
 	}
 	if x.dst != nil {
-		x.dst.wroteLocked(bytes, where)
+		x.dst.Wrote(bytes, where)
 		if x.block != nil {
-			x.dst.movedLocked(bytes, where)
+			x.dst.Moved(bytes, where)
 		}
 		t.order.At = where
 	} else {
-		x.src.uses.Read(where)
+		x.src.Read(where)
 	}
 	t.order.Used.Add(where)
 	p.busy = where

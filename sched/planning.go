@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/sched/allocation"
 	"github.com/vkomp/vkomp/sched/order"
 	"github.com/vkomp/vkomp/tasks"
 )
@@ -45,12 +46,12 @@ func (s *Scheduler) resolveTransfersLocked(t *target, requested []Transfer) erro
 		if err == nil && x.kind == CopyWithin && x.dst == x.src && x.overlaps() {
 			dst, src := x.places()
 			err = fmt.Errorf("%w: bytes %d to %d and %d to %d of %s", ErrOverlap, src.Start, src.Start+src.Size,
-				dst.Start, dst.Start+dst.Size, x.dst.describe())
+				dst.Start, dst.Start+dst.Size, x.dst.Describe())
 		}
 		if err != nil {
 			return err
 		}
-		for _, side := range [...]*store{x.dst, x.src} {
+		for _, side := range [...]*allocation.Allocation{x.dst, x.src} {
 			if side != nil {
 				t.pin(side)
 			}
@@ -61,8 +62,8 @@ func (s *Scheduler) resolveTransfersLocked(t *target, requested []Transfer) erro
 }
 
 // findSpanLocked is findLocked for the bytes of a transfer that begins at p.
-func (s *Scheduler) findSpanLocked(p Pointer, bytes order.Span) (*store, uint64, error) {
-	m, at, err := s.findLocked(p.Add(int64(bytes.Start)), bytes.Size)
+func (s *Scheduler) findSpanLocked(p Pointer, bytes order.Span) (*allocation.Allocation, uint64, error) {
+	m, at, err := s.pointers.Find(p.Add(int64(bytes.Start)), bytes.Size)
 	return m, at - bytes.Start, err
 }
 
@@ -91,7 +92,7 @@ func (s *Scheduler) planTransfersLocked(t *target) error {
 		x := ts.add(copyIn)
 		x.fresh, x.image, x.block, x.label = u.Created, t.image(i), u.Present, m.Label
 		x.host = memory.Section{Ptr: unsafe.Add(m.Ptr, u.Skip), Size: m.Size - u.Skip}
-		x.dst, x.dstAt, x.size = state.store, blockAt(u.Present)+u.Offset+u.Skip, m.StorageSize()-u.Skip
+		x.dst, x.dstAt, x.size = state.Allocation, blockAt(u.Present)+u.Offset+u.Skip, m.StorageSize()-u.Skip
 		if err := s.planLocked(t, x); err != nil {
 			return err
 		}
@@ -114,7 +115,7 @@ func (s *Scheduler) planTransfersLocked(t *target) error {
 func (ts *transfers) addCopyOutLocked(m *memory.Map, block *memory.Present, offset uint64) *transfer {
 	x := ts.add(copyOut)
 	x.block, x.uses, x.host, x.label = block, block.Uses(), m.Section, m.Label
-	x.src, x.srcAt, x.size = stateOf(block).store, blockAt(block)+offset, m.StorageSize()
+	x.src, x.srcAt, x.size = stateOf(block).Allocation, blockAt(block)+offset, m.StorageSize()
 	return x
 }
 
@@ -163,8 +164,8 @@ func (s *Scheduler) planExitLocked(t *target, w *tasks.Work) (late bool, err err
 				return false, err
 			}
 			x.op = s.transferOpLocked(t, x)
-			if x.path.inPlace && !x.src.visible(s.order.HostReached()) {
-				s.followUsesLocked(x.src, x.src.whole())
+			if x.path.inPlace && !x.src.Visible(s.order.HostReached()) {
+				x.src.Follow(&s.order.placing, x.src.Whole())
 				late = true
 			}
 		}
@@ -235,11 +236,11 @@ func (s *Scheduler) findUpdateLocked(t *target, x *transfer) error {
 		x.image.pointers = append(x.image.pointers[:0], state.pointers...)
 	}
 	if at := blockAt(block) + offset; x.kind == UpdateTo {
-		x.dst, x.dstAt = state.store, at
+		x.dst, x.dstAt = state.Allocation, at
 	} else {
-		x.src, x.srcAt = state.store, at
+		x.src, x.srcAt = state.Allocation, at
 	}
-	t.pin(state.store)
+	t.pin(state.Allocation)
 	return nil
 }
 
@@ -254,25 +255,26 @@ func (s *Scheduler) planLocked(t *target, x *transfer) error {
 	if x.path.take == nil {
 		return nil
 	}
+	t.transfers.chunk = s.chunk
 	return x.path.take(&s.memory, &t.transfers, x)
 }
 
 // factsOfLocked returns what the path of a transfer depends on, as things stand.
 func (s *Scheduler) factsOfLocked(t *target, x *transfer) facts {
 	f := facts{
-		kind: x.kind, bytes: x.size, absent: x.absent(), chunk: s.memory.chunk, awaited: !t.NoWait,
+		kind: x.kind, bytes: x.size, absent: x.absent(), chunk: s.chunk, awaited: !t.NoWait,
 		contiguous: x.rows == nil && x.image == nil && !(x.block != nil && stateOf(x.block).image),
 	}
 	if m := x.dst; m != nil {
 		f.dst = memoryFacts{
-			shared: m.shared, visible: m.Host() != nil, idle: m.quiet(), fresh: x.fresh,
+			shared: m.Shared, visible: m.Host() != nil, idle: m.Idle(), fresh: x.fresh,
 			filling: x.block != nil && stateOf(x.block).filling != 0, whole: s.wholeUnits(x),
 		}
 	}
 	if m := x.src; m != nil {
-		f.src = memoryFacts{shared: m.shared, visible: m.Host() != nil}
+		f.src = memoryFacts{shared: m.Shared, visible: m.Host() != nil}
 		// The host may read, when the task ends, what it waits for.
-		f.src.idle = x.kind == CopyWithin && m.quiet()
+		f.src.idle = x.kind == CopyWithin && m.Idle()
 	}
 	return f
 }
@@ -281,11 +283,11 @@ func (s *Scheduler) factsOfLocked(t *target, x *transfer) facts {
 // lies beside them: memory that is not coherent is flushed in whole units, which somebody else
 // may be writing to.
 func (s *Scheduler) wholeUnits(x *transfer) bool {
-	if s.memory.storageHeap.coherent || x.dst.shared {
+	unit := s.memory.FlushUnit()
+	if unit == 1 || x.dst.Shared {
 		return true
 	}
 	dst, _ := x.spans()
-	unit := max(s.props.Limits.NonCoherentAtomSize, 1)
 	from := x.dst.Offset + x.dstAt + dst.Start
 	return x.rows == nil && from%unit == 0 && dst.Size%unit == 0
 }

@@ -9,6 +9,9 @@ import (
 // presence is what is mapped, and what tasks in flight are doing to it.
 type presence struct {
 	table *memory.Table
+	// allocate and free are the functions by which the table gets and gives back storage.
+	allocate func(*memory.Map) (memory.Storage, error)
+	free     func(memory.Storage)
 	// entries counts the entries of tasks. filling is signalled when a block has been
 	// filled, for which fillWaiters goroutines wait.
 	entries     uint64
@@ -18,7 +21,7 @@ type presence struct {
 	// would find storage that another task maps meanwhile.
 	absentExits []*target
 	// hostWrites are the host's storage that tasks in flight are to write; reading
-	// counts the stores that some are to read themselves.
+	// counts the allocations that some are to read themselves.
 	hostWrites hostWrites
 	reading    int
 	// spareBlocks are for associations.

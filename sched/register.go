@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/sched/allocation"
 	"github.com/vkomp/vkomp/vk"
 )
 
@@ -17,20 +18,13 @@ func (s *Scheduler) Register(b vk.Block, families uint64) (Pointer, error) {
 	if err := s.refusalLocked(); err != nil {
 		return Pointer{}, err
 	}
-	for i := range s.pointers.slots {
-		if m := s.pointers.slots[i].store; m != nil && m.registered && m.Block.ID == uint64(b.Buffer) {
-			return Pointer{}, fmt.Errorf("%w: buffer %#x is registered already, as %s", ErrBusy, uint64(b.Buffer), m.describe())
+	for m := range s.pointers.All() {
+		if m.Origin == allocation.Registered && m.Block.ID == uint64(b.Buffer) {
+			return Pointer{}, fmt.Errorf("%w: buffer %#x is registered already, as %s", ErrBusy, uint64(b.Buffer), m.Describe())
 		}
 	}
-	all := s.order.Families()
-	if families&all == all {
-		families = 0
-	}
-	m := &store{registered: true, families: families}
-	block := memory.HeapBlock{ID: uint64(b.Buffer), Size: b.Size, Address: b.Address}
-	m.open(s, memory.Storage{Block: block, Size: b.Size})
-	s.noteExport(m)
-	return s.pointerLocked(m), nil
+	m := s.memory.Register(b, families)
+	return s.pointers.To(m), nil
 }
 
 // Unregister ends what Register began. While tasks use the memory, or host storage is
@@ -38,15 +32,15 @@ func (s *Scheduler) Register(b vk.Block, families uint64) (Pointer, error) {
 func (s *Scheduler) Unregister(p Pointer) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	m, err := s.toGiveUpLocked(p, "registered", func(m *store) bool { return m.registered })
+	m, err := s.toGiveUpLocked(p, allocation.Registered, "registered")
 	if err != nil {
 		return err
 	}
-	if n := m.refs.Load() - 1; n > 0 {
-		return fmt.Errorf("%w: %d tasks use %s", ErrBusy, n, m.describe())
+	if n := m.Keepers() - 1; n > 0 {
+		return fmt.Errorf("%w: %d tasks use %s", ErrBusy, n, m.Describe())
 	}
-	s.forgetPointersLocked(m)
-	m.unpin()
+	s.pointers.Forget(m)
+	m.Unpin()
 	return nil
 }
 
@@ -59,30 +53,27 @@ func (s *Scheduler) Take(b vk.Block) (Pointer, error) {
 	if err := s.refusalLocked(); err != nil {
 		return Pointer{}, err
 	}
-	m := &store{allocation: true, external: b}
-	// The host's view is left out: whoever else writes the memory tells the host nothing.
-	m.open(s, memory.Storage{Block: memory.HeapBlock{ID: uint64(b.Buffer), Size: b.Size, Address: b.Address}, Size: b.Size})
-	s.noteExport(m)
+	m := s.memory.Take(b)
 	if s.leakSites {
-		m.site = memory.CallSite()
+		m.Site = memory.CallSite()
 	}
 	s.pointers.allocated.Add(m.Size)
-	return s.pointerLocked(m), nil
+	return s.pointers.To(m), nil
 }
 
 // Taken returns the block that Take made p of.
 func (s *Scheduler) Taken(p Pointer) (vk.Block, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	m, offset, err := s.findLocked(p, 0)
+	m, offset, err := s.pointers.Find(p, 0)
 	switch {
 	case err != nil:
 		return vk.Block{}, err
-	case m.external.Buffer == 0 || offset != 0:
-		return vk.Block{}, fmt.Errorf("%w: %#x is %d bytes into %s, not the beginning of external memory", ErrInvalidPointer, p.Address, offset, m.describe())
+	case m.External.Buffer == 0 || offset != 0:
+		return vk.Block{}, fmt.Errorf("%w: %#x is %d bytes into %s, not the beginning of external memory", ErrInvalidPointer, p.Address, offset, m.Describe())
 	}
-	return m.external, nil
+	return m.External, nil
 }
 
 // StorageType is the memory type that storage is of.
-func (s *Scheduler) StorageType() int { return s.memory.storageHeap.memoryType }
+func (s *Scheduler) StorageType() int { return s.memory.StorageType() }

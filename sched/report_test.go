@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/sched/allocation"
 	"github.com/vkomp/vkomp/vk"
 )
 
@@ -23,7 +24,7 @@ func populated(t *testing.T) (r *rig, end func()) {
 	r.run(launch{label: "enter", enter: []arg{to(x), to(y)}, included: true})
 	// This allocation gets a block of its own, which is given back to the driver.
 	r.free(r.allocate(5 * mebibyte))
-	r.s.memory.storage.Trim()
+	r.s.memory.Storage.Trim()
 	p, q := r.allocate(1000), r.allocate(16)
 	if err := r.s.Associate(sectionOf(z), p, 64, "z"); err != nil {
 		t.Fatal(err)
@@ -94,7 +95,7 @@ func TestPeakOfAHeapIsThatOfAllItsBlocks(t *testing.T) {
 	r := newRig(t, modeNamed(t, "hidden"), 1)
 	defer r.close()
 	r.free(r.allocate(6 * mebibyte))
-	r.s.memory.storage.Trim()
+	r.s.memory.Storage.Trim()
 	x := filled(3*mebibyte, 1)
 	r.run(launch{label: "enter", enter: []arg{to(x)}, included: true})
 	r.run(launch{label: "exit", exit: []arg{from(x)}, included: true})
@@ -120,7 +121,7 @@ func TestImportedStorageIsReportedByItself(t *testing.T) {
 	r.d.hold()
 	r.run(launch{label: "in flight", kernel: "add", args: []arg{tofrom(x)}, constant: 1})
 	report := r.s.Memory()
-	want := Imports{Tally: memory.Tally{Count: 1, Bytes: 4096}, PeakBytes: 8192, Imports: 2}
+	want := allocation.Imports{Tally: memory.Tally{Count: 1, Bytes: 4096}, PeakBytes: 8192, Imports: 2}
 	if got := report.Heaps[0].Imported; got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}

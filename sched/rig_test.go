@@ -212,7 +212,7 @@ func (r *rig) checkEmpty() {
 			r.t.Errorf("%d tasks live, %d batches of queue %d in flight, %d commands pending", r.s.life.live, len(q.InFlight()), q.Index(), q.Pending().Commands())
 		}
 	}
-	for name, a := range map[string]*memory.Allocator{"storage": r.s.memory.storage, "staging": r.s.memory.staging} {
+	for name, a := range map[string]*memory.Allocator{"storage": r.s.memory.Storage, "staging": r.s.memory.Staging} {
 		if n := a.Stats().Allocations; n != 0 {
 			r.t.Errorf("%d allocations of %s are left", n, name)
 		}

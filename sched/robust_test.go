@@ -3,6 +3,7 @@ package sched
 import (
 	"testing"
 
+	"github.com/vkomp/vkomp/sched/allocation"
 	"github.com/vkomp/vkomp/sched/kernel"
 	"github.com/vkomp/vkomp/vk"
 )
@@ -44,7 +45,7 @@ func TestOwnBuffers(t *testing.T) {
 				buffers[vk.Buffer(block.Storage.Block.ID)] = true
 			}
 			for _, p := range []Pointer{p, q} {
-				m, _, err := s.findLocked(p, 0)
+				m, _, err := s.pointers.Find(p, 0)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -67,17 +68,15 @@ func TestOwnBuffers(t *testing.T) {
 // reaches the end of a block of the scheduler's own: the rest of the word is padding then, and
 // nobody's storage.
 func TestOnlyPaddingIsBoundBesidesTheArgument(t *testing.T) {
-	own := &store{}
-	own.Size = 13
-	shared := &store{shared: true}
-	shared.Size = 13
-	registered := &store{registered: true}
-	registered.Size = 13
-	external := &store{external: vk.Block{Buffer: 5}}
-	external.Size = 13
+	own, shared := &allocation.Allocation{}, &allocation.Allocation{Shared: true}
+	registered := &allocation.Allocation{Origin: allocation.Registered}
+	external := &allocation.Allocation{External: vk.Block{Buffer: 5}}
+	for _, a := range []*allocation.Allocation{own, shared, registered, external} {
+		a.Size = 13
+	}
 	for _, c := range []struct {
 		name     string
-		store    *store
+		memory   *allocation.Allocation
 		at, size uint64
 		padded   bool
 	}{
@@ -89,7 +88,7 @@ func TestOnlyPaddingIsBoundBesidesTheArgument(t *testing.T) {
 		{"a buffer of the program's", registered, 0, 13, false},
 		{"exported memory", external, 0, 13, false},
 	} {
-		if a := (argument{store: c.store, at: c.at, size: c.size}); a.padded() != c.padded {
+		if a := (argument{Allocation: c.memory, at: c.at, size: c.size}); a.padded() != c.padded {
 			t.Errorf("%s: padded is %v", c.name, a.padded())
 		}
 	}

@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -9,12 +10,12 @@ import (
 
 	"github.com/vkomp/vkomp/internal/lockrank"
 	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/sched/allocation"
 	"github.com/vkomp/vkomp/sched/construct"
 	"github.com/vkomp/vkomp/sched/kernel"
 	"github.com/vkomp/vkomp/sched/order"
 	"github.com/vkomp/vkomp/sched/trace"
 	"github.com/vkomp/vkomp/tasks"
-	"github.com/vkomp/vkomp/timeline"
 	"github.com/vkomp/vkomp/vk"
 )
 
@@ -128,8 +129,11 @@ type Scheduler struct {
 	props  *vk.Properties
 	domain tasks.Domain
 
-	// spare keeps targets for reuse, spareStores the stores of allocations.
-	spare, spareStores sync.Pool
+	// spare keeps targets for reuse.
+	spare sync.Pool
+	// sharing and chunk are Options.Sharing and, with its default, Options.Chunk.
+	sharing Sharing
+	chunk   uint64
 
 	// leakSites and numbers are Options.LeakSites and Options.Numbers.
 	leakSites bool
@@ -141,12 +145,11 @@ type Scheduler struct {
 	life     life
 	order    deviceOrder
 	presence presence
-	memory   deviceMemory
+	memory   allocation.Memory
 	pointers pointers
 	kernels  kernels
 	exits    exits
 	loss     loss
-	exports  exports
 	stamps   trace.Stamps
 	stats    Stats
 }
@@ -180,14 +183,19 @@ func New(d Device, o Options) (*Scheduler, error) {
 		domain:    o.Domain,
 		leakSites: o.LeakSites,
 		numbers:   o.Numbers,
+		sharing:   o.Sharing,
+		chunk:     cmp.Or(o.Chunk, chunkBytes),
 	}
 	s.life.wake, s.life.finish = sync.NewCond(&s.mu), o.Finish
 	s.presence.table, s.presence.filling = memory.NewTable(), sync.NewCond(&s.mu)
-	s.pointers.firstGeneration = max(o.Generation, 1)
+	s.presence.allocate = s.memory.For
+	s.presence.free = func(st memory.Storage) { s.memory.Free(st, &order.SyncSet{}) }
+	s.pointers.Init(o.Generation)
 	s.kernels.known, s.kernels.released = make(map[*kernel.Kernel]*deviceKernel), make(map[*deviceKernel]struct{})
 	s.exits.later = s.finishDone
 	s.loss = loss{told: make(chan struct{}), recovery: o.Recovery, hook: o.Lost}
-	if err := s.openMemory(o); err != nil {
+	of := allocation.Options{Hidden: o.HideHostVisible, Incoherent: o.Incoherent, OwnBuffers: o.OwnBuffers, ImportAll: o.Sharing == ShareAll}
+	if err := s.memory.Open(d, &s.order.Queues, of); err != nil {
 		return nil, err
 	}
 	var random *rand.Rand
@@ -204,18 +212,6 @@ func New(d Device, o Options) (*Scheduler, error) {
 // Properties describes the device.
 func (s *Scheduler) Properties() *vk.Properties { return s.props }
 
-// reached reports whether the device has passed a frontier.
-func (s *Scheduler) reached(f timeline.Frontier) bool {
-	for i := range f.Len() {
-		p := f.At(i)
-		reached, err := s.device.Completed(int(p.Queue))
-		if err != nil || reached < p.Value {
-			return false
-		}
-	}
-	return true
-}
-
 // Stats returns the totals so far.
 func (s *Scheduler) Stats() Stats {
 	s.mu.Lock()
@@ -226,7 +222,7 @@ func (s *Scheduler) Stats() Stats {
 		stats.Queues = append(stats.Queues, QueueStats{Family: s.order.Info(q).Family, Transfer: !q.Computes(), Stats: n})
 	}
 	s.mu.Unlock()
-	stats.Storage, stats.Staging = s.memory.storage.Stats(), s.memory.staging.Stats()
+	stats.Storage, stats.Staging = s.memory.Storage.Stats(), s.memory.Staging.Stats()
 	return stats
 }
 
@@ -249,7 +245,7 @@ func (s *Scheduler) Discard() (generation uint32, err error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.pointers.firstGeneration, err
+	return s.pointers.Generation(), err
 }
 
 // Idle is ErrBusy while a task is not complete or a kernel is being compiled.
@@ -296,8 +292,7 @@ func (s *Scheduler) Relinquish() error {
 	s.stamps.Trim()
 	s.presence.spareBlocks = nil
 	s.mu.Unlock()
-	s.memory.storage.Trim()
-	s.memory.staging.Trim()
+	s.memory.Trim()
 	err = s.device.Trim()
 	if errors.Is(err, vk.ErrDeviceLost) {
 		s.mu.Lock()
@@ -341,7 +336,7 @@ func (s *Scheduler) close(now bool) (leaked, err error) {
 
 	leaked = s.dropMemory()
 	s.destroyKernels()
-	return leaked, errors.Join(s.memory.storage.Close(), s.memory.staging.Close(), s.device.Close())
+	return leaked, errors.Join(s.memory.Close(), s.device.Close())
 }
 
 // dropMemory gives up all mapped and allocated memory. Its error says what there
@@ -351,14 +346,14 @@ func (s *Scheduler) dropMemory() error {
 	defer s.mu.Unlock()
 	err := s.leaksLocked()
 	for p := range s.presence.table.All() {
-		stateOf(p).unpin()
+		stateOf(p).Unpin()
 	}
-	for i := range s.pointers.slots {
-		s.pointers.firstGeneration = max(s.pointers.firstGeneration, s.pointers.slots[i].generation+1)
-		if m := s.pointers.slots[i].store; m != nil && m.allocation {
-			m.unpin()
+	for m := range s.pointers.All() {
+		if m.Origin == allocation.Allocated {
+			m.Unpin()
 		}
 	}
-	s.presence.table, s.pointers.slots, s.pointers.free, s.pointers.allocated = memory.NewTable(), nil, nil, memory.Tally{}
+	s.presence.table, s.pointers.allocated = memory.NewTable(), memory.Tally{}
+	s.pointers.Init(s.pointers.Generation())
 	return err
 }

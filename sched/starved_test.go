@@ -41,7 +41,7 @@ func TestTaskWithoutMemoryWaitsForThoseInFlight(t *testing.T) {
 
 		// Nothing is in flight whose memory could be waited for: what does not fit fails.
 		r.d.create = func(int) error { return errBlockMemory }
-		r.s.memory.storage.Trim()
+		r.s.memory.Storage.Trim()
 		err := r.s.Run(t.Context(), r.region(launch{label: "alone", kernel: "set", args: []arg{from(slices[0])}, included: true}))
 		if !errors.Is(err, memory.ErrOutOfMemory) {
 			t.Errorf("got %v", err)

@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/sched/allocation"
 	"github.com/vkomp/vkomp/sched/construct"
 	"github.com/vkomp/vkomp/sched/order"
 )
@@ -125,7 +126,7 @@ type transfer struct {
 	host memory.Section
 	// dst and src are the device's sides, nil for the host's. dstAt and srcAt are where they
 	// begin, in bytes from the beginning of the memory.
-	dst, src     *store
+	dst, src     *allocation.Allocation
 	dstAt, srcAt uint64
 	// size is how many bytes are transferred.
 	size uint64

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/sched/allocation"
 	"github.com/vkomp/vkomp/sched/order"
 	"github.com/vkomp/vkomp/vk"
 )
@@ -16,6 +17,8 @@ type transfers struct {
 	// device is done with the task.
 	list      []transfer
 	requested int
+	// chunk is the size of the chunks of rings, in bytes.
+	chunk uint64
 	// planned and recorded are the phases, as bits, of transfers that are planned, and of
 	// those with commands in the task's batch: other phases need no look at the list.
 	planned, recorded phases
@@ -35,7 +38,7 @@ type transfers struct {
 
 func (ts *transfers) reset() {
 	empty(&ts.list)
-	ts.requested, ts.planned, ts.recorded = 0, 0, 0
+	ts.requested, ts.chunk, ts.planned, ts.recorded = 0, 0, 0, 0
 	empty(&ts.ends)
 	empty(&ts.rows)
 	empty(&ts.images)
@@ -73,8 +76,8 @@ func (ts *transfers) undo() {
 }
 
 // stage takes so many bytes of staging memory for a transfer.
-func (ts *transfers) stage(m *deviceMemory, x *transfer, bytes uint64) error {
-	st, err := m.staging.Allocate(bytes)
+func (ts *transfers) stage(m *allocation.Memory, x *transfer, bytes uint64) error {
+	st, err := m.Staging.Allocate(bytes)
 	if err != nil {
 		return err
 	}
@@ -83,21 +86,27 @@ func (ts *transfers) stage(m *deviceMemory, x *transfer, bytes uint64) error {
 	return nil
 }
 
-// touch adds bytes to those that the host has written, or is about to read, if their memory is
-// not coherent. h is the heap of the storage.
-func (ts *transfers) touch(m *deviceMemory, h *deviceHeap, st *memory.Storage, at, size uint64) {
-	if h.coherent || m.isImported(st.Block.ID) {
-		return
+// touchStorage notes that the host has written bytes of storage, or is about to read them, if their
+// memory is not coherent.
+func (ts *transfers) touchStorage(m *allocation.Memory, st *memory.Storage, at, size uint64) {
+	if r, ok := m.StorageRange(st, at, size); ok {
+		ts.incoherent = append(ts.incoherent, r)
 	}
-	ts.incoherent = append(ts.incoherent, vk.MemoryRange{Memory: h.memoryOf(st.Block.ID), Offset: st.Offset + at, Size: size})
+}
+
+// touchStaging is touchStorage for staging memory.
+func (ts *transfers) touchStaging(m *allocation.Memory, st *memory.Storage, at, size uint64) {
+	if r, ok := m.StagingRange(st, at, size); ok {
+		ts.incoherent = append(ts.incoherent, r)
+	}
 }
 
 // flush makes what the host has written visible to the device.
-func (ts *transfers) flush(m *deviceMemory) error {
+func (ts *transfers) flush(m *allocation.Memory) error {
 	if len(ts.incoherent) == 0 {
 		return nil
 	}
-	err := m.device.Flush(ts.incoherent)
+	err := m.Flush(ts.incoherent)
 	ts.forgetTouched()
 	if err != nil {
 		return fmt.Errorf("flush of what the host copied: %w", err)
@@ -106,11 +115,11 @@ func (ts *transfers) flush(m *deviceMemory) error {
 }
 
 // invalidate makes what the device has written visible to the host.
-func (ts *transfers) invalidate(m *deviceMemory) error {
+func (ts *transfers) invalidate(m *allocation.Memory) error {
 	if len(ts.incoherent) == 0 {
 		return nil
 	}
-	err := m.device.Invalidate(ts.incoherent)
+	err := m.Invalidate(ts.incoherent)
 	ts.forgetTouched()
 	if err != nil {
 		return fmt.Errorf("invalidation of what the host is to copy: %w", err)

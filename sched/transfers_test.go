@@ -265,7 +265,7 @@ func TestFreedMemoryIsReusedOnlyAfterItsTasks(t *testing.T) {
 			r.on(launch{label: "add", kernel: "add", constant: 100, out: step.out}, 4096, p)
 			r.transfer(step, toHost(outs[i], p))
 			r.free(p)
-			if _, _, err := r.s.findLocked(p, 1); !errors.Is(err, ErrInvalidPointer) {
+			if _, _, err := r.s.pointers.Find(p, 1); !errors.Is(err, ErrInvalidPointer) {
 				t.Errorf("a freed pointer: %v", err)
 			}
 		}

@@ -91,7 +91,7 @@ func TestExitWithoutStagingLosesNothing(t *testing.T) {
 		x, y := filled(1<<18, 7), filled(16, 8)
 		r.run(launch{label: "enter", enter: []arg{to(x), to(y)}, included: true})
 		clear(x)
-		r.s.memory.staging.Trim()
+		r.s.memory.Staging.Trim()
 		r.d.create = func(int) error { return errBlockMemory }
 		exit := launch{label: "exit", exit: []arg{from(x), from(y)}, included: true}
 		for range 2 {

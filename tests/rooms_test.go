@@ -40,14 +40,17 @@ var rooms = map[string]room{
 	// The exporters are tools like others: they see of the runtime only what ompt reports.
 	"ompt/trace": {imports: []string{"ompt", "internal/layered"}},
 	"vk":         {imports: []string{"timeline"}, thirdParty: []string{xsync, vulkanGo}, cgo: true},
-	"sched":      {imports: []string{"internal/invariants", "internal/lockrank", "timeline", "tasks", "memory", "ompt", "vk", "sched/construct", "sched/kernel", "sched/order", "sched/protect", "sched/trace", "sched/internal/mutant"}, thirdParty: []string{xsync}},
+	"sched":      {imports: []string{"internal/invariants", "internal/lockrank", "timeline", "tasks", "memory", "ompt", "vk", "sched/allocation", "sched/construct", "sched/kernel", "sched/order", "sched/protect", "sched/trace", "sched/internal/mutant"}, thirdParty: []string{xsync}},
 	// Concepts that know nothing of the scheduler.
-	"sched/construct": {imports: []string{"tasks", "ompt"}},
-	"sched/host":      {imports: []string{"internal/lockrank", "tasks", "sched/construct", "sched/protect"}},
-	"sched/kernel":    {imports: []string{"vk"}},
-	"sched/order":     {imports: []string{"timeline", "vk", "sched/internal/mutant"}},
-	"sched/protect":   {},
-	"sched/trace":     {imports: []string{"internal/lockrank", "ompt", "vk", "sched/construct", "sched/order", "sched/protect"}},
+	"sched/allocation": {imports: []string{"internal/lockrank", "timeline", "memory", "vk", "sched/order"}},
+	"sched/construct":  {imports: []string{"tasks", "ompt"}},
+	"sched/host":       {imports: []string{"internal/lockrank", "tasks", "sched/construct", "sched/protect"}},
+	"sched/kernel":     {imports: []string{"vk"}},
+	"sched/order":      {imports: []string{"timeline", "vk", "sched/internal/mutant"}},
+	"sched/protect":    {},
+	"sched/trace":      {imports: []string{"internal/lockrank", "ompt", "vk", "sched/construct", "sched/order", "sched/protect"}},
+	// A device for tests of the rooms.
+	"sched/internal/softdevice": {imports: []string{"timeline", "vk", "sched/order"}},
 	// Defects to show that tests notice them.
 	"sched/internal/mutant": {},
 	"interop":               {imports: []string{"internal/foreign", "vk"}},
@@ -88,8 +91,9 @@ var onlyIn = map[string][]string{
 // A test in a package of its own uses a room from outside: the root's examples run the kernels of
 // package shaders, whose tests compare shader sources with the reflected modules.
 var testImports = map[string][]string{
-	"*":     {"tests/vktest"},
-	"sched": {"sched/host"},
+	"*":                {"tests/vktest"},
+	"sched":            {"sched/host"},
+	"sched/allocation": {"sched/internal/softdevice"},
 	// A fake device takes submissions.
 	"sched/trace": {"timeline"},
 	".":           {"shaders", "tests/foreign"},

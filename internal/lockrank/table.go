@@ -64,7 +64,7 @@ var Table = []Lock{
 	{Group{}, []string{"tasks.Group.mu"}, "a taskgroup; that of a group inside another is taken first", true},
 	{Graph{}, []string{"tasks.Graph.mu"}, "the list of scopes, and the tasks that are kept for pictures", false},
 	{Allocator{}, []string{"memory.Allocator.mu"}, "blocks of device memory and what is free in them", false},
-	{Imports{}, []string{"sched.imports.mu"}, "host storage that is device memory", false},
-	{Heap{}, []string{"sched.deviceHeap.mu", "sched.exports.mu"}, "the blocks of a heap; storage that foreign work can write", false},
-	{Leaf{}, []string{"sched.footprint.mu", "vkomp.hostMemory.mu", "vkomp.labels.mu", "vkomp.itemLabels.mu", "tool.failures.mu", "tool.Device.mu", "foreign.lossTimelines.mu"}, "counts and tables of their own; no lock is taken under these", false},
+	{Imports{}, []string{"allocation.imports.mu"}, "host storage that is device memory", false},
+	{Heap{}, []string{"allocation.heap.mu", "allocation.exports.mu"}, "the blocks of a heap; memory that foreign work can write", false},
+	{Leaf{}, []string{"allocation.footprint.mu", "vkomp.hostMemory.mu", "vkomp.labels.mu", "vkomp.itemLabels.mu", "tool.failures.mu", "tool.Device.mu", "foreign.lossTimelines.mu"}, "counts and tables of their own; no lock is taken under these", false},
 }

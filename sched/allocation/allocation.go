@@ -1,0 +1,207 @@
+package allocation
+
+import (
+	"fmt"
+	"sync/atomic"
+
+	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/sched/order"
+	"github.com/vkomp/vkomp/vk"
+)
+
+// Origin says how device memory became known, and thereby how it ends.
+type Origin uint8
+
+const (
+	// Mapped memory is the corresponding storage of one block, and ends with it.
+	Mapped Origin = iota
+	// Allocated memory was requested by a memory routine, and another one ends it.
+	Allocated
+	// Registered memory is not vkomp's. Its owner keeps it until it withdraws it.
+	Registered
+)
+
+// Allocation is device memory with its history.
+type Allocation struct {
+	memory.Storage
+	memory *Memory
+	// keepers counts those who keep the memory: the presence table or the program, and each
+	// task that uses it.
+	keepers atomic.Int32
+	// uses says how the device has used the memory.
+	uses order.Uses
+
+	// Origin says how the memory became known.
+	Origin Origin
+	// Shared says that the memory is host storage that is imported.
+	Shared bool
+	// exported says that foreign work can write the memory.
+	exported bool
+	// Families are the families of the queues that may use the memory, a bit for each; 0 stands
+	// for all.
+	Families uint64
+	// External is the block that consists of this memory alone and belongs to no allocator, if
+	// it has a buffer.
+	External vk.Block
+	// address is the device address of the first byte as pointers have it, and slot names the
+	// allocation in pointers; both are 0 if there are none.
+	address uint64
+	slot    uint32
+
+	// Blocks are the present blocks whose corresponding storage lies in the memory, in no order.
+	Blocks []*memory.Present
+	// Readers are the tasks in flight that have the host read the memory itself when they end.
+	// Whoever might change it has to wait for them.
+	Readers []*order.Task
+	// Site is where in the program the memory was requested, and Label names the construct, for
+	// the report of leaks.
+	Site  *memory.Site
+	Label string
+}
+
+// Init makes a the record of storage that was allocated. The caller keeps it. The previous user
+// of the memory may still be running, so everything is ordered after that.
+func (a *Allocation) Init(m *Memory, st memory.Storage) {
+	a.Storage, a.memory, a.Shared = st, m, m.imported(st.Block.ID)
+	m.queues.Reuse(&a.uses, st.Size, st.LastUse)
+	a.keepers.Store(1)
+}
+
+// New allocates size bytes of storage for a memory routine. The caller keeps it.
+func (m *Memory) New(size uint64) (*Allocation, error) {
+	st, err := m.Storage.Allocate(size)
+	if err != nil {
+		return nil, err
+	}
+	a, _ := m.spare.Get().(*Allocation)
+	if a == nil {
+		a = new(Allocation)
+	}
+	a.Init(m, st)
+	a.Origin = Allocated
+	return a, nil
+}
+
+// Take makes an allocation of a block, which belongs to m from then on. Others can write its
+// memory: the host's view is left out, because the host is not told when they do.
+func (m *Memory) Take(b vk.Block) *Allocation {
+	a := &Allocation{Origin: Allocated, External: b}
+	a.Init(m, memory.Storage{Block: memory.HeapBlock{ID: uint64(b.Buffer), Size: b.Size, Address: b.Address}, Size: b.Size})
+	m.Export(a)
+	return a
+}
+
+// Register makes an allocation of a buffer that is not m's, which queues of certain families may
+// use. Others can write its memory.
+func (m *Memory) Register(b vk.Block, families uint64) *Allocation {
+	if all := m.queues.Families(); families&all == all {
+		families = 0
+	}
+	a := &Allocation{Origin: Registered, Families: families}
+	a.Init(m, memory.Storage{Block: memory.HeapBlock{ID: uint64(b.Buffer), Size: b.Size, Address: b.Address}, Size: b.Size})
+	m.Export(a)
+	return a
+}
+
+// Pin keeps the memory until Unpin. The caller must know that somebody keeps it already.
+func (a *Allocation) Pin() { a.keepers.Add(1) }
+
+// pinAlive is Pin for a caller that does not know whether the memory is kept. It reports false
+// if it was given back.
+func (a *Allocation) pinAlive() bool {
+	for {
+		n := a.keepers.Load()
+		if n == 0 {
+			return false
+		}
+		if a.keepers.CompareAndSwap(n, n+1) {
+			return true
+		}
+	}
+}
+
+// Unpin undoes one Pin, or what Init did. It may be called with or without any of the scheduler's
+// and the task graph's locks held. The last keeper gives the memory back: nobody else can change
+// the allocation by then.
+func (a *Allocation) Unpin() {
+	if a.keepers.Add(-1) > 0 {
+		return
+	}
+	m := a.memory
+	if a.exported {
+		m.exports.remove(a)
+	}
+	switch {
+	case a.Origin == Registered:
+		return
+	case a.External.Buffer != 0:
+		m.device.DestroyBlock(a.External)
+	default:
+		m.Free(a.Storage, a.uses.Last())
+	}
+	if a.Origin == Allocated {
+		m.spare.Put(a.reset())
+	}
+}
+
+// Keepers returns how many keep the memory.
+func (a *Allocation) Keepers() int { return int(a.keepers.Load()) }
+
+// reset makes a the zero allocation, except for the memory of its slices.
+func (a *Allocation) reset() *Allocation {
+	clear(a.Readers)
+	*a = Allocation{Readers: a.Readers[:0], Blocks: a.Blocks[:0], uses: a.uses}
+	return a
+}
+
+// Associations returns the number of blocks of host storage that are associated with the memory.
+func (a *Allocation) Associations() int {
+	if a.Origin == Mapped {
+		return 0
+	}
+	return len(a.Blocks)
+}
+
+// Whole returns the span of all bytes.
+func (a *Allocation) Whole() order.Span { return order.Span{Size: a.Size} }
+
+// Follow makes the commands that are about to be placed follow the earlier uses of bytes (see
+// order.Queues.AddUses).
+func (a *Allocation) Follow(s *order.WaitSet, bytes order.Span) {
+	s.Limit(a.Families)
+	a.memory.queues.AddUses(s, &a.uses, bytes)
+}
+
+// FollowWrites is Follow for the writes alone.
+func (a *Allocation) FollowWrites(s *order.WaitSet, bytes order.Span) {
+	s.Limit(a.Families)
+	a.memory.queues.AddWrites(s, &a.uses, bytes)
+}
+
+// Read records that commands at a sync point of a pending batch use the memory.
+func (a *Allocation) Read(at order.SyncPoint) { a.uses.Read(at) }
+
+// Wrote records that commands at a sync point of a pending batch write bytes.
+func (a *Allocation) Wrote(bytes order.Span, at order.SyncPoint) {
+	a.memory.queues.Wrote(&a.uses, bytes, at)
+}
+
+// Moved records that commands at a sync point of a pending batch copy bytes of a block from or to
+// elsewhere.
+func (a *Allocation) Moved(bytes order.Span, at order.SyncPoint) {
+	a.memory.queues.Moved(&a.uses, bytes, at)
+}
+
+// Idle reports whether the host may write the memory itself: it sees the memory, nothing on the
+// device can still touch it, and what the device wrote is visible to the host.
+func (a *Allocation) Idle() bool { return a.Host() != nil && a.memory.queues.HostMayWrite(&a.uses) }
+
+// Visible reports whether what the device wrote is visible to the host, which sees the work that
+// c covers.
+func (a *Allocation) Visible(c order.Clock) bool { return a.uses.Visible(c) }
+
+// Describe names the memory in errors.
+func (a *Allocation) Describe() string {
+	what := [...]string{Mapped: "mapped storage", Allocated: "allocation", Registered: "registered buffer"}[a.Origin]
+	return fmt.Sprintf("%s [%#x,%#x) of %d bytes", what, a.address, a.address+a.Size, a.Size)
+}

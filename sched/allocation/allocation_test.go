@@ -1,0 +1,237 @@
+package allocation
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"unsafe"
+
+	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/sched/internal/softdevice"
+	"github.com/vkomp/vkomp/sched/order"
+	"github.com/vkomp/vkomp/vk"
+)
+
+// open returns the memory of a device, which has to be given back by the end of the test.
+func open(t *testing.T, shape softdevice.Memory, o Options) (*Memory, *softdevice.Device) {
+	t.Helper()
+	d := softdevice.New(t, shape)
+	m := new(Memory)
+	if err := m.Open(d, d.Queues(), o); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+		if d.Live != 0 {
+			t.Errorf("%d blocks are left", d.Live)
+		}
+	})
+	return m, d
+}
+
+func TestMemoryGoesBackWithItsLastKeeper(t *testing.T) {
+	m, _ := open(t, softdevice.Unified, Options{})
+	a, err := m.New(100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.Pin()
+	m.Export(a)
+	for i, left := range []int{1, 0} {
+		if exported := m.Exported(); len(exported) != 1 || exported[0] != a {
+			t.Fatalf("exported: %v", exported)
+		} else {
+			a.Unpin() // Exported has pinned it
+		}
+		if n := a.Keepers(); n != 2-i {
+			t.Fatalf("%d keepers, want %d", n, 2-i)
+		}
+		a.Unpin()
+		if n := m.Storage.Stats().Allocations; n != left {
+			t.Errorf("%d allocations after %d of 2 have let go", n, i+1)
+		}
+	}
+	if a.pinAlive() {
+		t.Error("memory that was given back can be kept")
+	}
+	if exported := m.Exported(); len(exported) != 0 {
+		t.Errorf("%d allocations that were given back are exported", len(exported))
+	}
+}
+
+// An allocation that is used again knows nothing of the one before.
+func TestAllocationsStartAnew(t *testing.T) {
+	m, _ := open(t, softdevice.Unified, Options{})
+	for range 100 {
+		a, err := m.New(64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a.Label != "" || a.Site != nil || a.exported || len(a.Blocks)+len(a.Readers) > 0 || a.Keepers() != 1 || a.Origin != Allocated {
+			t.Fatalf("a new allocation is %+v", a)
+		}
+		a.Label, a.Site = "used", memory.CallSite()
+		a.Blocks, a.Readers = append(a.Blocks, nil), append(a.Readers, new(order.Task))
+		m.Export(a)
+		a.Unpin()
+	}
+}
+
+// Memory of others ends as its origin says.
+func TestOriginSaysHowMemoryEnds(t *testing.T) {
+	m, d := open(t, softdevice.Unified, Options{})
+	theirs, err := d.CreateBlock(256, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	registered := m.Register(theirs, 0)
+	registered.Unpin()
+	if d.Live != 1 {
+		t.Errorf("a registered buffer is destroyed with its registration")
+	}
+	taken := m.Take(theirs)
+	if taken.Host() != nil {
+		t.Error("the host sees memory that others can write")
+	}
+	taken.Pin()
+	taken.Unpin()
+	if d.Live != 1 {
+		t.Error("a block that was taken is destroyed while it is kept")
+	}
+	taken.Unpin()
+	if d.Live != 0 {
+		t.Error("a block that was taken is not destroyed with its last keeper")
+	}
+	for origin, want := range []string{"mapped storage", "allocation", "registered buffer"} {
+		a := Allocation{Origin: Origin(origin)}
+		a.Blocks = append(a.Blocks, new(memory.Present))
+		if got := a.Describe(); !strings.HasPrefix(got, want+" ") {
+			t.Errorf("described as %q, want a %s", got, want)
+		}
+		if n := a.Associations(); (n == 0) != (a.Origin == Mapped) {
+			t.Errorf("%s with one block has %d associations", want, n)
+		}
+	}
+}
+
+// The queues that may use a buffer are all if its owner says nothing, or names all.
+func TestRegisteredBuffersAreForTheirQueues(t *testing.T) {
+	m, d := open(t, softdevice.Unified, Options{})
+	b, err := d.CreateBlock(64, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for families, want := range map[uint64]uint64{0: 0, 1: 0, 3: 0, 2: 2} {
+		if a := m.Register(b, families); a.Families != want {
+			t.Errorf("families %b become %b, want %b", families, a.Families, want)
+		}
+	}
+	d.DestroyBlock(b)
+}
+
+func TestHostStorageIsImportedAsWholePages(t *testing.T) {
+	for _, c := range []struct {
+		name         string
+		robust, all  bool
+		size         uint64
+		share        memory.Share
+		imported     bool
+		heap         uint64
+		insufficient bool
+	}{
+		{name: "not asked for", robust: true, size: 4096},
+		{name: "a page", size: 4096, share: memory.ShareMay, imported: true, heap: 4096},
+		{name: "part of a page, bounded by the device", robust: true, size: 5000, share: memory.ShareMay, imported: true, heap: 8192},
+		{name: "part of a page", size: 5000, share: memory.ShareMay},
+		{name: "part of a page, asked for", size: 5000, share: memory.ShareMust, imported: true, heap: 8192},
+		{name: "part of a page, where all is imported", all: true, size: 5000, share: memory.ShareMay, imported: true, heap: 8192},
+		{name: "refused", size: 4096, share: memory.ShareMust, insufficient: true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m, d := open(t, softdevice.Unified, Options{ImportAll: c.all})
+			d.Props.Features.RobustBufferAccess2 = c.robust
+			if c.insufficient {
+				d.Props.Limits.MinImportedHostPointerAlignment = 0
+			}
+			pages := make([]byte, 4*4096)
+			start := 4096 - uintptr(unsafe.Pointer(&pages[0]))%4096
+			item := &memory.Map{Section: memory.Section{Ptr: unsafe.Pointer(&pages[start]), Size: c.size}, Share: c.share}
+			st, err := m.For(item)
+			if c.insufficient {
+				if !errors.Is(err, memory.ErrNotShared) || !errors.Is(err, vk.ErrUnsupported) {
+					t.Errorf("%v", err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			var a Allocation
+			a.Init(m, st)
+			heaps, _ := m.Report()
+			if a.Shared != c.imported || heaps[0].Imported.Bytes != c.heap || (st.Own == item.Ptr) != c.imported {
+				t.Errorf("shared %v, %d bytes imported", a.Shared, heaps[0].Imported.Bytes)
+			}
+			a.Unpin()
+			if heaps, _ = m.Report(); heaps[0].Imported.Bytes != 0 || heaps[0].Imported.PeakBytes != c.heap {
+				t.Errorf("%+v after the end", heaps[0].Imported)
+			}
+		})
+	}
+}
+
+// Only memory that is not coherent is flushed, in whole units.
+func TestRangesToFlush(t *testing.T) {
+	for shape, want := range map[softdevice.Memory]struct {
+		storage, staging bool
+		unit             uint64
+	}{
+		softdevice.Unified:    {false, false, 1},
+		softdevice.Discrete:   {true, false, softdevice.Unit},
+		softdevice.Incoherent: {true, true, softdevice.Unit},
+	} {
+		m, _ := open(t, shape, Options{})
+		st, err := m.Storage.Allocate(256)
+		if err != nil {
+			t.Fatal(err)
+		}
+		staging, err := m.Staging.Allocate(256)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, incoherent := m.StorageRange(&st, 8, 16)
+		if incoherent != want.storage || incoherent && (r.Offset != st.Offset+8 || r.Size != 16 || r.Memory == 0) {
+			t.Errorf("shape %v: storage %+v, %v", shape, r, incoherent)
+		}
+		r, incoherent = m.StagingRange(&staging, 8, 16)
+		if incoherent != want.staging || incoherent && (r.Offset != staging.Offset+8 || r.Size != 16 || r.Memory == 0) {
+			t.Errorf("shape %v: staging %+v, %v", shape, r, incoherent)
+		}
+		if unit := m.FlushUnit(); unit != want.unit {
+			t.Errorf("shape %v: units of %d bytes, want %d", shape, unit, want.unit)
+		}
+		m.Free(st, &order.SyncSet{})
+		m.FreeStaging(staging, &order.SyncSet{})
+	}
+}
+
+// A block beyond the budget is refused, and the error has the figures.
+func TestBudgetBoundsBlocks(t *testing.T) {
+	m, d := open(t, softdevice.Unified, Options{})
+	d.Budget = []vk.HeapBudget{{Budget: 10 << 20, Usage: 4 << 20}, {}}
+	if _, err := m.New(7 << 20); !errors.Is(err, memory.ErrOutOfMemory) || !strings.Contains(fmt.Sprint(err), fmt.Sprintf("%d bytes of a budget of %d", 4<<20, 10<<20)) {
+		t.Errorf("%v", err)
+	}
+	a, err := m.New(6 << 20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	heaps, total := m.Report()
+	if h := heaps[0]; !h.BudgetKnown || h.Budget != 10<<20 || h.Storage.BlockBytes != total.BlockBytes || total.LiveBytes != 6<<20 {
+		t.Errorf("%+v, in all %+v", heaps, total)
+	}
+	a.Unpin()
+}

@@ -1,0 +1,97 @@
+package allocation
+
+import (
+	"fmt"
+	"runtime"
+	"sync/atomic"
+
+	"github.com/vkomp/vkomp/internal/lockrank"
+	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/vk"
+)
+
+// imports is the host storage that is device memory at the moment.
+type imports struct {
+	// all is Options.ImportAll.
+	all bool
+	// live is the number of blocks, for those who need no more than whether there are any.
+	live   atomic.Int32
+	mu     lockrank.Mutex[lockrank.Imports]
+	blocks map[uint64]*importedBlock // by HeapBlock.ID
+	heaps  []Imports                 // by Vulkan heap
+}
+
+// importedBlock is host storage that is device memory, and may not move until that ends.
+type importedBlock struct {
+	block vk.Block
+	pin   runtime.Pinner
+}
+
+// importStorage imports the pages on which a section lies. A kernel that leaves its bounds can
+// reach what else is on them, unless the device has robustBufferAccess2. Without that only a
+// caller that insists gets pages which the section does not fill.
+func (m *Memory) importStorage(section memory.Section, insist bool) (memory.Storage, error) {
+	p := m.device.Properties()
+	align := uintptr(p.Limits.MinImportedHostPointerAlignment)
+	if align == 0 {
+		return memory.Storage{}, fmt.Errorf("%w: device %q imports no host memory", vk.ErrUnsupported, p.Name)
+	}
+	before := section.Start() % align
+	size := (before + uintptr(section.Size) + align - 1) &^ (align - 1)
+	if !insist && !p.Features.RobustBufferAccess2 && size != uintptr(section.Size) {
+		return memory.Storage{}, fmt.Errorf("%w: section %s does not fill its pages, and device %q has no robustBufferAccess2 to keep kernels out of the rest", vk.ErrUnsupported, section, p.Name)
+	}
+	b := new(importedBlock)
+	b.pin.Pin(section.Ptr)
+	var err error
+	if b.block, err = m.device.ImportBlock(section.Start()-before, uint64(size)); err != nil {
+		b.pin.Unpin()
+		return memory.Storage{}, err
+	}
+	id, i := uint64(b.block.Buffer), &m.imports
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.blocks == nil {
+		i.blocks = make(map[uint64]*importedBlock)
+	}
+	i.blocks[id] = b
+	i.live.Add(1)
+	i.heaps[p.MemoryTypes[b.block.MemoryType].Heap].add(b.block.Size)
+	return memory.Storage{
+		Block:  memory.HeapBlock{ID: id, Size: uint64(size), Address: b.block.Address},
+		Offset: uint64(before), Size: section.Size, Own: section.Ptr,
+	}, nil
+}
+
+// imported reports whether a block of memory is host storage.
+func (m *Memory) imported(block uint64) bool {
+	i := &m.imports
+	if i.live.Load() == 0 {
+		return false
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.blocks[block] != nil
+}
+
+// dropImport undoes importStorage. It reports false if the storage was not imported.
+func (m *Memory) dropImport(st memory.Storage) bool {
+	i := &m.imports
+	if i.live.Load() == 0 {
+		return false
+	}
+	i.mu.Lock()
+	b := i.blocks[st.Block.ID]
+	if b != nil {
+		delete(i.blocks, st.Block.ID)
+		i.heaps[m.device.Properties().MemoryTypes[b.block.MemoryType].Heap].Remove(b.block.Size)
+	}
+	i.mu.Unlock()
+	if b == nil {
+		return false
+	}
+	i.live.Add(-1)
+	m.device.DestroyBlock(b.block)
+	b.pin.Unpin()
+	return true
+}

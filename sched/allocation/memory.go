@@ -1,0 +1,218 @@
+package allocation
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/sched/order"
+	"github.com/vkomp/vkomp/timeline"
+	"github.com/vkomp/vkomp/vk"
+)
+
+// Device is the part of a device that has to do with its memory.
+type Device interface {
+	// Properties returns the properties of the device. The caller must not change them.
+	Properties() *vk.Properties
+	// Completed returns the value that a queue's timeline has reached.
+	Completed(queue int) (uint64, error)
+	// BlockMemoryTypes returns the memory types, as bits, in which a block can be allocated.
+	BlockMemoryTypes(size uint64) (uint32, error)
+	// CreateBlock allocates a block of device memory.
+	CreateBlock(size uint64, memoryType int) (vk.Block, error)
+	// DestroyBlock frees a block that was created or imported.
+	DestroyBlock(vk.Block)
+	// ImportBlock makes a block of the program's own host memory, which is coherent.
+	ImportBlock(host uintptr, size uint64) (vk.Block, error)
+	// Flush makes host writes to memory that is not coherent visible to the device.
+	Flush([]vk.MemoryRange) error
+	// Invalidate makes device writes to memory that is not coherent visible to the host.
+	Invalidate([]vk.MemoryRange) error
+	// MemoryBudget returns the budgets of the heaps for this process, if the device reports them.
+	MemoryBudget() (heaps []vk.HeapBudget, ok bool)
+}
+
+// Options say how the memory of a device is used.
+type Options struct {
+	// Hidden ignores that the host can see the memory of storage.
+	Hidden bool
+	// Incoherent treats all memory as memory that is not coherent.
+	Incoherent bool
+	// OwnBuffers gives each allocation a VkBuffer of its own, with memory of its own, if the
+	// device does not have robustBufferAccess2: such a device keeps kernels inside of the
+	// VkBuffer, but not inside of a binding.
+	OwnBuffers bool
+	// ImportAll imports host storage that may be shared even if kernels could reach what lies
+	// beside it.
+	ImportAll bool
+}
+
+// Memory is the memory of a device.
+type Memory struct {
+	device Device
+	queues *order.Queues
+	// Storage has corresponding storage and what programs allocate, Staging the memory through
+	// which bytes are copied between the device and the host.
+	Storage, Staging *memory.Allocator
+	// storage and staging are the heaps that the allocators use.
+	storage, staging *heap
+	taken            footprint
+	imports          imports
+	exports          exports
+	// spare has allocations that New uses again.
+	spare sync.Pool
+}
+
+// Sizes of blocks of VkDeviceMemory, in bytes: they grow from the first to the second.
+const (
+	minBlockBytes = 4 << 20
+	maxBlockBytes = 256 << 20
+)
+
+// Open prepares the memory of a device, of which the queues order the uses.
+func (m *Memory) Open(d Device, queues *order.Queues, o Options) error {
+	p := d.Properties()
+	m.device, m.queues = d, queues
+	m.taken.heaps = make([]taken, len(p.MemoryHeaps))
+	m.imports.heaps, m.imports.all = make([]Imports, len(p.MemoryHeaps)), o.ImportAll
+	var err error
+	if m.storage, m.Storage, err = m.openAllocator(o, forStorage, &m.Staging); err != nil {
+		return err
+	}
+	m.staging, m.Staging, err = m.openAllocator(o, forStaging, &m.Storage)
+	return err
+}
+
+// openAllocator makes an allocator and its heap. Before it finds no memory it takes back what the
+// other allocator can spare.
+func (m *Memory) openAllocator(o Options, use use, other **memory.Allocator) (*heap, *memory.Allocator, error) {
+	p := m.device.Properties()
+	l := &p.Limits
+	// Storage lies at multiples of what bindings require, up to 256 bytes, so no binding of a
+	// whole allocation needs an offset member.
+	align := max(l.MinStorageBufferOffsetAlignment, l.NonCoherentAtomSize, 64)
+	smallest, largest := uint64(minBlockBytes), uint64(maxBlockBytes)
+	if use == forStorage && o.OwnBuffers && !p.Features.RobustBufferAccess2 {
+		smallest, largest = align, align // so that no block has two allocations
+	}
+	h, err := newHeap(m.device, use, use == forStorage && o.Hidden, !o.Incoherent, &m.taken)
+	if err != nil {
+		return nil, nil, err
+	}
+	a, err := memory.NewAllocator(h, memory.AllocatorOptions{
+		MinBlock:      smallest,
+		MaxBlock:      largest,
+		Alignment:     align,
+		MaxAllocation: l.MaxMemoryAllocationSize,
+		MaxBlocks:     int(l.MaxMemoryAllocationCount) / 2,
+		Completed:     m.completed,
+		Reclaim:       func() bool { return (*other).Trim() > 0 },
+	})
+	return h, a, err
+}
+
+// completed reports whether the device has reached a frontier.
+func (m *Memory) completed(f timeline.Frontier) bool {
+	for i := range f.Len() {
+		p := f.At(i)
+		reached, err := m.device.Completed(int(p.Queue))
+		if err != nil || reached < p.Value {
+			return false
+		}
+	}
+	return true
+}
+
+// Trim gives back the blocks without a live allocation.
+func (m *Memory) Trim() {
+	m.Storage.Trim()
+	m.Staging.Trim()
+}
+
+// Close gives back all blocks. The error lists what was still allocated.
+func (m *Memory) Close() error { return errors.Join(m.Storage.Close(), m.Staging.Close()) }
+
+// StorageType returns the index of the memory type that storage has.
+func (m *Memory) StorageType() int { return m.storage.memoryType }
+
+// Unified reports whether device and host have one memory, which both see.
+func (m *Memory) Unified() bool {
+	p := m.device.Properties()
+	return p.Type != vk.DeviceDiscrete && !m.storage.hidden && p.MemoryTypes[m.storage.memoryType].Flags&vk.MemoryHostVisible != 0
+}
+
+// For returns storage for an item of a map that creates a block: the host's own if the item may
+// or must share it, otherwise device memory.
+func (m *Memory) For(item *memory.Map) (memory.Storage, error) {
+	if item.Share != memory.ShareNever {
+		st, err := m.importStorage(item.Section, item.Share == memory.ShareMust || m.imports.all)
+		if err == nil {
+			return st, nil
+		}
+		if item.Share == memory.ShareMust {
+			if errors.Is(err, memory.ErrOutOfMemory) {
+				return memory.Storage{}, err
+			}
+			return memory.Storage{}, fmt.Errorf("%w: %w", memory.ErrNotShared, err)
+		}
+	}
+	return m.Storage.Allocate(item.StorageSize())
+}
+
+// Free frees storage that For returned, or that Storage allocated. The device last used it at
+// the points of a set.
+func (m *Memory) Free(st memory.Storage, last *order.SyncSet) {
+	if !m.dropImport(st) {
+		m.Storage.Free(st, frontierOf(last))
+	}
+}
+
+// FreeStaging frees staging memory, which the device last used at the points of a set.
+func (m *Memory) FreeStaging(st memory.Storage, last *order.SyncSet) {
+	m.Staging.Free(st, frontierOf(last))
+}
+
+// frontierOf returns the frontier at which the batches of a set's points are complete.
+func frontierOf(s *order.SyncSet) timeline.Frontier {
+	var few [8]timeline.Point
+	points := few[:0]
+	for i := range s.Len() {
+		p := s.At(i)
+		points = append(points, timeline.Point{Queue: timeline.Queue(p.Queue), Value: p.Value})
+	}
+	return timeline.FrontierOf(points)
+}
+
+// StorageRange returns bytes of storage as a range of VkDeviceMemory. It reports false if the
+// memory is coherent, so that it needs neither flush nor invalidation.
+func (m *Memory) StorageRange(st *memory.Storage, at, size uint64) (vk.MemoryRange, bool) {
+	return m.rangeIn(m.storage, st, at, size)
+}
+
+// StagingRange is StorageRange for staging memory.
+func (m *Memory) StagingRange(st *memory.Storage, at, size uint64) (vk.MemoryRange, bool) {
+	return m.rangeIn(m.staging, st, at, size)
+}
+
+func (m *Memory) rangeIn(h *heap, st *memory.Storage, at, size uint64) (vk.MemoryRange, bool) {
+	if h.coherent || m.imported(st.Block.ID) {
+		return vk.MemoryRange{}, false
+	}
+	return vk.MemoryRange{Memory: h.memoryOf(st.Block.ID), Offset: st.Offset + at, Size: size}, true
+}
+
+// FlushUnit returns the size and alignment of the units in which storage is flushed, in bytes; 1
+// if it is coherent.
+func (m *Memory) FlushUnit() uint64 {
+	if m.storage.coherent {
+		return 1
+	}
+	return max(m.device.Properties().Limits.NonCoherentAtomSize, 1)
+}
+
+// Flush makes what the host wrote visible to the device.
+func (m *Memory) Flush(ranges []vk.MemoryRange) error { return m.device.Flush(ranges) }
+
+// Invalidate makes what the device wrote visible to the host.
+func (m *Memory) Invalidate(ranges []vk.MemoryRange) error { return m.device.Invalidate(ranges) }

@@ -1,0 +1,123 @@
+package allocation
+
+import (
+	"github.com/vkomp/vkomp/internal/lockrank"
+	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/vk"
+)
+
+// HeapReport describes the use of one memory heap.
+type HeapReport struct {
+	// Size is that of the heap (VkMemoryHeap).
+	Size uint64 `json:"size"`
+	// DeviceLocal says that the heap is on the device (VK_MEMORY_HEAP_DEVICE_LOCAL_BIT).
+	DeviceLocal bool `json:"device_local"`
+	// BudgetKnown says that the device reports Budget and Usage (VK_EXT_memory_budget).
+	BudgetKnown bool `json:"budget_known"`
+	// Budget is the size that the process may use of the heap.
+	Budget uint64 `json:"budget"`
+	// Usage is the size that the process uses.
+	Usage uint64 `json:"usage"`
+
+	// Total is the sum of Storage and Staging. Its PeakBlockBytes is exact; its PeakLiveBytes is
+	// an upper bound if both were used.
+	Total memory.AllocatorStats `json:"total"`
+	// Storage is the heap's memory for mapped slices and allocations.
+	Storage memory.AllocatorStats `json:"storage"`
+	// Staging is the heap's memory for the buffers through which data is copied between these and
+	// the host.
+	Staging memory.AllocatorStats `json:"staging"`
+	// Imported is host storage that the device uses in place. It is in no total, since it takes no
+	// memory from the heap.
+	Imported Imports `json:"imported"`
+}
+
+// Imports describes host storage that is imported as device memory: what is imported now, in
+// whole pages.
+type Imports struct {
+	memory.Tally
+	// PeakBytes is the largest value of Bytes so far.
+	PeakBytes uint64 `json:"peak_bytes"`
+	// Imports counts the imports so far.
+	Imports uint64 `json:"imports"`
+}
+
+// add counts one more import.
+func (i *Imports) add(bytes uint64) {
+	i.Add(bytes)
+	i.Imports++
+	i.PeakBytes = max(i.PeakBytes, i.Bytes)
+}
+
+// ReportHeaps returns the report of a device that is not in use.
+func ReportHeaps(p *vk.Properties) []HeapReport {
+	heaps := make([]HeapReport, len(p.MemoryHeaps))
+	for k, h := range p.MemoryHeaps {
+		heaps[k] = HeapReport{Size: h.Size, DeviceLocal: h.DeviceLocal}
+	}
+	return heaps
+}
+
+// Report describes the device's memory heaps, by their index in Vulkan, and their sum. The figures
+// are of moments close to each other. It takes time linear in the blocks of device memory.
+func (m *Memory) Report() (heaps []HeapReport, total memory.AllocatorStats) {
+	heaps = ReportHeaps(m.device.Properties())
+	if budgets, told := m.device.MemoryBudget(); told {
+		for k := range min(len(budgets), len(heaps)) {
+			h := &heaps[k]
+			h.BudgetKnown, h.Budget, h.Usage = true, budgets[k].Budget, budgets[k].Usage
+		}
+	}
+	heaps[m.storage.index()].Storage = m.Storage.Stats()
+	heaps[m.staging.index()].Staging = m.Staging.Stats()
+	m.imports.mu.Lock()
+	for k, i := range m.imports.heaps {
+		heaps[k].Imported = i
+	}
+	m.imports.mu.Unlock()
+	m.taken.mu.Lock()
+	defer m.taken.mu.Unlock()
+	for k := range heaps {
+		h := &heaps[k]
+		h.Total = m.taken.heaps[k].peakOf(h.Storage.Plus(h.Staging))
+		total = total.Plus(h.Total)
+	}
+	return heaps, m.taken.all.peakOf(total)
+}
+
+// footprint is what the blocks of a device's memory take of each of its heaps, and of all.
+type footprint struct {
+	mu    lockrank.Mutex[lockrank.Leaf]
+	heaps []taken
+	all   taken
+}
+
+// taken is a number of bytes, and the highest so far.
+type taken struct{ bytes, peak uint64 }
+
+func (t *taken) add(bytes uint64) {
+	t.bytes += bytes
+	t.peak = max(t.peak, t.bytes)
+}
+
+func (f *footprint) add(heap int, bytes uint64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.heaps[heap].add(bytes)
+	f.all.add(bytes)
+}
+
+func (f *footprint) remove(heap int, bytes uint64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.heaps[heap].bytes -= bytes
+	f.all.bytes -= bytes
+}
+
+// peakOf returns the sum of the figures of several allocators with the peak that their blocks had
+// together, which bounds the peak of what was in use.
+func (t *taken) peakOf(sum memory.AllocatorStats) memory.AllocatorStats {
+	sum.PeakBlockBytes = max(t.peak, sum.BlockBytes)
+	sum.PeakLiveBytes = max(min(sum.PeakLiveBytes, sum.PeakBlockBytes), sum.LiveBytes)
+	return sum
+}

@@ -1,0 +1,224 @@
+// Package softdevice is a device for tests, made of Go memory, that carries out copies and fills
+// as soon as they are submitted. It knows no kernels and keeps no order that a test could miss:
+// the fake device of package sched, which does its work as late and in as strange an order as
+// Vulkan allows, tests order. This one is for rooms below that package.
+//
+//	d := softdevice.New(t, softdevice.Incoherent)
+//	queues := d.Queues()
+//
+// What the host and the device have of memory that is not coherent are two arrays. They exchange
+// bytes at a flush or an invalidation alone, in whole units, so that a missing one shows.
+package softdevice
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/vkomp/vkomp/sched/order"
+	"github.com/vkomp/vkomp/timeline"
+	"github.com/vkomp/vkomp/vk"
+)
+
+// Memory is the shape of a device's memory.
+type Memory int
+
+const (
+	// Unified memory is local to the device, and coherent with the host.
+	Unified Memory = iota
+	// Discrete memory cannot be seen by the host, except for staging.
+	Discrete
+	// Incoherent memory needs flushes and invalidations, that of staging as well.
+	Incoherent
+)
+
+// Unit is the size of the units in which incoherent memory is flushed, in bytes.
+const Unit = 64
+
+// Device is a device for tests. It is for one goroutine.
+type Device struct {
+	t testing.TB
+	// Props are the properties of the device, which a test may change before it is used.
+	Props vk.Properties
+	// Refuse, if not nil, is the error of CreateBlock and ImportBlock.
+	Refuse error
+	// Budget is what MemoryBudget reports, nil for nothing.
+	Budget []vk.HeapBudget
+	// Live is the number of blocks that exist.
+	Live int
+
+	blocks    map[vk.Buffer]*block
+	handles   uint64
+	completed uint64
+}
+
+// block is memory as the device and, if it sees it, as the host has it.
+type block struct {
+	device, host []byte
+}
+
+// New returns a device with memory of that shape and one queue.
+func New(t testing.TB, memory Memory) *Device {
+	const mapped = vk.MemoryHostVisible | vk.MemoryHostCoherent
+	d := &Device{t: t, blocks: make(map[vk.Buffer]*block), Props: vk.Properties{
+		Name: "soft", Type: vk.DeviceIntegrated,
+		Limits: vk.Limits{
+			MinStorageBufferOffsetAlignment: 64,
+			NonCoherentAtomSize:             Unit,
+			MaxMemoryAllocationCount:        4096,
+			MaxMemoryAllocationSize:         1 << 30,
+			MinImportedHostPointerAlignment: 4096,
+		},
+		Features:    vk.Features{RobustBufferAccess2: true, ExternalMemoryHost: true},
+		MemoryHeaps: []vk.MemoryHeap{{Size: 1 << 33, DeviceLocal: true}, {Size: 1 << 33}},
+	}}
+	switch memory {
+	case Unified:
+		d.Props.MemoryTypes = []vk.MemoryType{{Heap: 0, Flags: vk.MemoryDeviceLocal | mapped | vk.MemoryHostCached}}
+	case Discrete:
+		d.Props.Type = vk.DeviceDiscrete
+		d.Props.MemoryTypes = []vk.MemoryType{{Heap: 0, Flags: vk.MemoryDeviceLocal}, {Heap: 1, Flags: mapped | vk.MemoryHostCached}}
+	case Incoherent:
+		d.Props.MemoryTypes = []vk.MemoryType{{Heap: 0, Flags: vk.MemoryDeviceLocal | vk.MemoryHostVisible | vk.MemoryHostCached}}
+	}
+	return d
+}
+
+// Queues returns the device's queue. A lock of its own guards it.
+func (d *Device) Queues() *order.Queues {
+	o := new(order.Queues)
+	o.Init(d, []order.QueueInfo{{Compute: true}}, new(sync.Mutex), nil, func(*order.Queue) {})
+	return o
+}
+
+// Properties implements allocation.Device.
+func (d *Device) Properties() *vk.Properties { return &d.Props }
+
+// BlockMemoryTypes implements allocation.Device.
+func (d *Device) BlockMemoryTypes(uint64) (uint32, error) {
+	return 1<<len(d.Props.MemoryTypes) - 1, nil
+}
+
+// CreateBlock implements allocation.Device. New memory holds anything but zeros.
+func (d *Device) CreateBlock(size uint64, memoryType int) (vk.Block, error) {
+	if d.Refuse != nil {
+		return vk.Block{}, d.Refuse
+	}
+	b := &block{device: make([]byte, size)}
+	for i := range b.device {
+		b.device[i] = 0xA5
+	}
+	made := d.add(b, size, memoryType)
+	switch flags := d.Props.MemoryTypes[memoryType].Flags; {
+	case flags&vk.MemoryHostVisible == 0:
+		return made, nil
+	case flags&vk.MemoryHostCoherent != 0:
+		b.host = b.device
+	default:
+		b.host = make([]byte, size)
+	}
+	made.Host = unsafe.Pointer(&b.host[0])
+	return made, nil
+}
+
+// add gives a block its handles.
+func (d *Device) add(b *block, size uint64, memoryType int) vk.Block {
+	d.handles++
+	d.Live++
+	d.blocks[vk.Buffer(d.handles)] = b
+	return vk.Block{Buffer: vk.Buffer(d.handles), Memory: vk.Memory(d.handles), Size: size, MemoryType: memoryType}
+}
+
+// ImportBlock implements allocation.Device. The block has no contents: nothing here uses it.
+func (d *Device) ImportBlock(host uintptr, size uint64) (vk.Block, error) {
+	if d.Refuse != nil {
+		return vk.Block{}, d.Refuse
+	}
+	if align := d.Props.Limits.MinImportedHostPointerAlignment; uint64(host)%align != 0 || size%align != 0 || size == 0 {
+		d.t.Errorf("import of %d bytes at %#x", size, host)
+	}
+	return d.add(&block{}, size, len(d.Props.MemoryTypes)-1), nil
+}
+
+// DestroyBlock implements allocation.Device.
+func (d *Device) DestroyBlock(b vk.Block) {
+	if d.blocks[b.Buffer] == nil {
+		d.t.Errorf("buffer %d is destroyed and does not exist", b.Buffer)
+		return
+	}
+	delete(d.blocks, b.Buffer)
+	d.Live--
+}
+
+// Flush implements allocation.Device.
+func (d *Device) Flush(ranges []vk.MemoryRange) error {
+	d.exchange(ranges, func(b *block) (to, from []byte) { return b.device, b.host })
+	return nil
+}
+
+// Invalidate implements allocation.Device.
+func (d *Device) Invalidate(ranges []vk.MemoryRange) error {
+	d.exchange(ranges, func(b *block) (to, from []byte) { return b.host, b.device })
+	return nil
+}
+
+// exchange copies the whole units that ranges touch.
+func (d *Device) exchange(ranges []vk.MemoryRange, sides func(*block) (to, from []byte)) {
+	for _, r := range ranges {
+		b := d.blocks[vk.Buffer(r.Memory)]
+		if b == nil || b.host == nil || r.Size == 0 || r.Offset+r.Size > uint64(len(b.host)) {
+			d.t.Errorf("flush or invalidation of %+v, which is in no block that the host sees", r)
+			continue
+		}
+		lo, hi := r.Offset/Unit*Unit, min((r.Offset+r.Size+Unit-1)/Unit*Unit, uint64(len(b.host)))
+		to, from := sides(b)
+		copy(to[lo:hi], from[lo:hi])
+	}
+}
+
+// MemoryBudget implements allocation.Device.
+func (d *Device) MemoryBudget() ([]vk.HeapBudget, bool) { return d.Budget, d.Budget != nil }
+
+// Submit implements order.Device. It carries out the copies and fills of the stream.
+func (d *Device) Submit(_ int, s *vk.Stream, _ []timeline.Point, _ order.Foreign, signal uint64) error {
+	for op := range s.Ops() {
+		switch op.Code {
+		case vk.OpBarrier:
+		case vk.OpCopy:
+			for _, r := range op.Regions {
+				to, from := d.bytes(op.To, r.DstOffset, r.Size), d.bytes(op.From, r.SrcOffset, r.Size)
+				copy(to, from)
+			}
+		case vk.OpFill:
+			for i := range d.bytes(op.Dst.Buffer, op.Dst.Offset, op.Dst.Size) {
+				d.blocks[op.Dst.Buffer].device[op.Dst.Offset+uint64(i)] = byte(op.Value >> (8 * (i % 4)))
+			}
+		default:
+			return fmt.Errorf("softdevice: no operation %v", op.Code)
+		}
+	}
+	d.completed = signal
+	return nil
+}
+
+// bytes returns bytes of a buffer as the device has them, and reports a range that is in none.
+func (d *Device) bytes(b vk.Buffer, offset, size uint64) []byte {
+	if d.blocks[b] == nil || size == 0 || offset+size > uint64(len(d.blocks[b].device)) {
+		d.t.Errorf("a command uses %d bytes at %d of buffer %d, which has them not", size, offset, b)
+		return nil
+	}
+	return d.blocks[b].device[offset : offset+size]
+}
+
+// Completed implements order.Device.
+func (d *Device) Completed(int) (uint64, error) { return d.completed, nil }
+
+// Wait implements order.Device. All that was submitted is complete.
+func (d *Device) Wait(_ int, value uint64, _ time.Duration) (bool, error) {
+	if value > d.completed {
+		d.t.Errorf("wait for value %d, and %d was submitted", value, d.completed)
+	}
+	return true, nil
+}
