@@ -8,6 +8,7 @@ import (
 	"github.com/vkomp/vkomp/sched/allocation"
 	"github.com/vkomp/vkomp/sched/kernel"
 	"github.com/vkomp/vkomp/sched/order"
+	"github.com/vkomp/vkomp/sched/pipeline"
 	"github.com/vkomp/vkomp/vk"
 )
 
@@ -39,8 +40,8 @@ type dispatch struct {
 	explicit bool
 	// kernel has the pipelines of Region.Kernel, and is released by unpin. pipeline is the one that
 	// is dispatched, and compilation, if not nil, makes it.
-	kernel      *deviceKernel
-	compilation *compilation
+	kernel      *pipeline.Kernel
+	compilation *pipeline.Compilation
 	pipeline    vk.Pipeline
 	plan        kernel.Plan
 	push        []byte

@@ -5,6 +5,7 @@ import (
 
 	"github.com/vkomp/vkomp/sched/allocation"
 	"github.com/vkomp/vkomp/sched/order"
+	"github.com/vkomp/vkomp/sched/pipeline"
 	"github.com/vkomp/vkomp/sched/trace"
 	"github.com/vkomp/vkomp/timeline"
 	"github.com/vkomp/vkomp/vk"
@@ -14,15 +15,12 @@ import (
 // queue.
 type Device interface {
 	order.Device
+	pipeline.Device
 	trace.Device
 	allocation.Device
 	// QueueInfos describes the queues, by the index that the other methods take. The first queue
 	// has compute capability, and queues without it come last.
 	QueueInfos() []order.QueueInfo
-	// CreatePipeline makes a compute pipeline.
-	CreatePipeline(vk.PipelineOptions) (vk.Pipeline, error)
-	// DestroyPipeline destroys a pipeline that no incomplete submission uses.
-	DestroyPipeline(vk.Pipeline)
 	// WaitIdle waits until all submitted work has ended. After a nil error all timelines have
 	// reached the submitted values; otherwise the device is lost. It is called without
 	// locks that a submission takes.

@@ -1,9 +1,10 @@
 // Package sched carries target tasks out on a Vulkan device, by turning the task graph into
 // few large queue submissions whose order the device keeps itself. It is for this repository
 // alone. Its rooms know nothing of the scheduler: sched/construct has what all constructs
-// have in common, sched/kernel reads kernels and plans launches, sched/order keeps the order of
-// the device's work, sched/allocation has the device's memory, sched/host runs what runs on the
-// host, sched/protect calls code of the program's.
+// have in common, sched/kernel reads kernels and plans launches, sched/pipeline compiles kernels
+// for a device and keeps their pipelines, sched/order keeps the order of the device's work,
+// sched/trace records for a tool when it was done, sched/allocation has the device's memory,
+// sched/host runs tasks on the host, and sched/protect calls functions of the program.
 //
 //	tasks.Scope ──start──▶ enter ──────▶ place ──────▶ submit ─▶ device ─▶ finish ──▶ complete
 //	                       presence      queue, level  one C               copy-out,

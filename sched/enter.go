@@ -187,7 +187,7 @@ func (t *target) unpinFrom(n int) {
 func (t *target) unpin() {
 	t.unpinFrom(0)
 	if t.dispatch.kernel != nil {
-		t.dispatch.kernel.release()
+		t.dispatch.kernel.Release()
 		t.dispatch.kernel = nil
 	}
 }

@@ -161,13 +161,14 @@ func (r *rig) compileFold(name string, fold int) {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	defer d.release()
+	defer d.Release()
 	c, err := r.s.compile(d, fold)
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	if <-c.done; c.err != nil {
-		r.t.Fatal(c.err)
+	<-c.Done()
+	if _, err := c.Result(); err != nil {
+		r.t.Fatal(err)
 	}
 }
 

@@ -12,7 +12,6 @@ import (
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/sched/allocation"
 	"github.com/vkomp/vkomp/sched/construct"
-	"github.com/vkomp/vkomp/sched/kernel"
 	"github.com/vkomp/vkomp/sched/order"
 	"github.com/vkomp/vkomp/sched/trace"
 	"github.com/vkomp/vkomp/tasks"
@@ -191,7 +190,7 @@ func New(d Device, o Options) (*Scheduler, error) {
 	s.presence.allocate = s.memory.For
 	s.presence.free = func(st memory.Storage) { s.memory.Free(st, &order.SyncSet{}) }
 	s.pointers.Init(o.Generation)
-	s.kernels.known, s.kernels.released = make(map[*kernel.Kernel]*deviceKernel), make(map[*deviceKernel]struct{})
+	s.kernels.Init(d, &s.mu, s.compiled)
 	s.exits.later = s.finishDone
 	s.loss = loss{told: make(chan struct{}), recovery: o.Recovery, hook: o.Lost}
 	of := allocation.Options{Hidden: o.HideHostVisible, Incoherent: o.Incoherent, OwnBuffers: o.OwnBuffers, ImportAll: o.Sharing == ShareAll}
@@ -257,8 +256,8 @@ func (s *Scheduler) Idle() error {
 
 // unusedLocked is Idle; mu is held.
 func (s *Scheduler) unusedLocked() error {
-	if s.kernels.compiling > 0 {
-		return fmt.Errorf("%w: kernels are being compiled: %q", ErrBusy, s.compilingNowLocked())
+	if names := s.kernels.CompilingLocked(); names != nil {
+		return fmt.Errorf("%w: kernels are being compiled: %q", ErrBusy, names)
 	}
 	return s.idleLocked()
 }
@@ -322,7 +321,7 @@ func (s *Scheduler) close(now bool) (leaked, err error) {
 	s.mu.Unlock()
 	w.Run()
 	s.mu.Lock()
-	for s.life.live > 0 || s.kernels.compiling > 0 {
+	for s.life.live > 0 || s.kernels.CompilingLocked() != nil {
 		s.life.wake.Wait()
 	}
 	s.life.stopped = true
@@ -335,7 +334,7 @@ func (s *Scheduler) close(now bool) (leaked, err error) {
 	_ = s.device.WaitIdle() // it is idle, whatever that returns
 
 	leaked = s.dropMemory()
-	s.destroyKernels()
+	s.kernels.Destroy()
 	return leaked, errors.Join(s.memory.Close(), s.device.Close())
 }
 

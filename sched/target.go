@@ -10,6 +10,7 @@ import (
 	"github.com/vkomp/vkomp/sched/construct"
 	"github.com/vkomp/vkomp/sched/kernel"
 	"github.com/vkomp/vkomp/sched/order"
+	"github.com/vkomp/vkomp/sched/pipeline"
 	"github.com/vkomp/vkomp/sched/protect"
 	"github.com/vkomp/vkomp/tasks"
 )
@@ -193,7 +194,7 @@ func (s *Scheduler) Run(ctx context.Context, r *Region) error {
 	if s.hit(r) {
 		return nil
 	}
-	var pipelines *deviceKernel
+	var pipelines *pipeline.Kernel
 	s.mu.Lock()
 	err := s.refusalLocked()
 	if err == nil && r.Kernel != nil {

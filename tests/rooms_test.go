@@ -40,13 +40,14 @@ var rooms = map[string]room{
 	// The exporters are tools like others: they see of the runtime only what ompt reports.
 	"ompt/trace": {imports: []string{"ompt", "internal/layered"}},
 	"vk":         {imports: []string{"timeline"}, thirdParty: []string{xsync, vulkanGo}, cgo: true},
-	"sched":      {imports: []string{"internal/invariants", "internal/lockrank", "timeline", "tasks", "memory", "ompt", "vk", "sched/allocation", "sched/construct", "sched/kernel", "sched/order", "sched/protect", "sched/trace", "sched/internal/mutant"}, thirdParty: []string{xsync}},
+	"sched":      {imports: []string{"internal/invariants", "internal/lockrank", "timeline", "tasks", "memory", "ompt", "vk", "sched/allocation", "sched/construct", "sched/kernel", "sched/order", "sched/pipeline", "sched/protect", "sched/trace", "sched/internal/mutant"}, thirdParty: []string{xsync}},
 	// Concepts that know nothing of the scheduler.
 	"sched/allocation": {imports: []string{"internal/lockrank", "timeline", "memory", "vk", "sched/order"}},
 	"sched/construct":  {imports: []string{"tasks", "ompt"}},
 	"sched/host":       {imports: []string{"internal/lockrank", "tasks", "sched/construct", "sched/protect"}},
 	"sched/kernel":     {imports: []string{"vk"}},
 	"sched/order":      {imports: []string{"timeline", "vk", "sched/internal/mutant"}},
+	"sched/pipeline":   {imports: []string{"internal/lockrank", "vk", "sched/kernel", "sched/protect"}},
 	"sched/protect":    {},
 	"sched/trace":      {imports: []string{"internal/lockrank", "ompt", "vk", "sched/construct", "sched/order", "sched/protect"}},
 	// A device for tests of the rooms.

@@ -54,7 +54,7 @@ var Table = []Lock{
 	{InteropDevice{}, []string{"foreign.Device.mu"}, "the list of a device's interop objects", false},
 	{InteropOrder{}, []string{"foreign.Device.order"}, "what the interop objects of a device have to send", false},
 	{InteropIncluded{}, []string{"foreign.Included.mu"}, "the wait of an included interop construct", false},
-	{KernelDestroying{}, []string{"sched.deviceKernel.destroying"}, "the destruction of a kernel's pipelines", false},
+	{KernelDestroying{}, []string{"pipeline.Kernel.destroying"}, "the destruction of a kernel's pipelines", false},
 	{TraceCalls{}, []string{"trace.Trace.calls"}, "the start, the flush and the stop of a device's trace", false},
 	{TaskRegion{}, []string{"vkomp.taskContext.mu"}, "who waits in a task region", false},
 	{Scheduler{}, []string{"sched.Scheduler.mu"}, "the scheduling of a device", false},

@@ -1,0 +1,102 @@
+package pipeline
+
+import (
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/vkomp/vkomp/sched/kernel"
+	"github.com/vkomp/vkomp/vk"
+)
+
+// Device is the part of a device that makes pipelines.
+type Device interface {
+	// CreatePipeline makes a compute pipeline.
+	CreatePipeline(vk.PipelineOptions) (vk.Pipeline, error)
+	// DestroyPipeline destroys a pipeline that no incomplete submission uses.
+	DestroyPipeline(vk.Pipeline)
+}
+
+// Cache has the pipelines of a device.
+type Cache struct {
+	device Device
+	mu     sync.Locker
+	// ended is the function passed to Init.
+	ended func(*Compilation)
+	// known are the kernels that were used and are not closed, and released those that are closed
+	// and still have pipelines.
+	known    map[*kernel.Kernel]*Kernel
+	released map[*Kernel]struct{}
+	// compiling counts the pipelines that are being compiled.
+	compiling int
+}
+
+// Init makes the cache of a device. mu guards it. ended is called without locks held when a
+// compilation has ended.
+func (c *Cache) Init(device Device, mu sync.Locker, ended func(*Compilation)) {
+	*c = Cache{device: device, mu: mu, ended: ended, known: make(map[*kernel.Kernel]*Kernel), released: make(map[*Kernel]struct{})}
+}
+
+// UseLocked returns a kernel on this device, with a reference for the caller.
+func (c *Cache) UseLocked(k *kernel.Kernel) *Kernel {
+	own := c.known[k]
+	if own == nil {
+		own = c.add(k)
+	}
+	own.refs.Add(1)
+	return own
+}
+
+// add adds a kernel that is used for the first time, with the cache's own reference.
+func (c *Cache) add(k *kernel.Kernel) *Kernel {
+	own := &Kernel{Kernel: k, cache: c}
+	own.refs.Store(1)
+	c.known[k] = own
+	return own
+}
+
+// Release gives up a kernel that was closed: its pipelines are destroyed with the last reference to
+// them. It does not wait for that.
+func (c *Cache) Release(k *kernel.Kernel) {
+	c.mu.Lock()
+	own := c.known[k]
+	if own != nil {
+		delete(c.known, k)
+		c.released[own] = struct{}{}
+	}
+	c.mu.Unlock()
+	if own != nil && own.refs.Add(-1) == 0 {
+		own.destroy()
+	}
+}
+
+// Destroy destroys all pipelines. Nobody uses one, and none is compiled any more.
+func (c *Cache) Destroy() {
+	c.mu.Lock()
+	all := slices.AppendSeq(slices.Collect(maps.Values(c.known)), maps.Keys(c.released))
+	c.known = nil
+	c.mu.Unlock()
+	for _, own := range all {
+		own.destroy()
+	}
+}
+
+// CompilingLocked returns the names of the kernels that are being compiled, in order.
+func (c *Cache) CompilingLocked() (names []string) {
+	if c.compiling == 0 {
+		return nil
+	}
+	look := func(own *Kernel) {
+		if own.compilations != [kernel.Folds]*Compilation{} {
+			names = append(names, own.Name())
+		}
+	}
+	for _, own := range c.known {
+		look(own)
+	}
+	for own := range c.released {
+		look(own)
+	}
+	slices.Sort(names)
+	return names
+}

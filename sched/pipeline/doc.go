@@ -1,0 +1,20 @@
+// Package pipeline keeps the pipelines of kernels on a device. It knows kernels, and a device that
+// compiles them, but neither the tasks that need pipelines nor the scheduler that starts these. It
+// is internal to this module.
+//
+// A driver may take any time to compile a kernel. A pipeline is therefore compiled when it is first
+// needed, on a goroutine of its own, and all that need it meanwhile share the [Compilation]:
+//
+//	Use ──▶ Kernel ── Ready ──────────────────────────────▶ pipeline
+//	           │                                               ▲
+//	           └──── CompileLocked ──▶ Compilation ── Done ────┘
+//	                                   goroutine: Device.CreatePipeline
+//
+// Pipelines are destroyed with the last reference to their [Kernel]. The [Cache] has one until the
+// kernel is closed, each task from its making to its end, and each compilation.
+//
+// # Locking
+//
+// The lock that Init is given guards the cache. Methods whose names end in Locked are called with
+// it held, and Cache.Release and Cache.Destroy without it. The others may be called either way.
+package pipeline

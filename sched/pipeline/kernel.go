@@ -1,0 +1,54 @@
+package pipeline
+
+import (
+	"sync/atomic"
+
+	"github.com/vkomp/vkomp/internal/lockrank"
+	"github.com/vkomp/vkomp/sched/kernel"
+	"github.com/vkomp/vkomp/vk"
+)
+
+// Kernel is a kernel on a device, with the pipelines that it has there.
+type Kernel struct {
+	*kernel.Kernel
+	cache *Cache
+	// refs counts the references.
+	refs atomic.Int64
+	// ready are the compiled pipelines by Plan.Fold, nil where there is none.
+	ready [kernel.Folds]atomic.Pointer[vk.Pipeline]
+	// compilations are those under way, by Plan.Fold. The lock of the cache guards them.
+	compilations [kernel.Folds]*Compilation
+
+	// destroying guards destroyed, and is held while the pipelines are destroyed. It is taken
+	// before the lock of the cache.
+	destroying lockrank.Mutex[lockrank.KernelDestroying]
+	destroyed  bool
+}
+
+// Ready returns the pipeline for a Plan.Fold, nil if it has not been compiled yet.
+func (k *Kernel) Ready(fold int) *vk.Pipeline { return k.ready[fold].Load() }
+
+// Release gives up a reference that Cache.UseLocked returned. It may be called with any lock held.
+func (k *Kernel) Release() {
+	if k.refs.Add(-1) == 0 {
+		go k.destroy()
+	}
+}
+
+// destroy destroys the pipelines, which nobody uses.
+func (k *Kernel) destroy() {
+	k.destroying.Lock()
+	defer k.destroying.Unlock()
+	if k.destroyed {
+		return
+	}
+	k.destroyed = true
+	for i := range k.ready {
+		if p := k.ready[i].Load(); p != nil {
+			k.cache.device.DestroyPipeline(*p)
+		}
+	}
+	k.cache.mu.Lock()
+	defer k.cache.mu.Unlock()
+	delete(k.cache.released, k)
+}
