@@ -1,7 +1,10 @@
 package vkomp
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"strings"
 
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/sched"
@@ -138,4 +141,15 @@ func init() {
 func ofTask(err error) bool {
 	var failed *TaskError
 	return errors.As(err, &failed)
+}
+
+// failure returns the error with which a construct or a wait returns to the program. If ctx has
+// ended, it also says which foreign work is awaited.
+func (rt *Runtime) failure(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		if awaited := rt.awaited(); len(awaited) > 0 {
+			err = fmt.Errorf("%w: %s", err, strings.Join(awaited, "; "))
+		}
+	}
+	return fmt.Errorf("vkomp: %w", err)
 }

@@ -8,15 +8,12 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 	"unsafe"
 
 	"github.com/vkomp/vkomp/internal/foreign"
 	"github.com/vkomp/vkomp/interop"
-	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/sched/construct"
 	"github.com/vkomp/vkomp/tasks"
-	"github.com/vkomp/vkomp/vk"
 )
 
 // Interop describes an interop construct (OpenMP 5.1 §2.15.1). It has at least one of the
@@ -363,161 +360,6 @@ func (rt *Runtime) ownerOf(o interop.Object) *foreign.Device {
 	}
 	return nil
 }
-
-// InteropBuffer returns where the size bytes from p on lie on the object's device, so that
-// foreign code can use them without a copy. p points to memory of the device, or is a HostPtr
-// of storage that is mapped there; for the latter, size 0 means the rest of the slice.
-//
-// From then on the runtime assumes that foreign work of the device's objects may write there:
-// after a construct with a task (NoWait or Depend), tasks and copies to the host see what was
-// written before it. The buffer is valid until the storage is unmapped, disassociated or freed.
-func (rt *Runtime) InteropBuffer(o interop.Object, p DevicePtr, size uint64) (interop.Buffer, error) {
-	b, err := rt.interopBuffer(o, &p, size)
-	if err != nil {
-		return interop.Buffer{}, fmt.Errorf("vkomp: interop buffer: %w", err)
-	}
-	return b, nil
-}
-
-func (rt *Runtime) interopBuffer(o interop.Object, p *DevicePtr, size uint64) (b interop.Buffer, err error) {
-	if err := rt.open(); err != nil {
-		return b, err
-	}
-	owner := rt.ownerOf(o)
-	if o.Types() == 0 || owner == nil {
-		return b, fmt.Errorf("%w: %v was destroyed, or is of another runtime", ErrInvalidArgument, o)
-	}
-	if err := rt.owns(p); err != nil {
-		return b, err
-	}
-	s := rt.devices[owner.Number].opened()
-	if s == nil {
-		return b, ErrClosed
-	}
-	switch {
-	case p.d != nil && p.d.number != owner.Number:
-		return b, fmt.Errorf("%w: the pointer is of device %d, %v is not", ErrInvalidPointer, p.d.number, o)
-	case p.d != nil:
-		r, address, err := s.ExportPointer(p.p, size)
-		return interop.Buffer{Buffer: r.Buffer, Offset: r.Offset, Size: r.Size, Address: address}, err
-	case p.host.Ptr == nil:
-		return b, fmt.Errorf("%w: %v: want memory of device %d, or HostPtr of what is mapped there", ErrInvalidPointer, *p, owner.Number)
-	}
-	if left := int64(p.host.Size) - p.at; p.at < 0 || left < 0 || size > uint64(left) {
-		return b, fmt.Errorf("%w: %d bytes at %v are not all in the slice", ErrInvalidPointer, size, *p)
-	} else if size == 0 {
-		size = uint64(left)
-	}
-	section := memory.Section{Ptr: unsafe.Add(p.host.Ptr, p.at), Size: size}
-	r, address, err := s.Export(section)
-	return interop.Buffer{Buffer: r.Buffer, Offset: r.Offset, Size: r.Size, Address: address}, err
-}
-
-// InteropSemaphoreFd returns a file descriptor of the semaphore of an object with targetsync
-// (VK_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD_BIT), which the caller has to close. Other
-// VkDevices of the same driver and the same GPU can use it to order their work, as foreign work
-// of the explicit protocol. If the device cannot export timeline semaphores, the error is
-// ErrUnsupported.
-func (rt *Runtime) InteropSemaphoreFd(o interop.Object) (fd int, err error) {
-	fd, err = rt.interopSemaphoreFd(o)
-	if err != nil {
-		return -1, fmt.Errorf("vkomp: interop semaphore: %w", err)
-	}
-	return fd, nil
-}
-
-func (rt *Runtime) interopSemaphoreFd(o interop.Object) (fd int, err error) {
-	if err := rt.open(); err != nil {
-		return -1, err
-	}
-	owner, semaphore := rt.ownerOf(o), vk.Semaphore(0)
-	if s, ok := o.Semaphore(); ok && owner != nil {
-		semaphore = s
-	} else {
-		return -1, fmt.Errorf("%w: %v has no semaphore of this runtime", ErrInvalidArgument, o)
-	}
-	_, v, err := Device{rt.devices[owner.Number]}.vulkanOf(context.Background())
-	if err != nil {
-		return -1, err
-	}
-	if !v.Properties().Features.ExternalTimelineFd {
-		return -1, fmt.Errorf("%w: device %d cannot export timeline semaphores (VK_KHR_external_semaphore_fd)", ErrUnsupported, owner.Number)
-	}
-	return v.ExportSemaphore(semaphore)
-}
-
-// failure returns the error with which a construct or a wait returns to the program. If ctx has
-// ended, it also says which foreign work is awaited.
-func (rt *Runtime) failure(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		if awaited := rt.awaited(); len(awaited) > 0 {
-			err = fmt.Errorf("%w: %s", err, strings.Join(awaited, "; "))
-		}
-	}
-	return fmt.Errorf("vkomp: %w", err)
-}
-
-// awaited describes the foreign work that is awaited.
-func (rt *Runtime) awaited() []string {
-	var all []string
-	for _, d := range rt.devices {
-		if made := d.interop(); made != nil && d.opened() != nil {
-			all = append(all, made.Awaits()...)
-		}
-	}
-	return all
-}
-
-// foreignTimeout is ForeignTimeout with its default.
-func (o *Options) foreignTimeout() time.Duration { return cmp.Or(o.ForeignTimeout, 10*time.Second) }
-
-// withdrawForeign withdraws the foreign work that was announced and not submitted.
-func (rt *Runtime) withdrawForeign() error {
-	var errs []error
-	for _, d := range rt.devices {
-		if made := d.interop(); made != nil {
-			errs = append(errs, made.Withdraw())
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// boundForeign logs the foreign work for which Close waits. Until over is called, it signals in
-// place of foreign work that takes longer than the timeout; the error of over names that work.
-func (rt *Runtime) boundForeign() (over func() error) {
-	timeout := rt.options.foreignTimeout()
-	if awaited := rt.awaited(); len(awaited) > 0 {
-		rt.log.Warn("closing waits for foreign work", "awaited", strings.Join(awaited, "; "), "timeout", timeout)
-	}
-	done, ended := make(chan struct{}), make(chan error, 1)
-	go func() {
-		var errs []error
-		look := time.NewTimer(timeout)
-		defer look.Stop()
-		for {
-			select {
-			case <-done:
-				ended <- errors.Join(errs...)
-				return
-			case <-look.C:
-			}
-			for _, d := range rt.devices {
-				if made := d.interop(); made != nil && d.opened() != nil {
-					errs = append(errs, made.Release())
-				}
-			}
-			// The device goes on now, and may come to later foreign work that does not signal.
-			look.Reset(releaseLook)
-		}
-	}()
-	return func() error {
-		close(done)
-		return <-ended
-	}
-}
-
-// releaseLook is how often boundForeign looks for such work after the timeout.
-const releaseLook = 20 * time.Millisecond
 
 // checkInit returns ErrInvalid for an init clause that OpenMP does not allow.
 func checkInit(types interop.Types, prefer []interop.Preference) error {

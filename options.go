@@ -1,6 +1,7 @@
 package vkomp
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"log/slog"
@@ -154,6 +155,9 @@ func (o *Options) queues() vk.DeviceOptions {
 	}
 	return q
 }
+
+// foreignTimeout is ForeignTimeout with its default.
+func (o *Options) foreignTimeout() time.Duration { return cmp.Or(o.ForeignTimeout, 10*time.Second) }
 
 // scheduling returns the options of a device's scheduler.
 func (p MemoryPath) scheduling() sched.Options {
