@@ -71,9 +71,6 @@ func (r *routine) acrossDevices(ctx context.Context) error {
 	scope := r.rt.graph.NewScope()
 	defer scope.Retire()
 	region := sched.Region{Construct: construct.Construct{Label: r.label, Scope: scope, Place: r.place}}
-	if r.deferred {
-		region.Place = r.rt.host.Pool()
-	}
 	p := spareChunks.Get().(*chunk)
 	defer p.giveBack()
 	flush := func() error {

@@ -24,11 +24,8 @@ func (d Device) Alloc(ctx context.Context, size int) (DevicePtr, error) {
 }
 
 func (d Device) alloc(ctx context.Context, size int) (DevicePtr, error) {
-	rt, err := d.runtime()
+	rt, err := d.construct(ctx)
 	if err != nil {
-		return DevicePtr{}, err
-	}
-	if err := rt.construct(ctx); err != nil {
 		return DevicePtr{}, err
 	}
 	rt.using.RLock()
@@ -104,11 +101,8 @@ func (d Device) Free(ctx context.Context, p DevicePtr) error {
 }
 
 func (d Device) free(ctx context.Context, p *DevicePtr) error {
-	rt, err := d.runtime()
+	rt, err := d.construct(ctx)
 	if err != nil {
-		return err
-	}
-	if err := rt.construct(ctx); err != nil {
 		return err
 	}
 	rt.using.RLock()

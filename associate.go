@@ -100,11 +100,8 @@ func (d Device) associationEvent(ctx context.Context, events *observe.Listeners,
 // at least size bytes.
 func (d Device) correspondence(ctx context.Context, host *DevicePtr, size uint64) (*sched.Scheduler, memory.Section, error) {
 	fail := func(err error) (*sched.Scheduler, memory.Section, error) { return nil, memory.Section{}, err }
-	rt, err := d.runtime()
+	rt, err := d.construct(ctx)
 	if err != nil {
-		return fail(err)
-	}
-	if err := rt.construct(ctx); err != nil {
 		return fail(err)
 	}
 	if d.IsInitial() {

@@ -8,6 +8,7 @@ import (
 	"github.com/vkomp/vkomp/ompt"
 	"github.com/vkomp/vkomp/sched"
 	"github.com/vkomp/vkomp/sched/construct"
+	"github.com/vkomp/vkomp/sched/host"
 )
 
 // directive is what listeners hear of a construct beside its label and its depend clause.
@@ -70,6 +71,15 @@ func (a *announced) done(ctx context.Context, err error) error {
 		a.events.Generated(ctx, a.Construct, a.task, err)
 	}
 	return err
+}
+
+// run generates the task of a construct: on the device of s, or, if s is nil, on the host with a
+// body, which may be nil.
+func (rt *Runtime) run(ctx context.Context, s *sched.Scheduler, r *sched.Region, body func(context.Context) error) error {
+	if s == nil {
+		return rt.host.Run(ctx, host.Region{Construct: r.Construct, Body: body})
+	}
+	return s.Run(ctx, r)
 }
 
 // origin sets what o says of c, and where in the program the construct is unless it is set.

@@ -11,7 +11,6 @@ import (
 	"github.com/vkomp/vkomp/ompt"
 	"github.com/vkomp/vkomp/sched"
 	"github.com/vkomp/vkomp/sched/construct"
-	"github.com/vkomp/vkomp/sched/host"
 	"github.com/vkomp/vkomp/sched/protect"
 	"github.com/vkomp/vkomp/tasks"
 )
@@ -211,14 +210,18 @@ func (r *routine) generate(ctx context.Context, async bool, depend []Depend, ref
 func (r *routine) run(ctx context.Context, c *current, common construct.Construct) (given bool, err error) {
 	r.observer = common.Observer
 	d := r.device()
+	region := sched.Region{Construct: common}
 	if d == nil || r.across() {
-		region := host.Region{Construct: common}
+		var body func(context.Context) error
 		if r.rows.RowBytes > 0 {
-			region.Body = r.body
+			body = r.body
 			r.place = c.place
+			if r.deferred {
+				r.place = r.rt.bodyPlace()
+			}
 			given = r.deferred
 		}
-		err = r.rt.host.Run(ctx, region)
+		err = r.rt.run(ctx, nil, &region, body)
 		// The body of an included task has run by then, or never will.
 		return given && err == nil, err
 	}
@@ -226,12 +229,11 @@ func (r *routine) run(ctx context.Context, c *current, common construct.Construc
 	if err != nil {
 		return false, err
 	}
-	region := sched.Region{Construct: common}
 	if r.rows.RowBytes > 0 {
 		r.transfers[0] = r.transfer()
 		region.Transfers = r.transfers[:]
 	}
-	return false, s.Run(ctx, &region)
+	return false, r.rt.run(ctx, s, &region, nil)
 }
 
 // device returns the Vulkan device of the routine's task, nil if there is none; if there

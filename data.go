@@ -10,7 +10,6 @@ import (
 	"github.com/vkomp/vkomp/ompt"
 	"github.com/vkomp/vkomp/sched"
 	"github.com/vkomp/vkomp/sched/construct"
-	"github.com/vkomp/vkomp/sched/host"
 	"github.com/vkomp/vkomp/sched/protect"
 	"github.com/vkomp/vkomp/tasks"
 )
@@ -238,19 +237,16 @@ func (r *dataRegion) move(ctx context.Context, depend []tasks.Depend, ending boo
 		d.device = r.of.number
 	}
 	region := sched.Region{Construct: construct.Construct{Label: r.label, Depend: depend, Always: ending}, Images: r.images}
-	told := c.encounter(&region.Construct, &d)
-	if told != nil {
-		told.Data = r.data(ending)
-	}
-	if r.device == nil {
-		return told.done(ctx, r.rt.host.Run(context.WithoutCancel(ctx), host.Region{Construct: region.Construct}))
-	}
 	if ending {
 		region.Exit = r.exit
 	} else {
 		region.Enter, region.Found, region.Site = r.enter, r.found, r.site
 	}
-	return told.done(ctx, r.device.Run(context.WithoutCancel(ctx), &region))
+	told := c.encounter(&region.Construct, &d)
+	if told != nil {
+		told.Data = r.data(ending)
+	}
+	return told.done(ctx, r.rt.run(context.WithoutCancel(ctx), r.device, &region, nil))
 }
 
 // waitItems returns the items with which an empty task depends on everything that a task

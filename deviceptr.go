@@ -1,6 +1,7 @@
 package vkomp
 
 import (
+	"context"
 	"fmt"
 	"reflect"
 	"unsafe"
@@ -155,6 +156,15 @@ func (d Device) use() (release func()) {
 	}
 	d.d.rt.using.RLock()
 	return d.d.rt.using.RUnlock
+}
+
+// construct returns the runtime of the device, or an error if no construct is allowed.
+func (d Device) construct(ctx context.Context) (*Runtime, error) {
+	rt, err := d.runtime()
+	if err == nil {
+		err = rt.construct(ctx)
+	}
+	return rt, err
 }
 
 // runtime returns the runtime of the device. The zero Device, which DefaultDevice returns

@@ -7,7 +7,6 @@ import (
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/ompt"
 	"github.com/vkomp/vkomp/sched"
-	"github.com/vkomp/vkomp/sched/host"
 )
 
 // TargetEnterData describes a construct that maps storage until another one unmaps it
@@ -202,12 +201,7 @@ func (rt *Runtime) standalone(ctx context.Context, d *standalone, items []Arg, d
 	if told != nil && s != nil {
 		told.Data = passed.data()
 	}
-	if s != nil {
-		err = s.Run(ctx, &passed.Region)
-	} else {
-		err = rt.host.Run(ctx, host.Region{Construct: passed.Construct})
-	}
-	if told.done(ctx, err) != nil {
+	if err := told.done(ctx, rt.run(ctx, s, &passed.Region, nil)); err != nil {
 		return rt.failure(ctx, err)
 	}
 	return nil

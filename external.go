@@ -106,11 +106,7 @@ func (d Device) external(ctx context.Context, size int, create func(*vk.Device, 
 // vulkanOf returns the scheduler and the vk.Device of a Vulkan device, which it opens if
 // need be.
 func (d Device) vulkanOf(ctx context.Context) (*sched.Scheduler, *vk.Device, error) {
-	rt, err := d.runtime()
-	if err != nil {
-		return nil, nil, err
-	}
-	if err := rt.construct(ctx); err != nil {
+	if _, err := d.construct(ctx); err != nil {
 		return nil, nil, err
 	}
 	if d.IsInitial() {

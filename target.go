@@ -3,12 +3,10 @@ package vkomp
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/vkomp/vkomp/ompt"
 	"github.com/vkomp/vkomp/sched"
-	"github.com/vkomp/vkomp/sched/host"
 )
 
 // Target describes a target region (OpenMP target construct): a kernel that runs on a device
@@ -100,7 +98,7 @@ func (rt *Runtime) target(ctx context.Context, t *Target, args []Arg, depend []D
 		told.Data = argumentData(k, args, d)
 	}
 	if s == nil {
-		err = rt.targetOnHost(ctx, t, args, host.Region{Construct: passed.Construct, Target: true})
+		err = rt.targetOnHost(ctx, t, args, passed.Construct)
 	} else {
 		err = s.Run(ctx, &passed.Region)
 	}
@@ -153,49 +151,6 @@ func (rt *Runtime) kernelOf(t *Target) (k *sharedKernel, label string, err error
 		return nil, "", fmt.Errorf("%w: kernel %q belongs to another runtime", ErrInvalidArgument, k.name)
 	}
 	return k, cmp.Or(label, k.name), nil
-}
-
-// targetOnHost runs the kernel's Host variant on the initial device.
-func (rt *Runtime) targetOnHost(ctx context.Context, t *Target, args []Arg, r host.Region) error {
-	k := t.Kernel.k
-	if k.host == nil {
-		why := ""
-		if rt.NumDevices() == 0 {
-			why = ", and there is no other: " + rt.noDevices
-		}
-		return fmt.Errorf("target %q: %w: kernel %q has no Host variant for the initial device%s", r.Label, ErrUnsupported, k.name, why)
-	}
-	call := &HostCall{Range: t.Range, name: k.name}
-	call.Range.Y = max(call.Range.Y, 1)
-	call.Range.Z = max(call.Range.Z, 1)
-	empty := t.Range.X == 0
-	var sizes, values []uint64
-	for i := range args {
-		a, err := args[i].hostArg(rt, argumentLabels.of(i))
-		if err != nil {
-			return fmt.Errorf("target %q: %w", r.Label, err)
-		}
-		if a.isValue() {
-			call.values = append(call.values, a)
-			values = append(values, uint64(len(args[i].bytes())))
-			continue
-		}
-		call.buffers = append(call.buffers, a)
-		sizes = append(sizes, a.storage.Size)
-		if k.shader == nil && a.storage.Size == 0 {
-			empty = true
-		}
-	}
-	if k.shader != nil {
-		if err := k.shader.Fits(nil, sizes, values); err != nil {
-			return fmt.Errorf("target %q: %w", r.Label, err)
-		}
-		empty = empty || k.shader.Empty(sizes)
-	}
-	if !empty {
-		r.Body = func(context.Context) error { return errors.Join(k.host(call), call.err) }
-	}
-	return rt.host.Run(ctx, r)
 }
 
 // extent returns the range with defaults filled in.

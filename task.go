@@ -173,6 +173,9 @@ func (rt *Runtime) merge(ctx context.Context, c current, of *construct.Construct
 	return &TaskError{Task: of.Label, Cause: err}
 }
 
+// bodyPlace returns the place of a host task whose body has no context of its own.
+func (rt *Runtime) bodyPlace() tasks.Place { return rt.host.Pool() }
+
 // flags returns the OMPT flags of the task.
 func (t *Task) flags(undeferred, final bool) ompt.TaskFlag {
 	f := ompt.TaskExplicit
