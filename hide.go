@@ -84,7 +84,7 @@ type clauses struct {
 	sched.Region
 	// buffers is for Region.Buffers, and not nil.
 	buffers []sched.Buffer
-	// bytes are the values.
+	// bytes has what Values refers to.
 	bytes []byte
 }
 
@@ -97,7 +97,6 @@ func (c *clauses) giveBack() {
 	clear(c.Exit)
 	clear(c.Transfers)
 	clear(c.Depend)
-	clear(c.Values)
 	clear(c.Images)
 	enter, exit, transfers, depend := c.Enter[:0], c.Exit[:0], c.Transfers[:0], c.Depend[:0]
 	addresses, pointers, values, images := c.Addresses[:0], c.Pointers[:0], c.Values[:0], c.Images[:0]

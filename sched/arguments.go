@@ -45,8 +45,6 @@ type dispatch struct {
 	pipeline    vk.Pipeline
 	plan        kernel.Plan
 	push        []byte
-	// sizes are the sizes of the buffer arguments, followed by those of the values, in bytes.
-	sizes []uint64
 
 	// All below is guarded by Scheduler.mu.
 
@@ -64,7 +62,7 @@ type dispatch struct {
 func (d *dispatch) reset() {
 	d.explicit, d.compilation, d.pipeline = false, nil, vk.Pipeline{}
 	d.plan.Calls, d.plan.Fold = d.plan.Calls[:0], 0
-	d.push, d.sizes, d.ranges = d.push[:0], d.sizes[:0], d.ranges[:0]
+	d.push, d.ranges = d.push[:0], d.ranges[:0]
 	empty(&d.arguments)
 	empty(&d.targets)
 	empty(&d.pointed)

@@ -27,7 +27,7 @@ func leftovers(t *target) (left []string) {
 			left = append(left, fmt.Sprintf("%d %s", v.Len(), path))
 		}
 		switch path {
-		case "dispatch.push", "dispatch.sizes", "dispatch.ranges", "dispatch.plan.Calls", "items":
+		case "dispatch.push", "dispatch.ranges", "dispatch.plan.Calls", "items":
 			// These hold numbers, which are written before they are read.
 			return
 		case "ops":

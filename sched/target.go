@@ -93,19 +93,20 @@ func (s *Scheduler) check(ctx context.Context, t *target) error {
 		return nil
 	}
 	p := s.props
-	t.dispatch.sizes = t.dispatch.sizes[:0]
+	var few [16]uint64 // as many as most kernels have arguments
+	sizes := few[:0]
 	for k := range t.buffers() {
-		t.dispatch.sizes = append(t.dispatch.sizes, t.bufferSize(k, p))
+		sizes = append(sizes, t.bufferSize(k, p))
 	}
-	buffers := len(t.dispatch.sizes)
+	buffers := len(sizes)
 	for _, v := range t.Values {
-		t.dispatch.sizes = append(t.dispatch.sizes, uint64(len(v)))
+		sizes = append(sizes, uint64(len(v)))
 	}
-	if err := t.Kernel.Fits(p, t.dispatch.sizes[:buffers], t.dispatch.sizes[buffers:]); err != nil {
+	if err := t.Kernel.Fits(p, sizes[:buffers], sizes[buffers:]); err != nil {
 		return err
 	}
 	g := t.Kernel.Groups(t.Range)
-	if g[0] == 0 || t.Kernel.Empty(t.dispatch.sizes[:buffers]) {
+	if g[0] == 0 || t.Kernel.Empty(sizes[:buffers]) {
 		// Nothing to run: the task keeps its maps and dependences.
 		s.share(t)
 		t.Kernel = nil

@@ -2,7 +2,7 @@ package order
 
 import (
 	"iter"
-	"slices"
+	"sort"
 )
 
 // maxSegments is the number of segments at which a history becomes coarser.
@@ -74,13 +74,7 @@ func (h *history) insert(i int, lo, hi uint64) {
 
 // from returns the index of the first segment that ends above lo.
 func (h *history) from(lo uint64) int {
-	i, _ := slices.BinarySearchFunc(h.segments, lo, func(g segment, lo uint64) int {
-		if g.hi <= lo {
-			return -1
-		}
-		return 1
-	})
-	return i
+	return sort.Search(len(h.segments), func(i int) bool { return h.segments[i].hi > lo })
 }
 
 // within yields the segments that have bytes in a span.
