@@ -10,7 +10,7 @@ import (
 	"github.com/vkomp/vkomp/internal/observe/races"
 )
 
-// ErrRace: tasks access the same storage and nothing orders them. See Options.Race.
+// ErrRace says that tasks access the same storage and nothing orders them. See Options.Race.
 var ErrRace = errors.New("race between tasks")
 
 // Race is a pair of tasks that access the same bytes, one of them writing, with no path
@@ -18,11 +18,11 @@ var ErrRace = errors.New("race between tasks")
 type Race struct {
 	// First was generated before Second.
 	First, Second RaceAccess
-	// Address is where the bytes begin that both access, Size how many they are. Of a
-	// slice it is the host's address, whichever storage is meant.
+	// Address is the address of the first byte that both access, and Size the number of such
+	// bytes. For a slice it is the address on the host, whichever storage is accessed.
 	Address, Size uint64
-	// Device is the number of the device in whose storage they are; of host storage it
-	// is InitialDeviceNumber.
+	// Device is the number of the device whose storage is accessed, InitialDeviceNumber for
+	// the host's.
 	Device int
 	// Advice says what is missing, such as a depend clause.
 	Advice string
@@ -32,12 +32,12 @@ type Race struct {
 type RaceAccess struct {
 	// Task is the task's label.
 	Task string
-	// Item names what of the task accesses the bytes, such as "argument 1".
+	// Item names the part of the construct that accesses the bytes, such as "argument 1".
 	Item string
-	// Write: it writes them, and may read them too.
+	// Write says that the task writes the bytes; it may read them too.
 	Write bool
-	// Site is where the program generates the task, as file:line, and Function the
-	// function that this is in. Stack has the callers too, the innermost first.
+	// Site is the place where the program generates the task, as file:line, and Function the
+	// function there. Stack has that frame and its callers, the innermost first.
 	Site, Function string
 	Stack          []runtime.Frame
 }
@@ -63,13 +63,12 @@ func (a RaceAccess) String() string {
 	return fmt.Sprintf("task %q (%s) %s %s", a.Task, a.Site, does, a.Item)
 }
 
-// Races returns the races found so far, in the order in which they were found: one for
-// each pair of places in the program that generate tasks. It is empty without
-// Options.Race.
+// Races returns the races found so far, in the order in which they were found: one for each
+// pair of places in the program that generate tasks. It is empty without Options.Race.
 //
-// A task is looked at when all that it follows is known, which is when it is generated
-// unless it follows a host task that has not ended; so after a Taskwait, or the end of a
-// Taskgroup, the races of the tasks waited for are there.
+// A task is examined as soon as everything that it depends on is known. That is when it is
+// generated, unless it depends on a host task that has not ended. So after a Taskwait, or the
+// end of a Taskgroup, the list has the races of the tasks that were waited for.
 func (rt *Runtime) Races() []Race {
 	rt.races.mu.Lock()
 	defer rt.races.mu.Unlock()
@@ -84,7 +83,7 @@ type foundRaces struct {
 	found    []Race
 }
 
-// startRaces opens the race detector.
+// startRaces starts the race detector.
 func (rt *Runtime) startRaces() {
 	rt.races.detector = races.New(ofTask, func(found races.Report) {
 		race := Race{
@@ -107,7 +106,7 @@ func raceAccess(a races.Access) RaceAccess {
 	}
 }
 
-// closeRaces has the race detector look at what is left, and returns the races found.
+// closeRaces makes the race detector examine the remaining tasks, and returns all races found.
 func (rt *Runtime) closeRaces() error {
 	if rt.races.detector == nil {
 		return nil

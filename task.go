@@ -52,13 +52,13 @@ type Task struct {
 type Transparency uint8
 
 const (
-	// NotImpex: dependences are only between siblings.
+	// NotImpex means that dependences are only between siblings.
 	NotImpex Transparency = 0
-	// Import: the task's children can depend, through their own depend items, on all tasks
-	// on which the task can depend.
+	// Import means that the task's children can depend, through their own depend items, on all
+	// tasks on which the task can depend.
 	Import Transparency = 1
-	// Export: tasks that depend on the task, directly or through other tasks, can also
-	// depend on its children through their own depend items. After an undeferred task all
+	// Export means that tasks which depend on the task, directly or through other tasks, can
+	// also depend on its children through their own depend items. After an undeferred task all
 	// later siblings can.
 	Export Transparency = 2
 	// ImpEx is Import and Export.

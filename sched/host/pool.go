@@ -327,17 +327,17 @@ func (l *returnerList) pop() *returner {
 // readyJobs holds the jobs without a place: a queue for those of priority 0, which are
 // nearly all, and a heap for the others.
 type readyJobs struct {
-	plain  jobQueue
-	ranked jobHeap
+	unranked jobQueue
+	ranked   jobHeap
 	// number is the number of the last ranked job.
 	number uint64
 }
 
-func (r *readyJobs) len() int { return r.plain.n + len(r.ranked) }
+func (r *readyJobs) len() int { return r.unranked.n + len(r.ranked) }
 
 func (r *readyJobs) push(j Job, priority int) {
 	if priority == 0 {
-		r.plain.push(j)
+		r.unranked.push(j)
 		return
 	}
 	r.number++
@@ -346,8 +346,8 @@ func (r *readyJobs) push(j Job, priority int) {
 
 // pop removes and returns the first job. There must be one.
 func (r *readyJobs) pop() Job {
-	if r.plain.n > 0 && (len(r.ranked) == 0 || r.ranked[0].priority < 0) {
-		return r.plain.pop()
+	if r.unranked.n > 0 && (len(r.ranked) == 0 || r.ranked[0].priority < 0) {
+		return r.unranked.pop()
 	}
 	return r.ranked.pop()
 }
