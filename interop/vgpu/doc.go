@@ -6,7 +6,7 @@
 //	vgpu                        └─▶ render pass ────┘      on the same VkBuffer
 //
 // [Open] gets the device from an interop object with the types target and targetsync. The
-// object also gives the order: what [Device.Submit] submits is a foreign task of the object.
+// object also gives the order: what [Device.Submit] submits is foreign work of the object.
 // Render passes are recorded as always and submitted by Submit, never by vgpu's own calls,
 // which would wait for the queue.
 //

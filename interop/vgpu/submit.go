@@ -11,11 +11,10 @@ import (
 	"github.com/goki/vulkan"
 )
 
-// Submit submits a command buffer that vgpu has recorded and ended, as the next foreign task of
-// the interop object: it comes after what the object's constructs depend on and after earlier
-// foreign tasks, and before what depends on later constructs. A foreign task sees what the ones
-// before it have written. Until it is complete, the command buffer and what that uses must not
-// be changed.
+// Submit submits a command buffer that vgpu has recorded and ended, as the next foreign work of
+// the interop object: it comes after what the object's earlier constructs depend on and after
+// earlier foreign work, whose writes it sees, and before what depends on later constructs. Until
+// it is complete, the command buffer and what that uses must not be changed.
 //
 // Submit waits neither for the device nor for predecessors. If vkomp uses the object's queue
 // too, the submission is made when its predecessors' have been. If it fails then, or if ctx

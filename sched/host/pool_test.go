@@ -642,7 +642,7 @@ func TestPoolLetsGoOfWhatABurstHeld(t *testing.T) {
 			}
 			p.Submit(poolFunc(func() { <-shut }), priority-1)
 			var chunks []weak.Pointer[jobChunk]
-			for c := p.ready.plain.head; c != nil; c = c.next {
+			for c := p.ready.unranked.head; c != nil; c = c.next {
 				chunks = append(chunks, weak.Make(c))
 			}
 			close(open)
