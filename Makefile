@@ -14,7 +14,7 @@ QUEUE_PACKAGES = $(filter-out ./vk %/vk,$(DEVICE_PACKAGES))
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME ?= 30s
 
-.PHONY: all build demo check test stress mutations mutants race events invariants vet lint shaders abi layers layers-test vgpu page nocgo fuzz bench cover clean
+.PHONY: all build demo check test crossed stress mutations mutants race events invariants vet lint shaders abi layers layers-test vgpu page nocgo fuzz bench cover clean
 
 all: build vet
 
@@ -38,14 +38,22 @@ check:
 	$(GO) vet $(PACKAGES)
 	DRIVERS=lavapipe scripts/test -short $(PACKAGES)
 
-# Everything, on lavapipe and then on SwiftShader; what takes no seconds on both again through
-# the layer that shows several queues; and half a minute of stress.
+# Everything: on lavapipe with its one queue, on SwiftShader through the layer that shows several
+# queues; and half a minute of stress on both.
 test: bin/vkomp-demo layers
 	scripts/setup test
 	$(GO) test -count=1 $(PURE)
-	scripts/test $(DEVICE_PACKAGES)
-	LAYER=manyqueue scripts/test -short $(QUEUE_PACKAGES)
+	DRIVERS=lavapipe scripts/test $(DEVICE_PACKAGES)
+	DRIVERS=second LAYER=manyqueue scripts/test $(QUEUE_PACKAGES)
+	DRIVERS=second scripts/test ./vk
 	scripts/stress short
+
+# The other way round, without what takes seconds: lavapipe through the layer, SwiftShader with
+# its one queue.
+crossed: layers
+	scripts/setup test
+	DRIVERS=lavapipe LAYER=manyqueue scripts/test -short $(QUEUE_PACKAGES)
+	DRIVERS=swiftshader scripts/test -short $(QUEUE_PACKAGES)
 
 # Foreign work between tasks, 10,000 rounds a way, 1,000 rounds of pauses, and 2,000 runtimes
 # one after another; then ten minutes of task graphs over many queues, reordered and checked:
