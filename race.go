@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
-	"sync"
 
+	"github.com/vkomp/vkomp/internal/lockrank"
 	"github.com/vkomp/vkomp/internal/observe/races"
 )
 
@@ -79,7 +79,7 @@ func (rt *Runtime) Races() []Race {
 type foundRaces struct {
 	// detector is nil without Options.Race.
 	detector *races.Detector
-	mu       sync.Mutex
+	mu       lockrank.Mutex[lockrank.Leaf]
 	found    []Race
 }
 

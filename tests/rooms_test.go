@@ -39,7 +39,7 @@ var rooms = map[string]room{
 	"internal/layered": {},
 	// The exporters are tools like others: they see of the runtime only what ompt reports.
 	"ompt/trace": {imports: []string{"ompt", "internal/layered"}},
-	"vk":         {imports: []string{"timeline"}, thirdParty: []string{xsync, vulkanGo}, cgo: true},
+	"vk":         {imports: []string{"internal/lockrank", "timeline"}, thirdParty: []string{xsync, vulkanGo}, cgo: true},
 	"sched":      {imports: []string{"internal/invariants", "internal/lockrank", "timeline", "tasks", "memory", "ompt", "vk", "sched/allocation", "sched/construct", "sched/kernel", "sched/order", "sched/pipeline", "sched/protect", "sched/trace", "sched/internal/mutant"}, thirdParty: []string{xsync}},
 	// Concepts that know nothing of the scheduler.
 	"sched/allocation": {imports: []string{"internal/lockrank", "timeline", "memory", "vk", "sched/order"}},
@@ -60,7 +60,7 @@ var rooms = map[string]room{
 	// The stream of events and its listeners.
 	"internal/observe":       {imports: []string{"sched", "sched/construct", "tasks", "memory", "ompt"}},
 	"internal/observe/tool":  {imports: []string{"internal/lockrank", "internal/observe", "sched", "sched/construct", "sched/protect", "sched/trace", "tasks", "memory", "ompt", "vk"}},
-	"internal/observe/races": {imports: []string{"internal/observe", "sched", "sched/construct", "tasks", "memory", "ompt"}},
+	"internal/observe/races": {imports: []string{"internal/lockrank", "internal/observe", "sched", "sched/construct", "tasks", "memory", "ompt"}},
 	// gogpu/naga turns WGSL into SPIR-V.
 	".":       {imports: []string{"internal/lockrank", "timeline", "traits", "sched", "sched/construct", "sched/host", "sched/kernel", "sched/protect", "tasks", "memory", "ompt", "vk", "interop", "internal/foreign", "internal/layered", "internal/observe", "internal/observe/tool", "internal/observe/races"}, thirdParty: []string{xsync, "github.com/gogpu/naga"}},
 	"shaders": {imports: []string{"."}},

@@ -12,12 +12,13 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 	"unsafe"
 
 	vulkan "github.com/vulkan-go/vulkan"
+
+	"github.com/vkomp/vkomp/internal/lockrank"
 )
 
 // Device is an opened device with its queues.
@@ -31,15 +32,15 @@ type Device struct {
 
 	// life is held for reading by every call that uses the device, except those of
 	// Queue, and for writing by Close.
-	life   sync.RWMutex
+	life   lockrank.RWMutex[lockrank.VulkanDevice]
 	closed bool // guarded by life
 
 	// lost says that some call which may wait or submit returned VK_ERROR_DEVICE_LOST.
 	lost atomic.Bool
 
-	sampling sync.Mutex // held by Calibrate; taken after life
+	sampling lockrank.Mutex[lockrank.VulkanSampling] // held by Calibrate
 
-	mu         sync.Mutex // guards the fields below; no other lock is taken while it is held
+	mu         lockrank.Mutex[lockrank.Leaf] // guards the fields below
 	live       map[string]int
 	blocks     map[Buffer]Block
 	mapped     map[Memory]uint64 // sizes of the mapped allocations, in bytes

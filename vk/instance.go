@@ -9,11 +9,12 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"unsafe"
 
 	vulkan "github.com/vulkan-go/vulkan"
+
+	"github.com/vkomp/vkomp/internal/lockrank"
 )
 
 // Instance is a VkInstance with its physical devices.
@@ -26,7 +27,7 @@ type Instance struct {
 	logger     *slog.Logger
 	heard      atomic.Uint64
 
-	mu       sync.Mutex
+	mu       lockrank.Mutex[lockrank.VulkanInstance]
 	open     int // number of open devices; guarded by mu
 	closed   bool
 	messages *C.vko_messages // nil without validation and after Close; guarded by mu

@@ -19,6 +19,8 @@ import (
 	"unsafe"
 
 	vulkan "github.com/vulkan-go/vulkan"
+
+	"github.com/vkomp/vkomp/internal/lockrank"
 )
 
 // Queue is a VkQueue with a timeline of its own that its submissions signal.
@@ -32,7 +34,7 @@ type Queue struct {
 	timeline Semaphore
 	closed   atomic.Bool
 
-	mu sync.Mutex // guards the VkQueue, its command pool, and vko_queue except for the timeline
+	mu lockrank.Mutex[lockrank.VulkanQueue] // guards the VkQueue, its command pool, and vko_queue except for the timeline
 	c  *C.vko_queue
 	// appLock is the application's lock of an adopted VkQueue, nil for a queue of this
 	// package. It is taken after mu.

@@ -38,9 +38,17 @@ type (
 	Family           struct{}
 	Group            struct{}
 	Graph            struct{}
+	RacesStorage     struct{}
+	Races            struct{}
+	RacesGraph       struct{}
+	ToolFollowing    struct{}
 	Allocator        struct{}
 	Imports          struct{}
 	Heap             struct{}
+	VulkanDevice     struct{}
+	VulkanSampling   struct{}
+	VulkanQueue      struct{}
+	VulkanInstance   struct{}
 	Leaf             struct{}
 )
 
@@ -63,8 +71,16 @@ var Table = []Lock{
 	{Family{}, []string{"tasks.family.mu"}, "the tasks of a scope and of those that transparent tasks connect it with", false},
 	{Group{}, []string{"tasks.Group.mu"}, "a taskgroup; that of a group inside another is taken first", true},
 	{Graph{}, []string{"tasks.Graph.mu"}, "the list of scopes, and the tasks that are kept for pictures", false},
+	{RacesStorage{}, []string{"races.storage.mu"}, "what the race detector knows of a device's storage", false},
+	{Races{}, []string{"races.Detector.mu"}, "the places and the devices of the race detector", false},
+	{RacesGraph{}, []string{"race.Detector.mu"}, "the race detector's tasks and their accesses", false},
+	{ToolFollowing{}, []string{"tool.task.following"}, "the dependences of which a tool has not been told", false},
 	{Allocator{}, []string{"memory.Allocator.mu"}, "blocks of device memory and what is free in them", false},
 	{Imports{}, []string{"allocation.imports.mu"}, "host storage that is device memory", false},
 	{Heap{}, []string{"allocation.heap.mu", "allocation.exports.mu"}, "the blocks of a heap; memory that foreign work can write", false},
-	{Leaf{}, []string{"allocation.footprint.mu", "vkomp.hostMemory.mu", "vkomp.labels.mu", "vkomp.itemLabels.mu", "tool.failures.mu", "tool.Device.mu", "foreign.lossTimelines.mu"}, "counts and tables of their own; no lock is taken under these", false},
+	{VulkanDevice{}, []string{"vk.Device.life"}, "a VkDevice, read by calls that use it and written by its close", true},
+	{VulkanSampling{}, []string{"vk.Device.sampling"}, "the calibration of a device's clock", false},
+	{VulkanQueue{}, []string{"vk.Queue.mu"}, "a VkQueue and its command pool, for each call of Vulkan that uses them", false},
+	{VulkanInstance{}, []string{"vk.Instance.mu"}, "the devices that are open and the messages of a VkInstance", false},
+	{Leaf{}, []string{"allocation.footprint.mu", "vk.Device.mu", "vkomp.hostMemory.mu", "vkomp.labels.mu", "vkomp.itemLabels.mu", "vkomp.foundRaces.mu", "tool.failures.mu", "tool.Device.mu", "tool.Tool.telling", "tool.task.deciding", "foreign.lossTimelines.mu"}, "counts and tables of their own; no lock is taken under these", false},
 }

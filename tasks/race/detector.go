@@ -3,8 +3,8 @@ package race
 import (
 	"maps"
 	"slices"
-	"sync"
 
+	"github.com/vkomp/vkomp/internal/lockrank"
 	"github.com/vkomp/vkomp/tasks"
 )
 
@@ -22,7 +22,7 @@ type Conflict struct {
 type Detector struct {
 	report func(Conflict)
 
-	mu      sync.Mutex
+	mu      lockrank.Mutex[lockrank.RacesGraph]
 	clock   clock
 	number  uint64
 	initial *Task

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"sync"
 
+	"github.com/vkomp/vkomp/internal/lockrank"
 	"github.com/vkomp/vkomp/internal/observe"
 	"github.com/vkomp/vkomp/ompt"
 	"github.com/vkomp/vkomp/sched/construct"
@@ -46,7 +46,7 @@ type Detector struct {
 	ofTask func(error) bool
 	report func(Report)
 
-	mu sync.Mutex
+	mu lockrank.Mutex[lockrank.Races]
 	// seen holds the pairs of places that were reported; places caches the place of each stack.
 	seen   map[[2]place]bool
 	places map[observe.Stack]place

@@ -3,9 +3,9 @@ package races
 import (
 	"errors"
 	"slices"
-	"sync"
 	"unsafe"
 
+	"github.com/vkomp/vkomp/internal/lockrank"
 	"github.com/vkomp/vkomp/internal/observe"
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/ompt"
@@ -17,7 +17,7 @@ import (
 // a construct, in the order in which it generates its constructs, and the storage to which it has
 // pointers.
 type storage struct {
-	mu sync.Mutex
+	mu lockrank.Mutex[lockrank.RacesStorage]
 	// table has the present storage. Its blocks have no device memory.
 	table *memory.Table
 	// uses and exits are working memory.

@@ -1,9 +1,9 @@
 package tool
 
 import (
-	"sync"
 	"sync/atomic"
 
+	"github.com/vkomp/vkomp/internal/lockrank"
 	"github.com/vkomp/vkomp/internal/observe"
 	"github.com/vkomp/vkomp/ompt"
 	"github.com/vkomp/vkomp/sched/construct"
@@ -23,7 +23,7 @@ type task struct {
 	// behind is set while follows is not empty. It has the tasks on which this one depends
 	// without the tool having been told. following guards both.
 	behind    atomic.Bool
-	following sync.Mutex
+	following lockrank.Mutex[lockrank.ToolFollowing]
 	follows   []*task
 	// taken counts the elements of follows that have been removed.
 	taken int
@@ -31,7 +31,7 @@ type task struct {
 	items []ompt.Dependence
 	// undecided is the part of fate that the tool has not been told. A goroutine that finds
 	// telling unset tells it. deciding guards all three.
-	deciding  sync.Mutex
+	deciding  lockrank.Mutex[lockrank.Leaf]
 	telling   bool
 	undecided []ompt.TaskScheduleEvent
 }

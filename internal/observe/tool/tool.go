@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"github.com/vkomp/vkomp/internal/lockrank"
 	"github.com/vkomp/vkomp/internal/observe"
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/ompt"
@@ -27,7 +28,7 @@ type Tool struct {
 	initial ompt.Data
 	// toldOf is signalled when the tool has been told of a task for which a goroutine waits. Its
 	// lock is telling.
-	telling sync.Mutex
+	telling lockrank.Mutex[lockrank.Leaf]
 	toldOf  *sync.Cond
 	// spare has tasks for reuse, blocks tasks that have not been used.
 	spare, blocks sync.Pool
