@@ -116,7 +116,7 @@ LAYER_SOURCES = tests/layers/layer.c tests/layers/map.c
 # Headers made of shaders; hidden from the go tool and from the rules of the layout.
 LAYER_BUILD = .cache/layers
 LAYER_CFLAGS = -std=c11 -g -O2 -Wall -Wextra -Werror -fPIC -pthread -fvisibility=hidden
-LAYERS = $(patsubst tests/layers/%.c,%,$(wildcard $(foreach l,manyqueue shuffle record fault,tests/layers/$l.c)))
+LAYERS = $(patsubst tests/layers/%.c,%,$(wildcard $(foreach l,manyqueue shuffle record fault discrete,tests/layers/$l.c)))
 LAYER_SHADERS = $(patsubst tests/layers/%.comp,$(LAYER_BUILD)/%.spv.h,$(wildcard tests/layers/*.comp))
 LAYER_TESTS = $(patsubst tests/layers/%.c,bin/layers/%,$(wildcard tests/layers/test_*.c))
 
@@ -124,6 +124,7 @@ manyqueue_DOES = Shows a queue as several families of several queues that only s
 shuffle_DOES = Reorders commands as far as barriers and semaphores allow
 record_DOES = Records what reaches the driver
 fault_DOES = Makes chosen calls fail
+discrete_DOES = Shows the host's memory as that of a device with its own
 
 layers:
 	scripts/setup layers

@@ -44,8 +44,10 @@
 	F(EnumeratePhysicalDevices, EnumeratePhysicalDevices)                                  \
 	F(EnumerateDeviceExtensionProperties, EnumerateDeviceExtensionProperties)              \
 	F(GetPhysicalDeviceProperties, GetPhysicalDeviceProperties)                            \
+	F(GetPhysicalDeviceProperties2, GetPhysicalDeviceProperties2KHR)                       \
 	F(GetPhysicalDeviceFeatures2, GetPhysicalDeviceFeatures2KHR)                           \
 	F(GetPhysicalDeviceMemoryProperties, GetPhysicalDeviceMemoryProperties)                \
+	F(GetPhysicalDeviceMemoryProperties2, GetPhysicalDeviceMemoryProperties2KHR)           \
 	F(GetPhysicalDeviceQueueFamilyProperties, GetPhysicalDeviceQueueFamilyProperties)      \
 	F(GetPhysicalDeviceQueueFamilyProperties2, GetPhysicalDeviceQueueFamilyProperties2KHR)
 
@@ -84,10 +86,13 @@
 	F(BindBufferMemory, BindBufferMemory)                                                  \
 	F(BindBufferMemory2, BindBufferMemory2KHR)                                             \
 	F(GetBufferMemoryRequirements, GetBufferMemoryRequirements)                            \
+	F(GetBufferMemoryRequirements2, GetBufferMemoryRequirements2KHR)                       \
 	F(GetBufferDeviceAddress, GetBufferDeviceAddressKHR)                                   \
 	F(GetDeviceBufferMemoryRequirements, GetDeviceBufferMemoryRequirementsKHR)             \
 	F(CreateImage, CreateImage)                                                            \
 	F(DestroyImage, DestroyImage)                                                          \
+	F(GetImageMemoryRequirements, GetImageMemoryRequirements)                              \
+	F(GetImageMemoryRequirements2, GetImageMemoryRequirements2KHR)                         \
 	F(GetDeviceImageMemoryRequirements, GetDeviceImageMemoryRequirementsKHR)               \
 	F(CreateShaderModule, CreateShaderModule)                                              \
 	F(DestroyShaderModule, DestroyShaderModule)                                            \
@@ -174,6 +179,7 @@
 	F(CmdSetDeviceMask, CmdSetDeviceMaskKHR)                                               \
 	F(GetMemoryHostPointerPropertiesEXT, GetMemoryHostPointerPropertiesEXT)                \
 	F(GetMemoryFdKHR, GetMemoryFdKHR)                                                      \
+	F(GetMemoryFdPropertiesKHR, GetMemoryFdPropertiesKHR)                                  \
 	F(GetSemaphoreFdKHR, GetSemaphoreFdKHR)                                                \
 	F(ImportSemaphoreFdKHR, ImportSemaphoreFdKHR)                                          \
 	F(GetCalibratedTimestampsEXT, GetCalibratedTimestampsEXT)                              \
