@@ -21,6 +21,7 @@ const stackStress = "VKOMP_TEST_STACK_STRESS"
 // finds it ("found bad pointer in Go heap"). So the test runs in a process of its own, in which
 // the collector runs all the time.
 func TestStackThatMovesInAConstruct(t *testing.T) {
+	vktest.Once(t)
 	vktest.LongConcurrent(t)
 	if os.Getenv(stackStress) != "" {
 		moveStacks(t)

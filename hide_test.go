@@ -27,6 +27,7 @@ var leak = regexp.MustCompile(`(?m)^\./(\w+\.go:\d+:\d+): parameter (\w+) leaks 
 // Inside a construct, the compiler's escape analysis does apply to the parameters that hide
 // conceals at the call: it reports which parts of each parameter get to the heap.
 func TestWhatIsHiddenFromEscapeAnalysisIsNotKept(t *testing.T) {
+	vktest.Once(t)
 	vktest.Long(t)
 	files := token.NewFileSet()
 	names, err := filepath.Glob("*.go")

@@ -15,7 +15,7 @@ func TestLargeTargetMovesNoByte(t *testing.T) {
 	ctx := t.Context()
 	k, err := rt.NewKernel(shaders.Saxpy)
 	must(t, err)
-	const n = 16 << 20 // 64 MiB each
+	const n = 2 << 20 // 8 MiB each
 	x, y := make([]float32, n), make([]float32, n)
 	for i := range x {
 		x[i], y[i] = float32(i%1000), 1

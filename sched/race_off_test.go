@@ -7,6 +7,8 @@ const (
 	// rapidChecks is the number of random programs of each kind, unless the flag -rapid.checks
 	// is given.
 	rapidChecks = "100"
+	// shortChecks is their number with -short.
+	shortChecks = "30"
 	// deviceOrders is the number of random orders of the device in which a test runs.
 	deviceOrders = 4
 	// faultStep is the distance between calls of which each is once made to fail or to lose the

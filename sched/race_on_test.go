@@ -7,6 +7,7 @@ package sched
 // every kind of test, memory and placement.
 const (
 	rapidChecks  = "8"
+	shortChecks  = "8"
 	deviceOrders = 1
 	faultStep    = 3
 	shareRounds  = 3

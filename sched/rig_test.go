@@ -21,8 +21,17 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if err := flag.Set("rapid.checks", rapidChecks); err != nil {
-		panic(err)
+	flag.Parse()
+	chosen := false
+	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == "rapid.checks" })
+	if !chosen {
+		checks := rapidChecks
+		if testing.Short() {
+			checks = shortChecks
+		}
+		if err := flag.Set("rapid.checks", checks); err != nil {
+			panic(err)
+		}
 	}
 	goleak.VerifyTestMain(m)
 }

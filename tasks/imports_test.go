@@ -116,7 +116,7 @@ const importPrograms = 10_000
 // TestImportedChildrenFollowWhatAllPairsDemand compares the paths between tasks, of one region
 // and of importing tasks in it, with what all pairs of their items demand.
 func TestImportedChildrenFollowWhatAllPairsDemand(t *testing.T) {
-	for seed := range uint64(importPrograms) {
+	for seed := range random(importPrograms) {
 		var x imports
 		if err := x.run(rand.New(rand.NewPCG(seed, 5)).IntN); err != nil {
 			t.Fatalf("seed %d: %v\n%s", seed, err, strings.Join(x.steps, "\n"))

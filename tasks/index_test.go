@@ -314,7 +314,7 @@ func TestIndexFindsTheLongestSectionOfAll(t *testing.T) {
 }
 
 func TestIndexGivesMemoryBack(t *testing.T) {
-	const n = 1_000_000
+	const n = 100_000
 	var x index
 	empty := 2 * minSlots
 	locations := spaced(0xc000000000, n, 8, 4096)

@@ -8,6 +8,14 @@ import (
 // modelSeeds is the number of histories that the test of the model runs.
 const modelSeeds = 3000
 
+// random returns how many of n random histories or programs to run: with -short a quarter.
+func random(n uint64) uint64 {
+	if testing.Short() {
+		return n / 4
+	}
+	return n
+}
+
 // holdsUnder runs histories and returns the first seed whose history fails, or −1. It calls
 // look with each history.
 func holdsUnder(seeds uint64, look func(*history)) (int, *history, error) {

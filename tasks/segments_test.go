@@ -185,7 +185,7 @@ func tasksOfWindows(t *testing.T, s *Scope, choices *rand.Rand) map[uint64][]Dep
 // TestSegmentsOrderWhatAllPairsDemand compares the paths between tasks with all pairs of their
 // items: every order has a path, and every edge stands for an order.
 func TestSegmentsOrderWhatAllPairsDemand(t *testing.T) {
-	for seed := range uint64(200) {
+	for seed := range random(200) {
 		var g Graph
 		left := tasksOfWindows(t, g.NewScope(), rand.New(rand.NewPCG(seed, 4)))
 		// before has, for each task, the tasks from which a path leads to it.

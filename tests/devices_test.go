@@ -130,6 +130,7 @@ func driverFiles() (files []string, missing string) {
 // withBothDrivers runs a test with two devices, each of another driver.
 func withBothDrivers(t *testing.T, test func(t *testing.T)) {
 	t.Helper()
+	vktest.Once(t)
 	files, missing := driverFiles()
 	if missing != "" {
 		t.Skip(missing)

@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/vkomp/vkomp/tests/vktest"
 )
 
 // pages returns the text of the repository's Markdown files, by path.
@@ -219,6 +221,7 @@ var codeSpan = regexp.MustCompile("`([^`]+)`")
 
 // A Go identifier in the glossary, with the name of its package, is declared there.
 func TestNamesInTheGlossaryAreDeclared(t *testing.T) {
+	vktest.Once(t)
 	declared := declarations(t)
 	names := 0
 	for _, m := range codeSpan.FindAllStringSubmatch(pages(t)["docs/glossary.md"], -1) {

@@ -37,6 +37,7 @@ func TestRoomsImportOnlyWhatTheLayoutAllows(t *testing.T) {
 // An application that imports vkomp links these modules, and vkomp-demo links those: each of them
 // can run code when a program starts.
 func TestProgramsHoldTheseModulesOnly(t *testing.T) {
+	vktest.Once(t)
 	for _, c := range []struct {
 		program string
 		want    []string

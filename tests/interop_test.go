@@ -212,7 +212,7 @@ func quick(o *vkomp.Options) { o.Validation = false }
 
 func TestForeignWorkBetweenTargets(t *testing.T) {
 	vktest.LongConcurrent(t)
-	rounds := 300
+	rounds := 150
 	if *interopRounds > 0 {
 		rounds = *interopRounds
 	}

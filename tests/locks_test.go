@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/vkomp/vkomp/internal/lockrank"
+	"github.com/vkomp/vkomp/tests/vktest"
 )
 
 // The table of locks in docs/architecture.md is the one of package lockrank.
@@ -36,6 +37,7 @@ func TestDocumentationHasTheTableOfLocks(t *testing.T) {
 
 // Every lock with a rank is in the table with that rank, and the table has no others.
 func TestTableOfLocksHasTheFieldsOfTheSources(t *testing.T) {
+	vktest.Once(t)
 	got, want := make(map[string]string), make(map[string]string)
 	for _, file := range moduleFiles(t) {
 		if file.test || file.c {
@@ -85,6 +87,7 @@ var unlocked = []string{"sched.New"}
 // A method whose name ends in Locked is called with a lock held: by a method of such a
 // name, or by a function that takes a lock.
 func TestLockedMethodsAreCalledWithALockHeld(t *testing.T) {
+	vktest.Once(t)
 	for _, file := range moduleFiles(t) {
 		if file.test || file.c || strings.HasPrefix(file.path, "tests/") {
 			continue

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 
@@ -154,6 +156,7 @@ func TestConcurrentHistoriesMeanWhatTheModelSays(t *testing.T) {
 		d, k := rt.DefaultDevice(t.Context()), newAffine(t, rt)
 		shared := indices(32)
 		before := rt.Stats().Storage.Allocations
+		fewer(t, 2)
 		rapid.Check(t, func(t *rapid.T) {
 			var histories []*modelHistory
 			for _, e := range environments {
@@ -190,6 +193,18 @@ func TestConcurrentHistoriesMeanWhatTheModelSays(t *testing.T) {
 			t.Errorf("%d storage allocations before and %d after", before, after)
 		}
 	})
+}
+
+// fewer divides the number of random checks, for a test of which each takes that much longer
+// than those of others.
+func fewer(t *testing.T, by int) {
+	t.Helper()
+	checks := flag.Lookup("rapid.checks")
+	before := checks.Value.String()
+	n, err := strconv.Atoi(before)
+	succeed(t, err)
+	succeed(t, checks.Value.Set(strconv.Itoa(max(n/by, 1))))
+	t.Cleanup(func() { succeed(t, checks.Value.Set(before)) })
 }
 
 // copyOfBytes returns a copy of the words' bytes.

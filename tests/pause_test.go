@@ -32,11 +32,11 @@ func resident(t *testing.T) int {
 // does not grow. Without validation, because the validation layer does grow with each VkDevice.
 func TestRoundsOfWorkAndPauses(t *testing.T) {
 	vktest.LongConcurrent(t)
-	rounds := 60
+	rounds, validated := 40, 15
 	if *pauseRounds > 0 {
-		rounds = *pauseRounds
+		rounds, validated = *pauseRounds, *pauseRounds
 	}
-	t.Run("under validation", func(t *testing.T) { pauses(t, vktest.Open(t), rounds) })
+	t.Run("under validation", func(t *testing.T) { pauses(t, vktest.Open(t), validated) })
 	t.Run("without", func(t *testing.T) {
 		rt := vktest.Open(t, quick)
 		// By then the driver and Go have allocated what they keep.

@@ -181,7 +181,7 @@ func TestRandomProgramsHaveOneResult(t *testing.T) {
 		// Of all seeds, those with seed%every == rest run here.
 		every, rest uint64
 	}{
-		{"1 thread", []func(*vkomp.Options){environment("OMP_NUM_THREADS", "1", "OMP_MAX_TASK_PRIORITY", "3")}, 1, 0},
+		{"1 thread", []func(*vkomp.Options){environment("OMP_NUM_THREADS", "1", "OMP_MAX_TASK_PRIORITY", "3")}, 2, 0},
 		{"8 threads", []func(*vkomp.Options){environment("OMP_NUM_THREADS", "8", "OMP_MAX_TASK_PRIORITY", "3")}, 1, 0},
 		{"1 thread, staging", []func(*vkomp.Options){vktest.Staging, environment("OMP_NUM_THREADS", "1")}, 4, 1},
 		{"8 threads, staging", []func(*vkomp.Options){vktest.Staging, environment("OMP_NUM_THREADS", "8")}, 4, 1},

@@ -16,6 +16,7 @@ import (
 // The first program in the README, with its shader and its commands, runs in a module of its own
 // beside the repository.
 func TestProgramInReadmeRuns(t *testing.T) {
+	vktest.Once(t)
 	vktest.Long(t)
 	readme, err := os.ReadFile("../README.md")
 	if err != nil {

@@ -3,23 +3,18 @@
 package vk
 
 import (
-	"cmp"
 	"errors"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/vkomp/vkomp/tests/clibrary"
 )
 
 // compile builds a shared library from C sources; compiler options may be among them.
 func compile(t *testing.T, sources ...string) (library string) {
 	t.Helper()
 	library = filepath.Join(t.TempDir(), "library.so")
-	args := []string{"-std=c11", "-Wall", "-Werror", "-shared", "-fPIC", "-I.", "-o", library}
-	run := exec.Command(cmp.Or(os.Getenv("CC"), "gcc"), append(args, sources...)...)
-	if output, err := run.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, output)
-	}
+	clibrary.Build(t, library, append([]string{"-Wall", "-Werror", "-I."}, sources...)...)
 	return library
 }
 
