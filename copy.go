@@ -323,7 +323,8 @@ func (r *routine) onHost(ctx context.Context) error {
 	})
 }
 
-// side is where a side of an operation lies that no device's scheduler makes.
+// side returns the address and the device of one side of an operation, as a tool is told of
+// operations that the runtime makes without a scheduler.
 func (e *endpoint) side(rt *Runtime, offset uint64) (address uint64, device int) {
 	if e.d != nil {
 		return e.p.Address + offset, e.d.number

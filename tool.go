@@ -48,7 +48,7 @@ func (rt *Runtime) listen() {
 	if t := rt.tool.Load(); t != nil && t.Listens() {
 		tool = t
 	}
-	// The detector hears first: a callback of the tool's may end the goroutine.
+	// The detector comes first, because a callback of the tool may end the goroutine.
 	rt.events.Store(observe.New(detector, tool))
 }
 

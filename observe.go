@@ -5,7 +5,7 @@ import (
 	"github.com/vkomp/vkomp/memory"
 )
 
-// What constructs do to storage, for those who listen.
+// What listeners are told that constructs do to storage.
 
 // argumentData is what a kernel on d does to its arguments.
 func argumentData(k *sharedKernel, args []Arg, d *device) *observe.Data {
