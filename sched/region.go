@@ -1,0 +1,183 @@
+package sched
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/sched/construct"
+	"github.com/vkomp/vkomp/sched/kernel"
+	"github.com/vkomp/vkomp/sched/pipeline"
+	"github.com/vkomp/vkomp/tasks"
+)
+
+// Region is a construct whose target task maps storage, runs a kernel or makes transfers, and
+// unmaps the storage.
+type Region struct {
+	// Construct is what all constructs have in common. If Priority is above 0, the task's
+	// commands are submitted at once.
+	construct.Construct
+	// Enter are the maps at the beginning of the region, Exit those at its end. A region has one
+	// of the two lists.
+	Enter, Exit []memory.Map
+	// Structured says that the end of the region unmaps what Enter maps, as that of a target
+	// construct does.
+	Structured bool
+	// Infinite says that the blocks that Enter creates have no reference count and that no exit
+	// removes them, because they are globals declared for the target.
+	Infinite bool
+	// Transfers are made between Enter and Exit, by a construct without a kernel.
+	Transfers []Transfer
+	// Kernel is nil for a construct that only moves data. Binding k of the kernel is Buffers[k], or
+	// Enter[k] if Buffers is nil. Values fill the push constants in order.
+	Kernel  *kernel.Kernel
+	Buffers []Buffer
+	// Addresses are the values that become device addresses.
+	Addresses []Address
+	// Pointers point to storage that the kernel accesses by address only.
+	Pointers []Pointer
+	// Images are the items whose device storage is a converted image of the host's.
+	Images []Image
+	// Found has an element for each item of Enter, or is nil. The task sets those whose storage is
+	// on the device.
+	Found []bool
+	// Range is the number of invocations in each dimension.
+	Range [3]uint64
+	// Values are only read until Run returns.
+	Values [][]byte
+	// Site is the place of the construct in the program, for the report of leaks. If it is nil, it
+	// is where Run is called, provided that Options.LeakSites asks for it.
+	Site *memory.Site
+}
+
+// Run generates the region's target task. An included task is complete when Run returns, and Run
+// returns its failure, unless ctx ends first: then Run returns the cause, and the task goes on like
+// a deferred one. For a deferred task Run returns the errors of the construct itself; the scope
+// reports a failure of the task. Run keeps neither the region nor its slices.
+func (s *Scheduler) Run(ctx context.Context, r *Region) error {
+	if s.hit(r) {
+		return nil
+	}
+	var pipelines *pipeline.Kernel
+	s.mu.Lock()
+	err := s.refusalLocked()
+	if err == nil && r.Kernel != nil {
+		pipelines, err = s.useLocked(r.Kernel)
+	}
+	s.mu.Unlock()
+	if err != nil {
+		return fmt.Errorf("target %q: %w", r.Label, err)
+	}
+	t := s.newTarget(r)
+	if s.leakSites && t.Site == nil && len(t.Enter) > 0 {
+		t.Site = memory.CallSite()
+	}
+	t.dispatch.kernel = pipelines
+	err = s.resolve(t, r)
+	if err == nil {
+		err = s.check(ctx, t)
+	}
+	t.Values = nil
+	if err != nil {
+		t.giveBack()
+		return fmt.Errorf("target %q: %w", r.Label, err)
+	}
+	task := tasks.Task{Domain: s.domain, Runner: t, Recycler: t}
+	// An observer may take long before Run comes to wait.
+	if !r.NoWait && ctx.Done() == nil && r.Observer == nil {
+		t.notes |= driving
+	}
+	if r.Observer != nil {
+		t.observe(r.Observer)
+	}
+	w := tasks.NewWork()
+	node, err := r.Add(ctx, &task, w, nil)
+	if err != nil {
+		t.giveBack()
+		w.Finish()
+		return err
+	}
+	if r.NoWait {
+		w.Finish()
+		return nil
+	}
+	if err := s.await(ctx, t, node, r.Place, w); err != nil {
+		return err
+	}
+	err = node.Outcome()
+	node.Release()
+	t.giveBack()
+	return err
+}
+
+// await runs w and then waits for the task as Node.Await does. If ctx cannot end, the caller itself
+// waits for the device. If an observer ends the goroutine, the task is abandoned.
+func (s *Scheduler) await(ctx context.Context, t *target, node *tasks.Node, place tasks.Place, w *tasks.Work) (err error) {
+	over := false
+	defer func() {
+		if !over {
+			node.Abandon()
+		}
+	}()
+	w.Finish()
+	err = s.awaitStarted(ctx, t, node, place)
+	over = true
+	return err
+}
+
+// awaitStarted waits for a task after w has been run.
+func (s *Scheduler) awaitStarted(ctx context.Context, t *target, node *tasks.Node, place tasks.Place) error {
+	drives := ctx.Done() == nil
+	if done, _ := node.Completed(); done {
+		if drives {
+			s.drive(t, node)
+		}
+		return nil
+	}
+	if place != nil {
+		place.Leave()
+		defer place.Return()
+	}
+	if drives {
+		s.drive(t, node)
+	}
+	return node.Await(ctx, nil)
+}
+
+// check returns an error if the device cannot run the region, whatever the state of its memory is.
+// Otherwise it plans the dispatch and gives the task its pipeline and push constants.
+func (s *Scheduler) check(ctx context.Context, t *target) error {
+	if t.Kernel == nil {
+		return nil
+	}
+	p := s.props
+	var few [16]uint64 // most kernels have no more arguments
+	sizes := few[:0]
+	for k := range t.buffers() {
+		sizes = append(sizes, t.bufferSize(k, p))
+	}
+	buffers := len(sizes)
+	for _, v := range t.Values {
+		sizes = append(sizes, uint64(len(v)))
+	}
+	if err := t.Kernel.Fits(p, sizes[:buffers], sizes[buffers:]); err != nil {
+		return err
+	}
+	g := t.Kernel.Groups(t.Range)
+	if g[0] == 0 || t.Kernel.Empty(sizes[:buffers]) {
+		// The task runs nothing, but keeps its maps and dependences.
+		s.share(t)
+		t.Kernel = nil
+		return nil
+	}
+	var err error
+	if t.dispatch.plan, err = t.Kernel.PlanDispatch(g, p, t.dispatch.plan.Calls); err != nil {
+		return err
+	}
+	if err = s.pipeline(ctx, t); err != nil {
+		return err
+	}
+	t.dispatch.push = t.Kernel.Push(t.dispatch.push, t.Values)
+	s.share(t)
+	return nil
+}

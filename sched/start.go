@@ -1,0 +1,210 @@
+package sched
+
+import (
+	"errors"
+
+	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/ompt"
+	"github.com/vkomp/vkomp/sched/construct"
+	"github.com/vkomp/vkomp/sched/order"
+	"github.com/vkomp/vkomp/sched/protect"
+	"github.com/vkomp/vkomp/tasks"
+)
+
+// Join takes over a started task without work of its own from its runner, so that the device keeps
+// the task's place in the order.
+func (s *Scheduler) Join(n *tasks.Node, w *tasks.Work) {
+	t := s.newTarget(&Region{Construct: construct.Construct{NoWait: true}})
+	t.observeJoin(n)
+	n.Hand(t, t)
+	t.Start(n, w)
+}
+
+// Start implements tasks.Runner. It enters the task's storage and places its commands, and tells the
+// observer, if there is one.
+func (t *target) Start(n *tasks.Node, w *tasks.Work) {
+	t.node = n
+	if !t.traits.has(observedRun) {
+		t.s.start(t, w, nil)
+		return
+	}
+	if t.traits.has(observedOps) {
+		t.start = startTelling
+	}
+	at := startBegins
+	defer func() {
+		// Deferred, because the observer may end the goroutine.
+		switch at {
+		case startBegins:
+			t.s.refuse(t, protect.ErrGoexit, w)
+		case startEntered:
+			t.s.handOver(t, protect.ErrGoexit, w)
+			t.told()
+		case startHandedOver:
+			t.told()
+		}
+	}()
+	if t.heard == heardNothing {
+		t.heard = heardBegin
+		t.Observer.Begin()
+	}
+	t.s.start(t, w, &at)
+}
+
+// startStage is how far the start of an observed task has come.
+type startStage uint8
+
+const (
+	// startBegins: the observer is being told that the task begins.
+	startBegins startStage = iota
+	// startEntered: the task has its storage, but its commands are not placed.
+	startEntered
+	// startHandedOver: its commands are placed, and the observer is being told of them.
+	startHandedOver
+	// startOver: nothing is left to do.
+	startOver
+)
+
+// start enters the task's storage and places its commands, unless the task has to wait: then it is
+// started again. For a task whose observer hears of it, at is set before each call of the observer;
+// otherwise at is nil.
+func (s *Scheduler) start(t *target, w *tasks.Work, at *startStage) {
+	n := t.node
+	stage := func(now startStage) {
+		if at != nil {
+			*at = now
+		}
+	}
+	stage(startOver)
+	s.mu.Lock()
+	if err := s.refusalLocked(); err != nil {
+		s.mu.Unlock()
+		s.refuse(t, err, w)
+		return
+	}
+	if ok, err := t.compiledLocked(n); !ok {
+		s.mu.Unlock()
+		if err != nil {
+			s.refuse(t, err, w)
+		}
+		return
+	}
+	if parked := s.mustWaitForLocked(t); parked != nil {
+		t.to(taskParked)
+		*parked = append(*parked, n)
+		s.mu.Unlock()
+		return
+	}
+	if err := s.enterLocked(t, w); err != nil {
+		if errors.Is(err, memory.ErrOutOfMemory) && s.life.live > 0 {
+			// Tasks in flight will give memory back.
+			t.to(taskStarved)
+			t.notes |= single
+			s.life.starved = append(s.life.starved, t)
+			s.mu.Unlock()
+			return
+		}
+		s.mu.Unlock()
+		s.refuse(t, err, w)
+		return
+	}
+	t.to(taskEntered)
+	s.life.live++
+	if !t.traits.has(observedOps) {
+		s.handOverLocked(t, s.beginTransfersLocked(t, w), w) // t may be another task's now
+		s.mu.Unlock()
+		return
+	}
+	s.mu.Unlock()
+
+	stage(startEntered)
+	t.Observer.Map(t.items)
+	t.tellDue()
+	s.mu.Lock()
+	copying := s.beginTransfersLocked(t, w)
+	s.mu.Unlock()
+	t.tellPlaced(ompt.ScopeBegin)
+	stage(startHandedOver)
+	s.handOver(t, copying, w)
+	t.tellPlaced(ompt.ScopeEnd)
+}
+
+// handOver is handOverLocked for a caller that does not hold mu.
+func (s *Scheduler) handOver(t *target, copying error, w *tasks.Work) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.handOverLocked(t, copying, w)
+}
+
+// handOverLocked places the commands of a task that has entered, and submits them if it is time for
+// that. The task ends if it has failed, by the error of its own transfers or because of another
+// task.
+func (s *Scheduler) handOverLocked(t *target, copying error, w *tasks.Work) {
+	err := s.refusalLocked()
+	if err == nil && copying != nil {
+		err = copying
+		for i := range t.entry.uses {
+			if u := &t.entry.uses[i]; u.Created && u.CopyIn {
+				stateOf(u.Present).broken = err
+			}
+		}
+	}
+	if err == nil {
+		// A predecessor can have failed since the task started.
+		err = t.node.FailedBy()
+	}
+	if err == nil {
+		err = t.sharedLocked()
+	}
+	if err != nil {
+		s.endLocked(t, err, w)
+		return
+	}
+	now := !t.NoWait || t.Priority > 0
+	if err := s.placeLocked(t, w); err != nil {
+		s.endLocked(t, err, w)
+		// The commands that were placed may be the only ones of their queue, so that nobody else
+		// submits them.
+		for _, q := range s.order.All() {
+			s.flushLocked(q, now, w)
+		}
+		return
+	}
+	last := s.order.Of(t.order.At)
+	var few [8]*order.Queue
+	touched := few[:0]
+	for i := range t.order.Used.Len() {
+		if q := s.order.Of(t.order.Used.At(i)); q != last {
+			touched = append(touched, q)
+		}
+	}
+	// If Run is about to wait for the queue itself, the queue's waiter need not be woken.
+	drives := t.notes.has(driving) && w.Empty()
+	if drives {
+		last.AddDriver()
+		t.driven = last
+	}
+	// A batch that cannot be submitted ends its tasks, so that t may be another task's afterwards.
+	for _, q := range append(touched, last) {
+		s.flushLocked(q, now, w)
+	}
+	if drives && !w.Empty() {
+		t.driven = nil
+		s.order.StopDriving(last)
+	}
+}
+
+// Drop implements tasks.Runner. The target is given back by Recycle.
+func (t *target) Drop(*tasks.Node) {}
+
+// refusalLocked returns the error with which all tasks end that have not been placed: the device is
+// lost, or the scheduler is being closed. Otherwise it returns nil.
+func (s *Scheduler) refusalLocked() error {
+	if s.loss.err != nil {
+		return s.loss.err
+	}
+	if s.life.closing {
+		return ErrClosed
+	}
+	return nil
+}
