@@ -8,17 +8,17 @@ import (
 	"github.com/vkomp/vkomp/tasks"
 )
 
-// entry is what a task has of the presence table.
+// entry is what a task has of the presence table and of device memory.
 type entry struct {
-	// number is that of the task's last entry.
+	// number is the number of the task's last entry.
 	number uint64
-	// uses are what its items found or made there.
+	// uses has, for each item of Region.Enter, the block that it found or made.
 	uses []memory.Use
 	// pins are the allocations that the task keeps.
 	pins []*allocation.Allocation
-	// fills are the blocks that the task has not copied in yet.
+	// fills are the blocks whose first contents are still to come from the task.
 	fills []*blockState
-	// holds are the blocks that lose a reference when the task finishes.
+	// holds are the references to blocks that the task gives back when it finishes.
 	holds []hold
 }
 
@@ -28,16 +28,16 @@ func (e *entry) reset() {
 	e.pins, e.fills, e.holds = e.pins[:0], e.fills[:0], e.holds[:0]
 }
 
-// ignoresCount reports whether the exit of an item deletes its block, or copies part
-// of it to the host, whatever its count.
+// ignoresCount reports whether the exit of an item deletes its block, or copies part of it to the
+// host, whatever the block's reference count is.
 func ignoresCount(m *memory.Map) bool {
 	return m.Type == memory.MapDelete || m.Delete || m.Always && m.Type.From()
 }
 
-// enterLocked carries out the entry sequence of the region's maps, binds the kernel to
-// the storage and takes the staging memory that copies need: after it only the
-// loss of the device keeps the task from being placed, so that another one can
-// rely on its copies. On an error nothing is changed.
+// enterLocked carries out the entry sequence of the region's maps, binds the kernel to the storage,
+// and takes the staging memory that copies need. After that only the loss of the device can keep
+// the task from being placed, so that other tasks can rely on its copies. After an error nothing
+// has changed.
 func (s *Scheduler) enterLocked(t *target, w *tasks.Work) error {
 	if err := s.presence.table.CheckExit(t.Exit); err != nil {
 		return err
@@ -88,7 +88,7 @@ func (s *Scheduler) enterLocked(t *target, w *tasks.Work) error {
 	t.attachLocked()
 	s.announceTransfersLocked(t)
 	exits := t.exits()
-	// Holders point into the slice: it must not move.
+	// The blocks' lists of holders point into the slice, so it must not grow.
 	if cap(t.entry.holds) < len(exits) {
 		t.entry.holds = make([]hold, 0, len(exits))
 	}
@@ -109,7 +109,7 @@ func (s *Scheduler) enterLocked(t *target, w *tasks.Work) error {
 	return nil
 }
 
-// openBlocksLocked gives the blocks that the task has just made their state, and pins the memory of
+// openBlocksLocked makes the records of the blocks that the task has created, and keeps the memory of
 // all blocks that it has entered.
 func (s *Scheduler) openBlocksLocked(t *target) {
 	for i := range t.entry.uses {
@@ -142,8 +142,9 @@ func (t *target) exits() []memory.Map {
 	return t.Exit
 }
 
-// leftLocked returns the block that the i-th item of t's exit lies in, nil if there is none. t has
-// entered.
+// leftLocked returns the block in which the i-th item of t's exit lies, or nil. For a structured
+// region, which has entered, that is the block that the item has found or made, even if it is not
+// present any more.
 func (s *Scheduler) leftLocked(t *target, i int) (*memory.Present, error) {
 	if t.Structured {
 		return t.entry.uses[i].Present, nil
@@ -152,15 +153,14 @@ func (s *Scheduler) leftLocked(t *target, i int) (*memory.Present, error) {
 	return block, err
 }
 
-// leaveOut takes an item out of t's exit that found nothing at its entry.
+// leaveOut removes an item that is not present from the exit of a structured region.
 func (t *target) leaveOut(i int) {
 	if t.Enter[i].Presence == memory.IfPresent && t.Structured {
 		t.Enter[i] = memory.Map{Section: memory.Section{Ptr: t.Enter[i].Ptr}}
 	}
 }
 
-// fillLocked makes those who find the block wait until t's copies to it have been made,
-// or have their place.
+// fillLocked makes tasks that find the block wait until t's copy to it has been made or placed.
 func (t *target) fillLocked(state *blockState) {
 	if state.filling == 0 {
 		state.filling = t.entry.number
@@ -168,13 +168,13 @@ func (t *target) fillLocked(state *blockState) {
 	}
 }
 
-// pin keeps m until t is complete.
+// pin keeps an allocation until t is complete.
 func (t *target) pin(m *allocation.Allocation) {
 	m.Pin()
 	t.entry.pins = append(t.entry.pins, m)
 }
 
-// unpinFrom gives up the pins from the n-th on.
+// unpinFrom undoes all calls of pin but the first n.
 func (t *target) unpinFrom(n int) {
 	for i, m := range t.entry.pins[n:] {
 		m.Unpin()
@@ -183,7 +183,7 @@ func (t *target) unpinFrom(n int) {
 	t.entry.pins = t.entry.pins[:n]
 }
 
-// unpin gives up all that is kept until t is complete.
+// unpin gives up the allocations and the pipelines that are kept until t is complete.
 func (t *target) unpin() {
 	t.unpinFrom(0)
 	if t.dispatch.kernel != nil {
@@ -192,7 +192,7 @@ func (t *target) unpin() {
 	}
 }
 
-// checkUndeclaredLocked refuses to declare what is present already.
+// checkUndeclaredLocked returns an error if storage that is to be declared is present already.
 func (s *Scheduler) checkUndeclaredLocked(maps []memory.Map) error {
 	for i := range maps {
 		if block := s.touchedLocked(maps[i].Section); block != nil {
@@ -202,8 +202,8 @@ func (s *Scheduler) checkUndeclaredLocked(maps []memory.Map) error {
 	return nil
 }
 
-// filledLocked lets those go on who wait for blocks that t created: what copies them
-// in is done, or ahead of whatever is placed from now on.
+// filledLocked lets tasks go on that wait for blocks which t fills: the copies have been made, or
+// come before everything that is placed from now on.
 func (t *target) filledLocked() {
 	for _, state := range t.entry.fills {
 		state.filling = 0
@@ -214,8 +214,8 @@ func (t *target) filledLocked() {
 	empty(&t.entry.fills)
 }
 
-// unfilledLocked notes that the copies which the device should have made to storage
-// that t created were not made: whoever else holds it cannot run.
+// unfilledLocked records that the device will not make the first copies to the blocks that t has
+// created, so that other tasks that use these blocks fail.
 func (t *target) unfilledLocked(err error) {
 	for i := range t.transfers.list {
 		if x := &t.transfers.list[i]; x.phase == phaseEnter && x.fresh && x.path.record != nil {
@@ -224,7 +224,7 @@ func (t *target) unfilledLocked(err error) {
 	}
 }
 
-// sharedLocked returns why storage that t shares has no contents, or nil.
+// sharedLocked returns an error if a block that t uses never got its first contents.
 func (t *target) sharedLocked() error {
 	for _, u := range t.entry.uses {
 		if u.Present == nil {
@@ -237,8 +237,8 @@ func (t *target) sharedLocked() error {
 	return nil
 }
 
-// waitUntilFilledLocked waits, under mu, for the task that fills the block, if that
-// entered before t did: so there is no cycle of tasks that wait.
+// waitUntilFilledLocked waits for the task that fills the block if that task entered before t.
+// Because of this condition tasks cannot wait for each other in a cycle.
 func (s *Scheduler) waitUntilFilledLocked(t *target, state *blockState) {
 	for state.filling != 0 && state.filling < t.entry.number {
 		s.presence.fillWaiters++
@@ -247,7 +247,7 @@ func (s *Scheduler) waitUntilFilledLocked(t *target, state *blockState) {
 	}
 }
 
-// releaseLocked gives back what enter counted, without copying anything.
+// releaseLocked undoes the counts of enterLocked, without any copy.
 func (s *Scheduler) releaseLocked(t *target, w *tasks.Work) {
 	maps := make([]memory.Map, len(t.Enter))
 	for i, m := range t.Enter {
@@ -260,14 +260,13 @@ func (s *Scheduler) releaseLocked(t *target, w *tasks.Work) {
 	s.endExitLocked(t, w)
 }
 
-// endExitLocked ends t's exit: blocks that leave the presence table free their storage,
-// and who waited for that tries again.
+// endExitLocked ends t's exit and gives up the blocks that leave the presence table by it.
 func (s *Scheduler) endExitLocked(t *target, w *tasks.Work) {
 	s.presence.removed = s.presence.table.EndExit(t.exit.items, s.presence.removed)
 	s.goneAllLocked(t, w)
 }
 
-// goneAllLocked gives up the blocks that have just left the presence table by t's exit.
+// goneAllLocked gives up the blocks that have left the presence table by t's exit.
 func (s *Scheduler) goneAllLocked(t *target, w *tasks.Work) {
 	for i, p := range s.presence.removed {
 		s.presence.removed[i] = nil
@@ -278,8 +277,8 @@ func (s *Scheduler) goneAllLocked(t *target, w *tasks.Work) {
 	}
 }
 
-// goneLocked gives up a block that has left the presence table: who waited for that
-// tries again, and its memory is free once nobody uses it.
+// goneLocked gives up a block that has left the presence table. Tasks that waited for that try
+// again, and the memory is freed once nobody uses it.
 func (s *Scheduler) goneLocked(p *memory.Present, w *tasks.Work) {
 	state := stateOf(p)
 	state.unlistLocked()
@@ -292,8 +291,8 @@ func (s *Scheduler) goneLocked(p *memory.Present, w *tasks.Work) {
 	}
 	m := state.Allocation
 	if state.associated && m.Keepers() == m.Associations()+2 && len(state.parked) == 0 && state.broken == nil {
-		// Nobody but the program and the associations keeps the memory: no task knows
-		// the block.
+		// Only the program and the associations keep the memory, so no task refers to the
+		// block.
 		p.State, state.Allocation = nil, nil
 		s.presence.table.Recycle(p)
 		s.presence.spareBlocks = append(s.presence.spareBlocks, state)

@@ -6,11 +6,10 @@ import (
 	"github.com/vkomp/vkomp/memory"
 )
 
-// hit carries out a data construct that only counts: an included one without
-// dependences, all of whose items are present before and after it, and that copies
-// nothing. It would be a task that follows nobody and that nobody follows: it needs
-// to be none. hit reports whether the region was such a construct; else nothing has
-// happened.
+// hit carries out a data construct that only changes reference counts: an included one without
+// dependences, all of whose items are present before and after it, and that copies nothing. Its
+// task would follow no other and no other would follow it, so none is made. hit reports whether the
+// region is such a construct; otherwise it has done nothing.
 func (s *Scheduler) hit(r *Region) bool {
 	if r.NoWait || len(r.Depend) > 0 || r.Structured || r.Kernel != nil || len(r.Transfers) > 0 || len(r.Images) > 0 || r.Infinite || r.Observer != nil ||
 		len(r.Enter) > 0 == (len(r.Exit) > 0) || r.Group.Cancelled() {
@@ -38,7 +37,7 @@ func (s *Scheduler) hit(r *Region) bool {
 	if len(r.Enter) > 0 {
 		var err error
 		if s.presence.hits, err = s.presence.table.Enter(r.Enter, s.presence.hits, allocateNothing, s.presence.free); err != nil {
-			return false // the task says why
+			return false // the task will fail with the same error
 		}
 		clear(s.presence.hits)
 		for i := range r.Found {
@@ -52,8 +51,9 @@ func (s *Scheduler) hit(r *Region) bool {
 	return true
 }
 
-// countsLocked reports whether the item lies in a block that more than so many constructs
-// hold besides the tasks in flight, and that is what it will be.
+// countsLocked reports whether the item lies in a block that is present and stays so: besides the
+// tasks in flight, more than the given number of constructs refer to it, and nothing is about to
+// copy or remove it.
 func (s *Scheduler) countsLocked(m *memory.Map, others int) bool {
 	block, _, err := s.presence.table.Lookup(m.Section)
 	if err != nil || block == nil || block.Exiting() || m.Size == 0 {
@@ -67,5 +67,5 @@ func (s *Scheduler) countsLocked(m *memory.Map, others int) bool {
 
 var errNothing = errors.New("sched: no storage to allocate")
 
-// allocateNothing is for constructs that create no block.
+// allocateNothing is the allocation function of constructs that create no block.
 func allocateNothing(*memory.Map) (memory.Storage, error) { return memory.Storage{}, errNothing }

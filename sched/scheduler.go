@@ -28,35 +28,34 @@ var (
 
 // Options says how a Scheduler uses its device.
 type Options struct {
-	// Domain is the task domain of the device, unique in its graph and not
+	// Domain is the task domain of the device. No other device of the graph has it, and it is not
 	// tasks.Host.
 	Domain tasks.Domain
-	// HideHostVisible ignores that the host can see the device's memory, so
-	// that every map goes through staging.
+	// HideHostVisible makes the scheduler ignore that the host can access the device's memory, so
+	// that all copies of maps go through staging memory.
 	HideHostVisible bool
-	// Incoherent takes all memory for memory that is not coherent.
+	// Incoherent makes the scheduler treat all memory as not coherent.
 	Incoherent bool
-	// Chunk is the size of the chunks in which large copies go through staging, in
-	// bytes; 0: 4 MiB.
+	// Chunk is the size in bytes of the chunks in which large copies go through staging memory. 0
+	// stands for 4 MiB.
 	Chunk uint64
 	// Sharing says when target constructs use the host's own storage.
 	Sharing Sharing
-	// Placement is the way of choosing among the device's queues.
+	// Placement says how queues are chosen.
 	Placement Placement
 	// Seed determines the choices of PlaceRandom.
 	Seed uint64
-	// OwnBuffers gives each mapped block and each allocation a VkBuffer of its own, with
-	// memory of its own, where the device has no robustBufferAccess2: such a device keeps
-	// kernels inside of the VkBuffer, and not of the binding.
+	// OwnBuffers gives each mapped block and each allocation a VkBuffer with memory of its own if
+	// the device has no robustBufferAccess2. Such a device confines kernels to the VkBuffer, and
+	// not to the binding.
 	OwnBuffers bool
-	// LeakSites notes where in the program memory was asked for, for the error of
-	// Close: a microsecond and an object for each allocation and each construct that
-	// maps.
+	// LeakSites records where in the program memory was asked for, for the error of Close. It costs
+	// a microsecond and an object for each allocation and each construct that maps.
 	LeakSites bool
-	// Generation is what the scheduler before returned that had the device before, 0 for
-	// the first: pointers of that one are told from those of this one.
+	// Generation is what Discard of the device's previous scheduler returned, 0 if there was none.
+	// It tells pointers of that scheduler apart from those of this one.
 	Generation uint32
-	// Numbers are what observers are told of the device and the host.
+	// Numbers are the device numbers for observers.
 	Numbers construct.Numbers
 	// Recovery says how a lost device can be used again. It is added to the errors of such a device.
 	Recovery string
@@ -72,9 +71,9 @@ type Options struct {
 type Placement int
 
 const (
-	// PlaceByFinish: where a command is estimated to finish first.
+	// PlaceByFinish chooses the queue on which a command is estimated to finish first.
 	PlaceByFinish Placement = iota
-	// PlaceRandom: any queue that can run it.
+	// PlaceRandom chooses any queue that can run the command.
 	PlaceRandom
 )
 
@@ -87,22 +86,23 @@ type QueueStats struct {
 	order.Stats
 }
 
-// Stats are totals since the scheduler was made.
+// Stats are totals since the scheduler was created.
 type Stats struct {
 	// Stats are the totals of all queues.
 	order.Stats
 	// HostWaits counts how often the host has waited for a queue.
 	HostWaits uint64
-	// Queues are the device's.
+	// Queues has the totals of each queue.
 	Queues []QueueStats
-	// BytesToDevice and BytesFromDevice count the bytes of mapped slices that
-	// were copied, whichever way they went.
+	// BytesToDevice and BytesFromDevice count the bytes of host storage that were copied, by
+	// any path.
 	BytesToDevice, BytesFromDevice uint64
 	// Storage and Staging are the device memory in use.
 	Storage, Staging memory.AllocatorStats
 }
 
-// Plus returns the totals of s and, on the same queues, o. What is in use is what o has.
+// Plus returns the sums of the totals of s and o, which have the same queues. The memory in use is
+// that of o, the later one.
 func (s Stats) Plus(o Stats) Stats {
 	queues := slices.Clone(o.Queues)
 	for i := range min(len(queues), len(s.Queues)) {
@@ -138,8 +138,8 @@ type Scheduler struct {
 	leakSites bool
 	numbers   construct.Numbers
 
-	// mu guards all below, but for what has a lock of its own and says so, and what New sets
-	// for good.
+	// mu guards the following fields, except for those that have a lock of their own and those
+	// that only New sets.
 	mu       lockrank.Mutex[lockrank.Scheduler]
 	life     life
 	order    deviceOrder
@@ -153,16 +153,16 @@ type Scheduler struct {
 	stats    Stats
 }
 
-// life is how far the scheduler is, from New to its end.
+// life is the state of the scheduler between New and Close.
 type life struct {
 	// wake is signalled when a waiter may have something to do.
 	wake *sync.Cond
-	// live counts tasks that have entered and are not complete. starved are
-	// those that found no memory while others were live: one of them tries again
-	// when one of those is complete, and the next when that one needs no more.
+	// live counts the tasks that have entered and are not complete. starved are tasks that found
+	// no memory while others were live. When one of the others is complete, the first starved
+	// task tries again, and after that the next one, unless the first has starved once more.
 	live    int
 	starved []*target
-	// closing: no task is taken any more. stopped: the waiters are to end.
+	// closing says that no task is accepted any more, stopped that the waiters are to end.
 	closing, stopped bool
 	// finish is Options.Finish.
 	finish func()
@@ -170,8 +170,8 @@ type life struct {
 	waiters sync.WaitGroup
 }
 
-// New returns a scheduler of the device, which it closes when it is closed
-// itself; on an error the device stays the caller's.
+// New returns a scheduler of the device. Close closes the device as well. After an error the device
+// still belongs to the caller.
 func New(d Device, o Options) (*Scheduler, error) {
 	if o.Domain == tasks.Host {
 		return nil, errors.New("sched: a device needs a task domain of its own")
@@ -225,19 +225,18 @@ func (s *Scheduler) Stats() Stats {
 	return stats
 }
 
-// Close waits for the device to finish what is in flight, fails what has not
-// been placed, and gives back everything: mapped data is not copied back. The
-// error, memory.ErrLeaked, lists what was still mapped and allocated. Storage that
-// is declared is meant to stay. A second Close does nothing.
+// Close waits until the tasks in flight are complete, fails those that have not been placed, and
+// frees everything. Mapped data is not copied to the host. If something was still mapped or
+// allocated, other than storage that is declared, the error is a memory.ErrLeaked that lists it. A
+// second Close does nothing.
 func (s *Scheduler) Close() error {
 	leaked, err := s.close(false)
 	return errors.Join(leaked, err)
 }
 
-// Discard is Close for a device that is to be used again: what is mapped and allocated
-// is meant to go. It returns the Options.Generation of the next scheduler. With a task
-// that is not complete, or a kernel that is being compiled, it is ErrBusy, and nothing
-// has changed.
+// Discard is Close for a device that is to be used again, where mapped and allocated storage is no
+// leak. It returns the Options.Generation for the next scheduler. It is ErrBusy, and does nothing,
+// while a task is not complete or a kernel is being compiled.
 func (s *Scheduler) Discard() (generation uint32, err error) {
 	if _, err = s.close(true); errors.Is(err, ErrBusy) {
 		return 0, err
@@ -247,14 +246,14 @@ func (s *Scheduler) Discard() (generation uint32, err error) {
 	return s.pointers.Generation(), err
 }
 
-// Idle is ErrBusy while a task is not complete or a kernel is being compiled.
+// Idle returns ErrBusy while a task is not complete or a kernel is being compiled.
 func (s *Scheduler) Idle() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.unusedLocked()
 }
 
-// unusedLocked is Idle; mu is held.
+// unusedLocked is Idle for a caller that holds mu.
 func (s *Scheduler) unusedLocked() error {
 	if names := s.kernels.CompilingLocked(); names != nil {
 		return fmt.Errorf("%w: kernels are being compiled: %q", ErrBusy, names)
@@ -269,10 +268,10 @@ func (s *Scheduler) idleLocked() error {
 	return nil
 }
 
-// Relinquish gives back what is kept for tasks to come, which make it anew: staging
-// memory, blocks of storage without a live allocation, command buffers and goroutines.
-// What is mapped and allocated stays as it is. With a task that is not complete it is
-// ErrBusy, of a device that is lost the error that told of it, and nothing has changed.
+// Relinquish frees what is kept for later tasks, which will make it again: staging memory, memory
+// blocks without allocations, command buffers and goroutines. Storage that is mapped or allocated
+// stays. The error is ErrBusy while a task is not complete, or the loss of the device; then nothing
+// has changed.
 func (s *Scheduler) Relinquish() error {
 	s.mu.Lock()
 	err := s.idleLocked()
@@ -301,8 +300,8 @@ func (s *Scheduler) Relinquish() error {
 	return err
 }
 
-// close is Close, and says apart what leaked; ErrBusy if nothing is to be waited for and
-// something is not complete.
+// close is Close, but returns the leaks apart from other errors. With now it does not wait, but
+// returns ErrBusy as Idle does.
 func (s *Scheduler) close(now bool) (leaked, err error) {
 	s.mu.Lock()
 	if err := s.unusedLocked(); now && err != nil {
@@ -338,8 +337,7 @@ func (s *Scheduler) close(now bool) (leaked, err error) {
 	return leaked, errors.Join(s.memory.Close(), s.device.Close())
 }
 
-// dropMemory gives up all mapped and allocated memory. Its error says what there
-// was of it that should not have been.
+// dropMemory gives up all mapped and allocated memory. Its error lists what had leaked.
 func (s *Scheduler) dropMemory() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -7,29 +7,27 @@ import (
 	"github.com/vkomp/vkomp/internal/invariants"
 )
 
-// taskState is where a target is in its life. The package's documentation has the transitions.
+// taskState is the state of a target. The package's documentation has the transitions.
 type taskState uint8
 
 const (
 	// taskIdle: the target is not in use.
 	taskIdle taskState = iota
-	// taskCreated: the target belongs to a task that has not started, or is about to start
-	// again.
+	// taskCreated: the target belongs to a task that has not started or is about to start again.
 	taskCreated
 	// taskCompiling: the task waits for its pipeline.
 	taskCompiling
-	// taskParked: the task waits for another one to end, or for a block to be gone.
+	// taskParked: the task waits until another one has ended, or a block is gone.
 	taskParked
 	// taskStarved: the task found no memory, and waits for others to give some back.
 	taskStarved
-	// taskEntered: the task has its storage. Its transfers are begun and its commands placed
-	// next.
+	// taskEntered: the task has its storage. Next its transfers begin and its commands are placed.
 	taskEntered
 	// taskPlaced: its commands have their places in batches, or it has none.
 	taskPlaced
 	// taskExiting: its commands are complete, and its maps are leaving the presence table.
 	taskExiting
-	// taskLate: copies to the host that nobody foresaw are in a batch of their own.
+	// taskLate: copies to the host that were not planned at the entry are in a batch of their own.
 	taskLate
 	// taskOver: the task has given back its storage. Its observer is about to hear of the end.
 	taskOver
@@ -43,7 +41,7 @@ var taskStateNames = [taskCount]string{"idle", "created", "compiling", "parked",
 // String returns the name that the package's documentation uses.
 func (st taskState) String() string { return taskStateNames[st] }
 
-// transitions are the states that may come after each.
+// transitions holds the allowed successors of each state.
 var transitions = [taskCount][]taskState{
 	taskIdle:      {taskCreated},
 	taskCreated:   {taskCompiling, taskParked, taskStarved, taskEntered, taskComplete, taskIdle},
@@ -58,7 +56,7 @@ var transitions = [taskCount][]taskState{
 	taskComplete:  {taskIdle},
 }
 
-// to puts the target into its next state. From the task's start on Scheduler.mu is held.
+// to puts the target into its next state. Once the task has started, the caller holds Scheduler.mu.
 func (t *target) to(next taskState) {
 	if invariants.Enabled {
 		t.check(next)
@@ -79,7 +77,7 @@ func (st taskState) entered() bool { return st >= taskEntered && st < taskOver }
 // exiting reports whether the exit of the task's maps has begun and is not over.
 func (st taskState) exiting() bool { return st == taskExiting || st == taskLate }
 
-// over reports whether the task has given back what it had.
+// over reports whether the task has given back its storage.
 func (st taskState) over() bool { return st >= taskOver }
 
 // hearing is what the observer of a task has heard of it.
@@ -89,13 +87,13 @@ const (
 	heardNothing hearing = iota
 	// heardBegin: Begin was called.
 	heardBegin
-	// heardEnd: End is called, or about to be, and with it the observer knows of the storage
-	// that goes with the task.
+	// heardEnd: End was called or is about to be, and the observer knows of the storage that is
+	// freed by the task.
 	heardEnd
 )
 
-// traits are properties of a target that are fixed when its task is made. Whoever works for
-// the task reads them, without a lock.
+// traits are properties of a target that are set before its task is added and then stay the same.
+// They are read without a lock.
 type traits uint8
 
 const (
@@ -107,14 +105,14 @@ const (
 
 func (k traits) has(some traits) bool { return k&some != 0 }
 
-// notes are what changes of a target beside its state. From the task's start on Scheduler.mu
-// is held; they are a field of their own, so that setting one is no write to a trait.
+// notes are facts about a target in addition to its state. Once the task has started, Scheduler.mu
+// guards them. They are not part of traits, which are read without the lock.
 type notes uint8
 
 const (
 	// single: the target is not used again for another task.
 	single notes = 1 << iota
-	// driving: Run is going to call drive, and does nothing before that which takes time.
+	// driving: Run is about to call drive, and does nothing that takes time before.
 	driving
 	// absentExit: the target is in presence.absentExits.
 	absentExit
