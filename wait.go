@@ -71,7 +71,7 @@ func (rt *Runtime) TaskwaitNoWait(ctx context.Context, depend ...Depend) error {
 	return nil
 }
 
-// join generates an empty task.
+// join generates a join: an empty task, on which others can depend.
 func (rt *Runtime) join(ctx context.Context, label string, depend []tasks.Depend, noWait bool) error {
 	if err := rt.construct(ctx); err != nil {
 		return err

@@ -33,7 +33,7 @@ func (t *target) afterPredecessorsLocked() (failing *target) {
 	return failing
 }
 
-// mustWaitForLocked returns the list of parked tasks that t has to join before it can
+// mustWaitForLocked returns the list of parked tasks in which t has to wait before it can
 // enter, or nil.
 //
 // It waits for a block that it maps and that is being removed; and for a task

@@ -45,7 +45,7 @@ func (t *tangle) gather(set *access) *generation {
 		if g == nil {
 			g = t.newGeneration(a.class)
 		}
-		t.join(g, a)
+		t.addMember(g, a)
 		a = next
 	}
 	return g
@@ -66,12 +66,12 @@ func (t *tangle) newGeneration(c class) *generation {
 // generation returns a new generation with one access.
 func (t *tangle) generation(a *access) *generation {
 	g := t.newGeneration(a.class)
-	t.join(g, a)
+	t.addMember(g, a)
 	return g
 }
 
-// join makes a a member of g, unless it is one.
-func (t *tangle) join(g *generation, a *access) {
+// addMember makes a a member of g, unless it is one.
+func (t *tangle) addMember(g *generation, a *access) {
 	if g.joined == a {
 		return
 	}
@@ -92,13 +92,13 @@ func (t *tangle) join(g *generation, a *access) {
 // leaveGenerations removes a from the histories.
 func (a *access) leaveGenerations(t *tangle) {
 	for a.memberships != nil {
-		t.leave(a.memberships)
+		t.removeMember(a.memberships)
 	}
 	a.retired = false
 }
 
-// leave ends a membership.
-func (t *tangle) leave(m *span[member]) {
+// removeMember ends a membership.
+func (t *tangle) removeMember(m *span[member]) {
 	a, g := m.value.access, m.value.of
 	link := &a.memberships
 	for *link != m {

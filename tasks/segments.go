@@ -287,7 +287,7 @@ func (s *Scope) joinHistoryLocked(n *Node, a *access) {
 		if !p.joined {
 			continue
 		}
-		t.join(p.cur, a)
+		t.addMember(p.cur, a)
 		if p.prev != nil {
 			if !p.implied(a) {
 				s.followPieceLocked(n, *p, p.prev)
@@ -355,7 +355,7 @@ func (s *Scope) standForLocked(g *generation, a *access) (stands bool) {
 			}
 			stands = true
 			g.through = through{from.loc.section, by.value.access.loc.section, from.node.seq}
-			t.leave(m)
+			t.removeMember(m)
 		}
 	}
 	return stands
@@ -406,13 +406,13 @@ func (t *tangle) absorb(g, q *generation, start, end uintptr) bool {
 		return m.value.access != a && start <= m.start && m.end <= end
 	}
 	for m := g.members.find(start, end, gone); m != nil; m = g.members.find(start, end, gone) {
-		t.leave(m)
+		t.removeMember(m)
 	}
 	if g.class != classOut && g.other(start, end, a) != nil {
 		return false
 	}
 	if !there {
-		t.join(g, a)
+		t.addMember(g, a)
 	}
 	if g.retired > a.node.seq {
 		// The others have been retired, so nothing will look at these members again.
@@ -471,7 +471,7 @@ func (t *tangle) retire(a *access) {
 		t.retired = &generation{refs: 1}
 	}
 	a.retired = true
-	t.join(t.retired, a)
+	t.addMember(t.retired, a)
 }
 
 // supersedeSegmentsLocked forgets the history, because a task follows all of it.

@@ -171,7 +171,7 @@ func (g *batchGraph) put(queue int32, after []SyncPoint) bool {
 	for i := range open {
 		open[i] = g.meant(r.At(i))
 	}
-	level, err := g.o.join(q, &r)
+	level, err := g.o.follow(q, &r)
 	g.recycleRefused()
 	if err != nil {
 		return false

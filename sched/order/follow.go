@@ -16,13 +16,13 @@ func (o *Queues) Begin(q *Queue, s *WaitSet) (*Batch, SyncPoint, error) {
 	if s.nowhere || !o.allowed(q, s) {
 		return nil, SyncPoint{}, fmt.Errorf("%w: no queue is of a family that may use all of the foreign memory of the task", vk.ErrUnsupported)
 	}
-	level, err := o.join(q, &s.SyncSet)
+	level, err := o.follow(q, &s.SyncSet)
 	return q.pending, SyncPoint{Value: q.pending.value, Level: level, Queue: q.index}, err
 }
 
-// join makes the commands that are added to q's pending batch from now on follow the points of a
+// follow makes the commands that are added to q's pending batch from now on follow the points of a
 // set, and returns the lowest level at which they do.
-func (o *Queues) join(q *Queue, s *SyncSet) (level int32, err error) {
+func (o *Queues) follow(q *Queue, s *SyncSet) (level int32, err error) {
 	s = o.withoutSkipped(s)
 	late := false
 	for i := range s.Len() {

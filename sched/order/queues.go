@@ -29,7 +29,7 @@ type Queues struct {
 	stopped bool
 	// refused are the batches that TakeRefused has not returned yet.
 	refused []Refused
-	// These are working memory: known of behindWrites, unskipped of join, waits of Submit,
+	// These are working memory: known of behindWrites, unskipped of follow, waits of Submit,
 	// arrived of Arrive.
 	known     Clock
 	unskipped SyncSet
