@@ -7,6 +7,7 @@ import (
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/sched/internal/mutant"
 	"github.com/vkomp/vkomp/sched/order"
+	"github.com/vkomp/vkomp/sched/transfer"
 	"github.com/vkomp/vkomp/tasks"
 )
 
@@ -89,8 +90,8 @@ func (s *Scheduler) mustWaitForLocked(t *target) *parkedTasks {
 			}
 		}
 	}
-	for i := range t.transfers.list {
-		if parked := s.mustWaitToTransferLocked(t, &t.transfers.list[i]); parked != nil {
+	for i := range t.transfers.All {
+		if parked := s.mustWaitToTransferLocked(t, &t.transfers.All[i]); parked != nil {
 			return parked
 		}
 	}
@@ -154,12 +155,12 @@ func (s *Scheduler) mustWaitForReadersLocked(t *target) *parkedTasks {
 			return &targetOf(stateOf(block).Readers[0]).parked
 		}
 	}
-	for i := range t.transfers.list {
-		x := &t.transfers.list[i]
-		if !x.kind.updates() {
+	for i := range t.transfers.All {
+		x := &t.transfers.All[i]
+		if !x.Kind.Updates() {
 			continue
 		}
-		if block := s.touchedLocked(x.host); block != nil && len(stateOf(block).Readers) > 0 {
+		if block := s.touchedLocked(x.Host); block != nil && len(stateOf(block).Readers) > 0 {
 			return &targetOf(stateOf(block).Readers[0]).parked
 		}
 	}
@@ -170,13 +171,13 @@ func (s *Scheduler) mustWaitForReadersLocked(t *target) *parkedTasks {
 // What it writes to the host comes after copies to the same storage that are under way: these
 // can be late, and would then overwrite it. Storage that the device shares comes after what
 // the device does there.
-func (s *Scheduler) mustWaitToTransferLocked(t *target, x *transfer) *parkedTasks {
-	if !x.kind.fromHost() && !x.kind.toHost() {
+func (s *Scheduler) mustWaitToTransferLocked(t *target, x *transfer.Transfer) *parkedTasks {
+	if !x.Kind.FromHost() && !x.Kind.ToHost() {
 		return nil
 	}
-	host := x.hostSpan()
-	if x.kind.updates() {
-		host = x.host
+	host := x.HostSpan()
+	if x.Kind.Updates() {
+		host = x.Host
 	}
 	if block := s.presence.table.Exiting(host); block != nil {
 		return &stateOf(block).parked
@@ -202,7 +203,7 @@ func (s *Scheduler) mustWaitToTransferLocked(t *target, x *transfer) *parkedTask
 		past := uint64(block.Section.End() - rest.Start())
 		rest = memory.Section{Ptr: unsafe.Add(rest.Ptr, past), Size: rest.Size - past}
 	}
-	if x.kind.fromHost() {
+	if x.Kind.FromHost() {
 		if writer := s.presence.hostWrites.touching(host); writer != nil {
 			return writer
 		}

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/sched/transfer"
 	"github.com/vkomp/vkomp/tasks"
 )
 
@@ -242,7 +243,7 @@ func (p *program) addToChunk(s *programScope) {
 // updateData updates a section, all of it or every second element.
 func (p *program) updateData(s *programScope) {
 	x := p.section(s)
-	kind := rapid.SampledFrom([]TransferKind{UpdateTo, UpdateFrom}).Draw(p.t, "update")
+	kind := rapid.SampledFrom([]transfer.Kind{UpdateTo, UpdateFrom}).Draw(p.t, "update")
 	if x.v.count > 0 && !x.v.defined && (kind == UpdateFrom || x != x.v.whole()) {
 		return
 	}

@@ -104,7 +104,17 @@ func (s *Scheduler) resolve(t *target, r *Region) error {
 		t.pin(m)
 		t.dispatch.pointed = append(t.dispatch.pointed, m)
 	}
-	return s.resolveTransfersLocked(t, r.Transfers)
+	if err := t.transfers.Resolve(&s.pointers.Pointers, r.Transfers); err != nil {
+		return err
+	}
+	for i := range t.transfers.All {
+		for _, side := range [...]*allocation.Allocation{t.transfers.All[i].Dst, t.transfers.All[i].Src} {
+			if side != nil {
+				t.pin(side)
+			}
+		}
+	}
+	return nil
 }
 
 // argument is device memory that the task's kernel uses, either bound or reached by its address.

@@ -3,6 +3,7 @@ package sched
 import (
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/sched/allocation"
+	"github.com/vkomp/vkomp/sched/transfer"
 )
 
 // blockState is the scheduler's record of a present block. Scheduler.mu guards it.
@@ -19,7 +20,7 @@ type blockState struct {
 	passing bool
 	// image says that the storage is an image of a value. pointers are the pointers in it.
 	image    bool
-	pointers []attached
+	pointers []transfer.Attached
 	// dirty says that the contents may differ from the host's.
 	dirty bool
 	// filling is the entry number of the task that copies to the block, as long as the copy is

@@ -93,7 +93,7 @@ func (s *Scheduler) giveUpLocked(t *target, err error, w *tasks.Work) {
 	}
 	t.filledLocked()
 	s.withdrawTransfersLocked(t)
-	s.freeStagingLocked(t)
+	t.transfers.FreeStaging(&s.transfers, &t.order.Used)
 }
 
 // toldEnd tells the observer of the end of a task that has failed, and concludes the task.

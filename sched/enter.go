@@ -5,6 +5,7 @@ import (
 
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/sched/allocation"
+	"github.com/vkomp/vkomp/sched/transfer"
 	"github.com/vkomp/vkomp/tasks"
 )
 
@@ -65,8 +66,8 @@ func (s *Scheduler) enterLocked(t *target, w *tasks.Work) error {
 	}
 	if err != nil {
 		s.releaseLocked(t, w)
-		s.freeStagingLocked(t)
-		t.transfers.undo()
+		t.transfers.FreeStaging(&s.transfers, &t.order.Used)
+		t.transfers.Undo()
 		t.unpinFrom(pinned)
 		return err
 	}
@@ -217,9 +218,9 @@ func (t *target) filledLocked() {
 // unfilledLocked records that the device will not make the first copies to the blocks that t has
 // created, so that other tasks that use these blocks fail.
 func (t *target) unfilledLocked(err error) {
-	for i := range t.transfers.list {
-		if x := &t.transfers.list[i]; x.phase == phaseEnter && x.fresh && x.path.record != nil {
-			stateOf(x.block).broken = err
+	for i := range t.transfers.All {
+		if x := &t.transfers.All[i]; x.Phase == transfer.AtEntry && x.Fresh && x.ByCommand() {
+			stateOf(x.Block).broken = err
 		}
 	}
 }
@@ -298,12 +299,4 @@ func (s *Scheduler) goneLocked(p *memory.Present, w *tasks.Work) {
 		s.presence.spareBlocks = append(s.presence.spareBlocks, state)
 	}
 	m.Unpin()
-}
-
-// freeStagingLocked gives back the staging memory of the task.
-func (s *Scheduler) freeStagingLocked(t *target) {
-	for _, st := range t.transfers.staging {
-		s.memory.FreeStaging(st, &t.order.Used)
-	}
-	empty(&t.transfers.staging)
 }

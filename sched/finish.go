@@ -48,7 +48,7 @@ func (s *Scheduler) finish(t *target, w *tasks.Work) {
 			return
 		}
 	}
-	if len(t.transfers.ends) == 0 && !t.traits.has(observedRun) {
+	if !t.transfers.Ends() && !t.traits.has(observedRun) {
 		s.endLocked(t, nil, w)
 		s.mu.Unlock()
 		return
@@ -63,7 +63,7 @@ func (s *Scheduler) finish(t *target, w *tasks.Work) {
 		s.stats.BytesFromDevice += bytes
 		s.endLocked(t, err, w)
 	}()
-	if bytes, err = s.endTransfers(t, w); err != nil || !t.traits.has(observedRun) {
+	if bytes, err = t.transfers.End(&s.transfers, t, w); err != nil || !t.traits.has(observedRun) {
 		return
 	}
 	// Nothing can fail from here on. The observer has to hear that storage is freed before another

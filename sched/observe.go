@@ -8,6 +8,7 @@ import (
 	"github.com/vkomp/vkomp/sched/allocation"
 	"github.com/vkomp/vkomp/sched/construct"
 	"github.com/vkomp/vkomp/sched/trace"
+	"github.com/vkomp/vkomp/sched/transfer"
 	"github.com/vkomp/vkomp/tasks"
 )
 
@@ -165,9 +166,9 @@ func (s *Scheduler) observeEntryLocked(t *target) {
 			}
 		}
 	}
-	for i := range t.transfers.list {
-		x := &t.transfers.list[i]
-		x.op = s.transferOpLocked(t, x)
+	for i := range t.transfers.All {
+		x := &t.transfers.All[i]
+		x.Op = s.transferOpLocked(t, x)
 	}
 	if t.Kernel != nil {
 		o.submit = t.newOpLocked(ompt.DataOp{SrcDeviceNum: ompt.NoDevice, DestDeviceNum: s.numbers.Device})
@@ -186,30 +187,30 @@ func (t *target) submitOp() *construct.Op {
 
 // transferOpLocked returns the operation of a transfer, nil if it moves nothing or if no observer wants
 // to hear of operations.
-func (s *Scheduler) transferOpLocked(t *target, x *transfer) *construct.Op {
-	if !t.traits.has(observedOps) || x.absent() {
+func (s *Scheduler) transferOpLocked(t *target, x *transfer.Transfer) *construct.Op {
+	if !t.traits.has(observedOps) || x.Absent() {
 		return nil
 	}
-	dst, src := x.places()
+	dst, src := x.Places()
 	// Maps and updates of storage that host and device share move nothing. Memory routines copy.
-	asked := x.kind == CopyToDevice || x.kind == CopyToHost
+	asked := x.Kind == transfer.CopyToDevice || x.Kind == transfer.CopyToHost
 	switch {
-	case x.kind == attach:
+	case x.Kind == transfer.Attach:
 		return nil
-	case x.kind.fromHost() && (asked || !x.dst.Shared):
-		return t.dataOpLocked(ompt.TargetDataTransferToDevice, x.hostSpan().Ptr, x.dst, dst.Start, x.size, x.label)
-	case x.kind.toHost() && (asked || !x.src.Shared):
-		return t.dataOpLocked(ompt.TargetDataTransferFromDevice, x.hostSpan().Ptr, x.src, src.Start, x.size, x.label)
-	case x.kind == CopyWithin:
+	case x.Kind.FromHost() && (asked || !x.Dst.Shared):
+		return t.dataOpLocked(ompt.TargetDataTransferToDevice, x.HostSpan().Ptr, x.Dst, dst.Start, x.Size, x.Label)
+	case x.Kind.ToHost() && (asked || !x.Src.Shared):
+		return t.dataOpLocked(ompt.TargetDataTransferFromDevice, x.HostSpan().Ptr, x.Src, src.Start, x.Size, x.Label)
+	case x.Kind == transfer.CopyWithin:
 		return t.newOpLocked(ompt.DataOp{
-			Type: ompt.TargetDataTransfer, Bytes: x.size, Label: x.label,
-			SrcAddr: s.pointers.To(x.src).Address + src.Start, SrcDeviceNum: s.numbers.Device,
-			DestAddr: s.pointers.To(x.dst).Address + dst.Start, DestDeviceNum: s.numbers.Device,
+			Type: ompt.TargetDataTransfer, Bytes: x.Size, Label: x.Label,
+			SrcAddr: s.pointers.To(x.Src).Address + src.Start, SrcDeviceNum: s.numbers.Device,
+			DestAddr: s.pointers.To(x.Dst).Address + dst.Start, DestDeviceNum: s.numbers.Device,
 		})
-	case x.kind == Fill:
+	case x.Kind == transfer.Fill:
 		return t.newOpLocked(ompt.DataOp{
-			Type: ompt.TargetDataMemset, Bytes: x.size, Label: x.label, SrcDeviceNum: ompt.NoDevice,
-			DestAddr: s.pointers.To(x.dst).Address + dst.Start, DestDeviceNum: s.numbers.Device,
+			Type: ompt.TargetDataMemset, Bytes: x.Size, Label: x.Label, SrcDeviceNum: ompt.NoDevice,
+			DestAddr: s.pointers.To(x.Dst).Address + dst.Start, DestDeviceNum: s.numbers.Device,
 		})
 	}
 	return nil
@@ -239,6 +240,9 @@ func (t *target) tell(end ompt.ScopeEndpoint, o *construct.Op) {
 	}
 }
 
+// Tell implements transfer.Task.
+func (t *target) Tell(end ompt.ScopeEndpoint, o *construct.Op) { t.Observer.Op(end, o) }
+
 // tellDue tells the observer of the operations that are due, with begin and end.
 func (t *target) tellDue() {
 	for i, o := range t.due {
@@ -252,9 +256,9 @@ func (t *target) tellDue() {
 // tellPlaced tells the observer of the begin or the end of the operations that t hands to the device:
 // transfers in which the host has no part, and the kernel.
 func (t *target) tellPlaced(end ompt.ScopeEndpoint) {
-	for i := range t.transfers.list {
-		if x := &t.transfers.list[i]; x.path.record != nil && !x.kind.fromHost() && !x.kind.toHost() {
-			t.tell(end, x.op)
+	for i := range t.transfers.All {
+		if x := &t.transfers.All[i]; x.ByCommand() && !x.Kind.FromHost() && !x.Kind.ToHost() {
+			t.tell(end, x.Op)
 		}
 	}
 	t.tell(end, t.submit)

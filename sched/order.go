@@ -13,8 +13,6 @@ type deviceOrder struct {
 	order.Queues
 	// placing is the wait set of the commands that are placed next.
 	placing order.WaitSet
-	// recorder is used by placePhaseLocked to record the commands of transfers.
-	recorder recorder
 }
 
 // targetOf returns the target to which a task of the order belongs.

@@ -2,6 +2,8 @@ package sched
 
 import (
 	"github.com/vkomp/vkomp/sched/allocation"
+	"github.com/vkomp/vkomp/sched/order"
+	"github.com/vkomp/vkomp/sched/transfer"
 	"github.com/vkomp/vkomp/tasks"
 	"github.com/vkomp/vkomp/vk"
 )
@@ -12,7 +14,7 @@ import (
 func (s *Scheduler) placeLocked(t *target, w *tasks.Work) error {
 	t.afterPredecessorsLocked()
 	t.order.After.AddAll(&t.order.Used) // its streams'
-	before, err := s.placePhasesLocked(t, phaseEnter, phaseRequested, w)
+	before, err := s.placePhasesLocked(t, transfer.AtEntry, transfer.ToDevice, w)
 	if err != nil {
 		return err
 	}
@@ -20,7 +22,7 @@ func (s *Scheduler) placeLocked(t *target, w *tasks.Work) error {
 	if err != nil {
 		return err
 	}
-	after, err := s.placePhasesLocked(t, phaseHome, phaseExit, w)
+	after, err := s.placePhasesLocked(t, transfer.ToHost, transfer.AtExit, w)
 	if err != nil {
 		return err
 	}
@@ -48,6 +50,36 @@ func (s *Scheduler) placeLocked(t *target, w *tasks.Work) error {
 	t.to(taskPlaced)
 	t.node.Placed(w)
 	return nil
+}
+
+// placePhasesLocked places the commands of the task's transfers from one phase to another, each
+// phase after what the task has placed before. It reports whether there are any.
+func (s *Scheduler) placePhasesLocked(t *target, first, last transfer.Phase, w *tasks.Work) (placed bool, err error) {
+	for p := first; p <= last; p++ {
+		if !t.transfers.Recorded(p) {
+			continue
+		}
+		s.order.placing.SetAll(&t.order.After)
+		at, err := s.placePhaseLocked(t, p, w)
+		if err != nil {
+			return placed, err
+		}
+		t.order.Placed(at)
+		placed = true
+	}
+	return placed, nil
+}
+
+// placePhaseLocked places the commands of the task's transfers of one phase, of which there are
+// some, after what s.order.placing has.
+func (s *Scheduler) placePhaseLocked(t *target, p transfer.Phase, w *tasks.Work) (order.SyncPoint, error) {
+	at, ahead, err := t.transfers.PlaceLocked(&s.transfers, p, &s.order.placing, t.Kernel != nil, t)
+	if err != nil {
+		s.failRefusedLocked(w)
+		return order.SyncPoint{}, err
+	}
+	t.order.Ahead = ahead
+	return at, nil
 }
 
 // placeKernelLocked dispatches the task's kernel.
@@ -95,7 +127,7 @@ func (s *Scheduler) placeKernelLocked(t *target, w *tasks.Work) (placed bool, er
 // with a barrier to the host, if it has to: the task's exit lets the host read
 // results, or write the memory for its next user. It reports whether it has to.
 func (s *Scheduler) placeHostReadsLocked(t *target, w *tasks.Work) (bool, error) {
-	if len(t.exits()) == 0 && len(t.dispatch.arguments) == 0 && len(t.transfers.list) == 0 {
+	if len(t.exits()) == 0 && len(t.dispatch.arguments) == 0 && len(t.transfers.All) == 0 {
 		return false, nil
 	}
 	q := s.order.Of(t.order.After.First())
@@ -105,11 +137,11 @@ func (s *Scheduler) placeHostReadsLocked(t *target, w *tasks.Work) (bool, error)
 		reads = true
 		m.Follow(&s.order.placing, m.Whole())
 	}
-	for i := range t.transfers.list {
+	for i := range t.transfers.All {
 		// What a ring brings is not read itself. A barrier that is on its way does not help
 		// a task that may finish before.
-		if x := &t.transfers.list[i]; x.phase == phaseHome && x.outsideBatch() && x.src.Host() != nil && !x.src.Visible(s.order.HostReached()) {
-			read(x.src)
+		if x := &t.transfers.All[i]; x.Phase == transfer.ToHost && x.OutsideBatch() && x.Src.Host() != nil && !x.Src.Visible(s.order.HostReached()) {
+			read(x.Src)
 		}
 	}
 	for i := range t.dispatch.arguments {
@@ -118,9 +150,9 @@ func (s *Scheduler) placeHostReadsLocked(t *target, w *tasks.Work) (bool, error)
 			read(a.Allocation)
 		}
 	}
-	for i := range t.transfers.list {
-		if x := &t.transfers.list[i]; x.dst != nil && x.dst.Shared && !x.path.inPlace {
-			read(x.dst)
+	for i := range t.transfers.All {
+		if x := &t.transfers.All[i]; x.Dst != nil && x.Dst.Shared && !x.InPlace() {
+			read(x.Dst)
 		}
 	}
 	for _, block := range s.lastItemsLocked(t) {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/sched/allocation"
+	"github.com/vkomp/vkomp/sched/transfer"
 	"github.com/vkomp/vkomp/tasks"
 )
 
@@ -21,7 +22,7 @@ var (
 	// ErrInvalidPointer: a pointer that does not point to what is needed.
 	ErrInvalidPointer = allocation.ErrInvalidPointer
 	// ErrOverlap: the source of a copy shares bytes with its destination.
-	ErrOverlap = errors.New("source and destination overlap")
+	ErrOverlap = transfer.ErrOverlap
 	// ErrAssociated: host storage is associated with other device memory, or is
 	// mapped and not associated where it has to be.
 	ErrAssociated = errors.New("host storage has other corresponding storage")

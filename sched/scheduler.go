@@ -14,6 +14,7 @@ import (
 	"github.com/vkomp/vkomp/sched/construct"
 	"github.com/vkomp/vkomp/sched/order"
 	"github.com/vkomp/vkomp/sched/trace"
+	"github.com/vkomp/vkomp/sched/transfer"
 	"github.com/vkomp/vkomp/tasks"
 	"github.com/vkomp/vkomp/vk"
 )
@@ -130,9 +131,8 @@ type Scheduler struct {
 
 	// spare keeps targets for reuse.
 	spare sync.Pool
-	// sharing and chunk are Options.Sharing and, with its default, Options.Chunk.
+	// sharing is Options.Sharing.
 	sharing Sharing
-	chunk   uint64
 
 	// leakSites and numbers are Options.LeakSites and Options.Numbers.
 	leakSites bool
@@ -145,12 +145,14 @@ type Scheduler struct {
 	order    deviceOrder
 	presence presence
 	memory   allocation.Memory
-	pointers pointers
-	kernels  kernels
-	exits    exits
-	loss     loss
-	stamps   trace.Stamps
-	stats    Stats
+	// transfers is what the transfers of all tasks have in common.
+	transfers transfer.Device
+	pointers  pointers
+	kernels   kernels
+	exits     exits
+	loss      loss
+	stamps    trace.Stamps
+	stats     Stats
 }
 
 // life is the state of the scheduler between New and Close.
@@ -183,7 +185,6 @@ func New(d Device, o Options) (*Scheduler, error) {
 		leakSites: o.LeakSites,
 		numbers:   o.Numbers,
 		sharing:   o.Sharing,
-		chunk:     cmp.Or(o.Chunk, chunkBytes),
 	}
 	s.life.wake, s.life.finish = sync.NewCond(&s.mu), o.Finish
 	s.presence.table, s.presence.filling = memory.NewTable(), sync.NewCond(&s.mu)
@@ -197,6 +198,7 @@ func New(d Device, o Options) (*Scheduler, error) {
 	if err := s.memory.Open(d, &s.order.Queues, of); err != nil {
 		return nil, err
 	}
+	s.transfers = transfer.Device{Memory: &s.memory, Queues: &s.order.Queues, Chunk: cmp.Or(o.Chunk, transfer.DefaultChunk)}
 	var random *rand.Rand
 	if o.Placement == PlaceRandom {
 		random = rand.New(rand.NewPCG(o.Seed, 0))

@@ -2,6 +2,7 @@ package sched
 
 import (
 	"github.com/vkomp/vkomp/sched/order"
+	"github.com/vkomp/vkomp/sched/transfer"
 	"github.com/vkomp/vkomp/tasks"
 )
 
@@ -16,13 +17,13 @@ type target struct {
 	dispatch dispatch
 	traits   traits
 
-	// The following fields are guarded by s.mu, except that beginTransfersLocked and endTransfers
-	// use the transfers without it.
+	// The following fields are guarded by s.mu, except that transfer.List.Begin and
+	// End are called without it.
 
 	// entry holds the blocks and the memory that the task uses, transfers its copies and fills,
 	// order the places of its commands, and exit what happens to its maps at the end.
 	entry     entry
-	transfers transfers
+	transfers transfer.List
 	order     order.Task
 	exit      exit
 	// failed is the failure with which the task ends when its commands are complete, or nil.
@@ -83,7 +84,7 @@ func (t *target) giveBack() {
 	t.node, t.failed, t.parked = nil, nil, t.parked[:0]
 	t.dispatch.reset()
 	t.entry.reset()
-	t.transfers.reset()
+	t.transfers.Reset()
 	t.order.Reset()
 	t.exit.reset()
 	t.to(taskIdle)

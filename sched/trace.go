@@ -28,6 +28,11 @@ func (s *Scheduler) submitPending() {
 	}
 }
 
+// TimeLocked implements transfer.Task.
+func (t *target) TimeLocked(q *order.Queue, stream *vk.Stream, op *construct.Op, bytes uint64) trace.Timing {
+	return t.s.timeLocked(q, stream, t, op, bytes)
+}
+
 // timeLocked begins the timing of commands of the task that are placed next (see
 // trace.Stamps.Begin). op is nil if the task has no observer that hears of operations.
 func (s *Scheduler) timeLocked(q *order.Queue, stream *vk.Stream, t *target, op *construct.Op, amount uint64) trace.Timing {

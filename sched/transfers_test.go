@@ -9,6 +9,7 @@ import (
 
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/sched/construct"
+	"github.com/vkomp/vkomp/sched/transfer"
 	"github.com/vkomp/vkomp/tasks"
 )
 
@@ -29,7 +30,7 @@ func within(dst, src Pointer, elements int) Transfer {
 	return Transfer{Kind: CopyWithin, Dst: dst, Src: src, Size: 4 * uint64(elements)}
 }
 
-func update(kind TransferKind, s []uint32) Transfer {
+func update(kind transfer.Kind, s []uint32) Transfer {
 	return Transfer{Kind: kind, Host: sectionOf(s), Size: 4 * uint64(len(s)), Label: "item"}
 }
 

@@ -1,9 +1,8 @@
-package sched
+package transfer
 
 import (
 	"fmt"
 
-	"github.com/vkomp/vkomp/sched/allocation"
 	"github.com/vkomp/vkomp/vk"
 )
 
@@ -12,15 +11,15 @@ import (
 // deviceCopy copies between two places of device memory.
 var deviceCopy = path{
 	name: "device copy",
-	record: func(r *recorder, x *transfer) {
-		r.copy(x.size)
-		src, dst := vk.Buffer(x.src.Block.ID), vk.Buffer(x.dst.Block.ID)
-		from, to := x.src.Offset+x.srcAt, x.dst.Offset+x.dstAt
+	record: func(r *recorder, x *Transfer) {
+		r.copy(x.Size)
+		src, dst := vk.Buffer(x.Src.Block.ID), vk.Buffer(x.Dst.Block.ID)
+		from, to := x.Src.Offset+x.SrcAt, x.Dst.Offset+x.DstAt
 		if x.rows != nil {
 			r.rows(dst, src, to, from, *x.rows)
 			return
 		}
-		r.stream.Copy(src, dst, from, to, x.size)
+		r.stream.Copy(src, dst, from, to, x.Size)
 	},
 }
 
@@ -32,21 +31,21 @@ const fillEdge = 4
 // bytes before and after them.
 var deviceFill = path{
 	name: "device fill",
-	take: func(m *allocation.Memory, ts *transfers, x *transfer) error {
-		if err := ts.stage(m, x, fillEdge); err != nil {
-			return fmt.Errorf("staging for a fill of %d bytes: %w", x.size, err)
+	take: func(d *Device, l *List, x *Transfer) error {
+		if err := l.stage(d, x, fillEdge); err != nil {
+			return fmt.Errorf("staging for a fill of %d bytes: %w", x.Size, err)
 		}
 		return nil
 	},
-	begin: func(m *allocation.Memory, ts *transfers, x *transfer) (uint64, error) {
-		ts.touchStaging(m, x.staging, 0, fillEdge)
+	begin: func(d *Device, l *List, x *Transfer) (uint64, error) {
+		l.touchStaging(d, x.staging, 0, fillEdge)
 		fillBytes(x.staging.Host(), x.value, fillEdge)
 		return 0, nil
 	},
-	record: func(r *recorder, x *transfer) {
-		pattern, buffer := vk.Buffer(x.staging.Block.ID), vk.Buffer(x.dst.Block.ID)
-		from := x.dst.Offset + x.dstAt
-		to := from + x.size
+	record: func(r *recorder, x *Transfer) {
+		pattern, buffer := vk.Buffer(x.staging.Block.ID), vk.Buffer(x.Dst.Block.ID)
+		from := x.Dst.Offset + x.DstAt
+		to := from + x.Size
 		edge := func(lo, hi uint64) {
 			if lo < hi {
 				r.stream.Copy(pattern, buffer, x.staging.Offset, lo, hi-lo)
@@ -62,6 +61,6 @@ var deviceFill = path{
 		edge(from, first)
 		edge(last, to)
 		r.stream.Fill(buffer, first, last-first, uint32(x.value)*0x01010101)
-		r.fill(x.size)
+		r.fill(x.Size)
 	},
 }

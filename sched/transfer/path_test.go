@@ -1,4 +1,4 @@
-package sched
+package transfer
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/sched/allocation"
+	"github.com/vkomp/vkomp/sched/internal/softdevice"
 	"github.com/vkomp/vkomp/sched/order"
 	"github.com/vkomp/vkomp/timeline"
 	"github.com/vkomp/vkomp/vk"
@@ -31,18 +32,18 @@ func TestPathOfATransfer(t *testing.T) {
 		facts
 		want *path
 	}{
-		{"map, fresh and idle", facts{kind: copyIn, dst: fresh}, &directIn},
-		{"map, fresh and idle, large", facts{kind: copyIn, dst: fresh, bytes: 1 << 30, contiguous: true}, &directIn},
-		{"map, the host's own storage", facts{kind: copyIn, dst: shared}, &directIn},
-		{"map, present and idle", facts{kind: copyIn, dst: idle}, &stagingIn},
-		{"map, fresh on memory still in use", facts{kind: copyIn, dst: memoryFacts{visible: true, fresh: true}}, &stagingIn},
-		{"map, fresh and out of sight", facts{kind: copyIn, dst: unseen}, &stagingIn},
-		{"map, out of sight, as large as a ring", facts{kind: copyIn, dst: unseen, bytes: ringChunks * chunk, contiguous: true}, &stagingIn},
-		{"map, out of sight, larger than a ring", facts{kind: copyIn, dst: unseen, bytes: ringChunks*chunk + 1, contiguous: true}, &ringIn},
-		{"map, a large image", facts{kind: copyIn, dst: unseen, bytes: 1 << 30}, &stagingIn},
+		{"map, fresh and idle", facts{kind: CopyIn, dst: fresh}, &directIn},
+		{"map, fresh and idle, large", facts{kind: CopyIn, dst: fresh, bytes: 1 << 30, contiguous: true}, &directIn},
+		{"map, the host's own storage", facts{kind: CopyIn, dst: shared}, &directIn},
+		{"map, present and idle", facts{kind: CopyIn, dst: idle}, &stagingIn},
+		{"map, fresh on memory still in use", facts{kind: CopyIn, dst: memoryFacts{visible: true, fresh: true}}, &stagingIn},
+		{"map, fresh and out of sight", facts{kind: CopyIn, dst: unseen}, &stagingIn},
+		{"map, out of sight, as large as a ring", facts{kind: CopyIn, dst: unseen, bytes: ringChunks * chunk, contiguous: true}, &stagingIn},
+		{"map, out of sight, larger than a ring", facts{kind: CopyIn, dst: unseen, bytes: ringChunks*chunk + 1, contiguous: true}, &ringIn},
+		{"map, a large image", facts{kind: CopyIn, dst: unseen, bytes: 1 << 30}, &stagingIn},
 
-		{"attachment, idle", facts{kind: attach, dst: idle}, &directIn},
-		{"attachment, out of sight", facts{kind: attach, dst: hidden}, &stagingIn},
+		{"attachment, idle", facts{kind: Attach, dst: idle}, &directIn},
+		{"attachment, out of sight", facts{kind: Attach, dst: hidden}, &stagingIn},
 
 		{"update to, absent", facts{kind: UpdateTo, absent: true}, &nowhere},
 		{"update from, absent", facts{kind: UpdateFrom, absent: true}, &nowhere},
@@ -66,9 +67,9 @@ func TestPathOfATransfer(t *testing.T) {
 		{"update from, shared and deferred", facts{kind: UpdateFrom, src: shared}, &directOut},
 		{"update from, large rows", facts{kind: UpdateFrom, src: hidden, bytes: 1 << 30}, &stagingOut},
 
-		{"map back, visible and deferred", facts{kind: copyOut, src: busy}, &directOut},
-		{"map back, out of sight", facts{kind: copyOut, src: hidden, awaited: true}, &stagingOut},
-		{"map back, out of sight and large", facts{kind: copyOut, src: hidden, bytes: 1 << 30, contiguous: true}, &ringOut},
+		{"map back, visible and deferred", facts{kind: CopyOut, src: busy}, &directOut},
+		{"map back, out of sight", facts{kind: CopyOut, src: hidden, awaited: true}, &stagingOut},
+		{"map back, out of sight and large", facts{kind: CopyOut, src: hidden, bytes: 1 << 30, contiguous: true}, &ringOut},
 
 		{"fill, idle", facts{kind: Fill, dst: idle, bytes: directBytes}, &directFill},
 		{"fill, idle and large", facts{kind: Fill, dst: idle, bytes: directBytes + 1, contiguous: true}, &deviceFill},
@@ -88,99 +89,128 @@ func TestPathOfATransfer(t *testing.T) {
 	}
 }
 
-// pathRig takes transfers along a path, step by step, on a device with memory but without
-// tasks, so that each path is tested alone.
-type pathRig struct {
-	*rig
-	ts    transfers
+// rig has a device with memory for transfers that belong to no task.
+type rig struct {
+	t     *testing.T
+	soft  *softdevice.Device
+	d     Device
+	list  List
 	value uint64
 }
 
-func newPathRig(t *testing.T, mode memoryMode) *pathRig {
-	p := &pathRig{rig: newRig(t, mode, 1)}
-	t.Cleanup(p.close)
-	return p
+// mode is the shape of a device's memory, and the size of the chunks of rings.
+type mode struct {
+	name   string
+	shape  softdevice.Memory
+	hidden bool
+	chunk  uint64
+}
+
+var modes = []mode{
+	{"unified", softdevice.Unified, false, 1 << 20},
+	{"discrete", softdevice.Discrete, false, 1 << 20},
+	{"hidden", softdevice.Unified, true, 1 << 20},
+	{"incoherent", softdevice.Incoherent, false, 1 << 20},
+	{"chunks", softdevice.Discrete, false, 12},
+	{"incoherent chunks", softdevice.Incoherent, true, 20},
+}
+
+// visible reports whether the host sees storage.
+func (m *mode) visible() bool { return m.shape != softdevice.Discrete && !m.hidden }
+
+// newRig returns a rig whose memory has to be given back by the end of the test.
+func newRig(t *testing.T, m mode) *rig {
+	t.Helper()
+	r := &rig{t: t, soft: softdevice.New(t, m.shape)}
+	r.d = Device{Memory: new(allocation.Memory), Queues: r.soft.Queues(), Chunk: m.chunk}
+	if err := r.d.Memory.Open(r.soft, r.d.Queues, allocation.Options{Hidden: m.hidden}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		r.list.FreeStaging(&r.d, &order.SyncSet{})
+		if err := r.d.Memory.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return r
 }
 
 // device returns new device memory of that many bytes.
-func (p *pathRig) device(size uint64) *allocation.Allocation {
-	p.t.Helper()
-	m, err := p.s.memory.New(size)
+func (r *rig) device(size uint64) *allocation.Allocation {
+	r.t.Helper()
+	a, err := r.d.Memory.New(size)
 	if err != nil {
-		p.t.Fatal(err)
+		r.t.Fatal(err)
 	}
-	p.t.(*testing.T).Cleanup(m.Unpin)
-	return m
+	r.t.Cleanup(a.Unpin)
+	return a
 }
 
-// submit submits what is recorded, behind a barrier to all earlier submissions, and waits for
-// it.
-func (p *pathRig) submit(record func(*vk.Stream)) error {
+// section returns a slice of the host as a section.
+func section(s []byte) memory.Section {
+	return memory.Section{Ptr: unsafe.Pointer(unsafe.SliceData(s)), Size: uint64(len(s))}
+}
+
+// submit has the device carry out what is recorded.
+func (r *rig) submit(record func(*vk.Stream)) error {
 	var stream vk.Stream
-	stream.Barrier(order.LevelBarrier)
 	record(&stream)
-	stream.Barrier(order.HostBarrier)
-	p.value++
-	if err := p.d.Submit(0, &stream, []timeline.Point(nil), order.Foreign{}, p.value); err != nil {
-		return err
-	}
-	_, err := p.d.Wait(0, p.value, -1)
-	return err
+	r.value++
+	return r.soft.Submit(0, &stream, []timeline.Point(nil), order.Foreign{}, r.value)
 }
 
-// place implements lane.
-func (p *pathRig) place(x *transfer, part *stagingChunk, at, n uint64) error {
-	part.busy = order.SyncPoint{Value: p.value + 1}
-	return p.submit(func(stream *vk.Stream) { x.recordChunk(stream, part, at, n) })
+// Place implements Lane.
+func (r *rig) Place(x *Transfer, c *Chunk, at, n uint64) error {
+	c.Busy = order.SyncPoint{Value: r.value + 1}
+	return r.submit(func(stream *vk.Stream) { x.RecordChunk(stream, c, at, n) })
 }
 
-// await implements lane.
-func (p *pathRig) await(part *stagingChunk) error {
-	part.busy = order.SyncPoint{}
+// Await implements Lane.
+func (r *rig) Await(c *Chunk) error {
+	c.Busy = order.SyncPoint{}
 	return nil
 }
 
 // along takes a transfer through all steps of a path.
-func (p *pathRig) along(way *path, x *transfer) {
-	p.t.Helper()
-	m, ts := &p.s.memory, &p.ts
-	ts.chunk = p.s.chunk
+func (r *rig) along(way *path, x *Transfer) {
+	r.t.Helper()
+	d, l := &r.d, &r.list
 	must := func(step string, err error) {
-		p.t.Helper()
+		r.t.Helper()
 		if err != nil {
-			p.t.Fatal(fmt.Sprintf("%s, %s: %v", way.name, step, err))
+			r.t.Fatal(fmt.Sprintf("%s, %s: %v", way.name, step, err))
 		}
 	}
-	home := x.kind.toHost()
+	home := x.Kind.ToHost()
 	reads := func() {
 		if way.reads != nil {
-			way.reads(m, ts, x)
-			must("invalidate", ts.invalidate(m))
+			way.reads(d, l, x)
+			must("invalidate", l.invalidate(d))
 		}
 	}
 	x.path = way
 	if way.take != nil {
-		must("take", way.take(m, ts, x))
+		must("take", way.take(d, l, x))
 	}
 	if !home {
 		reads()
 	}
 	if way.begin != nil {
-		_, err := way.begin(m, ts, x)
+		_, err := way.begin(d, l, x)
 		must("begin", err)
-		must("flush", ts.flush(m))
+		must("flush", l.flush(d))
 	}
 	if way.bring != nil {
-		must("bring", way.bring(m, ts, x, p))
+		must("bring", way.bring(d, l, x, r))
 	}
 	if way.record != nil {
-		r := recorder{}
-		must("record", p.submit(func(stream *vk.Stream) {
-			r.stream = stream
-			way.record(&r, x)
+		rec := recorder{}
+		must("record", r.submit(func(stream *vk.Stream) {
+			rec.stream = stream
+			way.record(&rec, x)
 		}))
-		if r.copies+r.fills == 0 || r.copied+r.filled < x.size {
-			p.t.Errorf("%s: %d copies and %d fills are counted, of %d and %d bytes for %d", way.name, r.copies, r.fills, r.copied, r.filled, x.size)
+		if rec.copies+rec.fills == 0 || rec.copied+rec.filled < x.Size {
+			r.t.Errorf("%s: %d copies and %d fills are counted, of %d and %d bytes for %d", way.name, rec.copies, rec.fills, rec.copied, rec.filled, x.Size)
 		}
 	}
 	if home {
@@ -192,22 +222,13 @@ func (p *pathRig) along(way *path, x *transfer) {
 	}
 }
 
-// release gives back the staging memory of earlier transfers.
-func (p *pathRig) release() {
-	for _, st := range p.ts.staging {
-		p.s.memory.FreeStaging(st, &order.SyncSet{})
-	}
-	p.ts.reset()
-}
-
 // Every path brings the bytes of a transfer to their destination, and changes no other byte.
 func TestPathsBringTheirBytes(t *testing.T) {
 	const size = 256
-	for _, mode := range append(memoryModes[:4:4], chunkModes...) {
-		visible := mode.memory != discreteMemory && !mode.hidden
+	for _, mode := range modes {
 		ins, outs := []*path{&stagingIn, &ringIn}, []*path{&stagingOut, &ringOut}
 		copies, fills := []*path{&deviceCopy}, []*path{&deviceFill}
-		if visible {
+		if mode.visible() {
 			ins, outs = append(ins, &directIn), append(outs, &directOut)
 			copies, fills = append(copies, &directCopy), append(fills, &directFill)
 		}
@@ -215,20 +236,17 @@ func TestPathsBringTheirBytes(t *testing.T) {
 			for _, out := range outs {
 				for k, within := range copies {
 					t.Run(fmt.Sprintf("%s/%s, %s, %s, %s", mode.name, in.name, fills[k].name, within.name, out.name), func(t *testing.T) {
-						p := newPathRig(t, mode)
+						r := newRig(t, mode)
 						from, to := make([]byte, size), make([]byte, size)
 						for i := range from {
 							from[i] = byte(i) | 1
 						}
-						a, b := p.device(size), p.device(size)
-						section := func(s []byte) memory.Section {
-							return memory.Section{Ptr: unsafe.Pointer(&s[0]), Size: uint64(len(s))}
-						}
-						p.along(in, &transfer{kind: CopyToDevice, host: section(from), dst: a, size: size})
-						p.along(fills[k], &transfer{kind: Fill, dst: b, size: size, value: 2})
-						p.along(fills[k], &transfer{kind: Fill, dst: b, dstAt: 65, size: 62, value: 4})
-						p.along(within, &transfer{kind: CopyWithin, dst: b, dstAt: 128, src: a, srcAt: 64, size: 64})
-						p.along(out, &transfer{kind: CopyToHost, host: section(to), src: b, size: size})
+						a, b := r.device(size), r.device(size)
+						r.along(in, &Transfer{Kind: CopyToDevice, Host: section(from), Dst: a, Size: size})
+						r.along(fills[k], &Transfer{Kind: Fill, Dst: b, Size: size, value: 2})
+						r.along(fills[k], &Transfer{Kind: Fill, Dst: b, DstAt: 65, Size: 62, value: 4})
+						r.along(within, &Transfer{Kind: CopyWithin, Dst: b, DstAt: 128, Src: a, SrcAt: 64, Size: 64})
+						r.along(out, &Transfer{Kind: CopyToHost, Host: section(to), Src: b, Size: size})
 						for i, got := range to {
 							want := byte(2)
 							switch {
@@ -241,7 +259,6 @@ func TestPathsBringTheirBytes(t *testing.T) {
 								t.Fatalf("byte %d is %d, want %d", i, got, want)
 							}
 						}
-						p.release()
 					})
 				}
 			}
@@ -251,18 +268,17 @@ func TestPathsBringTheirBytes(t *testing.T) {
 
 // A ring takes as much staging as its chunks, however large the copy.
 func TestRingTakesFewChunks(t *testing.T) {
-	p := newPathRig(t, chunkModes[0])
-	a := p.device(1000)
+	r := newRig(t, modes[4])
+	a := r.device(1000)
 	host := make([]byte, 1000)
-	x := &transfer{kind: CopyToDevice, host: memory.Section{Ptr: unsafe.Pointer(&host[0]), Size: 1000}, dst: a, size: 1000}
-	p.along(&ringIn, x)
-	if n := len(p.ts.staging); n != ringChunks || x.ring == nil || len(x.ring.chunks) != n {
+	x := &Transfer{Kind: CopyToDevice, Host: section(host), Dst: a, Size: 1000}
+	r.along(&ringIn, x)
+	if n := len(r.list.staging); n != ringChunks || x.ring == nil || len(x.ring.chunks) != n {
 		t.Errorf("%d chunks of staging, want %d", n, ringChunks)
 	}
-	for _, st := range p.ts.staging {
-		if st.Size != p.s.chunk {
-			t.Errorf("a chunk of %d bytes, want %d", st.Size, p.s.chunk)
+	for _, st := range r.list.staging {
+		if st.Size != r.d.Chunk {
+			t.Errorf("a chunk of %d bytes, want %d", st.Size, r.d.Chunk)
 		}
 	}
-	p.release()
 }

@@ -1,0 +1,241 @@
+package transfer
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/sched/allocation"
+	"github.com/vkomp/vkomp/sched/order"
+	"github.com/vkomp/vkomp/vk"
+)
+
+// ErrOverlap: the source of a copy shares bytes with its destination.
+var ErrOverlap = errors.New("source and destination overlap")
+
+// Device is what the transfers of a device have in common.
+type Device struct {
+	// Memory is the device's memory, and Queues its queues.
+	Memory *allocation.Memory
+	Queues *order.Queues
+	// Chunk is the size of the chunks in which large copies go through staging, in bytes.
+	Chunk uint64
+	// recorder is working memory of PlaceLocked.
+	recorder recorder
+}
+
+// DefaultChunk is a size of chunks at which a submission for each costs little: some 15 µs, while
+// copying the bytes takes 400 µs.
+const DefaultChunk = 4 << 20
+
+// List is the transfers of a task. The zero List is empty.
+type List struct {
+	// All are the transfers: the first requested ones are what the construct requests. Behind
+	// them are, once the task has entered, those of its maps.
+	All       []Transfer
+	requested int
+	// planned are the phases of transfers that are planned, recorded those of transfers with
+	// commands in the task's batch. Nothing of other phases need be looked for.
+	planned, recorded phases
+	// ends are the indices of the transfers to be made by End, in its order.
+	ends []int
+	// rows has the rows of requests, images the images of updates.
+	rows   []memory.Rows
+	images []Image
+	// staging is memory that FreeStaging gives back.
+	staging []memory.Storage
+	// incoherent has memory that the host has written, or is about to read, and that is not
+	// coherent. There is one call for all of it.
+	incoherent []vk.MemoryRange
+	// written is working memory of apart.
+	written []vk.BufferRange
+}
+
+// Reset makes the list empty. It keeps the memory of its slices.
+func (l *List) Reset() {
+	empty(&l.All)
+	l.requested, l.planned, l.recorded = 0, 0, 0
+	empty(&l.ends)
+	empty(&l.rows)
+	empty(&l.images)
+	empty(&l.staging)
+	empty(&l.incoherent)
+	empty(&l.written)
+}
+
+// empty removes all elements of a slice, which keeps its memory.
+func empty[T any](s *[]T) {
+	if len(*s) > 0 {
+		clear(*s)
+		*s = (*s)[:0]
+	}
+}
+
+// Add adds a transfer and returns it. The pointer is valid until the next one is added.
+func (l *List) Add(kind Kind) *Transfer {
+	n := len(l.All)
+	if n < cap(l.All) {
+		l.All = l.All[:n+1] // what is not in use is zero
+	} else {
+		l.All = append(l.All, Transfer{})
+	}
+	x := &l.All[n]
+	x.Kind, x.Phase = kind, kind.phase()
+	return x
+}
+
+// Resolve adds the transfers that a construct requests to an empty list. It copies what the list
+// keeps of them. The caller has to pin the memory that they use.
+func (l *List) Resolve(pointers *allocation.Pointers, requested []Request) error {
+	for i := range requested {
+		r := &requested[i]
+		size := r.Size
+		if r.Rows != nil {
+			size = r.Rows.Bytes()
+		}
+		if size == 0 {
+			continue
+		}
+		x := l.Add(r.Kind)
+		x.value, x.Present, x.Host, x.Size, x.Label = r.Value, r.Present, r.Host, size, r.Label
+		if r.Rows != nil {
+			l.rows = append(l.rows, *r.Rows)
+			x.rows = &l.rows[len(l.rows)-1] // it does not change when the slice grows
+		}
+		if r.Image != nil {
+			l.images = append(l.images, *r.Image)
+			x.Image = &l.images[len(l.images)-1]
+		}
+		if err := x.resolve(pointers, r.Dst, r.Src); err != nil {
+			return err
+		}
+	}
+	l.requested = len(l.All)
+	return nil
+}
+
+// Undo makes the list what Resolve left. The staging memory has been given back.
+func (l *List) Undo() {
+	l.planned, l.recorded = 0, 0
+	clear(l.All[l.requested:])
+	l.All = l.All[:l.requested]
+	for i := range l.All {
+		x := &l.All[i]
+		x.path, x.staging, x.ring = nil, nil, nil
+		if x.Kind.Updates() {
+			x.Block, x.Dst, x.Src = nil, nil, nil
+		}
+	}
+}
+
+// Planned reports whether transfers of a phase are planned.
+func (l *List) Planned(p Phase) bool { return l.planned.has(p) }
+
+// Recorded reports whether transfers of a phase have commands.
+func (l *List) Recorded(p Phase) bool { return l.recorded.has(p) }
+
+// Foreseen returns the index of a copy-out that was planned when the task entered, or -1 if there
+// is none, or if another construct has used the block since. The bytes are those at an offset
+// from the beginning of the block's allocation.
+func (l *List) Foreseen(block *memory.Present, at, size uint64) int {
+	for i := range l.All {
+		x := &l.All[i]
+		if x.Phase == AtExit && x.Block == block && x.SrcAt == at && x.Size == size && (!x.ByCommand() || x.uses == block.Uses()) {
+			return i
+		}
+	}
+	return -1
+}
+
+// EndWith has End make the transfer of that index. Transfers are made in the order of the calls.
+func (l *List) EndWith(i int) { l.ends = append(l.ends, i) }
+
+// EndWithRequested has End make the requested transfers to the host.
+func (l *List) EndWithRequested() {
+	if !l.planned.has(ToHost) {
+		return
+	}
+	for i := range l.All {
+		if x := &l.All[i]; x.Phase == ToHost && !x.Absent() {
+			l.EndWith(i)
+		}
+	}
+}
+
+// Chunks yields the chunks of the rings through which transfers go.
+func (l *List) Chunks() iter.Seq[*Chunk] {
+	return func(yield func(*Chunk) bool) {
+		for i := range l.All {
+			r := l.All[i].ring
+			if r == nil {
+				continue
+			}
+			for k := range r.chunks {
+				if !yield(&r.chunks[k]) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// stage takes so many bytes of staging memory for a transfer.
+func (l *List) stage(d *Device, x *Transfer, bytes uint64) error {
+	st, err := d.Memory.Staging.Allocate(bytes)
+	if err != nil {
+		return err
+	}
+	l.staging = append(l.staging, st)
+	x.staging = &l.staging[len(l.staging)-1] // it does not change when the slice grows
+	return nil
+}
+
+// FreeStaging gives back the staging memory, which the device last used at the points of a set.
+func (l *List) FreeStaging(d *Device, last *order.SyncSet) {
+	for _, st := range l.staging {
+		d.Memory.FreeStaging(st, last)
+	}
+	empty(&l.staging)
+}
+
+// touchStorage notes that the host has written bytes of storage, or is about to read them, if
+// their memory is not coherent.
+func (l *List) touchStorage(d *Device, st *memory.Storage, at, size uint64) {
+	if r, ok := d.Memory.StorageRange(st, at, size); ok {
+		l.incoherent = append(l.incoherent, r)
+	}
+}
+
+// touchStaging is touchStorage for staging memory.
+func (l *List) touchStaging(d *Device, st *memory.Storage, at, size uint64) {
+	if r, ok := d.Memory.StagingRange(st, at, size); ok {
+		l.incoherent = append(l.incoherent, r)
+	}
+}
+
+// flush makes what the host has written visible to the device.
+func (l *List) flush(d *Device) error {
+	if len(l.incoherent) == 0 {
+		return nil
+	}
+	err := d.Memory.Flush(l.incoherent)
+	empty(&l.incoherent)
+	if err != nil {
+		return fmt.Errorf("flush of what the host copied: %w", err)
+	}
+	return nil
+}
+
+// invalidate makes what the device has written visible to the host.
+func (l *List) invalidate(d *Device) error {
+	if len(l.incoherent) == 0 {
+		return nil
+	}
+	err := d.Memory.Invalidate(l.incoherent)
+	empty(&l.incoherent)
+	if err != nil {
+		return fmt.Errorf("invalidation of what the host is to copy: %w", err)
+	}
+	return nil
+}

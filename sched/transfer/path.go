@@ -1,0 +1,113 @@
+package transfer
+
+// A path is a way for the bytes of a transfer from one storage to another. Its steps are:
+//
+//	take      takes the memory that the way needs, when the task enters (lock held)
+//	reads     notes device memory that the host reads in begin or end
+//	begin     does the host's part before the task's commands
+//	record    records the commands of the device (lock held)
+//	end       does the host's part after the task's commands
+//	bring     does both parts, chunk by chunk, with commands of its own
+//
+// A step that a path does not need is nil. Steps without the scheduler's lock belong to the
+// goroutine that starts or ends the task.
+type path struct {
+	name string
+	// inPlace says that the host itself reads and writes the device memory, and that the device
+	// has nothing to do.
+	inPlace bool
+
+	take   func(d *Device, l *List, x *Transfer) error
+	reads  func(d *Device, l *List, x *Transfer)
+	begin  func(d *Device, l *List, x *Transfer) (copied uint64, err error)
+	record func(r *recorder, x *Transfer)
+	end    func(x *Transfer) (copied uint64, err error)
+	bring  func(d *Device, l *List, x *Transfer, by Lane) error
+}
+
+// nowhere is the path of an update of storage that is absent.
+var nowhere = path{name: "nowhere"}
+
+// directBytes is the number of bytes up to which the host fills device memory, and copies within
+// it, itself if nothing is in flight there: a submission costs more.
+const directBytes = 64 << 10
+
+// facts are what the path of a transfer depends on.
+type facts struct {
+	kind  Kind
+	bytes uint64
+	// absent says that an update has found no storage.
+	absent bool
+	// contiguous says that the bytes are copied as they are and in one run, so that they can be
+	// copied in parts.
+	contiguous bool
+	// chunk is the size of a chunk of a ring.
+	chunk uint64
+	// awaited says that the construct waits for its task.
+	awaited  bool
+	dst, src memoryFacts
+}
+
+// memoryFacts are what the path of a transfer depends on of device memory on one side.
+type memoryFacts struct {
+	// shared says that it is host storage, which the device uses in place.
+	shared bool
+	// visible says that the host sees it.
+	visible bool
+	// idle is Allocation.Idle.
+	idle bool
+	// fresh says that it belongs to a block that the task has made.
+	fresh bool
+	// filling says that the first contents of its block are on their way.
+	filling bool
+	// whole says that a flush of the transfer's bytes touches no others (see wholeUnits).
+	whole bool
+}
+
+// hostMayWrite reports whether the host may write the bytes of a transfer itself.
+func (m *memoryFacts) hostMayWrite() bool { return m.idle && m.whole && !m.filling }
+
+// ring reports whether bytes that go through staging are so many that they go through a ring.
+func (f *facts) ring() bool { return f.contiguous && f.bytes > ringChunks*f.chunk }
+
+// path chooses the way of the bytes.
+func (f *facts) path() *path {
+	small := f.bytes <= directBytes
+	switch k := f.kind; {
+	case f.absent:
+		return &nowhere
+
+	case k == Fill && small && f.dst.hostMayWrite():
+		return &directFill
+	case k == Fill:
+		return &deviceFill
+
+	case k == CopyWithin && small && f.dst.hostMayWrite() && f.src.idle:
+		return &directCopy
+	case k == CopyWithin:
+		return &deviceCopy
+
+	// No other task knows a fresh block, and allocations begin at whole units of a flush. Other
+	// tasks may be about to use a block that was there before.
+	case k == CopyIn && (f.dst.shared || f.dst.fresh && f.dst.idle):
+		return &directIn
+	case k == UpdateTo && f.dst.shared:
+		return &directIn
+	case k.FromHost() && k != CopyIn && f.dst.hostMayWrite():
+		return &directIn
+	case k.FromHost() && f.ring():
+		return &ringIn
+	case k.FromHost():
+		return &stagingIn
+
+	// The host reads the memory when the task ends, and tasks that change it have to wait for
+	// that. A deferred transfer keeps nobody waiting: it leaves a copy in staging memory.
+	case k == CopyOut && f.src.visible:
+		return &directOut
+	case k.ToHost() && k != CopyOut && f.src.visible && (f.awaited || f.src.shared):
+		return &directOut
+	case f.ring():
+		return &ringOut
+	}
+	return &stagingOut
+}

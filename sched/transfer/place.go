@@ -1,0 +1,192 @@
+package transfer
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/sched/order"
+	"github.com/vkomp/vkomp/sched/trace"
+	"github.com/vkomp/vkomp/vk"
+)
+
+// timeLocked is by.TimeLocked for a transfer of which an observer is told.
+func (x *Transfer) timeLocked(by Task, q *order.Queue, stream *vk.Stream, bytes uint64) trace.Timing {
+	if x.Op == nil {
+		return trace.Timing{} // nothing more where nobody observes: this is inlined
+	}
+	return by.TimeLocked(q, stream, x.Op, bytes)
+}
+
+// PlaceLocked places the commands of the transfers of one phase, of which there are some (see
+// Recorded). They follow s, which becomes what they follow, and the earlier uses of the memory
+// that they touch. If all of them copy to blocks that the task has made, mayGoAhead lets them go
+// ahead of what s has; ahead says that they do. The scheduler's lock is held. An error is that of
+// order.Queues.Begin, and then nothing is placed.
+func (l *List) PlaceLocked(d *Device, p Phase, s *order.WaitSet, mayGoAhead bool, by Task) (at order.SyncPoint, ahead bool, err error) {
+	n, bytes := l.follow(p, s)
+	// The queue is chosen with the task's predecessors in the set: the kernel is likely to run
+	// where they did, and the copy had better be there too.
+	q := d.Queues.CopyQueue(s, bytes)
+	if ahead = p == AtEntry && mayGoAhead && l.allFresh(p); ahead {
+		// Nobody else knows fresh blocks, so copies to them need not follow the task's
+		// predecessors. The kernel follows both, and later tasks follow the kernel.
+		s.Set(order.SyncPoint{})
+		l.follow(p, s)
+	}
+	b, at, err := d.Queues.Begin(q, s)
+	if err != nil {
+		return order.SyncPoint{}, false, err
+	}
+	apart := n == 1 || p != ToDevice || l.apart()
+	r := &d.recorder
+	first := true
+	for i := range l.All {
+		x := &l.All[i]
+		if x.Phase != p || x.path.record == nil {
+			continue
+		}
+		if !first && !apart {
+			at.Level++
+		}
+		first = false
+		r.stream = b.Level(at.Level)
+		timing := x.timeLocked(by, q, r.stream, x.Size)
+		x.path.record(r, x)
+		r.count(q)
+		timing.End(r.stream, vk.StageTransfer)
+		x.placed(at)
+	}
+	if p >= ToHost {
+		b.ReadByHost()
+	}
+	return at, ahead, nil
+}
+
+// follow adds to a set what the commands of a phase follow for the device memory that they touch.
+// It returns how many transfers have commands, and how many bytes these transfer.
+func (l *List) follow(p Phase, s *order.WaitSet) (n int, bytes uint64) {
+	for i := range l.All {
+		x := &l.All[i]
+		if x.Phase != p || x.path.record == nil {
+			continue
+		}
+		n++
+		bytes += x.Size
+		dst, src := x.Places()
+		if x.Dst != nil {
+			x.Dst.Follow(s, dst)
+		}
+		if x.Src != nil {
+			x.Src.Follow(s, src)
+		}
+	}
+	return n, bytes
+}
+
+// allFresh reports whether all commands of a phase write to blocks that the task has made.
+func (l *List) allFresh(p Phase) bool {
+	for i := range l.All {
+		if x := &l.All[i]; x.Phase == p && x.path.record != nil && !x.Fresh {
+			return false
+		}
+	}
+	return true
+}
+
+// apart reports whether no two requested transfers write the same bytes of the device. Otherwise
+// they are made one after the other.
+func (l *List) apart() bool {
+	written := l.written[:0]
+	for i := range l.All {
+		if x := &l.All[i]; x.Phase == ToDevice && x.Dst != nil {
+			dst, _ := x.Places()
+			written = append(written, vk.BufferRange{Buffer: vk.Buffer(x.Dst.Block.ID), Offset: x.Dst.Offset + dst.Start, Size: dst.Size})
+		}
+	}
+	l.written = written
+	slices.SortFunc(written, func(a, b vk.BufferRange) int {
+		return cmp.Or(cmp.Compare(a.Buffer, b.Buffer), cmp.Compare(a.Offset, b.Offset))
+	})
+	for i := 1; i < len(written); i++ {
+		if before := written[i-1]; before.Buffer == written[i].Buffer && before.Offset+before.Size > written[i].Offset {
+			return false
+		}
+	}
+	return true
+}
+
+// placed records in the histories of the device memory where the transfer's commands are.
+func (x *Transfer) placed(at order.SyncPoint) {
+	dst, src := x.Places()
+	if x.Dst != nil {
+		if x.Block != nil {
+			// Whoever maps the block follows the copy, even if it does not follow the task.
+			x.Dst.Moved(dst, at)
+		}
+		x.Dst.Wrote(dst, at)
+	}
+	switch {
+	case x.Src == nil:
+	case x.Kind == CopyOut:
+		x.Src.Moved(src, at)
+	default:
+		x.Src.Read(at)
+	}
+}
+
+// recorder is where the commands of transfers go: a level of a batch. It counts them.
+type recorder struct {
+	stream *vk.Stream
+	// regions is working memory.
+	regions []vk.CopyRegion
+	// copies and fills count the commands since the last call of count, copied and filled their
+	// bytes.
+	copies, fills  int
+	copied, filled uint64
+}
+
+// copy counts a copy.
+func (r *recorder) copy(bytes uint64) {
+	r.copies++
+	r.copied += bytes
+}
+
+// fill counts a fill.
+func (r *recorder) fill(bytes uint64) {
+	r.fills++
+	r.filled += bytes
+}
+
+// count adds what has been recorded since its last call to the queue's counts.
+func (r *recorder) count(q *order.Queue) {
+	if r.copies > 0 {
+		q.CountCopies(r.copies, r.copied)
+	}
+	if r.fills > 0 {
+		q.CountFill(r.filled)
+	}
+	r.copies, r.copied, r.fills, r.filled = 0, 0, 0, 0
+}
+
+// rows records the copy of rows, whose offsets count from dstAt and srcAt.
+func (r *recorder) rows(dst, src vk.Buffer, dstAt, srcAt uint64, rows memory.Rows) {
+	regions := r.regions[:0]
+	for d, s := range rows.All() {
+		regions = append(regions, vk.CopyRegion{SrcOffset: srcAt + s, DstOffset: dstAt + d, Size: rows.RowBytes})
+	}
+	r.regions = regions
+	r.stream.CopyRegions(src, dst, regions)
+}
+
+// parts records the copy of parts of an image, if there are any.
+func (r *recorder) parts(dst, src vk.Buffer, dstAt, srcAt uint64, parts []order.Span) {
+	regions := r.regions[:0]
+	for _, p := range parts {
+		regions = append(regions, vk.CopyRegion{SrcOffset: srcAt + p.Start, DstOffset: dstAt + p.Start, Size: p.Size})
+	}
+	r.regions = regions
+	if len(regions) > 0 {
+		r.stream.CopyRegions(src, dst, regions)
+	}
+}

@@ -1,0 +1,59 @@
+package transfer
+
+// Situation is what the path of a transfer depends on besides the transfer itself and its memory.
+type Situation struct {
+	// Awaited says that the construct waits for its task.
+	Awaited bool
+	// Image says that the storage of the transfer's block is an image of a value.
+	Image bool
+	// Filling says that the first contents of the block are on their way.
+	Filling bool
+}
+
+// Plan chooses the path of a transfer, and takes the memory that it needs. An error leaves the
+// list to Undo.
+func (l *List) Plan(d *Device, x *Transfer, s Situation) error {
+	f := factsOf(d, x, s)
+	x.path = f.path()
+	l.planned.add(x.Phase)
+	if x.path.record != nil {
+		l.recorded.add(x.Phase)
+	}
+	if x.path.take == nil {
+		return nil
+	}
+	return x.path.take(d, l, x)
+}
+
+// factsOf returns what the path of a transfer depends on, as things stand.
+func factsOf(d *Device, x *Transfer, s Situation) facts {
+	f := facts{
+		kind: x.Kind, bytes: x.Size, absent: x.Absent(), chunk: d.Chunk, awaited: s.Awaited,
+		contiguous: x.rows == nil && x.Image == nil && !s.Image,
+	}
+	if a := x.Dst; a != nil {
+		f.dst = memoryFacts{
+			shared: a.Shared, visible: a.Host() != nil, idle: a.Idle(), fresh: x.Fresh,
+			filling: s.Filling, whole: wholeUnits(d, x),
+		}
+	}
+	if a := x.Src; a != nil {
+		f.src = memoryFacts{shared: a.Shared, visible: a.Host() != nil}
+		// For copies to the host it does not matter: the host reads when the task ends.
+		f.src.idle = x.Kind == CopyWithin && a.Idle()
+	}
+	return f
+}
+
+// wholeUnits reports whether the host can write the bytes of a transfer without touching what
+// lies beside them. Memory that is not coherent is flushed in whole units, and others may be
+// writing to the rest of a unit.
+func wholeUnits(d *Device, x *Transfer) bool {
+	unit := d.Memory.FlushUnit()
+	if unit == 1 || x.Dst.Shared {
+		return true
+	}
+	dst, _ := x.spans()
+	from := x.Dst.Offset + x.DstAt + dst.Start
+	return x.rows == nil && from%unit == 0 && dst.Size%unit == 0
+}
