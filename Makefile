@@ -88,7 +88,7 @@ events:
 # locks wherever one is taken.
 invariants:
 	scripts/setup test
-	$(GO) test -short -tags invariants -skip Allocat ./memory ./sched ./sched/allocation ./sched/order ./sched/pipeline ./sched/trace ./internal/...
+	$(GO) test -short -tags invariants -skip Allocat ./memory ./sched ./sched/allocation ./sched/order ./sched/pipeline ./sched/trace ./sched/transfer ./internal/...
 	$(GO) test -short -tags invariants ./tasks -run Transition
 	DRIVERS=lavapipe scripts/test -short -tags invariants . -run 'Close|Pause|Interop|Taskgroup'
 

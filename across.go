@@ -9,6 +9,7 @@ import (
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/sched"
 	"github.com/vkomp/vkomp/sched/construct"
+	"github.com/vkomp/vkomp/sched/transfer"
 )
 
 // A copy between two Vulkan devices goes through the host in chunks: one device copies a
@@ -27,7 +28,7 @@ type chunk struct {
 	filled uint64
 	// from are the copies from the source device to bytes, to those from bytes to the
 	// destination device.
-	from, to []sched.Transfer
+	from, to []transfer.Request
 }
 
 // bothLive returns an error for a copy between two Vulkan devices if an end of it does not
@@ -107,8 +108,8 @@ func (r *routine) acrossDevices(ctx context.Context) error {
 func (p *chunk) add(dst, src sched.Pointer, size uint64) uint64 {
 	size = min(size, uint64(len(p.bytes))-p.filled)
 	host := memory.Section{Ptr: unsafe.Pointer(&p.bytes[p.filled]), Size: size}
-	p.from = append(p.from, sched.Transfer{Kind: sched.CopyToHost, Host: host, Src: src, Size: size})
-	p.to = append(p.to, sched.Transfer{Kind: sched.CopyToDevice, Host: host, Dst: dst, Size: size})
+	p.from = append(p.from, transfer.Request{Kind: transfer.CopyToHost, Host: host, Src: src, Size: size})
+	p.to = append(p.to, transfer.Request{Kind: transfer.CopyToDevice, Host: host, Dst: dst, Size: size})
 	p.filled += size
 	return size
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/vkomp/vkomp/sched"
 	"github.com/vkomp/vkomp/sched/construct"
 	"github.com/vkomp/vkomp/sched/protect"
+	"github.com/vkomp/vkomp/sched/transfer"
 	"github.com/vkomp/vkomp/tasks"
 )
 
@@ -70,7 +71,7 @@ type routine struct {
 	observer construct.Observer
 	// place is the place in the host pool that the task's goroutine leaves while it waits.
 	place     tasks.Place
-	transfers [1]sched.Transfer
+	transfers [1]transfer.Request
 	rect      rectNumbers
 	depend    []tasks.Depend
 	// body is the method value onHost, made once.
@@ -267,19 +268,19 @@ func (r *routine) operation() ompt.DataOp {
 }
 
 // transfer returns the copy or fill of a routine that uses one device.
-func (r *routine) transfer() sched.Transfer {
+func (r *routine) transfer() transfer.Request {
 	dstAt, dstSize := r.rows.DstSpan()
 	srcAt, srcSize := r.rows.SrcSpan()
-	m := sched.Transfer{Dst: r.dst.p, Src: r.src.p, Value: r.value, Label: r.label}
+	m := transfer.Request{Dst: r.dst.p, Src: r.src.p, Value: r.value, Label: r.label}
 	switch {
 	case r.fill:
-		m.Kind = sched.Fill
+		m.Kind = transfer.Fill
 	case r.src.d == nil:
-		m.Kind, m.Host = sched.CopyToDevice, r.src.host
+		m.Kind, m.Host = transfer.CopyToDevice, r.src.host
 	case r.dst.d == nil:
-		m.Kind, m.Host = sched.CopyToHost, r.dst.host
+		m.Kind, m.Host = transfer.CopyToHost, r.dst.host
 	default:
-		m.Kind = sched.CopyWithin
+		m.Kind = transfer.CopyWithin
 	}
 	if r.rows.Count() > 1 {
 		rows := r.rows
@@ -289,9 +290,9 @@ func (r *routine) transfer() sched.Transfer {
 	m.Size = r.rows.RowBytes
 	m.Dst, m.Src = m.Dst.Add(int64(dstAt)), m.Src.Add(int64(srcAt))
 	switch m.Kind {
-	case sched.CopyToDevice:
+	case transfer.CopyToDevice:
 		m.Host = memory.Section{Ptr: unsafe.Add(m.Host.Ptr, srcAt), Size: srcSize}
-	case sched.CopyToHost:
+	case transfer.CopyToHost:
 		m.Host = memory.Section{Ptr: unsafe.Add(m.Host.Ptr, dstAt), Size: dstSize}
 	}
 	return m

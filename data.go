@@ -11,6 +11,7 @@ import (
 	"github.com/vkomp/vkomp/sched"
 	"github.com/vkomp/vkomp/sched/construct"
 	"github.com/vkomp/vkomp/sched/protect"
+	"github.com/vkomp/vkomp/sched/transfer"
 	"github.com/vkomp/vkomp/tasks"
 )
 
@@ -90,7 +91,7 @@ type dataRegion struct {
 	// at is the place of the construct in the program, as far as listeners ask for it.
 	at observe.Site
 	// images are items of enter, and of exit at the same indices.
-	images []sched.Image
+	images []transfer.Image
 }
 
 // encounter evaluates the clauses of a region.

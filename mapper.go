@@ -6,7 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/vkomp/vkomp/memory"
-	"github.com/vkomp/vkomp/sched"
+	"github.com/vkomp/vkomp/sched/transfer"
 )
 
 // Mapper says how values of type T, which may contain Go pointers, are mapped (OpenMP 5.0
@@ -110,7 +110,7 @@ func (m Mapper[T, D]) arg(value *T, t memory.MapType) Arg {
 // imageArg is the part of an Arg that only a Mapper sets.
 type imageArg struct {
 	size uint64
-	// write and read are those of sched.Image.
+	// write and read are those of transfer.Image.
 	write, read func(image unsafe.Pointer) error
 	slices      []imageMember
 	err         error
@@ -176,13 +176,13 @@ func (i *imageArg) member(a *Arg, k int) Arg {
 
 // addTo adds the image for the last item of list, which was made from a, and, by calls of
 // add, the items of its members.
-func (i *imageArg) addTo(images []sched.Image, list *[]memory.Map, a *Arg, label string, add func(a *Arg, label string) error) ([]sched.Image, error) {
+func (i *imageArg) addTo(images []transfer.Image, list *[]memory.Map, a *Arg, label string, add func(a *Arg, label string) error) ([]transfer.Image, error) {
 	item := len(*list) - 1
 	(*list)[item].DeviceSize = i.size
-	image := sched.Image{Item: item, Write: i.write, Read: i.read}
+	image := transfer.Image{Item: item, Write: i.write, Read: i.read}
 	for k := range i.slices {
 		m := i.member(a, k)
-		image.Attach = append(image.Attach, sched.Attachment{Offset: i.slices[k].offset, Item: len(*list)})
+		image.Attach = append(image.Attach, transfer.Attachment{Offset: i.slices[k].offset, Item: len(*list)})
 		if err := add(&m, fmt.Sprintf("%s, member %d", label, k)); err != nil {
 			return nil, err
 		}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/ompt"
-	"github.com/vkomp/vkomp/sched"
+	"github.com/vkomp/vkomp/sched/transfer"
 )
 
 // TargetUpdate describes a construct that copies between mapped storage and the host's
@@ -56,9 +56,9 @@ func (c *clauses) motion(a *Arg, label string) error {
 	case a.always, a.self, a.deletes:
 		return fmt.Errorf("%w: %s has a modifier of maps: Present is that of motions", ErrInvalidArgument, label)
 	}
-	m := sched.Transfer{Kind: sched.UpdateTo, Host: a.at.host, Present: a.presence == memory.MustBePresent, Label: label}
+	m := transfer.Request{Kind: transfer.UpdateTo, Host: a.at.host, Present: a.presence == memory.MustBePresent, Label: label}
 	if a.mapType == memory.MapFrom {
-		m.Kind = sched.UpdateFrom
+		m.Kind = transfer.UpdateFrom
 	}
 	if a.part != nil {
 		s, err := a.selected()
@@ -72,7 +72,7 @@ func (c *clauses) motion(a *Arg, label string) error {
 	}
 	m.Size = m.Host.Size
 	if a.image != nil {
-		m.Size, m.Image = a.image.size, &sched.Image{Write: a.image.write, Read: a.image.read}
+		m.Size, m.Image = a.image.size, &transfer.Image{Write: a.image.write, Read: a.image.read}
 	}
 	c.Transfers = append(c.Transfers, m)
 	for k := 0; a.image != nil && k < len(a.image.slices); k++ {

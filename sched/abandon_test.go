@@ -4,11 +4,12 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/vkomp/vkomp/sched/transfer"
 	"github.com/vkomp/vkomp/vk"
 )
 
 // moveOn generates a task with transfers on a queue.
-func (r *rig) moveOn(queue int, l launch, moves ...Transfer) error {
+func (r *rig) moveOn(queue int, l launch, moves ...transfer.Request) error {
 	r.use(queue)
 	return r.tryTransfer(l, moves...)
 }
@@ -22,14 +23,14 @@ func TestFailedTaskOutlivesItsEarlierBatchOfTheQueue(t *testing.T) {
 	x, y, z := filled(16, 1), filled(16, 2), filled(16, 3)
 	r.run(launch{label: "enter", enter: []arg{to(x), to(y), to(z)}, included: true})
 	r.d.hold()
-	if err := r.moveOn(1, launch{label: "y"}, update(UpdateTo, y)); err != nil {
+	if err := r.moveOn(1, launch{label: "y"}, update(transfer.UpdateTo, y)); err != nil {
 		t.Fatal(err)
 	}
 	// The update of y follows a task of another queue, and gets a batch of its own: the batch
 	// with x, which has nothing to wait for, is submitted first, and that with y fails.
 	r.failNth(2)
 	x[0] = 7
-	if err := r.moveOn(0, launch{label: "x and y"}, update(UpdateTo, x), update(UpdateFrom, y)); err != nil {
+	if err := r.moveOn(0, launch{label: "x and y"}, update(transfer.UpdateTo, x), update(transfer.UpdateFrom, y)); err != nil {
 		t.Fatal(err)
 	}
 	r.s.mu.Lock()
@@ -39,7 +40,7 @@ func TestFailedTaskOutlivesItsEarlierBatchOfTheQueue(t *testing.T) {
 		t.Errorf("%d tasks are live and %d batches of the queue in flight", live, flying)
 	}
 	z[0] = 9
-	if err := r.moveOn(2, launch{label: "z"}, update(UpdateTo, z)); err != nil {
+	if err := r.moveOn(2, launch{label: "z"}, update(transfer.UpdateTo, z)); err != nil {
 		t.Fatal(err)
 	}
 	r.d.release()
@@ -64,12 +65,12 @@ func TestCommandsOfATaskThatCannotBePlacedAreSubmitted(t *testing.T) {
 	r.run(launch{label: "enter", enter: []arg{to(x), to(y)}, included: true})
 	r.use(1)
 	r.busy()
-	if err := r.moveOn(1, launch{label: "y"}, update(UpdateTo, y)); err != nil {
+	if err := r.moveOn(1, launch{label: "y"}, update(transfer.UpdateTo, y)); err != nil {
 		t.Fatal(err)
 	}
 	r.failNext()
 	before := r.s.Stats().Queues[0].Submissions
-	if err := r.moveOn(0, launch{label: "x and y"}, update(UpdateTo, x), update(UpdateFrom, y)); err != nil {
+	if err := r.moveOn(0, launch{label: "x and y"}, update(transfer.UpdateTo, x), update(transfer.UpdateFrom, y)); err != nil {
 		t.Fatal(err)
 	}
 	if got := r.s.Stats().Queues[0].Submissions - before; got != 1 {
@@ -91,12 +92,12 @@ func TestFollowerOfWhatWasNeverSubmittedNeedsNothingOfThatQueue(t *testing.T) {
 	x := filled(16, 1)
 	r.run(launch{label: "enter", enter: []arg{to(x)}, included: true})
 	r.failNext()
-	if err := r.moveOn(1, launch{label: "fails", included: true}, update(UpdateTo, x)); !errors.Is(err, vk.ErrOutOfMemory) {
+	if err := r.moveOn(1, launch{label: "fails", included: true}, update(transfer.UpdateTo, x)); !errors.Is(err, vk.ErrOutOfMemory) {
 		t.Fatalf("got %v", err)
 	}
 	x[0] = 7
 	before := r.s.Stats()
-	if err := r.moveOn(0, launch{label: "follows", included: true}, update(UpdateTo, x)); err != nil {
+	if err := r.moveOn(0, launch{label: "follows", included: true}, update(transfer.UpdateTo, x)); err != nil {
 		t.Error(err)
 	}
 	after := r.s.Stats()

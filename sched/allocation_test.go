@@ -95,7 +95,7 @@ func (p *program) memoryConstruct(s *programScope) {
 }
 
 // moving adds a step that makes transfers. The function returns them when the step runs.
-func (p *program) moving(s *programScope, label string, depend []tasks.Depend, moves func() []Transfer) {
+func (p *program) moving(s *programScope, label string, depend []tasks.Depend, moves func() []transfer.Request) {
 	l := launch{label: label, depend: depend, scope: s.scope, group: s.group(), included: p.chance(5, "included")}
 	p.then(s, func() {
 		run := func() { p.r.transfer(l, moves()...) }
@@ -168,7 +168,7 @@ func (p *program) copyToChunk(s *programScope) {
 	copy(x.of(), y.of(y.v.want)[:n])
 	x.c.defined = true
 	host := y.of(y.v.host)[:n]
-	p.moving(s, label, depend, func() []Transfer { return []Transfer{toDevice(x.pointer(), host)} })
+	p.moving(s, label, depend, func() []transfer.Request { return []transfer.Request{toDevice(x.pointer(), host)} })
 }
 
 func (p *program) copyFromChunk(s *programScope) {
@@ -182,7 +182,7 @@ func (p *program) copyFromChunk(s *programScope) {
 	label := p.say("copy %d of %v to %v", n, x, y)
 	copy(y.of(y.v.want), x.of()[:n])
 	host := y.of(y.v.host)[:n]
-	p.moving(s, label, depend, func() []Transfer { return []Transfer{toHost(host, x.pointer())} })
+	p.moving(s, label, depend, func() []transfer.Request { return []transfer.Request{toHost(host, x.pointer())} })
 }
 
 func (p *program) copyInside(s *programScope) {
@@ -198,7 +198,7 @@ func (p *program) copyInside(s *programScope) {
 	depend := append(x.items(tasks.DependInOut), y.items(tasks.DependIn)...)
 	label := p.say("copy %d of %v to %v", n, y, x)
 	copy(x.of(), y.of()[:n])
-	p.moving(s, label, depend, func() []Transfer { return []Transfer{within(x.pointer(), y.pointer(), n)} })
+	p.moving(s, label, depend, func() []transfer.Request { return []transfer.Request{within(x.pointer(), y.pointer(), n)} })
 }
 
 func (p *program) fillChunk(s *programScope) {
@@ -221,8 +221,8 @@ func (p *program) fillPart(x part) {
 		bytes[i] = value
 	}
 	x.c.defined = true
-	p.moving(x.c.scope, label, x.items(tasks.DependOut), func() []Transfer {
-		return []Transfer{{Kind: Fill, Dst: x.pointer().Add(int64(from)), Size: uint64(to - from), Value: value}}
+	p.moving(x.c.scope, label, x.items(tasks.DependOut), func() []transfer.Request {
+		return []transfer.Request{{Kind: transfer.Fill, Dst: x.pointer().Add(int64(from)), Size: uint64(to - from), Value: value}}
 	})
 }
 
@@ -243,8 +243,8 @@ func (p *program) addToChunk(s *programScope) {
 // updateData updates a section, all of it or every second element.
 func (p *program) updateData(s *programScope) {
 	x := p.section(s)
-	kind := rapid.SampledFrom([]transfer.Kind{UpdateTo, UpdateFrom}).Draw(p.t, "update")
-	if x.v.count > 0 && !x.v.defined && (kind == UpdateFrom || x != x.v.whole()) {
+	kind := rapid.SampledFrom([]transfer.Kind{transfer.UpdateTo, transfer.UpdateFrom}).Draw(p.t, "update")
+	if x.v.count > 0 && !x.v.defined && (kind == transfer.UpdateFrom || x != x.v.whole()) {
 		return
 	}
 	stride := rapid.IntRange(1, 2).Draw(p.t, "stride")
@@ -254,7 +254,7 @@ func (p *program) updateData(s *programScope) {
 	label := p.say("update %d of %v by %d", kind, x, stride)
 	if x.v.count > 0 {
 		to, from := x.of(x.v.device), x.of(x.v.want)
-		if kind == UpdateFrom {
+		if kind == transfer.UpdateFrom {
 			to, from = from, to
 		}
 		for i := 0; i < len(to); i += stride {
@@ -274,7 +274,7 @@ func (p *program) updateData(s *programScope) {
 		}
 		m.Rows = &rows
 	}
-	p.moving(s, label, p.writing(x), func() []Transfer { return []Transfer{m} })
+	p.moving(s, label, p.writing(x), func() []transfer.Request { return []transfer.Request{m} })
 }
 
 // association begins or ends an association, when the tasks before it are complete.

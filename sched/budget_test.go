@@ -10,6 +10,7 @@ import (
 
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/sched/kernel"
+	"github.com/vkomp/vkomp/sched/transfer"
 	"github.com/vkomp/vkomp/vk"
 )
 
@@ -133,7 +134,7 @@ func TestHeapsHaveBudgetsOfTheirOwn(t *testing.T) {
 	defer r.close()
 	x := filled(100, 7)
 	r.run(launch{label: "enter", enter: []arg{alloc(x)}, included: true})
-	err := r.tryTransfer(launch{label: "update", included: true}, update(UpdateTo, x))
+	err := r.tryTransfer(launch{label: "update", included: true}, update(transfer.UpdateTo, x))
 	if !errors.Is(err, memory.ErrOutOfMemory) || !strings.Contains(err.Error(), "heap 1 of device") {
 		t.Errorf("staging beyond its budget: %v", err)
 	}
@@ -148,7 +149,7 @@ func TestHeapsHaveBudgetsOfTheirOwn(t *testing.T) {
 		t.Errorf("before:\n%safter:\n%s", before, after)
 	}
 	d.budget = [2]uint64{0, 64 << 20}
-	r.transfer(launch{label: "update", included: true}, update(UpdateTo, x))
+	r.transfer(launch{label: "update", included: true}, update(transfer.UpdateTo, x))
 	if _, err := r.s.Allocate(16 << 20); !errors.Is(err, memory.ErrOutOfMemory) || !strings.Contains(err.Error(), "heap 0 of device") {
 		t.Errorf("storage beyond its budget: %v", err)
 	}
@@ -229,7 +230,7 @@ func TestOutOfMemoryLeavesEveryCountAndContent(t *testing.T) {
 				if err := r.s.Associate(sectionOf(z), held, 0, "z"); err != nil {
 					t.Fatal(err)
 				}
-				r.transfer(launch{label: "to the device", included: true}, update(UpdateTo, z), toDevice(p, filled(400, 4)))
+				r.transfer(launch{label: "to the device", included: true}, update(transfer.UpdateTo, z), toDevice(p, filled(400, 4)))
 				r.run(launch{label: "change", kernel: "add", args: []arg{alloc(x)}, constant: 10, included: true})
 				x[0], y[0], z[0] = 100, 200, 300 // no copy may bring these to the device
 				r.free(empty)
@@ -281,7 +282,7 @@ func TestOutOfMemoryLeavesEveryCountAndContent(t *testing.T) {
 				clear(y)
 				clear(z)
 				got := filled(400, 0)
-				r.transfer(launch{label: "to the host", included: true}, update(UpdateFrom, z), toHost(got, p))
+				r.transfer(launch{label: "to the host", included: true}, update(transfer.UpdateFrom, z), toHost(got, p))
 				r.run(launch{label: "exit", exit: []arg{from(x), from(y)}, included: true})
 				r.expect("x", x, filled(100, 0)...) // x is mapped twice, so this exit copies nothing
 				r.expect("y", y, filled(200, 2)...)

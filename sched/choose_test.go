@@ -7,6 +7,7 @@ import (
 
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/sched/order"
+	"github.com/vkomp/vkomp/sched/transfer"
 )
 
 // kernelsOn returns how many dispatches each queue has had.
@@ -194,7 +195,7 @@ func TestRandomPlacementIsReproducibleAndUsesEveryQueue(t *testing.T) {
 		r.d.hold()
 		for range 40 {
 			r.run(launch{label: "x", kernel: "add", args: []arg{alloc(x)}, constant: 1, out: [][]uint32{x}})
-			r.transfer(launch{label: "y", out: [][]uint32{y}}, update(UpdateTo, y))
+			r.transfer(launch{label: "y", out: [][]uint32{y}}, update(transfer.UpdateTo, y))
 		}
 		r.d.release()
 		r.taskwait()

@@ -14,21 +14,14 @@
 // What has to come before what, on which queue a command goes, and when a batch is submitted,
 // is the affair of sched/order: its documentation has the pictures.
 //
-// Whatever brings bytes from one storage to another is a transfer (transfer.go): copies of
-// maps, updates, memory routines, attachments of pointers, fills. facts.path (path.go) chooses
-// its path when the task enters; each path is a file with its steps:
+// Copies of maps, updates, memory routines and fills are transfers (sched/transfer), which choose
+// the way of their bytes when the task enters. Each phase of a task's transfers is placed before
+// or after its kernel:
 //
 //	enter ──▶ plan ──▶ host's part ──▶ commands ──▶ device ──▶ host's part ──▶ give back
-//	          facts,   before them     planning.go has the first step, hostpart.go those of the
-//	          path,                    host, placetransfers.go those of the device
-//	          memory
 //
-//	path_direct.go   the host reads and writes the device memory itself, where no task in
-//	                 flight can touch it; storage that is the host's own needs no copy
-//	path_staging.go  through staging memory and a command of the device
-//	path_ring.go     through a ring of a few chunks of staging, what is larger than these; a
-//	                 construct that starts such a copy waits for the device to empty chunks
-//	path_device.go   commands of the device alone: copies within its memory, fills
+// planning.go finds what a task's maps and updates transfer, announce.go tells other tasks of it,
+// place.go places the commands, and lane.go those of copies that go chunk by chunk.
 //
 // What the host reads is behind a barrier to HOST/HOST_READ. Where device and host have one
 // memory, large slices that target constructs alone map are imported and not copied at all.

@@ -9,13 +9,6 @@ import (
 	"github.com/vkomp/vkomp/sched/transfer"
 )
 
-// Image is a mapped value whose corresponding storage is a pointer-free image of it, and
-// Attachment a pointer in such an image.
-type (
-	Image      = transfer.Image
-	Attachment = transfer.Attachment
-)
-
 // image returns the image that an item is, nil for one that is mapped as it is.
 func (t *target) image(item int) *transfer.Image {
 	for i := range t.Images {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/sched/order"
+	"github.com/vkomp/vkomp/sched/transfer"
 	"github.com/vkomp/vkomp/tasks"
 	"github.com/vkomp/vkomp/vk"
 )
@@ -143,7 +144,7 @@ func TestUpdateOfSharedStorageDoesNotWaitForWhatIsOver(t *testing.T) {
 	updated := make(chan error, 1)
 	go func() {
 		g := r.region(launch{label: "update", included: true, out: [][]uint32{z}})
-		g.Transfers = []Transfer{update(UpdateTo, z)}
+		g.Transfers = []transfer.Request{update(transfer.UpdateTo, z)}
 		updated <- r.s.Run(t.Context(), g)
 	}()
 	q := r.s.order.All()[0]

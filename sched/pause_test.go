@@ -7,6 +7,7 @@ import (
 
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/sched/order"
+	"github.com/vkomp/vkomp/sched/transfer"
 )
 
 // A soft pause gives back what is kept for later use: staging, empty blocks, waiters. What is
@@ -49,7 +50,7 @@ func TestRelinquishKeepsWhatIsMapped(t *testing.T) {
 				want = 3*want + 2*2 + 1
 			}
 			got := array32(16)
-			r.transfer(launch{included: true}, Transfer{Kind: CopyToHost, Host: sectionOf(got), Src: p, Size: 64})
+			r.transfer(launch{included: true}, transfer.Request{Kind: transfer.CopyToHost, Host: sectionOf(got), Src: p, Size: 64})
 			for i := range got {
 				if got[i] != 5+uint32(i) {
 					t.Fatalf("the allocation has %v", got)

@@ -14,6 +14,7 @@ import (
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/sched/kernel"
 	"github.com/vkomp/vkomp/sched/order"
+	"github.com/vkomp/vkomp/sched/transfer"
 	"github.com/vkomp/vkomp/tasks"
 	"github.com/vkomp/vkomp/timeline"
 	"github.com/vkomp/vkomp/vk"
@@ -149,7 +150,7 @@ func (p *spread) generate() error {
 	p.r.join(join, append(depends(tasks.DependIn, x[0]), depends(tasks.DependInOut, x[1])...)...)
 	p.mix("after the join", 1, 2, 3)
 	g := p.r.region(launch{label: p.task("update", nil, []int{region}), out: [][]uint32{x[region]}})
-	g.Transfers = []Transfer{update(UpdateFrom, x[region])}
+	g.Transfers = []transfer.Request{update(transfer.UpdateFrom, x[region])}
 	p.run(g)
 	p.mix("last", 0, region, 2)
 	p.run(p.r.region(launch{label: p.task("exit", nil, []int{region}), exit: []arg{from(x[region])}, out: [][]uint32{x[region]}}))

@@ -8,6 +8,7 @@ import (
 	"github.com/vkomp/vkomp/sched/construct"
 	"github.com/vkomp/vkomp/sched/kernel"
 	"github.com/vkomp/vkomp/sched/pipeline"
+	"github.com/vkomp/vkomp/sched/transfer"
 	"github.com/vkomp/vkomp/tasks"
 )
 
@@ -27,7 +28,7 @@ type Region struct {
 	// removes them, because they are globals declared for the target.
 	Infinite bool
 	// Transfers are made between Enter and Exit, by a construct without a kernel.
-	Transfers []Transfer
+	Transfers []transfer.Request
 	// Kernel is nil for a construct that only moves data. Binding k of the kernel is Buffers[k], or
 	// Enter[k] if Buffers is nil. Values fill the push constants in order.
 	Kernel  *kernel.Kernel
@@ -37,7 +38,7 @@ type Region struct {
 	// Pointers point to storage that the kernel accesses by address only.
 	Pointers []Pointer
 	// Images are the items whose device storage is a converted image of the host's.
-	Images []Image
+	Images []transfer.Image
 	// Found has an element for each item of Enter, or is nil. The task sets those whose storage is
 	// on the device.
 	Found []bool

@@ -51,7 +51,7 @@ func (s *Scheduler) newTarget(r *Region) *target {
 	t.to(taskCreated)
 	t.Enter, t.Exit, t.Depend = enter, exit, nil
 	t.Addresses, t.Transfers, t.Pointers = addresses, nil, nil
-	t.Images = append([]Image(nil), r.Images...)
+	t.Images = append([]transfer.Image(nil), r.Images...)
 	t.dispatch.explicit, t.Buffers = r.Buffers != nil, buffers
 	return t
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/vkomp/vkomp/ompt"
 	"github.com/vkomp/vkomp/sched/construct"
 	"github.com/vkomp/vkomp/sched/trace"
+	"github.com/vkomp/vkomp/sched/transfer"
 	"github.com/vkomp/vkomp/tasks"
 	"github.com/vkomp/vkomp/vk"
 )
@@ -211,7 +212,7 @@ func (tr *tracing) work(name string) {
 	tr.taskwait()
 	tr.run(launch{label: name + " enter", enter: []arg{to(x)}, included: true})
 	tr.run(launch{label: name + " inside", kernel: "add", args: []arg{tofrom(x)}, included: true, constant: 5})
-	tr.transfer(launch{label: name + " update", included: true}, update(UpdateFrom, x))
+	tr.transfer(launch{label: name + " update", included: true}, update(transfer.UpdateFrom, x))
 	tr.run(launch{label: name + " exit", exit: []arg{from(x)}, included: true})
 	tr.free(p)
 }

@@ -18,31 +18,31 @@ func sectionOf(s []uint32) memory.Section {
 	return memory.Section{Ptr: unsafe.Pointer(unsafe.SliceData(s)), Size: 4 * uint64(len(s))}
 }
 
-func toDevice(p Pointer, s []uint32) Transfer {
-	return Transfer{Kind: CopyToDevice, Dst: p, Host: sectionOf(s), Size: 4 * uint64(len(s))}
+func toDevice(p Pointer, s []uint32) transfer.Request {
+	return transfer.Request{Kind: transfer.CopyToDevice, Dst: p, Host: sectionOf(s), Size: 4 * uint64(len(s))}
 }
 
-func toHost(s []uint32, p Pointer) Transfer {
-	return Transfer{Kind: CopyToHost, Src: p, Host: sectionOf(s), Size: 4 * uint64(len(s))}
+func toHost(s []uint32, p Pointer) transfer.Request {
+	return transfer.Request{Kind: transfer.CopyToHost, Src: p, Host: sectionOf(s), Size: 4 * uint64(len(s))}
 }
 
-func within(dst, src Pointer, elements int) Transfer {
-	return Transfer{Kind: CopyWithin, Dst: dst, Src: src, Size: 4 * uint64(elements)}
+func within(dst, src Pointer, elements int) transfer.Request {
+	return transfer.Request{Kind: transfer.CopyWithin, Dst: dst, Src: src, Size: 4 * uint64(elements)}
 }
 
-func update(kind transfer.Kind, s []uint32) Transfer {
-	return Transfer{Kind: kind, Host: sectionOf(s), Size: 4 * uint64(len(s)), Label: "item"}
+func update(kind transfer.Kind, s []uint32) transfer.Request {
+	return transfer.Request{Kind: kind, Host: sectionOf(s), Size: 4 * uint64(len(s)), Label: "item"}
 }
 
 // transfer runs a task with transfers.
-func (r *rig) transfer(l launch, moves ...Transfer) {
+func (r *rig) transfer(l launch, moves ...transfer.Request) {
 	r.t.Helper()
 	if err := r.tryTransfer(l, moves...); err != nil {
 		r.t.Errorf("%s: %v", l.label, err)
 	}
 }
 
-func (r *rig) tryTransfer(l launch, moves ...Transfer) error {
+func (r *rig) tryTransfer(l launch, moves ...transfer.Request) error {
 	g := r.region(launch{label: l.label, in: l.in, out: l.out, depend: l.depend, included: l.included, group: l.group, scope: l.scope})
 	g.Transfers = moves
 	return r.s.Run(context.Background(), g)
@@ -96,10 +96,10 @@ func TestCopiesToAndFromAllocations(t *testing.T) {
 			r.transfer(step, toDevice(p, x))
 			r.on(launch{label: "add", kernel: "add", constant: 3, included: included, out: step.out}, 100, p)
 			r.transfer(step, within(q, p, 100))
-			r.transfer(step, Transfer{Kind: Fill, Dst: q.Add(7), Size: 10, Value: 0xFF})
+			r.transfer(step, transfer.Request{Kind: transfer.Fill, Dst: q.Add(7), Size: 10, Value: 0xFF})
 			r.transfer(step, toHost(y, q))
 			// The copy to the host must not see this fill, which follows it.
-			r.transfer(step, Transfer{Kind: Fill, Dst: q, Size: 400, Value: 1})
+			r.transfer(step, transfer.Request{Kind: transfer.Fill, Dst: q, Size: 400, Value: 1})
 			r.d.release()
 			r.taskwait()
 			want := filled(100, 8)
@@ -130,7 +130,7 @@ func TestFillsOfEveryOffsetAndLength(t *testing.T) {
 				r.d.hold() // The device is held, so that deferred transfers go through its commands.
 				step := launch{label: "step", out: [][]uint32{token}}
 				r.transfer(step, toDevice(p, filled(16, 0x11111111)))
-				r.transfer(step, Transfer{Kind: Fill, Dst: p.Add(int64(offset)), Size: uint64(size), Value: 0xAB})
+				r.transfer(step, transfer.Request{Kind: transfer.Fill, Dst: p.Add(int64(offset)), Size: uint64(size), Value: 0xAB})
 				r.transfer(step, toHost(got, p))
 				r.d.release()
 				r.taskwait()
@@ -162,14 +162,14 @@ func TestStridedCopiesMoveTheirRows(t *testing.T) {
 				r.d.hold()
 			}
 			step := launch{label: "step", included: included, out: [][]uint32{token}}
-			r.transfer(step, Transfer{Kind: Fill, Dst: p, Size: 120}, Transfer{Kind: Fill, Dst: q, Size: 120})
-			r.transfer(step, Transfer{Kind: CopyToDevice, Dst: p, Host: sectionOf(x), Rows: &rows})
+			r.transfer(step, transfer.Request{Kind: transfer.Fill, Dst: p, Size: 120}, transfer.Request{Kind: transfer.Fill, Dst: q, Size: 120})
+			r.transfer(step, transfer.Request{Kind: transfer.CopyToDevice, Dst: p, Host: sectionOf(x), Rows: &rows})
 			out := memory.Rect{Elem: 4, Volume: []uint64{5, 3}, DstOffsets: []uint64{1, 0}, SrcOffsets: []uint64{1, 2}, DstDims: []uint64{6, 5}, SrcDims: []uint64{6, 5}}
 			again, _ := out.Rows()
-			r.transfer(step, Transfer{Kind: CopyWithin, Dst: q, Src: p, Rows: &again})
+			r.transfer(step, transfer.Request{Kind: transfer.CopyWithin, Dst: q, Src: p, Rows: &again})
 			home := memory.Rect{Elem: 4, Volume: []uint64{5, 3}, DstOffsets: []uint64{0, 2}, SrcOffsets: []uint64{1, 0}, DstDims: []uint64{5, 6}, SrcDims: []uint64{6, 5}}
 			back, _ := home.Rows()
-			r.transfer(step, Transfer{Kind: CopyToHost, Src: q, Host: sectionOf(y), Rows: &back})
+			r.transfer(step, transfer.Request{Kind: transfer.CopyToHost, Src: q, Host: sectionOf(y), Rows: &back})
 			r.d.release()
 			r.taskwait()
 			want := array32(30)
@@ -192,9 +192,9 @@ func TestUpdatesMovePresentStorageOnly(t *testing.T) {
 			x[i] = 2
 		}
 		all := [][]uint32{x}
-		r.transfer(launch{label: "update to", out: all}, update(UpdateTo, x[16:32]), update(UpdateTo, absent))
+		r.transfer(launch{label: "update to", out: all}, update(transfer.UpdateTo, x[16:32]), update(transfer.UpdateTo, absent))
 		r.run(launch{label: "kernel", kernel: "mix", args: []arg{tofrom(x), to(zero), to(zero)}, constant: 1, out: all})
-		r.transfer(launch{label: "update from", out: all}, update(UpdateFrom, x[:48]), update(UpdateFrom, absent))
+		r.transfer(launch{label: "update from", out: all}, update(transfer.UpdateFrom, x[:48]), update(transfer.UpdateFrom, absent))
 		r.run(launch{label: "kernel", kernel: "mix", args: []arg{tofrom(x), to(zero), to(zero)}, constant: 1, out: all})
 		r.d.release()
 		r.taskwait()
@@ -237,7 +237,7 @@ func TestMovesFollowCopyOuts(t *testing.T) {
 		all := [][]uint32{x}
 		r.d.hold()
 		r.run(launch{label: "maps", kernel: "mix", args: []arg{tofrom(x), to(zero), to(zero)}, constant: 1, out: all})
-		r.transfer(launch{label: "update", out: all}, update(UpdateTo, x))
+		r.transfer(launch{label: "update", out: all}, update(transfer.UpdateTo, x))
 		r.run(launch{label: "maps", kernel: "mix", args: []arg{tofrom(x), to(zero), to(zero)}, constant: 1, out: all})
 		r.transfer(launch{label: "in", out: all}, toDevice(p, x))
 		r.transfer(launch{label: "out", out: all}, toHost(y, p))
@@ -291,7 +291,7 @@ func TestFreeBeforeATaskStarts(t *testing.T) {
 	r.transfer(launch{label: "out", in: [][]uint32{x}}, toHost(y, p))
 	r.free(p)
 	q := r.allocate(64)
-	r.transfer(launch{label: "other", included: true}, Transfer{Kind: Fill, Dst: q, Size: 256, Value: 0xEE})
+	r.transfer(launch{label: "other", included: true}, transfer.Request{Kind: transfer.Fill, Dst: q, Size: 256, Value: 0xEE})
 	close(gate)
 	r.taskwait()
 	r.expect("y", y, filled(64, 3)...)
@@ -314,7 +314,7 @@ func TestPointersThatAreRefused(t *testing.T) {
 		"copy to a stale pointer":     r.tryTransfer(launch{label: "c"}, toDevice(stale, x)),
 		"copy to nil":                 r.tryTransfer(launch{label: "c"}, toDevice(Pointer{}, x)),
 		"copy from past the end":      r.tryTransfer(launch{label: "c"}, toHost(x, p.Add(252))),
-		"fill past the end":           r.tryTransfer(launch{label: "c"}, Transfer{Kind: Fill, Dst: p.Add(200), Size: 57}),
+		"fill past the end":           r.tryTransfer(launch{label: "c"}, transfer.Request{Kind: transfer.Fill, Dst: p.Add(200), Size: 57}),
 	} {
 		if !errors.Is(err, ErrInvalidPointer) {
 			t.Errorf("%s: %v", name, err)
@@ -360,13 +360,13 @@ func TestAssociatedMemoryMovesOnlyWhenAsked(t *testing.T) {
 		}
 		all := [][]uint32{x}
 		r.d.hold()
-		r.transfer(launch{label: "update", out: all}, update(UpdateTo, x))
+		r.transfer(launch{label: "update", out: all}, update(transfer.UpdateTo, x))
 		r.run(launch{label: "kernel", kernel: "mix", args: []arg{tofrom(x), to(zero), to(zero)}, constant: 1, out: all})
 		r.on(launch{label: "by pointer", kernel: "add", constant: 10, out: all}, 64, p.Add(64))
 		r.d.release()
 		r.taskwait()
 		r.expect("x before the update", x, filled(64, 1)...)
-		r.transfer(launch{label: "update", included: true}, update(UpdateFrom, x))
+		r.transfer(launch{label: "update", included: true}, update(transfer.UpdateFrom, x))
 		r.expect("x", x, filled(64, 14)...)
 		r.run(launch{label: "delete", included: true, exit: []arg{{s: x, kind: memory.MapDelete}}})
 		if !r.s.Present(host) {
@@ -444,7 +444,7 @@ func TestDeclaredStorageIsNeverRemoved(t *testing.T) {
 			x[i] = 0
 		}
 		r.run(launch{label: "delete", included: true, exit: []arg{{s: x, kind: memory.MapDelete}}})
-		r.transfer(launch{label: "update", included: true}, update(UpdateFrom, x))
+		r.transfer(launch{label: "update", included: true}, update(transfer.UpdateFrom, x))
 		r.expect("x", x, filled(64, 5)...)
 		// Declared storage is removed with the device alone: this does what closing it does.
 		r.s.mu.Lock()
@@ -470,7 +470,7 @@ func TestItemsOfAConstructThatShareBytes(t *testing.T) {
 		before := r.s.Stats().BytesToDevice
 		r.busy()
 		r.run(launch{label: "always", enter: []arg{always(x[16:48]), always(x[:32]), always(x[8:24])}, out: [][]uint32{token}})
-		r.transfer(launch{label: "update", out: [][]uint32{token}}, update(UpdateTo, x[40:]), update(UpdateTo, x[32:48]))
+		r.transfer(launch{label: "update", out: [][]uint32{token}}, update(transfer.UpdateTo, x[40:]), update(transfer.UpdateTo, x[32:48]))
 		r.d.release()
 		r.taskwait()
 		if n := r.s.Stats().BytesToDevice - before; n != 4*(48+24+16) {
@@ -499,7 +499,7 @@ func TestUpdateComesAfterTheLastReader(t *testing.T) {
 		for i := range x {
 			x[i] = 50
 		}
-		r.transfer(launch{label: "update", out: token}, update(UpdateTo, x))
+		r.transfer(launch{label: "update", out: token}, update(transfer.UpdateTo, x))
 		r.transfer(launch{label: "to p", out: token}, toDevice(p, x))
 		r.d.release()
 		r.taskwait()

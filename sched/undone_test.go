@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/sched/transfer"
 )
 
 // A copy to storage that is used in place is made by the host. It must come after the kernels
@@ -141,7 +142,7 @@ func TestExitWhoseImageCannotBeReadTakesNothing(t *testing.T) {
 	inEveryMemory(t, func(t *testing.T, r *rig) {
 		x := filled(4, 1)
 		failure := errors.New("unreadable")
-		image := Image{
+		image := transfer.Image{
 			Write: func(to unsafe.Pointer) error { *(*uint64)(to) = 7; return nil },
 			Read: func(from unsafe.Pointer) error {
 				if failure == nil && *(*uint64)(from) != 7 {
@@ -153,9 +154,9 @@ func TestExitWhoseImageCannotBeReadTakesNothing(t *testing.T) {
 		item := arg{s: x, kind: memory.MapToFrom}.item("x")
 		item.DeviceSize = 8
 		enter := r.region(launch{label: "enter", included: true})
-		enter.Enter, enter.Images = []memory.Map{item}, []Image{image}
+		enter.Enter, enter.Images = []memory.Map{item}, []transfer.Image{image}
 		exit := r.region(launch{label: "exit", included: true})
-		exit.Exit, exit.Images = []memory.Map{item}, []Image{image}
+		exit.Exit, exit.Images = []memory.Map{item}, []transfer.Image{image}
 		if err := r.s.Run(t.Context(), enter); err != nil {
 			t.Fatal(err)
 		}

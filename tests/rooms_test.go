@@ -40,7 +40,7 @@ var rooms = map[string]room{
 	// The exporters are tools like others: they see of the runtime only what ompt reports.
 	"ompt/trace": {imports: []string{"ompt", "internal/layered"}},
 	"vk":         {imports: []string{"internal/lockrank", "timeline"}, thirdParty: []string{xsync, vulkanGo}, cgo: true},
-	"sched":      {imports: []string{"internal/invariants", "internal/lockrank", "timeline", "tasks", "memory", "ompt", "vk", "sched/allocation", "sched/construct", "sched/kernel", "sched/order", "sched/pipeline", "sched/protect", "sched/trace", "sched/internal/mutant"}, thirdParty: []string{xsync}},
+	"sched":      {imports: []string{"internal/invariants", "internal/lockrank", "timeline", "tasks", "memory", "ompt", "vk", "sched/allocation", "sched/construct", "sched/kernel", "sched/order", "sched/pipeline", "sched/protect", "sched/trace", "sched/transfer", "sched/internal/mutant"}, thirdParty: []string{xsync}},
 	// Concepts that know nothing of the scheduler.
 	"sched/allocation": {imports: []string{"internal/lockrank", "timeline", "memory", "vk", "sched/order"}},
 	"sched/construct":  {imports: []string{"tasks", "ompt"}},
@@ -50,6 +50,7 @@ var rooms = map[string]room{
 	"sched/pipeline":   {imports: []string{"internal/lockrank", "vk", "sched/kernel", "sched/protect"}},
 	"sched/protect":    {},
 	"sched/trace":      {imports: []string{"internal/lockrank", "ompt", "vk", "sched/construct", "sched/order", "sched/protect"}},
+	"sched/transfer":   {imports: []string{"tasks", "memory", "ompt", "vk", "sched/allocation", "sched/construct", "sched/order", "sched/protect", "sched/trace"}},
 	// A device for tests of the rooms.
 	"sched/internal/softdevice": {imports: []string{"timeline", "vk", "sched/order"}},
 	// Defects to show that tests notice them.
@@ -58,11 +59,11 @@ var rooms = map[string]room{
 	// What interop objects are made of: the order of foreign work and tasks.
 	"internal/foreign": {imports: []string{"internal/lockrank", "timeline", "sched", "sched/construct", "sched/protect", "tasks", "memory", "ompt", "vk"}, thirdParty: []string{xsync}},
 	// The stream of events and its listeners.
-	"internal/observe":       {imports: []string{"sched", "sched/construct", "tasks", "memory", "ompt"}},
+	"internal/observe":       {imports: []string{"sched", "sched/construct", "tasks", "memory", "ompt", "sched/transfer"}},
 	"internal/observe/tool":  {imports: []string{"internal/lockrank", "internal/observe", "sched", "sched/construct", "sched/protect", "sched/trace", "tasks", "memory", "ompt", "vk"}},
-	"internal/observe/races": {imports: []string{"internal/lockrank", "internal/observe", "sched", "sched/construct", "tasks", "memory", "ompt"}},
+	"internal/observe/races": {imports: []string{"internal/lockrank", "internal/observe", "sched", "sched/construct", "tasks", "memory", "ompt", "sched/transfer"}},
 	// gogpu/naga turns WGSL into SPIR-V.
-	".":       {imports: []string{"internal/lockrank", "timeline", "traits", "sched", "sched/construct", "sched/host", "sched/kernel", "sched/protect", "tasks", "memory", "ompt", "vk", "interop", "internal/foreign", "internal/layered", "internal/observe", "internal/observe/tool", "internal/observe/races"}, thirdParty: []string{xsync, "github.com/gogpu/naga"}},
+	".":       {imports: []string{"internal/lockrank", "timeline", "traits", "sched", "sched/construct", "sched/host", "sched/kernel", "sched/protect", "tasks", "memory", "ompt", "vk", "interop", "internal/foreign", "internal/layered", "internal/observe", "internal/observe/tool", "internal/observe/races", "sched/transfer"}, thirdParty: []string{xsync, "github.com/gogpu/naga"}},
 	"shaders": {imports: []string{"."}},
 
 	"interop/vgpu": {free: true, cgo: true},
@@ -97,6 +98,7 @@ var testImports = map[string][]string{
 	"*":                {"tests/vktest", "tests/clibrary"},
 	"sched":            {"sched/host"},
 	"sched/allocation": {"sched/internal/softdevice"},
+	"sched/transfer":   {"sched/internal/softdevice", "timeline"},
 	// A fake device takes submissions.
 	"sched/trace": {"timeline"},
 	".":           {"shaders", "tests/foreign"},

@@ -7,6 +7,7 @@ import (
 	"github.com/vkomp/vkomp/ompt"
 	"github.com/vkomp/vkomp/sched"
 	"github.com/vkomp/vkomp/sched/construct"
+	"github.com/vkomp/vkomp/sched/transfer"
 	"github.com/vkomp/vkomp/tasks"
 )
 
@@ -91,7 +92,7 @@ type Data struct {
 	// Enter are the maps that a construct enters beyond its end, Exit those that it exits.
 	Enter, Exit []memory.Map
 	// Updates are the motions of a target update construct.
-	Updates []sched.Transfer
+	Updates []transfer.Request
 	// Copy is the copy of a memory routine, or nil.
 	Copy *Copy
 	// Ends says that the construct is the end of a structured data region. NoGroup says that the

@@ -37,6 +37,7 @@ type Request struct {
 
 // Transfer is a transfer of a task under way: bytes that go from one storage to another.
 type Transfer struct {
+	// Kind says what the transfer does, and Phase when.
 	Kind  Kind
 	Phase Phase
 	// value is what a fill writes.
@@ -71,7 +72,7 @@ type Transfer struct {
 	staging *memory.Storage
 	// ring is the memory of a path through a ring, otherwise nil.
 	ring *ring
-	// Op is the transfer as the task's observer knows it, or nil.
+	// Op is the transfer as the task's observer knows it, or nil. Label names the item in errors.
 	Op    *construct.Op
 	Label string
 }

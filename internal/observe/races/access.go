@@ -5,7 +5,7 @@ import (
 
 	"github.com/vkomp/vkomp/internal/observe"
 	"github.com/vkomp/vkomp/memory"
-	"github.com/vkomp/vkomp/sched"
+	"github.com/vkomp/vkomp/sched/transfer"
 	"github.com/vkomp/vkomp/tasks"
 	"github.com/vkomp/vkomp/tasks/race"
 )
@@ -242,11 +242,11 @@ func (d *Detector) exits(a *accesses, device int, maps []memory.Map, freed race.
 }
 
 // update adds the accesses of a motion of a target update construct.
-func (d *Detector) update(a *accesses, device int, m *sched.Transfer) {
+func (d *Detector) update(a *accesses, device int, m *transfer.Request) {
 	if _, self := d.storageOf(device).holds(m.Host); self {
 		return
 	}
-	to := m.Kind == sched.UpdateTo
+	to := m.Kind == transfer.UpdateTo
 	if m.Rows == nil {
 		a.host(m.Host, !to, m.Label)
 		a.unheld(device, m.Host, to, m.Label)

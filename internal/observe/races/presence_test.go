@@ -12,6 +12,7 @@ import (
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/ompt"
 	"github.com/vkomp/vkomp/sched"
+	"github.com/vkomp/vkomp/sched/transfer"
 	"github.com/vkomp/vkomp/tasks"
 )
 
@@ -128,7 +129,7 @@ func TestTheEndOfARegionWithoutATaskgroup(t *testing.T) {
 
 func TestDeclaredAndAssociatedStorageStays(t *testing.T) {
 	h, d := new(host), New(nil, func(Report) {})
-	updates := observe.Data{Updates: []sched.Transfer{{Kind: sched.UpdateTo, Host: h.section(0, 8)}}}
+	updates := observe.Data{Updates: []transfer.Request{{Kind: transfer.UpdateTo, Host: h.section(0, 8)}}}
 	held := func(start, end int) bool {
 		held, _ := d.storageOf(0).holds(h.section(start, end))
 		return held
