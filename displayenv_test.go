@@ -133,7 +133,7 @@ func TestOpenDisplaysTheEnvironmentWhereItIsAskedTo(t *testing.T) {
 
 	// Without a writer, the logger gets the output.
 	var log strings.Builder
-	o := vkomp.Options{Logger: plainLogger(&log), LookupEnv: environment("OMP_DISPLAY_ENV", "true", "OMP_TARGET_OFFLOAD", "disabled")}
+	o := vkomp.Options{Logger: textLogger(&log), LookupEnv: environment("OMP_DISPLAY_ENV", "true", "OMP_TARGET_OFFLOAD", "disabled")}
 	rt, err := vkomp.Open(o)
 	if err != nil {
 		t.Fatal(err)
@@ -162,7 +162,7 @@ func TestDisplayEnvSaysWhatFails(t *testing.T) {
 	}
 	// A failure to display the environment does not make Open fail.
 	var log strings.Builder
-	rt, err := vkomp.Open(vkomp.Options{DisplayEnv: broken{}, Logger: plainLogger(&log), LookupEnv: environment("OMP_DISPLAY_ENV", "true", "OMP_TARGET_OFFLOAD", "disabled")})
+	rt, err := vkomp.Open(vkomp.Options{DisplayEnv: broken{}, Logger: textLogger(&log), LookupEnv: environment("OMP_DISPLAY_ENV", "true", "OMP_TARGET_OFFLOAD", "disabled")})
 	if err != nil {
 		t.Fatal(err)
 	}

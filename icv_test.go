@@ -182,7 +182,7 @@ func TestLogSaysWhatCameOfTheToolVariables(t *testing.T) {
 			want: "level=WARN msg=\"no library is loaded: a tool is what Options.Tool says\" OMP_TOOL_LIBRARIES=a.so\n"},
 	} {
 		var log strings.Builder
-		rt, err := vkomp.Open(vkomp.Options{Tool: c.tool, Logger: plainLogger(&log), LookupEnv: environment(append(c.env, "OMP_TARGET_OFFLOAD", "disabled")...)})
+		rt, err := vkomp.Open(vkomp.Options{Tool: c.tool, Logger: textLogger(&log), LookupEnv: environment(append(c.env, "OMP_TARGET_OFFLOAD", "disabled")...)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -195,8 +195,8 @@ func TestLogSaysWhatCameOfTheToolVariables(t *testing.T) {
 	}
 }
 
-// plainLogger writes lines without their time.
-func plainLogger(w io.Writer) *slog.Logger {
+// textLogger writes lines without their time.
+func textLogger(w io.Writer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		if a.Key == slog.TimeKey {
 			return slog.Attr{}

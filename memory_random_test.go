@@ -115,7 +115,7 @@ func (r *randomCopies) step() {
 	}
 }
 
-func TestRandomCopiesAgreeWithPlainSlices(t *testing.T) {
+func TestRandomCopiesAgreeWithSlices(t *testing.T) {
 	vktest.Long(t)
 	check := func(t *testing.T, rt *vkomp.Runtime) {
 		const size = 3000

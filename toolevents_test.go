@@ -481,7 +481,7 @@ func TestBothFormsOfACallbackAreRefused(t *testing.T) {
 // Callbacks that are not of the EMI form are called once for an operation: when it has been
 // initiated, or before storage is deleted. Those of regions are called at the beginning and at
 // the end.
-func TestPlainCallbacks(t *testing.T) {
+func TestCallbacksOfTheOtherForm(t *testing.T) {
 	var events []string
 	add := func(format string, args ...any) { events = append(events, fmt.Sprintf(format, args...)) }
 	var region ompt.ID
@@ -506,8 +506,8 @@ func TestPlainCallbacks(t *testing.T) {
 	if err := rt.Target(t.Context(), saxpyOn(t, newKernel(t, rt, shaders.Saxpy), 1, ramp(100), constant(100, 0))); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"target begin in TestPlainCallbacks", "map 2", "alloc", "alloc", "transfer_to_device", "transfer_to_device", "submit 1",
-		"transfer_from_device", "delete", "delete", "target end in TestPlainCallbacks"}
+	want := []string{"target begin in TestCallbacksOfTheOtherForm", "map 2", "alloc", "alloc", "transfer_to_device", "transfer_to_device", "submit 1",
+		"transfer_from_device", "delete", "delete", "target end in TestCallbacksOfTheOtherForm"}
 	if diff := cmp.Diff(want, events); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}

@@ -283,7 +283,7 @@ func (r *rig) generate(parts ...foreign.Part) error {
 
 // Work that the program submitted to an object's own queue before a construct is ordered before
 // what follows, although the construct has failed for another of its objects.
-func TestGatheredWorkOfAConstructThatFails(t *testing.T) {
+func TestWorkOnTheOwnQueueBeforeAConstructThatFails(t *testing.T) {
 	r := newRig(2)
 	a, b := initialise(t, r.device, interop.TypeTargetSync), initialise(t, r.device, interop.TypeTargetSync)
 	refuse := errors.New("refused")

@@ -42,8 +42,8 @@ func using(parent *Task, to int, from ...int) Spec {
 	return s
 }
 
-// quiet returns a detector that fails the test if it reports anything.
-func quiet(t testing.TB) *Detector {
+// noConflicts returns a detector that fails the test if it reports anything.
+func noConflicts(t testing.TB) *Detector {
 	return New(func(c Conflict) { t.Fatalf("reported: %+v", c) })
 }
 
@@ -102,7 +102,7 @@ func TestMemoryFollowsWhatHasNotBeenWaitedFor(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := quiet(t)
+			d := noConflicts(t)
 			for k := range rounds {
 				round(d, k)
 				if remembered, named, chains := d.sizes(); remembered > 100 || named > 200 || chains > 200 || len(d.clock.touched) > 200 {
@@ -120,7 +120,7 @@ func TestMemoryFollowsWhatHasNotBeenWaitedFor(t *testing.T) {
 // waits for them. What the detector keeps must be bounded although the initial task's wait does
 // not end.
 func TestMemoryOfAProgramInOneBodyIsBounded(t *testing.T) {
-	d := quiet(t)
+	d := noConflicts(t)
 	root := d.Create(Spec{Parent: d.Initial(), Body: true})
 	d.Begin(root)
 	waits := d.Wait(d.Initial())
@@ -144,7 +144,7 @@ func TestMemoryOfAProgramInOneBodyIsBounded(t *testing.T) {
 func TestManyUsersOfOneSlice(t *testing.T) {
 	for name, kind := range map[string]tasks.DependKind{"in": tasks.DependIn, "inoutset": tasks.DependInOutSet, "mutexinoutset": tasks.DependMutexInOutSet} {
 		t.Run(name, func(t *testing.T) {
-			d := quiet(t)
+			d := noConflicts(t)
 			for range 20_000 {
 				s := using(d.Initial(), 0)
 				s.Depend[0].Kind, s.Accesses[0].Write = kind, kind != tasks.DependIn
@@ -163,7 +163,7 @@ func TestManyUsersOfOneSlice(t *testing.T) {
 func exportingChain(t *testing.T, n int, how tasks.Transparency, region func(d *Detector, e *Task, k int)) (bytes, trails uint64) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	d := quiet(t)
+	d := noConflicts(t)
 	for k := range n {
 		s := using(d.Initial(), 0)
 		s.Body, s.Transparency = true, how
@@ -208,7 +208,7 @@ func TestChainOfExportingTasksTakesAsMuchMemoryAsTasks(t *testing.T) {
 func TestLongChainOfExportingTasksNeedsNoDeepStack(t *testing.T) {
 	// A stack of this size would overflow if each task took a frame.
 	defer debug.SetMaxStack(debug.SetMaxStack(1 << 17))
-	d := quiet(t)
+	d := noConflicts(t)
 	g := d.NewGroup(nil)
 	for k := range 6000 {
 		s := using(d.Initial(), 0)
@@ -230,7 +230,7 @@ func TestLongChainOfExportingTasksNeedsNoDeepStack(t *testing.T) {
 // Tasks that depend on two exporting tasks by many ways share one trail to their children.
 func TestTasksOfOneWidthShareTheirTrails(t *testing.T) {
 	const width = 10
-	d := quiet(t)
+	d := noConflicts(t)
 	for i := range 2 {
 		d.exporting(5*i, 100+i)
 	}
@@ -258,7 +258,7 @@ func TestTasksOfOneWidthShareTheirTrails(t *testing.T) {
 // A task depends on two tasks, and the trail of one of them leads wherever the other's does: it
 // has that trail, and no new one is made.
 func TestTrailsThatLeadNowhereElseAreNotJoined(t *testing.T) {
-	d := quiet(t)
+	d := noConflicts(t)
 	for i := range 2 {
 		d.exporting(i, 100+i)
 	}
@@ -275,7 +275,7 @@ func TestTrailsThatLeadNowhereElseAreNotJoined(t *testing.T) {
 
 // An exporting task that depends on the child of the one before needs no trail to that child.
 func TestTrailLeavesOutTheChildrenThatItsTaskFollows(t *testing.T) {
-	d := quiet(t)
+	d := noConflicts(t)
 	first := d.exporting(0, 99).trail
 	d.exporting(0, 100)
 	for k := range 100 {
@@ -306,7 +306,7 @@ func (d *depends) last(k int) (last *Task) {
 
 func benchmark(b *testing.B, step func(d *Detector, k int)) {
 	b.ReportAllocs()
-	d := quiet(b)
+	d := noConflicts(b)
 	for k := range b.N {
 		step(d, k)
 	}
