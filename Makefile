@@ -36,7 +36,7 @@ check:
 	scripts/setup test
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "gofmt would change:"; echo "$$unformatted"; exit 1; fi
 	$(GO) vet $(PACKAGES)
-	DRIVERS=lavapipe scripts/test -short $(PACKAGES)
+	DRIVERS=lavapipe scripts/test -short ./sched $(DEVICE_PACKAGES) $(PURE)
 
 # Everything: on lavapipe with its one queue, on SwiftShader through the layer that shows several
 # queues; and half a minute of stress on both.

@@ -238,7 +238,7 @@ func TestWriteErrorIsReturnedWhereverItHappens(t *testing.T) {
 		if err := write(g, &whole); err != nil {
 			t.Fatal(err)
 		}
-		for n := 0; n < whole.Len(); n += 11 {
+		for n := 0; n < whole.Len(); n += 101 {
 			if err := write(g, &brokenPipe{n}); !errors.Is(err, errBrokenPipe) {
 				t.Fatalf("%s: error %v behind %d of %d bytes, want %v", name, err, n, whole.Len(), errBrokenPipe)
 			}
