@@ -11,6 +11,8 @@ PURE = ./internal/... ./memory/... ./ompt ./sched/... ./tasks/... ./timeline/...
 DEVICE_PACKAGES = ./tests . ./vk $(filter-out $(shell $(GO) list $(PURE)),$(shell $(GO) list $(PACKAGES)))
 # vk's tests have queues of their own making, and need no layer that makes some.
 QUEUE_PACKAGES = $(filter-out ./vk %/vk,$(DEVICE_PACKAGES))
+# Packages that start no goroutine: Go's race detector has nothing to see there.
+SERIAL = ./timeline/... ./traits/... ./vk/spirv ./tests/order/...
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME ?= 30s
 
@@ -76,7 +78,7 @@ mutations: bin/vkomp-demo layers
 # Tests that take seconds run here where they are about goroutines: see vktest.LongConcurrent.
 race:
 	scripts/setup test
-	DRIVERS=lavapipe scripts/test -race -short ./sched $(DEVICE_PACKAGES) $(PURE)
+	DRIVERS=lavapipe scripts/test -race -short ./sched $(DEVICE_PACKAGES) $(filter-out $(SERIAL),$(PURE))
 
 # A tool beside every runtime of the tests, which checks the events that it hears of. Tests
 # of what allocates nothing, and of no tool, are for runtimes without one.
