@@ -1,8 +1,6 @@
 package sched
 
 import (
-	"sync/atomic"
-
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/sched/protect"
 	"github.com/vkomp/vkomp/tasks"
@@ -73,26 +71,4 @@ func (s *Scheduler) finish(t *target, w *tasks.Work) {
 		t.tellDue()
 	}
 	t.Observer.End(nil)
-}
-
-// told records that Start has reported everything to the observer. After that the target may
-// belong to another task.
-func (o *observed) told() {
-	if atomic.SwapUint32(&o.start, startTold) == startAwaited {
-		o.wake <- struct{}{}
-	}
-}
-
-// awaitTold waits until the task's Start has reported everything to the observer. Start submits
-// commands and waits for the end of no task, so the wait ends.
-func (t *target) awaitTold() {
-	if !t.traits.has(observedOps) || atomic.LoadUint32(&t.start) == startTold {
-		return
-	}
-	if t.wake == nil {
-		t.wake = make(chan struct{}, 1)
-	}
-	if atomic.CompareAndSwapUint32(&t.start, startTelling, startAwaited) {
-		<-t.wake
-	}
 }
