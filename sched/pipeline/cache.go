@@ -27,8 +27,6 @@ type Cache struct {
 	// and still have pipelines.
 	known    map[*kernel.Kernel]*Kernel
 	released map[*Kernel]struct{}
-	// compiling counts the pipelines that are being compiled.
-	compiling int
 }
 
 // Init makes the cache of a device. mu guards it. ended is called without locks held when a
@@ -83,9 +81,6 @@ func (c *Cache) Destroy() {
 
 // CompilingLocked returns the names of the kernels that are being compiled, in order.
 func (c *Cache) CompilingLocked() (names []string) {
-	if c.compiling == 0 {
-		return nil
-	}
 	look := func(own *Kernel) {
 		if own.compilations != [kernel.Folds]*Compilation{} {
 			names = append(names, own.Name())

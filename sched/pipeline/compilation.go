@@ -35,7 +35,6 @@ func (k *Kernel) CompileLocked(fold int, o vk.PipelineOptions) *Compilation {
 	}
 	k.compilations[fold] = c
 	k.refs.Add(1)
-	k.cache.compiling++
 	go c.run(o)
 	return c
 }
@@ -76,7 +75,6 @@ func (c *Compilation) end(p vk.Pipeline, err error) {
 		k.ready[c.fold].Store(&p)
 	}
 	k.compilations[c.fold] = nil
-	k.cache.compiling--
 	close(c.done)
 	k.cache.mu.Unlock()
 	k.cache.ended(c)

@@ -171,11 +171,33 @@ func (d *fakeDevice) set(change func()) {
 	change()
 }
 
+// hookedLock is a lock whose next release can be followed by a call.
+type hookedLock struct {
+	sync.Mutex
+	released func()
+}
+
+// afterRelease sets the call. It does not count as a release itself.
+func (l *hookedLock) afterRelease(f func()) {
+	l.Mutex.Lock()
+	defer l.Mutex.Unlock()
+	l.released = f
+}
+
+func (l *hookedLock) Unlock() {
+	released := l.released
+	l.released = nil
+	l.Mutex.Unlock()
+	if released != nil {
+		released()
+	}
+}
+
 // rig is the trace of a fake device of three queues, of which the last has no timestamps.
 type rig struct {
 	t      reporter
 	d      *fakeDevice
-	mu     sync.Mutex
+	mu     hookedLock
 	queues order.Queues
 	stamps Stamps
 	trace  *Trace

@@ -69,7 +69,7 @@ func (s *Stamps) Begin(q *order.Queue, stream *vk.Stream, t *Task, op *construct
 		return Timing{}
 	}
 	st := s.newStamp()
-	*st = stamp{op: op}
+	st.op = op
 	st.record.Queue = int(q.Index())
 	if op.Type == 0 {
 		st.record.GrantedNumTeams = amount
@@ -95,6 +95,7 @@ func (at Timing) End(stream *vk.Stream, stage vk.Stage) {
 	}
 }
 
+// newStamp returns an empty stamp.
 func (s *Stamps) newStamp() *stamp {
 	if n := len(s.spare); n > 0 {
 		st := s.spare[n-1]

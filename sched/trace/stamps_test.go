@@ -323,25 +323,27 @@ func (h *history) want() (records []ompt.Record) {
 func TestRandomHistoriesLeaveTheRecordsOfWhatRan(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := &history{rig: stamping(t), ran: map[batch]bool{}}
-		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+		for range rapid.IntRange(1, 150).Draw(t, "steps") {
 			queue := rapid.IntRange(0, untimed).Draw(t, "of queue")
-			switch rapid.IntRange(0, 7).Draw(t, "step") {
+			switch rapid.IntRange(0, 9).Draw(t, "step") {
 			default:
 				h.place(t)
-			case 0:
+			case 0, 1, 2:
 				h.submit(queue)
-			case 1:
+			case 3, 4, 5:
+				h.run(queue)
+			case 6:
 				h.d.submitError = vk.ErrOutOfMemory
 				h.submit(queue)
 				h.d.submitError = nil
-			case 2:
-				h.run(queue)
-			case 3:
+			case 7:
 				if n := len(h.tasks); n > 0 {
 					h.complete(rapid.IntRange(0, n-1).Draw(t, "complete"))
 				}
-			case 4:
-				h.stamps.Trim()
+			case 8:
+				if rapid.IntRange(0, 4).Draw(t, "trim") == 0 {
+					h.stamps.Trim()
+				}
 			}
 		}
 		for queue := range h.queues.All() {

@@ -48,6 +48,9 @@ func (r *rig) has(ids ...ompt.ID) {
 func TestStopSubmitsWhatIsTracedAndWaitsForIt(t *testing.T) {
 	r := newRig(t)
 	r.start()
+	if err := r.trace.FlushTrace(); err != nil { // The trace's goroutine waits for records now.
+		t.Error(err)
+	}
 	task := r.command(1)
 	submit := r.submitting
 	r.submitting = func() {
@@ -64,7 +67,17 @@ func TestStopSubmitsWhatIsTracedAndWaitsForIt(t *testing.T) {
 			}
 		})
 		submit()
-		go r.end0(task)
+		// The command completes when the trace waits for it.
+		r.mu.afterRelease(func() {
+			go func() {
+				r.locked(func() {
+					if r.trace.stopping {
+						t.Error("the trace does not wait for a command that it traces")
+					}
+				})
+				r.end0(task)
+			}()
+		})
 	}
 	if err := r.trace.StopTrace(); err != nil {
 		t.Fatal(err)
@@ -197,6 +210,14 @@ func TestLossOfRecordsIsToldOnce(t *testing.T) {
 	if err := r.trace.StopTrace(); !errors.Is(err, vk.ErrOutOfMemory) {
 		t.Errorf("stop: %v", err)
 	}
+	// Stop tells nobody, and the next trace has lost nothing.
+	r.d.set(func() { r.d.queryError = nil })
+	r.start()
+	task = r.command(3)
+	r.d.set(func() { r.d.queryError = vk.ErrOutOfMemory })
+	r.locked(func() { r.submit(0) })
+	r.end0(task)
+	r.trace.Stop()
 	r.d.set(func() { r.d.queryError = nil })
 	r.start()
 	if err := r.trace.StopTrace(); err != nil {
