@@ -6,8 +6,6 @@ import (
 	"slices"
 	"testing"
 
-	"pgregory.net/rapid"
-
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/ompt"
 	"github.com/vkomp/vkomp/sched/allocation"
@@ -85,13 +83,14 @@ func TestRequestedTransfersAreMadeInPhases(t *testing.T) {
 			var pointers allocation.Pointers
 			pointers.Init(0)
 			a, b := r.device(128), r.device(128)
-			from, to := make([]byte, 128), make([]byte, 64)
+			from, to, back := make([]byte, 128), make([]byte, 64), make([]byte, 128)
 			for i := range from {
 				from[i] = byte(i)
 			}
-			// The copy to the host comes last, although it is requested first.
+			// The copies to the host come last, although they are requested first.
 			err := r.list.Resolve(&pointers, []Request{
 				{Kind: CopyToHost, Host: section(to), Src: pointers.To(b), Size: 64, Label: "home"},
+				{Kind: CopyToHost, Host: section(back), Src: pointers.To(a), Size: 128, Label: "back"},
 				{Kind: CopyToDevice, Host: section(from), Dst: pointers.To(a), Size: 128, Label: "in"},
 				{Kind: Fill, Dst: pointers.To(b), Size: 0, Label: "nothing"},
 				{Kind: Fill, Dst: pointers.To(b).Add(8), Size: 8, Value: 7, Label: "fill"},
@@ -101,12 +100,15 @@ func TestRequestedTransfersAreMadeInPhases(t *testing.T) {
 			}
 			by := &task{rig: r}
 			by.run()
+			if !slices.Equal(back, from) {
+				t.Errorf("%v, want %v", back, from)
+			}
 			for i, got := range to[8:16] {
 				if got != 7 {
 					t.Errorf("byte %d is %d, want 7", 8+i, got)
 				}
 			}
-			for _, label := range []string{"in", "home"} {
+			for _, label := range []string{"in", "home", "back"} {
 				begin, end := slices.Index(by.told, fmt.Sprint(label, " ", ompt.ScopeBegin)), slices.Index(by.told, fmt.Sprint(label, " ", ompt.ScopeEnd))
 				if begin < 0 || end < begin {
 					t.Errorf("the observer was told %v", by.told)
@@ -236,35 +238,36 @@ func TestUndoLeavesWhatWasRequested(t *testing.T) {
 	}
 }
 
-// A copy inside of one allocation overlaps if a byte that it reads is one that it writes.
+// A copy inside of one allocation overlaps if a byte that it reads is one that it writes: all small
+// shapes of rows at all small distances.
 func TestCopiesOverlapByTheirBytes(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		n, count := rapid.Uint64Range(1, 4).Draw(t, "bytes of a row"), rapid.Uint64Range(1, 4).Draw(t, "rows")
-		pitch := func(name string) uint64 { return n + rapid.Uint64Range(0, 6).Draw(t, name) }
+	for shape := range 3 * 3 * 4 * 4 {
+		n, count := uint64(1+shape%3), uint64(1+shape/3%3)
 		r := memory.Rect{
 			Elem: 1, Volume: []uint64{count, n}, DstOffsets: []uint64{0, 0}, SrcOffsets: []uint64{0, 0},
-			DstDims: []uint64{count, pitch("destination's pitch")}, SrcDims: []uint64{count, pitch("source's pitch")},
+			DstDims: []uint64{count, n + uint64(shape/9%4)}, SrcDims: []uint64{count, n + uint64(shape/36)},
 		}
 		rows, err := r.Rows()
 		if err != nil {
 			t.Fatal(err)
 		}
-		x := &Transfer{Kind: CopyWithin, rows: &rows, Size: rows.Bytes(), DstAt: rapid.Uint64Range(0, 30).Draw(t, "destination"), SrcAt: rapid.Uint64Range(0, 30).Draw(t, "source")}
-		written, want := make(map[uint64]bool), false
-		for d := range rows.All() {
-			for i := range rows.RowBytes {
-				written[x.DstAt+d+i] = true
+		for distance := range uint64(32) {
+			x := &Transfer{Kind: CopyWithin, rows: &rows, Size: rows.Bytes(), DstAt: 16, SrcAt: distance}
+			var written, read [64]bool
+			for d, s := range rows.All() {
+				for i := range rows.RowBytes {
+					written[x.DstAt+d+i], read[x.SrcAt+s+i] = true, true
+				}
+			}
+			want := false
+			for i := range written {
+				want = want || written[i] && read[i]
+			}
+			if got := x.overlaps(); got != want {
+				t.Errorf("%+v from %d to %d: overlaps is %v, want %v", r, x.SrcAt, x.DstAt, got, want)
 			}
 		}
-		for _, s := range rows.All() {
-			for i := range rows.RowBytes {
-				want = want || written[x.SrcAt+s+i]
-			}
-		}
-		if got := x.overlaps(); got != want {
-			t.Errorf("overlaps is %v, want %v", got, want)
-		}
-	})
+	}
 }
 
 // Resolve refuses pointers to what is not there, and copies that overlap.
