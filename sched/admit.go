@@ -11,16 +11,15 @@ import (
 	"github.com/vkomp/vkomp/tasks"
 )
 
-// placed returns the target of a predecessor that the device keeps, or nil when
-// it is complete. Complete is called under mu for every task that was placed.
+// placed returns the target of a predecessor on this device, or nil if the predecessor is complete.
+// Every task that was placed is completed with Scheduler.mu held.
 func placed(n *tasks.Node) *target {
 	t, _ := n.Runner().(*target)
 	return t
 }
 
-// afterPredecessorsLocked sets t.order.After to where the last commands are that t follows; what
-// follows those follows them all. It returns one that has failed and is not over yet, or
-// nil.
+// afterPredecessorsLocked sets t.order.After to the points of the last commands of t's predecessors. It
+// returns a predecessor that has failed and is not over yet, or nil.
 func (t *target) afterPredecessorsLocked() (failing *target) {
 	t.order.After.Set(order.SyncPoint{})
 	for _, p := range t.node.Predecessors() {
@@ -111,29 +110,28 @@ func (s *Scheduler) mustWaitForLocked(t *target) *parkedTasks {
 	return nil
 }
 
-// mustWaitForHoldersLocked is mustWaitForLocked, with t.order.After set, for a block whose
-// storage t uses: through an item that maps it, or otherwise.
+// mustWaitForHoldersLocked is mustWaitForLocked for one block whose storage t uses: through an item that
+// maps it, or otherwise, with an empty item. t.order.After is set.
 func (s *Scheduler) mustWaitForHoldersLocked(t *target, block *memory.Present, item *memory.Map) *parkedTasks {
 	state := stateOf(block)
 	count, infinite := block.Count()
 	last := !infinite && int(count) <= len(state.holders)
-	// The block is as good as a new one, unless the item asks whether there is one;
-	// the host's own storage only for who would have that too.
+	// same says that t can do with the block what it could do with a new one. Only an item that may
+	// share host storage can use a block that does.
 	same := item.Section == block.Section && item.Presence == memory.MayBeAbsent && item.Share != memory.ShareMust &&
 		(!state.Shared || state.passing && item.Share == memory.ShareMay)
 	if state.ignoring == 0 && (!last || !state.dirty && same && state.leaving == 0) {
-		// The usual case, with thousands of holders in flight: the block
-		// outlives them all, or equals the host's.
+		// This is the usual case, perhaps with thousands of holders in flight: the block outlives
+		// them all, or its contents equal the host's.
 		return nil
 	}
 	for _, h := range state.holders {
-		// Where the commands of a late one were is forgotten: its mark
-		// is that of a late copy.
+		// The point of a late task is that of its late copy. It is not known any more where its
+		// other commands were, so t may follow it.
 		if h.by.order.At.Value == 0 || h.by.state != taskLate && !s.order.MayFollow(&t.order.After, h.by.order.At) {
 			continue
 		}
-		// An exit construct has no reference of its own: it would take
-		// that of t.
+		// An exit construct has no reference of its own, so it would take that of t.
 		anew := last && (state.dirty || !same || len(h.by.Enter) == 0)
 		if anew || h.ignoresCount {
 			return &h.by.parked
@@ -142,8 +140,8 @@ func (s *Scheduler) mustWaitForHoldersLocked(t *target, block *memory.Present, i
 	return nil
 }
 
-// mustWaitForReadersLocked is mustWaitForLocked for tasks that are to read device memory which
-// t uses themselves.
+// mustWaitForReadersLocked is mustWaitForLocked for tasks that will have the host read device memory
+// which t uses.
 func (s *Scheduler) mustWaitForReadersLocked(t *target) *parkedTasks {
 	for _, m := range t.entry.pins {
 		if len(m.Readers) > 0 {
@@ -167,10 +165,10 @@ func (s *Scheduler) mustWaitForReadersLocked(t *target) *parkedTasks {
 	return nil
 }
 
-// mustWaitToTransferLocked is mustWaitForLocked for one of the transfers that the construct asks for.
-// What it writes to the host comes after copies to the same storage that are under way: these
-// can be late, and would then overwrite it. Storage that the device shares comes after what
-// the device does there.
+// mustWaitToTransferLocked is mustWaitForLocked for a transfer that the construct requests. If it writes
+// host storage, it has to come after copies to the same storage that are under way, because these can
+// be late and would then overwrite it. If the device uses the host storage in place, it has to come
+// after what the device does there.
 func (s *Scheduler) mustWaitToTransferLocked(t *target, x *transfer.Transfer) *parkedTasks {
 	if !x.Kind.FromHost() && !x.Kind.ToHost() {
 		return nil
@@ -234,7 +232,7 @@ func (t *target) leaves(section memory.Section) bool {
 	return false
 }
 
-// noteAbsentExitLocked records that an item of t's exit is absent so far.
+// noteAbsentExitLocked records that an item of t's exit is absent so far (see presence.absentExits).
 func (s *Scheduler) noteAbsentExitLocked(t *target) {
 	if !t.notes.has(absentExit) {
 		t.notes |= absentExit

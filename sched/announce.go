@@ -7,9 +7,8 @@ import (
 	"github.com/vkomp/vkomp/tasks"
 )
 
-// announceTransfersLocked tells other tasks what the task's transfers, which are planned, are about
-// to do to storage that they may use as well; mu is held. It allocates nothing and cannot
-// fail.
+// announceTransfersLocked tells other tasks what the task's transfers, which are planned, are about to
+// do to storage that they may use as well. It cannot fail.
 func (s *Scheduler) announceTransfersLocked(t *target) {
 	for i := range t.transfers.All {
 		x := &t.transfers.All[i]
@@ -34,8 +33,7 @@ func (s *Scheduler) announceTransfersLocked(t *target) {
 	}
 }
 
-// withdrawTransfersLocked undoes announceTransfersLocked when the task is complete, but for what others
-// have to know for longer; mu is held.
+// withdrawTransfersLocked undoes announceTransfersLocked when the task ends. Blocks stay dirty.
 func (s *Scheduler) withdrawTransfersLocked(t *target) {
 	for i := range t.transfers.All {
 		x := &t.transfers.All[i]
@@ -55,9 +53,8 @@ func (s *Scheduler) withdrawTransfersLocked(t *target) {
 	}
 }
 
-// beginTransfersLocked does what comes before the task's commands: the host's part of its
-// transfers, and those to the device that go chunk by chunk. It then waits for the contents of
-// blocks that the task uses and another one fills. It gives mu up while it does so.
+// beginTransfersLocked begins the task's transfers (see transfer.List.Begin), and then waits for the
+// first contents of blocks that the task uses and another task fills. It unlocks mu while it does so.
 func (s *Scheduler) beginTransfersLocked(t *target, w *tasks.Work) error {
 	ts := &t.transfers
 	err := error(nil)

@@ -7,19 +7,20 @@ import (
 	"github.com/vkomp/vkomp/tasks"
 )
 
-// exits are tasks whose commands are complete and whose own end is to come.
+// exits are the tasks whose commands are complete and whose exits have yet to be made. Scheduler.mu
+// guards them.
 type exits struct {
-	// done are those tasks, in the order of their exits; spare is memory for others.
+	// done has the tasks in the order of their exits. spare is memory for the next ones.
 	done, spare []*order.Task
-	// finishing is set while a goroutine works them off.
+	// finishing says that a goroutine is making the exits.
 	finishing bool
-	// later is finishDone.
+	// later is Scheduler.finishDone as a function value, which is made once.
 	later func(*tasks.Work)
 }
 
-// finishDone finishes the tasks that the device is done with, one after the
-// other: a task's exit must not overtake that of one it follows. If another
-// goroutine is at it, that one sees to what was added.
+// finishDone finishes the tasks whose commands are complete, one after the other, because the exit of
+// a task must not come before that of a task which it follows. If another goroutine is doing so, that
+// one finishes the tasks that have been added as well.
 func (s *Scheduler) finishDone(w *tasks.Work) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -29,8 +30,8 @@ func (s *Scheduler) finishDone(w *tasks.Work) {
 	s.exits.finishing = true
 	defer func() {
 		if len(s.exits.done) > 0 {
-			// The caller has tasks to start and a construct to return from: other
-			// programs' tasks, of which there may always be more, must not keep it.
+			// The caller has tasks to start and a construct to return from. Tasks of others, of
+			// which there may always be more, must not keep it from that.
 			s.life.waiters.Go(s.finishRest)
 			return
 		}
@@ -39,8 +40,8 @@ func (s *Scheduler) finishDone(w *tasks.Work) {
 	s.finishRoundLocked(w)
 }
 
-// finishRoundLocked finishes what is in s.exits.done now, under mu, which it gives up
-// meanwhile. What is left when an observer ends the goroutine is in s.exits.done again.
+// finishRoundLocked finishes the tasks that are in s.exits.done now, and unlocks mu meanwhile. If an
+// observer ends the goroutine, the tasks that are left are in s.exits.done again.
 func (s *Scheduler) finishRoundLocked(w *tasks.Work) {
 	done, next := s.exits.done, 0
 	s.exits.done, s.exits.spare = s.exits.spare[:0], nil
@@ -61,7 +62,7 @@ func (s *Scheduler) finishRoundLocked(w *tasks.Work) {
 	}
 }
 
-// finishRest takes over from finishDone until nothing is left.
+// finishRest takes over from finishDone, on a goroutine of its own, until no task is left.
 func (s *Scheduler) finishRest() {
 	over := false
 	defer func() {
@@ -75,7 +76,7 @@ func (s *Scheduler) finishRest() {
 	}
 }
 
-// finishMore finishes what is in s.exits.done now, and reports whether nothing was.
+// finishMore finishes the tasks that are in s.exits.done now, and reports whether there were none.
 func (s *Scheduler) finishMore() (over bool) {
 	w := tasks.NewWork()
 	defer w.Finish()

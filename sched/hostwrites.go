@@ -6,23 +6,23 @@ import (
 	"github.com/vkomp/vkomp/memory"
 )
 
-// hostWrite is host storage that a task in flight writes when it finishes.
+// hostWrite is host storage that a task in flight writes when it ends.
 type hostWrite struct {
 	start, end uintptr
-	// writer stands for the task: it is the list of those that wait for its end.
+	// writer is the list of the tasks that wait for the end of the writing one.
 	writer *parkedTasks
 }
 
-// hostWrites is the host storage that tasks in flight write when they finish, sorted by
-// address. Sections may overlap: what no dependence orders is left to the program.
+// hostWrites is the host storage that tasks in flight write when they end, sorted by address.
+// Sections may overlap: the order of writes that no dependence orders is left to the program.
 type hostWrites struct {
 	byStart []hostWrite
-	// longest is the size of the largest since there were none: no write that
-	// begins further below a section reaches it.
+	// longest is the size of the largest write since the list was last empty. A write that begins
+	// further below a section cannot reach it.
 	longest uintptr
 }
 
-// from returns the place of the first write that begins at an address or above it.
+// from returns the index of the first write that begins at an address or above it.
 func (h *hostWrites) from(address uintptr) int {
 	i, _ := slices.BinarySearchFunc(h.byStart, address, func(w hostWrite, address uintptr) int {
 		if w.start < address {
@@ -33,7 +33,7 @@ func (h *hostWrites) from(address uintptr) int {
 	return i
 }
 
-// add notes that a task is to write the section.
+// add notes that a task will write the section.
 func (h *hostWrites) add(writer *parkedTasks, section memory.Section) {
 	w := hostWrite{start: section.Start(), end: section.End(), writer: writer}
 	h.byStart = slices.Insert(h.byStart, h.from(w.start), w)
@@ -53,8 +53,8 @@ func (h *hostWrites) remove(writer *parkedTasks, section memory.Section) {
 	}
 }
 
-// touching returns the list to join in order to wait for a task that is to write bytes of
-// the section, or nil if there is no such task.
+// touching returns the list to join in order to wait for a task that will write bytes of the
+// section, or nil if there is no such task.
 func (h *hostWrites) touching(section memory.Section) *parkedTasks {
 	if len(h.byStart) == 0 || section.Size == 0 {
 		return nil

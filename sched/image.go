@@ -9,7 +9,7 @@ import (
 	"github.com/vkomp/vkomp/sched/transfer"
 )
 
-// image returns the image that an item is, nil for one that is mapped as it is.
+// image returns the image of an item, nil for an item that is mapped as it is.
 func (t *target) image(item int) *transfer.Image {
 	for i := range t.Images {
 		if t.Images[i].Item == item {
@@ -19,7 +19,7 @@ func (t *target) image(item int) *transfer.Image {
 	return nil
 }
 
-// checkImagesLocked refuses items that are in a block as an image and otherwise.
+// checkImagesLocked refuses items that are mapped as an image in one place and otherwise in another.
 func (t *target) checkImagesLocked() error {
 	for i := range t.entry.uses {
 		u, m := &t.entry.uses[i], &t.Enter[i]
@@ -37,8 +37,9 @@ func (t *target) checkImagesLocked() error {
 	return nil
 }
 
-// addAttachmentsLocked finds the pointers of images that are new, or that point to what is new,
-// and adds transfers of those in an image which is not copied in anyway.
+// addAttachmentsLocked finds the pointers that have to be attached: those in images that are new, and
+// those to storage that is new. It adds transfers of pointers in images that are not copied in
+// anyway.
 func (s *Scheduler) addAttachmentsLocked(t *target) {
 	for i := range t.Images {
 		image := &t.Images[i]
@@ -68,7 +69,7 @@ func (s *Scheduler) addAttachmentsLocked(t *target) {
 	}
 }
 
-// attachLocked notes the pointers that addAttachmentsLocked found.
+// attachLocked records the pointers that addAttachmentsLocked found with the blocks of their images.
 func (t *target) attachLocked() {
 	for i := range t.Images {
 		if image := &t.Images[i]; image.Item < len(t.entry.uses) && t.entry.uses[image.Item].Present != nil {

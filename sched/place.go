@@ -8,12 +8,12 @@ import (
 	"github.com/vkomp/vkomp/vk"
 )
 
-// placeLocked gives the task's commands their queues, and their levels in the pending
-// batches of these: copies to storage, the kernel, copies to staging, each of them
-// after the one before. On an error some have been placed (see endLocked).
+// placeLocked places the task's commands on queues, at levels of their pending batches: copies to
+// storage, the kernel and copies to staging, each after the one before. On an error some of them have
+// been placed (see endLocked).
 func (s *Scheduler) placeLocked(t *target, w *tasks.Work) error {
 	t.afterPredecessorsLocked()
-	t.order.After.AddAll(&t.order.Used) // its streams'
+	t.order.After.AddAll(&t.order.Used) // the copies that went chunk by chunk
 	before, err := s.placePhasesLocked(t, transfer.AtEntry, transfer.ToDevice, w)
 	if err != nil {
 		return err
@@ -39,8 +39,8 @@ func (s *Scheduler) placeLocked(t *target, w *tasks.Work) error {
 			return err
 		}
 		if t.order.At.Value == 0 || !s.order.EndWithBatch(&t.order) {
-			// The device is done with what it follows. Its exit comes before its
-			// successors start, so it counts as complete rather than placed.
+			// All commands that the task follows are complete. Its exit comes before its successors
+			// start, so it counts as complete rather than placed.
 			t.to(taskPlaced)
 			s.exits.done = append(s.exits.done, &t.order)
 			w.Defer(s.exits.later)
@@ -123,9 +123,9 @@ func (s *Scheduler) placeKernelLocked(t *target, w *tasks.Work) (placed bool, er
 	return true, nil
 }
 
-// placeHostReadsLocked sees to it that the batch in which the task's last command is ends
-// with a barrier to the host, if it has to: the task's exit lets the host read
-// results, or write the memory for its next user. It reports whether it has to.
+// placeHostReadsLocked has the batch of the task's last command end with a barrier to the host, if the
+// task's exit lets the host read results, or write the memory for its next user. It reports whether
+// that is so.
 func (s *Scheduler) placeHostReadsLocked(t *target, w *tasks.Work) (bool, error) {
 	if len(t.exits()) == 0 && len(t.dispatch.arguments) == 0 && len(t.transfers.All) == 0 {
 		return false, nil
@@ -138,14 +138,15 @@ func (s *Scheduler) placeHostReadsLocked(t *target, w *tasks.Work) (bool, error)
 		m.Follow(&s.order.placing, m.Whole())
 	}
 	for i := range t.transfers.All {
-		// What a ring brings is not read itself. A barrier that is on its way does not help
-		// a task that may finish before.
+		// Copies by commands or through a ring need no barrier here. A barrier in flight does not
+		// help, because the task may end before it.
 		if x := &t.transfers.All[i]; x.Phase == transfer.ToHost && x.OutsideBatch() && x.Src.Host() != nil && !x.Src.Visible(s.order.HostReached()) {
 			read(x.Src)
 		}
 	}
 	for i := range t.dispatch.arguments {
-		// What target constructs share on their own the last one lets the host see.
+		// Storage that target constructs share of their own accord is made visible by the last of
+		// them.
 		if a := &t.dispatch.arguments[i]; a.Shared && !a.readOnly && !(a.block != nil && a.block.passing) {
 			read(a.Allocation)
 		}
@@ -156,7 +157,7 @@ func (s *Scheduler) placeHostReadsLocked(t *target, w *tasks.Work) (bool, error)
 		}
 	}
 	for _, block := range s.lastItemsLocked(t) {
-		// The task comes after what its queue has in flight.
+		// The task's commands follow the batches that its queue has in flight.
 		if m := stateOf(block).Allocation; block.Storage.Host() != nil && !m.Visible(s.order.HostReached()) && !m.Visible(q.HostVisible()) {
 			read(m)
 		}

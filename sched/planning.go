@@ -11,8 +11,8 @@ import (
 	"github.com/vkomp/vkomp/tasks"
 )
 
-// planTransfersLocked adds what the task's maps transfer to what the construct asks for, and plans
-// all of it, with the memory that it needs. On an error the caller undoes it; mu is held.
+// planTransfersLocked adds the transfers of the task's maps to those that the construct requests, and
+// plans all of them. On an error the caller has to undo what has been planned.
 func (s *Scheduler) planTransfersLocked(t *target) error {
 	ts := &t.transfers
 	s.addAttachmentsLocked(t)
@@ -41,8 +41,8 @@ func (s *Scheduler) planTransfersLocked(t *target) error {
 			return err
 		}
 	}
-	// Which blocks that the host cannot see the task's exit will copy out is foreseen. What
-	// turns out otherwise at the exit, planExitLocked puts right.
+	// The copies of blocks that the host cannot see are made by commands at the end of the task, so
+	// they are planned now, as far as can be foreseen. At the exit planExitLocked corrects this.
 	for m, block := range s.lastItemsLocked(t) {
 		if !m.Type.From() || block.Storage.Host() != nil {
 			continue
@@ -56,8 +56,8 @@ func (s *Scheduler) planTransfersLocked(t *target) error {
 	return nil
 }
 
-// lastItemsLocked yields the items of the task's exit that, as things stand, will take
-// their block's last reference or copy it out in any case.
+// lastItemsLocked yields the items of the task's exit that, as things stand, will remove their block
+// or copy from it whatever its reference count is.
 func (s *Scheduler) lastItemsLocked(t *target) iter.Seq2[*memory.Map, *memory.Present] {
 	return func(yield func(*memory.Map, *memory.Present) bool) {
 		exits := t.exits()
@@ -78,11 +78,10 @@ func (s *Scheduler) lastItemsLocked(t *target) iter.Seq2[*memory.Map, *memory.Pr
 	}
 }
 
-// planExitLocked lists the transfers that the task is to end with, when the device is done with it:
-// the copies to the host that the exit of its maps is to make, and those that the construct
-// asks for. For copies that were not foreseen it plans how their bytes come to the host. It
-// reports whether commands have to bring them, or make them visible, first: then the task is
-// in the pending batch again. mu is held.
+// planExitLocked lists the transfers that the host has to make when the task's commands are complete:
+// the copies to the host of the exit of its maps, and those that the construct requests. It plans the
+// copies that were not foreseen. late says that more commands are needed first, which copy bytes or
+// make them visible to the host. The task is in the pending batch again then.
 func (s *Scheduler) planExitLocked(t *target, w *tasks.Work) (late bool, err error) {
 	ts := &t.transfers
 	s.order.placing.Set(order.SyncPoint{})
@@ -134,7 +133,7 @@ func (s *Scheduler) planExitLocked(t *target, w *tasks.Work) (late bool, err err
 	return true, nil
 }
 
-// findUpdateLocked finds the storage that an update is about.
+// findUpdateLocked finds the corresponding storage of an update.
 func (s *Scheduler) findUpdateLocked(t *target, x *transfer.Transfer) error {
 	block, offset, err := s.presence.table.Lookup(x.Host)
 	switch {

@@ -6,27 +6,27 @@ import (
 	"github.com/vkomp/vkomp/memory"
 )
 
-// presence is what is mapped, and what tasks in flight are doing to it.
+// presence is the storage that is mapped, and what tasks in flight do to it. Scheduler.mu guards it.
 type presence struct {
 	table *memory.Table
-	// allocate and free are the functions by which the table gets and gives back storage.
+	// allocate and free are the functions with which the table gets and gives back storage.
 	allocate func(*memory.Map) (memory.Storage, error)
 	free     func(memory.Storage)
-	// entries counts the entries of tasks. filling is signalled when a block has been
-	// filled, for which fillWaiters goroutines wait.
+	// entries counts the entries of tasks. filling is signalled when a block has its first contents,
+	// for which fillWaiters goroutines wait.
 	entries     uint64
 	filling     *sync.Cond
 	fillWaiters int
-	// absentExits are the tasks in flight whose exit has an item that is absent so far: it
-	// would find storage that another task maps meanwhile.
+	// absentExits are the tasks in flight whose exit has an item that is absent so far. The exit
+	// would find the storage of a task that maps it meanwhile.
 	absentExits []*target
-	// hostWrites are the host's storage that tasks in flight are to write; reading
-	// counts the allocations that some are to read themselves.
+	// hostWrites is the host storage that tasks in flight will write. reading counts the transfers
+	// in which the host will read device memory itself (see allocation.Allocation.Readers).
 	hostWrites hostWrites
 	reading    int
-	// spareBlocks are for associations.
+	// spareBlocks are records of blocks for new associations.
 	spareBlocks []*blockState
-	// hits and left are working memory of hit, removed that of endExitLocked.
+	// hits and left are working memory of hit, removed is that of endExitLocked.
 	hits    []memory.Use
 	left    []memory.Exit
 	removed []*memory.Present

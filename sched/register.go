@@ -8,10 +8,10 @@ import (
 	"github.com/vkomp/vkomp/vk"
 )
 
-// Register returns a pointer to memory that is not the scheduler's, all of a buffer
-// which queues of certain families may use, as bits; 0: all. Foreign work can write it
-// (see Order). The caller keeps it until Unregister. A buffer that is registered
-// already is ErrBusy.
+// Register returns a pointer to a buffer that is not the scheduler's. families are the queue families
+// that may use it, a bit for each; 0 stands for all. Foreign work can write the buffer (see Order),
+// and the caller keeps it until Unregister. For a buffer that is registered already the error matches
+// ErrBusy.
 func (s *Scheduler) Register(b vk.Block, families uint64) (Pointer, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -27,8 +27,8 @@ func (s *Scheduler) Register(b vk.Block, families uint64) (Pointer, error) {
 	return s.pointers.To(m), nil
 }
 
-// Unregister ends what Register began. While tasks use the memory, or host storage is
-// associated with it, it is ErrBusy.
+// Unregister ends the registration of a buffer. While tasks use the memory, or host storage is
+// associated with it, the error matches ErrBusy.
 func (s *Scheduler) Unregister(p Pointer) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -44,9 +44,8 @@ func (s *Scheduler) Unregister(p Pointer) error {
 	return nil
 }
 
-// Take returns a pointer to a block, which is the scheduler's from then on, as if
-// Allocate had given it: Free ends it. Who else has its memory can write it (see
-// Order).
+// Take returns a pointer to a block, which belongs to the scheduler from then on, as if Allocate had
+// returned it: Free destroys it. Others that have its memory can write it (see Order).
 func (s *Scheduler) Take(b vk.Block) (Pointer, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -61,7 +60,7 @@ func (s *Scheduler) Take(b vk.Block) (Pointer, error) {
 	return s.pointers.To(m), nil
 }
 
-// Taken returns the block that Take made p of.
+// Taken returns the block for which Take returned p.
 func (s *Scheduler) Taken(p Pointer) (vk.Block, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -75,5 +74,5 @@ func (s *Scheduler) Taken(p Pointer) (vk.Block, error) {
 	return m.External, nil
 }
 
-// StorageType is the memory type that storage is of.
+// StorageType returns the index of the memory type that storage has.
 func (s *Scheduler) StorageType() int { return s.memory.StorageType() }

@@ -2,27 +2,27 @@ package sched
 
 import "github.com/vkomp/vkomp/memory"
 
-// Sharing says when a target construct uses the host's own storage in place, where
-// the device can import it.
+// Sharing says when a target construct uses host storage in place, on a device that can import it.
 type Sharing int
 
 const (
-	// ShareLarge: where a copy would cost more, and the memory is one.
+	// ShareLarge shares storage if device and host have one memory and copying it would cost more
+	// than importing it.
 	ShareLarge Sharing = iota
-	// ShareNothing: only where the program insists.
+	// ShareNothing shares storage only if the program insists.
 	ShareNothing
-	// ShareAll: wherever it is possible.
+	// ShareAll shares storage wherever it is possible.
 	ShareAll
 )
 
-// shareFrom is from how many bytes on importing costs less than copying: two calls
-// of the driver, 20 to 30 µs, against 50 µs a MiB.
+// shareFrom is the number of bytes from which on importing costs less than copying: two calls of the
+// driver take 20 to 30 µs, copying takes 50 µs for each MiB.
 const shareFrom = 1 << 20
 
-// share decides which items of a target construct may have the host's own storage
-// as corresponding storage. Since the host sees at once what the device writes
-// there, and the other way round, these are items that the construct alone maps,
-// whose results go home anyway or which the kernel cannot write.
+// share decides which items of a target construct may have their host storage as corresponding
+// storage. Host and device see at once what the other writes there. It is therefore allowed for items
+// that are mapped by this construct alone, and that either are copied back anyway or cannot be
+// written by the kernel.
 func (s *Scheduler) share(t *target) {
 	if t.Kernel == nil || !t.Structured || s.sharing == ShareNothing {
 		return
@@ -41,12 +41,12 @@ func (s *Scheduler) share(t *target) {
 	}
 }
 
-// canShare reports whether the kernel can use the host's storage of an item in
-// place, and must not be kept from writing to it.
+// canShare reports whether the kernel can use the host storage of an item in place, and may write to
+// it or does not.
 func (s *Scheduler) canShare(t *target, item int) bool {
 	m := &t.Enter[item]
 	l := &s.props.Limits
-	// Kernels that pack bytes into words may write the whole last one.
+	// Kernels that pack bytes into words may write the whole last word.
 	if l.MinImportedHostPointerAlignment == 0 || m.Start()%4 != 0 || m.Size%4 != 0 {
 		return false
 	}
@@ -65,8 +65,8 @@ func (s *Scheduler) canShare(t *target, item int) bool {
 	return m.Type.From() || m.Type == memory.MapTo && bound && readOnly && !t.reachedOtherwise(item)
 }
 
-// reachedOtherwise reports whether the kernel may write to an item through another
-// one, or through an address.
+// reachedOtherwise reports whether the kernel may write to an item through another item, or through
+// an address.
 func (t *target) reachedOtherwise(item int) bool {
 	m := &t.Enter[item]
 	for i := range t.Enter {
