@@ -11,9 +11,9 @@ import (
 	"github.com/vkomp/vkomp/sched/host"
 )
 
-// directive is what listeners hear of a construct beside its label and its depend clause.
+// directive is what listeners are told of a construct, besides its label and its depend clause.
 type directive struct {
-	// kind is that of the target region in the form that waits, 0 for none.
+	// kind is the kind of a target region in its form without nowait, 0 if it is none.
 	kind  ompt.TargetKind
 	flags ompt.TaskFlag
 	form  observe.Form
@@ -49,7 +49,7 @@ type announced struct {
 	task construct.Observer
 }
 
-// describe returns the construct as listeners hear of it.
+// describe returns the construct as listeners are told of it.
 func (c *current) describe(events *observe.Listeners, of *construct.Construct, d *directive) observe.Construct {
 	heard := observe.Construct{Label: of.Label, Kind: d.kind, Flags: d.flags, Form: d.form, Device: d.device, Depend: of.Depend}
 	heard.Site = d.at

@@ -193,7 +193,8 @@ func (r *routine) generate(ctx context.Context, async bool, depend []Depend, ref
 	common := construct.Construct{Label: r.label, Depend: r.depend}
 	told := c.encounter(&common, &of)
 	if told != nil {
-		// The routine can be over, and another one, before listeners hear what came of it.
+		// The routine can be complete, and used for another call, before listeners are told
+		// of its outcome.
 		told.Data, told.Depend = r.data(), appendItems(nil, depend)
 	}
 	given, err := r.run(ctx, &c, common)

@@ -116,7 +116,7 @@ func hostElements[T any](c *HostCall, a *hostArg, what string, k int) []T {
 
 // HostValue returns the k-th value argument of the call. If there is none, or it is not of
 // type T, it returns the zero T, and the call fails with an error that says so, whatever the
-// Host variant returns. A DevicePtr or AddressOf can be had as a DevicePtr, or as its
+// Host variant returns. A DevicePtr or AddressOf can be read as a DevicePtr, or as its
 // address in a uint64.
 func HostValue[T any](c *HostCall, k int) T {
 	var v T

@@ -38,8 +38,7 @@ func (rt *Runtime) stopTool() error {
 	return t.Failure()
 }
 
-// listen makes the race detector and the tool the listeners of the runtime, as far as there
-// are such.
+// listen makes the race detector and the tool, if there are any, the listeners of the runtime.
 func (rt *Runtime) listen() {
 	var detector, tool observe.Listener
 	if d := rt.races.detector; d != nil {
