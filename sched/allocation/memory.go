@@ -164,24 +164,25 @@ func (m *Memory) For(item *memory.Map) (memory.Storage, error) {
 // the points of a set.
 func (m *Memory) Free(st memory.Storage, last *order.SyncSet) {
 	if !m.dropImport(st) {
-		m.Storage.Free(st, frontierOf(last))
+		freeAfter(m.Storage, st, last)
 	}
 }
 
 // FreeStaging frees staging memory, which the device last used at the points of a set.
 func (m *Memory) FreeStaging(st memory.Storage, last *order.SyncSet) {
-	m.Staging.Free(st, frontierOf(last))
+	freeAfter(m.Staging, st, last)
 }
 
-// frontierOf returns the frontier at which the batches of a set's points are complete.
-func frontierOf(s *order.SyncSet) timeline.Frontier {
+// freeAfter frees memory that the device last used at the points of a set. The frontier stays on
+// the stack, because the allocator does not keep it.
+func freeAfter(a *memory.Allocator, st memory.Storage, last *order.SyncSet) {
 	var few [8]timeline.Point
 	points := few[:0]
-	for i := range s.Len() {
-		p := s.At(i)
+	for i := range last.Len() {
+		p := last.At(i)
 		points = append(points, timeline.Point{Queue: timeline.Queue(p.Queue), Value: p.Value})
 	}
-	return timeline.FrontierOf(points)
+	a.Free(st, timeline.FrontierOf(points))
 }
 
 // StorageRange returns bytes of storage as a range of VkDeviceMemory. It reports false if the
