@@ -33,27 +33,24 @@ func (t *target) afterPredecessorsLocked() (failing *target) {
 	return failing
 }
 
-// mustWaitForLocked returns the list of parked tasks in which t has to wait before it can
-// enter, or nil.
+// mustWaitForLocked returns the list of parked tasks in which t has to wait before it can enter, or nil if
+// it can enter now. A task has to wait
 //
-// It waits for a block that it maps and that is being removed; and for a task
-// that it is ordered after, which holds the last reference to such a block and
-// has results in it: in the order of the program that block is copied out and
-// gone when t begins, and t maps the storage anew. A block whose contents equal
-// the host's can be shared instead, if t maps all of it and no more: nothing that
-// is ordered between the two can have changed either copy.
+//   - for a block that it maps, while that is being removed.
+//   - for a task that it follows and that has the last reference to a block which it maps, if there are
+//     results in the block. In the order of the program the block is copied back and removed before t
+//     begins, and t maps the storage anew. If the contents of the block equal the host's, and t maps
+//     exactly the same storage, it can use the block instead: no task that is ordered between the two
+//     can have changed either copy.
+//   - for a task that it follows and that removes such a block, or copies it to the host, whatever its
+//     reference count is: t might change the block, or read the host's copy.
+//   - for a task that it follows and whose exit finds a block absent, but would find the one that t
+//     makes.
+//   - for storage that target constructs share with the host while they run, if it cannot share it too.
+//   - for a task that will write host storage which it reads, or that will have the host read device
+//     memory which it uses.
 //
-// It waits as well for a task that it is ordered after and that deletes such a
-// block, or copies it to the host, whatever its count: t may change the block,
-// or read the host's copy; and for one whose exit finds nothing there, but would
-// find what t makes.
-//
-// Storage that target constructs share with the host for as long as they run is for
-// no other: it waits until that is gone.
-//
-// What t copies from the host, or updates, is treated as what it maps; and it
-// waits for tasks that are to write the host's storage which it reads, or are to
-// read device memory of its own themselves.
+// Storage that t copies from the host, or updates, counts as storage that it maps.
 func (s *Scheduler) mustWaitForLocked(t *target) *parkedTasks {
 	if failing := t.afterPredecessorsLocked(); failing != nil {
 		return &failing.parked

@@ -33,11 +33,11 @@
 // # Adding a path
 //
 // A new path is a value of type path in a file of its own, a case in facts.path, and a row in the
-// table of path_test.go. If it depends on a fact that no other path depends on, factsOf in
-// plan.go has to collect that.
+// table of path_test.go. Only if it depends on a fact that no other path depends on, factsOf in
+// plan.go has to collect that as well.
 //
 // # Locking
 //
-// Resolve, Plan and PlaceLocked are called with the scheduler's lock held. Begin
-// and End are called without it by the goroutine that starts or ends the task, because they copy.
+// Resolve, Plan and PlaceLocked are called with the scheduler's lock held. Begin and End copy, so
+// the goroutine that starts or ends the task calls them without it.
 package transfer
