@@ -68,14 +68,9 @@ func (d *dispatch) reset() {
 	empty(&d.pointed)
 }
 
-// resolve finds the memory to which the region's pointers point, and keeps it until the task is
-// complete.
-func (s *Scheduler) resolve(t *target, r *Region) error {
-	if len(r.Transfers) == 0 && len(r.Buffers) == 0 && len(r.Pointers) == 0 {
-		return nil
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
+// resolveArgumentsLocked finds the memory to which the pointers of the task's kernel point, and keeps
+// it until the task is complete.
+func (s *Scheduler) resolveArgumentsLocked(t *target, r *Region) error {
 	for i := range t.Buffers {
 		b := &t.Buffers[i]
 		if b.Map >= 0 {
@@ -103,16 +98,6 @@ func (s *Scheduler) resolve(t *target, r *Region) error {
 		}
 		t.pin(m)
 		t.dispatch.pointed = append(t.dispatch.pointed, m)
-	}
-	if err := t.transfers.Resolve(&s.pointers.Pointers, r.Transfers); err != nil {
-		return err
-	}
-	for i := range t.transfers.All {
-		for _, side := range [...]*allocation.Allocation{t.transfers.All[i].Dst, t.transfers.All[i].Src} {
-			if side != nil {
-				t.pin(side)
-			}
-		}
 	}
 	return nil
 }

@@ -243,7 +243,8 @@ func (k *Kernel) Supported(p *vk.Properties) error {
 	return nil
 }
 
-// PipelineOptions describes the kernel's pipeline on a device for a Plan.Fold.
+// PipelineOptions returns the description of the kernel's pipeline for a Plan.Fold, on a device with
+// the given properties.
 func (k *Kernel) PipelineOptions(fold int, p *vk.Properties) (vk.PipelineOptions, error) {
 	code := k.module.Words
 	if fold > 0 {

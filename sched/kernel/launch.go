@@ -26,15 +26,15 @@ type Plan struct {
 // Folds is the number of values of Plan.Fold, each of which takes a pipeline of its own.
 const Folds = 3
 
-// PlanDispatch covers g workgroups with dispatches within the device's limits,
-// which it appends to calls[:0].
+// PlanDispatch divides g workgroups into dispatches within the device's limits, which it appends to
+// calls[:0].
 //
 // vkCmdDispatchBase does not reach beyond maxComputeWorkGroupCount: base and
 // count together stay below it (VUID-vkCmdDispatchBase-groupCountX-00424). A
 // dimension that is too long is therefore folded: layers of `limit` workgroups
 // stand along z, and a variant of the kernel takes its index apart again.
-// Because the kernel sees only indices, and exactly as many as it was launched
-// with, it cannot tell, unless it reads NumWorkgroups.
+// The kernel sees only indices, and exactly as many as it was launched with, so it
+// cannot tell the difference unless it reads NumWorkgroups.
 func (k *Kernel) PlanDispatch(g [3]uint64, p *vk.Properties, calls []Call) (Plan, error) {
 	calls = calls[:0]
 	limit := p.Limits.MaxComputeWorkGroupCount
@@ -80,9 +80,10 @@ func (k *Kernel) tooLong(d int, g [3]uint64, p *vk.Properties, why string) error
 		ErrInvalidLaunch, k.name, g[d], "xyz"[d], p.Name, p.Limits.MaxComputeWorkGroupCount[d], why)
 }
 
-// Bind returns the descriptor for a buffer argument of size bytes that lies at
-// offset in its block, and writes the elements it begins before the argument
-// into the kernel's offset member. padded: nothing else lies in the argument's last word.
+// Bind returns the descriptor for a buffer argument of size bytes that lies at offset in its block.
+// The descriptor begins at an aligned address. If that is before the argument, Bind writes the
+// distance, in elements, to the kernel's offset member in push. padded says that nothing else lies in
+// the argument's last word of 4 bytes.
 func (k *Kernel) Bind(i int, buffer vk.Buffer, offset, size uint64, padded bool, p *vk.Properties, push []byte) (vk.BufferRange, error) {
 	b := k.buffers[i]
 	align := max(p.Limits.MinStorageBufferOffsetAlignment, 4)
