@@ -107,8 +107,9 @@ func (d *Device) CreateBlock(size uint64, memoryType int) (vk.Block, error) {
 		return vk.Block{}, d.Refuse
 	}
 	b := &block{device: make([]byte, size)}
-	for i := range b.device {
-		b.device[i] = 0xA5
+	b.device[0] = 0xA5
+	for n := 1; n < len(b.device); n *= 2 {
+		copy(b.device[n:], b.device[:n])
 	}
 	made := d.add(b, size, memoryType)
 	switch flags := d.Props.MemoryTypes[memoryType].Flags; {
