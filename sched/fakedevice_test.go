@@ -251,14 +251,45 @@ func (d *fakeDevice) BlockMemoryTypes(uint64) (uint32, error) {
 	return 1<<len(d.props.MemoryTypes) - 1, nil
 }
 
-// arrays keeps the memory of blocks for later devices: a random test makes thousands of them.
-var arrays = sync.Pool{New: func() any { return new([4 << 20]byte) }}
+// arrays keeps the memory of blocks for later devices: a random test makes thousands of them. A
+// sync.Pool would lose it to each garbage collection, and under Go's race detector at random.
+var arrays struct {
+	sync.Mutex
+	free []*[arrayBytes]byte
+}
 
+const (
+	arrayBytes = 4 << 20
+	// mostArrays bounds what is kept to 192 MiB.
+	mostArrays = 48
+)
+
+// array returns memory for a block, with whatever contents it has.
 func array(size uint64) []byte {
-	if size <= 4<<20 {
-		return arrays.Get().(*[4 << 20]byte)[:size:size]
+	if size > arrayBytes {
+		return make([]byte, size)
 	}
-	return make([]byte, size)
+	arrays.Lock()
+	defer arrays.Unlock()
+	last := len(arrays.free) - 1
+	if last < 0 {
+		return new([arrayBytes]byte)[:size:size]
+	}
+	a := arrays.free[last]
+	arrays.free = arrays.free[:last]
+	return a[:size:size]
+}
+
+// recycle keeps memory that array has returned for another block.
+func recycle(a []byte) {
+	if len(a) != arrayBytes {
+		return
+	}
+	arrays.Lock()
+	defer arrays.Unlock()
+	if len(arrays.free) < mostArrays {
+		arrays.free = append(arrays.free, (*[arrayBytes]byte)(a))
+	}
 }
 
 func (d *fakeDevice) CreateBlock(size uint64, memoryType int) (vk.Block, error) {
@@ -272,26 +303,34 @@ func (d *fakeDevice) CreateBlock(size uint64, memoryType int) (vk.Block, error) 
 	}
 	d.handles++
 	b := &fakeBlock{buffer: vk.Buffer(d.handles), size: size, device: array(size)}
-	// Fresh memory may hold anything. One byte in 64 that is not zero is enough for a test to
-	// notice that it was read.
-	for i := uint64(0); i < size; i += 64 {
-		b.device[i] = 0xA5
-	}
 	block := vk.Block{Buffer: b.buffer, Memory: vk.Memory(d.handles), Size: size, MemoryType: memoryType}
 	if d.props.MemoryTypes[memoryType].Flags&vk.MemoryHostVisible != 0 {
 		b.host, b.synced = array(size), array(size)
-		copy(b.host, b.device)
-		copy(b.synced, b.device)
 		block.Host = unsafe.Pointer(&b.host[0])
 		if d.props.MemoryTypes[memoryType].Flags&vk.MemoryHostCoherent == 0 {
-			b.cache = make([]byte, size)
+			b.cache = array(size)
 			block.Host = unsafe.Pointer(&b.cache[0])
 		}
 	}
+	b.soil()
 	d.blocks[b.buffer] = b
 	d.live++
 	d.peakLive = max(d.peakLive, d.live)
 	return block, nil
+}
+
+// soil gives new memory contents: it may hold anything. One byte in 64 that is not zero is
+// enough for a test to notice that it was read. Go's race detector would spend much of its time
+// here, and nobody else has the memory yet.
+//
+//go:norace
+func (b *fakeBlock) soil() {
+	for i := uint64(0); i < b.size; i += 64 {
+		b.device[i] = 0xA5
+	}
+	copy(b.host, b.device)
+	copy(b.synced, b.device)
+	copy(b.cache, b.device)
 }
 
 // ImportBlock makes a block of host storage. The storage has to fill whole pages, as that of
@@ -374,9 +413,9 @@ func (d *fakeDevice) DestroyBlock(block vk.Block) {
 	}
 	delete(d.blocks, block.Buffer)
 	d.live--
-	for _, a := range [][]byte{b.device, b.host, b.synced} {
-		if len(a) == 4<<20 && !b.imported {
-			arrays.Put((*[4 << 20]byte)(a))
+	if !b.imported {
+		for _, a := range [][]byte{b.device, b.host, b.synced, b.cache} {
+			recycle(a)
 		}
 	}
 }
