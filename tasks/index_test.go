@@ -162,6 +162,7 @@ func TestIndexForgetsInEveryOrder(t *testing.T) {
 // TestIndexRaisesAndLowersAtEveryStride lets a class grow through all its heights and shrink
 // again, in three orders.
 func TestIndexRaisesAndLowersAtEveryStride(t *testing.T) {
+	oneGoroutine(t)
 	const n = 3 * maxRoots
 	for shift := uint(0); shift <= 58; shift++ {
 		for _, size := range []uintptr{1, 8, 100, 4096} {
@@ -267,6 +268,7 @@ func TestIndexMatchesAList(t *testing.T) {
 // TestIndexAnswersAmongThousands uses a set too large to compare with a list at each step: it
 // has every height, sizes of all scales, and queries that find much or nothing.
 func TestIndexAnswersAmongThousands(t *testing.T) {
+	oneGoroutine(t)
 	r := rand.New(rand.NewPCG(3, 4))
 	for round := range 6 {
 		var m indexModel
@@ -314,6 +316,7 @@ func TestIndexFindsTheLongestSectionOfAll(t *testing.T) {
 }
 
 func TestIndexGivesMemoryBack(t *testing.T) {
+	oneGoroutine(t)
 	const n = 100_000
 	var x index
 	empty := 2 * minSlots

@@ -13,6 +13,7 @@ import (
 // The index forgets locations that no task uses any more: they are never more than those in
 // use, or twice maxDead.
 func TestLocationsOfCompleteTasksAreForgotten(t *testing.T) {
+	oneGoroutine(t)
 	for _, load := range workloads() {
 		if load.prefill != nil || load.name == "fan" {
 			continue
@@ -62,6 +63,7 @@ func steady(t *testing.T, task func() error, limit float64, tasks int) {
 }
 
 func TestTasksAllocateNothingOnceWarm(t *testing.T) {
+	oneGoroutine(t)
 	for _, load := range workloads() {
 		if load.prefill != nil {
 			continue

@@ -8,12 +8,25 @@ import (
 // modelSeeds is the number of histories that the test of the model runs.
 const modelSeeds = 3000
 
-// random returns how many of n random histories or programs to run: with -short a quarter.
+// random returns how many of n random histories or programs to run: with -short a quarter, and
+// few under Go's race detector, which sees nothing in them: each runs on one goroutine.
 func random(n uint64) uint64 {
-	if testing.Short() {
+	switch {
+	case goRaces:
+		return n / 50
+	case testing.Short():
 		return n / 4
 	}
 	return n
+}
+
+// oneGoroutine is called first by tests of one goroutine that take seconds below Go's race
+// detector, which sees nothing in them.
+func oneGoroutine(t *testing.T) {
+	t.Helper()
+	if goRaces {
+		t.Skip("one goroutine: not for the race detector")
+	}
 }
 
 // holdsUnder runs histories and returns the first seed whose history fails, or −1. It calls
@@ -46,6 +59,7 @@ type pairs struct{ together, swapped int }
 // TestOrderIsWhatAllPairsOfItemsDemandUnderManySeeds also counts pairs without order, so that
 // an engine which orders too much would show.
 func TestOrderIsWhatAllPairsOfItemsDemandUnderManySeeds(t *testing.T) {
+	oneGoroutine(t)
 	counts := map[DependKind]*pairs{DependIn: {}, DependInOutSet: {}, DependMutexInOutSet: {}}
 	seed, h, err := holdsUnder(modelSeeds, func(h *history) { countPairs(h, counts) })
 	if err != nil {

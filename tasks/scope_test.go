@@ -335,6 +335,7 @@ func (instant) Start(n *Node, w *Work) { n.Complete(nil, w) }
 func (instant) Drop(*Node)             {}
 
 func TestTableForgetsLocationsOfCompletedTasks(t *testing.T) {
+	oneGoroutine(t)
 	var g Graph
 	s := g.NewScope()
 	var w Work

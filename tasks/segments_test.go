@@ -108,6 +108,7 @@ func TestNothingOfSharedStorageIsLeftBehindATaskWithAllMemory(t *testing.T) {
 // The segments that are kept are as many as the tasks in flight need, however much storage was
 // named before, and although readers of some of it are always in flight.
 func TestSegmentsOfCompleteTasksAreForgotten(t *testing.T) {
+	oneGoroutine(t)
 	var g Graph
 	var w Work
 	s := g.NewScope()

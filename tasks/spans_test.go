@@ -32,6 +32,7 @@ func (a *span[V]) check() error {
 }
 
 func TestSpansFindWhatOverlaps(t *testing.T) {
+	oneGoroutine(t)
 	for seed := range uint64(200) {
 		choices := rand.New(rand.NewPCG(seed, 3))
 		var set spans[int]

@@ -1,0 +1,6 @@
+//go:build race
+
+package tasks
+
+// goRaces says that Go's race detector watches the tests.
+const goRaces = true
