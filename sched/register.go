@@ -74,5 +74,5 @@ func (s *Scheduler) Taken(p Pointer) (vk.Block, error) {
 	return m.External, nil
 }
 
-// StorageType returns the index of the memory type that storage has.
-func (s *Scheduler) StorageType() int { return s.memory.StorageType() }
+// StorageType is the memory type that storage is of.
+func (s *Scheduler) StorageType() int { return s.memory.Profile().Storage }

@@ -1,6 +1,9 @@
 package sched
 
-import "github.com/vkomp/vkomp/memory"
+import (
+	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/sched/allocation"
+)
 
 // Sharing says when a target construct uses host storage in place, on a device that can import it.
 type Sharing int
@@ -32,7 +35,7 @@ func (s *Scheduler) share(t *target) {
 		if m.Share != memory.ShareNever || m.Presence != memory.MayBeAbsent || m.DeviceSize != 0 {
 			continue
 		}
-		if s.sharing == ShareLarge && (m.Size < shareFrom || !s.memory.Unified()) {
+		if s.sharing == ShareLarge && (m.Size < shareFrom || s.memory.Profile().Kind != allocation.Unified) {
 			continue
 		}
 		if s.canShare(t, i) {

@@ -9,96 +9,6 @@ import (
 	"github.com/vkomp/vkomp/vk"
 )
 
-// use is what blocks of device memory are for.
-type use int
-
-const (
-	// forStorage: corresponding storage, and what memory routines allocate.
-	forStorage use = iota
-	// forStaging: memory between the host and storage.
-	forStaging
-)
-
-// chooseMemoryType returns the memory type to use among those in bits. Storage is device-local,
-// and visible to the host as well if that memory is no small window, so that the host can copy
-// without staging, unless hidden is set. Staging is visible to the host and, if possible, cached,
-// because the host reads results from it.
-func chooseMemoryType(p *vk.Properties, bits uint32, use use, hidden bool) (int, error) {
-	var largest uint64
-	for _, h := range p.MemoryHeaps {
-		if h.DeviceLocal {
-			largest = max(largest, h.Size)
-		}
-	}
-	score := func(t vk.MemoryType) int {
-		switch {
-		case t.Flags&(vk.MemoryProtected|vk.MemoryLazy) != 0:
-			return -1
-		case use == forStaging:
-			return stagingScore(t.Flags)
-		}
-		// A discrete GPU without resizable BAR shows the host only a window of its memory, which
-		// is too small to hold what programs map.
-		window := p.Type == vk.DeviceDiscrete && p.MemoryHeaps[t.Heap].Size < largest/2
-		return storageScore(t.Flags, window, hidden)
-	}
-	best, bestScore := -1, -1
-	for i, t := range p.MemoryTypes {
-		if bits&(1<<i) == 0 {
-			continue
-		}
-		if n := score(t); n > bestScore {
-			best, bestScore = i, n
-		}
-	}
-	if best < 0 {
-		what := "storage"
-		if use == forStaging {
-			what = "staging (host-visible)"
-		}
-		return 0, fmt.Errorf("%w: device %q has no memory type for %s among %#x", vk.ErrUnsupported, p.Name, what, bits)
-	}
-	return best, nil
-}
-
-// storageScore rates a memory type for storage: the highest is best. window says that the host
-// sees only a small part of the device's memory through this type.
-func storageScore(flags vk.MemoryFlags, window, hidden bool) (score int) {
-	if flags&vk.MemoryDeviceLocal != 0 {
-		score += 4
-	}
-	visible := flags&vk.MemoryHostVisible != 0
-	switch {
-	case !visible || hidden:
-		// If the host's view is not used, memory without one is as good.
-	case window:
-		score--
-	case flags&vk.MemoryHostCoherent != 0:
-		score += 2
-	default:
-		score++
-	}
-	return score
-}
-
-// stagingScore rates a memory type for staging: the highest is best, and -1 is unfit.
-func stagingScore(flags vk.MemoryFlags) (score int) {
-	if flags&vk.MemoryHostVisible == 0 {
-		return -1
-	}
-	score = 1
-	if flags&vk.MemoryHostCached != 0 {
-		score += 4
-	}
-	if flags&vk.MemoryDeviceLocal == 0 {
-		score += 2
-	}
-	if flags&vk.MemoryHostCoherent != 0 {
-		score++
-	}
-	return score
-}
-
 // heap is one memory type of a device as a memory.Heap.
 type heap struct {
 	device     Device
@@ -114,17 +24,9 @@ type heap struct {
 	blocks map[uint64]vk.Block
 }
 
-func newHeap(d Device, use use, hidden, coherent bool, taken *footprint) (*heap, error) {
-	bits, err := d.BlockMemoryTypes(1 << 20)
-	if err != nil {
-		return nil, err
-	}
-	t, err := chooseMemoryType(d.Properties(), bits, use, hidden)
-	if err != nil {
-		return nil, err
-	}
-	coherent = coherent && d.Properties().MemoryTypes[t].Flags&vk.MemoryHostCoherent != 0
-	return &heap{device: d, memoryType: t, hidden: hidden, coherent: coherent, taken: taken, blocks: make(map[uint64]vk.Block)}, nil
+func newHeap(d Device, memoryType int, hidden, coherent bool, taken *footprint) *heap {
+	coherent = coherent && d.Properties().MemoryTypes[memoryType].Flags&vk.MemoryHostCoherent != 0
+	return &heap{device: d, memoryType: memoryType, hidden: hidden, coherent: coherent, taken: taken, blocks: make(map[uint64]vk.Block)}
 }
 
 // index returns which of the device's heaps h is part of.

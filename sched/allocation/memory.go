@@ -50,8 +50,9 @@ type Options struct {
 
 // Memory is the memory of a device.
 type Memory struct {
-	device Device
-	queues *order.Queues
+	device  Device
+	queues  *order.Queues
+	profile Profile
 	// Storage has corresponding storage and what programs allocate, Staging the memory through
 	// which bytes are copied between the device and the host.
 	Storage, Staging *memory.Allocator
@@ -76,13 +77,22 @@ func (m *Memory) Open(d Device, queues *order.Queues, o Options) error {
 	m.device, m.queues = d, queues
 	m.taken.heaps = make([]taken, len(p.MemoryHeaps))
 	m.imports.heaps, m.imports.all = make([]Imports, len(p.MemoryHeaps)), o.ImportAll
-	var err error
+	bits, err := d.BlockMemoryTypes(1 << 20)
+	if err != nil {
+		return err
+	}
+	if m.profile, err = NewProfile(p, bits, o.Hidden); err != nil {
+		return err
+	}
 	if m.storage, m.Storage, err = m.openAllocator(o, forStorage, &m.Staging); err != nil {
 		return err
 	}
 	m.staging, m.Staging, err = m.openAllocator(o, forStaging, &m.Storage)
 	return err
 }
+
+// Profile returns how the memory is used.
+func (m *Memory) Profile() *Profile { return &m.profile }
 
 // openAllocator makes an allocator and its heap. Before it finds no memory it takes back what the
 // other allocator can spare.
@@ -96,9 +106,9 @@ func (m *Memory) openAllocator(o Options, use use, other **memory.Allocator) (*h
 	if use == forStorage && o.OwnBuffers && !p.Features.RobustBufferAccess2 {
 		smallest, largest = align, align // so that no block has two allocations
 	}
-	h, err := newHeap(m.device, use, use == forStorage && o.Hidden, !o.Incoherent, &m.taken)
-	if err != nil {
-		return nil, nil, err
+	h := newHeap(m.device, m.profile.Staging, false, !o.Incoherent, &m.taken)
+	if use == forStorage {
+		h = newHeap(m.device, m.profile.Storage, o.Hidden, !o.Incoherent, &m.taken)
 	}
 	a, err := memory.NewAllocator(h, memory.AllocatorOptions{
 		MinBlock:      smallest,
@@ -132,15 +142,6 @@ func (m *Memory) Trim() {
 
 // Close gives back all blocks. The error lists what was still allocated.
 func (m *Memory) Close() error { return errors.Join(m.Storage.Close(), m.Staging.Close()) }
-
-// StorageType returns the index of the memory type that storage has.
-func (m *Memory) StorageType() int { return m.storage.memoryType }
-
-// Unified reports whether device and host have one memory, which both see.
-func (m *Memory) Unified() bool {
-	p := m.device.Properties()
-	return p.Type != vk.DeviceDiscrete && !m.storage.hidden && p.MemoryTypes[m.storage.memoryType].Flags&vk.MemoryHostVisible != 0
-}
 
 // For returns storage for an item of a map that creates a block: the host's own if the item may
 // or must share it, otherwise device memory.

@@ -1,0 +1,190 @@
+package allocation
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/vkomp/vkomp/vk"
+)
+
+// Kind says what the memory of a device is to the host.
+type Kind uint8
+
+const (
+	// Unified memory is that of the host as well, which caches it.
+	Unified Kind = iota
+	// WholeWindow memory is the device's own. The host can map all of it and does not cache what it
+	// maps (resizable BAR).
+	WholeWindow
+	// SmallWindow memory is the device's own, and the host can map a small part of it.
+	SmallWindow
+	// NoWindow memory is the device's own, and the host can map none of it.
+	NoWindow
+)
+
+func (k Kind) String() string {
+	switch k {
+	case Unified:
+		return "unified"
+	case WholeWindow:
+		return "device's own, all mapped by the host"
+	case SmallWindow:
+		return "device's own, a small part mapped by the host"
+	case NoWindow:
+		return "device's own, not mapped by the host"
+	}
+	return fmt.Sprintf("Kind(%d)", uint8(k))
+}
+
+// windowWrites is up to how many bytes the host writes at once to memory of the device that it
+// does not cache. Such writes pass the bus as they are made, at some 9 GB/s where it was measured
+// (NVIDIA H100, PCIe 5), and need no submission, which costs some 20 µs; a copy command reads
+// staging memory at 50 GB/s.
+const windowWrites = 256 << 10
+
+// Profile is how the memory of a device is used. It is derived once, from the device's memory
+// types and heaps.
+type Profile struct {
+	Kind Kind
+	// Storage and Staging are the memory types of storage and of staging.
+	Storage, Staging int
+	// HostReads says that the host reads storage itself. The host never reads memory that it does
+	// not cache where the device has a type that it caches: a read of device memory over the bus is
+	// hundreds of times slower than one of cached memory.
+	HostReads bool
+	// HostWrites is up to how many bytes the host writes at once to storage itself, if nothing on
+	// the device can touch them.
+	HostWrites uint64
+}
+
+// NewProfile returns the profile of a device whose blocks can be in the memory types in bits.
+// hidden ignores that the host can see the memory of storage. The error matches
+// vk.ErrUnsupported if there is no memory type for a use.
+func NewProfile(p *vk.Properties, bits uint32, hidden bool) (Profile, error) {
+	storage, err := chooseMemoryType(p, bits, forStorage, hidden)
+	if err != nil {
+		return Profile{}, err
+	}
+	staging, err := chooseMemoryType(p, bits, forStaging, false)
+	if err != nil {
+		return Profile{}, err
+	}
+	r := Profile{Kind: NoWindow, Storage: storage, Staging: staging}
+	flags := p.MemoryTypes[storage].Flags
+	switch {
+	case flags&vk.MemoryHostVisible != 0 && !hidden && (flags&vk.MemoryHostCached != 0 || storage == staging):
+		// Where storage and staging are of one type that is not cached, staging would make no read
+		// faster.
+		r.Kind, r.HostReads, r.HostWrites = Unified, true, math.MaxUint64
+	case flags&vk.MemoryHostVisible != 0 && !hidden:
+		r.Kind, r.HostWrites = WholeWindow, windowWrites
+	case !hidden && hasWindow(p, bits):
+		r.Kind = SmallWindow
+	}
+	return r, nil
+}
+
+// hasWindow reports whether the host can map memory that is local to the device.
+func hasWindow(p *vk.Properties, bits uint32) bool {
+	const window = vk.MemoryDeviceLocal | vk.MemoryHostVisible
+	for i, t := range p.MemoryTypes {
+		if bits>>i&1 != 0 && t.Flags&window == window {
+			return true
+		}
+	}
+	return false
+}
+
+// use is what blocks of device memory are for.
+type use int
+
+const (
+	// forStorage: corresponding storage, and what memory routines allocate.
+	forStorage use = iota
+	// forStaging: memory between the host and storage.
+	forStaging
+)
+
+// chooseMemoryType returns the memory type to use among those in bits, the best by its score. If
+// hidden is set, it does not matter whether the host can see storage.
+func chooseMemoryType(p *vk.Properties, bits uint32, use use, hidden bool) (int, error) {
+	var largest uint64
+	for _, h := range p.MemoryHeaps {
+		if h.DeviceLocal {
+			largest = max(largest, h.Size)
+		}
+	}
+	score := func(t vk.MemoryType) int {
+		switch {
+		case t.Flags&(vk.MemoryProtected|vk.MemoryLazy) != 0:
+			return -1
+		case use == forStaging:
+			return stagingScore(t.Flags)
+		}
+		// A discrete GPU without resizable BAR shows the host only a window of its memory, which
+		// is too small to hold what programs map.
+		window := p.Type == vk.DeviceDiscrete && p.MemoryHeaps[t.Heap].Size < largest/2
+		return storageScore(t.Flags, window, hidden)
+	}
+	best, bestScore := -1, -1
+	for i, t := range p.MemoryTypes {
+		if bits&(1<<i) == 0 {
+			continue
+		}
+		if n := score(t); n > bestScore {
+			best, bestScore = i, n
+		}
+	}
+	if best < 0 {
+		what := "storage"
+		if use == forStaging {
+			what = "staging (host-visible)"
+		}
+		return 0, fmt.Errorf("%w: device %q has no memory type for %s among %#x", vk.ErrUnsupported, p.Name, what, bits)
+	}
+	return best, nil
+}
+
+// storageScore rates a memory type for storage: the highest is best. Storage is local to the
+// device, and visible to the host as well, which can then write small amounts without a
+// submission. If it is cached, the host reads it in place. window says that the host sees only a
+// small part of the device's memory through this type.
+func storageScore(flags vk.MemoryFlags, window, hidden bool) (score int) {
+	if flags&vk.MemoryDeviceLocal != 0 {
+		score += 8
+	}
+	switch {
+	case flags&vk.MemoryHostVisible == 0 || hidden:
+		// If the host's view is not used, memory without one is as good.
+		return score
+	case window:
+		return score - 1
+	}
+	score++
+	if flags&vk.MemoryHostCached != 0 {
+		score += 2
+	}
+	if flags&vk.MemoryHostCoherent != 0 {
+		score++
+	}
+	return score
+}
+
+// stagingScore rates a memory type for staging: the highest is best, and -1 is unfit. Staging is
+// cached if possible, because the host reads results from it.
+func stagingScore(flags vk.MemoryFlags) (score int) {
+	if flags&vk.MemoryHostVisible == 0 {
+		return -1
+	}
+	score = 1
+	if flags&vk.MemoryHostCached != 0 {
+		score += 4
+	}
+	if flags&vk.MemoryDeviceLocal == 0 {
+		score += 2
+	}
+	if flags&vk.MemoryHostCoherent != 0 {
+		score++
+	}
+	return score
+}
