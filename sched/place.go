@@ -140,7 +140,7 @@ func (s *Scheduler) placeHostReadsLocked(t *target, w *tasks.Work) (bool, error)
 	for i := range t.transfers.All {
 		// Copies by commands or through a ring need no barrier here. A barrier in flight does not
 		// help, because the task may end before it.
-		if x := &t.transfers.All[i]; x.Phase == transfer.ToHost && x.OutsideBatch() && x.Src.Host() != nil && !x.Src.Visible(s.order.HostReached()) {
+		if x := &t.transfers.All[i]; x.Phase == transfer.ToHost && x.OutsideBatch() && x.Src.HostReads() && !x.Src.Visible(s.order.HostReached()) {
 			read(x.Src)
 		}
 	}
@@ -158,7 +158,7 @@ func (s *Scheduler) placeHostReadsLocked(t *target, w *tasks.Work) (bool, error)
 	}
 	for _, block := range s.lastItemsLocked(t) {
 		// The task's commands follow the batches that its queue has in flight.
-		if m := stateOf(block).Allocation; block.Storage.Host() != nil && !m.Visible(s.order.HostReached()) && !m.Visible(q.HostVisible()) {
+		if m := stateOf(block).Allocation; m.HostReads() && !m.Visible(s.order.HostReached()) && !m.Visible(q.HostVisible()) {
 			read(m)
 		}
 	}

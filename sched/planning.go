@@ -41,10 +41,10 @@ func (s *Scheduler) planTransfersLocked(t *target) error {
 			return err
 		}
 	}
-	// The copies of blocks that the host cannot see are made by commands at the end of the task, so
+	// The copies of blocks that the host does not read itself are made by commands at the end of the task, so
 	// they are planned now, as far as can be foreseen. At the exit planExitLocked corrects this.
 	for m, block := range s.lastItemsLocked(t) {
-		if !m.Type.From() || block.Storage.Host() != nil {
+		if !m.Type.From() || stateOf(block).HostReads() {
 			continue
 		}
 		x := ts.Add(transfer.CopyOut)

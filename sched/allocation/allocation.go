@@ -196,6 +196,16 @@ func (a *Allocation) Moved(bytes order.Span, at order.SyncPoint) {
 // device can still touch it, and what the device wrote is visible to the host.
 func (a *Allocation) Idle() bool { return a.Host() != nil && a.memory.queues.HostMayWrite(&a.uses) }
 
+// HostReads reports whether the host reads the memory itself, and HostWrites whether it writes so
+// many bytes of it itself at once (see Profile). What the device uses in place is the host's own.
+func (a *Allocation) HostReads() bool {
+	return a.Host() != nil && (a.Shared || a.memory.profile.HostReads)
+}
+
+func (a *Allocation) HostWrites(bytes uint64) bool {
+	return a.Host() != nil && (a.Shared || bytes <= a.memory.profile.HostWrites)
+}
+
 // Visible reports whether what the device wrote is visible to the host, which sees the work that
 // c covers.
 func (a *Allocation) Visible(c order.Clock) bool { return a.uses.Visible(c) }

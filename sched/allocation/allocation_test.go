@@ -189,9 +189,10 @@ func TestRangesToFlush(t *testing.T) {
 		storage, staging bool
 		unit             uint64
 	}{
-		softdevice.Unified:    {false, false, 1},
+		softdevice.Unified:    {false, false, 0},
 		softdevice.Discrete:   {true, false, softdevice.Unit},
 		softdevice.Incoherent: {true, true, softdevice.Unit},
+		softdevice.Window:     {true, false, softdevice.Unit},
 	} {
 		m, _ := open(t, shape, Options{})
 		st, err := m.Storage.Allocate(256)

@@ -204,11 +204,11 @@ func (m *Memory) rangeIn(h *heap, st *memory.Storage, at, size uint64) (vk.Memor
 	return vk.MemoryRange{Memory: h.memoryOf(st.Block.ID), Offset: st.Offset + at, Size: size}, true
 }
 
-// FlushUnit returns the size and alignment of the units in which storage is flushed, in bytes; 1
+// FlushUnit returns the size and alignment of the units in which storage is flushed, in bytes; 0
 // if it is coherent.
 func (m *Memory) FlushUnit() uint64 {
 	if m.storage.coherent {
-		return 1
+		return 0
 	}
 	return max(m.device.Properties().Limits.NonCoherentAtomSize, 1)
 }

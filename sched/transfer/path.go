@@ -52,8 +52,8 @@ type facts struct {
 type memoryFacts struct {
 	// shared says that it is host storage, which the device uses in place.
 	shared bool
-	// visible says that the host sees it.
-	visible bool
+	// readable is Allocation.HostReads, and writable is Allocation.HostWrites for the bytes.
+	readable, writable bool
 	// idle is Allocation.Idle.
 	idle bool
 	// fresh says that it belongs to a block that the task has made.
@@ -65,7 +65,7 @@ type memoryFacts struct {
 }
 
 // hostMayWrite reports whether the host may write the bytes of a transfer itself.
-func (m *memoryFacts) hostMayWrite() bool { return m.idle && m.whole && !m.filling }
+func (m *memoryFacts) hostMayWrite() bool { return m.writable && m.idle && m.whole && !m.filling }
 
 // ring reports whether bytes that go through staging are so many that they go through a ring.
 func (f *facts) ring() bool { return f.contiguous && f.bytes > ringChunks*f.chunk }
@@ -82,14 +82,14 @@ func (f *facts) path() *path {
 	case k == Fill:
 		return &deviceFill
 
-	case k == CopyWithin && small && f.dst.hostMayWrite() && f.src.idle:
+	case k == CopyWithin && small && f.dst.hostMayWrite() && f.src.readable && f.src.idle:
 		return &directCopy
 	case k == CopyWithin:
 		return &deviceCopy
 
 	// No other task knows a fresh block, and allocations begin at whole units of a flush. Other
 	// tasks may be about to use a block that was there before.
-	case k == CopyIn && (f.dst.shared || f.dst.fresh && f.dst.idle):
+	case k == CopyIn && (f.dst.shared || f.dst.fresh && f.dst.writable && f.dst.idle):
 		return &directIn
 	case k == UpdateTo && f.dst.shared:
 		return &directIn
@@ -102,9 +102,9 @@ func (f *facts) path() *path {
 
 	// The host reads the memory when the task ends, and tasks that change it have to wait for
 	// that. A deferred transfer keeps nobody waiting: it leaves a copy in staging memory.
-	case k == CopyOut && f.src.visible:
+	case k == CopyOut && f.src.readable:
 		return &directOut
-	case k.ToHost() && k != CopyOut && f.src.visible && (f.awaited || f.src.shared):
+	case k.ToHost() && k != CopyOut && f.src.readable && (f.awaited || f.src.shared):
 		return &directOut
 	case f.ring():
 		return &ringOut

@@ -12,12 +12,6 @@ import (
 var directIn = path{
 	name:    "direct in",
 	inPlace: true,
-	reads: func(d *Device, l *List, x *Transfer) {
-		if x.Image != nil && !x.Fresh {
-			// The bytes between those that Write sets are flushed as well, and must stay.
-			l.touchStorage(d, &x.Dst.Storage, x.DstAt, x.Size)
-		}
-	},
 	begin: func(d *Device, l *List, x *Transfer) (uint64, error) {
 		x.touchDst(d, l)
 		return x.put(unsafe.Add(x.Dst.Host(), x.DstAt), false)

@@ -19,13 +19,15 @@ func TestPathOfATransfer(t *testing.T) {
 	const chunk = 1 << 20
 	var (
 		hidden  = memoryFacts{whole: true}
-		busy    = memoryFacts{visible: true, whole: true}
-		idle    = memoryFacts{visible: true, idle: true, whole: true}
-		partial = memoryFacts{visible: true, idle: true}
-		filling = memoryFacts{visible: true, idle: true, whole: true, filling: true}
-		fresh   = memoryFacts{visible: true, idle: true, fresh: true}
-		shared  = memoryFacts{visible: true, shared: true, whole: true}
+		busy    = memoryFacts{readable: true, writable: true, whole: true}
+		idle    = memoryFacts{readable: true, writable: true, idle: true, whole: true}
+		partial = memoryFacts{readable: true, writable: true, idle: true}
+		filling = memoryFacts{readable: true, writable: true, idle: true, whole: true, filling: true}
+		fresh   = memoryFacts{readable: true, writable: true, idle: true, fresh: true}
+		shared  = memoryFacts{readable: true, writable: true, shared: true, whole: true}
 		unseen  = memoryFacts{fresh: true}
+		window  = memoryFacts{writable: true, idle: true, fresh: true, whole: true}
+		beyond  = memoryFacts{idle: true, fresh: true, whole: true}
 	)
 	for _, c := range []struct {
 		name string
@@ -36,10 +38,12 @@ func TestPathOfATransfer(t *testing.T) {
 		{"map, fresh and idle, large", facts{kind: CopyIn, dst: fresh, bytes: 1 << 30, contiguous: true}, &directIn},
 		{"map, the host's own storage", facts{kind: CopyIn, dst: shared}, &directIn},
 		{"map, present and idle", facts{kind: CopyIn, dst: idle}, &stagingIn},
-		{"map, fresh on memory still in use", facts{kind: CopyIn, dst: memoryFacts{visible: true, fresh: true}}, &stagingIn},
+		{"map, fresh on memory still in use", facts{kind: CopyIn, dst: memoryFacts{readable: true, writable: true, fresh: true}}, &stagingIn},
 		{"map, fresh and out of sight", facts{kind: CopyIn, dst: unseen}, &stagingIn},
 		{"map, out of sight, as large as a ring", facts{kind: CopyIn, dst: unseen, bytes: ringChunks * chunk, contiguous: true}, &stagingIn},
 		{"map, out of sight, larger than a ring", facts{kind: CopyIn, dst: unseen, bytes: ringChunks*chunk + 1, contiguous: true}, &ringIn},
+		{"map, fresh, few bytes through a window", facts{kind: CopyIn, dst: window}, &directIn},
+		{"map, fresh, many bytes through a window", facts{kind: CopyIn, dst: beyond}, &stagingIn},
 		{"map, a large image", facts{kind: CopyIn, dst: unseen, bytes: 1 << 30}, &stagingIn},
 
 		{"attachment, idle", facts{kind: Attach, dst: idle}, &directIn},
@@ -60,6 +64,9 @@ func TestPathOfATransfer(t *testing.T) {
 		{"copy to the device, out of sight", facts{kind: CopyToDevice, dst: hidden}, &stagingIn},
 		{"copy to shared memory in use", facts{kind: CopyToDevice, dst: shared}, &stagingIn},
 
+		{"copy to the device, few bytes through a window", facts{kind: CopyToDevice, dst: window}, &directIn},
+		{"copy to the device, many bytes through a window", facts{kind: CopyToDevice, dst: beyond}, &stagingIn},
+		{"copy to the host, through a window", facts{kind: CopyToHost, src: window, awaited: true}, &stagingOut},
 		{"copy to the host, awaited", facts{kind: CopyToHost, src: busy, awaited: true}, &directOut},
 		{"copy to the host, deferred", facts{kind: CopyToHost, src: idle}, &stagingOut},
 		{"copy to the host, deferred and large", facts{kind: CopyToHost, src: idle, bytes: 1 << 30, contiguous: true}, &ringOut},
@@ -67,17 +74,20 @@ func TestPathOfATransfer(t *testing.T) {
 		{"update from, shared and deferred", facts{kind: UpdateFrom, src: shared}, &directOut},
 		{"update from, large rows", facts{kind: UpdateFrom, src: hidden, bytes: 1 << 30}, &stagingOut},
 
+		{"map back, through a window", facts{kind: CopyOut, src: window, awaited: true}, &stagingOut},
 		{"map back, visible and deferred", facts{kind: CopyOut, src: busy}, &directOut},
 		{"map back, out of sight", facts{kind: CopyOut, src: hidden, awaited: true}, &stagingOut},
 		{"map back, out of sight and large", facts{kind: CopyOut, src: hidden, bytes: 1 << 30, contiguous: true}, &ringOut},
 
 		{"fill, idle", facts{kind: Fill, dst: idle, bytes: directBytes}, &directFill},
 		{"fill, idle and large", facts{kind: Fill, dst: idle, bytes: directBytes + 1, contiguous: true}, &deviceFill},
+		{"fill, through a window", facts{kind: Fill, dst: window}, &directFill},
 		{"fill, in use", facts{kind: Fill, dst: busy}, &deviceFill},
 		{"fill, parts of units of a flush", facts{kind: Fill, dst: partial}, &deviceFill},
 
 		{"copy within, idle", facts{kind: CopyWithin, dst: idle, src: idle, bytes: directBytes}, &directCopy},
 		{"copy within, idle and large", facts{kind: CopyWithin, dst: idle, src: idle, bytes: 1 << 30, contiguous: true}, &deviceCopy},
+		{"copy within, through a window", facts{kind: CopyWithin, dst: window, src: window}, &deviceCopy},
 		{"copy within, source in use", facts{kind: CopyWithin, dst: idle, src: busy}, &deviceCopy},
 		{"copy within, destination in use", facts{kind: CopyWithin, dst: busy, src: idle}, &deviceCopy},
 		{"copy within, parts of units of a flush", facts{kind: CopyWithin, dst: partial, src: idle}, &deviceCopy},
@@ -113,10 +123,13 @@ var modes = []mode{
 	{"incoherent", softdevice.Incoherent, false, 1 << 20},
 	{"chunks", softdevice.Discrete, false, 12},
 	{"incoherent chunks", softdevice.Incoherent, true, 20},
+	{"window", softdevice.Window, false, 1 << 20},
 }
 
-// visible reports whether the host sees storage.
-func (m *mode) visible() bool { return m.shape != softdevice.Discrete && !m.hidden }
+// visible reports whether the host reads and writes storage itself.
+func (m *mode) visible() bool {
+	return m.shape != softdevice.Discrete && m.shape != softdevice.Window && !m.hidden
+}
 
 // newRig returns a rig whose memory has to be given back by the end of the test.
 func newRig(t *testing.T, m mode) *rig {
@@ -231,6 +244,9 @@ func TestPathsBringTheirBytes(t *testing.T) {
 		if mode.visible() {
 			ins, outs = append(ins, &directIn), append(outs, &directOut)
 			copies, fills = append(copies, &directCopy), append(fills, &directFill)
+		}
+		if mode.shape == softdevice.Window {
+			ins = append(ins, &directIn)
 		}
 		for _, in := range ins {
 			for _, out := range outs {

@@ -33,12 +33,12 @@ func factsOf(d *Device, x *Transfer, s Situation) facts {
 	}
 	if a := x.Dst; a != nil {
 		f.dst = memoryFacts{
-			shared: a.Shared, visible: a.Host() != nil, idle: a.Idle(), fresh: x.Fresh,
+			shared: a.Shared, writable: a.HostWrites(x.Size), idle: a.Idle(), fresh: x.Fresh,
 			filling: s.Filling, whole: wholeUnits(d, x),
 		}
 	}
 	if a := x.Src; a != nil {
-		f.src = memoryFacts{shared: a.Shared, visible: a.Host() != nil}
+		f.src = memoryFacts{shared: a.Shared, readable: a.HostReads()}
 		// For copies to the host it does not matter: the host reads when the task ends.
 		f.src.idle = x.Kind == CopyWithin && a.Idle()
 	}
@@ -46,14 +46,15 @@ func factsOf(d *Device, x *Transfer, s Situation) facts {
 }
 
 // wholeUnits reports whether the host can write the bytes of a transfer without touching what
-// lies beside them. Memory that is not coherent is flushed in whole units, and others may be
-// writing to the rest of a unit.
+// lies beside or between them. Memory that is not coherent is flushed in one run of whole units,
+// and others may be writing to the rest of a unit.
 func wholeUnits(d *Device, x *Transfer) bool {
 	unit := d.Memory.FlushUnit()
-	if unit == 1 || x.Dst.Shared {
+	if unit == 0 || x.Dst.Shared {
 		return true
 	}
 	dst, _ := x.spans()
 	from := x.Dst.Offset + x.DstAt + dst.Start
-	return x.rows == nil && from%unit == 0 && dst.Size%unit == 0
+	gaps := x.rows != nil || x.Image != nil && !x.Fresh
+	return !gaps && from%unit == 0 && dst.Size%unit == 0
 }

@@ -32,6 +32,10 @@ const (
 	Discrete
 	// Incoherent memory needs flushes and invalidations, that of staging as well.
 	Incoherent
+	// Window memory is the device's own, and the host can map it and does not cache it. The host
+	// may write it and flush what it has written. Whatever it reads is poison. Staging is apart,
+	// as for Discrete.
+	Window
 )
 
 // Unit is the size of the units in which incoherent memory is flushed, in bytes.
@@ -57,6 +61,15 @@ type Device struct {
 // block is memory as the device and, if it sees it, as the host has it.
 type block struct {
 	device, host []byte
+	// window says that the host reads poison.
+	window bool
+}
+
+// poison overwrites what the host has of memory that it does not cache.
+func (b *block) poison(lo, hi uint64) {
+	for i := range b.host[lo:hi] {
+		b.host[lo+uint64(i)] = 0xDB
+	}
 }
 
 // New returns a device with memory of that shape and one queue.
@@ -82,6 +95,9 @@ func New(t testing.TB, memory Memory) *Device {
 		d.Props.MemoryTypes = []vk.MemoryType{{Heap: 0, Flags: vk.MemoryDeviceLocal}, {Heap: 1, Flags: mapped | vk.MemoryHostCached}}
 	case Incoherent:
 		d.Props.MemoryTypes = []vk.MemoryType{{Heap: 0, Flags: vk.MemoryDeviceLocal | vk.MemoryHostVisible | vk.MemoryHostCached}}
+	case Window:
+		d.Props.Type = vk.DeviceDiscrete
+		d.Props.MemoryTypes = []vk.MemoryType{{Heap: 0, Flags: vk.MemoryDeviceLocal | vk.MemoryHostVisible}, {Heap: 1, Flags: mapped | vk.MemoryHostCached}}
 	}
 	return d
 }
@@ -119,6 +135,9 @@ func (d *Device) CreateBlock(size uint64, memoryType int) (vk.Block, error) {
 		b.host = b.device
 	default:
 		b.host = make([]byte, size)
+		if b.window = flags&vk.MemoryHostCached == 0; b.window {
+			b.poison(0, size)
+		}
 	}
 	made.Host = unsafe.Pointer(&b.host[0])
 	return made, nil
@@ -175,7 +194,12 @@ func (d *Device) exchange(ranges []vk.MemoryRange, sides func(*block) (to, from 
 		}
 		lo, hi := r.Offset/Unit*Unit, min((r.Offset+r.Size+Unit-1)/Unit*Unit, uint64(len(b.host)))
 		to, from := sides(b)
-		copy(to[lo:hi], from[lo:hi])
+		if !b.window || &to[0] == &b.device[0] {
+			copy(to[lo:hi], from[lo:hi])
+		}
+		if b.window {
+			b.poison(lo, hi)
+		}
 	}
 }
 
