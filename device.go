@@ -80,6 +80,16 @@ type DeviceInfo struct {
 	MaxStorageBufferRange uint64 `json:"maxStorageBufferRange,omitempty"`
 	PushDescriptors       bool   `json:"pushDescriptors"`        // VK_KHR_push_descriptor
 	SubgroupSize          uint32 `json:"subgroupSize,omitempty"` // invocations of a subgroup
+	// Decisions are how the runtime uses the device, in the order in which it decides. The
+	// initial device has none.
+	Decisions []Decision `json:"decisions,omitempty"`
+}
+
+// Decision is a choice that the runtime makes for a device, from what the device is.
+type Decision struct {
+	Name   string `json:"name"`   // what is decided, such as "storage"
+	Choice string `json:"choice"` // how
+	Reason string `json:"reason"` // why
 }
 
 // Info describes the device without opening it. It is empty for the zero Device.
@@ -110,6 +120,9 @@ func (d Device) Info() DeviceInfo {
 	info.MaxStorageBufferRange = uint64(p.Limits.MaxStorageBufferRange)
 	info.PushDescriptors = p.Features.PushDescriptor
 	info.SubgroupSize = p.Features.SubgroupSize
+	for _, made := range sched.Decisions(p, d.d.rt.options.MemoryPath.scheduling()) {
+		info.Decisions = append(info.Decisions, Decision(made))
+	}
 	return info
 }
 

@@ -119,9 +119,11 @@ type Options struct {
 type MemoryPath uint8
 
 const (
-	// MemoryAuto lets the host copy where it can access device memory, copies through
-	// staging buffers where it cannot, and uses large slices in place if device and host
-	// share memory and the construct allows it (see Target).
+	// MemoryAuto lets the host copy where that is fast: it reads device memory that it
+	// caches and writes such memory, or a little at a time what it does not cache. It copies
+	// through staging buffers elsewhere, and uses large slices in place if device and host
+	// share memory and the construct allows it (see Target). DeviceInfo.Decisions says what
+	// that comes to.
 	MemoryAuto MemoryPath = iota
 	// MemoryUnified is MemoryAuto without use in place.
 	MemoryUnified

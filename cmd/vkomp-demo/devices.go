@@ -11,7 +11,8 @@ import (
 )
 
 type devicesCommand struct {
-	JSON bool `name:"json" help:"Print JSON."`
+	JSON    bool `name:"json" help:"Print JSON."`
+	Verbose bool `short:"v" help:"Print how each device is used, and why."`
 }
 
 // Run lists the devices. The last one is the initial device, the host.
@@ -34,7 +35,28 @@ func (c *devicesCommand) Run(sh *shell) (err error) {
 		encoder.SetIndent("", "  ")
 		return encoder.Encode(list)
 	}
-	return printDevices(sh.stdout, list)
+	if err := printDevices(sh.stdout, list); err != nil || !c.Verbose {
+		return err
+	}
+	return printDecisions(sh.stdout, list)
+}
+
+// printDecisions writes a table of each device's decisions.
+func printDecisions(w io.Writer, list []vkomp.DeviceInfo) error {
+	for _, info := range list {
+		if len(info.Decisions) == 0 {
+			continue
+		}
+		fmt.Fprintf(w, "\ndevice %d, %s\n", info.Number, info.Name)
+		table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+		for _, d := range info.Decisions {
+			fmt.Fprintf(table, "  %s\t%s\t%s\n", d.Name, d.Choice, d.Reason)
+		}
+		if err := table.Flush(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // printDevices writes a table; a star marks the default device.

@@ -196,12 +196,13 @@ func (a *Allocation) Moved(bytes order.Span, at order.SyncPoint) {
 // device can still touch it, and what the device wrote is visible to the host.
 func (a *Allocation) Idle() bool { return a.Host() != nil && a.memory.queues.HostMayWrite(&a.uses) }
 
-// HostReads reports whether the host reads the memory itself, and HostWrites whether it writes so
-// many bytes of it itself at once (see Profile). What the device uses in place is the host's own.
+// HostReads reports whether the host reads the memory itself (see Profile). It does if the memory
+// is host storage that the device uses in place.
 func (a *Allocation) HostReads() bool {
 	return a.Host() != nil && (a.Shared || a.memory.profile.HostReads)
 }
 
+// HostWrites reports whether the host writes so many bytes of the memory itself at once.
 func (a *Allocation) HostWrites(bytes uint64) bool {
 	return a.Host() != nil && (a.Shared || bytes <= a.memory.profile.HostWrites)
 }

@@ -22,6 +22,7 @@ const (
 	NoWindow
 )
 
+// String describes the memory.
 func (k Kind) String() string {
 	switch k {
 	case Unified:
@@ -45,6 +46,7 @@ const windowWrites = 256 << 10
 // Profile is how the memory of a device is used. It is derived once, from the device's memory
 // types and heaps.
 type Profile struct {
+	// Kind is what the device's memory is to the host.
 	Kind Kind
 	// Storage and Staging are the memory types of storage and of staging.
 	Storage, Staging int
@@ -187,4 +189,49 @@ func stagingScore(flags vk.MemoryFlags) (score int) {
 		score++
 	}
 	return score
+}
+
+// Decision is a choice with its reason.
+type Decision struct{ Name, Choice, Reason string }
+
+// Decisions returns the profile in words.
+func (r Profile) Decisions(p *vk.Properties) []Decision {
+	describe := func(memoryType int) string {
+		t := p.MemoryTypes[memoryType]
+		return fmt.Sprintf("memory type %d (%v) in heap %d", memoryType, t.Flags, t.Heap)
+	}
+	decisions := []Decision{
+		{"memory", r.Kind.String(), ""},
+		{"storage", describe(r.Storage), "it is local to the device"},
+		{"staging", describe(r.Staging), "the host caches it and reads results from it"},
+		{"host reads storage", "never", "it would read memory that it does not cache, over the bus"},
+		{"host writes storage", fmt.Sprintf("up to %d bytes", r.HostWrites), "few bytes are there before a copy command could be submitted"},
+	}
+	if p.MemoryTypes[r.Storage].Flags&vk.MemoryDeviceLocal == 0 {
+		decisions[1].Reason = "no memory type is local to the device"
+	}
+	if p.MemoryTypes[r.Staging].Flags&vk.MemoryHostCached == 0 {
+		decisions[2].Reason = "the host sees it; there is no memory type that it caches, so results come back slowly"
+	}
+	why, reads, writes := &decisions[0].Reason, &decisions[3], &decisions[4]
+	switch r.Kind {
+	case Unified:
+		*why = "the host caches storage"
+		if p.MemoryTypes[r.Storage].Flags&vk.MemoryHostCached == 0 {
+			*why = "the host sees storage, and no other memory type is better for it"
+		}
+		reads.Choice, reads.Reason = "always", "it is as fast as staging, and needs no copy"
+		writes.Choice, writes.Reason = "always", reads.Reason
+	case WholeWindow:
+		*why = "the host sees all of storage and does not cache it"
+	case SmallWindow:
+		*why = "the host sees less than half of the device's memory"
+	case NoWindow:
+		*why = "the host does not see storage"
+	}
+	if r.HostWrites == 0 {
+		reads.Reason = "it does not see storage"
+		writes.Choice, writes.Reason = "never", reads.Reason
+	}
+	return decisions
 }
