@@ -13,7 +13,11 @@ import (
 // ErrUnsupported if the device does not support VK_KHR_external_memory_fd.
 func (d Device) AllocExternal(ctx context.Context, size int) (DevicePtr, error) {
 	p, err := d.external(ctx, size, func(v *vk.Device, s *sched.Scheduler) (vk.Block, error) {
-		return v.CreateExportableBlock(uint64(size), s.StorageType())
+		t, err := externalType(v, s)
+		if err != nil {
+			return vk.Block{}, err
+		}
+		return v.CreateExportableBlock(uint64(size), t)
 	})
 	if err != nil {
 		return DevicePtr{}, fmt.Errorf("vkomp: alloc external: %w", err)
@@ -56,7 +60,11 @@ func (d Device) exportMemory(ctx context.Context, p *DevicePtr) (fd int, err err
 // host that orders the two.
 func (d Device) ImportMemory(ctx context.Context, fd, size int) (DevicePtr, error) {
 	p, err := d.external(ctx, size, func(v *vk.Device, s *sched.Scheduler) (vk.Block, error) {
-		return v.ImportBlockFd(fd, uint64(size), s.StorageType())
+		t, err := externalType(v, s)
+		if err != nil {
+			return vk.Block{}, err
+		}
+		return v.ImportBlockFd(fd, uint64(size), t)
 	})
 	if err != nil {
 		return DevicePtr{}, fmt.Errorf("vkomp: import memory: %w", err)
@@ -65,14 +73,29 @@ func (d Device) ImportMemory(ctx context.Context, fd, size int) (DevicePtr, erro
 }
 
 // ExternalMemoryType returns the index of the Vulkan memory type that AllocExternal and
-// ImportMemory use.
+// ImportMemory use. It is ErrUnsupported if the device does not support
+// VK_KHR_external_memory_fd.
 func (d Device) ExternalMemoryType(ctx context.Context) (int, error) {
 	defer d.use()()
-	s, _, err := d.vulkanOf(ctx)
+	s, v, err := d.vulkanOf(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("vkomp: external memory type: %w", err)
 	}
-	return s.StorageType(), nil
+	t, err := externalType(v, s)
+	if err != nil {
+		return 0, fmt.Errorf("vkomp: external memory type: %w", err)
+	}
+	return t, nil
+}
+
+// externalType returns the memory type of memory with a descriptor: the best for storage among
+// those that a descriptor can have.
+func externalType(v *vk.Device, s *sched.Scheduler) (int, error) {
+	bits, err := v.ExportableMemoryTypes(1 << 20)
+	if err != nil {
+		return 0, err
+	}
+	return s.StorageType(bits)
 }
 
 // external returns a pointer to a block made by create.

@@ -74,5 +74,5 @@ func (s *Scheduler) Taken(p Pointer) (vk.Block, error) {
 	return m.External, nil
 }
 
-// StorageType is the memory type that storage is of.
-func (s *Scheduler) StorageType() int { return s.memory.Profile().Storage }
+// StorageType returns the memory type, among those in bits, that storage would be of.
+func (s *Scheduler) StorageType(bits uint32) (int, error) { return s.memory.StorageType(bits) }

@@ -14,6 +14,16 @@ import "fmt"
 // succeeds or not. Closing the descriptor, or destroying the exported object, does not
 // affect imported objects.
 
+// ExportableMemoryTypes is BlockMemoryTypes for blocks of CreateExportableBlock and
+// ImportBlockFd: drivers may have no descriptors for all memory types.
+func (d *Device) ExportableMemoryTypes(size uint64) (bits uint32, err error) {
+	const op = "Device.ExportableMemoryTypes"
+	if !d.Properties().Features.ExternalMemoryFd {
+		return 0, d.noFiles(op, "blocks", "VK_KHR_external_memory_fd")
+	}
+	return d.memoryTypes(op, size, C.VKO_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT)
+}
+
 // CreateExportableBlock is CreateBlock for a block that ExportBlock can export. The
 // error matches ErrUnsupported unless Features.ExternalMemoryFd is set.
 func (d *Device) CreateExportableBlock(size uint64, memoryType int) (Block, error) {

@@ -70,14 +70,19 @@ func (d *Device) DestroyBlock(b Block) {
 // BlockMemoryTypes returns the memory types that a block of that size can have: bit k
 // stands for type k.
 func (d *Device) BlockMemoryTypes(size uint64) (bits uint32, err error) {
+	return d.memoryTypes("Device.BlockMemoryTypes", size, 0)
+}
+
+// memoryTypes returns the memory types that a block of a handle type can have.
+func (d *Device) memoryTypes(op string, size uint64, handleType uint32) (bits uint32, err error) {
 	if err := d.enter(); err != nil {
 		return 0, err
 	}
 	defer d.leave()
 	if size == 0 {
-		return 0, invalid("Device.BlockMemoryTypes", "no bytes")
+		return 0, invalid(op, "no bytes")
 	}
-	buffer, _, bits, err := d.createBuffer(size, 0)
+	buffer, _, bits, err := d.createBuffer(size, handleType)
 	if err != nil {
 		return 0, err
 	}

@@ -51,6 +51,7 @@ func (*Device) CreateBlock(uint64, int) (Block, error)                     { ret
 func (*Device) DestroyBlock(Block)                                         {}
 func (*Device) BlockMemoryTypes(uint64) (bits uint32, err error)           { return 0, errNoCgo }
 func (*Device) AdoptBuffer(ForeignBuffer) (Block, error)                   { return Block{}, errNoCgo }
+func (*Device) ExportableMemoryTypes(uint64) (bits uint32, err error)      { return 0, errNoCgo }
 func (*Device) CreateExportableBlock(uint64, int) (Block, error)           { return Block{}, errNoCgo }
 func (*Device) ImportBlockFd(int, uint64, int) (Block, error)              { return Block{}, errNoCgo }
 func (*Device) ExportBlock(Block) (fd int, err error)                      { return -1, errNoCgo }
