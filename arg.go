@@ -27,7 +27,8 @@ type Arg struct {
 	kind     argKind
 	mapType  memory.MapType
 	presence memory.Presence
-	// always, deletes and self are the modifiers always, delete and self.
+	// always, deletes and self say which of the map-type modifiers always, delete and self the
+	// argument has.
 	always, deletes, self bool
 	// close is the close modifier, a hint.
 	close bool

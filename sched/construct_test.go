@@ -285,7 +285,7 @@ func (p *program) update(what string, x section, depend []tasks.Depend) {
 	p.run(s, l)
 }
 
-// onHost adds a step that runs f on the host, in the kind of task that by says.
+// onHost adds a step that runs f on the host, in a task of the kind by.
 func (p *program) onHost(s *programScope, by carrier, label string, depend []tasks.Depend, f func()) {
 	group := s.group()
 	if by == onHost {

@@ -75,8 +75,8 @@ func TestLeaksAreNamedBySite(t *testing.T) {
 	if err := r.s.Run(context.Background(), enter); err != nil {
 		t.Fatal(err)
 	}
-	// The deferred construct enters on another goroutine, on which its predecessor, a host
-	// task, ends: its site is still that of the call.
+	// The deferred construct maps its storage on the goroutine on which its predecessor, a host
+	// task, ends. The report still names the place of the call of Run.
 	token := array32(1)
 	first := new(heldTask)
 	r.add(&tasks.Task{Label: "first", Depend: dependOn(nil, [][]uint32{token}), Runner: first})

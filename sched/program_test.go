@@ -39,7 +39,7 @@ type variable struct {
 	// variable; count is its reference count.
 	device []uint32
 	count  int
-	// defined says that the copy on the device has contents.
+	// defined says that the copy on the device has been given a value.
 	defined bool
 	// associated is the memory that the variable is associated with, if any.
 	associated *chunk

@@ -87,7 +87,7 @@ type listing struct {
 	t      *testing.T
 	prefix string
 	fset   *token.FileSet
-	// imports are those of the file that is read, by name.
+	// imports maps the names of packages to their import paths in the file that is being read.
 	imports map[string]string
 	lines   []string
 }

@@ -117,8 +117,8 @@ type modelEnvironment struct {
 	made map[string]int
 }
 
-// modelAttempts is how many times a history has to succeed, once another has failed, to count as
-// good.
+// modelAttempts is how many times each history is run after the first failure. A failure can depend
+// on timing: a shorter history that succeeds once may still be one that fails.
 const modelAttempts = 30
 
 const guardByte = 0xa5

@@ -153,8 +153,8 @@ func (d *Default) Choose(devices []Device) (Choice, int) {
 	return ChooseNone, 0
 }
 
-// Number returns the device number if the whole list is a single number, as before
-// OpenMP 6.0.
+// Number returns the device number and true if the list is a single number, which is all that
+// OMP_DEFAULT_DEVICE could be before OpenMP 6.0. Otherwise it returns false.
 func (d *Default) Number() (number int, ok bool) {
 	if len(d.choices) != 1 || d.choices[0].kind != ChooseDevice {
 		return 0, false

@@ -724,7 +724,7 @@ func TestPoolAllocatesNothingInSteadyState(t *testing.T) {
 	}
 }
 
-// jobNumber is a job that is only queued.
+// jobNumber is a job that is queued and never run. Its number tells it from others.
 type jobNumber int
 
 func (jobNumber) Run() {}

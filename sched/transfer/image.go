@@ -92,7 +92,8 @@ func (image *Image) write(to unsafe.Pointer, size uint64, present, attach bool) 
 	return size, nil
 }
 
-// partsOf appends the runs of bytes in kept that are not 0xff.
+// partsOf appends the runs of bytes that Write has set to parts. kept has 0xff for each byte that it
+// has not set.
 func partsOf(kept []byte, parts []order.Span) []order.Span {
 	for i, b := range kept {
 		switch last := len(parts) - 1; {

@@ -22,8 +22,8 @@ type task struct {
 	// input, and have an edge from the task that wrote it.
 	host bool
 	from []edge
-	// body are the edges that come before the host's work, rather than only before the copy of
-	// its output.
+	// body has the edges from tasks that must end before the host's work begins. Those in from
+	// need only end before its output is copied back.
 	body []edge
 	runs []access // its dispatches
 	// next is a dispatch of a task that must come after this one, if there is one.
