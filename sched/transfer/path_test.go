@@ -191,7 +191,7 @@ func (r *rig) along(way *path, x *Transfer) {
 	must := func(step string, err error) {
 		r.t.Helper()
 		if err != nil {
-			r.t.Fatal(fmt.Sprintf("%s, %s: %v", way.name, step, err))
+			r.t.Fatalf("%s, %s: %v", way.name, step, err)
 		}
 	}
 	home := x.Kind.ToHost()
