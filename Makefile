@@ -50,8 +50,8 @@ test: bin/vkomp-demo layers
 	DRIVERS=second scripts/test ./vk
 	scripts/stress short
 
-# The other way round, without what takes seconds: SwiftShader with its one queue, lavapipe with
-# several, and as a graphics card whose memory the host maps and does not cache.
+# The other way round, without what takes seconds: SwiftShader with its one queue, and lavapipe as
+# a graphics card with several queues, whose memory the host maps and does not cache.
 crossed: layers
 	scripts/setup test
 	DRIVERS=lavapipe LAYER="discrete manyqueue" scripts/test -short $(QUEUE_PACKAGES)
@@ -75,10 +75,12 @@ mutations: bin/vkomp-demo layers
 	scripts/setup test
 	scripts/mutations
 
-# Tests that take seconds run here where they are about goroutines: see vktest.LongConcurrent.
+# Tests that take seconds run here where they are about goroutines: see vktest.LongConcurrent. Of the
+# demo, what starts goroutines itself.
 race:
 	scripts/setup test
-	DRIVERS=lavapipe scripts/test -race -short ./sched $(DEVICE_PACKAGES) $(filter-out $(SERIAL),$(PURE))
+	DRIVERS=lavapipe scripts/test -race -short ./sched $(filter-out %/vkomp-demo,$(DEVICE_PACKAGES)) $(filter-out $(SERIAL),$(PURE))
+	DRIVERS=lavapipe scripts/test -race -short ./cmd/vkomp-demo -run 'Interop|Progress'
 
 # A tool beside every runtime of the tests, which checks the events that it hears of. Tests
 # of what allocates nothing, and of no tool, are for runtimes without one.

@@ -80,9 +80,6 @@ type DeviceInfo struct {
 	MaxStorageBufferRange uint64 `json:"maxStorageBufferRange,omitempty"`
 	PushDescriptors       bool   `json:"pushDescriptors"`        // VK_KHR_push_descriptor
 	SubgroupSize          uint32 `json:"subgroupSize,omitempty"` // invocations of a subgroup
-	// Decisions are how the runtime uses the device, in the order in which it decides. The
-	// initial device has none.
-	Decisions []Decision `json:"decisions,omitempty"`
 }
 
 // Decision is a choice that the runtime makes for a device, from what the device is.
@@ -90,6 +87,19 @@ type Decision struct {
 	Name   string `json:"name"`   // what is decided, such as "storage"
 	Choice string `json:"choice"` // how
 	Reason string `json:"reason"` // why
+}
+
+// Decisions returns how the runtime uses the device and why, in the order in which it decides,
+// without opening the device. The texts are for people. The initial device and the zero Device
+// have none.
+func (d Device) Decisions() (decisions []Decision) {
+	if d.d == nil || d.d.physical == nil {
+		return nil
+	}
+	for _, made := range sched.Decisions(d.d.physical.Properties(), d.d.rt.options.MemoryPath.scheduling()) {
+		decisions = append(decisions, Decision(made))
+	}
+	return decisions
 }
 
 // Info describes the device without opening it. It is empty for the zero Device.
@@ -120,9 +130,6 @@ func (d Device) Info() DeviceInfo {
 	info.MaxStorageBufferRange = uint64(p.Limits.MaxStorageBufferRange)
 	info.PushDescriptors = p.Features.PushDescriptor
 	info.SubgroupSize = p.Features.SubgroupSize
-	for _, made := range sched.Decisions(p, d.d.rt.options.MemoryPath.scheduling()) {
-		info.Decisions = append(info.Decisions, Decision(made))
-	}
 	return info
 }
 

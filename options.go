@@ -122,7 +122,7 @@ const (
 	// MemoryAuto lets the host copy where that is fast: it reads device memory that it
 	// caches and writes such memory, or a little at a time what it does not cache. It copies
 	// through staging buffers elsewhere, and uses large slices in place if device and host
-	// share memory and the construct allows it (see Target). DeviceInfo.Decisions says what
+	// share memory and the construct allows it (see Target). Device.Decisions says what
 	// that comes to.
 	MemoryAuto MemoryPath = iota
 	// MemoryUnified is MemoryAuto without use in place.

@@ -41,7 +41,7 @@ func (s *Scheduler) endLocked(t *target, err error, w *tasks.Work) {
 // reports whether it did. The task ends when its last command and the last copy of its rings are
 // complete or, if the device is lost, when that is at rest.
 func (s *Scheduler) putOffLocked(t *target, err error) bool {
-	if t.state != taskLate {
+	if !t.state.exiting() {
 		t.unfilledLocked(err)
 	}
 	t.filledLocked()

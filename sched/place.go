@@ -124,8 +124,8 @@ func (s *Scheduler) placeKernelLocked(t *target, w *tasks.Work) (placed bool, er
 }
 
 // placeHostReadsLocked has the batch of the task's last command end with a barrier to the host, if the
-// task's exit lets the host read results, or write the memory for its next user. It reports whether
-// that is so.
+// host is going to read results when the task ends, or may write memory for its next user that the
+// task's exit gives back. It reports whether that is so.
 func (s *Scheduler) placeHostReadsLocked(t *target, w *tasks.Work) (bool, error) {
 	if len(t.exits()) == 0 && len(t.dispatch.arguments) == 0 && len(t.transfers.All) == 0 {
 		return false, nil
@@ -158,7 +158,7 @@ func (s *Scheduler) placeHostReadsLocked(t *target, w *tasks.Work) (bool, error)
 	}
 	for _, block := range s.lastItemsLocked(t) {
 		// The task's commands follow the batches that its queue has in flight.
-		if m := stateOf(block).Allocation; m.HostReads() && !m.Visible(s.order.HostReached()) && !m.Visible(q.HostVisible()) {
+		if m := stateOf(block).Allocation; (m.HostReads() || m.HostWrites(1)) && !m.Visible(s.order.HostReached()) && !m.Visible(q.HostVisible()) {
 			read(m)
 		}
 	}

@@ -41,8 +41,9 @@ func (s *Scheduler) planTransfersLocked(t *target) error {
 			return err
 		}
 	}
-	// The copies of blocks that the host does not read itself are made by commands at the end of the task, so
-	// they are planned now, as far as can be foreseen. At the exit planExitLocked corrects this.
+	// Commands at the end of the task copy the blocks that the host does not read itself, so the
+	// copies are planned now. Which blocks these are may turn out otherwise at the exit: then
+	// planExitLocked drops copies and adds others.
 	for m, block := range s.lastItemsLocked(t) {
 		if !m.Type.From() || stateOf(block).HostReads() {
 			continue

@@ -74,5 +74,6 @@ func (s *Scheduler) Taken(p Pointer) (vk.Block, error) {
 	return m.External, nil
 }
 
-// StorageType returns the memory type, among those in bits, that storage would be of.
+// StorageType returns the memory type, among those in bits, for memory that is shared with other
+// devices.
 func (s *Scheduler) StorageType(bits uint32) (int, error) { return s.memory.StorageType(bits) }

@@ -1,9 +1,6 @@
 package sched
 
-import (
-	"github.com/vkomp/vkomp/memory"
-	"github.com/vkomp/vkomp/sched/allocation"
-)
+import "github.com/vkomp/vkomp/memory"
 
 // Sharing says when a target construct uses host storage in place, on a device that can import it.
 type Sharing int
@@ -35,7 +32,7 @@ func (s *Scheduler) share(t *target) {
 		if m.Share != memory.ShareNever || m.Presence != memory.MayBeAbsent || m.DeviceSize != 0 {
 			continue
 		}
-		if s.sharing == ShareLarge && (m.Size < shareFrom || s.memory.Profile().Kind != allocation.Unified) {
+		if s.sharing == ShareLarge && (m.Size < shareFrom || !s.memory.Profile().Shared) {
 			continue
 		}
 		if s.canShare(t, i) {

@@ -61,7 +61,7 @@ const (
 	startEntered
 	// startHandedOver: its commands are placed, and the observer is being told of them.
 	startHandedOver
-	// startOver: nothing is left to do.
+	// startOver: Start's deferred function has nothing left to do.
 	startOver
 )
 

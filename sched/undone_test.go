@@ -173,6 +173,39 @@ func TestExitWhoseImageCannotBeReadTakesNothing(t *testing.T) {
 	})
 }
 
+// A task fails at its exit, when its copies to the device have long been made: tasks that share the
+// storage of these do not fail.
+func TestFailedExitDoesNotBreakWhatWasCopied(t *testing.T) {
+	inEveryMemory(t, func(t *testing.T, r *rig) {
+		x, value := filled(16, 1), filled(4, 1)
+		failure := errors.New("unreadable")
+		item := arg{s: value, kind: memory.MapToFrom}.item("value")
+		item.DeviceSize = 8
+		fails := r.region(launch{label: "fails", enter: []arg{to(x)}})
+		fails.Enter, fails.Structured = append(fails.Enter, item), true
+		fails.Images = []transfer.Image{{
+			Item:  1,
+			Write: func(to unsafe.Pointer) error { *(*uint64)(to) = 7; return nil },
+			Read:  func(unsafe.Pointer) error { return failure },
+		}}
+		r.d.hold()
+		if err := r.s.Run(t.Context(), fails); err != nil {
+			t.Fatal(err)
+		}
+		r.run(launch{label: "shares", enter: []arg{to(x)}})
+		r.d.release()
+		if err := r.scope.Wait(t.Context(), nil); !errors.Is(err, failure) {
+			t.Errorf("got %v", err)
+		}
+		r.run(launch{label: "maps it later", enter: []arg{to(x)}, included: true})
+		for _, label := range []string{"exit", "last exit"} {
+			r.run(launch{label: label, exit: []arg{from(x)}, included: true})
+		}
+		r.expect("x", x, filled(16, 1)...)
+		r.run(launch{label: "value", exit: []arg{{s: value, kind: memory.MapDelete}}, included: true})
+	})
+}
+
 // A construct that fails is counted as one task.
 func TestRefusedConstructCountsOnce(t *testing.T) {
 	r := newRig(t, memoryModes[0], 1)

@@ -23,12 +23,14 @@ func (c *devicesCommand) Run(sh *shell) (err error) {
 	}
 	defer func() { err = errors.Join(err, rt.Close()) }()
 	var list []vkomp.DeviceInfo
+	var decisions [][]vkomp.Decision
 	for number := range rt.NumDevices() + 1 {
 		device, err := rt.Device(number)
 		if err != nil {
 			return err
 		}
 		list = append(list, device.Info())
+		decisions = append(decisions, device.Decisions())
 	}
 	if c.JSON {
 		encoder := json.NewEncoder(sh.stdout)
@@ -38,18 +40,18 @@ func (c *devicesCommand) Run(sh *shell) (err error) {
 	if err := printDevices(sh.stdout, list); err != nil || !c.Verbose {
 		return err
 	}
-	return printDecisions(sh.stdout, list)
+	return printDecisions(sh.stdout, list, decisions)
 }
 
 // printDecisions writes a table of each device's decisions.
-func printDecisions(w io.Writer, list []vkomp.DeviceInfo) error {
-	for _, info := range list {
-		if len(info.Decisions) == 0 {
+func printDecisions(w io.Writer, list []vkomp.DeviceInfo, decisions [][]vkomp.Decision) error {
+	for i, info := range list {
+		if len(decisions[i]) == 0 {
 			continue
 		}
 		fmt.Fprintf(w, "\ndevice %d, %s\n", info.Number, info.Name)
 		table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-		for _, d := range info.Decisions {
+		for _, d := range decisions[i] {
 			fmt.Fprintf(table, "  %s\t%s\t%s\n", d.Name, d.Choice, d.Reason)
 		}
 		if err := table.Flush(); err != nil {

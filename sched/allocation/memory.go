@@ -143,10 +143,11 @@ func (m *Memory) Trim() {
 // Close gives back all blocks. The error lists what was still allocated.
 func (m *Memory) Close() error { return errors.Join(m.Storage.Close(), m.Staging.Close()) }
 
-// StorageType returns the memory type that storage would be of if it could be of those in bits
-// alone. The error matches vk.ErrUnsupported if none of them will do.
+// StorageType returns the memory type, among those in bits, for storage that the host does not
+// map. It is the same whatever the options are. The error matches vk.ErrUnsupported if none of
+// them will do.
 func (m *Memory) StorageType(bits uint32) (int, error) {
-	return chooseMemoryType(m.device.Properties(), bits, forStorage, m.storage.hidden)
+	return chooseMemoryType(m.device.Properties(), bits, forStorage, true)
 }
 
 // For returns storage for an item of a map that creates a block: the host's own if the item may

@@ -11,14 +11,14 @@ import (
 type Kind uint8
 
 const (
-	// Unified memory is that of the host as well, which caches it.
+	// Unified memory is read and written by the host itself: the host caches it, or has no memory
+	// that is better for it.
 	Unified Kind = iota
-	// WholeWindow memory is the device's own. The host can map all of it and does not cache what it
-	// maps (resizable BAR).
+	// WholeWindow memory can all be mapped by the host, which does not cache it (resizable BAR).
 	WholeWindow
-	// SmallWindow memory is the device's own, and the host can map a small part of it.
+	// SmallWindow memory can be mapped by the host in small part.
 	SmallWindow
-	// NoWindow memory is the device's own, and the host can map none of it.
+	// NoWindow memory cannot be mapped by the host, or is not to be.
 	NoWindow
 )
 
@@ -28,11 +28,11 @@ func (k Kind) String() string {
 	case Unified:
 		return "unified"
 	case WholeWindow:
-		return "device's own, all mapped by the host"
+		return "all mapped by the host, not cached"
 	case SmallWindow:
-		return "device's own, a small part mapped by the host"
+		return "a small part mapped by the host"
 	case NoWindow:
-		return "device's own, not mapped by the host"
+		return "not mapped by the host"
 	}
 	return fmt.Sprintf("Kind(%d)", uint8(k))
 }
@@ -48,6 +48,9 @@ const windowWrites = 256 << 10
 type Profile struct {
 	// Kind is what the device's memory is to the host.
 	Kind Kind
+	// Shared says that the device has no memory apart from the host's, so that host storage which
+	// it imports is as near to it as its own.
+	Shared bool
 	// Storage and Staging are the memory types of storage and of staging.
 	Storage, Staging int
 	// HostReads says that the host reads storage itself. The host never reads memory that it does
@@ -73,6 +76,7 @@ func NewProfile(p *vk.Properties, bits uint32, hidden bool) (Profile, error) {
 	}
 	r := Profile{Kind: NoWindow, Storage: storage, Staging: staging}
 	flags := p.MemoryTypes[storage].Flags
+	r.Shared = p.Type != vk.DeviceDiscrete && !hidden && flags&vk.MemoryHostVisible != 0
 	switch {
 	case flags&vk.MemoryHostVisible != 0 && !hidden && (flags&vk.MemoryHostCached != 0 || storage == staging):
 		// Where storage and staging are of one type that is not cached, staging would make no read
@@ -194,8 +198,8 @@ func stagingScore(flags vk.MemoryFlags) (score int) {
 // Decision is a choice with its reason.
 type Decision struct{ Name, Choice, Reason string }
 
-// Decisions returns the profile in words.
-func (r Profile) Decisions(p *vk.Properties) []Decision {
+// Decisions returns the profile in words. hidden is what NewProfile was given.
+func (r Profile) Decisions(p *vk.Properties, hidden bool) []Decision {
 	describe := func(memoryType int) string {
 		t := p.MemoryTypes[memoryType]
 		return fmt.Sprintf("memory type %d (%v) in heap %d", memoryType, t.Flags, t.Heap)
@@ -228,9 +232,12 @@ func (r Profile) Decisions(p *vk.Properties) []Decision {
 		*why = "the host sees less than half of the device's memory"
 	case NoWindow:
 		*why = "the host does not see storage"
+		if hidden {
+			*why = "the program says so (Options.MemoryPath)"
+		}
 	}
 	if r.HostWrites == 0 {
-		reads.Reason = "it does not see storage"
+		reads.Reason = "storage is not mapped by the host"
 		writes.Choice, writes.Reason = "never", reads.Reason
 	}
 	return decisions

@@ -85,22 +85,22 @@ func TestProfileFollowsTheMemoryTypes(t *testing.T) {
 		want   Profile
 	}{
 		{"software driver", vk.DeviceSoftware, one, []vk.MemoryType{{Flags: local | visible | coherent | cached}}, false,
-			Profile{Unified, 0, 0, true, math.MaxUint64}},
+			Profile{Unified, true, 0, 0, true, math.MaxUint64}},
 		{"software driver, hidden", vk.DeviceSoftware, one, []vk.MemoryType{{Flags: local | visible | coherent | cached}}, true,
-			Profile{NoWindow, 0, 0, false, 0}},
-		{"card, all of it visible", vk.DeviceDiscrete, two, card(0), false, Profile{WholeWindow, 4, 3, false, windowWrites}},
-		{"card, all of it visible, hidden", vk.DeviceDiscrete, two, card(0), true, Profile{NoWindow, 1, 3, false, 0}},
-		{"card with a small window", vk.DeviceDiscrete, window, card(2), false, Profile{SmallWindow, 1, 3, false, 0}},
-		{"card without a window", vk.DeviceDiscrete, two, card(0)[:4], false, Profile{NoWindow, 1, 3, false, 0}},
-		{"card without cached memory", vk.DeviceDiscrete, two, card(0)[:3], false, Profile{NoWindow, 1, 2, false, 0}},
+			Profile{NoWindow, false, 0, 0, false, 0}},
+		{"card, all of it visible", vk.DeviceDiscrete, two, card(0), false, Profile{WholeWindow, false, 4, 3, false, windowWrites}},
+		{"card, all of it visible, hidden", vk.DeviceDiscrete, two, card(0), true, Profile{NoWindow, false, 1, 3, false, 0}},
+		{"card with a small window", vk.DeviceDiscrete, window, card(2), false, Profile{SmallWindow, false, 1, 3, false, 0}},
+		{"card without a window", vk.DeviceDiscrete, two, card(0)[:4], false, Profile{NoWindow, false, 1, 3, false, 0}},
+		{"card without cached memory", vk.DeviceDiscrete, two, card(0)[:3], false, Profile{NoWindow, false, 1, 2, false, 0}},
 		{"integrated, cached and not", vk.DeviceIntegrated, one,
 			[]vk.MemoryType{{Flags: local}, {Flags: local | visible | coherent}, {Flags: local | visible | coherent | cached}}, false,
-			Profile{Unified, 2, 2, true, math.MaxUint64}},
+			Profile{Unified, true, 2, 2, true, math.MaxUint64}},
 		{"integrated, write-combined", vk.DeviceIntegrated, two,
 			[]vk.MemoryType{{Flags: local | visible | coherent}, {Heap: 1, Flags: visible | coherent | cached}}, false,
-			Profile{WholeWindow, 0, 1, false, windowWrites}},
+			Profile{WholeWindow, true, 0, 1, false, windowWrites}},
 		{"integrated, one type that is not cached", vk.DeviceIntegrated, one, []vk.MemoryType{{Flags: local | visible | coherent}}, false,
-			Profile{Unified, 0, 0, true, math.MaxUint64}},
+			Profile{Unified, true, 0, 0, true, math.MaxUint64}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := NewProfile(&vk.Properties{Type: c.kind, MemoryTypes: c.types, MemoryHeaps: c.heaps}, 1<<len(c.types)-1, c.hidden)

@@ -216,11 +216,10 @@ static VKAPI_ATTR void VKAPI_CALL memory_properties2(VkPhysicalDevice physical,
 		VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT);
 	if (b == NULL)
 		return;
-	// Other processes use nothing of the heaps; what this one uses is the driver's affair.
+	// The driver's figures are those of the whole machine. vkAllocateMemory keeps to the sizes.
 	for (uint32_t h = 0; h < VK_MAX_MEMORY_HEAPS; h++) {
 		b->heapBudget[h] = h < s->profile->heap_count ? s->heap_bytes[h] : 0;
-		if (h > 0 || b->heapUsage[h] > b->heapBudget[h])
-			b->heapUsage[h] = 0;
+		b->heapUsage[h] = 0;
 	}
 }
 
@@ -305,7 +304,8 @@ static VKAPI_ATTR VkResult VKAPI_CALL fd_properties(VkDevice handle,
 	VkExternalMemoryHandleTypeFlagBits type, int fd, VkMemoryFdPropertiesKHR *out)
 {
 	VkResult r = layer_device_of(handle)->next.GetMemoryFdPropertiesKHR(handle, type, fd, out);
-	out->memoryTypeBits = type_bits(device_of(handle)->shown, true);
+	if (r == VK_SUCCESS)
+		out->memoryTypeBits = type_bits(device_of(handle)->shown, true);
 	return r;
 }
 
@@ -321,8 +321,9 @@ static VKAPI_ATTR VkResult VKAPI_CALL allocate_memory(VkDevice handle, const VkM
 		layer_die("vkAllocateMemory: memory type %u of %u", type, s->profile->type_count);
 	const VkExportMemoryAllocateInfo *export =
 		layer_chained(info->pNext, VK_STRUCTURE_TYPE_EXPORT_MEMORY_ALLOCATE_INFO);
-	if (export != NULL && export->handleTypes != 0 && (type_bits(s, true) >> type & 1) == 0)
-		layer_die("vkAllocateMemory: memory type %u cannot be exported", type);
+	bool file = layer_chained(info->pNext, VK_STRUCTURE_TYPE_IMPORT_MEMORY_FD_INFO_KHR) != NULL;
+	if ((file || (export != NULL && export->handleTypes != 0)) && (type_bits(s, true) >> type & 1) == 0)
+		layer_die("vkAllocateMemory: memory type %u has no handles", type);
 	uint32_t heap = s->profile->types[type].heapIndex;
 	// Host storage that is imported takes nothing of a heap.
 	bool imported = layer_chained(info->pNext, VK_STRUCTURE_TYPE_IMPORT_MEMORY_HOST_POINTER_INFO_EXT) != NULL;
@@ -359,7 +360,7 @@ static VKAPI_ATTR void VKAPI_CALL free_memory(VkDevice handle, VkDeviceMemory wh
 	layer_device_of(handle)->next.FreeMemory(handle, which, allocator);
 }
 
-// A pattern that is no value which tests use.
+// No test uses this pattern as a value.
 static void poison(memory *m, VkDeviceSize from, VkDeviceSize bytes)
 {
 	static const unsigned char pattern[8] = { 0x9b, 0xe7, 0xc5, 0xfa, 0xb3, 0xd9, 0xed, 0xfd };
