@@ -28,7 +28,7 @@ func TestDisassociateTouchesOneOtherBlock(t *testing.T) {
 		r.s.mu.Lock()
 		defer r.s.mu.Unlock()
 		for i, block := range m.Blocks {
-			if at := stateOf(block).place; at != i {
+			if at := stateOf(block).place; int(at) != i {
 				t.Errorf("block %d takes itself for block %d", i, at)
 			}
 		}

@@ -13,16 +13,20 @@ type blockState struct {
 	*allocation.Allocation
 	own        allocation.Allocation
 	associated bool
-	// place is the block's index among the allocation's blocks.
-	place int
 	// passing says that the storage is the host's own, and that the block goes away with the
 	// target constructs that map it.
 	passing bool
-	// image says that the storage is an image of a value. pointers are the pointers in it.
-	image    bool
-	pointers []transfer.Attached
 	// dirty says that the contents may differ from the host's.
 	dirty bool
+	// told says that an observer was told of the storage. goneBy is the task whose exit tells
+	// it that the storage is gone.
+	told bool
+	// image says that the storage is an image of a value. pointers are the pointers in it.
+	image bool
+	// place is the block's index among the allocation's blocks.
+	place    int32
+	goneBy   *target
+	pointers []transfer.Attached
 	// filling is the entry number of the task that copies to the block, as long as the copy is
 	// neither made nor placed; otherwise it is 0.
 	filling uint64
@@ -30,15 +34,11 @@ type blockState struct {
 	holders []*hold
 	// ignoring counts the holders that remove or copy the block whatever its reference count,
 	// leaving those that are exit constructs.
-	ignoring, leaving int
+	ignoring, leaving int32
 	// parked are the tasks that can enter only after the block is gone.
 	parked parkedTasks
 	// broken is the reason why the first contents never came.
 	broken error
-	// told says that an observer was told of the storage. goneBy is the task whose exit tells
-	// it that the storage is gone.
-	told   bool
-	goneBy *target
 }
 
 // stateOf returns the scheduler's record of a block.
@@ -49,13 +49,13 @@ func blockAt(p *memory.Present) uint64 { return p.Storage.Offset - stateOf(p).Of
 
 // listLocked adds a block to those of its allocation, in O(1).
 func (b *blockState) listLocked(p *memory.Present) {
-	b.place = len(b.Blocks)
+	b.place = int32(len(b.Blocks))
 	b.Blocks = append(b.Blocks, p)
 }
 
 // unlistLocked removes a block from those of its allocation, in O(1): the last one gets its place.
 func (b *blockState) unlistLocked() {
-	i, last := b.place, len(b.Blocks)-1
+	i, last := b.place, int32(len(b.Blocks)-1)
 	b.Blocks[i] = b.Blocks[last]
 	stateOf(b.Blocks[i]).place = i
 	b.Blocks[last] = nil

@@ -28,6 +28,10 @@ type Allocation struct {
 	// keepers counts those who keep the memory: the presence table or the program, and each
 	// task that uses it.
 	keepers atomic.Int32
+	// slot names the allocation in pointers, and address is the device address of the first byte as
+	// pointers have it; both are 0 if there are none.
+	slot    uint32
+	address uint64
 	// uses says how the device has used the memory.
 	uses order.Uses
 
@@ -43,10 +47,6 @@ type Allocation struct {
 	// External is the block that consists of this memory alone and belongs to no allocator, if
 	// it has a buffer.
 	External vk.Block
-	// address is the device address of the first byte as pointers have it, and slot names the
-	// allocation in pointers; both are 0 if there are none.
-	address uint64
-	slot    uint32
 
 	// Blocks are the present blocks whose corresponding storage lies in the memory, in no order.
 	Blocks []*memory.Present
