@@ -12,12 +12,8 @@ import (
 // same GPU can share, in this process or another: see [Device.ExportMemory]. It is
 // ErrUnsupported if the device does not support VK_KHR_external_memory_fd.
 func (d Device) AllocExternal(ctx context.Context, size int) (DevicePtr, error) {
-	p, err := d.external(ctx, size, func(v *vk.Device, s *sched.Scheduler) (vk.Block, error) {
-		t, err := externalType(v, s)
-		if err != nil {
-			return vk.Block{}, err
-		}
-		return v.CreateExportableBlock(uint64(size), t)
+	p, err := d.external(ctx, size, func(v *vk.Device, memoryType int) (vk.Block, error) {
+		return v.CreateExportableBlock(uint64(size), memoryType)
 	})
 	if err != nil {
 		return DevicePtr{}, fmt.Errorf("vkomp: alloc external: %w", err)
@@ -59,12 +55,8 @@ func (d Device) exportMemory(ctx context.Context, p *DevicePtr) (fd int, err err
 // Writes of one device are visible to the other only after a semaphore or a wait of the
 // host that orders the two.
 func (d Device) ImportMemory(ctx context.Context, fd, size int) (DevicePtr, error) {
-	p, err := d.external(ctx, size, func(v *vk.Device, s *sched.Scheduler) (vk.Block, error) {
-		t, err := externalType(v, s)
-		if err != nil {
-			return vk.Block{}, err
-		}
-		return v.ImportBlockFd(fd, uint64(size), t)
+	p, err := d.external(ctx, size, func(v *vk.Device, memoryType int) (vk.Block, error) {
+		return v.ImportBlockFd(fd, uint64(size), memoryType)
 	})
 	if err != nil {
 		return DevicePtr{}, fmt.Errorf("vkomp: import memory: %w", err)
@@ -98,8 +90,8 @@ func externalType(v *vk.Device, s *sched.Scheduler) (int, error) {
 	return s.StorageType(bits)
 }
 
-// external returns a pointer to a block made by create.
-func (d Device) external(ctx context.Context, size int, create func(*vk.Device, *sched.Scheduler) (vk.Block, error)) (DevicePtr, error) {
+// external returns a pointer to a block that create makes of a memory type.
+func (d Device) external(ctx context.Context, size int, create func(v *vk.Device, memoryType int) (vk.Block, error)) (DevicePtr, error) {
 	defer d.use()()
 	s, v, err := d.vulkanOf(ctx)
 	if err != nil {
@@ -109,7 +101,11 @@ func (d Device) external(ctx context.Context, size int, create func(*vk.Device, 
 		return DevicePtr{}, fmt.Errorf("%w: %d bytes", ErrInvalidArgument, size)
 	}
 	take := func() (DevicePtr, error) {
-		b, err := create(v, s)
+		memoryType, err := externalType(v, s)
+		if err != nil {
+			return DevicePtr{}, err
+		}
+		b, err := create(v, memoryType)
 		if err != nil {
 			return DevicePtr{}, err
 		}
