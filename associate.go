@@ -124,32 +124,44 @@ func (d Device) correspondence(ctx context.Context, host *DevicePtr, size uint64
 // the device, by a map or by an association (OpenMP 4.5 omp_target_is_present). It is true
 // for every host pointer on the initial device, and false for nil and on a lost device: see
 // [Device.Lost].
-func (d Device) IsPresent(host DevicePtr) bool { return !d.MappedPtr(host).IsNil() }
+func (d Device) IsPresent(host DevicePtr) bool {
+	first, s, ok := d.resolveHost(&host)
+	return ok && (s == nil || s.Present(first))
+}
 
 // MappedPtr returns the device address that corresponds to host, nil if there is none
 // (OpenMP 5.1 omp_get_mapped_ptr). On the initial device it is host itself, on a lost device
 // nil: see [Device.Lost]. The address is valid while the storage is mapped.
 func (d Device) MappedPtr(host DevicePtr) DevicePtr {
-	if d.d == nil || d.d.rt.open() != nil {
-		return DevicePtr{}
-	}
-	at, err := d.d.rt.endpoint(&host, 0, 0)
+	first, s, ok := d.resolveHost(&host)
 	switch {
-	case err != nil || at.d != nil:
+	case !ok:
 		return DevicePtr{}
-	case d.IsInitial():
+	case s == nil:
 		return host
-	case at.atEnd:
-		return DevicePtr{}
 	}
-	s := d.d.opened()
-	if s == nil {
-		return DevicePtr{}
-	}
-	p, ok := s.MappedPointer(memory.Section{Ptr: at.host.Ptr})
+	p, ok := s.MappedPointer(first)
 	if !ok {
 		return DevicePtr{}
 	}
-	d.d.pointed(p, at.host.Ptr)
+	d.d.pointed(p, first.Ptr)
 	return DevicePtr{d: d.d, p: p}
+}
+
+// resolveHost returns the first byte of the storage that host points to, as an empty section, and the
+// scheduler of d, which knows what corresponds to it. The initial device, where the storage
+// corresponds to itself, has none. It is not ok if nothing can correspond to host.
+func (d Device) resolveHost(host *DevicePtr) (first memory.Section, s *sched.Scheduler, ok bool) {
+	if d.d == nil || d.d.rt.open() != nil {
+		return memory.Section{}, nil, false
+	}
+	at, err := d.d.rt.endpoint(host, 0, 0)
+	if err != nil || at.d != nil {
+		return memory.Section{}, nil, false
+	}
+	if d.IsInitial() {
+		return memory.Section{}, nil, true
+	}
+	s = d.d.opened()
+	return memory.Section{Ptr: at.host.Ptr}, s, s != nil && !at.atEnd
 }

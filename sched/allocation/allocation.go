@@ -28,6 +28,13 @@ type Allocation struct {
 	// keepers counts those who keep the memory: the presence table or the program, and each
 	// task that uses it.
 	keepers atomic.Int32
+	// Origin says how the memory became known.
+	Origin Origin
+	// Shared says that the memory is host storage that is imported. Whoever asks for it most often
+	// keeps the memory next, so it is beside keepers.
+	Shared bool
+	// exported says that foreign work can write the memory.
+	exported bool
 	// slot names the allocation in pointers, and address is the device address of the first byte as
 	// pointers have it; both are 0 if there are none.
 	slot    uint32
@@ -35,12 +42,6 @@ type Allocation struct {
 	// uses says how the device has used the memory.
 	uses order.Uses
 
-	// Origin says how the memory became known.
-	Origin Origin
-	// Shared says that the memory is host storage that is imported.
-	Shared bool
-	// exported says that foreign work can write the memory.
-	exported bool
 	// Families are the families of the queues that may use the memory, a bit for each; 0 stands
 	// for all.
 	Families uint64
@@ -147,10 +148,16 @@ func (a *Allocation) Unpin() {
 // Keepers returns how many keep the memory.
 func (a *Allocation) Keepers() int { return int(a.keepers.Load()) }
 
-// reset makes a the zero allocation, except for the memory of its slices.
+// reset makes a the zero allocation, except for its uses and the memory of its slices. The fields
+// are reset one by one, because a literal with a.uses would be built elsewhere and copied.
 func (a *Allocation) reset() *Allocation {
 	clear(a.Readers)
-	*a = Allocation{Readers: a.Readers[:0], Blocks: a.Blocks[:0], uses: a.uses}
+	clear(a.Blocks)
+	a.Readers, a.Blocks = a.Readers[:0], a.Blocks[:0]
+	a.Storage, a.memory = memory.Storage{}, nil
+	a.Origin, a.Shared, a.exported = 0, false, false
+	a.slot, a.address, a.Families = 0, 0, 0
+	a.External, a.Site, a.Label = vk.Block{}, nil, ""
 	return a
 }
 

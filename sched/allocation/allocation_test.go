@@ -3,6 +3,7 @@ package allocation
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"unsafe"
@@ -254,5 +255,30 @@ func TestFreeingAllocatesNothing(t *testing.T) {
 	})
 	if n != 0 {
 		t.Errorf("%v objects for each time", n)
+	}
+}
+
+// A record that is used again says nothing of the memory that it described before.
+func TestResetForgetsEveryField(t *testing.T) {
+	a := &Allocation{
+		Storage: memory.Storage{Offset: 1, Size: 2}, memory: new(Memory), Origin: Registered, Shared: true, exported: true,
+		slot: 3, address: 4, Families: 5, External: vk.Block{Size: 6},
+		Blocks: make([]*memory.Present, 1), Readers: make([]*order.Task, 1), Site: new(memory.Site), Label: "x",
+	}
+	was := reflect.ValueOf(a).Elem()
+	for f, v := range was.Fields() {
+		if v.IsZero() && f.Name != "keepers" && f.Name != "uses" {
+			t.Fatalf("the test sets no %s", f.Name)
+		}
+	}
+	a.reset()
+	if len(a.Blocks) > 0 || len(a.Readers) > 0 {
+		t.Error("the slices are not empty")
+	}
+	a.Blocks, a.Readers = nil, nil
+	for f, v := range was.Fields() {
+		if !v.IsZero() {
+			t.Errorf("reset leaves %s", f.Name)
+		}
 	}
 }
