@@ -311,6 +311,9 @@ static VkResult device_created(layer_device *d, const VkDeviceCreateInfo *info)
 	m->plan = d->instance->own;
 	m->flags = real_family(d->instance, d->physical, &m->family).queueFlags;
 	m->delay = layer_environment("VKOMP_MANYQUEUE_DELAY_US", 200);
+	const char *hold = getenv("VKOMP_MANYQUEUE_HOLD");
+	if (hold != NULL && *hold != '\0')
+		m->hold = strcpy(layer_allocate(strlen(hold) + 1), hold);
 	m->lose_after = layer_environment("VKOMP_MANYQUEUE_LOSE", 0);
 	pthread_mutex_init(&m->lock, NULL);
 	pthread_mutex_init(&m->held_lock, NULL);
@@ -329,6 +332,7 @@ static VkResult device_created(layer_device *d, const VkDeviceCreateInfo *info)
 			if (q == NULL) {
 				stop_queues(m);
 				pthread_mutex_destroy(&m->lock);
+				free(m->hold);
 				free(m);
 				return VK_ERROR_OUT_OF_HOST_MEMORY;
 			}
@@ -353,6 +357,7 @@ static void device_destroying(layer_device *d)
 	pthread_mutex_destroy(&m->lock);
 	pthread_mutex_destroy(&m->held_lock);
 	pthread_cond_destroy(&m->held_fewer);
+	free(m->hold);
 	free(m);
 }
 

@@ -22,6 +22,8 @@
 //	VKOMP_MANYQUEUE_SEED      of the delays (0)
 //	VKOMP_MANYQUEUE_DELAY_US  upper bound of the delay before each batch, microseconds
 //	                          (200); 0: the thread yields and goes on
+//	VKOMP_MANYQUEUE_HOLD      the path of a file: no batch begins while it exists, so that what a
+//	                          program submits does not depend on how fast the driver is
 //	VKOMP_MANYQUEUE_LOSE      so many batches reach the driver, then the device is
 //	                          lost (0: never)
 //
@@ -72,6 +74,7 @@ typedef struct many_device {
 	pthread_mutex_t lock;
 	uint64_t handed_over, lose_after; // batches; under lock
 	uint64_t delay;                   // microseconds
+	char *hold;                       // path, NULL for none
 
 	atomic_bool lost;
 	_Atomic(uint64_t) give_up_at; // monotonic nanoseconds; 0: never

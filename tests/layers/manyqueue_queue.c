@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <time.h>
+#include <unistd.h>
 
 typedef struct batch {
 	struct batch *next;
@@ -69,8 +70,22 @@ static bool wait_for(many_queue *q, VkSemaphore semaphore, uint64_t value)
 	return false;
 }
 
+// Waits while the file exists that holds batches back.
+static void stay(many_queue *q)
+{
+	many_device *m = q->m;
+	const struct timespec t = { 0, 200 * 1000 };
+	while (m->hold != NULL && access(m->hold, F_OK) == 0 && !m->lost) {
+		uint64_t give_up_at = m->give_up_at;
+		if (give_up_at != 0 && many_now() >= give_up_at)
+			return;
+		clock_nanosleep(CLOCK_MONOTONIC, 0, &t, NULL);
+	}
+}
+
 static void delay(many_queue *q)
 {
+	stay(q);
 	uint64_t us = layer_random_below(&q->random, q->m->delay + 1);
 	if (us == 0) {
 		sched_yield();

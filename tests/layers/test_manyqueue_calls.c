@@ -502,6 +502,29 @@ static void a_lost_device_says_so(void)
 	program_close(&p);
 }
 
+// VKOMP_MANYQUEUE_HOLD names a file: nothing begins before it is gone.
+static void a_file_holds_all_batches_back(void)
+{
+	char path[64];
+	snprintf(path, sizeof path, "/tmp/vkomp-manyqueue-%ld", (long)getpid());
+	FILE *file = fopen(path, "w");
+	CHECK(file != NULL && fclose(file) == 0, "%s", path);
+	setenv("VKOMP_MANYQUEUE_HOLD", path, 1);
+	program_environment("VKOMP_MANYQUEUE_DELAY_US", 0);
+	program p;
+	program_open(&p, plain);
+	unsetenv("VKOMP_MANYQUEUE_HOLD");
+	VkSemaphore t = program_timeline(&p);
+	MUST(program_submit(&p.queues[0], VK_NULL_HANDLE, 0, NULL, 1, &(program_point){ t, 1 },
+		VK_NULL_HANDLE));
+	CHECK(!program_reaches(&p, t, 1, 50 * 1000 * 1000), "a batch begins though it is held back");
+	CHECK(remove(path) == 0, "%s", path);
+	CHECK(program_reaches(&p, t, 1, FOREVER), "a batch does not begin");
+	unsetenv("VKOMP_MANYQUEUE_DELAY_US");
+	vkDestroySemaphore(p.device, t, NULL);
+	program_close(&p);
+}
+
 static void another_plan_gives_other_families(void)
 {
 	program_environment("VKOMP_MANYQUEUE_DELAY_US", 0);
@@ -678,6 +701,7 @@ int main(void)
 		"queue 1/0 waits for semaphore");
 
 	a_lost_device_says_so();
+	a_file_holds_all_batches_back();
 	another_plan_gives_other_families();
 
 	all_that_is_legal();

@@ -33,6 +33,8 @@ type checker struct {
 	clauses *clauses
 	// trace, if not nil, is called for every event that the engine processes.
 	trace func(*event)
+	// recorded, if not nil, is called for every command buffer, when it has been read.
+	recorded func(*commandBuffer)
 
 	thread     *HostTotals
 	devices    map[int]*device
@@ -56,6 +58,14 @@ type checker struct {
 	bound map[uint64][]bufferRange // of the command buffer being read, by set and binding
 	push  [4]uint32
 	ev    event
+	// executing is the command whose events are processed, and how is the way in which the host
+	// learned what the events of the line say: that of a wait, or "count".
+	executing *command
+	how       string
+	// submitting is the queue of the submission whose events are processed, and accessing the memory
+	// that the host accesses.
+	submitting *queue
+	accessing  *memory
 	// touched is the accesses of the next event, if there is a trace.
 	touched []touch
 }
@@ -219,6 +229,7 @@ func (c *checker) dispatch() {
 			return
 		}
 		c.thread.Observed++
+		c.how = "count"
 		c.do(&event{kind: evReach, semaphore: id, value: value})
 	case "signal":
 		id, value := c.id(), c.number()
@@ -250,11 +261,11 @@ func (c *checker) dispatch() {
 // timed out.
 func (c *checker) waited(met func(id int)) {
 	c.thread.Waits++
-	how := string(c.word())
-	if how == "b" || how == "t" {
+	c.how = string(c.word())
+	if c.how == "b" || c.how == "t" {
 		c.thread.Blocked++
 	}
-	if how == "t" {
+	if c.how == "t" {
 		return
 	}
 	for c.more() && c.err == nil {
@@ -295,7 +306,7 @@ func (c *checker) create(kind string) {
 		c.buffers[id] = &buffer{id: id, device: d, size: c.number(), exclusive: string(c.word()) == "exclusive", family: -1}
 	case "memory":
 		m := &memory{device: d, size: c.number(), space: &space{name: fmt.Sprintf("memory %d", id)}}
-		c.hex()
+		m.properties = c.hex()
 		if host := c.hex(); host != 0 {
 			m.space, m.base = c.addresses, host
 		}
@@ -326,7 +337,7 @@ func (c *checker) create(kind string) {
 }
 
 func (c *checker) addQueue(id int, d *device) {
-	q := &queue{id: id, device: d, QueueTotals: &QueueTotals{Device: d.id, Family: int(c.number()), Index: int(c.number())}}
+	q := &queue{id: id, device: d, QueueTotals: &QueueTotals{Device: d.id, Family: int(c.number()), Index: int(c.number()), Flags: c.hex()}}
 	if n := len(c.freeLanes); n > 0 {
 		// A lane that is reused continues after the commands of its old queue.
 		q.column, q.pos = c.freeLanes[n-1].column, c.freeLanes[n-1].pos
@@ -506,6 +517,7 @@ func (c *checker) hostAccess(what string, write bool) {
 	if size == 0 {
 		return
 	}
+	c.accessing = m
 	by := &Command{What: what, Thread: c.thread.Thread, Line: c.line}
 	pos := c.engine.hostPos + 1
 	var needs []need

@@ -22,7 +22,9 @@ type reader struct {
 	line  int
 	text  []byte // rest of the line
 	whole []byte
-	err   error
+	// cut says that the last line is incomplete.
+	cut bool
+	err error
 }
 
 func newReader(in io.Reader) (*reader, error) {
@@ -60,6 +62,7 @@ func (r *reader) next() bool {
 	}
 	if text[len(text)-1] != '\n' {
 		// The last line is incomplete: the program ended while it was written.
+		r.cut = true
 		return false
 	}
 	r.text = text[:len(text)-1]

@@ -23,6 +23,8 @@ func TestLogsThatMakeNoSense(t *testing.T) {
 		"code not SPIR-V":        header + "\ndevice 0 d\nmodule 1 0 00\n",
 		"object destroyed twice": header + "\ndevice 0 d\nbuffer 1 0 64 exclusive\ndestroy buffer 1\ndestroy buffer 1\n",
 		"a batch of no part":     header + "\ndevice 0 d\nqueue 1 0 0 0 7\nsubmit 1 7\n",
+		"queue without flags":    header + "\ndevice 0 d\nqueue 1 0 0 0\n",
+		"no size of a dispatch":  setting(t, 1).String() + "commands 1 0\np 1\nd 0 0 0 1 1\nend\n",
 	} {
 		report, err := Check(strings.NewReader(log), Options{})
 		if !errors.Is(err, ErrLog) || report == nil {
@@ -62,6 +64,9 @@ func FuzzCheck(f *testing.F) {
 	f.Add("commands 1 0\nb 1:2:3:4:1:1:0:64 1:2:3:4:2\nk 0 1,2,3\n? x\nend\nbuffer 3 0 16 exclusive\nbind 3 1 60\n")
 	f.Fuzz(func(t *testing.T, lines string) {
 		// No log makes it panic, and errors match a sentinel.
+		if _, err := Read(strings.NewReader(begin + lines)); err != nil && !errors.Is(err, ErrLog) {
+			t.Error(err)
+		}
 		if _, err := Check(strings.NewReader(begin+lines), Options{Clauses: strings.NewReader(lines)}); err != nil && !errors.Is(err, ErrLog) && !errors.Is(err, ErrClauses) {
 			t.Error(err)
 		}

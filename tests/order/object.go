@@ -26,10 +26,11 @@ type queue struct {
 }
 
 type memory struct {
-	device *device
-	size   uint64
-	space  *space
-	base   uint64 // its beginning in the space
+	device     *device
+	size       uint64
+	space      *space
+	base       uint64 // its beginning in the space
+	properties uint64 // VkMemoryPropertyFlags of its type
 }
 
 type buffer struct {
@@ -92,6 +93,7 @@ type command struct {
 	kind     string
 	class    class
 	pipeline *pipeline
+	groups   uint64 // workgroups of a dispatch
 	push     [4]uint32
 	pushes   int
 	uses     []use

@@ -3,6 +3,7 @@ package order
 import (
 	"fmt"
 	"math"
+	"math/bits"
 )
 
 // record reads the contents of a command buffer, up to the line "end".
@@ -26,6 +27,9 @@ func (c *checker) record() {
 		c.report.Bytes += uint64(len(c.text)) + 1
 		switch kind := string(c.word()); kind {
 		case "end":
+			if c.recorded != nil {
+				c.recorded(b)
+			}
 			return
 		case "p":
 			if p = c.pipelines[c.id()]; p == nil {
@@ -116,7 +120,17 @@ func (c *checker) launch(kind string, p *pipeline, pushes int) command {
 		return x
 	}
 	if kind == "dispatch" {
-		c.text = nil // the sizes are not needed
+		for range 3 {
+			c.number() // the first workgroup
+		}
+		x.groups = 1
+		for range 3 {
+			high, low := bits.Mul64(x.groups, c.number())
+			if high != 0 {
+				low = math.MaxUint64
+			}
+			x.groups = low
+		}
 	}
 	for i := range p.bindings {
 		b := &p.bindings[i]
@@ -176,6 +190,7 @@ func (c *checker) settle() {
 
 // submit processes the batches of a vkQueueSubmit.
 func (c *checker) submit(q *queue) {
+	c.submitting = q
 	batch := false
 	begin := func() {
 		if !batch {
@@ -261,10 +276,12 @@ func (c *checker) execute(q *queue, x *command, index int) {
 	}
 	if x.dependencies != nil || x.kind == "barrier" {
 		q.Barriers++
+		c.executing = x
 		c.barrier(q, x, index)
 		return
 	}
 	by := &Command{Submission: q.last, Index: index, What: x.kind, Line: c.line}
+	c.executing = x
 	switch x.class {
 	case computing:
 		q.Dispatches++

@@ -77,6 +77,7 @@ func (v Violation) String() string { return fmt.Sprintf("line %d: %s: %s", v.Lin
 // QueueTotals holds statistics of a queue.
 type QueueTotals struct {
 	Device, Family, Index int    // numbers of the queue's device, its family and its index in that
+	Flags                 uint64 // VkQueueFlags of the family
 	Submissions           uint64 // batches
 	Dispatches            uint64 // commands
 	Copies                uint64 // commands
