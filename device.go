@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -255,13 +256,22 @@ func (d *device) interopOptionsLocked(s *sched.Scheduler) foreign.Options {
 		},
 		Timelines: interopTimelines{d.vulkan},
 		Scheduler: s,
-		Shared:    d.vulkan.Queues()[0],
+		Shared:    sharedQueue(d.vulkan.Queues()),
 		Timeout:   d.rt.options.foreignTimeout(),
 	}
 	for _, q := range d.vulkan.InteropQueues() {
 		o.Own = append(o.Own, q)
 	}
 	return o
+}
+
+// sharedQueue returns the queue of interop objects that have none of their own: one that draws if
+// there is one, since foreign work may draw.
+func sharedQueue(queues []*vk.Queue) *vk.Queue {
+	if k := slices.IndexFunc(queues, (*vk.Queue).Draws); k >= 0 {
+		return queues[k]
+	}
+	return queues[0]
 }
 
 func (d *device) close() error {

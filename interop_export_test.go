@@ -17,6 +17,6 @@ func QueueFamilies(d Device) (own, shared map[uintptr]uint32) {
 	for _, q := range d.d.vulkan.InteropQueues() {
 		own[q.Handle()] = q.Family()
 	}
-	q := d.d.vulkan.Queues()[0]
+	q := sharedQueue(d.d.vulkan.Queues())
 	return own, map[uintptr]uint32{q.Handle(): q.Family()}
 }

@@ -54,6 +54,7 @@ func (rt *Runtime) taskwait(ctx context.Context, depend []Depend) (err, reportin
 		return nil, nil
 	}
 	stop := rt.reports(ctx)
+	rt.submitGathered()
 	err = scope.Wait(ctx, c.place)
 	return err, stop()
 }
@@ -99,6 +100,7 @@ func (rt *Runtime) join(ctx context.Context, label string, depend []tasks.Depend
 	n, err := r.Add(ctx, &t, w, nil)
 	w.Finish()
 	if err == nil && !noWait {
+		rt.submitGathered()
 		if err = n.Await(ctx, c.place); err == nil {
 			err = n.Outcome()
 			n.ReportFailure()
@@ -124,6 +126,16 @@ func (j joiner) Start(n *tasks.Node, w *tasks.Work) {
 
 // Drop implements tasks.Runner.
 func (joiner) Drop(*tasks.Node) {}
+
+// submitGathered has the devices begin what they have kept for more work to come, because a goroutine
+// is about to wait for tasks.
+func (rt *Runtime) submitGathered() {
+	for _, d := range rt.devices {
+		if s := d.opened(); s != nil {
+			s.SubmitGathered()
+		}
+	}
+}
 
 // Taskyield lets a ready task run in place of the current one (OpenMP taskyield). It is a
 // hint; outside of a task's body it yields the processor.
@@ -167,6 +179,7 @@ func (rt *Runtime) taskgroup(ctx context.Context, body func(ctx context.Context)
 	defer func() {
 		region.Begin()
 		stop := rt.reports(ctx)
+		rt.submitGathered()
 		ending := group.Wait(ctx, c.place)
 		reporting := stop()
 		region.End(ctx, ending)

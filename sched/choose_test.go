@@ -25,23 +25,112 @@ func (r *rig) copiesOn() (n []uint64) {
 	return n
 }
 
-func TestTinyTasksStayOnOneQueue(t *testing.T) {
+// Tasks that follow nothing go to an idle queue as long as a busy one has little to do, and wait
+// there for each other: one submission has all of them, without a barrier between them.
+func TestIndependentTasksShareABatch(t *testing.T) {
 	r := newRig(t, onQueues, 1)
 	defer r.close()
 	x := filled(4*200, 0)
 	r.run(launch{label: "enter", enter: []arg{alloc(x)}, included: true})
 	r.d.hold()
+	before := r.d.submits
 	for i := range 200 {
 		part := x[4*i : 4*i+4]
 		r.run(launch{label: "tiny", kernel: "set", args: []arg{alloc(part)}, out: [][]uint32{part}})
 	}
-	if got, want := r.kernelsOn(), []uint64{200, 0, 0, 0}; !slices.Equal(got, want) {
+	if got, want := r.kernelsOn(), []uint64{1, 199, 0, 0}; !slices.Equal(got, want) {
 		t.Errorf("kernels by queue %v, want %v", got, want)
+	}
+	if n := r.d.submits - before; n != 1 {
+		t.Errorf("%d submissions before anybody waits, want that of the first task", n)
+	}
+	r.s.SubmitGathered()
+	if n := r.d.submits - before; n != 2 || r.d.barriers[len(r.d.barriers)-1] != 0 {
+		t.Errorf("%d submissions, the last with %d barriers", n, r.d.barriers[len(r.d.barriers)-1])
 	}
 	r.d.release()
 	r.taskwait()
 	r.run(launch{label: "exit", exit: []arg{from(x)}, included: true})
 }
+
+// What waits for more commands is submitted when the device has done something, without that
+// anybody waits for it.
+func TestGatheredTasksFollowWhatIsComplete(t *testing.T) {
+	r := newRig(t, onQueues, 1)
+	defer r.close()
+	x := filled(12, 0)
+	r.run(launch{label: "enter", enter: []arg{alloc(x)}, included: true})
+	r.d.hold()
+	before := r.d.submits
+	for i := range 3 {
+		r.run(launch{label: "tiny", kernel: "set", args: []arg{alloc(x[4*i : 4*i+4])}})
+	}
+	if n := r.d.submits - before; n != 1 {
+		t.Fatalf("%d submissions", n)
+	}
+	r.d.release()
+	r.eventually("all tasks are complete", func() bool { return r.s.life.live == 0 })
+	r.run(launch{label: "exit", exit: []arg{from(x)}, included: true})
+}
+
+// A task that follows another queue, one that takes long, one that somebody waits for, and one
+// beside a queue that will be busy for long are submitted at once.
+func TestOnlyWhatGainsByItWaitsForMoreCommands(t *testing.T) {
+	for name, c := range map[string]struct {
+		busy, work uint64
+		included   bool
+		follows    bool
+		gathers    bool
+	}{
+		"short beside short":        {busy: 16, work: 16, gathers: true},
+		"long beside short":         {busy: 16, work: long},
+		"short beside long":         {busy: long, work: 16},
+		"short after another queue": {busy: 16, work: 16, follows: true},
+		"short that is waited for":  {busy: 16, work: 16, included: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, onQueues, 1)
+			defer r.close()
+			x, z := filled(16, 0), filled(16, 0)
+			r.run(launch{label: "enter", enter: []arg{to(x), to(z)}, included: true})
+			r.d.hold()
+			r.use(0)
+			r.heavy("busy", x, c.busy)
+			before := r.d.submits
+			r.use(1)
+			y := z
+			if c.follows {
+				y = x
+			}
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				g := r.region(launch{label: "task", kernel: "add", args: []arg{alloc(y)}, constant: 1, out: [][]uint32{y}, included: c.included})
+				g.Range[0] = c.work
+				if err := r.s.Run(t.Context(), g); err != nil {
+					t.Error(err)
+				}
+			}()
+			if c.included {
+				r.eventually("the task is submitted", func() bool { return len(r.s.order.All()[1].InFlight()) == 1 })
+			} else {
+				<-done
+			}
+			r.d.mu.Lock()
+			if gathers := r.d.submits == before; gathers != c.gathers {
+				t.Errorf("the task waits for more commands: %v", gathers)
+			}
+			r.d.mu.Unlock()
+			r.d.release()
+			<-done
+			r.taskwait()
+			r.run(launch{label: "exit", exit: []arg{{s: x, kind: memory.MapRelease}, {s: z, kind: memory.MapRelease}}, included: true})
+		})
+	}
+}
+
+// long is a number of invocations that take longer than their submission costs.
+const long = 200_000
 
 // heavy runs a kernel on a range of so many invocations. Those beyond the elements of x do
 // nothing, but are what the scheduler estimates its cost by.
@@ -62,7 +151,7 @@ func TestHeavyTasksSpreadOverAllQueuesThatCompute(t *testing.T) {
 	r.run(launch{label: "enter", enter: []arg{to(x)}, included: true})
 	r.d.hold()
 	for i := range tasks {
-		r.heavy("heavy", x[16*i:16*i+16], 200_000)
+		r.heavy("heavy", x[16*i:16*i+16], long)
 	}
 	if got, want := r.kernelsOn(), []uint64{3, 3, 3, 0}; !slices.Equal(got, want) {
 		t.Errorf("kernels by queue %v, want %v", got, want)
@@ -74,10 +163,9 @@ func TestHeavyTasksSpreadOverAllQueuesThatCompute(t *testing.T) {
 }
 
 // Tasks of a chain stay on one queue, since a crossing to another one would only delay them. A
-// task that does not depend on the chain goes elsewhere if the chain is long enough to wait
-// for.
+// task that does not depend on the chain goes elsewhere.
 func TestChainStaysOnItsQueue(t *testing.T) {
-	for _, invocations := range []uint64{16, 1000, 200_000} {
+	for _, invocations := range []uint64{16, 1000, long} {
 		t.Run(fmt.Sprint(invocations), func(t *testing.T) {
 			r := newRig(t, onQueues, 1)
 			defer r.close()
@@ -91,8 +179,8 @@ func TestChainStaysOnItsQueue(t *testing.T) {
 				t.Errorf("kernels by queue %v", r.kernelsOn())
 			}
 			r.heavy("another", y, invocations)
-			if apart := slices.Max(r.kernelsOn()) == 30; apart != (invocations >= 1000) {
-				t.Errorf("a task that follows nothing is apart from the chain: %v; kernels by queue %v", apart, r.kernelsOn())
+			if slices.Max(r.kernelsOn()) != 30 {
+				t.Errorf("a task that follows nothing is not apart from the chain: kernels by queue %v", r.kernelsOn())
 			}
 			r.d.release()
 			r.taskwait()
@@ -112,9 +200,7 @@ func TestTaskLeavesABusyQueueForWhatIsComplete(t *testing.T) {
 	r.heavy("x", x, 16)
 	r.taskwait()
 	r.d.hold()
-	// The work in flight takes longer than an idle queue takes to begin and to drain, and less
-	// than a crossing costs.
-	r.heavy("y", y, order.CrossCost-order.StallCost-2000)
+	r.heavy("y", y, 16)
 	if got, want := r.kernelsOn(), []uint64{2, 0, 0, 0}; !slices.Equal(got, want) {
 		t.Fatalf("kernels by queue %v, want %v", got, want)
 	}
@@ -158,6 +244,94 @@ func TestLargeCopiesGoToTheQueueThatOnlyTransfers(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Copies and fills within the device do not go to the queue that only transfers, which is slow at
+// them, not even at random, unless no other may use the memory.
+func TestTransfersWithinTheDeviceStayOffQueuesThatOnlyTransfer(t *testing.T) {
+	for _, placement := range []Placement{PlaceByFinish, PlaceRandom} {
+		for _, families := range []uint64{1<<0 | 1<<1 | 1<<2, 1<<1 | 1<<2, 1 << 2} {
+			t.Run(fmt.Sprintf("placement %d, families %#b", placement, families), func(t *testing.T) {
+				mode := onQueues
+				mode.placement = placement
+				r := newRig(t, mode, 1)
+				defer r.close()
+				const words = 4 * order.CopyApart / 4
+				p, q := r.registers(words, families), r.registers(words, families)
+				for range 4 {
+					r.transfer(launch{label: "fill", included: true}, transfer.Request{Kind: transfer.Fill, Dst: p, Size: 4 * words, Value: 1})
+					r.transfer(launch{label: "copy", included: true}, within(q, p, words))
+				}
+				for _, label := range []string{"fill", "copy"} {
+					for _, c := range r.commands(label) {
+						if f := manyQueues[c.queue].Family; families>>f&1 == 0 || (f == 2) != (families == 1<<2) {
+							t.Errorf("%s on queue %d of family %d", label, c.queue, f)
+						}
+					}
+				}
+				r.unregisters(p)
+				r.unregisters(q)
+			})
+		}
+	}
+}
+
+// drawingQueues are those of a graphics card as it is opened by default: queues that run side by
+// side, one that draws, and one that only transfers.
+var drawingQueues = []order.QueueInfo{
+	{Family: 2, Compute: true, TimestampBits: 64}, {Family: 2, Compute: true, TimestampBits: 64},
+	{Family: 0, Compute: true, Draws: true, TimestampBits: 64}, {Family: 1, TimestampBits: 64},
+}
+
+func TestTheQueueThatDrawsHasWhatNoOtherCanDo(t *testing.T) {
+	mode := onQueues
+	mode.queues = drawingQueues
+	r := newRig(t, mode, 1)
+	defer r.close()
+	x, y := filled(16*8, 0), filled(16, 3)
+	p := r.registers(16, 1<<0)
+	if err := r.s.Associate(sectionOf(y), p, 0, "y"); err != nil {
+		t.Fatal(err)
+	}
+	r.run(launch{label: "enter", enter: []arg{to(x)}, included: true})
+	r.d.hold()
+	for i := range 8 {
+		r.heavy("heavy", x[16*i:16*i+16], long)
+	}
+	if got, want := r.kernelsOn(), []uint64{4, 4, 0, 0}; !slices.Equal(got, want) {
+		t.Errorf("kernels by queue %v, want %v", got, want)
+	}
+	r.run(launch{label: "its own", kernel: "add", args: []arg{tofrom(y)}, constant: 1, out: [][]uint32{y}})
+	if got, want := r.kernelsOn(), []uint64{4, 4, 1, 0}; !slices.Equal(got, want) {
+		t.Errorf("kernels by queue %v, want %v", got, want)
+	}
+	r.d.release()
+	r.taskwait()
+	r.run(launch{label: "exit", exit: []arg{from(x)}, included: true})
+	if err := r.s.Disassociate(sectionOf(y)); err != nil {
+		t.Fatal(err)
+	}
+	r.unregisters(p)
+}
+
+// Queues of a family that draws take turns, so that a second one gains nothing.
+func TestQueuesThatTakeTurnsAreUsedOneAtATime(t *testing.T) {
+	mode := onQueues
+	mode.queues = []order.QueueInfo{{Compute: true, Draws: true, TimestampBits: 64}, {Compute: true, Draws: true, TimestampBits: 64}, {Compute: true, Draws: true, TimestampBits: 64}}
+	r := newRig(t, mode, 1)
+	defer r.close()
+	x := filled(16*8, 0)
+	r.run(launch{label: "enter", enter: []arg{to(x)}, included: true})
+	r.d.hold()
+	for i := range 4 {
+		r.heavy("heavy", x[16*i:16*i+16], long)
+	}
+	if got, want := r.kernelsOn(), []uint64{4, 0, 0}; !slices.Equal(got, want) {
+		t.Errorf("kernels by queue %v, want %v", got, want)
+	}
+	r.d.release()
+	r.taskwait()
+	r.run(launch{label: "exit", exit: []arg{from(x)}, included: true})
 }
 
 func TestCopiesOverlapKernels(t *testing.T) {

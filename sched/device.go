@@ -19,7 +19,8 @@ type Device interface {
 	trace.Device
 	allocation.Device
 	// QueueInfos describes the queues, by the index that the other methods take. The first queue
-	// has compute capability, and queues without it come last.
+	// has compute capability, and queues without it come last. Of the others those come first
+	// that do not draw.
 	QueueInfos() []order.QueueInfo
 	// WaitIdle waits until all submitted work has ended. After a nil error all timelines have
 	// reached the submitted values; otherwise the device is lost. It is called without
@@ -39,7 +40,7 @@ type vulkanDevice struct{ *vk.Device }
 func (d vulkanDevice) QueueInfos() []order.QueueInfo {
 	infos := make([]order.QueueInfo, len(d.Queues()))
 	for i, q := range d.Queues() {
-		infos[i] = order.QueueInfo{Family: int(q.Family()), Compute: q.Compute(), TimestampBits: q.TimestampBits()}
+		infos[i] = order.QueueInfo{Family: int(q.Family()), Compute: q.Compute(), Draws: q.Draws(), TimestampBits: q.TimestampBits()}
 	}
 	return infos
 }

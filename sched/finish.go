@@ -2,6 +2,7 @@ package sched
 
 import (
 	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/sched/order"
 	"github.com/vkomp/vkomp/sched/protect"
 	"github.com/vkomp/vkomp/tasks"
 )
@@ -41,7 +42,7 @@ func (s *Scheduler) finish(t *target, w *tasks.Work) {
 			return
 		}
 		if late {
-			s.flushLocked(s.order.Of(t.order.At), true, w)
+			s.flushLocked(s.order.Of(t.order.At), order.AtOnce, w)
 			s.mu.Unlock()
 			return
 		}

@@ -40,7 +40,7 @@ func (s *Scheduler) Order(n *tasks.Node, f Foreign, w *tasks.Work) error {
 	s.life.live++
 	t.afterPredecessorsLocked()
 	s.order.placing.SetAll(&t.order.After)
-	q := s.order.AnyQueue(&s.order.placing, 0)
+	q := s.order.AnyQueue(&s.order.placing)
 	var err error
 	if len(f.Waits) > 0 && !q.Pending().Empty() {
 		// The commands that are pending already would wait for the foreign work, too.

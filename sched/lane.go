@@ -65,7 +65,7 @@ func (l *ringLane) Place(x *transfer.Transfer, c *transfer.Chunk, at, n uint64) 
 	if x.Src != nil {
 		b.ReadByHost()
 	}
-	l.queue.CountCopies(1, n)
+	s.order.CountCopies(l.queue, 1, n)
 	if err := s.submitLocked(l.queue, l.w); err != nil {
 		return err
 	}

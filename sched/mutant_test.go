@@ -18,6 +18,7 @@ func TestEveryMutantIsNoticed(t *testing.T) {
 	except := map[mutant.Name]string{
 		mutant.TransfersForgotten:     "SharersComeAfterTheCopy",
 		mutant.EarlierWritesForgotten: "CompleteWriteIsSeen",
+		mutant.FillOnTransferQueue:    "WithinTheDeviceStay",
 	}
 	for m := range mutant.Rates {
 		if m == mutant.FollowsTooMuch || m == mutant.FrontierTooNew {

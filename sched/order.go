@@ -28,11 +28,28 @@ func (s *Scheduler) beginLocked(q *order.Queue, w *tasks.Work) (*order.Batch, or
 	return b, at, err
 }
 
-// flushLocked submits the pending batch of a queue if it is time for that, or force is set (see
-// order.Queues.Flush). If the submission fails, so do the tasks of the batch.
-func (s *Scheduler) flushLocked(q *order.Queue, force bool, w *tasks.Work) {
-	if s.order.Flush(q, force) != nil {
+// flushLocked submits the pending batch of a queue if it is time for that (see order.Queues.Flush).
+// If the submission fails, so do the tasks of the batch.
+func (s *Scheduler) flushLocked(q *order.Queue, u order.Urgency, w *tasks.Work) {
+	if s.order.Flush(q, u) != nil {
 		s.failRefusedLocked(w)
+	}
+}
+
+// SubmitGathered submits what has been kept for more commands to come. A goroutine that is about to wait
+// for tasks calls it.
+func (s *Scheduler) SubmitGathered() {
+	w := tasks.NewWork()
+	defer w.Finish()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.refillLocked(w)
+}
+
+// refillLocked submits the pending batches of all queues that are about to become idle.
+func (s *Scheduler) refillLocked(w *tasks.Work) {
+	for _, q := range s.order.All() {
+		s.flushLocked(q, order.Refill, w)
 	}
 }
 

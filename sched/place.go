@@ -93,8 +93,8 @@ func (s *Scheduler) placeKernelLocked(t *target, w *tasks.Work) (placed bool, er
 			a.Allocation.Follow(&s.order.placing, a.bytes())
 		}
 	}
-	work := t.Range[0] * t.Range[1] * t.Range[2]
-	q := s.order.KernelQueue(&s.order.placing, work)
+	invocations := t.Range[0] * t.Range[1] * t.Range[2]
+	q := s.order.KernelQueue(&s.order.placing, invocations)
 	b, at, err := s.beginLocked(q, w)
 	if err != nil {
 		return false, err
@@ -105,7 +105,7 @@ func (s *Scheduler) placeKernelLocked(t *target, w *tasks.Work) (placed bool, er
 		stream.Dispatch(t.dispatch.pipeline, t.dispatch.ranges, t.dispatch.push, c.Base, c.Count)
 		timed.End(stream, vk.StageCompute)
 	}
-	q.CountDispatches(len(t.dispatch.plan.Calls), work)
+	s.order.CountDispatches(q, len(t.dispatch.plan.Calls), invocations)
 	for i := range t.dispatch.arguments {
 		a := &t.dispatch.arguments[i]
 		if a.Allocation == nil {
@@ -166,7 +166,7 @@ func (s *Scheduler) placeHostReadsLocked(t *target, w *tasks.Work) (bool, error)
 		return false, nil
 	}
 	if t.order.Used.Len() == 0 {
-		q = s.order.AnyQueue(&s.order.placing, 0)
+		q = s.order.AnyQueue(&s.order.placing)
 	}
 	b, at, err := s.beginLocked(q, w)
 	if err != nil {

@@ -120,7 +120,7 @@ func (s *Scheduler) planExitLocked(t *target, w *tasks.Work) (late bool, err err
 	if missing {
 		at, err = s.placePhaseLocked(t, transfer.Late, w)
 	} else {
-		_, at, err = s.beginLocked(s.order.AnyQueue(&s.order.placing, 0), w)
+		_, at, err = s.beginLocked(s.order.AnyQueue(&s.order.placing), w)
 	}
 	if err != nil {
 		return false, err

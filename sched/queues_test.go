@@ -183,10 +183,10 @@ func TestWorkPendingBeforeACrossingIsNotDelayed(t *testing.T) {
 		r.use(queue)
 		r.run(launch{label: label, kernel: "add", args: []arg{alloc(out)}, constant: 1, out: [][]uint32{out}})
 	}
-	add(0, "other queue", x)
 	for range order.MaxInFlight {
 		add(1, "in flight", y)
 	}
+	add(0, "other queue", x)
 	add(1, "pending", y)
 	add(1, "crossing", x)
 	r.s.mu.Lock()

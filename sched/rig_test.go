@@ -140,6 +140,8 @@ func newRigOn(t reporter, d *fakeDevice, mode memoryMode) *rig {
 	if r.s, err = New(r.d, Options{Domain: rigDomain, HideHostVisible: mode.hidden, Sharing: mode.share, Chunk: mode.chunk, Placement: mode.placement, Seed: d.rng.Uint64()}); err != nil {
 		t.Fatal(err)
 	}
+	// On a software driver few invocations are a long kernel.
+	r.s.order.SetRates(order.SoftwareRates)
 	r.watches, r.memory = d.rng.IntN(2) == 0, make(map[uint64]uint64)
 	r.scope = r.graph.NewScope()
 	for name := range fakeKernels {

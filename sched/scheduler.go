@@ -204,6 +204,9 @@ func New(d Device, o Options) (*Scheduler, error) {
 		random = rand.New(rand.NewPCG(o.Seed, 0))
 	}
 	s.order.Init(d, d.QueueInfos(), &s.mu, random, s.startWaiterLocked)
+	if s.props.Type != vk.DeviceSoftware {
+		s.order.SetRates(order.HardwareRates)
+	}
 	for _, q := range s.order.All() {
 		s.order.StartWaiter(q)
 	}
@@ -317,7 +320,7 @@ func (s *Scheduler) close(now bool) (leaked, err error) {
 	s.life.closing = true
 	var w tasks.Work
 	for _, q := range s.order.All() {
-		s.flushLocked(q, true, &w)
+		s.flushLocked(q, order.AtOnce, &w)
 	}
 	s.mu.Unlock()
 	w.Run()

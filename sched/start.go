@@ -160,13 +160,16 @@ func (s *Scheduler) handOverLocked(t *target, copying error, w *tasks.Work) {
 		s.endLocked(t, err, w)
 		return
 	}
-	now := !t.NoWait || t.Priority > 0
+	urgency := order.Gather
+	if !t.NoWait || t.Priority > 0 {
+		urgency = order.AtOnce
+	}
 	if err := s.placeLocked(t, w); err != nil {
 		s.endLocked(t, err, w)
 		// The commands that were placed may be the only ones of their queue, so that nobody else
 		// submits them.
 		for _, q := range s.order.All() {
-			s.flushLocked(q, now, w)
+			s.flushLocked(q, max(urgency, order.Refill), w)
 		}
 		return
 	}
@@ -186,7 +189,7 @@ func (s *Scheduler) handOverLocked(t *target, copying error, w *tasks.Work) {
 	}
 	// A batch that cannot be submitted ends its tasks, so that t may be another task's afterwards.
 	for _, q := range append(touched, last) {
-		s.flushLocked(q, now, w)
+		s.flushLocked(q, urgency, w)
 	}
 	if drives && !w.Empty() {
 		t.driven = nil

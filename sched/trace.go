@@ -24,7 +24,7 @@ func (s *Scheduler) submitPending() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, q := range s.order.All() {
-		s.flushLocked(q, true, w)
+		s.flushLocked(q, order.AtOnce, w)
 	}
 }
 

@@ -106,9 +106,7 @@ func (s *Scheduler) reap(q *order.Queue, value uint64, err error) {
 		return
 	}
 	// The queues get more work before the tasks finish, whose copies to the host may take long.
-	for _, q := range s.order.All() {
-		s.flushLocked(q, false, w)
-	}
+	s.refillLocked(w)
 	s.mu.Unlock()
 	s.finishDone(w)
 }

@@ -51,7 +51,7 @@ func TestAdoptedDeviceThatFailsHalfwayLeavesNothing(t *testing.T) {
 	for at, family := range manyQueues {
 		for call, detail := range map[string]string{"vkCreateCommandPool": "queue family %d", "vkCreateSemaphore": "timeline of a queue of family %d"} {
 			t.Setenv("VKOMP_TEST_FAIL", fmt.Sprintf("%s@%d=%d", call, at+1, ErrorOutOfHostMemory))
-			d, err := i.PhysicalDevices()[0].Open(DeviceOptions{})
+			d, err := i.PhysicalDevices()[0].Open(DeviceOptions{InteropQueues: -1})
 			if d != nil || !errors.Is(err, ErrOutOfMemory) || !strings.HasSuffix(err.Error(), fmt.Sprintf(detail, family)) {
 				t.Errorf("%s, time %d: %v", call, at+1, err)
 			}
@@ -71,25 +71,27 @@ func TestAdoptedDeviceThatFailsHalfwayLeavesNothing(t *testing.T) {
 
 func TestQueuesOfAnAdoptedDeviceArePlannedAsItsOwn(t *testing.T) {
 	useManyQueues(t)
-	app, all := application(t)
-	if len(all.Queues) != 7 {
+	app := openDevice(t, DeviceOptions{ComputeQueues: 6, InteropQueues: -1})
+	all := adoptionOf(app)
+	if len(all.Queues) != 8 {
 		t.Fatalf("%d queues", len(all.Queues))
 	}
 	slices.Reverse(all.Queues)
 	for _, c := range []struct {
-		adopted       []int // of those of families 2 2 1 1 0 0 0
+		adopted       []int // of those of families 2 2 0 0 1 1 1 1
 		families      []uint32
 		options       DeviceOptions
 		want, interop []int
 		sharing       string
 	}{
-		{[]int{0, 1, 2, 3, 4, 5, 6}, nil, DeviceOptions{}, manyQueues, []int{0}, "0,1,2"},
-		{[]int{0, 1, 2, 3, 4, 5, 6}, nil, DeviceOptions{ComputeQueues: 2, TransferQueues: -1, InteropQueues: -1}, []int{0, 1}, nil, "0,1"},
-		{[]int{0, 2, 4}, nil, DeviceOptions{}, []int{0, 1, 2}, nil, "0,1,2"},
-		{[]int{3, 2, 0}, nil, DeviceOptions{}, []int{1, 2}, []int{1}, "1,2"},
-		{[]int{6}, nil, DeviceOptions{}, []int{0}, nil, ""},
-		{[]int{2}, []uint32{1}, DeviceOptions{}, []int{1}, nil, ""},
-		{[]int{2}, []uint32{2}, DeviceOptions{}, []int{1}, nil, "1,2"},
+		{[]int{0, 1, 2, 3, 4, 5, 6, 7}, nil, DeviceOptions{}, manyQueues, []int{0}, "0,1,2"},
+		{[]int{0, 1, 2, 3, 4, 5, 6, 7}, nil, DeviceOptions{ComputeQueues: 5, TransferQueues: -1, InteropQueues: -1}, []int{1, 1, 1, 1, 0}, nil, "0,1"},
+		{[]int{0, 2, 4}, nil, DeviceOptions{}, []int{1, 0, 2}, nil, "0,1,2"},
+		{[]int{5, 4, 0}, nil, DeviceOptions{}, []int{1, 2}, []int{1}, "1,2"},
+		{[]int{2, 3}, nil, DeviceOptions{InteropQueues: -1}, []int{0, 0}, nil, ""},
+		{[]int{7}, nil, DeviceOptions{}, []int{1}, nil, ""},
+		{[]int{4}, []uint32{1}, DeviceOptions{}, []int{1}, nil, ""},
+		{[]int{4}, []uint32{2}, DeviceOptions{}, []int{1}, nil, "1,2"},
 	} {
 		a := all
 		a.Queues, a.Families = nil, c.families

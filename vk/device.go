@@ -75,7 +75,7 @@ func (p *PhysicalDevice) Open(o DeviceOptions) (*Device, error) {
 }
 
 func (p *PhysicalDevice) open(o DeviceOptions) (*Device, error) {
-	queues, interop := planDevice(p.queueFamilies(), cmp.Or(o.ComputeQueues, defaultComputeQueues),
+	queues, interop := planDevice(p.queueFamilies(), o.ComputeQueues,
 		cmp.Or(o.TransferQueues, defaultTransferQueues), cmp.Or(o.InteropQueues, defaultInteropQueues))
 	return p.openQueues(queues, interop, o)
 }
@@ -159,8 +159,8 @@ func (d *Device) Properties() *Properties { return &d.physical.properties }
 func (d *Device) Handle() uintptr { return address(d.handle) }
 
 // Queues returns the device's queues: first the compute queues, beginning with those of
-// the main family, then those that support only transfers. There is at least one, and
-// the list never changes.
+// families that do not draw, then those that support only transfers. There is at least one
+// compute queue, and the list never changes.
 func (d *Device) Queues() []*Queue { return d.queues }
 
 // InteropQueues returns queues that the scheduler does not use, for work of others; see

@@ -113,7 +113,7 @@ func (i *Instance) describe(h uintptr, a *adopted) (*PhysicalDevice, error) {
 	if !p.properties.Features.TimelineSemaphore {
 		p.missing = append(p.missing, "timelineSemaphore")
 	}
-	if mainFamily(p.queueFamilies()) < 0 {
+	if !slices.ContainsFunc(p.queueFamilies(), computes) {
 		p.missing = append(p.missing, "a compute queue")
 	}
 	return p, nil

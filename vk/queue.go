@@ -29,6 +29,7 @@ type Queue struct {
 	handle   uintptr
 	family   uint32
 	compute  bool
+	draws    bool
 	bits     int // number of valid bits of a timestamp
 	pool     vulkan.CommandPool
 	timeline Semaphore
@@ -43,7 +44,7 @@ type Queue struct {
 
 func (d *Device) openQueue(family uint32, index int) (*Queue, error) {
 	kind := d.Properties().QueueFamilies[family]
-	q := &Queue{device: d, family: family, compute: kind.Flags&QueueCompute != 0}
+	q := &Queue{device: d, family: family, compute: kind.Flags&QueueCompute != 0, draws: draws(kind)}
 	if d.Properties().Features.HostQueryReset {
 		q.bits = kind.TimestampValidBits
 	}
@@ -97,6 +98,9 @@ func (q *Queue) Family() uint32 { return q.family }
 // Compute reports whether the queue supports dispatches. A queue without compute supports
 // copies, fills, and barriers without StageCompute.
 func (q *Queue) Compute() bool { return q.compute }
+
+// Draws reports whether the queue supports graphics.
+func (q *Queue) Draws() bool { return q.draws }
 
 // TimestampBits returns the number of valid bits of the queue's timestamps, 0 if it
 // supports none: see [Stream.Timestamp].

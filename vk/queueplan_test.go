@@ -27,6 +27,9 @@ func familiesOf(t *testing.T, text string) (families []QueueFamily) {
 	return families
 }
 
+// times repeats families of queues, each followed by a space.
+func times(n int, families string) string { return strings.Repeat(families+" ", n) }
+
 func TestQueuesOfKnownDevices(t *testing.T) {
 	const (
 		nvidia = "GCTS16 TS2 CTS8 TSV1 TV1"
@@ -37,40 +40,48 @@ func TestQueuesOfKnownDevices(t *testing.T) {
 	)
 	for _, c := range []struct {
 		families          string
-		compute, transfer int
+		compute, transfer int    // no number of compute queues is 0
 		want              string // families of the queues
 	}{
-		{intel, 8, 2, "0"}, // also lavapipe and SwiftShader
+		{intel, 0, 2, "0"}, // also lavapipe and SwiftShader
 		{intel, 1, -1, "0"},
-		{nvidia, 8, 2, "0 0 0 0 0 0 0 2 1 1"},
-		{nvidia, 1, 2, "0 1 1"},
-		{nvidia, 2, 1, "0 2 1"},
-		{nvidia, 17, 0, strings.Repeat("0 ", 16) + "2"},
-		{nvidia, 20, -1, strings.Repeat("0 ", 16) + "2 2 2 2"},
-		{nvidia, 99, 99, strings.Repeat("0 ", 16) + strings.Repeat("2 ", 8) + "1 1 3 4"},
-		{nvidia, 3, 3, "0 0 2 1 1 3"},
-		{old, 8, 2, "0 0 0 0 0 0 0 0 1"},
-		{amd, 8, 2, "0 1 1 1 1 2"},
-		{amd, 2, 2, "0 1 2"},
-		{amd, 1, -1, "0"},
-		{arc, 8, 2, "0 2 2 2 2 1"},
+		{nvidia, 0, 2, times(8, "2") + "0 1 1"},
+		{nvidia, 8, 2, times(8, "2") + "1 1"},
+		{nvidia, 1, 2, "2 1 1"},
+		{nvidia, 2, 1, "2 2 1"},
+		{nvidia, 9, 0, times(8, "2") + "0"},
+		{nvidia, 20, -1, times(8, "2") + times(12, "0")},
+		{nvidia, 99, 99, times(8, "2") + times(16, "0") + "1 1 3 4"},
+		{nvidia, 3, 3, "2 2 2 1 1 3"},
+		{old, 0, 2, times(8, "0") + "1"},
+		{old, 12, 2, times(12, "0") + "1"},
+		{amd, 0, 2, "1 1 1 1 0 2"},
+		{amd, 2, 2, "1 1 2"},
+		{amd, 5, 2, "1 1 1 1 0 2"},
+		{amd, 1, -1, "1"},
+		{arc, 0, 2, "2 2 2 2 0 1"},
 		// The many-queue layer.
-		{"GCT3 CT2 T2", 8, 2, "0 0 0 1 1 2 2"},
-		{"GCT3 CT2 T2", 3, 2, "0 0 1 2 2"},
-		// The main family is the first one with compute, whatever else it supports.
-		{"T2 CT2 GCT4", 8, 2, "1 1 2 2 2 2 0 0"},
+		{"GCT2 CT4 T2", 0, 2, "1 1 1 1 0 2 2"},
+		{"GCT2 CT4 T2", 3, 2, "1 1 1 2 2"},
+		{"GCT2 CT4 T2", 99, 2, "1 1 1 1 0 0 2 2"},
+		// By default there is one queue of each family that draws.
+		{"T2 CT2 GCT4", 0, 2, "1 1 2 0 0"},
+		{"G4 GCT2 CT1 GC1", 0, 2, "2 1 3"},
+		{"G4 GCT2 CT1 GC1", 8, 2, "2 1 1 3"},
 		{"CT4 GCT16", 4, 0, "0 0 0 0"},
+		{"CT4 CT8 GCT1", 0, 0, times(4, "0") + times(4, "1") + "2"},
 		{"CT4 CT8 GCT1", 5, 0, "0 0 0 0 1"},
-		{"CT4 CT8 GCT1", 4, 0, "0 0 0 0"},
-		{"G4 GCT2 CT1 GC1", 8, 2, "1 1 2 3"},
-		{"GC2 C1", 2, 2, "0 1"}, // transfer is implied
-		{"GCT2 CT1 CT1 CT1", 3, 2, "0 0 1"},
+		{"CT12", 0, 2, times(8, "0")},
+		{"GCT4 GC6", 0, 2, times(4, "0") + times(4, "1")},
+		{"GC2 C1", 2, 2, "1 0"}, // transfer is implied
+		{"GCT2 CT1 CT1 CT1", 3, 2, "1 2 3"},
 		{"GCT0 CT0 GCT1 T0 T1", 8, 2, "2 4"}, // families without queues
 		// Families with video decoding or graphics are not used for transfers first.
 		{"GCT1 TV1 T1", 8, 1, "0 2"},
 		{"GCT1 TV1 T1", 8, 2, "0 2 1"},
 		{"GCT1 GT1 V1 S1", 8, 2, "0"},
 		{"GT4 T2 V1", 8, 2, ""}, // nothing computes
+		{"GT4 T2 V1", 0, 2, ""},
 		{"", 8, 2, ""},
 	} {
 		got := strings.Trim(fmt.Sprint(planQueues(familiesOf(t, c.families), c.compute, c.transfer)), "[]")
@@ -90,27 +101,30 @@ func TestInteropQueuesOfKnownDevices(t *testing.T) {
 		compute, transfer, interop int
 		want                       string // families of the queues, then those of the interop queues after "+"
 	}{
-		{"GCT1", 8, 2, 1, "0 +"}, // also lavapipe and SwiftShader
-		{"GCT2", 8, 2, 1, "0 + 0"},
-		{"GCT3", 8, 2, 3, "0 0 + 0"},
-		{nvidia, 8, 2, 1, "0 0 0 0 0 0 0 2 1 1 + 0"},
-		{nvidia, 8, 2, 3, "0 0 0 0 0 0 0 2 1 1 + 0 0 0"},
-		{nvidia, 8, 2, -1, "0 0 0 0 0 0 0 2 1 1 +"},
-		{nvidia, 16, 0, 3, strings.Repeat("0 ", 15) + "2 + 0"},
-		{nvidia, 99, 0, 3, strings.Repeat("0 ", 15) + strings.Repeat("2 ", 8) + "+ 0"},
-		// The scheduler keeps the main family's only queue.
-		{amd, 8, 2, 1, "0 1 1 1 2 + 1"},
-		{amd, 3, 2, 3, "0 1 1 2 + 1 1"},
-		{amd, 1, -1, 1, "0 + 1"},
-		{"GCT1 CT1", 8, 2, 1, "0 1 +"},
-		{"GCT1 CT1", 1, 2, 1, "0 + 1"},
-		{"GCT1 CT1 GC3", 8, 2, 1, "0 1 2 2 + 2"},
+		{"GCT1", 0, 2, 1, "0 +"}, // also lavapipe and SwiftShader
+		{"GCT2", 0, 2, 1, "0 + 0"},
+		{"GCT3", 0, 2, 3, "0 0 + 0"},
+		{nvidia, 0, 2, 1, times(8, "2") + "0 1 1 + 0"},
+		{nvidia, 0, 2, 3, times(8, "2") + "0 1 1 + 0 0 0"},
+		{nvidia, 0, 2, -1, times(8, "2") + "0 1 1 +"},
+		{nvidia, 1, -1, 1, "2 + 0"},
+		{nvidia, 99, 0, 3, times(8, "2") + times(15, "0") + "+ 0"},
+		// The scheduler keeps the only queue of a family.
+		{amd, 0, 2, 1, "1 1 1 0 2 + 1"},
+		{amd, 3, 2, 3, "1 1 1 2 + 0"},
+		{amd, 1, -1, 1, "1 + 0"},
+		{"GCT1 CT1", 0, 2, 1, "1 0 +"},
+		{"GCT1 CT1", 1, 2, 1, "1 + 0"},
+		{"GCT1 CT1 GC3", 0, 2, 1, "1 0 2 + 2"},
+		{"CT4", 0, 2, 1, "0 0 0 + 0"},
+		{"CT4", 2, 2, 3, "0 0 + 0 0"},
 		// A queue given up for interop is replaced by another if possible.
-		{"GCT3 CT2 T2", 4, 2, 1, "0 0 1 1 2 2 + 0"},
-		{"GCT3 CT2 T2", 8, 2, 1, "0 0 1 1 2 2 + 0"},
-		{"GCT4 CT2", 5, 0, 2, "0 0 0 1 1 + 0"},
-		{"GT4 T2", 8, 2, 1, "+"}, // nothing computes
-		{"", 8, 2, 1, "+"},
+		{"GCT2 CT4 T2", 0, 2, 1, "1 1 1 1 0 2 2 + 0"},
+		{"GCT2 CT4 T2", 6, 2, 1, "1 1 1 1 0 2 2 + 0"},
+		{"CT9", 9, 2, 1, times(8, "0") + "+ 0"},
+		{"GCT8 GCT4", 0, 2, 1, times(7, "0") + "1 + 0"},
+		{"GT4 T2", 0, 2, 1, "+"}, // nothing computes
+		{"", 0, 2, 1, "+"},
 	} {
 		queues, interop := planDevice(familiesOf(t, c.families), c.compute, c.transfer, c.interop)
 		got := strings.Trim(fmt.Sprint(queues), "[]") + " + " + strings.Trim(fmt.Sprint(interop), "[]")
@@ -148,7 +162,7 @@ func TestQueuesOfAllSmallDevices(t *testing.T) {
 	lists := 0
 	forEachFamilies(kinds, func(families []QueueFamily) {
 		lists++
-		for _, most := range [][2]int{{1, -1}, {1, 0}, {2, 1}, {3, 2}, {8, 2}, {99, 99}} {
+		for _, most := range [][2]int{{0, -1}, {0, 2}, {1, -1}, {1, 0}, {2, 1}, {3, 2}, {8, 2}, {99, 99}} {
 			plan := planQueues(families, most[0], most[1])
 			if why := wrongPlan(families, most[0], most[1], plan); why != "" {
 				t.Fatalf("%v, at most %v: plan %v: %s", families, most, plan, why)
@@ -169,83 +183,78 @@ func TestQueuesOfAllSmallDevices(t *testing.T) {
 
 // wrongPlan returns what is wrong with a plan, or "".
 func wrongPlan(families []QueueFamily, mostCompute, mostTransfer int, plan []int) string {
-	main := -1
-	haveCompute, haveTransfer, haveAsync := 0, 0, false
-	for k, f := range families {
-		if f.Count == 0 {
-			continue
+	const async, drawing, transfer, special, none = 0, 1, 2, 3, 4
+	kind := func(f int) int {
+		switch flags := families[f].Flags; {
+		case flags&QueueCompute != 0 && flags&QueueGraphics == 0:
+			return async
+		case flags&QueueCompute != 0:
+			return drawing
+		case flags == QueueTransfer:
+			return transfer
+		case flags&QueueTransfer != 0 && flags&QueueGraphics == 0:
+			return special
 		}
-		if f.Flags&QueueCompute != 0 {
-			haveCompute += f.Count
-			haveAsync = haveAsync || f.Flags&QueueGraphics == 0
-			if main < 0 {
-				main = k
-			}
-		} else if f.Flags&QueueGraphics == 0 && f.Flags&QueueTransfer != 0 {
-			haveTransfer += f.Count
+		return none
+	}
+	// have has the queues that there are of each kind, and kinds how many families.
+	var have, kinds, got [5]int
+	for f := range families {
+		if n := families[f].Count; n > 0 {
+			have[kind(f)] += n
+			kinds[kind(f)]++
 		}
 	}
-	if main < 0 {
+	if have[async]+have[drawing] == 0 {
 		if len(plan) != 0 {
 			return "queues of a device that cannot compute"
 		}
 		return ""
 	}
-	if len(plan) == 0 || plan[0] != main {
-		return "the first queue is not the main family's"
-	}
 	used := map[int]int{}
-	compute, transfer := 0, 0
-	async, drawn, special := false, false, false
 	for k, f := range plan {
 		used[f]++
-		if k > 0 && plan[k-1] != f && used[f] > 1 {
+		got[kind(f)]++
+		if used[f] > families[f].Count {
+			return fmt.Sprintf("%d queues of family %d", used[f], f)
+		}
+		if k == 0 || plan[k-1] == f {
+			continue
+		}
+		before := plan[k-1]
+		switch {
+		case used[f] > 1:
 			return "a family's queues are not together"
+		case kind(before) > kind(f):
+			return "the kinds of families are not in their order"
+		case kind(before) == kind(f) && before > f:
+			return "families of a kind are not in the order of their indices"
+		case kind(before) == kind(f) && used[before] < families[before].Count && !(mostCompute == 0 && kind(f) == drawing && have[async] > 0):
+			return "a family has queues left that another took the place of"
 		}
-		if families[f].Flags&QueueCompute != 0 {
-			compute++
-			async = async || families[f].Flags&QueueGraphics == 0
-			if transfer > 0 {
-				return "a queue that computes comes after one that does not"
-			}
-			// Apart from the main family, families with graphics come last.
-			draws := f != main && families[f].Flags&QueueGraphics != 0
-			if drawn && !draws {
-				return "a family that draws comes before one that does not"
-			}
-			drawn = draws
-		} else {
-			transfer++
-			if families[f].Flags&QueueGraphics != 0 || families[f].Flags&QueueTransfer == 0 {
-				return "a queue that neither computes nor only transfers"
-			}
-			other := families[f].Flags != QueueTransfer
-			if special && !other {
-				return "a family of another purpose comes before one for transfers"
-			}
-			special = other
-		}
+	}
+	var want [5]int
+	switch {
+	case mostCompute > 0:
+		want[async] = min(have[async], mostCompute)
+		want[drawing] = min(have[drawing], mostCompute-want[async])
+	case have[async] > 0:
+		want[async], want[drawing] = min(have[async], 8), kinds[drawing]
+	default:
+		want[drawing] = min(have[drawing], 8)
+	}
+	want[transfer] = min(have[transfer], max(0, mostTransfer))
+	want[special] = min(have[special], max(0, mostTransfer)-want[transfer])
+	if got != want {
+		return fmt.Sprintf("numbers by kind %v, want %v", got, want)
+	}
+	if mostCompute == 0 && have[async] > 0 && len(used) < kinds[drawing] {
+		return "a family that draws has no queue"
 	}
 	for f, n := range used {
-		if n > families[f].Count {
-			return fmt.Sprintf("%d queues of family %d", n, f)
+		if mostCompute == 0 && have[async] > 0 && kind(f) == drawing && n != 1 {
+			return fmt.Sprintf("%d queues of family %d, which draws", n, f)
 		}
-	}
-	if want := min(haveCompute, mostCompute); compute != want {
-		return fmt.Sprintf("%d queues that compute, not %d", compute, want)
-	}
-	if want := min(haveTransfer, max(0, mostTransfer)); transfer != want {
-		return fmt.Sprintf("%d queues that transfer, not %d", transfer, want)
-	}
-	if mostCompute > 1 && haveAsync && !async {
-		return "no queue of a family that computes and does not draw"
-	}
-	kept := 0
-	if families[main].Flags&QueueGraphics != 0 && async {
-		kept = 1
-	}
-	if used[main] < families[main].Count && compute-used[main] > kept {
-		return "the main family has queues left that others took the place of"
 	}
 	return ""
 }
@@ -264,13 +273,17 @@ func wrongInterop(families []QueueFamily, mostCompute, mostTransfer, most int, p
 		}
 		return n
 	}
-	// From the main family if it can spare one, else from any compute family.
-	spares := func(f int) bool { return families[f].Count > used(plan, f) || used(plan, f) > 1 }
-	can := false
-	for k, f := range families {
-		can = can || len(plan) > 0 && f.Flags&QueueCompute != 0 && spares(k)
+	// From a family that draws if one can spare it, else from any compute family.
+	spares := func(f int) bool {
+		return len(plan) > 0 && families[f].Flags&QueueCompute != 0 && (families[f].Count > used(plan, f) || used(plan, f) > 1)
 	}
-	if (len(interop) > 0) != (can && most > 0) {
+	first := -1
+	for k, f := range families {
+		if spares(k) && (first < 0 || f.Flags&QueueGraphics > families[first].Flags&QueueGraphics) {
+			first = k
+		}
+	}
+	if (len(interop) > 0) != (first >= 0 && most > 0) {
 		return "there is one that could be spared, or none"
 	}
 	if len(interop) == 0 {
@@ -280,11 +293,8 @@ func wrongInterop(families []QueueFamily, mostCompute, mostTransfer, most int, p
 		return ""
 	}
 	taken := interop[0]
-	if families[taken].Flags&QueueCompute == 0 || used(interop, taken) != len(interop) {
-		return "not of one family that computes"
-	}
-	if spares(plan[0]) && taken != plan[0] {
-		return "the main family could have spared it"
+	if taken != first || used(interop, taken) != len(interop) {
+		return fmt.Sprintf("not of family %d alone", first)
 	}
 	left := families[taken].Count - used(plan, taken)
 	if left > 0 {

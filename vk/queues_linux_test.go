@@ -27,7 +27,7 @@ func useManyQueues(t *testing.T) {
 	}
 	sources = append(sources, "../tests/layers/layer.c", "../tests/layers/map.c", "-pthread", "-fvisibility=hidden")
 	useLayers(t, faultLayer, layer{"VK_LAYER_VKOMP_manyqueue", sources})
-	t.Setenv("VKOMP_MANYQUEUE_FAMILIES", "GCT3,CT2,T2")
+	t.Setenv("VKOMP_MANYQUEUE_FAMILIES", "GCT2,CT4,T2")
 	t.Setenv("VKOMP_MANYQUEUE_SEED", "1")
 	// About the time of a submission under validation, so that submissions overlap.
 	t.Setenv("VKOMP_MANYQUEUE_DELAY_US", "1000")
@@ -35,7 +35,7 @@ func useManyQueues(t *testing.T) {
 
 // manyQueues holds the families of the queues of such a device with default options.
 // There is one more queue of family 0, for interop.
-var manyQueues = []int{0, 0, 1, 1, 2, 2}
+var manyQueues = []int{1, 1, 1, 1, 0, 2, 2}
 
 func TestManyQueuesAreOpenedAsPlanned(t *testing.T) {
 	long(t)
@@ -47,11 +47,12 @@ func TestManyQueuesAreOpenedAsPlanned(t *testing.T) {
 		interop []int
 	}{
 		{DeviceOptions{}, manyQueues, []int{0}},
-		{DeviceOptions{InteropQueues: -1}, []int{0, 0, 0, 1, 1, 2, 2}, nil},
+		{DeviceOptions{InteropQueues: -1}, manyQueues, nil},
 		{DeviceOptions{InteropQueues: 3}, manyQueues, []int{0}},
-		{DeviceOptions{ComputeQueues: 3, TransferQueues: 1}, []int{0, 0, 1, 2}, []int{0}},
-		{DeviceOptions{ComputeQueues: 1, TransferQueues: -1}, []int{0}, []int{0}},
-		{DeviceOptions{ComputeQueues: 1, TransferQueues: -1, InteropQueues: 3}, []int{0}, []int{0, 0}},
+		{DeviceOptions{ComputeQueues: 3, TransferQueues: 1}, []int{1, 1, 1, 2}, []int{0}},
+		{DeviceOptions{ComputeQueues: 6, InteropQueues: -1}, []int{1, 1, 1, 1, 0, 0, 2, 2}, nil},
+		{DeviceOptions{ComputeQueues: 1, TransferQueues: -1}, []int{1}, []int{0}},
+		{DeviceOptions{ComputeQueues: 1, TransferQueues: -1, InteropQueues: 3}, []int{1}, []int{0, 0}},
 		{DeviceOptions{ComputeQueues: 100, TransferQueues: 100}, manyQueues, []int{0}},
 	} {
 		d, err := p.Open(c.options)
@@ -63,7 +64,7 @@ func TestManyQueuesAreOpenedAsPlanned(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	for _, families := range [][]int{{0, 0, 0, 0}, {0, 1, 1, 1}, {0, 2, 2, 2}} {
+	for _, families := range [][]int{{0, 0, 0}, {0, 1, 1, 1, 1, 1}, {0, 2, 2, 2}} {
 		if _, err := p.openQueues(families, nil, DeviceOptions{}); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "of family") {
 			t.Errorf("queues of families %v: %v", families, err)
 		}
@@ -84,7 +85,7 @@ func TestDeviceOfManyQueuesThatFailsHalfwayLeavesNothing(t *testing.T) {
 
 func failOpening(t *testing.T, p *PhysicalDevice) {
 	t.Helper()
-	queues, interop := planDevice(p.Properties().QueueFamilies, defaultComputeQueues, defaultTransferQueues, defaultInteropQueues)
+	queues, interop := planDevice(p.Properties().QueueFamilies, 0, defaultTransferQueues, defaultInteropQueues)
 	families := slices.Concat(queues, interop)
 	fail := func(call, detail string, at int) {
 		t.Helper()
@@ -130,8 +131,9 @@ func TestBlocksAreSharedAmongTheFamiliesInUse(t *testing.T) {
 	}{
 		{DeviceOptions{}, "0,1,2"},
 		{DeviceOptions{TransferQueues: -1}, "0,1"},
-		{DeviceOptions{ComputeQueues: 1}, "0,2"},
-		{DeviceOptions{ComputeQueues: 1, TransferQueues: -1}, ""}, // exclusive
+		{DeviceOptions{ComputeQueues: 1}, "0,1,2"}, // the interop queue is of family 0
+		{DeviceOptions{ComputeQueues: 1, InteropQueues: -1}, "1,2"},
+		{DeviceOptions{ComputeQueues: 1, TransferQueues: -1, InteropQueues: -1}, ""}, // exclusive
 	} {
 		d, err := p.Open(c.options)
 		if err != nil {

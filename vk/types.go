@@ -114,8 +114,9 @@ type DeviceOptions struct {
 	// NoPushDescriptors binds buffers through descriptor pools even if the device has
 	// push descriptors.
 	NoPushDescriptors bool
-	// ComputeQueues is the largest number of compute queues; 0 means 8. A negative number is an
-	// error.
+	// ComputeQueues is the largest number of compute queues. Those of families that do not draw
+	// come first. 0 means 8 of these, and one of each family that draws; 8 if all families draw.
+	// A negative number is an error.
 	ComputeQueues int
 	// TransferQueues is the largest number of queues of families that support transfers
 	// but neither compute nor graphics; 0 means 2, a negative number none.

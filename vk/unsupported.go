@@ -90,6 +90,7 @@ func (*Queue) Order(waits, signals []SemaphoreValue) error {
 func (*Queue) Handle() uintptr                                   { return 0 }
 func (*Queue) Family() uint32                                    { return 0 }
 func (*Queue) Compute() bool                                     { return false }
+func (*Queue) Draws() bool                                       { return false }
 func (*Queue) TimestampBits() int                                { return 0 }
 func (*Queue) Locker() sync.Locker                               { return new(sync.Mutex) }
 func (*Queue) Timeline() Semaphore                               { return 0 }

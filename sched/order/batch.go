@@ -1,6 +1,8 @@
 package order
 
 import (
+	"slices"
+
 	"github.com/vkomp/vkomp/sched/internal/mutant"
 	"github.com/vkomp/vkomp/vk"
 )
@@ -116,6 +118,16 @@ func (b *Batch) wait(queue int32, value uint64, known Clock) {
 	b.waits[queue] = max(b.waits[queue], value)
 	b.clock[queue] = max(b.clock[queue], value)
 	b.clock.Join(known)
+}
+
+// follows reports whether the batch waits for another queue.
+func (b *Batch) follows() bool {
+	return slices.ContainsFunc(b.waits, func(value uint64) bool { return value > 0 })
+}
+
+// full reports whether the batch is submitted however many others are in flight.
+func (b *Batch) full(r Rates) bool {
+	return b.commands >= MaxCommands || b.work >= mostInvocations/r.Invocations
 }
 
 // reset makes a recycled batch empty.

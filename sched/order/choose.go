@@ -1,79 +1,119 @@
 package order
 
-// These costs, in nanoseconds, serve to compare queues, so only their proportions matter. They
-// were measured with real drivers, to the microsecond.
+import "github.com/vkomp/vkomp/sched/internal/mutant"
+
+// These costs, in nanoseconds, serve to compare queues, so only their proportions matter. Where
+// nothing else is said they were measured on an NVIDIA H100, whose families 0 (it draws), 1 (it
+// transfers) and 2 (it computes and does not draw) are those of most graphics cards.
 const (
-	// StallCost is the cost of a barrier, which waits until the commands before it are complete.
-	StallCost = 4_000
-	// CrossCost is the cost of following a command of another queue: a separate submission on
-	// each of the two queues, and a semaphore between them.
-	CrossCost = 16_000
-	// startCost is the cost of submitting to an idle queue.
+	// StallCost is the cost of a barrier between two kernels: 2.5 to 2.6 µs.
+	StallCost = 2_600
+	// SubmitCost is what one more submission costs its queue, whose submissions do not overlap:
+	// 10.5 µs for a link of a chain of submissions on one queue of family 2, 16.1 on family 0.
+	SubmitCost = 10_500
+	// startCost is the cost of submitting to an idle queue. It is less than that of submitting
+	// behind other work: what need not come behind that work had better not.
 	startCost = 8_000
+	// The costs of following a command of another queue, with the submission that this takes:
+	// 4 to 8 µs for a link of a chain between families, 14 between queues of family 2, and 181
+	// between queues of family 0.
+	crossFamilies = 8_000
+	crossAsync    = 14_000
+	crossDrawing  = 181_000
 	// foreignCost is the assumed cost of foreign work for which a queue waits. Its duration is
 	// unknown, so commands that do not depend on it should go to other queues.
 	foreignCost = 1_000_000
-	// Kernels are assumed to need a nanosecond for each invocation, and copies one for every
-	// copyRate bytes.
-	copyRate = 8
-	// CopyApart is the number of bytes above which a copy may go to another queue.
+	// CopyApart is the number of bytes above which a copy between host and device may go to a
+	// queue of its own.
 	CopyApart = 256 << 10
 )
 
+// Rates say how long commands are assumed to take.
+type Rates struct {
+	// Invocations is the number of invocations of a kernel in a nanosecond. Bus is the number of
+	// bytes that are copied between host and device meanwhile, and Memory the number of those
+	// that are copied or filled within the device.
+	Invocations, Bus, Memory uint64
+}
+
+var (
+	// SoftwareRates are those of a software driver on two processors.
+	SoftwareRates = Rates{Invocations: 1, Bus: 8, Memory: 8}
+	// HardwareRates are those of a graphics card: 84 invocations of saxpy, 47 to 52 bytes, and 410
+	// bytes by a copy command. Smaller devices take longer, and longer kernels too.
+	HardwareRates = Rates{Invocations: 50, Bus: 50, Memory: 400}
+)
+
+// mostInvocations bounds the invocations in a submission, to keep it below the timeout of consumer
+// drivers.
+const mostInvocations = 1 << 30
+
+// SetRates sets how long commands are assumed to take. Without it SoftwareRates hold.
+func (o *Queues) SetRates(r Rates) { o.rates = r }
+
 // stall returns the estimated time, in nanoseconds, for which a batch keeps its queue
 // from beginning what comes after it.
-func (b *Batch) stall() uint64 { return b.work + StallCost*uint64(max(len(b.levels)-1, 0)) }
-
-// KernelQueue returns the queue for a kernel of that many nanoseconds which follows s.
-func (o *Queues) KernelQueue(s *WaitSet, work uint64) *Queue {
-	if s.families != 0 {
-		return o.among(o.computing, s, work)
-	}
-	if len(o.computing) == 1 {
-		return o.computing[0]
-	}
-	if o.random != nil {
-		return o.computing[o.random.IntN(len(o.computing))]
-	}
-	return o.earliest(o.computing, s, work)
+func (b *Batch) stall() uint64 {
+	return SubmitCost + b.work + StallCost*uint64(max(len(b.levels)-1, 0))
 }
 
-// CopyQueue returns the queue for copies and fills of so many bytes that follow s.
+// KernelQueue returns the queue for a kernel of that many invocations which follows s.
+func (o *Queues) KernelQueue(s *WaitSet, invocations uint64) *Queue {
+	return o.choose(o.computing, o.kernels, s, invocations/o.rates.Invocations)
+}
+
+// CopyQueue returns the queue for copies of so many bytes between host and device that follow s:
+// large ones go to queues that only transfer, if there are any.
 func (o *Queues) CopyQueue(s *WaitSet, bytes uint64) *Queue {
-	switch {
-	case s.families != 0:
-		return o.among(o.all, s, bytes/copyRate)
-	case len(o.all) == 1:
-		return o.all[0]
-	case o.random != nil:
-		return o.all[o.random.IntN(len(o.all))]
-	case len(o.copying) > 0 && bytes >= CopyApart:
-		return o.earliest(o.copying, s, bytes/copyRate)
+	best := o.computing
+	if len(o.copying) > 0 && bytes >= CopyApart {
+		best = o.copying
 	}
-	return o.earliest(o.computing, s, bytes/copyRate)
+	return o.choose(best, o.all, s, bytes/o.rates.Bus)
 }
 
-// AnyQueue returns the queue on which that many nanoseconds of work that follows s is
-// estimated to finish first.
-func (o *Queues) AnyQueue(s *WaitSet, work uint64) *Queue { return o.earliest(o.all, s, work) }
+// WithinQueue returns the queue for copies and fills of so many bytes within the device that
+// follow s. Queues that only transfer are made for the bus, and several times slower than the
+// device's memory: they fill 95 bytes in a nanosecond where others fill 2,650. They are used only
+// if no other may use the memory.
+func (o *Queues) WithinQueue(s *WaitSet, bytes uint64) *Queue {
+	work := bytes / o.rates.Memory
+	if len(o.copying) > 0 && mutant.Active(mutant.FillOnTransferQueue) {
+		return o.choose(o.copying, o.copying, s, work)
+	}
+	if s.families != 0 && s.families&o.kernelFamilies == 0 {
+		return o.choose(o.all, o.all, s, work)
+	}
+	return o.choose(o.computing, o.kernels, s, work)
+}
 
-// among returns the queue for work on memory that only some queue families may use: one of queues
-// that is allowed, or else any of queues, which Begin then refuses.
-func (o *Queues) among(queues []*Queue, s *WaitSet, work uint64) *Queue {
-	var few [16]*Queue
-	allowed := few[:0]
-	for _, q := range queues {
-		if o.allowed(q, s) {
-			allowed = append(allowed, q)
+// AnyQueue returns the queue on which nothing that follows s is estimated to be complete first.
+func (o *Queues) AnyQueue(s *WaitSet) *Queue { return o.earliest(o.all, s, 0) }
+
+// choose returns the queue for that many nanoseconds of work that follows s: one of best, or of
+// able where s allows only some queue families, and any of able where the choice is random. If s
+// allows none of them, it returns one that Begin then refuses.
+func (o *Queues) choose(best, able []*Queue, s *WaitSet, work uint64) *Queue {
+	if s.families != 0 {
+		var few [16]*Queue
+		allowed := few[:0]
+		for _, q := range able {
+			if o.allowed(q, s) {
+				allowed = append(allowed, q)
+			}
 		}
+		if len(allowed) == 0 {
+			return able[0]
+		}
+		best, able = allowed, allowed
 	}
 	switch {
-	case len(allowed) == 0:
-		return queues[0]
 	case o.random != nil:
-		return allowed[o.random.IntN(len(allowed))]
+		return able[o.random.IntN(len(able))]
+	case len(best) == 1:
+		return best[0]
 	}
-	return o.earliest(allowed, s, work)
+	return o.earliest(best, s, work)
 }
 
 // allowed reports whether the queue is of a family that s allows.
@@ -98,16 +138,42 @@ func (o *Queues) finishOn(q *Queue, s *WaitSet, work uint64) uint64 {
 	level, ready := int32(0), uint64(0)
 	for i := range s.Len() {
 		if p := s.At(i); o.waitsFor(q, p) {
-			ready = max(ready, o.all[p.Queue].until(p)+CrossCost)
+			ready = max(ready, o.all[p.Queue].until(p)+o.crossing(q, o.all[p.Queue]))
 		} else {
 			level = max(level, q.after(p))
 		}
 	}
-	begin := q.backlog() + q.pending.work + StallCost*uint64(level)
+	begin := q.backlog() + o.turns(q) + q.pending.work + StallCost*uint64(level)
 	if len(q.inFlight) == 0 && q.pending.Empty() {
 		begin += startCost
 	}
 	return max(begin, ready) + work
+}
+
+// crossing returns the cost of following a command of another queue.
+func (o *Queues) crossing(q, other *Queue) uint64 {
+	switch a, b := &o.infos[q.index], &o.infos[other.index]; {
+	case a.Family != b.Family:
+		return crossFamilies
+	case a.Draws:
+		return crossDrawing
+	}
+	return crossAsync
+}
+
+// turns returns the estimated cost, in nanoseconds, of the work for which the queue has to wait
+// because queues of a family that draws take turns. A queue that itself waits for foreign work
+// keeps no other from its turn.
+func (o *Queues) turns(q *Queue) (cost uint64) {
+	if !o.infos[q.index].Draws {
+		return 0
+	}
+	for _, other := range o.all {
+		if n := other.backlog() + other.pending.work; other != q && n < foreignCost && o.infos[other.index].Family == o.infos[q.index].Family {
+			cost += n
+		}
+	}
+	return cost
 }
 
 // until estimates after how many nanoseconds the queue has completed the commands up to p.
@@ -122,4 +188,23 @@ func (q *Queue) until(p SyncPoint) uint64 {
 		return q.inFlight[i-1].cost - q.completedCost
 	}
 	return 0
+}
+
+// gathers reports whether the pending batch of an idle queue had better wait for more commands.
+// Kernels of one batch overlap, while submissions overlap only those of other queues: of 16
+// kernels that each leave most of the device idle, one batch takes as long as one of them, and one
+// queue with a submission for each 16 times as long. So commands that follow nothing on other
+// queues, and are estimated to take less than their submission costs, wait while another queue
+// has little left to do: until that is done, or a goroutine is about to wait for tasks.
+func (o *Queues) gathers(q *Queue) bool {
+	b := q.pending
+	if !q.computes || len(q.inFlight) > 0 || b.full(o.rates) || b.work >= SubmitCost || b.follows() {
+		return false
+	}
+	for _, other := range o.kernels {
+		if other != q && len(other.inFlight) > 0 && other.backlog() < MaxInFlight*2*SubmitCost {
+			return true
+		}
+	}
+	return false
 }

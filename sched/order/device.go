@@ -13,6 +13,8 @@ type QueueInfo struct {
 	Family int
 	// Compute says that the queue runs kernels. Every queue makes copies and fills.
 	Compute bool
+	// Draws says that the queue's family supports graphics.
+	Draws bool
 	// TimestampBits is the number of valid bits in its timestamps (timestampValidBits), 0 for none.
 	TimestampBits int
 }

@@ -13,11 +13,9 @@ const (
 	// MaxInFlight is the number of submitted batches from which on commands are collected: one that
 	// runs and one behind it keep the queue busy.
 	MaxInFlight = 2
-	// MaxCommands is the number of commands, and maxWork the estimated work in nanoseconds, at
-	// which a pending batch is submitted however many are in flight. This bounds memory, and
-	// keeps a submission below the timeout of consumer drivers.
+	// MaxCommands is the number of commands at which a pending batch is submitted however many are
+	// in flight. This bounds memory.
 	MaxCommands = 4096
-	maxWork     = 1 << 30
 	// maxFree is the number of batches that a queue keeps for reuse.
 	maxFree = 64
 )
@@ -107,25 +105,30 @@ func (q *Queue) HostVisible() Clock { return q.hostVisible }
 // Stats returns the queue's totals.
 func (q *Queue) Stats() Stats { return q.stats }
 
-// CountCopies counts n copies, with the total number of bytes, that were added to the pending
-// batch.
-func (q *Queue) CountCopies(n int, bytes uint64) {
+// CountCopies counts n copies between host and device, with the total number of bytes, that were
+// added to the pending batch.
+func (o *Queues) CountCopies(q *Queue, n int, bytes uint64) {
 	q.stats.Copies += uint64(n)
-	q.pending.commands += n
-	q.pending.work += bytes / copyRate
+	q.count(n, bytes/o.rates.Bus)
 }
 
-// CountFill counts a fill that was added to the pending batch.
-func (q *Queue) CountFill(bytes uint64) {
-	q.pending.commands++
-	q.pending.work += bytes / copyRate
+// CountWithin counts the commands of n copies within the device, and of fills, with the total
+// number of bytes, that were added to the pending batch.
+func (o *Queues) CountWithin(q *Queue, copies, fills int, bytes uint64) {
+	q.stats.Copies += uint64(copies)
+	q.count(copies+fills, bytes/o.rates.Memory)
 }
 
-// CountDispatches counts dispatches that were added to the pending batch, whose estimated
-// cost is work, in nanoseconds.
-func (q *Queue) CountDispatches(n int, work uint64) {
+// CountDispatches counts dispatches, with the total number of invocations, that were added to the
+// pending batch.
+func (o *Queues) CountDispatches(q *Queue, n int, invocations uint64) {
 	q.stats.Dispatches += uint64(n)
-	q.pending.commands += n
+	q.count(n, invocations/o.rates.Invocations)
+}
+
+// count counts commands of the pending batch, whose estimated cost is work, in nanoseconds.
+func (q *Queue) count(commands int, work uint64) {
+	q.pending.commands += commands
 	q.pending.work += work
 }
 

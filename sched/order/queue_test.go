@@ -52,7 +52,7 @@ func dispatch(t *testing.T, o *Queues, q *Queue, after ...SyncPoint) *Task {
 		t.Fatal(err)
 	}
 	b.Level(at.Level).Fill(1, 0, 4, 0)
-	q.CountDispatches(1, 1)
+	o.CountDispatches(q, 1, 1)
 	task := new(Task)
 	task.Placed(at)
 	b.AddTask(task)

@@ -13,8 +13,12 @@ type Queues struct {
 	device Device
 	infos  []QueueInfo
 	all    []*Queue
-	// computing run kernels, copying only copy.
-	computing, copying []*Queue
+	// kernels are the queues that run kernels, and kernelFamilies their families, a bit for each.
+	// computing are those of them for commands that any of them can execute (see Init), and
+	// copying those that only copy.
+	kernels, computing, copying []*Queue
+	kernelFamilies              uint64
+	rates                       Rates
 	// random, if not nil, chooses among the queues that can run a command.
 	random *rand.Rand
 	// startWaiter is the function passed to Init.
@@ -39,27 +43,44 @@ type Queues struct {
 
 // Init makes the queues of a device; the first one must have compute capability. mu guards them.
 // random, if not nil, chooses among the queues that can run a command; otherwise a command goes
-// where it is estimated to finish first. startWaiter must start a goroutine that calls NextWait
+// where it is estimated to finish first. The only queue of a family that draws has just what no
+// other can execute, if there are families that compute and do not draw. startWaiter must start a goroutine that calls NextWait
 // for the queue until it reports false. It is called with mu held.
 func (o *Queues) Init(device Device, infos []QueueInfo, mu sync.Locker, random *rand.Rand, startWaiter func(*Queue)) {
 	n := len(infos)
-	*o = Queues{device: device, infos: infos, random: random, startWaiter: startWaiter, hostReached: make(Clock, n), known: make(Clock, n)}
+	*o = Queues{device: device, infos: infos, random: random, rates: SoftwareRates, startWaiter: startWaiter, hostReached: make(Clock, n), known: make(Clock, n)}
 	for i, info := range infos {
 		q := &Queue{index: int32(i), computes: info.Compute, known: make(Clock, n), seen: make(Clock, n), hostVisible: make(Clock, n), wake: sync.NewCond(mu)}
 		q.pending = q.newBatch(1, q.known)
 		o.all = append(o.all, q)
 	}
 	for _, q := range o.all {
-		if q.computes {
-			o.computing = append(o.computing, q)
-		} else {
+		if !q.computes {
 			o.copying = append(o.copying, q)
+			continue
+		}
+		o.kernels = append(o.kernels, q)
+		o.kernelFamilies |= 1 << infos[q.index].Family
+		if !o.reserved(q) {
+			o.computing = append(o.computing, q)
 		}
 	}
 }
 
-// PlaceOn restricts the choice of queues: kernels and small copies go to computing, and large
-// copies to copying if that is not empty.
+// reserved reports whether q is the only queue of a family that draws, and others do not draw.
+func (o *Queues) reserved(q *Queue) bool {
+	family, async := 0, false
+	for _, info := range o.infos {
+		if info.Family == o.infos[q.index].Family {
+			family++
+		}
+		async = async || info.Compute && !info.Draws
+	}
+	return o.infos[q.index].Draws && family == 1 && async
+}
+
+// PlaceOn restricts the choice of queues: kernels, work within the device and small copies go to
+// computing, and large copies between host and device to copying if that is not empty.
 func (o *Queues) PlaceOn(computing, copying []*Queue) { o.computing, o.copying = computing, copying }
 
 // All returns the queues. The caller must not change the slice.

@@ -31,14 +31,27 @@ func (o *Queues) Lost() error { return o.lost }
 // Lose records that the device is lost. From now on all submissions fail with err.
 func (o *Queues) Lose(err error) { o.lost = err }
 
-// Flush submits the pending batch if the queue is about to become idle, the batch has reached a
-// limit, or force is set. The error is that of Submit.
-func (o *Queues) Flush(q *Queue, force bool) error {
-	b := q.pending
-	if b.Empty() {
-		return nil
-	}
-	if !force && len(q.inFlight) >= MaxInFlight && b.commands < MaxCommands && b.work < maxWork {
+// Urgency says when a pending batch is submitted.
+type Urgency uint8
+
+const (
+	// Gather submits the batch if its queue is about to become idle or the batch is full, unless
+	// it had better wait for more commands.
+	Gather Urgency = iota
+	// Refill submits the batch if its queue is about to become idle or the batch is full.
+	Refill
+	// AtOnce submits the batch.
+	AtOnce
+)
+
+// Flush submits the pending batch of a queue if it is time for that. Whatever Gather has left is
+// submitted by a Refill, for which the caller has all queues when a batch is complete. The error
+// is that of Submit.
+func (o *Queues) Flush(q *Queue, u Urgency) error {
+	switch b := q.pending; {
+	case b.Empty(),
+		u < AtOnce && len(q.inFlight) >= MaxInFlight && !b.full(o.rates),
+		u == Gather && o.gathers(q):
 		return nil
 	}
 	return o.Submit(q)

@@ -61,7 +61,7 @@ func (o *Queues) PlaceNothing(t *Task, s *WaitSet) error {
 		t.At = s.First()
 		return nil
 	}
-	_, at, err := o.Begin(o.AnyQueue(s, 0), s)
+	_, at, err := o.Begin(o.AnyQueue(s), s)
 	if err == nil {
 		t.At = at.Last()
 	}

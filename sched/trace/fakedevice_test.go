@@ -252,13 +252,13 @@ func (r *rig) place(queue int, t *Task, op *construct.Op, amount uint64) (timed 
 	timing := r.stamps.Begin(q, stream, t, op, amount)
 	stream.Fill(1, 0, 4, 0)
 	timing.End(stream, vk.StageTransfer)
-	q.CountFill(4)
+	r.queues.CountWithin(q, 0, 1, 4)
 	return timing != Timing{}
 }
 
 // submit submits the pending batch of a queue, and drops the batches that are refused. mu is held.
 func (r *rig) submit(queue int) {
-	_ = r.queues.Flush(r.queues.All()[queue], true) // TakeRefused has what it refuses
+	_ = r.queues.Flush(r.queues.All()[queue], order.AtOnce) // TakeRefused has what it refuses
 	for _, b := range r.queues.TakeRefused() {
 		r.stamps.Drop(b.Queue.Index(), b.Value())
 		b.Queue.Recycle(b.Batch)

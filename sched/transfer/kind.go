@@ -35,6 +35,9 @@ func (k Kind) FromHost() bool {
 // ToHost reports whether a transfer of the kind writes host storage.
 func (k Kind) ToHost() bool { return k == CopyToHost || k == UpdateFrom || k == CopyOut }
 
+// within reports whether a transfer of the kind has device memory on both sides, or fills it.
+func (k Kind) within() bool { return k == CopyWithin || k == Fill }
+
 // Updates reports whether the transfer is an update, whose device memory is found in the presence
 // table when the task enters.
 func (k Kind) Updates() bool { return k == UpdateTo || k == UpdateFrom }

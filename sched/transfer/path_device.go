@@ -12,7 +12,7 @@ import (
 var deviceCopy = path{
 	name: "device copy",
 	record: func(r *recorder, x *Transfer) {
-		r.copy(x.Size)
+		r.copyWithin(x.Size)
 		src, dst := vk.Buffer(x.Src.Block.ID), vk.Buffer(x.Dst.Block.ID)
 		from, to := x.Src.Offset+x.SrcAt, x.Dst.Offset+x.DstAt
 		if x.rows != nil {
@@ -49,7 +49,7 @@ var deviceFill = path{
 		edge := func(lo, hi uint64) {
 			if lo < hi {
 				r.stream.Copy(pattern, buffer, x.staging.Offset, lo, hi-lo)
-				r.copy(hi - lo)
+				r.copyWithin(hi - lo)
 			}
 		}
 		first, last := (from+3)&^3, to&^3

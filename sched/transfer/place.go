@@ -24,10 +24,13 @@ func (x *Transfer) timeLocked(by Task, q *order.Queue, stream *vk.Stream, bytes 
 // ahead of what s has; ahead says that they do. The scheduler's lock is held. An error is that of
 // order.Queues.Begin, and then nothing is placed.
 func (l *List) PlaceLocked(d *Device, p Phase, s *order.WaitSet, mayGoAhead bool, by Task) (at order.SyncPoint, ahead bool, err error) {
-	n, bytes := l.follow(p, s)
+	n, bytes, within := l.follow(p, s)
 	// The queue is chosen with the task's predecessors in the set: the kernel is likely to run
 	// where they did, and the copy had better be there too.
 	q := d.Queues.CopyQueue(s, bytes)
+	if within {
+		q = d.Queues.WithinQueue(s, bytes)
+	}
 	if ahead = p == AtEntry && mayGoAhead && l.allFresh(p); ahead {
 		// Nobody else knows fresh blocks, so copies to them need not follow the task's
 		// predecessors. The kernel follows both, and later tasks follow the kernel.
@@ -53,7 +56,7 @@ func (l *List) PlaceLocked(d *Device, p Phase, s *order.WaitSet, mayGoAhead bool
 		r.stream = b.Level(at.Level)
 		timing := x.timeLocked(by, q, r.stream, x.Size)
 		x.path.record(r, x)
-		r.count(q)
+		r.count(d.Queues, q)
 		timing.End(r.stream, vk.StageTransfer)
 		x.placed(at)
 	}
@@ -64,8 +67,9 @@ func (l *List) PlaceLocked(d *Device, p Phase, s *order.WaitSet, mayGoAhead bool
 }
 
 // follow adds to a set what the commands of a phase follow for the device memory that they touch.
-// It returns how many transfers have commands, and how many bytes these transfer.
-func (l *List) follow(p Phase, s *order.WaitSet) (n int, bytes uint64) {
+// It returns how many transfers have commands, how many bytes these transfer, and whether one of
+// them is within the device.
+func (l *List) follow(p Phase, s *order.WaitSet) (n int, bytes uint64, within bool) {
 	for i := range l.All {
 		x := &l.All[i]
 		if x.Phase != p || x.path.record == nil {
@@ -73,6 +77,7 @@ func (l *List) follow(p Phase, s *order.WaitSet) (n int, bytes uint64) {
 		}
 		n++
 		bytes += x.Size
+		within = within || x.Kind.within()
 		dst, src := x.Places()
 		if x.Dst != nil {
 			x.Dst.Follow(s, dst)
@@ -81,7 +86,7 @@ func (l *List) follow(p Phase, s *order.WaitSet) (n int, bytes uint64) {
 			x.Src.Follow(s, src)
 		}
 	}
-	return n, bytes
+	return n, bytes, within
 }
 
 // allFresh reports whether all commands of a phase write to blocks that the task has made.
@@ -140,33 +145,40 @@ type recorder struct {
 	stream *vk.Stream
 	// regions is working memory.
 	regions []vk.CopyRegion
-	// copies and fills count the commands since the last call of count, copied and filled their
-	// bytes.
-	copies, fills  int
-	copied, filled uint64
+	// copies, inner and fills count the commands since the last call of count: copies between host
+	// and device, and copies and fills within the device. copied are the bytes of the former, and
+	// within those of the latter.
+	copies, inner, fills int
+	copied, within       uint64
 }
 
-// copy counts a copy.
+// copy counts a copy between host and device.
 func (r *recorder) copy(bytes uint64) {
 	r.copies++
 	r.copied += bytes
 }
 
+// copyWithin counts a copy within the device.
+func (r *recorder) copyWithin(bytes uint64) {
+	r.inner++
+	r.within += bytes
+}
+
 // fill counts a fill.
 func (r *recorder) fill(bytes uint64) {
 	r.fills++
-	r.filled += bytes
+	r.within += bytes
 }
 
 // count adds what has been recorded since its last call to the queue's counts.
-func (r *recorder) count(q *order.Queue) {
+func (r *recorder) count(o *order.Queues, q *order.Queue) {
 	if r.copies > 0 {
-		q.CountCopies(r.copies, r.copied)
+		o.CountCopies(q, r.copies, r.copied)
 	}
-	if r.fills > 0 {
-		q.CountFill(r.filled)
+	if r.inner+r.fills > 0 {
+		o.CountWithin(q, r.inner, r.fills, r.within)
 	}
-	r.copies, r.copied, r.fills, r.filled = 0, 0, 0, 0
+	r.copies, r.inner, r.fills, r.copied, r.within = 0, 0, 0, 0, 0
 }
 
 // rows records the copy of rows, whose offsets count from dstAt and srcAt.

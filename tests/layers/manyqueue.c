@@ -28,7 +28,7 @@ static many_plan *read_plan(void)
 {
 	const char *text = getenv("VKOMP_MANYQUEUE_FAMILIES");
 	if (text == NULL || *text == '\0')
-		text = "GCT3,CT2,T2";
+		text = "GCT2,CT4,T2";
 	many_plan *plan = layer_allocate(sizeof *plan);
 	uint32_t total = 0;
 	for (const char *t = text;; t++) {
@@ -47,7 +47,7 @@ static many_plan *read_plan(void)
 		char *end;
 		unsigned long count = *t >= '1' && *t <= '9' ? strtoul(t, &end, 10) : 0;
 		if (flags == 0 || count == 0 || (*end != ',' && *end != '\0'))
-			layer_die("VKOMP_MANYQUEUE_FAMILIES=%s: not like GCT3,CT2,T2", text);
+			layer_die("VKOMP_MANYQUEUE_FAMILIES=%s: not like GCT2,CT4,T2", text);
 		if (count > MANY_QUEUES || (total += (uint32_t)count) > MANY_QUEUES)
 			layer_die("VKOMP_MANYQUEUE_FAMILIES=%s: more than %d queues", text, MANY_QUEUES);
 		plan->families[plan->family_count].flags = flags;

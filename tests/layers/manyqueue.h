@@ -16,7 +16,7 @@
 // follow the whole batch. A binary semaphore is a timeline below this layer, whose
 // value is the number of its signals.
 //
-//	VKOMP_MANYQUEUE_FAMILIES  GCT3,CT2,T2: letters are Graphics, Compute and Transfer,
+//	VKOMP_MANYQUEUE_FAMILIES  GCT2,CT4,T2: letters are Graphics, Compute and Transfer,
 //	                          then the number of queues; what the driver's family
 //	                          cannot do is left out of the flags
 //	VKOMP_MANYQUEUE_SEED      of the delays (0)

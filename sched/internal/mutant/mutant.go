@@ -50,6 +50,8 @@ const (
 	CompleteTooEarly Name = "complete-too-early"
 	// The ends of tasks on several queues come in any order.
 	ExitsUnordered Name = "exits-unordered"
+	// Copies and fills within the device go to queues that only transfer.
+	FillOnTransferQueue Name = "fill-on-transfer-queue"
 )
 
 // OffBy returns 1 if the caller is to be wrong as m says, and 0 otherwise: it is added to

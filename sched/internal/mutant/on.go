@@ -33,6 +33,7 @@ var Rates = map[Name]uint64{
 	HostWritesEarly:        1,
 	CompleteTooEarly:       8,
 	ExitsUnordered:         1,
+	FillOnTransferQueue:    1,
 }
 
 // chosen is the mutant that the environment names in VKOMP_MUTANT, "" for none. seed,

@@ -1,0 +1,65 @@
+package order
+
+import (
+	"testing"
+
+	"github.com/vkomp/vkomp/vk"
+)
+
+// work places a kernel of so many invocations on a queue.
+func work(t *testing.T, o *Queues, q *Queue, invocations uint64) SyncPoint {
+	t.Helper()
+	at := dispatch(t, o, q).At
+	o.CountDispatches(q, 1, invocations)
+	return at
+}
+
+// Queues that draw take turns, but not with one that waits for foreign work, whose end nobody
+// knows.
+func TestWorkBesideForeignWorkTakesAnotherQueueThatDraws(t *testing.T) {
+	o, _ := newStanding([]QueueInfo{{Compute: true, Draws: true}, {Compute: true, Draws: true}})
+	first, second := o.All()[0], o.All()[1]
+	work(t, o, first, 100_000)
+	submit(t, o, first)
+	if q := o.KernelQueue(new(WaitSet), 16); q != first {
+		t.Error("a kernel goes to a queue that has to wait for its turn")
+	}
+	first.Pending().AddForeign(Foreign{Waits: make([]vk.SemaphoreValue, 1)})
+	submit(t, o, first)
+	if q := o.KernelQueue(new(WaitSet), 16); q != second {
+		t.Error("a kernel goes behind foreign work")
+	}
+}
+
+// A kernel that follows a long one of another queue goes where the way is shortest: to the same
+// queue, and if that has much to do until then to one of another family rather than of its own.
+func TestCrossingsHaveTheCostOfTheirFamilies(t *testing.T) {
+	for name, c := range map[string]struct {
+		queues []QueueInfo
+		want   int
+	}{
+		"async":                        {[]QueueInfo{{Compute: true}, {Compute: true}}, 1},
+		"async and another":            {[]QueueInfo{{Compute: true}, {Compute: true}, {Family: 1, Compute: true}}, 2},
+		"that take turns":              {[]QueueInfo{{Compute: true, Draws: true}, {Compute: true, Draws: true}}, 0},
+		"that take turns, and another": {[]QueueInfo{{Compute: true, Draws: true}, {Compute: true, Draws: true}, {Family: 1, Compute: true}}, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o, _ := newStanding(c.queues)
+			first := o.All()[0]
+			at := work(t, o, first, 100_000)
+			submit(t, o, first)
+			var s WaitSet
+			s.Add(at)
+			if q := o.KernelQueue(&s, 16); q != first {
+				t.Errorf("a link of a chain goes to queue %d", q.Index())
+			}
+			for range 2 {
+				// What comes behind the predecessor takes longer than any crossing but the longest.
+				work(t, o, first, 20_000)
+			}
+			if q := o.KernelQueue(&s, 16); int(q.Index()) != c.want {
+				t.Errorf("it goes to queue %d, want %d", q.Index(), c.want)
+			}
+		})
+	}
+}
