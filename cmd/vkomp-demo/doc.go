@@ -7,6 +7,7 @@
 //	vkomp-demo stress [-pattern p,…|all] [-width w] [-steps s] [-radix r] [-seed n] [-seeds n] [-tasks n] [-duration t]
 //	                  [-kernel empty|compute|memory] [-mix host] [-placement finish|random] [-queues n] [-path p] [-device d]
 //	                  [-clauses file] [-metg [-workers n]]
+//	vkomp-demo cost log [-profile p] [-workgroup t]
 //	vkomp-demo run saxpy [-n elements] [-device d] [-verify] [-graph file] [-trace file] [-report file]
 //	vkomp-demo run heat  [-n side] [-steps s] [-out picture.gif|.png] [-device d] [-verify] [-graph file] [-trace file] [-report file]
 //	vkomp-demo run image [-n bands] [-in picture] [-out picture.png] [-device d] [-verify] [-graph file] [-trace file] [-report file]

@@ -42,6 +42,7 @@ type commands struct {
 	Devices devicesCommand `cmd:"" help:"List the devices that target regions can run on."`
 	Memory  memoryCommand  `cmd:"" help:"Fill devices with slices and allocations, and show what their memory is used for."`
 	Stress  stressCommand  `cmd:"" help:"Run graphs of many small tasks that assert what they read."`
+	Cost    costCommand    `cmd:"" help:"Say what a recorded run would cost on a device that is not there."`
 	Interop interopCommand `cmd:"" help:"Have Vulkan code that is not vkomp's work between target tasks."`
 	Run     struct {
 		Saxpy saxpyCommand `cmd:"" help:"Compute y = 2x + y in pieces."`

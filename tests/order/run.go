@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"slices"
 )
 
 // Run is what the threads of the host did in a recorded run, as far as it takes time, in the order
@@ -43,9 +42,6 @@ type Call struct {
 	Polled     bool
 	Bytes      uint64
 	Properties uint64 // VkMemoryPropertyFlags
-	// After are the submissions whose end the host had to know, because nothing else orders what
-	// it submits or accesses here after them. Another thread may have waited for them.
-	After []*Submission
 }
 
 // CommandCount counts commands of a command buffer.
@@ -109,17 +105,8 @@ type Dependency struct {
 func Read(log io.Reader) (*Run, error) {
 	c := newChecker(Options{})
 	r := &runReader{checker: c, run: &Run{}}
-	// What is not ordered for an engine that passes on nothing of what the host has seen is
-	// ordered by the host.
-	c.engine.hears = deaf
-	c.engine.found = func(p problem, ev *event, n *need) {
-		if p == unordered && ev.kind != evRetire {
-			r.after = append(r.after, n.other.Submission)
-		}
-	}
 	c.trace, c.recorded = r.event, r.recorded
 	err := c.run(log)
-	r.settle()
 	if err == nil && c.cut {
 		err = fmt.Errorf("%w: line %d is cut off", ErrLog, c.line+1)
 	}
@@ -130,26 +117,8 @@ func Read(log io.Reader) (*Run, error) {
 type runReader struct {
 	checker *checker
 	run     *Run
-	// after belongs to the last call.
-	after []*Submission
 	// last is the last command that was added.
 	last *Command
-}
-
-// settle passes to the last call what the engine found for it: the engine processes an event after
-// the trace has it.
-func (r *runReader) settle() {
-	if n := len(r.run.Calls); n > 0 {
-		last := &r.run.Calls[n-1]
-		for _, s := range r.after {
-			own := slices.ContainsFunc(last.Batches, func(b Batch) bool { return b.Submission == s })
-			// The host is ordered after itself.
-			if s != nil && !own && !slices.Contains(last.After, s) {
-				last.After = append(last.After, s)
-			}
-		}
-	}
-	r.after = r.after[:0]
 }
 
 // add begins a call, or returns the last one if it is of the same kind and line.
@@ -157,7 +126,6 @@ func (r *runReader) add(kind CallKind, line int) *Call {
 	if n := len(r.run.Calls); n > 0 && r.run.Calls[n-1].Line == line && r.run.Calls[n-1].Kind == kind {
 		return &r.run.Calls[n-1]
 	}
-	r.settle()
 	r.run.Calls = append(r.run.Calls, Call{Kind: kind, Thread: r.checker.thread.Thread, Line: line})
 	return &r.run.Calls[len(r.run.Calls)-1]
 }
@@ -219,9 +187,6 @@ func (r *runReader) event(ev *event) {
 			kind = CallFlush
 		}
 		call := r.add(kind, ev.line)
-		for i := range ev.needs {
-			r.after = append(r.after, ev.needs[i].other.Submission)
-		}
 		at := ev.touched[len(ev.touched)-1]
 		call.Bytes, call.Properties = at.hi-at.lo, r.checker.accessing.properties
 	}

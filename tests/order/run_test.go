@@ -71,34 +71,6 @@ func TestRunHasWhatTakesTime(t *testing.T) {
 	}
 }
 
-// What the device orders is not ordered by the host.
-func TestRunSaysWhatOnlyTheHostOrders(t *testing.T) {
-	first := on("1", "", fill, "1")
-	for _, c := range []struct {
-		name, lines string
-		want        int
-	}{
-		{"a semaphore", first + on("2", " 1:1:10000", fill, "1"), 0},
-		{"a barrier in a later batch", first + "wait b 1:1\n" + on("1", "", everything+fill, "2"), 0},
-		{"a wait of the host", first + "wait b 1:1\n" + on("2", "", fill, "1"), 1},
-		{"a wait of another thread", first + "thread 2\nwait b 1:1\nthread 1\n" + on("2", "", fill, "1"), 1},
-		{"other bytes", first + "wait b 1:1\n" + on("2", "", fillNext, "1"), 0},
-		{"a write of the host", on("1", "", kernel, "1") + "wait b 1:1\n" + flush, 1},
-		{"a read of the host", on("1", "", fill+toHost, "1") + "wait b 1:1\n" + read, 1},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			calls := readRun(t, c.lines)
-			last := calls[len(calls)-1]
-			if len(last.After) != c.want {
-				t.Fatalf("after %v", last.After)
-			}
-			if c.want > 0 && last.After[0] != calls[1].Batches[0].Submission {
-				t.Errorf("after %v, want %v", last.After[0], calls[1].Batches[0].Submission)
-			}
-		})
-	}
-}
-
 func TestSubmissionsThatFailAreNotInTheRun(t *testing.T) {
 	calls := readRun(t, "commands 1 0\n"+fill+"end\nsubmit 1 w c 1 s 1:1:10000\nfailed\n")
 	if len(calls) != 1 || calls[0].Kind != CallRecord {

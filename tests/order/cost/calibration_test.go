@@ -19,7 +19,7 @@ type measurement struct {
 }
 
 const (
-	many = 10000 // commands of a chain
+	many = 2000 // commands of a chain
 	mib  = 1 << 20
 	gib  = 1 << 30
 	work = 3556 * microseconds // a kernel that computes for 3.6 ms

@@ -10,9 +10,9 @@
 //
 // Each thread of the host makes its calls one after the other. Recording a command and submitting
 // take the time that the profile says. A wait ends when what it waits for has happened, and the
-// host has learned it. A thread that the log has not seen before begins after the call before its
-// first one. Where one thread submits what only the host orders after a submission for which
-// another thread waited, it does so when that submission is complete and known.
+// host has learned it. Threads pass on what they learn, in ways that are not in the log: a call
+// begins no earlier than the calls that come before it in the log have begun, and than the host
+// knew, by any thread, what the waits before it in the log have shown.
 //
 // Each queue executes its submissions one after the other, each when its waits are over. Commands
 // without a barrier between them overlap, as far as the device has room. A barrier waits for all

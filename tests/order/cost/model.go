@@ -34,20 +34,18 @@ type model struct {
 	turns     map[[2]int]*turn // by device and family
 	signals   map[int]*semaphore
 	fences    map[int]*signal
-	ends      map[*order.Submission]*signal
-	// calls are the moments at which the calls have returned, by their index in the run.
-	calls   []*moment
-	timers  timers
-	last    *moment
-	unknown int
-}
-
-// process is a thread or a queue. It goes on when its time has come, and otherwise waits.
-type process interface {
-	// advance does what can be done now. It reports whether anything was.
-	advance(m *model, now float64) bool
-	// state says what the process waits for, "" for nothing.
-	state() string
+	run       *order.Run
+	// order are the indices of the calls that do something rather than wait, of which made have been
+	// made, the last one from begun on.
+	order []int
+	made  int
+	begun *moment
+	// calls are the moments at which waits have returned, by their index in the run. known is when
+	// the first thread knew of a value.
+	calls  []*moment
+	known  map[order.SemaphorePoint]*moment
+	timers timers
+	last   *moment
 }
 
 // signal is what ends and can be waited for.
@@ -74,12 +72,12 @@ func Of(run *order.Run, o Options) (*Report, error) {
 		parts: parts{names: map[string]int{}}, profile: p, workgroup: float64(o.Workgroup),
 		flow:    flow{load: map[int]*[resources]float64{}},
 		byQueue: map[*order.QueueTotals]*queue{}, turns: map[[2]int]*turn{}, signals: map[int]*semaphore{}, fences: map[int]*signal{},
-		ends: map[*order.Submission]*signal{}, calls: make([]*moment, len(run.Calls)), last: &moment{},
+		run: run, calls: make([]*moment, len(run.Calls)), known: map[order.SemaphorePoint]*moment{}, begun: &moment{}, last: &moment{},
 	}
-	if err := m.load(run); err != nil {
+	if err := m.load(); err != nil {
 		return nil, err
 	}
-	if err := m.run(); err != nil {
+	if err := m.simulate(); err != nil {
 		return nil, err
 	}
 	r := &Report{Profile: p, Makespan: time.Duration(m.last.at + 0.5), Parts: m.report(m.last), Unknown: run.Unknown}
@@ -90,13 +88,16 @@ func Of(run *order.Run, o Options) (*Report, error) {
 }
 
 // load makes the processes.
-func (m *model) load(run *order.Run) error {
+func (m *model) load() error {
 	threads := map[int]*thread{}
-	for i := range run.Calls {
-		c := &run.Calls[i]
+	for i := range m.run.Calls {
+		c := &m.run.Calls[i]
+		if c.Kind != order.CallSee {
+			m.order = append(m.order, i)
+		}
 		t := threads[c.Thread]
 		if t == nil {
-			t = &thread{number: c.Thread, after: i - 1}
+			t = &thread{number: c.Thread, now: &moment{}}
 			threads[c.Thread] = t
 			m.threads = append(m.threads, t)
 		}
@@ -181,8 +182,8 @@ func familyOf(q *queue) int {
 	return q.family
 }
 
-// run simulates until nothing is left.
-func (m *model) run() error {
+// simulate goes on until nothing is left.
+func (m *model) simulate() error {
 	now := 0.0
 	for {
 		m.settle(now)

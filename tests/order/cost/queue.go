@@ -87,18 +87,21 @@ func (q *queue) begin(m *model, b *submitted) bool {
 	if b.given == nil || q.turn != nil && q.turn.by != nil {
 		return false
 	}
+	var waits []*signal
+	for i, w := range b.Waits {
+		s := m.reached(w, b.tickets[i])
+		if s == nil && (w.Value > 0 || w.Binary) {
+			return false
+		}
+		if s != nil {
+			waits = append(waits, s)
+		}
+	}
 	begin := q.now
 	if q.done == 0 || q.now.at < b.given.at {
 		begin = m.until(begin, b.given, float64(q.f.Begin), "begin on an idle queue")
 	}
-	for i, w := range b.Waits {
-		s := m.reached(w, b.tickets[i])
-		if s == nil {
-			if w.Value == 0 && !w.Binary {
-				continue
-			}
-			return false
-		}
+	for _, s := range waits {
 		if s.queue == nil {
 			begin = latest(begin, s.at)
 			continue
@@ -143,11 +146,9 @@ func (q *queue) end(m *model, b *submitted) bool {
 	for _, p := range b.Signals {
 		m.signal(p, q.now, q)
 	}
-	over := &signal{at: q.now, family: q.family, queue: q}
 	if b.Fence != 0 {
-		m.fences[b.Fence] = over
+		m.fences[b.Fence] = &signal{at: q.now, family: q.family, queue: q}
 	}
-	m.ends[b.Submission] = over
 	if t := q.turn; t != nil {
 		t.by, t.last, t.free = nil, q, q.now
 	}

@@ -17,32 +17,20 @@ type thread struct {
 	number int
 	calls  []thing
 	next   int
-	// after is the call after which the thread begins, -1 for none.
-	after int
-	now   *moment
+	now    *moment
+	// heard is the number of the run's calls of which the thread knows what they showed.
+	heard int
 }
 
 // advance makes calls until one has to wait, or until the thread's time is ahead.
 func (t *thread) advance(m *model, now float64) (moved bool) {
-	if t.now == nil {
-		switch {
-		case t.after < 0:
-			t.now = &moment{}
-		case m.calls[t.after] == nil:
-			return false
-		default:
-			t.now = m.calls[t.after]
-			m.wake(t.now)
-		}
-	}
 	for t.next < len(t.calls) && t.now.at <= now {
 		c := t.calls[t.next]
-		end := t.call(m, c.Call)
+		end := t.call(m, c)
 		if end == nil {
 			return moved
 		}
 		t.now = end
-		m.calls[c.index] = end
 		t.next++
 		moved = true
 		m.wake(end)
@@ -51,15 +39,24 @@ func (t *thread) advance(m *model, now float64) (moved bool) {
 }
 
 // call returns when a call has returned, or nil if it has to wait.
-func (t *thread) call(m *model, c *order.Call) *moment {
-	now := t.now
-	for _, s := range c.After {
-		end := m.ends[s]
-		if end == nil {
+func (t *thread) call(m *model, c thing) *moment {
+	if c.Kind == order.CallSee {
+		return t.see(m, c)
+	}
+	if m.order[m.made] != c.index {
+		return nil
+	}
+	now := latest(t.now, m.begun)
+	for ; t.heard < c.index; t.heard++ {
+		known, ok := m.shown(t.heard)
+		if !ok {
 			return nil
 		}
-		now = m.until(now, end.at, float64(m.profile.Families[end.family].Polled), "another thread learns of an end")
+		t.now = latest(t.now, known)
 	}
+	now = latest(now, t.now)
+	m.begun = now
+	m.made++
 	switch c.Kind {
 	case order.CallRecord:
 		for range c.Commands.Others {
@@ -69,9 +66,7 @@ func (t *thread) call(m *model, c *order.Call) *moment {
 			now = m.spend(now, float64(m.profile.RecordBarrier), "record barriers")
 		}
 	case order.CallSubmit:
-		return t.submit(m, c, now)
-	case order.CallSee:
-		return t.see(m, c, now)
+		return t.submit(m, c.Call, now)
 	case order.CallSignal:
 		for _, p := range c.Points {
 			m.signal(p, now, nil)
@@ -80,9 +75,9 @@ func (t *thread) call(m *model, c *order.Call) *moment {
 			m.fences[f] = &signal{at: now, family: -1}
 		}
 	case order.CallFlush:
-		return m.host(now, c, "host writes", m.profile.host(c.Properties).Write)
+		return m.host(now, c.Call, "host writes", m.profile.host(c.Properties).Write)
 	case order.CallInvalidate:
-		return m.host(now, c, "host reads", m.profile.host(c.Properties).Read)
+		return m.host(now, c.Call, "host reads", m.profile.host(c.Properties).Read)
 	}
 	return now
 }
@@ -101,43 +96,38 @@ func (m *model) host(now *moment, c *order.Call, what string, r Rate) *moment {
 	return now
 }
 
-// submit passes batches to their queue, after what the log has of that queue before them.
+// submit passes batches to their queue.
 func (t *thread) submit(m *model, c *order.Call, now *moment) *moment {
 	if len(c.Batches) == 0 {
 		return now
 	}
 	q := m.byQueue[c.Batches[0].Queue]
-	first := q.batches[q.given]
-	if first.Batch != &c.Batches[0] {
-		return nil
-	}
 	now = m.spend(now, float64(q.f.Submit), "submit")
 	for range c.Batches {
-		q.batches[q.given].given = now
+		b := q.batches[q.given]
+		delete(m.fences, b.Fence) // of an earlier submission
+		b.given = now
 		q.given++
 	}
 	return now
 }
 
 // see returns when the host has learned what the call shows.
-func (t *thread) see(m *model, c *order.Call, now *moment) *moment {
-	end := now
+func (t *thread) see(m *model, c thing) *moment {
+	var points, others []*signal
 	for _, p := range c.Points {
 		s := m.reached(p, 0)
 		if s == nil {
-			if p.Value == 0 {
-				continue
-			}
 			return nil
 		}
-		end = latest(end, m.learn(now, s, c.Polled))
+		points = append(points, s)
 	}
 	for _, f := range c.Fences {
 		s := m.fences[f]
 		if s == nil {
 			return nil
 		}
-		end = latest(end, m.learn(now, s, c.Polled))
+		others = append(others, s)
 	}
 	for _, totals := range c.Idle {
 		q := m.byQueue[totals]
@@ -148,10 +138,42 @@ func (t *thread) see(m *model, c *order.Call, now *moment) *moment {
 			return nil
 		}
 		if q.done > 0 {
-			end = latest(end, m.learn(now, &signal{at: q.now, family: q.family}, c.Polled))
+			others = append(others, &signal{at: q.now, family: q.family})
 		}
 	}
+	end := t.now
+	for i, s := range points {
+		known := m.learn(t.now, s, c.Polled)
+		if k := m.known[c.Points[i]]; k == nil || known.at < k.at {
+			m.known[c.Points[i]] = known
+		}
+		end = latest(end, known)
+	}
+	for _, s := range others {
+		end = latest(end, m.learn(t.now, s, c.Polled))
+	}
+	m.calls[c.index] = end
 	return end
+}
+
+// shown returns when the host knew what a call showed, or false if it does not yet. It knows a value
+// as soon as one thread does.
+func (m *model) shown(index int) (known *moment, ok bool) {
+	c := &m.run.Calls[index]
+	if c.Kind != order.CallSee {
+		return nil, true
+	}
+	if len(c.Fences)+len(c.Idle) > 0 {
+		return m.calls[index], m.calls[index] != nil
+	}
+	for _, p := range c.Points {
+		at := m.known[p]
+		if at == nil {
+			return nil, false
+		}
+		known = latest(known, at)
+	}
+	return known, true
 }
 
 // learn returns when a thread that waits or polls from now on knows of a signal.
