@@ -209,10 +209,15 @@ func (d *device) open() (*sched.Scheduler, error) {
 		return nil, errors.Join(fmt.Errorf("open device %d (%s): %w", d.number, p.Name, err), s.Close())
 	}
 	d.mu.Lock()
-	defer d.mu.Unlock()
 	d.scheduler, d.vulkan, d.tool = s, vd, observed
 	d.live.Store(s)
 	d.objects = foreign.NewDevice(d.interopOptionsLocked(s))
+	d.mu.Unlock()
+	// After the device is known to be open: a kernel that is made meanwhile is compiled by
+	// NewKernel or here.
+	for _, k := range d.rt.shaders() {
+		s.CompileAhead(k)
+	}
 	return s, nil
 }
 
@@ -368,6 +373,19 @@ func (d *device) busy(ctx context.Context) error {
 	objects.Settle(ctx)
 	if awaited := objects.Awaits(); len(awaited) > 0 {
 		return fmt.Errorf("%w: %s", ErrBusy, strings.Join(awaited, "; "))
+	}
+	return nil
+}
+
+// stopCompiling ends the compilation of kernels that no construct has used, for a hard pause. It
+// waits for those under way until ctx ends; the error is then an ErrBusy.
+func (d *device) stopCompiling(ctx context.Context) error {
+	s := d.opened()
+	if s == nil {
+		return nil
+	}
+	if err := s.StopCompiling(ctx); err != nil {
+		return fmt.Errorf("device %d: %w", d.number, err)
 	}
 	return nil
 }

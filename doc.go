@@ -88,9 +88,10 @@
 //
 // # Kernels
 //
-// A device compiles a kernel at its first launch. That may take any time, which a context
-// can limit (see [Runtime.Target]). A deferred task waits for it, but not the code that
-// generates the task. [Kernel.Close] closes a kernel.
+// Devices compile kernels in the background, from [Runtime.NewKernel] on or when they are
+// opened. A kernel's first launch on a device waits for its compilation. That may take any
+// time, which a context can limit (see [Runtime.Target]). A deferred task waits for it, but
+// not the code that generates the task. [Kernel.Close] closes a kernel.
 //
 // Kernels are trusted code, like the program itself: the driver compiles them inside the
 // process, and they run with its rights on the device. Nothing limits how long one compiles

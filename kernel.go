@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"sync/atomic"
 	"unsafe"
 
@@ -176,6 +177,7 @@ func (k Kernel) Close() error {
 		return nil
 	}
 	k.k.shader.Close()
+	k.k.rt.forgetShader(k.k.shader)
 	for _, d := range k.k.rt.devices {
 		if s := d.opened(); s != nil {
 			s.Release(k.k.shader)
@@ -186,8 +188,13 @@ func (k Kernel) Close() error {
 
 // NewKernel makes a kernel. Its module is checked against the entry point at once
 // (ErrInvalidModule; ErrUnsupported for descriptors that no device can bind), with
-// Options.Validate also by spirv-val. It is checked against a device, and compiled there,
-// when it is first launched on that device (see Target).
+// Options.Validate also by spirv-val.
+//
+// The devices that are open begin to compile the kernel in the background, several kernels at
+// the same time, and a device that is opened later begins with all kernels that there are
+// then. NewKernel waits for no compilation and opens no device. A kernel's first launch on a
+// device waits for that kernel alone (see Target), and reports what is wrong with it there:
+// that is no error of NewKernel.
 func (rt *Runtime) NewKernel(src KernelSource) (Kernel, error) {
 	if err := rt.open(); err != nil {
 		return Kernel{}, err
@@ -213,6 +220,33 @@ func (rt *Runtime) NewKernel(src KernelSource) (Kernel, error) {
 				return Kernel{}, err
 			}
 		}
+		rt.compileAhead(k.shader)
 	}
 	return Kernel{k}, nil
+}
+
+// compileAhead has the open devices compile a new kernel, and those that are opened later.
+func (rt *Runtime) compileAhead(k *kernel.Kernel) {
+	rt.mu.Lock()
+	rt.kernels = append(rt.kernels, k)
+	rt.mu.Unlock()
+	for _, d := range rt.devices {
+		if s := d.opened(); s != nil {
+			s.CompileAhead(k)
+		}
+	}
+}
+
+// shaders returns the kernels for devices that are not closed.
+func (rt *Runtime) shaders() []*kernel.Kernel {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	return slices.Clone(rt.kernels)
+}
+
+// forgetShader lets devices that are opened later do without a kernel, which was closed.
+func (rt *Runtime) forgetShader(k *kernel.Kernel) {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	rt.kernels = slices.DeleteFunc(rt.kernels, func(other *kernel.Kernel) bool { return other == k })
 }

@@ -57,9 +57,11 @@ func (k PauseKind) String() string {
 // complete, while a construct is in progress, including the body of a data region, and inside
 // a task or taskgroup. A hard pause is also ErrBusy while an interop object of the device has
 // not been destroyed, while foreign work of a destroyed one is not complete, or while a
-// device compiles a kernel. It waits for the queues that such objects had to themselves, if
-// the runtime submits to them too, until ctx ends and for at most Options.ForeignTimeout.
-// After any error except one of a Vulkan call nothing has changed.
+// device compiles a kernel for a construct. It waits for the queues that such objects had to
+// themselves, if the runtime submits to them too, until ctx ends and for at most
+// Options.ForeignTimeout. It also waits, until ctx ends, for kernels that the device compiles
+// and that no construct has used there; those whose turn has not come are compiled when the
+// device is opened again. After any error except one of a Vulkan call nothing has changed.
 func (rt *Runtime) PauseResource(ctx context.Context, kind PauseKind, d Device) error {
 	if d.d == nil || d.d.rt != rt {
 		return fmt.Errorf("vkomp: pause: %w: not a device of this runtime", ErrInvalidDevice)
@@ -103,6 +105,11 @@ func (rt *Runtime) pause(ctx context.Context, kind PauseKind, devices ...*device
 	if kind != PauseSoft {
 		for _, d := range devices {
 			if err := d.busy(ctx); err != nil {
+				return err
+			}
+		}
+		for _, d := range devices {
+			if err := d.stopCompiling(ctx); err != nil {
 				return err
 			}
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/vkomp/vkomp/internal/observe/tool"
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/sched/host"
+	"github.com/vkomp/vkomp/sched/kernel"
 	"github.com/vkomp/vkomp/tasks"
 	"github.com/vkomp/vkomp/vk"
 )
@@ -61,7 +62,11 @@ type Runtime struct {
 	// recursively.
 	using lockrank.RWMutex[lockrank.RuntimeUsing]
 
+	// mu guards the fields below.
 	mu lockrank.Mutex[lockrank.Runtime]
+	// kernels are the kernels for devices that are not closed, in the order in which they were
+	// made.
+	kernels []*kernel.Kernel
 	// orphans are scopes of finished tasks that still had children. When there are
 	// sweepOrphans of them, those without incomplete children are dropped.
 	orphans      []*tasks.Scope

@@ -59,11 +59,12 @@ type Target struct {
 // initial device a task that has not started is dropped. A deferred task that has not started
 // when ctx ends is dropped and counts as failed.
 //
-// A device compiles a kernel at its first launch, which may take any time. An included task
-// is generated after that: if ctx ends first, Target returns its cause, nothing has been
-// done, and the error says which kernel is still being compiled. A deferred task waits for
-// the compilation as for a dependence, and fails if the device refuses the kernel. In both
-// cases the compilation continues, for the kernel's next use.
+// A device compiles a kernel in the background (see [Runtime.NewKernel]), which may take any
+// time; its first launch waits for that, and for no other kernel. An included task is
+// generated after the compilation: if ctx ends first, Target returns its cause, nothing has
+// been done, and the error says which kernel is still being compiled. A deferred task waits
+// for the compilation as for a dependence, and fails if the device refuses the kernel. In
+// both cases the compilation continues, for the kernel's next use.
 func (rt *Runtime) Target(ctx context.Context, t Target) error {
 	h := hide(&t)
 	args, depend := h.Args, h.Depend

@@ -45,6 +45,7 @@ func (s *Scheduler) loseLocked(err error) {
 		s.loss.err = fmt.Errorf("%w: %s", err, s.loss.recovery)
 	}
 	s.order.Lose(s.loss.err)
+	s.kernels.DropAheadLocked()
 	close(s.loss.told)
 	if !s.life.stopped { // otherwise Close waits for the device
 		s.life.waiters.Go(s.settleLoss)

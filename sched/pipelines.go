@@ -3,6 +3,7 @@ package sched
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/vkomp/vkomp/sched/kernel"
 	"github.com/vkomp/vkomp/sched/pipeline"
@@ -28,11 +29,58 @@ func (s *Scheduler) useLocked(k *kernel.Kernel) (*pipeline.Kernel, error) {
 // are complete. It does not wait for them.
 func (s *Scheduler) Release(k *kernel.Kernel) { s.kernels.Release(k) }
 
-// Compiling returns the labels of the kernels that are being compiled.
+// Compiling returns the labels of the kernels that are being compiled, in order.
 func (s *Scheduler) Compiling() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.kernels.CompilingLocked()
+	return s.compilingLocked(false)
+}
+
+// compilingLocked returns the labels of the kernels that are being compiled, in order: of all, or
+// of those only that a launch has needed.
+func (s *Scheduler) compilingLocked(needed bool) (labels []string) {
+	for _, c := range s.kernels.CompilingLocked() {
+		if !needed || c.NeededLocked() {
+			labels = append(labels, c.Name())
+		}
+	}
+	return slices.Compact(labels)
+}
+
+// CompileAhead begins to compile a kernel in the background, so that its first launch need not wait
+// for all of it. Whatever prevents that is an error of the first launch, and not of this call.
+func (s *Scheduler) CompileAhead(k *kernel.Kernel) {
+	if k.Supported(s.props) != nil {
+		return
+	}
+	options, err := k.PipelineOptions(0, s.props)
+	if err != nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.refusalLocked() == nil && !k.Closed() {
+		s.kernels.AheadLocked(k, options)
+	}
+}
+
+// StopCompiling ends what CompileAhead has begun: it waits until the compilations that no launch has
+// needed are over, and those that have not begun are dropped. If ctx ends first, the error is an
+// ErrBusy with the cause of ctx.
+func (s *Scheduler) StopCompiling(ctx context.Context) error {
+	s.mu.Lock()
+	s.kernels.DropAheadLocked()
+	underWay := s.kernels.CompilingLocked()
+	underWay = slices.DeleteFunc(underWay, (*pipeline.Compilation).NeededLocked)
+	s.mu.Unlock()
+	for _, c := range underWay {
+		select {
+		case <-c.Done():
+		case <-ctx.Done():
+			return fmt.Errorf("%w: kernel %q is still being compiled: %w", ErrBusy, c.Name(), context.Cause(ctx))
+		}
+	}
+	return nil
 }
 
 // pipeline gives the task the pipeline of its kernel. While that is being compiled, an included
@@ -142,7 +190,7 @@ func (s *Scheduler) compiled(c *pipeline.Compilation) {
 		parked.restart(w)
 		delete(s.kernels.awaited, c)
 	}
-	// Close waits for the last compilation.
+	// Close and Discard wait for the last compilation.
 	s.life.wake.Broadcast()
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -12,10 +13,12 @@ import (
 	"github.com/vkomp/vkomp/vk"
 )
 
-// slowCompiler is a device that makes no pipeline until the test lets it.
+// slowCompiler is a device that makes no pipeline until the test lets it, except of the kernel that is
+// called quick.
 type slowCompiler struct {
 	*fakeDevice
 	begun, gate chan struct{}
+	quick       string
 
 	mu       sync.Mutex
 	compiled int
@@ -27,7 +30,9 @@ type slowCompiler struct {
 
 func (d *slowCompiler) CreatePipeline(o vk.PipelineOptions) (vk.Pipeline, error) {
 	d.begun <- struct{}{}
-	<-d.gate
+	if o.Label != d.quick {
+		<-d.gate
+	}
 	d.mu.Lock()
 	d.compiled++
 	fails, exits := d.fails, d.exits
@@ -50,7 +55,7 @@ func (d *slowCompiler) compilations() int {
 func newSlowRig(t *testing.T) (*rig, *slowCompiler) { return newSlowRigWith(t, Options{}) }
 
 func newSlowRigWith(t *testing.T, o Options) (*rig, *slowCompiler) {
-	d := &slowCompiler{fakeDevice: newFakeDevice(t, unifiedMemory, 1), begun: make(chan struct{}, 10), gate: make(chan struct{})}
+	d := &slowCompiler{fakeDevice: newFakeDevice(t, unifiedMemory, 1), begun: make(chan struct{}, 1000), gate: make(chan struct{})}
 	o.Domain = rigDomain
 	s, err := New(d, o)
 	if err != nil {
@@ -312,3 +317,161 @@ type tellingPlace chan struct{}
 
 func (p tellingPlace) Leave()  { p <- struct{}{} }
 func (p tellingPlace) Return() {}
+
+// compileAhead compiles more kernels ahead than are compiled at the same time, and waits until these
+// are under way. It returns how many they are, and the labels of all.
+func (r *rig) compileAhead(d *slowCompiler) (underWay int, all []*kernel.Kernel) {
+	r.t.Helper()
+	underWay = runtime.GOMAXPROCS(0)
+	for range underWay + 2 {
+		k := loadKernel(r.t, "set")
+		all = append(all, k)
+		r.s.CompileAhead(k)
+	}
+	for range underWay {
+		<-d.begun
+	}
+	if labels := r.s.Compiling(); !slices.Equal(labels, []string{"set"}) {
+		r.t.Errorf("being compiled are %q", labels)
+	}
+	return underWay, all
+}
+
+// The launch of a kernel waits for its own pipeline and no other, however many are compiled and
+// queued before it.
+func TestLaunchWaitsForItsOwnPipelineAlone(t *testing.T) {
+	r, d := newSlowRig(t)
+	defer r.close()
+	d.quick = "add"
+	underWay, slow := r.compileAhead(d)
+	r.s.CompileAhead(r.kernels["add"])
+	x, y := filled(4, 1), filled(4, 1)
+	r.run(launch{label: "included", kernel: "add", args: []arg{tofrom(x)}, constant: 100, included: true})
+	r.run(launch{label: "deferred", kernel: "add", args: []arg{tofrom(y)}, constant: 10})
+	r.taskwait()
+	r.expect("x", x, 101, 101, 101, 101)
+	r.expect("y", y, 11, 11, 11, 11)
+	if n := d.compilations(); n != 1 {
+		t.Errorf("%d kernels are compiled, want the one that is quick", n)
+	}
+	close(d.gate)
+	// The last of the queue is compiled without its use.
+	r.eventually("all kernels are compiled", func() bool { return d.compilations() == underWay+3 && r.s.kernels.CompilingLocked() == nil })
+	r.kernels["set"] = slow[len(slow)-1]
+	r.run(launch{label: "compiled ahead", kernel: "set", args: []arg{tofrom(x)}, constant: 7, included: true})
+	r.expect("x", x, 7, 8, 9, 10)
+	if n := d.compilations(); n != underWay+3 {
+		t.Errorf("%d compilations after the launch, want %d", n, underWay+3)
+	}
+}
+
+// Kernels that nobody has launched keep no device from being given up. What has not begun is dropped,
+// and the rest is waited for, until the context ends.
+func TestKernelsThatNobodyLaunchedDoNotKeepTheDevice(t *testing.T) {
+	r, d := newSlowRig(t)
+	underWay, _ := r.compileAhead(d)
+	if err := r.s.Idle(); err != nil {
+		t.Errorf("Idle: %v", err)
+	}
+	late := errors.New("too late")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(late)
+	if err := r.s.StopCompiling(ctx); !errors.Is(err, ErrBusy) || !errors.Is(err, late) || !strings.Contains(err.Error(), `kernel "set"`) {
+		t.Errorf("StopCompiling: %v", err)
+	}
+	stopped := make(chan error)
+	go func() { stopped <- r.s.StopCompiling(context.Background()) }()
+	close(d.gate)
+	if err := <-stopped; err != nil {
+		t.Errorf("StopCompiling: %v", err)
+	}
+	if _, err := r.s.Discard(); err != nil {
+		t.Errorf("Discard: %v", err)
+	}
+	if n := d.compilations(); n != underWay {
+		t.Errorf("%d kernels were compiled, want the %d that were under way", n, underWay)
+	}
+	// Too late: the fake device fails the test if a pipeline is made now.
+	r.s.CompileAhead(r.kernels["add"])
+}
+
+// Discard and Close wait for the kernels that are being compiled, and for no other.
+func TestTheEndOfADeviceWaitsForItsCompiler(t *testing.T) {
+	for name, end := range map[string]func(*Scheduler) error{
+		"close":   (*Scheduler).Close,
+		"discard": func(s *Scheduler) error { _, err := s.Discard(); return err },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, d := newSlowRig(t)
+			underWay, _ := r.compileAhead(d)
+			ended := make(chan error, 1)
+			go func() { ended <- end(r.s) }()
+			r.eventually("the end has begun", func() bool { return r.s.life.closing })
+			select {
+			case err := <-ended:
+				t.Errorf("the device ended while it compiled: %v", err)
+			default:
+			}
+			close(d.gate)
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+			if n := d.compilations(); n != underWay {
+				t.Errorf("%d kernels were compiled, want the %d that were under way", n, underWay)
+			}
+		})
+	}
+}
+
+// Nothing more is compiled ahead on a lost device.
+func TestLossDropsTheKernelsThatAreQueued(t *testing.T) {
+	r, d := newSlowRig(t)
+	underWay, _ := r.compileAhead(d)
+	r.s.Lose(errLost)
+	r.s.CompileAhead(r.kernels["add"])
+	close(d.gate)
+	r.eventually("nothing is compiled", func() bool { return r.s.kernels.CompilingLocked() == nil })
+	if err := r.s.Close(); err != nil {
+		t.Error(err)
+	}
+	if n := d.compilations(); n != underWay {
+		t.Errorf("%d kernels were compiled, want the %d that were under way", n, underWay)
+	}
+}
+
+// What is wrong with a kernel is an error of its launch, and not of the call that has it compiled
+// ahead.
+func TestFailureAheadIsAnErrorOfTheLaunch(t *testing.T) {
+	r, d := newSlowRig(t)
+	defer r.close()
+	refused := errors.New("refused by the driver")
+	d.fails = refused
+	close(d.gate)
+	r.s.CompileAhead(r.kernels["set"])
+	r.eventually("the compilation is over", func() bool { return d.compilations() == 1 && r.s.kernels.CompilingLocked() == nil })
+	d.mu.Lock()
+	d.fails = nil
+	d.mu.Unlock()
+	x := filled(4, 1)
+	set := launch{label: "set", kernel: "set", args: []arg{tofrom(x)}, constant: 7, included: true}
+	if err := r.s.Run(t.Context(), r.region(set)); !errors.Is(err, refused) || !strings.Contains(err.Error(), `kernel "set"`) {
+		t.Errorf("the first launch: %v", err)
+	}
+	r.run(set)
+	r.expect("x", x, 7, 8, 9, 10)
+
+	// What the device cannot run, and what is closed, is not compiled.
+	r.kernels["add"].Close()
+	r.s.CompileAhead(r.kernels["add"])
+	limits := r.d.props.Limits
+	r.d.props.Limits.MaxComputeWorkGroupInvocations = 1
+	unsupported := loadKernel(t, "set")
+	r.s.CompileAhead(unsupported)
+	if err := unsupported.Supported(r.s.props); err == nil {
+		t.Error("the device supports the kernel")
+	}
+	r.d.props.Limits = limits
+	if n := d.compilations(); n != 2 || r.s.Compiling() != nil {
+		t.Errorf("%d compilations, want 2", n)
+	}
+}

@@ -241,7 +241,8 @@ func (s *Scheduler) Close() error {
 
 // Discard is Close for a device that is to be used again, where mapped and allocated storage is no
 // leak. It returns the Options.Generation for the next scheduler. It is ErrBusy, and does nothing,
-// while a task is not complete or a kernel is being compiled.
+// while a task is not complete or a kernel is being compiled that a launch has needed. It waits for
+// the compilations under way that CompileAhead has begun.
 func (s *Scheduler) Discard() (generation uint32, err error) {
 	if _, err = s.close(true); errors.Is(err, ErrBusy) {
 		return 0, err
@@ -251,7 +252,8 @@ func (s *Scheduler) Discard() (generation uint32, err error) {
 	return s.pointers.Generation(), err
 }
 
-// Idle returns ErrBusy while a task is not complete or a kernel is being compiled.
+// Idle returns ErrBusy while a task is not complete or a kernel is being compiled that a launch has
+// needed.
 func (s *Scheduler) Idle() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -260,8 +262,8 @@ func (s *Scheduler) Idle() error {
 
 // unusedLocked is Idle for a caller that holds mu.
 func (s *Scheduler) unusedLocked() error {
-	if names := s.kernels.CompilingLocked(); names != nil {
-		return fmt.Errorf("%w: kernels are being compiled: %q", ErrBusy, names)
+	if labels := s.compilingLocked(true); labels != nil {
+		return fmt.Errorf("%w: kernels are being compiled: %q", ErrBusy, labels)
 	}
 	return s.idleLocked()
 }
@@ -305,8 +307,8 @@ func (s *Scheduler) Relinquish() error {
 	return err
 }
 
-// close is Close, but returns the leaks apart from other errors. With now it does not wait, but
-// returns ErrBusy as Idle does.
+// close is Close, but returns the leaks apart from other errors. With now it does not wait for what
+// Idle speaks of, but returns ErrBusy.
 func (s *Scheduler) close(now bool) (leaked, err error) {
 	s.mu.Lock()
 	if err := s.unusedLocked(); now && err != nil {
@@ -318,6 +320,7 @@ func (s *Scheduler) close(now bool) (leaked, err error) {
 		return nil, nil
 	}
 	s.life.closing = true
+	s.kernels.DropAheadLocked()
 	var w tasks.Work
 	for _, q := range s.order.All() {
 		s.flushLocked(q, order.AtOnce, &w)

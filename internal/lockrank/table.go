@@ -67,7 +67,7 @@ var Table = []Lock{
 	{TaskRegion{}, []string{"vkomp.taskContext.mu"}, "who waits in a task region", false},
 	{Scheduler{}, []string{"sched.Scheduler.mu"}, "the scheduling of a device", false},
 	{HostPool{}, []string{"host.Pool.mu"}, "the places of the host's tasks", false},
-	{Runtime{}, []string{"vkomp.Runtime.mu"}, "scopes whose region is at its end", false},
+	{Runtime{}, []string{"vkomp.Runtime.mu"}, "scopes whose region is at its end, and the list of kernels", false},
 	{Family{}, []string{"tasks.family.mu"}, "the tasks of a scope and of those that transparent tasks connect it with", false},
 	{Group{}, []string{"tasks.Group.mu"}, "a taskgroup; that of a group inside another is taken first", true},
 	{Graph{}, []string{"tasks.Graph.mu"}, "the list of scopes, and the tasks that are kept for pictures", false},

@@ -1,7 +1,9 @@
 package pipeline
 
 import (
+	"cmp"
 	"maps"
+	"runtime"
 	"slices"
 	"sync"
 
@@ -27,12 +29,14 @@ type Cache struct {
 	// and still have pipelines.
 	known    map[*kernel.Kernel]*Kernel
 	released map[*Kernel]struct{}
+	ahead    ahead
 }
 
 // Init makes the cache of a device. mu guards it. ended is called without locks held when a
 // compilation has ended.
 func (c *Cache) Init(device Device, mu sync.Locker, ended func(*Compilation)) {
 	*c = Cache{device: device, mu: mu, ended: ended, known: make(map[*kernel.Kernel]*Kernel), released: make(map[*Kernel]struct{})}
+	c.ahead.limit = runtime.GOMAXPROCS(0)
 }
 
 // UseLocked returns a kernel on this device, with a reference for the caller.
@@ -54,13 +58,17 @@ func (c *Cache) add(k *kernel.Kernel) *Kernel {
 }
 
 // Release gives up a kernel that was closed: its pipelines are destroyed with the last reference to
-// them. It does not wait for that.
+// them, and none is compiled any more that nobody has needed. It does not wait for that.
 func (c *Cache) Release(k *kernel.Kernel) {
 	c.mu.Lock()
 	own := c.known[k]
 	if own != nil {
 		delete(c.known, k)
 		c.released[own] = struct{}{}
+		if q := own.compilations[0]; q != nil && q.stage == stageQueued {
+			c.ahead.remove(q)
+			own.compilations[0] = nil
+		}
 	}
 	c.mu.Unlock()
 	if own != nil && own.refs.Add(-1) == 0 {
@@ -79,11 +87,13 @@ func (c *Cache) Destroy() {
 	}
 }
 
-// CompilingLocked returns the names of the kernels that are being compiled, in order.
-func (c *Cache) CompilingLocked() (names []string) {
+// CompilingLocked returns the compilations that are under way, in the order of the kernels' names.
+func (c *Cache) CompilingLocked() (compiling []*Compilation) {
 	look := func(own *Kernel) {
-		if own.compilations != [kernel.Folds]*Compilation{} {
-			names = append(names, own.Name())
+		for _, k := range own.compilations {
+			if k != nil && k.stage == stageUnderWay {
+				compiling = append(compiling, k)
+			}
 		}
 	}
 	for _, own := range c.known {
@@ -92,6 +102,6 @@ func (c *Cache) CompilingLocked() (names []string) {
 	for own := range c.released {
 		look(own)
 	}
-	slices.Sort(names)
-	return names
+	slices.SortFunc(compiling, func(a, b *Compilation) int { return cmp.Compare(a.Name(), b.Name()) })
+	return compiling
 }

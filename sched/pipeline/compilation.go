@@ -8,60 +8,103 @@ import (
 	"github.com/vkomp/vkomp/vk"
 )
 
+// stage is how far a compilation has come.
+type stage uint8
+
+const (
+	// stageQueued: nobody needs the pipeline yet, and others are compiled before it.
+	stageQueued stage = iota
+	// stageUnderWay: the driver compiles it.
+	stageUnderWay
+	// stageOver: the pipeline is there, or the error.
+	stageOver
+)
+
 // Compilation is the making of one pipeline, shared by all that need it.
 type Compilation struct {
-	kernel *Kernel
-	fold   int
+	kernel  *Kernel
+	fold    int
+	options vk.PipelineOptions
 	// done is closed at the end.
 	done chan struct{}
-	// over says that pipeline and err are the result. The lock of the cache guards it.
-	over     bool
+	// The lock of the cache guards the fields below. ahead says that the compilation began before
+	// anybody needed it, and needed that somebody has needed it since.
+	stage         stage
+	ahead, needed bool
+	// pipeline and err are the result, from stageOver on.
 	pipeline vk.Pipeline
 	err      error
 }
 
-// CompileLocked returns the compilation of the pipeline for a Plan.Fold, and begins it if there is
-// none. The options are those that PipelineOptions returns.
+// CompileLocked returns the compilation of the pipeline for a Plan.Fold, for a caller that needs it.
+// It begins at once, if it is not under way or over: whatever is queued does not delay it. The
+// options are those that PipelineOptions returns.
 func (k *Kernel) CompileLocked(fold int, o vk.PipelineOptions) *Compilation {
-	if c := k.compilations[fold]; c != nil {
-		return c
+	c := k.compilations[fold]
+	switch {
+	case c == nil:
+		c = k.newCompilation(fold, o)
+		if p := k.ready[fold].Load(); p != nil {
+			// It has ended since the caller called Ready.
+			c.stage, c.pipeline = stageOver, *p
+			close(c.done)
+			return c
+		}
+		k.compilations[fold] = c
+		c.beginLocked()
+	case c.stage == stageQueued:
+		k.cache.ahead.remove(c)
+		c.beginLocked()
+	case c.stage == stageOver:
+		// It has failed before anybody needed it. The error is the caller's alone.
+		k.compilations[fold] = nil
 	}
-	c := &Compilation{kernel: k, fold: fold, done: make(chan struct{})}
-	if p := k.ready[fold].Load(); p != nil {
-		// It has ended since the caller called Ready.
-		c.over, c.pipeline = true, *p
-		close(c.done)
-		return c
-	}
-	k.compilations[fold] = c
-	k.refs.Add(1)
-	go c.run(o)
+	c.needed = true
 	return c
 }
+
+// newCompilation returns a compilation that has not begun.
+func (k *Kernel) newCompilation(fold int, o vk.PipelineOptions) *Compilation {
+	return &Compilation{kernel: k, fold: fold, options: o, done: make(chan struct{})}
+}
+
+// beginLocked begins the compilation on a goroutine of its own.
+func (c *Compilation) beginLocked() {
+	c.stage = stageUnderWay
+	c.kernel.refs.Add(1)
+	go c.run()
+}
+
+// Name returns the name of the kernel.
+func (c *Compilation) Name() string { return c.kernel.Name() }
+
+// NeededLocked reports whether somebody has needed the pipeline since the compilation began.
+func (c *Compilation) NeededLocked() bool { return c.needed }
 
 // Done returns a channel that is closed when the compilation has ended.
 func (c *Compilation) Done() <-chan struct{} { return c.done }
 
 // OverLocked reports whether the compilation has ended.
-func (c *Compilation) OverLocked() bool { return c.over }
+func (c *Compilation) OverLocked() bool { return c.stage == stageOver }
 
 // Result returns the pipeline, or why there is none, of a compilation that has ended. The next
 // compilation after one that has failed tries again.
 func (c *Compilation) Result() (vk.Pipeline, error) { return c.pipeline, c.err }
 
 // run has the driver compile the pipeline, which is kept whether anybody still waits for it or not.
-func (c *Compilation) run(o vk.PipelineOptions) {
+func (c *Compilation) run() {
 	var p vk.Pipeline
 	err := errors.New("the compilation was cut off")
 	// Deferred, because a tool that hears of the pipeline may end the goroutine.
 	defer func() { c.end(p, err) }()
 	err = protect.Call(func() (err error) {
-		p, err = c.kernel.cache.device.CreatePipeline(o)
+		p, err = c.kernel.cache.device.CreatePipeline(c.options)
 		return err
 	})
 }
 
-// end ends the compilation with its result.
+// end ends the compilation with its result. If it has failed and nobody has needed it, the kernel
+// keeps it for the first that will.
 func (c *Compilation) end(p vk.Pipeline, err error) {
 	k := c.kernel
 	if err != nil {
@@ -70,11 +113,18 @@ func (c *Compilation) end(p vk.Pipeline, err error) {
 	// Deferred, because ended may end the goroutine.
 	defer k.Release()
 	k.cache.mu.Lock()
-	c.over, c.pipeline, c.err = true, p, err
+	c.stage, c.pipeline, c.err = stageOver, p, err
+	c.options = vk.PipelineOptions{}
 	if err == nil {
 		k.ready[c.fold].Store(&p)
 	}
-	k.compilations[c.fold] = nil
+	if err == nil || c.needed {
+		k.compilations[c.fold] = nil
+	}
+	if c.ahead {
+		k.cache.ahead.running--
+		k.cache.ahead.beginLocked()
+	}
 	close(c.done)
 	k.cache.mu.Unlock()
 	k.cache.ended(c)

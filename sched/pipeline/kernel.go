@@ -16,7 +16,8 @@ type Kernel struct {
 	refs atomic.Int64
 	// ready are the compiled pipelines by Plan.Fold, nil where there is none.
 	ready [kernel.Folds]atomic.Pointer[vk.Pipeline]
-	// compilations are those under way, by Plan.Fold. The lock of the cache guards them.
+	// compilations are those that are queued or under way, or have failed before anybody needed
+	// them, by Plan.Fold. The lock of the cache guards them.
 	compilations [kernel.Folds]*Compilation
 
 	// destroying guards destroyed, and is held while the pipelines are destroyed. It is taken

@@ -18,10 +18,11 @@ import (
 // fakeDevice compiles no kernel before it is let, and counts its pipelines.
 type fakeDevice struct {
 	t *testing.T
-	// begun has a value for each compilation that begins, which then takes one from gate: what it
-	// does.
-	begun chan struct{}
+	// begun has the label of each compilation that begins, which then takes a function from the
+	// gate of its label, or from gate if there is none: what it does.
+	begun chan string
 	gate  chan func() error
+	gates map[string]chan func() error
 	// gone has each pipeline that was destroyed.
 	gone chan vk.Pipeline
 
@@ -30,9 +31,13 @@ type fakeDevice struct {
 	live map[vk.Pipeline]bool
 }
 
-func (d *fakeDevice) CreatePipeline(vk.PipelineOptions) (vk.Pipeline, error) {
-	d.begun <- struct{}{}
-	if err := (<-d.gate)(); err != nil {
+func (d *fakeDevice) CreatePipeline(o vk.PipelineOptions) (vk.Pipeline, error) {
+	d.begun <- o.Label
+	gate := d.gates[o.Label]
+	if gate == nil {
+		gate = d.gate
+	}
+	if err := (<-gate)(); err != nil {
 		return vk.Pipeline{}, err
 	}
 	d.mu.Lock()
@@ -67,7 +72,7 @@ type rig struct {
 }
 
 func newRig(t *testing.T) *rig {
-	d := &fakeDevice{t: t, begun: make(chan struct{}, 10), gate: make(chan func() error, 10), gone: make(chan vk.Pipeline, 10), live: map[vk.Pipeline]bool{}}
+	d := &fakeDevice{t: t, begun: make(chan string, 10), gate: make(chan func() error, 10), gone: make(chan vk.Pipeline, 10), live: map[vk.Pipeline]bool{}}
 	r := &rig{T: t, d: d, ended: make(chan *Compilation, 10)}
 	r.Cache.Init(d, &r.mu, func(c *Compilation) {
 		r.mu.Lock() // it is not held
@@ -110,7 +115,11 @@ func (r *rig) compiling(want ...string) {
 	r.Helper()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if got := r.CompilingLocked(); !slices.Equal(got, want) {
+	var got []string
+	for _, c := range r.CompilingLocked() {
+		got = append(got, c.Name())
+	}
+	if !slices.Equal(got, want) {
 		r.Errorf("being compiled are %q, want %q", got, want)
 	}
 }
@@ -157,7 +166,7 @@ func TestPipelineIsCompiledOnceForAllThatNeedIt(t *testing.T) {
 	for range 3 {
 		<-r.d.begun
 	}
-	r.compiling("add", "set")
+	r.compiling("add", "set", "set")
 	if set.Ready(0) != nil {
 		t.Error("a pipeline is ready that is being compiled")
 	}

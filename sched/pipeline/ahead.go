@@ -1,0 +1,59 @@
+package pipeline
+
+import (
+	"slices"
+
+	"github.com/vkomp/vkomp/sched/kernel"
+	"github.com/vkomp/vkomp/vk"
+)
+
+// ahead are the compilations of a device that begin before anybody needs them. The lock of the
+// cache guards it.
+type ahead struct {
+	// queue are those that have not begun, in the order in which they will.
+	queue []*Compilation
+	// running counts those that have begun and are not over. There are at most limit, so that
+	// the program has threads for its own work: Init sets limit to the number of processors.
+	running, limit int
+}
+
+// beginLocked begins as many compilations as may be under way.
+func (a *ahead) beginLocked() {
+	for len(a.queue) > 0 && a.running < a.limit {
+		c := a.queue[0]
+		a.queue = slices.Delete(a.queue, 0, 1)
+		a.running++
+		c.ahead = true
+		c.beginLocked()
+	}
+}
+
+// remove takes a compilation out of the queue.
+func (a *ahead) remove(c *Compilation) {
+	a.queue = slices.DeleteFunc(a.queue, func(q *Compilation) bool { return q == c })
+}
+
+// AheadLocked compiles the pipeline of a kernel for the Plan.Fold 0, which nearly all launches use,
+// before anybody needs it, unless it is there, is being compiled or has failed. The options are
+// those that PipelineOptions returns. Other folds are for ranges that are longer than the device's
+// limits, and are compiled when they are needed.
+func (c *Cache) AheadLocked(k *kernel.Kernel, o vk.PipelineOptions) {
+	own := c.known[k]
+	if own == nil {
+		own = c.add(k)
+	}
+	if own.ready[0].Load() != nil || own.compilations[0] != nil {
+		return
+	}
+	own.compilations[0] = own.newCompilation(0, o)
+	c.ahead.queue = append(c.ahead.queue, own.compilations[0])
+	c.ahead.beginLocked()
+}
+
+// DropAheadLocked forgets the compilations that have not begun.
+func (c *Cache) DropAheadLocked() {
+	for _, q := range c.ahead.queue {
+		q.kernel.compilations[q.fold] = nil
+	}
+	c.ahead.queue = nil
+}
