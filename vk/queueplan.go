@@ -13,6 +13,8 @@ func computes(f QueueFamily) bool { return f.Flags&QueueCompute != 0 && f.Count 
 
 func draws(f QueueFamily) bool { return f.Flags&QueueGraphics != 0 }
 
+// transfersOnly reports whether a family copies and does nothing else. Some such families copy images
+// in large units alone (minImageTransferGranularity); all of them copy any bytes of buffers.
 func transfersOnly(f QueueFamily) bool {
 	return f.Flags&(QueueGraphics|QueueCompute|QueueTransfer) == QueueTransfer
 }

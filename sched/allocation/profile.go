@@ -94,7 +94,7 @@ func NewProfile(p *vk.Properties, bits uint32, hidden bool) (Profile, error) {
 func hasWindow(p *vk.Properties, bits uint32) bool {
 	const window = vk.MemoryDeviceLocal | vk.MemoryHostVisible
 	for i, t := range p.MemoryTypes {
-		if bits>>i&1 != 0 && t.Flags&window == window {
+		if bits>>i&1 != 0 && t.Flags&window == window && p.MemoryHeaps[t.Heap].Size > 0 {
 			return true
 		}
 	}
@@ -124,6 +124,8 @@ func chooseMemoryType(p *vk.Properties, bits uint32, use use, hidden bool) (int,
 		switch {
 		case t.Flags&(vk.MemoryProtected|vk.MemoryLazy) != 0:
 			return -1
+		case p.MemoryHeaps[t.Heap].Size == 0:
+			return -1 // no allocation would succeed
 		case use == forStaging:
 			return stagingScore(t.Flags)
 		}
@@ -212,7 +214,7 @@ func (r Profile) Decisions(p *vk.Properties, hidden bool) []Decision {
 		{"host writes storage", fmt.Sprintf("up to %d bytes", r.HostWrites), "few bytes are there before a copy command could be submitted"},
 	}
 	if p.MemoryTypes[r.Storage].Flags&vk.MemoryDeviceLocal == 0 {
-		decisions[1].Reason = "no memory type is local to the device"
+		decisions[1].Reason = "there is no memory that is local to the device"
 	}
 	if p.MemoryTypes[r.Staging].Flags&vk.MemoryHostCached == 0 {
 		decisions[2].Reason = "the host sees it; there is no memory type that it caches, so results come back slowly"

@@ -69,6 +69,7 @@ func TestProfileFollowsTheMemoryTypes(t *testing.T) {
 	two := []vk.MemoryHeap{{Size: 8 << 30, DeviceLocal: true}, {Size: 16 << 30}}
 	window := append(two[:2:2], vk.MemoryHeap{Size: 256 << 20, DeviceLocal: true})
 	one := two[:1]
+	empty := []vk.MemoryHeap{{DeviceLocal: true}, two[1]}
 	// The types of an NVIDIA H100, the last of which is in another heap on cards with a small window.
 	card := func(heap int) []vk.MemoryType {
 		return []vk.MemoryType{
@@ -93,6 +94,12 @@ func TestProfileFollowsTheMemoryTypes(t *testing.T) {
 		{"card with a small window", vk.DeviceDiscrete, window, card(2), false, Profile{SmallWindow, false, 1, 3, false, 0}},
 		{"card without a window", vk.DeviceDiscrete, two, card(0)[:4], false, Profile{NoWindow, false, 1, 3, false, 0}},
 		{"card without cached memory", vk.DeviceDiscrete, two, card(0)[:3], false, Profile{NoWindow, false, 1, 2, false, 0}},
+		{"card without memory of its own", vk.DeviceDiscrete, empty, card(0), false, Profile{Unified, false, 3, 3, true, math.MaxUint64}},
+		{"card without memory of its own, hidden", vk.DeviceDiscrete, empty, card(0), true, Profile{NoWindow, false, 0, 3, false, 0}},
+		{"card with memory in a window alone", vk.DeviceDiscrete, append(empty[:2:2], window[2]), card(2), false,
+			Profile{WholeWindow, false, 4, 3, false, windowWrites}},
+		{"card with a window of no bytes", vk.DeviceDiscrete, append(two[:2:2], vk.MemoryHeap{DeviceLocal: true}), card(2), false,
+			Profile{NoWindow, false, 1, 3, false, 0}},
 		{"integrated, cached and not", vk.DeviceIntegrated, one,
 			[]vk.MemoryType{{Flags: local}, {Flags: local | visible | coherent}, {Flags: local | visible | coherent | cached}}, false,
 			Profile{Unified, true, 2, 2, true, math.MaxUint64}},

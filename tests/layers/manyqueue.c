@@ -114,6 +114,9 @@ static void show_family(VkQueueFamilyProperties *p, const many_plan *plan, uint3
 {
 	p->queueFlags &= plan->families[family].flags;
 	p->queueCount = plan->families[family].queue_count;
+	// As some hardware has it: such a queue copies whole images alone. Of buffers it copies any bytes.
+	if ((p->queueFlags & (VK_QUEUE_GRAPHICS_BIT | VK_QUEUE_COMPUTE_BIT)) == 0)
+		p->minImageTransferGranularity = (VkExtent3D){ 0, 0, 0 };
 }
 
 static VKAPI_ATTR void VKAPI_CALL queue_families(VkPhysicalDevice physical, uint32_t *count,

@@ -76,6 +76,9 @@ static void families_are_those_of_the_plan(program *p)
 		CHECK(memcmp(&first[f], &second[f].queueFamilyProperties, sizeof first[f]) == 0,
 			"family %u: the two calls disagree", f);
 		CHECK(first[f].timestampValidBits > 0, "family %u has no timestamps", f);
+		bool whole = first[f].minImageTransferGranularity.width == 0;
+		CHECK(whole == ((want[f].flags & (VK_QUEUE_GRAPHICS_BIT | VK_QUEUE_COMPUTE_BIT)) == 0),
+			"family %u copies %s images", f, whole ? "whole" : "parts of");
 	}
 	vkGetPhysicalDeviceQueueFamilyProperties(p->physical, &few, first);
 	CHECK(few == 2, "room for 2 families, and %u given", few);

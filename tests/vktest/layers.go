@@ -5,14 +5,16 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/vkomp/vkomp/tests/clibrary"
+	"github.com/vkomp/vkomp/vk"
 )
 
 // Layers puts layers of tests/layers between the driver and the runtimes that the test opens:
-// "manyqueue", "shuffle" or "record", the first nearest to the program. It compiles them unless
+// "manyqueue", "shuffle", "record" or "discrete" (see Discrete), the first nearest to the program. It compiles them unless
 // an earlier test has, which needs gcc and the package libvulkan-dev. The caller sets the
 // environment variables that they read.
 func Layers(t testing.TB, layers ...string) {
@@ -36,6 +38,31 @@ func Layers(t testing.TB, layers ...string) {
 	}
 	t.Setenv("VK_LAYER_PATH", strings.Join(folders, ":"))
 	t.Setenv("VK_INSTANCE_LAYERS", strings.Join(names, ":"))
+}
+
+// Discrete shows the driver as a device with memory of its own: in the shape of a profile of the
+// discrete layer, whose source lists them, and with other layers below that. The caller sets the
+// other variables that the layer reads. The test is skipped where a driver has such memory itself,
+// which no layer can show as another's, and where Once skips it.
+func Discrete(t testing.TB, profile string, below ...string) {
+	t.Helper()
+	Once(t)
+	i, err := vk.Open(vk.InstanceOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range i.PhysicalDevices() {
+		const all = vk.MemoryDeviceLocal | vk.MemoryHostVisible | vk.MemoryHostCoherent | vk.MemoryHostCached
+		unified := func(m vk.MemoryType) bool { return m.Flags&all == all }
+		if len(p.Missing()) == 0 && !slices.ContainsFunc(p.Properties().MemoryTypes, unified) {
+			defer t.Skipf("the memory of %s is not the host's", p.Properties().Name)
+		}
+	}
+	if err := i.Close(); err != nil {
+		t.Fatal(err)
+	}
+	Layers(t, append([]string{"discrete"}, below...)...)
+	t.Setenv("VKOMP_DISCRETE_PROFILE", profile)
 }
 
 // layerSources returns the arguments with which a layer is compiled.
