@@ -59,6 +59,28 @@ func TestMemcpyBetweenAllKindsOfStorage(t *testing.T) {
 	})
 }
 
+// Much is copied in another way than little, and not all of it if the places of source and
+// destination do not fit that way.
+func TestMemcpyOfMuchWithinADevice(t *testing.T) {
+	rt := vktest.Open(t)
+	const size = 5 << 20
+	d, err := rt.Device(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	src, dst := alloc(t, d, size), alloc(t, d, size)
+	have, want := noise(size, 1), noise(size, 2)
+	memcpy(t, rt, src, vkomp.HostPtr(have), size)
+	memcpy(t, rt, dst, vkomp.HostPtr(want), size)
+	for _, c := range []struct{ dstAt, srcAt, n int }{{0, 0, size}, {256, 0, size - 256}, {1003, 747, size - 1003}, {1, 0, size - 1}} {
+		memcpy(t, rt, dst.Add(c.dstAt), src.Add(c.srcAt), c.n)
+		copy(want[c.dstAt:c.dstAt+c.n], have[c.srcAt:])
+		if !bytes.Equal(contents(t, rt, dst, size), want) {
+			t.Errorf("%+v: wrong bytes", c)
+		}
+	}
+}
+
 func TestMemcpyRefuses(t *testing.T) {
 	inMemoryModes(t, func(t *testing.T, rt *vkomp.Runtime, d vkomp.Device) {
 		ctx := t.Context()

@@ -426,7 +426,7 @@ func (d *fakeDevice) CreatePipeline(o vk.PipelineOptions) (vk.Pipeline, error) {
 	if d.closed {
 		d.fail("pipeline %q created after Close", o.Label)
 	}
-	k, ok := fakeKernels[o.Label]
+	k, ok := fakeKernelOf(o.Label)
 	if !ok || len(k.arguments) != len(o.Bindings) {
 		return vk.Pipeline{}, fmt.Errorf("the fake has no kernel %q of %d bindings", o.Label, len(o.Bindings))
 	}

@@ -26,6 +26,27 @@ func rangeOf(push []uint32, from, to uint64) (lo, hi uint64) {
 	return from, min(to, uint64(push[0]))
 }
 
+// fakeCopy is the kernel that copies within the device, which is the scheduler's own. It goes over
+// all words at its first invocation.
+var fakeCopy = fakeKernel{
+	arguments: []fakeArgument{{false, -1}, {true, -1}},
+	run: func(b [][]uint32, push []uint32, from, to uint64) {
+		if from == 0 {
+			copy(b[1][:push[0]], b[0][:push[0]])
+		}
+	},
+}
+
+// fakeKernelOf returns the kernel of that name.
+func fakeKernelOf(name string) (k fakeKernel, ok bool) {
+	if name == "vkomp copy" {
+		return fakeCopy, true
+	}
+	k, ok = fakeKernels[name]
+	return k, ok
+}
+
+// fakeKernels are those of testdata, by name.
 var fakeKernels = map[string]fakeKernel{
 	"mix": {
 		arguments: []fakeArgument{{true, 2}, {false, 3}, {false, 4}},

@@ -238,7 +238,7 @@ func (d *fakeDevice) decode(op vk.Op, n int) *fakeCommand {
 				d.fail("submission %d, operation %d: dispatch of %v workgroups from %v", d.submitted, n, op.Count, op.Base)
 			}
 		}
-		k := fakeKernels[o.Label]
+		k, _ := fakeKernelOf(o.Label)
 		c.stage, c.label, c.pipeline = vk.StageCompute, o.Label, op.Pipeline.Handle
 		push := words(bytes.Clone(op.Push))
 		ranges := append([]vk.BufferRange(nil), op.Bindings...)

@@ -8,6 +8,7 @@ import (
 	"github.com/vkomp/vkomp/sched/kernel"
 	"github.com/vkomp/vkomp/sched/pipeline"
 	"github.com/vkomp/vkomp/tasks"
+	"github.com/vkomp/vkomp/vk"
 )
 
 // kernels are those that tasks have used, with their pipelines.
@@ -123,6 +124,23 @@ func (s *Scheduler) compile(k *pipeline.Kernel, fold int) (*pipeline.Compilation
 		return nil, err
 	}
 	return k.CompileLocked(fold, options), nil
+}
+
+// compileCopier returns the pipeline of a kernel of the scheduler's own, which is kept until the
+// device is closed. It waits for the driver.
+func (s *Scheduler) compileCopier(k *kernel.Kernel) (vk.Pipeline, error) {
+	s.mu.Lock()
+	own := s.kernels.UseLocked(k)
+	s.mu.Unlock()
+	defer own.Release()
+	c, err := s.compile(own, 0)
+	if err == nil {
+		err = s.awaitCompilation(context.Background(), c, nil)
+	}
+	if err != nil {
+		return vk.Pipeline{}, err
+	}
+	return c.Result()
 }
 
 // awaitCompilation waits for the end of a compilation. If the context ends or the device is lost

@@ -140,6 +140,10 @@ func newRigOn(t reporter, d *fakeDevice, mode memoryMode) *rig {
 	if r.s, err = New(r.d, Options{Domain: rigDomain, HideHostVisible: mode.hidden, Sharing: mode.share, Chunk: mode.chunk, Placement: mode.placement, Seed: d.rng.Uint64()}); err != nil {
 		t.Fatal(err)
 	}
+	if p := r.s.memory.Profile(); p.KernelCopies > 0 {
+		// Tests copy few bytes.
+		p.KernelCopies = 64
+	}
 	// On a software driver few invocations are a long kernel.
 	r.s.order.SetRates(order.SoftwareRates)
 	r.watches, r.memory = d.rng.IntN(2) == 0, make(map[uint64]uint64)

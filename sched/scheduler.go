@@ -199,6 +199,7 @@ func New(d Device, o Options) (*Scheduler, error) {
 		return nil, err
 	}
 	s.transfers = transfer.Device{Memory: &s.memory, Queues: &s.order.Queues, Chunk: cmp.Or(o.Chunk, transfer.DefaultChunk)}
+	s.transfers.Copier = transfer.NewCopier(s.props, s.compileCopier)
 	var random *rand.Rand
 	if o.Placement == PlaceRandom {
 		random = rand.New(rand.NewPCG(o.Seed, 0))

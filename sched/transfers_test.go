@@ -509,3 +509,44 @@ func TestUpdateComesAfterTheLastReader(t *testing.T) {
 		r.run(launch{label: "exit", exit: []arg{{s: x, kind: memory.MapRelease}, {s: zero, kind: memory.MapRelease}}, included: true})
 	})
 }
+
+// Where the device has memory of its own, a kernel copies within it. What comes before and after it
+// is ordered as with a copy command, on other queues too.
+func TestKernelCopiesWithinTheDevice(t *testing.T) {
+	for _, mode := range append(queueModes(memoryModes[1]), memoryModes[0], memoryModes[1]) {
+		for seed := range uint64(deviceOrders) {
+			t.Run(fmt.Sprintf("%s/%d", mode.name, seed), func(t *testing.T) {
+				r := newRig(t, mode, seed)
+				defer r.close()
+				const words = 1024
+				p, q, x := r.allocate(words), r.allocate(words), filled(words, 5)
+				before := r.s.Stats().Copies
+				step := launch{depend: depends(tasks.DependInOut, x)}
+				r.transfer(step, toDevice(p, x))
+				r.on(launch{label: "before", kernel: "add", constant: 1, depend: step.depend}, words, p)
+				r.transfer(step, transfer.Request{Kind: transfer.Fill, Dst: q, Size: 4 * words, Value: 9})
+				r.transfer(step, within(q.Add(64), p.Add(128), words-32))
+				r.on(launch{label: "after", kernel: "add", constant: 2, depend: step.depend}, words, q)
+				r.transfer(step, toHost(x, q))
+				r.taskwait()
+				want := filled(words, 0x09090909+2)
+				for i := range words - 32 {
+					want[16+i] = 5 + 1 + 2
+				}
+				r.expect("x", x, want...)
+				kernels := 0
+				if mode.memory == discreteMemory {
+					kernels = 1
+				}
+				if n := len(r.commands("vkomp copy")); n != kernels {
+					t.Errorf("%d copies by a kernel, want %d", n, kernels)
+				}
+				if n := r.s.Stats().Copies - before; kernels > 0 && n != 3 {
+					t.Errorf("%d copies are counted", n)
+				}
+				r.free(p)
+				r.free(q)
+			})
+		}
+	}
+}

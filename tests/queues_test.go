@@ -120,8 +120,8 @@ func TestEdgesBetweenQueuesMakeNoHostWait(t *testing.T) {
 	keptOrder(t, log)
 }
 
-// keptOrder checks the recorded log.
-func keptOrder(t *testing.T, log string) {
+// keptOrder checks the recorded log, and returns what the checker has found in it.
+func keptOrder(t *testing.T, log string) *checker.Report {
 	t.Helper()
 	f, err := os.Open(log)
 	if err != nil {
@@ -135,6 +135,7 @@ func keptOrder(t *testing.T, log string) {
 	if len(report.Violations) > 0 {
 		t.Errorf("%d violations of order, the first: %v", len(report.Violations), report.Violations[0])
 	}
+	return report
 }
 
 // waitsOfFirstThread counts the queue waits in submissions of a log's first thread, and how often

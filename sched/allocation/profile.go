@@ -43,6 +43,11 @@ func (k Kind) String() string {
 // staging memory at 50 GB/s.
 const windowWrites = 256 << 10
 
+// kernelCopies is from how many bytes on a kernel copies within a device with memory of its own. A
+// copy command needs 10 µs for so many bytes, as long as a submission, and the kernel a third of
+// that (NVIDIA H100).
+const kernelCopies = 4 << 20
+
 // Profile is how the memory of a device is used. It is derived once, from the device's memory
 // types and heaps.
 type Profile struct {
@@ -60,6 +65,9 @@ type Profile struct {
 	// HostWrites is up to how many bytes the host writes at once to storage itself, if nothing on
 	// the device can touch them.
 	HostWrites uint64
+	// KernelCopies is from how many bytes on a kernel of vkomp's copies within storage, rather than
+	// a copy command; 0 if it never does.
+	KernelCopies uint64
 }
 
 // NewProfile returns the profile of a device whose blocks can be in the memory types in bits.
@@ -77,6 +85,9 @@ func NewProfile(p *vk.Properties, bits uint32, hidden bool) (Profile, error) {
 	r := Profile{Kind: NoWindow, Storage: storage, Staging: staging}
 	flags := p.MemoryTypes[storage].Flags
 	r.Shared = p.Type != vk.DeviceDiscrete && !hidden && flags&vk.MemoryHostVisible != 0
+	if p.Type == vk.DeviceDiscrete && flags&vk.MemoryDeviceLocal != 0 {
+		r.KernelCopies = kernelCopies
+	}
 	switch {
 	case flags&vk.MemoryHostVisible != 0 && !hidden && (flags&vk.MemoryHostCached != 0 || storage == staging):
 		// Where storage and staging are of one type that is not cached, staging would make no read
@@ -212,6 +223,11 @@ func (r Profile) Decisions(p *vk.Properties, hidden bool) []Decision {
 		{"staging", describe(r.Staging), "the host caches it and reads results from it"},
 		{"host reads storage", "never", "it would read memory that it does not cache, over the bus"},
 		{"host writes storage", fmt.Sprintf("up to %d bytes", r.HostWrites), "few bytes are there before a copy command could be submitted"},
+		{"copies within storage", "by copy commands", "the device has no memory of its own"},
+	}
+	if r.KernelCopies > 0 {
+		decisions[5].Choice = fmt.Sprintf("by a kernel from %d bytes on", r.KernelCopies)
+		decisions[5].Reason = "copy commands do not reach the speed of the device's memory"
 	}
 	if p.MemoryTypes[r.Storage].Flags&vk.MemoryDeviceLocal == 0 {
 		decisions[1].Reason = "there is no memory that is local to the device"

@@ -14,6 +14,7 @@
 //	                 copies between that and storage
 //	path_ring.go     as staging, through a ring of a few chunks, for copies larger than these
 //	path_device.go   commands of the device alone: copies within its memory, fills
+//	path_kernel.go   a kernel of the device: large copies within its memory
 //
 // The transfers of a task are a List, which takes them through these steps:
 //

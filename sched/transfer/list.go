@@ -21,6 +21,8 @@ type Device struct {
 	Queues *order.Queues
 	// Chunk is the size of the chunks in which large copies go through staging, in bytes.
 	Chunk uint64
+	// Copier has the kernel for large copies within the device, nil for none.
+	Copier *Copier
 	// recorder is working memory of PlaceLocked.
 	recorder recorder
 }

@@ -44,7 +44,9 @@ type facts struct {
 	// chunk is the size of a chunk of a ring.
 	chunk uint64
 	// awaited says that the construct waits for its task.
-	awaited  bool
+	awaited bool
+	// kernel says that a kernel is to copy the bytes within the device (see Copier.takes).
+	kernel   bool
 	dst, src memoryFacts
 }
 
@@ -84,6 +86,8 @@ func (f *facts) path() *path {
 
 	case k == CopyWithin && small && f.dst.hostMayWrite() && f.src.readable && f.src.idle:
 		return &directCopy
+	case k == CopyWithin && f.kernel:
+		return &kernelCopy
 	case k == CopyWithin:
 		return &deviceCopy
 

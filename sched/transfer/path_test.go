@@ -87,6 +87,7 @@ func TestPathOfATransfer(t *testing.T) {
 
 		{"copy within, idle", facts{kind: CopyWithin, dst: idle, src: idle, bytes: directBytes}, &directCopy},
 		{"copy within, idle and large", facts{kind: CopyWithin, dst: idle, src: idle, bytes: 1 << 30, contiguous: true}, &deviceCopy},
+		{"copy within, large, by a kernel", facts{kind: CopyWithin, dst: busy, src: idle, bytes: 1 << 30, contiguous: true, kernel: true}, &kernelCopy},
 		{"copy within, through a window", facts{kind: CopyWithin, dst: window, src: window}, &deviceCopy},
 		{"copy within, source in use", facts{kind: CopyWithin, dst: idle, src: busy}, &deviceCopy},
 		{"copy within, destination in use", facts{kind: CopyWithin, dst: busy, src: idle}, &deviceCopy},
@@ -217,7 +218,7 @@ func (r *rig) along(way *path, x *Transfer) {
 		must("bring", way.bring(d, l, x, r))
 	}
 	if way.record != nil {
-		rec := recorder{}
+		rec := recorder{copier: d.Copier, computes: true}
 		must("record", r.submit(func(stream *vk.Stream) {
 			rec.stream = stream
 			way.record(&rec, x)

@@ -43,6 +43,7 @@ func (l *List) PlaceLocked(d *Device, p Phase, s *order.WaitSet, mayGoAhead bool
 	}
 	apart := n == 1 || p != ToDevice || l.apart()
 	r := &d.recorder
+	r.copier, r.computes = d.Copier, q.Computes()
 	first := true
 	for i := range l.All {
 		x := &l.All[i]
@@ -53,11 +54,11 @@ func (l *List) PlaceLocked(d *Device, p Phase, s *order.WaitSet, mayGoAhead bool
 			at.Level++
 		}
 		first = false
-		r.stream = b.Level(at.Level)
+		r.stream, r.stage = b.Level(at.Level), vk.StageTransfer
 		timing := x.timeLocked(by, q, r.stream, x.Size)
 		x.path.record(r, x)
 		r.count(d.Queues, q)
-		timing.End(r.stream, vk.StageTransfer)
+		timing.End(r.stream, r.stage)
 		x.placed(at)
 	}
 	if p >= ToHost {
@@ -143,6 +144,11 @@ func (x *Transfer) placed(at order.SyncPoint) {
 // recorder is where the commands of transfers go: a level of a batch. It counts them.
 type recorder struct {
 	stream *vk.Stream
+	// copier is the device's kernel for copies. computes says that the level's queue runs kernels.
+	copier   *Copier
+	computes bool
+	// stage is the stage of the commands.
+	stage vk.Stage
 	// regions is working memory.
 	regions []vk.CopyRegion
 	// copies, inner and fills count the commands since the last call of count: copies between host

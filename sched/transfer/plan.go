@@ -42,6 +42,7 @@ func factsOf(d *Device, x *Transfer, s Situation) facts {
 		// For copies to the host it does not matter: the host reads when the task ends.
 		f.src.idle = x.Kind == CopyWithin && a.Idle()
 	}
+	f.kernel = x.Kind == CopyWithin && f.contiguous && d.Copier.takes(d.Memory.Profile(), x.Src, x.Dst, x.SrcAt, x.DstAt, x.Size)
 	return f
 }
 

@@ -1,5 +1,5 @@
 // Package softdevice is a device for tests, made of Go memory, that carries out copies and fills
-// as soon as they are submitted. It knows no kernels and keeps no order that a test could miss:
+// as soon as they are submitted. It knows no kernels but the one that a test gives it, and keeps no order that a test could miss:
 // the fake device of package sched, which does its work as late and in as strange an order as
 // Vulkan allows, tests order. This one is for rooms below that package.
 //
@@ -11,6 +11,7 @@
 package softdevice
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -52,6 +53,8 @@ type Device struct {
 	Budget []vk.HeapBudget
 	// Live is the number of blocks that exist.
 	Live int
+	// Kernel, if not nil, does what a dispatch does with its buffers and push constants.
+	Kernel func(buffers [][]byte, push []byte, groups uint32)
 
 	blocks    map[vk.Buffer]*block
 	handles   uint64
@@ -78,7 +81,11 @@ func New(t testing.TB, memory Memory) *Device {
 	d := &Device{t: t, blocks: make(map[vk.Buffer]*block), Props: vk.Properties{
 		Name: "soft", Type: vk.DeviceIntegrated,
 		Limits: vk.Limits{
+			MaxStorageBufferRange:           1 << 27,
 			MinStorageBufferOffsetAlignment: 64,
+			MaxPushConstantsSize:            128,
+			MaxComputeWorkGroupSize:         [3]uint32{128, 128, 64},
+			MaxComputeWorkGroupInvocations:  128,
 			NonCoherentAtomSize:             Unit,
 			MaxMemoryAllocationCount:        4096,
 			MaxMemoryAllocationSize:         1 << 30,
@@ -206,7 +213,7 @@ func (d *Device) exchange(ranges []vk.MemoryRange, sides func(*block) (to, from 
 // MemoryBudget implements allocation.Device.
 func (d *Device) MemoryBudget() ([]vk.HeapBudget, bool) { return d.Budget, d.Budget != nil }
 
-// Submit implements order.Device. It carries out the copies and fills of the stream.
+// Submit implements order.Device. It carries out the commands of the stream.
 func (d *Device) Submit(_ int, s *vk.Stream, _ []timeline.Point, _ order.Foreign, signal uint64) error {
 	for op := range s.Ops() {
 		switch op.Code {
@@ -220,6 +227,18 @@ func (d *Device) Submit(_ int, s *vk.Stream, _ []timeline.Point, _ order.Foreign
 			for i := range d.bytes(op.Dst.Buffer, op.Dst.Offset, op.Dst.Size) {
 				d.blocks[op.Dst.Buffer].device[op.Dst.Offset+uint64(i)] = byte(op.Value >> (8 * (i % 4)))
 			}
+		case vk.OpDispatch:
+			if d.Kernel == nil {
+				return errors.New("softdevice: there is no kernel")
+			}
+			var buffers [][]byte
+			for _, b := range op.Bindings {
+				if b.Offset%d.Props.Limits.MinStorageBufferOffsetAlignment != 0 || b.Size > uint64(d.Props.Limits.MaxStorageBufferRange) {
+					d.t.Errorf("a dispatch binds %d bytes at %d", b.Size, b.Offset)
+				}
+				buffers = append(buffers, d.bytes(b.Buffer, b.Offset, b.Size))
+			}
+			d.Kernel(buffers, op.Push, op.Count[0])
 		default:
 			return fmt.Errorf("softdevice: no operation %v", op.Code)
 		}
