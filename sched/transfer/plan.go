@@ -1,5 +1,7 @@
 package transfer
 
+import "github.com/vkomp/vkomp/sched/internal/mutant"
+
 // Situation is what the path of a transfer depends on besides the transfer itself and its memory.
 type Situation struct {
 	// Awaited says that the construct waits for its task.
@@ -38,7 +40,7 @@ func factsOf(d *Device, x *Transfer, s Situation) facts {
 		}
 	}
 	if a := x.Src; a != nil {
-		f.src = memoryFacts{shared: a.Shared, readable: a.HostReads()}
+		f.src = memoryFacts{shared: a.Shared, readable: a.HostReads() || a.Host() != nil && mutant.Active(mutant.UncachedRead)}
 		// For copies to the host it does not matter: the host reads when the task ends.
 		f.src.idle = x.Kind == CopyWithin && a.Idle()
 	}

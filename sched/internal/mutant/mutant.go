@@ -46,6 +46,8 @@ const (
 	MemoryReusedEarly Name = "memory-reused-early"
 	// The host writes memory that the device still works on.
 	HostWritesEarly Name = "host-writes-early"
+	// The host reads memory that it does not cache.
+	UncachedRead Name = "uncached-read"
 	// Tasks end before the device is done with their batch.
 	CompleteTooEarly Name = "complete-too-early"
 	// The ends of tasks on several queues come in any order.

@@ -31,6 +31,7 @@ var Rates = map[Name]uint64{
 	FollowsTooMuch:         1,
 	MemoryReusedEarly:      1,
 	HostWritesEarly:        1,
+	UncachedRead:           8,
 	CompleteTooEarly:       8,
 	ExitsUnordered:         1,
 	FillOnTransferQueue:    1,
