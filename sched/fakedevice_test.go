@@ -81,8 +81,11 @@ type fakeDevice struct {
 	idles          int
 	budget         []vk.HeapBudget
 	live, peakLive int
-	barriers       []int
-	reports        []string
+	// barriers has the number of barriers of each submission, and masks how many barriers there
+	// were with the same masks.
+	barriers []int
+	masks    map[vk.Barrier]int
+	reports  []string
 }
 
 // fakeBlock is a block of memory, as the device sees it and as the host does.
@@ -95,8 +98,10 @@ type fakeBlock struct {
 	// the host has written since.
 	host, synced []byte
 	// cache is what the scheduler has as the mapped memory of a block that is not coherent. A
-	// flush copies from cache to host, an invalidation from host to cache.
-	cache []byte
+	// flush copies from cache to host, an invalidation from host to cache. Where the block is a
+	// window, cache is poison but for what the scheduler has written and not flushed.
+	cache  []byte
+	window bool
 	// imported says that host is the program's own storage. The device reads each byte of it
 	// when it first uses that, and known says which bytes it has read.
 	imported bool
@@ -177,6 +182,10 @@ const (
 	// incoherentMemory is unified, but neither side sees what the other writes without a flush
 	// or an invalidation.
 	incoherentMemory
+	// windowMemory is discrete, but the host can map device memory as well, which it does not
+	// cache (resizable BAR). It may write that memory, and flush what it has written; whatever it
+	// reads there is poison.
+	windowMemory
 )
 
 // oneQueue is what most software drivers have, and manyQueues resembles a GPU: two queues of
@@ -213,6 +222,7 @@ func newFakeDeviceWith(t reporter, queues []order.QueueInfo, memory fakeMemory, 
 		rng:       rand.New(rand.NewPCG(seed, 1)),
 		blocks:    make(map[vk.Buffer]*fakeBlock),
 		pipelines: make(map[uint64]vk.PipelineOptions),
+		masks:     make(map[vk.Barrier]int),
 	}
 	d.order.queues, d.order.told = len(queues), make([]int, len(queues))
 	for i := range d.queues {
@@ -228,6 +238,9 @@ func newFakeDeviceWith(t reporter, queues []order.QueueInfo, memory fakeMemory, 
 	case discreteMemory:
 		d.props.Type = vk.DeviceDiscrete
 		d.props.MemoryTypes = []vk.MemoryType{{Heap: 0, Flags: vk.MemoryDeviceLocal}, {Heap: 1, Flags: mapped | vk.MemoryHostCached}}
+	case windowMemory:
+		d.props.Type = vk.DeviceDiscrete
+		d.props.MemoryTypes = []vk.MemoryType{{Heap: 0, Flags: vk.MemoryDeviceLocal | vk.MemoryHostVisible}, {Heap: 1, Flags: mapped | vk.MemoryHostCached}}
 	}
 	d.changed = sync.NewCond(&d.mu)
 	d.report = func(what string) { t.Error(what) }
@@ -307,8 +320,8 @@ func (d *fakeDevice) CreateBlock(size uint64, memoryType int) (vk.Block, error) 
 	if d.props.MemoryTypes[memoryType].Flags&vk.MemoryHostVisible != 0 {
 		b.host, b.synced = array(size), array(size)
 		block.Host = unsafe.Pointer(&b.host[0])
-		if d.props.MemoryTypes[memoryType].Flags&vk.MemoryHostCoherent == 0 {
-			b.cache = array(size)
+		if flags := d.props.MemoryTypes[memoryType].Flags; flags&vk.MemoryHostCoherent == 0 {
+			b.cache, b.window = array(size), flags&vk.MemoryHostCached == 0
 			block.Host = unsafe.Pointer(&b.cache[0])
 		}
 	}
@@ -331,6 +344,18 @@ func (b *fakeBlock) soil() {
 	copy(b.host, b.device)
 	copy(b.synced, b.device)
 	copy(b.cache, b.device)
+	if b.window {
+		b.poison(0, b.size)
+	}
+}
+
+// poison overwrites what the scheduler has of a window.
+//
+//go:norace
+func (b *fakeBlock) poison(lo, hi uint64) {
+	for i := range b.cache[lo:hi] {
+		b.cache[lo+uint64(i)] = 0xDB
+	}
 }
 
 // ImportBlock makes a block of host storage. The storage has to fill whole pages, as that of
@@ -381,6 +406,9 @@ func (d *fakeDevice) sync(ranges []vk.MemoryRange, toMemory bool) error {
 			copy(b.host[lo:hi], b.cache[lo:hi])
 		} else {
 			copy(b.cache[lo:hi], b.host[lo:hi])
+		}
+		if b.window {
+			b.poison(lo, hi)
 		}
 	}
 	return nil

@@ -161,6 +161,7 @@ type fakeSignal struct {
 
 // barrier takes a barrier that is in the queue's batch which signals value.
 func (d *fakeDevice) barrier(b vk.Barrier, queue int, value uint64) {
+	d.masks[b]++
 	if b.SrcStage == 0 || b.DstStage == 0 {
 		d.fail("submission %d: a barrier without stages", value)
 	}

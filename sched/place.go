@@ -124,8 +124,12 @@ func (s *Scheduler) placeKernelLocked(t *target, w *tasks.Work) (placed bool, er
 }
 
 // placeHostReadsLocked has the batch of the task's last command end with a barrier to the host, if the
-// host is going to read results when the task ends, or may write memory for its next user that the
-// task's exit gives back. It reports whether that is so.
+// host is going to read results when the task ends. It reports whether that is so.
+//
+// Where the host reads storage in place, the barrier is there for memory, too, that the task's exit
+// gives back, so that the host may write it for its next user. Elsewhere the host only writes storage,
+// a little at a time, and a barrier for each task costs more than it saves (1.4 µs on an NVIDIA H100):
+// until a barrier comes that the host needs anyway, what it writes goes to such memory by a copy.
 func (s *Scheduler) placeHostReadsLocked(t *target, w *tasks.Work) (bool, error) {
 	if len(t.exits()) == 0 && len(t.dispatch.arguments) == 0 && len(t.transfers.All) == 0 {
 		return false, nil
@@ -158,7 +162,7 @@ func (s *Scheduler) placeHostReadsLocked(t *target, w *tasks.Work) (bool, error)
 	}
 	for _, block := range s.lastItemsLocked(t) {
 		// The task's commands follow the batches that its queue has in flight.
-		if m := stateOf(block).Allocation; (m.HostReads() || m.HostWrites(1)) && !m.Visible(s.order.HostReached()) && !m.Visible(q.HostVisible()) {
+		if m := stateOf(block).Allocation; m.HostReads() && !m.Visible(s.order.HostReached()) && !m.Visible(q.HostVisible()) {
 			read(m)
 		}
 	}

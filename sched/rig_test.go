@@ -54,6 +54,7 @@ var memoryModes = []memoryMode{
 	{name: "hidden", memory: unifiedMemory, share: ShareNothing, hidden: true},
 	{name: "incoherent", memory: incoherentMemory, share: ShareNothing},
 	{name: "imported", memory: unifiedMemory, share: ShareAll},
+	{name: "window", memory: windowMemory, share: ShareNothing},
 }
 
 // chunkModes have rings of staging so small that copies of more than a few words go through
