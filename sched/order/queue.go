@@ -16,8 +16,9 @@ const (
 	// MaxCommands is the number of commands at which a pending batch is submitted however many are
 	// in flight. This bounds memory.
 	MaxCommands = 4096
-	// maxFree is the number of batches that a queue keeps for reuse.
-	maxFree = 64
+	// spareRounds is how many times as many batches as are spare come back before a queue lets go of
+	// some that were not needed meanwhile, and minRecycled their least number.
+	spareRounds, minRecycled = 4, 256
 )
 
 // Stats are totals of a queue.
@@ -47,7 +48,10 @@ type Queue struct {
 	// inFlight are the submitted batches that are not known to be complete, oldest first. They
 	// are the end of room, whose beginning is free.
 	inFlight, room []*Batch
-	free           []*Batch
+	// spare has batches for reuse, leastSpare the smallest number of them since the queue last let
+	// go of some, and recycled the number of batches that have come back since then.
+	spare                []*Batch
+	leastSpare, recycled int
 	// completed is the last value known to be reached, and known is the clock of the last
 	// batch up to that value.
 	completed uint64
@@ -209,21 +213,26 @@ func (q *Queue) knownAt(v uint64) (value uint64, known Clock) {
 }
 
 // Recycle keeps a batch that is complete or was refused for reuse. It drops the references to its
-// tasks at once, which refer to the program's slices.
+// tasks at once, which refer to the program's slices. A queue keeps as many batches as it needs at
+// once, however many these are: a sync.Pool would lose them to the garbage collector, and with
+// them the memory of their levels. When it needs fewer, it lets go of the others by and by.
 func (q *Queue) Recycle(b *Batch) {
 	clear(b.tasks)
 	b.tasks = b.tasks[:0]
-	if len(q.free) < maxFree {
-		q.free = append(q.free, b)
+	q.spare = append(q.spare, b)
+	if q.recycled++; q.recycled >= max(spareRounds*len(q.spare), minRecycled) {
+		q.spare = slices.Delete(q.spare, 0, (q.leastSpare+1)/2)
+		q.leastSpare, q.recycled = len(q.spare), 0
 	}
 }
 
 // newBatch returns an empty batch that follows what the one before it follows.
 func (q *Queue) newBatch(value uint64, known Clock) *Batch {
 	var b *Batch
-	if n := len(q.free); n > 0 {
-		b = q.free[n-1]
-		q.free = q.free[:n-1]
+	if n := len(q.spare) - 1; n >= 0 {
+		b, q.spare[n] = q.spare[n], nil
+		q.spare = q.spare[:n]
+		q.leastSpare = min(q.leastSpare, n)
 		b.reset(value)
 	} else {
 		b = &Batch{value: value, clock: make(Clock, len(known)), waits: make(Clock, len(known)), seen: make(Clock, len(known))}

@@ -113,10 +113,10 @@ func TestRecycledBatchLetsGoOfItsTasks(t *testing.T) {
 	if tasks := complete(o, q, q.Last()); len(tasks) != 20 {
 		t.Fatalf("%d tasks are complete, want 20", len(tasks))
 	}
-	if len(q.free) == 0 {
+	if len(q.spare) == 0 {
 		t.Fatal("no batch was recycled")
 	}
-	for _, b := range q.free {
+	for _, b := range q.spare {
 		for _, kept := range b.tasks[:cap(b.tasks)] {
 			if kept != nil {
 				t.Fatal("a batch keeps a task")
@@ -125,9 +125,8 @@ func TestRecycledBatchLetsGoOfItsTasks(t *testing.T) {
 	}
 }
 
-// A queue needs room for the batches in flight, however many it has submitted; and however many
-// were in flight once, it keeps only a few for later use.
-func TestQueueKeepsFewBatches(t *testing.T) {
+// A queue needs room for the batches in flight, however many it has submitted.
+func TestQueueHasRoomForWhatIsInFlight(t *testing.T) {
 	o, _ := newStanding(fourQueues[:1])
 	q := o.All()[0]
 	for range 50 {
@@ -138,16 +137,54 @@ func TestQueueKeepsFewBatches(t *testing.T) {
 	if room := cap(q.room); room > 4*MaxInFlight {
 		t.Errorf("there is room for %d batches, and 1 in flight at most", room)
 	}
-	for range 2 * maxFree {
-		dispatch(t, o, q)
-		submit(t, o, q)
+}
+
+// A queue keeps as many batches for reuse as it needs at once, so that the same work again needs
+// no new ones. When it needs fewer, it lets go of the others.
+func TestQueueKeepsAsManyBatchesAsItNeeds(t *testing.T) {
+	o, _ := newStanding(fourQueues[:1])
+	q := o.All()[0]
+	busy := func(n int) (made int) {
+		known := make(map[*Batch]bool)
+		for _, b := range q.spare {
+			known[b] = true
+		}
+		known[q.pending] = true
+		for range n {
+			if !known[q.pending] {
+				made++
+			}
+			dispatch(t, o, q)
+			submit(t, o, q)
+		}
+		complete(o, q, q.Last())
+		return made
 	}
-	if n := len(q.InFlight()); n != 2*maxFree {
-		t.Fatalf("%d batches are in flight, want %d", n, 2*maxFree)
+	for _, many := range []int{3, minRecycled / 3, minRecycled, 10*minRecycled + 100} {
+		busy(many)
+		for round := range 20 {
+			if made := busy(many); made > 0 {
+				t.Fatalf("%d batches in flight: round %d makes %d new ones", many, round, made)
+			}
+		}
 	}
-	complete(o, q, q.Last())
-	if len(q.InFlight()) > 0 || len(q.free) > maxFree {
-		t.Errorf("%d batches are kept of %d that were in flight", len(q.free), 2*maxFree)
+	for range 2 * spareRounds * 10 * minRecycled {
+		for range 2 {
+			dispatch(t, o, q)
+			submit(t, o, q)
+		}
+		complete(o, q, q.Last())
+	}
+	if n := len(q.spare); n > 3 {
+		t.Errorf("%d batches are kept, and 2 are in flight at most", n)
+	}
+	for _, b := range q.spare[len(q.spare):cap(q.spare)] {
+		if b != nil {
+			t.Fatal("a batch that the queue has let go of is reachable")
+		}
+	}
+	if made := busy(2); made > 0 {
+		t.Errorf("%d batches are made, and 2 are kept", made)
 	}
 }
 
@@ -269,8 +306,8 @@ func TestRetiredQueueKeepsNothing(t *testing.T) {
 		t.Error("the waiter is still there")
 	}
 	o.Trim()
-	if len(q.free) > 0 || q.room != nil {
-		t.Errorf("%d batches are kept, and room for %d", len(q.free), cap(q.room))
+	if len(q.spare) > 0 || q.room != nil {
+		t.Errorf("%d batches are kept, and room for %d", len(q.spare), cap(q.room))
 	}
 	x := dispatch(t, o, q)
 	submit(t, o, q)

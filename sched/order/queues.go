@@ -139,7 +139,8 @@ func (o *Queues) addFrontier(s *SyncSet, f timeline.Frontier) {
 func (o *Queues) Trim() {
 	for _, q := range o.all {
 		if q.retired {
-			q.free, q.inFlight, q.room = nil, nil, nil
+			q.spare, q.inFlight, q.room = nil, nil, nil
+			q.leastSpare = 0
 		}
 	}
 }
