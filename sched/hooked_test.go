@@ -77,6 +77,7 @@ func TestHalfStreamedBlockIsBroken(t *testing.T) {
 	r.s.mu.Lock()
 	q.AddDriver()
 	r.s.mu.Unlock()
+	h.look = func() error { return errLookMemory } // the copy's waits block
 	h.wait = func() {
 		go func() {
 			shared <- r.s.Run(t.Context(), r.region(launch{label: "sharer", enter: []arg{to(x)}, included: true, scope: r.graph.NewScope()}))
@@ -116,6 +117,7 @@ func TestFailedTaskIsCompleteWhenItsChunksAre(t *testing.T) {
 	r.s.mu.Lock()
 	q.AddDriver()
 	r.s.mu.Unlock()
+	h.look = func() error { return errLookMemory } // the copy's waits block
 	h.wait = func() {
 		ofX := r.d.submitted
 		go enter("shares x, and copies y", to(x), to(y))

@@ -82,7 +82,14 @@ func (l *ringLane) Await(c *transfer.Chunk) error {
 	if c.Busy.Value == 0 {
 		return nil
 	}
-	err := l.s.order.AwaitValue(c.Busy.Queue, c.Busy.Value)
+	s := l.s
+	s.mu.Lock()
+	w := s.order.WaitForChunk(c.Busy)
+	s.mu.Unlock()
+	err := s.order.Await(&w)
+	s.mu.Lock()
+	s.order.Awaited(&w)
+	s.mu.Unlock()
 	if err == nil {
 		c.Busy = order.SyncPoint{}
 	}

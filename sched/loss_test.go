@@ -63,6 +63,8 @@ func TestNothingOfALostDeviceIsFreedBeforeItIsAtRest(t *testing.T) {
 			"wait": func(d *fakeDevice, n int) {
 				fail := failing(func(call int) bool { return call == n }, errLost)
 				d.wait = func() error { return d.loses(fail()) }
+				// Otherwise it depends on time how many waits there are.
+				d.look = func() error { return errLookMemory }
 			},
 			"look": func(d *fakeDevice, n int) {
 				fail := failing(func(call int) bool { return call == n }, errLost)
@@ -211,7 +213,10 @@ func TestLossIsSettledWhateverItsHookDoes(t *testing.T) {
 // task must not end at once, since the device may still be running what it has of the copy.
 func TestCopyThatLearnsOfTheLossEndsWhenTheDeviceIsAtRest(t *testing.T) {
 	for name, lose := range map[string]func(d *fakeDevice){
-		"wait":       func(d *fakeDevice) { d.wait = func() error { return d.loses(errLost) } },
+		"wait": func(d *fakeDevice) {
+			d.look = func() error { return errLookMemory }
+			d.wait = func() error { return d.loses(errLost) }
+		},
 		"submission": func(d *fakeDevice) { d.submit = func(int) error { return errLost } },
 	} {
 		for _, memory := range []fakeMemory{unifiedMemory, discreteMemory, incoherentMemory} {

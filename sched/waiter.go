@@ -29,7 +29,7 @@ func (s *Scheduler) wait(q *order.Queue) {
 	}()
 	for {
 		s.mu.Lock()
-		value, ok := s.order.NextWait(q)
+		w, ok := s.order.NextWait(q)
 		if !ok {
 			over = true
 			s.life.wake.Broadcast()
@@ -38,7 +38,7 @@ func (s *Scheduler) wait(q *order.Queue) {
 		}
 		s.stats.HostWaits++
 		s.mu.Unlock()
-		s.reap(q, value, s.order.AwaitValue(q.Index(), value))
+		s.reap(&w, s.order.Await(&w))
 	}
 }
 
@@ -61,18 +61,18 @@ func (s *Scheduler) drive(t *target, node *tasks.Node) {
 	for {
 		// There is no queue to wait for if the task is complete or has not been placed, or if
 		// another goroutine is finishing it.
-		next, value, _ := s.order.NextDrive(t.order.At)
+		next := s.order.NextDrive(t.order.At)
 		if done, _ := node.Completed(); done {
-			next = nil
+			next.Queue = nil
 		}
-		if next != q {
-			if next != nil {
-				next.AddDriver()
+		if next.Queue != q {
+			if next.Queue != nil {
+				next.Queue.AddDriver()
 			}
 			if q != nil {
 				s.order.StopDriving(q)
 			}
-			q = next
+			q = next.Queue
 		}
 		if q == nil {
 			return
@@ -81,14 +81,14 @@ func (s *Scheduler) drive(t *target, node *tasks.Node) {
 		func() {
 			s.mu.Unlock()
 			defer s.mu.Lock()
-			s.reap(q, value, s.order.Await(q, value))
+			s.reap(&next, s.order.Await(&next))
 		}()
 	}
 }
 
-// reap finishes the tasks of all batches that are complete after a wait for a value of a queue. err is
-// that of the wait, and says that the device is lost.
-func (s *Scheduler) reap(q *order.Queue, value uint64, err error) {
+// reap finishes the tasks of all batches that are complete after a wait. err is that of the wait, and
+// says that the device is lost.
+func (s *Scheduler) reap(wait *order.Wait, err error) {
 	w := tasks.NewWork()
 	defer w.Finish()
 	s.mu.Lock()
@@ -97,8 +97,9 @@ func (s *Scheduler) reap(q *order.Queue, value uint64, err error) {
 		s.mu.Unlock()
 		return
 	}
-	reached, err := s.device.Completed(int(q.Index()))
-	s.arriveLocked(q, max(value, reached))
+	s.order.Awaited(wait)
+	reached, err := s.device.Completed(int(wait.Queue.Index()))
+	s.arriveLocked(wait.Queue, max(wait.Value, reached))
 	if errors.Is(err, vk.ErrDeviceLost) {
 		s.loseLocked(err)
 		s.mu.Unlock()

@@ -50,6 +50,6 @@
 // # Locking
 //
 // The package has no locks. Queues, its parts, and the tasks and uses passed to it are guarded by
-// the lock that is passed to Init, which the caller must hold. Await and AwaitValue, which wait
-// for the device, are called without it. NextWait unlocks it while there is nothing to wait for.
+// the lock that is passed to Init, which the caller must hold. Await, which waits for the device, is
+// called without it. NextWait unlocks it while there is nothing to wait for.
 package order

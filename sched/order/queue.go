@@ -73,6 +73,8 @@ type Queue struct {
 	drivers int
 	wake    *sync.Cond
 	wakeUps uint64
+	// waits decide how the waits of each kind go.
+	waits [waitings]spinning
 	// waiting says that there is a waiter. retired says that it is to end because it has nothing
 	// to do, until the next submission.
 	waiting, retired bool

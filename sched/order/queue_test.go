@@ -299,8 +299,8 @@ func TestRetiredQueueKeepsNothing(t *testing.T) {
 	if !o.Retiring() {
 		t.Error("the waiter is gone already")
 	}
-	if value, ok := o.NextWait(q); ok {
-		t.Errorf("the waiter is to wait for %d", value)
+	if w, ok := o.NextWait(q); ok {
+		t.Errorf("the waiter is to wait for %d", w.Value)
 	}
 	if o.Retiring() || q.Waiting() {
 		t.Error("the waiter is still there")
@@ -314,8 +314,8 @@ func TestRetiredQueueKeepsNothing(t *testing.T) {
 	if !q.Waiting() {
 		t.Error("nobody waits for the submission")
 	}
-	if value, ok := o.NextWait(q); !ok || value != x.At.Value {
-		t.Errorf("the waiter is to wait for %d: %v, want %d", value, ok, x.At.Value)
+	if w, ok := o.NextWait(q); !ok || w.Queue != q || w.Value != x.At.Value {
+		t.Errorf("the waiter is to wait for %d: %v, want %d", w.Value, ok, x.At.Value)
 	}
 	if tasks := complete(o, q, q.Last()); !slices.Equal(tasks, []*Task{x}) {
 		t.Errorf("%d tasks are complete, want 1", len(tasks))

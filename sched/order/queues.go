@@ -3,6 +3,7 @@ package order
 import (
 	"math/rand/v2"
 	"sync"
+	"time"
 
 	"github.com/vkomp/vkomp/timeline"
 )
@@ -23,6 +24,8 @@ type Queues struct {
 	random *rand.Rand
 	// startWaiter is the function passed to Init.
 	startWaiter func(*Queue)
+	// clock, if not nil, is the clock of waits in place of the system's.
+	clock func() time.Duration
 	// submissions counts the submissions of all queues. hostReached is the clock of the device
 	// writes that the host sees.
 	submissions uint64

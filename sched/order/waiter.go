@@ -1,13 +1,37 @@
 package order
 
-import "runtime"
+import (
+	"runtime"
+	"time"
+)
 
 // A goroutine waits for each queue that has batches in flight: the queue's waiter, or a driver,
-// which is a goroutine that waits for a task of the queue anyway.
+// which is a goroutine that waits for a task of the queue anyway. Besides, goroutines wait for
+// chunks of rings.
 
-// spins is the number of times that Await reads the timeline before it blocks, because a thread
-// switch costs more than a small kernel.
-const spins = 64
+// Wait is a wait for a value of a queue's timeline. Await makes it, and Awaited ends it.
+type Wait struct {
+	// Queue is the queue, nil for no wait, and Value the submitted value.
+	Queue *Queue
+	Value uint64
+	// by is whose wait it is. spin is for how long it looks at the timeline before it blocks, and
+	// took how long it took, 0 if the first look showed the value.
+	by         waiting
+	spin, took time.Duration
+}
+
+// waiting is whose a wait is. The waits of each kind are of a length of their own.
+type waiting uint8
+
+const (
+	// byDriver: the construct waits for what it has just submitted.
+	byDriver waiting = iota
+	// byWaiter: the device has been at work for some time already.
+	byWaiter
+	// forChunk: a chunk of a ring is to be used again.
+	forChunk
+	waitings
+)
 
 // wakeWaiter makes the queue's waiter wait for the batches in flight, unless a driver does.
 func (o *Queues) wakeWaiter(q *Queue) {
@@ -28,16 +52,16 @@ func (o *Queues) StartWaiter(q *Queue) {
 }
 
 // NextWait is called by the queue's waiter. It blocks until the queue has batches in flight for
-// which no driver waits, and returns the value to wait for, or false if the waiter is to end.
-func (o *Queues) NextWait(q *Queue) (value uint64, ok bool) {
+// which no driver waits, and returns the wait for the oldest, or false if the waiter is to end.
+func (o *Queues) NextWait(q *Queue) (w Wait, ok bool) {
 	for len(q.inFlight) == 0 || q.drivers > 0 || o.lost != nil {
 		if o.stopped || q.retired && len(q.inFlight) == 0 {
 			q.waiting = false
-			return 0, false
+			return Wait{}, false
 		}
 		q.wake.Wait()
 	}
-	return q.inFlight[0].value, true
+	return q.wait(q.inFlight[0].value, byWaiter), true
 }
 
 // WakeUps returns the number of times that the queue's waiter was woken.
@@ -58,15 +82,22 @@ func (o *Queues) StopDriving(q *Queue) {
 	o.wakeWaiter(q)
 }
 
-// NextDrive returns the queue and the value for which a goroutine should wait that waits for a
-// task whose last point is p. It reports false if the batch at p is pending or complete, or the
-// device is lost.
-func (o *Queues) NextDrive(p SyncPoint) (q *Queue, value uint64, ok bool) {
-	q = o.all[p.Queue]
+// NextDrive returns the next wait of a goroutine that waits for a task whose last point is p:
+// without a queue if the batch at p is pending or complete, or the device is lost.
+func (o *Queues) NextDrive(p SyncPoint) Wait {
+	q := o.all[p.Queue]
 	if o.lost != nil || len(q.inFlight) == 0 || q.inFlight[0].value > p.Value {
-		return nil, 0, false
+		return Wait{}
 	}
-	return q, q.inFlight[0].value, true
+	return q.wait(q.inFlight[0].value, byDriver)
+}
+
+// WaitForChunk returns a wait for the batch of a sync point, which has been submitted.
+func (o *Queues) WaitForChunk(p SyncPoint) Wait { return o.all[p.Queue].wait(p.Value, forChunk) }
+
+// wait returns a wait for a submitted value.
+func (q *Queue) wait(value uint64, by waiting) Wait {
+	return Wait{Queue: q, Value: value, by: by, spin: q.waits[by].next()}
 }
 
 // Stop makes all waiters end when nothing is in flight.
@@ -101,28 +132,55 @@ func (o *Queues) Retiring() bool {
 	return false
 }
 
-// AwaitValue waits until the device has reached a submitted value of a queue's timeline. It is
-// called without the lock. The error is the loss of the device.
-func (o *Queues) AwaitValue(queue int32, value uint64) error {
-	_, err := o.device.Wait(int(queue), value, -1)
+// looksAtOnce is the number of looks at a timeline, some 0.1 µs each, between two at the clock.
+const looksAtOnce = 16
+
+// Await waits until the device has reached the value. It is called without the lock. The error is
+// the loss of the device.
+func (o *Queues) Await(w *Wait) error {
+	queue := int(w.Queue.index)
+	if reached, failed := o.look(queue, w.Value); reached {
+		return nil
+	} else if failed {
+		w.spin = 0
+	}
+	begun := o.now()
+	defer func() { w.took = max(o.now()-begun, 1) }()
+	for o.now()-begun < w.spin {
+		for range looksAtOnce {
+			if reached, failed := o.look(queue, w.Value); reached {
+				return nil
+			} else if failed {
+				w.spin = 0
+				break
+			}
+		}
+		runtime.Gosched()
+	}
+	_, err := o.device.Wait(queue, w.Value, -1)
 	return err
 }
 
-// Await is like AwaitValue, but first reads the timeline a few times before it blocks.
-func (o *Queues) Await(q *Queue, value uint64) error {
-	looks := spins
-	if runtime.GOMAXPROCS(0) == 1 {
-		// A software driver needs the only processor to make progress.
-		looks = 1
+// look reports whether the timeline of a queue has reached a value, or that it cannot be read.
+func (o *Queues) look(queue int, value uint64) (reached, failed bool) {
+	at, err := o.device.Completed(queue)
+	return err == nil && at >= value, err != nil
+}
+
+// Awaited records how long a wait took that Await has made.
+func (o *Queues) Awaited(w *Wait) {
+	if w.took > 0 {
+		w.Queue.waits[w.by].ended(w.spin, w.took)
 	}
-	for range looks {
-		reached, err := o.device.Completed(int(q.index))
-		if err == nil && reached >= value {
-			return nil
-		}
-		if err != nil {
-			break
-		}
+}
+
+// epoch is where the clock of waits begins.
+var epoch = time.Now()
+
+// now reads the clock of waits.
+func (o *Queues) now() time.Duration {
+	if o.clock != nil {
+		return o.clock()
 	}
-	return o.AwaitValue(q.index, value)
+	return time.Since(epoch)
 }
