@@ -51,10 +51,10 @@ test: bin/vkomp-demo layers
 	scripts/stress short
 
 # The other way round, without what takes seconds: SwiftShader with its one queue, and lavapipe as
-# a graphics card with several queues, whose memory the host maps and does not cache.
+# a graphics card with the queues of an NVIDIA H100, whose memory the host maps and does not cache.
 crossed: layers
 	scripts/setup test
-	DRIVERS=lavapipe LAYER="discrete manyqueue" scripts/test -short $(QUEUE_PACKAGES)
+	VKOMP_MANYQUEUE_FAMILIES=GCT16,T2,CT8 DRIVERS=lavapipe LAYER="discrete manyqueue" scripts/test -short $(QUEUE_PACKAGES)
 	DRIVERS=swiftshader scripts/test -short $(QUEUE_PACKAGES)
 
 # Foreign work between tasks, 10,000 rounds a way, 1,000 rounds of pauses, and 2,000 runtimes

@@ -63,3 +63,47 @@ func TestCrossingsHaveTheCostOfTheirFamilies(t *testing.T) {
 		})
 	}
 }
+
+// Commands wait for more only beside a queue that is certain to come to an end.
+func TestNothingIsGatheredBesideAQueueThatWaits(t *testing.T) {
+	three := []QueueInfo{{Compute: true}, {Compute: true}, {Compute: true}}
+	for name, c := range map[string]struct {
+		// busy submits something to the second queue.
+		busy func(o *Queues, first, second *Queue)
+		want bool
+	}{
+		"that works": {func(o *Queues, first, second *Queue) {
+			work(t, o, second, 16)
+			submit(t, o, second)
+		}, true},
+		"for foreign work": {func(o *Queues, first, second *Queue) {
+			second.Pending().AddForeign(Foreign{Waits: make([]vk.SemaphoreValue, 1)})
+			work(t, o, second, 16)
+			submit(t, o, second)
+			second.completedCost = second.cost // as if it was expected to end at once
+		}, false},
+		"for a queue that waits for foreign work": {func(o *Queues, first, second *Queue) {
+			first.Pending().AddForeign(Foreign{Waits: make([]vk.SemaphoreValue, 1)})
+			at := work(t, o, first, 16)
+			submit(t, o, first)
+			dispatch(t, o, second, at)
+			submit(t, o, second)
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o, d := newStanding(three)
+			c.busy(o, o.All()[0], o.All()[1])
+			idle := o.All()[2]
+			work(t, o, idle, 16)
+			if err := o.Flush(idle, Gather); err != nil {
+				t.Fatal(err)
+			}
+			if gathered := d.submitted[2] == 0; gathered != c.want {
+				t.Errorf("the commands wait for more: %v", gathered)
+			}
+			if err := o.Flush(idle, Refill); err != nil || d.submitted[2] == 0 {
+				t.Errorf("%v, and they are not submitted when a queue has done something", err)
+			}
+		})
+	}
+}
