@@ -53,6 +53,31 @@ func TestIndependentTasksShareABatch(t *testing.T) {
 	r.run(launch{label: "exit", exit: []arg{from(x)}, included: true})
 }
 
+// Tasks that become ready together are submitted together: who waits for them may be waiting already,
+// and would not submit what they have left.
+func TestTasksThatAreReadyTogetherAreSubmitted(t *testing.T) {
+	r := newRig(t, onQueues, 1)
+	defer r.close()
+	x, key := filled(4*16, 0), filled(1, 0)
+	r.run(launch{label: "enter", enter: []arg{alloc(x)}, included: true})
+	r.d.hold()
+	before := r.d.submits
+	open := make(chan struct{})
+	r.host("gate", nil, [][]uint32{key}, func() { <-open })
+	for i := range 16 {
+		part := x[4*i : 4*i+4]
+		r.run(launch{label: "tiny", kernel: "set", args: []arg{alloc(part)}, in: [][]uint32{key}, out: [][]uint32{part}})
+	}
+	close(open)
+	r.eventually("all tasks are submitted", func() bool { return r.d.submits == before+2 })
+	if got, want := r.kernelsOn(), []uint64{1, 15, 0, 0}; !slices.Equal(got, want) {
+		t.Errorf("kernels by queue %v, want %v", got, want)
+	}
+	r.d.release()
+	r.taskwait()
+	r.run(launch{label: "exit", exit: []arg{from(x)}, included: true})
+}
+
 // What waits for more commands is submitted when the device has done something, without that
 // anybody waits for it.
 func TestGatheredTasksFollowWhatIsComplete(t *testing.T) {

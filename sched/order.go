@@ -13,6 +13,10 @@ type deviceOrder struct {
 	order.Queues
 	// placing is the wait set of the commands that are placed next.
 	placing order.WaitSet
+	// later is Scheduler.refill as a function value, which is made once. refilling says that it is
+	// to be called when all tasks that are ready have been started.
+	later     func(*tasks.Work)
+	refilling bool
 }
 
 // targetOf returns the target to which a task of the order belongs.
@@ -41,8 +45,14 @@ func (s *Scheduler) flushLocked(q *order.Queue, u order.Urgency, w *tasks.Work) 
 func (s *Scheduler) SubmitGathered() {
 	w := tasks.NewWork()
 	defer w.Finish()
+	s.refill(w)
+}
+
+// refill is refillLocked for a caller that does not hold mu.
+func (s *Scheduler) refill(w *tasks.Work) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.order.refilling = false
 	s.refillLocked(w)
 }
 

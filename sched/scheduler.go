@@ -193,6 +193,7 @@ func New(d Device, o Options) (*Scheduler, error) {
 	s.pointers.Init(o.Generation)
 	s.kernels.Init(d, &s.mu, s.compiled)
 	s.exits.later = s.finishDone
+	s.order.later = s.refill
 	s.loss = loss{told: make(chan struct{}), recovery: o.Recovery, hook: o.Lost}
 	of := allocation.Options{Hidden: o.HideHostVisible, Incoherent: o.Incoherent, OwnBuffers: o.OwnBuffers, ImportAll: o.Sharing == ShareAll}
 	if err := s.memory.Open(d, &s.order.Queues, of); err != nil {

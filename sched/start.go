@@ -191,6 +191,12 @@ func (s *Scheduler) handOverLocked(t *target, copying error, w *tasks.Work) {
 	for _, q := range append(touched, last) {
 		s.flushLocked(q, urgency, w)
 	}
+	if urgency == order.Gather && !w.Empty() && !s.order.refilling {
+		// Tasks that have become ready together wait for each other only: a goroutine that waits for
+		// them may be waiting already.
+		s.order.refilling = true
+		w.Defer(s.order.later)
+	}
 	if drives && !w.Empty() {
 		t.driven = nil
 		s.order.StopDriving(last)
