@@ -50,7 +50,7 @@ var rooms = map[string]room{
 	"sched/pipeline":   {imports: []string{"internal/lockrank", "vk", "sched/kernel", "sched/protect"}},
 	"sched/protect":    {},
 	"sched/trace":      {imports: []string{"internal/lockrank", "ompt", "vk", "sched/construct", "sched/order", "sched/protect"}},
-	"sched/transfer":   {imports: []string{"tasks", "memory", "ompt", "vk", "sched/allocation", "sched/construct", "sched/kernel", "sched/order", "sched/protect", "sched/trace"}},
+	"sched/transfer":   {imports: []string{"tasks", "memory", "ompt", "vk", "sched/allocation", "sched/construct", "sched/kernel", "sched/order", "sched/protect", "sched/trace", "sched/internal/mutant"}},
 	// A device for tests of the rooms.
 	"sched/internal/softdevice": {imports: []string{"timeline", "vk", "sched/order"}},
 	// Defects to show that tests notice them.
