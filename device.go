@@ -193,6 +193,7 @@ func (d *device) open() (*sched.Scheduler, error) {
 	scheduling := o.MemoryPath.scheduling()
 	scheduling.Domain = tasks.Domain(d.number + 1)
 	scheduling.LeakSites, scheduling.OwnBuffers = o.LeakSites, o.Robust
+	scheduling.Threads = d.rt.host.Pool().Places()
 	scheduling.Placement, scheduling.Seed = d.rt.icvs.debug.placement, d.rt.icvs.debug.seed
 	scheduling.Generation = d.generation
 	scheduling.Numbers = construct.Numbers{Device: d.number, Host: d.rt.NumDevices()}

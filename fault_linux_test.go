@@ -17,7 +17,7 @@ func TestCopiesOfHostStorageThatIsGone(t *testing.T) {
 	for _, path := range []vkomp.MemoryPath{vkomp.MemoryUnified, vkomp.MemoryStaged, vkomp.MemoryNonCoherent} {
 		t.Run(path.String(), func(t *testing.T) {
 			rt := vktest.Open(t, vktest.Path(path))
-			// The larger one does not fit into a ring of staging, which has three chunks of 4 MiB.
+			// Constructs that wait bring the larger one through a ring of staging.
 			for _, size := range []int{1 << 16, 13 << 20} {
 				storageGoes(t, rt, size)
 			}

@@ -43,7 +43,10 @@ type Options struct {
 	// requires of bindings.
 	NoSynchronizationChecks bool
 	// MemoryPath determines how mapped data gets to the device and back; the zero value
-	// chooses the cheapest path. The other values are for tests and measurements.
+	// chooses the cheapest path. The other values are for tests and measurements. Where data
+	// goes through staging memory, a device has at most 128 MiB of it, which is kept until a
+	// soft pause: a task that finds none waits for those in flight, and a copy that needs
+	// more in one piece (a strided section) gets it when no other task has any.
 	MemoryPath MemoryPath
 	// NoPushDescriptors binds buffers through descriptor pools even if the device has push
 	// descriptors (VK_KHR_push_descriptor), for drivers that get these wrong and for

@@ -43,6 +43,11 @@ type AllocatorOptions struct {
 	// limit.
 	MaxBlocks int
 
+	// Keep is up to how many bytes of blocks, empty ones among them, stay with the
+	// allocator until Trim. Free gives empty blocks beyond it back to the heap, except
+	// for the one that became empty last.
+	Keep uint64
+
 	// Completed reports whether the device has passed a frontier. It is called
 	// under the allocator's lock and must not call the allocator back. Nil means
 	// that it always has.
@@ -243,7 +248,9 @@ func (a *Allocator) Free(s Storage, lastUse timeline.Frontier) error {
 		a.index.give(c, lastUse)
 	}
 	if b.live == 0 {
-		a.trimLocked()
+		if a.blockBytes > a.options.Keep {
+			a.trimLocked(a.options.Keep)
+		}
 		a.empty = append(a.empty, b)
 	}
 	return nil
@@ -251,14 +258,14 @@ func (a *Allocator) Free(s Storage, lastUse timeline.Frontier) error {
 
 // Trim gives every empty block that the device no longer uses back to the heap and
 // returns their size in bytes. Free does so too, but keeps the block that became
-// empty last.
+// empty last, and others as AllocatorOptions.Keep says.
 func (a *Allocator) Trim() uint64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if invariants.Enabled {
 		defer a.holdsLocked()
 	}
-	return a.trimLocked()
+	return a.trimLocked(0)
 }
 
 // Close gives all blocks back to the heap, whatever their last use, so the device
@@ -295,7 +302,7 @@ func (a *Allocator) takeDedicatedLocked(granules uint64) (*block, error) {
 	if best == nil {
 		var err error
 		best, err = a.newBlockLocked(granules<<a.shift, true)
-		if errors.Is(err, ErrOutOfMemory) && a.trimLocked() > 0 {
+		if errors.Is(err, ErrOutOfMemory) && a.trimLocked(0) > 0 {
 			best, err = a.newBlockLocked(granules<<a.shift, true)
 		}
 		if err != nil {
@@ -328,7 +335,7 @@ func (a *Allocator) growLocked(granules uint64) (*chunk, error) {
 	if c := a.index.find(granules, true); c != nil {
 		return c, nil
 	}
-	a.trimLocked()
+	a.trimLocked(0)
 	for {
 		b, err = a.newBlockLocked(size, false)
 		if err == nil {
@@ -371,10 +378,14 @@ func (a *Allocator) newBlockLocked(size uint64, dedicated bool) (*block, error) 
 	return b, nil
 }
 
-// trimLocked gives back the empty blocks that the device no longer uses.
-func (a *Allocator) trimLocked() uint64 {
+// trimLocked gives back the empty blocks that the device no longer uses, those first that
+// have been empty longest, until all blocks have at most keep bytes.
+func (a *Allocator) trimLocked(keep uint64) uint64 {
 	var bytes uint64
 	a.empty = slices.DeleteFunc(a.empty, func(b *block) bool {
+		if keep > 0 && a.blockBytes <= keep {
+			return false
+		}
 		if done := a.options.Completed; done != nil && !done(b.first.lastUse) {
 			return false
 		}

@@ -93,6 +93,38 @@ func TestFreeKeepsOneEmptyBlock(t *testing.T) {
 	}
 }
 
+func TestEmptyBlocksAreKeptUpToALimit(t *testing.T) {
+	h := &fakeHeap{}
+	a := newAllocator(t, h, AllocatorOptions{MinBlock: 1 << 16, MaxBlock: 1 << 20, Keep: 3 << 20})
+	var all []Storage
+	take := func(n int) {
+		for range n {
+			all = append(all, allocate(t, a, 1<<20))
+		}
+	}
+	giveAll := func() {
+		for _, s := range all {
+			free(t, a, s)
+		}
+		all = nil
+	}
+	take(3)
+	giveAll()
+	take(3)
+	if s := a.Stats(); s.Blocks != 3 || s.TrimmedBlocks != 0 {
+		t.Errorf("%+v: kept blocks are not used again", s)
+	}
+	take(2)
+	giveAll()
+	// The last one that becomes empty stays until the next.
+	if s := a.Stats(); s.BlockBytes != 3<<20 {
+		t.Errorf("%d bytes are kept, want %d", s.BlockBytes, 3<<20)
+	}
+	if got := a.Trim(); got != 3<<20 || len(h.blocks) != 0 {
+		t.Errorf("trimmed %d bytes, %d blocks left", got, len(h.blocks))
+	}
+}
+
 func TestTrimLeavesBlocksThatTheDeviceStillUses(t *testing.T) {
 	h := &fakeHeap{}
 	var passed timeline.Frontier

@@ -203,31 +203,38 @@ func (r Rows) SrcSpan() (offset, size uint64) {
 // All iterates over the rows in the order of the array and yields the offset of
 // each in the destination and in the source.
 func (r Rows) All() iter.Seq2[uint64, uint64] {
-	return func(yield func(dst, src uint64) bool) {
-		if r.RowBytes == 0 {
-			return
+	return func(yield func(dst, src uint64) bool) { r.From(0, yield) }
+}
+
+// From calls yield for the rows from the first-th on, as All does, until it returns
+// false.
+func (r *Rows) From(first uint64, yield func(dst, src uint64) bool) {
+	if first >= r.Count() {
+		return
+	}
+	dst, src := r.dst, r.src
+	var index [MaxRectDims]uint64
+	for i, a := range r.axes[:r.dims] {
+		index[i] = first % a.count
+		dst += index[i] * a.dst
+		src += index[i] * a.src
+		first /= a.count
+	}
+	for yield(dst, src) {
+		i := 0
+		for ; i < r.dims; i++ {
+			a := r.axes[i]
+			if index[i]++; index[i] < a.count {
+				dst += a.dst
+				src += a.src
+				break
+			}
+			index[i] = 0
+			dst -= (a.count - 1) * a.dst
+			src -= (a.count - 1) * a.src
 		}
-		dst, src := r.dst, r.src
-		var index [MaxRectDims]uint64
-		for {
-			if !yield(dst, src) {
-				return
-			}
-			i := 0
-			for ; i < r.dims; i++ {
-				a := r.axes[i]
-				if index[i]++; index[i] < a.count {
-					dst += a.dst
-					src += a.src
-					break
-				}
-				index[i] = 0
-				dst -= (a.count - 1) * a.dst
-				src -= (a.count - 1) * a.src
-			}
-			if i == r.dims {
-				return
-			}
+		if i == r.dims {
+			return
 		}
 	}
 }

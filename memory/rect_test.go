@@ -388,6 +388,36 @@ func TestRowsAllocateNothing(t *testing.T) {
 	}
 }
 
+// From yields what All does, without the first rows, and stops where it is told to.
+func TestRowsFromTheMiddle(t *testing.T) {
+	r := rectOf(4, []part{{2, 1, 0, 4, 3}, {3, 1, 0, 5, 7}, {2, 0, 0, 3, 4}})
+	rows, err := r.Rows()
+	if err != nil {
+		t.Fatal(err)
+	}
+	type row struct{ dst, src uint64 }
+	var all []row
+	for dst, src := range rows.All() {
+		all = append(all, row{dst, src})
+	}
+	if len(all) < 6 {
+		t.Fatalf("%d rows", len(all))
+	}
+	for first := range len(all) + 2 {
+		for most := 1; most < 4; most++ {
+			var got []row
+			rows.From(uint64(first), func(dst, src uint64) bool {
+				got = append(got, row{dst, src})
+				return len(got) < most
+			})
+			from := min(first, len(all))
+			if want := all[from:min(from+most, len(all))]; !slices.Equal(got, want) {
+				t.Errorf("%d rows from %d on are %v, want %v", most, first, got, want)
+			}
+		}
+	}
+}
+
 func ExampleRect_Rows() {
 	// Columns 1 and 2 of a 2 x 4 array go to a 2 x 2 array of floats.
 	r := Rect{

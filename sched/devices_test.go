@@ -21,7 +21,7 @@ func newSecondRig(t reporter, first *rig, mode memoryMode, seed uint64) *rig {
 		queues = oneQueue
 	}
 	d := newFakeDeviceWith(t, queues, mode.memory, seed)
-	s, err := New(d, Options{Domain: rigDomain + 1, HideHostVisible: mode.hidden, Sharing: mode.share, Chunk: mode.chunk, Placement: mode.placement, Seed: seed})
+	s, err := New(d, Options{Domain: rigDomain + 1, HideHostVisible: mode.hidden, Sharing: mode.share, Chunk: mode.chunk, Threads: mode.threads, Staging: mode.staging, Placement: mode.placement, Seed: seed})
 	if err != nil {
 		t.Fatal(err)
 	}

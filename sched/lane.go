@@ -7,42 +7,34 @@ import (
 	"github.com/vkomp/vkomp/vk"
 )
 
-// ringLane places the chunks of one transfer of a task through a ring.
+// ringLane places the chunks of a task's transfers through a ring.
 type ringLane struct {
-	s *Scheduler
 	t *target
 	w *tasks.Work
-	// queue makes the copies. It is nil before the first of them.
-	queue *order.Queue
-	// first is what copies to the device follow for the memory that they write, as it was before
-	// the first of them.
-	first order.SyncSet
 }
 
-// Lane implements transfer.Task. Scheduler.mu is not held.
-func (t *target) Lane(x *transfer.Transfer, w *tasks.Work) transfer.Lane {
-	s := t.s
-	l := &ringLane{s: s, t: t, w: w}
-	if x.Dst != nil {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.order.placing.Set(order.SyncPoint{})
-		x.Dst.Follow(&s.order.placing, order.Span{Start: x.DstAt, Size: x.Size})
-		l.first.SetAll(&s.order.placing.SyncSet)
-	}
-	return l
+// Lane implements transfer.Task.
+func (t *target) Lane(w *tasks.Work) transfer.Lane {
+	t.lane = ringLane{t, w}
+	return &t.lane
 }
 
 // Place implements transfer.Lane. Whatever is placed from now on comes after copies to the
 // device.
 func (l *ringLane) Place(x *transfer.Transfer, c *transfer.Chunk, at, n uint64) error {
-	s, t := l.s, l.t
+	t, r := l.t, x.Ring
+	s := t.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if x.Dst != nil {
+		if r.Queue == nil {
+			s.order.placing.Set(order.SyncPoint{})
+			x.Dst.Follow(&s.order.placing, order.Span{Start: x.DstAt, Size: x.Size})
+			r.First.SetAll(&s.order.placing.SyncSet)
+		}
 		t.afterPredecessorsLocked()
 		s.order.placing.SetAll(&t.order.After)
-		s.order.placing.AddAll(&l.first)
+		s.order.placing.AddAll(&r.First)
 		x.Dst.FollowWrites(&s.order.placing, order.Span{Start: x.DstAt + at, Size: n})
 	} else {
 		s.order.placing.Set(order.SyncPoint{})
@@ -51,22 +43,22 @@ func (l *ringLane) Place(x *transfer.Transfer, c *transfer.Chunk, at, n uint64) 
 	if err := s.loss.err; err != nil {
 		return err
 	}
-	if l.queue == nil {
-		l.queue = s.order.CopyQueue(&s.order.placing, max(x.Size, order.CopyApart))
+	if r.Queue == nil {
+		r.Queue = s.order.CopyQueue(&s.order.placing, max(x.Size, order.CopyApart))
 	}
-	b, where, err := s.beginLocked(l.queue, l.w)
+	b, where, err := s.beginLocked(r.Queue, l.w)
 	if err != nil {
 		return err
 	}
 	stream := b.Level(where.Level)
-	timed := s.timeLocked(l.queue, stream, t, x.Op, n)
+	timed := s.timeLocked(r.Queue, stream, t, x.Op, n)
 	x.RecordChunk(stream, c, at, n)
 	timed.End(stream, vk.StageTransfer)
 	if x.Src != nil {
 		b.ReadByHost()
 	}
-	s.order.CountCopies(l.queue, 1, n)
-	if err := s.submitLocked(l.queue, l.w); err != nil {
+	s.order.CountCopies(r.Queue, 1, n)
+	if err := s.submitLocked(r.Queue, l.w); err != nil {
 		return err
 	}
 	x.ChunkPlaced(c, at, n, where)
@@ -82,7 +74,7 @@ func (l *ringLane) Await(c *transfer.Chunk) error {
 	if c.Busy.Value == 0 {
 		return nil
 	}
-	s := l.s
+	s := l.t.s
 	s.mu.Lock()
 	w := s.order.WaitForChunk(c.Busy)
 	s.mu.Unlock()
@@ -98,7 +90,7 @@ func (l *ringLane) Await(c *transfer.Chunk) error {
 
 // busyRingLocked returns a batch under way that uses a chunk of one of the task's rings, or nil.
 func (s *Scheduler) busyRingLocked(t *target) *order.Batch {
-	for c := range t.transfers.Chunks() {
+	for _, c := range t.transfers.Chunks() {
 		if b := s.order.UnderWay(c.Busy); b != nil {
 			return b
 		}

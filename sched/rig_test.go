@@ -43,6 +43,10 @@ type memoryMode struct {
 	hidden bool
 	share  Sharing
 	chunk  uint64
+	// threads is how many goroutines share a copy, one if 0, and staging the bytes of staging that
+	// tasks in flight have at most, if not 0.
+	threads int
+	staging uint64
 	// queues are the device's queues, one if nil.
 	queues    []order.QueueInfo
 	placement Placement
@@ -61,7 +65,9 @@ var memoryModes = []memoryMode{
 // them. A construct with such a copy waits for the device, which therefore must not be held.
 var chunkModes = []memoryMode{
 	{name: "chunks", memory: discreteMemory, share: ShareNothing, chunk: 12},
-	{name: "incoherent chunks", memory: incoherentMemory, share: ShareNothing, hidden: true, chunk: 20},
+	{name: "chunks of several goroutines", memory: discreteMemory, share: ShareNothing, chunk: 12, threads: 4},
+	{name: "little staging", memory: discreteMemory, share: ShareNothing, staging: 100},
+	{name: "incoherent chunks", memory: incoherentMemory, share: ShareNothing, hidden: true, chunk: 20, threads: 3},
 }
 
 // queueModes returns the modes with several queues: once with each command on the queue where
@@ -138,7 +144,7 @@ func newRigOn(t reporter, d *fakeDevice, mode memoryMode) *rig {
 	t.Helper()
 	r := &rig{t: t, d: d, kernels: make(map[string]*kernel.Kernel), share: mode.share == ShareAll}
 	var err error
-	if r.s, err = New(r.d, Options{Domain: rigDomain, HideHostVisible: mode.hidden, Sharing: mode.share, Chunk: mode.chunk, Placement: mode.placement, Seed: d.rng.Uint64()}); err != nil {
+	if r.s, err = New(r.d, Options{Domain: rigDomain, HideHostVisible: mode.hidden, Sharing: mode.share, Chunk: mode.chunk, Threads: mode.threads, Staging: mode.staging, Placement: mode.placement, Seed: d.rng.Uint64()}); err != nil {
 		t.Fatal(err)
 	}
 	if p := r.s.memory.Profile(); p.KernelCopies > 0 {

@@ -38,8 +38,15 @@ type Options struct {
 	// Incoherent makes the scheduler treat all memory as not coherent.
 	Incoherent bool
 	// Chunk is the size in bytes of the chunks in which large copies go through staging memory. 0
-	// stands for 4 MiB.
+	// stands for 2 MiB.
 	Chunk uint64
+	// Threads is the largest number of goroutines that share a copy of the host's, at most
+	// transfer.MaxThreads. 0 stands for 1.
+	Threads int
+	// Staging is the number of bytes of staging memory that the tasks in flight have at most, and
+	// that is kept until Relinquish. A task that needs more alone gets it when no other has any. 0
+	// stands for 128 MiB.
+	Staging uint64
 	// Sharing says when target constructs use the host's own storage.
 	Sharing Sharing
 	// Placement says how queues are chosen.
@@ -195,11 +202,12 @@ func New(d Device, o Options) (*Scheduler, error) {
 	s.exits.later = s.finishDone
 	s.order.later = s.refill
 	s.loss = loss{told: make(chan struct{}), recovery: o.Recovery, hook: o.Lost}
-	of := allocation.Options{Hidden: o.HideHostVisible, Incoherent: o.Incoherent, OwnBuffers: o.OwnBuffers, ImportAll: o.Sharing == ShareAll}
+	of := allocation.Options{Hidden: o.HideHostVisible, Incoherent: o.Incoherent, OwnBuffers: o.OwnBuffers, ImportAll: o.Sharing == ShareAll, KeepStaging: cmp.Or(o.Staging, transfer.DefaultStaging)}
 	if err := s.memory.Open(d, &s.order.Queues, of); err != nil {
 		return nil, err
 	}
-	s.transfers = transfer.Device{Memory: &s.memory, Queues: &s.order.Queues, Chunk: cmp.Or(o.Chunk, transfer.DefaultChunk)}
+	s.transfers.Memory, s.transfers.Queues = &s.memory, &s.order.Queues
+	s.transfers.Chunk, s.transfers.Threads, s.transfers.Staging = cmp.Or(o.Chunk, transfer.DefaultChunk), o.Threads, of.KeepStaging
 	s.transfers.Copier = transfer.NewCopier(s.props, s.compileCopier)
 	var random *rand.Rand
 	if o.Placement == PlaceRandom {

@@ -32,6 +32,8 @@ type target struct {
 	parked parkedTasks
 	state  taskState
 	notes  notes
+	// lane is what Lane returns.
+	lane ringLane
 	// driven is the queue of which the goroutine in Run is a driver already, or nil.
 	driven *order.Queue
 
@@ -81,7 +83,7 @@ func (t *target) giveBack() {
 	enter, exit, buffers, addresses := t.Enter, t.Exit, t.Buffers, t.Addresses
 	t.Region = Region{}
 	t.Enter, t.Exit, t.Buffers, t.Addresses = enter, exit, buffers, addresses
-	t.node, t.failed, t.parked = nil, nil, t.parked[:0]
+	t.node, t.failed, t.parked, t.lane = nil, nil, t.parked[:0], ringLane{}
 	t.dispatch.reset()
 	t.entry.reset()
 	t.transfers.Reset()

@@ -12,21 +12,23 @@
 //	                 can touch it; host storage that the device uses in place needs no copy
 //	path_staging.go  the host copies to or from staging memory, and a command of the device
 //	                 copies between that and storage
-//	path_ring.go     as staging, through a ring of a few chunks, for copies larger than these
+//	path_ring.go     as staging, through a ring of a few chunks, for large copies
 //	path_device.go   commands of the device alone: copies within its memory, fills
 //	path_kernel.go   a kernel of the device: large copies within its memory
 //
 // The transfers of a task are a List, which takes them through these steps:
 //
 //	task enters  Resolve, Add ──▶ Plan ──────────▶ Begin ─────────▶ PlaceLocked, phase by phase
-//	                              take: staging    begin, bring     record: commands
+//	                              take: staging    begin, ring      record: commands
 //	task ends    Add, Plan ─────▶ End ───────────▶ FreeStaging
-//	                              end, bring
+//	                              end, ring
 //
 // Phases say when in the course of its task a transfer is made; the commands of one phase come
 // after those of the phase before. Begin does the host's part of the transfers to the device,
 // which comes before the task's commands. End does that of the transfers to the host. Memory that
-// is not coherent is flushed and invalidated once for all transfers of a step.
+// is not coherent is flushed and invalidated once for all transfers of a step. Large copies of the
+// host's are gathered and made by a crew of goroutines (crew.go, bytes.go), which brings the bytes
+// of rings as well.
 //
 // The scheduler joins transfers with what they touch: it finds the present blocks, tells other
 // tasks what a task is about to change, and decides which phases are placed when.

@@ -18,9 +18,9 @@ type Task interface {
 	// TimeLocked has the commands that come next in the stream, a level of the queue's pending
 	// batch, be timed as the operation, until Timing.End.
 	TimeLocked(q *order.Queue, stream *vk.Stream, op *construct.Op, bytes uint64) trace.Timing
-	// Lane returns what places the commands of a transfer through a ring. Tasks that become
-	// ready meanwhile go to w.
-	Lane(x *Transfer, w *tasks.Work) Lane
+	// Lane returns what places the commands of transfers through a ring. Tasks that become ready
+	// meanwhile go to w. It is valid until the next call.
+	Lane(w *tasks.Work) Lane
 }
 
 // tell tells the task's observer of one end of an operation, nil for none.
@@ -34,7 +34,7 @@ func tell(by Task, end ompt.ScopeEndpoint, op *construct.Op) {
 func (l *List) Begins() bool { return l.planned.has(AtEntry) || l.planned.has(ToDevice) }
 
 // Begin does what comes before the task's commands: the host's part of the transfers to the
-// device, and those of them that go chunk by chunk. It returns how many bytes of host storage
+// device, and those of them that go through a ring. It returns how many bytes of host storage
 // were copied. The scheduler's lock is not held.
 func (l *List) Begin(d *Device, by Task, w *tasks.Work) (copied uint64, err error) {
 	for i := range l.All {
@@ -53,16 +53,13 @@ func (l *List) Begin(d *Device, by Task, w *tasks.Work) (copied uint64, err erro
 	err = cmp.Or(err, l.flush(d))
 	for i := range l.All {
 		x := &l.All[i]
-		if err != nil || x.Phase > ToDevice || x.path.bring == nil {
+		if err != nil || x.Phase > ToDevice || !x.path.ring {
 			continue
 		}
-		tell(by, ompt.ScopeBegin, x.Op)
-		if err = x.path.bring(d, l, x, by.Lane(x, w)); err == nil {
-			copied += x.Size
-		}
-		tell(by, ompt.ScopeEnd, x.Op)
+		copied += x.Size
+		err = l.stream(d, x, by, w)
 	}
-	return copied, err
+	return copied, l.bringStreamed(d, by, w, err)
 }
 
 // beginPhase does the host's part of the transfers of one phase that comes before commands, and
@@ -81,12 +78,19 @@ func (l *List) beginPhase(d *Device, p Phase, by Task) (copied uint64, err error
 			op = nil
 		}
 		tell(by, ompt.ScopeBegin, op)
+		if !x.Kind.FromHost() {
+			// It may read or overwrite what others bring.
+			err = cmp.Or(err, l.copyGathered(d))
+		}
 		n, copying := x.path.begin(d, l, x)
+		if op != nil {
+			copying = cmp.Or(copying, l.copyGathered(d))
+		}
 		tell(by, ompt.ScopeEnd, op)
 		copied += n
 		err = cmp.Or(err, copying)
 	}
-	return copied, err
+	return copied, cmp.Or(err, l.copyGathered(d))
 }
 
 // Ends reports whether End has something to do.
@@ -104,18 +108,68 @@ func (l *List) End(d *Device, by Task, w *tasks.Work) (copied uint64, err error)
 	err = l.invalidate(d)
 	for _, i := range l.ends {
 		x := &l.All[i]
-		tell(by, ompt.ScopeBegin, x.Op)
 		switch {
 		case err != nil:
-		case x.path.bring != nil:
-			err = x.path.bring(d, l, x, by.Lane(x, w))
+			tell(by, ompt.ScopeBegin, x.Op)
+			tell(by, ompt.ScopeEnd, x.Op)
+		case x.path.ring:
 			copied += x.Size
+			err = l.stream(d, x, by, w)
 		default:
+			tell(by, ompt.ScopeBegin, x.Op)
 			var n uint64
-			n, err = x.path.end(x)
+			n, err = x.path.end(d, l, x)
 			copied += n
+			if x.Op != nil {
+				err = cmp.Or(err, l.copyGathered(d))
+			}
+			tell(by, ompt.ScopeEnd, x.Op)
 		}
-		tell(by, ompt.ScopeEnd, x.Op)
 	}
-	return copied, err
+	return copied, l.bringStreamed(d, by, w, cmp.Or(l.copyGathered(d), err))
+}
+
+// stream brings the bytes of a transfer through the ring. Unless an observer has to be told of it,
+// that is left to bringStreamed.
+func (l *List) stream(d *Device, x *Transfer, by Task, w *tasks.Work) error {
+	l.streamed = append(l.streamed, x)
+	if x.Op == nil {
+		return nil
+	}
+	tell(by, ompt.ScopeBegin, x.Op)
+	err := l.bringStreamed(d, by, w, nil)
+	tell(by, ompt.ScopeEnd, x.Op)
+	return err
+}
+
+// bringStreamed brings the bytes of the transfers that stream has left, unless there is an error
+// already: all together, or one after the other if some write the same bytes.
+func (l *List) bringStreamed(d *Device, by Task, w *tasks.Work, err error) error {
+	if len(l.streamed) == 0 {
+		return err
+	}
+	defer empty(&l.streamed)
+	if err != nil {
+		return err
+	}
+	some, lane := len(l.streamed), by.Lane(w)
+	if some > 1 && !l.streamedApart() {
+		some = 1
+	}
+	for i := 0; i < len(l.streamed) && err == nil; i += some {
+		err = l.bring(d, l.streamed[i:i+some], lane)
+	}
+	return err
+}
+
+// streamedApart reports whether no two of the transfers that stream has left write the same bytes.
+func (l *List) streamedApart() bool {
+	if l.streamed[0].Dst != nil {
+		return l.apart()
+	}
+	written := make([]addresses, 0, 16)
+	for _, x := range l.streamed {
+		written = append(written, addresses{uintptr(x.Host.Ptr), uintptr(x.Host.Ptr) + uintptr(x.Size)})
+	}
+	return disjoint(written)
 }

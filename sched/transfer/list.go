@@ -3,7 +3,6 @@ package transfer
 import (
 	"errors"
 	"fmt"
-	"iter"
 
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/sched/allocation"
@@ -19,17 +18,25 @@ type Device struct {
 	// Memory is the device's memory, and Queues its queues.
 	Memory *allocation.Memory
 	Queues *order.Queues
-	// Chunk is the size of the chunks in which large copies go through staging, in bytes.
+	// Chunk is the size of the chunks of rings, in bytes.
 	Chunk uint64
 	// Copier has the kernel for large copies within the device, nil for none.
 	Copier *Copier
+	// Threads is the largest number of goroutines that share a copy, the one of the task itself
+	// included. All tasks together have one less for help.
+	Threads int
+	// Staging is the number of bytes of staging memory that tasks have at most. A task that needs
+	// more alone gets it when no other has any.
+	Staging uint64
+	// staged is how many bytes tasks have.
+	staged uint64
+	crews  crews
 	// recorder is working memory of PlaceLocked.
 	recorder recorder
 }
 
-// DefaultChunk is a size of chunks at which a submission for each costs little: some 15 µs, while
-// copying the bytes takes 400 µs.
-const DefaultChunk = 4 << 20
+// DefaultStaging is 64 chunks, which the rings of four tasks have at once.
+const DefaultStaging = 128 << 20
 
 // List is the transfers of a task. The zero List is empty.
 type List struct {
@@ -45,8 +52,18 @@ type List struct {
 	// rows has the rows of requests, images the images of updates.
 	rows   []memory.Rows
 	images []Image
-	// staging is memory that FreeStaging gives back.
+	// staging is memory that FreeStaging gives back, and staged the number of its bytes.
 	staging []memory.Storage
+	staged  uint64
+	// ring is the part of staging through which transfers go in parts, and chunks the memory of
+	// parts in it. rings has what the Lane knows of the transfers.
+	ring   []memory.Storage
+	chunks []Chunk
+	rings  []Ring
+	// streamed are the transfers that go through the ring next.
+	streamed []*Transfer
+	// gathered has the copies of the host that copyGathered is to make, nil if there are none.
+	gathered *crew
 	// incoherent has memory that the host has written, or is about to read, and that is not
 	// coherent. There is one call for all of it.
 	incoherent []vk.MemoryRange
@@ -61,7 +78,8 @@ func (l *List) Reset() {
 	empty(&l.ends)
 	empty(&l.rows)
 	empty(&l.images)
-	empty(&l.staging)
+	l.dropStaging()
+	empty(&l.streamed)
 	empty(&l.incoherent)
 	empty(&l.written)
 }
@@ -124,7 +142,7 @@ func (l *List) Undo() {
 	l.All = l.All[:l.requested]
 	for i := range l.All {
 		x := &l.All[i]
-		x.path, x.staging, x.ring = nil, nil, nil
+		x.path, x.staging, x.Ring = nil, nil, nil
 		if x.Kind.Updates() {
 			x.Block, x.Dst, x.Src = nil, nil, nil
 		}
@@ -165,32 +183,33 @@ func (l *List) EndWithRequested() {
 	}
 }
 
-// Chunks yields the chunks of the rings through which transfers go.
-func (l *List) Chunks() iter.Seq[*Chunk] {
-	return func(yield func(*Chunk) bool) {
-		for i := range l.All {
-			r := l.All[i].ring
-			if r == nil {
-				continue
-			}
-			for k := range r.chunks {
-				if !yield(&r.chunks[k]) {
-					return
-				}
-			}
-		}
-	}
-}
+// Chunks returns the chunks of the ring through which transfers go.
+func (l *List) Chunks() []Chunk { return l.chunks }
 
 // stage takes so many bytes of staging memory for a transfer.
 func (l *List) stage(d *Device, x *Transfer, bytes uint64) error {
-	st, err := d.Memory.Staging.Allocate(bytes)
-	if err != nil {
+	if _, err := l.takeStaging(d, x, bytes); err != nil {
 		return err
 	}
-	l.staging = append(l.staging, st)
 	x.staging = &l.staging[len(l.staging)-1] // it does not change when the slice grows
 	return nil
+}
+
+// takeStaging takes so many bytes of staging memory. If that would be too much together with what
+// other tasks have, the error is memory.ErrOutOfMemory, as it is if the device has no more: a task
+// that enters waits then until others have given theirs back. One that ends does not wait.
+func (l *List) takeStaging(d *Device, x *Transfer, bytes uint64) (memory.Storage, error) {
+	if d.staged > l.staged && bytes > d.Staging-min(d.staged, d.Staging) && x.Phase != Late {
+		return memory.Storage{}, fmt.Errorf("%w: tasks in flight have %d bytes of staging, which has at most %d", memory.ErrOutOfMemory, d.staged, d.Staging)
+	}
+	st, err := d.Memory.Staging.Allocate(bytes)
+	if err != nil {
+		return st, err
+	}
+	l.staging = append(l.staging, st)
+	l.staged += bytes
+	d.staged += bytes
+	return st, nil
 }
 
 // FreeStaging gives back the staging memory, which the device last used at the points of a set.
@@ -198,7 +217,16 @@ func (l *List) FreeStaging(d *Device, last *order.SyncSet) {
 	for _, st := range l.staging {
 		d.Memory.FreeStaging(st, last)
 	}
+	d.staged -= l.staged
+	l.dropStaging()
+}
+
+// dropStaging forgets the staging memory.
+func (l *List) dropStaging() {
 	empty(&l.staging)
+	empty(&l.ring)
+	empty(&l.chunks)
+	l.rings, l.staged = l.rings[:0], 0
 }
 
 // touchStorage notes that the host has written bytes of storage, or is about to read them, if

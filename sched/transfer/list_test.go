@@ -33,7 +33,7 @@ func (t *task) TimeLocked(*order.Queue, *vk.Stream, *construct.Op, uint64) trace
 	return trace.Timing{}
 }
 
-func (t *task) Lane(*Transfer, *tasks.Work) Lane { return t.rig }
+func (t *task) Lane(*tasks.Work) Lane { return t.rig }
 
 // run takes the list through the life of a task.
 func (t *task) run() {

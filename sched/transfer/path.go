@@ -7,7 +7,9 @@ package transfer
 //	begin     does the host's part before the task's commands
 //	record    records the commands of the device (lock held)
 //	end       does the host's part after the task's commands
-//	bring     does both parts, chunk by chunk, with commands of its own
+//
+// Paths through a ring have only the first of these. The others are done part by part, with
+// commands of their own (see List.bring).
 //
 // A step that a path does not need is nil. Steps without the scheduler's lock belong to the
 // goroutine that starts or ends the task.
@@ -16,13 +18,14 @@ type path struct {
 	// inPlace says that the host itself reads and writes the device memory, and that the device
 	// has nothing to do.
 	inPlace bool
+	// ring says that the bytes go through a ring.
+	ring bool
 
 	take   func(d *Device, l *List, x *Transfer) error
 	reads  func(d *Device, l *List, x *Transfer)
 	begin  func(d *Device, l *List, x *Transfer) (copied uint64, err error)
 	record func(r *recorder, x *Transfer)
-	end    func(x *Transfer) (copied uint64, err error)
-	bring  func(d *Device, l *List, x *Transfer, by Lane) error
+	end    func(d *Device, l *List, x *Transfer) (copied uint64, err error)
 }
 
 // nowhere is the path of an update of storage that is absent.
@@ -41,8 +44,9 @@ type facts struct {
 	// contiguous says that the bytes are copied as they are and in one run, so that they can be
 	// copied in parts.
 	contiguous bool
-	// chunk is the size of a chunk of a ring.
-	chunk uint64
+	// chunk is the size of a chunk of a ring, and room how many bytes of staging the task may
+	// still have without a ring.
+	chunk, room uint64
 	// awaited says that the construct waits for its task.
 	awaited bool
 	// kernel says that a kernel is to copy the bytes within the device (see Copier.takes).
@@ -69,8 +73,22 @@ type memoryFacts struct {
 // hostMayWrite reports whether the host may write the bytes of a transfer itself.
 func (m *memoryFacts) hostMayWrite() bool { return m.writable && m.idle && m.whole && !m.filling }
 
-// ring reports whether bytes that go through staging are so many that they go through a ring.
-func (f *facts) ring() bool { return f.contiguous && f.bytes > ringChunks*f.chunk }
+// ring reports whether bytes that go through staging go through a ring. In a ring the device copies
+// some bytes while the host copies others, but the task waits for the device at its beginning or
+// at its end. A deferred construct is not to wait, unless there are too many bytes. One that waits
+// for its task anyway uses a ring for as few bytes as make up for the submissions and, to the
+// host, for one more wait.
+func (f *facts) ring() bool {
+	switch {
+	case !f.contiguous:
+		return false
+	case !f.awaited:
+		return f.bytes > f.room
+	case f.kind.FromHost():
+		return f.bytes > f.chunk
+	}
+	return f.bytes > 2*f.chunk
+}
 
 // path chooses the way of the bytes.
 func (f *facts) path() *path {

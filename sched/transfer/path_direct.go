@@ -14,7 +14,7 @@ var directIn = path{
 	inPlace: true,
 	begin: func(d *Device, l *List, x *Transfer) (uint64, error) {
 		x.touchDst(d, l)
-		return x.put(unsafe.Add(x.Dst.Host(), x.DstAt), false)
+		return x.put(l, d, unsafe.Add(x.Dst.Host(), x.DstAt), false)
 	},
 }
 
@@ -25,8 +25,8 @@ var directOut = path{
 	reads: func(d *Device, l *List, x *Transfer) {
 		x.touchSrc(d, l)
 	},
-	end: func(x *Transfer) (uint64, error) {
-		return x.get(unsafe.Add(x.Src.Host(), x.SrcAt), false)
+	end: func(d *Device, l *List, x *Transfer) (uint64, error) {
+		return x.get(l, d, unsafe.Add(x.Src.Host(), x.SrcAt), false)
 	},
 }
 

@@ -21,7 +21,7 @@ var stagingIn = path{
 	},
 	begin: func(d *Device, l *List, x *Transfer) (uint64, error) {
 		l.touchStaging(d, x.staging, 0, x.Size)
-		return x.put(x.staging.Host(), true)
+		return x.put(l, d, x.staging.Host(), true)
 	},
 	record: func(r *recorder, x *Transfer) {
 		r.copy(x.Size)
@@ -60,5 +60,7 @@ var stagingOut = path{
 	reads: func(d *Device, l *List, x *Transfer) {
 		l.touchStaging(d, x.staging, 0, x.Size)
 	},
-	end: func(x *Transfer) (uint64, error) { return x.get(x.staging.Host(), true) },
+	end: func(d *Device, l *List, x *Transfer) (uint64, error) {
+		return x.get(l, d, x.staging.Host(), true)
+	},
 }

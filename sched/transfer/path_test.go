@@ -2,6 +2,7 @@ package transfer
 
 import (
 	"fmt"
+	"sync"
 	"testing"
 	"unsafe"
 
@@ -16,7 +17,7 @@ import (
 // The path of a transfer is decided from a few facts: the table has a row for each that
 // matters.
 func TestPathOfATransfer(t *testing.T) {
-	const chunk = 1 << 20
+	const chunk, room = 1 << 20, 16 << 20
 	var (
 		hidden  = memoryFacts{whole: true}
 		busy    = memoryFacts{readable: true, writable: true, whole: true}
@@ -40,8 +41,10 @@ func TestPathOfATransfer(t *testing.T) {
 		{"map, present and idle", facts{kind: CopyIn, dst: idle}, &stagingIn},
 		{"map, fresh on memory still in use", facts{kind: CopyIn, dst: memoryFacts{readable: true, writable: true, fresh: true}}, &stagingIn},
 		{"map, fresh and out of sight", facts{kind: CopyIn, dst: unseen}, &stagingIn},
-		{"map, out of sight, as large as a ring", facts{kind: CopyIn, dst: unseen, bytes: ringChunks * chunk, contiguous: true}, &stagingIn},
-		{"map, out of sight, larger than a ring", facts{kind: CopyIn, dst: unseen, bytes: ringChunks*chunk + 1, contiguous: true}, &ringIn},
+		{"map, deferred, out of sight, as large as the room", facts{kind: CopyIn, dst: unseen, bytes: room, contiguous: true}, &stagingIn},
+		{"map, deferred, out of sight, larger than the room", facts{kind: CopyIn, dst: unseen, bytes: room + 1, contiguous: true}, &ringIn},
+		{"map, awaited, out of sight, a chunk", facts{kind: CopyIn, dst: unseen, bytes: chunk, contiguous: true, awaited: true}, &stagingIn},
+		{"map, awaited, out of sight, more than a chunk", facts{kind: CopyIn, dst: unseen, bytes: chunk + 1, contiguous: true, awaited: true}, &ringIn},
 		{"map, fresh, few bytes through a window", facts{kind: CopyIn, dst: window}, &directIn},
 		{"map, fresh, many bytes through a window", facts{kind: CopyIn, dst: beyond}, &stagingIn},
 		{"map, a large image", facts{kind: CopyIn, dst: unseen, bytes: 1 << 30}, &stagingIn},
@@ -77,6 +80,8 @@ func TestPathOfATransfer(t *testing.T) {
 		{"map back, through a window", facts{kind: CopyOut, src: window, awaited: true}, &stagingOut},
 		{"map back, visible and deferred", facts{kind: CopyOut, src: busy}, &directOut},
 		{"map back, out of sight", facts{kind: CopyOut, src: hidden, awaited: true}, &stagingOut},
+		{"map back, awaited, out of sight, two chunks", facts{kind: CopyOut, src: hidden, bytes: 2 * chunk, contiguous: true, awaited: true}, &stagingOut},
+		{"map back, awaited, out of sight, more than two chunks", facts{kind: CopyOut, src: hidden, bytes: 2*chunk + 1, contiguous: true, awaited: true}, &ringOut},
 		{"map back, out of sight and large", facts{kind: CopyOut, src: hidden, bytes: 1 << 30, contiguous: true}, &ringOut},
 
 		{"fill, idle", facts{kind: Fill, dst: idle, bytes: directBytes}, &directFill},
@@ -93,7 +98,7 @@ func TestPathOfATransfer(t *testing.T) {
 		{"copy within, destination in use", facts{kind: CopyWithin, dst: busy, src: idle}, &deviceCopy},
 		{"copy within, parts of units of a flush", facts{kind: CopyWithin, dst: partial, src: idle}, &deviceCopy},
 	} {
-		c.chunk = chunk
+		c.chunk, c.room = chunk, room
 		if got := c.facts.path(); got != c.want {
 			t.Errorf("%s: %s, want %s", c.name, got.name, c.want.name)
 		}
@@ -107,6 +112,8 @@ type rig struct {
 	d     Device
 	list  List
 	value uint64
+	// placing is held by Place and Await: the device is for one goroutine.
+	placing sync.Mutex
 }
 
 // mode is the shape of a device's memory, and the size of the chunks of rings.
@@ -115,16 +122,19 @@ type mode struct {
 	shape  softdevice.Memory
 	hidden bool
 	chunk  uint64
+	// threads is how many goroutines share a copy.
+	threads int
 }
 
 var modes = []mode{
-	{"unified", softdevice.Unified, false, 1 << 20},
-	{"discrete", softdevice.Discrete, false, 1 << 20},
-	{"hidden", softdevice.Unified, true, 1 << 20},
-	{"incoherent", softdevice.Incoherent, false, 1 << 20},
-	{"chunks", softdevice.Discrete, false, 12},
-	{"incoherent chunks", softdevice.Incoherent, true, 20},
-	{"window", softdevice.Window, false, 1 << 20},
+	{"unified", softdevice.Unified, false, 1 << 20, 1},
+	{"discrete", softdevice.Discrete, false, 1 << 20, 1},
+	{"hidden", softdevice.Unified, true, 1 << 20, 1},
+	{"incoherent", softdevice.Incoherent, false, 1 << 20, 1},
+	{"chunks", softdevice.Discrete, false, 12, 1},
+	{"chunks, several goroutines", softdevice.Discrete, false, 12, MaxThreads},
+	{"incoherent chunks", softdevice.Incoherent, true, 20, MaxThreads},
+	{"window", softdevice.Window, false, 1 << 20, 1},
 }
 
 // visible reports whether the host reads and writes storage itself.
@@ -136,7 +146,7 @@ func (m *mode) visible() bool {
 func newRig(t *testing.T, m mode) *rig {
 	t.Helper()
 	r := &rig{t: t, soft: softdevice.New(t, m.shape)}
-	r.d = Device{Memory: new(allocation.Memory), Queues: r.soft.Queues(), Chunk: m.chunk}
+	r.d.Memory, r.d.Queues, r.d.Chunk, r.d.Threads, r.d.Staging = new(allocation.Memory), r.soft.Queues(), m.chunk, m.threads, DefaultStaging
 	if err := r.d.Memory.Open(r.soft, r.d.Queues, allocation.Options{Hidden: m.hidden}); err != nil {
 		t.Fatal(err)
 	}
@@ -175,6 +185,8 @@ func (r *rig) submit(record func(*vk.Stream)) error {
 
 // Place implements Lane.
 func (r *rig) Place(x *Transfer, c *Chunk, at, n uint64) error {
+	r.placing.Lock()
+	defer r.placing.Unlock()
 	c.Busy = order.SyncPoint{Value: r.value + 1}
 	return r.submit(func(stream *vk.Stream) { x.RecordChunk(stream, c, at, n) })
 }
@@ -212,10 +224,11 @@ func (r *rig) along(way *path, x *Transfer) {
 	if way.begin != nil {
 		_, err := way.begin(d, l, x)
 		must("begin", err)
+		must("copy", l.copyGathered(d))
 		must("flush", l.flush(d))
 	}
-	if way.bring != nil {
-		must("bring", way.bring(d, l, x, r))
+	if way.ring {
+		must("bring", l.bring(d, []*Transfer{x}, r))
 	}
 	if way.record != nil {
 		rec := recorder{copier: d.Copier, computes: true}
@@ -235,8 +248,9 @@ func (r *rig) along(way *path, x *Transfer) {
 		reads()
 	}
 	if way.end != nil {
-		_, err := way.end(x)
+		_, err := way.end(d, l, x)
 		must("end", err)
+		must("copy", l.copyGathered(d))
 	}
 }
 
@@ -283,23 +297,6 @@ func TestPathsBringTheirBytes(t *testing.T) {
 					})
 				}
 			}
-		}
-	}
-}
-
-// A ring takes as much staging as its chunks, however large the copy.
-func TestRingTakesFewChunks(t *testing.T) {
-	r := newRig(t, modes[4])
-	a := r.device(1000)
-	host := make([]byte, 1000)
-	x := &Transfer{Kind: CopyToDevice, Host: section(host), Dst: a, Size: 1000}
-	r.along(&ringIn, x)
-	if n := len(r.list.staging); n != ringChunks || x.ring == nil || len(x.ring.chunks) != n {
-		t.Errorf("%d chunks of staging, want %d", n, ringChunks)
-	}
-	for _, st := range r.list.staging {
-		if st.Size != r.d.Chunk {
-			t.Errorf("a chunk of %d bytes, want %d", st.Size, r.d.Chunk)
 		}
 	}
 }

@@ -15,7 +15,7 @@ type Situation struct {
 // Plan chooses the path of a transfer, and takes the memory that it needs. An error leaves the
 // list to Undo.
 func (l *List) Plan(d *Device, x *Transfer, s Situation) error {
-	f := factsOf(d, x, s)
+	f := l.factsOf(d, x, s)
 	x.path = f.path()
 	l.planned.add(x.Phase)
 	if x.path.record != nil {
@@ -28,9 +28,10 @@ func (l *List) Plan(d *Device, x *Transfer, s Situation) error {
 }
 
 // factsOf returns what the path of a transfer depends on, as things stand.
-func factsOf(d *Device, x *Transfer, s Situation) facts {
+func (l *List) factsOf(d *Device, x *Transfer, s Situation) facts {
 	f := facts{
-		kind: x.Kind, bytes: x.Size, absent: x.Absent(), chunk: d.Chunk, awaited: s.Awaited,
+		kind: x.Kind, bytes: x.Size, absent: x.Absent(), awaited: s.Awaited,
+		chunk: d.Chunk, room: d.ringChunks()*d.Chunk - min(l.staged, d.ringChunks()*d.Chunk),
 		contiguous: x.rows == nil && x.Image == nil && !s.Image,
 	}
 	if a := x.Dst; a != nil {

@@ -70,8 +70,8 @@ type Transfer struct {
 	uses uint64
 	// staging has the bytes, packed, on paths through staging, otherwise nil.
 	staging *memory.Storage
-	// ring is the memory of a path through a ring, otherwise nil.
-	ring *ring
+	// Ring is what the Lane knows of a transfer through a ring, otherwise nil.
+	Ring *Ring
 	// Op is the transfer as the task's observer knows it, or nil. Label names the item in errors.
 	Op    *construct.Op
 	Label string

@@ -1,0 +1,91 @@
+package sched
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/sched/transfer"
+)
+
+// Staging memory is asked of the device once, whatever goes through it, and stays until a pause.
+func TestStagingIsKeptUntilAPause(t *testing.T) {
+	for _, threads := range []int{1, 4} {
+		r := newRig(t, memoryMode{memory: discreteMemory, share: ShareNothing, chunk: 64 << 10, threads: threads}, 1)
+		const words = 300 << 10 // 1,200 KiB: more than a ring
+		x := array32(words)
+		r.run(launch{label: "enter", enter: []arg{alloc(x)}, included: true})
+		there := func() {
+			for i := range x {
+				x[i] = uint32(i)
+			}
+			r.transfer(launch{label: "to", included: true}, update(transfer.UpdateTo, x))
+			r.transfer(launch{label: "some", included: true}, update(transfer.UpdateTo, x[:1000]))
+			clear(x)
+			r.transfer(launch{label: "from", included: true}, update(transfer.UpdateFrom, x))
+			for i := range x {
+				if x[i] != uint32(i) {
+					t.Fatalf("x[%d] is %d", i, x[i])
+				}
+			}
+		}
+		there()
+		blocks, had := r.d.creates, r.s.Stats().Staging
+		if most := uint64(threads * 4 * 64 << 10); had.BlockBytes == 0 || had.PeakLiveBytes > most {
+			t.Errorf("staging is %+v, want some and at most %d", had, most)
+		}
+		there()
+		if got := r.s.Stats().Staging; r.d.creates != blocks || got.Blocks != had.Blocks || got.TrimmedBlocks > 0 {
+			t.Errorf("%d blocks were asked for again; staging was %+v and is %+v", r.d.creates-blocks, had, got)
+		}
+		if err := r.s.Relinquish(); err != nil {
+			t.Error(err)
+		}
+		if n := r.s.Stats().Staging.BlockBytes; n != 0 {
+			t.Errorf("%d bytes of staging are left", n)
+		}
+		there()
+		r.run(launch{label: "exit", exit: []arg{{s: x, kind: memory.MapRelease}}, included: true})
+		r.close()
+	}
+}
+
+// Deferred tasks have as much staging together as there is. Those that find none wait, without
+// the program, and one that needs more than there is gets it alone.
+func TestTasksWaitForStaging(t *testing.T) {
+	const words = 1 << 14 // 64 KiB each
+	r := newRig(t, memoryMode{memory: discreteMemory, share: ShareNothing, staging: 150 << 10}, 1)
+	defer r.close()
+	xs := make([][]uint32, 8)
+	for i := range xs {
+		xs[i] = filled(words, uint32(i))
+		r.run(launch{label: "enter", enter: []arg{alloc(xs[i])}, included: true})
+	}
+	r.d.hold()
+	for i, x := range xs {
+		r.transfer(launch{label: fmt.Sprint("to ", i), out: [][]uint32{x}}, update(transfer.UpdateTo, x))
+	}
+	r.s.mu.Lock()
+	starved := len(r.s.life.starved)
+	r.s.mu.Unlock()
+	if starved != 6 {
+		t.Errorf("%d tasks wait", starved)
+	}
+	r.d.release()
+	r.taskwait()
+	if n := r.s.Stats().Staging.PeakLiveBytes; n > 150<<10 {
+		t.Errorf("%d bytes of staging were in use", n)
+	}
+
+	large := array32(4 * words)
+	r.run(launch{label: "enter", enter: []arg{to(large)}, included: true})
+	if n := r.s.Stats().Staging.PeakLiveBytes; n < 256<<10 {
+		t.Errorf("%d bytes of staging were in use", n)
+	}
+	r.run(launch{label: "exit", exit: []arg{{s: large, kind: memory.MapRelease}}, included: true})
+	for i, x := range xs {
+		clear(x)
+		r.run(launch{label: "exit", exit: []arg{from(x)}, included: true})
+		r.expect(fmt.Sprint(i), x, filled(words, uint32(i))...)
+	}
+}
