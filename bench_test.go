@@ -12,22 +12,23 @@ import (
 // enough for a steady state.
 const window = 512
 
-// inDataRegion measures constructs on mapped data: step executes the i-th construct.
-func inDataRegion(b *testing.B, step func(ctx context.Context, rt *vkomp.Runtime, k vkomp.Kernel, x, y []float32) error) {
+// inDataRegion measures constructs on mapped data, on the default device of a runtime: step executes
+// the i-th construct.
+func inDataRegion(b *testing.B, o vkomp.Options, step func(ctx context.Context, rt *vkomp.Runtime, k vkomp.Kernel, x, y []float32) error) error {
 	b.ReportAllocs()
-	rt, err := vkomp.Open(vkomp.Options{})
+	rt, err := vkomp.Open(o)
 	if err != nil {
-		b.Fatal(err)
+		return err
 	}
 	defer rt.Close()
 	k, err := rt.NewKernel(shaders.Saxpy)
 	if err != nil {
-		b.Fatal(err)
+		return err
 	}
 	x, y := constant(64, 1), constant(64, 0)
 	maps := vkomp.TargetData{Maps: []vkomp.Arg{vkomp.To(x), vkomp.ToFrom(y)}}
 	// The context never ends, so that a synchronous construct waits by itself.
-	err = rt.TargetData(context.Background(), maps, func(ctx context.Context) error {
+	return rt.TargetData(context.Background(), maps, func(ctx context.Context) error {
 		run := func(n int) error {
 			for i := range n {
 				if err := step(ctx, rt, k, x, y); err != nil {
@@ -54,9 +55,6 @@ func inDataRegion(b *testing.B, step func(ctx context.Context, rt *vkomp.Runtime
 		b.ReportMetric(float64(rt.Stats().Submissions-before)/float64(b.N), "submissions/op")
 		return nil
 	})
-	if err != nil {
-		b.Fatal(err)
-	}
 }
 
 // constructs are those that programs call most often on mapped data. The directives are
@@ -144,7 +142,11 @@ var constructs = []struct {
 // resolving, encoding and running a kernel of one workgroup, in windows of 512.
 func BenchmarkConstruct(b *testing.B) {
 	for _, c := range constructs {
-		b.Run(c.name, func(b *testing.B) { inDataRegion(b, c.step) })
+		b.Run(c.name, func(b *testing.B) {
+			if err := inDataRegion(b, vkomp.Options{}, c.step); err != nil {
+				b.Fatal(err)
+			}
+		})
 	}
 }
 

@@ -54,7 +54,8 @@ type Range struct {
 	X, Y, Z int // invocations along each dimension
 }
 
-// HostCall is one call of a kernel's Host variant.
+// HostCall is one call of a kernel's Host variant, and ends when that returns: it is used again for
+// other calls.
 type HostCall struct {
 	// Range is the range of the launch, with each dimension at least 1.
 	Range Range

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/vkomp/vkomp/sched/construct"
 	"github.com/vkomp/vkomp/sched/host"
@@ -19,15 +20,54 @@ func (rt *Runtime) targetOnHost(ctx context.Context, t *Target, args []Arg, c co
 		}
 		return fmt.Errorf("target %q: %w: kernel %q has no Host variant for the initial device%s", c.Label, ErrUnsupported, k.name, why)
 	}
-	call := &HostCall{Range: t.Range, name: k.name}
+	l := newHostLaunch(k.host)
+	empty, err := l.bind(rt, t, args)
+	if err != nil {
+		l.giveBack()
+		return fmt.Errorf("target %q: %w", c.Label, err)
+	}
+	r := host.Region{Construct: c, Target: true}
+	if empty {
+		l.giveBack()
+	} else {
+		r.Body = l.body
+	}
+	return rt.host.Run(ctx, r)
+}
+
+// hostLaunch is one launch of a Host variant. It is used again for later ones.
+type hostLaunch struct {
+	call HostCall
+	host func(*HostCall) error
+	// body is run as a function value, which is made once.
+	body func(context.Context) error
+}
+
+var spareHostLaunches sync.Pool
+
+func newHostLaunch(host func(*HostCall) error) *hostLaunch {
+	l, _ := spareHostLaunches.Get().(*hostLaunch)
+	if l == nil {
+		l = new(hostLaunch)
+		l.body = l.run
+	}
+	l.host = host
+	return l
+}
+
+// bind sets the arguments of the call, and reports whether there is nothing to run.
+func (l *hostLaunch) bind(rt *Runtime, t *Target, args []Arg) (empty bool, err error) {
+	k, call := t.Kernel.k, &l.call
+	call.name, call.Range = k.name, t.Range
 	call.Range.Y = max(call.Range.Y, 1)
 	call.Range.Z = max(call.Range.Z, 1)
-	empty := t.Range.X == 0
-	var sizes, values []uint64
+	empty = t.Range.X == 0
+	var fewSizes, fewValues [16]uint64 // most kernels have no more arguments
+	sizes, values := fewSizes[:0], fewValues[:0]
 	for i := range args {
 		a, err := args[i].hostArg(rt, argumentLabels.of(i))
 		if err != nil {
-			return fmt.Errorf("target %q: %w", c.Label, err)
+			return false, err
 		}
 		if a.isValue() {
 			call.values = append(call.values, a)
@@ -42,13 +82,25 @@ func (rt *Runtime) targetOnHost(ctx context.Context, t *Target, args []Arg, c co
 	}
 	if k.shader != nil {
 		if err := k.shader.Fits(nil, sizes, values); err != nil {
-			return fmt.Errorf("target %q: %w", c.Label, err)
+			return false, err
 		}
 		empty = empty || k.shader.Empty(sizes)
 	}
-	r := host.Region{Construct: c, Target: true}
-	if !empty {
-		r.Body = func(context.Context) error { return errors.Join(k.host(call), call.err) }
-	}
-	return rt.host.Run(ctx, r)
+	return empty, nil
+}
+
+// run runs the Host variant. If that panics or ends the goroutine, the launch is not used again.
+func (l *hostLaunch) run(context.Context) error {
+	err := errors.Join(l.host(&l.call), l.call.err)
+	l.giveBack()
+	return err
+}
+
+// giveBack lets go of everything that the launch refers to, and keeps its memory for another.
+func (l *hostLaunch) giveBack() {
+	clear(l.call.buffers)
+	clear(l.call.values)
+	l.call = HostCall{buffers: l.call.buffers[:0], values: l.call.values[:0]}
+	l.host = nil
+	spareHostLaunches.Put(l)
 }
