@@ -13,6 +13,8 @@ DEVICE_PACKAGES = ./tests . ./vk $(filter-out $(shell $(GO) list $(PURE)),$(shel
 QUEUE_PACKAGES = $(filter-out ./vk %/vk,$(DEVICE_PACKAGES))
 # Packages that start no goroutine: Go's race detector has nothing to see there.
 SERIAL = ./timeline/... ./traits/... ./vk/spirv ./tests/order/...
+# What is drawn at random, and compared with a model of what it means.
+RANDOM_TESTS = 'HistoriesMean|RandomPrograms'
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME ?= 30s
 
@@ -50,19 +52,22 @@ test: bin/vkomp-demo layers
 	DRIVERS=second scripts/test ./vk
 	scripts/stress short
 
-# The other way round, without what takes seconds: SwiftShader with its one queue, and lavapipe as
-# a graphics card with the queues of an NVIDIA H100, whose memory the host maps and does not cache.
+# The other way round, without what takes seconds: lavapipe as a graphics card with the queues of an
+# NVIDIA H100, whose memory the host maps and does not cache, and SwiftShader with its one queue and
+# memory that the host does not map. Random histories and programs run on both as on the first.
 crossed: layers
 	scripts/setup test
 	VKOMP_MANYQUEUE_FAMILIES=GCT16,T2,CT8 DRIVERS=lavapipe LAYER="discrete manyqueue" scripts/test -short $(QUEUE_PACKAGES)
-	DRIVERS=swiftshader scripts/test -short $(QUEUE_PACKAGES)
+	DRIVERS=swiftshader LAYER=discrete VKOMP_DISCRETE_PROFILE=nobar scripts/test -short $(QUEUE_PACKAGES)
+	LAYER="discrete manyqueue" scripts/test ./tests -run $(RANDOM_TESTS)
 
 # Foreign work between tasks, 10,000 rounds a way, 1,000 rounds of pauses, and 2,000 runtimes
-# one after another; then ten minutes of task graphs over many queues, reordered and checked:
-# see scripts/stress.
+# one after another; random histories and programs with memory in every other shape; then ten
+# minutes of task graphs over many queues, reordered and checked: see scripts/stress.
 stress: bin/vkomp-demo layers
 	scripts/setup test
 	scripts/test ./tests -run 'ForeignWorkBetween|RoundsOfWorkAndPauses|OpeningsLeave' -interop.rounds 10000 -pause.rounds 1000 -openings 1000
+	for profile in smallbar nobar nocached integrated; do VKOMP_DISCRETE_PROFILE=$$profile LAYER="discrete manyqueue" scripts/test ./tests -run $(RANDOM_TESTS) || exit; done
 	scripts/stress
 
 # Defects of the scheduler, each of which has to show: see scripts/mutants.
