@@ -73,6 +73,8 @@ var rooms = map[string]room{
 	"tests/vktest": {free: true},
 	// C libraries for tests of every room, vk among them, which tests/vktest imports.
 	"tests/clibrary": {},
+	// The order checker, and the cost model that the demo prints; they know a run by its log alone.
+	"tests/order": {imports: []string{"vk"}},
 	// The check of traces is for tests of packages that write traces.
 	"tests/tracecheck": {},
 	// Foreign Vulkan code: it knows vkomp only by its interop objects.

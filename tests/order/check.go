@@ -312,12 +312,13 @@ func (c *checker) create(kind string) {
 		}
 		c.memories[id] = m
 	case "module":
-		parsed, err := parseModule(c.text)
+		m, err := parseModule(c.text)
 		if err != nil {
 			c.fail("module %d: %v", id, err)
 			return
 		}
-		c.modules[id] = &module{device: d, parsed: parsed}
+		m.device = d
+		c.modules[id] = m
 	case "pipeline":
 		c.addPipeline(id, d)
 	case "semaphore":
@@ -365,7 +366,7 @@ func (c *checker) addPipeline(id int, d *device) {
 		c.fail("%v", err)
 		return
 	}
-	c.pipelines[id] = &pipeline{device: d, name: fmt.Sprintf("pipeline %d %s", id, entry), bindings: e.Bindings, addresses: e.UsesAddresses}
+	c.pipelines[id] = &pipeline{device: d, name: fmt.Sprintf("pipeline %d %s", id, entry), bindings: e.Bindings, addresses: e.UsesAddresses, copies: m.copies}
 }
 
 // destroy removes an object.

@@ -55,6 +55,8 @@ func (b *buffer) section(offset, size uint64) section {
 type module struct {
 	device *device
 	parsed *spirv.Module
+	// copies says that its kernels only copy.
+	copies bool
 }
 
 // pipeline is a kernel.
@@ -62,16 +64,17 @@ type pipeline struct {
 	device   *device
 	name     string
 	bindings []spirv.Binding
-	// addresses says that it may access memory without a binding.
-	addresses bool
+	// addresses says that it may access memory without a binding, copies that it only copies.
+	addresses, copies bool
 }
 
-func parseModule(text []byte) (*spirv.Module, error) {
+func parseModule(text []byte) (*module, error) {
 	code := make([]byte, hex.DecodedLen(len(text)))
 	if _, err := hex.Decode(code, text); err != nil {
 		return nil, err
 	}
-	return spirv.Parse(code)
+	parsed, err := spirv.Parse(code)
+	return &module{parsed: parsed, copies: onlyCopies(code)}, err
 }
 
 type heldSemaphore struct {

@@ -80,6 +80,9 @@ type Operation struct {
 	Kind OperationKind
 	// Groups is the number of workgroups of a dispatch; of an indirect one it is not known, and 1.
 	Groups uint64
+	// Copies says that the kernel of a dispatch stores nothing but what it loads: it copies what is
+	// bound to it.
+	Copies bool
 	// Regions are the ranges of memory that a command accesses. A copy has two for each of its
 	// regions, the source first.
 	Regions []Region
@@ -237,6 +240,9 @@ func operation(x *command) Operation {
 		o.Kind = OperationFill
 	case x.kind == "dispatch":
 		o.Groups = x.groups
+	}
+	if x.class == computing && x.pipeline != nil {
+		o.Copies = x.pipeline.copies
 	}
 	for _, u := range x.uses {
 		r := Region{Bytes: u.size, Read: u.read, Write: u.write}

@@ -2,6 +2,7 @@ package order
 
 import (
 	"errors"
+	"os"
 	"strings"
 	"testing"
 
@@ -100,5 +101,24 @@ func TestReadRefusesALogThatIsCutOff(t *testing.T) {
 	}
 	if _, err := Read(strings.NewReader("")); !errors.Is(err, ErrLog) {
 		t.Errorf("empty: %v", err)
+	}
+}
+
+func TestKernelsThatOnlyCopyAreKnown(t *testing.T) {
+	for name, want := range map[string]bool{
+		"../../sched/transfer/copy.spv":      true,
+		"../../vk/spirv/testdata/saxpy.spv":  false,
+		"../../vk/testdata/add.spv":          false,
+		"../../tests/testdata/affine.spv":    false,
+		"../../tests/testdata/addresses.spv": false,
+		"../../shaders/blur_rows.spv":        false,
+	} {
+		code, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := onlyCopies(code); got != want {
+			t.Errorf("%s only copies: %v", name, got)
+		}
 	}
 }

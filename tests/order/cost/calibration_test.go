@@ -137,6 +137,13 @@ func copyOf(size, from, to int) func(*log) string {
 	}
 }
 
+// copyBy is a copy by a kernel.
+func copyBy(size, from, to int) func(*log) string {
+	return func(l *log) string {
+		return fmt.Sprintf("p 2\nr 0 0:%d:0:%d 1:%d:0:%d\nd 0 0 0 1056 1 1", l.buffer("a", size, from), size, l.buffer("b", size, to), size)
+	}
+}
+
 // measurements has every row that a log can express. What it leaves out: copies by threads of the
 // host, imports and allocations, which are no commands.
 func measurements() []measurement {
@@ -196,6 +203,9 @@ func measurements() []measurement {
 	)
 	for _, family := range []int{0, 2} {
 		all = append(all,
+			measurement{fmt.Sprintf("kernel that copies, 1 GiB, family %d", family), 1300, 1300, "GB/s", bytes(family, gib, copyBy(gib, onDevice, onDevice))},
+			measurement{fmt.Sprintf("kernel that copies to the device, 1 GiB, family %d", family), 48, 52, "GB/s", bytes(family, gib, copyBy(gib, onHost, onDevice))},
+			measurement{fmt.Sprintf("kernel that copies to the host, 1 GiB, family %d", family), 48, 52, "GB/s", bytes(family, gib, copyBy(gib, onDevice, onHost))},
 			measurement{fmt.Sprintf("vkCmdCopyBuffer, 1 GiB, family %d", family), 410, 410, "GB/s", bytes(family, gib, copyOf(gib, onDevice, onDevice))},
 			measurement{fmt.Sprintf("vkCmdFillBuffer, 64 MiB, family %d", family), 1160, 1200, "GB/s", bytes(family, 64*mib, fillOf(64*mib))},
 			measurement{fmt.Sprintf("vkCmdFillBuffer, 1 GiB, family %d", family), 2650, 2650, "GB/s", bytes(family, gib, fillOf(gib))})

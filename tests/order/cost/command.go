@@ -40,7 +40,35 @@ func (m *model) activity(q *queue, c *order.Operation) *activity {
 	case order.OperationFill:
 		return m.fill(q, c)
 	}
+	if c.Copies {
+		return m.copyKernel(c)
+	}
 	return m.kernel(c)
+}
+
+// copyKernel returns a dispatch that copies: it is limited by the memory, whatever its workgroups are.
+func (m *model) copyKernel(c *order.Operation) *activity {
+	a, way := &activity{}, "within the device"
+	a.share[bandwidth] = 1
+	rate := m.profile.Memory / 2
+	for _, r := range c.Regions {
+		if r.Write {
+			a.bytes += r.Bytes
+		}
+		switch onHost := r.Properties&deviceLocal == 0; {
+		case onHost && r.Write:
+			way, rate = "to the host", m.profile.Bus
+			a.share[toHost] = 1
+		case onHost:
+			way, rate = "to the device", m.profile.Bus
+			a.share[toDevice] = 1
+		}
+	}
+	if rate == m.profile.Bus {
+		a.share[bandwidth] = 0
+	}
+	a.name, a.alone = "copies by kernels, "+way, rate.nanoseconds(a.bytes)
+	return a
 }
 
 // kernel returns a dispatch: the workgroups of one that has more than there is room for take

@@ -12,11 +12,16 @@ import (
 	"github.com/vkomp/vkomp/tests/order"
 )
 
-// saxpy is a kernel that reads binding 0, and reads and writes binding 1.
-var saxpy = sync.OnceValues(func() (string, error) {
-	code, err := os.ReadFile("../../../vk/spirv/testdata/saxpy.spv")
-	return hex.EncodeToString(code), err
-})
+// saxpy is a kernel that reads binding 0, and reads and writes binding 1. copies copies binding 0 to
+// binding 1.
+var saxpy, copies = module("vk/spirv/testdata/saxpy.spv"), module("sched/transfer/copy.spv")
+
+func module(name string) func() (string, error) {
+	return sync.OnceValues(func() (string, error) {
+		code, err := os.ReadFile("../../../" + name)
+		return hex.EncodeToString(code), err
+	})
+}
 
 // log writes a log of a device with the families of an H100.
 type log struct {
@@ -50,8 +55,12 @@ func newLog(t testing.TB) *log {
 	if err != nil {
 		t.Fatal(err)
 	}
+	copying, err := copies()
+	if err != nil {
+		t.Fatal(err)
+	}
 	l := &log{t: t, buffers: map[string]int{}, queues: map[[2]int]int{}, values: map[int]uint64{}}
-	l.line("vkomp-order 1\nthread 1\ndevice 0 test\nmodule 1 0 %s\npipeline 1 0 1 main", code)
+	l.line("vkomp-order 1\nthread 1\ndevice 0 test\nmodule 1 0 %s\npipeline 1 0 1 main\nmodule 2 0 %s\npipeline 2 0 2 main", code, copying)
 	return l
 }
 
