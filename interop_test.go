@@ -13,6 +13,7 @@ import (
 
 	"github.com/vkomp/vkomp"
 	"github.com/vkomp/vkomp/interop"
+	"github.com/vkomp/vkomp/shaders"
 	"github.com/vkomp/vkomp/tests/foreign"
 	"github.com/vkomp/vkomp/tests/vktest"
 )
@@ -41,6 +42,34 @@ func use(o ...interop.Object) vkomp.Interop { return vkomp.Interop{Use: o} }
 func later(i vkomp.Interop, depend ...vkomp.Depend) vkomp.Interop {
 	i.NoWait, i.Depend = true, depend
 	return i
+}
+
+// Foreign work may draw, and tasks do not: they leave the queues that can to it.
+func TestForeignWorkGetsAQueueThatDraws(t *testing.T) {
+	vktest.Layers(t, "manyqueue")
+	for families, draws := range map[string]uint32{"GCT2,CT4,T2": 0, "CT4,T2,GCT1": 2, "CT2": 0} {
+		for name, queues := range map[string]int{"own queue": 0, "shared queue": -1} {
+			t.Run(families+", "+name, func(t *testing.T) {
+				t.Setenv("VKOMP_MANYQUEUE_FAMILIES", families)
+				rt := vktest.Open(t, func(o *vkomp.Options) { o.InteropQueues = queues })
+				x := ramp(100)
+				must(t, rt.Target(t.Context(), saxpyOn(t, newKernel(t, rt, shaders.Saxpy), 2, x, x)))
+				o := newObject(t, rt, interop.TypeTargetSync)
+				want := draws
+				if name == "own queue" && families == "CT4,T2,GCT1" {
+					want = 0 // the only queue that draws is not reserved
+				}
+				if q, ok := o.Queue(); !ok || q.Family != want {
+					t.Errorf("the object has a queue of family %d, want %d", q.Family, want)
+				}
+				for _, q := range rt.Stats().Queues {
+					if q.Dispatches > 0 && families != "CT2" && uint32(q.Family) == draws {
+						t.Errorf("tasks use the queue that draws: %+v", q)
+					}
+				}
+			})
+		}
+	}
 }
 
 func TestInteropObjectHasTheHandlesOfItsDevice(t *testing.T) {
