@@ -198,8 +198,11 @@ func (a Arg) Present() Arg {
 // Self makes the device use the host's storage (OpenMP 6.0 self modifier): nothing is
 // copied, and each side sees what the other writes, even while a kernel runs. If the device
 // cannot access that storage, or already has other storage for it, the construct fails with
-// ErrNotShared. On a device without robustBufferAccess2, a kernel that exceeds the bounds
-// of the slice can access other data on its pages. It is for maps, except those of TargetExitData.
+// ErrNotShared. Storage that is pinned ([AllocPinned], [Pin]) can always be accessed; other
+// storage is imported for as long as it is mapped, which takes as long as a copy. A graphics
+// card accesses it over the bus, whenever a kernel does. On a device without
+// robustBufferAccess2, a kernel that exceeds the bounds of the slice can access other data on
+// its pages, or the rest of the pinned storage. It is for maps, except those of TargetExitData.
 func (a Arg) Self() Arg {
 	a.self = true
 	return a

@@ -39,8 +39,8 @@ type closing struct {
 // Close waits for all tasks and for kernels that are being compiled, unmaps storage that is
 // still mapped without copying it back, and closes every device. It returns the failures
 // that no wait has reported, and ErrLeaked if storage was still mapped or memory from
-// [Device.Alloc] was not freed: how much, by label, and with Options.LeakSites by the line
-// of the program that asked for it. Declared storage is not a leak, and an association only
+// [Device.Alloc] or [AllocPinned] was not freed: how much, by label, and with
+// Options.LeakSites by the line of the program that asked for it. Declared storage is not a leak, and an association only
 // because of its memory.
 //
 // From the call on, constructs of the initial task return ErrClosed. Tasks that have been
@@ -91,7 +91,7 @@ func (rt *Runtime) CloseContext(ctx context.Context) error {
 		if t != nil {
 			t.Implicit(ompt.ScopeEnd)
 		}
-		c.errs = append(c.errs, rt.closeRaces(), rt.hostMemory.close())
+		c.errs = append(c.errs, rt.closeRaces(), rt.hostMemory.close(), rt.pinned.close())
 		c.devices = make(chan struct{})
 		go func() {
 			defer close(c.devices)

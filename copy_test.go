@@ -16,6 +16,8 @@ func ends(t *testing.T, rt *vkomp.Runtime, size int) map[string]vkomp.DevicePtr 
 	all := map[string]vkomp.DevicePtr{
 		"a slice":                      vkomp.HostPtr(make([]byte, size)),
 		"another slice":                vkomp.HostPtr(make([]byte, size)),
+		"pinned storage":               vkomp.HostPtr(allocPinned[byte](t, rt, size)),
+		"other pinned storage":         vkomp.HostPtr(allocPinned[byte](t, rt, size)),
 		"the initial device":           alloc(t, rt.InitialDevice(), size),
 		"the initial device elsewhere": alloc(t, rt.InitialDevice(), size),
 	}

@@ -13,6 +13,8 @@ type debug struct {
 	// placement chooses the queue of a command, seed is that of a random choice.
 	placement sched.Placement
 	seed      uint64
+	// late is sched.Options.Late.
+	late uint64
 }
 
 // debug reads VKOMP_DEBUG, a list of settings such as "placement=random,seed=7"; a later
@@ -36,8 +38,12 @@ func (e environment) debug() (d debug, err error) {
 			if d.seed, err = strconv.ParseUint(to, 10, 64); err != nil {
 				return debug{}, malformed(variable, value, "a non-negative integer for seed")
 			}
+		case name == "late":
+			if d.late, err = strconv.ParseUint(to, 10, 64); err != nil {
+				return debug{}, malformed(variable, value, "a number of bytes for late")
+			}
 		default:
-			return debug{}, malformed(variable, value, "settings of placement and seed")
+			return debug{}, malformed(variable, value, "settings of placement, seed and late")
 		}
 	}
 	return d, nil

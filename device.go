@@ -195,6 +195,7 @@ func (d *device) open() (*sched.Scheduler, error) {
 	scheduling.LeakSites, scheduling.OwnBuffers = o.LeakSites, o.Robust
 	scheduling.Threads = d.rt.host.Pool().Places()
 	scheduling.Placement, scheduling.Seed = d.rt.icvs.debug.placement, d.rt.icvs.debug.seed
+	scheduling.Late = d.rt.icvs.debug.late
 	scheduling.Generation = d.generation
 	scheduling.Numbers = construct.Numbers{Device: d.number, Host: d.rt.NumDevices()}
 	scheduling.Recovery, scheduling.Lost, scheduling.Finish = d.recovery(), d.lost, d.finishInterop
@@ -209,6 +210,7 @@ func (d *device) open() (*sched.Scheduler, error) {
 	if err := d.declareLocked(s, "declare target", d.rt.declared); err != nil {
 		return nil, errors.Join(fmt.Errorf("open device %d (%s): %w", d.number, p.Name, err), s.Close())
 	}
+	d.repin(s)
 	d.mu.Lock()
 	d.scheduler, d.vulkan, d.tool = s, vd, observed
 	d.live.Store(s)
@@ -367,6 +369,9 @@ func (d *device) busy(ctx context.Context) error {
 	}
 	if err := s.Idle(); err != nil {
 		return fmt.Errorf("device %d: %w", d.number, err)
+	}
+	if err := d.driverPinned(); err != nil {
+		return err
 	}
 	if n := objects.Alive(); n > 0 {
 		return fmt.Errorf("%w: device %d has %d interop objects that are not destroyed", ErrBusy, d.number, n)

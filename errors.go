@@ -36,7 +36,8 @@ var (
 	// ErrFulfilled says that the event was fulfilled before.
 	ErrFulfilled = tasks.ErrFulfilled
 	// ErrPartialOverlap says that a mapped section is present on the device only in part
-	// (OpenMP 5.2 §5.8.3, a restriction to the map clause).
+	// (OpenMP 5.2 §5.8.3, a restriction to the map clause), or that host storage of a
+	// construct is pinned only in part.
 	ErrPartialOverlap = memory.ErrPartialOverlap
 	// ErrNotPresent says that host storage has no corresponding storage on the device,
 	// although a clause or a routine requires it.
@@ -49,7 +50,7 @@ var (
 	ErrAssociated = sched.ErrAssociated
 	// ErrInvalidPointer says that a DevicePtr is nil, points into freed memory or past
 	// the end of its storage, or does not point to the beginning of an allocation where
-	// that is required.
+	// that is required; or that pinned storage was freed before.
 	ErrInvalidPointer = sched.ErrInvalidPointer
 	// ErrBusy says that something cannot be removed because it is in use.
 	ErrBusy = sched.ErrBusy

@@ -37,6 +37,8 @@ type DeviceMemory struct {
 	Declared   MemoryCount `json:"declared"`
 	// Allocated is the memory that the program has allocated and not freed.
 	Allocated MemoryCount `json:"allocated"`
+	// Pinned is the host storage that is pinned for the device.
+	Pinned MemoryCount `json:"pinned"`
 }
 
 // HeapMemory describes the use of one memory heap of a device (VkMemoryHeap).
@@ -50,11 +52,13 @@ type HeapMemory struct {
 	Usage       uint64 `json:"usage"`
 
 	// Storage is the memory of mapped slices and allocations, Staging the buffers for
-	// copies between the heap and the host, and Total the sum. The PeakBlockBytes of Total
-	// is exact; its PeakLiveBytes is an upper bound if both were used.
+	// copies between the heap and the host, Pinned the pinned storage that the driver has
+	// allocated, and Total the sum. The PeakBlockBytes of Total is exact; its PeakLiveBytes is
+	// an upper bound if more than one was used.
 	Total   MemoryStats `json:"total"`
 	Storage MemoryStats `json:"storage"`
 	Staging MemoryStats `json:"staging"`
+	Pinned  MemoryCount `json:"pinned"`
 	// Imported is host storage that the device uses in place. It is not part of any total,
 	// because it takes nothing from the heap.
 	Imported ImportedMemory `json:"imported"`
@@ -113,12 +117,12 @@ func (m *DeviceMemory) fill(r sched.MemoryReport) {
 	for i, h := range r.Heaps {
 		m.Heaps[i] = HeapMemory{
 			Size: h.Size, DeviceLocal: h.DeviceLocal, BudgetKnown: h.BudgetKnown, Budget: h.Budget, Usage: h.Usage,
-			Total: MemoryStats(h.Total), Storage: MemoryStats(h.Storage), Staging: MemoryStats(h.Staging),
+			Total: MemoryStats(h.Total), Storage: MemoryStats(h.Storage), Staging: MemoryStats(h.Staging), Pinned: MemoryCount(h.Pinned),
 			Imported: ImportedMemory{MemoryCount(h.Imported.Tally), h.Imported.PeakBytes, h.Imported.Imports},
 		}
 	}
 	m.Mapped, m.Associated = MemoryCount(r.Mapped), MemoryCount(r.Associated)
-	m.Declared, m.Allocated = MemoryCount(r.Declared), MemoryCount(r.Allocated)
+	m.Declared, m.Allocated, m.Pinned = MemoryCount(r.Declared), MemoryCount(r.Allocated), MemoryCount(r.Pinned)
 }
 
 // WriteJSON writes the report as indented JSON with stable names.

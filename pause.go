@@ -11,13 +11,14 @@ type PauseKind int
 
 const (
 	// PauseSoft frees what a device keeps for later work: staging memory, empty memory
-	// blocks, command buffers, descriptor pools and goroutines. All mapped and allocated
-	// storage stays, with its contents and the pointers to it. It is ErrDeviceLost for a
-	// lost device.
+	// blocks, command buffers, descriptor pools and goroutines. All mapped, allocated
+	// and pinned storage stays, with its contents and the pointers to it. It is
+	// ErrDeviceLost for a lost device.
 	PauseSoft PauseKind = 1
 	// PauseHard frees everything that a device has. Mapped data is not copied back; device
 	// pointers, associations, registered buffers and exported memory become invalid.
-	// Declared storage is initialised again from the host's at the next use.
+	// Declared storage is initialised again from the host's at the next use. Pinned storage
+	// stays, and is pinned for the device again then.
 	PauseHard PauseKind = 2
 	// PauseStopTool is PauseHard; applied to the initial device or to all, it also stops
 	// Options.Tool, which gets the events of the end of the open devices and then no more
@@ -56,8 +57,9 @@ func (k PauseKind) String() string {
 // The pause concerns the whole program. It is ErrBusy while a task of any device is not
 // complete, while a construct is in progress, including the body of a data region, and inside
 // a task or taskgroup. A hard pause is also ErrBusy while an interop object of the device has
-// not been destroyed, while foreign work of a destroyed one is not complete, or while a
-// device compiles a kernel for a construct. It waits for the queues that such objects had to
+// not been destroyed, while foreign work of a destroyed one is not complete, while pinned
+// storage that the device's driver has allocated is not freed, or while a device compiles a
+// kernel for a construct. It waits for the queues that such objects had to
 // themselves, if the runtime submits to them too, until ctx ends and for at most
 // Options.ForeignTimeout. It also waits, until ctx ends, for kernels that the device compiles
 // and that no construct has used there; those whose turn has not come are compiled when the

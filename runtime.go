@@ -32,7 +32,9 @@ type Runtime struct {
 	host      *host.Device
 	// hostMemory is the memory that Alloc has allocated on the initial device.
 	hostMemory hostMemory
-	graph      tasks.Graph
+	// pinned is the storage that AllocPinned and Pin have pinned.
+	pinned pinnedStorages
+	graph  tasks.Graph
 	// initial is the region of the initial task.
 	initial taskRegion
 	labels  labels
@@ -85,7 +87,7 @@ func Open(o Options) (*Runtime, error) {
 		return nil, fmt.Errorf("vkomp: %w", err)
 	}
 	rt := &Runtime{options: o, icvs: v, host: host.NewDevice(v.host.threads[0]), sweepOrphans: 16}
-	rt.hostMemory.leakSites = o.LeakSites
+	rt.hostMemory.leakSites, rt.pinned.leakSites = o.LeakSites, o.LeakSites
 	rt.log = slog.New(slog.DiscardHandler)
 	if o.Logger != nil {
 		rt.log = slog.New(guarded{o.Logger.Handler()})

@@ -165,7 +165,8 @@ func (s *Scheduler) mustWaitForReadersLocked(t *target) *parkedTasks {
 // mustWaitToTransferLocked is mustWaitForLocked for a transfer that the construct requests. If it writes
 // host storage, it has to come after copies to the same storage that are under way, because these can
 // be late and would then overwrite it. If the device uses the host storage in place, it has to come
-// after what the device does there.
+// after what the device does there. To pinned storage the device itself may write, and does so before
+// the host makes copies of earlier tasks, so a transfer to it comes after all of those.
 func (s *Scheduler) mustWaitToTransferLocked(t *target, x *transfer.Transfer) *parkedTasks {
 	if !x.Kind.FromHost() && !x.Kind.ToHost() {
 		return nil
@@ -198,7 +199,7 @@ func (s *Scheduler) mustWaitToTransferLocked(t *target, x *transfer.Transfer) *p
 		past := uint64(block.Section.End() - rest.Start())
 		rest = memory.Section{Ptr: unsafe.Add(rest.Ptr, past), Size: rest.Size - past}
 	}
-	if x.Kind.FromHost() {
+	if x.Kind.FromHost() || t.entry.pinned(x.HostSpan()) != nil {
 		if writer := s.presence.hostWrites.touching(host); writer != nil {
 			return writer
 		}

@@ -17,6 +17,8 @@ type entry struct {
 	uses []memory.Use
 	// pins are the allocations that the task keeps.
 	pins []*allocation.Allocation
+	// hosts is the pinned storage in which host storage of the task lies, and that it keeps.
+	hosts []*PinnedStorage
 	// fills are the blocks whose first contents are still to come from the task.
 	fills []*blockState
 	// holds are the references to blocks that the task gives back when it finishes.
@@ -26,7 +28,7 @@ type entry struct {
 func (e *entry) reset() {
 	e.number = 0
 	empty(&e.uses)
-	e.pins, e.fills, e.holds = e.pins[:0], e.fills[:0], e.holds[:0]
+	e.pins, e.hosts, e.fills, e.holds = e.pins[:0], e.hosts[:0], e.fills[:0], e.holds[:0]
 }
 
 // ignoresCount reports whether the exit of an item deletes its block, or copies part of it to the
@@ -187,6 +189,11 @@ func (t *target) unpinFrom(n int) {
 // unpin gives up the allocations and the pipelines that are kept until t is complete.
 func (t *target) unpin() {
 	t.unpinFrom(0)
+	for i, a := range t.entry.hosts {
+		a.Unpin()
+		t.entry.hosts[i] = nil
+	}
+	t.entry.hosts = t.entry.hosts[:0]
 	if t.dispatch.kernel != nil {
 		t.dispatch.kernel.Release()
 		t.dispatch.kernel = nil

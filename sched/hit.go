@@ -59,6 +59,9 @@ func (s *Scheduler) countsLocked(m *memory.Map, others int) bool {
 	if err != nil || block == nil || block.Exiting() || m.Size == 0 {
 		return false
 	}
+	if a, err := s.memory.FindPinned(m.Section); err != nil || a != nil && !a.Idle() {
+		return false // the construct is complete after copies of the storage that are in flight
+	}
 	state := stateOf(block)
 	count, infinite := block.Count()
 	return state.filling == 0 && state.ignoring == 0 && state.broken == nil && !state.Shared && !state.image &&

@@ -14,6 +14,7 @@ import (
 func (s *Scheduler) placeLocked(t *target, w *tasks.Work) error {
 	t.afterPredecessorsLocked()
 	t.order.After.AddAll(&t.order.Used) // the copies that went chunk by chunk
+	s.followPinnedLocked(t)
 	before, err := s.placePhasesLocked(t, transfer.AtEntry, transfer.ToDevice, w)
 	if err != nil {
 		return err

@@ -45,7 +45,7 @@ func (s *Scheduler) planTransfersLocked(t *target) error {
 	// copies are planned now. Which blocks these are may turn out otherwise at the exit: then
 	// planExitLocked drops copies and adds others.
 	for m, block := range s.lastItemsLocked(t) {
-		if !m.Type.From() || stateOf(block).HostReads() {
+		if !m.Type.From() || stateOf(block).HostReads() || s.copiesLateLocked(t, m) {
 			continue
 		}
 		x := ts.Add(transfer.CopyOut)
@@ -166,7 +166,7 @@ func (s *Scheduler) findUpdateLocked(t *target, x *transfer.Transfer) error {
 
 // planLocked chooses the path of a transfer, and takes the memory that it needs.
 func (s *Scheduler) planLocked(t *target, x *transfer.Transfer) error {
-	situation := transfer.Situation{Awaited: !t.NoWait}
+	situation := transfer.Situation{Awaited: !t.NoWait, Pinned: t.entry.pinned(x.HostSpan())}
 	if x.Block != nil {
 		state := stateOf(x.Block)
 		situation.Image, situation.Filling = state.image, state.filling != 0

@@ -165,7 +165,7 @@ func (p *program) writing(s section) []tasks.Depend {
 }
 
 func TestRandomProgramsMeanWhatTheirConstructsMeanInOrder(t *testing.T) {
-	for _, mode := range memoryModes {
+	for _, mode := range append(slices.Clone(pinnedModes), memoryModes...) {
 		t.Run(mode.name+" on one goroutine", func(t *testing.T) {
 			rapid.Check(t, func(rt *rapid.T) { runProgram(rt, mode, false) })
 		})
@@ -178,7 +178,7 @@ func TestRandomProgramsMeanWhatTheirConstructsMeanInOrder(t *testing.T) {
 			rapid.Check(t, func(rt *rapid.T) { runProgram(rt, mode, false) })
 		})
 	}
-	for _, mode := range append(queueModes(append(chunkModes, memoryModes...)...), chunkModes...) {
+	for _, mode := range append(queueModes(slices.Concat(chunkModes, pinnedModes, memoryModes)...), chunkModes...) {
 		t.Run(mode.name+" on several", func(t *testing.T) {
 			rapid.Check(t, func(rt *rapid.T) { runProgram(rt, mode, true) })
 		})
@@ -200,6 +200,11 @@ func runProgram(t *rapid.T, mode memoryMode, concurrent bool) {
 				v.host[k] = uint32(100*i + k)
 			}
 			v.want = slices.Clone(v.host)
+			if mode.pinned {
+				initial := v.host
+				v.host = r.pinnedArray(mode, len(initial), 0)
+				copy(v.host, initial)
+			}
 			s.variables = append(s.variables, v)
 		}
 		p.all = append(p.all, s)
@@ -248,6 +253,13 @@ func runProgram(t *rapid.T, mode memoryMode, concurrent bool) {
 		for _, v := range s.variables {
 			if !slices.Equal(v.host, v.want) {
 				p.fail("%s is %v, want %v", v.name, v.host, v.want)
+			}
+		}
+	}
+	if mode.pinned {
+		for _, s := range p.all {
+			for _, v := range s.variables {
+				r.unpin(v.host)
 			}
 		}
 	}

@@ -22,6 +22,8 @@ type MemoryReport struct {
 	Declared memory.Tally `json:"declared"`
 	// Allocated is the memory that the program has allocated and not freed.
 	Allocated memory.Tally `json:"allocated"`
+	// Pinned is the host storage that is pinned.
+	Pinned memory.Tally `json:"pinned"`
 }
 
 // ReportHeaps returns a report of a device that is not in use.
@@ -49,5 +51,8 @@ func (s *Scheduler) Memory() MemoryReport {
 		tally.Add(p.Storage.Size)
 	}
 	r.Allocated = s.pointers.allocated
+	for _, a := range s.memory.AllPinned() {
+		r.Pinned.Add(a.Size)
+	}
 	return r
 }

@@ -3,9 +3,9 @@ package sched
 import "github.com/vkomp/vkomp/sched/allocation"
 
 // resolve finds the memory to which the region's pointers point, those of its kernel and those of its
-// transfers, and keeps it until the task is complete.
+// transfers, and the pinned storage that it uses, and keeps both until the task is complete.
 func (s *Scheduler) resolve(t *target, r *Region) error {
-	if len(r.Transfers) == 0 && len(r.Buffers) == 0 && len(r.Pointers) == 0 {
+	if len(r.Transfers) == 0 && len(r.Buffers) == 0 && len(r.Pointers) == 0 && !s.memory.HasPinned() {
 		return nil
 	}
 	s.mu.Lock()
@@ -23,5 +23,5 @@ func (s *Scheduler) resolve(t *target, r *Region) error {
 			}
 		}
 	}
-	return nil
+	return s.keepPinnedLocked(t)
 }

@@ -47,6 +47,10 @@ type memoryMode struct {
 	// tasks in flight have at most, if not 0.
 	threads int
 	staging uint64
+	// pinned says that the storage of programs is pinned, and driver that the device's driver has
+	// allocated it. late is Options.Late.
+	pinned, driver bool
+	late           uint64
 	// queues are the device's queues, one if nil.
 	queues    []order.QueueInfo
 	placement Placement
@@ -68,6 +72,16 @@ var chunkModes = []memoryMode{
 	{name: "chunks of several goroutines", memory: discreteMemory, share: ShareNothing, chunk: 12, threads: 4},
 	{name: "little staging", memory: discreteMemory, share: ShareNothing, staging: 100},
 	{name: "incoherent chunks", memory: incoherentMemory, share: ShareNothing, hidden: true, chunk: 20, threads: 3},
+}
+
+// pinnedModes have pinned storage. Copies at the exits of maps go to it when they are due, or are
+// foreseen and go through staging memory.
+var pinnedModes = []memoryMode{
+	{name: "pinned", memory: discreteMemory, share: ShareNothing, pinned: true, late: 1},
+	{name: "pinned, foreseen", memory: discreteMemory, share: ShareNothing, pinned: true},
+	{name: "pinned, incoherent", memory: incoherentMemory, share: ShareNothing, hidden: true, pinned: true, late: 40},
+	{name: "pinned, of the driver", memory: discreteMemory, share: ShareNothing, pinned: true, driver: true, late: 1},
+	{name: "pinned, in place", memory: unifiedMemory, share: ShareAll, pinned: true, late: 1},
 }
 
 // queueModes returns the modes with several queues: once with each command on the queue where
@@ -144,7 +158,7 @@ func newRigOn(t reporter, d *fakeDevice, mode memoryMode) *rig {
 	t.Helper()
 	r := &rig{t: t, d: d, kernels: make(map[string]*kernel.Kernel), share: mode.share == ShareAll}
 	var err error
-	if r.s, err = New(r.d, Options{Domain: rigDomain, HideHostVisible: mode.hidden, Sharing: mode.share, Chunk: mode.chunk, Threads: mode.threads, Staging: mode.staging, Placement: mode.placement, Seed: d.rng.Uint64()}); err != nil {
+	if r.s, err = New(r.d, Options{Domain: rigDomain, HideHostVisible: mode.hidden, Sharing: mode.share, Chunk: mode.chunk, Threads: mode.threads, Staging: mode.staging, Late: mode.late, Placement: mode.placement, Seed: d.rng.Uint64()}); err != nil {
 		t.Fatal(err)
 	}
 	if p := r.s.memory.Profile(); p.KernelCopies > 0 {
@@ -348,6 +362,24 @@ func (r *rig) region(l launch) *Region {
 	}
 	g.Values = valueBytes(n, l.constant)[:len(g.Kernel.Values())]
 	return g
+}
+
+// pin pins a slice, and unpin undoes that.
+func (r *rig) pin(s []uint32) {
+	r.t.Helper()
+	if err := r.s.Pin(sectionOf(s)); err != nil {
+		r.t.Error(err)
+	}
+}
+
+func (r *rig) unpin(s []uint32) {
+	r.t.Helper()
+	a, err := r.s.WithdrawPinned(sectionOf(s))
+	if err != nil || a == nil {
+		r.t.Errorf("the end of %v: %v, %v", sectionOf(s), a, err)
+		return
+	}
+	r.s.EndPinned(a)
 }
 
 func (r *rig) run(l launch) {

@@ -47,6 +47,9 @@ type Options struct {
 	// that is kept until Relinquish. A task that needs more alone gets it when no other has any. 0
 	// stands for 128 MiB.
 	Staging uint64
+	// Late is the number of bytes from which on copies to pinned storage at the exit of a map are made
+	// when they are known to be due, in a submission of their own. 0 stands for 256 KiB.
+	Late uint64
 	// Sharing says when target constructs use the host's own storage.
 	Sharing Sharing
 	// Placement says how queues are chosen.
@@ -208,6 +211,7 @@ func New(d Device, o Options) (*Scheduler, error) {
 	}
 	s.transfers.Memory, s.transfers.Queues = &s.memory, &s.order.Queues
 	s.transfers.Chunk, s.transfers.Threads, s.transfers.Staging = cmp.Or(o.Chunk, transfer.DefaultChunk), o.Threads, of.KeepStaging
+	s.transfers.Late = cmp.Or(o.Late, transfer.DefaultLate)
 	s.transfers.Copier = transfer.NewCopier(s.props, s.compileCopier)
 	var random *rand.Rand
 	if o.Placement == PlaceRandom {
@@ -368,6 +372,7 @@ func (s *Scheduler) dropMemory() error {
 			m.Unpin()
 		}
 	}
+	s.memory.DropPinned()
 	s.presence.table, s.pointers.allocated = memory.NewTable(), memory.Tally{}
 	s.pointers.Init(s.pointers.Generation())
 	return err

@@ -32,7 +32,9 @@ func (s *Scheduler) share(t *target) {
 		if m.Share != memory.ShareNever || m.Presence != memory.MayBeAbsent || m.DeviceSize != 0 {
 			continue
 		}
-		if s.sharing == ShareLarge && (m.Size < shareFrom || !s.memory.Profile().Shared) {
+		// Pinned storage need not be imported first.
+		worth := m.Size >= shareFrom || t.entry.pinned(m.Section) != nil
+		if s.sharing == ShareLarge && !(worth && s.memory.Profile().Shared) {
 			continue
 		}
 		if s.canShare(t, i) {
@@ -47,7 +49,8 @@ func (s *Scheduler) canShare(t *target, item int) bool {
 	m := &t.Enter[item]
 	l := &s.props.Limits
 	// Kernels that pack bytes into words may write the whole last word.
-	if l.MinImportedHostPointerAlignment == 0 || m.Start()%4 != 0 || m.Size%4 != 0 {
+	imports := l.MinImportedHostPointerAlignment != 0 || t.entry.pinned(m.Section) != nil
+	if !imports || m.Start()%4 != 0 || m.Size%4 != 0 {
 		return false
 	}
 	residual := uint64(m.Start()) % max(l.MinStorageBufferOffsetAlignment, 4)

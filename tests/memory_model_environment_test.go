@@ -103,6 +103,8 @@ type modelEnvironment struct {
 	through    vkomp.Kernel
 	hasThrough bool
 	canShare   bool
+	// pins says that the device can pin arrays, and that the second and the third are pinned.
+	pins bool
 	// pages is the memory that contains the arrays.
 	pages  []byte
 	arrays []*modelArray

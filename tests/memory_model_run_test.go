@@ -34,6 +34,7 @@ var modelPaths = []vkomp.MemoryPath{
 func onPath(path vkomp.MemoryPath) func(*vkomp.Options) {
 	return func(o *vkomp.Options) {
 		o.MemoryPath = path
+		vktest.Debug("late=40")(o) // some copies to pinned arrays are made late
 		o.Validation = o.Validation && *modelValidation
 	}
 }
@@ -96,6 +97,19 @@ func newModelEnvironment(t testing.TB, rt *vkomp.Runtime) *modelEnvironment {
 		a.words = unsafe.Slice((*uint32)(unsafe.Pointer(&a.bytes[0])), modelArrayWords+1)[:modelArrayWords]
 		e.arrays = append(e.arrays, a)
 	}
+	// Two of the arrays are pinned, if the device imports host storage.
+	for _, a := range e.arrays[1:3] {
+		p, err := vkomp.Pin(ctx, rt, a.bytes)
+		if e.pins = err == nil; !e.pins {
+			t.Logf("no pinned arrays: %v", err)
+			break
+		}
+		t.Cleanup(func() {
+			if err := p.Free(ctx); err != nil {
+				t.Error(err)
+			}
+		})
+	}
 	declared := e.arrays[len(e.arrays)-1]
 	declared.name = "declared"
 	if err := rt.DeclareTarget(ctx, vkomp.DeclareTarget{Enter: []vkomp.Arg{vkomp.To(declared.bytes)}}); err != nil {
@@ -135,7 +149,7 @@ func TestRandomHistoriesMeanWhatTheModelSays(t *testing.T) {
 		for first := true; first || e.ran < *modelSteps; first = false {
 			rapid.Check(t, e.history)
 		}
-		t.Logf("%d steps, %.0f a second, addresses %t, sharing %t", e.ran, float64(e.ran)/time.Since(begun).Seconds(), e.hasThrough, e.canShare)
+		t.Logf("%d steps, %.0f a second, addresses %t, sharing %t, pinned arrays %t", e.ran, float64(e.ran)/time.Since(begun).Seconds(), e.hasThrough, e.canShare, e.pins)
 		if testing.Verbose() {
 			t.Log(e.made)
 		}

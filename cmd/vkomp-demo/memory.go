@@ -195,7 +195,7 @@ func printMemory(w io.Writer, report vkomp.MemoryReport) error {
 		for _, t := range []struct {
 			what string
 			vkomp.MemoryCount
-		}{{"mapped", d.Mapped}, {"associated", d.Associated}, {"declared", d.Declared}, {"allocated", d.Allocated}} {
+		}{{"mapped", d.Mapped}, {"associated", d.Associated}, {"declared", d.Declared}, {"allocated", d.Allocated}, {"pinned", d.Pinned}} {
 			if t.Count > 0 {
 				fmt.Fprintf(table, "  %s\t%s\t\t%d\n", t.what, byteCount(t.Bytes), t.Count)
 			}

@@ -19,6 +19,8 @@ const (
 	Allocated
 	// Registered memory is not vkomp's. Its owner keeps it until it withdraws it.
 	Registered
+	// Pinned memory is host storage that the device can access until the program ends that.
+	Pinned
 )
 
 // Allocation is device memory with its history.
@@ -30,7 +32,7 @@ type Allocation struct {
 	keepers atomic.Int32
 	// Origin says how the memory became known.
 	Origin Origin
-	// Shared says that the memory is host storage that is imported. Whoever asks for it most often
+	// Shared says that the memory is host storage, imported or pinned. Whoever asks for it most often
 	// keeps the memory next, so it is beside keepers.
 	Shared bool
 	// exported says that foreign work can write the memory.
@@ -39,8 +41,11 @@ type Allocation struct {
 	// pointers have it; both are 0 if there are none.
 	slot    uint32
 	address uint64
-	// uses says how the device has used the memory.
+	// uses says how the device has used the memory. That of a part of pinned storage is a part of what
+	// the record of that says: see record.
 	uses order.Uses
+	// within is the pinned storage of which the memory is a part, nil if it is none.
+	within *Allocation
 
 	// Families are the families of the queues that may use the memory, a bit for each; 0 stands
 	// for all.
@@ -63,9 +68,26 @@ type Allocation struct {
 // Init makes a the record of storage that was allocated. The caller keeps it. The previous user
 // of the memory may still be running, so everything is ordered after that.
 func (a *Allocation) Init(m *Memory, st memory.Storage) {
-	a.Storage, a.memory, a.Shared = st, m, m.imported(st.Block.ID)
-	m.queues.Reuse(&a.uses, st.Size, st.LastUse)
+	a.Storage, a.memory = st, m
+	if b := m.imports.of(st.Block.ID); b != nil {
+		a.Shared, a.within = true, b.pinned
+	}
+	if a.within != nil {
+		a.within.Pin()
+	} else {
+		m.queues.Reuse(&a.uses, st.Size, st.LastUse)
+	}
 	a.keepers.Store(1)
+}
+
+// record returns where the uses of bytes of the memory are recorded, and which bytes they are there.
+// All parts of pinned storage, which commands also copy as a whole, have one record.
+func (a *Allocation) record(bytes order.Span) (*order.Uses, order.Span) {
+	if a.within == nil {
+		return &a.uses, bytes
+	}
+	bytes.Start += a.Offset - a.within.Offset
+	return &a.within.uses, bytes
 }
 
 // New allocates size bytes of storage for a memory routine. The caller keeps it.
@@ -135,8 +157,12 @@ func (a *Allocation) Unpin() {
 	switch {
 	case a.Origin == Registered:
 		return
+	case a.Origin == Pinned:
+		m.endImport(m.imports.of(a.Block.ID))
 	case a.External.Buffer != 0:
 		m.device.DestroyBlock(a.External)
+	case a.within != nil:
+		a.within.Unpin()
 	default:
 		m.Free(a.Storage, a.uses.Last())
 	}
@@ -154,7 +180,7 @@ func (a *Allocation) reset() *Allocation {
 	clear(a.Readers)
 	clear(a.Blocks)
 	a.Readers, a.Blocks = a.Readers[:0], a.Blocks[:0]
-	a.Storage, a.memory = memory.Storage{}, nil
+	a.Storage, a.memory, a.within = memory.Storage{}, nil, nil
 	a.Origin, a.Shared, a.exported = 0, false, false
 	a.slot, a.address, a.Families = 0, 0, 0
 	a.External, a.Site, a.Label = vk.Block{}, nil, ""
@@ -176,32 +202,42 @@ func (a *Allocation) Whole() order.Span { return order.Span{Size: a.Size} }
 // order.Queues.AddUses).
 func (a *Allocation) Follow(s *order.WaitSet, bytes order.Span) {
 	s.Limit(a.Families)
-	a.memory.queues.AddUses(s, &a.uses, bytes)
+	uses, bytes := a.record(bytes)
+	a.memory.queues.AddUses(s, uses, bytes)
 }
 
 // FollowWrites is Follow for the writes alone.
 func (a *Allocation) FollowWrites(s *order.WaitSet, bytes order.Span) {
 	s.Limit(a.Families)
-	a.memory.queues.AddWrites(s, &a.uses, bytes)
+	uses, bytes := a.record(bytes)
+	a.memory.queues.AddWrites(s, uses, bytes)
 }
 
 // Read records that commands at a sync point of a pending batch use the memory.
-func (a *Allocation) Read(at order.SyncPoint) { a.uses.Read(at) }
+func (a *Allocation) Read(at order.SyncPoint) {
+	uses, _ := a.record(order.Span{})
+	uses.Read(at)
+}
 
 // Wrote records that commands at a sync point of a pending batch write bytes.
 func (a *Allocation) Wrote(bytes order.Span, at order.SyncPoint) {
-	a.memory.queues.Wrote(&a.uses, bytes, at)
+	uses, bytes := a.record(bytes)
+	a.memory.queues.Wrote(uses, bytes, at)
 }
 
 // Moved records that commands at a sync point of a pending batch copy bytes of a block from or to
 // elsewhere.
 func (a *Allocation) Moved(bytes order.Span, at order.SyncPoint) {
-	a.memory.queues.Moved(&a.uses, bytes, at)
+	uses, bytes := a.record(bytes)
+	a.memory.queues.Moved(uses, bytes, at)
 }
 
 // Idle reports whether the host may write the memory itself: it sees the memory, nothing on the
 // device can still touch it, and what the device wrote is visible to the host.
-func (a *Allocation) Idle() bool { return a.Host() != nil && a.memory.queues.HostMayWrite(&a.uses) }
+func (a *Allocation) Idle() bool {
+	uses, _ := a.record(order.Span{})
+	return a.Host() != nil && a.memory.queues.HostMayWrite(uses)
+}
 
 // HostReads reports whether the host reads the memory itself (see Profile). It does if the memory
 // is host storage that the device uses in place.
@@ -216,10 +252,16 @@ func (a *Allocation) HostWrites(bytes uint64) bool {
 
 // Visible reports whether what the device wrote is visible to the host, which sees the work that
 // c covers.
-func (a *Allocation) Visible(c order.Clock) bool { return a.uses.Visible(c) }
+func (a *Allocation) Visible(c order.Clock) bool {
+	uses, _ := a.record(order.Span{})
+	return uses.Visible(c)
+}
 
 // Describe names the memory in errors.
 func (a *Allocation) Describe() string {
+	if a.Origin == Pinned {
+		return fmt.Sprintf("pinned storage %s of %d bytes", a.Section(), a.Size)
+	}
 	what := [...]string{Mapped: "mapped storage", Allocated: "allocation", Registered: "registered buffer"}[a.Origin]
 	return fmt.Sprintf("%s [%#x,%#x) of %d bytes", what, a.address, a.address+a.Size, a.Size)
 }

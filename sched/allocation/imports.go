@@ -25,6 +25,45 @@ type imports struct {
 type importedBlock struct {
 	block vk.Block
 	pin   runtime.Pinner
+	// pinned is the pinned storage that the block is, with which it ends, otherwise nil. allocated
+	// says that the driver has allocated it: then it is not imported.
+	pinned    *Allocation
+	allocated bool
+}
+
+// add notes a block.
+func (i *imports) add(b *importedBlock, p *vk.Properties) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.blocks == nil {
+		i.blocks = make(map[uint64]*importedBlock)
+	}
+	i.blocks[uint64(b.block.Buffer)] = b
+	i.live.Add(1)
+	if !b.allocated {
+		i.heaps[p.MemoryTypes[b.block.MemoryType].Heap].add(b.block.Size)
+	}
+}
+
+// remove undoes add.
+func (i *imports) remove(b *importedBlock, p *vk.Properties) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	delete(i.blocks, uint64(b.block.Buffer))
+	i.live.Add(-1)
+	if !b.allocated {
+		i.heaps[p.MemoryTypes[b.block.MemoryType].Heap].Remove(b.block.Size)
+	}
+}
+
+// of returns a block by its HeapBlock.ID, nil if it is not host storage.
+func (i *imports) of(id uint64) *importedBlock {
+	if i.live.Load() == 0 {
+		return nil
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.blocks[id]
 }
 
 // importStorage imports the pages on which a section lies. A kernel that leaves its bounds can
@@ -48,50 +87,36 @@ func (m *Memory) importStorage(section memory.Section, insist bool) (memory.Stor
 		b.pin.Unpin()
 		return memory.Storage{}, err
 	}
-	id, i := uint64(b.block.Buffer), &m.imports
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if i.blocks == nil {
-		i.blocks = make(map[uint64]*importedBlock)
-	}
-	i.blocks[id] = b
-	i.live.Add(1)
-	i.heaps[p.MemoryTypes[b.block.MemoryType].Heap].add(b.block.Size)
+	m.imports.add(b, p)
 	return memory.Storage{
-		Block:  memory.HeapBlock{ID: id, Size: uint64(size), Address: b.block.Address},
+		Block:  memory.HeapBlock{ID: uint64(b.block.Buffer), Size: uint64(size), Address: b.block.Address},
 		Offset: uint64(before), Size: section.Size, Own: section.Ptr,
 	}, nil
 }
 
 // imported reports whether a block of memory is host storage.
-func (m *Memory) imported(block uint64) bool {
-	i := &m.imports
-	if i.live.Load() == 0 {
-		return false
-	}
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return i.blocks[block] != nil
-}
+func (m *Memory) imported(block uint64) bool { return m.imports.of(block) != nil }
 
-// dropImport undoes importStorage. It reports false if the storage was not imported.
+// dropImport undoes importStorage. Pinned storage, of which the block has a part, stays. It reports
+// false if the storage is no host storage.
 func (m *Memory) dropImport(st memory.Storage) bool {
-	i := &m.imports
-	if i.live.Load() == 0 {
-		return false
-	}
-	i.mu.Lock()
-	b := i.blocks[st.Block.ID]
-	if b != nil {
-		delete(i.blocks, st.Block.ID)
-		i.heaps[m.device.Properties().MemoryTypes[b.block.MemoryType].Heap].Remove(b.block.Size)
-	}
-	i.mu.Unlock()
+	b := m.imports.of(st.Block.ID)
 	if b == nil {
 		return false
 	}
-	i.live.Add(-1)
-	m.device.DestroyBlock(b.block)
-	b.pin.Unpin()
+	if b.pinned == nil {
+		m.endImport(b)
+	}
 	return true
+}
+
+// endImport gives up a block of host storage.
+func (m *Memory) endImport(b *importedBlock) {
+	p := m.device.Properties()
+	m.imports.remove(b, p)
+	m.device.DestroyBlock(b.block)
+	if b.allocated {
+		m.taken.remove(p.MemoryTypes[b.block.MemoryType].Heap, b.block.Size)
+	}
+	b.pin.Unpin()
 }

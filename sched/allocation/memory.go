@@ -64,6 +64,7 @@ type Memory struct {
 	storage, staging *heap
 	taken            footprint
 	imports          imports
+	pinned           pinned
 	exports          exports
 	// spare has allocations that New uses again.
 	spare sync.Pool
@@ -159,10 +160,10 @@ func (m *Memory) StorageType(bits uint32) (int, error) {
 }
 
 // For returns storage for an item of a map that creates a block: the host's own if the item may
-// or must share it, otherwise device memory.
+// or must share it, otherwise device memory. Host storage that is not pinned is imported.
 func (m *Memory) For(item *memory.Map) (memory.Storage, error) {
 	if item.Share != memory.ShareNever {
-		st, err := m.importStorage(item.Section, item.Share == memory.ShareMust || m.imports.all)
+		st, err := m.share(item)
 		if err == nil {
 			return st, nil
 		}
@@ -170,10 +171,22 @@ func (m *Memory) For(item *memory.Map) (memory.Storage, error) {
 			if errors.Is(err, memory.ErrOutOfMemory) {
 				return memory.Storage{}, err
 			}
-			return memory.Storage{}, fmt.Errorf("%w: %w", memory.ErrNotShared, err)
+			return memory.Storage{}, fmt.Errorf("%w: %w; pinned storage could be shared", memory.ErrNotShared, err)
 		}
 	}
 	return m.Storage.Allocate(item.StorageSize())
+}
+
+// share returns the host's own storage for an item.
+func (m *Memory) share(item *memory.Map) (memory.Storage, error) {
+	a, err := m.FindPinned(item.Section)
+	switch {
+	case err != nil:
+		return memory.Storage{}, err
+	case a != nil:
+		return a.storageIn(item.Section), nil
+	}
+	return m.importStorage(item.Section, item.Share == memory.ShareMust || m.imports.all)
 }
 
 // Free frees storage that For returned, or that Storage allocated. The device last used it at

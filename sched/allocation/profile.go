@@ -120,6 +120,8 @@ const (
 	forStorage use = iota
 	// forStaging: memory between the host and storage.
 	forStaging
+	// forPinned: host storage of the program that the driver allocates.
+	forPinned
 )
 
 // chooseMemoryType returns the memory type to use among those in bits, the best by its score. If
@@ -137,7 +139,9 @@ func chooseMemoryType(p *vk.Properties, bits uint32, use use, hidden bool) (int,
 			return -1
 		case p.MemoryHeaps[t.Heap].Size == 0:
 			return -1 // no allocation would succeed
-		case use == forStaging:
+		case use == forPinned && t.Flags&vk.MemoryHostCoherent == 0:
+			return -1 // the program flushes nothing
+		case use != forStorage:
 			return stagingScore(t.Flags)
 		}
 		// A discrete GPU without resizable BAR shows the host only a window of its memory, which
@@ -155,10 +159,7 @@ func chooseMemoryType(p *vk.Properties, bits uint32, use use, hidden bool) (int,
 		}
 	}
 	if best < 0 {
-		what := "storage"
-		if use == forStaging {
-			what = "staging (host-visible)"
-		}
+		what := [...]string{forStorage: "storage", forStaging: "staging (host-visible)", forPinned: "pinned storage (host-visible and coherent)"}[use]
 		return 0, fmt.Errorf("%w: device %q has no memory type for %s among %#x", vk.ErrUnsupported, p.Name, what, bits)
 	}
 	return best, nil

@@ -41,6 +41,10 @@ func TestMemoryTypeFollowsUse(t *testing.T) {
 		{"visible and not coherent is better than only local", vk.DeviceIntegrated, 0b1000010, forStorage, false, 6},
 		{"storage is rather cached than coherent", vk.DeviceIntegrated, 0b1100000, forStorage, false, 6},
 		{"staging is rather cached than coherent", vk.DeviceIntegrated, 0b1000001, forStaging, false, 6},
+		{"pinned storage is cached", vk.DeviceDiscrete, 0b111111, forPinned, false, 3},
+		{"pinned storage is rather not local to the device", vk.DeviceIntegrated, 0b100001, forPinned, false, 0},
+		{"pinned storage is coherent", vk.DeviceIntegrated, 0b1000100, forPinned, false, 2},
+		{"no pinned storage", vk.DeviceIntegrated, 0b1000010, forPinned, false, -1},
 		{"staging that is not coherent", vk.DeviceIntegrated, 0b1000000, forStaging, false, 6},
 	} {
 		t.Run(c.name, func(t *testing.T) {

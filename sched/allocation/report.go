@@ -19,14 +19,16 @@ type HeapReport struct {
 	// Usage is the size that the process uses.
 	Usage uint64 `json:"usage"`
 
-	// Total is the sum of Storage and Staging. Its PeakBlockBytes is exact; its PeakLiveBytes is
-	// an upper bound if both were used.
+	// Total is the sum of Storage, Staging and Pinned. Its PeakBlockBytes is exact; its PeakLiveBytes
+	// is an upper bound if more than one was used.
 	Total memory.AllocatorStats `json:"total"`
 	// Storage is the heap's memory for mapped slices and allocations.
 	Storage memory.AllocatorStats `json:"storage"`
 	// Staging is the heap's memory for the buffers through which data is copied between these and
 	// the host.
 	Staging memory.AllocatorStats `json:"staging"`
+	// Pinned is the memory that the driver has allocated for pinned storage.
+	Pinned memory.Tally `json:"pinned"`
 	// Imported is host storage that the device uses in place. It is in no total, since it takes no
 	// memory from the heap.
 	Imported Imports `json:"imported"`
@@ -74,12 +76,20 @@ func (m *Memory) Report() (heaps []HeapReport, total memory.AllocatorStats) {
 	for k, i := range m.imports.heaps {
 		heaps[k].Imported = i
 	}
+	for _, b := range m.imports.blocks {
+		if b.allocated {
+			heaps[m.device.Properties().MemoryTypes[b.block.MemoryType].Heap].Pinned.Add(b.block.Size)
+		}
+	}
 	m.imports.mu.Unlock()
 	m.taken.mu.Lock()
 	defer m.taken.mu.Unlock()
 	for k := range heaps {
 		h := &heaps[k]
-		h.Total = m.taken.heaps[k].peakOf(h.Storage.Plus(h.Staging))
+		pinned := memory.AllocatorStats{
+			Blocks: h.Pinned.Count, Allocations: h.Pinned.Count, BlockBytes: h.Pinned.Bytes, LiveBytes: h.Pinned.Bytes, PeakLiveBytes: h.Pinned.Bytes,
+		}
+		h.Total = m.taken.heaps[k].peakOf(h.Storage.Plus(h.Staging).Plus(pinned))
 		total = total.Plus(h.Total)
 	}
 	return heaps, m.taken.all.peakOf(total)

@@ -13,6 +13,8 @@
 //	path_staging.go  the host copies to or from staging memory, and a command of the device
 //	                 copies between that and storage
 //	path_ring.go     as staging, through a ring of a few chunks, for large copies
+//	path_pinned.go   a command of the device copies between storage and the host's own bytes, which
+//	                 lie in pinned storage
 //	path_device.go   commands of the device alone: copies within its memory, fills
 //	path_kernel.go   a kernel of the device: large copies within its memory
 //

@@ -22,6 +22,9 @@ type Device struct {
 	Chunk uint64
 	// Copier has the kernel for large copies within the device, nil for none.
 	Copier *Copier
+	// Late is the number of bytes from which on a copy to pinned storage at the exit of a map is not
+	// foreseen when its task enters.
+	Late uint64
 	// Threads is the largest number of goroutines that share a copy, the one of the task itself
 	// included. All tasks together have one less for help.
 	Threads int
@@ -142,7 +145,7 @@ func (l *List) Undo() {
 	l.All = l.All[:l.requested]
 	for i := range l.All {
 		x := &l.All[i]
-		x.path, x.staging, x.Ring = nil, nil, nil
+		x.path, x.staging, x.Ring, x.pinned = nil, nil, nil, nil
 		if x.Kind.Updates() {
 			x.Block, x.Dst, x.Src = nil, nil, nil
 		}

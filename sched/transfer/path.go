@@ -20,6 +20,8 @@ type path struct {
 	inPlace bool
 	// ring says that the bytes go through a ring.
 	ring bool
+	// pinned says that the device itself reads or writes the host's bytes.
+	pinned bool
 
 	take   func(d *Device, l *List, x *Transfer) error
 	reads  func(d *Device, l *List, x *Transfer)
@@ -50,8 +52,11 @@ type facts struct {
 	// awaited says that the construct waits for its task.
 	awaited bool
 	// kernel says that a kernel is to copy the bytes within the device (see Copier.takes).
-	kernel   bool
-	dst, src memoryFacts
+	kernel bool
+	// pinned says that the host's bytes lie in pinned storage, and that the device can copy them as
+	// they are. foreseen says that it is not known yet whether the copy is due.
+	pinned, foreseen bool
+	dst, src         memoryFacts
 }
 
 // memoryFacts are what the path of a transfer depends on of device memory on one side.
@@ -117,6 +122,8 @@ func (f *facts) path() *path {
 		return &directIn
 	case k.FromHost() && k != CopyIn && f.dst.hostMayWrite():
 		return &directIn
+	case k.FromHost() && f.pinned:
+		return &pinnedIn
 	case k.FromHost() && f.ring():
 		return &ringIn
 	case k.FromHost():
@@ -128,6 +135,8 @@ func (f *facts) path() *path {
 		return &directOut
 	case k.ToHost() && k != CopyOut && f.src.readable && (f.awaited || f.src.shared):
 		return &directOut
+	case f.pinned && !f.foreseen:
+		return &pinnedOut
 	case f.ring():
 		return &ringOut
 	}

@@ -90,6 +90,21 @@ func TestPathOfATransfer(t *testing.T) {
 		{"fill, in use", facts{kind: Fill, dst: busy}, &deviceFill},
 		{"fill, parts of units of a flush", facts{kind: Fill, dst: partial}, &deviceFill},
 
+		{"map, pinned", facts{kind: CopyIn, dst: unseen, bytes: 1 << 30, contiguous: true, pinned: true}, &pinnedIn},
+		{"map, pinned, rows or few bytes", facts{kind: CopyIn, dst: unseen, pinned: true}, &pinnedIn},
+		{"map, pinned, few bytes through a window", facts{kind: CopyIn, dst: window, pinned: true}, &directIn},
+		{"map, pinned, present and idle", facts{kind: CopyIn, dst: idle, pinned: true}, &pinnedIn},
+		{"update to, pinned and in use", facts{kind: UpdateTo, dst: busy, pinned: true}, &pinnedIn},
+		{"copy to the device, pinned and large", facts{kind: CopyToDevice, dst: hidden, bytes: 1 << 30, contiguous: true, pinned: true}, &pinnedIn},
+		{"copy to the host, pinned", facts{kind: CopyToHost, src: hidden, bytes: 1 << 30, contiguous: true, pinned: true}, &pinnedOut},
+		{"copy to the host, pinned and readable", facts{kind: CopyToHost, src: idle, pinned: true}, &pinnedOut},
+		{"copy to the host, pinned, readable and awaited", facts{kind: CopyToHost, src: idle, awaited: true, pinned: true}, &directOut},
+		{"update from, pinned", facts{kind: UpdateFrom, src: hidden, pinned: true}, &pinnedOut},
+		{"map back, pinned", facts{kind: CopyOut, src: hidden, bytes: 1 << 30, contiguous: true, pinned: true}, &pinnedOut},
+		{"map back, pinned and foreseen", facts{kind: CopyOut, src: hidden, pinned: true, foreseen: true}, &stagingOut},
+		{"map back, pinned, foreseen and large", facts{kind: CopyOut, src: hidden, bytes: 1 << 30, contiguous: true, pinned: true, foreseen: true}, &ringOut},
+		{"map back, pinned and readable", facts{kind: CopyOut, src: busy, pinned: true}, &directOut},
+
 		{"copy within, idle", facts{kind: CopyWithin, dst: idle, src: idle, bytes: directBytes}, &directCopy},
 		{"copy within, idle and large", facts{kind: CopyWithin, dst: idle, src: idle, bytes: 1 << 30, contiguous: true}, &deviceCopy},
 		{"copy within, large, by a kernel", facts{kind: CopyWithin, dst: busy, src: idle, bytes: 1 << 30, contiguous: true, kernel: true}, &kernelCopy},
@@ -258,7 +273,7 @@ func (r *rig) along(way *path, x *Transfer) {
 func TestPathsBringTheirBytes(t *testing.T) {
 	const size = 256
 	for _, mode := range modes {
-		ins, outs := []*path{&stagingIn, &ringIn}, []*path{&stagingOut, &ringOut}
+		ins, outs := []*path{&stagingIn, &ringIn, &pinnedIn}, []*path{&stagingOut, &ringOut, &pinnedOut}
 		copies, fills := []*path{&deviceCopy}, []*path{&deviceFill}
 		if mode.visible() {
 			ins, outs = append(ins, &directIn), append(outs, &directOut)
@@ -273,15 +288,16 @@ func TestPathsBringTheirBytes(t *testing.T) {
 					t.Run(fmt.Sprintf("%s/%s, %s, %s, %s", mode.name, in.name, fills[k].name, within.name, out.name), func(t *testing.T) {
 						r := newRig(t, mode)
 						from, to := make([]byte, size), make([]byte, size)
+						fromPinned, toPinned := r.pinned(from), r.pinned(to)
 						for i := range from {
 							from[i] = byte(i) | 1
 						}
 						a, b := r.device(size), r.device(size)
-						r.along(in, &Transfer{Kind: CopyToDevice, Host: section(from), Dst: a, Size: size})
+						r.along(in, &Transfer{Kind: CopyToDevice, Host: section(from), Dst: a, Size: size, pinned: fromPinned})
 						r.along(fills[k], &Transfer{Kind: Fill, Dst: b, Size: size, value: 2})
 						r.along(fills[k], &Transfer{Kind: Fill, Dst: b, DstAt: 65, Size: 62, value: 4})
 						r.along(within, &Transfer{Kind: CopyWithin, Dst: b, DstAt: 128, Src: a, SrcAt: 64, Size: 64})
-						r.along(out, &Transfer{Kind: CopyToHost, Host: section(to), Src: b, Size: size})
+						r.along(out, &Transfer{Kind: CopyToHost, Host: section(to), Src: b, Size: size, pinned: toPinned})
 						for i, got := range to {
 							want := byte(2)
 							switch {

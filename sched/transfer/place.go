@@ -86,6 +86,9 @@ func (l *List) follow(p Phase, s *order.WaitSet) (n int, bytes uint64, within bo
 		if x.Src != nil {
 			x.Src.Follow(s, src)
 		}
+		if x.pinned != nil {
+			x.pinned.Follow(s, x.pinnedSpan())
+		}
 	}
 	return n, bytes, within
 }
@@ -138,6 +141,19 @@ func (x *Transfer) placed(at order.SyncPoint) {
 		x.Src.Moved(src, at)
 	default:
 		x.Src.Read(at)
+	}
+	if x.pinned == nil {
+		return
+	}
+	host := x.pinnedSpan()
+	if x.Kind == CopyIn || x.Kind == CopyOut {
+		// Whoever maps the storage is complete after the copy, even if it does not follow the task.
+		x.pinned.Moved(host, at)
+	}
+	if x.Kind.ToHost() {
+		x.pinned.Wrote(host, at)
+	} else {
+		x.pinned.Read(at)
 	}
 }
 

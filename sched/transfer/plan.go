@@ -1,6 +1,9 @@
 package transfer
 
-import "github.com/vkomp/vkomp/sched/internal/mutant"
+import (
+	"github.com/vkomp/vkomp/sched/allocation"
+	"github.com/vkomp/vkomp/sched/internal/mutant"
+)
 
 // Situation is what the path of a transfer depends on besides the transfer itself and its memory.
 type Situation struct {
@@ -10,6 +13,9 @@ type Situation struct {
 	Image bool
 	// Filling says that the first contents of the block are on their way.
 	Filling bool
+	// Pinned is the pinned storage in which the host's side lies, nil if it lies in none. The task
+	// keeps it.
+	Pinned *allocation.Allocation
 }
 
 // Plan chooses the path of a transfer, and takes the memory that it needs. An error leaves the
@@ -17,6 +23,9 @@ type Situation struct {
 func (l *List) Plan(d *Device, x *Transfer, s Situation) error {
 	f := l.factsOf(d, x, s)
 	x.path = f.path()
+	if x.path.pinned {
+		x.pinned = s.Pinned
+	}
 	l.planned.add(x.Phase)
 	if x.path.record != nil {
 		l.recorded.add(x.Phase)
@@ -33,7 +42,10 @@ func (l *List) factsOf(d *Device, x *Transfer, s Situation) facts {
 		kind: x.Kind, bytes: x.Size, absent: x.Absent(), awaited: s.Awaited,
 		chunk: d.Chunk, room: d.ringChunks()*d.Chunk - min(l.staged, d.ringChunks()*d.Chunk),
 		contiguous: x.rows == nil && x.Image == nil && !s.Image,
+		foreseen:   x.Phase == AtExit,
 	}
+	// The host's own storage, in which a block may lie as well, is not copied to itself.
+	f.pinned = s.Pinned != nil && x.Image == nil && !s.Image && !(x.Dst != nil && x.Dst.Shared) && !(x.Src != nil && x.Src.Shared)
 	if a := x.Dst; a != nil {
 		f.dst = memoryFacts{
 			shared: a.Shared, writable: a.HostWrites(x.Size), idle: a.Idle(), fresh: x.Fresh,

@@ -72,6 +72,8 @@ type Transfer struct {
 	staging *memory.Storage
 	// Ring is what the Lane knows of a transfer through a ring, otherwise nil.
 	Ring *Ring
+	// pinned has the host's side on pinned paths, otherwise nil.
+	pinned *allocation.Allocation
 	// Op is the transfer as the task's observer knows it, or nil. Label names the item in errors.
 	Op    *construct.Op
 	Label string

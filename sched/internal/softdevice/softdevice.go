@@ -158,7 +158,7 @@ func (d *Device) add(b *block, size uint64, memoryType int) vk.Block {
 	return vk.Block{Buffer: vk.Buffer(d.handles), Memory: vk.Memory(d.handles), Size: size, MemoryType: memoryType}
 }
 
-// ImportBlock implements allocation.Device. The block has no contents: nothing here uses it.
+// ImportBlock implements allocation.Device. Host and device have the same bytes.
 func (d *Device) ImportBlock(host uintptr, size uint64) (vk.Block, error) {
 	if d.Refuse != nil {
 		return vk.Block{}, d.Refuse
@@ -166,7 +166,8 @@ func (d *Device) ImportBlock(host uintptr, size uint64) (vk.Block, error) {
 	if align := d.Props.Limits.MinImportedHostPointerAlignment; uint64(host)%align != 0 || size%align != 0 || size == 0 {
 		d.t.Errorf("import of %d bytes at %#x", size, host)
 	}
-	return d.add(&block{}, size, len(d.Props.MemoryTypes)-1), nil
+	bytes := unsafe.Slice(*(**byte)(unsafe.Pointer(&host)), size)
+	return d.add(&block{device: bytes, host: bytes}, size, len(d.Props.MemoryTypes)-1), nil
 }
 
 // DestroyBlock implements allocation.Device.

@@ -1,0 +1,193 @@
+package vkomp
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync/atomic"
+
+	"github.com/vkomp/vkomp/internal/lockrank"
+	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/sched"
+)
+
+// pinnedStorage is host storage that is pinned for some devices.
+type pinnedStorage struct {
+	rt *Runtime
+	// section keeps the storage reachable.
+	section memory.Section
+	// devices are those for which it is pinned, none of them the initial device.
+	devices []*device
+	// allocated says that AllocPinned has allocated the storage, and driver that the driver of its
+	// only device has.
+	allocated, driver bool
+	// site is where the program has asked for it, with Options.LeakSites.
+	site *memory.Site
+	// state only increases, but for a Free that fails.
+	state atomic.Int32
+}
+
+// The states of pinned storage.
+const (
+	// pinnedMaking: it is not pinned on all of its devices yet.
+	pinnedMaking int32 = iota
+	pinnedLive
+	// pinnedFreeing: a Free is under way, which may fail.
+	pinnedFreeing
+	pinnedFreed
+)
+
+// pinnedStorages is the storage that is pinned at the moment.
+type pinnedStorages struct {
+	mu lockrank.Mutex[lockrank.Leaf]
+	// all are disjoint.
+	all map[*pinnedStorage]struct{}
+	// leakSites is Options.LeakSites.
+	leakSites bool
+}
+
+// addDevice adds a device for which storage is to be pinned. The initial device needs nothing.
+func (p *pinnedStorage) addDevice(d *device) {
+	if d.physical != nil && !slices.Contains(p.devices, d) {
+		p.devices = append(p.devices, d)
+	}
+}
+
+// String names the storage in errors.
+func (p *pinnedStorage) String() string {
+	return fmt.Sprintf("pinned storage %s of %d bytes", p.section, p.section.Size)
+}
+
+// add adds storage. Storage of which some is pinned already is ErrBusy.
+func (m *pinnedStorages) add(p *pinnedStorage) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for other := range m.all {
+		if other.section.Start() < p.section.End() && p.section.Start() < other.section.End() {
+			return fmt.Errorf("%w: %s overlaps %v", ErrBusy, p.section, other)
+		}
+	}
+	if m.all == nil {
+		m.all = make(map[*pinnedStorage]struct{})
+	}
+	m.all[p] = struct{}{}
+	return nil
+}
+
+func (m *pinnedStorages) remove(p *pinnedStorage) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.all, p)
+}
+
+// of returns the storage that is pinned for a device.
+func (m *pinnedStorages) of(d *device) (all []*pinnedStorage) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for p := range m.all {
+		if p.state.Load() != pinnedMaking && slices.Contains(p.devices, d) {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// close forgets all storage, and returns ErrLeaked if some of it was allocated and not freed. What was
+// only pinned ends with the runtime.
+func (m *pinnedStorages) close() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var leaks memory.Leaks
+	var left memory.Tally
+	for p := range m.all {
+		p.state.Store(pinnedFreed)
+		if p.allocated {
+			left.Add(p.section.Size)
+			leaks.Add("pinned allocations", "", p.site, p.section.Size)
+		}
+	}
+	m.all = nil
+	if left.Count == 0 {
+		return nil
+	}
+	return fmt.Errorf("vkomp: close: %w: %d pinned allocations not freed, %d bytes%s",
+		ErrLeaked, left.Count, left.Bytes, leaks.Report((*memory.Site).Caller))
+}
+
+// withdrawn is storage whose pin on a device is about to end.
+type withdrawn struct {
+	s      *sched.Scheduler
+	pinned *sched.PinnedStorage
+}
+
+// free ends the pin on all devices, or on none of them if one is busy.
+func (p *pinnedStorage) free(ctx context.Context) error {
+	rt := p.rt
+	if err := rt.construct(ctx); err != nil {
+		return err
+	}
+	rt.using.RLock()
+	defer rt.using.RUnlock()
+	if !p.state.CompareAndSwap(pinnedLive, pinnedFreeing) {
+		if p.state.Load() == pinnedFreed {
+			return fmt.Errorf("%w: %v was freed", ErrInvalidPointer, p)
+		}
+		return fmt.Errorf("%w: %v is being freed", ErrBusy, p)
+	}
+	var ending []withdrawn
+	for _, d := range p.devices {
+		s := d.opened()
+		if s == nil {
+			continue // a hard pause has ended it there
+		}
+		a, err := s.WithdrawPinned(p.section)
+		if err != nil {
+			for _, w := range ending {
+				w.s.RestorePinned(w.pinned)
+			}
+			p.state.Store(pinnedLive)
+			return fmt.Errorf("device %d: %w", d.number, err)
+		}
+		if a != nil {
+			ending = append(ending, withdrawn{s, a})
+		}
+	}
+	for _, w := range ending {
+		w.s.EndPinned(w.pinned)
+	}
+	rt.pinned.remove(p)
+	p.state.Store(pinnedFreed)
+	return nil
+}
+
+// unpin undoes Scheduler.Pin for storage that nobody has used.
+func (d *device) unpin(section memory.Section) {
+	s := d.opened()
+	if s == nil {
+		return
+	}
+	if a, err := s.WithdrawPinned(section); err == nil && a != nil {
+		s.EndPinned(a)
+	}
+}
+
+// repin pins on a device that was opened what is pinned for it: all, if a hard pause has closed the
+// device before. Storage that the device does not import any more is copied as any other.
+func (d *device) repin(s *sched.Scheduler) {
+	for _, p := range d.rt.pinned.of(d) {
+		if err := s.Pin(p.section); err != nil {
+			d.rt.log.Warn("storage is not pinned any more", "device", d.number, "storage", p.String(), "reason", err)
+		}
+	}
+}
+
+// driverPinned returns ErrBusy if host storage is memory of the device's driver, which the program may
+// be using.
+func (d *device) driverPinned() error {
+	for _, p := range d.rt.pinned.of(d) {
+		if p.driver {
+			return fmt.Errorf("%w: %v is memory of the driver of device %d: free it first", ErrBusy, p, d.number)
+		}
+	}
+	return nil
+}

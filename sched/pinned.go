@@ -1,0 +1,168 @@
+package sched
+
+import (
+	"fmt"
+
+	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/sched/allocation"
+	"github.com/vkomp/vkomp/sched/order"
+)
+
+// PinnedStorage is host storage that the device accesses itself.
+type PinnedStorage = allocation.Allocation
+
+// Pin has the device access a section of host storage itself until EndPinned: copies between it and
+// the device's memory need no staging memory, and maps can share it. None of the storage may be
+// pinned already. While device and host share some of it otherwise, the error matches ErrBusy.
+func (s *Scheduler) Pin(section memory.Section) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.refusalLocked(); err != nil {
+		return err
+	}
+	for block := range s.presence.table.All() {
+		if block.Shared && overlap(block.Section, section) {
+			// The uses of one memory would be recorded in two places.
+			return fmt.Errorf("%w: device and host share %s, which cannot be pinned as %s meanwhile", ErrBusy, block.Section, section)
+		}
+	}
+	a, err := s.memory.ImportPinned(section)
+	if err != nil {
+		return fmt.Errorf("import of %s: %w", section, err)
+	}
+	s.memory.AddPinned(a)
+	return nil
+}
+
+// overlap reports whether two sections have bytes in common.
+func overlap(a, b memory.Section) bool { return a.Start() < b.End() && b.Start() < a.End() }
+
+// AllocatePinned has the driver allocate size bytes of host storage, which is zero and is pinned until
+// EndPinned frees it.
+func (s *Scheduler) AllocatePinned(size uint64) (memory.Section, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.refusalLocked(); err != nil {
+		return memory.Section{}, err
+	}
+	a, err := s.memory.AllocatePinned(size)
+	if err != nil {
+		return memory.Section{}, err
+	}
+	s.memory.AddPinned(a)
+	return a.Section(), nil
+}
+
+// WithdrawPinned begins the end of pinned storage, which EndPinned completes and RestorePinned undoes:
+// tasks that are generated meanwhile find it not pinned. The result is nil if the section is not
+// pinned. While tasks use the storage, or some of it is mapped, the error matches ErrBusy. On a lost
+// device no map counts, since nothing will be copied for it, and tasks only until all of them are over.
+func (s *Scheduler) WithdrawPinned(section memory.Section) (*PinnedStorage, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a, err := s.memory.FindPinned(section)
+	if err != nil || a == nil {
+		return nil, err
+	}
+	switch block, n := s.touchedLocked(a.Section()), a.Keepers()-1; {
+	case s.loss.atRest && s.life.live == 0:
+	case block != nil && s.loss.err == nil:
+		return nil, fmt.Errorf("%w: %s is mapped: %s", ErrBusy, a.Describe(), itemName(block.Label, block.Section.String()))
+	case n > 0:
+		return nil, fmt.Errorf("%w: %d tasks use %s", ErrBusy, n, a.Describe())
+	}
+	s.memory.WithdrawPinned(a)
+	return a, nil
+}
+
+// RestorePinned undoes WithdrawPinned.
+func (s *Scheduler) RestorePinned(a *PinnedStorage) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.memory.RestorePinned(a)
+}
+
+// EndPinned ends pinned storage that was withdrawn. Memory that the driver had allocated is freed.
+func (s *Scheduler) EndPinned(a *PinnedStorage) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.memory.EndPinned(a)
+}
+
+// keepPinnedLocked keeps the pinned storage in which the host storage of the task's items lies, until
+// the task is complete. The error matches memory.ErrPartialOverlap for an item of which only a part
+// is pinned.
+func (s *Scheduler) keepPinnedLocked(t *target) error {
+	if !s.memory.HasPinned() {
+		return nil
+	}
+	for _, maps := range [...][]memory.Map{t.Enter, t.Exit} {
+		for i := range maps {
+			m := &maps[i]
+			if !m.Type.To() && !m.Type.From() && m.Share == memory.ShareNever {
+				continue // the host's bytes are not used
+			}
+			if err := s.keepPinnedAtLocked(t, m.Section, m.Label); err != nil {
+				return err
+			}
+		}
+	}
+	for i := range t.transfers.All {
+		x := &t.transfers.All[i]
+		if !x.Kind.FromHost() && !x.Kind.ToHost() {
+			continue
+		}
+		if err := s.keepPinnedAtLocked(t, x.HostSpan(), x.Label); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// keepPinnedAtLocked is keepPinnedLocked for the host storage of one item.
+func (s *Scheduler) keepPinnedAtLocked(t *target, section memory.Section, label string) error {
+	a, err := s.memory.FindPinned(section)
+	if err != nil {
+		return fmt.Errorf("%s: %w", label, err)
+	}
+	if a != nil && t.entry.pinned(section) == nil {
+		a.Pin()
+		t.entry.hosts = append(t.entry.hosts, a)
+	}
+	return nil
+}
+
+// pinned returns the pinned storage in which a section lies, nil if there is none that the task
+// keeps.
+func (e *entry) pinned(section memory.Section) *PinnedStorage {
+	for _, a := range e.hosts {
+		if pinned := a.Section(); pinned.Start() <= section.Start() && section.End() <= pinned.End() {
+			return a
+		}
+	}
+	return nil
+}
+
+// followPinnedLocked makes the task come after the copies in flight between the device and pinned
+// storage that it maps or unmaps. The entry and the exit of a block are one step for the program: once
+// it knows that the task is complete, it may write storage from which another task's entry copies.
+func (s *Scheduler) followPinnedLocked(t *target) {
+	if !s.memory.HasPinned() {
+		return
+	}
+	s.order.placing.Set(order.SyncPoint{})
+	for _, maps := range [...][]memory.Map{t.Enter, t.Exit} {
+		for i := range maps {
+			if a, _ := s.memory.FindPinned(maps[i].Section); a != nil {
+				a.Follow(&s.order.placing, a.Part(maps[i].Section))
+			}
+		}
+	}
+	t.order.After.AddAll(&s.order.placing.SyncSet)
+}
+
+// copiesLateLocked reports whether the copy to the host at the exit of an item, if it is due, is
+// planned when that is known.
+func (s *Scheduler) copiesLateLocked(t *target, m *memory.Map) bool {
+	return m.DeviceSize == 0 && m.Size >= s.transfers.Late && t.entry.pinned(m.Section) != nil
+}
