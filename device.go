@@ -97,7 +97,9 @@ func (d Device) Decisions() (decisions []Decision) {
 	if d.d == nil || d.d.physical == nil {
 		return nil
 	}
-	for _, made := range sched.Decisions(d.d.physical.Properties(), d.d.rt.options.MemoryPath.scheduling()) {
+	o := &d.d.rt.options
+	queues, interop := d.d.physical.PlanQueues(o.queues())
+	for _, made := range sched.Decisions(d.d.physical.Properties(), o.MemoryPath.scheduling(), queues, interop) {
 		decisions = append(decisions, Decision(made))
 	}
 	return decisions

@@ -74,9 +74,15 @@ func (p *PhysicalDevice) Open(o DeviceOptions) (*Device, error) {
 	return d, nil
 }
 
-func (p *PhysicalDevice) open(o DeviceOptions) (*Device, error) {
-	queues, interop := planDevice(p.queueFamilies(), o.ComputeQueues,
+// PlanQueues returns the families of the queues that a device opened with these options has, in the
+// order of Device.Queues and Device.InteropQueues.
+func (p *PhysicalDevice) PlanQueues(o DeviceOptions) (queues, interop []int) {
+	return planDevice(p.queueFamilies(), o.ComputeQueues,
 		cmp.Or(o.TransferQueues, defaultTransferQueues), cmp.Or(o.InteropQueues, defaultInteropQueues))
+}
+
+func (p *PhysicalDevice) open(o DeviceOptions) (*Device, error) {
+	queues, interop := p.PlanQueues(o)
 	return p.openQueues(queues, interop, o)
 }
 

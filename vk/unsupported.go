@@ -35,10 +35,11 @@ func (*Instance) Handle() uintptr                    { return 0 }
 func (*Instance) GetInstanceProcAddr() uintptr       { return 0 }
 func (*Instance) Messages() uint64                   { return 0 }
 
-func (*PhysicalDevice) Handle() uintptr                     { return 0 }
-func (*PhysicalDevice) Properties() *Properties             { return new(Properties) }
-func (*PhysicalDevice) Missing() []string                   { return []string{"cgo"} }
-func (*PhysicalDevice) Open(DeviceOptions) (*Device, error) { return nil, errNoCgo }
+func (*PhysicalDevice) Handle() uintptr                                  { return 0 }
+func (*PhysicalDevice) Properties() *Properties                          { return new(Properties) }
+func (*PhysicalDevice) Missing() []string                                { return []string{"cgo"} }
+func (*PhysicalDevice) Open(DeviceOptions) (*Device, error)              { return nil, errNoCgo }
+func (*PhysicalDevice) PlanQueues(DeviceOptions) (queues, interop []int) { return nil, nil }
 
 func (*Device) Properties() *Properties                                    { return new(Properties) }
 func (*Device) Handle() uintptr                                            { return 0 }

@@ -77,8 +77,8 @@ func printedDecisions(t *testing.T) []map[string]decision {
 	return devices
 }
 
-// Every decision of every Vulkan device is printed with its reason, and those about memory are there
-// on each.
+// Every decision of every Vulkan device is printed with its reason, and those about memory and
+// queues are there on each.
 func TestVerboseDevicesSayWhatIsDecidedAndWhy(t *testing.T) {
 	devices := printedDecisions(t)
 	rt := vktest.Open(t)
@@ -99,7 +99,7 @@ func TestVerboseDevicesSayWhatIsDecidedAndWhy(t *testing.T) {
 				t.Errorf("device %d: %s is printed as %q, want %q because %q", i, d.Name, got, d.Choice, d.Reason)
 			}
 		}
-		for _, name := range []string{"memory", "storage", "staging", "host reads storage", "host writes storage"} {
+		for _, name := range []string{"memory", "storage", "staging", "host reads storage", "host writes storage", "kernels", "copies to and from the host", "interop objects"} {
 			if printed[name].choice == "" {
 				t.Errorf("device %d: nothing is said of %q", i, name)
 			}
