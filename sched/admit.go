@@ -4,8 +4,8 @@ import (
 	"errors"
 	"unsafe"
 
+	"github.com/vkomp/vkomp/internal/mutant"
 	"github.com/vkomp/vkomp/memory"
-	"github.com/vkomp/vkomp/sched/internal/mutant"
 	"github.com/vkomp/vkomp/sched/order"
 	"github.com/vkomp/vkomp/sched/transfer"
 	"github.com/vkomp/vkomp/tasks"

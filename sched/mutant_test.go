@@ -7,12 +7,12 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/vkomp/vkomp/sched/internal/mutant"
+	"github.com/vkomp/vkomp/internal/mutant"
 )
 
 // Every mutant makes tests of this package fail, which are named here: random programs on the
 // fake device, and for what these leave out tests of their own. Two mutants are certain to show
-// only in the tests of sched/order.
+// only in the tests of sched/order, and two only in what recorded runs cost.
 func TestEveryMutantIsNoticed(t *testing.T) {
 	const programs = "RandomPrograms/any_queue"
 	except := map[mutant.Name]string{
@@ -21,7 +21,8 @@ func TestEveryMutantIsNoticed(t *testing.T) {
 		mutant.FillOnTransferQueue:    "WithinTheDeviceStay",
 	}
 	for m := range mutant.Rates {
-		if m == mutant.FollowsTooMuch || m == mutant.FrontierTooNew {
+		switch m {
+		case mutant.FollowsTooMuch, mutant.FrontierTooNew, mutant.DrawingQueues, mutant.WiderMasks:
 			continue
 		}
 		t.Run(string(m), func(t *testing.T) {

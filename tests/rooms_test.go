@@ -39,23 +39,23 @@ var rooms = map[string]room{
 	"internal/layered": {},
 	// The exporters are tools like others: they see of the runtime only what ompt reports.
 	"ompt/trace": {imports: []string{"ompt", "internal/layered"}},
-	"vk":         {imports: []string{"internal/lockrank", "timeline"}, thirdParty: []string{xsync, vulkanGo}, cgo: true},
-	"sched":      {imports: []string{"internal/invariants", "internal/lockrank", "timeline", "tasks", "memory", "ompt", "vk", "sched/allocation", "sched/construct", "sched/kernel", "sched/order", "sched/pipeline", "sched/protect", "sched/trace", "sched/transfer", "sched/internal/mutant"}, thirdParty: []string{xsync}},
+	"vk":         {imports: []string{"internal/lockrank", "internal/mutant", "timeline"}, thirdParty: []string{xsync, vulkanGo}, cgo: true},
+	"sched":      {imports: []string{"internal/invariants", "internal/lockrank", "timeline", "tasks", "memory", "ompt", "vk", "sched/allocation", "sched/construct", "sched/kernel", "sched/order", "sched/pipeline", "sched/protect", "sched/trace", "sched/transfer", "internal/mutant"}, thirdParty: []string{xsync}},
 	// Concepts that know nothing of the scheduler.
 	"sched/allocation": {imports: []string{"internal/lockrank", "timeline", "memory", "vk", "sched/order"}},
 	"sched/construct":  {imports: []string{"tasks", "ompt"}},
 	"sched/host":       {imports: []string{"internal/lockrank", "tasks", "sched/construct", "sched/protect"}},
 	"sched/kernel":     {imports: []string{"vk"}},
-	"sched/order":      {imports: []string{"timeline", "vk", "sched/internal/mutant"}},
+	"sched/order":      {imports: []string{"timeline", "vk", "internal/mutant"}},
 	"sched/pipeline":   {imports: []string{"internal/lockrank", "vk", "sched/kernel", "sched/protect"}},
 	"sched/protect":    {},
 	"sched/trace":      {imports: []string{"internal/lockrank", "ompt", "vk", "sched/construct", "sched/order", "sched/protect"}},
-	"sched/transfer":   {imports: []string{"tasks", "memory", "ompt", "vk", "sched/allocation", "sched/construct", "sched/kernel", "sched/order", "sched/protect", "sched/trace", "sched/internal/mutant"}},
+	"sched/transfer":   {imports: []string{"tasks", "memory", "ompt", "vk", "sched/allocation", "sched/construct", "sched/kernel", "sched/order", "sched/protect", "sched/trace", "internal/mutant"}},
 	// A device for tests of the rooms.
 	"sched/internal/softdevice": {imports: []string{"timeline", "vk", "sched/order"}},
 	// Defects to show that tests notice them.
-	"sched/internal/mutant": {},
-	"interop":               {imports: []string{"internal/foreign", "vk"}},
+	"internal/mutant": {},
+	"interop":         {imports: []string{"internal/foreign", "vk"}},
 	// What interop objects are made of: the order of foreign work and tasks.
 	"internal/foreign": {imports: []string{"internal/lockrank", "timeline", "sched", "sched/construct", "sched/protect", "tasks", "memory", "ompt", "vk"}, thirdParty: []string{xsync}},
 	// The stream of events and its listeners.

@@ -1,6 +1,10 @@
 package vk
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/vkomp/vkomp/internal/mutant"
+)
 
 // Numbers of queues of a device if DeviceOptions does not say.
 const (
@@ -47,6 +51,9 @@ func rank(families []QueueFamily) (r ranking) {
 		case transfersOnly(f):
 			r.special = append(r.special, k)
 		}
+	}
+	if len(r.drawing) > 0 && mutant.Active(mutant.DrawingQueues) {
+		r.async, r.drawing = r.drawing, r.async
 	}
 	return r
 }

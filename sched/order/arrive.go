@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/vkomp/vkomp/sched/internal/mutant"
+	"github.com/vkomp/vkomp/internal/mutant"
 )
 
 // Arrived is a batch that is complete. The caller ends its tasks and recycles it.

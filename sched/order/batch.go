@@ -3,7 +3,7 @@ package order
 import (
 	"slices"
 
-	"github.com/vkomp/vkomp/sched/internal/mutant"
+	"github.com/vkomp/vkomp/internal/mutant"
 	"github.com/vkomp/vkomp/vk"
 )
 
@@ -150,6 +150,10 @@ func (b *Batch) encode(out *vk.Stream, computes bool) (barriers int, ordered int
 	}
 	if mutant.Active(mutant.CopiesUnseen) {
 		between.SrcAccess &^= vk.AccessTransferWrite
+	}
+	if mutant.Active(mutant.WiderMasks) {
+		between.SrcStage, between.DstStage = vk.StageAllCommands, vk.StageAllCommands
+		between.SrcAccess, between.DstAccess = vk.AccessMemoryWrite, vk.AccessMemoryRead|vk.AccessMemoryWrite
 	}
 	for l := range b.levels {
 		if b.levels[l].Len() == 0 {

@@ -1,6 +1,6 @@
 package order
 
-import "github.com/vkomp/vkomp/sched/internal/mutant"
+import "github.com/vkomp/vkomp/internal/mutant"
 
 // These costs, in nanoseconds, serve to compare queues, so only their proportions matter. Where
 // nothing else is said they were measured on an NVIDIA H100, whose families 0 (it draws), 1 (it

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"fmt"
 
-	"github.com/vkomp/vkomp/sched/internal/mutant"
+	"github.com/vkomp/vkomp/internal/mutant"
 	"github.com/vkomp/vkomp/vk"
 )
 

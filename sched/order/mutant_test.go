@@ -5,7 +5,7 @@ package order
 import (
 	"testing"
 
-	"github.com/vkomp/vkomp/sched/internal/mutant"
+	"github.com/vkomp/vkomp/internal/mutant"
 )
 
 // These mutants make the tests of this package fail that are named here. The other mutants show

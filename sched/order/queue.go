@@ -5,7 +5,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/vkomp/vkomp/sched/internal/mutant"
+	"github.com/vkomp/vkomp/internal/mutant"
 	"github.com/vkomp/vkomp/vk"
 )
 

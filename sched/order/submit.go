@@ -3,7 +3,7 @@ package order
 import (
 	"errors"
 
-	"github.com/vkomp/vkomp/sched/internal/mutant"
+	"github.com/vkomp/vkomp/internal/mutant"
 	"github.com/vkomp/vkomp/timeline"
 	"github.com/vkomp/vkomp/vk"
 )

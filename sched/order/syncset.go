@@ -3,7 +3,7 @@ package order
 import (
 	"slices"
 
-	"github.com/vkomp/vkomp/sched/internal/mutant"
+	"github.com/vkomp/vkomp/internal/mutant"
 )
 
 // SyncSet is a set of sync points, at most one on each queue. What follows the set follows

@@ -1,7 +1,7 @@
 package order
 
 import (
-	"github.com/vkomp/vkomp/sched/internal/mutant"
+	"github.com/vkomp/vkomp/internal/mutant"
 	"github.com/vkomp/vkomp/timeline"
 )
 

@@ -1,8 +1,8 @@
 package transfer
 
 import (
+	"github.com/vkomp/vkomp/internal/mutant"
 	"github.com/vkomp/vkomp/sched/allocation"
-	"github.com/vkomp/vkomp/sched/internal/mutant"
 )
 
 // Situation is what the path of a transfer depends on besides the transfer itself and its memory.

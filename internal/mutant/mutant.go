@@ -1,5 +1,5 @@
-// Package mutant builds defects into the scheduler, one at a time, to show that the tests
-// of order notice each (scripts/mutants). The defects exist under the build tag mutants
+// Package mutant builds defects into the scheduler and its choice of queues, one at a time, to
+// show that the tests of order and of cost notice each (scripts/mutants). The defects exist under the build tag mutants
 // alone: without it Active is constant, and the compiler leaves nothing of its callers'
 // branches.
 package mutant
@@ -54,6 +54,10 @@ const (
 	ExitsUnordered Name = "exits-unordered"
 	// Copies and fills within the device go to queues that only transfer.
 	FillOnTransferQueue Name = "fill-on-transfer-queue"
+	// Kernels have the queues of a family that draws, which take turns.
+	DrawingQueues Name = "drawing-queues"
+	// Barriers between levels wait for all stages and make all accesses visible.
+	WiderMasks Name = "wider-masks"
 )
 
 // OffBy returns 1 if the caller is to be wrong as m says, and 0 otherwise: it is added to

@@ -35,6 +35,8 @@ var Rates = map[Name]uint64{
 	CompleteTooEarly:       8,
 	ExitsUnordered:         1,
 	FillOnTransferQueue:    1,
+	DrawingQueues:          1,
+	WiderMasks:             1,
 }
 
 // chosen is the mutant that the environment names in VKOMP_MUTANT, "" for none. seed,
