@@ -281,7 +281,7 @@ func TestMemoryReportAsJSON(t *testing.T) {
 		`"total":{"blocks":0,"block_bytes":0,"live_bytes":64,"peak_live_bytes":64,"peak_block_bytes":0,"allocations":1,` +
 		`"free_bytes":0,"largest_free":0,"fragmentation":0,"trimmed_blocks":0,"trimmed_bytes":0},` +
 		`"mapped":{"count":0,"bytes":0},"associated":{"count":0,"bytes":0},"declared":{"count":0,"bytes":0},` +
-		`"allocated":{"count":1,"bytes":64}}]}`
+		`"allocated":{"count":1,"bytes":64},"pinned":{"count":0,"bytes":0}}]}`
 	var compact bytes.Buffer
 	if err := json.Compact(&compact, written.Bytes()); err != nil {
 		t.Fatal(err)
