@@ -72,6 +72,7 @@ var chunkModes = []memoryMode{
 	{name: "chunks of several goroutines", memory: discreteMemory, share: ShareNothing, chunk: 12, threads: 4},
 	{name: "little staging", memory: discreteMemory, share: ShareNothing, staging: 100},
 	{name: "incoherent chunks", memory: incoherentMemory, share: ShareNothing, hidden: true, chunk: 20, threads: 3},
+	{name: "chunks beside a window", memory: windowMemory, share: ShareNothing, chunk: 12, threads: 2},
 }
 
 // pinnedModes have pinned storage. Copies at the exits of maps go to it when they are due, or are
