@@ -166,7 +166,10 @@ func (s *Scheduler) findUpdateLocked(t *target, x *transfer.Transfer) error {
 
 // planLocked chooses the path of a transfer, and takes the memory that it needs.
 func (s *Scheduler) planLocked(t *target, x *transfer.Transfer) error {
-	situation := transfer.Situation{Awaited: !t.NoWait, Pinned: t.entry.pinned(x.HostSpan())}
+	situation := transfer.Situation{Awaited: !t.NoWait}
+	if x.Kind.FromHost() || x.Kind.ToHost() {
+		situation.Pinned = t.entry.pinned(x.HostSpan())
+	}
 	if x.Block != nil {
 		state := stateOf(x.Block)
 		situation.Image, situation.Filling = state.image, state.filling != 0
