@@ -9,6 +9,7 @@ import (
 // Run is what the threads of the host did in a recorded run, as far as it takes time, in the order
 // of the log.
 type Run struct {
+	// Calls are the calls of all threads, in the order of the log.
 	Calls []Call
 	// Unknown counts commands that the log does not describe.
 	Unknown int
@@ -29,9 +30,9 @@ const (
 
 // Call is a call of Vulkan by a thread of the host.
 type Call struct {
-	Kind   CallKind
-	Thread int
-	Line   int // of the log
+	Kind   CallKind // what the call does, and which of the other fields it has
+	Thread int      // number of the thread of the host
+	Line   int      // of the log
 	// Commands counts what a command buffer consists of.
 	Commands CommandCount
 	Batches  []Batch
@@ -46,22 +47,23 @@ type Call struct {
 
 // CommandCount counts commands of a command buffer.
 type CommandCount struct {
-	Barriers, Others int
+	Barriers, Others int // pipeline barriers, and all other commands
 }
 
 // SemaphorePoint is a value of a semaphore, or a signal of a binary one.
 type SemaphorePoint struct {
-	Semaphore int
-	Value     uint64
-	Binary    bool
+	Semaphore int    // number of the semaphore
+	Value     uint64 // of a timeline
+	Binary    bool   // whether the semaphore is binary
 }
 
 // Batch is one batch of a vkQueueSubmit.
 type Batch struct {
 	*Submission
+	// Waits have to be reached before the commands begin, and Signals are when they have ended.
 	Waits, Signals []SemaphorePoint
-	Fence          int // 0 for none
-	Commands       []Operation
+	Fence          int         // 0 for none
+	Commands       []Operation // in their order
 }
 
 // OperationKind is a kind of Operation.
@@ -69,15 +71,15 @@ type OperationKind uint8
 
 // The kinds of operations.
 const (
-	OperationDispatch OperationKind = iota
-	OperationCopy
-	OperationFill // a fill or an update
-	OperationBarrier
+	OperationDispatch OperationKind = iota // a dispatch, direct or indirect
+	OperationCopy                          // a copy between buffers
+	OperationFill                          // a fill or an update
+	OperationBarrier                       // a pipeline barrier
 )
 
 // Operation is a command of a batch.
 type Operation struct {
-	Kind OperationKind
+	Kind OperationKind // what the command does
 	// Groups is the number of workgroups of a dispatch; of an indirect one it is not known, and 1.
 	Groups uint64
 	// Copies says that the kernel of a dispatch stores nothing but what it loads: it copies what is
@@ -93,14 +95,14 @@ type Operation struct {
 // Region is a range of memory that a command accesses. For a kernel it is what is bound, of which
 // it may use a part.
 type Region struct {
-	Bytes       uint64
+	Bytes       uint64 // size of the range
 	Properties  uint64 // VkMemoryPropertyFlags
-	Read, Write bool
+	Read, Write bool   // how the command accesses it
 }
 
 // Dependency has the masks of one memory barrier (VkPipelineStageFlags2, VkAccessFlags2).
 type Dependency struct {
-	SrcStages, DstStages, SrcAccess, DstAccess uint64
+	SrcStages, DstStages, SrcAccess, DstAccess uint64 // the masks
 }
 
 // Read reads a log to its end. The error matches ErrLog if it cannot be read, or if it is cut off

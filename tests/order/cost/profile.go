@@ -30,6 +30,7 @@ func (r Rate) nanoseconds(bytes uint64) float64 { return float64(bytes) / float6
 
 // Profile has what the mechanisms of a device cost.
 type Profile struct {
+	// Name is what Named finds it by.
 	Name string
 	// Source says on what the figures were measured, and when.
 	Source   string
@@ -70,7 +71,7 @@ type HostRates struct{ Write, Read Rate }
 // Family is a family of queues.
 type Family struct {
 	Flags  uint64 // VkQueueFlags, of graphics, compute and transfer
-	Queues int
+	Queues int    // how many it has
 	// SideBySide says that its queues run at the same time. Otherwise they take turns.
 	SideBySide bool
 	// Submit is the call of vkQueueSubmit2. Begin is the time from its end until the first command

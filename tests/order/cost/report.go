@@ -12,6 +12,7 @@ import (
 
 // Report is what a run costs.
 type Report struct {
+	// Profile is that of the device.
 	Profile *Profile
 	// Makespan is the time from the first call to the last end.
 	Makespan time.Duration
@@ -25,8 +26,8 @@ type Report struct {
 
 // Part is time that was spent in one way.
 type Part struct {
-	Name  string
-	Count int
+	Name  string // what the time was spent on
+	Count int    // how often
 	Bytes uint64 // of copies, fills and accesses by the host
 	// Total is the sum of all durations. Critical is how much of the makespan is due to it: the
 	// length of the chain of things that each began when the one before ended, up to the last
@@ -36,10 +37,10 @@ type Part struct {
 
 // QueueTime is the time during which a queue executed submissions.
 type QueueTime struct {
-	Name        string // of the queue
-	Family      int    // of the profile
-	Submissions int
-	Busy        time.Duration
+	Name        string        // of the queue
+	Family      int           // of the profile
+	Submissions int           // batches
+	Busy        time.Duration // from the beginnings of the batches to their ends
 }
 
 // Part returns the sum of the parts whose names begin so.
