@@ -16,7 +16,8 @@ func TestSharersComeAfterTheCopyThatTheyFind(t *testing.T) {
 				r := newRig(t, mode, seed)
 				defer r.close()
 				x := filled(64, 7)
-				var outs [4][]uint32
+				// So many that random placement puts some on a queue that the copy is not on.
+				var outs [16][]uint32
 				for i := range outs {
 					outs[i] = filled(64, 0)
 					r.run(launch{label: "enter", enter: []arg{to(outs[i])}, included: true})
