@@ -166,8 +166,15 @@ func (d *Device) ImportBlock(host uintptr, size uint64) (vk.Block, error) {
 	if align := d.Props.Limits.MinImportedHostPointerAlignment; uint64(host)%align != 0 || size%align != 0 || size == 0 {
 		d.t.Errorf("import of %d bytes at %#x", size, host)
 	}
-	bytes := unsafe.Slice(*(**byte)(unsafe.Pointer(&host)), size)
+	bytes := bytesAt(host, size)
 	return d.add(&block{device: bytes, host: bytes}, size, len(d.Props.MemoryTypes)-1), nil
+}
+
+// bytesAt returns whole pages of the host, where more than one object of Go can lie.
+//
+//go:nocheckptr
+func bytesAt(host uintptr, size uint64) []byte {
+	return unsafe.Slice(*(**byte)(unsafe.Pointer(&host)), size)
 }
 
 // DestroyBlock implements allocation.Device.
