@@ -28,6 +28,7 @@ type stressCommand struct {
 	Kernel    string         `name:"kernel" placeholder:"K" default:"empty" help:"What tasks do beside checking and writing: empty, nothing; compute, seeded arithmetic; memory, more bytes, and copies beside the kernels (default empty)."`
 	Mix       string         `name:"mix" placeholder:"M" help:"host: a share of the tasks are host tasks."`
 	Path      string         `name:"path" placeholder:"P" default:"auto" help:"Way between host and device: auto, unified, staged, noncoherent or imported (default auto)."`
+	Pinned    bool           `name:"pinned" help:"Pin the host's storage, which the device then copies itself."`
 	Device    string         `name:"device" placeholder:"D" help:"Device to run on: its number, its UUID or part of its name; -1, host or initial for the initial device. By default the best there is."`
 	Clauses   string         `name:"clauses" placeholder:"FILE" help:"Write the depend clauses of the tasks, for the order checker."`
 	METG      bool           `name:"metg" help:"Measure the minimum effective task granularity (50%) of each pattern."`
@@ -200,7 +201,7 @@ func (s *stress) seed(seed uint64) error {
 // newGraph returns the next graph.
 func (s *stress) newGraph(p pattern) *stressGraph {
 	s.graphs++
-	return &stressGraph{pattern: p, number: s.graphs, kind: s.kind, mixed: s.flags.Mix != "", clauses: s.clauses, fault: s.fault}
+	return &stressGraph{pattern: p, number: s.graphs, kind: s.kind, mixed: s.flags.Mix != "", pinned: s.flags.Pinned, clauses: s.clauses, fault: s.fault}
 }
 
 // runGraph runs a graph on the seed's runtime and counts it. Violations of the graph are printed;
@@ -211,7 +212,7 @@ func (s *stress) runGraph(g *stressGraph, progress func(tasks int)) error {
 	}
 	g.rt, g.device, g.kernels = s.rt, s.device, &s.kernels
 	g.draw()
-	failure := g.run(s.sh.ctx, progress)
+	failure := errors.Join(g.run(s.sh.ctx, progress), g.unpin())
 	s.totals.tasks += g.created
 	s.totals.others += g.others
 	if failure != nil && s.sh.ctx.Err() != nil {
@@ -256,7 +257,11 @@ func (s *stress) open(seed uint64, elements int) (err error) {
 	o.LookupEnv = func(name string) (string, bool) {
 		value, ok := os.LookupEnv(name)
 		if name == "VKOMP_DEBUG" {
-			return strings.TrimPrefix(fmt.Sprintf("%s,placement=%s,seed=%d", value, s.flags.Placement, seed), ","), true
+			settings := fmt.Sprintf("%s,placement=%s,seed=%d", value, s.flags.Placement, seed)
+			if s.flags.Pinned {
+				settings += ",late=1" // all copies to pinned storage are the device's
+			}
+			return strings.TrimPrefix(settings, ","), true
 		}
 		return value, ok
 	}

@@ -53,9 +53,13 @@ type stressGraph struct {
 	fixedRounds uint32
 	took        time.Duration
 	// mixed says that a share of the tasks are host tasks.
-	mixed   bool
-	clauses *clauseWriter
-	fault   *stressFault
+	mixed bool
+	// pinned says that the storage is pinned. pins has what is, and unpinned why something is not.
+	pinned   bool
+	pins     []*vkomp.Pinned[uint32]
+	unpinned error
+	clauses  *clauseWriter
+	fault    *stressFault
 
 	// The following are random choices: the number of rows; whether each slot, rather than each
 	// row, is mapped and bound by itself; whether a span of inputs is one depend item rather
@@ -137,7 +141,7 @@ func (g *stressGraph) draw() {
 		g.async = bit(4) && !g.mixed && g.kind != stressMemory
 	}
 	g.slotSize = slotSize(g.elements())
-	g.storage = make([]uint32, g.rows*g.width*g.slotSize)
+	g.storage = g.allocate(g.rows * g.width * g.slotSize)
 	for at := range g.rows * g.width {
 		g.reads = append(g.reads, vkomp.In(g.slot(at)))
 		g.writes = append(g.writes, vkomp.Out(g.slot(at)))
@@ -147,6 +151,29 @@ func (g *stressGraph) draw() {
 	if g.mixed || g.kind == stressMemory {
 		g.host = newHostSide(g)
 	}
+}
+
+// allocate returns storage for tasks.
+func (g *stressGraph) allocate(n int) []uint32 {
+	if g.pinned {
+		p, err := vkomp.AllocPinned[uint32](context.Background(), g.rt, n, g.device)
+		if err == nil {
+			g.pins = append(g.pins, p)
+			return p.Slice()
+		}
+		g.unpinned = err
+	}
+	return make([]uint32, n)
+}
+
+// unpin frees the storage that is pinned, which nothing may use any more.
+func (g *stressGraph) unpin() error {
+	var errs []error
+	for _, p := range g.pins {
+		errs = append(errs, p.Free(context.Background()))
+	}
+	g.pins = nil
+	return errors.Join(errs...)
 }
 
 // mostInputs returns the largest number of inputs of a task.
@@ -192,6 +219,9 @@ func (g *stressGraph) who(step, point int) [4]uint32 {
 // found; an error means that the graph could not be run. The end of ctx stops the creation; tasks
 // that were created are waited for.
 func (g *stressGraph) run(ctx context.Context, progress func(tasks int)) (err error) {
+	if g.unpinned != nil {
+		return g.unpinned
+	}
 	tasks := context.WithoutCancel(ctx)
 	if err := g.enter(tasks); err != nil {
 		return errors.Join(err, g.rt.Taskwait(tasks))

@@ -121,6 +121,9 @@ func (c *stressCommand) reproduction(g *stressGraph, environment []string) strin
 	if c.Queues != nil {
 		words = append(words, "-queues", strconv.Itoa(*c.Queues))
 	}
+	if c.Pinned {
+		words = append(words, "-pinned")
+	}
 	if c.METG {
 		words = append(words, "-metg")
 	}

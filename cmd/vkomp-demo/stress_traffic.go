@@ -42,7 +42,10 @@ const (
 // newTraffic allocates the storage for a graph.
 func newTraffic(ctx context.Context, g *stressGraph) (t *traffic, err error) {
 	t = &traffic{g: g, byTask: map[[2]int]int{}, objects: make([]byte, g.width)}
-	t.storage = make([]uint32, min(g.tasks(), trafficBytes/4/(2*g.slotSize))*2*g.slotSize)
+	t.storage = g.allocate(min(g.tasks(), trafficBytes/4/(2*g.slotSize)) * 2 * g.slotSize)
+	if g.unpinned != nil {
+		return t, g.unpinned
+	}
 	t.mirror, err = g.device.Alloc(ctx, g.width*g.slotSize*4)
 	return t, err
 }
