@@ -1,11 +1,13 @@
 package sched
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/sched/transfer"
+	"github.com/vkomp/vkomp/vk"
 )
 
 // Staging memory is asked of the device once, whatever goes through it, and stays until a pause.
@@ -87,5 +89,53 @@ func TestTasksWaitForStaging(t *testing.T) {
 		clear(x)
 		r.run(launch{label: "exit", exit: []arg{from(x)}, included: true})
 		r.expect(fmt.Sprint(i), x, filled(words, uint32(i))...)
+	}
+}
+
+// The device is lost while several goroutines bring bytes through a ring, in a submission or in a
+// wait: the construct fails with the loss, and all staging is given back.
+func TestLossInTheMiddleOfARing(t *testing.T) {
+	for _, threads := range []int{1, 5} {
+		for _, kind := range []transfer.Kind{transfer.UpdateTo, transfer.UpdateFrom} {
+			for _, wait := range []bool{false, true} {
+				for _, deferred := range []bool{false, true} {
+					t.Run(fmt.Sprintf("%d goroutines, %v, wait %v, deferred %v", threads, kind, wait, deferred), func(t *testing.T) {
+						for seed := range uint64(4) {
+							r := newRig(t, memoryMode{memory: discreteMemory, share: ShareNothing, chunk: 64, threads: threads}, seed)
+							x := filled(2048, 1) // 128 parts
+							r.run(launch{label: "enter", enter: []arg{to(x)}, included: true})
+							left := 5 + int(seed)
+							lose := func() error {
+								if left--; left < 0 {
+									return errLost
+								}
+								return nil
+							}
+							r.d.set(func() {
+								if wait {
+									r.d.wait, r.d.look = lose, lose
+								} else {
+									r.d.submit = func(int) error { return lose() }
+								}
+							})
+							err := r.tryTransfer(launch{label: "lost", included: !deferred}, update(kind, x))
+							if deferred && err == nil {
+								err = r.scope.Wait(t.Context(), nil)
+							}
+							if !errors.Is(err, vk.ErrDeviceLost) {
+								t.Errorf("got %v", err)
+							}
+							if err := r.s.Close(); err != nil && !errors.Is(err, memory.ErrLeaked) {
+								t.Error(err)
+							}
+							r.closed = true
+							if n := r.s.Stats().Staging.Allocations; n != 0 {
+								t.Errorf("%d allocations of staging are left", n)
+							}
+						}
+					})
+				}
+			}
+		}
 	}
 }
