@@ -22,10 +22,17 @@ type task struct {
 	told []string
 	// timed counts the commands with an operation.
 	timed int
+	// quiet says that the transfers have no operations, and the observer is told nothing.
+	quiet bool
+	// ended, if not nil, is called with the label of an operation that ends.
+	ended func(label string)
 }
 
 func (t *task) Tell(end ompt.ScopeEndpoint, op *construct.Op) {
 	t.told = append(t.told, fmt.Sprint(op.Label, " ", end))
+	if t.ended != nil && end == ompt.ScopeEnd {
+		t.ended(op.Label)
+	}
 }
 
 func (t *task) TimeLocked(*order.Queue, *vk.Stream, *construct.Op, uint64) trace.Timing {
@@ -47,7 +54,9 @@ func (t *task) run() {
 	l, d := &t.list, &t.d
 	for i := range l.All {
 		must("plan", l.Plan(d, &l.All[i], Situation{}))
-		l.All[i].Op = &construct.Op{DataOp: ompt.DataOp{Label: l.All[i].Label}}
+		if !t.quiet {
+			l.All[i].Op = &construct.Op{DataOp: ompt.DataOp{Label: l.All[i].Label}}
+		}
 	}
 	if l.Begins() {
 		_, err := l.Begin(d, t, nil)

@@ -225,7 +225,7 @@ func TestRingEndsWithTheFirstFailure(t *testing.T) {
 					r := ringRig(t, chunk, threads)
 					lane := newLateLane(r)
 					fail := func(call int) error {
-						if call >= at {
+						if call == at {
 							return failed
 						}
 						return nil
@@ -244,6 +244,10 @@ func TestRingEndsWithTheFirstFailure(t *testing.T) {
 					if err := r.list.bring(&r.d, []*Transfer{r.through(x)}, lane); err != failed {
 						t.Errorf("%d goroutines, %v, wait %v, call %d: got %v", threads, kind, wait, at, err)
 					}
+					// The other goroutines have one part more at most.
+					if !wait && lane.placed > at+threads {
+						t.Errorf("%d goroutines, %v: %d parts after the failure of one", threads, kind, lane.placed-at)
+					}
 					busy := 0
 					for _, c := range r.list.Chunks() {
 						if c.Busy.Value > 0 {
@@ -256,6 +260,28 @@ func TestRingEndsWithTheFirstFailure(t *testing.T) {
 					lane.end()
 					r.give()
 				}
+			}
+		}
+	}
+}
+
+// Every chunk of a ring belongs to one goroutine.
+func TestGoroutinesHaveChunksOfTheirOwn(t *testing.T) {
+	for threads := 1; threads <= MaxThreads; threads++ {
+		for n := threads; n < 5*threads; n++ {
+			s := streaming{threads: threads, chunks: make([]Chunk, n)}
+			owners := make(map[*Chunk]int)
+			for hand := range threads {
+				for turn := range 3 * n {
+					c := s.own(hand, turn)
+					if owner, ok := owners[c]; ok && owner != hand {
+						t.Fatalf("%d chunks, %d goroutines: %d and %d have the same one", n, threads, owner, hand)
+					}
+					owners[c] = hand
+				}
+			}
+			if len(owners) != n {
+				t.Errorf("%d goroutines use %d chunks of %d", threads, len(owners), n)
 			}
 		}
 	}
