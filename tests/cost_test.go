@@ -232,7 +232,7 @@ var rows = []struct {
 	{"copy of 16 MiB to the device", 1, 0, toDevice, 500},
 	{"copy of 16 MiB to the host", 1, 0, toHost, 500},
 	{"a kernel of 3.6 ms beside a copy", 1, long, func(p *priced, _ int) { beside(p, 4*mibibyte) }, 3800},
-	{"use of an interop object in a chain", 50, 0, uses, 50 * 20},
+	{"use of an interop object in a chain", 50, 0, uses, 50 * 40},
 }
 
 func synchronous(p *priced, n int) {
