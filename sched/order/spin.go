@@ -67,36 +67,30 @@ func (s *spinning) ended(limit, took time.Duration) {
 // pays reports whether waits that spin have been distinctly shorter than those that block at once,
 // and most of them so short that they need not have blocked in the end.
 func (s *spinning) pays() bool {
-	spun := s.spun.median()
-	return spun <= maxSpin && spun < s.blocked.median()/8*7
+	return s.spun.median <= maxSpin && s.spun.median < s.blocked.median/8*7
 }
 
 // lately is how long the last few waits took.
 type lately struct {
 	took        [5]time.Duration
 	count, next int
+	// median is the median of took, the shorter of two, and 0 without a wait.
+	median time.Duration
 }
 
 // add adds a wait. If it took less than a quarter of what was usual, the work has changed, and the
 // waits before it are forgotten. A longer one may be an exception.
 func (l *lately) add(took time.Duration) (changed bool) {
-	if changed = took < l.median()/4; changed {
+	if changed = took < l.median/4; changed {
 		l.count, l.next = 0, 0
 	}
 	l.took[l.next] = took
 	l.next = (l.next + 1) % len(l.took)
 	l.count = min(l.count+1, len(l.took))
-	return changed
-}
-
-// median returns the median, the shorter of two, and 0 without a wait.
-func (l *lately) median() time.Duration {
-	if l.count == 0 {
-		return 0
-	}
 	sorted := l.took
 	slices.Sort(sorted[:l.count])
-	return sorted[(l.count-1)/2]
+	l.median = sorted[(l.count-1)/2]
+	return changed
 }
 
 // longest returns the longest wait.

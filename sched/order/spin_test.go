@@ -151,8 +151,8 @@ func TestLatelyIsTheMedianOfTheLastWaits(t *testing.T) {
 		for _, took := range c.took {
 			l.add(took)
 		}
-		if l.median() != c.median || l.longest() != c.longest {
-			t.Errorf("%v: median %v and longest %v, want %v and %v", c.took, l.median(), l.longest(), c.median, c.longest)
+		if l.median != c.median || l.longest() != c.longest {
+			t.Errorf("%v: median %v and longest %v, want %v and %v", c.took, l.median, l.longest(), c.median, c.longest)
 		}
 	}
 }
