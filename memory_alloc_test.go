@@ -19,14 +19,17 @@ func TestMemoryRoutinesAllocateNothing(t *testing.T) {
 		const size = 200_000
 		p, q := alloc(t, d, size), alloc(t, d, size)
 		x, y := make([]byte, size), make([]byte, size)
+		pinned := allocPinned[byte](t, rt, size, d)
 		for name, routine := range map[string]func() error{
-			"to the device":      func() error { return rt.Memcpy(ctx, p, vkomp.HostPtr(x), size) },
-			"from the device":    func() error { return rt.Memcpy(ctx, vkomp.HostPtr(x), p, size) },
-			"within the device":  func() error { return rt.Memcpy(ctx, q, p, size) },
-			"on the host":        func() error { return rt.Memcpy(ctx, vkomp.HostPtr(y), vkomp.HostPtr(x), size) },
-			"a few bytes":        func() error { return rt.Memcpy(ctx, p.Add(3), vkomp.HostPtr(x).Add(5), 7) },
-			"memset":             func() error { return d.Memset(ctx, p, 3, size) },
-			"rect of whole rows": func() error { return rt.MemcpyRect(ctx, p, vkomp.HostPtr(x), wholeRows) },
+			"to the device":       func() error { return rt.Memcpy(ctx, p, vkomp.HostPtr(x), size) },
+			"from the device":     func() error { return rt.Memcpy(ctx, vkomp.HostPtr(x), p, size) },
+			"from pinned storage": func() error { return rt.Memcpy(ctx, p, vkomp.HostPtr(pinned), size) },
+			"to pinned storage":   func() error { return rt.Memcpy(ctx, vkomp.HostPtr(pinned), p, size) },
+			"within the device":   func() error { return rt.Memcpy(ctx, q, p, size) },
+			"on the host":         func() error { return rt.Memcpy(ctx, vkomp.HostPtr(y), vkomp.HostPtr(x), size) },
+			"a few bytes":         func() error { return rt.Memcpy(ctx, p.Add(3), vkomp.HostPtr(x).Add(5), 7) },
+			"memset":              func() error { return d.Memset(ctx, p, 3, size) },
+			"rect of whole rows":  func() error { return rt.MemcpyRect(ctx, p, vkomp.HostPtr(x), wholeRows) },
 			"alloc and free": func() error {
 				p, err := d.Alloc(ctx, 1000)
 				if err != nil {

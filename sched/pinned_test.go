@@ -465,3 +465,23 @@ func TestDiscardedDevicesPinNothing(t *testing.T) {
 		t.Errorf("allocated on a device that was discarded: %v", err)
 	}
 }
+
+// Where device and host have one memory, targets use pinned storage in place, however small it is.
+func TestTargetsUsePinnedStorageInPlace(t *testing.T) {
+	r := newRigOn(t, newFakeDevice(t, unifiedMemory, 1), memoryMode{memory: unifiedMemory, share: ShareLarge})
+	defer r.close()
+	x, y := filled(64, 1), filled(64, 1)
+	r.pin(x)
+	defer r.unpin(x)
+	imports := r.d.imports
+	r.run(launch{label: "pinned", kernel: "add", args: []arg{tofrom(x)}, constant: 4, included: true})
+	if s := r.s.Stats(); s.BytesToDevice != 0 || s.BytesFromDevice != 0 {
+		t.Errorf("%d bytes moved to the device, %d from it", s.BytesToDevice, s.BytesFromDevice)
+	}
+	r.run(launch{label: "not pinned", kernel: "add", args: []arg{tofrom(y)}, constant: 4, included: true})
+	if s := r.s.Stats(); s.BytesToDevice != 256 || s.BytesFromDevice != 256 || r.d.imports != imports {
+		t.Errorf("%d bytes moved to the device, %d from it, %d imports", s.BytesToDevice, s.BytesFromDevice, r.d.imports-imports)
+	}
+	r.expect("x", x, filled(64, 5)...)
+	r.expect("y", y, filled(64, 5)...)
+}

@@ -26,6 +26,10 @@
 // the allocator gives it out again at once, and commands of the next user come after those of
 // the one before.
 //
+// Pinned storage is host storage that is an allocation for as long as the program wants, imported or
+// allocated by the driver. The allocations of blocks that device and host share there are parts of
+// it, with whose record their uses are.
+//
 // # Memory types
 //
 // Storage is taken from a memory type that is local to the device. If the host can see all of

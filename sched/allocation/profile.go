@@ -259,5 +259,20 @@ func (r Profile) Decisions(p *vk.Properties, hidden bool) []Decision {
 		reads.Reason = "storage is not mapped by the host"
 		writes.Choice, writes.Reason = "never", reads.Reason
 	}
-	return decisions
+	return append(decisions, pinnedDecision(p, describe))
+}
+
+// pinnedDecision says where pinned storage is.
+func pinnedDecision(p *vk.Properties, describe func(memoryType int) string) Decision {
+	const name = "pinned storage"
+	memoryType, err := chooseMemoryType(p, 1<<len(p.MemoryTypes)-1, forPinned, false)
+	switch imports := p.Limits.MinImportedHostPointerAlignment > 0; {
+	case err != nil && imports:
+		return Decision{name, "imported from the host", "the driver has no memory for it"}
+	case err != nil:
+		return Decision{name, "none", "the device imports no host memory, and the driver has no memory for it"}
+	case imports:
+		return Decision{name, "imported from the host, or " + describe(memoryType), "the driver allocates it if the device refuses an import"}
+	}
+	return Decision{name, describe(memoryType), "the device imports no host memory, so the driver allocates it"}
 }

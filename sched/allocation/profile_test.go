@@ -63,6 +63,31 @@ func TestMemoryTypeFollowsUse(t *testing.T) {
 	}
 }
 
+// Pinned storage is imported, or allocated by the driver, or there is none.
+func TestDecisionOnPinnedStorage(t *testing.T) {
+	const visible = vk.MemoryHostVisible | vk.MemoryHostCoherent
+	for _, c := range []struct {
+		flags vk.MemoryFlags
+		align uint64
+		want  string
+	}{
+		{visible, 4096, "imported from the host, or memory type 0 (host-visible|host-coherent) in heap 0"},
+		{visible, 0, "memory type 0 (host-visible|host-coherent) in heap 0"},
+		{vk.MemoryHostVisible, 4096, "imported from the host"},
+		{vk.MemoryHostVisible, 0, "none"},
+	} {
+		p := &vk.Properties{Limits: vk.Limits{MinImportedHostPointerAlignment: c.align}, MemoryTypes: []vk.MemoryType{{Flags: c.flags}}, MemoryHeaps: []vk.MemoryHeap{{Size: 1 << 30}}}
+		r, err := NewProfile(p, 1, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		made := r.Decisions(p, false)
+		if last := made[len(made)-1]; last.Name != "pinned storage" || last.Choice != c.want || last.Reason == "" {
+			t.Errorf("%+v, want %q", last, c.want)
+		}
+	}
+}
+
 func TestProfileFollowsTheMemoryTypes(t *testing.T) {
 	const (
 		local    = vk.MemoryDeviceLocal
