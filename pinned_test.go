@@ -499,3 +499,23 @@ func TestPinnedStorageOfTheHost(t *testing.T) {
 		t.Error(x)
 	}
 }
+
+// Motions of an update may name the same bytes. Where the device copies them to pinned storage itself,
+// which the validation layer watches, it does so one after the other.
+func TestMotionsThatOverlapInPinnedStorage(t *testing.T) {
+	rt := vktest.Open(t, vktest.Staging)
+	ctx := t.Context()
+	x := allocPinned[float32](t, rt, 100)
+	copy(x, ramp(100))
+	must(t, rt.TargetEnterData(ctx, vkomp.TargetEnterData{Maps: []vkomp.Arg{vkomp.To(x)}}))
+	clear(x)
+	must(t, rt.TargetUpdate(ctx, vkomp.TargetUpdate{Motions: []vkomp.Arg{vkomp.From(x[:60]), vkomp.From(x[40:])}}))
+	for i, v := range x {
+		if v != float32(i) {
+			t.Fatalf("x[%d] is %v", i, v)
+		}
+	}
+	must(t, rt.TargetUpdate(ctx, vkomp.TargetUpdate{Motions: []vkomp.Arg{vkomp.To(x), vkomp.To(x)}, NoWait: true}))
+	must(t, rt.Taskwait(ctx))
+	must(t, rt.TargetExitData(ctx, vkomp.TargetExitData{Maps: []vkomp.Arg{vkomp.Delete(x)}}))
+}

@@ -270,7 +270,7 @@ func TestEveryCallThatFails(t *testing.T) {
 			for _, command := range slices.Sorted(maps.Keys(mayFail)) {
 				runs += s.all(command, want, mayFail[command]...)
 			}
-			if t.Logf("%d calls have failed", runs); runs < 60 {
+			if t.Logf("%d calls have failed", runs); runs < 45 { // how often the host waits depends on its speed
 				t.Error("too few")
 			}
 		})

@@ -165,7 +165,7 @@ func (l *List) bringStreamed(d *Device, by Task, w *tasks.Work, err error) error
 // streamedApart reports whether no two of the transfers that stream has left write the same bytes.
 func (l *List) streamedApart() bool {
 	if l.streamed[0].Dst != nil {
-		return l.apart()
+		return l.apart(ToDevice)
 	}
 	written := make([]addresses, 0, 16)
 	for _, x := range l.streamed {

@@ -41,7 +41,7 @@ func (l *List) PlaceLocked(d *Device, p Phase, s *order.WaitSet, mayGoAhead bool
 	if err != nil {
 		return order.SyncPoint{}, false, err
 	}
-	apart := n == 1 || p != ToDevice || l.apart()
+	apart := n == 1 || l.apart(p)
 	r := &d.recorder
 	r.copier, r.computes = d.Copier, q.Computes()
 	first := true
@@ -103,14 +103,20 @@ func (l *List) allFresh(p Phase) bool {
 	return true
 }
 
-// apart reports whether no two requested transfers write the same bytes of the device. Otherwise
-// they are made one after the other.
-func (l *List) apart() bool {
+// apart reports whether no two requested transfers of a phase write the same bytes of the device or
+// of pinned storage. Otherwise they are made one after the other.
+func (l *List) apart(p Phase) bool {
 	written := l.written[:0]
 	for i := range l.All {
-		if x := &l.All[i]; x.Phase == ToDevice && x.Dst != nil {
+		x := &l.All[i]
+		switch {
+		case x.Phase != p:
+		case p == ToDevice && x.Dst != nil:
 			dst, _ := x.Places()
 			written = append(written, vk.BufferRange{Buffer: vk.Buffer(x.Dst.Block.ID), Offset: x.Dst.Offset + dst.Start, Size: dst.Size})
+		case x.Kind.ToHost() && x.pinned != nil:
+			host := x.pinnedSpan()
+			written = append(written, vk.BufferRange{Buffer: vk.Buffer(x.pinned.Block.ID), Offset: x.pinned.Offset + host.Start, Size: host.Size})
 		}
 	}
 	l.written = written
