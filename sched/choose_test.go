@@ -2,6 +2,7 @@ package sched
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"testing"
 
@@ -25,11 +26,57 @@ func (r *rig) copiesOn() (n []uint64) {
 	return n
 }
 
+// patient makes commands that are kept for more to come wait for these however long that takes.
+func (r *rig) patient() {
+	r.s.mu.Lock()
+	defer r.s.mu.Unlock()
+	r.s.order.patience = math.MaxInt64
+}
+
+// Whoever waits for a task without saying so, other than in a taskwait, does not wait for the end of
+// what happens to run on another queue.
+func TestWhatIsKeptForMoreIsSubmittedAfterAWhile(t *testing.T) {
+	for name, waiting := range map[string]func(r *rig, x []uint32) (await func()){
+		"nobody": func(*rig, []uint32) func() { return func() {} },
+		"a host task": func(r *rig, x []uint32) func() {
+			done := make(chan struct{})
+			r.host("host", [][]uint32{x}, nil, func() { close(done) })
+			return func() { <-done }
+		},
+		"an included construct": func(r *rig, x []uint32) func() {
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				r.run(launch{label: "second", kernel: "add", args: []arg{tofrom(x)}, constant: 1, out: [][]uint32{x}, included: true})
+			}()
+			return func() { <-done }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, onQueues, 1)
+			defer r.close()
+			x, y := filled(4, 0), filled(4, 0)
+			r.run(launch{label: "enter", enter: []arg{alloc(x)}, included: true})
+			r.d.hold()
+			before := r.d.submits
+			r.run(launch{label: "busy", kernel: "set", args: []arg{alloc(x)}, out: [][]uint32{x}})
+			r.run(launch{label: "tiny", kernel: "add", args: []arg{tofrom(y)}, constant: 1, out: [][]uint32{y}})
+			await := waiting(r, y)
+			r.eventually("the task is submitted", func() bool { return r.d.submits > before+1 })
+			r.d.release()
+			await()
+			r.taskwait()
+			r.run(launch{label: "exit", exit: []arg{from(x)}, included: true})
+		})
+	}
+}
+
 // Tasks that follow nothing go to an idle queue as long as a busy one has little to do, and wait
 // there for each other: one submission has all of them, without a barrier between them.
 func TestIndependentTasksShareABatch(t *testing.T) {
 	r := newRig(t, onQueues, 1)
 	defer r.close()
+	r.patient()
 	x := filled(4*200, 0)
 	r.run(launch{label: "enter", enter: []arg{alloc(x)}, included: true})
 	r.d.hold()
@@ -58,6 +105,7 @@ func TestIndependentTasksShareABatch(t *testing.T) {
 func TestTasksThatAreReadyTogetherAreSubmitted(t *testing.T) {
 	r := newRig(t, onQueues, 1)
 	defer r.close()
+	r.patient()
 	x, key := filled(4*16, 0), filled(1, 0)
 	r.run(launch{label: "enter", enter: []arg{alloc(x)}, included: true})
 	r.d.hold()
@@ -83,6 +131,7 @@ func TestTasksThatAreReadyTogetherAreSubmitted(t *testing.T) {
 func TestGatheredTasksFollowWhatIsComplete(t *testing.T) {
 	r := newRig(t, onQueues, 1)
 	defer r.close()
+	r.patient()
 	x := filled(12, 0)
 	r.run(launch{label: "enter", enter: []arg{alloc(x)}, included: true})
 	r.d.hold()
@@ -116,6 +165,7 @@ func TestOnlyWhatGainsByItWaitsForMoreCommands(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, onQueues, 1)
 			defer r.close()
+			r.patient()
 			x, z := filled(16, 0), filled(16, 0)
 			r.run(launch{label: "enter", enter: []arg{to(x), to(z)}, included: true})
 			r.d.hold()

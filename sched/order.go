@@ -2,6 +2,7 @@ package sched
 
 import (
 	"errors"
+	"time"
 
 	"github.com/vkomp/vkomp/sched/order"
 	"github.com/vkomp/vkomp/tasks"
@@ -17,7 +18,17 @@ type deviceOrder struct {
 	// to be called when all tasks that are ready have been started.
 	later     func(*tasks.Work)
 	refilling bool
+	// release, if it is set (see holding), submits what has been kept for more commands to come for
+	// as long as patience.
+	release  *time.Timer
+	holding  bool
+	patience time.Duration
 }
+
+// gatherTime is the longest time for which commands are kept for more commands to come. The tasks of
+// a burst are created faster, and whatever waits for the commands without a call of SubmitGathered
+// loses no more than this.
+const gatherTime = 200 * time.Microsecond
 
 // targetOf returns the target to which a task of the order belongs.
 func targetOf(t *order.Task) *target { return t.Owner.(*target) }
@@ -37,11 +48,14 @@ func (s *Scheduler) beginLocked(q *order.Queue, w *tasks.Work) (*order.Batch, or
 func (s *Scheduler) flushLocked(q *order.Queue, u order.Urgency, w *tasks.Work) {
 	if s.order.Flush(q, u) != nil {
 		s.failRefusedLocked(w)
+	} else if u == order.Gather && q.Gathering() && !s.order.holding {
+		s.order.holding = true
+		s.order.release.Reset(s.order.patience)
 	}
 }
 
-// SubmitGathered submits what has been kept for more commands to come. A goroutine that is about to wait
-// for tasks calls it.
+// SubmitGathered submits what has been kept for more commands to come. It is called by a goroutine that
+// is about to wait for tasks, and otherwise after gatherTime.
 func (s *Scheduler) SubmitGathered() {
 	w := tasks.NewWork()
 	defer w.Finish()
@@ -52,7 +66,7 @@ func (s *Scheduler) SubmitGathered() {
 func (s *Scheduler) refill(w *tasks.Work) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.order.refilling = false
+	s.order.refilling, s.order.holding = false, false
 	s.refillLocked(w)
 }
 

@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/vkomp/vkomp/internal/lockrank"
 	"github.com/vkomp/vkomp/memory"
@@ -203,7 +205,8 @@ func New(d Device, o Options) (*Scheduler, error) {
 	s.pointers.Init(o.Generation)
 	s.kernels.Init(d, &s.mu, s.compiled)
 	s.exits.later = s.finishDone
-	s.order.later = s.refill
+	s.order.later, s.order.patience = s.refill, gatherTime
+	s.order.release = time.AfterFunc(math.MaxInt64, s.SubmitGathered)
 	s.loss = loss{told: make(chan struct{}), recovery: o.Recovery, hook: o.Lost}
 	of := allocation.Options{Hidden: o.HideHostVisible, Incoherent: o.Incoherent, OwnBuffers: o.OwnBuffers, ImportAll: o.Sharing == ShareAll, KeepStaging: cmp.Or(o.Staging, transfer.DefaultStaging)}
 	if err := s.memory.Open(d, &s.order.Queues, of); err != nil {
@@ -347,6 +350,7 @@ func (s *Scheduler) close(now bool) (leaked, err error) {
 	}
 	s.life.stopped = true
 	s.order.Stop()
+	s.order.release.Stop()
 	s.mu.Unlock()
 	s.life.waiters.Wait()
 	if s.life.finish != nil {

@@ -195,9 +195,9 @@ func (q *Queue) until(p SyncPoint) uint64 {
 // kernels that each leave most of the device idle, one batch takes as long as one of them, and one
 // queue with a submission for each 16 times as long. So commands that follow nothing on other
 // queues, and are estimated to take less than their submission costs, wait while another queue
-// has little left to do: until that is done, or a goroutine is about to wait for tasks. That queue
-// itself must wait for nothing, since what it waits for may depend on what the program does when
-// these commands are complete.
+// has little left to do: until that is done, but no longer than the caller of Flush has patience.
+// That queue itself must wait for nothing, since what it waits for may depend on what the program
+// does when these commands are complete.
 func (o *Queues) gathers(q *Queue) bool {
 	b := q.pending
 	if !q.computes || len(q.inFlight) > 0 || b.full(o.rates) || b.work >= SubmitCost || b.follows() {

@@ -94,6 +94,9 @@ func (q *Queue) Computes() bool { return q.computes }
 // Pending returns the batch that collects commands. A submission replaces it.
 func (q *Queue) Pending() *Batch { return q.pending }
 
+// Gathering reports whether the queue is idle, and its pending batch waits for more commands.
+func (q *Queue) Gathering() bool { return len(q.inFlight) == 0 && !q.pending.Empty() }
+
 // InFlight returns the submitted batches that are not known to be complete, oldest first. The
 // slice belongs to the queue.
 func (q *Queue) InFlight() []*Batch { return q.inFlight }
