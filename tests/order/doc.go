@@ -45,6 +45,9 @@
 //	task 2 0 host in=3 out=4       runs on the host, with copies: tasks after its output
 //	                               have edges from everything before the task
 //
+// Read returns what the host and the queues did in a run, for other questions about it: package
+// cost says what it would cost on a device.
+//
 // # How the checker is tested
 //
 // Mutate changes a log's synchronization, one change at a time, and checks the result. An oracle
