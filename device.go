@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -195,7 +196,11 @@ func (d *device) open() (*sched.Scheduler, error) {
 	scheduling := o.MemoryPath.scheduling()
 	scheduling.Domain = tasks.Domain(d.number + 1)
 	scheduling.LeakSites, scheduling.OwnBuffers = o.LeakSites, o.Robust
-	scheduling.Threads = d.rt.host.Pool().Places()
+	if scheduling.Threads = d.rt.host.Pool().Places(); scheduling.Threads == runtime.GOMAXPROCS(0) {
+		// That is the default. One processor is for the driver: two goroutines that copy on two
+		// processors keep a software driver from making the copies of its device.
+		scheduling.Threads--
+	}
 	scheduling.Placement, scheduling.Seed = d.rt.icvs.debug.placement, d.rt.icvs.debug.seed
 	scheduling.Late = d.rt.icvs.debug.late
 	scheduling.Generation = d.generation
