@@ -44,6 +44,7 @@ func TestLargeCopiesByGoroutinesKeepTheirOrder(t *testing.T) {
 					update(false, vkomp.From(x), vkomp.From(z)),
 					update(false, vkomp.To(y), vkomp.To(z)),
 					rt.Target(ctx, k.on(x, y, 1, 1, 0, token)),
+					update(false, vkomp.To(y)), // the kernel may be reading it
 					update(true, vkomp.To(z)),
 					update(true, vkomp.From(y)),
 					rt.TargetExitData(ctx, vkomp.TargetExitData{Maps: []vkomp.Arg{vkomp.From(x), vkomp.From(y), vkomp.From(z)}, NoWait: round == 1, Depend: []vkomp.Depend{token}}),
