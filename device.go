@@ -224,7 +224,8 @@ func (d *device) open() (*sched.Scheduler, error) {
 	d.objects = foreign.NewDevice(d.interopOptionsLocked(s))
 	d.mu.Unlock()
 	// After the device is known to be open: a kernel that is made meanwhile is compiled by
-	// NewKernel or here.
+	// NewKernel or here. A tool hears of no pipeline before it has heard of the device.
+	s.CompileOwn()
 	for _, k := range d.rt.shaders() {
 		s.CompileAhead(k)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/vkomp/vkomp/sched/kernel"
 	"github.com/vkomp/vkomp/sched/pipeline"
+	"github.com/vkomp/vkomp/sched/transfer"
 	"github.com/vkomp/vkomp/tasks"
 	"github.com/vkomp/vkomp/vk"
 )
@@ -126,21 +127,40 @@ func (s *Scheduler) compile(k *pipeline.Kernel, fold int) (*pipeline.Compilation
 	return k.CompileLocked(fold, options), nil
 }
 
-// compileCopier returns the pipeline of a kernel of the scheduler's own, which is kept until the
-// device is closed. It waits for the driver.
-func (s *Scheduler) compileCopier(k *kernel.Kernel) (vk.Pipeline, error) {
-	s.mu.Lock()
-	own := s.kernels.UseLocked(k)
-	s.mu.Unlock()
-	defer own.Release()
-	c, err := s.compile(own, 0)
-	if err == nil {
-		err = s.awaitCompilation(context.Background(), c, nil)
+// newCopier returns the kernel for copies within the device, nil where none copies. Nobody waits until
+// it is compiled: commands copy meanwhile. CompileOwn begins that, or a copy that finds it neither
+// compiled nor refused.
+func (s *Scheduler) newCopier() *transfer.Copier {
+	if s.memory.Profile().KernelCopies == 0 {
+		return nil
 	}
+	k, err := transfer.CopyKernel()
+	if err != nil || k.Supported(s.props) != nil {
+		return nil
+	}
+	options, err := k.PipelineOptions(0, s.props)
 	if err != nil {
-		return vk.Pipeline{}, err
+		return nil
 	}
-	return c.Result()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	own := s.kernels.UseLocked(k) // until the device is closed
+	return transfer.NewCopier(s.props, func() *vk.Pipeline {
+		p := own.Ready(0)
+		if p == nil && s.refusalLocked() == nil {
+			s.kernels.AheadLocked(k, options)
+		}
+		return p
+	})
+}
+
+// CompileOwn is CompileAhead for the kernel with which the scheduler itself copies within the device.
+func (s *Scheduler) CompileOwn() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c := s.transfers.Copier; c != nil {
+		c.Pipeline()
+	}
 }
 
 // awaitCompilation waits for the end of a compilation. If the context ends or the device is lost

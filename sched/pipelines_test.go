@@ -55,7 +55,11 @@ func (d *slowCompiler) compilations() int {
 func newSlowRig(t *testing.T) (*rig, *slowCompiler) { return newSlowRigWith(t, Options{}) }
 
 func newSlowRigWith(t *testing.T, o Options) (*rig, *slowCompiler) {
-	d := &slowCompiler{fakeDevice: newFakeDevice(t, unifiedMemory, 1), begun: make(chan struct{}, 1000), gate: make(chan struct{})}
+	return newSlowRigOn(t, newFakeDevice(t, unifiedMemory, 1), o)
+}
+
+func newSlowRigOn(t *testing.T, fake *fakeDevice, o Options) (*rig, *slowCompiler) {
+	d := &slowCompiler{fakeDevice: fake, begun: make(chan struct{}, 1000), gate: make(chan struct{})}
 	o.Domain = rigDomain
 	s, err := New(d, o)
 	if err != nil {
@@ -474,4 +478,50 @@ func TestFailureAheadIsAnErrorOfTheLaunch(t *testing.T) {
 	if n := d.compilations(); n != 2 || r.s.Compiling() != nil {
 		t.Errorf("%d compilations, want 2", n)
 	}
+}
+
+// The kernel for copies within the device is compiled while nobody waits: commands copy until it is
+// there. If memory was short for it, a later copy has it compiled again.
+func TestCopiesDoNotWaitForTheirKernel(t *testing.T) {
+	r, d := newSlowRigOn(t, newFakeDevice(t, discreteMemory, 1), Options{})
+	defer r.close()
+	r.s.memory.Profile().KernelCopies = 64
+	const words = 1024
+	p, q, x := r.allocate(words), r.allocate(words), filled(words, 3)
+	r.transfer(launch{label: "in", included: true}, toDevice(p, x))
+	byKernel := func() int { return len(r.commands("vkomp copy")) }
+	r.s.CompileOwn()
+	<-d.begun
+	for i, included := range []bool{false, true} {
+		r.transfer(launch{label: "copy", included: included}, within(q, p, words))
+		r.taskwait()
+		if n := byKernel(); n != 0 || d.compilations() != 0 {
+			t.Errorf("copy %d: %d by a kernel, after %d compilations", i, n, d.compilations())
+		}
+	}
+	if labels := r.s.Compiling(); !slices.Equal(labels, []string{"vkomp copy"}) {
+		t.Errorf("being compiled are %q", labels)
+	}
+	idle := func() bool { return r.s.kernels.CompilingLocked() == nil }
+	d.mu.Lock()
+	d.fails = vk.ErrOutOfDeviceMemory
+	d.mu.Unlock()
+	d.gate <- struct{}{}
+	r.eventually("the first compilation is over", idle)
+	r.transfer(launch{label: "begins again", included: true}, within(q, p, words))
+	r.eventually("the second compilation has begun", func() bool { return !idle() })
+	d.mu.Lock()
+	d.fails = nil
+	d.mu.Unlock()
+	close(d.gate)
+	r.eventually("the second compilation is over", idle)
+	r.transfer(launch{label: "by the kernel", included: true}, within(q, p, words))
+	if n := byKernel(); n != 1 || d.compilations() != 2 {
+		t.Errorf("%d copies by a kernel after %d compilations, want 1 after 2", n, d.compilations())
+	}
+	clear(x)
+	r.transfer(launch{label: "out", included: true}, toHost(x, q))
+	r.expect("x", x, filled(words, 3)...)
+	r.free(p)
+	r.free(q)
 }

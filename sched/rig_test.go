@@ -166,6 +166,7 @@ func newRigOn(t reporter, d *fakeDevice, mode memoryMode) *rig {
 		// Tests copy few bytes.
 		p.KernelCopies = 64
 	}
+	r.compileCopier()
 	// On a software driver few invocations are a long kernel.
 	r.s.order.SetRates(order.SoftwareRates)
 	r.watches, r.memory = d.rng.IntN(2) == 0, make(map[uint64]uint64)
@@ -186,6 +187,17 @@ func (r *rig) compile() {
 		if name == "set" {
 			r.compileFold(name, 1)
 		}
+	}
+}
+
+// compileCopier compiles the kernel for copies within the device, if it has one.
+func (r *rig) compileCopier() {
+	r.s.CompileOwn()
+	r.s.mu.Lock()
+	underWay := r.s.kernels.CompilingLocked()
+	r.s.mu.Unlock()
+	for _, c := range underWay {
+		<-c.Done()
 	}
 }
 

@@ -215,7 +215,6 @@ func New(d Device, o Options) (*Scheduler, error) {
 	s.transfers.Memory, s.transfers.Queues = &s.memory, &s.order.Queues
 	s.transfers.Chunk, s.transfers.Threads, s.transfers.Staging = cmp.Or(o.Chunk, transfer.DefaultChunk), o.Threads, of.KeepStaging
 	s.transfers.Late = cmp.Or(o.Late, transfer.DefaultLate)
-	s.transfers.Copier = transfer.NewCopier(s.props, s.compileCopier)
 	var random *rand.Rand
 	if o.Placement == PlaceRandom {
 		random = rand.New(rand.NewPCG(o.Seed, 0))
@@ -227,6 +226,7 @@ func New(d Device, o Options) (*Scheduler, error) {
 	for _, q := range s.order.All() {
 		s.order.StartWaiter(q)
 	}
+	s.transfers.Copier = s.newCopier()
 	return s, nil
 }
 

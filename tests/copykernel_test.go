@@ -2,9 +2,11 @@ package tests
 
 import (
 	"path/filepath"
+	"runtime"
 	"testing"
 
 	"github.com/vkomp/vkomp"
+	"github.com/vkomp/vkomp/ompt"
 	"github.com/vkomp/vkomp/tests/vktest"
 	"github.com/vkomp/vkomp/vk"
 )
@@ -19,7 +21,11 @@ func TestLargeCopiesWithinADeviceKeepTheirOrder(t *testing.T) {
 			vktest.Layers(t, "record", "manyqueue", "discrete")
 			log := filepath.Join(t.TempDir(), "log")
 			t.Setenv("VKOMP_RECORD", log)
-			var o vkomp.Options
+			// One kernel at a time is compiled ahead, and that of the copies is the first.
+			loaded := make(chan string, 10)
+			o := vkomp.Options{Tool: ompt.Callbacks{DeviceLoad: func(e ompt.DeviceLoadEvent) { loaded <- e.Filename }}}
+			processors := runtime.GOMAXPROCS(1)
+			defer runtime.GOMAXPROCS(processors)
 			vktest.Debug(placement)(&o)
 			rt, err := vkomp.Open(o)
 			if err != nil {
@@ -27,11 +33,15 @@ func TestLargeCopiesWithinADeviceKeepTheirOrder(t *testing.T) {
 			}
 			const n = 5 << 18 // 5 MiB
 			const rounds = 4
-			ctx, k := t.Context(), newCompiledAffine(t, rt)
+			ctx, k := t.Context(), newAffine(t, rt)
 			d, err := rt.Device(0)
 			succeed(t, err)
 			a, err := d.Alloc(ctx, 4*(n+64))
 			succeed(t, err)
+			runtime.GOMAXPROCS(processors)
+			if first, second := <-loaded, <-loaded; first != "vkomp copy" {
+				t.Fatalf("the first kernel that is compiled is %q, the second %q", first, second)
+			}
 			b, err := d.Alloc(ctx, 4*(n+64))
 			succeed(t, err)
 			got := make([]uint32, n)

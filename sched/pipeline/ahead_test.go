@@ -161,6 +161,31 @@ func TestFailureAheadIsTheFirstUsersError(t *testing.T) {
 	r.pipelines(0)
 }
 
+// Want of memory ahead is nobody's error: the pipeline is compiled again, when it is needed or ahead.
+func TestWantOfMemoryAheadIsForgotten(t *testing.T) {
+	for _, short := range []error{vk.ErrOutOfHostMemory, vk.ErrOutOfDeviceMemory, vk.ErrOutOfMemory} {
+		r, k := newAheadRig(t, 1, 2)
+		r.compileAhead(k...)
+		for _, name := range []string{"k0", "k1"} {
+			r.d.gates[name] <- func() error { return short }
+			<-r.ended
+			r.d.gates[name] <- works
+		}
+		if own := r.use(k[0]); own.compilations[0] != nil {
+			t.Fatalf("%v is kept", short)
+		}
+		needed := r.compile(r.use(k[0]), 0)
+		r.compileAhead(k[1])
+		<-r.ended
+		<-r.ended
+		if _, err := needed.Result(); err != nil || r.use(k[1]).Ready(0) == nil {
+			t.Errorf("after %v: %v", short, err)
+		}
+		r.pipelines(2)
+		r.Destroy()
+	}
+}
+
 // A failure that somebody waits for is that one's, and not also the next one's.
 func TestFailureOfASharedCompilationIsNotKept(t *testing.T) {
 	r, k := newAheadRig(t, 1, 1)

@@ -56,7 +56,7 @@ func (k *Kernel) CompileLocked(fold int, o vk.PipelineOptions) *Compilation {
 		k.cache.ahead.remove(c)
 		c.beginLocked()
 	case c.stage == stageOver:
-		// It has failed before anybody needed it. The error is the caller's alone.
+		// It has failed before anybody needed it. The error is the caller's alone (see end).
 		k.compilations[fold] = nil
 	}
 	c.needed = true
@@ -104,7 +104,8 @@ func (c *Compilation) run() {
 }
 
 // end ends the compilation with its result. If it has failed and nobody has needed it, the kernel
-// keeps it for the first that will.
+// keeps it for the first that will, unless memory was short: that says nothing about the kernel, nor
+// about what there is when somebody needs it.
 func (c *Compilation) end(p vk.Pipeline, err error) {
 	k := c.kernel
 	if err != nil {
@@ -118,7 +119,7 @@ func (c *Compilation) end(p vk.Pipeline, err error) {
 	if err == nil {
 		k.ready[c.fold].Store(&p)
 	}
-	if err == nil || c.needed {
+	if err == nil || c.needed || errors.Is(err, vk.ErrOutOfMemory) {
 		k.compilations[c.fold] = nil
 	}
 	if c.ahead {

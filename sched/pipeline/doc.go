@@ -15,7 +15,8 @@
 //	           └──── AheadLocked ───▶ queue ──▶ Compilation ───┘
 //
 // A compilation ahead that fails is kept for the first that needs the pipeline, who gets the error.
-// The next one tries again.
+// The next one tries again. Only want of memory is not kept: the first that needs the pipeline tries
+// again.
 //
 // Pipelines are destroyed with the last reference to their [Kernel]. The [Cache] has one until the
 // kernel is closed, each task from its making to its end, and each compilation.

@@ -3,7 +3,6 @@ package transfer
 import (
 	_ "embed"
 	"encoding/binary"
-	"sync"
 
 	"github.com/vkomp/vkomp/sched/allocation"
 	"github.com/vkomp/vkomp/sched/kernel"
@@ -12,8 +11,8 @@ import (
 
 // On the kernel path a kernel copies between two places of device memory, because copy commands do
 // not reach the speed of the memory: they copied 410 GB/s where a kernel copied 1,300 (NVIDIA H100).
-// Commands copy what lies before and behind the bytes that can be bound. Without the kernel's
-// pipeline they copy everything.
+// Commands copy what lies before and behind the bytes that can be bound. Until the kernel is compiled
+// they copy everything, and so they do on queues that run no kernels.
 
 //go:generate glslangValidator --quiet --target-env vulkan1.2 -V -o copy.spv copy.comp
 
@@ -31,63 +30,47 @@ const (
 	copyGroups = 2112
 )
 
+// CopyKernel returns the kernel of the kernel path.
+func CopyKernel() (*kernel.Kernel, error) { return kernel.New("vkomp copy", copyCode, "main", nil) }
+
 // Copier has the kernel of the kernel path on a device.
 type Copier struct {
-	// Compile returns the pipeline of a kernel. It is called once, without locks.
-	Compile func(*kernel.Kernel) (vk.Pipeline, error)
+	// Pipeline returns the kernel's pipeline, nil as long as there is none; once there, it stays. It
+	// is called with the scheduler's lock held, and does not wait.
+	Pipeline func() *vk.Pipeline
 	// Unit is the alignment of what is bound, in bytes, and Range the most that can be bound.
 	Unit, Range uint64
-
-	once sync.Once
-	// pipeline is nil if there is none.
-	pipeline *vk.Pipeline
 }
 
 // NewCopier returns the kernel of a device with these properties.
-func NewCopier(p *vk.Properties, compile func(*kernel.Kernel) (vk.Pipeline, error)) *Copier {
+func NewCopier(p *vk.Properties, pipeline func() *vk.Pipeline) *Copier {
 	return &Copier{
-		Compile: compile,
-		Unit:    max(vector, p.Limits.MinStorageBufferOffsetAlignment),
-		Range:   uint64(p.Limits.MaxStorageBufferRange),
+		Pipeline: pipeline,
+		Unit:     max(vector, p.Limits.MinStorageBufferOffsetAlignment),
+		Range:    uint64(p.Limits.MaxStorageBufferRange),
 	}
 }
 
-// compile makes the pipeline unless that has been tried before.
-func (c *Copier) compile() {
-	c.once.Do(func() {
-		k, err := kernel.New("vkomp copy", copyCode, "main", nil)
-		if err != nil {
-			return
-		}
-		if p, err := c.Compile(k); err == nil {
-			c.pipeline = &p
-		}
-	})
-}
-
 // takes reports whether the kernel is to copy so many bytes from one place of a device's memory to
-// another. It cannot where no offset is aligned on both sides.
+// another. It cannot where no offset is aligned on both sides, nor while it has no pipeline.
 func (c *Copier) takes(p *allocation.Profile, from, to *allocation.Allocation, fromAt, toAt, bytes uint64) bool {
 	ours := func(a *allocation.Allocation) bool {
 		return !a.Shared && a.Origin != allocation.Registered && a.External.Buffer == 0
 	}
 	return c != nil && p.KernelCopies > 0 && bytes >= p.KernelCopies && ours(from) && ours(to) &&
-		(from.Offset+fromAt)%c.Unit == (to.Offset+toAt)%c.Unit
+		(from.Offset+fromAt)%c.Unit == (to.Offset+toAt)%c.Unit && c.Pipeline() != nil
 }
 
 // kernelCopy copies between two places of device memory by a kernel.
 var kernelCopy = path{
 	name: "kernel copy",
-	begin: func(d *Device, l *List, x *Transfer) (uint64, error) {
-		d.Copier.compile()
-		return 0, nil
-	},
 	record: func(r *recorder, x *Transfer) {
 		c := r.copier
-		if c.pipeline == nil || !r.computes {
+		if !r.computes {
 			deviceCopy.record(r, x)
 			return
 		}
+		pipeline := c.Pipeline()
 		r.copyWithin(x.Size)
 		r.stage = vk.StageCompute
 		src, dst := vk.Buffer(x.Src.Block.ID), vk.Buffer(x.Dst.Block.ID)
@@ -105,7 +88,7 @@ var kernelCopy = path{
 			binary.NativeEndian.PutUint32(push[:], uint32(n/4))
 			groups := min((n/vector+perGroup-1)/perGroup, copyGroups)
 			bindings := [2]vk.BufferRange{{Buffer: src, Offset: from + at, Size: n}, {Buffer: dst, Offset: to + at, Size: n}}
-			r.stream.Dispatch(*c.pipeline, bindings[:], push[:], [3]uint32{}, [3]uint32{uint32(groups), 1, 1})
+			r.stream.Dispatch(*pipeline, bindings[:], push[:], [3]uint32{}, [3]uint32{uint32(groups), 1, 1})
 			at += n
 		}
 		command(at, x.Size-at)

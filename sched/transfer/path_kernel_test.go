@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/vkomp/vkomp/sched/allocation"
-	"github.com/vkomp/vkomp/sched/kernel"
 	"github.com/vkomp/vkomp/vk"
 )
 
@@ -27,10 +26,16 @@ func (r *rig) copier(limit uint32) (dispatched *[]int) {
 		copy(buffers[1], buffers[0])
 		*dispatched = append(*dispatched, 4*words)
 	}
-	r.d.Copier = NewCopier(&r.soft.Props, func(k *kernel.Kernel) (vk.Pipeline, error) {
-		o, err := k.PipelineOptions(0, &r.soft.Props)
-		return vk.Pipeline{Handle: 1, Layout: 1, Bindings: uint32(len(o.Bindings)), PushConstants: o.PushConstants}, errors.Join(err, k.Supported(&r.soft.Props))
-	})
+	k, err := CopyKernel()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	o, err := k.PipelineOptions(0, &r.soft.Props)
+	if err := errors.Join(err, k.Supported(&r.soft.Props)); err != nil {
+		r.t.Fatal(err)
+	}
+	pipeline := &vk.Pipeline{Handle: 1, Layout: 1, Bindings: uint32(len(o.Bindings)), PushConstants: o.PushConstants}
+	r.d.Copier = NewCopier(&r.soft.Props, func() *vk.Pipeline { return pipeline })
 	return dispatched
 }
 
@@ -83,40 +88,19 @@ func TestKernelCopiesWhatCanBeBound(t *testing.T) {
 	}
 }
 
-// Where there is no pipeline, or the commands are on a queue that runs no kernels, commands copy.
+// On a queue that runs no kernels commands copy.
 func TestCommandsCopyWhereTheKernelCannot(t *testing.T) {
-	for name, c := range map[string]struct {
-		refused  error
-		computes bool
-	}{"no pipeline": {vk.ErrOutOfMemory, true}, "a queue that only transfers": {nil, false}} {
-		t.Run(name, func(t *testing.T) {
-			r := newRig(t, modes[1])
-			dispatched := r.copier(1 << 27)
-			compile, calls := r.d.Copier.Compile, 0
-			r.d.Copier.Compile = func(k *kernel.Kernel) (vk.Pipeline, error) {
-				calls++
-				p, err := compile(k)
-				return p, errors.Join(err, c.refused)
-			}
-			a, b := r.device(4096), r.device(4096)
-			for range 2 {
-				x := &Transfer{Kind: CopyWithin, Dst: b, Src: a, Size: 4096}
-				if _, err := kernelCopy.begin(&r.d, &r.list, x); err != nil {
-					t.Fatal(err)
-				}
-				rec := recorder{copier: r.d.Copier, computes: c.computes, stage: vk.StageTransfer}
-				err := r.submit(func(stream *vk.Stream) {
-					rec.stream = stream
-					kernelCopy.record(&rec, x)
-				})
-				if err != nil || rec.inner != 1 || rec.within != 4096 || rec.stage != vk.StageTransfer {
-					t.Errorf("%v, %d commands of %d bytes", err, rec.inner, rec.within)
-				}
-			}
-			if len(*dispatched) > 0 || calls != 1 {
-				t.Errorf("%d dispatches, %d compilations", len(*dispatched), calls)
-			}
-		})
+	r := newRig(t, modes[1])
+	dispatched := r.copier(1 << 27)
+	a, b := r.device(4096), r.device(4096)
+	x := &Transfer{Kind: CopyWithin, Dst: b, Src: a, Size: 4096}
+	rec := recorder{copier: r.d.Copier, stage: vk.StageTransfer}
+	err := r.submit(func(stream *vk.Stream) {
+		rec.stream = stream
+		kernelCopy.record(&rec, x)
+	})
+	if err != nil || rec.inner != 1 || rec.within != 4096 || rec.stage != vk.StageTransfer || len(*dispatched) > 0 {
+		t.Errorf("%v, %d commands of %d bytes, %d dispatches", err, rec.inner, rec.within, len(*dispatched))
 	}
 }
 
@@ -155,17 +139,25 @@ func TestKernelTakesLargeCopiesThatAreAligned(t *testing.T) {
 	if (*Copier)(nil).takes(p, a, b, 0, 0, most) {
 		t.Error("there is no kernel, and it copies")
 	}
-	// A device with memory of its own uses it for what a program copies, rows excepted.
+	// A device with memory of its own uses it for what a program copies, rows excepted, as soon as it
+	// is compiled.
 	l := &List{}
 	r.d.Memory.Profile().KernelCopies = most
-	for _, want := range []*path{&kernelCopy, &deviceCopy} {
+	compiled := r.d.Copier.Pipeline
+	for _, c := range []struct {
+		at       uint64
+		pipeline func() *vk.Pipeline
+		want     *path
+	}{
+		{0, compiled, &kernelCopy},
+		{4, compiled, &deviceCopy},
+		{0, func() *vk.Pipeline { return nil }, &deviceCopy},
+	} {
 		x := l.Add(CopyWithin)
-		x.Dst, x.Src, x.Size = b, a, most
-		if want == &deviceCopy {
-			x.DstAt, x.Size = 4, most-4
-		}
-		if err := l.Plan(&r.d, x, Situation{}); err != nil || x.path != want {
-			t.Errorf("%v, path %q, want %q", err, x.path.name, want.name)
+		x.Dst, x.Src, x.DstAt, x.Size = b, a, c.at, most-c.at
+		r.d.Copier.Pipeline = c.pipeline
+		if err := l.Plan(&r.d, x, Situation{}); err != nil || x.path != c.want {
+			t.Errorf("%v, path %q, want %q", err, x.path.name, c.want.name)
 		}
 	}
 }
