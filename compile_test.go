@@ -3,6 +3,7 @@ package vkomp_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -83,9 +84,12 @@ func (c endingContext) Done() <-chan struct{} {
 }
 
 // A hard pause waits for a kernel that is compiled and that nobody has launched, as long as its
-// context lasts. The kernel is compiled again when the device is opened again.
+// context lasts. If that ends, nothing has changed: the next one is compiled. The kernels are compiled
+// again when the device is opened again.
 func TestHardPauseWaitsForKernelsThatNobodyLaunched(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // one kernel at a time is compiled ahead
 	rt, _, begun, gate := slowKernel(t)
+	newKernel(t, rt, slowSource())
 	quick := newKernel(t, rt, shaders.Saxpy)
 	use := func() { must(t, rt.Target(t.Context(), saxpyOn(t, quick, 1, constant(64, 1), constant(64, 0)))) }
 	use()
@@ -97,6 +101,8 @@ func TestHardPauseWaitsForKernelsThatNobodyLaunched(t *testing.T) {
 		t.Errorf("the pause returned %v", err)
 	}
 	use()
+	gate <- struct{}{}
+	<-begun
 	result := make(chan error)
 	go func() { result <- rt.PauseResourceAll(t.Context(), vkomp.PauseHard) }()
 	close(gate)

@@ -392,7 +392,7 @@ func (d *device) busy(ctx context.Context) error {
 }
 
 // stopCompiling ends the compilation of kernels that no construct has used, for a hard pause. It
-// waits for those under way until ctx ends; the error is then an ErrBusy.
+// waits for those under way until ctx ends; the error is then an ErrBusy. resumeCompiling undoes it.
 func (d *device) stopCompiling(ctx context.Context) error {
 	s := d.opened()
 	if s == nil {
@@ -402,6 +402,13 @@ func (d *device) stopCompiling(ctx context.Context) error {
 		return fmt.Errorf("device %d: %w", d.number, err)
 	}
 	return nil
+}
+
+// resumeCompiling lets the device, if it is open, compile kernels again that no construct has used.
+func (d *device) resumeCompiling() {
+	if s := d.opened(); s != nil {
+		s.ResumeCompiling()
+	}
 }
 
 // interopTimelines makes exportable semaphores if the device supports them.

@@ -111,6 +111,7 @@ func (rt *Runtime) pause(ctx context.Context, kind PauseKind, devices ...*device
 			}
 		}
 		for _, d := range devices {
+			defer d.resumeCompiling()
 			if err := d.stopCompiling(ctx); err != nil {
 				return err
 			}

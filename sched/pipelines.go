@@ -67,11 +67,11 @@ func (s *Scheduler) CompileAhead(k *kernel.Kernel) {
 }
 
 // StopCompiling ends what CompileAhead has begun: it waits until the compilations that no launch has
-// needed are over, and those that have not begun are dropped. If ctx ends first, the error is an
-// ErrBusy with the cause of ctx.
+// needed are over. If ctx ends first, the error is an ErrBusy with the cause of ctx. Those that have
+// not begun stay queued until ResumeCompiling, after an error as well, or the end of the scheduler.
 func (s *Scheduler) StopCompiling(ctx context.Context) error {
 	s.mu.Lock()
-	s.kernels.DropAheadLocked()
+	s.kernels.HoldAheadLocked()
 	underWay := s.kernels.CompilingLocked()
 	underWay = slices.DeleteFunc(underWay, (*pipeline.Compilation).NeededLocked)
 	s.mu.Unlock()
@@ -83,6 +83,13 @@ func (s *Scheduler) StopCompiling(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// ResumeCompiling undoes StopCompiling.
+func (s *Scheduler) ResumeCompiling() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.kernels.ResumeAheadLocked()
 }
 
 // pipeline gives the task the pipeline of its kernel. While that is being compiled, an included

@@ -399,6 +399,27 @@ func TestKernelsThatNobodyLaunchedDoNotKeepTheDevice(t *testing.T) {
 	r.s.CompileAhead(r.kernels["add"])
 }
 
+// A stop that gives up, and is undone, leaves those queued that have not begun.
+func TestStopThatGivesUpKeepsTheQueue(t *testing.T) {
+	r, d := newSlowRig(t)
+	defer r.close()
+	underWay, all := r.compileAhead(d)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := r.s.StopCompiling(ctx); !errors.Is(err, ErrBusy) {
+		t.Errorf("StopCompiling: %v", err)
+	}
+	d.gate <- struct{}{}
+	r.eventually("one compilation is over", func() bool { return d.compilations() == 1 && len(r.s.kernels.CompilingLocked()) == underWay-1 })
+	r.s.CompileAhead(r.kernels["add"])
+	if n := len(d.begun); n != 0 {
+		t.Errorf("%d compilations begin after the stop", n)
+	}
+	r.s.ResumeCompiling()
+	close(d.gate)
+	r.eventually("all kernels are compiled", func() bool { return r.pipelines() == len(all)+1 })
+}
+
 // Discard and Close wait for the kernels that are being compiled, and for no other.
 func TestTheEndOfADeviceWaitsForItsCompiler(t *testing.T) {
 	for name, end := range map[string]func(*Scheduler) error{

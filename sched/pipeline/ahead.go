@@ -15,11 +15,13 @@ type ahead struct {
 	// running counts those that have begun and are not over. There are at most limit, so that
 	// the program has threads for its own work: Init sets limit to the number of processors.
 	running, limit int
+	// held says that none begins (see HoldAheadLocked).
+	held bool
 }
 
 // beginLocked begins as many compilations as may be under way.
 func (a *ahead) beginLocked() {
-	for len(a.queue) > 0 && a.running < a.limit {
+	for len(a.queue) > 0 && a.running < a.limit && !a.held {
 		c := a.queue[0]
 		a.queue = slices.Delete(a.queue, 0, 1)
 		a.running++
@@ -47,6 +49,15 @@ func (c *Cache) AheadLocked(k *kernel.Kernel, o vk.PipelineOptions) {
 	}
 	own.compilations[0] = own.newCompilation(0, o)
 	c.ahead.queue = append(c.ahead.queue, own.compilations[0])
+	c.ahead.beginLocked()
+}
+
+// HoldAheadLocked lets no compilation begin that nobody needs, until ResumeAheadLocked.
+func (c *Cache) HoldAheadLocked() { c.ahead.held = true }
+
+// ResumeAheadLocked undoes HoldAheadLocked.
+func (c *Cache) ResumeAheadLocked() {
+	c.ahead.held = false
 	c.ahead.beginLocked()
 }
 
