@@ -169,11 +169,21 @@ func (o *Queues) turns(q *Queue) (cost uint64) {
 		return 0
 	}
 	for _, other := range o.all {
-		if n := other.backlog() + other.pending.work; other != q && n < foreignCost && o.infos[other.index].Family == o.infos[q.index].Family {
-			cost += n
+		if other != q && !other.waitsForForeign() && o.infos[other.index].Family == o.infos[q.index].Family {
+			cost += other.backlog() + other.pending.work
 		}
 	}
 	return cost
+}
+
+// waitsForForeign reports whether a batch of the queue, in flight or pending, waits for foreign work.
+func (q *Queue) waitsForForeign() bool {
+	for _, b := range q.inFlight {
+		if len(b.foreign.Waits) > 0 {
+			return true
+		}
+	}
+	return len(q.pending.foreign.Waits) > 0
 }
 
 // until estimates after how many nanoseconds the queue has completed the commands up to p.

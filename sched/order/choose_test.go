@@ -24,6 +24,12 @@ func TestWorkBesideForeignWorkTakesAnotherQueueThatDraws(t *testing.T) {
 	if q := o.KernelQueue(new(WaitSet), 16); q != first {
 		t.Error("a kernel goes to a queue that has to wait for its turn")
 	}
+	// A queue whose own work takes long keeps the other from its turn as well.
+	work(t, o, first, 2*foreignCost)
+	submit(t, o, first)
+	if q := o.KernelQueue(new(WaitSet), 16); q != first {
+		t.Error("a kernel goes to a queue that has to wait long for its turn")
+	}
 	first.Pending().AddForeign(Foreign{Waits: make([]vk.SemaphoreValue, 1)})
 	submit(t, o, first)
 	if q := o.KernelQueue(new(WaitSet), 16); q != second {
