@@ -78,7 +78,11 @@ func TestDeviceDropsAClosedKernel(t *testing.T) {
 		t.Run(fmt.Sprint("in use ", used), func(t *testing.T) {
 			var module, unloaded atomic.Uint64
 			rt := vktest.Open(t, withTool(ompt.Callbacks{
-				DeviceLoad:   func(e ompt.DeviceLoadEvent) { module.Store(e.ModuleID) },
+				DeviceLoad: func(e ompt.DeviceLoadEvent) {
+					if e.Filename == shaders.Saxpy.Name {
+						module.Store(e.ModuleID)
+					}
+				},
 				DeviceUnload: func(e ompt.DeviceUnloadEvent) { unloaded.Store(e.ModuleID) },
 			}))
 			ctx := t.Context()

@@ -56,7 +56,9 @@ type Options struct {
 	// families that do not support graphics come first, because they run side by side, while
 	// those of a family that does take turns. 0 means up to 8 of the former, and one of each of
 	// the latter families for what no other queue can do; up to 8 if all families support
-	// graphics. With 1 there are no transfer queues either.
+	// graphics. With a positive number the latter families have queues only if the former do
+	// not have as many. Without one, [Device.Register] is ErrUnsupported for a buffer that
+	// only those families may use. With 1 there are no transfer queues either.
 	ComputeQueues int
 	// TransferQueues is the largest number of queues of transfer-only families that copy
 	// between host and device; 0 means 2, a negative number none.
@@ -64,7 +66,7 @@ type Options struct {
 	// InteropQueues is the largest number of a device's queues that are reserved for
 	// interop objects with targetsync, each of which then has a queue of its own; 0 means 1,
 	// a negative number none. They are of a family that supports graphics if one can spare
-	// them. The last queue of a family is never reserved.
+	// them. The last queue of a family that the runtime itself uses is never reserved.
 	InteropQueues int
 	// ForeignTimeout is how long Close waits for foreign work that was submitted and does
 	// not signal; 0 means 10 s.

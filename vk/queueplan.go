@@ -66,7 +66,8 @@ func rank(families []QueueFamily) (r ranking) {
 // If mostCompute is 0, there are at most defaultComputeQueues queues of async families, and one
 // of each drawing family, for what only that can do. Without async families there are at most
 // defaultComputeQueues of the drawing ones. Otherwise there are at most mostCompute, and families
-// give all their queues until there are enough.
+// give all their queues until there are enough: there is no queue of a drawing family if the async
+// ones have enough.
 func planQueues(families []QueueFamily, mostCompute, mostTransfer int) (plan []int) {
 	r := rank(families)
 	switch {
@@ -86,7 +87,9 @@ func planQueues(families []QueueFamily, mostCompute, mostTransfer int) (plan []i
 // queues for interop. These all come from the first family that can spare one, drawing families
 // before async ones. A family can spare the queues that planQueues does not use. If it uses all
 // of them and there are two or more, the family spares one, and the others are planned without
-// that queue.
+// that queue. So the last queue of a family that planQueues uses is never spared, but all of a family
+// that it does not use may be, as with families GCT with one queue and CT with eight, of which
+// mostCompute 2 uses two of CT: the one of GCT is for interop.
 //
 // Drawing families come first because foreign work may draw, and because a family has queues to
 // spare there that would gain the scheduler nothing. The semaphores between such a queue and the

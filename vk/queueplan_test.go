@@ -118,6 +118,8 @@ func TestInteropQueuesOfKnownDevices(t *testing.T) {
 		{"GCT1 CT1 GC3", 0, 2, 1, "1 0 2 + 2"},
 		{"CT4", 0, 2, 1, "0 0 0 + 0"},
 		{"CT4", 2, 2, 3, "0 0 + 0 0"},
+		// All queues of a family are interop's that the scheduler does not use.
+		{"GCT1 CT8 T2", 2, 2, 1, "1 1 2 2 + 0"},
 		// A queue given up for interop is replaced by another if possible.
 		{"GCT2 CT4 T2", 0, 2, 1, "1 1 1 1 0 2 2 + 0"},
 		{"GCT2 CT4 T2", 6, 2, 1, "1 1 1 1 0 2 2 + 0"},
