@@ -134,16 +134,21 @@ func (s *Scheduler) refuse(t *target, err error, w *tasks.Work) {
 	}
 }
 
-// retryLocked starts the task again that has waited longest for memory, and the next one after it,
-// until one of them finds no memory once more. If all of them were started whenever a task is
+// retryLocked starts the task again for which staging memory is reserved, else the one that has waited
+// longest for memory, and the next one after it, until one of them finds no memory once more. If all of them were started whenever a task is
 // complete, the number of calls of the driver would be the square of that of the tasks.
 func (s *Scheduler) retryLocked(w *tasks.Work) {
-	if len(s.life.starved) == 0 {
+	t := s.life.first
+	switch {
+	case t != nil:
+		s.life.first = nil
+	case len(s.life.starved) == 0:
 		return
+	default:
+		t = s.life.starved[0]
+		s.life.starved[0] = nil
+		s.life.starved = s.life.starved[1:]
 	}
-	t := s.life.starved[0]
-	s.life.starved[0] = nil
-	s.life.starved = s.life.starved[1:]
 	t.to(taskCreated)
 	w.Restart(t.node)
 	w.Defer(func(w *tasks.Work) {

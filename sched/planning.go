@@ -15,6 +15,7 @@ import (
 // plans all of them. On an error the caller has to undo what has been planned.
 func (s *Scheduler) planTransfersLocked(t *target) error {
 	ts := &t.transfers
+	ts.Reserved = s.life.first != nil && s.life.live > 0
 	s.addAttachmentsLocked(t)
 	for i := range ts.All {
 		x := &ts.All[i]

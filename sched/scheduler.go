@@ -176,6 +176,10 @@ type life struct {
 	// task tries again, and after that the next one, unless the first has starved once more.
 	live    int
 	starved []*target
+	// first is the task, or nil, that has starved for staging memory and for which all of that is
+	// reserved: tasks that need less would otherwise pass it again and again. It is not in starved,
+	// and tries again before those.
+	first *target
 	// closing says that no task is accepted any more, stopped that the waiters are to end.
 	closing, stopped bool
 	// finish is Options.Finish.

@@ -69,10 +69,10 @@ func TestTasksWaitForStaging(t *testing.T) {
 	}
 	r.s.mu.Lock()
 	starved := len(r.s.life.starved)
-	r.s.mu.Unlock()
-	if starved != 6 {
-		t.Errorf("%d tasks wait", starved)
+	if r.s.life.first == nil || starved != 5 {
+		t.Errorf("%d tasks wait behind the first", starved)
 	}
+	r.s.mu.Unlock()
 	r.d.release()
 	r.taskwait()
 	if n := r.s.Stats().Staging.PeakLiveBytes; n > 150<<10 {
@@ -89,6 +89,38 @@ func TestTasksWaitForStaging(t *testing.T) {
 		clear(x)
 		r.run(launch{label: "exit", exit: []arg{from(x)}, included: true})
 		r.expect(fmt.Sprint(i), x, filled(words, uint32(i))...)
+	}
+}
+
+// A task that waits for more staging than is left is not passed by later ones that need less.
+func TestStagingIsReservedForWhoWaits(t *testing.T) {
+	const words = 1 << 14 // 64 KiB
+	r := newRig(t, memoryMode{memory: discreteMemory, share: ShareNothing, staging: 150 << 10}, 1)
+	defer r.close()
+	small, large, later := filled(words/4, 1), filled(3*words, 2), filled(words/4, 3)
+	for _, x := range [][]uint32{small, large, later} {
+		r.run(launch{label: "enter", enter: []arg{alloc(x)}, included: true})
+	}
+	r.d.hold()
+	for i, x := range [][]uint32{small, large, later} {
+		r.transfer(launch{label: fmt.Sprint("to ", i), out: [][]uint32{x}}, update(transfer.UpdateTo, x))
+	}
+	r.s.mu.Lock()
+	if r.s.life.live != 1 || r.s.life.first == nil || len(r.s.life.starved) != 1 {
+		t.Errorf("%d tasks have entered, and %d wait behind the first", r.s.life.live, len(r.s.life.starved))
+	}
+	r.s.mu.Unlock()
+	r.d.release()
+	r.taskwait()
+	r.s.mu.Lock()
+	if r.s.life.first != nil {
+		t.Error("staging stays reserved")
+	}
+	r.s.mu.Unlock()
+	for i, x := range [][]uint32{small, large, later} {
+		clear(x)
+		r.run(launch{label: "exit", exit: []arg{from(x)}, included: true})
+		r.expect(fmt.Sprint(i), x, filled(len(x), uint32(i+1))...)
 	}
 }
 

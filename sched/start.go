@@ -8,6 +8,7 @@ import (
 	"github.com/vkomp/vkomp/sched/construct"
 	"github.com/vkomp/vkomp/sched/order"
 	"github.com/vkomp/vkomp/sched/protect"
+	"github.com/vkomp/vkomp/sched/transfer"
 	"github.com/vkomp/vkomp/tasks"
 )
 
@@ -100,7 +101,11 @@ func (s *Scheduler) start(t *target, w *tasks.Work, at *startStage) {
 			// Tasks in flight will give memory back.
 			t.to(taskStarved)
 			t.notes |= single
-			s.life.starved = append(s.life.starved, t)
+			if s.life.first == nil && errors.Is(err, transfer.ErrStagingTaken) {
+				s.life.first = t
+			} else {
+				s.life.starved = append(s.life.starved, t)
+			}
 			s.mu.Unlock()
 			return
 		}

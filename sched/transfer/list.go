@@ -55,6 +55,9 @@ type List struct {
 	// rows has the rows of requests, images the images of updates.
 	rows   []memory.Rows
 	images []Image
+	// Reserved says that another task waits for all staging memory, so that this one gets none for
+	// its entry.
+	Reserved bool
 	// staging is memory that FreeStaging gives back, and staged the number of its bytes.
 	staging []memory.Storage
 	staged  uint64
@@ -198,12 +201,17 @@ func (l *List) stage(d *Device, x *Transfer, bytes uint64) error {
 	return nil
 }
 
-// takeStaging takes so many bytes of staging memory. If that would be too much together with what
-// other tasks have, the error is memory.ErrOutOfMemory, as it is if the device has no more: a task
-// that enters waits then until others have given theirs back. One that ends does not wait.
+// ErrStagingTaken says that other tasks have so much staging memory that there is too little left, or
+// that one of them waits for all of it. It matches memory.ErrOutOfMemory.
+var ErrStagingTaken = fmt.Errorf("%w: tasks in flight have the staging memory", memory.ErrOutOfMemory)
+
+// takeStaging takes so many bytes of staging memory. The error is ErrStagingTaken if that would be
+// too much together with what other tasks have, and memory.ErrOutOfMemory if the device has no more:
+// a task that enters waits then until others have given theirs back. One that ends does not wait.
 func (l *List) takeStaging(d *Device, x *Transfer, bytes uint64) (memory.Storage, error) {
-	if d.staged > l.staged && bytes > d.Staging-min(d.staged, d.Staging) && x.Phase != Late {
-		return memory.Storage{}, fmt.Errorf("%w: tasks in flight have %d bytes of staging, which has at most %d", memory.ErrOutOfMemory, d.staged, d.Staging)
+	taken := l.Reserved || d.staged > l.staged && bytes > d.Staging-min(d.staged, d.Staging)
+	if taken && x.Phase != Late {
+		return memory.Storage{}, fmt.Errorf("%w: %d bytes of at most %d", ErrStagingTaken, d.staged, d.Staging)
 	}
 	st, err := d.Memory.Staging.Allocate(bytes)
 	if err != nil {
