@@ -57,15 +57,18 @@ func TestTasksOfASlowDeviceAllocateNothing(t *testing.T) {
 				for range 4 {
 					round()
 				}
-				var before, after runtime.MemStats
-				runtime.ReadMemStats(&before)
-				const rounds = 5
-				for range rounds {
+				// Other goroutines may allocate now and then, and the batches may be more than in any
+				// round before. What tasks need each time, they need in every round.
+				least := 1e9
+				for try := 0; try < 10 && least > 0.1; try++ {
+					var before, after runtime.MemStats
+					runtime.ReadMemStats(&before)
 					round()
+					runtime.ReadMemStats(&after)
+					least = min(least, float64(after.Mallocs-before.Mallocs)/float64(tasks))
 				}
-				runtime.ReadMemStats(&after)
-				if n := float64(after.Mallocs-before.Mallocs) / float64(rounds*tasks); n > 0.1 {
-					t.Errorf("%.2f allocations a task, with %d batches in flight", n, batches)
+				if least > 0.1 {
+					t.Errorf("%.2f allocations a task, with %d batches in flight", least, batches)
 				}
 				r.use(0)
 				r.run(launch{label: "exit", exit: release, included: true})
