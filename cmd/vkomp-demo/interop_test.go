@@ -31,7 +31,8 @@ func TestInteropThatFailsLeavesNothing(t *testing.T) {
 			// and the host signals instead; the validation layer would wait ten seconds for a
 			// submission that it has not seen.
 			o.Validation = protocol == "implicit"
-			o.Logger = slog.New(watch{t})
+			// Foreign work may be under way when the program fails.
+			o.Logger = slog.New(watch{t, "closing waits for foreign work"})
 			o.Tool = ompt.Callbacks{TaskCreate: func(e ompt.TaskCreateEvent) {
 				if e.Flags&ompt.TaskTarget != 0 && e.Label == shaders.Saxpy.Name && targets.Add(1) == after {
 					fail(errEnough)

@@ -53,7 +53,7 @@ func demo(t *testing.T, args ...string) outcome {
 	t.Helper()
 	return demoWith(t, func(o *vkomp.Options) {
 		o.Validation = true
-		o.Logger = slog.New(watch{t})
+		o.Logger = slog.New(watch{t: t})
 	}, args...)
 }
 
@@ -88,8 +88,11 @@ func demoInBands(t *testing.T, cut []shaders.Tile, args ...string) outcome {
 
 // watch is a log handler that fails the test on warnings and errors. It ignores the warning that
 // the device is a software driver, the loader's messages about layers named in the environment,
-// and messages of the validation layer about itself.
-type watch struct{ t *testing.T }
+// messages of the validation layer about itself, and the message that the test expects, if any.
+type watch struct {
+	t        *testing.T
+	expected string
+}
 
 func (w watch) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelWarn }
 func (w watch) WithAttrs([]slog.Attr) slog.Handler               { return w }
@@ -97,7 +100,7 @@ func (w watch) WithGroup(string) slog.Handler                    { return w }
 
 func (w watch) Handle(_ context.Context, record slog.Record) error {
 	switch {
-	case record.Message == "the default device is a software driver":
+	case record.Message == "the default device is a software driver", record.Message == w.expected:
 	case strings.Contains(record.Message, "VK_INSTANCE_LAYERS"), strings.Contains(record.Message, vktest.LayersOwn):
 	default:
 		w.t.Errorf("%s: %s", record.Level, record.Message)

@@ -173,7 +173,7 @@ func TestMemoryGoesWithItsDevice(t *testing.T) {
 		if err := collector.Trace().WriteChrome(&out); err != nil {
 			t.Fatal(err)
 		}
-		all := regexp.MustCompile(`"bytes":(\d+)\}`).FindAllStringSubmatch(out.String(), -1)
+		all := regexp.MustCompile(`"device memory in use"[^}]*"bytes":(\d+)\}`).FindAllStringSubmatch(out.String(), -1)
 		if len(all) == 0 || all[len(all)-1][1] != want || !strings.Contains(counters.String(), `"deviceMemoryInUse":`+want+"}") {
 			t.Errorf("memory in use %v, %s; want %s", all, counters, want)
 		}
