@@ -88,7 +88,7 @@ func (o *Queues) WithinQueue(s *WaitSet, bytes uint64) *Queue {
 }
 
 // AnyQueue returns the queue on which nothing that follows s is estimated to be complete first.
-func (o *Queues) AnyQueue(s *WaitSet) *Queue { return o.earliest(o.all, s, 0) }
+func (o *Queues) AnyQueue(s *WaitSet) *Queue { return o.choose(o.ordinary, o.all, s, 0) }
 
 // choose returns the queue for that many nanoseconds of work that follows s: one of best, or of
 // able where s allows only some queue families, and any of able where the choice is random. If s

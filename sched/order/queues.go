@@ -18,8 +18,10 @@ type Queues struct {
 	// computing are those of them for commands that any of them can execute (see Init), and
 	// copying those that only copy.
 	kernels, computing, copying []*Queue
-	kernelFamilies              uint64
-	rates                       Rates
+	// ordinary are all queues but those that have only what no other can execute.
+	ordinary       []*Queue
+	kernelFamilies uint64
+	rates          Rates
 	// random, if not nil, chooses among the queues that can run a command.
 	random *rand.Rand
 	// startWaiter is the function passed to Init.
@@ -58,6 +60,9 @@ func (o *Queues) Init(device Device, infos []QueueInfo, mu sync.Locker, random *
 		o.all = append(o.all, q)
 	}
 	for _, q := range o.all {
+		if !o.reserved(q) {
+			o.ordinary = append(o.ordinary, q)
+		}
 		if !q.computes {
 			o.copying = append(o.copying, q)
 			continue
