@@ -18,8 +18,8 @@ type deviceOrder struct {
 	// to be called when all tasks that are ready have been started.
 	later     func(*tasks.Work)
 	refilling bool
-	// release, if it is set (see holding), submits what has been kept for more commands to come for
-	// as long as patience.
+	// release is the timer that submits what has been kept for more commands to come, after
+	// patience. holding says that it is running.
 	release  *time.Timer
 	holding  bool
 	patience time.Duration

@@ -49,8 +49,8 @@ type Queues struct {
 // Init makes the queues of a device; the first one must have compute capability. mu guards them.
 // random, if not nil, chooses among the queues that can run a command; otherwise a command goes
 // where it is estimated to finish first. The only queue of a family that draws has just what no
-// other can execute, if there are families that compute and do not draw. startWaiter must start a goroutine that calls NextWait
-// for the queue until it reports false. It is called with mu held.
+// other can execute, if there are families that compute and do not draw. startWaiter must start a
+// goroutine that calls NextWait for the queue until it reports false. It is called with mu held.
 func (o *Queues) Init(device Device, infos []QueueInfo, mu sync.Locker, random *rand.Rand, startWaiter func(*Queue)) {
 	n := len(infos)
 	*o = Queues{device: device, infos: infos, random: random, rates: SoftwareRates, startWaiter: startWaiter, hostReached: make(Clock, n), known: make(Clock, n)}
@@ -60,7 +60,8 @@ func (o *Queues) Init(device Device, infos []QueueInfo, mu sync.Locker, random *
 		o.all = append(o.all, q)
 	}
 	for _, q := range o.all {
-		if !o.reserved(q) {
+		reserved := o.reserved(q)
+		if !reserved {
 			o.ordinary = append(o.ordinary, q)
 		}
 		if !q.computes {
@@ -69,7 +70,7 @@ func (o *Queues) Init(device Device, infos []QueueInfo, mu sync.Locker, random *
 		}
 		o.kernels = append(o.kernels, q)
 		o.kernelFamilies |= 1 << infos[q.index].Family
-		if !o.reserved(q) {
+		if !reserved {
 			o.computing = append(o.computing, q)
 		}
 	}

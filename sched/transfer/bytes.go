@@ -41,7 +41,7 @@ func (x *Transfer) put(l *List, d *Device, to unsafe.Pointer, packed bool) (copi
 	case x.Image != nil:
 		return x.Image.write(to, x.Size, !x.Fresh, x.Kind == CopyIn)
 	case x.rows == nil:
-		return x.copy(l, d, hostCopy{to: to, from: x.Host.Ptr, bytes: x.Size})
+		return x.copyRun(l, d, to, x.Host.Ptr)
 	case packed:
 		return x.copy(l, d, hostCopy{to: to, from: x.Host.Ptr, bytes: x.Size, rows: x.rows.Packed()})
 	}
@@ -54,11 +54,20 @@ func (x *Transfer) get(l *List, d *Device, from unsafe.Pointer, packed bool) (co
 	case x.Image != nil:
 		return x.Size, x.Image.read(from, x.Size)
 	case x.rows == nil:
-		return x.copy(l, d, hostCopy{to: x.Host.Ptr, from: from, bytes: x.Size})
+		return x.copyRun(l, d, x.Host.Ptr, from)
 	case packed:
 		return x.copy(l, d, hostCopy{to: x.Host.Ptr, from: from, bytes: x.Size, rows: x.rows.Unpacked()})
 	}
 	return x.copy(l, d, hostCopy{to: x.Host.Ptr, from: from, bytes: x.Size, rows: *x.rows})
+}
+
+// copyRun is copy for bytes in one run. Most copies are small ones of this kind, which need no
+// hostCopy.
+func (x *Transfer) copyRun(l *List, d *Device, to, from unsafe.Pointer) (copied uint64, err error) {
+	if to != from && x.Size < gatherBytes {
+		return x.Size, copyBytes(to, from, x.Size)
+	}
+	return x.copy(l, d, hostCopy{to: to, from: from, bytes: x.Size})
 }
 
 // copy makes a copy of the transfer, or leaves it to copyGathered if it is large. If the device
