@@ -168,7 +168,7 @@ func (s *Scheduler) findUpdateLocked(t *target, x *transfer.Transfer) error {
 // planLocked chooses the path of a transfer, and takes the memory that it needs.
 func (s *Scheduler) planLocked(t *target, x *transfer.Transfer) error {
 	situation := transfer.Situation{Awaited: !t.NoWait}
-	if x.Kind.FromHost() || x.Kind.ToHost() {
+	if len(t.entry.hosts) > 0 && (x.Kind.FromHost() || x.Kind.ToHost()) {
 		situation.Pinned = t.entry.pinned(x.HostSpan())
 	}
 	if x.Block != nil {

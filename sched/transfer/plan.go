@@ -38,9 +38,10 @@ func (l *List) Plan(d *Device, x *Transfer, s Situation) error {
 
 // factsOf returns what the path of a transfer depends on, as things stand.
 func (l *List) factsOf(d *Device, x *Transfer, s Situation) facts {
+	ring := d.ringChunks() * d.Chunk
 	f := facts{
 		kind: x.Kind, bytes: x.Size, absent: x.Absent(), awaited: s.Awaited,
-		chunk: d.Chunk, room: d.ringChunks()*d.Chunk - min(l.staged, d.ringChunks()*d.Chunk),
+		chunk: d.Chunk, room: ring - min(l.staged, ring),
 		contiguous: x.rows == nil && x.Image == nil && !s.Image,
 		foreseen:   x.Phase == AtExit,
 	}
