@@ -6,7 +6,7 @@ package sched
 const (
 	// rapidChecks is the number of random programs of each kind, unless the flag -rapid.checks
 	// is given.
-	rapidChecks = "70"
+	rapidChecks = "100"
 	// shortChecks is their number with -short.
 	shortChecks = "30"
 	// deviceOrders is the number of random orders of the device in which a test runs.
