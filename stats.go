@@ -15,6 +15,10 @@ type Stats struct {
 	// SemaphoreWaits counts waits of one queue for another in submissions, HostWaits waits
 	// of the host for a queue.
 	SemaphoreWaits, HostWaits uint64
+	// Pipelines counts the pipelines that kernels were compiled to, PipelinesFound those of them
+	// that the driver says it had compiled before and found in the pipeline cache
+	// (VK_EXT_pipeline_creation_feedback). Of a device that does not tell, none counts as found.
+	Pipelines, PipelinesFound uint64
 	// Queues are the statistics of all queues of devices in use, by device.
 	Queues []QueueStats
 	// HostRegions counts target regions that ran on the initial device.
@@ -81,6 +85,8 @@ func (rt *Runtime) Stats() Stats {
 		stats.Copies += s.Copies
 		stats.SemaphoreWaits += s.SemaphoreWaits
 		stats.HostWaits += s.HostWaits
+		stats.Pipelines += s.Kernels.Pipelines
+		stats.PipelinesFound += s.Kernels.Found
 		stats.BytesToDevice += s.BytesToDevice
 		stats.BytesFromDevice += s.BytesFromDevice
 		storage, staging = storage.Plus(s.Storage), staging.Plus(s.Staging)

@@ -15,6 +15,7 @@ import (
 	"github.com/vkomp/vkomp/sched/allocation"
 	"github.com/vkomp/vkomp/sched/construct"
 	"github.com/vkomp/vkomp/sched/order"
+	"github.com/vkomp/vkomp/sched/pipeline"
 	"github.com/vkomp/vkomp/sched/trace"
 	"github.com/vkomp/vkomp/sched/transfer"
 	"github.com/vkomp/vkomp/tasks"
@@ -105,6 +106,8 @@ type Stats struct {
 	order.Stats
 	// HostWaits counts how often the host has waited for a queue.
 	HostWaits uint64
+	// Kernels counts what was compiled.
+	Kernels pipeline.Stats
 	// Queues has the totals of each queue.
 	Queues []QueueStats
 	// BytesToDevice and BytesFromDevice count the bytes of host storage that were copied, by
@@ -127,6 +130,7 @@ func (s Stats) Plus(o Stats) Stats {
 	o.Queues = queues
 	o.Add(s.Stats)
 	o.HostWaits += s.HostWaits
+	o.Kernels.Add(s.Kernels)
 	o.BytesToDevice += s.BytesToDevice
 	o.BytesFromDevice += s.BytesFromDevice
 	return o
@@ -241,6 +245,7 @@ func (s *Scheduler) Properties() *vk.Properties { return s.props }
 func (s *Scheduler) Stats() Stats {
 	s.mu.Lock()
 	stats := s.stats
+	stats.Kernels = s.kernels.StatsLocked()
 	for _, q := range s.order.All() {
 		n := q.Stats()
 		stats.Add(n)

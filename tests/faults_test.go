@@ -36,7 +36,7 @@ var mayFail = func() map[string][]vk.Result {
 		all[command] = with(vk.ErrorDeviceLost)
 	}
 	for _, command := range []string{"vkCreateSemaphore", "vkSignalSemaphore", "vkCreateQueryPool", "vkFlushMappedMemoryRanges", "vkInvalidateMappedMemoryRanges",
-		"vkCreateBuffer", "vkBindBufferMemory", "vkCreateShaderModule", "vkCreateComputePipelines", "vkCreatePipelineLayout", "vkCreateDescriptorSetLayout",
+		"vkCreateBuffer", "vkBindBufferMemory", "vkCreateShaderModule", "vkCreateComputePipelines", "vkCreatePipelineCache", "vkCreatePipelineLayout", "vkCreateDescriptorSetLayout",
 		"vkCreateCommandPool", "vkAllocateCommandBuffers", "vkBeginCommandBuffer", "vkEndCommandBuffer", "vkResetCommandBuffer"} {
 		all[command] = memory
 	}

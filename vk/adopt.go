@@ -110,7 +110,7 @@ func (i *Instance) adopt(a *adopted) error {
 func (a *adopted) restrict(p *PhysicalDevice, read func()) error {
 	claimed := a.extensions
 	if p.c.version >= C.VKO_API_1_3 {
-		claimed &^= C.VKO_EXT_SYNCHRONIZATION2
+		claimed &^= C.VKO_EXT_IN_1_3
 	}
 	var wrong []string
 	for rest := claimed &^ p.c.extensions; rest != 0; rest &= rest - 1 {

@@ -28,8 +28,8 @@ type Adoption struct {
 	Extensions []string
 	// Features has the Vulkan features that are enabled. What comes with an extension
 	// and has no feature of its own (PushDescriptor, MemoryBudget,
-	// CalibratedTimestamps, and those whose names begin with External), and the
-	// subgroup properties, are not read.
+	// CalibratedTimestamps, PipelineCreationFeedback, and those whose names begin with
+	// External), and the subgroup properties, are not read.
 	Features Features
 
 	// Queues are the queues that this package may submit to. At least one must support

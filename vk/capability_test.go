@@ -40,6 +40,7 @@ var capabilityOf = map[string][]spirv.Capability{
 	"MemoryBudget":                         nil,
 	"HostQueryReset":                       nil,
 	"CalibratedTimestamps":                 nil,
+	"PipelineCreationFeedback":             nil,
 	"ExternalMemoryFd":                     nil,
 	"ExternalTimelineFd":                   nil,
 	"ExternalBinaryFd":                     nil,

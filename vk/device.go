@@ -29,6 +29,7 @@ type Device struct {
 	handle   vulkan.Device
 	queues   []*Queue
 	interop  []*Queue
+	cache    C.vkoHandle // the VkPipelineCache, used by all calls that make pipelines
 
 	// life is held for reading by every call that uses the device, except those of
 	// Queue, and for writing by Close.
@@ -132,25 +133,41 @@ func (p *PhysicalDevice) openQueues(queues, interop []int, o DeviceOptions) (*De
 		return nil, faultError("PhysicalDevice.Open", &f)
 	}
 	d.handle = dispatchable[vulkan.Device](uintptr(d.c.handle))
-	clear(counts)
-	for _, family := range families {
-		q, err := d.openQueue(uint32(family), int(counts[family]))
-		counts[family]++
-		if err != nil {
-			for _, opened := range d.queues {
-				opened.destroy()
-			}
-			d.destroy()
-			return nil, err
-		}
-		d.queues = append(d.queues, q)
+	if err := d.openOwn(families, o.PipelineCache); err != nil {
+		d.destroy()
+		return nil, err
 	}
 	d.queues, d.interop = d.queues[:len(queues):len(queues)], d.queues[len(queues):]
 	return d, nil
 }
 
-// destroy destroys the VkDevice unless it is adopted. Its objects must be gone.
+// openOwn opens a queue for each entry of families, and the pipeline cache. After an error the
+// queues are gone.
+func (d *Device) openOwn(families []int, cache []byte) (err error) {
+	counts := make(map[int]int)
+	for _, family := range families {
+		var q *Queue
+		if q, err = d.openQueue(uint32(family), counts[family]); err != nil {
+			break
+		}
+		counts[family]++
+		d.queues = append(d.queues, q)
+	}
+	if err == nil {
+		d.cache, err = d.openPipelineCache(cache)
+	}
+	if err != nil {
+		for _, opened := range d.queues {
+			opened.destroy()
+		}
+	}
+	return err
+}
+
+// destroy destroys the pipeline cache, and the VkDevice unless it is adopted. Its other objects must
+// be gone.
 func (d *Device) destroy() {
+	d.destroyPipelineCache(d.cache)
 	if d.physical.adopted == nil {
 		vulkan.DestroyDevice(d.handle, nil)
 	}

@@ -14,6 +14,7 @@ const char *const vko_extension_names[VKO_EXT_COUNT] = {
 	"VK_KHR_external_memory_fd",
 	"VK_KHR_external_semaphore_fd",
 	"VK_EXT_calibrated_timestamps",
+	"VK_EXT_pipeline_creation_feedback",
 };
 
 void vko_feature_chain_link(vko_feature_chain *c, uint32_t version, uint32_t extensions)
@@ -92,7 +93,7 @@ int32_t vko_physical_basics(const vko_instance *i, uintptr_t device, vko_physica
 				    VKO_MAX_EXTENSION_NAME_SIZE) == 0)
 				p->extensions |= 1u << e;
 	if (p->version >= VKO_API_1_3)
-		p->extensions &= ~(uint32_t)VKO_EXT_SYNCHRONIZATION2;
+		p->extensions &= ~VKO_EXT_IN_1_3;
 	return 0;
 }
 

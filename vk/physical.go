@@ -140,6 +140,7 @@ func (p *PhysicalDevice) readCore() {
 	q.Type = DeviceType(core.DeviceType)
 	q.VendorID, q.DeviceID = core.VendorID, core.DeviceID
 	q.APIVersion, q.DriverVersion = core.ApiVersion, core.DriverVersion
+	q.PipelineCacheUUID = core.PipelineCacheUUID
 	q.Limits = Limits{
 		MaxStorageBufferRange:               l.MaxStorageBufferRange,
 		MinStorageBufferOffsetAlignment:     uint64(l.MinStorageBufferOffsetAlignment),
@@ -208,7 +209,8 @@ func (p *PhysicalDevice) readDetails() {
 		ExternalTimelineFd: p.c.timeline_fd != 0,
 		ExternalBinaryFd:   p.c.binary_fd != 0,
 
-		CalibratedTimestamps: has(C.VKO_EXT_CALIBRATED_TIMESTAMPS),
+		CalibratedTimestamps:     has(C.VKO_EXT_CALIBRATED_TIMESTAMPS),
+		PipelineCreationFeedback: q.APIVersion >= C.VKO_API_1_3 || has(C.VKO_EXT_PIPELINE_CREATION_FEEDBACK),
 
 		SubgroupSize:       uint32(p.c.subgroup_size),
 		SubgroupOperations: uint32(p.c.subgroup_operations),

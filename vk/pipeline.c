@@ -54,9 +54,9 @@ int32_t vko_pipeline_layout(const vko_device *d, vkoHandle set_layout, uint32_t 
 	return d->CreatePipelineLayout(d->handle, &info, NULL, out);
 }
 
-int32_t vko_pipeline(const vko_device *d, vkoHandle module, const char *entry, vkoHandle layout,
-	uint32_t count, const uint32_t *ids, const uint32_t *sizes, const uint64_t *data,
-	vkoHandle *out)
+int32_t vko_pipeline(const vko_device *d, vkoHandle cache, vkoHandle module, const char *entry,
+	vkoHandle layout, uint32_t count, const uint32_t *ids, const uint32_t *sizes,
+	const uint64_t *data, vkoHandle *out, uint32_t *found)
 {
 	vkoSpecializationMapEntry *entries = NULL;
 	if (count > 0) {
@@ -75,8 +75,17 @@ int32_t vko_pipeline(const vko_device *d, vkoHandle module, const char *entry, v
 		.dataSize = count * sizeof *data,
 		.pData = data,
 	};
+	// Vulkan 1.2 wants as many elements for stages as there are stages.
+	vkoPipelineCreationFeedback whole = { 0 }, stage = { 0 };
+	const vkoPipelineCreationFeedbackCreateInfo feedback = {
+		.sType = VKO_STRUCTURE_TYPE_PIPELINE_CREATION_FEEDBACK_CREATE_INFO,
+		.pPipelineCreationFeedback = &whole,
+		.pipelineStageCreationFeedbackCount = 1,
+		.pPipelineStageCreationFeedbacks = &stage,
+	};
 	const vkoComputePipelineCreateInfo info = {
 		.sType = VKO_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO,
+		.pNext = found != NULL ? &feedback : NULL,
 		.flags = VKO_PIPELINE_CREATE_DISPATCH_BASE_BIT,
 		.stage = {
 			.sType = VKO_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
@@ -88,7 +97,31 @@ int32_t vko_pipeline(const vko_device *d, vkoHandle module, const char *entry, v
 		.layout = layout,
 		.basePipelineIndex = -1,
 	};
-	int32_t r = d->CreateComputePipelines(d->handle, 0, 1, &info, NULL, out);
+	int32_t r = d->CreateComputePipelines(d->handle, cache, 1, &info, NULL, out);
 	free(entries);
+	const uint32_t hit = VKO_PIPELINE_CREATION_FEEDBACK_VALID_BIT |
+		VKO_PIPELINE_CREATION_FEEDBACK_APPLICATION_PIPELINE_CACHE_HIT_BIT;
+	if (found != NULL)
+		*found = (whole.flags & hit) == hit;
 	return r;
+}
+
+int32_t vko_pipeline_cache(const vko_device *d, const void *data, size_t size, vkoHandle *out)
+{
+	const vkoPipelineCacheCreateInfo info = {
+		.sType = VKO_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO,
+		.initialDataSize = size,
+		.pInitialData = data,
+	};
+	return d->CreatePipelineCache(d->handle, &info, NULL, out);
+}
+
+int32_t vko_pipeline_cache_merge(const vko_device *d, vkoHandle into, vkoHandle from)
+{
+	return d->MergePipelineCaches(d->handle, into, 1, &from);
+}
+
+int32_t vko_pipeline_cache_data(const vko_device *d, vkoHandle cache, void *data, size_t *size)
+{
+	return d->GetPipelineCacheData(d->handle, cache, size, data);
 }

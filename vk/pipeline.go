@@ -80,15 +80,20 @@ func (d *Device) buildPipeline(o *PipelineOptions, p *Pipeline) error {
 
 	ids, sizes, data := o.specialization()
 	entry := append([]byte(o.Entry), 0)
-	r = C.vko_pipeline(d.c, module, (*C.char)(unsafe.Pointer(&entry[0])), C.vkoHandle(p.Layout),
+	var found C.uint32_t
+	feedback := &found
+	if !d.Properties().Features.PipelineCreationFeedback {
+		feedback = nil
+	}
+	r = C.vko_pipeline(d.c, d.cache, module, (*C.char)(unsafe.Pointer(&entry[0])), C.vkoHandle(p.Layout),
 		C.uint32_t(len(ids)),
 		(*C.uint32_t)(unsafe.Pointer(unsafe.SliceData(ids))),
 		(*C.uint32_t)(unsafe.Pointer(unsafe.SliceData(sizes))),
-		(*C.uint64_t)(unsafe.Pointer(unsafe.SliceData(data))), &h)
+		(*C.uint64_t)(unsafe.Pointer(unsafe.SliceData(data))), &h, feedback)
 	if err := check("vkCreateComputePipelines", Result(r), "%s", o.name()); err != nil {
 		return err
 	}
-	p.Handle = uint64(h)
+	p.Handle, p.Found = uint64(h), found != 0
 	d.count("VkPipeline", 1)
 	return nil
 }

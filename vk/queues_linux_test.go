@@ -109,6 +109,7 @@ func failOpening(t *testing.T, p *PhysicalDevice) {
 			list = append(list, fmt.Sprintf("%d of family %d", n, family))
 		}
 	}
+	fail("vkCreatePipelineCache", "0 bytes", 1)
 	fail("vkCreateDevice", "queues: "+strings.Join(list, ", "), 1)
 	t.Setenv("VKOMP_TEST_FAIL", "")
 	d, err := p.Open(DeviceOptions{})

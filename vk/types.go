@@ -50,6 +50,9 @@ type Pipeline struct {
 	// range of a dispatch is bound to the number of the k-th set bit.
 	BindingMask   uint32
 	PushConstants uint32 // bytes; the largest size that a dispatch may push
+	// Found says that the driver found it in the device's pipeline cache. A device without
+	// Features.PipelineCreationFeedback does not tell.
+	Found bool
 }
 
 // QueryPool is a VkQueryPool of timestamps, as plain data that a Stream copies. The Device
@@ -124,6 +127,10 @@ type DeviceOptions struct {
 	// InteropQueues is the largest number of queues that are in [Device.InteropQueues]
 	// instead of Device.Queues; 0 means 1, a negative number none.
 	InteropQueues int
+	// PipelineCache is what the device's pipeline cache has at first: the result of
+	// Device.PipelineCacheData for an earlier device, or nothing. Open copies it, and ignores
+	// that of another driver (see Properties.CheckPipelineCache). Drivers trust the rest.
+	PipelineCache []byte
 }
 
 // DeviceType is VkPhysicalDeviceType.
@@ -265,6 +272,8 @@ type Features struct {
 	HostQueryReset      bool // there are query pools
 	// CalibratedTimestamps says that the device's clock can be read without a submission.
 	CalibratedTimestamps bool
+	// PipelineCreationFeedback says that the driver tells which pipelines it found in its cache.
+	PipelineCreationFeedback bool
 
 	// What shaders may use: Vulkan's features of these names.
 	ShaderFloat64                        bool
@@ -300,21 +309,23 @@ type Features struct {
 
 // Properties describes a physical device. It is shared and must not be changed.
 type Properties struct {
-	Name          string        // VkPhysicalDeviceProperties.deviceName
-	Type          DeviceType    // discrete, integrated, …
-	VendorID      uint32        // PCI or Khronos vendor ID
-	DeviceID      uint32        // the vendor's ID of the device
-	UUID          [16]byte      // VkPhysicalDeviceIDProperties.deviceUUID
-	APIVersion    uint32        // major<<22 | minor<<12 | patch
-	DriverVersion uint32        // in an encoding of the vendor
-	DriverName    string        // VkPhysicalDeviceDriverProperties.driverName
-	DriverInfo    string        // VkPhysicalDeviceDriverProperties.driverInfo
-	Limits        Limits        // limits of the device
-	MemoryTypes   []MemoryType  // at the indices that Vulkan uses
-	MemoryHeaps   []MemoryHeap  // at the indices that Vulkan uses
-	QueueFamilies []QueueFamily // at the indices that Vulkan uses
-	Features      Features      // what the device supports
-	Extensions    []string      // names of the device extensions, sorted
+	Name          string     // VkPhysicalDeviceProperties.deviceName
+	Type          DeviceType // discrete, integrated, …
+	VendorID      uint32     // PCI or Khronos vendor ID
+	DeviceID      uint32     // the vendor's ID of the device
+	UUID          [16]byte   // VkPhysicalDeviceIDProperties.deviceUUID
+	APIVersion    uint32     // major<<22 | minor<<12 | patch
+	DriverVersion uint32     // in an encoding of the vendor
+	DriverName    string     // VkPhysicalDeviceDriverProperties.driverName
+	DriverInfo    string     // VkPhysicalDeviceDriverProperties.driverInfo
+	// PipelineCacheUUID is VkPhysicalDeviceProperties.pipelineCacheUUID.
+	PipelineCacheUUID [16]byte
+	Limits            Limits        // limits of the device
+	MemoryTypes       []MemoryType  // at the indices that Vulkan uses
+	MemoryHeaps       []MemoryHeap  // at the indices that Vulkan uses
+	QueueFamilies     []QueueFamily // at the indices that Vulkan uses
+	Features          Features      // what the device supports
+	Extensions        []string      // names of the device extensions, sorted
 }
 
 // Version formats an API version, for example "1.3.230".

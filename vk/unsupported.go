@@ -65,6 +65,7 @@ func (*Device) Invalidate([]MemoryRange) error                             { ret
 func (*Device) MemoryBudget() (heaps []HeapBudget, ok bool)                { return nil, false }
 func (*Device) CreatePipeline(PipelineOptions) (Pipeline, error)           { return Pipeline{}, errNoCgo }
 func (*Device) DestroyPipeline(Pipeline)                                   {}
+func (*Device) PipelineCacheData([]byte) ([]byte, error)                   { return nil, errNoCgo }
 func (*Device) CreateQueryPool(uint32) (QueryPool, error)                  { return QueryPool{}, errNoCgo }
 func (*Device) DestroyQueryPool(QueryPool)                                 {}
 func (*Device) ResetQueryPool(_ QueryPool, first, count uint32) error      { return errNoCgo }

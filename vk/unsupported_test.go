@@ -29,6 +29,7 @@ func TestEverythingIsUnsupportedWithoutCgo(t *testing.T) {
 	_, calls["WaitSemaphore"] = d.WaitSemaphore(1, 1, 0)
 	calls["SignalSemaphore"] = d.SignalSemaphore(1, 1)
 	_, calls["CreatePipeline"] = d.CreatePipeline(PipelineOptions{})
+	_, calls["PipelineCacheData"] = d.PipelineCacheData(nil)
 	_, calls["CreateQueryPool"] = d.CreateQueryPool(1)
 	calls["ResetQueryPool"], calls["Timestamps"] = d.ResetQueryPool(QueryPool{}, 0, 1), d.Timestamps(QueryPool{}, 0, nil)
 	_, calls["Calibrate"] = d.Calibrate()

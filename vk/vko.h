@@ -160,7 +160,9 @@ enum {
 	VKO_EXT_EXTERNAL_MEMORY_FD = 1 << 6,
 	VKO_EXT_EXTERNAL_SEMAPHORE_FD = 1 << 7,
 	VKO_EXT_CALIBRATED_TIMESTAMPS = 1 << 8,
+	VKO_EXT_PIPELINE_CREATION_FEEDBACK = 1 << 9, // only below Vulkan 1.3, as synchronization2
 };
+#define VKO_EXT_IN_1_3 ((uint32_t)(VKO_EXT_SYNCHRONIZATION2 | VKO_EXT_PIPELINE_CREATION_FEEDBACK))
 
 // Queue families after this many are ignored.
 #define VKO_FAMILIES_MAX 32
@@ -238,6 +240,10 @@ void vko_memory_budget(const vko_instance *i, uintptr_t device, uint64_t *budget
 		const void *, vkoHandle *))                                                  \
 	F(int32_t, CreateComputePipelines, (void *, vkoHandle, uint32_t,                     \
 		const vkoComputePipelineCreateInfo *, const void *, vkoHandle *))            \
+	F(int32_t, CreatePipelineCache, (void *, const vkoPipelineCacheCreateInfo *,         \
+		const void *, vkoHandle *))                                                  \
+	F(int32_t, GetPipelineCacheData, (void *, vkoHandle, size_t *, void *))              \
+	F(int32_t, MergePipelineCaches, (void *, vkoHandle, uint32_t, const vkoHandle *))    \
 	F(void, CmdPipelineBarrier, (void *, uint32_t, uint32_t, uint32_t, uint32_t,         \
 		const vkoMemoryBarrier *, uint32_t, const void *, uint32_t, const void *))   \
 	F(void, CmdBindPipeline, (void *, int32_t, vkoHandle))                               \
@@ -371,10 +377,19 @@ int32_t vko_shader_module(const vko_device *d, const uint32_t *code, size_t word
 int32_t vko_set_layout(const vko_device *d, uint32_t binding_mask, vkoHandle *out);
 int32_t vko_pipeline_layout(const vko_device *d, vkoHandle set_layout, uint32_t push_bytes,
 	vkoHandle *out);
-// ids, sizes and data have count entries; an entry of data takes 8 bytes.
-int32_t vko_pipeline(const vko_device *d, vkoHandle module, const char *entry, vkoHandle layout,
-	uint32_t count, const uint32_t *ids, const uint32_t *sizes, const uint64_t *data,
-	vkoHandle *out);
+// ids, sizes and data have count entries; an entry of data takes 8 bytes. found, if not NULL, is
+// set to whether the pipeline was in the cache; the device has VKO_EXT_PIPELINE_CREATION_FEEDBACK
+// or Vulkan 1.3.
+int32_t vko_pipeline(const vko_device *d, vkoHandle cache, vkoHandle module, const char *entry,
+	vkoHandle layout, uint32_t count, const uint32_t *ids, const uint32_t *sizes,
+	const uint64_t *data, vkoHandle *out, uint32_t *found);
+// Creates a pipeline cache with the size bytes of data that vko_pipeline_cache_data gave.
+int32_t vko_pipeline_cache(const vko_device *d, const void *data, size_t size, vkoHandle *out);
+// Adds what one cache has to another, which nobody else uses meanwhile.
+int32_t vko_pipeline_cache_merge(const vko_device *d, vkoHandle into, vkoHandle from);
+// Fills data with the contents, at most size bytes, and sets size; only the latter if data is NULL.
+// VK_INCOMPLETE if there are more.
+int32_t vko_pipeline_cache_data(const vko_device *d, vkoHandle cache, void *data, size_t *size);
 
 // encode.c
 

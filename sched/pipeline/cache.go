@@ -30,7 +30,24 @@ type Cache struct {
 	known    map[*kernel.Kernel]*Kernel
 	released map[*Kernel]struct{}
 	ahead    ahead
+	stats    Stats
 }
+
+// Stats counts what a device has compiled.
+type Stats struct {
+	// Pipelines counts the pipelines that were made, Found those of them that the driver says it
+	// found in the device's VkPipelineCache.
+	Pipelines, Found uint64
+}
+
+// Add adds the counts of o.
+func (s *Stats) Add(o Stats) {
+	s.Pipelines += o.Pipelines
+	s.Found += o.Found
+}
+
+// StatsLocked returns the counts so far.
+func (c *Cache) StatsLocked() Stats { return c.stats }
 
 // Init makes the cache of a device. mu guards it. ended is called without locks held when a
 // compilation has ended.

@@ -118,6 +118,10 @@ func (c *Compilation) end(p vk.Pipeline, err error) {
 	c.options = vk.PipelineOptions{}
 	if err == nil {
 		k.ready[c.fold].Store(&p)
+		k.cache.stats.Pipelines++
+		if p.Found {
+			k.cache.stats.Found++
+		}
 	}
 	if err == nil || c.needed || errors.Is(err, vk.ErrOutOfMemory) {
 		k.compilations[c.fold] = nil

@@ -29,6 +29,8 @@ type fakeDevice struct {
 	mu   sync.Mutex
 	made uint64
 	live map[vk.Pipeline]bool
+	// found is Pipeline.Found of the next pipeline.
+	found bool
 }
 
 func (d *fakeDevice) CreatePipeline(o vk.PipelineOptions) (vk.Pipeline, error) {
@@ -43,7 +45,7 @@ func (d *fakeDevice) CreatePipeline(o vk.PipelineOptions) (vk.Pipeline, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.made++
-	p := vk.Pipeline{Handle: d.made}
+	p := vk.Pipeline{Handle: d.made, Found: d.found}
 	d.live[p] = true
 	return p, nil
 }
@@ -196,6 +198,25 @@ func TestPipelineIsCompiledOnceForAllThatNeedIt(t *testing.T) {
 	r.pipelines(3)
 	r.Destroy()
 	r.pipelines(0)
+}
+
+func TestPipelinesAreCounted(t *testing.T) {
+	r := newRig(t)
+	k := r.use(load(t, "set"))
+	for fold, way := range []func() error{works, func() error { r.d.found = true; return nil }} {
+		r.d.gate <- way
+		<-r.compile(k, fold).Done()
+		<-r.ended
+	}
+	r.d.gate <- func() error { return errors.New("refused by the driver") }
+	<-r.compile(r.use(load(t, "add")), 0).Done()
+	<-r.ended
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	sum := Stats{Pipelines: 1, Found: 1}
+	if sum.Add(r.StatsLocked()); sum != (Stats{Pipelines: 3, Found: 2}) {
+		t.Errorf("%+v with one pipeline before", sum)
+	}
 }
 
 // A compilation that fails, or that never returns, is over with an error, and the next one tries

@@ -63,6 +63,9 @@
 	F(BindBufferMemory)                                                                    \
 	F(CreateShaderModule)                                                                  \
 	F(CreateComputePipelines)                                                              \
+	F(CreatePipelineCache)                                                                 \
+	F(GetPipelineCacheData)                                                                \
+	F(MergePipelineCaches)                                                                 \
 	F(CreatePipelineLayout)                                                                \
 	F(CreateDescriptorSetLayout)                                                           \
 	F(CreateDescriptorPool)                                                                \
@@ -346,6 +349,11 @@ MAKES(CreatePipelineLayout, VkPipelineLayoutCreateInfo, VkPipelineLayout)
 MAKES(CreateDescriptorSetLayout, VkDescriptorSetLayoutCreateInfo, VkDescriptorSetLayout)
 MAKES(CreateDescriptorPool, VkDescriptorPoolCreateInfo, VkDescriptorPool)
 MAKES(CreateCommandPool, VkCommandPoolCreateInfo, VkCommandPool)
+MAKES(CreatePipelineCache, VkPipelineCacheCreateInfo, VkPipelineCache)
+CALL(GetPipelineCacheData, fails, (VkDevice of, VkPipelineCache cache, size_t *size, void *data),
+	(of, cache, size, data),)
+CALL(MergePipelineCaches, fails, (VkDevice of, VkPipelineCache into, uint32_t count,
+	const VkPipelineCache *from), (of, into, count, from),)
 CALL(CreateComputePipelines, fails, (VkDevice of, VkPipelineCache cache, uint32_t count,
 	const VkComputePipelineCreateInfo *infos, const VkAllocationCallbacks *allocator,
 	VkPipeline *out), (of, cache, count, infos, allocator, out), MAKES_ALL(count))
@@ -492,6 +500,9 @@ static const layer_intercept intercepts[] = {
 	LAYER_INTERCEPT(vkBindBufferMemory, call_BindBufferMemory),
 	LAYER_INTERCEPT(vkCreateShaderModule, call_CreateShaderModule),
 	LAYER_INTERCEPT(vkCreateComputePipelines, call_CreateComputePipelines),
+	LAYER_INTERCEPT(vkCreatePipelineCache, call_CreatePipelineCache),
+	LAYER_INTERCEPT(vkGetPipelineCacheData, call_GetPipelineCacheData),
+	LAYER_INTERCEPT(vkMergePipelineCaches, call_MergePipelineCaches),
 	LAYER_INTERCEPT(vkCreatePipelineLayout, call_CreatePipelineLayout),
 	LAYER_INTERCEPT(vkCreateDescriptorSetLayout, call_CreateDescriptorSetLayout),
 	LAYER_INTERCEPT(vkCreateDescriptorPool, call_CreateDescriptorPool),

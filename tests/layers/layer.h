@@ -97,6 +97,9 @@
 	F(CreateShaderModule, CreateShaderModule)                                              \
 	F(DestroyShaderModule, DestroyShaderModule)                                            \
 	F(CreateComputePipelines, CreateComputePipelines)                                      \
+	F(CreatePipelineCache, CreatePipelineCache)                                            \
+	F(GetPipelineCacheData, GetPipelineCacheData)                                          \
+	F(MergePipelineCaches, MergePipelineCaches)                                            \
 	F(DestroyPipeline, DestroyPipeline)                                                    \
 	F(CreatePipelineLayout, CreatePipelineLayout)                                          \
 	F(DestroyPipelineLayout, DestroyPipelineLayout)                                        \

@@ -51,6 +51,9 @@ static struct {
 	int32_t (*CreateCommandPool)(void *, const void *, const void *, vkoHandle *);
 	int32_t (*CreateSemaphore)(void *, const void *, const void *, vkoHandle *);
 	int32_t (*CreateQueryPool)(void *, const void *, const void *, vkoHandle *);
+	int32_t (*CreatePipelineCache)(void *, const vkoPipelineCacheCreateInfo *, const void *, vkoHandle *);
+	int32_t (*GetPipelineCacheData)(void *, vkoHandle, size_t *, void *);
+	int32_t (*MergePipelineCaches)(void *, vkoHandle, uint32_t, const vkoHandle *);
 	int32_t (*GetQueryPoolResults)(void *, vkoHandle, uint32_t, uint32_t, size_t, void *, uint64_t,
 		uint32_t);
 	int32_t (*QueueSubmit)(void *, uint32_t, const void *, vkoHandle);
@@ -157,6 +160,9 @@ static int32_t create_device(void *physical, const vkoDeviceCreateInfo *info, co
 	LOOK_UP(CreateCommandPool);
 	LOOK_UP(CreateSemaphore);
 	LOOK_UP(CreateQueryPool);
+	LOOK_UP(CreatePipelineCache);
+	LOOK_UP(GetPipelineCacheData);
+	LOOK_UP(MergePipelineCaches);
 	LOOK_UP(GetQueryPoolResults);
 	LOOK_UP(QueueSubmit);
 	LOOK_UP(AllocateMemory);
@@ -242,6 +248,25 @@ static int32_t create_query_pool(void *d, const void *info, const void *allocato
 {
 	int32_t failure = fails("vkCreateQueryPool");
 	return failure != 0 ? failure : next.CreateQueryPool(d, info, allocator, out);
+}
+
+static int32_t create_pipeline_cache(void *d, const vkoPipelineCacheCreateInfo *info, const void *allocator,
+	vkoHandle *out)
+{
+	int32_t failure = fails("vkCreatePipelineCache");
+	return failure != 0 ? failure : next.CreatePipelineCache(d, info, allocator, out);
+}
+
+static int32_t pipeline_cache_data(void *d, vkoHandle cache, size_t *size, void *data)
+{
+	int32_t failure = fails("vkGetPipelineCacheData");
+	return failure != 0 ? failure : next.GetPipelineCacheData(d, cache, size, data);
+}
+
+static int32_t merge_pipeline_caches(void *d, vkoHandle into, uint32_t count, const vkoHandle *from)
+{
+	int32_t failure = fails("vkMergePipelineCaches");
+	return failure != 0 ? failure : next.MergePipelineCaches(d, into, count, from);
 }
 
 static int32_t query_results(void *d, vkoHandle pool, uint32_t first, uint32_t count, size_t bytes,
@@ -344,6 +369,9 @@ static function device_proc(void *d, const char *name)
 		{ "vkCreateCommandPool", (function)create_command_pool },
 		{ "vkCreateSemaphore", (function)create_semaphore },
 		{ "vkCreateQueryPool", (function)create_query_pool },
+		{ "vkCreatePipelineCache", (function)create_pipeline_cache },
+		{ "vkGetPipelineCacheData", (function)pipeline_cache_data },
+		{ "vkMergePipelineCaches", (function)merge_pipeline_caches },
 		{ "vkGetQueryPoolResults", (function)query_results },
 		{ "vkGetCalibratedTimestampsEXT", (function)calibrated_timestamps },
 		{ "vkQueueSubmit", (function)queue_submit },
