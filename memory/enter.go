@@ -50,6 +50,9 @@ type Use struct {
 // ErrInvalidSection, ErrCountOverflow, and whatever allocate returned, wrapped.
 // uses is then returned empty.
 func (t *Table) Enter(items []Map, uses []Use, allocate func(item *Map) (Storage, error), release func(Storage)) ([]Use, error) {
+	if len(items) == 0 {
+		return uses[:0], nil
+	}
 	t.construct++
 	uses = slices.Grow(uses[:0], len(items))[:len(items)]
 	err := t.locate(items, uses)

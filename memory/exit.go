@@ -38,6 +38,9 @@ type Exit struct {
 // not checked again at the end of a structured region, whose items are
 // MayBeAbsent there.
 func (t *Table) CheckExit(items []Map) error {
+	if len(items) == 0 {
+		return nil
+	}
 	t.sort(items)
 	for _, i := range t.order {
 		item := &items[i]
@@ -70,6 +73,9 @@ func (t *Table) CheckExit(items []Map) error {
 // Constructs whose exits overlap in time decide as if each had ended before the
 // next began.
 func (t *Table) BeginExit(items []Map, exits []Exit) []Exit {
+	if len(items) == 0 {
+		return exits[:0]
+	}
 	t.sort(items)
 	exits = exits[:0]
 	run := 0             // exits[run:] belong to the current block

@@ -21,7 +21,8 @@ type Situation struct {
 // Plan chooses the path of a transfer, and takes the memory that it needs. An error leaves the
 // list to Undo.
 func (l *List) Plan(d *Device, x *Transfer, s Situation) error {
-	f := l.factsOf(d, x, s)
+	var f facts
+	l.factsOf(&f, d, x, s)
 	x.path = f.path()
 	if x.path.pinned {
 		x.pinned = s.Pinned
@@ -36,10 +37,10 @@ func (l *List) Plan(d *Device, x *Transfer, s Situation) error {
 	return x.path.take(d, l, x)
 }
 
-// factsOf returns what the path of a transfer depends on, as things stand.
-func (l *List) factsOf(d *Device, x *Transfer, s Situation) facts {
+// factsOf sets f to what the path of a transfer depends on, as things stand.
+func (l *List) factsOf(f *facts, d *Device, x *Transfer, s Situation) {
 	ring := d.ringChunks() * d.Chunk
-	f := facts{
+	*f = facts{
 		kind: x.Kind, bytes: x.Size, absent: x.Absent(), awaited: s.Awaited,
 		chunk: d.Chunk, room: ring - min(l.staged, ring),
 		contiguous: x.rows == nil && x.Image == nil && !s.Image,
@@ -59,7 +60,6 @@ func (l *List) factsOf(d *Device, x *Transfer, s Situation) facts {
 		f.src.idle = x.Kind == CopyWithin && a.Idle()
 	}
 	f.kernel = x.Kind == CopyWithin && f.contiguous && d.Copier.takes(d.Memory.Profile(), x.Src, x.Dst, x.SrcAt, x.DstAt, x.Size)
-	return f
 }
 
 // wholeUnits reports whether the host can write the bytes of a transfer without touching what
