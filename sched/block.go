@@ -21,12 +21,12 @@ type blockState struct {
 	// told says that an observer was told of the storage. goneBy is the task whose exit tells
 	// it that the storage is gone.
 	told bool
-	// image says that the storage is an image of a value. pointers are the pointers in it.
-	image bool
 	// place is the block's index among the allocation's blocks.
-	place    int32
-	goneBy   *target
-	pointers []transfer.Attached
+	place  int32
+	goneBy *target
+	// image is not nil if the storage is an image of a value. It is apart, because few blocks are
+	// and larger objects than this one take the collector longer.
+	image *blockImage
 	// filling is the entry number of the task that copies to the block, as long as the copy is
 	// neither made nor placed; otherwise it is 0.
 	filling uint64
@@ -39,6 +39,12 @@ type blockState struct {
 	parked parkedTasks
 	// broken is the reason why the first contents never came.
 	broken error
+}
+
+// blockImage is what is known of a block that is an image of a value.
+type blockImage struct {
+	// pointers are the pointers in the image.
+	pointers []transfer.Attached
 }
 
 // stateOf returns the scheduler's record of a block.

@@ -64,7 +64,7 @@ func (s *Scheduler) countsLocked(m *memory.Map, others int) bool {
 	}
 	state := stateOf(block)
 	count, infinite := block.Count()
-	return state.filling == 0 && state.ignoring == 0 && state.broken == nil && !state.Shared && !state.image &&
+	return state.filling == 0 && state.ignoring == 0 && state.broken == nil && !state.Shared && state.image == nil &&
 		(infinite || int(count) > len(state.holders)+others)
 }
 

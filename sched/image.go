@@ -28,9 +28,9 @@ func (t *target) checkImagesLocked() error {
 		}
 		state := stateOf(u.Present)
 		if u.Created && m.DeviceSize != 0 && m.Section == u.Present.Section {
-			state.image = true
+			state.image = new(blockImage)
 		}
-		if state.image != (m.DeviceSize != 0) || state.image && (m.Section != u.Present.Section || m.DeviceSize != u.Present.Storage.Size) {
+		if image := state.image != nil; image != (m.DeviceSize != 0) || image && (m.Section != u.Present.Section || m.DeviceSize != u.Present.Storage.Size) {
 			return fmt.Errorf("%s: %w: %s is mapped with another image, or none", m.Label, memory.ErrPartialOverlap, u.Present.Section)
 		}
 	}
@@ -48,7 +48,7 @@ func (s *Scheduler) addAttachmentsLocked(t *target) {
 		}
 		u := &t.entry.uses[image.Item]
 		state := stateOf(u.Present)
-		image.Attached = append(image.Attached[:0], state.pointers...)
+		image.Attached = append(image.Attached[:0], state.image.pointers...)
 		for _, a := range image.Attach {
 			pointee := &t.entry.uses[a.Item]
 			if pointee.Present == nil || !u.Created && !pointee.Created {
@@ -73,8 +73,8 @@ func (s *Scheduler) addAttachmentsLocked(t *target) {
 func (t *target) attachLocked() {
 	for i := range t.Images {
 		if image := &t.Images[i]; image.Item < len(t.entry.uses) && t.entry.uses[image.Item].Present != nil {
-			state := stateOf(t.entry.uses[image.Item].Present)
-			state.pointers = append(state.pointers[:0], image.Attached...)
+			of := stateOf(t.entry.uses[image.Item].Present).image
+			of.pointers = append(of.pointers[:0], image.Attached...)
 		}
 	}
 }

@@ -149,12 +149,12 @@ func (s *Scheduler) findUpdateLocked(t *target, x *transfer.Transfer) error {
 		return nil
 	}
 	state := stateOf(block)
-	if state.image != (x.Image != nil) || state.image && (x.Host != block.Section || x.Size != block.Storage.Size) {
+	if image := state.image != nil; image != (x.Image != nil) || image && (x.Host != block.Section || x.Size != block.Storage.Size) {
 		return fmt.Errorf("%s: %w: %s is mapped with another image, or none", x.Label, memory.ErrPartialOverlap, block.Section)
 	}
 	x.Block = block
 	if x.Image != nil {
-		x.Image.Attached = append(x.Image.Attached[:0], state.pointers...)
+		x.Image.Attached = append(x.Image.Attached[:0], state.image.pointers...)
 	}
 	if at := blockAt(block) + offset; x.Kind == transfer.UpdateTo {
 		x.Dst, x.DstAt = state.Allocation, at
@@ -173,7 +173,7 @@ func (s *Scheduler) planLocked(t *target, x *transfer.Transfer) error {
 	}
 	if x.Block != nil {
 		state := stateOf(x.Block)
-		situation.Image, situation.Filling = state.image, state.filling != 0
+		situation.Image, situation.Filling = state.image != nil, state.filling != 0
 	}
 	return t.transfers.Plan(&s.transfers, x, situation)
 }
