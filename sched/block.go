@@ -24,8 +24,9 @@ type blockState struct {
 	// place is the block's index among the allocation's blocks.
 	place  int32
 	goneBy *target
-	// image is not nil if the storage is an image of a value. It is apart, because few blocks are
-	// and larger objects than this one take the collector longer.
+	// image is not nil if the storage is an image of a value. It is an object of its own, because few
+	// blocks have one: without it a blockState fits into 512 bytes, and for larger objects that have
+	// pointers Go's allocator takes longer.
 	image *blockImage
 	// filling is the entry number of the task that copies to the block, as long as the copy is
 	// neither made nor placed; otherwise it is 0.

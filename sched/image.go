@@ -26,13 +26,21 @@ func (t *target) checkImagesLocked() error {
 		if u.Present == nil {
 			continue
 		}
-		state := stateOf(u.Present)
 		if u.Created && m.DeviceSize != 0 && m.Section == u.Present.Section {
-			state.image = new(blockImage)
+			stateOf(u.Present).image = new(blockImage)
 		}
-		if image := state.image != nil; image != (m.DeviceSize != 0) || image && (m.Section != u.Present.Section || m.DeviceSize != u.Present.Storage.Size) {
-			return fmt.Errorf("%s: %w: %s is mapped with another image, or none", m.Label, memory.ErrPartialOverlap, u.Present.Section)
+		if err := checkImage(u.Present, m.Label, m.DeviceSize != 0, m.Section, m.DeviceSize); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+// checkImage returns an error unless the block is what an item takes it for: an image, of that size,
+// of that host storage, or no image at all.
+func checkImage(block *memory.Present, label string, image bool, host memory.Section, size uint64) error {
+	if is := stateOf(block).image != nil; is != image || is && (host != block.Section || size != block.Storage.Size) {
+		return fmt.Errorf("%s: %w: %s is mapped with another image, or none", label, memory.ErrPartialOverlap, block.Section)
 	}
 	return nil
 }

@@ -148,10 +148,10 @@ func (s *Scheduler) findUpdateLocked(t *target, x *transfer.Transfer) error {
 	case block == nil:
 		return nil
 	}
-	state := stateOf(block)
-	if image := state.image != nil; image != (x.Image != nil) || image && (x.Host != block.Section || x.Size != block.Storage.Size) {
-		return fmt.Errorf("%s: %w: %s is mapped with another image, or none", x.Label, memory.ErrPartialOverlap, block.Section)
+	if err := checkImage(block, x.Label, x.Image != nil, x.Host, x.Size); err != nil {
+		return err
 	}
+	state := stateOf(block)
 	x.Block = block
 	if x.Image != nil {
 		x.Image.Attached = append(x.Image.Attached[:0], state.image.pointers...)

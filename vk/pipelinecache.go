@@ -32,7 +32,11 @@ func (d *Device) PipelineCacheData(other []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer d.destroyPipelineCache(both)
+	d.count("VkPipelineCache", 1)
+	defer func() {
+		d.destroyPipelineCache(both)
+		d.count("VkPipelineCache", -1)
+	}()
 	if err := check("vkMergePipelineCaches", Result(C.vko_pipeline_cache_merge(d.c, both, d.cache)), ""); err != nil {
 		return nil, err
 	}

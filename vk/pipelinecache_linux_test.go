@@ -31,8 +31,42 @@ func TestPipelineCacheThatFailsLeavesNothing(t *testing.T) {
 	}
 	// It grows between the call that asks for the size and the one that fills the bytes.
 	t.Setenv("VKOMP_TEST_FAIL", fmt.Sprintf("vkGetPipelineCacheData@2=%d", Incomplete))
-	if again, err := d.PipelineCacheData(nil); err != nil || len(again) != len(data) {
+	again, err := d.PipelineCacheData(nil)
+	if err != nil || len(again) != len(data) {
 		t.Errorf("%d bytes, %v", len(again), err)
+	}
+	if err := d.Properties().CheckPipelineCache(again); err != nil {
+		t.Error(err)
+	}
+}
+
+// Drivers that keep nothing do not show whether the cache is used and what it has at first, so the
+// layer refuses a pipeline without a cache and a cache without data.
+func TestPipelineCacheIsFilledAndUsed(t *testing.T) {
+	p := usable(t, openLayered(t))
+	t.Setenv("VKOMP_TEST_FAIL", fmt.Sprintf("pipelineWithoutCache=%d", ErrorOutOfHostMemory))
+	first, err := p.Open(DeviceOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { first.Close() })
+	createPipeline(t, first, "add")
+	data, err := first.PipelineCacheData(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("VKOMP_TEST_FAIL", fmt.Sprintf("emptyPipelineCache=%d", ErrorOutOfHostMemory))
+	second, err := p.Open(DeviceOptions{PipelineCache: data})
+	if err != nil {
+		t.Fatal(err)
+	}
+	second.Close()
+	third, err := p.Open(DeviceOptions{})
+	if err == nil {
+		third.Close()
+	}
+	if !errors.Is(err, ErrOutOfMemory) {
+		t.Errorf("a cache without data: %v", err)
 	}
 }
 

@@ -1,7 +1,6 @@
 package transfer
 
 import (
-	"cmp"
 	"sync"
 	"sync/atomic"
 )
@@ -93,7 +92,7 @@ func (m *crew) run(w work) error {
 	err := w.do(0)
 	m.left.Wait()
 	for i := range some {
-		err = cmp.Or(err, some[i].err)
+		err = first(err, some[i].err)
 		some[i].err = nil
 	}
 	m.work = nil

@@ -28,8 +28,8 @@ func tell(by Task, end ompt.ScopeEndpoint, op *construct.Op) {
 	}
 }
 
-// first returns the first of two errors that is not nil. It is cmp.Or, which compares interfaces and
-// takes a twentieth of the time of a small copy.
+// first returns a, or b if a is nil. Small copies call it several times: cmp.Or does the same, but it
+// compares the values of the interfaces, which took 3 % of the time of a copy of 64 bytes.
 func first(a, b error) error {
 	if a != nil {
 		return a

@@ -52,6 +52,8 @@ static struct {
 	int32_t (*CreateSemaphore)(void *, const void *, const void *, vkoHandle *);
 	int32_t (*CreateQueryPool)(void *, const void *, const void *, vkoHandle *);
 	int32_t (*CreatePipelineCache)(void *, const vkoPipelineCacheCreateInfo *, const void *, vkoHandle *);
+	int32_t (*CreateComputePipelines)(void *, vkoHandle, uint32_t, const void *, const void *,
+		vkoHandle *);
 	int32_t (*GetPipelineCacheData)(void *, vkoHandle, size_t *, void *);
 	int32_t (*MergePipelineCaches)(void *, vkoHandle, uint32_t, const vkoHandle *);
 	int32_t (*GetQueryPoolResults)(void *, vkoHandle, uint32_t, uint32_t, size_t, void *, uint64_t,
@@ -161,6 +163,7 @@ static int32_t create_device(void *physical, const vkoDeviceCreateInfo *info, co
 	LOOK_UP(CreateSemaphore);
 	LOOK_UP(CreateQueryPool);
 	LOOK_UP(CreatePipelineCache);
+	LOOK_UP(CreateComputePipelines);
 	LOOK_UP(GetPipelineCacheData);
 	LOOK_UP(MergePipelineCaches);
 	LOOK_UP(GetQueryPoolResults);
@@ -254,7 +257,16 @@ static int32_t create_pipeline_cache(void *d, const vkoPipelineCacheCreateInfo *
 	vkoHandle *out)
 {
 	int32_t failure = fails("vkCreatePipelineCache");
+	if (failure == 0 && info->initialDataSize == 0)
+		failure = fails("emptyPipelineCache");
 	return failure != 0 ? failure : next.CreatePipelineCache(d, info, allocator, out);
+}
+
+static int32_t create_compute_pipelines(void *d, vkoHandle cache, uint32_t count, const void *infos,
+	const void *allocator, vkoHandle *out)
+{
+	int32_t failure = cache == 0 ? fails("pipelineWithoutCache") : 0;
+	return failure != 0 ? failure : next.CreateComputePipelines(d, cache, count, infos, allocator, out);
 }
 
 static int32_t pipeline_cache_data(void *d, vkoHandle cache, size_t *size, void *data)
@@ -370,6 +382,7 @@ static function device_proc(void *d, const char *name)
 		{ "vkCreateSemaphore", (function)create_semaphore },
 		{ "vkCreateQueryPool", (function)create_query_pool },
 		{ "vkCreatePipelineCache", (function)create_pipeline_cache },
+		{ "vkCreateComputePipelines", (function)create_compute_pipelines },
 		{ "vkGetPipelineCacheData", (function)pipeline_cache_data },
 		{ "vkMergePipelineCaches", (function)merge_pipeline_caches },
 		{ "vkGetQueryPoolResults", (function)query_results },
