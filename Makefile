@@ -46,8 +46,7 @@ check:
 # queues; and half a minute of stress on both.
 test: bin/vkomp-demo layers
 	scripts/setup test
-	$(GO) test -count=1 $(PURE)
-	DRIVERS=lavapipe scripts/test $(DEVICE_PACKAGES)
+	DRIVERS=lavapipe scripts/test $(DEVICE_PACKAGES) ./sched $(PURE)
 	DRIVERS=second LAYER=manyqueue scripts/test $(QUEUE_PACKAGES)
 	DRIVERS=second scripts/test ./vk
 	scripts/stress short
