@@ -163,8 +163,10 @@ func (a *Allocation) Unpin() {
 		m.device.DestroyBlock(a.External)
 	case a.within != nil:
 		a.within.Unpin()
+	case a.Shared:
+		m.dropImport(a.Storage)
 	default:
-		m.Free(a.Storage, a.uses.Last())
+		freeAfter(m.Storage, a.Storage, a.uses.Last())
 	}
 	if a.Origin == Allocated {
 		m.spare.Put(a.reset())
