@@ -377,3 +377,28 @@ func TestZeroSizeWithoutPointerIsAbsent(t *testing.T) {
 		t.Errorf("lookup: %v, %v", p, err)
 	}
 }
+
+func TestExitDoesNotTakeARecycledRecordForItsBlock(t *testing.T) {
+	a := newArena(16)
+	table := NewTable()
+	p, err := table.InsertInfinite(a.section(0, 8), Storage{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	items := []Map{{Section: a.section(4, 4), Type: MapToFrom, Presence: IfPresent}}
+	uses, err := table.Enter(items, nil, nil, nil)
+	if err != nil || uses[0].Present != p {
+		t.Fatal(uses, err)
+	}
+	if err := table.Remove(p); err != nil {
+		t.Fatal(err)
+	}
+	table.Recycle(p)
+	// The record's new block ends where the item is.
+	if q, err := table.InsertInfinite(a.section(0, 4), Storage{}); err != nil || q != p {
+		t.Fatal(q, err)
+	}
+	if exits := table.BeginExitOf(items, uses, nil); len(exits) != 0 {
+		t.Errorf("an item behind the block leaves it: %+v", exits)
+	}
+}

@@ -73,6 +73,13 @@ func (t *Table) CheckExit(items []Map) error {
 // Constructs whose exits overlap in time decide as if each had ended before the
 // next began.
 func (t *Table) BeginExit(items []Map, exits []Exit) []Exit {
+	return t.BeginExitOf(items, nil, exits)
+}
+
+// BeginExitOf is BeginExit for a construct whose entry had the same items. uses is
+// what Enter returned for them, or nil: a block that is still present is not looked
+// up again.
+func (t *Table) BeginExitOf(items []Map, uses []Use, exits []Exit) []Exit {
 	if len(items) == 0 {
 		return exits[:0]
 	}
@@ -90,8 +97,13 @@ func (t *Table) BeginExit(items []Map, exits []Exit) []Exit {
 		if current == nil || item.Start() >= current.Section.End() {
 			t.beginBlock(items, exits[run:])
 			run = len(exits)
-			p, found := t.lookup(item.Section)
-			if found != inside || p.exiting {
+			var p *Present
+			if uses != nil && uses[i].holds(item.Section) {
+				p = uses[i].Present
+			} else if q, found := t.lookup(item.Section); found == inside {
+				p = q
+			}
+			if p == nil || p.exiting {
 				continue
 			}
 			current, last = p, p.remaining() == 1
@@ -114,6 +126,14 @@ func (t *Table) BeginExit(items []Map, exits []Exit) []Exit {
 		t.holds()
 	}
 	return exits
+}
+
+// holds reports whether the section still lies in the block that Enter found. Blocks
+// of a table are disjoint, so no other block has it then, even if the record has
+// become that of another block meanwhile.
+func (u *Use) holds(s Section) bool {
+	p := u.Present
+	return p != nil && !p.removed && s.Start() < p.Section.End() && p.Section.contains(s)
 }
 
 // beginBlock begins the exit of one block; run are the construct's exits of that

@@ -67,6 +67,32 @@ func BenchmarkEnterExitHitFourItems(b *testing.B) {
 	}
 }
 
+// Constructs that map slices inside of blocks and leave them after others have entered.
+func BenchmarkEnterExitInside(b *testing.B) {
+	for _, n := range crowds {
+		b.Run(fmt.Sprint("present=", n), func(b *testing.B) {
+			table, sections := crowd(b, n)
+			var items [256][4]Map
+			var uses [len(items)][]Use
+			var exits []Exit
+			var removed []*Present
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				k := i % len(items)
+				if i >= len(items) {
+					exits = table.BeginExitOf(items[k][:], uses[k], exits)
+					removed = table.EndExit(exits, removed)
+				}
+				for j := range items[k] {
+					s := sections[(i*17+j*5)%len(sections)]
+					items[k][j] = Map{Section: Section{Ptr: unsafe.Add(s.Ptr, 8), Size: 8}, Type: MapToFrom}
+				}
+				uses[k], _ = table.Enter(items[k][:], uses[k], nil, nil)
+			}
+		})
+	}
+}
+
 func BenchmarkEnterExitMiss(b *testing.B) {
 	host := make([]byte, 4096)
 	items := []Map{{Section: Section{Ptr: unsafe.Pointer(&host[0]), Size: 4096}, Type: MapToFrom}}

@@ -64,6 +64,13 @@ type begun struct {
 	blocks []*modelBlock
 }
 
+// entered is a construct that has entered, with what that returned.
+type entered struct {
+	model []modelItem
+	items []Map
+	uses  []Use
+}
+
 // tableMachine runs a Table, with simulated device memory to which exactly the
 // copies that the table requests are made, beside a model that records the block of
 // every byte and performs the entry and exit sequences item by item.
@@ -77,6 +84,7 @@ type tableMachine struct {
 	devices map[uint64][]byte // by storage that the table holds
 	next    uint64
 	begun   []begun
+	entered []entered
 	uses    []Use // reused between calls, as the scheduler does
 }
 

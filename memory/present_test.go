@@ -15,6 +15,7 @@ func tableHistory(t *rapid.T) {
 	t.Repeat(map[string]func(*rapid.T){
 		"enter":     m.enter,
 		"enter2":    m.enter,
+		"leave":     m.leave,
 		"begin":     m.begin,
 		"end":       m.end,
 		"end2":      m.end,
@@ -206,6 +207,7 @@ func (m *tableMachine) enterItems(t *rapid.T, model []modelItem, items []Map, fa
 			copy(m.device(u.Present)[u.Offset:], m.arena.bytes[model[i].start:model[i].end])
 		}
 	}
+	m.entered = append(m.entered, entered{model, items, slices.Clone(uses)})
 }
 
 func enclosedByDue(model []modelItem, due []bool, i int) bool {
@@ -227,6 +229,23 @@ func (m *tableMachine) device(p *Present) []byte { return m.devices[p.Storage.Bl
 // begin begins the exit of one construct.
 func (m *tableMachine) begin(t *rapid.T) {
 	model, items := m.drawItems(t, []MapType{MapRelease, MapFrom, MapToFrom, MapTo, MapAlloc, MapRelease, MapFrom, MapDelete})
+	m.beginItems(t, model, items, nil)
+}
+
+// leave begins the exit of a construct that has entered, even if other constructs
+// have removed its blocks or made new ones in their places since then.
+func (m *tableMachine) leave(t *rapid.T) {
+	if len(m.entered) == 0 {
+		t.Skip("no construct has entered")
+	}
+	i := rapid.IntRange(0, len(m.entered)-1).Draw(t, "construct")
+	e := m.entered[i]
+	m.entered = slices.Delete(m.entered, i, i+1)
+	m.beginItems(t, e.model, e.items, e.uses)
+}
+
+// beginItems begins the exit of a construct with what its entry returned, or nil.
+func (m *tableMachine) beginItems(t *rapid.T, model []modelItem, items []Map, uses []Use) {
 	var want []error
 	blocks := make([]*modelBlock, len(model))
 	present := make([]bool, len(model)) // and not removed by a construct before
@@ -277,7 +296,7 @@ func (m *tableMachine) begin(t *rapid.T) {
 		b.dying = b.count == 0
 	}
 
-	exits := m.table.BeginExit(items, nil)
+	exits := m.table.BeginExitOf(items, uses, nil)
 	next := 0
 	for i := range model {
 		if !present[i] {

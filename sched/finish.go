@@ -30,7 +30,11 @@ func (s *Scheduler) finish(t *target, w *tasks.Work) {
 		return
 	}
 	if t.state != taskLate {
-		t.exit.items = s.presence.table.BeginExit(t.exits(), t.exit.items)
+		if t.Structured {
+			t.exit.items = s.presence.table.BeginExitOf(t.Enter, t.entry.uses, t.exit.items)
+		} else {
+			t.exit.items = s.presence.table.BeginExit(t.Exit, t.exit.items)
+		}
 		t.to(taskExiting)
 		late, err := s.planExitLocked(t, w)
 		if err == nil && t.traits.has(observedOps) {
