@@ -1,0 +1,50 @@
+//go:build unix
+
+package pipelinefile
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestTheFolderIsPrivate(t *testing.T) {
+	made := filepath.Join(t.TempDir(), "made")
+	f := In(made, some)
+	if err := f.Write([]byte("data")); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(made); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+	refused := func(why string) {
+		t.Helper()
+		data, err := f.Read()
+		if data != nil || err == nil || !strings.Contains(err.Error(), made) || !strings.Contains(err.Error(), why) {
+			t.Errorf("read: %q, %v", data, err)
+		}
+		if err := f.Write([]byte("new")); err == nil || !strings.Contains(err.Error(), why) {
+			t.Errorf("written: %v", err)
+		}
+	}
+	for _, mode := range []os.FileMode{0o720, 0o702, 0o777} {
+		if err := os.Chmod(made, mode); err != nil {
+			t.Fatal(err)
+		}
+		refused("others can write")
+	}
+	if err := os.Chmod(made, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if data, err := f.Read(); string(data) != "data" || err != nil {
+		t.Errorf("%q, %v", data, err)
+	}
+	if os.Geteuid() != 0 {
+		return // only root can give a folder away
+	}
+	if err := os.Chown(made, 12345, 12345); err != nil {
+		t.Fatal(err)
+	}
+	refused("12345")
+}
