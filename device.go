@@ -103,7 +103,7 @@ func (d Device) Decisions() (decisions []Decision) {
 	for _, made := range sched.Decisions(d.d.physical.Properties(), o.MemoryPath.scheduling(), queues, interop) {
 		decisions = append(decisions, Decision(made))
 	}
-	return decisions
+	return append(decisions, d.d.pipelineDecision())
 }
 
 // Info describes the device without opening it. It is empty for the zero Device.
@@ -183,11 +183,13 @@ func (d *device) open() (*sched.Scheduler, error) {
 	}
 	o := &d.rt.options
 	p := d.physical.Properties()
-	vd, err := d.physical.Open(o.queues())
+	opening := o.queues()
+	opening.PipelineCache = d.readPipelines()
+	vd, err := d.physical.Open(opening)
 	if err != nil {
 		return nil, fmt.Errorf("open device %d (%s): %w", d.number, p.Name, err)
 	}
-	var scheduled sched.Device = interopDevice{sched.FromVulkan(vd), d}
+	var scheduled sched.Device = savedDevice{sched.FromVulkan(vd), d, vd, opening.PipelineCache}
 	var observed *tool.Device
 	if t := d.rt.tool.Load(); t != nil {
 		observed = t.NewDevice(scheduled, d.number)
@@ -443,19 +445,4 @@ func (d *device) finishInterop() {
 	if objects := d.interop(); objects != nil {
 		objects.Finish()
 	}
-}
-
-// interopDevice destroys the interop objects' semaphores when the device is closed.
-type interopDevice struct {
-	sched.Device
-	d *device
-}
-
-// Close implements sched.Device.
-func (d interopDevice) Close() error {
-	var err error
-	if objects := d.d.interop(); objects != nil {
-		err = objects.Free()
-	}
-	return errors.Join(err, d.Device.Close())
 }

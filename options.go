@@ -114,13 +114,22 @@ type Options struct {
 	// Nothing confines kernels that use addresses (AddressOf, a DevicePtr as a value), and any
 	// kernel can keep the device busy for ever: kernels are trusted code.
 	Robust bool
+	// PipelineCache is a folder in which the runtime keeps what drivers have compiled (the contents
+	// of VkPipelineCache): a file for each device and version of its driver, which the device reads
+	// when it is opened and writes when it is closed, at Close or by a hard pause. Kernels that an
+	// earlier run has compiled are then compiled faster, if the driver keeps anything. "" means
+	// VKOMP_PIPELINE_CACHE or, without that, vkomp in os.UserCacheDir; "off" means no files. The
+	// folder is created for the user alone. Nothing is read from or written to a folder that belongs
+	// to another user or that others can write to, and a damaged file is replaced: the log says so,
+	// and the program goes on.
+	PipelineCache string
 	// Tool observes what the runtime does with its devices and tasks (OMPT); package
 	// ompt/trace has some tools. Its callbacks may call methods of the Runtime that are not
 	// constructs and do not open or close anything, such as Stats. OMP_TOOL=disabled turns it
 	// off. A tool that registers both forms of a callback is ErrInvalidArgument.
 	Tool ompt.Callbacks
-	// LookupEnv looks up the OMP_ environment variables and VKOMP_DEBUG; nil means
-	// os.LookupEnv.
+	// LookupEnv looks up the OMP_ environment variables, VKOMP_PIPELINE_CACHE and VKOMP_DEBUG; nil
+	// means os.LookupEnv.
 	LookupEnv func(name string) (value string, ok bool)
 }
 

@@ -33,6 +33,8 @@ var rooms = map[string]room{
 	"ompt":     {imports: []string{"timeline"}, thirdParty: []string{xsync}},
 	// The order in which locks are taken.
 	"internal/lockrank": {},
+	// What drivers have compiled, from run to run.
+	"internal/pipelinefile": {},
 	// Whether tests have the runtime check its own state.
 	"internal/invariants": {},
 	// Layout of pictures of task graphs.
@@ -63,7 +65,7 @@ var rooms = map[string]room{
 	"internal/observe/tool":  {imports: []string{"internal/lockrank", "internal/observe", "sched", "sched/construct", "sched/protect", "sched/trace", "tasks", "memory", "ompt", "vk"}},
 	"internal/observe/races": {imports: []string{"internal/lockrank", "internal/observe", "sched", "sched/construct", "tasks", "memory", "ompt", "sched/transfer"}},
 	// gogpu/naga turns WGSL into SPIR-V.
-	".":       {imports: []string{"internal/lockrank", "timeline", "traits", "sched", "sched/construct", "sched/host", "sched/kernel", "sched/protect", "tasks", "memory", "ompt", "vk", "interop", "internal/foreign", "internal/layered", "internal/observe", "internal/observe/tool", "internal/observe/races", "sched/transfer"}, thirdParty: []string{xsync, "github.com/gogpu/naga"}},
+	".":       {imports: []string{"internal/lockrank", "timeline", "traits", "sched", "sched/construct", "sched/host", "sched/kernel", "sched/protect", "tasks", "memory", "ompt", "vk", "interop", "internal/foreign", "internal/layered", "internal/pipelinefile", "internal/observe", "internal/observe/tool", "internal/observe/races", "sched/transfer"}, thirdParty: []string{xsync, "github.com/gogpu/naga"}},
 	"shaders": {imports: []string{"."}},
 
 	"interop/vgpu": {free: true, cgo: true},
