@@ -81,9 +81,10 @@ type savedDevice struct {
 }
 
 // Close implements sched.Device: it saves the compiled pipelines, and destroys the semaphores of the
-// interop objects. Failing to save is not an error of the program.
+// interop objects. Failing to save is not an error of the program; the log of a device that is lost
+// has that already.
 func (s savedDevice) Close() error {
-	if err := s.savePipelines(); err != nil {
+	if err := s.savePipelines(); err != nil && !errors.Is(err, vk.ErrDeviceLost) {
 		s.d.rt.log.Warn("compiled pipelines are not kept", "device", s.d.number, "reason", err)
 	}
 	var err error

@@ -195,31 +195,3 @@ func (rt *Runtime) taskgroup(ctx context.Context, body func(ctx context.Context)
 	}()
 	return protect.Call(func() error { return body(context.WithValue(bodies, regionKey{rt}, &c)) })
 }
-
-// CancelTaskgroup cancels the innermost taskgroup (OpenMP cancel taskgroup), which can be
-// that of a [Runtime.TargetData]. Its tasks that have not started are dropped, which is not a
-// failure; the contexts of running bodies end with ErrCancelled as their cause; running
-// kernels complete. It returns ErrCancelled, which the body should return and which is not a
-// failure of its task then. Unless OMP_CANCELLATION is true it does nothing and returns nil.
-// Outside of any taskgroup it is ErrInvalidArgument.
-func (rt *Runtime) CancelTaskgroup(ctx context.Context) error {
-	inside := rt.current(ctx).inside
-	if inside == nil {
-		return fmt.Errorf("vkomp: cancel taskgroup: %w: the context is of no taskgroup", ErrInvalidArgument)
-	}
-	if !rt.icvs.cancellation {
-		return nil
-	}
-	inside.group.Cancel()
-	inside.cancel(ErrCancelled)
-	return ErrCancelled
-}
-
-// CancellationPoint returns ErrCancelled if the innermost taskgroup is cancelled, else nil
-// (OpenMP cancellation point taskgroup).
-func (rt *Runtime) CancellationPoint(ctx context.Context) error {
-	if c := rt.current(ctx); c.group().Cancelled() {
-		return ErrCancelled
-	}
-	return nil
-}

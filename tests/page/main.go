@@ -43,7 +43,12 @@ func look(program, path, shot string, dark bool) (err error) {
 	}
 	b, err := startBrowser(program)
 	if err != nil {
-		return err
+		// A browser that crashes before it gets the page, as Chromium does now and then, says nothing
+		// of the page.
+		var again error
+		if b, again = startBrowser(program); again != nil {
+			return errors.Join(err, again)
+		}
 	}
 	defer func() { err = errors.Join(err, b.close()) }()
 	scheme := "light"
