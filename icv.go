@@ -49,6 +49,9 @@ type icvs struct {
 	toolLibraries, toolVerboseInit string
 	display                        display
 	debug                          debug
+	// pipelineFolder is where the contents of VkPipelineCache are kept, "" for nowhere;
+	// pipelineReason says why.
+	pipelineFolder, pipelineReason string
 	// host holds the values of the initial device, nonHost those of all other devices, and
 	// devices the values that differ for single devices, by number.
 	host, nonHost deviceICVs
@@ -179,6 +182,7 @@ func (o *Options) icvs() (v icvs, err error) {
 	if v.debug, err = e.debug(); err != nil {
 		return icvs{}, err
 	}
+	v.pipelineFolder, v.pipelineReason = o.pipelineCache()
 	if value, trimmed := e.get("OMP_AVAILABLE_DEVICES"); trimmed != "" {
 		if v.available, err = traits.ParseAvailable(value); err != nil {
 			return icvs{}, fmt.Errorf("%w: OMP_AVAILABLE_DEVICES=%w", ErrInvalidArgument, err)

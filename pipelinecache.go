@@ -40,7 +40,7 @@ func (o *Options) pipelineCache() (folder, reason string) {
 
 // pipelineFile returns the file with the device's pipeline cache, nil for none, and why.
 func (d *device) pipelineFile() (file *pipelinefile.File, reason string) {
-	folder, reason := d.rt.options.pipelineCache()
+	folder, reason := d.rt.icvs.pipelineFolder, d.rt.icvs.pipelineReason
 	if folder == "" {
 		return nil, reason
 	}

@@ -14,6 +14,16 @@ import (
 
 var some = Identity{Vendor: 0x10de, Device: 0x2330, Driver: 7, UUID: [16]byte{1, 2, 15: 16}}
 
+// newFolder returns an empty folder that only the user can write to, whatever the umask is.
+func newFolder(t *testing.T) string {
+	t.Helper()
+	folder := filepath.Join(t.TempDir(), "pipelines")
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return folder
+}
+
 func TestWhatIsWrittenIsRead(t *testing.T) {
 	f := In(filepath.Join(t.TempDir(), "new", "folder"), some)
 	if data, err := f.Read(); data != nil || err != nil {
@@ -46,7 +56,7 @@ func onlyFile(t *testing.T, f *File) {
 }
 
 func TestEachDeviceAndDriverHasAFile(t *testing.T) {
-	folder := t.TempDir()
+	folder := newFolder(t)
 	others := []Identity{some, some, some, some}
 	others[0].Vendor++
 	others[1].Device++
@@ -89,7 +99,7 @@ func TestEveryDamageIsFound(t *testing.T) {
 		refused("the end", i, whole[:i])
 	}
 	refused("more", len(whole), append(slices.Clone(whole), 0))
-	f := In(t.TempDir(), some)
+	f := In(newFolder(t), some)
 	if err := os.WriteFile(f.Path(), whole[1:], 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +109,7 @@ func TestEveryDamageIsFound(t *testing.T) {
 }
 
 func TestFilesThatAreTooLarge(t *testing.T) {
-	f := In(t.TempDir(), some)
+	f := In(newFolder(t), some)
 	if err := f.Write(nil); err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +122,7 @@ func TestFilesThatAreTooLarge(t *testing.T) {
 }
 
 func TestWritersAtTheSameTime(t *testing.T) {
-	folder := t.TempDir()
+	folder := newFolder(t)
 	var all sync.WaitGroup
 	for w := range 8 {
 		f := In(folder, some)
@@ -150,7 +160,7 @@ func TestFoldersThatCannotBeUsed(t *testing.T) {
 
 // A write that fails leaves the file, and nothing beside it.
 func TestWritesThatFail(t *testing.T) {
-	folder := t.TempDir()
+	folder := newFolder(t)
 	f := In(folder, some)
 	// A folder that has something in it cannot be replaced by a file.
 	if err := os.MkdirAll(filepath.Join(f.Path(), "kept"), 0o700); err != nil {
