@@ -16,8 +16,8 @@ import (
 // likeness is what failures are compared by. It consists of hashes; the zero value stands for nil.
 type likeness struct {
 	// text is a hash of the text and of the types of the causes. After the first line, where
-	// the stack of a panic begins, addresses and goroutine numbers are left out, and so is what
-	// has created the goroutine.
+	// the stack of a panic begins, addresses are left out, and so are the numbers and states of
+	// goroutines and what has created them.
 	text uint64
 	// causes is a hash of the values of all causes, roots of the values of causes that wrap no
 	// other: failures that wrap the same sentinel each time have the same roots.
@@ -107,8 +107,9 @@ func wrappedBy(err error) (wrapped []error) {
 	return nil
 }
 
-// passing matches what differs between the stacks of the same panic in several tasks.
-var passing = regexp.MustCompile(`0x[0-9a-f]+|goroutine [0-9]+|(?s:\ncreated by .*)`)
+// passing matches what differs between the stacks of the same panic in several tasks. The state of
+// a goroutine, in brackets, also says whether the garbage collector is looking at its stack.
+var passing = regexp.MustCompile(`0x[0-9a-f]+|goroutine [0-9]+( \[[^]\n]*\])?|(?s:\ncreated by .*)`)
 
 // textOf returns err.Error(), which is code of the program and may panic.
 func textOf(err error) (text string) {

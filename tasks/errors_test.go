@@ -55,6 +55,7 @@ func TestAlikeIsWhatHasOneTextAndOneType(t *testing.T) {
 		{errors.Join(broken, fmt.Errorf("%w", again)), errors.Join(fmt.Errorf("%w", broken), again), false, true, false},
 		{stack(1, 0xc0001, 12), stack(734, 0xc0ffee, 12), true, false, false},
 		{stack(1, 0xc0001, 12), stack(1, 0xc0001, 13), false, false, false},
+		{stack(1, 0xc0001, 12), errors.New(strings.Replace(stack(2, 0xc0002, 12).Error(), "[running]", "[running (scan)]", 1)), true, false, false},
 		{fmt.Errorf("%w\ncreated by work in goroutine 5\n\twork.go:3", stack(1, 0xc0001, 12)), fmt.Errorf("%w\ncreated by help in goroutine 7\n\thelp.go:8", stack(2, 0xc0002, 12)), true, false, false},
 		// Addresses and numbers of goroutines are left out in a stack, but not in the first
 		// line.
