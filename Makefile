@@ -56,9 +56,14 @@ test: export GLIBC_TUNABLES = glibc.malloc.mmap_threshold=33554432:glibc.malloc.
 test: bin/vkomp-demo layers
 	scripts/setup test
 	DRIVERS=lavapipe scripts/test $(DEVICE_PACKAGES) ./sched $(PURE)
-	DRIVERS=second LAYER=manyqueue scripts/test $(QUEUE_PACKAGES)
-	DRIVERS=second scripts/test ./vk
+	@$(MAKE) --no-print-directory -j2 --output-sync=target test-second test-second-vk
 	scripts/stress short
+
+.PHONY: test-second test-second-vk
+test-second:
+	DRIVERS=second LAYER=manyqueue scripts/test $(QUEUE_PACKAGES)
+test-second-vk:
+	DRIVERS=second scripts/test ./vk
 
 # The other way round, without what takes seconds: lavapipe as a graphics card with the queues of an
 # NVIDIA H100, whose memory the host maps and does not cache, and SwiftShader with its one queue and
