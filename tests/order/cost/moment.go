@@ -46,7 +46,7 @@ func (p *parts) part(name string) int {
 	return i
 }
 
-// spend returns the moment after some nanoseconds that are spent on a part from a moment on.
+// spend spends nanoseconds on a part from a moment on, and returns the moment after that.
 func (p *parts) spend(from *moment, nanoseconds float64, name string) *moment {
 	i := p.part(name)
 	p.all[i].Count++
@@ -54,8 +54,8 @@ func (p *parts) spend(from *moment, nanoseconds float64, name string) *moment {
 	return &moment{from.at + nanoseconds, from, i}
 }
 
-// until returns the later of two moments: after what nanoseconds from a moment on are spent on, or
-// the moment now, if it all happened before.
+// until spends nanoseconds on a part from a moment on, and returns the moment after that. If that is
+// not later than now, it returns now, and nothing was spent.
 func (p *parts) until(now, from *moment, nanoseconds float64, name string) *moment {
 	if from.at+nanoseconds <= now.at {
 		return now
