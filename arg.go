@@ -38,6 +38,8 @@ type Arg struct {
 	part *arraySection
 	// image is set for a value that a Mapper maps, else nil.
 	image *imageArg
+	// param is the parameter whose value this is, else nil.
+	param *param
 }
 
 // argKind says which constructor made an Arg.

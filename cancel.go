@@ -12,12 +12,16 @@ import (
 // failure of its task then. Unless OMP_CANCELLATION is true it does nothing and returns nil.
 // Outside of any taskgroup it is ErrInvalidArgument.
 func (rt *Runtime) CancelTaskgroup(ctx context.Context) error {
-	inside := rt.current(ctx).inside
+	c := rt.current(ctx)
+	inside := c.inside
 	if inside == nil {
 		return fmt.Errorf("vkomp: cancel taskgroup: %w: the context is of no taskgroup", ErrInvalidArgument)
 	}
 	if !rt.icvs.cancellation {
 		return nil
+	}
+	if recording := c.records(condAbsent); recording != nil {
+		recording.spoil()
 	}
 	inside.group.Cancel()
 	inside.cancel(ErrCancelled)

@@ -87,6 +87,7 @@ func (rt *Runtime) CloseContext(ctx context.Context) error {
 			return rt.givenUp(ctx)
 		}
 		rt.state.Store(stateClosed)
+		rt.forgetRecords()
 		t := rt.tool.Load()
 		if t != nil {
 			t.Implicit(ompt.ScopeEnd)

@@ -73,6 +73,22 @@ func (a *announced) done(ctx context.Context, err error) error {
 	return err
 }
 
+// observed reports whether a listener wants to know what constructs do to storage.
+func (rt *Runtime) observed() bool {
+	events := rt.events.Load()
+	return events != nil && events.Data()
+}
+
+// generate generates the task of a construct that c encounters and whose clauses are evaluated: on
+// the device of s, or, if s is nil, on the host and without a body.
+func (c *current) generate(ctx context.Context, passed *clauses, s *sched.Scheduler) error {
+	told := c.encounter(&passed.Construct, &passed.directive)
+	if told != nil {
+		told.Data = passed.does
+	}
+	return told.done(ctx, c.rt.run(ctx, s, &passed.Region, nil))
+}
+
 // run generates the task of a construct: on the device of s, or, if s is nil, on the host with a
 // body, which may be nil.
 func (rt *Runtime) run(ctx context.Context, s *sched.Scheduler, r *sched.Region, body func(context.Context) error) error {

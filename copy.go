@@ -3,6 +3,7 @@ package vkomp
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"unsafe"
 
@@ -45,13 +46,11 @@ func (rt *Runtime) memcpy(ctx context.Context, dst, src *DevicePtr, size int, as
 	if err == nil && size < 0 {
 		err = fmt.Errorf("%w: %d bytes", ErrInvalidArgument, size)
 	}
+	r.rows = memory.Rows{RowBytes: uint64(max(size, 0))}
 	if err == nil {
-		err = r.between(dst, src, memory.Rows{RowBytes: uint64(max(size, 0))})
+		err = r.between(dst, src)
 	}
-	if err == nil && r.overlaps() && r.dst.d != nil {
-		err = fmt.Errorf("%w: %d bytes from %v to %v overlap", ErrInvalidArgument, size, *src, *dst)
-	}
-	return r.generate(ctx, async, depend, err)
+	return r.generate(ctx, async, dst, src, depend, err)
 }
 
 // routine is a call of a memory routine, which copies or fills.
@@ -65,6 +64,8 @@ type routine struct {
 	rows  memory.Rows
 	fill  bool
 	value byte
+	// form is that of the construct: observe.Routine or observe.RectRoutine.
+	form observe.Form
 	// deferred says that the task returns the routine to the pool.
 	deferred bool
 	// observer observes the routine's task, nil without listeners.
@@ -86,7 +87,7 @@ func newRoutine(rt *Runtime, label string) *routine {
 		r = new(routine)
 		r.body = r.onHost
 	}
-	r.rt, r.label = rt, label
+	r.rt, r.label, r.form = rt, label, observe.Routine
 	return r
 }
 
@@ -96,18 +97,27 @@ func (r *routine) giveBack() {
 	spareRoutines.Put(r)
 }
 
-// between sets the ends of a copy of rows.
-func (r *routine) between(dst, src *DevicePtr, rows memory.Rows) error {
-	r.rows = rows
+// between sets the ends of a copy, or of a fill, which has no source.
+func (r *routine) between(dst, src *DevicePtr) error {
 	var err error
-	if r.dst, err = r.end(dst, rows.DstSpan); err != nil {
+	if r.fill {
+		r.dst, err = r.end(dst, r.rows.DstSpan)
+		return err
+	}
+	if r.dst, err = r.end(dst, r.rows.DstSpan); err != nil {
 		return fmt.Errorf("the destination: %w", err)
 	}
-	if r.src, err = r.end(src, rows.SrcSpan); err != nil {
+	if r.src, err = r.end(src, r.rows.SrcSpan); err != nil {
 		return fmt.Errorf("the source: %w", err)
 	}
-	if r.across() && rows.RowBytes > 0 {
+	switch {
+	case r.across() && r.rows.RowBytes > 0:
 		return r.bothLive()
+	case !r.overlaps():
+	case r.form == observe.RectRoutine:
+		return fmt.Errorf("%w: the parts from %v and to %v overlap", ErrInvalidArgument, *src, *dst)
+	case r.dst.d != nil:
+		return fmt.Errorf("%w: %d bytes from %v to %v overlap", ErrInvalidArgument, r.rows.RowBytes, *src, *dst)
 	}
 	return nil
 }
@@ -169,35 +179,50 @@ func (e *endpoint) address() uint64 {
 }
 
 // generate generates the routine's task, unless its arguments were refused, and returns the
-// routine to the pool.
-func (r *routine) generate(ctx context.Context, async bool, depend []Depend, refused error) error {
+// routine to the pool. dst and src are the pointers to its ends.
+func (r *routine) generate(ctx context.Context, async bool, dst, src *DevicePtr, depend []Depend, refused error) error {
+	rt := r.rt
+	c := rt.current(ctx)
+	recording := c.records(condAbsent)
+	if refused == nil && recording != nil && !async {
+		refused = recording.refuse("", "", undeferred)
+	}
+	var kept *recordedRoutine
+	r.depend = appendItems(r.depend, depend)
+	empty := r.rows.RowBytes == 0 && len(depend) == 0
+	if refused == nil && recording != nil && !empty {
+		kept, refused = recording.routine(r, dst, src)
+	}
 	if refused != nil {
 		refused = fmt.Errorf("vkomp: %s: %w", r.label, refused)
+	}
+	if refused != nil || empty {
 		r.giveBack()
 		return refused
 	}
-	if r.rows.RowBytes == 0 && len(depend) == 0 {
-		r.giveBack()
-		return nil
-	}
-	rt := r.rt
 	rt.using.RLock()
 	defer rt.using.RUnlock()
-	c := rt.current(ctx)
-	r.deferred = async && !c.final
-	r.depend = appendItems(r.depend, depend)
-	of := directive{flags: targetFlags(r.deferred), form: observe.Routine, device: r.number()}
-	if r.rect.Elem != 0 {
-		of.form = observe.RectRoutine
+	err := r.generateIn(ctx, &c, async, observe.Site{})
+	if err == nil && kept != nil {
+		recording.add(kept)
 	}
+	return err
+}
+
+// generateIn generates the task of a routine that c encounters at a place in the program, and
+// returns the routine to the pool.
+func (r *routine) generateIn(ctx context.Context, c *current, async bool, at observe.Site) error {
+	rt := r.rt
+	r.deferred = async && !c.final
+	of := directive{flags: targetFlags(r.deferred), form: r.form, device: r.number(), at: at}
 	common := construct.Construct{Label: r.label, Depend: r.depend}
 	told := c.encounter(&common, &of)
 	if told != nil {
 		// The routine can be complete, and used for another call, before listeners are told
 		// of its outcome.
-		told.Data, told.Depend = r.data(), appendItems(nil, depend)
+		told.Data, told.Depend = r.data(), slices.Clone(r.depend)
 	}
-	given, err := r.run(ctx, &c, common)
+	given, err := r.run(ctx, c, common)
 	if !given {
 		r.giveBack()
 	}

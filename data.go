@@ -115,10 +115,14 @@ func (rt *Runtime) encounter(ctx context.Context, d *TargetData, hasBody bool) (
 	if !hasBody {
 		return fail(fmt.Errorf("%w: no body", ErrInvalidArgument))
 	}
+	c := rt.current(ctx)
+	if recording := c.records(condAbsent); recording != nil {
+		return nil, recording.refuse("target data", r.label, "code of the program runs between its tasks")
+	}
 	if err := r.items(d); err != nil {
 		return fail(err)
 	}
-	dev, err := rt.resolve(rt.current(ctx), d.Device, d.If)
+	dev, err := rt.resolve(c, d.Device, d.If)
 	if err != nil {
 		return fail(err)
 	}

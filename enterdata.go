@@ -23,6 +23,9 @@ type TargetEnterData struct {
 	Depend []Depend
 	// NoWait lets the task be deferred.
 	NoWait bool
+	// Replayable, when false, keeps the construct out of the record of a [Taskgraph] (OpenMP 6.0
+	// replayable clause).
+	Replayable Cond
 	// Label names the task in errors and graphs; "target enter data" by default.
 	Label string
 }
@@ -43,6 +46,9 @@ type TargetExitData struct {
 	Depend []Depend
 	// NoWait lets the task be deferred.
 	NoWait bool
+	// Replayable, when false, keeps the construct out of the record of a [Taskgraph] (OpenMP 6.0
+	// replayable clause).
+	Replayable Cond
 	// Label names the task in errors and graphs; "target exit data" by default.
 	Label string
 }
@@ -59,7 +65,7 @@ type TargetExitData struct {
 func (rt *Runtime) TargetEnterData(ctx context.Context, d TargetEnterData) error {
 	h := hide(&d)
 	return rt.standalone(ctx, &standalone{
-		kind: ompt.TargetEnterData, label: h.Label, device: h.Device, condition: h.If, noWait: h.NoWait,
+		kind: ompt.TargetEnterData, label: h.Label, device: h.Device, condition: h.If, noWait: h.NoWait, replayable: h.Replayable,
 	}, h.Maps, h.Depend)
 }
 
@@ -75,7 +81,7 @@ func (rt *Runtime) TargetEnterData(ctx context.Context, d TargetEnterData) error
 func (rt *Runtime) TargetExitData(ctx context.Context, d TargetExitData) error {
 	h := hide(&d)
 	return rt.standalone(ctx, &standalone{
-		kind: ompt.TargetExitData, label: h.Label, device: h.Device, condition: h.If, noWait: h.NoWait,
+		kind: ompt.TargetExitData, label: h.Label, device: h.Device, condition: h.If, noWait: h.NoWait, replayable: h.Replayable,
 	}, h.Maps, h.Depend)
 }
 

@@ -66,6 +66,9 @@ var (
 	// ErrLeaked says that storage was still mapped, or memory not freed, when the runtime
 	// was closed.
 	ErrLeaked = memory.ErrLeaked
+	// ErrNotReplayable says that a construct cannot be recorded, in a taskgraph region that is: see
+	// [Runtime.Taskgraph].
+	ErrNotReplayable = errors.New("not replayable")
 	// ErrUnsupported says that the device, the driver or this build lacks something.
 	ErrUnsupported = vk.ErrUnsupported
 	// ErrDeviceLost says that the device is lost (VK_ERROR_DEVICE_LOST), together with its

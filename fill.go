@@ -38,9 +38,9 @@ func (d Device) memset(ctx context.Context, p *DevicePtr, value byte, count int,
 	if err == nil {
 		r.fill, r.value = true, value
 		r.rows = memory.Rows{RowBytes: uint64(count)}
-		r.dst, err = r.end(p, r.rows.DstSpan)
+		err = r.between(p, nil)
 	}
-	return r.generate(ctx, async, depend, err)
+	return r.generate(ctx, async, p, nil, depend, err)
 }
 
 // fillRun is the number of bytes that are set one by one. The rest is copied from these in

@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/vkomp/vkomp/internal/lockrank"
+	"github.com/vkomp/vkomp/internal/observe"
 	"github.com/vkomp/vkomp/sched"
 )
 
@@ -82,6 +83,13 @@ func (l *labels) intern(label string) string {
 // refers to.
 type clauses struct {
 	sched.Region
+	// device is where the task runs. directive and does are what listeners are told of the
+	// construct; does is nil if none wants to know it.
+	device    *device
+	directive directive
+	does      *observe.Data
+	// kept says that a record has the clauses.
+	kept bool
 	// buffers is for Region.Buffers, and not nil.
 	buffers []sched.Buffer
 	// bytes has what Values refers to.
@@ -92,7 +100,11 @@ var spareClauses = sync.Pool{New: func() any { return &clauses{buffers: make([]s
 
 func newClauses() *clauses { return spareClauses.Get().(*clauses) }
 
+// giveBack makes the memory that of another construct, unless a record has taken it over.
 func (c *clauses) giveBack() {
+	if c.kept {
+		return
+	}
 	clear(c.Enter)
 	clear(c.Exit)
 	clear(c.Transfers)
@@ -104,6 +116,7 @@ func (c *clauses) giveBack() {
 		c.buffers = c.Buffers[:0]
 	}
 	c.Region = sched.Region{}
+	c.device, c.directive, c.does = nil, directive{}, nil
 	c.Enter, c.Exit, c.Transfers, c.Depend = enter, exit, transfers, depend
 	c.Addresses, c.Pointers, c.Values, c.Images = addresses, pointers, values, images
 	c.bytes = c.bytes[:0]

@@ -98,6 +98,9 @@ func (rt *Runtime) interop(ctx context.Context, i *Interop) error {
 		return fmt.Errorf("%w: %w", ErrInvalidArgument, err)
 	}
 	c := rt.current(ctx)
+	if recording := c.records(condAbsent); recording != nil {
+		return recording.refuse("", "", "foreign work is not recorded")
+	}
 	t := foreign.Task{Construct: construct.Construct{Label: "interop", Scope: c.children(), Group: c.group(), Place: c.place, NoWait: i.NoWait}}
 	var told *announced
 	if events := rt.events.Load(); events != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/vkomp/vkomp/internal/observe"
 	"github.com/vkomp/vkomp/memory"
 )
 
@@ -43,18 +44,15 @@ func (rt *Runtime) MemcpyRectAsync(ctx context.Context, dst, src DevicePtr, r Re
 
 func (rt *Runtime) memcpyRect(ctx context.Context, dst, src *DevicePtr, rect *Rect, async bool, depend []Depend) error {
 	r := newRoutine(rt, "memcpy rect")
-	var rows memory.Rows
+	r.form = observe.RectRoutine
 	err := rt.construct(ctx)
 	if err == nil {
-		rows, err = r.normal(rect)
+		r.rows, err = r.normal(rect)
 	}
 	if err == nil {
-		err = r.between(dst, src, rows)
+		err = r.between(dst, src)
 	}
-	if err == nil && r.overlaps() {
-		err = fmt.Errorf("%w: the parts from %v and to %v overlap", ErrInvalidArgument, *src, *dst)
-	}
-	return r.generate(ctx, async, depend, err)
+	return r.generate(ctx, async, dst, src, depend, err)
 }
 
 // rectNumbers holds the numbers of a Rect in the form of package memory.

@@ -45,11 +45,14 @@ func (r *taskRegion) children() *tasks.Scope {
 // device returns the region's default device.
 func (r *taskRegion) device() Device { return Device{r.defaultDevice.Load()} }
 
-// current is the part of a context that belongs to a runtime: the task region, and the
-// innermost taskgroup in it.
+// current is the part of a context that belongs to a runtime: the task region, the innermost
+// taskgroup in it, and what records the constructs.
 type current struct {
 	*taskRegion
 	inside *taskgroup
+	// recording is that of the taskgraph region that the context is of, nil outside of one that
+	// is recorded.
+	recording *recording
 }
 
 // taskgroup is a taskgroup region.

@@ -75,6 +75,8 @@ type Runtime struct {
 	sweepOrphans int
 	// unreported are the failures of dropped scopes.
 	unreported tasks.Failures
+	// recorded are the keepers of the runtime's taskgraph records.
+	recorded recordsKeepers
 }
 
 // Open returns a runtime with the devices of this machine. If there is no Vulkan device,

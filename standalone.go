@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/vkomp/vkomp/internal/observe"
 	"github.com/vkomp/vkomp/ompt"
 	"github.com/vkomp/vkomp/sched"
 )
@@ -15,6 +16,9 @@ type standalone struct {
 	device    Device
 	condition Cond
 	noWait    bool
+	// replayable is the replayable clause, and at the place in the program, as of directive.
+	replayable Cond
+	at         observe.Site
 }
 
 // name returns the directive's name in OpenMP.
@@ -28,13 +32,17 @@ func (d *standalone) name() string {
 	return "target update"
 }
 
+// labels are those of the directive's items.
+func (d *standalone) labels() *itemLabels {
+	if d.kind == ompt.TargetUpdate {
+		return &motionLabels
+	}
+	return &mapLabels
+}
+
 // add checks the k-th item of the directive and adds it to the clauses of the task.
 func (d *standalone) add(c *clauses, a *Arg, k int) error {
-	labels := &mapLabels
-	if d.kind == ompt.TargetUpdate {
-		labels = &motionLabels
-	}
-	label := labels.of(k)
+	label := d.labels().of(k)
 	if err := a.check(label); err != nil {
 		return err
 	}
@@ -54,6 +62,12 @@ func (rt *Runtime) standalone(ctx context.Context, d *standalone, items []Arg, d
 	}
 	rt.using.RLock()
 	defer rt.using.RUnlock()
+	c := rt.current(ctx)
+	return rt.standaloneIn(ctx, &c, d, items, depend)
+}
+
+// standaloneIn is standalone for a construct that c encounters.
+func (rt *Runtime) standaloneIn(ctx context.Context, c *current, d *standalone, items []Arg, depend []Depend) error {
 	name := d.name()
 	label := name
 	if d.label != "" {
@@ -61,33 +75,50 @@ func (rt *Runtime) standalone(ctx context.Context, d *standalone, items []Arg, d
 	}
 	passed := newClauses()
 	defer passed.giveBack()
-	c := rt.current(ctx)
-	dev, err := rt.resolve(c, d.device, d.condition)
-	for k := 0; k < len(items) && err == nil; k++ {
-		err = d.add(passed, &items[k], k)
+	passed.Label = label
+	recording := c.records(d.replayable)
+	if recording != nil && !d.noWait {
+		return fmt.Errorf("vkomp: %w", recording.refuse(name, label, undeferred))
 	}
-	var s *sched.Scheduler
-	if err == nil && dev.physical != nil {
-		s, err = dev.open()
-	}
+	s, err := rt.evaluateStandalone(c, passed, d, items, depend)
 	if err != nil {
 		if label == name {
 			return fmt.Errorf("vkomp: %s: %w", name, err)
 		}
 		return fmt.Errorf("vkomp: %s %q: %w", name, label, err)
 	}
-	passed.Depend = appendItems(passed.Depend, depend)
-	noWait := d.noWait && !c.final
 	if s == nil && len(passed.Depend) == 0 {
 		return nil
 	}
-	passed.Label = label
-	told := c.encounter(&passed.Construct, &directive{kind: d.kind, flags: targetFlags(noWait), device: dev.number})
-	if told != nil && s != nil {
-		told.Data = passed.data()
+	passed.directive = directive{kind: d.kind, flags: targetFlags(d.noWait && !c.final), device: passed.device.number, at: d.at}
+	if s != nil && rt.observed() {
+		passed.does = passed.data()
 	}
-	if err := told.done(ctx, rt.run(ctx, s, &passed.Region, nil)); err != nil {
+	var kept *recordedStandalone
+	if recording != nil {
+		if kept, err = recording.standalone(passed, d, items, depend); err != nil {
+			return fmt.Errorf("vkomp: %w", err)
+		}
+	}
+	if err := c.generate(ctx, passed, s); err != nil {
 		return rt.failure(ctx, err)
 	}
+	if kept != nil {
+		recording.add(kept)
+	}
 	return nil
+}
+
+// evaluateStandalone evaluates the clauses of a directive that c encounters. It returns the
+// scheduler of the directive's device, nil for the initial device.
+func (rt *Runtime) evaluateStandalone(c *current, passed *clauses, d *standalone, items []Arg, depend []Depend) (s *sched.Scheduler, err error) {
+	passed.device, err = rt.resolve(*c, d.device, d.condition)
+	for k := 0; k < len(items) && err == nil; k++ {
+		err = d.add(passed, &items[k], k)
+	}
+	if err == nil && passed.device.physical != nil {
+		s, err = passed.device.open()
+	}
+	passed.Depend = appendItems(passed.Depend, depend)
+	return s, err
 }

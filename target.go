@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/vkomp/vkomp/internal/observe"
 	"github.com/vkomp/vkomp/ompt"
 	"github.com/vkomp/vkomp/sched"
 )
@@ -38,6 +39,9 @@ type Target struct {
 	// at once, together with everything that its queue has collected. A queue begins its work
 	// in the order of submission, so that no task starves.
 	Priority int
+	// Replayable, when false, keeps the construct out of the record of a [Taskgraph] (OpenMP 6.0
+	// replayable clause).
+	Replayable Cond
 	// Label names the task in errors and graphs; the kernel's name by default.
 	Label string
 }
@@ -82,59 +86,79 @@ func (rt *Runtime) target(ctx context.Context, t *Target, args []Arg, depend []D
 	}
 	rt.using.RLock()
 	defer rt.using.RUnlock()
+	c := rt.current(ctx)
+	return rt.targetIn(ctx, &c, t, args, depend, observe.Site{})
+}
+
+// targetIn is target for a construct that c encounters at a place in the program.
+func (rt *Runtime) targetIn(ctx context.Context, c *current, t *Target, args []Arg, depend []Depend, at observe.Site) error {
 	k, label, err := rt.kernelOf(t)
 	if err != nil {
 		return err
 	}
-	c := rt.current(ctx)
+	recording := c.records(t.Replayable)
+	if recording != nil && !t.NoWait {
+		return recording.refuse("target", label, undeferred)
+	}
 	passed := newClauses()
 	defer passed.giveBack()
 	passed.Label = label
-	d, s, err := rt.evaluate(&c, passed, t, args, depend)
+	s, err := rt.evaluate(c, passed, t, args, depend)
 	if err != nil {
 		return fmt.Errorf("target %q: %w", label, err)
 	}
-	told := c.encounter(&passed.Construct, &directive{kind: ompt.Target, flags: targetFlags(t.NoWait && !c.final), device: d.number})
-	if told != nil {
-		told.Data = argumentData(k, args, d)
+	passed.directive = directive{kind: ompt.Target, flags: targetFlags(t.NoWait && !c.final), device: passed.device.number, at: at}
+	if rt.observed() {
+		passed.does = argumentData(k, args, passed.device)
+	}
+	var kept *recordedTarget
+	if recording != nil {
+		if kept, err = recording.target(passed, t, args, depend); err != nil {
+			return err
+		}
 	}
 	if s == nil {
-		err = rt.targetOnHost(ctx, t, args, passed.Construct)
+		err = rt.targetOnHost(ctx, c, t, args, passed)
 	} else {
-		err = s.Run(ctx, &passed.Region)
+		err = c.generate(ctx, passed, s)
 	}
-	return told.done(ctx, err)
+	if err == nil && kept != nil {
+		recording.add(kept)
+	}
+	return err
 }
 
-// evaluate evaluates the clauses of a region that c encounters. It returns the region's device,
-// and the scheduler unless that is the initial device.
-func (rt *Runtime) evaluate(c *current, passed *clauses, t *Target, args []Arg, depend []Depend) (d *device, s *sched.Scheduler, err error) {
+// evaluate evaluates the clauses of a region that c encounters. It returns the scheduler of the
+// region's device, nil for the initial device.
+func (rt *Runtime) evaluate(c *current, passed *clauses, t *Target, args []Arg, depend []Depend) (s *sched.Scheduler, err error) {
 	k := t.Kernel.k
 	if passed.Range, err = t.Range.extent(); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if err := checkArgs(args, &argumentLabels); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	if d, err = rt.resolve(*c, t.Device, t.If); err != nil {
-		return nil, nil, err
+	d, err := rt.resolve(*c, t.Device, t.If)
+	if err != nil {
+		return nil, err
 	}
+	passed.device = d
 	passed.Depend = appendItems(passed.Depend, depend)
 	if t.DependArgs {
 		passed.dependOnArgs(k, args)
 	}
 	passed.Priority = rt.priority(t.Priority)
 	if d.physical == nil {
-		return d, nil, nil
+		return nil, nil
 	}
 	if k.shader == nil {
-		return nil, nil, fmt.Errorf("%w: kernel %q has no SPIR-V, only the initial device can run it", ErrUnsupported, k.name)
+		return nil, fmt.Errorf("%w: kernel %q has no SPIR-V, only the initial device can run it", ErrUnsupported, k.name)
 	}
 	if s, err = d.open(); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	passed.Kernel, passed.Structured = k.shader, true
-	return d, s, passed.arguments(args, d)
+	return s, passed.arguments(args, d)
 }
 
 // kernelOf returns the construct's kernel, and its label: the kernel's name if it has none.

@@ -10,8 +10,17 @@ import (
 	"github.com/vkomp/vkomp/sched/host"
 )
 
-// targetOnHost runs the kernel's Host variant on the initial device.
-func (rt *Runtime) targetOnHost(ctx context.Context, t *Target, args []Arg, c construct.Construct) error {
+// targetOnHost generates a task that runs the kernel's Host variant on the initial device.
+func (rt *Runtime) targetOnHost(ctx context.Context, c *current, t *Target, args []Arg, passed *clauses) error {
+	told := c.encounter(&passed.Construct, &passed.directive)
+	if told != nil {
+		told.Data = passed.does
+	}
+	return told.done(ctx, rt.runOnHost(ctx, t, args, passed.Construct))
+}
+
+// runOnHost runs the kernel's Host variant.
+func (rt *Runtime) runOnHost(ctx context.Context, t *Target, args []Arg, c construct.Construct) error {
 	k := t.Kernel.k
 	if k.host == nil {
 		why := ""

@@ -43,6 +43,9 @@ type Task struct {
 	// Transparent determines whether the task's children and its siblings can depend on each
 	// other (OpenMP 6.0 §17.9.5).
 	Transparent Transparency
+	// Replayable, when false, keeps the construct out of the record of a [Taskgraph] (OpenMP 6.0
+	// replayable clause).
+	Replayable Cond
 	// Label names the task in errors and graphs; "task" by default.
 	Label string
 }
@@ -122,37 +125,81 @@ func (rt *Runtime) task(ctx context.Context, t *Task) error {
 	case t.Transparent > ImpEx:
 		return fmt.Errorf("%w: task %q: transparent(%d) is none of NotImpex, Import, Export, ImpEx", ErrInvalidArgument, label, t.Transparent)
 	}
+	undeferred := t.If.isFalse() || c.final
+	recording := c.records(t.Replayable)
+	if recording != nil {
+		if why := t.notReplayable(undeferred); why != "" {
+			return recording.refuse("task", label, why)
+		}
+	}
 	passed := newClauses()
 	defer passed.giveBack()
 	passed.Depend = appendItems(passed.Depend, t.Depend)
-	undeferred := t.If.isFalse() || c.final
-	d := directive{flags: t.flags(undeferred, c.final || t.Final), device: rt.NumDevices()}
+	e := explicitTask{
+		region: host.Region{Body: t.Body}, final: c.final || t.Final,
+		directive: directive{flags: t.flags(undeferred, c.final || t.Final), device: rt.NumDevices()},
+	}
 	if t.Detach != nil {
-		d.form = observe.Detachable
+		e.directive.form, e.region.Event = observe.Detachable, &t.Detach.event
 	}
-	r := host.Region{Body: t.Body}
-	r.Label, r.Depend, r.Priority = label, passed.Depend, rt.priority(t.Priority)
-	if undeferred && t.Mergeable && len(t.Depend) == 0 && (c.final || !t.Final) {
-		return rt.merge(ctx, c, &r.Construct, &d, t.Body)
+	e.region.Transparency = tasks.Transparency(t.Transparent)
+	e.region.Label, e.region.Depend, e.region.Priority = label, passed.Depend, rt.priority(t.Priority)
+	if undeferred && t.Mergeable && len(t.Depend) == 0 && (c.final || !t.Final) && c.recording == nil {
+		return rt.merge(ctx, c, &e.region.Construct, &e.directive, t.Body)
 	}
-	told := c.encounter(&r.Construct, &d)
-	inner := rt.newTaskContext(ctx, c)
-	inner.region.final = c.final || t.Final
-	if undeferred {
-		inner.region.place = c.place
-	} else {
+	var kept *recordedTask
+	if recording != nil {
+		var err error
+		if kept, err = recording.task(&e); err != nil {
+			return err
+		}
+	}
+	err := e.generate(ctx, &c)
+	if err == nil && kept != nil {
+		recording.add(kept)
+	}
+	return err
+}
+
+// notReplayable says why the task cannot be recorded, "" if it can.
+func (t *Task) notReplayable(undeferredTask bool) string {
+	switch {
+	case undeferredTask:
+		return undeferred
+	case t.Detach != nil:
+		return "it is detachable"
+	case t.Transparent != NotImpex:
+		return "it is transparent"
+	}
+	return ""
+}
+
+// explicitTask is a task construct whose clauses have been evaluated.
+type explicitTask struct {
+	// region has the clauses and the body.
+	region    host.Region
+	directive directive
+	final     bool
+}
+
+// generate generates the task of the construct, which c encounters.
+func (e *explicitTask) generate(ctx context.Context, c *current) error {
+	r := e.region
+	told := c.encounter(&r.Construct, &e.directive)
+	inner := c.rt.newTaskContext(ctx, *c)
+	inner.region.final = e.final
+	if r.NoWait {
 		inner.region.place = inner
+	} else {
+		inner.region.place = c.place
 	}
-	if t.Transparent != NotImpex {
-		r.Transparency, r.Inner = tasks.Transparency(t.Transparent), r.Scope.NewInner()
+	if r.Transparency != tasks.Transparency(NotImpex) {
+		r.Inner = r.Scope.NewInner()
 		inner.region.scope.Store(r.Inner)
 	}
 	r.Context, r.Ender, r.ID = inner, inner, &inner.region.id
-	if t.Detach != nil {
-		r.Event = &t.Detach.event
-	}
 	inner.region.observer = r.Observer
-	return told.done(ctx, rt.host.Run(ctx, r))
+	return told.done(ctx, c.rt.host.Run(ctx, r))
 }
 
 // merge runs an undeferred task without depend items as part of the current task. With depend

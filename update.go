@@ -25,6 +25,9 @@ type TargetUpdate struct {
 	Depend []Depend
 	// NoWait lets the task be deferred.
 	NoWait bool
+	// Replayable, when false, keeps the construct out of the record of a [Taskgraph] (OpenMP 6.0
+	// replayable clause).
+	Replayable Cond
 	// Label names the task in errors and graphs; "target update" by default.
 	Label string
 }
@@ -42,7 +45,7 @@ type TargetUpdate struct {
 func (rt *Runtime) TargetUpdate(ctx context.Context, d TargetUpdate) error {
 	h := hide(&d)
 	return rt.standalone(ctx, &standalone{
-		kind: ompt.TargetUpdate, label: h.Label, device: h.Device, condition: h.If, noWait: h.NoWait,
+		kind: ompt.TargetUpdate, label: h.Label, device: h.Device, condition: h.If, noWait: h.NoWait, replayable: h.Replayable,
 	}, h.Motions, h.Depend)
 }
 

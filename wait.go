@@ -42,13 +42,16 @@ func (rt *Runtime) Taskwait(ctx context.Context, depend ...Depend) error {
 
 // taskwait returns the outcome of the wait, and what reporting its progress failed with.
 func (rt *Runtime) taskwait(ctx context.Context, depend []Depend) (err, reporting error) {
+	c := rt.current(ctx)
+	if recording := c.records(condAbsent); recording != nil {
+		return recording.refuse("taskwait", "", waits), nil
+	}
 	if len(depend) > 0 {
 		passed := newClauses()
 		defer passed.giveBack()
 		passed.Depend = appendItems(passed.Depend, depend)
 		return rt.join(ctx, "taskwait", passed.Depend, false), nil
 	}
-	c := rt.current(ctx)
 	scope := c.scope.Load()
 	if scope == nil {
 		return nil, nil
@@ -88,8 +91,25 @@ func (rt *Runtime) join(ctx context.Context, label string, depend []tasks.Depend
 		}
 	}
 	c := rt.current(ctx)
-	d := directive{flags: ompt.TaskTaskwait, device: rt.NumDevices()}
-	t := tasks.Task{Domain: tasks.AnyDomain, Runner: joiner{rt}}
+	var kept *recordedJoin
+	recording := c.records(condAbsent)
+	if recording != nil {
+		var err error
+		if kept, err = recording.join(label, depend); err != nil {
+			return err
+		}
+	}
+	err := c.join(ctx, label, depend, noWait, observe.Site{})
+	if err == nil && kept != nil {
+		recording.add(kept)
+	}
+	return err
+}
+
+// join generates a join that c encounters at a place in the program.
+func (c *current) join(ctx context.Context, label string, depend []tasks.Depend, noWait bool, at observe.Site) error {
+	d := directive{flags: ompt.TaskTaskwait, device: c.rt.NumDevices(), at: at}
+	t := tasks.Task{Domain: tasks.AnyDomain, Runner: joiner{c.rt}}
 	if !noWait {
 		t.Domain = tasks.Host
 		d.flags |= ompt.TaskUndeferred
@@ -100,7 +120,7 @@ func (rt *Runtime) join(ctx context.Context, label string, depend []tasks.Depend
 	n, err := r.Add(ctx, &t, w, nil)
 	w.Finish()
 	if err == nil && !noWait {
-		rt.submitGathered()
+		c.rt.submitGathered()
 		if err = n.Await(ctx, c.place); err == nil {
 			err = n.Outcome()
 			n.ReportFailure()
@@ -162,6 +182,9 @@ func (rt *Runtime) Taskgroup(ctx context.Context, body func(ctx context.Context)
 	}
 	if body == nil {
 		return fmt.Errorf("vkomp: taskgroup: %w: no body", ErrInvalidArgument)
+	}
+	if c := rt.current(ctx); c.records(condAbsent) != nil {
+		return fmt.Errorf("vkomp: %w", c.recording.refuse("taskgroup", "", waits))
 	}
 	return rt.taskgroup(ctx, body)
 }

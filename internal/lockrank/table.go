@@ -67,7 +67,7 @@ var Table = []Lock{
 	{TaskRegion{}, []string{"vkomp.taskContext.mu"}, "who waits in a task region", false},
 	{Scheduler{}, []string{"sched.Scheduler.mu"}, "the scheduling of a device", false},
 	{HostPool{}, []string{"host.Pool.mu"}, "the places of the host's tasks", false},
-	{Runtime{}, []string{"vkomp.Runtime.mu"}, "scopes whose region is at its end, and the list of kernels", false},
+	{Runtime{}, []string{"vkomp.Runtime.mu"}, "scopes whose region is at its end, and the lists of kernels and of keepers of records", false},
 	{Family{}, []string{"tasks.family.mu"}, "the tasks of a scope and of those that transparent tasks connect it with", false},
 	{Group{}, []string{"tasks.Group.mu"}, "a taskgroup; that of a group inside another is taken first", true},
 	{Graph{}, []string{"tasks.Graph.mu"}, "the list of scopes, and the tasks that are kept for pictures", false},
@@ -82,5 +82,5 @@ var Table = []Lock{
 	{VulkanSampling{}, []string{"vk.Device.sampling"}, "the calibration of a device's clock", false},
 	{VulkanQueue{}, []string{"vk.Queue.mu"}, "a VkQueue and its command pool, for each call of Vulkan that uses them; the program's own lock of a queue that it shares is taken inside", true},
 	{VulkanInstance{}, []string{"vk.Instance.mu"}, "the devices that are open and the messages of a VkInstance", false},
-	{Leaf{}, []string{"allocation.footprint.mu", "vk.Device.mu", "vkomp.hostMemory.mu", "vkomp.pinnedStorages.mu", "vkomp.labels.mu", "vkomp.itemLabels.mu", "vkomp.foundRaces.mu", "tool.failures.mu", "tool.Device.mu", "tool.Tool.telling", "tool.task.deciding", "foreign.lossTimelines.mu"}, "counts and tables of their own; no lock is taken under these", false},
+	{Leaf{}, []string{"allocation.footprint.mu", "vk.Device.mu", "vkomp.hostMemory.mu", "vkomp.pinnedStorages.mu", "vkomp.labels.mu", "vkomp.itemLabels.mu", "vkomp.foundRaces.mu", "vkomp.TaskgraphRecords.mu", "vkomp.recording.mu", "tool.failures.mu", "tool.Device.mu", "tool.Tool.telling", "tool.task.deciding", "foreign.lossTimelines.mu"}, "counts and tables of their own; no lock is taken under these", false},
 }

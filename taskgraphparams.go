@@ -1,0 +1,343 @@
+package vkomp
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"unsafe"
+
+	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/tasks"
+)
+
+// Param is a parameter of a taskgraph with its value at one encounter: an element of
+// Taskgraph.Params, made with Bind.
+type Param struct {
+	of *param
+	// storage is the slice of a ParamSlice, of so many elements; capacity is in bytes.
+	storage  memory.Section
+	elements int
+	capacity int
+	// arg is the value of a ParamVar as an argument of a kernel, and value the value itself.
+	arg   Arg
+	value any
+}
+
+// param is the identity of a parameter: its address.
+type param struct{ _ byte }
+
+// ParamSlice is a parameter of taskgraphs: a slice that can be another at each encounter, of the
+// same length. The zero ParamSlice is ready for use. It must not be copied.
+//
+// Items of the block's constructs belong to the parameter by their storage: a slice that lies in
+// the slice to which the parameter is bound, in an argument, a depend item or a [HostPtr], stands
+// for the same elements of the slice to which it is bound at the replay. One that lies there only in
+// part is [ErrNotReplayable], and so is a value with a [Mapper]. A block whose parameters are bound
+// to slices that overlap is executed without being recorded. The body of a task calls Get.
+type ParamSlice[T any] struct{ p param }
+
+// Bind returns the parameter with its slice for one encounter.
+func (p *ParamSlice[T]) Bind(s []T) Param {
+	section := sectionOf(s)
+	return Param{of: &p.p, storage: section, elements: len(s), capacity: capacity(s)}
+}
+
+// Get returns the slice of the encounter to which ctx belongs: ctx is that of the block, or of the
+// body of a task that the block has generated. It returns nil for any other context.
+func (p *ParamSlice[T]) Get(ctx context.Context) []T {
+	b := boundIn(ctx, &p.p)
+	if b == nil {
+		return nil
+	}
+	var zero T
+	elements := b.elements
+	if size := int(unsafe.Sizeof(zero)); size > 0 {
+		elements = b.capacity / size
+	}
+	return unsafe.Slice((*T)(b.storage.Ptr), elements)[:b.elements]
+}
+
+// ParamVar is a parameter of taskgraphs: a value that can be another at each encounter. The zero
+// ParamVar is ready for use. It must not be copied.
+//
+// To a parameter that is a [DevicePtr] also belong the pointers into the memory to which it points:
+// arguments, and the ends of copies and fills. They stand for pointers at the same distance from the
+// pointer to which it is bound at the replay.
+type ParamVar[T any] struct{ p param }
+
+// Bind returns the parameter with its value for one encounter.
+func (p *ParamVar[T]) Bind(v T) Param {
+	return Param{of: &p.p, arg: Value(v), value: v}
+}
+
+// Get returns the value of the encounter to which ctx belongs, as [ParamSlice.Get] does, and the
+// zero T for any other context. What a block computes from it is recorded with its result.
+func (p *ParamVar[T]) Get(ctx context.Context) T {
+	if b := boundIn(ctx, &p.p); b != nil {
+		return b.value.(T)
+	}
+	var zero T
+	return zero
+}
+
+// Arg returns the value as an argument of a kernel, as [Value] does. A replay passes the value to
+// which the parameter is bound then. With a context that belongs to no encounter the argument is
+// the zero Arg, which constructs refuse.
+func (p *ParamVar[T]) Arg(ctx context.Context) Arg {
+	b := boundIn(ctx, &p.p)
+	if b == nil {
+		return Arg{}
+	}
+	escape(unsafe.Pointer(&p.p))
+	a := b.arg
+	a.param = &p.p
+	return a
+}
+
+// bindings are the parameters of an encounter, and those of the encounters around it.
+type bindings struct {
+	params []Param
+	outer  *bindings
+}
+
+// boundKey is the key of the bindings in contexts.
+type boundKey struct{}
+
+// bind returns a context with the parameters of an encounter, and its bindings, nil if there are no
+// parameters.
+func bind(ctx context.Context, params []Param) (context.Context, *bindings) {
+	if len(params) == 0 {
+		return ctx, nil
+	}
+	b := &bindings{params: slices.Clone(params)}
+	b.outer, _ = ctx.Value(boundKey{}).(*bindings)
+	return context.WithValue(ctx, boundKey{}, b), b
+}
+
+// boundIn returns the parameter with its value in ctx, nil if it has none.
+func boundIn(ctx context.Context, p *param) *Param {
+	b, _ := ctx.Value(boundKey{}).(*bindings)
+	for ; b != nil; b = b.outer {
+		if at := b.find(p); at >= 0 {
+			return &b.params[at]
+		}
+	}
+	return nil
+}
+
+// find returns the index of a parameter, -1 if the encounter itself does not bind it.
+func (b *bindings) find(p *param) int {
+	if b != nil {
+		for i := range b.params {
+			if b.params[i].of == p {
+				return i
+			}
+		}
+	}
+	return -1
+}
+
+// like reports whether a record made with b is one for the parameters of other.
+func (b *bindings) like(other *bindings) bool {
+	if b == nil || other == nil {
+		return b == other
+	}
+	if len(b.params) != len(other.params) {
+		return false
+	}
+	for i := range b.params {
+		k := other.find(b.params[i].of)
+		if k < 0 || other.params[k].elements != b.params[i].elements {
+			return false
+		}
+	}
+	return true
+}
+
+// ordered returns the bindings with the parameters in the order of like, whose record they fit.
+func (b *bindings) ordered(like *bindings) *bindings {
+	if b == nil {
+		return nil
+	}
+	same := true
+	for i := range b.params {
+		same = same && b.params[i].of == like.params[i].of
+	}
+	if same {
+		return b
+	}
+	o := &bindings{}
+	for i := range like.params {
+		o.params = append(o.params, b.params[b.find(like.params[i].of)])
+	}
+	return o
+}
+
+// distinct reports whether no two parameters share storage or memory, so that it is known which of
+// them an item belongs to.
+func (b *bindings) distinct() bool {
+	if b == nil {
+		return true
+	}
+	for i := range b.params {
+		for k := range i {
+			if overlap(b.params[i].storage, b.params[k].storage) || b.params[i].pointsTo(&b.params[k].arg.at) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// pointsTo reports whether the parameter is a pointer into the memory into which p points.
+func (a *Param) pointsTo(p *DevicePtr) bool {
+	own := &a.arg.at
+	switch {
+	case a.arg.kind != argPointer || own.d == nil || own.d != p.d:
+		return false
+	case own.onVulkan():
+		return own.p.Add(int64(p.p.Address-own.p.Address)) == p.p
+	}
+	return own.block == p.block
+}
+
+// overlap reports whether two sections have a byte in common.
+func overlap(a, b memory.Section) bool {
+	return a.Size > 0 && b.Size > 0 && a.Start() < b.End() && b.Start() < a.End()
+}
+
+// place says which item of a recorded construct belongs to a parameter, and how many bytes after the
+// beginning of the parameter's slice, or after its pointer, the item begins.
+type place struct {
+	item, param int
+	offset      uint64
+}
+
+// placeOf returns the place of an item, false if it belongs to no parameter.
+func (b *bindings) placeOf(item int, s memory.Section) (p place, ok bool, err error) {
+	if b == nil || s.Ptr == nil {
+		return place{}, false, nil
+	}
+	for i := range b.params {
+		all := b.params[i].storage
+		first := memory.Section{Ptr: s.Ptr, Size: max(s.Size, 1)}
+		switch {
+		case !overlap(first, all):
+			continue
+		case s.Start() < all.Start() || s.End() > all.End():
+			return place{}, false, fmt.Errorf("it lies only in part in the slice of parameter %d", i)
+		}
+		return place{item, i, uint64(s.Start() - all.Start())}, true, nil
+	}
+	return place{}, false, nil
+}
+
+// pointerPlace returns the place of an item that is a pointer.
+func (b *bindings) pointerPlace(item int, p *DevicePtr) (place, bool, error) {
+	if p.d == nil {
+		return b.placeOf(item, p.host)
+	}
+	for i := 0; b != nil && i < len(b.params); i++ {
+		if b.params[i].pointsTo(p) {
+			return place{item, i, p.Address() - b.params[i].arg.at.Address()}, true, nil
+		}
+	}
+	return place{}, false, nil
+}
+
+// dependPlaces returns the places of depend items.
+func (b *bindings) dependPlaces(items []tasks.Depend) (places []place, err error) {
+	for i := range items {
+		p, ok, err := b.placeOf(i, memory.Section{Ptr: items[i].Ptr, Size: items[i].Size})
+		if err != nil {
+			return nil, fmt.Errorf("depend item %d: %w", i, err)
+		}
+		if ok {
+			places = append(places, p)
+		}
+	}
+	return places, nil
+}
+
+// argPlaces returns the places of arguments.
+func (b *bindings) argPlaces(args []Arg, labels *itemLabels) (places []place, err error) {
+	if b == nil {
+		return nil, nil
+	}
+	for i := range args {
+		a := &args[i]
+		if k := b.find(a.param); k >= 0 {
+			places = append(places, place{item: i, param: k})
+			continue
+		}
+		if a.kind == argValue {
+			continue // the storage, if any, has the value
+		}
+		p, ok, err := b.pointerPlace(i, &a.at)
+		for k := 0; a.image != nil && k < len(a.image.slices) && !ok && err == nil; k++ {
+			_, ok, err = b.placeOf(i, a.image.slices[k].arg.at.host)
+		}
+		if err == nil && ok && a.image != nil {
+			err = fmt.Errorf("a mapped value in the slice of a parameter")
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", labels.of(i), err)
+		}
+		if ok {
+			places = append(places, p)
+		}
+	}
+	return places, nil
+}
+
+// pointerAt returns the address of an item in the slices of other bindings.
+func (b *bindings) pointerAt(p place) unsafe.Pointer {
+	return unsafe.Add(b.params[p.param].storage.Ptr, p.offset)
+}
+
+// movePointer makes a pointer that of the parameter's value.
+func (b *bindings) movePointer(p *DevicePtr, to place) {
+	now := &b.params[to.param]
+	if now.arg.kind != argPointer {
+		p.host.Ptr = b.pointerAt(to)
+		return
+	}
+	elem := p.elem
+	*p = now.arg.at.Add(int(to.offset))
+	p.elem = elem
+}
+
+// moveDepends makes the items those of the parameters' slices.
+func (b *bindings) moveDepends(items []tasks.Depend, places []place) {
+	for _, p := range places {
+		items[p.item].Ptr = b.pointerAt(p)
+	}
+}
+
+// move is moveDepends for the items of a clause.
+func (b *bindings) move(items []Depend, places []place) {
+	for _, p := range places {
+		items[p.item].item.Ptr = b.pointerAt(p)
+	}
+}
+
+// moveArgs makes the arguments those of the parameters' values.
+func (b *bindings) moveArgs(args []Arg, places []place) {
+	for _, p := range places {
+		a, now := &args[p.item], &b.params[p.param]
+		if a.param == now.of {
+			*a = now.arg
+			a.param = now.of
+			continue
+		}
+		b.movePointer(&a.at, p)
+		switch a.kind {
+		case argImplicit, argAddress:
+			a.size = now.capacity - int(p.offset)
+		}
+		if a.kind == argAddress || a.kind == argPointer {
+			address := a.at.Address()
+			copy(a.data[:], unsafe.Slice((*byte)(unsafe.Pointer(&address)), pointerSize))
+		}
+	}
+}

@@ -1,0 +1,334 @@
+package vkomp_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/vkomp/vkomp"
+	"github.com/vkomp/vkomp/shaders"
+)
+
+// Everything that a block makes of a parameter's slice is, at a replay, that of the slice to which the
+// parameter is bound then: arguments of all kinds, parts of it, depend items, ends of copies, and what
+// bodies get.
+func TestReplayUsesTheSlicesBoundToParameters(t *testing.T) {
+	inMemoryModes(t, func(t *testing.T, rt *vkomp.Runtime, d vkomp.Device) {
+		const n = 128
+		k := newKernel(t, rt, shaders.Saxpy)
+		p := alloc(t, d, 4*n)
+		ones := constant(n, 1)
+		var out vkomp.ParamSlice[float32]
+		var factor vkomp.ParamVar[float32]
+		var sum vkomp.ParamVar[*float32]
+		g := newGraphed(rt, func(ctx context.Context) error {
+			y := out.Get(ctx)
+			half := y[n/2:]
+			first := saxpyOn(t, k, 1, ones, y)
+			first.Args[3] = factor.Arg(ctx)
+			first.NoWait, first.Depend = true, []vkomp.Depend{vkomp.InOut(y)}
+			second := saxpyOn(t, k, 10, ones[:n/2], half)
+			second.NoWait, second.DependArgs = true, true
+			return errors.Join(
+				rt.TargetEnterData(ctx, vkomp.TargetEnterData{Maps: []vkomp.Arg{vkomp.To(y)}, NoWait: true, Depend: []vkomp.Depend{vkomp.Out(y)}}),
+				rt.Target(ctx, first),
+				rt.Target(ctx, second),
+				rt.TargetUpdate(ctx, vkomp.TargetUpdate{Motions: []vkomp.Arg{vkomp.From(y).Section(vkomp.Span{Start: 1, Count: 2})}, NoWait: true, Depend: []vkomp.Depend{vkomp.InOut(y)}}),
+				rt.TargetExitData(ctx, vkomp.TargetExitData{Maps: []vkomp.Arg{vkomp.From(y)}, NoWait: true, Depend: []vkomp.Depend{vkomp.InOut(y)}}),
+				rt.MemcpyAsync(ctx, p, vkomp.HostPtr(half), 4*len(half), vkomp.In(y)),
+				rt.TaskwaitNoWait(ctx, vkomp.InOut(y)),
+				rt.Task(ctx, vkomp.Task{Depend: []vkomp.Depend{vkomp.In(half)}, Body: func(ctx context.Context) error {
+					for _, v := range out.Get(ctx) {
+						*sum.Get(ctx) += v * factor.Get(ctx)
+					}
+					return nil
+				}}),
+			)
+		})
+		for round := range 4 {
+			y, total := constant(n, float32(round)), float32(0)
+			by := float32(2 + round)
+			params := []vkomp.Param{out.Bind(y), factor.Bind(by), sum.Bind(&total)}
+			if round == 3 {
+				slices.Reverse(params) // the order does not matter
+			}
+			g.expect(t, fmt.Sprint("round ", round), round == 0, func(g *vkomp.Taskgraph) { g.Params = params })
+			low, high := float32(round)+by, float32(round)+by+10
+			want := append(constant(n/2, low), constant(n/2, high)...)
+			copied := make([]float32, n/2)
+			must(t, rt.Memcpy(t.Context(), vkomp.HostPtr(copied), p, 4*len(copied)))
+			if !slices.Equal(y, want) || !slices.Equal(copied, want[n/2:]) || total != by*(low+high)*n/2 {
+				t.Errorf("round %d: y is %v, the copy %v and the total %v; want %v, and %v", round, y, copied, total, want, by*(low+high)*n/2)
+			}
+		}
+		if ones[0] != 1 {
+			t.Errorf("another slice has changed to %v", ones)
+		}
+	})
+}
+
+// Pointers into the memory to which a parameter points belong to it, and so does the address that its
+// own argument passes.
+func TestReplayUsesThePointersBoundToParameters(t *testing.T) {
+	inMemoryModes(t, func(t *testing.T, rt *vkomp.Runtime, d vkomp.Device) {
+		const n, offset = 64, 256
+		ctx, k := t.Context(), newKernel(t, rt, shaders.Saxpy)
+		ones := constant(n, 1)
+		a, b, fixed := alloc(t, d, 4*n+offset), alloc(t, d, 4*n+offset), alloc(t, d, 4*n)
+		var at vkomp.ParamVar[vkomp.DevicePtr]
+		g := newGraphed(rt, func(ctx context.Context) error {
+			p := at.Get(ctx).Add(offset)
+			add := saxpyOn(t, k, 3, ones, make([]float32, n))
+			add.Args[1] = vkomp.HasDeviceAddr[float32](p, n)
+			add.NoWait, add.Depend = true, []vkomp.Depend{vkomp.InOut(ones)}
+			return errors.Join(
+				d.MemsetAsync(ctx, p, 0, 4*n, vkomp.Out(ones)),
+				rt.Target(ctx, add),
+				rt.MemcpyAsync(ctx, fixed, p, 4*n, vkomp.InOut(ones)),
+			)
+		})
+		for round, p := range []vkomp.DevicePtr{a, b, a, b} {
+			must(t, rt.Memcpy(ctx, a.Add(offset), vkomp.HostPtr(constant(n, 7)), 4*n))
+			must(t, rt.Memcpy(ctx, b.Add(offset), vkomp.HostPtr(constant(n, 7)), 4*n))
+			must(t, d.Memset(ctx, fixed, 9, 4*n))
+			g.expect(t, fmt.Sprint("round ", round), round == 0, func(g *vkomp.Taskgraph) { g.Params = []vkomp.Param{at.Bind(p)} })
+			for what, c := range map[string]struct {
+				p    vkomp.DevicePtr
+				want float32
+			}{
+				"the memory of the parameter": {p.Add(offset), 3}, "its copy": {fixed, 3},
+				"other memory": {map[vkomp.DevicePtr]vkomp.DevicePtr{a: b, b: a}[p].Add(offset), 7},
+			} {
+				got := make([]float32, n)
+				must(t, rt.Memcpy(ctx, vkomp.HostPtr(got), c.p, 4*n))
+				if !slices.Equal(got, constant(n, c.want)) {
+					t.Errorf("round %d: %s is %v, want %v", round, what, got, c.want)
+				}
+			}
+		}
+		err := g.encounter(ctx, func(g *vkomp.Taskgraph) { g.Params = []vkomp.Param{at.Bind(vkomp.DevicePtr{})} })
+		refused(t, "a nil pointer", err, vkomp.ErrInvalidPointer, "memset")
+		g.expect(t, "after that", false, func(g *vkomp.Taskgraph) { g.Params = []vkomp.Param{at.Bind(b)} })
+	})
+}
+
+// Addresses that are passed as values, and slices that are used where they are present, follow their
+// parameters too.
+func TestReplayPassesTheAddressesOfParameters(t *testing.T) {
+	rt := openTasks(t)
+	var in vkomp.ParamSlice[uint32]
+	var number vkomp.ParamVar[[5]uint64]
+	var seen []string
+	k := newKernel(t, rt, vkomp.KernelSource{Name: "look", Host: func(c *vkomp.HostCall) error {
+		seen = append(seen, fmt.Sprint(
+			vkomp.HostSlice[uint32](c, 0), vkomp.HostSlice[uint32](c, 1), vkomp.HostPointee[uint32](c, 0), vkomp.HostPointee[uint32](c, 1),
+			vkomp.HostValue[uint64](c, 0) == vkomp.HostValue[uint64](c, 1), vkomp.HostValue[[5]uint64](c, 2)))
+		return nil
+	}})
+	g := newGraphed(rt, func(ctx context.Context) error {
+		s := in.Get(ctx)[1:]
+		return rt.Target(ctx, vkomp.Target{Kernel: k, Range: vkomp.Range{X: 1}, NoWait: true, Args: []vkomp.Arg{
+			vkomp.Implicit(s), vkomp.IsDevicePtr(vkomp.HostPtr(s)), vkomp.AddressOf(s), vkomp.Value(vkomp.HostPtr(s)), number.Arg(ctx),
+		}})
+	})
+	var want []string
+	for round := range uint32(3) {
+		s := []uint32{10 * round, 10*round + 1, 10*round + 2, 10*round + 3}[:3:4]
+		v := [5]uint64{4: uint64(round)}
+		g.expect(t, fmt.Sprint("round ", round), round == 0, func(g *vkomp.Taskgraph) {
+			g.Params = []vkomp.Param{in.Bind(s), number.Bind(v)}
+		})
+		want = append(want, fmt.Sprint(s[1:4], s[1:3], s[1:4], s[1:3], true, v))
+	}
+	if !slices.Equal(seen, want) {
+		t.Errorf("the kernel has seen\n%q, want\n%q", seen, want)
+	}
+}
+
+// Other parameters, and slices of other lengths, have a record of their own, which replaces the earlier
+// one.
+func TestOtherParametersAreRecordedAnew(t *testing.T) {
+	rt := openTasks(t)
+	var a, b vkomp.ParamSlice[int]
+	var v vkomp.ParamVar[int]
+	var lengths []int
+	g := newGraphed(rt, func(ctx context.Context) error {
+		n := len(a.Get(ctx)) + 10*len(b.Get(ctx)) + 100*v.Get(ctx)
+		return rt.Task(ctx, vkomp.Task{Body: func(ctx context.Context) error {
+			lengths = append(lengths, n)
+			return nil
+		}})
+	})
+	one, two := make([]int, 1), make([]int, 2)
+	for _, c := range []struct {
+		what     string
+		executes bool
+		params   []vkomp.Param
+		want     int
+	}{
+		{"without parameters", true, nil, 0},
+		{"without parameters again", false, nil, 0},
+		{"with one", true, []vkomp.Param{a.Bind(one)}, 1},
+		{"with one of another length", true, []vkomp.Param{a.Bind(two)}, 2},
+		{"with another slice of that length", false, []vkomp.Param{a.Bind(make([]int, 2))}, 2},
+		{"with the first length again", true, []vkomp.Param{a.Bind(one)}, 1},
+		{"with another one", true, []vkomp.Param{b.Bind(one)}, 10},
+		{"with both", true, []vkomp.Param{a.Bind(one), b.Bind(two)}, 21},
+		{"with both in another order", false, []vkomp.Param{b.Bind(two), a.Bind(one)}, 21},
+		{"with a value", true, []vkomp.Param{v.Bind(1)}, 100},
+		// What the block has computed from the value is in the record.
+		{"with another value", false, []vkomp.Param{v.Bind(2)}, 100},
+		{"with a nil slice", true, []vkomp.Param{a.Bind(nil)}, 0},
+		{"with slices that overlap", true, []vkomp.Param{a.Bind(two), b.Bind(two[1:])}, 12},
+		{"with slices that overlap again", true, []vkomp.Param{a.Bind(two), b.Bind(two[1:])}, 12},
+		{"with slices of the same lengths", true, []vkomp.Param{a.Bind(two), b.Bind(one)}, 12},
+		{"with slices that overlap, of these lengths", false, []vkomp.Param{a.Bind(two), b.Bind(two[1:])}, 12},
+	} {
+		lengths = nil
+		g.expect(t, c.what, c.executes, func(g *vkomp.Taskgraph) { g.Params = c.params })
+		if !slices.Equal(lengths, []int{c.want}) {
+			t.Errorf("%s: %d, want %d", c.what, lengths, c.want)
+		}
+	}
+}
+
+// An item that is only in part in the slice of a parameter would have no place at a replay.
+func TestItemsThatAreInAParameterOnlyInPart(t *testing.T) {
+	inModes(t, func(t *testing.T, rt *vkomp.Runtime) {
+		k := newKernel(t, rt, shaders.Saxpy)
+		all, x := constant(8, 0), constant(8, 1)
+		var half vkomp.ParamSlice[float32]
+		type value struct{ s []float32 }
+		type image struct{ S vkomp.DeviceAddress }
+		mapper := vkomp.Mapper[value, image]{
+			Encode:  func(*image, *value) {},
+			Members: func(v *value, i *image) []vkomp.Member { return []vkomp.Member{vkomp.Attach(&i.S, vkomp.To(v.s))} },
+		}
+		for text, construct := range map[string]func(ctx context.Context) error{
+			`target "saxpy": not replayable: argument 1: it lies only in part in the slice of parameter 0`: func(ctx context.Context) error {
+				region := saxpyOn(t, k, 1, x, all)
+				region.NoWait = true
+				return rt.Target(ctx, region)
+			},
+			`target "saxpy": not replayable: depend item 1`: func(ctx context.Context) error {
+				region := saxpyOn(t, k, 1, x[:len(half.Get(ctx))], half.Get(ctx))
+				region.NoWait, region.Depend = true, []vkomp.Depend{vkomp.In(x), vkomp.Out(all)}
+				return rt.Target(ctx, region)
+			},
+			`target update: not replayable: motion 0`: func(ctx context.Context) error {
+				return rt.TargetUpdate(ctx, vkomp.TargetUpdate{Motions: []vkomp.Arg{vkomp.To(all)}, NoWait: true, Depend: []vkomp.Depend{vkomp.In(x)}})
+			},
+			`target enter data "enter": not replayable: map 0: a mapped value`: func(ctx context.Context) error {
+				return rt.TargetEnterData(ctx, vkomp.TargetEnterData{Maps: []vkomp.Arg{mapper.To(&value{half.Get(ctx)})}, NoWait: true, Label: "enter", Depend: []vkomp.Depend{vkomp.In(x)}})
+			},
+			`task "t": not replayable: depend item 0`: func(ctx context.Context) error {
+				return rt.Task(ctx, vkomp.Task{Body: nothing, Label: "t", Depend: []vkomp.Depend{vkomp.In(all)}})
+			},
+			`taskwait nowait: not replayable: depend item 0`: func(ctx context.Context) error { return rt.TaskwaitNoWait(ctx, vkomp.In(all)) },
+			`memcpy: not replayable`: func(ctx context.Context) error {
+				return rt.MemcpyAsync(ctx, vkomp.HostPtr(all), vkomp.HostPtr(x), 4)
+			},
+			`memcpy: not replayable: depend item 0`: func(ctx context.Context) error {
+				return rt.MemcpyAsync(ctx, vkomp.HostPtr(x), vkomp.HostPtr(constant(8, 2)), 4, vkomp.In(all))
+			},
+		} {
+			g := newGraphed(rt, construct)
+			bind := func(g *vkomp.Taskgraph) { g.Params = []vkomp.Param{half.Bind(all[4:])} }
+			refused(t, text, g.encounter(t.Context(), bind), vkomp.ErrNotReplayable, text)
+			whole := func(g *vkomp.Taskgraph) { g.Params = []vkomp.Param{half.Bind(all)} }
+			if text != `target enter data "enter": not replayable: map 0: a mapped value` {
+				g.expect(t, text+": with all of it", true, whole)
+				g.expect(t, text+": with all of it again", false, whole)
+			}
+		}
+		if x[0] != 1 && x[0] != 2 {
+			t.Errorf("x is %v", x)
+		}
+	})
+}
+
+// Encounters at the same time have each their own values, also in bodies that run later.
+func TestConcurrentReplaysHaveTheirOwnParameters(t *testing.T) {
+	inModes(t, func(t *testing.T, rt *vkomp.Runtime) {
+		const n = 64
+		k := newKernel(t, rt, shaders.Saxpy)
+		ones := constant(n, 1)
+		var out vkomp.ParamSlice[float32]
+		var factor vkomp.ParamVar[float32]
+		g := newGraphed(rt, func(ctx context.Context) error {
+			y := out.Get(ctx)
+			region := saxpyOn(t, k, 1, ones, y)
+			region.Args[3] = factor.Arg(ctx)
+			region.NoWait, region.DependArgs = true, true
+			return errors.Join(rt.Target(ctx, region), rt.Task(ctx, vkomp.Task{
+				Depend: []vkomp.Depend{vkomp.InOut(y)},
+				Body: func(ctx context.Context) error {
+					for i := range out.Get(ctx) {
+						out.Get(ctx)[i] += 1000 * factor.Get(ctx)
+					}
+					return nil
+				},
+			}))
+		})
+		encounter := func(v float32) error {
+			y := constant(n, 0)
+			err := g.encounter(context.Background(), func(g *vkomp.Taskgraph) {
+				g.Params = []vkomp.Param{out.Bind(y), factor.Bind(v)}
+			})
+			if err == nil && !slices.Equal(y, constant(n, 1001*v)) {
+				err = fmt.Errorf("%v: y is %v", v, y)
+			}
+			return err
+		}
+		must(t, encounter(1))
+		var all sync.WaitGroup
+		for who := range 4 {
+			all.Go(func() {
+				for i := range 50 {
+					if err := encounter(float32(1 + 10*i + who)); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		all.Wait()
+		if g.executed != 1 {
+			t.Errorf("the block was executed %d times", g.executed)
+		}
+	})
+}
+
+// A parameter has no value where no encounter binds it, and that of the encounter around where an inner
+// one does not.
+func TestParametersOutsideOfAnEncounter(t *testing.T) {
+	rt := openTasks(t)
+	var s vkomp.ParamSlice[int]
+	var v, w vkomp.ParamVar[int]
+	ctx := t.Context()
+	if s.Get(ctx) != nil || v.Get(ctx) != 0 {
+		t.Errorf("%v and %v", s.Get(ctx), v.Get(ctx))
+	}
+	k := newKernel(t, rt, vkomp.KernelSource{Name: "none", Host: func(*vkomp.HostCall) error { return nil }})
+	refused(t, "the argument", rt.Target(ctx, vkomp.Target{Kernel: k, Range: vkomp.Range{X: 1}, Args: []vkomp.Arg{v.Arg(ctx)}}), vkomp.ErrInvalidArgument, "zero Arg")
+	var got []int
+	inner := newGraphed(rt, func(ctx context.Context) error {
+		return rt.Task(ctx, vkomp.Task{Body: func(ctx context.Context) error {
+			got = append(got, v.Get(ctx), w.Get(ctx), len(s.Get(ctx)))
+			return nil
+		}})
+	})
+	outer := newGraphed(rt, func(ctx context.Context) error {
+		return rt.Task(ctx, vkomp.Task{Body: func(ctx context.Context) error {
+			return inner.encounter(ctx, func(g *vkomp.Taskgraph) { g.Params = []vkomp.Param{w.Bind(10 * v.Get(ctx))} })
+		}})
+	})
+	for i := range 3 {
+		outer.expect(t, fmt.Sprint(i), i == 0, func(g *vkomp.Taskgraph) { g.Params = []vkomp.Param{v.Bind(i), s.Bind(make([]int, 2))} })
+	}
+	if want := []int{0, 0, 2, 1, 10, 2, 2, 20, 2}; !slices.Equal(got, want) || inner.executed != 1 {
+		t.Errorf("got %d, want %d; the inner block was executed %d times", got, want, inner.executed)
+	}
+}

@@ -1,0 +1,332 @@
+package vkomp
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/vkomp/vkomp/internal/lockrank"
+	"github.com/vkomp/vkomp/internal/observe"
+	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/sched"
+	"github.com/vkomp/vkomp/tasks"
+)
+
+// recording collects the constructs of a taskgraph region while its block is executed.
+type recording struct {
+	rt *Runtime
+	// bound are the parameters of the region.
+	bound *bindings
+	// mu guards the fields below.
+	mu         lockrank.Mutex[lockrank.Leaf]
+	constructs []recorded
+	// over says that the block has ended: the construct that still has its context is not part of
+	// it. spoilt says that no record can be made.
+	over, spoilt bool
+}
+
+// recorded is a construct in a record.
+type recorded interface {
+	// replay generates the construct's task again, in c, with the parameters bound. The error is
+	// that of the construct's method.
+	replay(ctx context.Context, c *current, bound *bindings) error
+}
+
+// Reasons for which a construct is not replayable.
+const (
+	undeferred = "it is undeferred"
+	waits      = "it waits for tasks"
+)
+
+// records returns what records a construct that c encounters, with that replayable clause, or nil.
+func (c *current) records(replayable Cond) *recording {
+	if c.recording == nil || replayable.isFalse() || c.recording.ended() {
+		return nil
+	}
+	return c.recording
+}
+
+func (r *recording) ended() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.over
+}
+
+// add adds a construct whose task was generated.
+func (r *recording) add(construct recorded) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.over {
+		r.constructs = append(r.constructs, construct)
+	}
+}
+
+// spoil makes the block leave no record.
+func (r *recording) spoil() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.spoilt = true
+}
+
+// refuse returns the error for a construct that cannot be recorded, after which there is no record.
+// The construct's name and label may be left to the caller.
+func (r *recording) refuse(construct, label, why string) error {
+	r.spoil()
+	err := fmt.Errorf("%w: %s", ErrNotReplayable, why)
+	if label != "" {
+		construct = fmt.Sprintf("%s %q", construct, label)
+	}
+	if construct != "" {
+		err = fmt.Errorf("%s: %w", construct, err)
+	}
+	return err
+}
+
+// end ends the recording and returns the constructs, and whether they are a record, which takes
+// a complete block.
+func (r *recording) end(complete bool) ([]recorded, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.over = true
+	if !complete || r.spoilt {
+		return nil, false
+	}
+	return r.constructs, true
+}
+
+// here returns the place of the construct in the program, for listeners to its replays.
+func (r *recording) here() observe.Site {
+	if events := r.rt.events.Load(); events != nil {
+		return events.Here()
+	}
+	return observe.Site{}
+}
+
+// take makes clauses those of a record.
+func (r *recording) take(passed *clauses) *clauses {
+	passed.kept, passed.directive.at = true, r.here()
+	if r.rt.options.LeakSites {
+		passed.Site = memory.CallSite()
+	}
+	return passed
+}
+
+// returned returns the error with which a construct that c encounters returns, nil without one.
+func (c *current) returned(ctx context.Context, err error) error {
+	if err != nil {
+		return c.rt.failure(ctx, err)
+	}
+	return nil
+}
+
+// regenerate generates the task of a construct whose clauses a record has.
+func (c *current) regenerate(ctx context.Context, passed *clauses) error {
+	var s *sched.Scheduler
+	if passed.device.physical != nil {
+		var err error
+		if s, err = passed.device.open(); err != nil {
+			return err
+		}
+	}
+	err := c.generate(ctx, passed, s)
+	passed.Scope, passed.Group, passed.Place, passed.Observer = nil, nil, nil, nil
+	return err
+}
+
+// recordedTarget is a target construct in a record.
+type recordedTarget struct {
+	// target is the directive without its slices, with the device where the region ran.
+	target Target
+	// passed are the evaluated clauses. It is nil if they have to be evaluated at each replay, from
+	// args and depend: those with a place belong to parameters.
+	passed      *clauses
+	args        []Arg
+	depend      []Depend
+	argPlaces   []place
+	itemPlaces  []place
+	encountered observe.Site
+}
+
+// target returns the record of a target construct, whose clauses have been evaluated. Host
+// variants get arguments of their own at each replay, because they may use them at the same time.
+func (r *recording) target(passed *clauses, t *Target, args []Arg, depend []Depend) (*recordedTarget, error) {
+	// The string of the directive's own label must not get to the heap: see hide.
+	copied := *t
+	copied.Label, copied.Device, copied.If = passed.Label, Device{passed.device}, condAbsent
+	kept := &recordedTarget{target: copied}
+	var err error
+	if kept.argPlaces, err = r.bound.argPlaces(args, &argumentLabels); err == nil {
+		kept.itemPlaces, err = r.places(depend)
+	}
+	if err != nil {
+		return nil, r.refuse("target", passed.Label, err.Error())
+	}
+	if len(kept.argPlaces)+len(kept.itemPlaces) == 0 && passed.device.physical != nil {
+		kept.passed = r.take(passed)
+		return kept, nil
+	}
+	kept.args, kept.depend = append([]Arg(nil), args...), append([]Depend(nil), depend...)
+	kept.encountered = r.here()
+	return kept, nil
+}
+
+// places returns the places of the items of a depend clause.
+func (r *recording) places(depend []Depend) ([]place, error) {
+	if r.bound == nil {
+		return nil, nil
+	}
+	return r.bound.dependPlaces(appendItems(nil, depend))
+}
+
+func (t *recordedTarget) replay(ctx context.Context, c *current, bound *bindings) error {
+	if t.passed == nil {
+		bound.moveArgs(t.args, t.argPlaces)
+		bound.move(t.depend, t.itemPlaces)
+		return c.returned(ctx, c.rt.targetIn(ctx, c, &t.target, t.args, t.depend, t.encountered))
+	}
+	_, _, err := c.rt.kernelOf(&t.target)
+	if err == nil {
+		err = c.regenerate(ctx, t.passed)
+	}
+	return c.returned(ctx, err)
+}
+
+// recordedStandalone is a data directive without a body in a record. Its fields are as those of
+// recordedTarget.
+type recordedStandalone struct {
+	directive  standalone
+	passed     *clauses
+	items      []Arg
+	depend     []Depend
+	argPlaces  []place
+	itemPlaces []place
+}
+
+func (r *recording) standalone(passed *clauses, d *standalone, items []Arg, depend []Depend) (*recordedStandalone, error) {
+	copied := *d
+	copied.device, copied.condition = Device{passed.device}, condAbsent
+	if copied.label != "" {
+		copied.label = passed.Label
+	}
+	kept := &recordedStandalone{directive: copied}
+	var err error
+	if kept.argPlaces, err = r.bound.argPlaces(items, d.labels()); err == nil {
+		kept.itemPlaces, err = r.places(depend)
+	}
+	if err != nil {
+		return nil, r.refuse(d.name(), copied.label, err.Error())
+	}
+	if len(kept.argPlaces)+len(kept.itemPlaces) == 0 {
+		kept.passed = r.take(passed)
+		return kept, nil
+	}
+	kept.items, kept.depend = append([]Arg(nil), items...), append([]Depend(nil), depend...)
+	kept.directive.at = r.here()
+	return kept, nil
+}
+
+func (d *recordedStandalone) replay(ctx context.Context, c *current, bound *bindings) error {
+	if d.passed != nil {
+		return c.returned(ctx, c.regenerate(ctx, d.passed))
+	}
+	bound.moveArgs(d.items, d.argPlaces)
+	bound.move(d.depend, d.itemPlaces)
+	return c.rt.standaloneIn(ctx, c, &d.directive, d.items, d.depend)
+}
+
+// recordedTask is an explicit task in a record, with depend items of its own.
+type recordedTask struct {
+	task   explicitTask
+	places []place
+}
+
+func (r *recording) task(e *explicitTask) (*recordedTask, error) {
+	kept := &recordedTask{task: *e}
+	kept.task.region.Depend, kept.task.directive.at = slices.Clone(e.region.Depend), r.here()
+	var err error
+	if kept.places, err = r.bound.dependPlaces(kept.task.region.Depend); err != nil {
+		return nil, r.refuse("task", e.region.Label, err.Error())
+	}
+	return kept, nil
+}
+
+func (t *recordedTask) replay(ctx context.Context, c *current, bound *bindings) error {
+	bound.moveDepends(t.task.region.Depend, t.places)
+	return c.returned(ctx, t.task.generate(ctx, c))
+}
+
+// recordedJoin is a taskwait with nowait in a record.
+type recordedJoin struct {
+	label       string
+	depend      []tasks.Depend
+	places      []place
+	encountered observe.Site
+}
+
+func (r *recording) join(label string, depend []tasks.Depend) (*recordedJoin, error) {
+	kept := &recordedJoin{label: label, depend: slices.Clone(depend), encountered: r.here()}
+	var err error
+	if kept.places, err = r.bound.dependPlaces(kept.depend); err != nil {
+		return nil, r.refuse(label, "", err.Error())
+	}
+	return kept, nil
+}
+
+func (j *recordedJoin) replay(ctx context.Context, c *current, bound *bindings) error {
+	bound.moveDepends(j.depend, j.places)
+	return c.returned(ctx, c.join(ctx, j.label, j.depend, true, j.encountered))
+}
+
+// recordedRoutine is a memory routine in a record. Its pointers are looked up at each replay.
+type recordedRoutine struct {
+	label       string
+	form        observe.Form
+	rows        memory.Rows
+	fill        bool
+	value       byte
+	ends        [2]DevicePtr // the destination, and the source unless it is a fill
+	endPlaces   []place
+	depend      []tasks.Depend
+	itemPlaces  []place
+	encountered observe.Site
+}
+
+func (r *recording) routine(of *routine, dst, src *DevicePtr) (*recordedRoutine, error) {
+	kept := &recordedRoutine{
+		label: of.label, form: of.form, rows: of.rows, fill: of.fill, value: of.value,
+		depend: slices.Clone(of.depend), encountered: r.here(),
+	}
+	kept.ends[0] = *dst
+	if src != nil {
+		kept.ends[1] = *src
+	}
+	for i := range kept.ends {
+		p, ok, err := r.bound.pointerPlace(i, &kept.ends[i])
+		if err != nil {
+			return nil, r.refuse("", "", fmt.Sprintf("%v: %v", kept.ends[i], err))
+		}
+		if ok {
+			kept.endPlaces = append(kept.endPlaces, p)
+		}
+	}
+	var err error
+	if kept.itemPlaces, err = r.bound.dependPlaces(kept.depend); err != nil {
+		return nil, r.refuse("", "", err.Error())
+	}
+	return kept, nil
+}
+
+func (k *recordedRoutine) replay(ctx context.Context, c *current, bound *bindings) error {
+	for _, p := range k.endPlaces {
+		bound.movePointer(&k.ends[p.item], p)
+	}
+	bound.moveDepends(k.depend, k.itemPlaces)
+	r := newRoutine(c.rt, k.label)
+	r.form, r.rows, r.fill, r.value = k.form, k.rows, k.fill, k.value
+	if err := r.between(&k.ends[0], &k.ends[1]); err != nil {
+		r.giveBack()
+		return fmt.Errorf("vkomp: %s: %w", k.label, err)
+	}
+	r.depend = append(r.depend, k.depend...)
+	return r.generateIn(ctx, c, true, k.encountered)
+}
