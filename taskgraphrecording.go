@@ -184,7 +184,7 @@ func (t *recordedTarget) replay(ctx context.Context, c *current, bound *bindings
 		bound.move(t.depend, t.itemPlaces)
 		return c.returned(ctx, c.rt.targetIn(ctx, c, &t.target, t.args, t.depend, t.encountered))
 	}
-	_, _, err := c.rt.kernelOf(&t.target)
+	err := c.rt.usable(t.target.Kernel.k, t.target.Label)
 	if err == nil {
 		err = c.regenerate(ctx, t.passed)
 	}

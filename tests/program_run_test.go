@@ -19,7 +19,19 @@ type execution struct {
 	k  affine
 	*state
 	// late counts the goroutines that complete detached bodies.
-	late sync.WaitGroup
+	late *sync.WaitGroup
+}
+
+// boundState is the state of a replay: see at.
+var boundState vkomp.ParamVar[*state]
+
+// at returns the execution whose state is that of the encounter to which a body's ctx belongs.
+func (e *execution) at(ctx context.Context) *execution {
+	bound := boundState.Get(ctx)
+	if bound == nil {
+		return e
+	}
+	return &execution{rt: e.rt, k: e.k, state: bound, late: e.late}
 }
 
 // run generates the steps in ctx's region and executes the generator's own actions.
@@ -77,7 +89,11 @@ func (e *execution) step(ctx context.Context, st *step, acc *uint32) error {
 func (e *execution) host(ctx context.Context, st *step, c uint32) error {
 	task := vkomp.Task{
 		Depend: e.depend(st.items), If: vkomp.If(!st.undeferred), Final: st.final, Mergeable: st.mergeable, Priority: st.priority,
-		Body: func(context.Context) error { e.write(st, e.read(st.items, c)); return nil },
+		Body: func(ctx context.Context) error {
+			s := e.at(ctx)
+			s.write(st, s.read(st.items, c))
+			return nil
+		},
 	}
 	if st.detach == 0 {
 		return e.rt.Task(ctx, task)
@@ -117,6 +133,7 @@ func (e *execution) nest(st *step, c uint32) vkomp.Task {
 		Depend: e.depend(st.items), If: vkomp.If(!st.undeferred), Final: st.final, Mergeable: st.mergeable,
 		Transparent: st.transparent, Priority: st.priority,
 		Body: func(ctx context.Context) error {
+			e := e.at(ctx)
 			e.write(st, c)
 			if st.transparent != vkomp.NotImpex {
 				return e.run(ctx, st.steps)
@@ -132,7 +149,14 @@ func (e *execution) join(ctx context.Context, st *step, c uint32) error {
 		if byTarget {
 			return e.rt.Target(ctx, e.k.on(dst, private, mul, fac, c, depend...))
 		}
-		return e.rt.Task(ctx, vkomp.Task{Depend: depend, Body: func(context.Context) error {
+		own := mul == 0
+		return e.rt.Task(ctx, vkomp.Task{Depend: depend, Body: func(ctx context.Context) error {
+			s := e.at(ctx)
+			private := s.private[st.private]
+			dst := private
+			if !own {
+				dst = s.slice(st.dst)
+			}
 			affineOnHost(dst, private, mul, fac, c)
 			return nil
 		}})
@@ -148,7 +172,7 @@ func (e *execution) join(ctx context.Context, st *step, c uint32) error {
 
 // execute runs a program and returns its result.
 func execute(rt *vkomp.Runtime, k affine, steps []*step, privates int) (*state, error) {
-	e := &execution{rt: rt, k: k, state: newState(privates)}
+	e := &execution{rt: rt, k: k, state: newState(privates), late: new(sync.WaitGroup)}
 	err := rt.Taskgroup(context.Background(), func(ctx context.Context) error { return e.run(ctx, steps) })
 	err = errors.Join(err, rt.Taskwait(context.Background()))
 	e.late.Wait()

@@ -1,0 +1,205 @@
+package tests
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/vkomp/vkomp"
+	"github.com/vkomp/vkomp/tests/vktest"
+)
+
+func TestL10ReplayedTasksKeepTheirDependences(t *testing.T) {
+	rt := openHost(t, "OMP_NUM_THREADS", "4")
+	var records vkomp.TaskgraphRecords
+	x, y, sum, executed := []int{0}, []int{0}, 0, 0
+	for range 100 {
+		succeed(t, rt.Taskgraph(t.Context(), vkomp.Taskgraph{Records: &records}, func(ctx context.Context) error {
+			executed++
+			for _, task := range []vkomp.Task{
+				{Depend: []vkomp.Depend{vkomp.Out(y)}, Body: body(func() { y[0] += 5 })},
+				{Depend: []vkomp.Depend{vkomp.Out(x)}, Body: body(func() { x[0] -= 5 })},
+				{Depend: []vkomp.Depend{vkomp.In(x), vkomp.In(y)}, Body: body(func() { sum += 100 * (x[0] + y[0]) })},
+			} {
+				if err := rt.Task(ctx, task); err != nil {
+					return err
+				}
+			}
+			return nil
+		}))
+	}
+	if x[0] != -500 || y[0] != 500 || sum != 0 || executed != 1 {
+		t.Errorf("x is %d, y is %d, the sum %d, want -500, 500, 0; the block was executed %d times", x[0], y[0], sum, executed)
+	}
+}
+
+func TestL27TargetTasksAndAHostTaskAreReplayed(t *testing.T) {
+	inTaskModes(t, func(t *testing.T, rt *vkomp.Runtime) {
+		var records vkomp.TaskgraphRecords
+		k := newAffine(t, rt)
+		y, executed := make([]uint32, 64), 0
+		for range 16 {
+			succeed(t, rt.Taskgraph(t.Context(), vkomp.Taskgraph{Records: &records}, func(ctx context.Context) error {
+				executed++
+				if err := rt.Target(ctx, k.add(y, 1, vkomp.InOut(y))); err != nil {
+					return err
+				}
+				if err := rt.Task(ctx, vkomp.Task{Depend: []vkomp.Depend{vkomp.InOut(y)}, Body: body(func() { addTo(y, 1) })}); err != nil {
+					return err
+				}
+				return rt.Target(ctx, k.add(y, 1, vkomp.InOut(y)))
+			}))
+		}
+		checkAll(t, "y", y, 48)
+		if executed != 1 {
+			t.Errorf("the block was executed %d times", executed)
+		}
+	})
+}
+
+// replayable returns the steps of a program that a record can have. What the bodies of its tasks do is
+// not recorded, and stays as it is.
+func replayable(steps []*step) []*step {
+	var kept []*step
+	for _, st := range steps {
+		one := *st
+		one.undeferred, one.detach = false, 0
+		switch {
+		case st.kind == groupStep:
+			kept = append(kept, replayable(st.steps)...)
+		case st.kind == hostStep, st.kind == targetStep, st.kind == joinStep, st.kind == nestStep && st.transparent == vkomp.NotImpex:
+			kept = append(kept, &one)
+		}
+	}
+	return kept
+}
+
+// params binds the storage of a state.
+func (s *state) params(arrays, private []*vkomp.ParamSlice[uint32], tokens []*vkomp.ParamSlice[byte]) []vkomp.Param {
+	params := []vkomp.Param{boundState.Bind(s)}
+	for i, p := range arrays {
+		params = append(params, p.Bind(s.arrays[i]))
+	}
+	for i, p := range private {
+		params = append(params, p.Bind(s.private[i]), tokens[i].Bind(s.tokens[i]))
+	}
+	return params
+}
+
+func newParams[T any](n int) []*vkomp.ParamSlice[T] {
+	params := make([]*vkomp.ParamSlice[T], n)
+	for i := range params {
+		params[i] = new(vkomp.ParamSlice[T])
+	}
+	return params
+}
+
+// replayProgram runs a program that many times from one record, alternately on several states if these
+// are parameters, and returns how the states differ from those of as many sequential runs.
+func replayProgram(ctx context.Context, rt *vkomp.Runtime, k affine, steps []*step, privates, states, times int) (string, error) {
+	var records vkomp.TaskgraphRecords
+	arrays, private, tokens := newParams[uint32](programArrays), newParams[uint32](privates), newParams[byte](privates)
+	var got, want []*state
+	for range states {
+		got, want = append(got, newState(privates)), append(want, newState(privates))
+	}
+	executed := 0
+	for i := range times {
+		s := got[i%states]
+		g := vkomp.Taskgraph{Records: &records}
+		if states > 1 {
+			g.Params = s.params(arrays, private, tokens)
+		}
+		e := &execution{rt: rt, k: k, state: s, late: new(sync.WaitGroup)}
+		err := rt.Taskgraph(ctx, g, func(ctx context.Context) error {
+			executed++
+			return e.run(ctx, steps)
+		})
+		e.late.Wait()
+		if err != nil {
+			return "", fmt.Errorf("time %d: %w", i, err)
+		}
+		want[i%states].run(steps)
+		if d := s.difference(want[i%states]); d != "" {
+			return fmt.Sprintf("time %d: %s", i, d), nil
+		}
+	}
+	if executed != 1 {
+		return fmt.Sprintf("the block was executed %d times", executed), nil
+	}
+	return "", nil
+}
+
+// A program that is replayed has the results of one that is run anew, on the storage of the record and
+// on other storage.
+func TestReplayedRandomProgramsHaveTheResultsOfRunningThemAnew(t *testing.T) {
+	vktest.LongConcurrent(t)
+	for i, v := range []struct {
+		name    string
+		options []func(*vkomp.Options)
+	}{
+		{"1 thread", []func(*vkomp.Options){environment("OMP_NUM_THREADS", "1", "OMP_MAX_TASK_PRIORITY", "3")}},
+		{"8 threads", []func(*vkomp.Options){environment("OMP_NUM_THREADS", "8", "OMP_MAX_TASK_PRIORITY", "3")}},
+		{"8 threads, staging", []func(*vkomp.Options){vktest.Staging, environment("OMP_NUM_THREADS", "8")}},
+		{"8 threads, initial device", []func(*vkomp.Options){vktest.Host, environment("OMP_NUM_THREADS", "8")}},
+	} {
+		t.Run(v.name, func(t *testing.T) {
+			rt := vktest.Open(t, v.options...)
+			k := newAffine(t, rt)
+			for seed := uint64(i); seed < programSeeds; seed += programSeeds / 5 {
+				all, privates, _ := newProgram(seed)
+				steps := replayable(all)
+				for _, states := range []int{1, 3} {
+					d, err := replayProgram(t.Context(), rt, k, steps, privates, states, 100)
+					if err != nil {
+						t.Fatalf("seed %d, %d states: %v", seed, states, err)
+					}
+					if d != "" {
+						t.Fatalf("seed %d, %d states: %s", seed, states, d)
+					}
+				}
+			}
+			if tasks := rt.Graph().Tasks; len(tasks) != 0 {
+				t.Errorf("%d tasks left in the graph, the first is %+v", len(tasks), tasks[0])
+			}
+			if s := rt.Stats(); s.Storage.Allocations != 0 || s.Staging.Allocations != 0 {
+				t.Errorf("%d storage and %d staging allocations left", s.Storage.Allocations, s.Staging.Allocations)
+			}
+		})
+	}
+}
+
+// What reaches the driver for replayed programs is ordered on any device: the order checker looks at all
+// of it, through layers that show many queues and run commands in another order.
+func TestReplayedRandomProgramsAreOrderedByTheDevice(t *testing.T) {
+	vktest.Long(t)
+	vktest.Layers(t, "record", "shuffle", "manyqueue")
+	t.Setenv("VKOMP_MANYQUEUE_FAMILIES", "GCT2,CT4,T2")
+	for seed := range uint64(8) {
+		folder := t.TempDir()
+		t.Setenv("VKOMP_RECORD", filepath.Join(folder, "log-%d"))
+		t.Setenv("VKOMP_MANYQUEUE_SEED", fmt.Sprint(seed))
+		t.Setenv("VKOMP_SHUFFLE_SEED", fmt.Sprint(seed))
+		o := vkomp.Options{MemoryPath: vkomp.MemoryNonCoherent}
+		vktest.Debug(fmt.Sprint("placement=random,seed=", seed))(&o)
+		rt, err := vkomp.Open(o)
+		succeed(t, err)
+		all, privates, _ := newProgram(seed)
+		d, err := replayProgram(t.Context(), rt, newCompiledAffine(t, rt), replayable(all), privates, 1+int(seed%2), 20)
+		dispatches := rt.Stats().Dispatches
+		succeed(t, err, rt.Close())
+		if d != "" {
+			t.Errorf("seed %d: %s", seed, d)
+		}
+		logs, err := filepath.Glob(filepath.Join(folder, "log-*"))
+		succeed(t, err)
+		if len(logs) != 1 {
+			t.Fatalf("seed %d: logs %q, want one", seed, logs)
+		}
+		if checked := keptOrder(t, logs[0]).Sum().Dispatches; checked != dispatches || checked < 20 {
+			t.Errorf("seed %d: %d dispatches were checked, of %d", seed, checked, dispatches)
+		}
+	}
+}
