@@ -167,23 +167,15 @@ func (rt *Runtime) kernelOf(t *Target) (k *sharedKernel, label string, err error
 	if t.Label != "" {
 		label = rt.labels.intern(t.Label)
 	}
-	if err := rt.usable(k, label); err != nil {
-		return nil, "", err
-	}
-	return k, cmp.Or(label, k.name), nil
-}
-
-// usable returns an error if a construct with that label cannot have the kernel.
-func (rt *Runtime) usable(k *sharedKernel, label string) error {
 	switch {
 	case k == nil:
-		return fmt.Errorf("%w: target %q has no kernel: make one with NewKernel", ErrInvalidArgument, label)
+		return nil, "", fmt.Errorf("%w: target %q has no kernel: make one with NewKernel", ErrInvalidArgument, label)
 	case k.closed.Load():
-		return fmt.Errorf("target %q: kernel %q is %w", cmp.Or(label, k.name), k.name, ErrClosed)
+		return nil, "", fmt.Errorf("target %q: kernel %q is %w", cmp.Or(label, k.name), k.name, ErrClosed)
 	case k.rt != rt:
-		return fmt.Errorf("%w: kernel %q belongs to another runtime", ErrInvalidArgument, k.name)
+		return nil, "", fmt.Errorf("%w: kernel %q belongs to another runtime", ErrInvalidArgument, k.name)
 	}
-	return nil
+	return k, cmp.Or(label, k.name), nil
 }
 
 // extent returns the range with defaults filled in.

@@ -184,11 +184,7 @@ func (t *recordedTarget) replay(ctx context.Context, c *current, bound *bindings
 		bound.move(t.depend, t.itemPlaces)
 		return c.returned(ctx, c.rt.targetIn(ctx, c, &t.target, t.args, t.depend, t.encountered))
 	}
-	err := c.rt.usable(t.target.Kernel.k, t.target.Label)
-	if err == nil {
-		err = c.regenerate(ctx, t.passed)
-	}
-	return c.returned(ctx, err)
+	return c.returned(ctx, c.regenerate(ctx, t.passed))
 }
 
 // recordedStandalone is a data directive without a body in a record. Its fields are as those of
