@@ -18,7 +18,7 @@ RANDOM_TESTS = 'HistoriesMean|RandomPrograms'
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME ?= 30s
 
-.PHONY: all build demo check test crossed stress mutations mutants race events invariants vet lint shaders abi layers layers-test vgpu page nocgo fuzz bench cover clean
+.PHONY: all build demo check test crossed stress mutations mutants race events invariants vet lint shaders abi layers layers-test vgpu page nocgo fuzz bench bench-go cover clean
 
 all: build vet
 
@@ -124,7 +124,7 @@ lint: vet
 # The embedded modules must be what their sources give.
 shaders:
 	scripts/setup shaders
-	$(GO) generate ./...
+	$(GO) generate $(PACKAGES)
 	@changed=$$(git status --porcelain -- '*.spv'); if [ -n "$$changed" ]; then echo "the sources give other modules:"; echo "$$changed"; exit 1; fi
 
 # Our own Vulkan declarations against the headers of libvulkan-dev.
@@ -204,7 +204,21 @@ nocgo:
 fuzz:
 	scripts/fuzz $(FUZZTIME)
 
-bench:
+# vkomp beside plain Vulkan on one core, where taskset can be had, and what is about goroutines on
+# all of them: see docs/benchmarks.md. The figures are then compared with those that are kept.
+BENCHSTAT = golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da
+BENCH_KEPT = cmd/vkomp-demo/testdata/bench.txt
+BENCH_FLAGS ?=
+ONE_CORE = $(shell command -v taskset >/dev/null && echo taskset -c 0)
+bench: bin/vkomp-demo
+	scripts/setup driver
+	LP_NUM_THREADS=0 $(ONE_CORE) bin/vkomp-demo bench -gobench bin/bench-one.txt $(BENCH_FLAGS)
+	LP_NUM_THREADS=0 bin/vkomp-demo bench -rows sync,goroutines -gobench bin/bench-all.txt $(BENCH_FLAGS)
+	cat bin/bench-one.txt bin/bench-all.txt >bin/bench.txt
+	$(GO) run $(BENCHSTAT) kept=$(BENCH_KEPT) now=bin/bench.txt
+
+# The benchmarks of packages, without plain Vulkan.
+bench-go:
 	$(GO) test -run '^$$' -bench . -benchmem $(PACKAGES)
 
 cover:

@@ -79,6 +79,8 @@ var rooms = map[string]room{
 	"tests/order": {imports: []string{"vk"}},
 	// The check of traces is for tests of packages that write traces.
 	"tests/tracecheck": {},
+	// Plain Vulkan that the demo measures vkomp beside.
+	"cmd/vkomp-demo/rawvulkan": {imports: []string{"vk"}, cgo: true},
 	// Foreign Vulkan code: it knows vkomp only by its interop objects.
 	"tests/foreign": {imports: []string{"interop", "vk"}, cgo: true},
 }
@@ -87,10 +89,11 @@ const vulkanGo = "github.com/vulkan-go/vulkan"
 
 // onlyIn lists who may import packages that even free rooms may not.
 var onlyIn = map[string][]string{
-	vulkanGo: {"vk"},
-	".":      {"cmd", "shaders", "tests", "tests/layers", "interop/vgpu", "tests/vktest"},
-	"cmd":    {},
-	"tests":  {},
+	vulkanGo:                   {"vk"},
+	".":                        {"cmd", "shaders", "tests", "tests/layers", "interop/vgpu", "tests/vktest"},
+	"cmd":                      {},
+	"tests":                    {},
+	"cmd/vkomp-demo/rawvulkan": {"cmd"},
 	// The runtime does not contain the exporters.
 	"ompt/trace": {"cmd", "tests"},
 }

@@ -11,11 +11,12 @@ import (
 
 	"github.com/alecthomas/kong"
 	"github.com/vkomp/vkomp"
+	"github.com/vkomp/vkomp/cmd/vkomp-demo/rawvulkan"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	status := run(shell{ctx: ctx, stdout: os.Stdout, stderr: os.Stderr, open: vkomp.Open}, os.Args[1:])
+	status := run(shell{ctx: ctx, stdout: os.Stdout, stderr: os.Stderr, open: vkomp.Open, openRaw: rawvulkan.Open}, os.Args[1:])
 	stop()
 	os.Exit(status)
 }
@@ -26,8 +27,9 @@ type shell struct {
 	stdout, stderr io.Writer
 	// args are the arguments of the command line.
 	args []string
-	// open opens the runtime; tests replace it.
-	open func(vkomp.Options) (*vkomp.Runtime, error)
+	// open opens the runtime, openRaw the device of plain Vulkan; tests replace them.
+	open    func(vkomp.Options) (*vkomp.Runtime, error)
+	openRaw func(rawvulkan.Options) (*rawvulkan.Device, error)
 }
 
 // runtime opens a runtime that writes the output of OMP_DISPLAY_ENV to stderr.
@@ -43,6 +45,7 @@ type commands struct {
 	Memory  memoryCommand  `cmd:"" help:"Fill devices with slices and allocations, and show what their memory is used for."`
 	Stress  stressCommand  `cmd:"" help:"Run graphs of many small tasks that assert what they read."`
 	Cost    costCommand    `cmd:"" help:"Say what a recorded run would cost on a device that is not there."`
+	Bench   benchCommand   `cmd:"" help:"Measure vkomp beside plain Vulkan, row by row."`
 	Interop interopCommand `cmd:"" help:"Have Vulkan code that is not vkomp's work between target tasks."`
 	Run     struct {
 		Saxpy saxpyCommand `cmd:"" help:"Compute y = 2x + y in pieces."`

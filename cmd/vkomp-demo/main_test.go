@@ -12,6 +12,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/vkomp/vkomp"
+	"github.com/vkomp/vkomp/cmd/vkomp-demo/rawvulkan"
 	"github.com/vkomp/vkomp/shaders"
 	"github.com/vkomp/vkomp/tests/vktest"
 	"go.uber.org/goleak"
@@ -64,6 +65,11 @@ func demoWith(t *testing.T, change func(*vkomp.Options), args ...string) outcome
 	sh := shell{ctx: t.Context(), stdout: &stdout, stderr: &stderr, open: func(o vkomp.Options) (*vkomp.Runtime, error) {
 		change(&o)
 		return vkomp.Open(o)
+	}, openRaw: func(o rawvulkan.Options) (*rawvulkan.Device, error) {
+		var same vkomp.Options
+		change(&same)
+		o.Validation, o.Logger = same.Validation, same.Logger
+		return rawvulkan.Open(o)
 	}}
 	leaks := goleak.IgnoreCurrent()
 	result := outcome{status: run(sh, args)}

@@ -1,0 +1,200 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/vkomp/vkomp"
+)
+
+func benchJoin(b *bench) error {
+	x := make([]uint32, 64)
+	return b.taskFigures("join", b.tasks, func() error {
+		for range b.tasks {
+			if err := b.rt.TaskwaitNoWait(b.ctx, vkomp.InOut(x)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func benchHostTask(b *bench) error {
+	x, sum := make([]uint32, 1), 0
+	err := b.taskFigures("hosttask.chain", b.tasks, func() error {
+		for range b.tasks {
+			body := func(context.Context) error { sum++; return nil }
+			if err := b.rt.Task(b.ctx, vkomp.Task{Body: body, Depend: []vkomp.Depend{vkomp.InOut(x)}}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if err := benchCheck("the sum", sum, b.tasks*b.runs()); err != nil {
+		return err
+	}
+	return b.taskFigures("hosttask.independent", b.tasks, func() error {
+		for range b.tasks {
+			if err := b.rt.Task(b.ctx, vkomp.Task{Body: func(context.Context) error { return nil }}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func benchEdge(b *bench) error {
+	n := max(b.tasks/10, 1)
+	x, sum := make([]uint32, 64), 0
+	err := b.present([]vkomp.Arg{vkomp.To(x)}, []vkomp.Arg{vkomp.From(x)}, func() error {
+		return b.taskFigures("edge.target_host_pair", n, func() error {
+			for range n {
+				err := b.rt.Target(b.ctx, vkomp.Target{Kernel: b.kernels.inc.vkomp, Range: oneInvocation, NoWait: true,
+					Args: []vkomp.Arg{vkomp.ToFrom(x), vkomp.Value(uint32(0))}, Depend: []vkomp.Depend{vkomp.InOut(x)}})
+				if err != nil {
+					return err
+				}
+				body := func(context.Context) error { sum++; return nil }
+				if err := b.rt.Task(b.ctx, vkomp.Task{Body: body, Depend: []vkomp.Depend{vkomp.InOut(x)}}); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	})
+	if err != nil {
+		return err
+	}
+	if err := benchCheck("x[0]", x[0], uint32(n*b.runs())); err != nil {
+		return err
+	}
+	return benchCheck("the sum", sum, n*b.runs())
+}
+
+// benchGoroutines has a chain in a taskgroup for each goroutine, and the same number of tasks for one
+// goroutine and for two.
+func benchGoroutines(b *bench) error {
+	chains := [][]uint32{make([]uint32, 64), make([]uint32, 64)}
+	maps := func(way func([]uint32) vkomp.Arg) []vkomp.Arg { return []vkomp.Arg{way(chains[0]), way(chains[1])} }
+	counts := []int{1, 2}
+	err := b.present(maps(vkomp.To[uint32]), maps(vkomp.From[uint32]), func() error {
+		samples, err := b.alternate(b.creators(chains[:1]), b.creators(chains))
+		if err != nil {
+			return err
+		}
+		for k, goroutines := range counts {
+			tasks := b.tasks / goroutines * goroutines
+			b.figure(fmt.Sprintf("goroutines.%d.create", goroutines), "task", tasks, benchCreate, samples[k], nil)
+			b.figure(fmt.Sprintf("goroutines.%d.total", goroutines), "task", tasks, benchTotal, samples[k], nil)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return errors.Join(benchCheck("the first chain", chains[0][0], uint32((b.tasks+b.tasks/2)*b.runs())),
+		benchCheck("the second chain", chains[1][0], uint32(b.tasks/2*b.runs())))
+}
+
+// creators is a side on which as many goroutines create tasks as there are chains.
+func (b *bench) creators(chains [][]uint32) benchSide {
+	each := b.tasks / len(chains)
+	return func() (t benchTimes, err error) {
+		errs := make([]error, len(chains))
+		start := time.Now()
+		var made, done sync.WaitGroup
+		made.Add(len(chains))
+		for k, x := range chains {
+			done.Go(func() {
+				errs[k] = b.rt.Taskgroup(b.ctx, func(ctx context.Context) error {
+					defer made.Done()
+					for range each {
+						err := b.rt.Target(ctx, vkomp.Target{Kernel: b.kernels.inc.vkomp, Range: oneInvocation, NoWait: true,
+							Args: []vkomp.Arg{vkomp.ToFrom(x), vkomp.Value(uint32(0))}, Depend: []vkomp.Depend{vkomp.InOut(x)}})
+						if err != nil {
+							return err
+						}
+					}
+					return nil
+				})
+			})
+		}
+		made.Wait()
+		t.create = time.Since(start)
+		done.Wait()
+		t.total = time.Since(start)
+		return t, errors.Join(errs...)
+	}
+}
+
+// benchInFlight holds tasks back behind a host task, in one chain and in 1,024 chains. It is measured
+// once, since it takes seconds.
+func benchInFlight(b *bench) error {
+	const chains, elements = 1024, 64
+	x, y := make([]uint32, elements), make([]uint32, chains*elements)
+	enter := []vkomp.Arg{vkomp.To(x), vkomp.To(y)}
+	err := b.present(enter, []vkomp.Arg{vkomp.From(x), vkomp.From(y)}, func() error {
+		if err := b.hold("inflight.chain", x, 1); err != nil {
+			return err
+		}
+		return b.hold("inflight.independent", y, chains)
+	})
+	if err != nil {
+		return err
+	}
+	return errors.Join(benchCheck("x[0]", x[0], uint32(b.held)), benchCheck("y[0]", y[0], uint32((b.held+chains-1)/chains)))
+}
+
+// hold creates so many chains of tasks, each on a part of y of its own, and lets them go.
+func (b *bench) hold(name string, y []uint32, chains int) error {
+	gate := make(chan struct{})
+	open := sync.OnceFunc(func() { close(gate) })
+	defer open()
+	body := func(context.Context) error { <-gate; return nil }
+	if err := b.rt.Task(b.ctx, vkomp.Task{Body: body, Depend: []vkomp.Depend{vkomp.InOut(y)}}); err != nil {
+		return err
+	}
+	elements := len(y) / chains
+	before := liveHeap()
+	start := time.Now()
+	for i := range b.held {
+		if i%(1<<16) == 0 && b.sh.ctx.Err() != nil {
+			return b.sh.ctx.Err()
+		}
+		at := i % chains * elements
+		s := y[at : at+elements]
+		err := b.rt.Target(b.ctx, vkomp.Target{Kernel: b.kernels.inc.vkomp, Range: oneInvocation, NoWait: true,
+			Args: []vkomp.Arg{vkomp.ToFrom(s), vkomp.Value(uint32(0))}, Depend: []vkomp.Depend{vkomp.InOut(s)}})
+		if err != nil {
+			return err
+		}
+	}
+	created := time.Since(start)
+	held := liveHeap() - before
+	start = time.Now()
+	open()
+	if err := b.rt.Taskwait(b.ctx); err != nil {
+		return err
+	}
+	drained := time.Since(start)
+	n := float64(b.held)
+	b.value(name+".heap", "bytes/task", held/n)
+	b.value(name+".create", "ns/task", float64(created)/n)
+	b.value(name+".drain", "ns/task", float64(drained)/n)
+	return nil
+}
+
+// liveHeap returns the bytes of Go's heap that are reachable.
+func liveHeap() float64 {
+	runtime.GC()
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return float64(stats.HeapAlloc)
+}
