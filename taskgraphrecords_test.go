@@ -90,7 +90,7 @@ func TestRecordsEndWithTheirKeeper(t *testing.T) {
 
 // A runtime can be closed while goroutines replay: each replay is complete, or ErrClosed.
 func TestRuntimeIsClosedDuringReplays(t *testing.T) {
-	for round := range 10 {
+	for round := range 2 {
 		inModes(t, func(t *testing.T, rt *vkomp.Runtime) {
 			k := newKernel(t, rt, shaders.Saxpy)
 			x, y := constant(64, 1), constant(64, 0)
