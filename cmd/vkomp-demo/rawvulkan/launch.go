@@ -7,10 +7,8 @@ import (
 )
 
 const (
-	// MaxBuffers is the largest number of buffers of a kernel, MaxPush that of the words that it
-	// is pushed.
-	MaxBuffers = 4
-	MaxPush    = 4
+	MaxBuffers = 4 // the largest number of buffers of a kernel
+	MaxPush    = 4 // the largest number of words that a kernel is pushed
 )
 
 // Options are the options of Open.
@@ -46,10 +44,10 @@ type Buffer struct {
 // Size returns the size in bytes.
 func (b Buffer) Size() int { return int(b.block.Size) }
 
-// Range is a part of a buffer: Size bytes from byte Offset on.
+// Range is a part of a buffer.
 type Range struct {
-	Buffer       Buffer
-	Offset, Size int
+	Buffer       Buffer // the buffer
+	Offset, Size int    // bytes
 }
 
 // All returns the whole buffer.
@@ -58,10 +56,10 @@ func (b Buffer) All() Range { return Range{Buffer: b, Size: b.Size()} }
 // Launch is a dispatch of Groups workgroups of a kernel, with the buffers of its bindings from 0 on
 // and its push constants.
 type Launch struct {
-	Kernel  Kernel
-	Groups  int
-	Buffers []Range
-	Push    []uint32
+	Kernel  Kernel   // what runs
+	Groups  int      // workgroups along x
+	Buffers []Range  // of the bindings, by their numbers
+	Push    []uint32 // from offset 0 on
 	// Barrier makes what the launch and those before it wrote visible to those after it. The last
 	// launch of a batch always has one.
 	Barrier bool
