@@ -7,8 +7,10 @@ import (
 )
 
 const (
-	MaxBuffers = 4 // the largest number of buffers of a kernel
-	MaxPush    = 4 // the largest number of words that a kernel is pushed
+	// MaxBuffers is the largest number of buffers of a kernel.
+	MaxBuffers = 4
+	// MaxPush is the largest number of words that a kernel is pushed.
+	MaxPush = 4
 )
 
 // Options are the options of Open.
@@ -53,13 +55,12 @@ type Range struct {
 // All returns the whole buffer.
 func (b Buffer) All() Range { return Range{Buffer: b, Size: b.Size()} }
 
-// Launch is a dispatch of Groups workgroups of a kernel, with the buffers of its bindings from 0 on
-// and its push constants.
+// Launch is a dispatch of a kernel.
 type Launch struct {
-	Kernel  Kernel   // what runs
-	Groups  int      // workgroups along x
-	Buffers []Range  // of the bindings, by their numbers
-	Push    []uint32 // from offset 0 on
+	Kernel  Kernel   // the kernel
+	Groups  int      // workgroups, at least 1
+	Buffers []Range  // those of its bindings from 0 on
+	Push    []uint32 // its push constants
 	// Barrier makes what the launch and those before it wrote visible to those after it. The last
 	// launch of a batch always has one.
 	Barrier bool
