@@ -13,8 +13,9 @@ type debug struct {
 	// placement chooses the queue of a command, seed is that of a random choice.
 	placement sched.Placement
 	seed      uint64
-	// late is sched.Options.Late.
-	late uint64
+	// late is sched.Options.Late, and general sched.Options.General.
+	late    uint64
+	general bool
 }
 
 // debug reads VKOMP_DEBUG, a list of settings such as "placement=random,seed=7"; a later
@@ -42,8 +43,12 @@ func (e environment) debug() (d debug, err error) {
 			if d.late, err = strconv.ParseUint(to, 10, 64); err != nil {
 				return debug{}, malformed(variable, value, "a number of bytes for late")
 			}
+		case name == "path" && (to == "general" || to == "any"):
+			d.general = to == "general"
+		case name == "path":
+			return debug{}, malformed(variable, value, "general or any for path")
 		default:
-			return debug{}, malformed(variable, value, "settings of placement, seed and late")
+			return debug{}, malformed(variable, value, "settings of placement, seed, late and path")
 		}
 	}
 	return d, nil

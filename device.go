@@ -204,7 +204,7 @@ func (d *device) open() (*sched.Scheduler, error) {
 		scheduling.Threads--
 	}
 	scheduling.Placement, scheduling.Seed = d.rt.icvs.debug.placement, d.rt.icvs.debug.seed
-	scheduling.Late = d.rt.icvs.debug.late
+	scheduling.Late, scheduling.General = d.rt.icvs.debug.late, d.rt.icvs.debug.general
 	scheduling.Generation = d.generation
 	scheduling.Numbers = construct.Numbers{Device: d.number, Host: d.rt.NumDevices()}
 	scheduling.Recovery, scheduling.Lost, scheduling.Finish = d.recovery(), d.lost, d.finishInterop

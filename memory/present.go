@@ -53,6 +53,32 @@ func (p *Present) Uses() uint64 { return p.uses }
 // Exiting reports whether a construct is removing the block.
 func (p *Present) Exiting() bool { return p.exiting }
 
+// Removed reports whether the block has left the table.
+func (p *Present) Removed() bool { return p.removed }
+
+// Retain counts one more construct that refers to the block, as an entry does. The
+// block is in the table and not exiting, and its count is below math.MaxUint32.
+func (p *Present) Retain() {
+	p.uses++
+	if !p.infinite {
+		p.count++
+	}
+}
+
+// Stays reports whether the block is present and remains so when one reference is
+// given back. Then Relinquish may give that back. In any other case the exit of the
+// reference is that of BeginExitOf and EndExit.
+func (p *Present) Stays() bool {
+	return !p.removed && !p.exiting && (p.infinite || p.remaining() > 1)
+}
+
+// Relinquish gives back one reference to a block that stays.
+func (p *Present) Relinquish() {
+	if !p.infinite {
+		p.count--
+	}
+}
+
 // remaining returns the count that will be left when the exits under way have
 // ended, 0 if the count is infinite.
 func (p *Present) remaining() uint32 {

@@ -6,28 +6,37 @@ import (
 
 	"github.com/vkomp/vkomp/internal/mutant"
 	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/sched/allocation"
 	"github.com/vkomp/vkomp/sched/order"
 	"github.com/vkomp/vkomp/sched/transfer"
 	"github.com/vkomp/vkomp/tasks"
 )
 
-// placed returns the target of a predecessor on this device, or nil if the predecessor is complete.
-// Every task that was placed is completed with Scheduler.mu held.
-func placed(n *tasks.Node) *target {
-	t, _ := n.Runner().(*target)
-	return t
+// placed returns the place of a predecessor on this device, or nil if the predecessor is complete, and
+// its target, or nil if it is a resident task. Every task that was placed is completed with
+// Scheduler.mu held.
+func placed(n *tasks.Node) (*order.Task, *target) {
+	switch p := n.Runner().(type) {
+	case *target:
+		return &p.order, p
+	case *resident:
+		return &p.order, nil
+	}
+	return nil, nil
 }
 
-// afterPredecessorsLocked sets t.order.After to the points of the last commands of t's predecessors. It
-// returns a predecessor that has failed and is not over yet, or nil.
-func (t *target) afterPredecessorsLocked() (failing *target) {
-	t.order.After.Set(order.SyncPoint{})
-	for _, p := range t.node.Predecessors() {
-		if pt := placed(p); pt != nil && !mutant.Active(mutant.PredecessorForgotten) {
-			t.order.After.Add(pt.order.At)
-			if pt.failed != nil && !pt.state.over() {
-				failing = pt
-			}
+// afterPredecessorsLocked sets after to the points of the last commands of n's predecessors. It returns
+// a predecessor that has failed and is not over yet, or nil.
+func afterPredecessorsLocked(n *tasks.Node, after *order.SyncSet) (failing *target) {
+	after.Set(order.SyncPoint{})
+	for _, p := range n.Predecessors() {
+		at, t := placed(p)
+		if at == nil || mutant.Active(mutant.PredecessorForgotten) {
+			continue
+		}
+		after.Add(at.At)
+		if t != nil && t.failed != nil && !t.state.over() {
+			failing = t
 		}
 	}
 	return failing
@@ -45,15 +54,18 @@ func (t *target) afterPredecessorsLocked() (failing *target) {
 //   - for a task that it follows and that removes such a block, or copies it to the host, whatever its
 //     reference count is: t might change the block, or read the host's copy.
 //   - for a task that it follows and whose exit finds a block absent, but would find the one that t
-//     makes.
+//     makes. For resident tasks whose block is gone it waits whether it follows them or not.
 //   - for storage that target constructs share with the host while they run, if it cannot share it too.
 //   - for a task that will write host storage which it reads, or that will have the host read device
 //     memory which it uses.
 //
 // Storage that t copies from the host, or updates, counts as storage that it maps.
 func (s *Scheduler) mustWaitForLocked(t *target) *parkedTasks {
-	if failing := t.afterPredecessorsLocked(); failing != nil {
+	if failing := afterPredecessorsLocked(t.node, &t.order.After); failing != nil {
 		return &failing.parked
+	}
+	if s.presence.orphans > 0 {
+		return &s.presence.orphaned
 	}
 	for k, maps := range [...][]memory.Map{t.Enter, t.Exit} {
 		for i := range maps {
@@ -112,7 +124,7 @@ func (s *Scheduler) mustWaitForLocked(t *target) *parkedTasks {
 func (s *Scheduler) mustWaitForHoldersLocked(t *target, block *memory.Present, item *memory.Map) *parkedTasks {
 	state := stateOf(block)
 	count, infinite := block.Count()
-	last := !infinite && int(count) <= len(state.holders)
+	last := !infinite && int(count) <= len(state.holders)+int(state.residents)
 	// same says that t can do with the block what it could do with a new one. Only an item that may
 	// share host storage can use a block that does.
 	same := item.Section == block.Section && item.Presence == memory.MayBeAbsent && item.Share != memory.ShareMust &&
@@ -134,6 +146,10 @@ func (s *Scheduler) mustWaitForHoldersLocked(t *target, block *memory.Present, i
 			return &h.by.parked
 		}
 	}
+	if state.residents > 0 && last && (state.dirty || !same) {
+		// It is not known which of them t follows. They are placed, so they end without t.
+		return &state.parked
+	}
 	return nil
 }
 
@@ -142,12 +158,12 @@ func (s *Scheduler) mustWaitForHoldersLocked(t *target, block *memory.Present, i
 func (s *Scheduler) mustWaitForReadersLocked(t *target) *parkedTasks {
 	for _, m := range t.entry.pins {
 		if len(m.Readers) > 0 {
-			return &targetOf(m.Readers[0]).parked
+			return &readerOf(m).parked
 		}
 	}
 	for i := range t.Enter {
 		if block := s.touchedLocked(t.Enter[i].Section); block != nil && len(stateOf(block).Readers) > 0 {
-			return &targetOf(stateOf(block).Readers[0]).parked
+			return &readerOf(stateOf(block).Allocation).parked
 		}
 	}
 	for i := range t.transfers.All {
@@ -156,11 +172,14 @@ func (s *Scheduler) mustWaitForReadersLocked(t *target) *parkedTasks {
 			continue
 		}
 		if block := s.touchedLocked(x.Host); block != nil && len(stateOf(block).Readers) > 0 {
-			return &targetOf(stateOf(block).Readers[0]).parked
+			return &readerOf(stateOf(block).Allocation).parked
 		}
 	}
 	return nil
 }
+
+// readerOf returns a task that will have the host read the memory, where there is one.
+func readerOf(m *allocation.Allocation) *target { return m.Readers[0].Owner.(*target) }
 
 // mustWaitToTransferLocked is mustWaitForLocked for a transfer that the construct requests. If it writes
 // host storage, it has to come after copies to the same storage that are under way, because these can
@@ -188,7 +207,8 @@ func (s *Scheduler) mustWaitToTransferLocked(t *target, x *transfer.Transfer) *p
 		}
 		if stateOf(block).Shared {
 			for _, p := range t.node.Predecessors() {
-				if pt := placed(p); pt != nil && !pt.state.over() {
+				// Resident tasks do not use shared storage.
+				if _, pt := placed(p); pt != nil && !pt.state.over() {
 					return &pt.parked
 				}
 			}

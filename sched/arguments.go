@@ -130,6 +130,24 @@ func (a *argument) bytes() order.Span {
 	return order.Span{Start: a.at, Size: min((a.at+a.size+3)&^3, a.Size) - a.at}
 }
 
+// usedLocked records that the kernel uses the argument at a sync point of a pending batch.
+func (a *argument) usedLocked(at order.SyncPoint) {
+	a.Read(at)
+	if a.readOnly {
+		return
+	}
+	a.Wrote(a.bytes(), at)
+	if a.block != nil {
+		a.block.dirty = true
+	}
+}
+
+// bindLocked returns the descriptor of an argument for binding i of the kernel. It fills in the kernel's
+// offset member for the binding, if there is one, in push.
+func (a *argument) bindLocked(k *kernel.Kernel, i int, p *vk.Properties, push []byte) (vk.BufferRange, error) {
+	return k.Bind(i, vk.Buffer(a.Block.ID), a.Offset+a.at, a.size, a.padded(), p, push)
+}
+
 // buffers returns the number of the kernel's buffer arguments.
 func (t *target) buffers() int {
 	if t.dispatch.explicit {
@@ -174,7 +192,7 @@ func (s *Scheduler) bindLocked(t *target) error {
 		if err != nil {
 			return err
 		}
-		r, err := t.Kernel.Bind(k, vk.Buffer(a.Block.ID), a.Offset+a.at, a.size, a.padded(), props, t.dispatch.push)
+		r, err := a.bindLocked(t.Kernel, k, props, t.dispatch.push)
 		if err != nil {
 			return err
 		}

@@ -106,12 +106,12 @@ func levelsOf(t *testing.T, d *datadriven.TestData) string {
 	levels := make(map[int][]string)
 	highest := 0
 	for _, at := range batch.Tasks() {
-		task := targetOf(at)
-		if task.Label == "" {
+		label := labelOf(at)
+		if label == "" {
 			continue
 		}
 		at := int(at.At.Level)
-		levels[at] = append(levels[at], task.Label)
+		levels[at] = append(levels[at], label)
 		highest = max(highest, at)
 	}
 	var out strings.Builder

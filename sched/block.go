@@ -36,7 +36,11 @@ type blockState struct {
 	// ignoring counts the holders that remove or copy the block whatever its reference count,
 	// leaving those that are exit constructs.
 	ignoring, leaving int32
-	// parked are the tasks that can enter only after the block is gone.
+	// residents counts the resident tasks in flight that use the block. Each of them has a reference to
+	// it.
+	residents int32
+	// parked are the tasks that can enter only after the block is gone, or that wait until there are no
+	// residents.
 	parked parkedTasks
 	// broken is the reason why the first contents never came.
 	broken error

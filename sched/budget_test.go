@@ -207,7 +207,7 @@ func (r *rig) state() string {
 	for p := range r.s.presence.table.All() {
 		count, infinite := p.Count()
 		state := stateOf(p)
-		fmt.Fprintln(&b, p.Section, count, infinite, p.Storage.Block.ID, p.Storage.Offset, state.Keepers(), len(state.holders), len(state.parked))
+		fmt.Fprintln(&b, p.Section, count, infinite, p.Storage.Block.ID, p.Storage.Offset, state.Keepers(), len(state.holders), state.residents, len(state.parked))
 	}
 	if err := errors.Join(r.s.presence.table.Validate(), r.s.memory.Storage.Validate(), r.s.memory.Staging.Validate()); err != nil {
 		r.t.Error(err)

@@ -293,6 +293,7 @@ func (s *Scheduler) goneLocked(p *memory.Present, w *tasks.Work) {
 	for _, h := range state.holders {
 		s.noteAbsentExitLocked(h.by)
 	}
+	s.presence.orphans += int(state.residents)
 	state.parked.restart(w)
 	if !state.associated {
 		s.pointers.Forget(state.Allocation)

@@ -55,10 +55,16 @@ func (s *Scheduler) finishRoundLocked(w *tasks.Work) {
 		}
 	}()
 	for next < len(done) {
-		t := targetOf(done[next])
-		done[next] = nil
-		next++
-		s.finish(t, w)
+		t, ok := done[next].Owner.(*target)
+		if ok {
+			done[next] = nil
+			next++
+		} else {
+			t = s.endResidents(done, &next, w)
+		}
+		if t != nil {
+			s.finish(t, w)
+		}
 	}
 }
 

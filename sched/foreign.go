@@ -38,7 +38,7 @@ func (s *Scheduler) Order(n *tasks.Node, f Foreign, w *tasks.Work) error {
 	}
 	t.to(taskEntered)
 	s.life.live++
-	t.afterPredecessorsLocked()
+	afterPredecessorsLocked(n, &t.order.After)
 	s.order.placing.SetAll(&t.order.After)
 	q := s.order.AnyQueue(&s.order.placing)
 	var err error

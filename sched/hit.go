@@ -2,6 +2,7 @@ package sched
 
 import (
 	"errors"
+	"math"
 
 	"github.com/vkomp/vkomp/memory"
 )
@@ -17,17 +18,24 @@ func (s *Scheduler) hit(r *Region) bool {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.refusalLocked() != nil || len(s.presence.absentExits) > 0 {
+	if s.refusalLocked() != nil || s.presence.vacant() {
 		return false
 	}
 	for i := range r.Enter {
-		if m := &r.Enter[i]; m.Always || m.Share == memory.ShareMust || m.DeviceSize != 0 || !s.countsLocked(m, 0) {
+		m := &r.Enter[i]
+		if m.Always || m.Share == memory.ShareMust || m.DeviceSize != 0 {
+			return false
+		}
+		if block, _ := s.stayingLocked(m, 0); block == nil {
 			return false
 		}
 	}
 	for i := range r.Exit {
 		m := &r.Exit[i]
-		if m.Always || m.Delete || m.Type == memory.MapDelete || m.DeviceSize != 0 || !s.countsLocked(m, 1) {
+		if m.Always || m.Delete || m.Type == memory.MapDelete || m.DeviceSize != 0 {
+			return false
+		}
+		if block, _ := s.stayingLocked(m, 1); block == nil {
 			return false
 		}
 	}
@@ -51,21 +59,25 @@ func (s *Scheduler) hit(r *Region) bool {
 	return true
 }
 
-// countsLocked reports whether the item lies in a block that is present and stays so: besides the
-// tasks in flight, more than the given number of constructs refer to it, and nothing is about to
-// copy or remove it.
-func (s *Scheduler) countsLocked(m *memory.Map, others int) bool {
-	block, _, err := s.presence.table.Lookup(m.Section)
+// stayingLocked returns the block in which the item lies, and where, if the block is present and stays
+// so: besides the tasks in flight, more than the given number of constructs refer to it, and nothing is
+// about to copy or remove it. Otherwise it returns nil.
+func (s *Scheduler) stayingLocked(m *memory.Map, others int) (block *memory.Present, offset uint64) {
+	block, offset, err := s.presence.table.Lookup(m.Section)
 	if err != nil || block == nil || block.Exiting() || m.Size == 0 {
-		return false
+		return nil, 0
 	}
 	if a, err := s.memory.FindPinned(m.Section); err != nil || a != nil && !a.Idle() {
-		return false // the construct is complete after copies of the storage that are in flight
+		return nil, 0 // the construct is complete after copies of the storage that are in flight
 	}
 	state := stateOf(block)
-	count, infinite := block.Count()
-	return state.filling == 0 && state.ignoring == 0 && state.broken == nil && !state.Shared && state.image == nil &&
-		(infinite || int(count) > len(state.holders)+others)
+	if state.filling != 0 || state.ignoring != 0 || state.broken != nil || state.Shared || state.image != nil {
+		return nil, 0
+	}
+	if count, infinite := block.Count(); !infinite && (int(count) <= len(state.holders)+int(state.residents)+others || count == math.MaxUint32) {
+		return nil, 0
+	}
+	return block, offset
 }
 
 var errNothing = errors.New("sched: no storage to allocate")

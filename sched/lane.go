@@ -32,7 +32,7 @@ func (l *ringLane) Place(x *transfer.Transfer, c *transfer.Chunk, at, n uint64) 
 			x.Dst.Follow(&s.order.placing, order.Span{Start: x.DstAt, Size: x.Size})
 			r.First.SetAll(&s.order.placing.SyncSet)
 		}
-		t.afterPredecessorsLocked()
+		afterPredecessorsLocked(t.node, &t.order.After)
 		s.order.placing.SetAll(&t.order.After)
 		s.order.placing.AddAll(&r.First)
 		x.Dst.FollowWrites(&s.order.placing, order.Span{Start: x.DstAt + at, Size: n})

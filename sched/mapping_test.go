@@ -265,7 +265,7 @@ func TestExitsKeepTheirOrder(t *testing.T) {
 		r.run(launch{label: "exit", exit: []arg{from(x)}, out: all})
 		r.eventually("the device is done", func() bool { return len(q.exits.done) == 2 || r.s.life.live == 0 })
 		r.s.mu.Lock()
-		if len(q.exits.done) != 2 || targetOf(q.exits.done[0]).Label != "changes" || targetOf(q.exits.done[1]).Label != "exit" {
+		if len(q.exits.done) != 2 || labelOf(q.exits.done[0]) != "changes" || labelOf(q.exits.done[1]) != "exit" {
 			t.Errorf("%d tasks wait for their exit", len(q.exits.done))
 		}
 		q.exits.finishing = false
@@ -396,7 +396,7 @@ func TestExitThatFindsNothingAnyMoreLeavesAloneWhatIsMappedAfterIt(t *testing.T)
 		}
 		block := stateOf(before)
 		holders := func(n int) func() bool {
-			return func() bool { return len(block.holders) == n && !r.s.exits.finishing }
+			return func() bool { return len(block.holders)+int(block.residents) == n && !r.s.exits.finishing }
 		}
 		r.eventually("three hold x", holders(3))
 		r.d.advance(start + 1)

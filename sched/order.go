@@ -30,8 +30,13 @@ type deviceOrder struct {
 // loses no more than this.
 const gatherTime = 200 * time.Microsecond
 
-// targetOf returns the target to which a task of the order belongs.
-func targetOf(t *order.Task) *target { return t.Owner.(*target) }
+// targetOfLocked returns the target to which a task of the order belongs. A resident task becomes one.
+func (s *Scheduler) targetOfLocked(t *order.Task, w *tasks.Work) *target {
+	if l, ok := t.Owner.(*resident); ok {
+		return l.becomeTargetLocked(w)
+	}
+	return t.Owner.(*target)
+}
 
 // beginLocked returns the pending batch of a queue, and the sync point in it for commands that follow
 // s.order.placing (see order.Queues.Begin).
@@ -103,7 +108,7 @@ func (s *Scheduler) failRefusedLocked(w *tasks.Work) {
 func (s *Scheduler) failBatchLocked(b order.Refused, w *tasks.Work) {
 	s.stamps.Drop(b.Queue.Index(), b.Value())
 	for _, task := range b.Tasks() {
-		t, cause := targetOf(task), b.Err
+		t, cause := s.targetOfLocked(task, w), b.Err
 		if errors.Is(cause, vk.ErrDeviceLost) {
 			cause = s.loss.err
 		}

@@ -12,7 +12,7 @@ import (
 // storage, the kernel and copies to staging, each after the one before. On an error some of them have
 // been placed (see endLocked).
 func (s *Scheduler) placeLocked(t *target, w *tasks.Work) error {
-	t.afterPredecessorsLocked()
+	afterPredecessorsLocked(t.node, &t.order.After)
 	t.order.After.AddAll(&t.order.Used) // the copies that went chunk by chunk
 	s.followPinnedLocked(t)
 	before, err := s.placePhasesLocked(t, transfer.AtEntry, transfer.ToDevice, w)
@@ -108,16 +108,8 @@ func (s *Scheduler) placeKernelLocked(t *target, w *tasks.Work) (placed bool, er
 	}
 	s.order.CountDispatches(q, len(t.dispatch.plan.Calls), invocations)
 	for i := range t.dispatch.arguments {
-		a := &t.dispatch.arguments[i]
-		if a.Allocation == nil {
-			continue
-		}
-		a.Read(at)
-		if !a.readOnly {
-			a.Wrote(a.bytes(), at)
-			if a.block != nil {
-				a.block.dirty = true
-			}
+		if a := &t.dispatch.arguments[i]; a.Allocation != nil {
+			a.usedLocked(at)
 		}
 	}
 	t.order.Placed(at)

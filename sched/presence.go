@@ -20,6 +20,11 @@ type presence struct {
 	// absentExits are the tasks in flight whose exit has an item that is absent so far. The exit
 	// would find the storage of a task that maps it meanwhile.
 	absentExits []*target
+	// orphans counts the resident tasks in flight whose block has left the table, once for each such
+	// block: their exits would find the storage of such a task as well. orphaned are the tasks that wait
+	// until there are none.
+	orphans  int
+	orphaned parkedTasks
 	// hostWrites is the host storage that tasks in flight will write. reading counts the transfers
 	// in which the host will read device memory itself (see allocation.Allocation.Readers).
 	hostWrites hostWrites
@@ -31,3 +36,6 @@ type presence struct {
 	left    []memory.Exit
 	removed []*memory.Present
 }
+
+// vacant reports whether a task in flight has an exit that finds a block absent, or may.
+func (p *presence) vacant() bool { return len(p.absentExits) > 0 || p.orphans > 0 }

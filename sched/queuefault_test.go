@@ -45,9 +45,9 @@ func (d *faultyQueues) Submit(queue int, stream *vk.Stream, waits []timeline.Poi
 	}
 	d.queue, d.fell = queue, true
 	for _, task := range d.s.order.All()[queue].Pending().Tasks() {
-		t := targetOf(task)
-		d.struck[t.node.Label()] = true
-		d.late = d.late || t.state == taskLate
+		d.struck[labelOf(task)] = true
+		t, ok := task.Owner.(*target)
+		d.late = d.late || ok && t.state == taskLate
 	}
 	if errors.Is(d.err, vk.ErrDeviceLost) {
 		d.set(func() { d.submit = func(int) error { return d.err } })

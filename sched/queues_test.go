@@ -198,7 +198,7 @@ func TestWorkPendingBeforeACrossingIsNotDelayed(t *testing.T) {
 	if done := r.s.order.All()[0].InFlight(); len(done) == 0 {
 		t.Error("the other queue is done, and proves nothing")
 	}
-	if len(q.InFlight()) != 1 || len(q.InFlight()[0].Tasks()) != 1 || targetOf(q.InFlight()[0].Tasks()[0]).Label != "crossing" || q.InFlight()[0].WaitsFor(0) == 0 {
+	if len(q.InFlight()) != 1 || len(q.InFlight()[0].Tasks()) != 1 || labelOf(q.InFlight()[0].Tasks()[0]) != "crossing" || q.InFlight()[0].WaitsFor(0) == 0 {
 		t.Errorf("in flight on the waiting queue are %v", q.InFlight())
 	}
 	r.s.mu.Unlock()

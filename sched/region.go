@@ -10,6 +10,7 @@ import (
 	"github.com/vkomp/vkomp/sched/pipeline"
 	"github.com/vkomp/vkomp/sched/transfer"
 	"github.com/vkomp/vkomp/tasks"
+	"github.com/vkomp/vkomp/vk"
 )
 
 // Region is a construct whose target task maps storage, runs a kernel or makes transfers, and
@@ -68,6 +69,11 @@ func (s *Scheduler) Run(ctx context.Context, r *Region) error {
 	s.mu.Unlock()
 	if err != nil {
 		return fmt.Errorf("target %q: %w", r.Label, err)
+	}
+	if s.mayReside(r, pipelines) {
+		if ran, err := s.runResident(ctx, r, pipelines); ran {
+			return err
+		}
 	}
 	t := s.newTarget(r)
 	if s.leakSites && t.Site == nil && len(t.Enter) > 0 {
@@ -161,19 +167,16 @@ func (s *Scheduler) check(ctx context.Context, t *target) error {
 	for _, v := range t.Values {
 		sizes = append(sizes, uint64(len(v)))
 	}
-	if err := t.Kernel.Fits(p, sizes[:buffers], sizes[buffers:]); err != nil {
+	var runs bool
+	var err error
+	if t.dispatch.plan, runs, err = planLaunch(t.Kernel, t.Range, p, sizes[:buffers], sizes[buffers:], t.dispatch.plan.Calls); err != nil {
 		return err
 	}
-	g := t.Kernel.Groups(t.Range)
-	if g[0] == 0 || t.Kernel.Empty(sizes[:buffers]) {
+	if !runs {
 		// The task runs nothing, but keeps its maps and dependences.
 		s.share(t)
 		t.Kernel = nil
 		return nil
-	}
-	var err error
-	if t.dispatch.plan, err = t.Kernel.PlanDispatch(g, p, t.dispatch.plan.Calls); err != nil {
-		return err
 	}
 	if err = s.pipeline(ctx, t); err != nil {
 		return err
@@ -181,4 +184,20 @@ func (s *Scheduler) check(ctx context.Context, t *target) error {
 	t.dispatch.push = t.Kernel.Push(t.dispatch.push, t.Values)
 	s.share(t)
 	return nil
+}
+
+// planLaunch returns the dispatches of a launch, for which it uses the memory of calls, or an error if
+// the launch does not fit the kernel or the device. buffers and values are the sizes of the arguments in
+// bytes. runs is false if the launch runs nothing.
+func planLaunch(k *kernel.Kernel, extent [3]uint64, p *vk.Properties, buffers, values []uint64, calls []kernel.Call) (plan kernel.Plan, runs bool, err error) {
+	plan.Calls = calls[:0]
+	if err := k.Fits(p, buffers, values); err != nil {
+		return plan, false, err
+	}
+	g := k.Groups(extent)
+	if g[0] == 0 || k.Empty(buffers) {
+		return plan, false, nil
+	}
+	plan, err = k.PlanDispatch(g, p, calls)
+	return plan, err == nil, err
 }

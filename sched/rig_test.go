@@ -54,6 +54,8 @@ type memoryMode struct {
 	// queues are the device's queues, one if nil.
 	queues    []order.QueueInfo
 	placement Placement
+	// general is Options.General.
+	general bool
 }
 
 var memoryModes = []memoryMode{
@@ -159,7 +161,7 @@ func newRigOn(t reporter, d *fakeDevice, mode memoryMode) *rig {
 	t.Helper()
 	r := &rig{t: t, d: d, kernels: make(map[string]*kernel.Kernel), share: mode.share == ShareAll}
 	var err error
-	if r.s, err = New(r.d, Options{Domain: rigDomain, HideHostVisible: mode.hidden, Sharing: mode.share, Chunk: mode.chunk, Threads: mode.threads, Staging: mode.staging, Late: mode.late, Placement: mode.placement, Seed: d.rng.Uint64()}); err != nil {
+	if r.s, err = New(r.d, Options{Domain: rigDomain, HideHostVisible: mode.hidden, Sharing: mode.share, Chunk: mode.chunk, Threads: mode.threads, Staging: mode.staging, Late: mode.late, Placement: mode.placement, General: mode.general, Seed: d.rng.Uint64()}); err != nil {
 		t.Fatal(err)
 	}
 	if p := r.s.memory.Profile(); p.KernelCopies > 0 {
@@ -478,4 +480,15 @@ func (joiner) Drop(*tasks.Node) {}
 func (r *rig) join(label string, depend ...tasks.Depend) {
 	r.t.Helper()
 	r.add(&tasks.Task{Label: label, Domain: tasks.AnyDomain, Depend: depend, Runner: joiner{r.s}})
+}
+
+// targetOf returns the target to which a task of the order belongs, which is not a resident task.
+func targetOf(t *order.Task) *target { return t.Owner.(*target) }
+
+// labelOf returns the label of the target task to which a task of the order belongs.
+func labelOf(t *order.Task) string {
+	if l, ok := t.Owner.(*resident); ok {
+		return l.node.Label()
+	}
+	return targetOf(t).node.Label()
 }

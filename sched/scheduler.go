@@ -57,6 +57,8 @@ type Options struct {
 	Sharing Sharing
 	// Placement says how queues are chosen.
 	Placement Placement
+	// General makes targets of all tasks, so that none is a resident task.
+	General bool
 	// Seed determines the choices of PlaceRandom.
 	Seed uint64
 	// OwnBuffers gives each mapped block and each allocation a VkBuffer with memory of its own if
@@ -145,8 +147,11 @@ type Scheduler struct {
 	props  *vk.Properties
 	domain tasks.Domain
 
-	// spare keeps targets for reuse.
-	spare sync.Pool
+	// spare keeps targets for reuse, and residents the records of resident tasks.
+	spare     sync.Pool
+	residents residents
+	// general is Options.General.
+	general bool
 	// sharing is Options.Sharing.
 	sharing Sharing
 
@@ -205,6 +210,7 @@ func New(d Device, o Options) (*Scheduler, error) {
 		leakSites: o.LeakSites,
 		numbers:   o.Numbers,
 		sharing:   o.Sharing,
+		general:   o.General,
 	}
 	s.life.wake, s.life.finish = sync.NewCond(&s.mu), o.Finish
 	s.presence.table, s.presence.filling = memory.NewTable(), sync.NewCond(&s.mu)
@@ -323,6 +329,7 @@ func (s *Scheduler) Relinquish() error {
 	s.stamps.Trim()
 	s.presence.spareBlocks = nil
 	s.mu.Unlock()
+	s.residents.trim()
 	s.memory.Trim()
 	err = s.device.Trim()
 	if errors.Is(err, vk.ErrDeviceLost) {

@@ -171,11 +171,7 @@ func (s *Scheduler) handOverLocked(t *target, copying error, w *tasks.Work) {
 	}
 	if err := s.placeLocked(t, w); err != nil {
 		s.endLocked(t, err, w)
-		// The commands that were placed may be the only ones of their queue, so that nobody else
-		// submits them.
-		for _, q := range s.order.All() {
-			s.flushLocked(q, max(urgency, order.Refill), w)
-		}
+		s.flushAllLocked(urgency, w)
 		return
 	}
 	last := s.order.Of(t.order.At)
@@ -196,15 +192,30 @@ func (s *Scheduler) handOverLocked(t *target, copying error, w *tasks.Work) {
 	for _, q := range append(touched, last) {
 		s.flushLocked(q, urgency, w)
 	}
-	if urgency == order.Gather && !w.Empty() && !s.order.refilling {
-		// Tasks that have become ready together wait for each other only: a goroutine that waits for
-		// them may be waiting already.
-		s.order.refilling = true
-		w.Defer(s.order.later)
+	if urgency == order.Gather {
+		s.refillAfterLocked(w)
 	}
 	if drives && !w.Empty() {
 		t.driven = nil
 		s.order.StopDriving(last)
+	}
+}
+
+// refillAfterLocked has the pending batches submitted when the tasks in w, if there are any, have been
+// started. Tasks that have become ready together wait for each other only: a goroutine that waits for
+// them may be waiting already.
+func (s *Scheduler) refillAfterLocked(w *tasks.Work) {
+	if !w.Empty() && !s.order.refilling {
+		s.order.refilling = true
+		w.Defer(s.order.later)
+	}
+}
+
+// flushAllLocked submits what is due on all queues after a task could not be placed: those of its
+// commands that were placed may be the only ones of their queue, so that nobody else submits them.
+func (s *Scheduler) flushAllLocked(urgency order.Urgency, w *tasks.Work) {
+	for _, q := range s.order.All() {
+		s.flushLocked(q, max(urgency, order.Refill), w)
 	}
 }
 

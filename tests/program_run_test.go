@@ -196,7 +196,7 @@ func (s *state) difference(want *state) string {
 }
 
 // A program mixes tasks of all kinds. Its result depends neither on the number of threads nor on
-// where target tasks run.
+// where target tasks run, nor on the way that the scheduler takes with them.
 func TestRandomProgramsHaveOneResult(t *testing.T) {
 	vktest.LongConcurrent(t)
 	variants := []struct {
@@ -209,6 +209,8 @@ func TestRandomProgramsHaveOneResult(t *testing.T) {
 		{"8 threads", []func(*vkomp.Options){environment("OMP_NUM_THREADS", "8", "OMP_MAX_TASK_PRIORITY", "3")}, 1, 0},
 		{"1 thread, staging", []func(*vkomp.Options){vktest.Staging, environment("OMP_NUM_THREADS", "1")}, 4, 1},
 		{"8 threads, staging", []func(*vkomp.Options){vktest.Staging, environment("OMP_NUM_THREADS", "8")}, 4, 1},
+		// The other variants run these programs with resident tasks, where that is possible.
+		{"8 threads, general", []func(*vkomp.Options){vktest.Debug("path=general"), environment("OMP_NUM_THREADS", "8")}, 4, 3},
 		{"1 thread, initial device", []func(*vkomp.Options){vktest.Host, environment("OMP_NUM_THREADS", "1")}, 4, 2},
 		{"8 threads, initial device", []func(*vkomp.Options){vktest.Host, environment("OMP_NUM_THREADS", "8")}, 4, 2},
 	}

@@ -208,6 +208,9 @@ func (k *Kernel) Empty(sizes []uint64) bool {
 	return false
 }
 
+// PushSize returns the size of the push constants in bytes.
+func (k *Kernel) PushSize() int { return int(k.pushSize) }
+
 // Push returns the push constants with the given values. It uses the memory of into if that is
 // large enough.
 func (k *Kernel) Push(into []byte, values [][]byte) []byte {

@@ -1,0 +1,393 @@
+package sched
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/vkomp/vkomp/internal/lockrank"
+	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/sched/construct"
+	"github.com/vkomp/vkomp/sched/kernel"
+	"github.com/vkomp/vkomp/sched/order"
+	"github.com/vkomp/vkomp/sched/pipeline"
+	"github.com/vkomp/vkomp/tasks"
+	"github.com/vkomp/vkomp/vk"
+)
+
+// What most tasks do is to run a kernel, in one dispatch, on storage that is present before them and
+// after them, so that nothing is allocated, copied or removed. Such a task is a resident task. A target
+// has room for everything that a task may do, and thousands of tasks are in flight: what they cost is
+// the memory that is fetched for them. The record of a resident task is a few cache lines long, and
+// counts itself in the blocks that it uses instead of being listed there.
+//
+//	created ──▶ placed ──▶ complete
+//	   │           │
+//	   └─▶ target ◀┘
+//
+// When it starts, it becomes a target unless all of its storage is present and stays. When its commands
+// are complete, it becomes one if it has the last reference to a block, or if a block is gone. When its
+// batch is refused, it becomes one in order to fail. So all that is out of the ordinary is done in one
+// place, and a test has random programs run with and without resident tasks.
+
+// The largest launch of a resident task.
+const (
+	residentItems = 4
+	residentPush  = 48 // bytes of push constants
+)
+
+// residentsAtOnce is the number of resident tasks that end in a row without the lock being given up.
+const residentsAtOnce = 64
+
+// resident is a resident task. What the end of the task reads comes first.
+type resident struct {
+	s    *Scheduler
+	node *tasks.Node
+	// kernel has the pipelines, and is released when the task ends.
+	kernel *pipeline.Kernel
+	// blocks are those in which the items lie, from the start of the task on; distinct is their number.
+	// Scheduler.mu guards them.
+	blocks   [residentItems]*memory.Present
+	distinct uint8
+	// count is the number of items, pushed that of the bytes of push constants.
+	count, pushed uint8
+	// order has the place of the task's command, of which only At is used. Scheduler.mu guards it.
+	order order.Task
+
+	// The following fields are set when the task is created.
+
+	// groups is the number of workgroups, and extent that of invocations.
+	groups [3]uint32
+	extent [3]uint64
+	items  [residentItems]memory.Map
+	push   [residentPush]byte
+
+	// next is the next spare record.
+	next *resident
+}
+
+// mayReside reports whether the region's task can be a resident task, if its storage is present. kernel
+// is that of the region on this device, or nil.
+func (s *Scheduler) mayReside(r *Region, kernel *pipeline.Kernel) bool {
+	if kernel == nil || !r.NoWait || !r.Structured || len(r.Enter) > residentItems || r.Priority > 0 || r.Observer != nil ||
+		r.Buffers != nil || r.Infinite || r.Found != nil || s.leakSites || r.Site != nil || s.general || s.memory.HasPinned() ||
+		len(r.Exit)+len(r.Transfers)+len(r.Addresses)+len(r.Pointers)+len(r.Images) > 0 ||
+		kernel.PushSize() > residentPush || kernel.Ready(0) == nil {
+		return false
+	}
+	for i := range r.Enter {
+		if m := &r.Enter[i]; m.Size == 0 || m.Always || m.Delete || m.DeviceSize != 0 || m.Share == memory.ShareMust || !m.Type.Enters() {
+			return false
+		}
+	}
+	return true
+}
+
+// runResident is Run for a region whose task can be a resident task. It reports false, and has done
+// nothing, if the task is to be a target.
+func (s *Scheduler) runResident(ctx context.Context, r *Region, pipelines *pipeline.Kernel) (ran bool, err error) {
+	var buffers [residentItems]uint64
+	for i := range r.Enter {
+		buffers[i] = r.Enter[i].Size
+	}
+	var few [16]uint64 // most kernels have no more values
+	values := few[:0]
+	for _, v := range r.Values {
+		values = append(values, uint64(len(v)))
+	}
+	var calls [1]kernel.Call
+	plan, runs, err := planLaunch(r.Kernel, r.Range, s.props, buffers[:len(r.Enter)], values, calls[:0])
+	if err != nil {
+		pipelines.Release()
+		return true, fmt.Errorf("target %q: %w", r.Label, err)
+	}
+	if !runs || len(plan.Calls) > 1 || plan.Fold != 0 {
+		return false, nil
+	}
+	l := s.residents.take(s)
+	l.kernel, l.count = pipelines, uint8(copy(l.items[:], r.Enter))
+	l.extent, l.groups = r.Range, plan.Calls[0].Count
+	l.pushed = uint8(len(r.Kernel.Push(l.push[:0], r.Values)))
+	w := tasks.NewWork()
+	defer w.Finish()
+	if _, err := r.Add(ctx, &tasks.Task{Domain: s.domain, Runner: l, Recycler: l}, w, nil); err != nil {
+		l.Recycle()
+		return true, err
+	}
+	return true, nil
+}
+
+// Start implements tasks.Runner.
+func (l *resident) Start(n *tasks.Node, w *tasks.Work) {
+	s := l.s
+	l.node = n
+	s.mu.Lock()
+	placed := s.placeResidentLocked(l, w) // l may be another task's now
+	s.mu.Unlock()
+	if !placed {
+		l.becomeTarget().Start(n, w)
+	}
+}
+
+// Drop implements tasks.Runner. The record is given back by Recycle.
+func (l *resident) Drop(*tasks.Node) {}
+
+// Recycle implements tasks.Recycler.
+func (l *resident) Recycle() {
+	if l.kernel != nil {
+		l.kernel.Release()
+	}
+	l.giveBack()
+}
+
+// placeResidentLocked enters the task's storage and places its command. It reports false, and has done
+// nothing, if the task has to be a target.
+func (s *Scheduler) placeResidentLocked(l *resident, w *tasks.Work) bool {
+	n, k := l.node, l.kernel
+	l.distinct = 0
+	if s.refusalLocked() != nil || s.memory.HasPinned() || s.presence.vacant() || s.presence.reading > 0 || len(s.presence.hostWrites.byStart) > 0 {
+		return false
+	}
+	var arguments [residentItems]argument
+	var ranges [residentItems]vk.BufferRange
+	used := 0
+	bindings := k.Bindings()
+	for i := range l.items[:l.count] {
+		m := &l.items[i]
+		block, offset := s.stayingLocked(m, 0)
+		if block == nil {
+			return false
+		}
+		if !slices.Contains(l.blocks[:l.distinct], block) {
+			l.blocks[l.distinct] = block
+			l.distinct++
+		}
+		if !bindings[i].Used {
+			continue
+		}
+		state := stateOf(block)
+		a := &arguments[used]
+		*a = argument{Allocation: state.Allocation, block: state, at: blockAt(block) + offset, size: m.Size, readOnly: bindings[i].ReadOnly}
+		var err error
+		if ranges[used], err = a.bindLocked(k.Kernel, i, s.props, l.push[:l.pushed]); err != nil {
+			return false
+		}
+		used++
+	}
+	s.order.placing.Set(order.SyncPoint{})
+	if len(n.Predecessors()) > 0 {
+		// One of them can have failed since the task started.
+		if afterPredecessorsLocked(n, &s.order.placing.SyncSet) != nil || n.FailedBy() != nil {
+			return false
+		}
+	}
+	for i := range arguments[:used] {
+		a := &arguments[i]
+		a.Follow(&s.order.placing, a.bytes())
+	}
+	l.enteredLocked()
+	invocations := l.extent[0] * l.extent[1] * l.extent[2]
+	q := s.order.KernelQueue(&s.order.placing, invocations)
+	b, at, err := s.beginLocked(q, w)
+	if err != nil {
+		s.endLocked(l.becomeTargetLocked(w), err, w)
+		s.flushAllLocked(order.Gather, w)
+		return true
+	}
+	b.Level(at.Level).Dispatch(*k.Ready(0), ranges[:used], l.push[:l.pushed], [3]uint32{}, l.groups)
+	s.order.CountDispatches(q, 1, invocations)
+	for i := range arguments[:used] {
+		arguments[i].usedLocked(at)
+	}
+	l.order.At = at
+	b.AddTask(&l.order)
+	n.Placed(w)
+	s.flushLocked(q, order.Gather, w)
+	s.refillAfterLocked(w)
+	return true
+}
+
+// enteredLocked counts the task in its blocks, and keeps their memory.
+func (l *resident) enteredLocked() {
+	for _, block := range l.blocks[:l.distinct] {
+		block.Retain()
+		state := stateOf(block)
+		state.residents++
+		state.Pin()
+	}
+	l.s.life.live++
+}
+
+// leaveLocked no longer counts the task among the residents of its blocks. Tasks that wait until these
+// have none try again.
+func (l *resident) leaveLocked(w *tasks.Work) {
+	p := &l.s.presence
+	for _, block := range l.blocks[:l.distinct] {
+		state := stateOf(block)
+		state.residents--
+		if state.residents == 0 && len(state.parked) > 0 {
+			state.parked.restart(w)
+		}
+		if !block.Removed() {
+			continue
+		}
+		if p.orphans--; p.orphans == 0 {
+			p.orphaned.restart(w)
+		}
+	}
+}
+
+// endResidents ends the resident tasks in done from *next on, whose commands are complete, up to the
+// first task that is none, or a number of them: others may wait for the lock. If one of them has to
+// become a target in order to end, that is the result.
+func (s *Scheduler) endResidents(done []*order.Task, next *int, w *tasks.Work) *target {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	defer s.life.wake.Broadcast()
+	for range residentsAtOnce {
+		if *next == len(done) {
+			break
+		}
+		l, ok := done[*next].Owner.(*resident)
+		if !ok {
+			break
+		}
+		done[*next] = nil
+		*next++
+		if !l.endLocked(w) {
+			return l.becomeTargetLocked(w)
+		}
+	}
+	return nil
+}
+
+// endLocked completes the task. It reports false, and has done nothing, if a block is gone, or is to go
+// with the task's reference.
+func (l *resident) endLocked(w *tasks.Work) bool {
+	blocks := l.blocks[:l.distinct]
+	for _, block := range blocks {
+		if !block.Stays() {
+			return false
+		}
+	}
+	l.leaveLocked(w)
+	for _, block := range blocks {
+		block.Relinquish()
+		stateOf(block).Unpin()
+	}
+	l.s.retryLocked(w)
+	l.s.life.live--
+	l.node.Complete(nil, w)
+	return true
+}
+
+// becomeTarget returns a target for the task, which has not entered.
+func (l *resident) becomeTarget() *target {
+	s, n := l.s, l.node
+	t := s.newTarget(&Region{
+		Construct: construct.Construct{Label: n.Label(), NoWait: true},
+		Enter:     l.items[:l.count], Structured: true, Kernel: l.kernel.Kernel, Range: l.extent,
+	})
+	t.node = n
+	t.dispatch.kernel, t.dispatch.pipeline = l.kernel, *l.kernel.Ready(0)
+	t.dispatch.plan.Calls = append(t.dispatch.plan.Calls[:0], kernel.Call{Count: l.groups})
+	t.dispatch.push = append(t.dispatch.push[:0], l.push[:l.pushed]...)
+	s.share(t)
+	n.Hand(t, t)
+	l.giveBack()
+	return t
+}
+
+// becomeTargetLocked returns a target for the task, which has entered and may be placed.
+func (l *resident) becomeTargetLocked(w *tasks.Work) *target {
+	s, blocks, distinct, at := l.s, l.blocks, l.distinct, l.order.At
+	l.leaveLocked(w)
+	t := l.becomeTarget()
+	t.to(taskEntered)
+	s.presence.entries++
+	t.entry.number = s.presence.entries
+	for i := range t.Enter {
+		m := &t.Enter[i]
+		for _, block := range blocks[:distinct] {
+			if start := block.Section.Start(); start <= m.Start() && m.End() <= block.Section.End() {
+				t.entry.uses = append(t.entry.uses, memory.Use{Present: block, Offset: uint64(m.Start() - start)})
+			}
+		}
+	}
+	if cap(t.entry.holds) < int(distinct) {
+		t.entry.holds = make([]hold, 0, distinct)
+	}
+	for _, block := range blocks[:distinct] {
+		if block.Removed() {
+			s.noteAbsentExitLocked(t)
+		} else {
+			t.holdLocked(block, false)
+		}
+		t.entry.pins = append(t.entry.pins, stateOf(block).Allocation)
+	}
+	if at.Value != 0 {
+		t.order.At = at
+		t.order.Used.Add(at)
+		t.to(taskPlaced)
+	}
+	return t
+}
+
+// giveBack forgets the task, and keeps the record for another one.
+func (l *resident) giveBack() {
+	clear(l.items[:l.count])
+	clear(l.blocks[:l.distinct])
+	l.node, l.kernel, l.order.At = nil, nil, order.SyncPoint{}
+	l.count, l.pushed, l.distinct = 0, 0, 0
+	l.s.residents.keep(l)
+}
+
+// residents keeps records of resident tasks for later tasks.
+type residents struct {
+	mu    lockrank.Mutex[lockrank.Leaf]
+	spare *resident
+	count int
+}
+
+// mostResidents is the largest number of records that are kept, and residentSlab the number of those
+// that are made together.
+const (
+	mostResidents = 4096
+	residentSlab  = 16
+)
+
+// take returns a record for a task of s.
+func (r *residents) take(s *Scheduler) *resident {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.spare == nil {
+		slab := new([residentSlab]resident)
+		for i := range slab {
+			l := &slab[i]
+			l.s, l.order.Owner = s, l
+			l.next, r.spare = r.spare, l
+		}
+		r.count += residentSlab
+	}
+	l := r.spare
+	l.next, r.spare = nil, l.next
+	r.count--
+	return l
+}
+
+// keep keeps a record, unless there are many.
+func (r *residents) keep(l *resident) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.count < mostResidents {
+		l.next, r.spare = r.spare, l
+		r.count++
+	}
+}
+
+// trim forgets all spare records.
+func (r *residents) trim() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.spare, r.count = nil, 0
+}

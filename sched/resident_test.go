@@ -1,0 +1,338 @@
+package sched
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"testing"
+	"unsafe"
+
+	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/sched/kernel"
+	"github.com/vkomp/vkomp/tasks"
+	"github.com/vkomp/vkomp/vk"
+)
+
+// inBothWays runs a test with resident tasks and with targets only, in every memory mode.
+func inBothWays(t *testing.T, test func(t *testing.T, r *rig)) {
+	for _, mode := range memoryModes {
+		for _, mode.general = range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/general %v", mode.name, mode.general), func(t *testing.T) {
+				r := newRig(t, mode, 1)
+				defer r.close()
+				r.watches = false // a task with an observer is a target
+				test(t, r)
+			})
+		}
+	}
+}
+
+// residents returns how many resident tasks use the block with a slice. If the slice is not present, ok
+// is false.
+func (r *rig) residents(x []uint32) (n int, ok bool) {
+	block, _, _ := r.s.presence.table.Lookup(sectionOf(x))
+	if block == nil {
+		return 0, false
+	}
+	return int(stateOf(block).residents), true
+}
+
+// resides checks that one task of x is a resident task, if the rig has such.
+func (r *rig) resides(x []uint32) {
+	r.t.Helper()
+	r.s.mu.Lock()
+	defer r.s.mu.Unlock()
+	want := 1
+	if r.s.general {
+		want = 0
+	}
+	if n, _ := r.residents(x); n != want {
+		r.t.Errorf("%d resident tasks, want %d", n, want)
+	}
+}
+
+func TestRecordOfAResidentTaskIsSmall(t *testing.T) {
+	if n := unsafe.Sizeof(resident{}); n > 512 {
+		t.Errorf("it has %d bytes", n)
+	}
+}
+
+func TestDeferredKernelOnPresentStorageIsAResidentTask(t *testing.T) {
+	x, y, zero, big := filled(16, 1), filled(16, 1), filled(16, 0), filled(16, 0)
+	mix := launch{kernel: "mix", args: []arg{tofrom(x), to(zero), alloc(zero)}, constant: 1, out: [][]uint32{x}}
+	for name, c := range map[string]struct {
+		change  func(l *launch)
+		resides bool
+	}{
+		"plain":               {func(*launch) {}, true},
+		"parts of one block":  {func(l *launch) { l.args[1], l.args[2] = to(x[:8]), to(x[8:]) }, true},
+		"priority":            {func(l *launch) { l.priority = 1 }, false},
+		"always":              {func(l *launch) { l.args[0].always = true }, false},
+		"absent storage":      {func(l *launch) { l.args[0] = tofrom(y) }, false},
+		"absent read storage": {func(l *launch) { l.args[1] = to(y) }, false},
+		"nothing to do":       {func(l *launch) { l.empty = true }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, memoryModes[1], 1)
+			defer r.close()
+			r.watches = false
+			r.run(launch{label: "enter", enter: []arg{to(x), to(zero), to(big)}, included: true})
+			r.d.hold()
+			l := mix
+			l.label, l.args = name, append([]arg(nil), mix.args...)
+			c.change(&l)
+			r.run(l)
+			r.s.mu.Lock()
+			n, _ := r.residents(zero)
+			if parts, _ := r.residents(x); parts > n {
+				n = parts
+			}
+			r.s.mu.Unlock()
+			if n > 0 != c.resides {
+				t.Errorf("%d resident tasks", n)
+			}
+			r.d.release()
+			r.taskwait()
+			r.run(launch{label: "exit", exit: []arg{from(x), from(zero), from(big)}, included: true})
+		})
+	}
+}
+
+// An exit construct that no dependence orders gives back the reference of the data region while a kernel
+// is in flight. Then the kernel's task has the last one, and copies the results to the host.
+func TestLastReferenceOfAResidentTaskCopiesToTheHost(t *testing.T) {
+	inBothWays(t, func(t *testing.T, r *rig) {
+		x, zero := filled(48, 1), filled(16, 0)
+		r.run(launch{label: "enter", enter: []arg{to(x), to(zero)}, included: true})
+		r.d.hold()
+		r.run(launch{label: "kernel", kernel: "mix", args: []arg{tofrom(x[16:32]), to(x[:16]), tofrom(x[32:])}, constant: 1, out: [][]uint32{x}})
+		r.resides(x)
+		r.run(launch{label: "release", exit: []arg{{s: x, kind: memory.MapRelease}}})
+		r.eventually("the kernel has the last reference", func() bool {
+			block, _, _ := r.s.presence.table.Lookup(sectionOf(x))
+			n, _ := block.Count()
+			return n == 1
+		})
+		x[0] = 7 // it is mapped to only
+		r.d.release()
+		r.taskwait()
+		if _, ok := r.residents(x); ok {
+			t.Error("x is present")
+		}
+		r.expect("x", x, append(append([]uint32{7}, filled(15, 1)...), append(filled(16, 6), filled(16, 1)...)...)...)
+		r.run(launch{label: "exit", exit: []arg{{s: zero, kind: memory.MapRelease}}, included: true})
+	})
+}
+
+// A construct that follows the kernel maps the storage of which the kernel has the last reference: in
+// the order of the program the storage is copied back and removed before.
+func TestStorageIsMappedAnewAfterItsLastResidentTask(t *testing.T) {
+	inBothWays(t, func(t *testing.T, r *rig) {
+		x, zero := filled(16, 1), filled(16, 0)
+		r.run(launch{label: "enter", enter: []arg{to(x), to(zero)}, included: true})
+		r.d.hold()
+		r.run(launch{label: "kernel", kernel: "mix", args: []arg{tofrom(x), to(zero), to(zero)}, constant: 1, out: [][]uint32{x}})
+		r.resides(x)
+		r.run(launch{label: "release", exit: []arg{{s: x, kind: memory.MapRelease}}})
+		r.eventually("the kernel has the last reference", func() bool {
+			block, _, _ := r.s.presence.table.Lookup(sectionOf(x))
+			n, _ := block.Count()
+			return n == 1
+		})
+		r.run(launch{label: "maps x", kernel: "mix", args: []arg{from(x), to(zero), to(zero)}, constant: 1, out: [][]uint32{x}})
+		r.s.mu.Lock()
+		block, _, _ := r.s.presence.table.Lookup(sectionOf(x))
+		if n, _ := block.Count(); n != 1 {
+			t.Errorf("%d references: the construct has entered", n)
+		}
+		r.s.mu.Unlock()
+		r.run(launch{label: "enters x", enter: []arg{to(x)}, out: [][]uint32{x}})
+		r.d.release()
+		r.taskwait()
+		r.run(launch{label: "exit", exit: []arg{from(x), from(zero)}, included: true})
+	})
+}
+
+// A construct deletes storage that a kernel in flight uses, and another one that follows the kernel maps
+// it again: the end of the kernel's task must leave that alone.
+func TestEndOfAResidentTaskLeavesAloneWhatIsMappedAfterIt(t *testing.T) {
+	inBothWays(t, func(t *testing.T, r *rig) {
+		x, zero := filled(16, 1), filled(16, 0)
+		r.run(launch{label: "enter", enter: []arg{to(x), to(zero)}, included: true})
+		r.d.hold()
+		r.run(launch{label: "kernel", kernel: "mix", args: []arg{tofrom(x), to(zero), to(zero)}, constant: 1, out: [][]uint32{x}})
+		r.resides(x)
+		r.run(launch{label: "delete", exit: []arg{{s: x, kind: memory.MapDelete}}})
+		r.eventually("x is gone", func() bool { _, ok := r.residents(x); return !ok })
+		r.run(launch{label: "enter anew", enter: []arg{to(x)}, out: [][]uint32{x}})
+		r.s.mu.Lock()
+		if _, ok := r.residents(x); ok {
+			t.Error("x was mapped before the kernel's task has ended")
+		}
+		r.s.mu.Unlock()
+		r.d.release()
+		r.taskwait()
+		r.s.mu.Lock()
+		if _, ok := r.residents(x); !ok {
+			t.Error("what was mapped anew is gone")
+		}
+		if r.s.presence.vacant() {
+			t.Error("an exit is still to come")
+		}
+		r.s.mu.Unlock()
+		r.run(launch{label: "exit", exit: []arg{from(x), from(zero)}, included: true})
+	})
+}
+
+// Whether a batch is refused that has the task's command, or the batch before it of another queue, the
+// task fails, and so does the one that follows it.
+func TestResidentTaskFailsWithItsBatch(t *testing.T) {
+	for _, across := range []bool{false, true} {
+		for _, general := range []bool{false, true} {
+			t.Run(fmt.Sprintf("across queues %v, general %v", across, general), func(t *testing.T) {
+				mode := onQueues
+				mode.general = general
+				r := newRig(t, mode, 1)
+				defer r.close()
+				r.watches = false
+				x, y, zero := filled(16, 1), filled(16, 1), filled(16, 0)
+				r.run(launch{label: "enter", enter: []arg{to(x), to(y), to(zero)}, included: true})
+				r.use(0)
+				r.busy()
+				r.run(launch{label: "first", kernel: "mix", args: []arg{tofrom(x), to(zero), to(zero)}, out: [][]uint32{x}})
+				r.resides(x)
+				if across {
+					r.use(1)
+				}
+				r.failNext()
+				r.run(launch{label: "second", kernel: "mix", args: []arg{tofrom(y), to(x), to(zero)}, in: [][]uint32{x}, out: [][]uint32{y}})
+				r.d.release()
+				var failed *tasks.Error
+				err := r.scope.Wait(t.Context(), nil)
+				if !errors.Is(err, vk.ErrOutOfMemory) || !errors.As(err, &failed) {
+					t.Fatalf("got %v", err)
+				}
+				r.use(0)
+				r.run(launch{label: "exit", exit: []arg{from(x), from(y), from(zero)}, included: true})
+			})
+		}
+	}
+}
+
+// Whatever way a resident task ends, its record has nothing of it left.
+func TestRecycledRecordCarriesNothingOver(t *testing.T) {
+	for name, end := range map[string]func(r *rig){
+		"success": func(r *rig) {},
+		"refusal": func(r *rig) { r.failNext() },
+		"absence": func(r *rig) { r.run(launch{label: "delete", exit: []arg{{s: nil, kind: memory.MapDelete}}}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, memoryModes[1], 1)
+			defer r.close()
+			r.watches = false
+			x, y := filled(16, 1), filled(16, 0)
+			r.run(launch{label: "enter", enter: []arg{to(x)}, included: true})
+			r.d.hold()
+			end(r)
+			for range 4 {
+				r.run(launch{label: "kernel", kernel: "mix", args: []arg{tofrom(x), to(x), to(x)}, out: [][]uint32{x}})
+				r.run(launch{label: "target", kernel: "mix", args: []arg{tofrom(x), to(y), to(x)}, out: [][]uint32{x}})
+				_ = r.s.Run(ended, r.region(launch{label: "dropped", kernel: "mix", args: []arg{tofrom(x), to(x), to(x)}, out: [][]uint32{x}}))
+			}
+			r.d.release()
+			_ = r.scope.Wait(context.Background(), nil)
+			r.run(launch{label: "exit", exit: []arg{from(x)}, included: true})
+			n := 0
+			for l := r.s.residents.spare; l != nil; l = l.next {
+				n++
+				fresh := resident{s: r.s, next: l.next, groups: l.groups, extent: l.extent, push: l.push}
+				fresh.order.Owner = l
+				if got := *l; !reflect.DeepEqual(got, fresh) {
+					t.Errorf("%+v", got)
+				}
+			}
+			if n != r.s.residents.count || n != residentSlab {
+				t.Errorf("%d records are spare, %d are counted", n, r.s.residents.count)
+			}
+			if r.s.Relinquish() == nil && r.s.residents.spare != nil {
+				t.Error("Relinquish has left some")
+			}
+		})
+	}
+}
+
+// What becomes of a resident task when it starts late: its storage has gone meanwhile, so it is a
+// target, which finds that out like any other.
+func TestResidentTaskStartsAsATargetWhereItsStorageHasGone(t *testing.T) {
+	inBothWays(t, func(t *testing.T, r *rig) {
+		x, zero := filled(16, 1), filled(16, 0)
+		gate := &heldTask{}
+		r.run(launch{label: "enter", enter: []arg{to(x), to(zero)}, included: true})
+		r.add(&tasks.Task{Label: "gate", Domain: tasks.Host, Runner: gate, Depend: depends(tasks.DependInOut, x)})
+		r.run(launch{label: "kernel", kernel: "mix", args: []arg{tofrom(x), to(zero), to(zero)}, constant: 1, out: [][]uint32{x}})
+		r.run(launch{label: "exit", exit: []arg{from(x)}, included: true})
+		x[3] = 5
+		gate.complete(nil)
+		r.taskwait()
+		want := filled(16, 4)
+		want[3] = 16
+		r.expect("x", x, want...)
+		r.run(launch{label: "exit", exit: []arg{from(zero)}, included: true})
+	})
+}
+
+// What prevents a launch is the same error, from the same call, whichever way its task goes.
+func TestResidentTasksFailAsTargetsDo(t *testing.T) {
+	foreign := errors.New("foreign work failed")
+	for name, c := range map[string]struct {
+		run  func(r *rig, x, y []uint32) error
+		want error
+	}{
+		"does not fit": {func(r *rig, x, _ []uint32) error {
+			return r.s.Run(context.Background(), r.region(launch{label: "kernel", kernel: "mix", args: []arg{tofrom(x), to(x)}, out: [][]uint32{x}}))
+		}, kernel.ErrInvalidLaunch},
+		"binding is not aligned": {func(r *rig, x, y []uint32) error {
+			return r.s.Run(context.Background(), r.region(launch{label: "kernel", kernel: "read", args: []arg{to(x[1:]), tofrom(y)}, out: [][]uint32{x}}))
+		}, kernel.ErrInvalidLaunch},
+		"scope is sealed": {func(r *rig, x, _ []uint32) error {
+			scope := r.graph.NewScope()
+			scope.Seal(foreign)
+			return r.s.Run(context.Background(), r.region(launch{label: "kernel", kernel: "mix", args: []arg{tofrom(x), to(x), to(x)}, out: [][]uint32{x}, scope: scope}))
+		}, foreign},
+		"predecessor fails": {func(r *rig, x, _ []uint32) error {
+			r.d.hold()
+			f := &foreignWork{r: r, semaphore: 77}
+			if err := f.order(false, foreign, x); err != nil {
+				return err
+			}
+			r.run(launch{label: "kernel", kernel: "mix", args: []arg{tofrom(x), to(x), to(x)}, out: [][]uint32{x}})
+			r.d.release()
+			return nil
+		}, foreign},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var found [2][2]string
+			for way, general := range []bool{false, true} {
+				mode := memoryModes[1]
+				mode.general = general
+				r := newRig(t, mode, 1)
+				r.watches = false
+				x, y := filled(16, 1), filled(16, 1)
+				r.run(launch{label: "enter", enter: []arg{to(x), to(y)}, included: true})
+				called := c.run(r, x, y)
+				waited := r.scope.Wait(t.Context(), nil)
+				if err := errors.Join(called, waited); !errors.Is(err, c.want) {
+					t.Errorf("general %v: %v", general, err)
+				}
+				found[way] = [2]string{fmt.Sprint(called), fmt.Sprint(waited)}
+				r.run(launch{label: "exit", exit: []arg{from(x), from(y)}, included: true})
+				r.expect("x", x, filled(16, 1)...)
+				r.close()
+			}
+			if found[0] != found[1] {
+				t.Errorf("%q and %q", found[0], found[1])
+			}
+		})
+	}
+}
