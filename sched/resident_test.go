@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 	"testing"
 	"unsafe"
 
@@ -288,18 +289,19 @@ func TestResidentTasksFailAsTargetsDo(t *testing.T) {
 	for name, c := range map[string]struct {
 		run  func(r *rig, x, y []uint32) error
 		want error
+		says string
 	}{
 		"does not fit": {func(r *rig, x, _ []uint32) error {
 			return r.s.Run(context.Background(), r.region(launch{label: "kernel", kernel: "mix", args: []arg{tofrom(x), to(x)}, out: [][]uint32{x}}))
-		}, kernel.ErrInvalidLaunch},
+		}, kernel.ErrInvalidLaunch, "binding 2"},
 		"binding is not aligned": {func(r *rig, x, y []uint32) error {
-			return r.s.Run(context.Background(), r.region(launch{label: "kernel", kernel: "read", args: []arg{to(x[1:]), tofrom(y)}, out: [][]uint32{x}}))
-		}, kernel.ErrInvalidLaunch},
+			return r.s.Run(context.Background(), r.region(launch{label: "kernel", kernel: "read", args: []arg{to(x[1:]), to(x), tofrom(y)}, out: [][]uint32{x}}))
+		}, kernel.ErrInvalidLaunch, "begins at byte 4"},
 		"scope is sealed": {func(r *rig, x, _ []uint32) error {
 			scope := r.graph.NewScope()
 			scope.Seal(foreign)
 			return r.s.Run(context.Background(), r.region(launch{label: "kernel", kernel: "mix", args: []arg{tofrom(x), to(x), to(x)}, out: [][]uint32{x}, scope: scope}))
-		}, foreign},
+		}, foreign, "task \"kernel\""},
 		"predecessor fails": {func(r *rig, x, _ []uint32) error {
 			r.d.hold()
 			f := &foreignWork{r: r, semaphore: 77}
@@ -309,7 +311,7 @@ func TestResidentTasksFailAsTargetsDo(t *testing.T) {
 			r.run(launch{label: "kernel", kernel: "mix", args: []arg{tofrom(x), to(x), to(x)}, out: [][]uint32{x}})
 			r.d.release()
 			return nil
-		}, foreign},
+		}, foreign, "foreign"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var found [2][2]string
@@ -322,7 +324,7 @@ func TestResidentTasksFailAsTargetsDo(t *testing.T) {
 				r.run(launch{label: "enter", enter: []arg{to(x), to(y)}, included: true})
 				called := c.run(r, x, y)
 				waited := r.scope.Wait(t.Context(), nil)
-				if err := errors.Join(called, waited); !errors.Is(err, c.want) {
+				if err := errors.Join(called, waited); !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.says) {
 					t.Errorf("general %v: %v", general, err)
 				}
 				found[way] = [2]string{fmt.Sprint(called), fmt.Sprint(waited)}
