@@ -53,6 +53,18 @@ func (r *rig) resides(x []uint32) {
 	}
 }
 
+// releaseAllButLast gives back the reference of the data region to the block with x, so that the task in
+// flight has the last one.
+func (r *rig) releaseAllButLast(x []uint32) {
+	r.t.Helper()
+	r.run(launch{label: "release", exit: []arg{{s: x, kind: memory.MapRelease}}})
+	r.eventually("the kernel has the last reference", func() bool {
+		block, _, _ := r.s.presence.table.Lookup(sectionOf(x))
+		n, _ := block.Count()
+		return n == 1
+	})
+}
+
 func TestRecordOfAResidentTaskIsSmall(t *testing.T) {
 	if n := unsafe.Sizeof(resident{}); n > 512 {
 		t.Errorf("it has %d bytes", n)
@@ -109,12 +121,7 @@ func TestLastReferenceOfAResidentTaskCopiesToTheHost(t *testing.T) {
 		r.d.hold()
 		r.run(launch{label: "kernel", kernel: "mix", args: []arg{tofrom(x[16:32]), to(x[:16]), tofrom(x[32:])}, constant: 1, out: [][]uint32{x}})
 		r.resides(x)
-		r.run(launch{label: "release", exit: []arg{{s: x, kind: memory.MapRelease}}})
-		r.eventually("the kernel has the last reference", func() bool {
-			block, _, _ := r.s.presence.table.Lookup(sectionOf(x))
-			n, _ := block.Count()
-			return n == 1
-		})
+		r.releaseAllButLast(x)
 		x[0] = 7 // it is mapped to only
 		r.d.release()
 		r.taskwait()
@@ -135,12 +142,7 @@ func TestStorageIsMappedAnewAfterItsLastResidentTask(t *testing.T) {
 		r.d.hold()
 		r.run(launch{label: "kernel", kernel: "mix", args: []arg{tofrom(x), to(zero), to(zero)}, constant: 1, out: [][]uint32{x}})
 		r.resides(x)
-		r.run(launch{label: "release", exit: []arg{{s: x, kind: memory.MapRelease}}})
-		r.eventually("the kernel has the last reference", func() bool {
-			block, _, _ := r.s.presence.table.Lookup(sectionOf(x))
-			n, _ := block.Count()
-			return n == 1
-		})
+		r.releaseAllButLast(x)
 		r.run(launch{label: "maps x", kernel: "mix", args: []arg{from(x), to(zero), to(zero)}, constant: 1, out: [][]uint32{x}})
 		r.s.mu.Lock()
 		block, _, _ := r.s.presence.table.Lookup(sectionOf(x))
