@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"unsafe"
@@ -118,8 +117,8 @@ func (rt *Runtime) interop(ctx context.Context, i *Interop) error {
 	if err != nil {
 		return err
 	}
-	of := rt.partsOf(i, made)
-	generated, err := generateOn(of, t)
+	parts := rt.partsOf(i, made)
+	generated, err := rt.generateOn(parts, t)
 	if !generated {
 		for _, o := range made {
 			if o != interop.None {
@@ -132,7 +131,7 @@ func (rt *Runtime) interop(ctx context.Context, i *Interop) error {
 		*i.Init[k].Object = made[k]
 	}
 	err = errors.Join(err, rt.destroyObjects(i.Destroy))
-	if len(of) == 0 {
+	if len(parts) == 0 {
 		if err == nil && len(t.Depend) > 0 {
 			err = rt.join(ctx, t.Label, t.Depend, t.NoWait)
 		}
@@ -171,14 +170,13 @@ func (i *Interop) items() (items []tasks.Depend, err error) {
 	return items, nil
 }
 
-// partsOf returns, for each device, what the construct does to its objects with targetsync. made
-// are the new objects.
-func (rt *Runtime) partsOf(i *Interop, made []interop.Object) map[*foreign.Device][]foreign.Part {
-	of := map[*foreign.Device][]foreign.Part{}
+// partsOf returns what the construct does to its objects with targetsync, those of one device in a
+// row. made are the new objects.
+func (rt *Runtime) partsOf(i *Interop, made []interop.Object) []foreign.Part {
+	var parts []foreign.Part
 	add := func(o interop.Object, action foreign.Action) {
 		if o.Types()&interop.TypeTargetSync != 0 {
-			d := rt.ownerOf(o)
-			of[d] = append(of[d], foreign.Part{Object: foreign.Object(o), Action: action})
+			parts = append(parts, foreign.Part{Object: foreign.Object(o), Action: action})
 		}
 	}
 	for _, o := range made {
@@ -190,7 +188,8 @@ func (rt *Runtime) partsOf(i *Interop, made []interop.Object) map[*foreign.Devic
 	for _, p := range i.Destroy {
 		add(*p, foreign.ActionDestroy)
 	}
-	return of
+	slices.SortStableFunc(parts, func(a, b foreign.Part) int { return cmp.Compare(a.Object.DeviceNum(), b.Object.DeviceNum()) })
+	return parts
 }
 
 // destroyObjects destroys objects and sets them to interop.None. Those that cannot be destroyed
@@ -209,13 +208,13 @@ func (rt *Runtime) destroyObjects(objects []*interop.Object) (err error) {
 	return err
 }
 
-// generateOn generates a construct's task, or tasks, on the devices of its objects.
-func generateOn(of map[*foreign.Device][]foreign.Part, t foreign.Task) (generated bool, err error) {
-	devices := slices.SortedFunc(maps.Keys(of), func(a, b *foreign.Device) int { return cmp.Compare(a.Number, b.Number) })
+// generateOn generates a construct's task, or tasks, on the devices of its objects. parts are those
+// of partsOf.
+func (rt *Runtime) generateOn(parts []foreign.Part, t foreign.Task) (generated bool, err error) {
 	generate := func(t foreign.Task) bool {
-		for _, d := range devices {
-			t.Parts = of[d]
-			done, e := d.Generate(t)
+		for rest := parts; len(rest) > 0; rest = rest[len(t.Parts):] {
+			t.Parts = ofFirstDevice(rest)
+			done, e := rt.ownerOf(interop.Object(rest[0].Object)).Generate(t)
 			err = errors.Join(err, e)
 			if !done {
 				return false
@@ -224,7 +223,7 @@ func generateOn(of map[*foreign.Device][]foreign.Part, t foreign.Task) (generate
 		}
 		return true
 	}
-	if len(devices) <= 1 {
+	if len(ofFirstDevice(parts)) == len(parts) {
 		generated = generate(t)
 		return generated, err
 	}
@@ -236,6 +235,16 @@ func generateOn(of map[*foreign.Device][]foreign.Part, t foreign.Task) (generate
 	after.Depend, after.Included = []tasks.Depend{{Kind: tasks.DependInOutSet, Ptr: all, Size: 8}}, nil
 	generated = generate(before) && generate(after)
 	return generated, err
+}
+
+// ofFirstDevice returns the parts at the beginning of parts that are of one device.
+func ofFirstDevice(parts []foreign.Part) []foreign.Part {
+	for n := range parts {
+		if parts[n].Object.DeviceNum() != parts[0].Object.DeviceNum() {
+			return parts[:n]
+		}
+	}
+	return parts
 }
 
 // interopClause is one of the clauses of an interop construct.

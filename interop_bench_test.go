@@ -11,6 +11,27 @@ import (
 	"github.com/vkomp/vkomp/tests/vktest"
 )
 
+// BenchmarkUse measures a use construct that is merged, so that it has no task.
+func BenchmarkUse(b *testing.B) {
+	rt, err := vkomp.Open(vkomp.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer rt.Close()
+	ctx := b.Context()
+	var o interop.Object
+	if err := rt.Interop(ctx, vkomp.Interop{Init: []vkomp.InteropInit{{Object: &o, Types: interop.TypeTargetSync}}}); err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = rt.Interop(ctx, vkomp.Interop{Destroy: []*interop.Object{&o}}) }()
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := rt.Interop(ctx, vkomp.Interop{Use: []interop.Object{o}}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 // BenchmarkUseWhileBusy measures what a use construct with nowait and depend costs the host
 // while the device is busy with the construct's predecessors: it must not wait for them. p50-µs
 // and p99-µs are percentiles over all constructs. A software driver executes on the host's

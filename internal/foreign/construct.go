@@ -59,6 +59,7 @@ type Task struct {
 // could not be ordered after the construct.
 func (d *Device) Generate(t Task) (generated bool, err error) {
 	c := &interopConstruct{device: d}
+	c.parts = c.first[:0]
 	for _, p := range t.Parts {
 		if p.Object == None || p.Object.state.sequence == nil {
 			continue
@@ -98,8 +99,10 @@ func (d *Device) Generate(t Task) (generated bool, err error) {
 // once; otherwise two constructs could each wait for the other.
 type interopConstruct struct {
 	device *Device
-	// parts are in the order of their sequences' numbers.
+	// parts are in the order of their sequences' numbers. Most constructs have one part, for which
+	// first is room.
 	parts []part
+	first [1]part
 	// started says that the task has started; a merged construct counts as started from the
 	// beginning. node is the task, from then on. The device's order guards both.
 	started bool
@@ -232,6 +235,9 @@ func (c *interopConstruct) failuresLocked(forget bool) error {
 	var errs []error
 	for _, p := range c.parts {
 		if first := p.sequence.firstConstructLocked(); first != nil && first != c {
+			continue
+		}
+		if p.sequence.failure == nil {
 			continue
 		}
 		errs = append(errs, p.sequence.failure)
