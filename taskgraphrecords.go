@@ -96,6 +96,7 @@ func (r *taskgraphRecord) record(ctx context.Context, block func(context.Context
 	complete := false
 	defer func() {
 		r.constructs, complete = recording.end(complete)
+		r.constructs = withCompounds(r.constructs)
 		r.of.keep(r, complete)
 	}()
 	c := rt.current(ctx)

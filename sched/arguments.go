@@ -45,6 +45,10 @@ type dispatch struct {
 	pipeline    vk.Pipeline
 	plan        kernel.Plan
 	push        []byte
+	// compound, if not nil, has the launches of a compound task, which has no Region.Kernel, and
+	// kernels their pipelines, which are released by unpin.
+	compound *Compound
+	kernels  []*pipeline.Kernel
 
 	// All below is guarded by Scheduler.mu.
 
@@ -60,7 +64,7 @@ type dispatch struct {
 }
 
 func (d *dispatch) reset() {
-	d.explicit, d.compilation, d.pipeline = false, nil, vk.Pipeline{}
+	d.explicit, d.compilation, d.pipeline, d.compound = false, nil, vk.Pipeline{}, nil
 	d.plan.Calls, d.plan.Fold = d.plan.Calls[:0], 0
 	d.push, d.ranges = d.push[:0], d.ranges[:0]
 	empty(&d.arguments)
@@ -148,6 +152,9 @@ func (a *argument) bindLocked(k *kernel.Kernel, i int, p *vk.Properties, push []
 	return k.Bind(i, vk.Buffer(a.Block.ID), a.Offset+a.at, a.size, a.padded(), p, push)
 }
 
+// dispatches reports whether the task runs a kernel.
+func (t *target) dispatches() bool { return t.Kernel != nil || t.dispatch.compound != nil }
+
 // buffers returns the number of the kernel's buffer arguments.
 func (t *target) buffers() int {
 	if t.dispatch.explicit {
@@ -180,6 +187,9 @@ func (t *target) bufferSize(k int, p *vk.Properties) uint64 {
 // fills in the addresses among its values.
 func (s *Scheduler) bindLocked(t *target) error {
 	t.dispatch.ranges, t.dispatch.arguments = t.dispatch.ranges[:0], t.dispatch.arguments[:0]
+	if t.dispatch.compound != nil {
+		return s.bindCompoundLocked(t)
+	}
 	if t.Kernel == nil {
 		return nil
 	}

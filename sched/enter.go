@@ -198,6 +198,10 @@ func (t *target) unpin() {
 		t.dispatch.kernel.Release()
 		t.dispatch.kernel = nil
 	}
+	for _, k := range t.dispatch.kernels {
+		k.Release()
+	}
+	empty(&t.dispatch.kernels)
 }
 
 // checkUndeclaredLocked returns an error if storage that is to be declared is present already.

@@ -74,7 +74,7 @@ func (s *Scheduler) placePhasesLocked(t *target, first, last transfer.Phase, w *
 // placePhaseLocked places the commands of the task's transfers of one phase, of which there are
 // some, after what s.order.placing has.
 func (s *Scheduler) placePhaseLocked(t *target, p transfer.Phase, w *tasks.Work) (order.SyncPoint, error) {
-	at, ahead, err := t.transfers.PlaceLocked(&s.transfers, p, &s.order.placing, t.Kernel != nil, t)
+	at, ahead, err := t.transfers.PlaceLocked(&s.transfers, p, &s.order.placing, t.dispatches(), t)
 	if err != nil {
 		s.failRefusedLocked(w)
 		return order.SyncPoint{}, err
@@ -85,7 +85,7 @@ func (s *Scheduler) placePhaseLocked(t *target, p transfer.Phase, w *tasks.Work)
 
 // placeKernelLocked dispatches the task's kernel.
 func (s *Scheduler) placeKernelLocked(t *target, w *tasks.Work) (placed bool, err error) {
-	if t.Kernel == nil {
+	if !t.dispatches() {
 		return false, nil
 	}
 	s.order.placing.SetAll(&t.order.After)
@@ -94,19 +94,30 @@ func (s *Scheduler) placeKernelLocked(t *target, w *tasks.Work) (placed bool, er
 			a.Allocation.Follow(&s.order.placing, a.bytes())
 		}
 	}
+	compound := t.dispatch.compound
 	invocations := t.Range[0] * t.Range[1] * t.Range[2]
+	if compound != nil {
+		invocations = compound.invocations
+	}
 	q := s.order.KernelQueue(&s.order.placing, invocations)
 	b, at, err := s.beginLocked(q, w)
 	if err != nil {
 		return false, err
 	}
 	stream := b.Level(at.Level)
+	if compound != nil {
+		if err := compound.placeLocked(s, q, t, stream); err != nil {
+			return false, err
+		}
+	}
 	for _, c := range t.dispatch.plan.Calls {
 		timed := s.timeLocked(q, stream, t, t.submitOp(), uint64(c.Count[0])*uint64(c.Count[1])*uint64(c.Count[2]))
 		stream.Dispatch(t.dispatch.pipeline, t.dispatch.ranges, t.dispatch.push, c.Base, c.Count)
 		timed.End(stream, vk.StageCompute)
 	}
-	s.order.CountDispatches(q, len(t.dispatch.plan.Calls), invocations)
+	if compound == nil {
+		s.order.CountDispatches(q, len(t.dispatch.plan.Calls), invocations)
+	}
 	for i := range t.dispatch.arguments {
 		if a := &t.dispatch.arguments[i]; a.Allocation != nil {
 			a.usedLocked(at)

@@ -69,18 +69,8 @@ type resident struct {
 // mayReside reports whether the region's task can be a resident task, if its storage is present. kernel
 // is that of the region on this device, or nil.
 func (s *Scheduler) mayReside(r *Region, kernel *pipeline.Kernel) bool {
-	if kernel == nil || !r.NoWait || !r.Structured || len(r.Enter) > residentItems || r.Priority > 0 || r.Observer != nil ||
-		r.Buffers != nil || r.Infinite || r.Found != nil || s.leakSites || r.Site != nil || s.general || s.memory.HasPinned() ||
-		len(r.Exit)+len(r.Transfers)+len(r.Addresses)+len(r.Pointers)+len(r.Images) > 0 ||
-		kernel.PushSize() > residentPush || kernel.Ready(0) == nil {
-		return false
-	}
-	for i := range r.Enter {
-		if m := &r.Enter[i]; m.Size == 0 || m.Always || m.Delete || m.DeviceSize != 0 || m.Share == memory.ShareMust || !m.Type.Enters() {
-			return false
-		}
-	}
-	return true
+	return kernel != nil && r.NoWait && r.Plain() && len(r.Enter) <= residentItems && !s.leakSites && !s.general && !s.memory.HasPinned() &&
+		kernel.PushSize() <= residentPush && kernel.Ready(0) != nil
 }
 
 // runResident is Run for a region whose task can be a resident task. It reports false, and has done

@@ -70,6 +70,7 @@ var benchRows = []benchRow{
 	{"independent", "deferred target tasks that nothing orders", benchIndependent},
 	{"fan", "one task that writes, many that read what it wrote, one that writes it again", benchFan},
 	{"stencil", "64 points in steps: three in and one out item each, on two rows in turn", benchStencil},
+	{"replay", "the chain and the stencil as a taskgraph that is replayed, beside a command buffer that is submitted again", benchReplay},
 	{"join", "empty tasks with a depend clause: what dependences cost without a launch", benchJoin},
 	{"hosttask", "host tasks with an empty body, in a chain and independent", benchHostTask},
 	{"edge", "a target task and a host task in turn, each after the other: edges between device and host", benchEdge},

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -24,6 +25,32 @@ func (b *bench) launches(name string, create func() error, launches []rawvulkan.
 	if err == nil {
 		b.figure(name+".create", "task", len(launches), benchCreate, samples[1], samples[0])
 		b.figure(name+".total", "task", len(launches), benchTotal, samples[1], samples[0])
+	}
+	return err
+}
+
+// replays measures the tasks as those of a taskgraph that is replayed, beside plain Vulkan's command
+// buffer that is submitted again.
+func (b *bench) replays(name string, create func() error, launches []rawvulkan.Launch) error {
+	batch, err := b.raw.NewBatch(launches)
+	if err == nil {
+		err = batch.Prepare()
+	}
+	if err != nil {
+		return err
+	}
+	var records vkomp.TaskgraphRecords
+	ctx := b.ctx
+	defer func() { b.ctx = ctx }()
+	samples, err := b.alternate(timed(batch.Replay), b.deferred(func() error {
+		return b.rt.Taskgraph(ctx, vkomp.Taskgraph{Records: &records, NoGroup: true}, func(within context.Context) error {
+			b.ctx = within
+			defer func() { b.ctx = ctx }()
+			return create()
+		})
+	}))
+	if err == nil {
+		b.figure("replay."+name, "task", len(launches), benchTotal, samples[1], samples[0])
 	}
 	return err
 }
@@ -108,7 +135,19 @@ func benchSync(b *bench) error {
 	return b.checkRaw("x", buffer, want)
 }
 
-func benchChain(b *bench) error {
+func benchChain(b *bench) error { return b.chainBy(b.launches) }
+
+func benchReplay(b *bench) error {
+	if err := b.chainBy(b.replays); err != nil {
+		return err
+	}
+	return b.stencilBy(b.replays)
+}
+
+// measures is the method launches or replays.
+type measures func(name string, create func() error, launches []rawvulkan.Launch) error
+
+func (b *bench) chainBy(measure measures) error {
 	x := make([]uint32, 64)
 	buffer, err := b.rawWords(len(x))
 	if err != nil {
@@ -116,7 +155,7 @@ func benchChain(b *bench) error {
 	}
 	inc := b.kernels.inc
 	err = b.present([]vkomp.Arg{vkomp.To(x)}, []vkomp.Arg{vkomp.From(x)}, func() error {
-		return b.launches("chain", func() error {
+		return measure("chain", func() error {
 			return b.chain(x)
 		}, slices.Repeat([]rawvulkan.Launch{withBarrier(inc.launch([]uint32{0}, buffer.All()))}, b.tasks))
 	})
@@ -263,9 +302,10 @@ func benchFan(b *bench) error {
 	return b.checkRaw("y", by, slices.Repeat([]uint32{runs * runs}, len(y))...)
 }
 
-// benchStencil has points of 64 elements. A sample has so many steps that tasks are about
-// b.tasks.
-func benchStencil(b *bench) error {
+func benchStencil(b *bench) error { return b.stencilBy(b.launches) }
+
+// stencilBy has points of 64 elements. A sample has so many steps that tasks are about b.tasks.
+func (b *bench) stencilBy(measure measures) error {
 	const points, elements = 64, 64
 	steps := max(b.tasks/50, 2) &^ 1
 	var rows [2][]uint32
@@ -294,7 +334,7 @@ func benchStencil(b *bench) error {
 	}
 	enter := []vkomp.Arg{vkomp.To(rows[0]), vkomp.To(rows[1])}
 	err := b.present(enter, []vkomp.Arg{vkomp.From(rows[0]), vkomp.From(rows[1])}, func() error {
-		return b.launches("stencil", func() error {
+		return measure("stencil", func() error {
 			for step := 1; step <= steps; step++ {
 				for p := range points {
 					left, here, right, next := part(step-1, p-1), part(step-1, p), part(step-1, p+1), part(step, p)

@@ -10,6 +10,8 @@ type Name string
 const (
 	// Commands begin before those of the level below them are done.
 	BarrierDropped Name = "barrier-dropped"
+	// Kernels of a compound task begin before those that they follow are done.
+	CompoundBarrierDropped Name = "compound-barrier-dropped"
 	// Barriers between levels do not make visible what copies wrote.
 	CopiesUnseen Name = "copies-unseen"
 	// The host is let read what no barrier made visible to it.

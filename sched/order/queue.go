@@ -135,6 +135,12 @@ func (o *Queues) CountDispatches(q *Queue, n int, invocations uint64) {
 	q.count(n, invocations/o.rates.Invocations)
 }
 
+// CountBarriers counts n barriers among the commands that were added to a level of the pending batch.
+func (o *Queues) CountBarriers(q *Queue, n int) {
+	q.stats.Barriers += uint64(n)
+	q.count(0, uint64(n)*StallCost)
+}
+
 // count counts commands of the pending batch, whose estimated cost is work, in nanoseconds.
 func (q *Queue) count(commands int, work uint64) {
 	q.pending.commands += commands

@@ -8,6 +8,10 @@ package rawvulkan
 // #cgo nocallback raw_run
 // #cgo noescape raw_run_each
 // #cgo nocallback raw_run_each
+// #cgo noescape raw_prepare
+// #cgo nocallback raw_prepare
+// #cgo noescape raw_replay
+// #cgo nocallback raw_replay
 // #include "raw.h"
 import "C"
 
@@ -72,6 +76,26 @@ func (b *Batch) Run() error {
 	defer d.queue.Unlock()
 	var f C.raw_fault
 	C.raw_run(d.c, unsafe.SliceData(d.kernels), unsafe.SliceData(b.launches), C.uint32_t(len(b.launches)), &f)
+	return fault(&f)
+}
+
+// Prepare records the launches for any number of calls of Replay, between which the Device does nothing
+// else.
+func (b *Batch) Prepare() error {
+	d := b.d
+	d.queue.Lock()
+	defer d.queue.Unlock()
+	var f C.raw_fault
+	C.raw_prepare(d.c, unsafe.SliceData(d.kernels), unsafe.SliceData(b.launches), C.uint32_t(len(b.launches)), &f)
+	return fault(&f)
+}
+
+// Replay submits what Prepare has recorded, and waits for it.
+func (b *Batch) Replay() error {
+	b.d.queue.Lock()
+	defer b.d.queue.Unlock()
+	var f C.raw_fault
+	C.raw_replay(b.d.c, &f)
 	return fault(&f)
 }
 

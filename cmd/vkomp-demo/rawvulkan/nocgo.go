@@ -39,4 +39,8 @@ func (*Batch) Record() error { return errNoCgo }
 
 func (*Batch) Run() error { return errNoCgo }
 
+func (*Batch) Prepare() error { return errNoCgo }
+
+func (*Batch) Replay() error { return errNoCgo }
+
 func (*Batch) RunEach() error { return errNoCgo }

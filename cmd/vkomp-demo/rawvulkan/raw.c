@@ -208,11 +208,11 @@ void raw_reserve(raw *r, uint32_t launches, raw_fault *fault)
 		r->reserved = launches;
 }
 
-static int begin(raw *r, void *commands, raw_fault *fault)
+static int begin(raw *r, void *commands, uint32_t usage, raw_fault *fault)
 {
 	const vkoCommandBufferBeginInfo info = {
 		.sType = VKO_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO,
-		.flags = VKO_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT,
+		.flags = usage,
 	};
 	return !failed(fault, "vkBeginCommandBuffer", r->BeginCommandBuffer(commands, &info));
 }
@@ -322,13 +322,13 @@ static int bind_buffers(raw *r, void *commands, const raw_kernel *kernel, const 
 // Records launches into the first command buffer, which nothing uses. A command buffer that is left
 // after a fault is begun anew by the next recording.
 static int record(raw *r, const raw_kernel *kernels, const raw_launch *launches, uint32_t count,
-	raw_fault *fault)
+	uint32_t usage, raw_fault *fault)
 {
 	void *commands = r->commands[0];
 	if (r->descriptor_pool != 0 && failed(fault, "vkResetDescriptorPool",
 					       r->ResetDescriptorPool(r->device, r->descriptor_pool, 0)))
 		return 0;
-	if (!begin(r, commands, fault))
+	if (!begin(r, commands, usage, fault))
 		return 0;
 	vkoHandle bound = 0;
 	for (uint32_t i = 0; i < count; i++) {
@@ -355,13 +355,21 @@ static int record(raw *r, const raw_kernel *kernels, const raw_launch *launches,
 void raw_record(raw *r, const raw_kernel *kernels, const raw_launch *launches, uint32_t count,
 	raw_fault *fault)
 {
-	record(r, kernels, launches, count, fault);
+	record(r, kernels, launches, count, VKO_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT, fault);
 }
+
+void raw_prepare(raw *r, const raw_kernel *kernels, const raw_launch *launches, uint32_t count,
+	raw_fault *fault)
+{
+	record(r, kernels, launches, count, 0, fault);
+}
+
+void raw_replay(raw *r, raw_fault *fault) { submit_and_wait(r, r->commands[0], fault); }
 
 void raw_run(raw *r, const raw_kernel *kernels, const raw_launch *launches, uint32_t count,
 	raw_fault *fault)
 {
-	if (record(r, kernels, launches, count, fault))
+	if (record(r, kernels, launches, count, VKO_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT, fault))
 		submit_and_wait(r, r->commands[0], fault);
 }
 
@@ -369,7 +377,8 @@ void raw_run_each(raw *r, const raw_kernel *kernels, const raw_launch *launches,
 	raw_fault *fault)
 {
 	for (uint32_t i = 0; i < count; i++)
-		if (!record(r, kernels, launches + i, 1, fault) ||
+		if (!record(r, kernels, launches + i, 1, VKO_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT,
+			    fault) ||
 			!submit_and_wait(r, r->commands[0], fault))
 			return;
 }
@@ -379,7 +388,7 @@ static int record_copy(raw *r, void *commands, vkoHandle from, uint64_t from_at,
 	uint64_t to_at, uint64_t size, raw_fault *fault)
 {
 	const vkoBufferCopy region = { .srcOffset = from_at, .dstOffset = to_at, .size = size };
-	if (!begin(r, commands, fault))
+	if (!begin(r, commands, VKO_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT, fault))
 		return 0;
 	r->CmdCopyBuffer(commands, from, to, 1, &region);
 	return end(r, commands, fault);
@@ -393,7 +402,7 @@ void raw_copy(raw *r, vkoHandle from, vkoHandle to, uint64_t size, raw_fault *fa
 
 void raw_fill(raw *r, vkoHandle buffer, uint64_t size, uint32_t value, raw_fault *fault)
 {
-	if (!begin(r, r->commands[0], fault))
+	if (!begin(r, r->commands[0], VKO_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT, fault))
 		return;
 	r->CmdFillBuffer(r->commands[0], buffer, 0, size, value);
 	if (end(r, r->commands[0], fault))

@@ -50,6 +50,11 @@ void raw_reserve(raw *r, uint32_t launches, raw_fault *fault);
 // These wait until the device has done what they say, except raw_record, which submits nothing.
 void raw_record(raw *r, const raw_kernel *kernels, const raw_launch *launches, uint32_t count,
 	raw_fault *fault);
+// raw_prepare is raw_record for several submissions, each of which is a raw_replay. Nothing else is
+// recorded before the last of them.
+void raw_prepare(raw *r, const raw_kernel *kernels, const raw_launch *launches, uint32_t count,
+	raw_fault *fault);
+void raw_replay(raw *r, raw_fault *fault);
 void raw_run(raw *r, const raw_kernel *kernels, const raw_launch *launches, uint32_t count,
 	raw_fault *fault);
 void raw_run_each(raw *r, const raw_kernel *kernels, const raw_launch *launches, uint32_t count,

@@ -1,0 +1,404 @@
+package sched
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/vkomp/vkomp/internal/mutant"
+	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/sched/construct"
+	"github.com/vkomp/vkomp/sched/kernel"
+	"github.com/vkomp/vkomp/sched/order"
+	"github.com/vkomp/vkomp/tasks"
+	"github.com/vkomp/vkomp/vk"
+)
+
+// Compound has what successive target constructs do, so that one task can do it again and again: a
+// compound task. The task has the maps and the depend items of all constructs. It therefore comes after
+// whatever one of them comes after, and before whatever comes after one of them. Its commands are
+// encoded once, with barriers between constructs that depend on each other, and are copied into a batch
+// each time, as long as the storage stays where it is.
+type Compound struct {
+	s     *Scheduler
+	label string
+	// kernels are those of the launches, each once.
+	kernels []*kernel.Kernel
+	// launches are in the order of their levels.
+	launches []compoundLaunch
+	// items are the maps, of which no two overlap, readOnly says for each that no kernel writes it.
+	items    []memory.Map
+	readOnly []bool
+	depend   []tasks.Depend
+	// invocations is the number of invocations of all kernels.
+	invocations uint64
+
+	// The following fields are guarded by Scheduler.mu.
+
+	// commands are the encoded launches for storage of the items that begins at bound, barriers is
+	// the number of barriers among them.
+	commands vk.Stream
+	barriers int
+	bound    []compoundStorage
+	encoded  bool
+}
+
+// compoundStorage is where the storage of an item begins. padded says that a part at its end is bound in
+// whole words (see argument.padded).
+type compoundStorage struct {
+	buffer vk.Buffer
+	at     uint64
+	padded bool
+}
+
+// compoundLaunch is one launch of a compound task.
+type compoundLaunch struct {
+	kernel int
+	// level is above those of the launches that this one follows.
+	level  int32
+	groups [3]uint32
+	// push are the push constants, with offset members for the storage in which the commands are
+	// encoded.
+	push []byte
+	// parts are the buffers for the bindings that the kernel uses.
+	parts []compoundPart
+}
+
+// compoundPart is a part of an item that is bound to a kernel.
+type compoundPart struct {
+	binding, item int
+	// offset is the distance from the beginning of the item, and size the number of bytes.
+	offset, size uint64
+}
+
+// MaxCompound is the largest number of constructs of a Compound. A batch has room for several.
+const MaxCompound = order.MaxCommands / 2
+
+// Plain reports whether the region does nothing but run a kernel on mapped storage, for which it has no
+// wishes beyond its maps.
+func (r *Region) Plain() bool {
+	if r.Kernel == nil || !r.Structured || r.Priority > 0 || r.Observer != nil || r.Buffers != nil || r.Infinite || r.Found != nil || r.Site != nil ||
+		len(r.Exit)+len(r.Transfers)+len(r.Addresses)+len(r.Pointers)+len(r.Images) > 0 {
+		return false
+	}
+	for i := range r.Enter {
+		if m := &r.Enter[i]; m.Size == 0 || m.Always || m.Delete || m.DeviceSize != 0 || m.Share == memory.ShareMust || !m.Type.Enters() {
+			return false
+		}
+	}
+	return true
+}
+
+// NewCompound returns what the regions do in that order, at most MaxCompound of them, each of which is
+// Plain. It returns nil if one task cannot do it, or not with the same results: the region is then run
+// for each of them.
+func (s *Scheduler) NewCompound(regions []*Region) *Compound {
+	if s.leakSites || s.general || len(regions) == 0 || len(regions) > MaxCompound {
+		return nil
+	}
+	c := &Compound{s: s, label: regions[0].Label}
+	if others := len(regions) - 1; others > 0 {
+		c.label = fmt.Sprintf("%s and %d more", c.label, others)
+	}
+	depend := make([][]tasks.Depend, len(regions))
+	var items []compoundItem
+	for i, r := range regions {
+		depend[i] = r.Depend
+		for k := range r.Enter {
+			items = append(items, compoundItem{&r.Enter[k], i, k, r.Kernel.ReadOnly(k)})
+		}
+	}
+	levels, err := dependLevels(depend)
+	if err != nil || !c.mergeItems(items) {
+		return nil
+	}
+	c.depend = mergeDepend(depend)
+	for i, r := range regions {
+		if !c.addLaunch(r, levels[i]) {
+			return nil
+		}
+	}
+	slices.SortStableFunc(c.launches, func(a, b compoundLaunch) int { return cmp.Compare(a.level, b.level) })
+	return c
+}
+
+// compoundItem is a map of one of the constructs of a Compound.
+type compoundItem struct {
+	*memory.Map
+	region, number int
+	readOnly       bool
+}
+
+// mergeItems makes one item of those that overlap. It reports false if that would change what a task
+// finds in storage that is absent before and after each of them.
+func (c *Compound) mergeItems(items []compoundItem) bool {
+	slices.SortStableFunc(items, func(a, b compoundItem) int { return cmp.Compare(a.Start(), b.Start()) })
+	for len(items) > 0 {
+		end, n := items[0].End(), 1
+		for n < len(items) && items[n].Start() < end {
+			end = max(end, items[n].End())
+			n++
+		}
+		merged, ok := mergeAlike(items[:n])
+		if !ok {
+			return false
+		}
+		merged.Size = uint64(end - merged.Start())
+		c.items = append(c.items, merged)
+		c.readOnly = append(c.readOnly, !slices.ContainsFunc(items[:n], func(m compoundItem) bool { return !m.readOnly }))
+		items = items[n:]
+	}
+	return true
+}
+
+// mergeAlike returns the item that has the effect of all items, which overlap, with the section of the
+// first. It reports false if there is none.
+func mergeAlike(items []compoundItem) (merged memory.Map, ok bool) {
+	merged = *items[0].Map
+	to, from, alike, lost := false, false, true, false
+	for _, m := range items {
+		if m.Presence == memory.IfPresent || m.Presence != merged.Presence {
+			return memory.Map{}, false
+		}
+		to, from = to || m.Type.To(), from || m.Type.From()
+		alike = alike && m.Type == merged.Type
+		// Each construct by itself would find again what the host has, and not what one before has
+		// written.
+		lost = lost || !m.readOnly && !m.Type.From()
+	}
+	switch {
+	case lost && to && len(items) > 1:
+		return memory.Map{}, false
+	case !alike && slices.ContainsFunc(items, func(m compoundItem) bool { return m.Section != merged.Section }):
+		return memory.Map{}, false // it would be copied where nobody asks for that
+	case to && from:
+		merged.Type = memory.MapToFrom
+	case to:
+		merged.Type = memory.MapTo
+	case from:
+		merged.Type = memory.MapFrom
+	}
+	return merged, true
+}
+
+// addLaunch adds the launch of a region, unless it runs nothing. It reports false if the region takes
+// more than a dispatch, or does not fit the kernel or the device.
+func (c *Compound) addLaunch(r *Region, level int32) bool {
+	var sizes, values []uint64
+	for i := range r.Enter {
+		sizes = append(sizes, r.Enter[i].Size)
+	}
+	for _, v := range r.Values {
+		values = append(values, uint64(len(v)))
+	}
+	plan, runs, err := planLaunch(r.Kernel, r.Range, c.s.props, sizes, values, nil)
+	if err != nil || len(plan.Calls) > 1 || plan.Fold != 0 {
+		return false
+	}
+	if !runs {
+		return true
+	}
+	l := compoundLaunch{kernel: slices.Index(c.kernels, r.Kernel), level: level, groups: plan.Calls[0].Count, push: r.Kernel.Push(nil, r.Values)}
+	if l.kernel < 0 {
+		l.kernel = len(c.kernels)
+		c.kernels = append(c.kernels, r.Kernel)
+	}
+	for k, b := range r.Kernel.Bindings() {
+		if !b.Used {
+			continue
+		}
+		m := &r.Enter[k]
+		item, found := slices.BinarySearchFunc(c.items, m.Start(), func(i memory.Map, start uintptr) int { return cmp.Compare(i.Start(), start) })
+		if !found {
+			item--
+		}
+		l.parts = append(l.parts, compoundPart{k, item, uint64(m.Start() - c.items[item].Start()), m.Size})
+	}
+	c.launches = append(c.launches, l)
+	c.invocations += r.Range[0] * r.Range[1] * r.Range[2]
+	return true
+}
+
+// mergeDepend returns the depend items of a task that depends on whatever one of the constructs depends
+// on, and on which whatever depends on one of them depends.
+func mergeDepend(constructs [][]tasks.Depend) (merged []tasks.Depend) {
+	at := make(map[tasks.Depend]int) // by storage
+	for _, items := range constructs {
+		for _, d := range items {
+			kind := d.Kind
+			if kind != tasks.DependIn && !kind.AllMemory() {
+				kind = tasks.DependInOut
+			}
+			d.Kind = 0
+			if kind.AllMemory() {
+				d = tasks.Depend{Kind: kind}
+			}
+			k, ok := at[d]
+			if !ok {
+				k = len(merged)
+				at[d] = k
+				merged = append(merged, d)
+				merged[k].Kind = kind
+			}
+			if kind != tasks.DependIn {
+				merged[k].Kind = kind
+			}
+		}
+	}
+	return merged
+}
+
+// leveled is a task that is not run: its level is above those of its predecessors.
+type leveled struct {
+	node  *tasks.Node
+	level int32
+}
+
+// Start implements tasks.Runner.
+func (l *leveled) Start(n *tasks.Node, w *tasks.Work) {
+	l.node = n
+	for _, p := range n.Predecessors() {
+		l.level = max(l.level, p.Runner().(*leveled).level+1)
+	}
+	n.Placed(w)
+}
+
+// Drop implements tasks.Runner; such a task is always run.
+func (*leveled) Drop(*tasks.Node) {}
+
+// dependLevels returns a level for each of the constructs with these depend items, which are siblings. It is
+// above those of the constructs on which the construct depends.
+func dependLevels(constructs [][]tasks.Depend) (levels []int32, err error) {
+	var g tasks.Graph
+	scope, w := g.NewScope(), tasks.NewWork()
+	defer w.Finish()
+	all := make([]leveled, len(constructs))
+	levels = make([]int32, len(constructs))
+	for i, items := range constructs {
+		items = slices.Clone(items)
+		for k := range items {
+			if items[k].Kind == tasks.DependMutexInOutSet {
+				items[k].Kind = tasks.DependInOut // one after the other
+			}
+		}
+		if _, err = scope.Add(&tasks.Task{Domain: 1, Runner: &all[i], Depend: items, Always: true}, w); err != nil {
+			break
+		}
+		w.Run()
+		levels[i] = all[i].level
+	}
+	for i := range all {
+		if all[i].node != nil {
+			all[i].node.Complete(nil, w)
+		}
+	}
+	return levels, err
+}
+
+// RunCompound generates a compound task, with the scope, the group and the place of with. It reports
+// false, and has done nothing, if the constructs have to be run one by one: because a kernel is closed
+// or not compiled yet, or because the device takes no task.
+func (s *Scheduler) RunCompound(ctx context.Context, c *Compound, with construct.Construct) (ran bool, err error) {
+	with.Label, with.Depend, with.NoWait = c.label, c.depend, true
+	r := Region{Construct: with, Enter: c.items, Structured: true}
+	t := s.newTarget(&r)
+	t.dispatch.compound = c
+	if !s.useAll(t) || s.resolve(t, &r) != nil {
+		t.giveBack()
+		return false, nil
+	}
+	w := tasks.NewWork()
+	defer w.Finish()
+	if _, err := r.Add(ctx, &tasks.Task{Domain: s.domain, Runner: t, Recycler: t}, w, nil); err != nil {
+		t.giveBack()
+		return true, err
+	}
+	return true, nil
+}
+
+// useAll keeps the pipelines of a compound task until it is complete. It reports false if one of them
+// cannot be had at once.
+func (s *Scheduler) useAll(t *target) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.refusalLocked() != nil {
+		return false
+	}
+	for _, k := range t.dispatch.compound.kernels {
+		p, err := s.useLocked(k)
+		if err != nil {
+			return false
+		}
+		t.dispatch.kernels = append(t.dispatch.kernels, p)
+		if p.Ready(0) == nil {
+			return false
+		}
+	}
+	return true
+}
+
+// bindCompoundLocked finds the storage that a compound task uses, and encodes its commands.
+func (s *Scheduler) bindCompoundLocked(t *target) error {
+	c := t.dispatch.compound
+	for i := range c.items {
+		u := &t.entry.uses[i]
+		state := stateOf(u.Present)
+		t.dispatch.arguments = append(t.dispatch.arguments, argument{
+			Allocation: state.Allocation, block: state, at: blockAt(u.Present) + u.Offset, size: c.items[i].Size, readOnly: c.readOnly[i],
+		})
+	}
+	return c.encodeLocked(t)
+}
+
+// encodeLocked encodes the commands for the storage of a task, unless they are encoded for it.
+func (c *Compound) encodeLocked(t *target) error {
+	arguments := t.dispatch.arguments
+	if c.encoded && slices.EqualFunc(c.bound, arguments, func(s compoundStorage, a argument) bool { return s == a.storage() }) {
+		return nil
+	}
+	c.bound, c.barriers, c.encoded = c.bound[:0], 0, false
+	c.commands.Reset()
+	var ranges []vk.BufferRange
+	for i := range c.launches {
+		l := &c.launches[i]
+		if i > 0 && l.level > c.launches[i-1].level && !mutant.Active(mutant.CompoundBarrierDropped) {
+			c.commands.Barrier(order.LevelBarrier)
+			c.barriers++
+		}
+		k := t.dispatch.kernels[l.kernel]
+		ranges = ranges[:0]
+		for _, p := range l.parts {
+			a := arguments[p.item]
+			a.at, a.size = a.at+p.offset, p.size
+			r, err := a.bindLocked(k.Kernel, p.binding, c.s.props, l.push)
+			if err != nil {
+				return err
+			}
+			ranges = append(ranges, r)
+		}
+		c.commands.Dispatch(*k.Ready(0), ranges, l.push, [3]uint32{}, l.groups)
+	}
+	for i := range arguments {
+		c.bound = append(c.bound, arguments[i].storage())
+	}
+	c.encoded = true
+	return nil
+}
+
+// storage returns where the argument of a compound task is.
+func (a *argument) storage() compoundStorage {
+	return compoundStorage{vk.Buffer(a.Block.ID), a.Offset + a.at, a.padded()}
+}
+
+// placeLocked adds the commands to a level of the pending batch of a queue.
+func (c *Compound) placeLocked(s *Scheduler, q *order.Queue, t *target, stream *vk.Stream) error {
+	// Another task can have encoded them for other storage since this one has entered.
+	if err := c.encodeLocked(t); err != nil {
+		return err
+	}
+	stream.Append(&c.commands)
+	s.order.CountDispatches(q, len(c.launches), c.invocations)
+	s.order.CountBarriers(q, c.barriers)
+	return nil
+}

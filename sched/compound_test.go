@@ -1,0 +1,297 @@
+package sched
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"unsafe"
+
+	"pgregory.net/rapid"
+
+	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/sched/construct"
+	"github.com/vkomp/vkomp/tasks"
+)
+
+// compoundProgram is a list of constructs that is run several times, each time as a compound task or one
+// by one, between other constructs. Every access is named in a depend clause, so that it means the same
+// in all ways. Variables of cells are present while it runs, or are mapped as a whole by the constructs.
+type compoundProgram struct {
+	t         *rapid.T
+	r         *rig
+	variables []*compoundVariable
+	launches  []launch
+	log       []string
+	failures  []string
+}
+
+type compoundVariable struct {
+	present    bool
+	host, want []uint32
+}
+
+const compoundCells, compoundCell = 3, 16
+
+// section draws a part of a variable.
+func (p *compoundProgram) section() (v *compoundVariable, lo, hi int) {
+	v = rapid.SampledFrom(p.variables).Draw(p.t, "variable")
+	if !v.present {
+		return v, 0, len(v.host)
+	}
+	lo = rapid.IntRange(0, compoundCells-1).Draw(p.t, "from cell")
+	return v, lo * compoundCell, rapid.IntRange(lo+1, compoundCells).Draw(p.t, "to cell") * compoundCell
+}
+
+// launch draws a construct, and returns what it means.
+func (p *compoundProgram) launch() (l launch, means func()) {
+	out, olo, ohi := p.section()
+	a, alo, ahi := p.section()
+	b, blo, bhi := p.section()
+	c := rapid.Uint32Range(1, 9).Draw(p.t, "c")
+	l = launch{
+		label: fmt.Sprint("construct ", len(p.launches)), kernel: "mix", constant: c,
+		args: []arg{tofrom(out.host[olo:ohi]), to(a.host[alo:ahi]), to(b.host[blo:bhi])},
+	}
+	l.empty = rapid.IntRange(1, 8).Draw(p.t, "empty") == 8
+	if out.present && rapid.Bool().Draw(p.t, "to") {
+		l.args[0].kind = memory.MapTo // its results stay on the device
+	}
+	if a.present && rapid.Bool().Draw(p.t, "alloc") {
+		l.args[1].kind = memory.MapAlloc
+	}
+	write := rapid.SampledFrom([]tasks.DependKind{tasks.DependInOut, tasks.DependOut, tasks.DependInOutAllMemory}).Draw(p.t, "kind")
+	l.depend = append(depends(tasks.DependIn, a.host[alo:ahi], b.host[blo:bhi]), depends(write, out.host[olo:ohi])...)
+	if write == tasks.DependInOutAllMemory {
+		l.depend = []tasks.Depend{{Kind: write}}
+	}
+	p.log = append(p.log, fmt.Sprintf("%s: out %d..%d, a %d..%d, b %d..%d, c %d, %v, empty %v", l.label, olo, ohi, alo, ahi, blo, bhi, c, write, l.empty))
+	n := int(l.elements())
+	empty := l.empty
+	return l, func() {
+		if empty {
+			return
+		}
+		for i := range n {
+			out.want[olo+i] = 3*out.want[olo+i] + a.want[alo+i] + b.want[blo+i] + c
+		}
+	}
+}
+
+func TestCompoundTaskMeansWhatItsConstructsMeanInOrder(t *testing.T) {
+	compounds := 0
+	for _, mode := range append(slices.Clone(memoryModes), queueModes(memoryModes...)...) {
+		t.Run(mode.name, func(t *testing.T) {
+			rapid.Check(t, func(rt *rapid.T) { compounds += runCompoundProgram(rt, mode) })
+		})
+	}
+	if compounds == 0 {
+		t.Error("there was no compound task")
+	}
+}
+
+func runCompoundProgram(t *rapid.T, mode memoryMode) (compounds int) {
+	p := &compoundProgram{t: t}
+	r := newRig(compoundReporter{t, p}, mode, rapid.Uint64().Draw(t, "seed"))
+	r.watches = false
+	p.r = r
+	r.d.report = func(what string) { p.failures = append(p.failures, what) }
+	for i := range 3 {
+		v := &compoundVariable{present: rapid.IntRange(0, 2).Draw(t, "present") > 0, host: array32(compoundCells * compoundCell)}
+		for k := range v.host {
+			v.host[k] = uint32(100*i + k)
+		}
+		v.want = slices.Clone(v.host)
+		p.variables = append(p.variables, v)
+	}
+	enter := func() {
+		for _, v := range p.variables {
+			if v.present {
+				r.run(launch{label: "enter", enter: []arg{to(v.host)}, out: [][]uint32{v.host}})
+			}
+		}
+	}
+	exit := func() {
+		for _, v := range p.variables {
+			if v.present {
+				r.run(launch{label: "exit", exit: []arg{from(v.host)}, out: [][]uint32{v.host}})
+			}
+		}
+	}
+	var regions []*Region
+	var meanings []func()
+	for range rapid.IntRange(1, 12).Draw(t, "constructs") {
+		l, means := p.launch()
+		p.launches = append(p.launches, l)
+		regions = append(regions, r.region(l))
+		meanings = append(meanings, means)
+	}
+	compound := r.s.NewCompound(regions)
+	enter()
+	for range rapid.IntRange(1, 5).Draw(t, "rounds") {
+		switch rapid.IntRange(0, 4).Draw(t, "between") {
+		case 0:
+			exit()
+			enter()
+		case 1:
+			r.d.hold()
+			defer r.d.release()
+		case 2:
+			r.d.release()
+		case 3:
+			l, means := p.launch()
+			r.run(l)
+			means()
+		}
+		if compound != nil && rapid.IntRange(0, 3).Draw(t, "one by one") > 0 {
+			ran, err := r.s.RunCompound(context.Background(), compound, construct.Construct{Scope: r.scope})
+			if !ran || err != nil {
+				p.failures = append(p.failures, fmt.Sprintf("the compound task: %v, %v", ran, err))
+			}
+			compounds++
+		} else {
+			for _, l := range p.launches {
+				r.run(l)
+			}
+		}
+		for _, means := range meanings {
+			means()
+		}
+	}
+	exit()
+	r.d.release()
+	r.taskwait()
+	for i, v := range p.variables {
+		if !slices.Equal(v.host, v.want) {
+			p.failures = append(p.failures, fmt.Sprintf("variable %d is %v, want %v", i, v.host, v.want))
+		}
+	}
+	r.close()
+	if len(p.failures) > 0 {
+		t.Fatalf("%s\nin the program\n%s", strings.Join(p.failures, "\n"), strings.Join(p.log, "\n"))
+	}
+	return compounds
+}
+
+// compoundReporter collects the failures that the rig finds.
+type compoundReporter struct {
+	*rapid.T
+	p *compoundProgram
+}
+
+func (r compoundReporter) Error(args ...any) {
+	r.p.failures = append(r.p.failures, fmt.Sprint(args...))
+}
+func (r compoundReporter) Errorf(format string, args ...any) {
+	r.p.failures = append(r.p.failures, fmt.Sprintf(format, args...))
+}
+
+// A level is above those of earlier constructs with which the construct shares storage that one of the
+// two writes, and no higher than it has to be.
+func TestLevelsOfConstructs(t *testing.T) {
+	storage := make([]byte, 12)
+	kinds := []tasks.DependKind{tasks.DependIn, tasks.DependIn, tasks.DependOut, tasks.DependInOut, tasks.DependMutexInOutSet, tasks.DependInOutSet, tasks.DependOutAllMemory}
+	rapid.Check(t, func(t *rapid.T) {
+		constructs := make([][]tasks.Depend, rapid.IntRange(1, 30).Draw(t, "constructs"))
+		for i := range constructs {
+			for range rapid.IntRange(0, 3).Draw(t, "items") {
+				at := rapid.IntRange(0, len(storage)-1).Draw(t, "at")
+				d := tasks.Depend{
+					Kind: rapid.SampledFrom(kinds).Draw(t, "kind"), Ptr: unsafe.Pointer(&storage[at]),
+					Size: uint64(rapid.IntRange(1, min(3, len(storage)-at)).Draw(t, "size")),
+				}
+				if d.Kind.AllMemory() {
+					d = tasks.Depend{Kind: d.Kind}
+				}
+				constructs[i] = append(constructs[i], d)
+			}
+		}
+		levels, err := dependLevels(constructs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := make([]int32, len(constructs))
+		for i := range constructs {
+			for k := range i {
+				if follows(constructs[k], constructs[i]) {
+					want[i] = max(want[i], want[k]+1)
+				}
+			}
+		}
+		if !slices.Equal(levels, want) {
+			t.Fatalf("the levels are %v, want %v, of %v", levels, want, constructs)
+		}
+	})
+}
+
+// follows reports whether a construct with the depend items later depends on an earlier one.
+func follows(earlier, later []tasks.Depend) bool {
+	if len(earlier) == 0 || len(later) == 0 {
+		return false // not even omp_all_memory orders it
+	}
+	if slices.ContainsFunc(earlier, func(a tasks.Depend) bool { return a.Kind.AllMemory() }) || slices.ContainsFunc(later, func(b tasks.Depend) bool { return b.Kind.AllMemory() }) {
+		return true
+	}
+	for _, a := range earlier {
+		for _, b := range later {
+			start, end := max(uintptr(a.Ptr), uintptr(b.Ptr)), min(uintptr(a.Ptr)+uintptr(a.Size), uintptr(b.Ptr)+uintptr(b.Size))
+			both := func(k tasks.DependKind) bool { return a.Kind == k && b.Kind == k }
+			if start < end && !both(tasks.DependIn) && !both(tasks.DependInOutSet) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func TestCompoundWhoseKernelIsClosedIsNotRun(t *testing.T) {
+	r := newRig(t, memoryModes[1], 1)
+	defer r.close()
+	r.watches = false
+	x, zero := filled(16, 1), filled(16, 0)
+	l := launch{label: "mix", kernel: "mix", args: []arg{tofrom(x), to(zero), to(zero)}, constant: 1, out: [][]uint32{x}}
+	c := r.s.NewCompound([]*Region{r.region(l), r.region(l)})
+	run := func(want bool) {
+		t.Helper()
+		if ran, err := r.s.RunCompound(t.Context(), c, construct.Construct{Scope: r.scope}); ran != want || err != nil {
+			t.Errorf("ran is %v, the error %v", ran, err)
+		}
+	}
+	run(true)
+	r.taskwait()
+	r.expect("x", x, filled(16, 13)...)
+	r.kernels["mix"].Close()
+	run(false)
+	r.taskwait()
+	r.expect("x", x, filled(16, 13)...)
+}
+
+// What an item finds in storage that is absent before each construct must not depend on whether the
+// constructs are one task.
+func TestConstructsThatOneTaskCannotReplace(t *testing.T) {
+	r := newRig(t, memoryModes[1], 1)
+	defer r.close()
+	r.watches = false
+	x, y, zero := filled(32, 1), filled(16, 1), filled(16, 0)
+	mix := func(args ...arg) launch { return launch{kernel: "mix", args: args, out: [][]uint32{x}} }
+	for name, c := range map[string]struct {
+		launches []launch
+		possible bool
+	}{
+		"as they are":              {[]launch{mix(tofrom(x), to(zero), to(zero)), mix(tofrom(y), to(x), to(zero))}, true},
+		"results that are dropped": {[]launch{mix(to(y), to(zero), to(zero)), mix(tofrom(x[:16]), to(y), to(zero))}, false},
+		"dropped by both":          {[]launch{mix(to(y), to(zero), to(zero)), mix(to(y), to(zero), to(zero))}, false},
+		"scratch storage":          {[]launch{mix(alloc(y), to(zero), to(zero)), mix(alloc(y), to(zero), to(zero))}, true},
+		"parts mapped alike":       {[]launch{mix(tofrom(x), to(zero), to(zero)), mix(tofrom(x[8:]), to(zero), to(zero))}, true},
+		"parts mapped otherwise":   {[]launch{mix(tofrom(x[:16]), to(zero), to(zero)), mix(tofrom(y), to(x[8:24]), to(zero))}, false},
+	} {
+		var regions []*Region
+		for _, l := range c.launches {
+			regions = append(regions, r.region(l))
+		}
+		if got := r.s.NewCompound(regions) != nil; got != c.possible {
+			t.Errorf("%s: one task can replace them: %v", name, got)
+		}
+	}
+}
