@@ -140,11 +140,10 @@ func (c *Compound) mergeItems(items []compoundItem) bool {
 			end = max(end, items[n].End())
 			n++
 		}
-		merged, ok := mergeAlike(items[:n])
+		merged, ok := mergeOverlapping(items[:n], end)
 		if !ok {
 			return false
 		}
-		merged.Size = uint64(end - merged.Start())
 		c.items = append(c.items, merged)
 		c.readOnly = append(c.readOnly, !slices.ContainsFunc(items[:n], func(m compoundItem) bool { return !m.readOnly }))
 		items = items[n:]
@@ -152,26 +151,31 @@ func (c *Compound) mergeItems(items []compoundItem) bool {
 	return true
 }
 
-// mergeAlike returns the item that has the effect of all items, which overlap, with the section of the
-// first. It reports false if there is none.
-func mergeAlike(items []compoundItem) (merged memory.Map, ok bool) {
+// mergeOverlapping returns the item that has the effect of all items, which overlap, are in the order of
+// their addresses, and go up to end. It reports false if there is none.
+func mergeOverlapping(items []compoundItem, end uintptr) (merged memory.Map, ok bool) {
 	merged = *items[0].Map
-	to, from, alike, lost := false, false, true, false
+	merged.Size = uint64(end - merged.Start())
+	to, lost := false, false
+	returned := merged.Start() // up to here all bytes are copied to the host
 	for _, m := range items {
 		if m.Presence == memory.IfPresent || m.Presence != merged.Presence {
 			return memory.Map{}, false
 		}
-		to, from = to || m.Type.To(), from || m.Type.From()
-		alike = alike && m.Type == merged.Type
+		to = to || m.Type.To()
+		if m.Type.From() && m.Start() <= returned {
+			returned = max(returned, m.End())
+		}
 		// Each construct by itself would find again what the host has, and not what one before has
 		// written.
 		lost = lost || !m.readOnly && !m.Type.From()
 	}
+	from := slices.ContainsFunc(items, func(m compoundItem) bool { return m.Type.From() })
 	switch {
 	case lost && to && len(items) > 1:
 		return memory.Map{}, false
-	case !alike && slices.ContainsFunc(items, func(m compoundItem) bool { return m.Section != merged.Section }):
-		return memory.Map{}, false // it would be copied where nobody asks for that
+	case from && returned < end:
+		return memory.Map{}, false // bytes would be written that no construct writes
 	case to && from:
 		merged.Type = memory.MapToFrom
 	case to:

@@ -284,7 +284,8 @@ func TestConstructsThatOneTaskCannotReplace(t *testing.T) {
 		"dropped by both":          {[]launch{mix(to(y), to(zero), to(zero)), mix(to(y), to(zero), to(zero))}, false},
 		"scratch storage":          {[]launch{mix(alloc(y), to(zero), to(zero)), mix(alloc(y), to(zero), to(zero))}, true},
 		"parts mapped alike":       {[]launch{mix(tofrom(x), to(zero), to(zero)), mix(tofrom(x[8:]), to(zero), to(zero))}, true},
-		"parts mapped otherwise":   {[]launch{mix(tofrom(x[:16]), to(zero), to(zero)), mix(tofrom(y), to(x[8:24]), to(zero))}, false},
+		"to and tofrom":            {[]launch{mix(tofrom(x), to(y), to(zero)), mix(tofrom(y), to(x[8:24]), to(zero))}, true},
+		"a part is written":        {[]launch{mix(tofrom(x[:16]), to(zero), to(zero)), mix(tofrom(y), to(x[8:24]), to(zero))}, false},
 	} {
 		var regions []*Region
 		for _, l := range c.launches {

@@ -19,6 +19,7 @@ func TestEveryMutantIsNoticed(t *testing.T) {
 		mutant.TransfersForgotten:     "SharersComeAfterTheCopy",
 		mutant.EarlierWritesForgotten: "CompleteWriteIsSeen",
 		mutant.FillOnTransferQueue:    "WithinTheDeviceStay",
+		mutant.CompoundBarrierDropped: "CompoundTaskMeans",
 	}
 	for m := range mutant.Rates {
 		switch m {

@@ -13,6 +13,7 @@ import (
 // most of the run goes well.
 var Rates = map[Name]uint64{
 	BarrierDropped:         8,
+	CompoundBarrierDropped: 4,
 	CopiesUnseen:           4,
 	HostBarrierDropped:     4,
 	WaitDropped:            16,
