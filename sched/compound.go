@@ -19,7 +19,8 @@ import (
 // compound task. The task has the maps and the depend items of all constructs. It therefore comes after
 // whatever one of them comes after, and before whatever comes after one of them. Its commands are
 // encoded once, with barriers between constructs that depend on each other, and are copied into a batch
-// each time, as long as the storage stays where it is.
+// each time, as long as the storage stays where it is; on a queue where they come again they are recorded
+// once, in a command buffer of their own.
 type Compound struct {
 	s     *Scheduler
 	label string
@@ -42,6 +43,12 @@ type Compound struct {
 	barriers int
 	bound    []compoundStorage
 	encoded  bool
+	// recorded are the commands as they are recorded for the queues, by index, and placed says how
+	// often they have been placed there. destroyed is the number of blocks that were destroyed
+	// before they were encoded.
+	recorded  []*recordedCommands
+	placed    []int
+	destroyed uint64
 }
 
 // compoundStorage is where the storage of an item begins. padded says that a part at its end is bound in
@@ -357,11 +364,12 @@ func (s *Scheduler) bindCompoundLocked(t *target) error {
 
 // encodeLocked encodes the commands for the storage of a task, unless they are encoded for it.
 func (c *Compound) encodeLocked(t *target) error {
-	arguments := t.dispatch.arguments
-	if c.encoded && slices.EqualFunc(c.bound, arguments, func(s compoundStorage, a argument) bool { return s == a.storage() }) {
+	arguments, destroyed := t.dispatch.arguments, c.s.destroyed.count.Load()
+	if c.encoded && c.destroyed == destroyed && slices.EqualFunc(c.bound, arguments, func(s compoundStorage, a argument) bool { return s == a.storage() }) {
 		return nil
 	}
-	c.bound, c.barriers, c.encoded = c.bound[:0], 0, false
+	c.bound, c.barriers, c.encoded, c.destroyed = c.bound[:0], 0, false, destroyed
+	c.forgetRecordedLocked()
 	c.commands.Reset()
 	var ranges []vk.BufferRange
 	for i := range c.launches {
@@ -401,7 +409,12 @@ func (c *Compound) placeLocked(s *Scheduler, q *order.Queue, t *target, stream *
 	if err := c.encodeLocked(t); err != nil {
 		return err
 	}
-	stream.Append(&c.commands)
+	if r := c.recordLocked(q); r != nil {
+		t.dispatch.recorded = r
+		stream.Execute(r.recording)
+	} else {
+		stream.Append(&c.commands)
+	}
 	s.order.CountDispatches(q, len(c.launches), c.invocations)
 	s.order.CountBarriers(q, c.barriers)
 	return nil

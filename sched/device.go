@@ -22,6 +22,10 @@ type Device interface {
 	// has compute capability, and queues without it come last. Of the others those come first
 	// that do not draw.
 	QueueInfos() []order.QueueInfo
+	// Record records a stream for a queue, and Forget frees the recording (see vk.Queue.Record).
+	// Forget can be called after Close.
+	Record(queue int, s *vk.Stream) (vk.Recording, error)
+	Forget(queue int, r vk.Recording)
 	// WaitIdle waits until all submitted work has ended. After a nil error all timelines have
 	// reached the submitted values; otherwise the device is lost. It is called without
 	// locks that a submission takes.
@@ -58,6 +62,12 @@ func (d vulkanDevice) Submit(queue int, s *vk.Stream, waits []timeline.Point, fo
 	semaphores = append(semaphores, foreign.Waits...)
 	return queues[queue].Submit(s, semaphores, foreign.Signals, signal)
 }
+
+func (d vulkanDevice) Record(queue int, s *vk.Stream) (vk.Recording, error) {
+	return d.Queues()[queue].Record(s)
+}
+
+func (d vulkanDevice) Forget(queue int, r vk.Recording) { d.Queues()[queue].Forget(r) }
 
 func (d vulkanDevice) Completed(queue int) (uint64, error) {
 	return d.Queues()[queue].Completed()

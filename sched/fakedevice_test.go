@@ -70,6 +70,12 @@ type fakeDevice struct {
 	lost   bool
 	closed bool
 
+	// recordings are those that are not freed, executions counts how often one was submitted, and
+	// record is called before each Record, which fails with its error.
+	recordings map[vk.Recording]*fakeRecording
+	executions int
+	record     func() error
+
 	// Hooks: submit and create are called before each Submit and CreateBlock with the number of
 	// the call, wait and look before each Wait and Completed. The call fails with their error.
 	submit     func(call int) error

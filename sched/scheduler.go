@@ -143,6 +143,8 @@ func (s Stats) Plus(o Stats) Stats {
 // Lock order: mu before the lock of a tasks.Scope.
 type Scheduler struct {
 	device Device
+	// destroyed is the device for s.memory.
+	destroyed destroyedBlocks
 	// props is device.Properties().
 	props  *vk.Properties
 	domain tasks.Domain
@@ -212,6 +214,7 @@ func New(d Device, o Options) (*Scheduler, error) {
 		sharing:   o.Sharing,
 		general:   o.General,
 	}
+	s.destroyed.Device = d
 	s.life.wake, s.life.finish = sync.NewCond(&s.mu), o.Finish
 	s.presence.table, s.presence.filling = memory.NewTable(), sync.NewCond(&s.mu)
 	s.presence.allocate = s.memory.For
@@ -223,7 +226,7 @@ func New(d Device, o Options) (*Scheduler, error) {
 	s.order.release = time.AfterFunc(math.MaxInt64, s.SubmitGathered)
 	s.loss = loss{told: make(chan struct{}), recovery: o.Recovery, hook: o.Lost}
 	of := allocation.Options{Hidden: o.HideHostVisible, Incoherent: o.Incoherent, OwnBuffers: o.OwnBuffers, ImportAll: o.Sharing == ShareAll, KeepStaging: cmp.Or(o.Staging, transfer.DefaultStaging)}
-	if err := s.memory.Open(d, &s.order.Queues, of); err != nil {
+	if err := s.memory.Open(&s.destroyed, &s.order.Queues, of); err != nil {
 		return nil, err
 	}
 	s.transfers.Memory, s.transfers.Queues = &s.memory, &s.order.Queues

@@ -10,6 +10,7 @@ enum {
 	OP_COPY = 3,
 	OP_FILL = 4,
 	OP_TIMESTAMP = 5,
+	OP_EXECUTE = 6,
 
 	BARRIER_WORDS = 3,
 	DISPATCH_WORDS = 9,
@@ -246,6 +247,9 @@ int32_t vko_scan(const vko_device *d, vko_family family, const uint64_t *words, 
 		case OP_TIMESTAMP:
 			expected = STAMP_WORDS;
 			break;
+		case OP_EXECUTE:
+			expected = VKO_EXECUTION_WORDS;
+			break;
 		default:
 			return vko_refuse(fault, "word %llu: unknown operation %u", position, op_code(w));
 		}
@@ -254,6 +258,8 @@ int32_t vko_scan(const vko_device *d, vko_family family, const uint64_t *words, 
 				position, op_code(w), (unsigned long long)n, op_bindings(w));
 		if (op_code(w) == OP_BARRIER && (low(w[1]) == 0 || high(w[1]) == 0))
 			refused = vko_refuse(fault, "word %llu: barrier: no stage", position);
+		if (op_code(w) == OP_EXECUTE && w[1] == 0)
+			refused = vko_refuse(fault, "word %llu: execute: no recording", position);
 		if (op_code(w) == OP_FILL)
 			refused = scan_fill(w, position, fault);
 		if (op_code(w) == OP_TIMESTAMP)
@@ -391,12 +397,24 @@ static int32_t record_op(const vko_device *d, void *commands, vkoHandle pool, co
 	return vko_refuse(fault, "unknown operation %u", op_code(w));
 }
 
-int32_t vko_record(const vko_device *d, void *commands, vkoHandle pool, const uint64_t *words,
-	uint64_t count, vko_fault *fault)
+uint64_t vko_before_execution(const uint64_t *words, uint64_t count, uint64_t *recording)
+{
+	uint64_t at = 0;
+	*recording = 0;
+	for (; at < count; at += op_words(words + at))
+		if (op_code(words + at) == OP_EXECUTE) {
+			*recording = words[at + 1];
+			break;
+		}
+	return at;
+}
+
+int32_t vko_record(const vko_device *d, void *commands, vkoHandle pool, uint32_t usage,
+	const uint64_t *words, uint64_t count, vko_fault *fault)
 {
 	const vkoCommandBufferBeginInfo begin = {
 		.sType = VKO_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO,
-		.flags = VKO_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT,
+		.flags = usage,
 	};
 	int32_t r = d->BeginCommandBuffer(commands, &begin);
 	if (r < 0)

@@ -33,6 +33,9 @@ struct vko_queue {
 	slot *idle;                     // slots that nothing uses
 	slot *sample;                   // the slot of vko_queue_sample; NULL until it has run
 	slot *in_flight, **in_flight_last; // slots in flight, in the order of their values
+	slot *recordings;               // the slots of vko_queue_record, of which each is a recording
+	void **commands;                // scratch of a submission: its command buffers
+	uint32_t command_count, command_capacity;
 	points waits, signals;          // scratch of a submission
 };
 
@@ -79,6 +82,8 @@ void vko_queue_destroy(vko_queue *q)
 	destroy_slots(q, q->idle);
 	destroy_slots(q, q->sample);
 	destroy_slots(q, q->in_flight);
+	destroy_slots(q, q->recordings);
+	free(q->commands);
 	free_points(&q->waits);
 	free_points(&q->signals);
 	if (q->behind != 0)
@@ -112,18 +117,10 @@ static int32_t recycle_slots(vko_queue *q, int look, vko_fault *fault)
 	return 0;
 }
 
-// Takes an idle slot, or makes one if all are in flight.
-static slot *take_slot(vko_queue *q, vko_fault *fault)
+static slot *new_slot(vko_queue *q, vko_fault *fault)
 {
 	const vko_device *d = q->d;
-	if (recycle_slots(q, q->idle == NULL, fault) < 0)
-		return NULL;
-	slot *s = q->idle;
-	if (s != NULL) {
-		q->idle = s->next;
-		return s;
-	}
-	s = calloc(1, sizeof *s);
+	slot *s = calloc(1, sizeof *s);
 	int32_t r = VKO_ERROR_OUT_OF_HOST_MEMORY;
 	if (s != NULL) {
 		const vkoCommandBufferAllocateInfo info = {
@@ -140,6 +137,18 @@ static slot *take_slot(vko_queue *q, vko_fault *fault)
 		return NULL;
 	}
 	q->slots++;
+	return s;
+}
+
+// Takes an idle slot, or makes one if all are in flight.
+static slot *take_slot(vko_queue *q, vko_fault *fault)
+{
+	if (recycle_slots(q, q->idle == NULL, fault) < 0)
+		return NULL;
+	slot *s = q->idle;
+	if (s == NULL)
+		return new_slot(q, fault);
+	q->idle = s->next;
 	return s;
 }
 
@@ -295,7 +304,8 @@ static int32_t prepare_signals(vko_queue *q, const uint64_t *signals, uint32_t c
 // for which a batch waits even after they have raised those that it signals. So a second, empty
 // batch is submitted after a batch that waits or that does not signal the timeline: when behind
 // reaches its value, nothing uses the first batch any more.
-static int32_t submit(vko_queue *q, slot *s, uint64_t signal, vko_fault *fault)
+static int32_t submit(vko_queue *q, uint32_t count, void *const *commands, uint64_t signal,
+	vko_fault *fault)
 {
 	const int followed = q->d->adopted && (q->waits.count > 0 || signal == 0);
 	if (followed && q->behind == 0) {
@@ -322,8 +332,8 @@ static int32_t submit(vko_queue *q, slot *s, uint64_t signal, vko_fault *fault)
 		.waitSemaphoreCount = q->waits.count,
 		.pWaitSemaphores = q->waits.semaphores,
 		.pWaitDstStageMask = q->waits.stages,
-		.commandBufferCount = s != NULL,
-		.pCommandBuffers = s != NULL ? &s->commands : NULL,
+		.commandBufferCount = count,
+		.pCommandBuffers = commands,
 		.signalSemaphoreCount = q->signals.count,
 		.pSignalSemaphores = q->signals.semaphores,
 	}, {
@@ -348,7 +358,109 @@ int32_t vko_queue_order(vko_queue *q, const uint64_t *waits, uint32_t wait_count
 {
 	return prepare_waits(q, waits, wait_count, fault) ||
 		prepare_signals(q, signals, signal_count, 0, 0, fault) ||
-		submit(q, NULL, 0, fault);
+		submit(q, 0, NULL, 0, fault);
+}
+
+static slot **find_recording(vko_queue *q, uint64_t recording)
+{
+	slot **s = &q->recordings;
+	while (*s != NULL && (uint64_t)(uintptr_t)*s != recording)
+		s = &(*s)->next;
+	return s;
+}
+
+int32_t vko_queue_record(vko_queue *q, const uint64_t *words, uint64_t count, uint64_t *recording,
+	vko_fault *fault)
+{
+	const vko_device *d = q->d;
+	vko_demand demand;
+	uint64_t nested;
+	if (vko_scan(d, q->family, words, count, &demand, fault))
+		return 1;
+	if (vko_before_execution(words, count, &nested) < count)
+		return vko_refuse(fault, "%s", "a recording that executes a recording");
+	slot *s = new_slot(q, fault);
+	if (s == NULL)
+		return 1;
+	if (d->CmdPushDescriptorSetKHR != NULL)
+		demand = (vko_demand){ 0 };
+	if (prepare_pool(d, s, &demand, fault) ||
+		vko_record(d, s->commands, s->pool, VKO_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT, words,
+			count, fault)) {
+		put_slot(q, s);
+		return 1;
+	}
+	s->next = q->recordings;
+	q->recordings = s;
+	*recording = (uint64_t)(uintptr_t)s;
+	return 0;
+}
+
+int32_t vko_queue_forget(vko_queue *q, uint64_t recording)
+{
+	slot **at = find_recording(q, recording);
+	slot *s = *at;
+	if (s == NULL)
+		return 1;
+	*at = s->next;
+	s->next = NULL;
+	q->d->FreeCommandBuffers(q->d->handle, q->command_pool, 1, &s->commands);
+	q->slots--;
+	destroy_slots(q, s);
+	return 0;
+}
+
+static int32_t add_commands(vko_queue *q, void *commands, vko_fault *fault)
+{
+	if (q->command_count == q->command_capacity) {
+		const uint32_t capacity = q->command_capacity * 2 + 4;
+		void **more = realloc(q->commands, capacity * sizeof *more);
+		if (more == NULL)
+			return vko_fail(fault, "vkQueueSubmit", VKO_ERROR_OUT_OF_HOST_MEMORY,
+				"%u command buffers", capacity);
+		q->commands = more;
+		q->command_capacity = capacity;
+	}
+	q->commands[q->command_count++] = commands;
+	return 0;
+}
+
+// Lists the command buffers of a stream that vko_scan passed: those of the recordings that it executes,
+// and of slots for what is between them, which go to *taken.
+static int32_t prepare_commands(vko_queue *q, const uint64_t *words, uint64_t count,
+	const vko_demand *demand, slot **taken, vko_fault *fault)
+{
+	q->command_count = 0;
+	while (count > 0) {
+		uint64_t recording;
+		const uint64_t n = vko_before_execution(words, count, &recording);
+		if (n > 0) {
+			slot *s = take_slot(q, fault);
+			if (s == NULL)
+				return 1;
+			s->next = *taken;
+			*taken = s;
+			// The demand is that of the whole stream, so that pools are reused.
+			if (prepare_pool(q->d, s, demand, fault) ||
+				vko_record(q->d, s->commands, s->pool,
+					VKO_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT, words, n, fault) ||
+				add_commands(q, s->commands, fault))
+				return 1;
+		}
+		words += n;
+		count -= n;
+		if (count == 0)
+			break;
+		slot *s = *find_recording(q, recording);
+		if (s == NULL)
+			return vko_refuse(fault, "execute: recording %llu is none of this queue",
+				(unsigned long long)recording);
+		if (add_commands(q, s->commands, fault))
+			return 1;
+		words += VKO_EXECUTION_WORDS;
+		count -= VKO_EXECUTION_WORDS;
+	}
+	return 0;
 }
 
 int32_t vko_queue_submit(vko_queue *q, const uint64_t *words, uint64_t count,
@@ -362,26 +474,28 @@ int32_t vko_queue_submit(vko_queue *q, const uint64_t *words, uint64_t count,
 		prepare_signals(q, signals, signal_count, q->timeline, signal, fault))
 		return 1;
 	if (count == 0)
-		return submit(q, NULL, signal, fault);
+		return submit(q, 0, NULL, signal, fault);
 	vko_demand demand;
 	if (vko_scan(q->d, q->family, words, count, &demand, fault))
 		return 1;
-	slot *s = take_slot(q, fault);
-	if (s == NULL)
-		return 1;
 	if (q->d->CmdPushDescriptorSetKHR != NULL)
 		demand = (vko_demand){ 0 };
-	if (prepare_pool(q->d, s, &demand, fault) ||
-		vko_record(q->d, s->commands, s->pool, words, count, fault) ||
-		submit(q, s, signal, fault)) {
-		put_slot(q, s);
-		return 1;
+	slot *taken = NULL;
+	const int32_t failed = prepare_commands(q, words, count, &demand, &taken, fault) ||
+		submit(q, q->command_count, q->commands, signal, fault);
+	while (taken != NULL) {
+		slot *s = taken;
+		taken = s->next;
+		if (failed) {
+			put_slot(q, s);
+			continue;
+		}
+		s->value = signal;
+		s->next = NULL;
+		*q->in_flight_last = s;
+		q->in_flight_last = &s->next;
 	}
-	s->value = signal;
-	s->next = NULL;
-	*q->in_flight_last = s;
-	q->in_flight_last = &s->next;
-	return 0;
+	return failed;
 }
 
 int32_t vko_queue_sample(vko_queue *q, const uint64_t *words, uint64_t count, vkoHandle semaphore,
@@ -398,8 +512,9 @@ int32_t vko_queue_sample(vko_queue *q, const uint64_t *words, uint64_t count, vk
 			return 1;
 		q->sample->next = NULL;
 	}
-	return vko_record(q->d, q->sample->commands, 0, words, count, fault) ||
-		submit(q, q->sample, 0, fault);
+	return vko_record(q->d, q->sample->commands, 0, VKO_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT,
+		       words, count, fault) ||
+		submit(q, 1, &q->sample->commands, 0, fault);
 }
 
 int32_t vko_queue_finish(const vko_queue *q)

@@ -6,6 +6,8 @@ package vk
 // #cgo nocallback vko_queue_submit
 // #cgo noescape vko_queue_order
 // #cgo nocallback vko_queue_order
+// #cgo noescape vko_queue_record
+// #cgo nocallback vko_queue_record
 // #cgo noescape vko_scan
 // #cgo nocallback vko_scan
 // #include "vko.h"

@@ -63,6 +63,7 @@ const (
 	OpCopy                        // a copy between buffers, or inside one
 	OpFill                        // a fill of a buffer range with a 4-byte value
 	OpTimestamp                   // the writing of a timestamp to a query
+	OpExecute                     // the execution of a recording
 )
 
 // String returns the name of the operation, such as "dispatch".
@@ -78,6 +79,8 @@ func (c OpCode) String() string {
 		return "fill"
 	case OpTimestamp:
 		return "timestamp"
+	case OpExecute:
+		return "execute"
 	}
 	return "unknown"
 }
@@ -98,7 +101,11 @@ type Op struct {
 	Pool        QueryPool     // OpTimestamp
 	Query       uint32        // OpTimestamp
 	Stage       Stage         // OpTimestamp
+	Recording   Recording     // OpExecute
 }
+
+// Recording names operations that Queue.Record has recorded. 0 names none.
+type Recording uint64
 
 // Stream is a sequence of device operations, encoded as words that the C code reads
 // without translation:
@@ -112,6 +119,7 @@ type Op struct {
 //	copy      source, destination, {source offset, destination offset, size} a region
 //	fill      destination, offset, size, value
 //	timestamp pool, query | queries of the pool<<32, stage
+//	execute   recording
 //
 // The operations are ordered only by the barriers among them. The zero Stream is empty
 // and ready for use. Submitting a stream does not change it; Reset keeps its memory.
@@ -126,6 +134,7 @@ const (
 	copyWords     = 3 // without regions
 	fillWords     = 5
 	stampWords    = 4
+	executeWords  = 2
 	rangeWords    = 3
 	regionWords   = 3
 
@@ -224,6 +233,13 @@ func (s *Stream) Timestamp(p QueryPool, query uint32, stage Stage) {
 	s.ops++
 }
 
+// Execute appends the execution of a recording, as if its operations were appended. The stream can
+// only be submitted to the recording's queue.
+func (s *Stream) Execute(r Recording) {
+	s.words = append(s.words, header(OpExecute, 0, executeWords), uint64(r))
+	s.ops++
+}
+
 // Append appends the operations of t, which is unchanged.
 func (s *Stream) Append(t *Stream) {
 	s.words = append(s.words, t.words...)
@@ -292,6 +308,11 @@ func decode(words []uint64) (op Op, n int) {
 		op.Pool.Handle = words[1]
 		op.Query, op.Pool.Count = split(words[2])
 		op.Stage = Stage(words[3])
+	case OpExecute:
+		if n != executeWords {
+			return Op{}, 0
+		}
+		op.Recording = Recording(words[1])
 	default:
 		return Op{}, 0
 	}

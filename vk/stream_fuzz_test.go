@@ -26,6 +26,7 @@ func seedStreams() [][]byte {
 	plain.CopyRegions(3, 3, []CopyRegion{{8, 12, 4}, {0, 4, 2}, {20, 24, 4}}) // in no order
 	plain.Timestamp(QueryPool{7, 2}, 1, StageTransfer)
 	plain.Timestamp(QueryPool{7, 2}, 0, StageTopOfPipe)
+	plain.Execute(3)
 	none.CopyRegions(1, 2, nil)
 	full.Dispatch(Pipeline{1, 2, 3, 2, 3, 8, false}, []BufferRange{{1, 0, 64}, {2, 256, 64}}, make([]byte, 8),
 		[3]uint32{1, 2, 3}, [3]uint32{4, 5, 6})

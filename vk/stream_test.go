@@ -14,7 +14,7 @@ func drawOp(t *rapid.T) Op {
 	u32 := func(name string) uint32 { return rapid.Uint32().Draw(t, name) }
 	u64 := func(name string) uint64 { return rapid.Uint64().Draw(t, name) }
 	vec := func(name string) [3]uint32 { return [3]uint32{u32(name), u32(name), u32(name)} }
-	op := Op{Code: OpCode(rapid.IntRange(int(OpBarrier), int(OpTimestamp)).Draw(t, "code"))}
+	op := Op{Code: OpCode(rapid.IntRange(int(OpBarrier), int(OpExecute)).Draw(t, "code"))}
 	switch op.Code {
 	case OpBarrier:
 		op.Barrier = Barrier{Stage(u32("src")), Stage(u32("dst")), Access(u32("src")), Access(u32("dst"))}
@@ -39,6 +39,8 @@ func drawOp(t *rapid.T) Op {
 	case OpTimestamp:
 		op.Pool = QueryPool{u64("pool"), u32("queries")}
 		op.Query, op.Stage = u32("query"), Stage(u32("stage"))
+	case OpExecute:
+		op.Recording = Recording(u64("recording"))
 	}
 	return op
 }
@@ -61,6 +63,8 @@ func (s *Stream) add(op Op) {
 		s.Fill(op.Dst.Buffer, op.Dst.Offset, op.Dst.Size, op.Value)
 	case OpTimestamp:
 		s.Timestamp(op.Pool, op.Query, op.Stage)
+	case OpExecute:
+		s.Execute(op.Recording)
 	}
 }
 
@@ -128,6 +132,8 @@ func TestOpsEndBeforeWhatIsMalformed(t *testing.T) {
 		"copy with bindings":         {header(OpCopy, 1, copyWords+3), 1, 2, 0, 0, 4},
 		"copy cut off":               {header(OpCopy, 0, copyWords+6), 1, 2, 0, 0, 4},
 		"timestamp cut off":          {header(OpTimestamp, 0, stampWords), 1, 1 << 32},
+		"execution of three words":   {header(OpExecute, 0, 3), 1, 2},
+		"execution cut off":          {header(OpExecute, 0, executeWords)},
 		"timestamp of three words":   {header(OpTimestamp, 0, 3), 1, 1 << 32},
 		"timestamp of a wide stage":  {header(OpTimestamp, 0, stampWords), 1, 1 << 32, 1<<32 | 1},
 	} {
@@ -166,7 +172,7 @@ func TestFillingAndReadingAWarmStreamDoesNotAllocate(t *testing.T) {
 }
 
 func TestOpCodesHaveNames(t *testing.T) {
-	for c, want := range map[OpCode]string{0: "unknown", OpBarrier: "barrier", OpDispatch: "dispatch", OpCopy: "copy", OpFill: "fill", OpTimestamp: "timestamp", 6: "unknown"} {
+	for c, want := range map[OpCode]string{0: "unknown", OpBarrier: "barrier", OpDispatch: "dispatch", OpCopy: "copy", OpFill: "fill", OpTimestamp: "timestamp", OpExecute: "execute", 7: "unknown"} {
 		if got := c.String(); got != want {
 			t.Errorf("%d is called %q", c, got)
 		}

@@ -89,6 +89,8 @@ func (*Queue) Order(waits, signals []SemaphoreValue) error {
 	return errNoCgo
 }
 
+func (*Queue) Record(*Stream) (Recording, error)                 { return 0, errNoCgo }
+func (*Queue) Forget(Recording)                                  {}
 func (*Queue) Handle() uintptr                                   { return 0 }
 func (*Queue) Family() uint32                                    { return 0 }
 func (*Queue) Compute() bool                                     { return false }

@@ -408,11 +408,16 @@ typedef struct vko_demand {
 // capabilities of the family.
 int32_t vko_scan(const vko_device *d, vko_family family, const uint64_t *words, uint64_t count,
 	vko_demand *demand, vko_fault *fault);
-// Records a stream that vko_scan passed between vkBeginCommandBuffer and
-// vkEndCommandBuffer; pool must have room for the demand, and is not used when
-// the device has push descriptors.
-int32_t vko_record(const vko_device *d, void *commands, vkoHandle pool, const uint64_t *words,
-	uint64_t count, vko_fault *fault);
+// The number of words before the first execution of a recording in a stream that vko_scan passed, and
+// the recording in *recording, 0 if there is none.
+uint64_t vko_before_execution(const uint64_t *words, uint64_t count, uint64_t *recording);
+// The number of words of the operation that executes a recording.
+#define VKO_EXECUTION_WORDS 2
+// Records a stream that vko_scan passed, and that executes no recording, between
+// vkBeginCommandBuffer and vkEndCommandBuffer. usage are the command buffer's usage flags. pool must
+// have room for the demand, and is not used when the device has push descriptors.
+int32_t vko_record(const vko_device *d, void *commands, vkoHandle pool, uint32_t usage,
+	const uint64_t *words, uint64_t count, vko_fault *fault);
 
 // queue.c
 
@@ -433,6 +438,13 @@ int32_t vko_queue_trim(vko_queue *q, vko_fault *fault);
 int32_t vko_queue_submit(vko_queue *q, const uint64_t *words, uint64_t count,
 	const uint64_t *waits, uint32_t wait_count, const uint64_t *signals, uint32_t signal_count,
 	uint64_t signal, vko_fault *fault);
+// Records a stream into a command buffer of its own, for any number of submissions at once. The
+// recording is a handle for streams that are submitted to this queue. The caller holds the queue's
+// lock.
+int32_t vko_queue_record(vko_queue *q, const uint64_t *words, uint64_t count, uint64_t *recording,
+	vko_fault *fault);
+// Frees a recording that nothing in flight uses; 1 if it is none of this queue.
+int32_t vko_queue_forget(vko_queue *q, uint64_t recording);
 // An empty submission that does not signal the queue's own timeline.
 int32_t vko_queue_order(vko_queue *q, const uint64_t *waits, uint32_t wait_count,
 	const uint64_t *signals, uint32_t signal_count, vko_fault *fault);

@@ -1,0 +1,52 @@
+package sched
+
+import (
+	"runtime"
+	"sync/atomic"
+
+	"github.com/vkomp/vkomp/sched/allocation"
+	"github.com/vkomp/vkomp/sched/order"
+	"github.com/vkomp/vkomp/vk"
+)
+
+// recordedCommands are the commands of a compound task that are recorded for a queue. Tasks in flight
+// refer to those that their batch executes. When nobody refers to them, the recording is freed.
+type recordedCommands struct{ recording vk.Recording }
+
+// recordLocked returns the commands of c recorded for a queue, or nil if they are to be encoded. They are
+// recorded when they are placed on the queue for the second time: storage that moves each time would
+// not repay it.
+func (c *Compound) recordLocked(q *order.Queue) *recordedCommands {
+	i := int(q.Index())
+	for len(c.recorded) <= i {
+		c.recorded, c.placed = append(c.recorded, nil), append(c.placed, 0)
+	}
+	if c.placed[i]++; c.placed[i] < 2 || c.recorded[i] != nil {
+		return c.recorded[i]
+	}
+	device := c.s.device
+	recording, err := device.Record(i, &c.commands)
+	if err != nil {
+		return nil // what is wrong with the device shows when the batch is submitted
+	}
+	r := &recordedCommands{recording}
+	runtime.AddCleanup(r, func(recording vk.Recording) { device.Forget(i, recording) }, recording)
+	c.recorded[i] = r
+	return r
+}
+
+// forgetRecordedLocked gives up all recordings. Those that are being executed stay until they are not.
+func (c *Compound) forgetRecordedLocked() { c.recorded, c.placed = nil, nil }
+
+// destroyedBlocks is a device that counts the blocks which are destroyed. As long as the number is the
+// same, a VkBuffer that had a handle still has it, and what was recorded for it can be executed.
+type destroyedBlocks struct {
+	allocation.Device
+	count atomic.Uint64
+}
+
+// DestroyBlock implements allocation.Device.
+func (d *destroyedBlocks) DestroyBlock(b vk.Block) {
+	d.count.Add(1)
+	d.Device.DestroyBlock(b)
+}
