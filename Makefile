@@ -50,9 +50,9 @@ check-devices:
 	DRIVERS=lavapipe scripts/test -short $(DEVICE_PACKAGES)
 
 # Everything: on lavapipe with its one queue, on SwiftShader through the layer that shows several
-# queues; and half a minute of stress on both. The C library keeps what the drivers free for what
-# they allocate next, because otherwise page faults take a third of the time.
-test: export GLIBC_TUNABLES = glibc.malloc.mmap_threshold=33554432:glibc.malloc.trim_threshold=1073741824
+# queues; and half a minute of stress on both. Here and below the C library keeps what the drivers free
+# for what they allocate next, because otherwise page faults take a third of the time.
+test crossed race events mutations mutants vgpu: export GLIBC_TUNABLES = glibc.malloc.mmap_threshold=33554432:glibc.malloc.trim_threshold=1073741824
 test: bin/vkomp-demo layers
 	scripts/setup test
 	DRIVERS=lavapipe scripts/test $(DEVICE_PACKAGES) ./sched $(PURE)
