@@ -144,7 +144,7 @@ int32_t vko_device_adopt(const vko_instance *i, uintptr_t handle, const vko_phys
 	for (uint32_t f = 0; f < p->family_count; f++)
 		if (families[f] != 0)
 			d->families[d->family_count++] = f;
-	const char *missing = vko_device_resolve(i, d, p->extensions);
+	const char *missing = vko_device_resolve(i, d, p);
 	if (missing != NULL) {
 		free(d);
 		return vko_fail(fault, "vkGetDeviceProcAddr", VKO_ERROR_INITIALIZATION_FAILED, "%s", missing);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *vko_device_resolve(const vko_instance *i, vko_device *d, uint32_t extensions)
+const char *vko_device_resolve(const vko_instance *i, vko_device *d, const vko_physical *p)
 {
 	void *found;
 #define REQUIRE(result, name, parameters)                                                    \
@@ -15,7 +15,7 @@ const char *vko_device_resolve(const vko_instance *i, vko_device *d, uint32_t ex
 	VKO_DEVICE_FUNCTIONS(REQUIRE)
 #undef REQUIRE
 #define OPTIONAL(extension, name)                                                            \
-	if (extensions & (extension)) {                                                      \
+	if (p->extensions & (extension)) {                                                   \
 		found = i->GetDeviceProcAddr(d->handle, "vk" #name);                         \
 		if (found == NULL)                                                           \
 			return "vk" #name;                                                   \
@@ -28,6 +28,14 @@ const char *vko_device_resolve(const vko_instance *i, vko_device *d, uint32_t ex
 	OPTIONAL(VKO_EXT_EXTERNAL_SEMAPHORE_FD, ImportSemaphoreFdKHR)
 	OPTIONAL(VKO_EXT_CALIBRATED_TIMESTAMPS, GetCalibratedTimestampsEXT)
 #undef OPTIONAL
+	if (p->features.synchronization2) {
+		const char *name = p->version >= VKO_API_1_3 ? "vkCmdPipelineBarrier2"
+							     : "vkCmdPipelineBarrier2KHR";
+		found = i->GetDeviceProcAddr(d->handle, name);
+		if (found == NULL)
+			return name;
+		memcpy(&d->CmdPipelineBarrier2, &found, sizeof found);
+	}
 	return NULL;
 }
 
@@ -116,7 +124,7 @@ int32_t vko_device_create(const vko_instance *i, uintptr_t physical, const vko_p
 		free(d);
 		return 1;
 	}
-	const char *missing = vko_device_resolve(i, d, p->extensions);
+	const char *missing = vko_device_resolve(i, d, p);
 	if (missing == NULL) {
 		*out = d;
 		return 0;

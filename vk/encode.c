@@ -374,6 +374,22 @@ static int32_t record_op(const vko_device *d, void *commands, vkoHandle pool, co
 {
 	switch (op_code(w)) {
 	case OP_BARRIER: {
+		if (d->CmdPipelineBarrier2 != NULL) {
+			const vkoMemoryBarrier2 memory = {
+				.sType = VKO_STRUCTURE_TYPE_MEMORY_BARRIER_2,
+				.srcStageMask = low(w[1]),
+				.srcAccessMask = low(w[2]),
+				.dstStageMask = high(w[1]),
+				.dstAccessMask = high(w[2]),
+			};
+			const vkoDependencyInfo dependency = {
+				.sType = VKO_STRUCTURE_TYPE_DEPENDENCY_INFO,
+				.memoryBarrierCount = 1,
+				.pMemoryBarriers = &memory,
+			};
+			d->CmdPipelineBarrier2(commands, &dependency);
+			return 0;
+		}
 		const vkoMemoryBarrier barrier = {
 			.sType = VKO_STRUCTURE_TYPE_MEMORY_BARRIER,
 			.srcAccessMask = low(w[2]),

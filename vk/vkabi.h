@@ -97,6 +97,8 @@ enum {
 	VKO_STRUCTURE_TYPE_PHYSICAL_DEVICE_BUFFER_DEVICE_ADDRESS_FEATURES = 1000257000,
 	VKO_STRUCTURE_TYPE_PHYSICAL_DEVICE_HOST_QUERY_RESET_FEATURES = 1000261000,
 	VKO_STRUCTURE_TYPE_PHYSICAL_DEVICE_ROBUSTNESS_2_FEATURES_EXT = 1000286000,
+	VKO_STRUCTURE_TYPE_MEMORY_BARRIER_2 = 1000314000,
+	VKO_STRUCTURE_TYPE_DEPENDENCY_INFO = 1000314003,
 	VKO_STRUCTURE_TYPE_PHYSICAL_DEVICE_SYNCHRONIZATION_2_FEATURES = 1000314007,
 
 	VKO_INSTANCE_CREATE_ENUMERATE_PORTABILITY_BIT_KHR = 0x1,
@@ -693,6 +695,27 @@ typedef struct vkoMemoryBarrier {
 	uint32_t srcAccessMask;
 	uint32_t dstAccessMask;
 } vkoMemoryBarrier;
+
+typedef struct vkoMemoryBarrier2 {
+	int32_t sType;
+	const void *pNext;
+	uint64_t srcStageMask;
+	uint64_t srcAccessMask;
+	uint64_t dstStageMask;
+	uint64_t dstAccessMask;
+} vkoMemoryBarrier2;
+
+typedef struct vkoDependencyInfo {
+	int32_t sType;
+	const void *pNext;
+	uint32_t dependencyFlags;
+	uint32_t memoryBarrierCount;
+	const vkoMemoryBarrier2 *pMemoryBarriers;
+	uint32_t bufferMemoryBarrierCount;
+	const void *pBufferMemoryBarriers;
+	uint32_t imageMemoryBarrierCount;
+	const void *pImageMemoryBarriers;
+} vkoDependencyInfo;
 
 typedef struct vkoBufferCopy {
 	uint64_t srcOffset;

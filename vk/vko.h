@@ -282,6 +282,9 @@ typedef struct vko_device {
 	// NULL if buffers are bound through descriptor pools.
 	void(VKO_CALL *CmdPushDescriptorSetKHR)(void *, int32_t, vkoHandle, uint32_t, uint32_t,
 		const vkoWriteDescriptorSet *);
+	// NULL if the device has no synchronization2. Where a driver has it, vkCmdPipelineBarrier often
+	// is a detour to it.
+	void(VKO_CALL *CmdPipelineBarrier2)(void *, const vkoDependencyInfo *);
 	// NULL if host memory cannot be imported.
 	int32_t(VKO_CALL *GetMemoryHostPointerPropertiesEXT)(void *, int32_t, const void *,
 		vkoMemoryHostPointerPropertiesEXT *);
@@ -299,7 +302,7 @@ typedef struct vko_device {
 int32_t vko_device_create(const vko_instance *i, uintptr_t physical, const vko_physical *p,
 	const uint32_t *counts, const vko_limits *limits, vko_device **out, vko_fault *fault);
 // Resolves the device's functions; returns the name of the first missing one, or NULL.
-const char *vko_device_resolve(const vko_instance *i, vko_device *d, uint32_t extensions);
+const char *vko_device_resolve(const vko_instance *i, vko_device *d, const vko_physical *p);
 void vko_device_free(vko_device *d); // after vkDestroyDevice, or adopted
 
 // adopt.c; an instance and a device that the application made and destroys.
