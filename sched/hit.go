@@ -21,12 +21,13 @@ func (s *Scheduler) hit(r *Region) bool {
 	if s.refusalLocked() != nil || s.presence.vacant() {
 		return false
 	}
+	var block *memory.Present
 	for i := range r.Enter {
 		m := &r.Enter[i]
-		if m.Always || m.Share == memory.ShareMust || m.DeviceSize != 0 {
+		if m.Always || m.Share == memory.ShareMust || m.DeviceSize != 0 || !m.Type.Enters() {
 			return false
 		}
-		if block, _ := s.stayingLocked(m, 0); block == nil {
+		if block, _ = s.stayingLocked(m, 0); block == nil {
 			return false
 		}
 	}
@@ -35,14 +36,24 @@ func (s *Scheduler) hit(r *Region) bool {
 		if m.Always || m.Delete || m.Type == memory.MapDelete || m.DeviceSize != 0 {
 			return false
 		}
-		if block, _ := s.stayingLocked(m, 1); block == nil {
+		if block, _ = s.stayingLocked(m, 1); block == nil {
 			return false
 		}
 	}
 	if !r.Scope.Pass() {
 		return false
 	}
-	if len(r.Enter) > 0 {
+	switch {
+	case len(r.Enter) == 1: // items of one block need more care
+		block.Retain()
+		for i := range r.Found {
+			r.Found[i] = true
+		}
+		return true
+	case len(r.Exit) == 1 && block.Stays():
+		block.Relinquish()
+		return true
+	case len(r.Enter) > 0:
 		var err error
 		if s.presence.hits, err = s.presence.table.Enter(r.Enter, s.presence.hits, allocateNothing, s.presence.free); err != nil {
 			return false // the task will fail with the same error
