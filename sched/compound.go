@@ -138,7 +138,8 @@ type compoundItem struct {
 }
 
 // mergeItems makes one item of those that overlap. It reports false if that would change what a task
-// finds in storage that is absent before and after each of them.
+// finds in storage that is absent before and after each of them: items that are present when the task is
+// generated may have been removed when it starts.
 func (c *Compound) mergeItems(items []compoundItem) bool {
 	slices.SortStableFunc(items, func(a, b compoundItem) int { return cmp.Compare(a.Start(), b.Start()) })
 	for len(items) > 0 {
@@ -215,6 +216,7 @@ func (c *Compound) addLaunch(r *Region, level int32) bool {
 		l.kernel = len(c.kernels)
 		c.kernels = append(c.kernels, r.Kernel)
 	}
+	align := max(c.s.props.Limits.MinStorageBufferOffsetAlignment, 4)
 	for k, b := range r.Kernel.Bindings() {
 		if !b.Used {
 			continue
@@ -224,7 +226,11 @@ func (c *Compound) addLaunch(r *Region, level int32) bool {
 		if !found {
 			item--
 		}
-		l.parts = append(l.parts, compoundPart{k, item, uint64(m.Start() - c.items[item].Start()), m.Size})
+		offset := uint64(m.Start() - c.items[item].Start())
+		if !b.Takes(offset % align) {
+			return false // by itself it could be bound
+		}
+		l.parts = append(l.parts, compoundPart{k, item, offset, m.Size})
 	}
 	c.launches = append(c.launches, l)
 	c.invocations += r.Range[0] * r.Range[1] * r.Range[2]
@@ -308,8 +314,9 @@ func dependLevels(constructs [][]tasks.Depend) (levels []int32, err error) {
 }
 
 // RunCompound generates a compound task, with the scope, the group and the place of with. It reports
-// false, and has done nothing, if the constructs have to be run one by one: because a kernel is closed
-// or not compiled yet, or because the device takes no task.
+// false, and has done nothing, if the constructs have to be run one by one: because an item is not
+// present, a kernel is closed or not compiled yet, or the device takes no task. Constructs that map
+// absent storage need it one after the other, while a compound task would need all of it at once.
 func (s *Scheduler) RunCompound(ctx context.Context, c *Compound, with construct.Construct) (ran bool, err error) {
 	with.Label, with.Depend, with.NoWait = c.label, c.depend, true
 	r := Region{Construct: with, Enter: c.items, Structured: true}
@@ -329,12 +336,17 @@ func (s *Scheduler) RunCompound(ctx context.Context, c *Compound, with construct
 }
 
 // useAll keeps the pipelines of a compound task until it is complete. It reports false if one of them
-// cannot be had at once.
+// cannot be had at once, or if an item is not present.
 func (s *Scheduler) useAll(t *target) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.refusalLocked() != nil {
 		return false
+	}
+	for i := range t.Enter {
+		if block, _, err := s.presence.table.Lookup(t.Enter[i].Section); err != nil || block == nil {
+			return false
+		}
 	}
 	for _, k := range t.dispatch.compound.kernels {
 		p, err := s.useLocked(k)
