@@ -12,6 +12,7 @@ import (
 
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/sched/construct"
+	"github.com/vkomp/vkomp/sched/order"
 	"github.com/vkomp/vkomp/tasks"
 )
 

@@ -52,13 +52,12 @@ func mergeOverlapping(items []compoundItem, end uintptr) (merged memory.Map, ok 
 		if m.Type.From() && m.Start() <= returned {
 			returned = max(returned, m.End())
 		}
-		// Each construct by itself would find again what the host has, and not what one before has
-		// written.
+		// What this construct has written no other one finds, nor does the host.
 		lost = lost || !m.readOnly && !m.Type.From()
 	}
 	from := slices.ContainsFunc(items, func(m compoundItem) bool { return m.Type.From() })
 	switch {
-	case lost && to && len(items) > 1:
+	case lost && (to || from) && len(items) > 1:
 		return memory.Map{}, false
 	case from && returned < end:
 		return memory.Map{}, false // bytes would be written that no construct writes
