@@ -49,7 +49,8 @@ type dispatch struct {
 	// kernels their pipelines, which are released by unpin.
 	compound *Compound
 	kernels  []*pipeline.Kernel
-	// recorded are the recorded commands that the task's batch executes, or nil.
+	// recorded are the recorded commands that the task's batch executes, or nil. They are released by
+	// unpin.
 	recorded *recordedCommands
 
 	// All below is guarded by Scheduler.mu.
@@ -66,7 +67,7 @@ type dispatch struct {
 }
 
 func (d *dispatch) reset() {
-	d.explicit, d.compilation, d.pipeline, d.compound, d.recorded = false, nil, vk.Pipeline{}, nil, nil
+	d.explicit, d.compilation, d.pipeline, d.compound = false, nil, vk.Pipeline{}, nil
 	d.plan.Calls, d.plan.Fold = d.plan.Calls[:0], 0
 	d.push, d.ranges = d.push[:0], d.ranges[:0]
 	empty(&d.arguments)

@@ -126,6 +126,9 @@ func (s *Scheduler) NewCompound(regions []*Region) *Compound {
 			return nil
 		}
 	}
+	if len(c.launches) > 1 && c.invocations > order.MostInvocations {
+		return nil // one by one they go to the queue in several submissions
+	}
 	slices.SortStableFunc(c.launches, func(a, b compoundLaunch) int { return cmp.Compare(a.level, b.level) })
 	return c
 }
@@ -282,6 +285,7 @@ func (c *Compound) placeLocked(s *Scheduler, q *order.Queue, t *target, stream *
 		return err
 	}
 	if r := c.recordLocked(q); r != nil {
+		r.users.Add(1)
 		t.dispatch.recorded = r
 		stream.Execute(r.recording)
 	} else {

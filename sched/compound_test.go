@@ -3,6 +3,7 @@ package sched
 import (
 	"context"
 	"fmt"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -318,6 +319,7 @@ func TestConstructsThatOneTaskCannotReplace(t *testing.T) {
 		"as they are":               {[]launch{mix(tofrom(x), to(zero), to(zero)), mix(tofrom(y), to(x), to(zero))}, true},
 		"results that are dropped":  {[]launch{mix(to(y), to(zero), to(zero)), mix(tofrom(x[:16]), to(y), to(zero))}, false},
 		"dropped by both":           {[]launch{mix(to(y), to(zero), to(zero)), mix(to(y), to(zero), to(zero))}, false},
+		"result, then scratch":      {[]launch{mix(from(y), to(zero), to(zero)), mix(alloc(y), to(zero), to(zero))}, false},
 		"scratch storage":           {[]launch{mix(alloc(y), to(zero), to(zero)), mix(alloc(y), to(zero), to(zero))}, true},
 		"parts mapped alike":        {[]launch{mix(tofrom(x), to(zero), to(zero)), mix(tofrom(x[8:]), to(zero), to(zero))}, true},
 		"part that can be bound":    {[]launch{stencil(x), stencil(x[16:])}, true},
@@ -333,4 +335,64 @@ func TestConstructsThatOneTaskCannotReplace(t *testing.T) {
 			t.Errorf("%s: one task can replace them: %v", name, got)
 		}
 	}
+}
+
+// One by one, launches of many invocations go to the device in submissions that drivers let run to their
+// end.
+func TestCompoundIsNoLongerThanASubmission(t *testing.T) {
+	r := newRig(t, memoryModes[1], 1)
+	defer r.close()
+	r.watches = false
+	x, zero := filled(16, 1), filled(16, 0)
+	half := r.region(launch{label: "mix", kernel: "mix", args: []arg{tofrom(x), to(zero), to(zero)}, out: [][]uint32{x}})
+	half.Range = [3]uint64{order.MostInvocations >> 16, 1 << 15, 1}
+	if r.s.NewCompound([]*Region{half, half}) == nil {
+		t.Error("no compound task has as many invocations as a submission may have")
+	}
+	if r.s.NewCompound([]*Region{half, half, half}) != nil {
+		t.Error("a compound task has more invocations than a submission may have")
+	}
+}
+
+// Storage that moves now and then leaves no recordings behind, however long it is until the next garbage
+// collection.
+func TestRecordingsOfStorageThatMovesAreFreed(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	r := newRig(t, memoryModes[1], 1)
+	defer r.close()
+	r.watches = false
+	x, other, zero := filled(16, 1), filled(16, 1), filled(16, 0)
+	l := launch{label: "mix", kernel: "mix", args: []arg{tofrom(x), to(zero), to(zero)}, constant: 1, out: [][]uint32{x}}
+	c := r.s.NewCompound([]*Region{r.region(l), r.region(l)})
+	enter := func(s []uint32) { r.run(launch{label: "enter", enter: []arg{to(s)}, included: true}) }
+	exit := func(s []uint32) { r.run(launch{label: "exit", exit: []arg{to(s)}, included: true}) }
+	enter(zero)
+	enter(x)
+	executions := 0
+	for round := range 10 {
+		for range 3 {
+			if ran, err := r.s.RunCompound(t.Context(), c, construct.Construct{Scope: r.scope}); !ran || err != nil {
+				t.Fatalf("ran is %v, the error %v", ran, err)
+			}
+			r.taskwait()
+		}
+		r.d.mu.Lock()
+		if n := len(r.d.recordings); n != 1 {
+			t.Errorf("there are %d recordings, want that of the storage where it is", n)
+		}
+		if r.d.executions < executions+2 {
+			t.Errorf("%d executions, %d before: the storage did not stay for three tasks", r.d.executions, executions)
+		}
+		executions = r.d.executions
+		r.d.mu.Unlock()
+		exit(x)
+		if round%2 == 0 {
+			enter(other) // where x was
+		} else {
+			exit(other)
+		}
+		enter(x)
+	}
+	exit(x)
+	exit(zero)
 }

@@ -186,7 +186,7 @@ func (t *target) unpinFrom(n int) {
 	t.entry.pins = t.entry.pins[:n]
 }
 
-// unpin gives up the allocations and the pipelines that are kept until t is complete.
+// unpin gives up the allocations, the pipelines and the recorded commands that are kept until t is complete.
 func (t *target) unpin() {
 	t.unpinFrom(0)
 	for i, a := range t.entry.hosts {
@@ -202,6 +202,10 @@ func (t *target) unpin() {
 		k.Release()
 	}
 	empty(&t.dispatch.kernels)
+	if r := t.dispatch.recorded; r != nil {
+		r.release()
+		t.dispatch.recorded = nil
+	}
 }
 
 // checkUndeclaredLocked returns an error if storage that is to be declared is present already.

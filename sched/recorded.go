@@ -10,8 +10,26 @@ import (
 )
 
 // recordedCommands are the commands of a compound task that are recorded for a queue. Tasks in flight
-// refer to those that their batch executes. When nobody refers to them, the recording is freed.
-type recordedCommands struct{ recording vk.Recording }
+// refer to those that their batch executes. When nobody refers to them, the recording is freed: the
+// garbage collector, which does so for a Compound that is garbage, does not see how much memory the driver
+// has for recordings, so that it alone would let many pile up.
+type recordedCommands struct {
+	device    Device
+	queue     int
+	recording vk.Recording
+	// users are the Compound and the tasks that refer to the commands.
+	users   atomic.Int32
+	garbage runtime.Cleanup
+}
+
+// release gives up a reference.
+func (r *recordedCommands) release() {
+	if r.users.Add(-1) == 0 {
+		r.garbage.Stop()
+		r.device.Forget(r.queue, r.recording)
+		runtime.KeepAlive(r) // otherwise the cleanup can have begun
+	}
+}
 
 // recordLocked returns the commands of c recorded for a queue, or nil if they are to be encoded. They are
 // recorded when they are placed on the queue for the second time: storage that moves each time would
@@ -29,14 +47,23 @@ func (c *Compound) recordLocked(q *order.Queue) *recordedCommands {
 	if err != nil {
 		return nil // what is wrong with the device shows when the batch is submitted
 	}
-	r := &recordedCommands{recording}
-	runtime.AddCleanup(r, func(recording vk.Recording) { device.Forget(i, recording) }, recording)
+	r := &recordedCommands{device: device, queue: i, recording: recording}
+	r.users.Store(1)
+	r.garbage = runtime.AddCleanup(r, func(recording vk.Recording) { device.Forget(i, recording) }, recording)
 	c.recorded[i] = r
 	return r
 }
 
 // forgetRecordedLocked gives up all recordings. Those that are being executed stay until they are not.
-func (c *Compound) forgetRecordedLocked() { c.recorded, c.placed = nil, nil }
+func (c *Compound) forgetRecordedLocked() {
+	for _, r := range c.recorded {
+		if r != nil {
+			r.release()
+		}
+	}
+	clear(c.recorded)
+	clear(c.placed)
+}
 
 // destroyedBlocks is a device that counts the blocks which are destroyed. As long as the number is the
 // same, a VkBuffer that had a handle still has it, and what was recorded for it can be executed.

@@ -44,9 +44,9 @@ var (
 	HardwareRates = Rates{Invocations: 50, Bus: 50, Memory: 400}
 )
 
-// mostInvocations bounds the invocations in a submission, to keep it below the timeout of consumer
+// MostInvocations bounds the invocations in a submission, to keep it below the timeout of consumer
 // drivers.
-const mostInvocations = 1 << 30
+const MostInvocations = 1 << 30
 
 // SetRates sets how long commands are assumed to take. Without it SoftwareRates hold.
 func (o *Queues) SetRates(r Rates) { o.rates = r }
