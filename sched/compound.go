@@ -178,8 +178,9 @@ func (c *Compound) addLaunch(r *Region, level int32) bool {
 
 // RunCompound generates a compound task, with the scope, the group and the place of with. It reports
 // false, and has done nothing, if the constructs have to be run one by one: because an item is not
-// present, a kernel is closed or not compiled yet, or the device takes no task. Constructs that map
-// absent storage need it one after the other, while a compound task would need all of it at once.
+// present or only tasks in flight keep it, a kernel is closed or not compiled yet, or the device takes no
+// task. Constructs that map absent storage need it one after the other, while a compound task would need
+// all of it at once.
 func (s *Scheduler) RunCompound(ctx context.Context, c *Compound, with construct.Construct) (ran bool, err error) {
 	with.Label, with.Depend, with.NoWait = c.label, c.depend, true
 	r := Region{Construct: with, Enter: c.items, Structured: true}
@@ -199,7 +200,7 @@ func (s *Scheduler) RunCompound(ctx context.Context, c *Compound, with construct
 }
 
 // useAll keeps the pipelines of a compound task until it is complete. It reports false if one of them
-// cannot be had at once, or if an item is not present.
+// cannot be had at once, or if an item is not present or only the tasks in flight keep it.
 func (s *Scheduler) useAll(t *target) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -207,7 +208,7 @@ func (s *Scheduler) useAll(t *target) bool {
 		return false
 	}
 	for i := range t.Enter {
-		if block, _, err := s.presence.table.Lookup(t.Enter[i].Section); err != nil || block == nil {
+		if block, _, err := s.presence.table.Lookup(t.Enter[i].Section); err != nil || block == nil || !keptLocked(block, 0) {
 			return false
 		}
 	}

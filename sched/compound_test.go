@@ -269,6 +269,11 @@ func TestCompoundWhoseStorageIsAbsentOrWhoseKernelIsClosedIsNotRun(t *testing.T)
 		}
 	}
 	run(false)
+	r.d.hold()
+	r.run(l) // has the storage while it is in flight
+	run(false)
+	r.d.release()
+	r.taskwait()
 	r.run(launch{label: "enter", enter: []arg{to(x)}, included: true})
 	run(false)
 	r.run(launch{label: "enter", enter: []arg{to(zero)}, included: true})
@@ -276,7 +281,7 @@ func TestCompoundWhoseStorageIsAbsentOrWhoseKernelIsClosedIsNotRun(t *testing.T)
 	r.kernels["mix"].Close()
 	run(false)
 	r.run(launch{label: "exit", exit: []arg{from(x), from(zero)}, included: true, out: [][]uint32{x}})
-	r.expect("x", x, filled(16, 13)...)
+	r.expect("x", x, filled(16, 40)...)
 }
 
 // The storage that a compound task has found is removed before it starts: the task maps it as its
@@ -291,6 +296,7 @@ func TestCompoundMapsWhatHasBeenRemoved(t *testing.T) {
 	r.run(launch{label: "enter", enter: []arg{to(x), to(zero)}, included: true})
 	r.d.hold()
 	r.run(l)
+	r.host("late", nil, [][]uint32{x}, func() {}) // the exit starts only then
 	r.run(launch{label: "exit", exit: []arg{from(x)}, out: [][]uint32{x}})
 	if ran, err := r.s.RunCompound(t.Context(), c, construct.Construct{Scope: r.scope}); !ran || err != nil {
 		t.Errorf("ran is %v, the error %v", ran, err)

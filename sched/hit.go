@@ -85,10 +85,18 @@ func (s *Scheduler) stayingLocked(m *memory.Map, others int) (block *memory.Pres
 	if state.filling != 0 || state.ignoring != 0 || state.broken != nil || state.Shared || state.image != nil {
 		return nil, 0
 	}
-	if count, infinite := block.Count(); !infinite && (int(count) <= len(state.holders)+int(state.residents)+others || count == math.MaxUint32) {
+	if !keptLocked(block, others) {
 		return nil, 0
 	}
 	return block, offset
+}
+
+// keptLocked reports whether more than the given number of constructs refer to the block besides the tasks
+// in flight.
+func keptLocked(block *memory.Present, others int) bool {
+	count, infinite := block.Count()
+	state := stateOf(block)
+	return infinite || int(count) > len(state.holders)+int(state.residents)+others && count != math.MaxUint32
 }
 
 var errNothing = errors.New("sched: no storage to allocate")
