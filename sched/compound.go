@@ -177,7 +177,8 @@ func (c *Compound) addLaunch(r *Region, level int32) bool {
 }
 
 // RunCompound generates a compound task, with the scope, the group and the place of with. It reports
-// false, and has done nothing, if the constructs have to be run one by one: because an item is not
+// false, and has done nothing, if the constructs have to be run one by one: because an earlier task has
+// not got to the device, so that one construct would wait for what another depends on, an item is not
 // present or only tasks in flight keep it, a kernel is closed or not compiled yet, or the device takes no
 // task. Constructs that map absent storage need it one after the other, while a compound task would need
 // all of it at once.
@@ -186,7 +187,7 @@ func (s *Scheduler) RunCompound(ctx context.Context, c *Compound, with construct
 	r := Region{Construct: with, Enter: c.items, Structured: true}
 	t := s.newTarget(&r)
 	t.dispatch.compound = c
-	if !s.useAll(t) || s.resolve(t, &r) != nil {
+	if !with.Scope.OnDevice(s.domain) || !s.useAll(t) || s.resolve(t, &r) != nil {
 		t.giveBack()
 		return false, nil
 	}

@@ -179,6 +179,22 @@ func (s *Scope) Pass() bool {
 	return true
 }
 
+// OnDevice reports whether a task of a device's domain that is added next starts at once, whatever it
+// depends on: each earlier task of the scope is complete, or has its position in the order of that device.
+func (s *Scope) OnDevice(d Domain) bool {
+	s.lock()
+	defer s.unlock()
+	if s.outer != nil || len(s.exported) > 0 || len(s.family.trails) > 0 {
+		return false // there are tasks of other scopes on which it may depend
+	}
+	for _, n := range s.children {
+		if !n.phase.complete() && (n.domain != d || !n.phase.onDevice()) {
+			return false
+		}
+	}
+	return true
+}
+
 // Seal makes Add return err from now on, except for tasks with Always.
 func (s *Scope) Seal(err error) {
 	s.lock()
