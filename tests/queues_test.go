@@ -2,6 +2,7 @@ package tests
 
 import (
 	"bufio"
+	"errors"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -119,6 +120,37 @@ func TestEdgesBetweenQueuesMakeNoHostWait(t *testing.T) {
 		t.Errorf("%d waits of queues for each other, the host waited %d times between them", waits, between)
 	}
 	keptOrder(t, log)
+}
+
+// Each log names all queues of its device: later devices can get the handles of earlier ones' queues,
+// for other queues, and two queues that the log takes for one seem to be ordered.
+func TestLogsOfDevicesInTurnNameAllQueues(t *testing.T) {
+	vktest.Once(t)
+	vktest.Layers(t, "record", "manyqueue")
+	t.Setenv("VKOMP_MANYQUEUE_FAMILIES", "GCT2,CT4,T2")
+	for i := range 20 {
+		folder := t.TempDir()
+		t.Setenv("VKOMP_RECORD", filepath.Join(folder, "log-%d"))
+		rt, err := vkomp.Open(vkomp.Options{InteropQueues: -1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		at, err := rt.DefaultDevice(t.Context()).Alloc(t.Context(), 4)
+		if err == nil {
+			err = rt.DefaultDevice(t.Context()).Free(t.Context(), at)
+		}
+		queues := rt.Stats().Queues
+		if err := errors.Join(err, rt.Close()); err != nil {
+			t.Fatal(err)
+		}
+		logs, err := filepath.Glob(filepath.Join(folder, "log-*"))
+		if err != nil || len(logs) != 1 {
+			t.Fatalf("%d logs: %v", len(logs), err)
+		}
+		if named := keptOrder(t, logs[0]).Queues; len(named) != 7 || len(queues) != 7 {
+			t.Errorf("device %d: the log names %d queues, the runtime has %d, want 7 of the layer's", i, len(named), len(queues))
+		}
+	}
 }
 
 // keptOrder checks the recorded log, and returns what the checker has found in it.

@@ -96,7 +96,7 @@ static struct {
 typedef struct recorded {
 	journal *log;
 	pthread_mutex_t lock;
-	uint32_t *queues; // numbers
+	VkQueue *queues;
 	uint32_t queue_count;
 } recorded;
 
@@ -338,10 +338,10 @@ static void got_queue(layer_device *d, VkQueue q, uint32_t family, uint32_t inde
 	VkQueueFamilyProperties *families = layer_allocate(count * sizeof *families);
 	d->instance->next.GetPhysicalDeviceQueueFamilyProperties(d->physical, &count, families);
 	pthread_mutex_lock(&r->lock);
-	// The handle may belong to a queue whose device was destroyed.
-	uint32_t known = number_of(QUEUE, LAYER_KEY(q));
-	for (uint32_t k = 0; known != 0 && k < r->queue_count; k++)
-		if (r->queues[k] == known) {
+	// A number in the table does not say that the queue is known: a queue of a device that was
+	// destroyed can have had the same handle.
+	for (uint32_t k = 0; k < r->queue_count; k++)
+		if (r->queues[k] == q) {
 			pthread_mutex_unlock(&r->lock);
 			free(families);
 			return;
@@ -351,11 +351,11 @@ static void got_queue(layer_device *d, VkQueue q, uint32_t family, uint32_t inde
 		put_number(&j->unwritten, ' ', family);
 		put_number(&j->unwritten, ' ', index);
 		put_mask(&j->unwritten, ' ', family < count ? families[family].queueFlags : 0);
-		uint32_t *queues = realloc(r->queues, (r->queue_count + 1) * sizeof *queues);
+		VkQueue *queues = realloc(r->queues, (r->queue_count + 1) * sizeof *queues);
 		if (queues == NULL)
 			layer_die("out of memory");
 		r->queues = queues;
-		r->queues[r->queue_count++] = number_of(QUEUE, LAYER_KEY(q));
+		r->queues[r->queue_count++] = q;
 		end(j);
 	}
 	pthread_mutex_unlock(&r->lock);
@@ -1384,7 +1384,7 @@ static VKAPI_ATTR VkResult VKAPI_CALL device_idle(VkDevice device)
 	journal *j = r == VK_SUCCESS ? waited(d, "idle", r, true) : NULL;
 	if (j != NULL) {
 		for (uint32_t k = 0; k < own->queue_count; k++)
-			put_number(&j->unwritten, ' ', own->queues[k]);
+			put_number(&j->unwritten, ' ', number_of(QUEUE, LAYER_KEY(own->queues[k])));
 		end(j);
 	}
 	return r;
