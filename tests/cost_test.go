@@ -273,7 +273,12 @@ func released(p *priced, n int) {
 			cell := at.Add(i * targetBytes)
 			p.must(p.rt.Target(p.ctx, p.target(cell, cell, vkomp.In(key))))
 		}
+		before := p.rt.Stats().Dispatches
 		close(open)
+		// Another goroutine starts them, and a wait lets the device begin.
+		for p.rt.Stats().Dispatches < before+uint64(n) && p.ctx.Err() == nil {
+			runtime.Gosched()
+		}
 	})
 }
 
