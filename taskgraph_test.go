@@ -381,10 +381,10 @@ func TestRecordHasTheClausesAsTheyWere(t *testing.T) {
 // A block that does not succeed leaves no record, and its tasks run as those of a taskgroup do.
 func TestBlockThatFailsLeavesNoRecord(t *testing.T) {
 	rt := openTasks(t, "OMP_CANCELLATION", "true")
-	ran, how := 0, "error"
-	mine := errors.New("mine")
+	var ran atomic.Int32
+	how, mine := "error", errors.New("mine")
 	g := newGraphed(rt, func(ctx context.Context) error {
-		if err := rt.Task(ctx, vkomp.Task{Body: func(context.Context) error { ran++; return nil }}); err != nil {
+		if err := rt.Task(ctx, vkomp.Task{Body: func(context.Context) error { ran.Add(1); return nil }}); err != nil {
 			return err
 		}
 		switch how {
@@ -434,8 +434,8 @@ func TestBlockThatFailsLeavesNoRecord(t *testing.T) {
 		}
 		g.executed = 0
 	}
-	if ran < 9 {
-		t.Errorf("%d tasks have run", ran)
+	if n := ran.Load(); n < 9 {
+		t.Errorf("%d tasks have run", n)
 	}
 }
 
@@ -611,9 +611,9 @@ func TestBlockIsExecutedWhileItIsRecorded(t *testing.T) {
 // A taskgraph region with nogroup inside the block of another one belongs to the outer record.
 func TestInnerRegionBelongsToTheOuterRecord(t *testing.T) {
 	rt := openTasks(t)
-	var ran [3]int
+	var ran [3]atomic.Int32
 	count := func(i int) vkomp.Task {
-		return vkomp.Task{Body: func(context.Context) error { ran[i]++; return nil }}
+		return vkomp.Task{Body: func(context.Context) error { ran[i].Add(1); return nil }}
 	}
 	inner := newGraphed(rt, func(ctx context.Context) error { return rt.Task(ctx, count(1)) })
 	inner.NoGroup = true
@@ -626,8 +626,8 @@ func TestInnerRegionBelongsToTheOuterRecord(t *testing.T) {
 	outer.expect(t, "the outer region with a record of the inner one", false, nil)
 	outer.expect(t, "the outer region without recording", true, func(g *vkomp.Taskgraph) { g.If = vkomp.If(false) })
 	must(t, rt.Taskwait(t.Context()))
-	if inner.executed != 2 || ran != [3]int{4, 5, 4} {
-		t.Errorf("the inner block was executed %d times, the tasks ran %v times", inner.executed, ran)
+	if got := [3]int32{ran[0].Load(), ran[1].Load(), ran[2].Load()}; inner.executed != 2 || got != [3]int32{4, 5, 4} {
+		t.Errorf("the inner block was executed %d times, the tasks ran %v times", inner.executed, got)
 	}
 }
 
@@ -635,20 +635,20 @@ func TestInnerRegionBelongsToTheOuterRecord(t *testing.T) {
 func TestConstructsAfterTheBlockAreNotRecorded(t *testing.T) {
 	rt := openTasks(t)
 	var kept context.Context
-	ran := 0
+	var ran atomic.Int32
 	g := newGraphed(rt, func(ctx context.Context) error {
 		kept = ctx
-		return rt.Task(ctx, vkomp.Task{Body: func(context.Context) error { ran++; return nil }})
+		return rt.Task(ctx, vkomp.Task{Body: func(context.Context) error { ran.Add(1); return nil }})
 	})
 	g.NoGroup = true
 	g.expect(t, "the first", true, nil)
 	late := context.WithoutCancel(kept)
-	generate(t, rt, late, vkomp.Task{If: vkomp.If(false), Body: func(context.Context) error { ran += 100; return nil }})
+	generate(t, rt, late, vkomp.Task{If: vkomp.If(false), Body: func(context.Context) error { ran.Add(100); return nil }})
 	must(t, rt.Taskwait(late))
 	g.expect(t, "the second", false, nil)
 	must(t, rt.Taskwait(t.Context()))
-	if ran != 102 {
-		t.Errorf("ran %d, want 102", ran)
+	if n := ran.Load(); n != 102 {
+		t.Errorf("ran %d, want 102", n)
 	}
 }
 
