@@ -1,6 +1,7 @@
 package tests
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -168,6 +169,86 @@ func TestReplayedRandomProgramsHaveTheResultsOfRunningThemAnew(t *testing.T) {
 			}
 			if s := rt.Stats(); s.Storage.Allocations != 0 || s.Staging.Allocations != 0 {
 				t.Errorf("%d storage and %d staging allocations left", s.Storage.Allocations, s.Staging.Allocations)
+			}
+		})
+	}
+}
+
+// savable returns the steps of a program that a file can have, which are those without Go code, and the
+// number of their constructs.
+func savable(steps []*step) (kept []*step, constructs int) {
+	for _, st := range replayable(steps) {
+		switch st.kind {
+		case targetStep:
+			constructs++
+		case joinStep:
+			constructs += 3
+		default:
+			continue
+		}
+		st.onHost, st.byTarget = false, [2]bool{true, true}
+		kept = append(kept, st)
+	}
+	return kept, constructs
+}
+
+// A program leaves the same bytes when it is run from a file, by another runtime, whether or not its
+// storage was present with other contents than the host's.
+func TestSavedRandomProgramsLeaveTheSameBytes(t *testing.T) {
+	vktest.LongConcurrent(t)
+	for _, v := range []struct {
+		name    string
+		options []func(*vkomp.Options)
+	}{
+		{"default", nil},
+		{"staging", []func(*vkomp.Options){vktest.Staging}},
+	} {
+		t.Run(v.name, func(t *testing.T) {
+			rt := vktest.Open(t, v.options...)
+			if rt.DefaultDevice(t.Context()).IsInitial() {
+				t.Skip("needs a Vulkan device")
+			}
+			k := newAffine(t, rt)
+			var programs []*vkomp.SavedTaskgraph
+			total := 0
+			for seed := range uint64(programSeeds / 10) {
+				all, privates, _ := newProgram(seed)
+				s := newState(privates)
+				steps, constructs := savable(all)
+				total += constructs
+				var present []vkomp.Arg
+				for i, array := range s.arrays {
+					if uint64(i)%3 == seed%3 {
+						present = append(present, vkomp.Delete(array))
+						succeed(t, rt.TargetEnterData(t.Context(), vkomp.TargetEnterData{Maps: []vkomp.Arg{vkomp.To(array)}}))
+						array[0] += uint32(seed)
+					}
+				}
+				g := vkomp.Taskgraph{Records: new(vkomp.TaskgraphRecords)}
+				e := &execution{rt: rt, k: k, state: s, late: new(sync.WaitGroup)}
+				var file bytes.Buffer
+				succeed(t,
+					rt.Taskgraph(t.Context(), g, func(ctx context.Context) error { return e.run(ctx, steps) }),
+					rt.SaveTaskgraph(t.Context(), g, &file))
+				if len(present) > 0 {
+					succeed(t, rt.TargetExitData(t.Context(), vkomp.TargetExitData{Maps: present}))
+				}
+				saved, err := vkomp.ReadSavedTaskgraph(bytes.NewReader(file.Bytes()), int64(file.Len()))
+				succeed(t, err)
+				if n := saved.Info().Constructs; n != constructs {
+					t.Errorf("seed %d: the file has %d constructs, the program %d", seed, n, constructs)
+				}
+				programs = append(programs, saved)
+			}
+			if total < len(programs) {
+				t.Errorf("%d programs have %d constructs", len(programs), total)
+			}
+			other := vktest.Open(t, v.options...)
+			for seed, saved := range programs {
+				differences, err := saved.Run(t.Context(), other)
+				if err != nil || len(differences) > 0 {
+					t.Fatalf("seed %d: %v, differences %v", seed, err, differences)
+				}
 			}
 		})
 	}

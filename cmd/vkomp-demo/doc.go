@@ -9,6 +9,7 @@
 //	                  [-clauses file] [-metg [-workers n]]
 //	vkomp-demo bench [-rows list] [-count n] [-quick] [-json] [-gobench file.txt] [-device d]
 //	vkomp-demo cost log [-profile p] [-workgroup t]
+//	vkomp-demo replay file [-verify] [-device d,…]
 //	vkomp-demo run saxpy [-n elements] [-device d] [-verify] [-graph file] [-trace file] [-report file]
 //	vkomp-demo run heat  [-n side] [-steps s] [-out picture.gif|.png] [-device d] [-verify] [-graph file] [-trace file] [-report file]
 //	vkomp-demo run image [-n bands] [-in picture] [-out picture.png] [-device d] [-verify] [-graph file] [-trace file] [-report file]

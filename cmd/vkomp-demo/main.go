@@ -46,6 +46,7 @@ type commands struct {
 	Stress  stressCommand  `cmd:"" help:"Run graphs of many small tasks that assert what they read."`
 	Cost    costCommand    `cmd:"" help:"Say what a recorded run would cost on a device that is not there."`
 	Bench   benchCommand   `cmd:"" help:"Measure vkomp beside plain Vulkan, row by row."`
+	Replay  replayCommand  `cmd:"" help:"Run a taskgraph that a program has saved, and compare what it leaves."`
 	Interop interopCommand `cmd:"" help:"Have Vulkan code that is not vkomp's work between target tasks."`
 	Run     struct {
 		Saxpy saxpyCommand `cmd:"" help:"Compute y = 2x + y in pieces."`

@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"maps"
@@ -290,4 +291,14 @@ func (k *Kernel) Access(i int) (reads, writes bool) {
 		}
 	}
 	return false, false
+}
+
+// Source returns what New makes an equal kernel of: the bytes of the module, the name of the entry point,
+// and the specialization constants.
+func (k *Kernel) Source() (code []byte, entry string, spec map[uint32]uint32) {
+	code = make([]byte, 0, 4*len(k.module.Words))
+	for _, w := range k.module.Words {
+		code = binary.LittleEndian.AppendUint32(code, w)
+	}
+	return code, k.entry.Name, maps.Clone(k.spec)
 }

@@ -1,0 +1,239 @@
+package vkomp_test
+
+import (
+	"archive/zip"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/vkomp/vkomp"
+	"github.com/vkomp/vkomp/shaders"
+	"github.com/vkomp/vkomp/tests/vktest"
+)
+
+// saveOf records the block, saves the record, and returns the file.
+func saveOf(t testing.TB, rt *vkomp.Runtime, block func(ctx context.Context) error, params ...vkomp.Param) []byte {
+	t.Helper()
+	g := vkomp.Taskgraph{Records: new(vkomp.TaskgraphRecords), Label: "saved", Params: params}
+	must(t, rt.Taskgraph(t.Context(), g, block))
+	var file bytes.Buffer
+	must(t, rt.SaveTaskgraph(t.Context(), g, &file))
+	return file.Bytes()
+}
+
+// runSaved reads a file and runs it.
+func runSaved(t testing.TB, rt *vkomp.Runtime, file []byte) []vkomp.SavedDifference {
+	t.Helper()
+	saved, err := vkomp.ReadSavedTaskgraph(bytes.NewReader(file), int64(len(file)))
+	must(t, err)
+	differences, err := saved.Run(t.Context(), rt)
+	must(t, err)
+	return differences
+}
+
+// rewritten returns the file with another content of one entry, which its checksums fit.
+func rewritten(t testing.TB, file []byte, name string, change func(content []byte)) []byte {
+	t.Helper()
+	changed, err := vkomp.ChangeSaved(file, name, change)
+	must(t, err)
+	return changed
+}
+
+// savedBlock has every kind of construct that a file can have.
+func savedBlock(t *testing.T, rt *vkomp.Runtime, d vkomp.Device) (block func(ctx context.Context) error) {
+	const n = 64
+	k := newKernel(t, rt, shaders.Saxpy)
+	x, y, z, w, token := ramp(n), constant(n, 3), constant(n, 5), constant(n, 7), make([]byte, 8)
+	p := alloc(t, d, 8*n)
+	must(t, rt.Memcpy(t.Context(), p, vkomp.HostPtr(constant(2*n, 9)), 8*n))
+	// On the device z is other than on the host.
+	must(t, rt.TargetEnterData(t.Context(), vkomp.TargetEnterData{Device: d, Maps: []vkomp.Arg{vkomp.To(z)}}))
+	t.Cleanup(func() {
+		must(t, rt.TargetExitData(context.Background(), vkomp.TargetExitData{Device: d, Maps: []vkomp.Arg{vkomp.Delete(z)}}))
+	})
+	for i := range z {
+		z[i] = -1
+	}
+	return func(ctx context.Context) error {
+		add := func(x, y []float32) vkomp.Target {
+			target := saxpyOn(t, k, 2, x, y)
+			target.Device, target.NoWait, target.DependArgs = d, true, true
+			return target
+		}
+		part := add(y[8:24], z[:16])
+		part.Depend = []vkomp.Depend{vkomp.InOut(y)}
+		return errors.Join(
+			rt.Target(ctx, add(x, y)),
+			rt.Target(ctx, part),
+			rt.Target(ctx, add(y, w)),
+			rt.TargetEnterData(ctx, vkomp.TargetEnterData{Device: d, Maps: []vkomp.Arg{vkomp.To(w)}, NoWait: true, Depend: []vkomp.Depend{vkomp.InOut(w)}}),
+			rt.Target(ctx, add(z, w)),
+			rt.TargetExitData(ctx, vkomp.TargetExitData{Device: d, Maps: []vkomp.Arg{vkomp.From(w)}, NoWait: true, Depend: []vkomp.Depend{vkomp.InOut(w)}}),
+			rt.TargetUpdate(ctx, vkomp.TargetUpdate{Device: d, Motions: []vkomp.Arg{vkomp.From(z[:32])}, NoWait: true, Depend: []vkomp.Depend{vkomp.InOut(z)}}),
+			d.MemsetAsync(ctx, p.Add(4), 17, 40, vkomp.Out(token)),
+			rt.MemcpyAsync(ctx, vkomp.HostPtr(x), p.Add(8), 4*n, vkomp.In(token), vkomp.InOut(x)),
+			rt.TaskwaitNoWait(ctx, vkomp.In(x), vkomp.InOut(token)),
+			rt.MemcpyAsync(ctx, p.Add(4*n), vkomp.HostPtr(x), 16, vkomp.InOut(token)),
+		)
+	}
+}
+
+// A saved record leaves the same bytes when it is run from its file, by another runtime too.
+func TestSavedTaskgraphRunsToTheSameBytes(t *testing.T) {
+	inMemoryModes(t, func(t *testing.T, rt *vkomp.Runtime, d vkomp.Device) {
+		if d.IsInitial() {
+			t.Skip("needs a Vulkan device")
+		}
+		file := saveOf(t, rt, savedBlock(t, rt, d))
+		for _, on := range []*vkomp.Runtime{rt, vktest.Open(t)} {
+			for range 2 {
+				if d := runSaved(t, on, file); len(d) > 0 {
+					t.Errorf("differences: %v", d)
+				}
+			}
+		}
+	})
+}
+
+// What a run leaves is compared with the file, on the host, on the device and in its memory.
+func TestSavedTaskgraphShowsWhatDiffers(t *testing.T) {
+	rt := vktest.Open(t)
+	d := rt.DefaultDevice(t.Context())
+	if d.IsInitial() {
+		t.Skip("needs a Vulkan device")
+	}
+	file := saveOf(t, rt, savedBlock(t, rt, d))
+	for _, name := range []string{"storage/0.after", "present/0.after", "memory/0.after"} {
+		differences := runSaved(t, rt, rewritten(t, file, name, func(content []byte) { content[5]++ }))
+		if len(differences) != 2 {
+			t.Fatalf("%s: differences %v, want one of each execution", name, differences)
+		}
+		got := differences[1]
+		if where := strings.TrimSuffix(name, ".after"); !strings.HasPrefix(got.Where, where) || got.Offset != 5 || got.Count != 1 || got.Want != got.Got+1 {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+	if d := runSaved(t, rt, rewritten(t, file, "memory/0.before", func(content []byte) { content[60]++ })); len(d) == 0 {
+		t.Error("another input has the same outcome")
+	}
+}
+
+// Parameters are saved with the values of the encounter that SaveTaskgraph stands for.
+func TestSavedTaskgraphHasTheValuesOfParameters(t *testing.T) {
+	rt := vktest.Open(t)
+	k := newKernel(t, rt, shaders.Saxpy)
+	if rt.DefaultDevice(t.Context()).IsInitial() {
+		t.Skip("needs a Vulkan device")
+	}
+	var out vkomp.ParamSlice[float32]
+	var factor vkomp.ParamVar[float32]
+	g := vkomp.Taskgraph{Records: new(vkomp.TaskgraphRecords)}
+	x := ramp(32)
+	block := func(ctx context.Context) error {
+		y := out.Get(ctx)
+		return rt.Target(ctx, vkomp.Target{
+			Kernel: k, Range: vkomp.Range{X: len(y)}, NoWait: true,
+			Args: []vkomp.Arg{vkomp.To(x), vkomp.ToFrom(y), vkomp.Value(uint32(len(y))), factor.Arg(ctx)},
+		})
+	}
+	g.Params = []vkomp.Param{out.Bind(make([]float32, 32)), factor.Bind(2)}
+	must(t, rt.Taskgraph(t.Context(), g, block))
+	y := constant(32, 1)
+	g.Params = []vkomp.Param{out.Bind(y), factor.Bind(3)}
+	var file bytes.Buffer
+	must(t, rt.SaveTaskgraph(t.Context(), g, &file))
+	if y[31] != 94 {
+		t.Errorf("y[31] is %v, want 94: saving replays the record once", y[31])
+	}
+	if d := runSaved(t, rt, file.Bytes()); len(d) > 0 {
+		t.Errorf("differences: %v", d)
+	}
+}
+
+func TestRecordsThatNoFileCanHaveAreRefused(t *testing.T) {
+	rt := vktest.Open(t)
+	k := newKernel(t, rt, shaders.Saxpy)
+	for _, c := range []struct {
+		name, want string
+		block      func(ctx context.Context) error
+	}{
+		{"a task", `task "work": not replayable: its body is Go code`, func(ctx context.Context) error {
+			return rt.Task(ctx, vkomp.Task{Body: nothing, Label: "work"})
+		}},
+		{"a Host variant", `target "saxpy": not replayable: it runs a Host variant`, func(ctx context.Context) error {
+			target := saxpyOn(t, k, 1, ramp(4), ramp(4))
+			target.NoWait, target.Device, target.Label = true, rt.InitialDevice(), "saxpy"
+			return rt.Target(ctx, target)
+		}},
+	} {
+		g := vkomp.Taskgraph{Records: new(vkomp.TaskgraphRecords)}
+		must(t, rt.Taskgraph(t.Context(), g, c.block))
+		var file bytes.Buffer
+		err := rt.SaveTaskgraph(t.Context(), g, &file)
+		if !errors.Is(err, vkomp.ErrNotReplayable) || !strings.Contains(fmt.Sprint(err), c.want) || file.Len() > 0 {
+			t.Errorf("%s: %v, %d bytes", c.name, err, file.Len())
+		}
+	}
+	g := vkomp.Taskgraph{Records: new(vkomp.TaskgraphRecords)}
+	if err := rt.SaveTaskgraph(t.Context(), g, io.Discard); !errors.Is(err, vkomp.ErrNotReplayable) {
+		t.Errorf("no record: %v", err)
+	}
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := rt.SaveTaskgraph(cancelled, g, io.Discard); !errors.Is(err, context.Canceled) {
+		t.Errorf("a context that has ended: %v", err)
+	}
+	must(t, rt.Close())
+	if err := rt.SaveTaskgraph(t.Context(), g, io.Discard); !errors.Is(err, vkomp.ErrClosed) {
+		t.Errorf("a closed runtime: %v", err)
+	}
+}
+
+// A file that is cut off or changed is refused or, where the change is in what does not matter, the same.
+func TestSavedTaskgraphsThatAreDamagedAreRefused(t *testing.T) {
+	rt := vktest.Open(t)
+	x := make([]byte, 4)
+	file := saveOf(t, rt, func(ctx context.Context) error {
+		return rt.MemcpyAsync(ctx, vkomp.HostPtr(x[:2]), vkomp.HostPtr(x[2:]), 2)
+	})
+	read := func(file []byte) error {
+		_, err := vkomp.ReadSavedTaskgraph(bytes.NewReader(file), int64(len(file)))
+		return err
+	}
+	must(t, read(file))
+	for n := range file {
+		if err := read(file[:n]); !errors.Is(err, vkomp.ErrInvalidArgument) {
+			t.Fatalf("the first %d bytes of %d: %v", n, len(file), err)
+		}
+	}
+	archive, err := zip.NewReader(bytes.NewReader(file), int64(len(file)))
+	must(t, err)
+	for _, f := range archive.File {
+		at, err := f.DataOffset()
+		must(t, err)
+		for i := at; i < at+int64(f.UncompressedSize64); i++ {
+			flipped := bytes.Clone(file)
+			flipped[i] ^= 1 << (i % 8)
+			if err := read(flipped); !errors.Is(err, vkomp.ErrInvalidArgument) {
+				t.Fatalf("byte %d, in %s: %v", i, f.Name, err)
+			}
+		}
+	}
+}
+
+// Reading a file never panics, whatever it has; its checksums are made to fit.
+func FuzzReadSavedTaskgraph(f *testing.F) {
+	f.Add([]byte(`{"version":1,"storage":[{"size":4,"align":8}],"constructs":[{"kind":"memset","dst":{"host":{"storage":0,"offset":0,"size":4}},"bytes":4}]}`))
+	f.Add([]byte(`{"version":1,"devices":[{}],"present":[{"device":0,"storage":0,"size":18446744073709551615}]}`))
+	f.Fuzz(func(t *testing.T, graph []byte) {
+		file := vkomp.SavedWith(graph)
+		saved, err := vkomp.ReadSavedTaskgraph(bytes.NewReader(file), int64(len(file)))
+		if (saved == nil) == (err == nil) {
+			t.Errorf("%v, %v", saved, err)
+		}
+	})
+}
