@@ -103,6 +103,43 @@ func TestReplayDoesWhatTheBlockDoes(t *testing.T) {
 	})
 }
 
+// A graph that is kept has a task for each construct of a replay, even where one task could do what
+// several of them do.
+func TestKeptGraphShowsTheTasksOfAReplay(t *testing.T) {
+	rt := vktest.Open(t, func(o *vkomp.Options) { o.KeepGraph = true })
+	k := newKernel(t, rt, shaders.Saxpy)
+	x, y := constant(64, 1), constant(64, 0)
+	maps := []vkomp.Arg{vkomp.To(x), vkomp.To(y)}
+	if err := rt.TargetEnterData(t.Context(), vkomp.TargetEnterData{Maps: maps}); err != nil {
+		t.Fatal(err)
+	}
+	labels := []string{"first", "second"}
+	g := newGraphed(rt, func(ctx context.Context) (err error) {
+		for _, label := range labels {
+			add := saxpyOn(t, k, 2, x, y)
+			add.Label, add.NoWait, add.Depend = label, true, []vkomp.Depend{vkomp.InOut(y)}
+			err = errors.Join(err, rt.Target(ctx, add))
+		}
+		return err
+	})
+	const rounds = 4
+	for round := range rounds {
+		g.expect(t, fmt.Sprint("round ", round), round == 0, nil)
+	}
+	count := make(map[string]int)
+	for _, task := range rt.Graph().Tasks {
+		count[task.Label]++
+	}
+	for _, label := range labels {
+		if count[label] != rounds {
+			t.Errorf("%d tasks %q, want %d, among %v", count[label], label, rounds, count)
+		}
+	}
+	if err := rt.TargetExitData(t.Context(), vkomp.TargetExitData{Maps: []vkomp.Arg{vkomp.Release(x), vkomp.Release(y)}}); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // With NoGroup an encounter returns before its tasks are complete. They depend on siblings outside of
 // the region, and those on them, at a replay as at the first encounter.
 func TestReplayedTasksAreSiblingsOfThoseAround(t *testing.T) {

@@ -38,10 +38,10 @@ func withCompounds(constructs []recorded) (all []recorded) {
 	return all
 }
 
-// replay generates one task, or those of the constructs: listeners are told of each of them, and an
-// error is that of the first construct that has one.
+// replay generates one task, or those of the constructs: listeners are told of each of them, and a graph
+// that is kept shows each. An error is that of the first construct that has one.
 func (r *recordedCompound) replay(ctx context.Context, c *current, bound *bindings) error {
-	if c.rt.events.Load() == nil {
+	if c.rt.events.Load() == nil && !c.rt.options.KeepGraph {
 		if s, err := r.targets[0].passed.device.open(); err == nil {
 			if ran, err := r.run(ctx, c, s); ran {
 				return c.returned(ctx, err)

@@ -44,8 +44,8 @@ type Compound struct {
 	bound    []compoundStorage
 	encoded  bool
 	// recorded are the commands as they are recorded for the queues, by index, and placed says how
-	// often they have been placed there. destroyed is the number of blocks that were destroyed
-	// before they were encoded.
+	// often they have been placed there. destroyed is what Scheduler.destroyed had counted when they
+	// were encoded.
 	recorded  []*recordedCommands
 	placed    []int
 	destroyed uint64
@@ -113,7 +113,7 @@ func (s *Scheduler) NewCompound(regions []*Region) *Compound {
 	for i, r := range regions {
 		depend[i] = r.Depend
 		for k := range r.Enter {
-			items = append(items, compoundItem{&r.Enter[k], i, k, r.Kernel.ReadOnly(k)})
+			items = append(items, compoundItem{&r.Enter[k], r.Kernel.ReadOnly(k)})
 		}
 	}
 	levels, err := dependLevels(depend)
@@ -178,16 +178,18 @@ func (c *Compound) addLaunch(r *Region, level int32) bool {
 
 // RunCompound generates a compound task, with the scope, the group and the place of with. It reports
 // false, and has done nothing, if the constructs have to be run one by one: because an earlier task has
-// not got to the device, so that one construct would wait for what another depends on, an item is not
-// present or only tasks in flight keep it, a kernel is closed or not compiled yet, or the device takes no
-// task. Constructs that map absent storage need it one after the other, while a compound task would need
-// all of it at once.
+// not got to the device or has failed, so that one construct would wait or fail for what another depends
+// on; a kernel is closed or not compiled yet; the device takes no task; or an item does not lie in storage
+// that all of them find at once and can use on the same queues (see useAll).
 func (s *Scheduler) RunCompound(ctx context.Context, c *Compound, with construct.Construct) (ran bool, err error) {
 	with.Label, with.Depend, with.NoWait = c.label, c.depend, true
+	if !with.Scope.OnDevice(s.domain) {
+		return false, nil
+	}
 	r := Region{Construct: with, Enter: c.items, Structured: true}
 	t := s.newTarget(&r)
 	t.dispatch.compound = c
-	if !with.Scope.OnDevice(s.domain) || !s.useAll(t) || s.resolve(t, &r) != nil {
+	if !s.useAll(t) || s.resolve(t, &r) != nil {
 		t.giveBack()
 		return false, nil
 	}
@@ -200,20 +202,18 @@ func (s *Scheduler) RunCompound(ctx context.Context, c *Compound, with construct
 	return true, nil
 }
 
-// useAll keeps the pipelines of a compound task until it is complete. It reports false if one of them
-// cannot be had at once, or if an item is not present or only the tasks in flight keep it.
+// useAll keeps the pipelines of a compound task until it is complete, and encodes its commands. It reports
+// false if one of the pipelines cannot be had at once, if the storage of an item cannot (see
+// storageLocked), if the items are for queues of different families, or if a launch does not fit the
+// storage: one by one, the other constructs are run.
 func (s *Scheduler) useAll(t *target) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.refusalLocked() != nil {
-		return false
+	if s.refusalLocked() != nil || s.order.WaitsForForeign() {
+		return false // foreign work may begin only after one of the constructs
 	}
-	for i := range t.Enter {
-		if block, _, err := s.presence.table.Lookup(t.Enter[i].Section); err != nil || block == nil || !keptLocked(block, 0) {
-			return false
-		}
-	}
-	for _, k := range t.dispatch.compound.kernels {
+	c := t.dispatch.compound
+	for _, k := range c.kernels {
 		p, err := s.useLocked(k)
 		if err != nil {
 			return false
@@ -223,7 +223,39 @@ func (s *Scheduler) useAll(t *target) bool {
 			return false
 		}
 	}
-	return true
+	for i := range c.items {
+		block, offset := s.storageLocked(&c.items[i])
+		if block == nil {
+			return false
+		}
+		a := c.argument(i, block, offset)
+		if i > 0 && a.Families != t.dispatch.arguments[0].Families {
+			return false
+		}
+		t.dispatch.arguments = append(t.dispatch.arguments, a)
+	}
+	return c.encodeLocked(t) == nil
+}
+
+// storageLocked returns the block in which an item of a compound task lies, and where. It returns nil if
+// a task that maps the item could wait or fail, or may find other storage when it starts: if the item is not
+// present, or only tasks in flight keep it, if a task in flight copies or removes it whatever its reference
+// count, if the copy to it has failed, or if it is an image of a value.
+func (s *Scheduler) storageLocked(m *memory.Map) (block *memory.Present, offset uint64) {
+	block, offset, err := s.presence.table.Lookup(m.Section)
+	if err != nil || block == nil || block.Exiting() || !keptLocked(block, 0) {
+		return nil, 0
+	}
+	if state := stateOf(block); state.ignoring != 0 || state.broken != nil || state.image != nil {
+		return nil, 0
+	}
+	return block, offset
+}
+
+// argument returns the storage of an item, which lies in a block.
+func (c *Compound) argument(item int, block *memory.Present, offset uint64) argument {
+	state := stateOf(block)
+	return argument{Allocation: state.Allocation, block: state, at: blockAt(block) + offset, size: c.items[item].Size, readOnly: c.readOnly[item]}
 }
 
 // bindCompoundLocked finds the storage that a compound task uses, and encodes its commands.
@@ -231,10 +263,7 @@ func (s *Scheduler) bindCompoundLocked(t *target) error {
 	c := t.dispatch.compound
 	for i := range c.items {
 		u := &t.entry.uses[i]
-		state := stateOf(u.Present)
-		t.dispatch.arguments = append(t.dispatch.arguments, argument{
-			Allocation: state.Allocation, block: state, at: blockAt(u.Present) + u.Offset, size: c.items[i].Size, readOnly: c.readOnly[i],
-		})
+		t.dispatch.arguments = append(t.dispatch.arguments, c.argument(i, u.Present, u.Offset))
 	}
 	return c.encodeLocked(t)
 }

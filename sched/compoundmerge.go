@@ -11,8 +11,7 @@ import (
 // compoundItem is a map of one of the constructs of a Compound.
 type compoundItem struct {
 	*memory.Map
-	region, number int
-	readOnly       bool
+	readOnly bool
 }
 
 // mergeItems makes one item of those that overlap. It reports false if that would change what a task

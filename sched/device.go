@@ -22,8 +22,8 @@ type Device interface {
 	// has compute capability, and queues without it come last. Of the others those come first
 	// that do not draw.
 	QueueInfos() []order.QueueInfo
-	// Record records a stream for a queue, and Forget frees the recording (see vk.Queue.Record).
-	// Forget can be called after Close.
+	// Record records a stream for a queue, and Forget has the recording freed (see vk.Queue.Record).
+	// Forget can be called after Close, and takes no lock that a program can hold.
 	Record(queue int, s *vk.Stream) (vk.Recording, error)
 	Forget(queue int, r vk.Recording)
 	// WaitIdle waits until all submitted work has ended. After a nil error all timelines have

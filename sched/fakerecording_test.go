@@ -6,10 +6,13 @@ import (
 	"github.com/vkomp/vkomp/vk"
 )
 
-// fakeRecording is a stream that was recorded for a queue.
+// fakeRecording is a stream that was recorded for a queue. blocks are those whose buffers it binds, and last
+// is the value of the last submission that executes it.
 type fakeRecording struct {
 	queue  int
 	stream vk.Stream
+	blocks map[vk.Buffer]*fakeBlock
+	last   uint64
 }
 
 // Record implements Device.
@@ -25,8 +28,13 @@ func (d *fakeDevice) Record(queue int, s *vk.Stream) (vk.Recording, error) {
 		d.recordings = make(map[vk.Recording]*fakeRecording)
 	}
 	d.handles++
-	r := &fakeRecording{queue: queue}
+	r := &fakeRecording{queue: queue, blocks: make(map[vk.Buffer]*fakeBlock)}
 	r.stream.Append(s)
+	for op := range s.Ops() {
+		for _, b := range op.Bindings {
+			r.blocks[b.Buffer] = d.blocks[b.Buffer]
+		}
+	}
 	d.recordings[vk.Recording(d.handles)] = r
 	return vk.Recording(d.handles), nil
 }
@@ -35,8 +43,11 @@ func (d *fakeDevice) Record(queue int, s *vk.Stream) (vk.Recording, error) {
 func (d *fakeDevice) Forget(queue int, r vk.Recording) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if of := d.recordings[r]; of == nil || of.queue != queue {
+	switch of := d.recordings[r]; {
+	case of == nil || of.queue != queue:
 		d.fail("recording %d of queue %d is freed, which there is not", r, queue)
+	case of.last > d.queues[queue].completed && !d.lost:
+		d.fail("recording %d of queue %d is freed before submission %d, which executes it, is complete", r, queue, of.last)
 	}
 	delete(d.recordings, r)
 }
@@ -59,6 +70,12 @@ func (d *fakeDevice) operations(queue int, s *vk.Stream, decoded *int) iter.Seq[
 				continue
 			}
 			d.executions++
+			r.last = d.queues[queue].submitted
+			for buffer, b := range r.blocks {
+				if d.blocks[buffer] != b {
+					d.fail("recording %d of queue %d is executed after buffer %d, which it binds, was destroyed", op.Recording, queue, buffer)
+				}
+			}
 			for op := range r.stream.Ops() {
 				if !yield(op) {
 					return

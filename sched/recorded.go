@@ -2,7 +2,9 @@ package sched
 
 import (
 	"runtime"
+	"slices"
 	"sync/atomic"
+	"weak"
 
 	"github.com/vkomp/vkomp/sched/allocation"
 	"github.com/vkomp/vkomp/sched/order"
@@ -51,6 +53,7 @@ func (c *Compound) recordLocked(q *order.Queue) *recordedCommands {
 	r.users.Store(1)
 	r.garbage = runtime.AddCleanup(r, func(recording vk.Recording) { device.Forget(i, recording) }, recording)
 	c.recorded[i] = r
+	c.s.recorders.addLocked(c)
 	return r
 }
 
@@ -65,8 +68,31 @@ func (c *Compound) forgetRecordedLocked() {
 	clear(c.placed)
 }
 
-// destroyedBlocks is a device that counts the blocks which are destroyed. As long as the number is the
-// same, a VkBuffer that had a handle still has it, and what was recorded for it can be executed.
+// recorders are the Compounds that may have recordings, each at least once unless it is garbage. They are
+// guarded by Scheduler.mu.
+type recorders []weak.Pointer[Compound]
+
+// addLocked adds a Compound.
+func (l *recorders) addLocked(c *Compound) {
+	if len(*l) == cap(*l) {
+		*l = slices.DeleteFunc(*l, func(w weak.Pointer[Compound]) bool { return w.Value() == nil || w.Value() == c })
+	}
+	*l = append(*l, weak.Make(c))
+}
+
+// forgetLocked gives up all recordings.
+func (l *recorders) forgetLocked() {
+	for _, w := range *l {
+		if c := w.Value(); c != nil {
+			c.forgetRecordedLocked()
+		}
+	}
+	*l = nil
+}
+
+// destroyedBlocks is a device that counts the blocks which are destroyed, and the registrations of buffers
+// that end. As long as the number is the same, a VkBuffer that had a handle still has it, and what was
+// recorded for it can be executed.
 type destroyedBlocks struct {
 	allocation.Device
 	count atomic.Uint64

@@ -41,6 +41,8 @@ func (s *Scheduler) Unregister(p Pointer) error {
 	}
 	s.pointers.Forget(m)
 	m.Unpin()
+	// The caller may destroy the buffer now, and another one may get its handle.
+	s.destroyed.count.Add(1)
 	return nil
 }
 

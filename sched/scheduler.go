@@ -145,6 +145,8 @@ type Scheduler struct {
 	device Device
 	// destroyed is the device for s.memory.
 	destroyed destroyedBlocks
+	// recorders have recorded commands.
+	recorders recorders
 	// props is device.Properties().
 	props  *vk.Properties
 	domain tasks.Domain
@@ -331,6 +333,7 @@ func (s *Scheduler) Relinquish() error {
 	s.order.Trim()
 	s.stamps.Trim()
 	s.presence.spareBlocks = nil
+	s.recorders.forgetLocked()
 	s.mu.Unlock()
 	s.residents.trim()
 	s.memory.Trim()

@@ -180,15 +180,19 @@ func (s *Scope) Pass() bool {
 }
 
 // OnDevice reports whether a task of a device's domain that is added next starts at once, whatever it
-// depends on: each earlier task of the scope is complete, or has its position in the order of that device.
+// depends on: each earlier task of the scope is complete, or has its position in the order of that device,
+// and none has failed so that a task which depends on it would not be run.
 func (s *Scope) OnDevice(d Domain) bool {
 	s.lock()
 	defer s.unlock()
 	if s.outer != nil || len(s.exported) > 0 || len(s.family.trails) > 0 {
 		return false // there are tasks of other scopes on which it may depend
 	}
+	if s.failedStorage != nil {
+		return false
+	}
 	for _, n := range s.children {
-		if !n.phase.complete() && (n.domain != d || !n.phase.onDevice()) {
+		if !n.phase.complete() && (n.domain != d || !n.phase.onDevice() || n.failedBy != nil || n.failure != nil) {
 			return false
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"unsafe"
@@ -133,10 +134,12 @@ func (s *script) waitNow() error {
 //
 //	task NAME [on=DOMAIN|join] [included] [detached] [group=G] [context=C] [KIND=X]...
 //	place NAME | done NAME | fail NAME | fulfill NAME | abandon NAME | wait
+//	late NAME | ondevice DOMAIN
 //	group G [in PARENT] | cancel G | waitgroup G | context C | end C
 //
 // X is a variable, V[FROM:TO] some bytes of one, or * for omp_all_memory. The
-// wait steps wait for what is complete already. A join starts and is done by
+// wait steps wait for what is complete already. A task that fails late is not complete yet, and ondevice
+// asks whether a task would start at once, whatever it depends on. A join starts and is done by
 // itself, placed first if it is of a device's domain.
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata/scripts", func(t *testing.T, path string) {
@@ -187,6 +190,14 @@ func (s *script) step(d *datadriven.TestData, t *testing.T, step []string) {
 		s.complete(step[1], nil)
 	case "fail":
 		s.complete(step[1], errBroken)
+	case "late":
+		s.nodes[step[1]].Fail(errBroken)
+	case "ondevice":
+		domain, err := strconv.Atoi(step[1])
+		if err != nil {
+			d.Fatalf(t, "step %q: %v", step, err)
+		}
+		s.say("%v", s.scope.OnDevice(Domain(domain)))
 	case "fulfill":
 		if err := s.detach[step[1]].Fulfill(&s.work); err != nil {
 			s.say("%v", err)

@@ -42,6 +42,9 @@ type Queue struct {
 	// appLock is the application's lock of an adopted VkQueue, nil for a queue of this
 	// package. It is taken after mu.
 	appLock sync.Locker
+
+	// forgotten are recordings that are to be freed.
+	forgotten forgotten
 }
 
 func (d *Device) openQueue(family uint32, index int) (*Queue, error) {
@@ -124,10 +127,8 @@ func (q *Queue) Locker() sync.Locker {
 // enter locks the queue for a call that uses the VkQueue; it is an error if the queue is
 // closed.
 func (q *Queue) enter() error {
-	q.mu.Lock()
-	if q.c == nil {
-		q.mu.Unlock()
-		return q.errClosed()
+	if err := q.enterPool(); err != nil {
+		return err
 	}
 	if q.appLock != nil {
 		q.appLock.Lock()
@@ -140,6 +141,22 @@ func (q *Queue) leave() {
 	if q.appLock != nil {
 		q.appLock.Unlock()
 	}
+	q.leavePool()
+}
+
+// enterPool is enter for a call that uses the command pool and not the VkQueue.
+func (q *Queue) enterPool() error {
+	q.mu.Lock()
+	if q.c == nil {
+		q.mu.Unlock()
+		return q.errClosed()
+	}
+	q.freeForgotten()
+	return nil
+}
+
+// leavePool unlocks the queue after enterPool.
+func (q *Queue) leavePool() {
 	q.mu.Unlock()
 	q.device.instance.drain()
 }
@@ -249,8 +266,10 @@ func (q *Queue) trim() error {
 
 // commandBuffers returns the number of command buffers of the queue.
 func (q *Queue) commandBuffers() int {
-	q.mu.Lock()
-	defer q.mu.Unlock()
+	if q.enterPool() != nil {
+		return 0
+	}
+	defer q.leavePool()
 	return int(C.vko_queue_slots(q.c))
 }
 

@@ -1,6 +1,10 @@
 package order
 
-import "github.com/vkomp/vkomp/internal/mutant"
+import (
+	"slices"
+
+	"github.com/vkomp/vkomp/internal/mutant"
+)
 
 // These costs, in nanoseconds, serve to compare queues, so only their proportions matter. Where
 // nothing else is said they were measured on an NVIDIA H100, whose families 0 (it draws), 1 (it
@@ -185,6 +189,9 @@ func (q *Queue) waitsForForeign() bool {
 	}
 	return len(q.pending.foreign.Waits) > 0
 }
+
+// WaitsForForeign reports whether a batch of a queue, in flight or pending, waits for foreign work.
+func (o *Queues) WaitsForForeign() bool { return slices.ContainsFunc(o.all, (*Queue).waitsForForeign) }
 
 // until estimates after how many nanoseconds the queue has completed the commands up to p.
 func (q *Queue) until(p SyncPoint) uint64 {
