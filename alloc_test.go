@@ -67,6 +67,29 @@ func TestStagedUpdatesAllocateNothing(t *testing.T) {
 	must(t, rt.TargetExitData(ctx, vkomp.TargetExitData{Maps: []vkomp.Arg{vkomp.Release(all)}}))
 }
 
+// Neither do storage blocks that come and go, whose records are used again.
+func TestMapsOfAbsentStorageAllocateNothing(t *testing.T) {
+	vktest.Long(t)
+	for _, mode := range memoryModes {
+		t.Run(mode.name, func(t *testing.T) {
+			rt := vktest.Open(t, mode.option, func(o *vkomp.Options) { o.Validation = false })
+			ctx := t.Context()
+			x, y := noise(4096, 1), noise(64, 2)
+			enter := vkomp.TargetEnterData{Maps: []vkomp.Arg{vkomp.To(x), vkomp.Alloc(y)}}
+			exit := vkomp.TargetExitData{Maps: []vkomp.Arg{vkomp.From(x), vkomp.Release(y)}}
+			allocatesNothing(t, 2000, 0.1, func(b *testing.B) error {
+				b.ResetTimer()
+				for range b.N {
+					if err := errors.Join(rt.TargetEnterData(ctx, enter), rt.TargetExitData(ctx, exit)); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		})
+	}
+}
+
 // allocatesNothing runs a benchmark for at least so many rounds, and fails if each of them allocates.
 // Some allocations a round belong to nobody: where goroutines wait for each other, Go's runtime makes
 // records of that, until it has enough for each processor.

@@ -35,7 +35,8 @@ func (s *Scheduler) Associate(host memory.Section, p Pointer, offset uint64, lab
 		return s.associatedLocked(host, m, at, err)
 	}
 	block.Label = label
-	state := s.associatedStateLocked(m)
+	state := s.presence.newBlockLocked()
+	state.Allocation, state.associated = m, true
 	block.State = state
 	state.listLocked(block)
 	m.Pin()
@@ -58,18 +59,6 @@ func (s *Scheduler) associatedLocked(host memory.Section, m *allocation.Allocati
 		return fmt.Errorf("%w: %s is mapped", ErrAssociated, old.Section)
 	}
 	return err
-}
-
-// associatedStateLocked returns the state for a new block that is associated with m.
-func (s *Scheduler) associatedStateLocked(m *allocation.Allocation) *blockState {
-	n := len(s.presence.spareBlocks)
-	if n == 0 {
-		return &blockState{Allocation: m, associated: true, dirty: true}
-	}
-	state := s.presence.spareBlocks[n-1]
-	s.presence.spareBlocks[n-1], s.presence.spareBlocks = nil, s.presence.spareBlocks[:n-1]
-	state.Allocation, state.dirty = m, true
-	return state
 }
 
 // Disassociate ends the association of the storage that begins with the section's first byte,

@@ -50,6 +50,9 @@ func (s *Scheduler) enterLocked(t *target, w *tasks.Work) error {
 			return err
 		}
 	}
+	if len(t.Enter) > 0 {
+		s.presence.reclaimLocked()
+	}
 	pinned := len(t.entry.pins)
 	s.presence.entries++
 	t.entry.number = s.presence.entries
@@ -122,10 +125,10 @@ func (s *Scheduler) openBlocksLocked(t *target) {
 		}
 		state, _ := u.Present.State.(*blockState)
 		if state == nil {
-			state = &blockState{dirty: true}
+			state = s.presence.newBlockLocked()
 			state.Allocation = &state.own
 			state.Init(&s.memory, u.Present.Storage)
-			state.Site, state.Label = t.Site, t.Label
+			state.Of, state.Site, state.Label = u.Present, t.Site, t.Label
 			state.passing = state.Shared && t.Enter[i].Share == memory.ShareMay
 			u.Present.State, u.Present.Shared = state, state.Shared
 			state.listLocked(u.Present)
@@ -310,9 +313,7 @@ func (s *Scheduler) goneLocked(p *memory.Present, w *tasks.Work) {
 	if state.associated && m.Keepers() == m.Associations()+2 && len(state.parked) == 0 && state.broken == nil {
 		// Only the program and the associations keep the memory, so no task refers to the
 		// block.
-		p.State, state.Allocation = nil, nil
-		s.presence.table.Recycle(p)
-		s.presence.spareBlocks = append(s.presence.spareBlocks, state)
+		s.presence.reuseLocked(p)
 	}
 	m.Unpin()
 }

@@ -35,6 +35,12 @@ func (s *Scheduler) finish(t *target, w *tasks.Work) {
 		} else {
 			t.exit.items = s.presence.table.BeginExit(t.Exit, t.exit.items)
 		}
+		if t.notes.has(absentExit) {
+			// The exit may have found blocks other than those whose memory the task keeps.
+			for i := range t.exit.items {
+				t.pin(stateOf(t.exit.items[i].Present).Allocation)
+			}
+		}
 		t.to(taskExiting)
 		late, err := s.planExitLocked(t, w)
 		if err == nil && t.traits.has(observedOps) {

@@ -29,8 +29,9 @@ type presence struct {
 	// in which the host will read device memory itself (see allocation.Allocation.Readers).
 	hostWrites hostWrites
 	reading    int
-	// spareBlocks are records of blocks for new associations.
-	spareBlocks []*blockState
+	// gone are blocks that tasks refer to no more, and spare records of such blocks for new ones.
+	gone  goneBlocks
+	spare []*blockState
 	// hits and left are working memory of hit, removed is that of endExitLocked.
 	hits    []memory.Use
 	left    []memory.Exit

@@ -227,7 +227,7 @@ func New(d Device, o Options) (*Scheduler, error) {
 	s.order.later, s.order.patience = s.refill, gatherTime
 	s.order.release = time.AfterFunc(math.MaxInt64, s.SubmitGathered)
 	s.loss = loss{told: make(chan struct{}), recovery: o.Recovery, hook: o.Lost}
-	of := allocation.Options{Hidden: o.HideHostVisible, Incoherent: o.Incoherent, OwnBuffers: o.OwnBuffers, ImportAll: o.Sharing == ShareAll, KeepStaging: cmp.Or(o.Staging, transfer.DefaultStaging)}
+	of := allocation.Options{Hidden: o.HideHostVisible, Incoherent: o.Incoherent, OwnBuffers: o.OwnBuffers, ImportAll: o.Sharing == ShareAll, KeepStaging: cmp.Or(o.Staging, transfer.DefaultStaging), Ended: s.presence.gone.add}
 	if err := s.memory.Open(&s.destroyed, &s.order.Queues, of); err != nil {
 		return nil, err
 	}
@@ -332,7 +332,8 @@ func (s *Scheduler) Relinquish() error {
 	}
 	s.order.Trim()
 	s.stamps.Trim()
-	s.presence.spareBlocks = nil
+	clear(s.presence.gone.takeTo(nil))
+	s.presence.spare = nil
 	s.recorders.forgetLocked()
 	s.mu.Unlock()
 	s.residents.trim()

@@ -59,6 +59,8 @@ type Allocation struct {
 	// Readers are the tasks in flight that have the host read the memory itself when they end.
 	// Whoever might change it has to wait for them.
 	Readers []*order.Task
+	// Of is the block whose corresponding storage Mapped memory is (see Options.Ended).
+	Of *memory.Present
 	// Site is where in the program the memory was requested, and Label names the construct, for
 	// the report of leaks.
 	Site  *memory.Site
@@ -168,8 +170,12 @@ func (a *Allocation) Unpin() {
 	default:
 		freeAfter(m.Storage, a.Storage, a.uses.Last())
 	}
-	if a.Origin == Allocated {
+	switch of := a.Of; {
+	case a.Origin == Allocated:
 		m.spare.Put(a.reset())
+	case of != nil:
+		a.reset()
+		m.ended(of)
 	}
 }
 
@@ -185,7 +191,7 @@ func (a *Allocation) reset() *Allocation {
 	a.Storage, a.memory, a.within = memory.Storage{}, nil, nil
 	a.Origin, a.Shared, a.exported = 0, false, false
 	a.slot, a.address, a.Families = 0, 0, 0
-	a.External, a.Site, a.Label = vk.Block{}, nil, ""
+	a.External, a.Of, a.Site, a.Label = vk.Block{}, nil, nil, ""
 	return a
 }
 

@@ -50,6 +50,10 @@ type Options struct {
 	// takes long to allocate memory that the device reaches over the bus (22 ms for 64 MiB on an
 	// NVIDIA H100).
 	KeepStaging uint64
+	// Ended is called for each block whose corresponding storage was Mapped memory, when that has been
+	// given back: no task refers to the block any more. Like Allocation.Unpin it is called with or
+	// without locks held.
+	Ended func(*memory.Present)
 }
 
 // Memory is the memory of a device.
@@ -66,6 +70,8 @@ type Memory struct {
 	imports          imports
 	pinned           pinned
 	exports          exports
+	// ended is Options.Ended.
+	ended func(*memory.Present)
 	// spare has allocations that New uses again.
 	spare sync.Pool
 }
@@ -79,7 +85,7 @@ const (
 // Open prepares the memory of a device, of which the queues order the uses.
 func (m *Memory) Open(d Device, queues *order.Queues, o Options) error {
 	p := d.Properties()
-	m.device, m.queues = d, queues
+	m.device, m.queues, m.ended = d, queues, o.Ended
 	m.taken.heaps = make([]taken, len(p.MemoryHeaps))
 	m.imports.heaps, m.imports.all = make([]Imports, len(p.MemoryHeaps)), o.ImportAll
 	bits, err := d.BlockMemoryTypes(1 << 20)
