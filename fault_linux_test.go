@@ -17,8 +17,9 @@ func TestCopiesOfHostStorageThatIsGone(t *testing.T) {
 	for _, path := range []vkomp.MemoryPath{vkomp.MemoryUnified, vkomp.MemoryStaged, vkomp.MemoryNonCoherent} {
 		t.Run(path.String(), func(t *testing.T) {
 			rt := vktest.Open(t, vktest.Path(path))
-			// Constructs that wait bring the larger one through a ring of staging.
-			for _, size := range []int{1 << 16, 13 << 20} {
+			// Constructs that wait copy the smallest one without a task, and bring the largest one
+			// through a ring of staging.
+			for _, size := range []int{1 << 12, 1 << 16, 13 << 20} {
 				storageGoes(t, rt, size)
 			}
 		})

@@ -123,21 +123,27 @@ func (s *Scheduler) openBlocksLocked(t *target) {
 		if u.Present == nil {
 			continue
 		}
-		state, _ := u.Present.State.(*blockState)
-		if state == nil {
-			state = s.presence.newBlockLocked()
-			state.Allocation = &state.own
-			state.Init(&s.memory, u.Present.Storage)
-			state.Of, state.Site, state.Label = u.Present, t.Site, t.Label
-			state.passing = state.Shared && t.Enter[i].Share == memory.ShareMay
-			u.Present.State, u.Present.Shared = state, state.Shared
-			state.listLocked(u.Present)
-		}
-		if u.CopyIn && u.Created && t.Enter[i].Size == u.Present.Section.Size {
-			state.dirty = false
-		}
-		t.pin(state.Allocation)
+		t.pin(s.openBlockLocked(u, &t.Enter[i], t.Site, t.Label))
 	}
+}
+
+// openBlockLocked returns the memory of the block that an item has entered. It makes the record of a new
+// block, for a construct with that label and, in the program, at that place.
+func (s *Scheduler) openBlockLocked(u *memory.Use, m *memory.Map, site *memory.Site, label string) *allocation.Allocation {
+	state, _ := u.Present.State.(*blockState)
+	if state == nil {
+		state = s.presence.newBlockLocked()
+		state.Allocation = &state.own
+		state.Init(&s.memory, u.Present.Storage)
+		state.Of, state.Site, state.Label = u.Present, site, label
+		state.passing = state.Shared && m.Share == memory.ShareMay
+		u.Present.State, u.Present.Shared = state, state.Shared
+		state.listLocked(u.Present)
+	}
+	if u.CopyIn && u.Created && m.Size == u.Present.Section.Size {
+		state.dirty = false
+	}
+	return state.Allocation
 }
 
 // exits returns the maps of the region's end.

@@ -175,6 +175,9 @@ func (s *Scope) Pass() bool {
 	if s.sealed != nil {
 		return false
 	}
+	if !s.registered {
+		s.register()
+	}
 	s.family.tasks++
 	return true
 }

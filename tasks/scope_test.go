@@ -542,3 +542,24 @@ func TestBlockedTasksKeepOutThoseThatTakeTheirStorage(t *testing.T) {
 	s.complete("blocked", nil)
 	s.expect(t, "start shares")
 }
+
+// Tasks that are complete at once are counted from the first one on, also those of a scope that has no
+// others and whose region has ended.
+func TestPassedTasksAreCounted(t *testing.T) {
+	var g Graph
+	for round := range uint64(3) {
+		s := g.NewScope()
+		for k := range uint64(2) {
+			if !s.Pass() {
+				t.Fatal("the scope is open")
+			}
+			if n := g.Counts().Tasks; n != 2*round+k+1 {
+				t.Errorf("%d tasks are counted, want %d", n, 2*round+k+1)
+			}
+		}
+		s.Retire()
+	}
+	if n := g.Counts().Tasks; n != 6 {
+		t.Errorf("%d tasks are counted in the end, want 6", n)
+	}
+}

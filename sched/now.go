@@ -1,0 +1,163 @@
+package sched
+
+import (
+	"unsafe"
+
+	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/sched/transfer"
+	"github.com/vkomp/vkomp/tasks"
+)
+
+// now carries out a construct that copies a few bytes which the host itself reads and writes, and
+// perhaps makes or removes storage blocks: an included one without dependences, while no task is in
+// flight. As with hit, its task would follow no other and no other would follow it, so none is made. now
+// reports whether the region is such a construct; otherwise, and after a failure, nothing has changed,
+// and the region's task has to do it all.
+func (s *Scheduler) now(r *Region) bool {
+	if r.NoWait || len(r.Depend) > 0 || r.Kernel != nil || r.Structured || r.Infinite || len(r.Images) > 0 || r.Observer != nil || r.Found != nil ||
+		s.leakSites || s.general || r.Group.Cancelled() {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.life.live > 0 || s.refusalLocked() != nil || s.memory.HasPinned() || s.memory.FlushUnit() != 0 {
+		return false
+	}
+	switch enters, exits := len(r.Enter) > 0, len(r.Exit) > 0; {
+	case len(r.Transfers) == 1 && !enters && !exits:
+		return s.copyNowLocked(r)
+	case len(r.Transfers) > 0 || enters == exits:
+		return false
+	case enters:
+		return s.enterNowLocked(r)
+	}
+	return s.exitNowLocked(r)
+}
+
+// copyNowLocked is now for a memory routine.
+func (s *Scheduler) copyNowLocked(r *Region) bool {
+	x := &r.Transfers[0]
+	c, ok := s.transfers.Now(&s.pointers.Pointers, x)
+	// If the copy fails, it will fail in the task as well.
+	return ok && r.Scope.Pass() && s.makeNowLocked(x.Kind, c)
+}
+
+// makeNowLocked makes a copy, and reports whether it has succeeded.
+func (s *Scheduler) makeNowLocked(kind transfer.Kind, c transfer.Copy) bool {
+	if c.Make() != nil {
+		return false
+	}
+	if kind.FromHost() {
+		s.stats.BytesToDevice += c.Bytes
+	} else {
+		s.stats.BytesFromDevice += c.Bytes
+	}
+	return true
+}
+
+// smallMaps reports whether the items of a construct are few bytes, mapped as they are.
+func smallMaps(maps []memory.Map) bool {
+	bytes := uint64(0)
+	for i := range maps {
+		m := &maps[i]
+		bytes += min(m.Size, transfer.NowBytes+1)
+		if m.Share != memory.ShareNever || m.DeviceSize != 0 {
+			return false
+		}
+	}
+	return bytes <= transfer.NowBytes
+}
+
+// enterNowLocked is now for target enter data.
+func (s *Scheduler) enterNowLocked(r *Region) bool {
+	if !smallMaps(r.Enter) {
+		return false
+	}
+	p := &s.presence
+	p.reclaimLocked()
+	var err error
+	if p.hits, err = p.table.Enter(r.Enter, p.hits, p.allocate, p.free); err != nil {
+		return false
+	}
+	for i := range p.hits {
+		if block := p.hits[i].Present; block != nil {
+			s.openBlockLocked(&p.hits[i], &r.Enter[i], r.Site, r.Label)
+		}
+	}
+	done := s.mayCopyInLocked() && r.Scope.Pass()
+	for i := range p.hits {
+		if u, m := &p.hits[i], &r.Enter[i]; done && u.CopyIn {
+			to := unsafe.Add(stateOf(u.Present).Host(), blockAt(u.Present)+u.Offset+u.Skip)
+			done = s.makeNowLocked(transfer.CopyIn, transfer.Copy{To: to, From: unsafe.Add(m.Ptr, u.Skip), Bytes: m.Size - u.Skip})
+		}
+	}
+	if !done {
+		p.left = p.table.BeginExitOf(r.Enter, p.hits, p.left)
+		s.endNowLocked()
+	}
+	clear(p.hits)
+	return done
+}
+
+// mayCopyInLocked reports whether the host may write the storage of all items in presence.hits that are
+// to be copied to the device.
+func (s *Scheduler) mayCopyInLocked() bool {
+	for i := range s.presence.hits {
+		u := &s.presence.hits[i]
+		if u.Present == nil {
+			continue
+		}
+		if state := stateOf(u.Present); state.broken != nil || state.image != nil || state.Shared || u.CopyIn && !(state.HostWrites(u.Present.Storage.Size) && state.Idle()) {
+			return false
+		}
+	}
+	return true
+}
+
+// exitNowLocked is now for target exit data.
+func (s *Scheduler) exitNowLocked(r *Region) bool {
+	if !smallMaps(r.Exit) || s.presence.table.CheckExit(r.Exit) != nil {
+		return false
+	}
+	p := &s.presence
+	p.left = p.table.BeginExit(r.Exit, p.left)
+	done := s.mayExitLocked() && r.Scope.Pass()
+	for i := range p.left {
+		if e := &p.left[i]; done && e.CopyOut {
+			m, from := &r.Exit[e.Item], unsafe.Add(stateOf(e.Present).Host(), blockAt(e.Present)+e.Offset)
+			done = s.makeNowLocked(transfer.CopyOut, transfer.Copy{To: m.Ptr, From: from, Bytes: m.Size})
+		}
+	}
+	if !done {
+		p.removed = p.table.CancelExit(p.left, p.removed)
+		clear(p.left)
+		return false
+	}
+	s.endNowLocked()
+	return true
+}
+
+// mayExitLocked reports whether the host may read the storage of all items in presence.left that are to
+// be copied to the host, and no task waits for the removal of a block.
+func (s *Scheduler) mayExitLocked() bool {
+	for i := range s.presence.left {
+		e := &s.presence.left[i]
+		if state := stateOf(e.Present); len(state.parked) > 0 || state.broken != nil || state.image != nil || state.Shared || e.CopyOut && !(state.HostReads() && state.Idle()) {
+			return false
+		}
+	}
+	return true
+}
+
+// endNowLocked ends the exits in presence.left, and gives up the blocks that they remove. No task waits
+// for that.
+func (s *Scheduler) endNowLocked() {
+	p := &s.presence
+	p.removed = p.table.EndExit(p.left, p.removed)
+	clear(p.left)
+	w := tasks.Work{}
+	for i, block := range p.removed {
+		p.removed[i] = nil
+		s.goneLocked(block, &w)
+	}
+}
