@@ -1,6 +1,7 @@
 package vkomp
 
 import (
+	"sync"
 	"unsafe"
 
 	"github.com/vkomp/vkomp/tasks"
@@ -29,6 +30,35 @@ func appendItems(to []tasks.Depend, items []Depend) []tasks.Depend {
 		to = append(to, items[k].item)
 	}
 	return to
+}
+
+// dependItems is heap memory for the items of a construct that passes on no other clauses.
+type dependItems struct {
+	items []tasks.Depend
+}
+
+// noItems is for constructs without items.
+var noItems dependItems
+
+var spareItems = sync.Pool{New: func() any { return new(dependItems) }}
+
+// newItems returns the items of a clause.
+func newItems(items []Depend) *dependItems {
+	if len(items) == 0 {
+		return &noItems
+	}
+	p := spareItems.Get().(*dependItems)
+	p.items = appendItems(p.items, items)
+	return p
+}
+
+// giveBack makes the memory that of another construct.
+func (p *dependItems) giveBack() {
+	if p != &noItems {
+		clear(p.items)
+		p.items = p.items[:0]
+		spareItems.Put(p)
+	}
 }
 
 // DependKind is a dependence-type with the values of ompt_dependence_type_t (OpenMP 5.2

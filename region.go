@@ -7,7 +7,6 @@ import (
 	"github.com/vkomp/vkomp/internal/lockrank"
 	"github.com/vkomp/vkomp/internal/observe"
 	"github.com/vkomp/vkomp/sched/construct"
-	"github.com/vkomp/vkomp/sched/host"
 	"github.com/vkomp/vkomp/tasks"
 )
 
@@ -91,7 +90,6 @@ type taskContext struct {
 	// place, the last takes it again.
 	mu      lockrank.Mutex[lockrank.TaskRegion]
 	waiting int
-	pool    *host.Pool
 }
 
 // Value implements context.Context.
@@ -108,7 +106,7 @@ func (c *taskContext) Leave() {
 	defer c.mu.Unlock()
 	c.waiting++
 	if c.waiting == 1 {
-		c.pool.Leave()
+		c.region.rt.host.Pool().Leave()
 	}
 }
 
@@ -120,7 +118,7 @@ func (c *taskContext) Return() {
 	defer c.mu.Unlock()
 	c.waiting--
 	if c.waiting == 0 {
-		c.pool.Return()
+		c.region.rt.host.Pool().Return()
 	}
 }
 
@@ -138,7 +136,7 @@ func (rt *Runtime) newTaskContext(ctx context.Context, c current) *taskContext {
 		// The new context replaces the outer one, so that nesting does not build a chain.
 		ctx = outer.Context
 	}
-	t := &taskContext{Context: ctx, pool: rt.host.Pool()}
+	t := &taskContext{Context: ctx}
 	t.region.rt, t.region.final = rt, c.final
 	t.region.defaultDevice.Store(c.defaultDevice.Load())
 	t.current = current{taskRegion: &t.region, inside: c.inside}

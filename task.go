@@ -132,9 +132,8 @@ func (rt *Runtime) task(ctx context.Context, t *Task) error {
 			return recording.refuse("task", label, why)
 		}
 	}
-	passed := newClauses()
+	passed := newItems(t.Depend)
 	defer passed.giveBack()
-	passed.Depend = appendItems(passed.Depend, t.Depend)
 	e := explicitTask{
 		region: host.Region{Body: t.Body}, final: c.final || t.Final,
 		directive: directive{flags: t.flags(undeferred, c.final || t.Final), device: rt.NumDevices()},
@@ -143,7 +142,7 @@ func (rt *Runtime) task(ctx context.Context, t *Task) error {
 		e.directive.form, e.region.Event = observe.Detachable, &t.Detach.event
 	}
 	e.region.Transparency = tasks.Transparency(t.Transparent)
-	e.region.Label, e.region.Depend, e.region.Priority = label, passed.Depend, rt.priority(t.Priority)
+	e.region.Label, e.region.Depend, e.region.Priority = label, passed.items, rt.priority(t.Priority)
 	if undeferred && t.Mergeable && len(t.Depend) == 0 && (c.final || !t.Final) && c.recording == nil {
 		return rt.merge(ctx, c, &e.region.Construct, &e.directive, t.Body)
 	}

@@ -47,10 +47,9 @@ func (rt *Runtime) taskwait(ctx context.Context, depend []Depend) (err, reportin
 		return recording.refuse("taskwait", "", waits), nil
 	}
 	if len(depend) > 0 {
-		passed := newClauses()
+		passed := newItems(depend)
 		defer passed.giveBack()
-		passed.Depend = appendItems(passed.Depend, depend)
-		return rt.join(ctx, "taskwait", passed.Depend, false), nil
+		return rt.join(ctx, "taskwait", passed.items, false), nil
 	}
 	scope := c.scope.Load()
 	if scope == nil {
@@ -66,10 +65,9 @@ func (rt *Runtime) taskwait(ctx context.Context, depend []Depend) (err, reportin
 // depend), on which later tasks can depend. It does not block. The order of target tasks of
 // one device is kept by the device.
 func (rt *Runtime) TaskwaitNoWait(ctx context.Context, depend ...Depend) error {
-	passed := newClauses()
+	passed := newItems(depend)
 	defer passed.giveBack()
-	passed.Depend = appendItems(passed.Depend, depend)
-	if err := rt.join(ctx, "taskwait nowait", passed.Depend, true); err != nil {
+	if err := rt.join(ctx, "taskwait nowait", passed.items, true); err != nil {
 		return fmt.Errorf("vkomp: %w", err)
 	}
 	return nil
@@ -114,7 +112,8 @@ func (c *current) join(ctx context.Context, label string, depend []tasks.Depend,
 		t.Domain = tasks.Host
 		d.flags |= ompt.TaskUndeferred
 	}
-	r := construct.Construct{Label: label, Depend: depend}
+	var r construct.Construct
+	r.Label, r.Depend = label, depend
 	told := c.encounter(&r, &d)
 	w := tasks.NewWork()
 	n, err := r.Add(ctx, &t, w, nil)
