@@ -19,23 +19,24 @@ const mostGoneBlocks = 1024
 type goneBlocks struct {
 	mu     lockrank.Mutex[lockrank.Leaf]
 	blocks []*memory.Present
-	// any says that there are blocks.
-	any atomic.Bool
+	// count is the number of blocks, for those who look without the lock.
+	count atomic.Int32
 }
 
 // add adds a block, unless there are many.
 func (g *goneBlocks) add(p *memory.Present) {
+	if g.count.Load() >= mostGoneBlocks {
+		return
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if len(g.blocks) < mostGoneBlocks {
-		g.blocks = append(g.blocks, p)
-		g.any.Store(true)
-	}
+	g.blocks = append(g.blocks, p)
+	g.count.Store(int32(len(g.blocks)))
 }
 
 // takeTo appends the blocks to a slice and forgets them.
 func (g *goneBlocks) takeTo(blocks []*memory.Present) []*memory.Present {
-	if !g.any.Load() {
+	if g.count.Load() == 0 {
 		return blocks
 	}
 	g.mu.Lock()
@@ -43,7 +44,7 @@ func (g *goneBlocks) takeTo(blocks []*memory.Present) []*memory.Present {
 	blocks = append(blocks, g.blocks...)
 	clear(g.blocks)
 	g.blocks = g.blocks[:0]
-	g.any.Store(false)
+	g.count.Store(0)
 	return blocks
 }
 
@@ -84,9 +85,12 @@ func (p *presence) newBlockLocked() *blockState {
 	return state
 }
 
-// reset makes b the zero record, except for own, which is reset when its memory is given back, and for
-// the memory of short lists. No task is in the lists of a block that is gone.
+// reset makes b the zero record, except for the memory of short lists. No task is in the lists of a block
+// that is gone.
 func (b *blockState) reset() {
+	if !b.associated {
+		b.own.Reset()
+	}
 	const kept = 64
 	b.holders, b.parked = b.holders[:0], b.parked[:0]
 	if cap(b.holders) > kept {

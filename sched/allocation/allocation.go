@@ -170,21 +170,21 @@ func (a *Allocation) Unpin() {
 	default:
 		freeAfter(m.Storage, a.Storage, a.uses.Last())
 	}
-	switch of := a.Of; {
+	switch {
 	case a.Origin == Allocated:
-		m.spare.Put(a.reset())
-	case of != nil:
-		a.reset()
-		m.ended(of)
+		m.spare.Put(a.Reset())
+	case a.Of != nil:
+		m.ended(a.Of)
 	}
 }
 
 // Keepers returns how many keep the memory.
 func (a *Allocation) Keepers() int { return int(a.keepers.Load()) }
 
-// reset makes a the zero allocation, except for its uses and the memory of its slices. The fields
-// are reset one by one, because a literal with a.uses would be built elsewhere and copied.
-func (a *Allocation) reset() *Allocation {
+// Reset makes an allocation whose memory has been given back the zero allocation, except for its uses
+// and the memory of its slices, and returns it. The fields are reset one by one, because a literal with
+// a.uses would be built elsewhere and copied.
+func (a *Allocation) Reset() *Allocation {
 	clear(a.Readers)
 	clear(a.Blocks)
 	a.Readers, a.Blocks = a.Readers[:0], a.Blocks[:0]

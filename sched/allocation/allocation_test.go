@@ -271,7 +271,7 @@ func TestResetForgetsEveryField(t *testing.T) {
 			t.Fatalf("the test sets no %s", f.Name)
 		}
 	}
-	a.reset()
+	a.Reset()
 	if len(a.Blocks) > 0 || len(a.Readers) > 0 {
 		t.Error("the slices are not empty")
 	}
