@@ -146,6 +146,9 @@ func (j joiner) Start(n *tasks.Node, w *tasks.Work) {
 // Drop implements tasks.Runner.
 func (joiner) Drop(*tasks.Node) {}
 
+// Recycle implements tasks.Runner.
+func (joiner) Recycle() {}
+
 // submitGathered has the devices begin what they have kept for more work to come, because a goroutine
 // is about to wait for tasks.
 func (rt *Runtime) submitGathered() {

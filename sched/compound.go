@@ -195,7 +195,7 @@ func (s *Scheduler) RunCompound(ctx context.Context, c *Compound, with construct
 	}
 	w := tasks.NewWork()
 	defer w.Finish()
-	if _, err := r.Add(ctx, &tasks.Task{Domain: s.domain, Runner: t, Recycler: t}, w, nil); err != nil {
+	if _, err := r.Add(ctx, &tasks.Task{Domain: s.domain, Runner: t}, w, nil); err != nil {
 		t.giveBack()
 		return true, err
 	}

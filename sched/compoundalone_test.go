@@ -56,6 +56,8 @@ type broken struct{}
 func (broken) Start(n *tasks.Node, w *tasks.Work) { n.Complete(errBroken, w) }
 func (broken) Drop(*tasks.Node)                   {}
 
+func (broken) Recycle() {}
+
 // The failure of one construct's storage, or of what it depends on, is not that of the other one.
 func TestFailureOfOneConstructIsNotThatOfTheOthers(t *testing.T) {
 	for name, fail := range map[string]func(r *rig, x []uint32){

@@ -117,6 +117,9 @@ func (l *leveled) Start(n *tasks.Node, w *tasks.Work) {
 // Drop implements tasks.Runner; such a task is always run.
 func (*leveled) Drop(*tasks.Node) {}
 
+// Recycle implements tasks.Runner.
+func (*leveled) Recycle() {}
+
 // dependLevels returns a level for each of the constructs with these depend items, which are siblings. It is
 // above those of the constructs on which the construct depends.
 func dependLevels(constructs [][]tasks.Depend) (levels []int32, err error) {

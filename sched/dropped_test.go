@@ -137,3 +137,5 @@ func (f hostFailure) Start(n *tasks.Node, _ *tasks.Work) {
 }
 
 func (f hostFailure) Drop(*tasks.Node) {}
+
+func (hostFailure) Recycle() {}

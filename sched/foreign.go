@@ -28,7 +28,7 @@ type Foreign struct {
 func (s *Scheduler) Order(n *tasks.Node, f Foreign, w *tasks.Work) error {
 	t := s.newTarget(&Region{Construct: construct.Construct{NoWait: true}})
 	t.observeJoin(n)
-	n.Hand(t, t)
+	n.Hand(t)
 	t.node = n
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -100,6 +100,8 @@ func (f inDomain) Start(n *tasks.Node, w *tasks.Work) {
 
 func (inDomain) Drop(*tasks.Node) {}
 
+func (inDomain) Recycle() {}
+
 // A task starts when the predecessor that fails is already over. It is dropped, and does not
 // wait.
 func TestFollowerThatStartsWhenAFailureIsOverIsDropped(t *testing.T) {

@@ -89,7 +89,7 @@ func (s *Scheduler) Run(ctx context.Context, r *Region) error {
 		t.giveBack()
 		return fmt.Errorf("target %q: %w", r.Label, err)
 	}
-	task := tasks.Task{Domain: s.domain, Runner: t, Recycler: t}
+	task := tasks.Task{Domain: s.domain, Runner: t}
 	// An observer may take long before Run comes to wait.
 	if !r.NoWait && ctx.Done() == nil && r.Observer == nil {
 		t.notes |= driving

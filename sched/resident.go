@@ -100,7 +100,7 @@ func (s *Scheduler) runResident(ctx context.Context, r *Region, pipelines *pipel
 	l.pushed = uint8(len(r.Kernel.Push(l.push[:0], r.Values)))
 	w := tasks.NewWork()
 	defer w.Finish()
-	if _, err := r.Add(ctx, &tasks.Task{Domain: s.domain, Runner: l, Recycler: l}, w, nil); err != nil {
+	if _, err := r.Add(ctx, &tasks.Task{Domain: s.domain, Runner: l}, w, nil); err != nil {
 		l.Recycle()
 		return true, err
 	}
@@ -122,7 +122,7 @@ func (l *resident) Start(n *tasks.Node, w *tasks.Work) {
 // Drop implements tasks.Runner. The record is given back by Recycle.
 func (l *resident) Drop(*tasks.Node) {}
 
-// Recycle implements tasks.Recycler.
+// Recycle implements tasks.Runner.
 func (l *resident) Recycle() {
 	if l.kernel != nil {
 		l.kernel.Release()
@@ -283,7 +283,7 @@ func (l *resident) becomeTarget() *target {
 	t.dispatch.plan.Calls = append(t.dispatch.plan.Calls[:0], kernel.Call{Count: l.groups})
 	t.dispatch.push = append(t.dispatch.push[:0], l.push[:l.pushed]...)
 	s.share(t)
-	n.Hand(t, t)
+	n.Hand(t)
 	l.giveBack()
 	return t
 }

@@ -440,6 +440,8 @@ func (f hostBody) Start(n *tasks.Node, _ *tasks.Work) {
 
 func (f hostBody) Drop(*tasks.Node) {}
 
+func (hostBody) Recycle() {}
+
 func (r *rig) host(label string, in, out [][]uint32, f func()) {
 	r.t.Helper()
 	r.add(&tasks.Task{Label: label, Depend: dependOn(in, out), Runner: hostBody(f)})
@@ -475,6 +477,8 @@ func (j joiner) Start(n *tasks.Node, w *tasks.Work) {
 }
 
 func (joiner) Drop(*tasks.Node) {}
+
+func (joiner) Recycle() {}
 
 // join generates a task without work.
 func (r *rig) join(label string, depend ...tasks.Depend) {

@@ -17,7 +17,7 @@ import (
 func (s *Scheduler) Join(n *tasks.Node, w *tasks.Work) {
 	t := s.newTarget(&Region{Construct: construct.Construct{NoWait: true}})
 	t.observeJoin(n)
-	n.Hand(t, t)
+	n.Hand(t)
 	t.Start(n, w)
 }
 

@@ -58,7 +58,7 @@ func (s *Scheduler) newTarget(r *Region) *target {
 	return t
 }
 
-// Recycle implements tasks.Recycler. The target of an included task is given back by Run, which
+// Recycle implements tasks.Runner. The target of an included task is given back by Run, which
 // still reads it.
 func (t *target) Recycle() {
 	t.unpin()

@@ -15,6 +15,8 @@ type placedAtOnce struct{}
 func (placedAtOnce) Start(n *Node, w *Work) { n.Placed(w) }
 func (placedAtOnce) Drop(*Node)             {}
 
+func (placedAtOnce) Recycle() {}
+
 // workload is a sequence of tasks, for measuring the engine alone.
 type workload struct {
 	name string
@@ -171,6 +173,8 @@ type window struct {
 
 func (r *window) Start(n *Node, _ *Work) { r.started = append(r.started, n) }
 func (*window) Drop(*Node)               {}
+
+func (*window) Recycle() {}
 
 // pace completes tasks in the order of their starts, until at most limit are not complete.
 func (r *window) pace(live, limit int, w *Work) int {

@@ -50,3 +50,5 @@ type idle struct{}
 
 func (idle) Start(*Node, *Work) {}
 func (idle) Drop(*Node)         {}
+
+func (idle) Recycle() {}

@@ -379,3 +379,10 @@ func TestEventOfACompleteTaskFulfilsNoOther(t *testing.T) {
 		t.Error("the event did not let its task complete")
 	}
 }
+
+// A million tasks may be in flight, each with a node. Go's allocator has a size of 352 bytes.
+func TestNodeIsSmall(t *testing.T) {
+	if size := unsafe.Sizeof(Node{}); size > 352 {
+		t.Errorf("%d bytes", size)
+	}
+}

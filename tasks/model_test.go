@@ -275,6 +275,8 @@ func (r modelRunner) Drop(n *Node) {
 	}
 }
 
+func (modelRunner) Recycle() {}
+
 func (h *history) tell(task *modelTask, n *Node) {
 	for _, p := range n.Predecessors() {
 		task.told = append(task.told, h.byLabel(p.Label()))

@@ -28,13 +28,10 @@ type Runner interface {
 	// failed, its taskgroup was cancelled or its context has ended. Complete has been called
 	// for the node.
 	Drop(n *Node)
-}
-
-// Recycler is called when the graph drops its reference to a task's Runner: the task is complete
-// and no other task can ask for the Runner. The scope's lock is held, so Recycle must not call
-// the graph.
-type Recycler interface {
-	Recycle() // reuses the Runner
+	// Recycle is called when the graph drops its reference to the Runner, which may be used again:
+	// the task is complete and no other task can ask for the Runner. The scope's lock is held, so
+	// Recycle must not call the graph.
+	Recycle()
 }
 
 // Witness observes a task, for a tool.
@@ -71,7 +68,6 @@ type Node struct {
 	// generation counts the tasks for which the node has been used.
 	generation uint64
 	runner     Runner
-	recycler   Recycler
 	traits     traits
 	notes      notes
 	outcome    outcome
@@ -107,8 +103,9 @@ type Node struct {
 	// carried is what the task passes on to its dependents, nil for most tasks.
 	carried *carried
 
-	firstItems [4]access
-	firstEdges [4]edge
+	// firstItems and firstEdges are the memory of items and successors that most tasks need.
+	firstItems [1]access
+	firstEdges [2]edge
 
 	// witness is constant, and nil unless the task is witnessed.
 	witness Witness
@@ -243,11 +240,7 @@ func (n *Node) completeAloneLocked(w *Work) {
 			to.releaseLocked(w)
 		}
 	}
-	if n.recycler != nil {
-		n.recycler.Recycle()
-		n.recycler = nil
-	}
-	n.runner = nil
+	n.dropRunnerLocked()
 	for i := range n.items {
 		a := &n.items[i]
 		l := a.loc
@@ -400,11 +393,7 @@ func (n *Node) completeLocked(ready []*Node, w *Work) []*Node {
 	if n.traits.has(exclusive) {
 		n.unblockLocked(w)
 	}
-	if n.recycler != nil {
-		n.recycler.Recycle()
-		n.recycler = nil
-	}
-	n.runner = nil
+	n.dropRunnerLocked()
 	if n.notes.has(awaited) {
 		n.signal <- struct{}{}
 	}
@@ -553,10 +542,17 @@ func (n *Node) endDropped(err error, w *Work) {
 }
 
 // Hand gives the task, which has been started and not placed, to another runner.
-func (n *Node) Hand(r Runner, recycler Recycler) {
+func (n *Node) Hand(r Runner) {
 	n.scope.lock()
 	defer n.scope.unlock()
-	n.runner, n.recycler = r, recycler
+	n.runner = r
+}
+
+// dropRunnerLocked forgets the runner of a complete task.
+func (n *Node) dropRunnerLocked() {
+	r := n.runner
+	n.runner = nil
+	r.Recycle()
 }
 
 // rootFailureLocked returns the failure that a wait reports for a complete task.

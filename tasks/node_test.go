@@ -39,6 +39,8 @@ type held struct{}
 func (held) Start(*Node, *Work) {}
 func (held) Drop(*Node)         {}
 
+func (held) Recycle() {}
+
 const longChain = 100_000
 
 // A stack of this size would overflow if each link of the chain took a frame.
@@ -110,6 +112,8 @@ func (r *twice) Start(n *Node, w *Work) {
 	n.Complete(nil, w)
 }
 func (*twice) Drop(*Node) {}
+
+func (*twice) Recycle() {}
 
 func TestRestartStartsAgainAndDeferComesAfterWhatIsReady(t *testing.T) {
 	var g Graph

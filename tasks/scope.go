@@ -112,9 +112,8 @@ type Task struct {
 	// Held says that the caller holds the node, until Release.
 	Held   bool
 	Depend []Depend
+	// Runner executes the task.
 	Runner Runner
-	// Recycler is called when the graph drops its reference to the Runner. May be nil.
-	Recycler Recycler
 	// Context drops the task if it ends before the task starts. May be nil.
 	Context context.Context
 	// Group is the innermost taskgroup of the task, or nil.
@@ -230,9 +229,6 @@ func (s *Scope) Add(t *Task, w *Work) (*Node, error) {
 	f.last++
 	n.seq = f.last
 	n.label, n.domain, n.runner = t.Label, t.Domain, t.Runner
-	if t.Recycler != nil {
-		n.recycler = t.Recycler
-	}
 	n.waiting, n.left, n.refs = 1, 1, 1
 	s.live++
 	n.place = int32(len(s.children))

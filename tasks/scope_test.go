@@ -334,6 +334,8 @@ type instant struct{}
 func (instant) Start(n *Node, w *Work) { n.Complete(nil, w) }
 func (instant) Drop(*Node)             {}
 
+func (instant) Recycle() {}
+
 func TestTableForgetsLocationsOfCompletedTasks(t *testing.T) {
 	oneGoroutine(t)
 	var g Graph
@@ -412,6 +414,8 @@ func (p pooled) Start(n *Node, _ *Work) {
 }
 
 func (pooled) Drop(*Node) {}
+
+func (pooled) Recycle() {}
 
 func TestConcurrentUseKeepsEveryChain(t *testing.T) {
 	const chains, links = 8, 500

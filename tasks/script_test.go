@@ -74,6 +74,8 @@ func (r scripted) Drop(n *Node) {
 	r.script.events = append(r.script.events, event)
 }
 
+func (scripted) Recycle() {}
+
 // storage returns the address of a variable.
 func (s *script) storage(name string) unsafe.Pointer {
 	if s.memory[name] == nil {

@@ -46,6 +46,8 @@ func (r *crewed) Start(n *Node, w *Work) {
 
 func (*crewed) Drop(*Node) {}
 
+func (*crewed) Recycle() {}
+
 func TestConcurrentTasksOfAllKindsNeverMeet(t *testing.T) {
 	const makers, each, width = 6, 400, 24
 	var g Graph

@@ -49,6 +49,8 @@ type treeTask struct {
 func (task *treeTask) Start(*Node, *Work) { task.saidStart = true }
 func (task *treeTask) Drop(*Node)         {}
 
+func (*treeTask) Recycle() {}
+
 func (task *treeTask) imports() bool { return task != nil && task.transparency&Import != 0 }
 func (task *treeTask) exports() bool { return task != nil && task.transparency&Export != 0 }
 

@@ -289,6 +289,9 @@ func (c *interopConstruct) begin(n *tasks.Node, w *tasks.Work) {
 // Drop implements tasks.Runner; such a task is always run.
 func (*interopConstruct) Drop(*tasks.Node) {}
 
+// Recycle implements tasks.Runner.
+func (*interopConstruct) Recycle() {}
+
 // dueLocked reports whether everything before the construct has been sent. Merged constructs are
 // sent in the order of the program, as included tasks are executed. The device's order is held.
 func (c *interopConstruct) dueLocked() bool {

@@ -512,6 +512,8 @@ func (h *held) Start(n *tasks.Node, w *tasks.Work) { h.node = n }
 // Drop implements tasks.Runner.
 func (*held) Drop(*tasks.Node) {}
 
+func (*held) Recycle() {}
+
 func (h *held) complete(err error) {
 	w := tasks.NewWork()
 	h.node.Complete(err, w)

@@ -39,6 +39,8 @@ type nothing struct{}
 func (nothing) Start(n *tasks.Node, w *tasks.Work) { construct.Pass(n, w) }
 func (nothing) Drop(*tasks.Node)                   {}
 
+func (nothing) Recycle() {}
+
 func TestObserverHearsOfATaskBeforeItStarts(t *testing.T) {
 	var graph tasks.Graph
 	seen := &watcher{}

@@ -69,7 +69,7 @@ func (h *Device) Run(ctx context.Context, r Region) error {
 		t.Context = ctx
 	}
 	task := tasks.Task{
-		Domain: tasks.Host, Runner: t, Recycler: t,
+		Domain: tasks.Host, Runner: t,
 		Event: r.Event, ID: r.ID, Transparency: r.Transparency, Inner: r.Inner,
 	}
 	w := tasks.NewWork()
@@ -223,7 +223,7 @@ func (t *hostTask) protected() error {
 	return protect.Call(func() error { return t.Body(t.Context) })
 }
 
-// Recycle implements tasks.Recycler. An undeferred task is recycled by include, which reads the
+// Recycle implements tasks.Runner. An undeferred task is recycled by include, which reads the
 // hostTask after the task is complete.
 func (t *hostTask) Recycle() {
 	if t.NoWait {

@@ -34,6 +34,8 @@ type heldTask struct{ node atomic.Pointer[tasks.Node] }
 func (h *heldTask) Start(n *tasks.Node, _ *tasks.Work) { h.node.Store(n) }
 func (h *heldTask) Drop(*tasks.Node)                   {}
 
+func (*heldTask) Recycle() {}
+
 func (h *heldTask) complete(err error) {
 	w := tasks.NewWork()
 	h.node.Load().Complete(err, w)
@@ -386,6 +388,8 @@ type startedByHand struct{}
 
 func (startedByHand) Start(*tasks.Node, *tasks.Work) {}
 func (startedByHand) Drop(*tasks.Node)               {}
+
+func (startedByHand) Recycle() {}
 
 // The goroutine that starts an undeferred task sets the task's state and then sends a token to
 // the construct. If the construct returned between the two, the next task in the same record
