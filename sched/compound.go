@@ -83,9 +83,12 @@ type compoundPart struct {
 const MaxCompound = order.MaxCommands / 2
 
 // Plain reports whether the region does nothing but run a kernel on mapped storage, for which it has no
-// wishes beyond its maps.
-func (r *Region) Plain() bool {
-	if r.Kernel == nil || !r.Structured || r.Priority > 0 || r.Observer != nil || r.Buffers != nil || r.Infinite || r.Found != nil || r.Site != nil ||
+// wishes beyond its maps, and nobody observes it.
+func (r *Region) Plain() bool { return r.Observer == nil && r.plain() }
+
+// plain is Plain for a region that may be observed.
+func (r *Region) plain() bool {
+	if r.Kernel == nil || !r.Structured || r.Priority > 0 || r.Buffers != nil || r.Infinite || r.Found != nil || r.Site != nil ||
 		len(r.Exit)+len(r.Transfers)+len(r.Addresses)+len(r.Pointers)+len(r.Images) > 0 {
 		return false
 	}

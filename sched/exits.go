@@ -55,12 +55,18 @@ func (s *Scheduler) finishRoundLocked(w *tasks.Work) {
 		}
 	}()
 	for next < len(done) {
-		t, ok := done[next].Owner.(*target)
-		if ok {
+		var t *target
+		switch owner := done[next].Owner.(type) {
+		case *target:
+			t = owner
 			done[next] = nil
 			next++
-		} else {
-			t = s.endResidents(done, &next, w)
+		case *resident:
+			if owner.heard() {
+				t = s.endWatched(done, &next, w)
+			} else {
+				t = s.endResidents(done, &next, w)
+			}
 		}
 		if t != nil {
 			s.finish(t, w)

@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"slices"
 	"time"
 
 	"github.com/vkomp/vkomp/vk"
@@ -9,35 +10,48 @@ import (
 // fakeQuery is one query of a pool of timestamps.
 type fakeQuery struct {
 	// submitted says that a command was submitted which writes the query, since it was last
-	// reset, and written that this command has run.
-	submitted, written bool
-	ticks              uint64
+	// reset, and written that this command has run. begun says that a command behind it has begun.
+	submitted, written, begun bool
+	ticks                     uint64
 }
 
-// fakeTiming is the pair of timestamps around some commands.
-type fakeTiming struct {
-	begin, end *fakeQuery
-}
-
-// run runs a command between the two timestamps: the first of the commands to run writes the
-// first timestamp, and each writes the other one, so that the last remains.
-func (f *fakeTiming) run(d *fakeDevice, run func()) {
-	if !f.begin.written {
-		d.ticks++
-		f.begin.ticks, f.begin.written = d.ticks, true
-	}
-	run()
+// write writes the query, as often as the commands that it waits for run: the last time remains.
+func (q *fakeQuery) write(d *fakeDevice) {
 	d.ticks++
-	f.end.ticks, f.end.written = d.ticks, true
+	q.ticks, q.written = d.ticks, true
 }
 
-// timestamp takes an operation that writes a timestamp. It returns the pair of timestamps that
-// the following commands are in, nil if the operation ends one.
-func (d *fakeDevice) timestamp(op vk.Op, queue int, timed *fakeTiming, last *fakeCommand) *fakeTiming {
+// fakeTimestamps are the timestamps of a submission. Each is written as late as possible: when the first
+// of the commands behind it begins. If it waits for the commands before, these write it, too, since there
+// may be none behind.
+type fakeTimestamps struct {
+	// before are the commands of the queue so far that have not run.
+	before []*fakeCommand
+	// begun are the timestamps so far that commands behind them write.
+	begun []*fakeQuery
+}
+
+// around adds a command, which writes the timestamps before it.
+func (f *fakeTimestamps) around(d *fakeDevice, c *fakeCommand) {
+	f.before = append(f.before, c)
+	begun, run := slices.Clone(f.begun), c.run
+	c.run = func() {
+		for _, q := range begun {
+			if !q.begun {
+				q.begun = true
+				q.write(d)
+			}
+		}
+		run()
+	}
+}
+
+// timestamp takes an operation that writes a timestamp.
+func (d *fakeDevice) timestamp(op vk.Op, queue int, f *fakeTimestamps) {
 	pool := d.pools[op.Pool.Handle]
 	if int(op.Query) >= len(pool) || len(pool) != int(op.Pool.Count) {
 		d.fail("timestamp of query %d of pool %d, which has %d", op.Query, op.Pool.Handle, len(pool))
-		return nil
+		return
 	}
 	q := &pool[op.Query]
 	if q.submitted {
@@ -47,20 +61,30 @@ func (d *fakeDevice) timestamp(op vk.Op, queue int, timed *fakeTiming, last *fak
 	if d.infos[queue].TimestampBits == 0 {
 		d.fail("timestamp on queue %d, which has none", queue)
 	}
+	behind := op.Stage == vk.StageTopOfPipe || op.Stage == vk.StageAllCommands
+	if behind {
+		f.begun = append(f.begun, q)
+	}
 	if op.Stage == vk.StageTopOfPipe {
-		if timed != nil {
-			d.fail("timestamp of query %d of pool %d begins what has begun", op.Query, op.Pool.Handle)
+		return
+	}
+	some := behind
+	for _, c := range f.before {
+		if c.stage != op.Stage && op.Stage != vk.StageAllCommands {
+			continue
 		}
-		return &fakeTiming{begin: q, end: new(fakeQuery)}
+		some = true
+		run := c.run
+		c.run = func() {
+			run()
+			if !q.begun {
+				q.write(d)
+			}
+		}
 	}
-	if timed == nil || last == nil || last.stage != op.Stage {
+	if !some {
 		d.fail("timestamp of query %d of pool %d at stage %#x ends nothing of that stage", op.Query, op.Pool.Handle, op.Stage)
-		return nil
 	}
-	// The commands hold the fakeTiming, so that they write the query now and no longer its
-	// stand-in.
-	timed.end = q
-	return nil
 }
 
 func (d *fakeDevice) CreateQueryPool(count uint32) (vk.QueryPool, error) {

@@ -51,7 +51,7 @@ func (l *ringLane) Place(x *transfer.Transfer, c *transfer.Chunk, at, n uint64) 
 		return err
 	}
 	stream := b.Level(where.Level)
-	timed := s.timeLocked(r.Queue, stream, t, x.Op, n)
+	timed := s.timeLocked(r.Queue, where.Level, t, x.Op, n)
 	x.RecordChunk(stream, c, at, n)
 	timed.End(stream, vk.StageTransfer)
 	if x.Src != nil {

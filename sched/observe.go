@@ -46,18 +46,23 @@ const (
 // observe gives a task its observer, before the task is added to the graph.
 func (t *target) observe(by construct.Observer) {
 	t.Observer = by
-	runs, operations := by.Interest()
-	if operations {
-		t.traits |= observedOps
-	}
-	if !runs {
-		return
-	}
-	t.traits |= observedRun
-	if t.observed == nil {
+	t.traits |= traitsOf(by)
+	if t.traits.has(observedRun) && t.observed == nil {
 		t.observed = new(observed)
 		t.end = t.toldEnd
 	}
+}
+
+// traitsOf returns the traits of a task with an observer.
+func traitsOf(by construct.Observer) (is traits) {
+	runs, operations := by.Interest()
+	if runs {
+		is |= observedRun
+		if operations {
+			is |= observedOps
+		}
+	}
+	return is
 }
 
 // observeJoin is observe for the target of a task that is in the graph already. The task need not have
@@ -77,9 +82,13 @@ func (t *target) forgetObserved() {
 	if !t.traits.has(observedRun) {
 		return
 	}
-	o := t.observed
+	t.observed.reset(t.traits)
+}
+
+// reset clears what a task with these traits had for its observer.
+func (o *observed) reset(of traits) {
 	o.start, o.heard, o.outcome = startTold, heardNothing, nil
-	if !t.traits.has(observedOps) {
+	if !of.has(observedOps) {
 		return
 	}
 	if len(o.ops) > 0 {
@@ -132,13 +141,19 @@ func (o *observed) told() {
 // awaitTold waits until the task's Start has reported everything to the observer. Start submits
 // commands and waits for the end of no task, so the wait ends.
 func (t *target) awaitTold() {
-	if !t.traits.has(observedOps) || atomic.LoadUint32(&t.start) == startTold {
+	if t.traits.has(observedOps) {
+		t.observed.awaitTold()
+	}
+}
+
+func (o *observed) awaitTold() {
+	if atomic.LoadUint32(&o.start) == startTold {
 		return
 	}
-	if t.wake == nil {
-		t.wake = make(chan struct{}, 1)
+	if o.wake == nil {
+		o.wake = make(chan struct{}, 1)
 	}
-	if atomic.CompareAndSwapUint32(&t.start, startTelling, startAwaited) {
-		<-t.wake
+	if atomic.CompareAndSwapUint32(&o.start, startTelling, startAwaited) {
+		<-o.wake
 	}
 }

@@ -11,8 +11,7 @@ import (
 )
 
 // newOpLocked returns a new operation of the task.
-func (t *target) newOpLocked(op ompt.DataOp) *construct.Op {
-	o := t.observed
+func (o *observed) newOpLocked(op ompt.DataOp) *construct.Op {
 	n := len(o.ops)
 	if n == cap(o.ops) {
 		o.ops = append(o.ops, new(construct.Op))
@@ -62,9 +61,7 @@ func (s *Scheduler) observeEntryLocked(t *target) {
 		}
 		state := stateOf(u.Present)
 		at := blockAt(u.Present)
-		o.items = append(o.items, ompt.MapItem{
-			HostAddr: uintptr(m.Ptr), DeviceAddr: s.pointers.To(state.Allocation).Address + at + u.Offset, Bytes: m.Size, Flags: flagsOf(m, state.Shared),
-		})
+		o.mapsLocked(s, m, state, at+u.Offset)
 		if state.Shared {
 			continue
 		}
@@ -88,10 +85,21 @@ func (s *Scheduler) observeEntryLocked(t *target) {
 		x.Op = s.transferOpLocked(t, x)
 	}
 	if t.Kernel != nil {
-		o.submit = t.newOpLocked(ompt.DataOp{SrcDeviceNum: ompt.NoDevice, DestDeviceNum: s.numbers.Device})
-		g := t.Kernel.Groups(t.Range)
-		o.submit.Kernel, o.submit.Teams = t.Kernel.Name(), g[0]*g[1]*g[2]
+		o.submitsLocked(s, t.Kernel.Name(), t.Kernel.Groups(t.Range))
 	}
+}
+
+// submitsLocked makes the operation that launches a kernel with so many workgroups.
+func (o *observed) submitsLocked(s *Scheduler, kernel string, groups [3]uint64) {
+	o.submit = o.newOpLocked(ompt.DataOp{SrcDeviceNum: ompt.NoDevice, DestDeviceNum: s.numbers.Device})
+	o.submit.Kernel, o.submit.Teams = kernel, groups[0]*groups[1]*groups[2]
+}
+
+// mapsLocked adds a list item that is mapped to a block, at an offset from its allocation.
+func (o *observed) mapsLocked(s *Scheduler, m *memory.Map, state *blockState, at uint64) {
+	o.items = append(o.items, ompt.MapItem{
+		HostAddr: uintptr(m.Ptr), DeviceAddr: s.pointers.To(state.Allocation).Address + at, Bytes: m.Size, Flags: flagsOf(m, state.Shared),
+	})
 }
 
 // submitOp returns the operation that launches the kernel, nil if no observer wants to hear of it.

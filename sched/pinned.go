@@ -151,14 +151,19 @@ func (s *Scheduler) followPinnedLocked(t *target) {
 		return
 	}
 	s.order.placing.Set(order.SyncPoint{})
-	for _, maps := range [...][]memory.Map{t.Enter, t.Exit} {
-		for i := range maps {
-			if a, _ := s.memory.FindPinned(maps[i].Section); a != nil {
-				a.Follow(&s.order.placing, a.Part(maps[i].Section))
-			}
+	s.followPinnedOfLocked(t.Enter)
+	s.followPinnedOfLocked(t.Exit)
+	t.order.After.AddAll(&s.order.placing.SyncSet)
+}
+
+// followPinnedOfLocked adds to s.order.placing the copies in flight between the device and the pinned
+// storage of list items.
+func (s *Scheduler) followPinnedOfLocked(maps []memory.Map) {
+	for i := range maps {
+		if a, _ := s.memory.FindPinned(maps[i].Section); a != nil {
+			a.Follow(&s.order.placing, a.Part(maps[i].Section))
 		}
 	}
-	t.order.After.AddAll(&s.order.placing.SyncSet)
 }
 
 // copiesLateLocked reports whether the copy to the host at the exit of an item, if it is due, is

@@ -111,7 +111,7 @@ func (s *Scheduler) placeKernelLocked(t *target, w *tasks.Work) (placed bool, er
 		}
 	}
 	for _, c := range t.dispatch.plan.Calls {
-		timed := s.timeLocked(q, stream, t, t.submitOp(), uint64(c.Count[0])*uint64(c.Count[1])*uint64(c.Count[2]))
+		timed := s.timeLocked(q, at.Level, t, t.submitOp(), uint64(c.Count[0])*uint64(c.Count[1])*uint64(c.Count[2]))
 		stream.Dispatch(t.dispatch.pipeline, t.dispatch.ranges, t.dispatch.push, c.Base, c.Count)
 		timed.End(stream, vk.StageCompute)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/vkomp/vkomp/sched/kernel"
 	"github.com/vkomp/vkomp/sched/order"
 	"github.com/vkomp/vkomp/sched/pipeline"
+	"github.com/vkomp/vkomp/sched/trace"
 	"github.com/vkomp/vkomp/tasks"
 	"github.com/vkomp/vkomp/vk"
 )
@@ -62,6 +63,11 @@ type resident struct {
 	items  [residentItems]memory.Map
 	push   [residentPush]byte
 
+	// watch is what the task's observer needs, or needed of the record's earlier tasks. It is made for
+	// the first of them that has an observer. watched says that this one has.
+	watch   *residentWatch
+	watched bool
+
 	// next is the next spare record.
 	next *resident
 }
@@ -69,7 +75,7 @@ type resident struct {
 // mayReside reports whether the region's task can be a resident task, if its storage is present. kernel
 // is that of the region on this device, or nil.
 func (s *Scheduler) mayReside(r *Region, kernel *pipeline.Kernel) bool {
-	return kernel != nil && r.NoWait && r.Plain() && len(r.Enter) <= residentItems && !s.leakSites && !s.general && !s.memory.HasPinned() &&
+	return kernel != nil && r.NoWait && r.plain() && len(r.Enter) <= residentItems && !s.leakSites && !s.general && !s.memory.HasPinned() &&
 		kernel.PushSize() <= residentPush && kernel.Ready(0) != nil
 }
 
@@ -98,6 +104,9 @@ func (s *Scheduler) runResident(ctx context.Context, r *Region, pipelines *pipel
 	l.kernel, l.count = pipelines, uint8(copy(l.items[:], r.Enter))
 	l.extent, l.groups = r.Range, plan.Calls[0].Count
 	l.pushed = uint8(len(r.Kernel.Push(l.push[:0], r.Values)))
+	if r.Observer != nil {
+		l.observe(r.Observer)
+	}
 	w := tasks.NewWork()
 	defer w.Finish()
 	if _, err := r.Add(ctx, &tasks.Task{Domain: s.domain, Runner: l}, w, nil); err != nil {
@@ -109,10 +118,18 @@ func (s *Scheduler) runResident(ctx context.Context, r *Region, pipelines *pipel
 
 // Start implements tasks.Runner.
 func (l *resident) Start(n *tasks.Node, w *tasks.Work) {
-	s := l.s
 	l.node = n
+	if l.heard() {
+		l.startWatched(w)
+		return
+	}
+	s := l.s
+	var launch residentLaunch
 	s.mu.Lock()
-	placed := s.placeResidentLocked(l, w) // l may be another task's now
+	placed := s.refusalLocked() == nil && s.enterResidentLocked(l, &launch)
+	if placed {
+		s.placeResidentLocked(l, &launch, w) // l may be another task's now
+	}
 	s.mu.Unlock()
 	if !placed {
 		l.becomeTarget().Start(n, w)
@@ -130,17 +147,21 @@ func (l *resident) Recycle() {
 	l.giveBack()
 }
 
-// placeResidentLocked enters the task's storage and places its command. It reports false, and has done
-// nothing, if the task has to be a target.
-func (s *Scheduler) placeResidentLocked(l *resident, w *tasks.Work) bool {
-	n, k := l.node, l.kernel
+// residentLaunch is what the launch of a resident task binds.
+type residentLaunch struct {
+	arguments [residentItems]argument
+	ranges    [residentItems]vk.BufferRange
+	used      int
+}
+
+// enterResidentLocked enters the task's storage, and sets s.order.placing to what its command follows
+// because of other tasks. It reports false, and has done nothing, if the task has to be a target.
+func (s *Scheduler) enterResidentLocked(l *resident, launch *residentLaunch) bool {
+	k := l.kernel
 	l.distinct = 0
-	if s.refusalLocked() != nil || s.memory.HasPinned() || s.presence.vacant() || s.presence.reading > 0 || len(s.presence.hostWrites.byStart) > 0 {
+	if s.memory.HasPinned() || s.presence.vacant() || s.presence.reading > 0 || len(s.presence.hostWrites.byStart) > 0 {
 		return false
 	}
-	var arguments [residentItems]argument
-	var ranges [residentItems]vk.BufferRange
-	used := 0
 	bindings := k.Bindings()
 	for i := range l.items[:l.count] {
 		m := &l.items[i]
@@ -152,49 +173,63 @@ func (s *Scheduler) placeResidentLocked(l *resident, w *tasks.Work) bool {
 			l.blocks[l.distinct] = block
 			l.distinct++
 		}
+		state := stateOf(block)
+		if l.watched && l.watch.traits.has(observedOps) {
+			l.watch.mapsLocked(s, m, state, blockAt(block)+offset)
+		}
 		if !bindings[i].Used {
 			continue
 		}
-		state := stateOf(block)
-		a := &arguments[used]
+		a := &launch.arguments[launch.used]
 		*a = argument{Allocation: state.Allocation, block: state, at: blockAt(block) + offset, size: m.Size, readOnly: bindings[i].ReadOnly}
 		var err error
-		if ranges[used], err = a.bindLocked(k.Kernel, i, s.props, l.push[:l.pushed]); err != nil {
+		if launch.ranges[launch.used], err = a.bindLocked(k.Kernel, i, s.props, l.push[:l.pushed]); err != nil {
 			return false
 		}
-		used++
+		launch.used++
 	}
 	s.order.placing.Set(order.SyncPoint{})
-	if len(n.Predecessors()) > 0 {
+	if len(l.node.Predecessors()) > 0 {
 		// One of them can have failed since the task started.
-		if afterPredecessorsLocked(n, &s.order.placing.SyncSet) != nil || n.FailedBy() != nil {
+		if afterPredecessorsLocked(l.node, &s.order.placing.SyncSet) != nil || l.node.FailedBy() != nil {
 			return false
 		}
 	}
-	for i := range arguments[:used] {
-		a := &arguments[i]
+	l.enteredLocked()
+	return true
+}
+
+// placeResidentLocked places the command of a task that has entered, behind what s.order.placing has.
+func (s *Scheduler) placeResidentLocked(l *resident, launch *residentLaunch, w *tasks.Work) {
+	n, k := l.node, l.kernel
+	for i := range launch.arguments[:launch.used] {
+		a := &launch.arguments[i]
 		a.Follow(&s.order.placing, a.bytes())
 	}
-	l.enteredLocked()
 	invocations := l.extent[0] * l.extent[1] * l.extent[2]
 	q := s.order.KernelQueue(&s.order.placing, invocations)
 	b, at, err := s.beginLocked(q, w)
 	if err != nil {
 		s.endLocked(l.becomeTargetLocked(w), err, w)
 		s.flushAllLocked(order.Gather, w)
-		return true
+		return
 	}
-	b.Level(at.Level).Dispatch(*k.Ready(0), ranges[:used], l.push[:l.pushed], [3]uint32{}, l.groups)
+	stream := b.Level(at.Level)
+	var timed trace.Timing
+	if l.watched {
+		timed = l.timeLocked(q, at.Level)
+	}
+	stream.Dispatch(*k.Ready(0), launch.ranges[:launch.used], l.push[:l.pushed], [3]uint32{}, l.groups)
+	timed.End(stream, vk.StageCompute)
 	s.order.CountDispatches(q, 1, invocations)
-	for i := range arguments[:used] {
-		arguments[i].usedLocked(at)
+	for i := range launch.arguments[:launch.used] {
+		launch.arguments[i].usedLocked(at)
 	}
 	l.order.At = at
 	b.AddTask(&l.order)
 	n.Placed(w)
 	s.flushLocked(q, order.Gather, w)
 	s.refillAfterLocked(w)
-	return true
 }
 
 // enteredLocked counts the task in its blocks, and keeps their memory.
@@ -228,8 +263,8 @@ func (l *resident) leaveLocked(w *tasks.Work) {
 }
 
 // endResidents ends the resident tasks in done from *next on, whose commands are complete, up to the
-// first task that is none, or a number of them: others may wait for the lock. If one of them has to
-// become a target in order to end, that is the result.
+// first task that is none or whose observer hears of its end, or a number of them: others may wait for the lock. If one
+// of them has to become a target in order to end, that is the result.
 func (s *Scheduler) endResidents(done []*order.Task, next *int, w *tasks.Work) *target {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -239,7 +274,7 @@ func (s *Scheduler) endResidents(done []*order.Task, next *int, w *tasks.Work) *
 			break
 		}
 		l, ok := done[*next].Owner.(*resident)
-		if !ok {
+		if !ok || l.heard() {
 			break
 		}
 		done[*next] = nil
@@ -251,7 +286,8 @@ func (s *Scheduler) endResidents(done []*order.Task, next *int, w *tasks.Work) *
 	return nil
 }
 
-// endLocked completes the task. It reports false, and has done nothing, if a block is gone, or is to go
+// endLocked gives back the task's storage, and completes it unless its observer has to hear of the end
+// first. It reports false, and has done nothing, if a block is gone, or is to go
 // with the task's reference.
 func (l *resident) endLocked(w *tasks.Work) bool {
 	blocks := l.blocks[:l.distinct]
@@ -265,10 +301,17 @@ func (l *resident) endLocked(w *tasks.Work) bool {
 		block.Relinquish()
 		stateOf(block).Unpin()
 	}
+	if !l.heard() {
+		l.concludeLocked(w)
+	}
+	return true
+}
+
+// concludeLocked completes the task, which has given back its storage.
+func (l *resident) concludeLocked(w *tasks.Work) {
 	l.s.retryLocked(w)
 	l.s.life.live--
 	l.node.Complete(nil, w)
-	return true
 }
 
 // becomeTarget returns a target for the task, which has not entered.
@@ -283,6 +326,10 @@ func (l *resident) becomeTarget() *target {
 	t.dispatch.plan.Calls = append(t.dispatch.plan.Calls[:0], kernel.Call{Count: l.groups})
 	t.dispatch.push = append(t.dispatch.push[:0], l.push[:l.pushed]...)
 	s.share(t)
+	if l.watched {
+		l.watch.handTo(t)
+		l.watched = false
+	}
 	n.Hand(t)
 	l.giveBack()
 	return t
@@ -325,6 +372,10 @@ func (l *resident) becomeTargetLocked(w *tasks.Work) *target {
 
 // giveBack forgets the task, and keeps the record for another one.
 func (l *resident) giveBack() {
+	if l.watched {
+		l.watch.release()
+		l.watched = false
+	}
 	clear(l.items[:l.count])
 	clear(l.blocks[:l.distinct])
 	l.node, l.kernel, l.order.At = nil, nil, order.SyncPoint{}

@@ -15,16 +15,19 @@ import (
 	"github.com/vkomp/vkomp/vk"
 )
 
-// inBothWays runs a test with resident tasks and with targets only, in every memory mode.
+// inBothWays runs a test with resident tasks and with targets only, with and without observers, in every
+// memory mode.
 func inBothWays(t *testing.T, test func(t *testing.T, r *rig)) {
 	for _, mode := range memoryModes {
 		for _, mode.general = range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s/general %v", mode.name, mode.general), func(t *testing.T) {
-				r := newRig(t, mode, 1)
-				defer r.close()
-				r.watches = false // a task with an observer is a target
-				test(t, r)
-			})
+			for _, watches := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s/general %v, observed %v", mode.name, mode.general, watches), func(t *testing.T) {
+					r := newRig(t, mode, 1)
+					defer r.close()
+					r.watches = watches
+					test(t, r)
+				})
+			}
 		}
 	}
 }
@@ -192,13 +195,14 @@ func TestEndOfAResidentTaskLeavesAloneWhatIsMappedAfterIt(t *testing.T) {
 // task fails, and so does the one that follows it.
 func TestResidentTaskFailsWithItsBatch(t *testing.T) {
 	for _, across := range []bool{false, true} {
-		for _, general := range []bool{false, true} {
-			t.Run(fmt.Sprintf("across queues %v, general %v", across, general), func(t *testing.T) {
+		for way := range 4 {
+			general, watches := way&1 != 0, way&2 != 0
+			t.Run(fmt.Sprintf("across queues %v, general %v, observed %v", across, general, watches), func(t *testing.T) {
 				mode := onQueues
 				mode.general = general
 				r := newRig(t, mode, 1)
 				defer r.close()
-				r.watches = false
+				r.watches = watches
 				x, y, zero := filled(16, 1), filled(16, 1), filled(16, 0)
 				r.run(launch{label: "enter", enter: []arg{to(x), to(y), to(zero)}, included: true})
 				r.use(0)
@@ -230,10 +234,10 @@ func TestRecycledRecordCarriesNothingOver(t *testing.T) {
 		"refusal": func(r *rig) { r.failNext() },
 		"absence": func(r *rig) { r.run(launch{label: "delete", exit: []arg{{s: nil, kind: memory.MapDelete}}}) },
 	} {
-		t.Run(name, func(t *testing.T) {
+		recycle := func(t *testing.T, watches bool) {
 			r := newRig(t, memoryModes[1], 1)
 			defer r.close()
-			r.watches = false
+			r.watches = watches
 			x, y := filled(16, 1), filled(16, 0)
 			r.run(launch{label: "enter", enter: []arg{to(x)}, included: true})
 			r.d.hold()
@@ -249,10 +253,15 @@ func TestRecycledRecordCarriesNothingOver(t *testing.T) {
 			n := 0
 			for l := r.s.residents.spare; l != nil; l = l.next {
 				n++
-				fresh := resident{s: r.s, next: l.next, groups: l.groups, extent: l.extent, push: l.push}
+				fresh := resident{s: r.s, next: l.next, groups: l.groups, extent: l.extent, push: l.push, watch: l.watch}
 				fresh.order.Owner = l
 				if got := *l; !reflect.DeepEqual(got, fresh) {
 					t.Errorf("%+v", got)
+				}
+				if l.watch != nil {
+					if left := leftoversOf(reflect.ValueOf(l.watch).Elem()); len(left) > 0 {
+						t.Errorf("for the observer it carries over %v", left)
+					}
 				}
 			}
 			if n != r.s.residents.count || n != residentSlab {
@@ -261,7 +270,10 @@ func TestRecycledRecordCarriesNothingOver(t *testing.T) {
 			if r.s.Relinquish() == nil && r.s.residents.spare != nil {
 				t.Error("Relinquish has left some")
 			}
-		})
+		}
+		for _, watches := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, observed %v", name, watches), func(t *testing.T) { recycle(t, watches) })
+		}
 	}
 }
 
@@ -316,12 +328,13 @@ func TestResidentTasksFailAsTargetsDo(t *testing.T) {
 		}, foreign, "foreign"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var found [2][2]string
-			for way, general := range []bool{false, true} {
+			var found [4][2]string
+			for way := range found {
+				general := way&1 != 0
 				mode := memoryModes[1]
 				mode.general = general
 				r := newRig(t, mode, 1)
-				r.watches = false
+				r.watches = way&2 != 0
 				x, y := filled(16, 1), filled(16, 1)
 				r.run(launch{label: "enter", enter: []arg{to(x), to(y)}, included: true})
 				called := c.run(r, x, y)
@@ -334,8 +347,10 @@ func TestResidentTasksFailAsTargetsDo(t *testing.T) {
 				r.expect("x", x, filled(16, 1)...)
 				r.close()
 			}
-			if found[0] != found[1] {
-				t.Errorf("%q and %q", found[0], found[1])
+			for _, other := range found[1:] {
+				if other != found[0] {
+					t.Errorf("%q and %q", found[0], other)
+				}
 			}
 		})
 	}

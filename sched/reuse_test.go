@@ -21,7 +21,10 @@ import (
 
 // leftovers names what a target that was given back would carry over to its next task: every
 // field that is not zero, and every reference in slices that it keeps for their memory.
-func leftovers(t *target) (left []string) {
+func leftovers(t *target) (left []string) { return leftoversOf(reflect.ValueOf(t).Elem()) }
+
+// leftoversOf is leftovers for a record of either kind.
+func leftoversOf(record reflect.Value) (left []string) {
 	keeps := func(path string, v reflect.Value) {
 		if v.Len() > 0 {
 			left = append(left, fmt.Sprintf("%d %s", v.Len(), path))
@@ -65,7 +68,7 @@ func leftovers(t *target) (left []string) {
 			}
 		}
 	}
-	walk("", reflect.ValueOf(t).Elem())
+	walk("", record)
 	return left
 }
 
@@ -121,7 +124,7 @@ func TestRecycledTargetCarriesNothingOver(t *testing.T) {
 		"task is dropped": func(r *rig) {
 			x := filled(16, 0)
 			for range 4 {
-				r.s.Run(ended, r.region(launch{label: "dropped", kernel: "add", args: []arg{tofrom(x)}, out: [][]uint32{x}}))
+				r.s.Run(ended, r.region(launch{label: "dropped", kernel: "add", args: []arg{tofrom(x)}, out: [][]uint32{x}, priority: 1}))
 			}
 		},
 		"join": func(r *rig) {

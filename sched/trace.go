@@ -5,7 +5,6 @@ import (
 	"github.com/vkomp/vkomp/sched/order"
 	"github.com/vkomp/vkomp/sched/trace"
 	"github.com/vkomp/vkomp/tasks"
-	"github.com/vkomp/vkomp/vk"
 )
 
 // NewTrace returns the trace of the device, which the tool knows by the given number. Nothing may
@@ -29,15 +28,15 @@ func (s *Scheduler) submitPending() {
 }
 
 // TimeLocked implements transfer.Task.
-func (t *target) TimeLocked(q *order.Queue, stream *vk.Stream, op *construct.Op, bytes uint64) trace.Timing {
-	return t.s.timeLocked(q, stream, t, op, bytes)
+func (t *target) TimeLocked(q *order.Queue, level int32, op *construct.Op, bytes uint64) trace.Timing {
+	return t.s.timeLocked(q, level, t, op, bytes)
 }
 
 // timeLocked begins the timing of commands of the task that are placed next (see
 // trace.Stamps.Begin). op is nil if the task has no observer that hears of operations.
-func (s *Scheduler) timeLocked(q *order.Queue, stream *vk.Stream, t *target, op *construct.Op, amount uint64) trace.Timing {
+func (s *Scheduler) timeLocked(q *order.Queue, level int32, t *target, op *construct.Op, amount uint64) trace.Timing {
 	if op == nil {
 		return trace.Timing{} // This is inlined, and all that is done where there is no tool.
 	}
-	return s.stamps.Begin(q, stream, &t.timed, op, amount)
+	return s.stamps.Begin(q, level, &t.timed, op, amount)
 }

@@ -51,6 +51,8 @@ type Batch struct {
 	// levels[l] holds commands that need no order among themselves, and follow those of
 	// lower levels. Commands of level 0 follow no command of earlier batches either.
 	levels []vk.Stream
+	// stamps are the timestamps between the levels, in the order of the levels.
+	stamps []levelStamp
 	// foreign orders other work on the device with the batch.
 	foreign Foreign
 	// hostRead says that the host reads what the batch, or an earlier one, wrote.
@@ -60,6 +62,14 @@ type Batch struct {
 	// work is the estimated cost of the commands, in nanoseconds; cost is Queue.cost at the
 	// submission of the batch.
 	work, cost uint64
+}
+
+// levelStamp is a timestamp before the commands of a level, behind the barrier before them.
+type levelStamp struct {
+	level int32
+	pool  vk.QueryPool
+	query uint32
+	stage vk.Stage
 }
 
 // Value returns the timeline value that the batch signals when it is complete.
@@ -113,6 +123,15 @@ func (b *Batch) Level(l int32) *vk.Stream {
 	return &b.levels[l]
 }
 
+// Levels returns the number of levels.
+func (b *Batch) Levels() int32 { return int32(len(b.levels)) }
+
+// StampLevel writes a timestamp before the commands of a level, behind the barrier before them, or, for
+// the level after the last one, behind all commands. It is called in the order of the levels.
+func (b *Batch) StampLevel(l int32, pool vk.QueryPool, query uint32, stage vk.Stage) {
+	b.stamps = append(b.stamps, levelStamp{l, pool, query, stage})
+}
+
 // wait makes the batch wait for a value of a queue, whose clock is known.
 func (b *Batch) wait(queue int32, value uint64, known Clock) {
 	b.waits[queue] = max(b.waits[queue], value)
@@ -136,7 +155,7 @@ func (b *Batch) reset(value uint64) {
 	for i := range b.levels {
 		b.levels[i].Reset()
 	}
-	b.levels = b.levels[:0]
+	b.levels, b.stamps = b.levels[:0], b.stamps[:0]
 	b.foreign = Foreign{Waits: b.foreign.Waits[:0], Signals: b.foreign.Signals[:0]}
 	b.value, b.seq, b.hostRead, b.commands, b.work, b.cost = value, 0, false, 0, 0, 0
 }
@@ -155,6 +174,7 @@ func (b *Batch) encode(out *vk.Stream, computes bool) (barriers int, ordered int
 		between.SrcStage, between.DstStage = vk.StageAllCommands, vk.StageAllCommands
 		between.SrcAccess, between.DstAccess = vk.AccessMemoryWrite, vk.AccessMemoryRead|vk.AccessMemoryWrite
 	}
+	stamps := b.stamps
 	for l := range b.levels {
 		if b.levels[l].Len() == 0 {
 			continue
@@ -164,11 +184,22 @@ func (b *Batch) encode(out *vk.Stream, computes bool) (barriers int, ordered int
 			barriers++
 			ordered = int32(l) + int32(mutant.OffBy(mutant.OrderedTooHigh))
 		}
+		stamps = appendStamps(out, stamps, int32(l))
 		out.Append(&b.levels[l])
 	}
+	appendStamps(out, stamps, b.Levels())
 	if b.hostRead && !mutant.Active(mutant.HostBarrierDropped) {
 		out.Barrier(toHost)
 		barriers++
 	}
 	return barriers, ordered
+}
+
+// appendStamps writes the timestamps before a level to out, and returns those of later levels.
+func appendStamps(out *vk.Stream, stamps []levelStamp, l int32) []levelStamp {
+	for len(stamps) > 0 && stamps[0].level <= l {
+		out.Timestamp(stamps[0].pool, stamps[0].query, stamps[0].stage)
+		stamps = stamps[1:]
+	}
+	return stamps
 }

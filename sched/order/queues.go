@@ -26,6 +26,8 @@ type Queues struct {
 	random *rand.Rand
 	// startWaiter is the function passed to Init.
 	startWaiter func(*Queue)
+	// closing is the function passed to OnClosing, or nil.
+	closing func(*Queue, *Batch)
 	// clock, if not nil, is the clock of waits in place of the system's.
 	clock func() time.Duration
 	// submissions counts the submissions of all queues. hostReached is the clock of the device
@@ -91,6 +93,10 @@ func (o *Queues) reserved(q *Queue) bool {
 // PlaceOn restricts the choice of queues: kernels, work within the device and small copies go to
 // computing, and large copies between host and device to copying if that is not empty.
 func (o *Queues) PlaceOn(computing, copying []*Queue) { o.computing, o.copying = computing, copying }
+
+// OnClosing has a function called with each batch to which no more commands come, and the queue
+// to which it is about to be submitted.
+func (o *Queues) OnClosing(by func(*Queue, *Batch)) { o.closing = by }
 
 // All returns the queues. The caller must not change the slice.
 func (o *Queues) All() []*Queue { return o.all }

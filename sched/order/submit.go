@@ -62,6 +62,9 @@ func (o *Queues) Flush(q *Queue, u Urgency) error {
 // flight, and Lost returns the error.
 func (o *Queues) Submit(q *Queue) error {
 	b := q.pending
+	if o.closing != nil {
+		o.closing(q, b)
+	}
 	q.stream.Reset()
 	barriers, ordered := b.encode(&q.stream, q.computes)
 	waits := o.waitsOf(b)

@@ -3,14 +3,15 @@
 // order), and the operations that observers are told of (construct.Op), but neither tasks nor the
 // scheduler that places their commands. It is internal to this module.
 //
-// While a [Trace] runs, each command has a timestamp before it and one behind it, which together
-// are a stamp. [Stamps] makes a record of a stamp when two things are known: the times, which are
-// read when the command's batch is complete, and the numbers of the operation, which an observer
-// may change until its task is complete. They become known in either order:
+// While a [Trace] runs, each command is between two timestamps, and has a stamp. [Stamps] makes a record
+// of a stamp when two things are known: the times, which are read when the command's batch is complete,
+// and the numbers of the operation, which an observer may change until its task is complete. They become
+// known in either order:
 //
-//	Begin        timestamp at the top of the pipe (query 2k)
-//	             dispatch, copy or fill
-//	Timing.End   timestamp at the command's stage (query 2k+1)
+//	Begin, dispatch, copy or fill, Timing.End
+//	   │
+//	   ▼
+//	the batch is closed: timestamps between its levels (see roll)
 //	   │
 //	   ├───────────────────────────┐
 //	   ▼                           ▼
@@ -28,6 +29,13 @@
 // Timestamps order nothing: commands that run together without a trace run together with one, as
 // far as the device's timestamps allow. Copies that the host makes itself have no record, nor have
 // the commands of queues without timestamps.
+//
+// # Precision
+//
+// A timestamp can cost a device more than a short command. So there is one timestamp between two levels,
+// which is the end of the first and the begin of the second, and short launches of one kernel that
+// follow each other share the time between two timestamps (see share.go). What the records say of the
+// order holds all the same: no command begins before the end of one that it follows.
 //
 // # Locking
 //

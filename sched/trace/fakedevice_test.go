@@ -26,7 +26,7 @@ type query struct {
 	ticks              uint64
 }
 
-// fakeDevice is a device whose batches run when a test says so. Its clock ticks once for each
+// fakeDevice is a device whose batches run when a test says so. Its clock goes on by a step for each
 // timestamp that is written.
 type fakeDevice struct {
 	t     reporter
@@ -36,6 +36,7 @@ type fakeDevice struct {
 	pools  map[uint64][]query
 	handle uint64
 	ticks  uint64
+	step   uint64
 	// submitted are the batches of each queue that have not run.
 	submitted [][]submission
 	reached   []uint64
@@ -86,7 +87,7 @@ func (d *fakeDevice) run(queue int) uint64 {
 	batch := d.submitted[queue][0]
 	d.submitted[queue] = d.submitted[queue][1:]
 	for _, op := range batch.timestamps {
-		d.ticks++
+		d.ticks += d.step
 		q := d.queryOf(op)
 		q.written, q.ticks = true, d.ticks
 	}
@@ -211,7 +212,7 @@ type rig struct {
 const untimed = 2
 
 func newRig(t reporter) *rig {
-	r := &rig{t: t, d: &fakeDevice{t: t, pools: map[uint64][]query{}, submitted: make([][]submission, 3), reached: make([]uint64, 3)}}
+	r := &rig{t: t, d: &fakeDevice{t: t, step: 1, pools: map[uint64][]query{}, submitted: make([][]submission, 3), reached: make([]uint64, 3)}}
 	infos := []order.QueueInfo{{Compute: true, TimestampBits: 64}, {TimestampBits: 64}, {}}
 	r.queues.Init(r.d, infos, &r.mu, nil, func(*order.Queue) {})
 	r.submitting = func() {
@@ -243,13 +244,23 @@ func (r *rig) start() {
 // place places a command of a task on a queue, and reports whether it is timed. mu is held.
 func (r *rig) place(queue int, t *Task, op *construct.Op, amount uint64) (timed bool) {
 	r.t.Helper()
+	return r.placeAt(queue, 0, t, op, amount)
+}
+
+// placeAt is place for a level of the queue's pending batch.
+func (r *rig) placeAt(queue int, level int32, t *Task, op *construct.Op, amount uint64) (timed bool) {
+	r.t.Helper()
 	q := r.queues.All()[queue]
-	b, at, err := r.queues.Begin(q, new(order.WaitSet))
-	if err != nil {
-		r.t.Fatal(err)
+	follows := new(order.WaitSet)
+	if level > 0 {
+		follows.Set(order.SyncPoint{Value: q.Pending().Value(), Level: level - 1, Queue: q.Index()})
 	}
-	stream := b.Level(at.Level)
-	timing := r.stamps.Begin(q, stream, t, op, amount)
+	b, at, err := r.queues.Begin(q, follows)
+	if err != nil || at.Level != level {
+		r.t.Fatal(err, at)
+	}
+	stream := b.Level(level)
+	timing := r.stamps.Begin(q, level, t, op, amount)
 	stream.Fill(1, 0, 4, 0)
 	timing.End(stream, vk.StageTransfer)
 	r.queues.CountWithin(q, 0, 1, 4)

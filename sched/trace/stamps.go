@@ -14,8 +14,16 @@ type Stamps struct {
 	// submits says that kernels are timed, and dataOps that copies and fills are.
 	submits, dataOps bool
 	pools            pools
-	// spare are stamps for reuse.
-	spare []*stamp
+	// rolls has for each queue those of its pending batch and of those in flight, in the order of the
+	// batches.
+	rolls [][]*roll
+	// spare are stamps for reuse, and spareRolls rolls.
+	spare      []*stamp
+	spareRolls []*roll
+	// took has how many ticks launches have taken when they were last measured. Launches that took no
+	// more than short may share timestamps.
+	took  map[launch]uint64
+	short uint64
 	// live counts the stamps that have been neither made a record nor given up.
 	live int
 	// records are those that the trace has not taken yet.
@@ -24,15 +32,23 @@ type Stamps struct {
 	err error
 	// changed is called when there is a record more, or a live stamp less.
 	changed func()
-	// ticks is working memory of Read.
-	ticks [poolQueries]uint64
+	// ticks is working memory of read, and run of close.
+	ticks []uint64
+	run   []*stamp
 }
 
 // stamp is a command between two timestamps.
 type stamp struct {
 	op *construct.Op
-	// record has the times once they are read, and the rest once the task is complete.
+	// record has the times once they are read, and the rest once the task is complete. Before that it
+	// has the queue and the amount, and of a launch the kernel's name.
 	record ompt.Record
+	// begin and end are the numbers of the timestamps in the batch. The command has the part-th part of
+	// the time between, out of parts; parts is 0 if neither of the two is for other commands as well.
+	begin, end  uint32
+	part, parts uint32
+	// launch says that the command is the launch of a kernel.
+	launch bool
 	// timed says that the command's batch is complete or will never run, final that the task is
 	// complete.
 	timed, final bool
@@ -45,17 +61,19 @@ type Task struct {
 	stamps []*stamp
 }
 
-// Timing is the place of a command's timestamps, the zero value that of a command without any.
+// Timing is a command that is being timed, the zero value one that is not.
 type Timing struct {
-	pool  *pool
-	query uint32
+	stamps *Stamps
+	roll   *roll
+	stamp  *stamp
+	level  int32
 }
 
-// Begin writes a timestamp to a stream of q's pending batch, before the commands that come next
-// there: they are part of the task's operation op, and run so many workgroups of a kernel, or move
-// so many bytes. Timing.End writes the other timestamp. Begin writes none, and nor does End, where
-// commands of this kind are not traced, or cannot be on this queue.
-func (s *Stamps) Begin(q *order.Queue, stream *vk.Stream, t *Task, op *construct.Op, amount uint64) Timing {
+// Begin begins the timing of the commands that come next on a level of q's pending batch: they are part
+// of the task's operation op, and run so many workgroups of a kernel, or move so many bytes. Timing.End
+// comes behind them. They are not timed where commands of this kind are not traced, or cannot be on
+// this queue.
+func (s *Stamps) Begin(q *order.Queue, level int32, t *Task, op *construct.Op, amount uint64) Timing {
 	traced := s.dataOps
 	if op.Type == 0 {
 		traced = s.submits
@@ -63,35 +81,40 @@ func (s *Stamps) Begin(q *order.Queue, stream *vk.Stream, t *Task, op *construct
 	if !traced || s.queues.Info(q).TimestampBits == 0 {
 		return Timing{}
 	}
-	p, err := s.pools.of(q)
-	if err != nil {
-		s.fail(err)
-		return Timing{}
-	}
+	r, stream := s.pendingRoll(q), q.Pending().Level(level)
 	st := s.newStamp()
-	st.op = op
+	st.op, st.begin, st.end = op, shared, shared
 	st.record.Queue = int(q.Index())
-	if op.Type == 0 {
-		st.record.GrantedNumTeams = amount
+	if st.launch = op.Type == 0; st.launch {
+		st.record.GrantedNumTeams, st.record.Label = amount, op.Kernel
 	} else {
 		st.record.DataOp.Bytes = amount
 	}
-	at := Timing{p, uint32(2 * len(p.stamps))}
-	p.stamps = append(p.stamps, st)
+	of := r.level(level)
+	if of.first != nil && of.first.end == shared {
+		of.first.end = s.write(r, stream, of.stage)
+	}
+	if stream.Len() > 0 {
+		// At any later stage the timestamp would be written only when the commands that run beside
+		// this one have completed that stage.
+		st.begin = s.write(r, stream, vk.StageTopOfPipe)
+	}
+	r.stamps = append(r.stamps, st)
 	t.stamps = append(t.stamps, st)
 	s.live++
-	// At any later stage the timestamp would be written only when the commands that run beside
-	// this one have completed that stage. Vulkan allows one at the top of the pipe to be written
-	// before the barrier that the command waits for; the devices that there are write it behind.
-	stream.Timestamp(p.QueryPool, at.query, vk.StageTopOfPipe)
-	return at
+	return Timing{s, r, st, level}
 }
 
-// End writes the timestamp behind the commands for which Begin was called. They are commands of
-// the given stage.
+// End ends the timing of the commands for which Begin was called. They are commands of the given stage,
+// in stream.
 func (at Timing) End(stream *vk.Stream, stage vk.Stage) {
-	if at.pool != nil {
-		stream.Timestamp(at.pool.QueryPool, at.query+1, stage)
+	if at.stamp == nil {
+		return
+	}
+	if of := at.roll.level(at.level); of.first == nil {
+		of.first, of.stage = at.stamp, stage
+	} else {
+		at.stamp.end = at.stamps.write(at.roll, stream, stage)
 	}
 }
 
@@ -114,42 +137,47 @@ func (s *Stamps) fail(err error) {
 
 // Read reads the timestamps of a batch that is complete.
 func (s *Stamps) Read(queue int32, value uint64) {
-	for _, p := range s.pools.take(queue, value) {
-		n := len(p.stamps)
-		ticks := s.ticks[:2*n]
-		err := s.pools.device.Timestamps(p.QueryPool, 0, ticks)
-		for k, st := range p.stamps {
-			st.record.Time, st.record.EndTime = ticks[2*k], ticks[2*k+1]
-			s.time(st, err != nil)
-			p.stamps[k] = nil
-		}
-		p.stamps = p.stamps[:0]
-		if err == nil {
-			err = s.pools.device.ResetQueryPool(p.QueryPool, 0, uint32(2*n))
-		}
-		if err != nil {
-			// Its queries are not known to be reset, so the pool is not used again.
-			s.fail(err)
+	r := s.takeRoll(queue, value)
+	if r == nil {
+		return
+	}
+	ticks, err := s.read(r)
+	for _, st := range r.stamps {
+		if err != nil || st.begin >= missing || st.end >= missing {
+			s.time(st, true)
 			continue
 		}
-		s.pools.free = append(s.pools.free, p)
+		begin, end := ticks[st.begin], ticks[st.end]
+		if st.parts > 0 {
+			took := end - begin
+			if st.launch && st.part == 0 {
+				s.measured(st.kind(), took/uint64(st.parts))
+			}
+			begin, end = begin+took*uint64(st.part)/uint64(st.parts), begin+took*uint64(st.part+1)/uint64(st.parts)
+		}
+		st.record.Time, st.record.EndTime = begin, end
+		s.time(st, false)
 	}
+	s.spareRoll(r)
 }
 
 // Drop gives up the timestamps of a batch that was refused, or that a lost device may not have
 // completed.
 func (s *Stamps) Drop(queue int32, value uint64) {
-	for _, p := range s.pools.take(queue, value) {
-		for k, st := range p.stamps {
-			s.time(st, true)
-			p.stamps[k] = nil
-		}
-		p.stamps = p.stamps[:0]
-		if s.queues.Lost() == nil {
-			// The batch was not submitted, so the queries are still reset.
-			s.pools.free = append(s.pools.free, p)
+	r := s.takeRoll(queue, value)
+	if r == nil {
+		return
+	}
+	for _, st := range r.stamps {
+		s.time(st, true)
+	}
+	if s.queues.Lost() == nil {
+		// The batch was not submitted, so the queries are still reset.
+		for _, p := range r.pools {
+			s.pools.giveBack(p)
 		}
 	}
+	s.spareRoll(r)
 }
 
 // time notes that the times of a stamp are known, or lost for good.
@@ -165,8 +193,8 @@ func (s *Stamps) Complete(t *Task) {
 		t.stamps[i] = nil
 		r, op := &st.record, st.op
 		r.TargetID, r.HostOpID = op.TargetID, op.ID
-		if op.Type == 0 {
-			r.Type, r.RequestedNumTeams, r.Label = ompt.CallbackTargetSubmitEMI, op.Teams, op.Kernel
+		if st.launch {
+			r.Type, r.RequestedNumTeams = ompt.CallbackTargetSubmitEMI, op.Teams
 		} else {
 			bytes := r.DataOp.Bytes
 			r.Type, r.DataOp, r.Label = ompt.CallbackTargetDataOpEMI, op.DataOp, op.Label
@@ -195,5 +223,5 @@ func (s *Stamps) finish(st *stamp) {
 // Trim gives back what is kept for commands to come.
 func (s *Stamps) Trim() {
 	s.pools.trim()
-	s.spare = nil
+	s.spare, s.spareRolls = nil, nil
 }

@@ -52,9 +52,15 @@ func New(source Source) (*Trace, error) {
 	tr := &Trace{source: source, stamps: source.Stamps, changed: sync.NewCond(source.Lock), before: c, after: c}
 	*tr.stamps = Stamps{
 		queues:  source.Queues,
-		pools:   pools{device: source.Device, underWay: make([][]*pool, len(source.Queues.All()))},
+		pools:   pools{device: source.Device},
+		rolls:   make([][]*roll, len(source.Queues.All())),
+		took:    make(map[launch]uint64),
 		changed: tr.changed.Broadcast,
 	}
+	if c.Period > 0 {
+		tr.stamps.short = uint64(shortLaunch / c.Period)
+	}
+	source.Queues.OnClosing(tr.stamps.close)
 	return tr, nil
 }
 
@@ -266,6 +272,7 @@ func (tr *Trace) close(last bool) {
 		tr.ended = true
 		tr.stamps.pools.destroy()
 		*tr.stamps = Stamps{}
+		tr.source.Queues.OnClosing(nil)
 	}
 }
 

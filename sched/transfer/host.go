@@ -6,16 +6,15 @@ import (
 	"github.com/vkomp/vkomp/sched/order"
 	"github.com/vkomp/vkomp/sched/trace"
 	"github.com/vkomp/vkomp/tasks"
-	"github.com/vkomp/vkomp/vk"
 )
 
 // Task is the task that transfers belong to.
 type Task interface {
 	// Tell tells the task's observer of one end of an operation. It is called without locks.
 	Tell(ompt.ScopeEndpoint, *construct.Op)
-	// TimeLocked has the commands that come next in the stream, a level of the queue's pending
-	// batch, be timed as the operation, until Timing.End.
-	TimeLocked(q *order.Queue, stream *vk.Stream, op *construct.Op, bytes uint64) trace.Timing
+	// TimeLocked has the commands that come next on a level of the queue's pending batch be timed as
+	// the operation, until Timing.End.
+	TimeLocked(q *order.Queue, level int32, op *construct.Op, bytes uint64) trace.Timing
 	// Lane returns what places the commands of transfers through a ring. Tasks that become ready
 	// meanwhile go to w. It is valid until the next call.
 	Lane(w *tasks.Work) Lane

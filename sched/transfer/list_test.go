@@ -13,7 +13,6 @@ import (
 	"github.com/vkomp/vkomp/sched/order"
 	"github.com/vkomp/vkomp/sched/trace"
 	"github.com/vkomp/vkomp/tasks"
-	"github.com/vkomp/vkomp/vk"
 )
 
 // task is a Task that writes down what its observer is told.
@@ -35,7 +34,7 @@ func (t *task) Tell(end ompt.ScopeEndpoint, op *construct.Op) {
 	}
 }
 
-func (t *task) TimeLocked(*order.Queue, *vk.Stream, *construct.Op, uint64) trace.Timing {
+func (t *task) TimeLocked(*order.Queue, int32, *construct.Op, uint64) trace.Timing {
 	t.timed++
 	return trace.Timing{}
 }

@@ -11,11 +11,11 @@ import (
 )
 
 // timeLocked is by.TimeLocked for a transfer of which an observer is told.
-func (x *Transfer) timeLocked(by Task, q *order.Queue, stream *vk.Stream, bytes uint64) trace.Timing {
+func (x *Transfer) timeLocked(by Task, q *order.Queue, level int32, bytes uint64) trace.Timing {
 	if x.Op == nil {
 		return trace.Timing{} // nothing more where nobody observes: this is inlined
 	}
-	return by.TimeLocked(q, stream, x.Op, bytes)
+	return by.TimeLocked(q, level, x.Op, bytes)
 }
 
 // PlaceLocked places the commands of the transfers of one phase, of which there are some (see
@@ -55,7 +55,7 @@ func (l *List) PlaceLocked(d *Device, p Phase, s *order.WaitSet, mayGoAhead bool
 		}
 		first = false
 		r.stream, r.stage = b.Level(at.Level), vk.StageTransfer
-		timing := x.timeLocked(by, q, r.stream, x.Size)
+		timing := x.timeLocked(by, q, at.Level, x.Size)
 		x.path.record(r, x)
 		r.count(d.Queues, q)
 		timing.End(r.stream, r.stage)
