@@ -46,6 +46,10 @@ type blockState struct {
 	broken error
 }
 
+// unused reports whether no task in flight refers to the block, so that the block may become
+// dormant.
+func (b *blockState) unused() bool { return len(b.holders) == 0 && b.residents == 0 }
+
 // blockImage is what is known of a block that is an image of a value.
 type blockImage struct {
 	// pointers are the pointers in the image.

@@ -31,10 +31,9 @@ type presence struct {
 	reading    int
 	// spareBlocks are records of blocks for new associations.
 	spareBlocks []*blockState
-	// hits and left are working memory of hit, removed is that of endExitLocked.
-	hits    []memory.Use
-	left    []memory.Exit
-	removed []*memory.Present
+	// counting is working memory of hitManyLocked, removed is that of endExitLocked.
+	counting []*memory.Present
+	removed  []*memory.Present
 }
 
 // vacant reports whether a task in flight has an exit that finds a block absent, or may.
