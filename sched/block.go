@@ -46,9 +46,11 @@ type blockState struct {
 	broken error
 }
 
-// unused reports whether no task in flight refers to the block, so that the block may become
-// dormant.
-func (b *blockState) unused() bool { return len(b.holders) == 0 && b.residents == 0 }
+// quiet reports whether nothing is about to copy or remove the block whatever its reference count, and its
+// storage has its contents and is the device's own.
+func (b *blockState) quiet() bool {
+	return b.filling == 0 && b.ignoring == 0 && b.broken == nil && !b.Shared && b.image == nil
+}
 
 // blockImage is what is known of a block that is an image of a value.
 type blockImage struct {

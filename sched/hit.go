@@ -71,10 +71,29 @@ func (s *Scheduler) Hit(scope *tasks.Scope, group *tasks.Group, maps []memory.Ma
 	} else {
 		block.Retain()
 	}
-	if stateOf(block).unused() && section.Start() == block.Section.Start() {
-		table.MakeDormant(block)
+	if section.Start() == block.Section.Start() {
+		s.makeDormantIfUnusedLocked(block)
 	}
 	return true
+}
+
+// makeDormantIfUnusedLocked makes a quiet block dormant if no task in flight refers to it.
+func (s *Scheduler) makeDormantIfUnusedLocked(block *memory.Present) {
+	if state := stateOf(block); len(state.holders) == 0 && state.residents == 0 {
+		s.presence.table.MakeDormant(block)
+	}
+}
+
+// makeDormantLocked makes the blocks dormant that t has created and leaves behind, so that the first
+// construct that finds one of them needs no more than the later ones.
+func (s *Scheduler) makeDormantLocked(t *target) {
+	for i := range t.entry.uses {
+		u := &t.entry.uses[i]
+		// Another construct can have removed the block meanwhile.
+		if u.Created && !u.Present.Removed() && stateOf(u.Present).quiet() {
+			s.makeDormantIfUnusedLocked(u.Present)
+		}
+	}
 }
 
 // hitManyLocked is Hit for any number of items, which can have blocks in common.
@@ -136,8 +155,7 @@ func (s *Scheduler) stayingLocked(m *memory.Map, others int) (block *memory.Pres
 	if s.pinnedInUseLocked(m.Section) {
 		return nil, 0
 	}
-	state := stateOf(block)
-	if state.filling != 0 || state.ignoring != 0 || state.broken != nil || state.Shared || state.image != nil {
+	if !stateOf(block).quiet() {
 		return nil, 0
 	}
 	if !keptLocked(block, others) {

@@ -38,7 +38,8 @@ func (r *rig) dormant(x []uint32) bool {
 	return r.s.presence.table.Dormant(sectionOf(x), false) != nil
 }
 
-// A block is dormant once a construct has found it without tasks. A task that comes to use the block ends
+// A block is dormant after the construct that created it, and once a construct has found it without tasks. A
+// task that comes to use the block ends
 // that, and a construct that would have to come before or after what the task does is none that only
 // counts.
 func TestConstructOnlyCountsUnlessATaskInFlightIsAboutToChangeTheBlock(t *testing.T) {
@@ -58,8 +59,14 @@ func TestConstructOnlyCountsUnlessATaskInFlightIsAboutToChangeTheBlock(t *testin
 			inBothWays(t, func(t *testing.T, r *rig) {
 				x, zero := filled(16, 1), filled(16, 0)
 				r.run(launch{label: "enter", enter: []arg{to(x), to(zero)}, included: true})
+				if !r.dormant(x) {
+					t.Error("a block is not dormant after the construct that created it")
+				}
+				r.s.mu.Lock()
+				r.s.presence.table.Lookup(sectionOf(x))
+				r.s.mu.Unlock()
 				if r.dormant(x) {
-					t.Error("a block that nothing has found is dormant")
+					t.Error("a block that was looked up is dormant")
 				}
 				if !r.hits(false, to(x)) || !r.dormant(x) {
 					t.Error("a block without tasks that was entered is not dormant")
