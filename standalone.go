@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/vkomp/vkomp/internal/observe"
+	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/ompt"
 	"github.com/vkomp/vkomp/sched"
 )
@@ -19,6 +20,8 @@ type standalone struct {
 	// replayable is the replayable clause, and at the place in the program, as of directive.
 	replayable Cond
 	at         observe.Site
+	// missed says that hit has asked the device's scheduler.
+	missed bool
 }
 
 // name returns the directive's name in OpenMP.
@@ -63,7 +66,44 @@ func (rt *Runtime) standalone(ctx context.Context, d *standalone, items []Arg, d
 	rt.using.RLock()
 	defer rt.using.RUnlock()
 	c := rt.current(ctx)
+	if len(depend) == 0 && rt.hit(&c, d, items) {
+		return nil
+	}
 	return rt.standaloneIn(ctx, &c, d, items, depend)
+}
+
+// mostHits is the largest number of items with which a directive is tried as a hit before its clauses
+// are evaluated.
+const mostHits = 4
+
+// hit carries out a directive without a depend clause that does no more than count blocks which are
+// present and stay so (see sched.Scheduler.Hit). Most directives of programs that map what is present
+// are such, and need none of what the generation of a task does. hit reports whether this is one;
+// otherwise it has done nothing, and has left errors to standaloneIn.
+func (rt *Runtime) hit(c *current, d *standalone, items []Arg) bool {
+	if d.kind == ompt.TargetUpdate || d.noWait || c.recording != nil || len(items) == 0 || len(items) > mostHits || rt.events.Load() != nil {
+		return false
+	}
+	dev, err := rt.resolve(*c, d.device, d.condition)
+	if err != nil || dev.physical == nil {
+		return false
+	}
+	s := dev.live.Load()
+	if s == nil {
+		return false
+	}
+	leaving := d.kind == ompt.TargetExitData
+	var maps [mostHits]memory.Map
+	for k := range items {
+		a := &items[k]
+		if a.kind != argMap || a.always || a.deletes || a.self || a.part != nil || a.image != nil ||
+			!leaving && !a.mapType.Enters() || pointerPath(a.at.elem) != "" {
+			return false
+		}
+		maps[k].Section, maps[k].Type = a.at.host, a.mapType
+	}
+	d.missed = !s.Hit(c.children(), c.group(), maps[:len(items)], leaving)
+	return !d.missed
 }
 
 // standaloneIn is standalone for a construct that c encounters.
@@ -75,7 +115,7 @@ func (rt *Runtime) standaloneIn(ctx context.Context, c *current, d *standalone, 
 	}
 	passed := newClauses()
 	defer passed.giveBack()
-	passed.Label = label
+	passed.Label, passed.Missed = label, d.missed
 	recording := c.records(d.replayable)
 	if recording != nil && !d.noWait {
 		return fmt.Errorf("vkomp: %w", recording.refuse(name, label, undeferred))

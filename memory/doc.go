@@ -24,7 +24,9 @@
 // allocations, and touch no driver unless a block is made or given back. Enter
 // and the exit pair are linear in the items of the construct (n log n past a
 // dozen): an item that starts where its block starts is found by hashing, any
-// other by two binary searches over the blocks present. A block that enters or
+// other by two binary searches over the blocks present. A construct that only counts
+// one block to which nothing else refers touches one line of the processor's cache
+// (see Table.MakeDormant). A block that enters or
 // leaves moves a few dozen others by a place. In the steady state none of them
 // allocates Go memory, except the record of a new block, and that only as long as
 // the records of removed blocks are not returned through Recycle.

@@ -100,6 +100,7 @@ func (t *Table) BeginExitOf(items []Map, uses []Use, exits []Exit) []Exit {
 			var p *Present
 			if uses != nil && uses[i].holds(item.Section) {
 				p = uses[i].Present
+				t.Wake(p)
 			} else if q, found := t.lookup(item.Section); found == inside {
 				p = q
 			}

@@ -22,9 +22,14 @@ type order struct {
 	spare  *leaf
 }
 
+type leafSlot struct {
+	start uintptr
+	block *Present
+}
+
 type leaf struct {
 	n     int
-	slots [leafBlocks]startSlot
+	slots [leafBlocks]leafSlot
 }
 
 // place is where a block is: leaf l, index i. Index -1 is before the first.
@@ -117,7 +122,7 @@ func (o *order) insert(at place, block *Present) {
 	f := o.leaves[at.l]
 	i := at.i + 1
 	copy(f.slots[i+1:f.n+1], f.slots[i:f.n])
-	f.slots[i] = startSlot{start, block}
+	f.slots[i] = leafSlot{start, block}
 	f.n++
 	if i == 0 {
 		o.starts[at.l] = start
@@ -152,7 +157,7 @@ func (o *order) remove(at place) {
 	o.n--
 	f.n--
 	copy(f.slots[at.i:f.n], f.slots[at.i+1:])
-	f.slots[f.n] = startSlot{}
+	f.slots[f.n] = leafSlot{}
 	if f.n == 0 {
 		o.dropLeaf(at.l)
 		return

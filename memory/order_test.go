@@ -41,7 +41,11 @@ func (m *bothIndices) remove(i int) {
 func (m *bothIndices) search(t *rapid.T, at int) {
 	address := uintptr(unsafe.Pointer(&m.arena.bytes[at]))
 	i, found := slices.BinarySearch(m.sorted, address)
-	if got := m.starts.at(address); got != m.blocks[address] {
+	var got *Present
+	if slot := m.starts.at(address); slot != nil {
+		got = slot.block
+	}
+	if got != m.blocks[address] {
 		t.Fatalf("at %d starts %v, want %v", at, got, m.blocks[address])
 	}
 	if !found {

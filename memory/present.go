@@ -38,6 +38,10 @@ type Present struct {
 	referred bool
 	spare    bool // in Table.spares
 
+	// dormant says that the block is dormant: see Table.MakeDormant. Its slot of
+	// Table.starts then has its count, and what is to be added to uses.
+	dormant bool
+
 	// construct is the number of the last construct that counted this block, from
 	// Table.construct.
 	construct uint64
@@ -45,10 +49,26 @@ type Present struct {
 
 // Count returns the reference count, or infinite for a block without one. Exits
 // that have begun and not ended are still counted.
-func (p *Present) Count() (n uint32, infinite bool) { return p.count, p.infinite }
+//
+// Whoever asks for the counts of a block, or changes them, has got it from the table
+// after it was dormant.
+func (p *Present) Count() (n uint32, infinite bool) {
+	p.mustBeAwake()
+	return p.count, p.infinite
+}
 
 // Uses returns how many constructs have entered the block so far.
-func (p *Present) Uses() uint64 { return p.uses }
+func (p *Present) Uses() uint64 {
+	p.mustBeAwake()
+	return p.uses
+}
+
+// mustBeAwake panics in builds with the tag invariants if the block is dormant.
+func (p *Present) mustBeAwake() {
+	if invariants.Enabled && p.dormant {
+		panic("memory: the counts of block " + describe(p.Section, p.Label) + ", which is dormant, are not in its record")
+	}
+}
 
 // Exiting reports whether a construct is removing the block.
 func (p *Present) Exiting() bool { return p.exiting }
@@ -59,6 +79,7 @@ func (p *Present) Removed() bool { return p.removed }
 // Retain counts one more construct that refers to the block, as an entry does. The
 // block is in the table and not exiting, and its count is below math.MaxUint32.
 func (p *Present) Retain() {
+	p.mustBeAwake()
 	p.uses++
 	if !p.infinite {
 		p.count++
@@ -69,13 +90,39 @@ func (p *Present) Retain() {
 // given back. Then Relinquish may give that back. In any other case the exit of the
 // reference is that of BeginExitOf and EndExit.
 func (p *Present) Stays() bool {
+	p.mustBeAwake()
 	return !p.removed && !p.exiting && (p.infinite || p.remaining() > 1)
 }
 
 // Relinquish gives back one reference to a block that stays.
 func (p *Present) Relinquish() {
+	p.mustBeAwake()
 	if !p.infinite {
 		p.count--
+	}
+}
+
+// Retain is Present.Retain for the blocks of the items of one construct. A block that
+// is there several times counts once.
+func (t *Table) Retain(blocks []*Present) {
+	t.construct++
+	for _, p := range blocks {
+		if p.construct != t.construct {
+			p.construct = t.construct
+			p.Retain()
+		}
+	}
+}
+
+// Relinquish is Present.Relinquish for the blocks of the items of one construct, each
+// of which stays. A block that is there several times counts once.
+func (t *Table) Relinquish(blocks []*Present) {
+	t.construct++
+	for _, p := range blocks {
+		if p.construct != t.construct {
+			p.construct = t.construct
+			p.Relinquish()
+		}
 	}
 }
 
@@ -112,7 +159,14 @@ func (t *Table) Len() int { return t.blocks.n }
 // All returns the blocks in ascending order of address. The table must not
 // change during the iteration.
 func (t *Table) All() iter.Seq[*Present] {
-	return t.blocks.all(place{})
+	return func(yield func(*Present) bool) {
+		for p := range t.blocks.all(place{}) {
+			t.Wake(p)
+			if !yield(p) {
+				return
+			}
+		}
+	}
 }
 
 // Lookup returns the block that s lies in and where in the block, in bytes.
@@ -142,11 +196,13 @@ const (
 
 // lookup returns the block that contains s, or the first block that s touches.
 func (t *Table) lookup(s Section) (*Present, presence) {
-	if p := t.starts.at(s.Start()); p != nil && s.Size <= p.Section.Size {
-		return p, inside
+	if slot := t.starts.at(s.Start()); slot != nil && s.Size <= slot.size {
+		slot.wake()
+		return slot.block, inside
 	}
 	at := t.blocks.below(s.Start())
 	if p := t.blocks.at(at); p != nil && s.Start() < p.Section.End() {
+		t.Wake(p)
 		if p.Section.contains(s) {
 			return p, inside
 		}
@@ -156,6 +212,7 @@ func (t *Table) lookup(s Section) (*Present, presence) {
 		return nil, absent
 	}
 	if p := t.blocks.at(t.blocks.after(at)); p != nil && p.Section.Start() < s.End() {
+		t.Wake(p)
 		return p, partly
 	}
 	return nil, absent
@@ -216,6 +273,7 @@ func (t *Table) MakeInfinite(p *Present) {
 	if p.removed {
 		return
 	}
+	t.Wake(p)
 	if p.exiting {
 		t.exiting--
 	}
@@ -262,7 +320,7 @@ func (t *Table) Recycle(p *Present) {
 // do. Exits of p that have begun may still be ended, without effect. The caller
 // frees the storage. It is ErrNotPresent for a block that is not in the table.
 func (t *Table) Remove(p *Present) error {
-	if t.starts.at(p.Section.Start()) != p {
+	if slot := t.starts.at(p.Section.Start()); slot == nil || slot.block != p {
 		return fmt.Errorf("memory: remove %s: %w", describe(p.Section, p.Label), ErrNotPresent)
 	}
 	t.remove(p)
@@ -280,7 +338,7 @@ func (t *Table) remove(p *Present) {
 		t.exiting--
 	}
 	p.referred = p.ending > 0
-	p.count, p.ending, p.infinite, p.exiting, p.removed = 0, 0, false, false, true
+	p.count, p.ending, p.infinite, p.exiting, p.dormant, p.removed = 0, 0, false, false, false, true
 }
 
 // overlap returns the error for an item that covers p in part.
@@ -303,11 +361,11 @@ func (t *Table) Validate() error {
 	}
 	var previous *Present
 	exiting := 0
-	for p := range t.All() {
+	for p := range t.blocks.all(place{}) {
 		if err := p.validate(previous); err != nil {
 			return err
 		}
-		if t.starts.at(p.Section.Start()) != p {
+		if slot := t.starts.at(p.Section.Start()); slot == nil || slot.block != p {
 			return fmt.Errorf("memory: block %s is not filed by its start", describe(p.Section, p.Label))
 		}
 		if p.exiting {
@@ -339,6 +397,8 @@ func (p *Present) validate(previous *Present) error {
 		return fmt.Errorf("memory: block %s overlaps block %s", name, describe(previous.Section, previous.Label))
 	case p.removed || p.spare:
 		return fmt.Errorf("memory: block %s is removed and in the table", name)
+	case p.dormant && (p.exiting || p.ending > 0):
+		return fmt.Errorf("memory: block %s is dormant, and %d exits are under way", name, p.ending)
 	case p.infinite && (p.count != 0 || p.exiting):
 		return fmt.Errorf("memory: block %s is infinite and counts %d, %d of them ending", name, p.count, p.ending)
 	case !p.infinite && p.exiting != (p.remaining() == 0):

@@ -12,20 +12,114 @@ func TestTableAgreesWithByteModel(t *testing.T) { rapid.Check(t, tableHistory) }
 
 func tableHistory(t *rapid.T) {
 	m := newTableMachine()
+	// The check looks every block up, and so none is dormant after it.
+	dormantFirst := func(f func(*rapid.T)) func(*rapid.T) {
+		return func(t *rapid.T) {
+			m.makeDormant(t)
+			f(t)
+		}
+	}
 	t.Repeat(map[string]func(*rapid.T){
-		"enter":     m.enter,
-		"enter2":    m.enter,
-		"leave":     m.leave,
-		"begin":     m.begin,
-		"end":       m.end,
-		"end2":      m.end,
-		"associate": m.associate,
-		"remove":    m.remove,
-		"declare":   m.makeInfinite,
+		"enter":     dormantFirst(m.enter),
+		"enter2":    dormantFirst(m.enter),
+		"leave":     dormantFirst(m.leave),
+		"begin":     dormantFirst(m.begin),
+		"end":       dormantFirst(m.end),
+		"end2":      dormantFirst(m.end),
+		"count":     dormantFirst(m.count),
+		"associate": dormantFirst(m.associate),
+		"remove":    dormantFirst(m.remove),
+		"declare":   dormantFirst(m.makeInfinite),
 		"write":     m.write,
 		"write2":    m.write,
 		"":          m.check,
 	})
+}
+
+// makeDormant makes some blocks dormant, and counts constructs that enter and leave them.
+func (m *tableMachine) makeDormant(t *rapid.T) {
+	for _, b := range m.modelBlocks() {
+		if !rapid.Bool().Draw(t, "dormant") {
+			continue
+		}
+		dormant := !b.dying && b.ending == 0
+		m.table.MakeDormant(b.present)
+		m.table.MakeDormant(b.present)
+		whole := m.arena.section(b.start, b.end)
+		for range rapid.IntRange(0, 4).Draw(t, "constructs") {
+			section := m.arena.section(b.start, rapid.IntRange(b.start+1, b.end).Draw(t, "end"))
+			leaving := rapid.Bool().Draw(t, "leaving")
+			r := m.table.Dormant(section, leaving)
+			if want := dormant && (!leaving || b.infinite || b.count > 1); (r != nil) != want {
+				t.Fatalf("%+v: dormant: %t, want %t", *b, r != nil, want)
+			}
+			if r == nil {
+				continue
+			}
+			change := 1
+			if leaving {
+				r.Leave()
+				change = -1
+			} else {
+				r.Enter()
+				b.uses++
+			}
+			if !b.infinite {
+				b.count += change
+			}
+		}
+		others := []Section{{Ptr: whole.Ptr}, {Ptr: whole.Ptr, Size: whole.Size + 1}}
+		if whole.Size > 1 {
+			others = append(others, m.arena.section(b.start+1, b.end))
+		}
+		for _, s := range others {
+			if m.table.Dormant(s, false) != nil || m.table.Dormant(s, true) != nil {
+				t.Fatalf("%s is counted in the dormant block %s", s, whole)
+			}
+		}
+	}
+	for i, b := range m.owner {
+		if m.table.Has(m.arena.section(i, i).Start()) != (b != nil) {
+			t.Fatalf("byte %d is present: %t", i, b == nil)
+		}
+	}
+}
+
+// count counts a construct that enters or leaves some blocks, of which each stays.
+func (m *tableMachine) count(t *rapid.T) {
+	blocks := m.modelBlocks()
+	if len(blocks) == 0 {
+		t.Skip("no block is present")
+	}
+	leaving := rapid.Bool().Draw(t, "leaving")
+	var counted []*Present
+	var of []*modelBlock
+	for _, b := range rapid.SliceOfN(rapid.SampledFrom(blocks), 1, 5).Draw(t, "blocks") {
+		p, _, _ := m.table.Lookup(m.arena.section(b.start, b.end))
+		if b.dying || leaving && !p.Stays() {
+			continue
+		}
+		counted = append(counted, p)
+		if !slices.Contains(of, b) {
+			of = append(of, b)
+		}
+	}
+	for _, b := range of {
+		switch {
+		case !leaving && !b.infinite:
+			b.count++
+		case leaving && !b.infinite:
+			b.count--
+		}
+		if !leaving {
+			b.uses++
+		}
+	}
+	if leaving {
+		m.table.Relinquish(counted)
+	} else {
+		m.table.Retain(counted)
+	}
 }
 
 func (m *tableMachine) enter(t *rapid.T) {
@@ -274,6 +368,7 @@ func (m *tableMachine) beginItems(t *rapid.T, model []modelItem, items []Map, us
 		err != nil && !slices.ContainsFunc(want, func(w error) bool { return errors.Is(err, w) }) {
 		t.Fatalf("check of %v: %v, want one of %v", items, err, want)
 	}
+	m.makeDormant(t) // the check has looked the items up
 	// 1. copy item by item, 2. count down, 3. delete, 4. at zero, remove.
 	due := make([]bool, len(model))
 	for i, x := range model {

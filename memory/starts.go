@@ -8,15 +8,9 @@ import (
 // starts finds a block by its start address, since most sections are whole blocks.
 // It is a hash table with linear probing, at most half full.
 type starts struct {
-	slots []startSlot // their number is a power of two
-	shift int         // 64 minus the binary logarithm of len(slots)
+	slots []Dormant // their number is a power of two; empty ones have no block
+	shift int       // 64 minus the binary logarithm of len(slots)
 	n     int
-}
-
-// startSlot is empty when its block is nil.
-type startSlot struct {
-	start uintptr
-	block *Present
 }
 
 const fewestStarts = 16
@@ -27,16 +21,20 @@ func (s *starts) home(address uintptr) int {
 	return int(uint64(address) * 0x9e3779b97f4a7c15 >> s.shift)
 }
 
-// at returns the block that starts at the address, or nil.
-func (s *starts) at(address uintptr) *Present {
+// at returns the slot of the block that starts at the address, or nil. It holds until
+// a block is inserted or removed.
+func (s *starts) at(address uintptr) *Dormant {
 	if s.n == 0 {
 		return nil
 	}
 	mask := len(s.slots) - 1
 	for i := s.home(address); ; i++ {
 		slot := &s.slots[i&mask]
-		if slot.start == address || slot.block == nil {
-			return slot.block
+		if slot.block == nil {
+			return nil
+		}
+		if slot.start == address {
+			return slot
 		}
 	}
 }
@@ -47,10 +45,10 @@ func (s *starts) insert(block *Present) {
 		s.grow()
 	}
 	s.n++
-	s.put(startSlot{block.Section.Start(), block})
+	s.put(Dormant{start: block.Section.Start(), block: block, size: block.Section.Size})
 }
 
-func (s *starts) put(slot startSlot) {
+func (s *starts) put(slot Dormant) {
 	mask := len(s.slots) - 1
 	i := s.home(slot.start) & mask
 	for s.slots[i].block != nil {
@@ -61,7 +59,7 @@ func (s *starts) put(slot startSlot) {
 
 func (s *starts) grow() {
 	old := s.slots
-	s.slots = make([]startSlot, max(2*len(old), fewestStarts))
+	s.slots = make([]Dormant, max(2*len(old), fewestStarts))
 	s.shift = 64 - bits.TrailingZeros(uint(len(s.slots)))
 	for _, slot := range old {
 		if slot.block != nil {
@@ -85,7 +83,7 @@ func (s *starts) remove(address uintptr) {
 			gap = i
 		}
 	}
-	s.slots[gap] = startSlot{}
+	s.slots[gap] = Dormant{}
 	s.n--
 }
 
@@ -97,8 +95,12 @@ func (s *starts) validate() error {
 			continue
 		}
 		n++
-		if slot.start != slot.block.Section.Start() || s.at(slot.start) != slot.block {
-			return fmt.Errorf("memory: block %s is not found at %#x", describe(slot.block.Section, slot.block.Label), slot.start)
+		p := slot.block
+		if found := s.at(slot.start); slot.start != p.Section.Start() || slot.size != p.Section.Size || found == nil || found.block != p {
+			return fmt.Errorf("memory: block %s is not found at %#x", describe(p.Section, p.Label), slot.start)
+		}
+		if p.dormant != (slot.count > 0) || p.dormant && p.infinite != (slot.count == forever) || !p.dormant && slot.entered > 0 {
+			return fmt.Errorf("memory: block %s: it is dormant: %t, and %d constructs are counted where it is filed", describe(p.Section, p.Label), p.dormant, slot.count)
 		}
 	}
 	if n != s.n || 2*n > len(s.slots) {

@@ -106,16 +106,23 @@ func TestTableValidateSeesDamage(t *testing.T) {
 		"overlap":                func(_ *Table, x, _, _, _ *Present) { x.Section.Size += 8 },
 		"exiting counter":        func(table *Table, _, _, _, _ *Present) { table.exiting++ },
 		"start missing":          func(table *Table, x, _, _, _ *Present) { table.starts.remove(x.Section.Start()) },
-		"start too many":         func(table *Table, x, _, _, _ *Present) { table.starts.put(startSlot{1, x}) },
+		"start too many":         func(table *Table, x, _, _, _ *Present) { table.starts.put(Dormant{start: 1, block: x}) },
 		"start of another":       func(table *Table, x, y, _, _ *Present) { table.starts.slotOf(x).block = y },
 		"start out of reach": func(table *Table, x, _, _, _ *Present) {
 			slot := table.starts.slotOf(x)
 			moved := *slot
-			*slot = startSlot{}
+			*slot = Dormant{}
 			table.starts.slots[(table.starts.home(x.Section.Start())+9)%len(table.starts.slots)] = moved
 		},
-		"start counter": func(table *Table, _, _, _, _ *Present) { table.starts.n++ },
-		"order counter": func(table *Table, _, _, _, _ *Present) { table.blocks.n-- },
+		"start's size":              func(table *Table, x, _, _, _ *Present) { table.starts.slotOf(x).size++ },
+		"dormant without count":     func(_ *Table, x, _, _, _ *Present) { x.dormant = true },
+		"count and not dormant":     func(table *Table, x, _, _, _ *Present) { table.starts.slotOf(x).count = 2 },
+		"entries and not dormant":   func(table *Table, x, _, _, _ *Present) { table.starts.slotOf(x).entered = 1 },
+		"dormant infinite counts":   func(table *Table, _, _, _, i *Present) { table.MakeDormant(i); table.starts.slotOf(i).count = 2 },
+		"dormant count is infinite": func(table *Table, x, _, _, _ *Present) { table.MakeDormant(x); table.starts.slotOf(x).count = forever },
+		"dormant during an exit":    func(table *Table, x, _, _, _ *Present) { table.MakeDormant(x); x.ending = 1 },
+		"start counter":             func(table *Table, _, _, _, _ *Present) { table.starts.n++ },
+		"order counter":             func(table *Table, _, _, _, _ *Present) { table.blocks.n-- },
 		"order of a leaf": func(table *Table, _, _, _, _ *Present) {
 			f := table.blocks.leaves[0]
 			f.slots[0], f.slots[1] = f.slots[1], f.slots[0]
@@ -157,7 +164,7 @@ func TestTableValidateSeesDamage(t *testing.T) {
 }
 
 // slotOf returns the slot of a block.
-func (s *starts) slotOf(p *Present) *startSlot {
+func (s *starts) slotOf(p *Present) *Dormant {
 	for i := range s.slots {
 		if s.slots[i].block == p {
 			return &s.slots[i]

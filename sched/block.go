@@ -46,6 +46,12 @@ type blockState struct {
 	broken error
 }
 
+// quiet reports whether nothing is about to copy or remove the block whatever its reference count, and its
+// storage has its contents and is the device's own.
+func (b *blockState) quiet() bool {
+	return b.filling == 0 && b.ignoring == 0 && b.broken == nil && !b.Shared && b.image == nil
+}
+
 // blockImage is what is known of a block that is an image of a value.
 type blockImage struct {
 	// pointers are the pointers in the image.

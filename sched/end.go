@@ -92,6 +92,9 @@ func (s *Scheduler) giveUpLocked(t *target, err error, w *tasks.Work) {
 		s.endExitLocked(t, w)
 	}
 	t.filledLocked()
+	if err == nil && !t.Structured {
+		s.makeDormantLocked(t.entry.uses)
+	}
 	s.withdrawTransfersLocked(t)
 	t.transfers.FreeStaging(&s.transfers, &t.order.Used)
 }

@@ -244,6 +244,8 @@ func (t *target) filledLocked() {
 func (t *target) unfilledLocked(err error) {
 	for i := range t.transfers.All {
 		if x := &t.transfers.All[i]; x.Phase == transfer.AtEntry && x.Fresh && x.ByCommand() {
+			// It can be dormant since the copy was placed.
+			t.s.presence.table.Wake(x.Block)
 			stateOf(x.Block).broken = err
 		}
 	}

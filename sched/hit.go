@@ -1,19 +1,45 @@
 package sched
 
 import (
-	"errors"
 	"math"
 
 	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/tasks"
 )
 
-// hit carries out a data construct that only changes reference counts: an included one without
-// dependences, all of whose items are present before and after it, and that copies nothing. Its
-// task would follow no other and no other would follow it, so none is made. hit reports whether the
-// region is such a construct; otherwise it has done nothing.
+// hit carries out a region that is a construct as Hit describes it. It reports whether the region is
+// one; otherwise it has done nothing.
 func (s *Scheduler) hit(r *Region) bool {
 	if r.NoWait || len(r.Depend) > 0 || r.Structured || r.Kernel != nil || len(r.Transfers) > 0 || len(r.Images) > 0 || r.Infinite || r.Observer != nil ||
-		len(r.Enter) > 0 == (len(r.Exit) > 0) || r.Group.Cancelled() {
+		r.Missed || len(r.Enter) > 0 == (len(r.Exit) > 0) {
+		return false
+	}
+	maps, leaving := r.Enter, false
+	if len(maps) == 0 {
+		maps, leaving = r.Exit, true
+	}
+	if !s.Hit(r.Scope, r.Group, maps, leaving) {
+		return false
+	}
+	for i := range r.Found {
+		r.Found[i] = true
+	}
+	return true
+}
+
+// Hit carries out a data construct that only changes reference counts: an included one without
+// dependences and without an observer, all of whose items are present before and after it, and that
+// copies nothing. Its task would follow no other and no other would follow it, so none is made. maps are
+// the items of its beginning or, if leaving, those of its end. Hit reports whether the construct is one
+// of this kind; otherwise it has done nothing, and the construct is one for Run. It keeps nothing of
+// maps.
+func (s *Scheduler) Hit(scope *tasks.Scope, group *tasks.Group, maps []memory.Map, leaving bool) bool {
+	for i := range maps {
+		if !onlyCounts(&maps[i], leaving) {
+			return false
+		}
+	}
+	if len(maps) == 0 || group.Cancelled() {
 		return false
 	}
 	s.mu.Lock()
@@ -21,53 +47,101 @@ func (s *Scheduler) hit(r *Region) bool {
 	if s.refusalLocked() != nil || s.presence.vacant() {
 		return false
 	}
-	var block *memory.Present
-	for i := range r.Enter {
-		m := &r.Enter[i]
-		if m.Always || m.Share == memory.ShareMust || m.DeviceSize != 0 || !m.Type.Enters() {
-			return false
-		}
-		if block, _ = s.stayingLocked(m, 0); block == nil {
-			return false
-		}
+	if len(maps) != 1 {
+		return s.hitManyLocked(scope, maps, leaving)
 	}
-	for i := range r.Exit {
-		m := &r.Exit[i]
-		if m.Always || m.Delete || m.Type == memory.MapDelete || m.DeviceSize != 0 {
+	table, section := s.presence.table, maps[0].Section
+	if dormant := table.Dormant(section, leaving); dormant != nil {
+		if s.pinnedInUseLocked(section) || !scope.Pass() {
 			return false
 		}
-		if block, _ = s.stayingLocked(m, 1); block == nil {
-			return false
+		if leaving {
+			dormant.Leave()
+		} else {
+			dormant.Enter()
 		}
+		return true
 	}
-	if !r.Scope.Pass() {
+	block := s.countingLocked(&maps[0], leaving)
+	if block == nil || !scope.Pass() {
 		return false
 	}
-	switch {
-	case len(r.Enter) == 1: // items of one block need more care
-		block.Retain()
-		for i := range r.Found {
-			r.Found[i] = true
-		}
-		return true
-	case len(r.Exit) == 1 && block.Stays():
+	if leaving {
 		block.Relinquish()
-		return true
-	case len(r.Enter) > 0:
-		var err error
-		if s.presence.hits, err = s.presence.table.Enter(r.Enter, s.presence.hits, allocateNothing, s.presence.free); err != nil {
-			return false // the task will fail with the same error
-		}
-		clear(s.presence.hits)
-		for i := range r.Found {
-			r.Found[i] = true
-		}
-		return true
+	} else {
+		block.Retain()
 	}
-	s.presence.left = s.presence.table.BeginExit(r.Exit, s.presence.left)
-	s.presence.removed = s.presence.table.EndExit(s.presence.left, s.presence.removed)
-	clear(s.presence.left)
+	if section.Start() == block.Section.Start() {
+		s.makeDormantIfUnusedLocked(block)
+	}
 	return true
+}
+
+// makeDormantIfUnusedLocked makes a quiet block dormant if no task in flight refers to it.
+func (s *Scheduler) makeDormantIfUnusedLocked(block *memory.Present) {
+	if state := stateOf(block); len(state.holders) == 0 && state.residents == 0 {
+		s.presence.table.MakeDormant(block)
+	}
+}
+
+// makeDormantLocked makes the blocks dormant that a construct has created and leaves behind, so that the
+// first construct that finds one of them needs no more than the later ones.
+func (s *Scheduler) makeDormantLocked(entered []memory.Use) {
+	for i := range entered {
+		u := &entered[i]
+		// Another construct can have removed the block meanwhile.
+		if u.Created && !u.Present.Removed() && stateOf(u.Present).quiet() {
+			s.makeDormantIfUnusedLocked(u.Present)
+		}
+	}
+}
+
+// hitManyLocked is Hit for any number of items, which can have blocks in common.
+func (s *Scheduler) hitManyLocked(scope *tasks.Scope, maps []memory.Map, leaving bool) bool {
+	counting := s.presence.counting[:0]
+	hit := true
+	for i := 0; hit && i < len(maps); i++ {
+		block := s.countingLocked(&maps[i], leaving)
+		if hit = block != nil; hit {
+			counting = append(counting, block)
+		}
+	}
+	if hit = hit && scope.Pass(); hit {
+		if leaving {
+			s.presence.table.Relinquish(counting)
+		} else {
+			s.presence.table.Retain(counting)
+		}
+	}
+	clear(counting)
+	s.presence.counting = counting
+	return hit
+}
+
+// countingLocked returns the block in which an item lies if the construct of the item only counts it,
+// otherwise nil.
+func (s *Scheduler) countingLocked(m *memory.Map, leaving bool) *memory.Present {
+	others := 0
+	if leaving {
+		others = 1
+	}
+	block, _ := s.stayingLocked(m, others)
+	if block == nil || leaving && !block.Stays() {
+		return nil
+	}
+	return block
+}
+
+// onlyCounts reports whether an item of a data construct does no more than count if its block is present
+// and stays so.
+func onlyCounts(m *memory.Map, leaving bool) bool {
+	if m.Always || m.DeviceSize != 0 {
+		return false
+	}
+	if leaving {
+		return !m.Delete && m.Type != memory.MapDelete
+	}
+	return m.Share != memory.ShareMust && m.Type.Enters()
 }
 
 // stayingLocked returns the block in which the item lies, and where, if the block is present and stays
@@ -78,17 +152,23 @@ func (s *Scheduler) stayingLocked(m *memory.Map, others int) (block *memory.Pres
 	if err != nil || block == nil || block.Exiting() || m.Size == 0 {
 		return nil, 0
 	}
-	if a, err := s.memory.FindPinned(m.Section); err != nil || a != nil && !a.Idle() {
-		return nil, 0 // the construct is complete after copies of the storage that are in flight
+	if s.pinnedInUseLocked(m.Section) {
+		return nil, 0
 	}
-	state := stateOf(block)
-	if state.filling != 0 || state.ignoring != 0 || state.broken != nil || state.Shared || state.image != nil {
+	if !stateOf(block).quiet() {
 		return nil, 0
 	}
 	if !keptLocked(block, others) {
 		return nil, 0
 	}
 	return block, offset
+}
+
+// pinnedInUseLocked reports whether a section lies in pinned storage that copies in flight use, which a
+// construct that maps the section comes after, or has a part that is pinned.
+func (s *Scheduler) pinnedInUseLocked(section memory.Section) bool {
+	a, err := s.memory.FindPinned(section)
+	return err != nil || a != nil && !a.Idle()
 }
 
 // keptLocked reports whether more than the given number of constructs refer to the block besides the tasks
@@ -98,8 +178,3 @@ func keptLocked(block *memory.Present, others int) bool {
 	state := stateOf(block)
 	return infinite || int(count) > len(state.holders)+int(state.residents)+others && count != math.MaxUint32
 }
-
-var errNothing = errors.New("sched: no storage to allocate")
-
-// allocateNothing is the allocation function of constructs that create no block.
-func allocateNothing(*memory.Map) (memory.Storage, error) { return memory.Storage{}, errNothing }

@@ -76,38 +76,40 @@ func (s *Scheduler) enterNowLocked(r *Region) bool {
 	p := &s.presence
 	p.reclaimLocked()
 	var err error
-	if p.hits, err = p.table.Enter(r.Enter, p.hits, p.allocate, p.free); err != nil {
+	if p.entered, err = p.table.Enter(r.Enter, p.entered, p.allocate, p.free); err != nil {
 		return false
 	}
-	for i := range p.hits {
-		if block := p.hits[i].Present; block != nil {
-			s.openBlockLocked(&p.hits[i], &r.Enter[i], r.Site, r.Label)
+	for i := range p.entered {
+		if block := p.entered[i].Present; block != nil {
+			s.openBlockLocked(&p.entered[i], &r.Enter[i], r.Site, r.Label)
 		}
 	}
 	done := s.mayCopyInLocked() && r.Scope.Pass()
-	for i := range p.hits {
-		if u, m := &p.hits[i], &r.Enter[i]; done && u.CopyIn {
+	for i := range p.entered {
+		if u, m := &p.entered[i], &r.Enter[i]; done && u.CopyIn {
 			to := unsafe.Add(stateOf(u.Present).Host(), blockAt(u.Present)+u.Offset+u.Skip)
 			done = s.makeNowLocked(transfer.CopyIn, transfer.Copy{To: to, From: unsafe.Add(m.Ptr, u.Skip), Bytes: m.Size - u.Skip})
 		}
 	}
-	if !done {
-		p.left = p.table.BeginExitOf(r.Enter, p.hits, p.left)
+	if done {
+		s.makeDormantLocked(p.entered)
+	} else {
+		p.left = p.table.BeginExitOf(r.Enter, p.entered, p.left)
 		s.endNowLocked()
 	}
-	clear(p.hits)
+	clear(p.entered)
 	return done
 }
 
-// mayCopyInLocked reports whether the host may write the storage of all items in presence.hits that are
+// mayCopyInLocked reports whether the host may write the storage of all items in presence.entered that are
 // to be copied to the device.
 func (s *Scheduler) mayCopyInLocked() bool {
-	for i := range s.presence.hits {
-		u := &s.presence.hits[i]
+	for i := range s.presence.entered {
+		u := &s.presence.entered[i]
 		if u.Present == nil {
 			continue
 		}
-		if state := stateOf(u.Present); state.broken != nil || state.image != nil || state.Shared || u.CopyIn && !(state.HostWrites(u.Present.Storage.Size) && state.Idle()) {
+		if state := stateOf(u.Present); !state.quiet() || u.CopyIn && !(state.HostWrites(u.Present.Storage.Size) && state.Idle()) {
 			return false
 		}
 	}
@@ -142,7 +144,7 @@ func (s *Scheduler) exitNowLocked(r *Region) bool {
 func (s *Scheduler) mayExitLocked() bool {
 	for i := range s.presence.left {
 		e := &s.presence.left[i]
-		if state := stateOf(e.Present); len(state.parked) > 0 || state.broken != nil || state.image != nil || state.Shared || e.CopyOut && !(state.HostReads() && state.Idle()) {
+		if state := stateOf(e.Present); len(state.parked) > 0 || !state.quiet() || e.CopyOut && !(state.HostReads() && state.Idle()) {
 			return false
 		}
 	}

@@ -124,9 +124,7 @@ func (s *Scheduler) pointerIntoLocked(block *memory.Present, offset uint64) Poin
 func (s *Scheduler) Present(host memory.Section) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	host.Size = 0
-	block, _, err := s.presence.table.Lookup(host)
-	return err == nil && block != nil && s.loss.err == nil
+	return s.presence.table.Has(host.Start()) && s.loss.err == nil
 }
 
 // Accessible reports whether size bytes at p are memory of the device, and the device is not lost.

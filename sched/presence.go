@@ -32,10 +32,12 @@ type presence struct {
 	// gone are blocks that tasks refer to no more, and spare records of such blocks for new ones.
 	gone  goneBlocks
 	spare []*blockState
-	// hits and left are working memory of hit, removed is that of endExitLocked.
-	hits    []memory.Use
-	left    []memory.Exit
-	removed []*memory.Present
+	// counting is working memory of hitManyLocked, entered and left are that of now, removed is that of
+	// endExitLocked.
+	counting []*memory.Present
+	entered  []memory.Use
+	left     []memory.Exit
+	removed  []*memory.Present
 }
 
 // vacant reports whether a task in flight has an exit that finds a block absent, or may.

@@ -28,6 +28,8 @@ type Region struct {
 	// Infinite says that the blocks that Enter creates have no reference count and that no exit
 	// removes them, because they are globals declared for the target.
 	Infinite bool
+	// Missed says that Hit was called for the construct and has reported false.
+	Missed bool
 	// Transfers are made between Enter and Exit, by a construct without a kernel.
 	Transfers []transfer.Request
 	// Kernel is nil for a construct that only moves data. Binding k of the kernel is Buffers[k], or
