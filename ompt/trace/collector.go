@@ -8,13 +8,13 @@ import (
 	"github.com/vkomp/vkomp/ompt"
 )
 
-// defaultLimit keeps the memory of a collector below some 200 MB.
+// defaultLimit keeps the memory of a collector below some 100 MB.
 const defaultLimit = 1 << 20
 
 // Options are the options of a collector.
 type Options struct {
 	// Limit is the largest number of entries that are kept: tasks, target regions,
-	// operations, waits, edges and device records together, each of at most 200 bytes.
+	// operations, waits, edges and device records together, each of at most 100 bytes.
 	// Later ones are counted and dropped. 0 means 1<<20.
 	Limit int
 }
@@ -31,17 +31,19 @@ type Collector struct {
 	// kept is the number of entries in the lists, dropped the number of those dropped.
 	kept, dropped uint64
 	devices       []device
-	tasks         list[task]
-	regions       list[region]
-	ops           list[op]
+	labels        labelTable
+	tasks         list[packedTask]
+	regions       list[packedRegion]
+	ops           list[packedOp]
 	runs          list[run]
 	waits         list[wait]
-	records       list[record]
+	records       list[packedRecord]
 	edges         list[edge]
 	loads         list[load]
 	closings      list[closing]
-	// open holds the operations that have begun and not ended.
-	open map[ompt.ID]*op
+	// open has the operations that have begun and not ended, and waiting the waits, which are few.
+	open    []openOp
+	waiting []int32
 	// problems describes failures of device traces.
 	problems []string
 }
@@ -64,16 +66,13 @@ type device struct {
 
 // task is a task of the runtime.
 type task struct {
-	index          int32
-	parent         int32
-	id             ompt.ID
-	label          string
-	flags          ompt.TaskFlag
-	created, ended time.Duration
-	status         ompt.TaskStatus // how it ended, 0 before its end
-	// run is the current run of the body, waits are the waits in progress.
-	run   *run
-	waits []*wait
+	index  int32
+	parent int32
+	id     ompt.ID
+	label  string
+	flags  ompt.TaskFlag
+	ended  time.Duration
+	status ompt.TaskStatus // how it ended, 0 before its end
 }
 
 // region is a target region.
@@ -96,6 +95,12 @@ type op struct {
 	bytes, teams uint64
 	label        string
 	begin, end   time.Duration
+}
+
+// openOp is an operation that has begun, by its number and its index.
+type openOp struct {
+	id ompt.ID
+	op int32
 }
 
 // run is the time from the begin to the end of a task's body; bodies of other tasks may
@@ -146,7 +151,7 @@ func New(o Options) *Collector {
 		o.Limit = defaultLimit
 	}
 	start := time.Now()
-	return &Collector{limit: o.Limit, start: start, now: func() time.Duration { return time.Since(start) }, open: map[ompt.ID]*op{}}
+	return &Collector{limit: o.Limit, start: start, now: func() time.Duration { return time.Since(start) }}
 }
 
 // Callbacks returns the tool, for the Options of one runtime. It uses the Data of tasks and
@@ -206,6 +211,16 @@ func (c *Collector) device(num int) *device {
 	return &c.devices[len(c.devices)-1]
 }
 
+// traces reports whether a device is open and traced.
+func (c *Collector) traces(num int) bool {
+	for i := range c.devices {
+		if c.devices[i].num == num {
+			return c.devices[i].handle != nil
+		}
+	}
+	return false
+}
+
 func (c *Collector) problem(num int, err error) {
 	c.problems = append(c.problems, fmt.Sprintf("the trace of device %d: %v", num, err))
 }
@@ -235,76 +250,86 @@ func (c *Collector) implicitTask(e ompt.ImplicitTaskEvent) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if e.Endpoint == ompt.ScopeEnd {
-		if t := taskOf(e.Task); t != nil {
-			t.finish(now, ompt.TaskComplete)
+		if t := c.taskOf(e.Task); t != nil {
+			c.finish(t, now, ompt.TaskComplete)
 		}
 		return
 	}
-	c.newTask(e.Task, task{parent: none, label: "initial task", flags: e.Flags, created: now})
+	c.newTask(e.Task, packedTask{parent: none, label: c.labels.of("initial task"), flags: e.Flags})
 }
 
 func (c *Collector) taskCreate(e ompt.TaskCreateEvent) {
-	now := c.now()
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	if e.Flags&ompt.TaskMerged != 0 {
 		return // the task is part of another and has no further events
 	}
-	c.newTask(e.NewTask, task{parent: indexOf(taskOf(e.EncounteringTask)), id: e.TaskID, label: e.Label, flags: e.Flags, created: now})
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.newTask(e.NewTask, packedTask{parent: indexOf(e.EncounteringTask), id: e.TaskID, label: c.labels.of(e.Label), flags: e.Flags})
 }
 
-func (c *Collector) newTask(data *ompt.Data, made task) {
+func (c *Collector) newTask(data *ompt.Data, made packedTask) {
 	if data == nil || !c.room() {
 		return
 	}
-	made.index, made.ended = int32(c.tasks.len), never
-	t := c.tasks.add()
-	*t = made
-	attach(data).task = t
+	made.ended, made.run = never, none
+	*c.tasks.add() = made
+	attach(data, c.tasks.len-1, made.flags&ompt.TaskTarget != 0)
 }
 
-func (t *task) finish(now time.Duration, status ompt.TaskStatus) {
-	if t.run != nil {
-		t.run.end = now
-		t.run = nil
+// taskOf returns the task with the data, nil if it is not kept.
+func (c *Collector) taskOf(d *ompt.Data) *packedTask {
+	if i := indexOf(d); i != none {
+		return c.tasks.at(i)
 	}
+	return nil
+}
+
+func (c *Collector) finish(t *packedTask, now time.Duration, status ompt.TaskStatus) {
+	c.endRun(t, now)
 	t.ended, t.status = now, status
 }
 
+// endRun ends the current run of a task's body, if there is one.
+func (c *Collector) endRun(t *packedTask, now time.Duration) {
+	if t.run != none {
+		c.runs.at(t.run).end = now
+		t.run = none
+	}
+}
+
 func (c *Collector) taskSchedule(e ompt.TaskScheduleEvent) {
-	now := c.now()
+	switch {
+	case e.PriorTask == nil && marked(e.NextTask), e.NextTask == nil && marked(e.PriorTask) && e.PriorStatus == ompt.TaskComplete:
+		return // the region tells when a target task runs
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	prior, next := taskOf(e.PriorTask), taskOf(e.NextTask)
+	prior, next := c.taskOf(e.PriorTask), c.taskOf(e.NextTask)
 	// outer is the run inside which the next body runs.
 	outer := none
 	if prior != nil {
 		switch e.PriorStatus {
 		case ompt.TaskSwitch, ompt.TaskYield:
-			if prior.run != nil {
-				outer = prior.run.index
-			}
+			outer = prior.run
 		case ompt.TaskDetach:
 			// The body has ended; the task ends when its event is fulfilled.
-			if prior.run != nil {
-				prior.run.end, prior.run = now, nil
-			}
+			c.endRun(prior, c.now())
 		case ompt.TaskEarlyFulfill:
 		default:
-			prior.finish(now, e.PriorStatus)
+			c.finish(prior, c.now(), e.PriorStatus)
 		}
 	}
-	if next == nil || next.run != nil || next.status != 0 || next.flags&(ompt.TaskInitial|ompt.TaskImplicit) != 0 || !c.room() {
+	if next == nil || next.run != none || next.status != 0 || next.flags&(ompt.TaskInitial|ompt.TaskImplicit) != 0 || !c.room() {
 		return
 	}
-	next.run = c.runs.add()
-	*next.run = run{index: int32(c.runs.len - 1), task: next.index, parent: outer, begin: now, end: never}
+	*c.runs.add() = run{index: int32(c.runs.len - 1), task: indexOf(e.NextTask), parent: outer, begin: c.now(), end: never}
+	next.run = int32(c.runs.len - 1)
 }
 
 func (c *Collector) taskDependence(e ompt.TaskDependenceEvent) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	from, to := indexOf(taskOf(e.Source)), indexOf(taskOf(e.Sink))
+	from, to := indexOf(e.Source), indexOf(e.Sink)
 	if from != none && to != none && c.room() {
 		*c.edges.add() = edge{from, to}
 	}
@@ -314,30 +339,27 @@ func (c *Collector) syncRegionWait(e ompt.SyncRegionEvent) {
 	now := c.now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	t := taskOf(e.Task)
+	t := c.taskOf(e.Task)
 	switch {
 	case t == nil:
 	case e.Endpoint == ompt.ScopeEnd:
 		// The initial task may wait on several goroutines. Which of several waits of one
 		// kind has ended makes no difference to the picture.
-		for i := len(t.waits) - 1; i >= 0; i-- {
-			if t.waits[i].kind == e.Kind {
-				t.waits[i].end = now
-				t.waits = append(t.waits[:i], t.waits[i+1:]...)
+		for i := len(c.waiting) - 1; i >= 0; i-- {
+			if w := c.waits.at(c.waiting[i]); w.task == indexOf(e.Task) && w.kind == e.Kind {
+				w.end = now
+				c.waiting = append(c.waiting[:i], c.waiting[i+1:]...)
 				return
 			}
 		}
 	case c.room():
 		w := c.waits.add()
-		*w = wait{task: t.index, run: none, kind: e.Kind, begin: now, end: never}
-		if t.run != nil {
-			w.run = t.run.index
-		}
+		*w = wait{task: indexOf(e.Task), run: t.run, kind: e.Kind, begin: now, end: never}
 		if e.Endpoint == ompt.ScopeBeginEnd {
 			w.end = now
 			return
 		}
-		t.waits = append(t.waits, w)
+		c.waiting = append(c.waiting, int32(c.waits.len-1))
 	}
 }
 
@@ -346,8 +368,12 @@ func (c *Collector) target(e ompt.TargetEMIEvent) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if e.Endpoint == ompt.ScopeEnd {
-		if r := regionOf(e.Target); r != nil {
-			r.end = now
+		if i := indexOf(e.Target); i != none {
+			c.regions.at(i).end = now
+		}
+		if marked(e.TargetTask) {
+			t := c.taskOf(e.TargetTask)
+			t.ended, t.status = now, ompt.TaskComplete
 		}
 		return
 	}
@@ -355,82 +381,105 @@ func (c *Collector) target(e ompt.TargetEMIEvent) {
 		return
 	}
 	r := c.regions.add()
-	*r = region{index: int32(c.regions.len - 1), task: indexOf(taskOf(e.TargetTask)), id: e.TargetID,
-		kind: e.Kind, device: e.DeviceNum, label: e.Label, begin: now, end: never}
-	attach(e.Target).region = r
+	*r = packedRegion{task: indexOf(e.TargetTask), id: e.TargetID, kind: e.Kind, device: int32(e.DeviceNum), label: c.labels.of(e.Label), begin: now, end: never}
+	attach(e.Target, c.regions.len-1, c.traces(e.DeviceNum))
 	if e.Endpoint == ompt.ScopeBeginEnd {
 		r.end = now
 	}
 }
 
 func (c *Collector) targetDataOp(e ompt.TargetDataOpEMIEvent) {
-	c.operation(e.Endpoint, e.HostOpID, e.Target, e.TargetTask, op{dataOp: e.Type,
-		src: e.SrcDeviceNum, dest: e.DestDeviceNum, bytes: e.Bytes, label: e.Label})
+	now := c.now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if o := c.operation(now, e.Endpoint, e.HostOpID, e.Target, e.TargetTask); o != nil {
+		o.dataOp, o.src, o.dest, o.bytes, o.label = e.Type, int32(e.SrcDeviceNum), int32(e.DestDeviceNum), e.Bytes, c.labels.of(e.Label)
+	}
 }
 
 func (c *Collector) targetSubmit(e ompt.TargetSubmitEMIEvent) {
-	c.operation(e.Endpoint, e.HostOpID, e.Target, nil, op{src: ompt.NoDevice, dest: ompt.NoDevice,
-		teams: e.RequestedNumTeams, label: e.Kernel})
-}
-
-func (c *Collector) operation(endpoint ompt.ScopeEndpoint, id *ompt.ID, target, targetTask *ompt.Data, made op) {
-	now := c.now()
-	if id == nil {
-		return
+	if marked(e.Target) {
+		return // the device's records tell of the kernel
 	}
+	now := c.now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if o := c.operation(now, e.Endpoint, e.HostOpID, e.Target, nil); o != nil {
+		o.src, o.dest, o.teams, o.label = ompt.NoDevice, ompt.NoDevice, e.RequestedNumTeams, c.labels.of(e.Kernel)
+	}
+}
+
+// operation notes the begin or the end of an operation. At a begin it returns the entry, of which the
+// caller sets the rest, unless it is not kept.
+func (c *Collector) operation(now time.Duration, endpoint ompt.ScopeEndpoint, id *ompt.ID, target, targetTask *ompt.Data) *packedOp {
+	if id == nil {
+		return nil
+	}
 	if endpoint == ompt.ScopeEnd {
-		if o := c.open[*id]; o != nil {
-			o.end = now
-			delete(c.open, *id)
+		for i := len(c.open) - 1; i >= 0; i-- {
+			if c.open[i].id == *id {
+				c.ops.at(c.open[i].op).end = now
+				c.open[i] = c.open[len(c.open)-1]
+				c.open = c.open[:len(c.open)-1]
+				break
+			}
 		}
-		return
+		return nil
 	}
 	if !c.room() {
-		return
-	}
-	made.id, made.begin, made.end = *id, now, never
-	made.region, made.task = none, indexOf(taskOf(targetTask))
-	if r := regionOf(target); r != nil {
-		made.region = r.index
-		if made.task == none {
-			made.task = r.task
-		}
+		return nil
 	}
 	o := c.ops.add()
-	*o = made
+	*o = packedOp{id: *id, begin: now, end: never, region: indexOf(target), task: indexOf(targetTask)}
+	if o.region != none && o.task == none {
+		o.task = c.regions.at(o.region).task
+	}
 	if endpoint == ompt.ScopeBeginEnd {
 		o.end = now
-		return
+	} else {
+		c.open = append(c.open, openOp{*id, int32(c.ops.len - 1)})
 	}
-	c.open[*id] = o
+	return o
 }
 
 // recordsAtOnce is the number of records in a buffer.
-const recordsAtOnce = 1024
+const recordsAtOnce = 256
 
 // traceDevice starts a trace of everything that the device does.
 func (c *Collector) traceDevice(d ompt.Device) error {
 	if result := d.SetTraceOMPT(true, 0); result < ompt.SetSometimes {
 		return fmt.Errorf("its records cannot be had: %v", result)
 	}
-	request := func(int) []ompt.Record { return make([]ompt.Record, recordsAtOnce) }
+	buffer := make([]ompt.Record, recordsAtOnce)
+	request := func(int) []ompt.Record { return buffer }
+	var last struct {
+		ticks uint64
+		at    time.Duration
+	}
+	// The end of one operation is often the begin of the next.
+	at := func(ticks uint64) time.Duration {
+		if ticks != last.ticks {
+			last.ticks, last.at = ticks, d.TranslateTime(ticks).Sub(c.start)
+		}
+		return last.at
+	}
+	done := make([]packedRecord, 0, recordsAtOnce)
 	complete := func(num int, records []ompt.Record, _ bool) {
+		done = done[:0]
 		// The device is queried without the lock, because its callbacks take the lock.
-		done := make([]record, len(records))
 		for i := range records {
 			r := &records[i]
-			done[i] = record{device: num, queue: r.Queue, region: r.TargetID, op: r.HostOpID, teams: r.GrantedNumTeams, label: r.Label,
-				begin: d.TranslateTime(r.Time).Sub(c.start), end: d.TranslateTime(r.EndTime).Sub(c.start)}
+			p := packedRecord{device: int32(num), queue: int32(r.Queue), region: r.TargetID, op: r.HostOpID, teams: r.GrantedNumTeams, begin: at(r.Time), end: at(r.EndTime)}
 			if r.Type == ompt.CallbackTargetDataOpEMI {
-				done[i].dataOp, done[i].bytes, done[i].src, done[i].dest = r.DataOp.Type, r.DataOp.Bytes, r.DataOp.SrcDeviceNum, r.DataOp.DestDeviceNum
+				p.dataOp, p.bytes, p.src, p.dest = r.DataOp.Type, r.DataOp.Bytes, int32(r.DataOp.SrcDeviceNum), int32(r.DataOp.DestDeviceNum)
 			}
+			done = append(done, p)
 		}
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		for i := range done {
 			if c.room() {
+				done[i].label = c.labels.of(records[i].Label)
 				*c.records.add() = done[i]
 			}
 		}
@@ -460,13 +509,7 @@ func (c *Collector) Trace() *Trace {
 	now := c.now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	heard := history{
-		start: c.start, now: now, dropped: c.dropped,
-		devices: append([]device(nil), c.devices...), problems: append([]string(nil), c.problems...),
-		tasks: c.tasks.all(), regions: c.regions.all(), ops: c.ops.all(), runs: c.runs.all(),
-		waits: c.waits.all(), records: c.records.all(), edges: c.edges.all(), loads: c.loads.all(), closings: c.closings.all(),
-	}
-	return newTrace(heard)
+	return newTrace(c.history(now))
 }
 
 // list is a list in several slices, so that its elements never move.
@@ -486,6 +529,9 @@ func (l *list[T]) add() *T {
 	l.len++
 	return &(*last)[len(*last)-1]
 }
+
+// at returns an element.
+func (l *list[T]) at(i int32) *T { return &l.chunks[i/chunkLength][i%chunkLength] }
 
 // all returns a copy of all elements.
 func (l *list[T]) all() []T {

@@ -71,7 +71,7 @@ func (g *goTrace) taskCreate(e ompt.TaskCreateEvent) {
 		made.label = "task"
 	}
 	made.ctx, made.task = trace.NewTask(outer, made.label)
-	attach(e.NewTask).goTrace = made
+	stateFor(e.NewTask).goTrace = made
 }
 
 func (g *goTrace) taskSchedule(e ompt.TaskScheduleEvent) {
@@ -125,7 +125,7 @@ func (g *goTrace) target(e ompt.TargetEMIEvent) {
 		s.endBody()
 		return
 	}
-	attach(e.Target).goTrace = s
+	stateFor(e.Target).goTrace = s
 	if !g.devices.has(e.DeviceNum) {
 		s.body = trace.StartRegion(s.ctx, s.label)
 	}

@@ -63,7 +63,7 @@ func (l *labeller) labels(label string) context.Context {
 
 func (l *labeller) taskCreate(e ompt.TaskCreateEvent) {
 	if e.NewTask != nil && e.Flags&(ompt.TaskUndeferred|ompt.TaskTarget|ompt.TaskTaskwait|ompt.TaskMerged) == 0 {
-		attach(e.NewTask).labels = l.labels(e.Label)
+		stateFor(e.NewTask).labels = l.labels(e.Label)
 	}
 }
 

@@ -6,19 +6,18 @@ import (
 	"github.com/vkomp/vkomp/ompt"
 )
 
-// state is what the tools of this package store in the Data of a task or a target region.
-// Each has fields of its own, so that they can be combined.
+// What the tools of this package store in the Data of a task or a target region: the collector an index
+// in Data.Value, and the others a state in Data.Ptr. So they can be combined.
+
+// state is what GoTrace and Labels store. Each has fields of its own.
 type state struct {
-	// The collector's.
-	task   *task
-	region *region
 	// goTrace belongs to GoTrace and labels to Labels; nil if the task has none.
 	goTrace *goState
 	labels  context.Context
 }
 
-// attach returns the state in Data, which it creates if there is none.
-func attach(d *ompt.Data) *state {
+// stateFor returns the state in Data, which it creates if there is none.
+func stateFor(d *ompt.Data) *state {
 	if s, ok := d.Ptr.(*state); ok {
 		return s
 	}
@@ -36,23 +35,25 @@ func stateOf(d *ompt.Data) *state {
 	return s
 }
 
-func taskOf(d *ompt.Data) *task {
-	if s := stateOf(d); s != nil {
-		return s.task
+// mark is set in Data.Value, beside the index, for a target task, and for a region on a device that is
+// traced.
+const mark = 1 << 32
+
+// attach stores the index of a task or a region.
+func attach(d *ompt.Data, index int, isMarked bool) {
+	d.Value = uint64(index) + 1
+	if isMarked {
+		d.Value |= mark
 	}
-	return nil
 }
 
-func regionOf(d *ompt.Data) *region {
-	if s := stateOf(d); s != nil {
-		return s.region
-	}
-	return nil
-}
-
-func indexOf(t *task) int32 {
-	if t == nil {
+// indexOf returns the index of a task or a region, none if the collector does not keep it.
+func indexOf(d *ompt.Data) int32 {
+	if d == nil {
 		return none
 	}
-	return t.index
+	return int32(uint32(d.Value)) - 1
 }
+
+// marked reports whether a task or a region is kept and has a mark.
+func marked(d *ompt.Data) bool { return d != nil && d.Value&mark != 0 }

@@ -25,7 +25,7 @@ type buffers struct {
 
 // add puts a record into the buffer, after a request for one if there is none. A full buffer is
 // given back to the tool.
-func (b *buffers) add(r ompt.Record) {
+func (b *buffers) add(r *ompt.Record) {
 	if b.refused {
 		return
 	}
@@ -40,10 +40,26 @@ func (b *buffers) add(r ompt.Record) {
 		}
 		b.buffer, b.told = room[:0], 0
 	}
-	b.buffer = append(b.buffer, r)
+	b.buffer = append(b.buffer, *r)
 	if len(b.buffer) == cap(b.buffer) {
 		b.give(true)
 	}
+}
+
+// mostDue is the largest number of records that wait for the trace's goroutine. It takes many at once,
+// because a record costs less than it does to wake the goroutine.
+const mostDue = 256
+
+// due returns how many records are to be put into the buffer before long: as many as fill it, or the one
+// for which it is requested.
+func (b *buffers) due() int {
+	switch {
+	case b.refused:
+		return mostDue
+	case b.buffer == nil:
+		return 1
+	}
+	return min(cap(b.buffer)-len(b.buffer), mostDue)
 }
 
 // flush tells the tool of the records that it has not been told of. The buffer stays in use.

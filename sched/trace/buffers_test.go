@@ -75,7 +75,7 @@ func TestBuffersAreFilledCompletedAndRefused(t *testing.T) {
 				continue
 			}
 			r := ompt.Record{Time: uint64(n) + 1}
-			b.add(r)
+			b.add(&r)
 			if !refused {
 				want = append(want, r)
 			}
@@ -103,7 +103,7 @@ func TestBufferWithoutLengthIsFilledUpToItsCapacity(t *testing.T) {
 		complete: func(_ int, records []ompt.Record, owned bool) { got = append(got, records) },
 	}
 	for n := range uint64(3) {
-		b.add(ompt.Record{Time: n})
+		b.add(&ompt.Record{Time: n})
 	}
 	b.stop()
 	if len(got) != 2 || len(got[0]) != 2 || len(got[1]) != 1 || got[1][0].Time != 2 {

@@ -124,7 +124,7 @@ func (s *Stamps) close(q *order.Queue, b *order.Batch) {
 		first := r.levels[l].first
 		begins := first != nil && first.begin == shared
 		switch {
-		case begins && first.end == shared && len(s.run) > 0 && s.shares(first, s.run):
+		case begins && first.end == shared && len(s.run) > 0 && s.shares(first):
 			first.begin = s.run[0].begin
 		case begins:
 			first.begin = s.between(r, b, int32(l))

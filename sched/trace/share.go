@@ -21,16 +21,20 @@ type launch struct {
 }
 
 // kind returns the kind of a launch.
-func (st *stamp) kind() launch { return launch{st.record.Label, st.record.GrantedNumTeams} }
+func (st *stamp) kind() launch { return launch{st.label, st.amount} }
 
-// shares reports whether a launch can have a part of the time of those in run, of the levels just
+// shares reports whether a launch can have a part of the time of those in s.run, of the levels just
 // before.
-func (s *Stamps) shares(st *stamp, run []*stamp) bool {
-	if !st.launch || len(run) == mostShared || !run[0].launch || run[0].kind() != st.kind() {
+func (s *Stamps) shares(st *stamp) bool {
+	first := s.run[0]
+	if !st.launch || !first.launch || len(s.run) == mostShared || first.kind() != st.kind() {
 		return false
 	}
-	took, known := s.took[st.kind()]
-	return known && took <= s.short
+	if len(s.run) == 1 {
+		took, known := s.took[st.kind()]
+		s.sharing = known && took <= s.short
+	}
+	return s.sharing
 }
 
 // measured notes how many ticks a launch of a kind has taken.

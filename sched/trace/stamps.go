@@ -26,34 +26,42 @@ type Stamps struct {
 	short uint64
 	// live counts the stamps that have been neither made a record nor given up.
 	live int
-	// records are those that the trace has not taken yet.
+	// records are those that the trace has not taken yet, and due is how many of them it waits for.
 	records []ompt.Record
+	due     int
 	// err is why records were lost, the first reason since the tool was told of one.
 	err error
-	// changed is called when there is a record more, or a live stamp less.
+	// changed is called when the records are as many as are due, and when no stamp is live.
 	changed func()
 	// ticks is working memory of read, and run of close.
 	ticks []uint64
 	run   []*stamp
+	// sharing says that the launches in run are short.
+	sharing bool
 }
 
 // stamp is a command between two timestamps.
 type stamp struct {
 	op *construct.Op
-	// record has the times once they are read, and the rest once the task is complete. Before that it
-	// has the queue and the amount, and of a launch the kernel's name.
-	record ompt.Record
+	// label is the kernel's name, if the command is the launch of a kernel, and amount its number of
+	// workgroups, or else the number of bytes that the command moves.
+	label  string
+	amount uint64
+	queue  int32
 	// begin and end are the numbers of the timestamps in the batch. The command has the part-th part of
 	// the time between, out of parts; parts is 0 if neither of the two is for other commands as well.
 	begin, end  uint32
 	part, parts uint32
 	// launch says that the command is the launch of a kernel.
 	launch bool
-	// timed says that the command's batch is complete or will never run, final that the task is
-	// complete.
-	timed, final bool
+	// timed says that the command's batch is complete or will never run.
+	timed bool
 	// lost says that the times are not known.
 	lost bool
+	// from and to are the times of a stamp that is timed.
+	from, to uint64
+	// final is the record without times if the task was complete before the times were known.
+	final *ompt.Record
 }
 
 // Task has the stamps of one task's commands.
@@ -83,12 +91,9 @@ func (s *Stamps) Begin(q *order.Queue, level int32, t *Task, op *construct.Op, a
 	}
 	r, stream := s.pendingRoll(q), q.Pending().Level(level)
 	st := s.newStamp()
-	st.op, st.begin, st.end = op, shared, shared
-	st.record.Queue = int(q.Index())
+	st.op, st.begin, st.end, st.queue, st.amount = op, shared, shared, q.Index(), amount
 	if st.launch = op.Type == 0; st.launch {
-		st.record.GrantedNumTeams, st.record.Label = amount, op.Kernel
-	} else {
-		st.record.DataOp.Bytes = amount
+		st.label = op.Kernel
 	}
 	of := r.level(level)
 	if of.first != nil && of.first.end == shared {
@@ -155,7 +160,7 @@ func (s *Stamps) Read(queue int32, value uint64) {
 			}
 			begin, end = begin+took*uint64(st.part)/uint64(st.parts), begin+took*uint64(st.part+1)/uint64(st.parts)
 		}
-		st.record.Time, st.record.EndTime = begin, end
+		st.from, st.to = begin, end
 		s.time(st, false)
 	}
 	s.spareRoll(r)
@@ -183,6 +188,14 @@ func (s *Stamps) Drop(queue int32, value uint64) {
 // time notes that the times of a stamp are known, or lost for good.
 func (s *Stamps) time(st *stamp, lost bool) {
 	st.timed, st.lost = true, lost
+	if st.final == nil {
+		return
+	}
+	if !lost {
+		s.records = append(s.records, *st.final)
+		r := &s.records[len(s.records)-1]
+		r.Time, r.EndTime = st.from, st.to
+	}
 	s.finish(st)
 }
 
@@ -191,33 +204,41 @@ func (s *Stamps) time(st *stamp, lost bool) {
 func (s *Stamps) Complete(t *Task) {
 	for i, st := range t.stamps {
 		t.stamps[i] = nil
-		r, op := &st.record, st.op
-		r.TargetID, r.HostOpID = op.TargetID, op.ID
-		if st.launch {
-			r.Type, r.RequestedNumTeams = ompt.CallbackTargetSubmitEMI, op.Teams
-		} else {
-			bytes := r.DataOp.Bytes
-			r.Type, r.DataOp, r.Label = ompt.CallbackTargetDataOpEMI, op.DataOp, op.Label
-			r.DataOp.Bytes = bytes
+		switch {
+		case !st.timed:
+			st.final = new(ompt.Record)
+			st.fill(st.final)
+			st.op = nil
+			continue
+		case !st.lost:
+			s.records = append(s.records, ompt.Record{})
+			st.fill(&s.records[len(s.records)-1])
 		}
-		st.op, st.final = nil, true
 		s.finish(st)
 	}
 	t.stamps = t.stamps[:0]
 }
 
-// finish makes the record of a stamp if all of it is known.
+// fill makes the record of a stamp whose task is complete. It has no times if they are not known.
+func (st *stamp) fill(r *ompt.Record) {
+	op := st.op
+	r.Queue, r.TargetID, r.HostOpID, r.Time, r.EndTime = int(st.queue), op.TargetID, op.ID, st.from, st.to
+	if st.launch {
+		r.Type, r.RequestedNumTeams, r.GrantedNumTeams, r.Label = ompt.CallbackTargetSubmitEMI, op.Teams, st.amount, st.label
+	} else {
+		r.Type, r.DataOp, r.Label = ompt.CallbackTargetDataOpEMI, op.DataOp, op.Label
+		r.DataOp.Bytes = st.amount
+	}
+}
+
+// finish ends the life of a stamp that has its record, or will never have one.
 func (s *Stamps) finish(st *stamp) {
-	if !st.timed || !st.final {
-		return
-	}
-	if !st.lost {
-		s.records = append(s.records, st.record)
-	}
 	*st = stamp{}
 	s.spare = append(s.spare, st)
 	s.live--
-	s.changed()
+	if s.live == 0 || len(s.records) >= s.due {
+		s.changed()
+	}
 }
 
 // Trim gives back what is kept for commands to come.

@@ -282,7 +282,8 @@ func (tr *Trace) deliver(b *buffers) {
 	tr.lock()
 	defer tr.unlock()
 	for {
-		for len(tr.stamps.records) == 0 && tr.answered == tr.asked {
+		tr.stamps.due = b.due()
+		for len(tr.stamps.records) < tr.stamps.due && tr.answered == tr.asked {
 			tr.changed.Wait()
 		}
 		records, asked, stopping := tr.stamps.records, tr.asked, tr.stopping
@@ -290,7 +291,7 @@ func (tr *Trace) deliver(b *buffers) {
 		tr.stamps.records = spare
 		tr.unlock()
 		for i := range records {
-			b.add(records[i])
+			b.add(&records[i])
 		}
 		clear(records)
 		spare = records[:0]

@@ -120,6 +120,48 @@ func TestGoroutineThatEndsDuringAStopHoldsNoLock(t *testing.T) {
 	r.has(1)
 }
 
+// A full buffer is given to the tool without a flush, and no later than the record that fills it.
+func TestFullBufferIsDeliveredAtOnce(t *testing.T) {
+	r := newRig(t)
+	defer r.end()
+	full := make(chan int, 4)
+	r.trace.SetTraceOMPT(true, 0)
+	sizes := []int{3, 2, mostDue + 2}
+	if err := r.trace.StartTrace(func(int) []ompt.Record {
+		size := 1
+		if len(sizes) > 0 {
+			size, sizes = sizes[0], sizes[1:]
+		}
+		return make([]ompt.Record, size)
+	}, func(_ int, records []ompt.Record, owned bool) {
+		if owned {
+			full <- len(records)
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []int{3, 2, mostDue + 2} {
+		for id := range ompt.ID(want) {
+			select {
+			case n := <-full:
+				t.Fatalf("a buffer for %d has %d", want, n)
+			default:
+			}
+			task := r.command(id + 1)
+			r.locked(func() { r.submit(0) })
+			r.end0(task)
+		}
+		select {
+		case n := <-full:
+			if n != want {
+				t.Errorf("%d records in a buffer for %d", n, want)
+			}
+		case <-time.After(20 * time.Second):
+			t.Fatalf("a buffer with %d records is not given back", want)
+		}
+	}
+}
+
 // A flush delivers what the device has done, even if nobody has asked it for its progress.
 func TestFlushDeliversWhatTheDeviceHasDone(t *testing.T) {
 	r := newRig(t)
