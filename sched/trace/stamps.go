@@ -153,8 +153,7 @@ func (s *Stamps) Read(queue int32, value uint64) {
 			continue
 		}
 		begin, end := ticks[st.begin], ticks[st.end]
-		if st.parts > 0 {
-			took := end - begin
+		if took := end - begin; st.parts > 0 && end >= begin { // the device's counter may begin anew
 			if st.launch && st.part == 0 {
 				s.measured(st.kind(), took/uint64(st.parts))
 			}
