@@ -54,8 +54,8 @@ type Record struct {
 	// Type is CallbackTargetDataOpEMI or CallbackTargetSubmitEMI.
 	Type Callback
 	// Time is the begin of the operation, EndTime its end. Where one operation follows another on
-	// a queue, the end of the first can be the begin of the second. Up to 16 successive launches
-	// of one kernel with as many workgroups, which took up to 10 µs each when they were last
+	// a queue, the end of the first can be the begin of the second. Up to 32 successive launches
+	// of one kernel with as many workgroups, which took up to 5 µs each when they were last
 	// measured, can share the time between two readings of the clock in equal parts.
 	Time, EndTime uint64
 	// TargetID identifies the region, 0 for none. HostOpID is what the callback of the

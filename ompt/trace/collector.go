@@ -2,6 +2,7 @@ package trace
 
 import (
 	"fmt"
+	"math"
 	"sync"
 	"time"
 
@@ -452,39 +453,56 @@ func (c *Collector) traceDevice(d ompt.Device) error {
 	}
 	buffer := make([]ompt.Record, recordsAtOnce)
 	request := func(int) []ompt.Record { return buffer }
-	var last struct {
-		ticks uint64
-		at    time.Duration
-	}
-	// The end of one operation is often the begin of the next.
-	at := func(ticks uint64) time.Duration {
-		if ticks != last.ticks {
-			last.ticks, last.at = ticks, d.TranslateTime(ticks).Sub(c.start)
-		}
-		return last.at
-	}
-	done := make([]packedRecord, 0, recordsAtOnce)
 	complete := func(num int, records []ompt.Record, _ bool) {
-		done = done[:0]
-		// The device is queried without the lock, because its callbacks take the lock.
-		for i := range records {
-			r := &records[i]
-			p := packedRecord{device: int32(num), queue: int32(r.Queue), region: r.TargetID, op: r.HostOpID, teams: r.GrantedNumTeams, begin: at(r.Time), end: at(r.EndTime)}
-			if r.Type == ompt.CallbackTargetDataOpEMI {
-				p.dataOp, p.bytes, p.src, p.dest = r.DataOp.Type, r.DataOp.Bytes, int32(r.DataOp.SrcDeviceNum), int32(r.DataOp.DestDeviceNum)
-			}
-			done = append(done, p)
+		if len(records) == 0 {
+			return
 		}
+		// The device is queried without the lock, because its callbacks take the lock.
+		at := c.translation(d, records)
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		for i := range done {
-			if c.room() {
-				done[i].label = c.labels.of(records[i].Label)
-				*c.records.add() = done[i]
+		for i := range records {
+			if !c.room() {
+				continue
+			}
+			r, p := &records[i], c.records.add()
+			*p = packedRecord{
+				device: int32(num), queue: int32(r.Queue), region: r.TargetID, op: r.HostOpID, teams: r.GrantedNumTeams, label: c.labels.of(r.Label),
+				begin: at.time(r.Time), end: at.time(r.EndTime),
+			}
+			if r.Type == ompt.CallbackTargetDataOpEMI {
+				p.dataOp, p.bytes, p.src, p.dest = r.DataOp.Type, r.DataOp.Bytes, int32(r.DataOp.SrcDeviceNum), int32(r.DataOp.DestDeviceNum)
 			}
 		}
 	}
 	return d.StartTrace(request, complete)
+}
+
+// translation translates times of some records, which are close to each other, from ticks of their device.
+type translation struct {
+	ticks uint64
+	at    time.Duration
+	// period is the length of a tick in nanoseconds.
+	period float64
+}
+
+// translation returns the translation for records of a device. Between the first and the last of their
+// times the device's clock is taken to run evenly, so that only these two are translated by the device.
+func (c *Collector) translation(d ompt.Device, records []ompt.Record) translation {
+	first, last := records[0].Time, records[0].Time
+	for i := range records {
+		r := &records[i]
+		first, last = min(first, r.Time, r.EndTime), max(last, r.Time, r.EndTime)
+	}
+	t := translation{ticks: first, at: d.TranslateTime(first).Sub(c.start)}
+	if last > first {
+		t.period = float64(d.TranslateTime(last).Sub(c.start)-t.at) / float64(last-first)
+	}
+	return t
+}
+
+func (t *translation) time(ticks uint64) time.Duration {
+	return t.at + time.Duration(math.Round(float64(ticks-t.ticks)*t.period))
 }
 
 // Trace returns the trace so far. It first asks the traced devices for their records and

@@ -11,7 +11,7 @@
 //	Begin, dispatch, copy or fill, Timing.End
 //	   │
 //	   ▼
-//	the batch is closed: timestamps between its levels (see roll)
+//	the batch is closed: timestamps between its levels (see timedBatch)
 //	   │
 //	   ├───────────────────────────┐
 //	   ▼                           ▼

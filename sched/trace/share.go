@@ -7,9 +7,9 @@ package trace
 
 const (
 	// mostShared is the largest number of launches between two timestamps.
-	mostShared = 16
+	mostShared = 32
 	// shortLaunch is how many nanoseconds a launch that shares timestamps has taken at most.
-	shortLaunch = 10_000
+	shortLaunch = 5_000
 	// mostKinds bounds the number of kinds of launches of which the time is known.
 	mostKinds = 4096
 )

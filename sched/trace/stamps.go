@@ -14,12 +14,12 @@ type Stamps struct {
 	// submits says that kernels are timed, and dataOps that copies and fills are.
 	submits, dataOps bool
 	pools            pools
-	// rolls has for each queue those of its pending batch and of those in flight, in the order of the
-	// batches.
-	rolls [][]*roll
-	// spare are stamps for reuse, and spareRolls rolls.
-	spare      []*stamp
-	spareRolls []*roll
+	// batches has for each queue the batches with timed commands that are in flight and the pending one,
+	// in their order.
+	batches [][]*timedBatch
+	// spare are stamps for reuse, and spareBatches records of batches.
+	spare        []*stamp
+	spareBatches []*timedBatch
 	// took has how many ticks launches have taken when they were last measured. Launches that took no
 	// more than short may share timestamps.
 	took  map[launch]uint64
@@ -72,7 +72,7 @@ type Task struct {
 // Timing is a command that is being timed, the zero value one that is not.
 type Timing struct {
 	stamps *Stamps
-	roll   *roll
+	batch  *timedBatch
 	stamp  *stamp
 	level  int32
 }
@@ -89,7 +89,7 @@ func (s *Stamps) Begin(q *order.Queue, level int32, t *Task, op *construct.Op, a
 	if !traced || s.queues.Info(q).TimestampBits == 0 {
 		return Timing{}
 	}
-	r, stream := s.pendingRoll(q), q.Pending().Level(level)
+	r, stream := s.pendingBatch(q), q.Pending().Level(level)
 	st := s.newStamp()
 	st.op, st.begin, st.end, st.queue, st.amount = op, shared, shared, q.Index(), amount
 	if st.launch = op.Type == 0; st.launch {
@@ -116,10 +116,10 @@ func (at Timing) End(stream *vk.Stream, stage vk.Stage) {
 	if at.stamp == nil {
 		return
 	}
-	if of := at.roll.level(at.level); of.first == nil {
+	if of := at.batch.level(at.level); of.first == nil {
 		of.first, of.stage = at.stamp, stage
 	} else {
-		at.stamp.end = at.stamps.write(at.roll, stream, stage)
+		at.stamp.end = at.stamps.write(at.batch, stream, stage)
 	}
 }
 
@@ -142,7 +142,7 @@ func (s *Stamps) fail(err error) {
 
 // Read reads the timestamps of a batch that is complete.
 func (s *Stamps) Read(queue int32, value uint64) {
-	r := s.takeRoll(queue, value)
+	r := s.takeBatch(queue, value)
 	if r == nil {
 		return
 	}
@@ -153,8 +153,7 @@ func (s *Stamps) Read(queue int32, value uint64) {
 			continue
 		}
 		begin, end := ticks[st.begin], ticks[st.end]
-		if st.parts > 0 {
-			took := end - begin
+		if took := end - begin; st.parts > 0 && end >= begin { // the device's counter may begin anew
 			if st.launch && st.part == 0 {
 				s.measured(st.kind(), took/uint64(st.parts))
 			}
@@ -163,13 +162,13 @@ func (s *Stamps) Read(queue int32, value uint64) {
 		st.from, st.to = begin, end
 		s.time(st, false)
 	}
-	s.spareRoll(r)
+	s.keepBatch(r)
 }
 
 // Drop gives up the timestamps of a batch that was refused, or that a lost device may not have
 // completed.
 func (s *Stamps) Drop(queue int32, value uint64) {
-	r := s.takeRoll(queue, value)
+	r := s.takeBatch(queue, value)
 	if r == nil {
 		return
 	}
@@ -182,7 +181,7 @@ func (s *Stamps) Drop(queue int32, value uint64) {
 			s.pools.giveBack(p)
 		}
 	}
-	s.spareRoll(r)
+	s.keepBatch(r)
 }
 
 // time notes that the times of a stamp are known, or lost for good.
@@ -244,5 +243,5 @@ func (s *Stamps) finish(st *stamp) {
 // Trim gives back what is kept for commands to come.
 func (s *Stamps) Trim() {
 	s.pools.trim()
-	s.spare, s.spareRolls = nil, nil
+	s.spare, s.spareBatches = nil, nil
 }

@@ -53,7 +53,7 @@ func New(source Source) (*Trace, error) {
 	*tr.stamps = Stamps{
 		queues:  source.Queues,
 		pools:   pools{device: source.Device},
-		rolls:   make([][]*roll, len(source.Queues.All())),
+		batches: make([][]*timedBatch, len(source.Queues.All())),
 		took:    make(map[launch]uint64),
 		changed: tr.changed.Broadcast,
 	}

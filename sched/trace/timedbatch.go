@@ -8,7 +8,7 @@ import (
 	"github.com/vkomp/vkomp/vk"
 )
 
-// roll has the timestamps of one batch.
+// timedBatch has the timestamps of one batch.
 //
 // The commands of a level run after those of the level before, so that one timestamp is the end of one
 // level and the begin of the next:
@@ -24,7 +24,7 @@ import (
 //
 // The first command of a level has no timestamps of its own, unless others join it there: then it has
 // one for its end, and these have two each. What the levels share is decided when the batch is closed.
-type roll struct {
+type timedBatch struct {
 	// value is the timeline value that the batch signals.
 	value uint64
 	// pools has the timestamps: number k is query k%poolQueries of pools[k/poolQueries]. used is how
@@ -52,30 +52,30 @@ const (
 )
 
 // level returns a level of the batch.
-func (r *roll) level(l int32) *timedLevel {
+func (r *timedBatch) level(l int32) *timedLevel {
 	for len(r.levels) <= int(l) {
 		r.levels = append(r.levels, timedLevel{})
 	}
 	return &r.levels[l]
 }
 
-// reset makes the roll that of no batch.
-func (r *roll) reset() {
+// reset makes r the record of no batch.
+func (r *timedBatch) reset() {
 	clear(r.stamps)
 	clear(r.levels)
 	r.value, r.used = 0, 0
 	r.pools, r.stamps, r.levels = r.pools[:0], r.stamps[:0], r.levels[:0]
 }
 
-// pendingRoll returns the roll of the queue's pending batch.
-func (s *Stamps) pendingRoll(q *order.Queue) *roll {
-	own, value := &s.rolls[q.Index()], q.Pending().Value()
+// pendingBatch returns the record of the queue's pending batch.
+func (s *Stamps) pendingBatch(q *order.Queue) *timedBatch {
+	own, value := &s.batches[q.Index()], q.Pending().Value()
 	if n := len(*own); n > 0 && (*own)[n-1].value == value {
 		return (*own)[n-1]
 	}
-	r := new(roll)
-	if n := len(s.spareRolls); n > 0 {
-		r, s.spareRolls = s.spareRolls[n-1], s.spareRolls[:n-1]
+	r := new(timedBatch)
+	if n := len(s.spareBatches); n > 0 {
+		r, s.spareBatches = s.spareBatches[n-1], s.spareBatches[:n-1]
 	}
 	r.value = value
 	*own = append(*own, r)
@@ -84,7 +84,7 @@ func (s *Stamps) pendingRoll(q *order.Queue) *roll {
 
 // query returns the number of another timestamp of the batch, and the query that it is. Where the device
 // has none, the timestamp is missing.
-func (s *Stamps) query(r *roll) (number uint32, pool vk.QueryPool) {
+func (s *Stamps) query(r *timedBatch) (number uint32, pool vk.QueryPool) {
 	if r.used == uint32(len(r.pools)*poolQueries) {
 		more, err := s.pools.take()
 		if err != nil {
@@ -98,7 +98,7 @@ func (s *Stamps) query(r *roll) (number uint32, pool vk.QueryPool) {
 }
 
 // write writes another timestamp of the batch to a stream, and returns its number.
-func (s *Stamps) write(r *roll, stream *vk.Stream, stage vk.Stage) uint32 {
+func (s *Stamps) write(r *timedBatch, stream *vk.Stream, stage vk.Stage) uint32 {
 	number, pool := s.query(r)
 	if number != missing {
 		stream.Timestamp(pool, number%poolQueries, stage)
@@ -108,10 +108,10 @@ func (s *Stamps) write(r *roll, stream *vk.Stream, stage vk.Stage) uint32 {
 
 // close puts the timestamps that levels share into a batch to which no more commands come.
 func (s *Stamps) close(q *order.Queue, b *order.Batch) {
-	if s.rolls == nil {
+	if s.batches == nil {
 		return
 	}
-	own := s.rolls[q.Index()]
+	own := s.batches[q.Index()]
 	if len(own) == 0 || own[len(own)-1].value != b.Value() {
 		return
 	}
@@ -142,7 +142,7 @@ func (s *Stamps) close(q *order.Queue, b *order.Batch) {
 
 // between writes a timestamp before a level of the batch, and returns its number. It is the end of the
 // commands in s.run, which share the time since the one before the first of them.
-func (s *Stamps) between(r *roll, b *order.Batch, l int32) (number uint32) {
+func (s *Stamps) between(r *timedBatch, b *order.Batch, l int32) (number uint32) {
 	number, pool := s.query(r)
 	if number != missing {
 		// Behind a barrier, all commands before have ended. Level 0 has none, and follows no commands
@@ -161,30 +161,30 @@ func (s *Stamps) between(r *roll, b *order.Batch, l int32) (number uint32) {
 	return number
 }
 
-// takeRoll returns the roll of a batch of a queue, which has none any more, or nil.
-func (s *Stamps) takeRoll(queue int32, value uint64) *roll {
-	if s.rolls == nil {
+// takeBatch removes the record of a batch of a queue and returns it, nil if there is none.
+func (s *Stamps) takeBatch(queue int32, value uint64) *timedBatch {
+	if s.batches == nil {
 		return nil
 	}
-	own := s.rolls[queue]
-	i, found := slices.BinarySearchFunc(own, value, func(r *roll, v uint64) int { return cmp.Compare(r.value, v) })
+	own := s.batches[queue]
+	i, found := slices.BinarySearchFunc(own, value, func(r *timedBatch, v uint64) int { return cmp.Compare(r.value, v) })
 	if !found {
 		return nil
 	}
 	r := own[i]
-	s.rolls[queue] = slices.Delete(own, i, i+1)
+	s.batches[queue] = slices.Delete(own, i, i+1)
 	return r
 }
 
-// spareRoll keeps a roll for another batch.
-func (s *Stamps) spareRoll(r *roll) {
+// keepBatch keeps a record for another batch.
+func (s *Stamps) keepBatch(r *timedBatch) {
 	r.reset()
-	s.spareRolls = append(s.spareRolls, r)
+	s.spareBatches = append(s.spareBatches, r)
 }
 
 // read reads the timestamps of a batch that is complete, by their numbers. It gives the pools back whose
 // queries are reset; the others are not used again.
-func (s *Stamps) read(r *roll) (ticks []uint64, err error) {
+func (s *Stamps) read(r *timedBatch) (ticks []uint64, err error) {
 	if n := len(r.pools) * poolQueries; len(s.ticks) < n {
 		s.ticks = make([]uint64, n)
 	}

@@ -120,7 +120,7 @@ func single(n int, step uint64) (times [][2]uint64) {
 
 // Launches of one kind share timestamps when they are known to be short.
 func TestShortLaunchesShareTimestamps(t *testing.T) {
-	const step = 8000 // nanoseconds, more than half of shortLaunch
+	const step = shortLaunch * 4 / 5 // more than half of it
 	r := stamping(t)
 	defer r.end()
 	r.d.step = step
