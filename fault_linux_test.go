@@ -48,7 +48,11 @@ func storageGoes(t *testing.T, rt *vkomp.Runtime, size int) {
 		fails := func(what string, construct func() error) {
 			t.Helper()
 			s.forbid(t, true)
+			before := rt.Stats().Tasks
 			err := construct()
+			if n := rt.Stats().Tasks - before; n != 1 {
+				t.Errorf("%s counts as %d tasks", what, n)
+			}
 			if noWait {
 				must(t, err)
 				err = rt.Taskwait(ctx)

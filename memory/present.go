@@ -104,24 +104,19 @@ func (p *Present) Relinquish() {
 
 // Retain is Present.Retain for the blocks of the items of one construct. A block that
 // is there several times counts once.
-func (t *Table) Retain(blocks []*Present) {
-	t.construct++
-	for _, p := range blocks {
-		if p.construct != t.construct {
-			p.construct = t.construct
-			p.Retain()
-		}
-	}
-}
+func (t *Table) Retain(blocks []*Present) { t.once(blocks, (*Present).Retain) }
 
 // Relinquish is Present.Relinquish for the blocks of the items of one construct, each
 // of which stays. A block that is there several times counts once.
-func (t *Table) Relinquish(blocks []*Present) {
+func (t *Table) Relinquish(blocks []*Present) { t.once(blocks, (*Present).Relinquish) }
+
+// once has one construct count each of its blocks once.
+func (t *Table) once(blocks []*Present, count func(*Present)) {
 	t.construct++
 	for _, p := range blocks {
 		if p.construct != t.construct {
 			p.construct = t.construct
-			p.Relinquish()
+			count(p)
 		}
 	}
 }

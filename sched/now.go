@@ -11,8 +11,8 @@ import (
 // now carries out a construct that copies a few bytes which the host itself reads and writes, and
 // perhaps makes or removes storage blocks: an included one without dependences, while no task is in
 // flight. As with hit, its task would follow no other and no other would follow it, so none is made. now
-// reports whether the region is such a construct; otherwise, and after a failure, nothing has changed,
-// and the region's task has to do it all.
+// reports whether the region is such a construct. Otherwise, and if the host's storage cannot be accessed,
+// it has changed nothing of the device's and the graph's, and the region's task has to do it all.
 func (s *Scheduler) now(r *Region) bool {
 	if r.NoWait || len(r.Depend) > 0 || r.Kernel != nil || r.Structured || r.Infinite || len(r.Images) > 0 || r.Observer != nil || r.Found != nil ||
 		s.leakSites || s.general || r.Group.Cancelled() {
@@ -37,17 +37,16 @@ func (s *Scheduler) now(r *Region) bool {
 // copyNowLocked is now for a memory routine.
 func (s *Scheduler) copyNowLocked(r *Region) bool {
 	x := &r.Transfers[0]
-	c, ok := s.transfers.Now(&s.pointers.Pointers, x)
-	// If the copy fails, it will fail in the task as well.
-	return ok && r.Scope.Pass() && s.makeNowLocked(x.Kind, c)
-}
-
-// makeNowLocked makes a copy, and reports whether it has succeeded.
-func (s *Scheduler) makeNowLocked(kind transfer.Kind, c transfer.Copy) bool {
-	if c.Make() != nil {
+	c, ok := x.Now(&s.pointers.Pointers)
+	if !ok || !r.Scope.Pass() {
 		return false
 	}
-	if kind.FromHost() {
+	if c.Make() != nil {
+		// The task fails in the same way.
+		r.Scope.Unpass()
+		return false
+	}
+	if x.Kind.FromHost() {
 		s.stats.BytesToDevice += c.Bytes
 	} else {
 		s.stats.BytesFromDevice += c.Bytes
@@ -84,14 +83,14 @@ func (s *Scheduler) enterNowLocked(r *Region) bool {
 			s.openBlockLocked(&p.entered[i], &r.Enter[i], r.Site, r.Label)
 		}
 	}
-	done := s.mayCopyInLocked() && r.Scope.Pass()
-	for i := range p.entered {
-		if u, m := &p.entered[i], &r.Enter[i]; done && u.CopyIn {
-			to := unsafe.Add(stateOf(u.Present).Host(), blockAt(u.Present)+u.Offset+u.Skip)
-			done = s.makeNowLocked(transfer.CopyIn, transfer.Copy{To: to, From: unsafe.Add(m.Ptr, u.Skip), Bytes: m.Size - u.Skip})
+	bytes, done := uint64(0), false
+	if s.mayCopyInLocked() && r.Scope.Pass() {
+		if bytes, done = s.copyInNowLocked(r.Enter); !done {
+			r.Scope.Unpass()
 		}
 	}
 	if done {
+		s.stats.BytesToDevice += bytes
 		s.makeDormantLocked(p.entered)
 	} else {
 		p.left = p.table.BeginExitOf(r.Enter, p.entered, p.left)
@@ -99,6 +98,24 @@ func (s *Scheduler) enterNowLocked(r *Region) bool {
 	}
 	clear(p.entered)
 	return done
+}
+
+// copyInNowLocked makes the copies of the items in presence.entered to the device, and returns how many
+// bytes these are. It reports false if the host's storage cannot be accessed.
+func (s *Scheduler) copyInNowLocked(maps []memory.Map) (bytes uint64, ok bool) {
+	for i := range s.presence.entered {
+		u, m := &s.presence.entered[i], &maps[i]
+		if !u.CopyIn {
+			continue
+		}
+		to := unsafe.Add(stateOf(u.Present).Host(), blockAt(u.Present)+u.Offset+u.Skip)
+		c := transfer.Copy{To: to, From: unsafe.Add(m.Ptr, u.Skip), Bytes: m.Size - u.Skip}
+		if c.Make() != nil {
+			return 0, false
+		}
+		bytes += c.Bytes
+	}
+	return bytes, true
 }
 
 // mayCopyInLocked reports whether the host may write the storage of all items in presence.entered that are
@@ -123,11 +140,10 @@ func (s *Scheduler) exitNowLocked(r *Region) bool {
 	}
 	p := &s.presence
 	p.left = p.table.BeginExit(r.Exit, p.left)
-	done := s.mayExitLocked() && r.Scope.Pass()
-	for i := range p.left {
-		if e := &p.left[i]; done && e.CopyOut {
-			m, from := &r.Exit[e.Item], unsafe.Add(stateOf(e.Present).Host(), blockAt(e.Present)+e.Offset)
-			done = s.makeNowLocked(transfer.CopyOut, transfer.Copy{To: m.Ptr, From: from, Bytes: m.Size})
+	bytes, done := uint64(0), false
+	if s.mayExitLocked() && r.Scope.Pass() {
+		if bytes, done = s.copyOutNowLocked(r.Exit); !done {
+			r.Scope.Unpass()
 		}
 	}
 	if !done {
@@ -135,8 +151,28 @@ func (s *Scheduler) exitNowLocked(r *Region) bool {
 		clear(p.left)
 		return false
 	}
+	s.stats.BytesFromDevice += bytes
 	s.endNowLocked()
 	return true
+}
+
+// copyOutNowLocked makes the copies of the items in presence.left to the host, and returns how many bytes
+// these are. It reports false if the host's storage cannot be accessed: some of it may have been written
+// by then, as by a task that fails.
+func (s *Scheduler) copyOutNowLocked(maps []memory.Map) (bytes uint64, ok bool) {
+	for i := range s.presence.left {
+		e := &s.presence.left[i]
+		if !e.CopyOut {
+			continue
+		}
+		m, from := &maps[e.Item], unsafe.Add(stateOf(e.Present).Host(), blockAt(e.Present)+e.Offset)
+		c := transfer.Copy{To: m.Ptr, From: from, Bytes: m.Size}
+		if c.Make() != nil {
+			return 0, false
+		}
+		bytes += c.Bytes
+	}
+	return bytes, true
 }
 
 // mayExitLocked reports whether the host may read the storage of all items in presence.left that are to

@@ -263,8 +263,8 @@ func (l *resident) leaveLocked(w *tasks.Work) {
 }
 
 // endResidents ends the resident tasks in done from *next on, whose commands are complete, up to the
-// first task that is none or whose observer hears of its end, or a number of them: others may wait for the lock. If one
-// of them has to become a target in order to end, that is the result.
+// first task that is none or whose observer hears of its end, or a number of them: others may wait for the
+// lock. If one of them has to become a target in order to end, that is the result.
 func (s *Scheduler) endResidents(done []*order.Task, next *int, w *tasks.Work) *target {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -287,8 +287,7 @@ func (s *Scheduler) endResidents(done []*order.Task, next *int, w *tasks.Work) *
 }
 
 // endLocked gives back the task's storage, and completes it unless its observer has to hear of the end
-// first. It reports false, and has done nothing, if a block is gone, or is to go
-// with the task's reference.
+// first. It reports false, and has done nothing, if a block is gone, or is to go with the task's reference.
 func (l *resident) endLocked(w *tasks.Work) bool {
 	blocks := l.blocks[:l.distinct]
 	for _, block := range blocks {

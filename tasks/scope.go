@@ -181,6 +181,13 @@ func (s *Scope) Pass() bool {
 	return true
 }
 
+// Unpass undoes one Pass: the work has failed, and the task is added after all.
+func (s *Scope) Unpass() {
+	s.lock()
+	defer s.unlock()
+	s.family.tasks-- // below zero if it was flushed meanwhile, which the sum takes up
+}
+
 // OnDevice reports whether a task of a device's domain that is added next starts at once, whatever it
 // depends on: each earlier task of the scope is complete, or has its position in the order of that device,
 // and none has failed so that a task which depends on it would not be run.

@@ -567,3 +567,29 @@ func TestPassedTasksAreCounted(t *testing.T) {
 		t.Errorf("%d tasks are counted in the end, want 6", n)
 	}
 }
+
+// A task that was passed and is added after all counts once, whether or not the counts were read between.
+func TestUnpassedTaskCountsOnce(t *testing.T) {
+	for _, flushed := range []bool{false, true} {
+		s := newScript()
+		s.add(Task{Label: "before"})
+		graph := s.scope.graph
+		before := graph.Counts().Tasks
+		if !s.scope.Pass() {
+			t.Fatal("the scope is open")
+		}
+		if flushed {
+			s.scope.lock()
+			s.scope.family.flushLocked(graph)
+			s.scope.unlock()
+		}
+		s.scope.Unpass()
+		if n := graph.Counts().Tasks - before; n != 0 {
+			t.Errorf("flushed %t: %d tasks are counted that were taken back", flushed, n)
+		}
+		s.add(Task{Label: "after"})
+		if n := graph.Counts().Tasks - before; n != 1 {
+			t.Errorf("flushed %t: %d tasks", flushed, n)
+		}
+	}
+}

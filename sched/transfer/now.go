@@ -22,12 +22,12 @@ type Copy struct {
 func (c Copy) Make() error { return copyBytes(c.To, c.From, c.Bytes) }
 
 // Now returns a requested copy between host storage and device memory that can be made at once: one of a
-// few bytes in a row, where the host itself can read or write the device memory, nothing in flight uses
-// that, and it needs no flush. Otherwise, also if the request is wrong, ok is false, and a task has to
-// make the copy, or fail. No task may be in flight that uses the host's storage. The caller holds the
+// few bytes in a row, where the host itself can read or write the device memory, and nothing in flight uses
+// that. Otherwise, also if the request is wrong, ok is false, and a task has to make the copy, or fail.
+// Storage needs no flush, and no task may be in flight that uses the host's storage. The caller holds the
 // scheduler's lock, also while it makes the copy.
-func (d *Device) Now(pointers *allocation.Pointers, r *Request) (c Copy, ok bool) {
-	if r.Size == 0 || r.Size > NowBytes || r.Rows != nil || r.Image != nil || d.Memory.FlushUnit() != 0 {
+func (r *Request) Now(pointers *allocation.Pointers) (c Copy, ok bool) {
+	if r.Size == 0 || r.Size > NowBytes || r.Rows != nil || r.Image != nil {
 		return c, false
 	}
 	switch r.Kind {
