@@ -414,7 +414,8 @@ func (d *fakeDevice) sync(ranges []vk.MemoryRange, toMemory bool) error {
 			copy(b.cache[lo:hi], b.host[lo:hi])
 		}
 		if b.window {
-			b.poison(lo, hi)
+			// The units of ranges may overlap, so a window is poison only behind all of them.
+			defer b.poison(lo, hi)
 		}
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -127,5 +128,75 @@ func TestCopiesThatAreRefusedAtOnceCopyNothing(t *testing.T) {
 	}
 	if err := r.routine(transfer.CopyToHost, x, p); !errors.Is(err, ErrInvalidPointer) || !slices.Equal(x, filled(16, 3)) {
 		t.Errorf("a copy of memory that is freed: %v, x is %v", err, x)
+	}
+}
+
+// Items of a construct that overlap are copied where they lie, each byte once.
+func TestOverlappingItemsAreCopiedAtOnce(t *testing.T) {
+	for _, mode := range memoryModes {
+		for _, mode.general = range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/general %v", mode.name, mode.general), func(t *testing.T) {
+				r := newRig(t, mode, 1)
+				defer r.close()
+				x := make([]uint32, 16)
+				for i := range x {
+					x[i] = uint32(i) + 1
+				}
+				want := slices.Clone(x[:12])
+				r.run(launch{label: "enter", enter: []arg{alloc(x), to(x[:8]), to(x[4:12])}, included: true})
+				clear(x)
+				r.run(launch{label: "exit", exit: []arg{from(x[:12])}, included: true})
+				if !slices.Equal(x[:12], want) {
+					t.Errorf("x came back as %v", x)
+				}
+				if n := r.s.Stats().BytesToDevice; n != 48 {
+					t.Errorf("%d bytes were copied to the device, want 48", n)
+				}
+			})
+		}
+	}
+}
+
+// A copy that could be made at once reads host storage after a copy in flight has written it.
+func TestCopiesAtOnceComeAfterThoseInFlight(t *testing.T) {
+	for seed := range uint64(deviceOrders) {
+		r := newRig(t, memoryModes[0], seed)
+		x, y := make([]uint32, 16), make([]uint32, 16)
+		p, err := r.s.Allocate(64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		q, err := r.s.Allocate(64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.routine(transfer.CopyToDevice, filled(16, 7), p); err != nil {
+			t.Fatal(err)
+		}
+		r.d.hold()
+		deferred := r.region(launch{label: "deferred"})
+		deferred.Transfers = []transfer.Request{{Kind: transfer.CopyToHost, Host: sectionOf(x), Src: p, Size: 64}}
+		if err := r.s.Run(context.Background(), deferred); err != nil {
+			t.Fatal(err)
+		}
+		before := r.graph.Counts().Tasks
+		copied := make(chan error)
+		go func() { copied <- r.routine(transfer.CopyToDevice, x, q) }()
+		for r.graph.Counts().Tasks == before {
+			runtime.Gosched()
+		}
+		r.s.mu.Lock() // a copy that is made at once is over by then
+		r.s.mu.Unlock()
+		r.d.release()
+		if err := errors.Join(<-copied, r.scope.Wait(context.Background(), nil), r.routine(transfer.CopyToHost, y, q)); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(y, filled(16, 7)) {
+			t.Errorf("%v was copied before the copy in flight had written it", y)
+		}
+		if err := errors.Join(r.s.Free(p), r.s.Free(q)); err != nil {
+			t.Fatal(err)
+		}
+		r.close()
 	}
 }
