@@ -42,11 +42,11 @@
 //	compiling → parked, starved, entered, complete, idle
 //	parked    → parked, starved, entered, complete, idle
 //	starved   → created                             another task has given memory back
-//	entered   → placed, over                        its commands have their places
-//	placed    → exiting, over                       its commands are complete
+//	entered   → placed, exiting                     its commands have their places
+//	placed    → exiting                             its commands are complete, or it has failed
 //	exiting   → late, over                          copies to the host that nobody foresaw
-//	late      → over
-//	over      → complete                            its observer has heard of its end
+//	late      → over                                its observer has heard of its end
+//	over      → complete
 //	complete  → idle                                nobody refers to it
 //
 // A task that has not entered starts anew when what it waits for is there, or is refused

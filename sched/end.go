@@ -7,34 +7,27 @@ import (
 )
 
 // endLocked ends a task with its outcome: err or, for a task whose exit has been carried out, nil. The
-// end of a task that fails is put off while the device may use its memory (see putOffLocked). Then
-// its memory is given back, and nothing is copied to the host.
+// end of a task that fails is put off while the device may use its memory (see putOffLocked), and until
+// its observer has heard of it.
 func (s *Scheduler) endLocked(t *target, err error, w *tasks.Work) {
 	if !t.state.entered() {
 		t.to(taskComplete)
 		t.node.Complete(err, w)
 		return
 	}
-	if err != nil && s.putOffLocked(t, err) {
-		return
-	}
-	s.giveUpLocked(t, err, w)
-	t.to(taskOver)
-	t.parked.restart(w)
-	if t.notes.has(absentExit) {
-		t.notes &^= absentExit
-		i := slices.Index(s.presence.absentExits, t)
-		s.presence.absentExits = slices.Delete(s.presence.absentExits, i, i+1)
-	}
-	if !t.traits.has(observedRun) || t.heard == heardEnd {
-		s.concludeLocked(t, err, w)
-		return
-	}
 	if err != nil {
-		t.node.Fail(err)
+		if s.putOffLocked(t, err) {
+			return
+		}
+		s.planFailureLocked(t)
+		if t.traits.has(observedRun) && t.heard != heardEnd {
+			t.node.Fail(err)
+			t.outcome = err
+			w.Defer(t.end)
+			return
+		}
 	}
-	t.outcome = err
-	w.Defer(t.end)
+	s.overLocked(t, err, w)
 }
 
 // putOffLocked puts off the end of a task that has failed, if the device may still use its memory, and
@@ -61,34 +54,61 @@ func (s *Scheduler) putOffLocked(t *target, err error) bool {
 	return true
 }
 
-// giveUpLocked gives back the storage of a task that has entered and ends with err. An exit construct
-// that fails leaves the blocks that it was to remove as they are, with their contents, unless the
-// device is lost: it has no reference of its own to give back.
-func (s *Scheduler) giveUpLocked(t *target, err error, w *tasks.Work) {
-	if err != nil && t.traits.has(observedOps) {
-		t.due = t.due[:0] // the removal of blocks, which does not happen
-		for i := range t.exit.items {
-			if !t.state.exiting() {
-				break
-			}
-			if state := stateOf(t.exit.items[i].Present); state.goneBy == t {
-				state.goneBy = nil
-			}
+// planFailureLocked begins the exit of a task that has entered and has failed, if it has not begun, and
+// decides whether it will be cancelled: an exit construct that fails leaves the blocks that it was to
+// remove as they are, with their contents, unless the device is lost. It has no reference of its own to
+// give back.
+//
+// The task whose exit takes the last reference to a block tells its observer that the storage is gone,
+// even if it fails. If it ends before other tasks that use the block, one of them removes the block, and
+// may have told its observer of its own end already.
+func (s *Scheduler) planFailureLocked(t *target) {
+	if !t.state.exiting() {
+		s.beginReleaseLocked(t)
+		t.to(taskExiting)
+	}
+	t.exit.cancelled = len(t.Enter) == 0 && s.loss.err == nil
+	if !t.traits.has(observedOps) {
+		return
+	}
+	if !t.exit.cancelled {
+		s.observeExitLocked(t)
+		return
+	}
+	t.due = t.due[:0] // the removal of blocks, which does not happen
+	for i := range t.exit.items {
+		if state := stateOf(t.exit.items[i].Present); state.goneBy == t {
+			state.goneBy = nil
 		}
 	}
-	switch {
-	case !t.state.exiting():
-		s.releaseLocked(t, w)
-	case err != nil && len(t.Enter) == 0 && s.loss.err == nil:
-		t.letGoLocked()
+}
+
+// toldEnd tells the observer of the end of a task that has failed, and ends the task.
+func (t *target) toldEnd(w *tasks.Work) {
+	// Deferred, because the observer may end the goroutine.
+	defer func() {
+		s := t.s
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.overLocked(t, t.outcome, w)
+	}()
+	t.awaitTold()
+	t.tellDue()
+	t.Observer.End(t.outcome)
+}
+
+// overLocked gives back the storage of a task whose exit has begun, and completes the task with err. Its
+// observer has heard of its end, because storage that is freed may be another task's at once.
+func (s *Scheduler) overLocked(t *target, err error, w *tasks.Work) {
+	t.letGoLocked()
+	if t.exit.cancelled {
 		s.presence.removed = s.presence.table.CancelExit(t.exit.items, s.presence.removed)
-		s.goneAllLocked(t, w)
+		s.goneAllLocked(w)
 		for i := range t.exit.items {
 			// The tasks that waited for the block to be gone find it present.
 			stateOf(t.exit.items[i].Present).parked.restart(w)
 		}
-	default:
-		t.letGoLocked()
+	} else {
 		s.endExitLocked(t, w)
 	}
 	t.filledLocked()
@@ -97,23 +117,13 @@ func (s *Scheduler) giveUpLocked(t *target, err error, w *tasks.Work) {
 	}
 	s.withdrawTransfersLocked(t)
 	t.transfers.FreeStaging(&s.transfers, &t.order.Used)
-}
-
-// toldEnd tells the observer of the end of a task that has failed, and concludes the task.
-func (t *target) toldEnd(w *tasks.Work) {
-	defer func() {
-		s := t.s
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.concludeLocked(t, t.outcome, w)
-	}()
-	t.awaitTold()
-	t.tellDue()
-	t.Observer.End(t.outcome)
-}
-
-// concludeLocked completes a task that had entered, after its observer has heard of its end.
-func (s *Scheduler) concludeLocked(t *target, err error, w *tasks.Work) {
+	t.to(taskOver)
+	t.parked.restart(w)
+	if t.notes.has(absentExit) {
+		t.notes &^= absentExit
+		i := slices.Index(s.presence.absentExits, t)
+		s.presence.absentExits = slices.Delete(s.presence.absentExits, i, i+1)
+	}
 	if t.traits.has(observedOps) {
 		s.stamps.Complete(&t.timed)
 	}

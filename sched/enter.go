@@ -276,30 +276,31 @@ func (s *Scheduler) waitUntilFilledLocked(t *target, state *blockState) {
 
 // releaseLocked undoes the counts of enterLocked, without any copy.
 func (s *Scheduler) releaseLocked(t *target, w *tasks.Work) {
+	s.beginReleaseLocked(t)
+	s.endExitLocked(t, w)
+}
+
+// beginReleaseLocked begins an exit that gives back what enterLocked has counted, and copies nothing.
+func (s *Scheduler) beginReleaseLocked(t *target) {
 	maps := make([]memory.Map, len(t.Enter))
 	for i, m := range t.Enter {
 		if t.entry.uses[i].Present != nil {
 			maps[i] = memory.Map{Section: m.Section, Type: memory.MapRelease, Presence: m.Presence, Label: m.Label}
 		}
 	}
-	t.letGoLocked()
 	t.exit.items = s.presence.table.BeginExit(maps, t.exit.items)
-	s.endExitLocked(t, w)
 }
 
 // endExitLocked ends t's exit and gives up the blocks that leave the presence table by it.
 func (s *Scheduler) endExitLocked(t *target, w *tasks.Work) {
 	s.presence.removed = s.presence.table.EndExit(t.exit.items, s.presence.removed)
-	s.goneAllLocked(t, w)
+	s.goneAllLocked(w)
 }
 
-// goneAllLocked gives up the blocks that have left the presence table by t's exit.
-func (s *Scheduler) goneAllLocked(t *target, w *tasks.Work) {
+// goneAllLocked gives up the blocks that have just left the presence table.
+func (s *Scheduler) goneAllLocked(w *tasks.Work) {
 	for i, p := range s.presence.removed {
 		s.presence.removed[i] = nil
-		if t.traits.has(observedOps) && t.heard != heardEnd {
-			s.observeGoneLocked(t, p)
-		}
 		s.goneLocked(p, w)
 	}
 }

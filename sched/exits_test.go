@@ -1,8 +1,12 @@
 package sched
 
 import (
+	"errors"
+	"runtime"
 	"testing"
 
+	"github.com/vkomp/vkomp/sched/construct"
+	"github.com/vkomp/vkomp/sched/protect"
 	"github.com/vkomp/vkomp/tasks"
 )
 
@@ -70,4 +74,49 @@ func TestTaskWaitsForALateExitByWhateverWayItFollows(t *testing.T) {
 			r.expect("v", v, filled(16, 2)...)
 		})
 	}
+}
+
+// A task gives back the last reference to a block because it has failed, while another task that used the
+// block has told its observer of its own end and not ended. The observer of the task that failed hears
+// that the storage is gone, once.
+func TestObserverOfAFailedTaskHearsThatStorageIsGone(t *testing.T) {
+	inEveryMemory(t, func(t *testing.T, r *rig) {
+		x, y, shared, zero := filled(16, 1), filled(16, 1), filled(16, 7), filled(16, 0)
+		entered, ending, failed, over := make(chan struct{}), make(chan struct{}), make(chan struct{}), make(chan struct{})
+		r.observe = func(label string) construct.Observer {
+			r.watches = true
+			by := &leaver{watch: r.watched(label).(*watch)}
+			r.watches = false
+			switch label {
+			case "ends":
+				by.at, by.do = "end", func() {
+					close(ending)
+					<-failed
+				}
+			case "fails":
+				by.at, by.do = "map", func() {
+					by.at, by.do = "end", func() { close(failed) }
+					close(entered)
+					<-ending
+					runtime.Goexit()
+				}
+			}
+			return by
+		}
+		r.busy()
+		r.run(launch{label: "ends", kernel: "mix", args: []arg{tofrom(x), to(shared), to(zero)}})
+		go func() {
+			defer close(over)
+			_ = r.s.Run(t.Context(), r.region(launch{label: "fails", kernel: "mix", args: []arg{tofrom(y), to(shared), to(zero)}}))
+		}()
+		<-entered
+		r.d.release()
+		if err := r.scope.Wait(t.Context(), nil); !errors.Is(err, protect.ErrGoexit) {
+			t.Errorf("got %v", err)
+		}
+		<-over
+		r.checkEmpty()
+		r.expect("x", x, filled(16, 10)...)
+		r.expect("y", y, filled(16, 1)...)
+	})
 }

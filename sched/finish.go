@@ -11,10 +11,13 @@ import (
 type exit struct {
 	// items are the result of memory.Table.BeginExit, once the task is exiting.
 	items []memory.Exit
+	// cancelled says that the task has failed and that its exit leaves the blocks present.
+	cancelled bool
 }
 
 func (e *exit) reset() {
 	empty(&e.items)
+	e.cancelled = false
 }
 
 // finish does what the host has to do for a task whose commands are complete: the exit of its maps,

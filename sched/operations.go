@@ -143,18 +143,16 @@ func (s *Scheduler) transferOpLocked(t *target, x *transfer.Transfer) *construct
 
 // observeExitLocked makes the operations for the blocks that the exit of t, which has begun, removes.
 func (s *Scheduler) observeExitLocked(t *target) {
-	for _, e := range t.exit.items {
-		if e.Remove {
-			s.observeGoneLocked(t, e.Present)
+	for i := range t.exit.items {
+		e := &t.exit.items[i]
+		if !e.Remove {
+			continue
 		}
-	}
-}
-
-// observeGoneLocked makes the operation for a block that the exit of t removes from the presence table.
-func (s *Scheduler) observeGoneLocked(t *target, block *memory.Present) {
-	if state := stateOf(block); state.told && state.goneBy == nil {
-		state.goneBy = t
-		t.due = append(t.due, t.dataOpLocked(ompt.TargetDataDelete, block.Section.Ptr, state.Allocation, blockAt(block), block.Storage.Size, block.Label))
+		block := e.Present
+		if state := stateOf(block); state.told && state.goneBy == nil {
+			state.goneBy = t
+			t.due = append(t.due, t.dataOpLocked(ompt.TargetDataDelete, block.Section.Ptr, state.Allocation, blockAt(block), block.Storage.Size, block.Label))
+		}
 	}
 }
 

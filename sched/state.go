@@ -25,11 +25,12 @@ const (
 	taskEntered
 	// taskPlaced: its commands have their places in batches, or it has none.
 	taskPlaced
-	// taskExiting: its commands are complete, and its maps are leaving the presence table.
+	// taskExiting: its commands are complete, or it has failed, and its maps are leaving the presence
+	// table.
 	taskExiting
 	// taskLate: copies to the host that were not planned at the entry are in a batch of their own.
 	taskLate
-	// taskOver: the task has given back its storage. Its observer is about to hear of the end.
+	// taskOver: the task has given back its storage.
 	taskOver
 	// taskComplete: the task graph knows of its end.
 	taskComplete
@@ -48,8 +49,8 @@ var transitions = [taskCount][]taskState{
 	taskCompiling: {taskParked, taskStarved, taskEntered, taskComplete, taskIdle},
 	taskParked:    {taskParked, taskStarved, taskEntered, taskComplete, taskIdle},
 	taskStarved:   {taskCreated},
-	taskEntered:   {taskPlaced, taskOver},
-	taskPlaced:    {taskExiting, taskOver},
+	taskEntered:   {taskPlaced, taskExiting},
+	taskPlaced:    {taskExiting},
 	taskExiting:   {taskLate, taskOver},
 	taskLate:      {taskOver},
 	taskOver:      {taskComplete},
