@@ -52,7 +52,7 @@ check-devices:
 # Everything: on lavapipe with its one queue, on SwiftShader through the layer that shows several
 # queues; and half a minute of stress on both. Here and below the C library keeps what the drivers free
 # for what they allocate next, because otherwise page faults take a third of the time.
-test crossed race events mutations mutants vgpu: export GLIBC_TUNABLES = glibc.malloc.mmap_threshold=33554432:glibc.malloc.trim_threshold=1073741824
+check test crossed race events mutations mutants vgpu: export GLIBC_TUNABLES = glibc.malloc.mmap_threshold=33554432:glibc.malloc.trim_threshold=1073741824
 test: bin/vkomp-demo layers
 	scripts/setup test
 	DRIVERS=lavapipe scripts/test $(DEVICE_PACKAGES) ./sched $(PURE)
