@@ -104,7 +104,13 @@ func (t *Table) locate(items []Map, uses []Use) error {
 			return fmt.Errorf("memory: enter %s: %w", item, ErrInvalidMapType)
 		}
 		if current == nil || item.Start() >= current.Section.End() {
-			p, found := t.lookup(item.Section)
+			var p *Present
+			var found presence
+			if created {
+				p, found = t.search(item.Section) // this block is probably absent too
+			} else {
+				p, found = t.lookup(item.Section)
+			}
 			switch {
 			case found == partly && item.Presence == IfPresent:
 				uses[i] = Use{}

@@ -16,20 +16,20 @@ type Present struct {
 	Label   string  // label of the item that created the block
 	State   any     // owned by the scheduler; memory does not read it
 
+	// count is the reference count: it rises when a construct enters and falls
+	// when its exit ends. ending counts the exits that have begun and not ended;
+	// each of them will lower a finite count. uses counts all entries so far.
+	count, ending uint32
+	uses          uint64
+
 	// Shared says that the storage is the host's own. The code that allocated the
 	// storage sets it.
 	Shared bool
 
-	// count is the reference count: it rises when a construct enters and falls
-	// when its exit ends.
-	count    uint32
-	infinite bool
-	uses     uint64
+	infinite bool // has no count
 
-	// ending counts the exits that have begun and not ended; each of them will
-	// lower a finite count. exiting says that no count will remain when they have
+	// exiting says that no count will remain when the exits that have begun have
 	// ended.
-	ending  uint32
 	exiting bool
 	removed bool
 
@@ -195,6 +195,12 @@ func (t *Table) lookup(s Section) (*Present, presence) {
 		slot.wake()
 		return slot.block, inside
 	}
+	return t.search(s)
+}
+
+// search is lookup by address alone, which is faster for a section that is absent and
+// follows what was looked up last.
+func (t *Table) search(s Section) (*Present, presence) {
 	at := t.blocks.below(s.Start())
 	if p := t.blocks.at(at); p != nil && s.Start() < p.Section.End() {
 		t.Wake(p)

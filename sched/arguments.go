@@ -124,7 +124,7 @@ type argument struct {
 // padded reports whether nothing else lies in the argument's last word of 4 bytes: the argument ends
 // at the end of its allocation, whose memory is allocated in larger units and belongs to vkomp alone.
 func (a *argument) padded() bool {
-	return a.at+a.size == a.Size && !a.Shared && a.Origin != allocation.Registered && a.External.Buffer == 0
+	return a.at+a.size == a.Size && !a.Shared && a.Origin != allocation.Registered && a.External == nil
 }
 
 // bytes returns the bytes of the allocation that the kernel can access, which are all if it reaches

@@ -8,7 +8,7 @@ import (
 	"github.com/vkomp/vkomp/tasks"
 )
 
-// now carries out a construct that copies a few bytes which the host itself reads and writes, and
+// now carries out a construct that copies at most a few bytes, which the host itself reads and writes, and
 // perhaps makes or removes storage blocks: an included one without dependences, while no task is in
 // flight. As with hit, its task would follow no other and no other would follow it, so none is made. now
 // reports whether the region is such a construct. Otherwise, and if the host's storage cannot be accessed,
@@ -20,7 +20,7 @@ func (s *Scheduler) now(r *Region) bool {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.life.live > 0 || s.refusalLocked() != nil || s.memory.HasPinned() || s.memory.FlushUnit() != 0 {
+	if s.life.live > 0 || s.refusalLocked() != nil || s.memory.HasPinned() {
 		return false
 	}
 	switch enters, exits := len(r.Enter) > 0, len(r.Exit) > 0; {
@@ -38,7 +38,7 @@ func (s *Scheduler) now(r *Region) bool {
 func (s *Scheduler) copyNowLocked(r *Region) bool {
 	x := &r.Transfers[0]
 	c, ok := x.Now(&s.pointers.Pointers)
-	if !ok || !r.Scope.Pass() {
+	if !ok || s.memory.FlushUnit() != 0 || !r.Scope.Pass() {
 		return false
 	}
 	if c.Make() != nil {
@@ -54,12 +54,15 @@ func (s *Scheduler) copyNowLocked(r *Region) bool {
 	return true
 }
 
-// smallMaps reports whether the items of a construct are few bytes, mapped as they are.
-func smallMaps(maps []memory.Map) bool {
+// copiesLittle reports whether the items of a construct are mapped as they are, and at most a few bytes of
+// them are copied.
+func copiesLittle(maps []memory.Map) bool {
 	bytes := uint64(0)
 	for i := range maps {
 		m := &maps[i]
-		bytes += min(m.Size, transfer.NowBytes+1)
+		if m.Type.To() || m.Type.From() {
+			bytes += min(m.Size, transfer.NowBytes+1)
+		}
 		if m.Share != memory.ShareNever || m.DeviceSize != 0 {
 			return false
 		}
@@ -69,7 +72,7 @@ func smallMaps(maps []memory.Map) bool {
 
 // enterNowLocked is now for target enter data.
 func (s *Scheduler) enterNowLocked(r *Region) bool {
-	if !smallMaps(r.Enter) {
+	if !copiesLittle(r.Enter) {
 		return false
 	}
 	p := &s.presence
@@ -126,7 +129,7 @@ func (s *Scheduler) mayCopyInLocked() bool {
 		if u.Present == nil {
 			continue
 		}
-		if state := stateOf(u.Present); !state.quiet() || u.CopyIn && !(state.HostWrites(u.Present.Storage.Size) && state.Idle()) {
+		if state := stateOf(u.Present); !state.quiet() || u.CopyIn && !(s.memory.FlushUnit() == 0 && state.HostWrites(u.Present.Storage.Size) && state.Idle()) {
 			return false
 		}
 	}
@@ -135,7 +138,7 @@ func (s *Scheduler) mayCopyInLocked() bool {
 
 // exitNowLocked is now for target exit data.
 func (s *Scheduler) exitNowLocked(r *Region) bool {
-	if !smallMaps(r.Exit) || s.presence.table.CheckExit(r.Exit) != nil {
+	if !copiesLittle(r.Exit) || s.presence.table.CheckExit(r.Exit) != nil {
 		return false
 	}
 	p := &s.presence
@@ -180,7 +183,7 @@ func (s *Scheduler) copyOutNowLocked(maps []memory.Map) (bytes uint64, ok bool) 
 func (s *Scheduler) mayExitLocked() bool {
 	for i := range s.presence.left {
 		e := &s.presence.left[i]
-		if state := stateOf(e.Present); len(state.parked) > 0 || !state.quiet() || e.CopyOut && !(state.HostReads() && state.Idle()) {
+		if state := stateOf(e.Present); len(state.parked) > 0 || !state.quiet() || e.CopyOut && !(s.memory.FlushUnit() == 0 && state.HostReads() && state.Idle()) {
 			return false
 		}
 	}

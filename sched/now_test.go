@@ -64,6 +64,26 @@ func TestSmallCopiesOfAnIdleDeviceNeedNoTask(t *testing.T) {
 	}
 }
 
+// Storage that comes and goes without a copy needs no task however large it is, wherever the device has it.
+func TestStorageOfAnIdleDeviceComesAndGoesWithoutATask(t *testing.T) {
+	for _, mode := range memoryModes {
+		t.Run(mode.name, func(t *testing.T) {
+			r := newRig(t, mode, 1)
+			defer r.close()
+			x, y := filled(50_000, 7), filled(4, 8)
+			r.run(launch{label: "enter", enter: []arg{alloc(x), alloc(y)}, included: true})
+			if n := len(r.s.Blocks()); n != 2 {
+				t.Errorf("%d blocks are present", n)
+			}
+			r.run(launch{label: "exit", exit: []arg{{s: x, kind: memory.MapDelete}, {s: y, kind: memory.MapRelease}}, included: true})
+			r.checkEmpty()
+			if made := len(r.s.spares()); mode.share == ShareNothing && made > 0 {
+				t.Errorf("%d tasks were made", made)
+			}
+		})
+	}
+}
+
 // What is refused leaves all as it was, though the host could do it at once.
 func TestWhatIsNotDoneAtOnceLeavesNothing(t *testing.T) {
 	errSealed := errors.New("sealed")

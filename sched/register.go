@@ -70,10 +70,10 @@ func (s *Scheduler) Taken(p Pointer) (vk.Block, error) {
 	switch {
 	case err != nil:
 		return vk.Block{}, err
-	case m.External.Buffer == 0 || offset != 0:
+	case m.External == nil || offset != 0:
 		return vk.Block{}, fmt.Errorf("%w: %#x is %d bytes into %s, not the beginning of external memory", ErrInvalidPointer, p.Address, offset, m.Describe())
 	}
-	return m.External, nil
+	return *m.External, nil
 }
 
 // StorageType returns the memory type, among those in bits, for memory that is shared with other

@@ -70,7 +70,7 @@ func TestOwnBuffers(t *testing.T) {
 func TestOnlyPaddingIsBoundBesidesTheArgument(t *testing.T) {
 	own, shared := &allocation.Allocation{}, &allocation.Allocation{Shared: true}
 	registered := &allocation.Allocation{Origin: allocation.Registered}
-	external := &allocation.Allocation{External: vk.Block{Buffer: 5}}
+	external := &allocation.Allocation{External: &vk.Block{Buffer: 5}}
 	for _, a := range []*allocation.Allocation{own, shared, registered, external} {
 		a.Size = 13
 	}

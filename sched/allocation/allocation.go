@@ -50,12 +50,14 @@ type Allocation struct {
 	// Families are the families of the queues that may use the memory, a bit for each; 0 stands
 	// for all.
 	Families uint64
-	// External is the block that consists of this memory alone and belongs to no allocator, if
-	// it has a buffer.
-	External vk.Block
+	// External is the block that consists of this memory alone and belongs to no allocator, or
+	// nil.
+	External *vk.Block
 
-	// Blocks are the present blocks whose corresponding storage lies in the memory, in no order.
-	Blocks []*memory.Present
+	// Blocks are the present blocks whose corresponding storage lies in the memory, in no order. Most
+	// memory has no more than one, which is in firstBlock.
+	Blocks     []*memory.Present
+	firstBlock [1]*memory.Present
 	// Readers are the tasks in flight that have the host read the memory itself when they end.
 	// Whoever might change it has to wait for them.
 	Readers []*order.Task
@@ -71,6 +73,9 @@ type Allocation struct {
 // of the memory may still be running, so everything is ordered after that.
 func (a *Allocation) Init(m *Memory, st memory.Storage) {
 	a.Storage, a.memory = st, m
+	if a.Blocks == nil {
+		a.Blocks = a.firstBlock[:0]
+	}
 	if b := m.imports.of(st.Block.ID); b != nil {
 		a.Shared, a.within = true, b.pinned
 	}
@@ -110,7 +115,7 @@ func (m *Memory) New(size uint64) (*Allocation, error) {
 // Take makes an allocation of a block, which belongs to m from then on. Others can write its
 // memory: the host's view is left out, because the host is not told when they do.
 func (m *Memory) Take(b vk.Block) *Allocation {
-	a := &Allocation{Origin: Allocated, External: b}
+	a := &Allocation{Origin: Allocated, External: &b}
 	a.Init(m, memory.Storage{Block: memory.HeapBlock{ID: uint64(b.Buffer), Size: b.Size, Address: b.Address}, Size: b.Size})
 	m.Export(a)
 	return a
@@ -161,8 +166,8 @@ func (a *Allocation) Unpin() {
 		return
 	case a.Origin == Pinned:
 		m.endImport(m.imports.of(a.Block.ID))
-	case a.External.Buffer != 0:
-		m.device.DestroyBlock(a.External)
+	case a.External != nil:
+		m.device.DestroyBlock(*a.External)
 	case a.within != nil:
 		a.within.Unpin()
 	case a.Shared:
@@ -187,11 +192,11 @@ func (a *Allocation) Keepers() int { return int(a.keepers.Load()) }
 func (a *Allocation) Reset() *Allocation {
 	clear(a.Readers)
 	clear(a.Blocks)
-	a.Readers, a.Blocks = a.Readers[:0], a.Blocks[:0]
+	a.Readers, a.Blocks, a.firstBlock[0] = a.Readers[:0], a.Blocks[:0], nil
 	a.Storage, a.memory, a.within = memory.Storage{}, nil, nil
 	a.Origin, a.Shared, a.exported = 0, false, false
 	a.slot, a.address, a.Families = 0, 0, 0
-	a.External, a.Of, a.Site, a.Label = vk.Block{}, nil, nil, ""
+	a.External, a.Of, a.Site, a.Label = nil, nil, nil, ""
 	return a
 }
 

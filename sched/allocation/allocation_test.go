@@ -262,8 +262,8 @@ func TestFreeingAllocatesNothing(t *testing.T) {
 func TestResetForgetsEveryField(t *testing.T) {
 	a := &Allocation{
 		Storage: memory.Storage{Offset: 1, Size: 2}, memory: new(Memory), Origin: Registered, Shared: true, exported: true,
-		slot: 3, address: 4, within: new(Allocation), Families: 5, External: vk.Block{Size: 6},
-		Blocks: make([]*memory.Present, 1), Readers: make([]*order.Task, 1), Of: new(memory.Present), Site: new(memory.Site), Label: "x",
+		slot: 3, address: 4, within: new(Allocation), Families: 5, External: &vk.Block{Size: 6},
+		Blocks: make([]*memory.Present, 1), firstBlock: [1]*memory.Present{new(memory.Present)}, Readers: make([]*order.Task, 1), Of: new(memory.Present), Site: new(memory.Site), Label: "x",
 	}
 	was := reflect.ValueOf(a).Elem()
 	for f, v := range was.Fields() {

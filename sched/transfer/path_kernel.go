@@ -55,7 +55,7 @@ func NewCopier(p *vk.Properties, pipeline func() *vk.Pipeline) *Copier {
 // another. It cannot where no offset is aligned on both sides, nor while it has no pipeline.
 func (c *Copier) takes(p *allocation.Profile, from, to *allocation.Allocation, fromAt, toAt, bytes uint64) bool {
 	ours := func(a *allocation.Allocation) bool {
-		return !a.Shared && a.Origin != allocation.Registered && a.External.Buffer == 0
+		return !a.Shared && a.Origin != allocation.Registered && a.External == nil
 	}
 	return c != nil && p.KernelCopies > 0 && bytes >= p.KernelCopies && ours(from) && ours(to) &&
 		(from.Offset+fromAt)%c.Unit == (to.Offset+toAt)%c.Unit && c.Pipeline() != nil

@@ -115,7 +115,7 @@ func TestKernelTakesLargeCopiesThatAreAligned(t *testing.T) {
 	}
 	shared := &allocation.Allocation{Shared: true}
 	registered := &allocation.Allocation{Origin: allocation.Registered}
-	external := &allocation.Allocation{External: vk.Block{Buffer: 5}}
+	external := &allocation.Allocation{External: &vk.Block{Buffer: 5}}
 	for name, c := range map[string]struct {
 		profile            allocation.Profile
 		from, to           *allocation.Allocation
