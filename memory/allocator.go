@@ -215,7 +215,6 @@ func (a *Allocator) allocate(size uint64, s *Storage) error {
 		Block:      b.heap,
 		Offset:     c.offset << a.shift,
 		Size:       size,
-		LastUse:    c.lastUse,
 		owner:      a,
 		chunk:      c,
 		generation: c.generation,

@@ -156,8 +156,8 @@ func (m *allocatorMachine) allocate(t *rapid.T) {
 		}
 	}
 	for _, u := range m.history {
-		if overlaps(s, u.storage) && !s.LastUse.Dominates(u.lastUse) {
-			t.Fatalf("[%d,+%d) of block %d comes after %v and was used at %v", s.Offset, s.Size, s.Block.ID, s.LastUse, u.lastUse)
+		if overlaps(s, u.storage) && !s.LastUse().Dominates(u.lastUse) {
+			t.Fatalf("[%d,+%d) of block %d comes after %v and was used at %v", s.Offset, s.Size, s.Block.ID, s.LastUse(), u.lastUse)
 		}
 	}
 	m.live = append(m.live, s)

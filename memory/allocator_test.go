@@ -33,8 +33,8 @@ func TestEmptyDedicatedBlockServesSimilarSize(t *testing.T) {
 	first := allocate(t, a, 10<<20)
 	free(t, a, first, p)
 	again := allocate(t, a, 10<<20-5000)
-	if again.Block.ID != first.Block.ID || !again.LastUse.Covers(p) {
-		t.Errorf("got block %d after %v, want block %d after %v", again.Block.ID, again.LastUse, first.Block.ID, p)
+	if again.Block.ID != first.Block.ID || !again.LastUse().Covers(p) {
+		t.Errorf("got block %d after %v, want block %d after %v", again.Block.ID, again.LastUse(), first.Block.ID, p)
 	}
 	free(t, a, again)
 	if other := allocate(t, a, 5<<20); other.Block.ID == first.Block.ID {
@@ -145,8 +145,8 @@ func TestTrimLeavesBlocksThatTheDeviceStillUses(t *testing.T) {
 	}
 	// A block that was not used since keeps the frontier of its earlier use.
 	x = allocate(t, a, 1<<20)
-	if !x.LastUse.Covers(p) {
-		t.Fatalf("storage comes after %v, used at %v", x.LastUse, p)
+	if !x.LastUse().Covers(p) {
+		t.Fatalf("storage comes after %v, used at %v", x.LastUse(), p)
 	}
 	free(t, a, x)
 	if got := a.Trim(); got != 0 {
@@ -172,8 +172,8 @@ func TestUnusedMemoryHasNoFrontier(t *testing.T) {
 		for _, s := range all {
 			free(t, a, s, p)
 		}
-		if s := allocate(t, a, size); !s.LastUse.Covers(p) {
-			t.Errorf("%d bytes come after %v, used at %v", s.Size, s.LastUse, p)
+		if s := allocate(t, a, size); !s.LastUse().Covers(p) {
+			t.Errorf("%d bytes come after %v, used at %v", s.Size, s.LastUse(), p)
 		} else {
 			free(t, a, s)
 		}
@@ -182,8 +182,8 @@ func TestUnusedMemoryHasNoFrontier(t *testing.T) {
 			t.Fatalf("%d blocks left", len(h.blocks))
 		}
 		for range 5 {
-			if s := allocate(t, a, size); !s.LastUse.Empty() {
-				t.Errorf("%d unused bytes come after %v", s.Size, s.LastUse)
+			if s := allocate(t, a, size); !s.LastUse().Empty() {
+				t.Errorf("%d unused bytes come after %v", s.Size, s.LastUse())
 			}
 		}
 	}

@@ -27,12 +27,12 @@ func ExampleAllocator() {
 		return
 	}
 	x, _ := a.Allocate(1000)
-	fmt.Println("x at", x.Offset, "after", x.LastUse)
+	fmt.Println("x at", x.Offset, "after", x.LastUse())
 	if err := a.Free(x, timeline.NewFrontier(timeline.Point{Queue: 0, Value: 7})); err != nil {
 		fmt.Println(err)
 	}
 	y, _ := a.Allocate(500)
-	fmt.Println("y at", y.Offset, "after", y.LastUse)
+	fmt.Println("y at", y.Offset, "after", y.LastUse())
 	fmt.Println(a.Close())
 	// Output:
 	// x at 0 after {}

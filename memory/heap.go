@@ -37,14 +37,19 @@ type Storage struct {
 	// memory or an import), else nil.
 	Own unsafe.Pointer
 
-	// LastUse is the frontier of the memory's previous users: whoever uses the
-	// storage is ordered after it. It belongs to the allocator and holds until
-	// the storage is freed; Clone it to change it or to keep it for longer.
-	LastUse timeline.Frontier
-
 	owner      *Allocator
 	chunk      *chunk
 	generation uint64
+}
+
+// LastUse returns the frontier of the memory's previous users: whoever uses the
+// storage is ordered after it. It belongs to the allocator and holds until the
+// storage is freed; Clone it to change it or to keep it for longer.
+func (s *Storage) LastUse() timeline.Frontier {
+	if s.chunk == nil {
+		return timeline.Frontier{}
+	}
+	return s.chunk.lastUse
 }
 
 // Host returns the host address of the storage, nil if the host cannot access it.

@@ -82,7 +82,7 @@ func (a *Allocation) Init(m *Memory, st memory.Storage) {
 	if a.within != nil {
 		a.within.Pin()
 	} else {
-		m.queues.Reuse(&a.uses, st.Size, st.LastUse)
+		m.queues.Reuse(&a.uses, st.Size, st.LastUse())
 	}
 	a.keepers.Store(1)
 }
