@@ -15,54 +15,56 @@ import (
 //
 // A size of 0 gives nil and no error (OpenMP 6.0); a negative one is ErrInvalidArgument.
 // An ErrOutOfMemory says how much was asked for and how much is in use.
-func (d Device) Alloc(ctx context.Context, size int) (DevicePtr, error) {
-	p, err := d.alloc(ctx, size)
-	if err != nil {
+func (d Device) Alloc(ctx context.Context, size int) (p DevicePtr, err error) {
+	if err = d.alloc(ctx, size, &p); err != nil {
 		return DevicePtr{}, fmt.Errorf("vkomp: alloc: %w", err)
 	}
 	return p, nil
 }
 
-func (d Device) alloc(ctx context.Context, size int) (DevicePtr, error) {
+// alloc sets p, which is nil, to the memory. DevicePtr is large, and copies of it would take a good part
+// of the time.
+func (d Device) alloc(ctx context.Context, size int, p *DevicePtr) error {
 	rt, err := d.construct(ctx)
 	if err != nil {
-		return DevicePtr{}, err
+		return err
 	}
 	rt.using.RLock()
 	defer rt.using.RUnlock()
 	switch {
 	case size < 0:
-		return DevicePtr{}, fmt.Errorf("%w: %d bytes", ErrInvalidArgument, size)
+		return fmt.Errorf("%w: %d bytes", ErrInvalidArgument, size)
 	case size == 0:
-		return DevicePtr{}, nil
+		return nil
 	}
 	var s *sched.Scheduler
 	if !d.IsInitial() {
 		if s, err = d.d.open(); err != nil {
-			return DevicePtr{}, err
+			return err
 		}
 	}
 	if events := rt.events.Load(); events != nil {
 		on := s
-		return d.allocateObserved(ctx, events, uint64(size), func() (DevicePtr, error) { return d.allocate(on, uint64(size)) })
+		*p, err = d.allocateObserved(ctx, events, uint64(size), func() (p DevicePtr, err error) {
+			err = d.allocate(on, uint64(size), &p)
+			return p, err
+		})
+		return err
 	}
-	return d.allocate(s, uint64(size))
+	return d.allocate(s, uint64(size), p)
 }
 
 // allocate allocates with s, or on the initial device if s is nil.
-func (d Device) allocate(s *sched.Scheduler, size uint64) (DevicePtr, error) {
+func (d Device) allocate(s *sched.Scheduler, size uint64, p *DevicePtr) (err error) {
 	if s == nil {
-		block, err := d.d.rt.hostMemory.alloc(size)
-		if err != nil {
-			return DevicePtr{}, err
-		}
-		return DevicePtr{d: d.d, block: block}, nil
+		p.block, err = d.d.rt.hostMemory.alloc(size)
+	} else {
+		p.p, err = s.Allocate(size)
 	}
-	p, err := s.Allocate(size)
-	if err != nil {
-		return DevicePtr{}, err
+	if err == nil {
+		p.d = d.d
 	}
-	return DevicePtr{d: d.d, p: p}, nil
+	return err
 }
 
 // allocateObserved calls allocate and announces it to listeners.

@@ -150,14 +150,21 @@ func NewAllocator(h Heap, o AllocatorOptions) (*Allocator, error) {
 // matches ErrOutOfMemory, and nothing else has changed. A heap's error that does
 // not match ErrOutOfMemory is returned at once. Size zero is ErrInvalidSize.
 func (a *Allocator) Allocate(size uint64) (s Storage, err error) {
-	if size == 0 {
-		return Storage{}, fmt.Errorf("memory: allocate: %w", ErrInvalidSize)
-	}
-	err = a.allocate(size, &s)
-	if err != nil && a.options.Reclaim != nil && errors.Is(err, ErrOutOfMemory) && a.options.Reclaim() {
-		err = a.allocate(size, &s)
-	}
+	err = a.AllocateTo(&s, size)
 	return s, err
+}
+
+// AllocateTo is Allocate for a caller that keeps the storage in s, which stays as it
+// is if there is an error.
+func (a *Allocator) AllocateTo(s *Storage, size uint64) error {
+	if size == 0 {
+		return fmt.Errorf("memory: allocate: %w", ErrInvalidSize)
+	}
+	err := a.allocate(size, s)
+	if err != nil && a.options.Reclaim != nil && errors.Is(err, ErrOutOfMemory) && a.options.Reclaim() {
+		err = a.allocate(size, s)
+	}
+	return err
 }
 
 // allocate is Allocate without Reclaim.
@@ -226,6 +233,11 @@ func (a *Allocator) allocate(size uint64, s *Storage) error {
 // told to be ordered after lastUse and after s.LastUse. Storage that a did not hand
 // out, or that was freed before, is ErrUnknownStorage.
 func (a *Allocator) Free(s Storage, lastUse timeline.Frontier) error {
+	return a.Release(&s, lastUse)
+}
+
+// Release is Free without a copy of the storage, which the caller keeps somewhere.
+func (a *Allocator) Release(s *Storage, lastUse timeline.Frontier) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if invariants.Enabled {

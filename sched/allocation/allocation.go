@@ -2,6 +2,7 @@ package allocation
 
 import (
 	"fmt"
+	"sync"
 	"sync/atomic"
 
 	"github.com/vkomp/vkomp/memory"
@@ -72,17 +73,23 @@ type Allocation struct {
 // Init makes a the record of storage that was allocated. The caller keeps it. The previous user
 // of the memory may still be running, so everything is ordered after that.
 func (a *Allocation) Init(m *Memory, st memory.Storage) {
-	a.Storage, a.memory = st, m
+	a.Storage = st
+	a.open(m)
+}
+
+// open is Init for an allocation that has the storage already.
+func (a *Allocation) open(m *Memory) {
+	a.memory = m
 	if a.Blocks == nil {
 		a.Blocks = a.firstBlock[:0]
 	}
-	if b := m.imports.of(st.Block.ID); b != nil {
+	if b := m.imports.of(a.Block.ID); b != nil {
 		a.Shared, a.within = true, b.pinned
 	}
 	if a.within != nil {
 		a.within.Pin()
 	} else {
-		m.queues.Reuse(&a.uses, st.Size, st.LastUse())
+		m.queues.Reuse(&a.uses, a.Size, a.LastUse())
 	}
 	a.keepers.Store(1)
 }
@@ -99,17 +106,38 @@ func (a *Allocation) record(bytes order.Span) (*order.Uses, order.Span) {
 
 // New allocates size bytes of storage for a memory routine. The caller keeps it.
 func (m *Memory) New(size uint64) (*Allocation, error) {
-	st, err := m.Storage.Allocate(size)
-	if err != nil {
+	a := m.spare.take()
+	if err := m.Storage.AllocateTo(&a.Storage, size); err != nil {
+		m.spare.keep(a)
 		return nil, err
 	}
-	a, _ := m.spare.Get().(*Allocation)
-	if a == nil {
-		a = new(Allocation)
-	}
-	a.Init(m, st)
+	a.open(m)
 	a.Origin = Allocated
 	return a, nil
+}
+
+// spares keeps allocations for later ones. The last one, which is in the processor's cache, is at hand.
+type spares struct {
+	last   atomic.Pointer[Allocation]
+	others sync.Pool
+}
+
+// take returns a zero allocation, except for its uses and the memory of its slices.
+func (s *spares) take() *Allocation {
+	if a := s.last.Swap(nil); a != nil {
+		return a
+	}
+	if a, _ := s.others.Get().(*Allocation); a != nil {
+		return a
+	}
+	return new(Allocation)
+}
+
+// keep keeps an allocation as take returns it.
+func (s *spares) keep(a *Allocation) {
+	if !s.last.CompareAndSwap(nil, a) {
+		s.others.Put(a)
+	}
 }
 
 // Take makes an allocation of a block, which belongs to m from then on. Others can write its
@@ -173,11 +201,11 @@ func (a *Allocation) Unpin() {
 	case a.Shared:
 		m.dropImport(a.Storage)
 	default:
-		freeAfter(m.Storage, a.Storage, a.uses.Last())
+		freeAfter(m.Storage, &a.Storage, a.uses.Last())
 	}
 	switch {
 	case a.Origin == Allocated:
-		m.spare.Put(a.Reset())
+		m.spare.keep(a.Reset())
 	case a.Of != nil:
 		m.ended(a.Of)
 	}

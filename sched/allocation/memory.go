@@ -3,7 +3,6 @@ package allocation
 import (
 	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/sched/order"
@@ -73,7 +72,7 @@ type Memory struct {
 	// ended is Options.Ended.
 	ended func(*memory.Present)
 	// spare has allocations that New uses again.
-	spare sync.Pool
+	spare spares
 }
 
 // Sizes of blocks of VkDeviceMemory, in bytes: they grow from the first to the second.
@@ -199,25 +198,29 @@ func (m *Memory) share(item *memory.Map) (memory.Storage, error) {
 // the points of a set.
 func (m *Memory) Free(st memory.Storage, last *order.SyncSet) {
 	if !m.dropImport(st) {
-		freeAfter(m.Storage, st, last)
+		freeAfter(m.Storage, &st, last)
 	}
 }
 
 // FreeStaging frees staging memory, which the device last used at the points of a set.
 func (m *Memory) FreeStaging(st memory.Storage, last *order.SyncSet) {
-	freeAfter(m.Staging, st, last)
+	freeAfter(m.Staging, &st, last)
 }
 
 // freeAfter frees memory that the device last used at the points of a set. The frontier stays on
 // the stack, because the allocator does not keep it.
-func freeAfter(a *memory.Allocator, st memory.Storage, last *order.SyncSet) {
+func freeAfter(a *memory.Allocator, st *memory.Storage, last *order.SyncSet) {
+	if last.Len() == 0 {
+		a.Release(st, timeline.Frontier{})
+		return
+	}
 	var few [8]timeline.Point
 	points := few[:0]
 	for i := range last.Len() {
 		p := last.At(i)
 		points = append(points, timeline.Point{Queue: timeline.Queue(p.Queue), Value: p.Value})
 	}
-	a.Free(st, timeline.FrontierOf(points))
+	a.Release(st, timeline.FrontierOf(points))
 }
 
 // StorageRange returns bytes of storage as a range of VkDeviceMemory. It reports false if the
