@@ -263,6 +263,66 @@ func TestDataDirectivesRefuseWhatIsNoItemOfTheirs(t *testing.T) {
 	})
 }
 
+// Where everything is present a directive takes a shorter way, which refuses what the longer one does, and
+// leaves to it what is more than counting.
+func TestDataDirectivesOnPresentSlicesAreCheckedAlike(t *testing.T) {
+	onVulkan(t, func(t *testing.T, rt *vkomp.Runtime, d vkomp.Device) {
+		ctx := t.Context()
+		x := fill(10, 1)
+		enter(t, rt, vkomp.To(x))
+		enter(t, rt, vkomp.Alloc(x[:4])) // counted, and so the count is 2
+		enterData := func(ctx context.Context, a vkomp.Arg) error {
+			return rt.TargetEnterData(ctx, vkomp.TargetEnterData{Label: "it", Maps: []vkomp.Arg{a}})
+		}
+		exitData := func(ctx context.Context, a vkomp.Arg) error {
+			return rt.TargetExitData(ctx, vkomp.TargetExitData{Label: "it", Maps: []vkomp.Arg{a}})
+		}
+		pointers := unsafe.Slice((**int)(unsafe.Pointer(&x[0])), 1)
+		for _, c := range []struct {
+			what  string
+			do    func(context.Context, vkomp.Arg) error
+			item  vkomp.Arg
+			texts string
+		}{
+			{"enter release", enterData, vkomp.Release(x), "map 0|release"},
+			{"enter deleting", enterData, vkomp.To(x).Deleting(), "map 0|delete modifier"},
+			{"enter an implicit slice", enterData, vkomp.Implicit(x), "map 0 is an implicit slice"},
+			{"enter Go pointers", enterData, vkomp.To(pointers), "map 0|slice of *int|is a ptr"},
+			{"enter a section with gaps", enterData, vkomp.To(x).Section(vkomp.Span{Count: 3, Stride: 2}), "map 0|not contiguous"},
+			{"exit self", exitData, vkomp.From(x).Self(), "map 0|self"},
+			{"exit Go pointers", exitData, vkomp.From(pointers), "map 0|slice of *int|is a ptr"},
+			{"exit an address", exitData, vkomp.AddressOf(x), "map 0 is the address"},
+		} {
+			refused(t, c.what, c.do(ctx, c.item), vkomp.ErrInvalidArgument, append(strings.Split(c.texts, "|"), "it")...)
+		}
+		why := errors.New("no more time")
+		ended, end := context.WithCancelCause(ctx)
+		end(why)
+		refused(t, "enter with a context that ended", enterData(ended, vkomp.To(x)), why)
+		refused(t, "exit with a context that ended", exitData(ended, vkomp.From(x)), why)
+		err := rt.Taskgroup(ctx, func(ctx context.Context) error {
+			_ = rt.CancelTaskgroup(ctx)
+			ctx = context.WithoutCancel(ctx)
+			return errors.Join(enterData(ctx, vkomp.To(x)), exitData(ctx, vkomp.From(x)))
+		})
+		if err != nil && !errors.Is(err, vkomp.ErrCancelled) {
+			t.Errorf("directives of a cancelled taskgroup: %v", err)
+		}
+		must(t, rt.TargetExitData(ctx, vkomp.TargetExitData{If: vkomp.If(false), Maps: []vkomp.Arg{vkomp.Delete(x)}}))
+		x[1] = 5
+		enter(t, rt, vkomp.To(x[:2]).Always())
+		if got := onDevice(t, rt, d, x)[1]; got != 5 {
+			t.Errorf("%d on the device: an entry that always copies has only counted", got)
+		}
+		for left := 2; left >= 0; left-- {
+			exit(t, rt, vkomp.Release(x))
+			if present(d, x) != (left > 0) {
+				t.Fatalf("present: %t, with %d references left", left == 0, left)
+			}
+		}
+	})
+}
+
 func TestDataDirectivesThatFailChangeNothing(t *testing.T) {
 	onVulkan(t, func(t *testing.T, rt *vkomp.Runtime, d vkomp.Device) {
 		ctx := t.Context()

@@ -238,3 +238,14 @@ func TestBlockLimitHolds(t *testing.T) {
 		t.Errorf("%d calls to the heap, want 3", h.calls)
 	}
 }
+
+// A request that fails leaves the storage alone to which it would have been written.
+func TestFailedAllocationWritesNoStorage(t *testing.T) {
+	a := newAllocator(t, &fakeHeap{fail: func(int, uint64) error { return errDriver }}, AllocatorOptions{})
+	s := Storage{Offset: 3, Size: 5}
+	for _, size := range []uint64{0, 100, 1 << 30} {
+		if err := a.AllocateTo(&s, size); err == nil || s.Offset != 3 || s.Size != 5 || s.owner != nil {
+			t.Errorf("%d bytes: %v, %+v", size, err, s)
+		}
+	}
+}

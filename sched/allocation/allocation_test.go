@@ -282,3 +282,41 @@ func TestResetForgetsEveryField(t *testing.T) {
 		}
 	}
 }
+
+// The record of memory that was given back serves the next request, and has nothing of the one before;
+// nor is it lost when a request fails.
+func TestRecordsOfAllocationsAreUsedAgain(t *testing.T) {
+	m, _ := open(t, softdevice.Unified, Options{})
+	kept, err := m.New(100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer kept.Unpin()
+	a, err := m.New(200)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var p Pointers
+	p.Init(0)
+	stale := p.To(a)
+	a.Site, a.Label, a.Families = new(memory.Site), "first", 1
+	p.Forget(a)
+	a.Unpin()
+	if _, err := m.New(0); !errors.Is(err, memory.ErrInvalidSize) {
+		t.Errorf("no bytes: %v", err)
+	}
+	b, err := m.New(300)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Unpin()
+	if b != a {
+		t.Error("the record of the memory that was freed last is not used again")
+	}
+	if b.Size != 300 || b.Keepers() != 1 || b.Origin != Allocated || b.Site != nil || b.Label != "" || b.Families != 0 || b.slot != 0 || b.address != 0 {
+		t.Errorf("the record has something of an earlier allocation: %+v", b)
+	}
+	if _, _, err := p.Find(stale, 0); !errors.Is(err, ErrInvalidPointer) {
+		t.Errorf("a pointer to the earlier allocation: %v", err)
+	}
+}
