@@ -18,7 +18,7 @@ import (
 func placed(n *tasks.Node) (*order.Task, *target) {
 	switch p := n.Runner().(type) {
 	case *target:
-		return &p.order, p
+		return &p.order.Task, p
 	case *resident:
 		return &p.order, nil
 	}

@@ -26,7 +26,7 @@ func (s *Scheduler) announceTransfersLocked(t *target) {
 			}
 			s.presence.hostWrites.add(&t.parked, x.HostSpan())
 			if x.OutsideBatch() {
-				x.Src.Readers = append(x.Src.Readers, &t.order)
+				x.Src.Readers = append(x.Src.Readers, &t.order.Task)
 				s.presence.reading++
 			}
 		}
@@ -47,7 +47,7 @@ func (s *Scheduler) withdrawTransfersLocked(t *target) {
 		s.presence.reading--
 		readers := x.Src.Readers
 		last := len(readers) - 1
-		k := slices.Index(readers, &t.order)
+		k := slices.Index(readers, &t.order.Task)
 		readers[k], readers[last] = readers[last], nil
 		x.Src.Readers = readers[:last]
 	}

@@ -44,7 +44,7 @@ func (s *Scheduler) putOffLocked(t *target, err error) bool {
 	}
 	switch {
 	case b != nil:
-		b.AddTask(&t.order)
+		b.AddTask(&t.order.Task)
 	case s.loss.err != nil && !s.loss.atRest:
 		s.loss.doomed = append(s.loss.doomed, t)
 	default:

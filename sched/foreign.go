@@ -59,7 +59,7 @@ func (s *Scheduler) Order(n *tasks.Node, f Foreign, w *tasks.Work) error {
 	t.order.Used.Add(t.order.At)
 	b.AddForeign(f.Foreign)
 	t.failed = f.Failure
-	b.AddTask(&t.order)
+	b.AddTask(&t.order.Task)
 	if len(f.Waits) > 0 {
 		s.wroteExportedLocked(t.order.At)
 	}

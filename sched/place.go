@@ -33,17 +33,17 @@ func (s *Scheduler) placeLocked(t *target, w *tasks.Work) error {
 	case err != nil:
 		return err
 	case before || kernel || after || hostReads:
-		s.order.Of(t.order.At).Pending().AddTask(&t.order)
+		s.order.Of(t.order.At).Pending().AddTask(&t.order.Task)
 	default:
 		if err := s.order.PlaceNothing(&t.order, &s.order.placing); err != nil {
 			s.failRefusedLocked(w)
 			return err
 		}
-		if t.order.At.Value == 0 || !s.order.EndWithBatch(&t.order) {
+		if t.order.At.Value == 0 || !s.order.EndWithBatch(&t.order.Task) {
 			// All commands that the task follows are complete. Its exit comes before its successors
 			// start, so it counts as complete rather than placed.
 			t.to(taskPlaced)
-			s.exits.done = append(s.exits.done, &t.order)
+			s.exits.done = append(s.exits.done, &t.order.Task)
 			w.Defer(s.exits.later)
 			return nil
 		}

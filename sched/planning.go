@@ -128,7 +128,7 @@ func (s *Scheduler) planExitLocked(t *target, w *tasks.Work) (late bool, err err
 	}
 	b := s.order.Of(at).Pending()
 	b.ReadByHost()
-	b.AddTask(&t.order)
+	b.AddTask(&t.order.Task)
 	t.order.At = at
 	t.order.Used.Add(at)
 	t.to(taskLate)

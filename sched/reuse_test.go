@@ -54,7 +54,7 @@ func leftoversOf(record reflect.Value) (left []string) {
 		for i := range v.NumField() {
 			f, name := v.Field(i), path+v.Type().Field(i).Name
 			switch {
-			case name == "s" || name == "end" || name == "wake" || name == "order.Owner":
+			case name == "s" || name == "end" || name == "wake" || name == "order.Task.Owner":
 			case name == "observed":
 				if !f.IsNil() {
 					walk("", f.Elem())

@@ -24,7 +24,7 @@ type target struct {
 	// order the places of its commands, and exit what happens to its maps at the end.
 	entry     entry
 	transfers transfer.List
-	order     order.Task
+	order     order.Places
 	exit      exit
 	// failed is the failure with which the task ends when its commands are complete, or nil.
 	failed error

@@ -53,8 +53,7 @@ func dispatch(t *testing.T, o *Queues, q *Queue, after ...SyncPoint) *Task {
 	}
 	b.Level(at.Level).Fill(1, 0, 4, 0)
 	o.CountDispatches(q, 1, 1)
-	task := new(Task)
-	task.Placed(at)
+	task := &Task{At: at}
 	b.AddTask(task)
 	return task
 }
@@ -269,7 +268,8 @@ func TestLostDeviceRunsNothingMore(t *testing.T) {
 func TestLastBatchIsTheOneSubmittedLast(t *testing.T) {
 	o, _ := newStanding(fourQueues)
 	a, b := o.All()[0], o.All()[1]
-	task := dispatch(t, o, a)
+	task := new(Places)
+	task.Placed(dispatch(t, o, a).At)
 	submit(t, o, a)
 	task.Placed(dispatch(t, o, b, task.At).At)
 	if last := o.LastBatch(task); last != b.Pending() {

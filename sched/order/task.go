@@ -1,12 +1,17 @@
 package order
 
-// Task is the place of a task's commands in the order of the device's work.
+// Task is the place of a task's last command in the order of the device's work.
 type Task struct {
 	// Owner is the caller's record of the task, found through Batch.Tasks.
 	Owner any
 	// At is the point of the task's last command or, if it has none, of the last command that it
 	// follows. Its other commands come before that point.
 	At SyncPoint
+}
+
+// Places are the places of all commands of a task that may have several.
+type Places struct {
+	Task
 	// After has the points of its predecessors or, later, of the last of its own commands, which
 	// the next command follows. Used has the points of its commands, the last one on each queue.
 	After, Used SyncSet
@@ -19,7 +24,7 @@ type Task struct {
 }
 
 // Reset forgets everything but the owner.
-func (t *Task) Reset() {
+func (t *Places) Reset() {
 	t.At, t.Ahead = SyncPoint{}, false
 	t.After.Set(SyncPoint{})
 	t.Used.Set(SyncPoint{})
@@ -27,7 +32,7 @@ func (t *Task) Reset() {
 }
 
 // Placed records the point of the task's last commands so far, which its next commands follow.
-func (t *Task) Placed(at SyncPoint) {
+func (t *Places) Placed(at SyncPoint) {
 	if !t.Ahead {
 		t.After.Set(at)
 	}
@@ -44,7 +49,7 @@ func (t *Task) Placed(at SyncPoint) {
 
 // PlaceNothing places a task without commands: its point is one that follows all that the task
 // follows. The error is that of Begin. s is working memory.
-func (o *Queues) PlaceNothing(t *Task, s *WaitSet) error {
+func (o *Queues) PlaceNothing(t *Places, s *WaitSet) error {
 	s.Set(SyncPoint{})
 	after := o.withoutSkipped(&t.After)
 	for i := range after.Len() {
@@ -81,7 +86,7 @@ func (o *Queues) EndWithBatch(t *Task) bool {
 
 // LastBatch returns the pending or submitted batch with commands of the task that will complete
 // last, or nil if there is none.
-func (o *Queues) LastBatch(t *Task) *Batch {
+func (o *Queues) LastBatch(t *Places) *Batch {
 	var last *Batch
 	consider := func(p SyncPoint) {
 		// The batches follow one another, except for those of rings, which end with the task, so
