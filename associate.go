@@ -33,7 +33,7 @@ func (d Device) associate(ctx context.Context, host, p *DevicePtr, size, offset 
 	if size <= 0 || offset < 0 {
 		return fmt.Errorf("%w: %d bytes at offset %d", ErrInvalidArgument, size, offset)
 	}
-	defer d.use()()
+	defer d.use().end()
 	s, section, err := d.correspondence(ctx, host, uint64(size))
 	if err != nil {
 		return err
@@ -71,7 +71,7 @@ func (d Device) DisassociatePtr(ctx context.Context, host DevicePtr) error {
 }
 
 func (d Device) disassociate(ctx context.Context, host *DevicePtr) error {
-	defer d.use()()
+	defer d.use().end()
 	s, section, err := d.correspondence(ctx, host, 0)
 	if err != nil {
 		return err
@@ -107,17 +107,18 @@ func (d Device) correspondence(ctx context.Context, host *DevicePtr, size uint64
 	if d.IsInitial() {
 		return fail(fmt.Errorf("%w: on the initial device host storage corresponds to itself", ErrInvalidDevice))
 	}
-	at, err := rt.endpoint(host, 0, size)
+	if host.onVulkan() && rt.owns(host) == nil {
+		return fail(fmt.Errorf("%w: %v is no host pointer", ErrInvalidPointer, *host))
+	}
+	section, atEnd, err := rt.hostStorage(host, 0, size)
 	switch {
 	case err != nil:
 		return fail(fmt.Errorf("the host pointer: %w", err))
-	case at.d != nil:
-		return fail(fmt.Errorf("%w: %v is no host pointer", ErrInvalidPointer, *host))
-	case at.atEnd:
+	case atEnd:
 		return fail(fmt.Errorf("%w: %v is the end of its storage", ErrNotPresent, *host))
 	}
 	s, err := d.d.open()
-	return s, at.host, err
+	return s, section, err
 }
 
 // IsPresent reports whether the storage that host points into has corresponding storage on
@@ -155,13 +156,16 @@ func (d Device) resolveHost(host *DevicePtr) (first memory.Section, s *sched.Sch
 	if d.d == nil || d.d.rt.open() != nil {
 		return memory.Section{}, nil, false
 	}
-	at, err := d.d.rt.endpoint(host, 0, 0)
-	if err != nil || at.d != nil {
+	if host.onVulkan() {
+		return memory.Section{}, nil, false
+	}
+	section, atEnd, err := d.d.rt.hostStorage(host, 0, 0)
+	if err != nil {
 		return memory.Section{}, nil, false
 	}
 	if d.IsInitial() {
 		return memory.Section{}, nil, true
 	}
 	s = d.d.opened()
-	return memory.Section{Ptr: at.host.Ptr}, s, s != nil && !at.atEnd
+	return memory.Section{Ptr: section.Ptr}, s, s != nil && !atEnd
 }

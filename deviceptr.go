@@ -120,42 +120,57 @@ func (rt *Runtime) owns(p *DevicePtr) error {
 // p; the endpoint keeps the storage reachable. In memory of a Vulkan device the device's
 // scheduler checks that.
 func (rt *Runtime) endpoint(p *DevicePtr, offset, size uint64) (endpoint, error) {
+	if p.onVulkan() {
+		return endpoint{d: p.d, p: p.p}, rt.owns(p)
+	}
+	host, atEnd, err := rt.hostStorage(p, offset, size)
+	return endpoint{host: host, atEnd: atEnd}, err
+}
+
+// hostStorage is endpoint for a pointer that does not point into the memory of a Vulkan device.
+func (rt *Runtime) hostStorage(p *DevicePtr, offset, size uint64) (host memory.Section, atEnd bool, err error) {
 	if err := rt.owns(p); err != nil {
-		return endpoint{}, err
+		return memory.Section{}, false, err
 	}
 	all := p.host
 	switch {
 	case p.IsNil():
-		return endpoint{}, fmt.Errorf("%w: it is nil", ErrInvalidPointer)
-	case p.onVulkan():
-		return endpoint{d: p.d, p: p.p}, nil
+		return memory.Section{}, false, fmt.Errorf("%w: it is nil", ErrInvalidPointer)
 	case p.d != nil:
-		var err error
 		if all, err = rt.hostMemory.find(p); err != nil {
-			return endpoint{}, err
+			return memory.Section{}, false, err
 		}
 	}
 	if p.at < 0 || uint64(p.at) > all.Size {
-		return endpoint{}, fmt.Errorf("%w: %v is %d bytes from the beginning of storage of %d bytes", ErrInvalidPointer, *p, p.at, all.Size)
+		return memory.Section{}, false, fmt.Errorf("%w: %v is %d bytes from the beginning of storage of %d bytes", ErrInvalidPointer, *p, p.at, all.Size)
 	}
 	left := all.Size - uint64(p.at)
 	if offset > left || size > left-offset {
-		return endpoint{}, fmt.Errorf("%w: %d bytes from byte %d on run past the end of storage of %d bytes (%v)", ErrInvalidPointer, size, uint64(p.at)+offset, all.Size, *p)
+		return memory.Section{}, false, fmt.Errorf("%w: %d bytes from byte %d on run past the end of storage of %d bytes (%v)", ErrInvalidPointer, size, uint64(p.at)+offset, all.Size, *p)
 	}
 	if left > 0 {
 		// At the end of the storage it would point to something else.
 		all.Ptr = unsafe.Add(all.Ptr, p.at)
 	}
-	return endpoint{host: memory.Section{Ptr: all.Ptr, Size: left}, atEnd: left == 0 && p.at > 0}, nil
+	return memory.Section{Ptr: all.Ptr, Size: left}, left == 0 && p.at > 0, nil
 }
 
-// use prevents a pause until release is called.
-func (d Device) use() (release func()) {
+// use prevents a pause until end is called on the result.
+func (d Device) use() use {
 	if d.d == nil {
-		return func() {}
+		return use{}
 	}
 	d.d.rt.using.RLock()
-	return d.d.rt.using.RUnlock
+	return use{d.d.rt}
+}
+
+// use is the use of a runtime that must not be paused meanwhile.
+type use struct{ of *Runtime }
+
+func (u use) end() {
+	if u.of != nil {
+		u.of.using.RUnlock()
+	}
 }
 
 // construct returns the runtime of the device, or an error if no construct is allowed.

@@ -33,7 +33,7 @@ func (d Device) ExportMemory(ctx context.Context, p DevicePtr) (fd int, err erro
 }
 
 func (d Device) exportMemory(ctx context.Context, p *DevicePtr) (fd int, err error) {
-	defer d.use()()
+	defer d.use().end()
 	s, v, err := d.vulkanOf(ctx)
 	if err != nil {
 		return -1, err
@@ -68,7 +68,7 @@ func (d Device) ImportMemory(ctx context.Context, fd, size int) (DevicePtr, erro
 // ImportMemory use. It is ErrUnsupported if the device does not support
 // VK_KHR_external_memory_fd.
 func (d Device) ExternalMemoryType(ctx context.Context) (int, error) {
-	defer d.use()()
+	defer d.use().end()
 	s, v, err := d.vulkanOf(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("vkomp: external memory type: %w", err)
@@ -92,7 +92,7 @@ func externalType(v *vk.Device, s *sched.Scheduler) (int, error) {
 
 // external returns a pointer to a block that create makes of a memory type.
 func (d Device) external(ctx context.Context, size int, create func(v *vk.Device, memoryType int) (vk.Block, error)) (DevicePtr, error) {
-	defer d.use()()
+	defer d.use().end()
 	s, v, err := d.vulkanOf(ctx)
 	if err != nil {
 		return DevicePtr{}, err

@@ -45,7 +45,7 @@ func (d Device) Register(ctx context.Context, b ForeignBuffer) (DevicePtr, error
 }
 
 func (d Device) register(ctx context.Context, b ForeignBuffer) (DevicePtr, error) {
-	defer d.use()()
+	defer d.use().end()
 	s, v, err := d.vulkanOf(ctx)
 	if err != nil {
 		return DevicePtr{}, err
@@ -87,7 +87,7 @@ func (d Device) Unregister(ctx context.Context, p DevicePtr) error {
 }
 
 func (d Device) unregister(ctx context.Context, p *DevicePtr) error {
-	defer d.use()()
+	defer d.use().end()
 	s, _, err := d.vulkanOf(ctx)
 	if err != nil {
 		return err

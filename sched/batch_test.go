@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -235,4 +236,32 @@ func TestInvocationCapSubmitsWhateverIsInFlight(t *testing.T) {
 	if r.d.submits != before+1 {
 		t.Errorf("%d submissions", r.d.submits-before)
 	}
+}
+
+// While a batch is encoded and submitted, other goroutines place commands in the next one.
+func TestTasksArePlacedWhileABatchIsSubmitted(t *testing.T) {
+	r := newRig(t, memoryModes[0], 1)
+	defer r.close()
+	x, y := filled(16, 0), filled(16, 0)
+	r.run(launch{label: "enter", enter: []arg{to(x), to(y)}, included: true})
+	meanwhile := r.region(launch{label: "meanwhile", kernel: "add", args: []arg{alloc(y)}, constant: 2})
+	placed := make(chan error)
+	calls := 0
+	r.d.set(func() {
+		r.d.submit = func(int) error {
+			if calls++; calls > 1 {
+				return nil
+			}
+			go func() { placed <- r.s.Run(context.Background(), meanwhile) }()
+			return <-placed
+		}
+	})
+	r.run(launch{label: "first", kernel: "add", args: []arg{alloc(x)}, constant: 1})
+	r.taskwait()
+	if calls < 2 {
+		t.Errorf("%d submissions, want one for each task", calls)
+	}
+	r.run(launch{label: "exit", exit: []arg{from(x), from(y)}, included: true})
+	r.expect("x", x, filled(16, 1)...)
+	r.expect("y", y, filled(16, 2)...)
 }

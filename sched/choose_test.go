@@ -62,7 +62,7 @@ func TestWhatIsKeptForMoreIsSubmittedAfterAWhile(t *testing.T) {
 			r.run(launch{label: "busy", kernel: "set", args: []arg{alloc(x)}, out: [][]uint32{x}})
 			r.run(launch{label: "tiny", kernel: "add", args: []arg{tofrom(y)}, constant: 1, out: [][]uint32{y}})
 			await := waiting(r, y)
-			r.eventually("the task is submitted", func() bool { return r.d.submits > before+1 })
+			r.eventually("the task is submitted", func() bool { return r.d.submissions() > before+1 })
 			r.d.release()
 			await()
 			r.taskwait()
@@ -117,7 +117,7 @@ func TestTasksThatAreReadyTogetherAreSubmitted(t *testing.T) {
 		r.run(launch{label: "tiny", kernel: "set", args: []arg{alloc(part)}, in: [][]uint32{key}, out: [][]uint32{part}})
 	}
 	close(open)
-	r.eventually("all tasks are submitted", func() bool { return r.d.submits == before+2 })
+	r.eventually("all tasks are submitted", func() bool { return r.d.submissions() == before+2 })
 	if got, want := r.kernelsOn(), []uint64{1, 15, 0, 0}; !slices.Equal(got, want) {
 		t.Errorf("kernels by queue %v, want %v", got, want)
 	}

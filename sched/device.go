@@ -11,8 +11,7 @@ import (
 	"github.com/vkomp/vkomp/vk"
 )
 
-// Device is the part of a device that a scheduler uses. Submit is not called concurrently for one
-// queue.
+// Device is the part of a device that a scheduler uses. Submit is not called concurrently.
 type Device interface {
 	order.Device
 	pipeline.Device

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/tasks"
 	"github.com/vkomp/vkomp/vk"
 )
@@ -54,12 +55,15 @@ func TestDriverLeavesWorkInFlightToTheWaiter(t *testing.T) {
 	x, y := filled(16, 0), filled(16, 0)
 	r.run(launch{label: "enter", enter: []arg{to(x), to(y)}, included: true})
 	q := r.s.order.All()[0]
+	r.s.mu.Lock()
+	submitted := r.s.order.Submissions()
+	r.s.mu.Unlock()
 	r.d.hold()
 	synchronous := make(chan error)
 	go func() {
 		synchronous <- r.s.Run(context.Background(), r.region(launch{label: "synchronous", kernel: "add", args: []arg{alloc(x)}, constant: 1, included: true}))
 	}()
-	r.eventually("the construct drives", func() bool { return q.Drivers() == 1 && len(q.InFlight()) == 1 })
+	r.eventually("the construct drives", func() bool { return q.Drivers() == 1 && r.s.order.Submissions() == submitted+1 })
 	before := r.wakeUps()
 	r.run(launch{label: "deferred", kernel: "add", args: []arg{alloc(y)}, constant: 2})
 	if woken := r.wakeUps() - before; woken != 0 {
@@ -140,3 +144,43 @@ func (p placeFuncs) Leave()  { p.leave() }
 func (p placeFuncs) Return() {}
 
 var _ tasks.Place = placeFuncs{}
+
+// The goroutine that starts a held construct's task is not the one in the construct. While it submits the
+// task's batch the construct begins to wait for the queue, and then the submission fails.
+func TestSubmissionFailsWhileItsConstructAlreadyWaits(t *testing.T) {
+	r := newRig(t, memoryModes[0], 1)
+	defer r.close()
+	r.watches = false
+	x := filled(16, 0)
+	r.run(launch{label: "enter", enter: []arg{to(x)}, included: true})
+	started, end, submitting := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	r.host("host", nil, [][]uint32{x}, func() { close(started); <-end })
+	<-started
+	r.d.set(func() {
+		r.d.submit = func(int) error {
+			close(submitting)
+			r.eventually("the construct waits", func() bool {
+				q := r.s.order.All()[0]
+				return q.Drivers() == 1 && targetOf(q.InFlight()[0].Tasks()[0]).driven == nil
+			})
+			r.d.submit = nil
+			return errSubmitMemory
+		}
+	})
+	g := r.region(launch{label: "held", kernel: "add", args: []arg{alloc(x)}, constant: 1, included: true, out: [][]uint32{x}, place: placeFuncs{func() {
+		// What follows the construct fails on the goroutine that starts the construct's task.
+		r.host("after", [][]uint32{x}, nil, func() { t.Error("a task ran after one that failed") })
+		close(end)
+		<-submitting
+	}}})
+	if err := r.s.Run(context.Background(), g); !errors.Is(err, vk.ErrOutOfMemory) {
+		t.Errorf("the construct returned %v", err)
+	}
+	_ = r.scope.Wait(context.Background(), nil)
+	r.s.mu.Lock()
+	if q := r.s.order.All()[0]; q.Drivers() != 0 {
+		t.Errorf("the queue has %d drivers left", q.Drivers())
+	}
+	r.s.mu.Unlock()
+	r.run(launch{label: "exit", exit: []arg{{s: x, kind: memory.MapDelete}}, included: true})
+}

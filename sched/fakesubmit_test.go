@@ -35,6 +35,13 @@ func (d *fakeDevice) Submit(queue int, s *vk.Stream, waits []timeline.Point, for
 	return nil
 }
 
+// submissions returns the number of calls of Submit so far, for a test that waits for one.
+func (d *fakeDevice) submissions() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.submits
+}
+
 // accept checks a submission and adds its commands to the pending ones.
 func (d *fakeDevice) accept(queue int, s *vk.Stream, waits []timeline.Point, foreign order.Foreign, signal uint64) {
 	q := &d.queues[queue]

@@ -51,12 +51,12 @@ func (s *Scheduler) finish(t *target, w *tasks.Work) {
 		}
 		if err != nil {
 			s.endLocked(t, err, w)
-			s.mu.Unlock()
+			s.unlockLocked(w)
 			return
 		}
 		if late {
 			s.flushLocked(s.order.Of(t.order.At), order.AtOnce, w)
-			s.mu.Unlock()
+			s.unlockLocked(w)
 			return
 		}
 	}

@@ -31,10 +31,21 @@ func (s *Scheduler) Order(n *tasks.Node, f Foreign, w *tasks.Work) error {
 	n.Hand(t)
 	t.node = n
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	q, err := s.orderLocked(t, n, f, w)
+	if err != nil {
+		s.unlockLocked(w)
+		return err
+	}
+	// Foreign work waits for the signals. If the submission fails, so does the task.
+	return s.submitNowLocked(q, w)
+}
+
+// orderLocked places the task of Order on a queue, whose pending batch is to be submitted. After an error the
+// task has ended.
+func (s *Scheduler) orderLocked(t *target, n *tasks.Node, f Foreign, w *tasks.Work) (*order.Queue, error) {
 	if err := s.refusalLocked(); err != nil {
 		w.Defer(func(w *tasks.Work) { construct.Complete(n, err, w) })
-		return err
+		return nil, err
 	}
 	t.to(taskEntered)
 	s.life.live++
@@ -44,7 +55,7 @@ func (s *Scheduler) Order(n *tasks.Node, f Foreign, w *tasks.Work) error {
 	var err error
 	if len(f.Waits) > 0 && !q.Pending().Empty() {
 		// The commands that are pending already would wait for the foreign work, too.
-		err = s.submitLocked(q, w)
+		err = s.closeLocked(q, w)
 	}
 	var b *order.Batch
 	if err == nil {
@@ -53,7 +64,7 @@ func (s *Scheduler) Order(n *tasks.Node, f Foreign, w *tasks.Work) error {
 	}
 	if err != nil {
 		s.endLocked(t, err, w)
-		return err
+		return nil, err
 	}
 	t.order.At = t.order.At.Last()
 	t.order.Used.Add(t.order.At)
@@ -65,8 +76,7 @@ func (s *Scheduler) Order(n *tasks.Node, f Foreign, w *tasks.Work) error {
 	}
 	t.to(taskPlaced)
 	n.Placed(w)
-	// Foreign work waits for the signals. If the submission fails, so does the task.
-	return s.submitLocked(q, w)
+	return q, nil
 }
 
 // Export returns the place of a section's corresponding storage, which must be present, for foreign

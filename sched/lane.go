@@ -25,7 +25,23 @@ func (l *ringLane) Place(x *transfer.Transfer, c *transfer.Chunk, at, n uint64) 
 	t, r := l.t, x.Ring
 	s := t.s
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	if err := l.placeLocked(x, c, at, n); err != nil {
+		s.unlockLocked(l.w)
+		return err
+	}
+	if err := s.submitNowLocked(r.Queue, l.w); err != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		c.Busy = order.SyncPoint{}
+		return err
+	}
+	return nil
+}
+
+// placeLocked places a chunk in the pending batch of the ring's queue.
+func (l *ringLane) placeLocked(x *transfer.Transfer, c *transfer.Chunk, at, n uint64) error {
+	t, r := l.t, x.Ring
+	s := t.s
 	if x.Dst != nil {
 		if r.Queue == nil {
 			s.order.placing.Set(order.SyncPoint{})
@@ -58,9 +74,6 @@ func (l *ringLane) Place(x *transfer.Transfer, c *transfer.Chunk, at, n uint64) 
 		b.ReadByHost()
 	}
 	s.order.CountCopies(r.Queue, 1, n)
-	if err := s.submitLocked(r.Queue, l.w); err != nil {
-		return err
-	}
 	x.ChunkPlaced(c, at, n, where)
 	if x.Dst != nil {
 		t.order.At = where

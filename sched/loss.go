@@ -79,6 +79,10 @@ func (s *Scheduler) settleLoss() {
 			return nil
 		})
 	}
+	// Nothing may be submitted any more when the wait begins.
+	s.mu.Lock()
+	s.order.AwaitSubmission()
+	s.mu.Unlock()
 	_ = s.device.WaitIdle() // it is idle, whatever that returns
 	w := tasks.NewWork()
 	defer w.Finish()

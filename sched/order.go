@@ -48,8 +48,28 @@ func (s *Scheduler) beginLocked(q *order.Queue, w *tasks.Work) (*order.Batch, or
 	return b, at, err
 }
 
-// flushLocked submits the pending batch of a queue if it is time for that (see order.Queues.Flush).
-// If the submission fails, so do the tasks of the batch.
+// unlockLocked unlocks mu, and submits the batches that have been closed (see order.Queues.SubmitClosed). Whoever
+// may have closed a batch calls it in place of mu.Unlock, so that no batch is left. If a submission
+// fails, so do the tasks of the batch.
+func (s *Scheduler) unlockLocked(w *tasks.Work) {
+	for s.order.SubmitClosed() {
+		s.failRefusedLocked(w)
+	}
+	s.mu.Unlock()
+}
+
+// submitRest submits closed batches that another goroutine has left (see order.Queues.OnRest).
+func (s *Scheduler) submitRest() {
+	w := tasks.NewWork()
+	defer w.Finish()
+	s.mu.Lock()
+	if s.order.SubmitRest() {
+		s.failRefusedLocked(w)
+	}
+	s.unlockLocked(w)
+}
+
+// flushLocked closes the pending batch of a queue if it is time for that (see order.Queues.Flush).
 func (s *Scheduler) flushLocked(q *order.Queue, u order.Urgency, w *tasks.Work) {
 	if s.order.Flush(q, u) != nil {
 		s.failRefusedLocked(w)
@@ -70,22 +90,33 @@ func (s *Scheduler) SubmitGathered() {
 // refill is refillLocked for a caller that does not hold mu.
 func (s *Scheduler) refill(w *tasks.Work) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.unlockLocked(w)
 	s.order.refilling, s.order.holding = false, false
 	s.refillLocked(w)
 }
 
-// refillLocked submits the pending batches of all queues that are about to become idle.
+// refillLocked closes the pending batches of all queues that are about to become idle.
 func (s *Scheduler) refillLocked(w *tasks.Work) {
 	for _, q := range s.order.All() {
 		s.flushLocked(q, order.Refill, w)
 	}
 }
 
-// submitLocked submits the pending batch of a queue. If that fails, so do the tasks of the batch: at
-// once or, if the device is lost, when it is at rest.
-func (s *Scheduler) submitLocked(q *order.Queue, w *tasks.Work) error {
-	err := s.order.Submit(q)
+// closeLocked closes the pending batch of a queue. The error is the loss of the device.
+func (s *Scheduler) closeLocked(q *order.Queue, w *tasks.Work) error {
+	err := s.order.Close(q)
+	if err != nil {
+		s.failRefusedLocked(w)
+	}
+	return err
+}
+
+// submitNowLocked closes and submits the pending batch of a queue, and unlocks mu. It returns the error of that.
+// Before that the tasks of the batch have failed, unless the device is lost: then they do when it is at
+// rest.
+func (s *Scheduler) submitNowLocked(q *order.Queue, w *tasks.Work) error {
+	defer s.mu.Unlock()
+	err := s.order.SubmitNow(q, func() { s.failRefusedLocked(w) })
 	if err != nil {
 		s.failRefusedLocked(w)
 	}

@@ -21,7 +21,7 @@ import (
 )
 
 // faultyQueues is a device whose n-th submission fails, and the following ones until many have
-// failed. It notes the tasks of those batches.
+// failed. It notes the tasks of those batches, and of those behind them.
 type faultyQueues struct {
 	*fakeDevice
 	s      *Scheduler
@@ -30,6 +30,8 @@ type faultyQueues struct {
 	err    error
 	calls  int
 	struck map[string]bool
+	// spared are the other tasks that were in batches then, and had not failed.
+	spared map[string]bool
 	queue  int
 	fell   bool
 	// late says that a failed batch had a copy to the host that was made at the end of its
@@ -38,22 +40,54 @@ type faultyQueues struct {
 }
 
 func (d *faultyQueues) Submit(queue int, stream *vk.Stream, waits []timeline.Point, foreign order.Foreign, signal uint64) error {
-	// The caller has the scheduler's lock.
+	d.s.mu.Lock() // which the caller does not have
+	defer d.s.mu.Unlock()
 	d.calls++
 	if d.n == 0 || d.calls < d.n || d.calls >= d.n+d.many {
 		return d.fakeDevice.Submit(queue, stream, waits, foreign, signal)
 	}
 	d.queue, d.fell = queue, true
-	for _, task := range d.s.order.All()[queue].Pending().Tasks() {
-		d.struck[labelOf(task)] = true
-		t, ok := task.Owner.(*target)
-		d.late = d.late || ok && t.state == taskLate
+	clear(d.spared) // of those in a batch before, some have come to their exits
+	for _, q := range d.s.order.All() {
+		for _, b := range append(slices.Clone(q.InFlight()), q.Pending()) {
+			for _, task := range b.Tasks() {
+				if t, ok := task.Owner.(*target); !ok || t.failed == nil {
+					d.spared[labelOf(task)] = true
+				}
+			}
+		}
 	}
+	d.strike(queue, signal)
 	if errors.Is(d.err, vk.ErrDeviceLost) {
 		d.set(func() { d.submit = func(int) error { return d.err } })
 		return d.fakeDevice.Submit(queue, stream, waits, foreign, signal)
 	}
 	return d.err
+}
+
+// strike notes the tasks of the batches that are refused with one whose submission fails: those that were
+// placed behind it on its queue, or on a queue that waits for one of them.
+func (d *faultyQueues) strike(queue int, value uint64) {
+	queues := d.s.order.All()
+	for _, b := range append(slices.Clone(queues[queue].InFlight()), queues[queue].Pending()) {
+		if b.Value() < value {
+			continue
+		}
+		for _, task := range b.Tasks() {
+			d.struck[labelOf(task)] = true
+			delete(d.spared, labelOf(task))
+			t, ok := task.Owner.(*target)
+			d.late = d.late || ok && t.state == taskLate
+		}
+	}
+	for i, q := range queues {
+		for _, b := range append(slices.Clone(q.InFlight()), q.Pending()) {
+			if i != queue && b.WaitsFor(int32(queue)) >= value {
+				d.strike(i, b.Value())
+				break
+			}
+		}
+	}
 }
 
 // over reports whether a submission has failed. From now on none does.
@@ -214,7 +248,7 @@ func inEveryQueueFault(t *testing.T, failure error, many int, test func(t *testi
 		for n := 1; n <= 200; n += faultStep {
 			more := false
 			t.Run(fmt.Sprintf("%s/call %d", mode.name, n), func(t *testing.T) {
-				d := &faultyQueues{fakeDevice: newFakeDeviceWith(t, mode.queues, mode.memory, uint64(n)), n: n, many: many, err: failure, struck: make(map[string]bool)}
+				d := &faultyQueues{fakeDevice: newFakeDeviceWith(t, mode.queues, mode.memory, uint64(n)), n: n, many: many, err: failure, struck: make(map[string]bool), spared: make(map[string]bool)}
 				s, err := New(d, Options{Domain: rigDomain, HideHostVisible: mode.hidden, Sharing: mode.share, Chunk: mode.chunk, Placement: mode.placement, Seed: uint64(n)})
 				if err != nil {
 					t.Fatal(err)
@@ -262,13 +296,14 @@ func failedSubmissions(t *testing.T, many int) {
 		if fell && (len(roots) == 0 || !errors.Is(err, vk.ErrOutOfMemory)) {
 			t.Errorf("a submission of queue %d failed, the program learned of %v", d.queue, err)
 		}
-		// Besides the tasks of the batch, two kinds may be named: the task that was being
-		// placed when the batch failed, and tasks that share storage whose copy to the device
-		// was in the batch.
+		// Besides the tasks of the batch and of those behind it, two kinds may be named: tasks that
+		// another goroutine placed behind them while the submission was under way, and tasks that
+		// share storage whose copy to the device was in the batch.
 		others := slices.DeleteFunc(slices.Clone(roots), func(root string) bool {
 			return d.struck[root] || strings.Contains(err.Error(), fmt.Sprintf("task %q: the copy to storage that it shares failed", root))
 		})
-		if len(others) > many || !fell && len(roots) > 0 {
+		spared := slices.ContainsFunc(others, func(root string) bool { return d.spared[root] })
+		if spared || !fell && len(roots) > 0 {
 			t.Errorf("%v failed, which are none of %v: %v", others, d.struck, err)
 		}
 		failed := p.failed(roots)

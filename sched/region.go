@@ -92,14 +92,14 @@ func (s *Scheduler) Run(ctx context.Context, r *Region) error {
 		return fmt.Errorf("target %q: %w", r.Label, err)
 	}
 	task := tasks.Task{Domain: s.domain, Runner: t}
+	w := tasks.NewWork()
 	// An observer may take long before Run comes to wait.
 	if !r.NoWait && ctx.Done() == nil && r.Observer == nil {
-		t.notes |= driving
+		t.driver = w
 	}
 	if r.Observer != nil {
 		t.observe(r.Observer)
 	}
-	w := tasks.NewWork()
 	node, err := r.Add(ctx, &task, w, nil)
 	if err != nil {
 		t.giveBack()

@@ -130,7 +130,7 @@ func (l *resident) Start(n *tasks.Node, w *tasks.Work) {
 	if placed {
 		s.placeResidentLocked(l, &launch, w) // l may be another task's now
 	}
-	s.mu.Unlock()
+	s.unlockLocked(w)
 	if !placed {
 		l.becomeTarget().Start(n, w)
 	}

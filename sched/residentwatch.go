@@ -119,7 +119,7 @@ func (l *resident) startWatched(w *tasks.Work) {
 // fails because of another one.
 func (s *Scheduler) placeWatched(l *resident, launch *residentLaunch, err error, w *tasks.Work) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.unlockLocked(w)
 	if refusal := s.refusalLocked(); refusal != nil {
 		err = refusal
 	}

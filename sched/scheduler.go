@@ -239,6 +239,7 @@ func New(d Device, o Options) (*Scheduler, error) {
 		random = rand.New(rand.NewPCG(o.Seed, 0))
 	}
 	s.order.Init(d, d.QueueInfos(), &s.mu, random, s.startWaiterLocked)
+	s.order.OnRest(func() { s.life.waiters.Go(s.submitRest) })
 	if s.props.Type != vk.DeviceSoftware {
 		s.order.SetRates(order.HardwareRates)
 	}
@@ -365,7 +366,7 @@ func (s *Scheduler) close(now bool) (leaked, err error) {
 	for _, q := range s.order.All() {
 		s.flushLocked(q, order.AtOnce, &w)
 	}
-	s.mu.Unlock()
+	s.unlockLocked(&w)
 	w.Run()
 	s.mu.Lock()
 	for s.life.live > 0 || s.kernels.CompilingLocked() != nil {
@@ -379,6 +380,9 @@ func (s *Scheduler) close(now bool) (leaked, err error) {
 	if s.life.finish != nil {
 		s.life.finish()
 	}
+	s.mu.Lock()
+	s.order.AwaitSubmission()
+	s.mu.Unlock()
 	_ = s.device.WaitIdle() // it is idle, whatever that returns
 
 	leaked = s.dropMemory()

@@ -116,8 +116,8 @@ func (s *Scheduler) start(t *target, w *tasks.Work, at *startStage) {
 	t.to(taskEntered)
 	s.life.live++
 	if !t.traits.has(observedOps) {
-		s.handOverLocked(t, s.beginTransfersLocked(t, w), w) // t may be another task's now
-		s.mu.Unlock()
+		drives := s.handOverLocked(t, s.beginTransfersLocked(t, w), w) // t may be another task's now
+		s.unlockHandedOverLocked(t, drives, w)
 		return
 	}
 	s.mu.Unlock()
@@ -136,15 +136,31 @@ func (s *Scheduler) start(t *target, w *tasks.Work, at *startStage) {
 
 // handOver is handOverLocked for a caller that does not hold mu.
 func (s *Scheduler) handOver(t *target, copying error, w *tasks.Work) {
+	var drives *order.Queue
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.handOverLocked(t, copying, w)
+	defer func() { s.unlockHandedOverLocked(t, drives, w) }()
+	drives = s.handOverLocked(t, copying, w)
 }
 
-// handOverLocked places the commands of a task that has entered, and submits them if it is time for
-// that. The task ends if it has failed, by the error of its own transfers or because of another
-// task.
-func (s *Scheduler) handOverLocked(t *target, copying error, w *tasks.Work) {
+// unlockHandedOverLocked is unlockLocked after handOverLocked, which has returned drives. A goroutine that
+// has to start other tasks first, because some have failed, stops driving: the queue's waiter may have to
+// wait for them.
+func (s *Scheduler) unlockHandedOverLocked(t *target, drives *order.Queue, w *tasks.Work) {
+	defer s.mu.Unlock()
+	for s.order.SubmitClosed() {
+		s.failRefusedLocked(w)
+	}
+	if drives != nil && !w.Empty() {
+		t.driven = nil
+		s.order.StopDriving(drives)
+	}
+}
+
+// handOverLocked places the commands of a task that has entered, and closes their batches if it is time
+// for that. The task ends if it has failed, by the error of its own transfers or because of another
+// task. If the caller is the goroutine in Run, and has become a driver of the task's queue, that is the
+// result; otherwise t may be another task's by the time that the lock is given up.
+func (s *Scheduler) handOverLocked(t *target, copying error, w *tasks.Work) (drives *order.Queue) {
 	err := s.refusalLocked()
 	if err == nil && copying != nil {
 		err = copying
@@ -163,7 +179,7 @@ func (s *Scheduler) handOverLocked(t *target, copying error, w *tasks.Work) {
 	}
 	if err != nil {
 		s.endLocked(t, err, w)
-		return
+		return nil
 	}
 	urgency := order.Gather
 	if !t.NoWait || t.Priority > 0 {
@@ -172,7 +188,7 @@ func (s *Scheduler) handOverLocked(t *target, copying error, w *tasks.Work) {
 	if err := s.placeLocked(t, w); err != nil {
 		s.endLocked(t, err, w)
 		s.flushAllLocked(urgency, w)
-		return
+		return nil
 	}
 	last := s.order.Of(t.order.At)
 	var few [8]*order.Queue
@@ -183,22 +199,20 @@ func (s *Scheduler) handOverLocked(t *target, copying error, w *tasks.Work) {
 		}
 	}
 	// If Run is about to wait for the queue itself, the queue's waiter need not be woken.
-	drives := t.notes.has(driving) && w.Empty()
-	if drives {
+	if t.driver != nil && w.Empty() {
 		last.AddDriver()
-		t.driven = last
+		if t.driven = last; t.driver == w {
+			drives = last
+		}
 	}
-	// A batch that cannot be submitted ends its tasks, so that t may be another task's afterwards.
+	// A batch that is refused ends its tasks, so that t may be another task's afterwards.
 	for _, q := range append(touched, last) {
 		s.flushLocked(q, urgency, w)
 	}
 	if urgency == order.Gather {
 		s.refillAfterLocked(w)
 	}
-	if drives && !w.Empty() {
-		t.driven = nil
-		s.order.StopDriving(last)
-	}
+	return drives
 }
 
 // refillAfterLocked has the pending batches submitted when the tasks in w, if there are any, have been

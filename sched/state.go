@@ -113,8 +113,6 @@ type notes uint8
 const (
 	// single: the target is not used again for another task.
 	single notes = 1 << iota
-	// driving: Run is about to call drive, and does nothing that takes time before.
-	driving
 	// absentExit: the target is in presence.absentExits.
 	absentExit
 )

@@ -34,7 +34,9 @@ type target struct {
 	notes  notes
 	// lane is what Lane returns.
 	lane ringLane
-	// driven is the queue of which the goroutine in Run is a driver already, or nil.
+	// driver is the work of the goroutine in Run, if that is about to call drive and does nothing that
+	// takes time before, or nil. driven is the queue of which it is a driver already, or nil.
+	driver *tasks.Work
 	driven *order.Queue
 
 	*observed
@@ -90,7 +92,7 @@ func (t *target) giveBack() {
 	t.order.Reset()
 	t.exit.reset()
 	t.to(taskIdle)
-	t.traits, t.notes = 0, 0
+	t.traits, t.notes, t.driver = 0, 0, nil
 	t.s.spare.Put(t)
 }
 

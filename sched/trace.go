@@ -21,7 +21,7 @@ func (s *Scheduler) submitPending() {
 	w := tasks.NewWork()
 	defer w.Finish()
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.unlockLocked(w)
 	for _, q := range s.order.All() {
 		s.flushLocked(q, order.AtOnce, w)
 	}

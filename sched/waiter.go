@@ -56,8 +56,7 @@ func (s *Scheduler) drive(t *target, node *tasks.Node) {
 		}
 		s.mu.Unlock()
 	}()
-	t.notes &^= driving
-	t.driven = nil
+	t.driver, t.driven = nil, nil
 	for {
 		// There is no queue to wait for if the task is complete or has not been placed, or if
 		// another goroutine is finishing it.
@@ -108,6 +107,6 @@ func (s *Scheduler) reap(wait *order.Wait, err error) {
 	}
 	// The queues get more work before the tasks finish, whose copies to the host may take long.
 	s.refillLocked(w)
-	s.mu.Unlock()
+	s.unlockLocked(w)
 	s.finishDone(w)
 }

@@ -26,6 +26,8 @@ const (
 	WaitImpliedTooEarly Name = "wait-implied-too-early"
 	// A batch that is waited for counts as following what a later one follows.
 	FrontierTooNew Name = "frontier-too-new"
+	// A batch is submitted before one that was closed before it, for which it may wait.
+	SubmittedOutOfOrder Name = "submitted-out-of-order"
 	// A command shares the level of one that it follows, or needs a barrier and has none.
 	LevelTooLow Name = "level-too-low"
 	// What no barrier came after counts as ordered before later batches.

@@ -21,6 +21,7 @@ var Rates = map[Name]uint64{
 	WaitTooHigh:            64,
 	WaitImpliedTooEarly:    1,
 	FrontierTooNew:         1,
+	SubmittedOutOfOrder:    1,
 	LevelTooLow:            4,
 	OrderedTooHigh:         1,
 	SeenTooMuch:            1,

@@ -29,10 +29,12 @@ func (o *Queues) Arrive(q *Queue, value uint64) []Arrived {
 }
 
 // takeComplete removes the batches of q up to a value from those in flight, and the batches of
-// other queues that they follow.
+// other queues that they follow. A batch whose submission is under way stays, even if the device is
+// through with it: the goroutine that submits it refers to it.
 func (o *Queues) takeComplete(q *Queue, value uint64) {
+	value = min(value, q.sent)
 	n := 0
-	for n < len(q.inFlight) && q.inFlight[n].value <= value+mutant.OffBy(mutant.CompleteTooEarly) {
+	for n < len(q.inFlight) && q.inFlight[n].stage == submitted && q.inFlight[n].value <= value+mutant.OffBy(mutant.CompleteTooEarly) {
 		b := q.inFlight[n]
 		q.completedCost = b.cost
 		copy(q.known, b.clock)

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/vkomp/vkomp/internal/mutant"
+	"github.com/vkomp/vkomp/timeline"
 	"github.com/vkomp/vkomp/vk"
 )
 
@@ -36,18 +37,33 @@ func ofTransfers(b vk.Barrier) vk.Barrier {
 	return b
 }
 
-// Batch is the content of one queue submission.
+// Batch is the content of one queue submission (see the package's documentation for its life).
 type Batch struct {
+	// queue is the queue to which the batch belongs.
+	queue *Queue
 	// value is the timeline value that the batch signals when it is complete. seq counts the
-	// submissions of all queues, and is 0 before the batch is submitted.
+	// closed batches of all queues, which are submitted in that order, and is 0 while the batch is
+	// pending.
 	value, seq uint64
+	// stage is how far the batch has come.
+	stage stage
+	// watched says that SubmitNow waits until the batch is submitted or refused, and spare that the
+	// batch is to be recycled after that. err is the error of the submission.
+	watched, spare bool
+	err            error
 	// clock is what the batch follows by its waits and by those of earlier batches of its queue.
 	// The element for its own queue, too, comes from waits alone. waits has the values for which
 	// this batch waits, by queue, 0 for none.
 	clock, waits Clock
-	// seen is the clock of the work that the host had seen complete when it submitted the batch.
+	// points are the waits of the submission.
+	points []timeline.Point
+	// seen is the clock of the work that the host had seen complete when it closed the batch.
 	// Whatever waits for the batch also sees that work.
 	seen Clock
+	// barriers is the number of barriers in the submission.
+	barriers int
+	// before is what the queue's barrierState was when the batch became its pending one.
+	before barrierState
 	// levels[l] holds commands that need no order among themselves, and follow those of
 	// lower levels. Commands of level 0 follow no command of earlier batches either.
 	levels []vk.Stream
@@ -59,8 +75,8 @@ type Batch struct {
 	hostRead bool
 	tasks    []*Task
 	commands int
-	// work is the estimated cost of the commands, in nanoseconds; cost is Queue.cost at the
-	// submission of the batch.
+	// work is the estimated cost of the commands, in nanoseconds; cost is Queue.cost once the
+	// batch is closed.
 	work, cost uint64
 }
 
@@ -70,6 +86,37 @@ type levelStamp struct {
 	pool  vk.QueryPool
 	query uint32
 	stage vk.Stage
+}
+
+// stage is how far a batch has come.
+type stage uint8
+
+const (
+	// pending: the batch collects commands. It is Queue.pending.
+	pending stage = iota
+	// closed: its content and its place in the order of the submissions are settled. It counts as
+	// in flight, and is submitted by whoever calls SubmitClosed.
+	closed
+	// submitted: the device has it. When it is complete, Arrive returns it.
+	submitted
+	// refused: it will never run, and TakeRefused returns it.
+	refused
+)
+
+// barrierState says what the last barrier of a queue has ordered.
+type barrierState struct {
+	// ordered is the last point before which everything is ordered before all commands of later
+	// batches, by a barrier of a batch that is closed.
+	ordered SyncPoint
+	// seen is the clock of the work that the host had seen complete when it closed the last batch
+	// with a barrier. All later commands of the queue see that work.
+	seen Clock
+}
+
+// save makes b a copy of o.
+func (b *barrierState) save(o *barrierState) {
+	b.ordered = o.ordered
+	copy(b.seen, o.seen)
 }
 
 // Value returns the timeline value that the batch signals when it is complete.
@@ -157,14 +204,31 @@ func (b *Batch) reset(value uint64) {
 	}
 	b.levels, b.stamps = b.levels[:0], b.stamps[:0]
 	b.foreign = Foreign{Waits: b.foreign.Waits[:0], Signals: b.foreign.Signals[:0]}
-	b.value, b.seq, b.hostRead, b.commands, b.work, b.cost = value, 0, false, 0, 0, 0
+	b.value, b.seq, b.stage, b.hostRead, b.commands, b.work, b.cost = value, 0, pending, false, 0, 0, 0
+	b.spare, b.err = false, nil
 }
 
-// encode writes the batch to out, for a queue with or without compute capability. It returns the
-// number of barriers, and the last level that has a barrier before it, or 0 if none has.
-func (b *Batch) encode(out *vk.Stream, computes bool) (barriers int, ordered int32) {
+// countBarriers counts the barriers of the batch. It returns the last level that has a barrier
+// before it, or 0 if none has.
+func (b *Batch) countBarriers() (ordered int32) {
+	b.barriers = 0
+	for l := 1; l < len(b.levels); l++ {
+		if b.levels[l].Len() > 0 {
+			b.barriers++
+			ordered = int32(l) + int32(mutant.OffBy(mutant.OrderedTooHigh))
+		}
+	}
+	if b.hostRead {
+		b.barriers++
+	}
+	return ordered
+}
+
+// encode writes the batch to out. It is called without the lock: the commands of a closed batch do
+// not change.
+func (b *Batch) encode(out *vk.Stream) {
 	between, toHost := LevelBarrier, HostBarrier
-	if !computes {
+	if !b.queue.computes {
 		between, toHost = ofTransfers(between), ofTransfers(toHost)
 	}
 	if mutant.Active(mutant.CopiesUnseen) {
@@ -181,8 +245,6 @@ func (b *Batch) encode(out *vk.Stream, computes bool) (barriers int, ordered int
 		}
 		if l > 0 && !mutant.Active(mutant.BarrierDropped) {
 			out.Barrier(between)
-			barriers++
-			ordered = int32(l) + int32(mutant.OffBy(mutant.OrderedTooHigh))
 		}
 		stamps = appendStamps(out, stamps, int32(l))
 		out.Append(&b.levels[l])
@@ -190,9 +252,7 @@ func (b *Batch) encode(out *vk.Stream, computes bool) (barriers int, ordered int
 	appendStamps(out, stamps, b.Levels())
 	if b.hostRead && !mutant.Active(mutant.HostBarrierDropped) {
 		out.Barrier(toHost)
-		barriers++
 	}
-	return barriers, ordered
 }
 
 // appendStamps writes the timestamps before a level to out, and returns those of later levels.

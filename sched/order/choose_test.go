@@ -101,13 +101,13 @@ func TestNothingIsGatheredBesideAQueueThatWaits(t *testing.T) {
 			c.busy(o, o.All()[0], o.All()[1])
 			idle := o.All()[2]
 			work(t, o, idle, 16)
-			if err := o.Flush(idle, Gather); err != nil {
+			if err := flush(o, idle, Gather); err != nil {
 				t.Fatal(err)
 			}
 			if gathered := d.submitted[2] == 0; gathered != c.want {
 				t.Errorf("the commands wait for more: %v", gathered)
 			}
-			if err := o.Flush(idle, Refill); err != nil || d.submitted[2] == 0 {
+			if err := flush(o, idle, Refill); err != nil || d.submitted[2] == 0 {
 				t.Errorf("%v, and they are not submitted when a queue has done something", err)
 			}
 		})

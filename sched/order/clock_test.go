@@ -45,20 +45,25 @@ type batchGraph struct {
 	// batches are the batches of each queue by value, the pending one included.
 	batches [][]*naiveBatch
 	points  []SyncPoint
-	// fail makes the next submission fail.
-	fail bool
+	// fail makes the next submission fail. meanwhile, if not nil, is called during that, whose caller has
+	// unlocked the queues.
+	fail      bool
+	meanwhile func()
 }
 
 func newBatchGraph(t *rapid.T) *batchGraph {
 	g := &batchGraph{t: t}
 	g.o.Init(g, fourQueues, new(sync.Mutex), nil, func(*Queue) {})
-	for i := range g.o.all {
-		g.batches = append(g.batches, []*naiveBatch{{queue: int32(i), value: 1}})
-	}
+	g.batches = make([][]*naiveBatch, len(g.o.all))
 	return g
 }
 
-func (g *batchGraph) batch(queue int32, value uint64) *naiveBatch { return g.batches[queue][value-1] }
+func (g *batchGraph) batch(queue int32, value uint64) *naiveBatch {
+	for n := uint64(len(g.batches[queue])); n < value; n++ {
+		g.batches[queue] = append(g.batches[queue], &naiveBatch{queue: queue, value: n + 1})
+	}
+	return g.batches[queue][value-1]
+}
 
 // waitedFor returns the batches that a submission to the queue with these waits comes after, by
 // earlier submissions of the queue too.
@@ -114,15 +119,18 @@ func (g *batchGraph) meant(m SyncPoint) (all []*naiveBatch) {
 // Submit checks the waits of a batch, and that its clock covers what the waits imply.
 func (g *batchGraph) Submit(queue int, _ *vk.Stream, waits []timeline.Point, foreign Foreign, signal uint64) error {
 	b := g.batch(int32(queue), signal)
+	clock := g.o.unsent[0].clock
+	if meanwhile := g.meanwhile; meanwhile != nil {
+		g.meanwhile = nil
+		meanwhile()
+	}
 	if g.fail {
 		g.fail = false
-		b.failed = true
-		g.batches[queue] = append(g.batches[queue], &naiveBatch{queue: int32(queue), value: signal + 1})
 		return errRefused
 	}
 	for i, p := range waits {
 		w := g.batch(int32(p.Queue), p.Value)
-		if int(p.Queue) == queue || w.failed || p.Value > g.o.all[p.Queue].last {
+		if int(p.Queue) == queue || w.failed || p.Value > g.o.all[p.Queue].sent {
 			g.t.Fatalf("%v waits for %v, which is not on its way", b, p)
 		}
 		others := slices.Delete(slices.Clone(waits), i, i+1)
@@ -133,18 +141,19 @@ func (g *batchGraph) Submit(queue int, _ *vk.Stream, waits []timeline.Point, for
 	b.waits = slices.Clone(waits)
 	behind := g.behind(b)
 	for _, n := range b.needs {
-		if n.queue != b.queue && !behind[n] && !n.failed {
+		if n.failed {
+			g.t.Fatalf("%v is submitted, though it has commands that follow %v, which was refused", b, n)
+		}
+		if n.queue != b.queue && !behind[n] {
 			g.t.Fatalf("%v with waits %v does not follow %v, which it has to", b, waits, n)
 		}
 	}
-	known := g.o.all[queue].pending.clock
-	g.sound(b.String(), known, behind)
+	g.sound(b.String(), clock, behind)
 	for o := range behind {
-		if !o.ended && known[o.queue] < o.value {
-			g.t.Fatalf("the clock %v of %v does not cover %v, which it follows", known, b, o)
+		if !o.ended && clock[o.queue] < o.value {
+			g.t.Fatalf("the clock %v of %v does not cover %v, which it follows", clock, b, o)
 		}
 	}
-	g.batches[queue] = append(g.batches[queue], &naiveBatch{queue: int32(queue), value: signal + 1})
 	return nil
 }
 
@@ -160,8 +169,8 @@ func (g *batchGraph) sound(what string, c Clock, behind map[*naiveBatch]bool) {
 	}
 }
 
-// put places a command behind sync points on a queue, and reports whether that succeeded.
-func (g *batchGraph) put(queue int32, after []SyncPoint) bool {
+// put places a command behind sync points on a queue.
+func (g *batchGraph) put(queue int32, after []SyncPoint) {
 	q := g.o.all[queue]
 	var r SyncSet
 	for _, m := range after {
@@ -172,9 +181,8 @@ func (g *batchGraph) put(queue int32, after []SyncPoint) bool {
 		open[i] = g.meant(r.At(i))
 	}
 	level, err := g.o.follow(q, &r)
-	g.recycleRefused()
 	if err != nil {
-		return false
+		g.t.Fatal(err)
 	}
 	b := g.batch(queue, q.pending.value)
 	for i := range open {
@@ -195,12 +203,43 @@ func (g *batchGraph) put(queue int32, after []SyncPoint) bool {
 	q.pending.commands++
 	q.pending.Level(level).Fill(1, 0, 4, 0)
 	g.points = append(g.points, SyncPoint{Value: q.pending.value, Level: level, Queue: queue})
-	return true
 }
 
-func (g *batchGraph) recycleRefused() {
-	for _, r := range g.o.TakeRefused() {
-		r.Queue.Recycle(r.Batch)
+// submit submits the batches that are closed. Those that are refused with one whose submission fails
+// have to follow it.
+func (g *batchGraph) submit() {
+	g.o.mu.Lock()
+	defer g.o.mu.Unlock()
+	for g.o.SubmitClosed() {
+		refused := g.o.TakeRefused()
+		if len(refused) == 0 {
+			g.t.Fatal("a submission has failed, and no batch is refused")
+		}
+		g.noteRefused(refused)
+		for _, r := range refused {
+			r.Queue.Recycle(r.Batch)
+		}
+	}
+	if refused := g.o.TakeRefused(); len(refused) > 0 {
+		g.t.Fatalf("%d batches are refused, and no submission has failed", len(refused))
+	}
+}
+
+// noteRefused notes the batches that were refused. The first one is that whose submission has failed.
+func (g *batchGraph) noteRefused(refused []Refused) {
+	for i, r := range refused {
+		b := g.batch(r.Queue.index, r.value)
+		b.failed = true
+		follows := i == 0 || slices.ContainsFunc(refused[:i], func(f Refused) bool { return f.Queue == r.Queue })
+		for _, m := range b.followed {
+			follows = follows || slices.ContainsFunc(refused, func(f Refused) bool {
+				// The next batch of its queue stands for one that was refused before.
+				return f.Queue.index == m.Queue && (f.value == m.Value || f.value > m.Value && g.batch(m.Queue, m.Value).failed)
+			})
+		}
+		if !follows {
+			g.t.Fatalf("%v is refused, and follows none of those before it that are", b)
+		}
 	}
 }
 
@@ -237,9 +276,9 @@ func (g *batchGraph) check(t *rapid.T) {
 	g.t = t
 	for _, q := range g.o.all {
 		var want, got []uint64
-		for _, b := range g.batches[q.index] {
-			if b.value <= q.last && !b.failed && !b.ended {
-				want = append(want, b.value)
+		for v := uint64(1); v <= q.last; v++ {
+			if b := g.batch(q.index, v); !b.failed && !b.ended {
+				want = append(want, v)
 			}
 		}
 		for _, b := range q.inFlight {
@@ -257,7 +296,7 @@ func (g *batchGraph) check(t *rapid.T) {
 			switch b := g.batch(q.index, max(value, 1)); {
 			case value != g.reaching(q, v) || b.failed:
 				t.Fatalf("to follow %d of queue %d, whose last is %d, one is to wait for %d", v, q.index, q.last, value)
-			default:
+			case value <= q.sent: // the waits of the others are not known yet
 				g.sound(fmt.Sprintf("value %d of queue %d", v, q.index), known, g.behind(b))
 			}
 		}
@@ -300,33 +339,53 @@ func TestClocksSayWhatWaitsOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := newBatchGraph(t)
 		anyQueue := rapid.Int32Range(0, queues-1)
-		put := func(t *rapid.T) {
-			g.t = t
+		place := func(t *rapid.T) {
 			var after []SyncPoint
 			if len(g.points) > 0 {
 				// The commands placed last are the most likely to be in flight still.
 				recent := g.points[max(0, len(g.points)-10):]
 				after = rapid.SliceOfN(rapid.SampledFrom(recent), 0, 4).Draw(t, "after")
 			}
-			g.fail = rapid.IntRange(0, 9).Draw(t, "fails") == 0
 			g.put(anyQueue.Draw(t, "queue"), after)
-			g.fail = false
+		}
+		shut := func(t *rapid.T) {
+			if err := g.o.Close(g.o.all[anyQueue.Draw(t, "closed queue")]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		put := func(t *rapid.T) {
+			g.t = t
+			place(t)
 		}
 		t.Repeat(map[string]func(*rapid.T){
 			"put": put, "put another": put, "put one more": put,
+			"close": func(t *rapid.T) {
+				g.t = t
+				shut(t)
+			},
 			"submit": func(t *rapid.T) {
 				g.t = t
 				g.fail = rapid.IntRange(0, 4).Draw(t, "fails") == 0
-				_ = g.o.Submit(g.o.all[anyQueue.Draw(t, "queue")])
-				g.recycleRefused()
-				g.fail = false
+				g.meanwhile = func() {
+					for range rapid.IntRange(0, 2).Draw(t, "meanwhile") {
+						if rapid.Bool().Draw(t, "closes") {
+							shut(t)
+						} else {
+							place(t)
+						}
+					}
+				}
+				g.submit()
+				g.fail, g.meanwhile = false, nil
 			},
 			"end": func(t *rapid.T) {
 				g.t = t
 				var inFlight []*naiveBatch
 				for _, q := range g.o.all {
 					for _, b := range q.inFlight {
-						inFlight = append(inFlight, g.batch(q.index, b.value))
+						if b.stage == submitted {
+							inFlight = append(inFlight, g.batch(q.index, b.value))
+						}
 					}
 				}
 				if len(inFlight) > 0 {
@@ -353,7 +412,7 @@ func TestClocksSayWhatWaitsOrder(t *testing.T) {
 					if a.Queue == m.Queue && !a.Before(m) {
 						return
 					}
-					if a.Value > g.o.Of(a).last {
+					if a.Value > g.o.Of(a).sent {
 						// The batch is not submitted: Submit will check what it follows.
 						return
 					}

@@ -27,12 +27,13 @@ type Foreign struct {
 	Waits, Signals []vk.SemaphoreValue
 }
 
-// Device is the part of a device that queues use. Submit is not called concurrently for one queue.
+// Device is the part of a device that queues use. Submit is not called concurrently.
 type Device interface {
 	// Submit runs the stream after the waits, which are submitted values of other queues'
 	// timelines, and those of foreign. It then signals the given value of the queue's timeline
 	// and the signals of foreign. It does not keep the stream and the slices. After an error
-	// nothing was submitted, except after vk.ErrDeviceLost, when the stream may run.
+	// nothing was submitted, except after vk.ErrDeviceLost, when the stream may run. It is called
+	// without locks held.
 	Submit(queue int, s *vk.Stream, waits []timeline.Point, foreign Foreign, signal uint64) error
 	// Completed returns the value that the queue's timeline has reached.
 	Completed(queue int) (uint64, error)

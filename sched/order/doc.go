@@ -3,9 +3,9 @@
 // commands, ranges of bytes and tasks that have commands, but not what these are for. It is
 // internal to this module.
 //
-//	what commands follow ──▶ choose ─▶ begin ──────▶ submit ─▶ device ─▶ arrive ──▶ tasks that end
-//	points of predecessors   queue     waits, level  one C               batches, in
-//	uses of allocations                in its batch  call                their order
+//	what commands follow ──▶ choose ─▶ begin ───────▶ close ─▶ submit ─▶ device ─▶ arrive ──▶ tasks that end
+//	points of predecessors   queue     waits, level   its      one C               batches, in
+//	uses of allocations                in its batch   order    call                their order
 //
 // A command has a sync point: a level of a batch of a queue. A sync set has a point on each of
 // several queues; a wait set is what commands that are about to be placed follow. A clock has for
@@ -44,12 +44,26 @@
 // commands are submitted at once. Otherwise they are collected until a batch completes, a
 // goroutine waits for them, or their cost reaches a limit.
 //
-// A batch that the device refuses is skipped. Its value is never signalled, so what follows it
-// follows instead what the batch was to wait for. The caller fails its tasks.
+// # The life of a batch
+//
+//	pending ──Close──▶ closed ──SubmitClosed──▶ submitted ──Arrive──▶ complete
+//	   │                  │                                               │
+//	   └──────────────────┴──▶ refused ──TakeRefused──▶ recycled ◀────────┘
+//
+// A pending batch collects commands. Close settles its content, its waits and its place in the order of
+// all submissions, and from then on it counts as in flight. Whoever has closed a batch calls
+// SubmitClosed, where one goroutine at a time encodes closed batches and gives them to the device,
+// without the lock, while others place commands in the next batches.
+//
+// A batch that the device refuses is skipped, and so is all that has been placed behind it meanwhile:
+// commands that follow those of a refused batch never run. Its value is never signalled, so what is
+// placed later and follows it follows instead what the batch was to wait for. The caller fails the tasks.
 //
 // # Locking
 //
 // The package has no locks. Queues, its parts, and the tasks and uses passed to it are guarded by
 // the lock that is passed to Init, which the caller must hold. Await, which waits for the device, is
-// called without it. NextWait unlocks it while there is nothing to wait for.
+// called without it. SubmitClosed and SubmitNow unlock it while they encode and submit: the content of
+// closed batches does not change, and Queues.submitting keeps others from submitting meanwhile. NextWait,
+// NextDrive and AwaitSubmission unlock it while they wait.
 package order

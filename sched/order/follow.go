@@ -9,9 +9,8 @@ import (
 )
 
 // Begin returns the pending batch of a queue, and the sync point in it for commands that follow a
-// wait set. It submits the batches of other queues for which the pending batch has to wait. The
-// error is that of such a submission (see Submit), or vk.ErrUnsupported if the set does not allow
-// the queue's family.
+// wait set. It closes the batches of other queues for which the pending batch has to wait. The
+// error is that of Close, or vk.ErrUnsupported if the set does not allow the queue's family.
 func (o *Queues) Begin(q *Queue, s *WaitSet) (*Batch, SyncPoint, error) {
 	if s.nowhere || !o.allowed(q, s) {
 		return nil, SyncPoint{}, fmt.Errorf("%w: no queue is of a family that may use all of the foreign memory of the task", vk.ErrUnsupported)
@@ -31,13 +30,13 @@ func (o *Queues) follow(q *Queue, s *SyncSet) (level int32, err error) {
 			continue
 		}
 		if other := o.all[p.Queue]; p.Value > other.last {
-			err = cmp.Or(err, o.Submit(other))
+			err = cmp.Or(err, o.Close(other))
 		}
 		late = true
 	}
 	if late && err == nil && !q.pending.Empty() {
 		// The commands that the batch has already would wait, too.
-		err = o.Submit(q)
+		err = o.Close(q)
 	}
 	if err != nil {
 		return 0, err
@@ -62,8 +61,8 @@ func (o *Queues) follow(q *Queue, s *SyncSet) (level int32, err error) {
 	return level, nil
 }
 
-// skipped reports whether p is in a batch that could not be submitted, and the queue has
-// submitted no batch since then.
+// skipped reports whether p is in a batch that was refused, and no batch of the queue has been closed
+// since then.
 func (o *Queues) skipped(p SyncPoint) bool {
 	q := o.all[p.Queue]
 	return q.last < p.Value && p.Value < q.pending.value

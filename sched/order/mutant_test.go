@@ -20,6 +20,7 @@ func TestEveryMutantIsNoticed(t *testing.T) {
 		mutant.WaitImpliedTooEarly: "ClocksSay",
 		mutant.FrontierTooNew:      "ClocksSay",
 		mutant.LevelTooLow:         "ClocksSay",
+		mutant.SubmittedOutOfOrder: "ClocksSay",
 		mutant.CompleteTooEarly:    "ClocksSay",
 		mutant.ExitsUnordered:      "Arrivals",
 		mutant.HostWritesEarly:     "HostWritesNothing",

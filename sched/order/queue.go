@@ -6,7 +6,6 @@ import (
 	"sync"
 
 	"github.com/vkomp/vkomp/internal/mutant"
-	"github.com/vkomp/vkomp/vk"
 )
 
 const (
@@ -45,8 +44,9 @@ type Queue struct {
 	computes bool
 	// pending is the batch that collects commands.
 	pending *Batch
-	// inFlight are the submitted batches that are not known to be complete, oldest first. They
-	// are the end of room, whose beginning is free.
+	// inFlight are the batches that are closed and not known to be complete, oldest first, so that
+	// those that are submitted come before the others. They are the end of room, whose beginning is
+	// free.
 	inFlight, room []*Batch
 	// spare has batches for reuse, leastSpare the smallest number of them since the queue last let
 	// go of some, and recycled the number of batches that have come back since then.
@@ -56,14 +56,10 @@ type Queue struct {
 	// batch up to that value.
 	completed uint64
 	known     Clock
-	// last is the value of the last batch that was submitted.
-	last uint64
-	// ordered is the last point before which everything is ordered before all commands of
-	// later batches, by a barrier that has been submitted.
-	ordered SyncPoint
-	// seen is the clock of the work that the host had seen complete when it submitted the last
-	// barrier of the queue. All later commands of the queue see that work.
-	seen Clock
+	// last is the value of the last batch that was closed and not refused, and sent that of the
+	// last one that was submitted.
+	last, sent uint64
+	barrierState
 	// hostVisible is the clock of the device writes that the host sees when the batches in flight
 	// are complete.
 	hostVisible Clock
@@ -78,10 +74,9 @@ type Queue struct {
 	// waiting says that there is a waiter. retired says that it is to end because it has nothing
 	// to do, until the next submission.
 	waiting, retired bool
-	stream           vk.Stream
 	stats            Stats
-	// cost is the estimated cost of all submitted work, in nanoseconds, and completedCost that of
-	// the complete part.
+	// cost is the estimated cost of all work that was closed, in nanoseconds, and completedCost
+	// that of the complete part.
 	cost, completedCost uint64
 }
 
@@ -91,17 +86,17 @@ func (q *Queue) Index() int32 { return q.index }
 // Computes reports whether the queue runs kernels.
 func (q *Queue) Computes() bool { return q.computes }
 
-// Pending returns the batch that collects commands. A submission replaces it.
+// Pending returns the batch that collects commands. Close replaces it.
 func (q *Queue) Pending() *Batch { return q.pending }
 
 // Gathering reports whether the queue is idle, and its pending batch waits for more commands.
 func (q *Queue) Gathering() bool { return len(q.inFlight) == 0 && !q.pending.Empty() }
 
-// InFlight returns the submitted batches that are not known to be complete, oldest first. The
+// InFlight returns the batches that are closed and not known to be complete, oldest first. The
 // slice belongs to the queue.
 func (q *Queue) InFlight() []*Batch { return q.inFlight }
 
-// Last returns the value of the last batch that was submitted.
+// Last returns the value of the last batch that was closed and not refused.
 func (q *Queue) Last() uint64 { return q.last }
 
 // Completed returns the last value that the queue is known to have reached.
@@ -204,14 +199,14 @@ func (q *Queue) underWay(value uint64) *Batch {
 	return q.batchInFlight(value)
 }
 
-// knownAt returns the submitted value to wait for in order to follow v, and the clock of what
+// knownAt returns the value of a closed batch to wait for in order to follow v, and the clock of what
 // follows on other queues from waiting for it.
 func (q *Queue) knownAt(v uint64) (value uint64, known Clock) {
 	if v <= q.completed {
 		// A value that was reached costs no wait, and its clock covers the most.
 		return q.completed, q.known
 	}
-	// The values of batches that could not be submitted are skipped. The next batch follows what
+	// The values of batches that were refused are skipped. The next batch follows what
 	// they were to follow.
 	i, _ := q.find(v)
 	if i == len(q.inFlight) {
@@ -230,6 +225,10 @@ func (q *Queue) knownAt(v uint64) (value uint64, known Clock) {
 func (q *Queue) Recycle(b *Batch) {
 	clear(b.tasks)
 	b.tasks = b.tasks[:0]
+	if b.watched {
+		b.spare = true
+		return
+	}
 	q.spare = append(q.spare, b)
 	if q.recycled++; q.recycled >= max(spareRounds*len(q.spare), minRecycled) {
 		q.spare = slices.Delete(q.spare, 0, (q.leastSpare+1)/2)
@@ -246,8 +245,10 @@ func (q *Queue) newBatch(value uint64, known Clock) *Batch {
 		q.leastSpare = min(q.leastSpare, n)
 		b.reset(value)
 	} else {
-		b = &Batch{value: value, clock: make(Clock, len(known)), waits: make(Clock, len(known)), seen: make(Clock, len(known))}
+		n := len(known)
+		b = &Batch{queue: q, value: value, clock: make(Clock, n), waits: make(Clock, n), seen: make(Clock, n), before: barrierState{seen: make(Clock, n)}}
 	}
 	copy(b.clock, known)
+	b.before.save(&q.barrierState)
 	return b
 }

@@ -1,6 +1,7 @@
 package order
 
 import (
+	"errors"
 	"slices"
 	"sync"
 	"testing"
@@ -17,9 +18,14 @@ type standing struct {
 	submitted []uint64
 	waits     []timeline.Point
 	refuse    error
+	// submitting, if not nil, is called by each submission.
+	submitting func(queue int)
 }
 
 func (d *standing) Submit(queue int, _ *vk.Stream, waits []timeline.Point, _ Foreign, signal uint64) error {
+	if d.submitting != nil {
+		d.submitting(queue)
+	}
 	if err := d.refuse; err != nil {
 		d.refuse = nil
 		return err
@@ -40,7 +46,8 @@ func newStanding(infos []QueueInfo) (*Queues, *standing) {
 	return o, d
 }
 
-// dispatch places a kernel of a new task on a queue, behind the given points.
+// dispatch places a kernel of a new task on a queue, behind the given points, and submits what that
+// closes.
 func dispatch(t *testing.T, o *Queues, q *Queue, after ...SyncPoint) *Task {
 	t.Helper()
 	var s WaitSet
@@ -55,14 +62,34 @@ func dispatch(t *testing.T, o *Queues, q *Queue, after ...SyncPoint) *Task {
 	o.CountDispatches(q, 1, 1)
 	task := &Task{At: at}
 	b.AddTask(task)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.SubmitClosed()
 	return task
 }
 
 func submit(t *testing.T, o *Queues, q *Queue) {
 	t.Helper()
-	if err := o.Submit(q); err != nil {
+	if err := submission(o, q); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// submission closes and submits the pending batch of a queue, and returns the error of that.
+func submission(o *Queues, q *Queue) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.SubmitNow(q, func() {})
+}
+
+// flush closes the pending batch of a queue if it is time for that, and submits it.
+func flush(o *Queues, q *Queue, u Urgency) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	err := o.Flush(q, u)
+	for o.SubmitClosed() {
+	}
+	return err
 }
 
 // complete makes the queue reach a value, and returns the tasks of the batches that are
@@ -219,7 +246,7 @@ func TestRefusedBatchStandsForWhatItWasToFollow(t *testing.T) {
 	x := dispatch(t, o, a)
 	y := dispatch(t, o, b, x.At)
 	d.refuse = errRefused
-	if err := o.Submit(b); err != errRefused {
+	if err := submission(o, b); err != errRefused {
 		t.Fatalf("the submission gives %v, want %v", err, errRefused)
 	}
 	refused := o.TakeRefused()
@@ -237,6 +264,94 @@ func TestRefusedBatchStandsForWhatItWasToFollow(t *testing.T) {
 	}
 }
 
+// place is dispatch without the submissions.
+func place(t *testing.T, o *Queues, q *Queue, after ...SyncPoint) *Task {
+	t.Helper()
+	o.submitting = true
+	defer func() { o.submitting = false }()
+	return dispatch(t, o, q, after...)
+}
+
+// A batch was refused, and others were closed or pending behind it. Commands that follow those of the
+// batch never run. Others do, but not before the tasks that fail have failed: whatever is placed
+// meanwhile has to see that.
+func TestWhatIsBehindARefusedBatchIsRefused(t *testing.T) {
+	o, d := newStanding(fourQueues)
+	a, b, c := o.All()[0], o.All()[1], o.All()[2]
+	first := place(t, o, a)
+	alone := place(t, o, b)
+	behind := place(t, o, c, first.At) // closes the batch of first
+	if err := errors.Join(o.Close(b), o.Close(c)); err != nil {
+		t.Fatal(err)
+	}
+	next, afterNext := place(t, o, a), place(t, o, c)
+	pending := place(t, o, b)
+	d.refuse = errRefused
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.SubmitClosed() {
+		t.Fatal("the failure of a submission is not reported")
+	}
+	var failed []*Task
+	for _, r := range o.TakeRefused() {
+		failed = append(failed, r.Tasks()...)
+		if r.Err != errRefused {
+			t.Errorf("a batch is refused with %v", r.Err)
+		}
+		r.Queue.Recycle(r.Batch)
+	}
+	if want := []*Task{first, behind, next, afterNext}; !slices.Equal(failed, want) {
+		t.Errorf("%v fail, want %v", failed, want)
+	}
+	if slices.ContainsFunc(d.submitted, func(v uint64) bool { return v > 0 }) {
+		t.Errorf("submitted %v before the tasks have failed", d.submitted)
+	}
+	if o.SubmitClosed() || d.submitted[1] != alone.At.Value || o.UnderWay(pending.At) != b.Pending() {
+		t.Errorf("submitted %v, want the batch that follows nothing", d.submitted)
+	}
+}
+
+// Batches are submitted in the order of their closing, by one goroutine at a time.
+func TestBatchesAreSubmittedInTheOrderOfTheirClosing(t *testing.T) {
+	o, d := newStanding(fourQueues)
+	var order []int32
+	for _, i := range []int{2, 0, 1} {
+		place(t, o, o.All()[i])
+		if err := o.Close(o.All()[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d.submitting = func(queue int) {
+		order = append(order, int32(queue))
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		if o.SubmitClosed() {
+			t.Error("a submission has failed")
+		}
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.SubmitClosed() || !slices.Equal(order, []int32{2, 0, 1}) {
+		t.Errorf("submitted to the queues %v, want 2, 0 and 1", order)
+	}
+}
+
+// A batch whose submission is under way is not complete, whatever the timeline of its queue says.
+func TestBatchIsNotCompleteBeforeItsSubmissionIsOver(t *testing.T) {
+	o, d := newStanding(fourQueues[:1])
+	q := o.All()[0]
+	x := place(t, o, q)
+	d.submitting = func(int) {
+		if tasks := complete(o, q, 1); len(tasks) > 0 || o.Complete(x.At) {
+			t.Error("the batch is complete and recycled while it is submitted")
+		}
+	}
+	submit(t, o, q)
+	if tasks := complete(o, q, 1); !slices.Equal(tasks, []*Task{x}) {
+		t.Errorf("%v are complete, want one task", tasks)
+	}
+}
+
 // A batch whose submission is answered with the loss of the device may still run, and counts as
 // in flight. Later batches fail.
 func TestLostDeviceRunsNothingMore(t *testing.T) {
@@ -244,14 +359,14 @@ func TestLostDeviceRunsNothingMore(t *testing.T) {
 	q := o.All()[0]
 	x := dispatch(t, o, q)
 	d.refuse = vk.ErrDeviceLost
-	if err := o.Submit(q); err == nil || o.Lost() == nil {
+	if err := submission(o, q); err == nil || o.Lost() == nil {
 		t.Fatalf("the submission gives %v, and the device is lost: %v", err, o.Lost())
 	}
 	if len(q.InFlight()) != 1 || len(o.TakeRefused()) > 0 {
 		t.Errorf("%d batches are in flight, want 1", len(q.InFlight()))
 	}
 	y := dispatch(t, o, q, x.At)
-	if err := o.Submit(q); err == nil {
+	if err := submission(o, q); err == nil {
 		t.Error("a lost device takes a submission")
 	}
 	o.RefuseAll(o.Lost())
@@ -319,5 +434,54 @@ func TestRetiredQueueKeepsNothing(t *testing.T) {
 	}
 	if tasks := complete(o, q, q.Last()); !slices.Equal(tasks, []*Task{x}) {
 		t.Errorf("%d tasks are complete, want 1", len(tasks))
+	}
+}
+
+// A goroutine submits a few batches and leaves the others that were closed meanwhile to another one.
+func TestOneGoroutineSubmitsFewBatches(t *testing.T) {
+	o, d := newStanding(fourQueues[:1])
+	q := o.All()[0]
+	started := 0
+	o.OnRest(func() { started++ })
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	const batches = 2*submissionsAtOnce + 1
+	for range batches {
+		var s WaitSet
+		b, at, err := o.Begin(q, &s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.Level(at.Level).Fill(1, 0, 4, 0)
+		if err := o.Close(q); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for round, want := range []uint64{submissionsAtOnce, 2 * submissionsAtOnce, batches} {
+		submit := o.SubmitClosed
+		if round > 0 {
+			submit = o.SubmitRest
+		}
+		if submit() || d.submitted[0] != want || started != min(round+1, 2) {
+			t.Errorf("round %d: %d batches are submitted, want %d; %d goroutines were started", round, d.submitted[0], want, started)
+		}
+	}
+}
+
+// When its user ends the queues, nobody is there any more to whom batches could be left.
+func TestBatchesOfStoppedQueuesAreLeftToNobody(t *testing.T) {
+	o, d := newStanding(fourQueues[:1])
+	q := o.All()[0]
+	o.OnRest(func() { t.Error("a goroutine is started") })
+	o.Stop()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for range submissionsAtOnce + 1 {
+		if err := o.Close(q); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if o.SubmitClosed() || d.submitted[0] != submissionsAtOnce+1 {
+		t.Errorf("%d batches are submitted", d.submitted[0])
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/vkomp/vkomp/timeline"
+	"github.com/vkomp/vkomp/vk"
 )
 
 // Queues is the work of a device: what is pending on its queues, submitted, or known to be
@@ -26,26 +27,38 @@ type Queues struct {
 	random *rand.Rand
 	// startWaiter is the function passed to Init.
 	startWaiter func(*Queue)
+	// startSubmitter is the function passed to OnRest, or nil. resting says that it was called, and that
+	// SubmitRest was not called since.
+	startSubmitter func()
+	resting        bool
 	// closing is the function passed to OnClosing, or nil.
 	closing func(*Queue, *Batch)
 	// clock, if not nil, is the clock of waits in place of the system's.
 	clock func() time.Duration
-	// submissions counts the submissions of all queues. hostReached is the clock of the device
-	// writes that the host sees.
-	submissions uint64
-	hostReached Clock
+	// mu is the lock that guards the queues.
+	mu sync.Locker
+	// submissions counts the submissions of all queues, and closings the batches that were closed.
+	// hostReached is the clock of the device writes that the host sees.
+	submissions, closings uint64
+	hostReached           Clock
+	// unsent are the closed batches that are neither submitted nor refused, in the order of their
+	// closing. submitting says that a goroutine submits them, and stream is its working memory.
+	// settled is broadcast when one of them is submitted or refused, and when the device is lost.
+	unsent     []*Batch
+	submitting bool
+	stream     vk.Stream
+	settled    *sync.Cond
 	// lost is the reason why nothing is submitted any more. stopped says that the waiters are to
 	// end.
 	lost    error
 	stopped bool
 	// refused are the batches that TakeRefused has not returned yet.
 	refused []Refused
-	// These are working memory: known of behindWrites, unskipped of follow, waits of Submit,
-	// arrived of Arrive.
-	known     Clock
-	unskipped SyncSet
-	waits     []timeline.Point
-	arrived   []Arrived
+	// These are working memory: known of behindWrites, unskipped of follow, arrived of Arrive,
+	// refusing of refuse.
+	known, refusing Clock
+	unskipped       SyncSet
+	arrived         []Arrived
 }
 
 // Init makes the queues of a device; the first one must have compute capability. mu guards them.
@@ -55,9 +68,10 @@ type Queues struct {
 // goroutine that calls NextWait for the queue until it reports false. It is called with mu held.
 func (o *Queues) Init(device Device, infos []QueueInfo, mu sync.Locker, random *rand.Rand, startWaiter func(*Queue)) {
 	n := len(infos)
-	*o = Queues{device: device, infos: infos, random: random, rates: SoftwareRates, startWaiter: startWaiter, hostReached: make(Clock, n), known: make(Clock, n)}
+	*o = Queues{device: device, infos: infos, mu: mu, random: random, rates: SoftwareRates, startWaiter: startWaiter}
+	o.hostReached, o.known, o.refusing, o.settled = make(Clock, n), make(Clock, n), make(Clock, n), sync.NewCond(mu)
 	for i, info := range infos {
-		q := &Queue{index: int32(i), computes: info.Compute, known: make(Clock, n), seen: make(Clock, n), hostVisible: make(Clock, n), wake: sync.NewCond(mu)}
+		q := &Queue{index: int32(i), computes: info.Compute, known: make(Clock, n), barrierState: barrierState{seen: make(Clock, n)}, hostVisible: make(Clock, n), wake: sync.NewCond(mu)}
 		q.pending = q.newBatch(1, q.known)
 		o.all = append(o.all, q)
 	}

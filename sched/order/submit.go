@@ -2,51 +2,29 @@ package order
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/vkomp/vkomp/internal/mutant"
 	"github.com/vkomp/vkomp/timeline"
 	"github.com/vkomp/vkomp/vk"
 )
 
-// Refused is a batch that will never run. The caller of TakeRefused fails its tasks and recycles
-// it.
-type Refused struct {
-	*Batch
-	// Queue is the queue to which the batch belonged.
-	Queue *Queue
-	// Err says why the batch was refused.
-	Err error
-}
-
-// TakeRefused returns the batches that were refused since the last call.
-func (o *Queues) TakeRefused() []Refused {
-	refused := o.refused
-	o.refused = nil
-	return refused
-}
-
-// Lost returns the error with which the device was lost, or nil.
-func (o *Queues) Lost() error { return o.lost }
-
-// Lose records that the device is lost. From now on all submissions fail with err.
-func (o *Queues) Lose(err error) { o.lost = err }
-
-// Urgency says when a pending batch is submitted.
+// Urgency says when a pending batch is closed.
 type Urgency uint8
 
 const (
-	// Gather submits the batch if its queue is about to become idle or the batch is full, unless
+	// Gather closes the batch if its queue is about to become idle or the batch is full, unless
 	// it had better wait for more commands.
 	Gather Urgency = iota
-	// Refill submits the batch if its queue is about to become idle or the batch is full.
+	// Refill closes the batch if its queue is about to become idle or the batch is full.
 	Refill
-	// AtOnce submits the batch.
+	// AtOnce closes the batch.
 	AtOnce
 )
 
-// Flush submits the pending batch of a queue if it is time for that. Whatever Gather has left is
-// submitted by a Refill, for which the caller has all queues when a batch is complete. The error
-// is that of Submit.
+// Flush closes the pending batch of a queue if it is time for that. Whatever Gather has left is
+// closed by a Refill, for which the caller has all queues when a batch is complete. The error is
+// that of Close.
 func (o *Queues) Flush(q *Queue, u Urgency) error {
 	switch b := q.pending; {
 	case b.Empty(),
@@ -54,45 +32,33 @@ func (o *Queues) Flush(q *Queue, u Urgency) error {
 		u == Gather && o.gathers(q):
 		return nil
 	}
-	return o.Submit(q)
+	return o.Close(q)
 }
 
-// Submit submits the pending batch. After an error TakeRefused returns the batch, except after
-// the error by which the loss of the device was noticed: that batch may run, so it counts as in
-// flight, and Lost returns the error.
-func (o *Queues) Submit(q *Queue) error {
+// Close closes the pending batch of a queue: it gets its place in the order of the submissions, and
+// commands that are placed from now on go into another batch. The caller has to call SubmitClosed.
+// The error is the loss of the device; then TakeRefused returns the batch.
+func (o *Queues) Close(q *Queue) error {
 	b := q.pending
 	if o.closing != nil {
 		o.closing(q, b)
 	}
-	q.stream.Reset()
-	barriers, ordered := b.encode(&q.stream, q.computes)
-	waits := o.waitsOf(b)
-	err := o.lost
-	if err == nil {
-		err = o.device.Submit(int(q.index), &q.stream, waits, b.foreign, b.value)
-		if errors.Is(err, vk.ErrDeviceLost) {
-			// The batch may run.
-			o.sent(q, b)
-			o.lost = err
-			return err
-		}
-	}
-	if err != nil {
-		// The value is skipped: points of the refused batch remain before those of all later
-		// batches, which wait for what it was to wait for.
+	if o.lost != nil {
 		q.pending = q.newBatch(b.value+1, b.clock)
 		copy(q.pending.waits, b.waits)
-		o.refused = append(o.refused, Refused{b, q, err})
-		return err
+		o.reject(b, o.lost)
+		return o.lost
 	}
-	o.sent(q, b)
+	o.setWaits(b)
+	ordered := b.countBarriers()
+	o.closings++
+	b.stage, b.seq = closed, o.closings
+	q.last = b.value
+	q.addInFlight(b)
+	o.unsent = append(o.unsent, b)
 	for p, other := range o.all {
 		b.seen[p] = other.completed
 	}
-	q.stats.Submissions++
-	q.stats.Barriers += uint64(barriers)
-	q.stats.SemaphoreWaits += uint64(len(waits))
 	if ordered > 0 {
 		q.ordered = SyncPoint{Value: b.value, Level: ordered, Queue: q.index}
 		for p, v := range b.seen {
@@ -100,28 +66,25 @@ func (o *Queues) Submit(q *Queue) error {
 		}
 	}
 	if b.hostRead {
-		q.hostVisible.Join(b.clock)
-		q.hostVisible.Join(b.seen)
-		q.hostVisible[q.index] = b.value
+		q.seesOnHost(b)
 	}
+	q.pending = q.newBatch(b.value+1, b.clock)
 	q.retired = false
-	o.wakeWaiter(q)
 	return nil
 }
 
-// sent moves the pending batch to those in flight.
-func (o *Queues) sent(q *Queue, b *Batch) {
-	q.last = b.value
-	q.pending = q.newBatch(b.value+1, b.clock)
-	o.submissions++
-	b.seq = o.submissions
-	q.addInFlight(b)
+// seesOnHost records that the host sees what a batch of the queue makes visible to it, once that is
+// complete.
+func (q *Queue) seesOnHost(b *Batch) {
+	q.hostVisible.Join(b.clock)
+	q.hostVisible.Join(b.seen)
+	q.hostVisible[q.index] = b.value
 }
 
-// waitsOf returns those waits of a batch that no other wait implies. They are for the values that
-// the queues have reached, if these are later: that costs nothing.
-func (o *Queues) waitsOf(b *Batch) []timeline.Point {
-	waits := o.waits[:0]
+// setWaits sets the waits of the batch's submission: those that no other wait implies. They are for the
+// values that the queues have reached, if these are later: that costs nothing.
+func (o *Queues) setWaits(b *Batch) {
+	waits := b.points[:0]
 	for p, value := range b.waits {
 		if value > 0 && !mutant.Active(mutant.WaitDropped) {
 			value, known := o.all[p].knownAt(value)
@@ -144,18 +107,123 @@ func (o *Queues) waitsOf(b *Batch) []timeline.Point {
 		}
 		waits = kept
 	}
-	o.waits = waits[:0]
-	return waits
+	b.points = waits
 }
 
-// RefuseAll refuses all batches that are pending or in flight with an error. The device must be
-// idle.
-func (o *Queues) RefuseAll(err error) {
-	for _, q := range o.all {
-		for _, b := range append(q.inFlight, q.pending) {
-			o.refused = append(o.refused, Refused{b, q, err})
-		}
-		q.inFlight, q.completedCost = nil, q.cost
-		q.pending = q.newBatch(q.pending.value+1, q.pending.clock)
+// SubmitClosed submits the batches that are closed, one after the other in the order of their closing,
+// and unlocks the lock meanwhile. If another goroutine is doing so, that is left to it; and that one leaves
+// to yet another what is closed while it submits a few (see OnRest).
+//
+// It returns true when a submission has failed: the caller has to fail the tasks of the batches that
+// TakeRefused returns, which are the refused one and those behind it (see refuse), before it unlocks
+// the lock, and then to call SubmitClosed again. The batch with which the loss of the device was
+// noticed may run, so it counts as in flight, and Lost returns the error.
+func (o *Queues) SubmitClosed() (failed bool) {
+	if o.submitting {
+		return false
 	}
+	for n := 0; len(o.unsent) > 0 && o.lost == nil; n++ {
+		if n == submissionsAtOnce && o.startSubmitter != nil && !o.stopped {
+			if !o.resting {
+				o.resting = true
+				o.startSubmitter()
+			}
+			return false
+		}
+		o.submitting = true
+		b := o.unsent[0]
+		if n := len(o.unsent) - 1; n > 0 && mutant.Active(mutant.SubmittedOutOfOrder) {
+			o.unsent[0], o.unsent[n] = o.unsent[n], b
+			b = o.unsent[0]
+		}
+		o.mu.Unlock()
+		err := o.submit(b)
+		o.mu.Lock()
+		o.submitting = false
+		failed := o.settle(b, err)
+		o.settled.Broadcast()
+		if failed {
+			return true
+		}
+	}
+	return false
+}
+
+// submissionsAtOnce is the number of batches that a goroutine submits before it leaves the rest to another
+// one.
+const submissionsAtOnce = 4
+
+// OnRest has start called, with the lock held, when SubmitClosed has submitted a few batches and there are
+// others: its caller has something else to do, and must not be kept from it as long as others close
+// batches. start must start a goroutine that calls SubmitRest. Without it, and after Stop, SubmitClosed
+// submits all.
+func (o *Queues) OnRest(start func()) { o.startSubmitter = start }
+
+// SubmitRest is SubmitClosed for the first call of a goroutine that OnRest's function has started.
+func (o *Queues) SubmitRest() (failed bool) {
+	o.resting = false
+	return o.SubmitClosed()
+}
+
+// submit encodes a closed batch and submits it, without the lock.
+func (o *Queues) submit(b *Batch) error {
+	o.stream.Reset()
+	b.encode(&o.stream)
+	return o.device.Submit(int(b.queue.index), &o.stream, b.points, b.foreign, b.value)
+}
+
+// settle records the outcome of the submission of the first closed batch, and reports whether it has
+// failed.
+func (o *Queues) settle(b *Batch, err error) (failed bool) {
+	q := b.queue
+	lost := errors.Is(err, vk.ErrDeviceLost)
+	if err != nil && !lost {
+		o.refuse(b, err)
+		return true
+	}
+	o.unsent = slices.Delete(o.unsent, 0, 1)
+	b.stage, q.sent, b.err = submitted, b.value, err
+	o.submissions++
+	if lost {
+		o.Lose(err) // the batch may run
+		return true
+	}
+	q.stats.Submissions++
+	q.stats.Barriers += uint64(b.barriers)
+	q.stats.SemaphoreWaits += uint64(len(b.points))
+	o.wakeWaiter(q)
+	return false
+}
+
+// AwaitSubmission waits until no submission is under way and, unless the device is lost, all batches that
+// are closed are submitted.
+func (o *Queues) AwaitSubmission() {
+	for o.submitting || o.lost == nil && len(o.unsent) > 0 {
+		o.settled.Wait()
+	}
+}
+
+// SubmitNow closes and submits the pending batch of a queue, and unlocks the lock meanwhile. The error
+// says why the batch was not submitted: it was refused, or the device is lost. failed is called to do
+// what the caller of SubmitClosed has to when that returns true.
+func (o *Queues) SubmitNow(q *Queue, failed func()) error {
+	b := q.pending
+	if err := o.Close(q); err != nil {
+		return err
+	}
+	b.watched = true
+	for o.SubmitClosed() {
+		failed()
+	}
+	for b.stage == closed && (o.lost == nil || o.submitting) {
+		o.settled.Wait()
+	}
+	err := b.err
+	if b.stage == closed {
+		err = o.lost
+	}
+	if b.watched = false; b.spare {
+		q.Recycle(b)
+	}
+	return err
 }

@@ -33,9 +33,12 @@ const (
 	waitings
 )
 
-// wakeWaiter makes the queue's waiter wait for the batches in flight, unless a driver does.
+// sends reports whether a batch of the queue is submitted and not known to be complete.
+func (q *Queue) sends() bool { return len(q.inFlight) > 0 && q.inFlight[0].stage == submitted }
+
+// wakeWaiter makes the queue's waiter wait for the submitted batches, unless a driver does.
 func (o *Queues) wakeWaiter(q *Queue) {
-	if q.drivers > 0 || len(q.inFlight) == 0 {
+	if q.drivers > 0 || !q.sends() {
 		return
 	}
 	if !q.waiting {
@@ -51,11 +54,11 @@ func (o *Queues) StartWaiter(q *Queue) {
 	o.startWaiter(q)
 }
 
-// NextWait is called by the queue's waiter. It blocks until the queue has batches in flight for
+// NextWait is called by the queue's waiter. It blocks until the queue has submitted batches for
 // which no driver waits, and returns the wait for the oldest, or false if the waiter is to end.
 func (o *Queues) NextWait(q *Queue) (w Wait, ok bool) {
-	for len(q.inFlight) == 0 || q.drivers > 0 || o.lost != nil {
-		if o.stopped || q.retired && len(q.inFlight) == 0 {
+	for !q.sends() || q.drivers > 0 || o.lost != nil {
+		if idle := len(q.inFlight) == 0; o.stopped && (idle || q.drivers > 0 || o.lost != nil) || q.retired && idle {
 			q.waiting = false
 			return Wait{}, false
 		}
@@ -83,9 +86,13 @@ func (o *Queues) StopDriving(q *Queue) {
 }
 
 // NextDrive returns the next wait of a goroutine that waits for a task whose last point is p:
-// without a queue if the batch at p is pending or complete, or the device is lost.
+// without a queue if the batch at p is pending or complete, or the device is lost. It blocks while
+// another goroutine submits the batch that is to be waited for.
 func (o *Queues) NextDrive(p SyncPoint) Wait {
 	q := o.all[p.Queue]
+	for o.lost == nil && len(q.inFlight) > 0 && q.inFlight[0].value <= p.Value && !q.sends() {
+		o.settled.Wait()
+	}
 	if o.lost != nil || len(q.inFlight) == 0 || q.inFlight[0].value > p.Value {
 		return Wait{}
 	}

@@ -270,6 +270,7 @@ func (r *rig) placeAt(queue int, level int32, t *Task, op *construct.Op, amount 
 // submit submits the pending batch of a queue, and drops the batches that are refused. mu is held.
 func (r *rig) submit(queue int) {
 	_ = r.queues.Flush(r.queues.All()[queue], order.AtOnce) // TakeRefused has what it refuses
+	r.queues.SubmitClosed()
 	for _, b := range r.queues.TakeRefused() {
 		r.stamps.Drop(b.Queue.Index(), b.Value())
 		b.Queue.Recycle(b.Batch)

@@ -49,7 +49,7 @@ func TestRecordIsMadeWhenTimesAndNumbersAreKnown(t *testing.T) {
 				if !r.place(c.queue, &task, &op, 6) {
 					t.Fatal("the command is not timed")
 				}
-				r.submit(c.queue)
+				r.locked(func() { r.submit(c.queue) })
 				complete := func() {
 					op.ID, op.TargetID = c.op.ID, c.op.TargetID
 					r.stamps.Complete(&task)
@@ -97,7 +97,7 @@ func TestCommandsThatAreNotTracedHaveNoTimestamps(t *testing.T) {
 		if got := r.place(c.queue, &task, c.op, 1); got != c.want {
 			t.Errorf("%+v: timed: %t", c, got)
 		}
-		r.submit(c.queue)
+		r.locked(func() { r.submit(c.queue) })
 		r.run(c.queue)
 		r.stamps.Complete(&task)
 		if n := len(r.stamps.records); n == 1 != c.want {
@@ -135,7 +135,7 @@ func TestBatchOfMoreCommandsThanAPoolHasTimestampsUsesSeveralPools(t *testing.T)
 	for k := range uint64(commands) {
 		r.place(0, &task, copyOp(1, 1), k)
 	}
-	r.submit(0)
+	r.locked(func() { r.submit(0) })
 	if n := len(r.d.pools); n != 3 {
 		t.Errorf("%d pools", n)
 	}
@@ -151,7 +151,7 @@ func TestBatchOfMoreCommandsThanAPoolHasTimestampsUsesSeveralPools(t *testing.T)
 	}
 	// The pools are used again, and destroyed when nobody needs them.
 	r.place(1, &task, copyOp(1, 1), 1)
-	r.submit(1)
+	r.locked(func() { r.submit(1) })
 	r.stamps.Trim()
 	if n := len(r.d.pools); n != 1 {
 		t.Errorf("%d pools are left with one in use", n)
@@ -181,7 +181,7 @@ func TestFailuresOfQueriesLoseRecords(t *testing.T) {
 			var task Task
 			c.placing(r.d)
 			r.place(0, &task, kernelOp(1, 1), 1)
-			r.submit(0)
+			r.locked(func() { r.submit(0) })
 			c.reading(r.d)
 			r.run(0)
 			r.stamps.Complete(&task)
@@ -191,7 +191,7 @@ func TestFailuresOfQueriesLoseRecords(t *testing.T) {
 			// What is placed next has its record, in a pool whose queries are reset.
 			r.d.queryError, r.d.resetError = nil, nil
 			r.place(0, &task, kernelOp(1, 1), 1)
-			r.submit(0)
+			r.locked(func() { r.submit(0) })
 			r.run(0)
 			r.stamps.Complete(&task)
 			if len(r.stamps.records) != c.records+1 {
@@ -210,14 +210,14 @@ func TestDroppedBatchesLeaveNoRecords(t *testing.T) {
 			var task Task
 			r.place(0, &task, kernelOp(1, 1), 1)
 			if lost {
-				r.submit(0)
+				r.locked(func() { r.submit(0) })
 				r.d.lost = true
 				r.queues.Lose(vk.ErrDeviceLost)
 				r.queues.RefuseAll(vk.ErrDeviceLost)
 			} else {
 				r.d.submitError = vk.ErrOutOfMemory
 			}
-			r.submit(0)
+			r.locked(func() { r.submit(0) })
 			if r.stamps.live != 1 {
 				t.Errorf("%d live stamps before the task is complete", r.stamps.live)
 			}
@@ -227,7 +227,7 @@ func TestDroppedBatchesLeaveNoRecords(t *testing.T) {
 			}
 			r.d.submitError = nil
 			r.place(0, &task, kernelOp(1, 1), 1)
-			r.submit(0)
+			r.locked(func() { r.submit(0) })
 			if n := len(r.d.pools); n != 1 != lost {
 				t.Errorf("%d pools", n)
 			}
@@ -364,12 +364,12 @@ func TestRandomHistoriesLeaveTheRecordsOfWhatRan(t *testing.T) {
 			default:
 				h.place(t)
 			case 0, 1, 2:
-				h.submit(queue)
+				h.locked(func() { h.submit(queue) })
 			case 3, 4, 5:
 				h.run(queue)
 			case 6:
 				h.d.submitError = vk.ErrOutOfMemory
-				h.submit(queue)
+				h.locked(func() { h.submit(queue) })
 				h.d.submitError = nil
 			case 7:
 				if n := len(h.tasks); n > 0 {
@@ -382,7 +382,7 @@ func TestRandomHistoriesLeaveTheRecordsOfWhatRan(t *testing.T) {
 			}
 		}
 		for queue := range h.queues.All() {
-			h.submit(queue)
+			h.locked(func() { h.submit(queue) })
 			for h.run(queue) {
 			}
 		}

@@ -36,7 +36,7 @@ func (r *rig) timesOf(commands []placed) (times [][2]uint64, timestamps int) {
 			r.t.Errorf("command %d is not timed", i)
 		}
 	}
-	r.submit(0)
+	r.locked(func() { r.submit(0) })
 	timestamps = len(r.d.submitted[0][0].timestamps)
 	r.run(0)
 	for i := range tasks {
@@ -91,7 +91,7 @@ func TestTimestampsBetweenLevelsWaitForTheCommandsBefore(t *testing.T) {
 		r.placeAt(0, k, new(Task), copyOp(1, 4), 4)
 	}
 	r.placeAt(0, 1, new(Task), copyOp(1, 4), 4)
-	r.submit(0)
+	r.locked(func() { r.submit(0) })
 	for _, op := range r.d.submitted[0][0].timestamps {
 		stages = append(stages, op.Stage)
 	}

@@ -71,7 +71,7 @@ func (t *task) run() {
 		}
 	}
 	q := d.Queues.All()[0]
-	must("submit", d.Queues.Submit(q))
+	must("submit", d.Queues.SubmitNow(q, func() {}))
 	value, err := t.soft.Completed(0)
 	must("completed", err)
 	d.Queues.Arrive(q, value)
@@ -168,7 +168,7 @@ func TestTransfersToTheSameBytesAreOrdered(t *testing.T) {
 			if levels != c.levels {
 				t.Errorf("%d levels, want %d", levels, c.levels)
 			}
-			if err := r.d.Queues.Submit(r.d.Queues.All()[0]); err != nil {
+			if err := r.d.Queues.SubmitNow(r.d.Queues.All()[0], func() {}); err != nil {
 				t.Fatal(err)
 			}
 		})
