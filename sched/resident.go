@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"unsafe"
 
 	"github.com/vkomp/vkomp/internal/lockrank"
 	"github.com/vkomp/vkomp/memory"
@@ -50,26 +51,38 @@ type resident struct {
 	// Scheduler.mu guards them.
 	blocks   [residentItems]*memory.Present
 	distinct uint8
-	// count is the number of items, pushed that of the bytes of push constants.
+
+	// The following fields are set when the task is created, but for order.
+
+	// count is the number of items, pushed that of the bytes of push constants. watched says that the task
+	// has an observer.
 	count, pushed uint8
-	// order has the place of the task's command, of which only At is used. Scheduler.mu guards it.
-	order order.Task
-
-	// The following fields are set when the task is created.
-
+	watched       bool
 	// groups is the number of workgroups, and extent that of invocations.
 	groups [3]uint32
 	extent [3]uint64
-	items  [residentItems]memory.Map
-	push   [residentPush]byte
+	// order has the place of the task's command. Scheduler.mu guards it.
+	order order.Task
+	// few has the items, or many if they are more: see items. many is made for the first of the record's
+	// tasks that needs it.
+	few  [2]memory.Map
+	many *[residentItems]memory.Map
+	push [residentPush]byte
 
 	// watch is what the task's observer needs, or needed of the record's earlier tasks. It is made for
-	// the first of them that has an observer. watched says that this one has.
-	watch   *residentWatch
-	watched bool
+	// the first of them that has an observer.
+	watch *residentWatch
 
 	// next is the next spare record.
 	next *resident
+}
+
+// items returns the task's list items.
+func (l *resident) items() []memory.Map {
+	if int(l.count) <= len(l.few) {
+		return l.few[:l.count]
+	}
+	return l.many[:l.count]
 }
 
 // mayReside reports whether the region's task can be a resident task, if its storage is present. kernel
@@ -101,7 +114,11 @@ func (s *Scheduler) runResident(ctx context.Context, r *Region, pipelines *pipel
 		return false, nil
 	}
 	l := s.residents.take(s)
-	l.kernel, l.count = pipelines, uint8(copy(l.items[:], r.Enter))
+	l.kernel, l.count = pipelines, uint8(len(r.Enter))
+	if int(l.count) > len(l.few) && l.many == nil {
+		l.many = new([residentItems]memory.Map)
+	}
+	copy(l.items(), r.Enter)
 	l.extent, l.groups = r.Range, plan.Calls[0].Count
 	l.pushed = uint8(len(r.Kernel.Push(l.push[:0], r.Values)))
 	if r.Observer != nil {
@@ -163,8 +180,9 @@ func (s *Scheduler) enterResidentLocked(l *resident, launch *residentLaunch) boo
 		return false
 	}
 	bindings := k.Bindings()
-	for i := range l.items[:l.count] {
-		m := &l.items[i]
+	items := l.items()
+	for i := range items {
+		m := &items[i]
 		block, offset := s.stayingLocked(m, 0)
 		if block == nil {
 			return false
@@ -318,7 +336,7 @@ func (l *resident) becomeTarget() *target {
 	s, n := l.s, l.node
 	t := s.newTarget(&Region{
 		Construct: construct.Construct{Label: n.Label(), NoWait: true},
-		Enter:     l.items[:l.count], Structured: true, Kernel: l.kernel.Kernel, Range: l.extent,
+		Enter:     l.items(), Structured: true, Kernel: l.kernel.Kernel, Range: l.extent,
 	})
 	t.node = n
 	t.dispatch.kernel, t.dispatch.pipeline = l.kernel, *l.kernel.Ready(0)
@@ -375,7 +393,7 @@ func (l *resident) giveBack() {
 		l.watch.release()
 		l.watched = false
 	}
-	clear(l.items[:l.count])
+	clear(l.items())
 	clear(l.blocks[:l.distinct])
 	l.node, l.kernel, l.order.At = nil, nil, order.SyncPoint{}
 	l.count, l.pushed, l.distinct = 0, 0, 0
@@ -390,10 +408,10 @@ type residents struct {
 }
 
 // mostResidents is the largest number of records that are kept, and residentSlab the number of those
-// that are made together.
+// that are made together: what fits into 4 KiB, which Go's allocator hands out without a remainder.
 const (
 	mostResidents = 4096
-	residentSlab  = 16
+	residentSlab  = 4096 / int(unsafe.Sizeof(resident{}))
 )
 
 // take returns a record for a task of s.

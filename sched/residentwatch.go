@@ -135,7 +135,7 @@ func (s *Scheduler) placeWatched(l *resident, launch *residentLaunch, err error,
 		afterPredecessorsLocked(l.node, &s.order.placing.SyncSet)
 	}
 	if s.memory.HasPinned() {
-		s.followPinnedOfLocked(l.items[:l.count])
+		s.followPinnedOfLocked(l.items())
 	}
 	s.placeResidentLocked(l, launch, w)
 }
