@@ -37,14 +37,21 @@ func TestMemoryRoutinesAllocateNothing(t *testing.T) {
 				}
 				return d.Free(ctx, p)
 			},
+			"associate": func() error {
+				if err := d.AssociatePtr(ctx, vkomp.HostPtr(x), q, size, 0); err != nil {
+					return err
+				}
+				d.MappedPtr(vkomp.HostPtr(x))
+				return d.DisassociatePtr(ctx, vkomp.HostPtr(x))
+			},
 			"is present": func() error {
 				d.IsPresent(vkomp.HostPtr(x))
 				d.IsAccessible(p, size)
 				return nil
 			},
 		} {
-			if name == "alloc and free" && d.IsInitial() {
-				continue // it allocates Go memory by design
+			if d.IsInitial() && (name == "alloc and free" || name == "associate") {
+				continue // there, the one allocates Go memory by design, and the other is refused
 			}
 			run := func() {
 				if err := routine(); err != nil {

@@ -35,7 +35,7 @@ func afterPredecessorsLocked(n *tasks.Node, after *order.SyncSet) (failing *targ
 			continue
 		}
 		after.Add(at.At)
-		if t != nil && t.failed != nil && !t.state.over() {
+		if t != nil && t.failed != nil && t.state != taskComplete {
 			failing = t
 		}
 	}
@@ -208,7 +208,7 @@ func (s *Scheduler) mustWaitToTransferLocked(t *target, x *transfer.Transfer) *p
 		if stateOf(block).Shared {
 			for _, p := range t.node.Predecessors() {
 				// Resident tasks do not use shared storage.
-				if _, pt := placed(p); pt != nil && !pt.state.over() {
+				if _, pt := placed(p); pt != nil && pt.state != taskComplete {
 					return &pt.parked
 				}
 			}

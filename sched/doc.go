@@ -46,9 +46,8 @@
 //	starved   → created                             another task has given memory back
 //	entered   → placed, exiting                     its commands have their places
 //	placed    → exiting                             its commands are complete, or it has failed
-//	exiting   → late, over                          copies to the host that nobody foresaw
-//	late      → over                                its observer has heard of its end
-//	over      → complete
+//	exiting   → late, complete                      copies to the host that nobody foresaw
+//	late      → complete                            its observer has heard of its end
 //	complete  → idle                                nobody refers to it
 //
 // A task that has not entered starts anew when what it waits for is there, or is refused

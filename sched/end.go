@@ -27,7 +27,7 @@ func (s *Scheduler) endLocked(t *target, err error, w *tasks.Work) {
 			return
 		}
 	}
-	s.overLocked(t, err, w)
+	s.concludeLocked(t, err, w)
 }
 
 // putOffLocked puts off the end of a task that has failed, if the device may still use its memory, and
@@ -90,16 +90,16 @@ func (t *target) toldEnd(w *tasks.Work) {
 		s := t.s
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.overLocked(t, t.outcome, w)
+		s.concludeLocked(t, t.outcome, w)
 	}()
 	t.awaitTold()
 	t.tellDue()
 	t.Observer.End(t.outcome)
 }
 
-// overLocked gives back the storage of a task whose exit has begun, and completes the task with err. Its
+// concludeLocked gives back the storage of a task whose exit has begun, and completes the task with err. Its
 // observer has heard of its end, because storage that is freed may be another task's at once.
-func (s *Scheduler) overLocked(t *target, err error, w *tasks.Work) {
+func (s *Scheduler) concludeLocked(t *target, err error, w *tasks.Work) {
 	t.letGoLocked()
 	if t.exit.cancelled {
 		s.presence.removed = s.presence.table.CancelExit(t.exit.items, s.presence.removed)
@@ -117,7 +117,6 @@ func (s *Scheduler) overLocked(t *target, err error, w *tasks.Work) {
 	}
 	s.withdrawTransfersLocked(t)
 	t.transfers.FreeStaging(&s.transfers, &t.order.Used)
-	t.to(taskOver)
 	t.parked.restart(w)
 	if t.notes.has(absentExit) {
 		t.notes &^= absentExit

@@ -52,20 +52,23 @@ func (s *Scheduler) beginLocked(q *order.Queue, w *tasks.Work) (*order.Batch, or
 // may have closed a batch calls it in place of mu.Unlock, so that no batch is left. If a submission
 // fails, so do the tasks of the batch.
 func (s *Scheduler) unlockLocked(w *tasks.Work) {
-	for s.order.SubmitClosed() {
-		s.failRefusedLocked(w)
-	}
+	s.submitClosedLocked(w)
 	s.mu.Unlock()
 }
 
-// submitRest submits closed batches that another goroutine has left (see order.Queues.OnRest).
-func (s *Scheduler) submitRest() {
+// submitClosedLocked submits the batches that have been closed, and unlocks mu meanwhile.
+func (s *Scheduler) submitClosedLocked(w *tasks.Work) {
+	for s.order.SubmitClosed() {
+		s.failRefusedLocked(w)
+	}
+}
+
+// submitBacklog submits closed batches that another goroutine has left (see order.Queues.OnBacklog).
+func (s *Scheduler) submitBacklog() {
 	w := tasks.NewWork()
 	defer w.Finish()
 	s.mu.Lock()
-	if s.order.SubmitRest() {
-		s.failRefusedLocked(w)
-	}
+	s.order.TakeBacklog()
 	s.unlockLocked(w)
 }
 

@@ -47,12 +47,13 @@ type resident struct {
 	node *tasks.Node
 	// kernel has the pipelines, and is released when the task ends.
 	kernel *pipeline.Kernel
-	// blocks are those in which the items lie, from the start of the task on; distinct is their number.
-	// Scheduler.mu guards them.
+	// order has the place of the task's command. blocks are those in which the items lie, from the start
+	// of the task on; distinct is their number. Scheduler.mu guards them.
+	order    order.Task
 	blocks   [residentItems]*memory.Present
 	distinct uint8
 
-	// The following fields are set when the task is created, but for order.
+	// The following fields are set when the task is created.
 
 	// count is the number of items, pushed that of the bytes of push constants. watched says that the task
 	// has an observer.
@@ -61,8 +62,6 @@ type resident struct {
 	// groups is the number of workgroups, and extent that of invocations.
 	groups [3]uint32
 	extent [3]uint64
-	// order has the place of the task's command. Scheduler.mu guards it.
-	order order.Task
 	// few has the items, or many if they are more: see items. many is made for the first of the record's
 	// tasks that needs it.
 	few  [2]memory.Map

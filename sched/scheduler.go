@@ -239,7 +239,7 @@ func New(d Device, o Options) (*Scheduler, error) {
 		random = rand.New(rand.NewPCG(o.Seed, 0))
 	}
 	s.order.Init(d, d.QueueInfos(), &s.mu, random, s.startWaiterLocked)
-	s.order.OnRest(func() { s.life.waiters.Go(s.submitRest) })
+	s.order.OnBacklog(func() { s.life.waiters.Go(s.submitBacklog) })
 	if s.props.Type != vk.DeviceSoftware {
 		s.order.SetRates(order.HardwareRates)
 	}

@@ -147,9 +147,7 @@ func (s *Scheduler) handOver(t *target, copying error, w *tasks.Work) {
 // wait for them.
 func (s *Scheduler) unlockHandedOverLocked(t *target, drives *order.Queue, w *tasks.Work) {
 	defer s.mu.Unlock()
-	for s.order.SubmitClosed() {
-		s.failRefusedLocked(w)
-	}
+	s.submitClosedLocked(w)
 	if drives != nil && !w.Empty() {
 		t.driven = nil
 		s.order.StopDriving(drives)
@@ -201,7 +199,8 @@ func (s *Scheduler) handOverLocked(t *target, copying error, w *tasks.Work) (dri
 	// If Run is about to wait for the queue itself, the queue's waiter need not be woken.
 	if t.driver != nil && w.Empty() {
 		last.AddDriver()
-		if t.driven = last; t.driver == w {
+		t.driven = last
+		if t.driver == w {
 			drives = last
 		}
 	}

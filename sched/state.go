@@ -30,14 +30,12 @@ const (
 	taskExiting
 	// taskLate: copies to the host that were not planned at the entry are in a batch of their own.
 	taskLate
-	// taskOver: the task has given back its storage.
-	taskOver
 	// taskComplete: the task graph knows of its end.
 	taskComplete
 	taskCount
 )
 
-var taskStateNames = [taskCount]string{"idle", "created", "compiling", "parked", "starved", "entered", "placed", "exiting", "late", "over", "complete"}
+var taskStateNames = [taskCount]string{"idle", "created", "compiling", "parked", "starved", "entered", "placed", "exiting", "late", "complete"}
 
 // String returns the name that the package's documentation uses.
 func (st taskState) String() string { return taskStateNames[st] }
@@ -51,9 +49,8 @@ var transitions = [taskCount][]taskState{
 	taskStarved:   {taskCreated},
 	taskEntered:   {taskPlaced, taskExiting},
 	taskPlaced:    {taskExiting},
-	taskExiting:   {taskLate, taskOver},
-	taskLate:      {taskOver},
-	taskOver:      {taskComplete},
+	taskExiting:   {taskLate, taskComplete},
+	taskLate:      {taskComplete},
 	taskComplete:  {taskIdle},
 }
 
@@ -73,13 +70,10 @@ func (t *target) check(next taskState) {
 }
 
 // entered reports whether the task has storage that it has to give back.
-func (st taskState) entered() bool { return st >= taskEntered && st < taskOver }
+func (st taskState) entered() bool { return st >= taskEntered && st < taskComplete }
 
 // exiting reports whether the exit of the task's maps has begun and is not over.
 func (st taskState) exiting() bool { return st == taskExiting || st == taskLate }
-
-// over reports whether the task has given back its storage.
-func (st taskState) over() bool { return st >= taskOver }
 
 // hearing is what the observer of a task has heard of it.
 type hearing uint8

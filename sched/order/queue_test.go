@@ -2,6 +2,7 @@ package order
 
 import (
 	"errors"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -442,10 +443,10 @@ func TestOneGoroutineSubmitsFewBatches(t *testing.T) {
 	o, d := newStanding(fourQueues[:1])
 	q := o.All()[0]
 	started := 0
-	o.OnRest(func() { started++ })
+	o.OnBacklog(func() { started++ })
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	const batches = 2*submissionsAtOnce + 1
+	const batches = 3*submissionsAtOnce + 1
 	for range batches {
 		var s WaitSet
 		b, at, err := o.Begin(q, &s)
@@ -457,13 +458,16 @@ func TestOneGoroutineSubmitsFewBatches(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for round, want := range []uint64{submissionsAtOnce, 2 * submissionsAtOnce, batches} {
-		submit := o.SubmitClosed
-		if round > 0 {
-			submit = o.SubmitRest
+	for i, c := range []struct {
+		takes     bool
+		submitted uint64
+		started   int
+	}{{false, submissionsAtOnce, 1}, {false, 2 * submissionsAtOnce, 1}, {true, 3 * submissionsAtOnce, 2}, {true, batches, 2}} {
+		if c.takes {
+			o.TakeBacklog()
 		}
-		if submit() || d.submitted[0] != want || started != min(round+1, 2) {
-			t.Errorf("round %d: %d batches are submitted, want %d; %d goroutines were started", round, d.submitted[0], want, started)
+		if o.SubmitClosed() || d.submitted[0] != c.submitted || started != c.started {
+			t.Errorf("call %d: %d batches are submitted, want %d; %d goroutines were started, want %d", i, d.submitted[0], c.submitted, started, c.started)
 		}
 	}
 }
@@ -472,7 +476,7 @@ func TestOneGoroutineSubmitsFewBatches(t *testing.T) {
 func TestBatchesOfStoppedQueuesAreLeftToNobody(t *testing.T) {
 	o, d := newStanding(fourQueues[:1])
 	q := o.All()[0]
-	o.OnRest(func() { t.Error("a goroutine is started") })
+	o.OnBacklog(func() { t.Error("a goroutine is started") })
 	o.Stop()
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -483,5 +487,34 @@ func TestBatchesOfStoppedQueuesAreLeftToNobody(t *testing.T) {
 	}
 	if o.SubmitClosed() || d.submitted[0] != submissionsAtOnce+1 {
 		t.Errorf("%d batches are submitted", d.submitted[0])
+	}
+}
+
+// While one goroutine submits the batch of another, a third one reports the loss of the device. The submission
+// succeeds, and that is what the batch's goroutine hears.
+func TestLossDuringASubmissionByAnotherGoroutine(t *testing.T) {
+	o, d := newStanding(fourQueues[:2])
+	a, b := o.All()[0], o.All()[1]
+	heard := make(chan error, 1)
+	d.submitting = func(queue int) {
+		if queue == 0 {
+			go func() { heard <- submission(o, b) }()
+			for closed := 0; closed < 2; runtime.Gosched() {
+				o.mu.Lock()
+				closed = len(o.unsent)
+				o.mu.Unlock()
+			}
+			return
+		}
+		o.mu.Lock()
+		o.Lose(vk.ErrDeviceLost)
+		o.mu.Unlock()
+		for range 1000 {
+			runtime.Gosched()
+		}
+	}
+	submit(t, o, a)
+	if err := <-heard; err != nil || d.submitted[1] != 1 {
+		t.Errorf("%v, and value %d is submitted", err, d.submitted[1])
 	}
 }

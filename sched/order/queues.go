@@ -27,10 +27,10 @@ type Queues struct {
 	random *rand.Rand
 	// startWaiter is the function passed to Init.
 	startWaiter func(*Queue)
-	// startSubmitter is the function passed to OnRest, or nil. resting says that it was called, and that
-	// SubmitRest was not called since.
+	// startSubmitter is the function passed to OnBacklog, or nil. backlogged says that it was called, and
+	// that TakeBacklog was not called since.
 	startSubmitter func()
-	resting        bool
+	backlogged     bool
 	// closing is the function passed to OnClosing, or nil.
 	closing func(*Queue, *Batch)
 	// clock, if not nil, is the clock of waits in place of the system's.

@@ -112,7 +112,7 @@ func (o *Queues) setWaits(b *Batch) {
 
 // SubmitClosed submits the batches that are closed, one after the other in the order of their closing,
 // and unlocks the lock meanwhile. If another goroutine is doing so, that is left to it; and that one leaves
-// to yet another what is closed while it submits a few (see OnRest).
+// to yet another what is closed while it submits a few (see OnBacklog).
 //
 // It returns true when a submission has failed: the caller has to fail the tasks of the batches that
 // TakeRefused returns, which are the refused one and those behind it (see refuse), before it unlocks
@@ -122,10 +122,10 @@ func (o *Queues) SubmitClosed() (failed bool) {
 	if o.submitting {
 		return false
 	}
-	for n := 0; len(o.unsent) > 0 && o.lost == nil; n++ {
-		if n == submissionsAtOnce && o.startSubmitter != nil && !o.stopped {
-			if !o.resting {
-				o.resting = true
+	for sent := 0; len(o.unsent) > 0 && o.lost == nil; sent++ {
+		if sent == submissionsAtOnce && o.startSubmitter != nil && !o.stopped {
+			if !o.backlogged {
+				o.backlogged = true
 				o.startSubmitter()
 			}
 			return false
@@ -153,17 +153,14 @@ func (o *Queues) SubmitClosed() (failed bool) {
 // one.
 const submissionsAtOnce = 4
 
-// OnRest has start called, with the lock held, when SubmitClosed has submitted a few batches and there are
-// others: its caller has something else to do, and must not be kept from it as long as others close
-// batches. start must start a goroutine that calls SubmitRest. Without it, and after Stop, SubmitClosed
-// submits all.
-func (o *Queues) OnRest(start func()) { o.startSubmitter = start }
+// OnBacklog has start called, with the lock held, when SubmitClosed has submitted a few batches and there
+// are others: its caller has something else to do, and must not be kept from it as long as others close
+// batches. start must start a goroutine that calls TakeBacklog, and then SubmitClosed. Without OnBacklog,
+// and after Stop, SubmitClosed submits all.
+func (o *Queues) OnBacklog(start func()) { o.startSubmitter = start }
 
-// SubmitRest is SubmitClosed for the first call of a goroutine that OnRest's function has started.
-func (o *Queues) SubmitRest() (failed bool) {
-	o.resting = false
-	return o.SubmitClosed()
-}
+// TakeBacklog says that the goroutine which OnBacklog's function has started is about to call SubmitClosed.
+func (o *Queues) TakeBacklog() { o.backlogged = false }
 
 // submit encodes a closed batch and submits it, without the lock.
 func (o *Queues) submit(b *Batch) error {
