@@ -148,9 +148,6 @@ func (o *Queues) withdraw(q *Queue, b *Batch) {
 	if i > 0 {
 		q.last = q.inFlight[i-1].value
 	}
-	if i == 0 {
-		q.wake.Signal() // the waiter may end
-	}
 	q.cost = b.cost - b.stall()
 	q.barrierState.save(&b.before)
 	copy(q.hostVisible, o.hostReached)
