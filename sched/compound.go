@@ -26,7 +26,7 @@ type Compound struct {
 	label string
 	// kernels are those of the launches, each once.
 	kernels []*kernel.Kernel
-	// launches are in the order of their levels.
+	// launches are in the order of their levels, and within a level in that of their kernels.
 	launches []compoundLaunch
 	// items are the maps, of which no two overlap, readOnly says for each that no kernel writes it.
 	items    []memory.Map
@@ -49,6 +49,8 @@ type Compound struct {
 	recorded  []*recordedCommands
 	placed    []int
 	destroyed uint64
+	// merged is the number of the kernels whose launches could be merged when they were encoded.
+	merged int
 }
 
 // compoundStorage is where the storage of an item begins. padded says that a part at its end is bound in
@@ -132,7 +134,10 @@ func (s *Scheduler) NewCompound(regions []*Region) *Compound {
 	if len(c.launches) > 1 && c.invocations > order.MostInvocations {
 		return nil // one by one they go to the queue in several submissions
 	}
-	slices.SortStableFunc(c.launches, func(a, b compoundLaunch) int { return cmp.Compare(a.level, b.level) })
+	// Launches of one kernel stand side by side, so that they can be merged.
+	slices.SortStableFunc(c.launches, func(a, b compoundLaunch) int {
+		return cmp.Or(cmp.Compare(a.level, b.level), cmp.Compare(a.kernel, b.kernel), slices.Compare(a.groups[:], b.groups[:]))
+	})
 	return c
 }
 
@@ -274,10 +279,16 @@ func (s *Scheduler) bindCompoundLocked(t *target) error {
 // encodeLocked encodes the commands for the storage of a task, unless they are encoded for it.
 func (c *Compound) encodeLocked(t *target) error {
 	arguments, destroyed := t.dispatch.arguments, c.s.destroyed.count.Load()
-	if c.encoded && c.destroyed == destroyed && slices.EqualFunc(c.bound, arguments, func(s compoundStorage, a argument) bool { return s == a.storage() }) {
+	merged := 0
+	for _, k := range t.dispatch.kernels {
+		if k.Ready(0).Merging != 0 {
+			merged++
+		}
+	}
+	if c.encoded && c.destroyed == destroyed && c.merged == merged && slices.EqualFunc(c.bound, arguments, func(s compoundStorage, a argument) bool { return s == a.storage() }) {
 		return nil
 	}
-	c.bound, c.barriers, c.encoded, c.destroyed = c.bound[:0], 0, false, destroyed
+	c.bound, c.barriers, c.encoded, c.destroyed, c.merged = c.bound[:0], 0, false, destroyed, merged
 	c.forgetRecordedLocked()
 	c.commands.Reset()
 	var ranges []vk.BufferRange
@@ -299,6 +310,7 @@ func (c *Compound) encodeLocked(t *target) error {
 			ranges = append(ranges, r)
 		}
 		c.commands.Dispatch(*k.Ready(0), ranges, l.push, [3]uint32{}, l.groups)
+		c.s.mergeLocked(&c.commands, k)
 	}
 	for i := range arguments {
 		c.bound = append(c.bound, arguments[i].storage())

@@ -134,6 +134,15 @@ func (s *Scheduler) compile(k *pipeline.Kernel, fold int) (*pipeline.Compilation
 	return k.CompileLocked(fold, options), nil
 }
 
+// mergeLocked is called when a dispatch of a kernel has been added to a stream. If one dispatch could do it
+// together with the one before it, the pipeline for that is compiled, unless it is there: later
+// dispatches that stand side by side are then merged when they are encoded.
+func (s *Scheduler) mergeLocked(stream *vk.Stream, k *pipeline.Kernel) {
+	if stream.Repeats() && s.merges && k.Ready(0).Merging == 0 {
+		k.MergeLocked(s.props)
+	}
+}
+
 // newCopier returns the kernel for copies within the device, nil where none copies. Nobody waits until
 // it is compiled: commands copy meanwhile. CompileOwn begins that, or a copy that finds it neither
 // compiled nor refused.

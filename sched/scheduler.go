@@ -14,6 +14,7 @@ import (
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/sched/allocation"
 	"github.com/vkomp/vkomp/sched/construct"
+	"github.com/vkomp/vkomp/sched/kernel"
 	"github.com/vkomp/vkomp/sched/order"
 	"github.com/vkomp/vkomp/sched/pipeline"
 	"github.com/vkomp/vkomp/sched/trace"
@@ -57,7 +58,8 @@ type Options struct {
 	Sharing Sharing
 	// Placement says how queues are chosen.
 	Placement Placement
-	// General makes targets of all tasks, so that none is a resident task.
+	// General makes targets of all tasks, so that none is a resident task, and a dispatch of each
+	// launch, so that none is merged with another one.
 	General bool
 	// Seed determines the choices of PlaceRandom.
 	Seed uint64
@@ -154,8 +156,8 @@ type Scheduler struct {
 	// spare keeps targets for reuse, and residents the records of resident tasks.
 	spare     sync.Pool
 	residents residents
-	// general is Options.General.
-	general bool
+	// general is Options.General, and merges says that dispatches of one kernel are merged.
+	general, merges bool
 	// sharing is Options.Sharing.
 	sharing Sharing
 
@@ -215,6 +217,7 @@ func New(d Device, o Options) (*Scheduler, error) {
 		numbers:   o.Numbers,
 		sharing:   o.Sharing,
 		general:   o.General,
+		merges:    !o.General && kernel.Merges(d.Properties()),
 	}
 	s.destroyed.Device = d
 	s.life.wake, s.life.finish = sync.NewCond(&s.mu), o.Finish

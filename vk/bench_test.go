@@ -96,7 +96,7 @@ func BenchmarkStream(b *testing.B) {
 		if s.Len() > batch {
 			s.Reset()
 		}
-		s.Dispatch(Pipeline{1, 2, 3, 2, 3, 8, false}, bindings, constants, [3]uint32{}, [3]uint32{1, 1, 1})
+		s.Dispatch(Pipeline{1, 2, 3, 2, 3, 8, 0, false}, bindings, constants, [3]uint32{}, [3]uint32{1, 1, 1})
 		s.Barrier(Barrier{StageCompute, StageCompute, AccessShaderWrite, AccessShaderRead})
 	}
 }

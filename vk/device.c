@@ -139,4 +139,9 @@ int32_t vko_device_create(const vko_instance *i, uintptr_t physical, const vko_p
 	return 1;
 }
 
-void vko_device_free(vko_device *d) { free(d); }
+void vko_device_free(vko_device *d)
+{
+	for (uint32_t k = 0; k < VKO_MERGING_CHUNKS; k++)
+		free(d->mergings[k]);
+	free(d);
+}

@@ -46,6 +46,7 @@ type Device struct {
 	blocks     map[Buffer]Block
 	mapped     map[Memory]uint64 // sizes of the mapped allocations, in bytes
 	pipelines  map[uint64]Pipeline
+	mergings   mergings
 	queries    map[uint64]struct{}    // VkQueryPools
 	semaphores map[Semaphore]struct{} // without the queues' timelines
 	exportable map[any]bool           // keyed by Memory or Semaphore

@@ -29,6 +29,12 @@ static uint32_t op_code(const uint64_t *w) { return (uint32_t)(w[0] & 0xff); }
 static uint32_t op_bindings(const uint64_t *w) { return (uint32_t)(w[0] >> 8 & 0xffffff); }
 static uint32_t op_words(const uint64_t *w) { return high(w[0]); }
 
+// Parts of a dispatch.
+static uint32_t declared_bindings(const uint64_t *w) { return low(w[4]) & 0xff; }
+static uint32_t merging_number(const uint64_t *w) { return low(w[4]) >> 8; }
+static uint32_t binding_mask(const uint64_t *w) { return high(w[4]); }
+static uint32_t push_size(const uint64_t *w) { return low(w[8]); }
+
 static uint32_t bit_count(uint32_t bits)
 {
 	uint32_t n = 0;
@@ -60,22 +66,29 @@ static int32_t scan_bindings(const vko_device *d, const uint64_t *w, uint32_t bi
 }
 
 static int32_t scan_dispatch(const vko_device *d, const uint64_t *w, unsigned long long at,
-	vko_demand *demand, vko_fault *fault)
+	vko_fault *fault)
 {
 	uint32_t bindings = op_bindings(w);
 	// In 64 bits this cannot overflow: bindings has 24 bits.
 	uint64_t fixed = DISPATCH_WORDS + (uint64_t)RANGE_WORDS * bindings;
 	if (op_words(w) < fixed)
 		return vko_refuse(fault, "word %llu: dispatch: too short", at);
-	uint32_t push = low(w[8]);
+	uint32_t push = push_size(w);
 	if (((uint64_t)push + 7) / 8 != op_words(w) - fixed)
 		return vko_refuse(fault, "word %llu: dispatch: %u push constant bytes in %llu words",
 			at, push, (unsigned long long)(op_words(w) - fixed));
 	if (w[1] == 0 || w[2] == 0 || (bindings > 0 && w[3] == 0))
 		return vko_refuse(fault, "word %llu: dispatch: no pipeline", at);
-	if (bindings > MAX_BINDINGS || bindings != low(w[4]) || bindings != bit_count(high(w[4])))
+	if (bindings > MAX_BINDINGS || bindings != declared_bindings(w) || bindings != bit_count(binding_mask(w)))
 		return vko_refuse(fault, "word %llu: dispatch: %u buffers for %u bindings", at, bindings,
-			low(w[4]));
+			declared_bindings(w));
+	const uint32_t number = merging_number(w);
+	if (number != 0) {
+		const vko_merging *m = vko_merging_at(d, number);
+		if (m == NULL || m->merged != w[1] || m->mask != binding_mask(w) || push > m->stride)
+			return vko_refuse(fault, "word %llu: dispatch: %u names no pipeline that merges its launches",
+				at, number);
+	}
 	if (push % 4 != 0 || push > high(w[8]))
 		return vko_refuse(fault, "word %llu: dispatch: %u push constant bytes, the pipeline takes %u",
 			at, push, high(w[8]));
@@ -87,9 +100,48 @@ static int32_t scan_dispatch(const vko_device *d, const uint64_t *w, unsigned lo
 			return vko_refuse(fault,
 				"word %llu: dispatch: workgroups %u+%u of dimension %d are above the limit of %u",
 				at, base[k], groups[k], k, d->limits.group_count[k]);
-	demand->sets += bindings > 0;
-	demand->descriptors += bindings;
 	return scan_bindings(d, w, bindings, at, fault);
+}
+
+// Whether one dispatch can do what two successive ones do, of which the first alone could be merged
+// with others.
+static bool merges(const uint64_t *w, const uint64_t *next)
+{
+	return merging_number(w) != 0 && op_code(next) == OP_DISPATCH && w[0] == next[0] && w[1] == next[1] &&
+		w[4] == next[4] && w[8] == next[8] && w[5] == 0 && next[5] == 0 && w[6] == next[6] &&
+		low(w[6]) == 0 && w[7] == next[7] && high(w[7]) == 1;
+}
+
+// The number of successive dispatches that one does: 1 for a dispatch that is recorded alone.
+static uint32_t merged_launches(const vko_device *d, const uint64_t *w, const uint64_t *end)
+{
+	if (merging_number(w) == 0)
+		return 1;
+	const uint32_t most = vko_merging_at(d, merging_number(w))->launches;
+	const uint64_t *next = w + op_words(w);
+	uint32_t n = 1;
+	while (n < most && next < end && merges(w, next)) {
+		n++;
+		next += op_words(w);
+	}
+	return n;
+}
+
+// Adds what a dispatch needs. *run counts the dispatches with which it is merged, itself included, and
+// previous is the one before it or NULL.
+static void demand_dispatch(const vko_device *d, const uint64_t *w, const uint64_t *previous, uint32_t *run,
+	vko_demand *demand)
+{
+	const uint32_t bindings = op_bindings(w);
+	const uint32_t most = merging_number(w) != 0 ? vko_merging_at(d, merging_number(w))->launches : 1;
+	if (previous == NULL || *run == most || !merges(previous, w)) {
+		*run = 1;
+		demand->sets += bindings > 0;
+		demand->descriptors += bindings;
+		return;
+	}
+	if (++*run == 2)
+		demand->descriptors += (uint64_t)bindings * (most - 1);
 }
 
 // The regions of a copy, which its words hold in Vulkan's layout.
@@ -222,6 +274,8 @@ int32_t vko_scan(const vko_device *d, vko_family family, const uint64_t *words, 
 	vko_demand *demand, vko_fault *fault)
 {
 	*demand = (vko_demand){ 0 };
+	const uint64_t *previous = NULL; // the dispatch before
+	uint32_t run = 0;
 	for (uint64_t at = 0; at < count;) {
 		const uint64_t *w = words + at;
 		const unsigned long long position = at;
@@ -236,7 +290,7 @@ int32_t vko_scan(const vko_device *d, vko_family family, const uint64_t *words, 
 			expected = BARRIER_WORDS;
 			break;
 		case OP_DISPATCH:
-			refused = scan_dispatch(d, w, position, demand, fault);
+			refused = scan_dispatch(d, w, position, fault);
 			break;
 		case OP_COPY:
 			refused = scan_copy(w, position, fault);
@@ -268,6 +322,9 @@ int32_t vko_scan(const vko_device *d, vko_family family, const uint64_t *words, 
 			refused = scan_for_transfers_only(w, family.index, position, fault);
 		if (refused)
 			return refused;
+		if (op_code(w) == OP_DISPATCH)
+			demand_dispatch(d, w, previous, &run, demand);
+		previous = op_code(w) == OP_DISPATCH ? w : NULL;
 		at += n;
 	}
 	return 0;
@@ -284,18 +341,26 @@ typedef struct bound {
 	uint32_t push_bytes;
 } bound;
 
-static int32_t bind_buffers(const vko_device *d, void *commands, vkoHandle pool,
-	const uint64_t *w, vko_fault *fault)
+// The pipeline and the layouts with which dispatches are recorded, and the number of descriptors of
+// each binding.
+typedef struct program {
+	vkoHandle pipeline, layout, set_layout;
+	uint32_t elements;
+} program;
+
+// Binds the buffers of a dispatch, or of several successive ones that are merged: those of dispatch k
+// are the k-th of each binding. Elements beyond the dispatches are not used, but must be valid.
+static int32_t bind_buffers(const vko_device *d, void *commands, vkoHandle pool, const program *p,
+	const uint64_t *w, uint32_t dispatches, vko_fault *fault)
 {
-	uint32_t bindings = op_bindings(w);
-	vkoHandle layout = w[2], set = 0;
+	const uint32_t bindings = op_bindings(w);
+	vkoHandle set = 0;
 	if (d->CmdPushDescriptorSetKHR == NULL) {
-		const vkoHandle set_layout = w[3];
 		const vkoDescriptorSetAllocateInfo info = {
 			.sType = VKO_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO,
 			.descriptorPool = pool,
 			.descriptorSetCount = 1,
-			.pSetLayouts = &set_layout,
+			.pSetLayouts = &p->set_layout,
 		};
 		int32_t r = d->AllocateDescriptorSets(d->handle, &info, &set);
 		if (r < 0)
@@ -303,54 +368,63 @@ static int32_t bind_buffers(const vko_device *d, void *commands, vkoHandle pool,
 	}
 	vkoDescriptorBufferInfo buffers[MAX_BINDINGS];
 	vkoWriteDescriptorSet writes[MAX_BINDINGS];
-	const uint64_t *range = w + DISPATCH_WORDS;
-	uint32_t mask = high(w[4]);
-	for (uint32_t b = 0, number = 0; b < bindings; b++, number++, range += RANGE_WORDS) {
+	for (uint32_t k = 0; k < p->elements; k++) {
+		const uint64_t *range = w + (k < dispatches ? k : 0) * (size_t)op_words(w) + DISPATCH_WORDS;
+		for (uint32_t b = 0; b < bindings; b++, range += RANGE_WORDS)
+			buffers[b * p->elements + k] = (vkoDescriptorBufferInfo){
+				.buffer = range[0],
+				.offset = range[1],
+				.range = range[2],
+			};
+	}
+	const uint32_t mask = binding_mask(w);
+	for (uint32_t b = 0, number = 0; b < bindings; b++, number++) {
 		while (!(mask >> number & 1))
 			number++;
-		buffers[b] = (vkoDescriptorBufferInfo){
-			.buffer = range[0],
-			.offset = range[1],
-			.range = range[2],
-		};
 		writes[b] = (vkoWriteDescriptorSet){
 			.sType = VKO_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET,
 			.dstSet = set,
 			.dstBinding = number,
-			.descriptorCount = 1,
+			.descriptorCount = p->elements,
 			.descriptorType = VKO_DESCRIPTOR_TYPE_STORAGE_BUFFER,
-			.pBufferInfo = &buffers[b],
+			.pBufferInfo = &buffers[b * p->elements],
 		};
 	}
 	if (d->CmdPushDescriptorSetKHR != NULL) {
-		d->CmdPushDescriptorSetKHR(commands, VKO_PIPELINE_BIND_POINT_COMPUTE, layout, 0, bindings,
+		d->CmdPushDescriptorSetKHR(commands, VKO_PIPELINE_BIND_POINT_COMPUTE, p->layout, 0, bindings,
 			writes);
 		return 0;
 	}
 	d->UpdateDescriptorSets(d->handle, bindings, writes, 0, NULL);
-	d->CmdBindDescriptorSets(commands, VKO_PIPELINE_BIND_POINT_COMPUTE, layout, 0, 1, &set, 0, NULL);
+	d->CmdBindDescriptorSets(commands, VKO_PIPELINE_BIND_POINT_COMPUTE, p->layout, 0, 1, &set, 0, NULL);
 	return 0;
+}
+
+static void bind_program(const vko_device *d, void *commands, const program *p, bound *now)
+{
+	if (now->pipeline != p->pipeline) {
+		d->CmdBindPipeline(commands, VKO_PIPELINE_BIND_POINT_COMPUTE, p->pipeline);
+		now->pipeline = p->pipeline;
+	}
+	if (now->layout != p->layout) {
+		now->layout = p->layout;
+		now->ranges = NULL;
+		now->push = NULL;
+	}
 }
 
 static int32_t record_dispatch(const vko_device *d, void *commands, vkoHandle pool,
 	const uint64_t *w, bound *now, vko_fault *fault)
 {
+	const program p = { .pipeline = w[1], .layout = w[2], .set_layout = w[3], .elements = 1 };
 	uint32_t bindings = op_bindings(w);
 	const uint64_t *ranges = w + DISPATCH_WORDS;
 	const uint64_t *push = ranges + (size_t)RANGE_WORDS * bindings;
-	uint32_t push_bytes = low(w[8]);
-	if (now->pipeline != w[1]) {
-		d->CmdBindPipeline(commands, VKO_PIPELINE_BIND_POINT_COMPUTE, w[1]);
-		now->pipeline = w[1];
-	}
-	if (now->layout != w[2]) {
-		now->layout = w[2];
-		now->ranges = NULL;
-		now->push = NULL;
-	}
+	uint32_t push_bytes = push_size(w);
+	bind_program(d, commands, &p, now);
 	if (bindings > 0 && (now->ranges == NULL || now->range_count != bindings ||
 			    memcmp(now->ranges, ranges, sizeof *w * RANGE_WORDS * bindings) != 0)) {
-		if (bind_buffers(d, commands, pool, w, fault))
+		if (bind_buffers(d, commands, pool, &p, w, 1, fault))
 			return 1;
 		now->ranges = ranges;
 		now->range_count = bindings;
@@ -366,6 +440,35 @@ static int32_t record_dispatch(const vko_device *d, void *commands, vkoHandle po
 	else
 		d->CmdDispatchBase(commands, low(w[5]), high(w[5]), low(w[6]), high(w[6]), low(w[7]),
 			high(w[7]));
+	return 0;
+}
+
+// Records successive dispatches as one.
+static int32_t record_merged(const vko_device *d, void *commands, vkoHandle pool, const uint64_t *w,
+	uint32_t dispatches, bound *now, vko_fault *fault)
+{
+	const vko_merging *m = vko_merging_at(d, merging_number(w));
+	const program p = {
+		.pipeline = m->pipeline,
+		.layout = m->layout,
+		.set_layout = m->set_layout,
+		.elements = m->launches,
+	};
+	const uint32_t bindings = op_bindings(w);
+	bind_program(d, commands, &p, now);
+	now->ranges = NULL;
+	now->push = NULL;
+	if (bindings > 0 && bind_buffers(d, commands, pool, &p, w, dispatches, fault))
+		return 1;
+	if (push_size(w) > 0) {
+		unsigned char push[VKO_MERGED_PUSH_BYTES] = { 0 };
+		const uint64_t *from = w + DISPATCH_WORDS + (size_t)RANGE_WORDS * bindings;
+		for (uint32_t k = 0; k < dispatches; k++, from += op_words(w))
+			memcpy(push + (size_t)k * m->stride, from, push_size(w));
+		d->CmdPushConstants(commands, p.layout, VKO_SHADER_STAGE_COMPUTE_BIT, 0, dispatches * m->stride,
+			push);
+	}
+	d->CmdDispatch(commands, high(w[6]), low(w[7]), dispatches);
 	return 0;
 }
 
@@ -436,12 +539,16 @@ int32_t vko_record(const vko_device *d, void *commands, vkoHandle pool, uint32_t
 	if (r < 0)
 		return vko_fail(fault, "vkBeginCommandBuffer", r, "%s", "");
 	bound now = { 0 };
-	for (uint64_t at = 0; at < count; at += op_words(words + at))
-		if (record_op(d, commands, pool, words + at, &now, fault)) {
+	for (const uint64_t *w = words, *end = words + count; w < end;) {
+		const uint32_t dispatches = op_code(w) == OP_DISPATCH ? merged_launches(d, w, end) : 1;
+		if (dispatches > 1 ? record_merged(d, commands, pool, w, dispatches, &now, fault)
+				   : record_op(d, commands, pool, w, &now, fault)) {
 			// Leaves the recording state, in which vkBeginCommandBuffer is not allowed.
 			d->ResetCommandBuffer(commands, 0);
 			return 1;
 		}
+		w += (size_t)dispatches * op_words(w);
+	}
 	r = d->EndCommandBuffer(commands);
 	if (r < 0) {
 		d->ResetCommandBuffer(commands, 0);

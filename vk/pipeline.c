@@ -12,7 +12,7 @@ int32_t vko_shader_module(const vko_device *d, const uint32_t *code, size_t word
 	return d->CreateShaderModule(d->handle, &info, NULL, out);
 }
 
-int32_t vko_set_layout(const vko_device *d, uint32_t binding_mask, vkoHandle *out)
+int32_t vko_set_layout(const vko_device *d, uint32_t binding_mask, uint32_t elements, vkoHandle *out)
 {
 	vkoDescriptorSetLayoutBinding bindings[32];
 	uint32_t count = 0;
@@ -22,7 +22,7 @@ int32_t vko_set_layout(const vko_device *d, uint32_t binding_mask, vkoHandle *ou
 		bindings[count++] = (vkoDescriptorSetLayoutBinding){
 			.binding = b,
 			.descriptorType = VKO_DESCRIPTOR_TYPE_STORAGE_BUFFER,
-			.descriptorCount = 1,
+			.descriptorCount = elements,
 			.stageFlags = VKO_SHADER_STAGE_COMPUTE_BIT,
 		};
 	}

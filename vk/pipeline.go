@@ -6,6 +6,7 @@ package vk
 import "C"
 
 import (
+	"fmt"
 	"unsafe"
 
 	vulkan "github.com/vulkan-go/vulkan"
@@ -29,9 +30,53 @@ func (d *Device) CreatePipeline(o PipelineOptions) (Pipeline, error) {
 		return Pipeline{}, err
 	}
 	d.mu.Lock()
-	d.pipelines[p.Handle] = p
+	if o.Merges.Handle != 0 {
+		p.Merging, err = d.addMerging(&o, &p)
+	}
+	if err == nil {
+		d.pipelines[p.Handle] = p
+	}
 	d.mu.Unlock()
+	if err != nil {
+		d.destroyPipeline(p)
+		return Pipeline{}, err
+	}
 	return p, nil
+}
+
+// mergings are the numbers of a device's pipelines that merge the dispatches of others.
+type mergings struct {
+	last uint32   // the largest that was given
+	free []uint32 // those up to last that are not in use
+}
+
+// addMerging gives a number to a pipeline that merges the dispatches of another one. d.mu is held.
+func (d *Device) addMerging(o *PipelineOptions, p *Pipeline) (uint32, error) {
+	n := &d.mergings
+	if len(n.free) == 0 {
+		if n.last == C.VKO_MERGING_CHUNK*C.VKO_MERGING_CHUNKS-1 {
+			return 0, fmt.Errorf("%w: Device.CreatePipeline: %q: %d pipelines merge others already", ErrUnsupported, o.name(), n.last)
+		}
+		n.last++
+		n.free = append(n.free, n.last)
+	}
+	number := n.free[len(n.free)-1]
+	m := C.vko_merging{
+		merged:   C.vkoHandle(o.Merges.Handle),
+		pipeline: C.vkoHandle(p.Handle), layout: C.vkoHandle(p.Layout), set_layout: C.vkoHandle(p.SetLayout),
+		mask: C.uint32_t(p.BindingMask), launches: C.uint32_t(o.Launches), stride: C.uint32_t(o.Stride),
+	}
+	if err := check("vkCreateComputePipelines", Result(C.vko_merging_set(d.c, C.uint32_t(number), &m)), "%s", o.name()); err != nil {
+		return 0, err
+	}
+	n.free = n.free[:len(n.free)-1]
+	return number, nil
+}
+
+// removeMerging makes a number free for another pipeline. d.mu is held.
+func (d *Device) removeMerging(number uint32) {
+	C.vko_merging_set(d.c, C.uint32_t(number), &C.vko_merging{})
+	d.mergings.free = append(d.mergings.free, number)
 }
 
 // DestroyPipeline destroys a pipeline of this device and its layouts. The device must not
@@ -44,6 +89,9 @@ func (d *Device) DestroyPipeline(p Pipeline) {
 	d.mu.Lock()
 	own, ok := d.pipelines[p.Handle]
 	delete(d.pipelines, p.Handle)
+	if own.Merging != 0 {
+		d.removeMerging(own.Merging)
+	}
 	d.mu.Unlock()
 	if ok {
 		d.destroyPipeline(own)
@@ -64,7 +112,7 @@ func (d *Device) buildPipeline(o *PipelineOptions, p *Pipeline) error {
 		d.count("VkShaderModule", -1)
 	}()
 	if len(o.Bindings) > 0 {
-		r = C.vko_set_layout(d.c, C.uint32_t(p.BindingMask), &h)
+		r = C.vko_set_layout(d.c, C.uint32_t(p.BindingMask), C.uint32_t(max(o.Launches, 1)), &h)
 		if err := check("vkCreateDescriptorSetLayout", Result(r), "%s", o.name()); err != nil {
 			return err
 		}

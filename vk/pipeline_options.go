@@ -52,6 +52,9 @@ func (o *PipelineOptions) check(limits *Limits) (mask uint32, err error) {
 		return 0, invalid(op, "%q: %d push constant bytes, the device takes up to %d in steps of 4",
 			o.name(), o.PushConstants, limits.MaxPushConstantsSize)
 	}
+	if err := o.checkMerging(mask, limits); err != nil {
+		return 0, err
+	}
 	for k, s := range o.Specialization {
 		if s.Size != 1 && s.Size != 2 && s.Size != 4 && s.Size != 8 {
 			return 0, invalid(op, "%q: specialization constant %d of %d bytes", o.name(), s.ID, s.Size)
@@ -61,6 +64,30 @@ func (o *PipelineOptions) check(limits *Limits) (mask uint32, err error) {
 		}
 	}
 	return mask, nil
+}
+
+// checkMerging returns an error for a pipeline that cannot do several dispatches of another one, if it
+// is to. mask is that of its binding numbers.
+func (o *PipelineOptions) checkMerging(mask uint32, limits *Limits) error {
+	const op = "Device.CreatePipeline"
+	if o.Merges.Handle == 0 {
+		if o.Launches != 0 || o.Stride != 0 {
+			return invalid(op, "%q: %d launches of no pipeline", o.name(), o.Launches)
+		}
+		return nil
+	}
+	descriptors := uint64(o.Launches) * uint64(len(o.Bindings))
+	switch {
+	case o.Launches < 2 || descriptors > MaxBindings || descriptors > uint64(limits.MaxPerStageDescriptorStorageBuffers) ||
+		o.Launches > limits.MaxComputeWorkGroupCount[2]:
+		return invalid(op, "%q: %d launches of %d bindings in a dispatch", o.name(), o.Launches, len(o.Bindings))
+	case mask != o.Merges.BindingMask:
+		return invalid(op, "%q: the bindings are not those of the pipeline that it merges", o.name())
+	case o.Stride%4 != 0 || o.Stride < o.Merges.PushConstants || o.PushConstants > MaxMergedPush ||
+		uint64(o.Launches)*uint64(o.Stride) != uint64(o.PushConstants):
+		return invalid(op, "%q: %d push constant bytes for %d launches of %d bytes each", o.name(), o.PushConstants, o.Launches, o.Stride)
+	}
+	return nil
 }
 
 // checkCode walks the instructions of a module, so that a driver neither reads past its

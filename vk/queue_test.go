@@ -500,7 +500,7 @@ func TestStreamCutAnywhereInsideAnOperationIsRefused(t *testing.T) {
 		func() { s.Fill(1, 0, 64, 1) },
 		func() { s.Barrier(between) },
 		func() {
-			s.Dispatch(Pipeline{1, 2, 3, 2, 3, 16, false}, []BufferRange{range1, range1}, make([]byte, 12), [3]uint32{}, [3]uint32{1, 1, 1})
+			s.Dispatch(Pipeline{1, 2, 3, 2, 3, 16, 0, false}, []BufferRange{range1, range1}, make([]byte, 12), [3]uint32{}, [3]uint32{1, 1, 1})
 		},
 		func() { s.Copy(1, 2, 0, 0, 64) },
 		func() { s.CopyRegions(1, 2, []CopyRegion{{0, 0, 64}, {64, 128, 7}, {71, 256, 1}}) },

@@ -112,7 +112,7 @@ type Recording uint64
 //
 //	header    code | bindings<<8 | words<<32   (words: the operation's, header included)
 //	barrier   source stage | destination stage<<32, source access | destination access<<32
-//	dispatch  pipeline, layout, set layout, bindings | mask<<32,
+//	dispatch  pipeline, layout, set layout, bindings | merging<<8 | mask<<32,
 //	          base x | base y<<32, base z | count x<<32, count y | count z<<32,
 //	          push bytes | push constants of the pipeline<<32,
 //	          {buffer, offset, size} a binding, the push bytes padded to whole words
@@ -126,6 +126,9 @@ type Recording uint64
 type Stream struct {
 	words []uint64
 	ops   int
+	// last is the number of words before the last operation, and repeats what Repeats returns.
+	last    int
+	repeats bool
 }
 
 const (
@@ -137,6 +140,8 @@ const (
 	executeWords  = 2
 	rangeWords    = 3
 	regionWords   = 3
+
+	mergingShift = 8 // in a dispatch, above the number of bindings
 
 	// A header has 24 bits for the number of bindings and 32 for the length, which
 	// suffices for everything within a device's limits.
@@ -153,13 +158,14 @@ func pair(low, high uint32) uint64 { return uint64(low) | uint64(high)<<32 }
 func split(w uint64) (low, high uint32) { return uint32(w), uint32(w >> 32) }
 
 // Reset empties the stream and keeps its memory.
-func (s *Stream) Reset() { s.words, s.ops = s.words[:0], 0 }
+func (s *Stream) Reset() { s.words, s.ops, s.last, s.repeats = s.words[:0], 0, 0, false }
 
 // Len returns the number of operations.
 func (s *Stream) Len() int { return s.ops }
 
 // Barrier appends a memory barrier.
 func (s *Stream) Barrier(b Barrier) {
+	s.begin()
 	s.words = append(s.words,
 		header(OpBarrier, 0, barrierWords),
 		pair(uint32(b.SrcStage), uint32(b.DstStage)),
@@ -172,10 +178,12 @@ func (s *Stream) Barrier(b Barrier) {
 // holds the push constants from offset 0, a multiple of 4 bytes. Both are copied.
 func (s *Stream) Dispatch(p Pipeline, bindings []BufferRange, push []byte, base, count [3]uint32) {
 	pushWords := (len(push) + 7) / 8
+	last := s.last
+	s.begin()
 	s.words = append(s.words,
 		header(OpDispatch, len(bindings), dispatchWords+rangeWords*len(bindings)+pushWords),
 		p.Handle, p.Layout, p.SetLayout,
-		pair(p.Bindings, p.BindingMask),
+		pair(p.Bindings|p.Merging<<mergingShift, p.BindingMask),
 		pair(base[0], base[1]),
 		pair(base[2], count[0]),
 		pair(count[1], count[2]),
@@ -190,11 +198,26 @@ func (s *Stream) Dispatch(p Pipeline, bindings []BufferRange, push []byte, base,
 		s.words = append(s.words, w)
 	}
 	s.ops++
+	s.repeats = s.ops > 1 && base == [3]uint32{} && count[2] == 1 && alike(s.words[last:s.last], s.words[s.last:])
 }
+
+// begin is called before an operation is appended.
+func (s *Stream) begin() { s.last, s.repeats = len(s.words), false }
+
+// alike reports whether two dispatches differ at most in what they bind and push, and in which pipeline
+// merges them.
+func alike(a, b []uint64) bool {
+	return len(a) == len(b) && a[0] == b[0] && a[1] == b[1] && a[5] == b[5] && a[6] == b[6] && a[7] == b[7] && a[8] == b[8]
+}
+
+// Repeats reports whether the last two operations are dispatches that a pipeline could do in one
+// dispatch: see PipelineOptions.Merges.
+func (s *Stream) Repeats() bool { return s.repeats }
 
 // Copy appends a copy of size bytes from one buffer to another. The ranges must
 // not overlap.
 func (s *Stream) Copy(src, dst Buffer, srcOffset, dstOffset, size uint64) {
+	s.begin()
 	s.words = append(s.words, header(OpCopy, 0, copyWords+regionWords),
 		uint64(src), uint64(dst), srcOffset, dstOffset, size)
 	s.ops++
@@ -208,6 +231,7 @@ func (s *Stream) Copy(src, dst Buffer, srcOffset, dstOffset, size uint64) {
 // ascending order both by source and by destination. Otherwise a copy of more than 64
 // regions is refused.
 func (s *Stream) CopyRegions(src, dst Buffer, regions []CopyRegion) {
+	s.begin()
 	words := regionWords * len(regions)
 	s.words = append(s.words, header(OpCopy, 0, copyWords+words), uint64(src), uint64(dst))
 	s.words = append(s.words, unsafe.Slice((*uint64)(unsafe.Pointer(unsafe.SliceData(regions))), words)...)
@@ -217,6 +241,7 @@ func (s *Stream) CopyRegions(src, dst Buffer, regions []CopyRegion) {
 // Fill appends a fill of size bytes with a repeated 4-byte value; offset and size are
 // multiples of 4.
 func (s *Stream) Fill(dst Buffer, offset, size uint64, value uint32) {
+	s.begin()
 	s.words = append(s.words, header(OpFill, 0, fillWords),
 		uint64(dst), offset, size, uint64(value))
 	s.ops++
@@ -228,6 +253,7 @@ func (s *Stream) Fill(dst Buffer, offset, size uint64, value uint32) {
 // kind have ended, [StageAllCommands] that all have ended. It orders nothing. The query
 // must have been reset since it was last written.
 func (s *Stream) Timestamp(p QueryPool, query uint32, stage Stage) {
+	s.begin()
 	s.words = append(s.words, header(OpTimestamp, 0, stampWords),
 		p.Handle, pair(query, p.Count), uint64(stage))
 	s.ops++
@@ -236,12 +262,16 @@ func (s *Stream) Timestamp(p QueryPool, query uint32, stage Stage) {
 // Execute appends the execution of a recording, as if its operations were appended. The stream can
 // only be submitted to the recording's queue.
 func (s *Stream) Execute(r Recording) {
+	s.begin()
 	s.words = append(s.words, header(OpExecute, 0, executeWords), uint64(r))
 	s.ops++
 }
 
 // Append appends the operations of t, which is unchanged.
 func (s *Stream) Append(t *Stream) {
+	if t.ops > 0 {
+		s.last, s.repeats = len(s.words)+t.last, t.repeats
+	}
 	s.words = append(s.words, t.words...)
 	s.ops += t.ops
 }
@@ -330,6 +360,8 @@ func decodeDispatch(words []uint64, bindings int, op *Op) bool {
 	}
 	op.Pipeline.Handle, op.Pipeline.Layout, op.Pipeline.SetLayout = words[1], words[2], words[3]
 	op.Pipeline.Bindings, op.Pipeline.BindingMask = split(words[4])
+	op.Pipeline.Merging = op.Pipeline.Bindings >> mergingShift
+	op.Pipeline.Bindings &= 1<<mergingShift - 1
 	op.Pipeline.PushConstants = pushMax
 	op.Base[0], op.Base[1] = split(words[5])
 	op.Base[2], op.Count[0] = split(words[6])

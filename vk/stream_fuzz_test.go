@@ -28,7 +28,7 @@ func seedStreams() [][]byte {
 	plain.Timestamp(QueryPool{7, 2}, 0, StageTopOfPipe)
 	plain.Execute(3)
 	none.CopyRegions(1, 2, nil)
-	full.Dispatch(Pipeline{1, 2, 3, 2, 3, 8, false}, []BufferRange{{1, 0, 64}, {2, 256, 64}}, make([]byte, 8),
+	full.Dispatch(Pipeline{1, 2, 3, 2, 3, 8, 0, false}, []BufferRange{{1, 0, 64}, {2, 256, 64}}, make([]byte, 8),
 		[3]uint32{1, 2, 3}, [3]uint32{4, 5, 6})
 	full.Timestamp(QueryPool{7, 2}, 1, StageCompute)
 	full.Dispatch(Pipeline{Handle: 1, Layout: 2}, nil, nil, [3]uint32{}, [3]uint32{1, 1, 1})

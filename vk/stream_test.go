@@ -19,7 +19,7 @@ func drawOp(t *rapid.T) Op {
 	case OpBarrier:
 		op.Barrier = Barrier{Stage(u32("src")), Stage(u32("dst")), Access(u32("src")), Access(u32("dst"))}
 	case OpDispatch:
-		op.Pipeline = Pipeline{u64("pipeline"), u64("layout"), u64("set"), u32("bindings"), u32("mask"), u32("push"), false}
+		op.Pipeline = Pipeline{u64("pipeline"), u64("layout"), u64("set"), u32("bindings") & 0xff, u32("mask"), u32("push"), u32("merging") & 0xffffff, false}
 		for range rapid.IntRange(0, 40).Draw(t, "ranges") {
 			op.Bindings = append(op.Bindings, BufferRange{Buffer(u64("buffer")), u64("offset"), u64("size")})
 		}

@@ -50,6 +50,9 @@ type Pipeline struct {
 	// range of a dispatch is bound to the number of the k-th set bit.
 	BindingMask   uint32
 	PushConstants uint32 // bytes; the largest size that a dispatch may push
+	// Merging is the number of a pipeline that can do several dispatches of this one at once, or 0:
+	// see PipelineOptions.Merges. A pipeline that merges has its own number here.
+	Merging uint32
 	// Found says that the driver found it in the device's pipeline cache. A device without
 	// Features.PipelineCreationFeedback does not tell.
 	Found bool
@@ -61,6 +64,10 @@ type QueryPool struct {
 	Handle uint64 // VkQueryPool
 	Count  uint32 // number of queries
 }
+
+// MaxMergedPush bounds the push constants of a pipeline that merges dispatches of another one, in
+// bytes: see VKO_MERGED_PUSH_BYTES.
+const MaxMergedPush = 256
 
 // MaxBindings bounds the binding numbers of set 0: they are 0 to MaxBindings-1. Every
 // device with push descriptors supports at least that many.
@@ -81,6 +88,17 @@ type PipelineOptions struct {
 	PushConstants  uint32      // bytes, a multiple of 4
 	Specialization []SpecEntry // values of specialization constants; others keep their defaults
 	Label          string      // names the pipeline in errors; may be empty
+
+	// Merges, if its Handle is not 0, is another pipeline of the device, with the same bindings. A
+	// dispatch of the new pipeline does what up to Launches dispatches of that one do, each of which has
+	// the same number of workgroups, and one along z: z is the number of the dispatch, each binding is
+	// an array of Launches descriptors, and the push constants of each begin Stride bytes, a multiple of
+	// 4, behind those of the one before it. PushConstants is Launches times Stride.
+	//
+	// A Stream with dispatches of a Pipeline whose Merging is that of the new one is submitted in such
+	// dispatches, as far as they stand side by side.
+	Merges           Pipeline
+	Launches, Stride uint32
 }
 
 // SemaphoreType is VkSemaphoreType.

@@ -270,8 +270,26 @@ typedef struct vko_limits {
 	uint32_t group_count[3];
 } vko_limits;
 
+// A pipeline with which one dispatch does what several dispatches of another one do: see
+// vk.PipelineOptions.Merges.
+typedef struct vko_merging {
+	vkoHandle merged; // the other pipeline; 0: there is nothing in this place
+	vkoHandle pipeline, layout, set_layout;
+	uint32_t mask;     // of the binding numbers
+	uint32_t launches; // the largest number in a dispatch, and descriptors of a binding
+	uint32_t stride;   // bytes between the push constants of two launches
+} vko_merging;
+
+// The largest number of bytes that the push constants of all launches of a dispatch have.
+#define VKO_MERGED_PUSH_BYTES 256
+// Mergings have numbers from 1 up to VKO_MERGING_CHUNK * VKO_MERGING_CHUNKS - 1.
+#define VKO_MERGING_CHUNK 256
+#define VKO_MERGING_CHUNKS 256
+
 typedef struct vko_device {
 	void *handle;
+	// Memory of chunks is made when it is needed and stays, so that queues can read it without a lock.
+	vko_merging *mergings[VKO_MERGING_CHUNKS];
 	vko_limits limits;
 	uint32_t adopted;
 	// The families of the queues; blocks are shared among them.
@@ -304,6 +322,14 @@ int32_t vko_device_create(const vko_instance *i, uintptr_t physical, const vko_p
 // Resolves the device's functions; returns the name of the first missing one, or NULL.
 const char *vko_device_resolve(const vko_instance *i, vko_device *d, const vko_physical *p);
 void vko_device_free(vko_device *d); // after vkDestroyDevice, or adopted
+
+// merge.c
+
+// The merging of that number, or NULL if there is none.
+const vko_merging *vko_merging_at(const vko_device *d, uint32_t number);
+// Sets the merging of a number in range; one whose merged is 0 removes it. No stream that names the
+// number is in use, and one call is made at a time. It returns VKO_ERROR_OUT_OF_HOST_MEMORY, or 0.
+int32_t vko_merging_set(vko_device *d, uint32_t number, const vko_merging *m);
 
 // adopt.c; an instance and a device that the application made and destroys.
 
@@ -377,7 +403,8 @@ int32_t vko_semaphore_import(const vko_device *d, int32_t type, int32_t fd, vkoH
 // pipeline.c
 
 int32_t vko_shader_module(const vko_device *d, const uint32_t *code, size_t words, vkoHandle *out);
-int32_t vko_set_layout(const vko_device *d, uint32_t binding_mask, vkoHandle *out);
+// elements is the number of descriptors of each binding.
+int32_t vko_set_layout(const vko_device *d, uint32_t binding_mask, uint32_t elements, vkoHandle *out);
 int32_t vko_pipeline_layout(const vko_device *d, vkoHandle set_layout, uint32_t push_bytes,
 	vkoHandle *out);
 // ids, sizes and data have count entries; an entry of data takes 8 bytes. found, if not NULL, is

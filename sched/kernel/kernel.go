@@ -258,6 +258,11 @@ func (k *Kernel) PipelineOptions(fold int, p *vk.Properties) (vk.PipelineOptions
 			return vk.PipelineOptions{}, fmt.Errorf("kernel %q: %w", k.name, err)
 		}
 	}
+	return k.options(code), nil
+}
+
+// options returns the description of a pipeline for a variant of the kernel.
+func (k *Kernel) options(code []uint32) vk.PipelineOptions {
 	o := vk.PipelineOptions{Code: code, Entry: k.entry.Name, PushConstants: k.pushSize, Label: k.name}
 	for i, b := range k.buffers {
 		if b.Used {
@@ -267,7 +272,27 @@ func (k *Kernel) PipelineOptions(fold int, p *vk.Properties) (vk.PipelineOptions
 	for _, id := range slices.Sorted(maps.Keys(k.spec)) {
 		o.Specialization = append(o.Specialization, vk.SpecEntry{ID: id, Value: uint64(k.spec[id]), Size: 4})
 	}
+	return o
+}
+
+// MergingOptions returns the description of the pipeline with which one dispatch does several of a
+// pipeline for the Plan.Fold 0. The error says why there is none for the kernel, or on the device.
+func (k *Kernel) MergingOptions(merges vk.Pipeline, p *vk.Properties) (vk.PipelineOptions, error) {
+	if !Merges(p) {
+		return vk.PipelineOptions{}, fmt.Errorf("%w: device %q does not choose among descriptors (shaderStorageBufferArrayDynamicIndexing)", vk.ErrUnsupported, p.Name)
+	}
+	v, err := spirv.Merge(k.module, k.entry.Name, min(vk.MaxBindings, p.Limits.MaxPerStageDescriptorStorageBuffers), min(vk.MaxMergedPush, p.Limits.MaxPushConstantsSize))
+	if err != nil {
+		return vk.PipelineOptions{}, err
+	}
+	o := k.options(v.Words)
+	o.Merges, o.Launches, o.Stride, o.PushConstants = merges, v.Launches, v.Stride, v.Launches*v.Stride
 	return o, nil
+}
+
+// Merges reports whether a device can do several launches of a kernel in one dispatch.
+func Merges(p *vk.Properties) bool {
+	return p.Supports(spirv.CapabilityStorageBufferArrayDynamicIndexing)
 }
 
 // Groups returns the number of workgroups that cover the range in each

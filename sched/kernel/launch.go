@@ -23,8 +23,12 @@ type Plan struct {
 	Fold int
 }
 
-// Folds is the number of values of Plan.Fold, each of which takes a pipeline of its own.
-const Folds = 3
+// A kernel has a pipeline for each value of Plan.Fold, and one with which one dispatch does what several
+// of that for 0 do. Pipelines is their number, and Merging the number of the last one.
+const (
+	Merging   = 3
+	Pipelines = 4
+)
 
 // PlanDispatch divides g workgroups into dispatches within the device's limits, which it appends to
 // calls[:0].

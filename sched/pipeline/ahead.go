@@ -52,6 +52,22 @@ func (c *Cache) AheadLocked(k *kernel.Kernel, o vk.PipelineOptions) {
 	c.ahead.beginLocked()
 }
 
+// MergeLocked compiles the pipeline with which one dispatch does several of the kernel's, unless it is
+// there, is being compiled, or cannot be had. The pipeline for the Plan.Fold 0 has been compiled; from
+// the end on, Ready returns it with the Merging of the new one. Nobody waits for that, and whatever
+// prevents it is nobody's error.
+func (k *Kernel) MergeLocked(p *vk.Properties) {
+	if k.ready[kernel.Merging].Load() != nil || k.compilations[kernel.Merging] != nil {
+		return
+	}
+	merged := *k.ready[0].Load()
+	c := k.newCompilation(kernel.Merging, vk.PipelineOptions{})
+	c.prepare = func() (vk.PipelineOptions, error) { return k.MergingOptions(merged, p) }
+	k.compilations[kernel.Merging] = c
+	k.cache.ahead.queue = append(k.cache.ahead.queue, c)
+	k.cache.ahead.beginLocked()
+}
+
 // HoldAheadLocked lets no compilation begin that nobody needs, until ResumeAheadLocked.
 func (c *Cache) HoldAheadLocked() { c.ahead.held = true }
 

@@ -82,9 +82,11 @@ func (c *Cache) Release(k *kernel.Kernel) {
 	if own != nil {
 		delete(c.known, k)
 		c.released[own] = struct{}{}
-		if q := own.compilations[0]; q != nil && q.stage == stageQueued {
-			c.ahead.remove(q)
-			own.compilations[0] = nil
+		for i, q := range own.compilations {
+			if q != nil && q.stage == stageQueued {
+				c.ahead.remove(q)
+				own.compilations[i] = nil
+			}
 		}
 	}
 	c.mu.Unlock()

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/vkomp/vkomp/sched/kernel"
 	"github.com/vkomp/vkomp/sched/protect"
 	"github.com/vkomp/vkomp/vk"
 )
@@ -25,6 +26,8 @@ type Compilation struct {
 	kernel  *Kernel
 	fold    int
 	options vk.PipelineOptions
+	// prepare, if not nil, makes the options.
+	prepare func() (vk.PipelineOptions, error)
 	// done is closed at the end.
 	done chan struct{}
 	// The lock of the cache guards the fields below. ahead says that the compilation began before
@@ -98,6 +101,11 @@ func (c *Compilation) run() {
 	// Deferred, because a tool that hears of the pipeline may end the goroutine.
 	defer func() { c.end(p, err) }()
 	err = protect.Call(func() (err error) {
+		if c.prepare != nil {
+			if c.options, err = c.prepare(); err != nil {
+				return err
+			}
+		}
 		p, err = c.kernel.cache.device.CreatePipeline(c.options)
 		return err
 	})
@@ -115,9 +123,14 @@ func (c *Compilation) end(p vk.Pipeline, err error) {
 	defer k.Release()
 	k.cache.mu.Lock()
 	c.stage, c.pipeline, c.err = stageOver, p, err
-	c.options = vk.PipelineOptions{}
+	c.options, c.prepare = vk.PipelineOptions{}, nil
 	if err == nil {
 		k.ready[c.fold].Store(&p)
+		if c.fold == kernel.Merging {
+			merged := *k.ready[0].Load()
+			merged.Merging = p.Merging
+			k.ready[0].Store(&merged)
+		}
 		k.cache.stats.Pipelines++
 		if p.Found {
 			k.cache.stats.Found++

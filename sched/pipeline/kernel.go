@@ -14,11 +14,11 @@ type Kernel struct {
 	cache *Cache
 	// refs counts the references.
 	refs atomic.Int64
-	// ready are the compiled pipelines by Plan.Fold, nil where there is none.
-	ready [kernel.Folds]atomic.Pointer[vk.Pipeline]
+	// ready are the compiled pipelines by Plan.Fold, and that of kernel.Merging, nil where there is none.
+	ready [kernel.Pipelines]atomic.Pointer[vk.Pipeline]
 	// compilations are those that are queued or under way, or have failed before anybody needed
-	// them, by Plan.Fold. The lock of the cache guards them.
-	compilations [kernel.Folds]*Compilation
+	// them, in the same order. The lock of the cache guards them.
+	compilations [kernel.Pipelines]*Compilation
 
 	// destroying guards destroyed, and is held while the pipelines are destroyed. It is taken
 	// before the lock of the cache.

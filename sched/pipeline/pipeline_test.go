@@ -28,7 +28,7 @@ type fakeDevice struct {
 
 	mu   sync.Mutex
 	made uint64
-	live map[vk.Pipeline]bool
+	live map[uint64]bool // by handle
 	// found is Pipeline.Found of the next pipeline.
 	found bool
 }
@@ -46,17 +46,20 @@ func (d *fakeDevice) CreatePipeline(o vk.PipelineOptions) (vk.Pipeline, error) {
 	defer d.mu.Unlock()
 	d.made++
 	p := vk.Pipeline{Handle: d.made, Found: d.found}
-	d.live[p] = true
+	if o.Merges.Handle != 0 {
+		p.Merging = uint32(d.made)
+	}
+	d.live[p.Handle] = true
 	return p, nil
 }
 
 func (d *fakeDevice) DestroyPipeline(p vk.Pipeline) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if !d.live[p] {
+	if !d.live[p.Handle] {
 		d.t.Errorf("pipeline %v is destroyed and is not there", p)
 	}
-	delete(d.live, p)
+	delete(d.live, p.Handle)
 	d.gone <- p
 }
 
@@ -74,7 +77,7 @@ type rig struct {
 }
 
 func newRig(t *testing.T) *rig {
-	d := &fakeDevice{t: t, begun: make(chan string, 10), gate: make(chan func() error, 10), gone: make(chan vk.Pipeline, 10), live: map[vk.Pipeline]bool{}}
+	d := &fakeDevice{t: t, begun: make(chan string, 10), gate: make(chan func() error, 10), gone: make(chan vk.Pipeline, 10), live: map[uint64]bool{}}
 	r := &rig{T: t, d: d, ended: make(chan *Compilation, 10)}
 	r.Cache.Init(d, &r.mu, func(c *Compilation) {
 		r.mu.Lock() // it is not held

@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/vkomp/vkomp/vk/spirv"
 )
 
 // Options are the options of Check.
@@ -56,7 +58,7 @@ type checker struct {
 	pendingLine int
 
 	bound map[uint64][]bufferRange // of the command buffer being read, by set and binding
-	push  [4]uint32
+	push  [maxPushes]uint32
 	ev    event
 	// executing is the command whose events are processed, and how is the way in which the host
 	// learned what the events of the line say: that of a wait, or "count".
@@ -366,7 +368,14 @@ func (c *checker) addPipeline(id int, d *device) {
 		c.fail("%v", err)
 		return
 	}
-	c.pipelines[id] = &pipeline{device: d, name: fmt.Sprintf("pipeline %d %s", id, entry), bindings: e.Bindings, addresses: e.UsesAddresses, copies: m.copies}
+	p := &pipeline{device: d, name: fmt.Sprintf("pipeline %d %s", id, entry), bindings: e.Bindings, addresses: e.UsesAddresses, copies: m.copies}
+	if len(e.Bindings) > 0 && e.Bindings[0].Count > 1 && !slices.ContainsFunc(e.Bindings, func(b spirv.Binding) bool { return b.Count != e.Bindings[0].Count }) {
+		p.launches = int(e.Bindings[0].Count)
+		if e.PushConstants != nil {
+			p.stride = int(e.PushConstants.Size) / p.launches
+		}
+	}
+	c.pipelines[id] = p
 }
 
 // destroy removes an object.

@@ -66,7 +66,13 @@ type pipeline struct {
 	bindings []spirv.Binding
 	// addresses says that it may access memory without a binding, copies that it only copies.
 	addresses, copies bool
+	// launches is the largest number of launches that a dispatch does, if each binding is an array of
+	// so many descriptors, and stride the number of bytes that the push constants of each take.
+	launches, stride int
 }
+
+// maxPushes is the number of words of push constants that are kept.
+const maxPushes = 64
 
 func parseModule(text []byte) (*module, error) {
 	code := make([]byte, hex.DecodedLen(len(text)))
@@ -100,6 +106,8 @@ type command struct {
 	push     [4]uint32
 	pushes   int
 	uses     []use
+	// part says that the command is part of the dispatch before it.
+	part bool
 	// For a barrier, buffers has an entry for each dependency.
 	dependencies []dependency
 	buffers      []bufferRange

@@ -20,7 +20,7 @@ func (c *checker) record() {
 	}
 	b.device, b.commands = d, b.commands[:0]
 	c.bound = map[uint64][]bufferRange{}
-	c.push = [4]uint32{}
+	c.push = [maxPushes]uint32{}
 	pushes := 0
 	var p *pipeline
 	for c.next() {
@@ -46,9 +46,10 @@ func (c *checker) record() {
 				}
 			}
 		case "d":
-			b.commands = append(b.commands, c.launch("dispatch", p, pushes))
+			b.commands = c.launches(b.commands, p, pushes)
 		case "i":
-			x := c.launch("dispatch indirect", p, pushes)
+			x := command{kind: "dispatch indirect"}
+			c.launch(&x, p, -1, pushes)
 			const size = 12
 			x.uses = append(x.uses, use{buffer: c.bufferNamed(), offset: c.number(), size: size, class: drawing, read: true})
 			b.commands = append(b.commands, x)
@@ -112,26 +113,50 @@ func (c *checker) bind(set uint64, anew bool) {
 	}
 }
 
-// launch returns a dispatch with the current bindings.
-func (c *checker) launch(kind string, p *pipeline, pushes int) command {
-	x := command{kind: kind, class: computing, pipeline: p, push: c.push, pushes: pushes}
+// launches appends a dispatch with the current bindings. One that does several launches of its kernel
+// is as many commands, which nothing orders: what launch k uses is the k-th of each binding, and the
+// workgroups whose z is k are its.
+func (c *checker) launches(to []command, p *pipeline, pushes int) []command {
+	for range 3 {
+		c.number() // the first workgroup
+	}
+	x := command{kind: "dispatch", groups: 1}
+	var z uint64
+	for range 3 {
+		z = c.number()
+		high, low := bits.Mul64(x.groups, z)
+		if high != 0 {
+			low = math.MaxUint64
+		}
+		x.groups = low
+	}
+	if p == nil || p.launches < 2 || z == 0 || z > uint64(p.launches) {
+		c.launch(&x, p, -1, pushes)
+		return append(to, x)
+	}
+	x.groups /= z
+	for k := range int(z) {
+		x := x
+		x.part = k > 0
+		c.launch(&x, p, k, pushes)
+		to = append(to, x)
+	}
+	return to
+}
+
+// launch sets what a dispatch uses, or the k-th launch in it if k is not -1.
+func (c *checker) launch(x *command, p *pipeline, k, pushes int) {
 	if p == nil {
 		c.fail("no pipeline is bound")
-		return x
+		return
 	}
-	if kind == "dispatch" {
-		for range 3 {
-			c.number() // the first workgroup
-		}
-		x.groups = 1
-		for range 3 {
-			high, low := bits.Mul64(x.groups, c.number())
-			if high != 0 {
-				low = math.MaxUint64
-			}
-			x.groups = low
-		}
+	x.class, x.pipeline = computing, p
+	first, last := 0, pushes
+	if k >= 0 {
+		first = min(k*p.stride/4, pushes)
+		last = min(first+p.stride/4, pushes)
 	}
+	x.pushes = copy(x.push[:], c.push[first:last])
 	for i := range p.bindings {
 		b := &p.bindings[i]
 		read, write := b.Read && !b.NonReadable, b.Written && !b.NonWritable
@@ -139,6 +164,10 @@ func (c *checker) launch(kind string, p *pipeline, pushes int) command {
 			continue
 		}
 		ranges, ok := c.bound[uint64(b.Set)<<32|uint64(b.Binding)]
+		if k >= 0 {
+			ok = ok && k < len(ranges)
+			ranges = ranges[min(k, len(ranges)):min(k+1, len(ranges))]
+		}
 		if !ok {
 			x.unknown = fmt.Sprintf("nothing is bound to set %d binding %d", b.Set, b.Binding)
 		}
@@ -148,7 +177,6 @@ func (c *checker) launch(kind string, p *pipeline, pushes int) command {
 			}
 		}
 	}
-	return x
 }
 
 // readBarrier reads the dependencies of a pipeline barrier.
@@ -284,7 +312,9 @@ func (c *checker) execute(q *queue, x *command, index int) {
 	c.executing = x
 	switch x.class {
 	case computing:
-		q.Dispatches++
+		if !x.part {
+			q.Dispatches++
+		}
 		by.Kernel = x.pipeline.name
 		if x.pushes > 0 {
 			by.Push = append([]uint32(nil), x.push[:x.pushes]...)

@@ -85,6 +85,8 @@ type Operation struct {
 	// Copies says that the kernel of a dispatch stores nothing but what it loads: it copies what is
 	// bound to it.
 	Copies bool
+	// Part says that a dispatch is one with the dispatch before it, of another launch of its kernel.
+	Part bool
 	// Regions are the ranges of memory that a command accesses. A copy has two for each of its
 	// regions, the source first.
 	Regions []Region
@@ -144,6 +146,7 @@ func (r *runReader) recorded(b *commandBuffer) {
 			r.run.Unknown++
 		case x.kind == "barrier":
 			call.Commands.Barriers++
+		case x.part:
 		default:
 			call.Commands.Others++
 		}
@@ -229,7 +232,7 @@ func (r *runReader) seen(ev *event) {
 
 // operation returns what a run says of a command.
 func operation(x *command) Operation {
-	o := Operation{Kind: OperationDispatch, Groups: 1}
+	o := Operation{Kind: OperationDispatch, Groups: 1, Part: x.part}
 	switch {
 	case x.kind == "barrier":
 		o.Kind = OperationBarrier

@@ -46,7 +46,7 @@ func Fold(m *Module, entry string, dimension int, limit uint32) ([]uint32, error
 	if err != nil {
 		return nil, err
 	}
-	f := &folding{parser: p, dimension: uint32(dimension), limit: limit, nextID: p.bound, inputs: make(map[uint32]*foldedInput)}
+	f := newFolding(p, uint32(dimension), limit)
 	if err := f.findEntryPoint(entry); err != nil {
 		return nil, err
 	}
@@ -57,13 +57,11 @@ func Fold(m *Module, entry string, dimension int, limit uint32) ([]uint32, error
 	case !used:
 		return slices.Clone(p.words), nil
 	}
-	if err := f.findSize(); err != nil {
-		return nil, err
-	}
-	if err := f.findPrologue(); err != nil {
-		return nil, err
-	}
 	return f.rewrite()
+}
+
+func newFolding(p *parser, dimension, limit uint32) *folding {
+	return &folding{parser: p, dimension: dimension, limit: limit, nextID: p.bound, inputs: make(map[uint32]*foldedInput)}
 }
 
 // rescan repeats the passes of Parse whose results Fold needs.
@@ -98,26 +96,29 @@ var foldedNames = map[uint32]string{
 	builtInNumWorkgroups: "NumWorkgroups", builtInWorkgroupID: "WorkgroupId", builtInGlobalInvocationID: "GlobalInvocationId",
 }
 
-// folding is the state of one Fold.
+// folding is the state of one Fold or Merge.
 type folding struct {
 	*parser
 	dimension, limit uint32
+	merging          *merging // nil for Fold
 
 	entry        instruction
 	name         []uint32 // the entry point's name, as in the module
 	interfaceIDs []uint32 // ids of the variables that the entry point lists
 	function     uint32   // id
 
-	workgroup, global *foldedInput            // by built-in; nil when not used
-	inputs            map[uint32]*foldedInput // by root, as in parser.roots
+	// By built-in, nil when not used. count, which is NumWorkgroups, is for Merge only.
+	workgroup, global, count *foldedInput
+	inputs                   map[uint32]*foldedInput // by root, as in parser.roots
 
 	// Size of a workgroup along the dimension and along z. It is an id or, if that is
 	// 0, a literal.
 	sizeIDs, sizes [2]uint32
 
-	prologue  int    // offset of the instruction after which the prologue is inserted
-	hardware  uint32 // id of the Input WorkgroupId
-	decorated bool   // the first annotation has been written
+	prologue  int          // offset of the instruction after which the prologue is inserted
+	hardware  uint32       // id of the Input WorkgroupId
+	typed     *foldedInput // the input whose types that one has
+	decorated bool         // the first annotation has been written
 
 	out    []uint32
 	nextID uint32
@@ -135,7 +136,7 @@ type foldedInput struct {
 
 	// Ids that are declared before the variable.
 	privateVector, privateScalar uint32 // types of pointers
-	limit, zero                  uint32 // constants
+	limit, zero, one             uint32 // constants
 	sizes                        [2]uint32
 }
 
@@ -183,6 +184,10 @@ func (f *folding) findInputs() (used bool, err error) {
 		place := &f.workgroup
 		switch d.builtIn {
 		case builtInNumWorkgroups:
+			if f.merging != nil {
+				place = &f.count
+				break
+			}
 			if uses[i] {
 				return false, f.at(v.word).errorf("a kernel that uses NumWorkgroups cannot be folded")
 			}
@@ -201,6 +206,11 @@ func (f *folding) findInputs() (used bool, err error) {
 		}
 		f.inputs[uint32(i)+1] = *place
 		used = used || uses[i]
+	}
+	for _, v := range []*foldedInput{f.count, f.global, f.workgroup} {
+		if v != nil {
+			f.typed = v
+		}
 	}
 	return used, nil
 }

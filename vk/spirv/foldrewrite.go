@@ -1,7 +1,5 @@
 package spirv
 
-import "slices"
-
 const (
 	opLine              = 8
 	opFunctionParameter = 55
@@ -40,10 +38,16 @@ func (f *folding) input(id uint32) *foldedInput { return f.inputs[f.roots.get(id
 
 // rewrite copies the module and changes the instructions that concern the inputs.
 func (f *folding) rewrite() ([]uint32, error) {
+	if err := f.findSize(); err != nil {
+		return nil, err
+	}
+	if err := f.findPrologue(); err != nil {
+		return nil, err
+	}
 	if f.workgroup == nil {
 		f.hardware = f.newID()
 	}
-	for _, in := range []*foldedInput{f.workgroup, f.global} {
+	for _, in := range []*foldedInput{f.workgroup, f.global, f.count} {
 		if in != nil {
 			in.hardware = f.newID()
 		}
@@ -55,6 +59,7 @@ func (f *folding) rewrite() ([]uint32, error) {
 	for word := headerWords; word < len(f.words); {
 		in := f.at(word)
 		word = in.next()
+		f.declareMerged(in)
 		if err := f.instruction(in); err != nil {
 			return nil, err
 		}
@@ -92,6 +97,9 @@ func (f *folding) copy(in instruction) { f.emit(in.opcode, in.operands...) }
 // instruction appends an instruction of the module or its replacement.
 func (f *folding) instruction(in instruction) error {
 	o := in.operands
+	if done, err := f.mergedInstruction(in); done || err != nil {
+		return err
+	}
 	switch in.opcode {
 	case opEntryPoint:
 		if in.word == f.entry.word {
@@ -124,7 +132,7 @@ func (f *folding) instruction(in instruction) error {
 		return nil
 	case opCopyMemory:
 		// For reading, a Private variable can be used like an Input.
-		if f.input(o[0]) == nil {
+		if f.input(o[0]) == nil && f.mergedVariable(o[0]) == nil && f.mergedVariable(o[1]) == nil {
 			f.copy(in)
 			return nil
 		}
@@ -146,11 +154,13 @@ func (f *folding) emitEntryPoint() error {
 		}
 	}
 	operands = append(operands, f.hardware)
-	if f.global != nil {
-		operands = append(operands, f.global.hardware)
+	for _, v := range []*foldedInput{f.global, f.count} {
+		if v != nil {
+			operands = append(operands, v.hardware)
+		}
 	}
 	if len(operands) >= 0xffff {
-		return f.entry.errorf("lists too many variables to add %d", 2)
+		return f.entry.errorf("lists too many variables to add %d", 3)
 	}
 	f.emit(opEntryPoint, operands...)
 	return nil
@@ -159,10 +169,7 @@ func (f *folding) emitEntryPoint() error {
 // emitAnnotation appends an annotation. Annotations of a folded variable are moved to the
 // new Input.
 func (f *folding) emitAnnotation(in instruction) {
-	if !f.decorated && f.workgroup == nil {
-		f.emit(opDecorate, f.hardware, decorationBuiltIn, builtInWorkgroupID)
-	}
-	f.decorated = true
+	f.emitDecorations()
 	targets := 1
 	switch in.opcode {
 	case opGroupDecorate:
@@ -180,6 +187,18 @@ func (f *folding) emitAnnotation(in instruction) {
 	}
 }
 
+// emitDecorations appends the annotations of new ids, if that has not been done.
+func (f *folding) emitDecorations() {
+	if f.decorated {
+		return
+	}
+	f.decorated = true
+	if f.workgroup == nil {
+		f.emit(opDecorate, f.hardware, decorationBuiltIn, builtInWorkgroupID)
+	}
+	f.decorateMerged()
+}
+
 // emitVariables appends the declarations that replace a folded variable.
 func (f *folding) emitVariables(v *foldedInput) {
 	v.privateVector, v.privateScalar = f.newID(), f.newID()
@@ -187,6 +206,9 @@ func (f *folding) emitVariables(v *foldedInput) {
 	f.emit(opTypePointer, v.privateScalar, uint32(classPrivate), v.scalar)
 	v.zero = f.emitResult(opConstantNull, v.scalar)
 	v.limit = f.emitResult(opConstant, v.scalar, f.limit)
+	if v == f.count {
+		v.one = f.emitResult(opConstant, v.scalar, 1)
+	}
 	if v == f.global {
 		v.sizes = f.sizeIDs
 		for i, id := range v.sizes {
@@ -194,9 +216,9 @@ func (f *folding) emitVariables(v *foldedInput) {
 				v.sizes[i] = f.emitResult(opConstant, v.scalar, f.sizes[i])
 			}
 		}
-		if f.workgroup == nil {
-			f.emit(opVariable, v.pointer, f.hardware, uint32(classInput))
-		}
+	}
+	if v == f.typed && f.workgroup == nil {
+		f.emit(opVariable, v.pointer, f.hardware, uint32(classInput))
 	}
 	f.emit(opVariable, v.pointer, v.hardware, uint32(classInput))
 	f.emit(opVariable, v.privateVector, v.id, uint32(classPrivate))
@@ -270,8 +292,13 @@ func holdsIDs(opcode uint16) bool {
 }
 
 func (f *folding) refuseIDs(in instruction, ids []uint32) error {
-	if i := slices.IndexFunc(ids, func(id uint32) bool { return f.input(id) != nil }); i >= 0 {
-		return f.refusal(in, ids[i])
+	for _, id := range ids {
+		if f.input(id) != nil {
+			return f.refusal(in, id)
+		}
+		if f.mergedVariable(id) != nil {
+			return in.errorf("%%%d is a variable that can be merged only where a member of it is accessed", id)
+		}
 	}
 	return nil
 }
@@ -283,10 +310,10 @@ func (f *folding) refusal(in instruction, id uint32) error {
 // emitPrologue appends the computation of the built-ins. The operands of integer arithmetic
 // may differ in signedness, and so may the types of the two inputs.
 func (f *folding) emitPrologue() {
-	v := f.workgroup
-	if v == nil {
-		v = f.global
+	if len(f.inputs) == 0 {
+		return
 	}
+	v := f.typed
 	const z = 2
 	hardware := f.emitResult(opLoad, v.vector, f.hardware)
 	layer := f.emitResult(opCompositeExtract, v.scalar, hardware, z)
@@ -305,6 +332,10 @@ func (f *folding) emitPrologue() {
 		depth := f.emitResult(opCompositeExtract, v.scalar, hardware, z)
 		depth = f.emitResult(opISub, v.scalar, depth, below)
 		f.emitStore(v, hardware, index, depth)
+	}
+	if v := f.count; v != nil {
+		hardware := f.emitResult(opLoad, v.vector, v.hardware)
+		f.emit(opStore, v.id, f.emitResult(opCompositeInsert, v.vector, v.one, hardware, z))
 	}
 }
 

@@ -74,7 +74,9 @@ func (q *queue) step(m *model) bool {
 		name, cost := m.profile.Barriers.of(c.Dependencies)
 		q.now = m.spend(latest(q.now, q.ended), float64(cost), name)
 	} else {
-		q.now = m.spend(q.now, float64(m.profile.Dispatch), "issue commands")
+		if !c.Part {
+			q.now = m.spend(q.now, float64(m.profile.Dispatch), "issue commands")
+		}
 		q.execute(m, c)
 	}
 	q.next++

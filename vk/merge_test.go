@@ -1,0 +1,287 @@
+//go:build cgo
+
+package vk
+
+import (
+	"encoding/binary"
+	"errors"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/vkomp/vkomp/vk/spirv"
+)
+
+// merge gives a pipeline that newPipeline has made of the same options one that does several dispatches
+// of it at once, and returns the largest number of these.
+func merge(t *testing.T, d *Device, p *Pipeline, name string, o PipelineOptions) (launches int) {
+	t.Helper()
+	if !d.Properties().Supports(spirv.CapabilityStorageBufferArrayDynamicIndexing) {
+		t.Skipf("device %q cannot index arrays of descriptors", d.Properties().Name)
+	}
+	o = merged(t, *p, name, o)
+	v, err := d.CreatePipeline(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { d.DestroyPipeline(v) })
+	p.Merging = v.Merging
+	return int(o.Launches)
+}
+
+// merged returns the options of a pipeline that merges dispatches of p.
+func merged(t *testing.T, p Pipeline, name string, o PipelineOptions) PipelineOptions {
+	t.Helper()
+	var code []byte
+	for _, w := range shader(t, name) {
+		code = binary.NativeEndian.AppendUint32(code, w)
+	}
+	m, err := spirv.Parse(code)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := spirv.Merge(m, "main", MaxBindings, 128)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Code, o.Entry, o.Label = v.Words, "main", name+", merged"
+	o.Merges, o.Launches, o.Stride = p, v.Launches, v.Stride
+	o.PushConstants = v.Launches * v.Stride
+	return o
+}
+
+// Random streams do the same with merged dispatches as without. Between two barriers each dispatch
+// writes a part of its own, and reads one that nothing writes.
+func TestMergedDispatchesDoTheSame(t *testing.T) {
+	withBothBindings(t, func(t *testing.T, d *Device) {
+		addOptions := PipelineOptions{Bindings: []uint32{0, 1}, PushConstants: 8}
+		groupOptions := PipelineOptions{Bindings: []uint32{0}, PushConstants: 8}
+		gapsOptions := PipelineOptions{Bindings: []uint32{1, 4, 31}}
+		var alone, together [3]Pipeline
+		for i, k := range []struct {
+			name string
+			o    PipelineOptions
+		}{{"add", addOptions}, {"group", groupOptions}, {"gaps", gapsOptions}} {
+			alone[i] = newPipeline(t, d, k.name, k.o)
+			together[i] = alone[i]
+			if n := merge(t, d, &together[i], k.name, k.o); n < 8 {
+				t.Fatalf("%s: only %d launches", k.name, n)
+			}
+		}
+		const parts, words = 96, 64
+		seed := rand.Uint64()
+		t.Logf("seed %d", seed)
+		value := uint64(0)
+		for round := range 40 {
+			var want []uint32
+			for _, pipelines := range [][3]Pipeline{alone, together} {
+				random := rand.New(rand.NewPCG(seed, uint64(round)))
+				b, data := newBlock(t, d, 2*parts*words)
+				for k := range data {
+					data[k] = uint32(k%7 + 1)
+				}
+				part := func(k int) BufferRange {
+					return BufferRange{b.Buffer, uint64(k * words * 4), words * 4}
+				}
+				var s Stream
+				for level := range 3 {
+					from, to := level%2*parts, (1-level%2)*parts
+					free := random.Perm(parts)
+					for len(free) >= 3 && random.IntN(12) > 0 {
+						kind, count := random.IntN(3), 1+random.IntN(40)
+						groups := [3]uint32{1 + random.Uint32N(2), 1, 1}
+						for ; count > 0 && len(free) >= 3; count-- {
+							into := part(to + free[0])
+							switch kind {
+							case 0:
+								s.Dispatch(pipelines[0], []BufferRange{part(from + random.IntN(parts)), into}, push(1+random.Uint32N(words), random.Uint32N(9)), [3]uint32{}, [3]uint32{groups[0], 1, 1})
+								free = free[1:]
+							case 1:
+								s.Dispatch(pipelines[1], []BufferRange{into}, push(2+random.Uint32N(9), 1+random.Uint32N(9)), [3]uint32{}, groups)
+								free = free[1:]
+							default:
+								s.Dispatch(pipelines[2], []BufferRange{into, part(to + free[1]), part(to + free[2])}, nil, [3]uint32{}, [3]uint32{1, 1, 1})
+								free = free[3:]
+							}
+							if random.IntN(30) == 0 {
+								groups[1] = 3 - groups[1] // another number of workgroups
+							}
+						}
+					}
+					s.Barrier(between)
+				}
+				s.Barrier(toHost)
+				value++
+				run(t, d, &s, value)
+				if want == nil {
+					want = data
+					continue
+				}
+				for k := range data {
+					if data[k] != want[k] {
+						t.Fatalf("round %d: word %d of part %d is %d, and %d without merging", round, k%words, k/words, data[k], want[k])
+					}
+				}
+			}
+		}
+	})
+}
+
+// Successive dispatches of one kernel are recorded as one: a recording of them executes no other
+// command. The number of workgroups along z shows it to a kernel that is given the wrong variant.
+func TestDispatchesSideBySideAreMerged(t *testing.T) {
+	d := openDevice(t, DeviceOptions{})
+	o := PipelineOptions{Bindings: []uint32{0}, PushConstants: 8}
+	p := newPipeline(t, d, "group", o)
+	other := newPipeline(t, d, "group", o)
+	// What stands for the variant adds what its z is worth, and has no arrays of its own.
+	o.Code, o.Entry, o.Label = shader(t, "group"), "main", "counter"
+	o.Merges, o.Launches, o.Stride, o.PushConstants = p, 4, 8, 32
+	counter, err := d.CreatePipeline(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { d.DestroyPipeline(counter) })
+	p.Merging = counter.Merging
+	b, data := newBlock(t, d, 64)
+	one := [3]uint32{1, 1, 1}
+	dispatch := func(s *Stream, p Pipeline, base, count [3]uint32) {
+		s.Dispatch(p, []BufferRange{all(b)}, push(1, 1), base, count)
+	}
+	for name, test := range map[string]struct {
+		fill func(s *Stream)
+		want [8]uint32 // data[z] of a kernel with one workgroup along x and y
+	}{
+		"one":   {func(s *Stream) { dispatch(s, p, [3]uint32{}, one) }, [8]uint32{1}},
+		"three": {func(s *Stream) { repeat(3, func() { dispatch(s, p, [3]uint32{}, one) }) }, [8]uint32{1, 10001, 20001}},
+		"four":  {func(s *Stream) { repeat(4, func() { dispatch(s, p, [3]uint32{}, one) }) }, [8]uint32{1, 10001, 20001, 30001}},
+		"five":  {func(s *Stream) { repeat(4, func() { dispatch(s, p, [3]uint32{}, one) }); dispatchBehind(s, p, b, one) }, [8]uint32{2, 10001, 20001, 30001}},
+		"along z": {func(s *Stream) {
+			repeat(2, func() { dispatch(s, p, [3]uint32{}, [3]uint32{1, 1, 2}); s.Barrier(between) })
+		}, [8]uint32{2, 20002}},
+		"with a base": {func(s *Stream) { repeat(2, func() { dispatch(s, p, [3]uint32{0, 0, 1}, one); s.Barrier(between) }) }, [8]uint32{0, 20002}},
+		"barrier":     {func(s *Stream) { repeat(2, func() { dispatch(s, p, [3]uint32{}, one); s.Barrier(between) }) }, [8]uint32{2}},
+		"another": {func(s *Stream) {
+			dispatch(s, p, [3]uint32{}, one)
+			s.Barrier(between)
+			dispatch(s, other, [3]uint32{}, one)
+			s.Barrier(between)
+			dispatch(s, p, [3]uint32{}, one)
+		}, [8]uint32{3}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			clear(data)
+			var s Stream
+			test.fill(&s)
+			s.Barrier(toHost)
+			completed, err := d.Queues()[0].Completed()
+			if err != nil {
+				t.Fatal(err)
+			}
+			run(t, d, &s, completed+1)
+			if got := [8]uint32(data); got != test.want {
+				t.Errorf("the workgroups have added %v, want %v", got, test.want)
+			}
+		})
+	}
+}
+
+func repeat(n int, f func()) {
+	for range n {
+		f()
+	}
+}
+
+// dispatchBehind appends a dispatch behind as many as are merged: it must not run beside them, because
+// it writes what they write.
+func dispatchBehind(s *Stream, p Pipeline, b Block, count [3]uint32) {
+	s.Barrier(between)
+	s.Dispatch(p, []BufferRange{all(b)}, push(1, 1), [3]uint32{}, count)
+}
+
+func TestRepeatsFindsDispatchesThatCanBeMerged(t *testing.T) {
+	p, one := Pipeline{Handle: 1, Layout: 1, SetLayout: 1, Bindings: 1, BindingMask: 1, PushConstants: 8}, [3]uint32{1, 1, 1}
+	b := []BufferRange{{1, 0, 4}}
+	other := p
+	other.Handle = 2
+	var s, appended Stream
+	step := func(want bool, f func()) {
+		t.Helper()
+		f()
+		if s.Repeats() != want {
+			t.Errorf("after %d operations: %v", s.Len(), s.Repeats())
+		}
+	}
+	step(false, func() { s.Dispatch(p, b, push(1, 2), [3]uint32{}, one) })
+	step(true, func() { s.Dispatch(p, []BufferRange{{1, 256, 8}}, push(3, 4), [3]uint32{}, one) })
+	step(false, func() { s.Dispatch(other, b, push(1, 2), [3]uint32{}, one) })
+	step(false, func() { s.Dispatch(other, b, push(1, 2)[:4], [3]uint32{}, one) })
+	step(false, func() { s.Dispatch(other, b, push(1, 2)[:4], [3]uint32{}, [3]uint32{2, 1, 1}) })
+	step(true, func() { s.Dispatch(other, b, push(1, 2)[:4], [3]uint32{}, [3]uint32{2, 1, 1}) })
+	step(false, func() { s.Barrier(between) })
+	step(false, func() { s.Dispatch(other, b, push(1, 2)[:4], [3]uint32{}, [3]uint32{2, 1, 1}) })
+	for range 2 {
+		step(false, func() { s.Dispatch(p, b, nil, [3]uint32{}, [3]uint32{1, 1, 2}) })
+	}
+	for range 2 {
+		step(false, func() { s.Dispatch(p, b, nil, [3]uint32{1, 0, 0}, one) })
+	}
+	for range 2 {
+		appended.Dispatch(p, b, nil, [3]uint32{}, one)
+	}
+	step(true, func() { s.Append(&appended) })
+	step(true, func() { s.Append(&Stream{}) })
+	step(true, func() { s.Dispatch(p, b, nil, [3]uint32{}, one) })
+	step(false, s.Reset)
+}
+
+func TestPipelinesThatCannotMergeAreRefused(t *testing.T) {
+	d := openDevice(t, DeviceOptions{})
+	o := PipelineOptions{Bindings: []uint32{0}, PushConstants: 8}
+	p := newPipeline(t, d, "group", o)
+	good := merged(t, p, "group", o)
+	for name, change := range map[string]func(*PipelineOptions){
+		"one launch":           func(o *PipelineOptions) { o.Launches = 1; o.PushConstants = o.Stride },
+		"too many descriptors": func(o *PipelineOptions) { o.Launches = 33; o.Stride = 0; o.PushConstants = 0 },
+		"other bindings":       func(o *PipelineOptions) { o.Bindings = []uint32{1} },
+		"a small stride":       func(o *PipelineOptions) { o.Stride = 4; o.PushConstants = o.Launches * 4 },
+		"an odd stride":        func(o *PipelineOptions) { o.Stride = 10; o.Launches = 2; o.PushConstants = 20 },
+		"other push constants": func(o *PipelineOptions) { o.PushConstants -= 4 },
+		"no pipeline":          func(o *PipelineOptions) { o.Merges = Pipeline{} },
+	} {
+		o := good
+		change(&o)
+		if _, err := d.CreatePipeline(o); !errors.Is(err, ErrInvalid) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	// A number is used again, and its stream is refused when it names another pipeline's dispatches.
+	first, err := d.CreatePipeline(good)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.DestroyPipeline(first)
+	second, err := d.CreatePipeline(good)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first.Merging == 0 || second.Merging != first.Merging {
+		t.Errorf("the numbers are %d and %d", first.Merging, second.Merging)
+	}
+	b, _ := newBlock(t, d, 64)
+	for name, p := range map[string]Pipeline{
+		"of another pipeline": func() Pipeline {
+			p := newPipeline(t, d, "group", o)
+			p.Merging = second.Merging
+			return p
+		}(),
+		"that is not there": func() Pipeline { p := p; p.Merging = second.Merging + 1; return p }(),
+		"in no table":       func() Pipeline { p := p; p.Merging = 1<<24 - 1; return p }(),
+	} {
+		var s Stream
+		s.Dispatch(p, []BufferRange{all(b)}, push(1, 1), [3]uint32{}, [3]uint32{1, 1, 1})
+		if err := d.Queues()[0].Submit(&s, nil, nil, 1); !errors.Is(err, ErrInvalid) {
+			t.Errorf("a number %s: %v", name, err)
+		}
+	}
+	d.DestroyPipeline(second)
+}

@@ -1,0 +1,354 @@
+package spirv
+
+import (
+	"math"
+	"slices"
+)
+
+// Merged is a variant of an entry point that does in one dispatch what several launches of it would
+// do in a dispatch each.
+type Merged struct {
+	// Words are those of the variant's module.
+	Words []uint32
+	// Launches is the largest number of launches in a dispatch.
+	Launches uint32
+	// Stride is the distance between the push constants of two launches, in bytes, or 0 if the entry
+	// point has none.
+	Stride uint32
+}
+
+// Merge returns the variant of an entry point for dispatches of several launches, each of which has
+// the same number of workgroups, and one along z. m is not changed.
+//
+// Launch k has the workgroups of the dispatch whose z is k. In the variant,
+//
+//   - each binding is an array of Merged.Launches descriptors, of which launch k uses the k-th,
+//   - the push constants of launch k begin at k times Merged.Stride,
+//   - WorkgroupId, GlobalInvocationId and NumWorkgroups have the values that they have in a dispatch of
+//     launch k alone.
+//
+// All workgroups see the same index into an array, so the capability StorageBufferArrayDynamicIndexing
+// is enough. Everything inside a workgroup is unchanged. Merged.Launches is the largest number for
+// which the bindings have at most the given number of descriptors, and the push constants at most
+// pushBytes; without bindings and push constants it is descriptors.
+//
+// The error wraps ErrEntryPoint if there is no such compute entry point. It is an *Error with the
+// instruction if the entry point uses a binding, its push constants or a built-in in another way than
+// by accessing members of them.
+func Merge(m *Module, entry string, descriptors, pushBytes uint32) (Merged, error) {
+	e, err := m.EntryPoint(entry)
+	if err != nil {
+		return Merged{}, err
+	}
+	p, err := rescan(m.Words)
+	if err != nil {
+		return Merged{}, err
+	}
+	if err := p.layOutTypes(); err != nil {
+		return Merged{}, err
+	}
+	f := newFolding(p, 0, 0)
+	f.merging = &merging{launches: descriptors / max(uint32(len(e.Bindings)), 1), variables: make(map[uint32]*mergedVariable)}
+	if err := f.findEntryPoint(entry); err != nil {
+		return Merged{}, err
+	}
+	if _, err := f.findInputs(); err != nil {
+		return Merged{}, err
+	}
+	if err := f.findMerged(pushBytes); err != nil {
+		return Merged{}, err
+	}
+	if f.merging.launches < 2 {
+		return Merged{}, f.entry.errorf("%d descriptors and %d bytes of push constants are too few for two launches", descriptors, pushBytes)
+	}
+	words, err := f.rewrite()
+	return Merged{words, f.merging.launches, f.merging.stride}, err
+}
+
+// merging is what a folding needs for Merge.
+type merging struct {
+	launches, stride uint32
+	// variables are those of which each launch has one, by id, and order has them in the order of the
+	// module.
+	variables map[uint32]*mergedVariable
+	order     []*mergedVariable
+	// block is the structure of the push constants of a launch, which is part of another one in the
+	// variant, and outer that one. Both are 0 without push constants.
+	block, outer uint32
+	// zero is a constant, the index of the only member of outer.
+	zero     uint32
+	declared bool
+}
+
+// mergedVariable is a variable that holds in the variant an array of what it held before.
+type mergedVariable struct {
+	variable
+	single uint32 // type of a pointer to what it held
+	held   uint32 // type of that
+	array  uint32 // type of the array
+}
+
+// mergedVariable returns the variable with an id if each launch has one, or nil.
+func (f *folding) mergedVariable(id uint32) *mergedVariable {
+	if f.merging == nil {
+		return nil
+	}
+	return f.merging.variables[id]
+}
+
+// findMerged finds the bindings and the push constants, and how many launches they allow.
+func (f *folding) findMerged(pushBytes uint32) error {
+	uses, err := f.reachedVariables()
+	if err != nil {
+		return err
+	}
+	g := f.merging
+	for i, v := range f.variables {
+		if !uses[i] || v.class != classPushConstant && !v.class.isDescriptor() {
+			continue
+		}
+		in := f.at(v.word)
+		held, err := f.pointee(v)
+		if err != nil {
+			return err
+		}
+		if declaration, ok := f.definition(held); !ok || declaration.opcode != opTypeStruct {
+			return in.errorf("%%%d holds no structure", v.id)
+		}
+		if start := f.functions[0].start; v.word > start || int(f.defs.get(in.operands[0])) > v.word {
+			return in.errorf("%%%d is declared before its type or after a function", v.id)
+		}
+		if v.class == classPushConstant {
+			if err := f.findPushed(in, held); err != nil {
+				return err
+			}
+		}
+		own := &mergedVariable{variable: v, single: in.operands[0], held: held, array: f.newID()}
+		g.variables[v.id] = own
+		g.order = append(g.order, own)
+	}
+	if g.stride > 0 {
+		g.launches = min(g.launches, pushBytes/g.stride)
+	}
+	return nil
+}
+
+// findPushed finds the distance between the push constants of two launches. A block must not be part
+// of another one, so the structure loses its decoration to one that has an array of it, and nothing
+// else may hold it.
+func (f *folding) findPushed(in instruction, held uint32) error {
+	l := f.layoutOf(in, held)
+	if l.problem != "" {
+		return f.layoutError(l)
+	}
+	for _, v := range f.variables {
+		if other, err := f.pointee(v); err == nil && other == held && v.word != in.word {
+			return in.errorf("another variable, %%%d, holds its structure, too", v.id)
+		}
+	}
+	for _, word := range f.decorations.groups {
+		if group := f.at(word); slices.Contains(group.operands[1:], held) {
+			return group.errorf("%%%d, the structure of the push constants, is in a group", held)
+		}
+	}
+	align := uint64(f.alignment(held))
+	stride := (l.size + align - 1) / align * align
+	if l.runtime || stride == 0 || stride > math.MaxUint16 {
+		return in.errorf("push constants of %d bytes", stride)
+	}
+	f.merging.stride, f.merging.block, f.merging.outer = uint32(stride), held, f.newID()
+	return nil
+}
+
+// alignment returns the base alignment of a type that has a layout, in bytes.
+func (f *folding) alignment(id uint32) uint32 {
+	in, _ := f.definition(id)
+	switch in.opcode {
+	case opTypeInt, opTypeFloat:
+		return in.operands[1] / 8
+	case opTypeVector:
+		if in.operands[2] == 2 {
+			return 2 * f.alignment(in.operands[1])
+		}
+		return 4 * f.alignment(in.operands[1])
+	case opTypeMatrix:
+		// Of its columns or of its rows: no vector of the component needs more.
+		column, _ := f.definition(in.operands[1])
+		return 4 * f.alignment(column.operands[1])
+	case opTypeArray:
+		return f.alignment(in.operands[1])
+	case opTypeStruct:
+		largest := uint32(1)
+		for _, member := range in.operands[1:] {
+			largest = max(largest, f.alignment(member))
+		}
+		return largest
+	}
+	return 8 // the address of a physical storage buffer
+}
+
+// declareMerged appends what comes before an instruction of the module: capabilities before the first
+// one, annotations at the end of their section, and variables before the functions.
+func (f *folding) declareMerged(in instruction) {
+	g := f.merging
+	if g == nil {
+		return
+	}
+	const indexing = CapabilityStorageBufferArrayDynamicIndexing
+	arrays := slices.ContainsFunc(g.order, func(v *mergedVariable) bool { return v.class.isDescriptor() })
+	if in.word == headerWords && arrays && !f.declared[indexing] {
+		f.emit(opCapability, uint32(indexing))
+	}
+	if !isBeforeTypes(in.opcode) {
+		f.emitDecorations()
+	}
+	if in.opcode == opFunction && !g.declared {
+		g.declared = true
+		f.emitMergedVariables()
+	}
+}
+
+const (
+	opSourceContinued = 2
+	opSource          = 3
+	opSourceExtension = 4
+	opString          = 7
+	opMemoryModel     = 14
+	opModuleProcessed = 330
+)
+
+// isBeforeTypes reports whether an instruction stands in a section before that of types.
+func isBeforeTypes(opcode uint16) bool {
+	switch opcode {
+	case opCapability, opExtension, opExtInstImport, opMemoryModel, opEntryPoint, opExecutionMode, opExecutionModeID,
+		opString, opSource, opSourceContinued, opSourceExtension, opName, opMemberName, opModuleProcessed,
+		opDecorate, opDecorateID, opDecorateString, opDecorationGroup, opGroupDecorate,
+		opMemberDecorate, opMemberDecorateString, opGroupMemberDecorate:
+		return true
+	}
+	return false
+}
+
+// decorateMerged appends the annotations of the push constants.
+func (f *folding) decorateMerged() {
+	g := f.merging
+	if g == nil || g.block == 0 {
+		return
+	}
+	f.emit(opDecorate, g.outer, decorationBlock)
+	f.emit(opMemberDecorate, g.outer, 0, decorationOffset, 0)
+	for _, v := range g.order {
+		if v.held == g.block {
+			f.emit(opDecorate, v.array, decorationArrayStride, g.stride)
+		}
+	}
+}
+
+// emitMergedVariables appends the declarations of the variables, and of the input that tells the
+// launch, if it is not declared.
+func (f *folding) emitMergedVariables() {
+	g := f.merging
+	if f.typed == nil {
+		f.emitInput()
+	}
+	g.zero = f.emitResult(opConstant, f.typed.scalar, 0)
+	launches := f.emitResult(opConstant, f.typed.scalar, g.launches)
+	for _, v := range g.order {
+		f.emit(opTypeArray, v.array, v.held, launches)
+		held := v.array
+		if v.class == classPushConstant {
+			held = g.outer
+			f.emit(opTypeStruct, held, v.array)
+		}
+		pointer := f.newID()
+		f.emit(opTypePointer, pointer, uint32(v.class), held)
+		f.emit(opVariable, pointer, v.id, uint32(v.class))
+	}
+}
+
+// emitInput appends the declaration of the Input WorkgroupId in a module that uses no index. A type
+// must not be declared twice.
+func (f *folding) emitInput() {
+	v := &foldedInput{}
+	for _, word := range f.types {
+		switch in := f.at(word); {
+		case in.opcode == opTypeInt && in.operands[1] == 32 && v.scalar == 0:
+			v.scalar = in.operands[0]
+		case in.opcode == opTypeVector && in.operands[1] == v.scalar && in.operands[2] == 3:
+			v.vector = in.operands[0]
+		}
+	}
+	if v.scalar == 0 {
+		v.scalar = f.newID()
+		f.emit(opTypeInt, v.scalar, 32, 0)
+	}
+	if v.vector == 0 {
+		v.vector = f.newID()
+		f.emit(opTypeVector, v.vector, v.scalar, 3)
+	}
+	v.pointer = f.newID()
+	f.emit(opTypePointer, v.pointer, uint32(classInput), v.vector)
+	f.emit(opVariable, v.pointer, f.hardware, uint32(classInput))
+	f.typed = v
+}
+
+// mergedInstruction appends the replacement of an instruction that declares, decorates or uses a
+// merged variable. It returns false, and has done nothing, for any other.
+func (f *folding) mergedInstruction(in instruction) (done bool, err error) {
+	g := f.merging
+	if g == nil {
+		return false, nil
+	}
+	o := in.operands
+	switch in.opcode {
+	case opDecorate:
+		return o[0] == g.block && o[1] == decorationBlock, nil
+	case opVariable:
+		return f.mergedVariable(o[1]) != nil, nil
+	case opAccessChain, opInBoundsAccessChain:
+		if v := f.mergedVariable(o[2]); v != nil {
+			for _, index := range o[3:] {
+				if f.input(index) != nil || f.mergedVariable(index) != nil {
+					return true, in.errorf("%%%d is no index", index)
+				}
+			}
+			operands := append([]uint32{o[0], o[1], o[2]}, f.emitLaunch(v)...)
+			f.emit(in.opcode, append(operands, o[3:]...)...)
+			return true, nil
+		}
+	case opArrayLength, opLoad:
+		return f.replaceOperand(in, 2)
+	case opStore:
+		if f.mergedVariable(o[1]) == nil {
+			return f.replaceOperand(in, 0)
+		}
+	default:
+		if f.isSilent(in) && !g.declared && slices.ContainsFunc(o, func(id uint32) bool { return f.mergedVariable(id) != nil }) {
+			return true, in.errorf("it names a variable that is declared after it in the variant")
+		}
+	}
+	return false, nil
+}
+
+// replaceOperand appends an instruction with an operand that is a merged variable replaced by a pointer
+// to what the launch has.
+func (f *folding) replaceOperand(in instruction, operand int) (done bool, err error) {
+	v := f.mergedVariable(in.operands[operand])
+	if v == nil {
+		return false, nil
+	}
+	operands := slices.Clone(in.operands)
+	operands[operand] = f.emitResult(opAccessChain, v.single, append([]uint32{v.id}, f.emitLaunch(v)...)...)
+	f.emit(in.opcode, operands...)
+	return true, nil
+}
+
+// emitLaunch appends the computation of the launch's number, and returns the indices of what it has of
+// a variable.
+func (f *folding) emitLaunch(v *mergedVariable) []uint32 {
+	index := f.emitResult(opCompositeExtract, f.typed.scalar, f.emitResult(opLoad, f.typed.vector, f.hardware), 2)
+	if v.class == classPushConstant {
+		return []uint32{f.merging.zero, index}
+	}
+	return []uint32{index}
+}

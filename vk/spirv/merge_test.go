@@ -1,0 +1,168 @@
+package spirv
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// validate has spirv-val check a module.
+func validate(t *testing.T, m *Module) {
+	t.Helper()
+	val, err := exec.LookPath("spirv-val")
+	if err != nil {
+		t.Fatalf("spirv-val, of the package spirv-tools, is needed: %v", err)
+	}
+	target := []string{"--target-env", "vulkan1.2"}
+	if m.Version >= 0x00010600 {
+		target = []string{"--target-env", "vulkan1.3", "--allow-localsizeid"}
+	}
+	cmd := exec.Command(val, target...)
+	cmd.Stdin = bytes.NewReader(encode(m.Words, binary.LittleEndian))
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// What Merge makes of the modules of testdata is valid, and its entry point has what the original has,
+// as arrays.
+func TestMergedModulesAreValid(t *testing.T) {
+	merged := 0
+	for file := range testModules(t) {
+		if file == "pointers.spv" {
+			continue // OpenCL capabilities, which shaders must not have
+		}
+		m := parsed(t, file)
+		before := slices.Clone(m.Words)
+		for _, e := range m.EntryPoints {
+			if e.Model != ModelGLCompute {
+				continue
+			}
+			v, err := Merge(m, e.Name, 32, 128)
+			if err != nil {
+				t.Logf("%s, %q: %v", file, e.Name, err)
+				if !errors.Is(err, ErrInvalid) {
+					t.Errorf("%s, %q: %v is no *Error", file, e.Name, err)
+				}
+				continue
+			}
+			t.Run(file+"/"+e.Name, func(t *testing.T) {
+				merged++
+				variant, err := Parse(encode(v.Words, binary.LittleEndian))
+				if err != nil {
+					t.Fatal(err)
+				}
+				validate(t, variant)
+				after := variant.EntryPoints[0]
+				if len(variant.EntryPoints) != 1 || after.Name != e.Name || after.LocalSize != e.LocalSize {
+					t.Errorf("the entry points are %+v, was %+v", variant.EntryPoints, e)
+				}
+				checkMergedInterface(t, &e, &after, v)
+			})
+		}
+		if !slices.Equal(m.Words, before) {
+			t.Errorf("%s: the module's words have changed", file)
+		}
+	}
+	if merged < 18 {
+		t.Errorf("only %d entry points were merged", merged)
+	}
+}
+
+// checkMergedInterface compares the interfaces of an entry point and its variant.
+func checkMergedInterface(t *testing.T, before, after *EntryPoint, v Merged) {
+	t.Helper()
+	want := slices.Clone(before.Bindings)
+	for i := range want {
+		want[i].Count = v.Launches
+	}
+	if !slices.Equal(after.Bindings, want) {
+		t.Errorf("the bindings are %+v, want %+v", after.Bindings, want)
+	}
+	if (v.Stride == 0) != (before.PushConstants == nil) || (v.Stride == 0) != (after.PushConstants == nil) {
+		t.Fatalf("the stride is %d", v.Stride)
+	}
+	if v.Stride != 0 && (v.Stride < before.PushConstants.Size || after.PushConstants.Size < (v.Launches-1)*v.Stride+before.PushConstants.Size || after.PushConstants.Size > 128) {
+		t.Errorf("push constants of %d bytes at a stride of %d, those of a launch are %d", after.PushConstants.Size, v.Stride, before.PushConstants.Size)
+	}
+	if v.Launches < 2 || int(v.Launches)*len(want) > 32 {
+		t.Errorf("%d launches of %d bindings", v.Launches, len(want))
+	}
+}
+
+func TestMergeRefusesTooLittleRoom(t *testing.T) {
+	m := parsed(t, "fold_both.spv")
+	e := m.EntryPoints[0]
+	if len(e.Bindings) == 0 {
+		t.Fatal("the module has no bindings")
+	}
+	for _, test := range []struct {
+		descriptors, push uint32
+		launches          uint32
+	}{
+		{uint32(2 * len(e.Bindings)), 1 << 10, 2},
+		{uint32(2*len(e.Bindings) - 1), 1 << 10, 0},
+		{0, 0, 0},
+	} {
+		v, err := Merge(m, e.Name, test.descriptors, test.push)
+		if v.Launches != test.launches && err == nil || (err == nil) != (test.launches > 0) {
+			t.Errorf("%d descriptors: %d launches, %v", test.descriptors, v.Launches, err)
+		}
+	}
+	if _, err := Merge(m, "other", 32, 128); !errors.Is(err, ErrEntryPoint) {
+		t.Errorf("%v is not ErrEntryPoint", err)
+	}
+}
+
+// Ids of a storage buffer.
+const (
+	idBlock = idFree + 20 + iota
+	idBlockPointer
+	idBuffer
+	idElementPointer
+)
+
+// buffered declares a storage buffer of one unsigned integer.
+func buffered(body ...[]uint32) shader {
+	return shader{
+		annotations: [][]uint32{
+			op(opDecorate, idBlock, decorationBlock),
+			op(opMemberDecorate, idBlock, 0, decorationOffset, 0),
+			op(opDecorate, idBuffer, decorationDescriptorSet, 0),
+			op(opDecorate, idBuffer, decorationBinding, 0),
+		},
+		globals: [][]uint32{
+			op(opTypeStruct, idBlock, idUint),
+			op(opTypePointer, idBlockPointer, uint32(classStorageBuffer), idBlock),
+			op(opTypePointer, idElementPointer, uint32(classStorageBuffer), idUint),
+			op(opVariable, idBlockPointer, idBuffer, uint32(classStorageBuffer)),
+		},
+		body: body,
+	}
+}
+
+func TestMergeRefusesWhatItCannotRewrite(t *testing.T) {
+	for name, test := range map[string]struct {
+		body [][]uint32
+		want string
+	}{
+		"copied pointer":   {[][]uint32{op(opCopyObject, idBlockPointer, 60, idBuffer)}, "where a member"},
+		"copied structure": {[][]uint32{op(opCopyMemory, idBuffer, idBuffer)}, "where a member"},
+		"compared":         {[][]uint32{op(opPtrDiff, idUint, 60, idBuffer, idBuffer)}, "where a member"},
+		"loaded":           {[][]uint32{op(opLoad, idBlock, 60, idBuffer)}, ""},
+		"stored":           {[][]uint32{op(opLoad, idBlock, 60, idBuffer), op(opStore, idBuffer, 60)}, ""},
+	} {
+		m, err := Parse(buffered(test.body...).encode())
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		v, err := Merge(m, "main", 32, 128)
+		if test.want == "" && err != nil || test.want != "" && (err == nil || v.Words != nil || !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), test.want)) {
+			t.Errorf("%s: %v, want %q", name, err, test.want)
+		}
+	}
+}
