@@ -66,7 +66,7 @@ func TestLargeCopiesWithinADeviceKeepTheirOrder(t *testing.T) {
 			launched := rt.Stats().Dispatches
 			succeed(t, d.Free(ctx, a), d.Free(ctx, b), rt.Close())
 			report := keptOrder(t, log)
-			if n := report.Sum().Dispatches - launched; n != 2*rounds {
+			if n := report.Sum().Launches - launched; n != 2*rounds {
 				t.Errorf("%d copies by a kernel, want %d", n, 2*rounds)
 			}
 			for _, q := range report.Queues {

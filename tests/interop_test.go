@@ -283,8 +283,8 @@ func TestForeignWorkIsOrderedInTheRecord(t *testing.T) {
 			defer f.Close()
 			report, err := checker.Check(f, checker.Options{})
 			succeed(t, err)
-			if sum := report.Sum(); sum.Dispatches < 200 || sum.Copies < 100 {
-				t.Errorf("%d dispatches and %d copies were checked", sum.Dispatches, sum.Copies)
+			if sum := report.Sum(); sum.Launches < 200 || sum.Copies < 100 {
+				t.Errorf("%d launches and %d copies were checked", sum.Launches, sum.Copies)
 			}
 			for _, v := range report.Violations[:min(3, len(report.Violations))] {
 				t.Errorf("of %d violations: %v", len(report.Violations), v)

@@ -71,8 +71,8 @@ func TestPausesThroughTheLayers(t *testing.T) {
 		defer f.Close()
 		report, err := checker.Check(f, checker.Options{})
 		succeed(t, err)
-		if sum := report.Sum(); sum.Dispatches < 5*3*10 {
-			t.Errorf("%d dispatches were checked", sum.Dispatches)
+		if sum := report.Sum(); sum.Launches < 5*3*10 {
+			t.Errorf("%d launches were checked", sum.Launches)
 		}
 		for _, v := range report.Violations[:min(3, len(report.Violations))] {
 			t.Errorf("of %d violations: %v", len(report.Violations), v)

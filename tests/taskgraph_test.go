@@ -281,8 +281,8 @@ func TestReplayedRandomProgramsAreOrderedByTheDevice(t *testing.T) {
 		if len(logs) != 1 {
 			t.Fatalf("seed %d: logs %q, want one", seed, logs)
 		}
-		if checked := keptOrder(t, logs[0]).Sum().Dispatches; checked != dispatches || checked < 20 {
-			t.Errorf("seed %d: %d dispatches were checked, of %d", seed, checked, dispatches)
+		if checked := keptOrder(t, logs[0]).Sum().Launches; checked != dispatches || checked < 20 {
+			t.Errorf("seed %d: %d launches were checked, of %d", seed, checked, dispatches)
 		}
 	}
 }
@@ -374,8 +374,8 @@ func TestReplayedKernelsAreOrderedByTheDevice(t *testing.T) {
 		if len(logs) != 1 {
 			t.Fatalf("seed %d: logs %q, want one", seed, logs)
 		}
-		if checked := keptOrder(t, logs[0]).Sum().Dispatches; checked != dispatches || checked < kernels*replays {
-			t.Errorf("seed %d: %d dispatches were checked, of %d", seed, checked, dispatches)
+		if checked := keptOrder(t, logs[0]).Sum().Launches; checked != dispatches || checked < kernels*replays {
+			t.Errorf("seed %d: %d launches were checked, of %d", seed, checked, dispatches)
 		}
 	}
 }

@@ -24,10 +24,10 @@ type Plan struct {
 }
 
 // A kernel has a pipeline for each value of Plan.Fold, and one with which one dispatch does what several
-// of that for 0 do. Pipelines is their number, and Merging the number of the last one.
+// of that for 0 do.
 const (
-	Merging   = 3
-	Pipelines = 4
+	Merging   = 3 // the number of the latter
+	Pipelines = 4 // how many there are
 )
 
 // PlanDispatch divides g workgroups into dispatches within the device's limits, which it appends to

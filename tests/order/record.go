@@ -312,6 +312,7 @@ func (c *checker) execute(q *queue, x *command, index int) {
 	c.executing = x
 	switch x.class {
 	case computing:
+		q.Launches++
 		if !x.part {
 			q.Dispatches++
 		}

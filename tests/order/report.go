@@ -80,6 +80,7 @@ type QueueTotals struct {
 	Flags                 uint64 // VkQueueFlags of the family
 	Submissions           uint64 // batches
 	Dispatches            uint64 // commands
+	Launches              uint64 // of kernels, of which a dispatch can do several
 	Copies                uint64 // commands
 	Fills                 uint64 // including updates
 	Barriers              uint64 // commands
@@ -127,6 +128,7 @@ func (r *Report) Sum() QueueTotals {
 	for _, q := range r.Queues {
 		s.Submissions += q.Submissions
 		s.Dispatches += q.Dispatches
+		s.Launches += q.Launches
 		s.Copies += q.Copies
 		s.Fills += q.Fills
 		s.Barriers += q.Barriers
@@ -147,8 +149,8 @@ func (r *Report) Print(w io.Writer) error {
 		fmt.Fprintf(&b, "and %d more\n", n)
 	}
 	for _, q := range r.Queues {
-		fmt.Fprintf(&b, "%v: %d submissions, %d dispatches, %d copies, %d fills, %d barriers, %d waits (%d for other queues), %d signals\n",
-			q, q.Submissions, q.Dispatches, q.Copies, q.Fills, q.Barriers, q.Waits, q.CrossWaits, q.Signals)
+		fmt.Fprintf(&b, "%v: %d submissions, %d launches in %d dispatches, %d copies, %d fills, %d barriers, %d waits (%d for other queues), %d signals\n",
+			q, q.Submissions, q.Launches, q.Dispatches, q.Copies, q.Fills, q.Barriers, q.Waits, q.CrossWaits, q.Signals)
 	}
 	for _, h := range r.Hosts {
 		if h.Waits+h.Observed > 0 {
@@ -156,8 +158,8 @@ func (r *Report) Print(w io.Writer) error {
 		}
 	}
 	s := r.Sum()
-	fmt.Fprintf(&b, "total: %d submissions, %d dispatches, %d copies, %d fills, %d barriers, %d waits (%d across queues), %d flushes, %d invalidations\n",
-		s.Submissions, s.Dispatches, s.Copies, s.Fills, s.Barriers, s.Waits, s.CrossWaits, r.Flushes, r.Invalidates)
+	fmt.Fprintf(&b, "total: %d submissions, %d launches in %d dispatches, %d copies, %d fills, %d barriers, %d waits (%d across queues), %d flushes, %d invalidations\n",
+		s.Submissions, s.Launches, s.Dispatches, s.Copies, s.Fills, s.Barriers, s.Waits, s.CrossWaits, r.Flushes, r.Invalidates)
 	if r.Edges+r.Tasks > 0 {
 		fmt.Fprintf(&b, "clauses: %d tasks, %d edges\n", r.Tasks, r.Edges)
 	}

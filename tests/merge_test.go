@@ -1,0 +1,81 @@
+package tests
+
+import (
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"github.com/vkomp/vkomp"
+	"github.com/vkomp/vkomp/tests/vktest"
+	"github.com/vkomp/vkomp/vk/spirv"
+)
+
+// Kernels that nothing orders go to the device several in a dispatch, once the pipeline for that is
+// compiled. Each sees its own storage, values and indices, whatever the number of its workgroups, and
+// those that are ordered stay so.
+func TestKernelsThatNothingOrdersAreMerged(t *testing.T) {
+	merges := openDevice(t).Properties().Supports(spirv.CapabilityStorageBufferArrayDynamicIndexing)
+	for _, debug := range []string{"path=any", "path=general", "placement=random,seed=5"} {
+		t.Run(debug, func(t *testing.T) {
+			vktest.Layers(t, "record")
+			log := filepath.Join(t.TempDir(), "log")
+			t.Setenv("VKOMP_RECORD", log)
+			rt := vktest.Open(t, vktest.Debug(debug), vktest.NoSynchronizationChecks)
+			ctx := t.Context()
+			size := [2]uint32{3, 2}
+			kernel, err := rt.NewKernel(vkomp.KernelSource{Name: "indices", SPIRV: indicesModule, Specialize: map[uint32]uint32{0: size[0], 1: size[1]}})
+			succeed(t, err)
+			// The kernels have one of two numbers of workgroups, for a while each.
+			const points, rounds = 50, 20
+			shape := func(point int) (width, height int) {
+				if point < points/2 {
+					return 7 - point%2, 3 + point%2 // 3 by 2 workgroups
+				}
+				return 1 + point%3, 1 + point%2 // one
+			}
+			values := make([][]seen, points)
+			var maps []vkomp.Arg
+			for p := range values {
+				width, height := shape(p)
+				values[p] = make([]seen, width*height)
+				maps = append(maps, vkomp.To(values[p]))
+			}
+			succeed(t, rt.TargetEnterData(ctx, vkomp.TargetEnterData{Maps: maps}))
+			for range rounds {
+				for p := range values {
+					width, height := shape(p)
+					succeed(t, rt.Target(ctx, vkomp.Target{
+						Kernel: kernel, Range: vkomp.Range{X: width, Y: height}, NoWait: true, Depend: []vkomp.Depend{vkomp.InOut(values[p])},
+						Args: []vkomp.Arg{vkomp.From(values[p]), vkomp.Value(uint32(width)), vkomp.Value(uint32(height))},
+					}))
+				}
+				succeed(t, rt.Taskwait(ctx))
+				// The second pipeline is compiled in the background.
+				for merges && debug != "path=general" && rt.Stats().Pipelines < 2 && ctx.Err() == nil {
+					runtime.Gosched()
+				}
+			}
+			var from []vkomp.Arg
+			for p := range values {
+				from = append(from, vkomp.From(values[p]))
+			}
+			succeed(t, rt.TargetExitData(ctx, vkomp.TargetExitData{Maps: from}))
+			launched := rt.Stats().Dispatches
+			succeed(t, rt.Close())
+			for p := range values {
+				width, height := shape(p)
+				checkSeen(t, values[p], width, height, size)
+			}
+			dispatches := keptOrder(t, log).Sum().Dispatches
+			if launched != points*rounds {
+				t.Errorf("%d launches", launched)
+			}
+			switch {
+			case (!merges || debug == "path=general") && dispatches != launched:
+				t.Errorf("%d launches in %d dispatches, want as many", launched, dispatches)
+			case merges && debug == "path=any" && dispatches > launched*2/3:
+				t.Errorf("%d launches in %d dispatches, want at most two for three", launched, dispatches)
+			}
+		})
+	}
+}
