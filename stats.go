@@ -10,7 +10,8 @@ type Stats struct {
 	Tasks, Edges uint64
 	// Submissions counts queue submissions, Barriers the barriers in them.
 	Submissions, Barriers uint64
-	// Dispatches and Copies count device commands.
+	// Dispatches counts launches of kernels, in as many dispatches or fewer: one dispatch can do several
+	// that nothing orders. Copies counts copy commands.
 	Dispatches, Copies uint64
 	// SemaphoreWaits counts waits of one queue for another in submissions, HostWaits waits
 	// of the host for a queue.

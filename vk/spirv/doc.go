@@ -32,6 +32,12 @@
 // is therefore never written by the module. Accesses by device address are not covered;
 // EntryPoint.UsesAddresses says that there are some.
 //
+// # Variants
+//
+// Fold and Merge return variants of a module: for launches with more workgroups than a device takes in a
+// dimension, and for dispatches that do several launches at once. They copy the module and replace the
+// instructions that declare or use certain variables.
+//
 // # Who calls it
 //
 // Anybody; it is pure Go, imports nothing of the project and keeps no state. A
