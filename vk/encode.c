@@ -109,7 +109,8 @@ static bool merges(const uint64_t *w, const uint64_t *next)
 {
 	return merging_number(w) != 0 && op_code(next) == OP_DISPATCH && w[0] == next[0] && w[1] == next[1] &&
 		w[4] == next[4] && w[8] == next[8] && w[5] == 0 && next[5] == 0 && w[6] == next[6] &&
-		low(w[6]) == 0 && w[7] == next[7] && high(w[7]) == 1;
+		low(w[6]) == 0 && w[7] == next[7] && high(w[7]) == 1 &&
+		(uint64_t)high(w[6]) * low(w[7]) <= VKO_MERGED_GROUPS;
 }
 
 // The number of successive dispatches that one does: 1 for a dispatch that is recorded alone.

@@ -126,76 +126,86 @@ func TestMergedDispatchesDoTheSame(t *testing.T) {
 	})
 }
 
-// Successive dispatches of one kernel are recorded as one: a recording of them executes no other
-// command. The number of workgroups along z shows it to a kernel that is given the wrong variant.
+// Dispatches that stand side by side and are alike are recorded as one. What stands here for the variant
+// has no arrays: it adds what its z is worth to the first dispatch's part of the buffer, so that the result
+// shows which dispatches were merged.
 func TestDispatchesSideBySideAreMerged(t *testing.T) {
 	d := openDevice(t, DeviceOptions{})
 	o := PipelineOptions{Bindings: []uint32{0}, PushConstants: 8}
 	p := newPipeline(t, d, "group", o)
 	other := newPipeline(t, d, "group", o)
-	// What stands for the variant adds what its z is worth, and has no arrays of its own.
 	o.Code, o.Entry, o.Label = shader(t, "group"), "main", "counter"
-	o.Merges, o.Launches, o.Stride, o.PushConstants = p, 4, 8, 32
+	o.Merges, o.Launches, o.Stride, o.PushConstants = p, 3, 8, 24
 	counter, err := d.CreatePipeline(o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { d.DestroyPipeline(counter) })
 	p.Merging = counter.Merging
-	b, data := newBlock(t, d, 64)
-	one := [3]uint32{1, 1, 1}
-	dispatch := func(s *Stream, p Pipeline, base, count [3]uint32) {
-		s.Dispatch(p, []BufferRange{all(b)}, push(1, 1), base, count)
+	const words, parts = 512, 4
+	b, data := newBlock(t, d, words*parts)
+	one, none := [3]uint32{1, 1, 1}, [3]uint32{}
+	type launch struct {
+		p           Pipeline
+		base, count [3]uint32
+		push        []byte
 	}
+	usual := launch{p, none, one, push(1, 1)}
+	with := func(change func(*launch)) launch {
+		l := usual
+		change(&l)
+		return l
+	}
+	alone, together, no := [2]uint32{1}, [2]uint32{1, 10001}, [2]uint32{}
 	for name, test := range map[string]struct {
-		fill func(s *Stream)
-		want [8]uint32 // data[z] of a kernel with one workgroup along x and y
+		launches []launch // those without a count are barriers
+		want     [parts][2]uint32
 	}{
-		"one":   {func(s *Stream) { dispatch(s, p, [3]uint32{}, one) }, [8]uint32{1}},
-		"three": {func(s *Stream) { repeat(3, func() { dispatch(s, p, [3]uint32{}, one) }) }, [8]uint32{1, 10001, 20001}},
-		"four":  {func(s *Stream) { repeat(4, func() { dispatch(s, p, [3]uint32{}, one) }) }, [8]uint32{1, 10001, 20001, 30001}},
-		"five":  {func(s *Stream) { repeat(4, func() { dispatch(s, p, [3]uint32{}, one) }); dispatchBehind(s, p, b, one) }, [8]uint32{2, 10001, 20001, 30001}},
-		"along z": {func(s *Stream) {
-			repeat(2, func() { dispatch(s, p, [3]uint32{}, [3]uint32{1, 1, 2}); s.Barrier(between) })
-		}, [8]uint32{2, 20002}},
-		"with a base": {func(s *Stream) { repeat(2, func() { dispatch(s, p, [3]uint32{0, 0, 1}, one); s.Barrier(between) }) }, [8]uint32{0, 20002}},
-		"barrier":     {func(s *Stream) { repeat(2, func() { dispatch(s, p, [3]uint32{}, one); s.Barrier(between) }) }, [8]uint32{2}},
-		"another": {func(s *Stream) {
-			dispatch(s, p, [3]uint32{}, one)
-			s.Barrier(between)
-			dispatch(s, other, [3]uint32{}, one)
-			s.Barrier(between)
-			dispatch(s, p, [3]uint32{}, one)
-		}, [8]uint32{3}},
+		"one":                           {[]launch{usual}, [parts][2]uint32{alone}},
+		"two":                           {[]launch{usual, usual}, [parts][2]uint32{together}},
+		"three":                         {[]launch{usual, usual, usual}, [parts][2]uint32{together}},
+		"one more than a dispatch does": {[]launch{usual, usual, usual, usual}, [parts][2]uint32{together, no, no, alone}},
+		"barrier":                       {[]launch{usual, {}, usual}, [parts][2]uint32{alone, alone}},
+		"another pipeline":              {[]launch{usual, with(func(l *launch) { l.p = other }), usual}, [parts][2]uint32{alone, alone, alone}},
+		"two of another":                {[]launch{usual, with(func(l *launch) { l.p = other }), usual, usual}, [parts][2]uint32{alone, alone, together}},
+		"not to be merged": {[]launch{with(func(l *launch) { l.p.Merging = 0 }), with(func(l *launch) { l.p.Merging = 0 })},
+			[parts][2]uint32{alone, alone}},
+		"fewer push constants": {[]launch{usual, with(func(l *launch) { l.push = l.push[:4] })}, [parts][2]uint32{alone, alone}},
+		"along z": {[]launch{with(func(l *launch) { l.count[2] = 2 }), with(func(l *launch) { l.count[2] = 2 })},
+			[parts][2]uint32{{1, 10001}, {1, 10001}}},
+		"with a base": {[]launch{with(func(l *launch) { l.base[0] = 1 }), with(func(l *launch) { l.base[0] = 1 })},
+			[parts][2]uint32{{0, 2}, {0, 2}}},
+		"too many workgroups": {[]launch{with(func(l *launch) { l.count[0] = MaxMergedGroups + 1 }), with(func(l *launch) { l.count[0] = MaxMergedGroups + 1 })},
+			[parts][2]uint32{{1, 2}, {1, 2}}},
+		"another number of workgroups": {[]launch{usual, with(func(l *launch) { l.count[1] = 2 })}, [parts][2]uint32{alone, {1, 101}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			clear(data)
 			var s Stream
-			test.fill(&s)
+			part := uint64(0)
+			for _, l := range test.launches {
+				if l.count == none {
+					s.Barrier(between)
+					continue
+				}
+				s.Dispatch(l.p, []BufferRange{{b.Buffer, part * words * 4, words * 4}}, l.push, l.base, l.count)
+				part++
+			}
 			s.Barrier(toHost)
 			completed, err := d.Queues()[0].Completed()
 			if err != nil {
 				t.Fatal(err)
 			}
 			run(t, d, &s, completed+1)
-			if got := [8]uint32(data); got != test.want {
-				t.Errorf("the workgroups have added %v, want %v", got, test.want)
+			var got [parts][2]uint32
+			for k := range got {
+				got[k] = [2]uint32(data[k*words:])
+			}
+			if got != test.want {
+				t.Errorf("the dispatches have added %v, want %v", got, test.want)
 			}
 		})
 	}
-}
-
-func repeat(n int, f func()) {
-	for range n {
-		f()
-	}
-}
-
-// dispatchBehind appends a dispatch behind as many as are merged: it must not run beside them, because
-// it writes what they write.
-func dispatchBehind(s *Stream, p Pipeline, b Block, count [3]uint32) {
-	s.Barrier(between)
-	s.Dispatch(p, []BufferRange{all(b)}, push(1, 1), [3]uint32{}, count)
 }
 
 func TestRepeatsFindsDispatchesThatCanBeMerged(t *testing.T) {

@@ -198,7 +198,8 @@ func (s *Stream) Dispatch(p Pipeline, bindings []BufferRange, push []byte, base,
 		s.words = append(s.words, w)
 	}
 	s.ops++
-	s.repeats = s.ops > 1 && base == [3]uint32{} && count[2] == 1 && alike(s.words[last:s.last], s.words[s.last:])
+	s.repeats = s.ops > 1 && base == [3]uint32{} && count[2] == 1 &&
+		uint64(count[0])*uint64(count[1]) <= MaxMergedGroups && alike(s.words[last:s.last], s.words[s.last:])
 }
 
 // begin is called before an operation is appended.

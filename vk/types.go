@@ -69,6 +69,11 @@ type QueryPool struct {
 // bytes: see VKO_MERGED_PUSH_BYTES.
 const MaxMergedPush = 256
 
+// MaxMergedGroups is the largest number of workgroups of a dispatch that is merged with others. What a
+// dispatch costs is little beside a longer one, and a kernel takes up to a tenth longer where it has to
+// choose among descriptors (measured on software drivers).
+const MaxMergedGroups = 256
+
 // MaxBindings bounds the binding numbers of set 0: they are 0 to MaxBindings-1. Every
 // device with push descriptors supports at least that many.
 const MaxBindings = 32
@@ -96,7 +101,7 @@ type PipelineOptions struct {
 	// 4, behind those of the one before it. PushConstants is Launches times Stride.
 	//
 	// A Stream with dispatches of a Pipeline whose Merging is that of the new one is submitted in such
-	// dispatches, as far as they stand side by side.
+	// dispatches, as far as they stand side by side and have at most MaxMergedGroups workgroups each.
 	Merges           Pipeline
 	Launches, Stride uint32
 }

@@ -282,6 +282,8 @@ typedef struct vko_merging {
 
 // The largest number of bytes that the push constants of all launches of a dispatch have.
 #define VKO_MERGED_PUSH_BYTES 256
+// The largest number of workgroups of a launch that is merged with others: see vk.MaxMergedGroups.
+#define VKO_MERGED_GROUPS 256
 // Mergings have numbers from 1 up to VKO_MERGING_CHUNK * VKO_MERGING_CHUNKS - 1.
 #define VKO_MERGING_CHUNK 256
 #define VKO_MERGING_CHUNKS 256
