@@ -189,7 +189,7 @@ func TestReportCountsWaitsOfQueuesAndHost(t *testing.T) {
 	r := check(t, on("1", "", fill+everything+kernel, "1")+on("2", " 1:1:10000", copyOut, "1")+on("1", " 1:1:10000", "", "2")+
 		"wait b 1:1 2:1\nwait m 1:2\nthread 2\nwait t\ncount 3 0\nflush 1 32 16\ninvalidate 1 32 16\n", Options{})
 	s := r.Sum()
-	want := QueueTotals{Submissions: 3, Dispatches: 1, Copies: 1, Fills: 1, Barriers: 1, Waits: 2, CrossWaits: 1, Signals: 3}
+	want := QueueTotals{Submissions: 3, Dispatches: 1, Launches: 1, Copies: 1, Fills: 1, Barriers: 1, Waits: 2, CrossWaits: 1, Signals: 3}
 	if s != want {
 		t.Errorf("got %+v, want %+v", s, want)
 	}
