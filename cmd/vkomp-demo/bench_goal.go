@@ -42,6 +42,7 @@ func benchGoals(cores int) []benchGoal {
 		{"replay.chain", 300, ""},
 		{"replay.stencil", 1.05, ofRaw},
 		{"replay.stencil", 300, ""},
+		{"replay.stencil.whole_steps", 1.2, ofRaw},
 		{"maphit.enter_exit_among_1", 300, ""},
 		{"maphit.enter_exit_among_10000", 300, ""},
 		{"maphit.enter_exit_among_100000", 300, ""},

@@ -12,6 +12,7 @@ import (
 //go:generate glslangValidator --quiet --target-env vulkan1.2 -V -o kernels/bench/inc.spv kernels/bench/inc.comp
 //go:generate glslangValidator --quiet --target-env vulkan1.2 -V -o kernels/bench/add.spv kernels/bench/add.comp
 //go:generate glslangValidator --quiet --target-env vulkan1.2 -V -o kernels/bench/stencil.spv kernels/bench/stencil.comp
+//go:generate glslangValidator --quiet --target-env vulkan1.2 -V -o kernels/bench/stencilstep.spv kernels/bench/stencilstep.comp
 
 //go:embed kernels/bench/*.spv
 var benchModules embed.FS
@@ -23,7 +24,7 @@ type benchKernel struct {
 	raw    rawvulkan.Kernel
 }
 
-type benchKernels struct{ empty, inc, add, stencil, saxpy benchKernel }
+type benchKernels struct{ empty, inc, add, stencil, stencilStep, saxpy benchKernel }
 
 func (b *bench) makeKernels() error {
 	for _, k := range []struct {
@@ -35,6 +36,7 @@ func (b *bench) makeKernels() error {
 		{&b.kernels.inc, "inc", 1, 1},
 		{&b.kernels.add, "add", 2, 1},
 		{&b.kernels.stencil, "stencil", 4, 0},
+		{&b.kernels.stencilStep, "stencilstep", 2, 0},
 		// Behind its arguments it is pushed what vkomp adds for slices at odd addresses.
 		{&b.kernels.saxpy, shaders.Saxpy.Name, 2, 4},
 	} {

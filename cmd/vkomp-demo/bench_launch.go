@@ -23,8 +23,8 @@ func (b *bench) launches(name string, create func() error, launches []rawvulkan.
 	}
 	samples, err := b.alternate(batched(batch), b.deferred(create))
 	if err == nil {
-		b.figure(name+".create", "task", len(launches), benchCreate, samples[1], samples[0])
-		b.figure(name+".total", "task", len(launches), benchTotal, samples[1], samples[0])
+		b.figure(name+".create", "task", workgroups(launches), benchCreate, samples[1], samples[0])
+		b.figure(name+".total", "task", workgroups(launches), benchTotal, samples[1], samples[0])
 	}
 	return err
 }
@@ -50,9 +50,17 @@ func (b *bench) replays(name string, create func() error, launches []rawvulkan.L
 		})
 	}))
 	if err == nil {
-		b.figure("replay."+name, "task", len(launches), benchTotal, samples[1], samples[0])
+		b.figure("replay."+name, "task", workgroups(launches), benchTotal, samples[1], samples[0])
 	}
 	return err
+}
+
+// workgroups returns the number of workgroups of all launches. Each stands for a task.
+func workgroups(launches []rawvulkan.Launch) (n int) {
+	for _, l := range launches {
+		n += l.Groups
+	}
+	return n
 }
 
 // checkRaw compares the first words of a buffer of plain Vulkan's.
@@ -141,7 +149,10 @@ func benchReplay(b *bench) error {
 	if err := b.chainBy(b.replays); err != nil {
 		return err
 	}
-	return b.stencilBy(b.replays)
+	if err := b.stencilBy(b.replays, false); err != nil {
+		return err
+	}
+	return b.stencilBy(b.replays, true)
 }
 
 // measures is the method launches or replays.
@@ -302,10 +313,11 @@ func benchFan(b *bench) error {
 	return b.checkRaw("y", by, slices.Repeat([]uint32{runs * runs}, len(y))...)
 }
 
-func benchStencil(b *bench) error { return b.stencilBy(b.launches) }
+func benchStencil(b *bench) error { return b.stencilBy(b.launches, false) }
 
-// stencilBy has points of 64 elements. A sample has so many steps that tasks are about b.tasks.
-func (b *bench) stencilBy(measure measures) error {
+// stencilBy has points of 64 elements. A sample has so many steps that tasks are about b.tasks. whole says
+// that plain Vulkan has one launch for all points of a step, as if the program had merged them.
+func (b *bench) stencilBy(measure measures, whole bool) error {
 	const points, elements = 64, 64
 	steps := max(b.tasks/50, 2) &^ 1
 	var rows [2][]uint32
@@ -326,7 +338,17 @@ func (b *bench) stencilBy(measure measures) error {
 	}
 	stencil := b.kernels.stencil
 	var launches []rawvulkan.Launch
+	name := "stencil"
+	if whole {
+		name = "stencil.whole_steps"
+	}
 	for step := 1; step <= steps; step++ {
+		if whole {
+			l := withBarrier(b.kernels.stencilStep.launch(nil, buffers[(step-1)%2].All(), buffers[step%2].All()))
+			l.Groups = points
+			launches = append(launches, l)
+			continue
+		}
 		for p := range points {
 			launches = append(launches, stencil.launch(nil, raw(step-1, p-1), raw(step-1, p), raw(step-1, p+1), raw(step, p)))
 		}
@@ -334,7 +356,7 @@ func (b *bench) stencilBy(measure measures) error {
 	}
 	enter := []vkomp.Arg{vkomp.To(rows[0]), vkomp.To(rows[1])}
 	err := b.present(enter, []vkomp.Arg{vkomp.From(rows[0]), vkomp.From(rows[1])}, func() error {
-		return measure("stencil", func() error {
+		return measure(name, func() error {
 			for step := 1; step <= steps; step++ {
 				for p := range points {
 					left, here, right, next := part(step-1, p-1), part(step-1, p), part(step-1, p+1), part(step, p)
