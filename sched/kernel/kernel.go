@@ -172,7 +172,7 @@ func (k *Kernel) Fits(p *vk.Properties, sizes, values []uint64) error {
 		return fmt.Errorf("%w: kernel %q uses no binding %d of set 0, the launch has %d slice arguments (the k-th is binding k)", ErrInvalidLaunch, k.name, len(sizes)-1, len(sizes))
 	}
 	for i, size := range sizes {
-		b := k.buffers[i]
+		b := &k.buffers[i]
 		if b.Used && size > 0 && size < b.MinSize {
 			return fmt.Errorf("%w: argument for binding %d of kernel %q is %d bytes, the binding needs at least %d", ErrInvalidLaunch, i, k.name, size, b.MinSize)
 		}
@@ -201,8 +201,8 @@ func (k *Kernel) Fits(p *vk.Properties, sizes, values []uint64) error {
 // Empty reports whether a launch with arguments of these sizes runs nothing, because an argument
 // that the kernel accesses has no elements.
 func (k *Kernel) Empty(sizes []uint64) bool {
-	for i, b := range k.buffers {
-		if b.Used && i < len(sizes) && sizes[i] == 0 {
+	for i := range k.buffers {
+		if k.buffers[i].Used && i < len(sizes) && sizes[i] == 0 {
 			return true
 		}
 	}
@@ -299,8 +299,14 @@ func Merges(p *vk.Properties) bool {
 // dimension, all zero for an empty range.
 func (k *Kernel) Groups(r [3]uint64) [3]uint64 {
 	var g [3]uint64
-	for d := range r {
-		g[d] = (r[d] + uint64(k.local[d]) - 1) / uint64(k.local[d])
+	for d, n := range r {
+		g[d] = n
+		// Most dimensions of most launches are 1, and a division takes as long as the rest.
+		if local := uint64(k.local[d]); local > 1 {
+			if g[d] = min(n, 1); n > local {
+				g[d] = (n + local - 1) / local
+			}
+		}
 	}
 	if g[0] == 0 || g[1] == 0 || g[2] == 0 {
 		return [3]uint64{}

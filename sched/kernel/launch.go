@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"math/bits"
 
 	"github.com/vkomp/vkomp/vk"
 )
@@ -47,7 +48,7 @@ func (k *Kernel) PlanDispatch(g [3]uint64, p *vk.Properties, calls []Call) (Plan
 	}
 	long := -1
 	for d := range g {
-		if g[d] > math.MaxUint32/uint64(k.local[d]) {
+		if high, low := bits.Mul64(g[d], uint64(k.local[d])); high != 0 || low > math.MaxUint32 {
 			return Plan{}, k.tooLong(d, g, p, "and GlobalInvocationId has 32 bits")
 		}
 		if g[d] > uint64(limit[d]) {
@@ -89,9 +90,9 @@ func (k *Kernel) tooLong(d int, g [3]uint64, p *vk.Properties, why string) error
 // distance, in elements, to the kernel's offset member in push. padded says that nothing else lies in
 // the argument's last word of 4 bytes.
 func (k *Kernel) Bind(i int, buffer vk.Buffer, offset, size uint64, padded bool, p *vk.Properties, push []byte) (vk.BufferRange, error) {
-	b := k.buffers[i]
-	align := max(p.Limits.MinStorageBufferOffsetAlignment, 4)
-	residual := offset % align
+	b := &k.buffers[i]
+	align := max(p.Limits.MinStorageBufferOffsetAlignment, 4) // a power of two
+	residual := offset & (align - 1)
 	if residual != 0 {
 		if b.offsetAt < 0 {
 			return vk.BufferRange{}, fmt.Errorf("%w: argument for binding %d of kernel %q begins at byte %d of its storage, device %q binds at multiples of %d: map it on its own, or declare the push-constant member uint %s%d", ErrInvalidLaunch, i, k.name, offset, p.Name, align, offsetPrefix, i)
