@@ -15,10 +15,10 @@ import (
 
 	"github.com/vkomp/vkomp"
 	"github.com/vkomp/vkomp/interop"
+	"github.com/vkomp/vkomp/sched/kernel"
 	checker "github.com/vkomp/vkomp/tests/order"
 	"github.com/vkomp/vkomp/tests/order/cost"
 	"github.com/vkomp/vkomp/tests/vktest"
-	"github.com/vkomp/vkomp/vk/spirv"
 )
 
 // priced is a runtime below which a device has the shape of an NVIDIA H100, and which is recorded.
@@ -376,7 +376,7 @@ func asOnH100(t *testing.T) {
 	t.Helper()
 	vktest.Once(t)
 	vktest.Long(t)
-	if d := openDevice(t); !d.Properties().Supports(spirv.CapabilityStorageBufferArrayDynamicIndexing) {
+	if d := openDevice(t); !kernel.Merges(d.Properties()) {
 		t.Skipf("device %q cannot do several launches in a dispatch, as an H100 does", d.Properties().Name)
 	}
 	vktest.Layers(t, "record", "discrete", "manyqueue")

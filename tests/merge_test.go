@@ -6,15 +6,15 @@ import (
 	"testing"
 
 	"github.com/vkomp/vkomp"
+	"github.com/vkomp/vkomp/sched/kernel"
 	"github.com/vkomp/vkomp/tests/vktest"
-	"github.com/vkomp/vkomp/vk/spirv"
 )
 
 // Kernels that nothing orders go to the device several in a dispatch, once the pipeline for that is
 // compiled. Each sees its own storage, values and indices, whatever the number of its workgroups, and
 // those that are ordered stay so.
 func TestKernelsThatNothingOrdersAreMerged(t *testing.T) {
-	merges := openDevice(t).Properties().Supports(spirv.CapabilityStorageBufferArrayDynamicIndexing)
+	merges := kernel.Merges(openDevice(t).Properties())
 	for _, debug := range []string{"path=any", "path=general", "placement=random,seed=5"} {
 		t.Run(debug, func(t *testing.T) {
 			vktest.Layers(t, "record")
@@ -23,7 +23,7 @@ func TestKernelsThatNothingOrdersAreMerged(t *testing.T) {
 			rt := vktest.Open(t, vktest.Debug(debug), vktest.NoSynchronizationChecks)
 			ctx := t.Context()
 			size := [2]uint32{3, 2}
-			kernel, err := rt.NewKernel(vkomp.KernelSource{Name: "indices", SPIRV: indicesModule, Specialize: map[uint32]uint32{0: size[0], 1: size[1]}})
+			k, err := rt.NewKernel(vkomp.KernelSource{Name: "indices", SPIRV: indicesModule, Specialize: map[uint32]uint32{0: size[0], 1: size[1]}})
 			succeed(t, err)
 			// The kernels have one of two numbers of workgroups, for a while each.
 			const points, rounds = 50, 20
@@ -45,7 +45,7 @@ func TestKernelsThatNothingOrdersAreMerged(t *testing.T) {
 				for p := range values {
 					width, height := shape(p)
 					succeed(t, rt.Target(ctx, vkomp.Target{
-						Kernel: kernel, Range: vkomp.Range{X: width, Y: height}, NoWait: true, Depend: []vkomp.Depend{vkomp.InOut(values[p])},
+						Kernel: k, Range: vkomp.Range{X: width, Y: height}, NoWait: true, Depend: []vkomp.Depend{vkomp.InOut(values[p])},
 						Args: []vkomp.Arg{vkomp.From(values[p]), vkomp.Value(uint32(width)), vkomp.Value(uint32(height))},
 					}))
 				}

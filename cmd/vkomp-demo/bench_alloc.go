@@ -47,14 +47,19 @@ func (b *bench) allocAmong(n int) (err error) {
 		}
 		live = append(live, p)
 	}
-	return b.call(fmt.Sprintf("alloc.pair_mixed_%dlive", n), "pair", b.calls, func(int) error {
-		k := random.IntN(n)
-		p := live[k]
-		live[k] = vkomp.DevicePtr{}
+	// What is replaced by what is drawn before it is measured.
+	replaced, sizes := make([]int, b.calls), make([]int, b.calls)
+	for i := range replaced {
+		replaced[i], sizes[i] = random.IntN(n), size()
+	}
+	return b.call(fmt.Sprintf("alloc.pair_mixed_%dlive", n), "pair", b.calls, func(i int) error {
+		at := &live[replaced[i]]
+		p := *at
+		*at = vkomp.DevicePtr{}
 		if err := b.device.Free(b.ctx, p); err != nil {
 			return err
 		}
-		live[k], err = b.device.Alloc(b.ctx, size())
+		*at, err = b.device.Alloc(b.ctx, sizes[i])
 		return err
 	})
 }

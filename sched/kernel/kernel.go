@@ -279,7 +279,7 @@ func (k *Kernel) options(code []uint32) vk.PipelineOptions {
 // pipeline for the Plan.Fold 0. The error says why there is none for the kernel, or on the device.
 func (k *Kernel) MergingOptions(merges vk.Pipeline, p *vk.Properties) (vk.PipelineOptions, error) {
 	if !Merges(p) {
-		return vk.PipelineOptions{}, fmt.Errorf("%w: device %q does not choose among descriptors (shaderStorageBufferArrayDynamicIndexing)", vk.ErrUnsupported, p.Name)
+		return vk.PipelineOptions{}, fmt.Errorf("%w: device %q does not choose among storage buffers (shaderStorageBufferArrayDynamicIndexing)", vk.ErrUnsupported, p.Name)
 	}
 	v, err := spirv.Merge(k.module, k.entry.Name, min(vk.MaxBindings, p.Limits.MaxPerStageDescriptorStorageBuffers), min(vk.MaxMergedPush, p.Limits.MaxPushConstantsSize))
 	if err != nil {
@@ -290,9 +290,10 @@ func (k *Kernel) MergingOptions(merges vk.Pipeline, p *vk.Properties) (vk.Pipeli
 	return o, nil
 }
 
-// Merges reports whether a device can do several launches of a kernel in one dispatch.
+// Merges reports whether a device does several launches of a kernel in one dispatch. SwiftShader can, but
+// does not know the name of the capability, and for each kernel writes so to the standard error.
 func Merges(p *vk.Properties) bool {
-	return p.Supports(spirv.CapabilityStorageBufferArrayDynamicIndexing)
+	return p.Supports(spirv.CapabilityStorageBufferArrayDynamicIndexing) && p.DriverName != "SwiftShader driver"
 }
 
 // Groups returns the number of workgroups that cover the range in each
