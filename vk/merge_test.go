@@ -3,10 +3,15 @@
 package vk
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"math/rand/v2"
+	"reflect"
+	"slices"
 	"testing"
+
+	"pgregory.net/rapid"
 
 	"github.com/vkomp/vkomp/vk/spirv"
 )
@@ -82,9 +87,10 @@ func TestMergedDispatchesDoTheSame(t *testing.T) {
 				part := func(k int) BufferRange {
 					return BufferRange{b.Buffer, uint64(k * words * 4), words * 4}
 				}
-				var s Stream
+				var s, unordered Stream
 				for level := range 3 {
 					from, to := level%2*parts, (1-level%2)*parts
+					unordered.Reset()
 					free := random.Perm(parts)
 					for len(free) >= 3 && random.IntN(12) > 0 {
 						kind, count := random.IntN(3), 1+random.IntN(40)
@@ -93,13 +99,13 @@ func TestMergedDispatchesDoTheSame(t *testing.T) {
 							into := part(to + free[0])
 							switch kind {
 							case 0:
-								s.Dispatch(pipelines[0], []BufferRange{part(from + random.IntN(parts)), into}, push(1+random.Uint32N(words), random.Uint32N(9)), [3]uint32{}, [3]uint32{groups[0], 1, 1})
+								unordered.Dispatch(pipelines[0], []BufferRange{part(from + random.IntN(parts)), into}, push(1+random.Uint32N(words), random.Uint32N(9)), [3]uint32{}, [3]uint32{groups[0], 1, 1})
 								free = free[1:]
 							case 1:
-								s.Dispatch(pipelines[1], []BufferRange{into}, push(2+random.Uint32N(9), 1+random.Uint32N(9)), [3]uint32{}, groups)
+								unordered.Dispatch(pipelines[1], []BufferRange{into}, push(2+random.Uint32N(9), 1+random.Uint32N(9)), [3]uint32{}, groups)
 								free = free[1:]
 							default:
-								s.Dispatch(pipelines[2], []BufferRange{into, part(to + free[1]), part(to + free[2])}, nil, [3]uint32{}, [3]uint32{1, 1, 1})
+								unordered.Dispatch(pipelines[2], []BufferRange{into, part(to + free[1]), part(to + free[2])}, nil, [3]uint32{}, [3]uint32{1, 1, 1})
 								free = free[3:]
 							}
 							if random.IntN(30) == 0 {
@@ -107,6 +113,7 @@ func TestMergedDispatchesDoTheSame(t *testing.T) {
 							}
 						}
 					}
+					s.AppendUnordered(&unordered)
 					s.Barrier(between)
 				}
 				s.Barrier(toHost)
@@ -224,11 +231,12 @@ func TestRepeatsFindsDispatchesThatCanBeMerged(t *testing.T) {
 	step(false, func() { s.Dispatch(p, b, push(1, 2), [3]uint32{}, one) })
 	step(true, func() { s.Dispatch(p, []BufferRange{{1, 256, 8}}, push(3, 4), [3]uint32{}, one) })
 	step(false, func() { s.Dispatch(other, b, push(1, 2), [3]uint32{}, one) })
+	step(true, func() { s.Dispatch(p, b, push(1, 2), [3]uint32{}, one) })
 	step(false, func() { s.Dispatch(other, b, push(1, 2)[:4], [3]uint32{}, one) })
 	step(false, func() { s.Dispatch(other, b, push(1, 2)[:4], [3]uint32{}, [3]uint32{2, 1, 1}) })
 	step(true, func() { s.Dispatch(other, b, push(1, 2)[:4], [3]uint32{}, [3]uint32{2, 1, 1}) })
 	step(false, func() { s.Barrier(between) })
-	step(false, func() { s.Dispatch(other, b, push(1, 2)[:4], [3]uint32{}, [3]uint32{2, 1, 1}) })
+	step(false, s.Reset)
 	for range 2 {
 		step(false, func() { s.Dispatch(p, b, nil, [3]uint32{}, [3]uint32{1, 1, 2}) })
 	}
@@ -236,12 +244,58 @@ func TestRepeatsFindsDispatchesThatCanBeMerged(t *testing.T) {
 		step(false, func() { s.Dispatch(p, b, nil, [3]uint32{1, 0, 0}, one) })
 	}
 	for range 2 {
+		step(false, func() { s.Dispatch(p, b, nil, [3]uint32{}, [3]uint32{16, MaxMergedGroups/16 + 1, 1}) })
+	}
+	for range 2 {
 		appended.Dispatch(p, b, nil, [3]uint32{}, one)
 	}
-	step(true, func() { s.Append(&appended) })
-	step(true, func() { s.Append(&Stream{}) })
-	step(true, func() { s.Dispatch(p, b, nil, [3]uint32{}, one) })
+	step(false, func() { s.Append(&appended) })
 	step(false, s.Reset)
+	step(false, func() { s.Dispatch(p, b, nil, [3]uint32{}, one) })
+}
+
+// AppendUnordered keeps every operation, those of a kind in their order, and has each kind side by side
+// if there are dispatches of a few kinds only.
+func TestUnorderedDispatchesAreAppendedByKind(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var from, to Stream
+		pipelines := rapid.IntRange(1, mostKinds+2).Draw(t, "pipelines")
+		others := rapid.Bool().Draw(t, "others")
+		to.Barrier(between)
+		for i := range rapid.IntRange(0, 30).Draw(t, "operations") {
+			if others && rapid.IntRange(0, 5).Draw(t, "kind") == 0 {
+				from.Fill(1, uint64(4*i), 4, 0)
+				continue
+			}
+			handle := rapid.IntRange(1, pipelines).Draw(t, "pipeline")
+			p := Pipeline{Handle: uint64(handle), Layout: 1, SetLayout: 1, Bindings: 1, BindingMask: 1}
+			from.Dispatch(p, []BufferRange{{1, uint64(256 * i), 4}}, nil, [3]uint32{}, [3]uint32{1, 1, 1})
+		}
+		before := slices.Clone(from.words)
+		to.AppendUnordered(&from)
+		if !slices.Equal(from.words, before) || to.Len() != from.Len()+1 {
+			t.Fatalf("%d operations of %d", to.Len()-1, from.Len())
+		}
+		want := slices.Collect(from.Ops())
+		distinct := map[uint64]bool{}
+		for _, op := range want {
+			distinct[op.Pipeline.Handle] = true
+		}
+		if len(distinct) <= mostKinds && !distinct[0] {
+			var first []uint64
+			for _, op := range want {
+				if !slices.Contains(first, op.Pipeline.Handle) {
+					first = append(first, op.Pipeline.Handle)
+				}
+			}
+			slices.SortStableFunc(want, func(a, b Op) int {
+				return cmp.Compare(slices.Index(first, a.Pipeline.Handle), slices.Index(first, b.Pipeline.Handle))
+			})
+		}
+		if got := slices.Collect(to.Ops())[1:]; !slices.EqualFunc(got, want, func(a, b Op) bool { return reflect.DeepEqual(a, b) }) {
+			t.Fatalf("%v, want %v", got, want)
+		}
+	})
 }
 
 func TestPipelinesThatCannotMergeAreRefused(t *testing.T) {

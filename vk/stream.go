@@ -126,9 +126,7 @@ type Recording uint64
 type Stream struct {
 	words []uint64
 	ops   int
-	// last is the number of words before the last operation, and repeats what Repeats returns.
-	last    int
-	repeats bool
+	kinds kinds
 }
 
 const (
@@ -158,14 +156,14 @@ func pair(low, high uint32) uint64 { return uint64(low) | uint64(high)<<32 }
 func split(w uint64) (low, high uint32) { return uint32(w), uint32(w >> 32) }
 
 // Reset empties the stream and keeps its memory.
-func (s *Stream) Reset() { s.words, s.ops, s.last, s.repeats = s.words[:0], 0, 0, false }
+func (s *Stream) Reset() { s.words, s.ops, s.kinds = s.words[:0], 0, kinds{} }
 
 // Len returns the number of operations.
 func (s *Stream) Len() int { return s.ops }
 
 // Barrier appends a memory barrier.
 func (s *Stream) Barrier(b Barrier) {
-	s.begin()
+	s.kinds.other()
 	s.words = append(s.words,
 		header(OpBarrier, 0, barrierWords),
 		pair(uint32(b.SrcStage), uint32(b.DstStage)),
@@ -178,8 +176,7 @@ func (s *Stream) Barrier(b Barrier) {
 // holds the push constants from offset 0, a multiple of 4 bytes. Both are copied.
 func (s *Stream) Dispatch(p Pipeline, bindings []BufferRange, push []byte, base, count [3]uint32) {
 	pushWords := (len(push) + 7) / 8
-	last := s.last
-	s.begin()
+	at := len(s.words)
 	s.words = append(s.words,
 		header(OpDispatch, len(bindings), dispatchWords+rangeWords*len(bindings)+pushWords),
 		p.Handle, p.Layout, p.SetLayout,
@@ -198,27 +195,13 @@ func (s *Stream) Dispatch(p Pipeline, bindings []BufferRange, push []byte, base,
 		s.words = append(s.words, w)
 	}
 	s.ops++
-	s.repeats = s.ops > 1 && base == [3]uint32{} && count[2] == 1 &&
-		uint64(count[0])*uint64(count[1]) <= MaxMergedGroups && alike(s.words[last:s.last], s.words[s.last:])
+	s.kinds.dispatch(s.words, at, base == [3]uint32{} && count[2] == 1 && uint64(count[0])*uint64(count[1]) <= MaxMergedGroups)
 }
-
-// begin is called before an operation is appended.
-func (s *Stream) begin() { s.last, s.repeats = len(s.words), false }
-
-// alike reports whether two dispatches differ at most in what they bind and push, and in which pipeline
-// merges them.
-func alike(a, b []uint64) bool {
-	return len(a) == len(b) && a[0] == b[0] && a[1] == b[1] && a[5] == b[5] && a[6] == b[6] && a[7] == b[7] && a[8] == b[8]
-}
-
-// Repeats reports whether the last two operations are dispatches that a pipeline could do in one
-// dispatch: see PipelineOptions.Merges.
-func (s *Stream) Repeats() bool { return s.repeats }
 
 // Copy appends a copy of size bytes from one buffer to another. The ranges must
 // not overlap.
 func (s *Stream) Copy(src, dst Buffer, srcOffset, dstOffset, size uint64) {
-	s.begin()
+	s.kinds.other()
 	s.words = append(s.words, header(OpCopy, 0, copyWords+regionWords),
 		uint64(src), uint64(dst), srcOffset, dstOffset, size)
 	s.ops++
@@ -232,7 +215,7 @@ func (s *Stream) Copy(src, dst Buffer, srcOffset, dstOffset, size uint64) {
 // ascending order both by source and by destination. Otherwise a copy of more than 64
 // regions is refused.
 func (s *Stream) CopyRegions(src, dst Buffer, regions []CopyRegion) {
-	s.begin()
+	s.kinds.other()
 	words := regionWords * len(regions)
 	s.words = append(s.words, header(OpCopy, 0, copyWords+words), uint64(src), uint64(dst))
 	s.words = append(s.words, unsafe.Slice((*uint64)(unsafe.Pointer(unsafe.SliceData(regions))), words)...)
@@ -242,7 +225,7 @@ func (s *Stream) CopyRegions(src, dst Buffer, regions []CopyRegion) {
 // Fill appends a fill of size bytes with a repeated 4-byte value; offset and size are
 // multiples of 4.
 func (s *Stream) Fill(dst Buffer, offset, size uint64, value uint32) {
-	s.begin()
+	s.kinds.other()
 	s.words = append(s.words, header(OpFill, 0, fillWords),
 		uint64(dst), offset, size, uint64(value))
 	s.ops++
@@ -254,7 +237,7 @@ func (s *Stream) Fill(dst Buffer, offset, size uint64, value uint32) {
 // kind have ended, [StageAllCommands] that all have ended. It orders nothing. The query
 // must have been reset since it was last written.
 func (s *Stream) Timestamp(p QueryPool, query uint32, stage Stage) {
-	s.begin()
+	s.kinds.other()
 	s.words = append(s.words, header(OpTimestamp, 0, stampWords),
 		p.Handle, pair(query, p.Count), uint64(stage))
 	s.ops++
@@ -263,16 +246,14 @@ func (s *Stream) Timestamp(p QueryPool, query uint32, stage Stage) {
 // Execute appends the execution of a recording, as if its operations were appended. The stream can
 // only be submitted to the recording's queue.
 func (s *Stream) Execute(r Recording) {
-	s.begin()
+	s.kinds.other()
 	s.words = append(s.words, header(OpExecute, 0, executeWords), uint64(r))
 	s.ops++
 }
 
 // Append appends the operations of t, which is unchanged.
 func (s *Stream) Append(t *Stream) {
-	if t.ops > 0 {
-		s.last, s.repeats = len(s.words)+t.last, t.repeats
-	}
+	s.kinds.other()
 	s.words = append(s.words, t.words...)
 	s.ops += t.ops
 }

@@ -247,7 +247,7 @@ func (b *Batch) encode(out *vk.Stream) {
 			out.Barrier(between)
 		}
 		stamps = appendStamps(out, stamps, int32(l))
-		out.Append(&b.levels[l])
+		out.AppendUnordered(&b.levels[l])
 	}
 	appendStamps(out, stamps, b.Levels())
 	if b.hostRead && !mutant.Active(mutant.HostBarrierDropped) {

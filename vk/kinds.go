@@ -1,0 +1,65 @@
+package vk
+
+// Dispatches of one kind differ at most in what they bind and push: one dispatch can do several of them
+// (see PipelineOptions.Merges). kinds are those of a stream.
+type kinds struct {
+	// last has the number of words before the last dispatch of each kind, of which there are count.
+	last  [mostKinds]int32
+	count int8
+	// others says that the stream has other operations too, or dispatches of more kinds.
+	others bool
+	// repeats is what Stream.Repeats returns.
+	repeats bool
+}
+
+// mostKinds is the largest number of kinds that are told apart.
+const mostKinds = 6
+
+// dispatch notes a dispatch, the words from at on. small says that it could be merged with others.
+func (k *kinds) dispatch(words []uint64, at int, small bool) {
+	k.repeats = false
+	for i := range k.last[:k.count] {
+		if alike(words[k.last[i]:], words[at:]) {
+			k.last[i], k.repeats = int32(at), small
+			return
+		}
+	}
+	if k.count == mostKinds || at != int(int32(at)) {
+		k.others = true
+		return
+	}
+	k.last[k.count] = int32(at)
+	k.count++
+}
+
+// other notes an operation that is no dispatch, or several operations.
+func (k *kinds) other() { k.others, k.repeats = true, false }
+
+// alike reports whether two dispatches, each at the beginning of words, are of one kind.
+func alike(a, b []uint64) bool {
+	return a[1] == b[1] && a[0] == b[0] && a[5] == b[5] && a[6] == b[6] && a[7] == b[7] && a[8] == b[8]
+}
+
+// Repeats reports whether the last operation is a dispatch that one dispatch could do together with an
+// earlier one: see PipelineOptions.Merges.
+func (s *Stream) Repeats() bool { return s.kinds.repeats }
+
+// AppendUnordered appends the operations of t, none of which is ordered before another one, in an order
+// in which dispatches that can be merged stand side by side. t is unchanged.
+func (s *Stream) AppendUnordered(t *Stream) {
+	k := &t.kinds
+	if k.count < 2 || k.others {
+		s.Append(t)
+		return
+	}
+	for _, last := range k.last[:k.count] {
+		for rest := t.words; len(rest) > 0; {
+			words := rest[:rest[0]>>headerWordsShift]
+			if rest = rest[len(words):]; alike(words, t.words[last:]) {
+				s.words = append(s.words, words...)
+			}
+		}
+	}
+	s.ops += t.ops
+	s.kinds.other()
+}
