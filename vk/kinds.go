@@ -1,10 +1,13 @@
 package vk
 
+import "math"
+
 // Dispatches of one kind differ at most in what they bind and push: one dispatch can do several of them
 // (see PipelineOptions.Merges). kinds are those of a stream.
 type kinds struct {
-	// last has the number of words before the last dispatch of each kind, of which there are count.
-	last  [mostKinds]int32
+	// first has the number of words before the first dispatch of each kind, of which there are count. It
+	// takes little memory, because a batch has a stream for each level.
+	first [mostKinds]uint16
 	count int8
 	// others says that the stream has other operations too, or dispatches of more kinds.
 	others bool
@@ -18,17 +21,17 @@ const mostKinds = 6
 // dispatch notes a dispatch, the words from at on. small says that it could be merged with others.
 func (k *kinds) dispatch(words []uint64, at int, small bool) {
 	k.repeats = false
-	for i := range k.last[:k.count] {
-		if alike(words[k.last[i]:], words[at:]) {
-			k.last[i], k.repeats = int32(at), small
+	for i := range k.first[:k.count] {
+		if alike(words[k.first[i]:], words[at:]) {
+			k.repeats = small
 			return
 		}
 	}
-	if k.count == mostKinds || at != int(int32(at)) {
+	if k.count == mostKinds || at > math.MaxUint16 {
 		k.others = true
 		return
 	}
-	k.last[k.count] = int32(at)
+	k.first[k.count] = uint16(at)
 	k.count++
 }
 
@@ -52,10 +55,10 @@ func (s *Stream) AppendUnordered(t *Stream) {
 		s.Append(t)
 		return
 	}
-	for _, last := range k.last[:k.count] {
+	for _, first := range k.first[:k.count] {
 		for rest := t.words; len(rest) > 0; {
 			words := rest[:rest[0]>>headerWordsShift]
-			if rest = rest[len(words):]; alike(words, t.words[last:]) {
+			if rest = rest[len(words):]; alike(words, t.words[first:]) {
 				s.words = append(s.words, words...)
 			}
 		}
