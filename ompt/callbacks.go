@@ -33,7 +33,7 @@ type Callbacks struct {
 	// DeviceFinalize is called for each such device after its last use, immediately
 	// before it is closed.
 	DeviceFinalize func(DeviceFinalizeEvent)
-	DeviceLoad     func(DeviceLoadEvent)   // a kernel has become a pipeline of a device
+	DeviceLoad     func(DeviceLoadEvent)   // a kernel, or a variant of it, has become a pipeline of a device
 	DeviceUnload   func(DeviceUnloadEvent) // that pipeline is destroyed
 
 	// Events of tasks; see the documentation of each event's type.

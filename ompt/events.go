@@ -42,7 +42,8 @@ type DeviceFinalizeEvent struct {
 }
 
 // DeviceLoadEvent is the event of ompt_callback_device_load: a kernel became a pipeline
-// of the device.
+// of the device. A kernel can become several, of which one has the kernel's own code, and the others
+// variants of it for long ranges and for several launches at once.
 type DeviceLoadEvent struct {
 	DeviceNum int // number of the device
 	// Filename is the kernel's name, as its code does not come from a file.

@@ -138,7 +138,7 @@ func (s *Scheduler) compile(k *pipeline.Kernel, fold int) (*pipeline.Compilation
 // together with the one before it, the pipeline for that is compiled, unless it is there: later
 // dispatches that stand side by side are then merged when they are encoded.
 func (s *Scheduler) mergeLocked(stream *vk.Stream, k *pipeline.Kernel) {
-	if stream.Repeats() && s.merges && k.Ready(0).Merging == 0 {
+	if stream.Repeats() && s.merges && k.Ready(0).Merging == 0 && s.refusalLocked() == nil {
 		k.MergeLocked(s.props)
 	}
 }

@@ -99,14 +99,17 @@ func (p *priced) allocated(bytes int) vkomp.DevicePtr {
 // compiled, which is the first that is made after the kernel's own.
 func (p *priced) merged() {
 	p.t.Helper()
-	pipelines := p.rt.Stats().Pipelines
+	pipelines, limit := p.rt.Stats().Pipelines, time.Now().Add(time.Minute)
 	p.held(func() {
 		for range 2 * 16 { // some queue has two of them side by side
 			at := p.allocated(targetBytes)
 			p.must(p.rt.Target(p.ctx, p.target(at, at)))
 		}
 	})
-	for p.rt.Stats().Pipelines == pipelines && p.ctx.Err() == nil {
+	for p.rt.Stats().Pipelines == pipelines {
+		if time.Now().After(limit) {
+			p.t.Fatal("the pipeline for several launches is not compiled")
+		}
 		runtime.Gosched()
 	}
 }

@@ -103,6 +103,13 @@ static int32_t scan_dispatch(const vko_device *d, const uint64_t *w, unsigned lo
 	return scan_bindings(d, w, bindings, at, fault);
 }
 
+// The largest number of dispatches like this one that one dispatch does.
+static uint32_t most_launches(const vko_device *d, const uint64_t *w)
+{
+	const vko_merging *m = merging_number(w) == 0 ? NULL : vko_merging_at(d, merging_number(w));
+	return m == NULL ? 1 : m->launches;
+}
+
 // Whether one dispatch can do what two successive ones do, of which the first alone could be merged
 // with others.
 static bool merges(const uint64_t *w, const uint64_t *next)
@@ -116,9 +123,7 @@ static bool merges(const uint64_t *w, const uint64_t *next)
 // The number of successive dispatches that one does: 1 for a dispatch that is recorded alone.
 static uint32_t merged_launches(const vko_device *d, const uint64_t *w, const uint64_t *end)
 {
-	if (merging_number(w) == 0)
-		return 1;
-	const uint32_t most = vko_merging_at(d, merging_number(w))->launches;
+	const uint32_t most = most_launches(d, w);
 	const uint64_t *next = w + op_words(w);
 	uint32_t n = 1;
 	while (n < most && next < end && merges(w, next)) {
@@ -134,7 +139,7 @@ static void demand_dispatch(const vko_device *d, const uint64_t *w, const uint64
 	vko_demand *demand)
 {
 	const uint32_t bindings = op_bindings(w);
-	const uint32_t most = merging_number(w) != 0 ? vko_merging_at(d, merging_number(w))->launches : 1;
+	const uint32_t most = most_launches(d, w);
 	if (previous == NULL || *run == most || !merges(previous, w)) {
 		*run = 1;
 		demand->sets += bindings > 0;
@@ -466,7 +471,8 @@ static int32_t record_merged(const vko_device *d, void *commands, vkoHandle pool
 		const uint64_t *from = w + DISPATCH_WORDS + (size_t)RANGE_WORDS * bindings;
 		for (uint32_t k = 0; k < dispatches; k++, from += op_words(w))
 			memcpy(push + (size_t)k * m->stride, from, push_size(w));
-		d->CmdPushConstants(commands, p.layout, VKO_SHADER_STAGE_COMPUTE_BIT, 0, dispatches * m->stride,
+		// All of them, because the shader could use all.
+		d->CmdPushConstants(commands, p.layout, VKO_SHADER_STAGE_COMPUTE_BIT, 0, m->launches * m->stride,
 			push);
 	}
 	d->CmdDispatch(commands, high(w[6]), low(w[7]), dispatches);

@@ -44,6 +44,12 @@ func (d *Device) CreatePipeline(o PipelineOptions) (Pipeline, error) {
 	return p, nil
 }
 
+// The C code has the same limits.
+var (
+	_ = [1]struct{}{}[MaxMergedPush-C.VKO_MERGED_PUSH_BYTES]
+	_ = [1]struct{}{}[MaxMergedGroups-C.VKO_MERGED_GROUPS]
+)
+
 // mergings are the numbers of a device's pipelines that merge the dispatches of others.
 type mergings struct {
 	last uint32   // the largest that was given

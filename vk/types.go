@@ -51,7 +51,8 @@ type Pipeline struct {
 	BindingMask   uint32
 	PushConstants uint32 // bytes; the largest size that a dispatch may push
 	// Merging is the number of a pipeline that can do several dispatches of this one at once, or 0:
-	// see PipelineOptions.Merges. A pipeline that merges has its own number here.
+	// see PipelineOptions.Merges. A pipeline that merges has its own number here, and is not
+	// dispatched itself.
 	Merging uint32
 	// Found says that the driver found it in the device's pipeline cache. A device without
 	// Features.PipelineCreationFeedback does not tell.
@@ -101,7 +102,9 @@ type PipelineOptions struct {
 	// 4, behind those of the one before it. PushConstants is Launches times Stride.
 	//
 	// A Stream with dispatches of a Pipeline whose Merging is that of the new one is submitted in such
-	// dispatches, as far as they stand side by side and have at most MaxMergedGroups workgroups each.
+	// dispatches, as far as they stand side by side and have at most MaxMergedGroups workgroups each. Both
+	// pipelines must not be destroyed before the last such Stream is submitted and complete, and the last
+	// Recording of one forgotten.
 	Merges           Pipeline
 	Launches, Stride uint32
 }

@@ -193,7 +193,7 @@ func (b *Batch) follows() bool {
 
 // full reports whether the batch is submitted however many others are in flight.
 func (b *Batch) full(r Rates) bool {
-	return b.commands >= MaxCommands || b.work*r.Invocations >= MostInvocations
+	return b.commands >= MaxCommands || b.work >= MostInvocations/r.Invocations
 }
 
 // reset makes a recycled batch empty.

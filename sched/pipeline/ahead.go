@@ -52,12 +52,20 @@ func (c *Cache) AheadLocked(k *kernel.Kernel, o vk.PipelineOptions) {
 	c.ahead.beginLocked()
 }
 
-// MergeLocked compiles the pipeline with which one dispatch does several of the kernel's, unless it is
-// there, is being compiled, or cannot be had. The pipeline for the Plan.Fold 0 has been compiled; from
+// fewRepeats is how often MergeLocked is called before it has a pipeline compiled: where few launches
+// could be merged, that is not worth it.
+const fewRepeats = 8
+
+// MergeLocked is called when launches of the kernel have been seen that one dispatch could do. After a few
+// calls it has the pipeline for that compiled, unless it is there, is being compiled, or cannot be had, or
+// the kernel was closed: a queued compilation has no reference to it. The pipeline for the Plan.Fold 0 has been compiled; from
 // the end on, Ready returns it with the Merging of the new one. Nobody waits for that, and whatever
 // prevents it is nobody's error.
 func (k *Kernel) MergeLocked(p *vk.Properties) {
-	if k.ready[kernel.Merging].Load() != nil || k.compilations[kernel.Merging] != nil {
+	if k.ready[kernel.Merging].Load() != nil || k.compilations[kernel.Merging] != nil || k.cache.known[k.Kernel] != k {
+		return
+	}
+	if k.repeats++; k.repeats < fewRepeats {
 		return
 	}
 	merged := *k.ready[0].Load()

@@ -15,10 +15,13 @@ func merging() *vk.Properties {
 	return p
 }
 
+// merge lets the kernel see launches that could be merged often enough.
 func (r *rig) merge(k *Kernel, p *vk.Properties) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	k.MergeLocked(p)
+	for range fewRepeats {
+		k.MergeLocked(p)
+	}
 }
 
 // compiled returns a kernel whose pipeline is there.
@@ -39,6 +42,14 @@ func TestMergingPipelineIsMadeOnce(t *testing.T) {
 	if k.Ready(0).Merging != 0 {
 		t.Fatalf("the first pipeline is %+v", k.Ready(0))
 	}
+	r.mu.Lock()
+	for range fewRepeats - 1 {
+		k.MergeLocked(merging())
+	}
+	if k.compilations[3] != nil {
+		t.Error("it is made for few launches")
+	}
+	r.mu.Unlock()
 	r.merge(k, merging())
 	r.merge(k, merging())
 	<-r.d.begun
@@ -108,6 +119,27 @@ func TestMergingThatFailsIsNoError(t *testing.T) {
 			r.pipelines(0)
 		})
 	}
+}
+
+// A task that was generated before its kernel was closed can be placed after that.
+func TestClosedKernelIsNotMerged(t *testing.T) {
+	r := newRig(t)
+	k := r.compiled()
+	r.Release(k.Kernel)
+	r.mu.Lock()
+	r.HoldAheadLocked()
+	r.mu.Unlock()
+	r.merge(k, merging())
+	k.Release()
+	<-r.d.gone
+	r.mu.Lock()
+	r.ResumeAheadLocked()
+	r.mu.Unlock()
+	if len(r.d.begun) > 0 {
+		t.Error("the pipeline that merges is made")
+	}
+	r.Destroy()
+	r.pipelines(0)
 }
 
 // A kernel that is closed while its pipeline that merges is queued or under way leaves nothing behind.

@@ -6,8 +6,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-
-	"github.com/vkomp/vkomp/vk/spirv"
 )
 
 // Options are the options of Check.
@@ -369,11 +367,8 @@ func (c *checker) addPipeline(id int, d *device) {
 		return
 	}
 	p := &pipeline{device: d, name: fmt.Sprintf("pipeline %d %s", id, entry), bindings: e.Bindings, addresses: e.UsesAddresses, copies: m.copies}
-	if len(e.Bindings) > 0 && e.Bindings[0].Count > 1 && !slices.ContainsFunc(e.Bindings, func(b spirv.Binding) bool { return b.Count != e.Bindings[0].Count }) {
-		p.launches = int(e.Bindings[0].Count)
-		if e.PushConstants != nil {
-			p.stride = int(e.PushConstants.Size) / p.launches
-		}
+	if p.launches = int(m.parsed.Launches); p.launches > 1 && e.PushConstants != nil {
+		p.stride = int(e.PushConstants.Size) / p.launches
 	}
 	c.pipelines[id] = p
 }

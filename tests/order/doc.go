@@ -86,10 +86,10 @@
 //	  r SET BINDING:B:OFFSET:SIZE ...          bind a set, resolved; B 0: no buffer
 //	  R SET BINDING:B:OFFSET:SIZE ...          push descriptors
 //	  k OFFSET WORDx,...                       push constants
-//	  d BASEX BASEY BASEZ X Y Z                dispatch; of a kernel whose bindings are all arrays of
-//	                                           N descriptors, where Z is at most N, of Z launches:
-//	                                           launch k has element k of each, and its share of the
-//	                                           push constants, and no launch is ordered with another
+//	  d BASEX BASEY BASEZ X Y Z                dispatch; of a kernel that spirv.Merge has made, of Z
+//	                                           launches: launch k has element k of each binding, and
+//	                                           its share of the push constants, and no launch is
+//	                                           ordered with another
 //	  i B OFFSET                               dispatch indirect
 //	  c SRC DST FROM:TO:SIZE ...               copy
 //	  f B OFFSET SIZE                          fill

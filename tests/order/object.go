@@ -66,8 +66,8 @@ type pipeline struct {
 	bindings []spirv.Binding
 	// addresses says that it may access memory without a binding, copies that it only copies.
 	addresses, copies bool
-	// launches is the largest number of launches that a dispatch does, if each binding is an array of
-	// so many descriptors, and stride the number of bytes that the push constants of each take.
+	// launches is the largest number of launches that a dispatch does, if the kernel is one that
+	// spirv.Merge has made, and stride the number of bytes that the push constants of each take.
 	launches, stride int
 }
 

@@ -96,6 +96,15 @@ func literalString(operands []uint32) (s string, words int) {
 	return string(text), words
 }
 
+// stringLiteral encodes a string literal.
+func stringLiteral(s string) []uint32 {
+	words := make([]uint32, len(s)/4+1)
+	for i := range len(s) {
+		words[i/4] |= uint32(s[i]) << (8 * (i % 4))
+	}
+	return words
+}
+
 func literalStringWords(operands []uint32) int {
 	for i, w := range operands {
 		if w&0xff == 0 || w&0xff00 == 0 || w&0xff0000 == 0 || w&0xff000000 == 0 {

@@ -6,25 +6,30 @@ import (
 	"testing"
 )
 
+// edited returns a module in which every 4 bytes of edits have replaced a word by a number, because
+// random changes of bytes rarely leave a module well-formed.
+func edited(code, edits []byte) []byte {
+	for words := len(code) / 4; len(edits) >= 4 && words > headerWords; edits = edits[4:] {
+		at := headerWords + int(binary.LittleEndian.Uint16(edits))%(words-headerWords)
+		value := uint32(binary.LittleEndian.Uint16(edits[2:]))
+		if value >= 0x8000 { // another opcode for the instruction, of the same length
+			value = binary.LittleEndian.Uint32(code[4*at:])&^0xffff | value&0x7fff
+		}
+		code = append([]byte(nil), code...)
+		binary.LittleEndian.PutUint32(code[4*at:], value)
+	}
+	return code
+}
+
 // Fold either refuses what Parse accepts or returns a module that Parse accepts and that has
-// the same entry point. Every 4 bytes of edits replace a word by a number, because random
-// changes of bytes rarely leave a module well-formed.
+// the same entry point.
 func FuzzFold(f *testing.F) {
 	for _, code := range testModules(f) {
 		f.Add(code, []byte{}, uint32(65535), false)
 		f.Add(code, []byte{60, 0, 7, 0, 99, 0, 12, 0}, uint32(1), true)
 	}
 	f.Fuzz(func(t *testing.T, code, edits []byte, limit uint32, alongY bool) {
-		for words := len(code) / 4; len(edits) >= 4 && words > headerWords; edits = edits[4:] {
-			at := headerWords + int(binary.LittleEndian.Uint16(edits))%(words-headerWords)
-			value := uint32(binary.LittleEndian.Uint16(edits[2:]))
-			if value >= 0x8000 { // another opcode for the instruction, of the same length
-				value = binary.LittleEndian.Uint32(code[4*at:])&^0xffff | value&0x7fff
-			}
-			code = append([]byte(nil), code...)
-			binary.LittleEndian.PutUint32(code[4*at:], value)
-		}
-		m, err := Parse(code)
+		m, err := Parse(edited(code, edits))
 		if err != nil {
 			return
 		}

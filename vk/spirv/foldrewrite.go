@@ -159,7 +159,7 @@ func (f *folding) emitEntryPoint() error {
 			operands = append(operands, v.hardware)
 		}
 	}
-	if len(operands) >= 0xffff {
+	if len(operands) > maxOperands {
 		return f.entry.errorf("lists too many variables to add %d", 3)
 	}
 	f.emit(opEntryPoint, operands...)

@@ -6,6 +6,9 @@ const (
 	// maxBound is the specification's universal limit on the id bound.
 	maxBound = 4194303
 
+	// maxOperands is the largest number of words behind the first one of an instruction.
+	maxOperands = 0xffff - 1
+
 	// maxEntryPoints bounds the number of walks over the call graph.
 	maxEntryPoints = 1024
 

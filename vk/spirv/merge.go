@@ -3,6 +3,8 @@ package spirv
 import (
 	"math"
 	"slices"
+	"strconv"
+	"strings"
 )
 
 // Merged is a variant of an entry point that does in one dispatch what several launches of it would
@@ -27,14 +29,15 @@ type Merged struct {
 //   - WorkgroupId, GlobalInvocationId and NumWorkgroups have the values that they have in a dispatch of
 //     launch k alone.
 //
-// All workgroups see the same index into an array, so the capability StorageBufferArrayDynamicIndexing
-// is enough. Everything inside a workgroup is unchanged. Merged.Launches is the largest number for
-// which the bindings have at most the given number of descriptors, and the push constants at most
-// pushBytes; without bindings and push constants it is descriptors.
+// All invocations of a workgroup see the same index into an array, so the capability
+// StorageBufferArrayDynamicIndexing is enough. Everything inside a workgroup is unchanged.
+// Merged.Launches is the largest number for which the bindings have at most the given number of
+// descriptors, and the push constants at most pushBytes. Without bindings it is at most descriptors.
 //
 // The error wraps ErrEntryPoint if there is no such compute entry point. It is an *Error with the
-// instruction if the entry point uses a binding, its push constants or a built-in in another way than
-// by accessing members of them.
+// instruction if there is not enough for two launches, or if the entry point uses other bindings than
+// storage buffers, or uses a binding, its push constants or a built-in in another way than by accessing
+// members of them. Debug information that names bindings (NonSemantic.Shader.DebugInfo) is such a use.
 func Merge(m *Module, entry string, descriptors, pushBytes uint32) (Merged, error) {
 	e, err := m.EntryPoint(entry)
 	if err != nil {
@@ -76,8 +79,10 @@ type merging struct {
 	// variant, and outer that one. Both are 0 without push constants.
 	block, outer uint32
 	// zero is a constant, the index of the only member of outer.
-	zero     uint32
-	declared bool
+	zero uint32
+	// marked, decorated by folding.decorated and declared say how far the rewriting has come: see
+	// declareMerged.
+	marked, declared bool
 }
 
 // mergedVariable is a variable that holds in the variant an array of what it held before.
@@ -115,6 +120,9 @@ func (f *folding) findMerged(pushBytes uint32) error {
 		if declaration, ok := f.definition(held); !ok || declaration.opcode != opTypeStruct {
 			return in.errorf("%%%d holds no structure", v.id)
 		}
+		if v.class == classUniform && !f.decorations.of(idKey(held)).has(decorationBufferBlock) {
+			return in.errorf("%%%d is a uniform buffer", v.id)
+		}
 		if start := f.functions[0].start; v.word > start || int(f.defs.get(in.operands[0])) > v.word {
 			return in.errorf("%%%d is declared before its type or after a function", v.id)
 		}
@@ -151,7 +159,8 @@ func (f *folding) findPushed(in instruction, held uint32) error {
 			return group.errorf("%%%d, the structure of the push constants, is in a group", held)
 		}
 	}
-	align := uint64(f.alignment(held))
+	// The sizes of push constants are whole words.
+	align := uint64(max(f.alignments(held), 4))
 	stride := (l.size + align - 1) / align * align
 	if l.runtime || stride == 0 || stride > math.MaxUint16 {
 		return in.errorf("push constants of %d bytes", stride)
@@ -160,31 +169,42 @@ func (f *folding) findPushed(in instruction, held uint32) error {
 	return nil
 }
 
-// alignment returns the base alignment of a type that has a layout, in bytes.
-func (f *folding) alignment(id uint32) uint32 {
-	in, _ := f.definition(id)
-	switch in.opcode {
-	case opTypeInt, opTypeFloat:
-		return in.operands[1] / 8
-	case opTypeVector:
-		if in.operands[2] == 2 {
-			return 2 * f.alignment(in.operands[1])
+// alignments returns the base alignment of a type that has a layout, in bytes. Parts of a type come before
+// it in a module.
+func (f *folding) alignments(id uint32) uint32 {
+	of := make(map[uint32]uint32)
+	part := func(id uint32) uint32 {
+		if a, ok := of[id]; ok {
+			return a
 		}
-		return 4 * f.alignment(in.operands[1])
-	case opTypeMatrix:
-		// Of its columns or of its rows: no vector of the component needs more.
-		column, _ := f.definition(in.operands[1])
-		return 4 * f.alignment(column.operands[1])
-	case opTypeArray:
-		return f.alignment(in.operands[1])
-	case opTypeStruct:
-		largest := uint32(1)
-		for _, member := range in.operands[1:] {
-			largest = max(largest, f.alignment(member))
-		}
-		return largest
+		return 8 // the address of a physical storage buffer
 	}
-	return 8 // the address of a physical storage buffer
+	for _, word := range f.types {
+		in := f.at(word)
+		o := in.operands
+		switch in.opcode {
+		case opTypeInt, opTypeFloat:
+			of[o[0]] = max(o[1]/8, 1)
+		case opTypeVector:
+			of[o[0]] = 4 * part(o[1])
+			if o[2] == 2 {
+				of[o[0]] = 2 * part(o[1])
+			}
+		case opTypeMatrix:
+			// Of its columns or of its rows: no vector of the component needs more.
+			column, _ := f.definition(o[1])
+			of[o[0]] = 4 * part(column.operands[1])
+		case opTypeArray, opTypeRuntimeArray:
+			of[o[0]] = part(o[1])
+		case opTypeStruct:
+			largest := uint32(1)
+			for _, member := range o[1:] {
+				largest = max(largest, part(member))
+			}
+			of[o[0]] = largest
+		}
+	}
+	return of[id]
 }
 
 // declareMerged appends what comes before an instruction of the module: capabilities before the first
@@ -198,6 +218,10 @@ func (f *folding) declareMerged(in instruction) {
 	arrays := slices.ContainsFunc(g.order, func(v *mergedVariable) bool { return v.class.isDescriptor() })
 	if in.word == headerWords && arrays && !f.declared[indexing] {
 		f.emit(opCapability, uint32(indexing))
+	}
+	if !g.marked && !isBeforeNames(in.opcode) {
+		g.marked = true
+		f.emit(opSourceExtension, stringLiteral(mergedMark+strconv.FormatUint(uint64(g.launches), 10))...)
 	}
 	if !isBeforeTypes(in.opcode) {
 		f.emitDecorations()
@@ -217,16 +241,37 @@ const (
 	opModuleProcessed = 330
 )
 
+// mergedMark begins the OpSourceExtension of a variant, and the number of launches follows it.
+const mergedMark = "vkomp: launches in a dispatch: "
+
+// mergedLaunches returns the number in a variant's OpSourceExtension, or 0 for another one.
+func mergedLaunches(text string) uint32 {
+	number, ok := strings.CutPrefix(text, mergedMark)
+	if !ok {
+		return 0
+	}
+	launches, _ := strconv.ParseUint(number, 10, 32)
+	return uint32(launches)
+}
+
+// isBeforeNames reports whether an instruction stands in a section before that of debug information.
+func isBeforeNames(opcode uint16) bool {
+	switch opcode {
+	case opCapability, opExtension, opExtInstImport, opMemoryModel, opEntryPoint, opExecutionMode, opExecutionModeID:
+		return true
+	}
+	return false
+}
+
 // isBeforeTypes reports whether an instruction stands in a section before that of types.
 func isBeforeTypes(opcode uint16) bool {
 	switch opcode {
-	case opCapability, opExtension, opExtInstImport, opMemoryModel, opEntryPoint, opExecutionMode, opExecutionModeID,
-		opString, opSource, opSourceContinued, opSourceExtension, opName, opMemberName, opModuleProcessed,
+	case opString, opSource, opSourceContinued, opSourceExtension, opName, opMemberName, opModuleProcessed,
 		opDecorate, opDecorateID, opDecorateString, opDecorationGroup, opGroupDecorate,
 		opMemberDecorate, opMemberDecorateString, opGroupMemberDecorate:
 		return true
 	}
-	return false
+	return isBeforeNames(opcode)
 }
 
 // decorateMerged appends the annotations of the push constants.
@@ -311,6 +356,9 @@ func (f *folding) mergedInstruction(in instruction) (done bool, err error) {
 				if f.input(index) != nil || f.mergedVariable(index) != nil {
 					return true, in.errorf("%%%d is no index", index)
 				}
+			}
+			if len(o) > maxOperands-2 {
+				return true, in.errorf("%d operands are too many to add 2", len(o))
 			}
 			operands := append([]uint32{o[0], o[1], o[2]}, f.emitLaunch(v)...)
 			f.emit(in.opcode, append(operands, o[3:]...)...)

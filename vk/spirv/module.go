@@ -12,6 +12,7 @@ type Module struct {
 	Capabilities []Capability // in the order of declaration, each once
 	Extensions   []string     // in the order of declaration
 	EntryPoints  []EntryPoint // of every execution model, in the order of declaration
+	Launches     uint32       // Merged.Launches of a module that Merge has returned, else 0
 	Words        []uint32     // the module in native byte order, for vkCreateShaderModule
 }
 

@@ -274,6 +274,10 @@ func (p *parser) collect(in instruction, inFunction bool) error {
 	case opExtension:
 		name, _ := literalString(o)
 		p.module.Extensions = append(p.module.Extensions, name)
+	case opSourceExtension:
+		if text, _ := literalString(o); mergedLaunches(text) > 0 {
+			p.module.Launches = mergedLaunches(text)
+		}
 	case opExtInstImport:
 		if name, _ := literalString(o[1:]); strings.HasPrefix(name, "NonSemantic.") || strings.Contains(name, "DebugInfo") {
 			if p.silentSets == nil {

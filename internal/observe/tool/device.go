@@ -21,15 +21,16 @@ type Device struct {
 	// trace is the device's trace, nil if it cannot be traced.
 	trace *trace.Trace
 
-	mu        lockrank.Mutex[lockrank.Leaf]
-	loaded    uint64
-	modules   map[vk.Pipeline]uint64
+	mu     lockrank.Mutex[lockrank.Leaf]
+	loaded uint64
+	// modules are the numbers of the pipelines, by vk.Pipeline.Handle.
+	modules   map[uint64]uint64
 	finalized bool
 }
 
 // NewDevice wraps the device with the given number so that the tool is told what happens to it.
 func (t *Tool) NewDevice(d sched.Device, number int) *Device {
-	return &Device{Device: d, tool: t, number: number, modules: make(map[vk.Pipeline]uint64)}
+	return &Device{Device: d, tool: t, number: number, modules: make(map[uint64]uint64)}
 }
 
 // Initialize tells the tool that the device is open.
@@ -58,7 +59,7 @@ func (d *Device) CreatePipeline(o vk.PipelineOptions) (vk.Pipeline, error) {
 	d.mu.Lock()
 	d.loaded++
 	module, tell := d.loaded, !d.finalized
-	d.modules[p] = module
+	d.modules[p.Handle] = module
 	d.mu.Unlock()
 	if tell && d.tool.DeviceLoad != nil {
 		d.tool.DeviceLoad(ompt.DeviceLoadEvent{
@@ -71,8 +72,8 @@ func (d *Device) CreatePipeline(o vk.PipelineOptions) (vk.Pipeline, error) {
 // DestroyPipeline implements sched.Device.
 func (d *Device) DestroyPipeline(p vk.Pipeline) {
 	d.mu.Lock()
-	module, tell := d.modules[p], !d.finalized
-	delete(d.modules, p)
+	module, tell := d.modules[p.Handle], !d.finalized
+	delete(d.modules, p.Handle)
 	d.mu.Unlock()
 	if tell {
 		d.unload(module)
