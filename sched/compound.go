@@ -81,6 +81,9 @@ type compoundPart struct {
 	offset, size uint64
 }
 
+// assumedReplays is how often a compound task is assumed to be run, where that matters.
+const assumedReplays = 100
+
 // MaxCompound is the largest number of constructs of a Compound. A batch has room for several.
 const MaxCompound = order.MaxCommands / 2
 
@@ -310,7 +313,7 @@ func (c *Compound) encodeLocked(t *target) error {
 			ranges = append(ranges, r)
 		}
 		c.commands.Dispatch(*k.Ready(0), ranges, l.push, [3]uint32{}, l.groups)
-		c.s.mergeLocked(&c.commands, k)
+		c.s.mergeLocked(&c.commands, k, assumedReplays)
 	}
 	for i := range arguments {
 		c.bound = append(c.bound, arguments[i].storage())

@@ -134,12 +134,12 @@ func (s *Scheduler) compile(k *pipeline.Kernel, fold int) (*pipeline.Compilation
 	return k.CompileLocked(fold, options), nil
 }
 
-// mergeLocked is called when a dispatch of a kernel has been added to a stream. If one dispatch could do it
-// together with the one before it, the pipeline for that is compiled, unless it is there: later
-// dispatches that stand side by side are then merged when they are encoded.
-func (s *Scheduler) mergeLocked(stream *vk.Stream, k *pipeline.Kernel) {
+// mergeLocked is called when a dispatch of a kernel has been added to a stream, whose commands are
+// executed so many times. If one dispatch could do it together with an earlier one, the pipeline for that
+// is compiled, unless it is there: later dispatches are then merged when they are encoded.
+func (s *Scheduler) mergeLocked(stream *vk.Stream, k *pipeline.Kernel, times int) {
 	if stream.Repeats() && s.merges && k.Ready(0).Merging == 0 && s.refusalLocked() == nil {
-		k.MergeLocked(s.props)
+		k.MergeLocked(s.props, times)
 	}
 }
 

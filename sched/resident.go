@@ -237,7 +237,7 @@ func (s *Scheduler) placeResidentLocked(l *resident, launch *residentLaunch, w *
 		timed = l.timeLocked(q, at.Level)
 	}
 	stream.Dispatch(*k.Ready(0), launch.ranges[:launch.used], l.push[:l.pushed], [3]uint32{}, l.groups)
-	s.mergeLocked(stream, k)
+	s.mergeLocked(stream, k, 1)
 	timed.End(stream, vk.StageCompute)
 	s.order.CountDispatches(q, 1, invocations)
 	for i := range launch.arguments[:launch.used] {

@@ -275,8 +275,8 @@ func (k *Kernel) options(code []uint32) vk.PipelineOptions {
 	return o
 }
 
-// MergingOptions returns the description of the pipeline with which one dispatch does several of a
-// pipeline for the Plan.Fold 0. The error says why there is none for the kernel, or on the device.
+// MergingOptions returns the description of the pipeline with which one dispatch does what several
+// dispatches of merges do, the kernel's pipeline for the Plan.Fold 0. The error says why there is none for the kernel, or on the device.
 func (k *Kernel) MergingOptions(merges vk.Pipeline, p *vk.Properties) (vk.PipelineOptions, error) {
 	if !Merges(p) {
 		return vk.PipelineOptions{}, fmt.Errorf("%w: device %q does not choose among storage buffers (shaderStorageBufferArrayDynamicIndexing)", vk.ErrUnsupported, p.Name)

@@ -52,20 +52,20 @@ func (c *Cache) AheadLocked(k *kernel.Kernel, o vk.PipelineOptions) {
 	c.ahead.beginLocked()
 }
 
-// fewRepeats is how often MergeLocked is called before it has a pipeline compiled: where few launches
-// could be merged, that is not worth it.
+// fewRepeats is how many launches MergeLocked has to hear of before it has a pipeline compiled: for fewer
+// that is not worth it.
 const fewRepeats = 8
 
-// MergeLocked is called when launches of the kernel have been seen that one dispatch could do. After a few
-// calls it has the pipeline for that compiled, unless it is there, is being compiled, or cannot be had, or
-// the kernel was closed: a queued compilation has no reference to it. The pipeline for the Plan.Fold 0 has been compiled; from
-// the end on, Ready returns it with the Merging of the new one. Nobody waits for that, and whatever
-// prevents it is nobody's error.
-func (k *Kernel) MergeLocked(p *vk.Properties) {
+// MergeLocked is told how many launches of the kernel one dispatch could have done together with others.
+// After a few it has the pipeline for that compiled, unless it is there, is being compiled or cannot be
+// had, or the kernel was closed: a queued compilation has no reference to it. The pipeline for the
+// Plan.Fold 0 has been compiled, and Ready returns it with the Merging of the new one once that is there.
+// Nobody waits for that, and whatever prevents it is nobody's error.
+func (k *Kernel) MergeLocked(p *vk.Properties, launches int) {
 	if k.ready[kernel.Merging].Load() != nil || k.compilations[kernel.Merging] != nil || k.cache.known[k.Kernel] != k {
 		return
 	}
-	if k.repeats++; k.repeats < fewRepeats {
+	if k.repeats += launches; k.repeats < fewRepeats {
 		return
 	}
 	merged := *k.ready[0].Load()

@@ -19,7 +19,8 @@ type Kernel struct {
 	// compilations are those that are queued or under way, or have failed before anybody needed
 	// them, in the same order. The lock of the cache guards them.
 	compilations [kernel.Pipelines]*Compilation
-	// repeats counts the calls of MergeLocked, up to a few. The lock of the cache guards it.
+	// repeats counts the launches that MergeLocked was told of, up to a few. The lock of the cache guards
+	// it.
 	repeats int
 
 	// destroying guards destroyed, and is held while the pipelines are destroyed. It is taken

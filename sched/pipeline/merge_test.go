@@ -15,13 +15,11 @@ func merging() *vk.Properties {
 	return p
 }
 
-// merge lets the kernel see launches that could be merged often enough.
+// merge tells of as many launches as are needed.
 func (r *rig) merge(k *Kernel, p *vk.Properties) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for range fewRepeats {
-		k.MergeLocked(p)
-	}
+	k.MergeLocked(p, fewRepeats)
 }
 
 // compiled returns a kernel whose pipeline is there.
@@ -44,7 +42,7 @@ func TestMergingPipelineIsMadeOnce(t *testing.T) {
 	}
 	r.mu.Lock()
 	for range fewRepeats - 1 {
-		k.MergeLocked(merging())
+		k.MergeLocked(merging(), 1)
 	}
 	if k.compilations[3] != nil {
 		t.Error("it is made for few launches")
