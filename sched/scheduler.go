@@ -58,8 +58,8 @@ type Options struct {
 	Sharing Sharing
 	// Placement says how queues are chosen.
 	Placement Placement
-	// General makes targets of all tasks, so that none is a resident task, and a dispatch of each
-	// launch, so that none is merged with another one.
+	// General makes targets of all tasks, so that none is a resident task, and gives each launch a
+	// dispatch of its own.
 	General bool
 	// Seed determines the choices of PlaceRandom.
 	Seed uint64

@@ -95,8 +95,8 @@ func (p *priced) allocated(bytes int) vkomp.DevicePtr {
 	return at
 }
 
-// merged has launches made of which one dispatch could do, and waits until the pipeline for that is
-// compiled, which is the first that is made after the kernel's own.
+// merged launches kernels of which one dispatch could do several, and waits until the pipeline for that
+// is compiled. It is the first that is made after the kernel's own.
 func (p *priced) merged() {
 	p.t.Helper()
 	pipelines, limit := p.rt.Stats().Pipelines, time.Now().Add(time.Minute)
@@ -394,7 +394,8 @@ func TestProgramsCostNoMoreThanTheyHaveTo(t *testing.T) {
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
 			r := costs(t, row.workgroup, func(p *priced) { row.program(p, row.tasks) })
-			// A thread that the machine keeps waiting submits what it would have gathered.
+			// On a busy machine this goroutine may be preempted while it creates tasks. What was gathered
+			// until then is submitted meanwhile, and there are many small submissions.
 			for try := 0; try < 2 && float64(r.Makespan)/1e3 > row.most; try++ {
 				r = costs(t, row.workgroup, func(p *priced) { row.program(p, row.tasks) })
 			}

@@ -26,13 +26,13 @@ func TestKernelsThatNothingOrdersAreMerged(t *testing.T) {
 			size := [2]uint32{3, 2}
 			k, err := rt.NewKernel(vkomp.KernelSource{Name: "indices", SPIRV: indicesModule, Specialize: map[uint32]uint32{0: size[0], 1: size[1]}})
 			succeed(t, err)
-			// The kernels have one of two numbers of workgroups, for a while each.
+			// The kernels have 3 by 2 workgroups, 2 by 2, or one.
 			const points, rounds = 50, 20
 			shape := func(point int) (width, height int) {
 				if point < points/2 {
-					return 7 - point%2, 3 + point%2 // 3 by 2 workgroups
+					return 7 - point%2, 3 + point%2
 				}
-				return 1 + point%3, 1 + point%2 // one
+				return 1 + point%3, 1 + point%2
 			}
 			values := make([][]seen, points)
 			var maps []vkomp.Arg

@@ -31,8 +31,8 @@ func FuzzScan(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		s := streamOf(data)
 		s.words = append(make([]uint64, 0, len(s.words)), s.words...) // no memory after the last word
-		err := d.Queues()[0].scan(s)
-		transferErr := (&Queue{device: d, bits: d.Queues()[0].bits}).scan(s)
+		_, _, err := d.Queues()[0].scan(s)
+		_, _, transferErr := (&Queue{device: d, bits: d.Queues()[0].bits}).scan(s)
 		if transferErr != nil && !errors.Is(transferErr, ErrInvalid) || err != nil && transferErr == nil {
 			t.Fatalf("%v; on a queue that only transfers: %v", err, transferErr)
 		}

@@ -298,6 +298,48 @@ func TestUnorderedDispatchesAreAppendedByKind(t *testing.T) {
 	})
 }
 
+// A pool has to have what the dispatches take as they are recorded: one that does several binds all
+// descriptors of its arrays. The drivers of the tests do not notice a pool that is too small.
+func TestStreamDemandsWhatItsDispatchesBind(t *testing.T) {
+	d := openDevice(t, DeviceOptions{NoPushDescriptors: true})
+	o := PipelineOptions{Bindings: []uint32{0, 1}, PushConstants: 8}
+	alone := newPipeline(t, d, "add", o)
+	together := alone
+	launches := merge(t, d, &together, "add", o)
+	b, _ := newBlock(t, d, 64)
+	ranges := []BufferRange{all(b), all(b)}
+	add := func(s *Stream, p Pipeline, n int) {
+		for range n {
+			s.Dispatch(p, ranges, push(1, 1), [3]uint32{}, [3]uint32{1, 1, 1})
+		}
+	}
+	for n := range 3*launches + 2 {
+		var s Stream
+		add(&s, together, n)
+		s.Barrier(between)
+		add(&s, alone, 3)
+		s.Fill(b.Buffer, 0, 4, 0)
+		add(&s, together, 1)
+		sets, descriptors, err := d.Queues()[0].scan(&s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		const others = 3 + 1 // dispatches that are recorded alone
+		whole, rest := n/launches, n%launches
+		wantSets, want := others+whole, 2*others+2*launches*whole
+		switch rest {
+		case 0:
+		case 1:
+			wantSets, want = wantSets+1, want+2
+		default:
+			wantSets, want = wantSets+1, want+2*launches
+		}
+		if sets != uint64(wantSets) || descriptors != uint64(want) {
+			t.Errorf("%d dispatches, up to %d at once: %d sets and %d descriptors, want %d and %d", n, launches, sets, descriptors, wantSets, want)
+		}
+	}
+}
+
 func TestPipelinesThatCannotMergeAreRefused(t *testing.T) {
 	d := openDevice(t, DeviceOptions{})
 	o := PipelineOptions{Bindings: []uint32{0}, PushConstants: 8}

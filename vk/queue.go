@@ -273,15 +273,16 @@ func (q *Queue) commandBuffers() int {
 	return int(C.vko_queue_slots(q.c))
 }
 
-// scan checks a stream as Submit does, without submitting it.
-func (q *Queue) scan(s *Stream) error {
+// scan checks a stream as Submit does, without submitting it. It returns the numbers of descriptor sets
+// and of descriptors that a descriptor pool for the stream must have.
+func (q *Queue) scan(s *Stream) (sets, descriptors uint64, err error) {
 	var f C.vko_fault
 	var demand C.vko_demand
 	if C.vko_scan(q.device.c, q.cFamily(), (*C.uint64_t)(unsafe.Pointer(unsafe.SliceData(s.words))),
 		C.uint64_t(len(s.words)), &demand, &f) != 0 {
-		return faultError("Queue.Submit", &f)
+		return 0, 0, faultError("Queue.Submit", &f)
 	}
-	return nil
+	return uint64(demand.sets), uint64(demand.descriptors), nil
 }
 
 func (q *Queue) cFamily() C.vko_family {

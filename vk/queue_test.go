@@ -479,10 +479,10 @@ func TestTransferOnlyQueueRefusesWhatComputes(t *testing.T) {
 	} {
 		var s Stream
 		c.build(&s)
-		if err := main.scan(&s); err != nil {
+		if _, _, err := main.scan(&s); err != nil {
 			t.Errorf("%s, on a queue that computes: %v", name, err)
 		}
-		err := transfers.scan(&s)
+		_, _, err := transfers.scan(&s)
 		if c.want == "" && err != nil || c.want != "" && (!errors.Is(err, ErrInvalid) || !strings.HasSuffix(err.Error(), c.want)) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -509,7 +509,7 @@ func TestStreamCutAnywhereInsideAnOperationIsRefused(t *testing.T) {
 		whole[len(s.words)] = true
 	}
 	for end := range len(s.words) + 1 {
-		err := d.Queues()[0].scan(&Stream{words: s.words[:end]})
+		_, _, err := d.Queues()[0].scan(&Stream{words: s.words[:end]})
 		if whole[end] && err != nil || !whole[end] && !errors.Is(err, ErrInvalid) {
 			t.Errorf("the first %d words: %v", end, err)
 		}

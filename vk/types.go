@@ -71,7 +71,7 @@ type QueryPool struct {
 const MaxMergedPush = 256
 
 // MaxMergedGroups is the largest number of workgroups of a dispatch that is merged with others. What a
-// dispatch costs is little beside a longer one, and a kernel takes up to a tenth longer where it has to
+// dispatch costs is little beside a longer one, and a kernel takes up to a sixth longer where it has to
 // choose among descriptors (measured on software drivers).
 const MaxMergedGroups = 256
 
@@ -102,9 +102,9 @@ type PipelineOptions struct {
 	// 4, behind those of the one before it. PushConstants is Launches times Stride.
 	//
 	// A Stream with dispatches of a Pipeline whose Merging is that of the new one is submitted in such
-	// dispatches, as far as they stand side by side and have at most MaxMergedGroups workgroups each. Both
-	// pipelines must not be destroyed before the last such Stream is submitted and complete, and the last
-	// Recording of one forgotten.
+	// dispatches, as far as they stand side by side and have at most MaxMergedGroups workgroups each. Neither
+	// pipeline may be destroyed before the last such Stream is submitted and complete, and the last
+	// Recording of one is forgotten.
 	Merges           Pipeline
 	Launches, Stride uint32
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/vkomp/vkomp/sched/kernel"
 	"github.com/vkomp/vkomp/vk"
 )
 
@@ -44,7 +45,7 @@ func TestMergingPipelineIsMadeOnce(t *testing.T) {
 	for range fewRepeats - 1 {
 		k.MergeLocked(merging(), 1)
 	}
-	if k.compilations[3] != nil {
+	if k.compilations[kernel.Merging] != nil {
 		t.Error("it is made for few launches")
 	}
 	r.mu.Unlock()
@@ -89,7 +90,7 @@ func TestMergingThatFailsIsNoError(t *testing.T) {
 				r.d.gate <- func() error { return test.gate }
 				r.merge(k, test.p)
 				r.mu.Lock()
-				under := k.compilations[3] != nil && !k.compilations[3].OverLocked()
+				under := k.compilations[kernel.Merging] != nil && !k.compilations[kernel.Merging].OverLocked()
 				r.mu.Unlock()
 				if under || len(r.ended) > 0 {
 					<-r.ended
@@ -129,7 +130,7 @@ func TestClosedKernelIsNotMerged(t *testing.T) {
 	r.mu.Unlock()
 	r.merge(k, merging())
 	r.mu.Lock()
-	if k.compilations[3] != nil || len(r.Cache.ahead.queue) > 0 {
+	if k.compilations[kernel.Merging] != nil || len(r.Cache.ahead.queue) > 0 {
 		t.Error("the pipeline that merges is queued")
 	}
 	r.mu.Unlock()

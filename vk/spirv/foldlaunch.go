@@ -1,6 +1,7 @@
 package spirv
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -207,11 +208,7 @@ func (f *folding) findInputs() (used bool, err error) {
 		f.inputs[uint32(i)+1] = *place
 		used = used || uses[i]
 	}
-	for _, v := range []*foldedInput{f.count, f.global, f.workgroup} {
-		if v != nil {
-			f.typed = v
-		}
-	}
+	f.typed = cmp.Or(f.workgroup, f.global, f.count)
 	return used, nil
 }
 

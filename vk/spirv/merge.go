@@ -215,8 +215,8 @@ func (f *folding) declareMerged(in instruction) {
 		return
 	}
 	const indexing = CapabilityStorageBufferArrayDynamicIndexing
-	arrays := slices.ContainsFunc(g.order, func(v *mergedVariable) bool { return v.class.isDescriptor() })
-	if in.word == headerWords && arrays && !f.declared[indexing] {
+	bindings := func(v *mergedVariable) bool { return v.class.isDescriptor() }
+	if in.word == headerWords && !f.declared[indexing] && slices.ContainsFunc(g.order, bindings) {
 		f.emit(opCapability, uint32(indexing))
 	}
 	if !g.marked && !isBeforeNames(in.opcode) {
