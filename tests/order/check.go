@@ -423,17 +423,16 @@ func (c *checker) destroy(kind string, id int) {
 	d.live[kind]--
 }
 
-// free ends the life of memory; all its uses must have ended.
+// free ends the life of memory; all accesses through it must have ended.
 func (c *checker) free(id int, m *memory) {
 	var needs []need
-	imported := m.space == c.addresses
 	collect := func(other access, lo, hi uint64) {
-		if other.column == hostColumn || imported && other.by.Submission.Queue.Device != m.device.id {
+		if other.column == hostColumn || other.memory != m {
 			return
 		}
 		needs = addNeed(needs, need{kind: needDone, column: other.column, pos: other.pos, other: other.by, at: section{m.space, lo, hi}})
 	}
-	if imported && slices.ContainsFunc(mapValues(c.memories), func(o *memory) bool {
+	if m.space == c.addresses && slices.ContainsFunc(mapValues(c.memories), func(o *memory) bool {
 		return o.space == m.space && o.base < m.base+m.size && m.base < o.base+o.size
 	}) {
 		m.space.overlapping(m.base, m.base+m.size, func(p span) {
@@ -527,7 +526,7 @@ func (c *checker) hostAccess(what string, write bool) {
 	pos := c.engine.hostPos + 1
 	var needs []need
 	at := section{m.space, m.base + offset, m.base + offset + size}
-	c.touch(&needs, at, access{hostColumn, pos, by}, !write, write)
+	c.touch(&needs, at, access{hostColumn, pos, by, m}, !write, write)
 	c.do(&event{kind: evHost, pos: pos, needs: needs, command: by})
 }
 

@@ -33,6 +33,8 @@ const (
 	kernel   = "p 1\nr 0 0:1:0:16 1:2:0:16\nd 0 0 0 1 1 1\n" // reads 1, reads and writes 2
 	flush    = "flush 1 0 16\n"
 	read     = "invalidate 1 0 16\n"
+	// twice imports bytes of the host through two memories.
+	twice = "memory 3 0 4096 7 7000\nbuffer 3 0 4096 concurrent\nbind 3 3 0\nmemory 4 0 4096 7 7000\nbuffer 4 0 4096 concurrent\nbind 4 4 0\n"
 )
 
 func TestOrders(t *testing.T) {
@@ -146,6 +148,9 @@ func TestOrders(t *testing.T) {
 		{"imported memory that another device still has", "memory 3 0 4096 7 7000\ndevice 1 other\nqueue 9 1 0 0 7\nmemory 4 1 4096 7 7000\nbuffer 4 1 4096 exclusive\nbind 4 4 0\nsemaphore 9 1 timeline 0\n" +
 			"commands 9 1\nf 4 0 16\nend\nsubmit 9 w c 9 s 9:1:10000\ndestroy memory 3\n" +
 			"memory 5 0 4096 7 7000\nbuffer 5 0 4096 exclusive\nbind 5 5 0\n" + on("1", "", "f 5 0 16\n", "1"), []Kind{Unordered}},
+		{"imported memory freed, its bytes in use through another import", twice + on("1", "", "f 3 0 16\n", "1") + "destroy memory 4\n", nil},
+		{"imported memory freed in use, its bytes read later through another import", twice + on("1", "", "c 3 2 0:0:16\n", "1") +
+			on("1", "", "b 1800:1800:1000:1000:0\nc 4 2 0:16:16\n", "2") + "destroy memory 3\n", []Kind{Leftover}},
 		{"past the end of a buffer", on("1", "", "f 1 60 8\n", "1"), []Kind{Unbound}},
 		{"destroyed buffer", "commands 1 0\n" + fill + "end\ndestroy buffer 1\nsubmit 1 w c 1 s\n", []Kind{Unbound}},
 		{"exclusive buffer on two families", "buffer 3 0 16 exclusive\nbind 3 1 0\n" + on("1", "", "f 3 0 16\n", "1") + on("2", " 1:1:10000", "f 3 0 16\n", "1"), []Kind{Ownership}},

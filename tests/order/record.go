@@ -344,7 +344,7 @@ func (c *checker) execute(q *queue, x *command, index int) {
 		if !used {
 			continue
 		}
-		a := access{q.column + int(of), q.pos, by}
+		a := access{q.column + int(of), q.pos, by, nil}
 		if of == computing && c.clauses != nil && x.pushes >= 2 {
 			needs = c.clauseNeeds(needs, a)
 		}
@@ -379,7 +379,7 @@ func (c *checker) use(q *queue, u *use, by *Command, needs *[]need) {
 		b.family = q.Family
 	}
 	if size > 0 {
-		c.touch(needs, b.section(u.offset, size), access{q.column + int(u.class), q.pos, by}, u.read, u.write)
+		c.touch(needs, b.section(u.offset, size), access{q.column + int(u.class), q.pos, by, b.memory}, u.read, u.write)
 	}
 }
 
