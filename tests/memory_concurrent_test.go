@@ -144,11 +144,15 @@ func TestHoldersHandBlocksOn(t *testing.T) {
 }
 
 // Goroutines with arrays of their own each get the result of their history while they map and
-// unmap a common block.
+// unmap a common block. Nothing orders their kernels, whose sections are adjacent and without the
+// alignment of bindings, so the order checker takes the place of validation's synchronization checks.
 func TestConcurrentHistoriesMeanWhatTheModelSays(t *testing.T) {
 	vktest.LongConcurrent(t)
 	const goroutines = 4
-	onModelPaths(t, func(t *testing.T, rt *vkomp.Runtime) {
+	forModelPaths(t, func(t *testing.T, path vkomp.MemoryPath) {
+		log := vktest.Recorded(t)
+		t.Cleanup(func() { keptOrder(t, log) }) // after the runtime has been closed
+		rt := vktest.Open(t, onPath(path), vktest.NoSynchronizationChecks)
 		var environments []*modelEnvironment
 		for range goroutines {
 			environments = append(environments, newModelEnvironment(t, rt))

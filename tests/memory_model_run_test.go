@@ -41,17 +41,21 @@ func onPath(path vkomp.MemoryPath) func(*vkomp.Options) {
 
 // onModelPaths runs f on a runtime for each path.
 func onModelPaths(t *testing.T, f func(t *testing.T, rt *vkomp.Runtime)) {
-	for _, path := range modelPaths {
-		if *modelPath != "" && *modelPath != path.String() {
-			continue
+	forModelPaths(t, func(t *testing.T, path vkomp.MemoryPath) {
+		rt := vktest.Open(t, onPath(path))
+		if rt.NumDevices() == 0 {
+			t.Fatal("no Vulkan device: install a driver, for example Mesa's lavapipe")
 		}
-		t.Run(path.String(), func(t *testing.T) {
-			rt := vktest.Open(t, onPath(path))
-			if rt.NumDevices() == 0 {
-				t.Fatal("no Vulkan device: install a driver, for example Mesa's lavapipe")
-			}
-			f(t, rt)
-		})
+		f(t, rt)
+	})
+}
+
+// forModelPaths runs f for each path.
+func forModelPaths(t *testing.T, f func(t *testing.T, path vkomp.MemoryPath)) {
+	for _, path := range modelPaths {
+		if *modelPath == "" || *modelPath == path.String() {
+			t.Run(path.String(), func(t *testing.T) { f(t, path) })
+		}
 	}
 }
 

@@ -366,7 +366,7 @@ func (c *checker) addPipeline(id int, d *device) {
 		c.fail("%v", err)
 		return
 	}
-	p := &pipeline{device: d, name: fmt.Sprintf("pipeline %d %s", id, entry), bindings: e.Bindings, addresses: e.UsesAddresses, copies: m.copies}
+	p := &pipeline{device: d, name: fmt.Sprintf("pipeline %d %s", id, entry), bindings: e.Bindings, addresses: e.UsesAddresses, copies: m.copies, skips: skipsOf(e)}
 	if p.launches = int(m.parsed.Launches); p.launches > 1 && e.PushConstants != nil {
 		p.stride = int(e.PushConstants.Size) / p.launches
 	}

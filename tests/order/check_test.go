@@ -1,6 +1,8 @@
 package order
 
 import (
+	"encoding/hex"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -36,6 +38,20 @@ const (
 	// twice imports bytes of the host through two memories.
 	twice = "memory 3 0 4096 7 7000\nbuffer 3 0 4096 concurrent\nbind 3 3 0\nmemory 4 0 4096 7 7000\nbuffer 4 0 4096 concurrent\nbind 4 4 0\n"
 )
+
+// skips binds the pipeline that skipping makes.
+const skips = "p 2\n"
+
+// skipping returns lines that make a pipeline of a kernel that begins with the elements of its two
+// buffers whose numbers are the words 4 and 5 of its push constants. It writes to the second.
+func skipping(t *testing.T) string {
+	t.Helper()
+	code, err := os.ReadFile("../testdata/affine.spv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return "module 2 0 " + hex.EncodeToString(code) + "\npipeline 2 0 2 main\n"
+}
 
 func TestOrders(t *testing.T) {
 	for _, c := range []struct {
@@ -151,6 +167,10 @@ func TestOrders(t *testing.T) {
 		{"imported memory freed, its bytes in use through another import", twice + on("1", "", "f 3 0 16\n", "1") + "destroy memory 4\n", nil},
 		{"imported memory freed in use, its bytes read later through another import", twice + on("1", "", "c 3 2 0:0:16\n", "1") +
 			on("1", "", "b 1800:1800:1000:1000:0\nc 4 2 0:16:16\n", "2") + "destroy memory 3\n", []Kind{Leftover}},
+		{"a kernel that skips the first elements", skipping(t) + on("1", "", skips+"R 0 0:2:0:4 1:1:0:16\nk 16 0,3\nd 0 0 0 1 1 1\nf 1 0 12\n", "1"), nil},
+		{"a kernel that skips fewer", skipping(t) + on("1", "", skips+"R 0 0:2:0:4 1:1:0:16\nk 16 0,2\nd 0 0 0 1 1 1\nf 1 0 12\n", "1"), []Kind{Unordered}},
+		{"a kernel that skips elements of another binding", skipping(t) + on("1", "", skips+"R 0 0:2:0:16 1:1:0:16\nk 16 3,0\nd 0 0 0 1 1 1\nf 1 0 12\n", "1"), []Kind{Unordered}},
+		{"a kernel that skips elements of a whole buffer", skipping(t) + on("1", "", skips+"R 0 0:2:0:4 1:1:16:18446744073709551615\nk 16 0,8\nd 0 0 0 1 1 1\nf 1 16 32\nf 1 60 4\n", "1"), []Kind{Unordered}},
 		{"past the end of a buffer", on("1", "", "f 1 60 8\n", "1"), []Kind{Unbound}},
 		{"destroyed buffer", "commands 1 0\n" + fill + "end\ndestroy buffer 1\nsubmit 1 w c 1 s\n", []Kind{Unbound}},
 		{"exclusive buffer on two families", "buffer 3 0 16 exclusive\nbind 3 1 0\n" + on("1", "", "f 3 0 16\n", "1") + on("2", " 1:1:10000", "f 3 0 16\n", "1"), []Kind{Ownership}},

@@ -31,8 +31,9 @@
 // is the program's responsibility. vkFlushMappedMemoryRanges counts as a write of the host and
 // vkInvalidateMappedMemoryRanges as a read, so runs should be recorded with MemoryNonCoherent;
 // accesses to coherent memory are not in the log. A dispatch accesses the whole ranges of its
-// descriptors, read or written as the kernel's SPIR-V says; accesses by device address are
-// counted but not checked. Uniform buffers count as storage buffers that are read. Bytes are
+// descriptors, read or written as the kernel's SPIR-V says, but for the elements that a member
+// vkomp_offset_<binding> of its push constants skips; accesses by device address are counted but
+// not checked. Uniform buffers count as storage buffers that are read. Bytes are
 // identified by VkDeviceMemory and offset, imported memory by its host address, whichever device
 // uses it: memory that is reused is the same bytes.
 //

@@ -251,6 +251,7 @@ func (e *engine) submit(l *lane) {
 		}
 	}
 	l.after[hosting].done.join(e.host.done)
+	l.after[hosting].available.join(e.host.available)
 }
 
 // scope is the first scopes of a dependency.
@@ -572,6 +573,7 @@ func (e *engine) wait(ev *event) {
 	l.hostWritten.join(s.hostWritten)
 	if s.queue < 0 {
 		l.after[hosting].done.join(s.done)
+		l.after[hosting].available.join(s.available)
 	}
 	for _, p := range s.parts {
 		l.learnPart(p.section, hosting, nil, p.read, p.written)

@@ -98,6 +98,39 @@ func TestClauseEdgesCountAsOrder(t *testing.T) {
 	}
 }
 
+// What the host has seen is available to a submission, so a barrier from the stage HOST makes it visible,
+// also where the submission itself does not.
+func TestBarrierFromTheHostShowsWhatTheHostHasSeen(t *testing.T) {
+	signalled := on("1", "", fill, "1") + "count 1 1\nsignal 4 1\n" + on("2", " 4:1:800", "b 4000:1000:4000:1000:0\n"+fill, "1")
+	for _, c := range []struct {
+		name, lines string
+		shown       bool
+	}{
+		{"no barrier", on("1", "", fill, "1") + "count 1 1\n" + on("1", "", fill, "2"), false},
+		{"a barrier from the host", on("1", "", fill, "1") + "count 1 1\n" + on("1", "", "b 4000:1000:4000:1000:0\n"+fill, "2"), true},
+		{"a barrier to other accesses", on("1", "", fill, "1") + "count 1 1\n" + on("1", "", "b 4000:1000:4000:800:0\n"+fill, "2"), false},
+		{"a barrier behind the host's signal", signalled, true},
+	} {
+		log := setting(t, 3).String() + c.lines
+		tr, first := traceOf(t, log)
+		if first >= 0 {
+			t.Fatalf("%s: violations:\n%s", c.name, log)
+		}
+		tr.interval = 4
+		tr.checkpointEvery()
+		if shown := len(tr.replays[hearsEnd].missing) == 0; shown != c.shown {
+			t.Errorf("%s: visible: %v", c.name, shown)
+		}
+		if shown := firstLoss(pointers(tr.events), hearsEnd) < 0; shown != c.shown {
+			t.Errorf("%s: visible by the oracle: %v", c.name, shown)
+		}
+		// The host's signal passes it on where a submission passes on nothing.
+		if shown := len(tr.replays[deaf].missing) == 0; shown != (c.lines == signalled) {
+			t.Errorf("%s: visible where submissions pass on nothing: %v", c.name, shown)
+		}
+	}
+}
+
 // In random correct logs, the oracle and the engine agree on every mutation, even though the
 // engine starts at checkpoints and may stop early.
 func TestMutationsOfRandomLogsAreJudgedAsByTheOracle(t *testing.T) {

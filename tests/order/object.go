@@ -2,6 +2,8 @@ package order
 
 import (
 	"encoding/hex"
+	"fmt"
+	"math"
 
 	"github.com/vkomp/vkomp/vk/spirv"
 )
@@ -69,6 +71,37 @@ type pipeline struct {
 	// launches is the largest number of launches that a dispatch does, if the kernel is one that
 	// spirv.Merge has made, and stride the number of bytes that the push constants of each take.
 	launches, stride int
+	// skips says for each of bindings how much of its range the kernel skips.
+	skips []skip
+}
+
+// skip is the part of a descriptor's range that a kernel does not access: that before the element whose
+// number is a word of the push constants. The runtime binds the aligned address before an argument, and
+// passes the distance in a member vkomp_offset_<binding>. With stride 0 nothing is skipped.
+type skip struct {
+	word   int
+	stride uint32
+}
+
+// skipsOf returns what the kernel of an entry point skips of its bindings. For those that spirv.Merge has
+// made it returns nil.
+func skipsOf(e *spirv.EntryPoint) []skip {
+	var skips []skip
+	for i := range e.Bindings {
+		b := &e.Bindings[i]
+		if e.PushConstants == nil || b.Set != 0 {
+			continue
+		}
+		for _, m := range e.PushConstants.Members {
+			if m.Name == fmt.Sprintf("vkomp_offset_%d", b.Binding) && m.Size == 4 {
+				if skips == nil {
+					skips = make([]skip, len(e.Bindings))
+				}
+				skips[i] = skip{int(m.Offset / 4), b.Stride}
+			}
+		}
+	}
+	return skips
 }
 
 // maxPushes is the number of words of push constants that are kept.
@@ -95,6 +128,16 @@ type use struct {
 	offset, size uint64
 	class        class
 	read, write  bool
+}
+
+// skip removes the first bytes from the range.
+func (u *use) skip(bytes uint64) {
+	if bytes < u.size {
+		u.offset += bytes
+		if u.size != math.MaxUint64 {
+			u.size -= bytes
+		}
+	}
 }
 
 // command is a command in a command buffer.

@@ -173,7 +173,11 @@ func (c *checker) launch(x *command, p *pipeline, k, pushes int) {
 		}
 		for _, r := range ranges {
 			if r.buffer != nil { // nil for an image or a null descriptor
-				x.uses = append(x.uses, use{r.buffer, r.offset, r.size, computing, read, write})
+				u := use{r.buffer, r.offset, r.size, computing, read, write}
+				if p.skips != nil && p.skips[i].word < len(c.push) {
+					u.skip(uint64(c.push[p.skips[i].word]) * uint64(p.skips[i].stride))
+				}
+				x.uses = append(x.uses, u)
 			}
 		}
 	}

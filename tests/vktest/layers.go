@@ -19,6 +19,27 @@ import (
 // environment variables that they read.
 func Layers(t testing.TB, layers ...string) {
 	t.Helper()
+	putLayers(t, layers, nil, nil)
+}
+
+// Recorded puts the layer "record" between the runtimes that the test opens and the layers of the
+// environment, and returns the path of its log. The driver must have one device.
+func Recorded(t testing.TB) (log string) {
+	t.Helper()
+	var folders, names []string
+	if given := os.Getenv("VK_INSTANCE_LAYERS"); given != "" {
+		names = strings.Split(given, ":")
+		folders = strings.Split(os.Getenv("VK_LAYER_PATH"), ":")
+	}
+	putLayers(t, []string{"record"}, folders, names)
+	log = filepath.Join(t.TempDir(), "log")
+	t.Setenv("VKOMP_RECORD", log)
+	return log
+}
+
+// putLayers is Layers with others below them, which are in folders of their own.
+func putLayers(t testing.TB, layers, foldersBelow, below []string) {
+	t.Helper()
 	// The loader orders layers as it finds them, whatever VK_INSTANCE_LAYERS says. Validation, if
 	// the test uses it, is nearest to the program.
 	folders := []string{"/usr/share/vulkan/explicit_layer.d", "/usr/local/share/vulkan/explicit_layer.d", "/etc/vulkan/explicit_layer.d"}
@@ -36,8 +57,8 @@ func Layers(t testing.TB, layers ...string) {
 		}
 		names = append(names, name)
 	}
-	t.Setenv("VK_LAYER_PATH", strings.Join(folders, ":"))
-	t.Setenv("VK_INSTANCE_LAYERS", strings.Join(names, ":"))
+	t.Setenv("VK_LAYER_PATH", strings.Join(slices.Concat(folders, foldersBelow), ":"))
+	t.Setenv("VK_INSTANCE_LAYERS", strings.Join(slices.Concat(names, below), ":"))
 }
 
 // Discrete shows the driver as a device with memory of its own: in the shape of a profile of the
