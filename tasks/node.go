@@ -202,33 +202,45 @@ func (n *Node) Complete(err error, w *Work) {
 		like = n.scope.graph.likenessOf(err) // without the lock, because the error's methods are code of the program
 	}
 	f.mu.Lock()
-	if err == nil && n.completesAloneLocked() {
-		n.completeAloneLocked(w)
+	if err == nil && n.completesAtOnceLocked() {
+		n.completeAtOnceLocked(w)
 	} else {
 		n.endLocked(undecided, err, like, w)
 	}
 	f.mu.Unlock()
 }
 
-// completesAloneLocked reports whether the completion of the task, whose body has ended, concerns
-// only its successors.
-func (n *Node) completesAloneLocked() bool {
+// completesAtOnceLocked reports whether the task, whose body has ended, is complete with it, and whether
+// there is nothing to be done but to release its successors.
+func (n *Node) completesAtOnceLocked() bool {
 	s := n.scope
-	return n.domain == Host && n.traits == 0 && n.notes == 0 && n.outcome == undecided && n.failedBy == nil &&
-		n.refs == 1 && s.trail == nil && len(s.waiters) == 0 && s.unkept
+	return n.left == 1 && n.traits == 0 && n.notes == 0 && n.outcome == undecided && n.failedBy == nil && len(n.predecessors) == 0 &&
+		s.trail == nil && s.unkept
 }
 
-// completeAloneLocked is completeLocked with everything that it calls, for such a task.
-func (n *Node) completeAloneLocked(w *Work) {
+// completeAtOnceLocked is settleLocked with everything that it calls, for such a task.
+func (n *Node) completeAtOnceLocked(w *Work) {
 	s := n.scope
 	n.toLocked(phaseComplete)
 	n.left = 0
 	s.live--
+	if len(s.waiters) > 0 {
+		s.childCompleteLocked(n)
+	}
+	ready := s.family.completing[:0]
 	for i := range n.successors {
 		e := &n.successors[i]
 		to := e.to
 		// A node that is kept for reuse must not refer to later ones.
 		e.to = nil
+		if e.onDevice {
+			if to.left--; to.left == 0 {
+				ready = append(ready, to)
+			}
+			if e.released {
+				continue
+			}
+		}
 		to.waiting--
 		switch {
 		case to.waiting > 0:
@@ -241,37 +253,19 @@ func (n *Node) completeAloneLocked(w *Work) {
 		}
 	}
 	n.dropRunnerLocked()
-	for i := range n.items {
-		a := &n.items[i]
-		l := a.loc
-		a.remove()
-		a.loc, a.ptr = nil, nil
-		l.refs--
-		switch {
-		case l.refs > 0:
-		case !l.tangled && s.dead < 2*maxDead:
-			s.dead++
-		default:
-			s.diedLocked(l)
-		}
-	}
-	last := len(s.children) - 1
-	s.children[last].place = n.place
-	s.children[n.place], s.children[last] = s.children[last], nil
-	s.children = s.children[:last]
-	if last < cap(s.children)/8 && cap(s.children) > maxSpare {
-		s.shrinkLocked()
-	}
+	n.removeItemsLocked()
+	s.removeLocked(n)
 	n.toLocked(phaseGone)
-	if len(n.items) > maxKept || len(n.successors) > maxKept || s.spareNodeCount >= maxSpare {
+	if n.items, n.successors = n.items[:0], n.successors[:0]; n.refs > 1 || cap(n.items) > maxKept || cap(n.successors) > maxKept ||
+		cap(n.predecessors) > maxKept || s.spareNodeCount >= maxSpare {
 		n.forgetLocked()
-		return
+	} else {
+		n.refs = 0
+		n.toLocked(phaseFree)
+		n.nextBlocked, s.spareNodes = s.spareNodes, n
+		s.spareNodeCount++
 	}
-	n.items, n.successors = n.items[:0], n.successors[:0]
-	n.refs = 0
-	n.toLocked(phaseFree)
-	n.nextBlocked, s.spareNodes = s.spareNodes, n
-	s.spareNodeCount++
+	s.completeLocked(ready, w)
 }
 
 // Fail tells the dependents that the task has failed; the caller is about to complete the task
@@ -339,8 +333,12 @@ func (n *Node) settleLocked(w *Work) {
 	if n.left > 0 {
 		return
 	}
-	s := n.scope
-	ready := n.completeLocked(s.family.completing[:0], w)
+	n.scope.completeLocked(append(n.family.completing[:0], n), w)
+}
+
+// completeLocked completes tasks that nothing prevents from that any more, and what is complete by that.
+// The list is in family.completing, or nil.
+func (s *Scope) completeLocked(ready []*Node, w *Work) {
 	for len(ready) > 0 {
 		last := len(ready) - 1
 		next := ready[last]
@@ -442,8 +440,12 @@ func (n *Node) removeItemsLocked() {
 		a.remove()
 		l := a.loc
 		a.loc, a.ptr = nil, nil
-		l.refs--
-		if l.refs == 0 {
+		if l.refs--; l.refs > 0 {
+			continue
+		}
+		if !l.tangled && s.dead < 2*maxDead {
+			s.dead++ // as diedLocked does
+		} else {
 			s.diedLocked(l)
 		}
 	}
