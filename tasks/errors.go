@@ -157,7 +157,7 @@ type rootIn struct {
 func (f *failures) note(root *Error, n *Node, g *Group) *tally {
 	var t *tally
 	k := kind{root.Task, root.likeness.text, g}
-	alone := n.failure == root && len(n.items) == 0
+	alone := n.specials().failure == root && len(n.items) == 0
 	if alone {
 		if t = f.ofKind(k); t == nil && len(f.byKind) >= maxKinds {
 			k = otherKind(g)
@@ -178,7 +178,7 @@ func (f *failures) note(root *Error, n *Node, g *Group) *tally {
 	}
 	t.count(root)
 	root.tally = t
-	if n.failure == nil {
+	if n.specials().failure == nil {
 		t.dropped++
 	} else {
 		t.failed++

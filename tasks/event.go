@@ -16,10 +16,10 @@ func (e Event) Witness() Witness {
 	n := e.node
 	n.scope.lock()
 	defer n.scope.unlock()
-	if n.generation != e.generation {
+	if n.special.generation != e.generation {
 		return nil
 	}
-	return n.witness
+	return n.special.witness
 }
 
 // Fulfill lets the task complete once its body has ended (omp_fulfill_event). It has no effect if
@@ -28,7 +28,7 @@ func (e Event) Fulfill(w *Work) error {
 	n := e.node
 	n.scope.lock()
 	defer n.scope.unlock()
-	if n.generation != e.generation || n.phase.complete() || n.outcome != undecided {
+	if n.special.generation != e.generation || n.phase.complete() || n.outcome != undecided {
 		return nil
 	}
 	if n.notes.has(fulfilled) {

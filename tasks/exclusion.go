@@ -55,7 +55,7 @@ const maxLook = 64
 // the comparison would take long, it reports true.
 func (n *Node) behindBlockedLocked(l *location) bool {
 	looked := 0
-	for m := l.blocked.first; m != nil; m = m.nextBlocked {
+	for m := l.blocked.first; m != nil; m = m.special.nextBlocked {
 		for i := range m.items {
 			for j := range n.items {
 				a, b := &m.items[i], &n.items[j]
@@ -142,7 +142,9 @@ type hold struct {
 }
 
 // held reports whether the task still holds the storage.
-func (h *hold) held() bool { return h.node.generation == h.generation && !h.node.phase.complete() }
+func (h *hold) held() bool {
+	return h.node.special.generation == h.generation && !h.node.phase.complete()
+}
 
 // holdersOf returns the present and former holders of storage in a section.
 func (t *tangle) holdersOf(at section) []*span[hold] {
@@ -163,7 +165,7 @@ func (t *tangle) take(n *Node, l *location) {
 			t.held.insert(&span[hold]{start: end, end: h.end, value: h.value})
 		}
 	}
-	t.held.insert(&span[hold]{start: start, end: end, value: hold{n, n.generation, l}})
+	t.held.insert(&span[hold]{start: start, end: end, value: hold{n, n.special.generation, l}})
 }
 
 // sweepHolders removes former holders.
@@ -282,17 +284,17 @@ func (l *location) wakeLocked(w *Work) {
 	l.blocked = still
 }
 
-// nodeQueue is a first-in, first-out list linked by Node.nextBlocked.
+// nodeQueue is a first-in, first-out list linked by special.nextBlocked.
 type nodeQueue struct {
 	first, last *Node
 }
 
 func (q *nodeQueue) push(n *Node) {
-	n.nextBlocked = nil
+	n.special.nextBlocked = nil
 	if q.first == nil {
 		q.first = n
 	} else {
-		q.last.nextBlocked = n
+		q.last.special.nextBlocked = n
 	}
 	q.last = n
 }
@@ -300,7 +302,7 @@ func (q *nodeQueue) push(n *Node) {
 func (q *nodeQueue) pop() *Node {
 	n := q.first
 	if n != nil {
-		q.first, n.nextBlocked = n.nextBlocked, nil
+		q.first, n.special.nextBlocked = n.special.nextBlocked, nil
 	}
 	return n
 }
@@ -313,7 +315,7 @@ func (q *nodeQueue) append(other *nodeQueue) {
 	if q.first == nil {
 		*q = *other
 	} else {
-		q.last.nextBlocked, q.last = other.first, other.last
+		q.last.special.nextBlocked, q.last = other.first, other.last
 	}
 	*other = nodeQueue{}
 }

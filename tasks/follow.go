@@ -69,9 +69,15 @@ func (s *Scope) dependLocked(n *Node, items []Depend) {
 			}
 		}
 		if c == classMutex {
-			n.traits |= exclusive
+			n.toExclusiveLocked()
 		}
 	}
+}
+
+// toExclusiveLocked says that the task has a mutexinoutset item.
+func (n *Node) toExclusiveLocked() {
+	n.traits |= exclusive
+	n.toSpecialLocked()
 }
 
 // simpleLocked reports whether the location's two sets are its whole history.
@@ -95,7 +101,7 @@ func (s *Scope) againLocked(n *Node, l *location, c class) {
 	}
 	n.traits &^= exclusive
 	if locks {
-		n.traits |= exclusive
+		n.toExclusiveLocked()
 	}
 }
 
@@ -221,8 +227,8 @@ func (s *Scope) commonDomainLocked() Domain {
 // edgesLocked makes n a successor of the tasks found.
 func (s *Scope) edgesLocked(n *Node) {
 	for _, from := range s.family.found {
-		if n.witness != nil && from.witness != nil && !from.phase.complete() {
-			n.witness.Follows(from.witness)
+		if n.traits.has(witnessed) && from.traits.has(witnessed) && !from.phase.complete() {
+			n.special.witness.Follows(from.special.witness)
 		}
 		if n.domain == Host && !s.graph.keep {
 			n.waiting++

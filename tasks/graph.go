@@ -221,8 +221,8 @@ func (n *Node) infoLocked() TaskInfo {
 		Included: n.notes.has(included), State: n.phase.state(),
 	}
 	switch {
-	case n.failure != nil:
-		i.Failure = n.failure.shown()
+	case n.specials().failure != nil:
+		i.Failure = n.special.failure.shown()
 	case n.outcome == dropped && n.failedBy != nil:
 		i.Failure = n.dependentError(n.failedBy)
 	}

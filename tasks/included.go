@@ -25,8 +25,8 @@ func (n *Node) Completed() (bool, error) {
 	switch {
 	case !n.phase.complete():
 		return false, nil
-	case n.failure != nil:
-		return true, n.failure.shown()
+	case n.specials().failure != nil:
+		return true, n.special.failure.shown()
 	case n.outcome == dropped && n.failedBy != nil:
 		return true, n.dependentError(n.failedBy)
 	}
@@ -88,7 +88,7 @@ func (n *Node) Abandon() {
 	if n.notes.has(included) {
 		n.notes &^= included
 		if root := n.rootFailureLocked(); n.phase.complete() && root != nil {
-			group := n.group.reporter()
+			group := n.specials().group.reporter()
 			t := s.failures.note(root, n, group)
 			if t.scope == nil {
 				t.scope = s
@@ -109,8 +109,9 @@ func (n *Node) Wait(ctx context.Context, place Place) error {
 		_, err := n.Completed()
 		return err
 	}
-	if n.signal == nil {
-		n.signal = make(chan struct{}, 1)
+	x := n.toSpecialLocked()
+	if x.signal == nil {
+		x.signal = make(chan struct{}, 1)
 	}
 	n.notes |= awaited
 	n.scope.unlock()
@@ -119,7 +120,7 @@ func (n *Node) Wait(ctx context.Context, place Place) error {
 		defer place.Return()
 	}
 	select {
-	case <-n.signal:
+	case <-x.signal:
 	case <-ctx.Done():
 		n.scope.lock()
 		n.notes &^= awaited

@@ -163,7 +163,7 @@ func TestCompleteTasksLetGoOfTheirSuccessors(t *testing.T) {
 			if kept > 2*maxSpare {
 				t.Errorf("%d of %d complete tasks are kept", kept, len(all))
 			}
-			for n := s.spareNodes; n != nil; n = n.nextBlocked {
+			for _, n := range s.spareNodes {
 				for _, e := range n.successors[:cap(n.successors)] {
 					if e.to != nil {
 						t.Fatal("a node that is kept for reuse remembers a successor")

@@ -46,32 +46,27 @@ type Witness interface {
 // Node is one task of the graph. It is reused for another task when its task is complete and all
 // references are dropped: the Runner has one until it calls Complete, and a caller that asked for
 // it with Task.Included or Task.Held until Release.
+//
+// Its fields are in the order in which they are used together, a cache line after the other: thousands
+// of tasks are in flight, and what one costs is mostly the memory that is fetched for it.
 type Node struct {
-	scope *Scope
-	// family is the scope's family, here for faster access to its lock.
-	family *family
+	// The following fields are set by Add and constant while the task exists, but for runner.
 
-	// The following fields are set by Add and constant while the task exists.
-
-	label  string
-	domain Domain
+	scope  *Scope
+	runner Runner
 	// seq is the task's number. It is unique in the graph, and ascends in a family in the
 	// order in which tasks are generated.
-	seq   uint64
-	ctx   context.Context
-	group *Group
-	// inner is the scope of the children of a transparent task.
-	inner *Scope
+	seq uint64
 
 	// The following fields are guarded by the scope's lock.
 
-	// generation counts the tasks for which the node has been used.
-	generation uint64
-	runner     Runner
-	traits     traits
-	notes      notes
-	outcome    outcome
-	phase      phase
+	// visited is the number of the task that last found this node among its predecessors: two
+	// tasks have one edge, however many items match.
+	visited uint64
+	traits  traits
+	notes   notes
+	outcome outcome
+	phase   phase
 	// waiting counts the predecessors that are still in the way, and one more while the node
 	// is being added.
 	waiting int32
@@ -83,32 +78,64 @@ type Node struct {
 	refs int32
 	// place is the task's index among the scope's children.
 	place int32
+	// domain and label are constant while the task exists.
+	domain Domain
+
 	// items are the accesses of the depend clauses.
 	items []access
 	// successors holds the edges that have not been released.
 	successors []edge
+	// failedBy is the root failure that prevents the task from running, unless it was on the
+	// device already.
+	failedBy *Error
+	// special is what most tasks do not have, nil for a node that never had any of it.
+	special *special
+
+	// firstItems and firstEdges are the memory of items and successors that most tasks need.
+	firstItems [1]access
+	firstEdges [2]edge
 	// predecessors are those that the device orders, until Placed.
 	predecessors []*Node
-	// failedBy is the root failure that prevents the task from running, unless it was on the
-	// device already; failure is its own.
-	failedBy, failure *Error
-	// visited is the number of the task that last found this node among its predecessors: two
-	// tasks have one edge, however many items match.
-	visited uint64
+	label        string
+}
+
+// special is what few tasks have. It is guarded by the scope's lock, but for the first four fields, which
+// are constant while the task exists.
+type special struct {
+	ctx   context.Context
+	group *Group
+	// inner is the scope of the children of a transparent task.
+	inner   *Scope
+	witness Witness
+	// failure is the task's own.
+	failure *Error
+	// generation counts the tasks for which the node has been used and that had something special.
+	generation uint64
 	// signal has room for one token, which is sent when the task completes while somebody
 	// waits.
 	signal chan struct{}
 	// nextBlocked links tasks that wait for the same mutexinoutset storage.
 	nextBlocked *Node
-	// carried is what the task passes on to its dependents, nil for most tasks.
-	carried *carried
+	carried
+}
 
-	// firstItems and firstEdges are the memory of items and successors that most tasks need.
-	firstItems [1]access
-	firstEdges [2]edge
+// noSpecial is what a node without special has. It is never changed.
+var noSpecial special
 
-	// witness is constant, and nil unless the task is witnessed.
-	witness Witness
+// specials returns what is special about the task, to be read only.
+func (n *Node) specials() *special {
+	if n.special == nil {
+		return &noSpecial
+	}
+	return n.special
+}
+
+// toSpecialLocked returns what is special about the task, to be changed.
+func (n *Node) toSpecialLocked() *special {
+	if n.special == nil {
+		n.special = &special{}
+	}
+	return n.special
 }
 
 type edge struct {
@@ -134,7 +161,7 @@ func (n *Node) Included() bool {
 func (n *Node) ID() uint64 { return n.seq }
 
 // Witness returns the task's witness, or nil.
-func (n *Node) Witness() Witness { return n.witness }
+func (n *Node) Witness() Witness { return n.specials().witness }
 
 // Go allows a task with a witness to start, which Add does not. The caller of Add calls it before
 // it runs w.
@@ -196,7 +223,7 @@ func (n *Node) forgetPredecessorsLocked() {
 // complete when its predecessors are, including those that the device orders, and its event, if
 // it is detachable, is fulfilled; a failed task does not wait for its event.
 func (n *Node) Complete(err error, w *Work) {
-	f := n.family
+	f := n.scope.family
 	var like likeness
 	if err != nil {
 		like = n.scope.graph.likenessOf(err) // without the lock, because the error's methods are code of the program
@@ -257,13 +284,12 @@ func (n *Node) completeAtOnceLocked(w *Work) {
 	s.removeLocked(n)
 	n.toLocked(phaseGone)
 	if n.items, n.successors = n.items[:0], n.successors[:0]; n.refs > 1 || cap(n.items) > maxKept || cap(n.successors) > maxKept ||
-		cap(n.predecessors) > maxKept || s.spareNodeCount >= maxSpare {
+		cap(n.predecessors) > maxKept || len(s.spareNodes) >= maxSpare {
 		n.forgetLocked()
 	} else {
 		n.refs = 0
 		n.toLocked(phaseFree)
-		n.nextBlocked, s.spareNodes = s.spareNodes, n
-		s.spareNodeCount++
+		s.spareNodes = append(s.spareNodes, n)
 	}
 	s.completeLocked(ready, w)
 }
@@ -299,11 +325,11 @@ func (n *Node) endLocked(o outcome, err error, like likeness, w *Work) {
 // failLocked records a failure with its likeness; err may be nil.
 func (n *Node) failLocked(err error, like likeness) {
 	switch {
-	case err == nil, n.failure != nil:
+	case err == nil, n.specials().failure != nil:
 	case n.failedBy != nil && err == n.failedBy.shown():
 		n.outcome = dropped
 	default:
-		n.failure = n.scope.graph.failure(&Error{Task: n.label, Cause: err, likeness: like, unrun: n.outcome == dropped})
+		n.toSpecialLocked().failure = n.scope.graph.failure(&Error{Task: n.label, Cause: err, likeness: like, unrun: n.outcome == dropped})
 		if n.outcome == undecided {
 			n.outcome = failed
 		}
@@ -333,7 +359,7 @@ func (n *Node) settleLocked(w *Work) {
 	if n.left > 0 {
 		return
 	}
-	n.scope.completeLocked(append(n.family.completing[:0], n), w)
+	n.scope.completeLocked(append(n.scope.family.completing[:0], n), w)
 }
 
 // completeLocked completes tasks that nothing prevents from that any more, and what is complete by that.
@@ -358,7 +384,7 @@ func (n *Node) completeLocked(ready []*Node, w *Work) []*Node {
 		failedBy = n.inheritLocked()
 	}
 	s.live--
-	if failedBy != nil || n.group != nil || len(s.waiters) > 0 {
+	if failedBy != nil || n.specials().group != nil || len(s.waiters) > 0 {
 		s.childCompleteLocked(n)
 	}
 	if n.traits.has(exclusive) {
@@ -393,7 +419,7 @@ func (n *Node) completeLocked(ready []*Node, w *Work) []*Node {
 	}
 	n.dropRunnerLocked()
 	if n.notes.has(awaited) {
-		n.signal <- struct{}{}
+		n.special.signal <- struct{}{}
 	}
 	if t != nil {
 		n.lingerLocked(t)
@@ -503,12 +529,13 @@ func (n *Node) DropCancelled(w *Work) bool {
 		return false
 	}
 	// In this order, because a cancelled taskgroup is marked before its contexts end.
-	ended := n.ctx != nil && n.ctx.Err() != nil
+	x := n.special
+	ended := x.ctx != nil && x.ctx.Err() != nil
 	switch {
-	case n.group != nil && n.group.Cancelled():
+	case x.group != nil && x.group.Cancelled():
 		n.drop(nil, w)
 	case ended:
-		n.drop(fmt.Errorf("not run: %w", context.Cause(n.ctx)), w)
+		n.drop(fmt.Errorf("not run: %w", context.Cause(x.ctx)), w)
 	default:
 		return false
 	}
@@ -527,8 +554,8 @@ func (n *Node) restart(w *Work) {
 func (n *Node) drop(err error, w *Work) {
 	// Deferred, because a witness may end the goroutine.
 	defer n.endDropped(err, w)
-	if n.witness != nil {
-		n.witness.Dropped()
+	if n.traits.has(witnessed) {
+		n.special.witness.Dropped()
 	}
 }
 
@@ -559,8 +586,8 @@ func (n *Node) dropRunnerLocked() {
 
 // rootFailureLocked returns the failure that a wait reports for a complete task.
 func (n *Node) rootFailureLocked() *Error {
-	if n.failure != nil {
-		return n.failure
+	if failure := n.specials().failure; failure != nil {
+		return failure
 	}
 	if n.outcome == dropped {
 		return n.failedBy

@@ -107,9 +107,9 @@ type outcome uint8
 
 const (
 	undecided outcome = iota
-	// failed: its body failed with the error Node.failure.
+	// failed: its body failed with the error special.failure.
 	failed
-	// dropped: it is not run. The reason is Node.failure if its context ended, Node.failedBy if
+	// dropped: it is not run. The reason is special.failure if its context ended, Node.failedBy if
 	// a predecessor failed, and otherwise the cancellation of its taskgroup.
 	dropped
 )
@@ -145,7 +145,7 @@ const (
 	included notes = 1 << iota
 	// fulfilled: its event has been fulfilled.
 	fulfilled
-	// awaited: a goroutine waits for Node.signal.
+	// awaited: a goroutine waits for special.signal.
 	awaited
 	// trailed: it has had a trail.
 	trailed

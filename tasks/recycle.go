@@ -1,14 +1,15 @@
 package tasks
 
 func (s *Scope) newNodeLocked() *Node {
-	n := s.spareNodes
-	if n == nil {
-		n = &Node{scope: s, family: s.family}
+	last := len(s.spareNodes) - 1
+	if last < 0 {
+		n := &Node{scope: s}
 		n.items, n.successors = n.firstItems[:0], n.firstEdges[:0]
 		return n
 	}
-	s.spareNodes, n.nextBlocked = n.nextBlocked, nil
-	s.spareNodeCount--
+	n := s.spareNodes[last]
+	s.spareNodes[last] = nil
+	s.spareNodes = s.spareNodes[:last]
 	return n
 }
 
@@ -28,29 +29,28 @@ func (n *Node) forgetLocked() {
 	if n.unusualLocked() {
 		n.resetLocked()
 	}
-	if s.spareNodeCount < maxSpare {
-		n.nextBlocked, s.spareNodes = s.spareNodes, n
-		s.spareNodeCount++
+	if len(s.spareNodes) < maxSpare {
+		s.spareNodes = append(s.spareNodes, n)
 	}
 }
 
 // unusualLocked reports whether the node has more to reset than most nodes.
 func (n *Node) unusualLocked() bool {
-	return n.traits != 0 || n.notes != 0 || n.outcome != undecided || n.inner != nil || n.failedBy != nil || n.failure != nil || n.signal != nil ||
+	return n.traits != 0 || n.notes != 0 || n.outcome != undecided || n.failedBy != nil || n.special != nil ||
 		cap(n.items) > maxKept || cap(n.successors) > maxKept || cap(n.predecessors) > maxKept
 }
 
 func (n *Node) resetLocked() {
-	n.generation++
-	n.ctx, n.group, n.inner, n.witness = nil, nil, nil, nil
-	n.dropTrailsLocked()
-	n.traits, n.notes, n.outcome = 0, 0, undecided
-	n.failedBy, n.failure = nil, nil
-	if n.signal != nil {
-		select {
-		case <-n.signal:
-		default:
+	n.traits, n.notes, n.outcome, n.failedBy = 0, 0, undecided, nil
+	if x := n.special; x != nil {
+		n.dropTrailsLocked()
+		if x.signal != nil {
+			select {
+			case <-x.signal:
+			default:
+			}
 		}
+		*x = special{generation: x.generation + 1, signal: x.signal, carried: carried{trails: x.trails}}
 	}
 	if cap(n.items) > maxKept {
 		n.items = n.firstItems[:0]

@@ -83,9 +83,9 @@ type Scope struct {
 	recent  *[recents]*location
 	located int
 
-	spareNodes             *Node
-	spareLocations         *location
-	spareNodeCount, spares int
+	spareNodes     []*Node
+	spareLocations *location
+	spares         int // the number of spareLocations
 
 	waiters      []*waiter
 	spareWaiters []*waiter
@@ -201,7 +201,7 @@ func (s *Scope) OnDevice(d Domain) bool {
 		return false
 	}
 	for _, n := range s.children {
-		if !n.phase.complete() && (n.domain != d || !n.phase.onDevice() || n.failedBy != nil || n.failure != nil) {
+		if !n.phase.complete() && (n.domain != d || !n.phase.onDevice() || n.failedBy != nil || n.specials().failure != nil) {
 			return false
 		}
 	}
@@ -263,7 +263,7 @@ func (s *Scope) Add(t *Task, w *Work) (*Node, error) {
 		n.waiting = 0
 		n.toLocked(phaseStarted)
 		w.push(n)
-	case n.witness == nil:
+	case !n.traits.has(witnessed):
 		n.toLocked(phaseWaiting)
 		n.releaseLocked(w)
 	}
@@ -300,19 +300,19 @@ func (s *Scope) addSpecialLocked(n *Node, t *Task) {
 		n.traits |= hostOrdered
 	}
 	if t.Witness != nil {
-		n.witness = t.Witness
+		n.toSpecialLocked().witness = t.Witness
 		n.traits |= witnessed
 	}
 	if t.Context != nil && t.Context.Done() != nil {
-		n.ctx = t.Context
+		n.toSpecialLocked().ctx = t.Context
 	}
 	if t.Group != nil {
-		n.group = t.Group
-		n.group.add()
+		n.toSpecialLocked().group = t.Group
+		t.Group.add()
 	}
 	if t.Always {
 		n.traits |= always
-	} else if n.ctx != nil || n.group != nil {
+	} else if x := n.specials(); x.ctx != nil || x.group != nil {
 		n.traits |= conditional
 	}
 	if t.ID != nil {
@@ -321,19 +321,19 @@ func (s *Scope) addSpecialLocked(n *Node, t *Task) {
 	if t.Event != nil {
 		n.traits |= detached
 		n.left++
-		*t.Event = Event{n, n.generation}
+		*t.Event = Event{n, n.toSpecialLocked().generation}
 	}
 	if t.Inner == nil {
 		return
 	}
-	n.inner = t.Inner
-	n.inner.id = n.seq
+	n.toSpecialLocked().inner = t.Inner
+	t.Inner.id = n.seq
 	if t.Transparency&Export != 0 {
 		n.traits |= exporting
 	}
 	if t.Transparency&Import != 0 {
 		n.traits |= importing
-		n.inner.outer, n.inner.before = s, n.seq
+		t.Inner.outer, t.Inner.before = s, n.seq
 	}
 }
 

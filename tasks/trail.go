@@ -58,19 +58,17 @@ type carried struct {
 }
 
 func (n *Node) markAsLocked(mark uint64) {
-	if n.carried != nil {
-		n.carried.mark = mark
+	if n.special != nil {
+		n.special.mark = mark
 	}
 }
 
 // keepTrailLocked adds a trail to what n passes on.
 func (n *Node) keepTrailLocked(t *trail) {
-	if n.carried == nil {
-		n.carried = &carried{}
-	}
-	if t.open > 0 && !slices.Contains(n.carried.trails, t) {
+	x := n.toSpecialLocked()
+	if t.open > 0 && !slices.Contains(x.trails, t) {
 		t.refs++
-		n.carried.trails = append(n.carried.trails, t)
+		x.trails = append(x.trails, t)
 		n.notes |= trailed
 		n.settleTrailsLocked()
 	}
@@ -79,28 +77,28 @@ func (n *Node) keepTrailLocked(t *trail) {
 // settleTrailsLocked gives the children of an importing task the trails of its predecessors.
 func (n *Node) settleTrailsLocked() {
 	if n.traits.has(importing) {
-		n.inner.imported = append(n.inner.imported[:0], n.carried.trails...)
+		n.special.inner.imported = append(n.special.inner.imported[:0], n.special.trails...)
 	}
 }
 
 // trailLocked returns the trail that n passes on, nil if there is none.
 func (n *Node) trailLocked() *trail {
-	if n.carried == nil || len(n.carried.trails) == 0 {
+	if n.special == nil || len(n.special.trails) == 0 {
 		return nil
 	}
 	if !n.phase.complete() {
 		n.joinTrailsLocked()
 	}
-	if len(n.carried.trails) == 0 || n.carried.trails[0].open == 0 {
+	if len(n.special.trails) == 0 || n.special.trails[0].open == 0 {
 		return nil
 	}
-	return n.carried.trails[0].shortcut()
+	return n.special.trails[0].shortcut()
 }
 
 // joinTrailsLocked joins n's trails to at most one.
 func (n *Node) joinTrailsLocked() {
-	open := n.carried.trails[:0]
-	for _, t := range n.carried.trails {
+	open := n.special.trails[:0]
+	for _, t := range n.special.trails {
 		if t.open > 0 {
 			short := t.shortcut()
 			short.refs++
@@ -108,15 +106,15 @@ func (n *Node) joinTrailsLocked() {
 		}
 		t.drop()
 	}
-	clear(n.carried.trails[len(open):])
-	n.carried.trails = open
-	if len(n.carried.trails) > 1 {
+	clear(n.special.trails[len(open):])
+	n.special.trails = open
+	if len(n.special.trails) > 1 {
 		n.dropRedundantLocked()
-		slices.Reverse(n.carried.trails)
+		slices.Reverse(n.special.trails)
 		n.dropRedundantLocked()
 	}
-	if len(n.carried.trails) > 1 {
-		n.setTrailLocked(newTrail(nil, n.carried.trails...))
+	if len(n.special.trails) > 1 {
+		n.setTrailLocked(newTrail(nil, n.special.trails...))
 	}
 }
 
@@ -143,32 +141,31 @@ func (t *trail) shortcut() *trail {
 
 // setTrailLocked makes t all that n passes on.
 func (n *Node) setTrailLocked(t *trail) {
-	if n.carried == nil {
-		n.carried = &carried{}
-	}
+	x := n.toSpecialLocked()
 	t.refs++
 	n.dropTrailsLocked()
-	n.carried.trails = append(n.carried.trails, t)
+	x.trails = append(x.trails, t)
 	n.notes |= trailed
 }
 
 func (n *Node) dropTrailsLocked() {
-	if n.carried == nil {
+	if n.special == nil {
 		return
 	}
-	for _, t := range n.carried.trails {
+	for _, t := range n.special.trails {
 		t.drop()
 	}
-	clear(n.carried.trails)
-	n.carried.trails = n.carried.trails[:0]
+	clear(n.special.trails)
+	n.special.trails = n.special.trails[:0]
 }
 
 // dropRedundantLocked drops those of n's trails that lead to no children beyond those of the
 // trails before them in the list.
 func (n *Node) dropRedundantLocked() {
-	n.family.marks++
-	n.carried.trails = slices.DeleteFunc(n.carried.trails, func(t *trail) bool {
-		if t.leads(n.family.marks) {
+	f := n.scope.family
+	f.marks++
+	n.special.trails = slices.DeleteFunc(n.special.trails, func(t *trail) bool {
+		if t.leads(f.marks) {
 			return false
 		}
 		t.drop()
@@ -232,19 +229,19 @@ func (s *Scope) settledLocked() {
 // endTrailLocked returns the trail that a complete task passes on, which for an exporting task
 // includes its children.
 func (n *Node) endTrailLocked() *trail {
-	if n.carried != nil && len(n.carried.trails) > 0 {
+	if n.special != nil && len(n.special.trails) > 0 {
 		n.joinTrailsLocked()
 	}
 	t := n.trailLocked()
-	if n.traits.has(exporting) && n.inner.lastingLocked() {
+	if n.traits.has(exporting) && n.special.inner.lastingLocked() {
 		if t == nil {
-			t = newTrail(n.inner)
+			t = newTrail(n.special.inner)
 		} else {
-			t = newTrail(n.inner, t)
+			t = newTrail(n.special.inner, t)
 		}
 		n.setTrailLocked(t)
 		if n.notes.has(included) {
-			n.scope.exported = append(n.scope.exported, n.inner)
+			n.scope.exported = append(n.scope.exported, n.special.inner)
 		}
 	}
 	return t
@@ -260,7 +257,7 @@ func (f *family) pickLocked(from *Node) {
 // lingerLocked keeps a complete task in the histories of its storage because of its trail.
 func (n *Node) lingerLocked(t *trail) {
 	n.toLocked(phaseLingering)
-	n.carried.stays = len(t.lingering)
+	n.special.stays = len(t.lingering)
 	t.lingering = append(t.lingering, n)
 	s := n.scope
 	s.lingering++
@@ -295,13 +292,13 @@ func (s *Scope) sweepLocked() {
 	}
 	for i := len(s.children) - 1; i >= 0; i-- {
 		n := s.children[i]
-		if n.phase != phaseLingering || n.carried.mark == f.marks || n.traits.has(exporting) && slices.Contains(s.exported, n.inner) {
+		if n.phase != phaseLingering || n.special.mark == f.marks || n.traits.has(exporting) && slices.Contains(s.exported, n.special.inner) {
 			continue
 		}
-		t := n.carried.trails[0]
+		t := n.special.trails[0]
 		last := len(t.lingering) - 1
 		moved := t.lingering[last]
-		t.lingering[n.carried.stays], moved.carried.stays = moved, n.carried.stays
+		t.lingering[n.special.stays], moved.special.stays = moved, n.special.stays
 		t.lingering[last] = nil
 		t.lingering = t.lingering[:last]
 		s.lingering--

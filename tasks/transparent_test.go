@@ -326,7 +326,7 @@ func TestImportedChildFollowsWhatPrecedesItsParentThoughSuperseded(t *testing.T)
 	back()
 	s.add(Task{Label: "r", Depend: s.use(DependInOut, "x")})
 	s.add(Task{Label: "v", Depend: s.use(DependOut, "x")})
-	s.scope = s.nodes["p"].inner
+	s.scope = s.nodes["p"].special.inner
 	s.add(Task{Label: "c", Depend: s.use(DependIn, "x")})
 	s.expect(t, "start w", "start p")
 	s.complete("w", nil)
@@ -591,7 +591,7 @@ func keptBehindAnExportingTask(t *testing.T, from uintptr) {
 		}
 		most := 0
 		for _, n := range s.scope.children {
-			for _, t := range n.carried.trails {
+			for _, t := range n.special.trails {
 				most = max(most, count(t), len(t.after))
 			}
 		}

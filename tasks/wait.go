@@ -22,7 +22,7 @@ func (s *Scope) childCompleteLocked(n *Node) {
 	abandoned, reports := false, false
 	if root != nil {
 		s.graph.failures.Add(1)
-		group, abandoned = n.group.reports()
+		group, abandoned = n.specials().group.reports()
 		// The wait of an abandoned group has already returned that a context had ended.
 		reports = !n.notes.has(included) && !(abandoned && n.outcome == dropped)
 	}
@@ -61,7 +61,7 @@ func (s *Scope) childCompleteLocked(n *Node) {
 			t.forgetStorageLocked()
 		}
 	}
-	n.group.done()
+	n.specials().group.done()
 }
 
 // endWaitsLocked ends the waits that are satisfied.
