@@ -47,7 +47,7 @@ type Witness interface {
 // references are dropped: the Runner has one until it calls Complete, and a caller that asked for
 // it with Task.Included or Task.Held until Release.
 //
-// Its fields are in the order in which they are used together, a cache line after the other: thousands
+// Its fields are in the order in which they are used together, one cache line after the other: thousands
 // of tasks are in flight, and what one costs is mostly the memory that is fetched for it.
 type Node struct {
 	// The following fields are set by Add and constant while the task exists, but for runner.
@@ -91,12 +91,13 @@ type Node struct {
 	// special is what most tasks do not have, nil for a node that never had any of it.
 	special *special
 
-	// firstItems and firstEdges are the memory of items and successors that most tasks need.
-	firstItems [1]access
+	// firstEdges is the memory of successors that most tasks need.
 	firstEdges [2]edge
 	// predecessors are those that the device orders, until Placed.
 	predecessors []*Node
 	label        string
+	// firstItems is the memory of items that most tasks need.
+	firstItems [2]access
 }
 
 // special is what few tasks have. It is guarded by the scope's lock, but for the first four fields, which
