@@ -65,6 +65,7 @@ func newLatchRig(t reporter) (*rig, *latchDevice) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.intake.many = 0
 	r := &rig{t: t, d: d.fakeDevice, s: s, kernels: map[string]*kernel.Kernel{"mix": loadKernel(t, "mix"), "add": loadKernel(t, "add")}}
 	r.scope = r.graph.NewScope()
 	r.compile()

@@ -44,6 +44,7 @@ func (s *Scheduler) loseLocked(err error) {
 	if s.loss.recovery != "" {
 		s.loss.err = fmt.Errorf("%w: %s", err, s.loss.recovery)
 	}
+	s.refuses.Store(true)
 	s.order.Lose(s.loss.err)
 	s.kernels.DropAheadLocked()
 	close(s.loss.told)

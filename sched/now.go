@@ -20,7 +20,7 @@ func (s *Scheduler) now(r *Region) bool {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.life.live > 0 || s.refusalLocked() != nil || s.memory.HasPinned() {
+	if s.incompleteLocked() > 0 || s.refusalLocked() != nil || s.memory.HasPinned() {
 		return false
 	}
 	switch enters, exits := len(r.Enter) > 0, len(r.Exit) > 0; {

@@ -19,6 +19,27 @@ type kernels struct {
 	awaited map[*pipeline.Compilation]*parkedTasks
 }
 
+// use returns what useLocked does, nil for no kernel. The error may also say that the device takes no task.
+func (s *Scheduler) use(k *kernel.Kernel) (own *pipeline.Kernel, err error) {
+	if !s.refuses.Load() {
+		if k == nil {
+			return nil, nil
+		}
+		if !k.Closed() {
+			own = s.kernels.Use(k)
+		}
+	}
+	if own != nil {
+		return own, nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.refusalLocked(); err != nil || k == nil {
+		return nil, err
+	}
+	return s.useLocked(k)
+}
+
 // useLocked returns the kernel on this device. Its pipelines are kept until the result is released.
 func (s *Scheduler) useLocked(k *kernel.Kernel) (*pipeline.Kernel, error) {
 	if k.Closed() {

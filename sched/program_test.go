@@ -191,6 +191,9 @@ func runProgram(t *rapid.T, mode memoryMode, concurrent bool) {
 	p := &program{t: t, host: host.NewDevice(2)}
 	r := newRig(programReporter{t, p}, mode, rapid.Uint64().Draw(t, "seed"))
 	p.r = r
+	if rapid.Bool().Draw(t, "placer") {
+		r.s.intake.many = rapid.IntRange(1, 4).Draw(t, "with so many tasks")
+	}
 	r.d.report = func(what string) { p.fail("%s", what) }
 	for range programScopes {
 		s := &programScope{scope: r.graph.NewScope(), token: array32(1)}

@@ -7,7 +7,6 @@ import (
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/sched/construct"
 	"github.com/vkomp/vkomp/sched/kernel"
-	"github.com/vkomp/vkomp/sched/pipeline"
 	"github.com/vkomp/vkomp/sched/transfer"
 	"github.com/vkomp/vkomp/tasks"
 	"github.com/vkomp/vkomp/vk"
@@ -62,13 +61,7 @@ func (s *Scheduler) Run(ctx context.Context, r *Region) error {
 	if s.hit(r) || s.now(r) {
 		return nil
 	}
-	var pipelines *pipeline.Kernel
-	s.mu.Lock()
-	err := s.refusalLocked()
-	if err == nil && r.Kernel != nil {
-		pipelines, err = s.useLocked(r.Kernel)
-	}
-	s.mu.Unlock()
+	pipelines, err := s.use(r.Kernel)
 	if err != nil {
 		return fmt.Errorf("target %q: %w", r.Label, err)
 	}

@@ -72,7 +72,7 @@ type resident struct {
 	// the first of them that has an observer.
 	watch *residentWatch
 
-	// next is the next spare record.
+	// next is the next spare record, or links the tasks in the intake.
 	next *resident
 }
 
@@ -140,16 +140,27 @@ func (l *resident) Start(n *tasks.Node, w *tasks.Work) {
 		return
 	}
 	s := l.s
-	var launch residentLaunch
-	s.mu.Lock()
-	placed := s.refusalLocked() == nil && s.enterResidentLocked(l, &launch)
-	if placed {
-		s.placeResidentLocked(l, &launch, w) // l may be another task's now
+	if s.leave(l, w) {
+		return
 	}
+	s.mu.Lock()
+	started := s.startResidentLocked(l, w)
+	s.startedAloneLocked()
 	s.unlockLocked(w)
-	if !placed {
+	if !started {
 		l.becomeTarget().Start(n, w)
 	}
+}
+
+// startResidentLocked enters the task's storage and places its command; then l may be another task's. It
+// reports false, and has done nothing, if the task has to be a target.
+func (s *Scheduler) startResidentLocked(l *resident, w *tasks.Work) bool {
+	var launch residentLaunch
+	if s.refusalLocked() != nil || !s.enterResidentLocked(l, &launch) {
+		return false
+	}
+	s.placeResidentLocked(l, &launch, w)
+	return true
 }
 
 // Drop implements tasks.Runner. The record is given back by Recycle.

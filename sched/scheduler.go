@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/vkomp/vkomp/internal/lockrank"
@@ -156,6 +157,10 @@ type Scheduler struct {
 	// spare keeps targets for reuse, and residents the records of resident tasks.
 	spare     sync.Pool
 	residents residents
+	// intake has resident tasks that are to start.
+	intake intake
+	// refuses says that refusalLocked returns an error.
+	refuses atomic.Bool
 	// general is Options.General, and merges says that dispatches of one kernel are merged.
 	general, merges bool
 	// sharing is Options.Sharing.
@@ -220,6 +225,7 @@ func New(d Device, o Options) (*Scheduler, error) {
 		merges:    !o.General && kernel.Merges(d.Properties()),
 	}
 	s.destroyed.Device = d
+	s.intake.init(o.Placement)
 	s.life.wake, s.life.finish = sync.NewCond(&s.mu), o.Finish
 	s.presence.table, s.presence.filling = memory.NewTable(), sync.NewCond(&s.mu)
 	s.presence.allocate = s.memory.For
@@ -310,11 +316,14 @@ func (s *Scheduler) unusedLocked() error {
 }
 
 func (s *Scheduler) idleLocked() error {
-	if s.life.live > 0 {
-		return fmt.Errorf("%w: %d tasks are not complete", ErrBusy, s.life.live)
+	if n := s.incompleteLocked(); n > 0 {
+		return fmt.Errorf("%w: %d tasks are not complete", ErrBusy, n)
 	}
 	return nil
 }
+
+// incompleteLocked returns the number of tasks that have entered, or are about to, and are not complete.
+func (s *Scheduler) incompleteLocked() int { return s.life.live + int(s.intake.pending.Load()) }
 
 // Relinquish frees what is kept for later tasks, which will make it again: staging memory, memory
 // blocks without allocations, command buffers and goroutines. Storage that is mapped or allocated
@@ -364,6 +373,7 @@ func (s *Scheduler) close(now bool) (leaked, err error) {
 		return nil, nil
 	}
 	s.life.closing = true
+	s.refuses.Store(true)
 	s.kernels.DropAheadLocked()
 	var w tasks.Work
 	for _, q := range s.order.All() {

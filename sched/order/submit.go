@@ -149,6 +149,9 @@ func (o *Queues) SubmitClosed() (failed bool) {
 	return false
 }
 
+// Unsubmitted reports whether there are closed batches that nobody is submitting.
+func (o *Queues) Unsubmitted() bool { return len(o.unsent) > 0 && !o.submitting }
+
 // submissionsAtOnce is the number of batches that a goroutine submits before it leaves the rest to another
 // one.
 const submissionsAtOnce = 4

@@ -40,7 +40,7 @@ func (a *ahead) remove(c *Compilation) {
 // those that PipelineOptions returns. Other folds are for ranges that are longer than the device's
 // limits, and are compiled when they are needed.
 func (c *Cache) AheadLocked(k *kernel.Kernel, o vk.PipelineOptions) {
-	own := c.known[k]
+	own := c.find(k)
 	if own == nil {
 		own = c.add(k)
 	}
@@ -62,7 +62,7 @@ const fewRepeats = 8
 // Plan.Fold 0 has been compiled, and Ready returns it with the Merging of the new one once that is there.
 // Nobody waits for that, and whatever prevents it is nobody's error.
 func (k *Kernel) MergeLocked(p *vk.Properties, launches int) {
-	if k.ready[kernel.Merging].Load() != nil || k.compilations[kernel.Merging] != nil || k.cache.known[k.Kernel] != k {
+	if k.ready[kernel.Merging].Load() != nil || k.compilations[kernel.Merging] != nil || k.cache.find(k.Kernel) != k {
 		return
 	}
 	if k.repeats += launches; k.repeats < fewRepeats {

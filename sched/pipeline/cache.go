@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/vkomp/vkomp/sched/kernel"
 	"github.com/vkomp/vkomp/vk"
@@ -25,9 +26,9 @@ type Cache struct {
 	mu     sync.Locker
 	// ended is the function passed to Init.
 	ended func(*Compilation)
-	// known are the kernels that were used and are not closed, and released those that are closed
-	// and still have pipelines.
-	known    map[*kernel.Kernel]*Kernel
+	// known are the kernels that were used and are not closed. The map does not change: another one
+	// takes its place, with mu locked. released are those that are closed and still have pipelines.
+	known    atomic.Pointer[map[*kernel.Kernel]*Kernel]
 	released map[*Kernel]struct{}
 	ahead    ahead
 	stats    Stats
@@ -52,13 +53,23 @@ func (c *Cache) StatsLocked() Stats { return c.stats }
 // Init makes the cache of a device. mu guards it. ended is called without locks held when a
 // compilation has ended.
 func (c *Cache) Init(device Device, mu sync.Locker, ended func(*Compilation)) {
-	*c = Cache{device: device, mu: mu, ended: ended, known: make(map[*kernel.Kernel]*Kernel), released: make(map[*Kernel]struct{})}
+	c.device, c.mu, c.ended, c.released = device, mu, ended, make(map[*Kernel]struct{})
+	c.known.Store(&map[*kernel.Kernel]*Kernel{})
 	c.ahead.limit = runtime.GOMAXPROCS(0)
+}
+
+// Use returns a kernel that was used before on this device and is not closed, with a reference for the
+// caller, or nil. It needs no lock.
+func (c *Cache) Use(k *kernel.Kernel) *Kernel {
+	if own := c.find(k); own != nil && own.retain() {
+		return own
+	}
+	return nil
 }
 
 // UseLocked returns a kernel on this device, with a reference for the caller.
 func (c *Cache) UseLocked(k *kernel.Kernel) *Kernel {
-	own := c.known[k]
+	own := c.find(k)
 	if own == nil {
 		own = c.add(k)
 	}
@@ -66,11 +77,21 @@ func (c *Cache) UseLocked(k *kernel.Kernel) *Kernel {
 	return own
 }
 
+// find returns the kernel if it is known, else nil.
+func (c *Cache) find(k *kernel.Kernel) *Kernel { return (*c.known.Load())[k] }
+
+// changeKnown has change change a copy of known, which takes its place. The lock is held.
+func (c *Cache) changeKnown(change func(map[*kernel.Kernel]*Kernel)) {
+	known := maps.Clone(*c.known.Load())
+	change(known)
+	c.known.Store(&known)
+}
+
 // add adds a kernel that is used for the first time, with the cache's own reference.
 func (c *Cache) add(k *kernel.Kernel) *Kernel {
 	own := &Kernel{Kernel: k, cache: c}
 	own.refs.Store(1)
-	c.known[k] = own
+	c.changeKnown(func(known map[*kernel.Kernel]*Kernel) { known[k] = own })
 	return own
 }
 
@@ -78,9 +99,9 @@ func (c *Cache) add(k *kernel.Kernel) *Kernel {
 // them, and none is compiled any more that nobody has needed. It does not wait for that.
 func (c *Cache) Release(k *kernel.Kernel) {
 	c.mu.Lock()
-	own := c.known[k]
+	own := c.find(k)
 	if own != nil {
-		delete(c.known, k)
+		c.changeKnown(func(known map[*kernel.Kernel]*Kernel) { delete(known, k) })
 		c.released[own] = struct{}{}
 		for i, q := range own.compilations {
 			if q != nil && q.stage == stageQueued {
@@ -98,8 +119,8 @@ func (c *Cache) Release(k *kernel.Kernel) {
 // Destroy destroys all pipelines. Nobody uses one, and none is compiled any more.
 func (c *Cache) Destroy() {
 	c.mu.Lock()
-	all := slices.AppendSeq(slices.Collect(maps.Values(c.known)), maps.Keys(c.released))
-	c.known = nil
+	all := slices.AppendSeq(slices.Collect(maps.Values(*c.known.Load())), maps.Keys(c.released))
+	c.known.Store(&map[*kernel.Kernel]*Kernel{})
 	c.mu.Unlock()
 	for _, own := range all {
 		own.destroy()
@@ -115,7 +136,7 @@ func (c *Cache) CompilingLocked() (compiling []*Compilation) {
 			}
 		}
 	}
-	for _, own := range c.known {
+	for _, own := range *c.known.Load() {
 		look(own)
 	}
 	for own := range c.released {

@@ -32,7 +32,20 @@ type Kernel struct {
 // Ready returns the pipeline for a Plan.Fold, nil if it has not been compiled yet.
 func (k *Kernel) Ready(fold int) *vk.Pipeline { return k.ready[fold].Load() }
 
-// Release gives up a reference that Cache.UseLocked returned. It may be called with any lock held.
+// retain adds a reference, unless there is none left.
+func (k *Kernel) retain() bool {
+	for {
+		refs := k.refs.Load()
+		if refs == 0 {
+			return false
+		}
+		if k.refs.CompareAndSwap(refs, refs+1) {
+			return true
+		}
+	}
+}
+
+// Release gives up a reference that Cache.Use or Cache.UseLocked returned. It may be called with any lock held.
 func (k *Kernel) Release() {
 	if k.refs.Add(-1) == 0 {
 		go k.destroy()

@@ -1,0 +1,186 @@
+package sched
+
+import (
+	"runtime"
+	"sync/atomic"
+
+	"github.com/vkomp/vkomp/tasks"
+)
+
+// intake has resident tasks that are to start. Goroutines that create many tasks leave them here, so that
+// they need neither the scheduler's lock nor the driver: another goroutine, the placer, starts the tasks and
+// submits their batches, and what it works with stays in the cache of one processor.
+//
+//	goroutine 1   create ──▶ create ──▶ create ──▶
+//	                 └────────┐└────────┐└─────┐
+//	goroutine 2   create ──▶ │create ──▶│      │
+//	                 └──────┐│└────────┐│      │
+//	placer                  lock: start 4 ──▶ submit ──▶ lock: start 9 ──▶
+//
+// There is a placer only while many tasks are in flight and more are created: one task alone is placed by
+// the goroutine that creates it, when its construct returns. It ends when it has nothing to do for some
+// microseconds.
+//
+// The placer may call functions of the program, through tasks that are no resident tasks: it runs what has
+// become ready while the intake is closed, when it has started all that was in it.
+type intake struct {
+	// many is the number of tasks in flight, and of those started since the last placer has ended, from which
+	// on there is a placer: 0 for never.
+	many int
+	// open says that tasks can be left here.
+	open atomic.Bool
+	// last is the last task that was added; resident.next links it to those before it.
+	last atomic.Pointer[resident]
+	// pending is the number of tasks that were added and have neither been placed nor started as targets.
+	pending atomic.Int64
+
+	// The following fields are guarded by Scheduler.mu.
+
+	// rest are tasks that were taken and not started, the first one first.
+	rest *resident
+	// placing says that there is a placer.
+	placing bool
+	// alone counts the tasks that were started without a placer since there was one.
+	alone int
+}
+
+const (
+	// placerTasks is intake.many where goroutines run at the same time.
+	placerTasks = 32
+	// placerLooks is how often the placer looks for another task before it ends.
+	placerLooks = 5000
+	// startsAtOnce is the number of tasks that are started in a row without the lock being given up.
+	startsAtOnce = 64
+)
+
+// init sets up the intake of a scheduler. A random placement does without a placer: it would not depend on
+// its seed alone.
+func (in *intake) init(p Placement) {
+	if runtime.GOMAXPROCS(0) > 1 && p != PlaceRandom {
+		in.many = placerTasks
+	}
+}
+
+// add adds a task.
+func (in *intake) add(l *resident) {
+	in.pending.Add(1)
+	for {
+		last := in.last.Load()
+		l.next = last
+		if in.last.CompareAndSwap(last, l) {
+			return
+		}
+	}
+}
+
+// takeLocked takes all tasks that were added.
+func (in *intake) takeLocked() {
+	for l := in.last.Swap(nil); l != nil; {
+		in.rest, l, l.next = l, l.next, in.rest
+	}
+}
+
+// awaits waits until a task is added, for some microseconds, and reports whether one was.
+func (in *intake) awaits() bool {
+	for range placerLooks {
+		if in.last.Load() != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// leave leaves a task to the placer, if there is one. Otherwise it reports false.
+func (s *Scheduler) leave(l *resident, w *tasks.Work) bool {
+	in := &s.intake
+	if !in.open.Load() {
+		return false
+	}
+	in.add(l)
+	if !in.open.Load() {
+		// The placer may not have seen it.
+		s.startLeft(w)
+	}
+	return true
+}
+
+// startLeft starts the tasks in the intake.
+func (s *Scheduler) startLeft(w *tasks.Work) {
+	for more := true; more; {
+		s.mu.Lock()
+		more = s.startSomeLocked(w)
+		s.unlockLocked(w)
+	}
+}
+
+// startSomeLocked starts some of the tasks in the intake, and reports whether there are more.
+func (s *Scheduler) startSomeLocked(w *tasks.Work) (more bool) {
+	in := &s.intake
+	if in.rest == nil {
+		in.takeLocked()
+	}
+	for n := 0; n < startsAtOnce && in.rest != nil && !s.order.Unsubmitted(); n++ {
+		l := in.rest
+		in.rest, l.next = l.next, nil
+		if s.startResidentLocked(l, w) {
+			in.pending.Add(-1)
+			continue
+		}
+		n := l.node
+		w.Defer(func(w *tasks.Work) {
+			defer in.pending.Add(-1)
+			l.becomeTarget().Start(n, w)
+		})
+	}
+	return in.rest != nil || in.last.Load() != nil
+}
+
+// startedAloneLocked counts a task that the goroutine which has created it has started. After some of them
+// it starts a placer.
+func (s *Scheduler) startedAloneLocked() {
+	in := &s.intake
+	if in.many == 0 || in.placing || s.life.closing {
+		return
+	}
+	if in.alone++; in.alone >= in.many && s.life.live >= in.many {
+		in.placing = true
+		in.open.Store(true)
+		s.life.waiters.Go(s.place)
+	}
+}
+
+// place is the placer.
+func (s *Scheduler) place() {
+	over := false
+	defer func() {
+		if !over {
+			// A function of the program has ended the goroutine.
+			s.life.waiters.Go(s.place)
+		}
+	}()
+	for s.placeUntilReady() {
+		s.intake.open.Store(true)
+	}
+	s.mu.Lock()
+	s.intake.placing, s.intake.alone, over = false, 0, true
+	s.mu.Unlock()
+}
+
+// placeUntilReady starts the tasks in the intake and those that are added, until others become ready by that
+// or none comes any more, and closes the intake. It starts those that have become ready, and reports whether
+// there were any.
+func (s *Scheduler) placeUntilReady() (any bool) {
+	in := &s.intake
+	w := tasks.NewWork()
+	defer w.Finish()
+	for in.awaits() {
+		if s.startLeft(w); !w.Empty() {
+			break
+		}
+	}
+	in.open.Store(false)
+	if in.last.Load() != nil {
+		s.startLeft(w)
+	}
+	return !w.Empty()
+}
