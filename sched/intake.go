@@ -19,7 +19,7 @@ import (
 //
 // There is a placer only while many tasks are in flight and more are created: one task alone is placed by
 // the goroutine that creates it, when its construct returns. It ends when it has nothing to do for some
-// microseconds.
+// microseconds. A goroutine that is about to wait for tasks starts what is left itself.
 //
 // The placer may call functions of the program, through tasks that are no resident tasks: it runs what has
 // become ready while the intake is closed, when it has started all that was in it.

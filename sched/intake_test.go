@@ -111,6 +111,20 @@ func TestTasksThatAreLeftStartInOrder(t *testing.T) {
 	r.expect("x", x, filled(16*n, 2)...)
 }
 
+// A goroutine that is about to wait does not depend on the placer.
+func TestGoroutineThatWaitsStartsWhatIsLeft(t *testing.T) {
+	x := filled(16, 1)
+	r := newIntakeRig(t, 0, x)
+	defer r.close()
+	start := r.leaveAll()
+	r.run(add1(x))
+	r.s.SubmitGathered()
+	r.taskwait()
+	start()
+	r.run(launch{label: "exit", exit: []arg{from(x)}, included: true})
+	r.expect("x", x, filled(16, 2)...)
+}
+
 // A task that is left can turn out to be a target, because its storage has gone meanwhile.
 func TestTaskThatIsLeftBecomesATarget(t *testing.T) {
 	x := filled(16, 1)

@@ -82,11 +82,14 @@ func (s *Scheduler) flushLocked(q *order.Queue, u order.Urgency, w *tasks.Work) 
 	}
 }
 
-// SubmitGathered submits what has been kept for more commands to come. It is called by a goroutine that
-// is about to wait for tasks, and otherwise after gatherTime.
+// SubmitGathered submits what has been kept for more commands to come, and what has been left in the intake.
+// It is called by a goroutine that is about to wait for tasks, and otherwise after gatherTime.
 func (s *Scheduler) SubmitGathered() {
 	w := tasks.NewWork()
 	defer w.Finish()
+	if s.intake.pending.Load() > 0 {
+		s.startLeft(w)
+	}
 	s.refill(w)
 }
 

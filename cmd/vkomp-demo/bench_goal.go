@@ -55,6 +55,8 @@ func benchGoals(cores int) []benchGoal {
 		{"trace.on.chain", 1.5, "trace.off.chain"},
 		{"inflight.chain.heap", 700, ""},
 		{"inflight.independent.heap", 700, ""},
+		{"inflight.two_items.heap", 700, ""},
+		{"inflight.overlapping.heap", 700, ""},
 	}
 	for _, row := range []string{"chain", "chain2", "independent", "fan", "stencil"} {
 		create := 450.0

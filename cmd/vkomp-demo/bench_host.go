@@ -134,44 +134,50 @@ func (b *bench) creators(chains [][]uint32) benchSide {
 	}
 }
 
-// benchInFlight holds tasks back behind a host task, in one chain and in 1,024 chains. It is measured
-// once, since it takes seconds.
+// benchInFlight holds tasks back behind a host task: in one chain, in 1,024 chains, in as many of which each
+// task also reads what the chain before its own writes, and in as many whose parts overlap what the host task
+// names. It is measured once, since it takes seconds.
 func benchInFlight(b *bench) error {
 	const chains, elements = 1024, 64
 	x, y := make([]uint32, elements), make([]uint32, chains*elements)
 	enter := []vkomp.Arg{vkomp.To(x), vkomp.To(y)}
 	err := b.present(enter, []vkomp.Arg{vkomp.From(x), vkomp.From(y)}, func() error {
-		if err := b.hold("inflight.chain", x, 1); err != nil {
-			return err
+		part := func(i int) []uint32 {
+			at := (i + chains) % chains * elements
+			return y[at : at+elements]
 		}
-		return b.hold("inflight.independent", y, chains)
+		own := func(i int) []vkomp.Depend { return []vkomp.Depend{vkomp.InOut(part(i))} }
+		parts := vkomp.Iterate(0, chains, 1, func(i int) vkomp.Depend { return vkomp.InOut(part(i)) })
+		return errors.Join(
+			b.hold("inflight.chain", []vkomp.Depend{vkomp.InOut(x)}, func(int) []uint32 { return x }, func(int) []vkomp.Depend { return []vkomp.Depend{vkomp.InOut(x)} }),
+			b.hold("inflight.independent", parts, part, own),
+			b.hold("inflight.two_items", parts, part, func(i int) []vkomp.Depend { return []vkomp.Depend{vkomp.In(part(i - 1)), vkomp.InOut(part(i))} }),
+			b.hold("inflight.overlapping", []vkomp.Depend{vkomp.InOut(y)}, part, own))
 	})
 	if err != nil {
 		return err
 	}
-	return errors.Join(benchCheck("x[0]", x[0], uint32(b.held)), benchCheck("y[0]", y[0], uint32((b.held+chains-1)/chains)))
+	return errors.Join(benchCheck("x[0]", x[0], uint32(b.held)), benchCheck("y[0]", y[0], uint32(3*((b.held+chains-1)/chains))))
 }
 
-// hold creates so many chains of tasks, each on a part of y of its own, and lets them go.
-func (b *bench) hold(name string, y []uint32, chains int) error {
+// hold creates tasks with depend items, each on a part of its own, behind a task that is held back, and lets
+// them go.
+func (b *bench) hold(name string, gates []vkomp.Depend, part func(i int) []uint32, items func(i int) []vkomp.Depend) error {
 	gate := make(chan struct{})
 	open := sync.OnceFunc(func() { close(gate) })
 	defer open()
 	body := func(context.Context) error { <-gate; return nil }
-	if err := b.rt.Task(b.ctx, vkomp.Task{Body: body, Depend: []vkomp.Depend{vkomp.InOut(y)}}); err != nil {
+	if err := b.rt.Task(b.ctx, vkomp.Task{Body: body, Depend: gates}); err != nil {
 		return err
 	}
-	elements := len(y) / chains
 	before := liveHeap()
 	start := time.Now()
 	for i := range b.held {
 		if i%(1<<16) == 0 && b.sh.ctx.Err() != nil {
 			return b.sh.ctx.Err()
 		}
-		at := i % chains * elements
-		s := y[at : at+elements]
 		err := b.rt.Target(b.ctx, vkomp.Target{Kernel: b.kernels.inc.vkomp, Range: oneInvocation, NoWait: true,
-			Args: []vkomp.Arg{vkomp.ToFrom(s), vkomp.Value(uint32(0))}, Depend: []vkomp.Depend{vkomp.InOut(s)}})
+			Args: []vkomp.Arg{vkomp.ToFrom(part(i)), vkomp.Value(uint32(0))}, Depend: items(i)})
 		if err != nil {
 			return err
 		}
@@ -191,8 +197,9 @@ func (b *bench) hold(name string, y []uint32, chains int) error {
 	return nil
 }
 
-// liveHeap returns the bytes of Go's heap that are reachable.
+// liveHeap returns the bytes of Go's heap that are reachable, without what pools keep for a while.
 func liveHeap() float64 {
+	runtime.GC()
 	runtime.GC()
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)
