@@ -49,6 +49,9 @@ const (
 	placerTasks = 32
 	// placerLooks is how often the placer looks for another task before it ends.
 	placerLooks = 5000
+	// mostPending is the number of tasks in the intake from which on those who add more start some: the placer
+	// may have to wait for a processor.
+	mostPending = 256
 	// startsAtOnce is the number of tasks that are started in a row without the lock being given up.
 	startsAtOnce = 64
 )
@@ -61,14 +64,14 @@ func (in *intake) init(p Placement) {
 	}
 }
 
-// add adds a task.
-func (in *intake) add(l *resident) {
-	in.pending.Add(1)
+// add adds a task, and returns how many are pending.
+func (in *intake) add(l *resident) (pending int64) {
+	pending = in.pending.Add(1)
 	for {
 		last := in.last.Load()
 		l.next = last
 		if in.last.CompareAndSwap(last, l) {
-			return
+			return pending
 		}
 	}
 }
@@ -96,10 +99,14 @@ func (s *Scheduler) leave(l *resident, w *tasks.Work) bool {
 	if !in.open.Load() {
 		return false
 	}
-	in.add(l)
-	if !in.open.Load() {
+	pending := in.add(l)
+	switch {
+	case !in.open.Load():
 		// The placer may not have seen it.
 		s.startLeft(w)
+	case pending >= mostPending && s.mu.TryLock():
+		s.startSomeLocked(w)
+		s.unlockLocked(w)
 	}
 	return true
 }

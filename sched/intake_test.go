@@ -125,6 +125,28 @@ func TestGoroutineThatWaitsStartsWhatIsLeft(t *testing.T) {
 	r.expect("x", x, filled(16, 2)...)
 }
 
+// Those who create tasks do not leave the device without work while the placer has no processor.
+func TestOnlySomeTasksAreLeft(t *testing.T) {
+	const n = 4 * mostPending
+	x := filled(16*n, 1)
+	r := newIntakeRig(t, 0, x)
+	defer r.close()
+	start := r.leaveAll()
+	for i := range n {
+		r.run(add1(x[16*i : 16*i+16]))
+		if pending := r.s.intake.pending.Load(); pending > mostPending {
+			t.Fatalf("%d tasks are pending", pending)
+		}
+	}
+	if got := r.s.Stats().Dispatches; got < n-mostPending {
+		t.Errorf("%d dispatches of %d tasks", got, n)
+	}
+	start()
+	r.taskwait()
+	r.run(launch{label: "exit", exit: []arg{from(x)}, included: true})
+	r.expect("x", x, filled(16*n, 2)...)
+}
+
 // A task that is left can turn out to be a target, because its storage has gone meanwhile.
 func TestTaskThatIsLeftBecomesATarget(t *testing.T) {
 	x := filled(16, 1)
