@@ -88,7 +88,8 @@ type Node struct {
 	// failedBy is the root failure that prevents the task from running, unless it was on the
 	// device already.
 	failedBy *Error
-	// special is what most tasks do not have, nil for a node that never had any of it.
+	// special is what most tasks do not have, nil for a node that never had any of it. Without the lock
+	// it is read only for a task of which a trait says that it has had something special from the start.
 	special *special
 
 	// firstEdges is the memory of successors that most tasks need.
@@ -162,7 +163,12 @@ func (n *Node) Included() bool {
 func (n *Node) ID() uint64 { return n.seq }
 
 // Witness returns the task's witness, or nil.
-func (n *Node) Witness() Witness { return n.specials().witness }
+func (n *Node) Witness() Witness {
+	if !n.traits.has(witnessed) {
+		return nil
+	}
+	return n.special.witness
+}
 
 // Go allows a task with a witness to start, which Add does not. The caller of Add calls it before
 // it runs w.
