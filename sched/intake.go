@@ -31,8 +31,9 @@ type intake struct {
 	open atomic.Bool
 	// last is the last task that was added; resident.next links it to those before it.
 	last atomic.Pointer[resident]
-	// pending is the number of tasks that were added and have neither been placed nor started as targets.
-	pending atomic.Int64
+	// left is the number of tasks in the intake, and turning that of tasks from it that are becoming targets:
+	// neither are counted in life.live.
+	left, turning atomic.Int64
 
 	// The following fields are guarded by Scheduler.mu.
 
@@ -49,9 +50,9 @@ const (
 	placerTasks = 32
 	// placerLooks is how often the placer looks for another task before it ends.
 	placerLooks = 5000
-	// mostPending is the number of tasks in the intake from which on those who add more start some: the placer
+	// mostLeft is the number of tasks in the intake from which on those who add more start some: the placer
 	// may have to wait for a processor.
-	mostPending = 256
+	mostLeft = 256
 	// startsAtOnce is the number of tasks that are started in a row without the lock being given up.
 	startsAtOnce = 64
 )
@@ -64,14 +65,14 @@ func (in *intake) init(p Placement) {
 	}
 }
 
-// add adds a task, and returns how many are pending.
-func (in *intake) add(l *resident) (pending int64) {
-	pending = in.pending.Add(1)
+// add adds a task, and returns how many there are.
+func (in *intake) add(l *resident) (left int64) {
+	left = in.left.Add(1)
 	for {
 		last := in.last.Load()
 		l.next = last
 		if in.last.CompareAndSwap(last, l) {
-			return pending
+			return left
 		}
 	}
 }
@@ -83,10 +84,10 @@ func (in *intake) takeLocked() {
 	}
 }
 
-// awaits waits until a task is added, for some microseconds, and reports whether one was.
+// awaits waits for a task, for some microseconds, and reports whether there is one.
 func (in *intake) awaits() bool {
 	for range placerLooks {
-		if in.last.Load() != nil {
+		if in.left.Load() > 0 {
 			return true
 		}
 	}
@@ -99,12 +100,12 @@ func (s *Scheduler) leave(l *resident, w *tasks.Work) bool {
 	if !in.open.Load() {
 		return false
 	}
-	pending := in.add(l)
+	left := in.add(l)
 	switch {
 	case !in.open.Load():
 		// The placer may not have seen it.
 		s.startLeft(w)
-	case pending >= mostPending && s.mu.TryLock():
+	case left >= mostLeft && s.mu.TryLock():
 		s.startSomeLocked(w)
 		s.unlockLocked(w)
 	}
@@ -120,24 +121,27 @@ func (s *Scheduler) startLeft(w *tasks.Work) {
 	}
 }
 
-// startSomeLocked starts some of the tasks in the intake, and reports whether there are more.
+// startSomeLocked starts some of the tasks in the intake, up to one with which a batch is closed, so that an
+// idle device gets that at once. It reports whether there are more.
 func (s *Scheduler) startSomeLocked(w *tasks.Work) (more bool) {
 	in := &s.intake
 	if in.rest == nil {
 		in.takeLocked()
 	}
-	for n := 0; n < startsAtOnce && in.rest != nil && !s.order.Unsubmitted(); n++ {
+	for started := 0; started < startsAtOnce && in.rest != nil; started++ {
 		l := in.rest
 		in.rest, l.next = l.next, nil
-		if s.startResidentLocked(l, w) {
-			in.pending.Add(-1)
-			continue
+		in.left.Add(-1)
+		if n := l.node; !s.startResidentLocked(l, w) {
+			in.turning.Add(1)
+			w.Defer(func(w *tasks.Work) {
+				defer in.turning.Add(-1)
+				l.becomeTarget().Start(n, w)
+			})
 		}
-		n := l.node
-		w.Defer(func(w *tasks.Work) {
-			defer in.pending.Add(-1)
-			l.becomeTarget().Start(n, w)
-		})
+		if s.order.Unsubmitted() {
+			break
+		}
 	}
 	return in.rest != nil || in.last.Load() != nil
 }
@@ -186,7 +190,7 @@ func (s *Scheduler) placeUntilReady() (any bool) {
 		}
 	}
 	in.open.Store(false)
-	if in.last.Load() != nil {
+	if in.left.Load() > 0 {
 		s.startLeft(w)
 	}
 	return !w.Empty()

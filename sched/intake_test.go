@@ -42,8 +42,8 @@ func (r *rig) leaveAll() (start func()) {
 		r.s.mu.Lock()
 		in.placing = false
 		r.s.mu.Unlock()
-		if n := in.pending.Load(); n != 0 {
-			r.t.Errorf("%d tasks are pending", n)
+		if left, turning := in.left.Load(), in.turning.Load(); left+turning != 0 {
+			r.t.Errorf("%d tasks are left, %d becoming targets", left, turning)
 		}
 	}
 }
@@ -127,18 +127,18 @@ func TestGoroutineThatWaitsStartsWhatIsLeft(t *testing.T) {
 
 // Those who create tasks do not leave the device without work while the placer has no processor.
 func TestOnlySomeTasksAreLeft(t *testing.T) {
-	const n = 4 * mostPending
+	const n = 4 * mostLeft
 	x := filled(16*n, 1)
 	r := newIntakeRig(t, 0, x)
 	defer r.close()
 	start := r.leaveAll()
 	for i := range n {
 		r.run(add1(x[16*i : 16*i+16]))
-		if pending := r.s.intake.pending.Load(); pending > mostPending {
-			t.Fatalf("%d tasks are pending", pending)
+		if left := r.s.intake.left.Load(); left > mostLeft {
+			t.Fatalf("%d tasks are left", left)
 		}
 	}
-	if got := r.s.Stats().Dispatches; got < n-mostPending {
+	if got := r.s.Stats().Dispatches; got < n-mostLeft {
 		t.Errorf("%d dispatches of %d tasks", got, n)
 	}
 	start()

@@ -323,7 +323,9 @@ func (s *Scheduler) idleLocked() error {
 }
 
 // incompleteLocked returns the number of tasks that have entered, or are about to, and are not complete.
-func (s *Scheduler) incompleteLocked() int { return s.life.live + int(s.intake.pending.Load()) }
+func (s *Scheduler) incompleteLocked() int {
+	return s.life.live + int(s.intake.left.Load()+s.intake.turning.Load())
+}
 
 // Relinquish frees what is kept for later tasks, which will make it again: staging memory, memory
 // blocks without allocations, command buffers and goroutines. Storage that is mapped or allocated

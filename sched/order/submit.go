@@ -149,8 +149,8 @@ func (o *Queues) SubmitClosed() (failed bool) {
 	return false
 }
 
-// Unsubmitted reports whether there are closed batches that nobody is submitting.
-func (o *Queues) Unsubmitted() bool { return len(o.unsent) > 0 && !o.submitting }
+// Unsubmitted reports whether there are closed batches that SubmitClosed would submit.
+func (o *Queues) Unsubmitted() bool { return len(o.unsent) > 0 && !o.submitting && o.lost == nil }
 
 // submissionsAtOnce is the number of batches that a goroutine submits before it leaves the rest to another
 // one.
