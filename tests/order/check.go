@@ -423,27 +423,18 @@ func (c *checker) destroy(kind string, id int) {
 	d.live[kind]--
 }
 
-// free ends the life of memory; all accesses through it must have ended.
+// free ends the life of memory; all accesses through it must have ended. Those through another import of
+// its bytes need not.
 func (c *checker) free(id int, m *memory) {
 	var needs []need
-	collect := func(other access, lo, hi uint64) {
-		if other.column == hostColumn || other.memory != m {
-			return
-		}
-		needs = addNeed(needs, need{kind: needDone, column: other.column, pos: other.pos, other: other.by, at: section{m.space, lo, hi}})
+	for _, a := range m.last {
+		needs = append(needs, need{kind: needDone, column: a.column, pos: a.pos, other: a.by, at: section{m.space, m.base, m.base + m.size}})
 	}
-	if m.space == c.addresses && slices.ContainsFunc(mapValues(c.memories), func(o *memory) bool {
+	imported := m.space == c.addresses && slices.ContainsFunc(mapValues(c.memories), func(o *memory) bool {
 		return o.space == m.space && o.base < m.base+m.size && m.base < o.base+o.size
-	}) {
-		m.space.overlapping(m.base, m.base+m.size, func(p span) {
-			for _, a := range append(slices.Clip(p.reads), p.write) {
-				if a.by != nil {
-					collect(a, p.lo, p.hi)
-				}
-			}
-		})
-	} else {
-		m.space.forget(m.base, m.base+m.size, collect)
+	})
+	if !imported {
+		m.space.forget(m.base, m.base+m.size, func(access, uint64, uint64) {})
 	}
 	if c.trace != nil && m.size > 0 {
 		at := section{m.space, m.base, m.base + m.size}
@@ -526,7 +517,7 @@ func (c *checker) hostAccess(what string, write bool) {
 	pos := c.engine.hostPos + 1
 	var needs []need
 	at := section{m.space, m.base + offset, m.base + offset + size}
-	c.touch(&needs, at, access{hostColumn, pos, by, m}, !write, write)
+	c.touch(&needs, at, access{hostColumn, pos, by}, !write, write)
 	c.do(&event{kind: evHost, pos: pos, needs: needs, command: by})
 }
 

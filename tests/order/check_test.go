@@ -167,6 +167,10 @@ func TestOrders(t *testing.T) {
 		{"imported memory freed, its bytes in use through another import", twice + on("1", "", "f 3 0 16\n", "1") + "destroy memory 4\n", nil},
 		{"imported memory freed in use, its bytes read later through another import", twice + on("1", "", "c 3 2 0:0:16\n", "1") +
 			on("1", "", "b 1800:1800:1000:1000:0\nc 4 2 0:16:16\n", "2") + "destroy memory 3\n", []Kind{Leftover}},
+		{"imported memory freed in use, its bytes written later through another import", twice + on("1", "", "c 3 2 0:0:16\n", "1") +
+			on("1", "", "b 1800:1800:1000:1000:0\nf 4 0 16\n", "2") + "destroy memory 3\n", []Kind{Leftover}},
+		{"imported memory freed after a wait, its bytes in use through another import", twice + on("1", "", "c 3 2 0:0:16\n", "1") + "wait b 1:1\n" +
+			on("1", "", "b 1800:1800:1000:1000:0\nf 4 0 16\n", "2") + "destroy memory 3\n", nil},
 		{"a kernel that skips the first elements", skipping(t) + on("1", "", skips+"R 0 0:2:0:4 1:1:0:16\nk 16 0,3\nd 0 0 0 1 1 1\nf 1 0 12\n", "1"), nil},
 		{"a kernel that skips fewer", skipping(t) + on("1", "", skips+"R 0 0:2:0:4 1:1:0:16\nk 16 0,2\nd 0 0 0 1 1 1\nf 1 0 12\n", "1"), []Kind{Unordered}},
 		{"a kernel that skips elements of another binding", skipping(t) + on("1", "", skips+"R 0 0:2:0:16 1:1:0:16\nk 16 3,0\nd 0 0 0 1 1 1\nf 1 0 12\n", "1"), []Kind{Unordered}},

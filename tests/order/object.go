@@ -33,6 +33,20 @@ type memory struct {
 	space      *space
 	base       uint64 // its beginning in the space
 	properties uint64 // VkMemoryPropertyFlags of its type
+	// last are the last accesses through this memory, of each column. Imported memory may share bytes with
+	// another import.
+	last []access
+}
+
+// used records an access through the memory.
+func (m *memory) used(a access) {
+	for i := range m.last {
+		if m.last[i].column == a.column {
+			m.last[i] = a
+			return
+		}
+	}
+	m.last = append(m.last, a)
 }
 
 type buffer struct {

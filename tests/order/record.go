@@ -174,7 +174,7 @@ func (c *checker) launch(x *command, p *pipeline, k, pushes int) {
 		for _, r := range ranges {
 			if r.buffer != nil { // nil for an image or a null descriptor
 				u := use{r.buffer, r.offset, r.size, computing, read, write}
-				if p.skips != nil && p.skips[i].word < len(c.push) {
+				if p.skips != nil && p.skips[i].word < min(pushes, len(c.push)) {
 					u.skip(uint64(c.push[p.skips[i].word]) * uint64(p.skips[i].stride))
 				}
 				x.uses = append(x.uses, u)
@@ -348,7 +348,7 @@ func (c *checker) execute(q *queue, x *command, index int) {
 		if !used {
 			continue
 		}
-		a := access{q.column + int(of), q.pos, by, nil}
+		a := access{q.column + int(of), q.pos, by}
 		if of == computing && c.clauses != nil && x.pushes >= 2 {
 			needs = c.clauseNeeds(needs, a)
 		}
@@ -383,7 +383,9 @@ func (c *checker) use(q *queue, u *use, by *Command, needs *[]need) {
 		b.family = q.Family
 	}
 	if size > 0 {
-		c.touch(needs, b.section(u.offset, size), access{q.column + int(u.class), q.pos, by, b.memory}, u.read, u.write)
+		a := access{q.column + int(u.class), q.pos, by}
+		c.touch(needs, b.section(u.offset, size), a, u.read, u.write)
+		b.memory.used(a)
 	}
 }
 

@@ -7,18 +7,14 @@ type access struct {
 	column int
 	pos    uint64
 	by     *Command
-	// memory is the VkDeviceMemory through which the bytes were accessed: imported ones may share
-	// bytes, and each may be freed as soon as what goes through it has ended. It is nil for what
-	// is no access to memory.
-	memory *memory
 }
 
 // span is a range of bytes with the same history.
 type span struct {
 	lo, hi uint64
 	write  access // the last write; by is nil if there is none
-	// reads are those since then, the last of each column and memory. Spans may share the slice:
-	// it is replaced, never changed.
+	// reads are those since then, the last of each column. Spans may share the slice: it is
+	// replaced, never changed.
 	reads []access
 }
 
@@ -158,7 +154,7 @@ func (s *space) read(lo, hi uint64, by access, f func(other access, lo, hi uint6
 func withRead(reads []access, by access) []access {
 	out := make([]access, 0, len(reads)+1)
 	for _, r := range reads {
-		if r.column != by.column || r.memory != by.memory {
+		if r.column != by.column {
 			out = append(out, r)
 		}
 	}

@@ -29,7 +29,7 @@ func Recorded(t testing.TB) (log string) {
 	var folders, names []string
 	if given := os.Getenv("VK_INSTANCE_LAYERS"); given != "" {
 		names = strings.Split(given, ":")
-		folders = strings.Split(os.Getenv("VK_LAYER_PATH"), ":")
+		folders = filepath.SplitList(os.Getenv("VK_LAYER_PATH"))
 	}
 	putLayers(t, []string{"record"}, folders, names)
 	log = filepath.Join(t.TempDir(), "log")
