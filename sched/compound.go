@@ -194,6 +194,7 @@ func (c *Compound) addLaunch(r *Region, level int32) bool {
 // that all of them find at once and can use on the same queues (see useAll).
 func (s *Scheduler) RunCompound(ctx context.Context, c *Compound, with construct.Construct) (ran bool, err error) {
 	with.Label, with.Depend, with.NoWait = c.label, c.depend, true
+	s.settleIntake()
 	if !with.Scope.OnDevice(s.domain) {
 		return false, nil
 	}

@@ -27,11 +27,11 @@ type intake struct {
 	// many is the number of tasks in flight, and of those started since the last placer has ended, from which
 	// on there is a placer: 0 for never.
 	many int
-	// open says that tasks can be left here.
-	open atomic.Bool
+	// open says that tasks can be left here, and running that the placer runs what has become ready.
+	open, running atomic.Bool
 	// last is the last task that was added; resident.next links it to those before it.
 	last atomic.Pointer[resident]
-	// left is the number of tasks in the intake, and turning that of tasks from it that are becoming targets:
+	// left is the number of tasks in the intake, and turning that of tasks from it that are to become targets:
 	// neither are counted in life.live.
 	left, turning atomic.Int64
 
@@ -53,6 +53,8 @@ const (
 	// mostLeft is the number of tasks in the intake from which on those who add more start some: the placer
 	// may have to wait for a processor.
 	mostLeft = 256
+	// settleTurns is how often a goroutine that creates a compound task lets the placer run first.
+	settleTurns = 16
 	// startsAtOnce is the number of tasks that are started in a row without the lock being given up.
 	startsAtOnce = 64
 )
@@ -112,30 +114,55 @@ func (s *Scheduler) leave(l *resident, w *tasks.Work) bool {
 	return true
 }
 
-// startLeft starts the tasks in the intake.
+// startLeft starts the tasks that are in the intake now.
 func (s *Scheduler) startLeft(w *tasks.Work) {
-	for more := true; more; {
-		s.mu.Lock()
-		more = s.startSomeLocked(w)
-		s.unlockLocked(w)
+	in := &s.intake
+	for most := int(in.left.Load()); most > 0; {
+		started := s.startSome(w)
+		if started == 0 {
+			return // others have started them
+		}
+		most -= started
 	}
 }
 
-// startSomeLocked starts some of the tasks in the intake, up to one with which a batch is closed, so that an
-// idle device gets that at once. It reports whether there are more.
-func (s *Scheduler) startSomeLocked(w *tasks.Work) (more bool) {
+// settleIntake starts what is in the intake, and gives the placer some time for what becomes ready by that.
+func (s *Scheduler) settleIntake() {
+	in := &s.intake
+	for range settleTurns {
+		if in.left.Load() == 0 && !in.running.Load() {
+			return
+		}
+		w := tasks.NewWork()
+		s.startLeft(w)
+		w.Finish()
+		runtime.Gosched()
+	}
+}
+
+// startSome starts some of the tasks in the intake, and returns how many.
+func (s *Scheduler) startSome(w *tasks.Work) int {
+	s.mu.Lock()
+	defer s.unlockLocked(w)
+	return s.startSomeLocked(w)
+}
+
+// startSomeLocked is startSome for a caller that holds mu. It ends with a task that closes a batch, so that
+// an idle device gets that at once.
+func (s *Scheduler) startSomeLocked(w *tasks.Work) (started int) {
 	in := &s.intake
 	if in.rest == nil {
 		in.takeLocked()
 	}
-	for started := 0; started < startsAtOnce && in.rest != nil; started++ {
+	for in.rest != nil && started < startsAtOnce {
 		l := in.rest
 		in.rest, l.next = l.next, nil
 		in.left.Add(-1)
+		started++
 		if n := l.node; !s.startResidentLocked(l, w) {
 			in.turning.Add(1)
 			w.Defer(func(w *tasks.Work) {
-				defer in.turning.Add(-1)
+				in.turning.Add(-1)
 				l.becomeTarget().Start(n, w)
 			})
 		}
@@ -143,7 +170,7 @@ func (s *Scheduler) startSomeLocked(w *tasks.Work) (more bool) {
 			break
 		}
 	}
-	return in.rest != nil || in.last.Load() != nil
+	return started
 }
 
 // startedAloneLocked counts a task that the goroutine which has created it has started. After some of them
@@ -180,18 +207,16 @@ func (s *Scheduler) place() {
 // placeUntilReady starts the tasks in the intake and those that are added, until others become ready by that
 // or none comes any more, and closes the intake. It starts those that have become ready, and reports whether
 // there were any.
-func (s *Scheduler) placeUntilReady() (any bool) {
+func (s *Scheduler) placeUntilReady() (ready bool) {
 	in := &s.intake
 	w := tasks.NewWork()
+	defer in.running.Store(false)
 	defer w.Finish()
-	for in.awaits() {
-		if s.startLeft(w); !w.Empty() {
-			break
-		}
+	for w.Empty() && in.awaits() {
+		s.startSome(w)
 	}
+	in.running.Store(true)
 	in.open.Store(false)
-	if in.left.Load() > 0 {
-		s.startLeft(w)
-	}
+	s.startLeft(w)
 	return !w.Empty()
 }

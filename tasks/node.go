@@ -101,8 +101,8 @@ type Node struct {
 	firstItems [2]access
 }
 
-// special is what few tasks have. It is guarded by the scope's lock, but for the first four fields, which
-// are constant while the task exists.
+// special is what few tasks have. It is guarded by the scope's lock. The first four fields are constant while
+// the task exists, and may be read without the lock where a trait of the task says that they are set.
 type special struct {
 	ctx   context.Context
 	group *Group
@@ -290,8 +290,8 @@ func (n *Node) completeAtOnceLocked(w *Work) {
 	n.removeItemsLocked()
 	s.removeLocked(n)
 	n.toLocked(phaseGone)
-	if n.items, n.successors = n.items[:0], n.successors[:0]; n.refs > 1 || cap(n.items) > maxKept || cap(n.successors) > maxKept ||
-		cap(n.predecessors) > maxKept || len(s.spareNodes) >= maxSpare {
+	n.items, n.successors = n.items[:0], n.successors[:0]
+	if n.refs > 1 || n.outsized() || len(s.spareNodes) >= maxSpare {
 		n.forgetLocked()
 	} else {
 		n.refs = 0

@@ -208,3 +208,28 @@ func TestTaskWithAWitnessStartsAfterGo(t *testing.T) {
 		t.Errorf("the second task started %d times", second.starts)
 	}
 }
+
+// A witness is asked for without the lock, while another goroutine waits for the task. Only Go's race
+// detector can find something here.
+func TestWitnessIsAskedForWhileATaskIsAwaited(t *testing.T) {
+	var g Graph
+	s := g.NewScope()
+	for range 100 {
+		var w Work
+		n, err := s.Add(&Task{Runner: held{}, Held: true}, &w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Run()
+		over := make(chan error)
+		go func() { over <- n.Wait(context.Background(), nil) }()
+		if n.Witness() != nil {
+			t.Error("the task has a witness")
+		}
+		n.Complete(nil, &w)
+		if err := <-over; err != nil {
+			t.Error(err)
+		}
+		n.Release()
+	}
+}
