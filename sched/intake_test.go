@@ -247,7 +247,7 @@ func TestPlacerStartsWhatGoroutinesCreate(t *testing.T) {
 // Goroutines create tasks that nothing orders, and one after another ends, without a call that starts what is
 // left.
 func TestPlacerLeavesNothingBehind(t *testing.T) {
-	const goroutines, each = 3, 3000
+	const goroutines, each = 3, 1500
 	x := filled(16*goroutines*each, 0)
 	r := newIntakeRig(t, placerTasks, x)
 	defer r.close()
@@ -255,7 +255,7 @@ func TestPlacerLeavesNothingBehind(t *testing.T) {
 		var all sync.WaitGroup
 		for g := range goroutines {
 			all.Go(func() {
-				for i := range each - g*round*400 {
+				for i := range each - g*round*200 {
 					at := 16 * (g*each + i)
 					r.run(add1(x[at : at+16]))
 				}
@@ -270,7 +270,7 @@ func TestPlacerLeavesNothingBehind(t *testing.T) {
 		for i := range each {
 			want := uint32(0)
 			for round := range 3 {
-				if i < each-g*round*400 {
+				if i < each-g*round*200 {
 					want++
 				}
 			}
