@@ -32,7 +32,7 @@ type intake struct {
 	// last is the last task that was added; resident.next links it to those before it.
 	last atomic.Pointer[resident]
 	// left is the number of tasks in the intake, and turning that of tasks from it that are to become targets:
-	// neither are counted in life.live.
+	// neither is counted in life.live.
 	left, turning atomic.Int64
 
 	// The following fields are guarded by Scheduler.mu.

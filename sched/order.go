@@ -87,9 +87,7 @@ func (s *Scheduler) flushLocked(q *order.Queue, u order.Urgency, w *tasks.Work) 
 func (s *Scheduler) SubmitGathered() {
 	w := tasks.NewWork()
 	defer w.Finish()
-	if s.intake.left.Load() > 0 {
-		s.startLeft(w)
-	}
+	s.startLeft(w)
 	s.refill(w)
 }
 

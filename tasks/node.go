@@ -290,14 +290,8 @@ func (n *Node) completeAtOnceLocked(w *Work) {
 	n.removeItemsLocked()
 	s.removeLocked(n)
 	n.toLocked(phaseGone)
-	n.items, n.successors = n.items[:0], n.successors[:0]
-	if n.refs > 1 || n.outsized() || len(s.spareNodes) >= maxSpare {
-		n.forgetLocked()
-	} else {
-		n.refs = 0
-		n.toLocked(phaseFree)
-		s.spareNodes = append(s.spareNodes, n)
-	}
+	n.successors = n.successors[:0]
+	n.forgetLocked()
 	s.completeLocked(ready, w)
 }
 
@@ -473,12 +467,7 @@ func (n *Node) removeItemsLocked() {
 		a.remove()
 		l := a.loc
 		a.loc, a.ptr = nil, nil
-		if l.refs--; l.refs > 0 {
-			continue
-		}
-		if !l.tangled && s.dead < 2*maxDead {
-			s.dead++ // as diedLocked does
-		} else {
+		if l.refs--; l.refs == 0 {
 			s.diedLocked(l)
 		}
 	}

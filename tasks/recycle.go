@@ -36,12 +36,8 @@ func (n *Node) forgetLocked() {
 
 // unusualLocked reports whether the node has more to reset than most nodes.
 func (n *Node) unusualLocked() bool {
-	return n.traits != 0 || n.notes != 0 || n.outcome != undecided || n.failedBy != nil || n.special != nil || n.outsized()
-}
-
-// outsized reports whether the node has more memory than is kept for reuse.
-func (n *Node) outsized() bool {
-	return cap(n.items) > maxKept || cap(n.successors) > maxKept || cap(n.predecessors) > maxKept
+	return n.traits != 0 || n.notes != 0 || n.outcome != undecided || n.failedBy != nil || n.special != nil ||
+		cap(n.items) > maxKept || cap(n.successors) > maxKept || cap(n.predecessors) > maxKept
 }
 
 func (n *Node) resetLocked() {
