@@ -345,7 +345,7 @@ func (c *interopConstruct) sendLocked(w *tasks.Work) {
 		value := p.sequence.sent + 1
 		f.Waits = append(f.Waits, p.sequence.before(value)...)
 		f.Signals = append(f.Signals, p.sequence.at(value)...)
-		points = append(points, point{p.sequence, value})
+		points = append(points, point{p.sequence, value, value})
 	}
 	// Foreign work waits for the values of a construct even if that could not be submitted.
 	switch err := c.submitLocked(f, w); {

@@ -104,9 +104,9 @@ func (d *Device) finish(all []*sequence, deadline time.Time) error {
 		if learned && len(errs) == before && wait == hostSignalLook {
 			left = slices.DeleteFunc(left, func(seq *sequence) bool {
 				seq.giveUp()
-				raised := seq.raise(seq.last.Load())
+				last, raised := (&point{seq, seq.last.Load(), seq.last.Load()}).raise()
 				if raised {
-					errs = append(errs, seq.neverSignalled(seq.last.Load()))
+					errs = append(errs, seq.neverSignalled(last))
 				}
 				return raised
 			})

@@ -37,6 +37,8 @@ type machine struct {
 	// lingers, if not nil, keeps the next wait of the host for a semaphore from returning until
 	// it is closed.
 	lingers chan struct{}
+	// hostSignals counts the calls with which the host has signalled.
+	hostSignals int
 	// owed are the signals of constructs that were refused: the host is to make them.
 	owed []vk.SemaphoreValue
 	// submissions has the name of the queue of each submission, and destroyed the last value of
@@ -360,16 +362,31 @@ func (m *machine) SignalSemaphore(s vk.Semaphore, value uint64) error {
 	if err := m.fails(signals); err != nil {
 		return err
 	}
-	m.signal(vk.SemaphoreValue{Semaphore: s, Value: value})
+	// The host may signal several values at once, but none that a queue is to signal.
+	for _, q := range m.queues {
+		for _, o := range append(slices.Clone(q.operations), q.signals...) {
+			if o.signal.Semaphore == s && o.signal.Value <= value {
+				m.failures = append(m.failures, fmt.Sprintf("the host signals %d of semaphore %d, of which %s is to signal %d", value, s, q.name, o.signal.Value))
+			}
+		}
+	}
+	m.hostSignals++
+	m.raise(vk.SemaphoreValue{Semaphore: s, Value: value})
 	return nil
 }
 
-// signal raises a semaphore. Its values have to be signalled one by one. The caller holds m.mu.
+// signal raises a semaphore for a queue. The values of queues have to be signalled one by one.
+// The caller holds m.mu.
 func (m *machine) signal(v vk.SemaphoreValue) {
-	s := m.semaphores[v.Semaphore]
-	if v.Value != s.value+1 {
+	if s := m.semaphores[v.Semaphore]; v.Value != s.value+1 {
 		m.failures = append(m.failures, fmt.Sprintf("value %d of semaphore %d is signalled: it has %d", v.Value, v.Semaphore, s.value))
 	}
+	m.raise(v)
+}
+
+// raise raises a semaphore. The caller holds m.mu.
+func (m *machine) raise(v vk.SemaphoreValue) {
+	s := m.semaphores[v.Semaphore]
 	s.value = max(s.value, v.Value)
 	close(s.changed)
 	s.changed = make(chan struct{})
@@ -451,8 +468,9 @@ func (m *machine) step(choice int) bool {
 
 // stuck names those of the given queues that cannot finish, because what is left on them waits
 // for something that nobody has submitted. A signal counts as submitted if a goroutine of the
-// host waits to make it, or will make it after others.
-func (m *machine) stuck(among []*queue) []string {
+// host waits to make it, or will make it after others; runs has, for each semaphore of which the
+// host waits to signal several values that follow one another, the last of them.
+func (m *machine) stuck(among []*queue, runs map[vk.Semaphore]uint64) []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	value, over := map[vk.Semaphore]uint64{}, map[*job]bool{}
@@ -482,7 +500,7 @@ func (m *machine) stuck(among []*queue) []string {
 		}
 		for s, here := range m.semaphores {
 			if slices.Contains(here.hostWaits, value[s]) {
-				value[s]++
+				value[s] = max(value[s]+1, runs[s])
 				again = true
 			}
 		}

@@ -638,7 +638,7 @@ func runHistory(own int, actions []action, seed uint64) []string {
 		m.do(a)
 		m.outlastFailures()
 		synctest.Wait()
-		if stuck := m.stuck([]*queue{m.shared, m.scheduler.queue}); len(stuck) > 0 {
+		if stuck := m.stuck([]*queue{m.shared, m.scheduler.queue}, m.device.HostRuns()); len(stuck) > 0 {
 			m.fail("after action %d, what is not submitted holds up %s", k, stuck)
 		}
 	}

@@ -58,6 +58,9 @@ type sequence struct {
 	// foreign are the sent values that foreign and gathered steps signal, without those known to
 	// be reached.
 	foreign []awaited
+	// hostRun, if not nil, are sent values of this sequence alone that the host signals, and has
+	// not, because it waits for the value before them.
+	hostRun *point
 	// changed is closed and replaced whenever sent changes.
 	changed chan struct{}
 	// failure is the failure of work given to Submit, until a construct reports it.
@@ -193,7 +196,7 @@ func (d *Device) advanceLocked(w *tasks.Work, sequences ...*sequence) {
 				break
 			}
 			if s.host {
-				d.signalFromHostLocked([]point{{seq, s.signal}})
+				d.signalFromHostLocked([]point{{seq, s.signal, s.signal}})
 			} else {
 				if len(seq.foreign) == cap(seq.foreign) {
 					_, _ = seq.forgetReachedLocked()

@@ -210,6 +210,42 @@ func TestReadyWaitsForTheSubmissionOfWhatSignals(t *testing.T) {
 	})
 }
 
+// Values that nobody else signals, one after the other, take one goroutine that waits and one call.
+func TestRunOfWithdrawnValuesIsSignalledAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(0)
+		defer r.free(t)
+		o := initialise(t, r.device, interop.TypeTargetSync)
+		s, _ := o.Semaphore()
+		_, first := announce(t, o)
+		succeed(t, o.Submitted(first))
+		last := first
+		for range 1000 {
+			_, last = announce(t, o)
+			succeed(t, o.Withdraw(last))
+		}
+		synctest.Wait()
+		r.mu.Lock()
+		waiting := len(r.semaphores[s].hostWaits)
+		r.mu.Unlock()
+		if v := r.valueOf(t, o); waiting != 1 || v != 0 {
+			t.Errorf("%d goroutines wait; the semaphore has %d", waiting, v)
+		}
+		r.newQueue("foreign").submit(nil, nil, nil, values(s, first))
+		r.settle()
+		if v := r.valueOf(t, o); v != last || r.hostSignals != 1 {
+			t.Errorf("the semaphore has %d of %d after %d calls", v, last, r.hostSignals)
+		}
+		// What comes later is not added to values that are signalled.
+		_, next := announce(t, o)
+		succeed(t, o.Withdraw(next))
+		r.settle()
+		if v := r.valueOf(t, o); v != next || r.hostSignals != 2 {
+			t.Errorf("the semaphore has %d of %d after %d calls", v, next, r.hostSignals)
+		}
+	})
+}
+
 func TestAnnouncedWorkOutlivesItsObject(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(0)
