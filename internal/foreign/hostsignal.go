@@ -33,8 +33,8 @@ func (d *Device) signalFromHostLocked(points []point) {
 	if now {
 		return
 	}
-	if len(points) == 1 {
-		points[0].sequence.hostRun = &points[0]
+	if seq := points[0].sequence; len(points) == 1 && seq.hostRun == nil {
+		seq.hostRun = &points[0]
 	}
 	d.background.Go(func() {
 		// The last value of a run may change at any time, and is looked at with order held.

@@ -469,8 +469,8 @@ func (m *machine) step(choice int) bool {
 // stuck names those of the given queues that cannot finish, because what is left on them waits
 // for something that nobody has submitted. A signal counts as submitted if a goroutine of the
 // host waits to make it, or will make it after others; runs has, for each semaphore of which the
-// host waits to signal several values that follow one another, the last of them.
-func (m *machine) stuck(among []*queue, runs map[vk.Semaphore]uint64) []string {
+// host waits to signal values that follow one another, the first and the last of them.
+func (m *machine) stuck(among []*queue, runs map[vk.Semaphore][2]uint64) []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	value, over := map[vk.Semaphore]uint64{}, map[*job]bool{}
@@ -500,7 +500,10 @@ func (m *machine) stuck(among []*queue, runs map[vk.Semaphore]uint64) []string {
 		}
 		for s, here := range m.semaphores {
 			if slices.Contains(here.hostWaits, value[s]) {
-				value[s] = max(value[s]+1, runs[s])
+				value[s]++
+				if run := runs[s]; run[0] == value[s] {
+					value[s] = run[1]
+				}
 				again = true
 			}
 		}

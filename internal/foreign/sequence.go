@@ -59,7 +59,8 @@ type sequence struct {
 	// be reached.
 	foreign []awaited
 	// hostRun, if not nil, are sent values of this sequence alone that the host signals, and has
-	// not, because it waits for the value before them.
+	// not, because it waits for the value before them. Others that it signals after them, together
+	// with values of other sequences, may follow.
 	hostRun *point
 	// changed is closed and replaced whenever sent changes.
 	changed chan struct{}
