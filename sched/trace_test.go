@@ -188,7 +188,7 @@ func traced(t *testing.T, test func(t *testing.T, tr *tracing)) {
 	modes := append(slices.Clone(memoryModes), queueModes(memoryModes[:2]...)...)
 	modes = append(append(modes, chunkModes...), queueModes(chunkModes...)...)
 	for _, mode := range modes {
-		for seed := range uint64(3) {
+		for seed := range uint64(min(3, deviceOrders)) {
 			t.Run(fmt.Sprintf("%s/%d", mode.name, seed), func(t *testing.T) {
 				tr := newTracing(t, newRig(t, mode, seed))
 				defer tr.close()

@@ -1,8 +1,9 @@
-//go:build !race
+//go:build !race && !invariants
 
 package sched
 
-// These numbers are lower in a build with the race detector. Otherwise its tests are the same.
+// These numbers are lower in a build with the race detector or with checks of invariants. Otherwise its
+// tests are the same.
 const (
 	// rapidChecks is the number of random programs of each kind, unless the flag -rapid.checks
 	// is given.
