@@ -21,12 +21,20 @@ import (
 // the goroutine that creates it, when its construct returns. It ends when it has nothing to do for some
 // microseconds. A goroutine that is about to wait for tasks starts what is left itself.
 //
+// Where goroutines run one at a time, the placer has its turn when those that create tasks wait, or have used
+// up their time. Creating a thousand tasks and then starting them takes less time than doing so with one after
+// the other, because what either works with stays in the cache.
+//
 // The placer may call functions of the program, through tasks that are no resident tasks: it runs what has
 // become ready while the intake is closed, when it has started all that was in it.
 type intake struct {
 	// many is the number of tasks in flight, and of those started since the last placer has ended, from which
 	// on there is a placer: 0 for never.
 	many int
+	// turns says that goroutines run one at a time. created counts the tasks that they have created since the
+	// placer, or one of them in its place, has last started what was left.
+	turns   bool
+	created atomic.Uint32
 	// open says that tasks can be left here, and running that the placer runs what has become ready.
 	open, running atomic.Bool
 	// last is the last task that was added; resident.next links it to those before it.
@@ -46,13 +54,16 @@ type intake struct {
 }
 
 const (
-	// placerTasks is intake.many where goroutines run at the same time.
+	// placerTasks is intake.many unless there is to be no placer.
 	placerTasks = 32
-	// placerLooks is how often the placer looks for another task before it ends.
+	// placerLooks is how often the placer looks for another task before it ends, where goroutines run at the
+	// same time.
 	placerLooks = 5000
 	// mostLeft is the number of tasks in the intake from which on those who add more start some: the placer
-	// may have to wait for a processor.
-	mostLeft = 256
+	// may have to wait for a processor. Where goroutines run one at a time it always has to, so that there it
+	// is also the number of tasks that are created before some are started, since one in the intake may have
+	// all the others wait. Tasks of a stencil take longer from 2,048 on: they no longer fit into the cache.
+	mostLeft = 1024
 	// settleTurns is how often a goroutine that creates a compound task lets the placer run first.
 	settleTurns = 16
 	// startsAtOnce is the number of tasks that are started in a row without the lock being given up.
@@ -62,8 +73,8 @@ const (
 // init sets up the intake of a scheduler. A random placement does without a placer: it would not depend on
 // its seed alone.
 func (in *intake) init(p Placement) {
-	if runtime.GOMAXPROCS(0) > 1 && p != PlaceRandom {
-		in.many = placerTasks
+	if p != PlaceRandom {
+		in.many, in.turns = placerTasks, runtime.GOMAXPROCS(0) == 1
 	}
 }
 
@@ -86,8 +97,12 @@ func (in *intake) takeLocked() {
 	}
 }
 
-// awaits waits for a task, for some microseconds, and reports whether there is one.
+// awaits waits for a task, for some microseconds where goroutines run at the same time, and reports whether
+// there is one.
 func (in *intake) awaits() bool {
+	if in.turns {
+		return in.left.Load() > 0
+	}
 	for range placerLooks {
 		if in.left.Load() > 0 {
 			return true
@@ -138,6 +153,38 @@ func (s *Scheduler) settleIntake() {
 		w.Finish()
 		runtime.Gosched()
 	}
+}
+
+// createdInTurn counts a task that has been created where goroutines run one at a time. When there have been
+// many, the goroutine takes the placer's turn.
+func (s *Scheduler) createdInTurn() {
+	if s.intake.created.Add(1) >= mostLeft {
+		s.takeTurn()
+	}
+}
+
+// takeTurn has the calling goroutine do what the placer does when it has its turn: it starts the tasks in the
+// intake, and those that become ready by that.
+func (s *Scheduler) takeTurn() {
+	in := &s.intake
+	if !in.open.Load() || !in.running.CompareAndSwap(false, true) {
+		return // there is no placer, or it is at work
+	}
+	w := tasks.NewWork()
+	defer s.endTurn()
+	defer w.Finish()
+	in.created.Store(0)
+	in.open.Store(false)
+	s.startLeft(w)
+}
+
+// endTurn ends the turn of a goroutine that is not the placer, and opens the intake again.
+func (s *Scheduler) endTurn() {
+	in := &s.intake
+	in.running.Store(false)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	in.open.Store(in.placing)
 }
 
 // startSome starts some of the tasks in the intake, and returns how many.
@@ -201,7 +248,12 @@ func (s *Scheduler) place() {
 	}
 	s.mu.Lock()
 	s.intake.placing, s.intake.alone, over = false, 0, true
+	s.intake.open.Store(false)
 	s.mu.Unlock()
+	// Another goroutine can have opened the intake again (see endTurn).
+	w := tasks.NewWork()
+	defer w.Finish()
+	s.startLeft(w)
 }
 
 // placeUntilReady starts the tasks in the intake and those that are added, until others become ready by that
@@ -216,6 +268,7 @@ func (s *Scheduler) placeUntilReady() (ready bool) {
 		s.startSome(w)
 	}
 	in.running.Store(true)
+	in.created.Store(0)
 	in.open.Store(false)
 	s.startLeft(w)
 	return !w.Empty()

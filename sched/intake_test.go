@@ -112,6 +112,82 @@ func TestTasksThatAreLeftStartInOrder(t *testing.T) {
 	r.expect("x", x, filled(16*n, 2)...)
 }
 
+// Where goroutines run one at a time, one that has created many tasks starts them, with those that wait for
+// one of them, and leaves the next ones to the placer again.
+func TestGoroutineThatCreatesManyTakesTheTurn(t *testing.T) {
+	x := filled(16, 1)
+	r := newIntakeRig(t, 0, x)
+	defer r.close()
+	r.s.intake.turns = true
+	start := r.leaveAll()
+	for i := range mostLeft {
+		if n := r.s.Stats().Dispatches; n != 0 {
+			t.Fatalf("%d dispatches when %d tasks have been created", n, i)
+		}
+		r.run(add1(x))
+	}
+	for range 2 {
+		if n := r.s.Stats().Dispatches; n != mostLeft {
+			t.Errorf("%d dispatches, want %d", n, mostLeft)
+		}
+		r.run(add1(x))
+	}
+	start()
+	r.taskwait()
+	r.run(launch{label: "exit", exit: []arg{from(x)}, included: true})
+	r.expect("x", x, filled(16, 1+mostLeft+2)...)
+}
+
+// Where goroutines run one at a time, one that is about to wait starts all that it can, since it would have to
+// wait for the placer's turn.
+func TestGoroutineThatWaitsTakesTheTurn(t *testing.T) {
+	const links = 20
+	x := filled(16, 1)
+	r := newIntakeRig(t, 0, x)
+	defer r.close()
+	r.s.intake.turns = true
+	start := r.leaveAll()
+	for range links {
+		r.run(add1(x))
+	}
+	r.s.SubmitGathered()
+	if n := r.s.Stats().Dispatches; n != links {
+		t.Errorf("%d dispatches, want %d", n, links)
+	}
+	start()
+	r.taskwait()
+	r.run(launch{label: "exit", exit: []arg{from(x)}, included: true})
+	r.expect("x", x, filled(16, 1+links)...)
+}
+
+// A goroutine that has taken the turn does not open the intake when the placer has ended meanwhile.
+func TestTurnThatOutlastsThePlacer(t *testing.T) {
+	x, y := filled(16, 1), filled(16, 1)
+	r := newIntakeRig(t, 0, x, y)
+	defer r.close()
+	in := &r.s.intake
+	in.turns = true
+	r.leaveAll()
+	r.doing("begin", func() {
+		r.s.mu.Lock()
+		in.placing = false
+		r.s.mu.Unlock()
+	})
+	leaves, alone := add1(x), add1(x)
+	leaves.label, alone.label = "leaves", "alone"
+	r.run(leaves)
+	r.run(alone)
+	r.s.takeTurn()
+	if in.open.Load() || in.running.Load() {
+		t.Errorf("open %t, running %t", in.open.Load(), in.running.Load())
+	}
+	r.run(add1(y))
+	r.taskwait()
+	r.run(launch{label: "exit", exit: []arg{from(x), from(y)}, included: true})
+	r.expect("x", x, filled(16, 3)...)
+	r.expect("y", y, filled(16, 2)...)
+}
+
 // A goroutine that is about to wait does not depend on the placer.
 func TestGoroutineThatWaitsStartsWhatIsLeft(t *testing.T) {
 	x := filled(16, 1)
@@ -218,6 +294,7 @@ func TestPlacerStartsWhatGoroutinesCreate(t *testing.T) {
 			x = append(x, filled(16, 0))
 		}
 		r := newIntakeRig(t, many, x...)
+		r.s.intake.turns = many == 3
 		before := r.s.Stats().Dispatches
 		var all sync.WaitGroup
 		for i := range chains {
@@ -252,6 +329,8 @@ func TestPlacerLeavesNothingBehind(t *testing.T) {
 	r := newIntakeRig(t, placerTasks, x)
 	defer r.close()
 	for round := range 3 {
+		r.eventually("the placer has ended", func() bool { return !r.s.intake.placing })
+		r.s.intake.turns = round == 1
 		var all sync.WaitGroup
 		for g := range goroutines {
 			all.Go(func() {

@@ -193,6 +193,7 @@ func runProgram(t *rapid.T, mode memoryMode, concurrent bool) {
 	p.r = r
 	if rapid.Bool().Draw(t, "placer") {
 		r.s.intake.many = rapid.IntRange(1, 4).Draw(t, "with so many tasks")
+		r.s.intake.turns = rapid.Bool().Draw(t, "in turns")
 	}
 	r.d.report = func(what string) { p.fail("%s", what) }
 	for range programScopes {

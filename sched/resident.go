@@ -124,12 +124,14 @@ func (s *Scheduler) runResident(ctx context.Context, r *Region, pipelines *pipel
 		l.observe(r.Observer)
 	}
 	w := tasks.NewWork()
-	defer w.Finish()
-	if _, err := r.Add(ctx, &tasks.Task{Domain: s.domain, Runner: l}, w, nil); err != nil {
+	if _, err = r.Add(ctx, &tasks.Task{Domain: s.domain, Runner: l}, w, nil); err != nil {
 		l.Recycle()
-		return true, err
 	}
-	return true, nil
+	w.Finish()
+	if s.intake.turns {
+		s.createdInTurn()
+	}
+	return true, err
 }
 
 // Start implements tasks.Runner.
