@@ -18,7 +18,7 @@ RANDOM_TESTS = 'HistoriesMean|RandomPrograms'
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME ?= 30s
 
-.PHONY: all build demo check test crossed stress mutations mutants race events invariants vet lint shaders abi layers layers-test vgpu page nocgo fuzz bench bench-go cover clean
+.PHONY: all build demo check test crossed stress mutations mutants race events one-processor invariants vet lint shaders abi layers layers-test vgpu page nocgo fuzz bench bench-go cover clean
 
 all: build vet
 
@@ -105,6 +105,11 @@ race:
 events:
 	scripts/setup test
 	VKOMP_CHECK_TOOL=1 DRIVERS=lavapipe scripts/test -short . ./tests ./interop -skip 'AllocateNothing|ControlTool'
+
+# As on a machine with one processor, where goroutines run one at a time.
+one-processor:
+	scripts/setup test
+	GOMAXPROCS=1 DRIVERS=lavapipe scripts/test -short -timeout 300s . ./sched ./tests ./cmd/vkomp-demo
 
 # What has to hold of the runtime's state is checked after every change, and the order of
 # locks wherever one is taken.

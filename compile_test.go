@@ -41,6 +41,7 @@ func slowSource() vkomp.KernelSource {
 // NewKernel opens no device. A device that is opened compiles the kernels that there are, and one
 // that is open a kernel that is made; launches of others do not wait for them.
 func TestKernelsAreCompiledBeforeTheirLaunch(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(max(2, runtime.GOMAXPROCS(0)))) // as many kernels are compiled ahead
 	var opened atomic.Int32
 	rt, slow, begun, gate := slowKernel(t, ompt.Callbacks{DeviceInitialize: func(ompt.DeviceInitializeEvent) { opened.Add(1) }})
 	quick := newKernel(t, rt, shaders.Saxpy)

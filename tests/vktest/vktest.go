@@ -7,6 +7,7 @@ import (
 	"context"
 	"log/slog"
 	"os"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -41,6 +42,7 @@ func Open(t testing.TB, options ...func(*vkomp.Options)) *vkomp.Runtime {
 		checker = new(ToolChecker)
 		o.Tool = ompt.Tee(o.Tool, checker.Callbacks())
 	}
+	o.LookupEnv = twoThreads(o.LookupEnv)
 	rt, err := vkomp.Open(o)
 	if err != nil {
 		t.Fatalf("open a runtime: %v", err)
@@ -163,4 +165,22 @@ func (r *recorder) validation() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.messages
+}
+
+// twoThreads returns lookup, with two threads for host tasks on a machine with one processor: tests let one
+// task wait while another one runs.
+func twoThreads(lookup func(string) (string, bool)) func(string) (string, bool) {
+	if runtime.GOMAXPROCS(0) > 1 {
+		return lookup
+	}
+	if lookup == nil {
+		lookup = os.LookupEnv
+	}
+	return func(name string) (string, bool) {
+		value, found := lookup(name)
+		if name == "OMP_NUM_THREADS" && !found {
+			return "2", true
+		}
+		return value, found
+	}
 }
