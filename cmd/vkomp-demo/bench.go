@@ -142,7 +142,7 @@ func (c *benchCommand) Run(sh *shell) error {
 	if err := rawvulkan.Available(); err != nil {
 		return err
 	}
-	b := &bench{sh: sh, count: count, benchSizes: benchFull, ctx: context.WithoutCancel(sh.ctx)}
+	b := &bench{sh: sh, count: count, benchSizes: benchFull, ctx: context.Background()}
 	if c.Quick {
 		b.benchSizes = benchQuick
 	}
