@@ -290,8 +290,8 @@ func BenchmarkEngine(b *testing.B) {
 				}
 				d.drain()
 				drainHeld()
-				if err := d.scope.Wait(context.Background(), nil); err != nil || d.scope.index.len() != 0 {
-					b.Errorf("%v, %d locations remembered at rest", err, d.scope.index.len())
+				if err := d.scope.Wait(context.Background(), nil); err != nil || remembered(d.scope) != 0 {
+					b.Errorf("%v, %d locations remembered at rest", err, remembered(d.scope))
 				}
 			})
 		}

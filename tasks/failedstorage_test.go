@@ -77,8 +77,8 @@ func testDropped(t *testing.T, broken []Depend, then [][]Depend) {
 	if !errors.Is(err, errBroken) || !strings.HasSuffix(err.Error(), fmt.Sprintf("(%d dependent tasks not run)", n+1)) {
 		t.Errorf("the wait reports %v", err)
 	}
-	if s.scope.failedStorage != nil || located(s.scope) != 0 {
-		t.Errorf("%d locations at rest, or failed storage", located(s.scope))
+	if s.scope.failedStorage != nil || remembered(s.scope) != 0 {
+		t.Errorf("%d locations at rest, or failed storage", remembered(s.scope))
 	}
 	s.add(Task{Label: "after", Depend: then[1]})
 	s.expect(t, "start after")

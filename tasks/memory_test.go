@@ -36,8 +36,8 @@ func TestLocationsOfCompleteTasksAreForgotten(t *testing.T) {
 					t.Errorf("%d locations remembered, %d in use", largest, live)
 				}
 				d.drain()
-				if err := d.scope.Wait(context.Background(), nil); err != nil || d.scope.index.len() != 0 {
-					t.Errorf("%v, %d locations at rest", err, d.scope.index.len())
+				if err := d.scope.Wait(context.Background(), nil); err != nil || remembered(d.scope) != 0 {
+					t.Errorf("%v, %d locations at rest", err, remembered(d.scope))
 				}
 			})
 		}
@@ -244,8 +244,8 @@ func TestDeeplyNestedScopes(t *testing.T) {
 			for _, n := range nodes {
 				n.Complete(nil, &w)
 			}
-			if err := root.Wait(context.Background(), nil); err != nil || root.index.len() != 0 || len(root.children) != 0 {
-				t.Errorf("%v, %d locations left", err, root.index.len())
+			if err := root.Wait(context.Background(), nil); err != nil || remembered(root) != 0 || len(root.children) != 0 {
+				t.Errorf("%v, %d locations left", err, remembered(root))
 			}
 		})
 	}
@@ -266,7 +266,7 @@ func TestFailedStorageIsGivenBackAfterTheWaitThatReportsIt(t *testing.T) {
 	if err := s.waitNow(); err == nil {
 		t.Error("nothing reported")
 	}
-	if n := s.scope.index.len(); n != 0 || s.scope.failedStorage != nil {
+	if n := remembered(s.scope); n != 0 || s.scope.failedStorage != nil {
 		t.Errorf("%d locations kept, or failed storage", n)
 	}
 }

@@ -995,8 +995,8 @@ func (h *history) rest() error {
 	if !h.scope.Settled() || h.scope.Pending() {
 		return errors.New("the scope has something left")
 	}
-	if !h.keep && h.scope.index.len() != 0 || h.scope.failedStorage != nil {
-		return fmt.Errorf("%d locations remembered at rest", h.scope.index.len())
+	if !h.keep && remembered(h.scope) != 0 || h.scope.failedStorage != nil {
+		return fmt.Errorf("%d locations remembered at rest", remembered(h.scope))
 	}
 	return nil
 }

@@ -15,6 +15,9 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+// remembered returns the number of locations that the scope has, without the dead ones that it may keep.
+func remembered(s *Scope) int { return s.index.len() - min(s.dead, maxDead) }
+
 func TestItemWithoutStorageOrdersNothing(t *testing.T) {
 	s := newScript()
 	for _, label := range []string{"a", "b"} {
@@ -357,8 +360,38 @@ func TestTableForgetsLocationsOfCompletedTasks(t *testing.T) {
 	if largest > maxDead {
 		t.Errorf("%d locations remembered, with no task in flight", largest)
 	}
-	if err := s.Wait(context.Background(), nil); err != nil || s.index.len() != 0 {
-		t.Errorf("%v, %d locations at rest", err, s.index.len())
+	if err := s.Wait(context.Background(), nil); err != nil || remembered(s) != 0 {
+		t.Errorf("%v, %d locations at rest", err, remembered(s))
+	}
+}
+
+// Tasks name the storage of the tasks before a wait again, whose locations are still there.
+func TestLocationsAreFoundAgainAfterAWait(t *testing.T) {
+	oneGoroutine(t)
+	var g Graph
+	s := g.NewScope()
+	var w Work
+	var storage [maxDead + 50][8]byte
+	step := func() {
+		for i := range storage {
+			if _, err := s.Add(&Task{Depend: []Depend{{Kind: DependOut, Ptr: unsafe.Pointer(&storage[i]), Size: 8}}, Runner: instant{}}, &w); err != nil {
+				t.Fatal(err)
+			}
+			w.Run()
+		}
+		if err := s.Wait(context.Background(), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	step()
+	if s.dead != maxDead {
+		t.Errorf("%d locations are kept, want %d", s.dead, maxDead)
+	}
+	last := section{start: uintptr(unsafe.Pointer(&storage[len(storage)-1])), size: 8}
+	kept := s.index.find(last)
+	step()
+	if again := s.index.find(last); kept == nil || again != kept || s.dead != maxDead {
+		t.Errorf("location %p of the last task is %p after the next wait, of %d", kept, again, s.dead)
 	}
 }
 

@@ -85,7 +85,7 @@ func TestSectionsThatOverlapInPartHaveFewEdges(t *testing.T) {
 			if err := s.Wait(context.Background(), nil); err != nil || s.live != 0 {
 				t.Errorf("%v, %d tasks left", err, s.live)
 			}
-			if k := s.tangle.segments.count + s.tangle.held.count + s.index.len(); k != 0 {
+			if k := s.tangle.segments.count + s.tangle.held.count + remembered(s); k != 0 {
 				t.Errorf("%d segments, holders and locations at rest", k)
 			}
 		})

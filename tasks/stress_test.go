@@ -165,8 +165,8 @@ func TestConcurrentTasksOfAllKindsNeverMeet(t *testing.T) {
 			t.Errorf("cell %d was written %d times, want %d", k, got, want[k].Load())
 		}
 	}
-	if err := s.Wait(context.Background(), nil); err != nil || s.index.len() != 0 {
-		t.Errorf("%v, %d locations at rest", err, s.index.len())
+	if err := s.Wait(context.Background(), nil); err != nil || remembered(s) != 0 {
+		t.Errorf("%v, %d locations at rest", err, remembered(s))
 	}
 }
 
@@ -253,8 +253,8 @@ func TestConcurrentFailuresLeaveNothing(t *testing.T) {
 	for _, f := range lasts {
 		f()
 	}
-	if !s.Settled() || s.index.len() != 0 {
-		t.Errorf("%d locations at rest, settled %v", s.index.len(), s.Settled())
+	if !s.Settled() || remembered(s) != 0 {
+		t.Errorf("%d locations at rest, settled %v", remembered(s), s.Settled())
 	}
 	if reports.Load() == 0 {
 		t.Error("nothing was reported")

@@ -105,7 +105,7 @@ func observe(t *testing.T, earlier, later []Depend, included bool) relation {
 	}
 	a.Release()
 	b.Release()
-	if s.waitNow() != nil || s.scope.index.len() != 0 {
+	if s.waitNow() != nil || remembered(s.scope) != 0 {
 		t.Error("something is left")
 	}
 	return r

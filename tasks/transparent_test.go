@@ -279,8 +279,8 @@ func (x *tree) run(steps int) (err error) {
 		scopes = append(scopes, t.inner)
 	}
 	for _, s := range scopes {
-		if err := s.Wait(context.Background(), nil); err != nil || s.index.len() != 0 {
-			return fmt.Errorf("%v, %d locations remembered at rest", err, s.index.len())
+		if err := s.Wait(context.Background(), nil); err != nil || remembered(s) != 0 {
+			return fmt.Errorf("%v, %d locations remembered at rest", err, remembered(s))
 		}
 		if len(s.children) != 0 || s.lingering != 0 || s.onlookers != 0 {
 			return fmt.Errorf("tasks are kept: %d lingering, %d onlookers", s.lingering, s.onlookers)
@@ -386,8 +386,8 @@ func TestWhatFollowsAnExportingTaskFollowsItsChildren(t *testing.T) {
 				t.Errorf("the exporting task is forgotten, with a child under way")
 			}
 			s.complete("other", nil)
-			if err := root.Wait(context.Background(), nil); err != nil || root.index.len() != 0 || root.lingering != 0 {
-				t.Errorf("%v, %d locations left", err, root.index.len())
+			if err := root.Wait(context.Background(), nil); err != nil || remembered(root) != 0 || root.lingering != 0 {
+				t.Errorf("%v, %d locations left", err, remembered(root))
 			}
 		})
 	}

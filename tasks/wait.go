@@ -171,9 +171,10 @@ func (s *Scope) takeFailuresLocked() []*tally {
 	return failed
 }
 
-// restLocked frees what a scope without tasks does not need.
+// restLocked frees what a scope without tasks does not need. Programs name the storage of the last tasks again,
+// so that some dead locations stay.
 func (s *Scope) restLocked() {
-	s.buryLocked(0)
+	s.buryLocked(maxDead)
 	if s.tangle != nil && !s.graph.keep {
 		s.tangle.rest()
 	}
