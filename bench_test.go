@@ -27,7 +27,6 @@ func inDataRegion(b *testing.B, o vkomp.Options, step func(ctx context.Context, 
 	}
 	x, y := constant(64, 1), constant(64, 0)
 	maps := vkomp.TargetData{Maps: []vkomp.Arg{vkomp.To(x), vkomp.ToFrom(y)}}
-	// The context never ends, so that a synchronous construct waits by itself.
 	return rt.TargetData(context.Background(), maps, func(ctx context.Context) error {
 		run := func(n int) error {
 			for i := range n {

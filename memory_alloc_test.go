@@ -14,7 +14,7 @@ import (
 func TestMemoryRoutinesAllocateNothing(t *testing.T) {
 	vktest.Long(t)
 	inMemoryModes(t, func(t *testing.T, rt *vkomp.Runtime, d vkomp.Device) {
-		// A context that never ends, so that a synchronous routine waits by itself.
+		// A context that never ends, so that a synchronous routine waits for the device until the end.
 		ctx := context.Background()
 		const size = 200_000
 		p, q := alloc(t, d, size), alloc(t, d, size)

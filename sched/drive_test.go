@@ -23,8 +23,15 @@ func (r *rig) wakeUps() (n uint64) {
 // A synchronous construct waits for its queue itself: it does not wake the goroutine that
 // otherwise waits for the queue.
 func TestSynchronousConstructWakesNoWaiter(t *testing.T) {
-	r := newRig(t, memoryModes[0], 1)
-	defer r.close()
+	for _, open := range []bool{false, true} {
+		r := newRig(t, memoryModes[0], 1)
+		r.open, r.d.prompt = open, true
+		wakesNoWaiter(t, r)
+		r.close()
+	}
+}
+
+func wakesNoWaiter(t *testing.T, r *rig) {
 	r.watches = false
 	x := filled(16, 0)
 	r.run(launch{label: "enter", enter: []arg{to(x)}, included: true})

@@ -82,6 +82,9 @@ type fakeDevice struct {
 	create     func(call int) error
 	wait, look func() error
 
+	// prompt says that waits with a limit last as long as they need to.
+	prompt bool
+
 	submits, creates, imports int
 	// idles counts the calls of WaitIdle.
 	idles          int
@@ -631,7 +634,7 @@ func (d *fakeDevice) Wait(queue int, value uint64, timeout time.Duration) (bool,
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	q := &d.queues[queue]
-	if timeout >= 0 || value > q.submitted {
+	if timeout == 0 || value > q.submitted {
 		d.fail("wait for %d of queue %d with timeout %v, %d is submitted", value, queue, timeout, q.submitted)
 		return false, errLost
 	}
@@ -644,6 +647,8 @@ func (d *fakeDevice) Wait(queue int, value uint64, timeout time.Duration) (bool,
 		switch {
 		case d.lost:
 			return false, errLost
+		case timeout > 0 && (d.held || !d.prompt && d.rng.IntN(8) == 0):
+			return false, nil
 		case d.step():
 			if d.rng.IntN(4) == 0 {
 				d.mu.Unlock()

@@ -87,7 +87,7 @@ func (s *Scheduler) Run(ctx context.Context, r *Region) error {
 	task := tasks.Task{Domain: s.domain, Runner: t}
 	w := tasks.NewWork()
 	// An observer may take long before Run comes to wait.
-	if !r.NoWait && ctx.Done() == nil && r.Observer == nil {
+	if !r.NoWait && r.Observer == nil {
 		t.driver = w
 	}
 	if r.Observer != nil {
@@ -112,8 +112,8 @@ func (s *Scheduler) Run(ctx context.Context, r *Region) error {
 	return err
 }
 
-// await runs w and then waits for the task as Node.Await does. If ctx cannot end, the caller itself
-// waits for the device. If an observer ends the goroutine, the task is abandoned.
+// await runs w and then waits for the task as Node.Await does, at first for the device itself. If an
+// observer ends the goroutine, the task is abandoned.
 func (s *Scheduler) await(ctx context.Context, t *target, node *tasks.Node, place tasks.Place, w *tasks.Work) (err error) {
 	over := false
 	defer func() {
@@ -129,20 +129,15 @@ func (s *Scheduler) await(ctx context.Context, t *target, node *tasks.Node, plac
 
 // awaitStarted waits for a task after w has been run.
 func (s *Scheduler) awaitStarted(ctx context.Context, t *target, node *tasks.Node, place tasks.Place) error {
-	drives := ctx.Done() == nil
 	if done, _ := node.Completed(); done {
-		if drives {
-			s.drive(t, node)
-		}
+		s.drive(ctx, t, node)
 		return nil
 	}
 	if place != nil {
 		place.Leave()
 		defer place.Return()
 	}
-	if drives {
-		s.drive(t, node)
-	}
+	s.drive(ctx, t, node)
 	return node.Await(ctx, nil)
 }
 

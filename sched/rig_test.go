@@ -132,7 +132,9 @@ type rig struct {
 
 	// watches says that constructs get observers that check the events. memory is what these
 	// know of device memory.
-	watches  bool
+	watches bool
+	// open says that the context of constructs could end.
+	open     bool
 	watching sync.Mutex
 	watchers []*watch
 	memory   map[uint64]uint64
@@ -157,6 +159,13 @@ func newRig(t reporter, mode memoryMode, seed uint64) *rig {
 	return newRigOn(t, newFakeDeviceWith(t, queues, mode.memory, seed), mode)
 }
 
+// openContext is a context that could end.
+type openContext struct{ context.Context }
+
+func (openContext) Done() <-chan struct{} { return openChannel }
+
+var openChannel = make(chan struct{})
+
 func newRigOn(t reporter, d *fakeDevice, mode memoryMode) *rig {
 	t.Helper()
 	r := &rig{t: t, d: d, kernels: make(map[string]*kernel.Kernel), share: mode.share == ShareAll}
@@ -174,6 +183,7 @@ func newRigOn(t reporter, d *fakeDevice, mode memoryMode) *rig {
 	// On a software driver few invocations are a long kernel.
 	r.s.order.SetRates(order.SoftwareRates)
 	r.watches, r.memory = d.rng.IntN(2) == 0, make(map[uint64]uint64)
+	r.open = d.rng.IntN(2) == 0
 	r.scope = r.graph.NewScope()
 	for name := range fakeKernels {
 		r.kernels[name] = loadKernel(t, name)
@@ -401,7 +411,11 @@ func (r *rig) unpin(s []uint32) {
 
 func (r *rig) run(l launch) {
 	r.t.Helper()
-	if err := r.s.Run(context.Background(), r.region(l)); err != nil {
+	ctx := context.Background()
+	if r.open {
+		ctx = openContext{ctx}
+	}
+	if err := r.s.Run(ctx, r.region(l)); err != nil {
 		r.t.Errorf("%s: %v", l.label, err)
 	}
 }

@@ -1,7 +1,9 @@
 package sched
 
 import (
+	"context"
 	"errors"
+	"time"
 
 	"github.com/vkomp/vkomp/sched/order"
 	"github.com/vkomp/vkomp/tasks"
@@ -42,11 +44,21 @@ func (s *Scheduler) wait(q *order.Queue) {
 	}
 }
 
+// driveLimit is for how long a construct whose context can end waits for its queue itself: it does not
+// notice the end meanwhile.
+const driveLimit = time.Millisecond
+
 // drive waits for the queue of a task in place of the queue's waiter, as long as the task's batch is
 // in flight, and finishes the tasks that complete meanwhile. A construct that waits for its task
-// calls it: that saves the change from one goroutine to another. handOver may have made the caller
-// a driver of the queue already.
-func (s *Scheduler) drive(t *target, node *tasks.Node) {
+// calls it: that saves the change from one goroutine to another. If ctx can end, it returns when that
+// has ended, and after a wait of driveLimit. handOver may have made the caller a driver of the queue
+// already.
+func (s *Scheduler) drive(ctx context.Context, t *target, node *tasks.Node) {
+	done, limit := ctx.Done(), time.Duration(0)
+	if done != nil {
+		limit = driveLimit
+	}
+	ended := isClosed(done)
 	s.mu.Lock()
 	q := t.driven
 	defer func() {
@@ -61,7 +73,7 @@ func (s *Scheduler) drive(t *target, node *tasks.Node) {
 		// There is no queue to wait for if the task is complete or has not been placed, or if
 		// another goroutine is finishing it.
 		next := s.order.NextDrive(t.order.At)
-		if done, _ := node.Completed(); done {
+		if complete, _ := node.Completed(); complete || ended {
 			next.Queue = nil
 		}
 		if next.Queue != q {
@@ -77,11 +89,23 @@ func (s *Scheduler) drive(t *target, node *tasks.Node) {
 			return
 		}
 		s.stats.HostWaits++
+		next.Limit = limit
 		func() {
 			s.mu.Unlock()
 			defer s.mu.Lock()
 			s.reap(&next, s.order.Await(&next))
+			ended = next.TimedOut || isClosed(done)
 		}()
+	}
+}
+
+// isClosed reports whether a channel, on which nothing is sent, is closed.
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
 	}
 }
 
@@ -98,7 +122,10 @@ func (s *Scheduler) reap(wait *order.Wait, err error) {
 	}
 	s.order.Awaited(wait)
 	reached, err := s.device.Completed(int(wait.Queue.Index()))
-	s.arriveLocked(wait.Queue, max(wait.Value, reached))
+	if !wait.TimedOut {
+		reached = max(reached, wait.Value)
+	}
+	s.arriveLocked(wait.Queue, reached)
 	if errors.Is(err, vk.ErrDeviceLost) {
 		s.loseLocked(err)
 		s.mu.Unlock()

@@ -111,8 +111,8 @@ type bench struct {
 	*session
 	sh  *shell
 	raw *rawvulkan.Device
-	// ctx is for constructs: it never ends, so that a synchronous construct waits by itself. The
-	// shell's context is looked at between samples.
+	// ctx is for constructs: it never ends, so that a synchronous construct waits for the device
+	// itself until the end. The shell's context is looked at between samples.
 	ctx context.Context
 	benchSizes
 	count   int

@@ -87,6 +87,8 @@ func benchSync(b *bench) error {
 	}
 	empty, inc := b.kernels.empty, b.kernels.inc
 	increment := inc.launch([]uint32{0}, buffer.All())
+	ending, cancel := context.WithCancel(b.ctx)
+	defer cancel()
 	kinds := []struct {
 		name   string
 		raw    rawvulkan.Launch
@@ -97,6 +99,10 @@ func benchSync(b *bench) error {
 		}},
 		{"sync.inc", increment, func() error {
 			return b.rt.Target(b.ctx, vkomp.Target{Kernel: inc.vkomp, Range: oneInvocation,
+				Args: []vkomp.Arg{vkomp.ToFrom(x), vkomp.Value(uint32(0))}})
+		}},
+		{"sync.inc_cancellable", increment, func() error {
+			return b.rt.Target(ending, vkomp.Target{Kernel: inc.vkomp, Range: oneInvocation,
 				Args: []vkomp.Arg{vkomp.ToFrom(x), vkomp.Value(uint32(0))}})
 		}},
 		{"sync.depend", increment, func() error {
@@ -136,7 +142,7 @@ func benchSync(b *bench) error {
 	if err != nil {
 		return err
 	}
-	want := uint32(3 * n * b.runs())
+	want := uint32((len(kinds) - 1) * n * b.runs())
 	if err := benchCheck("x[0]", x[0], want); err != nil {
 		return err
 	}

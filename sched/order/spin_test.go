@@ -166,6 +166,8 @@ type timed struct {
 	// looks and blocked count the calls. fail is the error of looks.
 	looks, blocked int
 	fail           error
+	// failWait is the error of waits with a limit.
+	failWait error
 }
 
 const changeOfThreads = 40 * us
@@ -182,8 +184,12 @@ func (d *timed) Completed(int) (uint64, error) {
 	return 0, nil
 }
 
-func (d *timed) Wait(int, uint64, time.Duration) (bool, error) {
+func (d *timed) Wait(_ int, _ uint64, limit time.Duration) (bool, error) {
 	d.blocked++
+	if limit > 0 && (d.at+limit < d.done || d.failWait != nil) {
+		d.at += limit
+		return false, d.failWait
+	}
 	d.at = max(d.at, d.done) + changeOfThreads
 	return true, nil
 }
@@ -226,6 +232,31 @@ func TestAwaitSpinsForShortWorkAndBlocksForLong(t *testing.T) {
 	const trials = 15
 	if most := waits + trials*(int(maxSpin/us)+looksAtOnce); d.blocked != waits || d.looks > most {
 		t.Errorf("%d waits of %d for a millisecond of work blocked, with %d looks: want at most %d", d.blocked, waits, d.looks, most)
+	}
+}
+
+func TestAwaitWithALimitLeavesTheRestToOthers(t *testing.T) {
+	const limit = time.Millisecond
+	for _, c := range []struct {
+		work     time.Duration
+		failWait error
+		timedOut bool
+	}{
+		{work: 0},
+		{work: limit / 2},
+		{work: 2 * limit, timedOut: true},
+		{work: limit / 2, failWait: errors.New("no memory"), timedOut: true},
+	} {
+		o, d := newTimed()
+		d.failWait, d.done = c.failWait, c.work
+		w := o.all[0].wait(1, byDriver)
+		w.Limit = limit
+		if err := o.Await(&w); err != nil || w.TimedOut != c.timedOut {
+			t.Errorf("%v of work, %v: %v, timed out %t", c.work, c.failWait, err, w.TimedOut)
+		}
+		if most := limit + maxSpin + looksAtOnce*us; c.timedOut && d.at > most {
+			t.Errorf("%v of work: the wait took %v, want at most %v", c.work, d.at, most)
+		}
 	}
 }
 

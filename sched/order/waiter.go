@@ -14,6 +14,10 @@ type Wait struct {
 	// Queue is the queue, nil for no wait, and Value the submitted value.
 	Queue *Queue
 	Value uint64
+	// Limit is for how long the wait may block, 0 for any time. TimedOut says that it has ended without the
+	// value, because of that or of an error, which a wait without a limit finds out.
+	Limit    time.Duration
+	TimedOut bool
 	// by is whose wait it is. spin is for how long it looks at the timeline before it blocks, and
 	// took how long it took, 0 if the first look showed the value.
 	by         waiting
@@ -163,6 +167,11 @@ func (o *Queues) Await(w *Wait) error {
 			}
 		}
 		runtime.Gosched()
+	}
+	if w.Limit > 0 {
+		reached, _ := o.device.Wait(queue, w.Value, w.Limit)
+		w.TimedOut = !reached
+		return nil
 	}
 	_, err := o.device.Wait(queue, w.Value, -1)
 	return err
