@@ -53,6 +53,44 @@ func wakesNoWaiter(t *testing.T, r *rig) {
 	r.expect("x", x, filled(16, n+1)...)
 }
 
+// The context of a construct ends while the construct waits for the batch before its own: it does not wait
+// for that one too.
+func TestConstructNoticesBetweenWaitsThatItsContextHasEnded(t *testing.T) {
+	for seed := range uint64(8) {
+		r := newRig(t, memoryModes[0], seed)
+		r.watches, r.d.prompt = false, true
+		x := filled(16, 0)
+		r.run(launch{label: "enter", enter: []arg{to(x)}, included: true})
+		r.d.hold()
+		r.run(add1(x))
+		ctx, cancel := context.WithCancel(context.Background())
+		r.d.set(func() {
+			before := r.d.limited
+			r.d.wait = func() error {
+				if r.d.limited == before+1 {
+					cancel()
+					r.d.held = false
+				}
+				if r.d.limited > before+1 {
+					t.Error("the construct has waited again")
+				}
+				return nil
+			}
+		})
+		included := add1(x)
+		included.included = true
+		err := r.s.Run(ctx, r.region(included))
+		if err != nil && !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		r.d.set(func() { r.d.wait = nil })
+		r.taskwait()
+		r.run(launch{label: "exit", exit: []arg{from(x)}, included: true})
+		r.expect("x", x, filled(16, 2)...)
+		r.close()
+	}
+}
+
 // Batches are submitted while a synchronous construct waits for the queue in the waiter's
 // place, and are still in flight when it returns: the waiter has to be woken for them then.
 func TestDriverLeavesWorkInFlightToTheWaiter(t *testing.T) {

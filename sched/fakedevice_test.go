@@ -82,8 +82,9 @@ type fakeDevice struct {
 	create     func(call int) error
 	wait, look func() error
 
-	// prompt says that waits with a limit last as long as they need to.
-	prompt bool
+	// prompt says that waits with a limit last as long as they need to. limited counts these waits.
+	prompt  bool
+	limited int
 
 	submits, creates, imports int
 	// idles counts the calls of WaitIdle.
@@ -637,6 +638,9 @@ func (d *fakeDevice) Wait(queue int, value uint64, timeout time.Duration) (bool,
 	if timeout == 0 || value > q.submitted {
 		d.fail("wait for %d of queue %d with timeout %v, %d is submitted", value, queue, timeout, q.submitted)
 		return false, errLost
+	}
+	if timeout > 0 {
+		d.limited++
 	}
 	if d.wait != nil && !d.lost {
 		if err := d.wait(); err != nil {

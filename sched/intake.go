@@ -21,9 +21,10 @@ import (
 // the goroutine that creates it, when its construct returns. It ends when it has nothing to do for some
 // microseconds. A goroutine that is about to wait for tasks starts what is left itself.
 //
-// Where goroutines run one at a time, the placer has its turn when those that create tasks wait, or have used
-// up their time. Creating a thousand tasks and then starting them takes less time than doing so with one after
-// the other, because what either works with stays in the cache.
+// Where goroutines run one at a time, as with GOMAXPROCS 1, the placer comes to run only when the others wait or
+// have used up their time. Besides, a goroutine that has created many tasks, or is about to wait, does what the
+// placer would do. To create a thousand tasks and then to start them takes less time than to start each when it
+// is created, because what either works with stays in the cache.
 //
 // The placer may call functions of the program, through tasks that are no resident tasks: it runs what has
 // become ready while the intake is closed, when it has started all that was in it.
@@ -35,8 +36,10 @@ type intake struct {
 	// placer, or one of them in its place, has last started what was left.
 	turns   bool
 	created atomic.Uint32
-	// open says that tasks can be left here, and running that the placer runs what has become ready.
-	open, running atomic.Bool
+	// open says that tasks can be left here. running counts the goroutines that run what has become ready:
+	// the placer, and those that have taken its turn.
+	open    atomic.Bool
+	running atomic.Int32
 	// last is the last task that was added; resident.next links it to those before it.
 	last atomic.Pointer[resident]
 	// left is the number of tasks in the intake, and turning that of tasks from it that are to become targets:
@@ -60,9 +63,9 @@ const (
 	// same time.
 	placerLooks = 5000
 	// mostLeft is the number of tasks in the intake from which on those who add more start some: the placer
-	// may have to wait for a processor. Where goroutines run one at a time it always has to, so that there it
-	// is also the number of tasks that are created before some are started, since one in the intake may have
-	// all the others wait. Tasks of a stencil take longer from 2,048 on: they no longer fit into the cache.
+	// may have to wait for a processor. Where goroutines run one at a time, it is also the number of tasks that
+	// are created before one of them starts what is left: most may follow one that is, and not be in the intake
+	// yet. With 2,048, tasks of a stencil take longer: they no longer fit into the cache.
 	mostLeft = 1024
 	// settleTurns is how often a goroutine that creates a compound task lets the placer run first.
 	settleTurns = 16
@@ -145,8 +148,11 @@ func (s *Scheduler) startLeft(w *tasks.Work) {
 func (s *Scheduler) settleIntake() {
 	in := &s.intake
 	for range settleTurns {
-		if in.left.Load() == 0 && !in.running.Load() {
+		if in.left.Load() == 0 && in.running.Load() == 0 {
 			return
+		}
+		if in.turns {
+			s.takeTurn()
 		}
 		w := tasks.NewWork()
 		s.startLeft(w)
@@ -163,28 +169,35 @@ func (s *Scheduler) createdInTurn() {
 	}
 }
 
-// takeTurn has the calling goroutine do what the placer does when it has its turn: it starts the tasks in the
-// intake, and those that become ready by that.
+// takeTurn has the calling goroutine do what the placer does when it has its turn, if there is one: it starts
+// the tasks in the intake, and those that become ready by that.
 func (s *Scheduler) takeTurn() {
-	in := &s.intake
-	if !in.open.Load() || !in.running.CompareAndSwap(false, true) {
-		return // there is no placer, or it is at work
+	if s.intake.open.Load() {
+		s.turn(tasks.NewWork())
 	}
-	w := tasks.NewWork()
-	defer s.endTurn()
-	defer w.Finish()
-	in.created.Store(0)
-	in.open.Store(false)
-	s.startLeft(w)
 }
 
-// endTurn ends the turn of a goroutine that is not the placer, and opens the intake again.
+// turn closes the intake, starts what is in it, and then what is ready, which is in w too. It reports whether
+// anything was. The intake is opened again when no goroutine is at that any more.
+func (s *Scheduler) turn(w *tasks.Work) (ready bool) {
+	in := &s.intake
+	in.running.Add(1)
+	in.open.Store(false)
+	in.created.Store(0)
+	defer s.endTurn()
+	defer w.Finish()
+	s.startLeft(w)
+	return !w.Empty()
+}
+
+// endTurn is the end of turn.
 func (s *Scheduler) endTurn() {
 	in := &s.intake
-	in.running.Store(false)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	in.open.Store(in.placing)
+	if in.running.Add(-1) == 0 {
+		in.open.Store(in.placing)
+	}
 }
 
 // startSome starts some of the tasks in the intake, and returns how many.
@@ -244,32 +257,23 @@ func (s *Scheduler) place() {
 		}
 	}()
 	for s.placeUntilReady() {
-		s.intake.open.Store(true)
 	}
 	s.mu.Lock()
 	s.intake.placing, s.intake.alone, over = false, 0, true
 	s.intake.open.Store(false)
 	s.mu.Unlock()
-	// Another goroutine can have opened the intake again (see endTurn).
+	// The intake was open until now.
 	w := tasks.NewWork()
 	defer w.Finish()
 	s.startLeft(w)
 }
 
 // placeUntilReady starts the tasks in the intake and those that are added, until others become ready by that
-// or none comes any more, and closes the intake. It starts those that have become ready, and reports whether
-// there were any.
+// or none comes any more. Then it has a turn, and reports whether any were ready.
 func (s *Scheduler) placeUntilReady() (ready bool) {
-	in := &s.intake
 	w := tasks.NewWork()
-	defer in.running.Store(false)
-	defer w.Finish()
-	for w.Empty() && in.awaits() {
+	for w.Empty() && s.intake.awaits() {
 		s.startSome(w)
 	}
-	in.running.Store(true)
-	in.created.Store(0)
-	in.open.Store(false)
-	s.startLeft(w)
-	return !w.Empty()
+	return s.turn(w)
 }

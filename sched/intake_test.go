@@ -160,6 +160,26 @@ func TestGoroutineThatWaitsTakesTheTurn(t *testing.T) {
 	r.expect("x", x, filled(16, 1+links)...)
 }
 
+// The intake stays closed until the last of the goroutines that run what has become ready is done with that.
+func TestIntakeOpensAfterTheLastTurn(t *testing.T) {
+	x := filled(16, 1)
+	r := newIntakeRig(t, 0, x)
+	defer r.close()
+	in := &r.s.intake
+	start := r.leaveAll()
+	in.running.Add(1) // as the placer does
+	r.s.takeTurn()
+	if in.open.Load() {
+		t.Error("open, with the placer at work")
+	}
+	r.s.endTurn()
+	if !in.open.Load() {
+		t.Error("closed, with nobody at work")
+	}
+	start()
+	r.run(launch{label: "exit", exit: []arg{from(x)}, included: true})
+}
+
 // A goroutine that has taken the turn does not open the intake when the placer has ended meanwhile.
 func TestTurnThatOutlastsThePlacer(t *testing.T) {
 	x, y := filled(16, 1), filled(16, 1)
@@ -175,13 +195,18 @@ func TestTurnThatOutlastsThePlacer(t *testing.T) {
 	})
 	leaves, alone := add1(x), add1(x)
 	leaves.label, alone.label = "leaves", "alone"
-	r.run(leaves)
 	r.run(alone)
-	r.s.takeTurn()
-	if in.open.Load() || in.running.Load() {
-		t.Errorf("open %t, running %t", in.open.Load(), in.running.Load())
+	r.run(leaves)
+	if !in.placing {
+		t.Fatal("a task that follows one that is left has begun")
 	}
-	r.run(add1(y))
+	r.s.takeTurn()
+	if in.open.Load() || in.running.Load() != 0 {
+		t.Errorf("open %t, %d are running", in.open.Load(), in.running.Load())
+	}
+	after := add1(y)
+	after.label = "alone"
+	r.run(after)
 	r.taskwait()
 	r.run(launch{label: "exit", exit: []arg{from(x), from(y)}, included: true})
 	r.expect("x", x, filled(16, 3)...)

@@ -112,7 +112,7 @@ func (s *Scheduler) Run(ctx context.Context, r *Region) error {
 	return err
 }
 
-// await runs w and then waits for the task as Node.Await does, at first for the device itself. If an
+// await runs w and then waits for the task: for the device as drive does, and then as Node.Await does. If an
 // observer ends the goroutine, the task is abandoned.
 func (s *Scheduler) await(ctx context.Context, t *target, node *tasks.Node, place tasks.Place, w *tasks.Work) (err error) {
 	over := false

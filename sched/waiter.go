@@ -44,19 +44,20 @@ func (s *Scheduler) wait(q *order.Queue) {
 	}
 }
 
-// driveLimit is for how long a construct whose context can end waits for its queue itself: it does not
-// notice the end meanwhile.
+// driveLimit is for how long a construct whose context can end waits for its queue itself: during a wait it
+// does not notice the end.
 const driveLimit = time.Millisecond
 
 // drive waits for the queue of a task in place of the queue's waiter, as long as the task's batch is
 // in flight, and finishes the tasks that complete meanwhile. A construct that waits for its task
-// calls it: that saves the change from one goroutine to another. If ctx can end, it returns when that
-// has ended, and after a wait of driveLimit. handOver may have made the caller a driver of the queue
-// already.
+// calls it: that saves the change from one goroutine to another. If ctx can end, it returns after
+// driveLimit, and when it notices that ctx has ended: between its waits, and when it has finished the tasks
+// that were complete after one. handOver may have made the caller a driver of the queue already.
 func (s *Scheduler) drive(ctx context.Context, t *target, node *tasks.Node) {
 	done, limit := ctx.Done(), time.Duration(0)
+	var begun time.Time
 	if done != nil {
-		limit = driveLimit
+		limit, begun = driveLimit, time.Now()
 	}
 	ended := isClosed(done)
 	s.mu.Lock()
@@ -94,7 +95,10 @@ func (s *Scheduler) drive(ctx context.Context, t *target, node *tasks.Node) {
 			s.mu.Unlock()
 			defer s.mu.Lock()
 			s.reap(&next, s.order.Await(&next))
-			ended = next.TimedOut || isClosed(done)
+			if done != nil {
+				limit = driveLimit - time.Since(begun)
+				ended = limit <= 0 || next.TimedOut || isClosed(done)
+			}
 		}()
 	}
 }

@@ -171,8 +171,8 @@ func (s *Scope) takeFailuresLocked() []*tally {
 	return failed
 }
 
-// restLocked frees what a scope without tasks does not need. Programs name the storage of the last tasks again,
-// so that some dead locations stay.
+// restLocked frees what a scope without tasks does not need. Programs often name the storage of the last tasks
+// again, so up to maxDead dead locations stay.
 func (s *Scope) restLocked() {
 	s.buryLocked(maxDead)
 	if s.tangle != nil && !s.graph.keep {

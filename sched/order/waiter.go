@@ -147,7 +147,7 @@ func (o *Queues) Retiring() bool {
 const looksAtOnce = 16
 
 // Await waits until the device has reached the value. It is called without the lock. The error is
-// the loss of the device.
+// the loss of the device. A wait with a limit can end without the value and without an error: see TimedOut.
 func (o *Queues) Await(w *Wait) error {
 	queue := int(w.Queue.index)
 	if reached, failed := o.look(queue, w.Value); reached {
@@ -156,7 +156,12 @@ func (o *Queues) Await(w *Wait) error {
 		w.spin = 0
 	}
 	begun := o.now()
-	defer func() { w.took = max(o.now()-begun, 1) }()
+	var refused error // says nothing about how long a wait takes
+	defer func() {
+		if refused == nil {
+			w.took = max(o.now()-begun, 1)
+		}
+	}()
 	for o.now()-begun < w.spin {
 		for range looksAtOnce {
 			if reached, failed := o.look(queue, w.Value); reached {
@@ -169,7 +174,8 @@ func (o *Queues) Await(w *Wait) error {
 		runtime.Gosched()
 	}
 	if w.Limit > 0 {
-		reached, _ := o.device.Wait(queue, w.Value, w.Limit)
+		var reached bool
+		reached, refused = o.device.Wait(queue, w.Value, w.Limit)
 		w.TimedOut = !reached
 		return nil
 	}

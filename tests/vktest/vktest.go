@@ -168,7 +168,7 @@ func (r *recorder) validation() []string {
 }
 
 // twoThreads returns lookup, with two threads for host tasks on a machine with one processor: tests let one
-// task wait while another one runs.
+// task wait while another one runs. What one thread is by default is left to tests of the packages below.
 func twoThreads(lookup func(string) (string, bool)) func(string) (string, bool) {
 	if runtime.GOMAXPROCS(0) > 1 {
 		return lookup
