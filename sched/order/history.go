@@ -32,10 +32,15 @@ type segment struct {
 // under.
 func (g *segment) alike(o *segment) bool { return g.wrote.equal(&o.wrote) && g.moved.equal(&o.moved) }
 
-// absorb adds the next segment to g.
+// absorb adds the next segment to g. Of the writes of the two on a queue, wrote keeps only the later one,
+// which may be in flight when the other one is complete: so that one goes under it.
 func (g *segment) absorb(next *segment) {
 	g.hi = next.hi
-	g.wrote.AddAll(&next.wrote)
+	if !g.wrote.equal(&next.wrote) {
+		g.under.AddAll(&g.wrote)
+		g.under.AddAll(&next.wrote)
+		g.wrote.AddAll(&next.wrote)
+	}
 	g.moved.AddAll(&next.moved)
 	g.under.AddAll(&next.under)
 }
