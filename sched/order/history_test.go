@@ -3,6 +3,7 @@ package order
 import (
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -227,6 +228,28 @@ func TestCoarserHistoryOnlyAddsOrder(t *testing.T) {
 			keeps("a write", i, wrote, naive[i].wrote)
 			keeps("a move", i, moved, naive[i].moved)
 			keeps("an earlier write", i, under, naive[i].under)
+		}
+		// Whatever is complete, each complete write is followed.
+		o := new(Queues)
+		for q := range queues {
+			o.all = append(o.all, &Queue{index: int32(q)})
+		}
+		choose := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
+		for range 16 {
+			for _, q := range o.all {
+				q.completed = choose.Uint64N(value + 1)
+			}
+			for i := range naive {
+				var s WaitSet
+				for g := range h.within(Span{Start: uint64(i), Size: 1}) {
+					o.addWrites(&s, g)
+				}
+				for q, m := range naive[i].wrote {
+					if o.Complete(m) && s.on(q).Before(m) {
+						t.Fatalf("byte %d: what comes after the complete write %v follows %v", i, m, s.SyncSet)
+					}
+				}
+			}
 		}
 	})
 }

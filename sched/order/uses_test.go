@@ -44,6 +44,26 @@ func TestUsesFollowCompleteWritesAndTransfersInFlight(t *testing.T) {
 	}
 }
 
+// A write of other bytes is in flight when the history becomes coarser, and hides no complete one.
+func TestCoarserHistoryFollowsWritesBeforeThoseInFlight(t *testing.T) {
+	o, _ := newStanding(fourQueues)
+	q := o.All()[0]
+	var u Uses
+	o.Reuse(&u, 32, timeline.Frontier{})
+	write := dispatch(t, o, q).At
+	o.Wrote(&u, Span{Size: 16}, write)
+	submit(t, o, q)
+	complete(o, q, q.Last())
+	o.Wrote(&u, Span{Start: 16, Size: 16}, dispatch(t, o, q).At)
+	u.history.coarsen()
+	if n := len(u.history.segments); n != 1 {
+		t.Fatalf("%d segments", n)
+	}
+	if s := waitOf(o, &u); s.Len() != 1 || s.First().Before(write) {
+		t.Errorf("the complete write is not followed: %v", s)
+	}
+}
+
 func TestHostWritesNothingThatTheDeviceUses(t *testing.T) {
 	o, _ := newStanding(fourQueues)
 	q := o.All()[0]
