@@ -106,10 +106,11 @@ events:
 	scripts/setup test
 	VKOMP_CHECK_TOOL=1 DRIVERS=lavapipe scripts/test -short . ./tests ./interop -skip 'AllocateNothing|ControlTool'
 
-# As on a machine with one processor, where goroutines run one at a time.
+# As on a machine with one processor, where goroutines run one at a time. Go would take over results from runs
+# with more of them, without -count.
 one-processor:
 	scripts/setup test
-	GOMAXPROCS=1 DRIVERS=lavapipe scripts/test -short -timeout 300s . ./sched ./tests ./cmd/vkomp-demo
+	GOMAXPROCS=1 DRIVERS=lavapipe scripts/test -short -count 1 -timeout 300s . ./sched ./tests ./cmd/vkomp-demo
 
 # What has to hold of the runtime's state is checked after every change, and the order of
 # locks wherever one is taken.

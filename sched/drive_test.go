@@ -91,6 +91,33 @@ func TestConstructNoticesBetweenWaitsThatItsContextHasEnded(t *testing.T) {
 	}
 }
 
+// The context of a construct has ended before the construct comes to wait: it does not wait at all.
+func TestConstructWhoseContextHasEndedDoesNotWait(t *testing.T) {
+	r := newRig(t, memoryModes[0], 1)
+	defer r.close()
+	r.watches = false
+	x := filled(16, 0)
+	r.run(launch{label: "enter", enter: []arg{to(x)}, included: true})
+	r.d.hold()
+	before := r.d.limited
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	included := add1(x)
+	included.included = true
+	if err := r.s.Run(ctx, r.region(included)); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	r.d.set(func() {
+		if n := r.d.limited - before; n != 0 {
+			t.Errorf("the construct has waited %d times", n)
+		}
+	})
+	r.d.release()
+	r.taskwait()
+	r.run(launch{label: "exit", exit: []arg{from(x)}, included: true})
+	r.expect("x", x, filled(16, 1)...)
+}
+
 // Batches are submitted while a synchronous construct waits for the queue in the waiter's
 // place, and are still in flight when it returns: the waiter has to be woken for them then.
 func TestDriverLeavesWorkInFlightToTheWaiter(t *testing.T) {

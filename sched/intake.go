@@ -64,8 +64,9 @@ const (
 	placerLooks = 5000
 	// mostLeft is the number of tasks in the intake from which on those who add more start some: the placer
 	// may have to wait for a processor. Where goroutines run one at a time, it is also the number of tasks that
-	// are created before one of them starts what is left: most may follow one that is, and not be in the intake
-	// yet. With 2,048, tasks of a stencil take longer: they no longer fit into the cache.
+	// are created before a goroutine starts what is left. Of a chain, for example, only the first task is in the
+	// intake then, and the others follow it. With 2,048, tasks of a stencil take longer: they no longer fit into
+	// the cache.
 	mostLeft = 1024
 	// settleTurns is how often a goroutine that creates a compound task lets the placer run first.
 	settleTurns = 16
@@ -151,9 +152,7 @@ func (s *Scheduler) settleIntake() {
 		if in.left.Load() == 0 && in.running.Load() == 0 {
 			return
 		}
-		if in.turns {
-			s.takeTurn()
-		}
+		s.takeTurn()
 		w := tasks.NewWork()
 		s.startLeft(w)
 		w.Finish()
@@ -161,24 +160,25 @@ func (s *Scheduler) settleIntake() {
 	}
 }
 
-// createdInTurn counts a task that has been created where goroutines run one at a time. When there have been
-// many, the goroutine takes the placer's turn.
-func (s *Scheduler) createdInTurn() {
-	if s.intake.created.Add(1) >= mostLeft {
+// countCreated counts a task that the calling goroutine has created, where goroutines run one at a time. When
+// there have been many, the goroutine does what the placer would do.
+func (s *Scheduler) countCreated() {
+	if s.intake.turns && s.intake.created.Add(1) >= mostLeft {
 		s.takeTurn()
 	}
 }
 
-// takeTurn has the calling goroutine do what the placer does when it has its turn, if there is one: it starts
-// the tasks in the intake, and those that become ready by that.
+// takeTurn has the calling goroutine do what the placer would do, where goroutines run one at a time and there is
+// a placer: it starts the tasks in the intake, and those that become ready by that.
 func (s *Scheduler) takeTurn() {
-	if s.intake.open.Load() {
+	if s.intake.turns && s.intake.open.Load() {
 		s.turn(tasks.NewWork())
 	}
 }
 
-// turn closes the intake, starts what is in it, and then what is ready, which is in w too. It reports whether
-// anything was. The intake is opened again when no goroutine is at that any more.
+// turn closes the intake, starts what is in it, and then runs w, to which that has added what became ready. It
+// reports whether there was anything to run. The intake is opened again when the last goroutine that does this is
+// done.
 func (s *Scheduler) turn(w *tasks.Work) (ready bool) {
 	in := &s.intake
 	in.running.Add(1)

@@ -166,6 +166,7 @@ func TestIntakeOpensAfterTheLastTurn(t *testing.T) {
 	r := newIntakeRig(t, 0, x)
 	defer r.close()
 	in := &r.s.intake
+	in.turns = true
 	start := r.leaveAll()
 	in.running.Add(1) // as the placer does
 	r.s.takeTurn()

@@ -124,14 +124,13 @@ func (s *Scheduler) runResident(ctx context.Context, r *Region, pipelines *pipel
 		l.observe(r.Observer)
 	}
 	w := tasks.NewWork()
-	if _, err = r.Add(ctx, &tasks.Task{Domain: s.domain, Runner: l}, w, nil); err != nil {
+	defer s.countCreated() // after what is ready has been started
+	defer w.Finish()
+	if _, err := r.Add(ctx, &tasks.Task{Domain: s.domain, Runner: l}, w, nil); err != nil {
 		l.Recycle()
+		return true, err
 	}
-	w.Finish()
-	if s.intake.turns {
-		s.createdInTurn()
-	}
-	return true, err
+	return true, nil
 }
 
 // Start implements tasks.Runner.

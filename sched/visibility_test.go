@@ -50,6 +50,41 @@ func TestCompleteWriteIsSeenUnderOneInFlight(t *testing.T) {
 	}
 }
 
+// Tasks write so many parts of x that its history becomes coarser: a part that a complete task has written
+// shares a segment with one whose writer is in flight. The complete write must be made visible to the next
+// task on its part.
+func TestCompleteWriteIsSeenInACoarseHistory(t *testing.T) {
+	const parts = 1100
+	for _, c := range []struct {
+		name  string
+		mode  memoryMode
+		queue int
+	}{
+		{"one queue", memoryModes[1], 0},
+		{"one of several queues", onQueues, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newRig(t, c.mode, 1)
+			defer r.close()
+			x := filled(16*parts, 1)
+			r.run(launch{label: "enter", enter: []arg{to(x)}, included: true})
+			r.use(c.queue)
+			r.run(add1(x[:16]))
+			r.taskwait()
+			r.d.hold()
+			for i := 1; i < parts; i++ {
+				r.run(add1(x[16*i : 16*i+16]))
+			}
+			r.run(add1(x[:16]))
+			r.d.release()
+			r.taskwait()
+			r.use(0)
+			r.run(launch{label: "exit", exit: []arg{from(x)}, included: true})
+			r.expect("x", x, append(filled(16, 3), filled(16*(parts-1), 2)...)...)
+		})
+	}
+}
+
 // Another queue has written x, and the host has seen its end. The barrier to the host of a
 // later batch covers that write too: neither the task of that batch nor the next one needs
 // another barrier.

@@ -66,8 +66,8 @@ type access struct {
 
 // maxDead is the number of dead locations that a scope keeps. It keeps up to twice as many, or as
 // many as are in use, before it forgets some, so that storage which short tasks use one after the
-// other costs one look-up each time. Up to maxDead stay when the scope has
-// no tasks. Dead locations hold an address as a number and nothing else.
+// other costs one look-up each time. Up to maxDead stay when the scope has no tasks. Dead locations
+// hold an address as a number and nothing else.
 const maxDead = 256
 
 // locateLocked returns the scope's location of that section, or a tangled one for one item, with

@@ -156,8 +156,9 @@ func (o *Queues) Await(w *Wait) error {
 		w.spin = 0
 	}
 	begun := o.now()
-	var refused error // says nothing about how long a wait takes
+	var refused error
 	defer func() {
+		// A wait that the driver has refused does not show how long waits take.
 		if refused == nil {
 			w.took = max(o.now()-begun, 1)
 		}

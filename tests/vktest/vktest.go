@@ -42,7 +42,9 @@ func Open(t testing.TB, options ...func(*vkomp.Options)) *vkomp.Runtime {
 		checker = new(ToolChecker)
 		o.Tool = ompt.Tee(o.Tool, checker.Callbacks())
 	}
-	o.LookupEnv = twoThreads(o.LookupEnv)
+	if runtime.GOMAXPROCS(0) == 1 {
+		twoThreads(&o)
+	}
 	rt, err := vkomp.Open(o)
 	if err != nil {
 		t.Fatalf("open a runtime: %v", err)
@@ -104,10 +106,7 @@ func NoSynchronizationChecks(o *vkomp.Options) { o.NoSynchronizationChecks = tru
 func Debug(settings string) func(*vkomp.Options) {
 	const variable = "VKOMP_DEBUG"
 	return func(o *vkomp.Options) {
-		lookup := o.LookupEnv
-		if lookup == nil {
-			lookup = os.LookupEnv
-		}
+		lookup := lookupOf(o)
 		all, _ := lookup(variable)
 		all = strings.TrimPrefix(all+","+settings, ",")
 		o.LookupEnv = func(name string) (string, bool) {
@@ -167,20 +166,23 @@ func (r *recorder) validation() []string {
 	return r.messages
 }
 
-// twoThreads returns lookup, with two threads for host tasks on a machine with one processor: tests let one
-// task wait while another one runs. What one thread is by default is left to tests of the packages below.
-func twoThreads(lookup func(string) (string, bool)) func(string) (string, bool) {
-	if runtime.GOMAXPROCS(0) > 1 {
-		return lookup
-	}
-	if lookup == nil {
-		lookup = os.LookupEnv
-	}
-	return func(name string) (string, bool) {
+// twoThreads is an option for two threads for host tasks, unless OMP_NUM_THREADS says how many: tests let one
+// task wait while another one runs. How many there are by default is tested below vkomp.
+func twoThreads(o *vkomp.Options) {
+	lookup := lookupOf(o)
+	o.LookupEnv = func(name string) (string, bool) {
 		value, found := lookup(name)
 		if name == "OMP_NUM_THREADS" && !found {
 			return "2", true
 		}
 		return value, found
 	}
+}
+
+// lookupOf returns how a runtime with the options looks up its environment.
+func lookupOf(o *vkomp.Options) func(name string) (string, bool) {
+	if o.LookupEnv == nil {
+		return os.LookupEnv
+	}
+	return o.LookupEnv
 }
