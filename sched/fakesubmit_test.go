@@ -42,6 +42,13 @@ func (d *fakeDevice) submissions() int {
 	return d.submits
 }
 
+// submittedTo returns the last value that a submission to the queue is to signal.
+func (d *fakeDevice) submittedTo(queue int) uint64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.queues[queue].submitted
+}
+
 // accept checks a submission and adds its commands to the pending ones.
 func (d *fakeDevice) accept(queue int, s *vk.Stream, waits []timeline.Point, foreign order.Foreign, signal uint64) {
 	q := &d.queues[queue]

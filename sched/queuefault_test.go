@@ -30,7 +30,9 @@ type faultyQueues struct {
 	err    error
 	calls  int
 	struck map[string]bool
-	// spared are the other tasks that were in batches then, and had not failed.
+	// spared are the tasks that must not fail: the last of their commands were in other batches then, and
+	// they had not failed. Those are not among them that may be running and still have copies to the host
+	// to place, because these may come behind the submission while that is under way.
 	spared map[string]bool
 	queue  int
 	fell   bool
@@ -50,8 +52,10 @@ func (d *faultyQueues) Submit(queue int, stream *vk.Stream, waits []timeline.Poi
 	clear(d.spared) // of those in a batch before, some have come to their exits
 	for _, q := range d.s.order.All() {
 		for _, b := range append(slices.Clone(q.InFlight()), q.Pending()) {
+			runs := b.Value() <= d.submittedTo(int(q.Index()))
 			for _, task := range b.Tasks() {
-				if t, ok := task.Owner.(*target); !ok || t.failed == nil {
+				t, ok := task.Owner.(*target)
+				if !ok || t.failed == nil && !(runs && t.state != taskLate && (t.Structured || len(t.Exit) > 0)) {
 					d.spared[labelOf(task)] = true
 				}
 			}
@@ -296,9 +300,9 @@ func failedSubmissions(t *testing.T, many int) {
 		if fell && (len(roots) == 0 || !errors.Is(err, vk.ErrOutOfMemory)) {
 			t.Errorf("a submission of queue %d failed, the program learned of %v", d.queue, err)
 		}
-		// Besides the tasks of the batch and of those behind it, two kinds may be named: tasks that
-		// another goroutine placed behind them while the submission was under way, and tasks that
-		// share storage whose copy to the device was in the batch.
+		// Besides the tasks of the batch and of those behind it, two kinds may be named: tasks of which
+		// another goroutine placed something behind them while the submission was under way, and tasks
+		// that share storage whose copy to the device was in the batch.
 		others := slices.DeleteFunc(slices.Clone(roots), func(root string) bool {
 			return d.struck[root] || strings.Contains(err.Error(), fmt.Sprintf("task %q: the copy to storage that it shares failed", root))
 		})
