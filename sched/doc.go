@@ -57,8 +57,8 @@
 // Scheduler.endLocked, with its outcome: the end of a task which has entered and fails is put off
 // until nothing of the device uses what the task has.
 //
-// A deferred kernel on storage that is present and stays so has no target, unless something out of
-// the ordinary happens to it: see resident. A target can have many kernels, those of a Compound.
+// A kernel on storage that is present and stays so has no target, unless something out of the ordinary
+// happens to it: see resident. A target can have many kernels, those of a Compound.
 //
 // Methods whose names end in Locked are called with the lock of what they work on held: of a
 // trace or a target that is the scheduler's.

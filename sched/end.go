@@ -129,6 +129,7 @@ func (s *Scheduler) concludeLocked(t *target, err error, w *tasks.Work) {
 	s.retryLocked(w)
 	s.life.live--
 	s.life.wake.Broadcast()
+	t.awaited.endedLocked()
 	t.to(taskComplete)
 	t.node.Complete(err, w)
 }

@@ -219,7 +219,8 @@ func (s *Scheduler) startSomeLocked(w *tasks.Work) (started int) {
 		in.rest, l.next = l.next, nil
 		in.left.Add(-1)
 		started++
-		if n := l.node; !s.startResidentLocked(l, w) {
+		n := l.node
+		if ok, _ := s.startResidentLocked(l, w); !ok {
 			in.turning.Add(1)
 			w.Defer(func(w *tasks.Work) {
 				in.turning.Add(-1)

@@ -84,61 +84,33 @@ func (s *Scheduler) Run(ctx context.Context, r *Region) error {
 		t.giveBack()
 		return fmt.Errorf("target %q: %w", r.Label, err)
 	}
-	task := tasks.Task{Domain: s.domain, Runner: t}
-	w := tasks.NewWork()
-	// An observer may take long before Run comes to wait.
-	if !r.NoWait && r.Observer == nil {
-		t.driver = w
-	}
 	if r.Observer != nil {
 		t.observe(r.Observer)
 	}
+	w := tasks.NewWork()
+	t.awaited = s.newAwaited(r, w)
+	return s.add(ctx, r, t, t.awaited, w)
+}
+
+// add adds the region's task, whose runner is by, to the graph, and runs w. For an included task it waits,
+// with a.
+func (s *Scheduler) add(ctx context.Context, r *Region, by tasks.Runner, a *awaited, w *tasks.Work) error {
+	task := tasks.Task{Domain: s.domain, Runner: by}
 	node, err := r.Add(ctx, &task, w, nil)
 	if err != nil {
-		t.giveBack()
+		by.Recycle()
+	}
+	if err != nil || r.NoWait {
 		w.Finish()
 		return err
 	}
-	if r.NoWait {
-		w.Finish()
-		return nil
-	}
-	if err := s.await(ctx, t, node, r.Place, w); err != nil {
-		return err
+	if err := s.await(ctx, a, node, r.Place, w); err != nil {
+		return err // the task goes on, with a
 	}
 	err = node.Outcome()
 	node.Release()
-	t.giveBack()
+	s.awaits.Put(a)
 	return err
-}
-
-// await runs w and then waits for the task: for the device as drive does, and then as Node.Await does. If an
-// observer ends the goroutine, the task is abandoned.
-func (s *Scheduler) await(ctx context.Context, t *target, node *tasks.Node, place tasks.Place, w *tasks.Work) (err error) {
-	over := false
-	defer func() {
-		if !over {
-			node.Abandon()
-		}
-	}()
-	w.Finish()
-	err = s.awaitStarted(ctx, t, node, place)
-	over = true
-	return err
-}
-
-// awaitStarted waits for a task after w has been run.
-func (s *Scheduler) awaitStarted(ctx context.Context, t *target, node *tasks.Node, place tasks.Place) error {
-	if done, _ := node.Completed(); done {
-		s.drive(ctx, t, node)
-		return nil
-	}
-	if place != nil {
-		place.Leave()
-		defer place.Return()
-	}
-	s.drive(ctx, t, node)
-	return node.Await(ctx, nil)
 }
 
 // check returns an error if the device cannot run the region, whatever the state of its memory is.

@@ -68,6 +68,8 @@ type resident struct {
 	many *[residentItems]memory.Map
 	push [residentPush]byte
 
+	// awaited is what the task shares with the construct that waits for it, or nil.
+	awaited *awaited
 	// watch is what the task's observer needs, or needed of the record's earlier tasks. It is made for
 	// the first of them that has an observer.
 	watch *residentWatch
@@ -87,7 +89,7 @@ func (l *resident) items() []memory.Map {
 // mayReside reports whether the region's task can be a resident task, if its storage is present. kernel
 // is that of the region on this device, or nil.
 func (s *Scheduler) mayReside(r *Region, kernel *pipeline.Kernel) bool {
-	return kernel != nil && r.NoWait && r.plain() && len(r.Enter) <= residentItems && !s.leakSites && !s.general && !s.memory.HasPinned() &&
+	return kernel != nil && (r.NoWait || r.Observer == nil) && r.plain() && len(r.Enter) <= residentItems && !s.leakSites && !s.general && !s.memory.HasPinned() &&
 		kernel.PushSize() <= residentPush && kernel.Ready(0) != nil
 }
 
@@ -123,14 +125,12 @@ func (s *Scheduler) runResident(ctx context.Context, r *Region, pipelines *pipel
 	if r.Observer != nil {
 		l.observe(r.Observer)
 	}
-	w := tasks.NewWork()
-	defer s.countCreated() // after what is ready has been started
-	defer w.Finish()
-	if _, err := r.Add(ctx, &tasks.Task{Domain: s.domain, Runner: l}, w, nil); err != nil {
-		l.Recycle()
-		return true, err
+	if r.NoWait {
+		defer s.countCreated()
 	}
-	return true, nil
+	w := tasks.NewWork()
+	l.awaited = s.newAwaited(r, w)
+	return true, s.add(ctx, r, l, l.awaited, w)
 }
 
 // Start implements tasks.Runner.
@@ -141,27 +141,30 @@ func (l *resident) Start(n *tasks.Node, w *tasks.Work) {
 		return
 	}
 	s := l.s
-	if s.leave(l, w) {
+	awaited := l.awaited != nil
+	if !awaited && s.leave(l, w) {
 		return
 	}
 	s.mu.Lock()
-	started := s.startResidentLocked(l, w)
-	s.startedAloneLocked()
-	s.unlockLocked(w)
+	started, drives := s.startResidentLocked(l, w)
+	if !awaited {
+		s.startedAloneLocked()
+	}
+	s.unlockPlacedLocked(drives, w)
 	if !started {
 		l.becomeTarget().Start(n, w)
 	}
 }
 
 // startResidentLocked enters the task's storage and places its command; then l may be another task's. It
-// reports false, and has done nothing, if the task has to be a target.
-func (s *Scheduler) startResidentLocked(l *resident, w *tasks.Work) bool {
+// reports false, and has done nothing, if the task has to be a target. drives is the result of placedLocked, for
+// unlockPlacedLocked.
+func (s *Scheduler) startResidentLocked(l *resident, w *tasks.Work) (started bool, drives *awaited) {
 	var launch residentLaunch
 	if s.refusalLocked() != nil || !s.enterResidentLocked(l, &launch) {
-		return false
+		return false, nil
 	}
-	s.placeResidentLocked(l, &launch, w)
-	return true
+	return true, s.placeResidentLocked(l, &launch, w)
 }
 
 // Drop implements tasks.Runner. The record is given back by Recycle.
@@ -228,8 +231,9 @@ func (s *Scheduler) enterResidentLocked(l *resident, launch *residentLaunch) boo
 	return true
 }
 
-// placeResidentLocked places the command of a task that has entered, behind what s.order.placing has.
-func (s *Scheduler) placeResidentLocked(l *resident, launch *residentLaunch, w *tasks.Work) {
+// placeResidentLocked places the command of a task that has entered, behind what s.order.placing has. The result
+// is that of placedLocked.
+func (s *Scheduler) placeResidentLocked(l *resident, launch *residentLaunch, w *tasks.Work) (drives *awaited) {
 	n, k := l.node, l.kernel
 	for i := range launch.arguments[:launch.used] {
 		a := &launch.arguments[i]
@@ -241,7 +245,7 @@ func (s *Scheduler) placeResidentLocked(l *resident, launch *residentLaunch, w *
 	if err != nil {
 		s.endLocked(l.becomeTargetLocked(w), err, w)
 		s.flushAllLocked(order.Gather, w)
-		return
+		return nil
 	}
 	stream := b.Level(at.Level)
 	var timed trace.Timing
@@ -258,8 +262,14 @@ func (s *Scheduler) placeResidentLocked(l *resident, launch *residentLaunch, w *
 	l.order.At = at
 	b.AddTask(&l.order)
 	n.Placed(w)
+	if a := l.awaited; a != nil {
+		drives = a.placedLocked(&l.order, q, w)
+		s.flushLocked(q, order.AtOnce, w)
+		return drives
+	}
 	s.flushLocked(q, order.Gather, w)
 	s.refillAfterLocked(w)
+	return nil
 }
 
 // enteredLocked counts the task in its blocks, and keeps their memory.
@@ -340,6 +350,7 @@ func (l *resident) endLocked(w *tasks.Work) bool {
 func (l *resident) concludeLocked(w *tasks.Work) {
 	l.s.retryLocked(w)
 	l.s.life.live--
+	l.awaited.endedLocked()
 	l.node.Complete(nil, w)
 }
 
@@ -347,10 +358,10 @@ func (l *resident) concludeLocked(w *tasks.Work) {
 func (l *resident) becomeTarget() *target {
 	s, n := l.s, l.node
 	t := s.newTarget(&Region{
-		Construct: construct.Construct{Label: n.Label(), NoWait: true},
+		Construct: construct.Construct{Label: n.Label(), NoWait: l.awaited == nil},
 		Enter:     l.items(), Structured: true, Kernel: l.kernel.Kernel, Range: l.extent,
 	})
-	t.node = n
+	t.node, t.awaited = n, l.awaited
 	t.dispatch.kernel, t.dispatch.pipeline = l.kernel, *l.kernel.Ready(0)
 	t.dispatch.plan.Calls = append(t.dispatch.plan.Calls[:0], kernel.Call{Count: l.groups})
 	t.dispatch.push = append(t.dispatch.push[:0], l.push[:l.pushed]...)
@@ -369,6 +380,9 @@ func (l *resident) becomeTargetLocked(w *tasks.Work) *target {
 	s, blocks, distinct, at := l.s, l.blocks, l.distinct, l.order.At
 	l.leaveLocked(w)
 	t := l.becomeTarget()
+	if t.awaited != nil {
+		t.awaited.place = &t.order.Task
+	}
 	t.to(taskEntered)
 	s.presence.entries++
 	t.entry.number = s.presence.entries
@@ -407,7 +421,7 @@ func (l *resident) giveBack() {
 	}
 	clear(l.items())
 	clear(l.blocks[:l.distinct])
-	l.node, l.kernel, l.order.At = nil, nil, order.SyncPoint{}
+	l.node, l.kernel, l.awaited, l.order.At = nil, nil, nil, order.SyncPoint{}
 	l.count, l.pushed, l.distinct = 0, 0, 0
 	l.s.residents.keep(l)
 }

@@ -115,6 +115,103 @@ func TestDeferredKernelOnPresentStorageIsAResidentTask(t *testing.T) {
 	}
 }
 
+// A synchronous kernel on present storage is a resident task, too, whatever becomes of it, and its construct
+// returns when it is over.
+func TestSynchronousKernelOnPresentStorageIsAResidentTask(t *testing.T) {
+	for name, c := range map[string]struct {
+		// meanwhile happens while the device has the kernel, which it holds.
+		meanwhile func(r *rig, x []uint32)
+		// gone says that x is no longer present then, and copied that the kernel's results are in x.
+		gone, copied bool
+	}{
+		"nothing happens": {func(*rig, []uint32) {}, false, false},
+		"it has the last reference": {func(r *rig, x []uint32) {
+			r.releaseAllButLast(x)
+		}, true, true},
+		"its storage is deleted": {func(r *rig, x []uint32) {
+			r.run(launch{label: "delete", exit: []arg{{s: x, kind: memory.MapDelete}}})
+			r.eventually("x is gone", func() bool { _, ok := r.residents(x); return !ok })
+		}, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBothWays(t, func(t *testing.T, r *rig) {
+				if r.watches {
+					return // a synchronous construct with an observer is no resident task
+				}
+				x, zero := filled(16, 1), filled(16, 0)
+				r.run(launch{label: "enter", enter: []arg{to(x), to(zero)}, included: true})
+				r.d.hold()
+				l := launch{label: "kernel", kernel: "mix", args: []arg{tofrom(x), to(zero), to(zero)}, constant: 1, out: [][]uint32{x}, included: true}
+				over := make(chan error)
+				go func() { over <- r.s.Run(context.Background(), r.region(l)) }()
+				q := r.s.order.All()[0]
+				r.eventually("the construct waits for its queue", func() bool { return q.Drivers() == 1 && q.InFlight() != nil })
+				r.resides(x)
+				c.meanwhile(r, x)
+				r.d.release()
+				if err := <-over; err != nil {
+					t.Error(err)
+				}
+				r.s.mu.Lock()
+				if n, present := r.residents(x); n != 0 || present == c.gone {
+					t.Errorf("%d resident tasks are left, x is present: %v", n, present)
+				}
+				if q.Drivers() != 0 {
+					t.Errorf("the queue has %d drivers", q.Drivers())
+				}
+				r.s.mu.Unlock()
+				if c.copied {
+					r.expect("x", x, filled(16, 4)...)
+				}
+				r.taskwait()
+				exit := []arg{from(zero)}
+				if !c.gone {
+					exit = append(exit, from(x))
+				}
+				r.run(launch{label: "exit", exit: exit, included: true})
+				if !c.gone {
+					r.expect("x", x, filled(16, 4)...)
+				}
+			})
+		})
+	}
+}
+
+// A construct no longer waits for its task, because its context has ended: the task goes on, and what the two
+// shared is not used for another construct as long as the task has it.
+func TestSynchronousResidentTaskOutlivesItsConstruct(t *testing.T) {
+	inBothWays(t, func(t *testing.T, r *rig) {
+		if r.watches {
+			return
+		}
+		x, y := filled(16, 1), filled(16, 1)
+		r.run(launch{label: "enter", enter: []arg{to(x), to(y)}, included: true})
+		r.d.hold()
+		ctx, cancel := context.WithCancel(t.Context())
+		add := func(s []uint32, ctx context.Context) error {
+			l := launch{label: "kernel", kernel: "add", args: []arg{tofrom(s)}, constant: 1, included: true}
+			return r.s.Run(ctx, r.region(l))
+		}
+		over := make(chan error)
+		go func() { over <- add(x, ctx) }()
+		r.eventually("the kernel is in flight", func() bool { return r.s.life.live > 0 })
+		cancel()
+		if err := <-over; !errors.Is(err, context.Canceled) {
+			t.Fatalf("got %v", err)
+		}
+		go func() { over <- add(y, t.Context()) }()
+		r.eventually("the other kernel is in flight", func() bool { return r.s.life.live > 1 })
+		r.d.release()
+		if err := <-over; err != nil {
+			t.Error(err)
+		}
+		r.taskwait()
+		r.run(launch{label: "exit", exit: []arg{from(x), from(y)}, included: true})
+		r.expect("x", x, filled(16, 2)...)
+		r.expect("y", y, filled(16, 2)...)
+	})
+}
+
 // An exit construct that no dependence orders gives back the reference of the data region while a kernel
 // is in flight. Then the kernel's task has the last one, and copies the results to the host.
 func TestLastReferenceOfAResidentTaskCopiesToTheHost(t *testing.T) {

@@ -505,6 +505,14 @@ func (r *rig) join(label string, depend ...tasks.Depend) {
 // targetOf returns the target to which a task of the order belongs, which is not a resident task.
 func targetOf(t *order.Task) *target { return t.Owner.(*target) }
 
+// awaitedOf returns what a task of the order shares with the construct that waits for it.
+func awaitedOf(t *order.Task) *awaited {
+	if l, ok := t.Owner.(*resident); ok {
+		return l.awaited
+	}
+	return targetOf(t).awaited
+}
+
 // labelOf returns the label of the target task to which a task of the order belongs.
 func labelOf(t *order.Task) string {
 	if l, ok := t.Owner.(*resident); ok {

@@ -154,9 +154,11 @@ type Scheduler struct {
 	props  *vk.Properties
 	domain tasks.Domain
 
-	// spare keeps targets for reuse, and residents the records of resident tasks.
+	// spare keeps targets for reuse, residents the records of resident tasks, and awaits what constructs have
+	// shared with their tasks.
 	spare     sync.Pool
 	residents residents
+	awaits    sync.Pool
 	// intake has resident tasks that are to start.
 	intake intake
 	// refuses says that refusalLocked returns an error.

@@ -117,7 +117,7 @@ func (s *Scheduler) start(t *target, w *tasks.Work, at *startStage) {
 	s.life.live++
 	if !t.traits.has(observedOps) {
 		drives := s.handOverLocked(t, s.beginTransfersLocked(t, w), w) // t may be another task's now
-		s.unlockHandedOverLocked(t, drives, w)
+		s.unlockPlacedLocked(drives, w)
 		return
 	}
 	s.mu.Unlock()
@@ -136,29 +136,16 @@ func (s *Scheduler) start(t *target, w *tasks.Work, at *startStage) {
 
 // handOver is handOverLocked for a caller that does not hold mu.
 func (s *Scheduler) handOver(t *target, copying error, w *tasks.Work) {
-	var drives *order.Queue
+	var drives *awaited
 	s.mu.Lock()
-	defer func() { s.unlockHandedOverLocked(t, drives, w) }()
+	defer func() { s.unlockPlacedLocked(drives, w) }()
 	drives = s.handOverLocked(t, copying, w)
-}
-
-// unlockHandedOverLocked is unlockLocked after handOverLocked, which has returned drives. A goroutine that
-// has to start other tasks first, because some have failed, stops driving: the queue's waiter may have to
-// wait for them.
-func (s *Scheduler) unlockHandedOverLocked(t *target, drives *order.Queue, w *tasks.Work) {
-	defer s.mu.Unlock()
-	s.submitClosedLocked(w)
-	if drives != nil && !w.Empty() {
-		t.driven = nil
-		s.order.StopDriving(drives)
-	}
 }
 
 // handOverLocked places the commands of a task that has entered, and closes their batches if it is time
 // for that. The task ends if it has failed, by the error of its own transfers or because of another
-// task. If the caller is the goroutine in Run, and has become a driver of the task's queue, that is the
-// result; otherwise t may be another task's by the time that the lock is given up.
-func (s *Scheduler) handOverLocked(t *target, copying error, w *tasks.Work) (drives *order.Queue) {
+// task. Then t may be another task's. The result is that of placedLocked, for unlockPlacedLocked.
+func (s *Scheduler) handOverLocked(t *target, copying error, w *tasks.Work) (drives *awaited) {
 	err := s.refusalLocked()
 	if err == nil && copying != nil {
 		err = copying
@@ -196,14 +183,7 @@ func (s *Scheduler) handOverLocked(t *target, copying error, w *tasks.Work) (dri
 			touched = append(touched, q)
 		}
 	}
-	// If Run is about to wait for the queue itself, the queue's waiter need not be woken.
-	if t.driver != nil && w.Empty() {
-		last.AddDriver()
-		t.driven = last
-		if t.driver == w {
-			drives = last
-		}
-	}
+	drives = t.awaited.placedLocked(&t.order.Task, last, w)
 	// A batch that is refused ends its tasks, so that t may be another task's afterwards.
 	for _, q := range append(touched, last) {
 		s.flushLocked(q, urgency, w)

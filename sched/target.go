@@ -34,10 +34,8 @@ type target struct {
 	notes  notes
 	// lane is what Lane returns.
 	lane ringLane
-	// driver is the work of the goroutine in Run, if that is about to call drive and does nothing that
-	// takes time before, or nil. driven is the queue of which it is a driver already, or nil.
-	driver *tasks.Work
-	driven *order.Queue
+	// awaited is what the task shares with the construct that waits for it, or nil.
+	awaited *awaited
 
 	*observed
 }
@@ -60,14 +58,8 @@ func (s *Scheduler) newTarget(r *Region) *target {
 	return t
 }
 
-// Recycle implements tasks.Runner. The target of an included task is given back by Run, which
-// still reads it.
-func (t *target) Recycle() {
-	t.unpin()
-	if t.NoWait {
-		t.giveBack()
-	}
-}
+// Recycle implements tasks.Runner.
+func (t *target) Recycle() { t.giveBack() }
 
 // giveBack resets the target and keeps it for another task. Nothing may refer to it any more.
 func (t *target) giveBack() {
@@ -92,7 +84,7 @@ func (t *target) giveBack() {
 	t.order.Reset()
 	t.exit.reset()
 	t.to(taskIdle)
-	t.traits, t.notes, t.driver = 0, 0, nil
+	t.traits, t.notes, t.awaited = 0, 0, nil
 	t.s.spare.Put(t)
 }
 

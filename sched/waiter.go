@@ -1,9 +1,7 @@
 package sched
 
 import (
-	"context"
 	"errors"
-	"time"
 
 	"github.com/vkomp/vkomp/sched/order"
 	"github.com/vkomp/vkomp/tasks"
@@ -44,75 +42,6 @@ func (s *Scheduler) wait(q *order.Queue) {
 	}
 }
 
-// driveLimit is for how long a construct whose context can end waits for its queue itself: during a wait it
-// does not notice the end.
-const driveLimit = time.Millisecond
-
-// drive waits for the queue of a task in place of the queue's waiter, as long as the task's batch is
-// in flight, and finishes the tasks that complete meanwhile. A construct that waits for its task
-// calls it: that saves the change from one goroutine to another. If ctx can end, it returns after
-// driveLimit, and when it notices that ctx has ended: between its waits, and when it has finished the tasks
-// that were complete after one. handOver may have made the caller a driver of the queue already.
-func (s *Scheduler) drive(ctx context.Context, t *target, node *tasks.Node) {
-	done, limit := ctx.Done(), time.Duration(0)
-	var begun time.Time
-	if done != nil {
-		limit, begun = driveLimit, time.Now()
-	}
-	ended := isClosed(done)
-	s.mu.Lock()
-	q := t.driven
-	defer func() {
-		if q != nil {
-			// An observer has ended the goroutine.
-			s.order.StopDriving(q)
-		}
-		s.mu.Unlock()
-	}()
-	t.driver, t.driven = nil, nil
-	for {
-		// There is no queue to wait for if the task is complete or has not been placed, or if
-		// another goroutine is finishing it.
-		next := s.order.NextDrive(t.order.At)
-		if complete, _ := node.Completed(); complete || ended {
-			next.Queue = nil
-		}
-		if next.Queue != q {
-			if next.Queue != nil {
-				next.Queue.AddDriver()
-			}
-			if q != nil {
-				s.order.StopDriving(q)
-			}
-			q = next.Queue
-		}
-		if q == nil {
-			return
-		}
-		s.stats.HostWaits++
-		next.Limit = limit
-		func() {
-			s.mu.Unlock()
-			defer s.mu.Lock()
-			s.reap(&next, s.order.Await(&next))
-			if done != nil {
-				limit = driveLimit - time.Since(begun)
-				ended = limit <= 0 || next.TimedOut || isClosed(done)
-			}
-		}()
-	}
-}
-
-// isClosed reports whether a channel, on which nothing is sent, is closed.
-func isClosed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
-}
-
 // reap finishes the tasks of all batches that are complete after a wait. err is that of the wait, and
 // says that the device is lost.
 func (s *Scheduler) reap(wait *order.Wait, err error) {
@@ -125,9 +54,14 @@ func (s *Scheduler) reap(wait *order.Wait, err error) {
 		return
 	}
 	s.order.Awaited(wait)
-	reached, err := s.device.Completed(int(wait.Queue.Index()))
+	var reached uint64
 	if !wait.TimedOut {
-		reached = max(reached, wait.Value)
+		reached = wait.Value
+	}
+	if reached < wait.Queue.Sent() {
+		var now uint64
+		now, err = s.device.Completed(int(wait.Queue.Index()))
+		reached = max(reached, now)
 	}
 	s.arriveLocked(wait.Queue, reached)
 	if errors.Is(err, vk.ErrDeviceLost) {

@@ -22,15 +22,21 @@ func (n *Node) Release() {
 func (n *Node) Completed() (bool, error) {
 	n.scope.lock()
 	defer n.scope.unlock()
-	switch {
-	case !n.phase.complete():
+	if !n.phase.complete() {
 		return false, nil
-	case n.specials().failure != nil:
-		return true, n.special.failure.shown()
-	case n.outcome == dropped && n.failedBy != nil:
-		return true, n.dependentError(n.failedBy)
 	}
-	return true, nil
+	return true, n.failureLocked()
+}
+
+// failureLocked returns the failure of a complete task.
+func (n *Node) failureLocked() error {
+	switch {
+	case n.specials().failure != nil:
+		return n.special.failure.shown()
+	case n.outcome == dropped && n.failedBy != nil:
+		return n.dependentError(n.failedBy)
+	}
+	return nil
 }
 
 // Dropped reports whether a complete task that the caller holds was not run.
@@ -137,6 +143,9 @@ func (n *Node) Wait(ctx context.Context, place Place) error {
 // Await waits for an included task as Wait does, and returns nil when it is complete, whatever
 // its outcome. If ctx ends first, it abandons the task and returns the cause.
 func (n *Node) Await(ctx context.Context, place Place) error {
+	if done, _ := n.Completed(); done {
+		return nil
+	}
 	if err := n.Wait(ctx, place); err != nil {
 		// It may have completed since the wait gave up.
 		if done, _ := n.Completed(); !done {
@@ -150,10 +159,12 @@ func (n *Node) Await(ctx context.Context, place Place) error {
 // Outcome returns what the construct of a complete included task reports: its failure, or
 // ErrCancelled if it was dropped with its cancelled taskgroup.
 func (n *Node) Outcome() error {
-	if _, err := n.Completed(); err != nil {
+	n.scope.lock()
+	defer n.scope.unlock()
+	if err := n.failureLocked(); err != nil {
 		return err
 	}
-	if n.Dropped() {
+	if n.outcome == dropped {
 		return ErrCancelled
 	}
 	return nil

@@ -23,6 +23,9 @@ type Device struct{}
 // Queue is never created in a build without cgo.
 type Queue struct{}
 
+// Yield does nothing.
+func Yield() {}
+
 // Open returns an error that matches ErrUnsupported.
 func Open(InstanceOptions) (*Instance, error) { return nil, errNoCgo }
 

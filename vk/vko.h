@@ -375,6 +375,7 @@ int32_t vko_memory_make_visible(const vko_device *d, uint32_t to_device, const u
 
 // semaphore.c; timelines. All give a VkResult.
 
+void vko_yield(void);
 int32_t vko_semaphore_create(const vko_device *d, uint64_t initial, vkoHandle *out);
 int32_t vko_semaphore_value(const vko_device *d, vkoHandle semaphore, uint64_t *value);
 int32_t vko_semaphore_wait(const vko_device *d, vkoHandle semaphore, uint64_t value,

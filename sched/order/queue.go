@@ -99,6 +99,9 @@ func (q *Queue) InFlight() []*Batch { return q.inFlight }
 // Last returns the value of the last batch that was closed and not refused.
 func (q *Queue) Last() uint64 { return q.last }
 
+// Sent returns the value of the last batch that was submitted.
+func (q *Queue) Sent() uint64 { return q.sent }
+
 // Completed returns the last value that the queue is known to have reached.
 func (q *Queue) Completed() uint64 { return q.completed }
 

@@ -18,11 +18,13 @@ const (
 
 // spinning decides how waits for a queue's timeline go. A wait that blocks at once costs a change
 // of threads: on an NVIDIA H100, vkWaitSemaphores returns 18 to 53 µs after the submission of a
-// small kernel whose end a look at the timeline shows after 13 µs. A wait that spins, which is to
-// look again and again, takes a processor, and on a machine with few of them a software driver
-// needs that one to make progress. Which way is faster, and whether waits are too long for
-// spinning, is known only from waits that were made. So spinning remembers how long the last
-// waits of each way took. The zero value is ready for use.
+// small kernel whose end a look at the timeline shows after 13 µs. Where only one processor runs
+// goroutines, a wait that blocks also has a thread of the Go runtime look every 20 µs whether that
+// processor is still in the call of C. A wait that spins, which is to look again and again, takes a
+// processor, and on a machine with few of them a software driver needs that one to make progress.
+// Which way is faster, and whether waits are too long for spinning, is known only from waits that
+// were made. So spinning remembers how long the last waits of each way took. The zero value is
+// ready for use.
 type spinning struct {
 	// spun are waits that spun, whether or not they had to block in the end, and blocked those
 	// that blocked at once.

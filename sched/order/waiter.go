@@ -3,6 +3,8 @@ package order
 import (
 	"runtime"
 	"time"
+
+	"github.com/vkomp/vkomp/vk"
 )
 
 // A goroutine waits for each queue that has batches in flight: the queue's waiter, or a driver,
@@ -143,11 +145,13 @@ func (o *Queues) Retiring() bool {
 	return false
 }
 
-// looksAtOnce is the number of looks at a timeline, some 0.1 µs each, between two at the clock.
-const looksAtOnce = 16
+// looksAtOnce is the number of looks at a timeline, some 0.1 µs each, in a row.
+const looksAtOnce = 4
 
-// Await waits until the device has reached the value. It is called without the lock. The error is
-// the loss of the device. A wait with a limit can end without the value and without an error: see TimedOut.
+// Await waits until the device has reached the value. While it spins, other threads and goroutines come to run
+// between two looks: on a machine with few processors, a software driver needs theirs to make progress. It is
+// called without the lock. The error is the loss of the device. A wait with a limit can end without the value and
+// without an error: see TimedOut.
 func (o *Queues) Await(w *Wait) error {
 	queue := int(w.Queue.index)
 	if reached, failed := o.look(queue, w.Value); reached {
@@ -164,6 +168,8 @@ func (o *Queues) Await(w *Wait) error {
 		}
 	}()
 	for o.now()-begun < w.spin {
+		vk.Yield()
+		runtime.Gosched()
 		for range looksAtOnce {
 			if reached, failed := o.look(queue, w.Value); reached {
 				return nil
@@ -172,7 +178,6 @@ func (o *Queues) Await(w *Wait) error {
 				break
 			}
 		}
-		runtime.Gosched()
 	}
 	if w.Limit > 0 {
 		var reached bool

@@ -233,7 +233,7 @@ func TestSubmissionFailsWhileItsConstructAlreadyWaits(t *testing.T) {
 			close(submitting)
 			r.eventually("the construct waits", func() bool {
 				q := r.s.order.All()[0]
-				return q.Drivers() == 1 && targetOf(q.InFlight()[0].Tasks()[0]).driven == nil
+				return q.Drivers() == 1 && awaitedOf(q.InFlight()[0].Tasks()[0]).driven == nil
 			})
 			r.d.submit = nil
 			return errSubmitMemory
