@@ -277,33 +277,45 @@ func (a *Arg) check(label string) error {
 }
 
 // item returns the item as one of a map clause. Its storage is contiguous.
-func (a *Arg) item(label string) (memory.Map, error) {
-	section := a.at.host
-	if a.part != nil {
-		var err error
-		if section, err = a.contiguous(); err != nil {
-			return memory.Map{}, fmt.Errorf("%s: %w", label, err)
+func (a *Arg) item(label string) (m memory.Map, err error) {
+	err = a.setItem(&m, label)
+	return m, err
+}
+
+// setItem sets m, which is zero, to the item as one of a map clause.
+func (a *Arg) setItem(m *memory.Map, label string) (err error) {
+	if m.Section = a.at.host; a.part != nil {
+		if m.Section, err = a.contiguous(); err != nil {
+			return fmt.Errorf("%s: %w", label, err)
 		}
 	}
-	m := memory.Map{Section: section, Type: a.mapType, Always: a.always, Close: a.close, Delete: a.deletes, Presence: a.presence, Label: label}
+	m.Type, m.Always, m.Close, m.Delete, m.Presence, m.Label = a.mapType, a.always, a.close, a.deletes, a.presence, label
 	if a.self {
 		m.Share = memory.ShareMust
 	}
-	return m, nil
+	return nil
 }
 
-// entering returns the item for the beginning of a construct. Map types that are only
-// allowed at the end are errors.
+// entering returns the item for the beginning of a construct.
 func (a *Arg) entering(label string) (memory.Map, error) {
-	switch {
-	case a.kind != argMap:
-		return memory.Map{}, a.wrongKind("mapped slice", label)
-	case !a.mapType.Enters():
-		return memory.Map{}, fmt.Errorf("%w: %s: map type %v is for target exit data alone", ErrInvalidArgument, label, a.mapType)
-	case a.deletes:
-		return memory.Map{}, fmt.Errorf("%w: %s: the delete modifier is for target exit data alone", ErrInvalidArgument, label)
+	if err := a.enters(label); err != nil {
+		return memory.Map{}, err
 	}
 	return a.item(label)
+}
+
+// enters returns an error for an item that cannot be one of the beginning of a construct: its map type is only
+// allowed at the end.
+func (a *Arg) enters(label string) error {
+	switch {
+	case a.kind != argMap:
+		return a.wrongKind("mapped slice", label)
+	case !a.mapType.Enters():
+		return fmt.Errorf("%w: %s: map type %v is for target exit data alone", ErrInvalidArgument, label, a.mapType)
+	case a.deletes:
+		return fmt.Errorf("%w: %s: the delete modifier is for target exit data alone", ErrInvalidArgument, label)
+	}
+	return nil
 }
 
 // wrongKind returns the error for an item of another kind than what.

@@ -116,7 +116,8 @@ func (c *clauses) giveBack() {
 		c.buffers = c.Buffers[:0]
 	}
 	c.Region = sched.Region{}
-	c.device, c.directive, c.does = nil, directive{}, nil
+	c.directive = directive{}
+	c.device, c.does = nil, nil
 	c.Enter, c.Exit, c.Transfers, c.Depend = enter, exit, transfers, depend
 	c.Addresses, c.Pointers, c.Values, c.Images = addresses, pointers, values, images
 	c.bytes = c.bytes[:0]

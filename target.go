@@ -108,7 +108,8 @@ func (rt *Runtime) targetIn(ctx context.Context, c *current, t *Target, args []A
 	if err != nil {
 		return fmt.Errorf("target %q: %w", label, err)
 	}
-	passed.directive = directive{kind: ompt.Target, flags: targetFlags(t.NoWait && !c.final), device: passed.device.number, at: at}
+	d := &passed.directive
+	d.kind, d.flags, d.device, d.at = ompt.Target, targetFlags(t.NoWait && !c.final), passed.device.number, at
 	if rt.observed() {
 		passed.does = argumentData(k, args, passed.device)
 	}
@@ -133,7 +134,7 @@ func (rt *Runtime) targetIn(ctx context.Context, c *current, t *Target, args []A
 // region's device, nil for the initial device.
 func (rt *Runtime) evaluate(c *current, passed *clauses, t *Target, args []Arg, depend []Depend) (s *sched.Scheduler, err error) {
 	k := t.Kernel.k
-	if passed.Range, err = t.Range.extent(); err != nil {
+	if err = t.Range.extent(&passed.Range); err != nil {
 		return nil, err
 	}
 	if err := checkArgs(args, &argumentLabels); err != nil {
@@ -179,10 +180,11 @@ func (rt *Runtime) kernelOf(t *Target) (k *sharedKernel, label string, err error
 	return k, cmp.Or(label, k.name), nil
 }
 
-// extent returns the range with defaults filled in.
-func (r Range) extent() ([3]uint64, error) {
+// extent sets e to the range with defaults filled in.
+func (r Range) extent(e *[3]uint64) error {
 	if r.X < 0 || r.Y < 0 || r.Z < 0 {
-		return [3]uint64{}, fmt.Errorf("%w: range %d×%d×%d is negative", ErrInvalidArgument, r.X, r.Y, r.Z)
+		return fmt.Errorf("%w: range %d×%d×%d is negative", ErrInvalidArgument, r.X, r.Y, r.Z)
 	}
-	return [3]uint64{uint64(r.X), uint64(max(r.Y, 1)), uint64(max(r.Z, 1))}, nil
+	e[0], e[1], e[2] = uint64(r.X), uint64(max(r.Y, 1)), uint64(max(r.Z, 1))
+	return nil
 }

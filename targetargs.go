@@ -42,13 +42,13 @@ func (c *clauses) arguments(args []Arg, d *device) error {
 		item := -1
 		switch a.kind {
 		case argMap, argImplicit, argAddress:
-			m, err := a.mapped(label)
-			if err != nil {
+			item = len(c.Enter)
+			c.Enter = append(c.Enter, memory.Map{})
+			if err := a.setMapped(&c.Enter[item], label); err != nil {
 				return err
 			}
-			c.Enter = append(c.Enter, m)
-			item = len(c.Enter) - 1
 			if a.image != nil {
+				var err error
 				if c.Images, err = a.image.addTo(c.Images, &c.Enter, a, label, c.member); err != nil {
 					return err
 				}
@@ -89,14 +89,17 @@ func (c *clauses) member(a *Arg, label string) error {
 	return err
 }
 
-// mapped returns the item that a target region maps for the argument.
-func (a *Arg) mapped(label string) (memory.Map, error) {
+// setMapped sets m, which is zero, to the item that a target region maps for the argument.
+func (a *Arg) setMapped(m *memory.Map, label string) error {
 	if a.kind == argMap {
-		return a.entering(label)
+		if err := a.enters(label); err != nil {
+			return err
+		}
+		return a.setItem(m, label)
 	}
-	m, err := a.item(label)
+	err := a.setItem(m, label)
 	m.Size = 0
-	return m, err
+	return err
 }
 
 // reaches returns an error for a pointer that is not valid on d.

@@ -154,7 +154,7 @@ func (c *Compound) addLaunch(r *Region, level int32) bool {
 	for _, v := range r.Values {
 		values = append(values, uint64(len(v)))
 	}
-	plan, runs, err := planLaunch(r.Kernel, r.Range, c.s.props, sizes, values, nil)
+	plan, runs, err := planLaunch(r.Kernel, &r.Range, c.s.props, sizes, values, nil)
 	if err != nil || len(plan.Calls) > 1 || plan.Fold != 0 {
 		return false
 	}

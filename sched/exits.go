@@ -12,6 +12,8 @@ import (
 type exits struct {
 	// done has the tasks in the order of their exits. spare is memory for the next ones.
 	done, spare []*order.Task
+	// ended has tasks that are to be completed together: scratch memory.
+	ended []*tasks.Node
 	// finishing says that a goroutine is making the exits.
 	finishing bool
 	// later is Scheduler.finishDone as a function value, which is made once.

@@ -85,7 +85,9 @@ func (s *Scheduler) observeEntryLocked(t *target) {
 		x.Op = s.transferOpLocked(t, x)
 	}
 	if t.Kernel != nil {
-		o.submitsLocked(s, t.Kernel.Name(), t.Kernel.Groups(t.Range))
+		var groups [3]uint64
+		t.Kernel.Groups(&t.Range, &groups)
+		o.submitsLocked(s, t.Kernel.Name(), groups)
 	}
 }
 

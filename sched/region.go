@@ -131,7 +131,7 @@ func (s *Scheduler) check(ctx context.Context, t *target) error {
 	}
 	var runs bool
 	var err error
-	if t.dispatch.plan, runs, err = planLaunch(t.Kernel, t.Range, p, sizes[:buffers], sizes[buffers:], t.dispatch.plan.Calls); err != nil {
+	if t.dispatch.plan, runs, err = planLaunch(t.Kernel, &t.Range, p, sizes[:buffers], sizes[buffers:], t.dispatch.plan.Calls); err != nil {
 		return err
 	}
 	if !runs {
@@ -151,15 +151,15 @@ func (s *Scheduler) check(ctx context.Context, t *target) error {
 // planLaunch returns the dispatches of a launch, for which it uses the memory of calls, or an error if
 // the launch does not fit the kernel or the device. buffers and values are the sizes of the arguments in
 // bytes. runs is false if the launch runs nothing.
-func planLaunch(k *kernel.Kernel, extent [3]uint64, p *vk.Properties, buffers, values []uint64, calls []kernel.Call) (plan kernel.Plan, runs bool, err error) {
+func planLaunch(k *kernel.Kernel, extent *[3]uint64, p *vk.Properties, buffers, values []uint64, calls []kernel.Call) (plan kernel.Plan, runs bool, err error) {
 	plan.Calls = calls[:0]
 	if err := k.Fits(p, buffers, values); err != nil {
 		return plan, false, err
 	}
-	g := k.Groups(extent)
-	if g[0] == 0 || k.Empty(buffers) {
+	var g [3]uint64
+	if k.Groups(extent, &g); g[0] == 0 || k.Empty(buffers) {
 		return plan, false, nil
 	}
-	plan, err = k.PlanDispatch(g, p, calls)
+	plan, err = k.PlanDispatch(&g, p, calls)
 	return plan, err == nil, err
 }

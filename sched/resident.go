@@ -4,9 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"unsafe"
 
-	"github.com/vkomp/vkomp/internal/lockrank"
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/sched/construct"
 	"github.com/vkomp/vkomp/sched/kernel"
@@ -106,7 +104,7 @@ func (s *Scheduler) runResident(ctx context.Context, r *Region, pipelines *pipel
 		values = append(values, uint64(len(v)))
 	}
 	var calls [1]kernel.Call
-	plan, runs, err := planLaunch(r.Kernel, r.Range, s.props, buffers[:len(r.Enter)], values, calls[:0])
+	plan, runs, err := planLaunch(r.Kernel, &r.Range, s.props, buffers[:len(r.Enter)], values, calls[:0])
 	if err != nil {
 		pipelines.Release()
 		return true, fmt.Errorf("target %q: %w", r.Label, err)
@@ -114,13 +112,15 @@ func (s *Scheduler) runResident(ctx context.Context, r *Region, pipelines *pipel
 	if !runs || len(plan.Calls) > 1 || plan.Fold != 0 {
 		return false, nil
 	}
-	l := s.residents.take(s)
+	l := s.takeResident()
 	l.kernel, l.count = pipelines, uint8(len(r.Enter))
 	if int(l.count) > len(l.few) && l.many == nil {
 		l.many = new([residentItems]memory.Map)
 	}
 	copy(l.items(), r.Enter)
-	l.extent, l.groups = r.Range, plan.Calls[0].Count
+	for d := range l.extent {
+		l.extent[d], l.groups[d] = r.Range[d], plan.Calls[0].Count[d]
+	}
 	l.pushed = uint8(len(r.Kernel.Push(l.push[:0], r.Values)))
 	if r.Observer != nil {
 		l.observe(r.Observer)
@@ -213,7 +213,7 @@ func (s *Scheduler) enterResidentLocked(l *resident, launch *residentLaunch) boo
 			continue
 		}
 		a := &launch.arguments[launch.used]
-		*a = argument{Allocation: state.Allocation, block: state, at: blockAt(block) + offset, size: m.Size, readOnly: bindings[i].ReadOnly}
+		a.Allocation, a.block, a.at, a.size, a.readOnly = state.Allocation, state, blockAt(block)+offset, m.Size, bindings[i].ReadOnly
 		var err error
 		if launch.ranges[launch.used], err = a.bindLocked(k.Kernel, i, s.props, l.push[:l.pushed]); err != nil {
 			return false
@@ -272,13 +272,14 @@ func (s *Scheduler) placeResidentLocked(l *resident, launch *residentLaunch, w *
 	return nil
 }
 
-// enteredLocked counts the task in its blocks, and keeps their memory.
+// enteredLocked counts the task in its blocks, whose memory their residents keep.
 func (l *resident) enteredLocked() {
 	for _, block := range l.blocks[:l.distinct] {
 		block.Retain()
 		state := stateOf(block)
-		state.residents++
-		state.Pin()
+		if state.residents++; state.residents == 1 {
+			state.Pin()
+		}
 	}
 	l.s.life.live++
 }
@@ -289,9 +290,11 @@ func (l *resident) leaveLocked(w *tasks.Work) {
 	p := &l.s.presence
 	for _, block := range l.blocks[:l.distinct] {
 		state := stateOf(block)
-		state.residents--
-		if state.residents == 0 && len(state.parked) > 0 {
-			state.parked.restart(w)
+		if state.residents--; state.residents == 0 {
+			state.Unpin()
+			if len(state.parked) > 0 {
+				state.parked.restart(w)
+			}
 		}
 		if !block.Removed() {
 			continue
@@ -308,11 +311,9 @@ func (l *resident) leaveLocked(w *tasks.Work) {
 func (s *Scheduler) endResidents(done []*order.Task, next *int, w *tasks.Work) *target {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	defer s.life.wake.Broadcast()
-	for range residentsAtOnce {
-		if *next == len(done) {
-			break
-		}
+	var last *resident
+	ended := s.exits.ended[:0]
+	for len(ended) < residentsAtOnce && *next < len(done) {
 		l, ok := done[*next].Owner.(*resident)
 		if !ok || l.heard() {
 			break
@@ -320,14 +321,28 @@ func (s *Scheduler) endResidents(done []*order.Task, next *int, w *tasks.Work) *
 		done[*next] = nil
 		*next++
 		if !l.endLocked(w) {
-			return l.becomeTargetLocked(w)
+			last = l
+			break
 		}
+		ended = append(ended, l.overLocked(w))
+	}
+	s.completeAllLocked(ended, w)
+	if last != nil {
+		return last.becomeTargetLocked(w)
 	}
 	return nil
 }
 
-// endLocked gives back the task's storage, and completes it unless its observer has to hear of the end
-// first. It reports false, and has done nothing, if a block is gone, or is to go with the task's reference.
+// completeAllLocked completes tasks that are over: s.exits.ended, to which they were added.
+func (s *Scheduler) completeAllLocked(ended []*tasks.Node, w *tasks.Work) {
+	tasks.CompleteAll(ended, w)
+	clear(ended)
+	s.exits.ended = ended
+	s.life.wake.Broadcast()
+}
+
+// endLocked gives back the task's storage. It reports false, and has done nothing, if a block is gone, or is to
+// go with the task's reference.
 func (l *resident) endLocked(w *tasks.Work) bool {
 	blocks := l.blocks[:l.distinct]
 	for _, block := range blocks {
@@ -338,20 +353,17 @@ func (l *resident) endLocked(w *tasks.Work) bool {
 	l.leaveLocked(w)
 	for _, block := range blocks {
 		block.Relinquish()
-		stateOf(block).Unpin()
-	}
-	if !l.heard() {
-		l.concludeLocked(w)
 	}
 	return true
 }
 
-// concludeLocked completes the task, which has given back its storage.
-func (l *resident) concludeLocked(w *tasks.Work) {
+// overLocked records that the task, which has given back its storage, is over. The result is for
+// completeAllLocked.
+func (l *resident) overLocked(w *tasks.Work) *tasks.Node {
 	l.s.retryLocked(w)
 	l.s.life.live--
 	l.awaited.endedLocked()
-	l.node.Complete(nil, w)
+	return l.node
 }
 
 // becomeTarget returns a target for the task, which has not entered.
@@ -378,6 +390,9 @@ func (l *resident) becomeTarget() *target {
 // becomeTargetLocked returns a target for the task, which has entered and may be placed.
 func (l *resident) becomeTargetLocked(w *tasks.Work) *target {
 	s, blocks, distinct, at := l.s, l.blocks, l.distinct, l.order.At
+	for _, block := range blocks[:distinct] {
+		stateOf(block).Pin()
+	}
 	l.leaveLocked(w)
 	t := l.becomeTarget()
 	if t.awaited != nil {
@@ -423,55 +438,15 @@ func (l *resident) giveBack() {
 	clear(l.blocks[:l.distinct])
 	l.node, l.kernel, l.awaited, l.order.At = nil, nil, nil, order.SyncPoint{}
 	l.count, l.pushed, l.distinct = 0, 0, 0
-	l.s.residents.keep(l)
+	l.s.residents.Put(l)
 }
 
-// residents keeps records of resident tasks for later tasks.
-type residents struct {
-	mu    lockrank.Mutex[lockrank.Leaf]
-	spare *resident
-	count int
-}
-
-// mostResidents is the largest number of records that are kept, and residentSlab the number of those
-// that are made together: what fits into 4 KiB, which Go's allocator hands out without a remainder.
-const (
-	mostResidents = 4096
-	residentSlab  = 4096 / int(unsafe.Sizeof(resident{}))
-)
-
-// take returns a record for a task of s.
-func (r *residents) take(s *Scheduler) *resident {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.spare == nil {
-		slab := new([residentSlab]resident)
-		for i := range slab {
-			l := &slab[i]
-			l.s, l.order.Owner = s, l
-			l.next, r.spare = r.spare, l
-		}
-		r.count += residentSlab
+// takeResident returns a record for a task.
+func (s *Scheduler) takeResident() *resident {
+	l, _ := s.residents.Get().(*resident)
+	if l == nil {
+		l = &resident{s: s}
+		l.order.Owner = l
 	}
-	l := r.spare
-	l.next, r.spare = nil, l.next
-	r.count--
 	return l
-}
-
-// keep keeps a record, unless there are many.
-func (r *residents) keep(l *resident) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.count < mostResidents {
-		l.next, r.spare = r.spare, l
-		r.count++
-	}
-}
-
-// trim forgets all spare records.
-func (r *residents) trim() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.spare, r.count = nil, 0
 }

@@ -348,9 +348,12 @@ func TestRecycledRecordCarriesNothingOver(t *testing.T) {
 			_ = r.scope.Wait(context.Background(), nil)
 			r.run(launch{label: "exit", exit: []arg{from(x)}, included: true})
 			n := 0
-			for l := r.s.residents.spare; l != nil; l = l.next {
-				n++
-				fresh := resident{s: r.s, next: l.next, groups: l.groups, extent: l.extent, push: l.push, watch: l.watch, many: l.many}
+			for ; ; n++ {
+				l, ok := r.s.residents.Get().(*resident)
+				if !ok {
+					break
+				}
+				fresh := resident{s: r.s, groups: l.groups, extent: l.extent, push: l.push, watch: l.watch, many: l.many}
 				fresh.order.Owner = l
 				if got := *l; !reflect.DeepEqual(got, fresh) {
 					t.Errorf("%+v", got)
@@ -364,11 +367,8 @@ func TestRecycledRecordCarriesNothingOver(t *testing.T) {
 					}
 				}
 			}
-			if n != r.s.residents.count || n != residentSlab {
-				t.Errorf("%d records are spare, %d are counted", n, r.s.residents.count)
-			}
-			if r.s.Relinquish() == nil && r.s.residents.spare != nil {
-				t.Error("Relinquish has left some")
+			if n == 0 {
+				t.Error("no record is spare")
 			}
 		}
 		for _, watches := range []bool{false, true} {

@@ -187,13 +187,14 @@ func (s *Scheduler) tellEnds(all []*resident, done []*order.Task, next *int, w *
 	defer func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
+		ended := s.exits.ended[:0]
 		for _, l := range all[:told] {
 			if l.watch.traits.has(observedOps) {
 				s.stamps.Complete(&l.watch.timed)
 			}
-			l.concludeLocked(w)
+			ended = append(ended, l.overLocked(w))
 		}
-		s.life.wake.Broadcast()
+		s.completeAllLocked(ended, w)
 	}()
 	for _, l := range all {
 		done[*next] = nil

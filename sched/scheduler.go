@@ -157,7 +157,7 @@ type Scheduler struct {
 	// spare keeps targets for reuse, residents the records of resident tasks, and awaits what constructs have
 	// shared with their tasks.
 	spare     sync.Pool
-	residents residents
+	residents sync.Pool
 	awaits    sync.Pool
 	// intake has resident tasks that are to start.
 	intake intake
@@ -353,7 +353,6 @@ func (s *Scheduler) Relinquish() error {
 	s.presence.spare = nil
 	s.recorders.forgetLocked()
 	s.mu.Unlock()
-	s.residents.trim()
 	s.memory.Trim()
 	err = s.device.Trim()
 	if errors.Is(err, vk.ErrDeviceLost) {

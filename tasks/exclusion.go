@@ -260,7 +260,7 @@ func (l *location) wakeLocked(w *Work) {
 		switch at := m.obstacleLocked(); at {
 		case nil:
 			// A predecessor on the device may have failed in the meantime.
-			if m.failedBy != nil {
+			if m.failedBy.Load() != nil {
 				m.outcome = dropped
 			} else {
 				m.takeLocked()

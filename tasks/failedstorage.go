@@ -113,7 +113,7 @@ func (p *failedStorage) failDependent(n *Node, at section, c class) {
 		return
 	}
 	for earlier := range p.byClass {
-		if n.failedBy != nil {
+		if n.failedBy.Load() != nil {
 			return
 		}
 		if !ordered[earlier][c] {
@@ -123,7 +123,7 @@ func (p *failedStorage) failDependent(n *Node, at section, c class) {
 		p.byClass[earlier].find(at.start, at.end(), func(o *span[failedSection]) bool {
 			t := o.value.newest()
 			if t != nil {
-				n.failedBy = t.root
+				n.failedBy.Store(t.root)
 			}
 			return t != nil
 		})

@@ -270,9 +270,9 @@ func (s *Scope) edgeLocked(from, to *Node) {
 	} else {
 		to.waiting++
 	}
-	if to.failedBy == nil {
-		// It may have failed without being complete yet.
-		to.failedBy = from.rootFailureLocked()
+	// It may have failed without being complete yet.
+	if failure := from.rootFailureLocked(); failure != nil && to.failedBy.Load() == nil {
+		to.failedBy.Store(failure)
 	}
 	from.successors = append(from.successors, edge{to: to, onDevice: onDevice, released: released})
 }

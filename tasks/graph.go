@@ -223,8 +223,8 @@ func (n *Node) infoLocked() TaskInfo {
 	switch {
 	case n.specials().failure != nil:
 		i.Failure = n.special.failure.shown()
-	case n.outcome == dropped && n.failedBy != nil:
-		i.Failure = n.dependentError(n.failedBy)
+	case n.outcome == dropped && n.failedBy.Load() != nil:
+		i.Failure = n.dependentError(n.failedBy.Load())
 	}
 	for k := range n.items {
 		a := &n.items[k]

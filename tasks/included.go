@@ -33,8 +33,8 @@ func (n *Node) failureLocked() error {
 	switch {
 	case n.specials().failure != nil:
 		return n.special.failure.shown()
-	case n.outcome == dropped && n.failedBy != nil:
-		return n.dependentError(n.failedBy)
+	case n.outcome == dropped && n.failedBy.Load() != nil:
+		return n.dependentError(n.failedBy.Load())
 	}
 	return nil
 }
@@ -68,7 +68,7 @@ func (n *Node) ReportPredecessor() error {
 func (n *Node) reportPredecessor(run bool) *Error {
 	s := n.scope
 	s.lock()
-	failed := n.failedBy
+	failed := n.failedBy.Load()
 	if failed == nil || !run && n.outcome != dropped {
 		s.unlock()
 		return nil

@@ -3,6 +3,7 @@ package tasks
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 )
 
 // Domain is a set of tasks that can be ordered without the host: the target tasks of one device.
@@ -86,8 +87,8 @@ type Node struct {
 	// successors holds the edges that have not been released.
 	successors []edge
 	// failedBy is the root failure that prevents the task from running, unless it was on the
-	// device already.
-	failedBy *Error
+	// device already. FailedBy reads it without the lock.
+	failedBy atomic.Pointer[Error]
 	// special is what most tasks do not have, nil for a node that never had any of it. Without the lock
 	// it is read only for a task of which a trait says that it has had something special from the start.
 	special *special
@@ -236,19 +237,46 @@ func (n *Node) Complete(err error, w *Work) {
 		like = n.scope.graph.likenessOf(err) // without the lock, because the error's methods are code of the program
 	}
 	f.mu.Lock()
-	if err == nil && n.completesAtOnceLocked() {
-		n.completeAtOnceLocked(w)
+	if err == nil {
+		n.succeedLocked(w)
 	} else {
 		n.endLocked(undecided, err, like, w)
 	}
 	f.mu.Unlock()
 }
 
+// CompleteAll is Complete for tasks that have not failed, in this order.
+func CompleteAll(nodes []*Node, w *Work) {
+	var locked *family
+	for _, n := range nodes {
+		if f := n.scope.family; f != locked {
+			if locked != nil {
+				locked.mu.Unlock()
+			}
+			f.mu.Lock()
+			locked = f
+		}
+		n.succeedLocked(w)
+	}
+	if locked != nil {
+		locked.mu.Unlock()
+	}
+}
+
+// succeedLocked is Complete for a task that has not failed.
+func (n *Node) succeedLocked(w *Work) {
+	if n.completesAtOnceLocked() {
+		n.completeAtOnceLocked(w)
+	} else {
+		n.endLocked(undecided, nil, likeness{}, w)
+	}
+}
+
 // completesAtOnceLocked reports whether the task, whose body has ended, is complete with it, and whether
 // there is nothing to be done but to release its successors.
 func (n *Node) completesAtOnceLocked() bool {
 	s := n.scope
-	return n.left == 1 && n.traits == 0 && n.notes == 0 && n.outcome == undecided && n.failedBy == nil && len(n.predecessors) == 0 &&
+	return n.left == 1 && n.traits == 0 && n.notes == 0 && n.outcome == undecided && n.failedBy.Load() == nil && len(n.predecessors) == 0 &&
 		s.trail == nil && s.unkept
 }
 
@@ -278,7 +306,7 @@ func (n *Node) completeAtOnceLocked(w *Work) {
 		to.waiting--
 		switch {
 		case to.waiting > 0:
-		case to.failedBy == nil && !to.traits.has(exclusive):
+		case to.failedBy.Load() == nil && !to.traits.has(exclusive):
 			to.toLocked(phaseStarted)
 			w.push(to)
 		default:
@@ -327,7 +355,7 @@ func (n *Node) endLocked(o outcome, err error, like likeness, w *Work) {
 func (n *Node) failLocked(err error, like likeness) {
 	switch {
 	case err == nil, n.specials().failure != nil:
-	case n.failedBy != nil && err == n.failedBy.shown():
+	case n.failedBy.Load() != nil && err == n.failedBy.Load().shown():
 		n.outcome = dropped
 	default:
 		n.toSpecialLocked().failure = n.scope.graph.failure(&Error{Task: n.label, Cause: err, likeness: like, unrun: n.outcome == dropped})
@@ -348,8 +376,8 @@ func (n *Node) passFailureLocked() {
 		return
 	}
 	for i := range n.successors {
-		if e := &n.successors[i]; e.to.failedBy == nil && !e.exclusion {
-			e.to.failedBy = failure
+		if e := &n.successors[i]; e.to.failedBy.Load() == nil && !e.exclusion {
+			e.to.failedBy.Store(failure)
 		}
 	}
 }
@@ -381,7 +409,7 @@ func (n *Node) completeLocked(ready []*Node, w *Work) []*Node {
 	s := n.scope
 	n.toLocked(phaseComplete)
 	failedBy := n.rootFailureLocked()
-	if failedBy == nil && n.failedBy != nil {
+	if failedBy == nil && n.failedBy.Load() != nil {
 		failedBy = n.inheritLocked()
 	}
 	s.live--
@@ -397,8 +425,8 @@ func (n *Node) completeLocked(ready []*Node, w *Work) []*Node {
 		if t != nil && !e.released {
 			e.to.receiveLocked(t)
 		}
-		if e.to.failedBy == nil && !e.exclusion {
-			e.to.failedBy = failedBy
+		if failedBy != nil && e.to.failedBy.Load() == nil && !e.exclusion {
+			e.to.failedBy.Store(failedBy)
 		}
 		if e.onDevice {
 			e.to.left--
@@ -437,12 +465,12 @@ func (n *Node) completeLocked(ready []*Node, w *Work) []*Node {
 // already, nil if a wait has reported it: dependents of n depend on that predecessor too, whether
 // they were generated before n was complete or later.
 func (n *Node) inheritLocked() *Error {
-	t := n.failedBy.tally
+	t := n.failedBy.Load().tally
 	if t == nil || t.over() {
 		return nil
 	}
 	n.failItemsLocked(t)
-	return n.failedBy
+	return n.failedBy.Load()
 }
 
 // departLocked removes a complete task from the histories of its storage.
@@ -476,12 +504,11 @@ func (n *Node) removeItemsLocked() {
 // FailedBy returns the failure of a complete predecessor, nil if none has failed so far. A runner
 // that learns of one before it has placed the task completes the task with it.
 func (n *Node) FailedBy() error {
-	n.scope.lock()
-	defer n.scope.unlock()
-	if n.failedBy == nil || n.traits.has(always) {
+	failure := n.failedBy.Load()
+	if failure == nil || n.traits.has(always) {
 		return nil
 	}
-	return n.failedBy.shown()
+	return failure.shown()
 }
 
 // releaseLocked removes one predecessor from n's way.
@@ -490,7 +517,7 @@ func (n *Node) releaseLocked(w *Work) {
 	if n.waiting > 0 {
 		return
 	}
-	if (n.failedBy != nil || n.traits.has(exclusive)) && !n.clearLocked() {
+	if (n.failedBy.Load() != nil || n.traits.has(exclusive)) && !n.clearLocked() {
 		return
 	}
 	n.toLocked(phaseStarted)
@@ -500,7 +527,7 @@ func (n *Node) releaseLocked(w *Work) {
 // clearLocked reports whether a task without predecessors in its way can go: to be dropped if a
 // predecessor failed, else when it has its mutexinoutset storage.
 func (n *Node) clearLocked() bool {
-	if n.failedBy != nil && !n.traits.has(always) {
+	if n.failedBy.Load() != nil && !n.traits.has(always) {
 		n.outcome = dropped
 		return true
 	}
@@ -511,7 +538,7 @@ func (n *Node) clearLocked() bool {
 func (n *Node) start(w *Work) {
 	switch {
 	case n.outcome == dropped:
-		n.drop(n.failedBy.shown(), w)
+		n.drop(n.failedBy.Load().shown(), w)
 	case !n.DropCancelled(w):
 		n.runner.Start(n, w)
 	}
@@ -586,7 +613,7 @@ func (n *Node) rootFailureLocked() *Error {
 		return failure
 	}
 	if n.outcome == dropped {
-		return n.failedBy
+		return n.failedBy.Load()
 	}
 	return nil
 }

@@ -36,12 +36,13 @@ func (n *Node) forgetLocked() {
 
 // unusualLocked reports whether the node has more to reset than most nodes.
 func (n *Node) unusualLocked() bool {
-	return n.traits != 0 || n.notes != 0 || n.outcome != undecided || n.failedBy != nil || n.special != nil ||
+	return n.traits != 0 || n.notes != 0 || n.outcome != undecided || n.failedBy.Load() != nil || n.special != nil ||
 		cap(n.items) > maxKept || cap(n.successors) > maxKept || cap(n.predecessors) > maxKept
 }
 
 func (n *Node) resetLocked() {
-	n.traits, n.notes, n.outcome, n.failedBy = 0, 0, undecided, nil
+	n.traits, n.notes, n.outcome = 0, 0, undecided
+	n.failedBy.Store(nil)
 	if x := n.special; x != nil {
 		n.dropTrailsLocked()
 		if x.signal != nil {

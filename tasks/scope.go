@@ -201,7 +201,7 @@ func (s *Scope) OnDevice(d Domain) bool {
 		return false
 	}
 	for _, n := range s.children {
-		if !n.phase.complete() && (n.domain != d || !n.phase.onDevice() || n.failedBy != nil || n.specials().failure != nil) {
+		if !n.phase.complete() && (n.domain != d || !n.phase.onDevice() || n.failedBy.Load() != nil || n.specials().failure != nil) {
 			return false
 		}
 	}
@@ -259,7 +259,7 @@ func (s *Scope) Add(t *Task, w *Work) (*Node, error) {
 		s.edgesLocked(n)
 	}
 	switch {
-	case n.waiting == 1 && n.failedBy == nil && !n.traits.has(exclusive):
+	case n.waiting == 1 && n.failedBy.Load() == nil && !n.traits.has(exclusive):
 		n.waiting = 0
 		n.toLocked(phaseStarted)
 		w.push(n)

@@ -296,11 +296,11 @@ func Merges(p *vk.Properties) bool {
 	return p.Supports(spirv.CapabilityStorageBufferArrayDynamicIndexing) && p.DriverName != "SwiftShader driver"
 }
 
-// Groups returns the number of workgroups that cover the range in each
+// Groups sets g to the number of workgroups that cover the range r in each
 // dimension, all zero for an empty range.
-func (k *Kernel) Groups(r [3]uint64) [3]uint64 {
-	var g [3]uint64
-	for d, n := range r {
+func (k *Kernel) Groups(r, g *[3]uint64) {
+	for d := range r {
+		n := r[d]
 		g[d] = n
 		// Most dimensions of most launches are 1, and a division takes as long as the rest.
 		if local := uint64(k.local[d]); local > 1 {
@@ -310,9 +310,8 @@ func (k *Kernel) Groups(r [3]uint64) [3]uint64 {
 		}
 	}
 	if g[0] == 0 || g[1] == 0 || g[2] == 0 {
-		return [3]uint64{}
+		*g = [3]uint64{}
 	}
-	return g
 }
 
 // Access reports whether the instructions of the kernel read, and write, buffer argument i.

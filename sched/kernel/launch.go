@@ -40,11 +40,10 @@ const (
 // stand along z, and a variant of the kernel takes its index apart again.
 // The kernel sees only indices, and exactly as many as it was launched with, so it
 // cannot tell the difference unless it reads NumWorkgroups.
-func (k *Kernel) PlanDispatch(g [3]uint64, p *vk.Properties, calls []Call) (Plan, error) {
-	calls = calls[:0]
-	limit := p.Limits.MaxComputeWorkGroupCount
+func (k *Kernel) PlanDispatch(g *[3]uint64, p *vk.Properties, calls []Call) (Plan, error) {
+	limit := &p.Limits.MaxComputeWorkGroupCount
 	if g[0] == 0 {
-		return Plan{}, nil
+		return Plan{Calls: calls[:0]}, nil
 	}
 	long := -1
 	for d := range g {
@@ -58,8 +57,10 @@ func (k *Kernel) PlanDispatch(g [3]uint64, p *vk.Properties, calls []Call) (Plan
 			long = d
 		}
 	}
+	calls = append(calls[:0], Call{})
 	if long < 0 {
-		return Plan{Calls: append(calls, Call{Count: [3]uint32{uint32(g[0]), uint32(g[1]), uint32(g[2])}})}, nil
+		calls[0].setCount(g)
+		return Plan{Calls: calls}, nil
 	}
 	if k.entry.UsesNumWorkgroups {
 		return Plan{}, k.tooLong(long, g, p, "the kernel reads NumWorkgroups, so the range cannot be split")
@@ -69,18 +70,25 @@ func (k *Kernel) PlanDispatch(g [3]uint64, p *vk.Properties, calls []Call) (Plan
 	if g[2] != 1 || layers+1 > uint64(limit[2]) {
 		return Plan{}, k.tooLong(long, g, p, "the range cannot be split along z")
 	}
-	whole := Call{Count: [3]uint32{uint32(g[0]), uint32(g[1]), uint32(layers)}}
-	whole.Count[long] = uint32(fold)
-	pl := Plan{Fold: long + 1, Calls: append(calls, whole)}
+	count := *g
+	count[long], count[2] = fold, layers
+	calls[0].setCount(&count)
 	if rest > 0 {
-		last := Call{Base: [3]uint32{2: uint32(layers)}, Count: whole.Count}
-		last.Count[long], last.Count[2] = uint32(rest), 1
-		pl.Calls = append(pl.Calls, last)
+		count[long], count[2] = rest, 1
+		calls = append(calls, Call{Base: [3]uint32{2: uint32(layers)}})
+		calls[1].setCount(&count)
 	}
-	return pl, nil
+	return Plan{Calls: calls, Fold: long + 1}, nil
 }
 
-func (k *Kernel) tooLong(d int, g [3]uint64, p *vk.Properties, why string) error {
+// setCount sets the number of workgroups.
+func (c *Call) setCount(g *[3]uint64) {
+	for d := range g {
+		c.Count[d] = uint32(g[d])
+	}
+}
+
+func (k *Kernel) tooLong(d int, g *[3]uint64, p *vk.Properties, why string) error {
 	return fmt.Errorf("%w: kernel %q would run %d workgroups along %c, device %q takes at most %d: %s",
 		ErrInvalidLaunch, k.name, g[d], "xyz"[d], p.Name, p.Limits.MaxComputeWorkGroupCount[d], why)
 }

@@ -39,7 +39,7 @@ func TestPlanCoversTheRangeOnce(t *testing.T) {
 			g[d] = rapid.Uint64Range(1, 30).Draw(t, "groups")
 		}
 		limit := p.Limits.MaxComputeWorkGroupCount
-		plan, err := k.PlanDispatch(g, &p, nil)
+		plan, err := k.PlanDispatch(&g, &p, nil)
 		if err != nil {
 			if !errors.Is(err, ErrInvalidLaunch) {
 				t.Fatal(err)
@@ -95,7 +95,8 @@ func TestGroupsCoverTheRange(t *testing.T) {
 		{[3]uint64{0, 1, 1}, [3]uint64{}},
 		{[3]uint64{4, 0, 1}, [3]uint64{}},
 	} {
-		if got := k.Groups(c.in); got != c.want {
+		var got [3]uint64
+		if k.Groups(&c.in, &got); got != c.want {
 			t.Errorf("range %v: %v workgroups, want %v", c.in, got, c.want)
 		}
 	}
