@@ -82,5 +82,5 @@ var Table = []Lock{
 	{VulkanSampling{}, []string{"vk.Device.sampling"}, "the calibration of a device's clock", false},
 	{VulkanQueue{}, []string{"vk.Queue.mu"}, "a VkQueue and its command pool, for each call of Vulkan that uses them; the program's own lock of a queue that it shares is taken inside", true},
 	{VulkanInstance{}, []string{"vk.Instance.mu"}, "the devices that are open and the messages of a VkInstance", false},
-	{Leaf{}, []string{"allocation.footprint.mu", "vk.Device.mu", "vk.forgotten.mu", "vkomp.hostMemory.mu", "vkomp.pinnedStorages.mu", "vkomp.labels.mu", "vkomp.itemLabels.mu", "vkomp.foundRaces.mu", "vkomp.TaskgraphRecords.mu", "vkomp.recording.mu", "tool.failures.mu", "tool.Device.mu", "tool.Tool.telling", "tool.task.deciding", "foreign.lossTimelines.mu", "sched.residents.mu", "sched.goneBlocks.mu"}, "counts and tables of their own; no lock is taken under these", false},
+	{Leaf{}, []string{"allocation.footprint.mu", "vk.Device.mu", "vk.forgotten.mu", "vkomp.hostMemory.mu", "vkomp.pinnedStorages.mu", "vkomp.labels.mu", "vkomp.itemLabels.mu", "vkomp.foundRaces.mu", "vkomp.TaskgraphRecords.mu", "vkomp.recording.mu", "tool.failures.mu", "tool.Device.mu", "tool.Tool.telling", "tool.task.deciding", "foreign.lossTimelines.mu", "sched.goneBlocks.mu"}, "counts and tables of their own; no lock is taken under these", false},
 }

@@ -14,7 +14,12 @@ type Span struct{ Start, Size uint64 }
 // history records which commands have written or transferred the bytes of an allocation. Its
 // segments are disjoint and in ascending order, so that commands on different bytes do not affect
 // each other.
-type history struct{ segments []segment }
+type history struct {
+	segments []segment
+	// at is the index that from returned last. Commands often go through an allocation in steps, so it, or one
+	// beside it, is the next one to be looked for.
+	at int
+}
 
 // segment is a range of bytes that have the same history.
 type segment struct {
@@ -79,7 +84,17 @@ func (h *history) insert(i int, lo, hi uint64) {
 
 // from returns the index of the first segment that ends above lo.
 func (h *history) from(lo uint64) int {
-	return sort.Search(len(h.segments), func(i int) bool { return h.segments[i].hi > lo })
+	for i := max(h.at-1, 0); i < min(h.at+2, len(h.segments)); i++ {
+		if h.segments[i].hi > lo {
+			if i > 0 && h.segments[i-1].hi > lo {
+				break
+			}
+			h.at = i
+			return i
+		}
+	}
+	h.at = sort.Search(len(h.segments), func(i int) bool { return h.segments[i].hi > lo })
+	return h.at
 }
 
 // within yields the segments that have bytes in a span.
