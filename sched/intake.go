@@ -219,8 +219,7 @@ func (s *Scheduler) startSomeLocked(w *tasks.Work) (started int) {
 		in.rest, l.next = l.next, nil
 		in.left.Add(-1)
 		started++
-		n := l.node
-		if ok, _ := s.startResidentLocked(l, w); !ok {
+		if n := l.node; !s.startResidentLocked(l, w) {
 			in.turning.Add(1)
 			w.Defer(func(w *tasks.Work) {
 				in.turning.Add(-1)

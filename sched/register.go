@@ -36,8 +36,8 @@ func (s *Scheduler) Unregister(p Pointer) error {
 	if err != nil {
 		return err
 	}
-	if n := m.Keepers() - 1; n > 0 {
-		return fmt.Errorf("%w: %d tasks use %s", ErrBusy, n, m.Describe())
+	if m.Keepers() > 1 {
+		return fmt.Errorf("%w: tasks that are not complete use %s", ErrBusy, m.Describe())
 	}
 	s.pointers.Forget(m)
 	m.Unpin()

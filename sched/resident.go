@@ -72,7 +72,7 @@ type resident struct {
 	// the first of them that has an observer.
 	watch *residentWatch
 
-	// next is the next spare record, or links the tasks in the intake.
+	// next links the tasks in the intake.
 	next *resident
 }
 
@@ -141,30 +141,31 @@ func (l *resident) Start(n *tasks.Node, w *tasks.Work) {
 		return
 	}
 	s := l.s
-	awaited := l.awaited != nil
-	if !awaited && s.leave(l, w) {
+	deferred := l.awaited == nil
+	if deferred && s.leave(l, w) {
 		return
 	}
 	s.mu.Lock()
-	started, drives := s.startResidentLocked(l, w)
-	if !awaited {
+	own := l.awaited.ofLocked(w)
+	started := s.startResidentLocked(l, w)
+	if deferred {
 		s.startedAloneLocked()
 	}
-	s.unlockPlacedLocked(drives, w)
+	s.unlockStartedLocked(own, w)
 	if !started {
 		l.becomeTarget().Start(n, w)
 	}
 }
 
 // startResidentLocked enters the task's storage and places its command; then l may be another task's. It
-// reports false, and has done nothing, if the task has to be a target. drives is the result of placedLocked, for
-// unlockPlacedLocked.
-func (s *Scheduler) startResidentLocked(l *resident, w *tasks.Work) (started bool, drives *awaited) {
+// reports false, and has done nothing, if the task has to be a target.
+func (s *Scheduler) startResidentLocked(l *resident, w *tasks.Work) bool {
 	var launch residentLaunch
 	if s.refusalLocked() != nil || !s.enterResidentLocked(l, &launch) {
-		return false, nil
+		return false
 	}
-	return true, s.placeResidentLocked(l, &launch, w)
+	s.placeResidentLocked(l, &launch, w)
+	return true
 }
 
 // Drop implements tasks.Runner. The record is given back by Recycle.
@@ -231,9 +232,8 @@ func (s *Scheduler) enterResidentLocked(l *resident, launch *residentLaunch) boo
 	return true
 }
 
-// placeResidentLocked places the command of a task that has entered, behind what s.order.placing has. The result
-// is that of placedLocked.
-func (s *Scheduler) placeResidentLocked(l *resident, launch *residentLaunch, w *tasks.Work) (drives *awaited) {
+// placeResidentLocked places the command of a task that has entered, behind what s.order.placing has.
+func (s *Scheduler) placeResidentLocked(l *resident, launch *residentLaunch, w *tasks.Work) {
 	n, k := l.node, l.kernel
 	for i := range launch.arguments[:launch.used] {
 		a := &launch.arguments[i]
@@ -245,7 +245,7 @@ func (s *Scheduler) placeResidentLocked(l *resident, launch *residentLaunch, w *
 	if err != nil {
 		s.endLocked(l.becomeTargetLocked(w), err, w)
 		s.flushAllLocked(order.Gather, w)
-		return nil
+		return
 	}
 	stream := b.Level(at.Level)
 	var timed trace.Timing
@@ -262,14 +262,13 @@ func (s *Scheduler) placeResidentLocked(l *resident, launch *residentLaunch, w *
 	l.order.At = at
 	b.AddTask(&l.order)
 	n.Placed(w)
-	if a := l.awaited; a != nil {
-		drives = a.placedLocked(&l.order, q, w)
+	if l.awaited != nil {
+		l.awaited.placedLocked(&l.order, q)
 		s.flushLocked(q, order.AtOnce, w)
-		return drives
+		return
 	}
 	s.flushLocked(q, order.Gather, w)
 	s.refillAfterLocked(w)
-	return nil
 }
 
 // enteredLocked counts the task in its blocks, whose memory their residents keep.

@@ -194,13 +194,25 @@ func TestSynchronousResidentTaskOutlivesItsConstruct(t *testing.T) {
 		}
 		over := make(chan error)
 		go func() { over <- add(x, ctx) }()
-		r.eventually("the kernel is in flight", func() bool { return r.s.life.live > 0 })
+		q := r.s.order.All()[0]
+		var first *awaited
+		r.eventually("the kernel is in flight", func() bool {
+			if len(q.InFlight()) > 0 {
+				first = awaitedOf(q.InFlight()[0].Tasks()[0])
+			}
+			return first != nil
+		})
 		cancel()
 		if err := <-over; !errors.Is(err, context.Canceled) {
 			t.Fatalf("got %v", err)
 		}
 		go func() { over <- add(y, t.Context()) }()
-		r.eventually("the other kernel is in flight", func() bool { return r.s.life.live > 1 })
+		r.eventually("the other kernel is in flight", func() bool { return len(q.InFlight()) > 1 })
+		r.s.mu.Lock()
+		if awaitedOf(q.InFlight()[0].Tasks()[0]) != first || awaitedOf(q.InFlight()[1].Tasks()[0]) == first {
+			t.Error("the constructs share one record with their tasks")
+		}
+		r.s.mu.Unlock()
 		r.d.release()
 		if err := <-over; err != nil {
 			t.Error(err)

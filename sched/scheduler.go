@@ -167,6 +167,9 @@ type Scheduler struct {
 	general, merges bool
 	// sharing is Options.Sharing.
 	sharing Sharing
+	// driveLimit is for how long a goroutine waits for a queue itself where something else can end its wait,
+	// which it does not notice meanwhile: a millisecond, but for tests.
+	driveLimit time.Duration
 
 	// leakSites and numbers are Options.LeakSites and Options.Numbers.
 	leakSites bool
@@ -217,14 +220,15 @@ func New(d Device, o Options) (*Scheduler, error) {
 		return nil, errors.New("sched: a device needs a task domain of its own")
 	}
 	s := &Scheduler{
-		device:    d,
-		props:     d.Properties(),
-		domain:    o.Domain,
-		leakSites: o.LeakSites,
-		numbers:   o.Numbers,
-		sharing:   o.Sharing,
-		general:   o.General,
-		merges:    !o.General && kernel.Merges(d.Properties()),
+		device:     d,
+		props:      d.Properties(),
+		domain:     o.Domain,
+		leakSites:  o.LeakSites,
+		numbers:    o.Numbers,
+		sharing:    o.Sharing,
+		driveLimit: time.Millisecond,
+		general:    o.General,
+		merges:     !o.General && kernel.Merges(d.Properties()),
 	}
 	s.destroyed.Device = d
 	s.intake.init(o.Placement)

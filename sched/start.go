@@ -78,6 +78,7 @@ func (s *Scheduler) start(t *target, w *tasks.Work, at *startStage) {
 	}
 	stage(startOver)
 	s.mu.Lock()
+	own := t.awaited.ofLocked(w)
 	if err := s.refusalLocked(); err != nil {
 		s.mu.Unlock()
 		s.refuse(t, err, w)
@@ -106,7 +107,7 @@ func (s *Scheduler) start(t *target, w *tasks.Work, at *startStage) {
 			} else {
 				s.life.starved = append(s.life.starved, t)
 			}
-			s.mu.Unlock()
+			s.unlockStartedLocked(own, w)
 			return
 		}
 		s.mu.Unlock()
@@ -116,8 +117,8 @@ func (s *Scheduler) start(t *target, w *tasks.Work, at *startStage) {
 	t.to(taskEntered)
 	s.life.live++
 	if !t.traits.has(observedOps) {
-		drives := s.handOverLocked(t, s.beginTransfersLocked(t, w), w) // t may be another task's now
-		s.unlockPlacedLocked(drives, w)
+		s.handOverLocked(t, s.beginTransfersLocked(t, w), w) // t may be another task's now
+		s.unlockStartedLocked(own, w)
 		return
 	}
 	s.mu.Unlock()
@@ -136,16 +137,15 @@ func (s *Scheduler) start(t *target, w *tasks.Work, at *startStage) {
 
 // handOver is handOverLocked for a caller that does not hold mu.
 func (s *Scheduler) handOver(t *target, copying error, w *tasks.Work) {
-	var drives *awaited
 	s.mu.Lock()
-	defer func() { s.unlockPlacedLocked(drives, w) }()
-	drives = s.handOverLocked(t, copying, w)
+	defer s.unlockStartedLocked(t.awaited.ofLocked(w), w)
+	s.handOverLocked(t, copying, w)
 }
 
 // handOverLocked places the commands of a task that has entered, and closes their batches if it is time
 // for that. The task ends if it has failed, by the error of its own transfers or because of another
-// task. Then t may be another task's. The result is that of placedLocked, for unlockPlacedLocked.
-func (s *Scheduler) handOverLocked(t *target, copying error, w *tasks.Work) (drives *awaited) {
+// task. In any case it may be over when the function returns, and t another task's.
+func (s *Scheduler) handOverLocked(t *target, copying error, w *tasks.Work) {
 	err := s.refusalLocked()
 	if err == nil && copying != nil {
 		err = copying
@@ -164,7 +164,7 @@ func (s *Scheduler) handOverLocked(t *target, copying error, w *tasks.Work) (dri
 	}
 	if err != nil {
 		s.endLocked(t, err, w)
-		return nil
+		return
 	}
 	urgency := order.Gather
 	if !t.NoWait || t.Priority > 0 {
@@ -173,7 +173,7 @@ func (s *Scheduler) handOverLocked(t *target, copying error, w *tasks.Work) (dri
 	if err := s.placeLocked(t, w); err != nil {
 		s.endLocked(t, err, w)
 		s.flushAllLocked(urgency, w)
-		return nil
+		return
 	}
 	last := s.order.Of(t.order.At)
 	var few [8]*order.Queue
@@ -183,7 +183,7 @@ func (s *Scheduler) handOverLocked(t *target, copying error, w *tasks.Work) (dri
 			touched = append(touched, q)
 		}
 	}
-	drives = t.awaited.placedLocked(&t.order.Task, last, w)
+	t.awaited.placedLocked(&t.order.Task, last)
 	// A batch that is refused ends its tasks, so that t may be another task's afterwards.
 	for _, q := range append(touched, last) {
 		s.flushLocked(q, urgency, w)
@@ -191,7 +191,6 @@ func (s *Scheduler) handOverLocked(t *target, copying error, w *tasks.Work) (dri
 	if urgency == order.Gather {
 		s.refillAfterLocked(w)
 	}
-	return drives
 }
 
 // refillAfterLocked has the pending batches submitted when the tasks in w, if there are any, have been

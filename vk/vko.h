@@ -373,9 +373,12 @@ uint64_t vko_buffer_address(const vko_device *d, vkoHandle buffer);
 int32_t vko_memory_make_visible(const vko_device *d, uint32_t to_device, const uint64_t *ranges,
 	uint32_t count, uint64_t atom);
 
-// semaphore.c; timelines. All give a VkResult.
+// yield.c
 
 void vko_yield(void);
+
+// semaphore.c; timelines. All give a VkResult.
+
 int32_t vko_semaphore_create(const vko_device *d, uint64_t initial, vkoHandle *out);
 int32_t vko_semaphore_value(const vko_device *d, vkoHandle semaphore, uint64_t *value);
 int32_t vko_semaphore_wait(const vko_device *d, vkoHandle semaphore, uint64_t value,
