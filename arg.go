@@ -149,15 +149,14 @@ func HasDeviceAddr[T any](p DevicePtr, n int) Arg {
 // A DevicePtr is passed as an 8-byte address, and its memory cannot be freed during the
 // region. One that points into freed memory is ErrInvalidPointer, one of another device
 // ErrInvalidDevice. Nil is passed as 0 and a HostPtr as the host address.
-func Value[T any](v T) Arg {
+func Value[T any](v T) (a Arg) {
 	if p, ok := any(&v).(*DevicePtr); ok {
-		a := Arg{at: *p, kind: argPointer, size: pointerSize}
+		a.at, a.kind, a.size = *p, argPointer, pointerSize
 		address := p.Address()
 		copy(a.data[:], unsafe.Slice((*byte)(unsafe.Pointer(&address)), pointerSize))
 		return a
 	}
-	a := Arg{kind: argValue, size: int(unsafe.Sizeof(v))}
-	a.at.elem = reflect.TypeFor[T]()
+	a.kind, a.size, a.at.elem = argValue, int(unsafe.Sizeof(v)), reflect.TypeFor[T]()
 	bytes := unsafe.Slice((*byte)(unsafe.Pointer(&v)), a.size)
 	if a.size <= inlineValue {
 		copy(a.data[:], bytes)

@@ -8,7 +8,6 @@ import (
 
 	"github.com/vkomp/vkomp/internal/observe"
 	"github.com/vkomp/vkomp/ompt"
-	"github.com/vkomp/vkomp/sched"
 	"github.com/vkomp/vkomp/sched/construct"
 	"github.com/vkomp/vkomp/sched/protect"
 	"github.com/vkomp/vkomp/tasks"
@@ -20,9 +19,9 @@ import (
 // children on which a task with these items would depend (OpenMP 5.0 taskwait with depend),
 // and returns the failure of one of them; MutexInOutSet is then ErrInvalidDepend.
 //
-// If ctx ends first, its cause is returned, up to a millisecond later or when copies to the host
-// are made that are due. Tasks that were generated with that ctx and have not started are dropped;
-// running tasks go on, and their slices belong to the runtime until a later Taskwait has returned.
+// If ctx ends first, its cause is returned. Tasks that were generated with that ctx and have
+// not started are dropped; running tasks go on, and their slices belong to the runtime until a
+// later Taskwait has returned.
 func (rt *Runtime) Taskwait(ctx context.Context, depend ...Depend) error {
 	var region observe.Waiting
 	if rt.events.Load() != nil {
@@ -57,7 +56,8 @@ func (rt *Runtime) taskwait(ctx context.Context, depend []Depend) (err, reportin
 		return nil, nil
 	}
 	stop := rt.reports(ctx)
-	err = scope.WaitWith(ctx, c.place, func(over <-chan struct{}) { rt.awaitDevices(ctx, c.place, over) })
+	rt.submitGathered()
+	err = scope.Wait(ctx, c.place)
 	return err, stop()
 }
 
@@ -119,8 +119,8 @@ func (c *current) join(ctx context.Context, label string, depend []tasks.Depend,
 	n, err := r.Add(ctx, &t, w, nil)
 	w.Finish()
 	if err == nil && !noWait {
-		err = n.AwaitWith(ctx, c.place, func(over <-chan struct{}) { c.rt.awaitDevices(ctx, c.place, over) })
-		if err == nil {
+		c.rt.submitGathered()
+		if err = n.Await(ctx, c.place); err == nil {
 			err = n.Outcome()
 			n.ReportFailure()
 			n.Release()
@@ -149,27 +149,13 @@ func (joiner) Drop(*tasks.Node) {}
 // Recycle implements tasks.Runner.
 func (joiner) Recycle() {}
 
-// awaitDevices has the devices begin what they have kept for more work to come, because a goroutine is about to
-// wait for tasks, until over has a token. If one device alone is open, the goroutine waits for that itself for a
-// while, unless it has a place to give up.
-func (rt *Runtime) awaitDevices(ctx context.Context, place tasks.Place, over <-chan struct{}) {
-	var only *sched.Scheduler
-	open := 0
+// submitGathered has the devices begin what they have kept for more work to come, because a goroutine
+// is about to wait for tasks.
+func (rt *Runtime) submitGathered() {
 	for _, d := range rt.devices {
 		if s := d.opened(); s != nil {
-			if only != nil {
-				only.SubmitGathered()
-			}
-			only = s
-			open++
+			s.SubmitGathered()
 		}
-	}
-	switch {
-	case only == nil:
-	case open > 1 || place != nil:
-		only.SubmitGathered()
-	default:
-		only.AwaitTasks(ctx, over)
 	}
 }
 
@@ -218,7 +204,8 @@ func (rt *Runtime) taskgroup(ctx context.Context, body func(ctx context.Context)
 	defer func() {
 		region.Begin()
 		stop := rt.reports(ctx)
-		ending := group.WaitWith(ctx, c.place, func(over <-chan struct{}) { rt.awaitDevices(ctx, c.place, over) })
+		rt.submitGathered()
+		ending := group.Wait(ctx, c.place)
 		reporting := stop()
 		region.End(ctx, ending)
 		if group.Cancelled() && !outer.Cancelled() && errors.Is(err, ErrCancelled) {

@@ -86,7 +86,7 @@ func (a *awaited) endedLocked() {
 	}
 }
 
-// await runs w, which is a.by or empty, and then waits for the task: for the device as drive does, and then as
+// await runs w, the work of the construct, and then waits for the task: for the device as drive does, and then as
 // Node.Await does. If an observer ends the goroutine, the task is abandoned.
 func (s *Scheduler) await(ctx context.Context, a *awaited, node *tasks.Node, place tasks.Place, w *tasks.Work) (err error) {
 	over := false
@@ -123,75 +123,14 @@ func (s *Scheduler) awaitStarted(ctx context.Context, a *awaited, node *tasks.No
 // driveLimit, and when it notices that ctx has ended: between its waits, and when it has finished the tasks
 // that were complete after one.
 func (s *Scheduler) drive(ctx context.Context, a *awaited) {
-	s.mu.Lock()
-	q := a.driven
-	a.by, a.driven = nil, nil
-	s.driveLocked(ctx, q, ctx.Done() != nil, func() (next order.Wait) {
-		// There is no queue to wait for if the task has not been placed or has ended, or if another
-		// goroutine is finishing it.
-		if a.place != nil {
-			next = s.order.NextDrive(a.place.At)
-		}
-		if a.place == nil {
-			next.Queue = nil // it has ended meanwhile
-		}
-		return next
-	})
-}
-
-// AwaitTasks is SubmitGathered for a goroutine that is about to wait for tasks, until over has a token. As long as
-// one queue alone has work in flight, and for driveLimit at most, the goroutine then waits for that as drive does.
-func (s *Scheduler) AwaitTasks(ctx context.Context, over <-chan struct{}) {
-	driven := s.order.All()
-	stopLocked := func(but *order.Queue) {
-		for _, q := range driven {
-			if q != but {
-				s.order.StopDriving(q)
-			}
-		}
-		driven = nil
-	}
-	s.mu.Lock()
-	if s.life.closing {
-		s.mu.Unlock()
-		s.SubmitGathered()
-		return
-	}
-	s.life.waiters.Add(1) // the device stays until the wait is over
-	defer s.life.waiters.Done()
-	// The queues' waiters need not be woken for what is submitted now.
-	for _, q := range driven {
-		q.AddDriver()
-	}
-	s.mu.Unlock()
-	// Deferred, because an observer may end the goroutine.
-	defer func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		stopLocked(nil)
-	}()
-	s.SubmitGathered()
-	s.mu.Lock()
-	q := s.order.OnlyBusy()
-	stopLocked(q)
-	s.driveLocked(ctx, q, true, func() order.Wait {
-		if len(over) > 0 {
-			return order.Wait{}
-		}
-		return s.order.NextOnlyDrive()
-	})
-}
-
-// driveLocked makes the waits that next returns, and finishes the tasks that are complete after each. It unlocks mu.
-// q is the queue of which the caller is a driver already, or nil. If limited, it returns after driveLimit, and
-// when it notices that ctx has ended.
-func (s *Scheduler) driveLocked(ctx context.Context, q *order.Queue, limited bool, next func() order.Wait) {
 	done, limit := ctx.Done(), time.Duration(0)
 	var begun time.Time
-	if limited {
+	if done != nil {
 		limit, begun = s.driveLimit, time.Now()
 	}
 	ended := isClosed(done)
+	s.mu.Lock()
+	q := a.driven
 	defer func() {
 		if q != nil {
 			// An observer has ended the goroutine.
@@ -199,32 +138,38 @@ func (s *Scheduler) driveLocked(ctx context.Context, q *order.Queue, limited boo
 		}
 		s.mu.Unlock()
 	}()
+	a.by, a.driven = nil, nil
 	for {
-		var wait order.Wait
-		if !ended {
-			wait = next()
+		// There is no queue to wait for if the task has not been placed or has ended, or if another
+		// goroutine is finishing it.
+		var next order.Wait
+		if a.place != nil && !ended {
+			next = s.order.NextDrive(a.place.At)
 		}
-		if wait.Queue != q {
-			if wait.Queue != nil {
-				wait.Queue.AddDriver()
+		if a.place == nil {
+			next.Queue = nil // it has ended meanwhile
+		}
+		if next.Queue != q {
+			if next.Queue != nil {
+				next.Queue.AddDriver()
 			}
 			if q != nil {
 				s.order.StopDriving(q)
 			}
-			q = wait.Queue
+			q = next.Queue
 		}
 		if q == nil {
 			return
 		}
 		s.stats.HostWaits++
-		wait.Limit = limit
+		next.Limit = limit
 		func() {
 			s.mu.Unlock()
 			defer s.mu.Lock()
-			s.reap(&wait, s.order.Await(&wait))
-			if limited {
+			s.reap(&next, s.order.Await(&next))
+			if done != nil {
 				limit = s.driveLimit - time.Since(begun)
-				ended = limit <= 0 || wait.TimedOut || isClosed(done)
+				ended = limit <= 0 || next.TimedOut || isClosed(done)
 			}
 		}()
 	}

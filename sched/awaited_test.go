@@ -3,13 +3,11 @@ package sched
 import (
 	"context"
 	"errors"
-	"runtime"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/vkomp/vkomp/memory"
-	"github.com/vkomp/vkomp/sched/construct"
 	"github.com/vkomp/vkomp/tasks"
 	"github.com/vkomp/vkomp/vk"
 )
@@ -22,6 +20,18 @@ func (r *rig) wakeUps() (n uint64) {
 		n += q.WakeUps()
 	}
 	return n
+}
+
+// drivesNothing checks that no queue has a driver.
+func (r *rig) drivesNothing() {
+	r.t.Helper()
+	r.s.mu.Lock()
+	defer r.s.mu.Unlock()
+	for _, q := range r.s.order.All() {
+		if q.Drivers() != 0 {
+			r.t.Errorf("queue %d has %d drivers", q.Index(), q.Drivers())
+		}
+	}
 }
 
 // A synchronous construct waits for its queue itself: it does not wake the goroutine that
@@ -179,11 +189,7 @@ func TestConstructThatIsNotSubmittedDrivesNothing(t *testing.T) {
 		t.Errorf("the construct returned %v", err)
 	}
 	r.d.set(func() { r.d.submit = nil })
-	r.s.mu.Lock()
-	if q := r.s.order.All()[0]; q.Drivers() != 0 {
-		t.Errorf("the queue has %d drivers left", q.Drivers())
-	}
-	r.s.mu.Unlock()
+	r.drivesNothing()
 	r.d.release()
 	r.taskwait()
 	r.run(launch{label: "exit", exit: []arg{from(x), from(y)}, included: true})
@@ -259,150 +265,6 @@ func TestSubmissionFailsWhileItsConstructAlreadyWaits(t *testing.T) {
 	}
 	starts.Wait()
 	_ = r.scope.Wait(context.Background(), nil)
-	r.s.mu.Lock()
-	if q := r.s.order.All()[0]; q.Drivers() != 0 {
-		t.Errorf("the queue has %d drivers left", q.Drivers())
-	}
-	r.s.mu.Unlock()
-	r.run(launch{label: "exit", exit: []arg{{s: x, kind: memory.MapDelete}}, included: true})
-}
-
-// A goroutine that waits for tasks starts what is left, and finishes the tasks itself: no waiter is woken for them.
-func TestGoroutineThatWaitsForTasksWakesNoWaiter(t *testing.T) {
-	const links = 20
-	x := filled(16, 1)
-	r := newIntakeRig(t, 0, x)
-	defer r.close()
-	r.d.prompt, r.s.driveLimit = true, time.Hour
-	r.s.intake.turns = true
-	start := r.leaveAll()
-	for range links {
-		r.run(add1(x))
-	}
-	before, drove := r.wakeUps(), false
-	err := r.scope.WaitWith(context.Background(), nil, func(over <-chan struct{}) {
-		r.s.AwaitTasks(context.Background(), over)
-		drove = len(over) == 1
-	})
-	if err != nil || !drove {
-		t.Errorf("%v; the goroutine has finished the tasks itself: %v", err, drove)
-	}
-	if woken := r.wakeUps() - before; woken != 0 {
-		t.Errorf("waiters were woken %d times", woken)
-	}
 	r.drivesNothing()
-	start()
-	r.run(launch{label: "exit", exit: []arg{from(x)}, included: true})
-	r.expect("x", x, filled(16, 1+links)...)
-}
-
-// drivesNothing checks that no queue has a driver.
-func (r *rig) drivesNothing() {
-	r.t.Helper()
-	r.s.mu.Lock()
-	defer r.s.mu.Unlock()
-	for _, q := range r.s.order.All() {
-		if q.Drivers() != 0 {
-			r.t.Errorf("queue %d has %d drivers", q.Index(), q.Drivers())
-		}
-	}
-}
-
-// A goroutine that waits for tasks leaves the device to the waiters where it cannot know for which queue to wait, or
-// for how long: while several queues have work, when its wait has taken long, and when its context has ended.
-func TestGoroutineThatWaitsForTasksLeavesTheRestToTheWaiters(t *testing.T) {
-	ended, cancel := context.WithCancel(context.Background())
-	cancel()
-	for name, c := range map[string]struct {
-		queues, waits int
-		ctx           context.Context
-	}{
-		"nothing in flight": {0, 0, context.Background()},
-		"takes long":        {1, 1, context.Background()},
-		"several queues":    {2, 0, context.Background()},
-		"context has ended": {1, 0, ended},
-	} {
-		t.Run(name, func(t *testing.T) {
-			r := newRig(t, onQueues, 1)
-			defer r.close()
-			r.watches = false
-			x := [][]uint32{filled(16, 1), filled(16, 1)}
-			r.run(launch{label: "enter", enter: []arg{to(x[0]), to(x[1])}, included: true})
-			r.d.hold()
-			for i := range c.queues {
-				r.use(i)
-				r.run(add1(x[i]))
-			}
-			before := r.d.limited
-			r.s.AwaitTasks(c.ctx, make(chan struct{}, 1))
-			r.d.set(func() {
-				if n := r.d.limited - before; n != c.waits {
-					t.Errorf("the goroutine has waited %d times for the device, want %d", n, c.waits)
-				}
-			})
-			r.drivesNothing()
-			r.d.release()
-			// The waiters finish the tasks.
-			if err := r.scope.Wait(context.Background(), nil); err != nil {
-				t.Error(err)
-			}
-			r.use(0)
-			r.run(launch{label: "exit", exit: []arg{from(x[0]), from(x[1])}, included: true})
-			for i := range x {
-				want := uint32(1)
-				if i < c.queues {
-					want = 2
-				}
-				r.expect("x", x[i], filled(16, want)...)
-			}
-		})
-	}
-}
-
-// An observer ends the goroutine that waits for tasks and finishes one of them: the others are finished by the
-// waiters, and no queue counts on the goroutine.
-func TestObserverEndsTheGoroutineThatWaitsForTasks(t *testing.T) {
-	ends := 0
-	for seed := range uint64(16) {
-		r := newRig(t, memoryModes[1], seed)
-		r.watches, r.d.prompt, r.s.driveLimit = false, true, time.Hour
-		x := filled(16, 1)
-		r.run(launch{label: "enter", enter: []arg{to(x)}, included: true})
-		r.d.hold()
-		r.observe = func(label string) construct.Observer {
-			r.watches = true
-			by := &leaver{watch: r.watched(label).(*watch), at: "end", do: runtime.Goexit}
-			r.watches = false
-			return by
-		}
-		r.run(add1(x))
-		r.observe = nil
-		r.run(add1(x))
-		over := make(chan struct{})
-		go func() {
-			defer close(over)
-			returned := false
-			defer func() {
-				if !returned {
-					ends++
-				}
-			}()
-			_ = r.scope.WaitWith(t.Context(), nil, func(over <-chan struct{}) {
-				r.d.release()
-				r.s.AwaitTasks(t.Context(), over)
-			})
-			returned = true
-		}()
-		<-over
-		if err := r.scope.Wait(t.Context(), nil); err != nil {
-			t.Error(err)
-		}
-		r.drivesNothing()
-		r.run(launch{label: "exit", exit: []arg{from(x)}, included: true})
-		r.expect("x", x, filled(16, 3)...)
-		r.close()
-	}
-	if ends == 0 {
-		t.Error("no goroutine that waited was ended")
-	}
+	r.run(launch{label: "exit", exit: []arg{{s: x, kind: memory.MapDelete}}, included: true})
 }

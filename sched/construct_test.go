@@ -45,7 +45,7 @@ func (p *program) construct(s *programScope, concurrent bool) {
 		p.say("taskwait")
 		p.then(s, func() {
 			p.released(func() {
-				if err := s.scope.WaitWith(context.Background(), nil, p.r.meanwhile); err != nil {
+				if err := s.scope.Wait(context.Background(), nil); err != nil {
 					p.fail("%v", err)
 				}
 			})
@@ -378,7 +378,7 @@ func (p *program) group(s *programScope) {
 	s.groups = s.groups[:len(s.groups)-1]
 	p.then(s, func() {
 		p.released(func() {
-			if err := g.WaitWith(context.Background(), nil, p.r.meanwhile); err != nil {
+			if err := g.Wait(context.Background(), nil); err != nil {
 				p.fail("a group: %v", err)
 			}
 		})
@@ -394,7 +394,7 @@ func (p *program) waitFor(s *programScope) {
 	p.then(s, func() {
 		p.released(func() {
 			n := p.r.addTo(s.scope, &tasks.Task{Label: label, Included: true, Depend: depend, Runner: joiner{p.r.s}, Group: group})
-			if err := n.WaitWith(context.Background(), nil, p.r.meanwhile); err != nil {
+			if err := n.Wait(context.Background(), nil); err != nil {
 				p.fail("%s: %v", label, err)
 			}
 			n.Release()
@@ -422,7 +422,7 @@ func (p *program) waitForAll() {
 	p.then(nil, func() {
 		p.released(func() {
 			for _, s := range p.all {
-				if err := s.scope.WaitWith(context.Background(), nil, p.r.meanwhile); err != nil {
+				if err := s.scope.Wait(context.Background(), nil); err != nil {
 					p.fail("%v", err)
 				}
 			}

@@ -111,12 +111,12 @@ func (p *program) dropped(s *programScope) {
 					f()
 				}
 			}
-			err := group.WaitWith(context.Background(), nil, p.r.meanwhile)
+			err := group.Wait(context.Background(), nil)
 			if cause == cancelled && err != nil {
 				p.fail("%s the group got %v", label, err)
 			}
 			want := map[string]error{ended: context.Canceled, failed: errBody}[cause]
-			if err = errors.Join(err, s.scope.WaitWith(context.Background(), nil, p.r.meanwhile)); !errors.Is(err, want) {
+			if err = errors.Join(err, s.scope.Wait(context.Background(), nil)); !errors.Is(err, want) {
 				p.fail("%s got %v, want %v", label, err, want)
 			}
 		})

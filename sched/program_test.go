@@ -245,7 +245,7 @@ func runProgram(t *rapid.T, mode memoryMode, concurrent bool) {
 	}
 	r.d.release()
 	for _, s := range p.all {
-		if err := s.scope.WaitWith(context.Background(), nil, p.r.meanwhile); err != nil {
+		if err := s.scope.Wait(context.Background(), nil); err != nil {
 			p.fail("%v", err)
 		}
 		for _, g := range s.groups {

@@ -430,13 +430,10 @@ func (r *rig) mix(label string, out, a, b []uint32, c uint32) {
 
 func (r *rig) taskwait() {
 	r.t.Helper()
-	if err := r.scope.WaitWith(context.Background(), nil, r.meanwhile); err != nil {
+	if err := r.scope.Wait(context.Background(), nil); err != nil {
 		r.t.Error(err)
 	}
 }
-
-// meanwhile is what the goroutines of a program do that wait for tasks.
-func (r *rig) meanwhile(over <-chan struct{}) { r.s.AwaitTasks(context.Background(), over) }
 
 func (r *rig) expect(name string, got []uint32, want ...uint32) {
 	r.t.Helper()

@@ -66,7 +66,7 @@ func (g *Group) done() {
 		return
 	}
 	for _, c := range g.waiters {
-		c <- struct{}{}
+		close(c)
 	}
 	g.waiters = nil
 	g.parent.done()
@@ -127,17 +127,11 @@ func (t *tally) abandon() {
 // are dropped because their context ended do not count as failed. Wait leaves place, if there is
 // one, while it blocks.
 func (g *Group) Wait(ctx context.Context, place Place) error {
-	return g.WaitWith(ctx, place, nil)
-}
-
-// WaitWith is Wait that calls meanwhile, if not nil, unless there is nothing to wait for.
-func (g *Group) WaitWith(ctx context.Context, place Place, meanwhile Meanwhile) error {
 	g.mu.Lock()
 	if g.live > 0 {
-		idle := make(chan struct{}, 1)
+		idle := make(chan struct{})
 		g.waiters = append(g.waiters, idle)
 		g.mu.Unlock()
-		meanwhile.call(idle, func() { g.abandon(idle) })
 		if place != nil {
 			place.Leave()
 			defer place.Return()

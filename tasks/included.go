@@ -109,11 +109,6 @@ func (n *Node) Abandon() {
 // first; the task then goes on. Only one goroutine may wait for a task, and must hold it. Wait
 // leaves place, if there is one, while it blocks.
 func (n *Node) Wait(ctx context.Context, place Place) error {
-	return n.WaitWith(ctx, place, nil)
-}
-
-// WaitWith is Wait that calls meanwhile, if not nil, unless the task is complete.
-func (n *Node) WaitWith(ctx context.Context, place Place, meanwhile Meanwhile) error {
 	n.scope.lock()
 	if n.phase.complete() {
 		n.scope.unlock()
@@ -126,7 +121,6 @@ func (n *Node) WaitWith(ctx context.Context, place Place, meanwhile Meanwhile) e
 	}
 	n.notes |= awaited
 	n.scope.unlock()
-	meanwhile.call(x.signal, func() { n.stopWaiting() })
 	if place != nil {
 		place.Leave()
 		defer place.Return()
@@ -134,7 +128,11 @@ func (n *Node) WaitWith(ctx context.Context, place Place, meanwhile Meanwhile) e
 	select {
 	case <-x.signal:
 	case <-ctx.Done():
-		if !n.stopWaiting() {
+		n.scope.lock()
+		n.notes &^= awaited
+		complete := n.phase.complete()
+		n.scope.unlock()
+		if !complete {
 			return context.Cause(ctx)
 		}
 	}
@@ -142,26 +140,13 @@ func (n *Node) WaitWith(ctx context.Context, place Place, meanwhile Meanwhile) e
 	return err
 }
 
-// stopWaiting ends a Wait, and reports whether the task is complete.
-func (n *Node) stopWaiting() (complete bool) {
-	n.scope.lock()
-	defer n.scope.unlock()
-	n.notes &^= awaited
-	return n.phase.complete()
-}
-
 // Await waits for an included task as Wait does, and returns nil when it is complete, whatever
 // its outcome. If ctx ends first, it abandons the task and returns the cause.
 func (n *Node) Await(ctx context.Context, place Place) error {
-	return n.AwaitWith(ctx, place, nil)
-}
-
-// AwaitWith is Await that calls meanwhile, if not nil, unless the task is complete.
-func (n *Node) AwaitWith(ctx context.Context, place Place, meanwhile Meanwhile) error {
 	if done, _ := n.Completed(); done {
 		return nil
 	}
-	if err := n.WaitWith(ctx, place, meanwhile); err != nil {
+	if err := n.Wait(ctx, place); err != nil {
 		// It may have completed since the wait gave up.
 		if done, _ := n.Completed(); !done {
 			n.Abandon()

@@ -86,32 +86,7 @@ func (s *Scope) endWaitsLocked() {
 // after that storage is no longer marked as failed because of it. If ctx ends first, its cause is
 // returned, and nothing counts as reported. Wait leaves place, if there is one, while it blocks.
 func (s *Scope) Wait(ctx context.Context, place Place) error {
-	return s.WaitWith(ctx, place, nil)
-}
-
-// Meanwhile is called by a wait that is in progress, before it blocks, with the channel that gets a token when the
-// wait is over. It can do something that brings the tasks about for which the caller waits, and must leave the
-// token in the channel.
-type Meanwhile func(over <-chan struct{})
-
-// call calls m, if it is not nil, and left if that ends the goroutine.
-func (m Meanwhile) call(over <-chan struct{}, left func()) {
-	if m == nil {
-		return
-	}
-	returned := false
-	defer func() {
-		if !returned {
-			left()
-		}
-	}()
-	m(over)
-	returned = true
-}
-
-// WaitWith is Wait that calls meanwhile, if not nil, unless there is nothing to wait for.
-func (s *Scope) WaitWith(ctx context.Context, place Place, meanwhile Meanwhile) error {
-	failed, complete := s.wait(ctx, place, meanwhile)
+	failed, complete := s.wait(ctx, place)
 	if !complete {
 		return context.Cause(ctx)
 	}
@@ -121,14 +96,14 @@ func (s *Scope) WaitWith(ctx context.Context, place Place, meanwhile Meanwhile) 
 // Drain is Wait, but leaves the failures to the caller, who reports them with others. It returns
 // false if ctx has ended before the children are complete.
 func (s *Scope) Drain(ctx context.Context, into *Failures) (complete bool) {
-	failed, complete := s.wait(ctx, nil, nil)
+	failed, complete := s.wait(ctx, nil)
 	into.take(failed)
 	return complete
 }
 
 // wait waits for the children generated so far and returns the failures to report, or, if ctx
 // ends first, none.
-func (s *Scope) wait(ctx context.Context, place Place, meanwhile Meanwhile) (failed []*tally, complete bool) {
+func (s *Scope) wait(ctx context.Context, place Place) (failed []*tally, complete bool) {
 	s.lock()
 	if s.live == 0 {
 		failed := s.takeFailuresLocked()
@@ -142,7 +117,6 @@ func (s *Scope) wait(ctx context.Context, place Place, meanwhile Meanwhile) (fai
 	s.waiters = append(s.waiters, wt)
 	s.unlock()
 
-	meanwhile.call(wt.done, func() { s.abandon(wt) })
 	if place != nil {
 		place.Leave()
 		defer place.Return()

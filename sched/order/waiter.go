@@ -32,8 +32,6 @@ type waiting uint8
 const (
 	// byDriver: the construct waits for what it has just submitted.
 	byDriver waiting = iota
-	// forTasks: a goroutine waits for tasks that were submitted lately.
-	forTasks
 	// byWaiter: the device has been at work for some time already.
 	byWaiter
 	// forChunk: a chunk of a ring is to be used again.
@@ -96,35 +94,7 @@ func (o *Queues) StopDriving(q *Queue) {
 // NextDrive returns the next wait of a goroutine that waits for a task whose last point is p:
 // without a queue if the batch at p is pending or complete, or the device is lost. It blocks while
 // another goroutine submits the batch that is to be waited for.
-func (o *Queues) NextDrive(p SyncPoint) Wait { return o.nextDrive(p, byDriver) }
-
-// OnlyBusy returns the only queue that has batches in flight, or nil.
-func (o *Queues) OnlyBusy() *Queue {
-	var only *Queue
-	for _, q := range o.all {
-		if len(q.inFlight) == 0 {
-			continue
-		}
-		if only != nil {
-			return nil
-		}
-		only = q
-	}
-	return only
-}
-
-// NextOnlyDrive is NextDrive for a goroutine that waits for tasks of any queue: it returns a wait for the only one
-// that has batches in flight.
-func (o *Queues) NextOnlyDrive() Wait {
-	q := o.OnlyBusy()
-	if q == nil {
-		return Wait{}
-	}
-	return o.nextDrive(SyncPoint{Value: q.last, Queue: q.index}, forTasks)
-}
-
-// nextDrive is NextDrive for a wait of some kind.
-func (o *Queues) nextDrive(p SyncPoint, by waiting) Wait {
+func (o *Queues) NextDrive(p SyncPoint) Wait {
 	q := o.all[p.Queue]
 	for o.lost == nil && len(q.inFlight) > 0 && q.inFlight[0].value <= p.Value && !q.sends() {
 		o.settled.Wait()
@@ -132,7 +102,7 @@ func (o *Queues) nextDrive(p SyncPoint, by waiting) Wait {
 	if o.lost != nil || len(q.inFlight) == 0 || q.inFlight[0].value > p.Value {
 		return Wait{}
 	}
-	return q.wait(q.inFlight[0].value, by)
+	return q.wait(q.inFlight[0].value, byDriver)
 }
 
 // WaitForChunk returns a wait for the batch of a sync point, which has been submitted.
