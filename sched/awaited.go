@@ -37,9 +37,9 @@ func (s *Scheduler) newAwaited(r *Region, w *tasks.Work) *awaited {
 	return a
 }
 
-// ofLocked returns a if w is the work of the construct's goroutine, which is the caller then, and nil otherwise.
+// ownLocked returns a if w is the work of the construct's goroutine, which is the caller then, and nil otherwise.
 // The task must not have ended.
-func (a *awaited) ofLocked(w *tasks.Work) *awaited {
+func (a *awaited) ownLocked(w *tasks.Work) *awaited {
 	if a == nil || a.by != w {
 		return nil
 	}
@@ -61,14 +61,14 @@ func (a *awaited) placedLocked(place *order.Task, q *order.Queue) {
 }
 
 // unlockStartedLocked is unlockLocked for a goroutine that has started a task: that of the construct which waits for
-// the task if own, the result of ofLocked, is not nil. If it has to start other tasks before it waits, because some
+// the task if own, the result of ownLocked, is not nil. If it has to start other tasks before it waits, because some
 // have failed, it does not drive: the queue's waiter may have to wait for them.
 func (s *Scheduler) unlockStartedLocked(own *awaited, w *tasks.Work) {
-	defer s.mu.Unlock()
 	s.submitClosedLocked(w)
 	if own != nil && !w.Empty() {
 		s.drivesNothingLocked(own)
 	}
+	s.mu.Unlock()
 }
 
 // drivesNothingLocked says that the construct's goroutine does not come to drive soon.
@@ -101,7 +101,8 @@ func (s *Scheduler) await(ctx context.Context, a *awaited, node *tasks.Node, pla
 	w.Run()
 	err = s.awaitStarted(ctx, a, node, place)
 	over = true
-	w.Finish() // not before, because it tells whether a goroutine is this one
+	// The pool gets the work back only now, because until then it tells this goroutine from others: see ownLocked.
+	w.Finish()
 	return err
 }
 

@@ -146,7 +146,7 @@ func (l *resident) Start(n *tasks.Node, w *tasks.Work) {
 		return
 	}
 	s.mu.Lock()
-	own := l.awaited.ofLocked(w)
+	own := l.awaited.ownLocked(w)
 	started := s.startResidentLocked(l, w)
 	if deferred {
 		s.startedAloneLocked()
@@ -310,7 +310,6 @@ func (l *resident) leaveLocked(w *tasks.Work) {
 func (s *Scheduler) endResidents(done []*order.Task, next *int, w *tasks.Work) *target {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var last *resident
 	ended := s.exits.ended[:0]
 	for len(ended) < residentsAtOnce && *next < len(done) {
 		l, ok := done[*next].Owner.(*resident)
@@ -320,15 +319,12 @@ func (s *Scheduler) endResidents(done []*order.Task, next *int, w *tasks.Work) *
 		done[*next] = nil
 		*next++
 		if !l.endLocked(w) {
-			last = l
-			break
+			s.completeAllLocked(ended, w)
+			return l.becomeTargetLocked(w)
 		}
 		ended = append(ended, l.overLocked(w))
 	}
 	s.completeAllLocked(ended, w)
-	if last != nil {
-		return last.becomeTargetLocked(w)
-	}
 	return nil
 }
 

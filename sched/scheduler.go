@@ -168,7 +168,7 @@ type Scheduler struct {
 	// sharing is Options.Sharing.
 	sharing Sharing
 	// driveLimit is for how long a goroutine waits for a queue itself where something else can end its wait,
-	// which it does not notice meanwhile: a millisecond, but for tests.
+	// which it does not notice meanwhile: a millisecond, except in tests.
 	driveLimit time.Duration
 
 	// leakSites and numbers are Options.LeakSites and Options.Numbers.

@@ -78,7 +78,7 @@ func (s *Scheduler) start(t *target, w *tasks.Work, at *startStage) {
 	}
 	stage(startOver)
 	s.mu.Lock()
-	own := t.awaited.ofLocked(w)
+	own := t.awaited.ownLocked(w)
 	if err := s.refusalLocked(); err != nil {
 		s.mu.Unlock()
 		s.refuse(t, err, w)
@@ -135,10 +135,11 @@ func (s *Scheduler) start(t *target, w *tasks.Work, at *startStage) {
 	t.tellPlaced(ompt.ScopeEnd)
 }
 
-// handOver is handOverLocked for a caller that does not hold mu.
+// handOver is handOverLocked for a caller that does not hold mu. The task has an observer, so that its construct is
+// not about to drive.
 func (s *Scheduler) handOver(t *target, copying error, w *tasks.Work) {
 	s.mu.Lock()
-	defer s.unlockStartedLocked(t.awaited.ofLocked(w), w)
+	defer s.unlockLocked(w)
 	s.handOverLocked(t, copying, w)
 }
 
