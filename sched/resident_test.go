@@ -149,11 +149,16 @@ func TestSynchronousKernelOnPresentStorageIsAResidentTask(t *testing.T) {
 					r.resides(x)
 				}
 				c.meanwhile(r, x)
+				woken := r.wakeUps()
 				r.d.release()
 				if err := <-over; err != nil {
 					t.Error(err)
 				}
 				r.drivesNothing()
+				// It has waited for what its task places at its end, too, in the waiter's place.
+				if n := r.wakeUps() - woken; n != 0 {
+					t.Errorf("waiters were woken %d times", n)
+				}
 				if now := r.s.Stats(); !c.gone && (now.Submissions != before.Submissions+1 || now.Copies != before.Copies) {
 					t.Errorf("from %+v to %+v, want one submission without copies", before.Stats, now.Stats)
 				}
@@ -217,6 +222,11 @@ func TestSynchronousResidentTaskOutlivesItsConstruct(t *testing.T) {
 			t.Error(err)
 		}
 		r.taskwait()
+		r.s.mu.Lock()
+		if first.place != nil {
+			t.Error("it has the place of a task that has ended")
+		}
+		r.s.mu.Unlock()
 		r.run(launch{label: "exit", exit: []arg{from(x), from(y)}, included: true})
 		r.expect("x", x, filled(16, 2)...)
 		r.expect("y", y, filled(16, 2)...)
