@@ -1,6 +1,7 @@
 package vkomp
 
 import (
+	"slices"
 	"strconv"
 	"sync/atomic"
 
@@ -47,31 +48,53 @@ func iterate[T any](begin, end, step int, item func(i int) T) []T {
 // needed for errors, so each is made once and kept.
 type itemLabels struct {
 	noun string
-	mu   lockrank.Mutex[lockrank.Leaf]
-	made atomic.Pointer[[]string]
+	// first has the names of the first items, more those of all items up to the largest number that there
+	// was, if that is greater.
+	first [16]string
+	mu    lockrank.Mutex[lockrank.Leaf]
+	more  atomic.Pointer[[]string]
 }
 
 var (
-	argumentLabels = itemLabels{noun: "argument"}
-	mapLabels      = itemLabels{noun: "map"}
-	motionLabels   = itemLabels{noun: "motion"}
-	useLabels      = itemLabels{noun: "use"}
+	argumentLabels = newItemLabels("argument")
+	mapLabels      = newItemLabels("map")
+	motionLabels   = newItemLabels("motion")
+	useLabels      = newItemLabels("use")
 )
+
+func newItemLabels(noun string) *itemLabels {
+	l := &itemLabels{noun: noun}
+	for k := range l.first {
+		l.first[k] = l.name(k)
+	}
+	return l
+}
+
+func (l *itemLabels) name(k int) string { return l.noun + " " + strconv.Itoa(k) }
 
 // of returns the label of the k-th item.
 func (l *itemLabels) of(k int) string {
-	if made := l.made.Load(); made != nil && k < len(*made) {
-		return (*made)[k]
+	if k < len(l.first) {
+		return l.first[k]
+	}
+	return l.further(k)
+}
+
+// further is of for an item that is none of the first.
+func (l *itemLabels) further(k int) string {
+	if more := l.more.Load(); more != nil && k < len(*more) {
+		return (*more)[k]
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var made []string
-	if before := l.made.Load(); before != nil {
-		made = append(made, *before...)
+	more := l.first[:]
+	if before := l.more.Load(); before != nil {
+		more = *before
 	}
-	for n := max(16, 2*k); len(made) < n; {
-		made = append(made, l.noun+" "+strconv.Itoa(len(made)))
+	more = slices.Clone(more)
+	for len(more) <= 2*k {
+		more = append(more, l.name(len(more)))
 	}
-	l.made.Store(&made)
-	return made[k]
+	l.more.Store(&more)
+	return more[k]
 }

@@ -139,7 +139,7 @@ func (rt *Runtime) encounter(ctx context.Context, d *TargetData, hasBody bool) (
 
 // items evaluates the data clauses.
 func (r *dataRegion) items(d *TargetData) error {
-	if err := checkArgs(d.Maps, &mapLabels); err != nil {
+	if err := checkArgs(d.Maps, mapLabels); err != nil {
 		return err
 	}
 	for k := range d.Maps {

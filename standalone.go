@@ -38,9 +38,9 @@ func (d *standalone) name() string {
 // labels are those of the directive's items.
 func (d *standalone) labels() *itemLabels {
 	if d.kind == ompt.TargetUpdate {
-		return &motionLabels
+		return motionLabels
 	}
-	return &mapLabels
+	return mapLabels
 }
 
 // add checks the k-th item of the directive and adds it to the clauses of the task.

@@ -137,7 +137,7 @@ func (rt *Runtime) evaluate(c *current, passed *clauses, t *Target, args []Arg, 
 	if err = t.Range.extent(&passed.Range); err != nil {
 		return nil, err
 	}
-	if err := checkArgs(args, &argumentLabels); err != nil {
+	if err := checkArgs(args, argumentLabels); err != nil {
 		return nil, err
 	}
 	d, err := rt.resolve(*c, t.Device, t.If)

@@ -155,7 +155,7 @@ func (r *recording) target(passed *clauses, t *Target, args []Arg, depend []Depe
 	copied.Label, copied.Device, copied.If = passed.Label, Device{passed.device}, condAbsent
 	kept := &recordedTarget{target: copied}
 	var err error
-	if kept.argPlaces, err = r.bound.argPlaces(args, &argumentLabels); err == nil {
+	if kept.argPlaces, err = r.bound.argPlaces(args, argumentLabels); err == nil {
 		kept.itemPlaces, err = r.places(depend)
 	}
 	if err != nil {

@@ -26,7 +26,7 @@ func (s *Scope) dependLocked(n *Node, items []Depend) {
 		default:
 			at := d.section()
 			if s.recent != nil {
-				if l = s.recent[at.start>>3%recents]; l != nil && l.section == at {
+				if l = s.recent[at.recent()]; l != nil && l.section == at {
 					if l.refs == 0 {
 						s.dead--
 					}

@@ -87,12 +87,15 @@ func (s *Scope) locateLocked(at section) *location {
 	}
 	l.refs++
 	if s.recent != nil {
-		s.recent[at.start>>3%recents] = l
+		s.recent[at.recent()] = l
 	} else if s.located++; s.located == recents {
 		s.recent = new([recents]*location)
 	}
 	return l
 }
+
+// recent returns where Scope.recent has the location of that section.
+func (s *section) recent() uint64 { return uint64(s.start) * golden >> (64 - recentBits) }
 
 func (s *Scope) newLocationLocked(at section) *location {
 	l := s.spareLocations
@@ -174,8 +177,8 @@ func (s *Scope) spareLocked(l *location) {
 // unindexLocked removes a location from the index.
 func (s *Scope) unindexLocked(l *location) {
 	s.index.remove(l)
-	if s.recent != nil && s.recent[l.start>>3%recents] == l {
-		s.recent[l.start>>3%recents] = nil
+	if s.recent != nil && s.recent[l.recent()] == l {
+		s.recent[l.recent()] = nil
 	}
 }
 

@@ -10,8 +10,11 @@ import (
 // maxSpare is the largest number of nodes, and of locations, that a scope keeps for reuse.
 const maxSpare = 4096
 
-// recents is the number of recent locations, a power of two.
-const recents = 256
+// recents is the number of recent locations, of which each has recentBits bits of a product as its number.
+const (
+	recentBits = 8
+	recents    = 1 << recentBits
+)
 
 // family is a scope, or several scopes that transparent tasks connect. Their tasks can depend on
 // each other, so they share a lock.
