@@ -1,6 +1,7 @@
 package vkomp
 
 import (
+	"context"
 	"time"
 
 	"github.com/vkomp/vkomp/interop"
@@ -10,6 +11,11 @@ import (
 func CheckModule(path string, limit time.Duration, name string, module []byte) error {
 	v := validator{path: path, time: limit}
 	return v.check(name, module)
+}
+
+// ReportWhile calls wait as Taskwait and Taskgroup wait for tasks.
+func (rt *Runtime) ReportWhile(ctx context.Context, wait func() error) (err, reporting error) {
+	return rt.reportWhile(ctx, wait)
 }
 
 // VulkanHandles returns the handles of an open device as package vk knows them.

@@ -95,3 +95,24 @@ func TestReportsOfProgressThatFail(t *testing.T) {
 		})
 	}
 }
+
+// A tool can end the goroutine that waits. vktest finds what goes on then.
+func TestReportsOfProgressEndWithTheWaitsGoroutine(t *testing.T) {
+	rt := vktest.Open(t)
+	reported, over := make(chan struct{}, 1), make(chan struct{})
+	ctx := vkomp.WithProgress(t.Context(), time.Millisecond, func(vkomp.Progress) {
+		select {
+		case reported <- struct{}{}:
+		default:
+		}
+	})
+	go func() {
+		defer close(over)
+		rt.ReportWhile(ctx, func() error {
+			<-reported
+			runtime.Goexit()
+			return nil
+		})
+	}()
+	<-over
+}

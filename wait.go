@@ -55,10 +55,7 @@ func (rt *Runtime) taskwait(ctx context.Context, depend []Depend) (err, reportin
 	if scope == nil {
 		return nil, nil
 	}
-	stop := rt.reports(ctx)
-	rt.submitGathered()
-	err = scope.Wait(ctx, c.place)
-	return err, stop()
+	return rt.reportWhile(ctx, func() error { return scope.Wait(ctx, c.place) })
 }
 
 // TaskwaitNoWait generates an empty task with these depend items (OpenMP 5.1 taskwait nowait
@@ -203,10 +200,7 @@ func (rt *Runtime) taskgroup(ctx context.Context, body func(ctx context.Context)
 	// Deferred, because the body may call runtime.Goexit.
 	defer func() {
 		region.Begin()
-		stop := rt.reports(ctx)
-		rt.submitGathered()
-		ending := group.Wait(ctx, c.place)
-		reporting := stop()
+		ending, reporting := rt.reportWhile(ctx, func() error { return group.Wait(ctx, c.place) })
 		region.End(ctx, ending)
 		if group.Cancelled() && !outer.Cancelled() && errors.Is(err, ErrCancelled) {
 			err = nil
