@@ -29,8 +29,7 @@ func (d Device) alloc(ctx context.Context, size int, p *DevicePtr) error {
 	if err != nil {
 		return err
 	}
-	rt.using.RLock()
-	defer rt.using.RUnlock()
+	defer rt.using.leave(rt.using.enter())
 	switch {
 	case size < 0:
 		return fmt.Errorf("%w: %d bytes", ErrInvalidArgument, size)
@@ -107,8 +106,7 @@ func (d Device) free(ctx context.Context, p *DevicePtr) error {
 	if err != nil {
 		return err
 	}
-	rt.using.RLock()
-	defer rt.using.RUnlock()
+	defer rt.using.leave(rt.using.enter())
 	switch {
 	case p.IsNil():
 		return nil

@@ -200,8 +200,7 @@ func (r *routine) generate(ctx context.Context, async bool, dst, src *DevicePtr,
 		r.giveBack()
 		return refused
 	}
-	rt.using.RLock()
-	defer rt.using.RUnlock()
+	defer rt.using.leave(rt.using.enter())
 	err := r.generateIn(ctx, &c, async, observe.Site{})
 	if err == nil && kept != nil {
 		recording.add(kept)

@@ -56,8 +56,7 @@ type TargetData struct {
 // With NoWait TargetData returns when the task is generated, and the errors are
 // failures of that task.
 func (rt *Runtime) TargetData(ctx context.Context, d TargetData, body func(ctx context.Context) error) error {
-	rt.using.RLock()
-	defer rt.using.RUnlock()
+	defer rt.using.leave(rt.using.enter())
 	r, err := rt.encounter(ctx, &d, body != nil)
 	if err != nil {
 		return fmt.Errorf("vkomp: %w", err)

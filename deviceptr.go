@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"unsafe"
 
+	"github.com/vkomp/vkomp/internal/striped"
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/sched"
 )
@@ -160,16 +161,18 @@ func (d Device) use() use {
 	if d.d == nil {
 		return use{}
 	}
-	d.d.rt.using.RLock()
-	return use{d.d.rt}
+	return use{d.d.rt, d.d.rt.using.enter()}
 }
 
 // use is the use of a runtime that must not be paused meanwhile.
-type use struct{ of *Runtime }
+type use struct {
+	of *Runtime
+	at striped.Cell
+}
 
 func (u use) end() {
 	if u.of != nil {
-		u.of.using.RUnlock()
+		u.of.using.leave(u.at)
 	}
 }
 

@@ -91,8 +91,7 @@ func (rt *Runtime) interop(ctx context.Context, i *Interop) error {
 	if err := rt.construct(ctx); err != nil {
 		return err
 	}
-	rt.using.RLock()
-	defer rt.using.RUnlock()
+	defer rt.using.leave(rt.using.enter())
 	if err := rt.checkInterop(i); err != nil {
 		return fmt.Errorf("%w: %w", ErrInvalidArgument, err)
 	}

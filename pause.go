@@ -97,10 +97,10 @@ func (rt *Runtime) pause(ctx context.Context, kind PauseKind, devices ...*device
 		return fmt.Errorf("%w: a taskgroup is under way", ErrBusy)
 	}
 	// Constructs that are called during the pause wait; the pause does not wait for any.
-	if !rt.using.TryLock() {
+	if !rt.using.pause() {
 		return fmt.Errorf("%w: a construct is under way", ErrBusy)
 	}
-	defer rt.using.Unlock()
+	defer rt.using.resume()
 	if rt.graph.Pending() {
 		return fmt.Errorf("%w: tasks are not complete", ErrBusy)
 	}

@@ -112,8 +112,7 @@ func (rt *Runtime) allocPinned(ctx context.Context, size uint64, elem reflect.Ty
 	if err != nil || size == 0 {
 		return nil, err
 	}
-	rt.using.RLock()
-	defer rt.using.RUnlock()
+	defer rt.using.leave(rt.using.enter())
 	p.allocated = true
 	unit := uintptr(hostAlignment)
 	for _, d := range p.devices {
@@ -156,8 +155,7 @@ func (rt *Runtime) pin(ctx context.Context, section memory.Section, elem reflect
 	if err != nil || section.Size == 0 {
 		return nil, err
 	}
-	rt.using.RLock()
-	defer rt.using.RUnlock()
+	defer rt.using.leave(rt.using.enter())
 	p.section = section
 	return p, rt.pinOn(p)
 }

@@ -126,8 +126,7 @@ func (p *pinnedStorage) free(ctx context.Context) error {
 	if err := rt.construct(ctx); err != nil {
 		return err
 	}
-	rt.using.RLock()
-	defer rt.using.RUnlock()
+	defer rt.using.leave(rt.using.enter())
 	if !p.state.CompareAndSwap(pinnedLive, pinnedFreeing) {
 		if p.state.Load() == pinnedFreed {
 			return fmt.Errorf("%w: %v was freed", ErrInvalidPointer, p)

@@ -59,10 +59,8 @@ type Runtime struct {
 	tool   atomic.Pointer[tool.Tool]
 	events atomic.Pointer[observe.Listeners]
 
-	// using is held for reading by calls that use a device or generate tasks, and for
-	// writing by a pause. A pause does not wait for the lock, so it may be read-locked
-	// recursively.
-	using lockrank.RWMutex[lockrank.RuntimeUsing]
+	// using are the calls under way that use a device or generate tasks.
+	using users
 
 	// mu guards the fields below.
 	mu lockrank.Mutex[lockrank.Runtime]

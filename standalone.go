@@ -63,8 +63,7 @@ func (rt *Runtime) standalone(ctx context.Context, d *standalone, items []Arg, d
 	if err := rt.construct(ctx); err != nil {
 		return fmt.Errorf("vkomp: %w", err)
 	}
-	rt.using.RLock()
-	defer rt.using.RUnlock()
+	defer rt.using.leave(rt.using.enter())
 	c := rt.current(ctx)
 	if len(depend) == 0 && rt.hit(&c, d, items) {
 		return nil

@@ -85,8 +85,7 @@ func (rt *Runtime) target(ctx context.Context, t *Target, args []Arg, depend []D
 	if err := rt.construct(ctx); err != nil {
 		return err
 	}
-	rt.using.RLock()
-	defer rt.using.RUnlock()
+	defer rt.using.leave(rt.using.enter())
 	c := rt.current(ctx)
 	return rt.targetIn(ctx, &c, t, args, depend, observe.Site{})
 }

@@ -111,8 +111,7 @@ func (rt *Runtime) task(ctx context.Context, t *Task) error {
 	if err := rt.construct(ctx); err != nil {
 		return err
 	}
-	rt.using.RLock()
-	defer rt.using.RUnlock()
+	defer rt.using.leave(rt.using.enter())
 	label := cmp.Or(t.Label, "task")
 	c := rt.current(ctx)
 	switch {

@@ -193,8 +193,7 @@ func (r *taskgraphRecord) replay(ctx context.Context, bound *bindings) error {
 		}
 	}
 	defer func() { <-r.turn }()
-	rt.using.RLock()
-	defer rt.using.RUnlock()
+	defer rt.using.leave(rt.using.enter())
 	c := rt.current(ctx)
 	bound = bound.ordered(r.bound)
 	for _, construct := range r.constructs {

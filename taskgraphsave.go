@@ -98,8 +98,7 @@ func (r *taskgraphRecord) describe(ctx context.Context, bound *bindings) (*savin
 		return nil, context.Cause(ctx)
 	}
 	defer func() { <-r.turn }()
-	rt.using.RLock()
-	defer rt.using.RUnlock()
+	defer rt.using.leave(rt.using.enter())
 	c := rt.current(ctx)
 	s := &saving{rt: rt, c: &c, bound: bound.ordered(r.bound), graph: &savedGraph{Version: savedVersion}}
 	for _, construct := range r.constructs {

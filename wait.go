@@ -75,8 +75,7 @@ func (rt *Runtime) join(ctx context.Context, label string, depend []tasks.Depend
 	if err := rt.construct(ctx); err != nil {
 		return err
 	}
-	rt.using.RLock()
-	defer rt.using.RUnlock()
+	defer rt.using.leave(rt.using.enter())
 	if len(depend) == 0 {
 		return fmt.Errorf("%s: %w: nowait needs depend items", label, ErrInvalidDepend)
 	}

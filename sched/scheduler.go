@@ -153,27 +153,32 @@ type Scheduler struct {
 	// props is device.Properties().
 	props  *vk.Properties
 	domain tasks.Domain
-
-	// spare keeps targets for reuse, residents the records of resident tasks, and awaits what constructs have
-	// shared with their tasks.
-	spare     sync.Pool
-	residents sync.Pool
-	awaits    sync.Pool
-	// intake has resident tasks that are to start.
-	intake intake
 	// refuses says that refusalLocked returns an error.
 	refuses atomic.Bool
 	// general is Options.General, and merges says that dispatches of one kernel are merged.
 	general, merges bool
 	// sharing is Options.Sharing.
 	sharing Sharing
+	// leakSites and numbers are Options.LeakSites and Options.Numbers.
+	leakSites bool
+	numbers   construct.Numbers
 	// driveLimit is for how long a goroutine waits for a queue itself where something else can end its wait,
 	// which it does not notice meanwhile: a millisecond, except in tests.
 	driveLimit time.Duration
 
-	// leakSites and numbers are Options.LeakSites and Options.Numbers.
-	leakSites bool
-	numbers   construct.Numbers
+	// spare keeps targets for reuse, residents the records of resident tasks, and awaits what constructs have
+	// shared with their tasks.
+	spare     sync.Pool
+	residents sync.Pool
+	awaits    sync.Pool
+
+	// Goroutines read the fields above for each task that they create, while others change those below for
+	// each task: so they are in different cache lines.
+	_ [128]byte
+
+	// intake has resident tasks that are to start.
+	intake intake
+	_      [128]byte
 
 	// mu guards the following fields, except for those that have a lock of their own and those
 	// that only New sets.

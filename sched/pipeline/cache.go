@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/vkomp/vkomp/internal/striped"
 	"github.com/vkomp/vkomp/sched/kernel"
 	"github.com/vkomp/vkomp/vk"
 )
@@ -73,7 +74,7 @@ func (c *Cache) UseLocked(k *kernel.Kernel) *Kernel {
 	if own == nil {
 		own = c.add(k)
 	}
-	own.refs.Add(1)
+	own.refs.Add(striped.Here(), 1)
 	return own
 }
 
@@ -87,10 +88,9 @@ func (c *Cache) changeKnown(change func(map[*kernel.Kernel]*Kernel)) {
 	c.known.Store(&known)
 }
 
-// add adds a kernel that is used for the first time, with the cache's own reference.
+// add adds a kernel that is used for the first time.
 func (c *Cache) add(k *kernel.Kernel) *Kernel {
 	own := &Kernel{Kernel: k, cache: c}
-	own.refs.Store(1)
 	c.changeKnown(func(known map[*kernel.Kernel]*Kernel) { known[k] = own })
 	return own
 }
@@ -99,19 +99,21 @@ func (c *Cache) add(k *kernel.Kernel) *Kernel {
 // them, and none is compiled any more that nobody has needed. It does not wait for that.
 func (c *Cache) Release(k *kernel.Kernel) {
 	c.mu.Lock()
-	own := c.find(k)
+	own, unused := c.find(k), false
 	if own != nil {
 		c.changeKnown(func(known map[*kernel.Kernel]*Kernel) { delete(known, k) })
 		c.released[own] = struct{}{}
+		own.released.Store(true)
 		for i, q := range own.compilations {
 			if q != nil && q.stage == stageQueued {
 				c.ahead.remove(q)
 				own.compilations[i] = nil
 			}
 		}
+		unused = own.refs.Sum() == 0
 	}
 	c.mu.Unlock()
-	if own != nil && own.refs.Add(-1) == 0 {
+	if unused {
 		own.destroy()
 	}
 }

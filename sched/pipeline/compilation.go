@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/vkomp/vkomp/internal/striped"
 	"github.com/vkomp/vkomp/sched/kernel"
 	"github.com/vkomp/vkomp/sched/protect"
 	"github.com/vkomp/vkomp/vk"
@@ -74,7 +75,7 @@ func (k *Kernel) newCompilation(fold int, o vk.PipelineOptions) *Compilation {
 // beginLocked begins the compilation on a goroutine of its own.
 func (c *Compilation) beginLocked() {
 	c.stage = stageUnderWay
-	c.kernel.refs.Add(1)
+	c.kernel.refs.Add(striped.Here(), 1)
 	go c.run()
 }
 

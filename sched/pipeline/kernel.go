@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 
 	"github.com/vkomp/vkomp/internal/lockrank"
+	"github.com/vkomp/vkomp/internal/striped"
 	"github.com/vkomp/vkomp/sched/kernel"
 	"github.com/vkomp/vkomp/vk"
 )
@@ -12,8 +13,10 @@ import (
 type Kernel struct {
 	*kernel.Kernel
 	cache *Cache
-	// refs counts the references.
-	refs atomic.Int64
+	// refs counts the references. The kernel is destroyed when there are none and it is released, which
+	// says that it gets no more.
+	refs     striped.Count
+	released atomic.Bool
 	// ready are the compiled pipelines by Plan.Fold, and that of kernel.Merging, nil where there is none.
 	ready [kernel.Pipelines]atomic.Pointer[vk.Pipeline]
 	// compilations are those that are queued or under way, or have failed before anybody needed
@@ -32,23 +35,36 @@ type Kernel struct {
 // Ready returns the pipeline for a Plan.Fold, nil if it has not been compiled yet.
 func (k *Kernel) Ready(fold int) *vk.Pipeline { return k.ready[fold].Load() }
 
-// retain adds a reference, unless there is none left.
+// retain adds a reference, unless the kernel is released.
 func (k *Kernel) retain() bool {
-	for {
-		refs := k.refs.Load()
-		if refs == 0 {
-			return false
-		}
-		if k.refs.CompareAndSwap(refs, refs+1) {
-			return true
-		}
+	at := striped.Here()
+	k.refs.Add(at, 1)
+	if k.released.Load() {
+		k.releaseAt(at)
+		return false
 	}
+	return true
 }
 
 // Release gives up a reference that Cache.Use or Cache.UseLocked returned. It may be called with any lock held.
-func (k *Kernel) Release() {
-	if k.refs.Add(-1) == 0 {
-		go k.destroy()
+func (k *Kernel) Release() { k.releaseAt(striped.Here()) }
+
+// releaseAt is Release in a cell of the count.
+func (k *Kernel) releaseAt(at striped.Cell) {
+	k.refs.Add(at, -1)
+	if k.released.Load() && k.refs.Sum() == 0 {
+		go k.destroyUnused()
+	}
+}
+
+// destroyUnused destroys the pipelines of a released kernel if there are no references. The caller's sum may have
+// missed that of a compilation that began meanwhile.
+func (k *Kernel) destroyUnused() {
+	k.cache.mu.Lock()
+	unused := k.refs.Sum() == 0
+	k.cache.mu.Unlock()
+	if unused {
+		k.destroy()
 	}
 }
 

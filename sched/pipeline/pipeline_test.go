@@ -340,3 +340,64 @@ func TestCompilationIsGivenUpThoughItsGoroutineEnds(t *testing.T) {
 	r.pipelines(0)
 	r.forgotten()
 }
+
+// Goroutines use a kernel while it is released. Its pipeline is there as long as one of them uses it, and then
+// goes.
+func TestKernelIsReleasedWhileItIsUsed(t *testing.T) {
+	for range 300 {
+		r := newRig(t)
+		source := load(t, "set")
+		r.d.gate <- works
+		first := r.use(source)
+		<-r.compile(first, 0).Done()
+		<-r.ended
+		first.Release()
+		var users sync.WaitGroup
+		for range 3 {
+			users.Go(func() {
+				for used := r.Use(source); used != nil; used = r.Use(source) {
+					// The one that uses it now gives it up after another one has taken it.
+					next := r.Use(source)
+					used.Release()
+					if next == nil {
+						return
+					}
+					r.d.mu.Lock()
+					if len(r.d.live) != 1 {
+						t.Error("the pipeline of a kernel that is used is destroyed")
+					}
+					r.d.mu.Unlock()
+					next.Release()
+				}
+			})
+		}
+		r.Release(source)
+		users.Wait()
+		<-r.d.gone
+		r.pipelines(0)
+		r.forgotten()
+	}
+}
+
+// A goroutine has found a kernel without the lock, and another one releases it. The first one gets no reference,
+// and takes nobody's.
+func TestReleasedKernelGetsNoMoreReferences(t *testing.T) {
+	r := newRig(t)
+	source := load(t, "set")
+	k := r.use(source)
+	r.d.gate <- works
+	<-r.compile(k, 0).Done()
+	<-r.ended
+	r.Release(source)
+	if k.retain() {
+		t.Fatal("a kernel that was released has got a reference")
+	}
+	r.pipelines(1)
+	if len(r.d.gone) != 0 {
+		t.Error("the pipeline is destroyed before its user has released it")
+	}
+	k.Release()
+	<-r.d.gone
+	r.pipelines(0)
+	r.forgotten()
+}
