@@ -74,7 +74,7 @@ var benchRows = []benchRow{
 	{"join", "empty tasks with a depend clause: what dependences cost without a launch", benchJoin},
 	{"hosttask", "host tasks with an empty body, in a chain and independent", benchHostTask},
 	{"edge", "a target task and a host task in turn, each after the other: edges between device and host", benchEdge},
-	{"goroutines", "chains that one goroutine and two goroutines create, each its own", benchGoroutines},
+	{"goroutines", "the creation of chains by one goroutine, and by two with a chain each", benchGoroutines},
 	{"maphit", "enter and exit of a present slice, and the routine is_present, among many present ones; enter and exit of 4 KiB with both copies", benchMapHit},
 	{"alloc", "an allocation of device memory and its free, among live ones", benchAlloc},
 	{"associate", "an association and its end, alone and among many", benchAssociate},

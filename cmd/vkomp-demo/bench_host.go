@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"runtime"
 	"slices"
 	"sync"
@@ -79,55 +78,68 @@ func benchEdge(b *bench) error {
 	return benchCheck("the sum", sum, n*b.runs())
 }
 
-// benchGoroutines has a chain in a taskgroup for each goroutine, and the same number of tasks for one
-// goroutine and for two.
+// benchGoroutines measures the creation of chains that wait for a host task until all is created, so that nothing
+// else needs a processor: by one goroutine, and by two that create as many tasks together, in one task region or
+// in regions of their own.
 func benchGoroutines(b *bench) error {
 	chains := [][]uint32{make([]uint32, 64), make([]uint32, 64)}
 	maps := func(way func([]uint32) vkomp.Arg) []vkomp.Arg { return []vkomp.Arg{way(chains[0]), way(chains[1])} }
-	counts := []int{1, 2}
+	// It takes some time until a second goroutine has a processor.
+	tasks := 4 * b.tasks
 	err := b.present(maps(vkomp.To[uint32]), maps(vkomp.From[uint32]), func() error {
-		samples, err := b.alternate(b.creators(chains[:1]), b.creators(chains))
+		samples, err := b.alternate(b.creators(chains[:1], tasks, b.inGroup), b.creators(chains, tasks/2, b.inGroup), b.creators(chains, tasks/2, b.inTask))
 		if err != nil {
 			return err
 		}
-		for k, goroutines := range counts {
-			tasks := b.tasks / goroutines * goroutines
-			b.figure(fmt.Sprintf("goroutines.%d.create", goroutines), "task", tasks, benchCreate, samples[k], nil)
-			b.figure(fmt.Sprintf("goroutines.%d.total", goroutines), "task", tasks, benchTotal, samples[k], nil)
+		for k, name := range []string{"1", "2", "2_regions"} {
+			b.figure("goroutines."+name+".create", "task", tasks, benchCreate, samples[k], nil)
 		}
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	return errors.Join(benchCheck("the first chain", chains[0][0], uint32((b.tasks+b.tasks/2)*b.runs())),
-		benchCheck("the second chain", chains[1][0], uint32(b.tasks/2*b.runs())))
+	return errors.Join(benchCheck("the first chain", chains[0][0], uint32(2*tasks*b.runs())), benchCheck("the second chain", chains[1][0], uint32(tasks*b.runs())))
 }
 
-// creators is a side on which as many goroutines create tasks as there are chains.
-func (b *bench) creators(chains [][]uint32) benchSide {
-	each := b.tasks / len(chains)
+// inGroup calls body in a taskgroup of the current task, and inTask as an undeferred task. Both wait for its tasks.
+func (b *bench) inGroup(body func(ctx context.Context) error) error {
+	return b.rt.Taskgroup(b.ctx, body)
+}
+
+func (b *bench) inTask(body func(ctx context.Context) error) error {
+	return b.rt.Task(b.ctx, vkomp.Task{If: vkomp.If(false), Body: func(ctx context.Context) error {
+		return errors.Join(body(ctx), b.rt.Taskwait(ctx))
+	}})
+}
+
+// creators is a side on which each slice has a chain of that many tasks, created by a goroutine of its own in a
+// region.
+func (b *bench) creators(chains [][]uint32, tasks int, region func(body func(context.Context) error) error) benchSide {
 	return func() (t benchTimes, err error) {
-		errs, made := make([]error, len(chains)), make([]time.Duration, len(chains))
+		errs, created := make([]error, len(chains)), make([]time.Duration, len(chains))
+		var creating, all sync.WaitGroup
+		creating.Add(len(chains))
 		start := time.Now()
-		var done sync.WaitGroup
 		for k, x := range chains {
-			done.Go(func() {
-				errs[k] = b.rt.Taskgroup(b.ctx, func(ctx context.Context) error {
-					for range each {
-						err := b.rt.Target(ctx, vkomp.Target{Kernel: b.kernels.inc.vkomp, Range: oneInvocation, NoWait: true,
+			all.Go(func() {
+				errs[k] = region(func(ctx context.Context) error {
+					defer creating.Done()
+					err := b.rt.Task(ctx, vkomp.Task{Body: func(context.Context) error {
+						creating.Wait()
+						return nil
+					}, Depend: []vkomp.Depend{vkomp.Out(x)}})
+					for i := 0; i < tasks && err == nil; i++ {
+						err = b.rt.Target(ctx, vkomp.Target{Kernel: b.kernels.inc.vkomp, Range: oneInvocation, NoWait: true,
 							Args: []vkomp.Arg{vkomp.ToFrom(x), vkomp.Value(uint32(0))}, Depend: []vkomp.Depend{vkomp.InOut(x)}})
-						if err != nil {
-							return err
-						}
 					}
-					made[k] = time.Since(start)
-					return nil
+					created[k] = time.Since(start)
+					return err
 				})
 			})
 		}
-		done.Wait()
-		t.create, t.total = slices.Max(made), time.Since(start)
+		all.Wait()
+		t.create, t.total = slices.Max(created), time.Since(start)
 		return t, errors.Join(errs...)
 	}
 }
