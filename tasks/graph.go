@@ -3,6 +3,7 @@ package tasks
 import (
 	"cmp"
 	"slices"
+	"sync"
 	"sync/atomic"
 
 	"github.com/vkomp/vkomp/internal/lockrank"
@@ -22,6 +23,9 @@ type Graph struct {
 	newest, oldest *Scope
 	kept           []*Node
 	keptEdges      []EdgeInfo
+
+	// spares has nodes of scopes whose regions have ended, for others.
+	spares sync.Pool // of *spareNodes
 }
 
 // Counts are totals since the graph was made.
@@ -93,6 +97,7 @@ func (s *Scope) register() {
 		g.newest.newer, s.older = s, g.newest
 	}
 	g.newest = s
+	s.takeSparesLocked()
 }
 
 // Retire removes the scope from snapshots until another task is added: its region has ended.
@@ -103,6 +108,7 @@ func (s *Scope) Retire() {
 		return
 	}
 	s.registered, s.unkept = false, false
+	s.giveSparesLocked()
 	g := s.graph
 	s.family.flushLocked(g)
 	g.mu.Lock()

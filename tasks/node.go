@@ -51,7 +51,8 @@ type Witness interface {
 // Its fields are in the order in which they are used together, one cache line after the other: thousands
 // of tasks are in flight, and what one costs is mostly the memory that is fetched for it.
 type Node struct {
-	// The following fields are set by Add and constant while the task exists, but for runner.
+	// The following fields are set by Add and constant while the task exists, but for runner. scope is nil
+	// while the node is for any scope.
 
 	scope  *Scope
 	runner Runner
@@ -114,6 +115,8 @@ type special struct {
 	failure *Error
 	// generation counts the tasks for which the node has been used and that had something special.
 	generation uint64
+	// evented says that one of these tasks had an event.
+	evented bool
 	// signal has room for one token, which is sent when the task completes while somebody
 	// waits.
 	signal chan struct{}

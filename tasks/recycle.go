@@ -1,5 +1,8 @@
 package tasks
 
+import "slices"
+
+// newNodeLocked returns a node for a task of the scope.
 func (s *Scope) newNodeLocked() *Node {
 	last := len(s.spareNodes) - 1
 	if last < 0 {
@@ -10,7 +13,35 @@ func (s *Scope) newNodeLocked() *Node {
 	n := s.spareNodes[last]
 	s.spareNodes[last] = nil
 	s.spareNodes = s.spareNodes[:last]
+	n.scope = s
 	return n
+}
+
+// spareNodes are nodes for another scope.
+type spareNodes struct{ nodes []*Node }
+
+// takeSparesLocked takes the spare nodes of a scope whose region has ended.
+func (s *Scope) takeSparesLocked() {
+	if s.spareNodes != nil {
+		return
+	}
+	if from, _ := s.graph.spares.Get().(*spareNodes); from != nil {
+		s.spareNodes = from.nodes
+	}
+}
+
+// giveSparesLocked gives the spare nodes of the scope, whose region has ended, to others. A node that has had an
+// event stays, because the program may still have that.
+func (s *Scope) giveSparesLocked() {
+	nodes := slices.DeleteFunc(s.spareNodes, func(n *Node) bool { return n.special != nil && n.special.evented })
+	s.spareNodes = nil
+	if len(nodes) == 0 {
+		return
+	}
+	for _, n := range nodes {
+		n.scope = nil
+	}
+	s.graph.spares.Put(&spareNodes{nodes})
 }
 
 // maxKept is the largest number of items, successors or predecessors for which a node keeps memory.
@@ -51,7 +82,7 @@ func (n *Node) resetLocked() {
 			default:
 			}
 		}
-		*x = special{generation: x.generation + 1, signal: x.signal, carried: carried{trails: x.trails}}
+		*x = special{generation: x.generation + 1, evented: x.evented, signal: x.signal, carried: carried{trails: x.trails}}
 	}
 	if cap(n.items) > maxKept {
 		n.items = n.firstItems[:0]

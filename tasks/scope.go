@@ -234,6 +234,9 @@ func (s *Scope) Add(t *Task, w *Work) (*Node, error) {
 		f.mu.Unlock()
 		return nil, fmt.Errorf("task %q: %w", t.Label, s.sealed)
 	}
+	if !s.registered {
+		s.register()
+	}
 	n := s.newNodeLocked()
 	n.toLocked(phaseCreated)
 	f.last++
@@ -284,9 +287,6 @@ func (t *Task) special() bool {
 
 // addSpecialLocked handles the properties that most tasks do not have.
 func (s *Scope) addSpecialLocked(n *Node, t *Task) {
-	if !s.registered {
-		s.register()
-	}
 	if s.family.last > s.family.end {
 		n.seq = s.family.firstIDLocked(s.graph)
 	}
@@ -324,7 +324,9 @@ func (s *Scope) addSpecialLocked(n *Node, t *Task) {
 	if t.Event != nil {
 		n.traits |= detached
 		n.left++
-		*t.Event = Event{n, n.toSpecialLocked().generation}
+		x := n.toSpecialLocked()
+		x.evented = true
+		*t.Event = Event{n, x.generation}
 	}
 	if t.Inner == nil {
 		return
