@@ -36,9 +36,6 @@ func (c *clauses) arguments(args []Arg, d *device) error {
 	c.bytes = slices.Grow(c.bytes, total)
 	for i := range args {
 		a, label := &args[i], argumentLabels.of(i)
-		if err := a.reaches(d, label); err != nil {
-			return err
-		}
 		item := -1
 		switch a.kind {
 		case argMap, argImplicit, argAddress:
@@ -53,8 +50,11 @@ func (c *clauses) arguments(args []Arg, d *device) error {
 					return err
 				}
 			}
-		case argPointer:
-			if a.at.onVulkan() {
+		case argPointer, argDevicePtr, argDeviceAddr:
+			if err := a.reaches(d, label); err != nil {
+				return err
+			}
+			if a.kind == argPointer && a.at.onVulkan() {
 				c.Pointers = append(c.Pointers, a.at.p)
 			}
 		}
@@ -72,7 +72,7 @@ func (c *clauses) arguments(args []Arg, d *device) error {
 		}
 		b := sched.Buffer{Map: item, ToEnd: a.kind == argImplicit || a.kind == argDevicePtr}
 		if a.kind == argDevicePtr || a.kind == argDeviceAddr {
-			b.Map, b.Pointer = -1, a.at.p
+			b.Pointer = a.at.p
 		}
 		if a.kind == argDeviceAddr {
 			b.Size = uint64(a.size)

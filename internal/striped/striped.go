@@ -38,9 +38,10 @@ func Here() Cell {
 // Add adds n to a cell.
 func (c *Count) Add(at Cell, n int64) { c.cells[at%(1<<cellBits)].Add(n) }
 
-// Sum returns the sum of the cells, which it reads one after the other: a change that is under way
-// meanwhile may be in it or not. It is never less than the number is at its end if all changes since
-// its beginning are decrements, or increments that are undone in the same cell.
+// Sum returns the sum of the cells, which it reads one after the other: a change that is made meanwhile
+// may be in it or not. If all of these are decrements, or increments that are undone in the same cell, the
+// result is not less than the number is when Sum returns. So where users come to nothing from some moment on,
+// a Sum of 0 after that says that there are none.
 func (c *Count) Sum() (n int64) {
 	for i := range c.cells {
 		n += c.cells[i].Load()
