@@ -37,6 +37,8 @@ var rooms = map[string]room{
 	"internal/pipelinefile": {},
 	// Whether tests have the runtime check its own state.
 	"internal/invariants": {},
+	// Counts that many goroutines change at once.
+	"internal/striped": {},
 	// Layout of pictures of task graphs.
 	"internal/layered": {},
 	// The exporters are tools like others: they see of the runtime only what ompt reports.
@@ -49,7 +51,7 @@ var rooms = map[string]room{
 	"sched/host":       {imports: []string{"internal/lockrank", "tasks", "sched/construct", "sched/protect"}},
 	"sched/kernel":     {imports: []string{"vk"}},
 	"sched/order":      {imports: []string{"timeline", "vk", "internal/mutant"}},
-	"sched/pipeline":   {imports: []string{"internal/lockrank", "vk", "sched/kernel", "sched/protect"}},
+	"sched/pipeline":   {imports: []string{"internal/lockrank", "internal/striped", "vk", "sched/kernel", "sched/protect"}},
 	"sched/protect":    {},
 	"sched/trace":      {imports: []string{"internal/lockrank", "ompt", "vk", "sched/construct", "sched/order", "sched/protect"}},
 	"sched/transfer":   {imports: []string{"tasks", "memory", "ompt", "vk", "sched/allocation", "sched/construct", "sched/kernel", "sched/order", "sched/protect", "sched/trace", "internal/mutant"}},
@@ -65,7 +67,7 @@ var rooms = map[string]room{
 	"internal/observe/tool":  {imports: []string{"internal/lockrank", "internal/observe", "sched", "sched/construct", "sched/protect", "sched/trace", "tasks", "memory", "ompt", "vk"}},
 	"internal/observe/races": {imports: []string{"internal/lockrank", "internal/observe", "sched", "sched/construct", "tasks", "memory", "ompt", "sched/transfer"}},
 	// gogpu/naga turns WGSL into SPIR-V.
-	".":       {imports: []string{"internal/lockrank", "timeline", "traits", "sched", "sched/construct", "sched/host", "sched/kernel", "sched/protect", "tasks", "memory", "ompt", "vk", "interop", "internal/foreign", "internal/layered", "internal/pipelinefile", "internal/observe", "internal/observe/tool", "internal/observe/races", "sched/transfer"}, thirdParty: []string{xsync, "github.com/gogpu/naga"}},
+	".":       {imports: []string{"internal/invariants", "internal/lockrank", "internal/striped", "timeline", "traits", "sched", "sched/construct", "sched/host", "sched/kernel", "sched/protect", "tasks", "memory", "ompt", "vk", "interop", "internal/foreign", "internal/layered", "internal/pipelinefile", "internal/observe", "internal/observe/tool", "internal/observe/races", "sched/transfer"}, thirdParty: []string{xsync, "github.com/gogpu/naga"}},
 	"shaders": {imports: []string{"."}},
 
 	"interop/vgpu": {free: true, cgo: true},
