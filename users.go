@@ -14,7 +14,7 @@ type users struct {
 	calls striped.Count
 	// paused is set while a pause holds mu. Calls that begin meanwhile wait for mu.
 	paused atomic.Bool
-	mu     lockrank.Mutex[lockrank.RuntimeUsing]
+	mu     lockrank.Mutex[lockrank.RuntimePause]
 }
 
 // enter begins a call, which ends with leave: defer u.leave(u.enter()).

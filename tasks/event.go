@@ -6,7 +6,9 @@ import (
 
 // Event is the event of a detachable task (omp_event_handle_t).
 type Event struct {
-	node       *Node
+	node *Node
+	// scope is that of the task, and generation tells whether the node is still the task's.
+	scope      *Scope
 	generation uint64
 }
 
@@ -14,9 +16,9 @@ type Event struct {
 // has ended and its record belongs to another task.
 func (e Event) Witness() Witness {
 	n := e.node
-	n.scope.lock()
-	defer n.scope.unlock()
-	if n.special.generation != e.generation {
+	e.scope.lock()
+	defer e.scope.unlock()
+	if !n.is(e.generation) {
 		return nil
 	}
 	return n.special.witness
@@ -26,9 +28,9 @@ func (e Event) Witness() Witness {
 // the task is complete or has failed.
 func (e Event) Fulfill(w *Work) error {
 	n := e.node
-	n.scope.lock()
-	defer n.scope.unlock()
-	if n.special.generation != e.generation || n.phase.complete() || n.outcome != undecided {
+	e.scope.lock()
+	defer e.scope.unlock()
+	if !n.is(e.generation) || n.phase.complete() || n.outcome != undecided {
 		return nil
 	}
 	if n.notes.has(fulfilled) {

@@ -143,7 +143,7 @@ type hold struct {
 
 // held reports whether the task still holds the storage.
 func (h *hold) held() bool {
-	return h.node.special.generation == h.generation && !h.node.phase.complete()
+	return h.node.is(h.generation) && !h.node.phase.complete()
 }
 
 // holdersOf returns the present and former holders of storage in a section.

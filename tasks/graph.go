@@ -25,7 +25,7 @@ type Graph struct {
 	keptEdges      []EdgeInfo
 
 	// spares has nodes of scopes whose regions have ended, for others.
-	spares sync.Pool // of *spareNodes
+	spares sync.Pool // of *magazine
 }
 
 // Counts are totals since the graph was made.
@@ -97,10 +97,10 @@ func (s *Scope) register() {
 		g.newest.newer, s.older = s, g.newest
 	}
 	g.newest = s
-	s.takeSparesLocked()
 }
 
-// Retire removes the scope from snapshots until another task is added: its region has ended.
+// Retire removes the scope from snapshots until another task is added: its region has ended. Other scopes use its
+// spare nodes from now on.
 func (s *Scope) Retire() {
 	s.lock()
 	defer s.unlock()

@@ -113,16 +113,21 @@ type special struct {
 	witness Witness
 	// failure is the task's own.
 	failure *Error
-	// generation counts the tasks for which the node has been used and that had something special.
+	// generation counts the tasks for which the node has been used and that had something special. It tells
+	// who remembers a node without a reference whether that is still the same task's (see Node.is).
 	generation uint64
-	// evented says that one of these tasks had an event.
-	evented bool
 	// signal has room for one token, which is sent when the task completes while somebody
 	// waits.
 	signal chan struct{}
 	// nextBlocked links tasks that wait for the same mutexinoutset storage.
 	nextBlocked *Node
 	carried
+}
+
+// is reports whether the node is still that of the task which has been its user of that generation. The lock of the
+// task's scope is held: the node may be that of another scope by now.
+func (n *Node) is(generation uint64) bool {
+	return atomic.LoadUint64(&n.special.generation) == generation
 }
 
 // noSpecial is what a node without special has. It is never changed.

@@ -1,9 +1,15 @@
 package tasks
 
-import "slices"
+import (
+	"slices"
+	"sync/atomic"
+)
 
 // newNodeLocked returns a node for a task of the scope.
 func (s *Scope) newNodeLocked() *Node {
+	if len(s.spareNodes) == 0 && !s.alone {
+		s.takeSparesLocked()
+	}
 	last := len(s.spareNodes) - 1
 	if last < 0 {
 		n := &Node{scope: s}
@@ -17,31 +23,28 @@ func (s *Scope) newNodeLocked() *Node {
 	return n
 }
 
-// spareNodes are nodes for another scope.
-type spareNodes struct{ nodes []*Node }
+// magazine has nodes that any scope can use.
+type magazine struct{ nodes []*Node }
 
-// takeSparesLocked takes the spare nodes of a scope whose region has ended.
+// magazineNodes is the largest number of nodes in a magazine. A scope takes one after the other, so that one with
+// few tasks does not have many nodes.
+const magazineNodes = 32
+
+// takeSparesLocked takes nodes of scopes whose regions have ended.
 func (s *Scope) takeSparesLocked() {
-	if s.spareNodes != nil {
-		return
-	}
-	if from, _ := s.graph.spares.Get().(*spareNodes); from != nil {
-		s.spareNodes = from.nodes
+	if m, _ := s.graph.spares.Get().(*magazine); m != nil {
+		s.spareNodes = m.nodes
+	} else {
+		s.alone = true
 	}
 }
 
-// giveSparesLocked gives the spare nodes of the scope, whose region has ended, to others. A node that has had an
-// event stays, because the program may still have that.
+// giveSparesLocked gives the spare nodes of the scope, whose region has ended, to others.
 func (s *Scope) giveSparesLocked() {
-	nodes := slices.DeleteFunc(s.spareNodes, func(n *Node) bool { return n.special != nil && n.special.evented })
-	s.spareNodes = nil
-	if len(nodes) == 0 {
-		return
+	for nodes := range slices.Chunk(s.spareNodes, magazineNodes) {
+		s.graph.spares.Put(&magazine{nodes})
 	}
-	for _, n := range nodes {
-		n.scope = nil
-	}
-	s.graph.spares.Put(&spareNodes{nodes})
+	s.spareNodes, s.alone = nil, false
 }
 
 // maxKept is the largest number of items, successors or predecessors for which a node keeps memory.
@@ -60,6 +63,8 @@ func (n *Node) forgetLocked() {
 	if n.unusualLocked() {
 		n.resetLocked()
 	}
+	// Another scope may use the node, and not keep this one.
+	n.scope = nil
 	if len(s.spareNodes) < maxSpare {
 		s.spareNodes = append(s.spareNodes, n)
 	}
@@ -82,7 +87,9 @@ func (n *Node) resetLocked() {
 			default:
 			}
 		}
-		*x = special{generation: x.generation + 1, evented: x.evented, signal: x.signal, carried: carried{trails: x.trails}}
+		x.ctx, x.group, x.inner, x.witness, x.failure, x.nextBlocked = nil, nil, nil, nil, nil, nil
+		x.carried = carried{trails: x.trails}
+		atomic.AddUint64(&x.generation, 1)
 	}
 	if cap(n.items) > maxKept {
 		n.items = n.firstItems[:0]

@@ -4,6 +4,7 @@ import (
 	"context"
 	"runtime"
 	"runtime/debug"
+	"sync"
 	"testing"
 	"weak"
 )
@@ -79,25 +80,112 @@ func TestRegionsUseTheNodesOfOthers(t *testing.T) {
 	runtime.KeepAlive(had) // with the nodes that are spare
 }
 
-// The event of a task can be fulfilled after its region has ended. It has to do with no task of another region.
+// A region of few tasks takes few nodes of one that had many.
+func TestSmallRegionsTakeFewNodes(t *testing.T) {
+	oneGoroutine(t)
+	withoutCollections(t)
+	var g Graph
+	endedRegion(t, &g, 20*magazineNodes, nil)
+	var w Work
+	for range 5 {
+		s := g.NewScope()
+		n, err := s.Add(&Task{Runner: held{}}, &w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Run()
+		if got := len(s.spareNodes); got != magazineNodes-1 {
+			t.Errorf("a region of one task has %d spare nodes", got)
+		}
+		n.Complete(nil, &w)
+		w.Run()
+		s.Retire()
+		if len(s.spareNodes) != 0 {
+			t.Error("a region that has ended has spare nodes")
+		}
+	}
+}
+
+// The event of a task can be fulfilled after its region has ended. It is no event of the task of another region
+// that has the node by then, whose tasks end meanwhile.
 func TestEventOfAnEndedRegion(t *testing.T) {
 	withoutCollections(t)
 	const n = 9
 	var g Graph
-	var event Event
-	first, nodes := endedRegion(t, &g, n, &event)
-	detached := nodes[n/2]
-	_, nodes = endedRegion(t, &g, n, nil)
-	for i, node := range nodes {
-		if node == detached {
-			t.Errorf("task %d of another region has the node of the event", i)
+	for range 100 {
+		var event, other Event
+		_, nodes := endedRegion(t, &g, n, &event)
+		detached := nodes[n/2]
+		var ended sync.WaitGroup
+		ended.Go(func() {
+			var w Work
+			if err := event.Fulfill(&w); err != nil || !w.Empty() {
+				t.Errorf("%v, starts tasks: %v", err, !w.Empty())
+			}
+			if event.Witness() != nil {
+				t.Error("the event of a task that has ended has a witness")
+			}
+		})
+		endedRegion(t, &g, n, &other)
+		ended.Wait()
+		s := g.NewScope()
+		var w Work
+		for range n {
+			node, err := s.Add(&Task{Runner: instant{}, Event: &other}, &w)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.Run()
+			if err := event.Fulfill(&w); err != nil || !w.Empty() {
+				t.Errorf("%v, starts tasks: %v", err, !w.Empty())
+			}
+			if s.live != 1 {
+				t.Fatalf("an event of another region has ended the task, which has its node: %v", node == detached)
+			}
+			if err := other.Fulfill(&w); err != nil {
+				t.Fatal(err)
+			}
+			w.Run()
 		}
 	}
-	if detached.scope != first {
-		t.Error("the node has left its region")
+}
+
+// A region that has ended remembers who has taken storage exclusively. That is nobody's business whose tasks have
+// the nodes by then, if the region gets another task after all.
+func TestExclusionInARegionThatGoesOn(t *testing.T) {
+	withoutCollections(t)
+	var g Graph
+	s := g.NewScope()
+	x := make([]uint64, 4)
+	exclusive := func() {
+		var w Work
+		for i := range 3 {
+			// Two of them overlap in part.
+			if _, err := s.Add(&Task{Runner: instant{}, Depend: []Depend{long(DependMutexInOutSet, x[i:i+2])}}, &w); err != nil {
+				t.Fatal(err)
+			}
+			w.Run()
+		}
+		if !s.Settled() {
+			t.Error("a task has not run")
+		}
 	}
-	var w Work
-	if err := event.Fulfill(&w); err != nil || !w.Empty() {
-		t.Errorf("%v, starts tasks: %v", err, !w.Empty())
+	for range 100 {
+		exclusive()
+		s.Retire()
+		var others sync.WaitGroup
+		others.Go(func() {
+			o := g.NewScope()
+			var w Work
+			for range 3 {
+				if _, err := o.Add(&Task{Runner: instant{}, Depend: []Depend{long(DependMutexInOutSet, x)}}, &w); err != nil {
+					t.Error(err)
+				}
+				w.Run()
+			}
+			o.Retire()
+		})
+		exclusive()
+		others.Wait()
 	}
 }

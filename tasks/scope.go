@@ -86,6 +86,8 @@ type Scope struct {
 	recent  *[recents]*location
 	located int
 
+	// alone says that there were no nodes of other scopes when the scope had none to spare.
+	alone          bool
 	spareNodes     []*Node
 	spareLocations *location
 	spares         int // the number of spareLocations
@@ -234,9 +236,6 @@ func (s *Scope) Add(t *Task, w *Work) (*Node, error) {
 		f.mu.Unlock()
 		return nil, fmt.Errorf("task %q: %w", t.Label, s.sealed)
 	}
-	if !s.registered {
-		s.register()
-	}
 	n := s.newNodeLocked()
 	n.toLocked(phaseCreated)
 	f.last++
@@ -287,6 +286,9 @@ func (t *Task) special() bool {
 
 // addSpecialLocked handles the properties that most tasks do not have.
 func (s *Scope) addSpecialLocked(n *Node, t *Task) {
+	if !s.registered {
+		s.register()
+	}
 	if s.family.last > s.family.end {
 		n.seq = s.family.firstIDLocked(s.graph)
 	}
@@ -324,9 +326,7 @@ func (s *Scope) addSpecialLocked(n *Node, t *Task) {
 	if t.Event != nil {
 		n.traits |= detached
 		n.left++
-		x := n.toSpecialLocked()
-		x.evented = true
-		*t.Event = Event{n, x.generation}
+		*t.Event = Event{n, s, n.toSpecialLocked().generation}
 	}
 	if t.Inner == nil {
 		return

@@ -15,20 +15,20 @@ func TestLocksAgainstTheOrderShow(t *testing.T) {
 		other    Mutex[Family]
 		group    Mutex[Group]
 		parent   Mutex[Group]
-		using    RWMutex[RuntimeUsing]
+		life     RWMutex[DeviceLife]
 		unranked Mutex[int]
 	)
 	for name, c := range map[string]struct {
 		take func()
 		want string // "" if the order is right
 	}{
-		"in the order":         {func() { using.RLock(); outer.Lock(); inner.Lock() }, ""},
+		"in the order":         {func() { life.RLock(); outer.Lock(); inner.Lock() }, ""},
 		"against it":           {func() { inner.Lock(); outer.Lock() }, "[sched.Scheduler.mu] (rank 10) is taken while [tasks.family.mu]"},
-		"reading against it":   {func() { outer.Lock(); using.RLock() }, "[vkomp.Runtime.using] (rank 0) is taken while [sched.Scheduler.mu]"},
-		"writing against it":   {func() { outer.Lock(); using.Lock() }, "[vkomp.Runtime.using] (rank 0) is taken while [sched.Scheduler.mu]"},
+		"reading against it":   {func() { outer.Lock(); life.RLock() }, "[vkomp.device.life] (rank 1) is taken while [sched.Scheduler.mu]"},
+		"writing against it":   {func() { outer.Lock(); life.Lock() }, "[vkomp.device.life] (rank 1) is taken while [sched.Scheduler.mu]"},
 		"two of a rank":        {func() { inner.Lock(); other.Lock() }, "[tasks.family.mu] (rank 13) is taken while [tasks.family.mu]"},
 		"several of a rank":    {func() { group.Lock(); parent.Lock() }, ""},
-		"read twice":           {func() { using.RLock(); using.RLock() }, ""},
+		"read twice":           {func() { life.RLock(); life.RLock() }, ""},
 		"one after the other":  {func() { inner.Lock(); inner.Unlock(); outer.Lock() }, ""},
 		"tried against it":     {func() { inner.Lock(); outer.TryLock() }, ""},
 		"after one was tried":  {func() { inner.TryLock(); outer.Lock() }, "is taken while [tasks.family.mu]"},
@@ -36,9 +36,9 @@ func TestLocksAgainstTheOrderShow(t *testing.T) {
 		"after a condition":    {func() { waitFor(&inner); outer.Lock() }, "is taken while [tasks.family.mu]"},
 		"released by others":   {func() { inner.Lock(); elsewhere(inner.Unlock); outer.Lock() }, ""},
 		"taken by others":      {func() { elsewhere(inner.Lock); outer.Lock() }, ""},
-		"after it is released": {func() { using.RLock(); outer.Lock(); outer.Unlock(); using.RUnlock(); using.Lock() }, ""},
+		"after it is released": {func() { life.RLock(); outer.Lock(); outer.Unlock(); life.RUnlock(); life.Lock() }, ""},
 	} {
-		outer, inner, other, group, parent, using = Mutex[Scheduler]{}, Mutex[Family]{}, Mutex[Family]{}, Mutex[Group]{}, Mutex[Group]{}, RWMutex[RuntimeUsing]{}
+		outer, inner, other, group, parent, life = Mutex[Scheduler]{}, Mutex[Family]{}, Mutex[Family]{}, Mutex[Group]{}, Mutex[Group]{}, RWMutex[DeviceLife]{}
 		clear(holders.of)
 		t.Run(name, func(t *testing.T) {
 			defer func() {

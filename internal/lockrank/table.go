@@ -22,7 +22,7 @@ type Lock struct {
 
 // The ranks.
 type (
-	RuntimeUsing     struct{}
+	RuntimePause     struct{}
 	DeviceLife       struct{}
 	DeviceState      struct{}
 	SequenceAdding   struct{}
@@ -55,7 +55,7 @@ type (
 // Table has the locks from the outermost to the innermost: a goroutine takes a lock only
 // while those that it holds stand above it.
 var Table = []Lock{
-	{RuntimeUsing{}, []string{"vkomp.users.mu"}, "the devices during a pause", false},
+	{RuntimePause{}, []string{"vkomp.users.mu"}, "the devices during a pause", false},
 	{DeviceLife{}, []string{"vkomp.device.life"}, "the opening and the closing of a device, and what is declared on it", true},
 	{DeviceState{}, []string{"vkomp.device.mu"}, "what an open device consists of", false},
 	{SequenceAdding{}, []string{"foreign.sequence.adding"}, "the end of an interop object's steps, and submissions to its own queue", true},
