@@ -48,8 +48,8 @@ func iterate[T any](begin, end, step int, item func(i int) T) []T {
 // needed for errors, so each is made once and kept.
 type itemLabels struct {
 	noun string
-	// first has the names of the first items, more those of all items up to the largest number that there
-	// was, if that is greater.
+	// first has the names of the first items. more is made for the first construct that has more items: it has
+	// the names of all.
 	first [16]string
 	mu    lockrank.Mutex[lockrank.Leaf]
 	more  atomic.Pointer[[]string]

@@ -11,9 +11,9 @@ import (
 // users are the calls that use a device or generate tasks. A pause does not wait for them, so a call
 // can be inside of another one.
 type users struct {
-	calls striped.Count
 	// paused is set while a pause holds mu. Calls that begin meanwhile wait for mu.
 	paused atomic.Bool
+	calls  striped.Count
 	mu     lockrank.Mutex[lockrank.RuntimePause]
 }
 
@@ -21,6 +21,7 @@ type users struct {
 func (u *users) enter() striped.Cell {
 	at := striped.Here()
 	u.calls.Add(at, 1)
+	// With the tag invariants each call shows whether it could wait here.
 	if u.paused.Load() || invariants.Enabled {
 		u.enterAfterPause(at)
 	}
@@ -44,7 +45,8 @@ func (u *users) awaitPause() {
 	defer u.mu.Unlock()
 }
 
-// pause begins a pause, which ends with resume. It reports false if there is a call or another pause.
+// pause begins a pause, which ends with resume. It reports false if there is a call, though that may be about to
+// wait for another attempt to pause, or if there is another pause.
 func (u *users) pause() bool {
 	if !u.mu.TryLock() {
 		return false

@@ -163,7 +163,7 @@ func (s *Scheduler) settleIntake() {
 // countCreated counts a task that the calling goroutine has created, where goroutines run one at a time. When
 // there have been many, the goroutine does what the placer would do.
 func (s *Scheduler) countCreated() {
-	if s.intake.turns && s.intake.created.Add(1) > mostLeft {
+	if s.intake.turns && s.intake.created.Add(1) >= mostLeft {
 		s.takeTurn()
 	}
 }

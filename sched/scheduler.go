@@ -172,8 +172,8 @@ type Scheduler struct {
 	residents sync.Pool
 	awaits    sync.Pool
 
-	// Goroutines read the fields above for each task that they create, while others change those below for
-	// each task: so they are in different cache lines.
+	// The fields above are read for each task that is created, and those below are changed for each: they are
+	// in different cache lines, so that goroutines which create tasks do not wait for those lines.
 	_ [128]byte
 
 	// intake has resident tasks that are to start.

@@ -10,7 +10,7 @@ import (
 // maxSpare is the largest number of nodes, and of locations, that a scope keeps for reuse.
 const maxSpare = 4096
 
-// recents is the number of recent locations, of which each has recentBits bits of a product as its number.
+// recents is the number of recent locations. The index of one is recentBits long: see section.recent.
 const (
 	recentBits = 8
 	recents    = 1 << recentBits

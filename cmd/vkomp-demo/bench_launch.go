@@ -321,11 +321,11 @@ func benchFan(b *bench) error {
 
 func benchStencil(b *bench) error { return b.stencilBy(b.launches, false) }
 
-// stencilBy has points of 64 elements. A sample has so many steps, an even number, that tasks are about b.tasks. whole says
+// stencilBy has points of 64 elements. A sample has as many steps, an even number, as b.tasks are enough for. whole says
 // that plain Vulkan has one launch for all points of a step, as if the program had merged them.
 func (b *bench) stencilBy(measure measures, whole bool) error {
 	const points, elements = 64, 64
-	steps := max((b.tasks+points)/(2*points), 1) * 2
+	steps := max(b.tasks/(2*points), 1) * 2
 	var rows [2][]uint32
 	var buffers [2]rawvulkan.Buffer
 	for k := range rows {

@@ -40,10 +40,14 @@ func (c *Count) Add(at Cell, n int64) { c.cells[at%(1<<cellBits)].Add(n) }
 
 // Sum returns the sum of the cells, which it reads one after the other: a change that is made meanwhile
 // may be in it or not. If all of these are decrements, or increments that are undone in the same cell, the
-// result is not less than the number is when Sum returns. So where users come to nothing from some moment on,
-// a Sum of 0 after that says that there are none.
-func (c *Count) Sum() (n int64) {
+// result is not less than the number is at the end without such increments. So where nobody begins any more
+// to stay, a Sum of 0 says that nobody is left.
+func (c *Count) Sum() int64 { return c.sum(func(int) {}) }
+
+// sum is Sum for tests, which make changes before each cell is read.
+func (c *Count) sum(before func(cell int)) (n int64) {
 	for i := range c.cells {
+		before(i)
 		n += c.cells[i].Load()
 	}
 	return n
