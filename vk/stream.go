@@ -158,6 +158,9 @@ func split(w uint64) (low, high uint32) { return uint32(w), uint32(w >> 32) }
 // Reset empties the stream and keeps its memory.
 func (s *Stream) Reset() { s.words, s.ops, s.kinds = s.words[:0], 0, kinds{} }
 
+// Memory returns the size in bytes of the memory that the stream has for operations.
+func (s *Stream) Memory() int { return 8 * cap(s.words) }
+
 // Len returns the number of operations.
 func (s *Stream) Len() int { return s.ops }
 

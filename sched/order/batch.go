@@ -2,6 +2,7 @@ package order
 
 import (
 	"slices"
+	"unsafe"
 
 	"github.com/vkomp/vkomp/internal/mutant"
 	"github.com/vkomp/vkomp/timeline"
@@ -78,6 +79,8 @@ type Batch struct {
 	// work is the estimated cost of the commands, in nanoseconds; cost is Queue.cost once the
 	// batch is closed.
 	work, cost uint64
+	// kept is what memory returned when the batch came to Queue.spare.
+	kept int
 }
 
 // levelStamp is a timestamp before the commands of a level, behind the barrier before them.
@@ -206,6 +209,16 @@ func (b *Batch) reset(value uint64) {
 	b.foreign = Foreign{Waits: b.foreign.Waits[:0], Signals: b.foreign.Signals[:0]}
 	b.value, b.seq, b.stage, b.hostRead, b.commands, b.work, b.cost = value, 0, pending, false, 0, 0, 0
 	b.spare, b.err = false, nil
+}
+
+// memory returns the size in bytes of the memory that a recycled batch has for its next use.
+func (b *Batch) memory() int {
+	levels := b.levels[:cap(b.levels)]
+	n := int(unsafe.Sizeof(*b)) + len(levels)*int(unsafe.Sizeof(vk.Stream{})) + cap(b.tasks)*int(unsafe.Sizeof((*Task)(nil)))
+	for i := range levels {
+		n += levels[i].Memory()
+	}
+	return n
 }
 
 // countBarriers counts the barriers of the batch. It returns the last level that has a barrier

@@ -15,9 +15,8 @@ const (
 	// MaxCommands is the number of commands at which a pending batch is submitted however many are
 	// in flight. This bounds memory.
 	MaxCommands = 4096
-	// spareRounds is how many times as many batches as are spare come back before a queue lets go of
-	// some that were not needed meanwhile, and minRecycled their least number.
-	spareRounds, minRecycled = 4, 256
+	// keptBytes is how many bytes of batches a queue keeps for reuse, whatever the garbage collector does.
+	keptBytes = 4 << 20
 )
 
 // Stats are totals of a queue.
@@ -48,10 +47,11 @@ type Queue struct {
 	// those that are submitted come before the others. They are the end of room, whose beginning is
 	// free.
 	inFlight, room []*Batch
-	// spare has batches for reuse, leastSpare the smallest number of them since the queue last let
-	// go of some, and recycled the number of batches that have come back since then.
-	spare                []*Batch
-	leastSpare, recycled int
+	// spare has batches for reuse, of spareBytes in all. What would be more than keptBytes is in more, from
+	// which the garbage collector takes what is not used for a while.
+	spare      []*Batch
+	spareBytes int
+	more       sync.Pool
 	// completed is the last value known to be reached, and known is the clock of the last
 	// batch up to that value.
 	completed uint64
@@ -222,9 +222,7 @@ func (q *Queue) knownAt(v uint64) (value uint64, known Clock) {
 }
 
 // Recycle keeps a batch that is complete or was refused for reuse. It drops the references to its
-// tasks at once, which refer to the program's slices. A queue keeps as many batches as it needs at
-// once, however many these are: a sync.Pool would lose them to the garbage collector, and with
-// them the memory of their levels. When it needs fewer, it lets go of the others by and by.
+// tasks at once, which refer to the program's slices.
 func (q *Queue) Recycle(b *Batch) {
 	clear(b.tasks)
 	b.tasks = b.tasks[:0]
@@ -232,20 +230,33 @@ func (q *Queue) Recycle(b *Batch) {
 		b.spare = true
 		return
 	}
-	q.spare = append(q.spare, b)
-	if q.recycled++; q.recycled >= max(spareRounds*len(q.spare), minRecycled) {
-		q.spare = slices.Delete(q.spare, 0, (q.leastSpare+1)/2)
-		q.leastSpare, q.recycled = len(q.spare), 0
+	b.kept = b.memory()
+	if q.spareBytes+b.kept > keptBytes {
+		q.more.Put(b)
+		return
 	}
+	q.spare = append(q.spare, b)
+	q.spareBytes += b.kept
+}
+
+// takeSpare returns a batch for reuse, or nil.
+func (q *Queue) takeSpare() *Batch {
+	last := len(q.spare) - 1
+	if last < 0 {
+		b, _ := q.more.Get().(*Batch)
+		return b
+	}
+	b := q.spare[last]
+	q.spare[last] = nil
+	q.spare = q.spare[:last]
+	q.spareBytes -= b.kept
+	return b
 }
 
 // newBatch returns an empty batch that follows what the one before it follows.
 func (q *Queue) newBatch(value uint64, known Clock) *Batch {
-	var b *Batch
-	if n := len(q.spare) - 1; n >= 0 {
-		b, q.spare[n] = q.spare[n], nil
-		q.spare = q.spare[:n]
-		q.leastSpare = min(q.leastSpare, n)
+	b := q.takeSpare()
+	if b != nil {
 		b.reset(value)
 	} else {
 		n := len(known)

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/vkomp/vkomp/timeline"
 	"github.com/vkomp/vkomp/vk"
@@ -166,52 +167,55 @@ func TestQueueHasRoomForWhatIsInFlight(t *testing.T) {
 	}
 }
 
-// A queue keeps as many batches for reuse as it needs at once, so that the same work again needs
-// no new ones. When it needs fewer, it lets go of the others.
-func TestQueueKeepsAsManyBatchesAsItNeeds(t *testing.T) {
-	o, _ := newStanding(fourQueues[:1])
-	q := o.All()[0]
-	busy := func(n int) (made int) {
-		known := make(map[*Batch]bool)
-		for _, b := range q.spare {
-			known[b] = true
-		}
-		known[q.pending] = true
+// bursts returns a function that has n batches in flight at once, each with a chain of commands, and returns how many
+// of them had not been in flight in earlier calls.
+func bursts(t *testing.T, o *Queues, q *Queue, links int) func(n int) (made int) {
+	seen := make(map[uintptr]bool) // which does not keep them
+	return func(n int) (made int) {
 		for range n {
-			if !known[q.pending] {
+			if at := uintptr(unsafe.Pointer(q.pending)); !seen[at] {
+				seen[at] = true
 				made++
 			}
-			dispatch(t, o, q)
+			var last SyncPoint
+			for range links {
+				last = dispatch(t, o, q, last).At
+			}
 			submit(t, o, q)
 		}
 		complete(o, q, q.Last())
 		return made
 	}
-	for _, many := range []int{3, minRecycled / 3, minRecycled, 10*minRecycled + 100} {
-		busy(many)
-		for round := range 20 {
-			if made := busy(many); made > 0 {
-				t.Fatalf("%d batches in flight: round %d makes %d new ones", many, round, made)
-			}
-		}
+}
+
+// After a burst of large batches the garbage collector takes all but some megabytes of them.
+func TestQueueKeepsLittleAfterABurst(t *testing.T) {
+	o, _ := newStanding(fourQueues[:1])
+	q := o.All()[0]
+	bursts(t, o, q, 3000)(20)
+	kept := 0
+	for _, b := range q.spare {
+		kept += b.memory()
 	}
-	for range 2 * spareRounds * 10 * minRecycled {
-		for range 2 {
-			dispatch(t, o, q)
-			submit(t, o, q)
-		}
-		complete(o, q, q.Last())
+	if kept != q.spareBytes || kept > keptBytes || kept < keptBytes/2 {
+		t.Errorf("%d bytes are kept, %d counted, %d allowed", kept, q.spareBytes, keptBytes)
 	}
-	if n := len(q.spare); n > 3 {
-		t.Errorf("%d batches are kept, and 2 are in flight at most", n)
+	for range 3 {
+		runtime.GC()
 	}
-	for _, b := range q.spare[len(q.spare):cap(q.spare)] {
+	if b, _ := q.more.Get().(*Batch); b != nil {
+		t.Error("more are kept")
+	}
+	for range len(q.spare) {
+		q.takeSpare()
+	}
+	if q.spareBytes != 0 {
+		t.Errorf("%d bytes are counted and none are kept", q.spareBytes)
+	}
+	for _, b := range q.spare[:cap(q.spare)] {
 		if b != nil {
-			t.Fatal("a batch that the queue has let go of is reachable")
+			t.Fatal("a batch that was taken is reachable")
 		}
-	}
-	if made := busy(2); made > 0 {
-		t.Errorf("%d batches are made, and 2 are kept", made)
 	}
 }
 
