@@ -16,7 +16,7 @@ const (
 	// in flight. This bounds memory.
 	MaxCommands = 4096
 	// keptBytes is how many bytes of batches a queue keeps for reuse, whatever the garbage collector does.
-	keptBytes = 4 << 20
+	keptBytes = 2 << 20
 )
 
 // Stats are totals of a queue.
