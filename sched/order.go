@@ -162,11 +162,13 @@ func (s *Scheduler) failBatchLocked(b order.Refused, w *tasks.Work) {
 // arriveLocked records that the device has reached a value of a queue. The tasks of the batches that
 // are complete by that have their exits next, in the order of the submissions.
 func (s *Scheduler) arriveLocked(q *order.Queue, value uint64) {
-	for _, b := range s.order.Arrive(q, value) {
+	arrived := s.order.Arrive(q, value)
+	for _, b := range arrived {
 		s.stamps.Read(b.Queue.Index(), b.Value())
 		// The tasks themselves are not read here: there can be thousands, and their memory would
 		// be fetched once now and again when they finish.
 		s.exits.done = append(s.exits.done, b.Tasks()...)
 		b.Queue.Recycle(b.Batch)
 	}
+	clear(arrived) // the garbage collector may take those that are not kept
 }

@@ -165,7 +165,7 @@ func (t *tangle) take(n *Node, l *location) {
 			t.held.insert(&span[hold]{start: end, end: h.end, value: h.value})
 		}
 	}
-	t.held.insert(&span[hold]{start: start, end: end, value: hold{n, n.special.generation, l}})
+	t.held.insert(&span[hold]{start: start, end: end, value: hold{n, n.special.generation.Load(), l}})
 }
 
 // sweepHolders removes former holders.

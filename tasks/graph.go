@@ -99,8 +99,8 @@ func (s *Scope) register() {
 	g.newest = s
 }
 
-// Retire removes the scope from snapshots until another task is added: its region has ended. Other scopes use its
-// spare nodes from now on.
+// Retire removes the scope from snapshots until another task is added: its region has ended. Other scopes use
+// the nodes that are spare by then.
 func (s *Scope) Retire() {
 	s.lock()
 	defer s.unlock()

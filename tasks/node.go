@@ -115,7 +115,7 @@ type special struct {
 	failure *Error
 	// generation counts the tasks for which the node has been used and that had something special. It tells
 	// who remembers a node without a reference whether that is still the same task's (see Node.is).
-	generation uint64
+	generation atomic.Uint64
 	// signal has room for one token, which is sent when the task completes while somebody
 	// waits.
 	signal chan struct{}
@@ -124,10 +124,10 @@ type special struct {
 	carried
 }
 
-// is reports whether the node is still that of the task which has been its user of that generation. The lock of the
-// task's scope is held: the node may be that of another scope by now.
+// is reports whether the node still belongs to the task that had it when its generation was this. The lock of that
+// task's scope is held; the node may belong to another scope by now.
 func (n *Node) is(generation uint64) bool {
-	return atomic.LoadUint64(&n.special.generation) == generation
+	return n.special.generation.Load() == generation
 }
 
 // noSpecial is what a node without special has. It is never changed.

@@ -1,9 +1,6 @@
 package tasks
 
-import (
-	"slices"
-	"sync/atomic"
-)
+import "slices"
 
 // newNodeLocked returns a node for a task of the scope.
 func (s *Scope) newNodeLocked() *Node {
@@ -42,7 +39,8 @@ func (s *Scope) takeSparesLocked() {
 // giveSparesLocked gives the spare nodes of the scope, whose region has ended, to others.
 func (s *Scope) giveSparesLocked() {
 	for nodes := range slices.Chunk(s.spareNodes, magazineNodes) {
-		s.graph.spares.Put(&magazine{nodes})
+		// Each has memory of its own: who uses one does not keep the others.
+		s.graph.spares.Put(&magazine{slices.Clone(nodes)})
 	}
 	s.spareNodes, s.alone = nil, false
 }
@@ -89,7 +87,7 @@ func (n *Node) resetLocked() {
 		}
 		x.ctx, x.group, x.inner, x.witness, x.failure, x.nextBlocked = nil, nil, nil, nil, nil, nil
 		x.carried = carried{trails: x.trails}
-		atomic.AddUint64(&x.generation, 1)
+		x.generation.Add(1)
 	}
 	if cap(n.items) > maxKept {
 		n.items = n.firstItems[:0]

@@ -4,6 +4,7 @@ import (
 	"context"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"testing"
 	"weak"
@@ -150,42 +151,111 @@ func TestEventOfAnEndedRegion(t *testing.T) {
 	}
 }
 
-// A region that has ended remembers who has taken storage exclusively. That is nobody's business whose tasks have
-// the nodes by then, if the region gets another task after all.
+// A region of few tasks does not keep the nodes of a large one that has ended.
+func TestSmallRegionsKeepFewNodes(t *testing.T) {
+	oneGoroutine(t)
+	var g Graph
+	var all []weak.Pointer[Node]
+	_, nodes := endedRegion(t, &g, 50*magazineNodes, nil)
+	for _, n := range nodes {
+		all = append(all, weak.Make(n))
+	}
+	nodes = nil
+	s := g.NewScope()
+	var w Work
+	if _, err := s.Add(&Task{Runner: held{}}, &w); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		runtime.GC()
+	}
+	kept := 0
+	for _, p := range all {
+		if p.Value() != nil {
+			kept++
+		}
+	}
+	if kept > magazineNodes {
+		t.Errorf("%d nodes are kept for a region of one task", kept)
+	}
+	runtime.KeepAlive(s)
+}
+
+// takesPart adds a task to a scope that takes a part of storage exclusively.
+func takesPart(t *testing.T, s *Scope, part []uint64, by Runner) *Node {
+	var w Work
+	n, err := s.Add(&Task{Runner: by, Depend: []Depend{long(DependMutexInOutSet, part)}}, &w)
+	if err != nil {
+		t.Error(err)
+	}
+	w.Run()
+	return n
+}
+
+// takePartsInTurn has three tasks take parts of x exclusively, each of which overlaps the next. It returns their
+// nodes.
+func takePartsInTurn(t *testing.T, s *Scope, x []uint64) (nodes []*Node) {
+	for i := range 3 {
+		nodes = append(nodes, takesPart(t, s, x[i:i+2], held{}))
+	}
+	for left := slices.Clone(nodes); len(left) > 0; {
+		i := slices.IndexFunc(left, func(n *Node) bool { return n.phase == phaseStarted })
+		if i < 0 {
+			t.Errorf("%d of 3 tasks wait, and the others are complete", len(left))
+			break
+		}
+		n := left[i]
+		left = slices.Delete(left, i, i+1)
+		var w Work
+		n.Complete(nil, &w)
+		w.Run()
+	}
+	return nodes
+}
+
+// A region that has ended remembers who has taken parts of storage exclusively. It gets such tasks after all, which
+// do not wait for the tasks of another region that have these nodes by then.
 func TestExclusionInARegionThatGoesOn(t *testing.T) {
+	oneGoroutine(t)
 	withoutCollections(t)
+	var g Graph
+	s, o := g.NewScope(), g.NewScope()
+	x := make([]uint64, 4)
+	had := takePartsInTurn(t, s, x)
+	if !s.Settled() {
+		t.Fatal("a task has not run")
+	}
+	s.Retire()
+	for i := range had {
+		if n := takesPart(t, o, x[i:i+1], held{}); !slices.Contains(had, n) {
+			t.Fatal("a task of the other region has a node of its own")
+		}
+	}
+	takePartsInTurn(t, s, x)
+	if !s.Settled() || o.Settled() {
+		t.Error("a task waits for one of another region")
+	}
+}
+
+// The same while the tasks of the other region come and go.
+func TestExclusionBesideARegionWithTheNodes(t *testing.T) {
+	withoutCollections(t)
+	runtime.GOMAXPROCS(2)
 	var g Graph
 	s := g.NewScope()
 	x := make([]uint64, 4)
-	exclusive := func() {
-		var w Work
-		for i := range 3 {
-			// Two of them overlap in part.
-			if _, err := s.Add(&Task{Runner: instant{}, Depend: []Depend{long(DependMutexInOutSet, x[i:i+2])}}, &w); err != nil {
-				t.Fatal(err)
-			}
-			w.Run()
-		}
-		if !s.Settled() {
-			t.Error("a task has not run")
-		}
-	}
-	for range 100 {
-		exclusive()
-		s.Retire()
-		var others sync.WaitGroup
-		others.Go(func() {
+	for range 300 {
+		var both sync.WaitGroup
+		both.Go(func() {
 			o := g.NewScope()
-			var w Work
-			for range 3 {
-				if _, err := o.Add(&Task{Runner: instant{}, Depend: []Depend{long(DependMutexInOutSet, x)}}, &w); err != nil {
-					t.Error(err)
-				}
-				w.Run()
-			}
+			takePartsInTurn(t, o, x)
 			o.Retire()
 		})
-		exclusive()
-		others.Wait()
+		takePartsInTurn(t, s, x)
+		both.Wait()
+		if !s.Settled() {
+			t.Fatal("a task waits for one of another region")
+		}
+		s.Retire()
 	}
 }

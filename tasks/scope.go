@@ -86,7 +86,8 @@ type Scope struct {
 	recent  *[recents]*location
 	located int
 
-	// alone says that there were no nodes of other scopes when the scope had none to spare.
+	// alone says that there were no nodes of other scopes when the scope had none to spare. It does not look
+	// again.
 	alone          bool
 	spareNodes     []*Node
 	spareLocations *location
@@ -326,7 +327,7 @@ func (s *Scope) addSpecialLocked(n *Node, t *Task) {
 	if t.Event != nil {
 		n.traits |= detached
 		n.left++
-		*t.Event = Event{n, s, n.toSpecialLocked().generation}
+		*t.Event = Event{n, s, n.toSpecialLocked().generation.Load()}
 	}
 	if t.Inner == nil {
 		return

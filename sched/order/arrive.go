@@ -17,7 +17,7 @@ type Arrived struct {
 // Arrive records that the timeline of q has reached a value, which implies that everything is
 // complete that the batches up to there follow on other queues. It returns the batches that are
 // complete now, in the order of submission, so that none comes before one that it follows. The
-// slice is valid until the next call.
+// slice is valid until the next call, and the caller clears it when it has recycled them.
 func (o *Queues) Arrive(q *Queue, value uint64) []Arrived {
 	clear(o.arrived)
 	o.arrived = o.arrived[:0]

@@ -79,7 +79,10 @@ type Batch struct {
 	// work is the estimated cost of the commands, in nanoseconds; cost is Queue.cost once the
 	// batch is closed.
 	work, cost uint64
-	// kept is what memory returned when the batch came to Queue.spare.
+	// bytes is the size of the memory of the levels' streams, of which counted has the parts.
+	bytes   int
+	counted []int
+	// kept is what memory returned when the batch was recycled.
 	kept int
 }
 
@@ -211,14 +214,17 @@ func (b *Batch) reset(value uint64) {
 	b.spare, b.err = false, nil
 }
 
-// memory returns the size in bytes of the memory that a recycled batch has for its next use.
+// memory returns about how many bytes a recycled batch has for its next use. It looks at the levels of its last use
+// alone.
 func (b *Batch) memory() int {
-	levels := b.levels[:cap(b.levels)]
-	n := int(unsafe.Sizeof(*b)) + len(levels)*int(unsafe.Sizeof(vk.Stream{})) + cap(b.tasks)*int(unsafe.Sizeof((*Task)(nil)))
-	for i := range levels {
-		n += levels[i].Memory()
+	b.counted = append(b.counted, make([]int, max(len(b.levels)-len(b.counted), 0))...)
+	for l := range b.levels {
+		now := b.levels[l].Memory()
+		b.bytes += now - b.counted[l]
+		b.counted[l] = now
 	}
-	return n
+	const level, task, queue = unsafe.Sizeof(vk.Stream{}) + 8, unsafe.Sizeof((*Task)(nil)), 4 * 8
+	return b.bytes + int(unsafe.Sizeof(*b)) + cap(b.levels)*int(level) + cap(b.tasks)*int(task) + len(b.clock)*queue
 }
 
 // countBarriers counts the barriers of the batch. It returns the last level that has a barrier

@@ -169,7 +169,7 @@ func (o *Queues) Trim() {
 	for _, q := range o.all {
 		if q.retired {
 			q.spare, q.inFlight, q.room = nil, nil, nil
-			q.spareBytes = 0
+			q.spareBytes, q.more = 0, sync.Pool{}
 		}
 	}
 }

@@ -30,7 +30,7 @@ func Open(t testing.TB, options ...func(*vkomp.Options)) *vkomp.Runtime {
 	t.Helper()
 	before := goleak.IgnoreCurrent()
 	log := &recorder{}
-	// Where one thread waits for a timeline semaphore that another one signals, both can be ten seconds in the
+	// Where one thread waits for a timeline semaphore that another one signals, both can spend ten seconds in the
 	// validation layer (1.3.239), which is as long as Close waits for foreign work otherwise.
 	o := vkomp.Options{Validation: true, Logger: slog.New(log), ForeignTimeout: time.Minute}
 	own := o.Logger
