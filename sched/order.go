@@ -168,7 +168,6 @@ func (s *Scheduler) arriveLocked(q *order.Queue, value uint64) {
 		// The tasks themselves are not read here: there can be thousands, and their memory would
 		// be fetched once now and again when they finish.
 		s.exits.done = append(s.exits.done, b.Tasks()...)
-		b.Queue.Recycle(b.Batch)
 	}
-	clear(arrived) // the garbage collector may take those that are not kept
+	s.order.Recycle(arrived)
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/vkomp/vkomp/internal/mutant"
 )
 
-// Arrived is a batch that is complete. The caller ends its tasks and recycles it.
+// Arrived is a batch that is complete. The caller ends its tasks and then calls Recycle.
 type Arrived struct {
 	*Batch
 	// Queue is the queue to which the batch was submitted.
@@ -17,15 +17,23 @@ type Arrived struct {
 // Arrive records that the timeline of q has reached a value, which implies that everything is
 // complete that the batches up to there follow on other queues. It returns the batches that are
 // complete now, in the order of submission, so that none comes before one that it follows. The
-// slice is valid until the next call, and the caller clears it when it has recycled them.
+// slice is valid until the next call.
 func (o *Queues) Arrive(q *Queue, value uint64) []Arrived {
-	clear(o.arrived)
 	o.arrived = o.arrived[:0]
 	o.takeComplete(q, value)
 	if len(o.arrived) > 1 && !mutant.Active(mutant.ExitsUnordered) {
 		slices.SortFunc(o.arrived, func(a, b Arrived) int { return cmp.Compare(a.seq, b.seq) })
 	}
 	return o.arrived
+}
+
+// Recycle recycles the batches that Arrive has returned, and forgets them: the garbage collector may take those that
+// their queues do not keep.
+func (o *Queues) Recycle(arrived []Arrived) {
+	for _, a := range arrived {
+		a.Queue.Recycle(a.Batch)
+	}
+	clear(arrived)
 }
 
 // takeComplete removes the batches of q up to a value from those in flight, and the batches of

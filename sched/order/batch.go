@@ -79,7 +79,8 @@ type Batch struct {
 	// work is the estimated cost of the commands, in nanoseconds; cost is Queue.cost once the
 	// batch is closed.
 	work, cost uint64
-	// bytes is the size of the memory of the levels' streams, of which counted has the parts.
+	// bytes is the number of bytes that the streams of all levels have room for, and counted[l] what level l
+	// counts for in it.
 	bytes   int
 	counted []int
 	// kept is what memory returned when the batch was recycled.
@@ -223,8 +224,12 @@ func (b *Batch) memory() int {
 		b.bytes += now - b.counted[l]
 		b.counted[l] = now
 	}
-	const level, task, queue = unsafe.Sizeof(vk.Stream{}) + 8, unsafe.Sizeof((*Task)(nil)), 4 * 8
-	return b.bytes + int(unsafe.Sizeof(*b)) + cap(b.levels)*int(level) + cap(b.tasks)*int(task) + len(b.clock)*queue
+	const (
+		level  = int(unsafe.Sizeof(vk.Stream{}) + unsafe.Sizeof(int(0))) // of levels and counted
+		task   = int(unsafe.Sizeof((*Task)(nil)))
+		clocks = 4 * int(unsafe.Sizeof(uint64(0))) // clock, waits, seen and before.seen, for a queue
+	)
+	return b.bytes + int(unsafe.Sizeof(*b)) + cap(b.levels)*level + cap(b.tasks)*task + len(b.clock)*clocks
 }
 
 // countBarriers counts the barriers of the batch. It returns the last level that has a barrier
