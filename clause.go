@@ -80,7 +80,7 @@ func (l *itemLabels) of(k int) string {
 	return l.further(k)
 }
 
-// further is of for an item that is none of the first.
+// further returns the label of an item that is not one of the first.
 func (l *itemLabels) further(k int) string {
 	if more := l.more.Load(); more != nil && k < len(*more) {
 		return (*more)[k]

@@ -52,7 +52,7 @@ type Witness interface {
 // of tasks are in flight, and what one costs is mostly the memory that is fetched for it.
 type Node struct {
 	// The following fields are set by Add and constant while the task exists, but for runner. scope is nil
-	// while the node is for any scope.
+	// while the node is spare.
 
 	scope  *Scope
 	runner Runner

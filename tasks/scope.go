@@ -86,8 +86,7 @@ type Scope struct {
 	recent  *[recents]*location
 	located int
 
-	// alone says that there were no nodes of other scopes when the scope had none to spare. It does not look
-	// again.
+	// alone says that other scopes had left no nodes when this one had none to spare. It does not look again.
 	alone          bool
 	spareNodes     []*Node
 	spareLocations *location

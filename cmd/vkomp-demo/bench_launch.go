@@ -321,8 +321,9 @@ func benchFan(b *bench) error {
 
 func benchStencil(b *bench) error { return b.stencilBy(b.launches, false) }
 
-// stencilBy has points of 64 elements. A sample has as many steps, an even number, as b.tasks are enough for. whole says
-// that plain Vulkan has one launch for all points of a step, as if the program had merged them.
+// stencilBy has points of 64 elements. A sample has the largest even number of steps with which there are no more
+// than b.tasks tasks, but at least two. whole says that plain Vulkan has one launch for all points of a step, as if
+// the program had merged them.
 func (b *bench) stencilBy(measure measures, whole bool) error {
 	const points, elements = 64, 64
 	steps := max(b.tasks/(2*points), 1) * 2

@@ -40,8 +40,8 @@ func (c *Count) Add(at Cell, n int64) { c.cells[at%(1<<cellBits)].Add(n) }
 
 // Sum returns the sum of the cells, which it reads one after the other: a change that is made meanwhile
 // may be in it or not. If all of these are decrements, or increments that are undone in the same cell, the
-// result is not less than the number is at the end without such increments. So where nobody begins any more
-// to stay, a Sum of 0 says that nobody is left.
+// result is not less than the number is at the end without such increments. So once no more users are added
+// for good, a Sum of 0 says that there are none.
 func (c *Count) Sum() int64 { return c.sum(func(int) {}) }
 
 // sum is Sum for tests, which make changes before each cell is read.

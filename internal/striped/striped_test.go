@@ -5,15 +5,15 @@ import (
 	"testing"
 )
 
+// Goroutines can meet in a cell.
 func TestChangesOfManyGoroutinesAddUp(t *testing.T) {
-	const goroutines, each = 8, 10000
+	const goroutines, each = 8, 50000
 	var c Count
 	var all sync.WaitGroup
 	for k := range int64(goroutines) {
 		all.Go(func() {
-			at := Here()
-			for range each {
-				c.Add(at, k+1)
+			for i := range Cell(each) {
+				c.Add(i, k+1)
 				c.Add(Here(), -k)
 			}
 		})

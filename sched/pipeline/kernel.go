@@ -13,8 +13,8 @@ import (
 type Kernel struct {
 	*kernel.Kernel
 	cache *Cache
-	// refs counts the references. The kernel is destroyed when there are none and it is released, which
-	// says that it gets no more.
+	// refs counts the references. released says that the kernel gets no more of them: when there are none
+	// left, it is destroyed.
 	refs     striped.Count
 	released atomic.Bool
 	// ready are the compiled pipelines by Plan.Fold, and that of kernel.Merging, nil where there is none.

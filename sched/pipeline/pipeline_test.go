@@ -264,12 +264,8 @@ func TestPipelinesLastAsLongAsTheirUsers(t *testing.T) {
 	for _, order := range [][]int{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}} {
 		t.Run(fmt.Sprint(order), func(t *testing.T) {
 			r := newRig(t)
-			source := load(t, "set")
-			k := r.use(source)
-			r.d.gate <- works
-			<-r.compile(k, 0).Done()
-			<-r.ended
-			<-r.d.begun
+			k := r.compiled()
+			source := k.Kernel
 			r.compile(k, 1)
 			<-r.d.begun
 			pipelines := 1
@@ -344,33 +340,31 @@ func TestCompilationIsGivenUpThoughItsGoroutineEnds(t *testing.T) {
 // Goroutines use a kernel while it is released. Its pipeline is there as long as one of them uses it, and then
 // goes.
 func TestKernelIsReleasedWhileItIsUsed(t *testing.T) {
-	for range 300 {
+	for range 100 {
 		r := newRig(t)
-		source := load(t, "set")
-		r.d.gate <- works
-		first := r.use(source)
-		<-r.compile(first, 0).Done()
-		<-r.ended
-		first.Release()
-		var users sync.WaitGroup
+		k := r.compiled()
+		source := k.Kernel
+		var users, released sync.WaitGroup
 		for range 3 {
+			kept := r.Use(source)
+			released.Add(1)
 			users.Go(func() {
-				for used := r.Use(source); used != nil; used = r.Use(source) {
-					// The one that uses it now gives it up after another one has taken it.
-					next := r.Use(source)
-					used.Release()
-					if next == nil {
-						return
-					}
-					r.d.mu.Lock()
-					if len(r.d.live) != 1 {
-						t.Error("the pipeline of a kernel that is used is destroyed")
-					}
-					r.d.mu.Unlock()
-					next.Release()
+				for more := r.Use(source); more != nil; more = r.Use(source) {
+					more.Release()
 				}
+				if kept.retain() {
+					t.Error("a kernel that was released has got a reference")
+				}
+				released.Done()
+				released.Wait()
+				for range 100 {
+					runtime.Gosched() // whoever destroys the pipeline gets the time to
+				}
+				r.pipelines(1)
+				kept.Release()
 			})
 		}
+		k.Release()
 		r.Release(source)
 		users.Wait()
 		<-r.d.gone
@@ -383,12 +377,8 @@ func TestKernelIsReleasedWhileItIsUsed(t *testing.T) {
 // and takes nobody's.
 func TestReleasedKernelGetsNoMoreReferences(t *testing.T) {
 	r := newRig(t)
-	source := load(t, "set")
-	k := r.use(source)
-	r.d.gate <- works
-	<-r.compile(k, 0).Done()
-	<-r.ended
-	r.Release(source)
+	k := r.compiled()
+	r.Release(k.Kernel)
 	if k.retain() {
 		t.Fatal("a kernel that was released has got a reference")
 	}
