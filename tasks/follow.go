@@ -34,7 +34,7 @@ func (s *Scope) dependLocked(n *Node, items []Depend) {
 					break
 				}
 			}
-			l = s.locateLocked(at)
+			l = s.locateLocked(n, at)
 		}
 		if l.seen == n.seq {
 			l.refs--

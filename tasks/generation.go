@@ -129,10 +129,26 @@ func (t *tangle) unused(g *generation) {
 
 // letGo drops a segment's reference to a generation.
 func (t *tangle) letGo(g *generation) {
-	if g != nil {
-		g.refs--
-		t.unused(g)
+	if g == nil {
+		return
 	}
+	if g.refs--; g.refs == 0 && !g.members.empty() {
+		t.left = append(t.left, g)
+		return
+	}
+	t.unused(g)
+}
+
+// disband ends the memberships in generations that no segment has any more, in whose history nothing
+// looks: a task that would find the members finds others that follow them. All pieces have to be placed.
+func (t *tangle) disband() {
+	for i, g := range t.left {
+		t.left[i] = nil
+		for g.refs == 0 && !g.members.empty() {
+			t.removeMember(g.members.root)
+		}
+	}
+	t.left = t.left[:0]
 }
 
 // other returns a member other than a with a byte in [start, end), or nil.

@@ -21,8 +21,8 @@ type location struct {
 	cur, prev *access
 	// class is the class of cur's members.
 	class class
-	// tangled says that other locations share a byte with this one, so that its history is
-	// in segments (see tangle).
+	// tangled says that other locations share a byte with this one, or did, so that its history
+	// is in segments (see tangle).
 	tangled bool
 	// refs counts the accesses of tasks that are not complete, including those that a later
 	// set has superseded. A location without any is dead.
@@ -70,15 +70,12 @@ type access struct {
 // hold an address as a number and nothing else.
 const maxDead = 256
 
-// locateLocked returns the scope's location of that section, or a tangled one for one item, with
-// an additional reference.
-func (s *Scope) locateLocked(at section) *location {
+// locateLocked returns the scope's location of a section that n names, with an additional reference.
+func (s *Scope) locateLocked(n *Node, at section) *location {
 	l := s.index.find(at)
 	switch {
 	case l == nil:
-		l = s.newLocationLocked(at)
-		l.link(&s.locations)
-		if l.tangled {
+		if l = s.newLocationLocked(n, at); l.tangled {
 			l.refs++
 			return l
 		}
@@ -97,15 +94,10 @@ func (s *Scope) locateLocked(at section) *location {
 // recent returns where Scope.recent has the location of that section.
 func (s *section) recent() uint64 { return uint64(s.start) * golden >> (64 - recentBits) }
 
-func (s *Scope) newLocationLocked(at section) *location {
-	l := s.spareLocations
-	if l != nil {
-		s.spareLocations, l.next = l.next, nil
-		s.spares--
-	} else {
-		l = &location{}
-	}
-	l.section, l.epoch = at, s.epoch
+// newLocationLocked returns a location of a section that n names and that is not in the index. If it is
+// tangled, the section has been laid out.
+func (s *Scope) newLocationLocked(n *Node, at section) *location {
+	tangled := false
 	s.scratch = s.index.appendOverlapping(s.scratch[:0], at)
 	for i, o := range s.scratch {
 		s.scratch[i] = nil
@@ -116,13 +108,25 @@ func (s *Scope) newLocationLocked(at section) *location {
 			s.dead--
 		case overlapsMatch:
 			s.entangleLocked(o)
-			l.tangled = true
+			tangled = true
 		}
 	}
 	if s.tangle != nil && s.tangle.lay(at) {
-		l.tangled = true
+		tangled = true
+		if l := s.tangle.named(n, at); l != nil {
+			return l
+		}
 	}
-	if !l.tangled {
+	l := s.spareLocations
+	if l != nil {
+		s.spareLocations, l.next = l.next, nil
+		s.spares--
+	} else {
+		l = &location{}
+	}
+	l.section, l.epoch, l.tangled = at, s.epoch, tangled
+	l.link(&s.locations)
+	if !tangled {
 		s.index.insert(l)
 	}
 	return l

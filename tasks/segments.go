@@ -14,8 +14,9 @@ package tasks
 // the generation and overlap its own section. So a task costs a search for each segment that its
 // section touches, and an edge for each predecessor there.
 //
-// A location whose section overlaps others in use is tangled: it belongs to one item of one task
-// and is found through the segments, never by its section.
+// A location whose section overlaps others in use is tangled: it is found through the segments, never
+// by its section. Tasks that name a section one after the other share it, but not all tasks that name
+// the section do.
 //
 // It is guarded by the scope's lock.
 type tangle struct {
@@ -41,6 +42,8 @@ type tangle struct {
 	spareGenerations *generation
 	// spares counts the spare records.
 	spares int
+	// left are generations that no segment has any more, unless one has them again.
+	left []*generation
 }
 
 // piece is a range of bytes whose history is being changed.
@@ -167,6 +170,7 @@ func (s *Scope) useLocked(n *Node, a *access) {
 	if t.segments.count > 2*t.keptSegments+minSweep {
 		t.sweepSegments()
 	}
+	t.disband()
 }
 
 // lay divides the segments that overlap a section into pieces, cut at its bounds, with pieces
@@ -207,6 +211,21 @@ func (t *tangle) lay(at section) bool {
 		t.pieces = append(t.pieces, piece{start: from, end: end, inside: true})
 	}
 	return used
+}
+
+// named returns a location of the section that has just been laid out, if the history has one at hand
+// that n does not use for another item, otherwise nil.
+func (t *tangle) named(n *Node, at section) *location {
+	for i := range t.pieces {
+		p := &t.pieces[i]
+		if !p.inside || p.cur == nil || p.cur.joined == nil {
+			continue
+		}
+		if l := p.cur.joined.loc; l.section == at && l.seen != n.seq {
+			return l
+		}
+	}
+	return nil
 }
 
 // place replaces the segments by the pieces made from them.
@@ -485,6 +504,7 @@ func (s *Scope) supersedeSegmentsLocked() {
 	}
 	t.segments = spans[segment]{}
 	t.keptSegments = 0
+	t.disband()
 }
 
 // followAllLocked collects all tasks in the segments as predecessors of n.
@@ -514,6 +534,7 @@ func (t *tangle) sweepSegments() {
 // rest frees what a scope without tasks does not need.
 func (t *tangle) rest() {
 	t.sweepSegments()
+	t.disband()
 	t.sweepHolders()
 	if t.segments.empty() && (t.retired == nil || t.retired.members.empty()) && t.held.empty() {
 		*t = tangle{}

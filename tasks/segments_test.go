@@ -135,6 +135,53 @@ func TestSegmentsOfCompleteTasksAreForgotten(t *testing.T) {
 	}
 }
 
+// What tasks in flight keep for storage that is part of the storage of others is what the newest of them need:
+// those that others have superseded keep nothing but their nodes.
+func TestSupersededAccessesOfSharedStorageKeepNothing(t *testing.T) {
+	const parts, each = 16, 50
+	for name, kinds := range map[string][]DependKind{
+		"inout": {DependInOut}, "in and inout": {DependIn, DependInOut}, "inoutset and in": {DependInOutSet, DependIn},
+		"mutexinoutset and in": {DependMutexInOutSet, DependIn},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var g Graph
+			var w Work
+			s := g.NewScope()
+			cells := lane(4 * parts)
+			first, err := s.Add(&Task{Runner: held{}, Depend: []Depend{long(DependInOut, cells)}}, &w)
+			for i := 0; i < parts*each && err == nil; i++ {
+				at := i % parts * 4
+				_, err = s.Add(&Task{Runner: instant{}, Depend: []Depend{long(kinds[i/parts%len(kinds)], cells[at:at+4])}}, &w)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.Run()
+			locations, memberships := make(map[*location]bool), 0
+			for _, n := range s.children {
+				for i := range n.items {
+					a := &n.items[i]
+					locations[a.loc] = true
+					for m := a.memberships; m != nil; m = m.value.next {
+						memberships++
+					}
+				}
+			}
+			if k := len(locations); k > parts+1 {
+				t.Errorf("%d locations of %d sections", k, parts+1)
+			}
+			if most := 2*parts + 1; memberships > most {
+				t.Errorf("%d memberships in the histories of %d parts, want %d at most", memberships, parts, most)
+			}
+			first.Complete(nil, &w)
+			w.Run()
+			if err := s.Wait(context.Background(), nil); err != nil || s.live != 0 || remembered(s) != 0 {
+				t.Errorf("%v, %d tasks and %d locations left", err, s.live, remembered(s))
+			}
+		})
+	}
+}
+
 // tasksOfWindows generates random tasks on storage that overlaps in part: windows, single
 // cells, and large sections around them. It completes some of them, and returns the items of
 // the others by the numbers of their tasks.
