@@ -1,7 +1,9 @@
 package vkomp_test
 
 import (
+	"context"
 	"errors"
+	"io"
 	"strings"
 	"syscall"
 	"testing"
@@ -115,4 +117,20 @@ func isGone(t *testing.T, what string, err error) {
 	if !errors.As(err, &failed) || !strings.Contains(err.Error(), "access to host storage at 0x") {
 		t.Errorf("%s: %v, want the fault", what, err)
 	}
+}
+
+// Saving a taskgraph copies the storage that its constructs name, and fails if that is gone.
+func TestSavingStorageThatIsGone(t *testing.T) {
+	rt := vktest.Open(t, vktest.Host)
+	gone, y := newPages(t, 1<<16), make([]byte, 1<<16)
+	g := vkomp.Taskgraph{Records: new(vkomp.TaskgraphRecords)}
+	must(t, rt.Taskgraph(t.Context(), g, func(ctx context.Context) error {
+		return rt.MemcpyAsync(ctx, vkomp.HostPtr(y), vkomp.HostPtr(gone), len(y), vkomp.InOut(y))
+	}))
+	gone.forbid(t, true)
+	if err := rt.SaveTaskgraph(t.Context(), g, io.Discard); err == nil || !strings.Contains(err.Error(), "access to host storage at 0x") {
+		t.Errorf("%v, want the fault", err)
+	}
+	gone.forbid(t, false)
+	must(t, rt.SaveTaskgraph(t.Context(), g, io.Discard))
 }

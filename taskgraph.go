@@ -20,7 +20,8 @@ type Taskgraph struct {
 	// Reset discards the record, if there is one, and executes the block (OpenMP graph_reset
 	// clause).
 	Reset bool
-	// If, when false, makes the encounter neither record nor replay: it executes the block.
+	// If, when false, makes the encounter neither make a record nor replay one: it executes the block. Inside the
+	// block of another taskgraph its constructs belong to the record of that one.
 	If Cond
 	// NoGroup lets Taskgraph return before its tasks are complete (OpenMP nogroup clause).
 	// Otherwise the region is a taskgroup.
@@ -89,7 +90,11 @@ func (rt *Runtime) Taskgraph(ctx context.Context, g Taskgraph, block func(ctx co
 	}
 	ctx, bound := bind(ctx, g.Params)
 	do := block
-	if !g.If.isFalse() && !c.final {
+	if g.If.isFalse() || c.final {
+		if g.Reset {
+			g.Records.discard(rt, g.ID)
+		}
+	} else {
 		r, replay := g.Records.encounter(rt, &g, bound)
 		switch {
 		case replay:

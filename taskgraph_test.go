@@ -225,6 +225,8 @@ func TestEncounterReplaysTheRecordThatMatches(t *testing.T) {
 		{"the other ID after that", false, nil},
 		{"reset without a record", true, func(g *vkomp.Taskgraph) { g.ID, g.Reset = 8, true }},
 		{"after that", false, id(8)},
+		{"reset while if is false", true, func(g *vkomp.Taskgraph) { g.ID, g.Reset, g.If = 8, true, vkomp.If(false) }},
+		{"after that, without a record", true, id(8)},
 	} {
 		before := ran
 		g.expect(t, c.what, c.executes, c.change)

@@ -27,13 +27,13 @@ type savedGraph struct {
 	Version int    `json:"version"`
 	Label   string `json:"label,omitempty"`
 	// Failure is the failure of the replay, if it failed.
-	Failure    string           `json:"failure,omitempty"`
-	Devices    []savedOn        `json:"devices"`
-	Kernels    []savedKernel    `json:"kernels"`
-	Storage    []savedStorage   `json:"storage"`
-	Present    []savedBlock     `json:"present"`
-	Memory     []savedMemory    `json:"memory"`
-	Constructs []savedConstruct `json:"constructs"`
+	Failure    string                    `json:"failure,omitempty"`
+	Devices    savedList[savedOn]        `json:"devices"`
+	Kernels    savedList[savedKernel]    `json:"kernels"`
+	Storage    savedList[savedStorage]   `json:"storage"`
+	Present    savedList[savedBlock]     `json:"present"`
+	Memory     savedList[savedMemory]    `json:"memory"`
+	Constructs savedList[savedConstruct] `json:"constructs"`
 }
 
 // savedOn says for people what a device was.
@@ -107,19 +107,19 @@ const (
 
 // savedConstruct is a construct. Fields that its kind does not have are zero.
 type savedConstruct struct {
-	Kind     string        `json:"kind"`
-	Label    string        `json:"label,omitempty"`
-	Device   int           `json:"device"`
-	Kernel   int           `json:"kernel"`
-	Range    [3]uint64     `json:"range"`
-	Priority int           `json:"priority,omitempty"`
-	Items    []savedItem   `json:"items,omitempty"`
-	Values   []savedValue  `json:"values,omitempty"`
-	Dst      *savedEnd     `json:"dst,omitempty"`
-	Src      *savedEnd     `json:"src,omitempty"`
-	Bytes    uint64        `json:"bytes,omitempty"`
-	Value    byte          `json:"value,omitempty"`
-	Depend   []savedDepend `json:"depend,omitempty"`
+	Kind     string                 `json:"kind"`
+	Label    string                 `json:"label,omitempty"`
+	Device   int                    `json:"device"`
+	Kernel   int                    `json:"kernel"`
+	Range    [3]uint64              `json:"range"`
+	Priority int                    `json:"priority,omitempty"`
+	Items    savedList[savedItem]   `json:"items,omitempty"`
+	Values   savedList[savedValue]  `json:"values,omitempty"`
+	Dst      *savedEnd              `json:"dst,omitempty"`
+	Src      *savedEnd              `json:"src,omitempty"`
+	Bytes    uint64                 `json:"bytes,omitempty"`
+	Value    byte                   `json:"value,omitempty"`
+	Depend   savedList[savedDepend] `json:"depend,omitempty"`
 }
 
 // savedItem is an item of a clause: host storage, or memory of a device.
@@ -215,7 +215,10 @@ func (g *savedGraph) write(w io.Writer) error {
 	if err := errors.Join(err, put(savedSumFile, []byte(digest)), archive.Close()); err != nil {
 		return err
 	}
-	_, err = w.Write(file.Bytes())
+	n, err := w.Write(file.Bytes())
+	if err == nil && n < file.Len() {
+		err = io.ErrShortWrite
+	}
 	return err
 }
 
@@ -224,8 +227,8 @@ func (g *savedGraph) write(w io.Writer) error {
 type SavedTaskgraph struct{ graph savedGraph }
 
 // ReadSavedTaskgraph reads a file that [Runtime.SaveTaskgraph] has written. The error is an
-// [ErrInvalidArgument] if it is none, or was changed. The file is not trusted: it is read without
-// allocating much more than its size. Its kernels are code, however, that [SavedTaskgraph.Run] gives to
+// [ErrInvalidArgument] if it is none, or its entries were changed. The file is not trusted: what is
+// allocated to read it is a small multiple of its size. Its kernels are code, however, that [SavedTaskgraph.Run] gives to
 // the driver: see [KernelSource].
 func ReadSavedTaskgraph(r io.ReaderAt, size int64) (*SavedTaskgraph, error) {
 	s := new(SavedTaskgraph)
@@ -276,6 +279,9 @@ func (g *savedGraph) read(r io.ReaderAt, size int64) error {
 	}
 	if g.Version != savedVersion {
 		return fmt.Errorf("the file has version %d of the format, this vkomp reads version %d", g.Version, savedVersion)
+	}
+	if len(g.Kernels)+len(g.Storage)+len(g.Present)+len(g.Memory) > len(files) {
+		return fmt.Errorf("%s has more than there are entries", savedGraphFile)
 	}
 	total := uint64(0)
 	for _, e := range g.entries() {

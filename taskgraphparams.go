@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/vkomp/vkomp/memory"
@@ -33,7 +34,10 @@ type param struct{ _ byte }
 // the slice to which the parameter is bound, in an argument, a depend item or a [HostPtr], stands
 // for the same elements of the slice to which it is bound at the replay. One that lies there only in
 // part is [ErrNotReplayable], and so is a value with a [Mapper]. A block whose parameters are bound
-// to slices that overlap is executed without being recorded. The body of a task calls Get.
+// to slices that overlap makes no record. The body of a task calls Get.
+//
+// In a taskgraph that the body of a task encounters, the parameters of the taskgraph around are
+// parameters too. Items that lie in the slices of both belong to its own ones.
 type ParamSlice[T any] struct{ p param }
 
 // Bind returns the parameter with its slice for one encounter.
@@ -60,9 +64,10 @@ func (p *ParamSlice[T]) Get(ctx context.Context) []T {
 // ParamVar is a parameter of taskgraphs: a value that can be another at each encounter. The zero
 // ParamVar is ready for use. It must not be copied.
 //
-// To a parameter that is a [DevicePtr] also belong the pointers into the memory to which it points:
-// arguments, and the ends of copies and fills. They stand for pointers at the same distance from the
-// pointer to which it is bound at the replay.
+// To a parameter that is a [DevicePtr] also belong the pointers into the memory to which it points, the
+// whole allocation or the slice of a [HostPtr]: arguments, and the ends of copies and fills. They stand for
+// pointers at the same distance from the pointer to which it is bound at the replay. A block of which two
+// parameters point into the same memory makes no record.
 type ParamVar[T any] struct{ p param }
 
 // Bind returns the parameter with its value for one encounter.
@@ -73,11 +78,11 @@ func (p *ParamVar[T]) Bind(v T) Param {
 // Get returns the value of the encounter to which ctx belongs, as [ParamSlice.Get] does, and the
 // zero T for any other context. What a block computes from it is recorded with its result.
 func (p *ParamVar[T]) Get(ctx context.Context) T {
+	var v T
 	if b := boundIn(ctx, &p.p); b != nil {
-		return b.value.(T)
+		v, _ = b.value.(T) // nil, if T is an interface, is of no type
 	}
-	var zero T
-	return zero
+	return v
 }
 
 // Arg returns the value as an argument of a kernel, as [Value] does. A replay passes the value to
@@ -96,8 +101,11 @@ func (p *ParamVar[T]) Arg(ctx context.Context) Arg {
 
 // bindings are the parameters of an encounter, and those of the encounters around it.
 type bindings struct {
+	// params has the encounter's own parameters first, and then those of the others that are not among them.
 	params []Param
-	outer  *bindings
+	own    int
+	// used says for which parameters a record that is made with the bindings has places.
+	used []atomic.Bool
 }
 
 // boundKey is the key of the bindings in contexts.
@@ -106,26 +114,32 @@ type boundKey struct{}
 // bind returns a context with the parameters of an encounter, and its bindings, nil if there are no
 // parameters.
 func bind(ctx context.Context, params []Param) (context.Context, *bindings) {
-	if len(params) == 0 {
+	outer, _ := ctx.Value(boundKey{}).(*bindings)
+	if len(params) == 0 && outer == nil {
 		return ctx, nil
 	}
-	b := &bindings{params: slices.Clone(params)}
-	b.outer, _ = ctx.Value(boundKey{}).(*bindings)
+	b := &bindings{params: slices.Clone(params), own: len(params)}
+	if outer != nil {
+		for i := range outer.params {
+			if b.find(outer.params[i].of) < 0 {
+				b.params = append(b.params, outer.params[i])
+			}
+		}
+	}
+	b.used = make([]atomic.Bool, len(b.params))
 	return context.WithValue(ctx, boundKey{}, b), b
 }
 
 // boundIn returns the parameter with its value in ctx, nil if it has none.
 func boundIn(ctx context.Context, p *param) *Param {
 	b, _ := ctx.Value(boundKey{}).(*bindings)
-	for ; b != nil; b = b.outer {
-		if at := b.find(p); at >= 0 {
-			return &b.params[at]
-		}
+	if at := b.find(p); at >= 0 {
+		return &b.params[at]
 	}
 	return nil
 }
 
-// find returns the index of a parameter, -1 if the encounter itself does not bind it.
+// find returns the index of a parameter, -1 if it is not bound.
 func (b *bindings) find(p *param) int {
 	if b != nil {
 		for i := range b.params {
@@ -137,21 +151,30 @@ func (b *bindings) find(p *param) int {
 	return -1
 }
 
-// like reports whether a record made with b is one for the parameters of other.
+// like reports whether a record made with b is one for the parameters of other: both encounters have the same
+// parameters of their own, and those of the encounters around them that the record uses.
 func (b *bindings) like(other *bindings) bool {
-	if b == nil || other == nil {
-		return b == other
-	}
-	if len(b.params) != len(other.params) {
+	if b.owned() != other.owned() {
 		return false
 	}
-	for i := range b.params {
+	for i := 0; b != nil && i < len(b.params); i++ {
+		if i >= b.own && !b.used[i].Load() {
+			continue
+		}
 		k := other.find(b.params[i].of)
-		if k < 0 || other.params[k].elements != b.params[i].elements {
+		if k < 0 || i < b.own && k >= other.own || other.params[k].elements != b.params[i].elements {
 			return false
 		}
 	}
 	return true
+}
+
+// owned returns the number of the encounter's own parameters.
+func (b *bindings) owned() int {
+	if b == nil {
+		return 0
+	}
+	return b.own
 }
 
 // ordered returns the bindings with the parameters in the order of like, whose record they fit.
@@ -159,29 +182,32 @@ func (b *bindings) ordered(like *bindings) *bindings {
 	if b == nil {
 		return nil
 	}
-	same := true
-	for i := range b.params {
-		same = same && b.params[i].of == like.params[i].of
-	}
-	if same {
+	if like == nil || slices.EqualFunc(b.params, like.params, func(p, q Param) bool { return p.of == q.of }) {
 		return b
 	}
-	o := &bindings{}
+	o := &bindings{params: make([]Param, len(like.params))}
 	for i := range like.params {
-		o.params = append(o.params, b.params[b.find(like.params[i].of)])
+		// The record does not use one that is not found.
+		if k := b.find(like.params[i].of); k >= 0 {
+			o.params[i] = b.params[k]
+		}
 	}
 	return o
 }
 
-// distinct reports whether no two parameters share storage or memory, so that it is known which of
-// them an item belongs to.
+// distinct reports whether no two parameters of the encounter itself share storage or memory, and no two of
+// the others, so that it is known which of them an item belongs to.
 func (b *bindings) distinct() bool {
 	if b == nil {
 		return true
 	}
 	for i := range b.params {
-		for k := range i {
-			if overlap(b.params[i].storage, b.params[k].storage) || b.params[i].pointsTo(&b.params[k].arg.at) {
+		first := 0
+		if i >= b.own {
+			first = b.own
+		}
+		for k := first; k < i; k++ {
+			if overlap(b.params[i].section(), b.params[k].section()) || b.params[i].pointsTo(&b.params[k].arg.at) {
 				return false
 			}
 		}
@@ -189,16 +215,24 @@ func (b *bindings) distinct() bool {
 	return true
 }
 
+// section returns the host storage of a slice, or that into which a pointer points.
+func (a *Param) section() memory.Section {
+	if a.arg.kind == argPointer {
+		return a.arg.at.host
+	}
+	return a.storage
+}
+
 // pointsTo reports whether the parameter is a pointer into the memory into which p points.
 func (a *Param) pointsTo(p *DevicePtr) bool {
 	own := &a.arg.at
 	switch {
-	case a.arg.kind != argPointer || own.d == nil || own.d != p.d:
+	case a.arg.kind != argPointer || own.IsNil() || own.d != p.d:
 		return false
 	case own.onVulkan():
 		return own.p.Add(int64(p.p.Address-own.p.Address)) == p.p
 	}
-	return own.block == p.block
+	return own.block == p.block && own.host == p.host
 }
 
 // overlap reports whether two sections have a byte in common.
@@ -211,6 +245,16 @@ func overlap(a, b memory.Section) bool {
 type place struct {
 	item, param int
 	offset      uint64
+	// limited says of an Implicit or AddressOf that its capacity was less than that of the parameter's slice
+	// from there on when it was recorded, and limit is that capacity in bytes.
+	limited bool
+	limit   int
+}
+
+// at returns the place of an item that belongs to a parameter.
+func (b *bindings) at(param, item int, offset uint64) place {
+	b.used[param].Store(true)
+	return place{item: item, param: param, offset: offset}
 }
 
 // placeOf returns the place of an item, false if it belongs to no parameter.
@@ -227,19 +271,27 @@ func (b *bindings) placeOf(item int, s memory.Section) (p place, ok bool, err er
 		case s.Start() < all.Start() || s.End() > all.End():
 			return place{}, false, fmt.Errorf("it lies only in part in the slice of parameter %d", i)
 		}
-		return place{item, i, uint64(s.Start() - all.Start())}, true, nil
+		return b.at(i, item, uint64(s.Start()-all.Start())), true, nil
+	}
+	for i := range b.params {
+		// A slice without elements can have a capacity.
+		if b.params[i].capacity > 0 && b.params[i].storage == s {
+			return b.at(i, item, 0), true, nil
+		}
 	}
 	return place{}, false, nil
 }
 
 // pointerPlace returns the place of an item that is a pointer.
-func (b *bindings) pointerPlace(item int, p *DevicePtr) (place, bool, error) {
+func (b *bindings) pointerPlace(item int, p *DevicePtr) (at place, ok bool, err error) {
 	if p.d == nil {
-		return b.placeOf(item, p.host)
+		if at, ok, err = b.placeOf(item, p.host); ok || err != nil {
+			return at, ok, err
+		}
 	}
 	for i := 0; b != nil && i < len(b.params); i++ {
 		if b.params[i].pointsTo(p) {
-			return place{item, i, p.Address() - b.params[i].arg.at.Address()}, true, nil
+			return b.at(i, item, p.Address()-b.params[i].arg.at.Address()), true, nil
 		}
 	}
 	return place{}, false, nil
@@ -267,13 +319,10 @@ func (b *bindings) argPlaces(args []Arg, labels *itemLabels) (places []place, er
 	for i := range args {
 		a := &args[i]
 		if k := b.find(a.param); k >= 0 {
-			places = append(places, place{item: i, param: k})
+			places = append(places, b.at(k, i, 0))
 			continue
 		}
-		if a.kind == argValue {
-			continue // the storage, if any, has the value
-		}
-		p, ok, err := b.pointerPlace(i, &a.at)
+		p, ok, err := b.argPlace(i, a)
 		for k := 0; a.image != nil && k < len(a.image.slices) && !ok && err == nil; k++ {
 			_, ok, err = b.placeOf(i, a.image.slices[k].arg.at.host)
 		}
@@ -288,6 +337,22 @@ func (b *bindings) argPlaces(args []Arg, labels *itemLabels) (places []place, er
 		}
 	}
 	return places, nil
+}
+
+// argPlace returns the place of an argument that is not the value of a parameter.
+func (b *bindings) argPlace(item int, a *Arg) (p place, ok bool, err error) {
+	switch a.kind {
+	case argValue: // the storage, if any, has the value
+	case argPointer, argDevicePtr, argDeviceAddr:
+		return b.pointerPlace(item, &a.at)
+	default:
+		p, ok, err = b.placeOf(item, a.at.host)
+		if ok && a.kind != argMap {
+			p.limit = a.size
+			p.limited = a.size < b.params[p.param].capacity-int(p.offset)
+		}
+	}
+	return p, ok, err
 }
 
 // pointerAt returns the address of an item in the slices of other bindings.
@@ -334,6 +399,9 @@ func (b *bindings) moveArgs(args []Arg, places []place) {
 		switch a.kind {
 		case argImplicit, argAddress:
 			a.size = now.capacity - int(p.offset)
+			if p.limited {
+				a.size = min(a.size, p.limit)
+			}
 		}
 		if a.kind == argAddress || a.kind == argPointer {
 			address := a.at.Address()

@@ -332,3 +332,179 @@ func TestParametersOutsideOfAnEncounter(t *testing.T) {
 		t.Errorf("got %d, want %d; the inner block was executed %d times", got, want, inner.executed)
 	}
 }
+
+// A pointer to a slice is a parameter as one to memory of a device is: pointers to the slice follow it.
+func TestReplayUsesTheHostPointersBoundToParameters(t *testing.T) {
+	rt := openTasks(t)
+	k := newKernel(t, rt, vkomp.KernelSource{Name: "add", Host: func(c *vkomp.HostCall) error {
+		vkomp.HostSlice[uint32](c, 0)[0] += vkomp.HostPointee[uint32](c, 0)[1]
+		return nil
+	}})
+	var at vkomp.ParamVar[vkomp.DevicePtr]
+	other := []uint32{5, 5}
+	g := newGraphed(rt, func(ctx context.Context) error {
+		p := at.Get(ctx)
+		return errors.Join(
+			rt.InitialDevice().MemsetAsync(ctx, p.Add(4), 1, 4, vkomp.InOut(other)),
+			rt.Target(ctx, vkomp.Target{Kernel: k, Range: vkomp.Range{X: 1}, NoWait: true, Depend: []vkomp.Depend{vkomp.InOut(other)},
+				Args: []vkomp.Arg{vkomp.IsDevicePtr(p), vkomp.Value(p)}}),
+			rt.MemcpyAsync(ctx, p.Add(8), vkomp.HostPtr(other), 4, vkomp.InOut(other)),
+		)
+	})
+	bind := func(s []uint32) func(*vkomp.Taskgraph) {
+		return func(g *vkomp.Taskgraph) { g.Params = []vkomp.Param{at.Bind(vkomp.HostPtr(s))} }
+	}
+	first := []uint32{0, 0, 0}
+	for round, s := range [][]uint32{first, {1, 9, 9}, {2, 9, 9, 9}, {3, 9, 9}} {
+		g.expect(t, fmt.Sprint("round ", round), round == 0, bind(s))
+		if want := append([]uint32{0x01010101 + uint32(round), 0x01010101, 5}, s[3:]...); !slices.Equal(s, want) {
+			t.Errorf("round %d: %#x, want %#x", round, s, want)
+		}
+	}
+	if want := []uint32{0x01010101, 0x01010101, 5}; !slices.Equal(first, want) || other[0] != 5 {
+		t.Errorf("after all, the first slice is %#x and the other %d", first, other)
+	}
+	err := g.encounter(t.Context(), bind(make([]uint32, 1)))
+	refused(t, "a slice that is too short", err, vkomp.ErrInvalidPointer, "memset")
+	// Which of two pointers to a slice the block uses cannot be known.
+	var second vkomp.ParamVar[vkomp.DevicePtr]
+	var whole vkomp.ParamSlice[uint32]
+	for range 2 {
+		two := make([]uint32, 3)
+		g.expect(t, "two pointers", true, func(g *vkomp.Taskgraph) {
+			g.Params = []vkomp.Param{at.Bind(vkomp.HostPtr(two)), second.Bind(vkomp.HostPtr(two))}
+		})
+		g.expect(t, "a pointer and a slice", true, func(g *vkomp.Taskgraph) {
+			g.Params = []vkomp.Param{at.Bind(vkomp.HostPtr(two)), whole.Bind(two[2:])}
+		})
+	}
+}
+
+// What follows the slice of a parameter up to its capacity goes as far as it did when it was recorded: to the
+// capacity of the slice, or less.
+func TestReplayGivesPartsOfParametersTheirCapacity(t *testing.T) {
+	rt := openTasks(t)
+	var in, none vkomp.ParamSlice[uint32]
+	var seen []string
+	k := newKernel(t, rt, vkomp.KernelSource{Name: "look", Host: func(c *vkomp.HostCall) error {
+		for i := range 3 {
+			seen = append(seen, fmt.Sprint(vkomp.HostSlice[uint32](c, i), vkomp.HostPointee[uint32](c, i)))
+		}
+		seen = append(seen, fmt.Sprint(vkomp.HostPointee[uint32](c, 3)))
+		return nil
+	}})
+	g := newGraphed(rt, func(ctx context.Context) error {
+		s := in.Get(ctx)
+		var args []vkomp.Arg
+		for _, part := range [][]uint32{s[1:], s[1:2:3], none.Get(ctx)} {
+			args = append(args, vkomp.Implicit(part), vkomp.AddressOf(part))
+		}
+		args = append(args, vkomp.AddressOf(s[2:2:2]))
+		return rt.Target(ctx, vkomp.Target{Kernel: k, Range: vkomp.Range{X: 1}, NoWait: true, Args: args})
+	})
+	for round, capacity := range []int{5, 7, 3, 4} {
+		s, empty := make([]uint32, 3, capacity), make([]uint32, 0, capacity)
+		for i := range s[:capacity] {
+			s[:capacity][i], empty[:capacity][i] = uint32(10*round+i), uint32(100*round+i)
+		}
+		seen = nil
+		g.expect(t, fmt.Sprint("round ", round), round == 0, func(g *vkomp.Taskgraph) { g.Params = []vkomp.Param{in.Bind(s), none.Bind(empty)} })
+		var want []string
+		for _, part := range [][]uint32{s[1:capacity], s[1:3], empty[:capacity]} {
+			want = append(want, fmt.Sprint(part, part))
+		}
+		want = append(want, "[]")
+		if !slices.Equal(seen, want) {
+			t.Errorf("round %d: the kernel has seen %q, want %q", round, seen, want)
+		}
+	}
+}
+
+// In a taskgraph that a body encounters, the parameters of the taskgraph around are parameters too. A record
+// does not depend on those of them that it does not use.
+func TestInnerTaskgraphsUseTheParametersAround(t *testing.T) {
+	rt := openTasks(t)
+	k := newKernel(t, rt, vkomp.KernelSource{Name: "add", Host: func(c *vkomp.HostCall) error {
+		for i := range vkomp.HostSlice[int32](c, 0) {
+			vkomp.HostSlice[int32](c, 0)[i] += vkomp.HostValue[int32](c, 0)
+		}
+		return nil
+	}})
+	var out, part, unused vkomp.ParamSlice[int32]
+	var v vkomp.ParamVar[int32]
+	add := func(ctx context.Context, s []int32) error {
+		return rt.Target(ctx, vkomp.Target{Kernel: k, Range: vkomp.Range{X: 1}, NoWait: true, DependArgs: true, Args: []vkomp.Arg{vkomp.ToFrom(s), v.Arg(ctx)}})
+	}
+	inner := newGraphed(rt, func(ctx context.Context) error {
+		return errors.Join(add(ctx, out.Get(ctx)[2:]), add(ctx, part.Get(ctx)))
+	})
+	encounter := func(ctx context.Context, of []int32) error {
+		return inner.encounter(ctx, func(g *vkomp.Taskgraph) {
+			if of != nil {
+				g.Params = []vkomp.Param{part.Bind(of)}
+			}
+		})
+	}
+	round := func(what string, executes, bindsPart bool, params func(s []int32) []vkomp.Param) {
+		t.Helper()
+		s, of, executed := make([]int32, 4), []int32(nil), inner.executed
+		if bindsPart {
+			of = s[:2] // it lies in the slice of the parameter around
+		}
+		err := rt.Taskgraph(t.Context(), vkomp.Taskgraph{Records: new(vkomp.TaskgraphRecords), Params: params(s)}, func(ctx context.Context) error {
+			return rt.Task(ctx, vkomp.Task{Body: func(ctx context.Context) error { return encounter(ctx, of) }})
+		})
+		if err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		want := []int32{0, 0, 3, 3}
+		if bindsPart {
+			want = []int32{3, 3, 3, 3}
+		}
+		if !slices.Equal(s, want) || inner.executed > executed != executes {
+			t.Errorf("%s: %d, want %d; the block was executed: %v", what, s, want, inner.executed > executed)
+		}
+	}
+	both := func(s []int32) []vkomp.Param { return []vkomp.Param{out.Bind(s), v.Bind(3)} }
+	more := func(n int) func(s []int32) []vkomp.Param {
+		return func(s []int32) []vkomp.Param {
+			return []vkomp.Param{unused.Bind(make([]int32, n)), v.Bind(3), out.Bind(s)}
+		}
+	}
+	round("the first", true, false, more(9))
+	round("the second", false, false, more(9))
+	round("with one that it does not use of another length", false, false, more(3))
+	round("without that, in another order", false, false, both)
+	round("with one of its own", true, true, both)
+	round("with one of its own again", false, true, both)
+	round("with others around", false, true, more(3))
+	round("without it", true, false, both)
+	// Of another length, which the record uses.
+	longer := make([]int32, 6)
+	must(t, rt.Taskgraph(t.Context(), vkomp.Taskgraph{Records: new(vkomp.TaskgraphRecords), Params: []vkomp.Param{out.Bind(longer), v.Bind(2)}}, func(ctx context.Context) error {
+		return rt.Task(ctx, vkomp.Task{Body: func(ctx context.Context) error { return encounter(ctx, nil) }})
+	}))
+	if !slices.Equal(longer, []int32{0, 0, 2, 2, 2, 2}) {
+		t.Errorf("a longer slice is %d", longer)
+	}
+	executed := inner.executed
+	if err := encounter(t.Context(), nil); err == nil || inner.executed != executed+1 {
+		t.Errorf("outside of the taskgraph around: %v, want the block to be executed, which needs its parameters", err)
+	}
+}
+
+// A nil interface is a value like others.
+func TestParameterOfAnInterfaceCanBeNil(t *testing.T) {
+	rt := openTasks(t)
+	var v vkomp.ParamVar[error]
+	mine := errors.New("mine")
+	for _, want := range []error{mine, nil} {
+		g := vkomp.Taskgraph{Records: new(vkomp.TaskgraphRecords), Params: []vkomp.Param{v.Bind(want)}}
+		must(t, rt.Taskgraph(t.Context(), g, func(ctx context.Context) error {
+			if got := v.Get(ctx); got != want {
+				t.Errorf("%v, want %v", got, want)
+			}
+			return nil
+		}))
+	}
+}

@@ -63,7 +63,7 @@ func (r *TaskgraphRecords) encounter(rt *Runtime, g *Taskgraph, bound *bindings)
 	}
 	if !bound.distinct() {
 		if g.Reset {
-			delete(records, g.ID)
+			r.discardLocked(rt, g.ID)
 		}
 		return nil, false
 	}
@@ -118,6 +118,19 @@ func (r *TaskgraphRecords) keep(record *taskgraphRecord, made bool) {
 	record.made = made
 	if !made && r.of[rt][record.id] == record {
 		r.forgetLocked(record)
+	}
+}
+
+// discard removes the record with an ID, if there is one.
+func (r *TaskgraphRecords) discard(rt *Runtime, id int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.discardLocked(rt, id)
+}
+
+func (r *TaskgraphRecords) discardLocked(rt *Runtime, id int) {
+	if found := r.of[rt][id]; found != nil {
+		r.forgetLocked(found)
 	}
 }
 

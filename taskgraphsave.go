@@ -11,6 +11,7 @@ import (
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/sched"
 	"github.com/vkomp/vkomp/sched/kernel"
+	"github.com/vkomp/vkomp/sched/protect"
 )
 
 // SaveTaskgraph replays a record and writes it to w together with all that the replay read and wrote, so
@@ -122,8 +123,12 @@ func (r *taskgraphRecord) describe(ctx context.Context, bound *bindings) (*savin
 func (s *saving) take(ctx context.Context, after bool) error {
 	g := s.graph
 	for i := range g.Storage {
-		of := s.storage[i]
-		g.Storage[i].bytes[order(after)] = append([]byte(nil), unsafe.Slice((*byte)(of.Ptr), of.Size)...)
+		of := unsafe.Slice((*byte)(s.storage[i].Ptr), s.storage[i].Size)
+		to := make([]byte, len(of))
+		if err := protect.Touch(func() { copy(to, of) }); err != nil {
+			return err
+		}
+		g.Storage[i].bytes[order(after)] = to
 	}
 	for i := range g.Present {
 		b := &g.Present[i]

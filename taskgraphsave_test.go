@@ -7,10 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/vkomp/vkomp"
+	"github.com/vkomp/vkomp/ompt"
 	"github.com/vkomp/vkomp/shaders"
 	"github.com/vkomp/vkomp/tests/vktest"
 )
@@ -190,6 +193,96 @@ func TestRecordsThatNoFileCanHaveAreRefused(t *testing.T) {
 	must(t, rt.Close())
 	if err := rt.SaveTaskgraph(t.Context(), g, io.Discard); !errors.Is(err, vkomp.ErrClosed) {
 		t.Errorf("a closed runtime: %v", err)
+	}
+}
+
+// A run without a Vulkan device for it says so, and leaves nothing behind.
+func TestSavedTaskgraphNeedsDevices(t *testing.T) {
+	rt := vktest.Open(t)
+	d := rt.DefaultDevice(t.Context())
+	if d.IsInitial() {
+		t.Skip("needs a Vulkan device")
+	}
+	file := saveOf(t, rt, savedBlock(t, rt, d))
+	saved, err := vkomp.ReadSavedTaskgraph(bytes.NewReader(file), int64(len(file)))
+	must(t, err)
+	other := vktest.Open(t)
+	none := vktest.Open(t, func(o *vkomp.Options) {
+		o.LookupEnv = func(name string) (string, bool) {
+			return "invalid", name == "OMP_DEFAULT_DEVICE"
+		}
+	})
+	for what, c := range map[string]struct {
+		rt    *vkomp.Runtime
+		given []vkomp.Device
+		want  string
+	}{
+		"the zero Device":        {rt, []vkomp.Device{{}}, "cannot be the zero Device"},
+		"no default device":      {none, nil, "cannot be the zero Device"},
+		"the initial device":     {rt, []vkomp.Device{rt.InitialDevice()}, "cannot be the initial device"},
+		"one of another runtime": {rt, []vkomp.Device{other.DefaultDevice(t.Context())}, "cannot be one of another runtime"},
+		"no device":              {vktest.Open(t, vktest.Host), nil, "cannot be the initial device"},
+	} {
+		_, err := saved.Run(t.Context(), c.rt, c.given...)
+		refused(t, what, err, vkomp.ErrInvalidDevice, c.want)
+	}
+}
+
+// Tasks that others generate meanwhile fail for whoever waits for them: the run, or a later wait.
+func TestFailureOfAnotherTaskDuringASavedRunIsNotLost(t *testing.T) {
+	mine := errors.New("mine")
+	var rt *vkomp.Runtime
+	var failing atomic.Bool
+	rt = vktest.Open(t, func(o *vkomp.Options) {
+		o.Tool.TargetEMI = func(ompt.TargetEMIEvent) {
+			if failing.CompareAndSwap(true, false) {
+				must(t, rt.Task(t.Context(), vkomp.Task{Body: func(context.Context) error { return mine }}))
+			}
+		}
+	})
+	d := rt.DefaultDevice(t.Context())
+	if d.IsInitial() {
+		t.Skip("needs a Vulkan device")
+	}
+	file := saveOf(t, rt, savedBlock(t, rt, d))
+	saved, err := vkomp.ReadSavedTaskgraph(bytes.NewReader(file), int64(len(file)))
+	must(t, err)
+	failing.Store(true)
+	_, err = saved.Run(t.Context(), rt)
+	if err = errors.Join(err, rt.Taskwait(t.Context())); failing.Load() || !errors.Is(err, mine) {
+		t.Errorf("%v, want the failure of the other task", err)
+	}
+}
+
+// A writer that takes less than the file is an error.
+func TestSavingReportsAShortWrite(t *testing.T) {
+	rt := openTasks(t)
+	g := vkomp.Taskgraph{Records: new(vkomp.TaskgraphRecords)}
+	must(t, rt.Taskgraph(t.Context(), g, func(ctx context.Context) error { return rt.TaskwaitNoWait(ctx, vkomp.InOut(make([]int, 1))) }))
+	if err := rt.SaveTaskgraph(t.Context(), g, shortWriter{}); !errors.Is(err, io.ErrShortWrite) {
+		t.Errorf("%v, want %v", err, io.ErrShortWrite)
+	}
+}
+
+type shortWriter struct{}
+
+func (shortWriter) Write(p []byte) (int, error) { return len(p) / 2, nil }
+
+// A file makes nobody allocate many times what it has.
+func TestSavedTaskgraphsTakeNoMoreMemoryThanTheirSizeSuggests(t *testing.T) {
+	const elements = 100_000
+	for _, list := range []string{"devices", "kernels", "storage", "present", "memory", "constructs"} {
+		for _, element := range []string{"{}", "null", `{"size":0,"align":0}`, `{"kind":"taskwait nowait","depend":[` + strings.Repeat("{},", 20) + `{}]}`} {
+			graph := `{"version":1,"` + list + `":[` + strings.Repeat(element+",", elements*4/len(element)) + element + `]}`
+			archive := vkomp.SavedWith([]byte(graph + " ")) // the entries of which it speaks
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			_, err := vkomp.ReadSavedTaskgraph(bytes.NewReader(archive), int64(len(archive)))
+			runtime.ReadMemStats(&after)
+			if n := (after.TotalAlloc - before.TotalAlloc) / uint64(len(archive)); n > 16 || err == nil && len(element) < 5 {
+				t.Errorf("%s of %.40s: %d times %d bytes, %v", list, element, n, len(archive), err)
+			}
+		}
 	}
 }
 

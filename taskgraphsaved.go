@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"unsafe"
 )
 
@@ -62,11 +63,12 @@ func (s *SavedTaskgraph) Info() SavedInfo {
 
 // Run waits for the children of the current task, as [Runtime.Taskwait] does. Then it repeats what was
 // saved, with storage of its own that has the saved contents, and returns where the outcome differs from
-// the saved one, nil if it has the same bytes. It does so twice, each time from the saved contents: the first time the constructs are executed and recorded as a taskgraph, the second time
-// the record is replayed.
+// the saved one, nil if it has the same bytes. It does so twice, each time from the saved contents: the
+// first time the constructs are executed and recorded as a taskgraph, the second time the record is
+// replayed. In the end it waits for the children of the current task again.
 //
 // The k-th device of the file is the k-th of devices. Without that argument it is the default device, and
-// after it the other devices of the runtime, which has to have as many: otherwise the error is an
+// after it the other Vulkan devices of the runtime, which has to have as many: otherwise the error is an
 // [ErrInvalidDevice]. The errors are those of the constructs; that of a saved run which failed is
 // expected to be similar to its Failure. When Run returns, nothing that it has mapped or allocated is
 // left on the devices.
@@ -112,8 +114,8 @@ func (r *savedRun) choose(ctx context.Context, given []Device) error {
 		first := r.rt.DefaultDevice(ctx)
 		given = append(given, first)
 		for _, d := range r.rt.devices {
-			if (Device{d}) != first {
-				given = append(given, Device{d})
+			if d := (Device{d}); d != first && !d.IsInitial() {
+				given = append(given, d)
 			}
 		}
 	}
@@ -121,17 +123,20 @@ func (r *savedRun) choose(ctx context.Context, given []Device) error {
 	if len(given) < n {
 		return fmt.Errorf("%w: the taskgraph has %d devices, and there are %d", ErrInvalidDevice, n, len(given))
 	}
-	r.devices = given[:n]
-	for i, d := range r.devices {
-		if d.d == nil || d.d.rt != r.rt || d.IsInitial() {
-			return fmt.Errorf("%w: device %d of the taskgraph cannot be the initial device or one of another runtime", ErrInvalidDevice, i)
-		}
-		for _, other := range r.devices[:i] {
-			if other == d {
-				return fmt.Errorf("%w: two devices of the taskgraph are the same device %d", ErrInvalidDevice, d.Number())
-			}
+	given = given[:n]
+	for i, d := range given {
+		switch {
+		case d.d == nil:
+			return fmt.Errorf("%w: device %d of the taskgraph cannot be the zero Device", ErrInvalidDevice, i)
+		case d.IsInitial():
+			return fmt.Errorf("%w: device %d of the taskgraph cannot be the initial device: it takes a Vulkan device", ErrInvalidDevice, i)
+		case d.d.rt != r.rt:
+			return fmt.Errorf("%w: device %d of the taskgraph cannot be one of another runtime", ErrInvalidDevice, i)
+		case slices.Contains(given[:i], d):
+			return fmt.Errorf("%w: two devices of the taskgraph are the same device %d", ErrInvalidDevice, d.Number())
 		}
 	}
+	r.devices = given
 	return nil
 }
 
@@ -276,10 +281,10 @@ func (r *savedRun) differ(where string, got, want []byte) {
 }
 
 // unmap waits for the run's tasks, which go on after their taskgroup if ctx has ended, and removes what is
-// mapped of the run's storage. The error is that of the removal: the taskgroup has returned the others.
+// mapped of the run's storage. The error is that of the wait, which can be a failure of other children of the
+// current task, or of the removal.
 func (r *savedRun) unmap(ctx context.Context) error {
-	_ = r.rt.Taskwait(ctx)
-	var errs []error
+	errs := []error{r.rt.Taskwait(ctx)}
 	for _, d := range r.devices {
 		opened := d.d.opened()
 		if opened == nil || opened.Lost() != nil {
