@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
@@ -122,21 +124,20 @@ func (rt *Runtime) drain(ctx context.Context) bool {
 	}
 	for {
 		rt.mu.Lock()
-		orphans := rt.orphans
-		rt.orphans = nil
+		orphans := slices.Collect(maps.Keys(rt.orphans))
 		if len(orphans) == 0 {
 			c.failed.Add(&rt.unreported)
 			rt.mu.Unlock()
 			return true
 		}
 		rt.mu.Unlock()
-		for i, s := range orphans {
+		for _, s := range orphans {
 			if !s.Drain(ctx, &c.failed) {
-				rt.mu.Lock()
-				rt.orphans = append(rt.orphans, orphans[i:]...)
-				rt.mu.Unlock()
 				return false
 			}
+			rt.mu.Lock()
+			delete(rt.orphans, s)
+			rt.mu.Unlock()
 		}
 	}
 }

@@ -34,3 +34,10 @@ var (
 	TraitsOf     = traitsOf
 	DistinctUIDs = distinctUIDs
 )
+
+// Orphans returns the number of regions of ended tasks that the runtime keeps for their children.
+func (rt *Runtime) Orphans() int {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	return len(rt.orphans)
+}

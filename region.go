@@ -143,7 +143,7 @@ func (rt *Runtime) newTaskContext(ctx context.Context, c current) *taskContext {
 	return t
 }
 
-// adopt keeps a scope, or its unreported failures, for Close.
+// adopt keeps a scope until its tasks are complete, and its unreported failures, for Close.
 func (rt *Runtime) adopt(s *tasks.Scope) {
 	if s.Settled() {
 		s.Retire()
@@ -151,23 +151,25 @@ func (rt *Runtime) adopt(s *tasks.Scope) {
 	}
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
+	if rt.orphans == nil {
+		rt.orphans = make(map[*tasks.Scope]struct{})
+	}
+	rt.orphans[s] = struct{}{}
+	if !s.WhenEmpty(rt.release) {
+		rt.releaseLocked(s)
+	}
+}
+
+// release drops a scope that was kept, as its tasks are complete.
+func (rt *Runtime) release(s *tasks.Scope) {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	rt.releaseLocked(s)
+}
+
+func (rt *Runtime) releaseLocked(s *tasks.Scope) {
 	if s.Settle(&rt.unreported) {
 		s.Retire()
-		return
+		delete(rt.orphans, s)
 	}
-	rt.orphans = append(rt.orphans, s)
-	if len(rt.orphans) < rt.sweepOrphans {
-		return
-	}
-	kept := rt.orphans[:0]
-	for _, o := range rt.orphans {
-		if o.Settle(&rt.unreported) {
-			o.Retire()
-		} else {
-			kept = append(kept, o)
-		}
-	}
-	clear(rt.orphans[len(kept):])
-	rt.orphans = kept
-	rt.sweepOrphans = max(16, 2*len(kept))
 }

@@ -67,10 +67,8 @@ type Runtime struct {
 	// kernels are the kernels for devices that are not closed, in the order in which they were
 	// made.
 	kernels []*kernel.Kernel
-	// orphans are scopes of finished tasks that still had children. When there are
-	// sweepOrphans of them, those without incomplete children are dropped.
-	orphans      []*tasks.Scope
-	sweepOrphans int
+	// orphans are scopes of finished tasks that still have children.
+	orphans map[*tasks.Scope]struct{}
 	// unreported are the failures of dropped scopes.
 	unreported tasks.Failures
 	// recorded are the keepers of the runtime's taskgraph records.
@@ -86,7 +84,7 @@ func Open(o Options) (*Runtime, error) {
 	if err != nil {
 		return nil, fmt.Errorf("vkomp: %w", err)
 	}
-	rt := &Runtime{options: o, icvs: v, host: host.NewDevice(v.host.threads[0]), sweepOrphans: 16}
+	rt := &Runtime{options: o, icvs: v, host: host.NewDevice(v.host.threads[0])}
 	rt.hostMemory.leakSites, rt.pinned.leakSites = o.LeakSites, o.LeakSites
 	rt.log = slog.New(slog.DiscardHandler)
 	if o.Logger != nil {

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/vkomp/vkomp"
 	"github.com/vkomp/vkomp/shaders"
@@ -970,5 +971,50 @@ func TestGoroutinesOfOneBodyShareItsPlace(t *testing.T) {
 	}})
 	if err := rt.Taskwait(t.Context()); err != nil {
 		t.Error(err)
+	}
+}
+
+// A region that ends before its children is kept until they are complete, and no longer. Close reports their failures
+// if nothing else has.
+func TestRegionsThatEndBeforeTheirChildrenAreKeptForThese(t *testing.T) {
+	const regions = 100
+	mine := errors.New("mine")
+	for _, grouped := range []bool{false, true} {
+		rt, err := vkomp.Open(vkomp.Options{LookupEnv: environment("OMP_TARGET_OFFLOAD", "disabled")})
+		must(t, err)
+		gate := make(chan struct{})
+		generate := func(ctx context.Context) error {
+			defer close(gate)
+			for i := range regions {
+				must(t, rt.Task(ctx, vkomp.Task{If: vkomp.If(false), Body: func(ctx context.Context) error {
+					return rt.Task(ctx, vkomp.Task{Body: func(context.Context) error {
+						<-gate
+						if i == 7 {
+							return mine
+						}
+						return nil
+					}})
+				}}))
+			}
+			if n := rt.Orphans(); n != regions {
+				t.Errorf("%d regions are kept while their children run, want %d", n, regions)
+			}
+			return nil
+		}
+		if grouped {
+			err = rt.Taskgroup(t.Context(), generate)
+		} else {
+			err = generate(t.Context())
+		}
+		for deadline := time.Now().Add(20 * time.Second); rt.Orphans() > 0 && time.Now().Before(deadline); {
+			runtime.Gosched()
+		}
+		if n := rt.Orphans(); n != 0 {
+			t.Errorf("%d regions are kept when all tasks are complete", n)
+		}
+		closed := rt.Close()
+		if errors.Is(err, mine) != grouped || errors.Is(closed, mine) == grouped {
+			t.Errorf("grouped %v: the taskgroup returned %v, and Close %v", grouped, err, closed)
+		}
 	}
 }

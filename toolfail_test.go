@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/vkomp/vkomp"
 	"github.com/vkomp/vkomp/ompt"
 	"github.com/vkomp/vkomp/shaders"
+	"github.com/vkomp/vkomp/tests/vktest"
 )
 
 // waysToLeave are the ways in which a callback can end without returning.
@@ -141,6 +143,118 @@ func failInCallbacks(t *testing.T, name, way string, leave func()) {
 	})
 	if calls.Load() == 0 {
 		t.Errorf("%s was not called", name)
+	}
+}
+
+// A callback that ends its goroutine loses its own event alone: the tool hears of every other allocation and deletion
+// once, with its begin and its end, and of the end of the region. A copy of which only the begin was told is not made.
+func TestToolHearsOfTheOtherOperationsWhenACallbackEndsItsGoroutine(t *testing.T) {
+	for _, noWait := range []bool{false, true} {
+		for leaves := 1; leaves <= 8; leaves++ {
+			t.Run(fmt.Sprintf("operation event %d, nowait %v", leaves, noWait), func(t *testing.T) {
+				var mu sync.Mutex
+				type event struct {
+					id  ompt.ID
+					end ompt.ScopeEndpoint
+				}
+				heard, ended := make(map[event]int), 0
+				types, copies := make(map[ompt.TargetDataOp]int), make(map[ompt.ID]bool)
+				rt := vktest.Open(t, vktest.Path(vkomp.MemoryStaged), func(o *vkomp.Options) {
+					calls := 0
+					o.Tool = ompt.Callbacks{
+						TargetDataOpEMI: func(e ompt.TargetDataOpEMIEvent) {
+							mu.Lock()
+							calls++
+							heard[event{*e.HostOpID, e.Endpoint}]++
+							if e.Endpoint == ompt.ScopeBegin {
+								types[e.Type]++
+								copies[*e.HostOpID] = strings.Contains(e.Type.String(), "transfer")
+							}
+							leave := calls == leaves
+							mu.Unlock()
+							if leave {
+								runtime.Goexit()
+							}
+						},
+						TargetEMI: func(e ompt.TargetEMIEvent) {
+							mu.Lock()
+							defer mu.Unlock()
+							if e.Endpoint == ompt.ScopeEnd {
+								ended++
+							}
+						},
+					}
+				})
+				if rt.DefaultDevice(t.Context()).IsInitial() {
+					t.Skip("needs a Vulkan device")
+				}
+				k := newKernel(t, rt, shaders.Saxpy)
+				region := saxpyOn(t, k, 1, constant(100, 1), constant(100, 1))
+				region.NoWait = noWait
+				over := make(chan struct{})
+				go func() {
+					defer close(over)
+					_ = rt.Target(context.Background(), region) // it may fail with the callback
+				}()
+				<-over
+				if err := rt.Taskwait(t.Context()); err != nil && !strings.Contains(err.Error(), "Goexit") {
+					t.Error(err)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				for e, n := range heard {
+					other := event{e.id, ompt.ScopeBegin}
+					if e.end == ompt.ScopeBegin {
+						other.end = ompt.ScopeEnd
+					}
+					if n != 1 || heard[other] != 1 && !copies[e.id] {
+						t.Errorf("operation %d: %d times endpoint %v, and %d times the other one", e.id, n, e.end, heard[other])
+					}
+				}
+				allocs := types[ompt.TargetDataAlloc] + types[ompt.TargetDataAllocAsync]
+				deletes := types[ompt.TargetDataDelete] + types[ompt.TargetDataDeleteAsync]
+				if allocs != 2 || deletes != 2 || ended != 1 {
+					t.Errorf("%d allocations, %d deletions and %d ends of the region, want 2, 2 and 1", allocs, deletes, ended)
+				}
+				_ = rt.Close() // it reports the callback
+			})
+		}
+	}
+}
+
+// Tools that hear of tasks and of no operations: their observers' records are used again by other tasks at once,
+// which the race detector watches.
+func TestToolOfSchedulesAmongManyTasks(t *testing.T) {
+	var schedules atomic.Int64
+	rt := vktest.Open(t, func(o *vkomp.Options) {
+		o.Tool = ompt.Callbacks{TaskSchedule: func(ompt.TaskScheduleEvent) { schedules.Add(1) }}
+	})
+	if rt.DefaultDevice(t.Context()).IsInitial() {
+		t.Skip("needs a Vulkan device")
+	}
+	const goroutines, each = 4, 3000
+	k := newKernel(t, rt, shaders.Saxpy)
+	x := constant(16, 0)
+	var all sync.WaitGroup
+	for range goroutines {
+		all.Go(func() {
+			y := constant(16, 1)
+			maps := []vkomp.Arg{vkomp.To(x), vkomp.ToFrom(y)}
+			err := rt.TargetEnterData(t.Context(), vkomp.TargetEnterData{Maps: maps})
+			for range each {
+				region := saxpyOn(t, k, 1, x, y)
+				region.NoWait, region.DependArgs = true, true
+				err = errors.Join(err, rt.Target(t.Context(), region))
+			}
+			err = errors.Join(err, rt.Taskwait(t.Context()), rt.TargetExitData(t.Context(), vkomp.TargetExitData{Maps: maps}))
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if n := schedules.Load(); n < 2*goroutines*each {
+		t.Errorf("%d schedules of %d tasks", n, goroutines*each)
 	}
 }
 

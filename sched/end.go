@@ -75,7 +75,7 @@ func (s *Scheduler) planFailureLocked(t *target) {
 		s.observeExitLocked(t)
 		return
 	}
-	t.due = t.due[:0] // the removal of blocks, which does not happen
+	t.dropDue() // the removal of blocks, which does not happen
 	for i := range t.exit.items {
 		if state := stateOf(t.exit.items[i].Present); state.goneBy == t {
 			state.goneBy = nil
@@ -93,8 +93,8 @@ func (t *target) toldEnd(w *tasks.Work) {
 		s.concludeLocked(t, t.outcome, w)
 	}()
 	t.awaitTold()
+	defer func() { t.Observer.End(t.outcome) }()
 	t.tellDue()
-	t.Observer.End(t.outcome)
 }
 
 // concludeLocked gives back the storage of a task whose exit has begun, and completes the task with err. Its

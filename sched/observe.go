@@ -29,8 +29,10 @@ type observed struct {
 	// end is the method value of toldEnd, and outcome the task's failure, which toldEnd reports.
 	end     func(*tasks.Work)
 	outcome error
-	// due are operations of which the observer is told as soon as no lock is held.
-	due []*construct.Op
+	// due are operations of which the observer is told as soon as no lock is held, each with its begin and its
+	// end. dueTold counts these of which it has been told.
+	due     []*construct.Op
+	dueTold int
 }
 
 // The values of observed.start.
@@ -92,7 +94,7 @@ func (o *observed) reset(of traits) {
 		return
 	}
 	if len(o.ops) > 0 {
-		empty(&o.due)
+		o.dropDue()
 		o.resetOps()
 		o.submit = nil
 	}
@@ -111,12 +113,27 @@ func (t *target) Tell(end ompt.ScopeEndpoint, o *construct.Op) { t.Observer.Op(e
 
 // tellDue tells the observer of the operations that are due, with begin and end.
 func (t *target) tellDue() {
-	for i, o := range t.due {
-		t.Observer.Op(ompt.ScopeBegin, o)
-		t.Observer.Op(ompt.ScopeEnd, o)
-		t.due[i] = nil
+	// Deferred, because the observer may end the goroutine: it hears of the others all the same.
+	defer func() {
+		if t.dueTold < 2*len(t.due) {
+			t.tellDue()
+		}
+		t.dropDue()
+	}()
+	for t.dueTold < 2*len(t.due) {
+		o, end := t.due[t.dueTold/2], ompt.ScopeBegin
+		if t.dueTold%2 == 1 {
+			end = ompt.ScopeEnd
+		}
+		t.dueTold++
+		t.Observer.Op(end, o)
 	}
-	t.due = t.due[:0]
+}
+
+// dropDue makes no operations due.
+func (o *observed) dropDue() {
+	empty(&o.due)
+	o.dueTold = 0
 }
 
 // tellPlaced tells the observer of the begin or the end of the operations that t hands to the device:

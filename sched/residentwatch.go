@@ -79,9 +79,12 @@ func (l *resident) startWatched(w *tasks.Work) {
 			s.refuse(l.becomeTarget(), protect.ErrGoexit, w)
 		case startEntered:
 			s.placeWatched(l, &launch, protect.ErrGoexit, w)
-			o.told()
+			fallthrough
 		case startHandedOver:
-			o.told()
+			// Otherwise the end of the task has not waited for this, and the record may be another task's.
+			if operations {
+				o.told()
+			}
 		}
 	}()
 	if operations {

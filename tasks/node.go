@@ -285,7 +285,7 @@ func (n *Node) succeedLocked(w *Work) {
 func (n *Node) completesAtOnceLocked() bool {
 	s := n.scope
 	return n.left == 1 && n.traits == 0 && n.notes == 0 && n.outcome == undecided && n.failedBy.Load() == nil && len(n.predecessors) == 0 &&
-		s.trail == nil && s.unkept
+		s.trail == nil && s.emptied == nil && s.unkept
 }
 
 // completeAtOnceLocked is settleLocked with everything that it calls, for such a task.
@@ -421,6 +421,10 @@ func (n *Node) completeLocked(ready []*Node, w *Work) []*Node {
 		failedBy = n.inheritLocked()
 	}
 	s.live--
+	if f := s.emptied; s.live == 0 && f != nil {
+		s.emptied = nil
+		w.Defer(func(*Work) { f(s) })
+	}
 	if failedBy != nil || n.specials().group != nil || len(s.waiters) > 0 {
 		s.childCompleteLocked(n)
 	}

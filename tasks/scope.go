@@ -62,6 +62,8 @@ type Scope struct {
 	exported                 []*Scope
 
 	live int
+	// emptied, if not nil, is called once no child is live: see WhenEmpty.
+	emptied func(*Scope)
 	// sealed, if not nil, is the error with which the scope refuses tasks.
 	sealed error
 	// children are those that are not gone, in no order.

@@ -626,3 +626,51 @@ func TestUnpassedTaskCountsOnce(t *testing.T) {
 		}
 	}
 }
+
+// A scope says once that its children are complete, whoever completes the last one and in whatever way.
+func TestScopeSaysWhenItIsEmpty(t *testing.T) {
+	for name, domain := range map[string]Domain{"host": Host, "device": 1} {
+		for _, last := range []Runner{instant{}, held{}} {
+			t.Run(fmt.Sprintf("%s, %T", name, last), func(t *testing.T) {
+				var g Graph
+				var w Work
+				s := g.NewScope()
+				calls := 0
+				emptied := func(of *Scope) {
+					calls++
+					if of != s || of.Pending() {
+						t.Error("it is another scope, or is not empty")
+					}
+				}
+				if s.WhenEmpty(emptied) {
+					t.Error("a scope without tasks is not empty")
+				}
+				x := new(uint64)
+				var all []*Node
+				for i, r := range []Runner{held{}, instant{}, last} {
+					n, err := s.Add(&Task{Runner: r, Domain: domain, Depend: []Depend{cell(DependInOut, x)}}, &w)
+					if err != nil {
+						t.Fatal(err)
+					}
+					all = append(all, n)
+					if i == 0 && !s.WhenEmpty(emptied) {
+						t.Error("a scope with a task is empty")
+					}
+				}
+				w.Run()
+				if calls > 0 {
+					t.Fatal("a scope with tasks says that it is empty")
+				}
+				all[0].Complete(nil, &w)
+				w.Run()
+				if last == (held{}) {
+					all[2].Complete(nil, &w)
+					w.Run()
+				}
+				if calls != 1 || s.WhenEmpty(emptied) {
+					t.Errorf("%d calls, want 1", calls)
+				}
+			})
+		}
+	}
+}

@@ -236,6 +236,18 @@ func (s *Scope) Settle(into *Failures) bool {
 	return settled
 }
 
+// WhenEmpty has f called with the scope, without locks, when every child is complete, for a scope whose region has
+// ended. It reports false, and f is not called, if that is so already.
+func (s *Scope) WhenEmpty(f func(*Scope)) bool {
+	s.lock()
+	defer s.unlock()
+	if s.live == 0 {
+		return false
+	}
+	s.emptied = f
+	return true
+}
+
 // Pending reports whether a child is not complete.
 func (s *Scope) Pending() bool {
 	s.lock()

@@ -48,7 +48,7 @@ func (k *Kernel) PlanDispatch(g *[3]uint64, p *vk.Properties, calls []Call) (Pla
 	long := -1
 	for d := range g {
 		if high, low := bits.Mul64(g[d], uint64(k.local[d])); high != 0 || low > math.MaxUint32 {
-			return Plan{}, k.tooLong(d, g, p, "and GlobalInvocationId has 32 bits")
+			return Plan{}, k.tooLong(d, g, p, "GlobalInvocationId, which has 32 bits, would overflow")
 		}
 		if g[d] > uint64(limit[d]) {
 			if long >= 0 || d == 2 {
