@@ -155,9 +155,7 @@ func (rt *Runtime) adopt(s *tasks.Scope) {
 		rt.orphans = make(map[*tasks.Scope]struct{})
 	}
 	rt.orphans[s] = struct{}{}
-	if !s.WhenEmpty(rt.release) {
-		rt.releaseLocked(s)
-	}
+	rt.releaseLocked(s)
 }
 
 // release drops a scope that was kept, as its tasks are complete.
@@ -167,9 +165,13 @@ func (rt *Runtime) release(s *tasks.Scope) {
 	rt.releaseLocked(s)
 }
 
+// releaseLocked drops a scope, or has that done when its tasks are complete.
 func (rt *Runtime) releaseLocked(s *tasks.Scope) {
-	if s.Settle(&rt.unreported) {
-		s.Retire()
-		delete(rt.orphans, s)
+	for !s.Settle(&rt.unreported) {
+		if s.WhenEmpty(rt.release) {
+			return
+		}
 	}
+	s.Retire()
+	delete(rt.orphans, s)
 }

@@ -59,11 +59,11 @@ type Target struct {
 // ErrNotShared, ErrDeviceLost.
 //
 // If ctx has ended before the task is generated, Target returns its cause, and no task is generated.
-// If ctx ends before an included task does, Target returns its cause, up to a millisecond later,
-// or after copies to the host and ends of other tasks that it is making. The task goes on like a
-// deferred one, and its slices belong to the runtime until a Taskwait has returned; on the initial
-// device a task that has not started is dropped. A deferred task that has not started when ctx ends
-// is dropped and counts as failed.
+// If ctx ends before an included task does, Target returns its cause, up to a millisecond later, or
+// when it has ended the tasks whose ends it is working on, with their copies to the host. The task
+// goes on like a deferred one, and its slices belong to the runtime until a Taskwait has returned; on
+// the initial device a task that has not started is dropped. A deferred task that has not started when
+// ctx ends is dropped and counts as failed.
 //
 // A device compiles a kernel in the background (see [Runtime.NewKernel]), which may take any
 // time; its first launch waits for that, and for no other kernel. An included task is

@@ -974,6 +974,42 @@ func TestGoroutinesOfOneBodyShareItsPlace(t *testing.T) {
 	}
 }
 
+// A region whose child exports its children is kept until these are complete too, although a failure in it waits to be
+// reported.
+func TestRegionsWithExportingChildrenAreKeptForThese(t *testing.T) {
+	const regions = 50
+	mine := errors.New("mine")
+	rt, err := vkomp.Open(vkomp.Options{LookupEnv: environment("OMP_TARGET_OFFLOAD", "disabled")})
+	must(t, err)
+	var events [regions]vkomp.Event
+	var failed sync.WaitGroup
+	failed.Add(regions)
+	for i := range regions {
+		must(t, rt.Task(t.Context(), vkomp.Task{If: vkomp.If(false), Body: func(ctx context.Context) error {
+			x := make([]int, 1)
+			return errors.Join(
+				rt.Task(ctx, vkomp.Task{Transparent: vkomp.Export, Body: func(ctx context.Context) error {
+					return rt.Task(ctx, vkomp.Task{Depend: []vkomp.Depend{vkomp.InOut(x)}, Detach: &events[i], Body: nothing})
+				}}),
+				rt.Task(ctx, vkomp.Task{Body: func(context.Context) error { defer failed.Done(); return mine }}),
+			)
+		}}))
+	}
+	failed.Wait()
+	for i := range events {
+		must(t, events[i].Fulfill())
+	}
+	for deadline := time.Now().Add(20 * time.Second); rt.Orphans() > 0 && time.Now().Before(deadline); {
+		runtime.Gosched()
+	}
+	if n := rt.Orphans(); n != 0 {
+		t.Errorf("%d regions are kept when all tasks are complete", n)
+	}
+	if err := rt.Close(); !errors.Is(err, mine) {
+		t.Errorf("Close returned %v, want %v", err, mine)
+	}
+}
+
 // A region that ends before its children is kept until they are complete, and no longer. Close reports their failures
 // if nothing else has.
 func TestRegionsThatEndBeforeTheirChildrenAreKeptForThese(t *testing.T) {

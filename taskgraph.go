@@ -38,7 +38,7 @@ type Taskgraph struct {
 // that finds the record generates their tasks again, in the order of the record, and does not call
 // block (OpenMP 6.0 taskgraph construct). It finds the record of a complete earlier encounter with
 // the same Records and ID, of the same runtime, whose Params are the same parameters with slices of
-// the same lengths. If only the latter differ, or with Reset, the block is executed and recorded in
+// the same lengths, and so are those of the taskgraphs around that the record uses. If only the latter differ, or with Reset, the block is executed and recorded in
 // place of that record.
 //
 // A record has the clauses as they were evaluated when it was made: devices, slices, values of
@@ -62,7 +62,7 @@ type Taskgraph struct {
 // so does a construct that waits, such as [Runtime.Taskwait], [Runtime.Taskgroup] and
 // [Runtime.TargetData], and [Runtime.Interop]. A construct whose Replayable clause is false is
 // executed but not recorded. A Taskgraph inside the block needs NoGroup and no Params; its
-// constructs belong to the outer record.
+// constructs belong to the outer record, and records of its own are neither made nor discarded.
 //
 // A block that returns an error, panics or cancels its taskgroup leaves no record, and the error is
 // returned, as by [Runtime.Taskgroup]. Blocks are executed without being recorded if the

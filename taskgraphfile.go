@@ -228,8 +228,8 @@ type SavedTaskgraph struct{ graph savedGraph }
 
 // ReadSavedTaskgraph reads a file that [Runtime.SaveTaskgraph] has written. The error is an
 // [ErrInvalidArgument] if it is none, or its entries were changed. The file is not trusted: what is
-// allocated to read it is a small multiple of its size. Its kernels are code, however, that [SavedTaskgraph.Run] gives to
-// the driver: see [KernelSource].
+// allocated to read it is a small multiple of its size. Its kernels are code, however, that
+// [SavedTaskgraph.Run] gives to the driver: see [KernelSource].
 func ReadSavedTaskgraph(r io.ReaderAt, size int64) (*SavedTaskgraph, error) {
 	s := new(SavedTaskgraph)
 	if err := s.graph.read(r, size); err != nil {

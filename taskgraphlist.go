@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// savedList is a list in graph.json. A file that is not trusted could have lists of elements that take some bytes
-// there and hundreds in memory, such as {}. So each has to take as many as the shortest that is written.
+// savedList is a list in graph.json. In a file that is not trusted an element could take two bytes of text and
+// hundreds of memory: {}. So it is refused if its text is shorter than that of any element which SaveTaskgraph writes.
 type savedList[T any] []T
 
 // leastElement is the least size of an element in bytes where all fields can be absent.
@@ -36,7 +36,7 @@ func (l *savedList[T]) UnmarshalJSON(text []byte) error {
 			return err
 		}
 		if d.InputOffset()-from < least {
-			return fmt.Errorf("%s is no element of a list of %T", bytes.TrimLeft(text[from:d.InputOffset()], ", \n"), zero)
+			return fmt.Errorf("%s is no element of such a list", bytes.TrimLeft(text[from:d.InputOffset()], ", \n"))
 		}
 		*l = append(*l, element)
 	}

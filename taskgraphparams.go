@@ -36,8 +36,8 @@ type param struct{ _ byte }
 // part is [ErrNotReplayable], and so is a value with a [Mapper]. A block whose parameters are bound
 // to slices that overlap makes no record. The body of a task calls Get.
 //
-// In a taskgraph that the body of a task encounters, the parameters of the taskgraph around are
-// parameters too. Items that lie in the slices of both belong to its own ones.
+// In a taskgraph that the body of a task encounters, the parameters of the taskgraphs around are parameters
+// too. An item that lies in slices of several taskgraphs belongs to that of the innermost.
 type ParamSlice[T any] struct{ p param }
 
 // Bind returns the parameter with its slice for one encounter.
@@ -64,10 +64,10 @@ func (p *ParamSlice[T]) Get(ctx context.Context) []T {
 // ParamVar is a parameter of taskgraphs: a value that can be another at each encounter. The zero
 // ParamVar is ready for use. It must not be copied.
 //
-// To a parameter that is a [DevicePtr] also belong the pointers into the memory to which it points, the
-// whole allocation or the slice of a [HostPtr]: arguments, and the ends of copies and fills. They stand for
-// pointers at the same distance from the pointer to which it is bound at the replay. A block of which two
-// parameters point into the same memory makes no record.
+// To a parameter that is a [DevicePtr] also belong the pointers into the same allocation or, for a
+// [HostPtr], to the same slice: arguments, and the ends of copies and fills. They stand for pointers at the
+// same distance from the pointer to which it is bound at the replay. A block of which two parameters point
+// into the same memory makes no record.
 type ParamVar[T any] struct{ p param }
 
 // Bind returns the parameter with its value for one encounter.
@@ -101,10 +101,13 @@ func (p *ParamVar[T]) Arg(ctx context.Context) Arg {
 
 // bindings are the parameters of an encounter, and those of the encounters around it.
 type bindings struct {
-	// params has the encounter's own parameters first, and then those of the others that are not among them.
+	// params has the encounter's own parameters first, and then, from the nearest encounter to the farthest,
+	// those of the others that are not bound again. own is the number of the former.
 	params []Param
 	own    int
-	// used says for which parameters a record that is made with the bindings has places.
+	// depth says how many encounters are between the encounter and that of each parameter.
+	depth []int
+	// used says which parameters a record that is made with the bindings depends on besides its own.
 	used []atomic.Bool
 }
 
@@ -118,11 +121,11 @@ func bind(ctx context.Context, params []Param) (context.Context, *bindings) {
 	if len(params) == 0 && outer == nil {
 		return ctx, nil
 	}
-	b := &bindings{params: slices.Clone(params), own: len(params)}
+	b := &bindings{params: slices.Clone(params), own: len(params), depth: make([]int, len(params))}
 	if outer != nil {
 		for i := range outer.params {
 			if b.find(outer.params[i].of) < 0 {
-				b.params = append(b.params, outer.params[i])
+				b.params, b.depth = append(b.params, outer.params[i]), append(b.depth, outer.depth[i]+1)
 			}
 		}
 	}
@@ -133,10 +136,12 @@ func bind(ctx context.Context, params []Param) (context.Context, *bindings) {
 // boundIn returns the parameter with its value in ctx, nil if it has none.
 func boundIn(ctx context.Context, p *param) *Param {
 	b, _ := ctx.Value(boundKey{}).(*bindings)
-	if at := b.find(p); at >= 0 {
-		return &b.params[at]
+	at := b.find(p)
+	if at < 0 {
+		return nil
 	}
-	return nil
+	b.used[at].Store(true) // the block may compute anything from it
+	return &b.params[at]
 }
 
 // find returns the index of a parameter, -1 if it is not bound.
@@ -177,37 +182,51 @@ func (b *bindings) owned() int {
 	return b.own
 }
 
-// ordered returns the bindings with the parameters in the order of like, whose record they fit.
-func (b *bindings) ordered(like *bindings) *bindings {
+// ordered returns the bindings with the parameters in the order of those of a record, which they fit.
+func (b *bindings) ordered(record *bindings) *bindings {
 	if b == nil {
 		return nil
 	}
-	if like == nil || slices.EqualFunc(b.params, like.params, func(p, q Param) bool { return p.of == q.of }) {
+	if record == nil || slices.EqualFunc(b.params, record.params, func(p, q Param) bool { return p.of == q.of }) {
 		return b
 	}
-	o := &bindings{params: make([]Param, len(like.params))}
-	for i := range like.params {
+	o := &bindings{params: make([]Param, len(record.params))}
+	for i := range record.params {
 		// The record does not use one that is not found.
-		if k := b.find(like.params[i].of); k >= 0 {
+		if k := b.find(record.params[i].of); k >= 0 {
 			o.params[i] = b.params[k]
 		}
 	}
 	return o
 }
 
-// distinct reports whether no two parameters of the encounter itself share storage or memory, and no two of
-// the others, so that it is known which of them an item belongs to.
-func (b *bindings) distinct() bool {
+// ofRecord returns what a complete record keeps of the bindings with which it was made. It reports false if it uses two
+// parameters around of which it is not known which of them an item belongs to.
+func (b *bindings) ofRecord() (kept *bindings, ok bool) {
 	if b == nil {
-		return true
+		return nil, true
 	}
-	for i := range b.params {
-		first := 0
-		if i >= b.own {
-			first = b.own
+	if !b.distinct(func(i int) bool { return i >= b.own && b.used[i].Load() }) {
+		return nil, false
+	}
+	kept = &bindings{params: slices.Clone(b.params), own: b.own, used: make([]atomic.Bool, len(b.params))}
+	for i := range kept.params {
+		if used := b.used[i].Load(); used || i < b.own {
+			kept.used[i].Store(used)
+		} else {
+			kept.params[i] = Param{of: b.params[i].of}
 		}
-		for k := first; k < i; k++ {
-			if overlap(b.params[i].section(), b.params[k].section()) || b.params[i].pointsTo(&b.params[k].arg.at) {
+	}
+	return kept, true
+}
+
+// distinct reports whether no two of the chosen parameters that one encounter binds share storage or memory, so that
+// it is known which of them an item belongs to.
+func (b *bindings) distinct(chosen func(i int) bool) bool {
+	for i := 0; b != nil && i < len(b.params); i++ {
+		for k := range i {
+			if b.depth[i] == b.depth[k] && chosen(i) && chosen(k) &&
+				(overlap(b.params[i].section(), b.params[k].section()) || b.params[i].pointsTo(&b.params[k].arg.at)) {
 				return false
 			}
 		}
@@ -215,12 +234,17 @@ func (b *bindings) distinct() bool {
 	return true
 }
 
-// section returns the host storage of a slice, or that into which a pointer points.
+// section returns the host storage of a slice, or that into which a pointer points. Without elements it has one byte,
+// if there is any.
 func (a *Param) section() memory.Section {
+	s := a.storage
 	if a.arg.kind == argPointer {
-		return a.arg.at.host
+		s = a.arg.at.host
 	}
-	return a.storage
+	if s.Size == 0 && a.capacity > 0 {
+		s.Size = 1
+	}
+	return s
 }
 
 // pointsTo reports whether the parameter is a pointer into the memory into which p points.
@@ -251,8 +275,8 @@ type place struct {
 	limit   int
 }
 
-// at returns the place of an item that belongs to a parameter.
-func (b *bindings) at(param, item int, offset uint64) place {
+// use returns the place of an item that belongs to a parameter.
+func (b *bindings) use(param, item int, offset uint64) place {
 	b.used[param].Store(true)
 	return place{item: item, param: param, offset: offset}
 }
@@ -269,14 +293,17 @@ func (b *bindings) placeOf(item int, s memory.Section) (p place, ok bool, err er
 		case !overlap(first, all):
 			continue
 		case s.Start() < all.Start() || s.End() > all.End():
+			if i >= b.own {
+				continue // the block has it from elsewhere
+			}
 			return place{}, false, fmt.Errorf("it lies only in part in the slice of parameter %d", i)
 		}
-		return b.at(i, item, uint64(s.Start()-all.Start())), true, nil
+		return b.use(i, item, uint64(s.Start()-all.Start())), true, nil
 	}
 	for i := range b.params {
 		// A slice without elements can have a capacity.
 		if b.params[i].capacity > 0 && b.params[i].storage == s {
-			return b.at(i, item, 0), true, nil
+			return b.use(i, item, 0), true, nil
 		}
 	}
 	return place{}, false, nil
@@ -291,7 +318,7 @@ func (b *bindings) pointerPlace(item int, p *DevicePtr) (at place, ok bool, err 
 	}
 	for i := 0; b != nil && i < len(b.params); i++ {
 		if b.params[i].pointsTo(p) {
-			return b.at(i, item, p.Address()-b.params[i].arg.at.Address()), true, nil
+			return b.use(i, item, p.Address()-b.params[i].arg.at.Address()), true, nil
 		}
 	}
 	return place{}, false, nil
@@ -319,7 +346,7 @@ func (b *bindings) argPlaces(args []Arg, labels *itemLabels) (places []place, er
 	for i := range args {
 		a := &args[i]
 		if k := b.find(a.param); k >= 0 {
-			places = append(places, b.at(k, i, 0))
+			places = append(places, b.use(k, i, 0))
 			continue
 		}
 		p, ok, err := b.argPlace(i, a)
@@ -368,8 +395,9 @@ func (b *bindings) movePointer(p *DevicePtr, to place) {
 		return
 	}
 	elem := p.elem
-	*p = now.arg.at.Add(int(to.offset))
-	p.elem = elem
+	if *p = now.arg.at.Add(int(to.offset)); p.elem == nil {
+		p.elem = elem // that of a HasDeviceAddr
+	}
 }
 
 // moveDepends makes the items those of the parameters' slices.

@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
+	"time"
+	"weak"
 
 	"github.com/vkomp/vkomp"
 	"github.com/vkomp/vkomp/shaders"
@@ -490,6 +493,140 @@ func TestInnerTaskgraphsUseTheParametersAround(t *testing.T) {
 	executed := inner.executed
 	if err := encounter(t.Context(), nil); err == nil || inner.executed != executed+1 {
 		t.Errorf("outside of the taskgraph around: %v, want the block to be executed, which needs its parameters", err)
+	}
+}
+
+// encounterIn encounters inner in the body of a task of a taskgraph with those parameters.
+func encounterIn(t *testing.T, inner *graphed, params ...vkomp.Param) {
+	t.Helper()
+	must(t, inner.rt.Taskgraph(t.Context(), vkomp.Taskgraph{Records: new(vkomp.TaskgraphRecords), Params: params}, func(ctx context.Context) error {
+		return inner.rt.Task(ctx, vkomp.Task{Body: func(ctx context.Context) error { return inner.encounter(ctx, nil) }})
+	}))
+}
+
+// What the block of an inner taskgraph computes from a parameter around is in its record: another length has another
+// record, also if no item refers to the parameter.
+func TestInnerRecordsDependOnWhatTheBlockReads(t *testing.T) {
+	rt := openTasks(t)
+	var p vkomp.ParamSlice[byte]
+	var got []int
+	inner := newGraphed(rt, func(ctx context.Context) error {
+		n := len(p.Get(ctx))
+		return rt.Task(ctx, vkomp.Task{Body: func(context.Context) error { got = append(got, n); return nil }})
+	})
+	for _, n := range []int{3, 3, 5, 5, 3} {
+		encounterIn(t, inner, p.Bind(make([]byte, n)))
+	}
+	if want := []int{3, 3, 5, 5, 3}; !slices.Equal(got, want) || inner.executed != 3 {
+		t.Errorf("got %d, want %d; the block was executed %d times, want 3", got, want, inner.executed)
+	}
+}
+
+// Slices of taskgraphs around may share storage with others, and with what the block has from elsewhere. A record keeps
+// those alone that it uses.
+func TestParametersAroundMayOverlap(t *testing.T) {
+	rt := openTasks(t)
+	var p, q, r vkomp.ParamSlice[int32]
+	all := make([]int32, 8)
+	k := newKernel(t, rt, vkomp.KernelSource{Name: "add", Host: func(c *vkomp.HostCall) error {
+		for i := range vkomp.HostSlice[int32](c, 0) {
+			vkomp.HostSlice[int32](c, 0)[i]++
+		}
+		return nil
+	}})
+	add := func(ctx context.Context, s []int32) error {
+		return rt.Target(ctx, vkomp.Target{Kernel: k, Range: vkomp.Range{X: 1}, NoWait: true, DependArgs: true, Args: []vkomp.Arg{vkomp.ToFrom(s)}})
+	}
+	// The slice of the block contains that of a parameter, which the block does not know.
+	captured := newGraphed(rt, func(ctx context.Context) error { return add(ctx, all) })
+	for range 2 {
+		encounterIn(t, captured, p.Bind(all[:4]), q.Bind(all[2:6]))
+	}
+	if !slices.Equal(all, []int32{2, 2, 2, 2, 2, 2, 2, 2}) || captured.executed != 1 {
+		t.Errorf("%d after two encounters, of which %d executed the block", all, captured.executed)
+	}
+	// Of two parameters with shared storage, those of the nearest encounter have its items.
+	inmost := newGraphed(rt, func(ctx context.Context) error { return add(ctx, q.Get(ctx)) })
+	middle := newGraphed(rt, func(ctx context.Context) error {
+		return rt.Task(ctx, vkomp.Task{Body: func(ctx context.Context) error { return inmost.encounter(ctx, nil) }})
+	})
+	for range 3 {
+		s := make([]int32, 4)
+		must(t, rt.Taskgraph(t.Context(), vkomp.Taskgraph{Records: new(vkomp.TaskgraphRecords), Params: []vkomp.Param{p.Bind(s)}}, func(ctx context.Context) error {
+			return rt.Task(ctx, vkomp.Task{Body: func(ctx context.Context) error {
+				return middle.encounter(ctx, func(g *vkomp.Taskgraph) { g.Params = []vkomp.Param{q.Bind(s[1:3])} })
+			}})
+		}))
+		if !slices.Equal(s, []int32{0, 1, 1, 0}) {
+			t.Errorf("three deep: %d", s)
+		}
+	}
+	if inmost.executed != 1 {
+		t.Errorf("three deep: the block was executed %d times", inmost.executed)
+	}
+	// Of two of one encounter it is not known to which an item belongs.
+	both := newGraphed(rt, func(ctx context.Context) error { return errors.Join(add(ctx, p.Get(ctx)), add(ctx, r.Get(ctx))) })
+	for range 2 {
+		s := make([]int32, 4)
+		encounterIn(t, both, p.Bind(s), r.Bind(s[2:]))
+		if !slices.Equal(s, []int32{1, 1, 2, 2}) {
+			t.Errorf("two of one encounter: %d", s)
+		}
+	}
+	if both.executed != 2 {
+		t.Errorf("two of one encounter: the block was executed %d times", both.executed)
+	}
+	// What a record does not use it does not keep.
+	kept := newGraphed(rt, func(ctx context.Context) error { return add(ctx, all) })
+	large := weak.Make(func() *int32 {
+		s := make([]int32, 1<<20)
+		encounterIn(t, kept, p.Bind(s))
+		return &s[0]
+	}())
+	for deadline := time.Now().Add(20 * time.Second); large.Value() != nil && time.Now().Before(deadline); {
+		runtime.GC()
+	}
+	if large.Value() != nil {
+		t.Error("a record keeps the slice of a parameter around that it does not use")
+	}
+	runtime.KeepAlive(kept)
+}
+
+// Slices without elements are parameters if they have a capacity, and two of the same storage cannot be told apart.
+func TestParametersWithoutElementsThatShareStorage(t *testing.T) {
+	rt := openTasks(t)
+	var a, b vkomp.ParamSlice[int32]
+	g := newGraphed(rt, func(ctx context.Context) error { return rt.TaskwaitNoWait(ctx, vkomp.In(make([]int32, 1))) })
+	s := make([]int32, 8)
+	for _, c := range []struct {
+		what  string
+		a, b  []int32
+		twice bool
+	}{
+		{"the same", s[:0], s[:0], true},
+		{"one with elements", s[:4], s[2:2], true},
+		{"one after the other", s[:4], s[4:4], false},
+		{"without capacity", s[:4], s[4:4:4], false},
+	} {
+		change := func(g *vkomp.Taskgraph) { g.ID, g.Params = len(c.what), []vkomp.Param{a.Bind(c.a), b.Bind(c.b)} }
+		g.expect(t, c.what, true, change)
+		g.expect(t, c.what+", again", c.twice, change)
+	}
+}
+
+// A parameter that is a pointer to a slice brings the type of its elements: pointers are not written.
+func TestHostPointersOfReplaysAreCheckedForTheirElements(t *testing.T) {
+	rt := openTasks(t)
+	var at vkomp.ParamVar[vkomp.DevicePtr]
+	g := newGraphed(rt, func(ctx context.Context) error {
+		return rt.InitialDevice().MemsetAsync(ctx, at.Get(ctx).Add(8), 1, 8)
+	})
+	g.expect(t, "numbers", true, func(g *vkomp.Taskgraph) { g.Params = []vkomp.Param{at.Bind(vkomp.HostPtr(make([]uint64, 2)))} })
+	pointers := []*int{nil, nil}
+	err := g.encounter(t.Context(), func(g *vkomp.Taskgraph) { g.Params = []vkomp.Param{at.Bind(vkomp.HostPtr(pointers))} })
+	refused(t, "pointers", err, vkomp.ErrInvalidArgument, "holds Go pointers")
+	if pointers[1] != nil {
+		t.Error("the pointers have been written")
 	}
 }
 

@@ -61,7 +61,7 @@ func (r *TaskgraphRecords) encounter(rt *Runtime, g *Taskgraph, bound *bindings)
 			return found, true
 		}
 	}
-	if !bound.distinct() {
+	if !bound.distinct(func(i int) bool { return i < bound.own }) {
 		if g.Reset {
 			r.discardLocked(rt, g.ID)
 		}
@@ -97,6 +97,9 @@ func (r *taskgraphRecord) record(ctx context.Context, block func(context.Context
 	defer func() {
 		r.constructs, complete = recording.end(complete)
 		r.constructs = withCompounds(r.constructs)
+		if complete {
+			r.bound, complete = r.bound.ofRecord()
+		}
 		r.of.keep(r, complete)
 	}()
 	c := rt.current(ctx)

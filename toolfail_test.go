@@ -150,7 +150,7 @@ func failInCallbacks(t *testing.T, name, way string, leave func()) {
 // once, with its begin and its end, and of the end of the region. A copy of which only the begin was told is not made.
 func TestToolHearsOfTheOtherOperationsWhenACallbackEndsItsGoroutine(t *testing.T) {
 	for _, noWait := range []bool{false, true} {
-		for leaves := 1; leaves <= 8; leaves++ {
+		for leaves := 1; leaves <= 14; leaves++ {
 			t.Run(fmt.Sprintf("operation event %d, nowait %v", leaves, noWait), func(t *testing.T) {
 				var mu sync.Mutex
 				type event struct {

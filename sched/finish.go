@@ -81,8 +81,8 @@ func (s *Scheduler) finish(t *target, w *tasks.Work) {
 	// Nothing can fail from here on. The observer has to hear that storage is freed before another
 	// task can get that storage.
 	t.heard = heardEnd
+	defer func() { t.Observer.End(nil) }()
 	if t.traits.has(observedOps) {
 		t.tellDue()
 	}
-	t.Observer.End(nil)
 }

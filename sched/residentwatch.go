@@ -81,10 +81,9 @@ func (l *resident) startWatched(w *tasks.Work) {
 			s.placeWatched(l, &launch, protect.ErrGoexit, w)
 			fallthrough
 		case startHandedOver:
-			// Otherwise the end of the task has not waited for this, and the record may be another task's.
 			if operations {
 				o.told()
-			}
+			} // otherwise no end of a task waits for this, and the record may be another task's by now
 		}
 	}()
 	if operations {

@@ -139,8 +139,9 @@ func (t *tangle) letGo(g *generation) {
 	t.unused(g)
 }
 
-// disband ends the memberships in generations that no segment has any more, in whose history nothing
-// looks: a task that would find the members finds others that follow them. All pieces have to be placed.
+// disband ends the memberships in generations that no segment has any more. No search reaches these members: a task
+// that would depend on them depends on others that follow them. It is called after place, because until then a piece
+// may still refer to such a generation.
 func (t *tangle) disband() {
 	for i, g := range t.left {
 		t.left[i] = nil

@@ -409,6 +409,11 @@ func (s *Scope) completeLocked(ready []*Node, w *Work) {
 		ready = next.completeLocked(ready[:last], w)
 	}
 	s.family.completing = ready
+	for i, f := range s.family.emptied {
+		s.family.emptied[i] = nil
+		w.Defer(f)
+	}
+	s.family.emptied = s.family.emptied[:0]
 }
 
 // completeLocked makes a task complete and appends to ready the finished successors that waited
@@ -421,10 +426,6 @@ func (n *Node) completeLocked(ready []*Node, w *Work) []*Node {
 		failedBy = n.inheritLocked()
 	}
 	s.live--
-	if f := s.emptied; s.live == 0 && f != nil {
-		s.emptied = nil
-		w.Defer(func(*Work) { f(s) })
-	}
 	if failedBy != nil || n.specials().group != nil || len(s.waiters) > 0 {
 		s.childCompleteLocked(n)
 	}
@@ -497,6 +498,10 @@ func (n *Node) departLocked() {
 	}
 	s.removeLocked(n)
 	n.forgetLocked()
+	if f := s.emptied; f != nil && !s.lastingLocked() {
+		s.emptied = nil
+		s.family.emptied = append(s.family.emptied, func(*Work) { f(s) })
+	}
 }
 
 // removeItemsLocked removes the task's accesses from their locations.

@@ -259,3 +259,52 @@ func TestExclusionBesideARegionWithTheNodes(t *testing.T) {
 		s.Retire()
 	}
 }
+
+// A task waits for two exporting tasks, and depends on a child of the first that completes. A child of the second gets the
+// node of that one. The waiting task depends on it all the same, although it has met the node before.
+func TestWaitingTaskDependsOnANodeThatItHasMetForAnotherTask(t *testing.T) {
+	oneGoroutine(t)
+	withoutCollections(t)
+	var g Graph
+	var w Work
+	s := g.NewScope()
+	x, y := make([]uint64, 1), make([]uint64, 1)
+	add := func(s *Scope, task Task, storage ...[]uint64) *Node {
+		t.Helper()
+		for _, of := range storage {
+			task.Depend = append(task.Depend, long(DependInOut, of))
+		}
+		n, err := s.Add(&task, &w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Run()
+		return n
+	}
+	complete := func(n *Node) {
+		n.Complete(nil, &w)
+		w.Run()
+	}
+	first, second := s.NewInner(), s.NewInner()
+	a := add(s, Task{Runner: held{}, Inner: first, Transparency: Export}, x)
+	b := add(s, Task{Runner: held{}, Inner: second, Transparency: Export}, y)
+	started := &window{}
+	add(s, Task{Runner: started}, x, y)
+	child := add(first, Task{Runner: held{}}, x)
+	complete(a) // the task meets the child
+	complete(child)
+	first.Retire()
+	another := add(second, Task{Runner: held{}}, y)
+	if another != child {
+		t.Fatal("the second child has a node of its own")
+	}
+	complete(b)
+	if len(started.started) > 0 {
+		t.Fatal("the task has started before a task on which it depends is complete")
+	}
+	complete(another)
+	if len(started.started) != 1 {
+		t.Fatalf("%d tasks have started, want 1", len(started.started))
+	}
+	complete(started.started[0])
+}

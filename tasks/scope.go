@@ -28,6 +28,8 @@ type family struct {
 	// found are the predecessors of the task that is being added, completing the tasks that are
 	// being completed: scratch memory.
 	found, completing []*Node
+	// emptied calls the functions of WhenEmpty of scopes that have become empty by this.
+	emptied []func(*Work)
 	// trails are the trails of these predecessors that the task has not followed yet. marks
 	// counts searches through trails.
 	trails []*trail
@@ -62,7 +64,7 @@ type Scope struct {
 	exported                 []*Scope
 
 	live int
-	// emptied, if not nil, is called once no child is live: see WhenEmpty.
+	// emptied is the function of WhenEmpty, or nil.
 	emptied func(*Scope)
 	// sealed, if not nil, is the error with which the scope refuses tasks.
 	sealed error
@@ -242,6 +244,8 @@ func (s *Scope) Add(t *Task, w *Work) (*Node, error) {
 	n.toLocked(phaseCreated)
 	f.last++
 	n.seq = f.last
+	// An earlier task that waits may have met the node's last task, and have to meet this one.
+	n.visited = 0
 	n.label, n.domain, n.runner = t.Label, t.Domain, t.Runner
 	n.waiting, n.left, n.refs = 1, 1, 1
 	s.live++

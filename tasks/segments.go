@@ -42,7 +42,7 @@ type tangle struct {
 	spareGenerations *generation
 	// spares counts the spare records.
 	spares int
-	// left are generations that no segment has any more, unless one has them again.
+	// left are the generations that have lost their last segment since the last disband. Some may have one again.
 	left []*generation
 }
 

@@ -236,12 +236,12 @@ func (s *Scope) Settle(into *Failures) bool {
 	return settled
 }
 
-// WhenEmpty has f called with the scope, without locks, when every child is complete, for a scope whose region has
-// ended. It reports false, and f is not called, if that is so already.
+// WhenEmpty has f called with the scope, without locks, when every child is complete and no task can depend on one any
+// more, for a scope whose region has ended. It reports false, and f is not called, if that is so already.
 func (s *Scope) WhenEmpty(f func(*Scope)) bool {
 	s.lock()
 	defer s.unlock()
-	if s.live == 0 {
+	if !s.lastingLocked() {
 		return false
 	}
 	s.emptied = f
