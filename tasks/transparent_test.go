@@ -22,9 +22,10 @@ type tree struct {
 	memory [6]byte
 	// With patient, outer tasks tend to end before inner ones. With cells, items have one byte.
 	// With device, children of the initial task that are not transparent are of a device.
-	patient, cells, device bool
-	tasks                  []*treeTask
-	steps                  []string
+	// With recycle, nodes of complete tasks are used again, also by tasks of other regions.
+	patient, cells, device, recycle bool
+	tasks                           []*treeTask
+	steps                           []string
 }
 
 type treeTask struct {
@@ -44,6 +45,8 @@ type treeTask struct {
 	matches, compatible, antecedents, predecessors uint64
 
 	saidStart, started, placed, done, complete bool
+	// released says that the test does not hold the node any more.
+	released bool
 }
 
 func (task *treeTask) Start(*Node, *Work) { task.saidStart = true }
@@ -136,11 +139,30 @@ func (x *tree) check() error {
 		if t.started != t.saidStart {
 			return fmt.Errorf("t%d started %v, want %v", t.i, t.saidStart, t.started)
 		}
+		if t.released {
+			continue
+		}
 		if complete, _ := t.node.Completed(); complete != t.complete {
 			return fmt.Errorf("t%d complete %v, want %v", t.i, complete, t.complete)
 		}
+		if t.complete && x.recycle {
+			t.release()
+		}
+	}
+	for _, t := range x.tasks {
+		if t.done && x.recycle && t.inner.Settled() {
+			t.inner.Retire()
+		}
 	}
 	return nil
+}
+
+// release gives up the node.
+func (task *treeTask) release() {
+	if !task.released {
+		task.released = true
+		task.node.Release()
+	}
 }
 
 // mayGenerate reports whether the task's body runs and does not wait for an included child.
@@ -275,7 +297,7 @@ func (x *tree) run(steps int) (err error) {
 		if !t.complete {
 			return errors.New("tasks are left that nothing lets go on")
 		}
-		t.node.Release()
+		t.release()
 		scopes = append(scopes, t.inner)
 	}
 	for _, s := range scopes {
@@ -293,7 +315,7 @@ func TestTransparentTasksSeeWhatTheRulesLetThemSee(t *testing.T) {
 	for seed := range random(6000) {
 		choices := rand.New(rand.NewPCG(seed, 1))
 		x := &tree{choose: choices.IntN}
-		x.patient, x.cells, x.device = x.choose(2) == 0, x.choose(2) == 0, x.choose(2) == 0
+		x.patient, x.cells, x.device, x.recycle = x.choose(2) == 0, x.choose(2) == 0, x.choose(2) == 0, x.choose(2) == 0
 		if err := x.run(int(4 + seed%60)); err != nil {
 			t.Fatalf("seed %d: %v\n%s", seed, err, strings.Join(x.steps, "\n"))
 		}
