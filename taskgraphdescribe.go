@@ -210,12 +210,22 @@ func (s *saving) touches(of memory.Section) bool {
 
 // place returns where a section is in the storage.
 func (s *saving) place(of memory.Section) savedPlace {
-	for i, all := range s.storage {
-		if all.Start() <= of.Start() && of.Start() < all.End() && of.End() <= all.End() {
-			return savedPlace{i, uint64(of.Start() - all.Start()), of.Size}
-		}
+	if i := firstAfter(s.storage, of.Start()); i < len(s.storage) && s.storage[i].Start() <= of.Start() && of.End() <= s.storage[i].End() {
+		return savedPlace{i, uint64(of.Start() - s.storage[i].Start()), of.Size}
 	}
 	return savedPlace{Storage: -1}
+}
+
+// firstAfter returns the index of the first section that ends after an address. The sections do not overlap, and are in
+// ascending order.
+func firstAfter(sections []memory.Section, at uintptr) int {
+	i, _ := slices.BinarySearchFunc(sections, at, func(s memory.Section, at uintptr) int {
+		if s.End() <= at {
+			return -1
+		}
+		return 0
+	})
+	return i
 }
 
 // present describes the blocks that are present before the replay.

@@ -2,11 +2,14 @@ package vkomp
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"unsafe"
+
+	"github.com/vkomp/vkomp/memory"
 )
 
 // SavedDifference says where bytes differ from those that the saved run has left.
@@ -103,6 +106,7 @@ type savedRun struct {
 	devices     []Device
 	kernels     []Kernel
 	storage     [][]byte
+	sections    []memory.Section // storage, in ascending order
 	memory      []DevicePtr
 	associated  map[int]DevicePtr // by index of the present block
 	differences []SavedDifference
@@ -155,7 +159,9 @@ func (r *savedRun) prepare(ctx context.Context) error {
 		all := make([]byte, g.Storage[i].Size+2*savedAlign)
 		at := (uint64(savedAlign) - uint64(uintptr(unsafe.Pointer(&all[0])))%savedAlign + g.Storage[i].Align)
 		r.storage = append(r.storage, all[at:at+g.Storage[i].Size:at+g.Storage[i].Size])
+		r.sections = append(r.sections, sectionOf(r.storage[i]))
 	}
+	slices.SortFunc(r.sections, func(a, b memory.Section) int { return cmp.Compare(a.Start(), b.Start()) })
 	for i := range g.Memory {
 		p, err := r.devices[g.Memory[i].Device].Alloc(ctx, int(g.Memory[i].Size))
 		if err != nil {
@@ -291,11 +297,9 @@ func (r *savedRun) unmap(ctx context.Context) error {
 			continue
 		}
 		for _, b := range opened.Blocks() {
-			for i := range r.storage {
-				if !b.Infinite && overlap(b.Host, sectionOf(r.storage[i])) {
-					host := unsafe.Slice((*byte)(b.Host.Ptr), b.Host.Size)
-					errs = append(errs, r.rt.TargetExitData(ctx, TargetExitData{Device: d, Maps: []Arg{Delete(host)}}))
-				}
+			if i := firstAfter(r.sections, b.Host.Start()); !b.Infinite && i < len(r.sections) && overlap(b.Host, r.sections[i]) {
+				host := unsafe.Slice((*byte)(b.Host.Ptr), b.Host.Size)
+				errs = append(errs, r.rt.TargetExitData(ctx, TargetExitData{Device: d, Maps: []Arg{Delete(host)}}))
 			}
 		}
 	}
