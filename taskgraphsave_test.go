@@ -85,6 +85,16 @@ func savedBlock(t *testing.T, rt *vkomp.Runtime, d vkomp.Device) (block func(ctx
 	}
 }
 
+// savedOnDefaultDevice returns the file of savedBlock, or skips the test if the default device is the initial one.
+func savedOnDefaultDevice(t *testing.T, rt *vkomp.Runtime) []byte {
+	t.Helper()
+	d := rt.DefaultDevice(t.Context())
+	if d.IsInitial() {
+		t.Skip("needs a Vulkan device")
+	}
+	return saveOf(t, rt, savedBlock(t, rt, d))
+}
+
 // A saved record leaves the same bytes when it is run from its file, by another runtime too.
 func TestSavedTaskgraphRunsToTheSameBytes(t *testing.T) {
 	inMemoryModes(t, func(t *testing.T, rt *vkomp.Runtime, d vkomp.Device) {
@@ -105,11 +115,7 @@ func TestSavedTaskgraphRunsToTheSameBytes(t *testing.T) {
 // What a run leaves is compared with the file, on the host, on the device and in its memory.
 func TestSavedTaskgraphShowsWhatDiffers(t *testing.T) {
 	rt := vktest.Open(t)
-	d := rt.DefaultDevice(t.Context())
-	if d.IsInitial() {
-		t.Skip("needs a Vulkan device")
-	}
-	file := saveOf(t, rt, savedBlock(t, rt, d))
+	file := savedOnDefaultDevice(t, rt)
 	for _, name := range []string{"storage/0.after", "present/0.after", "memory/0.after"} {
 		differences := runSaved(t, rt, rewritten(t, file, name, func(content []byte) { content[5]++ }))
 		if len(differences) != 2 {
@@ -199,11 +205,7 @@ func TestRecordsThatNoFileCanHaveAreRefused(t *testing.T) {
 // A run without a Vulkan device for it says so, and leaves nothing behind.
 func TestSavedTaskgraphNeedsDevices(t *testing.T) {
 	rt := vktest.Open(t)
-	d := rt.DefaultDevice(t.Context())
-	if d.IsInitial() {
-		t.Skip("needs a Vulkan device")
-	}
-	file := saveOf(t, rt, savedBlock(t, rt, d))
+	file := savedOnDefaultDevice(t, rt)
 	saved, err := vkomp.ReadSavedTaskgraph(bytes.NewReader(file), int64(len(file)))
 	must(t, err)
 	other := vktest.Open(t)
@@ -240,11 +242,7 @@ func TestFailureOfAnotherTaskDuringASavedRunIsNotLost(t *testing.T) {
 			}
 		}
 	})
-	d := rt.DefaultDevice(t.Context())
-	if d.IsInitial() {
-		t.Skip("needs a Vulkan device")
-	}
-	file := saveOf(t, rt, savedBlock(t, rt, d))
+	file := savedOnDefaultDevice(t, rt)
 	saved, err := vkomp.ReadSavedTaskgraph(bytes.NewReader(file), int64(len(file)))
 	must(t, err)
 	failing.Store(true)
