@@ -312,7 +312,7 @@ func (x *tree) run(steps int) (err error) {
 }
 
 func TestTransparentTasksSeeWhatTheRulesLetThemSee(t *testing.T) {
-	for seed := range random(6000) {
+	for seed := range random(12000) {
 		choices := rand.New(rand.NewPCG(seed, 1))
 		x := &tree{choose: choices.IntN}
 		x.patient, x.cells, x.device, x.recycle = x.choose(2) == 0, x.choose(2) == 0, x.choose(2) == 0, x.choose(2) == 0
