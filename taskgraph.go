@@ -38,8 +38,8 @@ type Taskgraph struct {
 // that finds the record generates their tasks again, in the order of the record, and does not call
 // block (OpenMP 6.0 taskgraph construct). It finds the record of a complete earlier encounter with
 // the same Records and ID, of the same runtime, whose Params are the same parameters with slices of
-// the same lengths, and so are those of the taskgraphs around that the record uses. If only the latter differ, or with Reset, the block is executed and recorded in
-// place of that record.
+// the same lengths, and so are those of the taskgraphs around that the record uses. If only the
+// parameters differ, or with Reset, the block is executed and recorded in place of that record.
 //
 // A record has the clauses as they were evaluated when it was made: devices, slices, values of
 // arguments, depend items (those of a [Depobj] too), priorities, and the bodies of tasks with
