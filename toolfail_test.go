@@ -159,32 +159,34 @@ func TestToolHearsOfTheOtherOperationsWhenACallbackEndsItsGoroutine(t *testing.T
 				}
 				heard, ended := make(map[event]int), 0
 				types, copies := make(map[ompt.TargetDataOp]int), make(map[ompt.ID]bool)
-				rt := vktest.Open(t, vktest.Path(vkomp.MemoryStaged), func(o *vkomp.Options) {
-					calls := 0
-					o.Tool = ompt.Callbacks{
-						TargetDataOpEMI: func(e ompt.TargetDataOpEMIEvent) {
-							mu.Lock()
-							calls++
-							heard[event{*e.HostOpID, e.Endpoint}]++
-							if e.Endpoint == ompt.ScopeBegin {
-								types[e.Type]++
-								copies[*e.HostOpID] = strings.Contains(e.Type.String(), "transfer")
-							}
-							leave := calls == leaves
-							mu.Unlock()
-							if leave {
-								runtime.Goexit()
-							}
-						},
-						TargetEMI: func(e ompt.TargetEMIEvent) {
-							mu.Lock()
-							defer mu.Unlock()
-							if e.Endpoint == ompt.ScopeEnd {
-								ended++
-							}
-						},
-					}
-				})
+				calls := 0
+				o := vkomp.Options{Tool: ompt.Callbacks{
+					TargetDataOpEMI: func(e ompt.TargetDataOpEMIEvent) {
+						mu.Lock()
+						calls++
+						heard[event{*e.HostOpID, e.Endpoint}]++
+						if e.Endpoint == ompt.ScopeBegin {
+							types[e.Type]++
+							copies[*e.HostOpID] = strings.Contains(e.Type.String(), "transfer")
+						}
+						leave := calls == leaves
+						mu.Unlock()
+						if leave {
+							runtime.Goexit()
+						}
+					},
+					TargetEMI: func(e ompt.TargetEMIEvent) {
+						mu.Lock()
+						defer mu.Unlock()
+						if e.Endpoint == ompt.ScopeEnd {
+							ended++
+						}
+					},
+				}}
+				vktest.Path(vkomp.MemoryStaged)(&o)
+				rt, err := vkomp.Open(o)
+				must(t, err)
+				defer rt.Close() // its error is that of the callback
 				if rt.DefaultDevice(t.Context()).IsInitial() {
 					t.Skip("needs a Vulkan device")
 				}
@@ -216,7 +218,6 @@ func TestToolHearsOfTheOtherOperationsWhenACallbackEndsItsGoroutine(t *testing.T
 				if allocs != 2 || deletes != 2 || ended != 1 {
 					t.Errorf("%d allocations, %d deletions and %d ends of the region, want 2, 2 and 1", allocs, deletes, ended)
 				}
-				_ = rt.Close() // it reports the callback
 			})
 		}
 	}
