@@ -104,8 +104,8 @@ func InOutSet[T any](s []T) Depend { return dependOn(s, tasks.DependInOutSet) }
 
 // InOutAllMemory makes the task depend on all earlier siblings that have a depend clause,
 // and all later such siblings depend on it (OpenMP 5.1 depend(inout: omp_all_memory); out
-// is the same). A task whose items are all
-// empty slices counts as one without a depend clause.
+// is the same). A task whose items are all empty slices counts as one without a depend
+// clause.
 func InOutAllMemory() Depend { return Depend{tasks.Depend{Kind: tasks.DependInOutAllMemory}} }
 
 // DependOn returns the item for s with a dependence-type given at run time. Constructs

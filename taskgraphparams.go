@@ -200,8 +200,9 @@ func (b *bindings) ordered(record *bindings) *bindings {
 	return o
 }
 
-// ofRecord returns what a complete record keeps of the bindings with which it was made. It reports false if it uses two
-// parameters around of which it is not known which of them an item belongs to.
+// ofRecord returns what a complete record keeps of the bindings with which it was made. It reports false if
+// the record uses two parameters of the same encounter around that share storage or memory: an item could
+// belong to either.
 func (b *bindings) ofRecord() (kept *bindings, ok bool) {
 	if b == nil {
 		return nil, true
@@ -220,8 +221,8 @@ func (b *bindings) ofRecord() (kept *bindings, ok bool) {
 	return kept, true
 }
 
-// distinct reports whether no two of the chosen parameters that one encounter binds share storage or memory, so that
-// it is known which of them an item belongs to.
+// distinct reports whether no two of the chosen parameters that one encounter binds share storage or memory,
+// so that it is known which of them an item belongs to.
 func (b *bindings) distinct(chosen func(i int) bool) bool {
 	for i := 0; b != nil && i < len(b.params); i++ {
 		for k := range i {
@@ -234,8 +235,8 @@ func (b *bindings) distinct(chosen func(i int) bool) bool {
 	return true
 }
 
-// section returns the host storage of a slice, or that into which a pointer points. Without elements it has one byte,
-// if there is any.
+// section returns the host storage of a slice, or that into which a pointer points. That of a slice without
+// elements has one byte, if the slice has a capacity.
 func (a *Param) section() memory.Section {
 	s := a.storage
 	if a.arg.kind == argPointer {
@@ -294,7 +295,7 @@ func (b *bindings) placeOf(item int, s memory.Section) (p place, ok bool, err er
 			continue
 		case s.Start() < all.Start() || s.End() > all.End():
 			if i >= b.own {
-				continue // the block has it from elsewhere
+				continue // it was not made from that parameter, of which the block need not know
 			}
 			return place{}, false, fmt.Errorf("it lies only in part in the slice of parameter %d", i)
 		}

@@ -272,7 +272,7 @@ func TestSavedTaskgraphsTakeNoMoreMemoryThanTheirSizeSuggests(t *testing.T) {
 	for _, list := range []string{"devices", "kernels", "storage", "present", "memory", "constructs"} {
 		for _, element := range []string{"{}", "null", `{"size":0,"align":0}`, `{"kind":"taskwait nowait","depend":[` + strings.Repeat("{},", 20) + `{}]}`} {
 			graph := `{"version":1,"` + list + `":[` + strings.Repeat(element+",", elements*4/len(element)) + element + `]}`
-			archive := vkomp.SavedWith([]byte(graph + " ")) // the entries of which it speaks
+			archive := vkomp.SavedWith([]byte(graph))
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
 			_, err := vkomp.ReadSavedTaskgraph(bytes.NewReader(archive), int64(len(archive)))

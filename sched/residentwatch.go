@@ -81,9 +81,11 @@ func (l *resident) startWatched(w *tasks.Work) {
 			s.placeWatched(l, &launch, protect.ErrGoexit, w)
 			fallthrough
 		case startHandedOver:
+			// An observer that does not hear of operations keeps no task from ending, so by now the record may be
+			// another task's.
 			if operations {
 				o.told()
-			} // otherwise no end of a task waits for this, and the record may be another task's by now
+			}
 		}
 	}()
 	if operations {

@@ -28,7 +28,7 @@ type family struct {
 	// found are the predecessors of the task that is being added, completing the tasks that are
 	// being completed: scratch memory.
 	found, completing []*Node
-	// emptied calls the functions of WhenEmpty of scopes that have become empty by this.
+	// emptied are the calls due for WhenEmpty: their scopes have become empty.
 	emptied []func(*Work)
 	// trails are the trails of these predecessors that the task has not followed yet. marks
 	// counts searches through trails.
@@ -64,7 +64,7 @@ type Scope struct {
 	exported                 []*Scope
 
 	live int
-	// emptied is the function of WhenEmpty, or nil.
+	// emptied is the function that WhenEmpty has been given, or nil.
 	emptied func(*Scope)
 	// sealed, if not nil, is the error with which the scope refuses tasks.
 	sealed error
@@ -244,7 +244,8 @@ func (s *Scope) Add(t *Task, w *Work) (*Node, error) {
 	n.toLocked(phaseCreated)
 	f.last++
 	n.seq = f.last
-	// An earlier task that waits may have met the node's last task, and have to meet this one.
+	// The node may have been another task's. A task that depended on that one and still waits must be able to
+	// depend on this one too.
 	n.visited = 0
 	n.label, n.domain, n.runner = t.Label, t.Domain, t.Runner
 	n.waiting, n.left, n.refs = 1, 1, 1

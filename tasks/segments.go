@@ -15,8 +15,8 @@ package tasks
 // section touches, and an edge for each predecessor there.
 //
 // A location whose section overlaps others in use is tangled: it is found through the segments, never
-// by its section. Tasks that name a section one after the other share it, but not all tasks that name
-// the section do.
+// by its section. Tasks that name the same section in succession share a location; others that name it
+// may have another.
 //
 // It is guarded by the scope's lock.
 type tangle struct {
@@ -213,8 +213,8 @@ func (t *tangle) lay(at section) bool {
 	return used
 }
 
-// named returns a location of the section that has just been laid out, if the history has one at hand
-// that n does not use for another item, otherwise nil.
+// named returns the location through which the last access of some piece has named exactly the section
+// that has just been laid out, or nil. One that n uses for another item does not count.
 func (t *tangle) named(n *Node, at section) *location {
 	for i := range t.pieces {
 		p := &t.pieces[i]
