@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -28,9 +30,11 @@ type lateLane struct {
 	// placed counts all copies, and most is the largest number of late ones.
 	placed, most int
 	// fail, if not nil, is called with the number of each Place, and awaitFails with that of each
-	// Await of a chunk with a late copy.
+	// Await of a chunk with a late copy. The goroutines that call Place after the one that failed
+	// wait until that one, and the others, can do nothing more (see testing/synctest).
 	fail, awaitFails func(call int) error
 	awaited          int
+	failed           bool
 	// sequence are the transfers of the copies, in the order of their calls.
 	sequence []*Transfer
 }
@@ -40,15 +44,26 @@ func newLateLane(r *rig) *lateLane {
 }
 
 func (l *lateLane) Place(x *Transfer, c *Chunk, at, n uint64) error {
+	after, err := l.place(x, c, at, n)
+	if after {
+		time.Sleep(time.Nanosecond)
+	}
+	return err
+}
+
+// place is Place, and reports whether another call has failed before.
+func (l *lateLane) place(x *Transfer, c *Chunk, at, n uint64) (after bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	after = l.failed
 	if l.late[c] != nil {
 		l.r.t.Error("a chunk is used again while the device has not copied it")
 	}
 	l.placed++
 	if l.fail != nil {
 		if err := l.fail(l.placed); err != nil {
-			return err
+			l.failed = true
+			return after, err
 		}
 	}
 	c.Busy = order.SyncPoint{Value: uint64(l.placed)}
@@ -56,7 +71,7 @@ func (l *lateLane) Place(x *Transfer, c *Chunk, at, n uint64) error {
 	placed := *c
 	l.late[c] = func() error { return l.r.Place(x, &placed, at, n) }
 	l.most = max(l.most, len(l.late))
-	return nil
+	return after, nil
 }
 
 func (l *lateLane) Await(c *Chunk) error {
@@ -216,53 +231,57 @@ func (t *laneTask) Lane(*tasks.Work) Lane { return t.lane }
 // A submission or a wait fails, whichever it is: the bytes stop, the error is that one, and no
 // goroutine is left.
 func TestRingEndsWithTheFirstFailure(t *testing.T) {
-	failed := errors.New("failed")
-	const chunk, size = 4096, 40 * 4096
 	for _, threads := range []int{1, MaxThreads} {
 		for _, kind := range []Kind{CopyToDevice, CopyToHost} {
 			for _, wait := range []bool{false, true} {
 				for at := 1; at < 20; at += 3 {
-					r := ringRig(t, chunk, threads)
-					lane := newLateLane(r)
-					fail := func(call int) error {
-						if call == at {
-							return failed
-						}
-						return nil
-					}
-					if wait {
-						lane.awaitFails = fail
-					} else {
-						lane.fail = fail
-					}
-					x := &Transfer{Kind: kind, Host: section(random(size)), Size: size}
-					if kind == CopyToHost {
-						x.Src = r.device(size)
-					} else {
-						x.Dst = r.device(size)
-					}
-					if err := r.list.bring(&r.d, []*Transfer{r.through(x)}, lane); err != failed {
-						t.Errorf("%d goroutines, %v, wait %v, call %d: got %v", threads, kind, wait, at, err)
-					}
-					// The other goroutines have one part more at most.
-					if !wait && lane.placed > at+threads {
-						t.Errorf("%d goroutines, %v: %d parts after the failure of one", threads, kind, lane.placed-at)
-					}
-					busy := 0
-					for _, c := range r.list.Chunks() {
-						if c.Busy.Value > 0 {
-							busy++
-						}
-					}
-					if busy != len(lane.late) {
-						t.Errorf("%d chunks are busy, and the device has %d", busy, len(lane.late))
-					}
-					lane.end()
-					r.give()
+					synctest.Test(t, func(t *testing.T) { testRingFails(t, threads, kind, wait, at) })
 				}
 			}
 		}
 	}
+}
+
+func testRingFails(t *testing.T, threads int, kind Kind, wait bool, at int) {
+	failed := errors.New("failed")
+	const chunk, size = 4096, 40 * 4096
+	r := ringRig(t, chunk, threads)
+	lane := newLateLane(r)
+	fail := func(call int) error {
+		if call == at {
+			return failed
+		}
+		return nil
+	}
+	if wait {
+		lane.awaitFails = fail
+	} else {
+		lane.fail = fail
+	}
+	x := &Transfer{Kind: kind, Host: section(random(size)), Size: size}
+	if kind == CopyToHost {
+		x.Src = r.device(size)
+	} else {
+		x.Dst = r.device(size)
+	}
+	if err := r.list.bring(&r.d, []*Transfer{r.through(x)}, lane); err != failed {
+		t.Errorf("%d goroutines, %v, wait %v, call %d: got %v", threads, kind, wait, at, err)
+	}
+	// Each of the other goroutines has one part more at most.
+	if !wait && lane.placed > at+threads-1 {
+		t.Errorf("%d goroutines, %v: %d parts after the failure of one", threads, kind, lane.placed-at)
+	}
+	busy := 0
+	for _, c := range r.list.Chunks() {
+		if c.Busy.Value > 0 {
+			busy++
+		}
+	}
+	if busy != len(lane.late) {
+		t.Errorf("%d chunks are busy, and the device has %d", busy, len(lane.late))
+	}
+	lane.end()
+	r.give()
 }
 
 // Every chunk of a ring belongs to one goroutine.
