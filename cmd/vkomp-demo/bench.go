@@ -83,7 +83,7 @@ var benchRows = []benchRow{
 	{"memset", "a fill of 64 MiB", benchMemset},
 	{"interop", "interop constructs with a use clause: with nowait and depend, between target tasks, and waited for", benchInterop},
 	{"trace", "the chain without a tool, and with the one that collects traces", benchTrace},
-	{"inflight", "a million tasks held back at once: the Go heap of each, their creation and their end", benchInFlight},
+	{"inflight", "a million tasks held back at once: the Go heap of each, their creation and their end, and Go's collector", benchInFlight},
 }
 
 // benchReport is the document that -json prints.

@@ -57,6 +57,7 @@ func benchGoals(cores int) []benchGoal {
 		{"inflight.independent.heap", 700, ""},
 		{"inflight.two_items.heap", 700, ""},
 		{"inflight.overlapping.heap", 700, ""},
+		{"inflight.collector", 15, ""},
 	}
 	for _, row := range []string{"chain", "chain2", "independent", "fan", "stencil"} {
 		create := 450.0

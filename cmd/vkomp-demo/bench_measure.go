@@ -138,6 +138,9 @@ func (b *bench) figure(name, what string, per int, of func(benchTimes) time.Dura
 	b.convert(name, "ns/"+what, func(d time.Duration) float64 { return float64(d) / float64(per) }, of, vkomp, raw)
 }
 
+// benchPercent is the unit of shares of the processors that the program may use.
+const benchPercent = "% of CPU"
+
 // benchRate is the unit of figures of which more is better.
 const benchRate = "GB/s"
 

@@ -64,7 +64,7 @@ func (r *benchReport) writeGobench(w io.Writer) error {
 	if r.Quick {
 		b.WriteString("quick: true\n")
 	}
-	b.WriteString("Unit raw-ratio better=lower\n")
+	b.WriteString("Unit raw-ratio better=lower\nUnit %CPU better=lower\n")
 	for _, f := range r.Figures {
 		name := gobenchName(f.Name)
 		line := func(side string, value float64, more string) {
@@ -105,6 +105,8 @@ func gobenchUnit(value float64, unit string) (float64, string) {
 		return value * 1000, "MB/s"
 	case strings.HasPrefix(unit, "bytes/"):
 		return value, "B/op"
+	case unit == benchPercent:
+		return value, "%CPU"
 	}
 	return value, "ns/op"
 }
