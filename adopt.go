@@ -90,6 +90,9 @@ type AdoptedFeatures struct {
 	StorageBufferArrayDynamicIndexing    bool
 	UniformBufferArrayDynamicIndexing    bool
 	StorageBufferArrayNonUniformIndexing bool
+	SubgroupBroadcastDynamicID           bool
+	ShaderZeroInitializeWorkgroupMemory  bool
+	Maintenance4                         bool
 }
 
 // adoptDevice makes the application's device the only non-host device.
@@ -144,6 +147,9 @@ func (a *Adoption) description() vk.Adoption {
 			StorageBufferArrayDynamicIndexing:    f.StorageBufferArrayDynamicIndexing,
 			UniformBufferArrayDynamicIndexing:    f.UniformBufferArrayDynamicIndexing,
 			StorageBufferArrayNonUniformIndexing: f.StorageBufferArrayNonUniformIndexing,
+			SubgroupBroadcastDynamicID:           f.SubgroupBroadcastDynamicID,
+			ShaderZeroInitializeWorkgroupMemory:  f.ShaderZeroInitializeWorkgroupMemory,
+			Maintenance4:                         f.Maintenance4,
 		},
 	}
 	for _, q := range a.Queues {

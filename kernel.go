@@ -22,7 +22,14 @@ type KernelSource struct {
 	// bind a buffer. Then the aligned address below it is bound, and the number of
 	// elements to skip is passed in a push-constant member uint vkomp_offset_<k>, where k
 	// is the number of the binding. The runtime fills these members; no value argument
-	// does. A kernel without the member gets ErrInvalidLaunch for such a slice.
+	// does. A kernel without the member gets ErrInvalidLaunch for such a slice, and so does one
+	// whose block has members before its array, which the offset does not move. The members
+	// are found by their names, so a module must not be stripped of these. The length() of the
+	// array counts the skipped elements.
+	//
+	// A slice that the kernel accesses needs an element, because a descriptor has at least a
+	// byte: a launch with one that has none is ErrInvalidLaunch, unless its Range is empty. A
+	// binding that the module declares and the kernel does not access may have any argument.
 	//
 	// A kernel that packs bytes into words can access every word of an argument whose
 	// size is not a multiple of 4, if the argument ends where its mapping does. Otherwise
@@ -34,7 +41,8 @@ type KernelSource struct {
 	// Entry is the name of the entry point; empty means "main".
 	Entry string
 	// Specialize sets specialization constants by their SpecId. The values are the bits of
-	// the constants (math.Float32bits for a float).
+	// the constants (math.Float32bits for a float). Sizes of the workgroup, of arguments and of
+	// push constants follow them.
 	Specialize map[uint32]uint32
 	// Host runs the whole region on the initial device. It accesses the caller's slices,
 	// because there original and corresponding storage are the same (OpenMP 5.2 §5.8.3). It

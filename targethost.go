@@ -84,18 +84,21 @@ func (l *hostLaunch) bind(rt *Runtime, t *Target, args []Arg) (empty bool, err e
 			continue
 		}
 		call.buffers = append(call.buffers, a)
-		sizes = append(sizes, a.storage.Size)
-		if k.shader == nil && a.storage.Size == 0 {
-			empty = true
+		size := a.storage.Size
+		if a.image != nil {
+			size = a.image.size // the value has another
 		}
+		sizes = append(sizes, size)
 	}
 	if k.shader != nil {
 		if err := k.shader.Fits(nil, sizes, values); err != nil {
 			return false, err
 		}
-		empty = empty || k.shader.Empty(sizes)
+		if !empty {
+			err = k.shader.Bindable(sizes)
+		}
 	}
-	return empty, nil
+	return empty, err
 }
 
 // run runs the Host variant. If that panics or ends the goroutine, the launch is not used again.

@@ -9,6 +9,8 @@ import _ "embed"
 //go:generate glslangValidator --quiet --target-env vulkan1.2 -V -o testdata/reach.spv testdata/reach.comp
 //go:generate glslangValidator --quiet --target-env vulkan1.2 -V -o testdata/through.spv testdata/through.comp
 //go:generate glslangValidator --quiet --target-env vulkan1.2 -V -o testdata/beyond.spv testdata/beyond.comp
+//go:generate glslangValidator --quiet --target-env vulkan1.2 -V -o testdata/header.spv testdata/header.comp
+//go:generate glslangValidator --quiet --target-env vulkan1.2 -V -o testdata/sized.spv testdata/sized.comp
 
 var (
 	//go:embed testdata/double.spv
@@ -25,4 +27,8 @@ var (
 	throughSPIRV []byte
 	//go:embed testdata/beyond.spv
 	beyondSPIRV []byte
+	//go:embed testdata/header.spv
+	headerSPIRV []byte
+	//go:embed testdata/sized.spv
+	sizedSPIRV []byte
 )

@@ -157,8 +157,11 @@ func planLaunch(k *kernel.Kernel, extent *[3]uint64, p *vk.Properties, buffers, 
 		return plan, false, err
 	}
 	var g [3]uint64
-	if k.Groups(extent, &g); g[0] == 0 || k.Empty(buffers) {
+	if k.Groups(extent, &g); g[0] == 0 {
 		return plan, false, nil
+	}
+	if err := k.Bindable(buffers); err != nil {
+		return plan, false, err
 	}
 	plan, err = k.PlanDispatch(&g, p, calls)
 	return plan, err == nil, err

@@ -279,14 +279,6 @@ func TestEmptyRangeKeepsMapsAndDependences(t *testing.T) {
 	})
 }
 
-func TestEmptyArgumentRunsNothing(t *testing.T) {
-	inEveryMemory(t, func(t *testing.T, r *rig) {
-		x := filled(8, 1)
-		r.run(launch{label: "empty argument", kernel: "mix", args: []arg{tofrom(x), to(x[:0]), to(x[:0])}, included: true})
-		r.expect("x", x, filled(8, 1)...)
-	})
-}
-
 func TestUnusedBindingIsMappedAndNotBound(t *testing.T) {
 	inEveryMemory(t, func(t *testing.T, r *rig) {
 		in, middle, out := filled(8, 4), filled(8, 9), filled(8, 0)

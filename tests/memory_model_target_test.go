@@ -106,7 +106,7 @@ func (h *modelHistory) target() {
 	c := modelCall{say: fmt.Sprintf("target %v and %v, %d·dst + %d·src + %d", src, dst, mul, fac, add)}
 	operands := []*modelOperand{src, dst}
 	var items []modelMap
-	empty := most == 0
+	empty, bare := most == 0, false // bare: an operand has no elements
 	for _, o := range operands {
 		if o.chunk == nil {
 			items = append(items, o.item)
@@ -119,7 +119,11 @@ func (h *modelHistory) target() {
 				c.wrong = append(c.wrong, vkomp.ErrInvalidPointer)
 			}
 		}
-		empty = empty || o.bytes() == 0
+		bare = bare || o.bytes() == 0
+	}
+	if bare && !empty {
+		h.count("target without elements")
+		c.wrong = append(c.wrong, vkomp.ErrInvalidLaunch)
 	}
 	for _, o := range operands {
 		if o.chunk == nil {
@@ -154,7 +158,7 @@ func (h *modelHistory) target() {
 	c.say += fmt.Sprintf(" on %d", n)
 	c.invoke = func(ctx context.Context, deferred bool, depend []vkomp.Depend) error {
 		x := n
-		if empty {
+		if bare {
 			x = most
 		}
 		return h.e.rt.Target(ctx, vkomp.Target{

@@ -525,8 +525,9 @@ func TestFeaturesAreReadFromEveryStructureThatEnablesThem(t *testing.T) {
 		51: {2: "storageBuffer8BitAccess", 3: "uniformAndStorageBuffer8BitAccess", 4: "storagePushConstant8",
 			5: "shaderBufferInt64Atomics", 6: "shaderSharedInt64Atomics", 7: "shaderFloat16", 8: "shaderInt8",
 			15: "shaderStorageBufferArrayNonUniformIndexing", 31: "scalarBlockLayout", 34: "shaderSubgroupExtendedTypes",
-			36: "hostQueryReset", 37: "timelineSemaphore", 38: "bufferDeviceAddress", 41: "vulkanMemoryModel", 42: "vulkanMemoryModelDeviceScope"},
-		53:         {9: "synchronization2"},
+			36: "hostQueryReset", 37: "timelineSemaphore", 38: "bufferDeviceAddress", 41: "vulkanMemoryModel", 42: "vulkanMemoryModelDeviceScope",
+			46: "subgroupBroadcastDynamicId"},
+		53:         {9: "synchronization2", 11: "shaderZeroInitializeWorkgroupMemory", 14: "maintenance4"},
 		1000083000: {0: "storageBuffer16BitAccess", 1: "uniformAndStorageBuffer16BitAccess", 2: "storagePushConstant16"},
 		1000082000: {0: "shaderFloat16", 1: "shaderInt8"},
 		1000120000: {0: "variablePointersStorageBuffer", 1: "variablePointers"},
@@ -541,6 +542,8 @@ func TestFeaturesAreReadFromEveryStructureThatEnablesThem(t *testing.T) {
 		1000261000: {0: "hostQueryReset"},
 		1000286000: {0: "robustBufferAccess2"},
 		1000314007: {0: "synchronization2"},
+		1000325000: {0: "shaderZeroInitializeWorkgroupMemory"},
+		1000413000: {0: "maintenance4"},
 		1000059001: {}, // not a structure of features
 	} {
 		for member := range len(featureStructure{}.on) {

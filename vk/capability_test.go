@@ -46,6 +46,9 @@ var capabilityOf = map[string][]spirv.Capability{
 	"ExternalBinaryFd":                     nil,
 	"ScalarBlockLayout":                    nil,
 	"ShaderSubgroupExtendedTypes":          nil,
+	"SubgroupBroadcastDynamicID":           nil,
+	"ShaderZeroInitializeWorkgroupMemory":  nil,
+	"Maintenance4":                         nil,
 }
 
 // supported returns the capabilities that a device with these features supports.

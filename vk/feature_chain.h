@@ -10,6 +10,8 @@ typedef struct vko_feature_chain {
 	vkoPhysicalDeviceVulkan12Features v12;
 	vkoPhysicalDeviceRobustness2FeaturesEXT robustness2;
 	vkoPhysicalDeviceSynchronization2Features synchronization2;
+	vkoPhysicalDeviceZeroInitializeWorkgroupMemoryFeatures zero_initialize;
+	vkoPhysicalDeviceMaintenance4Features maintenance4;
 } vko_feature_chain;
 
 // Clears the chain and links, starting with core, the structures known to a device with this

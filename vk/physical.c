@@ -25,6 +25,8 @@ void vko_feature_chain_link(vko_feature_chain *c, uint32_t version, uint32_t ext
 	c->v12.sType = VKO_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES;
 	c->robustness2.sType = VKO_STRUCTURE_TYPE_PHYSICAL_DEVICE_ROBUSTNESS_2_FEATURES_EXT;
 	c->synchronization2.sType = VKO_STRUCTURE_TYPE_PHYSICAL_DEVICE_SYNCHRONIZATION_2_FEATURES;
+	c->zero_initialize.sType = VKO_STRUCTURE_TYPE_PHYSICAL_DEVICE_ZERO_INITIALIZE_WORKGROUP_MEMORY_FEATURES;
+	c->maintenance4.sType = VKO_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_FEATURES;
 	c->core.pNext = &c->v11;
 	c->v11.pNext = &c->v12;
 	void **tail = &c->v12.pNext;
@@ -32,8 +34,14 @@ void vko_feature_chain_link(vko_feature_chain *c, uint32_t version, uint32_t ext
 		*tail = &c->robustness2;
 		tail = &c->robustness2.pNext;
 	}
-	if (version >= VKO_API_1_3 || (extensions & VKO_EXT_SYNCHRONIZATION2))
+	if (version >= VKO_API_1_3 || (extensions & VKO_EXT_SYNCHRONIZATION2)) {
 		*tail = &c->synchronization2;
+		tail = &c->synchronization2.pNext;
+	}
+	if (version >= VKO_API_1_3) {
+		*tail = &c->zero_initialize;
+		c->zero_initialize.pNext = &c->maintenance4;
+	}
 }
 
 int32_t vko_physical_list(const vko_instance *i, uintptr_t *handles, uint32_t capacity,

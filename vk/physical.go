@@ -151,6 +151,7 @@ func (p *PhysicalDevice) readCore() {
 		MaxMemoryAllocationCount:            l.MaxMemoryAllocationCount,
 		NonCoherentAtomSize:                 uint64(l.NonCoherentAtomSize),
 		TimestampPeriod:                     l.TimestampPeriod,
+		MaxComputeSharedMemorySize:          l.MaxComputeSharedMemorySize,
 		MaxPerStageDescriptorStorageBuffers: l.MaxPerStageDescriptorStorageBuffers,
 	}
 }
@@ -257,5 +258,8 @@ func (f *Features) fields(c *C.vko_features) []feature {
 		{"shaderStorageBufferArrayDynamicIndexing", &f.StorageBufferArrayDynamicIndexing, &c.storage_buffer_array_dynamic_indexing},
 		{"shaderUniformBufferArrayDynamicIndexing", &f.UniformBufferArrayDynamicIndexing, &c.uniform_buffer_array_dynamic_indexing},
 		{"shaderStorageBufferArrayNonUniformIndexing", &f.StorageBufferArrayNonUniformIndexing, &c.storage_buffer_array_non_uniform_indexing},
+		{"subgroupBroadcastDynamicId", &f.SubgroupBroadcastDynamicID, &c.subgroup_broadcast_dynamic_id},
+		{"shaderZeroInitializeWorkgroupMemory", &f.ShaderZeroInitializeWorkgroupMemory, &c.shader_zero_initialize_workgroup_memory},
+		{"maintenance4", &f.Maintenance4, &c.maintenance4},
 	}
 }

@@ -275,6 +275,7 @@ type Limits struct {
 	NonCoherentAtomSize                 uint64    // bytes
 	MaxTimelineSemaphoreValueDifference uint64    // between a semaphore's value and a pending one
 	TimestampPeriod                     float32   // nanoseconds per tick
+	MaxComputeSharedMemorySize          uint32    // bytes of the shared variables of a workgroup
 	MaxPerStageDescriptorStorageBuffers uint32    // storage buffers that a compute shader may bind
 	MinImportedHostPointerAlignment     uint64    // bytes; 0 if host memory cannot be imported
 }
@@ -324,6 +325,9 @@ type Features struct {
 	StorageBufferArrayDynamicIndexing    bool
 	UniformBufferArrayDynamicIndexing    bool
 	StorageBufferArrayNonUniformIndexing bool
+	SubgroupBroadcastDynamicID           bool
+	ShaderZeroInitializeWorkgroupMemory  bool
+	Maintenance4                         bool
 
 	// SubgroupSize is the number of invocations in a subgroup.
 	SubgroupSize uint32

@@ -100,6 +100,8 @@ enum {
 	VKO_STRUCTURE_TYPE_MEMORY_BARRIER_2 = 1000314000,
 	VKO_STRUCTURE_TYPE_DEPENDENCY_INFO = 1000314003,
 	VKO_STRUCTURE_TYPE_PHYSICAL_DEVICE_SYNCHRONIZATION_2_FEATURES = 1000314007,
+	VKO_STRUCTURE_TYPE_PHYSICAL_DEVICE_ZERO_INITIALIZE_WORKGROUP_MEMORY_FEATURES = 1000325000,
+	VKO_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_FEATURES = 1000413000,
 
 	VKO_INSTANCE_CREATE_ENUMERATE_PORTABILITY_BIT_KHR = 0x1,
 	VKO_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT = 4,
@@ -363,7 +365,9 @@ typedef struct vkoPhysicalDeviceVulkan12Features {
 	uint32_t reserved5[2];
 	uint32_t vulkanMemoryModel;
 	uint32_t vulkanMemoryModelDeviceScope;
-	uint32_t reserved6[5];
+	uint32_t reserved6[3];
+	uint32_t subgroupBroadcastDynamicId;
+	uint32_t reserved7[1];
 } vkoPhysicalDeviceVulkan12Features;
 
 typedef struct vkoPhysicalDeviceRobustness2FeaturesEXT {
@@ -385,8 +389,23 @@ typedef struct vkoPhysicalDeviceVulkan13Features {
 	void *pNext;
 	uint32_t reserved0[9];
 	uint32_t synchronization2;
-	uint32_t reserved1[5];
+	uint32_t reserved1[1];
+	uint32_t shaderZeroInitializeWorkgroupMemory;
+	uint32_t reserved2[2];
+	uint32_t maintenance4;
 } vkoPhysicalDeviceVulkan13Features;
+
+typedef struct vkoPhysicalDeviceZeroInitializeWorkgroupMemoryFeatures {
+	int32_t sType;
+	void *pNext;
+	uint32_t shaderZeroInitializeWorkgroupMemory;
+} vkoPhysicalDeviceZeroInitializeWorkgroupMemoryFeatures;
+
+typedef struct vkoPhysicalDeviceMaintenance4Features {
+	int32_t sType;
+	void *pNext;
+	uint32_t maintenance4;
+} vkoPhysicalDeviceMaintenance4Features;
 
 typedef struct vkoPhysicalDevice16BitStorageFeatures {
 	int32_t sType;

@@ -140,7 +140,11 @@ void vko_instance_free(vko_instance *i); // after vkDestroyInstance, or adopted
 	F(buffer_device_address, v12.bufferDeviceAddress)                                    \
 	F(vulkan_memory_model, v12.vulkanMemoryModel)                                        \
 	F(vulkan_memory_model_device_scope, v12.vulkanMemoryModelDeviceScope)                \
+	F(subgroup_broadcast_dynamic_id, v12.subgroupBroadcastDynamicId)                     \
 	F(robust_buffer_access2, robustness2.robustBufferAccess2)                            \
+	F(shader_zero_initialize_workgroup_memory,                                           \
+		zero_initialize.shaderZeroInitializeWorkgroupMemory)                         \
+	F(maintenance4, maintenance4.maintenance4)                                           \
 	F(synchronization2, synchronization2.synchronization2)
 
 typedef struct vko_features {

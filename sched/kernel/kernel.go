@@ -31,6 +31,9 @@ type Kernel struct {
 	spec    map[uint32]uint32
 	local   [3]uint32
 	buffers []Binding
+	// needed is the number of buffer arguments that a launch has to have: those after them are not
+	// accessed.
+	needed int
 	// values are the push-constant members for value arguments, in order.
 	values   []spirv.Member
 	pushSize uint32
@@ -54,17 +57,17 @@ type Binding struct {
 }
 
 // Takes reports whether an argument may start the given number of bytes after an address that is
-// aligned as the device requires: they must be whole elements, and the kernel must have an offset
-// member.
+// aligned as the device requires: they must be whole elements, the kernel must have an offset
+// member, and the block nothing but the array, because the offset is that of elements alone.
 func (b *Binding) Takes(residual uint64) bool {
-	return residual == 0 || b.offsetAt >= 0 && b.Stride != 0 && residual%uint64(b.Stride) == 0
+	return residual == 0 || b.offsetAt >= 0 && b.Stride != 0 && b.MinSize == 0 && residual%uint64(b.Stride) == 0
 }
 
 // New reads a SPIR-V module and one of its entry points; spec sets
 // specialization constants by their SpecId.
 func New(name string, code []byte, entry string, spec map[uint32]uint32) (*Kernel, error) {
 	fail := func(err error) (*Kernel, error) { return nil, fmt.Errorf("kernel %q: %w", name, err) }
-	module, err := spirv.Parse(code)
+	module, err := spirv.ParseSpecialized(code, spec)
 	if err != nil {
 		return fail(err)
 	}
@@ -82,6 +85,9 @@ func New(name string, code []byte, entry string, spec map[uint32]uint32) (*Kerne
 		}
 	}
 	k := &Kernel{name: name, module: module, entry: e, spec: maps.Clone(spec), local: e.WorkgroupSize(spec)}
+	if slices.Contains(k.local[:], 0) {
+		return fail(fmt.Errorf("%w: its specialization constants make a workgroup of %d×%d×%d invocations", ErrInvalidLaunch, k.local[0], k.local[1], k.local[2]))
+	}
 	if err := k.readBindings(); err != nil {
 		return fail(err)
 	}
@@ -127,14 +133,26 @@ func (k *Kernel) readBindings() error {
 		case b.Binding >= vk.MaxBindings:
 			return fmt.Errorf("%w: %s: bindings go up to %d", vk.ErrUnsupported, at, vk.MaxBindings-1)
 		}
-		for len(k.buffers) <= int(b.Binding) {
-			k.buffers = append(k.buffers, Binding{offsetAt: -1})
-		}
+		k.declare(b.Binding)
+		k.needed = len(k.buffers)
 		k.buffers[b.Binding] = Binding{
 			Used: true, ReadOnly: b.ReadOnly, Stride: b.Stride, MinSize: b.MinSize, offsetAt: -1,
 		}
 	}
+	// A compiler may have removed what accessed the others.
+	for _, d := range k.module.Descriptors {
+		if d.Set == 0 && d.Binding < vk.MaxBindings {
+			k.declare(d.Binding)
+		}
+	}
 	return nil
+}
+
+// declare adds bindings up to one.
+func (k *Kernel) declare(binding uint32) {
+	for len(k.buffers) <= int(binding) {
+		k.buffers = append(k.buffers, Binding{offsetAt: -1})
+	}
 }
 
 func (k *Kernel) readPushConstants() error {
@@ -165,11 +183,11 @@ func (k *Kernel) readPushConstants() error {
 // arguments and values those of the value arguments, in bytes. With nil properties it does not
 // check limits of the device.
 func (k *Kernel) Fits(p *vk.Properties, sizes, values []uint64) error {
-	if len(sizes) < len(k.buffers) {
-		return fmt.Errorf("%w: kernel %q uses binding %d of set 0, the launch has %d slice arguments (the k-th is binding k)", ErrInvalidLaunch, k.name, len(k.buffers)-1, len(sizes))
+	if len(sizes) < k.needed {
+		return fmt.Errorf("%w: kernel %q uses binding %d of set 0, the launch has %d slice arguments (the k-th is binding k)", ErrInvalidLaunch, k.name, k.needed-1, len(sizes))
 	}
 	if len(sizes) > len(k.buffers) {
-		return fmt.Errorf("%w: kernel %q uses no binding %d of set 0, the launch has %d slice arguments (the k-th is binding k)", ErrInvalidLaunch, k.name, len(sizes)-1, len(sizes))
+		return fmt.Errorf("%w: kernel %q has no binding %d of set 0, the launch has %d slice arguments (the k-th is binding k)", ErrInvalidLaunch, k.name, len(sizes)-1, len(sizes))
 	}
 	for i, size := range sizes {
 		b := &k.buffers[i]
@@ -198,15 +216,15 @@ func (k *Kernel) Fits(p *vk.Properties, sizes, values []uint64) error {
 	return nil
 }
 
-// Empty reports whether a launch with arguments of these sizes runs nothing, because an argument
-// that the kernel accesses has no elements.
-func (k *Kernel) Empty(sizes []uint64) bool {
-	for i := range k.buffers {
-		if k.buffers[i].Used && i < len(sizes) && sizes[i] == 0 {
-			return true
+// Bindable returns an error if an argument that the kernel accesses has no bytes, with which a launch
+// that runs something cannot be.
+func (k *Kernel) Bindable(sizes []uint64) error {
+	for i, size := range sizes {
+		if size == 0 && k.buffers[i].Used {
+			return fmt.Errorf("%w: argument for binding %d of kernel %q has no elements, and a descriptor has at least a byte: do not launch, or give it an element", ErrInvalidLaunch, i, k.name)
 		}
 	}
-	return false
+	return nil
 }
 
 // PushSize returns the size of the push constants in bytes.
@@ -230,7 +248,19 @@ func (k *Kernel) Supported(p *vk.Properties) error {
 			return fmt.Errorf("%w: kernel %q needs SPIR-V capability %v, which device %q lacks", vk.ErrUnsupported, k.name, c, p.Name)
 		}
 	}
-	l := p.Limits
+	if most := spirvVersion(p.APIVersion); k.module.Version > most {
+		return fmt.Errorf("%w: kernel %q is a module of SPIR-V %d.%d, device %q has Vulkan %s and takes %d.%d", vk.ErrUnsupported, k.name,
+			k.module.Version>>16, k.module.Version>>8&0xff, p.Name, vk.Version(p.APIVersion), most>>16, most>>8&0xff)
+	}
+	l, f := &p.Limits, &p.Features
+	switch {
+	case k.entry.SizeByID && !f.Maintenance4:
+		return fmt.Errorf("%w: kernel %q has execution mode LocalSizeId, for which device %q lacks maintenance4", vk.ErrUnsupported, k.name, p.Name)
+	case k.entry.InitializesShared && !f.ShaderZeroInitializeWorkgroupMemory:
+		return fmt.Errorf("%w: kernel %q initializes shared variables, for which device %q lacks shaderZeroInitializeWorkgroupMemory", vk.ErrUnsupported, k.name, p.Name)
+	case k.entry.SharedBytes > uint64(l.MaxComputeSharedMemorySize):
+		return fmt.Errorf("%w: kernel %q has %d bytes of shared variables, device %q takes at most %d (maxComputeSharedMemorySize)", vk.ErrUnsupported, k.name, k.entry.SharedBytes, p.Name, l.MaxComputeSharedMemorySize)
+	}
 	invocations := uint64(1)
 	for d, n := range k.local {
 		if n > l.MaxComputeWorkGroupSize[d] {
@@ -245,6 +275,15 @@ func (k *Kernel) Supported(p *vk.Properties) error {
 		return fmt.Errorf("%w: kernel %q has %d bytes of push constants, device %q takes at most %d", vk.ErrUnsupported, k.name, k.pushSize, p.Name, l.MaxPushConstantsSize)
 	}
 	return nil
+}
+
+// spirvVersion returns the largest version of SPIR-V, as in a module's header, that a device of a version of
+// Vulkan takes ("Versions and Formats" in the appendix "Vulkan Environment for SPIR-V").
+func spirvVersion(api uint32) uint32 {
+	if api >= 1<<22|3<<12 {
+		return 0x00010600
+	}
+	return 0x00010500
 }
 
 // PipelineOptions returns the description of the kernel's pipeline for a Plan.Fold, on a device with

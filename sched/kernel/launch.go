@@ -101,13 +101,14 @@ func (k *Kernel) Bind(i int, buffer vk.Buffer, offset, size uint64, padded bool,
 	b := &k.buffers[i]
 	align := max(p.Limits.MinStorageBufferOffsetAlignment, 4) // a power of two
 	residual := offset & (align - 1)
-	if residual != 0 {
+	if !b.Takes(residual) {
 		if b.offsetAt < 0 {
 			return vk.BufferRange{}, fmt.Errorf("%w: argument for binding %d of kernel %q begins at byte %d of its storage, device %q binds at multiples of %d: map it on its own, or declare the push-constant member uint %s%d", ErrInvalidLaunch, i, k.name, offset, p.Name, align, offsetPrefix, i)
 		}
-		if b.Stride == 0 || residual%uint64(b.Stride) != 0 {
-			return vk.BufferRange{}, fmt.Errorf("%w: argument for binding %d of kernel %q begins at byte %d of its storage, %d past a multiple of %d, which is no whole number of its elements of %d bytes", ErrInvalidLaunch, i, k.name, offset, residual, align, b.Stride)
+		if b.MinSize > 0 {
+			return vk.BufferRange{}, fmt.Errorf("%w: argument for binding %d of kernel %q begins at byte %d of its storage, device %q binds at multiples of %d, and %s%d moves the elements of the block, not the %d bytes of members before them: map it on its own", ErrInvalidLaunch, i, k.name, offset, p.Name, align, offsetPrefix, i, b.MinSize)
 		}
+		return vk.BufferRange{}, fmt.Errorf("%w: argument for binding %d of kernel %q begins at byte %d of its storage, %d past a multiple of %d, which is no whole number of its elements of %d bytes", ErrInvalidLaunch, i, k.name, offset, residual, align, b.Stride)
 	}
 	r := vk.BufferRange{Buffer: buffer, Offset: offset - residual, Size: size + residual}
 	if padded {

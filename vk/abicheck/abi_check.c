@@ -106,6 +106,8 @@ VALUE(STRUCTURE_TYPE_PHYSICAL_DEVICE_ROBUSTNESS_2_FEATURES_EXT);
 VALUE(STRUCTURE_TYPE_MEMORY_BARRIER_2);
 VALUE(STRUCTURE_TYPE_DEPENDENCY_INFO);
 VALUE(STRUCTURE_TYPE_PHYSICAL_DEVICE_SYNCHRONIZATION_2_FEATURES);
+VALUE(STRUCTURE_TYPE_PHYSICAL_DEVICE_ZERO_INITIALIZE_WORKGROUP_MEMORY_FEATURES);
+VALUE(STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_FEATURES);
 VALUE(INSTANCE_CREATE_ENUMERATE_PORTABILITY_BIT_KHR);
 VALUE(VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT);
 VALUE(DEBUG_UTILS_MESSAGE_SEVERITY_VERBOSE_BIT_EXT);
@@ -323,6 +325,7 @@ MEMBER(PhysicalDeviceVulkan12Features, timelineSemaphore);
 MEMBER(PhysicalDeviceVulkan12Features, bufferDeviceAddress);
 MEMBER(PhysicalDeviceVulkan12Features, vulkanMemoryModel);
 MEMBER(PhysicalDeviceVulkan12Features, vulkanMemoryModelDeviceScope);
+MEMBER(PhysicalDeviceVulkan12Features, subgroupBroadcastDynamicId);
 
 STRUCT(PhysicalDeviceRobustness2FeaturesEXT);
 MEMBER(PhysicalDeviceRobustness2FeaturesEXT, sType);
@@ -340,6 +343,18 @@ STRUCT(PhysicalDeviceVulkan13Features);
 MEMBER(PhysicalDeviceVulkan13Features, sType);
 MEMBER(PhysicalDeviceVulkan13Features, pNext);
 MEMBER(PhysicalDeviceVulkan13Features, synchronization2);
+MEMBER(PhysicalDeviceVulkan13Features, shaderZeroInitializeWorkgroupMemory);
+MEMBER(PhysicalDeviceVulkan13Features, maintenance4);
+
+STRUCT(PhysicalDeviceZeroInitializeWorkgroupMemoryFeatures);
+MEMBER(PhysicalDeviceZeroInitializeWorkgroupMemoryFeatures, sType);
+MEMBER(PhysicalDeviceZeroInitializeWorkgroupMemoryFeatures, pNext);
+MEMBER(PhysicalDeviceZeroInitializeWorkgroupMemoryFeatures, shaderZeroInitializeWorkgroupMemory);
+
+STRUCT(PhysicalDeviceMaintenance4Features);
+MEMBER(PhysicalDeviceMaintenance4Features, sType);
+MEMBER(PhysicalDeviceMaintenance4Features, pNext);
+MEMBER(PhysicalDeviceMaintenance4Features, maintenance4);
 
 STRUCT(PhysicalDevice16BitStorageFeatures);
 MEMBER(PhysicalDevice16BitStorageFeatures, sType);

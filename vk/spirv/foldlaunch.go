@@ -43,7 +43,7 @@ func Fold(m *Module, entry string, dimension int, limit uint32) ([]uint32, error
 	if _, err := m.EntryPoint(entry); err != nil {
 		return nil, err
 	}
-	p, err := rescan(m.Words)
+	p, err := rescan(m)
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +66,8 @@ func newFolding(p *parser, dimension, limit uint32) *folding {
 }
 
 // rescan repeats the passes of Parse whose results Fold needs.
-func rescan(words []uint32) (*parser, error) {
+func rescan(m *Module) (*parser, error) {
+	words := m.Words
 	if len(words) < headerWords {
 		return nil, headerError(len(words), "truncated: %d words of %d", len(words), headerWords)
 	}
@@ -76,7 +77,7 @@ func rescan(words []uint32) (*parser, error) {
 	p := &parser{
 		words:    words,
 		bound:    words[3],
-		module:   &Module{Version: words[1], Words: words},
+		module:   &Module{Version: words[1], Words: words, spec: m.spec},
 		defs:     newIDTable(words[3], len(words)),
 		names:    newIDTable(words[3], len(words)),
 		declared: make(map[Capability]bool),

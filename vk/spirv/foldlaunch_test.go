@@ -80,7 +80,7 @@ func TestFoldKeepsOneEntryPoint(t *testing.T) {
 		if after.Name != test.entry || after.LocalSize != before.LocalSize || !slices.Equal(after.Bindings, before.Bindings) {
 			t.Errorf("%s: %q is %+v, was %+v", test.file, test.entry, after, before)
 		}
-		p, err := rescan(folded.Words)
+		p, err := rescan(folded)
 		if err != nil {
 			t.Fatal(err)
 		}

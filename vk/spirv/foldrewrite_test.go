@@ -87,7 +87,7 @@ func TestFoldedKernelSeesIndicesOfLaunch(t *testing.T) {
 					m := parsed(t, test.file)
 					ids := builtIns(t, m)
 					folded := fold(t, m, test.entry, dimension, limit)
-					p, err := rescan(folded.Words)
+					p, err := rescan(folded)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -126,7 +126,7 @@ func TestFoldedKernelSeesIndicesOfLaunch(t *testing.T) {
 // builtIns returns the ids of a module's built-in variables.
 func builtIns(t *testing.T, m *Module) map[uint32]uint32 {
 	t.Helper()
-	p, err := rescan(m.Words)
+	p, err := rescan(m)
 	if err != nil {
 		t.Fatal(err)
 	}

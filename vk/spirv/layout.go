@@ -21,6 +21,10 @@ type layout struct {
 	// structure member.
 	columns, rows uint32
 
+	// plain is the size of the parts, whether or not the type has a layout: bytes that a variable takes
+	// which is not in a block, at least.
+	plain uint64
+
 	// All members of the structure have the decoration.
 	nonWritable, nonReadable bool
 
@@ -47,7 +51,9 @@ func (p *parser) layOutTypes() error {
 	p.layouts = make([]layout, 0, len(p.types))
 	for _, word := range p.types {
 		in := p.at(word)
-		p.layouts = append(p.layouts, p.layOut(in))
+		l := p.layOut(in)
+		l.plain = p.plainSize(in)
+		p.layouts = append(p.layouts, l)
 		p.layoutIndex.set(in.operands[0], uint32(len(p.layouts)))
 	}
 	return nil
@@ -66,6 +72,36 @@ func (p *parser) layoutOf(in instruction, id uint32) layout {
 		return layout{size: 8, kind: ScalarAddress, width: 8, components: 1}
 	}
 	return in.noLayout("%%%d is an %s, which has no size in memory", id, operationName(definition.opcode))
+}
+
+// plainSizeOf returns layout.plain of a type, 0 for one that has no size.
+func (p *parser) plainSizeOf(id uint32) uint64 {
+	if i := p.layoutIndex.get(id); i != 0 {
+		return p.layouts[i-1].plain
+	}
+	return 0
+}
+
+// plainSize computes layout.plain, from those of the type's parts.
+func (p *parser) plainSize(in instruction) (size uint64) {
+	o := in.operands
+	switch in.opcode {
+	case opTypeBool:
+		return 4
+	case opTypeInt, opTypeFloat:
+		return uint64(o[1] / 8)
+	case opTypeVector, opTypeMatrix:
+		return saturatingMul(p.plainSizeOf(o[1]), uint64(o[2]))
+	case opTypeArray:
+		if length, err := p.arrayLength(in); err == nil {
+			return saturatingMul(p.plainSizeOf(o[1]), length)
+		}
+	case opTypeStruct:
+		for _, member := range o[1:] {
+			size = saturatingAdd(size, p.plainSizeOf(member))
+		}
+	}
+	return size
 }
 
 func (p *parser) layOut(in instruction) layout {
@@ -106,7 +142,7 @@ func (p *parser) layOut(in instruction) layout {
 			return in.noLayout("column type %%%d is no vector", o[1])
 		}
 		return layout{
-			kind: column.kind, width: column.width, components: saturatingMul(column.components, o[2]),
+			kind: column.kind, width: column.width, components: saturate(uint64(column.components) * uint64(o[2])),
 			columns: o[2], rows: column.components,
 		}
 	case opTypeArray, opTypeRuntimeArray:
@@ -145,18 +181,17 @@ func (p *parser) layOutArray(in instruction) layout {
 		return in.noLayout("%d elements of %d bytes are too large", length, d.arrayStride)
 	}
 	array.size = size
-	array.components = saturatingMul(element.components, saturate(length))
+	array.components = saturate(saturatingMul(uint64(element.components), length))
 	return array
 }
 
-// arrayLength returns the number of elements of an OpTypeArray, with
-// specialization constants at their defaults. It is never zero.
+// arrayLength returns the number of elements of an OpTypeArray. It is never zero.
 func (p *parser) arrayLength(in instruction) (uint64, error) {
 	c, err := p.constantOf(in, in.operands[2])
 	if err != nil {
 		return 0, err
 	}
-	length, ok := c.value(nil)
+	length, ok := c.value(p.module.spec)
 	if !ok || length == 0 {
 		return 0, in.errorf("length %%%d is 0 or undefined", in.operands[2])
 	}
@@ -210,6 +245,20 @@ func (p *parser) memberLayout(in instruction, d *decoration, id uint32) layout {
 	return member
 }
 
-func saturatingMul(a, b uint32) uint32 { return saturate(uint64(a) * uint64(b)) }
+func saturatingMul(a, b uint64) uint64 {
+	high, low := bits.Mul64(a, b)
+	if high != 0 {
+		return math.MaxUint64
+	}
+	return low
+}
+
+func saturatingAdd(a, b uint64) uint64 {
+	sum, carry := bits.Add64(a, b, 0)
+	if carry != 0 {
+		return math.MaxUint64
+	}
+	return sum
+}
 
 func saturate(n uint64) uint32 { return uint32(min(n, math.MaxUint32)) }

@@ -1,6 +1,7 @@
 package spirv
 
 import (
+	"math"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -24,6 +25,71 @@ func TestBlockSizes(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// Sizes are those for the values of specialization constants, whatever the defaults are.
+func TestSizesFollowSpecialization(t *testing.T) {
+	code := testModules(t)["specialization.spv"]
+	for _, c := range []struct {
+		length, workgroup uint32
+		block, shared     uint64
+	}{{6, 16, 28, 128}, {2, 16, 12, 128}, {0, 1, 4, 8}, {9, 128, 40, 1024}} {
+		m, err := ParseSpecialized(code, map[uint32]uint32{5: c.length, 10: c.workgroup, 77: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := m.EntryPoints[0]
+		if b := e.Bindings[0]; b.MinSize != c.block || b.Stride != 4 || e.SharedBytes != c.shared || e.LocalSize[0] != 16 {
+			t.Errorf("%+v: %d bytes, stride %d, %d bytes of shared variables, workgroup %d", c, b.MinSize, b.Stride, e.SharedBytes, e.LocalSize)
+		}
+	}
+	_, err := ParseSpecialized(code, map[uint32]uint32{5: math.MaxUint32})
+	wantError(t, err, "is 0 or undefined")
+}
+
+// Types need no layout in order to take memory of a workgroup. Only variables that an entry point uses take some.
+func TestSharedVariablesTakeMemory(t *testing.T) {
+	const first, pointer, variable = 30, 50, 70
+	for name, c := range map[string]struct {
+		types [][]uint32 // the last one, first+len(types)-1, is that of the variable
+		want  uint64
+	}{
+		"uint":       {[][]uint32{op(opTypeStruct, first, idUint)}, 4},
+		"booleans":   {[][]uint32{op(opTypeVector, first, idBool, 3)}, 12},
+		"array":      {[][]uint32{op(opTypeVector, first, idUint, 3), op(opTypeArray, first+1, first, idTwo)}, 24},
+		"matrix":     {[][]uint32{op(opTypeFloat, first, 64), op(opTypeVector, first+1, first, 3), op(opTypeMatrix, first+2, first+1, 2)}, 48},
+		"structure":  {[][]uint32{op(opTypeArray, first, idUint, idTwo), op(opTypeStruct, first+1, first, idBool, first)}, 20},
+		"very large": {append([][]uint32{op(opConstant, idUint, 29, math.MaxUint32), op(opTypeArray, first, idUint, 29), op(opTypeArray, first+1, first, 29)}, op(opTypeArray, first+2, first+1, 29)), math.MaxUint64},
+	} {
+		held := uint32(first)
+		for _, in := range c.types {
+			if in[0]&0xffff != opConstant {
+				held = in[1]
+			}
+		}
+		s := shader{globals: append(c.types,
+			op(opTypePointer, pointer, uint32(classWorkgroup), held),
+			op(opVariable, pointer, variable, uint32(classWorkgroup)),
+			op(opVariable, pointer, variable+1, uint32(classWorkgroup)))}
+		for used, want := range []uint64{0, c.want, saturatingAdd(c.want, c.want)} {
+			m, err := Parse(s.encode())
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			if e := m.EntryPoints[0]; e.SharedBytes != want || e.InitializesShared {
+				t.Errorf("%s, %d variables: %d bytes, want %d; initialized %v", name, used, e.SharedBytes, want, e.InitializesShared)
+			}
+			s.body = append(s.body, op(opLoad, held, variable+10+uint32(used), variable+uint32(used)))
+		}
+	}
+}
+
+func TestFeaturesWithoutCapabilityAreFound(t *testing.T) {
+	for file, want := range map[string][2]bool{"zeroed.spv": {true, false}, "localsizeid.spv": {false, true}, "specialization.spv": {}} {
+		if e := entryPoint(t, file, "main"); e.InitializesShared != want[0] || e.SizeByID != want[1] {
+			t.Errorf("%s: initializes shared variables %v, size by id %v", file, e.InitializesShared, e.SizeByID)
+		}
 	}
 }
 

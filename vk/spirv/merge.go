@@ -43,7 +43,7 @@ func Merge(m *Module, entry string, descriptors, pushBytes uint32) (Merged, erro
 	if err != nil {
 		return Merged{}, err
 	}
-	p, err := rescan(m.Words)
+	p, err := rescan(m)
 	if err != nil {
 		return Merged{}, err
 	}
@@ -352,6 +352,9 @@ func (f *folding) mergedInstruction(in instruction) (done bool, err error) {
 		return f.mergedVariable(o[1]) != nil, nil
 	case opAccessChain, opInBoundsAccessChain:
 		if v := f.mergedVariable(o[2]); v != nil {
+			if !g.declared {
+				return true, in.outsideFunctions(v)
+			}
 			for _, index := range o[3:] {
 				if f.input(index) != nil || f.mergedVariable(index) != nil {
 					return true, in.errorf("%%%d is no index", index)
@@ -378,12 +381,20 @@ func (f *folding) mergedInstruction(in instruction) (done bool, err error) {
 	return false, nil
 }
 
+// outsideFunctions returns the error for an instruction that accesses a variable before the first function.
+func (in instruction) outsideFunctions(v *mergedVariable) error {
+	return in.errorf("it accesses %%%d outside of a function", v.id)
+}
+
 // replaceOperand appends an instruction with an operand that is a merged variable replaced by a pointer
 // to what the launch has.
 func (f *folding) replaceOperand(in instruction, operand int) (done bool, err error) {
 	v := f.mergedVariable(in.operands[operand])
 	if v == nil {
 		return false, nil
+	}
+	if !f.merging.declared {
+		return true, in.outsideFunctions(v)
 	}
 	operands := slices.Clone(in.operands)
 	operands[operand] = f.emitResult(opAccessChain, v.single, append([]uint32{v.id}, f.emitLaunch(v)...)...)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -171,6 +172,47 @@ func TestMergeRefusesWhatItCannotRewrite(t *testing.T) {
 		if test.want == "" && err != nil || test.want != "" && (err == nil || v.Words != nil || !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), test.want)) {
 			t.Errorf("%s: %v, want %q", name, err, test.want)
 		}
+	}
+}
+
+// The push constants of a launch are as large as those of the pipeline, whose values of specialization constants the
+// module has.
+func TestMergeKeepsSpecialization(t *testing.T) {
+	code, err := os.ReadFile("../../testdata/sized.spv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range []uint32{1, 3, 8} {
+		m, err := ParseSpecialized(code, map[uint32]uint32{0: n})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v, err := Merge(m, "main", 32, 128); err != nil || v.Stride != 4*n || v.Launches != min(32, 128/(4*n)) {
+			t.Errorf("%d values: %d launches, stride %d, %v", n, v.Launches, v.Stride, err)
+		}
+	}
+}
+
+// An instruction outside of functions that accesses a variable, which is not valid, has no place for what Merge
+// puts before it.
+func TestMergeRefusesAccessOutsideOfFunctions(t *testing.T) {
+	for name, in := range map[string][]uint32{
+		"chain":  op(opAccessChain, idElementPointer, 60, idBuffer, idZero),
+		"load":   op(opLoad, idBlock, 60, idBuffer),
+		"store":  op(opStore, idBuffer, idZero),
+		"length": op(opArrayLength, idUint, 60, idBuffer, 0),
+	} {
+		s := buffered(op(opAccessChain, idElementPointer, 61, idBuffer, idZero), op(opStore, 61, idZero))
+		s.globals = append(s.globals, in)
+		m, err := Parse(s.encode())
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		v, err := Merge(m, "main", 32, 128)
+		if v.Words != nil {
+			t.Errorf("%s: merged", name)
+		}
+		wantError(t, err, "outside of a function")
 	}
 }
 

@@ -12,9 +12,15 @@ type Module struct {
 	Capabilities []Capability // in the order of declaration, each once
 	Extensions   []string     // in the order of declaration
 	EntryPoints  []EntryPoint // of every execution model, in the order of declaration
+	Descriptors  []Descriptor // of all variables, in the order of declaration, used or not
 	Launches     uint32       // Merged.Launches of a module that Merge has returned, else 0
 	Words        []uint32     // the module in native byte order, for vkCreateShaderModule
+
+	spec map[uint32]uint32 // as given to ParseSpecialized
 }
+
+// Descriptor names a descriptor, or an array of them, by the numbers in the module.
+type Descriptor struct{ Set, Binding uint32 }
 
 // EntryPoint is one entry point of a module. Only compute shaders (Model ModelGLCompute)
 // are reflected; for other models only Name and Model are set.
@@ -46,6 +52,15 @@ type EntryPoint struct {
 	// NumWorkgroups, so its result depends on how a launch is cut into
 	// dispatches.
 	UsesNumWorkgroups bool
+
+	// SharedBytes is how many bytes the variables of storage class Workgroup take that this entry
+	// point uses statically, at least: without what an implementation leaves free between them.
+	// Booleans take 4 (Vulkan, maxComputeSharedMemorySize).
+	SharedBytes uint64
+
+	// InitializesShared says that one of them has an initial value, and SizeByID that the execution
+	// mode is LocalSizeId. Vulkan has a feature for each, and SPIR-V no capability.
+	InitializesShared, SizeByID bool
 
 	// UsesAddresses says that the entry point makes pointers to physical
 	// storage buffers: it may access memory that no binding names.

@@ -1,12 +1,22 @@
 package spirv
 
 import (
+	"maps"
 	"strings"
 )
 
 // Parse parses the bytes of a SPIR-V module in either byte order. Every error is an *Error
 // and matches ErrInvalid. The result shares no memory with code.
-func Parse(code []byte) (*Module, error) {
+//
+// Sizes in bytes, and numbers of descriptors, that depend on specialization constants are those for
+// the constants' defaults: see ParseSpecialized.
+func Parse(code []byte) (*Module, error) { return ParseSpecialized(code, nil) }
+
+// ParseSpecialized is Parse for a pipeline that sets specialization constants. spec has their values by
+// SpecId, the others have their defaults; a SpecId that the module does not have is ignored. The sizes in
+// Binding, Block, Member and EntryPoint.SharedBytes are those for these values; EntryPoint.LocalSize and
+// SpecConstant.Default are not. Fold and Merge keep the values of their module.
+func ParseSpecialized(code []byte, spec map[uint32]uint32) (*Module, error) {
 	words, err := decodeWords(code)
 	if err != nil {
 		return nil, err
@@ -17,7 +27,7 @@ func Parse(code []byte) (*Module, error) {
 	p := &parser{
 		words:    words,
 		bound:    words[3],
-		module:   &Module{Version: words[1], Words: words},
+		module:   &Module{Version: words[1], Words: words, spec: maps.Clone(spec)},
 		defs:     newIDTable(words[3], len(words)),
 		names:    newIDTable(words[3], len(words)),
 		declared: make(map[Capability]bool),

@@ -34,6 +34,12 @@ func (p *parser) reflectEntryPoints() error {
 	if err != nil {
 		return err
 	}
+	for _, v := range p.variables {
+		d := p.decorations.of(idKey(v.id))
+		if v.class.isDescriptor() && d.has(decorationDescriptorSet) && d.has(decorationBinding) {
+			p.module.Descriptors = append(p.module.Descriptors, Descriptor{d.descriptorSet, d.binding})
+		}
+	}
 	specConstants, err := p.collectSpecConstants()
 	if err != nil {
 		return err
@@ -97,6 +103,9 @@ func (p *parser) findWorkgroupSize() (instruction, error) {
 // function the id of its function.
 func (p *parser) setLocalSize(in instruction, e *EntryPoint, function uint32, workgroupSize instruction) error {
 	source, ids := workgroupSize, []uint32(nil)
+	if word, ok := p.modes[function]; ok {
+		e.SizeByID = p.at(word).opcode == opExecutionModeID
+	}
 	if workgroupSize.operands != nil {
 		ids = workgroupSize.operands[2:]
 	} else {
@@ -213,6 +222,13 @@ func (w *walker) describe(e *EntryPoint) error {
 			if d.has(decorationBuiltIn) && d.builtIn == builtInNumWorkgroups {
 				e.UsesNumWorkgroups = true
 			}
+		case v.class == classWorkgroup:
+			id, err := w.pointee(*v)
+			if err != nil {
+				return err
+			}
+			e.SharedBytes = saturatingAdd(e.SharedBytes, w.plainSizeOf(id))
+			e.InitializesShared = e.InitializesShared || v.initializer != 0
 		case v.class == classPushConstant:
 			if push != nil {
 				return w.at(v.word).errorf("a second PushConstant variable of one entry point, after %%%d", push.id)

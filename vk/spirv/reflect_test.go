@@ -2,6 +2,7 @@ package spirv
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -137,10 +138,25 @@ func TestUnknownInstructionsCountAsAccess(t *testing.T) {
 func TestUnusedBindingNeedsNoDescriptor(t *testing.T) {
 	s := storageBuffer()
 	s.annotations = s.annotations[:3]
-	if _, err := Parse(s.encode()); err != nil {
+	m, err := Parse(s.encode())
+	if err != nil {
 		t.Error(err)
 	}
+	if len(m.Descriptors) != 0 {
+		t.Errorf("descriptors %v", m.Descriptors)
+	}
 	s.body = [][]uint32{op(opArrayLength, idUint, 40, idVariable, 0)}
-	_, err := Parse(s.encode())
+	_, err = Parse(s.encode())
 	wantError(t, err, `OpVariable: StorageBuffer variable %14 "" has no DescriptorSet and Binding`)
+}
+
+// A variable that nothing uses is a descriptor of the module, and a binding of no entry point.
+func TestModuleNamesUnusedDescriptors(t *testing.T) {
+	m, err := Parse(storageBuffer().encode())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []Descriptor{{0, 0}}; !slices.Equal(m.Descriptors, want) || len(m.EntryPoints[0].Bindings) != 0 {
+		t.Errorf("descriptors %v, bindings %v", m.Descriptors, m.EntryPoints[0].Bindings)
+	}
 }

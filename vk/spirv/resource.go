@@ -32,7 +32,7 @@ type Binding struct {
 	// MinSize is the size in bytes of the fixed part of the block: up to the end of its
 	// last member, or to the start of its runtime array. Each element of an array
 	// counts with the array's stride. Arrays sized by specialization constants have
-	// their default length.
+	// the length for the values given to ParseSpecialized, else their default length.
 	MinSize uint64
 
 	// Count is the number of descriptors: 1, the length of an array of them, or

@@ -140,7 +140,7 @@ func TestByteOrderMakesNoDifference(t *testing.T) {
 		if err != nil {
 			t.Fatal(file, err)
 		}
-		if diff := gocmp.Diff(little, big, gocmp.AllowUnexported(EntryPoint{}, constant{}, node{})); diff != "" {
+		if diff := gocmp.Diff(little, big, gocmp.AllowUnexported(Module{}, EntryPoint{}, constant{}, node{})); diff != "" {
 			t.Error(file, diff)
 		}
 	}

@@ -12,6 +12,7 @@ const (
 	classUniformConstant       storageClass = 0
 	classInput                 storageClass = 1
 	classUniform               storageClass = 2
+	classWorkgroup             storageClass = 4
 	classFunction              storageClass = 7
 	classPushConstant          storageClass = 9
 	classStorageBuffer         storageClass = 12
@@ -20,7 +21,7 @@ const (
 
 var storageClassNames = map[storageClass]string{
 	classUniformConstant: "UniformConstant", classInput: "Input", classUniform: "Uniform",
-	3: "Output", 4: "Workgroup", 5: "CrossWorkgroup", 6: "Private", classFunction: "Function",
+	3: "Output", classWorkgroup: "Workgroup", 5: "CrossWorkgroup", 6: "Private", classFunction: "Function",
 	8: "Generic", classPushConstant: "PushConstant", 10: "AtomicCounter", 11: "Image",
 	classStorageBuffer: "StorageBuffer", classPhysicalStorageBuffer: "PhysicalStorageBuffer",
 }

@@ -1,0 +1,166 @@
+package vkomp_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"slices"
+	"testing"
+
+	"github.com/vkomp/vkomp"
+	"github.com/vkomp/vkomp/tests/vktest"
+)
+
+// The member of push constants that tells a kernel where its argument begins counts elements: it cannot move what
+// a block has before them. So an argument with such members is bound where it begins, or not at all.
+func TestBlockWithAHeaderIsBoundWhereItBegins(t *testing.T) {
+	inModes(t, func(t *testing.T, rt *vkomp.Runtime) {
+		k := newKernel(t, rt, vkomp.KernelSource{Name: "header", SPIRV: headerSPIRV, Host: func(c *vkomp.HostCall) error {
+			v := vkomp.HostSlice[uint32](c, 0)
+			for i := range v[1:] {
+				v[1+i] += v[0]
+			}
+			return nil
+		}})
+		run := func(ctx context.Context, v []uint32) error {
+			return rt.Target(ctx, vkomp.Target{Kernel: k, Range: vkomp.Range{X: len(v) - 1}, Args: []vkomp.Arg{vkomp.ToFrom(v), vkomp.Value(uint32(len(v) - 1))}})
+		}
+		for _, mapped := range []bool{false, true} {
+			for start := range 5 {
+				x := make([]uint32, 64)
+				for i := range x {
+					x[i] = uint32(100 + i)
+				}
+				want := slices.Clone(x)
+				part := x[start : start+9]
+				var err error
+				if mapped {
+					must(t, rt.TargetData(t.Context(), vkomp.TargetData{Maps: []vkomp.Arg{vkomp.ToFrom(x)}}, func(ctx context.Context) error {
+						err = run(ctx, part)
+						return nil
+					}))
+				} else {
+					err = run(t.Context(), part)
+				}
+				switch {
+				case err == nil:
+					for i := range 8 {
+						want[start+1+i] += want[start]
+					}
+				case mapped && start > 0:
+					refused(t, "a part", err, vkomp.ErrInvalidLaunch, "vkomp_offset_0", "4 bytes of members before")
+				default:
+					t.Errorf("mapped %v, from %d: %v", mapped, start, err)
+				}
+				if !slices.Equal(x, want) {
+					t.Errorf("mapped %v, from %d: %d, want %d", mapped, start, x, want)
+				}
+			}
+		}
+	})
+}
+
+// Sizes of blocks and of push constants are those for the kernel's specialization constants.
+func TestSizesFollowSpecializationConstants(t *testing.T) {
+	rt := vktest.Open(t)
+	value := map[uint32]func() vkomp.Arg{
+		2: func() vkomp.Arg { return vkomp.Value([2]uint32{1, 2}) },
+		4: func() vkomp.Arg { return vkomp.Value([4]uint32{1, 2, 3, 4}) },
+		8: func() vkomp.Arg { return vkomp.Value([8]uint32{1, 2, 3, 4, 5, 6, 7, 8}) },
+	}
+	for _, n := range []uint32{2, 4, 8} {
+		k := newKernel(t, rt, vkomp.KernelSource{Name: "sized", SPIRV: sizedSPIRV, Specialize: map[uint32]uint32{0: n}})
+		run := func(v []uint32, of uint32) error {
+			return rt.Target(t.Context(), vkomp.Target{Kernel: k, Range: vkomp.Range{X: 1}, Args: []vkomp.Arg{vkomp.ToFrom(v), value[of]()}})
+		}
+		v := make([]uint32, n)
+		if err := run(v, n); err != nil || v[0] != 1 || v[n-1] != n {
+			t.Errorf("%d elements: %d, %v", n, v, err)
+		}
+		refused(t, "an element less", run(v[1:], n), vkomp.ErrInvalidLaunch, "the binding needs at least")
+		for of := range value {
+			if of != n {
+				refused(t, "another number of values", run(v, of), vkomp.ErrInvalidLaunch, `push-constant member "values"`)
+			}
+		}
+	}
+	_, err := rt.NewKernel(vkomp.KernelSource{Name: "special", SPIRV: specialSPIRV, Specialize: map[uint32]uint32{1: 0}})
+	refused(t, "no invocations", err, vkomp.ErrInvalidLaunch, "a workgroup of 0×1×1")
+}
+
+// A kernel that accesses an argument cannot have one without elements, whether it is launched on a device or runs
+// its Host variant. A Host variant of its own can, and so can a launch that runs nothing.
+func TestArgumentWithoutElements(t *testing.T) {
+	inModes(t, func(t *testing.T, rt *vkomp.Runtime) {
+		calls := 0
+		host := func(*vkomp.HostCall) error { calls++; return nil }
+		k := newKernel(t, rt, vkomp.KernelSource{Name: "double", SPIRV: doubleSPIRV, Host: host})
+		run := func(d vkomp.Device, k vkomp.Kernel, r int, v []float32) error {
+			return rt.Target(t.Context(), vkomp.Target{Device: d, Kernel: k, Range: vkomp.Range{X: r}, Args: []vkomp.Arg{vkomp.ToFrom(v), vkomp.Value(uint32(len(v)))}})
+		}
+		for _, d := range []vkomp.Device{{}, rt.InitialDevice()} {
+			refused(t, "no elements", run(d, k, 64, nil), vkomp.ErrInvalidLaunch, `binding 0 of kernel "double" has no elements`)
+			must(t, run(d, k, 0, nil))
+		}
+		if calls != 0 {
+			t.Errorf("%d calls for nothing", calls)
+		}
+		only := newKernel(t, rt, vkomp.KernelSource{Name: "host", Host: host})
+		must(t, run(rt.InitialDevice(), only, 64, nil))
+		must(t, run(rt.InitialDevice(), only, 0, nil))
+		if calls != 1 {
+			t.Errorf("%d calls, want 1", calls)
+		}
+	})
+}
+
+// The Host variant gets the value that a Mapper maps, and the kernel its image: sizes are compared with that of the
+// image on both.
+func TestMapperArgumentFitsTheKernelOnTheHost(t *testing.T) {
+	rt := vktest.Open(t)
+	type value struct{ header, element *uint32 }
+	type image struct{ Header, Element uint32 }
+	m := vkomp.Mapper[value, image]{
+		Encode: func(i *image, v *value) { *i = image{*v.header, *v.element} },
+		Decode: func(v *value, i *image) { *v.element = i.Element },
+	}
+	k := newKernel(t, rt, vkomp.KernelSource{Name: "header", SPIRV: headerSPIRV, Host: func(c *vkomp.HostCall) error {
+		v := vkomp.HostSlice[value](c, 0)
+		if len(v) != 1 {
+			return errors.New("no value")
+		}
+		*v[0].element += *v[0].header
+		return nil
+	}})
+	type large struct{ Pad [8]uint32 }
+	tooSmall := vkomp.Mapper[large, uint16]{Encode: func(*uint16, *large) {}, Decode: func(*large, *uint16) {}}
+	for _, d := range []vkomp.Device{{}, rt.InitialDevice()} {
+		header, element := uint32(5), uint32(7)
+		run := func(a vkomp.Arg) error {
+			return rt.Target(t.Context(), vkomp.Target{Device: d, Kernel: k, Range: vkomp.Range{X: 1}, Args: []vkomp.Arg{a, vkomp.Value(uint32(1))}})
+		}
+		if err := run(m.ToFrom(&value{&header, &element})); err != nil || element != 12 {
+			t.Errorf("device %d: %d, %v", d.Number(), element, err)
+		}
+		refused(t, "a small image", run(tooSmall.ToFrom(&large{})), vkomp.ErrInvalidLaunch, "is 2 bytes, the binding needs at least 4")
+	}
+}
+
+// What a module needs of Vulkan without a capability of SPIR-V is enabled where the device has it: the validation layer
+// has nothing to say.
+func TestFeaturesWithoutCapabilityAreEnabled(t *testing.T) {
+	rt := vktest.Open(t)
+	for file, want := range map[string][]uint32{"zeroed": {16, 16, 16}, "localsizeid": {1, 1, 1}} {
+		code, err := os.ReadFile("vk/spirv/testdata/" + file + ".spv")
+		must(t, err)
+		out := make([]uint32, 64)
+		err = rt.Target(t.Context(), vkomp.Target{Kernel: newKernel(t, rt, vkomp.KernelSource{Name: file, SPIRV: code}), Range: vkomp.Range{X: 64}, Args: []vkomp.Arg{vkomp.From(out)}})
+		if errors.Is(err, vkomp.ErrUnsupported) {
+			t.Logf("%s: %v", file, err)
+			continue
+		}
+		if err != nil || !slices.Equal(out[:3], want) {
+			t.Errorf("%s: %d, want %d first; %v", file, out, want, err)
+		}
+	}
+}
