@@ -7,6 +7,11 @@ import (
 // SemaphoreValue returns the value of a timeline semaphore of a device in use.
 func SemaphoreValue(d Device, s vk.Semaphore) (uint64, error) { return d.d.vulkan.SemaphoreValue(s) }
 
+// SignalSemaphore signals a value of such a semaphore from the host.
+func SignalSemaphore(d Device, s vk.Semaphore, value uint64) error {
+	return d.d.vulkan.SignalSemaphore(s, value)
+}
+
 // CheckInit is the check of an init clause against the restrictions of OpenMP.
 var CheckInit = checkInit
 

@@ -31,38 +31,46 @@ func (rt *Runtime) withdrawForeign() error {
 }
 
 // boundForeign logs the foreign work for which Close waits. Until over is called, it signals in
-// place of foreign work that takes longer than the timeout; the error of over names that work.
+// place of foreign work that takes longer than the timeout; the error of over names that work. The
+// devices keep how long it has taken, so another Close goes on from there.
 func (rt *Runtime) boundForeign() (over func() error) {
-	timeout := rt.options.foreignTimeout()
 	if awaited := rt.awaited(); len(awaited) > 0 {
-		rt.log.Warn("closing waits for foreign work", "awaited", strings.Join(awaited, "; "), "timeout", timeout)
+		rt.log.Warn("closing waits for foreign work", "awaited", strings.Join(awaited, "; "), "timeout", rt.options.foreignTimeout())
 	}
-	done, ended := make(chan struct{}), make(chan error, 1)
+	errs := []error{rt.releaseForeign()}
+	done, ended := make(chan struct{}), make(chan struct{})
 	go func() {
-		var errs []error
-		look := time.NewTimer(timeout)
+		defer close(ended)
+		look := time.NewTicker(releaseLook)
 		defer look.Stop()
 		for {
 			select {
 			case <-done:
-				ended <- errors.Join(errs...)
 				return
 			case <-look.C:
 			}
-			for _, d := range rt.devices {
-				if made := d.interop(); made != nil && d.opened() != nil {
-					errs = append(errs, made.Release())
-				}
+			if err := rt.releaseForeign(); err != nil {
+				errs = append(errs, err)
 			}
-			// The device goes on now, and may come to later foreign work that does not signal.
-			look.Reset(releaseLook)
 		}
 	}()
 	return func() error {
 		close(done)
-		return <-ended
+		<-ended
+		return errors.Join(errs...)
 	}
 }
 
-// releaseLook is how often boundForeign looks for such work after the timeout.
+// releaseForeign signals in place of foreign work that has taken longer than the timeout.
+func (rt *Runtime) releaseForeign() error {
+	var errs []error
+	for _, d := range rt.devices {
+		if made := d.interop(); made != nil && d.opened() != nil {
+			errs = append(errs, made.Release())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// releaseLook is how often boundForeign looks for such work.
 const releaseLook = 20 * time.Millisecond

@@ -385,7 +385,7 @@ func TestReleaseLeavesWhatIsBehindLostWork(t *testing.T) {
 		succeed(t, r.generate(part(b, foreign.ActionUse), part(c, foreign.ActionUse)))
 		succeed(t, a.Submit(t.Context(), func(uintptr) error { return nil }))
 		r.settle()
-		err := r.device.Release()
+		err := r.release()
 		refused(t, err, interop.ErrNeverSignalled, "value 1 of interop object 2 of device 3")
 		if strings.Contains(err.Error(), "interop object 1 ") {
 			t.Error(err)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -75,7 +74,7 @@ type Options struct {
 	Scheduler Scheduler
 	Shared    Queue
 	Own       []Queue
-	// Timeout is how long Finish waits for foreign work to signal.
+	// Timeout is how long Release and Finish wait for foreign work to signal.
 	Timeout time.Duration
 }
 
@@ -94,6 +93,9 @@ type Device struct {
 	// order guards the steps of all sequences, because a construct can be in several of them.
 	// The scheduler is called with it held.
 	order lockrank.Mutex[lockrank.InteropOrder]
+	// still is since when, for all that Release has seen, no semaphore has got another value. It is
+	// zero if Release has not looked since the last foreign work was sent. order guards it.
+	still time.Time
 
 	mu lockrank.Mutex[lockrank.InteropDevice]
 	// free are queues of Own that no object has. sequences are the sequences of objects that are
@@ -286,18 +288,6 @@ func (d *Device) Withdraw() error {
 	return errors.Join(errs...)
 }
 
-// Release signals, from the host, the values that submitted foreign work should have signalled
-// and has not, if they are the next of their semaphores. Nothing else can free the queues that
-// wait for them. The error, ErrNeverSignalled, names them.
-func (d *Device) Release() error {
-	if d.lost() != nil {
-		return nil
-	}
-	var errs []error
-	d.release(slices.DeleteFunc(d.all(), (*sequence).isOver), &errs)
-	return errors.Join(errs...)
-}
-
 // Close makes all objects of d stale.
 func (d *Device) Close() { d.closed.Store(true) }
 
@@ -306,13 +296,9 @@ func (d *Device) Close() { d.closed.Store(true) }
 // scheduler's last task. Free returns its error.
 func (d *Device) Finish() {
 	d.ending.Do(func() {
-		all := d.all()
-		for _, seq := range all {
-			seq.end()
-		}
-		errs := []error{d.finish(all, time.Now().Add(d.Timeout))}
+		errs := []error{d.finish()}
 		d.background.Wait()
-		for _, seq := range all {
+		for _, seq := range d.all() {
 			errs = append(errs, seq.takeFailure())
 		}
 		if d.unfinished = errors.Join(errs...); d.lost() != nil {

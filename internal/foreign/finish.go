@@ -3,7 +3,6 @@ package foreign
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/vkomp/vkomp/tasks"
@@ -34,97 +33,78 @@ func (seq *sequence) takeFailure() error {
 	return err
 }
 
-// release signals, in each of the sequences, the foreign value that is next for its semaphore,
-// if there is one, and adds an error that names it to errs. Only one value is signalled at a
-// time, because later work may then signal the next by itself. Values that a submission of the
-// runtime signals come last: it can be behind foreign work on the same queue, and follows when
-// that is released. done reports whether all calls have succeeded; the others can be tried again.
-func (d *Device) release(all []*sequence, errs *[]error) (done bool) {
-	done = true
-	for _, ours := range []bool{false, true} {
-		before := len(*errs)
-		for _, seq := range all {
-			done = seq.releaseDue(ours, errs) && done
-		}
-		if len(*errs) > before || !done {
-			break
-		}
+// Release signals, from the host, the values for which only foreign work can be to blame: that work
+// was said to be submitted, everything before it has come, and for Options.Timeout no semaphore of
+// the objects has got another value. While one gets values, such work may be on its way behind other
+// work on the same queue. The error, ErrNeverSignalled, names the values.
+//
+// Somebody has to look now and then: the time is counted between calls. Of each semaphore one value
+// is signalled, because later work may then signal the next by itself, and has as long for it.
+//
+// Where the signal is the runtime's own submission behind foreign work, as for work given to Submit,
+// the host never signals. The queue comes to that submission when the work ends, Vulkan allows no
+// other signal of its value meanwhile, and a device whose queue does not end cannot be closed.
+func (d *Device) Release() error {
+	all := d.all()
+	d.order.Lock()
+	defer d.order.Unlock()
+	if !d.stillLocked(all) {
+		return nil
 	}
-	return done
+	var errs []error
+	for _, seq := range all {
+		errs = append(errs, seq.releaseLocked())
+	}
+	return errors.Join(errs...)
 }
 
-// releaseDue is release for one sequence and for values with that awaited.ours.
-func (seq *sequence) releaseDue(ours bool, errs *[]error) (done bool) {
-	seq.device.order.Lock()
-	defer seq.device.order.Unlock()
-	value, err := seq.forgetReachedLocked()
-	if err != nil || len(seq.foreign) == 0 || seq.foreign[0].ours != ours || value < seq.foreign[0].value-1 {
-		return err == nil
+// stillLocked looks at the semaphores of all sequences, and reports whether no look in the last
+// Options.Timeout has found another value than the one before. order is held.
+func (d *Device) stillLocked(all []*sequence) bool {
+	known := true
+	for _, seq := range all {
+		switch value, err := seq.forgetReachedLocked(); {
+		case err != nil:
+			known = false
+		case value != seq.seen || d.still.IsZero():
+			seq.seen, d.still = value, time.Now()
+		}
 	}
-	next := seq.foreign[0].value
-	if seq.device.Timelines.SignalSemaphore(seq.semaphore, next) != nil {
-		return false
+	return known && time.Since(d.still) >= d.Timeout
+}
+
+// releaseLocked is Release for one sequence; the device's order is held. If the call fails, a later
+// one makes it again.
+func (seq *sequence) releaseLocked() error {
+	if len(seq.foreign) == 0 || seq.foreign[0].ours || seq.seen != seq.foreign[0].value-1 {
+		return nil
+	}
+	value := seq.foreign[0].value
+	if seq.device.Timelines.SignalSemaphore(seq.semaphore, value) != nil {
+		return nil
 	}
 	seq.foreign = seq.foreign[1:]
-	*errs = append(*errs, seq.neverSignalled(next))
-	return true
-}
-
-func (seq *sequence) neverSignalled(value uint64) error {
 	return fmt.Errorf("%w: value %d of %s", ErrNeverSignalled, value, seq.name)
 }
 
-// finish waits until the semaphores have reached their last values, and after the deadline
-// signals those that are missing, one after the other, because the work of one object may wait
-// for that of another. No task waits for the sequences any more.
-func (d *Device) finish(all []*sequence, deadline time.Time) error {
+// finish waits until the semaphores have reached their last values, and calls Release meanwhile:
+// submissions that wait for foreign values would keep the device busy for ever. All other values
+// follow from these.
+func (d *Device) finish() error {
 	var errs []error
-	for wait := max(time.Until(deadline), 0); ; wait = hostSignalLook {
-		look := time.Now().Add(wait)
-		var left []*sequence
-		// learned says that no call has failed: what was seen is how it is.
-		learned := true
-		for _, seq := range all {
-			reached, err := d.Timelines.WaitSemaphore(seq.semaphore, seq.last.Load(), max(time.Until(look), 0))
-			if reached || ended(err) {
+	for _, seq := range d.all() {
+		for {
+			if err := d.Release(); err != nil {
 				errs = append(errs, err)
-				seq.giveUp()
-				continue
 			}
-			learned = learned && err == nil
-			left = append(left, seq)
+			reached, err := d.Timelines.WaitSemaphore(seq.semaphore, seq.last.Load(), hostSignalLook)
+			if ended(err) {
+				errs = append(errs, err)
+			}
+			if reached || ended(err) {
+				break
+			}
 		}
-		if len(left) == 0 {
-			return errors.Join(errs...)
-		}
-		// Submissions that wait for foreign values would keep the device busy for ever. The
-		// other values follow from these; they are signalled here only when that did not help.
-		before := len(errs)
-		learned = d.release(left, &errs) && learned
-		if learned && len(errs) == before && wait == hostSignalLook {
-			left = slices.DeleteFunc(left, func(seq *sequence) bool {
-				seq.giveUp()
-				last, raised := (&point{seq, seq.last.Load(), seq.last.Load()}).raise()
-				if raised {
-					errs = append(errs, seq.neverSignalled(last))
-				}
-				return raised
-			})
-		}
-		all = left
 	}
-}
-
-// end records that no task waits for the semaphore any more.
-func (seq *sequence) end() {
-	seq.device.order.Lock()
-	defer seq.device.order.Unlock()
-	seq.over = true
-}
-
-// giveUp records that the closing runtime does not wait for the semaphore any more either.
-func (seq *sequence) giveUp() {
-	seq.device.order.Lock()
-	defer seq.device.order.Unlock()
-	seq.gaveUp = true
+	return errors.Join(errs...)
 }

@@ -65,20 +65,12 @@ func (p *point) raise() (last uint64, done bool) {
 	return p.last, done
 }
 
-// reaches waits until a value is reached or the runtime gives up waiting. It returns false if the
-// device is lost.
+// reaches waits until a value is reached. It returns false if the device is lost.
 func (seq *sequence) reaches(value uint64) bool {
 	for {
 		reached, err := seq.device.Timelines.WaitSemaphore(seq.semaphore, value, hostSignalLook)
 		if reached || ended(err) {
 			return reached
-		}
-		seq.device.order.Lock()
-		gaveUp := seq.gaveUp
-		seq.device.order.Unlock()
-		if gaveUp {
-			// finish has signalled what it could.
-			return true
 		}
 	}
 }
@@ -94,6 +86,6 @@ func (seq *sequence) raiseLocked(value uint64) bool {
 	return err == nil || ended(err)
 }
 
-// hostSignalLook is how often a goroutine that waits for a value checks whether the runtime has
-// given up on it.
+// hostSignalLook is how often a goroutine that waits for a value checks whether the device is lost
+// meanwhile, or whether foreign work takes too long.
 const hostSignalLook = 100 * time.Millisecond

@@ -642,6 +642,16 @@ func (r *rig) steps() {
 	}
 }
 
+// release calls Release for as long as foreign work has to signal, and once more.
+func (r *rig) release() error {
+	var errs []error
+	for range foreignTimeout / time.Second {
+		errs = append(errs, r.device.Release())
+		time.Sleep(time.Second)
+	}
+	return errors.Join(append(errs, r.device.Release())...)
+}
+
 // free frees the device's objects and checks that nothing is left.
 func (r *rig) free(t *testing.T) {
 	t.Helper()

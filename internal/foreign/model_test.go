@@ -508,6 +508,7 @@ func (m *model) finish(seed uint64) {
 	settle()
 	for k := 0; k < 1000 && m.scope.Pending(); k++ {
 		m.report(m.device.Release())
+		time.Sleep(foreignTimeout)
 		settle()
 	}
 	if awaits := m.device.Awaits(); len(awaits) > 0 && m.lost == 0 {

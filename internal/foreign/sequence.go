@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"github.com/vkomp/vkomp/internal/lockrank"
 	"github.com/vkomp/vkomp/tasks"
@@ -66,9 +67,8 @@ type sequence struct {
 	changed chan struct{}
 	// failure is the failure of work given to Submit, until a construct reports it.
 	failure error
-	// over says that no task waits for the semaphore any more, gaveUp that the closing runtime
-	// does not either.
-	over, gaveUp bool
+	// seen is the semaphore's value when Release last looked.
+	seen uint64
 }
 
 // awaited is a value that is signalled when foreign work ends.
@@ -203,6 +203,7 @@ func (d *Device) advanceLocked(w *tasks.Work, sequences ...*sequence) {
 					_, _ = seq.forgetReachedLocked()
 				}
 				seq.foreign = append(seq.foreign, awaited{s.signal, s.gathered || s.submit != nil, s.gathered})
+				d.still = time.Time{}
 			}
 			seq.sentLocked()
 		}
@@ -227,13 +228,6 @@ func (seq *sequence) run(w *tasks.Work, f func()) {
 	defer seq.device.order.Unlock()
 	f()
 	seq.device.advanceLocked(w, seq)
-}
-
-// isOver reports whether no task waits for the semaphore any more.
-func (seq *sequence) isOver() bool {
-	seq.device.order.Lock()
-	defer seq.device.order.Unlock()
-	return seq.over
 }
 
 // findLocked returns the step of a value that has not been sent, or nil; the device's order is
@@ -279,9 +273,6 @@ func (seq *sequence) sentUpTo(ctx context.Context, value uint64) error {
 func (seq *sequence) awaits() string {
 	seq.device.order.Lock()
 	defer seq.device.order.Unlock()
-	if seq.over {
-		return ""
-	}
 	value, err := seq.forgetReachedLocked()
 	switch {
 	case ended(err):
