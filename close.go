@@ -52,16 +52,19 @@ type closing struct {
 //
 // Close does not wait for foreign work that was announced to an interop object and not
 // submitted: this is interop.ErrNeverSubmitted. The log says for which submitted foreign
-// work Close waits. If that does not signal within Options.ForeignTimeout, the host signals
-// in its place: interop.ErrNeverSignalled.
+// work Close waits. If work that is to signal a value itself (interop.Object.Next) takes
+// longer than Options.ForeignTimeout, the host signals in its place: interop.ErrNeverSignalled.
+// Close waits for work that was given to interop.Object.Submit, or that an object's own queue
+// orders, as it does for a kernel: however long it takes.
 func (rt *Runtime) Close() error { return rt.CloseContext(context.Background()) }
 
 // CloseContext is Close, but gives up when ctx ends first, because a task can wait for ever,
-// for example for an event that nobody fulfills, and a kernel can compile or run for ever.
-// The error then matches the cause of ctx and names, by their labels, the tasks that are not
-// complete, and what else Close waits for. Nothing that these use is freed or unmapped, the
-// tasks go on, and constructs of the initial task still return ErrClosed. Another Close or
-// CloseContext continues the closing and returns everything that both have found.
+// for example for an event that nobody fulfills, a kernel can compile or run for ever, and so
+// can foreign work that was given to interop.Object.Submit. The error then matches the cause of
+// ctx and names, by their labels, the tasks that are not complete, and what else Close waits
+// for. Nothing that these use is freed or unmapped, the tasks go on, and constructs of the
+// initial task still return ErrClosed. Another Close or CloseContext continues the closing, with
+// the time that foreign work has taken so far, and returns everything that both have found.
 //
 // With the context of a task's body it returns ErrBusy.
 func (rt *Runtime) CloseContext(ctx context.Context) error {

@@ -68,8 +68,11 @@ type Options struct {
 	// a negative number none. They are of a family that supports graphics if one can spare
 	// them. The last queue of a family that the runtime itself uses is never reserved.
 	InteropQueues int
-	// ForeignTimeout is how long Close waits for foreign work that was submitted and does
-	// not signal; 0 means 10 s.
+	// ForeignTimeout is how long Close waits for foreign work that is to signal a value itself;
+	// 0 means 10 s. The time of each work begins when everything before it is complete, and
+	// anew whenever other foreign work or an interop construct of the device completes, behind
+	// which it may be on a queue. When the time is over, the host signals in place of the work,
+	// which must not signal any more.
 	ForeignTimeout time.Duration
 	// Adopt, if not nil, describes the application's own VkDevice, which is then the only
 	// non-host device. Open creates no device or instance, and Close destroys none.

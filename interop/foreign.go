@@ -14,7 +14,7 @@ var (
 	// the runtime was closed.
 	ErrNeverSubmitted = foreign.ErrNeverSubmitted
 	// ErrNeverSignalled says that foreign work was reported as submitted and has not signalled
-	// its value in time.
+	// its value within vkomp.Options.ForeignTimeout when the runtime was closed.
 	ErrNeverSignalled = foreign.ErrNeverSignalled
 )
 
