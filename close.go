@@ -97,7 +97,7 @@ func (rt *Runtime) CloseContext(ctx context.Context) error {
 		if t != nil {
 			t.Implicit(ompt.ScopeEnd)
 		}
-		c.errs = append(c.errs, rt.closeRaces(), rt.hostMemory.close(), rt.pinned.close())
+		c.errs = append(c.errs, rt.closeRaces(), rt.hostMemory.close(), rt.closePinned())
 		c.devices = make(chan struct{})
 		go func() {
 			defer close(c.devices)
@@ -117,6 +117,14 @@ func (rt *Runtime) CloseContext(ctx context.Context) error {
 	err := errors.Join(append([]error{c.failed.Report()}, append(c.errs, c.devicesErr)...)...)
 	c.errs, c.devicesErr = nil, nil
 	return err
+}
+
+// closePinned forgets the pinned storage, and returns ErrLeaked if some was not freed.
+func (rt *Runtime) closePinned() error {
+	initial := rt.InitialDevice().d
+	initial.life.Lock() // for rt.declared
+	defer initial.life.Unlock()
+	return rt.pinned.close(rt.declared)
 }
 
 // drain waits until all tasks are complete. It returns false if ctx ends first.

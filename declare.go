@@ -30,9 +30,10 @@ type DeclareTarget struct {
 //
 // An item that is neither To nor Alloc or has a modifier is ErrInvalidArgument. Storage that
 // is present on a device, even in part, by a map or an association is ErrAssociated; storage
-// that overlaps other declared storage in part is ErrPartialOverlap. After an error nothing
-// is declared. Storage that is already declared as a whole stays as it is. A device that is
-// opened later and cannot allocate the storage fails to open with that error.
+// that overlaps other declared storage in part, or of which only a part is pinned, is
+// ErrPartialOverlap. After an error nothing is declared. Storage that is already declared as
+// a whole stays as it is. A device that is opened later and cannot allocate the storage fails
+// to open with that error. Pinned storage of which some is declared stays pinned until Close.
 func (rt *Runtime) DeclareTarget(ctx context.Context, d DeclareTarget) error {
 	if err := rt.declareTarget(ctx, &d); err != nil {
 		return fmt.Errorf("vkomp: %w", err)
@@ -59,6 +60,11 @@ func (rt *Runtime) declareTarget(ctx context.Context, d *DeclareTarget) error {
 	}
 	if items, err = rt.undeclaredLocked(items); err != nil {
 		return fmt.Errorf("%s: %w", label, err)
+	}
+	for _, m := range items {
+		if err := rt.pinned.half(&m); err != nil {
+			return fmt.Errorf("%s: %w", label, err)
+		}
 	}
 	if len(items) == 0 {
 		return nil

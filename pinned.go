@@ -66,9 +66,11 @@ func AllocPinned[T any](ctx context.Context, rt *Runtime, n int, devices ...Devi
 // the bounds of an argument made with Self can access other data on them.
 //
 // Storage of which some is pinned already is ErrBusy, as is storage that a device shares with
-// the host at the moment, because of Self or since a large target uses it in place. A device
-// that cannot import it is ErrUnsupported, unless the driver has another reason. After an error
-// nothing is pinned. A slice of no bytes is accepted.
+// the host at the moment, because of Self or since a large target uses it in place. If
+// only a part of what is mapped, associated or declared on a device would be pinned, that is
+// ErrPartialOverlap, because constructs find a slice pinned as a whole or not at all. A device
+// that cannot import the storage is ErrUnsupported, unless the driver has another reason. After
+// an error nothing is pinned. A slice of no bytes is accepted.
 func Pin[T any](ctx context.Context, rt *Runtime, s []T, devices ...Device) (*Pinned[T], error) {
 	section := sectionOf(s)
 	escape(section.Ptr)
@@ -91,8 +93,9 @@ func (p *Pinned[T]) Slice() []T {
 // given back, and no slice of it may be used any more; that of Pin stays the program's.
 //
 // Free is ErrBusy, and nothing has changed, while some of the storage is mapped or tasks that
-// were generated are not complete and use it. A second Free is ErrInvalidPointer. Free of a nil
-// Pinned does nothing.
+// were generated are not complete and use it. Storage of which some is declared
+// (DeclareTarget) is mapped until Close, which does not report it. A second Free is
+// ErrInvalidPointer. Free of a nil Pinned does nothing.
 func (p *Pinned[T]) Free(ctx context.Context) error {
 	if p == nil || p.storage == nil {
 		return nil

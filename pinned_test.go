@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"unsafe"
@@ -227,6 +229,97 @@ func TestPinsThatAreRefused(t *testing.T) {
 	}
 	var none *vkomp.Pinned[int]
 	must(t, none.Free(ctx))
+}
+
+// A part of what is on the device is not pinned: the construct that ends a map could not copy back what
+// it has mapped.
+func TestPinsOfAPartOfWhatIsMapped(t *testing.T) {
+	onVulkan(t, func(t *testing.T, rt *vkomp.Runtime, d vkomp.Device) {
+		ctx := t.Context()
+		if !imports(t, rt, d) {
+			return // no slice is pinned
+		}
+		k := newKernel(t, rt, shaders.Saxpy)
+		refusedPart := func(what string, part, whole []float32) {
+			t.Helper()
+			_, err := vkomp.Pin(ctx, rt, part)
+			refused(t, what, err, vkomp.ErrPartialOverlap, fmt.Sprintf("[%p,", part), fmt.Sprintf("[%p,", whole), "device 0")
+		}
+		all, x := make([]float32, 120), constant(100, 1)
+		y := all[:100]
+		var whole *vkomp.Pinned[float32]
+		must(t, rt.TargetData(ctx, vkomp.TargetData{Maps: []vkomp.Arg{vkomp.ToFrom(y)}}, func(ctx context.Context) error {
+			must(t, rt.Target(ctx, saxpyOn(t, k, 2, x, y)))
+			refusedPart("its middle", y[10:20], y)
+			refusedPart("its beginning", y[:99], y)
+			refusedPart("its end and more", all[50:], y)
+			var err error
+			whole, err = vkomp.Pin(ctx, rt, all)
+			return err
+		}))
+		if !slices.Equal(y, constant(100, 2)) {
+			t.Errorf("y = %v", y[:4])
+		}
+		must(t, whole.Free(ctx))
+
+		p, err := d.Alloc(ctx, 400)
+		must(t, err)
+		must(t, d.AssociatePtr(ctx, vkomp.HostPtr(y), p, 400, 0))
+		refusedPart("a part of what is associated", y[10:20], y)
+		must(t, d.DisassociatePtr(ctx, vkomp.HostPtr(y)))
+		must(t, d.Free(ctx, p))
+		declare(t, rt, vkomp.To(x))
+		refusedPart("a part of what is declared", x[10:20], x)
+
+		// The device is not open when the storage is declared.
+		part, err := vkomp.Pin(ctx, rt, y[10:20])
+		must(t, err)
+		must(t, rt.PauseResource(ctx, vkomp.PauseHard, d))
+		err = rt.DeclareTarget(ctx, vkomp.DeclareTarget{Enter: []vkomp.Arg{vkomp.Alloc(y)}})
+		refused(t, "declared while a part is pinned", err, vkomp.ErrPartialOverlap, "map 0", fmt.Sprintf("[%p,", y), "pinned storage")
+		must(t, part.Free(ctx))
+		declare(t, rt, vkomp.Alloc(y))
+	})
+}
+
+// Storage of which a part is pinned before a deferred construct maps it stays as it is: what began
+// before the pin and ends by itself does not notice, and what would stay is an error.
+func TestPinsOfAPartOfWhatIsMappedLater(t *testing.T) {
+	onVulkan(t, func(t *testing.T, rt *vkomp.Runtime, d vkomp.Device) {
+		ctx := t.Context()
+		if !imports(t, rt, d) {
+			return // no slice is pinned
+		}
+		k := newKernel(t, rt, shaders.Saxpy)
+		x, y, z := constant(100, 1), constant(100, 0), constant(100, 0)
+		var before vkomp.Event
+		must(t, rt.Task(ctx, vkomp.Task{Detach: &before, Depend: []vkomp.Depend{vkomp.Out(x)}, Body: func(context.Context) error { return nil }}))
+		target := saxpyOn(t, k, 2, x, y)
+		target.NoWait, target.Depend = true, []vkomp.Depend{vkomp.In(x)}
+		must(t, rt.Target(ctx, target))
+		must(t, rt.TargetEnterData(ctx, vkomp.TargetEnterData{Maps: []vkomp.Arg{vkomp.To(z)}, NoWait: true, Depend: target.Depend}))
+		p, err := vkomp.Pin(ctx, rt, y[10:20])
+		must(t, err)
+		q, err := vkomp.Pin(ctx, rt, z[10:20])
+		must(t, err)
+		must(t, before.Fulfill())
+		refused(t, "enter", rt.Taskwait(ctx), vkomp.ErrPartialOverlap, "enter data", "pinned storage", fmt.Sprintf("[%p,", z))
+		if d.IsPresent(vkomp.HostPtr(z)) || !slices.Equal(y, constant(100, 2)) {
+			t.Errorf("z is present, or y is not 2: %v", y[:4])
+		}
+		must(t, p.Free(ctx))
+		must(t, q.Free(ctx))
+	})
+}
+
+// Pinned storage that is declared stays pinned until Close, which does not count it as a leak.
+func TestDeclaredStorageStaysPinned(t *testing.T) {
+	rt := vktest.Open(t)
+	ctx := t.Context()
+	p, err := vkomp.AllocPinned[uint32](ctx, rt, 100)
+	must(t, err)
+	declare(t, rt, vkomp.To(p.Slice()[10:20]))
+	refused(t, "free", p.Free(ctx), vkomp.ErrBusy, "is mapped")
 }
 
 // A slice of which only a part is pinned is an error of the construct that uses it.

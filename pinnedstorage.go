@@ -63,7 +63,7 @@ func (m *pinnedStorages) add(p *pinnedStorage) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for other := range m.all {
-		if other.section.Start() < p.section.End() && p.section.Start() < other.section.End() {
+		if overlap(other.section, p.section) {
 			return fmt.Errorf("%w: %s overlaps %v", ErrBusy, p.section, other)
 		}
 	}
@@ -71,6 +71,18 @@ func (m *pinnedStorages) add(p *pinnedStorage) error {
 		m.all = make(map[*pinnedStorage]struct{})
 	}
 	m.all[p] = struct{}{}
+	return nil
+}
+
+// half returns an error that matches ErrPartialOverlap if only a part of an item is pinned for a device.
+func (m *pinnedStorages) half(item *memory.Map) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for p := range m.all {
+		if len(p.devices) > 0 && overlap(p.section, item.Section) && (item.Start() < p.section.Start() || p.section.End() < item.End()) {
+			return fmt.Errorf("%w: of %s %s only a part is in %v", ErrPartialOverlap, item.Label, item.Section, p)
+		}
+	}
 	return nil
 }
 
@@ -93,15 +105,15 @@ func (m *pinnedStorages) of(d *device) (all []*pinnedStorage) {
 }
 
 // close forgets all storage, and returns ErrLeaked if some of it was allocated and not freed. What was
-// only pinned ends with the runtime.
-func (m *pinnedStorages) close() error {
+// only pinned ends with the runtime, as does what could not be freed because some of it is declared.
+func (m *pinnedStorages) close(declared []memory.Map) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var leaks memory.Leaks
 	var left memory.Tally
 	for p := range m.all {
 		p.state.Store(pinnedFreed)
-		if p.allocated {
+		if p.allocated && !slices.ContainsFunc(declared, func(d memory.Map) bool { return overlap(d.Section, p.section) }) {
 			left.Add(p.section.Size)
 			leaks.Add("pinned allocations", "", p.site, p.section.Size)
 		}

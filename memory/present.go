@@ -243,6 +243,26 @@ func (t *Table) Exiting(s Section) *Present {
 	return nil
 }
 
+// Touching returns the blocks that share bytes with s in ascending order of address.
+// The table must not change during the iteration.
+func (t *Table) Touching(s Section) iter.Seq[*Present] {
+	return func(yield func(*Present) bool) {
+		first := t.blocks.below(s.Start())
+		if p := t.blocks.at(first); p == nil || p.Section.End() <= s.Start() {
+			first = t.blocks.after(first)
+		}
+		for p := range t.blocks.all(first) {
+			if p.Section.Start() >= s.End() {
+				return
+			}
+			t.Wake(p)
+			if !yield(p) {
+				return
+			}
+		}
+	}
+}
+
 // InsertInfinite associates s with st as a block whose count is infinite: only
 // Remove takes it away. The error is an *OverlapError for a section that is present
 // in part, ErrAlreadyPresent for one that is present, and ErrInvalidSection for an

@@ -218,6 +218,15 @@ func (m *tableMachine) checkLookups(t *rapid.T) {
 			case p != b.present || offset != uint64(start-b.start) || err != nil:
 				t.Fatalf("lookup of [%d,%d): %v at %d, %v", start, end, p, offset, err)
 			}
+			var touching []*Present
+			for _, b := range m.owner[start:end] {
+				if b != nil && !slices.Contains(touching, b.present) {
+					touching = append(touching, b.present)
+				}
+			}
+			if got := slices.Collect(m.table.Touching(s)); start < end && !slices.Equal(got, touching) {
+				t.Fatalf("touching [%d,%d): %v, want %v", start, end, got, touching)
+			}
 			var exiting *Present
 			for _, b := range m.owner[start:max(end, start+1)] {
 				if b != nil && b.dying {

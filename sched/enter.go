@@ -45,6 +45,9 @@ func (s *Scheduler) enterLocked(t *target, w *tasks.Work) error {
 	if err := s.presence.table.CheckExit(t.Exit); err != nil {
 		return err
 	}
+	if err := s.checkPinnedLocked(t); err != nil {
+		return err
+	}
 	if t.Infinite {
 		if err := s.checkUndeclaredLocked(t.Enter); err != nil {
 			return err

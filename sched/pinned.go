@@ -13,17 +13,22 @@ type PinnedStorage = allocation.Allocation
 
 // Pin has the device access a section of host storage itself until EndPinned: copies between it and
 // the device's memory need no staging memory, and maps can share it. None of the storage may be
-// pinned already. While device and host share some of it otherwise, the error matches ErrBusy.
+// pinned already. While device and host share some of it otherwise, the error matches ErrBusy. While it
+// has a part of a present block, the error matches memory.ErrPartialOverlap: the block's end and its
+// updates would find that only a part of their storage is pinned, and could not copy.
 func (s *Scheduler) Pin(section memory.Section) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.refusalLocked(); err != nil {
 		return err
 	}
-	for block := range s.presence.table.All() {
-		if block.Shared && overlap(block.Section, section) {
+	for block := range s.presence.table.Touching(section) {
+		switch {
+		case block.Shared:
 			// The uses of one memory would be recorded in two places.
 			return fmt.Errorf("%w: device and host share %s, which cannot be pinned as %s meanwhile", ErrBusy, block.Section, section)
+		case block.Section.Start() < section.Start() || section.End() < block.Section.End():
+			return &memory.OverlapError{Section: section, With: block.Section, WithLabel: block.Label, Present: true}
 		}
 	}
 	a, err := s.memory.ImportPinned(section)
@@ -33,9 +38,6 @@ func (s *Scheduler) Pin(section memory.Section) error {
 	s.memory.AddPinned(a)
 	return nil
 }
-
-// overlap reports whether two sections have bytes in common.
-func overlap(a, b memory.Section) bool { return a.Start() < b.End() && b.Start() < a.End() }
 
 // AllocatePinned has the driver allocate size bytes of host storage, which is zero and is pinned until
 // EndPinned frees it.
@@ -99,8 +101,8 @@ func (s *Scheduler) keepPinnedLocked(t *target) error {
 	for _, maps := range [...][]memory.Map{t.Enter, t.Exit} {
 		for i := range maps {
 			m := &maps[i]
-			if !m.Type.To() && !m.Type.From() && m.Share == memory.ShareNever {
-				continue // the host's bytes are not used
+			if !usesHost(m) {
+				continue
 			}
 			if err := s.keepPinnedAtLocked(t, m.Section, m.Label); err != nil {
 				return err
@@ -114,6 +116,27 @@ func (s *Scheduler) keepPinnedLocked(t *target) error {
 		}
 		if err := s.keepPinnedAtLocked(t, x.HostSpan(), x.Label); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// usesHost reports whether the host's bytes of an item are used.
+func usesHost(m *memory.Map) bool {
+	return m.Type.To() || m.Type.From() || m.Share != memory.ShareNever
+}
+
+// checkPinnedLocked returns an error that matches memory.ErrPartialOverlap if the task's entry maps storage
+// of which a part was pinned after the task was generated. A structured task copies back what it maps,
+// since it found nothing pinned. Other storage would stay, and the construct that ends it could not copy.
+func (s *Scheduler) checkPinnedLocked(t *target) error {
+	if t.Structured || !s.memory.HasPinned() {
+		return nil
+	}
+	for i := range t.Enter {
+		m := &t.Enter[i]
+		if _, err := s.memory.FindPinned(m.Section); err != nil && usesHost(m) {
+			return fmt.Errorf("%s: %w", m.Label, err)
 		}
 	}
 	return nil
