@@ -1,10 +1,12 @@
 package vkomp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"unsafe"
 
 	"github.com/vkomp/vkomp/memory"
@@ -187,6 +189,8 @@ func (rt *Runtime) newPinned(ctx context.Context, elem reflect.Type, devices []D
 		}
 		p.addDevice(d)
 	}
+	// Free can hold the life of several devices, as DeclareTarget does in this order.
+	slices.SortFunc(p.devices, func(a, b *device) int { return cmp.Compare(a.number, b.number) })
 	return p, nil
 }
 

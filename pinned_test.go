@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime"
 	"slices"
 	"strings"
@@ -477,6 +478,71 @@ func TestPausesLeavePinnedStorage(t *testing.T) {
 		must(t, rt.PauseResource(ctx, vkomp.PauseHard, d))
 	}
 	must(t, p.Free(ctx)) // the device is not open
+}
+
+// openLogged opens a runtime that calls a function with the message of each record of its log.
+func openLogged(t *testing.T, logged func(message string)) *vkomp.Runtime {
+	t.Helper()
+	rt, err := vkomp.Open(vkomp.Options{Logger: slog.New(loggedTo(logged))})
+	must(t, err)
+	t.Cleanup(func() { must(t, rt.Close()) })
+	return rt
+}
+
+// loggedTo is a handler that passes messages to a function.
+type loggedTo func(message string)
+
+func (l loggedTo) Enabled(context.Context, slog.Level) bool { return true }
+func (l loggedTo) Handle(_ context.Context, r slog.Record) error {
+	l(r.Message)
+	return nil
+}
+func (l loggedTo) WithAttrs([]slog.Attr) slog.Handler { return l }
+func (l loggedTo) WithGroup(string) slog.Handler      { return l }
+
+// Storage that is freed while a device is opened that a hard pause has closed is not pinned there again.
+func TestFreeOfPinnedStorageWhileADeviceIsOpened(t *testing.T) {
+	faults := vktest.InjectFaults(t)
+	var opening func()
+	rt := openLogged(t, func(message string) {
+		if message == "storage is not pinned any more" {
+			opening()
+		}
+	})
+	ctx := t.Context()
+	d := rt.DefaultDevice(ctx)
+	if !imports(t, rt, d) {
+		return // the device would not be paused
+	}
+	var all []*vkomp.Pinned[byte]
+	for range 2 {
+		p, err := vkomp.Pin(ctx, rt, make([]byte, 5000))
+		must(t, err)
+		all = append(all, p)
+	}
+	must(t, rt.PauseResource(ctx, vkomp.PauseHard, d))
+	// The device is being opened and does not get the first of them back. Which that is does not matter.
+	freed := make(chan struct{})
+	opening = func() {
+		go func() {
+			defer close(freed)
+			for _, p := range all {
+				if err := p.Free(ctx); err != nil {
+					t.Error(err)
+				}
+			}
+		}()
+		// A Free that does not wait for the device is over by then.
+		for i := 0; i < 10_000 && all[1].Slice() != nil; i++ {
+			runtime.Gosched()
+		}
+	}
+	faults.Fail("vkGetMemoryHostPointerPropertiesEXT", 1, 1, vk.ErrorInvalidExternalHandle)
+	alloc(t, d, 64) // opens the device
+	<-freed
+	if m := d.Memory().Pinned; m.Count != 0 {
+		t.Errorf("all is freed, and pinned is %+v", m)
+	}
 }
 
 // A driver that does not import the storage is asked to allocate it. With several devices, and for

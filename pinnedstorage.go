@@ -16,7 +16,7 @@ type pinnedStorage struct {
 	rt *Runtime
 	// section keeps the storage reachable.
 	section memory.Section
-	// devices are those for which it is pinned, none of them the initial device.
+	// devices are those for which it is pinned, by number, and none of them the initial device.
 	devices []*device
 	// allocated says that AllocPinned has allocated the storage, and driver that the driver of its
 	// only device has.
@@ -149,7 +149,13 @@ func (p *pinnedStorage) free(ctx context.Context) error {
 	for _, d := range p.devices {
 		s := d.opened()
 		if s == nil {
-			continue // a hard pause has ended it there
+			// A hard pause has ended it there. Until it is removed, no opening of the device may
+			// pin it again.
+			d.life.Lock()
+			defer d.life.Unlock()
+			if s = d.opened(); s == nil {
+				continue
+			}
 		}
 		a, err := s.WithdrawPinned(p.section)
 		if err != nil {
