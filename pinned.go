@@ -10,6 +10,7 @@ import (
 	"unsafe"
 
 	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/sched"
 )
 
 // Pinned is host storage that devices access themselves (the allocator trait pinned of OpenMP
@@ -199,18 +200,24 @@ func (rt *Runtime) pinOn(p *pinnedStorage) error {
 	if err := rt.pinned.add(p); err != nil {
 		return err
 	}
-	for i, d := range p.devices {
+	var reserved []pinnedOn
+	for _, d := range p.devices {
+		var a *sched.PinnedStorage
 		s, err := d.open()
 		if err == nil {
-			err = s.Pin(p.section)
+			a, err = s.ReservePinned(p.section)
 		}
 		if err != nil {
-			for _, before := range p.devices[:i] {
-				before.unpin(p.section)
+			for _, r := range reserved {
+				r.s.CancelPinned(r.storage)
 			}
 			rt.pinned.remove(p)
 			return fmt.Errorf("device %d: %w", d.number, err)
 		}
+		reserved = append(reserved, pinnedOn{s, a})
+	}
+	for _, r := range reserved {
+		r.s.ConfirmPinned(r.storage)
 	}
 	p.state.Store(pinnedLive)
 	return nil

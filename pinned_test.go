@@ -640,6 +640,53 @@ func TestStoragePinnedForTwoDevices(t *testing.T) {
 	must(t, p.Free(ctx))
 }
 
+// Storage that cannot be pinned for all of its devices is pinned for none, even if it was mapped meanwhile
+// on one that could.
+func TestStorageMappedWhileItCannotBePinned(t *testing.T) {
+	faults := vktest.InjectFaults(t)
+	ctx := t.Context()
+	y := constant(100, 1)
+	var opening func()
+	rt := openLogged(t, func(message string) {
+		if message == "device opened" && opening != nil {
+			opening()
+		}
+	})
+	one := rt.DefaultDevice(ctx)
+	two := vkomp.OpenAgain(rt, one)
+	if !imports(t, rt, one) {
+		return // no slice is pinned
+	}
+	k := newKernel(t, rt, shaders.Saxpy)
+	later := saxpyOn(t, k, 2, constant(100, 1), y)
+	later.NoWait, later.Depend = true, []vkomp.Depend{vkomp.InOut(y)}
+	opening = func() { // the first device has the storage, the second one not yet
+		opening = nil
+		if err := rt.TargetEnterData(ctx, vkomp.TargetEnterData{Maps: []vkomp.Arg{vkomp.To(y)}}); err != nil {
+			t.Error(err)
+		}
+		if err := rt.Target(ctx, later); err != nil {
+			t.Error(err)
+		}
+		faults.Fail("vkGetMemoryHostPointerPropertiesEXT", 1, 1, vk.ErrorInvalidExternalHandle)
+	}
+	_, err := vkomp.Pin(ctx, rt, y, one, two)
+	if err == nil || !strings.Contains(err.Error(), "INVALID_EXTERNAL_HANDLE") || !strings.Contains(err.Error(), "device 1") {
+		t.Errorf("pinned: %v", err)
+	}
+	if m := one.Memory(); m.Pinned.Count != 0 {
+		t.Errorf("after an error %+v is pinned", m.Pinned)
+	}
+	must(t, rt.Taskwait(ctx))
+	must(t, rt.TargetExitData(ctx, vkomp.TargetExitData{Maps: []vkomp.Arg{vkomp.From(y)}}))
+	if !slices.Equal(y, constant(100, 3)) {
+		t.Errorf("y = %v", y[:4])
+	}
+	p, err := vkomp.Pin(ctx, rt, y, one, two)
+	must(t, err)
+	must(t, p.Free(ctx))
+}
+
 // On the initial device pinned storage is host storage like any other.
 func TestPinnedStorageOfTheHost(t *testing.T) {
 	rt := vktest.Open(t, vktest.Host)

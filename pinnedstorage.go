@@ -126,10 +126,10 @@ func (m *pinnedStorages) close(declared []memory.Map) error {
 		ErrLeaked, left.Count, left.Bytes, leaks.Report((*memory.Site).Caller))
 }
 
-// withdrawn is storage whose pin on a device is about to end.
-type withdrawn struct {
-	s      *sched.Scheduler
-	pinned *sched.PinnedStorage
+// pinnedOn is storage whose pin on a device, which has a scheduler, is about to begin or to end.
+type pinnedOn struct {
+	s       *sched.Scheduler
+	storage *sched.PinnedStorage
 }
 
 // free ends the pin on all devices, or on none of them if one is busy.
@@ -145,7 +145,7 @@ func (p *pinnedStorage) free(ctx context.Context) error {
 		}
 		return fmt.Errorf("%w: %v is being freed", ErrBusy, p)
 	}
-	var ending []withdrawn
+	var ending []pinnedOn
 	for _, d := range p.devices {
 		s := d.opened()
 		if s == nil {
@@ -160,32 +160,21 @@ func (p *pinnedStorage) free(ctx context.Context) error {
 		a, err := s.WithdrawPinned(p.section)
 		if err != nil {
 			for _, w := range ending {
-				w.s.RestorePinned(w.pinned)
+				w.s.RestorePinned(w.storage)
 			}
 			p.state.Store(pinnedLive)
 			return fmt.Errorf("device %d: %w", d.number, err)
 		}
 		if a != nil {
-			ending = append(ending, withdrawn{s, a})
+			ending = append(ending, pinnedOn{s, a})
 		}
 	}
 	for _, w := range ending {
-		w.s.EndPinned(w.pinned)
+		w.s.EndPinned(w.storage)
 	}
 	rt.pinned.remove(p)
 	p.state.Store(pinnedFreed)
 	return nil
-}
-
-// unpin undoes Scheduler.Pin for storage that nobody has used.
-func (d *device) unpin(section memory.Section) {
-	s := d.opened()
-	if s == nil {
-		return
-	}
-	if a, err := s.WithdrawPinned(section); err == nil && a != nil {
-		s.EndPinned(a)
-	}
 }
 
 // repin pins on a device that was opened what is pinned for it: all, if a hard pause has closed the

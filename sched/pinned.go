@@ -2,6 +2,7 @@ package sched
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/sched/allocation"
@@ -11,32 +12,60 @@ import (
 // PinnedStorage is host storage that the device accesses itself.
 type PinnedStorage = allocation.Allocation
 
-// Pin has the device access a section of host storage itself until EndPinned: copies between it and
-// the device's memory need no staging memory, and maps can share it. None of the storage may be
-// pinned already. While device and host share some of it otherwise, the error matches ErrBusy. While it
-// has a part of a present block, the error matches memory.ErrPartialOverlap: the block's end and its
-// updates would find that only a part of their storage is pinned, and could not copy.
+// Pin is ReservePinned and ConfirmPinned.
 func (s *Scheduler) Pin(section memory.Section) error {
+	a, err := s.ReservePinned(section)
+	if err == nil {
+		s.ConfirmPinned(a)
+	}
+	return err
+}
+
+// ReservePinned has the device access a section of host storage itself until EndPinned: copies between it
+// and the device's memory need no staging memory, and maps can share it. There are no such copies before
+// ConfirmPinned, so that CancelPinned can undo the call whatever happens to the storage meanwhile. None of
+// the storage may be pinned already. While device and host share some of it otherwise, the error matches
+// ErrBusy. While it has only a part of a present block, the error matches memory.ErrPartialOverlap: updates
+// and exits of the block would find only a part of their storage pinned, and could not copy.
+func (s *Scheduler) ReservePinned(section memory.Section) (*PinnedStorage, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.refusalLocked(); err != nil {
-		return err
+		return nil, err
 	}
 	for block := range s.presence.table.Touching(section) {
 		switch {
 		case block.Shared:
 			// The uses of one memory would be recorded in two places.
-			return fmt.Errorf("%w: device and host share %s, which cannot be pinned as %s meanwhile", ErrBusy, block.Section, section)
+			return nil, fmt.Errorf("%w: device and host share %s, which cannot be pinned as %s meanwhile", ErrBusy, block.Section, section)
 		case block.Section.Start() < section.Start() || section.End() < block.Section.End():
-			return &memory.OverlapError{Section: section, With: block.Section, WithLabel: block.Label, Present: true}
+			return nil, &memory.OverlapError{Section: section, With: block.Section, WithLabel: block.Label, Present: true}
 		}
 	}
 	a, err := s.memory.ImportPinned(section)
 	if err != nil {
-		return fmt.Errorf("import of %s: %w", section, err)
+		return nil, fmt.Errorf("import of %s: %w", section, err)
 	}
+	a.Reserved = true
 	s.memory.AddPinned(a)
-	return nil
+	return a, nil
+}
+
+// ConfirmPinned has tasks that are generated from now on find reserved storage pinned.
+func (s *Scheduler) ConfirmPinned(a *PinnedStorage) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a.Reserved = false
+}
+
+// CancelPinned undoes ReservePinned. Maps that share the storage keep what they have of it.
+func (s *Scheduler) CancelPinned(a *PinnedStorage) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if slices.Contains(s.memory.AllPinned(), a) { // the scheduler has not been closed
+		s.memory.WithdrawPinned(a)
+		s.memory.EndPinned(a)
+	}
 }
 
 // AllocatePinned has the driver allocate size bytes of host storage, which is zero and is pinned until
@@ -148,7 +177,7 @@ func (s *Scheduler) keepPinnedAtLocked(t *target, section memory.Section, label 
 	if err != nil {
 		return fmt.Errorf("%s: %w", label, err)
 	}
-	if a != nil && t.entry.pinned(section) == nil {
+	if a != nil && !a.Reserved && t.entry.pinned(section) == nil {
 		a.Pin()
 		t.entry.hosts = append(t.entry.hosts, a)
 	}

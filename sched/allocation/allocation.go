@@ -36,6 +36,9 @@ type Allocation struct {
 	// Shared says that the memory is host storage, imported or pinned. Whoever asks for it most often
 	// keeps the memory next, so it is beside keepers.
 	Shared bool
+	// Reserved says of pinned storage that it is not certain yet that it will be: no task may count on
+	// it.
+	Reserved bool
 	// exported says that foreign work can write the memory.
 	exported bool
 	// slot names the allocation in pointers, and address is the device address of the first byte as
@@ -222,7 +225,7 @@ func (a *Allocation) Reset() *Allocation {
 	clear(a.Blocks)
 	a.Readers, a.Blocks, a.firstBlock[0] = a.Readers[:0], a.Blocks[:0], nil
 	a.Storage, a.memory, a.within = memory.Storage{}, nil, nil
-	a.Origin, a.Shared, a.exported = 0, false, false
+	a.Origin, a.Shared, a.Reserved, a.exported = 0, false, false, false
 	a.slot, a.address, a.Families = 0, 0, 0
 	a.External, a.Of, a.Site, a.Label = nil, nil, nil, ""
 	return a

@@ -261,7 +261,7 @@ func TestFreeingAllocatesNothing(t *testing.T) {
 // A record that is used again says nothing of the memory that it described before.
 func TestResetForgetsEveryField(t *testing.T) {
 	a := &Allocation{
-		Storage: memory.Storage{Offset: 1, Size: 2}, memory: new(Memory), Origin: Registered, Shared: true, exported: true,
+		Storage: memory.Storage{Offset: 1, Size: 2}, memory: new(Memory), Origin: Registered, Shared: true, Reserved: true, exported: true,
 		slot: 3, address: 4, within: new(Allocation), Families: 5, External: &vk.Block{Size: 6},
 		Blocks: make([]*memory.Present, 1), firstBlock: [1]*memory.Present{new(memory.Present)}, Readers: make([]*order.Task, 1), Of: new(memory.Present), Site: new(memory.Site), Label: "x",
 	}
