@@ -101,17 +101,14 @@ func (d Device) external(ctx context.Context, size int, create func(v *vk.Device
 		return DevicePtr{}, fmt.Errorf("%w: %d bytes", ErrInvalidArgument, size)
 	}
 	take := func() (DevicePtr, error) {
-		memoryType, err := externalType(v, s)
+		p, err := s.Take(func() (vk.Block, error) {
+			memoryType, err := externalType(v, s)
+			if err != nil {
+				return vk.Block{}, err
+			}
+			return create(v, memoryType)
+		})
 		if err != nil {
-			return DevicePtr{}, err
-		}
-		b, err := create(v, memoryType)
-		if err != nil {
-			return DevicePtr{}, err
-		}
-		p, err := s.Take(b)
-		if err != nil {
-			v.DestroyBlock(b)
 			return DevicePtr{}, err
 		}
 		return DevicePtr{d: d.d, p: p}, nil

@@ -46,12 +46,17 @@ func (s *Scheduler) Unregister(p Pointer) error {
 	return nil
 }
 
-// Take returns a pointer to a block, which belongs to the scheduler from then on, as if Allocate had
-// returned it: Free destroys it. Others that have its memory can write it (see Order).
-func (s *Scheduler) Take(b vk.Block) (Pointer, error) {
+// Take returns a pointer to the block that create makes, which belongs to the scheduler from then on, as if
+// Allocate had returned it: Free destroys it. Others that have its memory can write it (see Order). create
+// is called with the scheduler's lock held, so that Close never finds a block that nobody has taken yet.
+func (s *Scheduler) Take(create func() (vk.Block, error)) (Pointer, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.refusalLocked(); err != nil {
+		return Pointer{}, err
+	}
+	b, err := create()
+	if err != nil {
 		return Pointer{}, err
 	}
 	m := s.memory.Take(b)

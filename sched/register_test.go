@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/vk"
 )
 
@@ -109,5 +110,29 @@ func TestRegisteredMemoryThatNoQueueMayUse(t *testing.T) {
 	}
 	for _, p := range []Pointer{transfer, first, second} {
 		r.unregisters(p)
+	}
+}
+
+// Memory that is being taken when the scheduler is closed is the scheduler's, and afterwards none is made.
+func TestCloseDestroysWhatIsTakenMeanwhile(t *testing.T) {
+	r := newRig(t, memoryModes[0], 1)
+	closed := make(chan error)
+	_, err := r.s.Take(func() (vk.Block, error) {
+		r.closed = true
+		go func() { closed <- r.s.Close() }()
+		return r.d.CreateBlock(64, len(r.d.props.MemoryTypes)-1)
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	if err := <-closed; !errors.Is(err, memory.ErrLeaked) {
+		t.Errorf("close: %v", err) // the fake device says which blocks are left
+	}
+	_, err = r.s.Take(func() (vk.Block, error) {
+		t.Error("a block is made on a device that is closed")
+		return vk.Block{}, nil
+	})
+	if !errors.Is(err, ErrClosed) {
+		t.Errorf("taken on a device that is closed: %v", err)
 	}
 }

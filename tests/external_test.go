@@ -3,11 +3,13 @@ package tests
 import (
 	"errors"
 	"slices"
+	"sync"
 	"syscall"
 	"testing"
 
 	"github.com/vkomp/vkomp"
 	"github.com/vkomp/vkomp/tests/vktest"
+	"github.com/vkomp/vkomp/vk"
 )
 
 // Two VkDevices of two runtimes share one memory.
@@ -61,5 +63,35 @@ func TestMemoryOfTwoDevices(t *testing.T) {
 	}
 	if _, err := one.InitialDevice().AllocExternal(ctx, 64); !errors.Is(err, vkomp.ErrInvalidDevice) {
 		t.Errorf("the initial device: %v", err)
+	}
+}
+
+// Close destroys memory that other goroutines are allocating, or they get none.
+func TestCloseWhileExternalMemoryIsAllocated(t *testing.T) {
+	ctx := t.Context()
+	for range 20 {
+		rt, err := vkomp.Open(vkomp.Options{})
+		succeed(t, err)
+		d := rt.DefaultDevice(ctx)
+		var begun, all sync.WaitGroup
+		for range 8 {
+			begun.Add(1)
+			all.Go(func() {
+				p, err := d.AllocExternal(ctx, 64)
+				begun.Done()
+				for err == nil {
+					_ = d.Free(ctx, p) // an error if Close comes first
+					p, err = d.AllocExternal(ctx, 64)
+				}
+				if !errors.Is(err, vkomp.ErrClosed) {
+					t.Errorf("alloc external: %v", err)
+				}
+			})
+		}
+		begun.Wait()
+		if err := rt.Close(); err != nil && (!errors.Is(err, vkomp.ErrLeaked) || errors.Is(err, vk.ErrBusy)) {
+			t.Errorf("close: %v", err)
+		}
+		all.Wait()
 	}
 }
