@@ -92,8 +92,8 @@ func (d Device) storageEvent(ctx context.Context, events *observe.Listeners, lab
 //
 // A pointer that is not to the beginning of a live allocation is ErrInvalidPointer; the
 // error names the allocation that it points into. Memory with which host storage is
-// associated is ErrBusy until [Device.DisassociatePtr]. A pointer of another device is
-// ErrInvalidDevice.
+// associated, and host storage that is associated, if d is the initial device, is ErrBusy
+// until [Device.DisassociatePtr]. A pointer of another device is ErrInvalidDevice.
 func (d Device) Free(ctx context.Context, p DevicePtr) error {
 	if err := d.free(ctx, &p); err != nil {
 		return fmt.Errorf("vkomp: free: %w", err)

@@ -3,6 +3,7 @@ package vkomp
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/vkomp/vkomp/internal/observe"
 	"github.com/vkomp/vkomp/memory"
@@ -47,13 +48,37 @@ func (d Device) associate(ctx context.Context, host, p *DevicePtr, size, offset 
 	section.Size = uint64(size)
 	events := d.d.rt.events.Load()
 	if events == nil {
-		return s.Associate(section, p.p, uint64(offset), "host")
+		return d.makeAssociation(s, host, section, p.p, uint64(offset))
 	}
 	to := p.p
 	op := ompt.DataOp{Type: ompt.TargetDataAssociate, DestAddr: to.Address + uint64(offset), Bytes: uint64(size)}
 	e := d.associationEvent(ctx, events, "associate", section, op)
 	e.Pointer = to.Add(int64(offset))
-	return events.Storage(e, func() error { return s.Associate(e.Host, to, uint64(offset), "host") })
+	from := *host
+	return events.Storage(e, func() error { return d.makeAssociation(s, &from, e.Host, to, uint64(offset)) })
+}
+
+// makeAssociation associates a section, at host, with memory of the device, whose scheduler is s.
+func (d Device) makeAssociation(s *sched.Scheduler, host *DevicePtr, section memory.Section, to sched.Pointer, offset uint64) error {
+	associate := func() error { return s.Associate(section, to, offset, "host") }
+	if host.d != nil { // memory of the initial device
+		return d.d.rt.hostMemory.associate(host, associate)
+	}
+	return associate()
+}
+
+// associated returns an ErrBusy if some of the storage is associated with memory of a device, other than
+// those in except.
+func (rt *Runtime) associated(storage memory.Section, except []*device) error {
+	for _, d := range rt.devices {
+		// What is being opened has no associations yet.
+		if s := d.live.Load(); s != nil && !slices.Contains(except, d) {
+			if err := s.Associated(storage); err != nil {
+				return fmt.Errorf("on device %d: %w", d.number, err)
+			}
+		}
+	}
+	return nil
 }
 
 // DisassociatePtr ends an association (OpenMP 4.5 omp_target_disassociate_ptr); host points

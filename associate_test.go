@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/vkomp/vkomp"
+	"github.com/vkomp/vkomp/ompt"
 	"github.com/vkomp/vkomp/shaders"
 	"github.com/vkomp/vkomp/tests/vktest"
 )
@@ -166,6 +167,63 @@ func TestAssociateOnTheInitialDevice(t *testing.T) {
 	p, host := alloc(t, d, 64), vkomp.HostPtr(make([]byte, 64))
 	refused(t, "associate", d.AssociatePtr(t.Context(), host, p, 64, 0), vkomp.ErrInvalidDevice, "initial device")
 	refused(t, "disassociate", d.DisassociatePtr(t.Context(), host), vkomp.ErrInvalidDevice, "initial device")
+}
+
+// Memory of the initial device that is associated with memory of another one is neither freed nor given
+// back by a pause, after which the association could not be ended any more.
+func TestFreeOfHostMemoryThatIsAssociated(t *testing.T) {
+	onVulkan(t, func(t *testing.T, rt *vkomp.Runtime, d vkomp.Device) {
+		ctx, initial := t.Context(), rt.InitialDevice()
+		host, err := initial.Alloc(ctx, 400)
+		must(t, err)
+		other, p := alloc(t, initial, 400), alloc(t, d, 400)
+		must(t, d.AssociatePtr(ctx, host.Add(100), p, 200, 0))
+		refused(t, "free", initial.Free(ctx, host), vkomp.ErrBusy, "on device 0", "is associated with allocation")
+		refused(t, "pause", rt.PauseResource(ctx, vkomp.PauseHard, initial), vkomp.ErrBusy, "on device 0", "is associated with allocation")
+		if !d.IsPresent(host.Add(100)) || d.IsPresent(other) {
+			t.Error("after errors of Free something else is present")
+		}
+		memcpy(t, rt, host, other, 400)
+		must(t, d.DisassociatePtr(ctx, host.Add(100)))
+		must(t, initial.Free(ctx, host))
+		refused(t, "free twice", initial.Free(ctx, host), vkomp.ErrInvalidPointer, "freed")
+		refused(t, "associate", d.AssociatePtr(ctx, host, p, 400, 0), vkomp.ErrInvalidPointer, "host pointer", "freed")
+	})
+}
+
+// A pause of both devices ends an association with both its sides.
+func TestPauseOfHostMemoryThatIsAssociated(t *testing.T) {
+	rt := vktest.Open(t)
+	ctx, d := t.Context(), rt.DefaultDevice(t.Context())
+	host, err := rt.InitialDevice().Alloc(ctx, 400)
+	must(t, err)
+	p, err := d.Alloc(ctx, 400)
+	must(t, err)
+	must(t, d.AssociatePtr(ctx, host, p, 400, 0))
+	must(t, rt.PauseResourceAll(ctx, vkomp.PauseHard))
+	refused(t, "free", rt.InitialDevice().Free(ctx, host), vkomp.ErrInvalidPointer)
+	refused(t, "free", d.Free(ctx, p), vkomp.ErrInvalidPointer)
+}
+
+// Memory of the initial device that is freed while an AssociatePtr is under way is not associated.
+func TestAssociateWhileHostMemoryIsFreed(t *testing.T) {
+	generated := func() {}
+	rt := vktest.Open(t, func(o *vkomp.Options) {
+		o.Tool = ompt.Callbacks{TaskCreate: func(ompt.TaskCreateEvent) { generated() }}
+	})
+	ctx, d := t.Context(), rt.DefaultDevice(t.Context())
+	p := alloc(t, d, 400)
+	host, err := rt.InitialDevice().Alloc(ctx, 400)
+	must(t, err)
+	generated = func() { // AssociatePtr has looked at its arguments
+		generated = func() {}
+		freed := make(chan error)
+		go func() { freed <- rt.InitialDevice().Free(ctx, host) }()
+		if err := <-freed; err != nil {
+			t.Error(err)
+		}
+	}
+	refused(t, "associate", d.AssociatePtr(ctx, host, p, 400, 0), vkomp.ErrInvalidPointer, "host pointer", "freed")
 }
 
 func TestAssociateWithMappedStorage(t *testing.T) {

@@ -370,9 +370,12 @@ func (d *device) endTool() {
 	}
 }
 
-// busy returns ErrBusy if something prevents a hard pause of the device. It waits for
+// busy returns ErrBusy if something prevents a hard pause of the device together with others. It waits for
 // submissions of the runtime itself.
-func (d *device) busy(ctx context.Context) error {
+func (d *device) busy(ctx context.Context, pausing []*device) error {
+	if d.physical == nil {
+		return d.rt.hostMemory.busy(pausing)
+	}
 	s, objects := d.opened(), d.interop()
 	if s == nil || objects == nil {
 		return nil

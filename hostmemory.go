@@ -11,7 +11,11 @@ import (
 // hostMemory is the memory allocated on the initial device: Go memory that is reachable
 // while it is live or a task uses it. The zero hostMemory is empty.
 type hostMemory struct {
-	mu lockrank.RWMutex[lockrank.Leaf]
+	// mu is also held while an association is made, so that no memory is freed that gets one.
+	mu lockrank.RWMutex[lockrank.HostMemory]
+	// associated returns an ErrBusy if some of the storage is associated with memory of a device, other
+	// than those in except.
+	associated func(storage memory.Section, except []*device) error
 	// live holds the allocations by number. Allocations that have the same address at
 	// different times have different numbers.
 	live map[uint64]memory.Section
@@ -62,23 +66,39 @@ func (m *hostMemory) alloc(size uint64) (hostBlock, error) {
 func (m *hostMemory) find(p *DevicePtr) (memory.Section, error) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
+	return m.findLocked(p)
+}
+
+// findLocked is find for a caller that holds m.mu.
+func (m *hostMemory) findLocked(p *DevicePtr) (memory.Section, error) {
 	if storage, ok := m.live[p.block.number]; ok {
 		return storage, nil
 	}
 	return memory.Section{}, m.staleLocked(p)
 }
 
+// associate calls associate while the memory that p points into cannot be freed, or returns an error if it
+// has been freed.
+func (m *hostMemory) associate(p *DevicePtr, associate func() error) error {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	if _, err := m.findLocked(p); err != nil {
+		return fmt.Errorf("the host pointer: %w", err)
+	}
+	return associate()
+}
+
 // freeable returns the size of the allocation to whose beginning p points.
 func (m *hostMemory) freeable(p *DevicePtr) (uint64, error) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	storage, err := m.wholeLocked(p)
+	storage, err := m.toFreeLocked(p)
 	return storage.Size, err
 }
 
-// wholeLocked returns the storage of the allocation to whose beginning p points. The caller holds
-// m.mu.
-func (m *hostMemory) wholeLocked(p *DevicePtr) (memory.Section, error) {
+// toFreeLocked returns the storage of the allocation to whose beginning p points and with which nothing is
+// associated. The caller holds m.mu.
+func (m *hostMemory) toFreeLocked(p *DevicePtr) (memory.Section, error) {
 	storage, ok := m.live[p.block.number]
 	switch {
 	case !ok:
@@ -86,14 +106,27 @@ func (m *hostMemory) wholeLocked(p *DevicePtr) (memory.Section, error) {
 	case p.at != 0:
 		return storage, fmt.Errorf("%w: %v is %d bytes from the beginning of the allocation %v", ErrInvalidPointer, *p, p.at, storage)
 	}
-	return storage, nil
+	return storage, m.associated(storage, nil)
+}
+
+// busy returns an ErrBusy if host storage in the memory is associated with memory of a device, other than
+// those in except.
+func (m *hostMemory) busy(except []*device) error {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	for _, storage := range m.live {
+		if err := m.associated(storage, except); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // free frees the allocation to whose beginning p points.
 func (m *hostMemory) free(p *DevicePtr) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	storage, err := m.wholeLocked(p)
+	storage, err := m.toFreeLocked(p)
 	if err != nil {
 		return err
 	}

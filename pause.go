@@ -58,8 +58,9 @@ func (k PauseKind) String() string {
 // complete, while a construct is in progress, including the body of a data region, and inside
 // a task or taskgroup. A hard pause is also ErrBusy while an interop object of the device has
 // not been destroyed, while foreign work of a destroyed one is not complete, while pinned
-// storage that the device's driver has allocated is not freed, or while a device compiles a
-// kernel for a construct. It waits for the queues that such objects had to
+// storage that the device's driver has allocated is not freed, while memory of the initial
+// device is associated with that of a device that is not paused too, or while a device compiles
+// a kernel for a construct. It waits for the queues that such objects had to
 // themselves, if the runtime submits to them too, until ctx ends and for at most
 // Options.ForeignTimeout. It also waits, until ctx ends, for kernels that the device compiles
 // and that no construct has used there; those whose turn has not come are compiled when the
@@ -106,7 +107,7 @@ func (rt *Runtime) pause(ctx context.Context, kind PauseKind, devices ...*device
 	}
 	if kind != PauseSoft {
 		for _, d := range devices {
-			if err := d.busy(ctx); err != nil {
+			if err := d.busy(ctx, devices); err != nil {
 				return err
 			}
 		}

@@ -85,6 +85,7 @@ func Open(o Options) (*Runtime, error) {
 		return nil, fmt.Errorf("vkomp: %w", err)
 	}
 	rt := &Runtime{options: o, icvs: v, host: host.NewDevice(v.host.threads[0])}
+	rt.hostMemory.associated = rt.associated
 	rt.hostMemory.leakSites, rt.pinned.leakSites = o.LeakSites, o.LeakSites
 	rt.log = slog.New(slog.DiscardHandler)
 	if o.Logger != nil {

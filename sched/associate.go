@@ -43,6 +43,18 @@ func (s *Scheduler) Associate(host memory.Section, p Pointer, offset uint64, lab
 	return nil
 }
 
+// Associated returns an error that matches ErrBusy if some of a section is associated with device memory.
+func (s *Scheduler) Associated(host memory.Section) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for block := range s.presence.table.Touching(host) {
+		if state := stateOf(block); state.associated {
+			return fmt.Errorf("%w: %s is associated with %s", ErrBusy, block.Section, state.Allocation.Describe())
+		}
+	}
+	return nil
+}
+
 // associatedLocked returns nil if the section is already associated with the bytes at that offset of
 // the allocation. Otherwise it returns why the section cannot be associated; err is the reason that
 // the presence table gave.

@@ -32,6 +32,7 @@ type (
 	KernelDestroying struct{}
 	TraceCalls       struct{}
 	TaskRegion       struct{}
+	HostMemory       struct{}
 	Scheduler        struct{}
 	HostPool         struct{}
 	Runtime          struct{}
@@ -65,6 +66,7 @@ var Table = []Lock{
 	{KernelDestroying{}, []string{"pipeline.Kernel.destroying"}, "the destruction of a kernel's pipelines", false},
 	{TraceCalls{}, []string{"trace.Trace.calls"}, "the start, the flush and the stop of a device's trace", false},
 	{TaskRegion{}, []string{"vkomp.taskContext.mu"}, "who waits in a task region", false},
+	{HostMemory{}, []string{"vkomp.hostMemory.mu"}, "the memory of the initial device, also while host storage in it is being associated", false},
 	{Scheduler{}, []string{"sched.Scheduler.mu"}, "the scheduling of a device", false},
 	{HostPool{}, []string{"host.Pool.mu"}, "the places of the host's tasks", false},
 	{Runtime{}, []string{"vkomp.Runtime.mu"}, "scopes whose region is at its end, and the lists of kernels and of keepers of records", false},
@@ -82,5 +84,5 @@ var Table = []Lock{
 	{VulkanSampling{}, []string{"vk.Device.sampling"}, "the calibration of a device's clock", false},
 	{VulkanQueue{}, []string{"vk.Queue.mu"}, "a VkQueue and its command pool, for each call of Vulkan that uses them; the program's own lock of a queue that it shares is taken inside", true},
 	{VulkanInstance{}, []string{"vk.Instance.mu"}, "the devices that are open and the messages of a VkInstance", false},
-	{Leaf{}, []string{"allocation.footprint.mu", "vk.Device.mu", "vk.forgotten.mu", "vkomp.hostMemory.mu", "vkomp.pinnedStorages.mu", "vkomp.labels.mu", "vkomp.itemLabels.mu", "vkomp.foundRaces.mu", "vkomp.TaskgraphRecords.mu", "vkomp.recording.mu", "tool.failures.mu", "tool.Device.mu", "tool.Tool.telling", "tool.task.deciding", "foreign.lossTimelines.mu", "sched.goneBlocks.mu"}, "counts and tables of their own; no lock is taken under these", false},
+	{Leaf{}, []string{"allocation.footprint.mu", "vk.Device.mu", "vk.forgotten.mu", "vkomp.pinnedStorages.mu", "vkomp.labels.mu", "vkomp.itemLabels.mu", "vkomp.foundRaces.mu", "vkomp.TaskgraphRecords.mu", "vkomp.recording.mu", "tool.failures.mu", "tool.Device.mu", "tool.Tool.telling", "tool.task.deciding", "foreign.lossTimelines.mu", "sched.goneBlocks.mu"}, "counts and tables of their own; no lock is taken under these", false},
 }
