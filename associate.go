@@ -83,8 +83,9 @@ func (rt *Runtime) associated(storage memory.Section, except []*device) error {
 
 // DisassociatePtr ends an association (OpenMP 4.5 omp_target_disassociate_ptr); host points
 // to the beginning of the associated storage. The memory and its contents stay as they
-// are. It does not wait: tasks that were generated before and use the storage keep it until
-// they are complete.
+// are. It does not wait. Tasks that have begun use the memory until they are complete. A
+// deferred task that has not begun finds no association when it does, and maps the host
+// storage itself.
 //
 // Host storage without corresponding storage is ErrNotPresent, storage that is mapped
 // rather than associated is ErrAssociated. Nil is ErrInvalidPointer.
