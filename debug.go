@@ -27,7 +27,8 @@ func (e environment) debug() (d debug, err error) {
 		return d, nil
 	}
 	for setting := range strings.SplitSeq(trimmed, ",") {
-		name, to, _ := strings.Cut(strings.TrimSpace(setting), "=")
+		name, to, _ := strings.Cut(strings.ToLower(setting), "=")
+		name, to = strings.TrimSpace(name), strings.TrimSpace(to)
 		switch {
 		case name == "placement" && to == "finish":
 			d.placement = sched.PlaceByFinish

@@ -13,11 +13,16 @@ import (
 const openMPVersion = 202411
 
 // DisplayEnv writes the initial values of the internal control variables in the form of the
-// environment variables that set them (omp_display_env, OpenMP 5.1). Between "OPENMP DISPLAY
-// ENVIRONMENT BEGIN" and "OPENMP DISPLAY ENVIRONMENT END" there is first _OPENMP and then a
-// line "[host] NAME='value'" for each variable. Lines for devices begin with "[device]" for
-// all non-host devices or "[dev 1]" for one, and appear only if the environment sets the
-// variable. OMP_AVAILABLE_DEVICES lists the devices by UID, and OMP_DEFAULT_DEVICE is a
+// environment variables that set them (omp_display_env, OpenMP 5.1): first _OPENMP and then a
+// line for each variable,
+//
+//	OPENMP DISPLAY ENVIRONMENT BEGIN
+//	  _OPENMP='202411'
+//	  [host] OMP_CANCELLATION='false'
+//	OPENMP DISPLAY ENVIRONMENT END
+//
+// Lines for devices begin with [device] for all non-host devices or with [dev 1] for one, and
+// appear only if the environment sets the variable. OMP_AVAILABLE_DEVICES lists the devices by UID, and OMP_DEFAULT_DEVICE is a
 // number or invalid, whatever they were set to. verbose adds the variables of the Vulkan
 // loader.
 //

@@ -353,7 +353,7 @@ func TestKernelWithoutOffsetMemberTakesOnlyAlignedSubSlices(t *testing.T) {
 		}
 		misaligned := vkomp.Target{Kernel: k, Range: vkomp.Range{X: 10}, Args: []vkomp.Arg{vkomp.ToFrom(v[1:]), vkomp.Value(uint32(10))}}
 		err := rt.Target(ctx, misaligned)
-		if !errors.Is(err, vkomp.ErrInvalidLaunch) || !strings.Contains(err.Error(), "begins at byte 4") || !strings.Contains(err.Error(), "vkomp_offset_0") {
+		if !errors.Is(err, vkomp.ErrInvalidLaunch) || !strings.Contains(err.Error(), "begins 4 bytes past") || !strings.Contains(err.Error(), "vkomp_offset_0") {
 			t.Errorf("got %v", err)
 		}
 		return nil

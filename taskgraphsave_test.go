@@ -220,7 +220,7 @@ func TestSavedTaskgraphNeedsDevices(t *testing.T) {
 		want  string
 	}{
 		"the zero Device":        {rt, []vkomp.Device{{}}, "cannot be the zero Device"},
-		"no default device":      {none, nil, "cannot be the zero Device"},
+		"no default device":      {none, nil, "there is no default device: "},
 		"the initial device":     {rt, []vkomp.Device{rt.InitialDevice()}, "cannot be the initial device"},
 		"one of another runtime": {rt, []vkomp.Device{other.DefaultDevice(t.Context())}, "cannot be one of another runtime"},
 		"no device":              {vktest.Open(t, vktest.Host), nil, "cannot be the initial device"},

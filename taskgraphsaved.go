@@ -116,6 +116,9 @@ type savedRun struct {
 func (r *savedRun) choose(ctx context.Context, given []Device) error {
 	if len(given) == 0 {
 		first := r.rt.DefaultDevice(ctx)
+		if first.d == nil {
+			return fmt.Errorf("%w: there is no default device: %s", ErrInvalidDevice, r.rt.noDefault)
+		}
 		given = append(given, first)
 		for _, d := range r.rt.devices {
 			if d := (Device{d}); d != first && !d.IsInitial() {

@@ -56,7 +56,7 @@ func (c *clauses) motion(a *Arg, label string) error {
 		return a.wrongKind("slice made with To or From", label)
 	case a.mapType != memory.MapTo && a.mapType != memory.MapFrom:
 		return fmt.Errorf("%w: %s has map type %v: a motion is To or From", ErrInvalidArgument, label, a.mapType)
-	case a.always, a.self, a.deletes:
+	case a.always, a.close, a.self, a.deletes:
 		return fmt.Errorf("%w: %s has a modifier of maps: Present is that of motions", ErrInvalidArgument, label)
 	}
 	m := transfer.Request{Kind: transfer.UpdateTo, Host: a.at.host, Present: a.presence == memory.MustBePresent, Label: label}

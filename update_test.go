@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/vkomp/vkomp"
+	"github.com/vkomp/vkomp/tests/vktest"
 )
 
 func TestUpdateCopiesWhateverTheCount(t *testing.T) {
@@ -116,4 +117,15 @@ func TestUpdatesBetweenKernelsAreInOrder(t *testing.T) {
 		}
 		exit(t, rt, vkomp.Release(x), vkomp.Release(n))
 	})
+}
+
+// Of the modifiers of maps, motions have Present alone.
+func TestMotionsHaveNoModifiersOfMaps(t *testing.T) {
+	rt := vktest.Open(t, vktest.Host)
+	x := make([]float32, 8)
+	for name, a := range map[string]vkomp.Arg{"Always": vkomp.To(x).Always(), "Close": vkomp.From(x).Close(), "Self": vkomp.To(x).Self(), "Deleting": vkomp.From(x).Deleting()} {
+		err := rt.TargetUpdate(t.Context(), vkomp.TargetUpdate{Motions: []vkomp.Arg{a}})
+		refused(t, name, err, vkomp.ErrInvalidArgument, "Present is that of motions")
+	}
+	must(t, rt.TargetUpdate(t.Context(), vkomp.TargetUpdate{Motions: []vkomp.Arg{vkomp.To(x).Present()}}))
 }

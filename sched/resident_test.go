@@ -454,7 +454,7 @@ func TestResidentTasksFailAsTargetsDo(t *testing.T) {
 		}, kernel.ErrInvalidLaunch, "binding 2"},
 		"binding is not aligned": {func(r *rig, x, y []uint32) error {
 			return r.s.Run(context.Background(), r.region(launch{label: "kernel", kernel: "read", args: []arg{to(x[1:]), to(x), tofrom(y)}, out: [][]uint32{x}}))
-		}, kernel.ErrInvalidLaunch, "begins at byte 4"},
+		}, kernel.ErrInvalidLaunch, "begins 4 bytes past"},
 		"scope is sealed": {func(r *rig, x, _ []uint32) error {
 			scope := r.graph.NewScope()
 			scope.Seal(foreign)

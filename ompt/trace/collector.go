@@ -256,7 +256,7 @@ func (c *Collector) implicitTask(e ompt.ImplicitTaskEvent) {
 		}
 		return
 	}
-	c.newTask(e.Task, packedTask{parent: none, label: c.labels.of("initial task"), flags: e.Flags})
+	c.newTask(e.Task, "initial task", packedTask{parent: none, flags: e.Flags})
 }
 
 func (c *Collector) taskCreate(e ompt.TaskCreateEvent) {
@@ -265,14 +265,15 @@ func (c *Collector) taskCreate(e ompt.TaskCreateEvent) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.newTask(e.NewTask, packedTask{parent: indexOf(e.EncounteringTask), id: e.TaskID, label: c.labels.of(e.Label), flags: e.Flags})
+	c.newTask(e.NewTask, e.Label, packedTask{parent: indexOf(e.EncounteringTask), id: e.TaskID, flags: e.Flags})
 }
 
-func (c *Collector) newTask(data *ompt.Data, made packedTask) {
+// newTask keeps a task, unless the collector is full.
+func (c *Collector) newTask(data *ompt.Data, label string, made packedTask) {
 	if data == nil || !c.room() {
 		return
 	}
-	made.ended, made.run = never, none
+	made.label, made.ended, made.run = c.labels.of(label), never, none
 	*c.tasks.add() = made
 	attach(data, c.tasks.len-1, made.flags&ompt.TaskTarget != 0)
 }

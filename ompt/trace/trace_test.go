@@ -315,6 +315,9 @@ func TestCollectorKeepsNoMoreThanItsLimitAndSaysSo(t *testing.T) {
 		if lists != limit {
 			t.Errorf("limit %d: %d in lists", limit, lists)
 		}
+		if n := len(c.labels.all); n > limit {
+			t.Errorf("limit %d: %d labels", limit, n)
+		}
 		if limit < int(all.kept) && traced.dropped == 0 {
 			t.Errorf("limit %d: nothing dropped of %d", limit, all.kept)
 		}

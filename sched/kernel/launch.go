@@ -103,12 +103,12 @@ func (k *Kernel) Bind(i int, buffer vk.Buffer, offset, size uint64, padded bool,
 	residual := offset & (align - 1)
 	if !b.Takes(residual) {
 		if b.offsetAt < 0 {
-			return vk.BufferRange{}, fmt.Errorf("%w: argument for binding %d of kernel %q begins at byte %d of its storage, device %q binds at multiples of %d: map it on its own, or declare the push-constant member uint %s%d", ErrInvalidLaunch, i, k.name, offset, p.Name, align, offsetPrefix, i)
+			return vk.BufferRange{}, fmt.Errorf("%w: argument for binding %d of kernel %q begins %d bytes past a multiple of %d, where device %q can bind: map it on its own, or declare the push-constant member uint %s%d", ErrInvalidLaunch, i, k.name, residual, align, p.Name, offsetPrefix, i)
 		}
 		if b.MinSize > 0 {
-			return vk.BufferRange{}, fmt.Errorf("%w: argument for binding %d of kernel %q begins at byte %d of its storage, device %q binds at multiples of %d, and %s%d moves the elements of the block, not the %d bytes of members before them: map it on its own", ErrInvalidLaunch, i, k.name, offset, p.Name, align, offsetPrefix, i, b.MinSize)
+			return vk.BufferRange{}, fmt.Errorf("%w: argument for binding %d of kernel %q begins %d bytes past a multiple of %d, where device %q can bind, and %s%d moves the elements of the block, not the %d bytes of members before them: map it on its own", ErrInvalidLaunch, i, k.name, residual, align, p.Name, offsetPrefix, i, b.MinSize)
 		}
-		return vk.BufferRange{}, fmt.Errorf("%w: argument for binding %d of kernel %q begins at byte %d of its storage, %d past a multiple of %d, which is no whole number of its elements of %d bytes", ErrInvalidLaunch, i, k.name, offset, residual, align, b.Stride)
+		return vk.BufferRange{}, fmt.Errorf("%w: argument for binding %d of kernel %q begins %d bytes past a multiple of %d, where device %q can bind, which is no whole number of its elements of %d bytes", ErrInvalidLaunch, i, k.name, residual, align, p.Name, b.Stride)
 	}
 	r := vk.BufferRange{Buffer: buffer, Offset: offset - residual, Size: size + residual}
 	if padded {
