@@ -60,12 +60,31 @@ const samples = "heat, image, saxpy"
 
 // run is the whole program. It returns the exit status.
 func run(sh shell, args []string) int {
+	stdout := &resultWriter{w: sh.stdout}
+	sh.stdout = stdout
 	err := execute(sh, args)
+	if !errors.Is(err, stdout.err) {
+		err = errors.Join(err, stdout.err)
+	}
 	if err == nil {
 		return 0
 	}
 	fmt.Fprintf(sh.stderr, "vkomp-demo: %v\n", err)
 	return 1
+}
+
+// resultWriter is the standard output. It keeps the first error, and writes nothing after that, so
+// that commands need not look at the error of each write.
+type resultWriter struct {
+	w   io.Writer
+	err error
+}
+
+func (r *resultWriter) Write(b []byte) (n int, err error) {
+	if r.err == nil {
+		n, r.err = r.w.Write(b)
+	}
+	return n, r.err
 }
 
 func execute(sh shell, args []string) error {

@@ -236,3 +236,13 @@ func TestInterruptEndsTheSampleWithAnError(t *testing.T) {
 		t.Errorf("files left behind: %v %v", left, err)
 	}
 }
+
+func TestOutputThatCannotBeWrittenIsAnError(t *testing.T) {
+	for _, line := range []string{"-h", "devices -v", "devices -json", "memory -n 1", "cost testdata/cost.log", "bench -rows list", "run saxpy -n 5"} {
+		var stderr bytes.Buffer
+		sh := shell{ctx: t.Context(), stdout: full{}, stderr: &stderr, open: vkomp.Open}
+		if status := run(sh, strings.Fields(line)); status != 1 || strings.Count(stderr.String(), errFull.Error()) != 1 {
+			t.Errorf("%s: status %d, stderr %q", line, status, stderr.String())
+		}
+	}
+}

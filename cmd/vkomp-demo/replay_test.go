@@ -126,6 +126,10 @@ func TestReplayComparesWithTheSavedRun(t *testing.T) {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
+	var stderr bytes.Buffer
+	if status := run(shell{ctx: t.Context(), stdout: full{}, stderr: &stderr, open: vkomp.Open}, []string{"replay", saved}); status != 1 || !strings.Contains(stderr.String(), errFull.Error()) {
+		t.Errorf("without room for the output: status %d, stderr %q", status, stderr.String())
+	}
 	if got := demo(t, "replay", saved, "-device", "no such device"); got.status != 1 || !strings.Contains(got.stderr, "no such device") {
 		t.Errorf("a device that is absent: %+v", got)
 	}
