@@ -44,9 +44,10 @@ func (c *replayCommand) Run(sh *shell) (err error) {
 		devices = append(devices, d)
 	}
 	info := saved.Info()
-	fmt.Fprintf(sh.stdout, "%s: constructs: %d, kernels: %d, bytes of storage: %d, saved on %s\n", c.File, info.Constructs, info.Kernels, info.Bytes, strings.Join(info.Devices, ", "))
+	// The file may have been written by anyone: its text is quoted.
+	fmt.Fprintf(sh.stdout, "%s: constructs: %d, kernels: %d, bytes of storage: %d, saved on %q\n", c.File, info.Constructs, info.Kernels, info.Bytes, strings.Join(info.Devices, ", "))
 	if info.Failure != "" {
-		fmt.Fprintf(sh.stdout, "the saved run failed: %s\n", info.Failure)
+		fmt.Fprintf(sh.stdout, "the saved run failed: %q\n", info.Failure)
 	}
 	differences, err := saved.Run(sh.ctx, rt, devices...)
 	if err != nil {

@@ -57,8 +57,8 @@ func savedSaxpy(t *testing.T) (file []byte, after string) {
 	return b.Bytes(), "storage/1.after"
 }
 
-// withChange returns the file with another first byte in one of its entries, and the checksum of that.
-func withChange(t *testing.T, file []byte, name string) []byte {
+// withChange returns the file with another content of one of its entries, and the checksum of that.
+func withChange(t *testing.T, file []byte, name string, change func([]byte) []byte) []byte {
 	t.Helper()
 	r, err := zip.NewReader(bytes.NewReader(file), int64(len(file)))
 	if err != nil {
@@ -76,7 +76,7 @@ func withChange(t *testing.T, file []byte, name string) []byte {
 			t.Fatal(err)
 		}
 		if f.Name == name {
-			content[0]++
+			content = change(content)
 		}
 		if f.Name == "sha256" {
 			content = []byte(hex.EncodeToString(sum.Sum(nil)))
@@ -107,7 +107,7 @@ func TestReplayComparesWithTheSavedRun(t *testing.T) {
 		}
 		return path
 	}
-	saved, other := write("saved.zip", file), write("other.zip", withChange(t, file, after))
+	saved, other := write("saved.zip", file), write("other.zip", withChange(t, file, after, func(b []byte) []byte { return append([]byte{b[0] + 1}, b[1:]...) }))
 	if got := succeed(t, "replay", saved, "-verify"); !strings.Contains(got, "constructs: 2, kernels: 1, bytes of storage: 256") || !strings.Contains(got, "executed and replayed: the same bytes as saved") {
 		t.Errorf("the saved file: %q", got)
 	}
@@ -132,5 +132,19 @@ func TestReplayComparesWithTheSavedRun(t *testing.T) {
 	}
 	if got := demo(t, "replay", saved, "-device", "no such device"); got.status != 1 || !strings.Contains(got.stderr, "no such device") {
 		t.Errorf("a device that is absent: %+v", got)
+	}
+}
+
+func TestTextOfAFileDoesNotControlTheTerminal(t *testing.T) {
+	file, _ := savedSaxpy(t)
+	const clear = `\u001b[2J`
+	replace := strings.NewReplacer(`"version":`, `"failure": "`+clear+`", "version":`, `"name": "`, `"name": "`+clear)
+	path := filepath.Join(t.TempDir(), "changed.zip")
+	err := os.WriteFile(path, withChange(t, file, "graph.json", func(b []byte) []byte { return []byte(replace.Replace(string(b))) }), 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := succeed(t, "replay", path); strings.Count(got, `\x1b[2J`) != 2 || strings.Contains(got, "\x1b") {
+		t.Errorf("output %q", got)
 	}
 }
