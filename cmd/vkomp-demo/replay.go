@@ -6,13 +6,28 @@ import (
 	"os"
 	"strings"
 
+	"github.com/alecthomas/kong"
 	"github.com/vkomp/vkomp"
 )
 
 type replayCommand struct {
-	File   string   `arg:"" help:"File that Runtime.SaveTaskgraph has written."`
-	Verify bool     `name:"verify" help:"Fail unless the run leaves the same bytes as the one that was saved."`
-	Device []string `name:"device" placeholder:"D" help:"Device to run on: its number, its UUID or part of its name; several, separated by commas, for a taskgraph of several devices. By default the best there is."`
+	File   string     `arg:"" help:"File that Runtime.SaveTaskgraph has written."`
+	Verify bool       `name:"verify" help:"Fail unless the run leaves the same bytes as the one that was saved."`
+	Device deviceList `name:"device" placeholder:"D" help:"Device to run on: its number, its UUID or part of its name; several, separated by commas, for a taskgraph of several devices. By default the best there is."`
+}
+
+// deviceList is a list with commas between the devices. Unlike a list of kong's it may begin with a
+// hyphen, so that an error about -1 is about devices.
+type deviceList []string
+
+// Decode is called by kong when the flag is parsed.
+func (l *deviceList) Decode(ctx *kong.DecodeContext) error {
+	list := ctx.Scan.Pop()
+	if list.IsEOL() {
+		return errors.New("missing value")
+	}
+	*l = append(*l, kong.SplitEscaped(list.String(), ',')...)
+	return nil
 }
 
 // Run runs a saved taskgraph and says whether it leaves the bytes that were saved.
@@ -40,6 +55,9 @@ func (c *replayCommand) Run(sh *shell) (err error) {
 		d, err := rt.SelectDevice(selector)
 		if err != nil {
 			return err
+		}
+		if d.IsInitial() {
+			return fmt.Errorf("-device %s: that is the initial device, and a saved taskgraph runs on Vulkan devices", selector)
 		}
 		devices = append(devices, d)
 	}

@@ -126,6 +126,14 @@ func TestReplayComparesWithTheSavedRun(t *testing.T) {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
+	for _, flag := range [][]string{{"-device", "-1"}, {"-device=-1"}} {
+		if got := demo(t, append([]string{"replay", saved}, flag...)...); got.status != 1 || got.stdout != "" || !strings.Contains(got.stderr, "-device -1: that is the initial device") {
+			t.Errorf("the initial device: %+v", got)
+		}
+	}
+	if got := demo(t, "replay", saved, "-device"); got.status != 1 || !strings.Contains(got.stderr, "--device: missing value") {
+		t.Errorf("no device: %+v", got)
+	}
 	var stderr bytes.Buffer
 	if status := run(shell{ctx: t.Context(), stdout: full{}, stderr: &stderr, open: vkomp.Open}, []string{"replay", saved}); status != 1 || !strings.Contains(stderr.String(), errFull.Error()) {
 		t.Errorf("without room for the output: status %d, stderr %q", status, stderr.String())
