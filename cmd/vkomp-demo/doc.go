@@ -16,5 +16,5 @@
 //
 // Each sub-command is a file, and stress and bench are several; bands.go divides images into bands for
 // tasks. Results go to standard output, messages and the progress bar to standard error. The
-// exit status is 1 after any error.
+// exit status is 1 after any error. An interrupt ends the work, and a second one the process.
 package main

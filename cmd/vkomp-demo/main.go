@@ -16,6 +16,8 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	// The first interrupt asks for the end, the second one ends the process.
+	context.AfterFunc(ctx, stop)
 	status := run(shell{ctx: ctx, stdout: os.Stdout, stderr: os.Stderr, open: vkomp.Open, openRaw: rawvulkan.Open}, os.Args[1:])
 	stop()
 	os.Exit(status)
