@@ -93,28 +93,26 @@ func TestLargeGraphIsDrawn(t *testing.T) {
 func TestGraphOfFailedWorkIsWrittenWithTheError(t *testing.T) {
 	folder := t.TempDir()
 	path, taken := filepath.Join(folder, "run.dot"), filepath.Join(folder, "taken.dot")
-	if err := os.Mkdir(taken, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	fail := func(path string) error {
+	fail := func(path string, before func() error) error {
 		var stdout, stderr bytes.Buffer
 		sh := shell{ctx: t.Context(), stdout: &stdout, stderr: &stderr, open: vkomp.Open}
 		flags := sampleFlags{Graph: path, Device: "initial"}
 		return flags.with(&sh, func(s *session) error {
 			_, err := s.measure(func() error {
 				task := vkomp.Task{Label: "doomed", Body: func(context.Context) error { return errFullDisk }}
-				return errors.Join(s.rt.Task(sh.ctx, task), s.rt.Taskwait(sh.ctx))
+				return errors.Join(before(), s.rt.Task(sh.ctx, task), s.rt.Taskwait(sh.ctx))
 			})
 			return err
 		})
 	}
-	if err := fail(path); !errors.Is(err, errFullDisk) {
+	if err := fail(path, func() error { return nil }); !errors.Is(err, errFullDisk) {
 		t.Errorf("error %v, want %v", err, errFullDisk)
 	}
 	if file, err := os.ReadFile(path); err != nil || !strings.Contains(string(file), errFullDisk.Error()) {
 		t.Errorf("graph %q (%v), want the error in it", file, err)
 	}
-	if err := fail(taken); !errors.Is(err, errFullDisk) || !strings.Contains(err.Error(), taken) {
+	take := func() error { return os.Mkdir(taken, 0o755) }
+	if err := fail(taken, take); !errors.Is(err, errFullDisk) || !strings.Contains(err.Error(), taken) {
 		t.Errorf("error %v, want both %v and the file that cannot be written", err, errFullDisk)
 	}
 }

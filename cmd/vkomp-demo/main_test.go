@@ -149,6 +149,11 @@ func figure(t *testing.T, output, name string) int {
 
 func TestBadCommandLinesAreRefusedByName(t *testing.T) {
 	folder := t.TempDir()
+	for _, name := range []string{"folder.png", "folder.svg"} {
+		if err := os.Mkdir(filepath.Join(folder, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for _, c := range []struct {
 		name, line string
 		want       string // a part of the message
@@ -173,6 +178,9 @@ func TestBadCommandLinesAreRefusedByName(t *testing.T) {
 		{"no extension", "run image -out png", "-out png: the extension must be .png"},
 		{"no folder", "run image -out " + folder + "/absent/x.png", "no such file or directory"},
 		{"a file is no folder", "run image -out main_test.go/x.png", "main_test.go is no folder"},
+		{"a folder for a picture", "run image -out " + folder + "/folder.png", "-out " + folder + "/folder.png: it is a folder"},
+		{"a folder for a graph", "run saxpy -graph " + folder + "/folder.svg", "-graph " + folder + "/folder.svg: it is a folder"},
+		{"a name that is too long", "run heat -out " + folder + "/" + strings.Repeat("x", 300) + ".gif", "file name too long"},
 		{"no picture", "run image -in " + folder + "/absent.png", folder + "/absent.png: no such file or directory"},
 		{"source code for a picture", "run image -in main.go", "main.go: neither PNG nor JPEG"},
 	} {

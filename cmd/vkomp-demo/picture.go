@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"crypto/rand"
 	_ "embed"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 )
 
 // astronaut is the default picture; data/CREDITS has its origin.
@@ -97,8 +99,8 @@ func (p *picture) encodePNG(w io.Writer) error {
 	return png.Encode(w, straight)
 }
 
-// checkOutput returns an error if the path of a result has none of the extensions or if its
-// directory does not exist, so that this is known before the work is done.
+// checkOutput returns an error if the path of a result has none of the extensions or if no file can
+// be written there, so that this is known before the work is done.
 func checkOutput(flag, path string, extensions ...string) error {
 	if !slices.Contains(extensions, strings.ToLower(filepath.Ext(path))) {
 		return fmt.Errorf("-%s %s: the extension must be %s", flag, path, strings.Join(extensions, " or "))
@@ -110,13 +112,72 @@ func checkOutput(flag, path string, extensions ...string) error {
 	if !folder.IsDir() {
 		return fmt.Errorf("-%s %s: %s is no folder", flag, path, filepath.Dir(path))
 	}
+	if err := checkWritable(path); err != nil {
+		return fmt.Errorf("-%s %s: %w", flag, path, err)
+	}
 	return nil
 }
 
+// checkWritable returns why writeFile could not write a file, or nil.
+func checkWritable(path string) error {
+	path, _, err := destination(path)
+	if err != nil {
+		return err
+	}
+	file, err := createBeside(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(file.Close(), os.Remove(file.Name()))
+}
+
+// destination returns the file that a path means, which is another one if the path is a symbolic
+// link, and what is there; nil if nothing is. A result can replace only a regular file.
+func destination(path string) (string, os.FileInfo, error) {
+	const mostLinks = 40 // as many as Linux follows
+	for range mostLinks {
+		at, err := os.Lstat(path)
+		switch {
+		case errors.Is(err, os.ErrNotExist):
+			return path, nil, nil
+		case err != nil:
+			return "", nil, err
+		case at.IsDir():
+			return "", nil, errors.New("it is a folder")
+		case at.Mode().IsRegular():
+			return path, at, nil
+		case at.Mode()&os.ModeSymlink == 0:
+			return "", nil, errors.New("it is no regular file")
+		}
+		link, err := os.Readlink(path)
+		if err != nil {
+			return "", nil, err
+		}
+		if !filepath.IsAbs(link) {
+			folder, _ := filepath.Split(path)
+			link = folder + link // not cleaned: the folder may be a link too
+		}
+		path = link
+	}
+	return "", nil, &os.PathError{Op: "open", Path: path, Err: syscall.ELOOP}
+}
+
+// createBeside creates a file with another name in the same folder, with the permissions that the
+// umask leaves to a new file.
+func createBeside(path string) (*os.File, error) {
+	folder, name := filepath.Split(path)
+	return os.OpenFile(folder+"."+name+"."+rand.Text()[:10], os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+}
+
 // writeFile writes a file with encode. If the file cannot be written completely, it does not
-// appear, and an earlier file with that name is kept.
+// appear, and an earlier file with that name is kept. A file that it replaces passes its permissions
+// on.
 func writeFile(path string, encode func(io.Writer) error) (err error) {
-	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	to, before, err := destination(path)
+	if err != nil {
+		return fmt.Errorf("cannot write %s: %w", path, err)
+	}
+	file, err := createBeside(to)
 	if err != nil {
 		return fmt.Errorf("cannot write %s: %w", path, err)
 	}
@@ -125,8 +186,12 @@ func writeFile(path string, encode func(io.Writer) error) (err error) {
 			err = fmt.Errorf("cannot write %s: %w", path, errors.Join(err, os.Remove(file.Name())))
 		}
 	}()
-	if err := errors.Join(encode(file), file.Chmod(0o644), file.Close()); err != nil {
+	err = encode(file)
+	if before != nil {
+		err = errors.Join(err, file.Chmod(before.Mode().Perm()))
+	}
+	if err = errors.Join(err, file.Close()); err != nil {
 		return err
 	}
-	return os.Rename(file.Name(), path)
+	return os.Rename(file.Name(), to)
 }

@@ -154,6 +154,61 @@ func TestFileThatCannotBeWrittenWholeLeavesTheOldOne(t *testing.T) {
 	}
 }
 
+func TestReplacedFileKeepsItsPermissionsAndLinksStay(t *testing.T) {
+	folder := t.TempDir()
+	write := func(name string) {
+		t.Helper()
+		err := writeFile(filepath.Join(folder, name), func(w io.Writer) error {
+			_, err := io.WriteString(w, "new")
+			return err
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	at := func(name string) os.FileInfo {
+		t.Helper()
+		info, err := os.Lstat(filepath.Join(folder, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info
+	}
+	if err := os.Mkdir(filepath.Join(folder, "below"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, mode := range map[string]os.FileMode{"like": 0o666, "private": 0o600} {
+		file, err := os.OpenFile(filepath.Join(folder, name), os.O_CREATE, mode)
+		if err != nil {
+			t.Fatal(err)
+		}
+		file.Close()
+	}
+	for name, to := range map[string]string{"link": "other", "other": "below/../private", "dangling": "below/absent", "loop": "loop", "null": os.DevNull} {
+		if err := os.Symlink(to, filepath.Join(folder, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"fresh", "link", "dangling"} {
+		write(name)
+	}
+	for name, want := range map[string]os.FileMode{"fresh": at("like").Mode(), "below/absent": at("like").Mode(), "private": 0o600, "link": os.ModeSymlink, "other": os.ModeSymlink, "dangling": os.ModeSymlink} {
+		info := at(name)
+		if mode := info.Mode(); mode != want && mode.Type() != os.ModeSymlink || mode.Type() != want.Type() {
+			t.Errorf("%s: mode %v, want %v", name, mode, want)
+		}
+		if text, err := os.ReadFile(filepath.Join(folder, name)); err != nil || string(text) != "new" {
+			t.Errorf("%s: %q (%v), want what was written", name, text, err)
+		}
+	}
+	for name, want := range map[string]string{"loop": "too many levels of symbolic links", "null": "it is no regular file", "below": "it is a folder"} {
+		path := filepath.Join(folder, name)
+		if err := writeFile(path, func(io.Writer) error { return nil }); err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v, want %q in it", name, err, want)
+		}
+	}
+}
+
 func TestDefaultPictureIsTheAstronaut(t *testing.T) {
 	p, err := readPicture("")
 	if err != nil {

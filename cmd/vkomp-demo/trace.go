@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 
 	"github.com/vkomp/vkomp/ompt/trace"
 )
@@ -25,9 +24,6 @@ func (f *traceFlags) collector() (*trace.Collector, error) {
 		}
 		if err := checkOutput(file.flag, file.path, file.extension); err != nil {
 			return nil, err
-		}
-		if err := checkWritable(file.path); err != nil {
-			return nil, fmt.Errorf("-%s %s: %w", file.flag, file.path, err)
 		}
 		if environmentSays("OMP_TOOL", "disabled") {
 			return nil, fmt.Errorf("-%s %s: OMP_TOOL=%s: tools hear nothing", file.flag, file.path, os.Getenv("OMP_TOOL"))
@@ -59,16 +55,4 @@ func (f *traceFlags) write(stdout io.Writer, title string, traced *trace.Trace) 
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
-}
-
-// checkWritable returns why writeFile could not write a file, or nil.
-func checkWritable(path string) error {
-	if at, err := os.Stat(path); err == nil && at.IsDir() {
-		return errors.New("it is a folder")
-	}
-	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
-	if err != nil {
-		return err
-	}
-	return errors.Join(file.Close(), os.Remove(file.Name()))
 }
