@@ -2,8 +2,8 @@ package main
 
 import "strings"
 
-// longFlags adds a dash to flags of several letters, as the parser requires them: -device 0 and
-// --device 0 are the same. Arguments after "--" and negative numbers are unchanged.
+// longFlags adds a dash to flags of several letters and to those with "=", as the parser requires
+// them: -device 0 and --device 0 are the same, and so are -n 5 and -n=5. Arguments after "--" and negative numbers are unchanged.
 func longFlags(args []string) []string {
 	long := make([]string, len(args))
 	for i, arg := range args {
@@ -12,8 +12,8 @@ func longFlags(args []string) []string {
 			break
 		}
 		long[i] = arg
-		name, _, _ := strings.Cut(strings.TrimPrefix(arg, "-"), "=")
-		if strings.HasPrefix(arg, "-") && len(name) > 1 && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz") == "" {
+		name, _, assigned := strings.Cut(strings.TrimPrefix(arg, "-"), "=")
+		if strings.HasPrefix(arg, "-") && (len(name) > 1 || assigned && name != "") && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz") == "" {
 			long[i] = "-" + arg
 		}
 	}

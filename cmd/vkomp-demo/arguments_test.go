@@ -10,12 +10,12 @@ func TestLongFlagsTakeOneDashOrTwo(t *testing.T) {
 		{"devices -json", "devices --json"},
 		{"devices --json", "devices --json"},
 		{"run saxpy -n 16 -device -1 -verify", "run saxpy -n 16 --device -1 --verify"},
-		{"run saxpy -n=16 -device=-1", "run saxpy -n=16 --device=-1"},
+		{"run saxpy -n=16 -device=-1", "run saxpy --n=16 --device=-1"},
 		{"run image -in=a-b.png -out b.png", "run image --in=a-b.png --out b.png"},
 		{"-h", "-h"},
 		{"-help", "--help"},
 		{"run -- -json", "run -- -json"},
-		{"- -1 -2.5 -n16", "- -1 -2.5 -n16"},
+		{"- -= -1 -2.5 -n16", "- -= -1 -2.5 -n16"},
 		{"", ""},
 	} {
 		if got := strings.Join(longFlags(strings.Fields(c.in)), " "); got != c.want {
