@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/alecthomas/kong"
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/vkomp/vkomp"
 	"github.com/vkomp/vkomp/cmd/vkomp-demo/rawvulkan"
@@ -290,6 +291,30 @@ func TestOutputThatCannotBeWrittenIsAnError(t *testing.T) {
 		sh := shell{ctx: t.Context(), stdout: full{}, stderr: &stderr, open: vkomp.Open}
 		if status := run(sh, strings.Fields(line)); status != 1 || strings.Count(stderr.String(), errFull.Error()) != 1 {
 			t.Errorf("%s: status %d, stderr %q", line, status, stderr.String())
+		}
+	}
+}
+
+func TestUsageInTheDocumentationIsComplete(t *testing.T) {
+	doc, err := os.ReadFile("doc.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	parser, err := kong.New(new(commands), kong.Name("vkomp-demo"), kong.NoDefaultHelp())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range parser.Model.Leaves(true) {
+		_, usage, found := strings.Cut(string(doc), "//\t"+command.FullPath()+" ")
+		if !found {
+			t.Errorf("no %s", command.FullPath())
+			continue
+		}
+		usage, _, _ = strings.Cut(usage, "//\tvkomp-demo ")
+		for _, flag := range command.Flags {
+			if !strings.Contains(usage, "[-"+flag.Name) {
+				t.Errorf("%s: no -%s", command.FullPath(), flag.Name)
+			}
 		}
 	}
 }
