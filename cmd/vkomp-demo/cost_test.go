@@ -38,6 +38,7 @@ func TestLogsAndProfilesThatCannotBeUsedAreRefusedByName(t *testing.T) {
 		{"a wait for what is not signalled", []string{file("signal", strings.Replace(string(log), "s 2:1:10000", "s", 1))}, "device 0 queue 2.0 submission 1 (signals semaphore 1 value 1) waits for what is not signalled"},
 		{"a family that the profile does not have", []string{file("family", strings.Replace(string(log), "queue 1 0 2 0 6", "queue 1 0 2 0 2", 1))}, "profile h100 has no queue family like device 0 queue 2.0's, with flags 2"},
 		{"an unknown profile", []string{"testdata/cost.log", "-profile", "voodoo"}, `-profile: there is no profile "voodoo": the profiles are h100`},
+		{"a time without a limit", []string{"testdata/cost.log", "-workgroup", "100000h"}, "-workgroup 100000h0m0s is out of range: 0 to 1h0m0s"},
 		{"a negative time", []string{"testdata/cost.log", "-workgroup", "-1s"}, "-workgroup -1s is out of range"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

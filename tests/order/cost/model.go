@@ -62,7 +62,8 @@ type semaphore struct {
 }
 
 // Of computes what a run costs. The error matches ErrRun if the run waits for something that does
-// not happen, or if the profile has no family like one of the run's.
+// not happen, if the profile has no family like one of the run's, or if a time is longer than a
+// time.Duration can be.
 func Of(run *order.Run, o Options) (*Report, error) {
 	p := o.Profile
 	if p == nil {
@@ -78,6 +79,9 @@ func Of(run *order.Run, o Options) (*Report, error) {
 		return nil, err
 	}
 	if err := m.simulate(); err != nil {
+		return nil, err
+	}
+	if err := m.tooLong(m.last); err != nil {
 		return nil, err
 	}
 	r := &Report{Profile: p, Makespan: time.Duration(m.last.at + 0.5), Parts: m.report(m.last), Unknown: run.Unknown}

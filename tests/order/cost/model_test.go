@@ -206,6 +206,26 @@ func TestRunsThatCannotBeSimulated(t *testing.T) {
 	}
 }
 
+func TestTimesThatNoDurationCanHoldAreRefused(t *testing.T) {
+	// In the second run the kernels are side by side, so that only what they take together is too long.
+	for name, groups := range map[string][]int{"the makespan": {math.MaxInt}, "a part": {1, 1, 1, 1}} {
+		l := newLog(t)
+		var kernels []string
+		for i, n := range groups {
+			kernels = append(kernels, l.groups(i, n))
+		}
+		l.submit(l.queue(2, 0), l.record(kernels...))
+		run, err := order.Read(strings.NewReader(l.String()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		const want = "s, of at most 9.22e+09"
+		if _, err := Of(run, Options{Workgroup: math.MaxInt64 / 3}); !errors.Is(err, ErrRun) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v, want %q in it", name, err, want)
+		}
+	}
+}
+
 func TestFamiliesOfALogAreThoseThatCanDoTheSame(t *testing.T) {
 	for _, c := range []struct {
 		index int

@@ -1,6 +1,8 @@
 package cost
 
 import (
+	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -61,6 +63,19 @@ func (p *parts) until(now, from *moment, nanoseconds float64, name string) *mome
 		return now
 	}
 	return p.spend(from, nanoseconds, name)
+}
+
+// tooLong returns an error if the time up to a moment, or all that was spent, is longer than a
+// time.Duration can be.
+func (p *parts) tooLong(end *moment) error {
+	spent := 0.0
+	for _, t := range p.total {
+		spent += t
+	}
+	if most := max(end.at, spent); most >= math.MaxInt64 {
+		return fmt.Errorf("%w: it takes %.3g s, of at most %.3g", ErrRun, most/1e9, math.MaxInt64/1e9)
+	}
+	return nil
 }
 
 // report returns the parts, with what each contributes to a moment.
