@@ -3,7 +3,8 @@ package main
 import "strings"
 
 // longFlags adds a dash to flags of several letters and to those with "=", as the parser requires
-// them: -device 0 and --device 0 are the same, and so are -n 5 and -n=5. Arguments after "--" and negative numbers are unchanged.
+// them: -device 0 and --device 0 are the same, and so are -n 5 and -n=5. Arguments after "--" and
+// negative numbers are unchanged.
 func longFlags(args []string) []string {
 	long := make([]string, len(args))
 	for i, arg := range args {

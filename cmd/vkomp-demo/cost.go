@@ -12,7 +12,7 @@ import (
 type costCommand struct {
 	Log       string        `arg:"" help:"Log of the recording layer."`
 	Profile   string        `name:"profile" placeholder:"P" default:"h100" help:"What things cost: h100, an NVIDIA H100 (default h100)."`
-	Workgroup time.Duration `name:"workgroup" placeholder:"T" help:"What a workgroup of a kernel takes, such as 20us at most 1h (default 0: kernels cost what an empty one does)."`
+	Workgroup time.Duration `name:"workgroup" placeholder:"T" help:"What a workgroup of a kernel takes, such as 20us, at most 1h (default 0: kernels cost what an empty one does)."`
 }
 
 // costWorkgroupMost is more than a device lets any workgroup take.
