@@ -118,7 +118,7 @@ invariants:
 	scripts/setup test
 	$(GO) test -short -tags invariants -skip Allocat ./memory ./sched ./sched/allocation ./sched/order ./sched/pipeline ./sched/trace ./sched/transfer ./internal/...
 	$(GO) test -short -tags invariants ./tasks -run Transition
-	DRIVERS=lavapipe scripts/test -short -tags invariants . -run 'Close|Pause|Interop|Taskgroup'
+	DRIVERS=lavapipe scripts/test -short -tags invariants . -run 'Close|Pause|Interop|Taskgroup|Associat|Pin|HostMemory|FreeOf'
 
 vet:
 	$(GO) vet $(PACKAGES)

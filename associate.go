@@ -19,9 +19,9 @@ import (
 // the memory cannot be freed; it may still be used through p.
 //
 // Repeating an association does nothing and succeeds. Host storage that has other
-// corresponding storage is ErrAssociated, or ErrPartialOverlap if only a part of it has. A
-// size beyond the end of the slice or the memory is ErrInvalidPointer; one that is not
-// positive, and a negative offset, are ErrInvalidArgument. The initial device, where host
+// corresponding storage is ErrAssociated, or ErrPartialOverlap if only a part of it has, or is
+// pinned. A size beyond the end of the slice or the memory is ErrInvalidPointer; one that is
+// not positive, and a negative offset, are ErrInvalidArgument. The initial device, where host
 // storage corresponds to itself, is ErrInvalidDevice.
 func (d Device) AssociatePtr(ctx context.Context, host, p DevicePtr, size, offset int) error {
 	if err := d.associate(ctx, &host, &p, size, offset); err != nil {

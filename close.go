@@ -97,11 +97,11 @@ func (rt *Runtime) CloseContext(ctx context.Context) error {
 		if t != nil {
 			t.Implicit(ompt.ScopeEnd)
 		}
-		c.errs = append(c.errs, rt.closeRaces(), rt.hostMemory.close(), rt.closePinned())
+		c.errs = append(c.errs, rt.closeRaces(), rt.hostMemory.close())
 		c.devices = make(chan struct{})
 		go func() {
 			defer close(c.devices)
-			c.devicesErr = errors.Join(rt.closeDevices(), overdue())
+			c.devicesErr = errors.Join(rt.closePinned(), rt.closeDevices(), overdue())
 			if t != nil {
 				c.devicesErr = errors.Join(c.devicesErr, t.Failure())
 			}
@@ -119,7 +119,8 @@ func (rt *Runtime) CloseContext(ctx context.Context) error {
 	return err
 }
 
-// closePinned forgets the pinned storage, and returns ErrLeaked if some was not freed.
+// closePinned forgets the pinned storage, and returns ErrLeaked if some was not freed. A DeclareTarget
+// that is under way can keep it waiting.
 func (rt *Runtime) closePinned() error {
 	initial := rt.InitialDevice().d
 	initial.life.Lock() // for rt.declared

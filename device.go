@@ -303,8 +303,9 @@ func (d *device) close() error {
 	if s == nil {
 		return nil
 	}
-	objects.Close()
+	// Foreign work that is called until finishInterop can use the objects.
 	err := s.Close()
+	objects.Close()
 	if err != nil {
 		err = fmt.Errorf("vkomp: device %d (%s): %w", d.number, d.physical.Properties().Name, err)
 	}
@@ -443,9 +444,11 @@ func (d *device) lost(err error) {
 	}
 }
 
-// finishInterop ends the foreign work for which the device waits.
+// finishInterop ends the foreign work for which the device waits, and makes the objects stale before their
+// semaphores are destroyed.
 func (d *device) finishInterop() {
 	if objects := d.interop(); objects != nil {
 		objects.Finish()
+		objects.Close()
 	}
 }

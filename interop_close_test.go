@@ -3,6 +3,7 @@ package vkomp_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -36,7 +37,7 @@ func TestCloseWaitsForWorkGivenToSubmit(t *testing.T) {
 			short, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
 			defer cancel()
 			err = rt.CloseContext(short)
-			if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, interop.ErrNeverSignalled) || !strings.Contains(err.Error(), "which foreign work was submitted to signal") {
+			if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, interop.ErrNeverSignalled) || !strings.Contains(err.Error(), "foreign work was submitted to signal") {
 				t.Errorf("CloseContext: %v", err)
 			}
 			if value, err := vkomp.SemaphoreValue(rt.DefaultDevice(ctx), s); err != nil || value != 0 || done {
@@ -73,5 +74,55 @@ func TestCloseContextGoesOnCountingTheTimeOfForeignWork(t *testing.T) {
 	}
 	if !errors.Is(err, interop.ErrNeverSignalled) {
 		t.Errorf("CloseContext: %v, want %v", err, interop.ErrNeverSignalled)
+	}
+}
+
+// Work that was given to Submit can be called when the devices are being closed already. It uses its object and
+// others as before.
+func TestWorkThatCloseCallsUsesObjects(t *testing.T) {
+	rt, err := vkomp.Open(vkomp.Options{})
+	must(t, err)
+	ctx := t.Context()
+	d, o, other := rt.DefaultDevice(ctx), newObject(t, rt, targetAndSync), newObject(t, rt, targetAndSync)
+	must(t, o.Submit(ctx, func(uintptr) error {
+		for !vkomp.Closing(d) {
+			runtime.Gosched()
+		}
+		for range 100 {
+			if _, ok := other.Semaphore(); !ok {
+				return errors.New("the object is stale")
+			}
+			time.Sleep(time.Microsecond)
+		}
+		return nil
+	}))
+	must(t, rt.Close())
+	if _, ok := other.Semaphore(); ok {
+		t.Error("the object of a closed runtime has a semaphore")
+	}
+}
+
+// An opening of a device, or a DeclareTarget, can keep Close waiting for the devices, and not CloseContext.
+func TestCloseContextGivesUpWhileADeviceIsHeld(t *testing.T) {
+	for _, initial := range []bool{false, true} {
+		rt, err := vkomp.Open(vkomp.Options{})
+		must(t, err)
+		d := rt.DefaultDevice(t.Context())
+		if initial {
+			d = rt.InitialDevice()
+		}
+		release := sync.OnceFunc(vkomp.HoldLife(d))
+		// Whoever waits for the device instead of the context comes to the end then.
+		limit := time.AfterFunc(20*time.Second, release)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		if err := rt.CloseContext(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("initial device %v: %v", initial, err)
+		}
+		cancel()
+		if !limit.Stop() {
+			t.Errorf("initial device %v: CloseContext has waited for it", initial)
+		}
+		release()
+		must(t, rt.Close())
 	}
 }

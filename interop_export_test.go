@@ -25,3 +25,17 @@ func QueueFamilies(d Device) (own, shared map[uintptr]uint32) {
 	q := sharedQueue(d.d.vulkan.Queues())
 	return own, map[uintptr]uint32{q.Handle(): q.Family()}
 }
+
+// HoldLife keeps a device from being opened, closed and paused, as an opening or a DeclareTarget does, until
+// release is called.
+func HoldLife(d Device) (release func()) {
+	d.d.life.Lock()
+	return d.d.life.Unlock
+}
+
+// Closing reports whether the runtime is closing a device.
+func Closing(d Device) bool {
+	d.d.mu.Lock()
+	defer d.d.mu.Unlock()
+	return d.d.closed
+}

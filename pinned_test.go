@@ -323,6 +323,41 @@ func TestDeclaredStorageStaysPinned(t *testing.T) {
 	refused(t, "free", p.Free(ctx), vkomp.ErrBusy, "is mapped")
 }
 
+// What would stay on a device, and of which only a part is pinned, could be neither updated nor copied back.
+func TestNothingThatIsHalfPinnedStaysOnADevice(t *testing.T) {
+	inMemoryModes(t, func(t *testing.T, rt *vkomp.Runtime, d vkomp.Device) {
+		if d.IsInitial() || !imports(t, rt, d) {
+			return // what a driver allocates is pinned as a whole, and the host's storage stays where it is
+		}
+		ctx := t.Context()
+		y := make([]float32, 100)
+		p, err := vkomp.Pin(ctx, rt, y[10:20], d)
+		must(t, err)
+		m := alloc(t, d, 400)
+		for what, f := range map[string]func(y []float32) error{
+			"to":        func(y []float32) error { return rt.TargetEnterData(ctx, vkomp.TargetEnterData{Maps: []vkomp.Arg{vkomp.To(y)}}) },
+			"alloc":     func(y []float32) error { return rt.TargetEnterData(ctx, vkomp.TargetEnterData{Maps: []vkomp.Arg{vkomp.Alloc(y)}}) },
+			"associate": func(y []float32) error { return d.AssociatePtr(ctx, vkomp.HostPtr(y), m, 4*len(y), 0) },
+		} {
+			refused(t, what, f(y), vkomp.ErrPartialOverlap, "pinned storage")
+			if d.IsPresent(vkomp.HostPtr(y)) {
+				t.Errorf("%s: present after the error", what)
+			}
+			must(t, f(y[20:])) // not pinned
+			must(t, f(y[12:14]))
+			if what == "associate" {
+				must(t, d.DisassociatePtr(ctx, vkomp.HostPtr(y[20:])))
+				must(t, d.DisassociatePtr(ctx, vkomp.HostPtr(y[12:14])))
+			} else {
+				must(t, rt.TargetExitData(ctx, vkomp.TargetExitData{Maps: []vkomp.Arg{vkomp.Release(y[20:]), vkomp.Release(y[12:14])}}))
+			}
+		}
+		must(t, p.Free(ctx))
+		must(t, d.AssociatePtr(ctx, vkomp.HostPtr(y), m, 400, 0))
+		must(t, d.DisassociatePtr(ctx, vkomp.HostPtr(y)))
+	})
+}
+
 // A slice of which only a part is pinned is an error of the construct that uses it.
 func TestHalfPinnedSlicesAreErrors(t *testing.T) {
 	rt := vktest.Open(t)

@@ -11,7 +11,7 @@ import (
 // Associate makes the bytes at an offset from p the corresponding storage of a host section, with an
 // infinite reference count. To associate the same again does nothing. For host storage that is
 // present otherwise the error matches ErrAssociated, or memory.ErrPartialOverlap if only a part of
-// it is present.
+// it is present, or pinned.
 func (s *Scheduler) Associate(host memory.Section, p Pointer, offset uint64, label string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -26,6 +26,9 @@ func (s *Scheduler) Associate(host memory.Section, p Pointer, offset uint64, lab
 		return fmt.Errorf("%w: %#x is in %s, which was neither allocated nor registered", ErrInvalidPointer, p.Address, m.Describe())
 	case host.Size > m.Size-at || offset > m.Size-at-host.Size:
 		return fmt.Errorf("%w: %d bytes at offset %d from %#x run past the end of %s", ErrInvalidPointer, host.Size, offset, p.Address, m.Describe())
+	}
+	if _, err := s.memory.FindPinned(host); err != nil {
+		return err
 	}
 	at += offset
 	st := m.Storage

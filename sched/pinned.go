@@ -130,8 +130,8 @@ func (s *Scheduler) keepPinnedLocked(t *target) error {
 	for _, maps := range [...][]memory.Map{t.Enter, t.Exit} {
 		for i := range maps {
 			m := &maps[i]
-			if !usesHost(m) {
-				continue
+			if !m.Type.To() && !m.Type.From() && m.Share == memory.ShareNever {
+				continue // the host's bytes are not used
 			}
 			if err := s.keepPinnedAtLocked(t, m.Section, m.Label); err != nil {
 				return err
@@ -150,21 +150,17 @@ func (s *Scheduler) keepPinnedLocked(t *target) error {
 	return nil
 }
 
-// usesHost reports whether the host's bytes of an item are used.
-func usesHost(m *memory.Map) bool {
-	return m.Type.To() || m.Type.From() || m.Share != memory.ShareNever
-}
-
 // checkPinnedLocked returns an error that matches memory.ErrPartialOverlap if the task's entry maps storage
-// of which a part was pinned after the task was generated. A structured task copies back what it maps,
-// since it found nothing pinned. Other storage would stay, and the construct that ends it could not copy.
+// of which a part is pinned: it may have been pinned after the task was generated. A structured task copies
+// back what it maps, since it found nothing pinned. Other storage would stay, and the construct that ends it
+// could not copy.
 func (s *Scheduler) checkPinnedLocked(t *target) error {
 	if t.Structured || !s.memory.HasPinned() {
 		return nil
 	}
 	for i := range t.Enter {
 		m := &t.Enter[i]
-		if _, err := s.memory.FindPinned(m.Section); err != nil && usesHost(m) {
+		if _, err := s.memory.FindPinned(m.Section); err != nil {
 			return fmt.Errorf("%s: %w", m.Label, err)
 		}
 	}

@@ -69,6 +69,9 @@ func New(name string, code []byte, entry string, spec map[uint32]uint32) (*Kerne
 	fail := func(err error) (*Kernel, error) { return nil, fmt.Errorf("kernel %q: %w", name, err) }
 	module, err := spirv.ParseSpecialized(code, spec)
 	if err != nil {
+		if _, plain := spirv.Parse(code); plain == nil {
+			err = fmt.Errorf("%w: with its specialization constants: %w", ErrInvalidLaunch, err)
+		}
 		return fail(err)
 	}
 	e, err := module.EntryPoint(entry)
@@ -254,9 +257,9 @@ func (k *Kernel) Supported(p *vk.Properties) error {
 	}
 	l, f := &p.Limits, &p.Features
 	switch {
-	case k.entry.SizeByID && !f.Maintenance4:
+	case k.module.SizeByID && !f.Maintenance4:
 		return fmt.Errorf("%w: kernel %q has execution mode LocalSizeId, for which device %q lacks maintenance4", vk.ErrUnsupported, k.name, p.Name)
-	case k.entry.InitializesShared && !f.ShaderZeroInitializeWorkgroupMemory:
+	case k.module.InitializesShared && !f.ShaderZeroInitializeWorkgroupMemory:
 		return fmt.Errorf("%w: kernel %q initializes shared variables, for which device %q lacks shaderZeroInitializeWorkgroupMemory", vk.ErrUnsupported, k.name, p.Name)
 	case k.entry.SharedBytes > uint64(l.MaxComputeSharedMemorySize):
 		return fmt.Errorf("%w: kernel %q has %d bytes of shared variables, device %q takes at most %d (maxComputeSharedMemorySize)", vk.ErrUnsupported, k.name, k.entry.SharedBytes, p.Name, l.MaxComputeSharedMemorySize)

@@ -96,6 +96,17 @@ func TestWorkgroupHasInvocations(t *testing.T) {
 	}
 }
 
+// Constants that no module can have are an invalid launch, and a module that is none with any constants is not.
+func TestConstantsThatFitNoModule(t *testing.T) {
+	for n, text := range map[uint32]string{0: "is 0 or undefined", 1 << 31: "push constants take 8589934592 bytes"} {
+		_, err := New("k", module(t, "sized.spv"), "main", map[uint32]uint32{0: n})
+		wantError(t, "sized", err, ErrInvalidLaunch, text)
+	}
+	if _, err := New("k", module(t, "sized.spv")[:40], "main", map[uint32]uint32{0: 1}); err == nil || errors.Is(err, ErrInvalidLaunch) {
+		t.Errorf("part of a module: %v", err)
+	}
+}
+
 // A binding that the kernel does not access can have an argument. It needs one only if it is before one that is.
 func TestArgumentsOfBindingsThatAreNotAccessed(t *testing.T) {
 	fill, err := New("fill", module(t, "entries.spv"), "fill", nil) // accesses 0, and count of the same module 1

@@ -77,8 +77,8 @@ func TestSharedVariablesTakeMemory(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
-			if e := m.EntryPoints[0]; e.SharedBytes != want || e.InitializesShared {
-				t.Errorf("%s, %d variables: %d bytes, want %d; initialized %v", name, used, e.SharedBytes, want, e.InitializesShared)
+			if got := m.EntryPoints[0].SharedBytes; got != want || m.InitializesShared {
+				t.Errorf("%s, %d variables: %d bytes, want %d; initialized %v", name, used, got, want, m.InitializesShared)
 			}
 			s.body = append(s.body, op(opLoad, held, variable+10+uint32(used), variable+uint32(used)))
 		}
@@ -87,8 +87,8 @@ func TestSharedVariablesTakeMemory(t *testing.T) {
 
 func TestFeaturesWithoutCapabilityAreFound(t *testing.T) {
 	for file, want := range map[string][2]bool{"zeroed.spv": {true, false}, "localsizeid.spv": {false, true}, "specialization.spv": {}} {
-		if e := entryPoint(t, file, "main"); e.InitializesShared != want[0] || e.SizeByID != want[1] {
-			t.Errorf("%s: initializes shared variables %v, size by id %v", file, e.InitializesShared, e.SizeByID)
+		if m := parsed(t, file); m.InitializesShared != want[0] || m.SizeByID != want[1] {
+			t.Errorf("%s: initializes shared variables %v, size by id %v", file, m.InitializesShared, m.SizeByID)
 		}
 	}
 }

@@ -16,6 +16,11 @@ type Module struct {
 	Launches     uint32       // Merged.Launches of a module that Merge has returned, else 0
 	Words        []uint32     // the module in native byte order, for vkCreateShaderModule
 
+	// InitializesShared says that a variable of storage class Workgroup has an initial value, and SizeByID
+	// that an entry point has the execution mode LocalSizeId, used or not. Vulkan has a feature for each, and
+	// SPIR-V no capability.
+	InitializesShared, SizeByID bool
+
 	spec map[uint32]uint32 // as given to ParseSpecialized
 }
 
@@ -57,10 +62,6 @@ type EntryPoint struct {
 	// point uses statically, at least: without what an implementation leaves free between them.
 	// Booleans take 4 (Vulkan, maxComputeSharedMemorySize).
 	SharedBytes uint64
-
-	// InitializesShared says that one of them has an initial value, and SizeByID that the execution
-	// mode is LocalSizeId. Vulkan has a feature for each, and SPIR-V no capability.
-	InitializesShared, SizeByID bool
 
 	// UsesAddresses says that the entry point makes pointers to physical
 	// storage buffers: it may access memory that no binding names.

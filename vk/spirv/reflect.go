@@ -25,6 +25,7 @@ func (p *parser) collectMode(in instruction) error {
 		return in.errorf("entry point %%%d has a local size already, at word %d", function, first)
 	}
 	p.modes[function] = in.word
+	p.module.SizeByID = p.module.SizeByID || in.opcode == opExecutionModeID
 	return nil
 }
 
@@ -39,6 +40,7 @@ func (p *parser) reflectEntryPoints() error {
 		if v.class.isDescriptor() && d.has(decorationDescriptorSet) && d.has(decorationBinding) {
 			p.module.Descriptors = append(p.module.Descriptors, Descriptor{d.descriptorSet, d.binding})
 		}
+		p.module.InitializesShared = p.module.InitializesShared || v.class == classWorkgroup && v.initializer != 0
 	}
 	specConstants, err := p.collectSpecConstants()
 	if err != nil {
@@ -103,9 +105,6 @@ func (p *parser) findWorkgroupSize() (instruction, error) {
 // function the id of its function.
 func (p *parser) setLocalSize(in instruction, e *EntryPoint, function uint32, workgroupSize instruction) error {
 	source, ids := workgroupSize, []uint32(nil)
-	if word, ok := p.modes[function]; ok {
-		e.SizeByID = p.at(word).opcode == opExecutionModeID
-	}
 	if workgroupSize.operands != nil {
 		ids = workgroupSize.operands[2:]
 	} else {
@@ -228,7 +227,6 @@ func (w *walker) describe(e *EntryPoint) error {
 				return err
 			}
 			e.SharedBytes = saturatingAdd(e.SharedBytes, w.plainSizeOf(id))
-			e.InitializesShared = e.InitializesShared || v.initializer != 0
 		case v.class == classPushConstant:
 			if push != nil {
 				return w.at(v.word).errorf("a second PushConstant variable of one entry point, after %%%d", push.id)
