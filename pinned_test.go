@@ -335,8 +335,12 @@ func TestNothingThatIsHalfPinnedStaysOnADevice(t *testing.T) {
 		must(t, err)
 		m := alloc(t, d, 400)
 		for what, f := range map[string]func(y []float32) error{
-			"to":        func(y []float32) error { return rt.TargetEnterData(ctx, vkomp.TargetEnterData{Maps: []vkomp.Arg{vkomp.To(y)}}) },
-			"alloc":     func(y []float32) error { return rt.TargetEnterData(ctx, vkomp.TargetEnterData{Maps: []vkomp.Arg{vkomp.Alloc(y)}}) },
+			"to": func(y []float32) error {
+				return rt.TargetEnterData(ctx, vkomp.TargetEnterData{Maps: []vkomp.Arg{vkomp.To(y)}})
+			},
+			"alloc": func(y []float32) error {
+				return rt.TargetEnterData(ctx, vkomp.TargetEnterData{Maps: []vkomp.Arg{vkomp.Alloc(y)}})
+			},
 			"associate": func(y []float32) error { return d.AssociatePtr(ctx, vkomp.HostPtr(y), m, 4*len(y), 0) },
 		} {
 			refused(t, what, f(y), vkomp.ErrPartialOverlap, "pinned storage")
