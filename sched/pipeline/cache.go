@@ -101,9 +101,9 @@ func (c *Cache) Release(k *kernel.Kernel) {
 	c.mu.Lock()
 	own, unused := c.find(k), false
 	if own != nil {
+		own.released.Store(true) // first, so that nobody gets a reference when Use finds it no more
 		c.changeKnown(func(known map[*kernel.Kernel]*Kernel) { delete(known, k) })
 		c.released[own] = struct{}{}
-		own.released.Store(true)
 		for i, q := range own.compilations {
 			if q != nil && q.stage == stageQueued {
 				c.ahead.remove(q)
