@@ -84,10 +84,15 @@ func TestWorkThatCloseCallsUsesObjects(t *testing.T) {
 	must(t, err)
 	ctx := t.Context()
 	d, o, other := rt.DefaultDevice(ctx), newObject(t, rt, targetAndSync), newObject(t, rt, targetAndSync)
-	must(t, o.Submit(ctx, func(uintptr) error {
+	closing := make(chan struct{})
+	go func() {
+		defer close(closing)
 		for !vkomp.Closing(d) {
 			runtime.Gosched()
 		}
+	}()
+	must(t, o.Submit(ctx, func(uintptr) error {
+		<-closing
 		for range 100 {
 			if _, ok := other.Semaphore(); !ok {
 				return errors.New("the object is stale")
