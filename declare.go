@@ -25,8 +25,8 @@ type DeclareTarget struct {
 // DeclareTarget gives the slices storage on every device: at once on devices that are in
 // use, and on each other device when it is first used, before anything else is there. To
 // copies the contents that the slice has then. The reference count is infinite: maps of the
-// storage find it present, copy only with Always or Deleting, and no exit, not even Delete, removes it;
-// TargetUpdate copies.
+// storage find it present, copy only with Always or Deleting, and no exit, not even Delete,
+// removes it; TargetUpdate copies.
 //
 // An item that is neither To nor Alloc or has a modifier is ErrInvalidArgument. Storage that
 // is present on a device, even in part, by a map or an association is ErrAssociated; storage

@@ -298,14 +298,12 @@ func (d *device) close() error {
 	d.mu.Lock()
 	d.closed = true
 	d.live.Store(nil)
-	s, objects := d.scheduler, d.objects
+	s := d.scheduler
 	d.mu.Unlock()
 	if s == nil {
 		return nil
 	}
-	// Foreign work that is called until finishInterop can use the objects.
 	err := s.Close()
-	objects.Close()
 	if err != nil {
 		err = fmt.Errorf("vkomp: device %d (%s): %w", d.number, d.physical.Properties().Name, err)
 	}
@@ -332,7 +330,7 @@ func (d *device) pause(kind PauseKind) error {
 	d.life.Lock()
 	defer d.life.Unlock()
 	d.mu.Lock()
-	s, objects := d.scheduler, d.objects
+	s := d.scheduler
 	d.mu.Unlock()
 	switch {
 	case s == nil:
@@ -342,9 +340,6 @@ func (d *device) pause(kind PauseKind) error {
 	}
 	past := d.stats()
 	past.Storage, past.Staging = memory.AllocatorStats{}, memory.AllocatorStats{}
-	// Before the semaphores are destroyed, since objects that were destroyed still
-	// refer to them.
-	objects.Close()
 	generation, err := s.Discard()
 	if events := d.rt.events.Load(); events != nil {
 		events.Discarded(d.number)
@@ -444,8 +439,8 @@ func (d *device) lost(err error) {
 	}
 }
 
-// finishInterop ends the foreign work for which the device waits, and makes the objects stale before their
-// semaphores are destroyed.
+// finishInterop ends the foreign work for which the device waits, which can use objects until then. It makes
+// them stale before their semaphores are destroyed: objects that were destroyed still refer to them.
 func (d *device) finishInterop() {
 	if objects := d.interop(); objects != nil {
 		objects.Finish()

@@ -22,9 +22,9 @@ const openMPVersion = 202411
 //	OPENMP DISPLAY ENVIRONMENT END
 //
 // Lines for devices begin with [device] for all non-host devices or with [dev 1] for one, and
-// appear only if the environment sets the variable. OMP_AVAILABLE_DEVICES lists the devices by UID, and OMP_DEFAULT_DEVICE is a
-// number or invalid, whatever they were set to. verbose adds the variables of the Vulkan
-// loader.
+// appear only if the environment sets the variable. OMP_AVAILABLE_DEVICES lists the devices by
+// UID, and OMP_DEFAULT_DEVICE is a number or invalid, whatever they were set to. verbose adds
+// the variables of the Vulkan loader.
 //
 // Open does the same with OMP_DISPLAY_ENV=true or verbose: see Options.DisplayEnv.
 func (rt *Runtime) DisplayEnv(w io.Writer, verbose bool) error {

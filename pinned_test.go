@@ -232,15 +232,20 @@ func TestPinsThatAreRefused(t *testing.T) {
 	must(t, none.Free(ctx))
 }
 
+// onImporting runs a test on a device in each mode, if the device imports host storage: no slice is pinned for others.
+func onImporting(t *testing.T, f func(t *testing.T, rt *vkomp.Runtime, d vkomp.Device)) {
+	onVulkan(t, func(t *testing.T, rt *vkomp.Runtime, d vkomp.Device) {
+		if imports(t, rt, d) {
+			f(t, rt, d)
+		}
+	})
+}
+
 // A part of what is on the device is not pinned: the construct that ends a map could not copy back what
 // it has mapped.
 func TestPinsOfAPartOfWhatIsMapped(t *testing.T) {
-	onVulkan(t, func(t *testing.T, rt *vkomp.Runtime, d vkomp.Device) {
-		ctx := t.Context()
-		if !imports(t, rt, d) {
-			return // no slice is pinned
-		}
-		k := newKernel(t, rt, shaders.Saxpy)
+	onImporting(t, func(t *testing.T, rt *vkomp.Runtime, d vkomp.Device) {
+		ctx, k := t.Context(), newKernel(t, rt, shaders.Saxpy)
 		refusedPart := func(what string, part, whole []float32) {
 			t.Helper()
 			_, err := vkomp.Pin(ctx, rt, part)
@@ -286,12 +291,8 @@ func TestPinsOfAPartOfWhatIsMapped(t *testing.T) {
 // Storage of which a part is pinned before a deferred construct maps it stays as it is: what began
 // before the pin and ends by itself does not notice, and what would stay is an error.
 func TestPinsOfAPartOfWhatIsMappedLater(t *testing.T) {
-	onVulkan(t, func(t *testing.T, rt *vkomp.Runtime, d vkomp.Device) {
-		ctx := t.Context()
-		if !imports(t, rt, d) {
-			return // no slice is pinned
-		}
-		k := newKernel(t, rt, shaders.Saxpy)
+	onImporting(t, func(t *testing.T, rt *vkomp.Runtime, d vkomp.Device) {
+		ctx, k := t.Context(), newKernel(t, rt, shaders.Saxpy)
 		x, y, z := constant(100, 1), constant(100, 0), constant(100, 0)
 		var before vkomp.Event
 		must(t, rt.Task(ctx, vkomp.Task{Detach: &before, Depend: []vkomp.Depend{vkomp.Out(x)}, Body: func(context.Context) error { return nil }}))

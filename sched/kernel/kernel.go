@@ -151,7 +151,7 @@ func (k *Kernel) readBindings() error {
 	return nil
 }
 
-// declare adds bindings up to one.
+// declare adds bindings that are not accessed, up to the one with a number, if it is not there yet.
 func (k *Kernel) declare(binding uint32) {
 	for len(k.buffers) <= int(binding) {
 		k.buffers = append(k.buffers, Binding{offsetAt: -1})

@@ -102,13 +102,7 @@ func (k *Kernel) Bind(i int, buffer vk.Buffer, offset, size uint64, padded bool,
 	align := max(p.Limits.MinStorageBufferOffsetAlignment, 4) // a power of two
 	residual := offset & (align - 1)
 	if !b.Takes(residual) {
-		if b.offsetAt < 0 {
-			return vk.BufferRange{}, fmt.Errorf("%w: argument for binding %d of kernel %q begins %d bytes past a multiple of %d, where device %q can bind: map it on its own, or declare the push-constant member uint %s%d", ErrInvalidLaunch, i, k.name, residual, align, p.Name, offsetPrefix, i)
-		}
-		if b.MinSize > 0 {
-			return vk.BufferRange{}, fmt.Errorf("%w: argument for binding %d of kernel %q begins %d bytes past a multiple of %d, where device %q can bind, and %s%d moves the elements of the block, not the %d bytes of members before them: map it on its own", ErrInvalidLaunch, i, k.name, residual, align, p.Name, offsetPrefix, i, b.MinSize)
-		}
-		return vk.BufferRange{}, fmt.Errorf("%w: argument for binding %d of kernel %q begins %d bytes past a multiple of %d, where device %q can bind, which is no whole number of its elements of %d bytes", ErrInvalidLaunch, i, k.name, residual, align, p.Name, b.Stride)
+		return vk.BufferRange{}, fmt.Errorf("%w: argument for binding %d of kernel %q begins %d bytes past a multiple of %d, where device %q can bind%s", ErrInvalidLaunch, i, k.name, residual, align, p.Name, k.whyNotTaken(i))
 	}
 	r := vk.BufferRange{Buffer: buffer, Offset: offset - residual, Size: size + residual}
 	if padded {
@@ -129,4 +123,16 @@ func (k *Kernel) Bind(i int, buffer vk.Buffer, offset, size uint64, padded bool,
 		binary.NativeEndian.PutUint32(push[b.offsetAt:], elements)
 	}
 	return r, nil
+}
+
+// whyNotTaken says, as the end of an error, why Takes is false for a binding, and what helps.
+func (k *Kernel) whyNotTaken(i int) string {
+	switch b := &k.buffers[i]; {
+	case b.offsetAt < 0:
+		return fmt.Sprintf(": map it on its own, or declare the push-constant member uint %s%d", offsetPrefix, i)
+	case b.MinSize > 0:
+		return fmt.Sprintf(", and %s%d moves the elements of the block, not the %d bytes of members before them: map it on its own", offsetPrefix, i, b.MinSize)
+	default:
+		return fmt.Sprintf(", which is no whole number of its elements of %d bytes", b.Stride)
+	}
 }

@@ -101,7 +101,7 @@ func (c *Cache) Release(k *kernel.Kernel) {
 	c.mu.Lock()
 	own, unused := c.find(k), false
 	if own != nil {
-		own.released.Store(true) // first, so that nobody gets a reference when Use finds it no more
+		own.released.Store(true) // before it is forgotten: when Use does not find it, nobody gets a reference
 		c.changeKnown(func(known map[*kernel.Kernel]*Kernel) { delete(known, k) })
 		c.released[own] = struct{}{}
 		for i, q := range own.compilations {

@@ -40,7 +40,6 @@ func (p *parser) reflectEntryPoints() error {
 		if v.class.isDescriptor() && d.has(decorationDescriptorSet) && d.has(decorationBinding) {
 			p.module.Descriptors = append(p.module.Descriptors, Descriptor{d.descriptorSet, d.binding})
 		}
-		p.module.InitializesShared = p.module.InitializesShared || v.class == classWorkgroup && v.initializer != 0
 	}
 	specConstants, err := p.collectSpecConstants()
 	if err != nil {

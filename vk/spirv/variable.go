@@ -55,6 +55,7 @@ func (p *parser) collectVariable(in instruction, inFunction bool) error {
 	v := variable{id: in.operands[1], word: in.word, class: class}
 	if len(in.operands) > 3 {
 		v.initializer = in.operands[3]
+		p.module.InitializesShared = p.module.InitializesShared || class == classWorkgroup
 	}
 	p.variables = append(p.variables, v)
 	return nil
