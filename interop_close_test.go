@@ -77,10 +77,10 @@ func TestCloseContextGoesOnCountingTheTimeOfForeignWork(t *testing.T) {
 	}
 }
 
-// Work that was given to Submit can be called when the devices are being closed already. It uses its object and
-// others as before.
+// Work that was given to Submit can be called when the devices are being closed already, where objects have no
+// queues of their own. It uses its object and others as before.
 func TestWorkThatCloseCallsUsesObjects(t *testing.T) {
-	rt, err := vkomp.Open(vkomp.Options{})
+	rt, err := vkomp.Open(vkomp.Options{InteropQueues: -1})
 	must(t, err)
 	ctx := t.Context()
 	d, o, other := rt.DefaultDevice(ctx), newObject(t, rt, targetAndSync), newObject(t, rt, targetAndSync)
